@@ -1,0 +1,112 @@
+// Package budget holds the limits of a run and what it has spent: pure
+// arithmetic, so that the same events always give the same verdict.
+package budget
+
+import "time"
+
+// Limits are the hard limits of a run; 0 means no limit. The JSON names are
+// the settings' names, which a stop reports.
+type Limits struct {
+	MaxCycles        int     `json:"max_cycles,omitempty"`
+	USDPerRun        float64 `json:"usd_per_run,omitempty"`
+	MaxModelTurns    int     `json:"max_model_turns,omitempty"`
+	MaxToolCalls     int     `json:"max_tool_calls,omitempty"`
+	MaxParallelTools int     `json:"max_parallel_tool_calls,omitempty"`
+	MaxWallSeconds   float64 `json:"max_wall_time_seconds,omitempty"`
+	MaxInputTokens   int64   `json:"max_input_tokens,omitempty"`
+	MaxOutputTokens  int64   `json:"max_output_tokens,omitempty"`
+	MaxTotalCost     float64 `json:"max_total_cost,omitempty"`
+	MaxResultChars   int     `json:"max_tool_result_chars,omitempty"`
+	MaxModelRetries  *int    `json:"max_retries_per_model_call,omitempty"`
+	MaxToolRetries   *int    `json:"max_retries_per_tool_call,omitempty"`
+}
+
+// The defaults of PRODUCT 6.
+const (
+	DefaultMaxCycles        = 50
+	DefaultUSDPerRun        = 5.00
+	DefaultMaxToolCalls     = 200
+	DefaultMaxParallelTools = 8
+	DefaultMaxWallSeconds   = 3600
+	DefaultMaxResultChars   = 30_000
+	DefaultModelCalls       = 5
+)
+
+// WithDefaults fills what is not set with the careful owner's choice.
+func (l Limits) WithDefaults() Limits {
+	setDefault(&l.MaxCycles, DefaultMaxCycles)
+	setDefault(&l.MaxToolCalls, DefaultMaxToolCalls)
+	setDefault(&l.MaxParallelTools, DefaultMaxParallelTools)
+	setDefault(&l.MaxWallSeconds, DefaultMaxWallSeconds)
+	setDefault(&l.MaxResultChars, DefaultMaxResultChars)
+	return l
+}
+
+func setDefault[T comparable](p *T, v T) {
+	var zero T
+	if *p == zero {
+		*p = v
+	}
+}
+
+// CostCap is the tighter of the two money limits and the setting it came
+// from, or 0.
+func (l Limits) CostCap() (limit float64, setting string) {
+	switch {
+	case l.USDPerRun > 0 && (l.MaxTotalCost <= 0 || l.USDPerRun <= l.MaxTotalCost):
+		return l.USDPerRun, "usd_per_run"
+	case l.MaxTotalCost > 0:
+		return l.MaxTotalCost, "max_total_cost"
+	}
+	return 0, ""
+}
+
+// Spent is what a run has used so far.
+type Spent struct {
+	Cycles     int
+	ModelCalls int
+	ToolCalls  int
+	Input      int64
+	Output     int64
+	USD        float64
+	// Active is the time the run has been going; parked time is left out.
+	Active time.Duration
+}
+
+// BeforeModelCall returns the setting that forbids another model call, or "".
+// A limit that is reached exactly is used up.
+func (l Limits) BeforeModelCall(s Spent) string {
+	costCap, costSetting := l.CostCap()
+	switch {
+	case l.MaxWallSeconds > 0 && s.Active.Seconds() >= l.MaxWallSeconds:
+		return "max_wall_time_seconds"
+	case costCap > 0 && s.USD >= costCap:
+		return costSetting
+	case l.MaxModelTurns > 0 && s.ModelCalls >= l.MaxModelTurns:
+		return "max_model_turns"
+	case l.MaxInputTokens > 0 && s.Input >= l.MaxInputTokens:
+		return "max_input_tokens"
+	case l.MaxOutputTokens > 0 && s.Output >= l.MaxOutputTokens:
+		return "max_output_tokens"
+	}
+	return ""
+}
+
+// BeforeToolCall returns the setting that forbids another tool call, or "".
+func (l Limits) BeforeToolCall(s Spent) string {
+	switch {
+	case l.MaxToolCalls > 0 && s.ToolCalls >= l.MaxToolCalls:
+		return "max_tool_calls"
+	case l.MaxWallSeconds > 0 && s.Active.Seconds() >= l.MaxWallSeconds:
+		return "max_wall_time_seconds"
+	}
+	return ""
+}
+
+// Remaining is how much longer the run may go, and whether that is limited.
+func (l Limits) Remaining(s Spent) (time.Duration, bool) {
+	if l.MaxWallSeconds <= 0 {
+		return 0, false
+	}
+	return time.Duration(l.MaxWallSeconds*float64(time.Second)) - s.Active, true
+}

@@ -1,0 +1,68 @@
+package engine
+
+import (
+	"crypto/rand"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// ProcessOwner names this process so that another one on the same machine can
+// tell whether it still lives: host, boot, process namespace, pid, and the
+// moment it started, with a random part for what else may coincide.
+func ProcessOwner() string {
+	return strings.Join([]string{machineID(), strconv.Itoa(os.Getpid()), startTime(os.Getpid()), rand.Text()[:8]}, "/")
+}
+
+// machineID identifies the boot and the pid namespace: pids compare only
+// within both.
+func machineID() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	boot, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	id := strings.TrimSpace(string(boot))
+	if len(id) > 8 {
+		id = id[:8]
+	}
+	ns, _ := os.Readlink("/proc/self/ns/pid")
+	return fmt.Sprintf("%s:%s:%s", strings.ReplaceAll(host, "/", "_"), id, strings.Trim(strings.TrimPrefix(ns, "pid:"), "[]"))
+}
+
+// startTime is the moment a process started, in the kernel's ticks since boot,
+// or "" where that cannot be read.
+func startTime(pid int) string {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return ""
+	}
+	// The command's name is in parentheses and may hold anything.
+	_, rest, ok := strings.Cut(string(stat), ") ")
+	fields := strings.Fields(rest)
+	const startField = 19 // the 22nd field of the line
+	if !ok || len(fields) <= startField {
+		return ""
+	}
+	return fields[startField]
+}
+
+// ownerIsDead says that an owner was a process of this machine and is gone.
+// When in doubt it is alive.
+func ownerIsDead(owner string) bool {
+	parts := strings.Split(owner, "/")
+	if len(parts) != 4 || parts[0] != machineID() {
+		return false
+	}
+	pid, err := strconv.Atoi(parts[1])
+	if err != nil || pid <= 0 {
+		return false
+	}
+	if err := syscall.Kill(pid, 0); err == syscall.ESRCH {
+		return true
+	}
+	now := startTime(pid)
+	return parts[2] != "" && now != "" && now != parts[2]
+}

@@ -1,0 +1,178 @@
+package event
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+)
+
+// Version is the version of the vocabulary. A journal that names a newer one
+// is refused, never mangled.
+const Version = 1
+
+// Type is an event's name on the wire.
+type Type string
+
+// Data is the payload of an event: one of this package's structs.
+type Data interface{ EventType() Type }
+
+// Event is one durable, numbered record in a run's journal.
+type Event struct {
+	// Pos counts in commit order over the whole store; the store gives it.
+	Pos int64
+	// Seq counts within the run, from 1.
+	Seq    int64
+	Run    string
+	Parent string
+	Time   time.Time
+	// Cycle is the cycle the event belongs to, 0 outside any.
+	Cycle int
+	Data  Data
+	// Prev is the hash of the run's previous event as stored, empty for the
+	// first: accidental change and naive edits break the chain.
+	Prev string
+}
+
+// Type is the event's name.
+func (e *Event) Type() Type { return e.Data.EventType() }
+
+// envelope fixes the order of members in the stored form.
+type envelope struct {
+	Pos    int64           `json:"pos,omitempty"`
+	Seq    int64           `json:"seq"`
+	Run    string          `json:"run"`
+	Parent string          `json:"parent,omitempty"`
+	Time   time.Time       `json:"time"`
+	Type   Type            `json:"type"`
+	Cycle  int             `json:"cycle,omitempty"`
+	Data   json.RawMessage `json:"data"`
+	Prev   string          `json:"prev,omitempty"`
+}
+
+// Encode returns the stored form: one JSON object without pos, which the store
+// knows only at the commit and keeps beside it.
+func Encode(e *Event) ([]byte, error) {
+	b := encodeBuffers.Get().(*bytes.Buffer)
+	defer encodeBuffers.Put(b)
+	b.Reset()
+	var num [20]byte
+	b.WriteByte('{')
+	if e.Seq != 0 {
+		b.WriteString(`"seq":`)
+		b.Write(strconv.AppendInt(num[:0], e.Seq, 10))
+		b.WriteByte(',')
+	}
+	b.WriteString(`"run":"`)
+	b.WriteString(e.Run)
+	if e.Parent != "" {
+		b.WriteString(`","parent":"`)
+		b.WriteString(e.Parent)
+	}
+	b.WriteString(`","time":"`)
+	b.Write(e.Time.UTC().AppendFormat(b.AvailableBuffer(), timeLayout))
+	b.WriteString(`","type":"`)
+	b.WriteString(string(e.Type()))
+	b.WriteByte('"')
+	if e.Cycle != 0 {
+		b.WriteString(`,"cycle":`)
+		b.Write(strconv.AppendInt(num[:0], int64(e.Cycle), 10))
+	}
+	b.WriteString(`,"data":`)
+	if err := encodeData(b, e.Data); err != nil {
+		return nil, fmt.Errorf("event: encode %s: %w", e.Type(), err)
+	}
+	if e.Prev != "" {
+		b.WriteString(`,"prev":"`)
+		b.WriteString(e.Prev)
+		b.WriteByte('"')
+	}
+	b.WriteByte('}')
+	return bytes.Clone(b.Bytes()), nil
+}
+
+// timeLayout has a fixed width, so that equal instants give equal bytes.
+const timeLayout = "2006-01-02T15:04:05.000000Z"
+
+var encodeBuffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
+
+func encodeData(b *bytes.Buffer, d Data) error {
+	if u, ok := d.(Unknown); ok {
+		b.Write(u.Raw)
+		return nil
+	}
+	enc := json.NewEncoder(b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(d); err != nil {
+		return err
+	}
+	b.Truncate(b.Len() - 1)
+	return nil
+}
+
+// Decode reads a stored event. A kind that this version does not know decodes
+// to [Unknown].
+func Decode(stored []byte) (*Event, error) {
+	var env envelope
+	if err := json.Unmarshal(stored, &env); err != nil {
+		return nil, fmt.Errorf("event: decode: %w", err)
+	}
+	data, err := decodeData(env.Type, env.Data)
+	if err != nil {
+		return nil, fmt.Errorf("event: decode %s (seq %d): %w", env.Type, env.Seq, err)
+	}
+	return &Event{
+		Pos: env.Pos, Seq: env.Seq, Run: env.Run, Parent: env.Parent, Time: env.Time,
+		Cycle: env.Cycle, Data: data, Prev: env.Prev,
+	}, nil
+}
+
+// WithPos returns the stored form with pos as its first member: how an event
+// reads on every surface.
+func WithPos(stored []byte, pos int64) []byte {
+	out := make([]byte, 0, len(stored)+28)
+	out = append(out, `{"pos":`...)
+	out = strconv.AppendInt(out, pos, 10)
+	out = append(out, ',')
+	return append(out, stored[1:]...)
+}
+
+// MarshalJSON gives the event as surfaces show it: pos first, and neither pos
+// nor seq for one that is live only.
+func (e *Event) MarshalJSON() ([]byte, error) {
+	stored, err := Encode(e)
+	if err != nil || e.Pos == 0 {
+		return stored, err
+	}
+	return WithPos(stored, e.Pos), nil
+}
+
+// UnmarshalJSON reads an event with or without pos.
+func (e *Event) UnmarshalJSON(b []byte) error {
+	d, err := Decode(b)
+	if err != nil {
+		return err
+	}
+	*e = *d
+	return nil
+}
+
+// Hash is the link that the next event of the run carries as Prev: SHA-256
+// over the stored bytes, its first 16 bytes in hex.
+func Hash(stored []byte) string {
+	sum := sha256.Sum256(stored)
+	return hex.EncodeToString(sum[:16])
+}
+
+// Unknown is an event of a kind that this version has no type for.
+type Unknown struct {
+	Type Type
+	Raw  json.RawMessage
+}
+
+// EventType is the name it came with.
+func (u Unknown) EventType() Type { return u.Type }

@@ -1,0 +1,145 @@
+package event
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/pawlrun/pawl/llm"
+)
+
+// RunStarted is the first event of every run. It pins whatever a later fold or
+// projection depends on: a journal means the same after an upgrade.
+type RunStarted struct {
+	// Vocabulary is the [Version] that wrote the journal.
+	Vocabulary int `json:"vocabulary"`
+	// Machine names the state machine and its version ("agent/1"), and
+	// Projection the rules that turn history into a request ("1").
+	Machine    string `json:"machine"`
+	Projection string `json:"projection"`
+	// Kind and Name are the file's.
+	Kind string `json:"kind"`
+	Name string `json:"name,omitempty"`
+	// Config is the machine's configuration: prompts, tools, limits.
+	Config json.RawMessage `json:"config"`
+	// Input is the task, as the first user message.
+	Input *llm.Message `json:"input"`
+	// Workspace is the directory that tools work in.
+	Workspace string `json:"workspace,omitempty"`
+	// Source is the file the run was started from, Spec its content, so that
+	// another process can build the same agent again.
+	Source string `json:"source,omitempty"`
+	Spec   string `json:"spec,omitempty"`
+	// Options are the flags that changed the file's values, by name.
+	Options map[string]string `json:"options,omitempty"`
+	// Sandbox is the active tier ("none" when there is no OS boundary).
+	Sandbox  string   `json:"sandbox,omitempty"`
+	Warnings []string `json:"warnings,omitempty"`
+	// From is the ended run that this one continues, with its history.
+	From *ContinuedFrom `json:"from,omitempty"`
+}
+
+// ContinuedFrom carries an ended run's conversation into a new run.
+type ContinuedFrom struct {
+	Run     string         `json:"run"`
+	Seq     int64          `json:"seq"`
+	History []*llm.Message `json:"history"`
+}
+
+// ParkReason is why a run waits for somebody.
+type ParkReason string
+
+// The park reasons (PRODUCT 4).
+const (
+	ParkApproval    ParkReason = "approval_required"
+	ParkInput       ParkReason = "blocked_on_input"
+	ParkInterrupted ParkReason = "interrupted"
+	ParkPaused      ParkReason = "paused"
+)
+
+// RunParked says that the run stopped going without having ended.
+type RunParked struct {
+	Reason ParkReason `json:"reason"`
+	Detail string     `json:"detail,omitempty"`
+	// CallIDs are the calls that wait for a decision.
+	CallIDs []string `json:"callIds,omitempty"`
+	// Until is when going on makes sense, where that is known.
+	Until *time.Time `json:"until,omitempty"`
+}
+
+// RunResumed says that a driver took the run up again. What was in flight
+// before it has an unknown outcome.
+type RunResumed struct {
+	// Recovered is true when the previous driver left without parking.
+	Recovered bool   `json:"recovered,omitempty"`
+	Owner     string `json:"owner,omitempty"`
+}
+
+// RunForked starts a run that shares another's journal up to Seq.
+type RunForked struct {
+	From string `json:"from"`
+	Seq  int64  `json:"seq"`
+	// Requested is the number asked for, where Seq was rounded down.
+	Requested int64  `json:"requested,omitempty"`
+	Hash      string `json:"hash"`
+}
+
+// RunTerminatedBy names what ended the loop; run.completed follows.
+type RunTerminatedBy struct {
+	Reason Reason   `json:"reason"`
+	Index  *int     `json:"index,omitempty"`
+	Kind   string   `json:"kind,omitempty"`
+	Limit  string   `json:"limit,omitempty"`
+	Error  *Failure `json:"error,omitempty"`
+	Detail string   `json:"detail,omitempty"`
+	// Output is the run's result where it is not the last text (a tool that
+	// ends the run).
+	Output string `json:"output,omitempty"`
+}
+
+// RunCompleted is the one terminal event of a run that ended, on every path.
+type RunCompleted struct {
+	Outcome Outcome `json:"outcome"`
+}
+
+// CancelRequested asks the run to end; whatever is in flight is stopped first.
+type CancelRequested struct {
+	By     string `json:"by,omitempty"`
+	Reason string `json:"reason,omitempty"`
+}
+
+// PauseRequested asks the run to park at the next boundary.
+type PauseRequested struct {
+	By string `json:"by,omitempty"`
+}
+
+// InputReceived is a message that somebody added while the run went. It joins
+// the history at the next boundary (FIELD F25).
+type InputReceived struct {
+	Text string `json:"text"`
+	By   string `json:"by,omitempty"`
+}
+
+// BudgetRaised replaces one limit of a running run.
+type BudgetRaised struct {
+	Setting string  `json:"setting"`
+	Value   float64 `json:"value"`
+	By      string  `json:"by,omitempty"`
+}
+
+// Checkpoint marks a point that a fork or a reader may want to return to.
+type Checkpoint struct {
+	Label string `json:"label"`
+}
+
+// ChildStarted records the intent to run a child.
+type ChildStarted struct {
+	Child string `json:"child"`
+	Kind  string `json:"kind"`
+	Name  string `json:"name,omitempty"`
+}
+
+// ChildFinished is the settlement of a child run.
+type ChildFinished struct {
+	Child   string  `json:"child"`
+	Outcome Outcome `json:"outcome"`
+}

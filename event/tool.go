@@ -1,0 +1,169 @@
+package event
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/pawlrun/pawl/llm"
+)
+
+// Effect is what repeating a tool call would do: the tool declares it, and
+// recovery acts on it (FIELD F4).
+type Effect string
+
+// The effect classes.
+const (
+	// EffectPure: no effect at all; may run again at any time.
+	EffectPure Effect = "pure"
+	// EffectIdempotent: running again with the same key changes nothing.
+	EffectIdempotent Effect = "idempotent"
+	// EffectReconcilable: the tool can tell afterwards whether it happened.
+	EffectReconcilable Effect = "reconcilable"
+	// EffectAtMostOnce: must never run twice; the default.
+	EffectAtMostOnce Effect = "at_most_once"
+)
+
+// Access is one resource that a call touches. Keys are hierarchical by "/";
+// "*" stands for everything.
+type Access struct {
+	Key   string `json:"key"`
+	Write bool   `json:"write,omitempty"`
+}
+
+// ErrorType is the machine-readable kind of a failed result.
+type ErrorType string
+
+// The error types of results.
+const (
+	ErrorUnknownTool  ErrorType = "unknown_tool"
+	ErrorInvalidArgs  ErrorType = "invalid_arguments"
+	ErrorTool         ErrorType = "tool_error"
+	ErrorPanic        ErrorType = "panic"
+	ErrorTimeout      ErrorType = "timeout"
+	ErrorCancelled    ErrorType = "cancelled"
+	ErrorDenied       ErrorType = "permission_denied"
+	ErrorRejected     ErrorType = "rejected"
+	ErrorExpired      ErrorType = "approval_expired"
+	ErrorTruncated    ErrorType = "truncated"
+	ErrorInDoubt      ErrorType = "in_doubt"
+	ErrorBudget       ErrorType = "budget_exceeded"
+	ErrorBlocked      ErrorType = "repeated_call_blocked"
+	ErrorNotFound     ErrorType = "not_found"
+	ErrorConflict     ErrorType = "conflict"
+	ErrorOutsidePaths ErrorType = "outside_workspace"
+)
+
+// Problem is why a call cannot run as asked.
+type Problem struct {
+	Type    ErrorType `json:"type"`
+	Message string    `json:"message"`
+}
+
+// ToolCall is the model's request, with what the driver resolved about it
+// before anything judges it. It is the only place where arguments are stored.
+type ToolCall struct {
+	CallID     string `json:"callId"`
+	ProviderID string `json:"providerId,omitempty"`
+	Tool       string `json:"tool"`
+	// Args is valid JSON, or absent with the fragment in ArgsText.
+	Args     json.RawMessage `json:"args,omitempty"`
+	ArgsText string          `json:"argsText,omitempty"`
+	Effect   Effect          `json:"effect"`
+	ReadOnly bool            `json:"readOnly,omitempty"`
+	// Concurrent says that the call may run beside others (ALF-56).
+	Concurrent bool     `json:"concurrent,omitempty"`
+	Access     []Access `json:"access,omitempty"`
+	// Describe is a short label for people (ALF-18).
+	Describe string `json:"describe,omitempty"`
+	// Digest identifies tool and arguments, for approvals.
+	Digest  string   `json:"digest"`
+	Problem *Problem `json:"problem,omitempty"`
+}
+
+// Decision is what policy says of a call.
+type Decision string
+
+// The decisions.
+const (
+	DecisionAllow   Decision = "allow"
+	DecisionDeny    Decision = "deny"
+	DecisionAsk     Decision = "ask"
+	DecisionSandbox Decision = "sandbox"
+)
+
+// PolicyDecision is recorded before every side effect (HAR-5).
+type PolicyDecision struct {
+	CallID   string   `json:"callId"`
+	Decision Decision `json:"decision"`
+	Rule     string   `json:"rule"`
+	Reason   string   `json:"reason,omitempty"`
+	Digest   string   `json:"digest"`
+}
+
+// HookResult is what a hook said.
+type HookResult struct {
+	CallID   string          `json:"callId,omitempty"`
+	Hook     string          `json:"hook"`
+	Stage    string          `json:"stage"`
+	Decision string          `json:"decision"`
+	Reason   string          `json:"reason,omitempty"`
+	Args     json.RawMessage `json:"args,omitempty"`
+	Failed   bool            `json:"failed,omitempty"`
+}
+
+// ToolPendingApproval opens an approval, bound to the exact arguments.
+type ToolPendingApproval struct {
+	CallID    string          `json:"callId"`
+	Tool      string          `json:"tool"`
+	Args      json.RawMessage `json:"args,omitempty"`
+	Digest    string          `json:"digest"`
+	Reason    string          `json:"reason,omitempty"`
+	ExpiresAt *time.Time      `json:"expiresAt,omitempty"`
+}
+
+// ApprovalKind is how an approval was decided.
+type ApprovalKind string
+
+// The kinds of decisions.
+const (
+	ApprovalApproved ApprovalKind = "approved"
+	ApprovalRejected ApprovalKind = "rejected"
+	ApprovalExpired  ApprovalKind = "expired"
+)
+
+// ToolApprovalResolved is somebody's decision on a pending call.
+type ToolApprovalResolved struct {
+	CallID   string       `json:"callId"`
+	Kind     ApprovalKind `json:"kind"`
+	Digest   string       `json:"digest"`
+	Approver string       `json:"approver"`
+	Reason   string       `json:"reason,omitempty"`
+	At       time.Time    `json:"at"`
+}
+
+// ToolStarted is the intent: stored before the effect may begin.
+type ToolStarted struct {
+	CallID  string `json:"callId"`
+	Attempt int    `json:"attempt"`
+	// Key is the idempotency key that the tool is given.
+	Key string `json:"key,omitempty"`
+}
+
+// ToolResult is the one settlement of a call, on every path (HAR-3).
+type ToolResult struct {
+	CallID    string    `json:"callId"`
+	Tool      string    `json:"tool"`
+	Output    string    `json:"output"`
+	IsError   bool      `json:"isError"`
+	ErrorType ErrorType `json:"errorType,omitempty"`
+	ExitCode  *int      `json:"exitCode,omitempty"`
+	Truncated bool      `json:"truncated,omitempty"`
+	// Blob is where the whole output lies when Output was cut.
+	Blob       string      `json:"blob,omitempty"`
+	Media      []llm.Media `json:"media,omitempty"`
+	Untrusted  bool        `json:"untrusted,omitempty"`
+	EndsRun    bool        `json:"endsRun,omitempty"`
+	DurationMs int64       `json:"durationMs,omitempty"`
+	// Retryable says that the failure was one that another attempt may cure.
+	Retryable bool `json:"retryable,omitempty"`
+}

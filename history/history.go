@@ -1,0 +1,114 @@
+// Package history projects a run's journal to the conversation that the next
+// request carries. It keeps the rule that every provider enforces: a call is
+// followed by exactly one result, in call order, and reasoning, calls and
+// results stay one group (FIELD 3.1).
+package history
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/llm"
+)
+
+// Version names the projection rules; a run's first event pins it.
+const Version = "1"
+
+// ErrOpenCalls is returned when a request is asked for while calls of the last
+// assistant message have no result yet.
+var ErrOpenCalls = errors.New("history: calls without a result")
+
+// History is the conversation of one run. The zero value is empty and ready.
+// It is not safe for concurrent use.
+type History struct {
+	messages []*llm.Message
+	open     *llm.Message
+	calls    []int
+}
+
+// Messages is the conversation so far. The slice and its messages must not be
+// changed; what it holds stays valid when the history grows.
+func (h *History) Messages() ([]*llm.Message, error) {
+	if h.open != nil {
+		return nil, fmt.Errorf("%w: %d", ErrOpenCalls, len(h.calls))
+	}
+	return h.messages[:len(h.messages):len(h.messages)], nil
+}
+
+// Len is the number of messages.
+func (h *History) Len() int { return len(h.messages) }
+
+// Append adds whole messages, as when a run continues an ended one.
+func (h *History) Append(messages ...*llm.Message) {
+	h.messages = append(h.messages, messages...)
+}
+
+// User adds a message of the user's, or one that the loop says in its place.
+func (h *History) User(text string) { h.Append(llm.UserText(text)) }
+
+// Assistant adds a model's answer (ALDO-42). An answer without anything that a
+// provider would accept back (no text, call or item) is left out, as providers
+// reject it. Its calls are open until [History.Results].
+func (h *History) Assistant(parts llm.Parts, origin string) {
+	if !substantial(parts) {
+		return
+	}
+	m := &llm.Message{Role: llm.RoleAssistant, Parts: parts, Origin: origin}
+	h.messages = append(h.messages, m)
+	h.calls = h.calls[:0]
+	for i, p := range parts {
+		if _, ok := p.(llm.ToolCall); ok {
+			h.calls = append(h.calls, i)
+		}
+	}
+	if len(h.calls) > 0 {
+		m.Parts = append(llm.Parts(nil), parts...)
+		h.open = m
+	}
+}
+
+// Call completes the n-th open call with what the journal kept beside it.
+func (h *History) Call(n int, c event.ToolCall) error {
+	if h.open == nil || n < 0 || n >= len(h.calls) {
+		return fmt.Errorf("history: no open call %d for %s", n, c.CallID)
+	}
+	at := h.calls[n]
+	call, _ := h.open.Parts[at].(llm.ToolCall)
+	call.CallID, call.Args, call.ArgsText = c.CallID, c.Args, c.ArgsText
+	h.open.Parts[at] = call
+	return nil
+}
+
+// Results closes the open calls with one result each, in call order (F16).
+func (h *History) Results(results []llm.ToolResult) error {
+	if h.open == nil || len(results) != len(h.calls) {
+		return fmt.Errorf("history: %d results for %d open calls", len(results), len(h.calls))
+	}
+	parts := make(llm.Parts, len(results))
+	for i, r := range results {
+		call, _ := h.open.Parts[h.calls[i]].(llm.ToolCall)
+		if r.CallID != call.CallID {
+			return fmt.Errorf("history: result of %s where %s was called", r.CallID, call.CallID)
+		}
+		r.ProviderID = call.ProviderID
+		parts[i] = r
+	}
+	h.open = nil
+	h.Append(&llm.Message{Role: llm.RoleTool, Parts: parts})
+	return nil
+}
+
+func substantial(parts llm.Parts) bool {
+	for _, p := range parts {
+		switch p := p.(type) {
+		case llm.Text:
+			if p.Text != "" {
+				return true
+			}
+		case llm.ToolCall, llm.Item, llm.Media:
+			return true
+		}
+	}
+	return false
+}

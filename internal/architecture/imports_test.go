@@ -1,0 +1,127 @@
+// Package architecture holds the tests of the house itself: which package may
+// import which. docs/architecture.md draws the same picture.
+package architecture
+
+import (
+	"encoding/json"
+	"io"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/pawlrun/pawl"
+
+// layers lists the rooms from the bottom up. A package may import packages of
+// lower layers, and of its own layer where that says so.
+var layers = []struct {
+	name     string
+	packages []string
+	within   bool
+}{
+	{name: "words", packages: []string{"llm"}},
+	{name: "vocabulary", packages: []string{"event"}},
+	{name: "rules", packages: []string{"stop", "budget", "policy", "history", "compact"}},
+	{name: "machine contract", packages: []string{"machine"}},
+	{name: "machines", packages: []string{"machine/agent"}},
+	{name: "edge contracts", packages: []string{"tool", "journal", "llm/internal/wire"}},
+	{name: "edges", packages: []string{
+		"llm/scripted", "llm/anthropic", "llm/openai", "journal/memory", "journal/sqlite", "journal/journaltest",
+		"tool/fs", "tool/shell", "models",
+	}, within: true},
+	{name: "drivers", packages: []string{"engine", "spec"}},
+	{name: "assembly", packages: []string{"launch"}},
+	{name: "library", packages: []string{""}},
+	{name: "surfaces", packages: []string{"cmd/pawl"}},
+}
+
+// edgeMayNotImport is the rule that layers alone do not say: what touches the
+// world knows nothing of the rules and machines that decide.
+var edgeMayNotImport = []string{"stop", "budget", "policy", "history", "compact", "machine", "machine/agent"}
+
+func layerOf(pkg string) (int, bool) {
+	for i, l := range layers {
+		if slices.Contains(l.packages, pkg) {
+			return i, true
+		}
+	}
+	return 0, false
+}
+
+type listed struct {
+	ImportPath string
+	Imports    []string
+}
+
+func list(t *testing.T) []listed {
+	t.Helper()
+	out, err := exec.Command("go", "list", "-json=ImportPath,Imports", module+"/...").Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	var pkgs []listed
+	for dec := json.NewDecoder(strings.NewReader(string(out))); ; {
+		var p listed
+		if err := dec.Decode(&p); err == io.EOF {
+			return pkgs
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		pkgs = append(pkgs, p)
+	}
+}
+
+func local(path string) (string, bool) {
+	if path == module {
+		return "", true
+	}
+	return strings.CutPrefix(path, module+"/")
+}
+
+func TestImportsPointDownOnly(t *testing.T) {
+	for _, p := range list(t) {
+		pkg, _ := local(p.ImportPath)
+		if strings.HasPrefix(pkg, "internal/") {
+			continue
+		}
+		from, ok := layerOf(pkg)
+		if !ok {
+			t.Errorf("%s has no room in the house: add it to layers and to docs/architecture.md", pkg)
+			continue
+		}
+		for _, imp := range p.Imports {
+			to, ok := local(imp)
+			if !ok || strings.HasPrefix(to, "internal/") {
+				continue
+			}
+			at, known := layerOf(to)
+			switch {
+			case !known:
+				t.Errorf("%s imports %s, which has no room in the house", pkg, to)
+			case at > from, at == from && !layers[from].within:
+				t.Errorf("%s (%s) imports %s (%s): an arrow points up", pkg, layers[from].name, to, layers[at].name)
+			case strings.HasPrefix(layers[from].name, "edge") && slices.Contains(edgeMayNotImport, to):
+				t.Errorf("%s imports %s: an edge knows no rule and no machine", pkg, to)
+			}
+		}
+	}
+}
+
+// TestPureRoomsTouchNoWorld keeps I/O, clocks and randomness out of what must
+// be foldable.
+func TestPureRoomsTouchNoWorld(t *testing.T) {
+	pure := []string{"llm", "event", "stop", "budget", "policy", "history", "compact", "machine", "machine/agent"}
+	banned := []string{"os", "os/exec", "net", "net/http", "math/rand", "math/rand/v2", "crypto/rand", "io/fs", "database/sql"}
+	for _, p := range list(t) {
+		pkg, _ := local(p.ImportPath)
+		if !slices.Contains(pure, pkg) {
+			continue
+		}
+		for _, imp := range p.Imports {
+			if slices.Contains(banned, imp) {
+				t.Errorf("%s imports %s; it must stay pure", pkg, imp)
+			}
+		}
+	}
+}

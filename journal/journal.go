@@ -1,0 +1,208 @@
+// Package journal is the contract of a durable store of runs: an append-only,
+// numbered log of events per run, one lease per run, and an inbox of commands.
+//
+// A run is driven by the holder of its lease. Every append carries the lease's
+// epoch and fails, in the same transaction, when it is stale; so two processes
+// on one journal never drive one run. Everybody else speaks to a run through
+// its inbox.
+package journal
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Errors that callers branch on.
+var (
+	// ErrNotFound: there is no such run, blob or event.
+	ErrNotFound = errors.New("journal: not found")
+	// ErrStale: the lease was lost; whoever held it must stop at once.
+	ErrStale = errors.New("journal: stale lease")
+	// ErrEnded: the run has ended and takes nothing more.
+	ErrEnded = errors.New("journal: run has ended")
+	// ErrNewer: a newer version wrote the journal.
+	ErrNewer = errors.New("journal: written by a newer version")
+	// ErrFull: there is no space left; nothing was written.
+	ErrFull = errors.New("journal: no space left")
+	// ErrLocked: another process holds the journal for too long.
+	ErrLocked = errors.New("journal: locked by another process")
+	// ErrReadOnly: the journal cannot be written.
+	ErrReadOnly = errors.New("journal: read-only")
+	// ErrAmbiguous: an id prefix fits several runs.
+	ErrAmbiguous = errors.New("journal: ambiguous run id")
+)
+
+// HeldError says who drives a run that somebody else wanted to drive.
+type HeldError struct {
+	Run    string
+	Owner  string
+	Expiry time.Time
+}
+
+// Error names the holder and until when it holds.
+func (e *HeldError) Error() string {
+	return fmt.Sprintf("journal: run %s is driven by %s (lease until %s)", e.Run, e.Owner, e.Expiry.Format(time.RFC3339))
+}
+
+// State is where a run stands, as lists show it.
+type State string
+
+// The states (DESIGN, "The words").
+const (
+	Queued  State = "queued"
+	Running State = "running"
+	Waiting State = "waiting"
+	Parked  State = "parked"
+	Paused  State = "paused"
+	Ended   State = "ended"
+)
+
+// Run is the store's row about a run: what lists need without a fold.
+type Run struct {
+	ID      string    `json:"id"`
+	Parent  string    `json:"parent,omitempty"`
+	Kind    string    `json:"kind"`
+	Name    string    `json:"name,omitempty"`
+	Created time.Time `json:"created"`
+	Updated time.Time `json:"updated"`
+	Status
+	// Seq and Head are the number and the hash of the last event.
+	Seq  int64  `json:"seq"`
+	Head string `json:"head"`
+	// Owner holds the lease, if anybody does.
+	Owner  string    `json:"owner,omitempty"`
+	Expiry time.Time `json:"-"`
+}
+
+// Status is the part of a run's row that its driver keeps up to date.
+type Status struct {
+	State  State  `json:"state"`
+	Detail string `json:"detail,omitempty"`
+	Cycles int    `json:"cycles"`
+	// Outcome is set once the run has ended.
+	Outcome json.RawMessage `json:"outcome,omitempty"`
+}
+
+// Lease is the right to drive one run.
+type Lease struct {
+	Run    string
+	Owner  string
+	Epoch  int64
+	Expiry time.Time
+}
+
+// Record is one event as stored: its bytes, and what the store indexes.
+type Record struct {
+	Pos  int64
+	Run  string
+	Seq  int64
+	Type string
+	// Body is the event's stored form (event.Encode), without pos.
+	Body []byte
+}
+
+// Batch is what one append writes, all of it or nothing.
+type Batch struct {
+	Lease   Lease
+	Records []Record
+	// Head is the hash of the last record's body.
+	Head string
+	// Consumed are inbox rows that the records answer.
+	Consumed []int64
+	Status   Status
+	Time     time.Time
+	// Blobs are stored beside the records, once per digest.
+	Blobs []Blob
+	// Release gives the lease up in the same transaction.
+	Release bool
+}
+
+// Blob is content stored once, by its digest.
+type Blob struct {
+	Digest string
+	Bytes  []byte
+}
+
+// CommandKind is what an inbox row asks for.
+type CommandKind string
+
+// The commands that may reach a run from outside its driver.
+const (
+	Cancel  CommandKind = "cancel"
+	Pause   CommandKind = "pause"
+	Input   CommandKind = "input"
+	Approve CommandKind = "approve"
+	Reject  CommandKind = "reject"
+	Raise   CommandKind = "raise"
+)
+
+// Command is one row of an inbox.
+type Command struct {
+	ID   int64       `json:"id"`
+	Run  string      `json:"run"`
+	Kind CommandKind `json:"kind"`
+	// By is who asks; Text is an input or a reason.
+	By     string `json:"by,omitempty"`
+	Text   string `json:"text,omitempty"`
+	CallID string `json:"callId,omitempty"`
+	// Setting and Value are for [Raise].
+	Setting string    `json:"setting,omitempty"`
+	Value   float64   `json:"value,omitempty"`
+	At      time.Time `json:"at"`
+}
+
+// Filter selects runs for a list.
+type Filter struct {
+	States []State
+	Parent string
+	// Before is the id to continue after, newest first.
+	Before string
+	Limit  int
+}
+
+// Store keeps runs. Implementations are safe for concurrent use, by goroutines
+// and by processes.
+type Store interface {
+	// Create adds a run with its first records and its lease.
+	Create(ctx context.Context, run Run, batch Batch) (Lease, int64, error)
+	// Acquire takes the lease of a run whose lease is free, expired, or held
+	// by dead (an owner that the caller knows to be gone; "" for none), else
+	// fails with a *[HeldError].
+	Acquire(ctx context.Context, run, owner, dead string, ttl time.Duration) (Lease, error)
+	// Renew extends a lease.
+	Renew(ctx context.Context, l Lease, ttl time.Duration) (Lease, error)
+	// Release gives a lease up; releasing a stale one does nothing.
+	Release(ctx context.Context, l Lease) error
+	// Append writes a batch durably and returns the pos of its first record;
+	// the others follow without gaps.
+	Append(ctx context.Context, b Batch) (int64, error)
+
+	// Run returns a run's row, Find the one whose id begins with prefix.
+	Run(ctx context.Context, id string) (Run, error)
+	Find(ctx context.Context, prefix string) (Run, error)
+	Runs(ctx context.Context, f Filter) ([]Run, error)
+	// Records returns up to limit records of a run after a seq.
+	Records(ctx context.Context, run string, after int64, limit int) ([]Record, error)
+	// Tail returns up to limit records of any run after a pos.
+	Tail(ctx context.Context, after int64, limit int) ([]Record, error)
+
+	// Send puts a command into a run's inbox; Inbox reads what is not
+	// consumed, oldest first, of one run or ("") of all.
+	Send(ctx context.Context, c Command) (int64, error)
+	Inbox(ctx context.Context, run string) ([]Command, error)
+	// Watch returns a channel that receives after anything was committed, by
+	// this process or another, at the latest after 100 ms. It is never closed
+	// before ctx ends; several commits may give one receive.
+	Watch(ctx context.Context) <-chan struct{}
+	// WatchInbox is Watch for commands only, so that the appends of a busy
+	// process do not wake its own drivers.
+	WatchInbox(ctx context.Context) <-chan struct{}
+
+	Blob(ctx context.Context, digest string) ([]byte, error)
+	// Delete removes an ended run, its events and its inbox.
+	Delete(ctx context.Context, run string) error
+	Close() error
+}

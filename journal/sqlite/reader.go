@@ -1,0 +1,183 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/pawlrun/pawl/journal"
+)
+
+type scanner interface{ Scan(...any) error }
+
+func scanRun(row scanner) (journal.Run, error) {
+	var r journal.Run
+	var created, updated, expiry int64
+	var outcome []byte
+	err := row.Scan(&r.ID, &r.Parent, &r.Kind, &r.Name, &created, &updated, &r.State, &r.Detail, &r.Cycles,
+		&outcome, &r.Seq, &r.Head, &r.Owner, &expiry)
+	r.Created, r.Updated, r.Expiry = fromNanos(created), fromNanos(updated), fromNanos(expiry)
+	r.Outcome = outcome
+	return r, err
+}
+
+// Run returns a run's row.
+func (s *Store) Run(ctx context.Context, id string) (journal.Run, error) {
+	r, err := scanRun(s.readers.QueryRowContext(ctx, selectRun+` WHERE id = ?1`, id))
+	if errors.Is(err, sql.ErrNoRows) {
+		err = journal.ErrNotFound
+	}
+	if err != nil {
+		return journal.Run{}, fmt.Errorf("sqlite: read run %s: %w", id, classify(err))
+	}
+	return r, nil
+}
+
+// Find returns the run whose id begins with prefix.
+func (s *Store) Find(ctx context.Context, prefix string) (journal.Run, error) {
+	if r, err := s.Run(ctx, prefix); err == nil || !errors.Is(err, journal.ErrNotFound) {
+		return r, err
+	}
+	rows, err := s.queryRuns(ctx, selectRun+` WHERE id LIKE ?1 ESCAPE '\' ORDER BY id LIMIT 5`, likePrefix(prefix))
+	if err != nil {
+		return journal.Run{}, err
+	}
+	switch {
+	case prefix == "" || len(rows) == 0:
+		return journal.Run{}, fmt.Errorf("sqlite: run %q: %w", prefix, journal.ErrNotFound)
+	case len(rows) == 1:
+		return rows[0], nil
+	}
+	ids := make([]string, len(rows))
+	for i, r := range rows {
+		ids[i] = r.ID
+	}
+	return journal.Run{}, fmt.Errorf("sqlite: %q fits %s: %w", prefix, strings.Join(ids, ", "), journal.ErrAmbiguous)
+}
+
+// Runs lists runs, newest first.
+func (s *Store) Runs(ctx context.Context, f journal.Filter) ([]journal.Run, error) {
+	query := selectRun + ` WHERE 1`
+	var args []any
+	if f.Before != "" {
+		query += ` AND rid < (SELECT rid FROM runs WHERE id = ?)`
+		args = append(args, f.Before)
+	}
+	if f.Parent != "" {
+		query += ` AND parent = ?`
+		args = append(args, f.Parent)
+	}
+	if len(f.States) > 0 {
+		query += ` AND state IN (?` + strings.Repeat(`, ?`, len(f.States)-1) + `)`
+		for _, st := range f.States {
+			args = append(args, string(st))
+		}
+	}
+	query += ` ORDER BY rid DESC`
+	if f.Limit > 0 {
+		query += fmt.Sprintf(` LIMIT %d`, f.Limit)
+	}
+	return s.queryRuns(ctx, query, args...)
+}
+
+func (s *Store) queryRuns(ctx context.Context, query string, args ...any) ([]journal.Run, error) {
+	rows, err := s.readers.QueryContext(ctx, query, args...)
+	if err != nil {
+		return nil, fmt.Errorf("sqlite: list runs: %w", classify(err))
+	}
+	defer rows.Close()
+	var out []journal.Run
+	for rows.Next() {
+		r, err := scanRun(rows)
+		if err != nil {
+			return nil, fmt.Errorf("sqlite: list runs: %w", classify(err))
+		}
+		out = append(out, r)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, fmt.Errorf("sqlite: list runs: %w", classify(err))
+	}
+	return out, nil
+}
+
+// Records returns records of a run after a seq.
+func (s *Store) Records(ctx context.Context, run string, after int64, limit int) ([]journal.Record, error) {
+	return s.queryRecords(ctx, `
+SELECT e.pos, r.id, e.seq, e.type, e.body FROM events e JOIN runs r ON r.rid = e.rid
+WHERE e.rid = (SELECT rid FROM runs WHERE id = ?1) AND e.seq > ?2 ORDER BY e.seq LIMIT ?3`, run, after, noLimit(limit))
+}
+
+// Tail returns records of any run after a pos.
+func (s *Store) Tail(ctx context.Context, after int64, limit int) ([]journal.Record, error) {
+	return s.queryRecords(ctx, `
+SELECT e.pos, r.id, e.seq, e.type, e.body FROM events e JOIN runs r ON r.rid = e.rid
+WHERE e.pos > ?1 ORDER BY e.pos LIMIT ?2`, after, noLimit(limit))
+}
+
+func noLimit(n int) int {
+	if n <= 0 {
+		return -1
+	}
+	return n
+}
+
+func (s *Store) queryRecords(ctx context.Context, query string, args ...any) ([]journal.Record, error) {
+	rows, err := s.readers.QueryContext(ctx, query, args...)
+	if err != nil {
+		return nil, fmt.Errorf("sqlite: read events: %w", classify(err))
+	}
+	defer rows.Close()
+	var out []journal.Record
+	for rows.Next() {
+		var r journal.Record
+		if err := rows.Scan(&r.Pos, &r.Run, &r.Seq, &r.Type, &r.Body); err != nil {
+			return nil, fmt.Errorf("sqlite: read events: %w", classify(err))
+		}
+		out = append(out, r)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, fmt.Errorf("sqlite: read events: %w", classify(err))
+	}
+	return out, nil
+}
+
+// Inbox reads what is not consumed.
+func (s *Store) Inbox(ctx context.Context, run string) ([]journal.Command, error) {
+	rows, err := s.readers.QueryContext(ctx, `
+SELECT id, body FROM inbox WHERE ?1 = '' OR rid = (SELECT rid FROM runs WHERE id = ?1) ORDER BY id`, run)
+	if err != nil {
+		return nil, fmt.Errorf("sqlite: read inbox of %s: %w", run, classify(err))
+	}
+	defer rows.Close()
+	var out []journal.Command
+	for rows.Next() {
+		var id int64
+		var body []byte
+		if err := rows.Scan(&id, &body); err != nil {
+			return nil, fmt.Errorf("sqlite: read inbox of %s: %w", run, classify(err))
+		}
+		var c journal.Command
+		if err := json.Unmarshal(body, &c); err != nil {
+			return nil, fmt.Errorf("sqlite: read inbox of %s: %w", run, err)
+		}
+		c.ID = id
+		out = append(out, c)
+	}
+	return out, rows.Err()
+}
+
+// Blob returns stored content.
+func (s *Store) Blob(ctx context.Context, digest string) ([]byte, error) {
+	var b []byte
+	err := s.readers.QueryRowContext(ctx, `SELECT bytes FROM blobs WHERE digest = ?1`, digest).Scan(&b)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = journal.ErrNotFound
+	}
+	if err != nil {
+		return nil, fmt.Errorf("sqlite: read blob %s: %w", digest, classify(err))
+	}
+	return b, nil
+}

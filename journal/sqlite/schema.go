@@ -1,0 +1,81 @@
+package sqlite
+
+// schemaVersion is stored in the file; a file of a newer one is refused.
+const schemaVersion = 1
+
+// applicationID marks the file as a journal of ours ("Pawl").
+const applicationID = 0x5061776c
+
+const schema = `
+CREATE TABLE runs (
+	rid     INTEGER PRIMARY KEY,
+	id      TEXT NOT NULL UNIQUE,
+	parent  TEXT NOT NULL DEFAULT '',
+	kind    TEXT NOT NULL,
+	name    TEXT NOT NULL DEFAULT '',
+	created INTEGER NOT NULL,
+	updated INTEGER NOT NULL,
+	state   TEXT NOT NULL,
+	detail  TEXT NOT NULL DEFAULT '',
+	cycles  INTEGER NOT NULL DEFAULT 0,
+	outcome BLOB,
+	seq     INTEGER NOT NULL,
+	head    TEXT NOT NULL,
+	owner   TEXT NOT NULL DEFAULT '',
+	epoch   INTEGER NOT NULL,
+	expiry  INTEGER NOT NULL DEFAULT 0
+);
+CREATE INDEX runs_parent ON runs (parent) WHERE parent <> '';
+CREATE TABLE events (
+	pos  INTEGER PRIMARY KEY,
+	rid  INTEGER NOT NULL,
+	seq  INTEGER NOT NULL,
+	type TEXT NOT NULL,
+	body BLOB NOT NULL
+);
+CREATE UNIQUE INDEX events_run ON events (rid, seq);
+CREATE TABLE inbox (
+	id   INTEGER PRIMARY KEY AUTOINCREMENT,
+	rid  INTEGER NOT NULL,
+	body BLOB NOT NULL
+);
+CREATE INDEX inbox_run ON inbox (rid);
+CREATE TABLE blobs (
+	digest TEXT PRIMARY KEY,
+	bytes  BLOB NOT NULL
+);
+`
+
+// A run that is deleted may own the newest pos. Its row then stays, empty and
+// without a run (rid 0), so that no pos is ever given twice.
+const deleteEvents = `
+DELETE FROM events WHERE rid = ?1 AND pos < (SELECT max(pos) FROM events)`
+const buryEvent = `
+UPDATE events SET rid = 0, seq = pos, type = '', body = x'' WHERE rid = ?1`
+
+const insertRun = `
+INSERT INTO runs (id, parent, kind, name, created, updated, state, detail, cycles, outcome, seq, head, owner, epoch, expiry)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, 1, ?14)`
+
+// updateRun is the fence of every append: it changes the row only under the
+// lease's epoch and on top of the event that the writer saw last.
+const updateRun = `
+UPDATE runs SET seq = ?1, head = ?2, state = ?3, detail = ?4, cycles = ?5, outcome = ?6, updated = ?7,
+	owner = iif(?8, '', owner), expiry = iif(?8, 0, expiry)
+WHERE rid = ?9 AND epoch = ?10 AND owner = ?11 AND seq = ?12 AND state <> 'ended'`
+
+const insertEvent = `INSERT INTO events (pos, rid, seq, type, body) VALUES (?1, ?2, ?3, ?4, ?5)`
+
+const selectRun = `
+SELECT id, parent, kind, name, created, updated, state, detail, cycles, outcome, seq, head, owner, expiry FROM runs`
+
+const acquireRun = `
+UPDATE runs SET owner = ?2, epoch = epoch + 1, expiry = ?3
+WHERE id = ?1 AND (owner = '' OR owner = ?2 OR owner = ?4 OR expiry <= ?5)
+RETURNING epoch`
+
+const renewRun = `
+UPDATE runs SET expiry = ?4 WHERE id = ?1 AND owner = ?2 AND epoch = ?3`
+
+const releaseRun = `
+UPDATE runs SET owner = '', expiry = 0 WHERE id = ?1 AND owner = ?2 AND epoch = ?3`

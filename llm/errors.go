@@ -1,0 +1,108 @@
+package llm
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Class is what an error of a model call means for the loop. It decides
+// between waiting, another model, and stopping (FIELD F22).
+type Class string
+
+// The classes. A class says what to do next, not which status code came.
+const (
+	// ClassThrottled: too many requests; wait.
+	ClassThrottled Class = "throttled"
+	// ClassQuota: the account's credit or quota is used up; stop.
+	ClassQuota Class = "quota"
+	// ClassOverloaded: the service is short of capacity or failed inside.
+	ClassOverloaded Class = "overloaded"
+	// ClassContextOverflow: the request does not fit the model's window.
+	ClassContextOverflow Class = "context_overflow"
+	// ClassInvalid: the request is wrong; the same bytes will fail again.
+	ClassInvalid Class = "invalid"
+	// ClassAuth: the key is missing, wrong, or not allowed this model.
+	ClassAuth Class = "auth"
+	// ClassRefused: the provider declined on policy grounds.
+	ClassRefused Class = "refused"
+	// ClassNetwork: the connection failed, stalled, or ended too early.
+	ClassNetwork Class = "network"
+	// ClassInterrupted: the call was in flight when its process stopped or
+	// its run was told to; nothing is known of its outcome.
+	ClassInterrupted Class = "interrupted"
+)
+
+// Error is a failed model call.
+type Error struct {
+	Class    Class
+	Provider string
+	// Status is the HTTP status, 0 where there was no answer.
+	Status int
+	// Code is the provider's own word for the error.
+	Code string
+	// Message is the provider's message, whole.
+	Message   string
+	RequestID string
+	// RetryAfter is how long the provider asked to wait; HasRetryAfter
+	// tells "at once" from "did not say".
+	RetryAfter    time.Duration
+	HasRetryAfter bool
+	Err           error
+}
+
+// Error names the provider, the status, its message and the request id.
+func (e *Error) Error() string {
+	s := e.Provider
+	if s == "" {
+		s = "model"
+	}
+	s += ": " + string(e.Class)
+	if e.Status != 0 {
+		s += fmt.Sprintf(" (HTTP %d)", e.Status)
+	}
+	if e.Message != "" {
+		s += ": " + e.Message
+	} else if e.Err != nil {
+		s += ": " + e.Err.Error()
+	}
+	if e.RequestID != "" {
+		s += " [request " + e.RequestID + "]"
+	}
+	return s
+}
+
+// Unwrap returns the cause, if any.
+func (e *Error) Unwrap() error { return e.Err }
+
+// ErrUnknownModel is wrapped by resolvers that have no such model.
+var ErrUnknownModel = errors.New("llm: unknown model")
+
+// AsError returns err as an *Error, classifying what is not one as a network
+// failure: an adapter that could not even say what went wrong saw no answer.
+func AsError(err error) *Error {
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e
+	}
+	return &Error{Class: ClassNetwork, Message: err.Error(), Err: err}
+}
+
+// ClassOfStatus is the class of an HTTP status when nothing else is known of
+// the error; 0 (no answer) is a network failure.
+func ClassOfStatus(status int) Class {
+	switch {
+	case status == 0 || status == 408:
+		return ClassNetwork
+	case status == 401 || status == 403:
+		return ClassAuth
+	case status == 402:
+		return ClassQuota
+	case status == 413:
+		return ClassContextOverflow
+	case status == 429:
+		return ClassThrottled
+	case status >= 500:
+		return ClassOverloaded
+	}
+	return ClassInvalid
+}

@@ -1,0 +1,77 @@
+package llm
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+)
+
+// Memo remembers the encoded form of messages within one run, so that a
+// request costs only what is new in it. It is keyed by message identity, which
+// is why a message must not change once it is in a request. The zero Memo is
+// ready; a nil *Memo remembers nothing and gives the same bytes. A Memo is not
+// safe for concurrent use.
+type Memo struct {
+	wire    string
+	encoded map[*Message]Segment
+	prefix  *Segment
+	key     string
+}
+
+// Segment is encoded bytes with their hash.
+type Segment struct {
+	Bytes []byte
+	Sum   [sha256.Size]byte
+}
+
+// NewSegment hashes the bytes once.
+func NewSegment(b []byte) Segment { return Segment{Bytes: b, Sum: sha256.Sum256(b)} }
+
+// Message returns the encoded form of m on a wire, encoding it at most once.
+// What encode returns must depend on m and the wire's name alone.
+func (c *Memo) Message(wire string, m *Message, encode func(*Message) []byte) Segment {
+	if c == nil {
+		return NewSegment(encode(m))
+	}
+	c.use(wire)
+	seg, ok := c.encoded[m]
+	if !ok {
+		seg = NewSegment(encode(m))
+		c.encoded[m] = seg
+	}
+	return seg
+}
+
+// Prefix returns the encoded form of what stands before the messages (tools
+// and system text), identified by key.
+func (c *Memo) Prefix(wire, key string, encode func() []byte) Segment {
+	if c == nil {
+		return NewSegment(encode())
+	}
+	c.use(wire)
+	if c.prefix == nil || c.key != key {
+		seg := NewSegment(encode())
+		c.prefix, c.key = &seg, key
+	}
+	return *c.prefix
+}
+
+func (c *Memo) use(wire string) {
+	if c.wire != wire || c.encoded == nil {
+		*c = Memo{wire: wire, encoded: map[*Message]Segment{}}
+	}
+}
+
+// Assemble joins segments into a body whose digest is a hash over the
+// segments' hashes: identifying a request costs the number of its messages,
+// not its bytes.
+func Assemble(segments ...Segment) *Encoded {
+	e := &Encoded{Segments: make([][]byte, len(segments))}
+	h := sha256.New()
+	for i, s := range segments {
+		e.Segments[i] = s.Bytes
+		h.Write(s.Sum[:])
+	}
+	var sum [sha256.Size]byte
+	e.Digest = hex.EncodeToString(h.Sum(sum[:0])[:16])
+	return e
+}

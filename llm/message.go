@@ -1,0 +1,113 @@
+package llm
+
+import "encoding/json"
+
+// Role says who speaks in a [Message].
+type Role string
+
+// The roles of a conversation. System text is not a message: it is
+// [Request.System], so that no later turn can pose as it.
+const (
+	RoleUser      Role = "user"
+	RoleAssistant Role = "assistant"
+	// RoleTool carries the results of one cycle's calls, in call order.
+	RoleTool Role = "tool"
+)
+
+// Message is one turn of a conversation. A message that has been handed to a
+// [Request] must not be changed: its encoded form is memoised by identity.
+type Message struct {
+	Role  Role  `json:"role"`
+	Parts Parts `json:"parts"`
+	// Origin names the model ("provider/model") that produced an assistant
+	// message. Reasoning of another origin is never echoed (FIELD F23).
+	Origin string `json:"origin,omitempty"`
+}
+
+// UserText is a user message of one text part.
+func UserText(text string) *Message {
+	return &Message{Role: RoleUser, Parts: Parts{Text{Text: text}}}
+}
+
+// Text concatenates the message's text parts.
+func (m *Message) Text() string { return m.Parts.Text() }
+
+// Part is one piece of a message: [Text], [Reasoning], [Media], [ToolCall],
+// [ToolResult] or [Item].
+type Part interface{ kind() partKind }
+
+// Text is prose, from either side.
+type Text struct {
+	Text string `json:"text"`
+	// Raw is the provider's own item where Text alone would lose something
+	// (citations, an item id that its reasoning is paired with).
+	Raw json.RawMessage `json:"raw,omitempty"`
+}
+
+// Reasoning is what a model thought before it spoke. Signature and Raw are
+// opaque and go back unchanged, whole block in or whole block out (FIELD 3.1).
+type Reasoning struct {
+	Text      string          `json:"text,omitempty"`
+	Signature string          `json:"signature,omitempty"`
+	Raw       json.RawMessage `json:"raw,omitempty"`
+}
+
+// Media is an image or another file, inline or by reference.
+type Media struct {
+	MediaType string `json:"mediaType"`
+	Name      string `json:"name,omitempty"`
+	Data      []byte `json:"data,omitempty"`
+	URL       string `json:"url,omitempty"`
+}
+
+// ToolCall is the model's request to run a tool. The model never runs one.
+type ToolCall struct {
+	// CallID is ours, unique in the tree of runs; ProviderID is the
+	// provider's, which some of them reuse from turn to turn (FIELD F6).
+	CallID     string `json:"callId,omitempty"`
+	ProviderID string `json:"providerId,omitempty"`
+	Name       string `json:"name"`
+	// Args is the JSON the model gave. When it is not valid JSON, Args is
+	// empty and ArgsText holds the fragment as it came.
+	Args     json.RawMessage `json:"args,omitempty"`
+	ArgsText string          `json:"argsText,omitempty"`
+	// Signature binds the call to the reasoning before it (Gemini).
+	Signature string          `json:"signature,omitempty"`
+	Raw       json.RawMessage `json:"raw,omitempty"`
+}
+
+// ToolResult answers one [ToolCall].
+type ToolResult struct {
+	CallID     string `json:"callId"`
+	ProviderID string `json:"providerId,omitempty"`
+	Name       string `json:"name"`
+	Output     string `json:"output"`
+	IsError    bool   `json:"isError,omitempty"`
+	// Media are images or files that belong to the result.
+	Media []Media `json:"media,omitempty"`
+}
+
+// Item is something a provider did on its own side (a hosted search, its
+// result, a compaction block): shown, and sent back untouched.
+type Item struct {
+	Type string          `json:"itemType"`
+	Raw  json.RawMessage `json:"raw"`
+}
+
+type partKind string
+
+const (
+	kindText       partKind = "text"
+	kindReasoning  partKind = "reasoning"
+	kindMedia      partKind = "media"
+	kindToolCall   partKind = "tool_call"
+	kindToolResult partKind = "tool_result"
+	kindItem       partKind = "item"
+)
+
+func (Text) kind() partKind       { return kindText }
+func (Reasoning) kind() partKind  { return kindReasoning }
+func (Media) kind() partKind      { return kindMedia }
+func (ToolCall) kind() partKind   { return kindToolCall }
+func (ToolResult) kind() partKind { return kindToolResult }
+func (Item) kind() partKind       { return kindItem }

@@ -1,0 +1,136 @@
+package llm
+
+import (
+	"context"
+	"encoding/json"
+)
+
+// Model is one model behind one wire. Implementations are safe for concurrent
+// use and never retry: retries live in the machine alone (FIELD F22).
+type Model interface {
+	// Generate makes one call and returns the whole answer. When the call
+	// fails after something was received, the response holds what came and
+	// the error says why it is not whole; the error is an *[Error].
+	Generate(ctx context.Context, req *Request) (*Response, error)
+}
+
+// Streamer is a [Model] that can also deliver an answer while it is made
+// (ALF-29, ALF-30). Where a model has it, it is used unless the caller asked
+// for whole answers.
+type Streamer interface {
+	Model
+	// Stream is Generate with live deltas. It calls emit from the calling
+	// goroutine only, in order, and never with an empty text.
+	Stream(ctx context.Context, req *Request, emit func(Delta)) (*Response, error)
+}
+
+// Encoder is a [Model] that can say which bytes a request becomes. The engine
+// journals their digest before the call; Generate and Stream then send
+// [Request.Encoded] instead of encoding twice.
+type Encoder interface {
+	Encode(req *Request) (*Encoded, error)
+}
+
+// Encoded is a request body in pieces, so that a piece that did not change is
+// neither encoded nor copied again.
+type Encoded struct {
+	Segments [][]byte
+	// Digest identifies the concatenated segments: equal bytes give equal
+	// digests within one run.
+	Digest string
+}
+
+// Len is the body's length in bytes.
+func (e *Encoded) Len() int64 {
+	var n int64
+	for _, s := range e.Segments {
+		n += int64(len(s))
+	}
+	return n
+}
+
+// Request is one call of a model, as data.
+type Request struct {
+	// Model is the provider's own name of the model, without our prefix.
+	Model    string
+	System   string
+	Messages []*Message
+	// Tools are offered in this order; the engine sorts them by name once
+	// per run, so that the prefix never moves.
+	Tools []ToolDef
+	// MaxTokens caps the answer; 0 leaves it to the adapter.
+	MaxTokens   int
+	Temperature *float64
+	// Schema, where set, asks for an answer that validates against it.
+	Schema json.RawMessage
+	// ProviderTools are tools that the provider runs itself, by its names.
+	ProviderTools []string
+	// CacheKey groups requests that share a prefix (a run's id).
+	CacheKey string
+	// Ordinal counts the calls of the run whose outcome was known before
+	// this one; a scripted or replayed model finds its place by it.
+	Ordinal int
+	// Encoded, where set, is this request as the adapter's Encode made it.
+	Encoded *Encoded
+	// Memo, where set, remembers encoded messages between calls of one run.
+	Memo *Memo
+}
+
+// ToolDef is a tool as the model is told of it.
+type ToolDef struct {
+	Name        string          `json:"name"`
+	Description string          `json:"description,omitempty"`
+	Schema      json.RawMessage `json:"schema"`
+}
+
+// Response is what one call gave.
+type Response struct {
+	Parts  Parts
+	Finish Finish
+	// RawFinish is the provider's own word for Finish.
+	RawFinish string
+	Usage     Usage
+	// Model is the model that answered, as the provider names it.
+	Model string
+	// ID is the provider's id of the answer, RequestID that of the exchange
+	// (what its support asks for).
+	ID        string
+	RequestID string
+}
+
+// DeltaKind says what a [Delta] adds to.
+type DeltaKind uint8
+
+// The kinds of live deltas.
+const (
+	DeltaText DeltaKind = iota + 1
+	DeltaReasoning
+	DeltaToolCall
+)
+
+// Delta is a piece of an answer as it arrives. Deltas are live only: they are
+// never stored, and what they build up to is in the response.
+type Delta struct {
+	Kind DeltaKind
+	// Index is the position of the part that the delta belongs to.
+	Index int
+	// Text is what was added: prose, thought, or a fragment of arguments.
+	Text string
+	// Tool is the tool's name, on the first delta of a call.
+	Tool string
+}
+
+// Finish is why a model stopped, in neutral words (FIELD 3.2).
+type Finish string
+
+// The closed list of finish reasons.
+const (
+	FinishEnd       Finish = "end"
+	FinishTool      Finish = "tool"
+	FinishLength    Finish = "length"
+	FinishContext   Finish = "context"
+	FinishPause     Finish = "pause"
+	FinishRefusal   Finish = "refusal"
+	FinishMalformed Finish = "malformed"
+	FinishFailed    Finish = "failed"
+)

@@ -1,0 +1,191 @@
+package scripted
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/pawlrun/pawl/llm"
+	"go.yaml.in/yaml/v4"
+)
+
+// The YAML form of a turn.
+type fileTurn struct {
+	Text      string      `yaml:"text"`
+	Reasoning string      `yaml:"reasoning"`
+	ToolCalls []fileCall  `yaml:"tool_calls"`
+	Usage     *fileUsage  `yaml:"usage"`
+	Finish    string      `yaml:"finish"`
+	Error     *fileError  `yaml:"error"`
+	Delay     string      `yaml:"delay"`
+	Expect    *fileExpect `yaml:"expect"`
+}
+
+type fileCall struct {
+	Name string `yaml:"name"`
+	// Arguments is a mapping, or a string that is sent as it stands.
+	Arguments any `yaml:"arguments"`
+}
+
+type fileUsage struct {
+	Input      int64 `yaml:"input"`
+	Output     int64 `yaml:"output"`
+	CacheRead  int64 `yaml:"cacheRead"`
+	CacheWrite int64 `yaml:"cacheWrite"`
+	Reasoning  int64 `yaml:"reasoning"`
+}
+
+type fileError struct {
+	Status     int    `yaml:"status"`
+	Class      string `yaml:"class"`
+	Message    string `yaml:"message"`
+	RetryAfter any    `yaml:"retry_after"`
+	Partial    string `yaml:"partial"`
+}
+
+type fileExpect struct {
+	Contains texts    `yaml:"contains"`
+	Excludes texts    `yaml:"excludes"`
+	System   texts    `yaml:"system"`
+	Last     texts    `yaml:"last"`
+	Tools    []string `yaml:"tools"`
+	Messages int      `yaml:"messages"`
+}
+
+// texts is one string or a list of them.
+type texts []string
+
+// UnmarshalYAML reads either form.
+func (t *texts) UnmarshalYAML(n *yaml.Node) error {
+	if n.Kind == yaml.ScalarNode {
+		*t = texts{n.Value}
+		return nil
+	}
+	return n.Decode((*[]string)(t))
+}
+
+// Parse reads a script. name is used in errors and as the model's name.
+func Parse(name string, data []byte) (*Model, error) {
+	dec := yaml.NewDecoder(bytes.NewReader(data))
+	dec.KnownFields(true)
+	var file []fileTurn
+	if err := dec.Decode(&file); err != nil && !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("scripted: %s: %w", name, err)
+	}
+	m := &Model{name: name}
+	for i, f := range file {
+		t, err := f.turn()
+		if err != nil {
+			return nil, fmt.Errorf("scripted: %s: turn %d: %w", name, i+1, err)
+		}
+		m.turns = append(m.turns, t)
+	}
+	return m, nil
+}
+
+func (f fileTurn) turn() (Turn, error) {
+	t := Turn{Text: f.Text, Reasoning: f.Reasoning, Finish: llm.Finish(f.Finish), Usage: (*llm.Usage)(nil)}
+	if f.Usage != nil {
+		t.Usage = &llm.Usage{
+			Input: f.Usage.Input, Output: f.Usage.Output, CacheRead: f.Usage.CacheRead,
+			CacheWrite: f.Usage.CacheWrite, Reasoning: f.Usage.Reasoning,
+		}
+	}
+	if !knownFinish(t.Finish) {
+		return t, fmt.Errorf("finish: %q is not one of end, tool, length, context, pause, refusal, malformed, failed", f.Finish)
+	}
+	var err error
+	if t.Delay, err = duration(f.Delay); err != nil {
+		return t, fmt.Errorf("delay: %w", err)
+	}
+	for i, c := range f.ToolCalls {
+		call, err := c.call()
+		if err != nil {
+			return t, fmt.Errorf("tool_calls[%d]: %w", i, err)
+		}
+		t.ToolCalls = append(t.ToolCalls, call)
+	}
+	if f.Error != nil {
+		if t.Error, err = f.Error.failure(); err != nil {
+			return t, fmt.Errorf("error: %w", err)
+		}
+	}
+	if x := f.Expect; x != nil {
+		t.Expect = &Expectation{
+			Contains: x.Contains, Excludes: x.Excludes, System: x.System, Last: x.Last, Tools: x.Tools, Messages: x.Messages,
+		}
+	}
+	return t, nil
+}
+
+func knownFinish(f llm.Finish) bool {
+	switch f {
+	case "", llm.FinishEnd, llm.FinishTool, llm.FinishLength, llm.FinishContext, llm.FinishPause,
+		llm.FinishRefusal, llm.FinishMalformed, llm.FinishFailed:
+		return true
+	}
+	return false
+}
+
+func (c fileCall) call() (Call, error) {
+	if c.Name == "" {
+		return Call{}, errors.New("name is missing")
+	}
+	switch args := c.Arguments.(type) {
+	case nil:
+		return Call{Name: c.Name, Arguments: json.RawMessage("{}")}, nil
+	case string:
+		if json.Valid([]byte(args)) {
+			return Call{Name: c.Name, Arguments: json.RawMessage(args)}, nil
+		}
+		return Call{Name: c.Name, Malformed: args}, nil
+	default:
+		var b strings.Builder
+		enc := json.NewEncoder(&b)
+		enc.SetEscapeHTML(false)
+		if err := enc.Encode(args); err != nil {
+			return Call{}, fmt.Errorf("arguments: %w", err)
+		}
+		return Call{Name: c.Name, Arguments: json.RawMessage(strings.TrimSpace(b.String()))}, nil
+	}
+}
+
+func (e *fileError) failure() (*Failure, error) {
+	f := &Failure{Status: e.Status, Class: llm.Class(e.Class), Message: e.Message, Partial: e.Partial}
+	if f.Class == "" {
+		f.Class = llm.ClassOfStatus(e.Status)
+	}
+	switch f.Class {
+	case llm.ClassThrottled, llm.ClassQuota, llm.ClassOverloaded, llm.ClassContextOverflow, llm.ClassInvalid,
+		llm.ClassAuth, llm.ClassRefused, llm.ClassNetwork:
+	default:
+		return nil, fmt.Errorf("class: %q is not one of throttled, quota, overloaded, context_overflow, invalid, auth, refused, network", e.Class)
+	}
+	if e.RetryAfter != nil {
+		d, err := duration(fmt.Sprint(e.RetryAfter))
+		if err != nil {
+			return nil, fmt.Errorf("retry_after: %w", err)
+		}
+		f.RetryAfter = &d
+	}
+	return f, nil
+}
+
+// duration reads "1.5s" or a plain number of seconds.
+func duration(s string) (time.Duration, error) {
+	if s == "" {
+		return 0, nil
+	}
+	if d, err := time.ParseDuration(s); err == nil {
+		return d, nil
+	}
+	d, err := time.ParseDuration(s + "s")
+	if err != nil {
+		return 0, fmt.Errorf("%q is neither a duration like 1.5s nor a number of seconds", s)
+	}
+	return d, nil
+}

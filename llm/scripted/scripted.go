@@ -1,0 +1,201 @@
+// Package scripted is a model that answers from a script: the offline default,
+// and how users test their own agents. A script is a YAML list of turns; the
+// n-th model call of a run gets the n-th turn, also after a crash, because the
+// call says how many were answered before it.
+package scripted
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/pawlrun/pawl/llm"
+)
+
+// Turn is one scripted answer.
+type Turn struct {
+	Text      string
+	Reasoning string
+	ToolCalls []Call
+	// Usage is reported as the call's usage; nil makes up a plausible one.
+	Usage *llm.Usage
+	// Finish overrides the finish reason, which is otherwise "tool" with
+	// calls and "end" without.
+	Finish llm.Finish
+	// Error makes the call fail.
+	Error *Failure
+	// Delay is waited before the answer.
+	Delay  time.Duration
+	Expect *Expectation
+}
+
+// Call is one tool call of a turn. Arguments is JSON; Malformed, where set, is
+// sent in its place as a fragment that is not JSON.
+type Call struct {
+	Name      string
+	Arguments json.RawMessage
+	Malformed string
+}
+
+// Failure is a scripted error.
+type Failure struct {
+	Status     int
+	Class      llm.Class
+	Message    string
+	RetryAfter *time.Duration
+	// Partial is text that arrives before the failure.
+	Partial string
+}
+
+// Expectation is what the request must be like; a request that is not fails
+// the run with a message that says what differs.
+type Expectation struct {
+	// Contains and Excludes look at the whole request as text.
+	Contains []string
+	Excludes []string
+	// System looks at the system text, Last at the newest message.
+	System []string
+	Last   []string
+	// Tools are names that must be offered; Messages is the exact count, 0
+	// for any.
+	Tools    []string
+	Messages int
+}
+
+// Model plays a script. It is safe for concurrent use.
+type Model struct {
+	name  string
+	turns []Turn
+}
+
+// New returns a model that answers with the turns in order.
+func New(name string, turns ...Turn) *Model { return &Model{name: name, turns: turns} }
+
+var _ llm.Streamer = (*Model)(nil)
+
+// Generate answers whole.
+func (m *Model) Generate(ctx context.Context, req *llm.Request) (*llm.Response, error) {
+	return m.Stream(ctx, req, func(llm.Delta) {})
+}
+
+// Stream answers word by word.
+func (m *Model) Stream(ctx context.Context, req *llm.Request, emit func(llm.Delta)) (*llm.Response, error) {
+	n := req.Ordinal
+	if n >= len(m.turns) {
+		return nil, m.fail(llm.ClassInvalid, fmt.Sprintf("the script has %d turns and the run asks for turn %d", len(m.turns), n+1))
+	}
+	t := m.turns[n]
+	if diff := t.Expect.differs(req); diff != "" {
+		return nil, m.fail(llm.ClassInvalid, fmt.Sprintf("turn %d expects another request: %s", n+1, diff))
+	}
+	if err := wait(ctx, t.Delay); err != nil {
+		return nil, m.fail(llm.ClassNetwork, err.Error())
+	}
+	if t.Error != nil {
+		return m.failure(t.Error, emit)
+	}
+	return m.answer(n, t, req, emit), nil
+}
+
+func wait(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return ctx.Err()
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (m *Model) fail(class llm.Class, message string) error {
+	return &llm.Error{Class: class, Provider: "scripted/" + m.name, Message: message}
+}
+
+func (m *Model) failure(f *Failure, emit func(llm.Delta)) (*llm.Response, error) {
+	e := &llm.Error{Class: f.Class, Provider: "scripted/" + m.name, Status: f.Status, Message: f.Message}
+	if e.Message == "" {
+		e.Message = "scripted failure"
+	}
+	if f.RetryAfter != nil {
+		e.RetryAfter, e.HasRetryAfter = *f.RetryAfter, true
+	}
+	var resp *llm.Response
+	if f.Partial != "" {
+		emitWords(f.Partial, 0, llm.DeltaText, emit)
+		resp = &llm.Response{Parts: llm.Parts{llm.Text{Text: f.Partial}}, Usage: llm.Usage{Estimated: true}}
+	}
+	return resp, e
+}
+
+func (m *Model) answer(n int, t Turn, req *llm.Request, emit func(llm.Delta)) *llm.Response {
+	r := &llm.Response{Model: m.name, ID: fmt.Sprintf("turn-%d", n+1), Finish: t.Finish}
+	if t.Reasoning != "" {
+		emitWords(t.Reasoning, len(r.Parts), llm.DeltaReasoning, emit)
+		r.Parts = append(r.Parts, llm.Reasoning{Text: t.Reasoning})
+	}
+	if t.Text != "" {
+		emitWords(t.Text, len(r.Parts), llm.DeltaText, emit)
+		r.Parts = append(r.Parts, llm.Text{Text: t.Text})
+	}
+	for i, c := range t.ToolCalls {
+		call := llm.ToolCall{ProviderID: fmt.Sprintf("call_%d_%d", n+1, i+1), Name: c.Name, Args: c.Arguments, ArgsText: c.Malformed}
+		emit(llm.Delta{Kind: llm.DeltaToolCall, Index: len(r.Parts), Tool: c.Name, Text: string(c.Arguments) + c.Malformed})
+		r.Parts = append(r.Parts, call)
+	}
+	if r.Finish == "" {
+		r.Finish = llm.FinishEnd
+		if len(t.ToolCalls) > 0 {
+			r.Finish = llm.FinishTool
+		}
+	}
+	r.RawFinish = string(r.Finish)
+	if t.Usage != nil {
+		r.Usage = *t.Usage
+	} else {
+		r.Usage = estimate(req, r)
+	}
+	return r
+}
+
+// estimate gives a usage in the order of magnitude that a real model reports.
+func estimate(req *llm.Request, r *llm.Response) llm.Usage {
+	in := len(req.System)
+	for _, msg := range req.Messages {
+		in += textSize(msg.Parts)
+	}
+	return llm.Usage{Input: int64(in/4 + 1), Output: int64(textSize(r.Parts)/4 + 1)}
+}
+
+func textSize(parts llm.Parts) int {
+	n := 0
+	for _, p := range parts {
+		switch p := p.(type) {
+		case llm.Text:
+			n += len(p.Text)
+		case llm.Reasoning:
+			n += len(p.Text)
+		case llm.ToolCall:
+			n += len(p.Name) + len(p.Args) + len(p.ArgsText)
+		case llm.ToolResult:
+			n += len(p.Output)
+		}
+	}
+	return n
+}
+
+func emitWords(s string, index int, kind llm.DeltaKind, emit func(llm.Delta)) {
+	for s != "" {
+		end := strings.IndexByte(s[1:], ' ') + 1
+		if end <= 0 {
+			end = len(s)
+		}
+		emit(llm.Delta{Kind: kind, Index: index, Text: s[:end]})
+		s = s[end:]
+	}
+}

@@ -1,0 +1,50 @@
+package llm
+
+// Usage counts tokens. Input counts cached tokens in and Output counts
+// reasoning in, whatever the provider's own habit (FIELD F27).
+type Usage struct {
+	Input      int64 `json:"input"`
+	Output     int64 `json:"output"`
+	CacheRead  int64 `json:"cacheRead"`
+	CacheWrite int64 `json:"cacheWrite"`
+	Reasoning  int64 `json:"reasoning"`
+	// Estimated marks figures that the provider did not report, as when a
+	// stream broke before its usage came.
+	Estimated bool `json:"estimated,omitempty"`
+}
+
+// Add returns the sum; it is estimated when either side is.
+func (u Usage) Add(v Usage) Usage {
+	return Usage{
+		Input:      u.Input + v.Input,
+		Output:     u.Output + v.Output,
+		CacheRead:  u.CacheRead + v.CacheRead,
+		CacheWrite: u.CacheWrite + v.CacheWrite,
+		Reasoning:  u.Reasoning + v.Reasoning,
+		Estimated:  u.Estimated || v.Estimated,
+	}
+}
+
+// Price is what a model costs, in USD per million tokens.
+type Price struct {
+	Input      float64 `json:"input"`
+	Output     float64 `json:"output"`
+	CacheRead  float64 `json:"cacheRead"`
+	CacheWrite float64 `json:"cacheWrite"`
+}
+
+// Cost is money spent. Priced is false when any part of it has no known price,
+// so that USD is then a lower bound.
+type Cost struct {
+	USD    float64 `json:"usd"`
+	Priced bool    `json:"priced"`
+}
+
+// Of returns what the usage costs.
+func (p Price) Of(u Usage) float64 {
+	fresh := max(u.Input-u.CacheRead-u.CacheWrite, 0)
+	return (float64(fresh)*p.Input +
+		float64(u.CacheRead)*p.CacheRead +
+		float64(u.CacheWrite)*p.CacheWrite +
+		float64(u.Output)*p.Output) / 1e6
+}

@@ -1,0 +1,134 @@
+// Package agent is the machine of one agent: call the model, run the tools it
+// asks for, feed the results back, and repeat until something that the owner
+// declared says stop. Its cycle is the one of the design page: limits, model,
+// calls, dispatch, termination, nudge.
+package agent
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/pawlrun/pawl/budget"
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/llm"
+	"github.com/pawlrun/pawl/policy"
+	"github.com/pawlrun/pawl/stop"
+)
+
+// Version names the machine's rules; a run's first event pins it.
+const Version = "agent/1"
+
+// Config is everything that a run of an agent depends on. It is stored whole
+// in run.started, so that a fold needs nothing but the journal.
+type Config struct {
+	System string `json:"system,omitempty"`
+	// Targets are the models to use: the first, then its fallbacks.
+	Targets       []Target         `json:"targets"`
+	MaxTokens     int              `json:"max_tokens,omitempty"`
+	Temperature   *float64         `json:"temperature,omitempty"`
+	Schema        json.RawMessage  `json:"schema,omitempty"`
+	ProviderTools []string         `json:"provider_tools,omitempty"`
+	Tools         []llm.ToolDef    `json:"tools,omitempty"`
+	Limits        budget.Limits    `json:"limits"`
+	Conditions    []stop.Condition `json:"conditions,omitempty"`
+	OnLimit       OnLimit          `json:"on_limit,omitempty"`
+	OnNoToolCall  OnNoToolCall     `json:"on_no_tool_call,omitempty"`
+	NudgeText     string           `json:"nudge_text,omitempty"`
+	// MaxNudges bounds the nudges after cycles without a call; 0 leaves only
+	// the cycle cap.
+	MaxNudges int          `json:"max_nudges,omitempty"`
+	Dispatch  Dispatch     `json:"tool_dispatch,omitempty"`
+	Policy    policy.Rules `json:"policy"`
+	Approve   ApproveMode  `json:"approve,omitempty"`
+	// Whole asks the provider for whole answers instead of streams.
+	Whole bool `json:"whole,omitempty"`
+}
+
+// Target is one model of the chain with what is known of it.
+type Target struct {
+	// Model is "provider/model".
+	Model string `json:"model"`
+	// Price is nil when no price is known; a local model costs 0.
+	Price *llm.Price `json:"price,omitempty"`
+}
+
+// OnLimit says what reaching the cycle cap means for the caller.
+type OnLimit string
+
+// The values of on_limit (REQUIREMENTS C-1).
+const (
+	OnLimitStopped OnLimit = "stopped"
+	OnLimitOK      OnLimit = "ok"
+	OnLimitFail    OnLimit = "fail"
+)
+
+// OnNoToolCall says what a cycle without tool calls means.
+type OnNoToolCall string
+
+// The values of on_no_tool_call (REQUIREMENTS C-2).
+const (
+	NoToolCallFinish OnNoToolCall = "finish"
+	NoToolCallNudge  OnNoToolCall = "nudge"
+	NoToolCallStop   OnNoToolCall = "stop"
+)
+
+// ApproveMode says who answers when a call needs an approval.
+type ApproveMode string
+
+// The values of --approve.
+const (
+	ApproveAsk  ApproveMode = "ask"
+	ApproveDeny ApproveMode = "deny"
+	ApproveAll  ApproveMode = "all"
+)
+
+// Defaults of texts and counts.
+const (
+	DefaultNudge = "You made no tool call and the task is not known to be done. " +
+		"Go on with the next step, or say what the task asks you to say when it is done."
+	emptyNudge = "Your last answer was empty. Continue with the task: call a tool, " +
+		"or give your answer as text."
+	truncatedNudge = "Your last answer was cut off at the output limit. " +
+		"Continue exactly where you stopped, in smaller pieces."
+	malformedNudge = "Your last tool call could not be read. " +
+		"Make the call again with arguments that match the tool's schema."
+
+	maxPauses      = 5
+	maxTruncations = 4
+)
+
+// WithDefaults fills what is not set with the defaults of an agent file
+// without an iteration block.
+func (c Config) WithDefaults() Config {
+	c.Limits = c.Limits.WithDefaults()
+	c.OnLimit = or(c.OnLimit, OnLimitStopped)
+	c.OnNoToolCall = or(c.OnNoToolCall, NoToolCallFinish)
+	c.NudgeText = or(c.NudgeText, DefaultNudge)
+	c.Dispatch = or(c.Dispatch, OrderedGroups)
+	c.Approve = or(c.Approve, ApproveAsk)
+	return c
+}
+
+func or[T comparable](v, def T) T {
+	var zero T
+	if v == zero {
+		return def
+	}
+	return v
+}
+
+// Start builds the first event of a run: the configuration pinned, and the
+// task as the first user message (HAR-19).
+func Start(cfg Config, input *llm.Message) (event.RunStarted, error) {
+	raw, err := json.Marshal(cfg)
+	if err != nil {
+		return event.RunStarted{}, fmt.Errorf("agent: encode config: %w", err)
+	}
+	return event.RunStarted{
+		Vocabulary: event.Version, Machine: Version, Projection: "1",
+		Kind: "Agent", Config: raw, Input: input,
+	}, nil
+}
+
+// conditionBudget is the index of the budget-exhausted condition, or -1.
+func (c *Config) conditionBudget() int { return stop.IndexOf(c.Conditions, stop.BudgetExhausted) }

@@ -1,0 +1,110 @@
+// Package machine is the contract between a state machine, which decides, and
+// a driver, which acts.
+//
+// A machine is pure: no I/O, clock, goroutine or randomness. Apply folds an
+// event into the state; Next says which actions are due. A decision is itself
+// an action ([Record]): the driver journals it and applies it, so that a later
+// fold meets the decision as an event and never makes it again.
+package machine
+
+import (
+	"time"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/llm"
+)
+
+// Machine is one run's state machine.
+type Machine interface {
+	// Apply folds one event. An error means that the journal does not fit
+	// the machine; the state is then undefined.
+	Apply(*event.Event) error
+	// Next returns the actions that are due, in order. It changes nothing
+	// that a fold depends on: called twice it says the same. The slice is
+	// valid until the next Apply.
+	Next() []Action
+	// State says where the run stands.
+	State() State
+}
+
+// Action is what a machine wants done: [Record], [CallModel], [Resolve],
+// [RunTool] or [Ask].
+type Action interface{ action() }
+
+// Record asks for a decision to be journalled.
+type Record struct{ Data event.Data }
+
+// CallModel asks for one attempt at a model call. Its intent is
+// model.requested; its settlement model.response or model.attempt_failed.
+type CallModel struct {
+	Cycle   int
+	Attempt int
+	// Target is the model as "provider/model".
+	Target string
+	// Request lacks only the provider's own model name and the encoding.
+	Request llm.Request
+	// Stream is false when the owner asked for whole answers.
+	Stream bool
+	// NotBefore is the end of a durable wait, zero for none.
+	NotBefore time.Time
+	// Deadline is when the run's wall time is used up, zero for never.
+	Deadline time.Time
+	// Price is the target's price, nil when it has none that is known.
+	Price *llm.Price
+}
+
+// Resolve asks for the facts about a call that policy and dispatch need: is
+// the tool known, do the arguments validate, what does it touch. It has no
+// effect; its record is tool_call.
+type Resolve struct {
+	Index  int
+	CallID string
+	Call   llm.ToolCall
+}
+
+// RunTool asks for one attempt at a tool call. Its intent is tool.started; its
+// settlement is tool_result.
+type RunTool struct {
+	CallID   string
+	Attempt  int
+	Key      string
+	Tool     string
+	Args     []byte
+	Deadline time.Time
+	// MaxResultChars bounds what the model sees of the result.
+	MaxResultChars int
+}
+
+// Ask asks a person about a pending approval. A driver that cannot reach one
+// parks the run.
+type Ask struct {
+	Approval event.ToolPendingApproval
+}
+
+func (Record) action()    {}
+func (CallModel) action() {}
+func (Resolve) action()   {}
+func (RunTool) action()   {}
+func (Ask) action()       {}
+
+// Phase is where a run stands.
+type Phase string
+
+// The phases that a machine knows of; queued and waiting are the driver's.
+const (
+	Running Phase = "running"
+	Parked  Phase = "parked"
+	Ended   Phase = "ended"
+)
+
+// State is a machine's condition, as drivers and surfaces need it.
+type State struct {
+	Phase   Phase
+	Parked  *event.RunParked
+	Outcome *event.Outcome
+	Cycle   int
+	Usage   llm.Usage
+	Cost    llm.Cost
+	// Pending are the approvals that wait for a decision.
+	Pending []event.ToolPendingApproval
+}

@@ -1,0 +1,55 @@
+// Package spec turns agent files into validated values. Parsing is strict: an
+// unknown key, a wrong type or a value out of range is an error with its file,
+// line, column and path, and all errors of a file are reported at once.
+package spec
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Problem is one thing that is wrong with a file.
+type Problem struct {
+	File   string `json:"file"`
+	Line   int    `json:"line"`
+	Column int    `json:"column"`
+	// Path is the key's path, for example iteration.max_cycles.
+	Path    string `json:"path"`
+	Message string `json:"message"`
+	// Expected says what would be right.
+	Expected string `json:"expected,omitempty"`
+}
+
+// String gives file:line:column: path: message (expected …).
+func (p Problem) String() string {
+	s := fmt.Sprintf("%s:%d:%d: ", p.File, p.Line, p.Column)
+	if p.Path != "" {
+		s += p.Path + ": "
+	}
+	s += p.Message
+	if p.Expected != "" {
+		s += " (expected " + p.Expected + ")"
+	}
+	return s
+}
+
+// Errors are all the problems of a file, in the order of their places.
+type Errors []Problem
+
+// Error gives one problem a line.
+func (e Errors) Error() string {
+	lines := make([]string, len(e))
+	for i, p := range e {
+		lines[i] = p.String()
+	}
+	return strings.Join(lines, "\n")
+}
+
+func (e Errors) sorted() Errors {
+	slices.SortStableFunc(e, func(a, b Problem) int {
+		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
+	})
+	return e
+}

@@ -1,0 +1,64 @@
+package tool
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/google/jsonschema-go/jsonschema"
+	"github.com/pawlrun/pawl/event"
+)
+
+// New makes a tool from a function. The schema comes from the fields of A: the
+// json tags name them, a jsonschema tag describes them, and omitempty makes
+// them optional. R is [Result], a string, or anything that encodes as JSON.
+//
+// The tool is declared at_most_once, not read-only and not concurrent; set the
+// fields of the returned Tool to say otherwise. New panics when A cannot be
+// described by a schema, which is a mistake in the program.
+func New[A, R any](name, description string, run func(ctx context.Context, args A) (R, error)) Tool {
+	schema, err := schemaFor[A]()
+	if err != nil {
+		panic(fmt.Sprintf("tool: arguments of %s: %v", name, err))
+	}
+	return Tool{
+		Name: name, Description: description, Schema: schema, Effect: event.EffectAtMostOnce,
+		Run: func(ctx context.Context, c Call) (Result, error) {
+			var args A
+			if err := json.Unmarshal(c.Args, &args); err != nil {
+				return Result{}, &Error{Type: event.ErrorInvalidArgs, Message: err.Error(), Err: err}
+			}
+			out, err := run(ctx, args)
+			if err != nil {
+				r, _ := any(out).(Result)
+				return r, err
+			}
+			return resultOf(out)
+		},
+	}
+}
+
+func schemaFor[A any]() (json.RawMessage, error) {
+	s, err := jsonschema.For[A](nil)
+	if err != nil {
+		return nil, err
+	}
+	if s.Type != "object" {
+		return nil, fmt.Errorf("must be a struct or a map, not %s", s.Type)
+	}
+	return json.Marshal(s)
+}
+
+func resultOf(out any) (Result, error) {
+	switch v := out.(type) {
+	case Result:
+		return v, nil
+	case string:
+		return Result{Output: v}, nil
+	}
+	b, err := json.Marshal(out)
+	if err != nil {
+		return Result{}, fmt.Errorf("encode the result: %w", err)
+	}
+	return Result{Output: string(b)}, nil
+}

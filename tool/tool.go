@@ -1,0 +1,101 @@
+// Package tool is the contract of a tool: what it declares to the loop and to
+// the model, how it is called, and how its result is bounded.
+//
+// The declaration decides what happens around a call: its effect class governs
+// recovery after a crash, read-only and concurrency-safe govern what may run
+// beside it, and its resource keys keep overlapping calls apart. What is not
+// declared is assumed to be dangerous.
+package tool
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/llm"
+)
+
+// Tool is one tool. The zero value of each optional field is the safe choice.
+type Tool struct {
+	// Name may contain dots; wire adapters map it to what a provider allows.
+	Name        string
+	Description string
+	// Schema is the JSON Schema (2020-12) of the arguments, an object.
+	Schema json.RawMessage
+	// Effect is what running the same call twice would do; empty means
+	// [event.EffectAtMostOnce].
+	Effect event.Effect
+	// ReadOnly says that the tool changes nothing.
+	ReadOnly bool
+	// Concurrent says that calls may run beside others; where it depends on
+	// the arguments, set ConcurrentFor instead.
+	Concurrent    bool
+	ConcurrentFor func(args json.RawMessage) bool
+	// Access names the resources that a call touches; nil means unknown.
+	Access func(args json.RawMessage) []event.Access
+	// Describe gives a short label of a call for people; nil means the name.
+	Describe func(args json.RawMessage) string
+	// Timeout bounds one attempt; 0 means [DefaultTimeout]. TimeoutFor, where
+	// set, reads it from the arguments.
+	Timeout    time.Duration
+	TimeoutFor func(args json.RawMessage) time.Duration
+	// Untrusted marks results as text from outside (web pages, other agents).
+	Untrusted bool
+	// Run does the work. It must return soon after ctx ends. An error becomes
+	// a structured result; so does a panic.
+	Run func(ctx context.Context, c Call) (Result, error)
+}
+
+// DefaultTimeout bounds a call of a tool that does not say (PRODUCT 6).
+const DefaultTimeout = 120 * time.Second
+
+// Call is one attempt at a tool call.
+type Call struct {
+	// ID is unique in the tree of runs; Key is the same for every attempt at
+	// the call and fit to be an idempotency key.
+	ID      string
+	Key     string
+	Attempt int
+	Args    json.RawMessage
+}
+
+// Result is what a call gave. Output is what the model sees, after bounding.
+type Result struct {
+	Output    string
+	IsError   bool
+	ErrorType event.ErrorType
+	ExitCode  *int
+	Media     []llm.Media
+	Untrusted bool
+	Truncated bool
+	// EndsRun ends the run with Output as its final output.
+	EndsRun bool
+}
+
+// Error is an error with a type that the model and the journal see.
+type Error struct {
+	Type    event.ErrorType
+	Message string
+	Err     error
+}
+
+// Error is the message for the model.
+func (e *Error) Error() string { return e.Message }
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// ErrorOutput is the text of a failed call as the model sees it: the error,
+// its type, and whatever output there was before it.
+func ErrorOutput(kind event.ErrorType, message, output string) string {
+	b, err := json.Marshal(struct {
+		Error  string          `json:"error"`
+		Type   event.ErrorType `json:"type"`
+		Output string          `json:"output,omitempty"`
+	}{message, kind, output})
+	if err != nil {
+		return message
+	}
+	return string(b)
+}
