@@ -1,0 +1,222 @@
+package wire
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/pawlrun/pawl/llm"
+)
+
+// DefaultIdle is how long a stream may be silent before it counts as stalled.
+// Every byte counts, comments and pings too (FIELD F20).
+const DefaultIdle = 5 * time.Minute
+
+// ErrIdle is the cause when a connection was silent for too long.
+var ErrIdle = errors.New("no byte arrived for too long")
+
+// Client posts requests of one provider. It is safe for concurrent use.
+type Client struct {
+	// Provider names the provider in errors.
+	Provider string
+	// HTTP is the transport; nil means one that follows no redirect, because
+	// a redirected POST would carry the key elsewhere.
+	HTTP *http.Client
+	// Idle bounds silence; 0 means [DefaultIdle].
+	Idle time.Duration
+	// RequestIDs are the response headers that may name the exchange.
+	RequestIDs []string
+}
+
+// NewHTTP returns the default transport.
+func NewHTTP() *http.Client {
+	t := &http.Transport{
+		Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true, MaxIdleConnsPerHost: 64, IdleConnTimeout: 90 * time.Second,
+		TLSHandshakeTimeout: 15 * time.Second, ExpectContinueTimeout: time.Second, WriteBufferSize: 32 << 10, ReadBufferSize: 16 << 10,
+	}
+	return &http.Client{Transport: t, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+}
+
+// Exchange is an answer under way. Close it.
+type Exchange struct {
+	Response  *http.Response
+	Body      io.Reader
+	RequestID string
+	stop      func()
+}
+
+// Close ends the exchange.
+func (x *Exchange) Close() {
+	x.stop()
+	_ = x.Response.Body.Close()
+}
+
+// Post sends a body and returns the answer when its status is 2xx. Any other
+// outcome is an *llm.Error; classify may refine it from the status and body.
+func (c *Client) Post(ctx context.Context, url string, header http.Header, body *llm.Encoded, classify func(*llm.Error, []byte)) (*Exchange, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	idle := c.Idle
+	if idle == 0 {
+		idle = DefaultIdle
+	}
+	watchdog := time.AfterFunc(idle, func() { cancel(ErrIdle) })
+	stop := func() { watchdog.Stop(); cancel(context.Canceled) }
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, NewBody(body))
+	if err != nil {
+		stop()
+		return nil, &llm.Error{Class: llm.ClassInvalid, Provider: c.Provider, Message: err.Error(), Err: err}
+	}
+	req.Header = header
+	req.ContentLength = body.Len()
+	req.GetBody = func() (io.ReadCloser, error) { return NewBody(body), nil }
+	resp, err := c.HTTP.Do(req)
+	if err != nil {
+		err = c.NetworkError(ctx, err, "")
+		stop()
+		return nil, err
+	}
+	x := &Exchange{Response: resp, RequestID: c.requestID(resp.Header), stop: stop}
+	x.Body = &watchedReader{r: resp.Body, watchdog: watchdog, idle: idle, ctx: ctx}
+	if resp.StatusCode < 200 || resp.StatusCode > 299 {
+		defer x.Close()
+		return nil, c.failure(x, classify)
+	}
+	return x, nil
+}
+
+func (c *Client) requestID(h http.Header) string {
+	for _, name := range c.RequestIDs {
+		if id := h.Get(name); id != "" {
+			return id
+		}
+	}
+	return ""
+}
+
+// NetworkError classifies a failure of the connection itself.
+func (c *Client) NetworkError(ctx context.Context, err error, requestID string) *llm.Error {
+	message := err.Error()
+	if cause := context.Cause(ctx); errors.Is(cause, ErrIdle) {
+		message, err = "the connection stalled: "+cause.Error(), cause
+	}
+	return &llm.Error{Class: llm.ClassNetwork, Provider: c.Provider, Message: message, RequestID: requestID, Err: err}
+}
+
+// Broken is the error of a stream that ended before the provider said so. It
+// is a failure, whatever text it left (FIELD F8, F20).
+func (c *Client) Broken(x *Exchange, err error) *llm.Error {
+	e := &llm.Error{Class: llm.ClassNetwork, Provider: c.Provider, RequestID: x.RequestID, Err: err}
+	if err == nil || errors.Is(err, io.EOF) {
+		e.Message, e.Err = "the stream ended before the answer was complete", io.ErrUnexpectedEOF
+	} else {
+		e.Message = "the stream broke: " + err.Error()
+	}
+	return e
+}
+
+// maxErrorBody bounds what is read of an error's body.
+const maxErrorBody = 1 << 20
+
+func (c *Client) failure(x *Exchange, classify func(*llm.Error, []byte)) *llm.Error {
+	body, _ := io.ReadAll(io.LimitReader(x.Body, maxErrorBody))
+	status := x.Response.StatusCode
+	e := &llm.Error{Class: llm.ClassOfStatus(status), Provider: c.Provider, Status: status, RequestID: x.RequestID}
+	e.RetryAfter, e.HasRetryAfter = RetryAfter(x.Response.Header, time.Now())
+	if status >= 300 && status < 400 {
+		e.Message = fmt.Sprintf("the endpoint redirects to %q; redirects are not followed", x.Response.Header.Get("Location"))
+		return e
+	}
+	if classify != nil {
+		classify(e, body)
+	}
+	if e.Message == "" {
+		e.Message = strings.TrimSpace(strings.ToValidUTF8(string(body), ""))
+	}
+	if e.Message == "" {
+		e.Message = http.StatusText(status)
+	}
+	return e
+}
+
+// RetryAfter reads how long a provider asks to wait: retry-after-ms, or
+// Retry-After in seconds or as a date.
+func RetryAfter(h http.Header, now time.Time) (time.Duration, bool) {
+	if ms, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil && ms >= 0 {
+		return time.Duration(ms * float64(time.Millisecond)), true
+	}
+	v := h.Get("Retry-After")
+	if s, err := strconv.ParseFloat(v, 64); err == nil && s >= 0 {
+		return time.Duration(s * float64(time.Second)), true
+	}
+	if t, err := http.ParseTime(v); err == nil {
+		return max(t.Sub(now), 0), true
+	}
+	return 0, false
+}
+
+// watchedReader puts the watchdog off with every byte that arrives.
+type watchedReader struct {
+	r        io.Reader
+	watchdog *time.Timer
+	idle     time.Duration
+	ctx      context.Context
+}
+
+func (w *watchedReader) Read(p []byte) (int, error) {
+	n, err := w.r.Read(p)
+	if n > 0 {
+		w.watchdog.Reset(w.idle)
+	}
+	if err != nil && errors.Is(context.Cause(w.ctx), ErrIdle) {
+		err = ErrIdle
+	}
+	return n, err
+}
+
+// Body reads an encoded request piece by piece.
+type Body struct {
+	segments [][]byte
+	at       int
+}
+
+// NewBody returns a reader of the whole body.
+func NewBody(e *llm.Encoded) *Body { return &Body{segments: e.Segments} }
+
+// Read implements io.Reader.
+func (b *Body) Read(p []byte) (int, error) {
+	n := 0
+	for len(b.segments) > 0 && n < len(p) {
+		c := copy(p[n:], b.segments[0][b.at:])
+		n += c
+		b.at += c
+		if b.at == len(b.segments[0]) {
+			b.segments, b.at = b.segments[1:], 0
+		}
+	}
+	if n == 0 && len(b.segments) == 0 {
+		return 0, io.EOF
+	}
+	return n, nil
+}
+
+// WriteTo implements io.WriterTo, so that the pieces are not copied twice.
+func (b *Body) WriteTo(w io.Writer) (int64, error) {
+	var total int64
+	for len(b.segments) > 0 {
+		n, err := w.Write(b.segments[0][b.at:])
+		total += int64(n)
+		if err != nil {
+			return total, err
+		}
+		b.segments, b.at = b.segments[1:], 0
+	}
+	return total, nil
+}
+
+// Close implements io.Closer.
+func (b *Body) Close() error { return nil }

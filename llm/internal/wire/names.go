@@ -1,0 +1,84 @@
+package wire
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"strings"
+
+	"github.com/pawlrun/pawl/llm"
+)
+
+// Names maps tool names, which have dots here, to what a provider allows, and
+// back. Two names that would become one are kept apart by a hash.
+type Names struct {
+	limit   int
+	toWire  map[string]string
+	toLocal map[string]string
+}
+
+// NewNames maps the names of the tools that a request offers. limit is the
+// longest name that the provider takes.
+func NewNames(tools []llm.ToolDef, limit int) *Names {
+	n := &Names{limit: limit, toWire: make(map[string]string, len(tools)), toLocal: make(map[string]string, len(tools))}
+	for _, t := range tools {
+		w := sanitize(t.Name, limit)
+		if _, taken := n.toLocal[w]; taken {
+			w = hashed(t.Name, limit)
+		}
+		n.toWire[t.Name], n.toLocal[w] = w, t.Name
+	}
+	return n
+}
+
+// Wire is the provider's name of a tool. A tool that is not offered any more
+// may still be in the history.
+func (n *Names) Wire(name string) string {
+	if w, ok := n.toWire[name]; ok {
+		return w
+	}
+	return sanitize(name, n.limit)
+}
+
+// Local is our name of a tool that the provider named.
+func (n *Names) Local(name string) string {
+	if l, ok := n.toLocal[name]; ok {
+		return l
+	}
+	return name
+}
+
+func allowed(c byte) bool {
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '-'
+}
+
+func sanitize(name string, limit int) string {
+	clean := true
+	for i := range len(name) {
+		clean = clean && allowed(name[i])
+	}
+	if clean && name != "" && len(name) <= limit {
+		return name
+	}
+	mapped := strings.Map(func(r rune) rune {
+		if r < 128 && allowed(byte(r)) {
+			return r
+		}
+		return '_'
+	}, name)
+	if mapped == "" || len(mapped) > limit {
+		return hashed(name, limit)
+	}
+	return mapped
+}
+
+func hashed(name string, limit int) string {
+	sum := sha256.Sum256([]byte(name))
+	tail := "_" + hex.EncodeToString(sum[:4])
+	mapped := strings.Map(func(r rune) rune {
+		if r < 128 && allowed(byte(r)) {
+			return r
+		}
+		return '_'
+	}, name)
+	return mapped[:min(len(mapped), limit-len(tail))] + tail
+}

@@ -1,0 +1,151 @@
+package wire
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// maxEventBytes bounds one event, so that a stream without line ends cannot
+// take the process's memory.
+const maxEventBytes = 64 << 20
+
+// ErrEventTooLarge is returned for an event beyond the bound.
+var ErrEventTooLarge = errors.New("wire: server-sent event is too large")
+
+// EventReader reads server-sent events (WHATWG HTML, 9.2) however the bytes
+// are cut: LF, CR or CRLF line ends, a leading byte-order mark, comments, and
+// data over several lines.
+type EventReader struct {
+	r     io.Reader
+	buf   []byte
+	start int
+	end   int
+	err   error
+	begun bool
+	// skipLF is set after a CR: an LF that follows belongs to it.
+	skipLF bool
+	name   []byte
+	data   []byte
+	hasAny bool
+}
+
+// NewEventReader reads from r, which should not be read elsewhere.
+func NewEventReader(r io.Reader) *EventReader {
+	return &EventReader{r: r, buf: make([]byte, 16<<10)}
+}
+
+// Next returns the next event's name and data. Both are valid until the next
+// call. An event that the stream's end cuts off is not returned: io.EOF.
+func (e *EventReader) Next() (name, data []byte, err error) {
+	e.name, e.data, e.hasAny = e.name[:0], e.data[:0], false
+	for {
+		line, err := e.line()
+		if err != nil {
+			return nil, nil, err
+		}
+		if len(line) == 0 {
+			if e.hasAny {
+				return e.name, e.data, nil
+			}
+			e.name = e.name[:0]
+			continue
+		}
+		e.field(line)
+		if len(e.data) > maxEventBytes {
+			return nil, nil, ErrEventTooLarge
+		}
+	}
+}
+
+func (e *EventReader) field(line []byte) {
+	field, value, _ := bytes.Cut(line, []byte{':'})
+	value = bytes.TrimPrefix(value, []byte{' '})
+	switch string(field) {
+	case "data":
+		if e.hasAny {
+			e.data = append(e.data, '\n')
+		}
+		e.data = append(e.data, value...)
+		e.hasAny = true
+	case "event":
+		e.name = append(e.name[:0], value...)
+	}
+}
+
+// line returns the next line without its end.
+func (e *EventReader) line() ([]byte, error) {
+	for scanned := 0; ; {
+		chunk := e.buf[e.start:e.end]
+		if e.skipLF && len(chunk) > 0 {
+			e.skipLF = false
+			if chunk[0] == '\n' {
+				e.start++
+				continue
+			}
+		}
+		if i := indexLineEnd(chunk[scanned:]); i >= 0 {
+			line := chunk[:scanned+i]
+			e.skipLF = chunk[scanned+i] == '\r'
+			e.start += scanned + i + 1
+			return e.withoutMark(line), nil
+		}
+		scanned = len(chunk)
+		if err := e.fill(); err != nil {
+			return nil, err
+		}
+	}
+}
+
+func indexLineEnd(b []byte) int {
+	lf := bytes.IndexByte(b, '\n')
+	if lf >= 0 {
+		b = b[:lf]
+	}
+	if cr := bytes.IndexByte(b, '\r'); cr >= 0 {
+		return cr
+	}
+	return lf
+}
+
+func (e *EventReader) withoutMark(line []byte) []byte {
+	if e.begun {
+		return line
+	}
+	e.begun = true
+	return bytes.TrimPrefix(line, []byte("\xef\xbb\xbf"))
+}
+
+// fill reads more bytes behind what is buffered.
+func (e *EventReader) fill() error {
+	if e.err != nil {
+		return e.err
+	}
+	switch {
+	case e.start == e.end:
+		e.start, e.end = 0, 0
+	case e.start > 0 && e.end == len(e.buf):
+		e.end = copy(e.buf, e.buf[e.start:e.end])
+		e.start = 0
+	}
+	if e.end == len(e.buf) {
+		if len(e.buf) > maxEventBytes {
+			return ErrEventTooLarge
+		}
+		e.buf = append(e.buf, make([]byte, len(e.buf))...)
+	}
+	n, err := e.r.Read(e.buf[e.end:])
+	e.end += n
+	if err != nil && n > 0 {
+		e.err = err
+		return nil
+	}
+	if err == nil && n == 0 {
+		return nil
+	}
+	if err != nil && !errors.Is(err, io.EOF) {
+		return fmt.Errorf("wire: read event stream: %w", err)
+	}
+	return err
+}
