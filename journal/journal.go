@@ -10,42 +10,8 @@ package journal
 import (
 	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"time"
 )
-
-// Errors that callers branch on.
-var (
-	// ErrNotFound: there is no such run, blob or event.
-	ErrNotFound = errors.New("journal: not found")
-	// ErrStale: the lease was lost; whoever held it must stop at once.
-	ErrStale = errors.New("journal: stale lease")
-	// ErrEnded: the run has ended and takes nothing more.
-	ErrEnded = errors.New("journal: run has ended")
-	// ErrNewer: a newer version wrote the journal.
-	ErrNewer = errors.New("journal: written by a newer version")
-	// ErrFull: there is no space left; nothing was written.
-	ErrFull = errors.New("journal: no space left")
-	// ErrLocked: another process holds the journal for too long.
-	ErrLocked = errors.New("journal: locked by another process")
-	// ErrReadOnly: the journal cannot be written.
-	ErrReadOnly = errors.New("journal: read-only")
-	// ErrAmbiguous: an id prefix fits several runs.
-	ErrAmbiguous = errors.New("journal: ambiguous run id")
-)
-
-// HeldError says who drives a run that somebody else wanted to drive.
-type HeldError struct {
-	Run    string
-	Owner  string
-	Expiry time.Time
-}
-
-// Error names the holder and until when it holds.
-func (e *HeldError) Error() string {
-	return fmt.Sprintf("journal: run %s is driven by %s (lease until %s)", e.Run, e.Owner, e.Expiry.Format(time.RFC3339))
-}
 
 // State is where a run stands, as lists show it.
 type State string

@@ -1,0 +1,83 @@
+package journal
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Errors that callers branch on.
+var (
+	// ErrNotFound: there is no such run, blob or event.
+	ErrNotFound = errors.New("journal: not found")
+	// ErrExists: a run of that id is there already.
+	ErrExists = errors.New("journal: run exists")
+	// ErrStale: the lease was lost; whoever held it must stop at once.
+	ErrStale = errors.New("journal: stale lease")
+	// ErrEnded: the run has ended and takes nothing more.
+	ErrEnded = errors.New("journal: run has ended")
+	// ErrNewer: a newer version wrote the journal.
+	ErrNewer = errors.New("journal: written by a newer version")
+	// ErrFull: there is no space left; nothing was written.
+	ErrFull = errors.New("journal: no space left")
+	// ErrLocked: another process holds the journal for too long.
+	ErrLocked = errors.New("journal: locked by another process")
+	// ErrReadOnly: the journal cannot be written.
+	ErrReadOnly = errors.New("journal: read-only")
+	// ErrAmbiguous: an id prefix fits several runs.
+	ErrAmbiguous = errors.New("journal: ambiguous run id")
+	// ErrCorrupt: what is stored is not what was written.
+	ErrCorrupt = errors.New("journal: damaged")
+	// ErrForeign: the file is something else than a journal.
+	ErrForeign = errors.New("journal: not a journal")
+	// ErrReplaced: the file was deleted or replaced while it was open, so that
+	// what is written reaches nobody.
+	ErrReplaced = errors.New("journal: deleted or replaced while open")
+)
+
+// HeldError says who drives a run that somebody else wanted to drive.
+type HeldError struct {
+	Run    string
+	Owner  string
+	Expiry time.Time
+}
+
+// Error names the holder and until when it holds.
+func (e *HeldError) Error() string {
+	return fmt.Sprintf("journal: run %s is driven by %s (lease until %s)", e.Run, e.Owner, e.Expiry.Format(time.RFC3339))
+}
+
+// CorruptError is the first place of a run where its journal is not what its
+// driver wrote. It is an [ErrCorrupt].
+type CorruptError struct {
+	Run string
+	// Seq is the event that is wrong or missing, 0 when it is the run's row.
+	Seq int64
+	// What is wrong; Want and Got are the values that disagree, if any.
+	What string
+	Want string
+	Got  string
+}
+
+// Error names the place and both values.
+func (e *CorruptError) Error() string {
+	at := fmt.Sprintf("event %d", e.Seq)
+	if e.Seq == 0 {
+		at = "the run's row"
+	}
+	text := fmt.Sprintf("journal: run %s is damaged at %s: %s", e.Run, at, e.What)
+	if e.Want != "" || e.Got != "" {
+		text += fmt.Sprintf(" (expected %s, found %s)", orNothing(e.Want), orNothing(e.Got))
+	}
+	return text
+}
+
+// Is makes errors.Is(err, [ErrCorrupt]) true.
+func (e *CorruptError) Is(target error) bool { return target == ErrCorrupt }
+
+func orNothing(s string) string {
+	if s == "" {
+		return "nothing"
+	}
+	return s
+}

@@ -1,0 +1,90 @@
+package journaltest
+
+import (
+	"testing"
+	"time"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/journal"
+)
+
+// Epoch is the time of every event and row that this package writes.
+func Epoch() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) }
+
+// Driver writes a run the way an engine does: chained events under one lease.
+// It is for one goroutine.
+type Driver struct {
+	Store journal.Store
+	Lease journal.Lease
+	// Seq and Head are those of the last event written, First the pos of the
+	// last batch's first event.
+	Seq   int64
+	Head  string
+	First int64
+}
+
+// Start creates a run with its first event, run.started.
+func Start(t testing.TB, s journal.Store, id string) *Driver {
+	t.Helper()
+	d := &Driver{Store: s}
+	b := d.batch(t, id, event.RunStarted{Kind: "Agent", Name: "conformance"})
+	b.Lease = journal.Lease{Run: id, Owner: "owner", Expiry: Epoch().Add(time.Minute)}
+	lease, pos, err := s.Create(t.Context(), journal.Run{ID: id, Kind: "Agent", Name: "conformance", Created: Epoch()}, b)
+	if err != nil {
+		t.Fatalf("create run %s: %v", id, err)
+	}
+	d.Lease, d.Seq, d.Head, d.First = lease, 1, b.Head, pos
+	return d
+}
+
+// Batch makes the next batch of events without writing it.
+func (d *Driver) Batch(t testing.TB, data ...event.Data) journal.Batch {
+	t.Helper()
+	return d.batch(t, d.Lease.Run, data...)
+}
+
+func (d *Driver) batch(t testing.TB, run string, data ...event.Data) journal.Batch {
+	t.Helper()
+	b := journal.Batch{
+		Lease: d.Lease, Head: d.Head, Time: Epoch(), Status: journal.Status{State: journal.Running},
+		Records: make([]journal.Record, len(data)),
+	}
+	for i, payload := range data {
+		e := event.Event{Seq: d.Seq + int64(i) + 1, Run: run, Time: Epoch(), Data: payload, Prev: b.Head}
+		body, err := event.Encode(&e)
+		if err != nil {
+			t.Fatalf("encode event %d of run %s: %v", e.Seq, run, err)
+		}
+		b.Records[i] = journal.Record{Run: run, Seq: e.Seq, Type: string(e.Type()), Body: body}
+		b.Head = event.Hash(body)
+		if done, ok := payload.(event.RunCompleted); ok {
+			b.Status = journal.Status{State: journal.Ended, Detail: string(done.Outcome.Reason)}
+		}
+	}
+	return b
+}
+
+// Write appends a batch that [Driver.Batch] made and goes on from it.
+func (d *Driver) Write(t testing.TB, b journal.Batch) error {
+	t.Helper()
+	pos, err := d.Store.Append(t.Context(), b)
+	if err != nil {
+		return err
+	}
+	d.Seq, d.Head, d.First = d.Seq+int64(len(b.Records)), b.Head, pos
+	return nil
+}
+
+// Append writes the next events and fails the test when that fails.
+func (d *Driver) Append(t testing.TB, data ...event.Data) {
+	t.Helper()
+	if err := d.Write(t, d.Batch(t, data...)); err != nil {
+		t.Fatalf("append to run %s: %v", d.Lease.Run, err)
+	}
+}
+
+// End writes the run's last event.
+func (d *Driver) End(t testing.TB) {
+	t.Helper()
+	d.Append(t, event.RunCompleted{Outcome: event.Outcome{Status: event.StatusCompleted, Reason: event.ReasonFinalAnswer, OK: true}})
+}

@@ -1,0 +1,160 @@
+package sqlite_test
+
+import (
+	"database/sql"
+	"errors"
+	"path/filepath"
+	"testing"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/journal"
+	"github.com/pawlrun/pawl/journal/journaltest"
+	"github.com/pawlrun/pawl/journal/sqlite"
+)
+
+// tamper opens a run's file behind the store's back.
+func tamper(t *testing.T, path string, statements ...string) {
+	t.Helper()
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	for _, s := range statements {
+		r, err := db.Exec(s)
+		if err != nil {
+			t.Fatalf("%s: %v", s, err)
+		}
+		if n, _ := r.RowsAffected(); n == 0 {
+			t.Fatalf("%s: changed nothing", s)
+		}
+	}
+}
+
+func open(t testing.TB, path string) *sqlite.Store {
+	t.Helper()
+	s, err := sqlite.Open(t.Context(), path, sqlite.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	})
+	return s
+}
+
+func texts(n int) []event.Data {
+	data := make([]event.Data, n)
+	for i := range data {
+		data[i] = event.InputReceived{Text: "the quick brown fox", By: "somebody"}
+	}
+	return data
+}
+
+// rows: ALDO-63
+func TestVerifyFindsTheFirstEventThatIsNotWhatWasWritten(t *testing.T) {
+	const ofRun = `rid = (SELECT rid FROM runs WHERE id = 'a')`
+	for _, c := range []struct {
+		name  string
+		do    []string
+		seq   int64
+		state journal.State
+	}{
+		{name: "a changed byte", seq: 4, do: []string{
+			`UPDATE events SET body = CAST(replace(CAST(body AS TEXT), 'quick', 'quack') AS BLOB) WHERE seq = 4 AND ` + ofRun}},
+		{name: "a changed byte in the last event", seq: 8, do: []string{
+			`UPDATE events SET body = CAST(replace(CAST(body AS TEXT), 'completed', 'completes') AS BLOB) WHERE seq = 8 AND ` + ofRun}},
+		{name: "bytes that are no event", seq: 5, do: []string{
+			`UPDATE events SET body = x'00ff' WHERE seq = 5 AND ` + ofRun}},
+		{name: "a removed event", seq: 3, do: []string{
+			`DELETE FROM events WHERE seq = 3 AND ` + ofRun}},
+		{name: "a removed event, the rest renumbered", seq: 3, do: []string{
+			`DELETE FROM events WHERE seq = 3 AND ` + ofRun,
+			`UPDATE events SET seq = seq + 100 WHERE seq > 3 AND ` + ofRun,
+			`UPDATE events SET seq = seq - 101 WHERE seq > 100 AND ` + ofRun,
+			`UPDATE runs SET seq = seq - 1 WHERE id = 'a'`}},
+		{name: "a removed end", seq: 8, do: []string{
+			`DELETE FROM events WHERE seq = 8 AND ` + ofRun}},
+		{name: "a removed end, the row adjusted", seq: 7, do: []string{
+			`DELETE FROM events WHERE seq = 8 AND ` + ofRun,
+			`UPDATE runs SET seq = 7 WHERE id = 'a'`}},
+		{name: "an event added after the end", seq: 9, do: []string{
+			`INSERT INTO events (rid, seq, type, body) SELECT rid, 9, type, body FROM events WHERE seq = 7 AND ` + ofRun}},
+		{name: "an event put in between", seq: 4, do: []string{
+			`UPDATE events SET seq = seq + 100 WHERE seq >= 4 AND ` + ofRun,
+			`UPDATE events SET seq = seq - 99 WHERE seq > 100 AND ` + ofRun,
+			`INSERT INTO events (rid, seq, type, body) SELECT rid, 4, type, body FROM events WHERE seq = 3 AND ` + ofRun,
+			`UPDATE runs SET seq = seq + 1 WHERE id = 'a'`}},
+		{name: "two events exchanged", seq: 4, do: []string{
+			`UPDATE events SET seq = 100 WHERE seq = 4 AND ` + ofRun,
+			`UPDATE events SET seq = 4 WHERE seq = 5 AND ` + ofRun,
+			`UPDATE events SET seq = 5 WHERE seq = 100 AND ` + ofRun}},
+		{name: "an event of another run", seq: 4, do: []string{
+			`UPDATE events SET body = (SELECT body FROM events WHERE seq = 4 AND rid <> (SELECT rid FROM runs WHERE id = 'a')) WHERE seq = 4 AND ` + ofRun}},
+		{name: "another type on the label", seq: 2, do: []string{
+			`UPDATE events SET type = 'nudge' WHERE seq = 2 AND ` + ofRun}},
+		{name: "an ended run opened again", seq: 0, do: []string{
+			`UPDATE runs SET state = 'running' WHERE id = 'a'`}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "journal.db")
+			s := open(t, path)
+			other := journaltest.Start(t, s, "b")
+			other.Append(t, texts(6)...)
+			d := journaltest.Start(t, s, "a")
+			d.Append(t, texts(6)...)
+			d.End(t)
+			got, err := journal.Verify(t.Context(), s, "a", d.Head)
+			if want := (journal.Verified{Run: "a", Events: 8, Head: d.Head, HeadSeq: 8}); err != nil || got != want {
+				t.Fatalf("before: %+v, %v; want %+v", got, err, want)
+			}
+			tamper(t, path, c.do...)
+			_, err = journal.Verify(t.Context(), s, "a", "")
+			damage, ok := errors.AsType[*journal.CorruptError](err)
+			if !ok || !errors.Is(err, journal.ErrCorrupt) {
+				t.Fatalf("got %v, not a CorruptError", err)
+			}
+			if damage.Seq != c.seq {
+				t.Errorf("found at event %d, want %d: %v", damage.Seq, c.seq, err)
+			}
+			if _, err := journal.Verify(t.Context(), s, "b", ""); err != nil {
+				t.Errorf("the run beside it: %v", err)
+			}
+		})
+	}
+}
+
+func TestVerifyFindsARewrittenTailOnlyByAHeadFromElsewhere(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "journal.db")
+	s := open(t, path)
+	d := journaltest.Start(t, s, "a")
+	d.Append(t, texts(3)...)
+	early, fork := d.Head, *d
+	d.Append(t, texts(2)...)
+	honest := d.Head
+
+	tamper(t, path, `DELETE FROM events WHERE seq > 4`, `UPDATE runs SET seq = 4, head = '`+early+`'`)
+	fork.Append(t, event.InputReceived{Text: "I never said that", By: "somebody"})
+
+	if _, err := journal.Verify(t.Context(), s, "a", ""); err != nil {
+		t.Errorf("a consistent chain without a head: %v", err)
+	}
+	if got, err := journal.Verify(t.Context(), s, "a", early); err != nil || got.HeadSeq != 4 {
+		t.Errorf("a head from before the change: %+v, %v", got, err)
+	}
+	_, err := journal.Verify(t.Context(), s, "a", honest)
+	damage, ok := errors.AsType[*journal.CorruptError](err)
+	if !ok || damage.Want != honest || damage.Got != fork.Head {
+		t.Errorf("got %v, want a CorruptError with both heads", err)
+	}
+}
+
+func TestVerifyTellsAbsenceFromDamage(t *testing.T) {
+	s := open(t, filepath.Join(t.TempDir(), "journal.db"))
+	_, err := journal.Verify(t.Context(), s, "nobody", "")
+	if !errors.Is(err, journal.ErrNotFound) || errors.Is(err, journal.ErrCorrupt) {
+		t.Errorf("got %v, want ErrNotFound alone", err)
+	}
+}

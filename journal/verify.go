@@ -1,0 +1,154 @@
+package journal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/pawlrun/pawl/event"
+)
+
+// Verified says what a run's journal was found to hold.
+type Verified struct {
+	Run string `json:"run"`
+	// Events is how many events the chain has, Head the hash of the last.
+	Events int64  `json:"events"`
+	Head   string `json:"head"`
+	// HeadSeq is the number of the event that the head given by the caller
+	// belongs to; what follows it is only as good as the chain. 0 without one.
+	HeadSeq int64 `json:"headSeq,omitempty"`
+}
+
+// verifyPage is how many events are read at once.
+const verifyPage = 500
+
+// Verify reads a run's journal from its first event to its last and recomputes
+// what links them: numbers without gaps, the run's id in every event, and the
+// hash of each event in the one that follows it, the last one's in the run's
+// row. Nothing may follow the run's end.
+//
+// The chain alone finds accidental change and naive edits. Somebody who
+// rewrites a tail can rewrite its hashes too; to find that, pass head, the
+// hash of an event that was noted elsewhere (the last one's is printed at the
+// end of a run). With head "" there is no such check.
+//
+// A journal that is not what was written gives a [*CorruptError]; a run that is
+// not there gives [ErrNotFound].
+func Verify(ctx context.Context, s Store, run, head string) (Verified, error) {
+	row, err := s.Run(ctx, run)
+	if err != nil {
+		return Verified{}, fmt.Errorf("journal: verify run %s: %w", run, err)
+	}
+	// Records may follow while this reads; what the row says is the end.
+	c := chain{run: run, wanted: head}
+	for c.seq < row.Seq {
+		records, err := s.Records(ctx, run, c.seq, int(min(verifyPage, row.Seq-c.seq)))
+		if err != nil && !errors.Is(err, ErrNotFound) {
+			return c.verified(), fmt.Errorf("journal: verify run %s: %w", run, err)
+		}
+		if len(records) == 0 {
+			return c.verified(), c.missing(ctx, s)
+		}
+		for _, r := range records {
+			if err := c.add(r); err != nil {
+				return c.verified(), err
+			}
+		}
+	}
+	return c.verified(), c.finish(ctx, s, row)
+}
+
+// chain is the walk over a run's events.
+type chain struct {
+	run     string
+	wanted  string
+	seq     int64
+	head    string
+	headSeq int64
+	ended   bool
+}
+
+func (c *chain) verified() Verified {
+	return Verified{Run: c.run, Events: c.seq, Head: c.head, HeadSeq: c.headSeq}
+}
+
+func (c *chain) damage(seq int64, what, want, got string) error {
+	return &CorruptError{Run: c.run, Seq: seq, What: what, Want: want, Got: got}
+}
+
+// add takes the next event as the store gives it.
+func (c *chain) add(r Record) error {
+	next := c.seq + 1
+	if r.Seq != next {
+		return c.damage(next, "the event is missing", num(next), num(r.Seq))
+	}
+	e, err := event.Decode(r.Body)
+	if err != nil {
+		return c.damage(next, "it cannot be read: "+err.Error(), "", "")
+	}
+	hash := event.Hash(r.Body)
+	switch {
+	case e.Run != c.run:
+		return c.damage(next, "it belongs to another run", c.run, e.Run)
+	case e.Seq != next:
+		return c.damage(next, "it carries another number", num(next), num(e.Seq))
+	case string(e.Type()) != r.Type:
+		return c.damage(next, "it is filed under another type", string(e.Type()), r.Type)
+	case e.Prev != c.head && next == 1:
+		return c.damage(next, "it is not the run's first event", "", e.Prev)
+	case e.Prev != c.head:
+		// Which of the two was changed cannot be told from here.
+		return c.damage(next-1, fmt.Sprintf("its hash is not the one that event %d carries", next), e.Prev, c.head)
+	case c.ended:
+		return c.damage(next, "it follows the end of the run", "", string(e.Type()))
+	}
+	c.seq, c.head = next, hash
+	_, c.ended = e.Data.(event.RunCompleted)
+	if c.wanted == hash {
+		c.headSeq = next
+	}
+	return nil
+}
+
+// missing explains an event that the store does not give: it is gone, or the
+// whole run is, deleted while it was being read.
+func (c *chain) missing(ctx context.Context, s Store) error {
+	if _, err := s.Run(ctx, c.run); err != nil {
+		return fmt.Errorf("journal: verify run %s: %w", c.run, err)
+	}
+	return c.damage(c.seq+1, "the event is missing", "", "")
+}
+
+// finish compares the end of the chain with what is known of it elsewhere.
+func (c *chain) finish(ctx context.Context, s Store, row Run) error {
+	if c.head != row.Head {
+		return c.damage(c.seq, "its hash is not the one in the run's row", row.Head, c.head)
+	}
+	if (row.State == Ended) != c.ended {
+		return c.damage(0, "the run's state does not fit its last event", "", string(row.State))
+	}
+	if c.wanted != "" && c.headSeq == 0 {
+		return c.damage(c.seq, "no event has the given head: the journal was rewritten, or the head is of another run", c.wanted, c.head)
+	}
+	return c.surplus(ctx, s, row)
+}
+
+// surplus looks for events behind the last one that the run's row knows. A
+// driver that appended meanwhile has moved the row too.
+func (c *chain) surplus(ctx context.Context, s Store, row Run) error {
+	more, err := s.Records(ctx, c.run, c.seq, 1)
+	if err != nil || len(more) == 0 {
+		return err
+	}
+	now, err := s.Run(ctx, c.run)
+	if err != nil {
+		return fmt.Errorf("journal: verify run %s: %w", c.run, err)
+	}
+	if now.Seq == row.Seq {
+		return c.damage(more[0].Seq, "the run's row does not know of it", num(row.Seq)+" events", num(more[0].Seq))
+	}
+	return nil
+}
+
+func num(n int64) string { return strconv.FormatInt(n, 10) }
