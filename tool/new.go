@@ -3,7 +3,9 @@ package tool
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/pawlrun/pawl/event"
@@ -24,9 +26,9 @@ func New[A, R any](name, description string, run func(ctx context.Context, args 
 	return Tool{
 		Name: name, Description: description, Schema: schema, Effect: event.EffectAtMostOnce,
 		Run: func(ctx context.Context, c Call) (Result, error) {
-			var args A
-			if err := json.Unmarshal(c.Args, &args); err != nil {
-				return Result{}, &Error{Type: event.ErrorInvalidArgs, Message: err.Error(), Err: err}
+			args, err := decode[A](c.Args)
+			if err != nil {
+				return Result{}, err
 			}
 			out, err := run(ctx, args)
 			if err != nil {
@@ -36,6 +38,27 @@ func New[A, R any](name, description string, run func(ctx context.Context, args 
 			return resultOf(out)
 		},
 	}
+}
+
+// decode reads arguments into a Go value. JSON Schema calls 3.0 and 3e0
+// integers, and encoding/json does not; the canonical form is one that it reads.
+func decode[A any](raw json.RawMessage) (A, error) {
+	var args A
+	err := json.Unmarshal(raw, &args)
+	if err == nil {
+		return args, nil
+	}
+	if v, parseErr := parse(raw); parseErr == nil {
+		var again A
+		if json.Unmarshal(appendCanonical(nil, v), &again) == nil {
+			return again, nil
+		}
+	}
+	text := err.Error()
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		text = fmt.Sprintf("/%s: cannot be %s; a Go %s is wanted", strings.ReplaceAll(wrong.Field, ".", "/"), wrong.Value, wrong.Type)
+	}
+	return args, &Error{Type: event.ErrorInvalidArgs, Message: text, Err: err}
 }
 
 func schemaFor[A any]() (json.RawMessage, error) {

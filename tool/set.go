@@ -1,15 +1,14 @@
 package tool
 
 import (
-	"bytes"
 	"cmp"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/llm"
@@ -26,31 +25,53 @@ type compiled struct {
 	schema *Schema
 }
 
-// NewSet checks the tools and compiles their schemas. Names must be unique.
+// NewSet checks the tools and compiles their schemas. Names must be unique and
+// free of white space, and a schema must be that of an object, because that is
+// what every provider sends.
 func NewSet(tools ...Tool) (*Set, error) {
 	s := &Set{tools: make(map[string]*compiled, len(tools))}
 	for _, t := range tools {
-		switch {
-		case t.Name == "":
-			return nil, fmt.Errorf("tool: a tool has no name")
-		case t.Run == nil:
-			return nil, fmt.Errorf("tool: %s has no Run function", t.Name)
-		case s.tools[t.Name] != nil:
+		c, err := newCompiled(t)
+		if err != nil {
+			return nil, err
+		}
+		if s.tools[t.Name] != nil {
 			return nil, fmt.Errorf("tool: %s is declared twice", t.Name)
 		}
-		if len(t.Schema) == 0 {
-			t.Schema = json.RawMessage(`{"type":"object","properties":{},"additionalProperties":false}`)
-		}
-		schema, err := CompileSchema(t.Schema)
-		if err != nil {
-			return nil, fmt.Errorf("tool: schema of %s: %w", t.Name, err)
-		}
-		c := &compiled{Tool: t, schema: schema}
 		s.tools[t.Name] = c
 		s.sorted = append(s.sorted, c)
 	}
 	slices.SortFunc(s.sorted, func(a, b *compiled) int { return cmp.Compare(a.Name, b.Name) })
 	return s, nil
+}
+
+var effects = []event.Effect{
+	"", event.EffectPure, event.EffectIdempotent, event.EffectReconcilable, event.EffectAtMostOnce,
+}
+
+func newCompiled(t Tool) (*compiled, error) {
+	switch {
+	case t.Name == "":
+		return nil, errors.New("tool: a tool has no name")
+	case strings.ContainsFunc(t.Name, func(r rune) bool { return !unicode.IsPrint(r) || unicode.IsSpace(r) }):
+		return nil, fmt.Errorf("tool: the name %q has white space or control characters in it", t.Name)
+	case t.Run == nil:
+		return nil, fmt.Errorf("tool: %s has no Run function", t.Name)
+	case !slices.Contains(effects, t.Effect):
+		return nil, fmt.Errorf("tool: %s declares the unknown effect class %q", t.Name, t.Effect)
+	}
+	if len(t.Schema) == 0 {
+		t.Schema = json.RawMessage(`{"type":"object","properties":{},"additionalProperties":false}`)
+	}
+	schema, err := CompileSchema(t.Schema)
+	if err != nil {
+		return nil, fmt.Errorf("tool: schema of %s: %w", t.Name, err)
+	}
+	var root struct{ Type any }
+	if err := json.Unmarshal(t.Schema, &root); err != nil || root.Type != "object" {
+		return nil, fmt.Errorf(`tool: schema of %s: "type" must be "object" at its root`, t.Name)
+	}
+	return &compiled{Tool: t, schema: schema}, nil
 }
 
 // Defs are the tools as the model is told of them, in a stable order.
@@ -67,107 +88,140 @@ func (s *Set) Defs() []llm.ToolDef {
 
 // Lookup returns a tool by name.
 func (s *Set) Lookup(name string) (Tool, bool) {
-	if s == nil {
-		return Tool{}, false
-	}
-	t, ok := s.tools[name]
-	if !ok {
+	t := s.lookup(name)
+	if t == nil {
 		return Tool{}, false
 	}
 	return t.Tool, true
 }
 
 // Resolve establishes what policy and dispatch must know of a call before it
-// is judged. It never runs the tool.
+// is judged. It never runs the tool. A call without any argument text has the
+// arguments {}, as some providers leave an empty object out.
 func (s *Set) Resolve(callID string, c llm.ToolCall) event.ToolCall {
 	e := event.ToolCall{
 		CallID: callID, ProviderID: c.ProviderID, Tool: c.Name, Args: c.Args, ArgsText: c.ArgsText,
 		Effect: event.EffectAtMostOnce,
 	}
-	e.Digest = Digest(c.Name, c.Args, c.ArgsText)
-	var t *compiled
-	if s != nil {
-		t = s.tools[c.Name]
+	if len(e.Args) == 0 && strings.TrimSpace(e.ArgsText) == "" {
+		e.Args = json.RawMessage("{}")
 	}
+	args, err := parse(e.Args)
+	if err != nil {
+		e.Digest = Digest(e.Tool, e.Args, e.ArgsText)
+	} else {
+		e.Digest = digest(e.Tool, args)
+	}
+	t := s.lookup(c.Name)
 	if t == nil {
 		e.Problem = &event.Problem{Type: event.ErrorUnknownTool, Message: s.unknown(c.Name)}
 		return e
 	}
 	e.Effect, e.ReadOnly = cmp.Or(t.Effect, event.EffectAtMostOnce), t.ReadOnly
-	if message := t.invalid(c); message != "" {
-		e.Problem = &event.Problem{Type: event.ErrorInvalidArgs, Message: message}
-		return e
-	}
-	e.Concurrent = t.Concurrent
-	if t.ConcurrentFor != nil {
-		e.Concurrent = t.ConcurrentFor(c.Args)
-	}
-	if t.Access != nil {
-		e.Access = t.Access(c.Args)
-	}
-	if t.Describe != nil {
-		e.Describe = t.Describe(c.Args)
+	switch {
+	case err != nil:
+		e.Problem = t.invalid("are not valid JSON: " + err.Error() + fragment(e.ArgsText))
+	default:
+		if err := t.schema.validate(args); err != nil {
+			e.Problem = t.invalid("do not fit its schema: " + err.Error())
+		} else {
+			e.Problem = t.declare(&e)
+		}
 	}
 	return e
 }
 
-func (s *Set) unknown(name string) string {
-	names := make([]string, 0, 8)
-	if s != nil {
-		for _, t := range s.sorted {
-			names = append(names, t.Name)
+// declare asks the tool what it says of the call. A declaration that panics
+// makes the call one that cannot be judged, so it is not run.
+func (t *compiled) declare(e *event.ToolCall) (problem *event.Problem) {
+	defer func() {
+		if p := recover(); p != nil {
+			problem = &event.Problem{Type: event.ErrorPanic, Message: fmt.Sprintf("what %s declares of this call panicked: %v", t.Name, p)}
 		}
+	}()
+	e.Concurrent = t.Concurrent
+	if t.ConcurrentFor != nil {
+		e.Concurrent = t.ConcurrentFor(e.Args)
 	}
-	if len(names) == 0 {
-		return fmt.Sprintf("there is no tool %q; this run has no tools", name)
+	if t.Access != nil {
+		e.Access = t.Access(e.Args)
 	}
-	return fmt.Sprintf("there is no tool %q; the tools are: %s", name, strings.Join(names, ", "))
+	if t.Describe != nil {
+		e.Describe = label(t.Describe(e.Args))
+	}
+	return nil
 }
 
-func (t *compiled) invalid(c llm.ToolCall) string {
-	if len(c.Args) == 0 {
-		return fmt.Sprintf("the arguments of %s are not valid JSON: %s", t.Name, clip(c.ArgsText, 200))
+func (t *compiled) invalid(what string) *event.Problem {
+	return &event.Problem{Type: event.ErrorInvalidArgs, Message: "the arguments of " + t.Name + " " + what}
+}
+
+func fragment(text string) string {
+	if text == "" {
+		return ""
 	}
-	if err := t.schema.Validate(c.Args); err != nil {
-		return fmt.Sprintf("the arguments of %s do not fit its schema: %s", t.Name, err)
+	return "; they were: " + clip(text, 200)
+}
+
+// label makes a text fit for one line on somebody's terminal: what a model
+// wrote must not move the cursor, ring a bell or turn the line around.
+func label(s string) string {
+	const maxLabel = 200
+	s = strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return ' '
+	}, clip(s, 4*maxLabel))
+	if runes := []rune(s); len(runes) > maxLabel {
+		s = string(runes[:maxLabel]) + "…"
 	}
-	return ""
+	return strings.TrimSpace(s)
+}
+
+func (s *Set) lookup(name string) *compiled {
+	if s == nil {
+		return nil
+	}
+	return s.tools[name]
+}
+
+func (s *Set) unknown(name string) string {
+	name = clip(name, 100)
+	if s == nil || len(s.sorted) == 0 {
+		return fmt.Sprintf("there is no tool %q; this run has no tools", name)
+	}
+	names := make([]string, len(s.sorted))
+	for i, t := range s.sorted {
+		names[i] = t.Name
+	}
+	return fmt.Sprintf("there is no tool %q; the tools are: %s", name, quoted(names))
 }
 
 // AttemptTimeout is how long one attempt at a call may take.
 func (t Tool) AttemptTimeout(args json.RawMessage) time.Duration {
-	if t.TimeoutFor != nil {
-		if d := t.TimeoutFor(args); d > 0 {
-			return d
+	if d := t.askedTimeout(args); d > 0 {
+		return d
+	}
+	if t.Timeout > 0 {
+		return t.Timeout
+	}
+	return DefaultTimeout
+}
+
+func (t Tool) askedTimeout(args json.RawMessage) (d time.Duration) {
+	defer func() {
+		if recover() != nil {
+			d = 0
 		}
+	}()
+	if t.TimeoutFor == nil {
+		return 0
 	}
-	return cmp.Or(t.Timeout, DefaultTimeout)
+	return t.TimeoutFor(args)
 }
 
-// Digest identifies a call by its tool and arguments; member order and white
-// space of the arguments do not matter.
-func Digest(name string, args json.RawMessage, text string) string {
-	h := sha256.New()
-	h.Write([]byte(name))
-	h.Write([]byte{0})
-	if canonical, err := canonicalJSON(args); err == nil {
-		h.Write(canonical)
-	} else {
-		h.Write([]byte(text))
-	}
-	return hex.EncodeToString(h.Sum(nil)[:16])
-}
-
-func canonicalJSON(raw json.RawMessage) ([]byte, error) {
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	dec.UseNumber()
-	var v any
-	if err := dec.Decode(&v); err != nil {
-		return nil, err
-	}
-	return json.Marshal(v)
-}
-
+// clip cuts a text after n bytes, never within a character.
 func clip(s string, n int) string {
 	if len(s) <= n {
 		return s

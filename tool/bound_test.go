@@ -1,0 +1,70 @@
+package tool_test
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/pawlrun/pawl/tool"
+)
+
+// rows: HAR-6
+func TestBoundKeepsHeadAndTailAndSaysWhatIsMissing(t *testing.T) {
+	for _, c := range []struct {
+		name, in string
+		limit    int
+		want     string
+		cut      bool
+	}{
+		{"short", "abc", 3, "abc", false},
+		{"no limit", strings.Repeat("a", 99), 0, strings.Repeat("a", 99), false},
+		{"cut", "abcdefghij", 6, "abcd\n[… 4 characters left out …]\nij", true},
+		{"one character", "abc", 1, "\n[… 2 characters left out …]\nc", true},
+		{"counts characters, not bytes", "ääääää", 6, "ääääää", false},
+		{"never cuts a character", "äöüßéèêë", 3, "äö\n[… 5 characters left out …]\në", true},
+		{"not valid UTF-8", "\xff\xfe\xfd\xfc", 3, "\xff\xfe\n[… 1 characters left out …]\n\xfc", true},
+	} {
+		got, cut := tool.Bound(c.in, c.limit)
+		if got != c.want || cut != c.cut {
+			t.Errorf("%s: %q, %v; want %q, %v", c.name, got, cut, c.want, c.cut)
+		}
+	}
+}
+
+func FuzzBound(f *testing.F) {
+	f.Add("hello world", 5)
+	f.Add("äöü€😀", 2)
+	f.Add("\xe2\xe2\x82\xac\xf0\x90\x80", 3)
+	f.Add("", 1)
+	f.Fuzz(func(t *testing.T, s string, limit int) {
+		out, cut := tool.Bound(s, limit)
+		total := utf8.RuneCountInString(s)
+		if !cut {
+			if out != s || limit > 0 && total > limit {
+				t.Fatalf("%q (limit %d) gave %q uncut", s, limit, out)
+			}
+			return
+		}
+		note := "\n[… " + strconv.Itoa(total-limit) + " characters left out …]\n"
+		if utf8.RuneCountInString(out) > limit+utf8.RuneCountInString(note) {
+			t.Errorf("%d characters from a limit of %d", utf8.RuneCountInString(out), limit)
+		}
+		i := strings.Index(out, note)
+		if i < 0 {
+			t.Fatalf("%q has no note of %d", out, total-limit)
+		}
+		// The note may occur in the text itself, so try each place of it.
+		for ; ; i++ {
+			if strings.HasPrefix(out[i:], note) && strings.HasPrefix(s, out[:i]) && strings.HasSuffix(s, out[i+len(note):]) {
+				break
+			}
+			if i == len(out)-1 {
+				t.Fatalf("%q is not head and tail of %q", out, s)
+			}
+		}
+		if utf8.ValidString(s) && !utf8.ValidString(out) {
+			t.Errorf("%q was cut within a character", s)
+		}
+	})
+}

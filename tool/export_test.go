@@ -1,0 +1,13 @@
+package tool
+
+import (
+	"encoding/json"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+)
+
+// CompileSchemaWith compiles a schema that may refer to what loader gives:
+// the official suite needs its remote documents, which nobody else may have.
+func CompileSchemaWith(raw json.RawMessage, loader jsonschema.URLLoader) (*Schema, error) {
+	return compile(raw, loader)
+}

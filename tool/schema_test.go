@@ -1,0 +1,134 @@
+package tool_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/pawlrun/pawl/tool"
+)
+
+func compile(t *testing.T, schema string) *tool.Schema {
+	t.Helper()
+	s, err := tool.CompileSchema(json.RawMessage(schema))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// rows: HAR-32, ALF-62
+func TestViolationsAreWordsThatAModelCanActOn(t *testing.T) {
+	s := compile(t, `{
+		"type": "object",
+		"properties": {
+			"path": {"type": "string", "minLength": 1},
+			"limit": {"type": "integer", "maximum": 10},
+			"mode": {"enum": ["fast", "slow"]},
+			"when": {"pattern": "^[0-9]+$", "type": "string"},
+			"place": {"$ref": "#/$defs/place"},
+			"target": {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}
+		},
+		"required": ["path"],
+		"additionalProperties": false,
+		"$defs": {"place": {
+			"type": "object", "properties": {"lat/lon": {"type": "number"}}, "additionalProperties": false
+		}}
+	}`)
+	for _, c := range []struct{ args, want string }{
+		{`{"path":"a"}`, ""},
+		{`{"path":"a","limit":3.0}`, ""},
+		{`{}`, `"path" is missing`},
+		{`[]`, `must be object, not array`},
+		{`{"path":3}`, `/path: must be string, not number`},
+		{`{"path":""}`, `/path: must have at least 1 characters, not 0`},
+		{`{"path":"a","limit":3.5}`, `/limit: must be integer, not number`},
+		{`{"path":"a","limit":11}`, `/limit: maximum: got 11, want 10`},
+		{`{"path":"a","mode":"medium"}`, `/mode: value must be one of 'fast', 'slow'`},
+		{`{"path":"a","when":"now"}`, `/when: "now" does not match the pattern ^[0-9]+$`},
+		{`{"path":"a","offset":1}`, `"offset" is not known; known: "limit", "mode", "path", "place", "target", "when"`},
+		{`{"path":"a","place":{"x":1}}`, `/place: "x" is not known; known: "lat/lon"`},
+		{`{"path":"a","place":{"lat/lon":"1"}}`, `/place/lat~1lon: must be number, not string`},
+		{`{"path":"a","target":3}`, `/target: fits none of the allowed forms: /target: must be array, not number, or /target: must be string, not number`},
+		{`{"limit":"x"}`, `"path" is missing; /limit: must be integer, not string`},
+		{`{"path":"a","path":"b"}`, `not valid JSON: the member "path" occurs twice in one object`},
+		{`{"path":"a"} {}`, `not valid JSON: there is more text after the value`},
+		{`{"path":"a"`, `not valid JSON: unexpected EOF`},
+		{`{"path":"a","limit":1e999999999}`, `not valid JSON: the number 1e999999999 is out of range`},
+	} {
+		got := ""
+		if err := s.Validate(json.RawMessage(c.args)); err != nil {
+			got = err.Error()
+		}
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("%s: (-want +got)\n%s", c.args, diff)
+		}
+	}
+}
+
+func TestAThousandViolationsAreSaidInAFewLines(t *testing.T) {
+	s := compile(t, `{"type":"object","additionalProperties":{"type":"array","items":{"type":"string"}}}`)
+	err := s.Validate(json.RawMessage(`{"a":[` + strings.Repeat("1,", 999) + `1]}`))
+	if err == nil {
+		t.Fatal("numbers were taken for strings")
+	}
+	if text := err.Error(); len(text) > 2000 || !strings.Contains(text, "and 990 more") {
+		t.Errorf("%d bytes: %s", len(text), text)
+	}
+	long := strings.Repeat("x", 1<<20)
+	err = compile(t, `{"type":"object","additionalProperties":false}`).Validate(json.RawMessage(`{"` + long + `":1}`))
+	if err == nil || len(err.Error()) > 1000 {
+		t.Errorf("an unknown member of a megabyte is quoted in %d bytes", len(err.Error()))
+	}
+}
+
+func TestASchemaMustNotMakeTheLoopFetchAnything(t *testing.T) {
+	for _, schema := range []string{
+		`{"type":"object","$ref":"https://example.com/other.json"}`,
+		`{"type":"object","properties":{"a":{"$ref":"file:///etc/passwd"}}}`,
+		`{"type":"object","$schema":"https://example.com/my-own-draft"}`,
+	} {
+		_, err := tool.CompileSchema(json.RawMessage(schema))
+		if err == nil || !strings.Contains(err.Error(), "references to other documents are not followed") {
+			t.Errorf("%s: %v", schema, err)
+		}
+	}
+}
+
+func TestAWrongSchemaIsAnErrorNotAPanic(t *testing.T) {
+	for _, schema := range []string{
+		``, `nonsense`, `{"type":"objekt"}`, `{"properties":3}`, `{"pattern":"("}`, `{"minimum":1e999999999}`,
+		`{"$ref":"#/nowhere"}`, strings.Repeat(`{"not":`, 10_000) + `{}` + strings.Repeat(`}`, 10_000),
+	} {
+		if _, err := tool.CompileSchema(json.RawMessage(schema)); err == nil {
+			t.Errorf("compiled: %.80s", schema)
+		}
+	}
+}
+
+// FuzzValidate looks for arguments that panic, hang, or are taken for valid
+// although encoding/json cannot read them.
+func FuzzValidate(f *testing.F) {
+	for _, seed := range []string{
+		`{}`, `{"a":1}`, `{"a":1,"a":2}`, `{"n":1e308}`, `{"n":-0.0}`, `{"s":"\ud800"}`, `[1,]`, `{"a":{"b":[null,true,1.5e-3]}}`, `1e1001`, "{\"\x00\":1}",
+	} {
+		f.Add(seed)
+	}
+	s, err := tool.CompileSchema(json.RawMessage(`{
+		"properties": {"n": {"type": "integer", "multipleOf": 3}, "s": {"pattern": "^a*$"}, "a": {"uniqueItems": true}},
+		"additionalProperties": {"anyOf": [{"type": "object"}, {"maxLength": 3}]}
+	}`))
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, args string) {
+		err := s.Validate(json.RawMessage(args))
+		if err == nil && !json.Valid([]byte(args)) {
+			t.Errorf("%q was taken for valid", args)
+		}
+		if err != nil && err.Error() == "" {
+			t.Errorf("%q: an error without words", args)
+		}
+	})
+}

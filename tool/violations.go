@@ -1,0 +1,169 @@
+package tool
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/santhosh-tekuri/jsonschema/v6/kind"
+	"golang.org/x/text/language"
+	"golang.org/x/text/message"
+)
+
+// The bounds of what is said about one value: a model mends a few mistakes at
+// a time, and a thousand of them are mostly one.
+const (
+	maxViolations    = 10
+	maxViolationText = 300
+	maxNames         = 30
+)
+
+// explain turns the validator's tree of errors into sentences.
+func (s *Schema) explain(err error) error {
+	if err == nil {
+		return nil
+	}
+	invalid, ok := errors.AsType[*jsonschema.ValidationError](err)
+	if !ok {
+		return err
+	}
+	x := explainer{root: s.compiled, printer: message.NewPrinter(language.English)}
+	lines := x.violations(invalid)
+	if more := len(lines) - maxViolations; more > 0 {
+		lines = append(lines[:maxViolations], fmt.Sprintf("and %d more", more))
+	}
+	return errors.New(strings.Join(lines, "; "))
+}
+
+type explainer struct {
+	root    *jsonschema.Schema
+	printer *message.Printer
+}
+
+// violations are the leaves of the tree, except that alternatives of which
+// none fits stay together.
+func (x explainer) violations(e *jsonschema.ValidationError) []string {
+	if len(e.Causes) == 0 {
+		return []string{at(e.InstanceLocation) + clip(x.words(e), maxViolationText)}
+	}
+	switch e.ErrorKind.(type) {
+	case *kind.AnyOf, *kind.OneOf:
+		return []string{x.alternatives(e)}
+	}
+	var lines []string
+	for _, cause := range e.Causes {
+		lines = append(lines, x.violations(cause)...)
+	}
+	return slices.Compact(lines)
+}
+
+func (x explainer) alternatives(e *jsonschema.ValidationError) string {
+	var forms []string
+	for _, cause := range e.Causes {
+		forms = append(forms, strings.Join(x.violations(cause), " and "))
+	}
+	slices.Sort(forms)
+	forms = slices.Compact(forms)
+	if len(forms) == 1 {
+		return forms[0]
+	}
+	return at(e.InstanceLocation) + clip("fits none of the allowed forms: "+strings.Join(forms, ", or "), 2*maxViolationText)
+}
+
+func (x explainer) words(e *jsonschema.ValidationError) string {
+	switch k := e.ErrorKind.(type) {
+	case *kind.Type:
+		return fmt.Sprintf("must be %s, not %s", strings.Join(k.Want, " or "), k.Got)
+	case *kind.Required:
+		return quoted(k.Missing) + plural(len(k.Missing), " is", " are") + " missing"
+	case *kind.AdditionalProperties:
+		return quoted(k.Properties) + plural(len(k.Properties), " is", " are") + " not known" + x.known(e.InstanceLocation)
+	case *kind.FalseSchema:
+		return "is not allowed"
+	case *kind.MinLength:
+		return fmt.Sprintf("must have at least %d characters, not %d", k.Want, k.Got)
+	case *kind.MaxLength:
+		return fmt.Sprintf("must have at most %d characters, not %d", k.Want, k.Got)
+	case *kind.MinItems:
+		return fmt.Sprintf("must have at least %d items, not %d", k.Want, k.Got)
+	case *kind.MaxItems:
+		return fmt.Sprintf("must have at most %d items, not %d", k.Want, k.Got)
+	case *kind.Pattern:
+		return fmt.Sprintf("%s does not match the pattern %s", strconv.Quote(clip(k.Got, 60)), k.Want)
+	}
+	return e.ErrorKind.LocalizedString(x.printer)
+}
+
+// known lists the members that an object may have, where the schema says so.
+func (x explainer) known(location []string) string {
+	s := follow(x.root)
+	for _, step := range location {
+		if s = member(s, step); s == nil {
+			return ""
+		}
+	}
+	if len(s.Properties) == 0 {
+		return ""
+	}
+	return "; known: " + quoted(slices.Sorted(maps.Keys(s.Properties)))
+}
+
+func member(s *jsonschema.Schema, step string) *jsonschema.Schema {
+	if p := s.Properties[step]; p != nil {
+		return follow(p)
+	}
+	if s.Items2020 != nil {
+		return follow(s.Items2020)
+	}
+	if items, ok := s.Items.(*jsonschema.Schema); ok && items != nil {
+		return follow(items)
+	}
+	return nil
+}
+
+func follow(s *jsonschema.Schema) *jsonschema.Schema {
+	for range maxDepth {
+		if s.Ref == nil || len(s.Properties) > 0 {
+			break
+		}
+		s = s.Ref
+	}
+	return s
+}
+
+// at names a place as a JSON pointer; the whole value needs no place.
+func at(location []string) string {
+	if len(location) == 0 {
+		return ""
+	}
+	escape := strings.NewReplacer("~", "~0", "/", "~1")
+	var b strings.Builder
+	for _, step := range location {
+		b.WriteByte('/')
+		b.WriteString(escape.Replace(step))
+	}
+	return clip(b.String(), maxViolationText) + ": "
+}
+
+func quoted(names []string) string {
+	more := len(names) - maxNames
+	names = slices.Clone(names[:min(len(names), maxNames)])
+	for i, n := range names {
+		names[i] = strconv.Quote(clip(n, 60))
+	}
+	if more > 0 {
+		names = append(names, fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(names, ", ")
+}
+
+func plural(n int, one, many string) string {
+	if n == 1 {
+		return one
+	}
+	return many
+}
