@@ -2,7 +2,12 @@
 // arithmetic, so that the same events always give the same verdict.
 package budget
 
-import "time"
+import (
+	"errors"
+	"fmt"
+	"math"
+	"time"
+)
 
 // Limits are the hard limits of a run; 0 means no limit. The JSON names are
 // the settings' names, which a stop reports.
@@ -61,14 +66,26 @@ func (l Limits) CostCap() (limit float64, setting string) {
 	return 0, ""
 }
 
+// ModelCalls is how many calls one model request may take in total: the first
+// and its retries (ALF-44, HAR-49).
+func (l Limits) ModelCalls() int {
+	if l.MaxModelRetries != nil {
+		return max(*l.MaxModelRetries, 0) + 1
+	}
+	return DefaultModelCalls
+}
+
 // Spent is what a run has used so far.
 type Spent struct {
-	Cycles     int
+	Cycles int
+	// ModelCalls counts every attempt, Turns the ones that gave an answer.
 	ModelCalls int
-	ToolCalls  int
-	Input      int64
-	Output     int64
-	USD        float64
+	Turns      int
+	// ToolCalls counts calls that were started, however often each was.
+	ToolCalls int
+	Input     int64
+	Output    int64
+	USD       float64
 	// Active is the time the run has been going; parked time is left out.
 	Active time.Duration
 }
@@ -82,7 +99,7 @@ func (l Limits) BeforeModelCall(s Spent) string {
 		return "max_wall_time_seconds"
 	case costCap > 0 && s.USD >= costCap:
 		return costSetting
-	case l.MaxModelTurns > 0 && s.ModelCalls >= l.MaxModelTurns:
+	case l.MaxModelTurns > 0 && s.Turns >= l.MaxModelTurns:
 		return "max_model_turns"
 	case l.MaxInputTokens > 0 && s.Input >= l.MaxInputTokens:
 		return "max_input_tokens"
@@ -109,4 +126,70 @@ func (l Limits) Remaining(s Spent) (time.Duration, bool) {
 		return 0, false
 	}
 	return time.Duration(l.MaxWallSeconds*float64(time.Second)) - s.Active, true
+}
+
+// Errors of [Limits.Set].
+var (
+	// ErrUnknownSetting: there is no limit of that name.
+	ErrUnknownSetting = errors.New("budget: unknown setting")
+	// ErrBadValue: the limit cannot have that value.
+	ErrBadValue = errors.New("budget: bad value")
+)
+
+// Set replaces the limit with the given JSON name. A value must be finite and
+// not negative, and whole where the limit counts something; on an error
+// nothing has changed.
+func (l *Limits) Set(setting string, value float64) error {
+	if math.IsNaN(value) || math.IsInf(value, 0) || value < 0 {
+		return fmt.Errorf("%w: %s cannot be %v", ErrBadValue, setting, value)
+	}
+	switch setting {
+	case "usd_per_run":
+		l.USDPerRun = value
+	case "max_total_cost":
+		l.MaxTotalCost = value
+	case "max_wall_time_seconds":
+		l.MaxWallSeconds = value
+	case "max_cycles":
+		return setWhole(&l.MaxCycles, setting, value)
+	case "max_model_turns":
+		return setWhole(&l.MaxModelTurns, setting, value)
+	case "max_tool_calls":
+		return setWhole(&l.MaxToolCalls, setting, value)
+	case "max_parallel_tool_calls":
+		return setWhole(&l.MaxParallelTools, setting, value)
+	case "max_tool_result_chars":
+		return setWhole(&l.MaxResultChars, setting, value)
+	case "max_input_tokens":
+		return setWhole(&l.MaxInputTokens, setting, value)
+	case "max_output_tokens":
+		return setWhole(&l.MaxOutputTokens, setting, value)
+	case "max_retries_per_model_call":
+		return setCount(&l.MaxModelRetries, setting, value)
+	case "max_retries_per_tool_call":
+		return setCount(&l.MaxToolRetries, setting, value)
+	default:
+		return fmt.Errorf("%w: %q", ErrUnknownSetting, setting)
+	}
+	return nil
+}
+
+// maxWhole is the largest count that a float64 holds exactly.
+const maxWhole = 1 << 53
+
+func setWhole[T int | int64](p *T, setting string, value float64) error {
+	if value != math.Trunc(value) || value > maxWhole {
+		return fmt.Errorf("%w: %s must be a whole number, not %v", ErrBadValue, setting, value)
+	}
+	*p = T(value)
+	return nil
+}
+
+func setCount(p **int, setting string, value float64) error {
+	var n int
+	if err := setWhole(&n, setting, value); err != nil {
+		return err
+	}
+	*p = &n
+	return nil
 }

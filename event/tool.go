@@ -157,7 +157,9 @@ type ToolResult struct {
 	IsError   bool      `json:"isError"`
 	ErrorType ErrorType `json:"errorType,omitempty"`
 	ExitCode  *int      `json:"exitCode,omitempty"`
-	Truncated bool      `json:"truncated,omitempty"`
+	// Limit names the budget setting that kept the call from running.
+	Limit     string `json:"limit,omitempty"`
+	Truncated bool   `json:"truncated,omitempty"`
 	// Blob is where the whole output lies when Output was cut.
 	Blob       string      `json:"blob,omitempty"`
 	Media      []llm.Media `json:"media,omitempty"`

@@ -7,6 +7,7 @@ package history
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/llm"
@@ -23,17 +24,33 @@ var ErrOpenCalls = errors.New("history: calls without a result")
 // It is not safe for concurrent use.
 type History struct {
 	messages []*llm.Message
-	open     *llm.Message
-	calls    []int
+	// open is the last assistant message while its calls, at these places
+	// among its parts, wait for their results.
+	open  *llm.Message
+	calls []int
+	// linted counts the messages that were found to be in order.
+	linted int
 }
 
-// Messages is the conversation so far. The slice and its messages must not be
-// changed; what it holds stays valid when the history grows.
+// Messages is the conversation so far, checked: what a provider would refuse is
+// an error here ([ErrOpenCalls], *[LintError]), before anything is paid for.
+// Only what is new since the last call is looked at. The slice and its messages
+// must not be changed; what it holds stays valid when the history grows.
 func (h *History) Messages() ([]*llm.Message, error) {
 	if h.open != nil {
 		return nil, fmt.Errorf("%w: %d", ErrOpenCalls, len(h.calls))
 	}
+	if err := lint(h.messages, h.linted); err != nil {
+		return nil, err
+	}
+	h.linted = len(h.messages)
 	return h.messages[:len(h.messages):len(h.messages)], nil
+}
+
+// AwaitsAnswer says that the conversation's last word is not the model's.
+func (h *History) AwaitsAnswer() bool {
+	n := len(h.messages)
+	return n > 0 && h.messages[n-1].Role != llm.RoleAssistant
 }
 
 // Len is the number of messages.
@@ -99,11 +116,13 @@ func (h *History) Results(results []llm.ToolResult) error {
 	return nil
 }
 
+// substantial says that providers would accept an answer of these parts back:
+// they refuse one that is empty, blank, or thought alone (F10).
 func substantial(parts llm.Parts) bool {
 	for _, p := range parts {
 		switch p := p.(type) {
 		case llm.Text:
-			if p.Text != "" {
+			if strings.TrimSpace(p.Text) != "" {
 				return true
 			}
 		case llm.ToolCall, llm.Item, llm.Media:

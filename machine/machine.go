@@ -20,8 +20,9 @@ type Machine interface {
 	// the machine; the state is then undefined.
 	Apply(*event.Event) error
 	// Next returns the actions that are due, in order. It changes nothing
-	// that a fold depends on: called twice it says the same. The slice is
-	// valid until the next Apply.
+	// that a fold depends on: called twice it says the same. All of them stay
+	// due while a driver performs them one after the other, applying what each
+	// gives; the slice is valid until the next call of Next.
 	Next() []Action
 	// State says where the run stands.
 	State() State

@@ -11,11 +11,19 @@ import (
 // attempt is the state of the current model request: which try it is, at which
 // target, and what became of the last one.
 type attempt struct {
-	number    int
-	target    int
-	inFlight  bool
-	orphan    bool
-	failure   *event.ModelAttemptFailed
+	number int
+	target int
+	// failures counts the calls of this request that failed, for the limit on
+	// calls in total (ALF-44). A call that its owner stopped does not count.
+	failures int
+	inFlight bool
+	// orphan: the process that made the call is gone.
+	orphan  bool
+	failure *event.ModelAttemptFailed
+	// lost says that the failure is an orphan's.
+	lost bool
+	// resumed says that somebody took the run up again after the failure.
+	resumed   bool
 	notBefore time.Time
 }
 
@@ -24,20 +32,37 @@ type attempt struct {
 func (a *attempt) begin() { *a = attempt{number: 1, target: a.target} }
 
 func (a *attempt) requested(d event.ModelRequested) {
-	a.number, a.inFlight, a.orphan, a.failure = d.Attempt, true, false, nil
+	a.number, a.inFlight, a.orphan = d.Attempt, true, false
+	a.failure, a.notBefore = nil, time.Time{}
 }
 
 func (a *attempt) failed(d *event.ModelAttemptFailed) {
-	a.inFlight, a.orphan, a.failure = false, false, d
+	a.failure, a.lost, a.resumed = d, a.orphan, false
+	a.inFlight, a.orphan = false, false
+	a.failures++
+}
+
+// resume notes that the run was taken up again. A call that was stopped to
+// park the run was no failure of anybody's.
+func (a *attempt) resume() {
+	a.orphan = a.inFlight
+	if a.failure == nil || a.resumed {
+		return
+	}
+	a.resumed = true
+	if a.failure.Class == llm.ClassInterrupted && !a.lost {
+		a.failures--
+	}
 }
 
 func (a *attempt) retrying(d event.ModelRetrying, at time.Time, targets []Target) {
 	a.number, a.failure = d.Attempt, nil
 	a.notBefore = at.Add(time.Duration(d.DelayMs) * time.Millisecond)
-	for i, t := range targets {
-		if t.Model == d.ToModel {
-			a.target = i
-			break
+	// A chain may name a model twice, so the search begins where it stands.
+	for i := range targets {
+		if at := (a.target + i) % len(targets); targets[at].Model == d.ToModel {
+			a.target = at
+			return
 		}
 	}
 }
@@ -46,39 +71,47 @@ func (a *attempt) retrying(d event.ModelRetrying, at time.Time, targets []Target
 // run on the same model (PRODUCT 6; FIELD F22 tells of sixteen days).
 const maxRetryAfter = 60 * time.Second
 
-// verdict is what to do about a failed attempt.
+// verdict is what to do about a failed attempt: try again at target after
+// delay, park until the provider takes calls again, or (the zero verdict) end.
 type verdict struct {
-	// retry says to try again at target after delay; otherwise the run
-	// parks until a moment, or ends.
 	retry  bool
+	park   bool
 	target int
 	delay  time.Duration
-	park   bool
-	until  time.Duration
 }
 
-// judge decides about a failed attempt (ALF-35 to 44, PRODUCT 6). limit is the
-// number of calls in total that one request may take.
-func judge(f *event.ModelAttemptFailed, target, targets, limit int, seed string) verdict {
-	if f.Class == llm.ClassInterrupted {
-		return verdict{retry: true, target: target}
-	}
-	if !retryable(f.Class) || f.Attempt >= limit {
+// judge decides about a failed attempt (ALF-35 to 44, PRODUCT 6). targets is
+// the length of the chain, limit the number of calls in total that one request
+// may take.
+func judge(a *attempt, targets, limit int, seed string) verdict {
+	f := a.failure
+	interrupted := f.Class == llm.ClassInterrupted
+	if !retryable(f.Class) && !interrupted || a.failures >= limit {
 		return verdict{}
 	}
-	next := min(target+1, targets-1)
-	if f.RetryAfterMs != nil {
-		wait := time.Duration(*f.RetryAfterMs) * time.Millisecond
-		switch {
-		case wait <= maxRetryAfter && f.Class == llm.ClassThrottled:
-			return verdict{retry: true, target: target, delay: wait}
-		case wait <= maxRetryAfter:
-			return verdict{retry: true, target: next, delay: wait}
-		case next == target:
-			return verdict{park: true, until: wait}
+	if interrupted {
+		if a.lost || a.resumed {
+			return verdict{retry: true, target: a.target}
 		}
+		return verdict{retry: true, target: a.target, delay: backoff(a.failures, seed)}
 	}
-	return verdict{retry: true, target: next, delay: backoff(f.Attempt, seed)}
+	next := min(a.target+1, targets-1)
+	fallback := verdict{retry: true, target: next, delay: backoff(a.failures, seed)}
+	if f.RetryAfterMs == nil {
+		return fallback
+	}
+	wait := time.Duration(*f.RetryAfterMs) * time.Millisecond
+	stay := next == a.target || f.Class == llm.ClassThrottled
+	switch {
+	case wait <= maxRetryAfter && stay:
+		return verdict{retry: true, target: a.target, delay: wait}
+	case next != a.target:
+		// The hint is about the model that is being left.
+		return fallback
+	case a.resumed:
+		return verdict{retry: true, target: a.target}
+	}
+	return verdict{park: true, delay: wait}
 }
 
 func retryable(c llm.Class) bool {
@@ -86,10 +119,15 @@ func retryable(c llm.Class) bool {
 }
 
 // backoff is the wait before retry n: 200 ms doubling, plus 0 to 25 % jitter,
-// in whole milliseconds (ALF-37, ALF-38). The jitter is drawn from the seed,
-// because a machine has no randomness: runs differ, a fold does not.
+// in whole milliseconds (ALF-37, ALF-38), and never longer than a provider may
+// ask for. The jitter is drawn from the seed, because a machine has no
+// randomness: runs differ, a fold does not.
 func backoff(n int, seed string) time.Duration {
-	base := 200 * time.Millisecond << (n - 1)
+	const first = 200 * time.Millisecond
+	base := maxRetryAfter
+	if n < 10 {
+		base = min(base, first<<max(n-1, 0))
+	}
 	h := fnv.New32a()
 	h.Write([]byte(seed))
 	jitter := float64(h.Sum32()) / (1 << 32) * 0.25

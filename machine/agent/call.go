@@ -2,7 +2,10 @@ package agent
 
 import (
 	"encoding/json"
+	"errors"
+	"io"
 	"strconv"
+	"strings"
 
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/llm"
@@ -18,31 +21,57 @@ type call struct {
 	approval *event.ToolApprovalResolved
 	attempt  int
 	running  bool
-	orphan   bool
-	result   *event.ToolResult
+	// orphan: the process that ran the call is gone.
+	orphan bool
+	result *event.ToolResult
 }
 
-func (c *call) settle(d *event.ToolResult) {
-	if c.result == nil {
-		c.result = d
-	}
-	c.running, c.orphan = false, false
+// start notes an attempt. It uses the approval up: another attempt at a gated
+// call needs another decision (HAR-68).
+func (c *call) start(attempt int) {
+	c.attempt, c.running, c.orphan = attempt, true, false
+	c.pending, c.approval = nil, nil
 }
+
+// waits says that the call has nothing before it but a person's decision.
+func (c *call) waits() bool { return c.result == nil && c.pending != nil && c.approval == nil }
 
 // allowed says that nothing stands between the call and its dispatch.
 func (c *call) allowed() bool {
 	if c.result != nil || c.running || c.verdict == nil {
 		return false
 	}
-	if c.verdict.Decision == event.DecisionAsk {
+	switch c.verdict.Decision {
+	case event.DecisionAllow:
+		return true
+	case event.DecisionAsk:
 		return c.approval != nil && c.approval.Kind == event.ApprovalApproved
 	}
-	return c.verdict.Decision == event.DecisionAllow || c.verdict.Decision == event.DecisionSandbox
+	return false
 }
+
+// granted says that the call was let through and has not used up its share of
+// the tool-call budget yet.
+func (c *call) granted() bool {
+	return c.result == nil && c.attempt == 0 && c.verdict != nil && permits(c.verdict.Decision)
+}
+
+func permits(d event.Decision) bool { return d == event.DecisionAllow || d == event.DecisionAsk }
 
 // repeatable says that an orphaned attempt may simply run again.
 func (c *call) repeatable() bool {
 	return c.resolved.Effect == event.EffectPure || c.resolved.Effect == event.EffectIdempotent
+}
+
+// fragment says that the arguments break off: what a cut answer leaves behind,
+// even when its finish reason says nothing of a cut (F8).
+func (c *call) fragment() bool {
+	if len(c.resolved.Args) > 0 || strings.TrimSpace(c.resolved.ArgsText) == "" {
+		return false
+	}
+	var v json.RawMessage
+	err := json.NewDecoder(strings.NewReader(c.resolved.ArgsText)).Decode(&v)
+	return errors.Is(err, io.ErrUnexpectedEOF)
 }
 
 // failed is the settlement of a call that did not run, or not to its end, in
@@ -67,10 +96,14 @@ func ErrorOutput(kind event.ErrorType, message string) string {
 	return `{"error":` + quote(message) + `,"type":"` + string(kind) + `"}`
 }
 
+// quote is a JSON string that leaves "<", ">" and "&" as they are: the model
+// reads it, no browser does.
 func quote(s string) string {
-	b, err := json.Marshal(s)
-	if err != nil {
+	var b strings.Builder
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(s); err != nil {
 		return strconv.Quote(s)
 	}
-	return string(b)
+	return strings.TrimSuffix(b.String(), "\n")
 }

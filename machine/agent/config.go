@@ -10,6 +10,7 @@ import (
 
 	"github.com/pawlrun/pawl/budget"
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/history"
 	"github.com/pawlrun/pawl/llm"
 	"github.com/pawlrun/pawl/policy"
 	"github.com/pawlrun/pawl/stop"
@@ -125,7 +126,7 @@ func Start(cfg Config, input *llm.Message) (event.RunStarted, error) {
 		return event.RunStarted{}, fmt.Errorf("agent: encode config: %w", err)
 	}
 	return event.RunStarted{
-		Vocabulary: event.Version, Machine: Version, Projection: "1",
+		Vocabulary: event.Version, Machine: Version, Projection: history.Version,
 		Kind: "Agent", Config: raw, Input: input,
 	}, nil
 }

@@ -7,31 +7,34 @@ import (
 )
 
 // nextDecision says what a settled cycle leads to: an end, a nudge, or the
-// next cycle. Conditions come before limits, so that a condition met in the
-// last allowed cycle wins over the ceiling (ALDO-16).
+// next cycle. An answer that the provider itself calls void meets no
+// condition. Conditions come before limits, so that one met in the last
+// allowed cycle wins over the ceiling (ALDO-16).
 func (m *Machine) nextDecision() {
 	if m.cancel != nil {
-		m.terminate(event.RunTerminatedBy{Reason: event.ReasonCancelled, Detail: m.cancel.Reason})
+		m.cancelled()
 		return
 	}
-	if i := stop.First(m.cfg.Conditions, m.cycleView()); i >= 0 {
-		m.terminate(event.RunTerminatedBy{
-			Reason: event.ReasonConditionMet, Index: &i, Kind: string(m.cfg.Conditions[i].Kind),
-		})
+	if m.endedByVoid() {
 		return
 	}
-	if m.endedByTool() || m.endedByFinish() {
+	if len(m.cfg.Conditions) > 0 {
+		if i := stop.First(m.cfg.Conditions, m.cycleView()); i >= 0 {
+			m.conditionMet(i)
+			return
+		}
+	}
+	if m.endedByTool() || m.endedByRepetition() {
 		return
 	}
-	if m.stopBudget != "" {
+	switch {
+	case m.stopBudget != "":
 		m.exhausted(m.stopBudget)
-		return
-	}
-	if len(m.calls) > 0 || len(m.inputs) > 0 || m.response.FinishReason == llm.FinishPause {
+	case len(m.calls) > 0 || len(m.inputs) > 0 || m.response.FinishReason == llm.FinishPause:
 		m.nextCycle()
-		return
+	default:
+		m.withoutCalls()
 	}
-	m.withoutCalls()
 }
 
 func (m *Machine) cycleView() stop.Cycle {
@@ -55,44 +58,57 @@ func (m *Machine) endedByTool() bool {
 	return false
 }
 
-// endedByFinish tells the model's odd endings apart: refusal, overflow, and
-// the ones that may happen a few times but not for ever.
-func (m *Machine) endedByFinish() bool {
-	fail := func(reason event.Reason, class, message string) bool {
-		m.terminate(event.RunTerminatedBy{Reason: reason, Error: &event.Failure{Class: class, Message: message}})
-		return true
+func (m *Machine) fail(reason event.Reason, class, message string) bool {
+	m.terminate(event.RunTerminatedBy{Reason: reason, Error: &event.Failure{Class: class, Message: message}})
+	return true
+}
+
+// endedByVoid ends the run on an answer that is none: declined, without room,
+// or broken. Sending the same again would end the same (F29).
+func (m *Machine) endedByVoid() bool {
+	switch f := m.response.FinishReason; f {
+	case llm.FinishRefusal:
+		return m.fail(event.ReasonRefused, string(llm.ClassRefused),
+			sentence("the model declined to answer", llm.Parts(m.response.Parts).Text()))
+	case llm.FinishContext:
+		return m.fail(event.ReasonModelError, string(llm.ClassContextOverflow),
+			"the conversation no longer fits the model's context window")
+	case llm.FinishEnd, llm.FinishTool, llm.FinishLength, llm.FinishPause, llm.FinishMalformed:
+		return false
+	default:
+		return m.fail(event.ReasonModelError, string(llm.ClassOverloaded),
+			sentence("the provider reported that the answer failed", m.response.RawFinish))
 	}
-	switch f := m.response.FinishReason; {
-	case f == llm.FinishRefusal:
-		return fail(event.ReasonRefused, string(llm.ClassRefused), sentence("the model declined to answer", llm.Parts(m.response.Parts).Text()))
-	case f == llm.FinishContext:
-		return fail(event.ReasonModelError, string(llm.ClassContextOverflow), "the conversation no longer fits the model's context window")
-	case f == llm.FinishFailed:
-		return fail(event.ReasonModelError, string(llm.ClassOverloaded), "the provider reported that the answer failed")
-	case m.truncations >= maxTruncations:
-		return fail(event.ReasonTruncated, "length", "the answer was cut off at the output limit four times in a row")
-	case m.pauses > maxPauses:
-		return fail(event.ReasonModelError, "pause", "the provider paused the turn more than five times in a row")
-	case m.malformed > 1:
-		return fail(event.ReasonModelError, "malformed", "the model's tool call could not be read twice in a row")
-	case m.empties > 1:
-		return fail(event.ReasonEmptyResponse, "empty", "the model gave an empty answer twice in a row")
+}
+
+// endedByRepetition stops what may happen a few times but not for ever.
+func (m *Machine) endedByRepetition() bool {
+	switch t := &m.turn; {
+	case t.truncations >= maxTruncations:
+		return m.fail(event.ReasonTruncated, "length", "the answer was cut off at the output limit four times in a row")
+	case t.pauses > maxPauses:
+		return m.fail(event.ReasonModelError, "pause", "the provider paused the turn more than five times in a row")
+	case t.malformed > 1:
+		return m.fail(event.ReasonModelError, "malformed", "the model's tool call could not be read twice in a row")
+	case t.empties > 1:
+		return m.fail(event.ReasonEmptyResponse, "empty", "the model gave an empty answer twice in a row")
 	}
 	return false
 }
 
 // withoutCalls handles a cycle in which the model asked for no tool.
 func (m *Machine) withoutCalls() {
+	f := m.response.FinishReason
 	switch {
-	case m.empties > 0:
+	case m.turn.empties > 0:
 		m.nudge(event.NudgeEmpty, emptyNudge)
-	case m.response.FinishReason == llm.FinishLength:
+	case f == llm.FinishLength:
 		m.nudge(event.NudgeTruncated, truncatedNudge)
-	case m.response.FinishReason == llm.FinishMalformed:
+	case malformed(f, 0):
 		m.nudge(event.NudgeMalformed, malformedNudge)
 	case m.cfg.OnNoToolCall == NoToolCallStop:
 		m.terminate(event.RunTerminatedBy{Reason: event.ReasonNoAnswerOrCall})
-	case m.cfg.OnNoToolCall == NoToolCallNudge && m.cfg.MaxNudges > 0 && m.nudges >= m.cfg.MaxNudges:
+	case m.cfg.OnNoToolCall == NoToolCallNudge && m.cfg.MaxNudges > 0 && m.turn.nudges >= m.cfg.MaxNudges:
 		m.terminate(event.RunTerminatedBy{Reason: event.ReasonNoAnswerOrCall, Limit: "max_nudges"})
 	case m.cfg.OnNoToolCall == NoToolCallNudge:
 		m.nudge(event.NudgeNoToolCall, m.cfg.NudgeText)
@@ -103,7 +119,7 @@ func (m *Machine) withoutCalls() {
 
 // nudge adds a user message, unless no cycle is left to answer it.
 func (m *Machine) nudge(kind event.NudgeKind, text string) {
-	if m.cfg.Limits.MaxCycles > 0 && m.cycle >= m.cfg.Limits.MaxCycles {
+	if m.atCeiling() {
 		m.nextCycle()
 		return
 	}

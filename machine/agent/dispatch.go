@@ -2,6 +2,8 @@ package agent
 
 import (
 	"strings"
+
+	"github.com/pawlrun/pawl/event"
 )
 
 // Dispatch is the order in which the calls of one answer run.
@@ -15,7 +17,8 @@ const (
 	// ParallelFirst runs every concurrency-safe read together, then the rest
 	// one at a time (Alfred).
 	ParallelFirst Dispatch = "parallel-first"
-	// ByResource also runs calls together whose resources do not overlap.
+	// ByResource also runs calls together whose resources do not overlap. A
+	// read that does not say what it reads may read anything.
 	ByResource Dispatch = "by-resource"
 	// ParallelAll runs all together, except that overlapping resources and
 	// exclusive tools take turns (ALDO).
@@ -25,72 +28,85 @@ const (
 )
 
 // startable returns the calls that may start now, in call order. limit bounds
-// how many run at once.
+// how many run at once; 0 bounds nothing.
 func startable(mode Dispatch, calls []*call, limit int) []*call {
-	running := 0
+	running, openReads := 0, 0
 	for _, c := range calls {
 		if c.running {
 			running++
 		}
+		if c.result == nil && safe(c) {
+			openReads++
+		}
 	}
-	var ready []*call
-	for i, c := range calls {
+	var ready, before []*call // before: unsettled calls earlier in the answer
+	for _, c := range calls {
 		if limit > 0 && running+len(ready) >= limit {
 			break
 		}
-		if c.allowed() && !held(mode, calls, i) {
+		if c.result != nil {
+			continue
+		}
+		held := mode == ParallelFirst && !safe(c) && openReads > 0
+		if c.allowed() && !held && !follows(mode, before, c) {
 			ready = append(ready, c)
 		}
+		before = append(before, c)
 	}
 	return ready
 }
 
-// held says that an unsettled call stands before calls[i].
-func held(mode Dispatch, calls []*call, i int) bool {
-	c := calls[i]
-	for j, other := range calls {
-		if j == i || other.result != nil {
-			continue
+// follows says that c must wait for one of the unsettled calls before it.
+func follows(mode Dispatch, before []*call, c *call) bool {
+	for _, other := range before {
+		var wait bool
+		switch mode {
+		case ParallelFirst:
+			wait = !safe(c)
+		case ByResource:
+			wait = conflict(other, c, true)
+		case ParallelAll:
+			wait = conflict(other, c, false)
+		case Serial:
+			wait = true
+		default:
+			wait = !safe(other) || !safe(c)
 		}
-		if j < i && precedes(mode, other, c) {
-			return true
-		}
-		if j > i && mode == ParallelFirst && !safe(c) && safe(other) {
+		if wait {
 			return true
 		}
 	}
 	return false
 }
 
-// precedes says that c, which the model asked for later, must wait for other.
-func precedes(mode Dispatch, other, c *call) bool {
-	switch mode {
-	case ParallelFirst:
-		return !safe(c)
-	case ByResource:
-		return !(safe(other) && safe(c)) && conflict(other, c)
-	case ParallelAll:
-		return conflict(other, c)
-	case Serial:
-		return true
-	}
-	return !safe(other) || !safe(c)
-}
-
 // safe is ALF-56: read-only and concurrency-safe for this call's input.
 func safe(c *call) bool { return c.resolved.ReadOnly && c.resolved.Concurrent }
 
-// conflict says that two calls must not overlap in time. A call that does not
-// say what it touches and may write conflicts with everything.
-func conflict(a, b *call) bool {
-	if len(a.resolved.Access) == 0 && !safe(a) && !a.resolved.Concurrent {
+// exclusive says that a call must be alone: it may touch everything, or it
+// does not say what it touches and is not declared fit to run beside others.
+func exclusive(c *call) bool {
+	for _, a := range c.resolved.Access {
+		if a.Key == everything && a.Write {
+			return true
+		}
+	}
+	return len(c.resolved.Access) == 0 && !c.resolved.Concurrent
+}
+
+// everything is the key that stands for all resources.
+const everything = "*"
+
+// conflict says that two calls must not overlap in time. strict takes a read
+// without keys for a read of everything.
+func conflict(a, b *call, strict bool) bool {
+	if safe(a) && safe(b) {
+		return false
+	}
+	if exclusive(a) || exclusive(b) {
 		return true
 	}
-	if len(b.resolved.Access) == 0 && !safe(b) && !b.resolved.Concurrent {
-		return true
-	}
-	for _, x := range a.resolved.Access {
-		for _, y := range b.resolved.Access {
+	for _, x := range accesses(a, strict) {
+		for _, y := range accesses(b, strict) {
 			if (x.Write || y.Write) && overlap(x.Key, y.Key) {
 				return true
 			}
@@ -99,9 +115,16 @@ func conflict(a, b *call) bool {
 	return false
 }
 
+func accesses(c *call, strict bool) []event.Access {
+	if len(c.resolved.Access) == 0 && strict {
+		return []event.Access{{Key: everything, Write: !c.resolved.ReadOnly}}
+	}
+	return c.resolved.Access
+}
+
 // overlap compares hierarchical keys: a directory overlaps what is inside it.
 func overlap(a, b string) bool {
-	return a == b || a == "*" || b == "*" || inside(a, b) || inside(b, a)
+	return a == b || a == everything || b == everything || inside(a, b) || inside(b, a)
 }
 
 func inside(child, parent string) bool {

@@ -1,0 +1,171 @@
+package history
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/pawlrun/pawl/llm"
+)
+
+// Rule is something that every provider demands of a conversation.
+type Rule string
+
+// The rules that [Lint] knows.
+const (
+	// RuleOrphanCall: a call that the next message does not answer (F5).
+	RuleOrphanCall Rule = "orphan-call"
+	// RuleOrphanResult: a result of a call that the message before it did
+	// not make.
+	RuleOrphanResult Rule = "orphan-result"
+	// RuleDuplicateResult: a second result of one call (F6).
+	RuleDuplicateResult Rule = "duplicate-result"
+	// RuleResultOrder: results that are not in the order of their calls (F16).
+	RuleResultOrder Rule = "result-order"
+	// RuleDuplicateCall: two calls of one answer with the same id.
+	RuleDuplicateCall Rule = "duplicate-call"
+	// RuleEmptyMessage: a message with nothing in it that goes on the wire.
+	RuleEmptyMessage Rule = "empty-message"
+	// RuleRole: a part that the message's role cannot say.
+	RuleRole Rule = "role"
+)
+
+// LintError names the rule that a conversation breaks, and where.
+type LintError struct {
+	Rule Rule
+	// Message is the index of the message.
+	Message int
+	// CallID is the call that it is about, if it is about one.
+	CallID string
+	Detail string
+}
+
+// Error says what is wrong with which message.
+func (e *LintError) Error() string {
+	s := fmt.Sprintf("history: message %d breaks %s: %s", e.Message, e.Rule, e.Detail)
+	if e.CallID != "" {
+		s += " (call " + e.CallID + ")"
+	}
+	return s
+}
+
+// Lint checks a whole conversation; the error is a *[LintError].
+func Lint(messages []*llm.Message) error { return lint(messages, 0) }
+
+// lint checks the messages from the index on, which must not stand between a
+// call and its result.
+func lint(messages []*llm.Message, from int) error {
+	var calls []llm.ToolCall // of the last message, waiting for their results
+	for i, m := range messages[from:] {
+		i += from
+		switch {
+		case m == nil || m.Role == llm.RoleTool:
+		case len(calls) > 0:
+			return orphan(i, calls[0])
+		}
+		var err *LintError
+		switch {
+		case m == nil:
+			err = &LintError{Rule: RuleEmptyMessage, Detail: "there is no message"}
+		case m.Role == llm.RoleUser:
+			err = lintUser(m)
+		case m.Role == llm.RoleAssistant:
+			calls, err = lintAssistant(m)
+		case m.Role == llm.RoleTool:
+			err = lintResults(m, calls)
+			calls = nil
+		default:
+			err = &LintError{Rule: RuleRole, Detail: fmt.Sprintf("nobody speaks as %q", m.Role)}
+		}
+		if err != nil {
+			err.Message = i
+			return err
+		}
+	}
+	if len(calls) > 0 {
+		return orphan(len(messages), calls[0])
+	}
+	return nil
+}
+
+func orphan(i int, c llm.ToolCall) error {
+	return &LintError{
+		Rule: RuleOrphanCall, Message: i - 1, CallID: c.CallID,
+		Detail: "a call of " + c.Name + " has no result in the next message",
+	}
+}
+
+func lintUser(m *llm.Message) *LintError {
+	said := false
+	for _, p := range m.Parts {
+		switch p := p.(type) {
+		case llm.Text:
+			said = said || strings.TrimSpace(p.Text) != ""
+		case llm.Media:
+			said = true
+		default:
+			return &LintError{Rule: RuleRole, Detail: fmt.Sprintf("a user's message holds a %T", p)}
+		}
+	}
+	if !said {
+		return &LintError{Rule: RuleEmptyMessage, Detail: "a user's message says nothing"}
+	}
+	return nil
+}
+
+func lintAssistant(m *llm.Message) ([]llm.ToolCall, *LintError) {
+	if !substantial(m.Parts) {
+		return nil, &LintError{Rule: RuleEmptyMessage, Detail: "an assistant's message holds neither text nor call"}
+	}
+	var calls []llm.ToolCall
+	for _, p := range m.Parts {
+		switch p := p.(type) {
+		case llm.ToolResult:
+			return nil, &LintError{Rule: RuleRole, CallID: p.CallID, Detail: "an assistant's message holds a result"}
+		case llm.ToolCall:
+			for _, other := range calls {
+				if other.CallID == p.CallID {
+					return nil, &LintError{Rule: RuleDuplicateCall, CallID: p.CallID, Detail: "two calls have this id"}
+				}
+			}
+			calls = append(calls, p)
+		}
+	}
+	return calls, nil
+}
+
+// lintResults checks that the results are those of the calls, one each, in
+// their order.
+func lintResults(m *llm.Message, calls []llm.ToolCall) *LintError {
+	answered := 0
+	for _, p := range m.Parts {
+		r, ok := p.(llm.ToolResult)
+		if !ok {
+			return &LintError{Rule: RuleRole, Detail: fmt.Sprintf("a message of results holds a %T", p)}
+		}
+		if answered < len(calls) && calls[answered].CallID == r.CallID {
+			answered++
+			continue
+		}
+		err := &LintError{Rule: RuleOrphanResult, CallID: r.CallID, Detail: "a result of a call that was not made"}
+		for i, c := range calls {
+			if c.CallID != r.CallID {
+				continue
+			}
+			err.Rule, err.Detail = RuleResultOrder, "a result comes before those of earlier calls"
+			if i < answered {
+				err.Rule, err.Detail = RuleDuplicateResult, "a call has a second result"
+			}
+		}
+		return err
+	}
+	switch {
+	case answered < len(calls):
+		return &LintError{
+			Rule: RuleOrphanCall, CallID: calls[answered].CallID,
+			Detail: "a call of " + calls[answered].Name + " has no result",
+		}
+	case len(m.Parts) == 0:
+		return &LintError{Rule: RuleEmptyMessage, Detail: "a message of results holds none"}
+	}
+	return nil
+}

@@ -1,0 +1,45 @@
+package agent
+
+import (
+	"time"
+
+	"github.com/pawlrun/pawl/event"
+)
+
+// clock counts the time that the run was going. What lies before run.resumed
+// was parked, or nobody drove it; a laptop's sleep must not burn the budget.
+func (m *Machine) clock(e *event.Event) {
+	_, resumed := e.Data.(event.RunResumed)
+	if d := e.Time.Sub(m.last); d > 0 && !resumed && !m.idle && !m.asking() {
+		m.spent.Active += d
+	}
+	switch e.Data.(type) {
+	case event.RunResumed:
+		m.idle = false
+	case event.RunParked:
+		m.idle = true
+	}
+	m.last = e.Time
+}
+
+// asking says that the run has nothing to do but wait for a person, whose time
+// is not the run's.
+func (m *Machine) asking() bool {
+	waits := false
+	for _, c := range m.calls {
+		if c.running {
+			return false
+		}
+		waits = waits || c.waits()
+	}
+	return waits
+}
+
+// deadline is when the wall time is used up if the run goes on from here.
+func (m *Machine) deadline() time.Time {
+	left, limited := m.cfg.Limits.Remaining(m.spent)
+	if !limited {
+		return time.Time{}
+	}
+	return m.last.Add(max(left, 0))
+}

@@ -1,0 +1,246 @@
+package agent
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/history"
+	"github.com/pawlrun/pawl/llm"
+)
+
+func (m *Machine) applyStarted(e *event.Event, d event.RunStarted) error {
+	if d.Vocabulary > event.Version || d.Machine != Version || d.Projection != history.Version {
+		return fmt.Errorf("%w: run %s was written by machine %s, projection %s, vocabulary %d",
+			ErrUnsupported, e.Run, d.Machine, d.Projection, d.Vocabulary)
+	}
+	if err := json.Unmarshal(d.Config, &m.cfg); err != nil {
+		return fmt.Errorf("agent: decode config of run %s: %w", e.Run, err)
+	}
+	if len(m.cfg.Targets) == 0 {
+		return fmt.Errorf("agent: run %s names no model", e.Run)
+	}
+	if d.From != nil {
+		if err := history.Lint(d.From.History); err != nil {
+			return fmt.Errorf("agent: history of run %s, which run %s continues: %w", d.From.Run, e.Run, err)
+		}
+		m.history.Append(d.From.History...)
+	}
+	if d.Input != nil && spoken(d.Input.Parts) {
+		m.history.Append(d.Input)
+	}
+	m.run, m.idle, m.phase = e.Run, false, phaseReady
+	return nil
+}
+
+func (m *Machine) applyCycleStart(d event.CycleStart) error {
+	if m.phase != phaseReady && m.phase != phaseSettled || d.Cycle != m.cycle+1 {
+		return fmt.Errorf("%w: cycle %d starts during cycle %d", ErrMisfit, d.Cycle, m.cycle)
+	}
+	m.cycle, m.spent.Cycles, m.phase = d.Cycle, d.Cycle, phaseModel
+	m.response, m.calls = nil, m.calls[:0]
+	m.model.begin()
+	m.takeInputs()
+	return nil
+}
+
+func (m *Machine) takeInputs() {
+	for _, text := range m.inputs {
+		m.history.User(text)
+	}
+	m.inputs = nil
+}
+
+func (m *Machine) applyRequested(d event.ModelRequested) error {
+	if m.phase != phaseModel || m.model.inFlight || m.model.failure != nil {
+		return fmt.Errorf("%w: attempt %d at a model call, which is not due", ErrMisfit, d.Attempt)
+	}
+	m.model.requested(d)
+	m.spent.ModelCalls++
+	return nil
+}
+
+func (m *Machine) applyAttemptFailed(d *event.ModelAttemptFailed) error {
+	if !m.model.inFlight {
+		return fmt.Errorf("%w: attempt %d failed without being in flight", ErrMisfit, d.Attempt)
+	}
+	m.spend(d.Usage, d.Cost)
+	if d.Class != llm.ClassInterrupted {
+		m.answered++
+	}
+	m.model.failed(d)
+	return nil
+}
+
+func (m *Machine) applyRetrying(e *event.Event, d event.ModelRetrying) error {
+	if m.model.failure == nil {
+		return fmt.Errorf("%w: attempt %d follows no failure", ErrMisfit, d.Attempt)
+	}
+	m.model.retrying(d, e.Time, m.cfg.Targets)
+	return nil
+}
+
+func (m *Machine) applyResponse(d *event.ModelResponse) error {
+	if !m.model.inFlight {
+		return fmt.Errorf("%w: an answer in cycle %d to no call", ErrMisfit, m.cycle)
+	}
+	parts := llm.Parts(d.Parts)
+	refs := parts.ToolCalls()
+	if len(refs) != len(d.ToolCalls) {
+		return fmt.Errorf("%w: response of cycle %d names %d calls and holds %d", ErrMisfit, d.Cycle, len(d.ToolCalls), len(refs))
+	}
+	m.spend(d.Usage, d.Cost)
+	m.answered++
+	m.spent.Turns++
+	m.model.inFlight, m.model.orphan = false, false
+	m.response = d
+	m.history.Assistant(parts, d.Model)
+	m.turn.heard(d, len(refs))
+	if len(refs) == 0 {
+		m.phase = phaseSettled
+		m.turn.settled(d, 0, d.FinishReason == llm.FinishLength)
+		return nil
+	}
+	m.phase = phaseTools
+	for i, ref := range refs {
+		m.calls = append(m.calls, &call{index: i, ref: ref})
+	}
+	return nil
+}
+
+// spend adds what a settled call cost. The sum is priced while every part of
+// it is.
+func (m *Machine) spend(u llm.Usage, c llm.Cost) {
+	m.cost.Priced = c.Priced && (m.cost.Priced || m.charged == 0)
+	m.charged++
+	m.usage = m.usage.Add(u)
+	m.cost.USD += c.USD
+	m.spent.Input += u.Input
+	m.spent.Output += u.Output
+	m.spent.USD = m.cost.USD
+}
+
+func (m *Machine) call(id string) *call {
+	for _, c := range m.calls {
+		if c.ref.CallID == id {
+			return c
+		}
+	}
+	return nil
+}
+
+// onOpenCall changes a call that has no result yet: a second result, and
+// anything after the first, has no place (F6).
+func (m *Machine) onOpenCall(e *event.Event, id string, change func(*call)) error {
+	c := m.call(id)
+	switch {
+	case m.phase != phaseTools || c == nil:
+		return fmt.Errorf("%w: %s of %s, which is no call of cycle %d", ErrMisfit, e.Type(), id, m.cycle)
+	case c.result != nil:
+		return fmt.Errorf("%w: %s of %s, which is settled", ErrMisfit, e.Type(), id)
+	}
+	change(c)
+	return nil
+}
+
+func (m *Machine) applyToolCall(d *event.ToolCall) error {
+	c := m.call(d.CallID)
+	if m.phase != phaseTools || c == nil || c.resolved != nil {
+		return fmt.Errorf("%w: tool_call %s is not due in cycle %d", ErrMisfit, d.CallID, m.cycle)
+	}
+	c.resolved = d
+	return m.history.Call(c.index, *d)
+}
+
+// applyApproval folds a decision. One that comes a second time, too late, or
+// for other arguments than the pending ones changes nothing.
+func (m *Machine) applyApproval(d *event.ToolApprovalResolved) {
+	if c := m.call(d.CallID); c != nil && c.waits() && c.pending.Digest == d.Digest {
+		c.approval = d
+	}
+}
+
+func (m *Machine) applyToolStarted(e *event.Event, d event.ToolStarted) error {
+	return m.onOpenCall(e, d.CallID, func(c *call) {
+		if c.attempt == 0 {
+			m.spent.ToolCalls++
+		}
+		c.start(d.Attempt)
+	})
+}
+
+func (m *Machine) settle(c *call, d *event.ToolResult) {
+	c.result, c.running, c.orphan = d, false, false
+	if d.Limit != "" {
+		m.stopBudget = d.Limit
+	}
+}
+
+func (m *Machine) applyResults() error {
+	results := make([]llm.ToolResult, len(m.calls))
+	truncated := false
+	for i, c := range m.calls {
+		if m.phase != phaseTools || c.result == nil {
+			return fmt.Errorf("%w: tool.results of cycle %d while %s is open", ErrMisfit, m.cycle, c.ref.CallID)
+		}
+		truncated = truncated || c.result.ErrorType == event.ErrorTruncated
+		results[i] = llm.ToolResult{
+			CallID: c.ref.CallID, Name: c.ref.Name,
+			Output: c.result.Output, IsError: c.result.IsError, Media: c.result.Media,
+		}
+	}
+	m.phase = phaseSettled
+	m.turn.settled(m.response, len(m.calls), truncated)
+	return m.history.Results(results)
+}
+
+func (m *Machine) applyNudge(d event.Nudge) error {
+	if m.phase != phaseSettled {
+		return fmt.Errorf("%w: a nudge within cycle %d", ErrMisfit, m.cycle)
+	}
+	m.history.User(d.Text)
+	if d.Kind == event.NudgeNoToolCall {
+		m.turn.nudges++
+	}
+	m.phase = phaseReady
+	return nil
+}
+
+// applyRaised changes a limit. A setting or a value that there is not changes
+// nothing: whoever sends it is told, and a running run does not fail by it.
+func (m *Machine) applyRaised(d event.BudgetRaised) {
+	if err := m.cfg.Limits.Set(d.Setting, d.Value); err == nil && d.Setting == m.stopBudget {
+		m.stopBudget = ""
+	}
+}
+
+// applyCancel also wakes a parked run: it has only its end before it.
+func (m *Machine) applyCancel(d *event.CancelRequested) {
+	if m.cancel == nil {
+		m.cancel = d
+	}
+	m.parked = nil
+}
+
+// applyResumed turns what was in flight into orphans: their outcome is
+// unknown, and Next decides by effect class (FIELD F4).
+func (m *Machine) applyResumed() {
+	m.parked, m.pause = nil, false
+	m.model.resume()
+	for _, c := range m.calls {
+		if c.running {
+			c.running, c.orphan = false, true
+		}
+	}
+}
+
+// applyCompleted ends the run. Messages that nobody read stay in the history,
+// where a run that continues this one finds them (F25).
+func (m *Machine) applyCompleted(d *event.RunCompleted) error {
+	if m.phase != phaseEnding {
+		return fmt.Errorf("%w: run.completed without run.terminated_by", ErrMisfit)
+	}
+	m.takeInputs()
+	m.outcome, m.phase = &d.Outcome, phaseEnded
+	return nil
+}

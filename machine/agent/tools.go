@@ -1,0 +1,193 @@
+package agent
+
+import (
+	"fmt"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/llm"
+	"github.com/pawlrun/pawl/machine"
+)
+
+// nextCalls moves every call of the cycle one step: resolve, refuse what
+// cannot run, decide, ask, dispatch, settle.
+func (m *Machine) nextCalls() {
+	if m.resolve() {
+		return
+	}
+	open := false
+	for _, c := range m.calls {
+		if c.result == nil {
+			open = true
+			break
+		}
+	}
+	if !open {
+		m.record(m.results())
+		return
+	}
+	m.nextSteps()
+	if len(m.actions) > 0 || m.cancel != nil {
+		return
+	}
+	for _, c := range startable(m.cfg.Dispatch, m.calls, m.cfg.Limits.MaxParallelTools) {
+		m.runTool(c)
+	}
+	if len(m.actions) == 0 && m.asking() {
+		m.ask()
+	}
+}
+
+// resolve asks for the facts about the calls. Nothing is decided about any of
+// them before all are known: one of them may show that the answer was cut.
+func (m *Machine) resolve() bool {
+	for _, c := range m.calls {
+		if c.resolved == nil {
+			m.actions = append(m.actions, machine.Resolve{Index: c.index, CallID: c.ref.CallID, Call: c.ref})
+		}
+	}
+	return len(m.actions) > 0
+}
+
+// nextSteps decides about the open calls as far as no effect is needed.
+func (m *Machine) nextSteps() {
+	kind, why := m.unfit()
+	spent := m.spent
+	for _, c := range m.calls {
+		if c.granted() {
+			spent.ToolCalls++
+		}
+		switch {
+		case c.result != nil || c.running:
+		case c.orphan && (m.cancel != nil || !c.repeatable()):
+			m.record(m.lost(c))
+		case m.cancel != nil:
+			m.record(c.failed(event.ErrorCancelled, "the run was cancelled before this call ran"))
+		case kind != "":
+			m.record(c.failed(kind, why))
+		case c.resolved.Problem != nil:
+			m.record(c.failed(c.resolved.Problem.Type, c.resolved.Problem.Message))
+		case c.verdict == nil:
+			v := m.cfg.Policy.Decide(c.resolved)
+			if setting := m.cfg.Limits.BeforeToolCall(spent); setting != "" && permits(v.Decision) {
+				m.record(c.overBudget(setting))
+				continue
+			}
+			if permits(v.Decision) {
+				spent.ToolCalls++
+			}
+			m.record(event.PolicyDecision{
+				CallID: c.ref.CallID, Decision: v.Decision, Rule: v.Rule, Reason: v.Reason, Digest: c.resolved.Digest,
+			})
+		case !permits(c.verdict.Decision):
+			m.record(c.failed(event.ErrorDenied, sentence("not permitted", c.verdict.Reason)))
+		case c.verdict.Decision == event.DecisionAsk:
+			m.nextApproval(c)
+		}
+	}
+}
+
+// unfit says why no call of the answer may run, whatever each of them is like:
+// half an answer is no instruction (F8).
+func (m *Machine) unfit() (event.ErrorType, string) {
+	switch f := m.response.FinishReason; {
+	case m.cut():
+		return event.ErrorTruncated, fmt.Sprintf("the answer was cut off after %d output tokens, so none of its calls was run: "+
+			"their arguments may be incomplete. Make the call again with smaller arguments", m.response.Usage.Output)
+	case f == llm.FinishRefusal:
+		return event.ErrorDenied, "the model declined to go on, so no call of this answer was run"
+	case f == llm.FinishMalformed:
+		return event.ErrorInvalidArgs, "a call of this answer could not be read, so none was run. " +
+			"Make the calls again with arguments that match the tools' schemas"
+	case !runnable(f):
+		return event.ErrorTruncated, "the answer broke off before it was whole, so no call of it was run"
+	}
+	return "", ""
+}
+
+// cut says that the answer was cut off at the output limit. Servers are known
+// to call such an answer finished (F8), so the cap and the arguments are
+// looked at as well.
+func (m *Machine) cut() bool {
+	r := m.response
+	if r.FinishReason == llm.FinishLength {
+		return true
+	}
+	if limit := int64(m.cfg.MaxTokens); limit > 0 && r.Usage.Output >= limit {
+		return true
+	}
+	for _, c := range m.calls {
+		if c.fragment() {
+			return true
+		}
+	}
+	return false
+}
+
+// lost settles a call whose process is gone and that will not run again.
+func (m *Machine) lost(c *call) event.ToolResult {
+	if c.resolved.Effect == event.EffectPure {
+		return c.failed(event.ErrorCancelled, "the run was cancelled after the process had stopped while this call was running")
+	}
+	why := "its effect class is " + string(c.resolved.Effect)
+	if c.repeatable() {
+		why = "the run was cancelled"
+	}
+	return c.failed(event.ErrorInDoubt, "the process stopped while this call was running, so it is not known "+
+		"whether it took effect; it was not repeated because "+why+". Check the state before you call it again")
+}
+
+func (c *call) overBudget(setting string) event.ToolResult {
+	r := c.failed(event.ErrorBudget, "the run's budget "+setting+" is used up, so this call was not run")
+	r.Limit = setting
+	return r
+}
+
+func (m *Machine) nextApproval(c *call) {
+	switch {
+	case c.pending == nil:
+		m.record(event.ToolPendingApproval{
+			CallID: c.ref.CallID, Tool: c.ref.Name, Args: c.resolved.Args, Digest: c.resolved.Digest,
+			Reason: c.verdict.Reason,
+		})
+	case c.approval == nil && m.cfg.Approve == ApproveAll:
+		m.record(m.resolution(c, event.ApprovalApproved, "--approve all"))
+	case c.approval == nil && m.cfg.Approve == ApproveDeny:
+		m.record(m.resolution(c, event.ApprovalRejected, "--approve deny"))
+	case c.approval == nil || c.approval.Kind == event.ApprovalApproved:
+	case c.approval.Kind == event.ApprovalExpired:
+		m.record(c.rejected(event.ErrorExpired, "nobody decided in time"))
+	default:
+		m.record(c.rejected(event.ErrorRejected, c.approval.Reason))
+	}
+}
+
+func (m *Machine) resolution(c *call, kind event.ApprovalKind, by string) event.ToolApprovalResolved {
+	return event.ToolApprovalResolved{
+		CallID: c.ref.CallID, Kind: kind, Digest: c.resolved.Digest, Approver: by, At: m.last,
+		Reason: "decided by the run's setting " + by,
+	}
+}
+
+func (m *Machine) runTool(c *call) {
+	m.actions = append(m.actions, machine.RunTool{
+		CallID: c.ref.CallID, Attempt: c.attempt + 1, Key: m.run + ":" + c.ref.CallID, Tool: c.ref.Name,
+		Args: c.resolved.Args, Deadline: m.deadline(), MaxResultChars: m.cfg.Limits.MaxResultChars,
+	})
+}
+
+// ask puts every pending approval to a person, once nothing else is due.
+func (m *Machine) ask() {
+	for _, c := range m.calls {
+		if c.waits() {
+			m.actions = append(m.actions, machine.Ask{Approval: *c.pending})
+		}
+	}
+}
+
+func (m *Machine) results() event.ToolResults {
+	refs := make([]event.ResultRef, len(m.calls))
+	for i, c := range m.calls {
+		refs[i] = event.ResultRef{CallID: c.ref.CallID, Tool: c.ref.Name, IsError: c.result.IsError}
+	}
+	return event.ToolResults{Cycle: m.cycle, Results: refs}
+}

@@ -1,0 +1,97 @@
+package agent
+
+import (
+	"strings"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/llm"
+)
+
+// turn is what is remembered of answers beyond their cycle: the text that the
+// run would end with, and how often in a row something odd has happened.
+type turn struct {
+	// answer is the text of the last answer with what it went on from, said
+	// the last one that is not empty.
+	answer string
+	said   string
+	// unfinished: the next answer goes on where this one stopped.
+	unfinished bool
+
+	nudges      int
+	empties     int
+	truncations int
+	malformed   int
+	pauses      int
+}
+
+// heard takes in an answer's text. An answer that was cut off or paused is one
+// text with what follows it.
+func (t *turn) heard(d *event.ModelResponse, calls int) {
+	text := llm.Parts(d.Parts).Text()
+	if t.unfinished {
+		text = t.answer + text
+	}
+	t.answer = text
+	if text != "" {
+		t.said = text
+	}
+	t.unfinished = calls == 0 && (d.FinishReason == llm.FinishLength || d.FinishReason == llm.FinishPause)
+}
+
+// settled counts the answers in a row that were odd, once their cycle is over.
+func (t *turn) settled(d *event.ModelResponse, calls int, truncated bool) {
+	count := func(n *int, hit bool) {
+		if hit {
+			*n++
+		} else {
+			*n = 0
+		}
+	}
+	f := d.FinishReason
+	count(&t.empties, f == llm.FinishEnd && calls == 0 && !spoken(llm.Parts(d.Parts)))
+	count(&t.truncations, truncated)
+	count(&t.pauses, f == llm.FinishPause)
+	count(&t.malformed, malformed(f, calls))
+	if calls > 0 {
+		t.nudges = 0
+	}
+}
+
+// malformed says that the model meant to call a tool and did not manage to. A
+// finish "tool" without a call is that, too: it is no final answer (ALF-13).
+func malformed(f llm.Finish, calls int) bool {
+	return f == llm.FinishMalformed || f == llm.FinishTool && calls == 0
+}
+
+// runnable says that the calls of an answer with this finish may run: what
+// counts is that they are there, not what the provider called it.
+func runnable(f llm.Finish) bool {
+	return f == llm.FinishTool || f == llm.FinishEnd || f == llm.FinishPause
+}
+
+// spoken says that an answer holds something: text, a call, or an item (F10).
+func spoken(parts llm.Parts) bool {
+	for _, p := range parts {
+		switch p := p.(type) {
+		case llm.Text:
+			if strings.TrimSpace(p.Text) != "" {
+				return true
+			}
+		case llm.Reasoning:
+		default:
+			return true
+		}
+	}
+	return false
+}
+
+// sentence joins what a reason or a message is made of, skipping what is empty.
+func sentence(parts ...string) string {
+	kept := parts[:0]
+	for _, p := range parts {
+		if p != "" {
+			kept = append(kept, p)
+		}
+	}
+	return strings.Join(kept, ": ")
+}
