@@ -4,16 +4,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/machine"
 )
 
-// deliverInbox wakes the drivers that commands have come for.
-func (e *Engine) deliverInbox(ctx context.Context) {
-	defer e.ended.Done()
-	watch := e.store.WatchInbox(ctx)
+// ErrNotPending is returned for a decision on a call that waits for none.
+var ErrNotPending = errors.New("engine: no such call waits for a decision")
+
+// listen wakes the drivers that commands have come for, as long as this engine
+// drives any run.
+func (e *Engine) listen(ctx context.Context, watch <-chan struct{}) {
 	for {
 		select {
 		case <-ctx.Done():
@@ -22,26 +25,31 @@ func (e *Engine) deliverInbox(ctx context.Context) {
 		}
 		cmds, err := e.store.Inbox(ctx, "")
 		if err != nil {
-			continue
+			continue // a driver looks for itself at its next heartbeat
 		}
 		e.mu.Lock()
 		for _, c := range cmds {
 			if d := e.drivers[c.Run]; d != nil {
-				select {
-				case d.inbox <- struct{}{}:
-				default:
-				}
+				d.commandCame()
 			}
 		}
 		e.mu.Unlock()
 	}
 }
 
-// takeCommands turns the rows of the run's inbox into events.
+func (d *driver) commandCame() {
+	select {
+	case d.inbox <- struct{}{}:
+	default:
+	}
+}
+
+// takeCommands turns the rows of the run's inbox into events. Each row is
+// taken once, and consumed by the commit of what it became.
 func (d *driver) takeCommands(ctx context.Context) error {
 	cmds, err := d.store.Inbox(ctx, d.run)
 	if err != nil {
-		return fmt.Errorf("engine: run %s: %w", d.run, err)
+		return d.storeFailed(err)
 	}
 	for _, c := range cmds {
 		if d.seen[c.ID] {
@@ -49,14 +57,12 @@ func (d *driver) takeCommands(ctx context.Context) error {
 		}
 		d.seen[c.ID] = true
 		d.consumed = append(d.consumed, c.ID)
-		data := d.translate(c)
-		if data == nil {
-			continue
-		}
 		if c.Kind == journal.Cancel {
-			d.cancelFlights()
+			err = d.cancel(event.CancelRequested{By: c.By, Reason: c.Text})
+		} else if data := d.translate(c); data != nil {
+			err = d.stage(data)
 		}
-		if err := d.stage(data); err != nil {
+		if err != nil {
 			return err
 		}
 	}
@@ -64,11 +70,9 @@ func (d *driver) takeCommands(ctx context.Context) error {
 }
 
 // translate gives the event that a command becomes, or nil for a decision on a
-// call that no longer waits for one.
+// call that does not wait for one (any more).
 func (d *driver) translate(c journal.Command) event.Data {
 	switch c.Kind {
-	case journal.Cancel:
-		return event.CancelRequested{By: c.By, Reason: c.Text}
 	case journal.Pause:
 		return event.PauseRequested{By: c.By}
 	case journal.Input:
@@ -76,73 +80,154 @@ func (d *driver) translate(c journal.Command) event.Data {
 	case journal.Raise:
 		return event.BudgetRaised{Setting: c.Setting, Value: c.Value, By: c.By}
 	case journal.Approve, journal.Reject:
+		p := pending(d.machine.State(), c.CallID)
+		if p == nil {
+			return nil
+		}
 		kind := event.ApprovalApproved
 		if c.Kind == journal.Reject {
 			kind = event.ApprovalRejected
 		}
-		for _, p := range d.machine.State().Pending {
-			if p.CallID == c.CallID {
-				return event.ToolApprovalResolved{
-					CallID: p.CallID, Kind: kind, Digest: p.Digest, Approver: c.By, Reason: c.Text, At: c.At,
-				}
-			}
+		return event.ToolApprovalResolved{
+			CallID: p.CallID, Kind: kind, Digest: p.Digest, Approver: c.By, Reason: c.Text, At: c.At,
 		}
 	}
 	return nil
 }
 
 // Send delivers a command. The run's driver consumes it, wherever it is; with
-// no live driver the command is settled here: a cancel ends the run, anything
-// else is journalled and waits for the run to be resumed.
+// no live driver the command is settled here: a cancel ends the run, and
+// anything else is journalled for a run that is parked. A run that was left
+// without having parked takes it when it is resumed.
 func (e *Engine) Send(ctx context.Context, c journal.Command) error {
 	c.At = e.opts.Now().UTC()
-	if _, err := e.store.Send(ctx, c); err != nil {
+	id, err := e.store.Send(ctx, c)
+	if err != nil {
+		return fmt.Errorf("engine: send %s: %w", c.Kind, err)
+	}
+	a := answers{seen: map[int64]bool{}, refused: map[int64]bool{}}
+	if err := e.answer(ctx, c.Run, &a); err != nil {
 		return err
 	}
-	d, _, err := e.take(ctx, c.Run)
-	if _, held := errors.AsType[*journal.HeldError](err); held || errors.Is(err, journal.ErrEnded) {
-		return nil
+	if a.refused[id] {
+		return fmt.Errorf("%w: %s", ErrNotPending, c.CallID)
 	}
+	return nil
+}
+
+// answers is what became of the commands to a run that nobody drives.
+type answers struct {
+	// seen are the commands that were looked at, refused those of them that
+	// changed nothing.
+	seen, refused map[int64]bool
+	// machine is the run's machine after them, nil when nothing changed.
+	machine machine.Machine
+}
+
+// answer settles the inbox of a run that nobody drives. A command may come
+// while somebody who holds the lease is about to leave, so whoever gives the
+// lease up looks once more.
+func (e *Engine) answer(ctx context.Context, run string, a *answers) error {
+	for {
+		err := e.answerOnce(ctx, run, a)
+		if _, held := errors.AsType[*journal.HeldError](err); held || errors.Is(err, journal.ErrEnded) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if news, err := e.unseen(ctx, run, a); err != nil || !news {
+			return err
+		}
+	}
+}
+
+// unseen says that the inbox holds a command that nobody has looked at.
+func (e *Engine) unseen(ctx context.Context, run string, a *answers) (bool, error) {
+	cmds, err := e.store.Inbox(ctx, run)
+	if errors.Is(err, journal.ErrNotFound) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("engine: run %s: %w", run, err)
+	}
+	return slices.ContainsFunc(cmds, func(c journal.Command) bool { return !a.seen[c.ID] }), nil
+}
+
+func (e *Engine) answerOnce(ctx context.Context, run string, a *answers) error {
+	d, _, err := e.take(ctx, run)
 	if err != nil {
 		return err
 	}
+	defer e.unclaim(run)
 	defer d.releaseLease(ctx)
-	if err := d.takeCommands(ctx); err != nil {
+	cmds, err := d.store.Inbox(ctx, run)
+	if err != nil {
+		return d.storeFailed(err)
+	}
+	before := d.seq
+	if err := d.answerAll(ctx, cmds, a); err != nil {
 		return err
 	}
-	if c.Kind == journal.Cancel {
-		if err := d.stage(event.RunResumed{Owner: e.opts.Owner}); err != nil {
-			return err
+	if d.seq != before {
+		a.machine = d.machine
+	}
+	return nil
+}
+
+func (d *driver) answerAll(ctx context.Context, cmds []journal.Command, a *answers) error {
+	parked := d.machine.State().Phase == machine.Parked
+	for _, c := range cmds {
+		old := a.seen[c.ID]
+		a.seen[c.ID] = true
+		switch {
+		case c.Kind == journal.Cancel:
+			d.consumed = append(d.consumed, c.ID)
+			return d.endCancelled(ctx, c, !parked)
+		case old || !parked:
+			continue
 		}
-		if err := d.conclude(); err != nil {
+		d.consumed = append(d.consumed, c.ID)
+		data := d.translate(c)
+		if data == nil {
+			a.refused[c.ID] = true
+			continue
+		}
+		if err := d.stage(data); err != nil {
 			return err
 		}
 	}
 	return d.commit(ctx)
 }
 
-// conclude lets a cancelled run's machine make its last decisions; none of
-// them needs an effect.
-func (d *driver) conclude() error {
+// endCancelled ends a run that nobody drives. The machine makes its last
+// decisions; none of them needs an effect.
+func (d *driver) endCancelled(ctx context.Context, c journal.Command, recovered bool) error {
+	if err := d.stage(event.RunResumed{Recovered: recovered, Owner: d.engine.opts.Owner}); err != nil {
+		return err
+	}
+	if err := d.cancel(event.CancelRequested{By: c.By, Reason: c.Text}); err != nil {
+		return err
+	}
 	for d.machine.State().Phase == machine.Running {
-		actions := d.machine.Next()
-		if len(actions) == 0 {
+		actions := append(d.due[:0], d.machine.Next()...)
+		if len(actions) == 0 || len(d.staged) > maxStaged {
 			return fmt.Errorf("engine: run %s does not end by its cancel", d.run)
 		}
 		for _, a := range actions {
+			var err error
 			switch a := a.(type) {
 			case machine.Record:
-				if err := d.stage(a.Data); err != nil {
-					return err
-				}
+				err = d.stage(a.Data)
 			case machine.Resolve:
-				if err := d.stage(d.env.Tools.Resolve(a.CallID, a.Call)); err != nil {
-					return err
-				}
+				err = d.stage(unresolved(a))
 			default:
-				return fmt.Errorf("engine: run %s asks for an effect after its cancel", d.run)
+				err = fmt.Errorf("engine: run %s asks for an effect after its cancel", d.run)
+			}
+			if err != nil {
+				return err
 			}
 		}
 	}
-	return nil
+	return d.commit(ctx)
 }

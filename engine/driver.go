@@ -2,10 +2,9 @@ package engine
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"runtime/debug"
+	"sync"
 	"time"
 
 	"github.com/pawlrun/pawl/event"
@@ -25,91 +24,81 @@ type driver struct {
 
 	run, parent, kind, name string
 
-	memo  *llm.Memo
-	lease journal.Lease
+	memo     *llm.Memo
+	lease    journal.Lease
+	released bool
+
+	// What has been applied: the number and hash of the last event, and what
+	// follows from the events for the driver itself.
 	seq   int64
 	head  string
 	cycle int
+	open  []openCall
 
+	// What waits for the next commit, and the effects that may start after it.
 	staged   []staged
 	consumed []int64
-	blobs    []journal.Blob
-	effects  []func(context.Context)
+	queue    []func(work context.Context)
+	due      []machine.Action
 
-	// flights are the effects under way, by action; settled brings their
-	// results back to the driver's goroutine.
-	flights map[string]context.CancelFunc
-	settled chan settlement
+	// flights are the effects under way, by id; settled brings what became of
+	// them back to the driver's goroutine. The driver never leaves before
+	// every flight has landed, so that none is ever stuck on the channel.
+	flights   map[string]*flight
+	settled   chan settlement
+	running   sync.WaitGroup
+	abandoned bool
+
 	inbox   chan struct{}
 	seen    map[int64]bool
+	asked   map[string]bool
 	wakeAt  time.Time
+	waiting string
 
-	interrupt chan struct{}
-	stopping  bool
-	cancelled bool
+	interrupt   chan struct{}
+	interrupted bool
+	cancelled   bool
 
-	done chan struct{}
-	err  error
-}
-
-// staged is an event that is applied and not yet on disk.
-type staged struct {
-	event event.Event
-	body  []byte
-}
-
-// settlement is what became of an effect.
-type settlement struct {
-	flight string
-	data   []event.Data
+	// What is left when done is closed: the state, the engine's failure, and
+	// whether a command was answered after the last commit of this driver.
+	done     chan struct{}
+	final    machine.State
+	err      error
+	overtook bool
 }
 
 func (e *Engine) newDriver(m machine.Machine, env Env, run, parent string) *driver {
 	return &driver{
-		engine: e, store: e.store, machine: m, env: env, hub: newHub(), now: e.opts.Now,
+		engine: e, store: e.store, machine: m, env: env, hub: new(hub), now: e.opts.Now,
 		run: run, parent: parent, memo: new(llm.Memo),
-		flights: map[string]context.CancelFunc{}, settled: make(chan settlement, 16),
-		inbox: make(chan struct{}, 1), seen: map[int64]bool{},
+		flights: map[string]*flight{}, settled: make(chan settlement),
+		inbox: make(chan struct{}, 1), seen: map[int64]bool{}, asked: map[string]bool{},
 		interrupt: make(chan struct{}, 1), done: make(chan struct{}),
 	}
 }
 
-// create journals the run's first event under a fresh lease.
-func (d *driver) create(ctx context.Context, started event.RunStarted) error {
-	d.kind, d.name = started.Kind, started.Name
-	now := d.now()
-	if err := d.stage(started); err != nil {
-		return err
-	}
-	b := d.batch(now)
-	b.Lease = journal.Lease{Run: d.run, Owner: d.engine.opts.Owner, Expiry: now.Add(d.engine.opts.LeaseTTL)}
-	lease, pos, err := d.store.Create(ctx, journal.Run{
-		ID: d.run, Parent: d.parent, Kind: d.kind, Name: d.name, Created: now,
-	}, b)
-	if err != nil {
-		return fmt.Errorf("engine: create run: %w", err)
-	}
-	d.lease = lease
-	d.publish(pos)
-	return nil
-}
-
 // drive goes on until the run has ended or parked. Its error is the engine's
 // own failure; a failed run is an outcome.
-func (d *driver) drive(ctx context.Context) (err error) {
+func (d *driver) drive(ctx context.Context) error {
 	// The context of effects outlives a cancel of ctx: a cancelled run still
 	// settles its calls and journals its end.
 	work, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	err := d.loop(ctx, work)
+	late := d.land()
+	if _, store := errors.AsType[*storeError](err); err != nil && !store {
+		err = d.endInternal(work, err, late)
+	} else {
+		d.final = d.machine.State()
+	}
+	d.releaseLease(work)
+	return err
+}
+
+func (d *driver) loop(ctx, work context.Context) (err error) {
 	defer func() {
-		stop()
 		if p := recover(); p != nil {
-			err = d.panicked(work, p)
-		}
-		d.cancelFlights()
-		d.releaseLease(work)
-		d.hub.close()
-		if d.env.Close != nil {
-			err = errors.Join(err, d.env.Close())
+			err = fmt.Errorf("engine: run %s: %w", d.run, newPanicError(p))
 		}
 	}()
 	heartbeat := time.NewTicker(d.engine.opts.LeaseTTL / 3)
@@ -118,6 +107,11 @@ func (d *driver) drive(ctx context.Context) (err error) {
 		return err
 	}
 	for {
+		if ctx.Err() != nil {
+			if err := d.contextEnded(ctx); err != nil {
+				return err
+			}
+		}
 		if err := d.advance(work); err != nil {
 			return err
 		}
@@ -141,7 +135,7 @@ func (d *driver) finished() bool {
 // until the machine has none left, commits them, and starts the effects.
 func (d *driver) advance(work context.Context) error {
 	for {
-		progress, err := d.decide(work)
+		progress, err := d.decide()
 		if err != nil {
 			return err
 		}
@@ -149,31 +143,43 @@ func (d *driver) advance(work context.Context) error {
 			break
 		}
 	}
+	d.dismiss()
 	if err := d.commit(work); err != nil {
 		return err
 	}
-	for _, start := range d.effects {
+	for _, start := range d.queue {
 		start(work)
 	}
-	d.effects = d.effects[:0]
+	clear(d.queue)
+	d.queue = d.queue[:0]
 	return nil
 }
 
-func (d *driver) decide(work context.Context) (bool, error) {
-	if d.stopping {
-		return d.parkInterrupted()
+// maxStaged bounds what a machine may decide without an effect: one that never
+// stops deciding is broken, and must not fill the memory.
+const maxStaged = 100_000
+
+// decide performs the actions that are due now and says whether more may be
+// due because of them.
+func (d *driver) decide() (bool, error) {
+	if len(d.staged) > maxStaged {
+		return false, fmt.Errorf("engine: run %s: the machine decided %d times without an effect", d.run, maxStaged)
+	}
+	d.wakeAt, d.waiting = time.Time{}, ""
+	if d.interrupted && !d.cancelled {
+		return false, d.parkInterrupted()
 	}
 	progress := false
-	d.wakeAt = time.Time{}
 	var asks []machine.Ask
-	for _, a := range d.machine.Next() {
+	d.due = append(d.due[:0], d.machine.Next()...)
+	for _, a := range d.due {
 		var err error
 		changed := true
 		switch a := a.(type) {
 		case machine.Record:
 			err = d.stage(a.Data)
 		case machine.Resolve:
-			err = d.stage(d.env.Tools.Resolve(a.CallID, a.Call))
+			err = d.stage(d.resolve(a))
 		case machine.CallModel:
 			changed, err = d.beginModel(a)
 		case machine.RunTool:
@@ -181,6 +187,8 @@ func (d *driver) decide(work context.Context) (bool, error) {
 		case machine.Ask:
 			asks = append(asks, a)
 			changed = false
+		default:
+			err = fmt.Errorf("engine: run %s: the machine asks for %T, which this driver cannot do", d.run, a)
 		}
 		if err != nil {
 			return false, err
@@ -195,84 +203,18 @@ func (d *driver) decide(work context.Context) (bool, error) {
 }
 
 // parkInterrupted parks once everything in flight has been stopped.
-func (d *driver) parkInterrupted() (bool, error) {
+func (d *driver) parkInterrupted() error {
 	if len(d.flights) > 0 || d.machine.State().Phase != machine.Running {
-		return false, nil
-	}
-	return false, d.stage(event.RunParked{Reason: event.ParkInterrupted})
-}
-
-// stage applies an event and queues it for the next commit. Nothing that
-// follows from it may leave the process before that.
-func (d *driver) stage(data event.Data) error {
-	switch x := data.(type) {
-	case event.CycleStart:
-		d.cycle = x.Cycle
-	case event.RunTerminatedBy, event.RunCompleted:
-		d.cycle = 0
-	}
-	d.staged = append(d.staged, staged{event: event.Event{
-		Seq: d.seq + 1, Run: d.run, Parent: d.parent, Time: d.now().UTC().Truncate(time.Microsecond),
-		Cycle: d.cycle, Data: data, Prev: d.head,
-	}})
-	s := &d.staged[len(d.staged)-1]
-	body, err := event.Encode(&s.event)
-	if err != nil {
-		return err
-	}
-	s.body = body
-	if err := d.machine.Apply(&s.event); err != nil {
-		return fmt.Errorf("engine: run %s: %w", d.run, err)
-	}
-	d.seq, d.head = s.event.Seq, event.Hash(body)
-	return nil
-}
-
-func (d *driver) batch(now time.Time) journal.Batch {
-	b := journal.Batch{Lease: d.lease, Head: d.head, Consumed: d.consumed, Blobs: d.blobs, Status: d.status(), Time: now}
-	b.Records = make([]journal.Record, len(d.staged))
-	for i, s := range d.staged {
-		b.Records[i] = journal.Record{Run: d.run, Seq: s.event.Seq, Type: string(s.event.Type()), Body: s.body}
-	}
-	return b
-}
-
-func (d *driver) status() journal.Status {
-	s := d.machine.State()
-	st := journal.Status{State: journal.Running, Cycles: s.Cycle}
-	switch {
-	case s.Phase == machine.Ended:
-		st.State = journal.Ended
-		st.Detail = string(s.Outcome.Reason)
-		st.Outcome, _ = json.Marshal(s.Outcome)
-	case s.Parked != nil && s.Parked.Reason == event.ParkPaused:
-		st.State, st.Detail = journal.Paused, string(s.Parked.Reason)
-	case s.Parked != nil:
-		st.State, st.Detail = journal.Parked, string(s.Parked.Reason)
-	}
-	return st
-}
-
-// commit writes what is staged and then publishes it.
-func (d *driver) commit(ctx context.Context) error {
-	if len(d.staged) == 0 {
 		return nil
 	}
-	pos, err := d.store.Append(ctx, d.batch(d.now()))
-	if err != nil {
-		return fmt.Errorf("engine: run %s: %w", d.run, err)
-	}
-	d.publish(pos)
-	return nil
+	return d.stage(event.RunParked{Reason: event.ParkInterrupted})
 }
 
-func (d *driver) publish(pos int64) {
-	for i := range d.staged {
-		d.staged[i].event.Pos = pos + int64(i)
-		d.hub.publish(d.staged[i].event)
+// wake sets the alarm to the earliest of the moments asked for.
+func (d *driver) wake(at time.Time) {
+	if d.wakeAt.IsZero() || at.Before(d.wakeAt) {
+		d.wakeAt = at
 	}
-	clear(d.staged)
-	d.staged, d.consumed, d.blobs = d.staged[:0], nil, nil
 }
 
 // wait blocks until something happened that the machine should know of.
@@ -283,23 +225,23 @@ func (d *driver) wait(ctx, work context.Context, heartbeat <-chan time.Time) err
 		defer t.Stop()
 		timer = t.C
 	}
-	cancelled := ctx.Done()
-	if d.stopping || d.cancelled {
-		cancelled = nil
+	ended := ctx.Done()
+	if d.interrupted || d.cancelled {
+		ended = nil
 	}
 	select {
 	case s := <-d.settled:
 		return d.settle(s)
 	case <-d.inbox:
 		return d.takeCommands(work)
-	case <-cancelled:
+	case <-ended:
 		return d.contextEnded(ctx)
 	case <-d.interrupt:
-		d.stopping = true
+		d.interrupted = true
 		d.cancelFlights()
 	case <-timer:
 	case <-heartbeat:
-		return d.renew(work)
+		return d.beat(work)
 	}
 	return nil
 }
@@ -308,8 +250,11 @@ func (d *driver) wait(ctx, work context.Context, heartbeat <-chan time.Time) err
 // meanwhile, so that they share a commit.
 func (d *driver) settle(s settlement) error {
 	for {
-		delete(d.flights, s.flight)
+		d.landed(s)
 		for _, data := range s.data {
+			if d.overtaken(data) {
+				continue
+			}
 			if err := d.stage(data); err != nil {
 				return err
 			}
@@ -322,80 +267,89 @@ func (d *driver) settle(s settlement) error {
 	}
 }
 
+// overtaken says that an asker's answer comes too late: the call has been
+// decided from elsewhere, or the run does not wait any more.
+func (d *driver) overtaken(data event.Data) bool {
+	switch x := data.(type) {
+	case event.ToolApprovalResolved:
+		return pending(d.machine.State(), x.CallID) == nil
+	case event.RunParked:
+		return d.cancelled || d.interrupted || d.machine.State().Phase != machine.Running
+	}
+	return false
+}
+
 // ErrInterrupted, as the cause of a context that ends, parks the run instead
 // of cancelling it.
 var ErrInterrupted = errors.New("engine: interrupted")
 
+// contextEnded hears of the end of the caller's context once.
 func (d *driver) contextEnded(ctx context.Context) error {
+	if d.interrupted || d.cancelled {
+		return nil
+	}
 	if errors.Is(context.Cause(ctx), ErrInterrupted) {
-		d.stopping = true
+		d.interrupted = true
 		d.cancelFlights()
 		return nil
 	}
-	d.cancelFlights()
+	return d.cancel(event.CancelRequested{By: d.engine.opts.Owner, Reason: context.Cause(ctx).Error()})
+}
+
+// cancel stops what is in flight and tells the machine, which ends the run. A
+// second cancel changes nothing.
+func (d *driver) cancel(request event.CancelRequested) error {
+	if d.cancelled {
+		return nil
+	}
 	d.cancelled = true
-	return d.stage(event.CancelRequested{By: d.engine.opts.Owner, Reason: context.Cause(ctx).Error()})
+	d.cancelFlights()
+	return d.stage(request)
 }
 
-func (d *driver) cancelFlights() {
-	for _, cancel := range d.flights {
-		cancel()
+func (d *driver) interruptOnce() {
+	select {
+	case d.interrupt <- struct{}{}:
+	default:
 	}
 }
 
-func (d *driver) renew(ctx context.Context) error {
+// beat keeps the lease and, should a wake-up have been lost, the inbox.
+func (d *driver) beat(ctx context.Context) error {
 	lease, err := d.store.Renew(ctx, d.lease, d.engine.opts.LeaseTTL)
-	if err != nil {
-		return fmt.Errorf("engine: run %s: %w", d.run, err)
+	switch {
+	case err == nil:
+		d.lease = lease
+	case errors.Is(err, journal.ErrStale), errors.Is(err, journal.ErrNotFound), !d.now().Before(d.lease.Expiry):
+		return d.storeFailed(err)
 	}
-	d.lease = lease
-	return nil
+	return d.takeCommands(ctx)
 }
 
 // releaseLease lets others take the run up; a lease that was lost is not ours
 // to give. The time limit keeps a stuck journal from holding the process.
 func (d *driver) releaseLease(ctx context.Context) {
+	if d.released {
+		return
+	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
 	_ = d.store.Release(ctx, d.lease)
 }
 
-// panicked ends the run with reason internal. A panic is a defect of ours, and
-// the run must still have its one terminal event.
-func (d *driver) panicked(ctx context.Context, p any) error {
-	err := fmt.Errorf("engine: run %s: panic: %v\n%s", d.run, p, debug.Stack())
-	ctx = context.WithoutCancel(ctx)
-	s := d.machine.State()
-	failure := &event.Failure{Class: "internal", Message: fmt.Sprint(p)}
-	d.staged = d.staged[:0]
-	row, rerr := d.store.Run(ctx, d.run)
-	if rerr != nil {
-		return errors.Join(err, rerr)
+// closeEnv releases the run's environment once no effect uses it any more. One
+// that was given up on may still do so, and is waited for in the background.
+func (d *driver) closeEnv() error {
+	if d.env.Close == nil {
+		return nil
 	}
-	d.seq, d.head = row.Seq, row.Head
-	outcome := event.Outcome{
-		Status: event.StatusFailed, Reason: event.ReasonInternal, Error: failure, Cycles: s.Cycle,
-		Usage: s.Usage, Cost: &s.Cost,
-		NextSafeAction: "This is a defect of Pawl; the run's events up to here are kept. Please report it.",
+	if d.abandoned {
+		go func() {
+			d.running.Wait()
+			_ = d.env.Close()
+		}()
+		return nil
 	}
-	for _, data := range []event.Data{
-		event.RunTerminatedBy{Reason: event.ReasonInternal, Error: failure}, event.RunCompleted{Outcome: outcome},
-	} {
-		ev := event.Event{Seq: d.seq + 1, Run: d.run, Parent: d.parent, Time: d.now().UTC().Truncate(time.Microsecond), Data: data, Prev: d.head}
-		body, encErr := event.Encode(&ev)
-		if encErr != nil {
-			return errors.Join(err, encErr)
-		}
-		d.staged = append(d.staged, staged{event: ev, body: body})
-		d.seq, d.head = ev.Seq, event.Hash(body)
-	}
-	b := d.batch(d.now())
-	b.Status = journal.Status{State: journal.Ended, Detail: string(event.ReasonInternal), Cycles: s.Cycle}
-	b.Status.Outcome, _ = json.Marshal(outcome)
-	pos, appendErr := d.store.Append(ctx, b)
-	if appendErr != nil {
-		return errors.Join(err, appendErr)
-	}
-	d.publish(pos)
-	return err
+	d.running.Wait()
+	return d.env.Close()
 }

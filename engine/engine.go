@@ -13,6 +13,8 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -42,10 +44,13 @@ type Engine struct {
 	machines func(version string) (machine.Machine, error)
 	opts     Options
 
-	mu      sync.Mutex
-	drivers map[string]*driver
-	stop    context.CancelFunc
-	ended   sync.WaitGroup
+	mu sync.Mutex
+	// claims are the runs whose lease this engine holds or is about to take;
+	// a lease does not protect a process from itself.
+	claims    map[string]bool
+	drivers   map[string]*driver
+	unlisten  context.CancelFunc
+	listening sync.WaitGroup
 }
 
 // Env is what a run's effects need. It is built by whoever starts or resumes
@@ -58,13 +63,18 @@ type Env struct {
 	// Ask puts a pending approval to a person and waits for the answer; nil
 	// where nobody can be asked, and the run then parks.
 	Ask func(ctx context.Context, p event.ToolPendingApproval) (event.ToolApprovalResolved, error)
-	// Close releases what the environment holds, once the run is not driven
-	// any more; may be nil.
+	// Close releases what the environment holds; may be nil. It is called
+	// once, when the run is not driven any more and no effect uses the
+	// environment, also when the run could not be started.
 	Close func() error
 }
 
-// ErrNotDriven is returned when a run is not driven by this engine.
-var ErrNotDriven = errors.New("engine: run is not driven here")
+func (v *Env) close() error {
+	if v.Close == nil {
+		return nil
+	}
+	return v.Close()
+}
 
 // New returns an engine on a store. machines makes an empty machine of the
 // version that a run's first event names.
@@ -81,11 +91,10 @@ func New(store journal.Store, machines func(version string) (machine.Machine, er
 	if o.LeaseTTL == 0 {
 		o.LeaseTTL = 15 * time.Second
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	e := &Engine{store: store, machines: machines, opts: o, drivers: map[string]*driver{}, stop: cancel}
-	e.ended.Add(1)
-	go e.deliverInbox(ctx)
-	return e
+	return &Engine{
+		store: store, machines: machines, opts: o,
+		claims: map[string]bool{}, drivers: map[string]*driver{},
+	}
 }
 
 // NewID returns a random run id: 12 letters and digits, the first a letter, so
@@ -104,23 +113,29 @@ func NewID() string {
 	return string(id)
 }
 
-// Close stops listening for commands. Runs that are still driven go on until
-// their contexts end; see [Run.Wait].
+// Close interrupts the runs that this engine still drives, so that they park,
+// and returns when it drives none. The journal stays open.
 func (e *Engine) Close() error {
-	e.stop()
-	e.ended.Wait()
+	e.mu.Lock()
+	driven := slices.Collect(maps.Values(e.drivers))
+	e.mu.Unlock()
+	for _, d := range driven {
+		d.interruptOnce()
+	}
+	for _, d := range driven {
+		<-d.done
+	}
+	e.listening.Wait()
 	return nil
 }
 
-// Start creates a run and drives it. Cancelling ctx cancels the run.
+// Start creates a run and drives it. Cancelling ctx cancels the run, unless
+// its cause is [ErrInterrupted], which parks it; a ctx that has ended already
+// creates nothing.
 func (e *Engine) Start(ctx context.Context, started event.RunStarted, parent string, env Env) (*Run, error) {
-	m, err := e.machines(started.Machine)
+	d, err := e.create(ctx, started, parent, env)
 	if err != nil {
-		return nil, fmt.Errorf("engine: start run: %w", err)
-	}
-	d := e.newDriver(m, env, e.opts.NewID(), parent)
-	if err := d.create(ctx, started); err != nil {
-		return nil, err
+		return nil, errors.Join(err, env.close())
 	}
 	return e.drive(ctx, d), nil
 }
@@ -128,106 +143,70 @@ func (e *Engine) Start(ctx context.Context, started event.RunStarted, parent str
 // Create makes a run without driving it: its first event is journalled and its
 // lease is free.
 func (e *Engine) Create(ctx context.Context, started event.RunStarted, parent string) (string, error) {
-	m, err := e.machines(started.Machine)
+	d, err := e.create(ctx, started, parent, Env{})
 	if err != nil {
-		return "", fmt.Errorf("engine: create run: %w", err)
-	}
-	d := e.newDriver(m, Env{}, e.opts.NewID(), parent)
-	if err := d.create(ctx, started); err != nil {
 		return "", err
 	}
-	return d.run, e.store.Release(ctx, d.lease)
+	defer e.unclaim(d.run)
+	if err := e.store.Release(context.WithoutCancel(ctx), d.lease); err != nil {
+		return "", fmt.Errorf("engine: create run %s: %w", d.run, err)
+	}
+	return d.run, nil
+}
+
+// create journals the run's first event under a fresh lease.
+func (e *Engine) create(ctx context.Context, started event.RunStarted, parent string, env Env) (*driver, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("engine: create run: %w", context.Cause(ctx))
+	}
+	m, err := e.machines(started.Machine)
+	if err != nil {
+		return nil, fmt.Errorf("engine: create run: %w", err)
+	}
+	d := e.newDriver(m, env, e.opts.NewID(), parent)
+	d.kind, d.name = started.Kind, started.Name
+	if err := d.stage(started); err != nil {
+		return nil, fmt.Errorf("engine: create run: %w", err)
+	}
+	if err := e.claim(d.run); err != nil {
+		return nil, err
+	}
+	now := d.now()
+	b := d.batch(d.status())
+	b.Lease = journal.Lease{Run: d.run, Owner: e.opts.Owner, Expiry: now.Add(e.opts.LeaseTTL)}
+	lease, pos, err := e.store.Create(ctx, journal.Run{
+		ID: d.run, Parent: d.parent, Kind: d.kind, Name: d.name, Created: now,
+	}, b)
+	if err != nil {
+		e.unclaim(d.run)
+		return nil, fmt.Errorf("engine: create run: %w", err)
+	}
+	d.lease = lease
+	d.publish(pos)
+	return d, nil
 }
 
 // Resume takes up a run that nobody drives: parked, or left by a process that
-// is gone. build makes the run's environment from its first event.
+// is gone. build makes the run's environment from its first event. Cancelling
+// ctx cancels the run, as with [Engine.Start].
 func (e *Engine) Resume(ctx context.Context, run string, build func(event.RunStarted) (Env, error)) (*Run, error) {
 	d, started, err := e.take(ctx, run)
 	if err != nil {
 		return nil, err
 	}
-	env, err := build(started)
-	if err != nil {
-		return nil, errors.Join(err, e.store.Release(ctx, d.lease))
+	giveUp := func(err error) (*Run, error) {
+		d.releaseLease(ctx)
+		e.unclaim(run)
+		return nil, err
 	}
-	d.env = env
+	if d.env, err = build(started); err != nil {
+		return giveUp(err)
+	}
 	resumed := event.RunResumed{Recovered: d.machine.State().Parked == nil, Owner: e.opts.Owner}
 	if err := d.stage(resumed); err != nil {
-		return nil, errors.Join(err, e.store.Release(ctx, d.lease))
+		return giveUp(errors.Join(err, d.env.close()))
 	}
 	return e.drive(ctx, d), nil
-}
-
-// take acquires a run's lease and folds its journal.
-func (e *Engine) take(ctx context.Context, run string) (*driver, event.RunStarted, error) {
-	lease, err := e.acquire(ctx, run)
-	if err != nil {
-		return nil, event.RunStarted{}, err
-	}
-	d, started, err := e.load(ctx, run)
-	if err == nil && d.machine.State().Phase == machine.Ended {
-		err = fmt.Errorf("engine: run %s: %w", run, journal.ErrEnded)
-	}
-	if err != nil {
-		return nil, event.RunStarted{}, errors.Join(err, e.store.Release(ctx, lease))
-	}
-	d.lease, d.cycle = lease, d.machine.State().Cycle
-	return d, started, nil
-}
-
-// acquire takes a lease, also that of a process of this machine that is dead:
-// its user need not wait for the lease to expire.
-func (e *Engine) acquire(ctx context.Context, run string) (journal.Lease, error) {
-	lease, err := e.store.Acquire(ctx, run, e.opts.Owner, "", e.opts.LeaseTTL)
-	if held, ok := errors.AsType[*journal.HeldError](err); ok && ownerIsDead(held.Owner) {
-		lease, err = e.store.Acquire(ctx, run, e.opts.Owner, held.Owner, e.opts.LeaseTTL)
-	}
-	if err != nil {
-		return journal.Lease{}, fmt.Errorf("engine: take run %s: %w", run, err)
-	}
-	return lease, nil
-}
-
-// load folds a run's journal into a machine.
-func (e *Engine) load(ctx context.Context, run string) (*driver, event.RunStarted, error) {
-	var d *driver
-	var started event.RunStarted
-	const page = 1000
-	for after := int64(0); ; {
-		records, err := e.store.Records(ctx, run, after, page)
-		if err != nil {
-			return nil, started, fmt.Errorf("engine: load run %s: %w", run, err)
-		}
-		for _, r := range records {
-			ev, err := event.Decode(r.Body)
-			if err != nil {
-				return nil, started, fmt.Errorf("engine: load run %s: %w", run, err)
-			}
-			if d == nil {
-				var ok bool
-				if started, ok = ev.Data.(event.RunStarted); !ok {
-					return nil, started, fmt.Errorf("engine: run %s begins with %s", run, ev.Type())
-				}
-				m, err := e.machines(started.Machine)
-				if err != nil {
-					return nil, started, fmt.Errorf("engine: load run %s: %w", run, err)
-				}
-				d = e.newDriver(m, Env{}, run, ev.Parent)
-				d.kind, d.name = started.Kind, started.Name
-			}
-			if err := d.machine.Apply(ev); err != nil {
-				return nil, started, fmt.Errorf("engine: load run %s: %w", run, err)
-			}
-			d.seq, d.head, after = r.Seq, event.Hash(r.Body), r.Seq
-		}
-		if len(records) < page {
-			break
-		}
-	}
-	if d == nil {
-		return nil, started, fmt.Errorf("engine: run %s: %w", run, journal.ErrNotFound)
-	}
-	return d, started, nil
 }
 
 // Inspect folds a run's journal without taking it, for display.
@@ -239,17 +218,77 @@ func (e *Engine) Inspect(ctx context.Context, run string) (machine.Machine, erro
 	return d.machine, nil
 }
 
+// drive starts the goroutine that drives a run.
 func (e *Engine) drive(ctx context.Context, d *driver) *Run {
-	e.mu.Lock()
-	e.drivers[d.run] = d
-	e.mu.Unlock()
-	r := &Run{ID: d.run, engine: e, driver: d}
+	e.register(d)
 	go func() {
 		d.err = d.drive(ctx)
-		e.mu.Lock()
-		delete(e.drivers, d.run)
-		e.mu.Unlock()
+		e.unregister(d)
+		if d.err == nil && d.final.Phase == machine.Parked {
+			d.err = e.lookOnceMore(context.WithoutCancel(ctx), d)
+		}
+		d.err = errors.Join(d.err, d.closeEnv())
+		d.hub.close()
 		close(d.done)
 	}()
-	return r
+	return &Run{ID: d.run, engine: e, driver: d}
+}
+
+// lookOnceMore answers the commands that came while a driver was leaving.
+func (e *Engine) lookOnceMore(ctx context.Context, d *driver) error {
+	a := answers{seen: d.seen, refused: map[int64]bool{}}
+	if news, err := e.unseen(ctx, d.run, &a); err != nil || !news {
+		return err
+	}
+	err := e.answer(ctx, d.run, &a)
+	if a.machine != nil {
+		d.machine, d.final, d.overtook = a.machine, a.machine.State(), true
+	}
+	return err
+}
+
+func (e *Engine) claim(run string) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.claims[run] {
+		return fmt.Errorf("engine: take run %s: %w", run, &journal.HeldError{
+			Run: run, Owner: e.opts.Owner, Expiry: e.opts.Now().Add(e.opts.LeaseTTL),
+		})
+	}
+	e.claims[run] = true
+	return nil
+}
+
+func (e *Engine) unclaim(run string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.claims, run)
+}
+
+// register makes a driver known, so that commands wake it, and listens for
+// them from the first driver on.
+func (e *Engine) register(d *driver) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.drivers[d.run] = d
+	if e.unlisten != nil {
+		return
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	e.unlisten = cancel
+	watch := e.store.WatchInbox(ctx)
+	e.listening.Go(func() { e.listen(ctx, watch) })
+}
+
+// unregister forgets a driver; after the last one nothing of the engine runs
+// any more.
+func (e *Engine) unregister(d *driver) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.drivers, d.run)
+	delete(e.claims, d.run)
+	if len(e.drivers) == 0 {
+		e.unlisten()
+		e.unlisten = nil
+	}
 }

@@ -6,11 +6,10 @@ import (
 	"iter"
 
 	"github.com/pawlrun/pawl/event"
-	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/machine"
 )
 
-// Run is a run that this process drives.
+// Run is a run that this process drives. It is safe for concurrent use.
 type Run struct {
 	ID     string
 	engine *Engine
@@ -20,34 +19,43 @@ type Run struct {
 // Events yields the run's events from the first on: the durable ones in order
 // and without gaps, and, where deltas is true, the live ones that happen while
 // the caller is listening. It ends when the run is not driven any more.
-// Breaking out of the range detaches and leaves the run going; the error is an
-// engine's failure, while a failed run is an event.
+//
+// Any number of callers may range at once, each at its own pace; one that lags
+// far behind loses deltas, which a text.reset tells it, and never a durable
+// event. Breaking out of the range detaches and leaves the run going, and so
+// does the end of ctx, which yields its error. The error is an engine's
+// failure; a failed run is an event. An event's data is shared: it must not be
+// changed.
 func (r *Run) Events(ctx context.Context, deltas bool) iter.Seq2[event.Event, error] {
 	return func(yield func(event.Event, error) bool) {
-		sub := r.driver.hub.subscribe()
-		defer r.driver.hub.unsubscribe(sub)
+		hub := r.driver.hub
+		sub := hub.subscribe(deltas)
+		defer hub.unsubscribe(sub)
 		s := &stream{store: r.engine.store, run: r.ID, deltas: deltas, yield: yield}
 		if !s.replay(ctx) {
 			return
 		}
-		buf := make([]event.Event, 64)
+		buf := make([]entry, 64)
 		for {
 			n, gap, ok := sub.read(ctx, buf)
 			switch {
 			case ctx.Err() != nil:
-				yield(event.Event{}, fmt.Errorf("engine: events of run %s: %w", r.ID, ctx.Err()))
+				s.fail(ctx.Err())
 				return
 			case !ok:
 				<-r.driver.done
+				if r.driver.overtook && !s.replay(ctx) {
+					return
+				}
 				if r.driver.err != nil {
 					yield(event.Event{}, r.driver.err)
 				}
 				return
-			case gap && !s.replay(ctx):
+			case gap && !s.tear(ctx, r.driver.live(0, nil)):
 				return
 			}
-			for _, e := range buf[:n] {
-				if !s.emit(e) {
+			for i := range buf[:n] {
+				if !s.take(ctx, &buf[i]) {
 					return
 				}
 			}
@@ -56,70 +64,21 @@ func (r *Run) Events(ctx context.Context, deltas bool) iter.Seq2[event.Event, er
 	}
 }
 
-// stream merges the journal with live events, each durable one once.
-type stream struct {
-	store  journal.Store
-	run    string
-	deltas bool
-	last   int64
-	yield  func(event.Event, error) bool
-}
-
-// replay yields what the journal holds beyond the last event yielded.
-func (s *stream) replay(ctx context.Context) bool {
-	const page = 500
-	for {
-		records, err := s.store.Records(ctx, s.run, s.last, page)
-		if err != nil {
-			s.yield(event.Event{}, err)
-			return false
-		}
-		for _, r := range records {
-			e, err := event.Decode(r.Body)
-			if err != nil {
-				s.yield(event.Event{}, err)
-				return false
-			}
-			e.Pos = r.Pos
-			if !s.emit(*e) {
-				return false
-			}
-		}
-		if len(records) < page {
-			return true
-		}
-	}
-}
-
-func (s *stream) emit(e event.Event) bool {
-	if e.Seq == 0 {
-		return !s.deltas || s.yield(e, nil)
-	}
-	if e.Seq <= s.last {
-		return true
-	}
-	s.last = e.Seq
-	return s.yield(e, nil)
-}
-
 // Wait blocks until the run has ended or parked, or ctx ends; the latter
 // leaves the run going. The error is an engine's failure.
 func (r *Run) Wait(ctx context.Context) (machine.State, error) {
 	select {
 	case <-r.driver.done:
-		return r.driver.machine.State(), r.driver.err
+		return r.driver.final, r.driver.err
 	case <-ctx.Done():
 		return machine.State{}, fmt.Errorf("engine: wait for run %s: %w", r.ID, ctx.Err())
 	}
 }
 
-// Interrupt parks the run: what is in flight is stopped and settled first.
-func (r *Run) Interrupt() {
-	select {
-	case r.driver.interrupt <- struct{}{}:
-	default:
-	}
-}
+// Interrupt parks the run: what is in flight is stopped and settled first. It
+// does not wait for that, and does nothing to a run that is not driven any
+// more.
+func (r *Run) Interrupt() { r.driver.interruptOnce() }
 
 // Machine is the run's machine. It may be read once Wait has returned.
 func (r *Run) Machine() machine.Machine { return r.driver.machine }

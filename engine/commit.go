@@ -1,0 +1,150 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/journal"
+	"github.com/pawlrun/pawl/machine"
+)
+
+// staged is an event that is applied and not yet on disk.
+type staged struct {
+	event event.Event
+	body  []byte
+}
+
+// openCall is a call of the last answer that has no result yet.
+type openCall struct {
+	id, tool string
+	started  bool
+}
+
+// storeError is a failure of the journal. It leaves the run as the journal has
+// it, to be resumed; any other error is a defect that ends the run.
+type storeError struct {
+	run string
+	err error
+}
+
+func (e *storeError) Error() string { return fmt.Sprintf("engine: run %s: %v", e.run, e.err) }
+func (e *storeError) Unwrap() error { return e.err }
+
+func (d *driver) storeFailed(err error) error { return &storeError{run: d.run, err: err} }
+
+// stage applies an event and queues it for the next commit. Nothing that
+// follows from it may leave the process before that.
+func (d *driver) stage(data event.Data) error {
+	s, err := d.seal(data)
+	if err != nil {
+		return err
+	}
+	if err := d.machine.Apply(&s.event); err != nil {
+		return fmt.Errorf("engine: run %s: %w", d.run, err)
+	}
+	d.push(s)
+	return nil
+}
+
+// push queues an event that has been applied.
+func (d *driver) push(s staged) {
+	d.staged = append(d.staged, s)
+	d.seq, d.head = s.event.Seq, event.Hash(s.body)
+	d.noteCalls(s.event.Data)
+}
+
+// seal gives data its place in the run's chain.
+func (d *driver) seal(data event.Data) (staged, error) {
+	switch x := data.(type) {
+	case event.CycleStart:
+		d.cycle = x.Cycle
+	case event.RunTerminatedBy, event.RunCompleted:
+		d.cycle = 0
+	}
+	s := staged{event: event.Event{
+		Seq: d.seq + 1, Run: d.run, Parent: d.parent, Time: d.now().UTC().Truncate(time.Microsecond),
+		Cycle: d.cycle, Data: data, Prev: d.head,
+	}}
+	var err error
+	if s.body, err = event.Encode(&s.event); err != nil {
+		return s, fmt.Errorf("engine: run %s: %w", d.run, err)
+	}
+	return s, nil
+}
+
+// noteCalls keeps track of the calls that have no result yet.
+func (d *driver) noteCalls(data event.Data) {
+	switch x := data.(type) {
+	case event.ModelResponse:
+		d.open = d.open[:0]
+		for _, c := range x.ToolCalls {
+			d.open = append(d.open, openCall{id: c.CallID, tool: c.Tool})
+		}
+	case event.ToolStarted:
+		for i := range d.open {
+			if d.open[i].id == x.CallID {
+				d.open[i].started = true
+			}
+		}
+	case event.ToolResult:
+		d.open = slices.DeleteFunc(d.open, func(c openCall) bool { return c.id == x.CallID })
+	}
+}
+
+// commit writes what is staged and then publishes it. The commit after which
+// the driver leaves gives the lease up as well.
+func (d *driver) commit(ctx context.Context) error {
+	if len(d.staged) == 0 {
+		return nil
+	}
+	b := d.batch(d.status())
+	b.Release = d.finished()
+	pos, err := d.store.Append(ctx, b)
+	if err != nil {
+		return d.storeFailed(err)
+	}
+	d.released = b.Release
+	d.publish(pos)
+	return nil
+}
+
+func (d *driver) batch(status journal.Status) journal.Batch {
+	b := journal.Batch{Lease: d.lease, Head: d.head, Consumed: d.consumed, Status: status, Time: d.now()}
+	b.Records = make([]journal.Record, len(d.staged))
+	for i := range d.staged {
+		s := &d.staged[i]
+		b.Records[i] = journal.Record{Run: d.run, Seq: s.event.Seq, Type: string(s.event.Type()), Body: s.body}
+	}
+	return b
+}
+
+func (d *driver) status() journal.Status {
+	s := d.machine.State()
+	st := journal.Status{State: journal.Running, Cycles: s.Cycle}
+	switch {
+	case s.Phase == machine.Ended:
+		st.State, st.Detail = journal.Ended, string(s.Outcome.Reason)
+		st.Outcome, _ = json.Marshal(s.Outcome)
+	case s.Parked != nil && s.Parked.Reason == event.ParkPaused:
+		st.State, st.Detail = journal.Paused, string(s.Parked.Reason)
+	case s.Parked != nil:
+		st.State, st.Detail = journal.Parked, string(s.Parked.Reason)
+	case d.waiting != "":
+		st.State, st.Detail = journal.Waiting, d.waiting
+	}
+	return st
+}
+
+// publish hands out what is on disk now.
+func (d *driver) publish(pos int64) {
+	for i := range d.staged {
+		d.staged[i].event.Pos = pos + int64(i)
+	}
+	d.hub.publish(d.staged)
+	clear(d.staged)
+	d.staged, d.consumed = d.staged[:0], nil
+}

@@ -1,0 +1,169 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"github.com/pawlrun/pawl/event"
+)
+
+// grace is how long an effect may take to return after its context ended; then
+// it is settled without waiting for it.
+const grace = 5 * time.Second
+
+// The causes for which an effect's context ends by itself.
+var (
+	errTimeout  = errors.New("timeout")
+	errWallTime = errors.New("the run's wall time is used up")
+)
+
+// flight is an effect under way. It is settled exactly once: by its own
+// return, or by the driver's patience after its context ended.
+type flight struct {
+	id     string
+	cancel context.CancelFunc
+
+	mu      sync.Mutex
+	settled bool
+	patient *time.Timer
+}
+
+// settlement is what became of an effect; data is empty when there is nothing
+// to tell.
+type settlement struct {
+	flight    string
+	data      []event.Data
+	abandoned bool
+}
+
+// effect is something that the driver does in the world, on its own goroutine.
+type effect struct {
+	id string
+	// do must return soon after its context ends, and must not panic.
+	do func(context.Context) []event.Data
+	// giveUp is what is journalled when do does not return.
+	giveUp func(ctx context.Context, why error) []event.Data
+}
+
+// The reasons for giving an effect up.
+var (
+	errNoReturn = errors.New("it did not return after it was told to stop")
+	errVanished = errors.New("it ended its goroutine without returning")
+)
+
+// launch starts an effect under a context of its own.
+func (d *driver) launch(ctx context.Context, cancel context.CancelFunc, e effect) {
+	f := &flight{id: e.id, cancel: cancel}
+	d.flights[e.id] = f
+	d.running.Add(1)
+	unwatch := context.AfterFunc(ctx, func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if f.settled {
+			return
+		}
+		f.patient = time.AfterFunc(grace, func() {
+			if f.settle() {
+				d.settled <- settlement{flight: e.id, data: e.giveUp(ctx, errNoReturn), abandoned: true}
+			}
+		})
+	})
+	go func() {
+		var data []event.Data
+		returned := false
+		defer func() {
+			if !returned {
+				data = e.giveUp(ctx, errVanished)
+			}
+			unwatch()
+			cancel()
+			d.running.Done()
+			if f.settle() {
+				d.settled <- settlement{flight: e.id, data: data}
+			}
+		}()
+		data = e.do(ctx)
+		returned = true
+	}()
+}
+
+// settle says whether the caller is the one to settle the flight.
+func (f *flight) settle() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.settled {
+		return false
+	}
+	f.settled = true
+	if f.patient != nil {
+		f.patient.Stop()
+	}
+	return true
+}
+
+// cancelFlights tells every effect to stop. They settle in their own time.
+func (d *driver) cancelFlights() {
+	for _, f := range d.flights {
+		f.cancel()
+	}
+}
+
+// land stops every effect and waits until each has settled, which grace
+// bounds. What they brought is returned, not journalled.
+func (d *driver) land() []event.Data {
+	var data []event.Data
+	d.cancelFlights()
+	for len(d.flights) > 0 {
+		s := <-d.settled
+		d.landed(s)
+		data = append(data, s.data...)
+	}
+	return data
+}
+
+func (d *driver) landed(s settlement) {
+	delete(d.flights, s.flight)
+	d.abandoned = d.abandoned || s.abandoned
+}
+
+// until bounds a context by the run's deadline, measured on the run's clock,
+// and by a timeout, whichever comes first; either may be zero.
+func (d *driver) until(ctx context.Context, deadline time.Time, timeout time.Duration) (context.Context, context.CancelFunc) {
+	cause := errTimeout
+	if !deadline.IsZero() {
+		if left := max(deadline.Sub(d.now()), 0); timeout == 0 || left < timeout {
+			timeout, cause = left, errWallTime
+		}
+	}
+	if timeout == 0 && cause == errTimeout {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeoutCause(ctx, timeout, cause)
+}
+
+// guard calls code of others and turns a panic into the error that failed
+// makes of it.
+func guard[T any](call func() (T, error), failed func(message string) error) (v T, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = failed(fmt.Sprint("panicked: ", p))
+		}
+	}()
+	return call()
+}
+
+// PanicError is a defect: a machine or the engine itself panicked. The run has
+// ended with reason internal.
+type PanicError struct {
+	Value any
+	Stack []byte
+}
+
+// Error names what was panicked with; the stack is for who reports the defect.
+func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v", e.Value) }
+
+func newPanicError(p any) *PanicError { return &PanicError{Value: p, Stack: debug.Stack()} }

@@ -1,0 +1,102 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/journal"
+	"github.com/pawlrun/pawl/machine"
+	"github.com/pawlrun/pawl/tool"
+)
+
+// endInternal ends a run whose machine cannot go on: it panicked, or refused
+// an event. That is a defect of ours, and the run must still keep what was paid
+// for, settle its calls and have its one terminal event. The machine is not
+// asked any more. late is what the effects brought that were under way.
+func (d *driver) endInternal(ctx context.Context, cause error, late []event.Data) error {
+	ctx = context.WithoutCancel(ctx)
+	row, err := d.store.Run(ctx, d.run)
+	if err != nil {
+		return errors.Join(cause, err)
+	}
+	if len(d.staged) == 0 || d.staged[0].event.Seq != row.Seq+1 {
+		d.staged, d.seq, d.head = d.staged[:0], row.Seq, row.Head
+	}
+	outcome := d.internalOutcome(cause, row)
+	closing := append(d.lateResults(late), event.RunTerminatedBy{Reason: event.ReasonInternal, Error: outcome.Error},
+		event.RunCompleted{Outcome: outcome})
+	for _, data := range closing {
+		s, err := d.seal(data)
+		if err != nil {
+			return errors.Join(cause, err)
+		}
+		d.push(s)
+	}
+	status := journal.Status{State: journal.Ended, Detail: string(event.ReasonInternal), Cycles: outcome.Cycles}
+	if status.Outcome, err = json.Marshal(outcome); err != nil {
+		return errors.Join(cause, err)
+	}
+	b := d.batch(status)
+	b.Release = true
+	pos, err := d.store.Append(ctx, b)
+	if err != nil {
+		return errors.Join(cause, d.storeFailed(err))
+	}
+	d.released = true
+	d.publish(pos)
+	d.final = machine.State{
+		Phase: machine.Ended, Outcome: &outcome, Cycle: outcome.Cycles, Usage: outcome.Usage,
+	}
+	if outcome.Cost != nil {
+		d.final.Cost = *outcome.Cost
+	}
+	return cause
+}
+
+func (d *driver) internalOutcome(cause error, row journal.Run) event.Outcome {
+	o := event.Outcome{
+		Status: event.StatusFailed, Reason: event.ReasonInternal, Cycles: row.Cycles,
+		Error:          &event.Failure{Class: "internal", Message: cause.Error()},
+		NextSafeAction: "This is a defect of Pawl; the run's events up to here are kept. Please report it.",
+	}
+	// The machine is broken, so even its state may not be readable.
+	s, err := guard(func() (machine.State, error) { return d.machine.State(), nil },
+		func(message string) error { return errors.New(message) })
+	if err == nil {
+		o.Cycles, o.Usage, o.Cost = s.Cycle, s.Usage, &s.Cost
+	}
+	return o
+}
+
+// lateResults settles the calls that are open: with what their tools brought,
+// or with why there is nothing.
+func (d *driver) lateResults(late []event.Data) []event.Data {
+	var closing []event.Data
+	brought := map[string]event.Data{}
+	for _, data := range late {
+		if r, ok := data.(event.ToolResult); ok {
+			brought[r.CallID] = r
+		}
+	}
+	for _, c := range d.open {
+		switch {
+		case brought[c.id] != nil:
+			closing = append(closing, brought[c.id])
+		case c.started:
+			closing = append(closing, unsettled(c, event.ErrorInDoubt, "the run ended while this call was running, "+
+				"so it is not known whether it took effect"))
+		default:
+			closing = append(closing, unsettled(c, event.ErrorCancelled, "the run ended before this call ran"))
+		}
+	}
+	return closing
+}
+
+func unsettled(c openCall, kind event.ErrorType, message string) event.ToolResult {
+	return event.ToolResult{
+		CallID: c.id, Tool: c.tool, IsError: true, ErrorType: kind,
+		Output: tool.ErrorOutput(kind, message, ""),
+	}
+}

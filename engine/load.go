@@ -1,0 +1,105 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/journal"
+	"github.com/pawlrun/pawl/machine"
+)
+
+// take claims a run, acquires its lease and folds its journal.
+func (e *Engine) take(ctx context.Context, run string) (*driver, event.RunStarted, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, event.RunStarted{}, fmt.Errorf("engine: take run %s: %w", run, context.Cause(ctx))
+	}
+	if err := e.claim(run); err != nil {
+		return nil, event.RunStarted{}, err
+	}
+	lease, err := e.acquire(ctx, run)
+	if err != nil {
+		e.unclaim(run)
+		return nil, event.RunStarted{}, err
+	}
+	d, started, err := e.load(ctx, run)
+	if err == nil && d.machine.State().Phase == machine.Ended {
+		err = fmt.Errorf("engine: run %s: %w", run, journal.ErrEnded)
+	}
+	if err != nil {
+		err = errors.Join(err, e.store.Release(context.WithoutCancel(ctx), lease))
+		e.unclaim(run)
+		return nil, event.RunStarted{}, err
+	}
+	d.lease = lease
+	return d, started, nil
+}
+
+// acquire takes a lease, also that of a process of this machine that is dead:
+// its user need not wait for the lease to expire.
+func (e *Engine) acquire(ctx context.Context, run string) (journal.Lease, error) {
+	lease, err := e.store.Acquire(ctx, run, e.opts.Owner, "", e.opts.LeaseTTL)
+	if held, ok := errors.AsType[*journal.HeldError](err); ok && ownerIsDead(held.Owner) {
+		lease, err = e.store.Acquire(ctx, run, e.opts.Owner, held.Owner, e.opts.LeaseTTL)
+	}
+	if err != nil {
+		return journal.Lease{}, fmt.Errorf("engine: take run %s: %w", run, err)
+	}
+	return lease, nil
+}
+
+// load folds a run's journal into a machine.
+func (e *Engine) load(ctx context.Context, run string) (*driver, event.RunStarted, error) {
+	var d *driver
+	var started event.RunStarted
+	fail := func(err error) (*driver, event.RunStarted, error) {
+		return nil, event.RunStarted{}, fmt.Errorf("engine: load run %s: %w", run, err)
+	}
+	const page = 1000
+	for after := int64(0); ; {
+		records, err := e.store.Records(ctx, run, after, page)
+		if err != nil {
+			return fail(err)
+		}
+		for _, r := range records {
+			ev, err := event.Decode(r.Body)
+			if err != nil {
+				return fail(err)
+			}
+			if d == nil {
+				if d, started, err = e.begin(ev); err != nil {
+					return fail(err)
+				}
+			}
+			if err := d.machine.Apply(ev); err != nil {
+				return fail(err)
+			}
+			d.noteCalls(ev.Data)
+			d.seq, d.head, after = r.Seq, event.Hash(r.Body), r.Seq
+		}
+		if len(records) < page {
+			break
+		}
+	}
+	if d == nil {
+		return fail(journal.ErrNotFound)
+	}
+	d.cycle = d.machine.State().Cycle
+	return d, started, nil
+}
+
+// begin makes the driver of a run from its first event.
+func (e *Engine) begin(first *event.Event) (*driver, event.RunStarted, error) {
+	started, ok := first.Data.(event.RunStarted)
+	if !ok {
+		return nil, started, fmt.Errorf("its journal begins with %s", first.Type())
+	}
+	m, err := e.machines(started.Machine)
+	if err != nil {
+		return nil, started, err
+	}
+	d := e.newDriver(m, Env{}, first.Run, first.Parent)
+	d.kind, d.name = started.Kind, started.Name
+	return d, started, nil
+}

@@ -1,0 +1,209 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/llm"
+	"github.com/pawlrun/pawl/machine"
+)
+
+const modelFlight = "model"
+
+// beginModel journals the intent of a model call and queues the call. A call
+// whose time has not come sets the alarm instead.
+func (d *driver) beginModel(a machine.CallModel) (bool, error) {
+	if a.NotBefore.After(d.now()) {
+		d.wake(a.NotBefore)
+		d.waiting = "retry"
+		return false, nil
+	}
+	req := a.Request
+	model, err := d.prepare(a.Target, &req)
+	intent := event.ModelRequested{Attempt: a.Attempt, Model: a.Target}
+	if req.Encoded != nil {
+		intent.RequestDigest, intent.RequestBytes = req.Encoded.Digest, req.Encoded.Len()
+	}
+	if stageErr := d.stage(intent); stageErr != nil {
+		return false, stageErr
+	}
+	if err != nil {
+		failure := llm.AsError(err)
+		if errors.Is(err, llm.ErrUnknownModel) || failure.Class == llm.ClassNetwork {
+			failure = &llm.Error{Class: llm.ClassInvalid, Message: err.Error(), Err: err}
+		}
+		return true, d.stage(d.attemptFailed(a, nil, failure))
+	}
+	d.queue = append(d.queue, func(work context.Context) { d.callModel(work, a, model, &req) })
+	return true, nil
+}
+
+// prepare finds the model of a target and the bytes of its request.
+func (d *driver) prepare(target string, req *llm.Request) (llm.Model, error) {
+	return guard(func() (llm.Model, error) {
+		if d.env.Model == nil {
+			return nil, fmt.Errorf("%w: %s: the run has no models", llm.ErrUnknownModel, target)
+		}
+		model, name, err := d.env.Model(target)
+		if err != nil {
+			return nil, err
+		}
+		req.Model, req.Memo = name, d.memo
+		if enc, ok := model.(llm.Encoder); ok {
+			req.Encoded, err = enc.Encode(req)
+		}
+		return model, err
+	}, adapterPanic)
+}
+
+func adapterPanic(message string) error {
+	return &llm.Error{Class: llm.ClassInvalid, Message: "the model adapter " + message}
+}
+
+func (d *driver) callModel(work context.Context, a machine.CallModel, model llm.Model, req *llm.Request) {
+	ctx, cancel := d.until(work, a.Deadline, 0)
+	cycle, v := d.cycle, new(voice)
+	d.launch(ctx, cancel, effect{
+		id: modelFlight,
+		do: func(ctx context.Context) []event.Data {
+			resp, err := guard(func() (*llm.Response, error) { return d.generate(ctx, a, model, req, cycle, v) }, adapterPanic)
+			return []event.Data{d.answered(ctx, a, resp, err, cycle, v)}
+		},
+		giveUp: func(ctx context.Context, why error) []event.Data {
+			return []event.Data{d.answered(ctx, a, nil, adapterPanic("was given up: "+why.Error()), cycle, v)}
+		},
+	})
+}
+
+// answered is the settlement of a model call. It also ends the call's deltas,
+// and takes them back when they led to nothing.
+func (d *driver) answered(ctx context.Context, a machine.CallModel, resp *llm.Response, err error, cycle int, v *voice) event.Data {
+	spoke := d.hub.silence(v)
+	if err == nil && resp == nil {
+		err = adapterPanic("gave neither an answer nor an error")
+	}
+	if err == nil {
+		return d.response(a, resp)
+	}
+	failure := llm.AsError(err)
+	if ctx.Err() != nil {
+		failure = &llm.Error{Class: llm.ClassInterrupted, Message: "the call was stopped: " + stopCause(ctx), Err: err}
+	}
+	if spoke {
+		d.hub.say(new(voice), d.live(cycle, event.TextReset{Attempt: a.Attempt}))
+	}
+	return d.attemptFailed(a, resp, failure)
+}
+
+// generate calls the model, streaming where both sides want that (ALF-31).
+func (d *driver) generate(ctx context.Context, a machine.CallModel, model llm.Model, req *llm.Request, cycle int, v *voice) (*llm.Response, error) {
+	streamer, ok := model.(llm.Streamer)
+	if ok && a.Stream {
+		return streamer.Stream(ctx, req, func(delta llm.Delta) {
+			if delta.Text == "" && delta.Tool == "" || !d.hub.heard() {
+				return
+			}
+			d.hub.say(v, d.live(cycle, liveData(delta, a.Attempt)))
+		})
+	}
+	resp, err := model.Generate(ctx, req)
+	if err == nil && resp != nil && a.Stream {
+		d.publishWhole(resp, a.Attempt, cycle, v)
+	}
+	return resp, err
+}
+
+// publishWhole emits each text of an unstreamed answer once (ALF-33).
+func (d *driver) publishWhole(resp *llm.Response, attempt, cycle int, v *voice) {
+	for i, p := range resp.Parts {
+		if t, ok := p.(llm.Text); ok && t.Text != "" {
+			d.hub.say(v, d.live(cycle, event.Text{Text: t.Text, Attempt: attempt, Index: i}))
+		}
+	}
+}
+
+func liveData(delta llm.Delta, attempt int) event.Data {
+	switch delta.Kind {
+	case llm.DeltaReasoning:
+		return event.Reasoning{Text: delta.Text, Attempt: attempt, Index: delta.Index}
+	case llm.DeltaToolCall:
+		return event.ToolCallDelta{Tool: delta.Tool, Text: delta.Text, Attempt: attempt, Index: delta.Index}
+	}
+	return event.Text{Text: delta.Text, Attempt: attempt, Index: delta.Index}
+}
+
+func (d *driver) live(cycle int, data event.Data) event.Event {
+	return event.Event{Run: d.run, Parent: d.parent, Time: d.now(), Cycle: cycle, Data: data}
+}
+
+func (d *driver) attemptFailed(a machine.CallModel, partial *llm.Response, e *llm.Error) event.ModelAttemptFailed {
+	if partial == nil {
+		partial = &llm.Response{}
+	}
+	f := event.ModelAttemptFailed{
+		Attempt: a.Attempt, Model: a.Target, Class: e.Class, Status: e.Status, Code: e.Code, Message: e.Message,
+		RequestID: e.RequestID, PartialText: partial.Parts.Text(), Usage: partial.Usage, Cost: cost(a.Price, partial.Usage),
+	}
+	if f.Message == "" {
+		f.Message = e.Error()
+	}
+	if e.HasRetryAfter {
+		ms := e.RetryAfter.Milliseconds()
+		f.RetryAfterMs = &ms
+	}
+	return f
+}
+
+// response gives every call of an answer its id and moves the arguments out:
+// they are stored once, in tool_call.
+func (d *driver) response(a machine.CallModel, r *llm.Response) event.ModelResponse {
+	e := event.ModelResponse{
+		Cycle: a.Cycle, Attempt: a.Attempt, ToolCalls: []event.CallRef{}, FinishReason: r.Finish, RawFinish: r.RawFinish,
+		Usage: r.Usage, Model: a.Target, Cost: cost(a.Price, r.Usage), Parts: event.Answer(r.Parts),
+		ResponseID: r.ID, RequestID: r.RequestID, TextLength: len(r.Parts.Text()),
+	}
+	for i, p := range e.Parts {
+		if c, ok := p.(llm.ToolCall); ok {
+			c.CallID = d.run + "-" + strconv.Itoa(a.Cycle) + "-" + strconv.Itoa(len(e.ToolCalls)+1)
+			e.Parts[i] = wellFormed(c)
+			e.ToolCalls = append(e.ToolCalls, event.CallRef{CallID: c.CallID, Tool: c.Name})
+		}
+	}
+	if e.FinishReason == "" {
+		e.FinishReason = llm.FinishEnd
+		if len(e.ToolCalls) > 0 {
+			e.FinishReason = llm.FinishTool
+		}
+	}
+	return e
+}
+
+// wellFormed makes sure that a call's arguments can be stored: none at all are
+// an empty object, and what is not JSON is kept as the text that it is.
+func wellFormed(c llm.ToolCall) llm.ToolCall {
+	switch {
+	case len(c.Args) == 0 && c.ArgsText == "":
+		c.Args = json.RawMessage("{}")
+	case len(c.Args) > 0 && !json.Valid(c.Args):
+		c.Args, c.ArgsText = nil, string(c.Args)
+	}
+	return c
+}
+
+func cost(p *llm.Price, u llm.Usage) llm.Cost {
+	if p == nil {
+		return llm.Cost{}
+	}
+	return llm.Cost{USD: p.Of(u), Priced: true}
+}
+
+func stopCause(ctx context.Context) string {
+	if errors.Is(context.Cause(ctx), errWallTime) {
+		return errWallTime.Error()
+	}
+	return "the run was told to stop"
+}

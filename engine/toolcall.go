@@ -1,0 +1,114 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/machine"
+	"github.com/pawlrun/pawl/tool"
+)
+
+// resolve establishes the facts about a call. A declaration that panics over
+// the call's arguments makes the call a problem, not the run.
+func (d *driver) resolve(a machine.Resolve) event.ToolCall {
+	resolved, err := guard(func() (event.ToolCall, error) {
+		return d.env.Tools.Resolve(a.CallID, a.Call), nil
+	}, func(message string) error { return errors.New(message) })
+	if err != nil {
+		resolved = unresolved(a)
+		resolved.Problem = &event.Problem{
+			Type: event.ErrorPanic, Message: "the declaration of " + a.Call.Name + " " + err.Error(),
+		}
+	}
+	return resolved
+}
+
+// unresolved is the record of a call about which nothing is known.
+func unresolved(a machine.Resolve) event.ToolCall {
+	c := a.Call
+	return event.ToolCall{
+		CallID: a.CallID, ProviderID: c.ProviderID, Tool: c.Name, Args: c.Args, ArgsText: c.ArgsText,
+		Effect: event.EffectAtMostOnce, Digest: tool.Digest(c.Name, c.Args, c.ArgsText),
+	}
+}
+
+// beginTool journals the intent of a tool call and queues the call.
+func (d *driver) beginTool(a machine.RunTool) error {
+	if err := d.stage(event.ToolStarted{CallID: a.CallID, Attempt: a.Attempt, Key: a.Key}); err != nil {
+		return err
+	}
+	d.queue = append(d.queue, func(work context.Context) { d.runTool(work, a) })
+	return nil
+}
+
+func (d *driver) runTool(work context.Context, a machine.RunTool) {
+	t, known := d.env.Tools.Lookup(a.Tool)
+	timeout, err := guard(func() (time.Duration, error) { return t.AttemptTimeout(a.Args), nil },
+		func(message string) error { return errors.New(message) })
+	if err != nil {
+		timeout = tool.DefaultTimeout
+	}
+	ctx, cancel := d.until(work, a.Deadline, timeout)
+	start := d.now()
+	settle := func(ctx context.Context, r tool.Result, err error) []event.Data {
+		e := toolResult(ctx, a, r, err, timeout)
+		e.DurationMs = d.now().Sub(start).Milliseconds()
+		e.Untrusted = e.Untrusted || t.Untrusted
+		return []event.Data{e}
+	}
+	d.launch(ctx, cancel, effect{
+		id: a.CallID,
+		do: func(ctx context.Context) []event.Data {
+			if !known {
+				return settle(ctx, tool.Result{}, &tool.Error{
+					Type: event.ErrorUnknownTool, Message: "the tool " + a.Tool + " is not available any more",
+				})
+			}
+			r, err := guard(func() (tool.Result, error) {
+				return t.Run(ctx, tool.Call{ID: a.CallID, Key: a.Key, Attempt: a.Attempt, Args: a.Args})
+			}, toolPanic)
+			return settle(ctx, r, err)
+		},
+		giveUp: func(ctx context.Context, why error) []event.Data {
+			return settle(ctx, tool.Result{}, toolPanic(why.Error()))
+		},
+	})
+}
+
+func toolPanic(message string) error {
+	return &tool.Error{Type: event.ErrorPanic, Message: "the tool " + message}
+}
+
+// toolResult turns what a tool gave into the call's settlement.
+func toolResult(ctx context.Context, a machine.RunTool, r tool.Result, err error, timeout time.Duration) event.ToolResult {
+	e := event.ToolResult{
+		CallID: a.CallID, Tool: a.Tool, IsError: r.IsError, ErrorType: r.ErrorType, ExitCode: r.ExitCode,
+		Media: r.Media, Untrusted: r.Untrusted, EndsRun: r.EndsRun, Truncated: r.Truncated, Output: r.Output,
+	}
+	if err != nil {
+		e.IsError = true
+		e.ErrorType, e.Output = errorResult(ctx, r, err, timeout)
+	}
+	bounded, cut := tool.Bound(e.Output, a.MaxResultChars)
+	e.Output, e.Truncated = bounded, e.Truncated || cut
+	return e
+}
+
+func errorResult(ctx context.Context, r tool.Result, err error, timeout time.Duration) (event.ErrorType, string) {
+	kind, message := event.ErrorTool, err.Error()
+	typed, ok := errors.AsType[*tool.Error](err)
+	switch cause := context.Cause(ctx); {
+	case errors.Is(cause, errTimeout):
+		kind, message = event.ErrorTimeout, fmt.Sprintf("the call was stopped after its timeout of %s", timeout)
+	case errors.Is(cause, errWallTime):
+		kind, message = event.ErrorTimeout, "the call was stopped because "+errWallTime.Error()
+	case cause != nil:
+		kind, message = event.ErrorCancelled, "the call was stopped before it finished"
+	case ok:
+		kind = typed.Type
+	}
+	return kind, tool.ErrorOutput(kind, message, r.Output)
+}
