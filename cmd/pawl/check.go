@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"runtime/debug"
 
 	"github.com/pawlrun/pawl/spec"
 	"github.com/spf13/cobra"
@@ -27,25 +26,6 @@ func (a *app) checkCommand() *cobra.Command {
 				return &exitError{code: exitUsage}
 			}
 			return nil
-		},
-	}
-}
-
-// version is set by the linker of a release build.
-var version = ""
-
-func (a *app) versionCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "version",
-		Short: "Print the version",
-		Args:  cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			v := version
-			if info, ok := debug.ReadBuildInfo(); ok && v == "" {
-				v = info.Main.Version
-			}
-			_, err := fmt.Fprintln(a.out, "pawl", v)
-			return err
 		},
 	}
 }

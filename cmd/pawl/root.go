@@ -1,18 +1,12 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 
-	"github.com/pawlrun/pawl/engine"
-	"github.com/pawlrun/pawl/event"
-	"github.com/pawlrun/pawl/journal"
-	"github.com/pawlrun/pawl/journal/sqlite"
-	"github.com/pawlrun/pawl/launch"
 	"github.com/spf13/cobra"
 )
 
@@ -22,70 +16,114 @@ type streams struct {
 	out, err io.Writer
 }
 
-// The exit codes (PRODUCT 3).
-const (
-	exitOK        = 0
-	exitFailed    = 1
-	exitUsage     = 2
-	exitStopped   = 3
-	exitParked    = 4
-	exitCancelled = 130
-)
-
-// exitError ends the process with a code. The message, if any, is printed.
-type exitError struct {
-	code int
-	err  error
-}
-
-func (e *exitError) Error() string {
-	if e.err == nil {
-		return fmt.Sprintf("exit code %d", e.code)
-	}
-	return e.err.Error()
-}
-
-func (e *exitError) Unwrap() error { return e.err }
-
-func usageError(err error) error { return &exitError{code: exitUsage, err: err} }
-
 // app is what the commands share.
 type app struct {
 	streams
 	journalPath string
 }
 
-func execute(args []string, s streams) int {
+// execute runs one command line and gives its exit code.
+func execute(args []string, s streams) (code int) {
 	a := &app{streams: s}
-	root := &cobra.Command{
-		Use:           "pawl",
-		Short:         "Run agents that loop until done",
-		Long:          "Pawl runs agents that loop until done: it calls a model, runs the tools the model asks for,\nfeeds the results back, and repeats until something that you declared says stop.",
-		SilenceErrors: true,
-		SilenceUsage:  true,
-	}
+	defer func() {
+		if p := recover(); p != nil {
+			fmt.Fprintf(s.err, "pawl: internal error: %v; what runs have journalled is kept. Please report this\n", p)
+			code = exitFailed
+		}
+	}()
+	root := a.rootCommand()
 	root.SetArgs(args)
-	root.SetIn(s.in)
-	root.SetOut(s.out)
-	root.SetErr(s.err)
-	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		return usageError(fmt.Errorf("%w\nSee '%s --help'", err, c.CommandPath()))
-	})
-	root.PersistentFlags().StringVar(&a.journalPath, "journal", defaultJournal(), "path of the journal ($PAWL_JOURNAL)")
-	root.AddCommand(a.runCommand(), a.checkCommand(), a.runsCommand(), a.versionCommand())
-	err := root.Execute()
+	return a.report(root.Execute())
+}
+
+// report prints an error and gives its exit code. Whatever does not come out
+// of a command itself is a usage error that cobra found.
+func (a *app) report(err error) int {
 	if err == nil {
 		return exitOK
 	}
-	var exit *exitError
-	if errors.As(err, &exit) {
-		if exit.err != nil {
-			fmt.Fprintln(s.err, "pawl:", exit.err)
-		}
-		return exit.code
+	exit, ok := errors.AsType[*exitError](err)
+	if !ok {
+		exit = &exitError{code: exitUsage, err: err}
 	}
-	fmt.Fprintln(s.err, "pawl:", err)
-	return exitUsage
+	switch {
+	case brokenPipe(exit.err):
+		return exitOK
+	case exit.err != nil:
+		fmt.Fprintln(a.err, "pawl:", describe(exit.err, a.journalPath))
+	}
+	return exit.code
+}
+
+// The groups of the global help.
+const (
+	groupRun   = "run"
+	groupLook  = "look"
+	groupOther = "other"
+)
+
+func (a *app) rootCommand() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "pawl",
+		Short: "Run agents that loop until done",
+		Long: `Pawl runs agents that loop until done: it calls a model, runs the tools the model asks for,
+feeds the results back, and repeats until something that you declared says stop. Every step is
+in a durable journal, so whatever crashes, what was paid for is kept.
+
+Exit codes: 0 ok; 1 failed; 2 usage or invalid file; 3 stopped by a limit; 4 parked, waiting for
+a decision or an input; 130 cancelled or interrupted.`,
+		Example: `  pawl check agent.yaml
+  pawl run agent.yaml "Make the failing test pass"
+  pawl runs
+  pawl runs resume k7x2`,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+	}
+	root.CompletionOptions.DisableDefaultCmd = true
+	root.SetIn(a.in)
+	root.SetOut(a.out)
+	root.SetErr(a.err)
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		return usagef("%w\nSee '%s --help'", err, c.CommandPath())
+	})
+	root.PersistentFlags().StringVar(&a.journalPath, "journal", defaultJournal(), "path of the journal ($PAWL_JOURNAL)")
+	root.AddGroup(
+		&cobra.Group{ID: groupRun, Title: "Run agents:"},
+		&cobra.Group{ID: groupLook, Title: "Look at runs and act on them:"},
+		&cobra.Group{ID: groupOther, Title: "More:"},
+	)
+	root.SetHelpCommandGroupID(groupOther)
+	for group, commands := range map[string][]*cobra.Command{
+		groupRun:   {a.runCommand(), a.checkCommand()},
+		groupLook:  {a.runsCommand()},
+		groupOther: {a.versionCommand()},
+	} {
+		for _, c := range commands {
+			c.GroupID = group
+			root.AddCommand(c)
+		}
+	}
+	classifyErrors(root)
+	return root
+}
+
+// classifyErrors makes every error that a command itself returns a failure,
+// unless it says otherwise; what is left is cobra's and means wrong usage.
+func classifyErrors(c *cobra.Command) {
+	if run := c.RunE; run != nil {
+		c.RunE = func(c *cobra.Command, args []string) error { return failure(run(c, args)) }
+	}
+	if check := c.Args; check != nil {
+		c.Args = func(c *cobra.Command, args []string) error {
+			if err := check(c, args); err != nil {
+				return usagef("%w\nUsage: %s\nSee '%s --help'", err, c.UseLine(), c.CommandPath())
+			}
+			return nil
+		}
+	}
+	for _, child := range c.Commands() {
+		classifyErrors(child)
+	}
 }
 
 func defaultJournal() string {
@@ -93,35 +131,4 @@ func defaultJournal() string {
 		return p
 	}
 	return filepath.Join(".pawl", "journal.db")
-}
-
-// open opens the journal and an engine on it.
-func (a *app) open(ctx context.Context, mustExist bool) (*engine.Engine, journal.Store, func(), error) {
-	if mustExist {
-		if _, err := os.Stat(a.journalPath); err != nil {
-			return nil, nil, nil, usageError(fmt.Errorf("there is no journal at %s; name one with --journal", a.journalPath))
-		}
-	}
-	store, err := sqlite.Open(ctx, a.journalPath, sqlite.Options{})
-	if err != nil {
-		return nil, nil, nil, &exitError{code: exitFailed, err: err}
-	}
-	e := engine.New(store, launch.Machine, engine.Options{})
-	return e, store, func() {
-		_ = e.Close()
-		_ = store.Close()
-	}, nil
-}
-
-// exitOf is the exit code of an outcome.
-func exitOf(o *event.Outcome) int {
-	switch {
-	case o.Status == event.StatusCancelled:
-		return exitCancelled
-	case o.OK:
-		return exitOK
-	case o.Status == event.StatusStopped:
-		return exitStopped
-	}
-	return exitFailed
 }

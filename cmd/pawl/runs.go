@@ -1,166 +1,99 @@
 package main
 
 import (
-	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
+	"strings"
 	"time"
 
-	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/journal"
-	"github.com/pawlrun/pawl/launch"
 	"github.com/spf13/cobra"
 )
 
+// The groups of the verbs of runs.
+const (
+	groupRead   = "read"
+	groupDecide = "decide"
+	groupKeep   = "keep"
+)
+
 func (a *app) runsCommand() *cobra.Command {
+	var f listFlags
 	c := &cobra.Command{
 		Use:   "runs",
-		Short: "List runs and act on them",
-		Example: "  pawl runs\n  pawl runs show k7x2\n" +
-			"  pawl runs resume k7x2",
+		Short: "List runs, look at them and act on them",
+		Long: `Without a verb, lists the runs of the journal, newest first. Every verb takes a run's id or a
+prefix of it that fits no other run.`,
+		Example: `  pawl runs
+  pawl runs --state parked
+  pawl runs show k7x2
+  pawl runs resume k7x2`,
 		Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error { return a.listRuns(c.Context()) },
+		RunE: func(c *cobra.Command, _ []string) error { return a.listRuns(c.Context(), f) },
 	}
-	c.AddCommand(a.showCommand(), a.eventsCommand(), a.resumeCommand())
+	f.flags(c)
+	c.AddGroup(
+		&cobra.Group{ID: groupRead, Title: "Look:"},
+		&cobra.Group{ID: groupDecide, Title: "Act on a run:"},
+		&cobra.Group{ID: groupKeep, Title: "Keep the journal:"},
+	)
+	add := func(group string, verbs ...*cobra.Command) {
+		for _, v := range verbs {
+			v.GroupID = group
+			c.AddCommand(v)
+		}
+	}
+	add(groupRead, a.showCommand(), a.eventsCommand(), a.treeCommand())
+	add(groupDecide, a.resumeCommand(), a.pauseCommand(), a.cancelCommand(), a.inputCommand(),
+		a.approveCommand(), a.rejectCommand(), a.budgetCommand())
+	add(groupKeep, a.removeCommand(), a.pruneCommand())
 	return c
 }
 
-// find returns the run that a unique prefix names.
-func (a *app) find(ctx context.Context, store journal.Store, prefix string) (journal.Run, error) {
-	r, err := store.Find(ctx, prefix)
-	switch {
-	case errors.Is(err, journal.ErrNotFound):
-		return r, usageError(fmt.Errorf("there is no run %q in %s; 'pawl runs' lists them", prefix, a.journalPath))
-	case errors.Is(err, journal.ErrAmbiguous):
-		return r, usageError(err)
-	case err != nil:
-		return r, &exitError{code: exitFailed, err: err}
-	}
-	return r, nil
+// states are the values that --state takes.
+func states() []journal.State {
+	return []journal.State{journal.Queued, journal.Running, journal.Waiting, journal.Parked, journal.Paused, journal.Ended}
 }
 
-func (a *app) listRuns(ctx context.Context) error {
-	_, store, closeAll, err := a.open(ctx, true)
-	if err != nil {
-		return err
+func parseStates(names []string) ([]journal.State, error) {
+	var out []journal.State
+	for _, name := range names {
+		found := false
+		for _, s := range states() {
+			found = found || string(s) == name
+		}
+		if !found {
+			return nil, usagef("--state is %q; it can be queued, running, waiting, parked, paused or ended", name)
+		}
+		out = append(out, journal.State(name))
 	}
-	defer closeAll()
-	rows, err := store.Runs(ctx, journal.Filter{})
-	if err != nil {
-		return &exitError{code: exitFailed, err: err}
-	}
-	for _, r := range rows {
-		fmt.Fprintf(a.out, "%s  %-8s %-20s %3d cycles  %s  %s\n",
-			r.ID, r.State, r.Detail, r.Cycles, r.Created.Local().Format(time.DateTime), r.Name)
-	}
-	return nil
+	return out, nil
 }
 
-func (a *app) showCommand() *cobra.Command {
-	var asJSON bool
-	c := &cobra.Command{
-		Use:   "show RUN",
-		Short: "Show how a run stands",
-		Args:  cobra.ExactArgs(1),
-		RunE: func(c *cobra.Command, args []string) error {
-			_, store, closeAll, err := a.open(c.Context(), true)
-			if err != nil {
-				return err
-			}
-			defer closeAll()
-			r, err := a.find(c.Context(), store, args[0])
-			if err != nil {
-				return err
-			}
-			if asJSON {
-				return json.NewEncoder(a.out).Encode(r)
-			}
-			return a.printRun(r)
-		},
+// standing is where a run stands, with the reason.
+func standing(r journal.Run) string {
+	if r.Detail == "" {
+		return string(r.State)
 	}
-	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
-	return c
+	return string(r.State) + ": " + r.Detail
 }
 
-func (a *app) printRun(r journal.Run) error {
-	fmt.Fprintf(a.out, "run      %s\nname     %s\nstate    %s %s\ncycles   %d\nevents   %d\ncreated  %s\nupdated  %s\n",
-		r.ID, r.Name, r.State, r.Detail, r.Cycles, r.Seq, r.Created.Local().Format(time.DateTime), r.Updated.Local().Format(time.DateTime))
-	if r.Outcome == nil {
-		return nil
-	}
-	var o event.Outcome
-	if err := json.Unmarshal(r.Outcome, &o); err != nil {
-		return &exitError{code: exitFailed, err: fmt.Errorf("read the outcome of %s: %w", r.ID, err)}
-	}
-	fmt.Fprintf(a.out, "outcome  %s, %s, ok %t\n", o.Status, o.Reason, o.OK)
-	if o.NextSafeAction != "" {
-		fmt.Fprintf(a.out, "next     %s\n", o.NextSafeAction)
-	}
-	fmt.Fprintf(a.out, "\n%s\n", o.FinalOutput)
-	return nil
-}
+// clock is a moment as people at this machine read it.
+func clock(t time.Time) string { return t.Local().Format(time.DateTime) }
 
-func (a *app) eventsCommand() *cobra.Command {
-	var f runFlags
-	c := &cobra.Command{
-		Use:   "events RUN",
-		Short: "Print a run's events",
-		Args:  cobra.ExactArgs(1),
-		RunE: func(c *cobra.Command, args []string) error {
-			_, store, closeAll, err := a.open(c.Context(), true)
-			if err != nil {
-				return err
-			}
-			defer closeAll()
-			r, err := a.find(c.Context(), store, args[0])
-			if err != nil {
-				return err
-			}
-			records, err := store.Records(c.Context(), r.ID, 0, 0)
-			if err != nil {
-				return &exitError{code: exitFailed, err: err}
-			}
-			for _, rec := range records {
-				if _, err := a.out.Write(append(event.WithPos(rec.Body, rec.Pos), '\n')); err != nil {
-					return &exitError{code: exitFailed, err: err}
-				}
-			}
-			return nil
-		},
-	}
-	c.Flags().BoolVar(&f.json, "json", false, "print one event a line (the default form)")
-	return c
-}
+// driven says that a process holds the run's lease.
+func driven(r journal.Run, now time.Time) bool { return r.Owner != "" && r.Expiry.After(now) }
 
-func (a *app) resumeCommand() *cobra.Command {
-	var f runFlags
-	c := &cobra.Command{
-		Use:   "resume RUN",
-		Short: "Go on with a run that parked or whose process is gone",
-		Args:  cobra.ExactArgs(1),
-		RunE: func(c *cobra.Command, args []string) error {
-			e, store, closeAll, err := a.open(c.Context(), true)
-			if err != nil {
-				return err
-			}
-			defer closeAll()
-			row, err := a.find(c.Context(), store, args[0])
-			if err != nil {
-				return err
-			}
-			if row.State == journal.Ended {
-				return usageError(fmt.Errorf("run %s has ended (%s); start a new one from it with --continue", row.ID, row.Detail))
-			}
-			ctx, stop := interruptible(c.Context())
-			defer stop()
-			r, err := e.Resume(ctx, row.ID, launch.Environment)
-			if err != nil {
-				return &exitError{code: exitFailed, err: err}
-			}
-			return a.follow(r, f)
-		},
+// parseAge reads a duration that may also be in days ("30d").
+func parseAge(s string) (time.Duration, error) {
+	if days, ok := strings.CutSuffix(s, "d"); ok {
+		var n float64
+		if _, err := fmt.Sscanf(days+" ", "%g ", &n); err == nil && n >= 0 {
+			return time.Duration(n * float64(24*time.Hour)), nil
+		}
 	}
-	a.outputFlags(c, &f)
-	return c
+	d, err := time.ParseDuration(s)
+	if err != nil || d < 0 {
+		return 0, usagef("%q is no age; write it like 30d, 12h or 90m", s)
+	}
+	return d, nil
 }

@@ -4,20 +4,67 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"time"
+	"strings"
 
 	"github.com/pawlrun/pawl/event"
-	"github.com/pawlrun/pawl/llm"
+	"github.com/spf13/cobra"
 )
 
-// view shows a run's events.
-type view interface{ show(event.Event) error }
+// view shows the events of one run, in order.
+type view interface {
+	// show takes the next event, durable or live.
+	show(event.Event) error
+	// end is called once, when no more events come: the run ended or parked.
+	end() error
+}
+
+// output is how a command shows a run.
+type output struct {
+	json   bool
+	deltas bool
+	words  string
+	// after is the last event that a person has seen already.
+	after int64
+}
+
+func (o *output) flags(c *cobra.Command) {
+	f := c.Flags()
+	f.BoolVar(&o.json, "json", false, "print one event a line on stdout and nothing else")
+	f.BoolVar(&o.deltas, "deltas", false, "with --json, print the live events too")
+	f.StringVar(&o.words, "view", "", "print the events as JSON lines in the words of aldo, alfred or rondo")
+}
+
+func (o *output) check() error {
+	switch {
+	case o.words != "" && vocabularies()[o.words] == nil:
+		return usagef("--view is %q; it can be aldo, alfred or rondo", o.words)
+	case o.words != "" && o.json:
+		return usagef("--json and --view exclude each other; --view prints JSON lines already")
+	case o.deltas && !o.json:
+		return usagef("--deltas needs --json")
+	}
+	return nil
+}
+
+// live says that the view wants live events.
+func (o *output) live() bool { return !o.json || o.deltas }
+
+// view makes the view that the flags ask for. Progress goes through p.
+func (a *app) view(o output, p *printer) view {
+	switch {
+	case o.json:
+		return &jsonView{out: a.out}
+	case o.words != "":
+		return &wordsView{out: a.out, words: vocabularies()[o.words]()}
+	}
+	return newTextView(a.out, p, screenOf(a.out, getenv), o.after)
+}
 
 // jsonView prints one event a line.
 type jsonView struct{ out io.Writer }
 
 func (v *jsonView) show(e event.Event) error {
-	b, err := json.Marshal(&e)
+	b, err := e.MarshalJSON()
 	if err != nil {
 		return err
 	}
@@ -25,91 +72,75 @@ func (v *jsonView) show(e event.Event) error {
 	return err
 }
 
-// textView prints progress to stderr and the answer to stdout.
-type textView struct{ out, err io.Writer }
+func (v *jsonView) end() error { return nil }
 
-func (v *textView) show(e event.Event) error {
-	switch d := e.Data.(type) {
-	case event.RunStarted:
-		v.line("run %s: %s", e.Run, d.Name)
-		for _, w := range d.Warnings {
-			v.line("warning: %s", w)
+// vocabulary says an event in another system's words: in none, one or several
+// objects.
+type vocabulary interface {
+	say(event.Event) []any
+	// end gives what is still to be said when the stream ends.
+	end() []any
+}
+
+func vocabularies() map[string]func() vocabulary {
+	return map[string]func() vocabulary{
+		"aldo":   func() vocabulary { return aldoWords{} },
+		"alfred": func() vocabulary { return &alfredWords{} },
+		"rondo":  func() vocabulary { return &rondoWords{} },
+	}
+}
+
+// wordsView prints a run in another system's words, one object a line.
+type wordsView struct {
+	out   io.Writer
+	words vocabulary
+}
+
+func (v *wordsView) show(e event.Event) error { return v.print(v.words.say(e)) }
+
+func (v *wordsView) end() error { return v.print(v.words.end()) }
+
+func (v *wordsView) print(objects []any) error {
+	for _, o := range objects {
+		enc := json.NewEncoder(v.out)
+		enc.SetEscapeHTML(false)
+		if err := enc.Encode(o); err != nil {
+			return fmt.Errorf("write the view: %w", err)
 		}
-	case event.CycleStart:
-		v.line("cycle %d/%d", d.Cycle, d.MaxCycles)
-	case event.ModelResponse:
-		if text := firstLine(llm.Parts(d.Parts).Text(), 100); text != "" {
-			v.line("  %s", text)
-		}
-	case event.ModelRetrying:
-		v.line("  retrying in %d ms: %s", d.DelayMs, firstLine(d.Reason, 100))
-	case event.ToolCall:
-		v.line("  → %s", firstLine(label(d), 100))
-	case event.ToolResult:
-		mark := "✓"
-		if d.IsError {
-			mark = "✗"
-		}
-		v.line("  %s %s %s", mark, d.Tool, firstLine(d.Output, 80))
-	case event.ToolPendingApproval:
-		v.line("  ? %s %s needs an approval", d.CallID, d.Tool)
-	case event.RunParked:
-		v.line("parked: %s %s", d.Reason, d.Detail)
-		v.line("go on with: pawl runs resume %s", e.Run)
-	case event.RunCompleted:
-		return v.end(e, d.Outcome)
 	}
 	return nil
 }
 
-func (v *textView) end(e event.Event, o event.Outcome) error {
-	cost := "no model call"
-	if o.Cost != nil {
-		cost = fmt.Sprintf("USD %.4f", o.Cost.USD)
-		if !o.Cost.Priced {
-			cost += " (some calls have no known price)"
-		}
-	}
-	v.line("%s: %s after %d cycle(s), %d tokens in, %d out, %s", o.Status, o.Reason, o.Cycles, o.Usage.Input, o.Usage.Output, cost)
-	if o.Error != nil {
-		v.line("error: %s", o.Error.Message)
-	}
-	if o.NextSafeAction != "" {
-		v.line("next: %s", o.NextSafeAction)
-	}
-	v.line("head: %s", headOf(&e))
-	if o.FinalOutput == "" {
-		return nil
-	}
-	_, err := fmt.Fprintln(v.out, o.FinalOutput)
-	return err
+// speech joins the live pieces of an answer with its durable whole, so that a
+// reader hears everything once: an answer that came whole, or that is read
+// from the journal, has no pieces, and a slow reader may have missed some.
+type speech struct{ heard strings.Builder }
+
+func (s *speech) piece(text string) string {
+	s.heard.WriteString(text)
+	return text
 }
 
-// headOf is the hash of the run's last event: kept elsewhere, it lets verify
-// find a journal that was rewritten.
-func headOf(e *event.Event) string {
-	body, err := event.Encode(e)
-	if err != nil {
+func (s *speech) reset() { s.heard.Reset() }
+
+// rest is what of the whole was not heard yet.
+func (s *speech) rest(whole string) string {
+	rest, ok := strings.CutPrefix(whole, s.heard.String())
+	s.heard.Reset()
+	if !ok {
 		return ""
 	}
-	return event.Hash(body)
+	return rest
 }
 
-func (v *textView) line(format string, args ...any) {
-	fmt.Fprintf(v.err, format+"\n", args...)
-}
-
-func label(d event.ToolCall) string {
-	if d.Describe != "" {
-		return d.Describe
+// argsOf is a call's arguments as JSON; a fragment that is none goes as text.
+func argsOf(d event.ToolCall) json.RawMessage {
+	if d.Args != nil || d.ArgsText == "" {
+		return d.Args
 	}
-	return d.Tool + " " + string(d.Args)
-}
-
-func parseTimeout(s string) (time.Duration, error) {
-	d, err := time.ParseDuration(s)
-	if err != nil || d <= 0 {
-		return 0, fmt.Errorf("--timeout is %q; it must be a duration like 90s or 10m", s)
+	b, err := json.Marshal(d.ArgsText)
+	if err != nil {
+		return nil
 	}
-	return d, nil
+	return b
 }

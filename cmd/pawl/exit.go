@@ -1,0 +1,137 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+	"syscall"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/journal"
+	"github.com/pawlrun/pawl/machine"
+	"github.com/pawlrun/pawl/machine/agent"
+)
+
+// The exit codes (PRODUCT 3).
+const (
+	exitOK        = 0
+	exitFailed    = 1
+	exitUsage     = 2
+	exitStopped   = 3
+	exitParked    = 4
+	exitCancelled = 130
+)
+
+// exitError ends the process with a code. The message, if any, is printed.
+type exitError struct {
+	code int
+	err  error
+}
+
+func (e *exitError) Error() string {
+	if e.err == nil {
+		return fmt.Sprintf("exit code %d", e.code)
+	}
+	return e.err.Error()
+}
+
+func (e *exitError) Unwrap() error { return e.err }
+
+func usageError(err error) error { return &exitError{code: exitUsage, err: err} }
+
+func usagef(format string, args ...any) error { return usageError(fmt.Errorf(format, args...)) }
+
+// failure is an error of the work itself, not of how it was asked for.
+func failure(err error) error {
+	if err == nil {
+		return nil
+	}
+	if _, ok := errors.AsType[*exitError](err); ok {
+		return err
+	}
+	return &exitError{code: exitFailed, err: err}
+}
+
+// exitOf is the exit code of an outcome.
+func exitOf(o *event.Outcome) int {
+	switch {
+	case o.Status == event.StatusCancelled:
+		return exitCancelled
+	case o.OK:
+		return exitOK
+	case o.Status == event.StatusStopped:
+		return exitStopped
+	}
+	return exitFailed
+}
+
+// exitOfState is the exit code of a run that is not driven any more.
+func exitOfState(s machine.State) int {
+	switch {
+	case s.Outcome != nil:
+		return exitOf(s.Outcome)
+	case s.Parked != nil && s.Parked.Reason == event.ParkInterrupted:
+		return exitCancelled
+	}
+	return exitParked
+}
+
+// withCode is nil for success, and else an error that only carries the code.
+func withCode(code int) error {
+	if code == exitOK {
+		return nil
+	}
+	return &exitError{code: code}
+}
+
+// brokenPipe says that whoever read the output has gone away.
+func brokenPipe(err error) bool { return errors.Is(err, syscall.EPIPE) }
+
+// describe turns an error into what a person reads: the thing, the place and
+// the next step. A panic's stack is for the developers of Pawl, not for them.
+func describe(err error, journalPath string) string {
+	if held, ok := errors.AsType[*journal.HeldError](err); ok {
+		return fmt.Sprintf("run %s is being driven by %s; watch it with 'pawl runs events %s --follow'",
+			held.Run, ownerName(held.Owner), held.Run)
+	}
+	for _, known := range []struct {
+		is   error
+		text string
+	}{
+		{journal.ErrNewer, "the journal %s was written by a newer version of Pawl and was left untouched; use that version, or name another journal with --journal"},
+		{agent.ErrUnsupported, "a run of the journal %s was written by a newer version of Pawl and was left untouched; use that version to go on with it"},
+		{journal.ErrReadOnly, "the journal %s cannot be written; change its permissions, or name another journal with --journal"},
+		{journal.ErrLocked, "the journal %s is locked by another process for too long; try again when that is done"},
+		{journal.ErrFull, "there is no space left for the journal %s; what it holds is kept. Free some space and go on with 'pawl runs resume'"},
+	} {
+		if errors.Is(err, known.is) {
+			return fmt.Sprintf(known.text, journalPath)
+		}
+	}
+	text := withoutStack(err.Error())
+	if errors.Is(err, fs.ErrPermission) && strings.Contains(text, "journal") {
+		text += "; name another journal with --journal"
+	}
+	return text
+}
+
+// withoutStack cuts the stack off an error that came from a panic.
+func withoutStack(s string) string {
+	if os.Getenv("PAWL_DEBUG") != "" {
+		return s
+	}
+	s, _, _ = strings.Cut(s, "\ngoroutine ")
+	return s
+}
+
+// ownerName is the readable part of a lease's owner: process and host.
+func ownerName(owner string) string {
+	parts := strings.Split(owner, "/")
+	if len(parts) != 4 {
+		return owner
+	}
+	host, _, _ := strings.Cut(parts[0], ":")
+	return "process " + parts[1] + " on " + host
+}

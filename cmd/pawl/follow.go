@@ -1,0 +1,46 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/pawlrun/pawl/engine"
+)
+
+// follow shows a run that this process drives until it has ended or parked,
+// and gives its exit code as an error.
+func (a *app) follow(r *engine.Run, v view, live bool) error {
+	shown := show(r, v, live)
+	if shown != nil {
+		// Nobody hears the run any more, so it must not go on spending.
+		r.Interrupt()
+	}
+	state, err := r.Wait(context.Background())
+	if err != nil {
+		return failure(err)
+	}
+	switch {
+	case brokenPipe(shown):
+		return withCode(exitOfState(state))
+	case shown != nil:
+		return failure(fmt.Errorf("%w; the journal has everything: pawl runs show %s", shown, r.ID))
+	}
+	return withCode(exitOfState(state))
+}
+
+// show gives every event to the view until there are no more.
+func show(r *engine.Run, v view, live bool) error {
+	for e, err := range r.Events(context.Background(), live) {
+		if err != nil {
+			// Wait has the same error.
+			return nil
+		}
+		if err := v.show(e); err != nil {
+			return fmt.Errorf("write the output: %w", err)
+		}
+	}
+	if err := v.end(); err != nil {
+		return fmt.Errorf("write the output: %w", err)
+	}
+	return nil
+}

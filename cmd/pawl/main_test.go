@@ -1,0 +1,77 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"strconv"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"pawl": main})
+}
+
+// TestScripts drives the real main through the scripts: every command, flag,
+// exit code and bad input, from the outside.
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata/script",
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"exits": exits,
+			"runid": runID,
+		},
+		Setup: func(e *testscript.Env) error {
+			e.Setenv("PAWL_JOURNAL", "")
+			e.Setenv("HOME", e.WorkDir)
+			return nil
+		},
+	})
+}
+
+// exits CODE COMMAND... runs a command and wants this exit code of it.
+func exits(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: exits CODE COMMAND...")
+	}
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	got := 0
+	if err := ts.Exec(args[1], args[2:]...); err != nil {
+		exit, ok := errors.AsType[*exec.ExitError](err)
+		if !ok {
+			ts.Fatalf("run %s: %v", args[1], err)
+		}
+		got = exit.ExitCode()
+	}
+	if got != want {
+		ts.Fatalf("exit code %d, want %d\nstdout: %s\nstderr: %s", got, want, ts.ReadFile("stdout"), ts.ReadFile("stderr"))
+	}
+}
+
+// runID NAME puts the id of the newest run of the journal into a variable.
+func runID(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: runid NAME")
+	}
+	cmd := exec.Command("pawl", "runs", "--limit", "1")
+	cmd.Dir = ts.MkAbs(".")
+	cmd.Env = append(os.Environ(), "PAWL_JOURNAL="+ts.Getenv("PAWL_JOURNAL"))
+	out, err := cmd.Output()
+	ts.Check(err)
+	id := ""
+	for i, b := range out {
+		if b == ' ' {
+			id = string(out[:i])
+			break
+		}
+	}
+	if id == "" {
+		ts.Fatalf("no run in the journal")
+	}
+	ts.Setenv(args[0], id)
+}

@@ -1,0 +1,60 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"unicode"
+)
+
+// printJSON prints one object on one line.
+func (a *app) printJSON(v any) error {
+	enc := json.NewEncoder(a.out)
+	enc.SetEscapeHTML(false)
+	return enc.Encode(v)
+}
+
+func (a *app) printf(format string, args ...any) error {
+	_, err := fmt.Fprintf(a.out, format, args...)
+	return err
+}
+
+// harmless replaces what could steer a terminal: text of models and tools is
+// data, and must not move the cursor, change colours or reorder what is read.
+// Line breaks and tabs stay.
+func harmless(s string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n' || r == '\t':
+			return r
+		case unicode.IsControl(r), unicode.Is(unicode.Bidi_Control, r):
+			return '\uFFFD'
+		}
+		return r
+	}, s)
+}
+
+// firstLine is the first line of a text, cut to a width for progress lines.
+func firstLine(s string, width int) string {
+	s, _, _ = strings.Cut(strings.TrimSpace(s), "\n")
+	return clip(strings.ReplaceAll(harmless(s), "\t", " "), width)
+}
+
+// clip cuts a text to a number of characters and marks the cut.
+func clip(s string, width int) string {
+	r := []rune(s)
+	if len(r) <= width || width < 1 {
+		return s
+	}
+	return string(r[:width-1]) + "…"
+}
+
+// tail is the end of a text on one line, for a live line.
+func tail(s string, width int) string {
+	s = strings.Join(strings.Fields(harmless(s)), " ")
+	r := []rune(s)
+	if len(r) <= width || width < 1 {
+		return s
+	}
+	return "…" + string(r[len(r)-width+1:])
+}

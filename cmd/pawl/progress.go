@@ -1,0 +1,213 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/pawlrun/pawl/budget"
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/llm"
+)
+
+// note is one line of progress.
+type note struct {
+	style style
+	text  string
+}
+
+// progress is what an event means to somebody who watches the run.
+func progress(e event.Event) []note {
+	switch d := e.Data.(type) {
+	case event.RunStarted:
+		return started(e.Run, d)
+	case event.RunResumed:
+		return []note{{faint, "run " + e.Run + " goes on"}}
+	case event.CycleStart:
+		return []note{{bold, position(d)}}
+	case event.ModelResponse:
+		if text := firstLine(llm.Parts(d.Parts).Text(), 100); text != "" {
+			return []note{{plain, "  " + text}}
+		}
+	case event.ModelAttemptFailed:
+		return []note{{yellow, fmt.Sprintf("  %s failed (%s): %s", d.Model, d.Class, firstLine(d.Message, 300))}}
+	case event.ModelRetrying:
+		return []note{{yellow, retrying(d)}}
+	case event.Nudge:
+		return []note{{faint, "  nudge: " + firstLine(d.Text, 100)}}
+	case event.Stuck:
+		return []note{{yellow, fmt.Sprintf("  stuck: %s (%s)", firstLine(d.Pattern, 80), d.Action)}}
+	case event.BudgetWarning:
+		return []note{{yellow, fmt.Sprintf("  %d %% of %s is used up", d.Percent, d.Setting)}}
+	case event.BudgetRaised:
+		return []note{{faint, fmt.Sprintf("  %s is now %g", d.Setting, d.Value)}}
+	case event.InputReceived:
+		return []note{{faint, "  input: " + firstLine(d.Text, 100)}}
+	case event.HistoryCompressed:
+		return []note{{faint, fmt.Sprintf("  history compressed: %d messages dropped, %d kept", d.Dropped, d.Kept)}}
+	case event.CancelRequested:
+		return []note{{yellow, "  cancel requested"}}
+	default:
+		return toolProgress(e)
+	}
+	return nil
+}
+
+func toolProgress(e event.Event) []note {
+	switch d := e.Data.(type) {
+	case event.ToolCall:
+		return []note{{plain, "  → " + firstLine(label(d), 100)}}
+	case event.ToolResult:
+		if d.IsError {
+			return []note{{red, "  ✗ " + d.Tool + " " + firstLine(d.Output, 80)}}
+		}
+		return []note{{green, "  ✓ " + d.Tool + " " + firstLine(d.Output, 80)}}
+	case event.ToolPendingApproval:
+		return []note{{yellow, fmt.Sprintf("  ? %s %s needs an approval", d.CallID, d.Tool)}}
+	case event.ToolApprovalResolved:
+		return []note{{faint, fmt.Sprintf("  %s %s by %s", d.CallID, d.Kind, firstLine(d.Approver, 60))}}
+	case event.RunParked:
+		return parked(e.Run, d)
+	case event.RunCompleted:
+		return completed(e, d.Outcome)
+	}
+	return nil
+}
+
+func started(run string, d event.RunStarted) []note {
+	notes := []note{{bold, "run " + run + ": " + firstLine(d.Name, 80)}}
+	if text := limits(d.Config); text != "" {
+		notes = append(notes, note{faint, "limits: " + text})
+	}
+	if d.Sandbox == "none" {
+		notes = append(notes, note{faint, "sandbox: none, tools run with your own permissions"})
+	}
+	for _, w := range d.Warnings {
+		notes = append(notes, note{yellow, "warning: " + firstLine(w, 300)})
+	}
+	return notes
+}
+
+// limits says what stops a run, from the configuration that its first event
+// pins: a cap that nobody set is not a surprise then.
+func limits(config json.RawMessage) string {
+	var c struct {
+		Limits budget.Limits `json:"limits"`
+	}
+	if json.Unmarshal(config, &c) != nil {
+		return ""
+	}
+	var parts []string
+	if n := c.Limits.MaxCycles; n > 0 {
+		parts = append(parts, plural(n, "cycle"))
+	}
+	if usd, _ := c.Limits.CostCap(); usd > 0 {
+		parts = append(parts, fmt.Sprintf("USD %.2f", usd))
+	} else {
+		parts = append(parts, "no cap in USD")
+	}
+	if s := c.Limits.MaxWallSeconds; s > 0 {
+		parts = append(parts, time.Duration(s*float64(time.Second)).String())
+	}
+	if n := c.Limits.MaxToolCalls; n > 0 {
+		parts = append(parts, plural(n, "tool call"))
+	}
+	return strings.Join(parts, ", ")
+}
+
+func position(d event.CycleStart) string {
+	if d.MaxCycles == 0 {
+		return fmt.Sprintf("cycle %d", d.Cycle)
+	}
+	return fmt.Sprintf("cycle %d/%d", d.Cycle, d.MaxCycles)
+}
+
+func retrying(d event.ModelRetrying) string {
+	s := fmt.Sprintf("  trying again in %d ms", d.DelayMs)
+	if d.ToModel != d.FromModel {
+		s += " with " + d.ToModel
+	}
+	return s
+}
+
+func parked(run string, d event.RunParked) []note {
+	text := "parked: " + string(d.Reason)
+	if d.Detail != "" {
+		text += ", " + firstLine(d.Detail, 200)
+	}
+	notes := []note{{yellow, text}}
+	for _, id := range d.CallIDs {
+		notes = append(notes, note{plain, fmt.Sprintf("decide with: pawl runs approve %s %s, or reject it with a --reason", run, id)})
+	}
+	next := "go on with: pawl runs resume " + run
+	if d.Reason == event.ParkInput {
+		next = fmt.Sprintf("go on with: pawl runs input %s \"MESSAGE\" --resume", run)
+	}
+	return append(notes, note{plain, next})
+}
+
+func completed(e event.Event, o event.Outcome) []note {
+	st := red
+	switch {
+	case o.OK:
+		st = green
+	case o.Status != event.StatusFailed:
+		st = yellow
+	}
+	notes := []note{{st, summary(o)}}
+	if o.Error != nil {
+		notes = append(notes, note{red, "error: " + harmless(o.Error.Message)})
+	}
+	if o.NextSafeAction != "" {
+		notes = append(notes, note{plain, "next: " + o.NextSafeAction})
+	}
+	return append(notes, note{faint, "head: " + headOf(&e)})
+}
+
+// summary is an outcome in one line.
+func summary(o event.Outcome) string {
+	return fmt.Sprintf("%s: %s after %s, %d tokens in, %d out, %s",
+		o.Status, reason(o), plural(o.Cycles, "cycle"), o.Usage.Input, o.Usage.Output, money(o.Cost))
+}
+
+func reason(o event.Outcome) string {
+	if o.Kind == "" {
+		return string(o.Reason)
+	}
+	return string(o.Reason) + " (" + o.Kind + ")"
+}
+
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+func money(c *llm.Cost) string {
+	switch {
+	case c == nil:
+		return "no model call"
+	case !c.Priced:
+		return fmt.Sprintf("at least USD %.4f (some calls have no known price)", c.USD)
+	}
+	return fmt.Sprintf("USD %.4f", c.USD)
+}
+
+// headOf is the hash of the run's last event: kept elsewhere, it lets verify
+// find a journal that was rewritten.
+func headOf(e *event.Event) string {
+	body, err := event.Encode(e)
+	if err != nil {
+		return ""
+	}
+	return event.Hash(body)
+}
+
+func label(d event.ToolCall) string {
+	if d.Describe != "" {
+		return d.Describe
+	}
+	return d.Tool + " " + string(d.Args) + d.ArgsText
+}

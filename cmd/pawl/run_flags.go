@@ -1,0 +1,119 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/pawlrun/pawl/launch"
+	"github.com/pawlrun/pawl/machine/agent"
+	"github.com/spf13/cobra"
+)
+
+// runFlags are the flags that every run takes.
+type runFlags struct {
+	model     string
+	workspace string
+	maxCycles int
+	budget    float64
+	noBudget  bool
+	timeout   string
+	approve   string
+	noStream  bool
+	detach    bool
+	from      string
+	vars      []string
+	output
+}
+
+func (f *runFlags) flags(c *cobra.Command) {
+	fl := c.Flags()
+	fl.StringVar(&f.model, "model", "", "use this model in place of every model of the file")
+	fl.StringVar(&f.workspace, "workspace", ".", "directory that the tools work in")
+	fl.IntVar(&f.maxCycles, "max-cycles", 0, "stop after this many cycles")
+	fl.Float64Var(&f.budget, "budget", 0, "cap in USD (default 5.00, or the file's)")
+	fl.BoolVar(&f.noBudget, "no-budget", false, "no cap in USD")
+	fl.StringVar(&f.timeout, "timeout", "", "wall-time budget, for example 10m (default 1h, or the file's)")
+	fl.BoolVar(&f.noStream, "no-stream", false, "ask the provider for whole answers")
+	fl.BoolVar(&f.detach, "detach", false, "run in the background, outliving this terminal, and print the run id")
+	fl.StringVar(&f.from, "continue", "", "start from this ended run, with a new message or a raised limit")
+	fl.StringArrayVar(&f.vars, "var", nil, "set a variable of the file, as name=value")
+	approveFlag(c, &f.approve)
+	f.output.flags(c)
+}
+
+func approveFlag(c *cobra.Command, mode *string) {
+	c.Flags().StringVar(mode, "approve", string(agent.ApproveAsk), "who decides gated calls: ask, deny or all")
+}
+
+func approveMode(mode string) (agent.ApproveMode, error) {
+	switch m := agent.ApproveMode(mode); m {
+	case agent.ApproveAsk, agent.ApproveDeny, agent.ApproveAll:
+		return m, nil
+	}
+	return "", usagef("--approve is %q; it can be ask, deny or all", mode)
+}
+
+// options turns the flags into what launches a run; its errors are the user's.
+func (f *runFlags) options(c *cobra.Command) (launch.Options, error) {
+	o := launch.Options{Model: f.model, MaxCycles: f.maxCycles, NoBudget: f.noBudget, Whole: f.noStream}
+	var err error
+	if o.Approve, err = approveMode(f.approve); err != nil {
+		return o, err
+	}
+	if err := f.limits(c, &o); err != nil {
+		return o, err
+	}
+	if f.model != "" && !strings.Contains(f.model, "/") {
+		return o, usagef("--model is %q; it must be provider/model, for example scripted/answers.yaml", f.model)
+	}
+	if len(f.vars) > 0 {
+		return o, f.unknownVar()
+	}
+	if o.Workspace, err = filepath.Abs(f.workspace); err != nil {
+		return o, usagef("--workspace: %w", err)
+	}
+	if info, err := os.Stat(o.Workspace); err != nil || !info.IsDir() {
+		return o, usagef("--workspace %s is not a directory", f.workspace)
+	}
+	o.Dir, err = os.Getwd()
+	return o, err
+}
+
+func (f *runFlags) limits(c *cobra.Command, o *launch.Options) error {
+	if c.Flags().Changed("max-cycles") && f.maxCycles < 1 {
+		return usagef("--max-cycles is %d; it must be at least 1", f.maxCycles)
+	}
+	if c.Flags().Changed("budget") {
+		switch {
+		case f.noBudget:
+			return usagef("--budget and --no-budget exclude each other")
+		case f.budget <= 0:
+			return usagef("--budget is %g; it must be more than 0 (--no-budget removes the cap)", f.budget)
+		}
+		o.BudgetUSD = &f.budget
+	}
+	if f.timeout != "" {
+		d, err := time.ParseDuration(f.timeout)
+		if err != nil || d <= 0 {
+			return usagef("--timeout is %q; it must be a duration like 90s or 10m", f.timeout)
+		}
+		o.TimeoutSeconds = d.Seconds()
+	}
+	return nil
+}
+
+// unknownVar refuses variables: an agent file has no place for one, and a
+// value that goes nowhere would be a silent mistake.
+func (f *runFlags) unknownVar() error {
+	for _, v := range f.vars {
+		name, _, ok := strings.Cut(v, "=")
+		if !ok || name == "" {
+			return usagef("--var is %q; it must be name=value", v)
+		}
+		return usagef("--var %s: an agent file declares no variables", name)
+	}
+	return fmt.Errorf("no variable")
+}

@@ -1,0 +1,135 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/journal"
+	"github.com/spf13/cobra"
+)
+
+// eventFlags say which events of a run to print, and how.
+type eventFlags struct {
+	follow   bool
+	after    int64
+	afterPos int64
+	json     bool
+	words    string
+}
+
+func (a *app) eventsCommand() *cobra.Command {
+	var f eventFlags
+	c := &cobra.Command{
+		Use:   "events RUN",
+		Short: "Print a run's events, one a line",
+		Long: `Prints the journal of a run, one event a line. With --follow it goes on until the run ends or
+parks, whichever process drives it; live text is only with the process that drives it.`,
+		Example: `  pawl runs events k7x2
+  pawl runs events k7x2 --follow
+  pawl runs events k7x2 --after 120`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			o := output{json: f.words == "", words: f.words}
+			if err := o.check(); err != nil {
+				return err
+			}
+			return a.withRun(c.Context(), toRead, args[0], func(s *session, r journal.Run) error {
+				t := tailer{store: s.store, run: r.ID, after: f.after, afterPos: f.afterPos, now: time.Now}
+				return t.print(c.Context(), f.follow, a.view(o, nil))
+			})
+		},
+	}
+	c.Flags().BoolVar(&f.follow, "follow", false, "go on until the run ends or parks")
+	c.Flags().Int64Var(&f.after, "after", 0, "only events after this seq")
+	c.Flags().Int64Var(&f.afterPos, "after-pos", 0, "only events after this pos")
+	c.Flags().BoolVar(&f.json, "json", false, "one event a line (always so)")
+	c.Flags().StringVar(&f.words, "view", "", "print the events in the words of aldo, alfred or rondo")
+	return c
+}
+
+// tailer reads a run's events from the journal as they come, whoever drives
+// the run.
+type tailer struct {
+	store    journal.Store
+	run      string
+	after    int64
+	afterPos int64
+	now      func() time.Time
+}
+
+// abandoned is how long a run may be without a driver before a follower gives
+// up: longer than the gap between one process and the next.
+const abandoned = 30 * time.Second
+
+// print gives the events to the view, and with follow goes on until the run
+// has ended or parked.
+func (t *tailer) print(ctx context.Context, follow bool, v view) error {
+	watch := t.store.WatchInbox
+	if follow {
+		watch = t.store.Watch
+	}
+	changed := watch(ctx)
+	for {
+		if err := t.drain(ctx, v); err != nil {
+			return err
+		}
+		if !follow {
+			break
+		}
+		r, err := t.store.Run(ctx, t.run)
+		if err != nil {
+			return err
+		}
+		if r.Seq > t.after {
+			continue
+		}
+		if t.over(r) {
+			break
+		}
+		select {
+		case <-changed:
+		case <-time.After(time.Second):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return v.end()
+}
+
+// drain prints what the journal holds beyond what was printed.
+func (t *tailer) drain(ctx context.Context, v view) error {
+	const size = 500
+	for {
+		records, err := t.store.Records(ctx, t.run, t.after, size)
+		if err != nil {
+			return err
+		}
+		for _, rec := range records {
+			t.after = rec.Seq
+			if rec.Pos <= t.afterPos {
+				continue
+			}
+			e, err := event.Decode(rec.Body)
+			if err != nil {
+				return err
+			}
+			e.Pos = rec.Pos
+			if err := v.show(*e); err != nil {
+				return err
+			}
+		}
+		if len(records) < size {
+			return nil
+		}
+	}
+}
+
+// over says that no more events are to be expected without somebody's doing.
+func (t *tailer) over(r journal.Run) bool {
+	switch r.State {
+	case journal.Ended, journal.Parked, journal.Paused:
+		return true
+	}
+	return !driven(r, t.now()) && t.now().Sub(r.Updated) > abandoned && t.now().Sub(r.Expiry) > abandoned
+}

@@ -1,0 +1,81 @@
+package main
+
+import (
+	"context"
+	"strconv"
+	"text/tabwriter"
+
+	"github.com/pawlrun/pawl/journal"
+	"github.com/spf13/cobra"
+)
+
+type listFlags struct {
+	json   bool
+	states []string
+	limit  int
+}
+
+func (f *listFlags) flags(c *cobra.Command) {
+	c.Flags().BoolVar(&f.json, "json", false, "print one JSON object")
+	c.Flags().StringSliceVar(&f.states, "state", nil, "only runs in this state: queued, running, waiting, parked, paused, ended")
+	c.Flags().IntVar(&f.limit, "limit", 50, "at most this many, 0 for all")
+}
+
+// list is what --json prints: the same envelope as every other list.
+type list struct {
+	Items []journal.Run `json:"items"`
+	// Next is the id to go on after, when there is more.
+	Next string `json:"next,omitempty"`
+}
+
+func (a *app) listRuns(ctx context.Context, f listFlags) error {
+	filter := journal.Filter{}
+	var err error
+	if filter.States, err = parseStates(f.states); err != nil {
+		return err
+	}
+	if f.limit < 0 {
+		return usagef("--limit is %d; it must be 0 or more", f.limit)
+	}
+	s, err := a.open(ctx, toRead)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	if f.limit > 0 {
+		filter.Limit = f.limit + 1
+	}
+	rows, err := s.store.Runs(ctx, filter)
+	if err != nil {
+		return err
+	}
+	page := list{Items: rows}
+	if f.limit > 0 && len(rows) > f.limit {
+		page.Items = rows[:f.limit]
+		page.Next = page.Items[f.limit-1].ID
+	}
+	if f.json {
+		if page.Items == nil {
+			page.Items = []journal.Run{}
+		}
+		return a.printJSON(page)
+	}
+	return a.printList(page)
+}
+
+func (a *app) printList(page list) error {
+	w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
+	for _, r := range page.Items {
+		row := r.ID + "\t" + standing(r) + "\t" + plural(r.Cycles, "cycle") + "\t" + clock(r.Created) + "\t" + firstLine(r.Name, 60) + "\n"
+		if _, err := w.Write([]byte(row)); err != nil {
+			return err
+		}
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	if page.Next != "" {
+		return a.printf("… and more; --limit 0 lists all, this list had --limit %s\n", strconv.Itoa(len(page.Items)))
+	}
+	return nil
+}

@@ -1,0 +1,106 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/journal"
+)
+
+// printPage prints a run for a person.
+func (a *app) printPage(p page) error {
+	var b strings.Builder
+	p.head(&b)
+	p.cycles(&b)
+	if err := p.outcome(&b); err != nil {
+		return err
+	}
+	_, err := io.WriteString(a.out, b.String())
+	return err
+}
+
+func (p *page) head(b *strings.Builder) {
+	row := func(name, value string) {
+		if value != "" {
+			fmt.Fprintf(b, "%-10s%s\n", name, value)
+		}
+	}
+	row("run", p.ID)
+	row("name", firstLine(p.Name, 80))
+	row("state", standing(p.Run))
+	if p.State == journal.Running {
+		row("driver", p.driver(time.Now()))
+	}
+	row("parent", p.Parent)
+	row("from", p.From)
+	row("file", p.Source)
+	row("workspace", p.Workspace)
+	row("input", firstLine(p.Input, 100))
+	row("created", clock(p.Created))
+	row("updated", clock(p.Updated))
+	row("usage", fmt.Sprintf("%s, %d tokens in (%d cached), %d out, %s",
+		plural(p.Cycles, "cycle"), p.Usage.Input, p.Usage.CacheRead, p.Usage.Output, money(p.Cost)))
+	row("head", p.Head)
+	for _, ref := range p.Pending {
+		row("waits for", fmt.Sprintf("%s %s %s", ref.CallID, ref.Tool, firstLine(string(ref.Args), 100)))
+	}
+}
+
+func (p *page) driver(now time.Time) string {
+	if driven(p.Run, now) {
+		return ownerName(p.Owner)
+	}
+	return "none; go on with 'pawl runs resume " + p.ID + "'"
+}
+
+func (p *page) cycles(b *strings.Builder) {
+	if len(p.PerCycle) > 0 {
+		b.WriteString("\n")
+	}
+	for _, c := range p.PerCycle {
+		fmt.Fprintf(b, "cycle %-3d %6d in %6d out  USD %.4f  %s\n", c.Cycle, c.Usage.Input, c.Usage.Output, c.USD, c.what())
+	}
+}
+
+// what says in one line what a cycle did.
+func (c cycleLine) what() string {
+	var parts []string
+	if c.Text != "" {
+		parts = append(parts, firstLine(c.Text, 60))
+	}
+	for _, call := range c.Calls {
+		parts = append(parts, "→ "+firstLine(call, 40))
+	}
+	if c.Errors > 0 {
+		parts = append(parts, plural(c.Errors, "failed call"))
+	}
+	if c.Retries > 0 {
+		parts = append(parts, fmt.Sprintf("tried again %d times", c.Retries))
+	}
+	return strings.Join(parts, "  ")
+}
+
+func (p *page) outcome(b *strings.Builder) error {
+	if p.Outcome == nil {
+		return nil
+	}
+	var o event.Outcome
+	if err := json.Unmarshal(p.Outcome, &o); err != nil {
+		return fmt.Errorf("read the outcome of %s: %w", p.ID, err)
+	}
+	fmt.Fprintf(b, "\noutcome   %s, %s, ok %t, completed %t\n", o.Status, reason(o), o.OK, o.Completed)
+	if o.Error != nil {
+		fmt.Fprintf(b, "error     %s\n", harmless(o.Error.Message))
+	}
+	if o.NextSafeAction != "" {
+		fmt.Fprintf(b, "next      %s\n", o.NextSafeAction)
+	}
+	if o.FinalOutput != "" {
+		fmt.Fprintf(b, "\n%s\n", harmless(o.FinalOutput))
+	}
+	return nil
+}

@@ -1,0 +1,146 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"github.com/pawlrun/pawl/journal"
+	"github.com/spf13/cobra"
+)
+
+// removed is what rm and prune print as JSON.
+type removed struct {
+	Removed []string `json:"removed"`
+}
+
+func (a *app) removeCommand() *cobra.Command {
+	var asJSON, force bool
+	c := &cobra.Command{
+		Use:     "rm RUN",
+		Short:   "Remove an ended run and the runs it started from the journal",
+		Example: "  pawl runs rm k7x2",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			return a.withRun(c.Context(), toWrite, args[0], func(s *session, r journal.Run) error {
+				if r.State != journal.Ended && !force {
+					return usagef("run %s has not ended (%s); cancel it first, or remove it all the same with --force", r.ID, standing(r))
+				}
+				gone, err := s.remove(c.Context(), r)
+				if err != nil {
+					return err
+				}
+				return a.printRemoved(gone, asJSON)
+			})
+		},
+	}
+	c.Flags().BoolVar(&force, "force", false, "also a run that is parked")
+	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	return c
+}
+
+// remove deletes a run after everything below it.
+func (s *session) remove(ctx context.Context, r journal.Run) ([]string, error) {
+	children, err := s.store.Runs(ctx, journal.Filter{Parent: r.ID})
+	if err != nil {
+		return nil, err
+	}
+	var gone []string
+	for _, child := range children {
+		ids, err := s.remove(ctx, child)
+		if err != nil {
+			return gone, err
+		}
+		gone = append(gone, ids...)
+	}
+	if err := s.store.Delete(ctx, r.ID); err != nil {
+		return gone, err
+	}
+	return append(gone, r.ID), nil
+}
+
+func (a *app) printRemoved(ids []string, asJSON bool) error {
+	if asJSON {
+		return a.printJSON(removed{Removed: append([]string{}, ids...)})
+	}
+	for _, id := range ids {
+		if err := a.printf("removed %s\n", id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+type pruneFlags struct {
+	olderThan string
+	states    []string
+	dryRun    bool
+	json      bool
+}
+
+func (a *app) pruneCommand() *cobra.Command {
+	var f pruneFlags
+	c := &cobra.Command{
+		Use:   "prune --older-than AGE",
+		Short: "Remove runs that ended long ago",
+		Long: `Removes runs that have not changed for an age, with the runs they started. Only ended runs,
+unless --state says otherwise; a run that is being driven is never removed.`,
+		Example: "  pawl runs prune --older-than 30d\n  pawl runs prune --older-than 12h --dry-run",
+		Args:    cobra.NoArgs,
+		RunE:    func(c *cobra.Command, _ []string) error { return a.prune(c.Context(), f) },
+	}
+	c.Flags().StringVar(&f.olderThan, "older-than", "", "how long ago the run changed last: 30d, 12h, 90m")
+	c.Flags().StringSliceVar(&f.states, "state", []string{string(journal.Ended)}, "runs in this state: ended, parked, paused")
+	c.Flags().BoolVar(&f.dryRun, "dry-run", false, "only say which runs would go")
+	c.Flags().BoolVar(&f.json, "json", false, "print one JSON object")
+	return c
+}
+
+func (a *app) prune(ctx context.Context, f pruneFlags) error {
+	if f.olderThan == "" {
+		return usagef("--older-than is missing; write it like 30d, 12h or 90m")
+	}
+	age, err := parseAge(f.olderThan)
+	if err != nil {
+		return err
+	}
+	selected, err := parseStates(f.states)
+	if err != nil {
+		return err
+	}
+	s, err := a.open(ctx, toWrite)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	rows, err := s.store.Runs(ctx, journal.Filter{States: selected})
+	if err != nil {
+		return err
+	}
+	var gone []string
+	now := time.Now()
+	for _, r := range rows {
+		if r.Parent != "" || driven(r, now) || now.Sub(r.Updated) < age {
+			continue
+		}
+		ids := []string{r.ID}
+		if !f.dryRun {
+			if ids, err = s.remove(ctx, r); err != nil {
+				return err
+			}
+		}
+		gone = append(gone, ids...)
+	}
+	if f.dryRun && !f.json {
+		return a.printDryRun(gone)
+	}
+	return a.printRemoved(gone, f.json)
+}
+
+func (a *app) printDryRun(ids []string) error {
+	for _, id := range ids {
+		if err := a.printf("would remove %s\n", id); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,172 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/journal"
+	"github.com/pawlrun/pawl/llm"
+	"github.com/spf13/cobra"
+)
+
+func (a *app) showCommand() *cobra.Command {
+	var asJSON bool
+	c := &cobra.Command{
+		Use:     "show RUN",
+		Short:   "Show how a run stands: outcome, cost, and what each cycle did",
+		Example: "  pawl runs show k7x2\n  pawl runs show k7x2 --json",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			return a.withRun(c.Context(), toRead, args[0], func(s *session, r journal.Run) error {
+				p := page{Run: r}
+				if err := s.each(c.Context(), r.ID, 0, func(_ journal.Record, e *event.Event) error {
+					p.add(e)
+					return nil
+				}); err != nil {
+					return err
+				}
+				if asJSON {
+					return a.printJSON(p)
+				}
+				return a.printPage(p)
+			})
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	return c
+}
+
+// each decodes a run's events after a seq.
+func (s *session) each(ctx context.Context, run string, after int64, do func(journal.Record, *event.Event) error) error {
+	const size = 500
+	for {
+		records, err := s.store.Records(ctx, run, after, size)
+		if err != nil {
+			return err
+		}
+		for _, rec := range records {
+			e, err := event.Decode(rec.Body)
+			if err != nil {
+				return fmt.Errorf("run %s, event %d: %w", run, rec.Seq, err)
+			}
+			e.Pos, after = rec.Pos, rec.Seq
+			if err := do(rec, e); err != nil {
+				return err
+			}
+		}
+		if len(records) < size {
+			return nil
+		}
+	}
+}
+
+// page is a run at a glance: its row, and a digest of its events.
+type page struct {
+	journal.Run
+	Source    string       `json:"source,omitempty"`
+	Workspace string       `json:"workspace,omitempty"`
+	Input     string       `json:"input,omitempty"`
+	From      string       `json:"from,omitempty"`
+	Usage     llm.Usage    `json:"usage"`
+	Cost      *llm.Cost    `json:"cost,omitempty"`
+	Pending   []pendingRef `json:"pending,omitempty"`
+	PerCycle  []cycleLine  `json:"perCycle"`
+}
+
+// pendingRef is a call that waits for a decision.
+type pendingRef struct {
+	CallID string          `json:"callId"`
+	Tool   string          `json:"tool"`
+	Args   json.RawMessage `json:"args,omitempty"`
+	Reason string          `json:"reason,omitempty"`
+}
+
+// cycleLine is what one cycle did.
+type cycleLine struct {
+	Cycle int       `json:"cycle"`
+	Start time.Time `json:"start"`
+	Model string    `json:"model,omitempty"`
+	Text  string    `json:"text,omitempty"`
+	Calls []string  `json:"calls,omitempty"`
+	// Errors counts the calls that failed, Retries the attempts.
+	Errors  int       `json:"errors,omitempty"`
+	Retries int       `json:"retries,omitempty"`
+	Usage   llm.Usage `json:"usage"`
+	USD     float64   `json:"usd"`
+}
+
+func (p *page) add(e *event.Event) {
+	switch d := e.Data.(type) {
+	case event.RunStarted:
+		p.started(d)
+	case event.CycleStart:
+		p.PerCycle = append(p.PerCycle, cycleLine{Cycle: d.Cycle, Start: e.Time})
+	case event.ModelResponse:
+		p.spend(d.Usage, d.Cost)
+		if c := p.cycle(); c != nil {
+			c.Model, c.Text = d.Model, llm.Parts(d.Parts).Text()
+		}
+	case event.ModelAttemptFailed:
+		p.spend(d.Usage, d.Cost)
+	case event.ModelRetrying:
+		if c := p.cycle(); c != nil {
+			c.Retries++
+		}
+	case event.ToolCall:
+		if c := p.cycle(); c != nil {
+			c.Calls = append(c.Calls, label(d))
+		}
+	case event.ToolPendingApproval:
+		p.Pending = append(p.Pending, pendingRef{d.CallID, d.Tool, d.Args, d.Reason})
+	case event.ToolApprovalResolved:
+		p.decided(d.CallID)
+	case event.ToolResult:
+		p.decided(d.CallID)
+		if c := p.cycle(); c != nil && d.IsError {
+			c.Errors++
+		}
+	}
+}
+
+func (p *page) started(d event.RunStarted) {
+	p.Source, p.Workspace = d.Source, d.Workspace
+	if d.Input != nil {
+		p.Input = d.Input.Parts.Text()
+	}
+	if d.From != nil {
+		p.From = d.From.Run
+	}
+	p.PerCycle = []cycleLine{}
+}
+
+func (p *page) cycle() *cycleLine {
+	if len(p.PerCycle) == 0 {
+		return nil
+	}
+	return &p.PerCycle[len(p.PerCycle)-1]
+}
+
+func (p *page) spend(u llm.Usage, c llm.Cost) {
+	if p.Cost == nil {
+		p.Cost = &llm.Cost{Priced: true}
+	}
+	p.Usage = p.Usage.Add(u)
+	p.Cost.USD += c.USD
+	p.Cost.Priced = p.Cost.Priced && c.Priced
+	if line := p.cycle(); line != nil {
+		line.Usage = line.Usage.Add(u)
+		line.USD += c.USD
+	}
+}
+
+func (p *page) decided(callID string) {
+	for i, ref := range p.Pending {
+		if ref.CallID == callID {
+			p.Pending = append(p.Pending[:i:i], p.Pending[i+1:]...)
+			return
+		}
+	}
+}

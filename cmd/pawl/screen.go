@@ -1,0 +1,136 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"time"
+
+	"golang.org/x/term"
+)
+
+// screen is what a stream can show.
+type screen struct {
+	// terminal says that a person may be looking.
+	terminal bool
+	// live says that a line can be drawn again, colour that it can be painted.
+	live, colour bool
+	width        func() int
+}
+
+// screenOf looks at a stream and at the customary variables.
+func screenOf(w any, getenv func(string) string) screen {
+	s := screen{width: func() int { return 80 }}
+	f, ok := w.(*os.File)
+	if !ok || !term.IsTerminal(int(f.Fd())) {
+		return s
+	}
+	s.terminal = true
+	s.live = getenv("TERM") != "dumb"
+	s.colour = s.live && getenv("NO_COLOR") == ""
+	s.width = func() int {
+		if w, _, err := term.GetSize(int(f.Fd())); err == nil && w > 0 {
+			return w
+		}
+		return 80
+	}
+	return s
+}
+
+// style is how a line of progress stands out.
+type style string
+
+// The styles, as the parameters of a terminal's SGR sequence.
+const (
+	plain  style = ""
+	bold   style = "1"
+	faint  style = "2"
+	red    style = "31"
+	green  style = "32"
+	yellow style = "33"
+)
+
+func (s screen) paint(st style, text string) string {
+	if !s.colour || st == plain {
+		return text
+	}
+	return "\x1b[" + string(st) + "m" + text + "\x1b[0m"
+}
+
+// printer writes progress: lines that stay, and below them, on a terminal, one
+// line that is drawn again and again. It is safe for concurrent use.
+type printer struct {
+	w      io.Writer
+	screen screen
+	now    func() time.Time
+
+	mu      sync.Mutex
+	status  string
+	shown   bool
+	painted time.Time
+	asking  bool
+}
+
+// repaint is how often the live line is drawn at most: more is flicker.
+const repaint = 50 * time.Millisecond
+
+func newPrinter(w io.Writer, s screen) *printer {
+	return &printer{w: w, screen: s, now: time.Now}
+}
+
+// line writes a line that stays. Progress is a courtesy: that it cannot be
+// written is no reason to stop a run.
+func (p *printer) line(st style, text string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.clear()
+	fmt.Fprintln(p.w, p.screen.paint(st, text))
+	p.draw()
+}
+
+// live replaces the line at the bottom; "" removes it.
+func (p *printer) live(text string) {
+	if !p.screen.live {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.status = text
+	if text != "" && p.shown && p.now().Sub(p.painted) < repaint {
+		return
+	}
+	p.clear()
+	p.draw()
+}
+
+func (p *printer) draw() {
+	if p.status == "" || p.asking || !p.screen.live {
+		return
+	}
+	fmt.Fprint(p.w, p.screen.paint(faint, tail(p.status, p.screen.width()-1)))
+	p.shown, p.painted = true, p.now()
+}
+
+// ask writes a question and leaves the cursor behind it; nothing is drawn
+// over it until answered is called.
+func (p *printer) ask(question string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.clear()
+	p.asking = true
+	fmt.Fprint(p.w, p.screen.paint(bold, question))
+}
+
+func (p *printer) answered() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.asking = false
+}
+
+func (p *printer) clear() {
+	if p.shown {
+		fmt.Fprint(p.w, "\r\x1b[K")
+		p.shown = false
+	}
+}

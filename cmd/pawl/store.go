@@ -1,0 +1,93 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"github.com/pawlrun/pawl/engine"
+	"github.com/pawlrun/pawl/journal"
+	"github.com/pawlrun/pawl/journal/sqlite"
+	"github.com/pawlrun/pawl/launch"
+)
+
+// mode is what a command wants of the journal.
+type mode int
+
+const (
+	// toRead opens an existing journal, also one that cannot be written.
+	toRead mode = iota
+	// toWrite opens an existing journal.
+	toWrite
+	// toCreate makes the journal when it is not there.
+	toCreate
+)
+
+// session is an open journal with an engine on it.
+type session struct {
+	app    *app
+	store  journal.Store
+	engine *engine.Engine
+}
+
+// open opens the journal that the command line names.
+func (a *app) open(ctx context.Context, m mode) (*session, error) {
+	if m != toCreate {
+		if _, err := os.Stat(a.journalPath); errors.Is(err, fs.ErrNotExist) {
+			return nil, usagef("there is no journal at %s; name one with --journal or $PAWL_JOURNAL", a.journalPath)
+		}
+	}
+	store, err := sqlite.Open(ctx, a.journalPath, sqlite.Options{ReadOnly: m == toRead})
+	if err != nil {
+		return nil, failure(err)
+	}
+	return &session{app: a, store: store, engine: engine.New(store, launch.Machine, engine.Options{})}, nil
+}
+
+// close gives the journal up. Nothing that was acknowledged depends on it.
+func (s *session) close() {
+	_ = s.engine.Close()
+	_ = s.store.Close()
+}
+
+// find returns the run that a unique prefix names.
+func (s *session) find(ctx context.Context, prefix string) (journal.Run, error) {
+	r, err := s.store.Find(ctx, prefix)
+	switch {
+	case errors.Is(err, journal.ErrNotFound):
+		return r, usagef("there is no run %q in %s; 'pawl runs' lists them", prefix, s.app.journalPath)
+	case errors.Is(err, journal.ErrAmbiguous):
+		return r, usagef("%q fits several runs of %s; write more of the id", prefix, s.app.journalPath)
+	}
+	return r, failure(err)
+}
+
+func endedError(r journal.Run) error {
+	return fmt.Errorf("run %s has ended (%s); start a new one from it with 'pawl run --continue %s'", r.ID, r.Detail, r.ID)
+}
+
+// withRun opens the journal, finds a run, and closes the journal afterwards.
+func (a *app) withRun(ctx context.Context, m mode, prefix string, do func(*session, journal.Run) error) error {
+	s, err := a.open(ctx, m)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	r, err := s.find(ctx, prefix)
+	if err != nil {
+		return err
+	}
+	return do(s, r)
+}
+
+// withOpenRun is withRun for a run that has not ended.
+func (a *app) withOpenRun(ctx context.Context, prefix string, do func(*session, journal.Run) error) error {
+	return a.withRun(ctx, toWrite, prefix, func(s *session, r journal.Run) error {
+		if r.State == journal.Ended {
+			return usageError(endedError(r))
+		}
+		return do(s, r)
+	})
+}

@@ -1,0 +1,103 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/pawlrun/pawl/event"
+)
+
+func getenv(name string) string { return os.Getenv(name) }
+
+// textView prints progress to stderr and the answer to stdout.
+type textView struct {
+	out    io.Writer
+	answer screen
+	p      *printer
+	after  int64
+
+	position string
+	speech   strings.Builder
+}
+
+func newTextView(out io.Writer, p *printer, answer screen, after int64) *textView {
+	return &textView{out: out, p: p, answer: answer, after: after}
+}
+
+func (v *textView) show(e event.Event) error {
+	v.follow(e)
+	if e.Seq != 0 && e.Seq <= v.after {
+		return nil
+	}
+	for _, l := range progress(e) {
+		v.p.line(l.style, l.text)
+	}
+	if text, changed := v.status(e); changed {
+		v.p.live(text)
+	}
+	if d, ok := e.Data.(event.RunCompleted); ok {
+		return v.printAnswer(d.Outcome.FinalOutput)
+	}
+	return nil
+}
+
+func (v *textView) end() error {
+	v.p.live("")
+	return nil
+}
+
+// printAnswer prints what the run was for. Only a terminal needs protection
+// from it; a pipe gets every byte.
+func (v *textView) printAnswer(answer string) error {
+	if answer == "" {
+		return nil
+	}
+	if v.answer.terminal {
+		answer = harmless(answer)
+	}
+	_, err := fmt.Fprintln(v.out, answer)
+	return err
+}
+
+// follow keeps what the live line shows: where the run is, and what the model
+// is saying.
+func (v *textView) follow(e event.Event) {
+	switch d := e.Data.(type) {
+	case event.CycleStart:
+		v.position = position(d)
+		v.speech.Reset()
+	case event.Text:
+		v.speech.WriteString(d.Text)
+	case event.TextReset, event.ModelResponse:
+		v.speech.Reset()
+	}
+}
+
+// status is the live line after an event, where that changes it.
+func (v *textView) status(e event.Event) (text string, changed bool) {
+	switch d := e.Data.(type) {
+	case event.CycleStart, event.ModelRequested, event.TextReset:
+		return v.position + " · waiting for the model", true
+	case event.Reasoning:
+		return v.position + " · thinking", true
+	case event.Text:
+		return v.position + " · " + lastOf(v.speech.String(), 400), true
+	case event.ToolCallDelta:
+		return v.position + " · preparing " + d.Tool, true
+	case event.ToolStarted:
+		return v.position + " · running a tool", true
+	case event.RunParked, event.RunCompleted, event.ToolPendingApproval:
+		return "", true
+	}
+	return "", false
+}
+
+// lastOf bounds a text before it is looked at rune by rune.
+func lastOf(s string, n int) string {
+	if len(s) > n {
+		s = strings.ToValidUTF8(s[len(s)-n:], "")
+	}
+	return s
+}
