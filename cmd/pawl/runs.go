@@ -45,7 +45,7 @@ prefix of it that fits no other run.`,
 	add(groupRead, a.showCommand(), a.eventsCommand(), a.treeCommand())
 	add(groupDecide, a.resumeCommand(), a.pauseCommand(), a.cancelCommand(), a.inputCommand(),
 		a.approveCommand(), a.rejectCommand(), a.budgetCommand())
-	add(groupKeep, a.removeCommand(), a.pruneCommand())
+	add(groupKeep, a.verifyCommand(), a.removeCommand(), a.pruneCommand())
 	return c
 }
 

@@ -1,0 +1,117 @@
+package main
+
+import (
+	"context"
+	"errors"
+
+	"github.com/pawlrun/pawl/journal"
+	"github.com/spf13/cobra"
+)
+
+// verified is what verify says of one run.
+type verified struct {
+	journal.Verified
+	OK      bool   `json:"ok"`
+	Problem string `json:"problem,omitempty"`
+}
+
+func (a *app) verifyCommand() *cobra.Command {
+	var asJSON, all bool
+	var head string
+	c := &cobra.Command{
+		Use:   "verify RUN | --all",
+		Short: "Check that a run's journal is what was written",
+		Long: `Recomputes the chain of hashes over a run's events: that finds accidental change and naive edits.
+With --head, the hash that was printed at the end of the run, it finds a rewritten journal too.`,
+		Example: "  pawl runs verify k7x2 --head 3f0c…\n  pawl runs verify --all",
+		Args:    cobra.MaximumNArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			switch {
+			case all && len(args) > 0, !all && len(args) == 0:
+				return usagef("name one run, or --all of them")
+			case all && head != "":
+				return usagef("--head is the hash of one run and cannot go with --all")
+			}
+			return a.verify(c.Context(), args, head, asJSON)
+		},
+	}
+	c.Flags().BoolVar(&all, "all", false, "check every run of the journal")
+	c.Flags().StringVar(&head, "head", "", "the hash of an event of the run that was noted elsewhere")
+	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	return c
+}
+
+func (a *app) verify(ctx context.Context, args []string, head string, asJSON bool) error {
+	s, err := a.open(ctx, toRead)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	ids, err := s.chosen(ctx, args)
+	if err != nil {
+		return err
+	}
+	results := make([]verified, 0, len(ids))
+	sound := true
+	for _, id := range ids {
+		v, err := s.verifyOne(ctx, id, head)
+		if err != nil {
+			return err
+		}
+		results = append(results, v)
+		sound = sound && v.OK
+	}
+	if err := a.printVerified(results, len(args) == 0, asJSON); err != nil {
+		return err
+	}
+	if !sound {
+		return &exitError{code: exitFailed}
+	}
+	return nil
+}
+
+// chosen are the ids of the run that was named, or of all.
+func (s *session) chosen(ctx context.Context, args []string) ([]string, error) {
+	if len(args) > 0 {
+		r, err := s.find(ctx, args[0])
+		return []string{r.ID}, err
+	}
+	rows, err := s.store.Runs(ctx, journal.Filter{})
+	ids := make([]string, len(rows))
+	for i, r := range rows {
+		ids[i] = r.ID
+	}
+	return ids, err
+}
+
+func (s *session) verifyOne(ctx context.Context, id, head string) (verified, error) {
+	v, err := journal.Verify(ctx, s.store, id, head)
+	v.Run = id
+	if corrupt, ok := errors.AsType[*journal.CorruptError](err); ok {
+		return verified{Verified: v, Problem: corrupt.Error()}, nil
+	}
+	return verified{Verified: v, OK: err == nil}, err
+}
+
+func (a *app) printVerified(results []verified, many, asJSON bool) error {
+	if asJSON && many {
+		return a.printJSON(struct {
+			Items []verified `json:"items"`
+		}{results})
+	}
+	for _, v := range results {
+		var err error
+		switch {
+		case asJSON:
+			err = a.printJSON(v)
+		case v.OK:
+			err = a.printf("%s: sound, %s, head %s\n", v.Run, plural(int(v.Events), "event"), v.Head)
+		default:
+			err = a.printf("%s: NOT as written: %s\n", v.Run, v.Problem)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
