@@ -86,7 +86,9 @@ type Batch struct {
 	Release bool
 }
 
-// Blob is content stored once, by its digest.
+// Blob is content stored once, by its digest. A run that refers to one names it
+// in a batch, also when it is stored already: it goes when the last run that
+// named it is deleted.
 type Blob struct {
 	Digest string
 	Bytes  []byte
@@ -124,33 +126,39 @@ type Command struct {
 type Filter struct {
 	States []State
 	Parent string
+	// UpdatedBefore leaves out runs that were written to at or after it.
+	UpdatedBefore time.Time
 	// Before is the id to continue after, newest first.
 	Before string
-	Limit  int
+	// Limit is how many to return at most, 0 for all.
+	Limit int
 }
 
 // Store keeps runs. Implementations are safe for concurrent use, by goroutines
 // and by processes.
 type Store interface {
-	// Create adds a run with its first records and its lease.
+	// Create adds a run with its first records and its lease; [ErrExists] when
+	// there is one of that id.
 	Create(ctx context.Context, run Run, batch Batch) (Lease, int64, error)
 	// Acquire takes the lease of a run whose lease is free, expired, or held
 	// by dead (an owner that the caller knows to be gone; "" for none), else
-	// fails with a *[HeldError].
+	// fails with a *[HeldError], also when owner is the holder: two drivers in
+	// one process exclude each other like any two.
 	Acquire(ctx context.Context, run, owner, dead string, ttl time.Duration) (Lease, error)
 	// Renew extends a lease.
 	Renew(ctx context.Context, l Lease, ttl time.Duration) (Lease, error)
 	// Release gives a lease up; releasing a stale one does nothing.
 	Release(ctx context.Context, l Lease) error
 	// Append writes a batch durably and returns the pos of its first record;
-	// the others follow without gaps.
+	// the others follow without gaps. An error means that nothing was written.
+	// The store does not change the batch and may keep its bytes.
 	Append(ctx context.Context, b Batch) (int64, error)
 
 	// Run returns a run's row, Find the one whose id begins with prefix.
 	Run(ctx context.Context, id string) (Run, error)
 	Find(ctx context.Context, prefix string) (Run, error)
 	Runs(ctx context.Context, f Filter) ([]Run, error)
-	// Records returns up to limit records of a run after a seq.
+	// Records returns up to limit records (0: all) of a run after a seq.
 	Records(ctx context.Context, run string, after int64, limit int) ([]Record, error)
 	// Tail returns up to limit records of any run after a pos.
 	Tail(ctx context.Context, after int64, limit int) ([]Record, error)
@@ -168,7 +176,9 @@ type Store interface {
 	WatchInbox(ctx context.Context) <-chan struct{}
 
 	Blob(ctx context.Context, digest string) ([]byte, error)
-	// Delete removes an ended run, its events and its inbox.
+	// Delete removes a run that nobody drives, its events, its inbox and the
+	// blobs that no other run named. The run is gone at once; the space is
+	// freed in steps, between which others write. Positions stay unique.
 	Delete(ctx context.Context, run string) error
 	Close() error
 }

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -22,8 +23,9 @@ type Store struct {
 	runs     map[string]*run
 	order    []string
 	log      []journal.Record
+	pos      int64
 	inboxSeq int64
-	blobs    map[string][]byte
+	blobs    map[string]*blob
 	watchers map[chan struct{}]bool // whether only commands matter
 }
 
@@ -34,13 +36,19 @@ type run struct {
 	inbox   []journal.Command
 }
 
+type blob struct {
+	bytes []byte
+	// runs are those that named it; it goes with the last.
+	runs map[*run]bool
+}
+
 // New returns an empty store. now is the clock for leases; nil means time.Now.
 func New(now func() time.Time) *Store {
 	if now == nil {
 		now = time.Now
 	}
 	return &Store{
-		now: now, runs: map[string]*run{}, blobs: map[string][]byte{},
+		now: now, runs: map[string]*run{}, blobs: map[string]*blob{},
 		watchers: map[chan struct{}]bool{},
 	}
 }
@@ -52,17 +60,19 @@ func (s *Store) Create(_ context.Context, row journal.Run, b journal.Batch) (jou
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if _, ok := s.runs[row.ID]; ok {
-		return journal.Lease{}, 0, fmt.Errorf("memory: run %s exists", row.ID)
+		return journal.Lease{}, 0, fmt.Errorf("memory: create run %s: %w", row.ID, journal.ErrExists)
 	}
+	lease := b.Lease
+	lease.Run, lease.Epoch = row.ID, 1
+	row.Seq, row.Head, row.Owner, row.Expiry = 0, "", lease.Owner, lease.Expiry
 	r := &run{row: row, epoch: 1}
+	pos, err := s.append(r, b)
+	if err != nil {
+		return journal.Lease{}, 0, err
+	}
 	s.runs[row.ID] = r
 	s.order = append(s.order, row.ID)
-	lease := b.Lease
-	lease.Epoch = 1
-	r.row.Owner, r.row.Expiry = lease.Owner, lease.Expiry
-	b.Lease = lease
-	pos, err := s.append(r, b)
-	return lease, pos, err
+	return lease, pos, nil
 }
 
 // Acquire takes a free or expired lease.
@@ -74,7 +84,7 @@ func (s *Store) Acquire(_ context.Context, id, owner, dead string, ttl time.Dura
 		return journal.Lease{}, err
 	}
 	now := s.now()
-	if r.row.Owner != "" && r.row.Owner != owner && r.row.Owner != dead && now.Before(r.row.Expiry) {
+	if r.row.Owner != "" && r.row.Owner != dead && now.Before(r.row.Expiry) {
 		return journal.Lease{}, &journal.HeldError{Run: id, Owner: r.row.Owner, Expiry: r.row.Expiry}
 	}
 	r.epoch++
@@ -109,32 +119,38 @@ func (s *Store) Release(_ context.Context, l journal.Lease) error {
 func (s *Store) Append(_ context.Context, b journal.Batch) (int64, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	r, err := s.held(b.Lease)
+	r, err := s.find(b.Lease.Run)
 	if err != nil {
 		return 0, err
 	}
 	if r.row.State == journal.Ended {
 		return 0, fmt.Errorf("memory: append to %s: %w", b.Lease.Run, journal.ErrEnded)
 	}
+	if _, err := s.held(b.Lease); err != nil {
+		return 0, err
+	}
 	return s.append(r, b)
 }
 
 func (s *Store) append(r *run, b journal.Batch) (int64, error) {
-	first := int64(len(s.log)) + 1
+	first := s.pos + 1
 	for i, rec := range b.Records {
 		if want := r.row.Seq + int64(i) + 1; rec.Seq != want {
 			return 0, fmt.Errorf("memory: append seq %d to %s where %d is next: %w", rec.Seq, r.row.ID, want, journal.ErrStale)
 		}
 	}
-	for i, rec := range b.Records {
-		rec.Pos = first + int64(i)
-		rec.Run = r.row.ID
+	for _, rec := range b.Records {
+		s.pos++
+		rec.Pos, rec.Run = s.pos, r.row.ID
 		s.log = append(s.log, rec)
 		r.records = append(r.records, rec)
 		r.row.Seq, r.row.Head = rec.Seq, b.Head
 	}
-	for _, blob := range b.Blobs {
-		s.blobs[blob.Digest] = blob.Bytes
+	for _, b := range b.Blobs {
+		if _, ok := s.blobs[b.Digest]; !ok {
+			s.blobs[b.Digest] = &blob{bytes: b.Bytes, runs: map[*run]bool{}}
+		}
+		s.blobs[b.Digest].runs[r] = true
 	}
 	r.inbox = slices.DeleteFunc(r.inbox, func(c journal.Command) bool { return slices.Contains(b.Consumed, c.ID) })
 	r.row.Status, r.row.Updated = b.Status, b.Time
@@ -192,7 +208,8 @@ func (s *Store) Runs(_ context.Context, f journal.Filter) ([]journal.Run, error)
 			continue
 		}
 		if !ok || f.Parent != "" && r.row.Parent != f.Parent ||
-			len(f.States) > 0 && !slices.Contains(f.States, r.row.State) {
+			len(f.States) > 0 && !slices.Contains(f.States, r.row.State) ||
+			!f.UpdatedBefore.IsZero() && !r.row.Updated.Before(f.UpdatedBefore) {
 			continue
 		}
 		rows = append(rows, r.row)
@@ -218,9 +235,11 @@ func (s *Store) Records(_ context.Context, id string, after int64, limit int) ([
 func (s *Store) Tail(_ context.Context, after int64, limit int) ([]journal.Record, error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	return slices.DeleteFunc(slices.Clone(page(s.log, after, limit)), func(r journal.Record) bool { return r.Body == nil }), nil
+	from, _ := slices.BinarySearchFunc(s.log, after+1, func(r journal.Record, pos int64) int { return cmp.Compare(r.Pos, pos) })
+	return slices.Clone(page(s.log, int64(from), limit)), nil
 }
 
+// page returns up to limit records behind the first after ones.
 func page(records []journal.Record, after int64, limit int) []journal.Record {
 	from := min(max(int(after), 0), len(records))
 	to := len(records)
@@ -306,10 +325,10 @@ func (s *Store) Blob(_ context.Context, digest string) ([]byte, error) {
 	if !ok {
 		return nil, fmt.Errorf("memory: blob %s: %w", digest, journal.ErrNotFound)
 	}
-	return b, nil
+	return b.bytes, nil
 }
 
-// Delete removes an ended run.
+// Delete removes a run that nobody drives.
 func (s *Store) Delete(_ context.Context, id string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -320,9 +339,12 @@ func (s *Store) Delete(_ context.Context, id string) error {
 	if r.row.Owner != "" && s.now().Before(r.row.Expiry) {
 		return &journal.HeldError{Run: id, Owner: r.row.Owner, Expiry: r.row.Expiry}
 	}
-	for _, rec := range r.records {
-		s.log[rec.Pos-1].Body = nil
-	}
+	s.log = slices.DeleteFunc(s.log, func(rec journal.Record) bool { return rec.Run == id })
+	s.order = slices.DeleteFunc(s.order, func(other string) bool { return other == id })
+	maps.DeleteFunc(s.blobs, func(_ string, b *blob) bool {
+		delete(b.runs, r)
+		return len(b.runs) == 0
+	})
 	delete(s.runs, id)
 	s.notify(false)
 	return nil

@@ -41,7 +41,7 @@ func (s *Store) Find(ctx context.Context, prefix string) (journal.Run, error) {
 	if r, err := s.Run(ctx, prefix); err == nil || !errors.Is(err, journal.ErrNotFound) {
 		return r, err
 	}
-	rows, err := s.queryRuns(ctx, selectRun+` WHERE id LIKE ?1 ESCAPE '\' ORDER BY id LIMIT 5`, likePrefix(prefix))
+	rows, err := s.queryRuns(ctx, selectRun+` WHERE id >= ?1 AND substr(id, 1, length(?1)) = ?1 ORDER BY id LIMIT 5`, prefix)
 	if err != nil {
 		return journal.Run{}, err
 	}
@@ -69,6 +69,10 @@ func (s *Store) Runs(ctx context.Context, f journal.Filter) ([]journal.Run, erro
 	if f.Parent != "" {
 		query += ` AND parent = ?`
 		args = append(args, f.Parent)
+	}
+	if !f.UpdatedBefore.IsZero() {
+		query += ` AND updated < ?`
+		args = append(args, nanos(f.UpdatedBefore))
 	}
 	if len(f.States) > 0 {
 		query += ` AND state IN (?` + strings.Repeat(`, ?`, len(f.States)-1) + `)`
@@ -105,9 +109,14 @@ func (s *Store) queryRuns(ctx context.Context, query string, args ...any) ([]jou
 
 // Records returns records of a run after a seq.
 func (s *Store) Records(ctx context.Context, run string, after int64, limit int) ([]journal.Record, error) {
-	return s.queryRecords(ctx, `
+	records, err := s.queryRecords(ctx, `
 SELECT e.pos, r.id, e.seq, e.type, e.body FROM events e JOIN runs r ON r.rid = e.rid
 WHERE e.rid = (SELECT rid FROM runs WHERE id = ?1) AND e.seq > ?2 ORDER BY e.seq LIMIT ?3`, run, after, noLimit(limit))
+	if err != nil || len(records) > 0 {
+		return records, err
+	}
+	_, err = s.Run(ctx, run)
+	return nil, err
 }
 
 // Tail returns records of any run after a pos.
@@ -166,7 +175,13 @@ SELECT id, body FROM inbox WHERE ?1 = '' OR rid = (SELECT rid FROM runs WHERE id
 		c.ID = id
 		out = append(out, c)
 	}
-	return out, rows.Err()
+	if err := rows.Err(); err != nil {
+		return nil, fmt.Errorf("sqlite: read inbox of %s: %w", run, classify(err))
+	}
+	if len(out) == 0 && run != "" {
+		_, err = s.Run(ctx, run)
+	}
+	return out, err
 }
 
 // Blob returns stored content.

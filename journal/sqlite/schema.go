@@ -6,9 +6,11 @@ const schemaVersion = 1
 // applicationID marks the file as a journal of ours ("Pawl").
 const applicationID = 0x5061776c
 
+// rid is AUTOINCREMENT because processes remember it: the number of a deleted
+// run must never come to mean another.
 const schema = `
 CREATE TABLE runs (
-	rid     INTEGER PRIMARY KEY,
+	rid     INTEGER PRIMARY KEY AUTOINCREMENT,
 	id      TEXT NOT NULL UNIQUE,
 	parent  TEXT NOT NULL DEFAULT '',
 	kind    TEXT NOT NULL,
@@ -44,18 +46,21 @@ CREATE TABLE blobs (
 	digest TEXT PRIMARY KEY,
 	bytes  BLOB NOT NULL
 );
+CREATE TABLE blob_runs (
+	digest TEXT NOT NULL,
+	rid    INTEGER NOT NULL,
+	PRIMARY KEY (digest, rid)
+) WITHOUT ROWID;
+CREATE INDEX blob_runs_run ON blob_runs (rid);
+CREATE TABLE deleted (
+	rid INTEGER PRIMARY KEY
+);
 `
-
-// A run that is deleted may own the newest pos. Its row then stays, empty and
-// without a run (rid 0), so that no pos is ever given twice.
-const deleteEvents = `
-DELETE FROM events WHERE rid = ?1 AND pos < (SELECT max(pos) FROM events)`
-const buryEvent = `
-UPDATE events SET rid = 0, seq = pos, type = '', body = x'' WHERE rid = ?1`
 
 const insertRun = `
 INSERT INTO runs (id, parent, kind, name, created, updated, state, detail, cycles, outcome, seq, head, owner, epoch, expiry)
-VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, 1, ?14)`
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, 1, ?14)
+ON CONFLICT (id) DO NOTHING`
 
 // updateRun is the fence of every append: it changes the row only under the
 // lease's epoch and on top of the event that the writer saw last.
@@ -64,14 +69,22 @@ UPDATE runs SET seq = ?1, head = ?2, state = ?3, detail = ?4, cycles = ?5, outco
 	owner = iif(?8, '', owner), expiry = iif(?8, 0, expiry)
 WHERE rid = ?9 AND epoch = ?10 AND owner = ?11 AND seq = ?12 AND state <> 'ended'`
 
-const insertEvent = `INSERT INTO events (pos, rid, seq, type, body) VALUES (?1, ?2, ?3, ?4, ?5)`
+// insertEvent leaves pos to SQLite: one more than the largest. No other
+// process writes between the inserts of one transaction.
+const insertEvent = `INSERT INTO events (rid, seq, type, body) VALUES (?1, ?2, ?3, ?4)`
+
+const insertBlob = `INSERT OR IGNORE INTO blobs (digest, bytes) VALUES (?1, ?2)`
+
+const insertBlobRun = `INSERT OR IGNORE INTO blob_runs (digest, rid) VALUES (?1, ?2)`
+
+const consumeCommand = `DELETE FROM inbox WHERE id = ?1 AND rid = ?2`
 
 const selectRun = `
 SELECT id, parent, kind, name, created, updated, state, detail, cycles, outcome, seq, head, owner, expiry FROM runs`
 
 const acquireRun = `
 UPDATE runs SET owner = ?2, epoch = epoch + 1, expiry = ?3
-WHERE id = ?1 AND (owner = '' OR owner = ?2 OR owner = ?4 OR expiry <= ?5)
+WHERE id = ?1 AND (owner = '' OR owner = ?4 OR expiry <= ?5)
 RETURNING epoch`
 
 const renewRun = `

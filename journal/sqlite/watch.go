@@ -76,25 +76,49 @@ func (w *watcher) notify(inbox bool) {
 	}
 }
 
+// poll looks for commits until nobody watches. A look that fails is repeated:
+// whoever watches must not wait for ever because of one.
 func (w *watcher) poll(ctx context.Context) {
+	tick := time.NewTicker(pollInterval)
+	defer tick.Stop()
+	for ctx.Err() == nil {
+		w.look(ctx, tick.C)
+		select {
+		case <-ctx.Done():
+		case <-tick.C:
+		}
+	}
+}
+
+// look tells of commits on one connection, because data_version means
+// something only there, until it fails. What happened before the first look is
+// unknown and counts as news.
+func (w *watcher) look(ctx context.Context, tick <-chan time.Time) {
 	conn, err := w.db.Conn(ctx)
 	if err != nil {
 		return
 	}
 	defer conn.Close()
-	tick := time.NewTicker(pollInterval)
-	defer tick.Stop()
-	var last int64
+	version, command := int64(-1), int64(-1)
 	for {
-		var v int64
-		if err := conn.QueryRowContext(ctx, "PRAGMA data_version").Scan(&v); err == nil && v != last {
-			last = v
-			w.notify(true)
+		var v, c int64
+		if err := conn.QueryRowContext(ctx, "PRAGMA data_version").Scan(&v); err != nil {
+			return
+		}
+		if v != version {
+			if err := conn.QueryRowContext(ctx, lastCommand).Scan(&c); err != nil {
+				return
+			}
+			w.notify(c != command)
+			version, command = v, c
 		}
 		select {
 		case <-ctx.Done():
 			return
-		case <-tick.C:
+		case <-tick:
 		}
 	}
 }
+
+// lastCommand is the number of the newest command ever sent.
+const lastCommand = `SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'inbox'), 0)`

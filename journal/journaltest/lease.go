@@ -1,0 +1,149 @@
+package journaltest
+
+import (
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/pawlrun/pawl/journal"
+)
+
+func leaseContract() []contract {
+	return []contract{
+		{"a held lease is refused and names its holder", heldIsRefused},
+		{"a released lease is free at once", releasedIsFree},
+		{"a lease expires by the store's clock", expires},
+		{"a renewed lease does not expire", renewed},
+		{"a dead owner's lease is taken at once and its epoch is over", deadOwner},
+		{"of many who reach for a lease one gets it", oneWins},
+	}
+}
+
+const ttl = time.Minute
+
+func heldIsRefused(t *testing.T, s journal.Store, c *clock) {
+	d := Start(t, s, "a")
+	// The holder's own name opens nothing: a second driver of one process
+	// must not take the run from the first.
+	for _, who := range []string{"other", "owner"} {
+		for _, dead := range []string{"", "somebody else"} {
+			_, err := s.Acquire(t.Context(), "a", who, dead, ttl)
+			held, ok := errors.AsType[*journal.HeldError](err)
+			if !ok || held.Run != "a" || held.Owner != "owner" || !held.Expiry.Equal(d.Lease.Expiry) {
+				t.Errorf("%s got %v, want a HeldError that names owner until %s", who, err, d.Lease.Expiry)
+			}
+		}
+	}
+	if _, err := s.Acquire(t.Context(), "nobody", "other", "", ttl); !errors.Is(err, journal.ErrNotFound) {
+		t.Errorf("a run that is not there: %v, want ErrNotFound", err)
+	}
+	d.Append(t, said("undisturbed"))
+}
+
+func releasedIsFree(t *testing.T, s journal.Store, c *clock) {
+	d := Start(t, s, "a")
+	if err := s.Release(t.Context(), d.Lease); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Release(t.Context(), d.Lease); err != nil {
+		t.Errorf("the second release: %v", err)
+	}
+	lease, err := s.Acquire(t.Context(), "a", "other", "", ttl)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if lease.Run != "a" || lease.Owner != "other" || lease.Epoch <= d.Lease.Epoch || !lease.Expiry.Equal(c.Now().Add(ttl)) {
+		t.Errorf("got %+v after %+v", lease, d.Lease)
+	}
+	if err := s.Release(t.Context(), d.Lease); err != nil {
+		t.Errorf("a stale release: %v", err)
+	}
+	if _, err := s.Renew(t.Context(), d.Lease, ttl); !errors.Is(err, journal.ErrStale) {
+		t.Errorf("a stale renewal: %v, want ErrStale", err)
+	}
+	if row := look(t, s, "a").Row; row.Owner != "other" {
+		t.Errorf("held by %q, want other", row.Owner)
+	}
+	d.Lease = lease
+	d.Append(t, said("under the new lease"))
+}
+
+func expires(t *testing.T, s journal.Store, c *clock) {
+	d := Start(t, s, "a")
+	c.Advance(ttl - time.Nanosecond)
+	if _, err := s.Acquire(t.Context(), "a", "other", "", ttl); err == nil {
+		t.Fatal("taken before it expired")
+	}
+	c.Advance(time.Nanosecond)
+	d.Append(t, said("expired, and nobody has taken it yet"))
+	lease, err := s.Acquire(t.Context(), "a", "other", "", ttl)
+	if err != nil {
+		t.Fatalf("after it expired: %v", err)
+	}
+	if err := d.Write(t, d.Batch(t, said("too late"))); !errors.Is(err, journal.ErrStale) {
+		t.Errorf("the one who was silent: %v, want ErrStale", err)
+	}
+	d.Lease = lease
+	d.Append(t, said("the new holder"))
+}
+
+func renewed(t *testing.T, s journal.Store, c *clock) {
+	d := Start(t, s, "a")
+	c.Advance(ttl / 2)
+	lease, err := s.Renew(t.Context(), d.Lease, ttl)
+	if err != nil || lease.Epoch != d.Lease.Epoch || !lease.Expiry.Equal(c.Now().Add(ttl)) {
+		t.Fatalf("renew: %+v, %v", lease, err)
+	}
+	c.Advance(ttl - time.Nanosecond)
+	if _, err := s.Acquire(t.Context(), "a", "other", "", ttl); err == nil {
+		t.Error("taken although it was renewed")
+	}
+}
+
+func deadOwner(t *testing.T, s journal.Store, c *clock) {
+	d := Start(t, s, "a")
+	lease, err := s.Acquire(t.Context(), "a", "heir", "owner", ttl)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Acquire(t.Context(), "a", "second heir", "owner", ttl); err == nil {
+		t.Error("taken from the dead twice")
+	}
+	before := look(t, s, "a")
+	if err := d.Write(t, d.Batch(t, said("from the grave"))); !errors.Is(err, journal.ErrStale) {
+		t.Errorf("the dead appends: %v, want ErrStale", err)
+	}
+	if after := look(t, s, "a"); after.Row.Seq != before.Row.Seq || after.Row.Owner != "heir" {
+		t.Errorf("row %+v", after.Row)
+	}
+	d.Lease = lease
+	d.Append(t, said("the heir"))
+}
+
+func oneWins(t *testing.T, s journal.Store, c *clock) {
+	d := Start(t, s, "a")
+	if err := s.Release(t.Context(), d.Lease); err != nil {
+		t.Fatal(err)
+	}
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	var winners []journal.Lease
+	for i := range 16 {
+		wg.Go(func() {
+			lease, err := s.Acquire(t.Context(), "a", "owner "+string(rune('a'+i)), "", ttl)
+			if _, held := errors.AsType[*journal.HeldError](err); err != nil && !held {
+				t.Errorf("got %v, want a HeldError", err)
+			}
+			if err == nil {
+				mu.Lock()
+				winners = append(winners, lease)
+				mu.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+	if len(winners) != 1 || look(t, s, "a").Row.Owner != winners[0].Owner {
+		t.Errorf("winners %+v", winners)
+	}
+}

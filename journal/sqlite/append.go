@@ -1,0 +1,157 @@
+package sqlite
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/pawlrun/pawl/journal"
+)
+
+// create adds a run and its first records.
+func (c *conn) create(row journal.Run, b *journal.Batch) (int64, error) {
+	if err := consecutive(b.Records, 0); err != nil {
+		return 0, err
+	}
+	rid, ok, err := c.insert(insertRun, row.ID, row.Parent, row.Kind, row.Name, nanos(row.Created), nanos(b.Time),
+		string(b.Status.State), b.Status.Detail, int64(b.Status.Cycles), bytesOrNil(b.Status.Outcome),
+		int64(len(b.Records)), b.Head, ownerAfter(b), expiryAfter(b))
+	if err != nil {
+		return 0, err
+	}
+	if !ok {
+		return 0, journal.ErrExists
+	}
+	c.rids[row.ID] = rid
+	return c.insertRecords(rid, b)
+}
+
+func ownerAfter(b *journal.Batch) string {
+	if b.Release {
+		return ""
+	}
+	return b.Lease.Owner
+}
+
+func expiryAfter(b *journal.Batch) int64 {
+	if b.Release {
+		return 0
+	}
+	return nanos(b.Lease.Expiry)
+}
+
+// append is the one place where events of a run that is going on reach the
+// file.
+func (c *conn) append(b *journal.Batch) (int64, error) {
+	rid, err := c.rid(b.Lease.Run)
+	if err != nil {
+		return 0, err
+	}
+	n := int64(len(b.Records))
+	if n == 0 {
+		return c.appendStatus(rid, b)
+	}
+	before, last := b.Records[0].Seq-1, b.Records[n-1].Seq
+	if err := consecutive(b.Records, before); err != nil {
+		return 0, err
+	}
+	changed, err := c.exec(updateRun, last, b.Head, string(b.Status.State), b.Status.Detail, int64(b.Status.Cycles),
+		bytesOrNil(b.Status.Outcome), nanos(b.Time), b.Release, rid, b.Lease.Epoch, b.Lease.Owner, before)
+	if err != nil {
+		return 0, err
+	}
+	if changed == 0 {
+		return 0, c.whyNot(b.Lease.Run)
+	}
+	return c.insertRecords(rid, b)
+}
+
+// appendStatus changes a run's row and its inbox on top of whatever event is
+// the last.
+func (c *conn) appendStatus(rid int64, b *journal.Batch) (int64, error) {
+	row, ok, err := c.queryRow(`SELECT seq, head FROM runs WHERE rid = ?1`, rid)
+	if err != nil {
+		return 0, err
+	}
+	if !ok {
+		return 0, c.whyNot(b.Lease.Run)
+	}
+	changed, err := c.exec(updateRun, row[0], row[1], string(b.Status.State), b.Status.Detail, int64(b.Status.Cycles),
+		bytesOrNil(b.Status.Outcome), nanos(b.Time), b.Release, rid, b.Lease.Epoch, b.Lease.Owner, row[0])
+	if err != nil {
+		return 0, err
+	}
+	if changed == 0 {
+		return 0, c.whyNot(b.Lease.Run)
+	}
+	return c.insertRecords(rid, b)
+}
+
+// consecutive refuses records that leave a hole.
+func consecutive(records []journal.Record, before int64) error {
+	for i, r := range records {
+		if want := before + int64(i) + 1; r.Seq != want {
+			return fmt.Errorf("seq %d where %d is next: %w", r.Seq, want, journal.ErrStale)
+		}
+	}
+	return nil
+}
+
+// insertRecords returns the pos of the first.
+func (c *conn) insertRecords(rid int64, b *journal.Batch) (int64, error) {
+	var first int64
+	for i, r := range b.Records {
+		pos, _, err := c.insert(insertEvent, rid, r.Seq, r.Type, r.Body)
+		if err != nil {
+			return 0, err
+		}
+		if i == 0 {
+			first = pos
+		}
+	}
+	for _, blob := range b.Blobs {
+		content := blob.Bytes
+		if content == nil {
+			content = []byte{} // nil would be stored as NULL
+		}
+		if _, err := c.exec(insertBlob, blob.Digest, content); err != nil {
+			return 0, err
+		}
+		if _, err := c.exec(insertBlobRun, blob.Digest, rid); err != nil {
+			return 0, err
+		}
+	}
+	for _, id := range b.Consumed {
+		if _, err := c.exec(consumeCommand, id, rid); err != nil {
+			return 0, err
+		}
+	}
+	return first, nil
+}
+
+// whyNot explains an append that its fence refused.
+func (c *conn) whyNot(run string) error {
+	row, ok, err := c.queryRow(`SELECT state FROM runs WHERE id = ?1`, run)
+	switch {
+	case err != nil:
+		return err
+	case !ok:
+		delete(c.rids, run)
+		return journal.ErrNotFound
+	case row[0] == string(journal.Ended):
+		return journal.ErrEnded
+	}
+	return journal.ErrStale
+}
+
+func (c *conn) heldBy(run string) error {
+	row, ok, err := c.queryRow(`SELECT owner, expiry FROM runs WHERE id = ?1`, run)
+	switch {
+	case err != nil:
+		return err
+	case !ok:
+		return journal.ErrNotFound
+	}
+	owner, _ := row[0].(string)
+	expiry, _ := row[1].(int64)
+	return &journal.HeldError{Run: run, Owner: owner, Expiry: time.Unix(0, expiry).UTC()}
+}

@@ -1,0 +1,186 @@
+package sqlite
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"github.com/pawlrun/pawl/journal"
+)
+
+// file watches that a path still leads to the file that is open.
+type file struct {
+	path, wal string
+	db, log   identity
+}
+
+type identity struct {
+	dev, ino uint64
+}
+
+// identify takes the identity of an open journal's files.
+func identify(path string) (*file, error) {
+	f := &file{path: path, wal: path + "-wal"}
+	var err error
+	if f.db, err = identityOf(f.path); err != nil {
+		return nil, fmt.Errorf("sqlite: %w", err)
+	}
+	if f.log, err = identityOf(f.wal); err != nil {
+		return nil, fmt.Errorf("sqlite: %w", err)
+	}
+	return f, nil
+}
+
+// check fails when the path leads elsewhere. It runs after every commit and
+// allocates nothing when all is well.
+func (f *file) check() error {
+	if id, err := identityOf(f.path); err != nil || id != f.db {
+		return fmt.Errorf("sqlite: %s: %w", f.path, journal.ErrReplaced)
+	}
+	if id, err := identityOf(f.wal); err != nil || id != f.log {
+		return fmt.Errorf("sqlite: %s: %w", f.wal, journal.ErrReplaced)
+	}
+	return nil
+}
+
+func identityOf(path string) (identity, error) {
+	var st syscall.Stat_t
+	for {
+		switch err := syscall.Stat(path, &st); err {
+		case nil:
+			return identity{dev: uint64(st.Dev), ino: st.Ino}, nil //nolint:unconvert // Dev is 32 bits elsewhere
+		case syscall.EINTR:
+		default:
+			return identity{}, &fs.PathError{Op: "stat", Path: path, Err: err}
+		}
+	}
+}
+
+// create makes the file before SQLite does, because a journal holds what the
+// agent saw and must not be readable by others. The directory entry is synced,
+// so that a journal that was acknowledged is found again after a power cut.
+func create(path string) error {
+	if err := makeDir(filepath.Dir(path)); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close(), syncDir(filepath.Dir(path)))
+}
+
+// makeDir is os.MkdirAll whose new directories are on disk when it returns.
+func makeDir(dir string) error {
+	if _, err := os.Stat(dir); err == nil || !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	parent := filepath.Dir(dir)
+	if err := makeDir(parent); err != nil {
+		return err
+	}
+	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return syncDir(parent)
+}
+
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	// Some file systems cannot sync a directory and need not.
+	if err := d.Sync(); err != nil && !errors.Is(err, syscall.EINVAL) {
+		return errors.Join(err, d.Close())
+	}
+	return d.Close()
+}
+
+// The header of a SQLite file, as far as it says whose file this is (SQLite,
+// "Database File Format", 1.3).
+const (
+	headerSize    = 100
+	headerMagic   = "SQLite format 3\x00"
+	atPageSize    = 16
+	atChanges     = 24
+	atPages       = 28
+	atVersion     = 60
+	atApplication = 68
+	atValidFor    = 92
+)
+
+// inspect refuses a file that is not a journal of this version or an older
+// one, before SQLite sees and perhaps changes it. An empty file is a new
+// journal.
+func inspect(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	if info.IsDir() {
+		return fmt.Errorf("it is a directory: %w", journal.ErrForeign)
+	}
+	if info.Size() == 0 {
+		return nil
+	}
+	h := make([]byte, headerSize)
+	if _, err := io.ReadFull(f, h); err != nil || !bytes.HasPrefix(h, []byte(headerMagic)) {
+		return journal.ErrForeign
+	}
+	number := binary.BigEndian.Uint32
+	if err := checkOwner(int64(number(h[atApplication:])), int64(number(h[atVersion:]))); err != nil {
+		return err
+	}
+	return checkSize(path, info.Size(), h)
+}
+
+// checkOwner judges the two numbers by which a file says whose it is. Both are
+// 0 in a file whose making was interrupted.
+func checkOwner(application, version int64) error {
+	switch {
+	case application != applicationID && (application != 0 || version != 0):
+		return journal.ErrForeign
+	case version > schemaVersion:
+		return fmt.Errorf("it has format %d, this version knows %d: %w", version, schemaVersion, journal.ErrNewer)
+	}
+	return nil
+}
+
+// checkSize finds a file that was cut short. While there is a log the header
+// may be ahead of the file.
+func checkSize(path string, size int64, h []byte) error {
+	if log, err := os.Stat(path + "-wal"); err == nil && log.Size() > 0 {
+		return nil
+	}
+	page := int64(binary.BigEndian.Uint16(h[atPageSize:]))
+	if page == 1 {
+		page = 65536
+	}
+	want := page * int64(binary.BigEndian.Uint32(h[atPages:]))
+	current := bytes.Equal(h[atChanges:atChanges+4], h[atValidFor:atValidFor+4])
+	if current && size < want {
+		return fmt.Errorf("it has %d of %d bytes: %w", size, want, journal.ErrCorrupt)
+	}
+	return nil
+}
+
+// writable says that a file can be written, or files made in a directory.
+func writable(path string) bool {
+	const write = 2 // W_OK
+	return syscall.Access(path, write) == nil
+}

@@ -1,0 +1,223 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/pawlrun/pawl/journal"
+)
+
+// Options change what [Open] does. The zero value is right for most.
+type Options struct {
+	// ReadOnly opens an existing journal for reading; nothing is created.
+	ReadOnly bool
+	// BusyTimeout is how long to wait for another process that is writing;
+	// 0 means 5 s.
+	BusyTimeout time.Duration
+	// Now is the clock for leases; nil means time.Now.
+	Now func() time.Time
+	// maxPages bounds the file, so that tests can fill it.
+	maxPages int
+}
+
+// Open opens the journal at path and creates it, readable by its owner only,
+// when it is not there. It fails with [journal.ErrNewer], [journal.ErrForeign],
+// [journal.ErrCorrupt], [journal.ErrReadOnly], [journal.ErrFull] or
+// [journal.ErrLocked] where that is why; the file is then as it was.
+func Open(ctx context.Context, path string, o Options) (*Store, error) {
+	if o.BusyTimeout == 0 {
+		o.BusyTimeout = 5 * time.Second
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	s, err := openStore(ctx, path, o)
+	if err != nil {
+		return nil, fmt.Errorf("sqlite: open journal %s: %w", path, classify(err))
+	}
+	return s, nil
+}
+
+func openStore(ctx context.Context, path string, o Options) (*Store, error) {
+	if !o.ReadOnly {
+		if err := create(path); err != nil {
+			return nil, err
+		}
+	}
+	if err := inspect(path); err != nil {
+		return nil, err
+	}
+	s := &Store{path: path, now: o.Now}
+	if !o.ReadOnly {
+		if err := s.openWriter(ctx, o); err != nil {
+			return nil, err
+		}
+	}
+	db, err := sql.Open("sqlite", readerDSN(path, o))
+	if err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	db.SetMaxOpenConns(maxReaders)
+	db.SetMaxIdleConns(maxReaders)
+	s.readers = db
+	s.watch = newWatcher(db)
+	if o.ReadOnly {
+		if err := s.checkOwner(ctx); err != nil {
+			return nil, errors.Join(err, s.Close())
+		}
+	}
+	return s, nil
+}
+
+// maxReaders is how many reads go on at once; one of them may be the watcher's.
+const maxReaders = 8
+
+func (s *Store) openWriter(ctx context.Context, o Options) error {
+	// SQLite would open it for reading and fail at the first append, when
+	// there is already something to lose.
+	if !writable(s.path) || !writable(filepath.Dir(s.path)) {
+		return journal.ErrReadOnly
+	}
+	c, err := openConn(writerDSN(s.path, o))
+	if err != nil {
+		return err
+	}
+	if err := c.prepareFile(ctx, o.BusyTimeout); err != nil {
+		return errors.Join(err, c.close())
+	}
+	f, err := identify(s.path)
+	if err != nil {
+		return errors.Join(err, c.close())
+	}
+	s.writer = newWriter(c, f, &checkpointer{}, func(inbox bool) { s.watch.notify(inbox) })
+	return nil
+}
+
+// checkOwner is [inspect] for what only the log holds yet.
+func (s *Store) checkOwner(ctx context.Context) error {
+	var application, version int64
+	err := s.readers.QueryRowContext(ctx, `
+SELECT application_id, user_version FROM pragma_application_id, pragma_user_version`).Scan(&application, &version)
+	if err != nil {
+		return err
+	}
+	if version == 0 {
+		return journal.ErrForeign
+	}
+	return checkOwner(application, version)
+}
+
+// prepareFile makes a new file a journal, and refuses one of somebody else.
+func (c *conn) prepareFile(ctx context.Context, patience time.Duration) error {
+	for deadline := time.Now().Add(patience); ; {
+		err := c.migrate()
+		// SQLite does not wait for a lock that is needed to change the mode
+		// of a file, which two processes may want to do at once.
+		if !errors.Is(err, journal.ErrLocked) || time.Now().After(deadline) {
+			return err
+		}
+		select {
+		case <-time.After(5 * time.Millisecond):
+		case <-ctx.Done():
+			return errors.Join(ctx.Err(), err)
+		}
+	}
+}
+
+func (c *conn) migrate() error {
+	isNew, err := c.isNew()
+	if err != nil {
+		return err
+	}
+	mode, _, err := c.queryRow("PRAGMA journal_mode")
+	if err != nil {
+		return err
+	}
+	if mode[0] != "wal" {
+		if mode, _, err = c.queryRow("PRAGMA journal_mode = WAL"); err != nil {
+			return err
+		}
+		if mode[0] != "wal" {
+			return fmt.Errorf("the file system cannot share a journal between processes (mode %v)", mode[0])
+		}
+	}
+	if !isNew {
+		return nil
+	}
+	if _, err := c.exec("BEGIN IMMEDIATE"); err != nil {
+		return err
+	}
+	if isNew, err = c.isNew(); err == nil && isNew {
+		err = c.script(fmt.Sprintf("%s PRAGMA application_id = %d; PRAGMA user_version = %d;", schema, applicationID, schemaVersion))
+	}
+	if err != nil {
+		return errors.Join(err, c.rollback())
+	}
+	_, err = c.exec("COMMIT")
+	return err
+}
+
+// isNew says that the file is empty; it refuses what is not ours.
+func (c *conn) isNew() (bool, error) {
+	row, _, err := c.queryRow(`
+SELECT application_id, user_version, (SELECT count(*) FROM sqlite_schema) FROM pragma_application_id, pragma_user_version`)
+	if err != nil {
+		return false, err
+	}
+	application, _ := row[0].(int64)
+	version, _ := row[1].(int64)
+	if err := checkOwner(application, version); err != nil {
+		return false, err
+	}
+	if version == 0 && row[2] != int64(0) {
+		return false, journal.ErrForeign
+	}
+	return version == 0, nil
+}
+
+func writerDSN(path string, o Options) string {
+	pragmas := []string{
+		busyTimeout(o),
+		// A commit is on disk before it is acknowledged; NORMAL would only
+		// promise that the file is not damaged.
+		"synchronous(FULL)",
+	}
+	if o.maxPages > 0 {
+		pragmas = append(pragmas, fmt.Sprintf("max_page_count(%d)", o.maxPages))
+	}
+	return dsn(path, url.Values{"_pragma": pragmas})
+}
+
+func readerDSN(path string, o Options) string {
+	q := url.Values{"_pragma": {busyTimeout(o), "query_only(1)"}}
+	if o.ReadOnly {
+		q.Set("mode", "ro")
+		if settled(path) {
+			q.Set("immutable", "1")
+		}
+	}
+	return dsn(path, q)
+}
+
+// settled says that nobody can be writing: there is no log, and no place to
+// make one. SQLite reads such a file only when it is told so.
+func settled(path string) bool {
+	if _, err := os.Stat(path + "-wal"); err == nil {
+		return false
+	}
+	return !writable(filepath.Dir(path))
+}
+
+func busyTimeout(o Options) string {
+	return fmt.Sprintf("busy_timeout(%d)", o.BusyTimeout.Milliseconds())
+}
+
+func dsn(path string, q url.Values) string {
+	return (&url.URL{Scheme: "file", Opaque: (&url.URL{Path: path}).EscapedPath(), RawQuery: q.Encode()}).String()
+}
