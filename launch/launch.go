@@ -99,7 +99,7 @@ func prepare(a *spec.Agent, source string, text []byte, input string, o Options)
 	if err != nil {
 		return fail(closing(env, err))
 	}
-	started, err := agent.Start(cfg, message(input))
+	started, err := agent.Start(cfg, message(or(input, begin)))
 	if err != nil {
 		return fail(closing(env, err))
 	}
@@ -111,6 +111,10 @@ func prepare(a *spec.Agent, source string, text []byte, input string, o Options)
 	started.Warnings = append(started.Warnings, warnings...)
 	return started, env, nil
 }
+
+// begin is the first message of a run whose whole task is in its prompt: no
+// provider answers without one.
+const begin = "Begin."
 
 // message is the user's input, or nil when there is none.
 func message(input string) *llm.Message {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -33,7 +32,7 @@ func (a *app) checkCommand() *cobra.Command {
 			for i, path := range args {
 				files[i] = check(path)
 			}
-			return a.report(files, asJSON)
+			return a.reportChecked(files, asJSON)
 		},
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
@@ -53,21 +52,20 @@ func check(path string) checked {
 	return c
 }
 
-// report prints what was found; the exit code tells whether all is right.
-func (a *app) report(files []checked, asJSON bool) error {
+// reportChecked prints what was found; the exit code tells whether all is
+// right.
+func (a *app) reportChecked(files []checked, asJSON bool) error {
 	ok := !slices.ContainsFunc(files, func(c checked) bool { return !c.OK })
-	if asJSON {
-		if err := json.NewEncoder(a.out).Encode(struct {
-			OK    bool      `json:"ok"`
-			Files []checked `json:"files"`
-		}{ok, files}); err != nil {
-			return &exitError{code: exitFailed, err: fmt.Errorf("write the output: %w", err)}
-		}
-	} else {
+	if !asJSON {
 		a.printChecked(files)
+	} else if err := a.printJSON(struct {
+		OK    bool      `json:"ok"`
+		Files []checked `json:"files"`
+	}{ok, files}); err != nil {
+		return err
 	}
 	if !ok {
-		return &exitError{code: exitUsage}
+		return withCode(exitUsage)
 	}
 	return nil
 }
