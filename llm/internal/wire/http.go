@@ -48,6 +48,18 @@ type Exchange struct {
 	Body      io.Reader
 	RequestID string
 	stop      func()
+	watchdog  *time.Timer
+}
+
+// linger is how long a finished answer may take to end.
+const linger = 250 * time.Millisecond
+
+// Finish ends an exchange whose last event has come. It reads what little may
+// follow, because a connection that was read to its end serves the next request.
+func (x *Exchange) Finish() {
+	x.watchdog.Reset(linger)
+	_, _ = io.CopyN(io.Discard, x.Response.Body, 64<<10)
+	x.Close()
 }
 
 // Close ends the exchange.
@@ -80,7 +92,7 @@ func (c *Client) Post(ctx context.Context, url string, header http.Header, body 
 		stop()
 		return nil, err
 	}
-	x := &Exchange{Response: resp, RequestID: c.requestID(resp.Header), stop: stop}
+	x := &Exchange{Response: resp, RequestID: c.requestID(resp.Header), stop: stop, watchdog: watchdog}
 	x.Body = &watchedReader{r: resp.Body, watchdog: watchdog, idle: idle, ctx: ctx}
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
 		defer x.Close()
