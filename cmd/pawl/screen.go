@@ -6,7 +6,6 @@ import (
 	"os"
 	"sync"
 	"time"
-	"unicode/utf8"
 
 	"golang.org/x/term"
 )
@@ -67,8 +66,7 @@ type printer struct {
 	now    func() time.Time
 
 	mu      sync.Mutex
-	fixed   string
-	moving  string
+	status  string
 	shown   bool
 	painted time.Time
 	asking  bool
@@ -91,16 +89,15 @@ func (p *printer) line(st style, text string) {
 	p.draw()
 }
 
-// live replaces the line at the bottom by a fixed text and as much of the end
-// of a moving one as fits; two empty ones remove it.
-func (p *printer) live(fixed, moving string) {
+// live replaces the line at the bottom; "" removes it.
+func (p *printer) live(text string) {
 	if !p.screen.live {
 		return
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.fixed, p.moving = fixed, moving
-	if fixed+moving != "" && p.shown && p.now().Sub(p.painted) < repaint {
+	p.status = text
+	if text != "" && p.shown && p.now().Sub(p.painted) < repaint {
 		return
 	}
 	p.clear()
@@ -108,15 +105,10 @@ func (p *printer) live(fixed, moving string) {
 }
 
 func (p *printer) draw() {
-	if p.fixed+p.moving == "" || p.asking || !p.screen.live {
+	if p.status == "" || p.asking || !p.screen.live {
 		return
 	}
-	width := p.screen.width() - 1
-	text := clip(p.fixed, width)
-	if room := width - utf8.RuneCountInString(text); room > 0 {
-		text += tail(p.moving, room)
-	}
-	fmt.Fprint(p.w, p.screen.paint(faint, text))
+	fmt.Fprint(p.w, p.screen.paint(faint, tail(p.status, p.screen.width()-1)))
 	p.shown, p.painted = true, p.now()
 }
 

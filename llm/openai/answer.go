@@ -1,0 +1,148 @@
+package openai
+
+import (
+	"bytes"
+	"io"
+
+	"github.com/pawlrun/pawl/llm"
+	"github.com/pawlrun/pawl/llm/internal/wire"
+)
+
+// answer reads one answer, whichever form it comes in.
+type answer struct {
+	model    *Model
+	exchange *wire.Exchange
+	names    *wire.Names
+	// emit is nil where nobody looks on.
+	emit  func(llm.Delta)
+	items []*item
+	// shown counts the parts that have a place in the answer so far.
+	shown   int
+	event   event
+	scratch []byte
+	result  result
+}
+
+// read tells a response object from a stream of events by the first byte,
+// because services and proxies mislabel both.
+func (a *answer) read() (*llm.Response, error) {
+	first := make([]byte, 1)
+	if _, err := io.ReadFull(a.exchange.Body, first); err != nil {
+		return a.broken(err)
+	}
+	body := io.MultiReader(bytes.NewReader(first), a.exchange.Body)
+	if first[0] == '{' {
+		return a.readObject(body)
+	}
+	return a.readEvents(body)
+}
+
+// maxObject bounds a response object; images make large ones.
+const maxObject = 256 << 20
+
+func (a *answer) readObject(body io.Reader) (*llm.Response, error) {
+	raw, err := io.ReadAll(io.LimitReader(body, maxObject))
+	if err != nil {
+		return a.broken(err)
+	}
+	if err := a.result.read(raw); err != nil {
+		return a.broken(err)
+	}
+	if a.result.status == "" {
+		a.result.status = "completed"
+		if a.result.failure != nil {
+			a.result.status = "failed"
+		}
+	}
+	return a.conclude()
+}
+
+// conclude turns a response object and the items that were streamed before it
+// into the answer. Some services leave the items out of the object, others do
+// not stream them: whichever has more is taken.
+func (a *answer) conclude() (*llm.Response, error) {
+	if err := a.takeOutput(); err != nil {
+		return a.broken(err)
+	}
+	var parts llm.Parts
+	var refused, cut bool
+	for _, it := range a.items {
+		it.assemble()
+		parts = append(parts, it.settled.parts...)
+		refused = refused || it.settled.refusal
+		cut = cut || it.settled.cut
+	}
+	finish, raw, ok := a.result.finish(parts, refused, cut)
+	if !ok {
+		return a.failed(a.result.failure)
+	}
+	resp := a.response(parts)
+	resp.Finish, resp.RawFinish = finish, raw
+	return resp, nil
+}
+
+func (a *answer) takeOutput() error {
+	var given [][]byte
+	list := wire.ScanArray(a.result.output)
+	if len(a.result.output) == 0 {
+		return nil
+	}
+	for list.Next() {
+		given = append(given, list.Value())
+	}
+	if err := list.Err(); err != nil {
+		return err
+	}
+	if len(given) < len(a.items) {
+		return nil
+	}
+	for i, raw := range given {
+		if i < len(a.items) && a.items[i].done {
+			continue
+		}
+		o, err := readOutput(raw)
+		if err != nil {
+			return err
+		}
+		if i == len(a.items) {
+			a.open(int64(i), o.kind)
+		}
+		a.close(a.items[i], &o)
+	}
+	return nil
+}
+
+// response is the answer so far, without its end.
+func (a *answer) response(parts llm.Parts) *llm.Response {
+	resp := &llm.Response{
+		Parts: parts, Usage: a.result.usage, Model: a.result.model, ID: a.result.id, RequestID: a.exchange.RequestID,
+	}
+	resp.Usage.Estimated = !a.result.hasUsage
+	return resp
+}
+
+// broken is an answer that ended before its end was announced. What was
+// received of it is kept.
+func (a *answer) broken(err error) (*llm.Response, error) {
+	return a.partial(), a.model.client.Broken(a.exchange, err)
+}
+
+// failed is an answer that the service gave up on.
+func (a *answer) failed(failure []byte) (*llm.Response, error) {
+	e := &llm.Error{Provider: a.model.provider, RequestID: a.exchange.RequestID}
+	describe(e, failure)
+	if e.Message == "" {
+		e.Message = "the answer " + a.result.status + " and the service does not say why"
+	}
+	return a.partial(), e
+}
+
+func (a *answer) partial() *llm.Response {
+	var parts llm.Parts
+	for _, it := range a.items {
+		parts = append(parts, it.received()...)
+	}
+	resp := a.response(parts)
+	resp.Finish = llm.FinishFailed
+	return resp
+}

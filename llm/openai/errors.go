@@ -1,0 +1,146 @@
+package openai
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/pawlrun/pawl/llm"
+	"github.com/pawlrun/pawl/llm/internal/wire"
+)
+
+// classifyFailure reads the body of an HTTP failure.
+func classifyFailure(e *llm.Error, body []byte) {
+	if !wire.Valid(body) {
+		return
+	}
+	failure := body
+	for m := wire.ScanObject(body); m.Next(); {
+		if string(m.Key()) != "error" {
+			continue
+		}
+		if v := m.Value(); v[0] == '{' {
+			failure = v
+		}
+	}
+	describe(e, failure)
+}
+
+// describe fills in an error from the service's own account of it, which is an
+// object with a code, a type and a message, or with a sentence for an error.
+func describe(e *llm.Error, failure []byte) {
+	var code, kind, message string
+	for m := wire.ScanObject(failure); m.Next(); {
+		switch v := m.Value(); string(m.Key()) {
+		case "code":
+			code = wire.Text(v)
+		case "type":
+			kind = wire.Text(v)
+		case "message", "error", "detail":
+			if text := wire.Text(v); text != "" {
+				message = text
+			}
+		}
+	}
+	e.Code, e.Message = code, message
+	if code == "" {
+		e.Code = kind
+	}
+	if e.Message == "" {
+		e.Message = strings.ToValidUTF8(string(failure), "")
+	}
+	e.Class = class(e, code, kind)
+	if e.Class == llm.ClassThrottled && !e.HasRetryAfter {
+		e.RetryAfter, e.HasRetryAfter = saidRetryAfter(e.Message)
+	}
+}
+
+// class reads what a failure means for the loop (FIELD F22): from the code, else
+// the type, else the words, else the status.
+func class(e *llm.Error, code, kind string) llm.Class {
+	if c := classOfCode(code); c != "" {
+		return c
+	}
+	c := classOfCode(kind)
+	if c != "" && c != llm.ClassInvalid {
+		return c
+	}
+	switch {
+	case e.Status != 0:
+		c = llm.ClassOfStatus(e.Status)
+	case c == "":
+		c = llm.ClassOverloaded // the service spoke, so the connection is well
+	}
+	if c == llm.ClassInvalid {
+		return classOfWords(strings.ToLower(e.Message))
+	}
+	return c
+}
+
+func classOfCode(code string) llm.Class {
+	switch code {
+	case "rate_limit_exceeded", "rate_limit_error", "too_many_requests":
+		return llm.ClassThrottled
+	case "insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "usage_limit_reached", "usage_not_included":
+		return llm.ClassQuota
+	case "context_length_exceeded":
+		return llm.ClassContextOverflow
+	case "invalid_api_key", "authentication_error", "account_deactivated", "invalid_organization", "permission_error":
+		return llm.ClassAuth
+	case "server_error", "internal_error", "internal_server_error", "service_unavailable", "server_overloaded", "overloaded", "overloaded_error", "slow_down":
+		return llm.ClassOverloaded
+	case "content_policy_violation", "content_filter", "moderation_blocked", "invalid_prompt", "cyber_policy_violation":
+		return llm.ClassRefused
+	case "model_not_found", "unsupported_parameter", "unsupported_value", "invalid_value", "invalid_request_error":
+		return llm.ClassInvalid
+	}
+	return ""
+}
+
+// classOfWords looks at what services that copy the API say without a code.
+func classOfWords(message string) llm.Class {
+	for _, w := range []struct {
+		phrase string
+		class  llm.Class
+	}{
+		{"maximum context length", llm.ClassContextOverflow},
+		{"maximum prompt length", llm.ClassContextOverflow},
+		{"context window", llm.ClassContextOverflow},
+		{"incorrect api key", llm.ClassAuth},
+		{"invalid api key", llm.ClassAuth},
+	} {
+		if strings.Contains(message, w.phrase) {
+			return w.class
+		}
+	}
+	return llm.ClassInvalid
+}
+
+// saidRetryAfter reads the wait out of "Please try again in 1.5s", which is all
+// that a failure within a stream has of a Retry-After.
+func saidRetryAfter(message string) (time.Duration, bool) {
+	_, rest, found := strings.Cut(message, "try again in ")
+	if !found {
+		return 0, false
+	}
+	n := 0
+	for n < len(rest) && (rest[n] >= '0' && rest[n] <= '9' || rest[n] == '.') {
+		n++
+	}
+	amount, err := strconv.ParseFloat(strings.TrimSuffix(rest[:n], "."), 64)
+	if err != nil {
+		return 0, false
+	}
+	unit := time.Second
+	switch rest = strings.TrimSpace(rest[n:]); {
+	case strings.HasPrefix(rest, "ms"):
+		unit = time.Millisecond
+	case strings.HasPrefix(rest, "m"):
+		unit = time.Minute
+	case strings.HasPrefix(rest, "h"):
+		unit = time.Hour
+	case !strings.HasPrefix(rest, "s"):
+		return 0, false
+	}
+	return time.Duration(amount * float64(unit)), true
+}

@@ -1,0 +1,245 @@
+package openai_test
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/pawlrun/pawl/internal/wiregate"
+	"github.com/pawlrun/pawl/llm"
+	"github.com/pawlrun/pawl/llm/openai"
+)
+
+func adapter() wiregate.Adapter {
+	return wiregate.Adapter{
+		API: "openai-responses", Provider: "openai", Parse: parseRequest, ItemType: itemType, Skip: skip,
+		New: func(baseURL string, client *http.Client) wiregate.Model {
+			return openai.New(openai.Options{BaseURL: baseURL + "/v1", APIKey: "test", HTTP: client})
+		},
+	}
+}
+
+// skip says what a recording cannot show of this adapter.
+func skip(s *wiregate.Scenario, gate string) string {
+	switch {
+	case s.ID == "responses-client-tool-search-loop-stream" && (gate == "request" || gate == "loop"):
+		return "its client answers a search of tools itself, which neither history nor the engine does"
+	case s.ID == thoughtless && (gate == "request" || gate == "loop"):
+		return "its client left the reasoning out; see TestLoopWhoseClientLeftTheReasoningOut"
+	}
+	return ""
+}
+
+func TestRecordedAnswersDecodeToWhatTheReadersAgreeOn(t *testing.T) { wiregate.WireGate(t, adapter()) }
+
+func TestNextRequestMeansWhatWasRecorded(t *testing.T) { wiregate.RequestGate(t, adapter()) }
+
+func TestRecordedToolLoopsRunToTheirEnd(t *testing.T) { wiregate.LoopGate(t, adapter()) }
+
+func TestFaultsNeitherHangNorPassForAnswers(t *testing.T) { wiregate.FaultGate(t, adapter()) }
+
+// thoughtless is a session whose client did not send the reasoning back, which
+// the service bears and costs the model its thoughts.
+const thoughtless = "responses-reasoning-summary-tool-loop-stream"
+
+func TestLoopWhoseClientLeftTheReasoningOut(t *testing.T) {
+	a := adapter()
+	a.Skip = func(s *wiregate.Scenario, _ string) string {
+		if s.ID != thoughtless {
+			return "other scenarios are compared with their reasoning"
+		}
+		return ""
+	}
+	a.Parse = func(raw []byte) (llm.Request, error) {
+		req, err := parseRequest(raw)
+		req.Messages = slices.DeleteFunc(req.Messages, func(m *llm.Message) bool {
+			_, thought := m.Parts[0].(llm.Reasoning)
+			return thought
+		})
+		return req, err
+	}
+	t.Run("request", func(t *testing.T) { wiregate.RequestGate(t, a) })
+	t.Run("loop", func(t *testing.T) { wiregate.LoopGate(t, a) })
+}
+
+func itemType(p llm.Part) string {
+	switch p := p.(type) {
+	case llm.Text:
+		return "message"
+	case llm.Reasoning:
+		return "reasoning"
+	case llm.ToolCall:
+		if strings.Contains(string(p.Raw), "custom_tool_call") {
+			return "custom_tool_call"
+		}
+		return "function_call"
+	case llm.Item:
+		return p.Type
+	}
+	return ""
+}
+
+// body is a request of this wire, as far as the gates compare it.
+type body struct {
+	Model           string          `json:"model"`
+	Instructions    string          `json:"instructions"`
+	MaxOutputTokens int             `json:"max_output_tokens"`
+	Input           json.RawMessage `json:"input"`
+	Tools           []struct {
+		Type        string          `json:"type"`
+		Name        string          `json:"name"`
+		Description string          `json:"description"`
+		Parameters  json.RawMessage `json:"parameters"`
+	} `json:"tools"`
+	Text struct {
+		Format struct {
+			Schema json.RawMessage `json:"schema"`
+		} `json:"format"`
+	} `json:"text"`
+}
+
+type inputItem struct {
+	Type             string          `json:"type"`
+	Role             string          `json:"role"`
+	Content          json.RawMessage `json:"content"`
+	CallID           string          `json:"call_id"`
+	Name             string          `json:"name"`
+	Arguments        json.RawMessage `json:"arguments"`
+	Output           json.RawMessage `json:"output"`
+	EncryptedContent string          `json:"encrypted_content"`
+	Summary          []contentPart   `json:"summary"`
+}
+
+type contentPart struct {
+	Type     string `json:"type"`
+	Text     string `json:"text"`
+	Refusal  string `json:"refusal"`
+	ImageURL string `json:"image_url"`
+}
+
+func parseRequest(raw []byte) (llm.Request, error) {
+	var b body
+	if err := json.Unmarshal(raw, &b); err != nil {
+		return llm.Request{}, err
+	}
+	req := llm.Request{Model: b.Model, System: b.Instructions, MaxTokens: b.MaxOutputTokens, Schema: b.Text.Format.Schema}
+	for _, t := range b.Tools {
+		if t.Type == "function" {
+			req.Tools = append(req.Tools, llm.ToolDef{Name: t.Name, Description: t.Description, Schema: t.Parameters})
+		} else {
+			req.ProviderTools = append(req.ProviderTools, t.Type)
+		}
+	}
+	var text string
+	if json.Unmarshal(b.Input, &text) == nil {
+		req.Messages = []*llm.Message{llm.UserText(text)}
+		return req, nil
+	}
+	var items []json.RawMessage
+	if err := json.Unmarshal(b.Input, &items); err != nil {
+		return req, err
+	}
+	for _, raw := range items {
+		if err := parseInput(&req, raw); err != nil {
+			return req, err
+		}
+	}
+	return req, nil
+}
+
+func parseInput(req *llm.Request, raw []byte) error {
+	var in inputItem
+	if err := json.Unmarshal(raw, &in); err != nil {
+		return err
+	}
+	say := func(role llm.Role, parts ...llm.Part) {
+		req.Messages = append(req.Messages, &llm.Message{Role: role, Parts: parts})
+	}
+	switch in.Type {
+	case "", "message":
+		parts, err := parseContent(in.Content)
+		if in.Role == "system" || in.Role == "developer" {
+			req.System = parts.Text()
+			return err
+		}
+		say(llm.Role(in.Role), parts...)
+		return err
+	case "reasoning":
+		var open []contentPart
+		_ = json.Unmarshal(in.Content, &open)
+		r := llm.Reasoning{Signature: in.EncryptedContent}
+		for _, c := range append(in.Summary, open...) {
+			r.Text += c.Text
+		}
+		say(llm.RoleAssistant, r)
+	case "function_call":
+		var arguments string
+		if err := json.Unmarshal(in.Arguments, &arguments); err != nil {
+			return err
+		}
+		say(llm.RoleAssistant, llm.ToolCall{ProviderID: plainID(in.CallID), Name: in.Name, Args: json.RawMessage(arguments)})
+	case "function_call_output":
+		parts, err := parseContent(in.Output)
+		r := llm.ToolResult{ProviderID: plainID(in.CallID), Output: parts.Text()}
+		for _, p := range parts {
+			if m, ok := p.(llm.Media); ok {
+				r.Media = append(r.Media, m)
+			}
+		}
+		say(llm.RoleTool, r)
+		return err
+	default:
+		role := llm.RoleAssistant
+		if strings.HasSuffix(in.Type, "_output") {
+			role = llm.RoleUser
+		}
+		say(role, llm.Item{Type: in.Type, Raw: raw})
+	}
+	return nil
+}
+
+func parseContent(raw []byte) (llm.Parts, error) {
+	var text string
+	if json.Unmarshal(raw, &text) == nil {
+		return llm.Parts{llm.Text{Text: text}}, nil
+	}
+	var content []contentPart
+	if err := json.Unmarshal(raw, &content); err != nil {
+		return nil, err
+	}
+	var parts llm.Parts
+	for _, c := range content {
+		if c.Type != "input_image" {
+			parts = append(parts, llm.Text{Text: c.Text + c.Refusal})
+			continue
+		}
+		mediaType, data, inline := strings.Cut(strings.TrimPrefix(c.ImageURL, "data:"), ";base64,")
+		if !inline {
+			parts = append(parts, llm.Media{MediaType: "image/*", URL: c.ImageURL})
+			continue
+		}
+		b, err := base64.StdEncoding.DecodeString(data)
+		if err != nil {
+			return nil, fmt.Errorf("image: %w", err)
+		}
+		parts = append(parts, llm.Media{MediaType: mediaType, Data: b})
+	}
+	return parts, nil
+}
+
+// madeUnique finds the provider's id in one that a client made unique, because
+// the provider counts its ids up from nought: ours ("call_0_run-1-1") and that
+// of the recorded one ("resp_…:call_0").
+var madeUnique = regexp.MustCompile(`^(?:resp_\w+:)?(call_\d+)(?:_run-[\d-]+)?$`)
+
+func plainID(id string) string {
+	if m := madeUnique.FindStringSubmatch(id); m != nil {
+		return m[1]
+	}
+	return id
+}

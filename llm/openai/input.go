@@ -1,0 +1,302 @@
+package openai
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"strings"
+
+	"github.com/pawlrun/pawl/llm"
+	"github.com/pawlrun/pawl/llm/internal/wire"
+)
+
+// projection turns messages into input items. Each item is appended with a
+// comma before it.
+type projection struct {
+	// origin is the target that the request is for. Only what that very target
+	// made is echoed in its own form (FIELD F23).
+	origin string
+	names  *wire.Names
+	// previous is the message before, which says of what kind the calls were
+	// that a message of results answers.
+	previous *llm.Message
+}
+
+func (p *projection) appendMessage(b []byte, m *llm.Message) []byte {
+	switch m.Role {
+	case llm.RoleAssistant:
+		return p.appendAssistant(b, m)
+	case llm.RoleTool:
+		return p.appendResults(b, m)
+	}
+	return appendUser(b, m)
+}
+
+func appendUser(b []byte, m *llm.Message) []byte {
+	start := len(b)
+	b = append(b, `,{"type":"message","role":"user","content":[`...)
+	content := len(b)
+	for _, part := range m.Parts {
+		switch part := part.(type) {
+		case llm.Text:
+			b = appendInputText(b, part.Text)
+		case llm.Media:
+			b = appendMedia(b, &part)
+		}
+	}
+	if len(b) == content {
+		return b[:start]
+	}
+	return append(dropByte(b, content), "]}"...)
+}
+
+// dropByte removes the byte at i: the comma before the first of several.
+func dropByte(b []byte, i int) []byte { return append(b[:i], b[i+1:]...) }
+
+func appendInputText(b []byte, text string) []byte {
+	b = append(b, `,{"type":"input_text","text":`...)
+	b = wire.AppendQuoted(b, text)
+	return append(b, '}')
+}
+
+// appendMedia appends an image as one, and everything else as a file.
+func appendMedia(b []byte, m *llm.Media) []byte {
+	if strings.HasPrefix(m.MediaType, "image/") {
+		b = append(b, `,{"type":"input_image","detail":"auto","image_url":`...)
+		b = appendDataURL(b, m)
+		return append(b, '}')
+	}
+	b = append(b, `,{"type":"input_file"`...)
+	if len(m.Data) == 0 {
+		b = append(b, `,"file_url":`...)
+	} else {
+		name := m.Name
+		if name == "" {
+			name = "file"
+		}
+		b = appendMember(b, "filename", name)
+		b = append(b, `,"file_data":`...)
+	}
+	b = appendDataURL(b, m)
+	return append(b, '}')
+}
+
+func appendDataURL(b []byte, m *llm.Media) []byte {
+	if len(m.Data) == 0 {
+		return wire.AppendQuoted(b, m.URL)
+	}
+	b = wire.AppendQuoted(b, "data:"+m.MediaType+";base64,")
+	b = base64.StdEncoding.AppendEncode(b[:len(b)-1], m.Data)
+	return append(b, '"')
+}
+
+// appendAssistant appends an answer's items in their order. Reasoning stands
+// before what it led to and is never the last of them; ids are only kept behind
+// reasoning that is echoed, because the service refuses one without the other
+// (FIELD 3.1).
+func (p *projection) appendAssistant(b []byte, m *llm.Message) []byte {
+	own := m.Origin == p.origin
+	var behindReasoning bool
+	for i := 0; i < len(m.Parts); {
+		n := 1
+		switch part := m.Parts[i].(type) {
+		case llm.Reasoning:
+			if own && i < len(m.Parts)-1 && replayable(part.Raw) {
+				b = appendRaw(b, part.Raw)
+				behindReasoning = true
+			}
+		case llm.Text:
+			b, n = appendOutput(b, m.Parts[i:], own, behindReasoning)
+		case llm.ToolCall:
+			b = p.appendCall(b, &part, own, behindReasoning)
+		case llm.Item:
+			if own {
+				b = appendRaw(b, part.Raw)
+			}
+		}
+		i += n
+	}
+	return b
+}
+
+// replayable says whether a reasoning item means anything to a service that
+// stored nothing: it must hold the thought itself, sealed or open, since a bare
+// id points nowhere.
+func replayable(raw []byte) bool {
+	members := wire.ScanObject(raw)
+	for members.Next() {
+		switch string(members.Key()) {
+		case "encrypted_content":
+			if len(members.Value()) > 2 && members.Value()[0] == '"' {
+				return true
+			}
+		case "content":
+			if content := wire.ScanArray(members.Value()); content.Next() {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func appendRaw(b []byte, raw []byte) []byte {
+	start := len(b)
+	b = append(b, ',')
+	b = wire.AppendCompact(b, raw, "")
+	if len(b) == start+1 {
+		return b[:start]
+	}
+	return b
+}
+
+// appendOutput appends the text parts at the head of parts that were one item,
+// and says how many they are.
+func appendOutput(b []byte, parts llm.Parts, own, withID bool) ([]byte, int) {
+	start := len(b)
+	first, _ := parts[0].(llm.Text)
+	b = append(b, `,{"type":"message","role":"assistant"`...)
+	var kept keptText
+	if own {
+		kept = readKeptText(first.Raw)
+		b = appendMember(b, "phase", kept.phase)
+		if withID && kept.id != "" {
+			b = appendMember(b, "id", kept.id)
+			b = append(b, `,"status":"completed"`...)
+		}
+	}
+	b = append(b, `,"content":[`...)
+	content, n := len(b), 0
+	for _, part := range parts {
+		text, ok := part.(llm.Text)
+		if !ok {
+			break
+		}
+		of := keptText{}
+		if own {
+			of = readKeptText(text.Raw)
+		}
+		if n > 0 && of.id != kept.id {
+			break
+		}
+		b = of.appendContent(b, text.Text)
+		n++
+	}
+	if len(b) == content {
+		return b[:start], n
+	}
+	return append(dropByte(b, content), "]}"...), n
+}
+
+func (p *projection) appendCall(b []byte, c *llm.ToolCall, own, withID bool) []byte {
+	var kept keptCall
+	if own {
+		kept = readKeptCall(c.Raw)
+	}
+	kind, member := "function_call", "arguments"
+	if kept.custom {
+		kind, member = "custom_tool_call", "input"
+	}
+	b = append(b, `,{"type":"`...)
+	b = append(b, kind...)
+	b = append(b, '"')
+	if withID {
+		b = appendMember(b, "id", kept.id)
+	}
+	b = appendMember(b, "call_id", callID(c.ProviderID, c.CallID))
+	b = appendMember(b, "name", p.names.Wire(c.Name))
+	b = appendMember(b, "namespace", kept.namespace)
+	b = append(b, `,"`...)
+	b = append(b, member...)
+	b = append(b, `":`...)
+	b = appendArguments(b, c, kept.custom)
+	return append(b, '}')
+}
+
+// appendArguments appends what the model gave, as a string. A fragment that is
+// no JSON goes back as it came: the result says what was wrong with it.
+func appendArguments(b []byte, c *llm.ToolCall, custom bool) []byte {
+	switch {
+	case custom:
+		return wire.AppendQuoted(b, customInput(c.Args))
+	case len(c.Args) > 0:
+		return wire.AppendQuoted(b, string(wire.AppendCompact(nil, c.Args, "{}")))
+	case c.ArgsText != "":
+		return wire.AppendQuoted(b, c.ArgsText)
+	}
+	return append(b, `"{}"`...)
+}
+
+// Ids that a service counts up from nought in every answer are told apart by
+// ours (FIELD F6); shorter ones than this are taken for such.
+const (
+	shortID   = 12
+	maxCallID = 64
+)
+
+// callID is the id that pairs a call with its result on the wire.
+func callID(provider, ours string) string {
+	id := provider
+	switch {
+	case id == "":
+		id = ours
+	case len(id) < shortID && ours != "":
+		id = provider + "_" + ours
+	default:
+		return id
+	}
+	if len(id) > maxCallID {
+		sum := sha256.Sum256([]byte(id))
+		return "call_" + hex.EncodeToString(sum[:16])
+	}
+	return id
+}
+
+func (p *projection) appendResults(b []byte, m *llm.Message) []byte {
+	for _, part := range m.Parts {
+		r, ok := part.(llm.ToolResult)
+		if !ok {
+			continue
+		}
+		kind := "function_call_output"
+		if p.answersCustom(&r) {
+			kind = "custom_tool_call_output"
+		}
+		b = append(b, `,{"type":"`...)
+		b = append(b, kind...)
+		b = append(b, '"')
+		b = appendMember(b, "call_id", callID(r.ProviderID, r.CallID))
+		b = append(b, `,"output":`...)
+		b = appendOutputOf(b, &r)
+		b = append(b, '}')
+	}
+	return b
+}
+
+// answersCustom says whether a result answers a call that took text, which has
+// a kind of result of its own.
+func (p *projection) answersCustom(r *llm.ToolResult) bool {
+	if p.previous == nil || p.previous.Origin != p.origin {
+		return false
+	}
+	for _, part := range p.previous.Parts {
+		if c, ok := part.(llm.ToolCall); ok && c.CallID == r.CallID && c.ProviderID == r.ProviderID {
+			return readKeptCall(c.Raw).custom
+		}
+	}
+	return false
+}
+
+func appendOutputOf(b []byte, r *llm.ToolResult) []byte {
+	if len(r.Media) == 0 {
+		return wire.AppendQuoted(b, r.Output)
+	}
+	b = append(b, '[')
+	start := len(b)
+	if r.Output != "" {
+		b = appendInputText(b, r.Output)
+	}
+	for i := range r.Media {
+		b = appendMedia(b, &r.Media[i])
+	}
+	return append(dropByte(b, start), ']')
+}

@@ -1,0 +1,167 @@
+package openai
+
+import (
+	"encoding/json"
+	"strings"
+
+	"github.com/pawlrun/pawl/llm"
+	"github.com/pawlrun/pawl/llm/internal/wire"
+)
+
+// output is an item of an answer as the service gave it, not yet interpreted.
+// Its fields are still encoded.
+type output struct {
+	raw       []byte
+	kind      string
+	id        []byte
+	callID    []byte
+	name      []byte
+	namespace []byte
+	arguments []byte
+	input     []byte
+	phase     []byte
+	status    []byte
+	content   []byte
+	summary   []byte
+}
+
+func readOutput(raw []byte) (output, error) {
+	o := output{raw: raw}
+	m := wire.ScanObject(raw)
+	for m.Next() {
+		switch v := m.Value(); string(m.Key()) {
+		case "type":
+			o.kind = wire.Text(v)
+		case "id":
+			o.id = v
+		case "call_id":
+			o.callID = v
+		case "name":
+			o.name = v
+		case "namespace":
+			o.namespace = v
+		case "arguments":
+			o.arguments = v
+		case "input":
+			o.input = v
+		case "phase":
+			o.phase = v
+		case "status":
+			o.status = v
+		case "content":
+			o.content = v
+		case "summary":
+			o.summary = v
+		}
+	}
+	return o, m.Err()
+}
+
+// settled is what an item came to.
+type settled struct {
+	parts   llm.Parts
+	refusal bool
+	// cut says that the item broke off, whatever the answer's status says.
+	cut bool
+}
+
+// settle interprets a whole item. What it keeps is copied.
+func (o *output) settle(names *wire.Names) settled {
+	switch o.kind {
+	case "message":
+		return o.message()
+	case "reasoning":
+		return settled{parts: llm.Parts{o.reasoning()}}
+	case "function_call", "custom_tool_call":
+		call := o.call(names)
+		return settled{parts: llm.Parts{call}, cut: wire.Text(o.status) == "incomplete"}
+	}
+	return settled{parts: llm.Parts{llm.Item{Type: o.kind, Raw: clone(o.raw)}}}
+}
+
+func (o *output) message() settled {
+	var s settled
+	kept := keptText{id: wire.Text(o.id), phase: wire.Text(o.phase)}
+	for c := wire.ScanArray(o.content); c.Next(); {
+		text, of := readContent(c.Value())
+		of.id, of.phase = kept.id, kept.phase
+		s.refusal = s.refusal || of.refusal
+		s.parts = append(s.parts, llm.Text{Text: text, Raw: of.raw()})
+	}
+	return s
+}
+
+func readContent(raw []byte) (string, keptText) {
+	var text, refusal, kind []byte
+	var kept keptText
+	for m := wire.ScanObject(raw); m.Next(); {
+		switch v := m.Value(); string(m.Key()) {
+		case "type":
+			kind = v
+		case "text":
+			text = v
+		case "refusal":
+			refusal = v
+		case "annotations":
+			kept.annotations = v
+		}
+	}
+	if kept.refusal = wire.Text(kind) == "refusal"; kept.refusal {
+		text = refusal
+	}
+	return wire.Text(text), kept
+}
+
+// reasoning keeps the whole item, because the service wants it back untouched.
+func (o *output) reasoning() llm.Reasoning {
+	var b strings.Builder
+	for _, list := range [][]byte{o.summary, o.content} {
+		for c := wire.ScanArray(list); c.Next(); {
+			text, _ := readContent(c.Value())
+			if b.Len() > 0 && text != "" {
+				b.WriteString(thoughtBreak)
+			}
+			b.WriteString(text)
+		}
+	}
+	return llm.Reasoning{Text: b.String(), Raw: clone(o.raw)}
+}
+
+// thoughtBreak stands between the pieces of a thought's summary.
+const thoughtBreak = "\n\n"
+
+func (o *output) call(names *wire.Names) llm.ToolCall {
+	kept := keptCall{id: wire.Text(o.id), namespace: wire.Text(o.namespace), custom: o.kind == "custom_tool_call"}
+	c := llm.ToolCall{ProviderID: wire.Text(o.callID), Name: names.Local(wire.Text(o.name)), Raw: kept.raw()}
+	if kept.custom {
+		c.Args = customArgs(wire.Text(o.input))
+		return c
+	}
+	c.Args, c.ArgsText = arguments(o.arguments)
+	return c
+}
+
+// arguments reads what a call was given: a string that holds JSON, parsed once
+// when it is whole, or JSON itself as some services send it. None are no
+// arguments, and what is no JSON stays text (FIELD F9).
+func arguments(value []byte) (json.RawMessage, string) {
+	if len(value) == 0 || value[0] != '"' {
+		if len(value) == 0 || string(value) == "null" {
+			return json.RawMessage("{}"), ""
+		}
+		return clone(value), ""
+	}
+	return parseArguments(wire.Text(value))
+}
+
+func parseArguments(text string) (json.RawMessage, string) {
+	switch {
+	case strings.TrimSpace(text) == "":
+		return json.RawMessage("{}"), ""
+	case !wire.Valid([]byte(text)):
+		return nil, text
+	}
+	return json.RawMessage(text), ""
+}
+
+func clone(b []byte) json.RawMessage { return append(json.RawMessage(nil), b...) }

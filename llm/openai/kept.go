@@ -1,0 +1,125 @@
+package openai
+
+import (
+	"encoding/json"
+
+	"github.com/pawlrun/pawl/llm/internal/wire"
+)
+
+// keptText is what a text part's Raw keeps of its item: all that the part does
+// not say itself, so that nothing is journalled twice.
+type keptText struct {
+	id    string
+	phase string
+	// refusal says that the text is the model's refusal, which is content of
+	// another kind.
+	refusal     bool
+	annotations []byte
+}
+
+func (k *keptText) raw() json.RawMessage {
+	b := appendMember(nil, "id", k.id)
+	b = appendMember(b, "phase", k.phase)
+	if k.refusal {
+		b = appendMember(b, "type", "refusal")
+	}
+	if len(k.annotations) > 2 {
+		b = append(b, `,"annotations":`...)
+		b = wire.AppendCompact(b, k.annotations, "[]")
+	}
+	return object(b)
+}
+
+func readKeptText(raw []byte) keptText {
+	var k keptText
+	for m := wire.ScanObject(raw); m.Next(); {
+		switch string(m.Key()) {
+		case "id":
+			k.id = wire.Text(m.Value())
+		case "phase":
+			k.phase = wire.Text(m.Value())
+		case "type":
+			k.refusal = wire.Text(m.Value()) == "refusal"
+		case "annotations":
+			k.annotations = m.Value()
+		}
+	}
+	return k
+}
+
+// appendContent appends the text as a piece of a message's content, unless it
+// is empty.
+func (k *keptText) appendContent(b []byte, text string) []byte {
+	if text == "" {
+		return b
+	}
+	if k.refusal {
+		b = append(b, `,{"type":"refusal"`...)
+		b = appendMember(b, "refusal", text)
+		return append(b, '}')
+	}
+	b = append(b, `,{"type":"output_text"`...)
+	b = appendMember(b, "text", text)
+	b = append(b, `,"annotations":`...)
+	if len(k.annotations) == 0 {
+		return append(b, "[]}"...)
+	}
+	b = wire.AppendCompact(b, k.annotations, "[]")
+	return append(b, '}')
+}
+
+// keptCall is what a call's Raw keeps of its item.
+type keptCall struct {
+	id        string
+	namespace string
+	// custom marks a call of a tool that takes text in place of JSON.
+	custom bool
+}
+
+func (k *keptCall) raw() json.RawMessage {
+	b := appendMember(nil, "id", k.id)
+	b = appendMember(b, "namespace", k.namespace)
+	if k.custom {
+		b = appendMember(b, "type", "custom_tool_call")
+	}
+	return object(b)
+}
+
+func readKeptCall(raw []byte) keptCall {
+	var k keptCall
+	for m := wire.ScanObject(raw); m.Next(); {
+		switch string(m.Key()) {
+		case "id":
+			k.id = wire.Text(m.Value())
+		case "namespace":
+			k.namespace = wire.Text(m.Value())
+		case "type":
+			k.custom = wire.Text(m.Value()) == "custom_tool_call"
+		}
+	}
+	return k
+}
+
+// object closes members that were appended with commas before them.
+func object(members []byte) json.RawMessage {
+	if len(members) == 0 {
+		return nil
+	}
+	members[0] = '{'
+	return append(members, '}')
+}
+
+// customArgs wraps the text that a custom tool was called with.
+func customArgs(text string) json.RawMessage {
+	return append(wire.AppendQuoted([]byte(`{"input":`), text), '}')
+}
+
+// customInput takes out what customArgs wrapped.
+func customInput(args []byte) string {
+	for m := wire.ScanObject(args); m.Next(); {
+		if string(m.Key()) == "input" {
+			return wire.Text(m.Value())
+		}
+	}
+	return ""
+}

@@ -1,0 +1,152 @@
+// Package openai speaks OpenAI's Responses API, to OpenAI itself and to the
+// services that copy it.
+//
+// Every request carries the whole conversation (store is false), so that the
+// journal is the only history there is. What the service must get back
+// untouched (sealed reasoning, items of tools that it runs itself, the ids that
+// pair a call with the reasoning before it) is kept in the Raw of the parts.
+package openai
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/pawlrun/pawl/llm"
+	"github.com/pawlrun/pawl/llm/internal/wire"
+)
+
+// DefaultBaseURL is where OpenAI itself serves the API.
+const DefaultBaseURL = "https://api.openai.com/v1"
+
+// maxToolName is the longest tool name that the API takes.
+const maxToolName = 64
+
+// Options say which service to talk to, and as whom. The zero value talks to
+// OpenAI without a key.
+type Options struct {
+	// APIKey is sent as a bearer token; empty sends none.
+	APIKey string
+	// BaseURL is the service's address with its version, as the official SDK
+	// takes it; "" means [DefaultBaseURL]. A query is kept.
+	BaseURL string
+	// Organization and Project choose who pays, where a key belongs to several.
+	Organization string
+	Project      string
+	// Provider is the first half of target names ("openai" when empty). It
+	// names the service in errors, and reasoning is only echoed to the
+	// provider and model that it came from.
+	Provider string
+	// HTTP is the transport; nil means one that follows no redirect.
+	HTTP *http.Client
+	// Headers are sent in addition and win over the adapter's own.
+	Headers map[string]string
+	// Idle bounds how long an answer may be silent, counted in bytes of any
+	// kind; 0 means five minutes.
+	Idle time.Duration
+	// ReasoningEffort and ReasoningSummary are passed on where set. Without
+	// a summary most models think silently.
+	ReasoningEffort  string
+	ReasoningSummary string
+}
+
+// Model is a service that speaks the Responses API. It is safe for concurrent
+// use.
+type Model struct {
+	opts     Options
+	provider string
+	url      string
+	header   http.Header
+	client   wire.Client
+	names    wire.NameCache
+	keys     wire.PrefixKeys
+}
+
+var (
+	_ llm.Streamer = (*Model)(nil)
+	_ llm.Encoder  = (*Model)(nil)
+)
+
+// New returns a model of the service that the options describe. A bad address
+// shows with the first call.
+func New(o Options) *Model {
+	m := &Model{opts: o, provider: o.Provider, url: endpoint(o.BaseURL), header: headers(&o), keys: wire.NewPrefixKeys()}
+	if m.provider == "" {
+		m.provider = "openai"
+	}
+	m.client = wire.Client{Provider: m.provider, HTTP: o.HTTP, Idle: o.Idle, RequestIDs: []string{"X-Request-Id", "Apim-Request-Id"}}
+	if m.client.HTTP == nil {
+		m.client.HTTP = wire.NewHTTP()
+	}
+	return m
+}
+
+func endpoint(base string) string {
+	if base == "" {
+		base = DefaultBaseURL
+	}
+	path, query, found := strings.Cut(base, "?")
+	url := strings.TrimRight(path, "/") + "/responses"
+	if found {
+		url += "?" + query
+	}
+	return url
+}
+
+func headers(o *Options) http.Header {
+	h := http.Header{"Content-Type": {"application/json"}, "User-Agent": {"pawl"}}
+	for name, value := range map[string]string{"OpenAI-Organization": o.Organization, "OpenAI-Project": o.Project} {
+		if value != "" {
+			h.Set(name, value)
+		}
+	}
+	if o.APIKey != "" {
+		h.Set("Authorization", "Bearer "+o.APIKey)
+	}
+	for name, value := range o.Headers {
+		h.Set(name, value)
+	}
+	return h
+}
+
+// Generate asks for the whole answer at once.
+func (m *Model) Generate(ctx context.Context, req *llm.Request) (*llm.Response, error) {
+	return m.call(ctx, req, nil)
+}
+
+// Stream asks for the answer as it is made.
+func (m *Model) Stream(ctx context.Context, req *llm.Request, emit func(llm.Delta)) (*llm.Response, error) {
+	return m.call(ctx, req, emit)
+}
+
+// call posts the request; it is streamed when there is somebody to emit to.
+// Which of the two the service answers with is read from the answer itself.
+func (m *Model) call(ctx context.Context, req *llm.Request, emit func(llm.Delta)) (*llm.Response, error) {
+	body := req.Encoded
+	if body == nil {
+		var err error
+		if body, err = m.Encode(req); err != nil {
+			return nil, err
+		}
+	}
+	header := m.header.Clone()
+	if emit != nil {
+		header.Set("Accept", "text/event-stream")
+	} else {
+		header.Set("Accept", "application/json")
+		body = unstreamed(body)
+	}
+	x, err := m.client.Post(ctx, m.url, header, body, classifyFailure)
+	if err != nil {
+		return nil, err
+	}
+	a := answer{model: m, exchange: x, names: m.names.For(req.Tools, maxToolName), emit: emit}
+	resp, err := a.read()
+	if err != nil {
+		x.Close()
+		return resp, err
+	}
+	x.Finish()
+	return resp, nil
+}

@@ -1,0 +1,174 @@
+package openai
+
+import (
+	"bytes"
+	"strconv"
+	"strings"
+
+	"github.com/pawlrun/pawl/llm"
+	"github.com/pawlrun/pawl/llm/internal/wire"
+)
+
+// Encode returns the streamed form of the request: a prefix that stays the same
+// for a run, one piece for each message, and the settings that may change from
+// call to call.
+func (m *Model) Encode(req *llm.Request) (*llm.Encoded, error) {
+	wireName := m.provider + "/" + req.Model
+	names := m.names.For(req.Tools, maxToolName)
+	segments := make([]llm.Segment, 0, len(req.Messages)+2)
+	segments = append(segments, req.Memo.Prefix(wireName, m.keys.Key(req), func() []byte {
+		return m.appendPrefix(nil, req, names)
+	}))
+	var at int
+	encode := func(msg *llm.Message) []byte {
+		p := projection{origin: wireName, names: names}
+		if at > 0 {
+			p.previous = req.Messages[at-1]
+		}
+		return p.appendMessage(nil, msg)
+	}
+	for i, msg := range req.Messages {
+		at = i
+		segment := req.Memo.Message(wireName, msg, encode)
+		if len(segment.Bytes) == 0 {
+			continue
+		}
+		if len(segments) == 1 {
+			segment.Bytes = segment.Bytes[1:] // the comma before the first item
+		}
+		segments = append(segments, segment)
+	}
+	segments = append(segments, llm.NewSegment(appendSuffix(nil, req)))
+	return llm.Assemble(segments...), nil
+}
+
+func (m *Model) appendPrefix(b []byte, req *llm.Request, names *wire.Names) []byte {
+	b = append(b, `{"model":`...)
+	b = wire.AppendQuoted(b, req.Model)
+	b = append(b, `,"store":false`...)
+	if reasons(req.Model) {
+		b = append(b, `,"include":["reasoning.encrypted_content"]`...)
+	}
+	b = appendMember(b, "prompt_cache_key", req.CacheKey)
+	b = appendMember(b, "instructions", req.System)
+	b = m.appendReasoning(b)
+	if len(req.Schema) > 0 {
+		b = append(b, `,"text":{"format":{"type":"json_schema","name":"answer","strict":false,"schema":`...)
+		b = wire.AppendCompact(b, req.Schema, "{}")
+		b = append(b, "}}"...)
+	}
+	b = appendTools(b, req, names)
+	return append(b, `,"input":[`...)
+}
+
+// reasons says whether a model may be asked for its sealed reasoning. The
+// service refuses the whole request where a model cannot reason; models that
+// are not known to be of that kind can.
+func reasons(model string) bool {
+	model = strings.ToLower(model)
+	model = strings.TrimPrefix(model, "ft:")
+	for _, family := range []string{"gpt-3", "gpt-4", "chatgpt", "gpt-5-chat"} {
+		if strings.HasPrefix(model, family) {
+			return false
+		}
+	}
+	return !strings.HasSuffix(model, "-chat-latest")
+}
+
+func (m *Model) appendReasoning(b []byte) []byte {
+	if m.opts.ReasoningEffort == "" && m.opts.ReasoningSummary == "" {
+		return b
+	}
+	b = append(b, `,"reasoning":{`...)
+	start := len(b)
+	b = appendMember(b, "effort", m.opts.ReasoningEffort)
+	b = appendMember(b, "summary", m.opts.ReasoningSummary)
+	b = append(b[:start], b[start+1:]...)
+	return append(b, '}')
+}
+
+func appendTools(b []byte, req *llm.Request, names *wire.Names) []byte {
+	if len(req.Tools)+len(req.ProviderTools) == 0 {
+		return b
+	}
+	b = append(b, `,"tools":[`...)
+	start := len(b)
+	for _, t := range req.Tools {
+		b = append(b, `,{"type":"function","name":`...)
+		b = wire.AppendQuoted(b, names.Wire(t.Name))
+		b = appendMember(b, "description", t.Description)
+		b = append(b, `,"parameters":`...)
+		b = appendParameters(b, t.Schema)
+		b = append(b, `,"strict":false}`...)
+	}
+	for _, name := range req.ProviderTools {
+		b = append(b, `,{"type":`...)
+		b = wire.AppendQuoted(b, name)
+		if name == "code_interpreter" {
+			b = append(b, `,"container":{"type":"auto"}`...)
+		}
+		b = append(b, '}')
+	}
+	b = append(b[:start], b[start+1:]...)
+	return append(b, ']')
+}
+
+// appendParameters appends a tool's schema. The service refuses one that does
+// not say that it is an object with properties, even where there are none.
+func appendParameters(b []byte, schema []byte) []byte {
+	var hasType, hasProperties bool
+	members := wire.ScanObject(schema)
+	n := 0
+	for ; members.Next(); n++ {
+		hasType = hasType || string(members.Key()) == "type"
+		hasProperties = hasProperties || string(members.Key()) == "properties"
+	}
+	if n == 0 || members.Err() != nil {
+		return append(b, `{"type":"object","properties":{}}`...)
+	}
+	b = wire.AppendCompact(b, schema, "{}")
+	b = b[:len(b)-1]
+	if !hasType {
+		b = append(b, `,"type":"object"`...)
+	}
+	if !hasProperties {
+		b = append(b, `,"properties":{}`...)
+	}
+	return append(b, '}')
+}
+
+const streamed = `,"stream":true}`
+
+func appendSuffix(b []byte, req *llm.Request) []byte {
+	b = append(b, ']')
+	if req.MaxTokens > 0 {
+		b = append(b, `,"max_output_tokens":`...)
+		b = strconv.AppendInt(b, int64(req.MaxTokens), 10)
+	}
+	if req.Temperature != nil {
+		b = append(b, `,"temperature":`...)
+		b = strconv.AppendFloat(b, *req.Temperature, 'f', -1, 64)
+	}
+	return append(b, streamed...)
+}
+
+// unstreamed is the same request for a whole answer. The pieces of the encoded
+// one are shared and stay as they are.
+func unstreamed(e *llm.Encoded) *llm.Encoded {
+	segments := append([][]byte(nil), e.Segments...)
+	last := len(segments) - 1
+	head, _ := bytes.CutSuffix(segments[last], []byte(streamed))
+	segments[last] = append(append([]byte(nil), head...), '}')
+	return &llm.Encoded{Segments: segments, Digest: e.Digest}
+}
+
+// appendMember appends a string member where the value is not empty.
+func appendMember(b []byte, name, value string) []byte {
+	if value == "" {
+		return b
+	}
+	b = append(b, ',')
+	b = wire.AppendQuoted(b, name)
+	b = append(b, ':')
+	return wire.AppendQuoted(b, value)
+}

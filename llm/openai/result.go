@@ -1,0 +1,134 @@
+package openai
+
+import (
+	"github.com/pawlrun/pawl/llm"
+	"github.com/pawlrun/pawl/llm/internal/wire"
+)
+
+// result is a response object: what the service says of an answer as a whole.
+// The terminal event of a stream carries one, and an answer that is not
+// streamed is one.
+type result struct {
+	id       string
+	model    string
+	status   string
+	reason   string
+	failure  []byte
+	usage    llm.Usage
+	hasUsage bool
+	output   []byte
+}
+
+func (r *result) read(raw []byte) error {
+	m := wire.ScanObject(raw)
+	for m.Next() {
+		switch v := m.Value(); string(m.Key()) {
+		case "id":
+			r.id = wire.Text(v)
+		case "model":
+			r.model = wire.Text(v)
+		case "status":
+			r.status = wire.Text(v)
+		case "incomplete_details":
+			r.reason = textMember(v, "reason")
+		case "error":
+			if string(v) != "null" {
+				r.failure = v
+			}
+		case "usage":
+			r.readUsage(v)
+		case "output":
+			r.output = v
+		}
+	}
+	return m.Err()
+}
+
+// textMember is a string member of an object, "" where there is none.
+func textMember(raw []byte, name string) string {
+	if len(raw) == 0 || raw[0] != '{' {
+		return ""
+	}
+	for m := wire.ScanObject(raw); m.Next(); {
+		if string(m.Key()) == name {
+			return wire.Text(m.Value())
+		}
+	}
+	return ""
+}
+
+// readUsage reads token counts. The service counts as we do: cached tokens are
+// in the input and reasoning is in the output.
+func (r *result) readUsage(raw []byte) {
+	if len(raw) == 0 || raw[0] != '{' {
+		return
+	}
+	r.hasUsage = true
+	for m := wire.ScanObject(raw); m.Next(); {
+		switch v := m.Value(); string(m.Key()) {
+		case "input_tokens":
+			r.usage.Input = wire.Int(v)
+		case "output_tokens":
+			r.usage.Output = wire.Int(v)
+		case "input_tokens_details", "output_tokens_details":
+			r.readDetails(v)
+		}
+	}
+}
+
+func (r *result) readDetails(raw []byte) {
+	for m := wire.ScanObject(raw); m.Next(); {
+		switch v := m.Value(); string(m.Key()) {
+		case "cached_tokens":
+			r.usage.CacheRead = wire.Int(v)
+		case "cache_write_tokens":
+			r.usage.CacheWrite = wire.Int(v)
+		case "reasoning_tokens":
+			r.usage.Reasoning = wire.Int(v)
+		}
+	}
+}
+
+// finish is why the model stopped, and the service's own words for it. A
+// response that failed has none.
+func (r *result) finish(parts llm.Parts, refused, cut bool) (llm.Finish, string, bool) {
+	switch r.status {
+	case "completed":
+		return r.finishCompleted(parts, refused, cut), r.status, true
+	case "incomplete":
+		if r.reason == "" {
+			return llm.FinishLength, r.status, true
+		}
+		raw := r.status + "/" + r.reason
+		if r.reason == "content_filter" {
+			return llm.FinishRefusal, raw, true
+		}
+		return llm.FinishLength, raw, true
+	case "queued", "in_progress":
+		return llm.FinishPause, r.status, true
+	}
+	return llm.FinishFailed, r.status, false
+}
+
+// finishCompleted is decided by what is there: calls are to be run, unless one
+// of them broke off (FIELD F8).
+func (r *result) finishCompleted(parts llm.Parts, refused, cut bool) llm.Finish {
+	switch {
+	case cut:
+		return llm.FinishLength
+	case hasCalls(parts):
+		return llm.FinishTool
+	case refused:
+		return llm.FinishRefusal
+	}
+	return llm.FinishEnd
+}
+
+func hasCalls(parts llm.Parts) bool {
+	for _, p := range parts {
+		if _, ok := p.(llm.ToolCall); ok {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,177 @@
+package openai
+
+import (
+	"strings"
+
+	"github.com/pawlrun/pawl/llm"
+	"github.com/pawlrun/pawl/llm/internal/wire"
+)
+
+// itemKind is an item's type in the service's words, as far as its deltas are
+// read.
+type itemKind string
+
+const (
+	kindMessage   itemKind = "message"
+	kindReasoning itemKind = "reasoning"
+	kindCall      itemKind = "function_call"
+)
+
+// item is an item of the answer while it is streamed.
+type item struct {
+	at      int64
+	kind    itemKind
+	id      string
+	callID  string
+	name    string
+	custom  bool
+	strands []*strand
+	done    bool
+	settled settled
+}
+
+// strand is the text that has come for one part of the answer.
+type strand struct {
+	// content is the part's number within its item, index that in the answer.
+	content int64
+	index   int
+	// piece is the piece of a thought's summary that came last.
+	piece int64
+	tool  string
+	text  strings.Builder
+}
+
+// find returns the open item at a place. Services that leave out places have
+// all their items at the first, one after the other.
+func (a *answer) find(at int64) *item {
+	for i := len(a.items) - 1; i >= 0; i-- {
+		if a.items[i].at == at && !a.items[i].done {
+			return a.items[i]
+		}
+	}
+	return nil
+}
+
+// finished says whether an item was closed before, so that one that is reported
+// twice counts once.
+func (a *answer) finished(id string) bool {
+	for _, it := range a.items {
+		if it.done && it.id == id && id != "" {
+			return true
+		}
+	}
+	return false
+}
+
+// open begins an item. All but messages are one part, which has its place from
+// now on; a message's parts come with its content.
+func (a *answer) open(at int64, kind string) *item {
+	it := &item{at: at, kind: itemKind(kind)}
+	if it.custom = kind == "custom_tool_call"; it.custom {
+		it.kind = kindCall
+	}
+	a.items = append(a.items, it)
+	if it.kind != kindMessage {
+		it.strand(a, 0)
+	}
+	return it
+}
+
+// strand finds the text that a delta belongs to, or begins it.
+func (it *item) strand(a *answer, content int64) *strand {
+	if it.kind != kindMessage {
+		content = 0
+	}
+	for i := len(it.strands) - 1; i >= 0; i-- {
+		if it.strands[i].content == content {
+			return it.strands[i]
+		}
+	}
+	s := &strand{content: content, index: a.shown}
+	a.shown++
+	it.strands = append(it.strands, s)
+	return s
+}
+
+// close settles an item with its whole form.
+func (a *answer) close(it *item, o *output) {
+	if it.done {
+		return
+	}
+	it.done, it.id, it.settled = true, wire.Text(o.id), o.settle(a.names)
+	parts := it.settled.parts
+	for i := range parts {
+		parts[i] = a.reconcile(it.strand(a, int64(i)), parts[i])
+	}
+	for _, s := range it.strands {
+		if it.kind == kindMessage && s.content >= int64(len(parts)) && s.text.Len() > 0 {
+			it.settled.parts = append(it.settled.parts, llm.Text{Text: s.text.String()})
+		}
+	}
+}
+
+// reconcile shows what the deltas of a part did not. Where the two disagree,
+// what was shown is what the answer holds.
+func (a *answer) reconcile(s *strand, part llm.Part) llm.Part {
+	shown := s.text.String()
+	switch p := part.(type) {
+	case llm.Text:
+		if rest, ok := strings.CutPrefix(p.Text, shown); ok {
+			a.show(s, llm.DeltaText, []byte(rest), s.piece)
+			return p
+		}
+		p.Text = shown
+		return p
+	case llm.Reasoning:
+		if rest, ok := strings.CutPrefix(p.Text, shown); ok {
+			a.show(s, llm.DeltaReasoning, []byte(rest), s.piece)
+			return p
+		}
+		p.Text = shown
+		return p
+	case llm.ToolCall:
+		if s.tool = p.Name; shown == "" {
+			a.show(s, llm.DeltaToolCall, []byte(string(p.Args)+p.ArgsText), s.piece)
+		}
+	}
+	return part
+}
+
+// assemble settles an item that was never reported whole, in an answer that
+// ended well, from its deltas.
+func (it *item) assemble() {
+	if it.done {
+		return
+	}
+	if it.settled.parts = it.received(); it.kind != kindCall {
+		return
+	}
+	c := llm.ToolCall{ProviderID: it.callID, Name: it.name}
+	text := it.strands[0].text.String()
+	if it.custom {
+		c.Args, c.Raw = customArgs(text), (&keptCall{custom: true}).raw()
+	} else {
+		c.Args, c.ArgsText = parseArguments(text)
+	}
+	it.settled.parts = llm.Parts{c}
+}
+
+// received is what is worth keeping of an answer that broke off: whole items,
+// and the text of those that were under way. A call that was under way is not
+// kept, so that nobody can take its fragment for arguments (FIELD F8).
+func (it *item) received() llm.Parts {
+	if it.done {
+		return it.settled.parts
+	}
+	var parts llm.Parts
+	for _, s := range it.strands {
+		switch {
+		case s.text.Len() == 0:
+		case it.kind == kindMessage:
+			parts = append(parts, llm.Text{Text: s.text.String()})
+		case it.kind == kindReasoning:
+			parts = append(parts, llm.Reasoning{Text: s.text.String()})
+		}
+	}
+	return parts
+}

@@ -1,0 +1,202 @@
+package openai
+
+import (
+	"errors"
+	"io"
+	"strings"
+
+	"github.com/pawlrun/pawl/llm"
+	"github.com/pawlrun/pawl/llm/internal/wire"
+)
+
+// event is one event of a stream. Its fields are slices of the stream's buffer,
+// still encoded.
+type event struct {
+	kind     []byte
+	at       int64
+	piece    int64
+	delta    []byte
+	item     []byte
+	part     []byte
+	response []byte
+	failure  []byte
+	whole    []byte
+}
+
+func (e *event) read(data []byte) error {
+	*e = event{whole: data}
+	m := wire.ScanObject(data)
+	for m.Next() {
+		switch v := m.Value(); string(m.Key()) {
+		case "type":
+			e.kind = v
+		case "output_index":
+			e.at = wire.Int(v)
+		case "content_index", "summary_index":
+			e.piece = wire.Int(v)
+		case "delta":
+			e.delta = v
+		case "item":
+			e.item = v
+		case "part":
+			e.part = v
+		case "response":
+			e.response = v
+		case "error":
+			e.failure = v
+		}
+	}
+	return m.Err()
+}
+
+// name is the event's type, from the data where it says so: the SSE field is
+// missing with some services.
+func (e *event) name(field []byte) string {
+	if len(e.kind) > 2 {
+		field = e.kind[1 : len(e.kind)-1]
+	}
+	return string(field)
+}
+
+func (a *answer) readEvents(body io.Reader) (*llm.Response, error) {
+	events := wire.NewEventReader(body)
+	for {
+		field, data, err := events.Next()
+		if err != nil {
+			return a.broken(err)
+		}
+		if len(data) == 0 || string(data) == "[DONE]" {
+			continue
+		}
+		if err := a.event.read(data); err != nil {
+			return a.broken(err)
+		}
+		ended, err := a.take(field)
+		switch {
+		case errors.Is(err, errFailed):
+			return a.failed(a.event.failure)
+		case err != nil:
+			return a.broken(err)
+		case ended:
+			return a.conclude()
+		}
+	}
+}
+
+// errFailed says that the event reports a failure of the service.
+var errFailed = errors.New("openai: the service reports a failure")
+
+// take applies the event just read and says whether it was the last one.
+func (a *answer) take(field []byte) (ended bool, err error) {
+	e := &a.event
+	switch name := e.name(field); name {
+	case "response.output_text.delta", "response.refusal.delta":
+		a.grow(kindMessage, llm.DeltaText)
+	case "response.reasoning_summary_text.delta", "response.reasoning_text.delta":
+		a.grow(kindReasoning, llm.DeltaReasoning)
+	case "response.function_call_arguments.delta", "response.custom_tool_call_input.delta":
+		a.grow(kindCall, llm.DeltaToolCall)
+	case "response.output_item.added":
+		return false, a.added()
+	case "response.output_item.done":
+		return false, a.itemDone()
+	case "response.created":
+		return false, a.result.read(e.response)
+	case "response.completed", "response.done", "response.incomplete", "response.failed", "response.cancelled":
+		return true, a.last(strings.TrimPrefix(name, "response."))
+	case "error":
+		if e.failure == nil {
+			e.failure = e.whole
+		}
+		return false, errFailed
+	case "":
+		if e.failure != nil {
+			return false, errFailed
+		}
+	}
+	return false, nil
+}
+
+// last reads the terminal event. Its name decides where the object's status is
+// missing or was left at what it was.
+func (a *answer) last(name string) error {
+	a.result = result{id: a.result.id, model: a.result.model}
+	if err := a.result.read(a.event.response); err != nil {
+		return err
+	}
+	switch a.result.status {
+	case "", "in_progress", "queued":
+		a.result.status = name
+		if name == "done" {
+			a.result.status = "completed"
+		}
+	}
+	return nil
+}
+
+func (a *answer) added() error {
+	o, err := readOutput(a.event.item)
+	if err != nil {
+		return err
+	}
+	it := a.open(a.event.at, o.kind)
+	it.callID = wire.Text(o.callID)
+	if it.kind == kindCall {
+		it.name = a.names.Local(wire.Text(o.name))
+		it.strands[0].tool = it.name
+	}
+	return nil
+}
+
+func (a *answer) itemDone() error {
+	o, err := readOutput(a.event.item)
+	if err != nil {
+		return err
+	}
+	it := a.find(a.event.at)
+	switch {
+	case it == nil && a.finished(wire.Text(o.id)):
+		return nil
+	case it == nil:
+		it = a.open(a.event.at, o.kind)
+	}
+	a.close(it, &o)
+	return nil
+}
+
+// grow adds the event's delta to its item and shows it. A delta costs no
+// allocation of its own: its text is a piece of what has come so far.
+func (a *answer) grow(kind itemKind, as llm.DeltaKind) {
+	e := &a.event
+	it := a.find(e.at)
+	if it == nil {
+		it = a.open(e.at, string(kind))
+	}
+	text, ok := wire.AppendText(a.scratch[:0], e.delta)
+	a.scratch = text
+	if !ok || it.kind != kind {
+		return
+	}
+	a.show(it.strand(a, e.piece), as, text, e.piece)
+}
+
+// show adds text to a strand and emits it.
+func (a *answer) show(s *strand, as llm.DeltaKind, text []byte, piece int64) {
+	if len(text) == 0 {
+		return
+	}
+	start := s.text.Len()
+	if as == llm.DeltaReasoning && piece != s.piece && start > 0 {
+		s.text.WriteString(thoughtBreak)
+	}
+	s.piece = piece
+	s.text.Write(text)
+	if a.emit == nil {
+		return
+	}
+	d := llm.Delta{Kind: as, Index: s.index, Text: s.text.String()[start:]}
+	if start == 0 {
+		d.Tool = s.tool
+	}
+	a.emit(d)
+}
