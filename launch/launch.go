@@ -1,14 +1,13 @@
 // Package launch turns an agent file and the flags of a command into a run
-// that an engine can start, and an ended process's run back into one that it
-// can resume.
+// that an engine can start, an ended run into one that continues it, and a run
+// whose process is gone back into one that can be resumed.
 package launch
 
 import (
 	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
-	"slices"
+	"strings"
 
 	"github.com/pawlrun/pawl/engine"
 	"github.com/pawlrun/pawl/event"
@@ -16,28 +15,31 @@ import (
 	"github.com/pawlrun/pawl/machine"
 	"github.com/pawlrun/pawl/machine/agent"
 	"github.com/pawlrun/pawl/models"
-	"github.com/pawlrun/pawl/policy"
 	"github.com/pawlrun/pawl/spec"
-	"github.com/pawlrun/pawl/stop"
-	"github.com/pawlrun/pawl/tool"
-	"github.com/pawlrun/pawl/tool/fs"
-	"github.com/pawlrun/pawl/tool/shell"
 )
 
 // Options are the flags that change what a file says.
 type Options struct {
-	Model     string
+	// Model replaces every model of the file.
+	Model string
+	// Workspace is the directory that the tools work in.
 	Workspace string
+	// MaxCycles replaces the file's cycle caps; 0 leaves them.
 	MaxCycles int
-	// BudgetUSD replaces the cap in money; NoBudget removes it.
+	// BudgetUSD replaces the file's caps in money, NoBudget removes them.
 	BudgetUSD *float64
 	NoBudget  bool
-	// TimeoutSeconds replaces the wall-time budget.
+	// TimeoutSeconds replaces the wall-time budget; 0 leaves it.
 	TimeoutSeconds float64
 	Approve        agent.ApproveMode
-	Whole          bool
+	// Whole asks the provider for whole answers instead of streams.
+	Whole bool
+	// Vars are the values of the prompt's ${name}.
+	Vars map[string]string
 	// Dir is the directory that relative paths of flags are relative to.
 	Dir string
+	// Getenv looks keys and endpoints up; nil means os.Getenv.
+	Getenv func(string) string
 }
 
 // Machine makes an empty machine of the version that a journal names.
@@ -48,143 +50,115 @@ func Machine(version string) (machine.Machine, error) {
 	return agent.New(), nil
 }
 
-// Agent prepares a run of an agent file.
+// Agent prepares a run of an agent file. The error is [spec.Errors] when the
+// file is wrong; whatever it is, nothing has begun.
 func Agent(path string, input string, o Options) (event.RunStarted, engine.Env, error) {
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return event.RunStarted{}, engine.Env{}, fmt.Errorf("launch: %w", err)
-	}
-	a, err := spec.ParseAgent(path, data)
-	if err != nil {
-		return event.RunStarted{}, engine.Env{}, err
-	}
-	env, tools, err := environment(a, o)
-	if err != nil {
-		return event.RunStarted{}, engine.Env{}, err
-	}
-	cfg := config(a, o, tools)
-	started, err := agent.Start(cfg, llm.UserText(input))
-	if err != nil {
-		return event.RunStarted{}, engine.Env{}, err
-	}
 	source, err := filepath.Abs(path)
 	if err != nil {
 		return event.RunStarted{}, engine.Env{}, fmt.Errorf("launch: %w", err)
 	}
-	started.Name, started.Source, started.Spec, started.Workspace = a.Identity.Name, source, string(data), o.Workspace
-	started.Options = o.record()
-	started.Sandbox, started.Warnings = "none", a.Warnings
+	a, text, err := spec.ReadAgent(path, o.rules())
+	if err != nil {
+		return event.RunStarted{}, engine.Env{}, err
+	}
+	if a.Identity.Name == "" {
+		a.Identity.Name = strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
+	}
+	return prepare(a, source, text, input, o)
+}
+
+// Built prepares a run of an agent that was built in code. It is held to the
+// rules of a file (ALDO-69), and completed by [spec.Agent.Validate].
+func Built(a *spec.Agent, input string, o Options) (event.RunStarted, engine.Env, error) {
+	if err := a.Validate(o.rules()); err != nil {
+		return event.RunStarted{}, engine.Env{}, err
+	}
+	text, err := a.Text()
+	if err != nil {
+		return event.RunStarted{}, engine.Env{}, err
+	}
+	return prepare(a, "", text, input, o)
+}
+
+func prepare(a *spec.Agent, source string, text []byte, input string, o Options) (event.RunStarted, engine.Env, error) {
+	fail := func(err error) (event.RunStarted, engine.Env, error) { return event.RunStarted{}, engine.Env{}, err }
+	resolver := o.resolver(a.Dir)
+	targets, err := targets(a, o, resolver)
+	if err != nil {
+		return fail(err)
+	}
+	if a.System, err = a.Expand(o.Vars); err != nil {
+		return fail(err)
+	}
+	env, tools, err := environment(a, o, resolver)
+	if err != nil {
+		return fail(err)
+	}
+	cfg := config(a, o, targets, tools)
+	warnings, err := money(a, o, cfg)
+	if err != nil {
+		return fail(closing(env, err))
+	}
+	started, err := agent.Start(cfg, message(or(input, begin)))
+	if err != nil {
+		return fail(closing(env, err))
+	}
+	started.Name, started.Source, started.Spec, started.Workspace = a.Identity.Name, source, string(text), o.Workspace
+	started.Options, started.Sandbox = o.record(a), "none"
+	for _, w := range a.Warnings {
+		started.Warnings = append(started.Warnings, w.String())
+	}
+	started.Warnings = append(started.Warnings, warnings...)
 	return started, env, nil
+}
+
+// begin is the first message of a run whose whole task is in its prompt: no
+// provider answers without one.
+const begin = "Begin."
+
+// message is the user's input, or nil when there is none.
+func message(input string) *llm.Message {
+	if input == "" {
+		return nil
+	}
+	return llm.UserText(input)
+}
+
+// closing closes an environment that will not be used.
+func closing(env engine.Env, err error) error {
+	if env.Close != nil {
+		_ = env.Close()
+	}
+	return err
 }
 
 // Environment builds the environment of a run that is resumed from its first
 // event.
 func Environment(started event.RunStarted) (engine.Env, error) {
-	a, err := spec.ParseAgent(started.Source, []byte(started.Spec))
+	a, err := spec.Restore(started.Source, []byte(started.Spec))
 	if err != nil {
 		return engine.Env{}, fmt.Errorf("launch: the run's agent file: %w", err)
 	}
+	if dir := started.Options["files"]; dir != "" {
+		a.Dir = dir
+	}
 	o := Options{Workspace: started.Workspace, Dir: started.Options["dir"]}
-	env, _, err := environment(a, o)
+	env, _, err := environment(a, o, o.resolver(a.Dir))
 	return env, err
 }
 
 // record names the options that a resumed run needs again.
-func (o Options) record() map[string]string {
-	m := map[string]string{"dir": o.Dir, "model": o.Model, "approve": string(o.Approve)}
+func (o Options) record(a *spec.Agent) map[string]string {
+	files, err := filepath.Abs(a.Dir)
+	if err != nil {
+		files = a.Dir
+	}
+	m := map[string]string{"dir": o.Dir, "files": files, "model": o.Model, "approve": string(o.Approve)}
 	maps.DeleteFunc(m, func(_, v string) bool { return v == "" })
 	return m
 }
 
-func environment(a *spec.Agent, o Options) (engine.Env, *tool.Set, error) {
-	ws, err := fs.Open(o.Workspace)
-	if err != nil {
-		return engine.Env{}, nil, err
-	}
-	all := append(ws.Tools(), shell.New(shell.Options{Dir: o.Workspace}))
-	if a.Tools.Allow != nil {
-		all = slices.DeleteFunc(all, func(t tool.Tool) bool { return !slices.Contains(a.Tools.Allow, t.Name) })
-	}
-	set, err := tool.NewSet(all...)
-	if err != nil {
-		return engine.Env{}, nil, err
-	}
-	resolver := models.Resolver{Dirs: []string{a.Dir, o.Dir}}
-	return engine.Env{Model: resolver.Open, Tools: set, Close: ws.Close}, set, nil
-}
-
-func config(a *spec.Agent, o Options, tools *tool.Set) agent.Config {
-	cfg := agent.Config{
-		System: a.System, Tools: tools.Defs(),
-		MaxTokens: a.ModelPolicy.Decoding.MaxTokens, Temperature: a.ModelPolicy.Decoding.Temperature,
-		OnLimit: agent.OnLimit(a.OnLimit), OnNoToolCall: agent.OnNoToolCall(a.OnNoToolCall),
-		Dispatch: agent.Dispatch(a.ToolDispatch), NudgeText: a.NudgeText, MaxNudges: a.MaxNudges,
-		Policy: policy.Rules{Declared: a.Tools.Allow != nil}, Approve: o.Approve, Whole: o.Whole,
-	}
-	targets := []string{o.Model}
-	if o.Model == "" {
-		targets = []string{a.ModelPolicy.Primary.Model}
-		for _, f := range a.ModelPolicy.Fallbacks {
-			targets = append(targets, f.Model)
-		}
-	}
-	var resolver models.Resolver
-	for _, t := range targets {
-		cfg.Targets = append(cfg.Targets, agent.Target{Model: t, Price: resolver.Price(t)})
-	}
-	limits(a, o, &cfg)
-	iteration(a, &cfg)
-	return cfg.WithDefaults()
-}
-
-func limits(a *spec.Agent, o Options, cfg *agent.Config) {
-	l := &cfg.Limits
-	l.MaxCycles, l.USDPerRun = a.MaxCycles, 5
-	if v := a.ModelPolicy.Budget.USDPerRun; v != nil {
-		l.USDPerRun = *v
-	}
-	if v := a.Budgets.MaxToolCalls; v != nil {
-		l.MaxToolCalls = *v
-	}
-	if v := a.Budgets.MaxWallSeconds; v != nil {
-		l.MaxWallSeconds = *v
-	}
-	if a.Iteration != nil && a.Iteration.MaxCycles > 0 {
-		l.MaxCycles = a.Iteration.MaxCycles
-	}
-	if o.MaxCycles > 0 {
-		l.MaxCycles = o.MaxCycles
-	}
-	if o.BudgetUSD != nil {
-		l.USDPerRun = *o.BudgetUSD
-	}
-	if o.NoBudget {
-		l.USDPerRun = 0
-	}
-	if o.TimeoutSeconds > 0 {
-		l.MaxWallSeconds = o.TimeoutSeconds
-	}
-}
-
-// iteration applies ALDO's block, whose defaults differ from a plain agent's.
-func iteration(a *spec.Agent, cfg *agent.Config) {
-	if a.Iteration == nil {
-		return
-	}
-	if cfg.OnLimit == "" {
-		cfg.OnLimit = agent.OnLimitOK
-	}
-	if cfg.OnNoToolCall == "" {
-		cfg.OnNoToolCall = agent.NoToolCallNudge
-	}
-	if cfg.Dispatch == "" {
-		cfg.Dispatch = agent.ParallelAll
-	}
-	for _, c := range a.Iteration.TerminationConditions {
-		cond := stop.Condition{Kind: stop.Kind(c.Kind), Text: c.Text, Tool: c.Tool}
-		if c.Match != nil {
-			cond.Match = stop.Match{ExitCode: c.Match.ExitCode, Contains: c.Match.Contains}
-		}
-		cfg.Conditions = append(cfg.Conditions, cond)
-	}
+// resolver opens the models of a file in dir.
+func (o Options) resolver(dir string) *models.Resolver {
+	return &models.Resolver{Dirs: []string{dir, o.Dir}, Getenv: o.Getenv}
 }

@@ -31,6 +31,17 @@ type Price struct {
 	Output     float64 `json:"output"`
 	CacheRead  float64 `json:"cacheRead"`
 	CacheWrite float64 `json:"cacheWrite"`
+	// Long, where set, is the price of a whole request with a long input.
+	Long *LongPrice `json:"long,omitempty"`
+}
+
+// LongPrice replaces a [Price] for a request with more than Over input tokens.
+type LongPrice struct {
+	Over       int64   `json:"over"`
+	Input      float64 `json:"input"`
+	Output     float64 `json:"output"`
+	CacheRead  float64 `json:"cacheRead"`
+	CacheWrite float64 `json:"cacheWrite"`
 }
 
 // Cost is money spent. Priced is false when any part of it has no known price,
@@ -42,6 +53,9 @@ type Cost struct {
 
 // Of returns what the usage costs.
 func (p Price) Of(u Usage) float64 {
+	if l := p.Long; l != nil && u.Input > l.Over {
+		p = Price{Input: l.Input, Output: l.Output, CacheRead: l.CacheRead, CacheWrite: l.CacheWrite}
+	}
 	fresh := max(u.Input-u.CacheRead-u.CacheWrite, 0)
 	return (float64(fresh)*p.Input +
 		float64(u.CacheRead)*p.CacheRead +

@@ -2,7 +2,11 @@
 // driver resolved about it.
 package policy
 
-import "github.com/pawlrun/pawl/event"
+import (
+	"slices"
+
+	"github.com/pawlrun/pawl/event"
+)
 
 // Rules are the permissions of one run.
 type Rules struct {
@@ -11,6 +15,9 @@ type Rules struct {
 	Declared bool `json:"declared,omitempty"`
 	// Gates are the tools whose every call needs an approval.
 	Gates []string `json:"gates,omitempty"`
+	// Open are the tools that never ask, though nobody named them in
+	// tools.allow.
+	Open []string `json:"open,omitempty"`
 }
 
 // Verdict is a decision with the rule that made it.
@@ -28,6 +35,8 @@ func (r Rules) Decide(c *event.ToolCall) Verdict {
 		}
 	}
 	switch {
+	case slices.Contains(r.Open, c.Tool):
+		return Verdict{Decision: event.DecisionAllow, Rule: "tools.approvals." + c.Tool + ": never"}
 	case r.Declared:
 		return Verdict{Decision: event.DecisionAllow, Rule: "tools.allow"}
 	case c.ReadOnly:

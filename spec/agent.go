@@ -1,205 +1,266 @@
 package spec
 
 import (
-	"bytes"
-	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"reflect"
-	"slices"
+	"strings"
 
 	"go.yaml.in/yaml/v4"
 )
 
-// Agent is an agent file.
-type Agent struct {
-	APIVersion  string      `yaml:"apiVersion"`
-	Kind        string      `yaml:"kind"`
-	Identity    Identity    `yaml:"identity"`
-	ModelPolicy ModelPolicy `yaml:"model_policy"`
-	Prompt      Prompt      `yaml:"prompt"`
-	Tools       Tools       `yaml:"tools"`
-	Budgets     Budgets     `yaml:"budgets"`
-	Iteration   *Iteration  `yaml:"iteration"`
+// The values of apiVersion. Keys of the second one that have no meaning here
+// become warnings.
+const (
+	Version     = "pawl/v1"
+	VersionAldo = "aldo-ai/agent.v1"
+)
 
-	OnLimit      string `yaml:"on_limit"`
-	OnNoToolCall string `yaml:"on_no_tool_call"`
-	ToolDispatch string `yaml:"tool_dispatch"`
-	NudgeText    string `yaml:"nudge_text"`
-	MaxNudges    int    `yaml:"max_nudges"`
-	MaxCycles    int    `yaml:"max_cycles"`
+// Agent is an agent file. Optional numbers are nil when the file does not give
+// them.
+type Agent struct {
+	APIVersion  string      `yaml:"apiVersion,omitempty"`
+	Kind        string      `yaml:"kind,omitempty"`
+	Identity    Identity    `yaml:"identity,omitempty"`
+	ModelPolicy ModelPolicy `yaml:"model_policy,omitempty"`
+	// Role picks one of ModelPolicy.Roles; it may stand there as well.
+	Role    string  `yaml:"role,omitempty"`
+	Prompt  Prompt  `yaml:"prompt,omitempty"`
+	Tools   Tools   `yaml:"tools,omitempty"`
+	Budgets Budgets `yaml:"budgets,omitempty"`
+	// Settings may stand at the top level or in the iteration block.
+	Settings  `yaml:",inline"`
+	Iteration *Iteration `yaml:"iteration,omitempty"`
+
+	// What follows is read so that it can be refused: it is not built yet.
+	Loop             *Loop `yaml:"loop,omitempty"`
+	Composite        any   `yaml:"composite,omitempty"`
+	Hooks            any   `yaml:"hooks,omitempty"`
+	Sandbox          any   `yaml:"sandbox,omitempty"`
+	Carry            any   `yaml:"carry,omitempty"`
+	OnIterationError any   `yaml:"on_iteration_error,omitempty"`
 
 	// Dir is the directory of the file; paths in it are relative to it.
 	Dir string `yaml:"-"`
 	// System is the system text, read from its file where it has one.
-	System   string   `yaml:"-"`
-	Warnings []string `yaml:"-"`
+	System string `yaml:"-"`
+	// Warnings are what the owner should know and what stops nothing.
+	Warnings []Problem `yaml:"-"`
+
+	// systemAt is where System stands, for problems inside it.
+	systemAt Problem
 }
 
 // Identity names an agent.
 type Identity struct {
-	Name        string `yaml:"name"`
-	Version     string `yaml:"version"`
-	Description string `yaml:"description"`
+	Name        string `yaml:"name,omitempty"`
+	Version     string `yaml:"version,omitempty"`
+	Description string `yaml:"description,omitempty"`
 }
 
 // ModelPolicy says which models to use and how.
 type ModelPolicy struct {
-	Primary   Model    `yaml:"primary"`
-	Fallbacks []Model  `yaml:"fallbacks"`
-	Decoding  Decoding `yaml:"decoding"`
-	Budget    Money    `yaml:"budget"`
+	Primary   Model    `yaml:"primary,omitempty"`
+	Fallbacks []Model  `yaml:"fallbacks,omitempty"`
+	Decoding  Decoding `yaml:"decoding,omitempty"`
+	Budget    Money    `yaml:"budget,omitempty"`
+	Roles     Roles    `yaml:"roles,omitempty"`
+	Role      string   `yaml:"role,omitempty"`
 }
 
-// Model names one model as "provider/model".
+// Model names one model as "provider/model". In a file it is a mapping, or the
+// name alone.
 type Model struct {
-	Model string `yaml:"model"`
+	Model string `yaml:"model,omitempty"`
+	// CapabilityClass names a class of models in a models file.
+	CapabilityClass string `yaml:"capability_class,omitempty"`
+}
+
+func (m *Model) decodeNode(d *decoder, n *yaml.Node, path string) {
+	if n.Kind == yaml.ScalarNode && n.Tag == "!!str" {
+		m.Model = n.Value
+		return
+	}
+	d.object(n, path, reflect.ValueOf(m).Elem())
+}
+
+func (*Model) expected() string { return "{model: provider/model}" }
+
+// Roles are the models of Alfred's roles.
+type Roles struct {
+	Architect Model `yaml:"architect,omitempty"`
+	Editor    Model `yaml:"editor,omitempty"`
+	Subagent  Model `yaml:"subagent,omitempty"`
 }
 
 // Decoding are the sampling settings.
 type Decoding struct {
-	Temperature *float64 `yaml:"temperature"`
-	MaxTokens   int      `yaml:"max_tokens"`
+	Temperature *float64 `yaml:"temperature,omitempty"`
+	MaxTokens   *int     `yaml:"max_tokens,omitempty"`
 }
 
 // Money is the cap on what a run may cost.
 type Money struct {
-	USDPerRun *float64 `yaml:"usd_per_run"`
+	USDPerRun *float64 `yaml:"usd_per_run,omitempty"`
 }
 
 // Prompt is the system text, inline or in a file.
 type Prompt struct {
-	System     string `yaml:"system"`
-	SystemFile string `yaml:"system_file"`
+	System     string `yaml:"system,omitempty"`
+	SystemFile string `yaml:"system_file,omitempty"`
 }
 
-// Tools says which tools the agent may use.
-type Tools struct {
-	// Allow is nil when the file does not say.
-	Allow []string `yaml:"allow"`
-}
-
-// Budgets are the harness budgets; nil means the default.
+// Budgets are the ten budgets of the harness (HAR-41 to HAR-50); nil means the
+// default.
 type Budgets struct {
-	MaxToolCalls   *int     `yaml:"max_tool_calls"`
-	MaxWallSeconds *float64 `yaml:"max_wall_time_seconds"`
-}
-
-// Iteration is ALDO's block.
-type Iteration struct {
-	MaxCycles             int         `yaml:"max_cycles"`
-	ContextWindow         int         `yaml:"context_window"`
-	SummaryStrategy       string      `yaml:"summary_strategy"`
-	TerminationConditions []Condition `yaml:"termination_conditions"`
-}
-
-// Condition is one termination condition.
-type Condition struct {
-	Kind  string `yaml:"kind"`
-	Text  string `yaml:"text"`
-	Tool  string `yaml:"tool"`
-	Match *Match `yaml:"match"`
-}
-
-// Match is what a tool result must show.
-type Match struct {
-	ExitCode *int   `yaml:"exit_code"`
-	Contains string `yaml:"contains"`
+	MaxModelTurns    *int     `yaml:"max_model_turns,omitempty"`
+	MaxToolCalls     *int     `yaml:"max_tool_calls,omitempty"`
+	MaxParallelTools *int     `yaml:"max_parallel_tool_calls,omitempty"`
+	MaxWallSeconds   *float64 `yaml:"max_wall_time_seconds,omitempty"`
+	MaxInputTokens   *int64   `yaml:"max_input_tokens,omitempty"`
+	MaxOutputTokens  *int64   `yaml:"max_output_tokens,omitempty"`
+	MaxTotalCost     *float64 `yaml:"max_total_cost,omitempty"`
+	MaxResultChars   *int     `yaml:"max_tool_result_chars,omitempty"`
+	MaxModelRetries  *int     `yaml:"max_retries_per_model_call,omitempty"`
+	MaxToolRetries   *int     `yaml:"max_retries_per_tool_call,omitempty"`
 }
 
 // ReadAgent reads and validates an agent file. The error is [Errors] when the
-// file is there and wrong.
-func ReadAgent(path string) (*Agent, error) {
-	data, err := os.ReadFile(path)
+// file is there and wrong. The text is the file's content as it was read.
+func ReadAgent(path string, o Options) (a *Agent, text []byte, err error) {
+	text, err = readFile(path)
 	if err != nil {
-		return nil, fmt.Errorf("spec: %w", err)
+		return nil, nil, fmt.Errorf("spec: %w", err)
 	}
-	return ParseAgent(path, data)
+	a, err = ParseAgent(path, text, o)
+	return a, text, err
 }
 
 // ParseAgent validates an agent file's content. Files that it names are read
-// relative to path.
-func ParseAgent(path string, data []byte) (*Agent, error) {
-	d := &decoder{file: path, places: map[string]*yaml.Node{}}
-	var doc yaml.Node
-	if err := yaml.NewDecoder(bytes.NewReader(data)).Decode(&doc); err != nil && !errors.Is(err, io.EOF) {
-		return nil, Errors{{File: path, Line: 1, Column: 1, Message: err.Error()}}
+// relative to path. The error is [Errors].
+func ParseAgent(path string, data []byte, o Options) (*Agent, error) {
+	a, r := decode(path, data)
+	if a != nil {
+		a.validate(r, o)
+		a.Warnings = r.warnings.sorted()
 	}
-	a := &Agent{Dir: filepath.Dir(path)}
-	if len(doc.Content) == 0 {
-		return nil, Errors{{File: path, Line: 1, Column: 1, Message: "the file is empty", Expected: "an agent: identity, model_policy, prompt"}}
-	}
-	d.value(doc.Content[0], "", reflect.ValueOf(a).Elem())
-	a.validate(d)
-	if len(d.problems) > 0 {
-		return nil, d.problems.sorted()
+	if len(r.problems) > 0 {
+		return nil, r.problems.sorted()
 	}
 	return a, nil
 }
 
-func (a *Agent) validate(d *decoder) {
-	if a.Kind != "" && a.Kind != "Agent" {
-		d.at("kind", "Agent", "is %q", a.Kind)
+// Restore reads an agent from the text that a run's first event keeps. It was
+// valid when the run began and the run goes on by what was pinned then, so
+// nothing is checked again and no other file is read.
+func Restore(path string, data []byte) (*Agent, error) {
+	a, r := decode(path, data)
+	if a == nil {
+		return nil, r.problems
 	}
-	if a.ModelPolicy.Primary.Model == "" && len(d.problems) == 0 {
-		d.at("model_policy.primary.model", "provider/model, for example anthropic/claude-sonnet-4-5", "is missing")
-	}
-	oneOf(d, "on_limit", a.OnLimit, "stopped", "ok", "fail")
-	oneOf(d, "on_no_tool_call", a.OnNoToolCall, "finish", "nudge", "stop")
-	oneOf(d, "tool_dispatch", a.ToolDispatch, "ordered-groups", "parallel-first", "by-resource", "parallel-all", "serial")
-	if a.Iteration != nil {
-		a.Iteration.validate(d)
-	}
-	a.readPrompt(d)
+	return a, nil
 }
 
-func oneOf(d *decoder, path, value string, allowed ...string) {
-	if d.has(path) && !slices.Contains(allowed, value) {
-		d.at(path, "one of "+fmt.Sprint(allowed), "is %q", value)
+// Validate checks an agent that was built in code, by the same rules as a file
+// (ALDO-69), and reads its prompt file. It fills System and Warnings. The
+// error is [Errors], without places.
+func (a *Agent) Validate(o Options) error {
+	r := &report{}
+	a.validate(r, o)
+	a.Warnings = r.warnings
+	if len(r.problems) > 0 {
+		return r.problems
 	}
+	return nil
 }
 
-func (it *Iteration) validate(d *decoder) {
-	oneOf(d, "iteration.summary_strategy", it.SummaryStrategy, "rolling-window", "periodic-summary")
-	if d.has("iteration.max_cycles") && it.MaxCycles < 1 {
-		d.at("iteration.max_cycles", "a whole number from 1", "is %d", it.MaxCycles)
+// Text writes the agent as a file that [Restore] reads. The system text stands
+// in it, so that no other file is needed.
+func (a *Agent) Text() ([]byte, error) {
+	whole := *a
+	whole.Prompt = Prompt{System: a.System}
+	text, err := yaml.Marshal(&whole)
+	if err != nil {
+		return nil, fmt.Errorf("spec: write the agent: %w", err)
 	}
-	for i, c := range it.TerminationConditions {
-		path := fmt.Sprintf("iteration.termination_conditions[%d]", i)
-		switch c.Kind {
-		case "text-includes":
-			if c.Text == "" {
-				d.at(path+".text", "the text to look for", "is missing")
-			}
-		case "tool-result":
-			if c.Tool == "" {
-				d.at(path+".tool", "the name of a tool", "is missing")
-			}
-			if c.Match == nil || c.Match.ExitCode == nil && c.Match.Contains == "" {
-				d.at(path+".match", "exit_code, contains, or both", "is missing")
-			}
-		case "budget-exhausted":
-		default:
-			d.at(path+".kind", "one of text-includes, tool-result, budget-exhausted", "is %q", c.Kind)
+	return text, nil
+}
+
+// decode returns nil when the text is not an agent file at all.
+func decode(path string, data []byte) (*Agent, *report) {
+	r := &report{file: path, places: map[string]*yaml.Node{}}
+	root := r.read(data, "an agent: identity, model_policy, prompt")
+	if root == nil || r.refuseOtherKinds(root) {
+		return nil, r
+	}
+	a := &Agent{Dir: filepath.Dir(path)}
+	lenient := scalarOf(root, "apiVersion") == VersionAldo
+	d := &decoder{report: r, root: reflect.TypeFor[Agent](), lenient: lenient}
+	if lenient {
+		dropAldoRole(d, root)
+	}
+	d.value(root, "", reflect.ValueOf(a).Elem())
+	if root.Kind != yaml.MappingNode {
+		return nil, r
+	}
+	return a, r
+}
+
+// dropAldoRole leaves out ALDO's role of an agent in a team, which has nothing
+// to do with the role that picks a model here.
+func dropAldoRole(d *decoder, root *yaml.Node) {
+	for i := 0; i+1 < len(root.Content); i += 2 {
+		if key := root.Content[i]; key.Value == "role" {
+			d.warnings = append(d.warnings, d.problem(key, "role", "", "has no meaning here and is not enforced"))
+			root.Content = append(root.Content[:i:i], root.Content[i+2:]...)
+			return
 		}
 	}
 }
 
-func (a *Agent) readPrompt(d *decoder) {
-	a.System = a.Prompt.System
-	if a.Prompt.SystemFile == "" {
-		return
+// refuseOtherKinds reports a file of a kind that is not built yet, in place of
+// every key that an agent does not know.
+func (r *report) refuseOtherKinds(root *yaml.Node) bool {
+	kind := scalarOf(root, "kind")
+	if kind != "Workflow" && kind != "Goal" {
+		if kind != "" || !hasKey(root, "steps") {
+			return false
+		}
+		kind = "Workflow"
 	}
-	if a.Prompt.System != "" {
-		d.at("prompt.system_file", "system or system_file", "both are given")
-		return
+	r.fail(root, "kind", "an agent", "a %s is not built yet", strings.ToLower(kind))
+	return true
+}
+
+func scalarOf(root *yaml.Node, key string) string {
+	for i := 0; i+1 < len(root.Content); i += 2 {
+		if root.Kind == yaml.MappingNode && root.Content[i].Value == key {
+			return root.Content[i+1].Value
+		}
 	}
-	data, err := os.ReadFile(filepath.Join(a.Dir, a.Prompt.SystemFile))
-	if err != nil {
-		d.at("prompt.system_file", "the path of a file, relative to the agent file", "cannot be read: %v", err)
-		return
+	return ""
+}
+
+func hasKey(root *yaml.Node, key string) bool {
+	for i := 0; i+1 < len(root.Content); i += 2 {
+		if root.Kind == yaml.MappingNode && root.Content[i].Value == key {
+			return true
+		}
 	}
-	a.System = string(data)
+	return false
+}
+
+// readFile reads a text file of a bounded size.
+func readFile(path string) ([]byte, error) {
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return nil, err
+	case info.IsDir():
+		return nil, fmt.Errorf("%s is a directory", path)
+	case info.Size() > maxFile:
+		return nil, fmt.Errorf("%s has %d bytes; at most 1 MiB is read", path, info.Size())
+	}
+	return os.ReadFile(path)
 }

@@ -1,7 +1,9 @@
 package spec
 
 import (
+	"cmp"
 	"fmt"
+	"math"
 	"reflect"
 	"slices"
 	"strconv"
@@ -10,57 +12,51 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// decoder fills Go values from a YAML tree and collects what does not fit. It
-// remembers where every path stood, for checks that come later.
+// maxValues bounds what the aliases of a file may expand to.
+const maxValues = 20_000
+
+// decoder fills Go values from a tree and reports what does not fit.
 type decoder struct {
-	file     string
-	problems Errors
-	places   map[string]*yaml.Node
+	*report
+	// root is the type of the whole file, in which misplaced keys are sought.
+	root reflect.Type
+	// lenient says whether an unknown key without a near neighbour may stay.
+	lenient bool
+	values  int
 }
-
-func (d *decoder) fail(n *yaml.Node, path, expected, format string, args ...any) {
-	p := Problem{File: d.file, Path: path, Message: fmt.Sprintf(format, args...), Expected: expected}
-	if n != nil {
-		p.Line, p.Column = n.Line, n.Column
-	}
-	d.problems = append(d.problems, p)
-}
-
-// at reports a problem with the value at a path.
-func (d *decoder) at(path, expected, format string, args ...any) {
-	n := d.places[path]
-	for parent := path; n == nil && parent != ""; {
-		parent = parent[:max(strings.LastIndexByte(parent, '.'), 0)]
-		n = d.places[parent]
-	}
-	d.fail(n, path, expected, format, args...)
-}
-
-// has says that the file gives a value at path.
-func (d *decoder) has(path string) bool { return d.places[path] != nil }
 
 // customDecoder is a type that reads itself, because it has several forms.
 type customDecoder interface {
-	decodeYAML(d *decoder, n *yaml.Node, path string)
+	decodeNode(d *decoder, n *yaml.Node, path string)
 }
 
 func (d *decoder) value(n *yaml.Node, path string, v reflect.Value) {
-	if n.Kind == yaml.AliasNode {
-		n = n.Alias
+	if d.values++; d.values > maxValues {
+		if d.values == maxValues+1 {
+			d.fail(n, path, "fewer aliases", "the file expands to more than %d values", maxValues)
+		}
+		return
 	}
 	d.places[path] = n
+	if n.Kind == yaml.AliasNode {
+		// A problem is shown where the alias stands only when it concerns the
+		// whole value; inside, the place of the anchor says more.
+		n = n.Alias
+	}
+	if isNull(n) {
+		d.fail(n, path, expectation(v), "is empty")
+		return
+	}
 	if v.CanAddr() {
 		if c, ok := v.Addr().Interface().(customDecoder); ok {
-			c.decodeYAML(d, n, path)
+			c.decodeNode(d, n, path)
 			return
 		}
 	}
 	switch v.Kind() {
 	case reflect.Pointer:
-		if n.Tag == "!!null" {
-			return
-		}
 		v.Set(reflect.New(v.Type().Elem()))
+		d.values--
 		d.value(n, path, v.Elem())
 	case reflect.Struct:
 		d.object(n, path, v)
@@ -69,17 +65,83 @@ func (d *decoder) value(n *yaml.Node, path string, v reflect.Value) {
 	case reflect.Map:
 		d.dict(n, path, v)
 	case reflect.Interface:
-		var any any
-		if err := n.Decode(&any); err != nil {
-			d.fail(n, path, "", "%v", err)
-			return
-		}
-		if any != nil {
-			v.Set(reflect.ValueOf(any))
-		}
+		d.free(n, path, v)
 	default:
 		d.scalar(n, path, v)
 	}
+}
+
+// free decodes a value whose form nothing here depends on.
+func (d *decoder) free(n *yaml.Node, path string, v reflect.Value) {
+	var value any
+	if err := n.Decode(&value); err != nil {
+		d.fail(n, path, "", "%s", strings.TrimPrefix(err.Error(), "yaml: "))
+		return
+	}
+	v.Set(reflect.ValueOf(value))
+}
+
+// pair is one key of a mapping with its value.
+type pair struct{ key, value *yaml.Node }
+
+// pairs lists what a mapping holds, merged mappings last and only where the
+// mapping does not say otherwise.
+func (d *decoder) pairs(n *yaml.Node, path string) []pair {
+	var own, merged []pair
+	seen := map[string]bool{}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		p := pair{n.Content[i], n.Content[i+1]}
+		switch {
+		case p.key.Tag == "!!merge":
+			merged = append(merged, d.merged(p.value, path, 0)...)
+			continue
+		case p.key.Kind != yaml.ScalarNode || p.key.Tag == "!!null":
+			d.fail(p.key, path, "a text as key", "a key is %s", describe(p.key))
+			continue
+		case seen[p.key.Value]:
+			d.fail(p.key, join(path, p.key.Value), "", "the key is given twice")
+			continue
+		}
+		seen[p.key.Value] = true
+		own = append(own, p)
+	}
+	for _, p := range merged {
+		if !seen[p.key.Value] {
+			seen[p.key.Value] = true
+			own = append(own, p)
+		}
+	}
+	return own
+}
+
+// merged lists the pairs of the mapping, or list of mappings, behind a "<<".
+func (d *decoder) merged(n *yaml.Node, path string, depth int) []pair {
+	if n.Kind == yaml.AliasNode {
+		n = n.Alias
+	}
+	if d.values++; d.values > maxValues || depth > maxDepth {
+		d.fail(n, path, "fewer aliases", "the merged mappings nest too deep or are too many")
+		return nil
+	}
+	var out []pair
+	switch n.Kind {
+	case yaml.MappingNode:
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			if n.Content[i].Tag == "!!merge" {
+				out = append(out, d.merged(n.Content[i+1], path, depth+1)...)
+				continue
+			}
+			out = append(out, pair{n.Content[i], n.Content[i+1]})
+		}
+		return out
+	case yaml.SequenceNode:
+		for _, item := range n.Content {
+			out = append(out, d.merged(item, path, depth+1)...)
+		}
+		return out
+	}
+	d.fail(n, join(path, "<<"), "a mapping or a list of mappings", "is %s", describe(n))
+	return nil
 }
 
 func (d *decoder) object(n *yaml.Node, path string, v reflect.Value) {
@@ -88,21 +150,31 @@ func (d *decoder) object(n *yaml.Node, path string, v reflect.Value) {
 		return
 	}
 	fields := fieldsOf(v.Type())
-	seen := map[string]bool{}
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		key, value := n.Content[i], n.Content[i+1]
-		sub := join(path, key.Value)
-		index, ok := fields[key.Value]
-		switch {
-		case !ok:
-			d.fail(key, sub, "one of "+strings.Join(sortedKeys(fields), ", "), "unknown key")
-		case seen[key.Value]:
-			d.fail(key, sub, "", "the key is given twice")
-		default:
-			d.value(value, sub, v.Field(index))
+	for _, p := range d.pairs(n, path) {
+		sub := join(path, p.key.Value)
+		if index, ok := fields[p.key.Value]; ok {
+			d.value(p.value, sub, v.FieldByIndex(index))
+			continue
 		}
-		seen[key.Value] = true
+		d.unknown(p.key, sub, sortedKeys(fields))
 	}
+}
+
+func (d *decoder) unknown(key *yaml.Node, path string, known []string) {
+	meant := closest(key.Value, known)
+	switch {
+	case meant != "":
+		d.fail(key, path, "", "unknown key; did you mean %s?", meant)
+		return
+	case d.lenient && !strings.HasPrefix(path, "iteration."):
+		d.warnings = append(d.warnings, d.problem(key, path, "", "has no meaning here and is not enforced"))
+		return
+	}
+	if place := home(key.Value, d.root, ""); place != "" && place != path {
+		d.fail(key, path, "", "unknown key here; it belongs at %s", place)
+		return
+	}
+	d.fail(key, path, "one of "+strings.Join(known, ", "), "unknown key")
 }
 
 func (d *decoder) list(n *yaml.Node, path string, v reflect.Value) {
@@ -123,57 +195,81 @@ func (d *decoder) dict(n *yaml.Node, path string, v reflect.Value) {
 		return
 	}
 	out := reflect.MakeMap(v.Type())
-	for i := 0; i+1 < len(n.Content); i += 2 {
+	for _, p := range d.pairs(n, path) {
 		item := reflect.New(v.Type().Elem()).Elem()
-		d.value(n.Content[i+1], join(path, n.Content[i].Value), item)
-		out.SetMapIndex(reflect.ValueOf(n.Content[i].Value).Convert(v.Type().Key()), item)
+		d.value(p.value, join(path, p.key.Value), item)
+		out.SetMapIndex(reflect.ValueOf(p.key.Value).Convert(v.Type().Key()), item)
 	}
 	v.Set(out)
 }
 
 func (d *decoder) scalar(n *yaml.Node, path string, v reflect.Value) {
 	if n.Kind != yaml.ScalarNode {
-		d.fail(n, path, kindName(v.Kind()), "is %s", describe(n))
+		d.fail(n, path, expectation(v), "is %s", describe(n))
 		return
 	}
 	ok := false
 	switch v.Kind() {
 	case reflect.String:
-		if ok = n.Tag == "!!str"; ok {
-			v.SetString(n.Value)
+		if n.Tag != "!!str" {
+			d.fail(n, path, "a text; write it in quotes: "+strconv.Quote(n.Value), "is %s", n.Value)
+			return
 		}
+		v.SetString(n.Value)
+		ok = true
 	case reflect.Bool:
-		var b bool
-		if ok = n.Tag == "!!bool" && n.Decode(&b) == nil; ok {
-			v.SetBool(b)
+		if ok = n.Tag == "!!bool"; ok {
+			v.SetBool(strings.EqualFold(n.Value, "true"))
 		}
 	case reflect.Int, reflect.Int64:
-		i, err := strconv.ParseInt(strings.ReplaceAll(n.Value, "_", ""), 10, 64)
-		if ok = n.Tag == "!!int" && err == nil; ok {
+		var i int64
+		if i, ok = wholeNumber(n); ok {
 			v.SetInt(i)
 		}
 	case reflect.Float64:
-		f, err := strconv.ParseFloat(n.Value, 64)
-		if ok = (n.Tag == "!!int" || n.Tag == "!!float") && err == nil; ok {
+		var f float64
+		if f, ok = number(n); ok {
 			v.SetFloat(f)
 		}
 	}
 	if !ok {
-		d.fail(n, path, kindName(v.Kind()), "is %s", describe(n))
+		d.fail(n, path, expectation(v), "is %s", describe(n))
 	}
 }
 
-func fieldsOf(t reflect.Type) map[string]int {
-	fields := map[string]int{}
-	for i := range t.NumField() {
-		if name := t.Field(i).Tag.Get("yaml"); name != "" && name != "-" {
-			fields[name] = i
+// wholeNumber reads an integer. A leading zero is refused: some YAML readers
+// take 010 for eight.
+func wholeNumber(n *yaml.Node) (int64, bool) {
+	text := strings.ReplaceAll(n.Value, "_", "")
+	digits := strings.TrimLeft(text, "+-")
+	if n.Tag != "!!int" || len(digits) > 1 && digits[0] == '0' && digits[1] >= '0' && digits[1] <= '9' {
+		return 0, false
+	}
+	i, err := strconv.ParseInt(text, 0, 64)
+	return i, err == nil
+}
+
+func number(n *yaml.Node) (float64, bool) {
+	if i, ok := wholeNumber(n); ok {
+		return float64(i), true
+	}
+	f, err := strconv.ParseFloat(strings.ReplaceAll(n.Value, "_", ""), 64)
+	return f, n.Tag == "!!float" && err == nil && !math.IsInf(f, 0) && !math.IsNaN(f)
+}
+
+// fieldsOf maps the keys of a struct to its fields, those of embedded structs
+// included.
+func fieldsOf(t reflect.Type) map[string][]int {
+	fields := map[string][]int{}
+	for _, f := range reflect.VisibleFields(t) {
+		if name, _, _ := strings.Cut(f.Tag.Get("yaml"), ","); name != "" && name != "-" {
+			fields[name] = f.Index
 		}
 	}
 	return fields
 }
 
-func sortedKeys(m map[string]int) []string {
+func sortedKeys[V any](m map[string]V) []string {
 	keys := make([]string, 0, len(m))
 	for k := range m {
 		keys = append(keys, k)
@@ -189,8 +285,16 @@ func join(path, key string) string {
 	return path + "." + key
 }
 
-func kindName(k reflect.Kind) string {
-	switch k {
+// expectation says what kind of value a Go value takes.
+func expectation(v reflect.Value) string {
+	t := v.Type()
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	if e, ok := reflect.New(t).Interface().(interface{ expected() string }); ok {
+		return e.expected()
+	}
+	switch t.Kind() {
 	case reflect.String:
 		return "a text"
 	case reflect.Bool:
@@ -199,8 +303,12 @@ func kindName(k reflect.Kind) string {
 		return "a whole number"
 	case reflect.Float64:
 		return "a number"
+	case reflect.Slice:
+		return "a list"
+	case reflect.Struct, reflect.Map:
+		return "a mapping"
 	}
-	return "another kind of value"
+	return "a value"
 }
 
 func describe(n *yaml.Node) string {
@@ -210,8 +318,20 @@ func describe(n *yaml.Node) string {
 	case yaml.SequenceNode:
 		return "a list"
 	}
-	if n.Tag == "!!null" {
+	if isNull(n) {
 		return "empty"
 	}
-	return strconv.Quote(n.Value)
+	value := n.Value
+	if r := []rune(value); len(r) > 60 {
+		value = string(r[:60]) + "…"
+	}
+	return cmp.Or(quoted(n.Tag, value), value)
+}
+
+// quoted quotes what is a text, so that "5" and 5 look different.
+func quoted(tag, value string) string {
+	if tag == "!!int" || tag == "!!float" || tag == "!!bool" {
+		return ""
+	}
+	return strconv.Quote(value)
 }

@@ -1,6 +1,10 @@
 // Package spec turns agent files into validated values. Parsing is strict: an
 // unknown key, a wrong type or a value out of range is an error with its file,
 // line, column and path, and all errors of a file are reported at once.
+//
+// What is written in a file and not built yet is refused where it guards
+// something or changes what runs, and is a warning where nothing depends on
+// it. Nothing is ignored silently.
 package spec
 
 import (
@@ -10,11 +14,13 @@ import (
 	"strings"
 )
 
-// Problem is one thing that is wrong with a file.
+// Problem is one thing that is wrong with a file, or worth a warning.
 type Problem struct {
-	File   string `json:"file"`
-	Line   int    `json:"line"`
-	Column int    `json:"column"`
+	File string `json:"file"`
+	// Line and Column count from 1, columns in characters. Both are 0 for a
+	// value that was built in code.
+	Line   int `json:"line"`
+	Column int `json:"column"`
 	// Path is the key's path, for example iteration.max_cycles.
 	Path    string `json:"path"`
 	Message string `json:"message"`
@@ -24,15 +30,18 @@ type Problem struct {
 
 // String gives file:line:column: path: message (expected …).
 func (p Problem) String() string {
-	s := fmt.Sprintf("%s:%d:%d: ", p.File, p.Line, p.Column)
+	var b strings.Builder
+	if p.File != "" {
+		fmt.Fprintf(&b, "%s:%d:%d: ", p.File, p.Line, p.Column)
+	}
 	if p.Path != "" {
-		s += p.Path + ": "
+		b.WriteString(p.Path + ": ")
 	}
-	s += p.Message
+	b.WriteString(p.Message)
 	if p.Expected != "" {
-		s += " (expected " + p.Expected + ")"
+		b.WriteString(" (expected " + p.Expected + ")")
 	}
-	return s
+	return b.String()
 }
 
 // Errors are all the problems of a file, in the order of their places.

@@ -1,31 +1,85 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 
+	"github.com/pawlrun/pawl/launch"
 	"github.com/pawlrun/pawl/spec"
 	"github.com/spf13/cobra"
 )
 
+// checked is what a file turned out to be.
+type checked struct {
+	File     string         `json:"file"`
+	OK       bool           `json:"ok"`
+	Errors   []spec.Problem `json:"errors"`
+	Warnings []spec.Problem `json:"warnings"`
+}
+
 func (a *app) checkCommand() *cobra.Command {
-	return &cobra.Command{
+	var asJSON bool
+	c := &cobra.Command{
 		Use:   "check FILE...",
 		Short: "Validate agent files without calling a model",
-		Args:  cobra.MinimumNArgs(1),
+		Long: "Validate agent files without calling a model: every problem of every file, with its line,\n" +
+			"its column and what was expected. The exit code is 0 when all files are right, else 2.",
+		Example: "  pawl check agent.yaml\n  pawl check agents/*.yaml --json",
+		Args:    cobra.MinimumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			bad := false
-			for _, path := range args {
-				if _, err := spec.ReadAgent(path); err != nil {
-					fmt.Fprintln(a.err, err)
-					bad = true
-					continue
-				}
-				fmt.Fprintf(a.out, "%s: ok\n", path)
+			files := make([]checked, len(args))
+			for i, path := range args {
+				files[i] = check(path)
 			}
-			if bad {
-				return &exitError{code: exitUsage}
-			}
-			return nil
+			return a.reportChecked(files, asJSON)
 		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	return c
+}
+
+func check(path string) checked {
+	warnings, err := launch.Check(path, launch.Options{})
+	c := checked{File: path, OK: err == nil, Errors: []spec.Problem{}, Warnings: append([]spec.Problem{}, warnings...)}
+	var problems spec.Errors
+	switch {
+	case errors.As(err, &problems):
+		c.Errors = problems
+	case err != nil:
+		c.Errors = []spec.Problem{{File: path, Message: err.Error()}}
+	}
+	return c
+}
+
+// reportChecked prints what was found; the exit code tells whether all is
+// right.
+func (a *app) reportChecked(files []checked, asJSON bool) error {
+	ok := !slices.ContainsFunc(files, func(c checked) bool { return !c.OK })
+	if !asJSON {
+		a.printChecked(files)
+	} else if err := a.printJSON(struct {
+		OK    bool      `json:"ok"`
+		Files []checked `json:"files"`
+	}{ok, files}); err != nil {
+		return err
+	}
+	if !ok {
+		return withCode(exitUsage)
+	}
+	return nil
+}
+
+func (a *app) printChecked(files []checked) {
+	for _, c := range files {
+		for _, p := range c.Errors {
+			fmt.Fprintln(a.err, p)
+		}
+		for _, p := range c.Warnings {
+			fmt.Fprintln(a.err, "warning:", p)
+		}
+		if c.OK {
+			fmt.Fprintf(a.out, "%s: ok\n", c.File)
+		}
 	}
 }

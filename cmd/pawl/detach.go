@@ -40,7 +40,7 @@ func (s *session) detach(ctx context.Context, started event.RunStarted, env engi
 	if err != nil {
 		return fmt.Errorf("%w; go on with 'pawl runs resume %s'", err, id)
 	}
-	if err := s.taken(ctx, d, gone); err != nil {
+	if err := s.takenUp(ctx, d, gone); err != nil {
 		return err
 	}
 	if asJSON {
@@ -79,9 +79,9 @@ func (a *app) spawn(id string) (detached, <-chan error, error) {
 	return d, gone, nil
 }
 
-// taken waits until the other process drives the run, or has done so: only
+// takenUp waits until the other process drives the run, or has done so: only
 // then is it true that the run goes on.
-func (s *session) taken(ctx context.Context, d detached, gone <-chan error) error {
+func (s *session) takenUp(ctx context.Context, d detached, gone <-chan error) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, takeUp, errors.New("the background process did not take the run up in time"))
 	defer cancel()
 	watch := s.store.Watch(ctx)

@@ -104,6 +104,8 @@ func describe(err error, journalPath string) string {
 		{agent.ErrUnsupported, "a run of the journal %s was written by a newer version of Pawl and was left untouched; use that version to go on with it"},
 		{journal.ErrReadOnly, "the journal %s cannot be written; change its permissions, or name another journal with --journal"},
 		{journal.ErrLocked, "the journal %s is locked by another process for too long; try again when that is done"},
+		{journal.ErrForeign, "%s is there and is not a journal; name another file with --journal"},
+		{journal.ErrReplaced, "the journal %s was deleted or replaced while it was open; stop whatever did that and look at the file that is there now"},
 		{journal.ErrFull, "there is no space left for the journal %s; what it holds is kept. Free some space and go on with 'pawl runs resume'"},
 	} {
 		if errors.Is(err, known.is) {

@@ -1,10 +1,9 @@
 // Command pawl runs agents that loop until done.
 package main
 
-import (
-	"os"
-)
+import "os"
 
 func main() {
+	surviveBrokenPipe()
 	os.Exit(execute(os.Args[1:], streams{in: os.Stdin, out: os.Stdout, err: os.Stderr}))
 }

@@ -1,17 +1,30 @@
 package main
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"pawl": main})
+	testscript.Main(m, map[string]func(){"pawl": main, "stubborn": stubborn})
+}
+
+// stubborn is a process whose first Ctrl-C does not end it.
+func stubborn() {
+	ctx, stop := interruptible(context.Background())
+	defer stop()
+	fmt.Println("ready")
+	<-ctx.Done()
+	fmt.Println("parking")
+	time.Sleep(patience)
 }
 
 // TestScripts drives the real main through the scripts: every command, flag,

@@ -53,7 +53,7 @@ func clip(s string, width int) string {
 func tail(s string, width int) string {
 	s = strings.Join(strings.Fields(harmless(s)), " ")
 	r := []rune(s)
-	if len(r) <= width || width < 1 {
+	if len(r) <= width {
 		return s
 	}
 	return "…" + string(r[len(r)-width+1:])

@@ -6,6 +6,7 @@ import (
 	"os"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"golang.org/x/term"
 )
@@ -66,7 +67,8 @@ type printer struct {
 	now    func() time.Time
 
 	mu      sync.Mutex
-	status  string
+	fixed   string
+	moving  string
 	shown   bool
 	painted time.Time
 	asking  bool
@@ -89,15 +91,16 @@ func (p *printer) line(st style, text string) {
 	p.draw()
 }
 
-// live replaces the line at the bottom; "" removes it.
-func (p *printer) live(text string) {
+// live replaces the line at the bottom by a fixed text and as much of the end
+// of a moving one as fits; two empty ones remove it.
+func (p *printer) live(fixed, moving string) {
 	if !p.screen.live {
 		return
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.status = text
-	if text != "" && p.shown && p.now().Sub(p.painted) < repaint {
+	p.fixed, p.moving = fixed, moving
+	if fixed+moving != "" && p.shown && p.now().Sub(p.painted) < repaint {
 		return
 	}
 	p.clear()
@@ -105,10 +108,15 @@ func (p *printer) live(text string) {
 }
 
 func (p *printer) draw() {
-	if p.status == "" || p.asking || !p.screen.live {
+	if p.fixed+p.moving == "" || p.asking || !p.screen.live {
 		return
 	}
-	fmt.Fprint(p.w, p.screen.paint(faint, tail(p.status, p.screen.width()-1)))
+	width := p.screen.width() - 1
+	text := clip(p.fixed, width)
+	if room := width - utf8.RuneCountInString(text); room > 0 {
+		text += tail(p.moving, room)
+	}
+	fmt.Fprint(p.w, p.screen.paint(faint, text))
 	p.shown, p.painted = true, p.now()
 }
 

@@ -34,8 +34,8 @@ func (v *textView) show(e event.Event) error {
 	for _, l := range progress(e) {
 		v.p.line(l.style, l.text)
 	}
-	if text, changed := v.status(e); changed {
-		v.p.live(text)
+	if what, changed := v.status(e); changed {
+		v.live(what)
 	}
 	if d, ok := e.Data.(event.RunCompleted); ok {
 		return v.printAnswer(d.Outcome.FinalOutput)
@@ -44,8 +44,16 @@ func (v *textView) show(e event.Event) error {
 }
 
 func (v *textView) end() error {
-	v.p.live("")
+	v.p.live("", "")
 	return nil
+}
+
+func (v *textView) live(what string) {
+	if what == "" {
+		v.p.live("", "")
+		return
+	}
+	v.p.live(v.position+" · ", what)
 }
 
 // printAnswer prints what the run was for. Only a terminal needs protection
@@ -75,19 +83,19 @@ func (v *textView) follow(e event.Event) {
 	}
 }
 
-// status is the live line after an event, where that changes it.
-func (v *textView) status(e event.Event) (text string, changed bool) {
+// status is what goes on after an event, where that changes it; "" for nothing.
+func (v *textView) status(e event.Event) (what string, changed bool) {
 	switch d := e.Data.(type) {
 	case event.CycleStart, event.ModelRequested, event.TextReset:
-		return v.position + " · waiting for the model", true
+		return "waiting for the model", true
 	case event.Reasoning:
-		return v.position + " · thinking", true
+		return "thinking", true
 	case event.Text:
-		return v.position + " · " + lastOf(v.speech.String(), 400), true
+		return lastOf(v.speech.String(), 400), true
 	case event.ToolCallDelta:
-		return v.position + " · preparing " + d.Tool, true
+		return "preparing " + d.Tool, true
 	case event.ToolStarted:
-		return v.position + " · running a tool", true
+		return "running a tool", true
 	case event.RunParked, event.RunCompleted, event.ToolPendingApproval:
 		return "", true
 	}

@@ -128,8 +128,16 @@ func backoff(n int, seed string) time.Duration {
 	if n < 10 {
 		base = min(base, first<<max(n-1, 0))
 	}
+	return time.Duration(float64(base) * (1 + 0.25*fraction(seed))).Round(time.Millisecond)
+}
+
+// fraction draws a number from [0, 1). The hash alone hardly moves its high
+// bits for seeds that differ at the end, hence the mixing.
+func fraction(seed string) float64 {
 	h := fnv.New32a()
 	h.Write([]byte(seed))
-	jitter := float64(h.Sum32()) / (1 << 32) * 0.25
-	return time.Duration(float64(base) * (1 + jitter)).Round(time.Millisecond)
+	x := h.Sum32()
+	x = (x ^ x>>16) * 0x85ebca6b
+	x = (x ^ x>>13) * 0xc2b2ae35
+	return float64(x^x>>16) / (1 << 32)
 }

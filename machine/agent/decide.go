@@ -30,11 +30,19 @@ func (m *Machine) nextDecision() {
 	switch {
 	case m.stopBudget != "":
 		m.exhausted(m.stopBudget)
-	case len(m.calls) > 0 || len(m.inputs) > 0 || m.response.FinishReason == llm.FinishPause:
+	case len(m.calls) > 0 || m.response.FinishReason == llm.FinishPause:
+		m.nextCycle()
+	case len(m.inputs) > 0 && m.hasRoom():
 		m.nextCycle()
 	default:
 		m.withoutCalls()
 	}
+}
+
+// hasRoom says that no limit stands against another cycle. Without room, an
+// answer is judged for itself, whatever message came with it.
+func (m *Machine) hasRoom() bool {
+	return !m.atCeiling() && m.cfg.Limits.BeforeModelCall(m.spent) == ""
 }
 
 func (m *Machine) cycleView() stop.Cycle {

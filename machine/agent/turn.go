@@ -11,7 +11,7 @@ import (
 // run would end with, and how often in a row something odd has happened.
 type turn struct {
 	// answer is the text of the last answer with what it went on from, said
-	// the last one that is not empty.
+	// the last one that is not blank.
 	answer string
 	said   string
 	// unfinished: the next answer goes on where this one stopped.
@@ -32,7 +32,7 @@ func (t *turn) heard(d *event.ModelResponse, calls int) {
 		text = t.answer + text
 	}
 	t.answer = text
-	if text != "" {
+	if strings.TrimSpace(text) != "" {
 		t.said = text
 	}
 	t.unfinished = calls == 0 && (d.FinishReason == llm.FinishLength || d.FinishReason == llm.FinishPause)

@@ -1,0 +1,179 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/pawlrun/pawl/event"
+)
+
+// project is a directory with an agent file, a script and a journal.
+type project struct {
+	t   *testing.T
+	dir string
+}
+
+// newProject writes files, by name.
+func newProject(t *testing.T, files map[string]string) project {
+	t.Helper()
+	p := project{t: t, dir: t.TempDir()}
+	for name, content := range files {
+		p.write(name, content)
+	}
+	return p
+}
+
+func (p project) write(name, content string) {
+	p.t.Helper()
+	if err := os.WriteFile(filepath.Join(p.dir, name), []byte(content), 0o600); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+func (p project) read(name string) string {
+	p.t.Helper()
+	b, err := os.ReadFile(filepath.Join(p.dir, name))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return string(b)
+}
+
+// finished is a process that has ended.
+type finished struct {
+	code     int
+	out, err string
+}
+
+// started is a process that goes on.
+type startedProcess struct {
+	*exec.Cmd
+	t        *testing.T
+	out, err *bytes.Buffer
+}
+
+// patience is how long a test waits for what takes milliseconds.
+const patience = 20 * time.Second
+
+func (p project) command(args ...string) *exec.Cmd {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	p.t.Cleanup(cancel)
+	cmd := exec.CommandContext(ctx, "pawl", args...)
+	cmd.Dir = p.dir
+	cmd.Env = append(os.Environ(), "PAWL_JOURNAL=")
+	return cmd
+}
+
+// pawl runs one command line to its end.
+func (p project) pawl(args ...string) finished {
+	p.t.Helper()
+	return p.start(args...).wait()
+}
+
+func (p project) start(args ...string) *startedProcess {
+	p.t.Helper()
+	s := &startedProcess{Cmd: p.command(args...), t: p.t, out: new(bytes.Buffer), err: new(bytes.Buffer)}
+	s.Stdout, s.Stderr = s.out, s.err
+	if err := s.Start(); err != nil {
+		p.t.Fatal(err)
+	}
+	return s
+}
+
+func (s *startedProcess) wait() finished {
+	s.t.Helper()
+	f := finished{}
+	if err := s.Wait(); err != nil {
+		exit, ok := errors.AsType[*exec.ExitError](err)
+		if !ok {
+			s.t.Fatal(err)
+		}
+		f.code = exit.ExitCode()
+		if status, ok := exit.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+			f.code = -int(status.Signal())
+		}
+	}
+	f.out, f.err = s.out.String(), s.err.String()
+	return f
+}
+
+// exits runs a command line that must end with a code.
+func (p project) exits(code int, args ...string) finished {
+	p.t.Helper()
+	f := p.pawl(args...)
+	if f.code != code {
+		p.t.Fatalf("pawl %s: exit code %d, want %d\nstdout: %s\nstderr: %s", strings.Join(args, " "), f.code, code, f.out, f.err)
+	}
+	return f
+}
+
+// eventually waits until a condition holds that another process brings about.
+func (p project) eventually(what string, holds func() bool) {
+	p.t.Helper()
+	for deadline := time.Now().Add(patience); !holds(); time.Sleep(2 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			p.t.Fatalf("it never came about that %s", what)
+		}
+	}
+}
+
+func (p project) exists(name string) func() bool {
+	return func() bool {
+		_, err := os.Stat(filepath.Join(p.dir, name))
+		return err == nil
+	}
+}
+
+// newest is the newest run of the journal.
+func (p project) newest() string {
+	p.t.Helper()
+	id, _, _ := strings.Cut(p.exits(0, "runs", "--limit", "1").out, " ")
+	if id == "" {
+		p.t.Fatal("the journal has no run")
+	}
+	return id
+}
+
+// events decodes lines of --json.
+func (p project) events(out string) []event.Event {
+	p.t.Helper()
+	var events []event.Event
+	for line := range strings.Lines(out) {
+		var e event.Event
+		if err := json.Unmarshal([]byte(line), &e); err != nil {
+			p.t.Fatalf("not an event: %s: %v", line, err)
+		}
+		events = append(events, e)
+	}
+	return events
+}
+
+// of returns the payloads of one type.
+func of[T event.Data](events []event.Event) []T {
+	var out []T
+	for _, e := range events {
+		if d, ok := e.Data.(T); ok {
+			out = append(out, d)
+		}
+	}
+	return out
+}
+
+// last is the run's outcome, which is the last event.
+func (p project) outcome(events []event.Event) event.Outcome {
+	p.t.Helper()
+	ends := of[event.RunCompleted](events)
+	if len(ends) != 1 || events[len(events)-1].Type() != event.TypeRunCompleted {
+		p.t.Fatalf("%d terminal events, want one, as the last", len(ends))
+	}
+	return ends[0].Outcome
+}

@@ -1,0 +1,32 @@
+package launch
+
+import (
+	"errors"
+
+	"github.com/pawlrun/pawl/models"
+	"github.com/pawlrun/pawl/spec"
+)
+
+// Check validates an agent file as a run would, without a workspace, a key or
+// a call. The error is [spec.Errors] when the file is there and wrong.
+func Check(path string, o Options) (warnings []spec.Problem, err error) {
+	a, _, err := spec.ReadAgent(path, o.rules())
+	if err != nil {
+		return nil, err
+	}
+	return a.Warnings, nil
+}
+
+// rules are what a file is checked against: the tools and models of this
+// version. That a key is not set is no fault of the file's.
+func (o Options) rules() spec.Options {
+	return spec.Options{
+		Tools: toolNames(), Model: o.Model,
+		CheckModel: func(dir, name string) error {
+			if err := o.resolver(dir).Check(name); err != nil && !errors.Is(err, models.ErrNoKey) {
+				return err
+			}
+			return nil
+		},
+	}
+}

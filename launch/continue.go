@@ -1,0 +1,129 @@
+package launch
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/pawlrun/pawl/engine"
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/journal"
+	"github.com/pawlrun/pawl/llm"
+	"github.com/pawlrun/pawl/machine"
+	"github.com/pawlrun/pawl/machine/agent"
+	"github.com/pawlrun/pawl/models"
+)
+
+// Errors of [Continue].
+var (
+	// ErrNotEnded is returned for a run that can still go on by itself.
+	ErrNotEnded = errors.New("launch: the run has not ended; resume it instead")
+	// ErrNothingNew is returned when neither a message nor a raised limit
+	// gives the new run anything to do.
+	ErrNothingNew = errors.New("launch: nothing to continue with: give a new message, or raise a limit")
+)
+
+// Continue prepares a new run that starts from an ended one: the same prompt,
+// tools and models, its conversation, and a new message or other limits. An
+// ended run itself never goes on. Of the options, those that were not set keep
+// the ended run's values.
+func Continue(ctx context.Context, store journal.Store, run, input string, o Options) (event.RunStarted, engine.Env, error) {
+	fail := func(err error) (event.RunStarted, engine.Env, error) { return event.RunStarted{}, engine.Env{}, err }
+	old, err := load(ctx, store, run)
+	if err != nil {
+		return fail(err)
+	}
+	conversation, err := old.conversation(input, o)
+	if err != nil {
+		return fail(err)
+	}
+	started := old.started
+	if o.Workspace != "" {
+		started.Workspace = o.Workspace
+	}
+	cfg := old.machine.Config()
+	if err := o.change(&cfg, started); err != nil {
+		return fail(err)
+	}
+	if started.Config, err = json.Marshal(cfg); err != nil {
+		return fail(fmt.Errorf("launch: encode config: %w", err))
+	}
+	started.Vocabulary, started.Input = event.Version, message(input)
+	started.From = &event.ContinuedFrom{Run: run, Seq: old.seq, History: conversation}
+	env, err := Environment(started)
+	if err != nil {
+		return fail(err)
+	}
+	return started, env, nil
+}
+
+// ended is an ended run as its journal tells it.
+type ended struct {
+	started event.RunStarted
+	machine *agent.Machine
+	seq     int64
+}
+
+func load(ctx context.Context, store journal.Store, run string) (*ended, error) {
+	records, err := store.Records(ctx, run, 0, 0)
+	if err != nil {
+		return nil, fmt.Errorf("launch: load run %s: %w", run, err)
+	}
+	old := &ended{machine: agent.New()}
+	for _, rec := range records {
+		e, err := event.Decode(rec.Body)
+		if err != nil {
+			return nil, fmt.Errorf("launch: load run %s: %w", run, err)
+		}
+		if s, ok := e.Data.(event.RunStarted); ok {
+			old.started = s
+		}
+		if err := old.machine.Apply(e); err != nil {
+			return nil, fmt.Errorf("launch: load run %s: %w", run, err)
+		}
+		old.seq = rec.Seq
+	}
+	if len(records) == 0 {
+		return nil, fmt.Errorf("launch: load run %s: %w", run, journal.ErrNotFound)
+	}
+	if old.machine.State().Phase != machine.Ended {
+		return nil, fmt.Errorf("%w: %s", ErrNotEnded, run)
+	}
+	return old, nil
+}
+
+// conversation is what the new run starts from. A conversation whose last word
+// is the model's needs a new message: no provider answers its own answer.
+func (old *ended) conversation(input string, o Options) ([]*llm.Message, error) {
+	messages, err := old.machine.Conversation()
+	if err != nil {
+		return nil, fmt.Errorf("launch: the run's conversation: %w", err)
+	}
+	switch {
+	case input != "":
+	case !o.raises():
+		return nil, ErrNothingNew
+	case len(messages) > 0 && messages[len(messages)-1].Role == llm.RoleAssistant:
+		return nil, fmt.Errorf("%w: the last word is the model's, so a message is needed", ErrNothingNew)
+	}
+	return messages, nil
+}
+
+// change puts the flags in the place of what the ended run had.
+func (o Options) change(cfg *agent.Config, started event.RunStarted) error {
+	o.replace(&cfg.Limits)
+	if o.Approve != "" {
+		cfg.Approve = o.Approve
+	}
+	cfg.Whole = cfg.Whole || o.Whole
+	if o.Model == "" {
+		return nil
+	}
+	resolver := &models.Resolver{Dirs: []string{started.Options["files"], o.Dir}, Getenv: o.Getenv}
+	if err := resolver.Check(o.Model); err != nil {
+		return fmt.Errorf("launch: %w", err)
+	}
+	cfg.Targets = []agent.Target{{Model: o.Model, Price: resolver.Price(o.Model)}}
+	return nil
+}

@@ -1,0 +1,97 @@
+package launch
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/pawlrun/pawl/budget"
+	"github.com/pawlrun/pawl/machine/agent"
+	"github.com/pawlrun/pawl/spec"
+)
+
+// limits are the file's budgets, the smaller one where two of them limit the
+// same thing, and the flags in their place. What nobody set is left to the
+// defaults.
+func limits(a *spec.Agent, o Options) budget.Limits {
+	b := a.Budgets
+	l := budget.Limits{
+		MaxCycles:     value(a.Effective().MaxCycles),
+		MaxModelTurns: value(b.MaxModelTurns), MaxToolCalls: value(b.MaxToolCalls),
+		MaxParallelTools: value(b.MaxParallelTools), MaxWallSeconds: value(b.MaxWallSeconds),
+		MaxInputTokens: value(b.MaxInputTokens), MaxOutputTokens: value(b.MaxOutputTokens),
+		MaxResultChars:  value(b.MaxResultChars),
+		MaxModelRetries: b.MaxModelRetries, MaxToolRetries: b.MaxToolRetries,
+		USDPerRun: value(a.ModelPolicy.Budget.USDPerRun), MaxTotalCost: value(b.MaxTotalCost),
+	}
+	if l.USDPerRun == 0 && l.MaxTotalCost == 0 {
+		l.USDPerRun = budget.DefaultUSDPerRun
+	}
+	o.replace(&l)
+	return l
+}
+
+// replace puts the flags in the place of the limits that they are about.
+func (o Options) replace(l *budget.Limits) {
+	if o.MaxCycles > 0 {
+		l.MaxCycles = o.MaxCycles
+	}
+	if o.TimeoutSeconds > 0 {
+		l.MaxWallSeconds = o.TimeoutSeconds
+	}
+	switch {
+	case o.NoBudget:
+		l.USDPerRun, l.MaxTotalCost = 0, 0
+	case o.BudgetUSD != nil:
+		l.USDPerRun, l.MaxTotalCost = *o.BudgetUSD, 0
+	}
+}
+
+// raises says that a flag sets a limit.
+func (o Options) raises() bool {
+	return o.MaxCycles > 0 || o.TimeoutSeconds > 0 || o.NoBudget || o.BudgetUSD != nil
+}
+
+// money says what the owner should know about what the run may cost. A cap
+// that somebody set and that could not be kept, for the lack of a price, is an
+// error (PRODUCT 6).
+func money(a *spec.Agent, o Options, cfg agent.Config) (warnings []string, err error) {
+	if o.BudgetUSD != nil && *o.BudgetUSD <= 0 {
+		return nil, fmt.Errorf("launch: a budget of USD %g is no budget; it must be above 0", *o.BudgetUSD)
+	}
+	limit, _ := cfg.Limits.CostCap()
+	set := o.BudgetUSD != nil || a.ModelPolicy.Budget.USDPerRun != nil || a.Budgets.MaxTotalCost != nil
+	if limit > 0 && !set {
+		warnings = append(warnings, fmt.Sprintf("the run stops at USD %.2f, the default cap; "+
+			"--budget, --no-budget or model_policy.budget.usd_per_run change it", limit))
+	}
+	unpriced := unpriced(cfg.Targets)
+	switch {
+	case unpriced == "":
+	case limit > 0 && set:
+		return nil, fmt.Errorf("launch: no price is known for %s, so the cap of USD %.2f could not be kept; "+
+			"use a model with a known price, or run it with --no-budget", unpriced, limit)
+	case limit > 0:
+		warnings = append(warnings, fmt.Sprintf("no price is known for %s, so the default cap of USD %.2f cannot stop its calls", unpriced, limit))
+	default:
+		warnings = append(warnings, fmt.Sprintf("no price is known for %s, so the run's cost is not counted in full", unpriced))
+	}
+	return warnings, nil
+}
+
+func unpriced(targets []agent.Target) string {
+	var names []string
+	for _, t := range targets {
+		if t.Price == nil {
+			names = append(names, t.Model)
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
+func value[T any](p *T) T {
+	if p == nil {
+		var zero T
+		return zero
+	}
+	return *p
+}

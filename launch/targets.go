@@ -1,0 +1,62 @@
+package launch
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/pawlrun/pawl/machine/agent"
+	"github.com/pawlrun/pawl/models"
+	"github.com/pawlrun/pawl/spec"
+)
+
+// defaultMaxTokens caps an answer where the file does not say (and the model
+// cannot give more than its own limit).
+const defaultMaxTokens = 8192
+
+// ErrNoModel is returned when neither the file nor a flag names a model.
+var ErrNoModel = errors.New("launch: no model: give model_policy.primary.model in the file, or --model provider/model")
+
+// target is one model of the chain with its output limit, 0 for unknown.
+type target struct {
+	agent.Target
+	maxOutput int
+}
+
+// targets lists the models of the run in the order in which they are tried.
+// Each of them must be callable as far as that shows without a call.
+func targets(a *spec.Agent, o Options, resolver *models.Resolver) ([]target, error) {
+	names := a.Chain()
+	if o.Model != "" {
+		names = []string{o.Model}
+	}
+	if len(names) == 0 {
+		return nil, ErrNoModel
+	}
+	var out []target
+	for _, name := range names {
+		if err := resolver.Check(name); err != nil {
+			return nil, fmt.Errorf("launch: %w", err)
+		}
+		info, _ := resolver.Lookup(name)
+		out = append(out, target{
+			Target:    agent.Target{Model: name, Price: resolver.Price(name)},
+			maxOutput: info.MaxOutput,
+		})
+	}
+	return out, nil
+}
+
+// maxTokens is the output cap of every call: one for the whole chain, so that
+// a fallback does not change what was asked for.
+func maxTokens(a *spec.Agent, targets []target) int {
+	if v := a.ModelPolicy.Decoding.MaxTokens; v != nil {
+		return *v
+	}
+	limit := defaultMaxTokens
+	for _, t := range targets {
+		if t.maxOutput > 0 {
+			limit = min(limit, t.maxOutput)
+		}
+	}
+	return limit
+}

@@ -1,0 +1,70 @@
+package launch
+
+import (
+	"encoding/json"
+	"slices"
+	"time"
+
+	"github.com/pawlrun/pawl/engine"
+	"github.com/pawlrun/pawl/models"
+	"github.com/pawlrun/pawl/spec"
+	"github.com/pawlrun/pawl/tool"
+	"github.com/pawlrun/pawl/tool/fs"
+	"github.com/pawlrun/pawl/tool/shell"
+)
+
+// environment builds what a run's effects need. A file without tools.allow has
+// every tool that there is (ALF-81).
+func environment(a *spec.Agent, o Options, resolver *models.Resolver) (engine.Env, *tool.Set, error) {
+	ws, err := fs.Open(o.Workspace)
+	if err != nil {
+		return engine.Env{}, nil, err
+	}
+	env := engine.Env{Model: resolver.Open, Close: ws.Close}
+	all := builtin(ws, shell.Options{Dir: o.Workspace, Timeout: a.Tools.Timeouts["shell.exec"].Duration()})
+	if a.Tools.Allow != nil {
+		all = slices.DeleteFunc(all, func(t tool.Tool) bool { return !slices.Contains(a.Tools.Allow, t.Name) })
+	}
+	for i, t := range all {
+		if limit, ok := a.Tools.Timeouts[t.Name]; ok {
+			all[i] = bounded(t, limit.Duration())
+		}
+	}
+	if env.Tools, err = tool.NewSet(all...); err != nil {
+		return engine.Env{}, nil, closing(env, err)
+	}
+	return env, env.Tools, nil
+}
+
+// builtin are the tools that Pawl brings.
+func builtin(ws *fs.Workspace, o shell.Options) []tool.Tool {
+	return append(ws.Tools(), shell.New(o))
+}
+
+// toolNames are the names that a file may use.
+func toolNames() []string {
+	var names []string
+	for _, t := range builtin(&fs.Workspace{}, shell.Options{}) {
+		names = append(names, t.Name)
+	}
+	for _, name := range planned {
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// planned are tools that files name already and that are still being built.
+var planned = [...]string{"fs.glob", "fs.grep", "fs.list", "fs.write"}
+
+// bounded gives a tool the file's timeout: what a call gets that asks for
+// none, and the most that one can ask for.
+func bounded(t tool.Tool, limit time.Duration) tool.Tool {
+	t.Timeout = limit
+	if asked := t.TimeoutFor; asked != nil {
+		t.TimeoutFor = func(args json.RawMessage) time.Duration { return min(asked(args), limit) }
+	}
+	return t
+}

@@ -1,0 +1,204 @@
+package agent_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/pawlrun/pawl/budget"
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/llm"
+	"github.com/pawlrun/pawl/machine/agent"
+	"github.com/pawlrun/pawl/stop"
+)
+
+func cycles(n int) budget.Limits { return budget.Limits{MaxCycles: n} }
+
+// rows: ALDO-1, ALDO-13..17, ALDO-29..31, ALDO-37..50, ALF-8, ALF-13..15, HAR-20, HAR-26, HAR-27, HAR-30
+func TestCycle(t *testing.T) {
+	nudging := agent.Config{OnNoToolCall: agent.NoToolCallNudge, OnLimit: agent.OnLimitOK, Limits: cycles(3)}
+	done := stop.Condition{Kind: stop.TextIncludes, Text: "<task-complete>"}
+	green := stop.Condition{Kind: stop.ToolResult, Tool: "shell", Match: stop.Match{ExitCode: new(0), Contains: "tsc"}}
+	golden(t, "cycle", []scenario{
+		{"the events of a cycle come in the declared order", agent.Config{}, func(p *play) {
+			p.answer(asks("looking", "read a", "read b"))
+			p.results("c1.2=B", "c1.1=A")
+			p.answer(says("done"))
+		}},
+		{"the ceiling is reached with calls still wanted", agent.Config{Limits: cycles(2), OnLimit: agent.OnLimitOK}, func(p *play) {
+			p.answer(asks("", "read a"))
+			p.results("c1.1=A")
+			p.answer(asks("", "read b"))
+			p.results("c2.1=B")
+		}},
+		{"the ceiling is a stop by default", agent.Config{Limits: cycles(1)}, func(p *play) {
+			p.answer(asks("", "read a"))
+			p.results("c1.1=A")
+		}},
+		{"the ceiling is a failure where the owner says so", agent.Config{Limits: cycles(1), OnLimit: agent.OnLimitFail}, func(p *play) {
+			p.answer(asks("", "read a"))
+			p.results("c1.1=A")
+		}},
+		{"a condition met in the last allowed cycle wins over the ceiling", agent.Config{
+			Limits: cycles(1), Conditions: []stop.Condition{green, done},
+		}, func(p *play) {
+			p.answer(asks("<task-complete>", "shell tsc"))
+			p.result("c1.1", event.ToolResult{Output: "tsc ok", ExitCode: new(0)})
+		}},
+		{"the first condition of the list is the one reported", agent.Config{Conditions: []stop.Condition{done, green}}, func(p *play) {
+			p.answer(asks("<task-complete>", "shell tsc"))
+			p.result("c1.1", event.ToolResult{Output: "tsc ok", ExitCode: new(0)})
+		}},
+		{"a cycle without a call is nudged after its conditions were checked", agent.Config{
+			OnNoToolCall: agent.NoToolCallNudge, Conditions: []stop.Condition{done},
+		}, func(p *play) {
+			p.answer(says("thinking aloud"))
+			p.answer(asks("", "read a"))
+			p.results("c2.1=A")
+			p.answer(says("all <task-complete>"))
+		}},
+		{"nobody is nudged when no cycle is left to answer", nudging, func(p *play) {
+			p.answer(says("one"))
+			p.answer(says("two"))
+			p.answer(says("three"))
+		}},
+		{"nudges are bounded where the owner bounds them, and calls reset the count", agent.Config{
+			OnNoToolCall: agent.NoToolCallNudge, MaxNudges: 1,
+		}, func(p *play) {
+			p.answer(says("one"))
+			p.answer(asks("", "read a"))
+			p.results("c2.1=A")
+			p.answer(says("two"))
+			p.answer(says("three"))
+		}},
+		{"a harness stops on an answer without a call", agent.Config{OnNoToolCall: agent.NoToolCallStop}, func(p *play) {
+			p.answer(says("well"))
+		}},
+		{"a tool may end the run with its output", agent.Config{}, func(p *play) {
+			p.answer(asks("handing in", "done x", "send y"))
+			p.result("c1.1", event.ToolResult{Output: "the result", EndsRun: true})
+			p.results("c1.2=sent")
+		}},
+		{"a failed call of a tool that may end the run does not", agent.Config{Limits: cycles(1)}, func(p *play) {
+			p.answer(asks("", "done x"))
+			p.result("c1.1", event.ToolResult{Output: "no", EndsRun: true, IsError: true, ErrorType: event.ErrorTool})
+		}},
+	})
+}
+
+func TestARunWithoutATaskParksUntilItHasOne(t *testing.T) {
+	p := emptyPlay(t)
+	started, err := agent.Start(config(agent.Config{}), llm.UserText("  "))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.apply(started)
+	p.advance()
+	if s := p.live.State(); s.Parked == nil || s.Parked.Reason != event.ParkInput {
+		t.Fatalf("state %+v", s)
+	}
+	p.resume()
+	if s := p.live.State(); s.Parked == nil {
+		t.Fatalf("resumed without a task, it must park again: %+v", s)
+	}
+	p.command(event.InputReceived{Text: " \n"})
+	p.resume()
+	if s := p.live.State(); s.Parked == nil {
+		t.Fatalf("a blank message is no task: %+v", s)
+	}
+	p.command(event.InputReceived{Text: "say hi"})
+	p.resume()
+	if p.call == nil || p.call.Request.Messages[0].Text() != "say hi" {
+		t.Fatalf("call %+v", p.call)
+	}
+}
+
+// rows: HAR-11, HAR-22, HAR-51, ALDO-36
+func TestBudgets(t *testing.T) {
+	limit := func(l budget.Limits) agent.Config { return agent.Config{Limits: l} }
+	golden(t, "budget", []scenario{
+		{"money that is used up exactly stops before the next call", limit(budget.Limits{USDPerRun: 3}), func(p *play) {
+			p.answer(asks("", "read a"))
+			p.results("c1.1=A")
+		}},
+		{"a budget-exhausted condition makes the money stop ok", agent.Config{
+			Limits: budget.Limits{USDPerRun: 3}, Conditions: []stop.Condition{{Kind: stop.BudgetExhausted}},
+		}, func(p *play) {
+			p.answer(asks("", "read a"))
+			p.results("c1.1=A")
+		}},
+		{"a condition about money has nothing to say of another budget", agent.Config{
+			Limits: budget.Limits{USDPerRun: 30, MaxInputTokens: 2}, Conditions: []stop.Condition{{Kind: stop.BudgetExhausted}},
+		}, func(p *play) {
+			p.answer(asks("", "read a"))
+			p.results("c1.1=A")
+		}},
+		{"a final answer that used the money up is still the final answer", limit(budget.Limits{USDPerRun: 3}), func(p *play) {
+			p.answer(says("done"))
+		}},
+		{"the calls that the budget allows run and the others are told", limit(budget.Limits{MaxToolCalls: 2}), func(p *play) {
+			p.answer(asks("", "read a", "nosuch b", "read c", "read d", "read e"))
+			p.results("c1.1=A", "c1.3=C")
+		}},
+		{"a raise that comes in time lets the run go on", limit(budget.Limits{MaxToolCalls: 1}), func(p *play) {
+			p.answer(asks("", "read a", "read b"))
+			p.command(event.BudgetRaised{Setting: "max_tool_calls", Value: 5})
+			p.results("c1.1=A")
+			p.answer(asks("", "read b"))
+			p.results("c2.1=B")
+			p.answer(says("done"))
+		}},
+		{"a raise of what does not exist changes nothing", limit(budget.Limits{USDPerRun: 3}), func(p *play) {
+			p.command(event.BudgetRaised{Setting: "max_patience", Value: 5})
+			p.command(event.BudgetRaised{Setting: "max_cycles", Value: 2.5})
+			p.answer(asks("", "read a"))
+			p.results("c1.1=A")
+		}},
+		{"wall time ends the run before its next call", limit(budget.Limits{MaxWallSeconds: 10}), func(p *play) {
+			p.after(4 * time.Second)
+			p.answer(asks("", "read a"))
+			p.after(6 * time.Second)
+			p.results("c1.1=A")
+		}},
+		{"parked time, lost time and a person's time are not the run's", agent.Config{
+			Limits: budget.Limits{MaxWallSeconds: 10}, Policy: gated("send"),
+		}, func(p *play) {
+			p.after(4 * time.Second)
+			p.answer(asks("", "send a"))
+			p.after(time.Hour)
+			p.decide("c1.1", event.ApprovalApproved, "")
+			p.after(time.Second)
+			p.results("c1.1=sent")
+			p.crash()
+			p.now = p.now.Add(time.Hour)
+			p.resume()
+			p.stop()
+			p.command(event.RunParked{Reason: event.ParkInterrupted})
+			p.now = p.now.Add(time.Hour)
+			p.resume()
+			p.after(4 * time.Second)
+			p.answer(says("done in nine seconds"))
+		}},
+		{"a wait that outlasts the wall time is not begun", limit(budget.Limits{MaxWallSeconds: 10}), func(p *play) {
+			p.breaks(llm.ClassThrottled, retryAfter(30*time.Second))
+		}},
+		{"a failed attempt that used the money up is not retried", limit(budget.Limits{USDPerRun: 3}), func(p *play) {
+			p.breaks(llm.ClassNetwork, func(f *event.ModelAttemptFailed) {
+				f.Usage, f.Cost = llm.Usage{Input: 3}, llm.Cost{USD: 3, Priced: true}
+			})
+		}},
+		{"turns count answers, not attempts", limit(budget.Limits{MaxModelTurns: 1}), func(p *play) {
+			p.breaks(llm.ClassNetwork)
+			p.after(time.Second)
+			p.answer(asks("", "read a"))
+			p.results("c1.1=A")
+		}},
+		{"tokens that are used up stop the run", limit(budget.Limits{MaxOutputTokens: 1}), func(p *play) {
+			p.answer(asks("", "read a"))
+			p.results("c1.1=A")
+		}},
+		{"wall time that is used up keeps calls from starting", limit(budget.Limits{MaxWallSeconds: 10}), func(p *play) {
+			p.now = p.now.Add(11 * time.Second)
+			p.answer(asks("", "read a"))
+		}},
+	})
+}

@@ -1,0 +1,208 @@
+package agent_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/pawlrun/pawl/budget"
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/llm"
+	"github.com/pawlrun/pawl/machine/agent"
+	"github.com/pawlrun/pawl/policy"
+)
+
+func gated(tools ...string) policy.Rules { return policy.Rules{Gates: tools} }
+
+// rows: ALDO-43, ALDO-44, ALDO-54, ALF-14, ALF-56..60, HAR-28
+func TestDispatch(t *testing.T) {
+	mode := func(d agent.Dispatch) agent.Config { return agent.Config{Dispatch: d} }
+	mixed := []string{"read a", "read b", "send c", "read d"}
+	files := []string{"put src/a", "put src/b", "get src/a", "put src", "read x"}
+	golden(t, "dispatch", []scenario{
+		{"ordered-groups: no read overtakes a write", mode(agent.OrderedGroups), func(p *play) {
+			p.answer(asks("", mixed...))
+			p.results("c1.2=B", "c1.1=A", "c1.3=C", "c1.4=D")
+		}},
+		{"parallel-first: the reads first, then the rest one by one", mode(agent.ParallelFirst), func(p *play) {
+			p.answer(asks("", "send c", "read a", "send d", "read b"))
+			p.results("c1.2=A", "c1.4=B", "c1.1=C", "c1.3=D")
+		}},
+		{"by-resource: what does not overlap runs together", mode(agent.ByResource), func(p *play) {
+			p.answer(asks("", files...))
+			p.results("c1.1=1", "c1.2=2", "c1.3=3", "c1.4=4", "c1.5=5")
+		}},
+		{"parallel-all: only overlapping keys and exclusive tools take turns", mode(agent.ParallelAll), func(p *play) {
+			p.answer(asks("", files...))
+			p.results("c1.2=2", "c1.1=1", "c1.3=3", "c1.4=4", "c1.5=5")
+		}},
+		{"parallel-all: an exclusive tool is alone", mode(agent.ParallelAll), func(p *play) {
+			p.answer(asks("", "read a", "shell b", "put c", "send d"))
+			p.results("c1.1=A", "c1.2=B", "c1.3=C", "c1.4=D")
+		}},
+		{"serial: one at a time", mode(agent.Serial), func(p *play) {
+			p.answer(asks("", "read a", "read b"))
+			p.results("c1.1=A", "c1.2=B")
+		}},
+		{"no more run at once than the limit says", agent.Config{Limits: budget.Limits{MaxParallelTools: 2}}, func(p *play) {
+			p.answer(asks("", "read a", "read b", "read c"))
+			p.results("c1.2=B", "c1.1=A", "c1.3=C")
+		}},
+		{"siblings finish before a person is asked", agent.Config{Policy: gated("get"), Dispatch: agent.ParallelAll}, func(p *play) {
+			p.answer(asks("", "read a", "get b", "get c", "read d"))
+			p.results("c1.1=A", "c1.4=D")
+			p.decide("c1.3", event.ApprovalApproved, "")
+			p.results("c1.3=C")
+			p.decide("c1.2", event.ApprovalApproved, "")
+			p.results("c1.2=B")
+		}},
+		{"a write waits for the gated write before it", agent.Config{Policy: gated("send")}, func(p *play) {
+			p.answer(asks("", "send a", "put b"))
+			p.decide("c1.1", event.ApprovalRejected, "not now")
+			p.results("c1.2=B")
+		}},
+	})
+}
+
+// rows: ALDO-51..53, ALDO-55, ALF-61, ALF-62, ALF-71, HAR-3, HAR-15..18, HAR-29, HAR-31, HAR-32, HAR-34
+func TestEveryCallGetsOneResult(t *testing.T) {
+	capped := agent.Config{MaxTokens: 100}
+	spent := func(r llm.Response, output int64) llm.Response { r.Usage.Output = output; return r }
+	golden(t, "results", []scenario{
+		{"unknown tool, bad arguments, no JSON at all, and a good call beside them", agent.Config{}, func(p *play) {
+			p.answer(asks("", "nosuch a", "read bad", `read !{"path":]`, "read d"))
+			p.results("c1.4=D")
+		}},
+		{"tool error, panic, timeout and cancelled are told to the model", agent.Config{Dispatch: agent.ParallelAll}, func(p *play) {
+			p.answer(asks("", "read a", "read b", "read c", "read d"))
+			for i, kind := range []event.ErrorType{event.ErrorTool, event.ErrorPanic, event.ErrorTimeout, event.ErrorCancelled} {
+				p.result([]string{"c1.1", "c1.2", "c1.3", "c1.4"}[i], event.ToolResult{
+					IsError: true, ErrorType: kind, Output: agent.ErrorOutput(kind, "it <failed>"),
+				})
+			}
+			p.answer(says("I see"))
+		}},
+		{"a response cut by length runs none of its calls", agent.Config{}, func(p *play) {
+			p.answer(finish(llm.FinishLength, asks("", "read a", `send !{"path":"b`)))
+			p.answer(says("smaller"))
+		}},
+		{"output tokens at the cap are a cut, whatever the finish says", capped, func(p *play) {
+			p.answer(spent(asks("", "send a"), 100))
+			p.answer(spent(asks("", "send a"), 99))
+			p.results("c2.1=sent")
+		}},
+		{"arguments that break off are a cut for the whole answer", capped, func(p *play) {
+			p.answer(spent(asks("", "send a", `send !{"path":"b`), 7))
+			p.answer(says("sorry"))
+		}},
+		{"four cut answers in a row end the run", agent.Config{}, func(p *play) {
+			for range 2 {
+				p.answer(finish(llm.FinishLength, asks("", "read a")))
+			}
+			p.answer(asks("", `read !{"path":"b`))
+			p.answer(finish(llm.FinishLength, says("and")))
+		}},
+		{"a refused answer runs none of its calls and ends the run", agent.Config{}, func(p *play) {
+			p.answer(finish(llm.FinishRefusal, asks("I will not", "send a")))
+		}},
+		{"a failed answer runs none of its calls and ends the run", agent.Config{}, func(p *play) {
+			p.answer(finish(llm.FinishFailed, asks("", "send a")))
+		}},
+		{"an answer without room runs none of its calls and ends the run", agent.Config{}, func(p *play) {
+			p.answer(finish(llm.FinishContext, asks("", "send a")))
+		}},
+		{"an answer with an unreadable call runs none and is asked for once more", agent.Config{}, func(p *play) {
+			p.answer(finish(llm.FinishMalformed, asks("", "send a")))
+			p.answer(finish(llm.FinishMalformed, says("hm")))
+		}},
+		{"calls are there to be run even where the finish says end", agent.Config{}, func(p *play) {
+			p.answer(finish(llm.FinishEnd, asks("", "read a")))
+			p.results("c1.1=A")
+		}},
+		{"cancelled with one call running and one not started", agent.Config{}, func(p *play) {
+			p.answer(asks("", "send a", "send b"))
+			p.cancel()
+		}},
+		{"calls that were running when the process died, by effect class", agent.Config{Dispatch: agent.ParallelAll}, func(p *play) {
+			p.answer(asks("", "read a", "put b", "put c"))
+			p.crash()
+			p.resume()
+			p.results("c1.1=A", "c1.2=B", "c1.3=C")
+			p.answer(asks("", "send d", "send e"))
+			p.crash()
+			p.resume()
+			p.results("c2.2=E")
+		}},
+		{"a call that is repeated after a crash counts once", agent.Config{Limits: budget.Limits{MaxToolCalls: 2}}, func(p *play) {
+			p.answer(asks("", "read a"))
+			p.crash()
+			p.resume()
+			p.results("c1.1=A")
+			p.answer(asks("", "read b"))
+			p.results("c2.1=B")
+			p.answer(says("two calls"))
+		}},
+		{"cancelled after a crash, nothing is repeated", agent.Config{Dispatch: agent.ParallelAll}, func(p *play) {
+			p.answer(asks("", "read a", "put b", "get c"))
+			p.results("c1.3=C")
+			p.crash()
+			p.command(event.CancelRequested{Reason: "give up"})
+			p.resume()
+		}},
+		{"a call without a permission is denied and says why", agent.Config{Policy: gated("send"), Approve: agent.ApproveDeny}, func(p *play) {
+			p.answer(asks("", "send a"))
+		}},
+	})
+}
+
+// rows: ALDO-58, ALDO-61, ALDO-62, HAR-35
+func TestApprovals(t *testing.T) {
+	ask := agent.Config{Policy: gated("send", "put")}
+	golden(t, "approval", []scenario{
+		{"an approved call runs, a rejected one is told why, an expired one that nobody came", ask, func(p *play) {
+			p.answer(asks("", "send a", "send b", "send c"))
+			p.decide("c1.1", event.ApprovalApproved, "fine")
+			p.results("c1.1=sent")
+			p.decide("c1.2", event.ApprovalRejected, `not "b"`)
+			p.decide("c1.3", event.ApprovalExpired, "")
+		}},
+		{"--approve all answers every gate, and says that it did", agent.Config{Policy: ask.Policy, Approve: agent.ApproveAll}, func(p *play) {
+			p.answer(asks("", "send a"))
+			p.results("c1.1=sent")
+		}},
+		{"a decision about other arguments is none", ask, func(p *play) {
+			p.answer(asks("", "send a"))
+			p.command(event.ToolApprovalResolved{CallID: "c1.1", Kind: event.ApprovalApproved, Digest: "d:other", At: p.now})
+			p.command(event.ToolApprovalResolved{CallID: "c9.9", Kind: event.ApprovalApproved, Digest: "d:other", At: p.now})
+		}},
+		{"the first decision counts, whatever comes after", ask, func(p *play) {
+			p.answer(asks("", "send a"))
+			p.decide("c1.1", event.ApprovalRejected, "no")
+			p.command(event.ToolApprovalResolved{CallID: "c1.1", Kind: event.ApprovalApproved, Digest: `d:send{"path":"a"}`, At: p.now})
+		}},
+		{"a decision is good for one attempt", ask, func(p *play) {
+			p.answer(asks("", "put a"))
+			p.decide("c1.1", event.ApprovalApproved, "")
+			p.crash()
+			p.resume()
+			p.decide("c1.1", event.ApprovalApproved, "once more")
+			p.results("c1.1=put")
+		}},
+		{"a run that is cancelled while it asks settles the call", ask, func(p *play) {
+			p.answer(asks("", "send a"))
+			p.cancel()
+		}},
+		{"a run that is parked for a decision ends by a cancel", ask, func(p *play) {
+			p.answer(asks("", "send a"))
+			p.command(event.RunParked{Reason: event.ParkApproval, CallIDs: []string{"c1.1"}})
+			p.after(time.Hour)
+			p.cancel()
+		}},
+		{"a decision that came while the run was parked is there when it goes on", ask, func(p *play) {
+			p.answer(asks("", "send a"))
+			p.command(event.RunParked{Reason: event.ParkApproval, CallIDs: []string{"c1.1"}})
+			p.decide("c1.1", event.ApprovalApproved, "")
+			p.resume()
+			p.results("c1.1=sent")
+		}},
+	})
+}

@@ -1,0 +1,54 @@
+package models
+
+import (
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/pawlrun/pawl/llm"
+)
+
+//go:generate go run ../internal/modelprices ../../shared/fixtures/models/models.json 2026-07-02 prices.json
+
+//go:embed prices.json
+var pricesJSON []byte
+
+// Info is what the table knows of a model.
+type Info struct {
+	Price llm.Price `json:"price"`
+	// ContextWindow and MaxOutput are tokens; 0 means unknown.
+	ContextWindow int `json:"context,omitempty"`
+	MaxOutput     int `json:"output,omitempty"`
+}
+
+// Table is the dated list of known models, by "provider/model".
+type Table struct {
+	Date   string          `json:"date"`
+	Models map[string]Info `json:"models"`
+}
+
+// Known returns the table that this version was built with.
+func Known() (Table, error) {
+	var t Table
+	if err := json.Unmarshal(pricesJSON, &t); err != nil {
+		return t, fmt.Errorf("models: the table of prices: %w", err)
+	}
+	return t, nil
+}
+
+// Lookup returns what is known of a target. Only the exact name counts: a
+// price that is guessed from a similar name is worse than none. What runs on
+// this machine costs nothing.
+func (t Table) Lookup(target string) (Info, bool) {
+	if local(target) {
+		return Info{}, true
+	}
+	info, ok := t.Models[target]
+	return info, ok
+}
+
+func local(target string) bool {
+	provider, _, _ := strings.Cut(target, "/")
+	return provider == "scripted" || provider == "ollama" || provider == "replay"
+}

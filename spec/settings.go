@@ -1,0 +1,151 @@
+package spec
+
+import (
+	"reflect"
+	"strconv"
+	"time"
+
+	"go.yaml.in/yaml/v4"
+)
+
+// Settings are how the loop behaves. They stand at the top level of a file or
+// in its iteration block.
+type Settings struct {
+	MaxCycles     *int     `yaml:"max_cycles,omitempty"`
+	OnLimit       string   `yaml:"on_limit,omitempty"`
+	OnNoToolCall  string   `yaml:"on_no_tool_call,omitempty"`
+	ToolDispatch  string   `yaml:"tool_dispatch,omitempty"`
+	NudgeText     string   `yaml:"nudge_text,omitempty"`
+	MaxNudges     *int     `yaml:"max_nudges,omitempty"`
+	ContextWindow *int     `yaml:"context_window,omitempty"`
+	Compact       *Compact `yaml:"compact,omitempty"`
+}
+
+// Compact says when and how a long history is shortened.
+type Compact struct {
+	Ratio        *float64 `yaml:"ratio,omitempty"`
+	Inclusive    *bool    `yaml:"inclusive,omitempty"`
+	Measure      string   `yaml:"measure,omitempty"`
+	Strategy     string   `yaml:"strategy,omitempty"`
+	Keep         *Keep    `yaml:"keep,omitempty"`
+	MaxSummaries *int     `yaml:"max_summaries,omitempty"`
+	SummaryRole  string   `yaml:"summary_role,omitempty"`
+}
+
+// Keep is what compaction leaves as it is.
+type Keep struct {
+	Turns    *int `yaml:"turns,omitempty"`
+	Messages *int `yaml:"messages,omitempty"`
+}
+
+// Iteration is ALDO's block: one agent that loops until a condition is met.
+type Iteration struct {
+	Settings              `yaml:",inline"`
+	SummaryStrategy       string      `yaml:"summary_strategy,omitempty"`
+	TerminationConditions []Condition `yaml:"termination_conditions,omitempty"`
+}
+
+// Condition is one declared way for a run to end (ALDO-7).
+type Condition struct {
+	Kind  string `yaml:"kind"`
+	Text  string `yaml:"text,omitempty"`
+	Tool  string `yaml:"tool,omitempty"`
+	Match *Match `yaml:"match,omitempty"`
+}
+
+// Match is what a tool result must show; both where both are given.
+type Match struct {
+	ExitCode *int   `yaml:"exit_code,omitempty"`
+	Contains string `yaml:"contains,omitempty"`
+}
+
+// Loop is RondoFlow's refinement loop.
+type Loop struct {
+	Enabled       bool          `yaml:"loopEnabled,omitempty"`
+	Criteria      *LoopCriteria `yaml:"loopCriteria,omitempty"`
+	MaxIterations *int          `yaml:"maxIterations,omitempty"`
+}
+
+// LoopCriteria says when a refinement loop is done.
+type LoopCriteria struct {
+	Type  string `yaml:"type,omitempty"`
+	Value string `yaml:"value,omitempty"`
+}
+
+// Tools says which tools the agent may use, and how.
+type Tools struct {
+	// Allow is nil when the file does not say; an empty list means no tools.
+	Allow     []string  `yaml:"allow,omitempty"`
+	Approvals Approvals `yaml:"approvals,omitempty"`
+	Timeouts  Timeouts  `yaml:"timeouts,omitempty"`
+	// Provider are tools that the provider runs itself, by its names.
+	Provider []string `yaml:"provider,omitempty"`
+
+	// What follows is read so that it can be refused: it is not built yet.
+	MCP            []any        `yaml:"mcp,omitempty"`
+	ProtectedPaths []string     `yaml:"protected_paths,omitempty"`
+	Permissions    *Permissions `yaml:"permissions,omitempty"`
+	Hooks          any          `yaml:"hooks,omitempty"`
+	Guards         any          `yaml:"guards,omitempty"`
+}
+
+// Permissions are what the sandbox of a tool call allows.
+type Permissions struct {
+	Network    string `yaml:"network,omitempty"`
+	Filesystem string `yaml:"filesystem,omitempty"`
+	Sandbox    string `yaml:"sandbox,omitempty"`
+}
+
+// Approvals says for each tool when a call needs an approval: always, never or
+// protected_paths.
+type Approvals map[string]string
+
+func (*Approvals) expected() string {
+	return "a mapping from a tool to always, never or protected_paths"
+}
+
+// Timeouts bounds the calls of single tools.
+type Timeouts map[string]Seconds
+
+func (*Timeouts) expected() string { return "a mapping from a tool to seconds" }
+
+// Seconds is a length of time. In a file it is a number of seconds or a text
+// like 90s or 10m.
+type Seconds float64
+
+// Duration is s as the standard library counts.
+func (s Seconds) Duration() time.Duration { return time.Duration(float64(s) * float64(time.Second)) }
+
+func (*Seconds) expected() string { return "seconds, or a text like 90s or 10m" }
+
+func (s *Seconds) decodeNode(d *decoder, n *yaml.Node, path string) {
+	if n.Kind == yaml.ScalarNode && n.Tag == "!!str" {
+		if t, err := time.ParseDuration(n.Value); err == nil {
+			*s = Seconds(t.Seconds())
+			return
+		}
+		d.fail(n, path, s.expected(), "is %s", strconv.Quote(n.Value))
+		return
+	}
+	d.scalar(n, path, reflect.ValueOf(s).Elem())
+}
+
+// Effective is what holds when the iteration block is laid over the top level.
+// Of two cycle caps the smaller one holds; the rest is given in one place.
+func (a *Agent) Effective() Settings {
+	s := a.Settings
+	if a.Iteration == nil {
+		return s
+	}
+	over := reflect.ValueOf(a.Iteration.Settings)
+	into := reflect.ValueOf(&s).Elem()
+	for i := range over.NumField() {
+		if !over.Field(i).IsZero() {
+			into.Field(i).Set(over.Field(i))
+		}
+	}
+	if top, inner := a.MaxCycles, a.Iteration.MaxCycles; top != nil && inner != nil {
+		s.MaxCycles = new(min(*top, *inner))
+	}
+	return s
+}

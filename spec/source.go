@@ -1,0 +1,111 @@
+package spec
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"path/filepath"
+	"strings"
+	"unicode/utf8"
+
+	"go.yaml.in/yaml/v4"
+)
+
+// maxFile bounds a file, so that a wrong path does not fill the memory.
+const maxFile = 1 << 20
+
+// read parses a file's text to a tree of nodes. It returns nil after it has
+// reported why there is none.
+func (r *report) read(data []byte, example string) *yaml.Node {
+	data = bytes.TrimPrefix(data, []byte("\ufeff"))
+	switch {
+	case len(data) > maxFile:
+		r.fail(start(), "", "at most 1 MiB", "the file has %d bytes", len(data))
+		return nil
+	case !utf8.Valid(data):
+		r.fail(placeOf(data, invalidAt(data)), "", "a text in UTF-8", "the file is not UTF-8")
+		return nil
+	case strings.EqualFold(filepath.Ext(r.file), ".json"):
+		return r.readJSON(data)
+	}
+	return r.readYAML(data, example)
+}
+
+func (r *report) readYAML(data []byte, example string) *yaml.Node {
+	dec := yaml.NewDecoder(bytes.NewReader(data))
+	var doc, next yaml.Node
+	if err := dec.Decode(&doc); err != nil && !errors.Is(err, io.EOF) {
+		r.syntax(data, err)
+		return nil
+	}
+	if len(doc.Content) == 0 || isNull(doc.Content[0]) {
+		r.fail(start(), "", example, "the file is empty")
+		return nil
+	}
+	switch err := dec.Decode(&next); {
+	case err == nil:
+		r.fail(&next, "", "one document", "a second document begins here; --- and ... separate documents")
+		return nil
+	case !errors.Is(err, io.EOF):
+		r.syntax(data, err)
+		return nil
+	}
+	return doc.Content[0]
+}
+
+// syntax reports an error of the YAML reader at its place.
+func (r *report) syntax(data []byte, err error) {
+	n := start()
+	message := strings.TrimPrefix(err.Error(), "yaml: ")
+	if e, ok := errors.AsType[*yaml.LoadError](err); ok {
+		message = e.Message
+		if e.ContextMsg != "" {
+			message = e.ContextMsg + ": " + message
+		}
+		switch {
+		case e.Mark.Line > 0:
+			n.Line, n.Column = e.Mark.Line, max(e.Mark.Column, 1)
+		default:
+			n = placeOf(data, bytes.IndexFunc(data, isControl))
+		}
+	}
+	if tabIndents(data, n.Line) {
+		r.fail(n, "", "spaces", "a tab is used for indentation")
+		return
+	}
+	r.fail(n, "", "valid YAML", "%s", message)
+}
+
+func isControl(c rune) bool { return c < ' ' && c != '\n' && c != '\r' && c != '\t' || c == 0x7f }
+
+func tabIndents(data []byte, line int) bool {
+	lines := bytes.SplitN(data, []byte("\n"), line+1)
+	if line < 1 || line > len(lines) {
+		return false
+	}
+	text := lines[line-1]
+	indent := text[:len(text)-len(bytes.TrimLeft(text, " \t"))]
+	return bytes.IndexByte(indent, '\t') >= 0
+}
+
+func start() *yaml.Node { return &yaml.Node{Line: 1, Column: 1} }
+
+// placeOf turns an offset into a line and a column.
+func placeOf(data []byte, offset int) *yaml.Node {
+	before := data[:min(max(offset, 0), len(data))]
+	line := bytes.LastIndexByte(before, '\n') + 1
+	return &yaml.Node{Line: bytes.Count(before, []byte("\n")) + 1, Column: utf8.RuneCount(before[line:]) + 1}
+}
+
+func invalidAt(data []byte) int {
+	for i := 0; i < len(data); {
+		c, size := utf8.DecodeRune(data[i:])
+		if c == utf8.RuneError && size <= 1 {
+			return i
+		}
+		i += size
+	}
+	return 0
+}
+
+func isNull(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.Tag == "!!null" }

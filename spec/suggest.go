@@ -1,0 +1,82 @@
+package spec
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+)
+
+// closest returns the candidate that a misspelt word most likely meant, or "".
+func closest(word string, candidates []string) string {
+	best, bestDistance := "", 3
+	for _, c := range candidates {
+		if plain(c) == plain(word) {
+			return c
+		}
+		limit := 2
+		if len(c) < 5 {
+			limit = 1
+		}
+		if d := distance(word, c); d <= limit && d < bestDistance {
+			best, bestDistance = c, d
+		}
+	}
+	return best
+}
+
+// plain drops what people most often get wrong: case, dashes and underscores.
+func plain(s string) string {
+	return strings.NewReplacer("_", "", "-", "", ".", "").Replace(strings.ToLower(s))
+}
+
+// distance counts the insertions, deletions, substitutions and swaps of
+// neighbours that turn a into b. Words too long to be a key are far from all.
+func distance(a, b string) int {
+	if len(a) > 64 || len(b) > 64 {
+		return len(a) + len(b)
+	}
+	var before, last, row []int
+	for j := range len(b) + 1 {
+		last = append(last, j)
+	}
+	for i := range len(a) {
+		row = append(make([]int, 0, len(b)+1), i+1)
+		for j := range len(b) {
+			cost := 1
+			if a[i] == b[j] {
+				cost = 0
+			}
+			d := min(row[j]+1, last[j+1]+1, last[j]+cost)
+			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
+				d = min(d, before[j-1]+1)
+			}
+			row = append(row, d)
+		}
+		before, last = last, row
+	}
+	return last[len(b)]
+}
+
+// home finds where in the file a key belongs that stands in the wrong place.
+func home(key string, t reflect.Type, path string) string {
+	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice {
+		if t.Kind() == reflect.Slice {
+			path += "[]"
+		}
+		t = t.Elem()
+	}
+	if t.Kind() != reflect.Struct {
+		return ""
+	}
+	fields := fieldsOf(t)
+	names := sortedKeys(fields)
+	if slices.Contains(names, key) {
+		return join(path, key)
+	}
+	for _, name := range names {
+		if found := home(key, t.FieldByIndex(fields[name]).Type, join(path, name)); found != "" {
+			return found
+		}
+	}
+	return ""
+}

@@ -1,0 +1,56 @@
+package spec
+
+// refuseUnbuilt refuses what guards something, or changes what runs, and is
+// not built yet: a setting that is ignored would promise what nobody keeps.
+func (a *Agent) refuseUnbuilt(r *report) {
+	guard := func(given bool, path string) {
+		if given {
+			r.at(path, "a file without it", "is not built yet, so it would guard nothing")
+		}
+	}
+	change := func(given bool, path string) {
+		if given {
+			r.at(path, "a file without it", "is not built yet")
+		}
+	}
+	guard(a.Hooks != nil, "hooks")
+	guard(a.Sandbox != nil, "sandbox")
+	guard(a.Tools.Hooks != nil, "tools.hooks")
+	guard(a.Tools.Guards != nil, "tools.guards")
+	guard(len(a.Tools.ProtectedPaths) > 0, "tools.protected_paths")
+	guard(a.Tools.Permissions != nil && *a.Tools.Permissions != Permissions{}, "tools.permissions")
+	for _, tool := range sortedKeys(a.Tools.Approvals) {
+		if a.Tools.Approvals[tool] == "protected_paths" {
+			r.at("tools.approvals."+tool, "always or never", "protected_paths is not built yet, so it would guard nothing")
+		}
+	}
+	change(len(a.Tools.MCP) > 0, "tools.mcp")
+	change(a.Composite != nil && a.Iteration == nil, "composite")
+	change(a.Carry != nil, "carry")
+	change(a.OnIterationError != nil, "on_iteration_error")
+	if a.Loop != nil {
+		a.Loop.validate(r)
+		change(a.Loop.Enabled, "loop.loopEnabled")
+	}
+}
+
+func (l *Loop) validate(r *report) {
+	within(r, "loop.maxIterations", l.MaxIterations, 1, 100)
+	c := l.Criteria
+	if c == nil {
+		return
+	}
+	oneOf(r, "loop.loopCriteria.type", c.Type, "max_iterations", "regex", "test_pass", "manual")
+	switch c.Type {
+	case "":
+		missing(r, "loop.loopCriteria.type", "one of max_iterations, regex, test_pass, manual")
+	case "regex", "test_pass":
+		if c.Value == "" {
+			missing(r, "loop.loopCriteria.value", "a pattern or a command")
+		}
+	case "max_iterations", "manual":
+		if c.Value != "" {
+			r.at("loop.loopCriteria.value", "no such key", "a %s criterion takes no value", c.Type)
+		}
+	}
+}

@@ -1,0 +1,388 @@
+package spec
+
+import (
+	"fmt"
+	"math"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// Options are what the rules need to know of the world outside the file.
+type Options struct {
+	// Tools are the names of the tools that exist; nil leaves names unchecked.
+	Tools []string
+	// Model replaces every model of the file, which then need not name one.
+	Model string
+	// CheckModel says what is wrong with a model's name; nil leaves names
+	// unchecked. dir is the directory of the file.
+	CheckModel func(dir, name string) error
+}
+
+func (a *Agent) validate(r *report, o Options) {
+	oneOf(r, "apiVersion", a.APIVersion, Version, VersionAldo)
+	oneOf(r, "kind", a.Kind, "Agent")
+	if a.Identity.Name == "" && (a.Kind == "" || r.has("identity")) {
+		missing(r, "identity.name", "the agent's name")
+	}
+	a.ModelPolicy.validate(r, a, o)
+	a.Settings.validate(r, "")
+	if a.Iteration != nil {
+		a.Iteration.validate(r, a, o)
+	}
+	a.Tools.validate(r, o)
+	a.Budgets.validate(r)
+	a.refuseUnbuilt(r)
+	a.readPrompt(r)
+}
+
+func (p *ModelPolicy) validate(r *report, a *Agent, o Options) {
+	role, rolePath := a.chosenRole(r)
+	p.model(r, a.Dir, "model_policy.primary", p.Primary, o)
+	for i, m := range p.Fallbacks {
+		path := fmt.Sprintf("model_policy.fallbacks[%d]", i)
+		if m == (Model{}) {
+			missing(r, path+".model", "provider/model")
+			continue
+		}
+		p.model(r, a.Dir, path, m, o)
+	}
+	p.model(r, a.Dir, "model_policy.roles.architect", p.Roles.Architect, o)
+	p.model(r, a.Dir, "model_policy.roles.editor", p.Roles.Editor, o)
+	p.model(r, a.Dir, "model_policy.roles.subagent", p.Roles.Subagent, o)
+	oneOf(r, rolePath, role, "architect", "editor", "subagent")
+	if m, known := p.Roles.of(role); known && m == (Model{}) {
+		r.at(rolePath, "a role with a model in model_policy.roles", "%q has no model there", role)
+	}
+	if p.Primary == (Model{}) && role == "" && o.Model == "" {
+		r.warn("model_policy.primary", "the file names no model, so it runs only with --model")
+	}
+	within(r, "model_policy.decoding.temperature", p.Decoding.Temperature, 0, 2)
+	within(r, "model_policy.decoding.max_tokens", p.Decoding.MaxTokens, 1, 10_000_000)
+	money(r, "model_policy.budget.usd_per_run", p.Budget.USDPerRun)
+}
+
+// chosenRole is the file's role and where it stands.
+func (a *Agent) chosenRole(r *report) (role, path string) {
+	if a.Role != "" && a.ModelPolicy.Role != "" {
+		r.at("role", "one of role and model_policy.role", "both are given")
+	}
+	if a.ModelPolicy.Role != "" || r.has("model_policy.role") {
+		return a.ModelPolicy.Role, "model_policy.role"
+	}
+	return a.Role, "role"
+}
+
+func (p *ModelPolicy) model(r *report, dir, path string, m Model, o Options) {
+	provider, name, ok := strings.Cut(m.Model, "/")
+	switch {
+	case o.Model != "":
+	case m.Model != "" && m.CapabilityClass != "":
+		r.at(path+".capability_class", "model or capability_class", "both are given")
+	case m.CapabilityClass != "":
+		r.at(path+".capability_class", "model: provider/model", "models files are not built yet, so no class can be resolved")
+	case m.Model == "" && r.has(path):
+		missing(r, path+".model", "provider/model, for example anthropic/claude-sonnet-4-5")
+	case m.Model != "" && (!ok || provider == "" || name == ""):
+		r.at(path+".model", "provider/model, for example anthropic/claude-sonnet-4-5", "is %q", m.Model)
+	case m.Model != "" && o.CheckModel != nil:
+		if err := o.CheckModel(dir, m.Model); err != nil {
+			r.at(path+".model", "a model that can be called", "%v", err)
+		}
+	}
+}
+
+func (roles Roles) of(role string) (m Model, known bool) {
+	switch role {
+	case "architect":
+		return roles.Architect, true
+	case "editor":
+		return roles.Editor, true
+	case "subagent":
+		return roles.Subagent, true
+	}
+	return Model{}, false
+}
+
+// Chain lists the names of the models to use: the primary one, its fallbacks,
+// then the model of the file's own role and the other roles' (ALF-40), each
+// once. Where there is no primary model the role's own comes first.
+func (a *Agent) Chain() []string {
+	p := a.ModelPolicy
+	models := append([]Model{p.Primary}, p.Fallbacks...)
+	role := a.Role
+	if p.Role != "" {
+		role = p.Role
+	}
+	own, _ := p.Roles.of(role)
+	if p.Primary == (Model{}) {
+		models[0] = own
+	}
+	models = append(models, own, p.Roles.Architect, p.Roles.Editor, p.Roles.Subagent)
+	var chain []string
+	for _, m := range models {
+		if m.Model != "" && !slices.Contains(chain, m.Model) {
+			chain = append(chain, m.Model)
+		}
+	}
+	return chain
+}
+
+func (s *Settings) validate(r *report, prefix string) {
+	at := func(key string) string { return join(prefix, key) }
+	within(r, at("max_cycles"), s.MaxCycles, 1, 1_000_000)
+	oneOf(r, at("on_limit"), s.OnLimit, "ok", "stopped", "fail")
+	oneOf(r, at("on_no_tool_call"), s.OnNoToolCall, "finish", "nudge", "stop")
+	oneOf(r, at("tool_dispatch"), s.ToolDispatch, "ordered-groups", "parallel-first", "by-resource", "parallel-all", "serial")
+	within(r, at("max_nudges"), s.MaxNudges, 1, 1_000_000)
+	within(r, at("context_window"), s.ContextWindow, 1, 1_000_000_000)
+	notEmpty(r, at("nudge_text"), s.NudgeText)
+	const inactive = "compaction is not built yet, so this has no effect"
+	if s.ContextWindow != nil {
+		r.warn(at("context_window"), inactive)
+	}
+	if s.Compact != nil {
+		s.Compact.validate(r, at("compact"))
+		r.warn(at("compact"), inactive)
+	}
+}
+
+func (c *Compact) validate(r *report, path string) {
+	within(r, path+".ratio", c.Ratio, 0.1, 1)
+	oneOf(r, path+".measure", c.Measure, "estimate", "provider")
+	oneOf(r, path+".strategy", c.Strategy, "rolling-window", "periodic-summary", "summarize-older")
+	within(r, path+".max_summaries", c.MaxSummaries, 0, 1000)
+	oneOf(r, path+".summary_role", c.SummaryRole, "user", "system")
+	if c.Keep != nil {
+		within(r, path+".keep.turns", c.Keep.Turns, 1, 1000)
+		within(r, path+".keep.messages", c.Keep.Messages, 1, 1000)
+	}
+}
+
+func (it *Iteration) validate(r *report, a *Agent, o Options) {
+	it.Settings.validate(r, "iteration")
+	a.onlyOnce(r)
+	oneOf(r, "iteration.summary_strategy", it.SummaryStrategy, "rolling-window", "periodic-summary")
+	if it.SummaryStrategy != "" {
+		r.warn("iteration.summary_strategy", "compaction is not built yet, so this has no effect")
+	}
+	if r.has("iteration.termination_conditions") && len(it.TerminationConditions) == 0 {
+		r.at("iteration.termination_conditions", "at least one condition", "is an empty list")
+	}
+	for i, c := range it.TerminationConditions {
+		c.validate(r, fmt.Sprintf("iteration.termination_conditions[%d]", i), a, o)
+	}
+	if a.Composite != nil {
+		r.at("composite", "iteration or composite, one of the two",
+			"composite is given together with iteration: the one is a team of agents, the other a single agent")
+	}
+}
+
+// onlyOnce reports a setting that stands at the top level and in the iteration
+// block. Two cycle caps are no conflict: the smaller one holds.
+func (a *Agent) onlyOnce(r *report) {
+	top, inner := reflect.ValueOf(a.Settings), reflect.ValueOf(a.Iteration.Settings)
+	for key, index := range fieldsOf(top.Type()) {
+		if key != "max_cycles" && !top.FieldByIndex(index).IsZero() && !inner.FieldByIndex(index).IsZero() {
+			r.at(key, "one of "+key+" and iteration."+key, "both are given")
+		}
+	}
+}
+
+func (c Condition) validate(r *report, path string, a *Agent, o Options) {
+	var uses []string
+	switch c.Kind {
+	case "text-includes":
+		uses = []string{"text"}
+		if c.Text == "" {
+			missing(r, path+".text", "the text to look for")
+		}
+	case "tool-result":
+		uses = []string{"tool", "match"}
+		c.validateTool(r, path, a, o)
+	case "budget-exhausted":
+	case "":
+		missing(r, path+".kind", "one of text-includes, tool-result, budget-exhausted")
+		return
+	default:
+		r.at(path+".kind", "one of text-includes, tool-result, budget-exhausted", "is %q", c.Kind)
+		return
+	}
+	given := map[string]bool{"text": c.Text != "", "tool": c.Tool != "", "match": c.Match != nil}
+	for _, key := range []string{"text", "tool", "match"} {
+		if given[key] && !slices.Contains(uses, key) {
+			r.at(path+"."+key, "no such key", "a %s condition does not have it", c.Kind)
+		}
+	}
+}
+
+func (c Condition) validateTool(r *report, path string, a *Agent, o Options) {
+	if c.Tool == "" {
+		missing(r, path+".tool", "the name of a tool")
+	} else {
+		a.Tools.usable(r, path+".tool", c.Tool, o)
+	}
+	switch {
+	case c.Match == nil || c.Match.ExitCode == nil && c.Match.Contains == "":
+		missing(r, path+".match", "exit_code, contains, or both")
+	default:
+		within(r, path+".match.exit_code", c.Match.ExitCode, 0, 255)
+	}
+}
+
+func (t *Tools) validate(r *report, o Options) {
+	for i, name := range t.Allow {
+		path := fmt.Sprintf("tools.allow[%d]", i)
+		switch {
+		case slices.Contains(t.Allow[:i], name):
+			r.at(path, "each tool once", "%q is given twice", name)
+		default:
+			t.known(r, path, name, o)
+		}
+	}
+	for _, name := range sortedKeys(t.Approvals) {
+		path := join("tools.approvals", name)
+		t.usable(r, path, name, o)
+		oneOf(r, path, t.Approvals[name], "always", "never", "protected_paths")
+	}
+	for _, name := range sortedKeys(t.Timeouts) {
+		path := join("tools.timeouts", name)
+		t.usable(r, path, name, o)
+		seconds := float64(t.Timeouts[name])
+		within(r, path, &seconds, 0.001, 86_400)
+	}
+	for i, name := range t.Provider {
+		if name == "" {
+			r.at(fmt.Sprintf("tools.provider[%d]", i), "the provider's name of the tool", "is empty")
+		}
+	}
+	for i, pattern := range t.ProtectedPaths {
+		if _, err := filepath.Match(strings.ReplaceAll(pattern, "**", "*"), ""); err != nil || pattern == "" {
+			r.at(fmt.Sprintf("tools.protected_paths[%d]", i), "a pattern such as .git/** or **/*.pem", "%q is not a pattern", pattern)
+		}
+	}
+	if p := t.Permissions; p != nil {
+		oneOf(r, "tools.permissions.network", p.Network, "none", "allowlist", "host")
+		oneOf(r, "tools.permissions.filesystem", p.Filesystem, "none", "repo-readonly", "repo-readwrite", "full")
+	}
+}
+
+// known reports a tool that does not exist.
+func (t *Tools) known(r *report, path, name string, o Options) bool {
+	if o.Tools == nil || slices.Contains(o.Tools, name) {
+		return true
+	}
+	message := strconv.Quote(name) + " is not a tool"
+	if meant := closest(name, o.Tools); meant != "" {
+		message += "; did you mean " + meant + "?"
+	}
+	r.at(path, "one of "+strings.Join(o.Tools, ", "), "%s", message)
+	return false
+}
+
+// usable reports a tool that does not exist or that the file does not allow.
+func (t *Tools) usable(r *report, path, name string, o Options) {
+	if t.known(r, path, name, o) && t.Allow != nil && !slices.Contains(t.Allow, name) {
+		r.at(path, "a tool of tools.allow", "%q is not in tools.allow", name)
+	}
+}
+
+func (b *Budgets) validate(r *report) {
+	const many = 1_000_000_000
+	within(r, "budgets.max_model_turns", b.MaxModelTurns, 1, many)
+	within(r, "budgets.max_tool_calls", b.MaxToolCalls, 1, many)
+	within(r, "budgets.max_parallel_tool_calls", b.MaxParallelTools, 1, 1024)
+	within(r, "budgets.max_wall_time_seconds", b.MaxWallSeconds, 0.001, many)
+	within(r, "budgets.max_input_tokens", b.MaxInputTokens, 1, math.MaxInt64)
+	within(r, "budgets.max_output_tokens", b.MaxOutputTokens, 1, math.MaxInt64)
+	money(r, "budgets.max_total_cost", b.MaxTotalCost)
+	within(r, "budgets.max_tool_result_chars", b.MaxResultChars, 100, 100_000_000)
+	within(r, "budgets.max_retries_per_model_call", b.MaxModelRetries, 0, 100)
+	within(r, "budgets.max_retries_per_tool_call", b.MaxToolRetries, 0, 100)
+}
+
+// readPrompt fills System.
+func (a *Agent) readPrompt(r *report) {
+	a.System = a.Prompt.System
+	a.systemAt = r.problem(r.place("prompt.system"), "prompt.system", "", "")
+	if a.Prompt.SystemFile == "" {
+		notEmpty(r, "prompt.system_file", a.Prompt.SystemFile)
+		return
+	}
+	if a.Prompt.System != "" {
+		r.at("prompt.system_file", "system or system_file", "both are given")
+		return
+	}
+	path := a.Prompt.SystemFile
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(a.Dir, path)
+	}
+	data, err := readFile(path)
+	switch {
+	case err != nil:
+		r.at("prompt.system_file", "the path of a file, relative to the agent file", "cannot be read: %v", err)
+		return
+	case !utf8.Valid(data):
+		r.at("prompt.system_file", "a text in UTF-8", "%s is not UTF-8", path)
+		return
+	}
+	a.System = strings.TrimPrefix(string(data), "\ufeff")
+	a.systemAt = Problem{File: path, Line: 1, Column: 1, Path: "prompt.system_file"}
+}
+
+func oneOf(r *report, path, value string, allowed ...string) {
+	if value == "" && !r.has(path) || slices.Contains(allowed, value) {
+		return
+	}
+	// A value of another type is already reported, and has left an empty one.
+	if value == "" && r.reported(path) {
+		return
+	}
+	expected := "one of " + strings.Join(allowed, ", ")
+	if len(allowed) == 1 {
+		expected = allowed[0]
+	}
+	if meant := closest(value, allowed); meant != "" {
+		r.at(path, expected, "is %q; did you mean %s?", value, meant)
+		return
+	}
+	r.at(path, expected, "is %q", value)
+}
+
+// missing reports that there is no value at a path, unless that is only so
+// because something was wrong with what stood there.
+func missing(r *report, path, expected string) {
+	for at := path; at != ""; at = at[:max(strings.LastIndexAny(at, ".["), 0)] {
+		if r.reported(at) {
+			return
+		}
+	}
+	r.at(path, expected, "is missing")
+}
+
+func notEmpty(r *report, path, value string) {
+	if value == "" && r.has(path) && !r.reported(path) {
+		r.at(path, "a text", "is empty")
+	}
+}
+
+func within[N int | int64 | float64](r *report, path string, v *N, low, high N) {
+	if v == nil || r.reported(path) || *v >= low && *v <= high {
+		return
+	}
+	expected := fmt.Sprintf("%v to %v", low, high)
+	if float64(high) >= 1_000_000_000 {
+		expected = fmt.Sprintf("at least %v", low)
+	}
+	r.at(path, expected, "is %v", *v)
+}
+
+func money(r *report, path string, usd *float64) {
+	if usd == nil || r.reported(path) || *usd > 0 {
+		return
+	}
+	r.at(path, "an amount in USD above 0; --no-budget takes the cap away", "is %v", *usd)
+}
