@@ -15,6 +15,7 @@ type Memo struct {
 	encoded map[*Message]Segment
 	prefix  *Segment
 	key     string
+	fixed   Request
 }
 
 // Segment is encoded bytes with their hash.
@@ -53,6 +54,36 @@ func (c *Memo) Prefix(wire, key string, encode func() []byte) Segment {
 		c.prefix, c.key = &seg, key
 	}
 	return *c.prefix
+}
+
+// RequestPrefix is Prefix for what a request holds beside its messages: it is
+// encoded again when any of that is not the same as last time.
+func (c *Memo) RequestPrefix(wire, variant string, req *Request, encode func() []byte) Segment {
+	if c != nil && c.prefix != nil && !samePrefix(&c.fixed, req) {
+		c.prefix = nil
+	}
+	seg := c.Prefix(wire, variant, encode)
+	if c != nil {
+		c.fixed = *req
+		c.fixed.Messages, c.fixed.Encoded, c.fixed.Memo = nil, nil, nil
+	}
+	return seg
+}
+
+// samePrefix compares by identity where contents are frozen within a run, so
+// that it costs no more than a few pointers.
+func samePrefix(a, b *Request) bool {
+	return a.Model == b.Model && a.System == b.System && a.MaxTokens == b.MaxTokens && a.CacheKey == b.CacheKey &&
+		sameSlice(a.Tools, b.Tools) && sameSlice(a.Schema, b.Schema) && sameSlice(a.ProviderTools, b.ProviderTools) &&
+		sameNumber(a.Temperature, b.Temperature)
+}
+
+func sameSlice[T any](a, b []T) bool {
+	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
+}
+
+func sameNumber(a, b *float64) bool {
+	return a == b || a != nil && b != nil && *a == *b
 }
 
 func (c *Memo) use(wire string) {

@@ -29,6 +29,12 @@ type Adapter struct {
 	// of the fixtures has it. "" leaves the part out of the comparison; equal
 	// neighbours are not merged.
 	ItemType func(llm.Part) string
+	// MergeNeighbours says that the recorders counted a text once for every
+	// chunk it came in, so that equal neighbours in the order are one part.
+	MergeNeighbours bool
+	// Vary, where set, adapts the description to a scenario: the service that
+	// it was recorded from may have habits of its own.
+	Vary func(a Adapter, s *Scenario) Adapter
 	// Skip, where set, says why a scenario does not apply to a gate ("wire",
 	// "request", "loop", "fault"); "" means that it does.
 	Skip func(s *Scenario, gate string) string
@@ -39,6 +45,14 @@ func (a *Adapter) skip(s *Scenario, gate string) string {
 		return ""
 	}
 	return a.Skip(s, gate)
+}
+
+// of is the description as it applies to a scenario.
+func (a Adapter) of(s *Scenario) *Adapter {
+	if a.Vary != nil {
+		a = a.Vary(a, s)
+	}
+	return &a
 }
 
 // origin is the target name of a model behind this adapter.

@@ -49,6 +49,9 @@ type ExpectedUsage struct {
 	Input      *int64 `json:"input_total"`
 	Output     *int64 `json:"output_total"`
 	Reasoning  *int64 `json:"reasoning"`
+	// ToolUse are prompt tokens of tools that the provider ran (Gemini); they
+	// are input to us, because they are paid for.
+	ToolUse *int64 `json:"tool_use_prompt"`
 }
 
 // ExpectedError is a failed exchange.
@@ -73,6 +76,9 @@ func (e *Expected) finish() (llm.Finish, bool) {
 			return llm.FinishPause, true
 		}
 	}
+	if e.Refusal != "" {
+		return llm.FinishRefusal, true
+	}
 	if e.Finish.Unified == nil {
 		return "", false
 	}
@@ -90,6 +96,7 @@ var errorClasses = map[string]llm.Class{
 	"anthropic-429-retry-after":              llm.ClassThrottled,
 	"anthropic-529":                          llm.ClassOverloaded,
 	"anthropic-midstream-overloaded":         llm.ClassOverloaded,
+	"chat-200-json-error-body":               llm.ClassOverloaded,
 	"chat-azure-error-429-retry-after":       llm.ClassThrottled,
 	"chat-groq-error-400-tool-use-failed/01": llm.ClassInvalid,
 	"chat-groq-midstream-error-stream/01":    llm.ClassInvalid,

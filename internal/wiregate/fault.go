@@ -31,6 +31,7 @@ const (
 func FaultGate(t *testing.T, a Adapter) {
 	r := report{name: "fault/" + a.API}
 	for _, s := range Load(t, a.API) {
+		a := a.of(&s)
 		for i := range s.Exchanges {
 			x := &s.Exchanges[i]
 			if x.Status != http.StatusOK {
@@ -40,7 +41,7 @@ func FaultGate(t *testing.T, a Adapter) {
 				if why := a.skip(&s, "fault"); why != "" {
 					return why
 				}
-				f := fault{adapter: &a, scenario: &s, exchange: x, random: rand.New(rand.NewPCG(faultSeed, uint64(len(x.Body))))}
+				f := fault{adapter: a, scenario: &s, exchange: x, random: rand.New(rand.NewPCG(faultSeed, uint64(len(x.Body))))}
 				f.full, f.fullErr = f.read(t, x.Body, nil)
 				f.cutEverywhere(t)
 				f.damage(t)

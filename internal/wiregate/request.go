@@ -17,14 +17,15 @@ import (
 func RequestGate(t *testing.T, a Adapter) {
 	r := report{name: "request/" + a.API}
 	for _, s := range Load(t, a.API) {
-		if len(s.Exchanges) < 2 {
+		a := a.of(&s)
+		if len(s.Exchanges) < 2 || failsMidway(&s) {
 			continue
 		}
 		r.run(t, s.ID, func(t *testing.T) string {
 			if why := a.skip(&s, "request"); why != "" {
 				return why
 			}
-			return checkRequests(t, &a, &s)
+			return checkRequests(t, a, &s)
 		})
 	}
 	r.finish(t)
@@ -52,7 +53,9 @@ func checkRequests(t *testing.T, a *Adapter, s *Scenario) string {
 
 // advance brings the history to where the i-th request was sent.
 func advance(t *testing.T, a *Adapter, s *Scenario, h *history.History, i int, recorded *llm.Request) string {
-	if i == 0 {
+	if before, err := h.Messages(); err == nil && (i == 0 || turns(recorded.Messages) != turns(before)+1) {
+		// The first request, or one that went back to an earlier point.
+		*h = history.History{}
 		h.Append(recorded.Messages...)
 		return ""
 	}
@@ -69,6 +72,17 @@ func advance(t *testing.T, a *Adapter, s *Scenario, h *history.History, i int, r
 	}
 	h.Append(said(since)...)
 	return ""
+}
+
+// turns counts the answers of the model in a conversation.
+func turns(messages []*llm.Message) int {
+	n := 0
+	for _, m := range messages {
+		if m.Role == llm.RoleAssistant {
+			n++
+		}
+	}
+	return n
 }
 
 // answer adds a response and the results of its calls, as the engine would:
@@ -94,8 +108,9 @@ func answer(h *history.History, resp *llm.Response, origin string, turn int, fed
 		if err := h.Call(i, event.ToolCall{CallID: c.CallID, Args: c.Args, ArgsText: c.ArgsText}); err != nil {
 			return err
 		}
-		for _, r := range fed {
-			if r.ProviderID == c.ProviderID {
+		for n, r := range fed {
+			// Where calls have no ids, results come in their order.
+			if r.ProviderID == c.ProviderID && (c.ProviderID != "" || n == i) {
 				r.CallID, r.Name = c.CallID, c.Name
 				ordered[i] = r
 			}

@@ -14,13 +14,14 @@ import (
 func WireGate(t *testing.T, a Adapter) {
 	r := report{name: "wire/" + a.API}
 	for _, s := range Load(t, a.API) {
+		a := a.of(&s)
 		for i := range s.Exchanges {
 			x := &s.Exchanges[i]
 			r.run(t, x.Name, func(t *testing.T) string {
 				if why := a.skip(&s, "wire"); why != "" {
 					return why
 				}
-				checkExchange(t, &a, &s, x)
+				checkExchange(t, a, &s, x)
 				return ""
 			})
 		}
@@ -34,8 +35,12 @@ func checkExchange(t *testing.T, a *Adapter, s *Scenario, x *Exchange) {
 	case x.Expected.Error != nil:
 		checkFailure(t, x, firstErr)
 	case x.Expected.Finish.Raw == nil:
-		if e := asError(t, firstErr); e != nil && e.Class != llm.ClassNetwork {
-			t.Errorf("a stream that just ends is of class %s", e.Class)
+		want, named := errorClasses[x.Name]
+		if !named {
+			want = llm.ClassNetwork // a stream that just ends
+		}
+		if e := asError(t, firstErr); e != nil && e.Class != want {
+			t.Errorf("a broken answer is of class %s, not %s", e.Class, want)
 		}
 	case firstErr != nil:
 		t.Fatalf("decode: %v", firstErr)

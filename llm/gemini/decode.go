@@ -1,0 +1,387 @@
+package gemini
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"io"
+	"strings"
+
+	"github.com/pawlrun/pawl/llm"
+	"github.com/pawlrun/pawl/llm/internal/wire"
+)
+
+// decoder builds a response from the chunks of a stream, or from one whole
+// answer, which has the shape of a chunk.
+type decoder struct {
+	emit  func(llm.Delta)
+	names *wire.Names
+
+	id, model string
+	parts     []part
+	finish    string
+	blocked   string
+	usage     llm.Usage
+	reported  bool
+	scratch   []byte
+}
+
+// part is one part of the answer while it grows.
+type part struct {
+	kind      partKind
+	text      strings.Builder
+	signature string
+	// call holds a call's id, name and arguments.
+	id, name string
+	args     json.RawMessage
+	partial  *partialArgs
+	raw      json.RawMessage
+	media    llm.Media
+}
+
+type partKind uint8
+
+const (
+	textPart partKind = iota + 1
+	thoughtPart
+	callPart
+	mediaPart
+	itemPart
+)
+
+func newDecoder(req *llm.Request, emit func(llm.Delta)) *decoder {
+	return &decoder{emit: emit, names: wire.NewNames(req.Tools, maxToolName)}
+}
+
+// read decodes a stream. A finish reason is not its end: more may follow it,
+// and the last one counts. The end of the bytes is, if a reason was seen.
+func (d *decoder) read(events *wire.EventReader) error {
+	for {
+		_, data, err := events.Next()
+		if errors.Is(err, io.EOF) && d.ended() {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if err := d.chunk(data); err != nil {
+			return err
+		}
+	}
+}
+
+// ended says that the answer was brought to an end: no call is open, and no
+// code waits for the result that Google owes it.
+func (d *decoder) ended() bool {
+	if n := len(d.parts); n > 0 && d.parts[n-1].kind == itemPart && itemType(d.parts[n-1].raw) == "executableCode" {
+		return false
+	}
+	for i := range d.parts {
+		if d.parts[i].partial != nil && d.parts[i].partial.open {
+			return false
+		}
+	}
+	return d.finish != "" || d.blocked != ""
+}
+
+func (d *decoder) chunk(data []byte) error {
+	m := wire.ScanObject(data)
+	for m.Next() {
+		v := m.Value()
+		switch string(m.Key()) {
+		case "candidates":
+			if err := d.candidates(v); err != nil {
+				return err
+			}
+		case "promptFeedback":
+			for f := wire.ScanObject(v); f.Next(); {
+				if string(f.Key()) == "blockReason" {
+					d.blocked = wire.Text(f.Value())
+				}
+			}
+		case "usageMetadata":
+			d.readUsage(v)
+		case "modelVersion":
+			d.model = wire.Text(v)
+		case "responseId":
+			d.id = wire.Text(v)
+		case "error":
+			e := &llm.Error{Class: llm.ClassOverloaded}
+			classify(e, data)
+			return e
+		}
+	}
+	return m.Err()
+}
+
+func (d *decoder) candidates(data []byte) error {
+	list := wire.ScanArray(data)
+	for n := 0; list.Next(); n++ {
+		if n > 0 {
+			continue
+		}
+		finish := ""
+		m := wire.ScanObject(list.Value())
+		for m.Next() {
+			switch string(m.Key()) {
+			case "content":
+				if err := d.content(m.Value()); err != nil {
+					return err
+				}
+			case "finishReason":
+				finish = wire.Text(m.Value())
+			}
+		}
+		if m.Err() != nil {
+			return m.Err()
+		}
+		if finish != "" && finish != "FINISH_REASON_UNSPECIFIED" {
+			d.finish = finish
+		}
+	}
+	return list.Err()
+}
+
+func (d *decoder) content(data []byte) error {
+	m := wire.ScanObject(data)
+	for m.Next() {
+		if string(m.Key()) != "parts" {
+			continue
+		}
+		list := wire.ScanArray(m.Value())
+		for list.Next() {
+			// What comes after a finish reason opens the answer again.
+			d.finish = ""
+			if err := d.part(list.Value()); err != nil {
+				return err
+			}
+		}
+		if list.Err() != nil {
+			return list.Err()
+		}
+	}
+	return m.Err()
+}
+
+func (d *decoder) part(data []byte) error {
+	var text, call, media []byte
+	signature, thought, other := "", false, false
+	m := wire.ScanObject(data)
+	for m.Next() {
+		switch string(m.Key()) {
+		case "text":
+			text = m.Value()
+		case "thought":
+			thought = wire.True(m.Value())
+		case "thoughtSignature":
+			signature = wire.Text(m.Value())
+		case "functionCall":
+			call = m.Value()
+		case "inlineData":
+			media = m.Value()
+		default:
+			other = true
+		}
+	}
+	switch {
+	case m.Err() != nil:
+		return m.Err()
+	case call != nil:
+		return d.call(call, signature)
+	case media != nil:
+		d.media(media)
+	case text != nil:
+		d.text(text, thought, signature)
+	case other || signature != "":
+		d.parts = append(d.parts, part{kind: itemPart, raw: append(json.RawMessage(nil), data...)})
+	}
+	return nil
+}
+
+// text grows the open text, or opens one. A signature closes it: what follows
+// is another part, and the pair must go back together.
+func (d *decoder) text(v []byte, thought bool, signature string) {
+	kind, delta := textPart, llm.DeltaText
+	if thought {
+		kind, delta = thoughtPart, llm.DeltaReasoning
+	}
+	d.scratch, _ = wire.AppendText(d.scratch[:0], v)
+	if len(d.scratch) == 0 && signature == "" {
+		return
+	}
+	last := len(d.parts) - 1
+	if last < 0 || d.parts[last].kind != kind || d.parts[last].signature != "" {
+		d.parts = append(d.parts, part{kind: kind})
+		last++
+	}
+	p := &d.parts[last]
+	p.signature = signature
+	if len(d.scratch) == 0 {
+		return
+	}
+	from := p.text.Len()
+	p.text.Write(d.scratch)
+	d.emit(llm.Delta{Kind: delta, Index: last, Text: p.text.String()[from:]})
+}
+
+func (d *decoder) media(data []byte) {
+	p := part{kind: mediaPart}
+	for m := wire.ScanObject(data); m.Next(); {
+		switch string(m.Key()) {
+		case "mimeType":
+			p.media.MediaType = wire.Text(m.Value())
+		case "data":
+			p.media.Data, _ = base64.StdEncoding.DecodeString(wire.Text(m.Value()))
+		}
+	}
+	d.parts = append(d.parts, p)
+}
+
+// call takes a call, whole or in pieces.
+func (d *decoder) call(data []byte, signature string) error {
+	p := part{kind: callPart, signature: signature}
+	var pieces []byte
+	goesOn := false
+	m := wire.ScanObject(data)
+	for m.Next() {
+		switch string(m.Key()) {
+		case "id":
+			p.id = wire.Text(m.Value())
+		case "name":
+			p.name = wire.Text(m.Value())
+		case "args":
+			p.args = append(json.RawMessage(nil), m.Value()...)
+		case "partialArgs":
+			pieces = m.Value()
+		case "willContinue":
+			goesOn = wire.True(m.Value())
+		}
+	}
+	if m.Err() != nil {
+		return m.Err()
+	}
+	index := len(d.parts) - 1
+	if index < 0 || d.parts[index].partial == nil || !d.parts[index].partial.open {
+		d.parts = append(d.parts, p)
+		index++
+		d.emit(llm.Delta{Kind: llm.DeltaToolCall, Index: index, Tool: d.names.Local(p.name), Text: string(p.args)})
+	}
+	open := &d.parts[index]
+	if (goesOn || pieces != nil) && open.partial == nil {
+		open.partial = &partialArgs{}
+	}
+	if open.partial == nil {
+		return nil
+	}
+	open.partial.open = goesOn
+	return open.partial.add(pieces)
+}
+
+// response is what has come so far. Of an answer that is not whole the calls
+// are left out: none of them may be trusted to be complete (FIELD F8).
+func (d *decoder) response(requestID string, whole bool) *llm.Response {
+	r := &llm.Response{ID: d.id, Model: d.model, RequestID: requestID, Usage: d.usage, RawFinish: d.finish}
+	if d.finish == "" && d.blocked != "" {
+		r.RawFinish = "promptFeedback/" + d.blocked
+	}
+	r.Usage.Estimated = !d.reported
+	calls := 0
+	for i := range d.parts {
+		p := &d.parts[i]
+		switch p.kind {
+		case textPart:
+			t := llm.Text{Text: p.text.String()}
+			if p.signature != "" {
+				t.Raw = append(wire.AppendQuoted([]byte(`{"thoughtSignature":`), p.signature), '}')
+			}
+			r.Parts = append(r.Parts, t)
+		case thoughtPart:
+			r.Parts = append(r.Parts, llm.Reasoning{Text: p.text.String(), Signature: p.signature})
+		case callPart:
+			if !whole {
+				continue
+			}
+			calls++
+			r.Parts = append(r.Parts, p.toolCall(d.names))
+		case mediaPart:
+			r.Parts = append(r.Parts, p.media)
+		case itemPart:
+			r.Parts = append(r.Parts, llm.Item{Type: itemType(p.raw), Raw: p.raw})
+		}
+	}
+	r.Finish = d.neutralFinish(calls)
+	return r
+}
+
+func (p *part) toolCall(names *wire.Names) llm.ToolCall {
+	c := llm.ToolCall{ProviderID: p.id, Name: names.Local(p.name), Args: p.args, Signature: p.signature}
+	switch {
+	case p.partial != nil && p.partial.open:
+		c.Args, c.ArgsText = nil, string(p.partial.encode())
+	case p.partial != nil:
+		c.Args = p.partial.encode()
+	case len(c.Args) == 0 || string(c.Args) == "null":
+		c.Args = json.RawMessage("{}")
+	}
+	return c
+}
+
+// itemType is the member that says what an item is.
+func itemType(raw json.RawMessage) string {
+	for m := wire.ScanObject(raw); m.Next(); {
+		if k := string(m.Key()); k != "thoughtSignature" && k != "thought" {
+			return k
+		}
+	}
+	return "signature"
+}
+
+func (d *decoder) neutralFinish(calls int) llm.Finish {
+	switch d.finish {
+	case "":
+		if d.blocked != "" {
+			return llm.FinishRefusal
+		}
+		return llm.FinishFailed
+	case "STOP":
+		if calls > 0 {
+			return llm.FinishTool
+		}
+		return llm.FinishEnd
+	case "MAX_TOKENS":
+		return llm.FinishLength
+	case "MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL":
+		return llm.FinishMalformed
+	case "SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "IMAGE_SAFETY", "LANGUAGE":
+		return llm.FinishRefusal
+	}
+	return llm.FinishFailed
+}
+
+// readUsage reduces the counts to ours: prompt tokens hold the cached ones,
+// thoughts and tool-use prompts are counted beside. The last report wins.
+func (d *decoder) readUsage(v []byte) {
+	var u llm.Usage
+	var candidates, hosted int64
+	seen := false
+	for m := wire.ScanObject(v); m.Next(); {
+		n := wire.Int(m.Value())
+		switch string(m.Key()) {
+		case "promptTokenCount":
+			u.Input, seen = n, true
+		case "candidatesTokenCount":
+			candidates = n
+		case "thoughtsTokenCount":
+			u.Reasoning = n
+		case "cachedContentTokenCount":
+			u.CacheRead = n
+		case "toolUsePromptTokenCount":
+			hosted = n
+		}
+	}
+	if seen {
+		u.Input += hosted
+		u.Output = candidates + u.Reasoning
+		d.usage, d.reported = u, true
+	}
+}

@@ -1,0 +1,359 @@
+package openaichat
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/pawlrun/pawl/llm"
+	"github.com/pawlrun/pawl/llm/internal/wire"
+)
+
+// decoder builds a response from chunks, or from one whole answer.
+type decoder struct {
+	emit  func(llm.Delta)
+	names *wire.Names
+
+	id, model string
+	text      piece
+	thought   piece
+	refusal   piece
+	details   []detail
+	calls     []*call
+	order     []partKind
+	finish    string
+	usage     llm.Usage
+	// counted says that usage was asked for, reported that it came.
+	counted  bool
+	reported bool
+	scratch  []byte
+}
+
+// piece is text that grows; its deltas are slices of it.
+type piece struct {
+	b     strings.Builder
+	index int
+	open  bool
+}
+
+type call struct {
+	index    int64
+	part     int
+	id, name string
+	args     strings.Builder
+}
+
+// partKind is the kind of a part of the answer, in order of appearance.
+type partKind uint8
+
+const (
+	partThought partKind = iota + 1
+	partText
+	partRefusal
+	partCall
+)
+
+func newDecoder(m *Model, req *llm.Request, emit func(llm.Delta)) *decoder {
+	return &decoder{emit: emit, names: wire.NewNames(req.Tools, maxToolName), counted: !m.profile.NoUsageOption}
+}
+
+// read decodes a stream up to its end. Some services never send [DONE]; their
+// answer is whole once a finish reason came, and the usage that was asked for.
+func (d *decoder) read(events *wire.EventReader) error {
+	for {
+		_, data, err := events.Next()
+		if errors.Is(err, io.EOF) && d.finish != "" && (d.reported || !d.counted) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		data = trimmed(data)
+		if string(data) == "[DONE]" {
+			if d.finish == "" {
+				return io.ErrUnexpectedEOF
+			}
+			return nil
+		}
+		if len(data) == 0 {
+			continue
+		}
+		if err := d.chunk(data); err != nil {
+			return err
+		}
+	}
+}
+
+// chunk takes one object of a stream, or a whole answer.
+func (d *decoder) chunk(data []byte) error {
+	m := wire.ScanObject(data)
+	for m.Next() {
+		v := m.Value()
+		switch string(m.Key()) {
+		case "id":
+			if d.id == "" {
+				d.id = wire.Text(v)
+			}
+		case "model":
+			if d.model == "" {
+				d.model = wire.Text(v)
+			}
+		case "choices":
+			if err := d.choices(v); err != nil {
+				return err
+			}
+		case "usage":
+			d.readUsage(v)
+		case "x_groq":
+			d.readGroq(v)
+		case "error":
+			if string(v) != "null" {
+				return streamFailure(data)
+			}
+		}
+	}
+	return m.Err()
+}
+
+func (d *decoder) choices(data []byte) error {
+	list := wire.ScanArray(data)
+	for n := 0; list.Next(); n++ {
+		if n > 0 {
+			continue
+		}
+		m := wire.ScanObject(list.Value())
+		for m.Next() {
+			switch string(m.Key()) {
+			case "delta", "message":
+				if err := d.delta(m.Value()); err != nil {
+					return err
+				}
+			case "finish_reason":
+				if f := wire.Text(m.Value()); f != "" {
+					d.finish = f
+				}
+			case "usage":
+				d.readUsage(m.Value())
+			}
+		}
+		if m.Err() != nil {
+			return m.Err()
+		}
+	}
+	return list.Err()
+}
+
+func (d *decoder) delta(data []byte) error {
+	m := wire.ScanObject(data)
+	for m.Next() {
+		v := m.Value()
+		switch string(m.Key()) {
+		case "content":
+			d.content(v)
+		case "reasoning_content", "reasoning":
+			d.grow(&d.thought, partThought, llm.DeltaReasoning, v)
+		case "reasoning_details":
+			d.readDetails(v)
+		case "refusal":
+			d.grow(&d.refusal, partRefusal, llm.DeltaText, v)
+		case "tool_calls":
+			if err := d.toolCalls(v); err != nil {
+				return err
+			}
+		}
+	}
+	return m.Err()
+}
+
+// content is a string, or with some services a list of typed pieces.
+func (d *decoder) content(v []byte) {
+	if len(v) == 0 || v[0] != '[' {
+		d.grow(&d.text, partText, llm.DeltaText, v)
+		return
+	}
+	for list := wire.ScanArray(v); list.Next(); {
+		for m := wire.ScanObject(list.Value()); m.Next(); {
+			switch string(m.Key()) {
+			case "text":
+				d.grow(&d.text, partText, llm.DeltaText, m.Value())
+			case "thinking":
+				for inner := wire.ScanArray(m.Value()); inner.Next(); {
+					for t := wire.ScanObject(inner.Value()); t.Next(); {
+						if string(t.Key()) == "text" {
+							d.grow(&d.thought, partThought, llm.DeltaReasoning, t.Value())
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
+// grow adds to a text and emits what was added. The delta is a slice of the
+// growing text, so that it costs no allocation of its own.
+func (d *decoder) grow(p *piece, kind partKind, delta llm.DeltaKind, v []byte) {
+	d.scratch, _ = wire.AppendText(d.scratch[:0], v)
+	if len(d.scratch) == 0 {
+		return
+	}
+	if !p.open {
+		p.open, p.index = true, len(d.order)
+		d.order = append(d.order, kind)
+	}
+	from := p.b.Len()
+	p.b.Write(d.scratch)
+	d.emit(llm.Delta{Kind: delta, Index: p.index, Text: p.b.String()[from:]})
+}
+
+func (d *decoder) toolCalls(data []byte) error {
+	list := wire.ScanArray(data)
+	for n := int64(0); list.Next(); n++ {
+		if err := d.toolCall(list.Value(), n); err != nil {
+			return err
+		}
+	}
+	return list.Err()
+}
+
+func (d *decoder) toolCall(data []byte, position int64) error {
+	index, id, name := int64(-1), "", ""
+	var args []byte
+	m := wire.ScanObject(data)
+	for m.Next() {
+		switch string(m.Key()) {
+		case "index":
+			index = wire.Int(m.Value())
+		case "id":
+			id = wire.Text(m.Value())
+		case "function":
+			f := wire.ScanObject(m.Value())
+			for f.Next() {
+				switch string(f.Key()) {
+				case "name":
+					name = wire.Text(f.Value())
+				case "arguments":
+					args = f.Value()
+				}
+			}
+			if f.Err() != nil {
+				return f.Err()
+			}
+		}
+	}
+	if m.Err() != nil {
+		return m.Err()
+	}
+	c := d.callFor(index, position, id, name)
+	if c.id == "" {
+		c.id = id
+	}
+	if c.name == "" {
+		c.name = name
+	}
+	d.arguments(c, args, name)
+	return nil
+}
+
+// callFor finds the call that a fragment belongs to. Most services number the
+// calls; some give every call the number 0 and another id, or no number.
+func (d *decoder) callFor(index, position int64, id, name string) *call {
+	if index < 0 {
+		index = position
+		if id == "" && name == "" && len(d.calls) > 0 {
+			return d.calls[len(d.calls)-1]
+		}
+	}
+	for i := len(d.calls) - 1; i >= 0; i-- {
+		c := d.calls[i]
+		if c.index == index && (id == "" || c.id == "" || c.id == id) {
+			return c
+		}
+	}
+	c := &call{index: index, part: len(d.order)}
+	d.calls = append(d.calls, c)
+	d.order = append(d.order, partCall)
+	return c
+}
+
+// arguments come as fragments of a string; a few services send the object.
+func (d *decoder) arguments(c *call, v []byte, name string) {
+	from := c.args.Len()
+	if len(v) > 0 && v[0] == '{' {
+		c.args.Write(v)
+	} else {
+		d.scratch, _ = wire.AppendText(d.scratch[:0], v)
+		c.args.Write(d.scratch)
+	}
+	if c.args.Len() > from || name != "" {
+		d.emit(llm.Delta{Kind: llm.DeltaToolCall, Index: c.part, Tool: d.names.Local(name), Text: c.args.String()[from:]})
+	}
+}
+
+// response is what has come so far. Of an answer that is not whole the calls
+// are left out: none of them may be trusted to be complete (FIELD F8).
+func (d *decoder) response(requestID string, whole bool) *llm.Response {
+	r := &llm.Response{
+		ID: d.id, Model: d.model, RequestID: requestID, RawFinish: d.finish, Usage: d.usage,
+	}
+	r.Usage.Estimated = !d.reported
+	calls := d.calls
+	for _, kind := range d.order {
+		switch kind {
+		case partThought:
+			r.Parts = append(r.Parts, llm.Reasoning{Text: d.thought.b.String(), Signature: d.signature(), Raw: d.rawDetails()})
+		case partText:
+			r.Parts = append(r.Parts, llm.Text{Text: d.text.b.String()})
+		case partRefusal:
+			r.Parts = append(r.Parts, llm.Text{Text: d.refusal.b.String()})
+		case partCall:
+			if !whole {
+				continue
+			}
+			r.Parts = append(r.Parts, calls[0].asPart(d.names, len(d.calls)-len(calls)))
+			calls = calls[1:]
+		}
+	}
+	if !d.thought.open && len(d.details) > 0 {
+		r.Parts = append(llm.Parts{llm.Reasoning{Signature: d.signature(), Raw: d.rawDetails()}}, r.Parts...)
+	}
+	r.Finish = d.neutralFinish()
+	return r
+}
+
+func (c *call) asPart(names *wire.Names, n int) llm.ToolCall {
+	t := llm.ToolCall{ProviderID: c.id, Name: names.Local(c.name)}
+	if t.ProviderID == "" {
+		t.ProviderID = "call_" + strconv.Itoa(n+1)
+	}
+	switch args := c.args.String(); {
+	case strings.TrimSpace(args) == "":
+		t.Args = json.RawMessage("{}")
+	case wire.Valid([]byte(args)):
+		t.Args = json.RawMessage(args)
+	default:
+		t.ArgsText = args
+	}
+	return t
+}
+
+func (d *decoder) neutralFinish() llm.Finish {
+	switch d.finish {
+	case "length", "max_tokens":
+		return llm.FinishLength
+	case "content_filter":
+		return llm.FinishRefusal
+	case "model_length":
+		return llm.FinishContext
+	case "error", "":
+		return llm.FinishFailed
+	}
+	switch {
+	case d.refusal.open:
+		return llm.FinishRefusal
+	case len(d.calls) > 0:
+		return llm.FinishTool
+	}
+	return llm.FinishEnd
+}

@@ -1,0 +1,122 @@
+package openaichat
+
+import (
+	"encoding/json"
+	"strconv"
+	"strings"
+
+	"github.com/pawlrun/pawl/llm/internal/wire"
+)
+
+// detail is one entry of reasoning_details, put together from its fragments.
+// Signed and encrypted entries must go back as they came.
+type detail struct {
+	kind      string
+	index     int64
+	text      strings.Builder
+	summary   strings.Builder
+	signature string
+	// other are the members that do not grow, still encoded, in order.
+	other []member
+}
+
+type member struct{ key, value string }
+
+func (d *decoder) readDetails(v []byte) {
+	for list := wire.ScanArray(v); list.Next(); {
+		kind, index := "", int64(0)
+		for m := wire.ScanObject(list.Value()); m.Next(); {
+			switch string(m.Key()) {
+			case "type":
+				kind = wire.Text(m.Value())
+			case "index":
+				index = wire.Int(m.Value())
+			}
+		}
+		d.detailFor(kind, index).merge(list.Value())
+	}
+}
+
+func (d *decoder) detailFor(kind string, index int64) *detail {
+	for i := range d.details {
+		if d.details[i].kind == kind && d.details[i].index == index {
+			return &d.details[i]
+		}
+	}
+	d.details = append(d.details, detail{kind: kind, index: index})
+	return &d.details[len(d.details)-1]
+}
+
+func (x *detail) merge(data []byte) {
+	for m := wire.ScanObject(data); m.Next(); {
+		v := m.Value()
+		switch key := string(m.Key()); key {
+		case "type", "index":
+		case "text":
+			x.text.WriteString(wire.Text(v))
+		case "summary":
+			x.summary.WriteString(wire.Text(v))
+		case "signature":
+			if s := wire.Text(v); s != "" {
+				x.signature = s
+			}
+		default:
+			x.set(key, string(v))
+		}
+	}
+}
+
+func (x *detail) set(key, value string) {
+	for i := range x.other {
+		if x.other[i].key == key {
+			if value != "null" {
+				x.other[i].value = value
+			}
+			return
+		}
+	}
+	x.other = append(x.other, member{key, value})
+}
+
+func (x *detail) append(b []byte) []byte {
+	b = wire.AppendQuoted(append(b, `{"type":`...), x.kind)
+	b = strconv.AppendInt(append(b, `,"index":`...), x.index, 10)
+	if x.text.Len() > 0 {
+		b = wire.AppendQuoted(append(b, `,"text":`...), x.text.String())
+	}
+	if x.summary.Len() > 0 {
+		b = wire.AppendQuoted(append(b, `,"summary":`...), x.summary.String())
+	}
+	if x.signature != "" {
+		b = wire.AppendQuoted(append(b, `,"signature":`...), x.signature)
+	}
+	for _, m := range x.other {
+		b = wire.AppendQuoted(append(b, ','), m.key)
+		b = append(append(b, ':'), m.value...)
+	}
+	return append(b, '}')
+}
+
+// rawDetails is the list as it goes back, nil without any.
+func (d *decoder) rawDetails() json.RawMessage {
+	if len(d.details) == 0 {
+		return nil
+	}
+	b := []byte{'['}
+	for i := range d.details {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = d.details[i].append(b)
+	}
+	return append(b, ']')
+}
+
+func (d *decoder) signature() string {
+	for i := range d.details {
+		if s := d.details[i].signature; s != "" {
+			return s
+		}
+	}
+	return ""
+}

@@ -1,0 +1,227 @@
+package openaichat
+
+import (
+	"encoding/base64"
+	"strconv"
+	"strings"
+
+	"github.com/pawlrun/pawl/llm"
+	"github.com/pawlrun/pawl/llm/internal/wire"
+)
+
+// maxToolName is the longest tool name that the API takes.
+const maxToolName = 64
+
+// encode renders a request: what does not change within a run first, then one
+// segment per message.
+func (m *Model) encode(req *llm.Request, stream bool) *llm.Encoded {
+	names := wire.NewNames(req.Tools, maxToolName)
+	origin := m.opts.Provider + "/" + req.Model
+	key := "chat/" + m.profile.Name + "/" + origin
+	segments := make([]llm.Segment, 0, len(req.Messages)+2)
+	segments = append(segments, req.Memo.RequestPrefix(key, strconv.FormatBool(stream), req, func() []byte {
+		return m.appendPrefix(nil, req, names, stream)
+	}))
+	bare := req.System == ""
+	for _, msg := range req.Messages {
+		seg := req.Memo.Message(key, msg, func(msg *llm.Message) []byte {
+			return m.appendMessage(nil, msg, names, msg.Origin == origin)
+		})
+		if bare && len(seg.Bytes) > 0 {
+			// Every message brings the comma before it; the first needs none.
+			seg.Bytes = seg.Bytes[1:]
+			bare = false
+		}
+		segments = append(segments, seg)
+	}
+	return llm.Assemble(append(segments, llm.NewSegment([]byte("]}")))...)
+}
+
+func (m *Model) appendPrefix(b []byte, req *llm.Request, names *wire.Names, stream bool) []byte {
+	b = wire.AppendQuoted(append(b, `{"model":`...), req.Model)
+	if req.MaxTokens > 0 {
+		b = append(b, `,"`+m.profile.MaxTokens+`":`...)
+		b = strconv.AppendInt(b, int64(req.MaxTokens), 10)
+	}
+	if req.Temperature != nil {
+		b = strconv.AppendFloat(append(b, `,"temperature":`...), *req.Temperature, 'g', -1, 64)
+	}
+	if stream {
+		b = append(b, `,"stream":true`...)
+		if !m.profile.NoUsageOption {
+			b = append(b, `,"stream_options":{"include_usage":true}`...)
+		}
+	}
+	if m.profile.CacheKey && req.CacheKey != "" {
+		b = wire.AppendQuoted(append(b, `,"prompt_cache_key":`...), req.CacheKey)
+	}
+	if len(req.Schema) > 0 {
+		b = append(b, `,"response_format":{"type":"json_schema","json_schema":{"name":"answer","strict":true,"schema":`...)
+		b = append(wire.AppendCompact(b, req.Schema, "{}"), "}}"...)
+	}
+	b = appendTools(b, req.Tools, names)
+	b = append(b, `,"messages":[`...)
+	if req.System != "" {
+		b = append(wire.AppendQuoted(append(b, `{"role":"system","content":`...), req.System), '}')
+	}
+	return b
+}
+
+func appendTools(b []byte, tools []llm.ToolDef, names *wire.Names) []byte {
+	if len(tools) == 0 {
+		return b
+	}
+	b = append(b, `,"tools":[`...)
+	for i, t := range tools {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = wire.AppendQuoted(append(b, `{"type":"function","function":{"name":`...), names.Wire(t.Name))
+		if t.Description != "" {
+			b = wire.AppendQuoted(append(b, `,"description":`...), t.Description)
+		}
+		b = wire.AppendCompact(append(b, `,"parameters":`...), t.Schema, "{}")
+		b = append(b, "}}"...)
+	}
+	return append(b, ']')
+}
+
+// appendMessage renders one message of ours as one or more of the API's, each
+// with the comma before it.
+func (m *Model) appendMessage(b []byte, msg *llm.Message, names *wire.Names, own bool) []byte {
+	switch msg.Role {
+	case llm.RoleTool:
+		for _, p := range msg.Parts {
+			if r, ok := p.(llm.ToolResult); ok {
+				b = appendResult(b, r)
+			}
+		}
+		return appendResultMedia(b, msg.Parts)
+	case llm.RoleAssistant:
+		return m.appendAssistant(b, msg.Parts, names, own)
+	}
+	b = append(b, `,{"role":"user","content":`...)
+	return append(appendContent(b, msg.Parts), '}')
+}
+
+func appendResult(b []byte, r llm.ToolResult) []byte {
+	b = wire.AppendQuoted(append(b, `,{"role":"tool","tool_call_id":`...), callID(r.ProviderID, r.CallID))
+	return append(wire.AppendQuoted(append(b, `,"content":`...), r.Output), '}')
+}
+
+// appendResultMedia gives the images of results as a user message behind them,
+// because a tool message holds text only.
+func appendResultMedia(b []byte, parts llm.Parts) []byte {
+	var media llm.Parts
+	for _, p := range parts {
+		if r, ok := p.(llm.ToolResult); ok {
+			for _, f := range r.Media {
+				media = append(media, f)
+			}
+		}
+	}
+	if len(media) == 0 {
+		return b
+	}
+	b = append(b, `,{"role":"user","content":`...)
+	return append(appendContent(b, media), '}')
+}
+
+func callID(provider, own string) string {
+	if provider != "" {
+		return provider
+	}
+	return own
+}
+
+func appendContent(b []byte, parts llm.Parts) []byte {
+	if len(parts) == 1 {
+		if t, ok := parts[0].(llm.Text); ok {
+			return wire.AppendQuoted(b, t.Text)
+		}
+	}
+	b = append(b, '[')
+	n := len(b)
+	for _, p := range parts {
+		if len(b) > n {
+			b = append(b, ',')
+			n = len(b)
+		}
+		switch p := p.(type) {
+		case llm.Text:
+			b = append(wire.AppendQuoted(append(b, `{"type":"text","text":`...), p.Text), '}')
+		case llm.Media:
+			b = appendMedia(b, p)
+		}
+	}
+	return append(b, ']')
+}
+
+func appendMedia(b []byte, f llm.Media) []byte {
+	source := f.URL
+	if source == "" {
+		source = "data:" + f.MediaType + ";base64," + base64.StdEncoding.EncodeToString(f.Data)
+	}
+	if strings.HasPrefix(f.MediaType, "image/") {
+		return append(wire.AppendQuoted(append(b, `{"type":"image_url","image_url":{"url":`...), source), "}}"...)
+	}
+	b = wire.AppendQuoted(append(b, `{"type":"file","file":{"filename":`...), f.Name)
+	return append(wire.AppendQuoted(append(b, `,"file_data":`...), source), "}}"...)
+}
+
+func (m *Model) appendAssistant(b []byte, parts llm.Parts, names *wire.Names, own bool) []byte {
+	b = append(b, `,{"role":"assistant"`...)
+	text := parts.Text()
+	switch {
+	case text != "":
+		b = wire.AppendQuoted(append(b, `,"content":`...), text)
+	case m.profile.EmptyContent:
+		b = append(b, `,"content":""`...)
+	}
+	if own {
+		b = m.appendReasoning(b, parts)
+	}
+	open := false
+	for _, p := range parts {
+		c, ok := p.(llm.ToolCall)
+		if !ok {
+			continue
+		}
+		if !open {
+			b, open = append(b, `,"tool_calls":[`...), true
+		} else {
+			b = append(b, ',')
+		}
+		b = appendCall(b, c, names)
+	}
+	if open {
+		b = append(b, ']')
+	}
+	return append(b, '}')
+}
+
+func appendCall(b []byte, c llm.ToolCall, names *wire.Names) []byte {
+	args := c.ArgsText
+	if len(c.Args) > 0 {
+		args = string(c.Args)
+	}
+	b = wire.AppendQuoted(append(b, `{"id":`...), callID(c.ProviderID, c.CallID))
+	b = wire.AppendQuoted(append(b, `,"type":"function","function":{"name":`...), names.Wire(c.Name))
+	return append(wire.AppendQuoted(append(b, `,"arguments":`...), args), "}}"...)
+}
+
+// appendReasoning sends a model its own thoughts back, whole, where its
+// service wants them.
+func (m *Model) appendReasoning(b []byte, parts llm.Parts) []byte {
+	for _, p := range parts {
+		r, ok := p.(llm.Reasoning)
+		switch {
+		case !ok:
+		case m.profile.Echo == EchoDetails && len(r.Raw) > 0:
+			return wire.AppendCompact(append(b, `,"reasoning_details":`...), r.Raw, "[]")
+		case m.profile.Echo == EchoContent && r.Text != "":
+			return wire.AppendQuoted(append(b, `,"reasoning_content":`...), r.Text)
+		}
+	}
+	return b
+}

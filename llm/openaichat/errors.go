@@ -1,0 +1,101 @@
+package openaichat
+
+import (
+	"strings"
+
+	"github.com/pawlrun/pawl/llm"
+	"github.com/pawlrun/pawl/llm/internal/wire"
+)
+
+// collect decodes a whole answer. A success status with an error inside is an
+// error.
+func (m *Model) collect(x *wire.Exchange, req *llm.Request, body []byte) (*llm.Response, error) {
+	d := newDecoder(m, req, func(llm.Delta) {})
+	err := d.chunk(trimmed(body))
+	if err == nil && d.finish == "" {
+		err = wire.ErrSyntax
+	}
+	if err != nil {
+		return nil, m.streamError(x, err)
+	}
+	return d.response(x.RequestID, true), nil
+}
+
+// streamFailure is the error that a body with an "error" member stands for.
+func streamFailure(body []byte) *llm.Error {
+	e := &llm.Error{Class: llm.ClassOverloaded}
+	classify(e, body)
+	return e
+}
+
+// classify reads an error body in any of the shapes that services give it: an
+// object, a plain string, or the message at the top.
+func classify(e *llm.Error, body []byte) {
+	kind, status := "", int64(0)
+	for m := wire.ScanObject(trimmed(body)); m.Next(); {
+		switch string(m.Key()) {
+		case "error":
+			if s := wire.Text(m.Value()); s != "" {
+				e.Message = s
+				continue
+			}
+			for f := wire.ScanObject(m.Value()); f.Next(); {
+				switch string(f.Key()) {
+				case "message":
+					e.Message = wire.Text(f.Value())
+				case "type":
+					kind = wire.Text(f.Value())
+				case "code":
+					e.Code = wire.Text(f.Value())
+					status = wire.Int(f.Value())
+				}
+			}
+		case "message", "detail":
+			if s := wire.Text(m.Value()); s != "" && e.Message == "" {
+				e.Message = s
+			}
+		case "code":
+			if s := wire.Text(m.Value()); s != "" && e.Code == "" {
+				e.Code = s
+			}
+		}
+	}
+	if e.Code == "" {
+		e.Code = kind
+	}
+	if e.Status == 0 && status >= 400 && status < 600 {
+		e.Class = llm.ClassOfStatus(int(status))
+	}
+	if class, ok := classOf(e.Code, kind, strings.ToLower(e.Message)); ok {
+		e.Class = class
+	}
+}
+
+// classOf reads the words that services use; a status alone is too coarse.
+func classOf(code, kind, message string) (llm.Class, bool) {
+	has := func(words ...string) bool {
+		for _, w := range words {
+			if strings.Contains(message, w) {
+				return true
+			}
+		}
+		return false
+	}
+	switch {
+	case code == "insufficient_quota" || kind == "insufficient_quota" || has("insufficient balance", "credit balance", "exceeded your current quota"):
+		return llm.ClassQuota, true
+	case code == "context_length_exceeded" || has("maximum context length", "context length exceeded", "exceeds the available context", "prompt is too long"):
+		return llm.ClassContextOverflow, true
+	case code == "invalid_api_key" || has("incorrect api key", "invalid api key"):
+		return llm.ClassAuth, true
+	case code == "content_policy_violation" || code == "content_filter":
+		return llm.ClassRefused, true
+	case code == "rate_limit_exceeded" || code == "RateLimitReached" || kind == "rate_limit_error":
+		return llm.ClassThrottled, true
+	case code == "overloaded_error" || kind == "overloaded_error":
+		return llm.ClassOverloaded, true
+	case code == "model_not_found" || code == "tool_use_failed":
+		return llm.ClassInvalid, true
+	}
+	return "", false
+}

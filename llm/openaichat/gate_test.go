@@ -1,0 +1,193 @@
+package openaichat_test
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/pawlrun/pawl/internal/wiregate"
+	"github.com/pawlrun/pawl/llm"
+	"github.com/pawlrun/pawl/llm/openaichat"
+)
+
+// adapter describes chat completions to the gates. Each scenario runs under
+// the profile of the service it was recorded from.
+func adapter() wiregate.Adapter {
+	return wiregate.Adapter{
+		API: "openai-chat", Provider: "openai-chat", New: newModel("openai"), Parse: parseRequest, ItemType: itemType,
+		Vary: func(a wiregate.Adapter, s *wiregate.Scenario) wiregate.Adapter {
+			a.New = newModel(s.Provider)
+			return a
+		},
+	}
+}
+
+func newModel(service string) func(string, *http.Client) wiregate.Model {
+	profile, ok := openaichat.ProfileNamed(service)
+	if !ok {
+		profile = openaichat.ProfileFor("")
+	}
+	return func(base string, client *http.Client) wiregate.Model {
+		return openaichat.New(openaichat.Options{APIKey: "k", BaseURL: base + "/v1", HTTP: client, Profile: &profile})
+	}
+}
+
+// rows: HAR-86, HAR-88
+func TestRecordedChatTrafficDecodesAsTheOfficialReadersDo(t *testing.T) {
+	wiregate.WireGate(t, adapter())
+}
+
+func TestTheNextChatRequestMeansWhatTheRecordedOneMeans(t *testing.T) {
+	wiregate.RequestGate(t, adapter())
+}
+
+func TestRecordedChatLoopsRunToTheirEnd(t *testing.T) {
+	wiregate.LoopGate(t, adapter())
+}
+
+func TestDamagedChatStreamsAreBrokenAndNeverRunAPartialCall(t *testing.T) {
+	wiregate.FaultGate(t, adapter())
+}
+
+// itemType names nothing: a chat message has no order of parts.
+func itemType(llm.Part) string { return "" }
+
+// The request as a reader of the API's documentation understands it.
+type chatRequest struct {
+	Model               string `json:"model"`
+	MaxTokens           int    `json:"max_tokens"`
+	MaxCompletionTokens int    `json:"max_completion_tokens"`
+	Messages            []struct {
+		Role             string           `json:"role"`
+		Content          json.RawMessage  `json:"content"`
+		ReasoningContent string           `json:"reasoning_content"`
+		ReasoningDetails []map[string]any `json:"reasoning_details"`
+		ToolCallID       string           `json:"tool_call_id"`
+		ToolCalls        []struct {
+			ID       string `json:"id"`
+			Function struct {
+				Name      string `json:"name"`
+				Arguments string `json:"arguments"`
+			} `json:"function"`
+		} `json:"tool_calls"`
+	} `json:"messages"`
+	Tools []struct {
+		Function struct {
+			Name        string          `json:"name"`
+			Description string          `json:"description"`
+			Parameters  json.RawMessage `json:"parameters"`
+		} `json:"function"`
+	} `json:"tools"`
+	ResponseFormat struct {
+		JSONSchema struct {
+			Schema json.RawMessage `json:"schema"`
+		} `json:"json_schema"`
+	} `json:"response_format"`
+}
+
+func parseRequest(body []byte) (llm.Request, error) {
+	var r chatRequest
+	if err := json.Unmarshal(body, &r); err != nil {
+		return llm.Request{}, err
+	}
+	req := llm.Request{Model: r.Model, MaxTokens: max(r.MaxTokens, r.MaxCompletionTokens), Schema: r.ResponseFormat.JSONSchema.Schema}
+	for _, t := range r.Tools {
+		req.Tools = append(req.Tools, llm.ToolDef{Name: t.Function.Name, Description: t.Function.Description, Schema: t.Function.Parameters})
+	}
+	for _, m := range r.Messages {
+		content, err := parseContent(m.Content)
+		if err != nil {
+			return req, err
+		}
+		switch m.Role {
+		case "system", "developer":
+			req.System += content.Text()
+		case "user":
+			req.Messages = append(req.Messages, &llm.Message{Role: llm.RoleUser, Parts: content})
+		case "tool":
+			result := llm.ToolResult{ProviderID: m.ToolCallID, Output: content.Text()}
+			req.Messages = append(req.Messages, &llm.Message{Role: llm.RoleTool, Parts: llm.Parts{result}})
+		case "assistant":
+			var parts llm.Parts
+			if len(m.ReasoningDetails) > 0 {
+				parts = append(parts, detailsOf(m.ReasoningDetails))
+			} else if m.ReasoningContent != "" {
+				parts = append(parts, llm.Reasoning{Text: m.ReasoningContent})
+			}
+			parts = append(parts, content...)
+			for _, c := range m.ToolCalls {
+				parts = append(parts, llm.ToolCall{ProviderID: c.ID, Name: c.Function.Name, Args: json.RawMessage(c.Function.Arguments)})
+			}
+			req.Messages = append(req.Messages, &llm.Message{Role: llm.RoleAssistant, Parts: parts})
+		default:
+			return req, fmt.Errorf("role %q", m.Role)
+		}
+	}
+	return req, nil
+}
+
+// detailsOf reduces reasoning_details to what a service checks: the text and
+// what seals it. Null members and formats differ from recorder to recorder.
+func detailsOf(details []map[string]any) llm.Reasoning {
+	var r llm.Reasoning
+	var sealed []any
+	for _, d := range details {
+		if s, ok := d["text"].(string); ok {
+			r.Text += s
+		}
+		if s, ok := d["signature"].(string); ok {
+			r.Signature += s
+		}
+		if s, ok := d["data"]; ok {
+			sealed = append(sealed, s)
+		}
+	}
+	if sealed != nil {
+		r.Raw, _ = json.Marshal(sealed)
+	}
+	return r
+}
+
+func parseContent(raw json.RawMessage) (llm.Parts, error) {
+	if len(raw) == 0 || string(raw) == "null" {
+		return nil, nil
+	}
+	var text string
+	if json.Unmarshal(raw, &text) == nil {
+		return llm.Parts{llm.Text{Text: text}}, nil
+	}
+	var list []struct {
+		Type     string `json:"type"`
+		Text     string `json:"text"`
+		ImageURL struct {
+			URL string `json:"url"`
+		} `json:"image_url"`
+	}
+	if err := json.Unmarshal(raw, &list); err != nil {
+		return nil, err
+	}
+	var parts llm.Parts
+	for _, p := range list {
+		switch p.Type {
+		case "text":
+			parts = append(parts, llm.Text{Text: p.Text})
+		case "image_url":
+			parts = append(parts, imageOf(p.ImageURL.URL))
+		default:
+			return nil, fmt.Errorf("content of type %q", p.Type)
+		}
+	}
+	return parts, nil
+}
+
+func imageOf(url string) llm.Media {
+	head, data, ok := strings.Cut(strings.TrimPrefix(url, "data:"), ";base64,")
+	if !ok {
+		return llm.Media{MediaType: "image/*", URL: url}
+	}
+	decoded, _ := base64.StdEncoding.DecodeString(data)
+	return llm.Media{MediaType: head, Data: decoded}
+}

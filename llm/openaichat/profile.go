@@ -1,0 +1,78 @@
+package openaichat
+
+import (
+	"net/url"
+	"strings"
+)
+
+// Echo says how a service wants a model's earlier reasoning back (FIELD 3.1:
+// sending it helps some models and poisons others).
+type Echo string
+
+// The ways to echo reasoning.
+const (
+	EchoNone    Echo = ""
+	EchoContent Echo = "reasoning_content"
+	EchoDetails Echo = "reasoning_details"
+)
+
+// Profile is how a compatible service differs from OpenAI's own.
+type Profile struct {
+	Name string
+	// MaxTokens is the name of the field that caps the answer.
+	MaxTokens string
+	// Echo says how reasoning goes back.
+	Echo Echo
+	// NoUsageOption says that the service rejects stream_options.
+	NoUsageOption bool
+	// CacheKey says that prompt_cache_key is understood.
+	CacheKey bool
+	// EmptyContent says that an assistant message with calls must carry
+	// content, if only "".
+	EmptyContent bool
+}
+
+// The profiles, each from the recordings of its service.
+var profiles = map[string]Profile{
+	"openai":     {Name: "openai", MaxTokens: "max_completion_tokens", CacheKey: true},
+	"azure":      {Name: "azure", MaxTokens: "max_completion_tokens"},
+	"deepseek":   {Name: "deepseek", MaxTokens: "max_tokens", Echo: EchoContent, EmptyContent: true},
+	"zai":        {Name: "zai", MaxTokens: "max_tokens", Echo: EchoContent},
+	"openrouter": {Name: "openrouter", MaxTokens: "max_tokens", Echo: EchoDetails},
+	"groq":       {Name: "groq", MaxTokens: "max_tokens"},
+	"mistral":    {Name: "mistral", MaxTokens: "max_tokens", NoUsageOption: true, EmptyContent: true},
+	"xai":        {Name: "xai", MaxTokens: "max_tokens"},
+	"ollama":     {Name: "ollama", MaxTokens: "max_tokens", Echo: EchoContent},
+	"llamacpp":   {Name: "llamacpp", MaxTokens: "max_tokens"},
+	"vllm":       {Name: "vllm", MaxTokens: "max_tokens"},
+}
+
+// ProfileNamed returns the profile of a service by its name.
+func ProfileNamed(name string) (Profile, bool) {
+	p, ok := profiles[name]
+	return p, ok
+}
+
+// hosts tells services apart by the end of their host name.
+var hosts = []struct{ suffix, profile string }{
+	{"api.openai.com", "openai"}, {"openai.azure.com", "azure"}, {"services.ai.azure.com", "azure"},
+	{"deepseek.com", "deepseek"}, {"z.ai", "zai"}, {"bigmodel.cn", "zai"}, {"openrouter.ai", "openrouter"},
+	{"groq.com", "groq"}, {"mistral.ai", "mistral"}, {"x.ai", "xai"},
+}
+
+// ProfileFor guesses the profile from a base URL. What it does not know gets
+// the habits that most compatible servers share.
+func ProfileFor(baseURL string) Profile {
+	u, err := url.Parse(baseURL)
+	if err == nil {
+		for _, h := range hosts {
+			if host := u.Hostname(); host == h.suffix || strings.HasSuffix(host, "."+h.suffix) {
+				return profiles[h.profile]
+			}
+		}
+		if u.Port() == "11434" {
+			return profiles["ollama"]
+		}
+	}
+	return Profile{Name: "compatible", MaxTokens: "max_tokens"}
+}

@@ -1,0 +1,59 @@
+package openaichat
+
+import "github.com/pawlrun/pawl/llm/internal/wire"
+
+// readUsage reduces a usage object to ours (FIELD F27). The last one wins. A
+// service that counts reasoning beside the completion is told by its total.
+func (d *decoder) readUsage(v []byte) {
+	if string(v) == "null" {
+		return
+	}
+	u := d.usage
+	var total, hits int64
+	seen := false
+	for m := wire.ScanObject(v); m.Next(); {
+		n := wire.Int(m.Value())
+		switch string(m.Key()) {
+		case "prompt_tokens":
+			u.Input, seen = n, true
+		case "completion_tokens":
+			u.Output, seen = n, true
+		case "total_tokens":
+			total = n
+		case "prompt_cache_hit_tokens":
+			hits = n
+		case "prompt_tokens_details":
+			for t := wire.ScanObject(m.Value()); t.Next(); {
+				switch string(t.Key()) {
+				case "cached_tokens":
+					u.CacheRead = wire.Int(t.Value())
+				case "cache_write_tokens":
+					u.CacheWrite = wire.Int(t.Value())
+				}
+			}
+		case "completion_tokens_details":
+			for t := wire.ScanObject(m.Value()); t.Next(); {
+				if string(t.Key()) == "reasoning_tokens" {
+					u.Reasoning = wire.Int(t.Value())
+				}
+			}
+		}
+	}
+	if !seen {
+		return
+	}
+	u.CacheRead = max(u.CacheRead, hits)
+	if u.Reasoning > 0 && total == u.Input+u.Output+u.Reasoning {
+		u.Output += u.Reasoning
+	}
+	d.usage, d.reported = u, true
+}
+
+// readGroq reads the usage that Groq puts into a member of its own.
+func (d *decoder) readGroq(v []byte) {
+	for m := wire.ScanObject(v); m.Next(); {
+		if string(m.Key()) == "usage" && !d.reported {
+			d.readUsage(m.Value())
+		}
+	}
+}
