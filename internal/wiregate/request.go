@@ -74,11 +74,12 @@ func advance(t *testing.T, a *Adapter, s *Scenario, h *history.History, i int, r
 	return ""
 }
 
-// turns counts the answers of the model in a conversation.
+// turns counts the answers of the model in a conversation. Some wires give each
+// piece of an answer as a message of its own; neighbours are one answer.
 func turns(messages []*llm.Message) int {
 	n := 0
-	for _, m := range messages {
-		if m.Role == llm.RoleAssistant {
+	for i, m := range messages {
+		if m.Role == llm.RoleAssistant && (i == 0 || messages[i-1].Role != llm.RoleAssistant) {
 			n++
 		}
 	}
