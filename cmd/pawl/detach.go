@@ -11,8 +11,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/pawlrun/pawl/engine"
-	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/journal"
 )
 
@@ -28,11 +26,12 @@ const takeUp = 10 * time.Second
 
 // detach creates the run and leaves it to a process in a session of its own,
 // which survives this one and its terminal.
-func (s *session) detach(ctx context.Context, started event.RunStarted, env engine.Env, asJSON bool) error {
-	if err := closeEnv(env); err != nil {
+func (l *launched) detach(ctx context.Context, asJSON bool) error {
+	s := l.session
+	if err := closeEnv(l.env); err != nil {
 		return err
 	}
-	id, err := s.engine.Create(ctx, started, "")
+	id, err := s.engine.Create(ctx, l.started, "")
 	if err != nil {
 		return err
 	}

@@ -36,6 +36,8 @@ func (a *app) runCommand() *cobra.Command {
 // arguments checks the count: a run that continues another has its file.
 func (f *runFlags) arguments(args []string) error {
 	switch {
+	case f.from != "" && len(args) > 1:
+		return errors.New("a continued run has its file already; give only a message")
 	case len(args) > 2:
 		return fmt.Errorf("got %d arguments, want FILE and INPUT; quote an input with spaces", len(args))
 	case len(args) == 0 && f.from == "":
@@ -52,48 +54,51 @@ func (a *app) run(c *cobra.Command, f *runFlags, args []string) error {
 	if err != nil {
 		return err
 	}
-	s, started, env, err := a.prepare(c.Context(), f, args, o)
+	l, err := a.prepare(c.Context(), f, args, o)
 	if err != nil {
 		return err
 	}
-	defer s.close()
+	defer l.session.close()
 	if f.detach {
-		return s.detach(c.Context(), started, env, f.json)
+		return l.detach(c.Context(), f.json)
 	}
 	ctx, stop := interruptible(c.Context())
 	defer stop()
 	p := newPrinter(a.err, screenOf(a.err, os.Getenv))
-	env.Ask = a.asking(o.Approve, p)
-	r, err := s.engine.Start(ctx, started, "", env)
+	l.env.Ask = a.asking(o.Approve, p)
+	r, err := l.session.engine.Start(ctx, l.started, "", l.env)
 	if err != nil {
-		return failure(errors.Join(err, closeEnv(env)))
+		return errors.Join(err, closeEnv(l.env))
 	}
 	return a.follow(r, a.view(f.output, p), f.live())
 }
 
+// launched is a run that is ready to start.
+type launched struct {
+	session *session
+	started event.RunStarted
+	env     engine.Env
+}
+
 // prepare opens the journal once everything else is known to be right, so that
 // a wrong command line leaves nothing behind.
-func (a *app) prepare(ctx context.Context, f *runFlags, args []string, o launch.Options) (*session, event.RunStarted, engine.Env, error) {
+func (a *app) prepare(ctx context.Context, f *runFlags, args []string, o launch.Options) (*launched, error) {
 	if f.from != "" {
 		return a.prepareContinued(ctx, f.from, args, o)
 	}
 	input, err := a.input(args[1:])
 	if err != nil {
-		return nil, event.RunStarted{}, engine.Env{}, err
+		return nil, err
 	}
 	started, env, err := launch.Agent(args[0], input, o)
 	if err != nil {
-		return nil, event.RunStarted{}, engine.Env{}, fileError(args[0], err)
-	}
-	if input == "" {
-		// Nobody pays for a model call about nothing: the run asks first.
-		started.Input = nil
+		return nil, fileError(args[0], err)
 	}
 	s, err := a.open(ctx, toCreate)
 	if err != nil {
-		return nil, event.RunStarted{}, engine.Env{}, errors.Join(err, closeEnv(env))
+		return nil, errors.Join(err, closeEnv(env))
 	}
-	return s, started, env, nil
+	return &launched{session: s, started: started, env: env}, nil
 }
 
 func closeEnv(env engine.Env) error {

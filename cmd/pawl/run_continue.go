@@ -2,12 +2,48 @@ package main
 
 import (
 	"context"
+	"errors"
 
-	"github.com/pawlrun/pawl/engine"
-	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/launch"
 )
 
-func (a *app) prepareContinued(ctx context.Context, from string, args []string, o launch.Options) (*session, event.RunStarted, engine.Env, error) {
-	return nil, event.RunStarted{}, engine.Env{}, usagef("--continue is not there yet")
+// prepareContinued makes a new run from an ended one: its file, tools, models
+// and conversation are there already.
+func (a *app) prepareContinued(ctx context.Context, from string, args []string, o launch.Options) (*launched, error) {
+	input, err := a.input(args)
+	if err != nil {
+		return nil, err
+	}
+	if len(o.Vars) > 0 {
+		return nil, usagef("--var cannot go with --continue: the prompt of the ended run stays as it is")
+	}
+	s, err := a.open(ctx, toWrite)
+	if err != nil {
+		return nil, err
+	}
+	l, err := s.continued(ctx, from, input, o)
+	if err != nil {
+		s.close()
+		return nil, err
+	}
+	return l, nil
+}
+
+func (s *session) continued(ctx context.Context, from, input string, o launch.Options) (*launched, error) {
+	r, err := s.find(ctx, from)
+	if err != nil {
+		return nil, err
+	}
+	if r.State != journal.Ended {
+		return nil, usagef("run %s has not ended (%s); go on with 'pawl runs resume %s'", r.ID, standing(r), r.ID)
+	}
+	started, env, err := launch.Continue(ctx, s.store, r.ID, input, o)
+	switch {
+	case errors.Is(err, launch.ErrNothingNew):
+		return nil, usagef("run %s has nothing to continue with; give a new message, or, where it was stopped by a limit, raise it with --max-cycles, --budget or --timeout", r.ID)
+	case err != nil:
+		return nil, usageError(err)
+	}
+	return &launched{session: s, started: started, env: env}, nil
 }

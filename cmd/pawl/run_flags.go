@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -63,20 +62,25 @@ func (f *runFlags) options(c *cobra.Command) (launch.Options, error) {
 	if o.Approve, err = approveMode(f.approve); err != nil {
 		return o, err
 	}
+	if o.Workspace, err = filepath.Abs(f.workspace); err != nil {
+		return o, usagef("--workspace: %w", err)
+	}
 	if err := f.limits(c, &o); err != nil {
 		return o, err
 	}
 	if f.model != "" && !strings.Contains(f.model, "/") {
 		return o, usagef("--model is %q; it must be provider/model, for example scripted/answers.yaml", f.model)
 	}
-	if len(f.vars) > 0 {
-		return o, f.unknownVar()
+	if o.Vars, err = parseVars(f.vars); err != nil {
+		return o, err
 	}
-	if o.Workspace, err = filepath.Abs(f.workspace); err != nil {
-		return o, usagef("--workspace: %w", err)
+	if f.from != "" {
+		f.keep(c, &o)
 	}
-	if info, err := os.Stat(o.Workspace); err != nil || !info.IsDir() {
-		return o, usagef("--workspace %s is not a directory", f.workspace)
+	if o.Workspace != "" {
+		if info, err := os.Stat(o.Workspace); err != nil || !info.IsDir() {
+			return o, usagef("--workspace %s is not a directory", f.workspace)
+		}
 	}
 	o.Dir, err = os.Getwd()
 	return o, err
@@ -105,15 +109,27 @@ func (f *runFlags) limits(c *cobra.Command, o *launch.Options) error {
 	return nil
 }
 
-// unknownVar refuses variables: an agent file has no place for one, and a
-// value that goes nowhere would be a silent mistake.
-func (f *runFlags) unknownVar() error {
-	for _, v := range f.vars {
-		name, _, ok := strings.Cut(v, "=")
-		if !ok || name == "" {
-			return usagef("--var is %q; it must be name=value", v)
-		}
-		return usagef("--var %s: an agent file declares no variables", name)
+// keep leaves to a continued run what the flags do not say.
+func (f *runFlags) keep(c *cobra.Command, o *launch.Options) {
+	if !c.Flags().Changed("approve") {
+		o.Approve = ""
 	}
-	return fmt.Errorf("no variable")
+	if !c.Flags().Changed("workspace") {
+		o.Workspace = ""
+	}
+}
+
+func parseVars(pairs []string) (map[string]string, error) {
+	vars := make(map[string]string, len(pairs))
+	for _, pair := range pairs {
+		name, value, ok := strings.Cut(pair, "=")
+		if !ok || name == "" {
+			return nil, usagef("--var is %q; it must be name=value", pair)
+		}
+		if _, twice := vars[name]; twice {
+			return nil, usagef("--var %s is given twice", name)
+		}
+		vars[name] = value
+	}
+	return vars, nil
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/pawlrun/pawl/budget"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/journal"
+	"github.com/pawlrun/pawl/machine/agent"
 	"github.com/spf13/cobra"
 )
 
@@ -312,5 +313,5 @@ func (s *session) deliverAndResume(ctx context.Context, r journal.Run, c journal
 	if err != nil {
 		return err
 	}
-	return s.resume(ctx, now, f.output, "ask")
+	return s.resume(ctx, now, f.output, approving{mode: string(agent.ApproveAsk)})
 }

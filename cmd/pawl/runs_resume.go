@@ -2,12 +2,15 @@ package main
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"os"
 
 	"github.com/pawlrun/pawl/engine"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/launch"
+	"github.com/pawlrun/pawl/machine/agent"
 	"github.com/spf13/cobra"
 )
 
@@ -26,7 +29,7 @@ died runs again only if that cannot do harm. --json and --view print the run fro
 				return err
 			}
 			return a.withOpenRun(c.Context(), args[0], func(s *session, r journal.Run) error {
-				return s.resume(c.Context(), r, o, approve)
+				return s.resume(c.Context(), r, o, approving{approve, c.Flags().Changed("approve")})
 			})
 		},
 	}
@@ -35,9 +38,29 @@ died runs again only if that cannot do harm. --json and --view print the run fro
 	return c
 }
 
+// approving is who decides gated calls from here on.
+type approving struct {
+	mode string
+	// said is true when the user said so, instead of leaving the default.
+	said bool
+}
+
+// fits refuses a flag that would have no effect: a run that was started with
+// an answer to every approval keeps it.
+func (a approving) fits(run string, config json.RawMessage) error {
+	var pinned agent.Config
+	if err := json.Unmarshal(config, &pinned); err != nil {
+		return fmt.Errorf("read the settings of run %s: %w", run, err)
+	}
+	if !a.said || pinned.Approve == agent.ApproveAsk || string(pinned.Approve) == a.mode {
+		return nil
+	}
+	return usagef("run %s was started with --approve %s and keeps it; start a new run from it with --continue to change that", run, pinned.Approve)
+}
+
 // resume drives a run from where it stands and shows what comes.
-func (s *session) resume(ctx context.Context, row journal.Run, o output, approve string) error {
-	mode, err := approveMode(approve)
+func (s *session) resume(ctx context.Context, row journal.Run, o output, who approving) error {
+	mode, err := approveMode(who.mode)
 	if err != nil {
 		return err
 	}
@@ -45,6 +68,9 @@ func (s *session) resume(ctx context.Context, row journal.Run, o output, approve
 	defer stop()
 	p := newPrinter(s.app.err, screenOf(s.app.err, os.Getenv))
 	r, err := s.engine.Resume(ctx, row.ID, func(started event.RunStarted) (engine.Env, error) {
+		if err := who.fits(row.ID, started.Config); err != nil {
+			return engine.Env{}, err
+		}
 		env, err := launch.Environment(started)
 		env.Ask = s.app.asking(mode, p)
 		return env, err
