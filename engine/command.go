@@ -74,6 +74,9 @@ func (d *driver) takeCommands(ctx context.Context) error {
 func (d *driver) translate(c journal.Command) event.Data {
 	switch c.Kind {
 	case journal.Pause:
+		if d.resuming {
+			return nil // whoever resumes the run after it has decided otherwise
+		}
 		return event.PauseRequested{By: c.By}
 	case journal.Input:
 		return event.InputReceived{Text: c.Text, By: c.By}
@@ -210,7 +213,7 @@ func (d *driver) endCancelled(ctx context.Context, c journal.Command, recovered 
 		return err
 	}
 	for d.machine.State().Phase == machine.Running {
-		actions := append(d.due[:0], d.machine.Next()...)
+		actions := d.machine.Next()
 		if len(actions) == 0 || len(d.staged) > maxStaged {
 			return fmt.Errorf("engine: run %s does not end by its cancel", d.run)
 		}

@@ -39,7 +39,6 @@ type driver struct {
 	staged   []staged
 	consumed []int64
 	queue    []func(work context.Context)
-	due      []machine.Action
 
 	// flights are the effects under way, by id; settled brings what became of
 	// them back to the driver's goroutine. The driver never leaves before
@@ -49,9 +48,13 @@ type driver struct {
 	running   sync.WaitGroup
 	abandoned bool
 
-	inbox   chan struct{}
-	seen    map[int64]bool
-	asked   map[string]bool
+	inbox chan struct{}
+	// seen are the commands that were taken, asked the calls whose approval a
+	// person is being asked for, resuming that the driver has not begun yet.
+	seen     map[int64]bool
+	asked    map[string]bool
+	resuming bool
+	// wakeAt is when the machine wants to be asked again, waiting what for.
 	wakeAt  time.Time
 	waiting string
 
@@ -69,7 +72,7 @@ type driver struct {
 
 func (e *Engine) newDriver(m machine.Machine, env Env, run, parent string) *driver {
 	return &driver{
-		engine: e, store: e.store, machine: m, env: env, hub: new(hub), now: e.opts.Now,
+		engine: e, store: e.store, machine: m, env: env, hub: &hub{run: run, parent: parent, now: e.opts.Now}, now: e.opts.Now,
 		run: run, parent: parent, memo: new(llm.Memo),
 		flights: map[string]*flight{}, settled: make(chan settlement),
 		inbox: make(chan struct{}, 1), seen: map[int64]bool{}, asked: map[string]bool{},
@@ -106,6 +109,7 @@ func (d *driver) loop(ctx, work context.Context) (err error) {
 	if err := d.takeCommands(work); err != nil {
 		return err
 	}
+	d.resuming = false
 	for {
 		if ctx.Err() != nil {
 			if err := d.contextEnded(ctx); err != nil {
@@ -157,7 +161,7 @@ func (d *driver) advance(work context.Context) error {
 
 // maxStaged bounds what a machine may decide without an effect: one that never
 // stops deciding is broken, and must not fill the memory.
-const maxStaged = 100_000
+const maxStaged = 20_000
 
 // decide performs the actions that are due now and says whether more may be
 // due because of them.
@@ -171,8 +175,7 @@ func (d *driver) decide() (bool, error) {
 	}
 	progress := false
 	var asks []machine.Ask
-	d.due = append(d.due[:0], d.machine.Next()...)
-	for _, a := range d.due {
+	for _, a := range d.machine.Next() {
 		var err error
 		changed := true
 		switch a := a.(type) {

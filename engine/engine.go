@@ -202,6 +202,7 @@ func (e *Engine) Resume(ctx context.Context, run string, build func(event.RunSta
 	if d.env, err = build(started); err != nil {
 		return giveUp(err)
 	}
+	d.resuming = true
 	resumed := event.RunResumed{Recovered: d.machine.State().Parked == nil, Owner: e.opts.Owner}
 	if err := d.stage(resumed); err != nil {
 		return giveUp(errors.Join(err, d.env.close()))

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/pawlrun/pawl/event"
 )
@@ -12,18 +13,35 @@ import (
 // ringLimit is how many events a slow subscriber may lag behind before live
 // deltas are dropped for it. Durable events are never lost: it reads them from
 // the journal.
-const ringLimit = 16_384
+const ringLimit = 32_768
+
+// Deltas are handed out in small groups: a subscriber that was woken for each of
+// them would cost more than the deltas themselves. Nobody sees the wait.
+const (
+	flushAfter = time.Millisecond
+	flushCount = 64
+)
 
 // hub hands a run's events to its subscribers. Publishing never waits for a
 // subscriber: each reads at its own pace from a shared buffer that holds no
 // more than the slowest of them needs, up to ringLimit.
 type hub struct {
+	run, parent string
+	now         func() time.Time
+
 	mu      sync.Mutex
 	buf     []entry
 	first   int64 // number of buf[0]
 	durable int64 // seq of the last durable event published
 	subs    []*subscriber
 	closed  bool
+
+	// waiting counts the deltas that were not handed out yet; the timer runs
+	// while there are any. stamp is the time of the first of them, and of all
+	// that follow within the same moment.
+	waiting int
+	timer   *time.Timer
+	stamp   time.Time
 
 	// listeners counts the subscribers that want deltas, so that a run
 	// without any does not even build them.
@@ -62,32 +80,70 @@ func (h *hub) publish(events []staged) {
 		h.add(entry{event: *e, after: e.Seq - 1})
 		h.durable = e.Seq
 	}
+	h.flush()
+}
+
+// say hands out a delta of a model call that is under way.
+func (h *hub) say(v *voice, cycle int, data event.Data) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if v.silenced {
+		return
+	}
+	v.spoke = true
+	h.utter(cycle, data)
+}
+
+func (h *hub) utter(cycle int, data event.Data) {
+	if h.waiting == 0 {
+		h.stamp = h.now()
+		h.startTimer()
+	}
+	h.waiting++
+	h.add(entry{event: event.Event{Run: h.run, Parent: h.parent, Time: h.stamp, Cycle: cycle, Data: data}, after: h.durable})
+	if h.waiting >= flushCount {
+		h.flush()
+	}
+}
+
+func (h *hub) startTimer() {
+	if h.timer != nil {
+		h.timer.Reset(flushAfter)
+		return
+	}
+	h.timer = time.AfterFunc(flushAfter, func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.flush()
+	})
+}
+
+// flush wakes the subscribers for what they have not been woken for.
+func (h *hub) flush() {
+	if h.waiting > 0 {
+		h.waiting = 0
+		h.timer.Stop()
+	}
 	for _, s := range h.subs {
 		s.rouse()
 	}
 }
 
-// say hands out a delta of a model call that is under way.
-func (h *hub) say(v *voice, e event.Event) {
-	h.mu.Lock()
-	if !v.silenced {
-		v.spoke = true
-		h.add(entry{event: e, after: h.durable})
-		for _, s := range h.subs {
-			if s.deltas {
-				s.rouse()
-			}
-		}
-	}
-	h.mu.Unlock()
-}
-
-// silence ends a voice and says whether it had said anything.
-func (h *hub) silence(v *voice) bool {
+// silence ends a voice.
+func (h *hub) silence(v *voice) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	v.silenced = true
-	return v.spoke
+}
+
+// retract ends a voice and, when it has spoken, says that what it said is void.
+func (h *hub) retract(v *voice, cycle, attempt int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	v.silenced = true
+	if v.spoke {
+		h.utter(cycle, event.TextReset{Attempt: attempt})
+	}
 }
 
 // heard says that somebody wants deltas.
@@ -157,9 +213,7 @@ func (h *hub) close() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.closed = true
-	for _, s := range h.subs {
-		s.rouse()
-	}
+	h.flush()
 }
 
 // read copies what is new into buf. gap says that something before it was

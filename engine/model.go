@@ -82,19 +82,17 @@ func (d *driver) callModel(work context.Context, a machine.CallModel, model llm.
 // answered is the settlement of a model call. It also ends the call's deltas,
 // and takes them back when they led to nothing.
 func (d *driver) answered(ctx context.Context, a machine.CallModel, resp *llm.Response, err error, cycle int, v *voice) event.Data {
-	spoke := d.hub.silence(v)
 	if err == nil && resp == nil {
 		err = adapterPanic("gave neither an answer nor an error")
 	}
 	if err == nil {
+		d.hub.silence(v)
 		return d.response(a, resp)
 	}
+	d.hub.retract(v, cycle, a.Attempt)
 	failure := llm.AsError(err)
 	if ctx.Err() != nil {
 		failure = &llm.Error{Class: llm.ClassInterrupted, Message: "the call was stopped: " + stopCause(ctx), Err: err}
-	}
-	if spoke {
-		d.hub.say(new(voice), d.live(cycle, event.TextReset{Attempt: a.Attempt}))
 	}
 	return d.attemptFailed(a, resp, failure)
 }
@@ -107,7 +105,7 @@ func (d *driver) generate(ctx context.Context, a machine.CallModel, model llm.Mo
 			if delta.Text == "" && delta.Tool == "" || !d.hub.heard() {
 				return
 			}
-			d.hub.say(v, d.live(cycle, liveData(delta, a.Attempt)))
+			d.hub.say(v, cycle, liveData(delta, a.Attempt))
 		})
 	}
 	resp, err := model.Generate(ctx, req)
@@ -121,7 +119,7 @@ func (d *driver) generate(ctx context.Context, a machine.CallModel, model llm.Mo
 func (d *driver) publishWhole(resp *llm.Response, attempt, cycle int, v *voice) {
 	for i, p := range resp.Parts {
 		if t, ok := p.(llm.Text); ok && t.Text != "" {
-			d.hub.say(v, d.live(cycle, event.Text{Text: t.Text, Attempt: attempt, Index: i}))
+			d.hub.say(v, cycle, event.Text{Text: t.Text, Attempt: attempt, Index: i})
 		}
 	}
 }
@@ -134,10 +132,6 @@ func liveData(delta llm.Delta, attempt int) event.Data {
 		return event.ToolCallDelta{Tool: delta.Tool, Text: delta.Text, Attempt: attempt, Index: delta.Index}
 	}
 	return event.Text{Text: delta.Text, Attempt: attempt, Index: delta.Index}
-}
-
-func (d *driver) live(cycle int, data event.Data) event.Event {
-	return event.Event{Run: d.run, Parent: d.parent, Time: d.now(), Cycle: cycle, Data: data}
 }
 
 func (d *driver) attemptFailed(a machine.CallModel, partial *llm.Response, e *llm.Error) event.ModelAttemptFailed {

@@ -51,7 +51,7 @@ func (r *Run) Events(ctx context.Context, deltas bool) iter.Seq2[event.Event, er
 					yield(event.Event{}, r.driver.err)
 				}
 				return
-			case gap && !s.tear(ctx, r.driver.live(0, nil)):
+			case gap && !s.tear(ctx, buf[:n]):
 				return
 			}
 			for i := range buf[:n] {

@@ -101,14 +101,16 @@ func (s *stream) speak(e *entry) bool {
 // tear notes that deltas were lost. What the subscriber has of the current
 // answer has a hole, so it is told to drop it; the whole text is in the durable
 // event that follows.
-func (s *stream) tear(ctx context.Context, e event.Event) bool {
+func (s *stream) tear(ctx context.Context, rest []entry) bool {
 	if !s.replay(ctx) {
 		return false
 	}
 	s.torn = true
-	if !s.deltas || s.spoken == 0 {
+	if !s.deltas || s.spoken == 0 || len(rest) == 0 {
 		return true
 	}
-	e.Data, s.spoken = event.TextReset{Attempt: s.spoken}, 0
+	e := rest[0].event
+	e.Pos, e.Seq, e.Prev, e.Data = 0, 0, "", event.TextReset{Attempt: s.spoken}
+	s.spoken = 0
 	return s.yield(e, nil)
 }

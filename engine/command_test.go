@@ -1,0 +1,192 @@
+package engine_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/pawlrun/pawl/engine"
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/journal"
+	"github.com/pawlrun/pawl/journal/memory"
+	"github.com/pawlrun/pawl/llm/scripted"
+)
+
+// live starts a run that stands in a tool until step receives.
+func live(t *testing.T, turns ...scripted.Turn) (r *rig, run *engine.Run, step chan struct{}) {
+	t.Helper()
+	step = make(chan struct{})
+	r = newRig(t).tools(toolFunc("work", func(ctx context.Context) (string, error) {
+		select {
+		case <-step:
+			return "worked", nil
+		case <-ctx.Done():
+			return "", ctx.Err()
+		}
+	})).turns(append([]scripted.Turn{{ToolCalls: calls("work", "{}")}}, turns...)...)
+	run = r.start(t.Context())
+	synctest.Wait()
+	return r, run, step
+}
+
+func TestALiveRunTakesCommandsFromItsOwnAndFromAnotherEngine(t *testing.T) {
+	for name, from := range map[string]func(*rig) *rig{
+		"its own": func(r *rig) *rig { return r },
+		"another": func(r *rig) *rig { return r.other() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r, run, step := live(t, scripted.Turn{Text: "done", Expect: &scripted.Expectation{Last: []string{"and be quick"}}})
+				from(r).send(journal.Command{Run: run.ID, Kind: journal.Input, Text: "and be quick", By: "ann"})
+				from(r).send(journal.Command{Run: run.ID, Kind: journal.Raise, Setting: "max_cycles", Value: 77, By: "ann"})
+				synctest.Wait()
+				close(step)
+				if o := outcome(t, run); !o.OK {
+					t.Errorf("outcome %+v", o)
+				}
+				events := r.whole(run.ID)
+				if count(events, "input.received") != 1 || !strings.Contains(r.journalText(run.ID), `"maxCycles":77`) {
+					t.Errorf("events %v", names(events))
+				}
+				if left, err := r.store.Inbox(t.Context(), ""); err != nil || len(left) != 0 {
+					t.Errorf("the inbox still holds %+v (%v)", left, err)
+				}
+			})
+			synctest.Test(t, func(t *testing.T) {
+				r, run, _ := live(t)
+				if _, err := r.store.Send(t.Context(), journal.Command{Run: run.ID, Kind: journal.Cancel, By: "bob"}); err != nil {
+					t.Fatal(err)
+				}
+				if err := from(r).Send(t.Context(), journal.Command{Run: run.ID, Kind: journal.Cancel}); err != nil {
+					mustBe(t, err, journal.ErrEnded) // the first was faster
+				}
+				if o := outcome(t, run); o.Status != event.StatusCancelled {
+					t.Errorf("outcome %+v", o)
+				}
+				if n := count(r.whole(run.ID), "cancel.requested"); n != 1 {
+					t.Errorf("the run heard of its cancel %d times", n)
+				}
+			})
+		})
+	}
+}
+
+func parkedForApproval(t *testing.T) (*rig, string) {
+	t.Helper()
+	r := newRig(t).gate("work").tools(toolFunc("work", func(context.Context) (string, error) { return "worked", nil })).
+		turns(scripted.Turn{ToolCalls: calls("work", "{}")}, scripted.Turn{Text: "done"})
+	run := r.start(t.Context())
+	parkedAs(t, run, event.ParkApproval)
+	return r, run.ID
+}
+
+func TestADecisionOnAParkedRunIsRecordedAtOnceAndActedOnAtResume(t *testing.T) {
+	for _, kind := range []journal.CommandKind{journal.Approve, journal.Reject} {
+		synctest.Test(t, func(t *testing.T) {
+			r, id := parkedForApproval(t)
+			r.other().send(journal.Command{Run: id, Kind: kind, CallID: id + "-1-1", By: "ann", Text: "because"})
+			if n := count(r.journal(id), "tool.approval_resolved"); n != 1 {
+				t.Errorf("%s: %d decisions are recorded", kind, n)
+			}
+			if row, err := r.store.Run(t.Context(), id); err != nil || row.State != journal.Parked || row.Owner != "" {
+				t.Errorf("%s: the run's row is %+v (%v)", kind, row, err)
+			}
+			again := r.Send(t.Context(), journal.Command{Run: id, Kind: kind, CallID: id + "-1-1"})
+			mustBe(t, again, engine.ErrNotPending)
+			outcome(t, r.resume(id))
+			if res := results(r.whole(id)); (res[0].Output == "worked") != (kind == journal.Approve) {
+				t.Errorf("%s: result %+v", kind, res[0])
+			}
+		})
+	}
+}
+
+func TestACancelEndsAParkedRunWithoutAnyEffect(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, id := parkedForApproval(t)
+		r.other().send(journal.Command{Run: id, Kind: journal.Cancel, By: "ann"})
+		events := r.whole(id)
+		if res := results(events); res[0].ErrorType != event.ErrorCancelled || count(events, "tool.started") != 0 {
+			t.Errorf("events %v, result %+v", names(events), res)
+		}
+		mustBe(t, r.Send(t.Context(), journal.Command{Run: id, Kind: journal.Cancel}), journal.ErrEnded)
+		_, err := r.Resume(t.Context(), id, nil)
+		mustBe(t, err, journal.ErrEnded)
+		mustBe(t, r.Send(t.Context(), journal.Command{Run: "nobody", Kind: journal.Cancel}), journal.ErrNotFound)
+	})
+}
+
+func TestARunThatWasLeftTakesItsCommandsWhenItIsResumed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &watched{Store: memory.New(nil), onAppend: failOnce("tool_result", journal.ErrFull)}
+		r := newRig(t, store).tools(toolFunc("work", func(context.Context) (string, error) { return "worked", nil })).
+			turns(scripted.Turn{ToolCalls: calls("work", "{}")}, scripted.Turn{Text: "done", Expect: &scripted.Expectation{Last: []string{"by the way"}}})
+		run := r.start(t.Context())
+		if _, err := run.Wait(t.Context()); err == nil {
+			t.Fatal("the run was not left")
+		}
+		before := len(r.journal(run.ID))
+		r.send(journal.Command{Run: run.ID, Kind: journal.Input, Text: "by the way"})
+		if n := len(r.journal(run.ID)); n != before {
+			t.Errorf("%d events were added to a run that nobody has resumed", n-before)
+		}
+		if o := outcome(t, r.resume(run.ID)); !o.OK {
+			t.Errorf("outcome %+v", o)
+		}
+		r.whole(run.ID)
+	})
+}
+
+func TestACancelEndsARunThatWasLeftInMidFlight(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &watched{Store: memory.New(nil), onAppend: failOnce("tool_result", journal.ErrFull)}
+		r := newRig(t, store).tools(toolFunc("work", func(context.Context) (string, error) { return "worked", nil })).
+			turns(scripted.Turn{ToolCalls: calls("work", "{}", "work", "{}")})
+		run := r.start(t.Context())
+		_, _ = run.Wait(t.Context())
+		r.send(journal.Command{Run: run.ID, Kind: journal.Cancel})
+		res := results(r.whole(run.ID))
+		if res[0].ErrorType != event.ErrorInDoubt || res[1].ErrorType != event.ErrorCancelled {
+			t.Errorf("results %+v", res)
+		}
+	})
+}
+
+func TestACommandThatComesWhileTheDriverLeavesIsNotLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &watched{Store: memory.New(nil)}
+		r := newRig(t, store).gate("work").tools(toolFunc("work", nil)).turns(scripted.Turn{ToolCalls: calls("work", "{}")})
+		store.onAppend = func(b journal.Batch) error {
+			if holds(b, "run.parked") {
+				if err := r.Send(context.Background(), journal.Command{Run: b.Lease.Run, Kind: journal.Cancel}); err != nil {
+					t.Error(err)
+				}
+			}
+			return nil
+		}
+		run := r.start(t.Context())
+		if o := outcome(t, run); o.Status != event.StatusCancelled {
+			t.Errorf("outcome %+v", o)
+		}
+		events := drain(t, run, false)
+		if last := events[len(events)-1].Type(); last != "run.completed" {
+			t.Errorf("subscribers see %s last", last)
+		}
+		r.whole(run.ID)
+	})
+}
+
+func TestAPauseFromBeforeAResumeDoesNotStopIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &watched{Store: memory.New(nil), onAppend: failOnce("tool_result", journal.ErrFull)}
+		r := newRig(t, store).tools(toolFunc("work", func(context.Context) (string, error) { return "worked", nil })).
+			turns(scripted.Turn{ToolCalls: calls("work", "{}")}, scripted.Turn{Text: "done"})
+		run := r.start(t.Context())
+		_, _ = run.Wait(t.Context())
+		r.send(journal.Command{Run: run.ID, Kind: journal.Pause})
+		if o := outcome(t, r.resume(run.ID)); !o.OK {
+			t.Errorf("outcome %+v", o)
+		}
+	})
+}

@@ -1,0 +1,149 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawlrun/pawl/engine"
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/llm/scripted"
+	"github.com/pawlrun/pawl/machine"
+	"github.com/pawlrun/pawl/machine/agent"
+)
+
+// waitsForApproval is a machine with one open approval, which ends when that
+// is decided.
+type waitsForApproval struct {
+	expires  time.Time
+	decision *event.ToolApprovalResolved
+	outcome  *event.Outcome
+}
+
+func (m *waitsForApproval) pending() event.ToolPendingApproval {
+	return event.ToolPendingApproval{CallID: "c", Tool: "t", Digest: "d", ExpiresAt: &m.expires}
+}
+
+func (m *waitsForApproval) Apply(e *event.Event) error {
+	switch d := e.Data.(type) {
+	case event.ToolApprovalResolved:
+		m.decision = &d
+	case event.RunCompleted:
+		m.outcome = &d.Outcome
+	}
+	return nil
+}
+
+func (m *waitsForApproval) Next() []machine.Action {
+	switch {
+	case m.outcome != nil:
+		return nil
+	case m.decision == nil:
+		return []machine.Action{machine.Ask{Approval: m.pending()}}
+	}
+	return []machine.Action{machine.Record{Data: event.RunCompleted{Outcome: event.Outcome{Reason: event.ReasonFinalAnswer}}}}
+}
+
+func (m *waitsForApproval) State() machine.State {
+	s := machine.State{Phase: machine.Running, Outcome: m.outcome}
+	if m.outcome != nil {
+		s.Phase = machine.Ended
+	}
+	if m.decision == nil {
+		s.Pending = []event.ToolPendingApproval{m.pending()}
+	}
+	return s
+}
+
+// startMachine starts a run of a machine of the test's.
+func startMachine(t *testing.T, r *rig, m machine.Machine) *engine.Run {
+	t.Helper()
+	e := engine.New(r.store, func(string) (machine.Machine, error) { return m, nil }, engine.Options{})
+	t.Cleanup(func() { _ = e.Close() })
+	run, err := e.Start(t.Context(), event.RunStarted{Machine: "test", Config: []byte("{}")}, "", r.env)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return run
+}
+
+// broken is the agent machine with a defect.
+type broken struct {
+	*agent.Machine
+	apply func(*event.Event) error
+	next  func() []machine.Action
+}
+
+func (b *broken) Apply(e *event.Event) error {
+	if b.apply != nil {
+		if err := b.apply(e); err != nil {
+			return err
+		}
+	}
+	return b.Machine.Apply(e)
+}
+
+func (b *broken) Next() []machine.Action {
+	if b.next != nil {
+		if a := b.next(); a != nil {
+			return a
+		}
+	}
+	return b.Machine.Next()
+}
+
+func TestABrokenMachineEndsTheRunAsInternalWithEveryCallSettled(t *testing.T) {
+	refuse := func(kind event.Type, how func() error) func(*event.Event) error {
+		return func(e *event.Event) error {
+			if e.Type() == kind {
+				return how()
+			}
+			return nil
+		}
+	}
+	boom := func() error { panic("boom") }
+	for name, b := range map[string]*broken{
+		"Apply panics over a result":   {apply: refuse("tool_result", boom)},
+		"Apply refuses a result":       {apply: refuse("tool_result", func() error { return errors.New("misfit") })},
+		"Apply panics over an answer":  {apply: refuse("model.response", boom)},
+		"Apply panics over the intent": {apply: refuse("tool.started", boom)},
+		"Next never stops deciding": {next: func() []machine.Action {
+			return []machine.Action{machine.Record{Data: event.PauseRequested{}}}
+		}},
+		"Next asks for what cannot be done": {next: func() []machine.Action { return []machine.Action{nil} }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b.Machine = agent.New()
+				r := newRig(t).tools(toolFunc("work", func(context.Context) (string, error) { return "worked", nil })).
+					turns(scripted.Turn{ToolCalls: calls("work", "{}", "work", "{}")}, scripted.Turn{Text: "done"})
+				e := engine.New(r.store, func(string) (machine.Machine, error) { return b, nil }, engine.Options{})
+				defer e.Close()
+				r.Engine = e
+				run := r.start(t.Context())
+				s, err := run.Wait(t.Context())
+				if err == nil || s.Outcome == nil || s.Outcome.Reason != event.ReasonInternal {
+					t.Fatalf("state %+v, error %v", s, err)
+				}
+				var last event.Type
+				var failed error
+				for ev, err := range run.Events(t.Context(), false) {
+					if err != nil {
+						failed = err
+						continue
+					}
+					last = ev.Type()
+				}
+				if last != "run.completed" || failed == nil {
+					t.Errorf("the last event is %s, the error %v", last, failed)
+				}
+				r.whole(run.ID)
+				if row, err := r.store.Run(t.Context(), run.ID); err != nil || row.State != "ended" || row.Owner != "" {
+					t.Errorf("the run's row is %+v (%v)", row, err)
+				}
+			})
+		})
+	}
+}

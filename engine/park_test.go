@@ -1,0 +1,194 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawlrun/pawl/engine"
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/journal"
+	"github.com/pawlrun/pawl/llm/scripted"
+)
+
+func TestAnInterruptParksAndResumeGoesOn(t *testing.T) {
+	for name, interrupt := range map[string]func(*engine.Run, context.CancelCauseFunc){
+		"by the run":     func(r *engine.Run, _ context.CancelCauseFunc) { r.Interrupt(); r.Interrupt() },
+		"by its context": func(_ *engine.Run, end context.CancelCauseFunc) { end(engine.ErrInterrupted) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				started := make(chan struct{}, 1)
+				r := newRig(t).tools(blocking("work", started)).
+					turns(scripted.Turn{ToolCalls: calls("work", "{}", "work", "{}")}, scripted.Turn{Text: "done"})
+				ctx, end := context.WithCancelCause(t.Context())
+				run := r.start(ctx)
+				<-started
+				interrupt(run, end)
+				parkedAs(t, run, event.ParkInterrupted)
+				if res := results(r.journal(run.ID)); len(res) != 1 || res[0].ErrorType != event.ErrorCancelled {
+					t.Errorf("results %+v", res)
+				}
+				again := r.resume(run.ID)
+				<-started // the call that had not begun
+				again.Interrupt()
+				parkedAs(t, again, event.ParkInterrupted)
+				if o := outcome(t, r.resume(run.ID)); !o.OK {
+					t.Errorf("outcome %+v", o)
+				}
+				r.whole(run.ID)
+			})
+		})
+	}
+}
+
+func TestCloseParksWhatIsStillDriven(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		started := make(chan struct{}, 1)
+		r := newRig(t).tools(blocking("work", started)).turns(scripted.Turn{ToolCalls: calls("work", "{}")}, scripted.Turn{Text: "done"})
+		run := r.start(t.Context())
+		<-started
+		if err := r.Close(); err != nil {
+			t.Fatal(err)
+		}
+		parkedAs(t, run, event.ParkInterrupted)
+		if o := outcome(t, r.other().resume(run.ID)); !o.OK {
+			t.Errorf("outcome %+v", o)
+		}
+	})
+}
+
+func TestAPauseParksAtTheNextBoundary(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		step := make(chan struct{})
+		r := newRig(t).tools(toolFunc("work", func(context.Context) (string, error) { <-step; return "worked", nil })).
+			turns(scripted.Turn{ToolCalls: calls("work", "{}")}, scripted.Turn{Text: "done"})
+		run := r.start(t.Context())
+		synctest.Wait()
+		r.send(journal.Command{Run: run.ID, Kind: journal.Pause, By: "ann"})
+		synctest.Wait()
+		close(step)
+		parkedAs(t, run, event.ParkPaused)
+		if res := results(r.journal(run.ID)); len(res) != 1 || res[0].Output != "worked" {
+			t.Errorf("the call was not let finish: %+v", res)
+		}
+		if o := outcome(t, r.resume(run.ID)); !o.OK {
+			t.Errorf("outcome %+v", o)
+		}
+	})
+}
+
+func TestSeveralApprovalsAreAskedForAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var asked, ran atomic.Int32
+		both := make(chan struct{})
+		r := newRig(t).gate("work").tools(toolFunc("work", func(context.Context) (string, error) { ran.Add(1); return "worked", nil })).
+			turns(scripted.Turn{ToolCalls: calls("work", "{}", "work", "{}")}, scripted.Turn{Text: "done"}).
+			asker(func(_ context.Context, p event.ToolPendingApproval) (event.ToolApprovalResolved, error) {
+				if asked.Add(1) == 2 {
+					close(both)
+				}
+				<-both
+				if p.CallID[len(p.CallID)-1] == '2' {
+					return event.ToolApprovalResolved{Kind: event.ApprovalRejected, Approver: "ann", Reason: "no"}, nil
+				}
+				return event.ToolApprovalResolved{Kind: event.ApprovalApproved, Approver: "ann"}, nil
+			})
+		run := r.start(t.Context())
+		outcome(t, run)
+		res := results(r.whole(run.ID))
+		byCall := map[byte]event.ToolResult{}
+		for _, one := range res {
+			byCall[one.CallID[len(one.CallID)-1]] = one
+		}
+		if ran.Load() != 1 || byCall['1'].Output != "worked" || byCall['2'].ErrorType != event.ErrorRejected {
+			t.Errorf("%d calls ran; results %+v", ran.Load(), res)
+		}
+	})
+}
+
+func TestAnAskerThatCannotDecideParksTheRun(t *testing.T) {
+	for name, ask := range map[string]func(context.Context, event.ToolPendingApproval) (event.ToolApprovalResolved, error){
+		"an error": func(context.Context, event.ToolPendingApproval) (event.ToolApprovalResolved, error) {
+			return event.ToolApprovalResolved{}, errors.New("no terminal")
+		},
+		"a panic": func(context.Context, event.ToolPendingApproval) (event.ToolApprovalResolved, error) { panic("boom") },
+		"no answer": func(context.Context, event.ToolPendingApproval) (event.ToolApprovalResolved, error) {
+			return event.ToolApprovalResolved{}, nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				first := true
+				r := newRig(t).gate("work").tools(toolFunc("work", func(context.Context) (string, error) { return "worked", nil })).
+					turns(scripted.Turn{ToolCalls: calls("work", "{}", "work", "{}")}, scripted.Turn{Text: "done"}).
+					asker(func(ctx context.Context, p event.ToolPendingApproval) (event.ToolApprovalResolved, error) {
+						if first {
+							first = false
+							return ask(ctx, p)
+						}
+						<-ctx.Done() // the other question is still open when the run parks
+						return event.ToolApprovalResolved{}, ctx.Err()
+					})
+				run := r.start(t.Context())
+				parkedAs(t, run, event.ParkApproval)
+				if n := count(r.journal(run.ID), "run.parked"); n != 1 {
+					t.Errorf("parked %d times", n)
+				}
+				for _, p := range wait(t, run).Pending {
+					r.send(journal.Command{Run: run.ID, Kind: journal.Approve, CallID: p.CallID, By: "ann"})
+				}
+				if o := outcome(t, r.resume(run.ID)); !o.OK {
+					t.Errorf("outcome %+v", o)
+				}
+				r.whole(run.ID)
+			})
+		})
+	}
+}
+
+func TestTheFirstDecisionWinsWhereverItComesFrom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t).gate("work").tools(toolFunc("work", func(context.Context) (string, error) { return "worked", nil })).
+			turns(scripted.Turn{ToolCalls: calls("work", "{}")}, scripted.Turn{Text: "done"}).
+			asker(func(ctx context.Context, _ event.ToolPendingApproval) (event.ToolApprovalResolved, error) {
+				<-ctx.Done() // an asker that answers although its question was withdrawn
+				return event.ToolApprovalResolved{Kind: event.ApprovalRejected, Approver: "the terminal"}, nil
+			})
+		run := r.start(t.Context())
+		synctest.Wait()
+		if row, err := r.store.Run(t.Context(), run.ID); err != nil || row.State != journal.Waiting {
+			t.Errorf("the run's row says %s while it waits for a decision (%v)", row.State, err)
+		}
+		r.send(journal.Command{Run: run.ID, Kind: journal.Approve, CallID: run.ID + "-1-1", By: "the web page"})
+		if o := outcome(t, run); !o.OK {
+			t.Errorf("outcome %+v", o)
+		}
+		events := r.whole(run.ID)
+		if n := count(events, "tool.approval_resolved"); n != 1 || results(events)[0].Output != "worked" {
+			t.Errorf("%d decisions, result %+v", n, results(events)[0])
+		}
+	})
+}
+
+func TestADecisionThatNobodyMakesInTimeExpires(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		m := &waitsForApproval{expires: time.Now().Add(time.Hour)}
+		r.env.Ask = func(ctx context.Context, _ event.ToolPendingApproval) (event.ToolApprovalResolved, error) {
+			<-ctx.Done()
+			return event.ToolApprovalResolved{}, ctx.Err()
+		}
+		began := time.Now()
+		run := startMachine(t, r, m)
+		if o := outcome(t, run); o.Reason != event.ReasonFinalAnswer || time.Since(began) != time.Hour {
+			t.Errorf("outcome %+v after %s", o, time.Since(began))
+		}
+		if m.decision.Kind != event.ApprovalExpired {
+			t.Errorf("decision %+v", m.decision)
+		}
+	})
+}
