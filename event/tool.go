@@ -51,6 +51,7 @@ const (
 	ErrorNotFound     ErrorType = "not_found"
 	ErrorConflict     ErrorType = "conflict"
 	ErrorOutsidePaths ErrorType = "outside_workspace"
+	ErrorWorkspace    ErrorType = "workspace_unavailable"
 )
 
 // Problem is why a call cannot run as asked.
