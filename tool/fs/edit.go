@@ -3,13 +3,8 @@ package fs
 import (
 	"context"
 	"fmt"
-	"os"
-	"path"
-	"strconv"
 	"strings"
-	"time"
 
-	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/tool"
 )
 
@@ -21,79 +16,77 @@ type editArgs struct {
 }
 
 func (w *Workspace) editTool() tool.Tool {
-	t := tool.New("fs.edit", "Replace a piece of text in a file. The file must have been read before and be unchanged since.",
-		func(_ context.Context, a editArgs) (tool.Result, error) { return w.edit(a) })
-	t.Access, t.Describe = w.access(true), describe("edit")
+	t := tool.New("fs.edit", "Replace a piece of text in a file. The file must have been read before and be unchanged since.", within(w, w.edit))
+	w.writes(&t, "edit")
 	return t
 }
 
-func (w *Workspace) edit(a editArgs) (tool.Result, error) {
-	p, err := w.local(a.Path)
+func (w *Workspace) edit(ctx context.Context, a editArgs) (tool.Result, error) {
+	p, err := w.resolve(a.Path)
 	if err != nil {
 		return tool.Result{}, err
 	}
-	data, err := w.readFile(p)
+	var done string
+	err = w.update(ctx, p, func(old []byte) ([]byte, error) {
+		if err := w.unchanged(p, old); err != nil {
+			return nil, err
+		}
+		content, n, line, err := replace(p, string(old), a)
+		done = fmt.Sprintf("%s: replaced %d occurrence%s, the first at line %d", p, n, map[bool]string{true: "", false: "s"}[n == 1], line)
+		return []byte(content), err
+	})
 	if err != nil {
 		return tool.Result{}, err
 	}
-	switch known, same := w.current(p, data); {
-	case !known:
-		return tool.Result{}, conflict("%s has not been read in this run; read it before editing it", p)
-	case !same:
-		return tool.Result{}, conflict("%s has changed since it was read; read it again", p)
+	return tool.Result{Output: done}, nil
+}
+
+// replace makes an edit: the new text, how often the old string occurred, and
+// the line where it first did.
+func replace(p, text string, a editArgs) (string, int, int, error) {
+	from, to := a.OldString, a.NewString
+	if from == "" || from == to {
+		return "", 0, 0, invalid("old_string must be some text that differs from new_string")
 	}
-	old := string(data)
-	n := strings.Count(old, a.OldString)
+	n := strings.Count(text, from)
+	if crlf := toCRLF(from); n == 0 && strings.Contains(text, "\r\n") && crlf != from {
+		// fs.read does not show which kind of line end a file has.
+		from, to = crlf, toCRLF(to)
+		n = strings.Count(text, from)
+	}
 	switch {
-	case a.OldString == "" || a.OldString == a.NewString:
-		return tool.Result{}, conflict("old_string must be some text that differs from new_string")
 	case n == 0:
-		return tool.Result{}, conflict("old_string does not occur in %s; it must match exactly, white space included", p)
+		return "", 0, 0, conflict("old_string does not occur in %s; it must match exactly, white space included%s", p, near(text, a.OldString))
 	case n > 1 && !a.ReplaceAll:
-		return tool.Result{}, conflict("old_string occurs %d times in %s; give more context, or set replace_all", n, p)
+		return "", 0, 0, conflict("old_string occurs %d times in %s; give more context, or set replace_all", n, p)
+	case len(text)+n*(len(to)-len(from)) > maxEdit:
+		return "", 0, 0, invalid("%s would grow beyond %d bytes", p, maxEdit)
 	}
-	edited := strings.ReplaceAll(old, a.OldString, a.NewString)
-	if err := w.swap(p, data, []byte(edited)); err != nil {
-		return tool.Result{}, err
-	}
-	line := strings.Count(old[:strings.Index(old, a.OldString)], "\n") + 1
-	return tool.Result{Output: fmt.Sprintf("%s: replaced %d occurrence(s), the first at line %d", p, n, line)}, nil
+	line := strings.Count(text[:strings.Index(text, from)], "\n") + 1
+	return strings.ReplaceAll(text, from, to), n, line, nil
 }
 
-func conflict(format string, args ...any) error {
-	return &tool.Error{Type: event.ErrorConflict, Message: fmt.Sprintf(format, args...)}
+func toCRLF(s string) string {
+	return strings.ReplaceAll(strings.ReplaceAll(s, "\r\n", "\n"), "\n", "\r\n")
 }
 
-// swap replaces a file's content if it is still old: the new content goes to a
-// file beside it, which is then renamed over it, so that no reader ever sees
-// half of it. A write that happens between the comparison and the rename is
-// lost; the comparison comes last to make that moment short.
-func (w *Workspace) swap(p string, old, content []byte) error {
-	mode := os.FileMode(0o644)
-	if info, err := w.root.Stat(p); err == nil {
-		mode = info.Mode().Perm()
-	}
-	temp := path.Join(path.Dir(p), ".pawl-"+path.Base(p)+"-"+strconv.FormatInt(time.Now().UnixNano(), 36))
-	f, err := w.root.OpenFile(temp, os.O_CREATE|os.O_EXCL|os.O_WRONLY, mode)
-	if err != nil {
-		return explain(p, err)
-	}
-	_, err = f.Write(content)
-	if closeErr := f.Close(); err == nil {
-		err = closeErr
-	}
-	if err == nil && old != nil {
-		if now, readErr := w.root.ReadFile(p); readErr != nil || string(now) != string(old) {
-			err = conflict("%s changed while it was being edited; read it again", p)
+// near points at the place that the model may have meant: where the first line
+// of the old string occurs with other white space around it.
+func near(text, old string) string {
+	wanted := ""
+	for l := range strings.Lines(old) {
+		if wanted = strings.TrimSpace(l); wanted != "" {
+			break
 		}
 	}
-	if err == nil {
-		err = w.root.Rename(temp, p)
+	if wanted == "" {
+		return ""
 	}
-	if err != nil {
-		_ = w.root.Remove(temp)
-		return err
+	n := 0
+	for l := range strings.Lines(text) {
+		if n++; strings.Contains(l, wanted) {
+			return fmt.Sprintf(". Its first line occurs at line %d, but what surrounds it differs", n)
+		}
 	}
-	w.remember(p, content)
-	return nil
+	return ""
 }

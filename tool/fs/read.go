@@ -3,15 +3,25 @@ package fs
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"errors"
 	"fmt"
-	"strings"
+	"hash"
+	"io"
+	"os"
 
-	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/tool"
 )
 
-// maxLines is how many lines one read gives when the call does not say.
-const maxLines = 2000
+const (
+	// maxLines is how many lines one read gives when the call does not say.
+	maxLines = 2000
+	// maxLine is how many bytes of one line are shown.
+	maxLine = 2000
+	// maxEdit is the size in bytes of the largest file that is edited or
+	// written. Larger ones are read in pages, but only as far as asked.
+	maxEdit = 32 << 20
+)
 
 type readArgs struct {
 	Path   string `json:"path" jsonschema:"path of the file, relative to the workspace"`
@@ -20,45 +30,107 @@ type readArgs struct {
 }
 
 func (w *Workspace) readTool() tool.Tool {
-	t := tool.New("fs.read", "Read a text file of the workspace. Lines come numbered; long files come in pages.",
-		func(_ context.Context, a readArgs) (tool.Result, error) { return w.read(a) })
-	t.Effect, t.ReadOnly, t.Concurrent = event.EffectPure, true, true
-	t.Access, t.Describe = w.access(false), describe("read")
+	t := tool.New("fs.read", "Read a text file of the workspace. Lines come numbered; long files come in pages.", within(w, w.read))
+	w.reads(&t, "read")
 	return t
 }
 
-func (w *Workspace) read(a readArgs) (tool.Result, error) {
-	p, err := w.local(a.Path)
+func (w *Workspace) read(ctx context.Context, a readArgs) (tool.Result, error) {
+	p, err := w.resolve(a.Path)
 	if err != nil {
 		return tool.Result{}, err
 	}
-	data, err := w.readFile(p)
+	f, info, err := w.open(p, os.O_RDONLY)
 	if err != nil {
 		return tool.Result{}, err
 	}
-	if bytes.IndexByte(data, 0) >= 0 {
-		return tool.Result{}, fmt.Errorf("%s is a binary file of %d bytes", p, len(data))
+	defer f.Close()
+	r := reader{name: p, size: info.Size(), from: max(a.Offset, 1), limit: a.Limit, whole: info.Size() <= maxEdit, hash: sha256.New()}
+	if r.limit <= 0 {
+		r.limit = maxLines
 	}
-	w.remember(p, data)
-	lines := strings.SplitAfter(string(data), "\n")
-	if lines[len(lines)-1] == "" {
-		lines = lines[:len(lines)-1]
+	if err := r.run(cancellable{ctx, f}); err != nil {
+		return tool.Result{}, err
 	}
-	from := max(a.Offset, 1) - 1
-	limit := a.Limit
-	if limit <= 0 {
-		limit = maxLines
+	if r.whole {
+		w.remember(p, [sha256.Size]byte(r.hash.Sum(nil)))
 	}
-	if from >= len(lines) && len(lines) > 0 {
-		return tool.Result{}, fmt.Errorf("%s has %d lines; there is no line %d", p, len(lines), a.Offset)
+	return r.page.result(r.more), nil
+}
+
+// reader makes one page of a file. A file that may be edited is read to its
+// end, because its hash is what an edit is compared with.
+type reader struct {
+	name        string
+	size        int64
+	from, limit int
+	whole       bool
+	hash        hash.Hash
+
+	page  page
+	line  int // the last line that was read
+	read  int64
+	shown int
+	more  bool
+}
+
+func (r *reader) run(src io.Reader) error {
+	if r.whole {
+		src = io.TeeReader(src, r.hash)
 	}
-	to := min(from+limit, len(lines))
-	var b strings.Builder
-	for i, line := range lines[from:to] {
-		fmt.Fprintf(&b, "%6d\t%s", from+i+1, line)
+	in := newLines(src, maxLine)
+	if start, _ := in.r.Peek(sniff); isBinary(start) {
+		return r.binary()
 	}
-	if to < len(lines) {
-		fmt.Fprintf(&b, "[lines %d to %d of %d; read on with offset %d]\n", from+1, to, len(lines), to+1)
+	for {
+		l, err := in.next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return explain(r.name, err)
+		}
+		r.line++
+		if r.read += l.size; r.read > maxEdit {
+			r.whole = false
+		}
+		if r.more && !r.whole {
+			break
+		}
+		if r.line < r.from || r.more {
+			continue
+		}
+		if bytes.IndexByte(l.text, 0) >= 0 {
+			return r.binary()
+		}
+		if r.more = r.shown == r.limit || !r.page.add(numbered(r.line, l)); !r.more {
+			r.shown++
+		}
 	}
-	return tool.Result{Output: b.String(), Truncated: to < len(lines)}, nil
+	return r.close()
+}
+
+func numbered(n int, l line) string {
+	if l.cut() {
+		return fmt.Sprintf("%6d\t%s… [%d of the line's %d bytes]", n, l.text, len(l.text), l.size)
+	}
+	return fmt.Sprintf("%6d\t%s", n, l.text)
+}
+
+func (r *reader) close() error {
+	switch {
+	case r.line == 0:
+		r.page.note("the file is empty")
+	case r.shown == 0:
+		return invalid("%s has %d lines; there is no line %d", r.name, r.line, r.from)
+	case r.more && r.whole:
+		r.page.note("lines %d to %d of %d; read on with offset %d", r.from, r.from+r.shown-1, r.line, r.from+r.shown)
+	case r.more:
+		r.page.note("lines %d to %d of a file of %d bytes; read on with offset %d", r.from, r.from+r.shown-1, r.size, r.from+r.shown)
+	}
+	return nil
+}
+
+func (r *reader) binary() error {
+	return invalid("%s is a binary file of %d bytes, which has no lines to read", r.name, r.size)
 }

@@ -1,18 +1,18 @@
-// Package fs holds the file tools. Every path is resolved inside one workspace
-// through os.Root, so that neither "..", nor a symbolic link, nor a swap
-// between decision and use leads out of it.
+// Package fs holds the file tools: fs.read, fs.write, fs.edit, fs.list,
+// fs.glob and fs.grep.
+//
+// Every path is resolved inside one workspace and opened through [os.Root], so
+// that neither "..", nor a symbolic link, nor a swap between decision and use
+// leads out of it. What a tool returns is bounded, whatever the size of the
+// files, and comes in the same order every time.
 package fs
 
 import (
+	"context"
 	"crypto/sha256"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
-	"path"
 	"path/filepath"
-	"strings"
 	"sync"
 
 	"github.com/pawlrun/pawl/event"
@@ -22,8 +22,10 @@ import (
 // Workspace is the directory that a run's file tools work in, with what the
 // run has read of it. It is safe for concurrent use.
 type Workspace struct {
-	dir  string
-	root *os.Root
+	// dir is the directory as it was named, real the same without symbolic
+	// links: a model may have met either.
+	dir, real string
+	root      *os.Root
 
 	mu   sync.Mutex
 	seen map[string][sha256.Size]byte
@@ -35,11 +37,15 @@ func Open(dir string) (*Workspace, error) {
 	if err != nil {
 		return nil, fmt.Errorf("fs: open workspace %s: %w", dir, err)
 	}
-	root, err := os.OpenRoot(abs)
+	real, err := filepath.EvalSymlinks(abs)
 	if err != nil {
 		return nil, fmt.Errorf("fs: open workspace %s: %w", dir, err)
 	}
-	return &Workspace{dir: abs, root: root, seen: map[string][sha256.Size]byte{}}, nil
+	root, err := os.OpenRoot(real)
+	if err != nil {
+		return nil, fmt.Errorf("fs: open workspace %s: %w", dir, err)
+	}
+	return &Workspace{dir: abs, real: real, root: root, seen: map[string][sha256.Size]byte{}}, nil
 }
 
 // Close releases the directory.
@@ -47,82 +53,51 @@ func (w *Workspace) Close() error { return w.root.Close() }
 
 // Tools are the workspace's file tools.
 func (w *Workspace) Tools() []tool.Tool {
-	return []tool.Tool{w.readTool(), w.editTool()}
+	return []tool.Tool{w.readTool(), w.writeTool(), w.editTool(), w.listTool(), w.globTool(), w.grepTool()}
 }
 
-// local turns a path of the model's into one inside the workspace.
-func (w *Workspace) local(p string) (string, error) {
-	if filepath.IsAbs(p) {
-		rel, err := filepath.Rel(w.dir, p)
-		if err != nil {
-			return "", outside(p)
+// here fails when the workspace is no longer the directory that was opened:
+// what a tool found or wrote there would not be what its owner sees.
+func (w *Workspace) here() error {
+	opened, err := w.root.Stat(".")
+	if err == nil {
+		var now os.FileInfo
+		if now, err = os.Stat(w.real); err == nil && os.SameFile(opened, now) {
+			return nil
 		}
-		p = rel
 	}
-	p = path.Clean(filepath.ToSlash(p))
-	if !filepath.IsLocal(p) {
-		return "", outside(p)
+	return &tool.Error{
+		Type: event.ErrorWorkspace, Err: err,
+		Message: fmt.Sprintf("the workspace %s is gone or was replaced while the run worked in it", w.dir),
 	}
-	return p, nil
 }
 
-func outside(p string) error {
-	return &tool.Error{Type: event.ErrorOutsidePaths, Message: fmt.Sprintf("%s is outside the workspace; use a path inside it", p)}
-}
-
-// explain turns a file system error into one that a model can act on.
-func explain(p string, err error) error {
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return &tool.Error{Type: event.ErrorNotFound, Message: p + " does not exist", Err: err}
-	case strings.Contains(err.Error(), "path escapes from parent"):
-		return outside(p)
+// within wraps the function of a tool so that a workspace that vanishes before
+// or during the call makes the call fail, and not find nothing.
+func within[A any](w *Workspace, run func(context.Context, A) (tool.Result, error)) func(context.Context, A) (tool.Result, error) {
+	return func(ctx context.Context, args A) (tool.Result, error) {
+		if err := w.here(); err != nil {
+			return tool.Result{}, err
+		}
+		r, err := run(ctx, args)
+		if gone := w.here(); gone != nil {
+			return tool.Result{}, gone
+		}
+		return r, err
 	}
-	return fmt.Errorf("%s: %w", p, errors.Unwrap(err))
-}
-
-func (w *Workspace) readFile(p string) ([]byte, error) {
-	data, err := w.root.ReadFile(p)
-	if err != nil {
-		return nil, explain(p, err)
-	}
-	return data, nil
 }
 
 // remember notes which content of a file the model has seen.
-func (w *Workspace) remember(p string, data []byte) {
+func (w *Workspace) remember(p string, sum [sha256.Size]byte) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.seen[p] = sha256.Sum256(data)
+	w.seen[p] = sum
 }
 
-// current says whether the model's last view of a file is what is there.
-func (w *Workspace) current(p string, data []byte) (known, same bool) {
+// known says which content of a file the model has seen last.
+func (w *Workspace) known(p string) ([sha256.Size]byte, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	sum, known := w.seen[p]
-	return known, sum == sha256.Sum256(data)
-}
-
-// access names the file that a call's "path" argument is about.
-func (w *Workspace) access(write bool) func(json.RawMessage) []event.Access {
-	return func(args json.RawMessage) []event.Access {
-		var a struct{ Path string }
-		if err := json.Unmarshal(args, &a); err != nil {
-			return nil
-		}
-		p, err := w.local(a.Path)
-		if err != nil {
-			return []event.Access{{Key: "*", Write: write}}
-		}
-		return []event.Access{{Key: "file:" + w.dir + "/" + p, Write: write}}
-	}
-}
-
-func describe(verb string) func(json.RawMessage) string {
-	return func(args json.RawMessage) string {
-		var a struct{ Path string }
-		_ = json.Unmarshal(args, &a)
-		return strings.TrimSpace(verb + " " + a.Path)
-	}
+	sum, ok := w.seen[p]
+	return sum, ok
 }

@@ -1,0 +1,59 @@
+package fs
+
+import (
+	"cmp"
+	"encoding/json"
+	"path"
+	"strings"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/tool"
+)
+
+// reads declares a tool that looks at the file or directory that its path
+// argument names: it has no effect and may run beside others.
+func (w *Workspace) reads(t *tool.Tool, verb string) {
+	t.Effect, t.ReadOnly, t.Concurrent = event.EffectPure, true, true
+	t.Access, t.Describe = w.access(false), describe(verb)
+}
+
+// writes declares a tool that changes the file that its path argument names.
+func (w *Workspace) writes(t *tool.Tool, verb string) {
+	t.Access, t.Describe = w.access(true), describe(verb)
+}
+
+// access names what a call touches by one key for each file, however the path
+// was written: keys are hierarchical, so a write conflicts with a read of the
+// same file and of every directory above it, and with nothing beside it
+// (FIELD F15).
+func (w *Workspace) access(write bool) func(json.RawMessage) []event.Access {
+	return func(args json.RawMessage) []event.Access {
+		p, err := w.resolve(pathOf(args))
+		if err != nil {
+			return []event.Access{{Key: "*", Write: write}}
+		}
+		return []event.Access{{Key: "file:" + path.Join(w.real, p), Write: write}}
+	}
+}
+
+func pathOf(args json.RawMessage) string {
+	var a struct {
+		Path string `json:"path"`
+	}
+	_ = json.Unmarshal(args, &a)
+	return cmp.Or(a.Path, ".")
+}
+
+func describe(verb string) func(json.RawMessage) string {
+	return func(args json.RawMessage) string {
+		var a struct {
+			Path    string `json:"path"`
+			Pattern string `json:"pattern"`
+		}
+		_ = json.Unmarshal(args, &a)
+		if a.Pattern == "" {
+			return verb + " " + cmp.Or(a.Path, ".")
+		}
+		return strings.TrimSuffix(verb+" "+a.Pattern+" in "+cmp.Or(a.Path, "."), " in .")
+	}
+}

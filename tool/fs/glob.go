@@ -1,0 +1,129 @@
+package fs
+
+import (
+	"cmp"
+	"context"
+	"io/fs"
+	"path"
+	"regexp"
+	"strings"
+
+	"github.com/pawlrun/pawl/tool"
+)
+
+type globArgs struct {
+	Pattern string `json:"pattern" jsonschema:"pattern of paths, such as **/*.go or cmd/{a,b}/main.go; ** stands for any number of directories"`
+	Path    string `json:"path,omitempty" jsonschema:"directory that the pattern is relative to; the workspace when absent"`
+}
+
+func (w *Workspace) globTool() tool.Tool {
+	t := tool.New("fs.glob", "Find files of the workspace by a pattern of their paths. At most 500, in the order of their names; .git is left out.", within(w, w.glob))
+	w.reads(&t, "find")
+	return t
+}
+
+func (w *Workspace) glob(ctx context.Context, a globArgs) (tool.Result, error) {
+	base, pattern, err := w.split(cmp.Or(a.Path, "."), a.Pattern)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	match, err := compileGlob(pattern)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	var out page
+	shown, more := 0, false
+	k := walker{w: w, depth: depthOf(pattern), visit: func(p string, _ fs.DirEntry) error {
+		if !match.MatchString(below(base, p)) {
+			return nil
+		}
+		if more = shown == maxEntries || !out.add(quote(p)); more {
+			return fs.SkipAll
+		}
+		shown++
+		return nil
+	}}
+	if err := k.walk(ctx, base); err != nil {
+		return tool.Result{}, err
+	}
+	switch {
+	case more:
+		out.note("the first %d; there are more, so use a narrower pattern", shown)
+	case shown == 0:
+		out.note("no file matches %s", quote(a.Pattern))
+	}
+	k.report(&out)
+	return out.result(more), nil
+}
+
+// report says what the walk could not see.
+func (k *walker) report(out *page) {
+	if k.unread > 0 {
+		out.note("%d directories could not be read, or not whole", k.unread)
+	}
+}
+
+// split moves the directories that a pattern begins with and that are no
+// pattern themselves into the base, so that only what can match is searched.
+func (w *Workspace) split(dir, pattern string) (base, rest string, err error) {
+	if path.IsAbs(pattern) {
+		for _, known := range []string{w.dir, w.real} {
+			if inside, ok := strings.CutPrefix(pattern, known+"/"); ok {
+				dir, pattern = ".", inside
+				break
+			}
+		}
+		if path.IsAbs(pattern) {
+			return "", "", outside(pattern)
+		}
+	}
+	for {
+		first, more, ok := strings.Cut(pattern, "/")
+		if !ok || strings.ContainsAny(first, `*?[{\`) {
+			break
+		}
+		dir, pattern = dir+"/"+first, more
+	}
+	base, err = w.resolve(dir)
+	return base, pattern, err
+}
+
+// depthOf is how many levels a pattern can reach, 0 for any number.
+func depthOf(pattern string) int {
+	if strings.Contains(pattern, "**") || strings.Contains(pattern, "{") {
+		return 0
+	}
+	return strings.Count(pattern, "/") + 1
+}
+
+func below(base, p string) string {
+	if base == "." {
+		return p
+	}
+	return strings.TrimPrefix(p, base+"/")
+}
+
+// include says which files a search looks into. A pattern without a slash is
+// about the name of a file, wherever it is.
+type include struct {
+	re   *regexp.Regexp
+	name bool
+}
+
+func newInclude(pattern string) (include, error) {
+	if pattern == "" {
+		return include{}, nil
+	}
+	re, err := compileGlob(strings.TrimPrefix(pattern, "./"))
+	return include{re: re, name: !strings.Contains(pattern, "/")}, err
+}
+
+func (i include) match(p string) bool {
+	if i.re == nil {
+		return true
+	}
+	if i.name {
+		p = path.Base(p)
+	}
+	return i.re.MatchString(p)
+}

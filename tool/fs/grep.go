@@ -1,0 +1,188 @@
+package fs
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"regexp"
+	"unicode/utf8"
+
+	"github.com/pawlrun/pawl/tool"
+)
+
+const (
+	// maxMatches is how many lines one search gives.
+	maxMatches = 200
+	// maxSearched is the size in bytes of the largest file that is searched.
+	maxSearched = 1 << 20
+	// maxMatchText is how many bytes of a matching line are shown.
+	maxMatchText = 250
+)
+
+type grepArgs struct {
+	Pattern string `json:"pattern" jsonschema:"regular expression in RE2 syntax, matched line by line; (?i) at its beginning ignores case"`
+	Path    string `json:"path,omitempty" jsonschema:"directory or file to search; the workspace when absent"`
+	Include string `json:"include,omitempty" jsonschema:"pattern of the files to search, such as *.go or cmd/**/*.go"`
+}
+
+func (w *Workspace) grepTool() tool.Tool {
+	t := tool.New("fs.grep", "Search the text files of the workspace. Gives path:line:text, at most 200 lines; binary files, files above 1 MB and .git are left out.",
+		within(w, w.grep))
+	w.reads(&t, "search for")
+	return t
+}
+
+func (w *Workspace) grep(ctx context.Context, a grepArgs) (tool.Result, error) {
+	if len(a.Pattern) > maxPattern {
+		return tool.Result{}, invalid("the pattern has %d bytes; at most %d are possible", len(a.Pattern), maxPattern)
+	}
+	re, err := regexp.Compile(a.Pattern)
+	if err != nil {
+		return tool.Result{}, invalid("the pattern is no RE2 regular expression: %v", err)
+	}
+	files, err := newInclude(a.Include)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	start, err := w.resolve(cmp.Or(a.Path, "."))
+	if err != nil {
+		return tool.Result{}, err
+	}
+	s := search{w: w, re: re}
+	if info, err := w.root.Stat(start); err == nil && !info.IsDir() {
+		return s.one(ctx, start)
+	}
+	k := walker{w: w, visit: func(p string, e fs.DirEntry) error {
+		if !e.Type().IsRegular() || !files.match(below(start, p)) {
+			return nil
+		}
+		return s.file(ctx, p)
+	}}
+	if err := k.walk(ctx, start); err != nil {
+		return tool.Result{}, err
+	}
+	s.report()
+	k.report(&s.out)
+	return s.out.result(s.more), nil
+}
+
+// search collects the matches of one call.
+type search struct {
+	w    *Workspace
+	re   *regexp.Regexp
+	out  page
+	hits int
+	more bool
+
+	large, binary, unread int
+}
+
+// one searches the one file that the call names, and says why if it cannot.
+func (s *search) one(ctx context.Context, p string) (tool.Result, error) {
+	f, info, err := s.w.open(p, os.O_RDONLY)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	f.Close()
+	if info.Size() > maxSearched {
+		return tool.Result{}, invalid("%s has %d bytes; files above %d are not searched", quote(p), info.Size(), maxSearched)
+	}
+	if err := s.file(ctx, p); err != nil && !errors.Is(err, fs.SkipAll) {
+		return tool.Result{}, err
+	}
+	if s.binary > 0 {
+		return tool.Result{}, invalid("%s is a binary file", quote(p))
+	}
+	s.report()
+	return s.out.result(s.more), nil
+}
+
+// file searches one file of a walk. One that cannot be read is counted, not an
+// error: the others are still worth searching.
+func (s *search) file(ctx context.Context, p string) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	f, info, err := s.w.open(p, os.O_RDONLY)
+	if err != nil {
+		s.unread++
+		return nil
+	}
+	defer f.Close()
+	if info.Size() > maxSearched {
+		s.large++
+		return nil
+	}
+	data, err := load(ctx, p, f, maxSearched)
+	switch {
+	case err != nil:
+		s.unread++
+		return ctx.Err()
+	case isBinary(data):
+		s.binary++
+		return nil
+	}
+	return s.text(p, data)
+}
+
+func (s *search) text(p string, data []byte) error {
+	name, n := quote(p), 0
+	for l := range bytes.Lines(data) {
+		n++
+		l = bytes.TrimRight(l, "\r\n")
+		at := s.re.FindIndex(l)
+		if at == nil {
+			continue
+		}
+		if s.more = s.hits == maxMatches || !s.out.add(fmt.Sprintf("%s:%d:%s", name, n, excerpt(l, at[0]))); s.more {
+			return fs.SkipAll
+		}
+		s.hits++
+	}
+	return nil
+}
+
+// excerpt is the part of a line around a match.
+func excerpt(l []byte, at int) string {
+	if len(l) <= maxMatchText {
+		return string(l)
+	}
+	from := max(0, min(at-maxMatchText/4, len(l)-maxMatchText))
+	to := from + maxMatchText
+	for from > 0 && !utf8.RuneStart(l[from]) {
+		from--
+	}
+	for to < len(l) && !utf8.RuneStart(l[to]) {
+		to++
+	}
+	text := string(l[from:to])
+	if from > 0 {
+		text = "…" + text
+	}
+	if to < len(l) {
+		text += "…"
+	}
+	return text
+}
+
+func (s *search) report() {
+	switch {
+	case s.more:
+		s.out.note("the first %d matching lines; there are more, so use a narrower pattern or path", s.hits)
+	case s.hits == 0:
+		s.out.note("no line matches")
+	}
+	if s.large > 0 {
+		s.out.note("%d files above %d bytes were not searched", s.large, maxSearched)
+	}
+	if s.binary > 0 {
+		s.out.note("%d binary files were not searched", s.binary)
+	}
+	if s.unread > 0 {
+		s.out.note("%d files could not be read", s.unread)
+	}
+}

@@ -1,0 +1,98 @@
+package fs
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+)
+
+const (
+	// maxDirEntries bounds what is looked at in one directory.
+	maxDirEntries = 100_000
+	// maxDepth bounds how deep a search goes.
+	maxDepth = 200
+)
+
+// hidden are the directories that a search does not enter unless it starts in
+// them: version control, and the journal of the run itself.
+var hidden = []string{".git", ".pawl"}
+
+// walker goes through a tree in a fixed order and follows no symbolic link, so
+// it sees every file once.
+type walker struct {
+	w *Workspace
+	// depth, where it is not 0, is how many levels below the start are seen.
+	depth int
+	// visit is called for everything but directories, with the path relative
+	// to the workspace. fs.SkipAll ends the walk.
+	visit func(p string, e fs.DirEntry) error
+	// unread counts directories that could not be read, or not whole.
+	unread int
+}
+
+func (k *walker) walk(ctx context.Context, start string) error {
+	if k.depth == 0 {
+		k.depth = maxDepth
+	}
+	err := k.directory(ctx, start, 1)
+	if errors.Is(err, fs.SkipAll) {
+		return nil
+	}
+	return err
+}
+
+func (k *walker) directory(ctx context.Context, dir string, level int) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	entries, err := k.w.entries(dir)
+	switch {
+	case err != nil && level == 1:
+		return err
+	case err != nil:
+		k.unread++
+		return nil
+	case len(entries) == maxDirEntries:
+		k.unread++
+	}
+	for _, e := range entries {
+		p := path.Join(dir, e.Name())
+		switch {
+		case !e.IsDir():
+			err = k.visit(p, e)
+		case level < k.depth && !slices.Contains(hidden, e.Name()):
+			err = k.directory(ctx, p, level+1)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// entries lists a directory by name, at most maxDirEntries of it.
+func (w *Workspace) entries(dir string) ([]fs.DirEntry, error) {
+	info, err := w.root.Stat(dir)
+	if err != nil {
+		return nil, explain(dir, err)
+	}
+	if !info.IsDir() {
+		return nil, invalid("%s is not a directory", quote(dir))
+	}
+	f, err := w.root.OpenFile(dir, os.O_RDONLY, 0)
+	if err != nil {
+		return nil, explain(dir, err)
+	}
+	defer f.Close()
+	entries, err := f.ReadDir(maxDirEntries)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, explain(dir, err)
+	}
+	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return cmp.Compare(a.Name(), b.Name()) })
+	return entries, nil
+}

@@ -1,0 +1,98 @@
+package fs
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/tool"
+)
+
+type writeArgs struct {
+	Path    string `json:"path" jsonschema:"path of the file, relative to the workspace"`
+	Content string `json:"content" jsonschema:"the whole new content of the file"`
+}
+
+// writeTool declares fs.write idempotent: the same content again changes
+// nothing, and a file that became another meanwhile is refused, not written.
+func (w *Workspace) writeTool() tool.Tool {
+	t := tool.New("fs.write", "Write a whole file, with the directories above it. A file that exists must have been read before and be unchanged since.",
+		within(w, w.write))
+	w.writes(&t, "write")
+	t.Effect = event.EffectIdempotent
+	return t
+}
+
+func (w *Workspace) write(ctx context.Context, a writeArgs) (tool.Result, error) {
+	p, err := w.resolve(a.Path)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	content := []byte(a.Content)
+	if len(content) > maxEdit {
+		return tool.Result{}, invalid("the content has %d bytes; at most %d are written", len(content), maxEdit)
+	}
+	done := "wrote"
+	_, err = w.root.Stat(p)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		done = "created with"
+		err = w.create(p, content)
+	case err != nil:
+		err = explain(p, err)
+	default:
+		err = w.update(ctx, p, func(old []byte) ([]byte, error) {
+			if bytes.Equal(old, content) {
+				done = "has already these"
+				return content, nil
+			}
+			return content, w.unchanged(p, old)
+		})
+	}
+	if err != nil {
+		return tool.Result{}, err
+	}
+	return tool.Result{Output: fmt.Sprintf("%s: %s %d bytes", p, done, len(content))}, nil
+}
+
+// create makes a new file. Its content is complete before its name exists, and
+// a file that somebody else makes first is not replaced.
+func (w *Workspace) create(p string, content []byte) error {
+	if err := w.root.MkdirAll(parent(p), 0o755); err != nil {
+		return explain(p, err)
+	}
+	temp, err := w.temp(p, content, nil)
+	if err != nil {
+		return err
+	}
+	defer w.root.Remove(temp)
+	err = w.root.Link(temp, p)
+	if err != nil && !errors.Is(err, fs.ErrExist) {
+		// Some file systems have no links.
+		err = w.createInPlace(p, content)
+	}
+	switch {
+	case errors.Is(err, fs.ErrExist):
+		return conflict("%s was created by somebody else just now; read it first", p)
+	case err != nil:
+		return explain(p, err)
+	}
+	w.remember(p, sumOf(content))
+	return nil
+}
+
+func (w *Workspace) createInPlace(p string, content []byte) error {
+	f, err := w.root.OpenFile(p, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(content)
+	if err = errors.Join(err, f.Close()); err != nil {
+		_ = w.root.Remove(p)
+	}
+	return err
+}
