@@ -31,10 +31,7 @@ type customDecoder interface {
 }
 
 func (d *decoder) value(n *yaml.Node, path string, v reflect.Value) {
-	if d.values++; d.values > maxValues {
-		if d.values == maxValues+1 {
-			d.fail(n, path, "fewer aliases", "the file expands to more than %d values", maxValues)
-		}
+	if d.exhausted(n, path) {
 		return
 	}
 	d.places[path] = n
@@ -71,6 +68,16 @@ func (d *decoder) value(n *yaml.Node, path string, v reflect.Value) {
 	}
 }
 
+// exhausted counts a value and says that there have been too many of them,
+// which only aliases of aliases can bring about.
+func (d *decoder) exhausted(n *yaml.Node, path string) bool {
+	d.values++
+	if d.values == maxValues+1 {
+		d.fail(n, path, "fewer aliases", "the file expands to more than %d values", maxValues)
+	}
+	return d.values > maxValues
+}
+
 // free decodes a value whose form nothing here depends on.
 func (d *decoder) free(n *yaml.Node, path string, v reflect.Value) {
 	var value any
@@ -93,7 +100,7 @@ func (d *decoder) pairs(n *yaml.Node, path string) []pair {
 		p := pair{n.Content[i], n.Content[i+1]}
 		switch {
 		case p.key.Tag == "!!merge":
-			merged = append(merged, d.merged(p.value, path, 0)...)
+			merged = append(merged, d.merged(p.value, path)...)
 			continue
 		case p.key.Kind != yaml.ScalarNode || p.key.Tag == "!!null":
 			d.fail(p.key, path, "a text as key", "a key is %s", describe(p.key))
@@ -115,28 +122,20 @@ func (d *decoder) pairs(n *yaml.Node, path string) []pair {
 }
 
 // merged lists the pairs of the mapping, or list of mappings, behind a "<<".
-func (d *decoder) merged(n *yaml.Node, path string, depth int) []pair {
+func (d *decoder) merged(n *yaml.Node, path string) []pair {
+	if d.exhausted(n, path) {
+		return nil
+	}
 	if n.Kind == yaml.AliasNode {
 		n = n.Alias
 	}
-	if d.values++; d.values > maxValues || depth > maxDepth {
-		d.fail(n, path, "fewer aliases", "the merged mappings nest too deep or are too many")
-		return nil
-	}
-	var out []pair
 	switch n.Kind {
 	case yaml.MappingNode:
-		for i := 0; i+1 < len(n.Content); i += 2 {
-			if n.Content[i].Tag == "!!merge" {
-				out = append(out, d.merged(n.Content[i+1], path, depth+1)...)
-				continue
-			}
-			out = append(out, pair{n.Content[i], n.Content[i+1]})
-		}
-		return out
+		return d.pairs(n, path)
 	case yaml.SequenceNode:
+		var out []pair
 		for _, item := range n.Content {
-			out = append(out, d.merged(item, path, depth+1)...)
+			out = append(out, d.merged(item, path)...)
 		}
 		return out
 	}
@@ -146,7 +145,7 @@ func (d *decoder) merged(n *yaml.Node, path string, depth int) []pair {
 
 func (d *decoder) object(n *yaml.Node, path string, v reflect.Value) {
 	if n.Kind != yaml.MappingNode {
-		d.fail(n, path, "a mapping", "is %s", describe(n))
+		d.fail(n, path, expectation(v), "is %s", describe(n))
 		return
 	}
 	fields := fieldsOf(v.Type())
@@ -179,7 +178,7 @@ func (d *decoder) unknown(key *yaml.Node, path string, known []string) {
 
 func (d *decoder) list(n *yaml.Node, path string, v reflect.Value) {
 	if n.Kind != yaml.SequenceNode {
-		d.fail(n, path, "a list", "is %s", describe(n))
+		d.fail(n, path, expectation(v), "is %s", describe(n))
 		return
 	}
 	out := reflect.MakeSlice(v.Type(), len(n.Content), len(n.Content))
@@ -191,7 +190,7 @@ func (d *decoder) list(n *yaml.Node, path string, v reflect.Value) {
 
 func (d *decoder) dict(n *yaml.Node, path string, v reflect.Value) {
 	if n.Kind != yaml.MappingNode {
-		d.fail(n, path, "a mapping", "is %s", describe(n))
+		d.fail(n, path, expectation(v), "is %s", describe(n))
 		return
 	}
 	out := reflect.MakeMap(v.Type())

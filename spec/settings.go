@@ -75,7 +75,7 @@ type LoopCriteria struct {
 // Tools says which tools the agent may use, and how.
 type Tools struct {
 	// Allow is nil when the file does not say; an empty list means no tools.
-	Allow     []string  `yaml:"allow,omitempty"`
+	Allow     Names     `yaml:"allow,omitempty"`
 	Approvals Approvals `yaml:"approvals,omitempty"`
 	Timeouts  Timeouts  `yaml:"timeouts,omitempty"`
 	// Provider are tools that the provider runs itself, by its names.
@@ -88,6 +88,12 @@ type Tools struct {
 	Hooks          any          `yaml:"hooks,omitempty"`
 	Guards         any          `yaml:"guards,omitempty"`
 }
+
+// Names is a list of which an empty one says something else than none.
+type Names []string
+
+// IsZero says that there is no list, for the YAML writer.
+func (n Names) IsZero() bool { return n == nil }
 
 // Permissions are what the sandbox of a tool call allows.
 type Permissions struct {

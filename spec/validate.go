@@ -57,7 +57,7 @@ func (p *ModelPolicy) validate(r *report, a *Agent, o Options) {
 	if m, known := p.Roles.of(role); known && m == (Model{}) {
 		r.at(rolePath, "a role with a model in model_policy.roles", "%q has no model there", role)
 	}
-	if p.Primary == (Model{}) && role == "" && o.Model == "" {
+	if len(a.Chain()) == 0 && o.Model == "" && !r.has("model_policy.primary") {
 		r.warn("model_policy.primary", "the file names no model, so it runs only with --model")
 	}
 	within(r, "model_policy.decoding.temperature", p.Decoding.Temperature, 0, 2)
@@ -68,7 +68,7 @@ func (p *ModelPolicy) validate(r *report, a *Agent, o Options) {
 // chosenRole is the file's role and where it stands.
 func (a *Agent) chosenRole(r *report) (role, path string) {
 	if a.Role != "" && a.ModelPolicy.Role != "" {
-		r.at("role", "one of role and model_policy.role", "both are given")
+		r.at("role", "role or model_policy.role", "both are given")
 	}
 	if a.ModelPolicy.Role != "" || r.has("model_policy.role") {
 		return a.ModelPolicy.Role, "model_policy.role"
@@ -185,9 +185,11 @@ func (it *Iteration) validate(r *report, a *Agent, o Options) {
 // block. Two cycle caps are no conflict: the smaller one holds.
 func (a *Agent) onlyOnce(r *report) {
 	top, inner := reflect.ValueOf(a.Settings), reflect.ValueOf(a.Iteration.Settings)
-	for key, index := range fieldsOf(top.Type()) {
+	fields := fieldsOf(top.Type())
+	for _, key := range sortedKeys(fields) {
+		index := fields[key]
 		if key != "max_cycles" && !top.FieldByIndex(index).IsZero() && !inner.FieldByIndex(index).IsZero() {
-			r.at(key, "one of "+key+" and iteration."+key, "both are given")
+			r.at(key, key+" or iteration."+key, "both are given")
 		}
 	}
 }
@@ -208,7 +210,7 @@ func (c Condition) validate(r *report, path string, a *Agent, o Options) {
 		missing(r, path+".kind", "one of text-includes, tool-result, budget-exhausted")
 		return
 	default:
-		r.at(path+".kind", "one of text-includes, tool-result, budget-exhausted", "is %q", c.Kind)
+		oneOf(r, path+".kind", c.Kind, "text-includes", "tool-result", "budget-exhausted")
 		return
 	}
 	given := map[string]bool{"text": c.Text != "", "tool": c.Tool != "", "match": c.Match != nil}
@@ -299,7 +301,7 @@ func (b *Budgets) validate(r *report) {
 	within(r, "budgets.max_input_tokens", b.MaxInputTokens, 1, math.MaxInt64)
 	within(r, "budgets.max_output_tokens", b.MaxOutputTokens, 1, math.MaxInt64)
 	money(r, "budgets.max_total_cost", b.MaxTotalCost)
-	within(r, "budgets.max_tool_result_chars", b.MaxResultChars, 100, 100_000_000)
+	within(r, "budgets.max_tool_result_chars", b.MaxResultChars, 1, 100_000_000)
 	within(r, "budgets.max_retries_per_model_call", b.MaxModelRetries, 0, 100)
 	within(r, "budgets.max_retries_per_tool_call", b.MaxToolRetries, 0, 100)
 }

@@ -1,0 +1,58 @@
+package spec_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/pawlrun/pawl/spec"
+)
+
+func TestVariablesOfThePromptAreReplaced(t *testing.T) {
+	for _, c := range []struct {
+		system string
+		values map[string]string
+		want   string
+	}{
+		{"plain $x {y} $ {z}", nil, "plain $x {y} $ {z}"},
+		{"fix ${what} in ${where}, ${what}!", map[string]string{"what": "tests", "where": "a b"}, "fix tests in a b, tests!"},
+		{"${a}${b}", map[string]string{"a": "${b}", "b": ""}, "${b}"},
+		{"echo $${HOME} ${a}", map[string]string{"a": "1"}, "echo ${HOME} 1"},
+		{"${1} ${} ${a b}", nil, "${1} ${} ${a b}"},
+	} {
+		got, err := (&spec.Agent{System: c.system}).Expand(c.values)
+		if err != nil || got != c.want {
+			t.Errorf("%q: got %q, %v; want %q", c.system, got, err, c.want)
+		}
+	}
+}
+
+func TestVariablesAreListedOnce(t *testing.T) {
+	a := &spec.Agent{System: "${b} ${a} $${c} ${b}"}
+	if got := a.Variables(); !slices.Equal(got, []string{"b", "a"}) {
+		t.Errorf("got %v", got)
+	}
+}
+
+func TestVariableWithoutValueAndValueWithoutVariableAreErrors(t *testing.T) {
+	dir := t.TempDir()
+	prompt := filepath.Join(dir, "p.md")
+	if err := os.WriteFile(prompt, []byte("You fix\nthe ${project}.\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(dir, "a.yaml")
+	a := parse(t, file, small+"prompt: {system_file: p.md}\n")
+	_, err := a.Expand(map[string]string{"projekt": "x"})
+	want := prompt + ":1:1: prompt.system_file: the prompt has no ${projekt}; did you mean project?\n" +
+		prompt + ":2:5: prompt.system_file: ${project} has no value (expected --var project=…, or $${project} for the text itself)"
+	var problems spec.Errors
+	if !errors.As(err, &problems) || err.Error() != want {
+		t.Errorf("got %v\nwant %v", err, want)
+	}
+	_, err = parse(t, file, small+"prompt: {system: 'x ${y}'}\n").Expand(nil)
+	if !errors.As(err, &problems) || problems[0].Line != 3 || problems[0].Column != 18 {
+		t.Errorf("got %v", err)
+	}
+}
