@@ -27,33 +27,37 @@ type Resolver struct {
 	// HTTP is the transport of all providers; nil leaves it to each.
 	HTTP *http.Client
 
-	mu     sync.Mutex
-	opened map[string]opened
+	mu sync.Mutex
+	// opened are the models of providers by the provider's name, and scripts
+	// by their target: a wire serves every model of its provider.
+	opened map[string]llm.Model
 	table  *Table
 }
 
-type opened struct {
-	model llm.Model
-	name  string
-}
-
 // Open returns the model and the provider's own name of it. The error wraps
-// [llm.ErrUnknownModel] or [ErrNoKey], or says
-// what is wrong with a script.
+// [llm.ErrUnknownModel] or [ErrNoKey], or says what is wrong with a script.
 func (r *Resolver) Open(target string) (llm.Model, string, error) {
+	provider, name, ok := strings.Cut(target, "/")
+	if !ok || name == "" {
+		return nil, "", fmt.Errorf("%w: %q has no provider; write provider/model", llm.ErrUnknownModel, target)
+	}
+	id := provider
+	if provider == "scripted" {
+		id = target
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if o, ok := r.opened[target]; ok {
-		return o.model, o.name, nil
+	if model, ok := r.opened[id]; ok {
+		return model, name, nil
 	}
-	model, name, err := r.open(target)
+	model, err := r.open(provider, name)
 	if err != nil {
 		return nil, "", err
 	}
 	if r.opened == nil {
-		r.opened = map[string]opened{}
+		r.opened = map[string]llm.Model{}
 	}
-	r.opened[target] = opened{model, name}
+	r.opened[id] = model
 	return model, name, nil
 }
 
@@ -64,19 +68,19 @@ func (r *Resolver) Check(target string) error {
 	return err
 }
 
-func (r *Resolver) open(target string) (llm.Model, string, error) {
-	provider, name, ok := strings.Cut(target, "/")
-	if !ok || name == "" {
-		return nil, "", fmt.Errorf("%w: %q has no provider; write provider/model", llm.ErrUnknownModel, target)
-	}
+func (r *Resolver) open(provider, name string) (llm.Model, error) {
 	switch provider {
 	case "scripted":
-		model, err := r.openScript(name)
-		return model, name, err
-	case "openai-chat", "google", "ollama", "replay":
-		return nil, "", fmt.Errorf("%w: %s: the provider %s is not built yet", llm.ErrUnknownModel, target, provider)
+		return r.openScript(name)
+	case "replay":
+		return nil, fmt.Errorf("%w: %s/%s: replay is not built yet", llm.ErrUnknownModel, provider, name)
 	}
-	return nil, "", fmt.Errorf("%w: %q names no provider that this version knows", llm.ErrUnknownModel, target)
+	model, err := r.provider(provider)
+	if err == nil && model == nil {
+		err = fmt.Errorf("%w: %s/%s: there is no provider %q; there are anthropic, openai, openai-chat, google, ollama and scripted",
+			llm.ErrUnknownModel, provider, name, provider)
+	}
+	return model, err
 }
 
 func (r *Resolver) env(name string) string {
@@ -97,7 +101,7 @@ func (r *Resolver) Lookup(target string) (Info, bool) {
 		}
 		r.table = &t
 	}
-	return r.table.Lookup(target)
+	return r.table.Lookup(r.pricedAs(target))
 }
 
 // Price returns what a target costs, or nil when that is not known.

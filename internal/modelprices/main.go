@@ -36,7 +36,7 @@ func run(args []string) error {
 	if err != nil {
 		return err
 	}
-	out, err := Convert(data, args[1])
+	out, err := convert(data, args[1])
 	if err != nil {
 		return fmt.Errorf("convert %s: %w", args[0], err)
 	}
@@ -69,9 +69,9 @@ type cost struct {
 	} `json:"tiers"`
 }
 
-// Convert makes the table, one model a line, so that a newer copy of the data
+// convert makes the table, one model a line, so that a newer copy of the data
 // shows as a readable difference.
-func Convert(data []byte, date string) ([]byte, error) {
+func convert(data []byte, date string) ([]byte, error) {
 	var all map[string]map[string]source
 	if err := json.Unmarshal(data, &all); err != nil {
 		return nil, err
