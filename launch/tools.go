@@ -47,17 +47,9 @@ func toolNames() []string {
 	for _, t := range builtin(&fs.Workspace{}, shell.Options{}) {
 		names = append(names, t.Name)
 	}
-	for _, name := range planned {
-		if !slices.Contains(names, name) {
-			names = append(names, name)
-		}
-	}
 	slices.Sort(names)
 	return names
 }
-
-// planned are tools that files name already and that are still being built.
-var planned = [...]string{"fs.glob", "fs.grep", "fs.list", "fs.write"}
 
 // bounded gives a tool the file's timeout: what a call gets that asks for
 // none, and the most that one can ask for.

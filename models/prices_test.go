@@ -37,7 +37,7 @@ func TestCompatibleServiceIsPricedByItsAddress(t *testing.T) {
 		r := models.Resolver{Getenv: env("OPENAI_BASE_URL", base)}
 		return r.Price("openai-chat/" + name)
 	}
-	if p := at("https://api.groq.com/openai/v1", "openai/gpt-oss-120b"); p == nil || p.Output == 0 {
+	if p := at("https://api.groq.com/openai/v1", "openai/gpt-oss-20b"); p == nil || p.Output == 0 {
 		t.Errorf("groq: %v", p)
 	}
 	if p := at("https://proxy.example/v1", "gpt-5"); p != nil {
