@@ -132,7 +132,7 @@ func (a *answer) failed(failure []byte) (*llm.Response, error) {
 	e := &llm.Error{Provider: a.model.provider, RequestID: a.exchange.RequestID}
 	describe(e, failure)
 	if e.Message == "" {
-		e.Message = "the answer " + a.result.status + " and the service does not say why"
+		e.Message = "the answer is " + a.result.status + ", and the service does not say why"
 	}
 	return a.partial(), e
 }

@@ -37,8 +37,10 @@ func skip(s *wiregate.Scenario, gate string) string {
 
 func TestRecordedAnswersDecodeToWhatTheReadersAgreeOn(t *testing.T) { wiregate.WireGate(t, adapter()) }
 
+// rows: HAR-85
 func TestNextRequestMeansWhatWasRecorded(t *testing.T) { wiregate.RequestGate(t, adapter()) }
 
+// rows: HAR-85, HAR-88
 func TestRecordedToolLoopsRunToTheirEnd(t *testing.T) { wiregate.LoopGate(t, adapter()) }
 
 func TestFaultsNeitherHangNorPassForAnswers(t *testing.T) { wiregate.FaultGate(t, adapter()) }

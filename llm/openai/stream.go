@@ -51,11 +51,11 @@ func (e *event) read(data []byte) error {
 
 // name is the event's type, from the data where it says so: the SSE field is
 // missing with some services.
-func (e *event) name(field []byte) string {
+func (e *event) name(field []byte) []byte {
 	if len(e.kind) > 2 {
-		field = e.kind[1 : len(e.kind)-1]
+		return e.kind[1 : len(e.kind)-1]
 	}
-	return string(field)
+	return field
 }
 
 func (a *answer) readEvents(body io.Reader) (*llm.Response, error) {
@@ -89,7 +89,7 @@ var errFailed = errors.New("openai: the service reports a failure")
 // take applies the event just read and says whether it was the last one.
 func (a *answer) take(field []byte) (ended bool, err error) {
 	e := &a.event
-	switch name := e.name(field); name {
+	switch name := e.name(field); string(name) {
 	case "response.output_text.delta", "response.refusal.delta":
 		a.grow(kindMessage, llm.DeltaText)
 	case "response.reasoning_summary_text.delta", "response.reasoning_text.delta":
@@ -103,7 +103,7 @@ func (a *answer) take(field []byte) (ended bool, err error) {
 	case "response.created":
 		return false, a.result.read(e.response)
 	case "response.completed", "response.done", "response.incomplete", "response.failed", "response.cancelled":
-		return true, a.last(strings.TrimPrefix(name, "response."))
+		return true, a.last(strings.TrimPrefix(string(name), "response."))
 	case "error":
 		if e.failure == nil {
 			e.failure = e.whole
