@@ -233,7 +233,7 @@ func (l *loop) check(t *testing.T, outcome event.Outcome, usage llm.Usage) {
 	d.want("reason", outcome.Reason, reason)
 	d.want("requests", len(sent), requests)
 	if reason == event.ReasonFinalAnswer {
-		d.want("final text", outcome.FinalOutput, last.Text)
+		d.want("final text", outcome.FinalOutput, l.finalText())
 	}
 	want.Reasoning, usage.Reasoning = 0, 0
 	d.want("usage", usage, want)
@@ -242,11 +242,25 @@ func (l *loop) check(t *testing.T, outcome event.Outcome, usage llm.Usage) {
 		if err != nil {
 			t.Fatalf("our own request %d does not parse: %v", i+1, err)
 		}
-		for _, diff := range compareRequests(&l.recorded[i], &got) {
+		for _, diff := range compareRequests(l.scenario, &l.recorded[i], &got) {
 			d.addf("request %d: %s", i+1, diff)
 		}
 	}
 	d.report(t, l.scenario.ID)
+}
+
+// finalText is what the last answer said, with what it had said before it was
+// paused.
+func (l *loop) finalText() string {
+	exchanges := l.scenario.Exchanges
+	text := exchanges[len(exchanges)-1].Expected.Text
+	for i := len(exchanges) - 2; i >= 0; i-- {
+		if f, ok := exchanges[i].Expected.finish(); !ok || f != llm.FinishPause {
+			break
+		}
+		text = exchanges[i].Expected.Text + text
+	}
+	return text
 }
 
 func usageOf(e *ExpectedUsage) llm.Usage {

@@ -81,9 +81,10 @@ func offers(tools []llm.ToolDef) []offered {
 
 // compareRequests holds the meaning of an encoded request against that of the
 // recorded one: the same conversation, in the same order.
-func compareRequests(want, got *llm.Request) differences {
+func compareRequests(s *Scenario, want, got *llm.Request) differences {
 	var d differences
-	d.want("messages", entries(got.Messages), entries(want.Messages))
+	r := recorders[s.ID]
+	d.want("messages", r.read(entries(got.Messages)), r.read(entries(want.Messages)))
 	d.want("system", got.System, want.System)
 	d.want("model", got.Model, want.Model)
 	return d

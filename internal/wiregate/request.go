@@ -46,7 +46,7 @@ func checkRequests(t *testing.T, a *Adapter, s *Scenario) string {
 		if why := advance(t, a, s, &h, i, &recorded); why != "" {
 			return why
 		}
-		compareEncoded(t, a, &h, memo, x.Name, &recorded)
+		compareEncoded(t, a, s, &h, memo, x.Name, &recorded)
 	}
 	return ""
 }
@@ -122,7 +122,7 @@ func answer(h *history.History, resp *llm.Response, origin string, turn int, fed
 
 // compareEncoded encodes the conversation as the next request, with a warm memo
 // and without one: the same bytes, and the recorded meaning.
-func compareEncoded(t *testing.T, a *Adapter, h *history.History, memo *llm.Memo, name string, recorded *llm.Request) {
+func compareEncoded(t *testing.T, a *Adapter, s *Scenario, h *history.History, memo *llm.Memo, name string, recorded *llm.Request) {
 	messages, err := h.Messages()
 	if err != nil {
 		t.Fatalf("%s: %v", name, err)
@@ -142,7 +142,7 @@ func compareEncoded(t *testing.T, a *Adapter, h *history.History, memo *llm.Memo
 	if err != nil {
 		t.Fatalf("%s: our own request does not parse: %v\n%s", name, err, body)
 	}
-	d := compareRequests(recorded, &got)
+	d := compareRequests(s, recorded, &got)
 	d.want("tools", offers(got.Tools), offers(recorded.Tools))
 	d.report(t, name)
 }

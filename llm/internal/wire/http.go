@@ -24,48 +24,12 @@ var ErrIdle = errors.New("no byte arrived for too long")
 type Client struct {
 	// Provider names the provider in errors.
 	Provider string
-	// HTTP is the transport; nil means one that follows no redirect, because
-	// a redirected POST would carry the key elsewhere.
+	// HTTP is the transport; see [NewHTTP] and [WithoutRedirects].
 	HTTP *http.Client
 	// Idle bounds silence; 0 means [DefaultIdle].
 	Idle time.Duration
 	// RequestIDs are the response headers that may name the exchange.
 	RequestIDs []string
-}
-
-// NewHTTP returns the default transport.
-func NewHTTP() *http.Client {
-	t := &http.Transport{
-		Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true, MaxIdleConnsPerHost: 64, IdleConnTimeout: 90 * time.Second,
-		TLSHandshakeTimeout: 15 * time.Second, ExpectContinueTimeout: time.Second, WriteBufferSize: 32 << 10, ReadBufferSize: 16 << 10,
-	}
-	return &http.Client{Transport: t, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-}
-
-// Exchange is an answer under way. Close it.
-type Exchange struct {
-	Response  *http.Response
-	Body      io.Reader
-	RequestID string
-	stop      func()
-	watchdog  *time.Timer
-}
-
-// linger is how long a finished answer may take to end.
-const linger = 250 * time.Millisecond
-
-// Finish ends an exchange whose last event has come. It reads what little may
-// follow, because a connection that was read to its end serves the next request.
-func (x *Exchange) Finish() {
-	x.watchdog.Reset(linger)
-	_, _ = io.CopyN(io.Discard, x.Response.Body, 64<<10)
-	x.Close()
-}
-
-// Close ends the exchange.
-func (x *Exchange) Close() {
-	x.stop()
-	_ = x.Response.Body.Close()
 }
 
 // Post sends a body and returns the answer when its status is 2xx. Any other

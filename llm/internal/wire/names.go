@@ -12,6 +12,7 @@ import (
 // back. Two names that would become one are kept apart by a hash.
 type Names struct {
 	limit   int
+	clashes string
 	toWire  map[string]string
 	toLocal map[string]string
 }
@@ -24,6 +25,7 @@ func NewNames(tools []llm.ToolDef, limit int) *Names {
 		w := sanitize(t.Name, limit)
 		if _, taken := n.toLocal[w]; taken {
 			w = hashed(t.Name, limit)
+			n.clashes += "/" + w
 		}
 		n.toWire[t.Name], n.toLocal[w] = w, t.Name
 	}
@@ -38,6 +40,11 @@ func (n *Names) Wire(name string) string {
 	}
 	return sanitize(name, n.limit)
 }
+
+// Clashes identifies what the mapping owes to the other tools of the request
+// and not to each name alone; it is nearly always "". A memo of encoded calls
+// must not outlive it.
+func (n *Names) Clashes() string { return n.clashes }
 
 // Local is our name of a tool that the provider named.
 func (n *Names) Local(name string) string {

@@ -1,0 +1,172 @@
+package anthropic
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/pawlrun/pawl/llm"
+	"github.com/pawlrun/pawl/llm/internal/wire"
+)
+
+// Defaults of [Options].
+const (
+	DefaultBaseURL   = "https://api.anthropic.com"
+	DefaultMaxTokens = 8192
+	defaultProvider  = "anthropic"
+	apiVersion       = "2023-06-01"
+)
+
+// Options configure a [Model]. Every field may be left out.
+type Options struct {
+	// APIKey goes into x-api-key, AuthToken into Authorization.
+	APIKey    string
+	AuthToken string
+	// BaseURL is what comes before /v1/messages, as the official SDKs take it;
+	// empty means [DefaultBaseURL].
+	BaseURL string
+	// HTTP is the client to use; nil means one that honours the proxy variables
+	// of the environment. Redirects are not followed unless it has a policy of
+	// its own, because they would carry the key elsewhere.
+	HTTP *http.Client
+	// Headers are added to every request, as anthropic-beta.
+	Headers map[string]string
+	// Idle is how long the service may be silent before a call counts as
+	// stalled; 0 means five minutes. Every byte counts, pings too.
+	Idle time.Duration
+	// Provider names the service in errors and is the first half of the target
+	// names whose reasoning is echoed; empty means "anthropic".
+	Provider string
+	// MaxTokens caps answers of requests that do not say; the API demands a
+	// figure. 0 means [DefaultMaxTokens].
+	MaxTokens int
+	// NoCache leaves out the marks that ask the service to cache the prefix.
+	NoCache bool
+	// Extra are further members of every request body (thinking, tool_choice,
+	// mcp_servers). A member that the request itself sets wins over them.
+	Extra map[string]json.RawMessage
+}
+
+// Model is a Claude model behind the Messages API. It is safe for concurrent use.
+type Model struct {
+	client    wire.Client
+	url       string
+	header    http.Header
+	provider  string
+	maxTokens int
+	cache     bool
+	extra     map[string]json.RawMessage
+	// variant identifies what the options add to every request.
+	variant string
+	names   wire.NameCache
+}
+
+var (
+	_ llm.Streamer = (*Model)(nil)
+	_ llm.Encoder  = (*Model)(nil)
+)
+
+// New returns a model. The model's name comes with each request.
+func New(o Options) *Model {
+	m := &Model{
+		url:      strings.TrimRight(orDefault(o.BaseURL, DefaultBaseURL), "/") + "/v1/messages",
+		header:   headers(o),
+		provider: orDefault(o.Provider, defaultProvider), maxTokens: orDefault(o.MaxTokens, DefaultMaxTokens),
+		cache: !o.NoCache, extra: o.Extra,
+	}
+	m.variant = fmt.Sprintf("%d %t %s", m.maxTokens, m.cache, m.appendExtra(nil, &llm.Request{}))
+	m.client = wire.Client{
+		Provider: m.provider, HTTP: wire.WithoutRedirects(o.HTTP), Idle: o.Idle,
+		RequestIDs: []string{"Request-Id", "X-Request-Id"},
+	}
+	return m
+}
+
+func orDefault[T comparable](v, def T) T {
+	var zero T
+	if v == zero {
+		return def
+	}
+	return v
+}
+
+func headers(o Options) http.Header {
+	h := http.Header{}
+	h.Set("Content-Type", "application/json")
+	h.Set("Accept", "text/event-stream, application/json")
+	h.Set("Anthropic-Version", apiVersion)
+	h.Set("User-Agent", "pawl")
+	if o.APIKey != "" {
+		h.Set("X-Api-Key", o.APIKey)
+	}
+	if o.AuthToken != "" {
+		h.Set("Authorization", "Bearer "+o.AuthToken)
+	}
+	for name, value := range o.Headers {
+		h.Set(name, value)
+	}
+	return h
+}
+
+// Generate asks for the whole answer at once.
+func (m *Model) Generate(ctx context.Context, req *llm.Request) (*llm.Response, error) {
+	return m.call(ctx, req, nil)
+}
+
+// Stream asks for the answer as it is made.
+func (m *Model) Stream(ctx context.Context, req *llm.Request, emit func(llm.Delta)) (*llm.Response, error) {
+	return m.call(ctx, req, emit)
+}
+
+// call makes one exchange. The form of the answer is read from the answer: a
+// gateway may well stream what was asked for whole, and the other way round.
+func (m *Model) call(ctx context.Context, req *llm.Request, emit func(llm.Delta)) (*llm.Response, error) {
+	p, err := m.project(req)
+	if err != nil {
+		return nil, err
+	}
+	body := req.Encoded
+	if body == nil {
+		body = m.encode(p, req)
+	}
+	if emit == nil {
+		body = asWhole(body)
+	}
+	x, err := m.client.Post(ctx, m.url, m.header, body, classify)
+	if err != nil {
+		return nil, err
+	}
+	defer x.Close()
+	d := decoder{names: p.names, emit: emit, cap: int64(p.maxTokens)}
+	d.resp.RequestID = x.RequestID
+	if err := m.read(x, &d); err != nil {
+		return d.partial(), err
+	}
+	return d.whole(), nil
+}
+
+// read decodes a streamed answer or a whole one.
+func (m *Model) read(x *wire.Exchange, d *decoder) error {
+	whole, err := x.IsJSON()
+	if err != nil {
+		return m.client.Broken(x, err)
+	}
+	if whole {
+		err = readMessage(x, d)
+	} else {
+		err = readStream(x, d)
+	}
+	switch e := err.(type) {
+	case nil:
+		return nil
+	case *llm.Error:
+		e.Provider = m.provider
+		e.RequestID = orDefault(e.RequestID, x.RequestID)
+		return e
+	default:
+		return m.client.Broken(x, err)
+	}
+}

@@ -1,0 +1,236 @@
+package anthropic
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/pawlrun/pawl/llm"
+	"github.com/pawlrun/pawl/llm/internal/wire"
+)
+
+type blockKind uint8
+
+const (
+	kindText blockKind = iota + 1
+	kindThinking
+	// kindRedacted: thinking that the service has sealed.
+	kindRedacted
+	kindToolUse
+	// kindItem: anything else; it goes back as it came.
+	kindItem
+)
+
+// block is one content block of an answer under way.
+type block struct {
+	index int64
+	kind  blockKind
+	open  bool
+	// part is its place among the answer's parts, -1 while it has none.
+	part int
+	// text is prose, thought, or the bytes of an input.
+	text      strings.Builder
+	signature strings.Builder
+	id, name  string
+	// wireType is the service's name of the kind of an item.
+	wireType string
+	// first is the text that came with the block's start, still encoded.
+	first []byte
+	// input is the input that came with the block's start, if it says anything.
+	input json.RawMessage
+	// raw is the whole start of a sealed block or an item.
+	raw json.RawMessage
+	// more are members that the neutral view has no place for.
+	more      []byte
+	citations []byte
+}
+
+// prose says that a block which breaks off still means what it holds.
+func (b *block) prose() bool { return b.kind == kindText || b.kind == kindThinking }
+
+func newBlock(index int64, object []byte) (*block, error) {
+	b := &block{index: index, open: true, part: -1}
+	if b.wireType = typeOf(object); b.wireType == "" {
+		return nil, fmt.Errorf("it has no type")
+	}
+	switch b.wireType {
+	case "text":
+		b.kind = kindText
+	case "thinking":
+		b.kind = kindThinking
+	case "tool_use":
+		b.kind = kindToolUse
+	case "redacted_thinking":
+		b.kind, b.raw = kindRedacted, compact(object)
+		return b, nil
+	default:
+		b.kind, b.raw = kindItem, compact(object)
+		return b, nil
+	}
+	m := wire.ScanObject(object)
+	for m.Next() {
+		if err := b.member(string(m.Key()), m.Value()); err != nil {
+			return nil, err
+		}
+	}
+	return b, m.Err()
+}
+
+func typeOf(object []byte) string {
+	m := wire.ScanObject(object)
+	for m.Next() {
+		if string(m.Key()) == "type" {
+			return wire.Text(m.Value())
+		}
+	}
+	return ""
+}
+
+func compact(raw []byte) json.RawMessage { return wire.AppendCompact(nil, raw, "null") }
+
+// member takes one member of a block's start.
+func (b *block) member(key string, value []byte) error {
+	switch {
+	case key == "type" || string(value) == "null":
+	case key == "text" && b.kind == kindText, key == "thinking" && b.kind == kindThinking:
+		b.first = value
+	case key == "signature" && b.kind == kindThinking:
+		return b.sign(value)
+	case key == "citations" && b.kind == kindText:
+		m := wire.ScanArray(value)
+		for m.Next() {
+			b.cite(m.Value())
+		}
+		return m.Err()
+	case b.kind != kindToolUse:
+		b.keep(key, value)
+	case key == "id":
+		b.id = wire.Text(value)
+	case key == "name":
+		b.name = wire.Text(value)
+	case key == "input":
+		if m := wire.ScanObject(value); m.Next() || m.Err() != nil {
+			b.input = compact(value)
+		}
+	case key == "caller" && callerIsModel(value):
+	default:
+		b.keep(key, value)
+	}
+	return nil
+}
+
+// callerIsModel says that a call was made by the model itself, which is what
+// the service assumes of a call that does not say.
+func callerIsModel(caller []byte) bool { return typeOf(caller) == "direct" }
+
+func (b *block) keep(key string, value []byte) {
+	b.more = append(b.more, ',')
+	b.more = wire.AppendQuoted(b.more, key)
+	b.more = append(b.more, ':')
+	b.more = wire.AppendCompact(b.more, value, "null")
+}
+
+func (b *block) sign(value []byte) error {
+	text, ok := wire.AppendText(nil, value)
+	if !ok {
+		return fmt.Errorf("%w: block %d: bad escape in a signature", errMalformed, b.index)
+	}
+	b.signature.Write(text)
+	return nil
+}
+
+func (b *block) cite(citation []byte) {
+	if len(b.citations) > 0 {
+		b.citations = append(b.citations, ',')
+	}
+	b.citations = wire.AppendCompact(b.citations, citation, "null")
+}
+
+// amend takes a delta of a kind that is not known here: its members belong to
+// the block, text being appended to text. It can only be meant for an item.
+func (b *block) amend(object []byte) error {
+	if b.kind != kindItem {
+		return nil
+	}
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(b.raw, &members); err != nil {
+		return fmt.Errorf("%w: block %d: %w", errMalformed, b.index, err)
+	}
+	m := wire.ScanObject(object)
+	for m.Next() {
+		key, value := string(m.Key()), m.Value()
+		if key == "type" {
+			continue
+		}
+		if before := members[key]; len(before) > 0 && before[0] == '"' && value[0] == '"' {
+			members[key] = wire.AppendQuoted(nil, wire.Text(before)+wire.Text(value))
+			continue
+		}
+		members[key] = append(json.RawMessage(nil), value...)
+	}
+	raw, err := json.Marshal(members)
+	if err != nil {
+		return fmt.Errorf("%w: block %d: %w", errMalformed, b.index, err)
+	}
+	b.raw = raw
+	return m.Err()
+}
+
+// toPart is the block in neutral form.
+func (b *block) toPart(names *wire.Names) llm.Part {
+	switch b.kind {
+	case kindText:
+		if len(b.citations) > 0 {
+			b.more = append(append(append(b.more, `,"citations":[`...), b.citations...), ']')
+		}
+		return llm.Text{Text: b.text.String(), Raw: b.members()}
+	case kindThinking:
+		return llm.Reasoning{Text: b.text.String(), Signature: b.signature.String(), Raw: b.members()}
+	case kindRedacted:
+		return llm.Reasoning{Raw: b.raw}
+	case kindToolUse:
+		return b.toCall(names)
+	}
+	return llm.Item{Type: b.wireType, Raw: b.whole()}
+}
+
+// members are the further members as an object, nil when there are none.
+func (b *block) members() json.RawMessage {
+	if len(b.more) == 0 {
+		return nil
+	}
+	raw := make(json.RawMessage, 0, len(b.more)+1)
+	raw = append(append(raw, '{'), b.more[1:]...)
+	return append(raw, '}')
+}
+
+// toCall parses the arguments, once, at the end: what is not JSON by then never
+// becomes a call that can run (FIELD F9).
+func (b *block) toCall(names *wire.Names) llm.ToolCall {
+	call := llm.ToolCall{ProviderID: b.id, Name: names.Local(b.name), Raw: b.members()}
+	if args := []byte(b.text.String()); wire.Valid(args) {
+		call.Args = args
+	} else {
+		call.ArgsText = b.text.String()
+	}
+	return call
+}
+
+// whole is an item with the input that came after its start put in place.
+func (b *block) whole() json.RawMessage {
+	input := []byte(b.text.String())
+	if len(input) == 0 || !wire.Valid(input) {
+		return b.raw
+	}
+	out := []byte{'{'}
+	m := wire.ScanObject(b.raw)
+	for m.Next() {
+		if string(m.Key()) == "input" {
+			continue
+		}
+		out = wire.AppendQuoted(out, string(m.Key()))
+		out = append(append(append(out, ':'), m.Value()...), ',')
+	}
+	out = append(append(out, `"input":`...), input...)
+	return append(out, '}')
+}

@@ -1,0 +1,208 @@
+package anthropic
+
+import (
+	"fmt"
+
+	"github.com/pawlrun/pawl/llm"
+	"github.com/pawlrun/pawl/llm/internal/wire"
+)
+
+// decoder folds an answer, event by event, into a response.
+type decoder struct {
+	names *wire.Names
+	// emit may be nil.
+	emit func(llm.Delta)
+	// cap is the output limit that was asked for.
+	cap int64
+
+	resp    llm.Response
+	usage   usage
+	blocks  []*block
+	parts   int
+	scratch []byte
+	// started and stopped: the message's head and its end have come.
+	started, stopped bool
+}
+
+// find returns a block by its number; it is nearly always the last one.
+func (d *decoder) find(index int64) *block {
+	for i := len(d.blocks) - 1; i >= 0; i-- {
+		if d.blocks[i].index == index {
+			return d.blocks[i]
+		}
+	}
+	return nil
+}
+
+// openBlock is the block that has begun and not ended, if any.
+func (d *decoder) openBlock() *block {
+	if n := len(d.blocks); n > 0 && d.blocks[n-1].open {
+		return d.blocks[n-1]
+	}
+	return nil
+}
+
+func (d *decoder) startBlock(index int64, object []byte) error {
+	switch open := d.openBlock(); {
+	case d.find(index) != nil:
+		return fmt.Errorf("%w: block %d begins twice", errMalformed, index)
+	case open != nil && !open.prose():
+		return fmt.Errorf("%w: block %d begins inside block %d", errMalformed, index, open.index)
+	case open != nil:
+		open.open = false
+	}
+	b, err := newBlock(index, object)
+	if err != nil {
+		return fmt.Errorf("%w: block %d: %w", errMalformed, index, err)
+	}
+	d.blocks = append(d.blocks, b)
+	if !b.prose() {
+		d.show(b)
+	}
+	return d.add(b, b.first)
+}
+
+// show gives a block its place among the parts. Prose takes it with its first
+// letter, because an empty block is no part.
+func (d *decoder) show(b *block) {
+	if b.part < 0 {
+		b.part = d.parts
+		d.parts++
+	}
+}
+
+func (d *decoder) delta(index int64, object []byte) error {
+	b := d.find(index)
+	if b == nil || !b.open {
+		return fmt.Errorf("%w: a delta of block %d, which is not open", errMalformed, index)
+	}
+	var kind, value []byte
+	m := wire.ScanObject(object)
+	for m.Next() {
+		switch string(m.Key()) {
+		case "type":
+			kind = m.Value()
+		case "text", "thinking", "partial_json", "signature", "citation":
+			value = m.Value()
+		}
+	}
+	if m.Err() != nil {
+		return fmt.Errorf("%w: %w", errMalformed, m.Err())
+	}
+	switch string(kind) {
+	case `"text_delta"`, `"thinking_delta"`, `"input_json_delta"`:
+		return d.add(b, value)
+	case `"signature_delta"`:
+		d.show(b)
+		return b.sign(value)
+	case `"citations_delta"`:
+		b.cite(value)
+		return nil
+	}
+	return b.amend(object)
+}
+
+// add appends a JSON string to a block's text and shows it. The delta is a
+// substring of what is kept, so it costs nothing of its own.
+func (d *decoder) add(b *block, value []byte) error {
+	text, ok := wire.AppendText(d.scratch[:0], value)
+	d.scratch = text
+	if !ok {
+		return fmt.Errorf("%w: block %d: bad escape", errMalformed, b.index)
+	}
+	if len(text) == 0 {
+		return nil
+	}
+	d.show(b)
+	start := b.text.Len()
+	b.text.Write(text)
+	if d.emit != nil && b.kind != kindItem {
+		d.emit(d.deltaOf(b, b.text.String()[start:], start == 0))
+	}
+	return nil
+}
+
+func (d *decoder) deltaOf(b *block, text string, first bool) llm.Delta {
+	delta := llm.Delta{Kind: llm.DeltaText, Index: b.part, Text: text}
+	switch b.kind {
+	case kindThinking:
+		delta.Kind = llm.DeltaReasoning
+	case kindToolUse:
+		delta.Kind = llm.DeltaToolCall
+		if first {
+			delta.Tool = d.names.Local(b.name)
+		}
+	}
+	return delta
+}
+
+// stopBlock closes a block. A call without arguments is shown here, since no
+// delta announced it.
+func (d *decoder) stopBlock(index int64) error {
+	b := d.find(index)
+	if b == nil || !b.open {
+		return fmt.Errorf("%w: the end of block %d, which is not open", errMalformed, index)
+	}
+	b.open = false
+	if b.kind == kindToolUse && b.text.Len() == 0 {
+		b.text.Write(b.input)
+		if b.text.Len() == 0 {
+			b.text.WriteString("{}")
+		}
+		if d.emit != nil {
+			d.emit(d.deltaOf(b, b.text.String(), true))
+		}
+	}
+	return nil
+}
+
+// whole is the answer after its end.
+func (d *decoder) whole() *llm.Response {
+	d.collect()
+	d.resp.Usage = d.usage.neutral()
+	d.resp.Finish = d.finish()
+	return &d.resp
+}
+
+// partial is what came of an answer that broke: its prose, and the calls and
+// items that were complete. Its usage is at best what the head said.
+func (d *decoder) partial() *llm.Response {
+	d.collect()
+	d.resp.Usage = d.usage.neutral()
+	d.resp.Usage.Estimated = true
+	d.resp.RawFinish = ""
+	return &d.resp
+}
+
+func (d *decoder) collect() {
+	d.resp.Parts = make(llm.Parts, 0, d.parts)
+	for _, b := range d.blocks {
+		if b.part < 0 || b.open && !b.prose() {
+			continue
+		}
+		d.resp.Parts = append(d.resp.Parts, b.toPart(d.names))
+	}
+}
+
+// finish puts the reason into neutral words (FIELD 3.2). Whether there are
+// calls is seen, not believed; and an answer that used up its output limit was
+// cut, whatever a compatible server calls it (FIELD F8).
+func (d *decoder) finish() llm.Finish {
+	switch d.resp.RawFinish {
+	case "max_tokens":
+		return llm.FinishLength
+	case "model_context_window_exceeded":
+		return llm.FinishContext
+	case "pause_turn", "compaction":
+		return llm.FinishPause
+	case "refusal":
+		return llm.FinishRefusal
+	}
+	switch {
+	case len(d.resp.Parts.ToolCalls()) == 0:
+		return llm.FinishEnd
+	case d.cap > 0 && d.usage.output >= d.cap:
+		return llm.FinishLength
+	}
+	return llm.FinishTool
+}

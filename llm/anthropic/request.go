@@ -1,0 +1,199 @@
+package anthropic
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/pawlrun/pawl/llm"
+	"github.com/pawlrun/pawl/llm/internal/wire"
+)
+
+// maxToolName is the longest tool name that the API takes.
+const maxToolName = 128
+
+// The ends of a body. Which one is sent is decided by the call, so that the
+// same encoded request serves both.
+var (
+	streamedEnd = []byte(`],"stream":true}`)
+	wholeEnd    = []byte(`]}`)
+)
+
+// projection is what the encoding of a request's messages and the decoding of
+// its answer depend on, besides the messages.
+type projection struct {
+	names     *wire.Names
+	maxTokens int
+	// family decides which reasoning is echoed.
+	family string
+	// wire names the encoding of a message for the memo.
+	wire string
+}
+
+// Encode returns the bytes that the request becomes. The digest is that of the
+// streamed form; asking for a whole answer leaves out the stream member alone.
+func (m *Model) Encode(req *llm.Request) (*llm.Encoded, error) {
+	p, err := m.project(req)
+	if err != nil {
+		return nil, err
+	}
+	return m.encode(p, req), nil
+}
+
+func (m *Model) project(req *llm.Request) (*projection, error) {
+	for _, name := range req.ProviderTools {
+		if _, ok := providerTool(name); !ok {
+			return nil, &llm.Error{
+				Class: llm.ClassInvalid, Provider: m.provider,
+				Message: fmt.Sprintf("there is no provider tool %q; known are %s, or give the tool as a JSON object",
+					name, strings.Join(slices.Sorted(maps.Keys(providerTools)), ", ")),
+			}
+		}
+	}
+	p := &projection{
+		names: m.names.For(req.Tools, maxToolName), family: modelFamily(req.Model), maxTokens: orDefault(req.MaxTokens, m.maxTokens),
+	}
+	p.wire = m.provider + "/" + p.family + p.names.Clashes()
+	return p, nil
+}
+
+// encode joins the prefix, the messages and the end. Its cost is that of the
+// messages that are new.
+func (m *Model) encode(p *projection, req *llm.Request) *llm.Encoded {
+	segments := make([]llm.Segment, 0, len(req.Messages)+8)
+	segments = append(segments, req.Memo.RequestPrefix(p.wire, m.variant, req, func() []byte { return m.appendPrefix(nil, p, req) }))
+	encodeMessage := func(msg *llm.Message) []byte { return p.appendMessage(nil, m.provider, msg) }
+	marked := m.marks(req.Messages)
+	first := true
+	for i, msg := range req.Messages {
+		seg := req.Memo.Message(p.wire, msg, encodeMessage)
+		if len(seg.Bytes) == 0 {
+			continue
+		}
+		if first {
+			// A message begins with the comma that parts it from the one before.
+			seg.Bytes, first = seg.Bytes[1:], false
+		}
+		if i == marked[0] || i == marked[1] {
+			segments = appendMarked(segments, seg)
+		} else {
+			segments = append(segments, seg)
+		}
+	}
+	segments = append(segments, llm.NewSegment(streamedEnd))
+	return llm.Assemble(segments...)
+}
+
+// asWhole is a streamed request asking for the whole answer instead.
+func asWhole(e *llm.Encoded) *llm.Encoded {
+	last := len(e.Segments) - 1
+	if last < 0 || string(e.Segments[last]) != string(streamedEnd) {
+		return e
+	}
+	segments := slices.Clone(e.Segments)
+	segments[last] = wholeEnd
+	return &llm.Encoded{Segments: segments, Digest: e.Digest}
+}
+
+// appendPrefix writes everything up to the messages: the settings, then tools
+// and system text, which is what the service caches first.
+func (m *Model) appendPrefix(dst []byte, p *projection, req *llm.Request) []byte {
+	dst = append(dst, `{"model":`...)
+	dst = wire.AppendQuoted(dst, req.Model)
+	dst = append(dst, `,"max_tokens":`...)
+	dst = strconv.AppendInt(dst, int64(p.maxTokens), 10)
+	if req.Temperature != nil {
+		dst = append(dst, `,"temperature":`...)
+		dst = strconv.AppendFloat(dst, *req.Temperature, 'g', -1, 64)
+	}
+	if len(req.Schema) > 0 {
+		dst = append(dst, `,"output_config":{"format":{"type":"json_schema","schema":`...)
+		dst = append(wire.AppendCompact(dst, req.Schema, "{}"), `}}`...)
+	}
+	dst = m.appendExtra(dst, req)
+	dst = m.appendTools(dst, p, req)
+	if req.System != "" {
+		dst = append(dst, `,"system":[{"type":"text","text":`...)
+		dst = wire.AppendQuoted(dst, req.System)
+		if m.cache {
+			dst = append(dst, cacheMark...)
+		}
+		dst = append(dst, `}]`...)
+	}
+	return append(dst, `,"messages":[`...)
+}
+
+// appendExtra adds the owner's further members in the order of their names, so
+// that the bytes are the same every time.
+func (m *Model) appendExtra(dst []byte, req *llm.Request) []byte {
+	for _, name := range slices.Sorted(maps.Keys(m.extra)) {
+		switch name {
+		case "model", "max_tokens", "tools", "system", "messages", "stream":
+			continue
+		case "temperature":
+			if req.Temperature != nil {
+				continue
+			}
+		case "output_config":
+			if len(req.Schema) > 0 {
+				continue
+			}
+		}
+		dst = append(dst, ',')
+		dst = wire.AppendQuoted(dst, name)
+		dst = append(dst, ':')
+		dst = wire.AppendCompact(dst, m.extra[name], "null")
+	}
+	return dst
+}
+
+func (m *Model) appendTools(dst []byte, p *projection, req *llm.Request) []byte {
+	if len(req.Tools)+len(req.ProviderTools) == 0 {
+		return dst
+	}
+	dst = append(dst, `,"tools":[`...)
+	for i, name := range req.ProviderTools {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		def, _ := providerTool(name)
+		dst = wire.AppendCompact(dst, json.RawMessage(def), "{}")
+	}
+	for i, t := range req.Tools {
+		if i+len(req.ProviderTools) > 0 {
+			dst = append(dst, ',')
+		}
+		dst = append(dst, `{"name":`...)
+		dst = wire.AppendQuoted(dst, p.names.Wire(t.Name))
+		if t.Description != "" {
+			dst = append(dst, `,"description":`...)
+			dst = wire.AppendQuoted(dst, t.Description)
+		}
+		dst = append(dst, `,"input_schema":`...)
+		dst = wire.AppendCompact(dst, t.Schema, `{"type":"object"}`)
+		if m.cache && req.System == "" && i == len(req.Tools)-1 {
+			dst = append(dst, cacheMark...)
+		}
+		dst = append(dst, '}')
+	}
+	return append(dst, ']')
+}
+
+// providerTools are the tools that the service runs itself, in the version that
+// every current model takes. Newer ones can be given as JSON.
+var providerTools = map[string]string{
+	"web_search":     `{"type":"web_search_20250305","name":"web_search"}`,
+	"web_fetch":      `{"type":"web_fetch_20250910","name":"web_fetch"}`,
+	"code_execution": `{"type":"code_execution_20250825","name":"code_execution"}`,
+}
+
+func providerTool(name string) (string, bool) {
+	if strings.HasPrefix(strings.TrimSpace(name), "{") {
+		return name, wire.Valid([]byte(name))
+	}
+	def, ok := providerTools[name]
+	return def, ok
+}

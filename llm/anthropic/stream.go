@@ -1,0 +1,184 @@
+package anthropic
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/pawlrun/pawl/llm/internal/wire"
+)
+
+// errMalformed is what a stream is broken by when its events make no sense.
+var errMalformed = errors.New("malformed event")
+
+// readStream reads events until the one that ends the message. A stream that
+// just ends before it is broken, whatever it held (FIELD F20).
+func readStream(x *wire.Exchange, d *decoder) error {
+	events := wire.NewEventReader(x.Body)
+	for {
+		_, data, err := events.Next()
+		if err != nil {
+			if errors.Is(err, io.EOF) {
+				return io.ErrUnexpectedEOF
+			}
+			return err
+		}
+		if err := d.event(data); err != nil {
+			return err
+		}
+		if d.stopped {
+			x.Finish()
+			return nil
+		}
+	}
+}
+
+// readMessage reads an answer that came in one piece.
+func readMessage(x *wire.Exchange, d *decoder) error {
+	body, err := x.ReadAll()
+	if err != nil {
+		return err
+	}
+	if !wire.Valid(body) {
+		return io.ErrUnexpectedEOF
+	}
+	return d.message(body)
+}
+
+// event folds one event into the answer. The name of an event is repeated in
+// its data, and some gateways send the data alone.
+func (d *decoder) event(data []byte) error {
+	var kind, index, delta, block, message, usage, failure, requestID []byte
+	m := wire.ScanObject(data)
+	for m.Next() {
+		switch string(m.Key()) {
+		case "type":
+			kind = m.Value()
+		case "index":
+			index = m.Value()
+		case "delta":
+			delta = m.Value()
+		case "content_block":
+			block = m.Value()
+		case "message":
+			message = m.Value()
+		case "usage":
+			usage = m.Value()
+		case "error":
+			failure = m.Value()
+		case "request_id":
+			requestID = m.Value()
+		}
+	}
+	if m.Err() != nil {
+		return fmt.Errorf("%w: %w", errMalformed, m.Err())
+	}
+	switch string(kind) {
+	case `"content_block_delta"`:
+		return d.delta(wire.Int(index), delta)
+	case `"content_block_start"`:
+		return d.startBlock(wire.Int(index), block)
+	case `"content_block_stop"`:
+		return d.stopBlock(wire.Int(index))
+	case `"message_start"`:
+		return d.startMessage(message)
+	case `"message_delta"`:
+		return d.endTurn(delta, usage)
+	case `"message_stop"`:
+		return d.stopMessage()
+	case `"error"`:
+		return newError(failure, requestID)
+	}
+	return nil
+}
+
+// startMessage takes the head of an answer. Some gateways send it twice; the
+// second stands.
+func (d *decoder) startMessage(message []byte) error {
+	d.started = true
+	m := wire.ScanObject(message)
+	for m.Next() {
+		d.head(m.Key(), m.Value())
+	}
+	return m.Err()
+}
+
+// head takes what a streamed and a whole message have in common.
+func (d *decoder) head(key, value []byte) {
+	switch string(key) {
+	case "id":
+		d.resp.ID = wire.Text(value)
+	case "model":
+		d.resp.Model = wire.Text(value)
+	case "stop_reason":
+		d.resp.RawFinish = wire.Text(value)
+	case "usage":
+		d.usage.merge(value)
+	}
+}
+
+// endTurn takes the reason of the end and the usage, which is cumulative: the
+// last one counts (FIELD F27).
+func (d *decoder) endTurn(delta, usage []byte) error {
+	m := wire.ScanObject(delta)
+	for m.Next() {
+		if string(m.Key()) == "stop_reason" {
+			d.resp.RawFinish = wire.Text(m.Value())
+		}
+	}
+	d.usage.merge(usage)
+	return m.Err()
+}
+
+func (d *decoder) stopMessage() error {
+	switch b := d.openBlock(); {
+	case !d.started:
+		return fmt.Errorf("%w: the message ends and never began", errMalformed)
+	case d.resp.RawFinish == "":
+		return fmt.Errorf("%w: the message ends without a reason", errMalformed)
+	case b != nil && !b.prose():
+		return fmt.Errorf("%w: the message ends inside block %d", errMalformed, b.index)
+	}
+	d.stopped = true
+	return nil
+}
+
+// message folds a whole answer.
+func (d *decoder) message(body []byte) error {
+	var kind, content, failure, requestID []byte
+	m := wire.ScanObject(body)
+	for m.Next() {
+		switch string(m.Key()) {
+		case "type":
+			kind = m.Value()
+		case "content":
+			content = m.Value()
+		case "error":
+			failure = m.Value()
+		case "request_id":
+			requestID = m.Value()
+		default:
+			d.head(m.Key(), m.Value())
+		}
+	}
+	if m.Err() != nil {
+		return fmt.Errorf("%w: %w", errMalformed, m.Err())
+	}
+	if string(kind) == `"error"` || len(failure) > 0 && string(failure) != "null" {
+		return newError(failure, requestID)
+	}
+	d.started = true
+	blocks := wire.ScanArray(content)
+	for i := int64(0); blocks.Next(); i++ {
+		if err := d.startBlock(i, blocks.Value()); err != nil {
+			return err
+		}
+		if err := d.stopBlock(i); err != nil {
+			return err
+		}
+	}
+	if blocks.Err() != nil {
+		return fmt.Errorf("%w: %w", errMalformed, blocks.Err())
+	}
+	return d.stopMessage()
+}

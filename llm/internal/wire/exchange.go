@@ -1,0 +1,85 @@
+package wire
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+)
+
+// Exchange is an answer under way. Close it.
+type Exchange struct {
+	Response  *http.Response
+	Body      io.Reader
+	RequestID string
+	watchdog  *time.Timer
+	stop      func()
+}
+
+// Close ends the exchange.
+func (x *Exchange) Close() {
+	x.stop()
+	_ = x.Response.Body.Close()
+}
+
+// IsJSON says whether the body is a JSON object in place of an event stream.
+// It looks at the bytes: proxies are known to lose or rewrite Content-Type
+// (FIELD F20). What was looked at is read again from Body.
+func (x *Exchange) IsJSON() (bool, error) {
+	seen := make([]byte, 0, 512)
+	for {
+		n, err := x.Body.Read(seen[len(seen):cap(seen)])
+		seen = seen[:len(seen)+n]
+		head := bytes.TrimLeft(bytes.TrimPrefix(seen, []byte("\xef\xbb\xbf")), " \t\r\n")
+		// A mark that has only begun is not looked past.
+		undecided := len(head) == 0 || bytes.HasPrefix([]byte("\xef\xbb\xbf"), seen)
+		if !undecided || err != nil || len(seen) == cap(seen) {
+			x.Body = &replayed{seen: seen, err: err, rest: x.Body}
+			return len(head) > 0 && head[0] == '{', nil
+		}
+	}
+}
+
+// replayed gives what was read before, then the rest.
+type replayed struct {
+	seen []byte
+	err  error
+	rest io.Reader
+}
+
+func (r *replayed) Read(p []byte) (int, error) {
+	if len(r.seen) > 0 {
+		n := copy(p, r.seen)
+		r.seen = r.seen[n:]
+		return n, nil
+	}
+	if r.err != nil {
+		return 0, r.err
+	}
+	return r.rest.Read(p)
+}
+
+// maxWhole bounds an answer that comes in one piece.
+const maxWhole = 256 << 20
+
+// ReadAll reads a body that is not a stream.
+func (x *Exchange) ReadAll() ([]byte, error) {
+	body, err := io.ReadAll(io.LimitReader(x.Body, maxWhole+1))
+	if err == nil && len(body) > maxWhole {
+		err = fmt.Errorf("wire: the answer is larger than %d bytes", maxWhole)
+	}
+	return body, err
+}
+
+// linger is how long a finished answer may take to end.
+const linger = 250 * time.Millisecond
+
+// Finish ends an exchange whose last event has come. It reads what little may
+// follow, because a connection that was read to its end serves the next
+// request. A server that keeps the stream open is not waited for.
+func (x *Exchange) Finish() {
+	x.watchdog.Reset(linger)
+	_, _ = io.CopyN(io.Discard, x.Response.Body, 64<<10)
+	x.Close()
+}
