@@ -36,11 +36,12 @@ func (e *Engine) take(ctx context.Context, run string) (*driver, event.RunStarte
 	return d, started, nil
 }
 
-// acquire takes a lease, also that of a process of this machine that is dead:
-// its user need not wait for the lease to expire.
+// acquire takes a lease, also that of a process of this machine that is dead,
+// and one that this engine could not give back (the run is claimed, so no
+// driver of ours has it): its user need not wait for the lease to expire.
 func (e *Engine) acquire(ctx context.Context, run string) (journal.Lease, error) {
 	lease, err := e.store.Acquire(ctx, run, e.opts.Owner, "", e.opts.LeaseTTL)
-	if held, ok := errors.AsType[*journal.HeldError](err); ok && ownerIsDead(held.Owner) {
+	if held, ok := errors.AsType[*journal.HeldError](err); ok && (held.Owner == e.opts.Owner || ownerIsDead(held.Owner)) {
 		lease, err = e.store.Acquire(ctx, run, e.opts.Owner, held.Owner, e.opts.LeaseTTL)
 	}
 	if err != nil {

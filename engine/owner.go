@@ -39,14 +39,30 @@ func startTime(pid int) string {
 	if err != nil {
 		return ""
 	}
-	// The command's name is in parentheses and may hold anything.
-	_, rest, ok := strings.Cut(string(stat), ") ")
-	fields := strings.Fields(rest)
+	_, start := parseStat(string(stat))
+	return start
+}
+
+// parseStat reads the state and the start time from a line of /proc/PID/stat.
+// The command's name is in parentheses and may hold anything, parentheses too.
+func parseStat(stat string) (state, start string) {
+	fields := strings.Fields(stat[strings.LastIndexByte(stat, ')')+1:])
 	const startField = 19 // the 22nd field of the line
-	if !ok || len(fields) <= startField {
-		return ""
+	if len(fields) <= startField {
+		return "", ""
 	}
-	return fields[startField]
+	return fields[0], fields[startField]
+}
+
+// isZombie says that a process has ended and only waits for its parent to
+// notice: signals still reach it, but it drives nothing any more.
+func isZombie(pid int) bool {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return false
+	}
+	state, _ := parseStat(string(stat))
+	return state == "Z" || state == "X"
 }
 
 // ownerIsDead says that an owner was a process of this machine and is gone.
@@ -64,5 +80,5 @@ func ownerIsDead(owner string) bool {
 		return true
 	}
 	now := startTime(pid)
-	return parts[2] != "" && now != "" && now != parts[2]
+	return parts[2] != "" && now != "" && now != parts[2] || isZombie(pid)
 }
