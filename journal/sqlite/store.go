@@ -29,6 +29,9 @@ type Store struct {
 
 var _ journal.Store = (*Store)(nil)
 
+// Path is the journal's file.
+func (s *Store) Path() string { return s.path }
+
 // Close waits for the commits under way and closes the file.
 func (s *Store) Close() error {
 	s.close.Do(func() {

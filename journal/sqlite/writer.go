@@ -40,19 +40,21 @@ var errClosed = errors.New("sqlite: journal is closed")
 type writer struct {
 	conn      *conn
 	file      *file
-	wal       *checkpointer
 	committed func(inbox bool)
 	ops       chan *op
 	pool      sync.Pool
 	ended     chan error
+	// lost is set once the file is not there any more: what follows would
+	// build on commits that nobody can read.
+	lost error
 
 	mu     sync.RWMutex
 	closed bool
 }
 
-func newWriter(c *conn, f *file, wal *checkpointer, committed func(inbox bool)) *writer {
+func newWriter(c *conn, f *file, committed func(inbox bool)) *writer {
 	w := &writer{
-		conn: c, file: f, wal: wal, committed: committed,
+		conn: c, file: f, committed: committed,
 		ops: make(chan *op, maxGroup), ended: make(chan error, 1),
 		pool: sync.Pool{New: func() any { return &op{done: make(chan struct{}, 1)} }},
 	}
@@ -107,7 +109,6 @@ func (w *writer) loop() {
 		group = w.collect(append(group[:0], o))
 		w.commit(group)
 		clear(group)
-		w.wal.afterCommit(w.conn)
 	}
 	w.ended <- w.conn.close()
 }
@@ -156,8 +157,12 @@ func (w *writer) commit(group []*op) {
 // transact commits and then makes sure that the commit went into the file that
 // others open: one that was moved away takes writes without complaint.
 func (w *writer) transact(group []*op) error {
+	if w.lost != nil {
+		return w.lost
+	}
 	if err := w.conn.transact(group); err != nil {
 		return err
 	}
-	return w.file.check()
+	w.lost = w.file.check()
+	return w.lost
 }

@@ -1,0 +1,30 @@
+package sqlite
+
+import "context"
+
+// LimitPages bounds the file of a store that is opened with o, so that it
+// fills up.
+func LimitPages(o Options, pages int) Options {
+	o.maxPages = pages
+	return o
+}
+
+// Pragma reads a setting of the writing connection.
+func (s *Store) Pragma(name string) (value any, err error) {
+	err = s.write(context.Background(), func(c *conn) error {
+		row, _, err := c.queryRow("PRAGMA " + name)
+		if err == nil {
+			value = row[0]
+		}
+		return err
+	})
+	return value, err
+}
+
+// RaisePages lifts the bound of [LimitPages].
+func (s *Store) RaisePages() error {
+	return s.write(context.Background(), func(c *conn) error {
+		_, _, err := c.queryRow("PRAGMA max_page_count = 1000000")
+		return err
+	})
+}

@@ -1,0 +1,345 @@
+package sqlite_test
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/journal"
+	"github.com/pawlrun/pawl/journal/journaltest"
+	"github.com/pawlrun/pawl/journal/sqlite"
+)
+
+func big() event.Data {
+	return event.InputReceived{Text: strings.Repeat("x", 20_000), By: "somebody"}
+}
+
+// fill appends until the store refuses and returns why.
+func fill(t *testing.T, d *journaltest.Driver) error {
+	t.Helper()
+	for range 1000 {
+		if err := d.Write(t, d.Batch(t, big())); err != nil {
+			return err
+		}
+	}
+	t.Fatal("the disk never filled up")
+	return nil
+}
+
+// intact fails unless exactly what was acknowledged is there.
+func intact(t *testing.T, s journal.Store, d *journaltest.Driver) {
+	t.Helper()
+	v, err := journal.Verify(t.Context(), s, d.Lease.Run, d.Head)
+	if err != nil || v.Events != d.Seq || v.HeadSeq != d.Seq {
+		t.Errorf("%+v, %v; acknowledged were %d events up to %s", v, err, d.Seq, d.Head)
+	}
+}
+
+// rows: ALDO-63
+func TestAFullJournalLosesNothingAndGoesOnWhenThereIsSpace(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "journal.db")
+	s, err := sqlite.Open(t.Context(), path, sqlite.LimitPages(sqlite.Options{}, 100))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	d, other := journaltest.Start(t, s, "a"), journaltest.Start(t, s, "b")
+	if err := fill(t, d); !errors.Is(err, journal.ErrFull) {
+		t.Fatalf("got %v, want ErrFull", err)
+	}
+	intact(t, s, d)
+	other.Append(t, event.InputReceived{Text: "small enough", By: "somebody"})
+	if err := s.RaisePages(); err != nil {
+		t.Fatal(err)
+	}
+	d.Append(t, big())
+	intact(t, s, d)
+	intact(t, s, other)
+}
+
+func TestAFullDiskLosesNothingAndGoesOnWhenThereIsSpace(t *testing.T) {
+	dir := t.TempDir()
+	if err := syscall.Mount("none", dir, "tmpfs", 0, "size=2m"); err != nil {
+		t.Skipf("needs the right to mount a small file system: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := syscall.Unmount(dir, 0); err != nil {
+			t.Errorf("unmount: %v", err)
+		}
+	})
+	path := filepath.Join(dir, "journal.db")
+	s, err := sqlite.Open(t.Context(), path, sqlite.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := journaltest.Start(t, s, "a")
+	ballast := filepath.Join(dir, "ballast")
+	if err := os.WriteFile(ballast, make([]byte, 1<<20), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := fill(t, d); !errors.Is(err, journal.ErrFull) {
+		t.Fatalf("got %v, want ErrFull", err)
+	}
+	intact(t, s, d)
+	if _, err := s.Send(t.Context(), journal.Command{Run: "a", Kind: journal.Cancel}); err != nil && !errors.Is(err, journal.ErrFull) {
+		t.Errorf("a command: %v, want ErrFull or none", err)
+	}
+	if err := os.Remove(ballast); err != nil {
+		t.Fatal(err)
+	}
+	d.Append(t, big())
+	intact(t, s, d)
+
+	// A process that starts on a disk without a byte left is told so.
+	fillDisk(t, ballast)
+	if _, err := sqlite.Open(t.Context(), filepath.Join(dir, "new", "journal.db"), sqlite.Options{}); !errors.Is(err, journal.ErrFull) {
+		t.Errorf("a new journal on a full disk: %v, want ErrFull", err)
+	}
+	// What the log holds cannot go into the database now; it is kept.
+	_ = s.Close()
+	if err := os.Remove(ballast); err != nil {
+		t.Fatal(err)
+	}
+	intact(t, open(t, path), d)
+}
+
+func fillDisk(t *testing.T, path string) {
+	t.Helper()
+	f, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for _, size := range []int{1 << 16, 4096, 1} {
+		for err = nil; err == nil; {
+			_, err = f.Write(make([]byte, size))
+		}
+		if !errors.Is(err, syscall.ENOSPC) {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestANewerJournalIsRefusedAndNotTouched(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "journal.db")
+	s, err := sqlite.Open(t.Context(), path, sqlite.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	journaltest.Start(t, s, "a").End(t)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	setVersion(t, path, 99)
+	wantRefusal(t, path, journal.ErrNewer)
+}
+
+// setVersion writes a format number into the header of a closed journal.
+func setVersion(t *testing.T, path string, version byte) {
+	t.Helper()
+	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := f.WriteAt([]byte{0, 0, 0, version}, 60); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// wantRefusal opens a file in both modes and wants it refused as it was, and
+// nothing put beside it.
+func wantRefusal(t *testing.T, path string, want error) {
+	t.Helper()
+	before := files(t, filepath.Dir(path))
+	for _, o := range []sqlite.Options{{}, {ReadOnly: true}} {
+		s, err := sqlite.Open(t.Context(), path, o)
+		if err == nil {
+			s.Close()
+		}
+		if !errors.Is(err, want) {
+			t.Errorf("read-only %t: got %v, want %v", o.ReadOnly, err, want)
+		} else if !strings.Contains(err.Error(), path) {
+			t.Errorf("%v does not name the file", err)
+		}
+	}
+	after := files(t, filepath.Dir(path))
+	for name, sum := range before {
+		if after[name] != sum {
+			t.Errorf("%s was changed or removed", name)
+		}
+		delete(after, name)
+	}
+	for name := range after {
+		t.Errorf("%s was left behind", name)
+	}
+}
+
+func files(t *testing.T, dir string) map[string][32]byte {
+	t.Helper()
+	sums := map[string][32]byte{}
+	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		sums[path] = sha256.Sum256(data)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sums
+}
+
+func TestWhatIsNotAJournalIsRefusedAndNotTouched(t *testing.T) {
+	for name, c := range map[string]struct {
+		make func(t *testing.T, path string)
+		want error
+	}{
+		"a text": {func(t *testing.T, path string) {
+			if err := os.WriteFile(path, []byte("# notes\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}, journal.ErrForeign},
+		"noise": {func(t *testing.T, path string) {
+			if err := os.WriteFile(path, bytes.Repeat([]byte{0xa5}, 10_000), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}, journal.ErrForeign},
+		"a database of somebody else": {func(t *testing.T, path string) {
+			tamper(t, path, `CREATE TABLE customers (id INTEGER)`, `INSERT INTO customers VALUES (1)`)
+		}, journal.ErrForeign},
+		"a database of somebody else with a version": {func(t *testing.T, path string) {
+			tamper(t, path, `CREATE TABLE customers (id INTEGER)`, `INSERT INTO customers VALUES (1)`)
+			setVersion(t, path, 1)
+		}, journal.ErrForeign},
+		"a journal cut short": {func(t *testing.T, path string) {
+			s, err := sqlite.Open(t.Context(), path, sqlite.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			journaltest.Start(t, s, "a").Append(t, big(), big())
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Truncate(path, 3*4096+100); err != nil {
+				t.Fatal(err)
+			}
+		}, journal.ErrCorrupt},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "journal.db")
+			c.make(t, path)
+			wantRefusal(t, path, c.want)
+		})
+	}
+	t.Run("a directory", func(t *testing.T) { wantRefusal(t, t.TempDir(), journal.ErrForeign) })
+}
+
+// A page that was damaged on disk is found by whoever reads it, and is not
+// taken for a run that is not there.
+func TestADamagedPageIsDamageAndNotAbsence(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "journal.db")
+	s, err := sqlite.Open(t.Context(), path, sqlite.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := journaltest.Start(t, s, "a")
+	for range 50 {
+		d.Append(t, texts(10)...)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The header and the schema are left alone, or the file does not open.
+	const firstData = 2 * 4096
+	for page := firstData; page+4096 <= len(data); page += 4096 {
+		copy(data[page:], bytes.Repeat([]byte{0xff}, 64))
+	}
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s, err = sqlite.Open(t.Context(), path, sqlite.Options{ReadOnly: true})
+	if err == nil {
+		defer s.Close()
+		_, err = journal.Verify(t.Context(), s, "a", "")
+	}
+	if !errors.Is(err, journal.ErrCorrupt) || errors.Is(err, journal.ErrNotFound) {
+		t.Errorf("got %v, want ErrCorrupt alone", err)
+	}
+}
+
+func TestAFileThatIsMovedAwayTakesNoMoreWrites(t *testing.T) {
+	for name, do := range map[string]func(path string) error{
+		"deleted": os.Remove,
+		"moved":   func(path string) error { return os.Rename(path, path+".old") },
+		"replaced by another journal": func(path string) error {
+			return errors.Join(os.Rename(path, path+".old"), os.WriteFile(path, nil, 0o600))
+		},
+		"its log deleted": func(path string) error { return os.Remove(path + "-wal") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "journal.db")
+			s, err := sqlite.Open(t.Context(), path, sqlite.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			d := journaltest.Start(t, s, "a")
+			if err := do(path); err != nil {
+				t.Fatal(err)
+			}
+			for range 2 {
+				if err := d.Write(t, d.Batch(t, texts(1)...)); !errors.Is(err, journal.ErrReplaced) {
+					t.Errorf("got %v, want ErrReplaced", err)
+				}
+			}
+		})
+	}
+}
+
+func TestClosedIsClosedForEverybody(t *testing.T) {
+	s, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "journal.db"), sqlite.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const writers = 32
+	var drivers []*journaltest.Driver
+	for i := range writers {
+		drivers = append(drivers, journaltest.Start(t, s, strings.Repeat("x", i+1)))
+	}
+	refused := make(chan error, writers)
+	for _, d := range drivers {
+		go func() {
+			for {
+				if err := d.Write(t, d.Batch(t, texts(1)...)); err != nil {
+					refused <- err
+					return
+				}
+			}
+		}()
+	}
+	if err := s.Close(); err != nil {
+		t.Errorf("close: %v", err)
+	}
+	for range writers {
+		select {
+		case <-refused:
+		case <-time.After(10 * time.Second):
+			t.Fatal("an append waits for a journal that is closed")
+		}
+	}
+}
