@@ -2,10 +2,12 @@ package journaltest
 
 import (
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/journal"
 )
 
@@ -56,9 +58,7 @@ func drivenStays(t *testing.T, s journal.Store, c *clock) {
 
 func deletedIsGone(t *testing.T, s journal.Store, c *clock) {
 	a, b := Start(t, s, "a"), Start(t, s, "b")
-	for range 700 {
-		a.Append(t, said("to be forgotten"))
-	}
+	a.Append(t, slices.Repeat([]event.Data{said("to be forgotten")}, 700)...)
 	b.Append(t, said("to be kept"))
 	send(t, s, journal.Command{Run: "a", Kind: journal.Input, Text: "to be forgotten"})
 	kept := look(t, s, "b")
