@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -22,9 +21,11 @@ type project struct {
 	dir string
 }
 
-// newProject writes files, by name.
+// newProject writes files, by name. Tests with processes mostly wait, so they
+// run beside each other.
 func newProject(t *testing.T, files map[string]string) project {
 	t.Helper()
+	t.Parallel()
 	p := project{t: t, dir: t.TempDir()}
 	for name, content := range files {
 		p.write(name, content)
@@ -58,7 +59,7 @@ type finished struct {
 type startedProcess struct {
 	*exec.Cmd
 	t        *testing.T
-	out, err *bytes.Buffer
+	out, err *strings.Builder
 }
 
 // patience is how long a test waits for what takes milliseconds.
@@ -81,7 +82,7 @@ func (p project) pawl(args ...string) finished {
 
 func (p project) start(args ...string) *startedProcess {
 	p.t.Helper()
-	s := &startedProcess{Cmd: p.command(args...), t: p.t, out: new(bytes.Buffer), err: new(bytes.Buffer)}
+	s := &startedProcess{Cmd: p.command(args...), t: p.t, out: new(strings.Builder), err: new(strings.Builder)}
 	s.Stdout, s.Stderr = s.out, s.err
 	if err := s.Start(); err != nil {
 		p.t.Fatal(err)

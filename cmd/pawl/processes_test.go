@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"encoding/json"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -150,7 +151,7 @@ func TestFollowSeesEventsOfAnotherProcessWithin100MsAndEndsWithTheRun(t *testing
 		t.Fatal(err)
 	}
 	var last event.Event
-	late := time.Duration(0)
+	var late []time.Duration
 	released := false
 	for lines := bufio.NewScanner(pipe); lines.Scan(); {
 		seen := time.Now()
@@ -158,7 +159,7 @@ func TestFollowSeesEventsOfAnotherProcessWithin100MsAndEndsWithTheRun(t *testing
 			t.Fatal(err)
 		}
 		if released {
-			late = max(late, seen.Sub(last.Time))
+			late = append(late, seen.Sub(last.Time))
 		}
 		if last.Type() == event.TypeToolStarted {
 			released = true
@@ -171,9 +172,10 @@ func TestFollowSeesEventsOfAnotherProcessWithin100MsAndEndsWithTheRun(t *testing
 	if last.Type() != event.TypeRunCompleted {
 		t.Errorf("the last event is %s", last.Type())
 	}
-	// Beside the 100 ms of the promise, a busy machine gets as much again.
-	if late > 200*time.Millisecond {
-		t.Errorf("an event came %s after it happened", late)
+	// The middle one: a busy machine may hold a single event up.
+	slices.Sort(late)
+	if len(late) == 0 || late[len(late)/2] > 100*time.Millisecond {
+		t.Errorf("events came this long after they happened: %v", late)
 	}
 	if f := s.wait(); f.code != 0 {
 		t.Errorf("the run: %d %s", f.code, f.err)

@@ -31,11 +31,11 @@ func (v *textView) show(e event.Event) error {
 	if e.Seq != 0 && e.Seq <= v.after {
 		return nil
 	}
-	for _, l := range progress(e) {
-		v.p.line(l.style, l.text)
-	}
 	if what, changed := v.status(e); changed {
 		v.live(what)
+	}
+	for _, l := range progress(e) {
+		v.p.line(l.style, l.text)
 	}
 	if d, ok := e.Data.(event.RunCompleted); ok {
 		return v.printAnswer(d.Outcome.FinalOutput)
@@ -96,7 +96,7 @@ func (v *textView) status(e event.Event) (what string, changed bool) {
 		return "preparing " + d.Tool, true
 	case event.ToolStarted:
 		return "running a tool", true
-	case event.RunParked, event.RunCompleted, event.ToolPendingApproval:
+	case event.ModelResponse, event.ToolPendingApproval, event.RunParked, event.RunCompleted:
 		return "", true
 	}
 	return "", false

@@ -1,0 +1,177 @@
+package main
+
+import (
+	"database/sql"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	_ "modernc.org/sqlite"
+)
+
+// asNobody runs pawl as a user who owns nothing here, so that permissions
+// count also where the tests run as root.
+func (p project) asNobody(code int, args ...string) finished {
+	p.t.Helper()
+	cmd := p.command(args...)
+	if os.Getuid() == 0 {
+		cmd.Path = p.publicBinary(cmd.Path)
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+	}
+	s := &startedProcess{Cmd: cmd, t: p.t, out: new(strings.Builder), err: new(strings.Builder)}
+	s.Stdout, s.Stderr = s.out, s.err
+	if err := s.Start(); err != nil {
+		p.t.Fatal(err)
+	}
+	f := s.wait()
+	if f.code != code {
+		p.t.Fatalf("pawl %s: exit code %d, want %d\nstdout: %s\nstderr: %s", strings.Join(args, " "), f.code, code, f.out, f.err)
+	}
+	return f
+}
+
+// publicBinary copies the binary to where everybody may run it.
+func (p project) publicBinary(path string) string {
+	p.t.Helper()
+	to := filepath.Join(p.dir, "bin", "pawl")
+	if _, err := os.Stat(to); err == nil {
+		return to
+	}
+	for _, args := range [][]string{
+		{"mkdir", filepath.Dir(to)}, {"cp", path, to}, {"chmod", "755", to, filepath.Dir(to), p.dir, filepath.Dir(p.dir)},
+	} {
+		if out, err := exec.Command(args[0], args[1:]...).CombinedOutput(); err != nil {
+			p.t.Fatalf("%v: %s", err, out)
+		}
+	}
+	return to
+}
+
+// greeter is a run that is over at once.
+func greeter(t *testing.T) project {
+	return newProject(t, map[string]string{
+		"agent.yaml":  "identity: {name: greeter}\nmodel_policy: {primary: {model: scripted/script.yaml}}\ntools: {allow: []}\n",
+		"script.yaml": "- text: hello\n",
+	})
+}
+
+// readOnly gives the project's files to be read by everybody and written by
+// nobody.
+func (p project) readOnly() {
+	p.t.Helper()
+	if out, err := exec.Command("chmod", "-R", "a+rX,a-w", p.dir).CombinedOutput(); err != nil {
+		p.t.Fatalf("%v: %s", err, out)
+	}
+	p.t.Cleanup(func() { _ = exec.Command("chmod", "-R", "u+w", p.dir).Run() })
+}
+
+func TestAReadOnlyJournalCanBeReadAndSaysThatItCannotBeWritten(t *testing.T) {
+	p := greeter(t)
+	p.exits(0, "run", "agent.yaml", "hi")
+	id := p.newest()
+	if os.Getuid() == 0 {
+		p.publicBinary(p.command().Path)
+	}
+	p.readOnly()
+	if f := p.asNobody(0, "runs"); !strings.HasPrefix(f.out, id) {
+		t.Errorf("list: %q", f.out)
+	}
+	p.asNobody(0, "runs", "show", id)
+	p.asNobody(0, "runs", "verify", id)
+	if f := p.asNobody(0, "runs", "events", id); strings.Count(f.out, "\n") < 5 {
+		t.Errorf("events: %q", f.out)
+	}
+	for _, args := range [][]string{{"run", "agent.yaml", "hi"}, {"runs", "rm", id}} {
+		if f := p.asNobody(1, args...); !strings.Contains(f.err, "cannot be written") || !strings.Contains(f.err, "--journal") {
+			t.Errorf("%v: %q", args, f.err)
+		}
+	}
+}
+
+func TestAJournalThatCannotBeMadeIsNamed(t *testing.T) {
+	p := greeter(t)
+	if os.Getuid() == 0 {
+		p.publicBinary(p.command().Path)
+	}
+	p.readOnly()
+	f := p.asNobody(1, "run", "agent.yaml", "hi")
+	if !strings.Contains(f.err, "cannot be written") || !strings.Contains(f.err, "--journal") {
+		t.Errorf("stderr %q", f.err)
+	}
+}
+
+func TestAJournalOfANewerVersionIsLeftAlone(t *testing.T) {
+	p := greeter(t)
+	p.exits(0, "run", "agent.yaml", "hi")
+	p.sql("PRAGMA user_version = 999")
+	for _, args := range [][]string{{"run", "agent.yaml", "hi"}, {"runs"}} {
+		if f := p.exits(1, args...); !strings.Contains(f.err, "newer version of Pawl") || !strings.Contains(f.err, "journal.db") {
+			t.Errorf("%v: %q", args, f.err)
+		}
+	}
+}
+
+func TestAFileThatIsNoJournalIsLeftAlone(t *testing.T) {
+	p := greeter(t)
+	const content = "this is somebody's diary, and not a journal of runs"
+	p.write("diary.txt", content)
+	for _, args := range [][]string{{"run", "agent.yaml", "hi"}, {"runs"}} {
+		if f := p.exits(1, append(args, "--journal", "diary.txt")...); !strings.Contains(f.err, "not a journal") {
+			t.Errorf("%v: %q", args, f.err)
+		}
+	}
+	if p.read("diary.txt") != content {
+		t.Error("the file was changed")
+	}
+}
+
+func TestALockedJournalIsSaidToBeLocked(t *testing.T) {
+	p := greeter(t)
+	p.exits(0, "run", "agent.yaml", "hi")
+	db := p.open()
+	defer db.Close()
+	conn, err := db.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := conn.ExecContext(t.Context(), "BEGIN IMMEDIATE"); err != nil {
+		t.Fatal(err)
+	}
+	if f := p.exits(1, "run", "agent.yaml", "hi"); !strings.Contains(f.err, "locked by another process") {
+		t.Errorf("stderr %q", f.err)
+	}
+	p.exits(0, "runs")
+}
+
+func TestAnEditedJournalIsFoundOut(t *testing.T) {
+	p := greeter(t)
+	p.exits(0, "run", "agent.yaml", "hi")
+	id := p.newest()
+	p.sql("UPDATE events SET body = replace(body, 'hello', 'jello') WHERE type = 'model.response'")
+	if f := p.exits(1, "runs", "verify", id); !strings.Contains(f.out, "NOT as written") {
+		t.Errorf("stdout %q", f.out)
+	}
+	p.exits(1, "runs", "verify", "--all")
+}
+
+func (p project) open() *sql.DB {
+	p.t.Helper()
+	db, err := sql.Open("sqlite", filepath.Join(p.dir, ".pawl", "journal.db"))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return db
+}
+
+func (p project) sql(statement string) {
+	p.t.Helper()
+	db := p.open()
+	defer db.Close()
+	if _, err := db.ExecContext(p.t.Context(), statement); err != nil {
+		p.t.Fatal(err)
+	}
+}

@@ -1,0 +1,163 @@
+package main
+
+import (
+	"os"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/creack/pty"
+)
+
+// typist is a person at a terminal on which a command runs.
+type typist struct {
+	t      *testing.T
+	file   *os.File
+	mu     sync.Mutex
+	screen strings.Builder
+	done   chan struct{}
+}
+
+// atTerminal starts a command with a terminal as all of its streams.
+func (p project) atTerminal(env []string, args ...string) (*typist, *startedProcess) {
+	p.t.Helper()
+	s := &startedProcess{Cmd: p.command(args...), t: p.t, out: new(strings.Builder), err: new(strings.Builder)}
+	s.Env = append(append(s.Env, "TERM=xterm", "NO_COLOR="), env...)
+	file, err := pty.StartWithSize(s.Cmd, &pty.Winsize{Rows: 24, Cols: 80})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	y := &typist{t: p.t, file: file, done: make(chan struct{})}
+	go y.watch()
+	p.t.Cleanup(func() { file.Close() })
+	return y, s
+}
+
+func (y *typist) watch() {
+	defer close(y.done)
+	buf := make([]byte, 4096)
+	for {
+		n, err := y.file.Read(buf)
+		y.mu.Lock()
+		y.screen.Write(buf[:n])
+		y.mu.Unlock()
+		if err != nil {
+			return
+		}
+	}
+}
+
+func (y *typist) seen() string {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	return y.screen.String()
+}
+
+func (y *typist) types(text string) {
+	y.t.Helper()
+	if _, err := y.file.WriteString(text); err != nil {
+		y.t.Fatal(err)
+	}
+}
+
+const gatedAgent = "identity: {name: careful}\nmodel_policy: {primary: {model: scripted/script.yaml}}\n"
+
+func TestOnATerminalAGatedCallIsAskedFor(t *testing.T) {
+	for _, tt := range []struct {
+		name, types, last string
+		exists            bool
+	}{
+		{"yes", "y\n", "exit code: 0", true},
+		{"no", "n\n", "declined", false},
+		{"why not", "not on a Friday\n", "not on a Friday", false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			p := newProject(t, map[string]string{
+				"agent.yaml":  gatedAgent,
+				"script.yaml": shellTurn("touch touched") + "- text: the end\n  expect: {last: [\"" + tt.last + "\"]}\n",
+			})
+			y, s := p.atTerminal(nil, "run", "agent.yaml", "go")
+			p.eventually("it asks", func() bool { return strings.Contains(y.seen(), "[y]es, [n]o, or why not: ") })
+			if !strings.Contains(y.seen(), `approve shell.exec {"command":"touch touched"}?`) {
+				t.Errorf("the question does not show the call: %q", y.seen())
+			}
+			y.types(tt.types)
+			f := s.wait()
+			<-y.done
+			if f.code != 0 || !strings.Contains(y.seen(), "the end\r\n") {
+				t.Errorf("exit code %d: %q", f.code, y.seen())
+			}
+			if p.exists("touched")() != tt.exists {
+				t.Errorf("the call ran: %t", !tt.exists)
+			}
+		})
+	}
+}
+
+func TestADecisionFromElsewhereEndsTheQuestion(t *testing.T) {
+	p := newProject(t, map[string]string{"agent.yaml": gatedAgent, "script.yaml": shellTurn("touch touched") + "- text: the end\n"})
+	y, s := p.atTerminal(nil, "run", "agent.yaml", "go")
+	p.eventually("it asks", func() bool { return strings.Contains(y.seen(), "[y]es") })
+	p.exits(0, "runs", "approve", p.newest(), "1-1")
+	if f := s.wait(); f.code != 0 || !p.exists("touched")() {
+		t.Errorf("exit code %d: %q", f.code, y.seen())
+	}
+}
+
+func TestCtrlCAtAQuestionParksTheRun(t *testing.T) {
+	p := newProject(t, map[string]string{"agent.yaml": gatedAgent, "script.yaml": shellTurn("touch touched") + "- text: the end\n"})
+	y, s := p.atTerminal(nil, "run", "agent.yaml", "go")
+	p.eventually("it asks", func() bool { return strings.Contains(y.seen(), "[y]es") })
+	y.types("\x03")
+	if f := s.wait(); f.code != 130 {
+		t.Errorf("exit code %d: %q", f.code, y.seen())
+	}
+	p.exits(0, "runs", "resume", p.newest(), "--approve", "all")
+	if !p.exists("touched")() {
+		t.Error("the call did not run")
+	}
+}
+
+var escape = regexp.MustCompile(`\x1b\[[0-9;]*m`)
+
+func TestATerminalShowsALiveLineAndTheAnswerOnce(t *testing.T) {
+	p := newProject(t, map[string]string{
+		"agent.yaml":  shellAgent,
+		"script.yaml": "- {text: the answer, delay: 100ms}\n",
+	})
+	y, s := p.atTerminal(nil, "run", "agent.yaml", "go")
+	s.wait()
+	<-y.done
+	seen := y.seen()
+	if !escape.MatchString(seen) {
+		t.Errorf("no colour: %q", seen)
+	}
+	plain := escape.ReplaceAllString(seen, "")
+	if !strings.Contains(plain, "cycle 1/50 · waiting for the model") || !strings.Contains(plain, "\r\x1b[K") {
+		t.Errorf("no live line: %q", plain)
+	}
+	if !strings.HasSuffix(plain, "\r\nthe answer\r\n") {
+		t.Errorf("it does not end with the answer: %q", plain)
+	}
+}
+
+func TestColourAndTheLiveLineCanBeSwitchedOff(t *testing.T) {
+	for env, want := range map[string]struct{ colour, live bool }{
+		"NO_COLOR=1": {colour: false, live: true},
+		"TERM=dumb":  {colour: false, live: false},
+	} {
+		t.Run(env, func(t *testing.T) {
+			p := newProject(t, map[string]string{"agent.yaml": shellAgent, "script.yaml": "- text: the answer\n"})
+			y, s := p.atTerminal([]string{env}, "run", "agent.yaml", "go")
+			s.wait()
+			<-y.done
+			if got := escape.MatchString(y.seen()); got != want.colour {
+				t.Errorf("colour %t: %q", got, y.seen())
+			}
+			if got := strings.Contains(y.seen(), "\x1b[K"); got != want.live {
+				t.Errorf("live line %t: %q", got, y.seen())
+			}
+		})
+	}
+}
