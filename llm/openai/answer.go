@@ -1,9 +1,6 @@
 package openai
 
 import (
-	"bytes"
-	"io"
-
 	"github.com/pawlrun/pawl/llm"
 	"github.com/pawlrun/pawl/llm/internal/wire"
 )
@@ -23,25 +20,21 @@ type answer struct {
 	result  result
 }
 
-// read tells a response object from a stream of events by the first byte,
-// because services and proxies mislabel both.
+// read tells a response object from a stream of events by its bytes, because
+// services and proxies mislabel both (FIELD F20).
 func (a *answer) read() (*llm.Response, error) {
-	first := make([]byte, 1)
-	if _, err := io.ReadFull(a.exchange.Body, first); err != nil {
+	whole, err := a.exchange.IsJSON()
+	switch {
+	case err != nil:
 		return a.broken(err)
+	case whole:
+		return a.readObject()
 	}
-	body := io.MultiReader(bytes.NewReader(first), a.exchange.Body)
-	if first[0] == '{' {
-		return a.readObject(body)
-	}
-	return a.readEvents(body)
+	return a.readEvents()
 }
 
-// maxObject bounds a response object; images make large ones.
-const maxObject = 256 << 20
-
-func (a *answer) readObject(body io.Reader) (*llm.Response, error) {
-	raw, err := io.ReadAll(io.LimitReader(body, maxObject))
+func (a *answer) readObject() (*llm.Response, error) {
+	raw, err := a.exchange.ReadAll()
 	if err != nil {
 		return a.broken(err)
 	}

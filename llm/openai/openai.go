@@ -9,6 +9,7 @@ package openai
 
 import (
 	"context"
+	"encoding/json"
 	"net/http"
 	"strings"
 	"time"
@@ -38,29 +39,31 @@ type Options struct {
 	// names the service in errors, and reasoning is only echoed to the
 	// provider and model that it came from.
 	Provider string
-	// HTTP is the transport; nil means one that follows no redirect.
+	// HTTP is the client to use; nil means one that honours the proxy variables
+	// of the environment. Redirects are not followed unless it has a policy of
+	// its own.
 	HTTP *http.Client
 	// Headers are sent in addition and win over the adapter's own.
 	Headers map[string]string
 	// Idle bounds how long an answer may be silent, counted in bytes of any
 	// kind; 0 means five minutes.
 	Idle time.Duration
-	// ReasoningEffort and ReasoningSummary are passed on where set. Without
-	// a summary most models think silently.
-	ReasoningEffort  string
-	ReasoningSummary string
+	// Extra are further members of every request body (reasoning, tool_choice,
+	// service_tier). What the request itself sets wins over them.
+	Extra map[string]json.RawMessage
 }
 
 // Model is a service that speaks the Responses API. It is safe for concurrent
 // use.
 type Model struct {
-	opts     Options
-	provider string
+	client   wire.Client
 	url      string
 	header   http.Header
-	client   wire.Client
-	names    wire.NameCache
-	keys     wire.PrefixKeys
+	provider string
+	extra    map[string]json.RawMessage
+	// variant identifies what the options add to every request.
+	variant string
+	names   wire.NameCache
 }
 
 var (
@@ -71,13 +74,14 @@ var (
 // New returns a model of the service that the options describe. A bad address
 // shows with the first call.
 func New(o Options) *Model {
-	m := &Model{opts: o, provider: o.Provider, url: endpoint(o.BaseURL), header: headers(&o), keys: wire.NewPrefixKeys()}
+	m := &Model{provider: o.Provider, url: endpoint(o.BaseURL), header: headers(&o), extra: o.Extra}
 	if m.provider == "" {
 		m.provider = "openai"
 	}
-	m.client = wire.Client{Provider: m.provider, HTTP: o.HTTP, Idle: o.Idle, RequestIDs: []string{"X-Request-Id", "Apim-Request-Id"}}
-	if m.client.HTTP == nil {
-		m.client.HTTP = wire.NewHTTP()
+	m.variant = string(m.appendExtra(nil, &llm.Request{}))
+	m.client = wire.Client{
+		Provider: m.provider, HTTP: wire.WithoutRedirects(o.HTTP), Idle: o.Idle,
+		RequestIDs: []string{"X-Request-Id", "Apim-Request-Id"},
 	}
 	return m
 }
@@ -135,7 +139,7 @@ func (m *Model) call(ctx context.Context, req *llm.Request, emit func(llm.Delta)
 		header.Set("Accept", "text/event-stream")
 	} else {
 		header.Set("Accept", "application/json")
-		body = unstreamed(body)
+		body = asWhole(body)
 	}
 	x, err := m.client.Post(ctx, m.url, header, body, classifyFailure)
 	if err != nil {

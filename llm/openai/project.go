@@ -1,7 +1,9 @@
 package openai
 
 import (
-	"bytes"
+	"encoding/json"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -10,26 +12,18 @@ import (
 )
 
 // Encode returns the streamed form of the request: a prefix that stays the same
-// for a run, one piece for each message, and the settings that may change from
-// call to call.
+// for a run, one piece for each message, and the end. It costs what is new.
 func (m *Model) Encode(req *llm.Request) (*llm.Encoded, error) {
-	wireName := m.provider + "/" + req.Model
-	names := m.names.For(req.Tools, maxToolName)
+	p := projection{origin: m.provider + "/" + req.Model, names: m.names.For(req.Tools, maxToolName)}
+	name := p.origin + p.names.Clashes()
 	segments := make([]llm.Segment, 0, len(req.Messages)+2)
-	segments = append(segments, req.Memo.Prefix(wireName, m.keys.Key(req), func() []byte {
-		return m.appendPrefix(nil, req, names)
+	segments = append(segments, req.Memo.RequestPrefix(name, m.variant, req, func() []byte {
+		return m.appendPrefix(nil, req, p.names)
 	}))
-	var at int
-	encode := func(msg *llm.Message) []byte {
-		p := projection{origin: wireName, names: names}
-		if at > 0 {
-			p.previous = req.Messages[at-1]
-		}
-		return p.appendMessage(nil, msg)
-	}
-	for i, msg := range req.Messages {
-		at = i
-		segment := req.Memo.Message(wireName, msg, encode)
+	encode := func(msg *llm.Message) []byte { return p.appendMessage(nil, msg) }
+	for _, msg := range req.Messages {
+		segment := req.Memo.Message(name, msg, encode)
+		p.previous = msg
 		if len(segment.Bytes) == 0 {
 			continue
 		}
@@ -38,20 +32,43 @@ func (m *Model) Encode(req *llm.Request) (*llm.Encoded, error) {
 		}
 		segments = append(segments, segment)
 	}
-	segments = append(segments, llm.NewSegment(appendSuffix(nil, req)))
+	segments = append(segments, llm.NewSegment(streamedEnd))
 	return llm.Assemble(segments...), nil
+}
+
+// The ends of a body. Which one is sent is decided by the call, so that the
+// same encoded request serves both.
+var (
+	streamedEnd = []byte(`],"stream":true}`)
+	wholeEnd    = []byte(`]}`)
+)
+
+// asWhole is the same request for a whole answer. The pieces of the encoded one
+// are shared and stay as they are.
+func asWhole(e *llm.Encoded) *llm.Encoded {
+	segments := slices.Clone(e.Segments)
+	segments[len(segments)-1] = wholeEnd
+	return &llm.Encoded{Segments: segments, Digest: e.Digest}
 }
 
 func (m *Model) appendPrefix(b []byte, req *llm.Request, names *wire.Names) []byte {
 	b = append(b, `{"model":`...)
 	b = wire.AppendQuoted(b, req.Model)
 	b = append(b, `,"store":false`...)
+	if req.MaxTokens > 0 {
+		b = append(b, `,"max_output_tokens":`...)
+		b = strconv.AppendInt(b, int64(req.MaxTokens), 10)
+	}
+	if req.Temperature != nil {
+		b = append(b, `,"temperature":`...)
+		b = strconv.AppendFloat(b, *req.Temperature, 'f', -1, 64)
+	}
+	b = m.appendExtra(b, req)
 	if reasons(req.Model) {
 		b = append(b, `,"include":["reasoning.encrypted_content"]`...)
 	}
 	b = appendMember(b, "prompt_cache_key", req.CacheKey)
 	b = appendMember(b, "instructions", req.System)
-	b = m.appendReasoning(b)
 	if len(req.Schema) > 0 {
 		b = append(b, `,"text":{"format":{"type":"json_schema","name":"answer","strict":false,"schema":`...)
 		b = wire.AppendCompact(b, req.Schema, "{}")
@@ -75,16 +92,32 @@ func reasons(model string) bool {
 	return !strings.HasSuffix(model, "-chat-latest")
 }
 
-func (m *Model) appendReasoning(b []byte) []byte {
-	if m.opts.ReasoningEffort == "" && m.opts.ReasoningSummary == "" {
-		return b
+// appendExtra appends the owner's further members in the order of their names,
+// so that the bytes are the same every time.
+func (m *Model) appendExtra(b []byte, req *llm.Request) []byte {
+	for _, name := range slices.Sorted(maps.Keys(m.extra)) {
+		taken := false
+		switch name {
+		case "model", "store", "include", "instructions", "input", "tools", "stream":
+			taken = true
+		case "max_output_tokens":
+			taken = req.MaxTokens > 0
+		case "temperature":
+			taken = req.Temperature != nil
+		case "prompt_cache_key":
+			taken = req.CacheKey != ""
+		case "text":
+			taken = len(req.Schema) > 0
+		}
+		if taken {
+			continue
+		}
+		b = append(b, ',')
+		b = wire.AppendQuoted(b, name)
+		b = append(b, ':')
+		b = wire.AppendCompact(b, m.extra[name], "null")
 	}
-	b = append(b, `,"reasoning":{`...)
-	start := len(b)
-	b = appendMember(b, "effort", m.opts.ReasoningEffort)
-	b = appendMember(b, "summary", m.opts.ReasoningSummary)
-	b = append(b[:start], b[start+1:]...)
-	return append(b, '}')
+	return b
 }
 
 func appendTools(b []byte, req *llm.Request, names *wire.Names) []byte {
@@ -102,15 +135,24 @@ func appendTools(b []byte, req *llm.Request, names *wire.Names) []byte {
 		b = append(b, `,"strict":false}`...)
 	}
 	for _, name := range req.ProviderTools {
-		b = append(b, `,{"type":`...)
-		b = wire.AppendQuoted(b, name)
-		if name == "code_interpreter" {
-			b = append(b, `,"container":{"type":"auto"}`...)
-		}
-		b = append(b, '}')
+		b = append(b, ',')
+		b = appendProviderTool(b, name)
 	}
-	b = append(b[:start], b[start+1:]...)
-	return append(b, ']')
+	return append(dropByte(b, start), ']')
+}
+
+// appendProviderTool appends a tool that the service runs: by its type, or whole
+// where it is given as a JSON object because it needs settings.
+func appendProviderTool(b []byte, name string) []byte {
+	if strings.HasPrefix(strings.TrimSpace(name), "{") {
+		return wire.AppendCompact(b, json.RawMessage(name), "null")
+	}
+	b = append(b, `{"type":`...)
+	b = wire.AppendQuoted(b, name)
+	if name == "code_interpreter" {
+		b = append(b, `,"container":{"type":"auto"}`...)
+	}
+	return append(b, '}')
 }
 
 // appendParameters appends a tool's schema. The service refuses one that does
@@ -135,31 +177,6 @@ func appendParameters(b []byte, schema []byte) []byte {
 		b = append(b, `,"properties":{}`...)
 	}
 	return append(b, '}')
-}
-
-const streamed = `,"stream":true}`
-
-func appendSuffix(b []byte, req *llm.Request) []byte {
-	b = append(b, ']')
-	if req.MaxTokens > 0 {
-		b = append(b, `,"max_output_tokens":`...)
-		b = strconv.AppendInt(b, int64(req.MaxTokens), 10)
-	}
-	if req.Temperature != nil {
-		b = append(b, `,"temperature":`...)
-		b = strconv.AppendFloat(b, *req.Temperature, 'f', -1, 64)
-	}
-	return append(b, streamed...)
-}
-
-// unstreamed is the same request for a whole answer. The pieces of the encoded
-// one are shared and stay as they are.
-func unstreamed(e *llm.Encoded) *llm.Encoded {
-	segments := append([][]byte(nil), e.Segments...)
-	last := len(segments) - 1
-	head, _ := bytes.CutSuffix(segments[last], []byte(streamed))
-	segments[last] = append(append([]byte(nil), head...), '}')
-	return &llm.Encoded{Segments: segments, Digest: e.Digest}
 }
 
 // appendMember appends a string member where the value is not empty.

@@ -175,7 +175,7 @@ func TestSettingsAreSentWhereTheyAreSet(t *testing.T) {
 	warm := 0.5
 	full := encoded(t, &llm.Request{
 		Model: "gpt-5", System: "Be <brief>.", MaxTokens: 100, Temperature: &warm, CacheKey: "run-7",
-		Schema: raw(`{ "type": "object" }`), ProviderTools: []string{"web_search", "code_interpreter"},
+		Schema: raw(`{ "type": "object" }`), ProviderTools: []string{"web_search", "code_interpreter", `{"type": "file_search", "vector_store_ids": ["v"]}`},
 		Tools: []llm.ToolDef{
 			{Name: "fs.read", Description: "Reads.", Schema: raw(`{"type":"object","properties":{"path":{"type":"string"}}}`)},
 			{Name: "now", Schema: raw(`{"type":"object","additionalProperties":false}`)},
@@ -192,7 +192,8 @@ func TestSettingsAreSentWhereTheyAreSet(t *testing.T) {
 			{"type":"function","name":"now","strict":false,"parameters":{"type":"object","additionalProperties":false,"properties":{}}},
 			{"type":"function","name":"ping","strict":false,"parameters":{"type":"object","properties":{}}},
 			{"type":"web_search"},
-			{"type":"code_interpreter","container":{"type":"auto"}}
+			{"type":"code_interpreter","container":{"type":"auto"}},
+			{"type":"file_search","vector_store_ids":["v"]}
 		]}`)
 }
 
@@ -207,13 +208,20 @@ func TestSealedReasoningIsAskedOnlyOfModelsThatReason(t *testing.T) {
 	}
 }
 
-func TestReasoningSettingsArePassedOn(t *testing.T) {
-	enc, err := openai.New(openai.Options{ReasoningEffort: "high", ReasoningSummary: "auto"}).Encode(&llm.Request{Model: "gpt-5"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if body := string(bytes.Join(enc.Segments, nil)); !strings.Contains(body, `"reasoning":{"effort":"high","summary":"auto"}`) {
-		t.Errorf("settings are missing in %s", body)
+func TestExtraMembersAreSentUnlessTheRequestSetsThem(t *testing.T) {
+	m := openai.New(openai.Options{Extra: map[string]json.RawMessage{
+		"reasoning": raw(`{"effort": "high"}`), "max_output_tokens": raw("5"), "store": raw("true"), "service_tier": raw(`"flex"`),
+	}})
+	for maxTokens, want := range map[int]string{0: `"max_output_tokens":5,`, 7: `"max_output_tokens":7,`} {
+		enc, err := m.Encode(&llm.Request{Model: "gpt-4o", MaxTokens: maxTokens})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var body map[string]any
+		if err := json.Unmarshal(bytes.Join(enc.Segments, nil), &body); err != nil {
+			t.Fatal(err)
+		}
+		wantJSON(t, "body", any(body), `{"model":"gpt-4o",`+want+`"reasoning":{"effort":"high"},"service_tier":"flex","store":false,"input":[],"stream":true}`)
 	}
 }
 
@@ -248,12 +256,12 @@ func TestMemoChangesNoByteAndEqualBytesHaveEqualDigests(t *testing.T) {
 		result("call_a1b2c3d4e5", "text"),
 		assistant(own, llm.Text{Text: "done"}),
 	}
-	m, memo := openai.New(openai.Options{}), new(llm.Memo)
+	m, memo, tools := openai.New(openai.Options{}), new(llm.Memo), []llm.ToolDef{{Name: "fs.read"}}
 	digests := map[string]string{}
 	for round := range 2 {
 		for n := 1; n <= len(messages); n++ {
 			for _, system := range []string{"a", "b"} {
-				req := llm.Request{Model: "gpt-5", System: system, Messages: messages[:n], Tools: []llm.ToolDef{{Name: "fs.read"}}}
+				req := llm.Request{Model: "gpt-5", System: system, Messages: messages[:n], Tools: tools}
 				cold, err := m.Encode(&req)
 				if err != nil {
 					t.Fatal(err)

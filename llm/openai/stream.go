@@ -2,7 +2,6 @@ package openai
 
 import (
 	"errors"
-	"io"
 	"strings"
 
 	"github.com/pawlrun/pawl/llm"
@@ -58,8 +57,8 @@ func (e *event) name(field []byte) []byte {
 	return field
 }
 
-func (a *answer) readEvents(body io.Reader) (*llm.Response, error) {
-	events := wire.NewEventReader(body)
+func (a *answer) readEvents() (*llm.Response, error) {
+	events := wire.NewEventReader(a.exchange.Body)
 	for {
 		field, data, err := events.Next()
 		if err != nil {
