@@ -2,6 +2,7 @@ package launch
 
 import (
 	"errors"
+	"strings"
 
 	"github.com/pawlrun/pawl/models"
 	"github.com/pawlrun/pawl/spec"
@@ -14,7 +15,11 @@ func Check(path string, o Options) (warnings []spec.Problem, err error) {
 	if err != nil {
 		return nil, err
 	}
-	return a.Warnings, nil
+	warnings = a.Warnings
+	if names := a.Variables(); len(names) > 0 {
+		warnings = append(warnings, a.OfPrompt("a run needs --var "+strings.Join(names, "=… and --var ")+"=…"))
+	}
+	return warnings, nil
 }
 
 // rules are what a file is checked against: the tools and models of this

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/pawlrun/pawl/engine"
 	"github.com/pawlrun/pawl/event"
@@ -43,7 +44,7 @@ func Continue(ctx context.Context, store journal.Store, run, input string, o Opt
 		started.Workspace = o.Workspace
 	}
 	cfg := old.machine.Config()
-	if err := o.change(&cfg, started); err != nil {
+	if err := o.change(&cfg, &started); err != nil {
 		return fail(err)
 	}
 	if started.Config, err = json.Marshal(cfg); err != nil {
@@ -111,19 +112,20 @@ func (old *ended) conversation(input string, o Options) ([]*llm.Message, error) 
 }
 
 // change puts the flags in the place of what the ended run had.
-func (o Options) change(cfg *agent.Config, started event.RunStarted) error {
+func (o Options) change(cfg *agent.Config, started *event.RunStarted) error {
 	o.replace(&cfg.Limits)
-	if o.Approve != "" {
-		cfg.Approve = o.Approve
-	}
+	cfg.Approve = or(o.Approve, cfg.Approve)
 	cfg.Whole = cfg.Whole || o.Whole
-	if o.Model == "" {
-		return nil
+	if o.Model != "" {
+		resolver := &models.Resolver{Dirs: []string{started.Options["files"], o.Dir}, Getenv: o.Getenv}
+		if err := resolver.Check(o.Model); err != nil {
+			return fmt.Errorf("launch: %w", err)
+		}
+		cfg.Targets = []agent.Target{{Model: o.Model, Price: resolver.Price(o.Model)}}
 	}
-	resolver := &models.Resolver{Dirs: []string{started.Options["files"], o.Dir}, Getenv: o.Getenv}
-	if err := resolver.Check(o.Model); err != nil {
-		return fmt.Errorf("launch: %w", err)
+	warning, err := priced(*cfg, o, o.BudgetUSD != nil)
+	if warning != "" && !slices.Contains(started.Warnings, warning) {
+		started.Warnings = append(slices.Clip(started.Warnings), warning)
 	}
-	cfg.Targets = []agent.Target{{Model: o.Model, Price: resolver.Price(o.Model)}}
-	return nil
+	return err
 }

@@ -51,31 +51,38 @@ func (o Options) raises() bool {
 	return o.MaxCycles > 0 || o.TimeoutSeconds > 0 || o.NoBudget || o.BudgetUSD != nil
 }
 
-// money says what the owner should know about what the run may cost. A cap
-// that somebody set and that could not be kept, for the lack of a price, is an
-// error (PRODUCT 6).
+// money says what the owner should know about what the run may cost.
 func money(a *spec.Agent, o Options, cfg agent.Config) (warnings []string, err error) {
-	if o.BudgetUSD != nil && *o.BudgetUSD <= 0 {
-		return nil, fmt.Errorf("launch: a budget of USD %g is no budget; it must be above 0", *o.BudgetUSD)
-	}
-	limit, _ := cfg.Limits.CostCap()
 	set := o.BudgetUSD != nil || a.ModelPolicy.Budget.USDPerRun != nil || a.Budgets.MaxTotalCost != nil
-	if limit > 0 && !set {
+	if limit, _ := cfg.Limits.CostCap(); limit > 0 && !set {
 		warnings = append(warnings, fmt.Sprintf("the run stops at USD %.2f, the default cap; "+
 			"--budget, --no-budget or model_policy.budget.usd_per_run change it", limit))
 	}
-	unpriced := unpriced(cfg.Targets)
-	switch {
-	case unpriced == "":
-	case limit > 0 && set:
-		return nil, fmt.Errorf("launch: no price is known for %s, so the cap of USD %.2f could not be kept; "+
-			"use a model with a known price, or run it with --no-budget", unpriced, limit)
-	case limit > 0:
-		warnings = append(warnings, fmt.Sprintf("no price is known for %s, so the default cap of USD %.2f cannot stop its calls", unpriced, limit))
-	default:
-		warnings = append(warnings, fmt.Sprintf("no price is known for %s, so the run's cost is not counted in full", unpriced))
+	warning, err := priced(cfg, o, set)
+	if warning != "" {
+		warnings = append(warnings, warning)
 	}
-	return warnings, nil
+	return warnings, err
+}
+
+// priced holds the cap in money against what is known of the models' prices. A
+// cap that somebody set and that could not be kept is an error (PRODUCT 6).
+func priced(cfg agent.Config, o Options, set bool) (warning string, err error) {
+	if o.BudgetUSD != nil && *o.BudgetUSD <= 0 {
+		return "", fmt.Errorf("launch: a budget of USD %g is no budget; it must be above 0", *o.BudgetUSD)
+	}
+	limit, _ := cfg.Limits.CostCap()
+	names := unpriced(cfg.Targets)
+	switch {
+	case names == "":
+		return "", nil
+	case limit > 0 && set:
+		return "", fmt.Errorf("launch: no price is known for %s, so the cap of USD %.2f could not be kept; "+
+			"use a model with a known price, or run it with --no-budget", names, limit)
+	case limit > 0:
+		return fmt.Sprintf("no price is known for %s, so the default cap of USD %.2f cannot stop its calls", names, limit), nil
+	}
+	return fmt.Sprintf("no price is known for %s, so the run's cost is not counted in full", names), nil
 }
 
 func unpriced(targets []agent.Target) string {

@@ -30,8 +30,7 @@ func (a *Agent) Expand(values map[string]string) (string, error) {
 	names := a.Variables()
 	for _, given := range sortedKeys(values) {
 		if !slices.Contains(names, given) {
-			p := a.systemAt
-			p.Message = "the prompt has no ${" + given + "}"
+			p := a.OfPrompt("the prompt has no ${" + given + "}")
 			if meant := closest(given, names); meant != "" {
 				p.Message += "; did you mean " + meant + "?"
 			}
@@ -63,11 +62,18 @@ func (a *Agent) Expand(values map[string]string) (string, error) {
 	return b.String(), nil
 }
 
+// OfPrompt is a problem with the system text as a whole.
+func (a *Agent) OfPrompt(message string) Problem {
+	p := a.systemAt
+	p.Message = message
+	return p
+}
+
 // unset is the problem of a name without a value. Inside a prompt file its
 // place is known exactly.
 func (a *Agent) unset(name string, offset int) Problem {
-	p := a.systemAt
-	p.Message, p.Expected = "${"+name+"} has no value", "--var "+name+"=…, or $${"+name+"} for the text itself"
+	p := a.OfPrompt("${" + name + "} has no value")
+	p.Expected = "--var " + name + "=…, or $${" + name + "} for the text itself"
 	if p.Path == "prompt.system_file" {
 		before := a.System[:offset]
 		line := strings.LastIndexByte(before, '\n') + 1

@@ -1,0 +1,290 @@
+package launch_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/pawlrun/pawl/engine"
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/journal"
+	"github.com/pawlrun/pawl/journal/memory"
+	"github.com/pawlrun/pawl/launch"
+	"github.com/pawlrun/pawl/llm"
+	"github.com/pawlrun/pawl/spec"
+)
+
+// recorder keeps the requests that a run's model got.
+type recorder struct{ requests []llm.Request }
+
+func (r *recorder) wrap(env engine.Env) engine.Env {
+	open := env.Model
+	env.Model = func(target string) (llm.Model, string, error) {
+		m, name, err := open(target)
+		return recorded{m, r}, name, err
+	}
+	return env
+}
+
+type recorded struct {
+	llm.Model
+	r *recorder
+}
+
+func (m recorded) Generate(ctx context.Context, req *llm.Request) (*llm.Response, error) {
+	kept := *req
+	kept.Messages = slices.Clone(req.Messages)
+	m.r.requests = append(m.r.requests, kept)
+	return m.Model.Generate(ctx, req)
+}
+
+// run drives a launched run to its end and returns its events.
+func run(t *testing.T, store journal.Store, started event.RunStarted, env engine.Env) (string, []event.Event) {
+	t.Helper()
+	e := engine.New(store, launch.Machine, engine.Options{})
+	defer func() { _ = e.Close() }()
+	r, err := e.Start(t.Context(), started, "", env)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r.ID, drain(t, r)
+}
+
+func drain(t *testing.T, r *engine.Run) []event.Event {
+	t.Helper()
+	var events []event.Event
+	for ev, err := range r.Events(t.Context(), false) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		events = append(events, ev)
+	}
+	return events
+}
+
+func outcome(t *testing.T, events []event.Event) event.Outcome {
+	t.Helper()
+	done, ok := events[len(events)-1].Data.(event.RunCompleted)
+	if !ok {
+		t.Fatalf("the run did not end: %s", events[len(events)-1].Type())
+	}
+	return done.Outcome
+}
+
+// Each setting of a file, on a model that would go on: what ends the run.
+//
+// rows: ALDO-4, ALDO-7, HAR-41, HAR-42, HAR-45, HAR-46, HAR-51
+func TestSettingsOfTheFileEndTheRun(t *testing.T) {
+	for name, c := range map[string]struct {
+		file   string
+		reason event.Reason
+		cycles int
+		ok     bool
+	}{
+		"no limit in the way":        {"", event.ReasonFinalAnswer, 3, true},
+		"max_cycles":                 {"max_cycles: 2", event.ReasonMaxCycles, 2, false},
+		"iteration.max_cycles":       {"iteration: {max_cycles: 2}", event.ReasonMaxCycles, 2, true},
+		"on_limit":                   {"max_cycles: 2\non_limit: ok", event.ReasonMaxCycles, 2, true},
+		"max_model_turns":            {"budgets: {max_model_turns: 1}", "budget:max_model_turns", 1, false},
+		"max_tool_calls":             {"budgets: {max_tool_calls: 1}", "budget:max_tool_calls", 2, false},
+		"max_input_tokens":           {"budgets: {max_input_tokens: 250}", "budget:max_input_tokens", 2, false},
+		"max_output_tokens":          {"budgets: {max_output_tokens: 10}", "budget:max_output_tokens", 1, false},
+		"a condition on text":        {"iteration: {termination_conditions: [{kind: text-includes, text: Again}]}", event.ReasonConditionMet, 2, true},
+		"a condition on a result":    {"iteration: {termination_conditions: [{kind: tool-result, tool: fs.glob, match: {contains: a.txt}}]}", event.ReasonConditionMet, 2, true},
+		"a condition that is no hit": {"iteration: {max_cycles: 2, termination_conditions: [{kind: text-includes, text: again}]}", event.ReasonMaxCycles, 2, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := options(t)
+			if err := os.WriteFile(filepath.Join(o.Workspace, "a.txt"), []byte("x"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			started, _, env := start(t, file(t, c.file), o)
+			_, events := run(t, memory.New(nil), started, env)
+			got := outcome(t, events)
+			if got.Reason != c.reason || got.Cycles != c.cycles || got.OK != c.ok {
+				t.Errorf("ended with %s after %d cycles, ok %t; want %s after %d, ok %t (%+v)",
+					got.Reason, got.Cycles, got.OK, c.reason, c.cycles, c.ok, got.Error)
+			}
+			if strings.HasPrefix(string(c.reason), "budget:") &&
+				(got.Status != event.StatusStopped || got.Completed || got.NextSafeAction == "") {
+				t.Errorf("a budget gave %+v", got)
+			}
+		})
+	}
+}
+
+func TestApprovalsOfTheFileDecideWhoIsAsked(t *testing.T) {
+	for name, c := range map[string]struct {
+		file   string
+		parked bool
+	}{
+		"not named, read-only": {"", false},
+		"gated":                {"tools: {approvals: {fs.list: always}}", true},
+		"named and gated":      {"tools: {allow: [fs.list, fs.glob], approvals: {fs.glob: always}}", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			started, _, env := start(t, file(t, c.file), options(t))
+			_, events := run(t, memory.New(nil), started, env)
+			if _, parked := events[len(events)-1].Data.(event.RunParked); parked != c.parked {
+				t.Errorf("ended with %s", events[len(events)-1].Type())
+			}
+		})
+	}
+}
+
+func TestNeverAskedToolRunsThoughNobodyNamedIt(t *testing.T) {
+	dir := t.TempDir()
+	script := filepath.Join(dir, "w.yaml")
+	if err := os.WriteFile(script, []byte("- tool_calls: [{name: fs.write, arguments: {path: a.txt, content: hi}}]\n- text: done\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for text, parked := range map[string]bool{"": true, "tools: {approvals: {fs.write: never}}": false} {
+		o := options(t)
+		o.Model = "scripted/" + script
+		started, _, env := start(t, file(t, text), o)
+		_, events := run(t, memory.New(nil), started, env)
+		if _, got := events[len(events)-1].Data.(event.RunParked); got != parked {
+			t.Errorf("%q ended with %s", text, events[len(events)-1].Type())
+		}
+	}
+}
+
+func TestRunIsResumedThoughItsFilesAreGone(t *testing.T) {
+	dir := t.TempDir()
+	agentFile, prompt := filepath.Join(dir, "agent.yaml"), filepath.Join(dir, "p.md")
+	script, err := os.ReadFile("testdata/scripts/steps.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, text := range map[string]string{
+		agentFile: "identity: {name: x}\nmodel_policy: {primary: scripted/s.yaml}\nprompt: {system_file: p.md}\ntools: {allow: [fs.list, fs.glob], approvals: {fs.list: always}}\n",
+		prompt:    "You look.", filepath.Join(dir, "s.yaml"): string(script),
+	} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	started, _, env := start(t, agentFile, options(t))
+	store := memory.New(nil)
+	id, _ := run(t, store, started, env)
+	for _, path := range []string{agentFile, prompt} {
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	e := engine.New(store, launch.Machine, engine.Options{})
+	defer func() { _ = e.Close() }()
+	r, err := e.Resume(t.Context(), id, func(s event.RunStarted) (engine.Env, error) {
+		env, err := launch.Environment(s)
+		if _, ok := env.Tools.Lookup("shell.exec"); ok {
+			t.Error("a tool that the file does not allow came with the resumption")
+		}
+		env.Ask = func(_ context.Context, p event.ToolPendingApproval) (event.ToolApprovalResolved, error) {
+			return event.ToolApprovalResolved{Kind: event.ApprovalApproved, Approver: "test"}, nil
+		}
+		return env, err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := outcome(t, drain(t, r)); got.Reason != event.ReasonFinalAnswer {
+		t.Errorf("ended with %+v", got)
+	}
+}
+
+func TestContinuedRunSendsTheEndedRunsConversationUnchanged(t *testing.T) {
+	store := memory.New(nil)
+	var before, after recorder
+	started, _, env := start(t, file(t, "max_cycles: 2\nprompt: {system: You look.}"), options(t))
+	id, events := run(t, store, started, before.wrap(env))
+	if got := outcome(t, events); got.Reason != event.ReasonMaxCycles {
+		t.Fatalf("ended with %s", got.Reason)
+	}
+	next, env, err := launch.Continue(t.Context(), store, id, "Look once more.", launch.Options{MaxCycles: 7, Getenv: options(t).Getenv})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, events = run(t, store, next, after.wrap(env))
+	if got := outcome(t, events); got.Reason != event.ReasonFinalAnswer || got.Cycles != 3 {
+		t.Errorf("ended with %s after %d cycles", got.Reason, got.Cycles)
+	}
+	last, first := before.requests[len(before.requests)-1], after.requests[0]
+	if diff := cmp.Diff(last.System, first.System); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff(last.Tools, first.Tools); diff != "" {
+		t.Error(diff)
+	}
+	n := len(last.Messages)
+	if diff := cmp.Diff(last.Messages, first.Messages[:n]); diff != "" {
+		t.Errorf("the prefix changed (-before +after):\n%s", diff)
+	}
+	rest := first.Messages[n:]
+	if len(rest) != 3 || rest[0].Role != llm.RoleAssistant || rest[1].Role != llm.RoleTool || rest[2].Parts.Text() != "Look once more." {
+		t.Errorf("after the prefix come %d messages: %v", len(rest), rest)
+	}
+	if next.From == nil || next.From.Run != id || next.From.Seq == 0 {
+		t.Errorf("from is %+v", next.From)
+	}
+}
+
+func TestContinueNeedsAnEndedRunAndSomethingNew(t *testing.T) {
+	store := memory.New(nil)
+	launched := func(text string) string {
+		started, _, env := start(t, file(t, text), options(t))
+		id, _ := run(t, store, started, env)
+		return id
+	}
+	stopped, answered, parked := launched("max_cycles: 2"), launched(""), launched("tools: {approvals: {fs.list: always}}")
+	for _, c := range []struct {
+		name, run, input string
+		o                launch.Options
+		want             error
+	}{
+		{"nothing new", stopped, "", launch.Options{}, launch.ErrNothingNew},
+		{"a raised limit", stopped, "", launch.Options{MaxCycles: 9}, nil},
+		{"a message", answered, "go on", launch.Options{}, nil},
+		{"a raised limit after an answer", answered, "", launch.Options{MaxCycles: 9}, launch.ErrNothingNew},
+		{"a parked run", parked, "go on", launch.Options{}, launch.ErrNotEnded},
+		{"no such run", "zzz", "go on", launch.Options{}, journal.ErrNotFound},
+	} {
+		_, env, err := launch.Continue(t.Context(), store, c.run, c.input, c.o)
+		if !errors.Is(err, c.want) || c.want == nil && err != nil {
+			t.Errorf("%s: got %v, want %v", c.name, err, c.want)
+		}
+		if err == nil {
+			_ = env.Close()
+		}
+	}
+}
+
+// rows: ALDO-69
+func TestAgentBuiltInCodeRunsAndIsHeldToTheRules(t *testing.T) {
+	a := &spec.Agent{
+		Identity:    spec.Identity{Name: "built"},
+		ModelPolicy: spec.ModelPolicy{Primary: spec.Model{Model: "scripted/steps.yaml"}},
+		Iteration:   &spec.Iteration{Settings: spec.Settings{MaxCycles: new(2)}},
+	}
+	started, env, err := launch.Built(a, "do it", options(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, events := run(t, memory.New(nil), started, env); outcome(t, events).Reason != event.ReasonMaxCycles {
+		t.Error("the run did not end at its cycle cap")
+	}
+	resumed, err := launch.Environment(started)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = resumed.Close()
+	a.Composite = map[string]any{"strategy": "sequential"}
+	var problems spec.Errors
+	if _, _, err := launch.Built(a, "do it", options(t)); !errors.As(err, &problems) || problems[0].Path != "composite" {
+		t.Errorf("got %v", err)
+	}
+}
