@@ -96,11 +96,14 @@ func TestItemsAreTakenFromWhereverTheServicePutsThem(t *testing.T) {
 	}
 }
 
-func TestAnswerOfDeltasAloneIsKeptWhenItIsAnnouncedComplete(t *testing.T) {
+func TestOfDeltasAloneTheTextIsKeptAndNoCallIsRun(t *testing.T) {
 	resp := mustStream(t, sse(textAdded, textDelta("one two"), callAdded("1"), argsDelta("1", `{}`), completed))
-	want := llm.Parts{llm.Text{Text: "one two"}, llm.ToolCall{ProviderID: "call_1", Name: "add", Args: raw(`{}`)}}
+	want := llm.Parts{llm.Text{Text: "one two"}, llm.ToolCall{ProviderID: "call_1", Name: "add", ArgsText: "{}"}}
 	if diff := cmp.Diff(want, resp.Parts); diff != "" {
 		t.Errorf("parts (-want +got):\n%s", diff)
+	}
+	if resp.Finish != llm.FinishLength {
+		t.Errorf("finish %s", resp.Finish)
 	}
 }
 
@@ -319,6 +322,18 @@ func TestFailuresWithinAStreamAreClassified(t *testing.T) {
 				t.Errorf("kept %+v", resp)
 			}
 		})
+	}
+}
+
+func TestFailureThatComesAsAnAnswerIsAFailure(t *testing.T) {
+	for _, body := range []string{
+		`{"error":{"code":"insufficient_quota","message":"pay"}}`,
+		`{"id":"r","status":"failed","error":{"code":"insufficient_quota","message":"pay"},"output":[]}`,
+	} {
+		_, _, err := stream(t, body)
+		if e := asError(t, err); e.Class != llm.ClassQuota || e.Message != "pay" {
+			t.Errorf("%s: got %+v", body, e)
+		}
 	}
 }
 

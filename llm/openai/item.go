@@ -151,10 +151,7 @@ func arguments(value []byte) (json.RawMessage, string) {
 		}
 		return clone(value), ""
 	}
-	return parseArguments(wire.Text(value))
-}
-
-func parseArguments(text string) (json.RawMessage, string) {
+	text := wire.Text(value)
 	switch {
 	case strings.TrimSpace(text) == "":
 		return json.RawMessage("{}"), ""

@@ -24,7 +24,6 @@ type item struct {
 	id      string
 	callID  string
 	name    string
-	custom  bool
 	strands []*strand
 	done    bool
 	settled settled
@@ -66,10 +65,10 @@ func (a *answer) finished(id string) bool {
 // open begins an item. All but messages are one part, which has its place from
 // now on; a message's parts come with its content.
 func (a *answer) open(at int64, kind string) *item {
-	it := &item{at: at, kind: itemKind(kind)}
-	if it.custom = kind == "custom_tool_call"; it.custom {
-		it.kind = kindCall
+	if kind == "custom_tool_call" {
+		kind = string(kindCall)
 	}
+	it := &item{at: at, kind: itemKind(kind)}
 	a.items = append(a.items, it)
 	if it.kind != kindMessage {
 		it.strand(a, 0)
@@ -137,23 +136,18 @@ func (a *answer) reconcile(s *strand, part llm.Part) llm.Part {
 	return part
 }
 
-// assemble settles an item that was never reported whole, in an answer that
-// ended well, from its deltas.
+// assemble settles an item that was never reported whole, in an answer that was
+// announced as complete, from its deltas. Nobody vouched for a call's arguments
+// then, so it counts as one that broke off.
 func (it *item) assemble() {
 	if it.done {
 		return
 	}
-	if it.settled.parts = it.received(); it.kind != kindCall {
-		return
+	it.settled.parts = it.received()
+	if it.kind == kindCall {
+		it.settled.cut = true
+		it.settled.parts = llm.Parts{llm.ToolCall{ProviderID: it.callID, Name: it.name, ArgsText: it.strands[0].text.String()}}
 	}
-	c := llm.ToolCall{ProviderID: it.callID, Name: it.name}
-	text := it.strands[0].text.String()
-	if it.custom {
-		c.Args, c.Raw = customArgs(text), (&keptCall{custom: true}).raw()
-	} else {
-		c.Args, c.ArgsText = parseArguments(text)
-	}
-	it.settled.parts = llm.Parts{c}
 }
 
 // received is what is worth keeping of an answer that broke off: whole items,
