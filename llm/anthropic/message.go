@@ -180,7 +180,7 @@ func appendResult(dst []byte, r llm.ToolResult) []byte {
 			dst = appendMedia(dst, m)
 		}
 		dst = append(dst, ']')
-	case r.Output != "":
+	case strings.TrimSpace(r.Output) != "":
 		dst = append(dst, `,"content":`...)
 		dst = wire.AppendQuoted(dst, r.Output)
 	}
