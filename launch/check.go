@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 
+	"github.com/pawlrun/pawl/llm"
 	"github.com/pawlrun/pawl/models"
 	"github.com/pawlrun/pawl/spec"
 )
@@ -29,9 +30,17 @@ func (o Options) rules() spec.Options {
 		Tools: toolNames(), Model: o.Model,
 		CheckModel: func(dir, name string) error {
 			if err := o.resolver(dir).Check(name); err != nil && !errors.Is(err, models.ErrNoKey) {
-				return err
+				return plain(err)
 			}
 			return nil
 		},
 	}
+}
+
+// plain leaves out what a place in a file says already.
+func plain(err error) error {
+	if text, ok := strings.CutPrefix(err.Error(), llm.ErrUnknownModel.Error()+": "); ok {
+		return errors.New(text)
+	}
+	return err
 }

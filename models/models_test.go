@@ -47,7 +47,7 @@ func TestNamesThatOpenNothingSaySo(t *testing.T) {
 func TestMissingKeyNamesItsVariable(t *testing.T) {
 	r := models.Resolver{Getenv: env()}
 	for target, variable := range map[string]string{
-		"openai/gpt-5": "OPENAI_API_KEY", "openai-chat/gpt-4o": "OPENAI_API_KEY", "google/gemini-2.5-pro": "GEMINI_API_KEY",
+		"anthropic/claude-sonnet-4-5": "ANTHROPIC_API_KEY", "openai/gpt-5": "OPENAI_API_KEY", "openai-chat/gpt-4o": "OPENAI_API_KEY", "google/gemini-2.5-pro": "GEMINI_API_KEY",
 	} {
 		err := r.Check(target)
 		failure, ok := errors.AsType[*llm.Error](err)
@@ -72,6 +72,8 @@ func TestEndpointsAreTakenAsTheOfficialSDKsTakeThem(t *testing.T) {
 		target, path, key string
 		env               []string
 	}{
+		{"anthropic/claude-sonnet-4-5", "/v1/messages", "k", []string{"ANTHROPIC_API_KEY", "k\n", "ANTHROPIC_BASE_URL", server.URL}},
+		{"anthropic/claude-sonnet-4-5", "/v1/messages", "Bearer t", []string{"ANTHROPIC_AUTH_TOKEN", "t", "ANTHROPIC_BASE_URL", server.URL + "/"}},
 		{"openai/gpt-5", "/v1/responses", "Bearer k", []string{"OPENAI_API_KEY", "k", "OPENAI_BASE_URL", server.URL + "/v1"}},
 		{"openai-chat/m", "/v1/chat/completions", "Bearer k", []string{"OPENAI_API_KEY", "k", "OPENAI_BASE_URL", server.URL + "/v1/"}},
 		{"openai-chat/m", "/v1/chat/completions", "", []string{"OPENAI_BASE_URL", server.URL + "/v1"}},

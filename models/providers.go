@@ -2,11 +2,11 @@ package models
 
 import (
 	"cmp"
-	"fmt"
 	"net"
 	"strings"
 
 	"github.com/pawlrun/pawl/llm"
+	"github.com/pawlrun/pawl/llm/anthropic"
 	"github.com/pawlrun/pawl/llm/gemini"
 	"github.com/pawlrun/pawl/llm/openai"
 	"github.com/pawlrun/pawl/llm/openaichat"
@@ -17,6 +17,12 @@ import (
 // providers' own SDKs read, and base URLs are taken as those take them.
 func (r *Resolver) provider(name string) (llm.Model, error) {
 	switch name {
+	case "anthropic":
+		key, token := r.secret("ANTHROPIC_API_KEY"), r.secret("ANTHROPIC_AUTH_TOKEN")
+		if key == "" && token == "" {
+			return nil, noKey(name, "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN")
+		}
+		return anthropic.New(anthropic.Options{APIKey: key, AuthToken: token, BaseURL: r.env("ANTHROPIC_BASE_URL"), HTTP: r.HTTP}), nil
 	case "openai":
 		key, err := r.key(name, "OPENAI_API_KEY")
 		if err != nil {
@@ -50,13 +56,21 @@ func (r *Resolver) provider(name string) (llm.Model, error) {
 // key returns the first of the variables that is set.
 func (r *Resolver) key(provider string, variables ...string) (string, error) {
 	for _, v := range variables {
-		if key := strings.TrimSpace(r.env(v)); key != "" {
+		if key := r.secret(v); key != "" {
 			return key, nil
 		}
 	}
-	return "", &llm.Error{
+	return "", noKey(provider, variables...)
+}
+
+// secret reads a key. A line break at its end, as from a file, is no part of
+// it.
+func (r *Resolver) secret(variable string) string { return strings.TrimSpace(r.env(variable)) }
+
+func noKey(provider string, variables ...string) error {
+	return &llm.Error{
 		Class: llm.ClassAuth, Provider: provider, Err: ErrNoKey,
-		Message: fmt.Sprintf("there is no key: set %s", strings.Join(variables, " or ")),
+		Message: "there is no key: set " + strings.Join(variables, " or "),
 	}
 }
 

@@ -18,7 +18,7 @@ import (
 type Problem struct {
 	File string `json:"file"`
 	// Line and Column count from 1, columns in characters. Both are 0 for a
-	// value that was built in code.
+	// value that was built in code, and for a file that cannot be read.
 	Line   int `json:"line"`
 	Column int `json:"column"`
 	// Path is the key's path, for example iteration.max_cycles.
@@ -31,8 +31,11 @@ type Problem struct {
 // String gives file:line:column: path: message (expected …).
 func (p Problem) String() string {
 	var b strings.Builder
-	if p.File != "" {
+	switch {
+	case p.File != "" && p.Line > 0:
 		fmt.Fprintf(&b, "%s:%d:%d: ", p.File, p.Line, p.Column)
+	case p.File != "":
+		b.WriteString(p.File + ": ")
 	}
 	if p.Path != "" {
 		b.WriteString(p.Path + ": ")

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 
 	"github.com/pawlrun/pawl/launch"
@@ -47,9 +48,17 @@ func check(path string) checked {
 	case errors.As(err, &problems):
 		c.Errors = problems
 	case err != nil:
-		c.Errors = []spec.Problem{{File: path, Message: err.Error()}}
+		c.Errors = []spec.Problem{{File: path, Message: "cannot be read: " + unreadable(err)}}
 	}
 	return c
+}
+
+// unreadable is why a file cannot be read, without its name.
+func unreadable(err error) string {
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
+		return e.Err.Error()
+	}
+	return err.Error()
 }
 
 // reportChecked prints what was found; the exit code tells whether all is
