@@ -1,0 +1,211 @@
+package simulate_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/history"
+	"github.com/pawlrun/pawl/journal"
+	"github.com/pawlrun/pawl/llm"
+	"github.com/pawlrun/pawl/machine"
+	"github.com/pawlrun/pawl/machine/agent"
+)
+
+// check holds the journal that is left against the promises of the house.
+func (s *simulation) check() {
+	s.t.Helper()
+	w := s.world
+	ctx := s.t.Context()
+	run, err := s.run()
+	if err != nil {
+		s.t.Error(err)
+		return
+	}
+	row, err := w.store.Run(ctx, run)
+	if err != nil {
+		s.t.Error(err)
+		return
+	}
+	records, err := w.store.Records(ctx, run, 0, 0)
+	if err != nil {
+		s.t.Error(err)
+		return
+	}
+	if row.State != journal.Ended {
+		w.violate("the run's row says %s", row.State)
+	}
+	p := &promises{world: w, machine: agent.New(), approved: map[string]bool{}, decided: map[string]event.Decision{}}
+	head := ""
+	for i, r := range records {
+		e, err := event.Decode(r.Body)
+		if err != nil {
+			w.violate("event %d: %v", i+1, err)
+			return
+		}
+		if e.Seq != int64(i+1) || r.Seq != e.Seq {
+			w.violate("event %d has seq %d", i+1, e.Seq)
+		}
+		if e.Prev != head {
+			w.violate("event %d does not chain", e.Seq)
+		}
+		head = event.Hash(r.Body)
+		if err := p.machine.Apply(e); err != nil {
+			w.violate("the journal does not fold: %v", err)
+			return
+		}
+		p.event(e, i == len(records)-1)
+	}
+	if row.Head != head {
+		w.violate("the run's row has another head than its events")
+	}
+	p.end(row)
+}
+
+// promises folds a journal into what it must and must not hold.
+type promises struct {
+	world     *world
+	machine   *agent.Machine
+	cycle     int
+	calls     []string
+	listed    []string
+	settled   map[string]bool
+	started   map[string]bool
+	approved  map[string]bool
+	decided   map[string]event.Decision
+	ends      int
+	reasons   int
+	usage     llm.Usage
+	usd       float64
+	maxCalls  int
+	maxCycles int
+}
+
+func (p *promises) event(e *event.Event, last bool) {
+	w := p.world
+	switch d := e.Data.(type) {
+	case event.CycleStart:
+		if p.cycle++; d.Cycle != p.cycle || d.MaxCycles > 0 && d.Cycle > d.MaxCycles {
+			w.violate("cycle %d of %d starts as the %d.", d.Cycle, d.MaxCycles, p.cycle)
+		}
+	case event.ModelResponse:
+		p.usage, p.usd = p.usage.Add(d.Usage), p.usd+d.Cost.USD
+		for _, c := range d.ToolCalls {
+			p.calls = append(p.calls, c.CallID)
+		}
+	case event.ModelAttemptFailed:
+		p.usage, p.usd = p.usage.Add(d.Usage), p.usd+d.Cost.USD
+	case event.PolicyDecision:
+		p.decided[d.CallID] = d.Decision
+	case event.ToolApprovalResolved:
+		p.approved[d.CallID] = p.approved[d.CallID] || d.Kind == event.ApprovalApproved
+	case event.ToolStarted:
+		p.startedCall(d)
+	case event.ToolResult:
+		if p.settled == nil {
+			p.settled = map[string]bool{}
+		}
+		if p.settled[d.CallID] {
+			w.violate("%s has two results", d.CallID)
+		}
+		p.settled[d.CallID] = true
+	case event.ToolResults:
+		for _, r := range d.Results {
+			p.listed = append(p.listed, r.CallID)
+		}
+	case event.RunTerminatedBy:
+		p.reasons++
+	case event.RunCompleted:
+		p.ends++
+		if !last {
+			w.violate("events follow run.completed")
+		}
+	}
+}
+
+func (p *promises) startedCall(d event.ToolStarted) {
+	if p.started == nil {
+		p.started = map[string]bool{}
+	}
+	p.started[d.CallID] = true
+	switch p.decided[d.CallID] {
+	case event.DecisionAllow:
+	case event.DecisionAsk:
+		if !p.approved[d.CallID] {
+			p.world.violate("%s started without an approval", d.CallID)
+		}
+		delete(p.approved, d.CallID)
+	default:
+		p.world.violate("%s started without a decision", d.CallID)
+	}
+}
+
+func (p *promises) end(row journal.Run) {
+	w := p.world
+	if p.ends != 1 || p.reasons != 1 {
+		w.violate("%d terminal events for %d reasons", p.ends, p.reasons)
+	}
+	if !slices.Equal(p.calls, p.listed) {
+		w.violate("calls %v\nresults %v", p.calls, p.listed)
+	}
+	if limit := p.machine.Config().Limits.MaxToolCalls; len(p.started) > max(limit, w.cfg.Limits.MaxToolCalls) {
+		w.violate("%d calls started under a limit of %d", len(p.started), limit)
+	}
+	state := p.machine.State()
+	if state.Phase != machine.Ended {
+		return
+	}
+	o := state.Outcome
+	if o.Usage != p.usage || o.Cost != nil && math.Abs(o.Cost.USD-p.usd) > 1e-9 {
+		w.violate("spent %+v %v, reported %+v %v", p.usage, p.usd, o.Usage, o.Cost)
+	}
+	if o.Cycles != p.cycle {
+		w.violate("%d cycles, reported %d", p.cycle, o.Cycles)
+	}
+	if !o.Completed && o.NextSafeAction == "" {
+		w.violate("%s says nothing of what to do next", o.Reason)
+	}
+	if strings.HasPrefix(string(o.Reason), "internal") {
+		w.violate("the run ended by a defect: %+v", o.Error)
+	}
+	var stored event.Outcome
+	if err := json.Unmarshal(row.Outcome, &stored); err != nil || stored.Reason != o.Reason {
+		w.violate("the run's row tells of another outcome: %s (%v)", row.Outcome, err)
+	}
+	messages, err := p.machine.Conversation()
+	if err == nil {
+		err = history.Lint(messages)
+	}
+	if err != nil {
+		w.violate("the conversation: %v", err)
+	}
+}
+
+// listing is the journal, for a person who looks for what went wrong.
+func (s *simulation) listing() string {
+	run, err := s.run()
+	if err != nil {
+		return err.Error()
+	}
+	records, err := s.world.store.Records(s.t.Context(), run, 0, 0)
+	if err != nil {
+		return err.Error()
+	}
+	var b strings.Builder
+	for _, r := range records {
+		e, err := event.Decode(r.Body)
+		if err != nil {
+			fmt.Fprintln(&b, err)
+			continue
+		}
+		body, _ := json.Marshal(e.Data)
+		if len(body) > 200 {
+			body = append(body[:200], "…"...)
+		}
+		fmt.Fprintf(&b, "%4d %s %s %s\n", e.Seq, e.Time.Format("15:04:05.000"), e.Type(), body)
+	}
+	return b.String()
+}

@@ -1,0 +1,275 @@
+package simulate_test
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawlrun/pawl/engine"
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/journal"
+	"github.com/pawlrun/pawl/llm"
+	"github.com/pawlrun/pawl/machine"
+	"github.com/pawlrun/pawl/machine/agent"
+)
+
+var seedFlag = flag.Int("seed", 0, "play only this seed")
+
+// rows: ALDO-55, ALDO-63, HAR-3, HAR-5, HAR-25, HAR-29
+func TestSeeds(t *testing.T) {
+	first, last := 1, 300
+	if os.Getenv("PAWL_LONG") != "" {
+		last = 5000
+	}
+	if *seedFlag != 0 {
+		first, last = *seedFlag, *seedFlag
+	}
+	for seed := first; seed <= last && !t.Failed(); seed++ {
+		synctest.Test(t, func(t *testing.T) { play(t, seed) })
+	}
+}
+
+func play(t *testing.T, seed int) {
+	w := newWorld(seed)
+	s := &simulation{t: t, world: w}
+	s.toTheEnd()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if t.Failed() || len(w.violations) > 0 {
+		t.Errorf("seed %d: %s\n\n%s\n\njournal:\n%s\nreproduce with: go test ./internal/simulate -run TestSeeds -seed=%d",
+			seed, strings.Join(w.violations, "\n"), strings.Join(w.log, "\n"), s.listing(), seed)
+	}
+}
+
+// simulation is one run on its way through its processes.
+type simulation struct {
+	t     *testing.T
+	world *world
+
+	mu    sync.Mutex
+	boots int
+}
+
+// incarnation is one process with its engine.
+type incarnation struct {
+	*process
+	engine *engine.Engine
+}
+
+func (s *simulation) boot() *incarnation {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.boots++
+	n, ids := s.boots, 0
+	p := &process{Store: s.world.store, world: s.world, name: fmt.Sprint("process ", n)}
+	e := engine.New(p, func(string) (machine.Machine, error) { return agent.New(), nil }, engine.Options{
+		Owner: p.name,
+		NewID: func() string { ids++; return fmt.Sprintf("r%d%c", n, 'a'+ids) },
+	})
+	s.t.Cleanup(func() { _ = e.Close() })
+	return &incarnation{process: p, engine: e}
+}
+
+func (s *simulation) env(in *incarnation) engine.Env {
+	env := engine.Env{Model: s.world.open(in.process), Tools: s.world.tools(in.process)}
+	if s.world.asks {
+		env.Ask = s.world.person
+	}
+	return env
+}
+
+const patience = 60 // tries until the world turns calm
+
+func (s *simulation) toTheEnd() {
+	s.t.Helper()
+	w, in := s.world, s.boot()
+	for tries := 0; ; tries++ {
+		if tries == patience {
+			w.turnCalm()
+		}
+		if tries > 3*patience {
+			w.violate("the run does not end")
+			break
+		}
+		if in.dead.Load() || w.draw(4) == 0 {
+			in = s.boot()
+		}
+		r, err := s.takeUp(in)
+		if errors.Is(err, journal.ErrEnded) {
+			break
+		}
+		if err != nil {
+			w.notef("%s cannot take the run up: %v", in.name, firstLine(err))
+			time.Sleep(5 * time.Second)
+			continue
+		}
+		if s.drive(in, r) {
+			break
+		}
+	}
+	time.Sleep(time.Hour) // what is deaf to its context comes to its end
+	s.check()
+}
+
+// takeUp starts the run, or resumes it once it is there.
+func (s *simulation) takeUp(in *incarnation) (*engine.Run, error) {
+	run, err := s.run()
+	if err != nil {
+		return nil, err
+	}
+	if run == "" {
+		started, err := agent.Start(s.world.cfg, llm.UserText("do it"))
+		if err != nil {
+			return nil, err
+		}
+		return in.engine.Start(s.life(), started, "", s.env(in))
+	}
+	return in.engine.Resume(s.life(), run, func(event.RunStarted) (engine.Env, error) { return s.env(in), nil })
+}
+
+// run is the id of the run, "" before it is on disk.
+func (s *simulation) run() (string, error) {
+	rows, err := s.world.store.Runs(s.t.Context(), journal.Filter{})
+	if err != nil || len(rows) == 0 {
+		return "", err
+	}
+	return rows[0].ID, nil
+}
+
+// life is the context of a run in a process: one in some ends it early.
+func (s *simulation) life() context.Context {
+	ctx, end := context.WithCancelCause(s.t.Context())
+	s.t.Cleanup(func() { end(nil) })
+	if s.world.bad(8) {
+		cause := engine.ErrInterrupted
+		if s.world.bad(6) {
+			cause = context.Canceled
+		}
+		time.AfterFunc(time.Duration(s.world.draw(60_000))*time.Millisecond, func() { end(cause) })
+	}
+	return ctx
+}
+
+// drive watches a run while a process drives it, and says whether it ended.
+func (s *simulation) drive(in *incarnation, r *engine.Run) bool {
+	w := s.world
+	stop := make(chan struct{})
+	var beside sync.WaitGroup
+	beside.Go(func() { s.watch(r) })
+	beside.Go(func() { s.operate(in, r, stop) })
+	var ended bool
+	beside.Go(func() { ended = s.rival(stop) })
+	state, err := r.Wait(s.t.Context())
+	close(stop)
+	beside.Wait()
+	switch {
+	case err != nil:
+		w.notef("%s gives the run up: %v", in.name, firstLine(err))
+		if _, ok := errors.AsType[*engine.PanicError](err); ok {
+			w.violate("%s: %v", in.name, err)
+		}
+		in.die()
+		return ended
+	case state.Phase == machine.Ended:
+		return true
+	}
+	w.notef("%s parked the run: %s", in.name, state.Parked.Reason)
+	s.decide(in, r.ID, state.Pending)
+	time.Sleep(time.Duration(w.draw(3_600_000)) * time.Millisecond)
+	return ended
+}
+
+// rival waits for a process to stall beyond its lease and takes its run. The
+// stalled one wakes up later and still believes that the run is its own.
+func (s *simulation) rival(stop <-chan struct{}) bool {
+	select {
+	case <-stop:
+		return false
+	case <-s.world.stalled:
+	}
+	time.Sleep(time.Duration(16_000+s.world.draw(20_000)) * time.Millisecond)
+	in := s.boot()
+	r, err := s.takeUp(in)
+	if err != nil {
+		s.world.notef("%s cannot take a stalled run: %v", in.name, firstLine(err))
+		return errors.Is(err, journal.ErrEnded)
+	}
+	s.world.notef("%s takes the run of a stalled process", in.name)
+	return s.drive(in, r)
+}
+
+func firstLine(err error) string {
+	line, _, _ := strings.Cut(err.Error(), "\n")
+	return line
+}
+
+// watch follows the run as a client does. What it sees must be on disk, in
+// order and without gaps.
+func (s *simulation) watch(r *engine.Run) {
+	w := s.world
+	last := int64(0)
+	for e, err := range r.Events(s.t.Context(), true) {
+		if err != nil {
+			return
+		}
+		if e.Seq == 0 {
+			continue
+		}
+		w.mu.Lock()
+		if e.Seq > w.durable {
+			w.violatef("event %d (%s) was published before it was on disk", e.Seq, e.Type())
+		}
+		if e.Seq != last+1 {
+			w.violatef("a client saw event %d after %d", e.Seq, last)
+		}
+		last = e.Seq
+		w.mu.Unlock()
+	}
+}
+
+// operate sends commands while the run goes, through whatever process.
+func (s *simulation) operate(in *incarnation, r *engine.Run, stop <-chan struct{}) {
+	for {
+		select {
+		case <-stop:
+			return
+		case <-time.After(time.Duration(5_000+s.world.draw(120_000)) * time.Millisecond):
+		}
+		if s.world.bad(3) {
+			s.send(in, s.world.command(r.ID, nil))
+		}
+		if s.world.bad(40) {
+			r.Interrupt()
+		}
+	}
+}
+
+// decide answers what a parked run asks, most of the time.
+func (s *simulation) decide(in *incarnation, run string, pending []event.ToolPendingApproval) {
+	for _, p := range pending {
+		if !s.world.bad(4) {
+			kind := journal.Approve
+			if s.world.draw(3) == 0 {
+				kind = journal.Reject
+			}
+			s.send(in, journal.Command{Run: run, Kind: kind, CallID: p.CallID, By: "operator", Text: "as you ask"})
+		}
+	}
+	if s.world.bad(4) {
+		s.send(in, s.world.command(run, pending))
+	}
+}
+
+func (s *simulation) send(in *incarnation, c journal.Command) {
+	s.world.notef("operator: %s %s", c.Kind, c.CallID)
+	if err := in.engine.Send(s.t.Context(), c); err != nil {
+		s.world.notef("operator: %s: %v", c.Kind, firstLine(err))
+	}
+}

@@ -1,0 +1,372 @@
+package simulate_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/pawlrun/pawl/budget"
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/history"
+	"github.com/pawlrun/pawl/journal"
+	"github.com/pawlrun/pawl/journal/memory"
+	"github.com/pawlrun/pawl/llm"
+	"github.com/pawlrun/pawl/machine/agent"
+	"github.com/pawlrun/pawl/policy"
+	"github.com/pawlrun/pawl/tool"
+)
+
+// world is everything around a run: the disk that outlives processes, the
+// models, the tools with what they really did, and the luck.
+type world struct {
+	seed  int
+	store *memory.Store
+	cfg   agent.Config
+
+	mu sync.Mutex
+	r  *rand.Rand
+	// calm ends all misfortune, so that a run can come to its end.
+	calm bool
+	// odds is one in how many appends something goes wrong; 0 is never.
+	odds int
+	// asks says that a person sits at the terminal.
+	asks bool
+	// stalled tells of a process that stands still while its lease runs out.
+	stalled chan struct{}
+
+	durable   int64
+	requested int
+	called    int
+	intents   map[intent]bool
+	settled   map[string]bool
+	ran       map[string]int // how often each call took effect
+	effects   map[string]event.Effect
+
+	log        []string
+	violations []string
+}
+
+// intent is one attempt at a tool call.
+type intent struct {
+	call    string
+	attempt int
+}
+
+type fault int
+
+const (
+	none fault = iota
+	dieBefore
+	dieAfter
+	stall
+)
+
+func newWorld(seed int) *world {
+	w := &world{
+		seed: seed, r: rand.New(rand.NewPCG(uint64(seed), 7)), store: memory.New(nil),
+		stalled: make(chan struct{}, 1), intents: map[intent]bool{}, settled: map[string]bool{}, ran: map[string]int{}, effects: map[string]event.Effect{},
+	}
+	w.odds, w.asks = []int{0, 8, 20, 60}[w.r.IntN(4)], w.r.IntN(2) == 0
+	w.cfg = w.config()
+	return w
+}
+
+func (w *world) config() agent.Config {
+	r := w.r
+	cfg := agent.Config{
+		Targets: []agent.Target{{Model: "m/a", Price: &llm.Price{Input: 3, Output: 15}}, {Model: "m/b", Price: &llm.Price{Input: 1, Output: 5}}}[:1+r.IntN(2)],
+		Limits: budget.Limits{
+			MaxCycles: 1 + r.IntN(16), MaxToolCalls: 3 + r.IntN(60), MaxParallelTools: 1 + r.IntN(4),
+			MaxWallSeconds: float64(60 + r.IntN(20_000)), MaxResultChars: 500,
+		},
+		OnNoToolCall: pick(r, agent.NoToolCallFinish, agent.NoToolCallNudge, agent.NoToolCallStop),
+		Dispatch:     pick(r, agent.OrderedGroups, agent.ParallelFirst, agent.ByResource, agent.ParallelAll, agent.Serial),
+		Approve:      pick(r, agent.ApproveAsk, agent.ApproveAsk, agent.ApproveAll, agent.ApproveDeny),
+		Policy:       policy.Rules{Declared: true, Gates: []string{"pay"}},
+		Whole:        r.IntN(3) == 0,
+	}
+	return cfg.WithDefaults()
+}
+
+func pick[T any](r *rand.Rand, from ...T) T { return from[r.IntN(len(from))] }
+
+// draw is luck under the lock: everything around the run happens at once.
+func (w *world) draw(n int) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.r.IntN(n)
+}
+
+func (w *world) fault() fault {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.calm || w.odds == 0 || w.r.IntN(w.odds) > 0 {
+		return none
+	}
+	return pick(w.r, dieBefore, dieAfter, dieAfter, stall)
+}
+
+func (w *world) turnCalm() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.calm = true
+}
+
+// bad says that something that happens once in n times happens.
+func (w *world) bad(n int) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return !w.calm && w.r.IntN(n) == 0
+}
+
+func (w *world) violatef(format string, args ...any) {
+	w.violations = append(w.violations, fmt.Sprintf(format, args...))
+}
+
+func (w *world) violate(format string, args ...any) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.violatef(format, args...)
+}
+
+func (w *world) notef(format string, args ...any) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.log = append(w.log, time.Now().UTC().Format("15:04:05.000 ")+fmt.Sprintf(format, args...))
+}
+
+// model is a random model. It answers from its place in the conversation, and
+// minds that no request breaks a provider's rules.
+type model struct {
+	world   *world
+	process *process
+	streams bool
+}
+
+// open gives the models of a process; some can stream and some cannot.
+func (w *world) open(p *process) func(string) (llm.Model, string, error) {
+	return func(target string) (llm.Model, string, error) {
+		m := &model{world: w, process: p}
+		if target == "m/a" {
+			return streamer{m}, "a", nil
+		}
+		return m, "b", nil
+	}
+}
+
+type streamer struct{ *model }
+
+func (s streamer) Stream(ctx context.Context, req *llm.Request, emit func(llm.Delta)) (*llm.Response, error) {
+	emit(llm.Delta{Kind: llm.DeltaText, Text: "st"})
+	emit(llm.Delta{Kind: llm.DeltaReasoning, Index: 1, Text: "hm"})
+	return s.Generate(ctx, req)
+}
+
+func (m *model) Generate(ctx context.Context, req *llm.Request) (*llm.Response, error) {
+	w := m.world
+	if err := history.Lint(req.Messages); err != nil {
+		w.violate("a request breaks a rule: %v", err)
+	}
+	w.mu.Lock()
+	w.called++
+	if w.called > w.requested {
+		w.violatef("model call %d has no intent on disk", w.called)
+	}
+	w.mu.Unlock()
+	if w.bad(60) {
+		w.notef("%s dies during a model call", m.process.name)
+		m.process.die()
+	}
+	if err := sleep(ctx, time.Duration(w.draw(20_000))*time.Millisecond); err != nil {
+		return nil, &llm.Error{Class: llm.ClassNetwork, Message: err.Error(), Err: err}
+	}
+	if w.bad(80) {
+		panic("the adapter has a defect")
+	}
+	if w.bad(6) {
+		return w.failure()
+	}
+	return w.answer(), nil
+}
+
+func (w *world) failure() (*llm.Response, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	e := &llm.Error{
+		Class:   pick(w.r, llm.ClassThrottled, llm.ClassOverloaded, llm.ClassNetwork),
+		Message: "scripted trouble",
+	}
+	if w.r.IntN(8) == 0 {
+		e.Class = pick(w.r, llm.ClassQuota, llm.ClassContextOverflow, llm.ClassInvalid, llm.ClassAuth, llm.ClassRefused, llm.ClassInterrupted)
+	}
+	if w.r.IntN(2) == 0 {
+		e.RetryAfter, e.HasRetryAfter = time.Duration(w.r.IntN(100))*time.Second, true
+	}
+	if w.r.IntN(2) == 0 {
+		return nil, e
+	}
+	return &llm.Response{Parts: llm.Parts{llm.Text{Text: "par"}}, Usage: llm.Usage{Input: 7, Output: 1, Estimated: true}}, e
+}
+
+func (w *world) answer() *llm.Response {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	r := w.r
+	a := &llm.Response{Usage: llm.Usage{Input: int64(r.IntN(900)), Output: int64(r.IntN(300))}, Finish: llm.FinishEnd}
+	if r.IntN(4) > 0 {
+		a.Parts = append(a.Parts, llm.Text{Text: fmt.Sprint("text ", r.IntN(1000))})
+	}
+	if r.IntN(7) > 0 {
+		for i := range 1 + r.IntN(4) {
+			name := pick(r, "read", "put", "send", "pay", "slow", "deaf", "panic", "nosuch")
+			call := llm.ToolCall{ProviderID: fmt.Sprint("p", i), Name: name, Args: fmt.Appendf(nil, `{"path":"%s"}`, pick(r, "a", "b", "c/d", "c"))}
+			switch r.IntN(30) {
+			case 0:
+				call.Args = []byte(`{"path":7}`)
+			case 1:
+				call.Args, call.ArgsText = nil, pick(r, `{"path":"bro`, `{"path"]`)
+			}
+			a.Parts = append(a.Parts, call)
+		}
+		a.Finish = llm.FinishTool
+	}
+	if r.IntN(25) == 0 {
+		a.Finish = pick(r, llm.FinishLength, llm.FinishPause, llm.FinishMalformed, llm.FinishEnd, llm.FinishTool,
+			llm.FinishRefusal, llm.FinishContext, llm.FinishFailed)
+	}
+	return a
+}
+
+// person answers an approval in their own time, or leaves the terminal.
+func (w *world) person(ctx context.Context, _ event.ToolPendingApproval) (event.ToolApprovalResolved, error) {
+	if err := sleep(ctx, time.Duration(w.draw(600_000))*time.Millisecond); err != nil {
+		return event.ToolApprovalResolved{}, err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.r.IntN(5) == 0 {
+		return event.ToolApprovalResolved{}, errors.New("nobody is there")
+	}
+	kind := pick(w.r, event.ApprovalApproved, event.ApprovalApproved, event.ApprovalRejected)
+	return event.ToolApprovalResolved{Kind: kind, Approver: "ann", Reason: "at the terminal"}, nil
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+type pathArgs struct {
+	Path string `json:"path"`
+}
+
+// tools are the tools as one process runs them; what they do, the world keeps.
+func (w *world) tools(p *process) *tool.Set {
+	build := func(name string, effect event.Effect, deaf bool, act func() (tool.Result, error)) tool.Tool {
+		t := tool.New(name, name, func(context.Context, pathArgs) (tool.Result, error) { return tool.Result{}, nil })
+		t.Effect, t.Timeout = effect, 30*time.Second
+		t.Run = func(ctx context.Context, c tool.Call) (tool.Result, error) {
+			if !w.begins(p, c, effect) {
+				<-ctx.Done()
+				return tool.Result{}, ctx.Err()
+			}
+			work := ctx
+			if deaf {
+				work = context.WithoutCancel(ctx)
+			}
+			long := 4_000
+			if w.bad(8) {
+				long = 60_000
+			}
+			if err := sleep(work, time.Duration(w.draw(long))*time.Millisecond); err != nil {
+				return tool.Result{}, err
+			}
+			if w.bad(40) {
+				w.notef("%s dies after the effect of %s", p.name, c.ID)
+				p.die()
+			}
+			return act()
+		}
+		return t
+	}
+	says := func(s string) func() (tool.Result, error) {
+		return func() (tool.Result, error) {
+			if w.bad(6) {
+				return tool.Result{}, errors.New("it did not work")
+			}
+			return tool.Result{Output: s, EndsRun: w.bad(60)}, nil
+		}
+	}
+	read := build("read", event.EffectPure, false, says(strings.Repeat("long ", 300)))
+	read.ReadOnly, read.Concurrent = true, true
+	put := build("put", event.EffectIdempotent, false, says("put"))
+	put.Access = func(raw json.RawMessage) []event.Access {
+		var a pathArgs
+		_ = json.Unmarshal(raw, &a)
+		return []event.Access{{Key: "file:" + a.Path, Write: true}}
+	}
+	set, err := tool.NewSet(
+		read, put,
+		build("send", event.EffectAtMostOnce, false, says("sent")),
+		build("pay", event.EffectIdempotent, false, says("paid")),
+		build("slow", event.EffectReconcilable, false, says("at last")),
+		build("deaf", event.EffectAtMostOnce, true, says("what?")),
+		build("panic", event.EffectPure, false, func() (tool.Result, error) { panic("tool defect") }),
+	)
+	if err != nil {
+		panic(err)
+	}
+	return set
+}
+
+// begins is the moment at which a call takes effect. It is false in a process
+// that is dead: its tools do nothing any more.
+func (w *world) begins(p *process, c tool.Call, effect event.Effect) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if p.dead.Load() {
+		return false
+	}
+	if !w.intents[intent{c.ID, c.Attempt}] {
+		w.violatef("%s took effect (attempt %d) without an intent on disk", c.ID, c.Attempt)
+	}
+	if w.settled[c.ID] {
+		w.violatef("%s took effect after it was settled", c.ID)
+	}
+	w.ran[c.ID]++
+	w.effects[c.ID] = effect
+	if w.ran[c.ID] > 1 && (effect == event.EffectAtMostOnce || effect == event.EffectReconcilable) {
+		w.violatef("%s (%s) took effect twice", c.ID, effect)
+	}
+	return true
+}
+
+// commands that an operator may send at any moment.
+func (w *world) command(run string, pending []event.ToolPendingApproval) journal.Command {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	c := journal.Command{Run: run, By: "operator", Text: fmt.Sprint("word ", w.r.IntN(100))}
+	switch n := w.r.IntN(12); {
+	case len(pending) > 0 && n < 8:
+		c.CallID = pick(w.r, pending...).CallID
+		c.Kind = pick(w.r, journal.Approve, journal.Approve, journal.Reject)
+	case n == 0:
+		c.Kind = journal.Cancel
+	case n < 4:
+		c.Kind = journal.Pause
+	case n < 7:
+		c.Kind, c.Setting, c.Value = journal.Raise, pick(w.r, "max_tool_calls", "max_cycles", "usd_per_run"), float64(1+w.r.IntN(12))
+	default:
+		c.Kind = journal.Input
+	}
+	return c
+}
