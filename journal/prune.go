@@ -10,22 +10,27 @@ import (
 
 // PruneOptions say what [Prune] may delete.
 type PruneOptions struct {
-	// Before is the time that a run must not have been written to since.
+	// Before is the time that a run must not have been written to since, nor
+	// its lease have been alive.
 	Before time.Time
+	// States are those that a run may be in; none means [Ended].
+	States []State
 	// DryRun only finds what would be deleted.
 	DryRun bool
 }
 
 // Prune deletes old runs that have ended, in whole trees: a run goes together
-// with its descendants, and only when all of them are old and ended, so that
-// neither a child nor a fork ever loses what it stands on (FIELD F26). Children
+// with its descendants, and only when all of them may go, so that neither a child nor a fork ever loses what it stands on (FIELD F26). Children
 // are deleted before their parents. It returns what was deleted, or would be.
 func Prune(ctx context.Context, s Store, o PruneOptions) ([]Run, error) {
+	if len(o.States) == 0 {
+		o.States = []State{Ended}
+	}
 	rows, err := s.Runs(ctx, Filter{})
 	if err != nil {
 		return nil, fmt.Errorf("journal: prune: %w", err)
 	}
-	doomed := doomedTrees(rows, o.Before)
+	doomed := o.doomed(rows)
 	if o.DryRun {
 		return doomed, nil
 	}
@@ -42,9 +47,14 @@ func Prune(ctx context.Context, s Store, o PruneOptions) ([]Run, error) {
 	return doomed, nil
 }
 
-// doomedTrees returns the runs of those trees whose every run is old and ended.
-// rows are newest first, and so is the result: children before their parents.
-func doomedTrees(rows []Run, before time.Time) []Run {
+// mayGo judges a run by itself.
+func (o PruneOptions) mayGo(r Run) bool {
+	held := r.Owner != "" && r.Expiry.After(o.Before)
+	return slices.Contains(o.States, r.State) && r.Updated.Before(o.Before) && !held
+}
+
+// doomed returns the runs of those trees whose every run may go. rows are newest first, and so is the result: children before their parents.
+func (o PruneOptions) doomed(rows []Run) []Run {
 	// A run's parent is older than itself, so its root is known by then.
 	root, kept := make(map[string]string, len(rows)), map[string]bool{}
 	for _, r := range slices.Backward(rows) {
@@ -52,7 +62,7 @@ func doomedTrees(rows []Run, before time.Time) []Run {
 		if of, ok := root[r.Parent]; ok && r.Parent != "" {
 			root[r.ID] = of
 		}
-		if r.State != Ended || !r.Updated.Before(before) {
+		if !o.mayGo(r) {
 			kept[root[r.ID]] = true
 		}
 	}

@@ -83,7 +83,8 @@ func (a *app) pruneCommand() *cobra.Command {
 		Use:   "prune --older-than AGE",
 		Short: "Remove runs that ended long ago",
 		Long: `Removes runs that have not changed for an age, with the runs they started. Only ended runs,
-unless --state says otherwise; a run that is being driven is never removed.`,
+unless --state says otherwise; a run that is being driven is never removed, and neither is one
+that started a run which stays.`,
 		Example: "  pawl runs prune --older-than 30d\n  pawl runs prune --older-than 12h --dry-run",
 		Args:    cobra.NoArgs,
 		RunE:    func(c *cobra.Command, _ []string) error { return a.prune(c.Context(), f) },
@@ -112,23 +113,15 @@ func (a *app) prune(ctx context.Context, f pruneFlags) error {
 		return err
 	}
 	defer s.close()
-	rows, err := s.store.Runs(ctx, journal.Filter{States: selected})
+	rows, err := journal.Prune(ctx, s.store, journal.PruneOptions{
+		Before: time.Now().Add(-age), States: selected, DryRun: f.dryRun,
+	})
 	if err != nil {
 		return err
 	}
-	var gone []string
-	now := time.Now()
-	for _, r := range rows {
-		if r.Parent != "" || driven(r, now) || now.Sub(r.Updated) < age {
-			continue
-		}
-		ids := []string{r.ID}
-		if !f.dryRun {
-			if ids, err = s.remove(ctx, r); err != nil {
-				return err
-			}
-		}
-		gone = append(gone, ids...)
+	gone := make([]string, len(rows))
+	for i, r := range rows {
+		gone[i] = r.ID
 	}
 	if f.dryRun && !f.json {
 		return a.printDryRun(gone)

@@ -185,4 +185,12 @@ func pruneTrees(t *testing.T, s journal.Store, c *clock) {
 	if rows, err := s.Runs(t.Context(), journal.Filter{}); err != nil || len(rows) != 4 {
 		t.Errorf("%d runs are left, %v; want 4", len(rows), err)
 	}
+	// Its lease lived until a minute after it was written to.
+	abandoned := journal.PruneOptions{States: []journal.State{journal.Running}, Before: Epoch().Add(time.Second)}
+	for _, want := range []int{0, 1} {
+		if got, err := journal.Prune(t.Context(), s, abandoned); err != nil || len(got) != want {
+			t.Errorf("running runs older than %s: %d are pruned, %v; want %d", abandoned.Before, len(got), err, want)
+		}
+		abandoned.Before = cut
+	}
 }
