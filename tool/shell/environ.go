@@ -1,35 +1,51 @@
 package shell
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 )
 
 // allowed are the variables that commands may see.
 var allowed = []string{
-	"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TERM", "TMPDIR", "PWD",
+	"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TERM", "TMPDIR",
 	"GOPATH", "GOROOT", "GOCACHE", "GOMODCACHE", "GOFLAGS", "GOPROXY", "GOTOOLCHAIN", "GOSUMDB", "GONOSUMDB", "GOPRIVATE",
 	"CARGO_HOME", "RUSTUP_HOME", "JAVA_HOME", "NODE_PATH", "NVM_DIR", "VIRTUAL_ENV", "PYTHONPATH",
 	"CI", "NO_COLOR", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME",
+	"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy", "SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS",
 }
+
+// set is what every command gets besides: a program that wants a pager or a
+// password would wait for somebody who is not there.
+var set = []string{"PAGER=cat", "GIT_PAGER=cat", "GIT_TERMINAL_PROMPT=0"}
 
 // secretWords in a name keep a variable out, whatever else allows it.
 var secretWords = []string{"KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL", "AUTH", "COOKIE", "SESSION"}
 
+// secretValue finds what gives a credential away whatever the variable's name:
+// a user in an address, a private key, a bearer token, and the beginnings of
+// the tokens of well-known services.
+var secretValue = regexp.MustCompile(`://[^/?#\s]*@` +
+	`|-----BEGIN [A-Z ]*PRIVATE KEY` +
+	`|(?i:\bbearer\s+\S{8})` +
+	`|\b(?:gh[pousr]_|github_pat_|glpat-|sk-|xox[abprs]-|AKIA|ASIA|AIza|npm_|hf_)[A-Za-z0-9_-]{12}` +
+	`|\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]+\.`)
+
 // Environment filters an environment down to what a command may see: an
-// allow-list and the locale, and never a name that looks like a secret.
+// allow-list and the locale, and never a name or a value that looks like a
+// secret (PRODUCT 6).
 func Environment(env []string) []string {
-	var out []string
+	out := slices.Clone(set)
 	for _, kv := range env {
-		name, _, ok := strings.Cut(kv, "=")
-		if ok && (slices.Contains(allowed, name) || strings.HasPrefix(name, "LC_")) && !looksSecret(name) {
+		name, value, ok := strings.Cut(kv, "=")
+		if ok && (slices.Contains(allowed, name) || strings.HasPrefix(name, "LC_")) && !secretName(name) && !secretValue.MatchString(value) {
 			out = append(out, kv)
 		}
 	}
 	return out
 }
 
-func looksSecret(name string) bool {
+func secretName(name string) bool {
 	upper := strings.ToUpper(name)
 	return slices.ContainsFunc(secretWords, func(w string) bool { return strings.Contains(upper, w) })
 }

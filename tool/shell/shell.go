@@ -1,17 +1,18 @@
-// Package shell holds shell.exec: one command in the workspace, in a process
-// group of its own, with an environment from an allow-list, a timeout, and
-// bounded output.
+// Package shell holds shell.exec: one command in the workspace, in a session
+// and process group of its own, with an environment from an allow-list, a
+// timeout, and bounded output.
+//
+// Nothing that a command starts in its group outlives the call, nor this
+// process if that is killed. A process that leaves the group (setsid) does:
+// only a sandbox holds it.
 package shell
 
 import (
-	"context"
+	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
-	"os/exec"
-	"strings"
-	"syscall"
+	"path/filepath"
 	"time"
 
 	"github.com/pawlrun/pawl/event"
@@ -20,101 +21,64 @@ import (
 
 // Options configure [New].
 type Options struct {
-	// Dir is the working directory.
+	// Dir is the working directory; empty means this process's.
 	Dir string
-	// Env is the environment of commands; nil means [Environment] of this
-	// process's.
+	// Env is the environment of commands, taken as it is; nil means
+	// [Environment] of this process's.
 	Env []string
-	// Timeout bounds a command that does not ask for another; 0 means 120 s.
+	// Timeout bounds a command that does not ask for another; 0 means
+	// [tool.DefaultTimeout].
 	Timeout time.Duration
+	// MaxTimeout caps what a call may ask for; 0 means an hour.
+	MaxTimeout time.Duration
 }
 
-// maxOutput bounds the bytes kept of each output, head and tail together, so
-// that a command that prints gigabytes costs no more memory than this.
-const maxOutput = 256 << 10
-
-type args struct {
-	Command        string  `json:"command" jsonschema:"the command line, run by /bin/sh -c in the workspace"`
-	TimeoutSeconds float64 `json:"timeout_seconds,omitempty" jsonschema:"stop the command after this many seconds; 120 when absent"`
-}
-
-// New returns the shell.exec tool.
-func New(o Options) tool.Tool {
+func (o Options) withDefaults() Options {
 	if o.Env == nil {
 		o.Env = Environment(os.Environ())
 	}
-	t := tool.New("shell.exec", "Run a shell command in the workspace and return its exit code and output.",
-		func(ctx context.Context, a args) (tool.Result, error) { return run(ctx, o, a) })
+	if dir, err := filepath.Abs(o.Dir); err == nil {
+		o.Dir = dir
+	}
+	o.Timeout = cmp.Or(o.Timeout, tool.DefaultTimeout)
+	o.MaxTimeout = max(o.Timeout, cmp.Or(o.MaxTimeout, time.Hour))
+	return o
+}
+
+type args struct {
+	Command        string  `json:"command" jsonschema:"the command line, run by /bin/sh -c in the workspace"`
+	TimeoutSeconds float64 `json:"timeout_seconds,omitempty" jsonschema:"stop the command after this many seconds"`
+}
+
+// New returns the shell.exec tool. What a command does is unknown, so it is at
+// most once, runs alone, and touches everything.
+func New(o Options) tool.Tool {
+	o = o.withDefaults()
+	about := fmt.Sprintf("Run a shell command in the workspace and return its exit code and output. It has no input and no terminal. "+
+		"It is stopped after %g seconds unless timeout_seconds says otherwise (at most %g), and so is what it leaves in the background.",
+		o.Timeout.Seconds(), o.MaxTimeout.Seconds())
+	t := tool.New("shell.exec", about, o.run)
 	t.Effect = event.EffectAtMostOnce
 	t.Access = func(json.RawMessage) []event.Access { return []event.Access{{Key: "*", Write: true}} }
 	t.Timeout = o.Timeout
-	t.TimeoutFor = func(raw json.RawMessage) time.Duration {
-		var a args
-		_ = json.Unmarshal(raw, &a)
-		return time.Duration(a.TimeoutSeconds * float64(time.Second))
-	}
-	t.Describe = func(raw json.RawMessage) string {
-		var a args
-		_ = json.Unmarshal(raw, &a)
-		return "run " + a.Command
-	}
+	t.TimeoutFor = func(raw json.RawMessage) time.Duration { return o.timeout(argsOf(raw).TimeoutSeconds) }
+	t.Describe = func(raw json.RawMessage) string { return "run " + argsOf(raw).Command }
 	return t
 }
 
-func run(ctx context.Context, o Options, a args) (tool.Result, error) {
-	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", a.Command)
-	cmd.Dir, cmd.Env = o.Dir, o.Env
-	out := newHeadTail(maxOutput)
-	cmd.Stdout, cmd.Stderr = out, out
-	// The command gets a process group of its own, so that stopping it stops
-	// everything it started (FIELD F17).
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
-	cmd.WaitDelay = 2 * time.Second
-	err := cmd.Run()
-	if cmd.Process != nil {
-		// What the command left running in its group has no owner any more.
-		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
-	}
-	text := out.String()
-	if ctx.Err() != nil {
-		return tool.Result{Output: text}, ctx.Err()
-	}
-	exit, failed := errors.AsType[*exec.ExitError](err)
-	if err != nil && !failed && !errors.Is(err, exec.ErrWaitDelay) {
-		return tool.Result{}, fmt.Errorf("the command could not be started: %w", err)
-	}
-	code := 0
-	if failed {
-		code = exitCode(exit)
-	}
-	return tool.Result{
-		Output: format(code, exit, text), ExitCode: &code, IsError: code != 0, ErrorType: errorType(code), Truncated: out.cut() > 0,
-	}, nil
+func argsOf(raw json.RawMessage) args {
+	var a args
+	_ = json.Unmarshal(raw, &a)
+	return a
 }
 
-// exitCode is the code that a shell would report: 128 plus the signal for a
-// process that a signal ended.
-func exitCode(e *exec.ExitError) int {
-	if st, ok := e.Sys().(syscall.WaitStatus); ok && st.Signaled() {
-		return 128 + int(st.Signal())
+// timeout is what a call asks for, within the cap; 0 when it does not ask.
+func (o Options) timeout(seconds float64) time.Duration {
+	switch {
+	case !(seconds > 0):
+		return 0
+	case seconds >= o.MaxTimeout.Seconds():
+		return o.MaxTimeout
 	}
-	return e.ExitCode()
-}
-
-func errorType(code int) event.ErrorType {
-	if code == 0 {
-		return ""
-	}
-	return event.ErrorTool
-}
-
-func format(code int, e *exec.ExitError, text string) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "exit code: %d\n", code)
-	if e != nil && code > 128 {
-		fmt.Fprintf(&b, "(%s)\n", e)
-	}
-	b.WriteString(text)
-	return b.String()
+	return max(1, time.Duration(seconds*float64(time.Second)))
 }

@@ -1,0 +1,130 @@
+package shell
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"sync"
+	"syscall"
+)
+
+// group is a running command with everything that it starts in its process
+// group. Its first process leads a session of its own, so it has no terminal
+// to ask for a password on.
+type group struct {
+	leader *exec.Cmd
+	guard  *guard
+
+	exited chan struct{} // closed when the leader has ended
+
+	mu      sync.Mutex
+	stopped bool
+	reaped  bool
+}
+
+// gateScript waits for a line before it becomes the command. The line comes
+// when the guard knows of the group, so nothing of the command runs unguarded.
+const gateScript = `read -r go && exec /bin/sh -c "$1" </dev/null`
+
+// startGroup runs a command line in a new group. Where it runs and what it
+// prints to are set in cmd.
+func startGroup(cmd *exec.Cmd, command string) (*group, error) {
+	w, err := startGuard()
+	if err != nil {
+		return nil, err
+	}
+	cmd.Path, cmd.Args = "/bin/sh", []string{"/bin/sh", "-c", gateScript, "sh", command}
+	cmd.SysProcAttr = leaderAttr()
+	gate, err := cmd.StdinPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		w.dismiss()
+		return nil, err
+	}
+	w.watch(cmd.Process.Pid)
+	fmt.Fprintln(gate)
+	gate.Close()
+	return &group{leader: cmd, guard: w, exited: make(chan struct{})}, nil
+}
+
+// signal reaches every member of the group. The group's number is the leader's
+// process id, which the kernel gives to nobody else before the leader is
+// reaped; after that nothing is sent.
+func (g *group) signal(s syscall.Signal) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if !g.reaped {
+		_ = syscall.Kill(-g.leader.Process.Pid, s)
+	}
+}
+
+// stop asks a group whose leader runs to end, and makes it after a while.
+func (g *group) stop() {
+	select {
+	case <-g.exited:
+		return
+	default:
+	}
+	g.mu.Lock()
+	g.stopped = true
+	g.mu.Unlock()
+	g.signal(syscall.SIGTERM)
+	if !wait(g.exited, termGrace) {
+		g.signal(syscall.SIGKILL)
+	}
+}
+
+// end kills what the leader, which has ended, left of its group, and reaps it.
+// It says whether the group was stopped before.
+func (g *group) end() (state *os.ProcessState, stopped bool, err error) {
+	g.signal(syscall.SIGKILL)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.leader.ProcessState == nil {
+		err = g.leader.Wait()
+	}
+	g.reaped = true
+	g.guard.dismiss()
+	if g.leader.ProcessState != nil {
+		err = nil // how it ended is no failure of ours
+	}
+	return g.leader.ProcessState, g.stopped, err
+}
+
+// guard is a process that outlives this one by a moment: it kills the group
+// when this process is gone, however that ended (FIELD F17). The system itself
+// would only kill the leader.
+type guard struct {
+	cmd  *exec.Cmd
+	line io.WriteCloser
+}
+
+// guardScript reads the number of the group, and then waits for the end of its
+// input, which comes when nobody holds the other end any more.
+const guardScript = `trap '' HUP INT TERM; read -r group || exit; read -r end; kill -s KILL -- "-$group"`
+
+func startGuard() (*guard, error) {
+	cmd := exec.Command("/bin/sh", "-c", guardScript)
+	cmd.Dir, cmd.Env = "/", []string{}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	line, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	return &guard{cmd: cmd, line: line}, nil
+}
+
+func (w *guard) watch(group int) { fmt.Fprintln(w.line, group) }
+
+// dismiss ends the guard. It is killed before its input ends, so that it kills
+// nobody.
+func (w *guard) dismiss() {
+	_ = w.cmd.Process.Kill()
+	_ = w.cmd.Wait()
+}

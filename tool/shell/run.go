@@ -1,0 +1,148 @@
+package shell
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/tool"
+)
+
+const (
+	// maxOutput bounds the bytes kept of a command's output, head and tail
+	// together, so that one that prints gigabytes costs no more memory.
+	maxOutput = 256 << 10
+	// termGrace is how long a command that is stopped may clean up.
+	termGrace = 2 * time.Second
+	// drainGrace is how long the output of what a command left in the
+	// background is still read, before and after that is killed.
+	drainGrace = 250 * time.Millisecond
+)
+
+func (o Options) run(ctx context.Context, a args) (tool.Result, error) {
+	if err := o.check(a); err != nil {
+		return tool.Result{}, err
+	}
+	if err := ctx.Err(); err != nil {
+		return tool.Result{}, err
+	}
+	out := newHeadTail(maxOutput)
+	state, stopped, err := o.execute(ctx, a.Command, out)
+	if err != nil {
+		return tool.Result{}, o.startError(err)
+	}
+	text := out.String()
+	if cut := out.cut(); cut > 0 {
+		text = fmt.Sprintf("[%d bytes of output, of which %d in the middle are left out]\n%s", out.written(), cut, text)
+	}
+	r := tool.Result{Output: text, Truncated: out.cut() > 0}
+	if stopped {
+		return r, ctx.Err()
+	}
+	code := exitCode(state)
+	r.ExitCode = &code
+	if code != 0 {
+		r.IsError, r.ErrorType = true, event.ErrorTool
+	}
+	r.Output = header(code, state) + text
+	return r, nil
+}
+
+func (o Options) check(a args) error {
+	switch {
+	case strings.TrimSpace(a.Command) == "":
+		return &tool.Error{Type: event.ErrorInvalidArgs, Message: "the command is empty"}
+	case strings.ContainsRune(a.Command, 0):
+		return &tool.Error{Type: event.ErrorInvalidArgs, Message: "the command has a NUL byte in it"}
+	}
+	if info, err := os.Stat(o.Dir); err != nil || !info.IsDir() {
+		return o.gone(err)
+	}
+	return nil
+}
+
+func (o Options) gone(err error) error {
+	return &tool.Error{Type: event.ErrorWorkspace, Message: fmt.Sprintf("the working directory %s is gone", o.Dir), Err: err}
+}
+
+func (o Options) startError(err error) error {
+	if _, statErr := os.Stat(o.Dir); statErr != nil {
+		return o.gone(err)
+	}
+	if errors.Is(err, syscall.E2BIG) {
+		return &tool.Error{Type: event.ErrorInvalidArgs, Message: "the command is longer than the system allows; write it to a file and run that", Err: err}
+	}
+	return fmt.Errorf("the command could not be started: %w", err)
+}
+
+// execute runs a command to its end, or until ctx ends, which stopped says.
+func (o Options) execute(ctx context.Context, command string, out io.Writer) (state *os.ProcessState, stopped bool, err error) {
+	// The kernel sends Pdeathsig when the thread that started the child ends,
+	// so this thread must live for as long as the child.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+
+	r, w, err := os.Pipe()
+	if err != nil {
+		return nil, false, err
+	}
+	defer r.Close()
+	cmd := &exec.Cmd{Dir: o.Dir, Env: append(o.Env[:len(o.Env):len(o.Env)], "PWD="+o.Dir), Stdout: w, Stderr: w}
+	g, err := startGroup(cmd, command)
+	w.Close()
+	if err != nil {
+		return nil, false, err
+	}
+	copied := make(chan struct{})
+	go func() {
+		defer close(copied)
+		_, _ = io.Copy(out, r)
+	}()
+	forget := context.AfterFunc(ctx, g.stop)
+	g.awaitLeader()
+	wait(copied, drainGrace)
+	forget()
+	state, stopped, err = g.end()
+	if !wait(copied, drainGrace) {
+		// Something left the group with the pipe in its hands.
+		r.Close()
+		<-copied
+	}
+	return state, stopped, err
+}
+
+// wait waits for done, at most d, and says whether it was done.
+func wait(done <-chan struct{}, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-done:
+		return true
+	case <-t.C:
+		return false
+	}
+}
+
+// exitCode is the code that a shell would report: 128 plus the signal for a
+// process that a signal ended.
+func exitCode(s *os.ProcessState) int {
+	if st, ok := s.Sys().(syscall.WaitStatus); ok && st.Signaled() {
+		return 128 + int(st.Signal())
+	}
+	return s.ExitCode()
+}
+
+func header(code int, s *os.ProcessState) string {
+	if st, ok := s.Sys().(syscall.WaitStatus); ok && st.Signaled() {
+		return fmt.Sprintf("exit code: %d (%s)\n", code, s)
+	}
+	return fmt.Sprintf("exit code: %d\n", code)
+}
