@@ -123,7 +123,7 @@ func TestASubscriberThatLostDeltasIsToldToDropWhatItHas(t *testing.T) {
 			}
 			switch d := e.Data.(type) {
 			case event.ModelRequested:
-				if turn <= 1 && e.Cycle == 1 {
+				if e.Cycle == 1 {
 					stall <- struct{}{}
 				}
 			case event.Text:
