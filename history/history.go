@@ -47,6 +47,10 @@ func (h *History) Messages() ([]*llm.Message, error) {
 	return h.messages[:len(h.messages):len(h.messages)], nil
 }
 
+// All is the conversation as it stands, also while calls are open. It is for
+// showing, not for sending; see [History.Messages].
+func (h *History) All() []*llm.Message { return h.messages[:len(h.messages):len(h.messages)] }
+
 // AwaitsAnswer says that the conversation's last word is not the model's.
 func (h *History) AwaitsAnswer() bool {
 	n := len(h.messages)

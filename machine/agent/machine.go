@@ -108,6 +108,10 @@ func (m *Machine) Config() Config { return m.cfg }
 // the run has ended it includes the messages that came too late to be read.
 func (m *Machine) Conversation() ([]*llm.Message, error) { return m.history.Messages() }
 
+// Transcript is the conversation as it stands, for showing: it may end with
+// calls that have no result yet.
+func (m *Machine) Transcript() []*llm.Message { return m.history.All() }
+
 // Apply folds one event. It returns [ErrUnsupported] for a journal of a newer
 // version and [ErrMisfit] for an event that has no place; an event of a kind
 // that this version does not know is passed over.

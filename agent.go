@@ -1,0 +1,219 @@
+package pawl
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/pawlrun/pawl/budget"
+	"github.com/pawlrun/pawl/engine"
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/llm"
+	"github.com/pawlrun/pawl/machine/agent"
+	"github.com/pawlrun/pawl/policy"
+	"github.com/pawlrun/pawl/stop"
+	"github.com/pawlrun/pawl/tool"
+)
+
+// Agent is a model with its instructions, tools and limits. Only Model is
+// required; what is not set has the default that a careful owner would choose.
+// An Agent is a value: it may be copied, changed between runs, and used by any
+// number of runs at once.
+type Agent struct {
+	// Name is shown in lists of runs.
+	Name string
+	// Model answers. Fallbacks take over, in order and for the rest of the
+	// run, when it is overloaded or cannot be reached.
+	Model     Target
+	Fallbacks []Target
+	// System is the text that stands before the conversation.
+	System string
+	// Tools are what the model may ask for. A tool that is named here runs
+	// without asking, unless Approvals names it.
+	Tools []tool.Tool
+	// Approvals are the names of tools whose every call a person decides,
+	// through Ask. Without Ask the run parks; see [Run.Approve].
+	Approvals []string
+	// Ask puts a call to a person and waits: true runs the call, false does
+	// not and tells the model so. An error parks the run. It may be called for
+	// several calls at once, and its context ends when the call has been
+	// decided elsewhere.
+	Ask func(ctx context.Context, a Approval) (bool, error)
+	// Limits are the run's budgets. A limit that is 0 has its default
+	// (50 cycles, USD 5.00, one hour, 200 tool calls); a negative one is none.
+	Limits Limits
+	// Conditions end the run when a cycle meets one of them; the first that
+	// matches wins.
+	Conditions []Condition
+	// OnLimit says whether reaching the cycle cap counts as well.
+	OnLimit OnLimit
+	// OnNoToolCall says what an answer without tool calls means; by default it
+	// is the final answer.
+	OnNoToolCall OnNoToolCall
+	// Dispatch is the order in which the calls of one answer run.
+	Dispatch Dispatch
+	// MaxTokens caps one answer; Temperature is the model's default when nil.
+	MaxTokens   int
+	Temperature *float64
+	// Schema, where set, asks for an answer that validates against it.
+	Schema json.RawMessage
+}
+
+// Target is a model: its name ("provider/model"), the client that reaches it,
+// and its price. A nil Price means that it is not known, so that no limit in
+// money can hold.
+type Target struct {
+	Name   string
+	Client llm.Model
+	Price  *llm.Price
+}
+
+// Words of other packages that an embedding program needs.
+type (
+	// Limits are the hard limits of a run.
+	Limits = budget.Limits
+	// Condition is one declared way for a run to end.
+	Condition = stop.Condition
+	// Match is what a tool result must show to meet a condition.
+	Match = stop.Match
+	// Approval is a call that waits for a decision.
+	Approval = event.ToolPendingApproval
+	// Outcome is how a run ended.
+	Outcome = event.Outcome
+	// Event is one record of a run, or a live delta.
+	Event = event.Event
+	// OnLimit says what reaching the cycle cap means.
+	OnLimit = agent.OnLimit
+	// OnNoToolCall says what an answer without tool calls means.
+	OnNoToolCall = agent.OnNoToolCall
+	// Dispatch is the order in which the calls of one answer run.
+	Dispatch = agent.Dispatch
+)
+
+// Tool makes a tool from a function; see [tool.New].
+func Tool[A, R any](name, description string, run func(ctx context.Context, args A) (R, error)) tool.Tool {
+	return tool.New(name, description, run)
+}
+
+// InvalidAgentError is one thing that is wrong with an [Agent]. All of them are
+// reported at once, joined.
+type InvalidAgentError struct {
+	// Field names the field of Agent.
+	Field  string
+	Reason string
+}
+
+// Error names the field and what is wrong with it.
+func (e *InvalidAgentError) Error() string { return "pawl: agent: " + e.Field + ": " + e.Reason }
+
+// Validate reports everything that is wrong with the agent, as joined
+// *[InvalidAgentError], without calling anything.
+func (a Agent) Validate() error {
+	_, _, err := a.build()
+	return err
+}
+
+// build gives the configuration that a run pins and the environment that its
+// effects need.
+func (a Agent) build() (agent.Config, engine.Env, error) {
+	var problems []error
+	report := func(field, format string, args ...any) {
+		problems = append(problems, &InvalidAgentError{Field: field, Reason: fmt.Sprintf(format, args...)})
+	}
+	targets := append([]Target{a.Model}, a.Fallbacks...)
+	checkTargets(targets, report)
+	set, err := tool.NewSet(a.Tools...)
+	if err != nil {
+		report("Tools", "%s", strings.TrimPrefix(err.Error(), "tool: "))
+	}
+	for _, name := range a.Approvals {
+		if _, ok := set.Lookup(name); !ok && err == nil {
+			report("Approvals", "there is no tool %q", name)
+		}
+	}
+	checkConditions(a.Conditions, report)
+	if len(a.Schema) > 0 {
+		if _, err := tool.CompileSchema(a.Schema); err != nil {
+			report("Schema", "%v", err)
+		}
+	}
+	if len(problems) > 0 {
+		return agent.Config{}, engine.Env{}, errors.Join(problems...)
+	}
+	return a.config(targets, set), a.environment(targets, set), nil
+}
+
+func checkTargets(targets []Target, report func(field, format string, args ...any)) {
+	seen := map[string]bool{}
+	for i, t := range targets {
+		field := "Model"
+		if i > 0 {
+			field = fmt.Sprintf("Fallbacks[%d]", i-1)
+		}
+		switch {
+		case t.Client == nil && t.Name == "":
+			report(field, "is missing")
+		case t.Client == nil:
+			report(field, "%s has no Client", t.Name)
+		case !strings.Contains(strings.Trim(t.Name, "/"), "/"):
+			report(field, "the name %q is not of the form provider/model", t.Name)
+		case seen[t.Name]:
+			report(field, "%s is named twice", t.Name)
+		}
+		seen[t.Name] = true
+	}
+}
+
+func checkConditions(conditions []Condition, report func(field, format string, args ...any)) {
+	for i, c := range conditions {
+		field := fmt.Sprintf("Conditions[%d]", i)
+		switch {
+		case c.Kind == stop.TextIncludes && c.Text == "":
+			report(field, "text-includes needs a Text")
+		case c.Kind == stop.ToolResult && c.Tool == "":
+			report(field, "tool-result needs a Tool")
+		case c.Kind != stop.TextIncludes && c.Kind != stop.ToolResult && c.Kind != stop.BudgetExhausted:
+			report(field, "the kind %q is not text-includes, tool-result or budget-exhausted", c.Kind)
+		}
+	}
+}
+
+func (a Agent) config(targets []Target, set *tool.Set) agent.Config {
+	cfg := agent.Config{
+		System: a.System, MaxTokens: a.MaxTokens, Temperature: a.Temperature, Schema: a.Schema,
+		Tools: set.Defs(), Limits: a.Limits, Conditions: a.Conditions,
+		OnLimit: a.OnLimit, OnNoToolCall: a.OnNoToolCall, Dispatch: a.Dispatch,
+		Policy: policy.Rules{Declared: true, Gates: a.Approvals},
+	}
+	cfg.Limits.USDPerRun = cmp.Or(cfg.Limits.USDPerRun, budget.DefaultUSDPerRun)
+	for _, t := range targets {
+		cfg.Targets = append(cfg.Targets, agent.Target{Model: t.Name, Price: t.Price})
+	}
+	return cfg.WithDefaults()
+}
+
+func (a Agent) environment(targets []Target, set *tool.Set) engine.Env {
+	env := engine.Env{Tools: set, Model: func(name string) (llm.Model, string, error) {
+		for _, t := range targets {
+			if t.Name == name {
+				_, model, _ := strings.Cut(name, "/")
+				return t.Client, model, nil
+			}
+		}
+		return nil, "", fmt.Errorf("%w: %s is not among the agent's models", llm.ErrUnknownModel, name)
+	}}
+	if a.Ask != nil {
+		env.Ask = func(ctx context.Context, p event.ToolPendingApproval) (event.ToolApprovalResolved, error) {
+			answer := event.ToolApprovalResolved{Kind: event.ApprovalRejected, Approver: "the program's Ask"}
+			yes, err := a.Ask(ctx, p)
+			if yes {
+				answer.Kind = event.ApprovalApproved
+			}
+			return answer, err
+		}
+	}
+	return env
+}

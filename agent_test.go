@@ -1,0 +1,362 @@
+package pawl_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/journal"
+	"github.com/pawlrun/pawl/llm"
+	"github.com/pawlrun/pawl/llm/scripted"
+	"github.com/pawlrun/pawl/tool"
+)
+
+// recorder is a model that keeps the requests it was sent.
+type recorder struct {
+	mu       sync.Mutex
+	requests []llm.Request
+	answer   func(*llm.Request) *llm.Response
+}
+
+func (r *recorder) Generate(_ context.Context, req *llm.Request) (*llm.Response, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.requests = append(r.requests, *req)
+	return r.answer(req), nil
+}
+
+func textual(text string) *llm.Response {
+	return &llm.Response{Parts: llm.Parts{llm.Text{Text: text}}, Finish: llm.FinishEnd, Usage: llm.Usage{Input: 10, Output: 3}}
+}
+
+func echo() tool.Tool {
+	return pawl.Tool("echo", "Say it again.", func(_ context.Context, a struct {
+		Text string `json:"text"`
+	}) (string, error) {
+		return a.Text, nil
+	})
+}
+
+func echoing() pawl.Agent {
+	return pawl.Agent{
+		Name: "echo", System: "You echo.", Tools: []tool.Tool{echo()},
+		Model: says(scripted.Turn{Text: "now", ToolCalls: calls("echo", `{"text":"hi"}`)}, scripted.Turn{Text: "done"}),
+	}
+}
+
+func start(t *testing.T, a pawl.Agent, task string) *pawl.Run {
+	t.Helper()
+	run, err := a.Start(t.Context(), task, pawl.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return run
+}
+
+func final(t *testing.T, run *pawl.Run) pawl.State {
+	t.Helper()
+	s, err := run.Wait()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// rows: ALDO-1, ALF-1, ALF-3, ALF-4
+func TestIteratingAndDrainingGiveTheSameFinalState(t *testing.T) {
+	drained, err := echoing().Run(t.Context(), "echo hi")
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := start(t, echoing(), "echo hi")
+	for e, err := range run.Stream() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, ok := any(e.Data).(pawl.State); ok {
+			t.Error("the final state is one of the events")
+		}
+	}
+	sameRun := cmpopts.IgnoreFields(pawl.State{}, "Run")
+	callIDs := cmp.FilterPath(func(p cmp.Path) bool { return p.Last().String() == ".CallID" }, cmp.Ignore())
+	if diff := cmp.Diff(drained, final(t, run), sameRun, callIDs); diff != "" {
+		t.Errorf("-drained +iterated:\n%s", diff)
+	}
+	if drained.Status != pawl.StatusCompleted || drained.Text() != "done" || drained.Turns != 2 {
+		t.Errorf("state %+v", drained)
+	}
+}
+
+// rows: ALF-26, ALF-28
+func TestAStateIsACopyAndItsUsageIsTheSumOfAllTurns(t *testing.T) {
+	m := &recorder{answer: func(req *llm.Request) *llm.Response {
+		if len(req.Messages) > 1 {
+			return textual("done")
+		}
+		r := textual("now")
+		r.Parts = append(r.Parts, llm.ToolCall{Name: "echo", Args: json.RawMessage(`{"text":"hi"}`)})
+		r.Finish = llm.FinishTool
+		return r
+	}}
+	a := echoing()
+	a.Model = pawl.Target{Name: "test/model", Client: m, Price: &llm.Price{Input: 1, Output: 1}}
+	run := start(t, a, "echo hi")
+	before := final(t, run)
+	if before.Usage != (llm.Usage{Input: 20, Output: 6}) || before.Cost == nil || before.Cost.Usage != before.Usage || before.Cost.USD == 0 {
+		t.Errorf("usage %+v, cost %+v", before.Usage, before.Cost)
+	}
+	vandal := final(t, run)
+	vandal.Outcome.Cost.USD = 99
+	for i := range vandal.Messages {
+		for j, p := range vandal.Messages[i].Parts {
+			if c, ok := p.(llm.ToolCall); ok {
+				copy(c.Args, "xxxxx")
+			}
+			vandal.Messages[i].Parts[j] = llm.Text{Text: "changed"}
+		}
+	}
+	if diff := cmp.Diff(before, final(t, run)); diff != "" {
+		t.Errorf("a caller changed the run:\n%s", diff)
+	}
+}
+
+// rows: ALF-27
+func TestCostIsAbsentUntilAModelHasBeenCalled(t *testing.T) {
+	a := echoing()
+	a.Limits.MaxWallSeconds = 1e-9
+	s, err := a.Run(t.Context(), "echo hi")
+	if err != nil || s.Cost != nil || s.Outcome.Cost != nil || s.Status != pawl.StatusStopped {
+		t.Errorf("without a call: status %s, cost %+v (%v)", s.Status, s.Cost, err)
+	}
+	s, err = echoing().Run(t.Context(), "echo hi")
+	if err != nil || s.Cost == nil || !s.Cost.Priced {
+		t.Errorf("with calls: cost %+v (%v)", s.Cost, err)
+	}
+}
+
+// rows: ALF-2
+func TestBreakingOutDetachesAndManyMayRangeAtOnce(t *testing.T) {
+	run := start(t, echoing(), "echo hi")
+	for range run.Events() {
+		break
+	}
+	var all sync.WaitGroup
+	counts := make([]int, 4)
+	for i := range counts {
+		all.Go(func() {
+			for range run.Events() {
+				counts[i]++
+			}
+		})
+	}
+	all.Wait()
+	if s := final(t, run); s.Status != pawl.StatusCompleted || slices.Max(counts) != 14 || slices.Min(counts) != 14 {
+		t.Errorf("status %s, events seen %v", s.Status, counts)
+	}
+}
+
+// rows: HAR-1, HAR-19, HAR-20, HAR-21, HAR-24, ALF-12
+func TestEachStepIsBuiltAnewFromTheTaskAndWhatHappenedSince(t *testing.T) {
+	m := &recorder{answer: func(*llm.Request) *llm.Response {
+		return &llm.Response{Parts: llm.Parts{llm.ToolCall{Name: "echo", Args: json.RawMessage(`{"text":"hi"}`)}}, Finish: llm.FinishTool}
+	}}
+	a := echoing()
+	a.Model = pawl.Target{Name: "test/model", Client: m}
+	a.Limits.MaxCycles = 3
+	s, err := a.Run(t.Context(), "echo hi")
+	if err != nil || s.Outcome.Reason != event.ReasonMaxCycles {
+		t.Fatalf("state %+v (%v)", s, err)
+	}
+	if len(m.requests) != 3 {
+		t.Fatalf("%d steps ran, at most 3 may", len(m.requests))
+	}
+	for i, req := range m.requests {
+		if first := req.Messages[0]; first.Role != llm.RoleUser || first.Text() != "echo hi" {
+			t.Errorf("step %d does not begin with the task: %+v", i+1, first)
+		}
+		if len(req.Messages) != 1+2*i || req.System != "You echo." || len(req.Tools) != 1 || req.Tools[0].Name != "echo" {
+			t.Errorf("step %d: %d messages, system %q, tools %+v", i+1, len(req.Messages), req.System, req.Tools)
+		}
+		if i > 0 {
+			answer, result := req.Messages[2*i-1], req.Messages[2*i]
+			if answer.Role != llm.RoleAssistant || result.Role != llm.RoleTool ||
+				answer.Parts.ToolCalls()[0].CallID != result.Parts[0].(llm.ToolResult).CallID {
+				t.Errorf("step %d: the answer and its result do not belong together: %+v %+v", i+1, answer, result)
+			}
+		}
+	}
+}
+
+func TestAContinuedRunSendsTheSamePrefixAndGoesOn(t *testing.T) {
+	m := &recorder{answer: func(req *llm.Request) *llm.Response { return textual("answer") }}
+	a := pawl.Agent{System: "You answer.", Tools: []tool.Tool{echo()}, Model: pawl.Target{Name: "test/model", Client: m}}
+	first := start(t, a, "one")
+	before := final(t, first)
+	second, err := a.Continue(t.Context(), first.ID(), "two", pawl.Options{Journal: first.Journal()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	after := final(t, second)
+	if diff := cmp.Diff(before.Messages, after.Messages[:len(before.Messages)]); diff != "" || len(after.Messages) != 4 {
+		t.Errorf("%d messages; -before +continued:\n%s", len(after.Messages), diff)
+	}
+	old, now := bytesOf(t, m.requests[0]), bytesOf(t, m.requests[1])
+	if !strings.HasPrefix(now, strings.TrimSuffix(old, "]}")) {
+		t.Errorf("the prefix moved:\n%s\n%s", old, now)
+	}
+	for e := range second.Events() {
+		if d, ok := e.Data.(event.RunStarted); ok && (d.From == nil || d.From.Run != first.ID()) {
+			t.Errorf("the new run does not say where it comes from: %+v", d.From)
+		}
+	}
+	_, err = a.Continue(t.Context(), first.ID(), "", pawl.Options{Journal: first.Journal()})
+	if !errors.Is(err, pawl.ErrNothingNew) {
+		t.Errorf("error %v, want that there is nothing new", err)
+	}
+}
+
+// bytesOf encodes what a provider sees of a request, messages last.
+func bytesOf(t *testing.T, req llm.Request) string {
+	t.Helper()
+	b, err := json.Marshal(struct {
+		System   string
+		Tools    []llm.ToolDef
+		Messages []*llm.Message
+	}{req.System, req.Tools, req.Messages})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+func TestOnlyAnEndedRunIsContinued(t *testing.T) {
+	a := echoing()
+	a.Approvals = []string{"echo"}
+	run := start(t, a, "echo hi")
+	s := final(t, run)
+	if s.Status != pawl.StatusParked || len(s.Pending) != 1 || s.Outcome != nil {
+		t.Fatalf("state %+v", s)
+	}
+	_, err := a.Continue(t.Context(), run.ID(), "and?", pawl.Options{Journal: run.Journal()})
+	if !errors.Is(err, pawl.ErrNotEnded) {
+		t.Errorf("error %v", err)
+	}
+	if err := run.Cancel(t.Context(), "enough"); err != nil {
+		t.Fatal(err)
+	}
+	now, err := run.State(t.Context())
+	if err != nil || now.Status != pawl.StatusCancelled {
+		t.Errorf("state %+v (%v)", now, err)
+	}
+	if err := run.Cancel(t.Context(), "again"); !errors.Is(err, journal.ErrEnded) {
+		t.Errorf("error %v", err)
+	}
+	next, err := a.Continue(t.Context(), run.ID(), "and?", pawl.Options{Journal: run.Journal()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	final(t, next)
+}
+
+func TestACancelledContextCancelsTheOneShotAndIsNoError(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	a := echoing()
+	a.Tools = []tool.Tool{pawl.Tool("echo", "Hang.", func(ctx context.Context, _ map[string]any) (string, error) {
+		cancel()
+		<-ctx.Done()
+		return "", ctx.Err()
+	})}
+	s, err := a.Run(ctx, "echo hi")
+	if err != nil || s.Status != pawl.StatusCancelled {
+		t.Errorf("state %+v (%v)", s, err)
+	}
+	if _, err := a.Run(ctx, "echo hi"); !errors.Is(err, context.Canceled) {
+		t.Errorf("a run whose context had ended: error %v", err)
+	}
+}
+
+func TestEverythingWrongWithAnAgentIsReportedAtOnceByField(t *testing.T) {
+	model := says()
+	for name, tt := range map[string]struct {
+		agent  pawl.Agent
+		fields []string
+	}{
+		"nothing":         {pawl.Agent{Model: model}, nil},
+		"no model":        {pawl.Agent{}, []string{"Model"}},
+		"no client":       {pawl.Agent{Model: pawl.Target{Name: "a/b"}}, []string{"Model"}},
+		"a bare name":     {pawl.Agent{Model: pawl.Target{Name: "b", Client: model.Client}}, []string{"Model"}},
+		"a name twice":    {pawl.Agent{Model: model, Fallbacks: []pawl.Target{model}}, []string{"Fallbacks[0]"}},
+		"a tool twice":    {pawl.Agent{Model: model, Tools: []tool.Tool{echo(), echo()}}, []string{"Tools"}},
+		"an unknown gate": {pawl.Agent{Model: model, Approvals: []string{"x"}}, []string{"Approvals"}},
+		"several": {pawl.Agent{
+			Schema: json.RawMessage(`{"type":7}`), Conditions: []pawl.Condition{{}, {Kind: "text-includes"}, {Kind: "tool-result"}},
+		}, []string{"Model", "Conditions[0]", "Conditions[1]", "Conditions[2]", "Schema"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var fields []string
+			err := tt.agent.Validate()
+			if joined, ok := err.(interface{ Unwrap() []error }); ok {
+				for _, e := range joined.Unwrap() {
+					if problem, ok := errors.AsType[*pawl.InvalidAgentError](e); ok {
+						fields = append(fields, problem.Field)
+					}
+				}
+			}
+			if diff := cmp.Diff(tt.fields, fields); diff != "" {
+				t.Errorf("%v\n-want +got:\n%s", err, diff)
+			}
+			if _, startErr := tt.agent.Start(t.Context(), "x", pawl.Options{}); (startErr == nil) != (err == nil) {
+				t.Errorf("Start says %v", startErr)
+			}
+		})
+	}
+}
+
+func TestARunListensToTheProgram(t *testing.T) {
+	step, at := make(chan struct{}), make(chan struct{})
+	a := echoing()
+	a.Tools = []tool.Tool{pawl.Tool("echo", "Wait.", func(context.Context, map[string]any) (string, error) {
+		at <- struct{}{}
+		<-step
+		return "hi", nil
+	})}
+	a.Model = says(
+		scripted.Turn{ToolCalls: calls("echo", `{}`)},
+		scripted.Turn{Text: "done", Expect: &scripted.Expectation{Last: []string{"hurry"}}},
+	)
+	run := start(t, a, "echo hi")
+	<-at
+	if err := errors.Join(run.Input(t.Context(), "hurry"), run.Raise(t.Context(), "max_cycles", 9), run.Pause(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	for e := range run.Events() {
+		if e.Type() == "run.pause_requested" || e.Type() == "pause.requested" {
+			break
+		}
+		if e.Type() == "budget.raised" {
+			close(step)
+		}
+	}
+	s := final(t, run)
+	if s.Status != pawl.StatusParked && s.Status != pawl.StatusCompleted {
+		t.Fatalf("state %+v", s)
+	}
+	if s.Status == pawl.StatusParked {
+		next, err := a.Resume(t.Context(), run.ID(), pawl.Options{Journal: run.Journal()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s = final(t, next)
+	}
+	if s.Text() != "done" {
+		t.Errorf("state %+v", s)
+	}
+}

@@ -1,0 +1,332 @@
+package pawl_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log"
+	"os"
+	"path/filepath"
+
+	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/journal/sqlite"
+	"github.com/pawlrun/pawl/llm"
+	"github.com/pawlrun/pawl/llm/scripted"
+	"github.com/pawlrun/pawl/tool"
+)
+
+// says is a model that answers from a script, so that the examples need no key
+// and no network. A program puts a client of a provider in its place.
+func says(turns ...scripted.Turn) pawl.Target {
+	return pawl.Target{Name: "scripted/example", Client: scripted.New("example", turns...), Price: &llm.Price{Output: 10}}
+}
+
+func calls(name, arguments string) []scripted.Call {
+	return []scripted.Call{{Name: name, Arguments: json.RawMessage(arguments)}}
+}
+
+// A first run: a model, a task, an answer.
+func Example() {
+	agent := pawl.Agent{Model: says(scripted.Turn{Text: "Hello, world."})}
+	final, err := agent.Run(context.Background(), "Greet the world.")
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(final.Status, final.Text())
+	// Output: completed Hello, world.
+}
+
+// A tool is a function. Its schema comes from the argument type, and a call
+// whose arguments do not fit it never reaches the function.
+func ExampleTool() {
+	type place struct {
+		City string `json:"city" jsonschema:"the city's name"`
+	}
+	weather := pawl.Tool("weather", "Say what the weather is.", func(_ context.Context, p place) (string, error) {
+		return "It rains in " + p.City + ".", nil
+	})
+	weather.ReadOnly = true
+
+	agent := pawl.Agent{
+		Tools: []tool.Tool{weather},
+		Model: says(
+			scripted.Turn{ToolCalls: calls("weather", `{"city":"Bergen"}`)},
+			scripted.Turn{Text: "Take an umbrella."},
+		),
+	}
+	final, err := agent.Run(context.Background(), "How do I dress in Bergen?")
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, m := range final.Messages {
+		for _, p := range m.Parts {
+			switch p := p.(type) {
+			case llm.Text:
+				fmt.Printf("%s: %s\n", m.Role, p.Text)
+			case llm.ToolCall:
+				fmt.Printf("%s calls %s %s\n", m.Role, p.Name, p.Args)
+			case llm.ToolResult:
+				fmt.Printf("%s: %s\n", m.Role, p.Output)
+			}
+		}
+	}
+	// Output:
+	// user: How do I dress in Bergen?
+	// assistant calls weather {"city":"Bergen"}
+	// tool: It rains in Bergen.
+	// assistant: Take an umbrella.
+}
+
+// The events of a run are ranged over while it goes. Breaking out of the range
+// would leave the run going.
+func ExampleRun_Events() {
+	agent := pawl.Agent{
+		Tools: []tool.Tool{pawl.Tool("ping", "Ping.", func(context.Context, struct{}) (string, error) { return "pong", nil })},
+		Model: says(scripted.Turn{ToolCalls: calls("ping", `{}`)}, scripted.Turn{Text: "It answers."}),
+	}
+	run, err := agent.Start(context.Background(), "Does it answer?", pawl.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	for e, err := range run.Events() {
+		if err != nil {
+			log.Fatal(err) // the engine failed; a failed run is an event
+		}
+		switch d := e.Data.(type) {
+		case event.ToolResult:
+			fmt.Println(e.Seq, e.Type(), d.Output)
+		default:
+			fmt.Println(e.Seq, e.Type())
+		}
+	}
+	final, err := run.Wait()
+	fmt.Println(final.Text(), err)
+	// Output:
+	// 1 run.started
+	// 2 cycle.start
+	// 3 model.requested
+	// 4 model.response
+	// 5 tool_call
+	// 6 policy.decision
+	// 7 tool.started
+	// 8 tool_result pong
+	// 9 tool.results
+	// 10 cycle.start
+	// 11 model.requested
+	// 12 model.response
+	// 13 run.terminated_by
+	// 14 run.completed
+	// It answers. <nil>
+}
+
+// A person decides about the calls of the tools that Approvals names. What was
+// rejected the model is told, and the run goes on.
+func ExampleAgent_ask() {
+	type path struct {
+		Path string `json:"path"`
+	}
+	remove := pawl.Tool("remove", "Remove a file.", func(_ context.Context, p path) (string, error) {
+		return "removed " + p.Path, nil
+	})
+	agent := pawl.Agent{
+		Tools:     []tool.Tool{remove},
+		Approvals: []string{"remove"},
+		Ask: func(_ context.Context, a pawl.Approval) (bool, error) {
+			fmt.Printf("may it call %s %s? no\n", a.Tool, a.Args)
+			return false, nil
+		},
+		Model: says(
+			scripted.Turn{ToolCalls: calls("remove", `{"path":"thesis.tex"}`)},
+			scripted.Turn{Text: "I left it alone."},
+		),
+	}
+	final, err := agent.Run(context.Background(), "Tidy up.")
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(final.Text())
+	// Output:
+	// may it call remove {"path":"thesis.tex"}? no
+	// I left it alone.
+}
+
+// Without Ask a run parks, and costs nothing until somebody has decided: today,
+// or in another process next week.
+func ExampleRun_Approve() {
+	ctx := context.Background()
+	agent := pawl.Agent{
+		Tools:     []tool.Tool{pawl.Tool("deploy", "Deploy.", func(context.Context, struct{}) (string, error) { return "deployed", nil })},
+		Approvals: []string{"deploy"},
+		Model:     says(scripted.Turn{ToolCalls: calls("deploy", `{}`)}, scripted.Turn{Text: "It is out."}),
+	}
+	run, err := agent.Start(ctx, "Ship it.", pawl.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	parked, err := run.Wait()
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(parked.Status, parked.Parked.Reason, parked.Pending[0].Tool)
+
+	if err := run.Approve(ctx, parked.Pending[0].CallID, "the tests are green"); err != nil {
+		log.Fatal(err)
+	}
+	run, err = agent.Resume(ctx, run.ID(), pawl.Options{Journal: run.Journal()})
+	if err != nil {
+		log.Fatal(err)
+	}
+	final, err := run.Wait()
+	fmt.Println(final.Status, final.Text(), err)
+	// Output:
+	// parked approval_required deploy
+	// completed It is out. <nil>
+}
+
+// A limit stops a run. That is neither a success nor a failure, and everything
+// that was paid for is kept: Continue goes on from it under a higher limit.
+func ExampleAgent_Continue() {
+	ctx := context.Background()
+	step := pawl.Tool("step", "Do a step.", func(context.Context, struct{}) (string, error) { return "one step further", nil })
+	agent := pawl.Agent{
+		Tools:  []tool.Tool{step},
+		Limits: pawl.Limits{MaxCycles: 2},
+		Model:  says(scripted.Turn{ToolCalls: calls("step", `{}`)}, scripted.Turn{ToolCalls: calls("step", `{}`)}),
+	}
+	run, err := agent.Start(ctx, "Walk until you are there.", pawl.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	stopped, err := run.Wait()
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(stopped.Status, stopped.Outcome.Reason, "after", stopped.Turns, "turns")
+
+	agent.Limits.MaxCycles = 10
+	agent.Model = says(scripted.Turn{Text: "I am there."})
+	run, err = agent.Continue(ctx, run.ID(), "", pawl.Options{Journal: run.Journal()})
+	if err != nil {
+		log.Fatal(err)
+	}
+	final, err := run.Wait()
+	fmt.Println(final.Status, final.Text(), len(final.Messages), err)
+	// Output:
+	// stopped maxCycles after 2 turns
+	// completed I am there. 6 <nil>
+}
+
+// A budget in money stops a run as well; the cost is in the final state.
+func ExampleLimits() {
+	step := pawl.Tool("step", "Do a step.", func(context.Context, struct{}) (string, error) { return "done", nil })
+	dear := scripted.Turn{ToolCalls: calls("step", `{}`), Usage: &llm.Usage{Output: 30_000}}
+	agent := pawl.Agent{
+		Tools:  []tool.Tool{step},
+		Limits: pawl.Limits{USDPerRun: 0.50},
+		Model:  says(dear, dear, dear), // USD 0.30 each
+	}
+	final, err := agent.Run(context.Background(), "Spend.")
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Printf("%s by %s: USD %.2f\n", final.Status, final.Outcome.Limit, final.Cost.USD)
+	fmt.Println(final.Outcome.NextSafeAction)
+	// Output:
+	// stopped by usd_per_run: USD 0.60
+	// Look at what was spent; if it was worth it, raise usd_per_run and continue the run.
+}
+
+// With a journal on disk a run outlives its process: whoever opens the journal
+// goes on where it ends, and repeats nothing that was settled.
+func ExampleAgent_Resume() {
+	ctx := context.Background()
+	dir, err := os.MkdirTemp("", "pawl")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	path := filepath.Join(dir, "journal.db")
+
+	ran := 0
+	first := make(chan struct{})
+	count := pawl.Tool("count", "Count.", func(context.Context, struct{}) (string, error) {
+		ran++
+		close(first)
+		return fmt.Sprint(ran), nil
+	})
+	agent := pawl.Agent{
+		Tools: []tool.Tool{count},
+		Model: says(scripted.Turn{ToolCalls: calls("count", `{}`)}, scripted.Turn{Text: "Counted."}),
+	}
+
+	// The first process begins and is told to stop.
+	store, err := sqlite.Open(ctx, path, sqlite.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	shutdown, stop := context.WithCancelCause(ctx)
+	run, err := agent.Start(shutdown, "Count once.", pawl.Options{Journal: store})
+	if err != nil {
+		log.Fatal(err)
+	}
+	<-first
+	stop(pawl.ErrInterrupted)
+	if _, err := run.Wait(); err != nil {
+		log.Fatal(err)
+	}
+	if err := store.Close(); err != nil {
+		log.Fatal(err)
+	}
+
+	// Another one goes on.
+	store, err = sqlite.Open(ctx, path, sqlite.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer store.Close()
+	if run, err = agent.Resume(ctx, run.ID(), pawl.Options{Journal: store}); err != nil {
+		// It may have been faster than its stop.
+		final, err := pawl.Inspect(ctx, store, run.ID())
+		fmt.Println(final.Status, final.Text(), ran, err)
+		return
+	}
+	final, err := run.Wait()
+	fmt.Println(final.Status, final.Text(), ran, err)
+	// Output: completed Counted. 1 <nil>
+}
+
+// Cancelling the context ends a run for good: what is in flight is stopped,
+// every call is settled, and the outcome says so.
+func ExampleAgent_Start_cancel() {
+	ctx, cancel := context.WithCancel(context.Background())
+	sleep := pawl.Tool("sleep", "Sleep.", func(ctx context.Context, _ struct{}) (string, error) {
+		cancel()
+		<-ctx.Done()
+		return "", ctx.Err()
+	})
+	agent := pawl.Agent{
+		Tools: []tool.Tool{sleep},
+		Model: says(scripted.Turn{ToolCalls: calls("sleep", `{}`)}),
+	}
+	run, err := agent.Start(ctx, "Sleep for ever.", pawl.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	final, err := run.Wait()
+	fmt.Println(final.Status, final.Outcome.Reason, err)
+	// Output: cancelled cancelled <nil>
+}
+
+// Everything that is wrong with an agent is reported at once.
+func ExampleAgent_Validate() {
+	err := pawl.Agent{Approvals: []string{"deploy"}}.Validate()
+	fmt.Println(err)
+	problem, _ := errors.AsType[*pawl.InvalidAgentError](err)
+	fmt.Println(problem.Field)
+	// Output:
+	// pawl: agent: Model: is missing
+	// pawl: agent: Approvals: there is no tool "deploy"
+	// Model
+}

@@ -1,0 +1,141 @@
+package pawl
+
+import (
+	"bytes"
+	"slices"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/llm"
+	"github.com/pawlrun/pawl/machine"
+	"github.com/pawlrun/pawl/machine/agent"
+)
+
+// Status is where a run stands: running, parked, or how it ended.
+type Status string
+
+// The statuses. The last four are those of an [Outcome].
+const (
+	StatusRunning   Status = "running"
+	StatusParked    Status = "parked"
+	StatusCompleted        = Status(event.StatusCompleted)
+	StatusStopped          = Status(event.StatusStopped)
+	StatusFailed           = Status(event.StatusFailed)
+	StatusCancelled        = Status(event.StatusCancelled)
+)
+
+// State is a run's condition. It is a copy: changing it changes nothing of the
+// run.
+type State struct {
+	// Run is the run's id.
+	Run    string
+	Status Status
+	// Messages is the conversation so far, without the system text.
+	Messages []llm.Message
+	// Turns counts the cycles that were begun.
+	Turns int
+	// Usage is the sum over all turns.
+	Usage llm.Usage
+	// Cost is nil until a model has been called.
+	Cost *Cost
+	// Outcome is how the run ended, nil before that.
+	Outcome *Outcome
+	// Parked says what a parked run waits for; Pending are the calls that
+	// wait for a decision.
+	Parked  *event.RunParked
+	Pending []Approval
+}
+
+// Cost is what a run has cost so far.
+type Cost struct {
+	llm.Cost
+	Usage llm.Usage
+}
+
+// Text is the run's result: its final output, empty before the end.
+func (s State) Text() string {
+	if s.Outcome == nil {
+		return ""
+	}
+	return s.Outcome.FinalOutput
+}
+
+func stateOf(run string, m *agent.Machine, s machine.State) State {
+	out := State{
+		Run: run, Status: StatusRunning, Turns: s.Cycle, Usage: s.Usage,
+		Messages: []llm.Message{}, Parked: clone(s.Parked), Outcome: clone(s.Outcome),
+	}
+	if m != nil {
+		for _, message := range m.Transcript() {
+			out.Messages = append(out.Messages, copyMessage(message))
+		}
+	}
+	for _, p := range s.Pending {
+		p.Args = bytes.Clone(p.Args)
+		out.Pending = append(out.Pending, p)
+	}
+	if o := out.Outcome; o != nil {
+		o.Cost, o.Index, o.Error = clone(o.Cost), clone(o.Index), clone(o.Error)
+	}
+	switch {
+	case s.Outcome != nil:
+		out.Status = Status(s.Outcome.Status)
+	case s.Parked != nil:
+		out.Status = StatusParked
+		out.Parked.CallIDs = slices.Clone(s.Parked.CallIDs)
+	}
+	if called(out) {
+		out.Cost = &Cost{Cost: s.Cost, Usage: s.Usage}
+	}
+	return out
+}
+
+// called says that a model has been called.
+func called(s State) bool {
+	if s.Outcome != nil {
+		return s.Outcome.Cost != nil
+	}
+	return s.Usage != llm.Usage{}
+}
+
+func clone[T any](p *T) *T {
+	if p == nil {
+		return nil
+	}
+	v := *p
+	return &v
+}
+
+func copyMessage(m *llm.Message) llm.Message {
+	out := llm.Message{Role: m.Role, Origin: m.Origin, Parts: make(llm.Parts, len(m.Parts))}
+	for i, p := range m.Parts {
+		out.Parts[i] = copyPart(p)
+	}
+	return out
+}
+
+func copyPart(p llm.Part) llm.Part {
+	switch p := p.(type) {
+	case llm.Text:
+		p.Raw = bytes.Clone(p.Raw)
+		return p
+	case llm.Reasoning:
+		p.Raw = bytes.Clone(p.Raw)
+		return p
+	case llm.Media:
+		p.Data = bytes.Clone(p.Data)
+		return p
+	case llm.ToolCall:
+		p.Args, p.Raw = bytes.Clone(p.Args), bytes.Clone(p.Raw)
+		return p
+	case llm.ToolResult:
+		p.Media = slices.Clone(p.Media)
+		for i := range p.Media {
+			p.Media[i].Data = bytes.Clone(p.Media[i].Data)
+		}
+		return p
+	case llm.Item:
+		p.Raw = bytes.Clone(p.Raw)
+		return p
+	}
+	return p
+}
