@@ -249,52 +249,52 @@ func ExampleAgent_Resume() {
 	defer os.RemoveAll(dir)
 	path := filepath.Join(dir, "journal.db")
 
-	ran := 0
-	first := make(chan struct{})
-	count := pawl.Tool("count", "Count.", func(context.Context, struct{}) (string, error) {
-		ran++
-		close(first)
-		return fmt.Sprint(ran), nil
+	built := 0
+	build := pawl.Tool("build", "Build.", func(context.Context, struct{}) (string, error) {
+		built++
+		return "built", nil
 	})
+	release := pawl.Tool("release", "Release.", func(context.Context, struct{}) (string, error) { return "released", nil })
 	agent := pawl.Agent{
-		Tools: []tool.Tool{count},
-		Model: says(scripted.Turn{ToolCalls: calls("count", `{}`)}, scripted.Turn{Text: "Counted."}),
+		Tools:     []tool.Tool{build, release},
+		Approvals: []string{"release"},
+		Model: says(
+			scripted.Turn{ToolCalls: append(calls("build", `{}`), calls("release", `{}`)...)},
+			scripted.Turn{Text: "Released."},
+		),
 	}
 
-	// The first process begins and is told to stop.
+	// The first process builds, and has nobody to ask.
 	store, err := sqlite.Open(ctx, path, sqlite.Options{})
 	if err != nil {
 		log.Fatal(err)
 	}
-	shutdown, stop := context.WithCancelCause(ctx)
-	run, err := agent.Start(shutdown, "Count once.", pawl.Options{Journal: store})
+	run, err := agent.Start(ctx, "Make a release.", pawl.Options{Journal: store})
 	if err != nil {
 		log.Fatal(err)
 	}
-	<-first
-	stop(pawl.ErrInterrupted)
-	if _, err := run.Wait(); err != nil {
-		log.Fatal(err)
-	}
+	parked, err := run.Wait()
+	fmt.Println(parked.Status, "built:", built, err)
 	if err := store.Close(); err != nil {
 		log.Fatal(err)
 	}
 
-	// Another one goes on.
+	// Another one has.
 	store, err = sqlite.Open(ctx, path, sqlite.Options{})
 	if err != nil {
 		log.Fatal(err)
 	}
 	defer store.Close()
-	if run, err = agent.Resume(ctx, run.ID(), pawl.Options{Journal: store}); err != nil {
-		// It may have been faster than its stop.
-		final, err := pawl.Inspect(ctx, store, run.ID())
-		fmt.Println(final.Status, final.Text(), ran, err)
-		return
+	agent.Ask = func(context.Context, pawl.Approval) (bool, error) { return true, nil }
+	run, err = agent.Resume(ctx, run.ID(), pawl.Options{Journal: store})
+	if err != nil {
+		log.Fatal(err)
 	}
 	final, err := run.Wait()
-	fmt.Println(final.Status, final.Text(), ran, err)
-	// Output: completed Counted. 1 <nil>
+	fmt.Println(final.Status, "built:", built, final.Text(), err)
+	// Output:
+	// parked built: 1 <nil>
+	// completed built: 1 Released. <nil>
 }
 
 // Cancelling the context ends a run for good: what is in flight is stopped,
