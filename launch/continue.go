@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/pawlrun/pawl/engine"
@@ -52,7 +53,7 @@ func Continue(ctx context.Context, store journal.Store, run, input string, o Opt
 	}
 	started.Vocabulary, started.Input = event.Version, message(input)
 	started.From = &event.ContinuedFrom{Run: run, Seq: old.seq, History: conversation}
-	env, err := Environment(started)
+	env, err := restored(started, o)
 	if err != nil {
 		return fail(err)
 	}
@@ -122,6 +123,8 @@ func (o Options) change(cfg *agent.Config, started *event.RunStarted) error {
 			return fmt.Errorf("launch: %w", err)
 		}
 		cfg.Targets = []agent.Target{{Model: o.Model, Price: resolver.Price(o.Model)}}
+		started.Options = maps.Clone(started.Options)
+		started.Options["dir"], started.Options["model"] = absolute(o.Dir), o.Model
 	}
 	warning, err := priced(*cfg, o, o.BudgetUSD != nil)
 	if warning != "" && !slices.Contains(started.Warnings, warning) {

@@ -4,9 +4,11 @@
 package launch
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/pawlrun/pawl/engine"
@@ -87,6 +89,10 @@ func prepare(a *spec.Agent, source string, text []byte, input string, o Options)
 	if err != nil {
 		return fail(err)
 	}
+	warnings, err := capable(a, targets, resolver)
+	if err != nil {
+		return fail(err)
+	}
 	if a.System, err = a.Expand(o.Vars); err != nil {
 		return fail(err)
 	}
@@ -95,7 +101,7 @@ func prepare(a *spec.Agent, source string, text []byte, input string, o Options)
 		return fail(err)
 	}
 	cfg := config(a, o, targets, tools)
-	warnings, err := money(a, o, cfg)
+	costs, err := money(a, o, cfg)
 	if err != nil {
 		return fail(closing(env, err))
 	}
@@ -108,7 +114,7 @@ func prepare(a *spec.Agent, source string, text []byte, input string, o Options)
 	for _, w := range a.Warnings {
 		started.Warnings = append(started.Warnings, w.String())
 	}
-	started.Warnings = append(started.Warnings, warnings...)
+	started.Warnings = slices.Concat(started.Warnings, warnings, costs)
 	return started, env, nil
 }
 
@@ -133,8 +139,14 @@ func closing(env engine.Env, err error) error {
 }
 
 // Environment builds the environment of a run that is resumed from its first
-// event.
+// event. A model that cannot be called any more is an error here, so that the
+// run stays as it is instead of failing.
 func Environment(started event.RunStarted) (engine.Env, error) {
+	return restored(started, Options{})
+}
+
+// restored is [Environment] with the seams of o.
+func restored(started event.RunStarted, o Options) (engine.Env, error) {
 	a, err := spec.Restore(started.Source, []byte(started.Spec))
 	if err != nil {
 		return engine.Env{}, fmt.Errorf("launch: the run's agent file: %w", err)
@@ -142,20 +154,37 @@ func Environment(started event.RunStarted) (engine.Env, error) {
 	if dir := started.Options["files"]; dir != "" {
 		a.Dir = dir
 	}
-	o := Options{Workspace: started.Workspace, Dir: started.Options["dir"]}
-	env, _, err := environment(a, o, o.resolver(a.Dir))
+	o.Workspace = started.Workspace
+	if dir := started.Options["dir"]; dir != "" {
+		o.Dir = dir
+	}
+	var cfg agent.Config
+	if err := json.Unmarshal(started.Config, &cfg); err != nil {
+		return engine.Env{}, fmt.Errorf("launch: the run's configuration: %w", err)
+	}
+	resolver := o.resolver(a.Dir)
+	for _, t := range cfg.Targets {
+		if err := resolver.Check(t.Model); err != nil {
+			return engine.Env{}, fmt.Errorf("launch: %w", err)
+		}
+	}
+	env, _, err := environment(a, o, resolver)
 	return env, err
 }
 
-// record names the options that a resumed run needs again.
+// record names the options that a resumed run needs again, whatever directory
+// it is resumed from.
 func (o Options) record(a *spec.Agent) map[string]string {
-	files, err := filepath.Abs(a.Dir)
-	if err != nil {
-		files = a.Dir
-	}
-	m := map[string]string{"dir": o.Dir, "files": files, "model": o.Model, "approve": string(o.Approve)}
+	m := map[string]string{"dir": absolute(o.Dir), "files": absolute(a.Dir), "model": o.Model, "approve": string(o.Approve)}
 	maps.DeleteFunc(m, func(_, v string) bool { return v == "" })
 	return m
+}
+
+func absolute(dir string) string {
+	if abs, err := filepath.Abs(dir); err == nil {
+		return abs
+	}
+	return dir
 }
 
 // resolver opens the models of a file in dir.

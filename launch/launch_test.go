@@ -152,7 +152,6 @@ func TestSeedExampleIsTheOneThatIsTested(t *testing.T) {
 	}
 }
 
-// rows: HAR-9..13
 func TestDefaultsOfACarefulOwnerStandInTheFirstEvent(t *testing.T) {
 	_, cfg, _ := start(t, file(t, ""), options(t))
 	want := budget.Limits{
@@ -302,6 +301,27 @@ func TestMaxTokensStayBelowWhatEveryModelOfTheChainCanGive(t *testing.T) {
 	} {
 		if _, cfg, _ := start(t, file(t, text), options(t)); cfg.MaxTokens != want {
 			t.Errorf("%s: %d, want %d", text, cfg.MaxTokens, want)
+		}
+	}
+}
+
+func TestWhatAProviderWouldRejectOrIgnoreIsSaidBeforeTheRun(t *testing.T) {
+	for text, want := range map[string]string{
+		"model_policy: {primary: openai/gpt-4-turbo, decoding: {max_tokens: 9000}}":           "max_tokens is 9000, and openai/gpt-4-turbo gives at most 4096",
+		"model_policy: {primary: ollama/qwen3}\ntools: {provider: [web_search]}":              "ollama/qwen3 runs no tools of its own, so tools.provider has no effect there",
+		"model_policy: {primary: anthropic/claude-opus-4-5}\ntools: {provider: [web_sarch]}":  `refused: there is no provider tool "web_sarch"`,
+		"model_policy: {primary: anthropic/claude-opus-4-5}\ntools: {provider: [web_search]}": "",
+	} {
+		started, env, err := launch.Agent(file(t, text), "x", options(t))
+		got := strings.Join(started.Warnings, "\n")
+		if err != nil {
+			got = "refused: " + err.Error()
+		} else {
+			_ = env.Close()
+		}
+		want, refused := strings.CutPrefix(want, "refused: ")
+		if !strings.Contains(got, want) || refused != (err != nil) || want == "" && strings.Contains(got, "provider") {
+			t.Errorf("%s\n got %s\nwant %s", text, got, want)
 		}
 	}
 }

@@ -7,7 +7,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/pawlrun/pawl/engine"
@@ -16,6 +18,7 @@ import (
 	"github.com/pawlrun/pawl/journal/memory"
 	"github.com/pawlrun/pawl/launch"
 	"github.com/pawlrun/pawl/llm"
+	"github.com/pawlrun/pawl/models"
 	"github.com/pawlrun/pawl/spec"
 )
 
@@ -46,13 +49,24 @@ func (m recorded) Generate(ctx context.Context, req *llm.Request) (*llm.Response
 // run drives a launched run to its end and returns its events.
 func run(t *testing.T, store journal.Store, started event.RunStarted, env engine.Env) (string, []event.Event) {
 	t.Helper()
-	e := engine.New(store, launch.Machine, engine.Options{})
+	e := engine.New(store, launch.Machine, engine.Options{Now: ticking(started)})
 	defer func() { _ = e.Close() }()
 	r, err := e.Start(t.Context(), started, "", env)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return r.ID, drain(t, r)
+}
+
+// ticking is the clock of a run whose file limits the wall time: ten minutes
+// pass whenever somebody looks. Other runs have no clock of their own.
+func ticking(started event.RunStarted) func() time.Time {
+	if !strings.Contains(started.Spec, "max_wall_time_seconds") {
+		return nil
+	}
+	var looks atomic.Int64
+	begin := time.Now()
+	return func() time.Time { return begin.Add(time.Duration(looks.Add(1)) * 10 * time.Minute) }
 }
 
 func drain(t *testing.T, r *engine.Run) []event.Event {
@@ -76,9 +90,12 @@ func outcome(t *testing.T, events []event.Event) event.Outcome {
 	return done.Outcome
 }
 
+// anyCycles is for runs that end by the clock.
+const anyCycles = -1
+
 // Each setting of a file, on a model that would go on: what ends the run.
 //
-// rows: ALDO-4, ALDO-7, HAR-41, HAR-42, HAR-45, HAR-46, HAR-51
+// rows: ALDO-4, ALDO-7, HAR-9..11, HAR-13, HAR-41, HAR-42, HAR-44..46, HAR-51
 func TestSettingsOfTheFileEndTheRun(t *testing.T) {
 	for name, c := range map[string]struct {
 		file   string
@@ -94,6 +111,7 @@ func TestSettingsOfTheFileEndTheRun(t *testing.T) {
 		"max_tool_calls":             {"budgets: {max_tool_calls: 1}", "budget:max_tool_calls", 2, false},
 		"max_input_tokens":           {"budgets: {max_input_tokens: 250}", "budget:max_input_tokens", 2, false},
 		"max_output_tokens":          {"budgets: {max_output_tokens: 10}", "budget:max_output_tokens", 1, false},
+		"max_wall_time_seconds":      {"budgets: {max_wall_time_seconds: 4000}", "budget:max_wall_time_seconds", anyCycles, false},
 		"a condition on text":        {"iteration: {termination_conditions: [{kind: text-includes, text: Again}]}", event.ReasonConditionMet, 2, true},
 		"a condition on a result":    {"iteration: {termination_conditions: [{kind: tool-result, tool: fs.glob, match: {contains: a.txt}}]}", event.ReasonConditionMet, 2, true},
 		"a condition that is no hit": {"iteration: {max_cycles: 2, termination_conditions: [{kind: text-includes, text: again}]}", event.ReasonMaxCycles, 2, true},
@@ -106,7 +124,7 @@ func TestSettingsOfTheFileEndTheRun(t *testing.T) {
 			started, _, env := start(t, file(t, c.file), o)
 			_, events := run(t, memory.New(nil), started, env)
 			got := outcome(t, events)
-			if got.Reason != c.reason || got.Cycles != c.cycles || got.OK != c.ok {
+			if got.Reason != c.reason || c.cycles != anyCycles && got.Cycles != c.cycles || got.OK != c.ok {
 				t.Errorf("ended with %s after %d cycles, ok %t; want %s after %d, ok %t (%+v)",
 					got.Reason, got.Cycles, got.OK, c.reason, c.cycles, c.ok, got.Error)
 			}
@@ -194,6 +212,29 @@ func TestRunIsResumedThoughItsFilesAreGone(t *testing.T) {
 	}
 	if got := outcome(t, drain(t, r)); got.Reason != event.ReasonFinalAnswer {
 		t.Errorf("ended with %+v", got)
+	}
+}
+
+// rows: ALF-82
+func TestPromptOfTheFileIsTheSystemTextOfEveryRequest(t *testing.T) {
+	var sent recorder
+	started, _, env := start(t, file(t, "prompt: {system: 'You remember: the sky is blue.'}"), options(t))
+	run(t, memory.New(nil), started, sent.wrap(env))
+	for i, r := range sent.requests {
+		if r.System != "You remember: the sky is blue." {
+			t.Errorf("request %d: system is %q", i+1, r.System)
+		}
+	}
+	if len(sent.requests) != 3 {
+		t.Errorf("%d requests", len(sent.requests))
+	}
+}
+
+func TestResumingWithoutTheKeyLeavesTheRunAsItIs(t *testing.T) {
+	started, _, _ := start(t, file(t, "model_policy: {primary: openai/gpt-5}"), options(t))
+	t.Setenv("OPENAI_API_KEY", "")
+	if _, err := launch.Environment(started); !errors.Is(err, models.ErrNoKey) {
+		t.Errorf("got %v", err)
 	}
 }
 

@@ -56,7 +56,6 @@ func TestLimitsOfAModelAreKnown(t *testing.T) {
 	}
 }
 
-// rows: HAR-12
 func TestLongInputCostsItsOwnPrice(t *testing.T) {
 	r := models.Resolver{}
 	p := r.Price("openai/gpt-5.4")
