@@ -133,7 +133,7 @@ func TestAnswersShareAConnection(t *testing.T) {
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = w.Write([]byte(sse(textDone, completed)))
 		_ = http.NewResponseController(w).Flush()
-		_, _ = w.Write([]byte(": bye\n\n")) // what follows the last event
+		_, _ = w.Write([]byte(strings.Repeat(": what follows the last event\n", 1000)))
 	}))
 	server.Config.ConnState = func(_ net.Conn, state http.ConnState) {
 		if state == http.StateNew {

@@ -1,6 +1,8 @@
 package openai_test
 
 import (
+	"errors"
+	"io"
 	"net/http"
 	"os"
 	"strings"
@@ -110,9 +112,14 @@ func TestOfDeltasAloneTheTextIsKeptAndNoCallIsRun(t *testing.T) {
 // Services that leave out places put every item at the first.
 func TestItemsWithoutPlacesFollowEachOther(t *testing.T) {
 	placeless := strings.NewReplacer(`"output_index":0,`, "", `"output_index":1,`, "")
-	resp := mustStream(t, placeless.Replace(sse(textAdded, textDelta("one two"), textDone, callAdded("1"), argsDelta("1", "{}"), callDone("1", `"{}"`), completed)))
-	if resp.Parts.Text() != "one two" || len(resp.Parts.ToolCalls()) != 1 {
-		t.Errorf("parts %+v", resp.Parts)
+	for _, events := range [][]string{
+		{textAdded, textDelta("one two"), textDone, callAdded("1"), argsDelta("1", "{}"), callDone("1", `"{}"`), completed},
+		{textDelta("one two"), textDone, argsDelta("1", "{}"), callDone("1", `"{}"`), completed},
+	} {
+		resp := mustStream(t, placeless.Replace(sse(events...)))
+		if calls := resp.Parts.ToolCalls(); resp.Parts.Text() != "one two" || len(calls) != 1 || string(calls[0].Args) != "{}" {
+			t.Errorf("parts %+v", resp.Parts)
+		}
 	}
 }
 
@@ -234,6 +241,9 @@ func TestStreamThatJustEndsIsBrokenAndKeepsItsText(t *testing.T) {
 		if e.Class != llm.ClassNetwork || resp == nil || resp.Finish != llm.FinishFailed || !resp.Usage.Estimated {
 			t.Errorf("%s: class %s, response %+v", name, e.Class, resp)
 			continue
+		}
+		if ends := name != "in what is no JSON"; errors.Is(err, io.ErrUnexpectedEOF) != ends {
+			t.Errorf("%s: %v", name, err)
 		}
 		if !strings.HasPrefix("one two", resp.Parts.Text()) || body != "" && resp.Parts.Text() == "" {
 			t.Errorf("%s: partial text %q", name, resp.Parts.Text())

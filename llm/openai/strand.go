@@ -94,9 +94,6 @@ func (it *item) strand(a *answer, content int64) *strand {
 
 // close settles an item with its whole form.
 func (a *answer) close(it *item, o *output) {
-	if it.done {
-		return
-	}
 	it.done, it.id, it.settled = true, wire.Text(o.id), o.settle(a.names)
 	parts := it.settled.parts
 	for i := range parts {
