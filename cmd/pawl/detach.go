@@ -49,6 +49,11 @@ func (l *launched) detach(ctx context.Context, asJSON bool) error {
 	return s.app.printf("%s\n", d.Run)
 }
 
+// logOf is where a detached run's process writes its progress and its answer.
+func logOf(journalPath, run string) string {
+	return filepath.Join(filepath.Dir(journalPath), run+".log")
+}
+
 // spawn starts this binary again, to go on with the run. gone receives when
 // that process has ended.
 func (a *app) spawn(id string) (detached, <-chan error, error) {
@@ -60,7 +65,7 @@ func (a *app) spawn(id string) (detached, <-chan error, error) {
 	if err != nil {
 		return detached{}, nil, fmt.Errorf("detach: %w", err)
 	}
-	d := detached{Run: id, Log: filepath.Join(filepath.Dir(path), id+".log")}
+	d := detached{Run: id, Log: logOf(path, id)}
 	log, err := os.OpenFile(d.Log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return detached{}, nil, fmt.Errorf("detach: open the log: %w", err)

@@ -28,12 +28,12 @@ func (a *app) follow(r *engine.Run, v view, live bool) error {
 	return withCode(exitOfState(state))
 }
 
-// show gives every event to the view until there are no more.
+// show gives every event to the view until there are no more. An engine's
+// failure ends the view too, and is what Wait returns.
 func show(r *engine.Run, v view, live bool) error {
 	for e, err := range r.Events(context.Background(), live) {
 		if err != nil {
-			// Wait has the same error.
-			return nil
+			break
 		}
 		if err := v.show(e); err != nil {
 			return fmt.Errorf("write the output: %w", err)

@@ -1,11 +1,16 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/pawlrun/pawl/event"
 )
 
@@ -159,5 +164,55 @@ func TestAnAnswerWithoutCallsStopsWhereTheFileSaysSo(t *testing.T) {
 	events := p.events(p.exits(3, "run", "agent.yaml", "go", "--json").out)
 	if o := p.outcome(events); o.Reason != event.ReasonNoAnswerOrCall || o.Completed {
 		t.Errorf("outcome %+v", o)
+	}
+}
+
+// rows: ALF-13, ALF-14
+func TestALoopAsAlfredHearsItRunsToolsUntilTheModelEnds(t *testing.T) {
+	p := newProject(t, map[string]string{
+		"agent.yaml":  shellAgent,
+		"script.yaml": "- text: Looking.\n  tool_calls: [{name: shell.exec, arguments: {command: echo hi}}]\n- text: Done.\n",
+	})
+	f := p.exits(0, "run", "agent.yaml", "go", "--view", "alfred")
+	var types []string
+	for line := range strings.Lines(f.out) {
+		var o struct{ Type, Status string }
+		if err := json.Unmarshal([]byte(line), &o); err != nil {
+			t.Fatal(err)
+		}
+		types = append(types, o.Type+o.Status)
+	}
+	if want := []string{"text", "tool_use", "tool_result", "text", "donesuccess"}; !slices.Equal(types, want) {
+		t.Errorf("%v, want %v", types, want)
+	}
+}
+
+// rows: ALDO-63
+func TestEveryCycleCanBeRebuiltFromTheJournalAlone(t *testing.T) {
+	p := newProject(t, map[string]string{
+		"agent.yaml": shellAgent,
+		"script.yaml": "- text: First I look.\n  tool_calls: [{name: fs.read, arguments: {path: nowhere}}, {name: shell.exec, arguments: {command: echo hi}}]\n" +
+			"- error: {status: 529, class: overloaded}\n- text: Done.\n",
+	})
+	p.exits(0, "run", "agent.yaml", "go")
+	id := p.newest()
+	for _, name := range []string{"agent.yaml", "script.yaml"} {
+		if err := os.Remove(filepath.Join(p.dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var got page
+	if err := json.Unmarshal([]byte(p.exits(0, "runs", "show", id, "--json").out), &got); err != nil {
+		t.Fatal(err)
+	}
+	want := []cycleLine{
+		{Cycle: 1, Model: "scripted/script.yaml", Text: "First I look.", Calls: []string{"read nowhere", "run echo hi"}, Errors: 1},
+		{Cycle: 2, Model: "scripted/script.yaml", Text: "Done.", Retries: 1},
+	}
+	if diff := cmp.Diff(want, got.PerCycle, cmpopts.IgnoreFields(cycleLine{}, "Start", "Usage", "USD")); diff != "" {
+		t.Error(diff)
+	}
+	if got.Input != "go" || got.Usage.Output == 0 {
+		t.Errorf("input %q, usage %+v", got.Input, got.Usage)
 	}
 }

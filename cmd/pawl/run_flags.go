@@ -1,6 +1,7 @@
 package main
 
 import (
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -94,7 +95,7 @@ func (f *runFlags) limits(c *cobra.Command, o *launch.Options) error {
 		switch {
 		case f.noBudget:
 			return usagef("--budget and --no-budget exclude each other")
-		case f.budget <= 0:
+		case !(f.budget > 0) || math.IsInf(f.budget, 0):
 			return usagef("--budget is %g; it must be more than 0 (--no-budget removes the cap)", f.budget)
 		}
 		o.BudgetUSD = &f.budget

@@ -1,7 +1,8 @@
 package main
 
 import (
-	"fmt"
+	"errors"
+	"strconv"
 	"strings"
 	"time"
 
@@ -85,13 +86,15 @@ func driven(r journal.Run, now time.Time) bool { return r.Owner != "" && r.Expir
 
 // parseAge reads a duration that may also be in days ("30d").
 func parseAge(s string) (time.Duration, error) {
+	d, err := time.ParseDuration(s)
 	if days, ok := strings.CutSuffix(s, "d"); ok {
 		var n float64
-		if _, err := fmt.Sscanf(days+" ", "%g ", &n); err == nil && n >= 0 {
-			return time.Duration(n * float64(24*time.Hour)), nil
+		n, err = strconv.ParseFloat(days, 64)
+		if err == nil && !(n >= 0 && n <= 100*365) {
+			err = errors.New("out of range")
 		}
+		d = time.Duration(n * float64(24*time.Hour))
 	}
-	d, err := time.ParseDuration(s)
 	if err != nil || d < 0 {
 		return 0, usagef("%q is no age; write it like 30d, 12h or 90m", s)
 	}

@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"time"
 
 	"github.com/pawlrun/pawl/event"
@@ -36,7 +38,10 @@ parks, whichever process drives it; live text is only with the process that driv
 			}
 			return a.withRun(c.Context(), toRead, args[0], func(s *session, r journal.Run) error {
 				t := tailer{store: s.store, run: r.ID, after: f.after, afterPos: f.afterPos, now: time.Now}
-				return t.print(c.Context(), f.follow, a.view(o, nil))
+				if f.follow {
+					return t.follow(c.Context(), a.view(o, nil))
+				}
+				return t.print(c.Context(), a.view(o, nil))
 			})
 		},
 	}
@@ -58,34 +63,33 @@ type tailer struct {
 	now      func() time.Time
 }
 
-// abandoned is how long a run may be without a driver before a follower gives
-// up: longer than the gap between one process and the next.
-const abandoned = 30 * time.Second
-
-// print gives the events to the view, and with follow goes on until the run
-// has ended or parked.
-func (t *tailer) print(ctx context.Context, follow bool, v view) error {
-	watch := t.store.WatchInbox
-	if follow {
-		watch = t.store.Watch
+// print gives the events that are there to the view.
+func (t *tailer) print(ctx context.Context, v view) error {
+	if err := t.drain(ctx, v); err != nil {
+		return err
 	}
-	changed := watch(ctx)
+	return v.end()
+}
+
+// follow gives the events to the view as they come, until the run has ended or
+// parked, or nobody drives it any more.
+func (t *tailer) follow(ctx context.Context, v view) error {
+	changed := t.store.Watch(ctx)
 	for {
 		if err := t.drain(ctx, v); err != nil {
 			return err
-		}
-		if !follow {
-			break
 		}
 		r, err := t.store.Run(ctx, t.run)
 		if err != nil {
 			return err
 		}
-		if r.Seq > t.after {
+		switch {
+		case r.Seq > t.after:
 			continue
-		}
-		if t.over(r) {
-			break
+		case standsStill(r):
+			return v.end()
+		case isAbandoned(r, t.now()):
+			return errors.Join(v.end(), fmt.Errorf("nobody drives run %s any more; go on with 'pawl runs resume %s'", r.ID, r.ID))
 		}
 		select {
 		case <-changed:
@@ -94,7 +98,6 @@ func (t *tailer) print(ctx context.Context, follow bool, v view) error {
 			return ctx.Err()
 		}
 	}
-	return v.end()
 }
 
 // drain prints what the journal holds beyond what was printed.
@@ -125,11 +128,15 @@ func (t *tailer) drain(ctx context.Context, v view) error {
 	}
 }
 
-// over says that no more events are to be expected without somebody's doing.
-func (t *tailer) over(r journal.Run) bool {
-	switch r.State {
-	case journal.Ended, journal.Parked, journal.Paused:
-		return true
-	}
-	return !driven(r, t.now()) && t.now().Sub(r.Updated) > abandoned && t.now().Sub(r.Expiry) > abandoned
+// standsStill says that no more events come without somebody's doing.
+func standsStill(r journal.Run) bool {
+	return r.State == journal.Ended || r.State == journal.Parked || r.State == journal.Paused
+}
+
+// abandonedAfter is how long a run may be without a driver before a follower
+// gives up: longer than the gap between one process and the next.
+const abandonedAfter = 30 * time.Second
+
+func isAbandoned(r journal.Run, now time.Time) bool {
+	return !driven(r, now) && now.Sub(r.Updated) > abandonedAfter && now.Sub(r.Expiry) > abandonedAfter
 }

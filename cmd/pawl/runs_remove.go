@@ -2,6 +2,10 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
 	"time"
 
 	"github.com/pawlrun/pawl/journal"
@@ -38,7 +42,7 @@ func (a *app) removeCommand() *cobra.Command {
 	return c
 }
 
-// remove deletes a run after everything below it.
+// remove deletes a run after everything below it, with its log if it has one.
 func (s *session) remove(ctx context.Context, r journal.Run) ([]string, error) {
 	children, err := s.store.Runs(ctx, journal.Filter{Parent: r.ID})
 	if err != nil {
@@ -54,6 +58,9 @@ func (s *session) remove(ctx context.Context, r journal.Run) ([]string, error) {
 	}
 	if err := s.store.Delete(ctx, r.ID); err != nil {
 		return gone, err
+	}
+	if err := os.Remove(logOf(s.app.journalPath, r.ID)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return gone, fmt.Errorf("remove the log of run %s: %w", r.ID, err)
 	}
 	return append(gone, r.ID), nil
 }
