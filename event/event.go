@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 	"sync"
@@ -57,6 +58,9 @@ type envelope struct {
 // Encode returns the stored form: one JSON object without pos, which the store
 // knows only at the commit and keeps beside it.
 func Encode(e *Event) ([]byte, error) {
+	if y := e.Time.UTC().Year(); y < 0 || y > 9999 {
+		return nil, fmt.Errorf("event: encode %s: the year %d has no form in JSON", e.Type(), y)
+	}
 	b := encodeBuffers.Get().(*bytes.Buffer)
 	defer encodeBuffers.Put(b)
 	b.Reset()
@@ -67,17 +71,16 @@ func Encode(e *Event) ([]byte, error) {
 		b.Write(strconv.AppendInt(num[:0], e.Seq, 10))
 		b.WriteByte(',')
 	}
-	b.WriteString(`"run":"`)
-	b.WriteString(e.Run)
+	b.WriteString(`"run":`)
+	writeString(b, e.Run)
 	if e.Parent != "" {
-		b.WriteString(`","parent":"`)
-		b.WriteString(e.Parent)
+		b.WriteString(`,"parent":`)
+		writeString(b, e.Parent)
 	}
-	b.WriteString(`","time":"`)
+	b.WriteString(`,"time":"`)
 	b.Write(e.Time.UTC().AppendFormat(b.AvailableBuffer(), timeLayout))
-	b.WriteString(`","type":"`)
-	b.WriteString(string(e.Type()))
-	b.WriteByte('"')
+	b.WriteString(`","type":`)
+	writeString(b, string(e.Type()))
 	if e.Cycle != 0 {
 		b.WriteString(`,"cycle":`)
 		b.Write(strconv.AppendInt(num[:0], int64(e.Cycle), 10))
@@ -87,9 +90,8 @@ func Encode(e *Event) ([]byte, error) {
 		return nil, fmt.Errorf("event: encode %s: %w", e.Type(), err)
 	}
 	if e.Prev != "" {
-		b.WriteString(`,"prev":"`)
-		b.WriteString(e.Prev)
-		b.WriteByte('"')
+		b.WriteString(`,"prev":`)
+		writeString(b, e.Prev)
 	}
 	b.WriteByte('}')
 	return bytes.Clone(b.Bytes()), nil
@@ -100,8 +102,26 @@ const timeLayout = "2006-01-02T15:04:05.000000Z"
 
 var encodeBuffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
+// writeString writes a JSON string. Ids and names are plain and need nothing
+// but quotes; what is not plain must not break the object that holds it.
+func writeString(b *bytes.Buffer, s string) {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
+			quoted, _ := json.Marshal(s) // a string always encodes
+			b.Write(quoted)
+			return
+		}
+	}
+	b.WriteByte('"')
+	b.WriteString(s)
+	b.WriteByte('"')
+}
+
 func encodeData(b *bytes.Buffer, d Data) error {
 	if u, ok := d.(Unknown); ok {
+		if !json.Valid(u.Raw) {
+			return errors.New("its data is not valid JSON")
+		}
 		b.Write(u.Raw)
 		return nil
 	}
