@@ -1,0 +1,126 @@
+package budget_test
+
+import (
+	"encoding/json"
+	"errors"
+	"math"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/pawlrun/pawl/budget"
+)
+
+// rows: HAR-10..13, HAR-41, HAR-44..47, ALDO-36
+func TestALimitThatIsReachedExactlyIsUsedUp(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		limits budget.Limits
+		spent  budget.Spent
+		want   string
+	}{
+		{"no limit", budget.Limits{}, budget.Spent{Turns: 1e6, Input: 1e12, USD: 1e6, Active: 1e6 * time.Hour}, ""},
+		{"money below", budget.Limits{USDPerRun: 2}, budget.Spent{USD: 1.999999}, ""},
+		{"money at", budget.Limits{USDPerRun: 2}, budget.Spent{USD: 2}, "usd_per_run"},
+		{"total cost", budget.Limits{MaxTotalCost: 2}, budget.Spent{USD: 2}, "max_total_cost"},
+		{"the tighter of two caps", budget.Limits{USDPerRun: 3, MaxTotalCost: 2}, budget.Spent{USD: 2}, "max_total_cost"},
+		{"the other way round", budget.Limits{USDPerRun: 2, MaxTotalCost: 3}, budget.Spent{USD: 2}, "usd_per_run"},
+		{"turns", budget.Limits{MaxModelTurns: 3}, budget.Spent{Turns: 3}, "max_model_turns"},
+		{"attempts are no turns", budget.Limits{MaxModelTurns: 3}, budget.Spent{Turns: 2, ModelCalls: 9}, ""},
+		{"input", budget.Limits{MaxInputTokens: 10}, budget.Spent{Input: 10}, "max_input_tokens"},
+		{"output", budget.Limits{MaxOutputTokens: 10}, budget.Spent{Output: 10}, "max_output_tokens"},
+		{"wall time", budget.Limits{MaxWallSeconds: 1.5}, budget.Spent{Active: 1500 * time.Millisecond}, "max_wall_time_seconds"},
+		{"wall time below", budget.Limits{MaxWallSeconds: 1.5}, budget.Spent{Active: 1499 * time.Millisecond}, ""},
+		{"tool calls do not forbid a model call", budget.Limits{MaxToolCalls: 1}, budget.Spent{ToolCalls: 1}, ""},
+	} {
+		if got := tt.limits.BeforeModelCall(tt.spent); got != tt.want {
+			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
+		}
+	}
+	limits := budget.Limits{MaxToolCalls: 2, MaxWallSeconds: 10}
+	for spent, want := range map[budget.Spent]string{
+		{ToolCalls: 1}: "", {ToolCalls: 2}: "max_tool_calls", {Active: 10 * time.Second}: "max_wall_time_seconds",
+	} {
+		if got := limits.BeforeToolCall(spent); got != want {
+			t.Errorf("before a tool call with %+v: %q, want %q", spent, got, want)
+		}
+	}
+}
+
+func TestDefaultsAreACarefulOwners(t *testing.T) {
+	got := budget.Limits{}.WithDefaults()
+	want := budget.Limits{MaxCycles: 50, MaxToolCalls: 200, MaxParallelTools: 8, MaxWallSeconds: 3600, MaxResultChars: 30_000}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	owners := budget.Limits{MaxCycles: 3, MaxToolCalls: 1, MaxParallelTools: 2, MaxWallSeconds: 5, MaxResultChars: 9}
+	if diff := cmp.Diff(owners, owners.WithDefaults()); diff != "" {
+		t.Errorf("a default replaces what the owner said: %s", diff)
+	}
+}
+
+func TestModelCallsCountTheFirstOne(t *testing.T) {
+	for retries, want := range map[*int]int{nil: 5, new(0): 1, new(4): 5, new(-3): 1} {
+		if got := (budget.Limits{MaxModelRetries: retries}).ModelCalls(); got != want {
+			t.Errorf("%v retries: %d calls, want %d", retries, got, want)
+		}
+	}
+}
+
+func TestRemaining(t *testing.T) {
+	if _, limited := (budget.Limits{}).Remaining(budget.Spent{}); limited {
+		t.Error("no limit is a limit")
+	}
+	left, limited := budget.Limits{MaxWallSeconds: 10}.Remaining(budget.Spent{Active: 4 * time.Second})
+	if !limited || left != 6*time.Second {
+		t.Errorf("left %v, %v", left, limited)
+	}
+}
+
+// TestEverySettingCanBeRaised walks the JSON names, so that a new limit cannot
+// be forgotten in Set.
+func TestEverySettingCanBeRaised(t *testing.T) {
+	kind := reflect.TypeFor[budget.Limits]()
+	for i := range kind.NumField() {
+		name, _, _ := strings.Cut(kind.Field(i).Tag.Get("json"), ",")
+		var l budget.Limits
+		if err := l.Set(name, 7); err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		raw, err := json.Marshal(l)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := `{"` + name + `":7}`; string(raw) != want {
+			t.Errorf("got %s, want %s", raw, want)
+		}
+	}
+}
+
+func TestABadRaiseChangesNothing(t *testing.T) {
+	for _, tt := range []struct {
+		setting string
+		value   float64
+		want    error
+	}{
+		{"max_patience", 1, budget.ErrUnknownSetting},
+		{"", 1, budget.ErrUnknownSetting},
+		{"max_cycles", 2.5, budget.ErrBadValue},
+		{"max_cycles", -1, budget.ErrBadValue},
+		{"max_cycles", 1e300, budget.ErrBadValue},
+		{"max_retries_per_model_call", 0.5, budget.ErrBadValue},
+		{"usd_per_run", math.NaN(), budget.ErrBadValue},
+		{"usd_per_run", math.Inf(1), budget.ErrBadValue},
+	} {
+		l := budget.Limits{MaxCycles: 3, USDPerRun: 1}
+		if err := l.Set(tt.setting, tt.value); !errors.Is(err, tt.want) {
+			t.Errorf("%s = %v: %v", tt.setting, tt.value, err)
+		}
+		if diff := cmp.Diff(budget.Limits{MaxCycles: 3, USDPerRun: 1}, l); diff != "" {
+			t.Errorf("%s = %v: %s", tt.setting, tt.value, diff)
+		}
+	}
+}

@@ -1,0 +1,58 @@
+package stop_test
+
+import (
+	"testing"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/stop"
+)
+
+// rows: ALDO-29..36
+func TestConditions(t *testing.T) {
+	exit := func(code *int, contains string) stop.Condition {
+		return stop.Condition{Kind: stop.ToolResult, Tool: "shell.exec", Match: stop.Match{ExitCode: code, Contains: contains}}
+	}
+	text := stop.Condition{Kind: stop.TextIncludes, Text: "<done>"}
+	money := stop.Condition{Kind: stop.BudgetExhausted}
+	ran := func(tool, output string, code *int) *event.ToolResult {
+		return &event.ToolResult{Tool: tool, Output: output, ExitCode: code}
+	}
+	for _, tt := range []struct {
+		name       string
+		conditions []stop.Condition
+		cycle      stop.Cycle
+		want       int
+	}{
+		{"nothing declared", nil, stop.Cycle{Text: "<done>"}, -1},
+		{"text is there", []stop.Condition{text}, stop.Cycle{Text: "all <done> now"}, 0},
+		{"text in other letters", []stop.Condition{text}, stop.Cycle{Text: "<DONE>"}, -1},
+		{"exit code alone", []stop.Condition{exit(new(0), "")}, stop.Cycle{Results: []*event.ToolResult{ran("shell.exec", "x", new(0))}}, 0},
+		{"another exit code", []stop.Condition{exit(new(0), "")}, stop.Cycle{Results: []*event.ToolResult{ran("shell.exec", "x", new(1))}}, -1},
+		{"no exit code at all", []stop.Condition{exit(new(0), "")}, stop.Cycle{Results: []*event.ToolResult{ran("shell.exec", "x", nil)}}, -1},
+		{"output alone", []stop.Condition{exit(nil, "ok")}, stop.Cycle{Results: []*event.ToolResult{ran("shell.exec", "all ok", new(3))}}, 0},
+		{"both hold", []stop.Condition{exit(new(0), "ok")}, stop.Cycle{Results: []*event.ToolResult{ran("shell.exec", "ok", new(0))}}, 0},
+		{"only the code holds", []stop.Condition{exit(new(0), "ok")}, stop.Cycle{Results: []*event.ToolResult{ran("shell.exec", "no", new(0))}}, -1},
+		{"only the output holds", []stop.Condition{exit(new(0), "ok")}, stop.Cycle{Results: []*event.ToolResult{ran("shell.exec", "ok", new(1))}}, -1},
+		{"each holds of another call", []stop.Condition{exit(new(0), "ok")},
+			stop.Cycle{Results: []*event.ToolResult{ran("shell.exec", "no", new(0)), ran("shell.exec", "ok", new(1))}}, -1},
+		{"another tool's result", []stop.Condition{exit(new(0), "")}, stop.Cycle{Results: []*event.ToolResult{ran("other", "x", new(0))}}, -1},
+		{"the second of two results", []stop.Condition{exit(new(0), "")},
+			stop.Cycle{Results: []*event.ToolResult{ran("shell.exec", "x", new(1)), ran("shell.exec", "x", new(0))}}, 0},
+		{"the first of the list wins", []stop.Condition{money, text}, stop.Cycle{Text: "<done>", SpentUSD: 2, LimitUSD: 2}, 0},
+		{"the second when the first does not hold", []stop.Condition{money, text}, stop.Cycle{Text: "<done>", SpentUSD: 1, LimitUSD: 2}, 1},
+		{"spend exactly at the cap", []stop.Condition{money}, stop.Cycle{SpentUSD: 2, LimitUSD: 2}, 0},
+		{"spend below the cap", []stop.Condition{money}, stop.Cycle{SpentUSD: 1.99, LimitUSD: 2}, -1},
+		{"no cap, no exhaustion", []stop.Condition{money}, stop.Cycle{SpentUSD: 2}, -1},
+		{"a kind that there is not", []stop.Condition{{Kind: "full-moon"}}, stop.Cycle{Text: "x"}, -1},
+	} {
+		if got := stop.First(tt.conditions, tt.cycle); got != tt.want {
+			t.Errorf("%s: %d, want %d", tt.name, got, tt.want)
+		}
+	}
+	if got := stop.IndexOf([]stop.Condition{text, money}, stop.BudgetExhausted); got != 1 {
+		t.Errorf("index %d", got)
+	}
+	if got := stop.IndexOf(nil, stop.BudgetExhausted); got != -1 {
+		t.Errorf("index in nothing %d", got)
+	}
+}
