@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,9 +17,17 @@ import (
 type differences []string
 
 func (d *differences) want(field string, got, want any) {
-	if diff := cmp.Diff(want, got); diff != "" {
+	if diff := difference(want, got); diff != "" {
 		*d = append(*d, fmt.Sprintf("%s (-want +got):\n%s", field, diff))
 	}
+}
+
+// difference is cmp.Diff at the price of a plain comparison where there is none.
+func difference(want, got any) string {
+	if reflect.DeepEqual(want, got) {
+		return ""
+	}
+	return cmp.Diff(want, got)
 }
 
 func (d *differences) addf(format string, args ...any) { *d = append(*d, fmt.Sprintf(format, args...)) }

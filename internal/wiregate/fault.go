@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/pawlrun/pawl/llm"
 )
 
@@ -42,6 +41,7 @@ func FaultGate(t *testing.T, a Adapter) {
 					return why
 				}
 				f := fault{adapter: a, scenario: &s, exchange: x, random: rand.New(rand.NewPCG(faultSeed, uint64(len(x.Body))))}
+				f.tools = requestTools(f.adapter, x)
 				f.full, f.fullErr = f.read(t, x.Body, nil)
 				f.cutEverywhere(t)
 				f.damage(t)
@@ -58,6 +58,7 @@ type fault struct {
 	scenario *Scenario
 	exchange *Exchange
 	random   *rand.Rand
+	tools    []llm.ToolDef
 	full     *llm.Response
 	fullErr  error
 }
@@ -85,7 +86,7 @@ func (f *fault) cut(t *testing.T, at int, end error) {
 	where := fmt.Sprintf("cut at byte %d of %d with %v", at, len(f.exchange.Body), end)
 	resp, err := f.read(t, f.exchange.Body[:at], end)
 	if err == nil {
-		if diff := cmp.Diff(f.full, resp); diff != "" {
+		if diff := difference(f.full, resp); diff != "" {
 			t.Errorf("%s: no error and not the whole answer (-whole +got):\n%s", where, diff)
 		}
 		return
@@ -114,7 +115,7 @@ func (f *fault) checkPartial(t *testing.T, where string, partial *llm.Response) 
 		whole[c.ProviderID] = meaning(c.Args)
 	}
 	for _, c := range partial.Parts.ToolCalls() {
-		if diff := cmp.Diff(whole[c.ProviderID], meaning(c.Args)); diff != "" {
+		if diff := difference(whole[c.ProviderID], meaning(c.Args)); diff != "" {
 			t.Errorf("%s: call %s has partial arguments: %s%s", where, c.ProviderID, c.Args, c.ArgsText)
 		}
 	}
@@ -160,7 +161,7 @@ func (f *fault) read(t *testing.T, body []byte, end error) (*llm.Response, error
 	client := &http.Client{Transport: canned{exchange: f.exchange, body: body, broken: end}}
 	m := f.adapter.New("http://canned.invalid", client)
 	req := &llm.Request{
-		Model: f.scenario.Model, Messages: []*llm.Message{llm.UserText("replay")}, Tools: requestTools(f.adapter, f.exchange),
+		Model: f.scenario.Model, Messages: []*llm.Message{llm.UserText("replay")}, Tools: f.tools,
 	}
 	var live collected
 	resp, err := m.Stream(ctx, req, live.add)

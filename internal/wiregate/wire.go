@@ -4,7 +4,6 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/pawlrun/pawl/llm"
 )
 
@@ -52,7 +51,7 @@ func checkExchange(t *testing.T, a *Adapter, s *Scenario, x *Exchange) {
 		stream bool
 	}{{Whole, false}, {PerEvent, true}, {PerEvent, false}, {OneByte, true}, {OneByte, false}} {
 		got, err := read(t, a, s, x, way.cut, way.stream)
-		if diff := cmp.Diff(first, got); diff != "" {
+		if diff := difference(first, got); diff != "" {
 			t.Errorf("body %s, streamed %t, reads otherwise than whole and streamed (-whole +got):\n%s", way.cut, way.stream, diff)
 		}
 		if errorText(err) != errorText(firstErr) {

@@ -23,7 +23,7 @@ func adapter() wiregate.Adapter {
 	}
 }
 
-// rows: ALF-29..33
+// rows: ALF-29, ALF-30, ALF-32
 func TestRecordedAnswersDecodeAsIndependentReadersAgree(t *testing.T) {
 	wiregate.WireGate(t, adapter())
 }
@@ -32,6 +32,7 @@ func TestRecordedSessionsGiveTheRecordedNextRequest(t *testing.T) {
 	wiregate.RequestGate(t, adapter())
 }
 
+// rows: HAR-87
 func TestRecordedToolLoopsRunToTheirEnd(t *testing.T) {
 	wiregate.LoopGate(t, adapter())
 }

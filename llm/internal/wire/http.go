@@ -48,6 +48,9 @@ func (c *Client) Post(ctx context.Context, url string, header http.Header, body 
 		return nil, &llm.Error{Class: llm.ClassInvalid, Provider: c.Provider, Message: err.Error(), Err: err}
 	}
 	req.Header = header
+	if c.HTTP.Jar != nil {
+		req.Header = header.Clone() // a jar adds its cookies to the header it is given
+	}
 	req.ContentLength = body.Len()
 	req.GetBody = func() (io.ReadCloser, error) { return NewBody(body), nil }
 	resp, err := c.HTTP.Do(req)
@@ -123,16 +126,26 @@ func (c *Client) failure(x *Exchange, classify func(*llm.Error, []byte)) *llm.Er
 // Retry-After in seconds or as a date.
 func RetryAfter(h http.Header, now time.Time) (time.Duration, bool) {
 	if ms, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil && ms >= 0 {
-		return time.Duration(ms * float64(time.Millisecond)), true
+		return wait(ms, time.Millisecond), true
 	}
 	v := h.Get("Retry-After")
 	if s, err := strconv.ParseFloat(v, 64); err == nil && s >= 0 {
-		return time.Duration(s * float64(time.Second)), true
+		return wait(s, time.Second), true
 	}
 	if t, err := http.ParseTime(v); err == nil {
 		return max(t.Sub(now), 0), true
 	}
 	return 0, false
+}
+
+// maxWait bounds what a header can ask for, so that no figure overflows.
+const maxWait = 100 * 365 * 24 * time.Hour
+
+func wait(n float64, unit time.Duration) time.Duration {
+	if n >= float64(maxWait/unit) {
+		return maxWait
+	}
+	return time.Duration(n * float64(unit))
 }
 
 // watchedReader puts the watchdog off with every byte that arrives.

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"errors"
+	"math"
 	"strconv"
 	"unicode/utf16"
 	"unicode/utf8"
@@ -317,11 +318,7 @@ func Int(value []byte) int64 {
 	for ; i < len(value); i++ {
 		c := value[i]
 		if c < '0' || c > '9' || n > 1<<58 {
-			f, err := strconv.ParseFloat(string(value), 64)
-			if err != nil {
-				return 0
-			}
-			return int64(f)
+			return bigInt(string(value))
 		}
 		n = n*10 + int64(c-'0')
 	}
@@ -329,6 +326,24 @@ func Int(value []byte) int64 {
 		return -n
 	}
 	return n
+}
+
+// bigInt reads the numbers that are not a few digits; one beyond the range of
+// an int64 becomes the nearest that is within.
+func bigInt(value string) int64 {
+	if n, err := strconv.ParseInt(value, 10, 64); err == nil {
+		return n
+	}
+	f, err := strconv.ParseFloat(value, 64)
+	switch {
+	case f >= math.MaxInt64:
+		return math.MaxInt64
+	case f <= math.MinInt64:
+		return math.MinInt64
+	case err != nil:
+		return 0
+	}
+	return int64(f)
 }
 
 // True says that a JSON value is true.

@@ -1,0 +1,307 @@
+package wire_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/cookiejar"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/iotest"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawlrun/pawl/llm"
+	"github.com/pawlrun/pawl/llm/internal/wire"
+)
+
+func body(pieces ...string) *llm.Encoded {
+	e := &llm.Encoded{}
+	for _, p := range pieces {
+		e.Segments = append(e.Segments, []byte(p))
+	}
+	return e
+}
+
+func client(h *http.Client) *wire.Client {
+	return &wire.Client{Provider: "test", HTTP: wire.WithoutRedirects(h), RequestIDs: []string{"Request-Id", "X-Request-Id"}}
+}
+
+// slow is an answer whose pieces come at a pace, on the test's clock.
+type slow struct {
+	pause  time.Duration
+	pieces int
+	ctx    context.Context
+}
+
+func (s *slow) RoundTrip(req *http.Request) (*http.Response, error) {
+	s.ctx = req.Context()
+	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(s), Request: req}, nil
+}
+
+func (s *slow) Read(p []byte) (int, error) {
+	if s.pieces == 0 {
+		return 0, io.EOF
+	}
+	s.pieces--
+	select {
+	case <-time.After(s.pause):
+		return copy(p, ": ping\n"), nil
+	case <-s.ctx.Done():
+		return 0, s.ctx.Err()
+	}
+}
+
+// Every byte counts, a ping as much as an answer (FIELD F20).
+func TestTheWatchdogCountsBytesAndNotEvents(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := client(&http.Client{Transport: &slow{pause: 4 * time.Minute, pieces: 10}})
+		x, err := c.Post(t.Context(), "http://test.invalid", http.Header{}, body("{}"), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer x.Close()
+		if _, err := io.ReadAll(x.Body); err != nil {
+			t.Errorf("40 minutes of pings: %v", err)
+		}
+	})
+}
+
+func TestASilentConnectionIsGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		c := client(&http.Client{Transport: &slow{pause: time.Hour, pieces: 1}})
+		x, err := c.Post(t.Context(), "http://test.invalid", http.Header{}, body("{}"), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer x.Close()
+		_, err = io.ReadAll(x.Body)
+		if !errors.Is(err, wire.ErrIdle) || time.Since(start) != wire.DefaultIdle {
+			t.Errorf("%v after %s", err, time.Since(start))
+		}
+		if e := c.Broken(x, err); e.Class != llm.ClassNetwork || !strings.Contains(e.Message, "too long") {
+			t.Errorf("%v", e)
+		}
+	})
+}
+
+// mute never answers.
+type mute struct{}
+
+func (mute) RoundTrip(req *http.Request) (*http.Response, error) {
+	<-req.Context().Done()
+	return nil, req.Context().Err()
+}
+
+func TestAServiceThatNeverAnswersIsGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := client(&http.Client{Transport: mute{}})
+		c.Idle = time.Minute
+		start := time.Now()
+		_, err := c.Post(t.Context(), "http://test.invalid", http.Header{}, body("{}"), nil)
+		e, ok := errors.AsType[*llm.Error](err)
+		if !ok || e.Class != llm.ClassNetwork || !errors.Is(err, wire.ErrIdle) || time.Since(start) != time.Minute {
+			t.Errorf("%v after %s", err, time.Since(start))
+		}
+	})
+}
+
+func TestABodyInPiecesArrivesWholeAndWithItsLength(t *testing.T) {
+	var got []byte
+	var length int64
+	s := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		length = r.ContentLength
+		got, _ = io.ReadAll(r.Body)
+	}))
+	defer s.Close()
+	want := body("{", strings.Repeat("x", 100_000), "", "}")
+	x, err := client(s.Client()).Post(t.Context(), s.URL, http.Header{}, want, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x.Close()
+	if length != want.Len() || !bytes.Equal(got, bytes.Join(want.Segments, nil)) {
+		t.Errorf("got %d bytes, announced %d, want %d", len(got), length, want.Len())
+	}
+	if err := iotest.TestReader(wire.NewBody(want), bytes.Join(want.Segments, nil)); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAFailureKeepsWhatTheServiceSaid(t *testing.T) {
+	for _, c := range []struct {
+		status int
+		header http.Header
+		body   string
+		want   llm.Error
+	}{
+		{
+			status: 503, header: http.Header{"Retry-After": {"2"}, "X-Request-Id": {"r1"}}, body: "<html>busy</html>",
+			want: llm.Error{Class: llm.ClassOverloaded, Message: "<html>busy</html>", RequestID: "r1", RetryAfter: 2 * time.Second, HasRetryAfter: true},
+		},
+		{status: 500, want: llm.Error{Class: llm.ClassOverloaded, Message: "Internal Server Error"}},
+		{status: 302, header: http.Header{"Location": {"http://elsewhere.invalid/"}}, want: llm.Error{
+			Class: llm.ClassInvalid, Message: `the endpoint redirects to "http://elsewhere.invalid/"; redirects are not followed`,
+		}},
+	} {
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			for name, values := range c.header {
+				w.Header()[name] = values
+			}
+			w.WriteHeader(c.status)
+			_, _ = io.WriteString(w, c.body)
+		}))
+		_, err := client(s.Client()).Post(t.Context(), s.URL, http.Header{}, body("{}"), nil)
+		s.Close()
+		c.want.Provider, c.want.Status = "test", c.status
+		if e, ok := errors.AsType[*llm.Error](err); !ok || *e != c.want {
+			t.Errorf("HTTP %d: got %+v, want %+v", c.status, err, c.want)
+		}
+	}
+}
+
+func TestRetryAfterInAllItsForms(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	const century = 100 * 365 * 24 * time.Hour
+	for _, c := range []struct {
+		name, value string
+		want        time.Duration
+		ok          bool
+	}{
+		{"Retry-After", "7", 7 * time.Second, true},
+		{"Retry-After", "0.5", 500 * time.Millisecond, true},
+		{"Retry-After", "0", 0, true},
+		{"Retry-After", "Fri, 02 Jan 2026 03:05:05 GMT", time.Minute, true},
+		{"Retry-After", "Fri, 02 Jan 2026 03:00:00 GMT", 0, true},
+		{"Retry-After-Ms", "250", 250 * time.Millisecond, true},
+		{"Retry-After", "1e300", century, true},
+		{"Retry-After", "Inf", century, true},
+		{"Retry-After", "-1", 0, false},
+		{"Retry-After", "NaN", 0, false},
+		{"Retry-After", "soon", 0, false},
+		{"Retry-After", "", 0, false},
+	} {
+		h := http.Header{}
+		h.Set(c.name, c.value)
+		if got, ok := wire.RetryAfter(h, now); got != c.want || ok != c.ok {
+			t.Errorf("%s: %q gives %s, %t; want %s, %t", c.name, c.value, got, ok, c.want, c.ok)
+		}
+	}
+}
+
+func TestTheFormOfAnAnswerIsReadFromItsBytes(t *testing.T) {
+	for answer, want := range map[string]bool{
+		`{"a":1}`: true, " \r\n\t{}": true, "\xef\xbb\xbf{": true, "data: {}\n\n": false, ": ping\n\n": false, "": false, "\xef\xbb\xbf\n\ndata: {}": false,
+		strings.Repeat(" ", 600) + "{": false,
+	} {
+		for _, cut := range []func(io.Reader) io.Reader{func(r io.Reader) io.Reader { return r }, iotest.OneByteReader, iotest.DataErrReader} {
+			x := &wire.Exchange{Body: cut(strings.NewReader(answer))}
+			got, err := x.IsJSON()
+			if err != nil || got != want {
+				t.Errorf("%q: %t, %v", answer, got, err)
+			}
+			if all, err := x.ReadAll(); string(all) != answer || err != nil {
+				t.Errorf("%q reads as %q afterwards, %v", answer, all, err)
+			}
+		}
+	}
+}
+
+func TestAFinishedExchangeLeavesItsConnectionToTheNext(t *testing.T) {
+	var connections atomic.Int32
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, "data: last\n\n")
+		_ = http.NewResponseController(w).Flush()
+		_, _ = io.WriteString(w, ": one more ping\n\n")
+	}))
+	s.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateNew {
+			connections.Add(1)
+		}
+	}
+	s.Start()
+	defer s.Close()
+	c := client(s.Client())
+	for range 5 {
+		x, err := c.Post(t.Context(), s.URL, http.Header{}, body("{}"), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := wire.NewEventReader(x.Body).Next(); err != nil {
+			t.Fatal(err)
+		}
+		x.Finish()
+	}
+	if n := connections.Load(); n != 1 {
+		t.Errorf("%d connections for five exchanges in turn", n)
+	}
+}
+
+// A server that keeps the stream open after its last event is not waited for.
+func TestFinishDoesNotWaitForAStreamThatIsKeptOpen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := client(&http.Client{Transport: &slow{pause: 20 * time.Millisecond, pieces: 1_000_000}})
+		x, err := c.Post(t.Context(), "http://test.invalid", http.Header{}, body("{}"), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		start := time.Now()
+		x.Finish()
+		if took := time.Since(start); took > time.Second {
+			t.Errorf("took %s", took)
+		}
+	})
+}
+
+func TestTheSharedHeaderIsNeverWrittenTo(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		http.SetCookie(w, &http.Cookie{Name: "session", Value: "1"})
+	}))
+	defer s.Close()
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := http.Header{"X-Api-Key": {"key"}}
+	c := client(&http.Client{Jar: jar})
+	for range 2 {
+		x, err := c.Post(t.Context(), s.URL, h, body("{}"), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		x.Close()
+	}
+	if len(h) != 1 {
+		t.Errorf("the header is now %v", h)
+	}
+}
+
+func TestAProxyOfTheEnvironmentIsUsed(t *testing.T) {
+	transport, ok := wire.NewHTTP().Transport.(*http.Transport)
+	if !ok || transport.Proxy == nil {
+		t.Fatal("the default transport knows no proxy")
+	}
+	var asked string
+	proxy := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { asked = r.URL.String() }))
+	defer proxy.Close()
+	at, err := url.Parse(proxy.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	transport.Proxy = http.ProxyURL(at)
+	x, err := client(&http.Client{Transport: transport}).Post(t.Context(), "http://service.invalid/v1", http.Header{}, body("{}"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x.Close()
+	if asked != "http://service.invalid/v1" {
+		t.Errorf("the proxy was asked for %q", asked)
+	}
+}

@@ -1,0 +1,101 @@
+package wire_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/pawlrun/pawl/llm/internal/wire"
+)
+
+func FuzzScannerAgreesWithEncodingJSON(f *testing.F) {
+	for _, s := range []string{`{"a":1,"b":[true,null,{"c":"\u00e9\ud83d\ude00"}]}`, `{"a":}`, ` {} `, `{"a":-0.5e+10}`, `{"\n":"x"}`, `[1,2`, `"\ud800"`} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if got, want := wire.Valid(data), json.Valid(data); got != want {
+			t.Fatalf("Valid(%q) = %t, encoding/json says %t", data, got, want)
+		}
+		var want map[string]json.RawMessage
+		err := json.Unmarshal(data, &want)
+		got := map[string]json.RawMessage{}
+		m := wire.ScanObject(data)
+		for m.Next() {
+			got[string(m.Key())] = m.Value()
+		}
+		if (m.Err() == nil) != (err == nil) {
+			t.Fatalf("%q: scanner says %v, encoding/json %v", data, m.Err(), err)
+		}
+		if err != nil {
+			return
+		}
+		for k, v := range want {
+			if strings.ContainsRune(k, '\uFFFD') {
+				continue // keys that are not UTF-8 are no provider's
+			}
+			var s string
+			if json.Unmarshal(v, &s) == nil && s != wire.Text(got[k]) {
+				t.Fatalf("%q: member %q is %q, not %q", data, k, wire.Text(got[k]), s)
+			}
+		}
+	})
+}
+
+func TestNumbersOfAllKinds(t *testing.T) {
+	for in, want := range map[string]int64{
+		"0": 0, "-7": -7, "12345678901": 12345678901, "1e3": 1000, "2.9": 2, `"5"`: 0, "null": 0, "": 0, "-": 0, "9223372036854775807": 9223372036854775807,
+		"-9223372036854775808": -9223372036854775808, "1e300": 9223372036854775807, "-1e999": -9223372036854775808,
+	} {
+		if got := wire.Int([]byte(in)); got != want {
+			t.Errorf("Int(%q) = %d, want %d", in, got, want)
+		}
+	}
+}
+
+func TestNestingIsBounded(t *testing.T) {
+	deep := strings.Repeat("[", 1_000_000)
+	if wire.Valid([]byte(deep)) {
+		t.Error("an open nest is no JSON")
+	}
+	if wire.Valid([]byte(deep + strings.Repeat("]", 1_000_000))) {
+		t.Error("a nest of a million must be refused, as encoding/json does")
+	}
+}
+
+func TestScanningCostsNoAllocation(t *testing.T) {
+	data := []byte(`{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"a\nb"}}`)
+	var scratch []byte
+	allocs := testing.AllocsPerRun(100, func() {
+		for m := wire.ScanObject(data); m.Next(); {
+			if string(m.Key()) == "delta" {
+				for d := wire.ScanObject(m.Value()); d.Next(); {
+					scratch, _ = wire.AppendText(scratch[:0], d.Value())
+				}
+			}
+		}
+	})
+	if allocs > 0 {
+		t.Errorf("%.1f allocations", allocs)
+	}
+}
+
+// FuzzQuote writes text as JSON and reads it back with encoding/json and ours.
+func FuzzQuote(f *testing.F) {
+	for _, s := range []string{"", "a\"b\\c\n\x00\x1f", "é😀\u2028<&>", "\xff\xed\xa0\x80"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		quoted := wire.AppendQuoted(nil, s)
+		var got string
+		if err := json.Unmarshal(quoted, &got); err != nil {
+			t.Fatalf("%q becomes %s: %v", s, quoted, err)
+		}
+		if want := strings.ToValidUTF8(s, "\uFFFD"); utf8.ValidString(s) && got != want {
+			t.Fatalf("%q comes back as %q", s, got)
+		}
+		if !utf8.Valid(quoted) || wire.Text(quoted) != got {
+			t.Fatalf("%q: ours reads %q, encoding/json %q", s, wire.Text(quoted), got)
+		}
+	})
+}
