@@ -1,9 +1,11 @@
-# The two commands that matter: `make run` does a real job with no key and no
-# network, `make test` runs all tests.
+# Two commands matter: `make run` does a real job with no key and no network,
+# `make test` runs all tests.
 GO ?= go
+TOOL := $(GO) tool -modfile=tools/go.mod
 EXAMPLE := examples/fix-the-test
+FUZZTIME ?= 15s
 
-.PHONY: run test test-long bench lint build
+.PHONY: run test test-long fuzz bench lint build docs
 
 build:
 	@mkdir -p bin
@@ -13,15 +15,36 @@ run: build
 	@rm -rf bin/example; cp -r $(EXAMPLE)/project bin/example
 	bin/pawl --journal bin/journal.db run $(EXAMPLE)/agent.yaml "Make the tests pass." --workspace bin/example
 
+# Prints a line per package and per fixture gate; the whole log is in bin.
 test: lint
-	$(GO) test ./...
+	@mkdir -p bin
+	@$(GO) test -v ./... >bin/test.log 2>&1; status=$$?; \
+		grep -E '^(ok|FAIL|panic:)|^ *--- FAIL|gate .* passed' bin/test.log; \
+		if [ $$status -ne 0 ]; then echo "--- what failed:"; grep -nE -A25 '^ *--- FAIL|^panic:|\[build failed\]' bin/test.log | head -300; fi; \
+		exit $$status
 
-test-long:
-	PAWL_LONG=1 $(GO) test -race ./...
+# Kills of the real process, thousands of simulated crashes, races, fuzzing.
+test-long: fuzz
+	PAWL_LONG=1 $(GO) test -timeout 20m ./...
+	$(GO) test -race ./engine ./journal/... ./machine/... ./tool/... ./llm/...
 
+fuzz:
+	@$(GO) list -f '{{.ImportPath}} {{.Dir}}' ./... | while read -r pkg dir; do \
+		grep -hso '^func Fuzz[A-Za-z0-9_]*' "$$dir"/*_test.go | sed 's/^func //' | while read -r f; do \
+			echo "fuzz $$pkg $$f"; $(GO) test "$$pkg" -run '^$$' -fuzz "^$$f\$$" -fuzztime $(FUZZTIME) >/tmp/pawl-fuzz.log 2>&1 || { cat /tmp/pawl-fuzz.log; exit 1; }; \
+		done || exit 1; done
+
+# Every figure beside its target and its yardstick, on this machine.
 bench:
-	$(GO) test -run '^$$' -bench . -benchmem ./...
+	$(GO) test -run '^$$' -bench . -benchtime 5x -timeout 30m ./internal/loopbench ./journal/sqlite ./llm/... ./engine \
+		| $(GO) run ./internal/figures -write docs/benchmarks.md
 
 lint:
 	@test -z "$$(gofmt -l .)" || { gofmt -l .; echo "not gofmt-ed"; exit 1; }
 	$(GO) vet ./...
+	$(TOOL) staticcheck ./...
+
+# Pages that are generated from the code and its tests.
+docs:
+	$(GO) test ./internal/requirements -update
+	$(GO) test ./event -run Docs -update
