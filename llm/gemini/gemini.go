@@ -2,10 +2,8 @@
 package gemini
 
 import (
-	"bufio"
 	"context"
 	"errors"
-	"io"
 	"net/http"
 	"net/url"
 	"strings"
@@ -52,12 +50,9 @@ func New(o Options) *Model {
 	if o.BaseURL == "" {
 		o.BaseURL = DefaultBaseURL
 	}
-	if o.HTTP == nil {
-		o.HTTP = wire.NewHTTP()
-	}
 	return &Model{
 		opts: o, base: strings.TrimRight(o.BaseURL, "/") + "/v1beta/models/",
-		client: wire.Client{Provider: provider, HTTP: o.HTTP, Idle: o.Idle, RequestIDs: []string{"X-Goog-Request-Id", "X-Request-Id"}},
+		client: wire.Client{Provider: provider, HTTP: wire.WithoutRedirects(o.HTTP), Idle: o.Idle, RequestIDs: []string{"X-Goog-Request-Id", "X-Request-Id"}},
 	}
 }
 
@@ -78,16 +73,19 @@ func (m *Model) answer(ctx context.Context, req *llm.Request, verb string, emit 
 		return nil, err
 	}
 	defer x.Close()
-	body := bufio.NewReaderSize(x.Body, 4<<10)
-	if whole, err := wire.StartsWithObject(body); whole && err == nil {
-		resp, err := m.collect(x, newDecoder(req, func(llm.Delta) {}), body)
+	whole, err := x.IsJSON()
+	if err != nil {
+		return nil, m.client.Broken(x, err)
+	}
+	if whole {
+		resp, err := m.collect(x, newDecoder(req, func(llm.Delta) {}))
 		if err == nil {
 			wire.EmitWhole(resp, emit)
 		}
 		return resp, err
 	}
 	d := newDecoder(req, emit)
-	err = d.read(wire.NewEventReader(body))
+	err = d.read(wire.NewEventReader(x.Body))
 	resp := d.response(x.RequestID, err == nil)
 	if err != nil {
 		return resp, m.streamError(x, err)
@@ -95,8 +93,8 @@ func (m *Model) answer(ctx context.Context, req *llm.Request, verb string, emit 
 	return resp, nil
 }
 
-func (m *Model) collect(x *wire.Exchange, d *decoder, body io.Reader) (*llm.Response, error) {
-	data, err := io.ReadAll(body)
+func (m *Model) collect(x *wire.Exchange, d *decoder) (*llm.Response, error) {
+	data, err := x.ReadAll()
 	if err == nil {
 		err = d.chunk(data)
 	}

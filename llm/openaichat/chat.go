@@ -3,11 +3,9 @@
 package openaichat
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"errors"
-	"io"
 	"net/http"
 	"strings"
 	"time"
@@ -31,7 +29,8 @@ type Options struct {
 	// Profile says how the service differs; nil means [ProfileFor] the
 	// base URL.
 	Profile *Profile
-	// HTTP is the transport; nil means one that follows no redirect.
+	// HTTP is the client to use, nil means a default one. Redirects are not
+	// followed unless it has a policy of its own.
 	HTTP *http.Client
 	// Headers are added to every request.
 	Headers map[string]string
@@ -44,6 +43,7 @@ type Model struct {
 	opts    Options
 	profile Profile
 	client  wire.Client
+	names   wire.NameCache
 	url     string
 }
 
@@ -60,9 +60,6 @@ func New(o Options) *Model {
 	if o.Provider == "" {
 		o.Provider = "openai-chat"
 	}
-	if o.HTTP == nil {
-		o.HTTP = wire.NewHTTP()
-	}
 	m := &Model{opts: o, url: strings.TrimRight(o.BaseURL, "/") + "/chat/completions"}
 	if o.Profile != nil {
 		m.profile = *o.Profile
@@ -70,7 +67,7 @@ func New(o Options) *Model {
 		m.profile = ProfileFor(o.BaseURL)
 	}
 	m.client = wire.Client{
-		Provider: o.Provider, HTTP: o.HTTP, Idle: o.Idle,
+		Provider: o.Provider, HTTP: wire.WithoutRedirects(o.HTTP), Idle: o.Idle,
 		RequestIDs: []string{"X-Request-Id", "Apim-Request-Id", "Cf-Ray"},
 	}
 	return m
@@ -95,9 +92,12 @@ func (m *Model) answer(ctx context.Context, req *llm.Request, stream bool, emit 
 		return nil, err
 	}
 	defer x.Close()
-	body := bufio.NewReaderSize(x.Body, 4<<10)
-	if whole, err := wire.StartsWithObject(body); whole && err == nil {
-		data, err := io.ReadAll(body)
+	whole, err := x.IsJSON()
+	if err != nil {
+		return nil, m.client.Broken(x, err)
+	}
+	if whole {
+		data, err := x.ReadAll()
 		if err != nil {
 			return nil, m.client.Broken(x, err)
 		}
@@ -108,11 +108,12 @@ func (m *Model) answer(ctx context.Context, req *llm.Request, stream bool, emit 
 		return resp, err
 	}
 	d := newDecoder(m, req, emit)
-	err = d.read(wire.NewEventReader(body))
+	err = d.read(wire.NewEventReader(x.Body))
 	resp := d.response(x.RequestID, err == nil)
 	if err != nil {
 		return resp, m.streamError(x, err)
 	}
+	x.Finish()
 	return resp, nil
 }
 

@@ -56,7 +56,7 @@ const (
 )
 
 func newDecoder(m *Model, req *llm.Request, emit func(llm.Delta)) *decoder {
-	return &decoder{emit: emit, names: wire.NewNames(req.Tools, maxToolName), counted: !m.profile.NoUsageOption}
+	return &decoder{emit: emit, names: m.names.For(req.Tools, maxToolName), counted: !m.profile.NoUsageOption}
 }
 
 // read decodes a stream up to its end. Some services never send [DONE]; their

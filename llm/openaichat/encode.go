@@ -15,7 +15,7 @@ const maxToolName = 64
 // encode renders a request: what does not change within a run first, then one
 // segment per message.
 func (m *Model) encode(req *llm.Request, stream bool) *llm.Encoded {
-	names := wire.NewNames(req.Tools, maxToolName)
+	names := m.names.For(req.Tools, maxToolName)
 	origin := m.opts.Provider + "/" + req.Model
 	key := "chat/" + m.profile.Name + "/" + origin
 	segments := make([]llm.Segment, 0, len(req.Messages)+2)

@@ -1,0 +1,19 @@
+package wire
+
+import "github.com/pawlrun/pawl/llm"
+
+// EmitWhole emits the texts of an answer that came whole, once each (ALF-33).
+func EmitWhole(r *llm.Response, emit func(llm.Delta)) {
+	for i, p := range r.Parts {
+		switch p := p.(type) {
+		case llm.Text:
+			if p.Text != "" {
+				emit(llm.Delta{Kind: llm.DeltaText, Index: i, Text: p.Text})
+			}
+		case llm.Reasoning:
+			if p.Text != "" {
+				emit(llm.Delta{Kind: llm.DeltaReasoning, Index: i, Text: p.Text})
+			}
+		}
+	}
+}
