@@ -54,13 +54,8 @@ func (c *conn) append(b *journal.Batch) (int64, error) {
 	if err := consecutive(b.Records, before); err != nil {
 		return 0, err
 	}
-	changed, err := c.exec(updateRun, last, b.Head, string(b.Status.State), b.Status.Detail, int64(b.Status.Cycles),
-		bytesOrNil(b.Status.Outcome), nanos(b.Time), b.Release, rid, b.Lease.Epoch, b.Lease.Owner, before)
-	if err != nil {
+	if err := c.updateRun(rid, before, last, b.Head, b); err != nil {
 		return 0, err
-	}
-	if changed == 0 {
-		return 0, c.whyNot(b.Lease.Run)
 	}
 	return c.insertRecords(rid, b)
 }
@@ -75,15 +70,25 @@ func (c *conn) appendStatus(rid int64, b *journal.Batch) (int64, error) {
 	if !ok {
 		return 0, c.whyNot(b.Lease.Run)
 	}
-	changed, err := c.exec(updateRun, row[0], row[1], string(b.Status.State), b.Status.Detail, int64(b.Status.Cycles),
-		bytesOrNil(b.Status.Outcome), nanos(b.Time), b.Release, rid, b.Lease.Epoch, b.Lease.Owner, row[0])
-	if err != nil {
+	seq, _ := row[0].(int64)
+	head, _ := row[1].(string)
+	if err := c.updateRun(rid, seq, seq, head, b); err != nil {
 		return 0, err
 	}
-	if changed == 0 {
-		return 0, c.whyNot(b.Lease.Run)
-	}
 	return c.insertRecords(rid, b)
+}
+
+// updateRun moves a run's row on from one event to another, if the lease holds.
+func (c *conn) updateRun(rid, before, last int64, head string, b *journal.Batch) error {
+	changed, err := c.exec(updateRun, last, head, string(b.Status.State), b.Status.Detail, int64(b.Status.Cycles),
+		bytesOrNil(b.Status.Outcome), nanos(b.Time), rid, b.Lease.Epoch, b.Lease.Owner, before)
+	if err == nil && changed == 0 {
+		return c.whyNot(b.Lease.Run)
+	}
+	if err == nil && b.Release {
+		_, err = c.exec(releaseRun, b.Lease.Run, b.Lease.Owner, b.Lease.Epoch)
+	}
+	return err
 }
 
 // consecutive refuses records that leave a hole.

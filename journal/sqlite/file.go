@@ -37,8 +37,8 @@ func identify(path string) (*file, error) {
 	return f, nil
 }
 
-// check fails when the path leads elsewhere. It runs after every commit and
-// allocates nothing when all is well.
+// check fails when the path leads elsewhere. It runs after every commit,
+// where two looks at a directory cost nothing beside the sync.
 func (f *file) check() error {
 	if id, err := identityOf(f.path); err != nil || id != f.db {
 		return fmt.Errorf("sqlite: %s: %w", f.path, journal.ErrReplaced)

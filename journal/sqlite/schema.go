@@ -63,15 +63,16 @@ VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, 1, ?14)
 ON CONFLICT (id) DO NOTHING`
 
 // updateRun is the fence of every append: it changes the row only under the
-// lease's epoch and on top of the event that the writer saw last.
+// lease's epoch and on top of the event that the writer saw last. Its
+// parameters have no numbers, nor have insertEvent's, because the driver
+// allocates a name for each that has.
 const updateRun = `
-UPDATE runs SET seq = ?1, head = ?2, state = ?3, detail = ?4, cycles = ?5, outcome = ?6, updated = ?7,
-	owner = iif(?8, '', owner), expiry = iif(?8, 0, expiry)
-WHERE rid = ?9 AND epoch = ?10 AND owner = ?11 AND seq = ?12 AND state <> 'ended'`
+UPDATE runs SET seq = ?, head = ?, state = ?, detail = ?, cycles = ?, outcome = ?, updated = ?
+WHERE rid = ? AND epoch = ? AND owner = ? AND seq = ? AND state <> 'ended'`
 
 // insertEvent leaves pos to SQLite: one more than the largest. No other
 // process writes between the inserts of one transaction.
-const insertEvent = `INSERT INTO events (rid, seq, type, body) VALUES (?1, ?2, ?3, ?4)`
+const insertEvent = `INSERT INTO events (rid, seq, type, body) VALUES (?, ?, ?, ?)`
 
 const insertBlob = `INSERT OR IGNORE INTO blobs (digest, bytes) VALUES (?1, ?2)`
 
