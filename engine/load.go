@@ -73,6 +73,13 @@ func (e *Engine) load(ctx context.Context, run string) (*driver, event.RunStarte
 					return fail(err)
 				}
 			}
+			if d.seq > 0 && (r.Seq != d.seq+1 || ev.Prev != d.head) {
+				// To go on from here would be to act on what nobody said.
+				return fail(&journal.CorruptError{
+					Run: run, Seq: d.seq, What: fmt.Sprintf("its hash is not the one that event %d carries", r.Seq),
+					Want: ev.Prev, Got: d.head,
+				})
+			}
 			if err := d.machine.Apply(ev); err != nil {
 				return fail(err)
 			}
