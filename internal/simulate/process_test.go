@@ -119,7 +119,6 @@ func (w *world) committed(b journal.Batch) {
 			w.violatef("stored event %d does not decode: %v", r.Seq, err)
 			return
 		}
-		w.durable = r.Seq
 		switch d := e.Data.(type) {
 		case event.ToolStarted:
 			w.intents[intent{d.CallID, d.Attempt}] = true

@@ -39,7 +39,6 @@ type world struct {
 	// stalled tells of a process that stands still while its lease runs out.
 	stalled chan struct{}
 
-	durable   int64
 	requested int
 	called    int
 	intents   map[intent]bool
