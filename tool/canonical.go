@@ -1,98 +1,15 @@
 package tool
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 )
-
-// The bounds of what is accepted as arguments. Deeper nesting would let a
-// model exhaust the stack of a validator, larger exponents its memory.
-const (
-	maxDepth    = 256
-	maxExponent = 1000
-)
-
-// parse reads one JSON value, numbers as [json.Number]. It refuses what two
-// readers could understand differently: an object that names a member twice,
-// text after the value, and numbers beyond [maxExponent].
-func parse(raw []byte) (any, error) {
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	dec.UseNumber()
-	v, err := parseValue(dec, 0)
-	if err != nil {
-		if errors.Is(err, io.EOF) {
-			err = io.ErrUnexpectedEOF
-		}
-		return nil, err
-	}
-	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("there is more text after the value")
-	}
-	return v, nil
-}
-
-func parseValue(dec *json.Decoder, depth int) (any, error) {
-	if depth > maxDepth {
-		return nil, fmt.Errorf("nested deeper than %d levels", maxDepth)
-	}
-	t, err := dec.Token()
-	if err != nil {
-		return nil, err
-	}
-	switch t := t.(type) {
-	case json.Delim:
-		if t == '{' {
-			return parseObject(dec, depth)
-		}
-		return parseArray(dec, depth)
-	case json.Number:
-		if _, _, _, err := decimal(t.String()); err != nil {
-			return nil, err
-		}
-	}
-	return t, nil
-}
-
-func parseObject(dec *json.Decoder, depth int) (any, error) {
-	o := map[string]any{}
-	for dec.More() {
-		t, err := dec.Token()
-		if err != nil {
-			return nil, err
-		}
-		name, _ := t.(string)
-		if _, twice := o[name]; twice {
-			return nil, fmt.Errorf("the member %s occurs twice in one object", strconv.Quote(clip(name, 100)))
-		}
-		if o[name], err = parseValue(dec, depth+1); err != nil {
-			return nil, err
-		}
-	}
-	_, err := dec.Token()
-	return o, err
-}
-
-func parseArray(dec *json.Decoder, depth int) (any, error) {
-	a := []any{}
-	for dec.More() {
-		v, err := parseValue(dec, depth+1)
-		if err != nil {
-			return nil, err
-		}
-		a = append(a, v)
-	}
-	_, err := dec.Token()
-	return a, err
-}
 
 // decimal splits a JSON number into its sign, its significant digits without
 // zeros at either end, and the power of ten that they are multiplied by. Equal
@@ -145,7 +62,12 @@ func appendCanonical(b []byte, v any) []byte {
 	switch v := v.(type) {
 	case map[string]any:
 		b = append(b, '{')
-		for i, name := range slices.Sorted(maps.Keys(v)) {
+		names := make([]string, 0, len(v))
+		for name := range v {
+			names = append(names, name)
+		}
+		slices.Sort(names)
+		for i, name := range names {
 			if i > 0 {
 				b = append(b, ',')
 			}
@@ -172,7 +94,12 @@ func appendCanonical(b []byte, v any) []byte {
 	return append(b, "null"...)
 }
 
+// appendString writes a string as it is where it needs no escapes, which is
+// cheap and as unambiguous as the escaped form of the others.
 func appendString(b []byte, s string) []byte {
+	if !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r >= utf8.RuneSelf || r == '"' || r == '\\' }) {
+		return append(append(append(b, '"'), s...), '"')
+	}
 	enc, err := json.Marshal(s)
 	if err != nil {
 		return strconv.AppendQuote(b, s)

@@ -2,6 +2,8 @@ package tool_test
 
 import (
 	"encoding/json"
+	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/pawlrun/pawl/tool"
@@ -42,6 +44,29 @@ func TestDigestDependsOnTheValueOfTheArgumentsOnly(t *testing.T) {
 	if tool.Digest("a", nil, `{"x":`) == tool.Digest("a", nil, `{"y":`) {
 		t.Error("two fragments share a digest")
 	}
+}
+
+// FuzzParse holds our reader against encoding/json: it reads the same value or
+// refuses it.
+func FuzzParse(f *testing.F) {
+	for _, seed := range []string{
+		` {"a" : [ 1 , true,false , null ,{}, [ ] ], "b":"x\"\\", "\u00e9":"\ud83d\ude00é" } `, `[]`, `{}`, `"\ud800"`, `-1.5E+3`, `[1,]`, `{"a":1,"a":1}`, "\"\xff\"",
+	} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		got, err := tool.Parse([]byte(text))
+		dec := json.NewDecoder(strings.NewReader(text))
+		dec.UseNumber()
+		var want any
+		wantErr := dec.Decode(&want)
+		if err != nil {
+			return
+		}
+		if wantErr != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%q is %#v, encoding/json reads %#v, %v", text, got, want, wantErr)
+		}
+	})
 }
 
 // FuzzDigest holds the digest against what encoding/json reads: reading and

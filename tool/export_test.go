@@ -11,3 +11,6 @@ import (
 func CompileSchemaWith(raw json.RawMessage, loader jsonschema.URLLoader) (*Schema, error) {
 	return compile(raw, loader)
 }
+
+// Parse reads arguments the way validation and digests do.
+func Parse(raw []byte) (any, error) { return parse(raw) }

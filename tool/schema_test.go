@@ -53,8 +53,8 @@ func TestViolationsAreWordsThatAModelCanActOn(t *testing.T) {
 		{`{"path":"a","target":3}`, `/target: fits none of the allowed forms: /target: must be array, not number, or /target: must be string, not number`},
 		{`{"limit":"x"}`, `"path" is missing; /limit: must be integer, not string`},
 		{`{"path":"a","path":"b"}`, `not valid JSON: the member "path" occurs twice in one object`},
-		{`{"path":"a"} {}`, `not valid JSON: there is more text after the value`},
-		{`{"path":"a"`, `not valid JSON: unexpected EOF`},
+		{`{"path":"a"} {}`, `not valid JSON: invalid character '{' after top-level value`},
+		{`{"path":"a"`, `not valid JSON: unexpected end of JSON input`},
 		{`{"path":"a","limit":1e999999999}`, `not valid JSON: the number 1e999999999 is out of range`},
 	} {
 		got := ""
