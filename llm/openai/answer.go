@@ -11,7 +11,9 @@ type answer struct {
 	exchange *wire.Exchange
 	names    *wire.Names
 	// emit is nil where nobody looks on.
-	emit  func(llm.Delta)
+	emit func(llm.Delta)
+	// limit is the output that was asked for at most, 0 where none was.
+	limit int64
 	items []*item
 	// shown counts the parts that have a place in the answer so far.
 	shown   int
@@ -65,6 +67,8 @@ func (a *answer) conclude() (*llm.Response, error) {
 		refused = refused || it.settled.refusal
 		cut = cut || it.settled.cut
 	}
+	// An answer that used up its limit was cut, whatever its status says (F8).
+	cut = cut || a.limit > 0 && a.result.usage.Output >= a.limit && hasCalls(parts)
 	finish, raw, ok := a.result.finish(parts, refused, cut)
 	if !ok {
 		return a.failed(a.result.failure)

@@ -207,6 +207,21 @@ func TestWhyTheModelStopped(t *testing.T) {
 	}
 }
 
+func TestCallsOfAnAnswerThatUsedUpItsLimitAreNotToBeRun(t *testing.T) {
+	s := &service{body: sse(callDone("0", `"{}"`), completed)} // which reports 3 tokens
+	for limit, want := range map[int]llm.Finish{0: llm.FinishTool, 3: llm.FinishLength, 4: llm.FinishTool} {
+		req := question()
+		req.MaxTokens = limit
+		resp, err := s.model(openai.Options{}).Generate(t.Context(), req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if resp.Finish != want {
+			t.Errorf("limit %d: finish %s, want %s", limit, resp.Finish, want)
+		}
+	}
+}
+
 func TestArgumentsAreParsedOnceAtTheEnd(t *testing.T) {
 	for given, want := range map[string]llm.ToolCall{
 		`""`:                    {Args: raw("{}")},

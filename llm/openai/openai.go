@@ -134,23 +134,22 @@ func (m *Model) call(ctx context.Context, req *llm.Request, emit func(llm.Delta)
 			return nil, err
 		}
 	}
-	header := m.header.Clone()
-	if emit != nil {
-		header.Set("Accept", "text/event-stream")
-	} else {
-		header.Set("Accept", "application/json")
-		body = asWhole(body)
+	header, accept := m.header.Clone(), "text/event-stream"
+	if emit == nil {
+		body, accept = asWhole(body), "application/json"
+	}
+	if header.Get("Accept") == "" {
+		header.Set("Accept", accept)
 	}
 	x, err := m.client.Post(ctx, m.url, header, body, classifyFailure)
 	if err != nil {
 		return nil, err
 	}
-	a := answer{model: m, exchange: x, names: m.names.For(req.Tools, maxToolName), emit: emit}
+	a := answer{model: m, exchange: x, names: m.names.For(req.Tools, maxToolName), emit: emit, limit: int64(req.MaxTokens)}
+	defer x.Close()
 	resp, err := a.read()
-	if err != nil {
-		x.Close()
-		return resp, err
+	if err == nil {
+		x.Finish()
 	}
-	x.Finish()
-	return resp, nil
+	return resp, err
 }

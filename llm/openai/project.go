@@ -46,8 +46,12 @@ var (
 // asWhole is the same request for a whole answer. The pieces of the encoded one
 // are shared and stay as they are.
 func asWhole(e *llm.Encoded) *llm.Encoded {
+	last := len(e.Segments) - 1
+	if last < 0 || string(e.Segments[last]) != string(streamedEnd) {
+		return e
+	}
 	segments := slices.Clone(e.Segments)
-	segments[len(segments)-1] = wholeEnd
+	segments[last] = wholeEnd
 	return &llm.Encoded{Segments: segments, Digest: e.Digest}
 }
 
