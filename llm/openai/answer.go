@@ -45,8 +45,11 @@ func (a *answer) readObject() (*llm.Response, error) {
 	}
 	if a.result.status == "" {
 		a.result.status = "completed"
-		if a.result.failure != nil {
+		if a.result.output == nil || a.result.failure != nil {
 			a.result.status = "failed"
+		}
+		if a.result.output == nil && a.result.failure == nil {
+			a.result.failure = raw // no response, so it says what is wrong
 		}
 	}
 	return a.conclude()

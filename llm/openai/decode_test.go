@@ -196,6 +196,7 @@ func TestWhyTheModelStopped(t *testing.T) {
 		"no reason":                {end("incomplete", "", text), llm.FinishLength, "incomplete"},
 		"nothing yet":              {`{"id":"r","status":"queued","output":[]}`, llm.FinishPause, "queued"},
 		"a status that was left":   {sse(`{"type":"response.completed","response":{"status":"in_progress","output":[` + text + `]}}`), llm.FinishEnd, "completed"},
+		"an end without an object": {sse(textAdded, textDelta("a"), `{"type":"response.completed"}`), llm.FinishEnd, "completed"},
 		"an object without status": {`{"output":[` + text + `]}`, llm.FinishEnd, "completed"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -353,6 +354,7 @@ func TestFailuresWithinAStreamAreClassified(t *testing.T) {
 func TestFailureThatComesAsAnAnswerIsAFailure(t *testing.T) {
 	for _, body := range []string{
 		`{"error":{"code":"insufficient_quota","message":"pay"}}`,
+		`{"code":"insufficient_quota","detail":"pay"}`,
 		`{"id":"r","status":"failed","error":{"code":"insufficient_quota","message":"pay"},"output":[]}`,
 	} {
 		_, _, err := stream(t, body)

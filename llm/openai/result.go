@@ -20,6 +20,9 @@ type result struct {
 }
 
 func (r *result) read(raw []byte) error {
+	if len(raw) == 0 {
+		return nil
+	}
 	m := wire.ScanObject(raw)
 	for m.Next() {
 		switch v := m.Value(); string(m.Key()) {
