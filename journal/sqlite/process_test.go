@@ -53,6 +53,8 @@ func play(part, path string) error {
 		return holdLock(path)
 	case "read":
 		return readAndTry(path)
+	case "write":
+		return writeRun(path)
 	case "small":
 		return appendUntilLimit(path)
 	}
@@ -84,6 +86,58 @@ func readAndTry(path string) error {
 	}
 	fmt.Printf("writing: %v\n", err)
 	return nil
+}
+
+// writeRun writes a run of a hundred events, one commit each.
+func writeRun(path string) error {
+	ctx := context.Background()
+	s, err := sqlite.Open(ctx, path, sqlite.Options{})
+	if err != nil {
+		return err
+	}
+	id := fmt.Sprintf("run%d", os.Getpid())
+	lease, _, err := s.Create(ctx, journal.Run{ID: id, Kind: "Agent"}, journal.Batch{
+		Lease: journal.Lease{Owner: id, Expiry: time.Now().Add(time.Minute)},
+	})
+	if err != nil {
+		return err
+	}
+	w := &plainWriter{s: s, lease: lease}
+	for range 100 {
+		if err := w.append(ctx, 300); err != nil {
+			return err
+		}
+	}
+	return s.Close()
+}
+
+// "database is locked" is what users of embedded journals complain about.
+func TestProcessesThatWriteAtOnceWaitForEachOther(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "journal.db")
+	s := open(t, path)
+	const processes = 4
+	var wg sync.WaitGroup
+	for range processes {
+		wg.Go(func() {
+			if out, err := child(t, "write", path).CombinedOutput(); err != nil {
+				t.Errorf("%v\n%s", err, out)
+			}
+		})
+	}
+	wg.Wait()
+	rows, err := s.Runs(t.Context(), journal.Filter{})
+	if err != nil || len(rows) != processes {
+		t.Fatalf("%d runs, %v", len(rows), err)
+	}
+	for _, r := range rows {
+		if v, err := journal.Verify(t.Context(), s, r.ID, ""); err != nil || v.Events != 100 {
+			t.Errorf("%+v, %v", v, err)
+		}
+	}
+	log, err := s.Tail(t.Context(), 0, 0)
+	if err != nil || len(log) != processes*100 || log[len(log)-1].Pos != log[0].Pos+processes*100-1 {
+		t.Errorf("%d events in the tail, %v", len(log), err)
+	}
 }
 
 // appendUntilLimit goes on after its process may not make files any larger.

@@ -1,0 +1,95 @@
+package sqlite_test
+
+import (
+	"database/sql"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/journal"
+	"github.com/pawlrun/pawl/journal/journaltest"
+	"github.com/pawlrun/pawl/journal/sqlite"
+)
+
+// long writes a run of many events, with a blob of its own, and lets it go.
+func long(t *testing.T, s *sqlite.Store, id string, events int) {
+	t.Helper()
+	d := journaltest.Start(t, s, id)
+	b := d.Batch(t, slices.Repeat(texts(1), events)...)
+	b.Release = true
+	b.Blobs = []journal.Blob{{Digest: "of " + id, Bytes: []byte(id)}, {Digest: "shared", Bytes: []byte("shared")}}
+	if err := d.Write(t, b); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// count asks the file itself.
+func count(t *testing.T, path, query string) (n int) {
+	t.Helper()
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if err := db.QueryRow(query).Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+func TestOthersWriteWhileALongRunIsDeleted(t *testing.T) {
+	s := open(t, filepath.Join(t.TempDir(), "journal.db"))
+	long(t, s, "long", 5000)
+	d := journaltest.Start(t, s, "busy")
+	done := make(chan error)
+	go func() { done <- s.Delete(t.Context(), "long") }()
+	before, slowest := d.Seq, time.Duration(0)
+	for deleting := true; deleting; {
+		select {
+		case err := <-done:
+			if err != nil {
+				t.Fatal(err)
+			}
+			deleting = false
+		default:
+			start := time.Now()
+			d.Append(t, event.InputReceived{Text: "meanwhile"})
+			slowest = max(slowest, time.Since(start))
+		}
+	}
+	// 5000 events go in some twenty transactions.
+	if n := d.Seq - before; n < 5 {
+		t.Errorf("%d appends came through while a run was deleted", n)
+	}
+	t.Logf("%d appends, the slowest took %s", d.Seq-before, slowest)
+	intact(t, s, d)
+}
+
+func TestTheNextDeletionFinishesOneThatACrashCutShort(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "journal.db")
+	s := open(t, path)
+	long(t, s, "first", 600)
+	long(t, s, "second", 10)
+	kept := journaltest.Start(t, s, "kept")
+	if n := count(t, path, `SELECT count(*) FROM blobs`); n != 3 {
+		t.Errorf("%d blobs, want 3: one is of both runs", n)
+	}
+	tamper(t, path,
+		`INSERT INTO deleted (rid) SELECT rid FROM runs WHERE id = 'first'`, `DELETE FROM runs WHERE id = 'first'`)
+	if err := s.Delete(t.Context(), "second"); err != nil {
+		t.Fatal(err)
+	}
+	for query, want := range map[string]int{
+		`SELECT count(*) FROM events`:    1,
+		`SELECT count(*) FROM blobs`:     0,
+		`SELECT count(*) FROM blob_runs`: 0,
+		`SELECT count(*) FROM deleted`:   0,
+	} {
+		if n := count(t, path, query); n != want {
+			t.Errorf("%s is %d, want %d", query, n, want)
+		}
+	}
+	intact(t, s, kept)
+}
