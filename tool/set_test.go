@@ -95,7 +95,6 @@ func TestResolveSaysWhatIsWrongWithACallBeforeItRuns(t *testing.T) {
 	}
 }
 
-// rows: HAR-8
 func TestResolveCarriesTheDeclarationOfTheTool(t *testing.T) {
 	s := newSet(t, tool.Tool{
 		Name: "x", Effect: event.EffectIdempotent, ReadOnly: true, Run: noop, Schema: json.RawMessage(`{"type":"object"}`),
@@ -134,7 +133,6 @@ func TestADeclarationThatPanicsMakesTheCallAProblem(t *testing.T) {
 	}
 }
 
-// rows: HAR-18
 func TestTheTimeoutOfAnAttempt(t *testing.T) {
 	asked := func(d time.Duration) func(json.RawMessage) time.Duration {
 		return func(json.RawMessage) time.Duration { return d }
@@ -155,7 +153,7 @@ func TestTheTimeoutOfAnAttempt(t *testing.T) {
 	}
 }
 
-// rows: HAR-7, HAR-15
+// rows: HAR-7
 func TestTheOutputOfAFailedCallIsStructured(t *testing.T) {
 	got := tool.ErrorOutput(event.ErrorTimeout, `stopped "early"`, "partial")
 	if want := `{"error":"stopped \"early\"","type":"timeout","output":"partial"}`; got != want {

@@ -4,7 +4,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 
@@ -101,58 +100,6 @@ func TestAWorkspaceThatIsNamedThroughALink(t *testing.T) {
 	}
 	if a, b := p.resolve("fs.read", args{"path": "a.txt"}).Access, q.resolve("fs.read", args{"path": "a.txt"}).Access; a[0] != b[0] {
 		t.Errorf("one file is two resources: %v, %v", a, b)
-	}
-}
-
-// TestASwapBetweenCheckAndUseStaysInside changes a directory of the path into
-// a link to the outside and back while tools work on it.
-func TestASwapBetweenCheckAndUseStaysInside(t *testing.T) {
-	p := newPlace(t, map[string]string{"d/f.txt": "inside\n"})
-	outside := filepath.Join(filepath.Dir(p.dir), "outside")
-	if err := os.Mkdir(outside, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	secret := filepath.Join(outside, "f.txt")
-	if err := os.WriteFile(secret, []byte("secret\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	symlink(t, "../outside", p.path("evil"))
-
-	var swapper sync.WaitGroup
-	stop := make(chan struct{})
-	swapper.Go(func() {
-		for {
-			select {
-			case <-stop:
-				return
-			default:
-			}
-			_ = os.Rename(p.path("d"), p.path("aside"))
-			_ = os.Rename(p.path("evil"), p.path("d"))
-			_ = os.Rename(p.path("d"), p.path("evil"))
-			_ = os.Rename(p.path("aside"), p.path("d"))
-		}
-	})
-	for i := range 300 {
-		for name, a := range map[string]args{
-			"fs.read":  {"path": "d/f.txt"},
-			"fs.grep":  {"path": "d", "pattern": "secret"},
-			"fs.write": {"path": "d/new.txt", "content": "owned"},
-			"fs.edit":  {"path": "d/f.txt", "old_string": "e", "new_string": "E", "replace_all": true},
-		} {
-			if r, err := p.call(name, a); err == nil && strings.Contains(r.Output, "secret") {
-				t.Fatalf("round %d: %s read what is outside: %s", i, name, r.Output)
-			}
-		}
-	}
-	close(stop)
-	swapper.Wait()
-	entries, err := os.ReadDir(outside)
-	if err != nil || len(entries) != 1 {
-		t.Errorf("outside there is %v, %v", entries, err)
-	}
-	if b, _ := os.ReadFile(secret); string(b) != "secret\n" {
-		t.Errorf("the file outside has %q", b)
 	}
 }
 

@@ -134,7 +134,6 @@ func TestAHugeFileCostsBoundedMemory(t *testing.T) {
 	p.bad("fs.edit", args{"path": "line.txt", "old_string": "last", "new_string": "least"}, event.ErrorTool, "larger than the 33554432 bytes")
 }
 
-// rows: HAR-17
 func TestReadingEndsWithItsContext(t *testing.T) {
 	p := newPlace(t, map[string]string{"a.txt": "x"})
 	ctx, cancel := context.WithCancel(t.Context())

@@ -43,7 +43,6 @@ func good(t *testing.T, sh tool.Tool, command string) tool.Result {
 	return r
 }
 
-// rows: ALDO-9, ALDO-33, ALDO-34
 func TestTheExitCodeAndTheOutputOfACommand(t *testing.T) {
 	sh := shell.New(shell.Options{Dir: t.TempDir()})
 	for _, c := range []struct {
@@ -182,7 +181,6 @@ func TestAProcessThatLeavesTheGroupDoesNotHangTheCall(t *testing.T) {
 	}
 }
 
-// rows: HAR-17, HAR-18
 func TestTimeoutAndCancelKillTheGroupAndKeepWhatWasPrinted(t *testing.T) {
 	for name, c := range map[string]struct{ command, output string }{
 		"at once":            {"echo partial; echo up >fifo; sleep 300 3>fifo", "partial\n"},
@@ -366,7 +364,7 @@ func childrenOf(t *testing.T) int {
 	return n
 }
 
-// rows: HAR-18, HAR-64
+// rows: HAR-64
 func TestWhatTheToolDeclares(t *testing.T) {
 	sh := shell.New(shell.Options{Dir: t.TempDir(), Timeout: time.Minute, MaxTimeout: 5 * time.Minute})
 	set, err := tool.NewSet(sh)
@@ -422,7 +420,6 @@ func TestCommandsSeeNoSecrets(t *testing.T) {
 	}
 }
 
-// rows: ALDO-51, HAR-7
 func TestTheOutputIsAlwaysText(t *testing.T) {
 	r := good(t, shell.New(shell.Options{Dir: t.TempDir()}), "head -c 600000 /dev/urandom")
 	if !utf8.ValidString(r.Output) || !r.Truncated {
