@@ -71,7 +71,7 @@ func file(t *testing.T, text string) string {
 // What the machine gets of each file: the tools by their names, the rest
 // whole.
 //
-// rows: ALDO-3, ALDO-7..11, ALF-80, ALF-81, HAR-41..50
+// rows: ALDO-3, ALDO-7..11, ALF-81, HAR-41..50
 func TestAgentFilesBecomeTheMachinesConfiguration(t *testing.T) {
 	entries, err := os.ReadDir("testdata/good")
 	if err != nil {
@@ -275,6 +275,7 @@ func TestDefaultCapIsSaidAtTheStart(t *testing.T) {
 	}
 }
 
+// rows: ALF-79
 func TestRunDoesNotStartWithoutAModelOrItsKey(t *testing.T) {
 	o := options(t)
 	o.Getenv = func(string) string { return "" }

@@ -43,7 +43,6 @@ func TestNamesThatOpenNothingSaySo(t *testing.T) {
 	}
 }
 
-// rows: ALF-79
 func TestMissingKeyNamesItsVariable(t *testing.T) {
 	r := models.Resolver{Getenv: env()}
 	for target, variable := range map[string]string{

@@ -51,7 +51,7 @@ func eachFile(t *testing.T, dir string, run func(t *testing.T, path string)) {
 // Every problem of every bad file, with its place: the golden files beside
 // them are the messages that a user reads.
 //
-// rows: ALDO-6..10, ALDO-68, ALDO-71
+// rows: ALDO-6..10, ALDO-68
 func TestBadFilesTellEveryProblemWithItsPlace(t *testing.T) {
 	eachFile(t, "testdata/bad", func(t *testing.T, path string) {
 		_, _, err := spec.ReadAgent(path, rules)

@@ -56,3 +56,21 @@ func TestVariableWithoutValueAndValueWithoutVariableAreErrors(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+func FuzzExpand(f *testing.F) {
+	f.Add("x ${a} $${b} ${", "a", "${a}")
+	f.Add("$$${a}}", "a", "")
+	f.Fuzz(func(t *testing.T, system, name, value string) {
+		a := &spec.Agent{System: system}
+		got, err := a.Expand(map[string]string{name: value})
+		asked := a.Variables()
+		switch {
+		case err == nil && !slices.Equal(asked, []string{name}):
+			t.Errorf("%q asks for %q and was content with %q", system, asked, name)
+		case err != nil && slices.Equal(asked, []string{name}):
+			t.Errorf("%q with %q: %v", system, name, err)
+		case err == nil && len(got) > len(system)*(len(value)+1):
+			t.Errorf("%q became %q", system, got)
+		}
+	})
+}
