@@ -22,7 +22,9 @@ type decoder struct {
 	root reflect.Type
 	// lenient says whether an unknown key without a near neighbour may stay.
 	lenient bool
-	values  int
+	// homes tells for each key of the file where it belongs.
+	homes  map[string]string
+	values int
 }
 
 // customDecoder is a type that reads itself, because it has several forms.
@@ -160,16 +162,25 @@ func (d *decoder) object(n *yaml.Node, path string, v reflect.Value) {
 }
 
 func (d *decoder) unknown(key *yaml.Node, path string, known []string) {
+	if d.full() {
+		return
+	}
 	meant := closest(key.Value, known)
 	switch {
 	case meant != "":
 		d.fail(key, path, "", "unknown key; did you mean %s?", meant)
 		return
 	case d.lenient && !strings.HasPrefix(path, "iteration."):
-		d.warnings = append(d.warnings, d.problem(key, path, "", "has no meaning here and is not enforced"))
+		if len(d.warnings) < maxProblems {
+			d.warnings = append(d.warnings, d.problem(key, path, "", "has no meaning here and is not enforced"))
+		}
 		return
 	}
-	if place := home(key.Value, d.root, ""); place != "" && place != path {
+	if d.homes == nil {
+		d.homes = map[string]string{}
+		homes(d.root, "", d.homes)
+	}
+	if place := d.homes[key.Value]; place != "" && place != path {
 		d.fail(key, path, "", "unknown key here; it belongs at %s", place)
 		return
 	}

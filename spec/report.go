@@ -15,7 +15,13 @@ type report struct {
 	places   map[string]*yaml.Node
 	problems Errors
 	warnings Errors
+	// wrong are the paths that have a problem, so that a rule does not
+	// complain about what decoding left there.
+	wrong map[string]bool
 }
+
+// maxProblems bounds what is told of one file.
+const maxProblems = 1000
 
 func (r *report) problem(n *yaml.Node, path, expected, format string, args ...any) Problem {
 	p := Problem{File: r.file, Path: path, Message: fmt.Sprintf(format, args...), Expected: expected}
@@ -26,7 +32,16 @@ func (r *report) problem(n *yaml.Node, path, expected, format string, args ...an
 }
 
 func (r *report) fail(n *yaml.Node, path, expected, format string, args ...any) {
-	r.problems = append(r.problems, r.problem(n, path, expected, format, args...))
+	if r.wrong == nil {
+		r.wrong = map[string]bool{}
+	}
+	r.wrong[path] = true
+	switch {
+	case len(r.problems) < maxProblems:
+		r.problems = append(r.problems, r.problem(n, path, expected, format, args...))
+	case len(r.problems) == maxProblems:
+		r.problems = append(r.problems, r.problem(n, "", "", "there are more problems than can be told at once"))
+	}
 }
 
 // at reports a problem with the value at a path, or with the lack of one.
@@ -53,13 +68,8 @@ func (r *report) place(path string) *yaml.Node {
 	return r.places[""]
 }
 
-// reported says that there is already a problem with the value at a path, so
-// that a rule does not complain about what decoding left there.
-func (r *report) reported(path string) bool {
-	for _, p := range r.problems {
-		if p.Path == path {
-			return true
-		}
-	}
-	return false
-}
+// reported says that there is a problem with the value at a path.
+func (r *report) reported(path string) bool { return r.wrong[path] }
+
+// full says that further problems will not be told.
+func (r *report) full() bool { return len(r.problems) > maxProblems }

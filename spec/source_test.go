@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/pawlrun/pawl/spec"
@@ -104,6 +105,30 @@ func TestFilesTooLargeOrTooDeepAreRefused(t *testing.T) {
 	} {
 		if _, err := spec.ParseAgent(name, []byte(text), rules); err == nil {
 			t.Errorf("%s was accepted", name)
+		}
+	}
+}
+
+// A file may be wrong in every line: it costs no more than a moment, and what
+// is told of it has an end.
+func TestFilesWrongThroughoutAreReadInAMoment(t *testing.T) {
+	var keys strings.Builder
+	for i := range 30_000 {
+		fmt.Fprintf(&keys, "termination_condition%d: 1\n", i)
+	}
+	for name, text := range map[string]string{
+		"unknown keys":   keys.String(),
+		"bad conditions": "iteration: {termination_conditions: [" + strings.Repeat("{},", 15_000) + "]}",
+		"bad tools":      "tools: {allow: [" + strings.Repeat("fs.raed, ", 15_000) + "]}",
+	} {
+		begin := time.Now()
+		_, err := spec.ParseAgent("a.yaml", []byte(small+text), rules)
+		var problems spec.Errors
+		if !errors.As(err, &problems) || len(problems) > 1001 {
+			t.Errorf("%s: %d problems", name, len(problems))
+		}
+		if took := time.Since(begin); took > 10*time.Second {
+			t.Errorf("%s: took %s", name, took)
 		}
 	}
 }

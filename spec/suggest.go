@@ -2,7 +2,6 @@ package spec
 
 import (
 	"reflect"
-	"slices"
 	"strings"
 )
 
@@ -57,8 +56,9 @@ func distance(a, b string) int {
 	return last[len(b)]
 }
 
-// home finds where in the file a key belongs that stands in the wrong place.
-func home(key string, t reflect.Type, path string) string {
+// homes lists for every key of a file where it belongs, the outermost place
+// first, for keys that stand in the wrong one.
+func homes(t reflect.Type, path string, into map[string]string) {
 	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice {
 		if t.Kind() == reflect.Slice {
 			path += "[]"
@@ -66,17 +66,16 @@ func home(key string, t reflect.Type, path string) string {
 		t = t.Elem()
 	}
 	if t.Kind() != reflect.Struct {
-		return ""
+		return
 	}
 	fields := fieldsOf(t)
 	names := sortedKeys(fields)
-	if slices.Contains(names, key) {
-		return join(path, key)
-	}
 	for _, name := range names {
-		if found := home(key, t.FieldByIndex(fields[name]).Type, join(path, name)); found != "" {
-			return found
+		if into[name] == "" {
+			into[name] = join(path, name)
 		}
 	}
-	return ""
+	for _, name := range names {
+		homes(t.FieldByIndex(fields[name]).Type, join(path, name), into)
+	}
 }
