@@ -184,12 +184,16 @@ func TestFollowSeesEventsOfAnotherProcessWithin100MsAndEndsWithTheRun(t *testing
 
 func TestADetachedRunOutlivesTheCommandThatStartedIt(t *testing.T) {
 	p := waiting(t)
-	f := p.exits(0, "run", "agent.yaml", "work", "--detach")
-	id := strings.TrimSpace(f.out)
-	if len(id) != 12 {
-		t.Fatalf("stdout is not a run id: %q", f.out)
+	var d detached
+	if err := json.Unmarshal([]byte(p.exits(0, "run", "agent.yaml", "work", "--detach", "--json").out), &d); err != nil {
+		t.Fatal(err)
 	}
+	id := d.Run
 	p.eventually("the call started", p.exists("started"))
+	// What ends the terminal's session must not end the run.
+	if group, err := syscall.Getpgid(d.PID); err != nil || group != d.PID {
+		t.Errorf("the process %d is in group %d (%v), not in a session of its own", d.PID, group, err)
+	}
 	if r := p.row(id); r.State != journal.Running || r.Owner == "" {
 		t.Errorf("the run is %s, driven by %q", r.State, r.Owner)
 	}
@@ -201,17 +205,15 @@ func TestADetachedRunOutlivesTheCommandThatStartedIt(t *testing.T) {
 	p.eventually("the log has the answer", func() bool { return strings.Contains(p.read(".pawl/"+id+".log"), "the end\n") })
 }
 
-func TestADetachedRunIsDescribedInOneObject(t *testing.T) {
+func TestDetachPrintsTheRunsID(t *testing.T) {
 	p := waiting(t)
 	p.write("go", "")
-	var d detached
-	if err := json.Unmarshal([]byte(p.exits(0, "run", "agent.yaml", "work", "--detach", "--json").out), &d); err != nil {
-		t.Fatal(err)
+	f := p.exits(0, "run", "agent.yaml", "work", "--detach")
+	id := strings.TrimSuffix(f.out, "\n")
+	if len(id) != 12 || !strings.Contains(f.err, id+".log") {
+		t.Errorf("stdout %q, stderr %q", f.out, f.err)
 	}
-	if d.PID == 0 || d.Log == "" || d.PID == os.Getpid() {
-		t.Errorf("%+v", d)
-	}
-	p.exits(0, "runs", "events", d.Run, "--follow")
+	p.exits(0, "runs", "events", id, "--follow")
 }
 
 func TestTwoProcessesNeverDriveOneRun(t *testing.T) {
