@@ -236,6 +236,12 @@ func finish(f llm.Finish, r llm.Response) llm.Response { r.Finish = f; return r 
 // answer settles the model call.
 func (p *play) answer(r llm.Response) {
 	p.t.Helper()
+	p.respond(r)
+	p.advance()
+}
+
+func (p *play) respond(r llm.Response) {
+	p.t.Helper()
 	if p.call == nil {
 		p.t.Fatalf("no model call is in flight:\n%s", p.log.String())
 	}
@@ -256,7 +262,6 @@ func (p *play) answer(r llm.Response) {
 		}
 	}
 	p.apply(d)
-	p.advance()
 }
 
 // breaks settles the model call as failed.

@@ -7,6 +7,7 @@ import (
 	"github.com/pawlrun/pawl/budget"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/llm"
+	"github.com/pawlrun/pawl/machine"
 	"github.com/pawlrun/pawl/machine/agent"
 	"github.com/pawlrun/pawl/policy"
 )
@@ -205,4 +206,23 @@ func TestApprovals(t *testing.T) {
 			p.results("c1.1=sent")
 		}},
 	})
+}
+
+// A process may die between two decisions about the calls of one answer.
+func TestACallThatWasLetThroughCountsBeforeItStarts(t *testing.T) {
+	p := newPlay(t, agent.Config{Limits: budget.Limits{MaxToolCalls: 1}})
+	p.respond(asks("", "read a", "read b"))
+	p.step() // resolves both
+	first := p.live.Next()[0].(machine.Record)
+	p.apply(first.Data) // lets the first one through
+	p.crash()
+	p.resume()
+	if got := p.running(); len(got) != 1 || got[0] != "c1.1" {
+		t.Errorf("running %v", got)
+	}
+	p.results("c1.1=A")
+	if o := p.outcome(); o.Reason != event.BudgetReason("max_tool_calls") {
+		t.Errorf("outcome %+v", o)
+	}
+	p.check()
 }
