@@ -79,7 +79,7 @@ func resultOf(out any) (Result, error) {
 	case string:
 		return Result{Output: v}, nil
 	}
-	b, err := json.Marshal(out)
+	b, err := readable(out)
 	if err != nil {
 		return Result{}, fmt.Errorf("encode the result: %w", err)
 	}

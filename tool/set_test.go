@@ -155,8 +155,8 @@ func TestTheTimeoutOfAnAttempt(t *testing.T) {
 
 // rows: HAR-7
 func TestTheOutputOfAFailedCallIsStructured(t *testing.T) {
-	got := tool.ErrorOutput(event.ErrorTimeout, `stopped "early"`, "partial")
-	if want := `{"error":"stopped \"early\"","type":"timeout","output":"partial"}`; got != want {
+	got := tool.ErrorOutput(event.ErrorTimeout, `stopped "early"`, "a < b && c")
+	if want := `{"error":"stopped \"early\"","type":"timeout","output":"a < b && c"}`; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 }

@@ -8,6 +8,7 @@
 package tool
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"time"
@@ -89,7 +90,7 @@ func (e *Error) Unwrap() error { return e.Err }
 // ErrorOutput is the text of a failed call as the model sees it: the error,
 // its type, and whatever output there was before it.
 func ErrorOutput(kind event.ErrorType, message, output string) string {
-	b, err := json.Marshal(struct {
+	b, err := readable(struct {
 		Error  string          `json:"error"`
 		Type   event.ErrorType `json:"type"`
 		Output string          `json:"output,omitempty"`
@@ -98,4 +99,14 @@ func ErrorOutput(kind event.ErrorType, message, output string) string {
 		return message
 	}
 	return string(b)
+}
+
+// readable encodes a value as JSON for a model: what is escaped for the sake
+// of web pages would only be harder to read and dearer.
+func readable(v any) ([]byte, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	err := enc.Encode(v)
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
 }
