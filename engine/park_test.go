@@ -122,12 +122,11 @@ func TestAnAskerThatCannotDecideParksTheRun(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				first := true
+				var asked atomic.Int32
 				r := newRig(t).gate("work").tools(toolFunc("work", func(context.Context) (string, error) { return "worked", nil })).
 					turns(scripted.Turn{ToolCalls: calls("work", "{}", "work", "{}")}, scripted.Turn{Text: "done"}).
 					asker(func(ctx context.Context, p event.ToolPendingApproval) (event.ToolApprovalResolved, error) {
-						if first {
-							first = false
+						if asked.Add(1) == 1 {
 							return ask(ctx, p)
 						}
 						<-ctx.Done() // the other question is still open when the run parks
