@@ -95,7 +95,7 @@ func TestIteratingAndDrainingGiveTheSameFinalState(t *testing.T) {
 	}
 }
 
-// rows: ALF-26, ALF-28
+// rows: ALF-11, ALF-26, ALF-28
 func TestAStateIsACopyAndItsUsageIsTheSumOfAllTurns(t *testing.T) {
 	m := &recorder{answer: func(req *llm.Request) *llm.Response {
 		if len(req.Messages) > 1 {
@@ -113,17 +113,25 @@ func TestAStateIsACopyAndItsUsageIsTheSumOfAllTurns(t *testing.T) {
 	if before.Usage != (llm.Usage{Input: 20, Output: 6}) || before.Cost == nil || before.Cost.Usage != before.Usage || before.Cost.USD == 0 {
 		t.Errorf("usage %+v, cost %+v", before.Usage, before.Cost)
 	}
+	snapshot, err := json.Marshal(before)
+	if err != nil {
+		t.Fatal(err)
+	}
 	vandal := final(t, run)
 	vandal.Outcome.Cost.USD = 99
 	for i := range vandal.Messages {
 		for j, p := range vandal.Messages[i].Parts {
 			if c, ok := p.(llm.ToolCall); ok {
-				copy(c.Args, "xxxxx")
+				copy(c.Args, `{"text":"no"}`)
 			}
 			vandal.Messages[i].Parts[j] = llm.Text{Text: "changed"}
 		}
 	}
-	if diff := cmp.Diff(before, final(t, run)); diff != "" {
+	now, err := json.Marshal(final(t, run))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(snapshot), string(now)); diff != "" {
 		t.Errorf("a caller changed the run:\n%s", diff)
 	}
 }
@@ -163,7 +171,7 @@ func TestBreakingOutDetachesAndManyMayRangeAtOnce(t *testing.T) {
 	}
 }
 
-// rows: HAR-1, HAR-19, HAR-20, HAR-21, HAR-24, ALF-12
+// rows: HAR-1, HAR-19, HAR-20, HAR-21, HAR-24, HAR-29, ALF-12
 func TestEachStepIsBuiltAnewFromTheTaskAndWhatHappenedSince(t *testing.T) {
 	m := &recorder{answer: func(*llm.Request) *llm.Response {
 		return &llm.Response{Parts: llm.Parts{llm.ToolCall{Name: "echo", Args: json.RawMessage(`{"text":"hi"}`)}}, Finish: llm.FinishTool}

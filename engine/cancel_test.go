@@ -223,7 +223,11 @@ func TestTheWallTimeBudgetStopsWhatIsInFlight(t *testing.T) {
 				if o.Reason != event.BudgetReason("max_wall_time_seconds") || time.Since(began) != 30*time.Second {
 					t.Errorf("outcome %+v after %s", o, time.Since(began))
 				}
-				r.whole(run.ID)
+				for _, res := range results(r.whole(run.ID)) {
+					if res.ErrorType != event.ErrorTimeout {
+						t.Errorf("result %+v", res)
+					}
+				}
 			})
 		})
 	}

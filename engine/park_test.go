@@ -65,17 +65,20 @@ func TestAPauseParksAtTheNextBoundary(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		step := make(chan struct{})
 		r := newRig(t).tools(toolFunc("work", func(context.Context) (string, error) { <-step; return "worked", nil })).
-			turns(scripted.Turn{ToolCalls: calls("work", "{}")}, scripted.Turn{Text: "done"})
+			turns(scripted.Turn{ToolCalls: calls("work", "{}")}, scripted.Turn{ToolCalls: calls("work", "{}")}, scripted.Turn{Text: "done"})
 		run := r.start(t.Context())
-		synctest.Wait()
-		r.send(journal.Command{Run: run.ID, Kind: journal.Pause, By: "ann"})
-		synctest.Wait()
-		close(step)
-		parkedAs(t, run, event.ParkPaused)
-		if res := results(r.journal(run.ID)); len(res) != 1 || res[0].Output != "worked" {
-			t.Errorf("the call was not let finish: %+v", res)
+		for cycle := 1; cycle <= 2; cycle++ { // a resumed run hears of a pause as well
+			synctest.Wait()
+			r.send(journal.Command{Run: run.ID, Kind: journal.Pause, By: "ann"})
+			synctest.Wait()
+			step <- struct{}{}
+			parkedAs(t, run, event.ParkPaused)
+			if res := results(r.journal(run.ID)); len(res) != cycle || res[cycle-1].Output != "worked" {
+				t.Errorf("the call was not let finish: %+v", res)
+			}
+			run = r.resume(run.ID)
 		}
-		if o := outcome(t, r.resume(run.ID)); !o.OK {
+		if o := outcome(t, run); !o.OK {
 			t.Errorf("outcome %+v", o)
 		}
 	})
