@@ -244,3 +244,16 @@ func TestAnUnknownProviderToolIsRefusedByName(t *testing.T) {
 		}
 	}
 }
+
+// A chain of fallbacks may hold one service twice, with other options.
+func TestTwoModelsWithOneMemoKeepTheirOwnSettings(t *testing.T) {
+	memo := new(llm.Memo)
+	for _, thinking := range []string{"1000", "2000", "1000"} {
+		m := anthropic.New(anthropic.Options{Extra: map[string]json.RawMessage{"thinking": json.RawMessage(thinking)}})
+		req := ask()
+		req.Memo = memo
+		if body := encoded(t, m, req); !strings.Contains(body, `"thinking":`+thinking) {
+			t.Errorf("the settings of another model: %s", body)
+		}
+	}
+}
