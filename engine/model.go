@@ -156,7 +156,7 @@ func (d *driver) attemptFailed(a machine.CallModel, partial *llm.Response, e *ll
 // they are stored once, in tool_call.
 func (d *driver) response(a machine.CallModel, r *llm.Response) event.ModelResponse {
 	e := event.ModelResponse{
-		Cycle: a.Cycle, Attempt: a.Attempt, ToolCalls: []event.CallRef{}, FinishReason: r.Finish, RawFinish: r.RawFinish,
+		Cycle: a.Cycle, Attempt: a.Attempt, ToolCalls: []event.CallRef{}, FinishReason: r.Finish, RawFinish: r.RawFinish, FinishDetail: r.FinishDetail,
 		Usage: r.Usage, Model: a.Target, Cost: cost(a.Price, r.Usage), Parts: event.Answer(r.Parts),
 		ResponseID: r.ID, RequestID: r.RequestID, TextLength: len(r.Parts.Text()),
 	}

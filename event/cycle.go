@@ -40,6 +40,8 @@ type ModelResponse struct {
 	Parts        Answer     `json:"parts"`
 	ResponseID   string     `json:"responseId,omitempty"`
 	RequestID    string     `json:"requestId,omitempty"`
+	// FinishDetail is the provider's own explanation, as of a refusal.
+	FinishDetail string `json:"finishDetail,omitempty"`
 }
 
 // Answer is a response's parts. In the stored form its calls come without

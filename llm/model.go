@@ -89,7 +89,10 @@ type Response struct {
 	Finish Finish
 	// RawFinish is the provider's own word for Finish.
 	RawFinish string
-	Usage     Usage
+	// FinishDetail is what the provider says about Finish, for people: why it
+	// refused, as a rule. "" where it says nothing.
+	FinishDetail string
+	Usage        Usage
 	// Model is the model that answered, as the provider names it.
 	Model string
 	// ID is the provider's id of the answer, RequestID that of the exchange

@@ -53,6 +53,15 @@ func TestStopReasonsInNeutralWords(t *testing.T) {
 	}
 }
 
+func TestARefusalIsExplained(t *testing.T) {
+	body := messageBegin + `data: {"type":"message_delta","delta":{"stop_reason":"refusal","stop_details":{"type":"refusal",` +
+		`"category":"cyber","explanation":"It was blocked."}},"usage":{"output_tokens":5}}` + "\n\ndata: {\"type\":\"message_stop\"}\n\n"
+	resp, err := stream(t, body, ask())
+	if err != nil || resp.Finish != llm.FinishRefusal || resp.FinishDetail != "It was blocked." {
+		t.Errorf("%+v, %v", resp, err)
+	}
+}
+
 // A compatible server may say tool_use of an answer that it cut (FIELD F8).
 func TestAnAnswerThatUsedUpItsLimitWasCutWhateverItSays(t *testing.T) {
 	body := toolStream(`{}`, false) + "data: {\"type\":\"content_block_stop\",\"index\":0}\n\n" + messageEnd("tool_use", 64)

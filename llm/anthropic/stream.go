@@ -110,10 +110,25 @@ func (d *decoder) head(key, value []byte) {
 		d.resp.ID = wire.Text(value)
 	case "model":
 		d.resp.Model = wire.Text(value)
-	case "stop_reason":
-		d.resp.RawFinish = wire.Text(value)
 	case "usage":
 		d.usage.merge(value)
+	default:
+		d.stop(key, value)
+	}
+}
+
+// stop takes what says why the answer ended. A refusal comes with details, of
+// which the explanation is for people.
+func (d *decoder) stop(key, value []byte) {
+	switch string(key) {
+	case "stop_reason":
+		d.resp.RawFinish = wire.Text(value)
+	case "stop_details":
+		for m := wire.ScanObject(value); m.Next(); {
+			if string(m.Key()) == "explanation" {
+				d.resp.FinishDetail = wire.Text(m.Value())
+			}
+		}
 	}
 }
 
@@ -122,9 +137,7 @@ func (d *decoder) head(key, value []byte) {
 func (d *decoder) endTurn(delta, usage []byte) error {
 	m := wire.ScanObject(delta)
 	for m.Next() {
-		if string(m.Key()) == "stop_reason" {
-			d.resp.RawFinish = wire.Text(m.Value())
-		}
+		d.stop(m.Key(), m.Value())
 	}
 	d.usage.merge(usage)
 	return m.Err()

@@ -77,7 +77,7 @@ func (m *Machine) endedByVoid() bool {
 	switch f := m.response.FinishReason; f {
 	case llm.FinishRefusal:
 		return m.fail(event.ReasonRefused, string(llm.ClassRefused),
-			sentence("the model declined to answer", llm.Parts(m.response.Parts).Text()))
+			sentence("the model declined to answer", llm.Parts(m.response.Parts).Text(), m.response.FinishDetail))
 	case llm.FinishContext:
 		return m.fail(event.ReasonModelError, string(llm.ClassContextOverflow),
 			"the conversation no longer fits the model's context window")

@@ -164,6 +164,9 @@ func TestOddAnswers(t *testing.T) {
 		{"a refusal is told apart, even with the words of a condition", conditionOn("sorry"), func(p *play) {
 			p.answer(finish(llm.FinishRefusal, says("sorry")))
 		}},
+		{"a refusal is explained in the provider's words", agent.Config{}, func(p *play) {
+			p.answer(llm.Response{Finish: llm.FinishRefusal, FinishDetail: "It was blocked under the usage policy."})
+		}},
 		{"a window that is full is told apart", agent.Config{}, func(p *play) { p.answer(finish(llm.FinishContext, says("so far"))) }},
 		{"a failed answer is told apart", agent.Config{}, func(p *play) { p.answer(finish(llm.FinishFailed, says("so far"))) }},
 		{"a finish that there is not is a failed answer", agent.Config{}, func(p *play) {

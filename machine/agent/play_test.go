@@ -249,7 +249,8 @@ func (p *play) respond(r llm.Response) {
 	p.call = nil
 	d := event.ModelResponse{
 		Cycle: c.Cycle, Attempt: c.Attempt, TextLength: len(r.Parts.Text()), ToolCalls: []event.CallRef{},
-		FinishReason: r.Finish, RawFinish: r.RawFinish, Usage: r.Usage, Model: c.Target, Parts: event.Answer(r.Parts),
+		FinishReason: r.Finish, RawFinish: r.RawFinish, FinishDetail: r.FinishDetail,
+		Usage: r.Usage, Model: c.Target, Parts: event.Answer(r.Parts),
 	}
 	if c.Price != nil {
 		d.Cost = llm.Cost{USD: c.Price.Of(r.Usage), Priced: true}
