@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/pawlrun/pawl/budget"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/machine"
@@ -103,6 +104,11 @@ func (d *driver) translate(c journal.Command) event.Data {
 // anything else is journalled for a run that is parked. A run that was left
 // without having parked takes it when it is resumed.
 func (e *Engine) Send(ctx context.Context, c journal.Command) error {
+	if c.Kind == journal.Raise {
+		if err := new(budget.Limits).Set(c.Setting, c.Value); err != nil {
+			return fmt.Errorf("engine: send %s: %w", c.Kind, err)
+		}
+	}
 	c.At = e.opts.Now().UTC()
 	id, err := e.store.Send(ctx, c)
 	if err != nil {

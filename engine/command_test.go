@@ -6,6 +6,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/pawlrun/pawl/budget"
 	"github.com/pawlrun/pawl/engine"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/journal"
@@ -114,6 +115,8 @@ func TestACancelEndsAParkedRunWithoutAnyEffect(t *testing.T) {
 		_, err := r.Resume(t.Context(), id, nil)
 		mustBe(t, err, journal.ErrEnded)
 		mustBe(t, r.Send(t.Context(), journal.Command{Run: "nobody", Kind: journal.Cancel}), journal.ErrNotFound)
+		mustBe(t, r.Send(t.Context(), journal.Command{Run: id, Kind: journal.Raise, Setting: "max_patience", Value: 1}), budget.ErrUnknownSetting)
+		mustBe(t, r.Send(t.Context(), journal.Command{Run: id, Kind: journal.Raise, Setting: "max_cycles", Value: 2.5}), budget.ErrBadValue)
 	})
 }
 
