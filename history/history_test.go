@@ -16,7 +16,9 @@ func call(id string) llm.ToolCall {
 	return llm.ToolCall{CallID: id, ProviderID: "p-" + id, Name: "read", Args: json.RawMessage(`{}`)}
 }
 
-func result(id string) llm.ToolResult { return llm.ToolResult{CallID: id, Name: "read", Output: "out " + id} }
+func result(id string) llm.ToolResult {
+	return llm.ToolResult{CallID: id, Name: "read", Output: "out " + id}
+}
 
 func says(parts ...llm.Part) *llm.Message { return &llm.Message{Role: llm.RoleAssistant, Parts: parts} }
 
