@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -25,7 +26,8 @@ func (x *Exchange) Close() {
 
 // IsJSON says whether the body is a JSON object in place of an event stream.
 // It looks at the bytes: proxies are known to lose or rewrite Content-Type
-// (FIELD F20). What was looked at is read again from Body.
+// (FIELD F20). What was looked at is read again from Body. The error is that of
+// a connection which broke before it gave anything to look at.
 func (x *Exchange) IsJSON() (bool, error) {
 	seen := make([]byte, 0, 512)
 	for {
@@ -36,6 +38,9 @@ func (x *Exchange) IsJSON() (bool, error) {
 		undecided := len(head) == 0 || bytes.HasPrefix([]byte("\xef\xbb\xbf"), seen)
 		if !undecided || err != nil || len(seen) == cap(seen) {
 			x.Body = &replayed{seen: seen, err: err, rest: x.Body}
+			if len(head) == 0 && !errors.Is(err, io.EOF) {
+				return false, err
+			}
 			return len(head) > 0 && head[0] == '{', nil
 		}
 	}

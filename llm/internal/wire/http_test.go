@@ -214,6 +214,19 @@ func TestTheFormOfAnAnswerIsReadFromItsBytes(t *testing.T) {
 	}
 }
 
+func TestAConnectionThatBreaksBeforeItsFirstByteHasNoForm(t *testing.T) {
+	broken := errors.New("reset")
+	for answer, want := range map[string]error{"": broken, " \n": broken, "{": nil, "data": nil} {
+		x := &wire.Exchange{Body: io.MultiReader(strings.NewReader(answer), iotest.ErrReader(broken))}
+		if _, err := x.IsJSON(); !errors.Is(err, want) {
+			t.Errorf("%q: %v, want %v", answer, err, want)
+		}
+		if got, err := x.ReadAll(); string(got) != answer || !errors.Is(err, broken) {
+			t.Errorf("%q reads as %q afterwards, %v", answer, got, err)
+		}
+	}
+}
+
 func TestAFinishedExchangeLeavesItsConnectionToTheNext(t *testing.T) {
 	var connections atomic.Int32
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
