@@ -33,6 +33,15 @@ var targets = []target{
 	{what: "CPU per cycle against the bare loop, every event durable, one run", bench: "BenchmarkCycle/durable/runs=1", metric: "ratio", bound: 2.5, unit: "x"},
 	{what: "CPU per cycle against the bare loop, every event durable, 64 runs", bench: "BenchmarkCycle/durable/runs=64", metric: "ratio", bound: 3.5, unit: "x"},
 	{what: "allocations a cycle above the bare loop, in memory", bench: "BenchmarkCycle/memory/runs=1", metric: "extra-allocs/cycle", bound: 300, unit: "allocs"},
+	{what: "20,000 deltas decoded and published to one subscriber, CPU against Scanner with encoding/json", bench: "BenchmarkTwentyThousandDeltas", metric: "ratio", bound: 1, unit: "x"},
+	{what: "allocations per delta published", bench: "BenchmarkPublishDelta/1", metric: "allocs/op", bound: 1, unit: "allocs"},
+	{what: "one durable event alone, p50 against a raw 4 KiB append and fsync", bench: "BenchmarkOneEventAlone", metric: "ratio", bound: 1.5, unit: "x"},
+	{what: "64 writers, events a second", bench: "BenchmarkWriters64/events-per-append=1", metric: "events/s", bound: 20_000, least: true, unit: "events/s"},
+	{what: "64 writers, p99", bench: "BenchmarkWriters64/events-per-append=1", metric: "p99-ns", bound: 5e6, unit: "ns"},
+	{what: "400-cycle run on disk, beyond 1.5 times its content", bench: "BenchmarkRunOnDisk", metric: "B/event-beyond-1.5x-content", bound: 600, unit: "B/event"},
+	{what: "400-cycle run, CPU per request byte", bench: "BenchmarkLongRun", metric: "cpu-ns/request-byte", bound: 1, unit: "ns"},
+	{what: "pawl version", bench: "BenchmarkBinary", metric: "version-ms", bound: 20, unit: "ms"},
+	{what: "the stripped binary", bench: "BenchmarkBinary", metric: "MiB", bound: 25, unit: "MiB"},
 }
 
 type result struct {
