@@ -3,9 +3,11 @@ package engine_test
 import (
 	"context"
 	"encoding/binary"
+	"fmt"
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/pawlrun/pawl/journal/memory"
@@ -28,7 +30,7 @@ func cycles(n int) llm.Model {
 func TestACycleCostsTwoCommits(t *testing.T) {
 	const n = 20
 	store := &watched{Store: memory.New(nil)}
-	r := newRig(t, store).model(cycles(n)).tools(toolFunc("work", func(context.Context) (string, error) { return "worked", nil }))
+	r := newRig(t, store).model(cycles(n)).tools(toolFunc("work", progress()))
 	if o := outcome(t, r.start(t.Context())); o.Cycles != n {
 		t.Fatalf("outcome %+v", o)
 	}
@@ -47,7 +49,7 @@ func TestRunsThatGoAtOnceShareTheirCommits(t *testing.T) {
 	}
 	defer file.Close()
 	store := &watched{Store: file}
-	r := newRig(t, store).model(cycles(n)).tools(toolFunc("work", func(context.Context) (string, error) { return "worked", nil }))
+	r := newRig(t, store).model(cycles(n)).tools(toolFunc("work", progress()))
 	var all sync.WaitGroup
 	for range runs {
 		all.Go(func() {
@@ -65,6 +67,13 @@ func TestRunsThatGoAtOnceShareTheirCommits(t *testing.T) {
 	if commits > appends/2 {
 		t.Errorf("%d appends took %d commits: they hardly share any", appends, commits)
 	}
+}
+
+// progress is a tool that gives something new each time; the same again and
+// again would be taken for a loop.
+func progress() func(context.Context) (string, error) {
+	var done atomic.Int64
+	return func(context.Context) (string, error) { return fmt.Sprint("worked ", done.Add(1)), nil }
 }
 
 // walCommits counts the commits in a write-ahead log that has not been

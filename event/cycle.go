@@ -9,10 +9,18 @@ type CycleStart struct {
 	MaxCycles int `json:"maxCycles"`
 }
 
+// Purpose says what a model call is for, where it is not a cycle's answer.
+type Purpose string
+
+// PurposeSummary is a call that shortens the history. Its answer is no answer
+// of the run's: it goes into history.compressed.
+const PurposeSummary Purpose = "summary"
+
 // ModelRequested is the intent of one attempt at a model call.
 type ModelRequested struct {
-	Attempt int    `json:"attempt"`
-	Model   string `json:"model"`
+	Attempt int     `json:"attempt"`
+	Model   string  `json:"model"`
+	Purpose Purpose `json:"purpose,omitempty"`
 	// RequestDigest identifies the bytes that are about to be sent.
 	RequestDigest string `json:"requestDigest,omitempty"`
 	RequestBytes  int64  `json:"requestBytes,omitempty"`
@@ -41,7 +49,8 @@ type ModelResponse struct {
 	ResponseID   string     `json:"responseId,omitempty"`
 	RequestID    string     `json:"requestId,omitempty"`
 	// FinishDetail is the provider's own explanation, as of a refusal.
-	FinishDetail string `json:"finishDetail,omitempty"`
+	FinishDetail string  `json:"finishDetail,omitempty"`
+	Purpose      Purpose `json:"purpose,omitempty"`
 }
 
 // Answer is a response's parts. In the stored form its calls come without
@@ -77,7 +86,8 @@ type ModelAttemptFailed struct {
 	Usage       llm.Usage `json:"usage"`
 	Cost        llm.Cost  `json:"cost"`
 	// RetryAfterMs is what the provider asked for; absent when it did not.
-	RetryAfterMs *int64 `json:"retryAfterMs,omitempty"`
+	RetryAfterMs *int64  `json:"retryAfterMs,omitempty"`
+	Purpose      Purpose `json:"purpose,omitempty"`
 }
 
 // ModelRetrying announces the next attempt, before its wait (ALF-20).
@@ -87,6 +97,8 @@ type ModelRetrying struct {
 	Reason    string `json:"reason"`
 	FromModel string `json:"fromModel"`
 	ToModel   string `json:"toModel"`
+	// Purpose is that of the call that failed.
+	Purpose Purpose `json:"purpose,omitempty"`
 }
 
 // ToolResults closes the tool phase of a cycle (ALDO-45); the outputs are in
@@ -103,16 +115,56 @@ type ResultRef struct {
 	IsError bool   `json:"isError"`
 }
 
-// HistoryCompressed says exactly what left the history and what stayed.
+// HistoryCompressed says exactly what left the history and what stayed
+// (ALDO-28). The messages that left are still in the events before it, so that
+// they can be shown, and the step undone.
 type HistoryCompressed struct {
-	Strategy     string     `json:"strategy"`
-	Dropped      int        `json:"dropped"`
-	Kept         int        `json:"kept"`
-	TokensBefore int64      `json:"tokensBefore"`
-	TokensAfter  int64      `json:"tokensAfter"`
-	Summary      string     `json:"summary,omitempty"`
-	Usage        *llm.Usage `json:"usage,omitempty"`
-	Cost         *llm.Cost  `json:"cost,omitempty"`
+	Strategy string `json:"strategy"`
+	// Trigger is what made it due.
+	Trigger CompressTrigger `json:"trigger,omitempty"`
+	// Dropped and Kept count messages. Kept counts the summary in.
+	Dropped int `json:"dropped"`
+	Kept    int `json:"kept"`
+	// TokensBefore and TokensAfter are estimates of the request, system text
+	// and tools included.
+	TokensBefore int64 `json:"tokensBefore"`
+	TokensAfter  int64 `json:"tokensAfter"`
+	// Cleared are the calls whose results a stub replaced, Clamped those whose
+	// results were shortened.
+	Cleared []string        `json:"cleared,omitempty"`
+	Clamped []ClampedResult `json:"clamped,omitempty"`
+	// Removed are the messages that left, as places in the conversation before.
+	Removed []MessageRange `json:"removed,omitempty"`
+	// Summary is the text of the message that stands for them, SummaryAt its
+	// place in the conversation after.
+	Summary   string     `json:"summary,omitempty"`
+	SummaryAt int        `json:"summaryAt,omitempty"`
+	Usage     *llm.Usage `json:"usage,omitempty"`
+	Cost      *llm.Cost  `json:"cost,omitempty"`
+}
+
+// CompressTrigger is what made a compression due.
+type CompressTrigger string
+
+// The triggers of a compression.
+const (
+	// CompressThreshold: the estimate reached the declared share of the window.
+	CompressThreshold CompressTrigger = "threshold"
+	// CompressOverflow: the provider said that the request does not fit.
+	CompressOverflow CompressTrigger = "overflow"
+)
+
+// MessageRange is the messages from From up to, and without, To.
+type MessageRange struct {
+	From int `json:"from"`
+	To   int `json:"to"`
+}
+
+// ClampedResult is a result of which the model goes on to see so many
+// characters of its head and its tail.
+type ClampedResult struct {
+	CallID string `json:"callId"`
+	Chars  int    `json:"chars"`
 }
 
 // NudgeKind says what a nudge is about.
@@ -133,13 +185,26 @@ type Nudge struct {
 	Text string    `json:"text"`
 }
 
-// Stuck reports repetition and what was done about it.
+// Stuck reports repetition and what was done about it (FIELD F1).
 type Stuck struct {
 	Pattern string `json:"pattern"`
 	Tool    string `json:"tool,omitempty"`
-	Count   int    `json:"count"`
-	Action  string `json:"action"`
+	// Count is how often in a row it has happened, with what is asked for now.
+	Count  int         `json:"count"`
+	Action StuckAction `json:"action"`
+	// CallID is the call that is kept from running.
+	CallID string `json:"callId,omitempty"`
 }
+
+// StuckAction is what is done about repetition, in the order of severity.
+type StuckAction string
+
+// The actions against repetition.
+const (
+	StuckNudge StuckAction = "nudge"
+	StuckBlock StuckAction = "block"
+	StuckStop  StuckAction = "stop"
+)
 
 // CacheBreak names the first request segment that changed although the
 // provider could have read it from its cache.

@@ -72,8 +72,10 @@ type ToolCall struct {
 	Effect   Effect          `json:"effect"`
 	ReadOnly bool            `json:"readOnly,omitempty"`
 	// Concurrent says that the call may run beside others (ALF-56).
-	Concurrent bool     `json:"concurrent,omitempty"`
-	Access     []Access `json:"access,omitempty"`
+	Concurrent bool `json:"concurrent,omitempty"`
+	// Polling says that the same call is meant to be made again and again.
+	Polling bool     `json:"polling,omitempty"`
+	Access  []Access `json:"access,omitempty"`
 	// Describe is a short label for people (ALF-18).
 	Describe string `json:"describe,omitempty"`
 	// Digest identifies tool and arguments, for approvals.

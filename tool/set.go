@@ -117,7 +117,7 @@ func (s *Set) Resolve(callID string, c llm.ToolCall) event.ToolCall {
 		e.Problem = &event.Problem{Type: event.ErrorUnknownTool, Message: s.unknown(c.Name)}
 		return e
 	}
-	e.Effect, e.ReadOnly = cmp.Or(t.Effect, event.EffectAtMostOnce), t.ReadOnly
+	e.Effect, e.ReadOnly, e.Polling = cmp.Or(t.Effect, event.EffectAtMostOnce), t.ReadOnly, t.Polling
 	switch {
 	case err != nil:
 		e.Problem = t.invalid("are not valid JSON: " + err.Error() + fragment(e.ArgsText))

@@ -33,6 +33,9 @@ type Tool struct {
 	// the arguments, set ConcurrentFor instead.
 	Concurrent    bool
 	ConcurrentFor func(args json.RawMessage) bool
+	// Polling says that the same call is meant to be made again and again, as
+	// to see whether something has finished: it is never taken for a loop.
+	Polling bool
 	// Access names the resources that a call touches; nil means unknown.
 	Access func(args json.RawMessage) []event.Access
 	// Describe gives a short label of a call for people; nil means the name.

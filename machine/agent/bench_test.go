@@ -29,7 +29,11 @@ type cycler struct {
 	event event.Event
 	calls int
 	cycle int
+
+	results int
 }
+
+var outputs = [...]string{"ok", "fine", "good"}
 
 func newCycler(t testing.TB, calls int) *cycler {
 	cfg := agent.Config{}
@@ -76,7 +80,8 @@ func (c *cycler) run(t testing.TB) {
 			}
 		}
 		if len(actions) == 0 {
-			c.apply(t, event.ToolResult{CallID: running[0], Tool: "read", Output: "ok"})
+			c.results++ // no result like the one before, or the run is stuck
+			c.apply(t, event.ToolResult{CallID: running[0], Tool: "read", Output: outputs[c.results%len(outputs)]})
 			running = running[1:]
 		}
 	}

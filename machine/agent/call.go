@@ -23,7 +23,9 @@ type call struct {
 	running  bool
 	// orphan: the process that ran the call is gone.
 	orphan bool
-	result *event.ToolResult
+	// blocked: it repeats what led nowhere, and will not run.
+	blocked bool
+	result  *event.ToolResult
 }
 
 // start notes an attempt. It uses the approval up: another attempt at a gated

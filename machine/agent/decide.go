@@ -30,6 +30,7 @@ func (m *Machine) nextDecision() {
 	switch {
 	case m.stopBudget != "":
 		m.exhausted(m.stopBudget)
+	case m.nextStuck():
 	case len(m.calls) > 0 || m.response.FinishReason == llm.FinishPause:
 		m.nextCycle()
 	case len(m.inputs) > 0 && m.hasRoom():

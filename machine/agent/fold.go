@@ -38,7 +38,7 @@ func (m *Machine) applyCycleStart(d event.CycleStart) error {
 		return fmt.Errorf("%w: cycle %d starts during cycle %d", ErrMisfit, d.Cycle, m.cycle)
 	}
 	m.cycle, m.spent.Cycles, m.phase = d.Cycle, d.Cycle, phaseModel
-	m.response, m.calls = nil, m.calls[:0]
+	m.response, m.calls, m.stuck = nil, m.calls[:0], nil
 	m.model.begin()
 	m.takeInputs()
 	return nil
@@ -96,6 +96,7 @@ func (m *Machine) applyResponse(d *event.ModelResponse) error {
 	m.response = d
 	m.history.Assistant(parts, d.Model)
 	m.turn.heard(d, len(refs))
+	m.heardAnswer(parts, len(refs))
 	if len(refs) == 0 {
 		m.phase = phaseSettled
 		m.turn.settled(d, 0, d.FinishReason == llm.FinishLength)
@@ -190,6 +191,7 @@ func (m *Machine) applyResults() error {
 		}
 	}
 	m.phase = phaseSettled
+	m.observe()
 	m.turn.settled(m.response, len(m.calls), truncated)
 	return m.history.Results(results)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/pawlrun/pawl/history"
 	"github.com/pawlrun/pawl/llm"
 	"github.com/pawlrun/pawl/machine"
+	"github.com/pawlrun/pawl/stop"
 )
 
 // ErrUnsupported is returned for a journal that another version wrote in a way
@@ -46,9 +47,13 @@ type Machine struct {
 	calls    []*call
 	turn     turn
 
-	inputs []string
-	cancel *event.CancelRequested
-	pause  bool
+	inputs     []string
+	cancel     *event.CancelRequested
+	pause      bool
+	repetition stop.Repetition
+	// stuck is what was decided about repetition in this cycle.
+	stuck   *event.Stuck
+	digests []string
 	// stopBudget is the setting that refused a call of this cycle.
 	stopBudget string
 
@@ -156,6 +161,8 @@ func (m *Machine) Apply(e *event.Event) error {
 		return m.applyResults()
 	case event.Nudge:
 		return m.applyNudge(d)
+	case event.Stuck:
+		return m.applyStuck(&d)
 	case event.InputReceived:
 		if strings.TrimSpace(d.Text) != "" {
 			m.inputs = append(m.inputs, d.Text)

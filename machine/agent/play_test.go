@@ -195,6 +195,8 @@ func resolve(a machine.Resolve) event.ToolCall {
 		d.Access = []event.Access{{Key: "file:" + args.Path}}
 	case "put": // writes one path
 		d.Effect, d.Access = event.EffectIdempotent, []event.Access{{Key: "file:" + args.Path, Write: true}}
+	case "poll": // is meant to be called again and again
+		d.Effect, d.Polling = event.EffectPure, true
 	case "send", "done": // says nothing at all
 	case "shell": // touches everything
 		d.Access = []event.Access{{Key: "*", Write: true}}

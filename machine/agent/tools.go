@@ -56,6 +56,7 @@ func (m *Machine) nextSteps() {
 		if c.granted() {
 			spent.ToolCalls++
 		}
+		stuck, circling := m.circling(c)
 		switch {
 		case c.result != nil || c.running:
 		case c.orphan && (m.cancel != nil || !c.repeatable()):
@@ -64,6 +65,8 @@ func (m *Machine) nextSteps() {
 			m.record(c.failed(event.ErrorCancelled, "the run was cancelled before this call ran"))
 		case kind != "":
 			m.record(c.failed(kind, why))
+		case circling:
+			m.block(c, stuck)
 		case c.resolved.Problem != nil:
 			m.record(c.failed(c.resolved.Problem.Type, c.resolved.Problem.Message))
 		case c.verdict == nil:
