@@ -165,7 +165,7 @@ func (m *Model) read(x *wire.Exchange, d *decoder) error {
 	case *llm.Error:
 		e.Provider = m.provider
 		e.RequestID = orDefault(e.RequestID, x.RequestID)
-		return e
+		return x.Redact(e)
 	default:
 		return m.client.Broken(x, err)
 	}

@@ -110,7 +110,7 @@ func (m *Model) collect(x *wire.Exchange, d *decoder) (*llm.Response, error) {
 func (m *Model) streamError(x *wire.Exchange, err error) error {
 	if e, ok := errors.AsType[*llm.Error](err); ok {
 		e.Provider, e.RequestID = provider, x.RequestID
-		return e
+		return x.Redact(e)
 	}
 	return m.client.Broken(x, err)
 }

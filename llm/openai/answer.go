@@ -134,7 +134,7 @@ func (a *answer) failed(failure []byte) (*llm.Response, error) {
 	if e.Message == "" {
 		e.Message = "the answer is " + a.result.status + ", and the service does not say why"
 	}
-	return a.partial(), e
+	return a.partial(), a.exchange.Redact(e)
 }
 
 func (a *answer) partial() *llm.Response {

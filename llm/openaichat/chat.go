@@ -120,7 +120,7 @@ func (m *Model) answer(ctx context.Context, req *llm.Request, stream bool, emit 
 func (m *Model) streamError(x *wire.Exchange, err error) error {
 	if e, ok := errors.AsType[*llm.Error](err); ok {
 		e.Provider, e.RequestID = m.opts.Provider, x.RequestID
-		return e
+		return x.Redact(e)
 	}
 	return m.client.Broken(x, err)
 }

@@ -3,7 +3,6 @@ package wire
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"time"
@@ -16,6 +15,8 @@ type Exchange struct {
 	RequestID string
 	watchdog  *time.Timer
 	stop      func()
+	// secrets are the credentials that the request carried.
+	secrets []string
 }
 
 // Close ends the exchange.
@@ -65,17 +66,8 @@ func (r *replayed) Read(p []byte) (int, error) {
 	return r.rest.Read(p)
 }
 
-// maxWhole bounds an answer that comes in one piece.
-const maxWhole = 256 << 20
-
 // ReadAll reads a body that is not a stream.
-func (x *Exchange) ReadAll() ([]byte, error) {
-	body, err := io.ReadAll(io.LimitReader(x.Body, maxWhole+1))
-	if err == nil && len(body) > maxWhole {
-		err = fmt.Errorf("wire: the answer is larger than %d bytes", maxWhole)
-	}
-	return body, err
-}
+func (x *Exchange) ReadAll() ([]byte, error) { return io.ReadAll(x.Body) }
 
 // linger is how long a finished answer may take to end.
 const linger = 250 * time.Millisecond

@@ -59,11 +59,13 @@ func (c *Client) Post(ctx context.Context, url string, header http.Header, body 
 		stop()
 		return nil, err
 	}
-	x := &Exchange{Response: resp, RequestID: c.requestID(resp.Header), stop: stop, watchdog: watchdog}
+	x := &Exchange{
+		Response: resp, RequestID: c.requestID(resp.Header), stop: stop, watchdog: watchdog, secrets: secretsOf(header),
+	}
 	x.Body = &watchedReader{r: resp.Body, watchdog: watchdog, idle: idle, ctx: ctx}
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
 		defer x.Close()
-		return nil, c.failure(x, classify)
+		return nil, x.Redact(c.failure(x, classify))
 	}
 	return x, nil
 }
@@ -90,10 +92,17 @@ func (c *Client) NetworkError(ctx context.Context, err error, requestID string) 
 // is a failure, whatever text it left (FIELD F8, F20).
 func (c *Client) Broken(x *Exchange, err error) *llm.Error {
 	e := &llm.Error{Class: llm.ClassNetwork, Provider: c.Provider, RequestID: x.RequestID, Err: err}
-	if err == nil || errors.Is(err, io.EOF) {
+	switch {
+	case err == nil, errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		e.Message, e.Err = "the stream ended before the answer was complete", io.ErrUnexpectedEOF
-	} else {
+	case errors.Is(err, ErrAnswerTooLarge), errors.Is(err, ErrEventTooLarge):
+		// The same request is likely to run away again, at the same price.
+		e.Class, e.Message = llm.ClassInvalid, "the answer was given up: "+err.Error()
+	default:
 		e.Message = "the stream broke: " + err.Error()
+	}
+	if kind := x.Response.Header.Get("Content-Type"); strings.HasPrefix(kind, "text/html") {
+		e.Message += "; the endpoint answered with a web page (" + kind + ")"
 	}
 	return e
 }
@@ -148,18 +157,31 @@ func wait(n float64, unit time.Duration) time.Duration {
 	return time.Duration(n * float64(unit))
 }
 
-// watchedReader puts the watchdog off with every byte that arrives.
+// maxAnswer bounds what one answer may send, events and all: a service that
+// never stops must not take the process's memory. The longest answers of today
+// stay far below it.
+const maxAnswer = 128 << 20
+
+// ErrAnswerTooLarge is returned for an answer beyond the bound.
+var ErrAnswerTooLarge = errors.New("the answer is larger than 128 MiB")
+
+// watchedReader puts the watchdog off with every byte that arrives, and bounds
+// their number.
 type watchedReader struct {
 	r        io.Reader
 	watchdog *time.Timer
 	idle     time.Duration
 	ctx      context.Context
+	total    int64
 }
 
 func (w *watchedReader) Read(p []byte) (int, error) {
 	n, err := w.r.Read(p)
 	if n > 0 {
 		w.watchdog.Reset(w.idle)
+	}
+	if w.total += int64(n); w.total > maxAnswer {
+		return n, ErrAnswerTooLarge
 	}
 	if err != nil && errors.Is(context.Cause(w.ctx), ErrIdle) {
 		err = ErrIdle

@@ -1,0 +1,70 @@
+package llm_test
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/pawlrun/pawl/llm"
+	"github.com/pawlrun/pawl/llm/anthropic"
+	"github.com/pawlrun/pawl/llm/gemini"
+	"github.com/pawlrun/pawl/llm/openai"
+	"github.com/pawlrun/pawl/llm/openaichat"
+)
+
+// Some gateways name the key that they refuse. What an error says goes into the
+// journal and to the terminal, where no key may be.
+func TestNoErrorRepeatsTheKey(t *testing.T) {
+	const key = "sk-very-secret-0123456789"
+	wires := map[string]struct {
+		model func(base string) llm.Streamer
+		// midway is an error within a stream, %s its message.
+		midway string
+	}{
+		"anthropic": {
+			func(base string) llm.Streamer { return anthropic.New(anthropic.Options{BaseURL: base, APIKey: key}) },
+			"event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"api_error\",\"message\":%q}}\n\n",
+		},
+		"openai": {
+			func(base string) llm.Streamer { return openai.New(openai.Options{BaseURL: base, APIKey: key}) },
+			"event: error\ndata: {\"type\":\"error\",\"code\":\"server_error\",\"message\":%q}\n\n",
+		},
+		"openai-chat": {
+			func(base string) llm.Streamer { return openaichat.New(openaichat.Options{BaseURL: base, APIKey: key}) },
+			"data: {\"error\":{\"code\":\"server_error\",\"message\":%q}}\n\n",
+		},
+		"google": {
+			func(base string) llm.Streamer { return gemini.New(gemini.Options{BaseURL: base, APIKey: key}) },
+			"data: {\"error\":{\"code\":500,\"status\":\"INTERNAL\",\"message\":%q}}\n\n",
+		},
+	}
+	for name, w := range wires {
+		t.Run(name, func(t *testing.T) {
+			for _, status := range []int{http.StatusUnauthorized, http.StatusOK} {
+				s := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+					if h := fmt.Sprint(r.Header); !strings.Contains(h, key) {
+						t.Errorf("the request carries no key: %s", h)
+					}
+					message := "the key " + key + " is not known"
+					if status != http.StatusOK {
+						rw.WriteHeader(status)
+						fmt.Fprintf(rw, `{"error":{"type":"authentication_error","message":%q}}`, message)
+						return
+					}
+					rw.Header().Set("Content-Type", "text/event-stream")
+					fmt.Fprintf(rw, w.midway, message)
+				}))
+				req := &llm.Request{Model: "m", Messages: []*llm.Message{{Role: llm.RoleUser, Parts: llm.Parts{llm.Text{Text: "hi"}}}}}
+				_, err := w.model(s.URL).Stream(t.Context(), req, func(llm.Delta) {})
+				s.Close()
+				e, ok := errors.AsType[*llm.Error](err)
+				if !ok || strings.Contains(e.Error()+e.Message+e.Code, key) || !strings.Contains(e.Message, "is not known") {
+					t.Errorf("HTTP %d: %v", status, err)
+				}
+			}
+		})
+	}
+}
