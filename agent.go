@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/pawlrun/pawl/budget"
@@ -16,6 +17,7 @@ import (
 	"github.com/pawlrun/pawl/policy"
 	"github.com/pawlrun/pawl/stop"
 	"github.com/pawlrun/pawl/tool"
+	"github.com/pawlrun/pawl/tool/result"
 )
 
 // Agent is a model with its instructions, tools and limits. Only Model is
@@ -32,7 +34,8 @@ type Agent struct {
 	// System is the text that stands before the conversation.
 	System string
 	// Tools are what the model may ask for. A tool that is named here runs
-	// without asking, unless Approvals names it.
+	// without asking, unless Approvals names it. A run with tools has
+	// result.read too, for results that are too long to be shown whole.
 	Tools []tool.Tool
 	// Approvals are the names of tools whose every call a person decides,
 	// through Ask. Without Ask the run parks; see [Run.Approve].
@@ -125,7 +128,7 @@ func (a Agent) build() (agent.Config, engine.Env, error) {
 	}
 	targets := append([]Target{a.Model}, a.Fallbacks...)
 	checkTargets(targets, report)
-	set, err := tool.NewSet(a.Tools...)
+	set, err := tool.NewSet(a.tools()...)
 	if err != nil {
 		report("Tools", "%s", strings.TrimPrefix(err.Error(), "tool: "))
 	}
@@ -144,6 +147,16 @@ func (a Agent) build() (agent.Config, engine.Env, error) {
 		return agent.Config{}, engine.Env{}, errors.Join(problems...)
 	}
 	return a.config(targets, set), a.environment(targets, set), nil
+}
+
+// tools are the agent's own and, beside them, the one that reads on in results
+// that were too long to be shown whole.
+func (a Agent) tools() []tool.Tool {
+	named := func(t tool.Tool) bool { return t.Name == result.Name }
+	if len(a.Tools) == 0 || slices.ContainsFunc(a.Tools, named) {
+		return a.Tools
+	}
+	return append(slices.Clip(a.Tools), result.New())
 }
 
 func checkTargets(targets []Target, report func(field, format string, args ...any)) {

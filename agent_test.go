@@ -190,7 +190,7 @@ func TestEachStepIsBuiltAnewFromTheTaskAndWhatHappenedSince(t *testing.T) {
 		if first := req.Messages[0]; first.Role != llm.RoleUser || first.Text() != "echo hi" {
 			t.Errorf("step %d does not begin with the task: %+v", i+1, first)
 		}
-		if len(req.Messages) != 1+2*i || req.System != "You echo." || len(req.Tools) != 1 || req.Tools[0].Name != "echo" {
+		if len(req.Messages) != 1+2*i || req.System != "You echo." || len(req.Tools) != 2 || req.Tools[0].Name != "echo" || req.Tools[1].Name != "result.read" {
 			t.Errorf("step %d: %d messages, system %q, tools %+v", i+1, len(req.Messages), req.System, req.Tools)
 		}
 		if i > 0 {

@@ -164,7 +164,7 @@ func (e *Engine) unseen(ctx context.Context, run string, a *answers) (bool, erro
 }
 
 func (e *Engine) answerOnce(ctx context.Context, run string, a *answers) error {
-	d, _, err := e.take(ctx, run)
+	d, _, err := e.take(ctx, run, false)
 	if err != nil {
 		return err
 	}

@@ -55,6 +55,7 @@ func (d *driver) push(s staged) {
 	d.staged = append(d.staged, s)
 	d.seq, d.head = s.event.Seq, event.Hash(s.body)
 	d.noteCalls(s.event.Data)
+	d.blobs.note(s.event.Data)
 }
 
 // seal gives data its place in the run's chain.
@@ -114,6 +115,7 @@ func (d *driver) commit(ctx context.Context) error {
 
 func (d *driver) batch(status journal.Status) journal.Batch {
 	b := journal.Batch{Lease: d.lease, Head: d.head, Consumed: d.consumed, Status: status, Time: d.now()}
+	b.Blobs = d.blobs.take(d.staged)
 	b.Records = make([]journal.Record, len(d.staged))
 	for i := range d.staged {
 		s := &d.staged[i]

@@ -25,6 +25,7 @@ type driver struct {
 	run, parent, kind, name string
 
 	memo     *llm.Memo
+	blobs    blobs
 	lease    journal.Lease
 	released bool
 
@@ -73,7 +74,7 @@ type driver struct {
 func (e *Engine) newDriver(m machine.Machine, env Env, run, parent string) *driver {
 	return &driver{
 		engine: e, store: e.store, machine: m, env: env, hub: &hub{run: run, parent: parent, now: e.opts.Now}, now: e.opts.Now,
-		run: run, parent: parent, memo: new(llm.Memo),
+		run: run, parent: parent, memo: new(llm.Memo), blobs: blobs{store: e.store},
 		flights: map[string]*flight{}, settled: make(chan settlement),
 		inbox: make(chan struct{}, 1), seen: map[int64]bool{}, asked: map[string]bool{},
 		interrupt: make(chan struct{}, 1), done: make(chan struct{}),

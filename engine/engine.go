@@ -165,7 +165,10 @@ func (e *Engine) create(ctx context.Context, started event.RunStarted, parent st
 	}
 	d := e.newDriver(m, env, e.opts.NewID(), parent)
 	d.kind, d.name = started.Kind, started.Name
-	if err := d.stage(started); err != nil {
+	if started, err = d.blobs.inherit(ctx, started); err != nil {
+		return nil, fmt.Errorf("engine: create run: what run %s kept: %w", started.From.Run, err)
+	}
+	if err := d.stage(d.blobs.detach(started)); err != nil {
 		return nil, fmt.Errorf("engine: create run: %w", err)
 	}
 	if err := e.claim(d.run); err != nil {
@@ -190,7 +193,7 @@ func (e *Engine) create(ctx context.Context, started event.RunStarted, parent st
 // is gone. build makes the run's environment from its first event. Cancelling
 // ctx cancels the run, as with [Engine.Start].
 func (e *Engine) Resume(ctx context.Context, run string, build func(event.RunStarted) (Env, error)) (*Run, error) {
-	d, started, err := e.take(ctx, run)
+	d, started, err := e.take(ctx, run, true)
 	if err != nil {
 		return nil, err
 	}
@@ -212,7 +215,7 @@ func (e *Engine) Resume(ctx context.Context, run string, build func(event.RunSta
 
 // Inspect folds a run's journal without taking it, for display.
 func (e *Engine) Inspect(ctx context.Context, run string) (machine.Machine, error) {
-	d, _, err := e.load(ctx, run)
+	d, _, err := e.load(ctx, run, false)
 	if err != nil {
 		return nil, err
 	}

@@ -10,8 +10,9 @@ import (
 	"github.com/pawlrun/pawl/machine"
 )
 
-// take claims a run, acquires its lease and folds its journal.
-func (e *Engine) take(ctx context.Context, run string) (*driver, event.RunStarted, error) {
+// take claims a run, acquires its lease and folds its journal; whole brings the
+// contents back that lie beside the events, which only requests need.
+func (e *Engine) take(ctx context.Context, run string, whole bool) (*driver, event.RunStarted, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, event.RunStarted{}, fmt.Errorf("engine: take run %s: %w", run, context.Cause(ctx))
 	}
@@ -23,7 +24,7 @@ func (e *Engine) take(ctx context.Context, run string) (*driver, event.RunStarte
 		e.unclaim(run)
 		return nil, event.RunStarted{}, err
 	}
-	d, started, err := e.load(ctx, run)
+	d, started, err := e.load(ctx, run, whole)
 	if err == nil && d.machine.State().Phase == machine.Ended {
 		err = fmt.Errorf("engine: run %s: %w", run, journal.ErrEnded)
 	}
@@ -51,7 +52,7 @@ func (e *Engine) acquire(ctx context.Context, run string) (journal.Lease, error)
 }
 
 // load folds a run's journal into a machine.
-func (e *Engine) load(ctx context.Context, run string) (*driver, event.RunStarted, error) {
+func (e *Engine) load(ctx context.Context, run string, whole bool) (*driver, event.RunStarted, error) {
 	var d *driver
 	var started event.RunStarted
 	fail := func(err error) (*driver, event.RunStarted, error) {
@@ -80,10 +81,16 @@ func (e *Engine) load(ctx context.Context, run string) (*driver, event.RunStarte
 					Want: ev.Prev, Got: d.head,
 				})
 			}
+			if whole {
+				if ev.Data, err = d.blobs.attach(ctx, ev.Data); err != nil {
+					return fail(fmt.Errorf("event %d: %w", r.Seq, err))
+				}
+			}
 			if err := d.machine.Apply(ev); err != nil {
 				return fail(err)
 			}
 			d.noteCalls(ev.Data)
+			d.blobs.note(ev.Data)
 			d.seq, d.head, after = r.Seq, event.Hash(r.Body), r.Seq
 		}
 		if len(records) < page {

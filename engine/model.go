@@ -87,7 +87,7 @@ func (d *driver) answered(ctx context.Context, a machine.CallModel, resp *llm.Re
 	}
 	if err == nil {
 		d.hub.silence(v)
-		return d.response(a, resp)
+		return d.blobs.detach(d.response(a, resp))
 	}
 	d.hub.retract(v, cycle, a.Attempt)
 	failure := llm.AsError(err)

@@ -54,10 +54,10 @@ func (d *driver) runTool(work context.Context, a machine.RunTool) {
 	ctx, cancel := d.until(work, a.Deadline, timeout)
 	start := d.now()
 	settle := func(ctx context.Context, r tool.Result, err error) []event.Data {
-		e := toolResult(ctx, a, r, err, timeout)
+		e := d.toolResult(ctx, a, r, err, timeout)
 		e.DurationMs = d.now().Sub(start).Milliseconds()
 		e.Untrusted = e.Untrusted || t.Untrusted
-		return []event.Data{e}
+		return []event.Data{d.blobs.detach(e)}
 	}
 	d.launch(ctx, cancel, effect{
 		id: a.CallID,
@@ -68,7 +68,10 @@ func (d *driver) runTool(work context.Context, a machine.RunTool) {
 				})
 			}
 			r, err := guard(func() (tool.Result, error) {
-				return t.Run(ctx, tool.Call{ID: a.CallID, Key: a.Key, Attempt: a.Attempt, Args: a.Args})
+				return t.Run(ctx, tool.Call{
+					ID: a.CallID, Key: a.Key, Attempt: a.Attempt, Args: a.Args,
+					MaxResultChars: max(a.MaxResultChars, 0), Results: &d.blobs,
+				})
 			}, toolPanic)
 			return settle(ctx, r, err)
 		},
@@ -83,32 +86,37 @@ func toolPanic(message string) error {
 }
 
 // toolResult turns what a tool gave into the call's settlement.
-func toolResult(ctx context.Context, a machine.RunTool, r tool.Result, err error, timeout time.Duration) event.ToolResult {
+func (d *driver) toolResult(ctx context.Context, a machine.RunTool, r tool.Result, err error, timeout time.Duration) event.ToolResult {
 	e := event.ToolResult{
 		CallID: a.CallID, Tool: a.Tool, IsError: r.IsError, ErrorType: r.ErrorType, ExitCode: r.ExitCode,
-		Media: r.Media, Untrusted: r.Untrusted, EndsRun: r.EndsRun, Truncated: r.Truncated, Output: r.Output,
+		Media: r.Media, Untrusted: r.Untrusted, EndsRun: r.EndsRun, Truncated: r.Truncated,
 	}
+	var x excerpt
 	if err != nil {
 		e.IsError = true
-		e.ErrorType, e.Output = errorResult(ctx, r, err, timeout)
+		kind, message := failure(ctx, err, timeout)
+		e.ErrorType = kind
+		x = d.excerptOfError(kind, message, r, a.MaxResultChars)
+	} else {
+		x = d.excerpt(r.Output, a.MaxResultChars, r.Truncated)
 	}
-	bounded, cut := tool.Bound(e.Output, a.MaxResultChars)
-	e.Output, e.Truncated = bounded, e.Truncated || cut
+	e.Output, e.Blob, e.Truncated = x.text, x.blob, e.Truncated || x.blob != ""
 	return e
 }
 
-func errorResult(ctx context.Context, r tool.Result, err error, timeout time.Duration) (event.ErrorType, string) {
-	kind, message := event.ErrorTool, err.Error()
+// failure is why a call failed: what stopped it, if anything did, else what
+// the tool says.
+func failure(ctx context.Context, err error, timeout time.Duration) (event.ErrorType, string) {
 	typed, ok := errors.AsType[*tool.Error](err)
 	switch cause := context.Cause(ctx); {
 	case errors.Is(cause, errTimeout):
-		kind, message = event.ErrorTimeout, fmt.Sprintf("the call was stopped after its timeout of %s", timeout)
+		return event.ErrorTimeout, fmt.Sprintf("the call was stopped after its timeout of %s", timeout)
 	case errors.Is(cause, errWallTime):
-		kind, message = event.ErrorTimeout, "the call was stopped because "+errWallTime.Error()
+		return event.ErrorTimeout, "the call was stopped because " + errWallTime.Error()
 	case cause != nil:
-		kind, message = event.ErrorCancelled, "the call was stopped before it finished"
+		return event.ErrorCancelled, "the call was stopped before it finished"
 	case ok:
-		kind = typed.Type
+		return typed.Type, err.Error()
 	}
-	return kind, tool.ErrorOutput(kind, message, r.Output)
+	return event.ErrorTool, err.Error()
 }

@@ -43,6 +43,13 @@ func fill(v reflect.Value, n int) {
 			llm.ToolResult{CallID: "c", Name: "t", Output: "o"}, llm.Item{Type: "search", Raw: json.RawMessage(`{"x":1}`)},
 		}
 		return
+	case *llm.Media:
+		// Its content is either here or elsewhere.
+		*x = llm.Media{MediaType: "image/png", Name: "<&>", URL: "https://x.test/?a&b", Data: []byte{1}}
+		if n%2 == 0 {
+			x.Data, x.Blob = nil, "sha256-1"
+		}
+		return
 	case *event.Answer:
 		*x = event.Answer{llm.Text{Text: "hi <&>"}, llm.ToolCall{CallID: "c", ProviderID: "p", Name: "t", Signature: "s"}}
 		return

@@ -43,6 +43,9 @@ type ContinuedFrom struct {
 	Run     string         `json:"run"`
 	Seq     int64          `json:"seq"`
 	History []*llm.Message `json:"history"`
+	// Blobs are the contents that the ended run referred to. The new run may
+	// read them and keeps them alive.
+	Blobs []BlobRef `json:"blobs,omitempty"`
 }
 
 // ParkReason is why a run waits for somebody.

@@ -163,7 +163,8 @@ type ToolResult struct {
 	// Limit names the budget setting that kept the call from running.
 	Limit     string `json:"limit,omitempty"`
 	Truncated bool   `json:"truncated,omitempty"`
-	// Blob is where the whole output lies when Output was cut.
+	// Blob is the digest of the whole output where Output is its head and
+	// tail. The journal keeps it once, and the model may page through it.
 	Blob       string      `json:"blob,omitempty"`
 	Media      []llm.Media `json:"media,omitempty"`
 	Untrusted  bool        `json:"untrusted,omitempty"`

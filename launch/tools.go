@@ -10,6 +10,7 @@ import (
 	"github.com/pawlrun/pawl/spec"
 	"github.com/pawlrun/pawl/tool"
 	"github.com/pawlrun/pawl/tool/fs"
+	"github.com/pawlrun/pawl/tool/result"
 	"github.com/pawlrun/pawl/tool/shell"
 )
 
@@ -25,6 +26,7 @@ func environment(a *spec.Agent, o Options, resolver *models.Resolver) (engine.En
 	if a.Tools.Allow != nil {
 		all = slices.DeleteFunc(all, func(t tool.Tool) bool { return !slices.Contains(a.Tools.Allow, t.Name) })
 	}
+	all = withResults(all)
 	for i, t := range all {
 		if limit, ok := a.Tools.Timeouts[t.Name]; ok {
 			all[i] = bounded(t, limit.Duration())
@@ -36,14 +38,23 @@ func environment(a *spec.Agent, o Options, resolver *models.Resolver) (engine.En
 	return env, env.Tools, nil
 }
 
-// builtin are the tools that Pawl brings.
+// builtin are the tools that Pawl brings and that a file can leave out.
 func builtin(ws *fs.Workspace, o shell.Options) []tool.Tool {
 	return append(ws.Tools(), shell.New(o))
 }
 
+// withResults adds result.read to tools that may give long results. It needs
+// no permission, because it reads only what the run was given before.
+func withResults(tools []tool.Tool) []tool.Tool {
+	if len(tools) == 0 {
+		return nil
+	}
+	return append(tools, result.New())
+}
+
 // toolNames are the names that a file may use.
 func toolNames() []string {
-	var names []string
+	names := []string{result.Name}
 	for _, t := range builtin(&fs.Workspace{}, shell.Options{}) {
 		names = append(names, t.Name)
 	}

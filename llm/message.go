@@ -56,8 +56,21 @@ type Reasoning struct {
 type Media struct {
 	MediaType string `json:"mediaType"`
 	Name      string `json:"name,omitempty"`
-	Data      []byte `json:"data,omitempty"`
-	URL       string `json:"url,omitempty"`
+	// Data is the content. A stored form that has Blob leaves it out.
+	Data []byte `json:"data,omitempty"`
+	URL  string `json:"url,omitempty"`
+	// Blob is the digest of Data, where the journal keeps it once, beside the
+	// events. The engine sets it; adapters read Data alone.
+	Blob string `json:"blob,omitempty"`
+}
+
+// MarshalJSON writes a part whose content lies elsewhere without it.
+func (m Media) MarshalJSON() ([]byte, error) {
+	if m.Blob != "" {
+		m.Data = nil
+	}
+	type plain Media
+	return marshalPlain(plain(m))
 }
 
 // ToolCall is the model's request to run a tool. The model never runs one.

@@ -5,17 +5,46 @@ import (
 	"unicode/utf8"
 )
 
-// Bound cuts a text that is longer than limit characters to its head and tail
-// and says so in between, so that a model knows what it does not see. The tail
-// is kept because that is where programs say what went wrong. A limit of 0
-// bounds nothing.
-func Bound(s string, limit int) (string, bool) {
+// Excerpt is a text of which a model sees head and tail alone. The tail is
+// there because that is where programs say what went wrong.
+type Excerpt struct {
+	Head, Tail string
+	// From is where the omitted part begins, Omitted how long it is, both in
+	// characters. A byte that is not UTF-8 counts as one.
+	From, Omitted int
+}
+
+// Cut gives head and tail of a text that is longer than limit characters, and
+// says whether it is. A limit of 0 or less bounds nothing.
+func Cut(s string, limit int) (Excerpt, bool) {
 	if limit <= 0 || len(s) <= limit || utf8.RuneCountInString(s) <= limit {
+		return Excerpt{}, false
+	}
+	from := limit * 2 / 3
+	head, tail := cutPoints(s, from, limit-from)
+	return Excerpt{
+		Head: s[:head], Tail: s[tail:], From: from, Omitted: utf8.RuneCountInString(s[head:tail]),
+	}, true
+}
+
+// Text is head and tail with a line between them that says what is missing,
+// and more about it where there is more to say.
+func (e Excerpt) Text(more string) string {
+	if more != "" {
+		more = "; " + more
+	}
+	return fmt.Sprintf("%s\n[… %d characters left out%s …]\n%s", e.Head, e.Omitted, more, e.Tail)
+}
+
+// Bound cuts a text that is longer than limit characters to its head and tail
+// and says so in between, so that a model knows what it does not see. A limit
+// of 0 bounds nothing.
+func Bound(s string, limit int) (string, bool) {
+	e, cut := Cut(s, limit)
+	if !cut {
 		return s, false
 	}
-	head, tail := cutPoints(s, limit*2/3, limit-limit*2/3)
-	cut := utf8.RuneCountInString(s[head:tail])
-	return fmt.Sprintf("%s\n[… %d characters left out …]\n%s", s[:head], cut, s[tail:]), true
+	return e.Text(""), true
 }
 
 // cutPoints returns the byte offsets after the first n and before the last m

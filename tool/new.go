@@ -19,6 +19,12 @@ import (
 // fields of the returned Tool to say otherwise. New panics when A cannot be
 // described by a schema, which is a mistake in the program.
 func New[A, R any](name, description string, run func(ctx context.Context, args A) (R, error)) Tool {
+	return NewWithCall(name, description, func(ctx context.Context, _ Call, args A) (R, error) { return run(ctx, args) })
+}
+
+// NewWithCall is [New] for a function that needs more of the call than its
+// arguments.
+func NewWithCall[A, R any](name, description string, run func(ctx context.Context, c Call, args A) (R, error)) Tool {
 	schema, err := schemaFor[A]()
 	if err != nil {
 		panic(fmt.Sprintf("tool: arguments of %s: %v", name, err))
@@ -30,7 +36,7 @@ func New[A, R any](name, description string, run func(ctx context.Context, args 
 			if err != nil {
 				return Result{}, err
 			}
-			out, err := run(ctx, args)
+			out, err := run(ctx, c, args)
 			if err != nil {
 				r, _ := any(out).(Result)
 				return r, err

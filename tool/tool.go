@@ -62,6 +62,26 @@ type Call struct {
 	Key     string
 	Attempt int
 	Args    json.RawMessage
+	// MaxResultChars is how much of the result the model will see, in
+	// characters; 0 is all of it.
+	MaxResultChars int
+	// Results reads what earlier calls of the run gave; nil outside a run.
+	Results Results
+}
+
+// Results are the outputs that were too large for the model and are kept
+// whole. It is safe for concurrent use.
+type Results interface {
+	// Read returns the output behind a handle of this run, or of one that it
+	// continues; an [*Error] of type not_found for any other.
+	Read(ctx context.Context, handle string) (Stored, error)
+}
+
+// Stored is one output that is kept whole. Content must not be changed.
+type Stored struct {
+	Content []byte
+	// Untrusted is what the result was declared to be when it came.
+	Untrusted bool
 }
 
 // Result is what a call gave. Output is what the model sees, after bounding.

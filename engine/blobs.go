@@ -1,0 +1,198 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/journal"
+	"github.com/pawlrun/pawl/llm"
+	"github.com/pawlrun/pawl/tool"
+)
+
+// maxInline is how much of an image or a file an event holds itself, in bytes.
+const maxInline = 32 << 10
+
+// blobs are the contents that a run's journal refers to. A reference and its
+// content are written by the same append, so that no crash leaves one without
+// the other. It is safe for concurrent use.
+type blobs struct {
+	store journal.Store
+
+	mu sync.Mutex
+	// known is what the run's events refer to; true where it came from outside.
+	known map[string]bool
+	// fresh is content that no batch has carried yet.
+	fresh map[string][]byte
+}
+
+// keep takes content for the batch in which an event refers to it, and returns
+// its digest. The content must not be changed any more.
+func (b *blobs) keep(content []byte) string {
+	digest := journal.Digest(content)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if _, ok := b.known[digest]; ok {
+		return digest
+	}
+	if b.fresh == nil {
+		b.fresh = map[string][]byte{}
+	}
+	b.fresh[digest] = content
+	return digest
+}
+
+// note remembers what an event of the run refers to.
+func (b *blobs) note(data event.Data) {
+	refs := event.Blobs(data)
+	if len(refs) == 0 {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.known == nil {
+		b.known = map[string]bool{}
+	}
+	for _, r := range refs {
+		b.known[r.Digest] = b.known[r.Digest] || r.Untrusted
+	}
+}
+
+// take returns the contents that staged events refer to and that the store has
+// not been given for this run.
+func (b *blobs) take(events []staged) []journal.Blob {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.fresh) == 0 {
+		return nil
+	}
+	var out []journal.Blob
+	for i := range events {
+		for _, r := range event.Blobs(events[i].event.Data) {
+			if content, ok := b.fresh[r.Digest]; ok {
+				out = append(out, journal.Blob{Digest: r.Digest, Bytes: content})
+				delete(b.fresh, r.Digest)
+			}
+		}
+	}
+	return out
+}
+
+var _ tool.Results = (*blobs)(nil)
+
+// Read returns content that this run's journal refers to. What other runs keep
+// in the same store is out of its reach, whoever knows the digest.
+func (b *blobs) Read(ctx context.Context, handle string) (tool.Stored, error) {
+	b.mu.Lock()
+	untrusted, ok := b.known[handle]
+	b.mu.Unlock()
+	if !ok {
+		return tool.Stored{}, &tool.Error{
+			Type: event.ErrorNotFound, Message: fmt.Sprintf("no result of this run has the handle %.100q", handle),
+		}
+	}
+	content, err := b.load(ctx, handle)
+	if err != nil {
+		return tool.Stored{}, &tool.Error{Type: event.ErrorTool, Message: err.Error(), Err: err}
+	}
+	return tool.Stored{Content: content, Untrusted: untrusted}, nil
+}
+
+// load reads content from the store and holds it against its digest.
+func (b *blobs) load(ctx context.Context, digest string) ([]byte, error) {
+	content, err := b.store.Blob(ctx, digest)
+	switch {
+	case errors.Is(err, journal.ErrNotFound):
+		return nil, fmt.Errorf("the stored content %s is missing from the journal: %w", digest, err)
+	case err != nil:
+		return nil, fmt.Errorf("read the stored content %s: %w", digest, err)
+	case !(journal.Blob{Digest: digest, Bytes: content}).Intact():
+		return nil, fmt.Errorf("the stored content %s was altered: %w", digest, journal.ErrCorrupt)
+	}
+	return content, nil
+}
+
+// detach moves the images and files of an event that are large out of its
+// stored form. Whoever made them does not choose what they refer to: that
+// could be the content of another run.
+func (b *blobs) detach(data event.Data) event.Data {
+	detached, _ := event.MapMedia(data, func(m llm.Media) (llm.Media, error) {
+		m.Blob = ""
+		if len(m.Data) > maxInline {
+			m.Blob = b.keep(m.Data)
+		}
+		return m, nil
+	})
+	return detached
+}
+
+// attach is the inverse of detach, for an event as the store has it.
+func (b *blobs) attach(ctx context.Context, data event.Data) (event.Data, error) {
+	return event.MapMedia(data, func(m llm.Media) (llm.Media, error) {
+		if m.Blob == "" || len(m.Data) > 0 {
+			return m, nil
+		}
+		var err error
+		if m.Data, err = b.load(ctx, m.Blob); err != nil {
+			return m, fmt.Errorf("attachment %q: %w", m.Name, err)
+		}
+		return m, nil
+	})
+}
+
+// inherit takes over what an ended run refers to, so that the run that
+// continues it can read it, also when the ended one is deleted.
+func (b *blobs) inherit(ctx context.Context, started event.RunStarted) (event.RunStarted, error) {
+	if started.From == nil {
+		return started, nil
+	}
+	refs, err := b.referred(ctx, started.From.Run)
+	if err != nil {
+		return started, err
+	}
+	from := *started.From
+	from.Blobs = nil
+	seen := map[string]int{}
+	for _, r := range refs {
+		if i, ok := seen[r.Digest]; ok {
+			from.Blobs[i].Untrusted = from.Blobs[i].Untrusted || r.Untrusted
+			continue
+		}
+		seen[r.Digest] = len(from.Blobs)
+		from.Blobs = append(from.Blobs, r)
+		content, err := b.load(ctx, r.Digest)
+		if err != nil {
+			return started, err
+		}
+		b.keep(content)
+	}
+	started.From = &from
+	whole, err := b.attach(ctx, started)
+	if err != nil {
+		return started, err
+	}
+	return whole.(event.RunStarted), nil
+}
+
+// referred lists what the events of a run refer to. A run that is not in this
+// store has nothing here to be read.
+func (b *blobs) referred(ctx context.Context, run string) ([]event.BlobRef, error) {
+	records, err := b.store.Records(ctx, run, 0, 0)
+	if errors.Is(err, journal.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var refs []event.BlobRef
+	for _, r := range records {
+		e, err := event.Decode(r.Body)
+		if err != nil {
+			return nil, err
+		}
+		refs = append(refs, event.Blobs(e.Data)...)
+	}
+	return refs, nil
+}

@@ -1,0 +1,159 @@
+package event
+
+import "github.com/pawlrun/pawl/llm"
+
+// BlobRef is a reference to content that the journal keeps beside the events,
+// once for each digest (FIELD F26).
+type BlobRef struct {
+	// Digest identifies the content ("sha256-" and hexadecimal digits).
+	Digest string `json:"digest"`
+	// Untrusted says that the content came from outside.
+	Untrusted bool `json:"untrusted,omitempty"`
+}
+
+// Blobs lists what an event refers to, in the order of its fields; the same
+// digest may occur more than once.
+func Blobs(d Data) []BlobRef {
+	var refs []BlobRef
+	if x, ok := d.(RunStarted); ok && x.From != nil {
+		refs = append(refs, x.From.Blobs...)
+	}
+	if x, ok := d.(ToolResult); ok && x.Blob != "" {
+		refs = append(refs, BlobRef{Digest: x.Blob, Untrusted: x.Untrusted})
+	}
+	// Nothing is changed, and so nothing fails.
+	_, _ = MapMedia(d, func(m llm.Media) (llm.Media, error) {
+		if m.Blob != "" {
+			refs = append(refs, BlobRef{Digest: m.Blob})
+		}
+		return m, nil
+	})
+	return refs
+}
+
+// MapMedia returns an event with each image and file replaced by what f makes
+// of it. An event in which f changes no Blob and no Data is returned as it is;
+// one that is changed shares nothing that was with the original.
+func MapMedia(d Data, f func(llm.Media) (llm.Media, error)) (Data, error) {
+	switch x := d.(type) {
+	case RunStarted:
+		return mapStarted(x, d, f)
+	case ModelResponse:
+		parts, changed, err := mapParts(llm.Parts(x.Parts), f)
+		if err != nil || !changed {
+			return d, err
+		}
+		x.Parts = Answer(parts)
+		return x, nil
+	case ToolResult:
+		media, changed, err := mapMedia(x.Media, f)
+		if err != nil || !changed {
+			return d, err
+		}
+		x.Media = media
+		return x, nil
+	}
+	return d, nil
+}
+
+func mapStarted(x RunStarted, d Data, f func(llm.Media) (llm.Media, error)) (Data, error) {
+	input, changed, err := mapMessage(x.Input, f)
+	if err != nil {
+		return d, err
+	}
+	x.Input = input
+	if x.From == nil {
+		if !changed {
+			return d, nil
+		}
+		return x, nil
+	}
+	from := *x.From
+	for i, m := range x.From.History {
+		mapped, hit, err := mapMessage(m, f)
+		if err != nil {
+			return d, err
+		}
+		if hit && &from.History[0] == &x.From.History[0] {
+			from.History = append([]*llm.Message(nil), x.From.History...)
+		}
+		if hit {
+			from.History[i], changed = mapped, true
+		}
+	}
+	if !changed {
+		return d, nil
+	}
+	x.From = &from
+	return x, nil
+}
+
+func mapMessage(m *llm.Message, f func(llm.Media) (llm.Media, error)) (*llm.Message, bool, error) {
+	if m == nil {
+		return nil, false, nil
+	}
+	parts, changed, err := mapParts(m.Parts, f)
+	if err != nil || !changed {
+		return m, false, err
+	}
+	mapped := *m
+	mapped.Parts = parts
+	return &mapped, true, nil
+}
+
+func mapParts(parts llm.Parts, f func(llm.Media) (llm.Media, error)) (llm.Parts, bool, error) {
+	mapped := parts
+	for i, p := range parts {
+		replaced, changed, err := mapPart(p, f)
+		if err != nil {
+			return parts, false, err
+		}
+		if !changed {
+			continue
+		}
+		if &mapped[0] == &parts[0] {
+			mapped = append(llm.Parts(nil), parts...)
+		}
+		mapped[i] = replaced
+	}
+	return mapped, len(parts) > 0 && &mapped[0] != &parts[0], nil
+}
+
+func mapPart(p llm.Part, f func(llm.Media) (llm.Media, error)) (llm.Part, bool, error) {
+	switch x := p.(type) {
+	case llm.Media:
+		m, err := f(x)
+		if err != nil || same(m, x) {
+			return p, false, err
+		}
+		return m, true, nil
+	case llm.ToolResult:
+		media, changed, err := mapMedia(x.Media, f)
+		if err != nil || !changed {
+			return p, false, err
+		}
+		x.Media = media
+		return x, true, nil
+	}
+	return p, false, nil
+}
+
+func mapMedia(media []llm.Media, f func(llm.Media) (llm.Media, error)) ([]llm.Media, bool, error) {
+	mapped := media
+	for i := range media {
+		m, err := f(media[i])
+		if err != nil {
+			return media, false, err
+		}
+		if same(m, media[i]) {
+			continue
+		}
+		if &mapped[0] == &media[0] {
+			mapped = append([]llm.Media(nil), media...)
+		}
+		mapped[i] = m
+	}
+	return mapped, len(media) > 0 && &mapped[0] != &media[0], nil
+}
+
+func same(a, b llm.Media) bool { return a.Blob == b.Blob && len(a.Data) == len(b.Data) }

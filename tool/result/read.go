@@ -1,0 +1,98 @@
+package result
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"unicode/utf8"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/tool"
+)
+
+func run(ctx context.Context, c tool.Call, a args) (tool.Result, error) {
+	switch {
+	case c.Results == nil:
+		return tool.Result{}, &tool.Error{Type: event.ErrorNotFound, Message: "this run keeps no results"}
+	case a.Offset < 0:
+		return tool.Result{}, invalid("offset must not be negative, and is %d", a.Offset)
+	case a.Limit < 0:
+		return tool.Result{}, invalid("limit must not be negative, and is %d", a.Limit)
+	}
+	var pattern *regexp.Regexp
+	if a.Pattern != "" {
+		var err error
+		if pattern, err = regexp.Compile(a.Pattern); err != nil {
+			return tool.Result{}, invalid("pattern: %v", err)
+		}
+	}
+	stored, err := c.Results.Read(ctx, a.Handle)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	text := newText(stored.Content)
+	if a.Offset > text.total {
+		return tool.Result{}, invalid("offset %d is beyond the end: the result has %d characters", a.Offset, text.total)
+	}
+	limit := pageSize(a.Limit, c.MaxResultChars)
+	r := tool.Result{Untrusted: stored.Untrusted}
+	if pattern != nil {
+		r.Output, err = text.search(ctx, pattern, a.Offset, limit)
+		return r, err
+	}
+	r.Output = text.page(a.Offset, limit)
+	return r, nil
+}
+
+func invalid(format string, args ...any) error {
+	return &tool.Error{Type: event.ErrorInvalidArgs, Message: fmt.Sprintf(format, args...)}
+}
+
+// pageSize is how many characters are given: what was asked for, and never
+// more than is shown, or a page would itself be cut to head and tail.
+func pageSize(asked, shown int) int {
+	most := defaultPage
+	if shown > 0 {
+		most = max(1, shown-headerRoom)
+	}
+	switch {
+	case asked > 0 && (shown <= 0 || asked < most):
+		return asked
+	default:
+		return most
+	}
+}
+
+// text is content whose places are counted in characters. A byte that is not
+// UTF-8 is a character of its own, so that pages never lose one.
+type text struct {
+	content []byte
+	total   int
+}
+
+func newText(content []byte) text { return text{content: content, total: utf8.RuneCount(content)} }
+
+// after is the place n characters behind the byte at.
+func (t text) after(at, n int) int {
+	if len(t.content) == t.total {
+		return min(at+n, len(t.content))
+	}
+	for ; n > 0 && at < len(t.content); n-- {
+		_, size := utf8.DecodeRune(t.content[at:])
+		at += size
+	}
+	return at
+}
+
+// page is limit characters from offset, under a line that says where they are
+// and where to go on.
+func (t text) page(offset, limit int) string {
+	from := t.after(0, offset)
+	limit = min(limit, t.total-offset)
+	to := t.after(from, limit)
+	next := "this is the end"
+	if end := offset + limit; end < t.total {
+		next = fmt.Sprintf("the next offset is %d", end)
+	}
+	return fmt.Sprintf("[characters %d to %d of %d; %s]\n%s", offset, offset+limit, t.total, next, t.content[from:to])
+}

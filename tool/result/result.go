@@ -1,0 +1,60 @@
+// Package result holds result.read, with which a model reads on in a tool
+// result that was too long to be shown whole (FIELD F13).
+//
+// It reaches what the run's own calls returned and nothing else: the engine
+// answers for the handles, see [tool.Results].
+package result
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/tool"
+)
+
+// Name is what the tool is called.
+const Name = "result.read"
+
+const (
+	// defaultPage is the length of a page, in characters, where neither the
+	// call nor the run says how much may be shown.
+	defaultPage = 30_000
+	// headerRoom is kept free for the line above a page.
+	headerRoom = 120
+)
+
+const about = "Read on in a tool result that was too long to be shown whole: its handle is in the line that says how much was left out. " +
+	"Gives one page of it and the offset of the next. With a pattern it gives the matching lines instead, each with its line number " +
+	"and the offset at which to read it."
+
+type args struct {
+	Handle  string `json:"handle" jsonschema:"the handle of the result, as it was shown"`
+	Offset  int    `json:"offset,omitempty" jsonschema:"where to begin, in characters from the start of the result"`
+	Limit   int    `json:"limit,omitempty" jsonschema:"how many characters to read; as many as can be shown when absent"`
+	Pattern string `json:"pattern,omitempty" jsonschema:"a regular expression (RE2); gives only the lines that match it"`
+}
+
+// New returns the result.read tool. It changes nothing, so it may run beside
+// others and again after a crash.
+func New() tool.Tool {
+	t := tool.NewWithCall(Name, about, run)
+	t.Effect, t.ReadOnly, t.Concurrent = event.EffectPure, true, true
+	t.Access = func(raw json.RawMessage) []event.Access {
+		return []event.Access{{Key: "result:" + argsOf(raw).Handle}}
+	}
+	t.Describe = func(raw json.RawMessage) string {
+		a := argsOf(raw)
+		if a.Pattern != "" {
+			return fmt.Sprintf("search %s for %s", a.Handle, a.Pattern)
+		}
+		return fmt.Sprintf("read %s from %d", a.Handle, a.Offset)
+	}
+	return t
+}
+
+func argsOf(raw json.RawMessage) args {
+	var a args
+	_ = json.Unmarshal(raw, &a)
+	return a
+}
