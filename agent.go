@@ -63,6 +63,9 @@ type Agent struct {
 	Temperature *float64
 	// Schema, where set, asks for an answer that validates against it.
 	Schema json.RawMessage
+	// Cache is what to ask of the providers' prompt caches; by default their
+	// ordinary lifetime.
+	Cache llm.Caching
 }
 
 // Target is a model: its name ("provider/model"), the client that reaches it,
@@ -199,7 +202,7 @@ func (a Agent) config(targets []Target, set *tool.Set) agent.Config {
 		System: a.System, MaxTokens: a.MaxTokens, Temperature: a.Temperature, Schema: a.Schema,
 		Tools: set.Defs(), Limits: a.Limits, Conditions: a.Conditions,
 		OnLimit: a.OnLimit, OnNoToolCall: a.OnNoToolCall, Dispatch: a.Dispatch,
-		Policy: policy.Rules{Declared: true, Gates: a.Approvals},
+		Policy: policy.Rules{Declared: true, Gates: a.Approvals}, Cache: a.Cache,
 	}
 	cfg.Limits.USDPerRun = cmp.Or(cfg.Limits.USDPerRun, budget.DefaultUSDPerRun)
 	for _, t := range targets {

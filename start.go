@@ -81,7 +81,7 @@ func (a Agent) Continue(ctx context.Context, run, message string, o Options) (*R
 	if err != nil {
 		return nil, fmt.Errorf("pawl: continue run %s: %w", run, err)
 	}
-	return a.start(ctx, message, &event.ContinuedFrom{Run: run, Seq: row.Seq, History: conversation}, o)
+	return a.start(ctx, message, &event.ContinuedFrom{Run: run, Seq: row.Seq, Root: m.Workload(), History: conversation}, o)
 }
 
 func (a Agent) start(ctx context.Context, message string, from *event.ContinuedFrom, o Options) (*Run, error) {

@@ -40,8 +40,11 @@ type RunStarted struct {
 
 // ContinuedFrom carries an ended run's conversation into a new run.
 type ContinuedFrom struct {
-	Run     string         `json:"run"`
-	Seq     int64          `json:"seq"`
+	Run string `json:"run"`
+	Seq int64  `json:"seq"`
+	// Root is the first of the runs that continue one another. Providers know
+	// the conversation by it, so that it finds its cached prefix again.
+	Root    string         `json:"root,omitempty"`
 	History []*llm.Message `json:"history"`
 	// Blobs are the contents that the ended run referred to. The new run may
 	// read them and keeps them alive.

@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"github.com/pawlrun/pawl/llm"
 	"github.com/pawlrun/pawl/machine/agent"
 	"github.com/pawlrun/pawl/policy"
 	"github.com/pawlrun/pawl/spec"
@@ -25,6 +26,9 @@ func config(a *spec.Agent, o Options, targets []target, tools *tool.Set) agent.C
 	}
 	for _, t := range targets {
 		cfg.Targets = append(cfg.Targets, t.Target)
+	}
+	if s.Cache != nil {
+		cfg.Cache = llm.Caching(s.Cache.TTL)
 	}
 	if s.MaxNudges != nil {
 		cfg.MaxNudges = *s.MaxNudges

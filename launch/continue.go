@@ -52,7 +52,7 @@ func Continue(ctx context.Context, store journal.Store, run, input string, o Opt
 		return fail(fmt.Errorf("launch: encode config: %w", err))
 	}
 	started.Vocabulary, started.Input = event.Version, message(input)
-	started.From = &event.ContinuedFrom{Run: run, Seq: old.seq, History: conversation}
+	started.From = &event.ContinuedFrom{Run: run, Seq: old.seq, Root: old.machine.Workload(), History: conversation}
 	env, err := restored(started, o)
 	if err != nil {
 		return fail(err)

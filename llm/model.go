@@ -65,8 +65,12 @@ type Request struct {
 	Schema json.RawMessage
 	// ProviderTools are tools that the provider runs itself, by its names.
 	ProviderTools []string
-	// CacheKey groups requests that share a prefix (a run's id).
+	// CacheKey groups requests that share a prefix: the id of the first of the
+	// runs that continue one another.
 	CacheKey string
+	// Cache is what to ask of the provider's cache; "" is its ordinary
+	// lifetime.
+	Cache Caching
 	// Ordinal counts the calls of the run whose outcome was known before
 	// this one; a scripted or replayed model finds its place by it.
 	Ordinal int

@@ -8,6 +8,9 @@ type Usage struct {
 	CacheRead  int64 `json:"cacheRead"`
 	CacheWrite int64 `json:"cacheWrite"`
 	Reasoning  int64 `json:"reasoning"`
+	// CacheWriteLong is the part of CacheWrite that was written to be kept for
+	// an hour, which costs more ([CacheLong]).
+	CacheWriteLong int64 `json:"cacheWriteLong,omitempty"`
 	// Estimated marks figures that the provider did not report, as when a
 	// stream broke before its usage came.
 	Estimated bool `json:"estimated,omitempty"`
@@ -21,7 +24,9 @@ func (u Usage) Add(v Usage) Usage {
 		CacheRead:  u.CacheRead + v.CacheRead,
 		CacheWrite: u.CacheWrite + v.CacheWrite,
 		Reasoning:  u.Reasoning + v.Reasoning,
-		Estimated:  u.Estimated || v.Estimated,
+
+		CacheWriteLong: u.CacheWriteLong + v.CacheWriteLong,
+		Estimated:      u.Estimated || v.Estimated,
 	}
 }
 
@@ -51,6 +56,10 @@ type Cost struct {
 	Priced bool    `json:"priced"`
 }
 
+// longWrite is what writing a token to be kept for an hour costs, in input
+// tokens, at the one provider that offers it (FIELD 4.1).
+const longWrite = 2
+
 // Of returns what the usage costs.
 func (p Price) Of(u Usage) float64 {
 	if l := p.Long; l != nil && u.Input > l.Over {
@@ -59,6 +68,7 @@ func (p Price) Of(u Usage) float64 {
 	fresh := max(u.Input-u.CacheRead-u.CacheWrite, 0)
 	return (float64(fresh)*p.Input +
 		float64(u.CacheRead)*p.CacheRead +
-		float64(u.CacheWrite)*p.CacheWrite +
+		float64(u.CacheWrite-u.CacheWriteLong)*p.CacheWrite +
+		float64(u.CacheWriteLong)*max(p.Input*longWrite, p.CacheWrite) +
 		float64(u.Output)*p.Output) / 1e6
 }

@@ -19,6 +19,7 @@ type Settings struct {
 	MaxNudges     *int     `yaml:"max_nudges,omitempty"`
 	ContextWindow *int     `yaml:"context_window,omitempty"`
 	Compact       *Compact `yaml:"compact,omitempty"`
+	Cache         *Cache   `yaml:"cache,omitempty"`
 }
 
 // Compact says when and how a long history is shortened.

@@ -140,6 +140,9 @@ func (s *Settings) validate(r *report, prefix string) {
 	within(r, at("max_nudges"), s.MaxNudges, 1, 1_000_000)
 	within(r, at("context_window"), s.ContextWindow, 1, 1_000_000_000)
 	notEmpty(r, at("nudge_text"), s.NudgeText)
+	if s.Cache != nil {
+		s.Cache.validate(r, at("cache"))
+	}
 	const inactive = "compaction is not built yet, so this has no effect"
 	if s.ContextWindow != nil {
 		r.warn(at("context_window"), inactive)

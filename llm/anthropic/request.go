@@ -63,13 +63,16 @@ func (m *Model) project(req *llm.Request) (*projection, error) {
 // encode joins the prefix, the messages and the end. Its cost is that of the
 // messages that are new.
 func (m *Model) encode(p *projection, req *llm.Request) *llm.Encoded {
-	segments := make([]llm.Segment, 0, len(req.Messages)+8)
-	segments = append(segments, req.Memo.RequestPrefix(p.wire, m.variant, req, func() []byte { return m.appendPrefix(nil, p, req) }))
+	messages := make([]llm.Segment, len(req.Messages))
 	encodeMessage := func(msg *llm.Message) []byte { return p.appendMessage(nil, m.provider, msg) }
-	marked := m.marks(req.Messages)
-	first := true
 	for i, msg := range req.Messages {
-		seg := req.Memo.Message(p.wire, msg, encodeMessage)
+		messages[i] = req.Memo.Message(p.wire, msg, encodeMessage)
+	}
+	segments := make([]llm.Segment, 0, len(messages)+maxMarks+2)
+	segments = append(segments, req.Memo.RequestPrefix(p.wire, m.variant, req, func() []byte { return m.appendPrefix(nil, p, req) }))
+	mark, marked := m.mark(req.Cache), m.marks(req, messages)
+	first := true
+	for i, seg := range messages {
 		if len(seg.Bytes) == 0 {
 			continue
 		}
@@ -77,8 +80,8 @@ func (m *Model) encode(p *projection, req *llm.Request) *llm.Encoded {
 			// A message begins with the comma that parts it from the one before.
 			seg.Bytes, first = seg.Bytes[1:], false
 		}
-		if i == marked[0] || i == marked[1] {
-			segments = appendMarked(segments, seg)
+		if slices.Contains(marked, i) {
+			segments = appendMarked(segments, seg, mark)
 		} else {
 			segments = append(segments, seg)
 		}
@@ -118,9 +121,7 @@ func (m *Model) appendPrefix(dst []byte, p *projection, req *llm.Request) []byte
 	if req.System != "" {
 		dst = append(dst, `,"system":[{"type":"text","text":`...)
 		dst = wire.AppendQuoted(dst, req.System)
-		if m.cache {
-			dst = append(dst, cacheMark...)
-		}
+		dst = append(dst, m.mark(req.Cache)...)
 		dst = append(dst, `}]`...)
 	}
 	return append(dst, `,"messages":[`...)
@@ -174,8 +175,8 @@ func (m *Model) appendTools(dst []byte, p *projection, req *llm.Request) []byte 
 		}
 		dst = append(dst, `,"input_schema":`...)
 		dst = wire.AppendCompact(dst, t.Schema, `{"type":"object"}`)
-		if m.cache && req.System == "" && i == len(req.Tools)-1 {
-			dst = append(dst, cacheMark...)
+		if req.System == "" && i == len(req.Tools)-1 {
+			dst = append(dst, m.mark(req.Cache)...)
 		}
 		dst = append(dst, '}')
 	}

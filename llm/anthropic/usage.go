@@ -7,8 +7,8 @@ import (
 
 // usage is the service's own count. Its input excludes cached tokens.
 type usage struct {
-	input, cacheRead, cacheWrite, output, reasoning int64
-	known                                           bool
+	input, cacheRead, cacheWrite, longWrite, output, reasoning int64
+	known                                                      bool
 }
 
 // merge takes over every figure that an object names. A later report restates
@@ -30,10 +30,23 @@ func (u *usage) merge(object []byte) {
 			u.cacheRead = wire.Int(v)
 		case "cache_creation_input_tokens":
 			u.cacheWrite = wire.Int(v)
+		case "cache_creation":
+			u.mergeWrites(v)
 		case "output_tokens":
 			u.output = wire.Int(v)
 		case "output_tokens_details":
 			u.mergeDetails(v)
+		}
+	}
+}
+
+// mergeWrites tells what was written to be kept for longer. The parts are in
+// the sum beside them.
+func (u *usage) mergeWrites(object []byte) {
+	m := wire.ScanObject(object)
+	for m.Next() {
+		if string(m.Key()) == "ephemeral_1h_input_tokens" {
+			u.longWrite = wire.Int(m.Value())
 		}
 	}
 }
@@ -52,5 +65,6 @@ func (u *usage) neutral() llm.Usage {
 	return llm.Usage{
 		Input: u.input + u.cacheRead + u.cacheWrite, Output: u.output,
 		CacheRead: u.cacheRead, CacheWrite: u.cacheWrite, Reasoning: u.reasoning,
+		CacheWriteLong: min(u.longWrite, u.cacheWrite),
 	}
 }

@@ -61,6 +61,8 @@ type Model struct {
 	header   http.Header
 	provider string
 	extra    map[string]json.RawMessage
+	// official says that it is OpenAI itself that answers.
+	official bool
 	// variant identifies what the options add to every request.
 	variant string
 	names   wire.NameCache
@@ -78,6 +80,7 @@ func New(o Options) *Model {
 	if m.provider == "" {
 		m.provider = "openai"
 	}
+	m.official = official(m.url)
 	m.variant = string(m.appendExtra(nil, &llm.Request{}))
 	m.client = wire.Client{
 		Provider: m.provider, HTTP: wire.WithoutRedirects(o.HTTP), Idle: o.Idle,

@@ -16,12 +16,13 @@ import (
 func (m *Model) Encode(req *llm.Request) (*llm.Encoded, error) {
 	p := projection{origin: m.provider + "/" + req.Model, names: m.names.For(req.Tools, maxToolName)}
 	name := p.origin + p.names.Clashes()
-	segments := make([]llm.Segment, 0, len(req.Messages)+2)
+	segments := make([]llm.Segment, 0, len(req.Messages)+3)
 	segments = append(segments, req.Memo.RequestPrefix(name, m.variant, req, func() []byte {
 		return m.appendPrefix(nil, req, p.names)
 	}))
 	encode := func(msg *llm.Message) []byte { return p.appendMessage(nil, msg) }
-	for _, msg := range req.Messages {
+	pinned := m.pinsTask(req)
+	for i, msg := range req.Messages {
 		segment := req.Memo.Message(name, msg, encode)
 		p.previous = msg
 		if len(segment.Bytes) == 0 {
@@ -30,7 +31,11 @@ func (m *Model) Encode(req *llm.Request) (*llm.Encoded, error) {
 		if len(segments) == 1 {
 			segment.Bytes = segment.Bytes[1:] // the comma before the first item
 		}
-		segments = append(segments, segment)
+		if pinned && i == 0 {
+			segments = appendPinned(segments, segment)
+		} else {
+			segments = append(segments, segment)
+		}
 	}
 	segments = append(segments, llm.NewSegment(streamedEnd))
 	return llm.Assemble(segments...), nil
@@ -71,7 +76,7 @@ func (m *Model) appendPrefix(b []byte, req *llm.Request, names *wire.Names) []by
 	if reasons(req.Model) {
 		b = append(b, `,"include":["reasoning.encrypted_content"]`...)
 	}
-	b = appendMember(b, "prompt_cache_key", req.CacheKey)
+	b = m.appendCaching(b, req)
 	b = appendMember(b, "instructions", req.System)
 	if len(req.Schema) > 0 {
 		b = append(b, `,"text":{"format":{"type":"json_schema","name":"answer","strict":false,"schema":`...)
@@ -109,7 +114,7 @@ func (m *Model) appendExtra(b []byte, req *llm.Request) []byte {
 		case "temperature":
 			taken = req.Temperature != nil
 		case "prompt_cache_key":
-			taken = req.CacheKey != ""
+			taken = req.CacheKey != "" && req.Cache != llm.CacheOff
 		case "text":
 			taken = len(req.Schema) > 0
 		}

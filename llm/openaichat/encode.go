@@ -52,7 +52,7 @@ func (m *Model) appendPrefix(b []byte, req *llm.Request, names *wire.Names, stre
 			b = append(b, `,"stream_options":{"include_usage":true}`...)
 		}
 	}
-	if m.profile.CacheKey && req.CacheKey != "" {
+	if m.profile.CacheKey && req.CacheKey != "" && req.Cache != llm.CacheOff {
 		b = wire.AppendQuoted(append(b, `,"prompt_cache_key":`...), req.CacheKey)
 	}
 	if len(req.Schema) > 0 {

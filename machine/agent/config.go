@@ -41,6 +41,8 @@ type Config struct {
 	Dispatch  Dispatch     `json:"tool_dispatch,omitempty"`
 	Policy    policy.Rules `json:"policy"`
 	Approve   ApproveMode  `json:"approve,omitempty"`
+	// Cache is what to ask of the providers' prompt caches.
+	Cache llm.Caching `json:"cache,omitempty"`
 	// Whole asks the provider for whole answers instead of streams.
 	Whole bool `json:"whole,omitempty"`
 }

@@ -20,7 +20,9 @@ func (m *Machine) applyStarted(e *event.Event, d event.RunStarted) error {
 	if len(m.cfg.Targets) == 0 {
 		return fmt.Errorf("agent: run %s names no model", e.Run)
 	}
+	m.workload = e.Run
 	if d.From != nil {
+		m.workload = or(d.From.Root, d.From.Run)
 		if err := history.Lint(d.From.History); err != nil {
 			return fmt.Errorf("agent: history of run %s, which run %s continues: %w", d.From.Run, e.Run, err)
 		}

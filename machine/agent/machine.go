@@ -26,7 +26,10 @@ var ErrMisfit = errors.New("agent: event does not fit the run")
 // Machine is the state of one agent run. It is built by applying the run's
 // events in order, and is not safe for concurrent use.
 type Machine struct {
-	run     string
+	run string
+	// workload is the first of the runs that continue one another.
+	workload string
+
 	cfg     Config
 	history history.History
 	phase   phase
@@ -108,6 +111,10 @@ func (m *Machine) State() machine.State {
 // Config is the run's configuration, as its first event pinned it and as
 // raised budgets changed it.
 func (m *Machine) Config() Config { return m.cfg }
+
+// Workload is the id under which providers know the conversation: that of the
+// first of the runs that continue one another (FIELD 4.1).
+func (m *Machine) Workload() string { return m.workload }
 
 // Conversation is the history so far, for a run that continues this one. Once
 // the run has ended it includes the messages that came too late to be read.

@@ -130,7 +130,7 @@ func (m *Machine) callModel() {
 		Request: llm.Request{
 			System: m.cfg.System, Messages: messages, Tools: m.cfg.Tools,
 			MaxTokens: m.cfg.MaxTokens, Temperature: m.cfg.Temperature, Schema: m.cfg.Schema,
-			ProviderTools: m.cfg.ProviderTools, CacheKey: m.run, Ordinal: m.answered,
+			ProviderTools: m.cfg.ProviderTools, CacheKey: m.workload, Cache: m.cfg.Cache, Ordinal: m.answered,
 		},
 		Stream: !m.cfg.Whole, NotBefore: m.model.notBefore, Deadline: m.deadline(),
 	})

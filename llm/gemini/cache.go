@@ -1,0 +1,24 @@
+package gemini
+
+import (
+	"strings"
+	"time"
+
+	"github.com/pawlrun/pawl/llm"
+)
+
+// CacheRules says how Google caches for a model: by itself, from 2.5 on, without
+// a promise and without a way to turn it off (FIELD 4.1). How long is not said,
+// so a short time is assumed.
+func (m *Model) CacheRules(model string, _ llm.Caching) (llm.CacheRules, bool) {
+	rules := llm.CacheRules{Minimum: 4096, Lifetime: 3 * time.Minute, BestEffort: true}
+	switch {
+	case strings.HasPrefix(model, "gemini-2.5"):
+		rules.Minimum = 2048
+	case strings.HasPrefix(model, "gemini-1"), strings.HasPrefix(model, "gemini-2"), !strings.HasPrefix(model, "gemini-"):
+		return llm.CacheRules{}, false
+	}
+	return rules, true
+}
+
+var _ llm.Cacher = (*Model)(nil)
