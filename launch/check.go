@@ -27,7 +27,7 @@ func Check(path string, o Options) (warnings []spec.Problem, err error) {
 // version. That a key is not set is no fault of the file's.
 func (o Options) rules() spec.Options {
 	return spec.Options{
-		Tools: toolNames(), Model: o.Model,
+		Tools: toolNames(), Model: o.Model, Classes: o.Config.Classes, Roles: o.Config.Roles,
 		CheckModel: func(dir, name string) error {
 			if err := o.resolver(dir).Check(name); err != nil && !errors.Is(err, models.ErrNoKey) {
 				return plain(err)

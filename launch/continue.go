@@ -14,7 +14,6 @@ import (
 	"github.com/pawlrun/pawl/llm"
 	"github.com/pawlrun/pawl/machine"
 	"github.com/pawlrun/pawl/machine/agent"
-	"github.com/pawlrun/pawl/models"
 )
 
 // Errors of [Continue].
@@ -118,7 +117,7 @@ func (o Options) change(cfg *agent.Config, started *event.RunStarted) error {
 	cfg.Approve = or(o.Approve, cfg.Approve)
 	cfg.Whole = cfg.Whole || o.Whole
 	if o.Model != "" {
-		resolver := &models.Resolver{Dirs: []string{started.Options["files"], o.Dir}, Getenv: o.Getenv}
+		resolver := o.resolver(started.Options["files"])
 		if err := resolver.Check(o.Model); err != nil {
 			return fmt.Errorf("launch: %w", err)
 		}

@@ -42,6 +42,8 @@ type Options struct {
 	Dir string
 	// Getenv looks keys and endpoints up; nil means os.Getenv.
 	Getenv func(string) string
+	// Config is what the owner's config file says, see [ReadConfig].
+	Config models.Config
 }
 
 // Machine makes an empty machine of the version that a journal names.
@@ -141,11 +143,14 @@ func closing(env engine.Env, err error) error {
 // Environment builds the environment of a run that is resumed from its first
 // event. A model that cannot be called any more is an error here, so that the
 // run stays as it is instead of failing.
-func Environment(started event.RunStarted) (engine.Env, error) {
-	return restored(started, Options{})
+//
+// Of the options only the config counts: what the flags said was pinned when
+// the run began.
+func Environment(started event.RunStarted, o Options) (engine.Env, error) {
+	return restored(started, Options{Config: o.Config})
 }
 
-// restored is [Environment] with the seams of o.
+// restored is [Environment] with all the seams of o.
 func restored(started event.RunStarted, o Options) (engine.Env, error) {
 	a, err := spec.Restore(started.Source, []byte(started.Spec))
 	if err != nil {
@@ -189,5 +194,5 @@ func absolute(dir string) string {
 
 // resolver opens the models of a file in dir.
 func (o Options) resolver(dir string) *models.Resolver {
-	return &models.Resolver{Dirs: []string{dir, o.Dir}, Getenv: o.Getenv}
+	return &models.Resolver{Dirs: []string{dir, o.Dir}, Getenv: o.Getenv, Config: o.Config}
 }

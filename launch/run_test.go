@@ -198,7 +198,7 @@ func TestRunIsResumedThoughItsFilesAreGone(t *testing.T) {
 	e := engine.New(store, launch.Machine, engine.Options{})
 	defer func() { _ = e.Close() }()
 	r, err := e.Resume(t.Context(), id, func(s event.RunStarted) (engine.Env, error) {
-		env, err := launch.Environment(s)
+		env, err := launch.Environment(s, launch.Options{})
 		if _, ok := env.Tools.Lookup("shell.exec"); ok {
 			t.Error("a tool that the file does not allow came with the resumption")
 		}
@@ -233,7 +233,7 @@ func TestPromptOfTheFileIsTheSystemTextOfEveryRequest(t *testing.T) {
 func TestResumingWithoutTheKeyLeavesTheRunAsItIs(t *testing.T) {
 	started, _, _ := start(t, file(t, "model_policy: {primary: openai/gpt-5}"), options(t))
 	t.Setenv("OPENAI_API_KEY", "")
-	if _, err := launch.Environment(started); !errors.Is(err, models.ErrNoKey) {
+	if _, err := launch.Environment(started, launch.Options{}); !errors.Is(err, models.ErrNoKey) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -318,7 +318,7 @@ func TestAgentBuiltInCodeRunsAndIsHeldToTheRules(t *testing.T) {
 	if _, events := run(t, memory.New(nil), started, env); outcome(t, events).Reason != event.ReasonMaxCycles {
 		t.Error("the run did not end at its cycle cap")
 	}
-	resumed, err := launch.Environment(started)
+	resumed, err := launch.Environment(started, launch.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

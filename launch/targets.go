@@ -60,7 +60,7 @@ func capable(a *spec.Agent, targets []target, resolver *models.Resolver) (warnin
 		if len(a.Tools.Provider) == 0 {
 			continue
 		}
-		if provider == "openai-chat" || provider == "ollama" {
+		if provider != "scripted" && provider != "replay" && !resolver.RunsOwnTools(t.Model) {
 			warnings = append(warnings, fmt.Sprintf("%s runs no tools of its own, so tools.provider has no effect there", t.Model))
 			continue
 		}

@@ -26,6 +26,8 @@ type Resolver struct {
 	Getenv func(string) string
 	// HTTP is the transport of all providers; nil leaves it to each.
 	HTTP *http.Client
+	// Config is the owner's: further providers, and what is known of models.
+	Config Config
 
 	mu sync.Mutex
 	// opened are the models of providers by the provider's name, and scripts
@@ -77,8 +79,8 @@ func (r *Resolver) open(provider, name string) (llm.Model, error) {
 	}
 	model, err := r.provider(provider)
 	if err == nil && model == nil {
-		err = fmt.Errorf("%w: %s/%s: there is no provider %q; there are anthropic, openai, openai-chat, google, ollama and scripted",
-			llm.ErrUnknownModel, provider, name, provider)
+		err = fmt.Errorf("%w: %s/%s: there is no provider %q; there are %s and scripted",
+			llm.ErrUnknownModel, provider, name, provider, strings.Join(r.Providers(), ", "))
 	}
 	return model, err
 }
@@ -90,8 +92,18 @@ func (r *Resolver) env(name string) string {
 	return os.Getenv(name)
 }
 
-// Lookup returns what is known of a target; see [Table.Lookup].
+// Lookup returns what is known of a target: what the config says of it, else
+// what the table does; see [Table.Lookup].
 func (r *Resolver) Lookup(target string) (Info, bool) {
+	info, known := r.tabled(target)
+	override, given := r.Config.Models[target]
+	if !given {
+		return info, known
+	}
+	return override.apply(info, known), true
+}
+
+func (r *Resolver) tabled(target string) (Info, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.table == nil {
@@ -106,8 +118,13 @@ func (r *Resolver) Lookup(target string) (Info, bool) {
 
 // Price returns what a target costs, or nil when that is not known.
 func (r *Resolver) Price(target string) *llm.Price {
-	if info, ok := r.Lookup(target); ok {
+	if info, ok := r.Lookup(target); ok && info.Priced() {
 		return &info.Price
 	}
 	return nil
+}
+
+func providerOf(target string) string {
+	provider, _, _ := strings.Cut(target, "/")
+	return provider
 }

@@ -32,7 +32,7 @@ func TestNamesThatOpenNothingSaySo(t *testing.T) {
 	for target, want := range map[string]string{
 		"gpt-5":            "write provider/model",
 		"openai/":          "write provider/model",
-		"acme/one":         `there is no provider "acme"; there are anthropic, openai,`,
+		"acme/one":         `there is no provider "acme"; there are anthropic, deepseek,`,
 		"replay/k7x2":      "replay is not built yet",
 		"scripted/no.yaml": "the script no.yaml does not exist",
 	} {

@@ -4,7 +4,6 @@ import (
 	_ "embed"
 	"encoding/json"
 	"fmt"
-	"strings"
 
 	"github.com/pawlrun/pawl/llm"
 )
@@ -20,7 +19,24 @@ type Info struct {
 	// ContextWindow and MaxOutput are tokens; 0 means unknown.
 	ContextWindow int `json:"context,omitempty"`
 	MaxOutput     int `json:"output,omitempty"`
+	// Can lists what the model can do beyond text, see the Can constants.
+	Can []string `json:"can,omitempty"`
+
+	unpriced bool
 }
+
+// Abilities of models, in [Info.Can].
+const (
+	CanTools     = "tools"
+	CanReasoning = "reasoning"
+	CanSchema    = "schema"
+	CanImages    = "images"
+	CanFiles     = "files"
+	CanAudio     = "audio"
+)
+
+// Priced says whether Price is known; a price of 0 is one.
+func (i Info) Priced() bool { return !i.unpriced }
 
 // Table is the dated list of known models, by "provider/model".
 type Table struct {
@@ -49,6 +65,6 @@ func (t Table) Lookup(target string) (Info, bool) {
 }
 
 func local(target string) bool {
-	provider, _, _ := strings.Cut(target, "/")
-	return provider == "scripted" || provider == "ollama" || provider == "replay"
+	provider := providerOf(target)
+	return provider == "scripted" || provider == "replay" || services[provider].local
 }

@@ -2,6 +2,7 @@ package models
 
 import (
 	"cmp"
+	"fmt"
 	"net"
 	"strings"
 
@@ -13,54 +14,67 @@ import (
 )
 
 // provider returns the model that speaks to a provider, or nil when there is
-// no such provider. Keys and endpoints come from the variables that the
-// providers' own SDKs read, and base URLs are taken as those take them.
+// no such provider. Keys and endpoints come from the config and from the
+// variables that the providers' own SDKs read, and base URLs are taken as those
+// take them.
 func (r *Resolver) provider(name string) (llm.Model, error) {
-	switch name {
-	case "anthropic":
-		key, token := r.secret("ANTHROPIC_API_KEY"), r.secret("ANTHROPIC_AUTH_TOKEN")
-		if key == "" && token == "" {
-			return nil, noKey(name, "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN")
+	s, ok := r.service(name)
+	if !ok {
+		return nil, nil
+	}
+	key := r.key(s.keys)
+	if key == "" && !s.optional {
+		return nil, noKey(name, s.keys...)
+	}
+	headers, err := r.headers(s.headers)
+	if err != nil {
+		return nil, fmt.Errorf("models: provider %s: headers: %w", name, err)
+	}
+	client, err := r.client(name, s.proxy)
+	if err != nil {
+		return nil, fmt.Errorf("models: provider %s: %w", name, err)
+	}
+	switch s.protocol {
+	case messages:
+		o := anthropic.Options{APIKey: key, BaseURL: s.baseURL, HTTP: client, Headers: headers}
+		if len(s.keys) > 1 {
+			o.APIKey, o.AuthToken = r.secret("ANTHROPIC_API_KEY"), r.secret("ANTHROPIC_AUTH_TOKEN")
 		}
-		return anthropic.New(anthropic.Options{APIKey: key, AuthToken: token, BaseURL: r.env("ANTHROPIC_BASE_URL"), HTTP: r.HTTP}), nil
-	case "openai":
-		key, err := r.key(name, "OPENAI_API_KEY")
-		if err != nil {
-			return nil, err
-		}
+		return anthropic.New(o), nil
+	case responses:
 		return openai.New(openai.Options{
-			APIKey: key, BaseURL: r.env("OPENAI_BASE_URL"), HTTP: r.HTTP,
+			APIKey: key, BaseURL: s.baseURL, HTTP: client, Headers: headers,
 			Organization: r.env("OPENAI_ORG_ID"), Project: r.env("OPENAI_PROJECT_ID"),
 		}), nil
-	case "openai-chat":
-		key, err := r.key(name, "OPENAI_API_KEY")
-		if err != nil && r.env("OPENAI_BASE_URL") == "" {
-			return nil, err
-		}
-		return openaichat.New(openaichat.Options{APIKey: key, BaseURL: r.env("OPENAI_BASE_URL"), HTTP: r.HTTP}), nil
-	case "google":
-		key, err := r.key(name, "GEMINI_API_KEY", "GOOGLE_API_KEY")
-		if err != nil {
-			return nil, err
-		}
-		return gemini.New(gemini.Options{APIKey: key, BaseURL: r.env("GOOGLE_GEMINI_BASE_URL"), HTTP: r.HTTP}), nil
-	case "ollama":
-		profile, _ := openaichat.ProfileNamed("ollama")
-		return openaichat.New(openaichat.Options{
-			BaseURL: ollamaURL(r.env("OLLAMA_HOST")), Provider: "ollama", Profile: &profile, HTTP: r.HTTP,
-		}), nil
+	case generateContent:
+		return gemini.New(gemini.Options{APIKey: key, BaseURL: s.baseURL, HTTP: client, Headers: headers}), nil
 	}
-	return nil, nil
+	o := openaichat.Options{APIKey: key, BaseURL: s.baseURL, Provider: name, HTTP: client, Headers: headers}
+	if profile, ok := openaichat.ProfileNamed(s.profile); ok {
+		o.Profile = &profile
+	}
+	return openaichat.New(o), nil
 }
 
-// key returns the first of the variables that is set.
-func (r *Resolver) key(provider string, variables ...string) (string, error) {
+// key returns the value of the first of the variables that is set.
+func (r *Resolver) key(variables []string) string {
 	for _, v := range variables {
 		if key := r.secret(v); key != "" {
-			return key, nil
+			return key
 		}
 	}
-	return "", noKey(provider, variables...)
+	return ""
+}
+
+func (r *Resolver) headers(from map[string]string) (map[string]string, error) {
+	headers := make(map[string]string, len(from))
+	for name, value := range from {
+		var err error
+		if headers[name], err = r.expand(value); err != nil {
+			return nil, err
+		}
+	}
+	return headers, nil
 }
 
 // secret reads a key. A line break at its end, as from a file, is no part of
@@ -110,9 +124,10 @@ func defaultPort(scheme string, given bool) string {
 // pricedAs is the name under which the table knows a target. What a compatible
 // service asks for a model is known only by whose address it has.
 func (r *Resolver) pricedAs(target string) string {
-	name, ok := strings.CutPrefix(target, "openai-chat/")
-	if !ok {
+	provider, name, _ := strings.Cut(target, "/")
+	s, ok := r.service(provider)
+	if !ok || !s.custom && provider != "openai-chat" {
 		return target
 	}
-	return openaichat.ProfileFor(cmp.Or(r.env("OPENAI_BASE_URL"), openaichat.DefaultBaseURL)).Name + "/" + name
+	return openaichat.ProfileFor(cmp.Or(s.baseURL, openaichat.DefaultBaseURL)).Name + "/" + name
 }

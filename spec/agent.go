@@ -50,6 +50,10 @@ type Agent struct {
 
 	// systemAt is where System stands, for problems inside it.
 	systemAt Problem
+	// byClass are the models of the file's capability classes, and byRole is
+	// that of its role where the file names none.
+	byClass map[string]string
+	byRole  string
 }
 
 // Identity names an agent.
@@ -73,7 +77,7 @@ type ModelPolicy struct {
 // name alone.
 type Model struct {
 	Model string `yaml:"model,omitempty"`
-	// CapabilityClass names a class of models in a models file.
+	// CapabilityClass names a class of the config file.
 	CapabilityClass string `yaml:"capability_class,omitempty"`
 }
 

@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"path/filepath"
@@ -20,6 +21,9 @@ type Options struct {
 	// CheckModel says what is wrong with a model's name; nil leaves names
 	// unchecked. dir is the directory of the file.
 	CheckModel func(dir, name string) error
+	// Classes are the models that capability classes stand for, Roles those of
+	// the roles for which the file names none.
+	Classes, Roles map[string]string
 }
 
 func (a *Agent) validate(r *report, o Options) {
@@ -41,20 +45,23 @@ func (a *Agent) validate(r *report, o Options) {
 
 func (p *ModelPolicy) validate(r *report, a *Agent, o Options) {
 	role, rolePath := a.chosenRole(r)
-	p.model(r, a.Dir, "model_policy.primary", p.Primary, o)
+	p.model(r, a, "model_policy.primary", p.Primary, o)
 	for i, m := range p.Fallbacks {
 		path := fmt.Sprintf("model_policy.fallbacks[%d]", i)
 		if m == (Model{}) {
 			missing(r, path+".model", "provider/model")
 			continue
 		}
-		p.model(r, a.Dir, path, m, o)
+		p.model(r, a, path, m, o)
 	}
-	p.model(r, a.Dir, "model_policy.roles.architect", p.Roles.Architect, o)
-	p.model(r, a.Dir, "model_policy.roles.editor", p.Roles.Editor, o)
-	p.model(r, a.Dir, "model_policy.roles.subagent", p.Roles.Subagent, o)
+	p.model(r, a, "model_policy.roles.architect", p.Roles.Architect, o)
+	p.model(r, a, "model_policy.roles.editor", p.Roles.Editor, o)
+	p.model(r, a, "model_policy.roles.subagent", p.Roles.Subagent, o)
 	oneOf(r, rolePath, role, "architect", "editor", "subagent")
-	if m, known := p.Roles.of(role); known && m == (Model{}) {
+	if m, known := p.Roles.of(role); known && m == (Model{}) && o.Roles[role] != "" {
+		a.byRole = o.Roles[role]
+		p.check(r, a, rolePath, a.byRole, o)
+	} else if known && m == (Model{}) {
 		r.at(rolePath, "a role with a model in model_policy.roles", "%q has no model there", role)
 	}
 	if len(a.Chain()) == 0 && o.Model == "" && !r.has("model_policy.primary") {
@@ -76,22 +83,47 @@ func (a *Agent) chosenRole(r *report) (role, path string) {
 	return a.Role, "role"
 }
 
-func (p *ModelPolicy) model(r *report, dir, path string, m Model, o Options) {
+func (p *ModelPolicy) model(r *report, a *Agent, path string, m Model, o Options) {
 	provider, name, ok := strings.Cut(m.Model, "/")
 	switch {
 	case o.Model != "":
 	case m.Model != "" && m.CapabilityClass != "":
 		r.at(path+".capability_class", "model or capability_class", "both are given")
 	case m.CapabilityClass != "":
-		r.at(path+".capability_class", "model: provider/model", "models files are not built yet, so no class can be resolved")
+		p.class(r, a, path+".capability_class", m.CapabilityClass, o)
 	case m.Model == "" && r.has(path):
 		missing(r, path+".model", "provider/model, for example anthropic/claude-sonnet-4-5")
 	case m.Model != "" && (!ok || provider == "" || name == ""):
 		r.at(path+".model", "provider/model, for example anthropic/claude-sonnet-4-5", "is %q", m.Model)
-	case m.Model != "" && o.CheckModel != nil:
-		if err := o.CheckModel(dir, m.Model); err != nil {
-			r.at(path+".model", "a model that can be called", "%v", err)
+	case m.Model != "":
+		p.check(r, a, path+".model", m.Model, o)
+	}
+}
+
+// class resolves a capability class.
+func (p *ModelPolicy) class(r *report, a *Agent, path, class string, o Options) {
+	name, known := o.Classes[class]
+	if !known {
+		expected := "model: provider/model, or a class of the config file's classes"
+		if len(o.Classes) > 0 {
+			expected = "one of " + strings.Join(sortedKeys(o.Classes), ", ")
 		}
+		r.at(path, expected, "no config file says which model %q stands for", class)
+		return
+	}
+	if a.byClass == nil {
+		a.byClass = map[string]string{}
+	}
+	a.byClass[class] = name
+	p.check(r, a, path, name, o)
+}
+
+func (p *ModelPolicy) check(r *report, a *Agent, path, name string, o Options) {
+	if o.CheckModel == nil || o.Model != "" {
+		return
+	}
+	if err := o.CheckModel(a.Dir, name); err != nil {
+		r.at(path, "a model that can be called", "%v", err)
 	}
 }
 
@@ -118,14 +150,17 @@ func (a *Agent) Chain() []string {
 		role = p.Role
 	}
 	own, _ := p.Roles.of(role)
+	if own == (Model{}) {
+		own.Model = a.byRole
+	}
 	if p.Primary == (Model{}) {
 		models[0] = own
 	}
 	models = append(models, own, p.Roles.Architect, p.Roles.Editor, p.Roles.Subagent)
 	var chain []string
 	for _, m := range models {
-		if m.Model != "" && !slices.Contains(chain, m.Model) {
-			chain = append(chain, m.Model)
+		if name := cmp.Or(m.Model, a.byClass[m.CapabilityClass]); name != "" && !slices.Contains(chain, name) {
+			chain = append(chain, name)
 		}
 	}
 	return chain

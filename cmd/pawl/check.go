@@ -29,9 +29,13 @@ func (a *app) checkCommand() *cobra.Command {
 		Example: "  pawl check agent.yaml\n  pawl check agents/*.yaml --json",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
+			config, err := a.config()
+			if err != nil {
+				return err
+			}
 			files := make([]checked, len(args))
 			for i, path := range args {
-				files[i] = check(path)
+				files[i] = check(path, launch.Options{Config: config})
 			}
 			return a.reportChecked(files, asJSON)
 		},
@@ -40,8 +44,8 @@ func (a *app) checkCommand() *cobra.Command {
 	return c
 }
 
-func check(path string) checked {
-	warnings, err := launch.Check(path, launch.Options{})
+func check(path string, o launch.Options) checked {
+	warnings, err := launch.Check(path, o)
 	c := checked{File: path, OK: err == nil, Errors: []spec.Problem{}, Warnings: append([]spec.Problem{}, warnings...)}
 	var problems spec.Errors
 	switch {

@@ -71,7 +71,11 @@ func (a *app) spawn(id string) (detached, <-chan error, error) {
 		return detached{}, nil, fmt.Errorf("detach: open the log: %w", err)
 	}
 	defer log.Close()
-	cmd := exec.Command(self, "--journal", path, "runs", "resume", id)
+	args := []string{"--journal", path, "runs", "resume", id}
+	if a.configPath != "" {
+		args = append([]string{"--config", a.configPath}, args...)
+	}
+	cmd := exec.Command(self, args...)
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := cmd.Start(); err != nil {

@@ -20,6 +20,7 @@ type streams struct {
 type app struct {
 	streams
 	journalPath string
+	configPath  string
 }
 
 // execute runs one command line and gives its exit code.
@@ -87,6 +88,7 @@ a decision or an input; 130 cancelled or interrupted.`,
 		return usagef("%w\nSee '%s --help'", err, c.CommandPath())
 	})
 	root.PersistentFlags().StringVar(&a.journalPath, "journal", defaultJournal(), "path of the journal ($PAWL_JOURNAL)")
+	root.PersistentFlags().StringVar(&a.configPath, "config", "", "config file ($PAWL_CONFIG, .pawl/config.yaml)")
 	root.AddGroup(
 		&cobra.Group{ID: groupRun, Title: "Run agents:"},
 		&cobra.Group{ID: groupLook, Title: "Look at runs and act on them:"},

@@ -54,6 +54,9 @@ func (a *app) run(c *cobra.Command, f *runFlags, args []string) error {
 	if err != nil {
 		return err
 	}
+	if o.Config, err = a.config(); err != nil {
+		return err
+	}
 	l, err := a.prepare(c.Context(), f, args, o)
 	if err != nil {
 		return err

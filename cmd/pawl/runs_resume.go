@@ -64,6 +64,10 @@ func (s *session) resume(ctx context.Context, row journal.Run, o output, who app
 	if err != nil {
 		return err
 	}
+	config, err := s.app.config()
+	if err != nil {
+		return err
+	}
 	ctx, stop := interruptible(ctx)
 	defer stop()
 	p := newPrinter(s.app.err, screenOf(s.app.err, os.Getenv))
@@ -71,7 +75,7 @@ func (s *session) resume(ctx context.Context, row journal.Run, o output, who app
 		if err := who.fits(row.ID, started.Config); err != nil {
 			return engine.Env{}, err
 		}
-		env, err := launch.Environment(started)
+		env, err := launch.Environment(started, launch.Options{Config: config})
 		env.Ask = s.app.asking(mode, p)
 		return env, err
 	})

@@ -19,7 +19,7 @@ import (
 	"github.com/pawlrun/pawl/models"
 )
 
-var providers = []string{"anthropic", "deepseek", "google", "groq", "mistral", "openai", "openrouter", "xai"}
+var providers = []string{"anthropic", "deepseek", "google", "groq", "mistral", "openai", "openrouter", "xai", "zai"}
 
 func main() {
 	if err := run(os.Args[1:]); err != nil {
@@ -47,9 +47,13 @@ func run(args []string) error {
 type source struct {
 	Cost       *cost `json:"cost"`
 	Modalities struct {
+		Input  []string `json:"input"`
 		Output []string `json:"output"`
 	} `json:"modalities"`
-	Limit struct {
+	Tools     bool `json:"tool_call"`
+	Reasoning bool `json:"reasoning"`
+	Schema    bool `json:"structured_output"`
+	Limit     struct {
 		Context int `json:"context"`
 		Output  int `json:"output"`
 	} `json:"limit"`
@@ -85,7 +89,9 @@ func convert(data []byte, date string) ([]byte, error) {
 			if !m.usable(name) {
 				continue
 			}
-			line, err := json.Marshal(models.Info{Price: m.Cost.price(), ContextWindow: m.Limit.Context, MaxOutput: m.Limit.Output})
+			line, err := json.Marshal(models.Info{
+				Price: m.Cost.price(), ContextWindow: m.Limit.Context, MaxOutput: m.Limit.Output, Can: m.abilities(),
+			})
 			if err != nil {
 				return nil, err
 			}
@@ -121,6 +127,24 @@ func (m source) usable(name string) bool {
 		return false
 	}
 	return true
+}
+
+func (m source) abilities() []string {
+	var can []string
+	for _, a := range []struct {
+		has  bool
+		name string
+	}{
+		{m.Tools, models.CanTools}, {m.Reasoning, models.CanReasoning}, {m.Schema, models.CanSchema},
+		{slices.Contains(m.Modalities.Input, "image"), models.CanImages},
+		{slices.Contains(m.Modalities.Input, "pdf"), models.CanFiles},
+		{slices.Contains(m.Modalities.Input, "audio"), models.CanAudio},
+	} {
+		if a.has {
+			can = append(can, a.name)
+		}
+	}
+	return can
 }
 
 // price fills what the source leaves out: tokens without a cache price cost

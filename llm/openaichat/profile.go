@@ -1,7 +1,9 @@
 package openaichat
 
 import (
+	"maps"
 	"net/url"
+	"slices"
 	"strings"
 )
 
@@ -52,6 +54,9 @@ func ProfileNamed(name string) (Profile, bool) {
 	p, ok := profiles[name]
 	return p, ok
 }
+
+// ProfileNames lists the profiles.
+func ProfileNames() []string { return slices.Sorted(maps.Keys(profiles)) }
 
 // hosts tells services apart by the end of their host name.
 var hosts = []struct{ suffix, profile string }{

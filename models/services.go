@@ -1,0 +1,113 @@
+package models
+
+import (
+	"maps"
+	"slices"
+)
+
+// protocol is the wire that a provider speaks.
+type protocol int
+
+const (
+	chat protocol = iota
+	messages
+	responses
+	generateContent
+)
+
+// service is how a provider is reached.
+type service struct {
+	protocol protocol
+	// baseURL is the address; empty means the wire's own default. Where
+	// baseEnv is set, that variable replaces it.
+	baseURL, baseEnv string
+	// keys are the variables that may hold the key, the first one that is set
+	// counts; optional says that it also works without.
+	keys     []string
+	optional bool
+	// local says that it is run by its users, who pay nothing per token.
+	local   bool
+	profile string
+	// custom says that only the config file knows it.
+	custom  bool
+	headers map[string]string
+	proxy   string
+}
+
+// services are the providers that are known by name, with the addresses and
+// the variables that their own documentation gives.
+var services = map[string]service{
+	"anthropic":   {protocol: messages, baseEnv: "ANTHROPIC_BASE_URL", keys: []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"}},
+	"openai":      {protocol: responses, baseEnv: "OPENAI_BASE_URL", keys: []string{"OPENAI_API_KEY"}},
+	"openai-chat": {baseEnv: "OPENAI_BASE_URL", keys: []string{"OPENAI_API_KEY"}},
+	"google":      {protocol: generateContent, baseEnv: "GOOGLE_GEMINI_BASE_URL", keys: []string{"GEMINI_API_KEY", "GOOGLE_API_KEY"}},
+	"deepseek":    {baseURL: "https://api.deepseek.com", keys: []string{"DEEPSEEK_API_KEY"}, profile: "deepseek"},
+	"groq":        {baseURL: "https://api.groq.com/openai/v1", keys: []string{"GROQ_API_KEY"}, profile: "groq"},
+	"mistral":     {baseURL: "https://api.mistral.ai/v1", keys: []string{"MISTRAL_API_KEY"}, profile: "mistral"},
+	"openrouter":  {baseURL: "https://openrouter.ai/api/v1", keys: []string{"OPENROUTER_API_KEY"}, profile: "openrouter"},
+	"xai":         {baseURL: "https://api.x.ai/v1", keys: []string{"XAI_API_KEY"}, profile: "xai"},
+	"zai":         {baseURL: "https://api.z.ai/api/paas/v4", keys: []string{"ZAI_API_KEY"}, profile: "zai"},
+	"llamacpp":    {baseURL: "http://127.0.0.1:8080/v1", keys: []string{"LLAMA_API_KEY"}, optional: true, local: true, profile: "llamacpp"},
+	"ollama":      {baseEnv: "OLLAMA_HOST", keys: []string{"OLLAMA_API_KEY"}, optional: true, local: true, profile: "ollama"},
+	"vllm":        {baseURL: "http://127.0.0.1:8000/v1", keys: []string{"VLLM_API_KEY"}, optional: true, local: true, profile: "vllm"},
+}
+
+// KnownProviders lists the providers that are known by name.
+func KnownProviders() []string { return slices.Sorted(maps.Keys(services)) }
+
+// Providers lists the providers that can be named: the known ones and those of
+// the config.
+func (r *Resolver) Providers() []string {
+	names := KnownProviders()
+	for name := range r.Config.Providers {
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// service lays the config over what is known of a provider. What the config
+// says of it counts before the variables that other tools read too.
+func (r *Resolver) service(name string) (service, bool) {
+	s, known := services[name]
+	p, given := r.Config.Providers[name]
+	if !known && !given {
+		return s, false
+	}
+	if !known {
+		s = service{custom: true, optional: p.APIKeyEnv == ""}
+	}
+	s.baseURL = r.address(name, s, p.BaseURL)
+	if p.APIKeyEnv != "" {
+		s.keys, s.optional = []string{p.APIKeyEnv}, false
+	} else if name == "openai-chat" {
+		// A compatible server needs no key as a rule, OpenAI's own does.
+		s.optional = s.baseURL != ""
+	}
+	if p.Profile != "" {
+		s.profile = p.Profile
+	}
+	s.headers, s.proxy = p.Headers, p.Proxy
+	return s, true
+}
+
+func (r *Resolver) address(name string, s service, configured string) string {
+	switch {
+	case configured != "":
+		return configured
+	case name == "ollama":
+		return ollamaURL(r.env(s.baseEnv))
+	case s.baseEnv != "":
+		return r.env(s.baseEnv)
+	}
+	return s.baseURL
+}
+
+// RunsOwnTools says whether a target's provider can run tools on its own side;
+// compatible services cannot.
+func (r *Resolver) RunsOwnTools(target string) bool {
+	s, ok := r.service(providerOf(target))
+	return ok && s.protocol != chat
+}
