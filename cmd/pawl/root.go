@@ -98,7 +98,7 @@ a decision or an input; 130 cancelled or interrupted.`,
 	for group, commands := range map[string][]*cobra.Command{
 		groupRun:   {a.runCommand(), a.checkCommand()},
 		groupLook:  {a.runsCommand()},
-		groupOther: {a.versionCommand()},
+		groupOther: {a.modelsCommand(), a.versionCommand()},
 	} {
 		for _, c := range commands {
 			c.GroupID = group

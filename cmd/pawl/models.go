@@ -1,0 +1,171 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/pawlrun/pawl/llm"
+	"github.com/pawlrun/pawl/models"
+	"github.com/spf13/cobra"
+)
+
+// modelRow is one model of the list.
+type modelRow struct {
+	Model         string     `json:"model"`
+	ContextWindow int        `json:"contextWindow,omitempty"`
+	MaxOutput     int        `json:"maxOutput,omitempty"`
+	Price         *llm.Price `json:"price,omitempty"`
+	Can           []string   `json:"can"`
+	Usable        bool       `json:"usable"`
+	// Why is why the model cannot be called.
+	Why string `json:"why,omitempty"`
+}
+
+// modelList is the list as one object. Prices are USD per million tokens, as
+// of Date.
+type modelList struct {
+	Date   string     `json:"date"`
+	Models []modelRow `json:"models"`
+}
+
+func (a *app) modelsCommand() *cobra.Command {
+	var asJSON, usable bool
+	c := &cobra.Command{
+		Use:   "models [FILTER]",
+		Short: "List known models with windows, prices and whether they can be called",
+		Long: `Lists the models that this version and the config file know: the context window and the longest
+answer in tokens, the prices in USD per million tokens, what the model can do beyond text, and
+whether the key of its provider is set. FILTER keeps the names that contain it. A model that is
+not listed can be called all the same; its price is then not known.`,
+		Example: "  pawl models claude\n  pawl models --usable\n  pawl models gpt-5 --json",
+		Args:    cobra.MaximumNArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			list, err := a.listModels(strings.Join(args, ""), usable)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return a.printJSON(list)
+			}
+			return a.printModels(list)
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	c.Flags().BoolVar(&usable, "usable", false, "only models that can be called")
+	return c
+}
+
+func (a *app) listModels(filter string, onlyUsable bool) (modelList, error) {
+	config, err := a.config()
+	if err != nil {
+		return modelList{}, err
+	}
+	known, date, err := (&models.Resolver{Config: config}).List()
+	if err != nil {
+		return modelList{}, err
+	}
+	list := modelList{Date: date, Models: []modelRow{}}
+	for _, m := range known {
+		if onlyUsable && m.Unusable != nil || !strings.Contains(strings.ToLower(m.Name), strings.ToLower(filter)) {
+			continue
+		}
+		row := modelRow{
+			Model: m.Name, ContextWindow: m.Info.ContextWindow, MaxOutput: m.Info.MaxOutput,
+			Can: append([]string{}, m.Info.Can...), Usable: m.Unusable == nil, Why: whyNot(m.Unusable),
+		}
+		if m.Info.Priced() {
+			row.Price = &m.Info.Price
+		}
+		list.Models = append(list.Models, row)
+	}
+	return list, nil
+}
+
+// whyNot is the reason without the words that the list has already.
+func whyNot(err error) string {
+	if err == nil {
+		return ""
+	}
+	if failure, ok := errors.AsType[*llm.Error](err); ok {
+		return failure.Message
+	}
+	return err.Error()
+}
+
+// longestName is how wide the column of names may get; longer ones move their
+// own line only.
+const longestName = 44
+
+func (a *app) printModels(list modelList) error {
+	if len(list.Models) == 0 {
+		return a.printf("no model of the table fits; it is of %s\n", list.Date)
+	}
+	width := len("MODEL")
+	for _, m := range list.Models {
+		width = max(width, min(len(m.Model), longestName))
+	}
+	const line = "%-*s  %6s  %6s  %6s  %6s  %-3s  %s\n"
+	var b strings.Builder
+	fmt.Fprintf(&b, line, width, "MODEL", "WINDOW", "OUTPUT", "IN $", "OUT $", "USE", "CAN")
+	var reasons []string
+	for _, m := range list.Models {
+		use := "yes"
+		if !m.Usable {
+			use = "no"
+			provider, _, _ := strings.Cut(m.Model, "/")
+			reasons = append(reasons, "no: "+provider+": "+m.Why)
+		}
+		in, out := "?", "?"
+		if m.Price != nil {
+			in, out = dollars(m.Price.Input), dollars(m.Price.Output)
+		}
+		fmt.Fprintf(&b, line, width, m.Model, tokens(m.ContextWindow), tokens(m.MaxOutput), in, out, use, abilityLetters(m.Can))
+	}
+	fmt.Fprintf(&b, "\n%d models; prices in USD per million tokens, as of %s.\n", len(list.Models), list.Date)
+	b.WriteString("can: t tools, r reasoning, s answers by schema, i images, f files, a audio\n")
+	for _, r := range slices.Compact(reasons) {
+		b.WriteString(r + "\n")
+	}
+	return a.printf("%s", b.String())
+}
+
+// abilityLetters shows each ability at a place of its own, so that a column of
+// them can be read downwards.
+func abilityLetters(can []string) string {
+	var b strings.Builder
+	for _, ability := range []string{
+		models.CanTools, models.CanReasoning, models.CanSchema, models.CanImages, models.CanFiles, models.CanAudio,
+	} {
+		if slices.Contains(can, ability) {
+			b.WriteByte(ability[0])
+		} else {
+			b.WriteByte('-')
+		}
+	}
+	return b.String()
+}
+
+// tokens writes a number of tokens shortly: 128k, 1M, 1.05M.
+func tokens(n int) string {
+	switch {
+	case n == 0:
+		return "?"
+	case n < 1000:
+		return fmt.Sprint(n)
+	case n < 1_000_000:
+		return trimZeros(fmt.Sprintf("%.1f", float64(n)/1000)) + "k"
+	}
+	return trimZeros(fmt.Sprintf("%.2f", float64(n)/1_000_000)) + "M"
+}
+
+// dollars writes a price with cents, and with more where it is less than one.
+func dollars(usd float64) string {
+	if text := trimZeros(fmt.Sprintf("%.4f", usd)); len(text)-strings.IndexByte(text+".", '.') > 3 {
+		return text
+	}
+	return fmt.Sprintf("%.2f", usd)
+}
+
+func trimZeros(s string) string { return strings.TrimRight(strings.TrimRight(s, "0"), ".") }
