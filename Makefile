@@ -37,7 +37,8 @@ fuzz:
 # Every figure beside its target and its yardstick, on this machine.
 bench:
 	{ $(GO) test -run '^$$' -bench . -benchtime 7x -timeout 30m ./internal/loopbench; \
-		$(GO) test -run '^$$' -bench . -benchmem -timeout 30m ./journal/sqlite ./llm/... ./engine; } \
+		$(GO) test -run '^$$' -bench . -benchmem -timeout 30m ./journal/sqlite ./llm/... ./engine; \
+		cd internal/sdkbench && $(GO) test -run '^$$' -bench . -benchtime 7x .; } \
 		| $(GO) run ./internal/figures -write docs/benchmarks.md
 
 lint:
