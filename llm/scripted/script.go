@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
 	"strings"
 	"time"
 
@@ -56,8 +57,17 @@ type fileExpect struct {
 	Messages int      `yaml:"messages"`
 }
 
+// FileType is the type that a script is read into, for its published schema.
+func FileType() reflect.Type { return reflect.TypeFor[[]fileTurn]() }
+
 // texts is one string or a list of them.
 type texts []string
+
+// JSONSchema is either form.
+func (*texts) JSONSchema() map[string]any {
+	text := map[string]any{"type": "string"}
+	return map[string]any{"anyOf": []any{text, map[string]any{"type": "array", "items": text}}}
+}
 
 // UnmarshalYAML reads either form.
 func (t *texts) UnmarshalYAML(n *yaml.Node) error {

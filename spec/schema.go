@@ -1,0 +1,134 @@
+package spec
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strings"
+
+	"github.com/pawlrun/pawl/llm/scripted"
+)
+
+// SchemaKinds are the kinds of files that have a schema.
+func SchemaKinds() []string { return []string{"agent", "script", "config"} }
+
+// Schema returns the JSON Schema (2020-12) of a kind of file. It is made of the
+// same types that the strict parser fills, so that the two cannot differ in a
+// key or a type. Rules between keys are the parser's alone.
+func Schema(kind string) ([]byte, error) {
+	b := &schemaBuilder{defs: schema{}}
+	var root schema
+	switch kind {
+	case "agent":
+		root = agentSchema(b)
+	case "script":
+		root = b.of(scripted.FileType(), "script")
+	case "config":
+		root = b.of(reflect.TypeFor[Config](), "")
+	default:
+		return nil, fmt.Errorf("spec: there is no schema of %q; there are %s", kind, strings.Join(SchemaKinds(), ", "))
+	}
+	whole := schema{
+		"$schema": "https://json-schema.org/draft/2020-12/schema",
+		"$id":     "https://pawl.run/schema/" + kind + ".json",
+		"title":   "Pawl " + kind + " file",
+		"$defs":   b.defs,
+	}
+	for k, v := range root {
+		whole[k] = v
+	}
+	text, err := json.MarshalIndent(whole, "", "  ")
+	if err != nil {
+		return nil, fmt.Errorf("spec: write the schema: %w", err)
+	}
+	return append(text, '\n'), nil
+}
+
+type schema map[string]any
+
+// agentSchema lets a file of ALDO's version have keys without meaning here,
+// as the parser does. Its iteration block is held to the rules all the same.
+func agentSchema(b *schemaBuilder) schema {
+	agent := b.of(reflect.TypeFor[Agent](), "")
+	iteration := b.of(reflect.TypeFor[Iteration](), "iteration")
+	return schema{
+		"type": "object",
+		"if":   schema{"properties": schema{"apiVersion": schema{"const": VersionAldo}}, "required": []string{"apiVersion"}},
+		"then": schema{"properties": schema{"iteration": iteration}},
+		"else": agent,
+	}
+}
+
+// schemaBuilder collects the schemas of structs by the names of their types.
+type schemaBuilder struct{ defs schema }
+
+// schemaOf is a type that has several forms, and says so itself.
+type schemaOf interface{ JSONSchema() map[string]any }
+
+// of returns the schema of a type. path is where the value stands, without
+// indexes, for what only the place decides.
+func (b *schemaBuilder) of(t reflect.Type, path string) schema {
+	if t.Kind() == reflect.Pointer {
+		return b.of(t.Elem(), path)
+	}
+	own, several := reflect.New(t).Interface().(schemaOf)
+	if several && t.Kind() != reflect.Struct {
+		return own.JSONSchema()
+	}
+	var s schema
+	switch t.Kind() {
+	case reflect.Struct:
+		s = b.object(t, path)
+	case reflect.Slice:
+		s = schema{"type": "array", "items": b.of(t.Elem(), path)}
+	case reflect.Map:
+		s = schema{"type": "object", "additionalProperties": b.of(t.Elem(), path)}
+	case reflect.String:
+		s = schema{"type": "string"}
+		if allowed, ok := choices[path]; ok {
+			s["enum"] = allowed
+		}
+	case reflect.Bool:
+		s = schema{"type": "boolean"}
+	case reflect.Int, reflect.Int64:
+		s = schema{"type": "integer"}
+	case reflect.Float64:
+		s = schema{"type": "number"}
+	default:
+		return schema{}
+	}
+	if several {
+		return schema{"anyOf": []any{s, own.JSONSchema()}}
+	}
+	return s
+}
+
+// object is a reference to a struct's schema, which is defined once.
+func (b *schemaBuilder) object(t reflect.Type, path string) schema {
+	name := strings.TrimPrefix(t.Name(), "file")
+	ref := schema{"$ref": "#/$defs/" + name}
+	if _, done := b.defs[name]; done {
+		return ref
+	}
+	b.defs[name] = nil
+	properties := schema{}
+	fields := fieldsOf(t)
+	for _, key := range sortedKeys(fields) {
+		properties[key] = b.of(t.FieldByIndex(fields[key]).Type, join(path, key))
+	}
+	b.defs[name] = schema{"type": "object", "properties": properties, "additionalProperties": false}
+	return ref
+}
+
+// JSONSchema is the short form: the name alone.
+func (*Model) JSONSchema() map[string]any { return map[string]any{"type": "string"} }
+
+// JSONSchema is a number of seconds or a text.
+func (*Seconds) JSONSchema() map[string]any {
+	return map[string]any{"anyOf": []any{map[string]any{"type": "number"}, map[string]any{"type": "string"}}}
+}
+
+// JSONSchema is a choice for each tool.
+func (*Approvals) JSONSchema() map[string]any {
+	return map[string]any{"type": "object", "additionalProperties": map[string]any{"enum": choices["tools.approvals.*"]}}
+}

@@ -1,0 +1,173 @@
+package spec_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/pawlrun/pawl/llm/scripted"
+	"github.com/pawlrun/pawl/spec"
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"go.yaml.in/yaml/v4"
+)
+
+func compiled(t *testing.T, kind string) *jsonschema.Schema {
+	t.Helper()
+	text, err := spec.Schema(kind)
+	if err != nil {
+		t.Fatal(err)
+	}
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := jsonschema.NewCompiler()
+	if err := c.AddResource(kind+".json", doc); err != nil {
+		t.Fatal(err)
+	}
+	s, err := c.Compile(kind + ".json")
+	if err != nil {
+		t.Fatalf("the schema of %s is none: %v", kind, err)
+	}
+	return s
+}
+
+// instance is a file as a validator sees it.
+func instance(t *testing.T, text []byte) any {
+	t.Helper()
+	var v any
+	if err := yaml.Unmarshal(text, &v); err != nil {
+		t.Fatal(err)
+	}
+	encoded, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := jsonschema.UnmarshalJSON(bytes.NewReader(encoded))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// files are the files of a tree that a parser accepts.
+func files(t *testing.T, accepts func(path string, data []byte) bool) map[string][]byte {
+	t.Helper()
+	found := map[string][]byte{}
+	for _, dir := range []string{"../examples", "../launch/testdata", "../spec/testdata", "../cmd/pawl/testdata", "../docs"} {
+		err := filepath.WalkDir(dir, func(path string, e os.DirEntry, err error) error {
+			if err != nil || e.IsDir() || filepath.Ext(path) != ".yaml" {
+				return err
+			}
+			data, err := os.ReadFile(path)
+			if err == nil && accepts(path, data) {
+				found[path] = data
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return found
+}
+
+func TestFilesThatTheParserTakesFitTheSchemaOfTheirKind(t *testing.T) {
+	for kind, c := range map[string]struct {
+		accepts func(path string, data []byte) bool
+		least   int
+	}{
+		"agent": {func(path string, data []byte) bool {
+			_, err := spec.ParseAgent(path, data, spec.Options{})
+			return err == nil
+		}, 4},
+		"script": {func(path string, data []byte) bool {
+			_, err := scripted.Parse(path, data)
+			return err == nil && bytes.HasPrefix(bytes.TrimSpace(data), []byte("-"))
+		}, 1},
+		"config": {func(path string, data []byte) bool {
+			_, err := spec.ParseConfig(path, data, known)
+			return err == nil
+		}, 1},
+	} {
+		s, found := compiled(t, kind), files(t, c.accepts)
+		if len(found) < c.least {
+			t.Errorf("%s: only %d files were found", kind, len(found))
+		}
+		for path, data := range found {
+			if err := s.Validate(instance(t, data)); err != nil {
+				t.Errorf("%s does not fit the schema of %s: %v", path, kind, err)
+			}
+		}
+	}
+}
+
+func TestSchemasRefuseWhatTheParserDoes(t *testing.T) {
+	for text, kind := range map[string]string{
+		"identity: {name: x}\nmax_cycle: 3":                                     "agent",
+		"identity: {name: x}\nmax_cycles: many":                                 "agent",
+		"identity: {name: x}\non_limit: maybe":                                  "agent",
+		"identity: {name: x}\ntools: {approvals: {shell.exec: sometimes}}":      "agent",
+		"identity: {name: x}\nmodel_policy: {primary: {modle: x/y}}":            "agent",
+		"identity: {name: x}\niteration: {termination_conditions: [{kind: t}]}": "agent",
+		"apiVersion: aldo-ai/agent.v1\niteration: {max_cycle: 3}":               "agent",
+		"- txt: hi":                       "script",
+		"- {tool_calls: [{nam: x}]}":      "script",
+		"- {error: {status: bad}}":        "script",
+		"text: hi":                        "script",
+		"providers: {acme: {url: x}}":     "config",
+		"providers: {acme: {api_key: x}}": "config",
+		"models: {x/y: {price: {in: 1}}}": "config",
+		"roles: {reviewer: x/y}":          "config",
+		"classes: [a]":                    "config",
+	} {
+		if err := compiled(t, kind).Validate(instance(t, []byte(text))); err == nil {
+			t.Errorf("the schema of %s takes %s", kind, text)
+		}
+	}
+	lenient := "apiVersion: aldo-ai/agent.v1\nidentity: {name: x, owner: me}\nprivacy: {tier: high}"
+	if err := compiled(t, "agent").Validate(instance(t, []byte(lenient))); err != nil {
+		t.Errorf("ALDO's own keys are refused: %v", err)
+	}
+}
+
+// What an editor offers is what the rules accept, no more and no less.
+func TestSchemaOffersTheChoicesOfTheRules(t *testing.T) {
+	for path, allowed := range spec.Choices() {
+		text := nested(path, "bogus-value")
+		_, err := spec.ParseAgent("a.yaml", []byte(text), spec.Options{})
+		var problems spec.Errors
+		errors.As(err, &problems)
+		want, told := strings.Join(allowed, ", "), false
+		for _, p := range problems {
+			told = told || strings.HasSuffix(p.Expected, want) && strings.Contains(p.Message, "bogus-value")
+		}
+		if !told {
+			t.Errorf("%s: the schema offers %s, the rules say:\n%v", path, want, err)
+		}
+	}
+}
+
+// nested is a file with one value at a path.
+func nested(path, value string) string {
+	text := value
+	keys := strings.Split(path, ".")
+	for i := len(keys) - 1; i >= 0; i-- {
+		key := strings.Replace(keys[i], "*", "shell.exec", 1)
+		if key == "termination_conditions" {
+			text = "[" + text + "]"
+		}
+		text = "{" + key + ": " + text + "}"
+	}
+	return text
+}
+
+func TestUnknownKindHasNoSchema(t *testing.T) {
+	if _, err := spec.Schema("goal"); err == nil || !strings.Contains(err.Error(), "agent, script, config") {
+		t.Errorf("got %v", err)
+	}
+}
