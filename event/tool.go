@@ -80,6 +80,7 @@ type ToolCall struct {
 	Describe string `json:"describe,omitempty"`
 	// Digest identifies tool and arguments, for approvals.
 	Digest  string   `json:"digest"`
+	Facts   *Facts   `json:"facts,omitempty"`
 	Problem *Problem `json:"problem,omitempty"`
 }
 

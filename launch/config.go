@@ -65,7 +65,12 @@ func rules(a *spec.Agent) policy.Rules {
 			r.Gates = append(r.Gates, name)
 		case "never":
 			r.Open = append(r.Open, name)
+		case "protected_paths":
+			r.GateProtected = append(r.GateProtected, name)
 		}
+	}
+	for _, p := range a.Tools.ProtectedPaths {
+		r.Protected = append(r.Protected, policy.Pattern(p))
 	}
 	return r
 }

@@ -66,11 +66,13 @@ type Resolve struct {
 // RunTool asks for one attempt at a tool call. Its intent is tool.started; its
 // settlement is tool_result.
 type RunTool struct {
-	CallID   string
-	Attempt  int
-	Key      string
-	Tool     string
-	Args     []byte
+	CallID  string
+	Attempt int
+	Key     string
+	Tool    string
+	Args    []byte
+	// Facts are what the call was judged by.
+	Facts    *event.Facts
 	Deadline time.Time
 	// MaxResultChars bounds what the model sees of the result.
 	MaxResultChars int

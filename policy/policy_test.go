@@ -32,3 +32,58 @@ func TestDecide(t *testing.T) {
 		}
 	}
 }
+
+func writes(tool string, paths ...event.PathUse) *event.ToolCall {
+	for i := range paths {
+		paths[i].Write = true
+	}
+	return &event.ToolCall{Tool: tool, Facts: &event.Facts{Paths: paths}}
+}
+
+func reads(tool string, paths ...event.PathUse) *event.ToolCall {
+	return &event.ToolCall{Tool: tool, ReadOnly: true, Facts: &event.Facts{Paths: paths}}
+}
+
+// rows: ALDO-57
+func TestProtectedPathsAskWhateverElsePermitsTheCall(t *testing.T) {
+	open := policy.Rules{Declared: true, Open: []string{"fs.write"}, Protected: []policy.Pattern{"**/*.pem", "deploy"}}
+	gated := policy.Rules{Declared: true, GateProtected: []string{"fs.read", "fs.write"}, Protected: open.Protected}
+	at := func(p string) event.PathUse { return event.PathUse{Path: p} }
+	tree := func(p string) event.PathUse { return event.PathUse{Path: p, Tree: true} }
+	for _, c := range []struct {
+		name  string
+		rules policy.Rules
+		call  *event.ToolCall
+		want  event.Decision
+		rule  string
+	}{
+		{"a plain file", open, writes("fs.write", at("a.txt")), event.DecisionAllow, "tools.approvals.fs.write: never"},
+		{"a protected file", open, writes("fs.write", at("certs/a.pem")), event.DecisionAsk, "protected_paths: **/*.pem"},
+		{"below a protected directory", open, writes("fs.write", at("deploy/prod/x")), event.DecisionAsk, "protected_paths: deploy"},
+		{"the second of two", open, writes("fs.write", at("a.txt"), at("a.pem")), event.DecisionAsk, "protected_paths: **/*.pem"},
+		{"the repository's own", open, writes("fs.write", at(".git/config")), event.DecisionAsk, "protected_paths: .git/**"},
+		{"the journal's own", open, writes("fs.write", at(".pawl/journal.db")), event.DecisionAsk, "protected_paths: .pawl/**"},
+		{"everything", open, writes("fs.write", tree(".")), event.DecisionAsk, "protected_paths: **/*.pem"},
+		{"outside", open, writes("fs.write", event.PathUse{Path: "/tmp/x", Outside: true}), event.DecisionAsk, "workspace"},
+		{"a protected file is read", open, reads("fs.read", at("a.pem")), event.DecisionAllow, "tools.allow"},
+		{"and gated", gated, reads("fs.read", at("a.pem")), event.DecisionAsk, "tools.approvals.fs.read: protected_paths"},
+		{"another is read, and gated", gated, reads("fs.read", at("a.txt")), event.DecisionAllow, "tools.allow"},
+		{"a directory that may hold one is searched, and gated", gated, reads("fs.read", tree("src")), event.DecisionAsk, "tools.approvals.fs.read: protected_paths"},
+		{"another is written, and gated", gated, writes("fs.write", at("a.txt")), event.DecisionAllow, "tools.allow"},
+	} {
+		if got := c.rules.Decide(c.call); got.Decision != c.want || got.Rule != c.rule {
+			t.Errorf("%s: %s by %q, want %s by %q", c.name, got.Decision, got.Rule, c.want, c.rule)
+		}
+	}
+}
+
+func TestEveryRuleThatSpokeIsGivenTheStrictestFirst(t *testing.T) {
+	r := policy.Rules{Declared: true, Gates: []string{"fs.write"}}
+	c := writes("fs.write", event.PathUse{Path: "/x", Outside: true})
+	c.Facts.Confined = true
+	v, said := r.Explain(c)
+	if v != said[0] || v.Decision != event.DecisionDeny || len(said) != 3 ||
+		said[1].Rule != "tools.approvals.fs.write: always" || said[2].Rule != "tools.allow" {
+		t.Errorf("decided %+v of %+v", v, said)
+	}
+}

@@ -17,13 +17,7 @@ func (a *Agent) refuseUnbuilt(r *report) {
 	guard(a.Sandbox != nil, "sandbox")
 	guard(a.Tools.Hooks != nil, "tools.hooks")
 	guard(a.Tools.Guards != nil, "tools.guards")
-	guard(len(a.Tools.ProtectedPaths) > 0, "tools.protected_paths")
 	guard(a.Tools.Permissions != nil && *a.Tools.Permissions != Permissions{}, "tools.permissions")
-	for _, tool := range sortedKeys(a.Tools.Approvals) {
-		if a.Tools.Approvals[tool] == "protected_paths" {
-			r.at("tools.approvals."+tool, "always or never", "protected_paths is not built yet, so it would guard nothing")
-		}
-	}
 	change(len(a.Tools.MCP) > 0, "tools.mcp")
 	change(a.Composite != nil && a.Iteration == nil, "composite")
 	change(a.Carry != nil, "carry")

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/pawlrun/pawl/policy"
 )
 
 // Options are what the rules need to know of the world outside the file.
@@ -300,8 +302,12 @@ func (t *Tools) validate(r *report, o Options) {
 		}
 	}
 	for i, pattern := range t.ProtectedPaths {
-		if _, err := filepath.Match(strings.ReplaceAll(pattern, "**", "*"), ""); err != nil || pattern == "" {
-			r.at(fmt.Sprintf("tools.protected_paths[%d]", i), "a pattern such as .git/** or **/*.pem", "%q is not a pattern", pattern)
+		path := fmt.Sprintf("tools.protected_paths[%d]", i)
+		switch {
+		case !policy.Pattern(pattern).Valid():
+			r.at(path, "a pattern such as .git/** or **/*.pem", "%q is not a pattern", pattern)
+		case strings.HasPrefix(pattern, "~") || strings.HasPrefix(pattern, "../"):
+			r.at(path, "a pattern relative to the workspace, or an absolute one", "%q would match nothing", pattern)
 		}
 	}
 	if p := t.Permissions; p != nil {

@@ -146,6 +146,10 @@ func (t *compiled) declare(e *event.ToolCall) (problem *event.Problem) {
 	if t.Access != nil {
 		e.Access = t.Access(e.Args)
 	}
+	if t.Facts != nil {
+		facts := t.Facts(e.Args)
+		e.Facts = &facts
+	}
 	if t.Describe != nil {
 		e.Describe = label(t.Describe(e.Args))
 	}

@@ -38,6 +38,9 @@ type Tool struct {
 	Polling bool
 	// Access names the resources that a call touches; nil means unknown.
 	Access func(args json.RawMessage) []event.Access
+	// Facts says what a call touches, for policy; nil means that nothing is
+	// known of it but the tool. It may look at the world and must not change it.
+	Facts func(args json.RawMessage) event.Facts
 	// Describe gives a short label of a call for people; nil means the name.
 	Describe func(args json.RawMessage) string
 	// Timeout bounds one attempt; 0 means [DefaultTimeout]. TimeoutFor, where
@@ -62,6 +65,9 @@ type Call struct {
 	Key     string
 	Attempt int
 	Args    json.RawMessage
+	// Facts are what the call was judged by. A tool that finds something else
+	// when it runs must refuse the call: the decision was about another one.
+	Facts *event.Facts
 	// MaxResultChars is how much of the result the model will see, in
 	// characters; 0 is all of it.
 	MaxResultChars int

@@ -28,7 +28,7 @@ var layers = []struct {
 	{name: "edge contracts", packages: []string{"tool", "journal", "llm/internal/wire"}},
 	{name: "edges", packages: []string{
 		"llm/scripted", "llm/anthropic", "llm/openai", "llm/openaichat", "llm/gemini", "journal/memory", "journal/sqlite", "journal/journaltest",
-		"tool/fs", "tool/result", "tool/shell", "models",
+		"tool/fs", "tool/result", "tool/shell", "resolve", "models",
 	}, within: true},
 	{name: "drivers", packages: []string{"engine", "spec"}},
 	{name: "assembly", packages: []string{"launch"}},

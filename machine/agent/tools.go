@@ -174,7 +174,7 @@ func (m *Machine) resolution(c *call, kind event.ApprovalKind, by string) event.
 func (m *Machine) runTool(c *call) {
 	m.actions = append(m.actions, machine.RunTool{
 		CallID: c.ref.CallID, Attempt: c.attempt + 1, Key: m.run + ":" + c.ref.CallID, Tool: c.ref.Name,
-		Args: c.resolved.Args, Deadline: m.deadline(), MaxResultChars: m.cfg.Limits.MaxResultChars,
+		Args: c.resolved.Args, Facts: c.resolved.Facts, Deadline: m.deadline(), MaxResultChars: m.cfg.Limits.MaxResultChars,
 	})
 }
 

@@ -2,8 +2,11 @@ package fs
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"path"
+	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/pawlrun/pawl/event"
@@ -15,11 +18,32 @@ import (
 func (w *Workspace) reads(t *tool.Tool, verb string) {
 	t.Effect, t.ReadOnly, t.Concurrent = event.EffectPure, true, true
 	t.Access, t.Describe = w.access(false), describe(verb)
+	w.judged(t, event.PathUse{Tree: t.Name != "fs.read"}, event.RiskRead)
 }
 
 // writes declares a tool that changes the file that its path argument names.
 func (w *Workspace) writes(t *tool.Tool, verb string) {
 	t.Access, t.Describe = w.access(true), describe(verb)
+	w.judged(t, event.PathUse{Write: true}, event.RiskWrite)
+}
+
+// judged declares the file that the path argument leads to, and refuses a call
+// that leads to another one when it runs than when it was judged: somebody may
+// have put a symbolic link in between.
+func (w *Workspace) judged(t *tool.Tool, use event.PathUse, risk event.Risk) {
+	facts := func(args json.RawMessage) event.Facts {
+		p := w.paths.Path(filepath.Clean(pathOf(args)))
+		p.Write, p.Tree = use.Write, use.Tree
+		return event.Facts{Paths: []event.PathUse{p}, Risk: risk, Confined: true}
+	}
+	run := t.Run
+	t.Facts = facts
+	t.Run = func(ctx context.Context, c tool.Call) (tool.Result, error) {
+		if c.Facts != nil && !slices.Equal(facts(c.Args).Paths, c.Facts.Paths) {
+			return tool.Result{}, conflict("%s leads to another file now than when the call was permitted; make the call again", quote(pathOf(c.Args)))
+		}
+		return run(ctx, c)
+	}
 }
 
 // access names what a call touches by one key for each file, however the path

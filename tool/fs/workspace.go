@@ -10,12 +10,14 @@ package fs
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"sync"
 
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/resolve"
 	"github.com/pawlrun/pawl/tool"
 )
 
@@ -26,6 +28,7 @@ type Workspace struct {
 	// links: a model may have met either.
 	dir, real string
 	root      *os.Root
+	paths     resolve.Workspace
 
 	mu   sync.Mutex
 	seen map[string][sha256.Size]byte
@@ -45,7 +48,11 @@ func Open(dir string) (*Workspace, error) {
 	if err != nil {
 		return nil, fmt.Errorf("fs: open workspace %s: %w", dir, err)
 	}
-	return &Workspace{dir: abs, real: real, root: root, seen: map[string][sha256.Size]byte{}}, nil
+	paths, err := resolve.At(real)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("fs: open workspace %s: %w", dir, err), root.Close())
+	}
+	return &Workspace{dir: abs, real: real, root: root, paths: paths, seen: map[string][sha256.Size]byte{}}, nil
 }
 
 // Close releases the directory.

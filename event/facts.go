@@ -1,0 +1,66 @@
+package event
+
+// Facts are what the driver established about a call before policy judged it,
+// so that a decision can be understood, and made again, from the journal
+// alone.
+type Facts struct {
+	// Paths are the files and directories that the call names.
+	Paths []PathUse `json:"paths,omitempty"`
+	// Hosts are the machines that the call names, in lower case.
+	Hosts []string `json:"hosts,omitempty"`
+	// Commands are the simple commands that a command line is made of.
+	Commands []Command `json:"commands,omitempty"`
+	Risk     Risk      `json:"risk,omitempty"`
+	// Unclear says what could not be established: the call may touch more
+	// than the facts say.
+	Unclear []string `json:"unclear,omitempty"`
+	// Confined says that the tool opens nothing outside the workspace, whoever
+	// approves it.
+	Confined bool `json:"confined,omitempty"`
+}
+
+// PathUse is one file or directory that a call touches.
+type PathUse struct {
+	// Path is the file's own name, behind every symbolic link and "..":
+	// relative to the workspace and separated by "/" where it lies inside
+	// ("." is the workspace), absolute elsewhere.
+	Path    string `json:"path"`
+	Outside bool   `json:"outside,omitempty"`
+	Write   bool   `json:"write,omitempty"`
+	// Tree says that everything below the path is touched as well.
+	Tree bool `json:"tree,omitempty"`
+}
+
+// Command is one simple command of a command line.
+type Command struct {
+	// Words are the program and its arguments as the program will see them; a
+	// word that is computed when the command runs is its source text.
+	Words []string `json:"words"`
+	// Computed says that some word is computed when the command runs.
+	Computed bool `json:"computed,omitempty"`
+	// ReadOnly says that the command is known to change nothing.
+	ReadOnly bool `json:"readOnly,omitempty"`
+}
+
+// Risk is what kind of harm a call can do.
+type Risk string
+
+// The risk classes, the least harmful one first.
+const (
+	// RiskRead: nothing is changed.
+	RiskRead Risk = "read_only"
+	// RiskWrite: files are made or changed.
+	RiskWrite Risk = "write"
+	// RiskExecute: a program runs, and what it does is not known.
+	RiskExecute Risk = "execute"
+	// RiskDelete: something is deleted or overwritten for good.
+	RiskDelete Risk = "delete"
+	// RiskSend: something leaves for another machine or person.
+	RiskSend Risk = "send"
+	// RiskPermission: somebody's rights change.
+	RiskPermission Risk = "permission_change"
+	// RiskFinancial: money moves.
+	RiskFinancial Risk = "financial"
+	// RiskUnknown: it could not be established.
+	RiskUnknown Risk = "unknown"
+)

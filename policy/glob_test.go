@@ -1,0 +1,76 @@
+package policy_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/pawlrun/pawl/policy"
+)
+
+func TestPatternMatchesWhatItSays(t *testing.T) {
+	for _, c := range []struct {
+		pattern, name string
+		match, guards bool
+	}{
+		{".git/**", ".git/config", true, true},
+		{".git/**", ".git", true, true},
+		{".git/**", ".git/a/b", true, true},
+		{".git/**", ".github/x", false, false},
+		{".git", ".git/config", false, true},
+		{".git/", ".git/config", false, true},
+		{"**/*.pem", "key.pem", true, true},
+		{"**/*.pem", "a/b/key.pem", true, true},
+		{"**/*.pem", "key.pem.txt", false, false},
+		{"*.pem", "a/key.pem", false, false},
+		{"a/*/c", "a/b/c", true, true},
+		{"a/*/c", "a/b/d/c", false, false},
+		{"a/**/c", "a/c", true, true},
+		{"a/**/c", "a/b/d/c", true, true},
+		{"/etc/**", "/etc/passwd", true, true},
+		{"/etc/**", "etc/passwd", false, false},
+		{"**", "anything/at/all", true, true},
+	} {
+		p := policy.Pattern(c.pattern)
+		if p.Match(c.name) != c.match || p.Guards(c.name) != c.guards {
+			t.Errorf("%s on %s: match %v, guards %v", p, c.name, p.Match(c.name), p.Guards(c.name))
+		}
+	}
+}
+
+func TestPatternKnowsWhetherADirectoryMayHoldAMatch(t *testing.T) {
+	for _, c := range []struct {
+		pattern, dir string
+		want         bool
+	}{
+		{".git/**", ".", true},
+		{".git/**", ".git", true},
+		{".git/**", ".git/hooks", true},
+		{".git/**", "build", false},
+		{"**/*.pem", "build", true},
+		{"a/*/c.txt", "a/b", true},
+		{"a/*/c.txt", "b", false},
+		{"a/b.txt", "a", true},
+		{"a/b.txt", "a/b.txt", false},
+	} {
+		if got := policy.Pattern(c.pattern).Below(c.dir); got != c.want {
+			t.Errorf("%s below %s: %v", c.pattern, c.dir, got)
+		}
+	}
+}
+
+// A pattern takes time in proportion to its length and the path's, whatever
+// both are made of; that it guards more than it matches is what callers build
+// on.
+func FuzzPattern(f *testing.F) {
+	f.Add(".git/**", ".git/config")
+	f.Add("**/**/**/a", strings.Repeat("a/", 50)+"b")
+	f.Add("[a-", "a")
+	f.Add("a/../b", "b")
+	f.Fuzz(func(t *testing.T, pattern, name string) {
+		p := policy.Pattern(pattern)
+		if p.Match(name) && !p.Guards(name) {
+			t.Errorf("%q matches %q and does not guard it", pattern, name)
+		}
+		p.Below(name)
+	})
+}

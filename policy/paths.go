@@ -1,0 +1,62 @@
+package policy
+
+import (
+	"slices"
+
+	"github.com/pawlrun/pawl/event"
+)
+
+// paths judges what a call touches: a write outside the workspace and a write
+// to something protected ask, whatever else permits the call (PRODUCT 6).
+func (r Rules) paths(c *event.ToolCall) []Verdict {
+	if c.Facts == nil {
+		return nil
+	}
+	var said []Verdict
+	for _, p := range c.Facts.Paths {
+		if p.Outside {
+			said = append(said, outside(c.Facts, p)...)
+		}
+		if pattern, ok := r.protects(p); ok {
+			said = append(said, r.protected(c.Tool, p, pattern)...)
+		}
+	}
+	return said
+}
+
+func outside(f *event.Facts, p event.PathUse) []Verdict {
+	switch {
+	case f.Confined:
+		return []Verdict{{
+			Decision: event.DecisionDeny, Rule: "workspace", Reason: p.Path + " is outside the workspace, and this tool works inside it only",
+		}}
+	case p.Write:
+		return []Verdict{{Decision: event.DecisionAsk, Rule: "workspace", Reason: p.Path + " is outside the workspace"}}
+	}
+	return nil
+}
+
+func (r Rules) protected(tool string, p event.PathUse, pattern Pattern) []Verdict {
+	reason := p.Path + " is protected"
+	if p.Tree && !pattern.Guards(p.Path) {
+		reason = p.Path + " may hold what is protected"
+	}
+	switch {
+	case p.Write:
+		return []Verdict{{Decision: event.DecisionAsk, Rule: "protected_paths: " + string(pattern), Reason: reason}}
+	case slices.Contains(r.GateProtected, tool):
+		return []Verdict{{Decision: event.DecisionAsk, Rule: "tools.approvals." + tool + ": protected_paths", Reason: reason}}
+	}
+	return nil
+}
+
+// protects finds the pattern that protects a path, or something below it when
+// the whole tree is touched.
+func (r Rules) protects(p event.PathUse) (Pattern, bool) {
+	for _, pattern := range slices.Concat(r.Protected, Builtin()) {
+		if pattern.Guards(p.Path) || p.Tree && pattern.Below(p.Path) {
+			return pattern, true
+		}
+	}
+	return "", false
+}

@@ -1,0 +1,97 @@
+// Package resolve establishes the facts about a call that policy judges: the
+// one name of every file, the hosts, and the simple commands of a command
+// line. It looks at the file system and changes nothing.
+package resolve
+
+import (
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"github.com/pawlrun/pawl/event"
+)
+
+// Workspace is the directory that the paths of a run's calls are resolved
+// against. It is safe for concurrent use.
+type Workspace struct {
+	// real is the directory behind every symbolic link.
+	real string
+}
+
+// At is the workspace in a directory that exists.
+func At(dir string) (Workspace, error) {
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return Workspace{}, fmt.Errorf("resolve: workspace %s: %w", dir, err)
+	}
+	real, err := filepath.EvalSymlinks(abs)
+	if err != nil {
+		return Workspace{}, fmt.Errorf("resolve: workspace %s: %w", dir, err)
+	}
+	return Workspace{real: real}, nil
+}
+
+// Path is the file that a path leads to when it is opened in the workspace:
+// symbolic links and ".." are followed as the system follows them, and what
+// does not exist yet is taken as it is written.
+func (w Workspace) Path(p string) event.PathUse { return w.PathFrom(w.real, p) }
+
+// PathFrom is [Workspace.Path] for a path that is opened in another directory,
+// given by its absolute name.
+func (w Workspace) PathFrom(dir, p string) event.PathUse {
+	if !filepath.IsAbs(p) {
+		p = dir + "/" + p
+	}
+	name, ok := follow(p)
+	if !ok {
+		return event.PathUse{Path: name, Outside: true}
+	}
+	rel, err := filepath.Rel(w.real, name)
+	if err != nil || !filepath.IsLocal(rel) {
+		return event.PathUse{Path: filepath.ToSlash(name), Outside: true}
+	}
+	return event.PathUse{Path: filepath.ToSlash(rel)}
+}
+
+// maxLinks is how many symbolic links one path may lead through, and maxSteps
+// how many parts it may have when all of them are followed.
+const (
+	maxLinks = 40
+	maxSteps = 4096
+)
+
+// follow walks an absolute path from the root of the file system. It reports
+// false for a path that leads nowhere, because nothing can be said of it.
+func follow(abs string) (name string, ok bool) {
+	done, steps, links := "/", strings.Split(abs, "/"), 0
+	for taken := 0; len(steps) > 0; taken++ {
+		step := steps[0]
+		steps = steps[1:]
+		if step == "" || step == "." {
+			continue
+		}
+		if taken > maxSteps || strings.ContainsRune(step, 0) {
+			return path.Clean(abs), false
+		}
+		next := path.Join(done, step)
+		if step == ".." {
+			done = next
+			continue
+		}
+		if info, err := os.Lstat(next); err != nil || info.Mode()&os.ModeSymlink == 0 {
+			done = next
+			continue
+		}
+		target, err := os.Readlink(next)
+		if links++; err != nil || links > maxLinks {
+			return next, false
+		}
+		if path.IsAbs(target) {
+			done = "/"
+		}
+		steps = append(strings.Split(target, "/"), steps...)
+	}
+	return done, true
+}

@@ -1,0 +1,106 @@
+package resolve_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/resolve"
+)
+
+// place is a workspace behind a symbolic link, with links inside it and a
+// directory beside it.
+func place(t testing.TB) (dir string, ws resolve.Workspace) {
+	t.Helper()
+	base, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir = filepath.Join(base, "work")
+	for _, d := range []string{"work/.git", "work/src/deep", "beside"} {
+		if err := os.MkdirAll(filepath.Join(base, d), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, target := range map[string]string{
+		"named": "work", "work/git": ".git", "work/src/up": "../.git", "work/abs": filepath.Join(dir, ".git"),
+		"work/out": "../beside", "work/round": "round", "work/chain": "src/up", "work/dangling": ".git/new", "work/deep": "src/deep",
+	} {
+		if err := os.Symlink(target, filepath.Join(base, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ws, err = resolve.At(filepath.Join(base, "named"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir, ws
+}
+
+func TestPathIsTheOneNameOfTheFile(t *testing.T) {
+	dir, ws := place(t)
+	beside := filepath.Join(filepath.Dir(dir), "beside")
+	for p, want := range map[string]string{
+		".":                                   ".",
+		"":                                    ".",
+		"a.txt":                               "a.txt",
+		"./src//deep/../a":                    "src/a",
+		"git/config":                          ".git/config",
+		"src/up/config":                       ".git/config",
+		"chain/hooks/pre-commit":              ".git/hooks/pre-commit",
+		"abs/config":                          ".git/config",
+		"dangling":                            ".git/new",
+		"dangling/x":                          ".git/new/x",
+		"deep/../up/config":                   ".git/config", // the parent of where the link leads
+		"new/../git/config":                   ".git/config",
+		"new/../src/up/../git/config":         ".git/config",
+		dir + "/git/config":                   ".git/config",
+		filepath.Dir(dir) + "/named/src/../a": "a",
+		"out/x":                               "!" + beside + "/x",
+		"../beside/x":                         "!" + beside + "/x",
+		"..":                                  "!" + filepath.Dir(dir),
+		dir + "-other":                        "!" + dir + "-other",
+		"/etc/passwd":                         "!/etc/passwd",
+		"round":                               "!" + dir + "/round",
+		"a\x00b":                              "!" + dir + "/a\x00b",
+	} {
+		got := ws.Path(p)
+		name, outside := strings.CutPrefix(want, "!")
+		if got != (event.PathUse{Path: name, Outside: outside}) {
+			t.Errorf("%q is %+v, want %s", p, got, want)
+		}
+	}
+}
+
+// FuzzPath: whatever a path is called, a file that can be opened by it is
+// named by the system as it is named here.
+func FuzzPath(f *testing.F) {
+	for _, p := range []string{"a", "git/../x", "src/up/../../out", "./././", "deep/../../..", "round/x", "/../etc//passwd", "new/../git"} {
+		f.Add(p)
+	}
+	dir, ws := place(f)
+	f.Fuzz(func(t *testing.T, p string) {
+		got := ws.Path(p)
+		abs := p
+		if !filepath.IsAbs(p) {
+			abs = dir + "/" + p
+		}
+		real, err := os.Stat(abs)
+		if err != nil {
+			return
+		}
+		name := got.Path
+		if !got.Outside {
+			name = filepath.Join(dir, name)
+		}
+		found, err := os.Lstat(name)
+		if err != nil || !os.SameFile(real, found) {
+			t.Errorf("%q was taken for %+v, which is another file (%v)", p, got, err)
+		}
+		if inside := strings.HasPrefix(name+"/", dir+"/"); inside == got.Outside {
+			t.Errorf("%q: %+v", p, got)
+		}
+	})
+}
