@@ -3,6 +3,7 @@ package journal
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -45,6 +46,19 @@ type HeldError struct {
 // Error names the holder and until when it holds.
 func (e *HeldError) Error() string {
 	return fmt.Sprintf("journal: run %s is driven by %s (lease until %s)", e.Run, e.Owner, e.Expiry.Format(time.RFC3339))
+}
+
+// ForkedError is returned for a run that cannot be deleted because others
+// stand on its events.
+type ForkedError struct {
+	Run string
+	// Forks are the runs that share its events, in the order of their ids.
+	Forks []string
+}
+
+// Error names the forks, which must be deleted first.
+func (e *ForkedError) Error() string {
+	return fmt.Sprintf("journal: run %s is shared by its forks: %s", e.Run, strings.Join(e.Forks, ", "))
 }
 
 // CorruptError is the first place of a run where its journal is not what its

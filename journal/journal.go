@@ -28,8 +28,12 @@ const (
 
 // Run is the store's row about a run: what lists need without a fold.
 type Run struct {
-	ID      string    `json:"id"`
-	Parent  string    `json:"parent,omitempty"`
+	ID     string `json:"id"`
+	Parent string `json:"parent,omitempty"`
+	// ForkOf is the run whose events up to ForkSeq are this run's as well; its
+	// own begin behind them.
+	ForkOf  string    `json:"forkOf,omitempty"`
+	ForkSeq int64     `json:"forkSeq,omitempty"`
 	Kind    string    `json:"kind"`
 	Name    string    `json:"name,omitempty"`
 	Created time.Time `json:"created"`
@@ -126,6 +130,8 @@ type Command struct {
 type Filter struct {
 	States []State
 	Parent string
+	// ForkOf selects the forks of a run.
+	ForkOf string
 	// UpdatedBefore leaves out runs that were written to at or after it.
 	UpdatedBefore time.Time
 	// Before is the id to continue after, newest first.
@@ -138,7 +144,8 @@ type Filter struct {
 // and by processes.
 type Store interface {
 	// Create adds a run with its first records and its lease; [ErrExists] when
-	// there is one of that id.
+	// there is one of that id. The records of a fork begin behind ForkSeq, and
+	// the run that it shares the events before them with must hold that event.
 	Create(ctx context.Context, run Run, batch Batch) (Lease, int64, error)
 	// Acquire takes the lease of a run whose lease is free, expired, or held
 	// by dead (an owner that the caller knows to be gone; "" for none), else
@@ -158,7 +165,8 @@ type Store interface {
 	Run(ctx context.Context, id string) (Run, error)
 	Find(ctx context.Context, prefix string) (Run, error)
 	Runs(ctx context.Context, f Filter) ([]Run, error)
-	// Records returns up to limit records (0: all) of a run after a seq.
+	// Records returns up to limit records (0: all) of a run after a seq. Those
+	// that a fork shares are its ancestors' own, with their run and pos.
 	Records(ctx context.Context, run string, after int64, limit int) ([]Record, error)
 	// Tail returns up to limit records of any run after a pos.
 	Tail(ctx context.Context, after int64, limit int) ([]Record, error)
@@ -177,7 +185,8 @@ type Store interface {
 
 	Blob(ctx context.Context, digest string) ([]byte, error)
 	// Delete removes a run that nobody drives, its events, its inbox and the
-	// blobs that no other run named. The run is gone at once; the space is
+	// blobs that no other run named; a run that has forks stays, with a
+	// *[ForkedError]. The run is gone at once; the space is
 	// freed in steps, between which others write. Positions stay unique.
 	Delete(ctx context.Context, run string) error
 	Close() error

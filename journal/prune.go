@@ -34,9 +34,12 @@ func Prune(ctx context.Context, s Store, o PruneOptions) ([]Run, error) {
 	if o.DryRun {
 		return doomed, nil
 	}
+	var forked *ForkedError
 	for i, r := range doomed {
 		switch err := s.Delete(ctx, r.ID); {
 		case errors.Is(err, ErrNotFound): // somebody else prunes too
+		case errors.As(err, &forked): // somebody has forked it since
+			doomed[i].ID = ""
 		case err != nil:
 			return doomed[:i], fmt.Errorf("journal: prune: %w", err)
 		}
@@ -44,7 +47,7 @@ func Prune(ctx context.Context, s Store, o PruneOptions) ([]Run, error) {
 			return doomed[:i+1], fmt.Errorf("journal: prune: %w", err)
 		}
 	}
-	return doomed, nil
+	return slices.DeleteFunc(doomed, func(r Run) bool { return r.ID == "" }), nil
 }
 
 // mayGo judges a run by itself.
@@ -55,12 +58,14 @@ func (o PruneOptions) mayGo(r Run) bool {
 
 // doomed returns the runs of those trees whose every run may go. rows are newest first, and so is the result: children before their parents.
 func (o PruneOptions) doomed(rows []Run) []Run {
-	// A run's parent is older than itself, so its root is known by then.
+	// What a run stands on is older than itself, so its root is known by then.
 	root, kept := make(map[string]string, len(rows)), map[string]bool{}
 	for _, r := range slices.Backward(rows) {
 		root[r.ID] = r.ID
-		if of, ok := root[r.Parent]; ok && r.Parent != "" {
-			root[r.ID] = of
+		for _, base := range []string{r.Parent, r.ForkOf} {
+			if of, ok := root[base]; ok && base != "" {
+				root[r.ID] = of
+			}
 		}
 		if !o.mayGo(r) {
 			kept[root[r.ID]] = true

@@ -33,6 +33,9 @@ const verifyPage = 500
 // hash of an event that was noted elsewhere (the last one's is printed at the
 // end of a run). With head "" there is no such check.
 //
+// A fork is read from the first event of the run that it shares: the chain
+// goes through all its ancestors.
+//
 // A journal that is not what was written gives a [*CorruptError]; a run that is
 // not there gives [ErrNotFound].
 func Verify(ctx context.Context, s Store, run, head string) (Verified, error) {
@@ -41,7 +44,10 @@ func Verify(ctx context.Context, s Store, run, head string) (Verified, error) {
 		return Verified{}, fmt.Errorf("journal: verify run %s: %w", run, err)
 	}
 	// Records may follow while this reads; what the row says is the end.
-	c := chain{run: run, wanted: head}
+	c := chain{run: run, wanted: head, fork: row}
+	if c.line, err = Lineage(ctx, s, run); err != nil {
+		return Verified{}, fmt.Errorf("journal: verify run %s: %w", run, err)
+	}
 	for c.seq < row.Seq {
 		records, err := s.Records(ctx, run, c.seq, int(min(verifyPage, row.Seq-c.seq)))
 		if err != nil && !errors.Is(err, ErrNotFound) {
@@ -63,6 +69,8 @@ func Verify(ctx context.Context, s Store, run, head string) (Verified, error) {
 type chain struct {
 	run     string
 	wanted  string
+	line    []Stretch
+	fork    Run
 	seq     int64
 	head    string
 	headSeq int64
@@ -89,8 +97,8 @@ func (c *chain) add(r Record) error {
 	}
 	hash := event.Hash(r.Body)
 	switch {
-	case e.Run != c.run:
-		return c.damage(next, "it belongs to another run", c.run, e.Run)
+	case e.Run != ownerOf(c.line, next):
+		return c.damage(next, "it belongs to another run", ownerOf(c.line, next), e.Run)
 	case e.Seq != next:
 		return c.damage(next, "it carries another number", num(next), num(e.Seq))
 	case string(e.Type()) != r.Type:
@@ -103,6 +111,9 @@ func (c *chain) add(r Record) error {
 	case c.ended:
 		return c.damage(next, "it follows the end of the run", "", string(e.Type()))
 	}
+	if err := c.checkFork(next, e.Data); err != nil {
+		return err
+	}
 	c.seq, c.head = next, hash
 	_, c.ended = e.Data.(event.RunCompleted)
 	if c.wanted == hash {
@@ -110,6 +121,25 @@ func (c *chain) add(r Record) error {
 	}
 	return nil
 }
+
+// checkFork holds the first event of a fork's own against the run's row: it
+// names what the fork shares.
+func (c *chain) checkFork(seq int64, data event.Data) error {
+	d, forks := data.(event.RunForked)
+	switch {
+	case c.fork.ForkOf == "" || seq != c.fork.ForkSeq+1:
+		return nil
+	case !forks:
+		return c.damage(seq, "it does not say that the run is a fork", string(event.TypeRunForked), string(data.EventType()))
+	case d.From != c.fork.ForkOf || d.Seq != c.fork.ForkSeq:
+		return c.damage(seq, "it names another fork than the run's row", at(c.fork.ForkOf, c.fork.ForkSeq), at(d.From, d.Seq))
+	case d.Hash != c.head:
+		return c.damage(seq, "it names another event to go on from", c.head, d.Hash)
+	}
+	return nil
+}
+
+func at(run string, seq int64) string { return run + " at " + num(seq) }
 
 // missing explains an event that the store does not give: it is gone, or the
 // whole run is, deleted while it was being read.

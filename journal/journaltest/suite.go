@@ -26,6 +26,7 @@ func Run(t *testing.T, open Open) {
 		{"inbox", inboxContract()},
 		{"read", readContract()},
 		{"delete", deleteContract()},
+		{"fork", forkContract()},
 		{"concurrency", concurrencyContract()},
 	} {
 		t.Run(group.name, func(t *testing.T) {

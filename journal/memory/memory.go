@@ -30,7 +30,9 @@ type Store struct {
 }
 
 type run struct {
-	row     journal.Run
+	row journal.Run
+	// base is the run that a fork shares the events up to row.ForkSeq with.
+	base    *run
 	epoch   int64
 	records []journal.Record
 	inbox   []journal.Command
@@ -64,8 +66,15 @@ func (s *Store) Create(_ context.Context, row journal.Run, b journal.Batch) (jou
 	}
 	lease := b.Lease
 	lease.Run, lease.Epoch = row.ID, 1
-	row.Seq, row.Head, row.Owner, row.Expiry = 0, "", lease.Owner, lease.Expiry
+	row.Seq, row.Head, row.Owner, row.Expiry = row.ForkSeq, "", lease.Owner, lease.Expiry
 	r := &run{row: row, epoch: 1}
+	if row.ForkOf != "" {
+		base, ok := s.runs[row.ForkOf]
+		if !ok || base.row.Seq < row.ForkSeq {
+			return journal.Lease{}, 0, fmt.Errorf("memory: create run %s: event %d of run %s: %w", row.ID, row.ForkSeq, row.ForkOf, journal.ErrNotFound)
+		}
+		r.base = base
+	}
 	pos, err := s.append(r, b)
 	if err != nil {
 		return journal.Lease{}, 0, err
@@ -207,7 +216,7 @@ func (s *Store) Runs(_ context.Context, f journal.Filter) ([]journal.Run, error)
 			skip = id != f.Before
 			continue
 		}
-		if !ok || f.Parent != "" && r.row.Parent != f.Parent ||
+		if !ok || f.Parent != "" && r.row.Parent != f.Parent || f.ForkOf != "" && r.row.ForkOf != f.ForkOf ||
 			len(f.States) > 0 && !slices.Contains(f.States, r.row.State) ||
 			!f.UpdatedBefore.IsZero() && !r.row.Updated.Before(f.UpdatedBefore) {
 			continue
@@ -228,7 +237,26 @@ func (s *Store) Records(_ context.Context, id string, after int64, limit int) ([
 	if err != nil {
 		return nil, err
 	}
-	return page(r.records, after, limit), nil
+	return r.after(after, limit), nil
+}
+
+// after returns records of a run, those that it shares first.
+func (r *run) after(after int64, limit int) []journal.Record {
+	shared := r.row.ForkSeq - max(after, 0)
+	if r.base == nil || shared <= 0 {
+		return page(r.records, after-r.row.ForkSeq, limit)
+	}
+	want := shared
+	if limit > 0 {
+		want = min(want, int64(limit))
+	}
+	records := slices.Clone(r.base.after(after, int(want)))
+	if limit > 0 {
+		if limit -= len(records); limit == 0 {
+			return records
+		}
+	}
+	return append(records, page(r.records, 0, limit)...)
 }
 
 // Tail returns records of any run after a pos.
@@ -339,6 +367,9 @@ func (s *Store) Delete(_ context.Context, id string) error {
 	if r.row.Owner != "" && s.now().Before(r.row.Expiry) {
 		return &journal.HeldError{Run: id, Owner: r.row.Owner, Expiry: r.row.Expiry}
 	}
+	if forks := s.forksOf(r); len(forks) > 0 {
+		return &journal.ForkedError{Run: id, Forks: forks}
+	}
 	s.log = slices.DeleteFunc(s.log, func(rec journal.Record) bool { return rec.Run == id })
 	s.order = slices.DeleteFunc(s.order, func(other string) bool { return other == id })
 	maps.DeleteFunc(s.blobs, func(_ string, b *blob) bool {
@@ -348,6 +379,17 @@ func (s *Store) Delete(_ context.Context, id string) error {
 	delete(s.runs, id)
 	s.notify(false)
 	return nil
+}
+
+func (s *Store) forksOf(base *run) []string {
+	var forks []string
+	for id, r := range s.runs {
+		if r.base == base {
+			forks = append(forks, id)
+		}
+	}
+	slices.Sort(forks)
+	return forks
 }
 
 // Close does nothing.

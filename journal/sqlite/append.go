@@ -9,12 +9,21 @@ import (
 
 // create adds a run and its first records.
 func (c *conn) create(row journal.Run, b *journal.Batch) (int64, error) {
-	if err := consecutive(b.Records, 0); err != nil {
+	if err := consecutive(b.Records, row.ForkSeq); err != nil {
 		return 0, err
+	}
+	if row.ForkOf != "" {
+		seq, ok, err := c.queryInt(`SELECT seq FROM runs WHERE id = ?1`, row.ForkOf)
+		if err == nil && (!ok || seq < row.ForkSeq) {
+			err = fmt.Errorf("event %d of run %s: %w", row.ForkSeq, row.ForkOf, journal.ErrNotFound)
+		}
+		if err != nil {
+			return 0, err
+		}
 	}
 	rid, ok, err := c.insert(insertRun, row.ID, row.Parent, row.Kind, row.Name, nanos(row.Created), nanos(b.Time),
 		string(b.Status.State), b.Status.Detail, int64(b.Status.Cycles), bytesOrNil(b.Status.Outcome),
-		int64(len(b.Records)), b.Head, ownerAfter(b), expiryAfter(b))
+		row.ForkSeq+int64(len(b.Records)), b.Head, ownerAfter(b), expiryAfter(b), row.ForkOf, row.ForkSeq)
 	if err != nil {
 		return 0, err
 	}

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/pawlrun/pawl/journal"
 )
@@ -65,6 +66,9 @@ func (c *conn) hideRun(run string, now int64) error {
 	case row[1] == int64(1):
 		return c.heldBy(run)
 	}
+	if err := c.unshared(run); err != nil {
+		return err
+	}
 	rid := row[0]
 	delete(c.rids, run)
 	for _, q := range []string{
@@ -73,6 +77,18 @@ func (c *conn) hideRun(run string, now int64) error {
 		if _, err := c.exec(q, rid); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// unshared refuses a run whose events are its forks' as well.
+func (c *conn) unshared(run string) error {
+	row, _, err := c.queryRow(`SELECT group_concat(id) FROM (SELECT id FROM runs WHERE fork_of = ?1 ORDER BY id)`, run)
+	if err != nil {
+		return err
+	}
+	if forks, _ := row[0].(string); forks != "" {
+		return &journal.ForkedError{Run: run, Forks: strings.Split(forks, ",")}
 	}
 	return nil
 }

@@ -53,7 +53,7 @@ func openStore(ctx context.Context, path string, o Options) (*Store, error) {
 	if err := inspect(path); err != nil {
 		return nil, err
 	}
-	s := &Store{path: path, now: o.Now}
+	s := &Store{path: path, now: o.Now, selectRun: selectRun}
 	if !o.ReadOnly {
 		if err := s.openWriter(ctx, o); err != nil {
 			return nil, err
@@ -110,6 +110,9 @@ SELECT application_id, user_version FROM pragma_application_id, pragma_user_vers
 	if version == 0 {
 		return journal.ErrForeign
 	}
+	if version == 1 {
+		s.selectRun = selectRunUnforked
+	}
 	return checkOwner(application, version)
 }
 
@@ -130,8 +133,10 @@ func (c *conn) prepareFile(ctx context.Context, patience time.Duration) error {
 	}
 }
 
+// migrate makes an empty file a journal, and one of an older version one of
+// this.
 func (c *conn) migrate() error {
-	isNew, err := c.isNew()
+	version, err := c.format()
 	if err != nil {
 		return err
 	}
@@ -147,14 +152,15 @@ func (c *conn) migrate() error {
 			return fmt.Errorf("the file system cannot share a journal between processes (mode %v)", mode[0])
 		}
 	}
-	if !isNew {
+	if version == schemaVersion {
 		return nil
 	}
 	if _, err := c.exec("BEGIN IMMEDIATE"); err != nil {
 		return err
 	}
-	if isNew, err = c.isNew(); err == nil && isNew {
-		err = c.script(fmt.Sprintf("%s PRAGMA application_id = %d; PRAGMA user_version = %d;", schema, applicationID, schemaVersion))
+	// Another process may have been faster.
+	if version, err = c.format(); err == nil {
+		err = c.upgrade(version)
 	}
 	if err != nil {
 		return errors.Join(err, c.rollback())
@@ -163,22 +169,35 @@ func (c *conn) migrate() error {
 	return err
 }
 
-// isNew says that the file is empty; it refuses what is not ours.
-func (c *conn) isNew() (bool, error) {
+// upgrade brings a file to this version's format.
+func (c *conn) upgrade(from int64) error {
+	script := ""
+	if from == 0 {
+		script, from = schema, schemaVersion
+	}
+	for ; from < schemaVersion; from++ {
+		script += upgrades[from]
+	}
+	return c.script(fmt.Sprintf("%s PRAGMA application_id = %d; PRAGMA user_version = %d;", script, applicationID, schemaVersion))
+}
+
+// format is the version of the file's format, 0 for an empty file; it refuses
+// what is not ours.
+func (c *conn) format() (int64, error) {
 	row, _, err := c.queryRow(`
 SELECT application_id, user_version, (SELECT count(*) FROM sqlite_schema) FROM pragma_application_id, pragma_user_version`)
 	if err != nil {
-		return false, err
+		return 0, err
 	}
 	application, _ := row[0].(int64)
 	version, _ := row[1].(int64)
 	if err := checkOwner(application, version); err != nil {
-		return false, err
+		return 0, err
 	}
 	if version == 0 && row[2] != int64(0) {
-		return false, journal.ErrForeign
+		return 0, journal.ErrForeign
 	}
-	return version == 0, nil
+	return version, nil
 }
 
 // checkpointPages is how long the log grows, in pages, before the commit that

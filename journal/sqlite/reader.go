@@ -18,7 +18,7 @@ func scanRun(row scanner) (journal.Run, error) {
 	var created, updated, expiry int64
 	var outcome []byte
 	err := row.Scan(&r.ID, &r.Parent, &r.Kind, &r.Name, &created, &updated, &r.State, &r.Detail, &r.Cycles,
-		&outcome, &r.Seq, &r.Head, &r.Owner, &expiry)
+		&outcome, &r.Seq, &r.Head, &r.Owner, &expiry, &r.ForkOf, &r.ForkSeq)
 	r.Created, r.Updated, r.Expiry = fromNanos(created), fromNanos(updated), fromNanos(expiry)
 	r.Outcome = outcome
 	return r, err
@@ -26,7 +26,7 @@ func scanRun(row scanner) (journal.Run, error) {
 
 // Run returns a run's row.
 func (s *Store) Run(ctx context.Context, id string) (journal.Run, error) {
-	r, err := scanRun(s.readers.QueryRowContext(ctx, selectRun+` WHERE id = ?1`, id))
+	r, err := scanRun(s.readers.QueryRowContext(ctx, s.selectRun+` WHERE id = ?1`, id))
 	if errors.Is(err, sql.ErrNoRows) {
 		err = journal.ErrNotFound
 	}
@@ -41,7 +41,7 @@ func (s *Store) Find(ctx context.Context, prefix string) (journal.Run, error) {
 	if r, err := s.Run(ctx, prefix); err == nil || !errors.Is(err, journal.ErrNotFound) {
 		return r, err
 	}
-	rows, err := s.queryRuns(ctx, selectRun+` WHERE id >= ?1 AND substr(id, 1, length(?1)) = ?1 ORDER BY id LIMIT 5`, prefix)
+	rows, err := s.queryRuns(ctx, s.selectRun+` WHERE id >= ?1 AND substr(id, 1, length(?1)) = ?1 ORDER BY id LIMIT 5`, prefix)
 	if err != nil {
 		return journal.Run{}, err
 	}
@@ -60,7 +60,7 @@ func (s *Store) Find(ctx context.Context, prefix string) (journal.Run, error) {
 
 // Runs lists runs, newest first.
 func (s *Store) Runs(ctx context.Context, f journal.Filter) ([]journal.Run, error) {
-	query := selectRun + ` WHERE 1`
+	query := s.selectRun + ` WHERE 1`
 	var args []any
 	if f.Before != "" {
 		query += ` AND rid < (SELECT rid FROM runs WHERE id = ?)`
@@ -69,6 +69,13 @@ func (s *Store) Runs(ctx context.Context, f journal.Filter) ([]journal.Run, erro
 	if f.Parent != "" {
 		query += ` AND parent = ?`
 		args = append(args, f.Parent)
+	}
+	if f.ForkOf != "" && s.selectRun == selectRunUnforked {
+		return nil, nil
+	}
+	if f.ForkOf != "" {
+		query += ` AND fork_of = ?`
+		args = append(args, f.ForkOf)
 	}
 	if !f.UpdatedBefore.IsZero() {
 		query += ` AND updated < ?`
@@ -107,17 +114,47 @@ func (s *Store) queryRuns(ctx context.Context, query string, args ...any) ([]jou
 	return out, nil
 }
 
-// Records returns records of a run after a seq.
+// Records returns records of a run after a seq, those that a fork shares
+// first. A fork's own are asked for only behind them, so that a run without
+// ancestors costs one query.
 func (s *Store) Records(ctx context.Context, run string, after int64, limit int) ([]journal.Record, error) {
-	records, err := s.queryRecords(ctx, `
-SELECT e.pos, r.id, e.seq, e.type, e.body FROM events e JOIN runs r ON r.rid = e.rid
-WHERE e.rid = (SELECT rid FROM runs WHERE id = ?1) AND e.seq > ?2 ORDER BY e.seq LIMIT ?3`, run, after, noLimit(limit))
+	query := ownRecords
+	if s.selectRun == selectRunUnforked {
+		query = ownRecordsUnforked
+	}
+	records, err := s.queryRecords(ctx, query, run, max(after, 0), noLimit(limit))
 	if err != nil || len(records) > 0 {
 		return records, err
 	}
-	_, err = s.Run(ctx, run)
-	return nil, err
+	row, err := s.Run(ctx, run)
+	shared := row.ForkSeq - max(after, 0)
+	if err != nil || shared <= 0 {
+		return nil, err
+	}
+	want := shared
+	if limit > 0 {
+		want = min(want, int64(limit))
+	}
+	if records, err = s.Records(ctx, row.ForkOf, after, int(want)); err != nil {
+		return nil, fmt.Errorf("sqlite: read what run %s shares: %w", run, err)
+	}
+	if limit > 0 {
+		if limit -= len(records); limit <= 0 {
+			return records, nil
+		}
+	}
+	own, err := s.queryRecords(ctx, query, run, row.ForkSeq, noLimit(limit))
+	return append(records, own...), err
 }
+
+const (
+	ownRecordsUnforked = `
+SELECT e.pos, r.id, e.seq, e.type, e.body FROM events e JOIN runs r ON r.rid = e.rid
+WHERE e.rid = (SELECT rid FROM runs WHERE id = ?1) AND e.seq > ?2 ORDER BY e.seq LIMIT ?3`
+	ownRecords = `
+SELECT e.pos, r.id, e.seq, e.type, e.body FROM events e JOIN runs r ON r.rid = e.rid
+WHERE e.rid = (SELECT rid FROM runs WHERE id = ?1 AND fork_seq <= ?2) AND e.seq > ?2 ORDER BY e.seq LIMIT ?3`
+)
 
 // Tail returns records of any run after a pos.
 func (s *Store) Tail(ctx context.Context, after int64, limit int) ([]journal.Record, error) {

@@ -1,7 +1,7 @@
 package sqlite
 
 // schemaVersion is stored in the file; a file of a newer one is refused.
-const schemaVersion = 1
+const schemaVersion = 2
 
 // applicationID marks the file as a journal of ours ("Pawl").
 const applicationID = 0x5061776c
@@ -25,9 +25,12 @@ CREATE TABLE runs (
 	head    TEXT NOT NULL,
 	owner   TEXT NOT NULL DEFAULT '',
 	epoch   INTEGER NOT NULL,
-	expiry  INTEGER NOT NULL DEFAULT 0
+	expiry  INTEGER NOT NULL DEFAULT 0,
+	fork_of  TEXT NOT NULL DEFAULT '',
+	fork_seq INTEGER NOT NULL DEFAULT 0
 );
 CREATE INDEX runs_parent ON runs (parent) WHERE parent <> '';
+CREATE INDEX runs_fork ON runs (fork_of) WHERE fork_of <> '';
 CREATE TABLE events (
 	pos  INTEGER PRIMARY KEY,
 	rid  INTEGER NOT NULL,
@@ -57,9 +60,19 @@ CREATE TABLE deleted (
 );
 `
 
+// upgrades bring a file of an older version to the next, by the version that
+// they start from.
+var upgrades = map[int64]string{
+	1: `
+ALTER TABLE runs ADD COLUMN fork_of TEXT NOT NULL DEFAULT '';
+ALTER TABLE runs ADD COLUMN fork_seq INTEGER NOT NULL DEFAULT 0;
+CREATE INDEX runs_fork ON runs (fork_of) WHERE fork_of <> '';
+`,
+}
+
 const insertRun = `
-INSERT INTO runs (id, parent, kind, name, created, updated, state, detail, cycles, outcome, seq, head, owner, epoch, expiry)
-VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, 1, ?14)
+INSERT INTO runs (id, parent, kind, name, created, updated, state, detail, cycles, outcome, seq, head, owner, epoch, expiry, fork_of, fork_seq)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, 1, ?14, ?15, ?16)
 ON CONFLICT (id) DO NOTHING`
 
 // updateRun is the fence of every append: it changes the row only under the
@@ -81,7 +94,11 @@ const insertBlobRun = `INSERT OR IGNORE INTO blob_runs (digest, rid) VALUES (?1,
 const consumeCommand = `DELETE FROM inbox WHERE id = ?1 AND rid = ?2`
 
 const selectRun = `
-SELECT id, parent, kind, name, created, updated, state, detail, cycles, outcome, seq, head, owner, expiry FROM runs`
+SELECT id, parent, kind, name, created, updated, state, detail, cycles, outcome, seq, head, owner, expiry, fork_of, fork_seq FROM runs`
+
+// selectRunUnforked is selectRun for a file of version 1 that may only be read.
+const selectRunUnforked = `
+SELECT id, parent, kind, name, created, updated, state, detail, cycles, outcome, seq, head, owner, expiry, '', 0 FROM runs`
 
 const acquireRun = `
 UPDATE runs SET owner = ?2, epoch = epoch + 1, expiry = ?3

@@ -23,8 +23,10 @@ type Store struct {
 	readers *sql.DB
 	writer  *writer
 	watch   *watcher
-	close   sync.Once
-	closed  error
+	// selectRun reads runs' rows from a file of this version.
+	selectRun string
+	close     sync.Once
+	closed    error
 }
 
 var _ journal.Store = (*Store)(nil)

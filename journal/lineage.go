@@ -1,0 +1,47 @@
+package journal
+
+import (
+	"context"
+	"fmt"
+	"slices"
+)
+
+// Stretch is a part of a run's events that one run wrote: those after From, up
+// to To.
+type Stretch struct {
+	Run      string
+	From, To int64
+}
+
+// Lineage says which run wrote which of a run's events, from the first on. The
+// last stretch is the run's own and ends with its last event; before it come
+// those of its ancestors, where it is a fork.
+func Lineage(ctx context.Context, s Store, run string) ([]Stretch, error) {
+	var line []Stretch
+	end := int64(-1)
+	for id := run; id != ""; {
+		row, err := s.Run(ctx, id)
+		if err != nil {
+			return nil, fmt.Errorf("journal: the line of run %s: %w", run, err)
+		}
+		if end < 0 {
+			end = row.Seq
+		}
+		if row.ForkSeq < end || end == 0 {
+			line = append(line, Stretch{Run: id, From: row.ForkSeq, To: end})
+		}
+		end, id = min(end, row.ForkSeq), row.ForkOf
+	}
+	slices.Reverse(line)
+	return line, nil
+}
+
+// ownerOf is the run that wrote an event; the newest also writes what follows.
+func ownerOf(line []Stretch, seq int64) string {
+	for _, s := range line {
+		if seq <= s.To {
+			return s.Run
+		}
+	}
+	return line[len(line)-1].Run
+}
