@@ -70,7 +70,7 @@ func (e *Engine) load(ctx context.Context, run string, whole bool) (*driver, eve
 				return fail(err)
 			}
 			if d == nil {
-				if d, started, err = e.begin(ev); err != nil {
+				if d, started, err = e.begin(run, ev); err != nil {
 					return fail(err)
 				}
 			}
@@ -91,6 +91,9 @@ func (e *Engine) load(ctx context.Context, run string, whole bool) (*driver, eve
 			}
 			d.noteCalls(ev.Data)
 			d.blobs.note(ev.Data)
+			if forked, ok := ev.Data.(event.RunForked); ok {
+				started = changedBy(started, forked)
+			}
 			d.seq, d.head, after = r.Seq, event.Hash(r.Body), r.Seq
 		}
 		if len(records) < page {
@@ -104,8 +107,9 @@ func (e *Engine) load(ctx context.Context, run string, whole bool) (*driver, eve
 	return d, started, nil
 }
 
-// begin makes the driver of a run from its first event.
-func (e *Engine) begin(first *event.Event) (*driver, event.RunStarted, error) {
+// begin makes the driver of a run from its first event, which is another run's
+// where it is a fork.
+func (e *Engine) begin(run string, first *event.Event) (*driver, event.RunStarted, error) {
 	started, ok := first.Data.(event.RunStarted)
 	if !ok {
 		return nil, started, fmt.Errorf("its journal begins with %s", first.Type())
@@ -114,7 +118,11 @@ func (e *Engine) begin(first *event.Event) (*driver, event.RunStarted, error) {
 	if err != nil {
 		return nil, started, err
 	}
-	d := e.newDriver(m, Env{}, first.Run, first.Parent)
+	parent := first.Parent
+	if first.Run != run {
+		parent = ""
+	}
+	d := e.newDriver(m, Env{}, run, parent)
 	d.kind, d.name = started.Kind, started.Name
 	return d, started, nil
 }

@@ -87,6 +87,20 @@ type RunForked struct {
 	// Requested is the number asked for, where Seq was rounded down.
 	Requested int64  `json:"requested,omitempty"`
 	Hash      string `json:"hash"`
+	// Changed names what is different from here on: model, prompt.
+	Changed []string `json:"changed,omitempty"`
+	// Config is the machine's configuration from here on, and Options what
+	// replaces options of run.started, where something was changed.
+	Config  json.RawMessage   `json:"config,omitempty"`
+	Options map[string]string `json:"options,omitempty"`
+	// Results stand in the place of what calls gave in the run it shares.
+	Results []ForkedResult `json:"results,omitempty"`
+}
+
+// ForkedResult is what a fork says a call gave.
+type ForkedResult struct {
+	CallID string `json:"callId"`
+	Output string `json:"output"`
 }
 
 // RunTerminatedBy names what ended the loop; run.completed follows.

@@ -96,6 +96,10 @@ func describe(err error, journalPath string) string {
 		return fmt.Sprintf("run %s is being driven by %s; watch it with 'pawl runs events %s --follow'",
 			held.Run, ownerName(held.Owner), held.Run)
 	}
+	if forked, ok := errors.AsType[*journal.ForkedError](err); ok {
+		forks := strings.Join(forked.Forks, ", ")
+		return fmt.Sprintf("run %s is shared by its forks (%s) and stays as long as they do; remove those first with 'pawl runs rm'", forked.Run, forks)
+	}
 	for _, known := range []struct {
 		is   error
 		text string

@@ -44,7 +44,7 @@ prefix of it that fits no other run.`,
 		}
 	}
 	add(groupRead, a.showCommand(), a.eventsCommand(), a.treeCommand())
-	add(groupDecide, a.resumeCommand(), a.pauseCommand(), a.cancelCommand(), a.inputCommand(),
+	add(groupDecide, a.resumeCommand(), a.forkCommand(), a.pauseCommand(), a.cancelCommand(), a.inputCommand(),
 		a.approveCommand(), a.rejectCommand(), a.budgetCommand())
 	add(groupKeep, a.verifyCommand(), a.removeCommand(), a.pruneCommand())
 	return c

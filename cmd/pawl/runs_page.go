@@ -44,6 +44,11 @@ func (p *page) head(b *strings.Builder) {
 	row("updated", clock(p.Updated))
 	row("usage", fmt.Sprintf("%s, %d tokens in (%d cached), %d out, %s",
 		plural(p.Cycles, "cycle"), p.Usage.Input, p.Usage.CacheRead, p.Usage.Output, money(p.Cost)))
+	if in := p.Inherited; in != nil {
+		row("fork of", fmt.Sprintf("%s at event %d", p.ForkOf, p.ForkSeq))
+		row("changed", strings.Join(in.Changed, ", "))
+		row("inherited", fmt.Sprintf("%d tokens in, %d out, %s, not counted here", in.Usage.Input, in.Usage.Output, money(in.Cost)))
+	}
 	row("head", p.Head)
 	for _, ref := range p.Pending {
 		row("waits for", fmt.Sprintf("%s %s %s", ref.CallID, ref.Tool, firstLine(string(ref.Args), 100)))

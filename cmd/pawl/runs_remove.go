@@ -29,6 +29,9 @@ func (a *app) removeCommand() *cobra.Command {
 				if r.State != journal.Ended && !force {
 					return usagef("run %s has not ended (%s); cancel it first, or remove it all the same with --force", r.ID, standing(r))
 				}
+				if err := s.unshared(c.Context(), r); err != nil {
+					return err
+				}
 				gone, err := s.remove(c.Context(), r)
 				if err != nil {
 					return err
@@ -40,6 +43,32 @@ func (a *app) removeCommand() *cobra.Command {
 	c.Flags().BoolVar(&force, "force", false, "also a run that is parked")
 	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	return c
+}
+
+// unshared refuses a run that has forks, or one below it that has, before
+// anything is deleted.
+func (s *session) unshared(ctx context.Context, r journal.Run) error {
+	n, err := s.tree(ctx, r)
+	if err != nil {
+		return err
+	}
+	return n.unshared()
+}
+
+func (n *node) unshared() error {
+	if len(n.Forks) > 0 {
+		ids := make([]string, len(n.Forks))
+		for i, f := range n.Forks {
+			ids[i] = f.ID
+		}
+		return usageError(&journal.ForkedError{Run: n.ID, Forks: ids})
+	}
+	for _, child := range n.Children {
+		if err := child.unshared(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // remove deletes a run after everything below it, with its log if it has one.

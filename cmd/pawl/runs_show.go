@@ -72,8 +72,17 @@ type page struct {
 	From      string       `json:"from,omitempty"`
 	Usage     llm.Usage    `json:"usage"`
 	Cost      *llm.Cost    `json:"cost,omitempty"`
+	Inherited *inherited   `json:"inherited,omitempty"`
 	Pending   []pendingRef `json:"pending,omitempty"`
 	PerCycle  []cycleLine  `json:"perCycle"`
+}
+
+// inherited is what the runs that a fork stands on had spent up to there; none
+// of it counts against the fork.
+type inherited struct {
+	Usage   llm.Usage `json:"usage"`
+	Cost    *llm.Cost `json:"cost,omitempty"`
+	Changed []string  `json:"changed,omitempty"`
 }
 
 // pendingRef is a call that waits for a decision.
@@ -102,6 +111,8 @@ func (p *page) add(e *event.Event) {
 	switch d := e.Data.(type) {
 	case event.RunStarted:
 		p.started(d)
+	case event.RunForked:
+		p.forked(d)
 	case event.CycleStart:
 		p.PerCycle = append(p.PerCycle, cycleLine{Cycle: d.Cycle, Start: e.Time})
 	case event.ModelResponse:
@@ -140,6 +151,26 @@ func (p *page) started(d event.RunStarted) {
 		p.From = d.From.Run
 	}
 	p.PerCycle = []cycleLine{}
+}
+
+// forked puts what was spent so far on the account of those who spent it.
+func (p *page) forked(d event.RunForked) {
+	if p.Inherited == nil {
+		p.Inherited = &inherited{}
+	}
+	in := p.Inherited
+	in.Usage = in.Usage.Add(p.Usage)
+	switch {
+	case in.Cost == nil:
+		in.Cost = p.Cost
+	case p.Cost != nil:
+		in.Cost = &llm.Cost{USD: in.Cost.USD + p.Cost.USD, Priced: in.Cost.Priced && p.Cost.Priced}
+	}
+	in.Changed = d.Changed
+	for _, r := range d.Results {
+		in.Changed = append(in.Changed[:len(in.Changed):len(in.Changed)], "result of "+r.CallID)
+	}
+	p.Usage, p.Cost = llm.Usage{}, nil
 }
 
 func (p *page) cycle() *cycleLine {

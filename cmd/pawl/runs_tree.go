@@ -2,23 +2,26 @@ package main
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/pawlrun/pawl/journal"
 	"github.com/spf13/cobra"
 )
 
-// node is a run with the runs it started.
+// node is a run with the runs it started and those that share its events.
 type node struct {
 	journal.Run
 	Children []node `json:"children,omitempty"`
+	Forks    []node `json:"forks,omitempty"`
 }
 
 func (a *app) treeCommand() *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use:     "tree RUN",
-		Short:   "Show a run with the runs it started",
+		Short:   "Show a run with the runs it started and its forks",
 		Example: "  pawl runs tree k7x2",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -45,21 +48,39 @@ func (s *session) tree(ctx context.Context, r journal.Run) (node, error) {
 	if err != nil {
 		return n, err
 	}
-	for i := len(children) - 1; i >= 0; i-- {
-		child, err := s.tree(ctx, children[i])
-		if err != nil {
-			return n, err
-		}
-		n.Children = append(n.Children, child)
+	if n.Children, err = s.trees(ctx, children); err != nil {
+		return n, err
 	}
-	return n, nil
+	forks, err := s.store.Runs(ctx, journal.Filter{ForkOf: r.ID})
+	if err != nil {
+		return n, err
+	}
+	n.Forks, err = s.trees(ctx, forks)
+	return n, err
+}
+
+// trees reads runs that are newest first.
+func (s *session) trees(ctx context.Context, rows []journal.Run) ([]node, error) {
+	var nodes []node
+	for _, r := range slices.Backward(rows) {
+		n, err := s.tree(ctx, r)
+		if err != nil {
+			return nil, err
+		}
+		nodes = append(nodes, n)
+	}
+	return nodes, nil
 }
 
 func (a *app) printTree(n node, depth int) error {
-	if err := a.printf("%s%s  %s  %s  %s\n", strings.Repeat("  ", depth), n.ID, standing(n.Run), plural(n.Cycles, "cycle"), firstLine(n.Name, 60)); err != nil {
+	what := firstLine(n.Name, 60)
+	if n.ForkOf != "" {
+		what += fmt.Sprintf("  (fork of %s at %d)", n.ForkOf, n.ForkSeq)
+	}
+	if err := a.printf("%s%s  %s  %s  %s\n", strings.Repeat("  ", depth), n.ID, standing(n.Run), plural(n.Cycles, "cycle"), what); err != nil {
 		return err
 	}
-	for _, child := range n.Children {
+	for _, child := range slices.Concat(n.Children, n.Forks) {
 		if err := a.printTree(child, depth+1); err != nil {
 			return err
 		}

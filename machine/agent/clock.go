@@ -9,7 +9,7 @@ import (
 // clock counts the time that the run was going. What lies before run.resumed
 // was parked, or nobody drove it; a laptop's sleep must not burn the budget.
 func (m *Machine) clock(e *event.Event) {
-	_, resumed := e.Data.(event.RunResumed)
+	resumed := takesUp(e.Data)
 	if d := e.Time.Sub(m.last); d > 0 && !resumed && !m.idle && !m.asking() {
 		m.spent.Active += d
 	}
@@ -20,6 +20,15 @@ func (m *Machine) clock(e *event.Event) {
 		m.idle = true
 	}
 	m.last = e.Time
+}
+
+// takesUp says that nobody drove the run before this event.
+func takesUp(d event.Data) bool {
+	switch d.(type) {
+	case event.RunResumed, event.RunForked:
+		return true
+	}
+	return false
 }
 
 // asking says that the run has nothing to do but wait for a person, whose time

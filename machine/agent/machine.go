@@ -27,7 +27,8 @@ var ErrMisfit = errors.New("agent: event does not fit the run")
 // events in order, and is not safe for concurrent use.
 type Machine struct {
 	run string
-	// workload is the first of the runs that continue one another.
+	// workload is the first of the runs that continue one another, or share
+	// events as forks do: their requests have a prefix in common.
 	workload string
 
 	cfg     Config
@@ -184,6 +185,8 @@ func (m *Machine) Apply(e *event.Event) error {
 		m.parked = &d
 	case event.RunResumed:
 		m.applyResumed()
+	case event.RunForked:
+		return m.applyForked(e, d)
 	case event.RunTerminatedBy:
 		m.end, m.phase = &d, phaseEnding
 	case event.RunCompleted:

@@ -1,0 +1,152 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/pawlrun/pawl/engine"
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/journal"
+	"github.com/pawlrun/pawl/launch"
+	"github.com/spf13/cobra"
+)
+
+// forkFlags say where to fork a run, and what is different from there on.
+type forkFlags struct {
+	seq     int64
+	model   string
+	prompt  string
+	results []string
+	noRun   bool
+	approve string
+	output
+}
+
+// forked is what fork prints of a run that it only makes.
+type forked struct {
+	Run       string   `json:"run"`
+	From      string   `json:"from"`
+	Seq       int64    `json:"seq"`
+	Requested int64    `json:"requested"`
+	Changed   []string `json:"changed"`
+}
+
+func (a *app) forkCommand() *cobra.Command {
+	var f forkFlags
+	c := &cobra.Command{
+		Use:   "fork RUN --seq N",
+		Short: "Begin a new run that shares a run's events up to N",
+		Long: `Makes a new run that shares the journal of RUN up to event N and goes on from there, with another
+model, another system prompt or another result of a call if you say so. N is rounded down to an
+event at which no call was open and the run had not ended. What RUN spent is not counted against
+the fork. Files are not rewound: the tools find them as they are now.`,
+		Example: `  pawl runs fork k7x2 --seq 40
+  pawl runs fork k7x2 --seq 40 --model anthropic/claude-opus-4-5
+  pawl runs fork k7x2 --seq 40 --result k7x2-3-1=corrected.txt
+  pawl runs fork k7x2 --seq 40 --no-run --json`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := f.check(c); err != nil {
+				return err
+			}
+			return a.withRun(c.Context(), toWrite, args[0], func(s *session, r journal.Run) error {
+				return s.fork(c.Context(), r, &f, c.Flags().Changed("approve"))
+			})
+		},
+	}
+	fl := c.Flags()
+	fl.Int64Var(&f.seq, "seq", 0, "the last event to share; 'pawl runs events RUN' numbers them")
+	fl.StringVar(&f.model, "model", "", "go on with this model")
+	fl.StringVar(&f.prompt, "prompt", "", "go on with this system prompt")
+	fl.StringArrayVar(&f.results, "result", nil, "put a file's content in the place of a call's result, as CALL=FILE")
+	fl.BoolVar(&f.noRun, "no-run", false, "only make the fork; 'pawl runs resume' runs it")
+	approveFlag(c, &f.approve)
+	f.output.flags(c)
+	return c
+}
+
+func (f *forkFlags) check(c *cobra.Command) error {
+	switch {
+	case !c.Flags().Changed("seq"):
+		return usagef("--seq is missing: the number of the last event to share")
+	case f.model != "" && !strings.Contains(f.model, "/"):
+		return usagef("--model is %q; it must be provider/model", f.model)
+	case c.Flags().Changed("prompt") && strings.TrimSpace(f.prompt) == "":
+		return usagef("--prompt is empty")
+	}
+	return f.output.check()
+}
+
+// replaced reads the files of --result.
+func (f *forkFlags) replaced() ([]event.ForkedResult, error) {
+	var out []event.ForkedResult
+	for _, pair := range f.results {
+		call, path, ok := strings.Cut(pair, "=")
+		if !ok || call == "" || path == "" {
+			return nil, usagef("--result is %q; it must be CALL=FILE", pair)
+		}
+		b, err := os.ReadFile(path)
+		if err != nil {
+			return nil, usagef("--result %s: %w", call, err)
+		}
+		out = append(out, event.ForkedResult{CallID: call, Output: strings.ToValidUTF8(string(b), "\uFFFD")})
+	}
+	return out, nil
+}
+
+func (s *session) fork(ctx context.Context, r journal.Run, f *forkFlags, approveSaid bool) error {
+	results, err := f.replaced()
+	if err != nil {
+		return err
+	}
+	made, err := s.makeFork(ctx, r, f, results)
+	if err != nil {
+		return err
+	}
+	note := fmt.Sprintf("run %s shares %s up to event %d", made.Run, made.From, made.Seq)
+	if made.Seq != made.Requested {
+		note += fmt.Sprintf(", the last before %d at which no call was open", made.Requested)
+	}
+	fmt.Fprintf(s.app.err, "%s\nfiles are not rewound: tools find them as they are now\n", note)
+	if !f.noRun {
+		row, err := s.store.Run(ctx, made.Run)
+		if err != nil {
+			return err
+		}
+		return s.resume(ctx, row, f.output, approving{f.approve, approveSaid})
+	}
+	if f.json {
+		return s.app.printJSON(made)
+	}
+	return s.app.printf("%s\n", made.Run)
+}
+
+func (s *session) makeFork(ctx context.Context, r journal.Run, f *forkFlags, results []event.ForkedResult) (forked, error) {
+	b, err := s.engine.Branch(ctx, r.ID, f.seq)
+	if errors.Is(err, engine.ErrNoSuchEvent) {
+		return forked{}, usagef("run %s has no event %d; it has 1 to %d", r.ID, f.seq, r.Seq)
+	}
+	if err != nil {
+		return forked{}, err
+	}
+	dir, err := os.Getwd()
+	if err != nil {
+		return forked{}, err
+	}
+	change, err := launch.Fork(b, launch.ForkChanges{Model: f.model, Prompt: f.prompt, Results: results}, launch.Options{Dir: dir})
+	if err != nil {
+		return forked{}, usageError(err)
+	}
+	id, err := s.engine.Fork(ctx, b, change)
+	if err != nil {
+		return forked{}, err
+	}
+	made := forked{Run: id, From: b.Run, Seq: b.Seq, Requested: b.Requested, Changed: append([]string{}, change.Changed...)}
+	for _, res := range change.Results {
+		made.Changed = append(made.Changed, "result of "+res.CallID)
+	}
+	return made, nil
+}

@@ -1,0 +1,27 @@
+package history
+
+import (
+	"slices"
+
+	"github.com/pawlrun/pawl/llm"
+)
+
+// Replace puts another output in the place of a call's result, and says
+// whether there is such a result. What was handed out before stays as it was.
+func (h *History) Replace(callID, output string) bool {
+	for i, m := range slices.Backward(h.messages) {
+		for j, p := range m.Parts {
+			r, ok := p.(llm.ToolResult)
+			if !ok || r.CallID != callID {
+				continue
+			}
+			changed := *m
+			changed.Parts = slices.Clone(m.Parts)
+			changed.Parts[j] = llm.ToolResult{CallID: r.CallID, ProviderID: r.ProviderID, Name: r.Name, Output: output}
+			h.messages = slices.Clone(h.messages)
+			h.messages[i] = &changed
+			return true
+		}
+	}
+	return false
+}

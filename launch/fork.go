@@ -1,0 +1,61 @@
+package launch
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+
+	"github.com/pawlrun/pawl/engine"
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/machine/agent"
+)
+
+// ForkChanges are what a fork does otherwise than the run that it shares.
+type ForkChanges struct {
+	// Model replaces every model, Prompt the system prompt; "" keeps them.
+	Model  string
+	Prompt string
+	// Results replace what calls gave.
+	Results []event.ForkedResult
+}
+
+// Fork prepares what a fork changes. It is recorded whole, so that a fold of
+// the fork needs nothing but the journal. Of the options, Dir and Getenv are
+// used.
+func Fork(b *engine.Branch, c ForkChanges, o Options) (event.RunForked, error) {
+	for _, r := range c.Results {
+		if err := b.CheckResult(r.CallID); err != nil {
+			return event.RunForked{}, fmt.Errorf("launch: fork: %w", err)
+		}
+	}
+	forked := event.RunForked{Results: c.Results}
+	m, ok := b.Machine.(*agent.Machine)
+	if !ok {
+		return forked, errors.New("launch: fork: the run is not an agent's")
+	}
+	cfg, started := m.Config(), b.Started
+	if c.Model != "" {
+		started.Options = maps.Clone(started.Options)
+		if started.Options == nil {
+			started.Options = map[string]string{}
+		}
+		if err := (Options{Model: c.Model, Dir: o.Dir, Getenv: o.Getenv}).change(&cfg, &started); err != nil {
+			return forked, err
+		}
+		forked.Changed = append(forked.Changed, "model")
+		forked.Options = map[string]string{"dir": started.Options["dir"], "model": c.Model}
+	}
+	if c.Prompt != "" {
+		cfg.System = c.Prompt
+		forked.Changed = append(forked.Changed, "prompt")
+	}
+	if len(forked.Changed) == 0 {
+		return forked, nil
+	}
+	var err error
+	if forked.Config, err = json.Marshal(cfg); err != nil {
+		return forked, fmt.Errorf("launch: encode config: %w", err)
+	}
+	return forked, nil
+}

@@ -1,0 +1,43 @@
+package agent
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/pawlrun/pawl/budget"
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/llm"
+)
+
+// applyForked goes on from another run's events as a run of its own. What that
+// run spent is not this one's, and what somebody asked of it neither; the
+// count of cycles and the prefix of the requests go on.
+func (m *Machine) applyForked(e *event.Event, d event.RunForked) error {
+	if m.phase == phaseTools || m.phase == phaseEnding || m.model.inFlight {
+		return fmt.Errorf("%w: run %s forks amid an open call of cycle %d", ErrMisfit, e.Run, m.cycle)
+	}
+	target := m.model.target
+	if len(d.Config) > 0 {
+		m.cfg, target = Config{}, 0
+		if err := json.Unmarshal(d.Config, &m.cfg); err != nil {
+			return fmt.Errorf("agent: decode config of fork %s: %w", e.Run, err)
+		}
+		if len(m.cfg.Targets) == 0 {
+			return fmt.Errorf("agent: fork %s names no model", e.Run)
+		}
+	}
+	for _, r := range d.Results {
+		if !m.history.Replace(r.CallID, r.Output) {
+			return fmt.Errorf("%w: fork %s changes the result of %s, which has none", ErrMisfit, e.Run, r.CallID)
+		}
+		if c := m.call(r.CallID); c != nil && c.result != nil {
+			c.result = &event.ToolResult{CallID: c.result.CallID, Tool: c.result.Tool, Output: r.Output}
+		}
+	}
+	m.run, m.idle = e.Run, false
+	m.spent = budget.Spent{Cycles: m.cycle}
+	m.usage, m.cost, m.charged = llm.Usage{}, llm.Cost{}, 0
+	m.model = attempt{number: 1, target: target}
+	m.parked, m.cancel, m.pause, m.stopBudget = nil, nil, false, ""
+	return nil
+}
