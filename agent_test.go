@@ -166,7 +166,7 @@ func TestBreakingOutDetachesAndManyMayRangeAtOnce(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if s := final(t, run); s.Status != pawl.StatusCompleted || slices.Max(counts) != 14 || slices.Min(counts) != 14 {
+	if s := final(t, run); s.Status != pawl.StatusCompleted || slices.Max(counts) != 18 || slices.Min(counts) != 18 {
 		t.Errorf("status %s, events seen %v", s.Status, counts)
 	}
 }

@@ -106,18 +106,22 @@ func ExampleRun_Events() {
 	// Output:
 	// 1 run.started
 	// 2 cycle.start
-	// 3 model.requested
-	// 4 model.response
-	// 5 tool_call
-	// 6 policy.decision
-	// 7 tool.started
-	// 8 tool_result pong
-	// 9 tool.results
-	// 10 cycle.start
-	// 11 model.requested
-	// 12 model.response
-	// 13 run.terminated_by
-	// 14 run.completed
+	// 3 budget.reserved
+	// 4 model.requested
+	// 5 model.response
+	// 6 budget.committed
+	// 7 tool_call
+	// 8 policy.decision
+	// 9 tool.started
+	// 10 tool_result pong
+	// 11 tool.results
+	// 12 cycle.start
+	// 13 budget.reserved
+	// 14 model.requested
+	// 15 model.response
+	// 16 budget.committed
+	// 17 run.terminated_by
+	// 18 run.completed
 	// It answers. <nil>
 }
 

@@ -24,6 +24,11 @@ type Limits struct {
 	MaxResultChars   int     `json:"max_tool_result_chars,omitempty"`
 	MaxModelRetries  *int    `json:"max_retries_per_model_call,omitempty"`
 	MaxToolRetries   *int    `json:"max_retries_per_tool_call,omitempty"`
+	// MaxIdleSeconds bounds the time without anything new: a tool result or a
+	// text that was not there before (FIELD F2).
+	MaxIdleSeconds float64 `json:"max_no_progress_seconds,omitempty"`
+	// MaxRequestTokens bounds the context of a single request (FIELD F2).
+	MaxRequestTokens int64 `json:"max_context_tokens_per_request,omitempty"`
 }
 
 // The defaults of PRODUCT 6.
@@ -88,6 +93,8 @@ type Spent struct {
 	USD       float64
 	// Active is the time the run has been going; parked time is left out.
 	Active time.Duration
+	// Idle is the part of Active since the run last brought anything new.
+	Idle time.Duration
 }
 
 // BeforeModelCall returns the setting that forbids another model call, or "".
@@ -97,6 +104,8 @@ func (l Limits) BeforeModelCall(s Spent) string {
 	switch {
 	case l.MaxWallSeconds > 0 && s.Active.Seconds() >= l.MaxWallSeconds:
 		return "max_wall_time_seconds"
+	case l.idle(s):
+		return "max_no_progress_seconds"
 	case costCap > 0 && s.USD >= costCap:
 		return costSetting
 	case l.MaxModelTurns > 0 && s.Turns >= l.MaxModelTurns:
@@ -116,8 +125,14 @@ func (l Limits) BeforeToolCall(s Spent) string {
 		return "max_tool_calls"
 	case l.MaxWallSeconds > 0 && s.Active.Seconds() >= l.MaxWallSeconds:
 		return "max_wall_time_seconds"
+	case l.idle(s):
+		return "max_no_progress_seconds"
 	}
 	return ""
+}
+
+func (l Limits) idle(s Spent) bool {
+	return l.MaxIdleSeconds > 0 && s.Idle.Seconds() >= l.MaxIdleSeconds
 }
 
 // Remaining is how much longer the run may go, and whether that is limited.
@@ -150,6 +165,8 @@ func (l *Limits) Set(setting string, value float64) error {
 		l.MaxTotalCost = value
 	case "max_wall_time_seconds":
 		l.MaxWallSeconds = value
+	case "max_no_progress_seconds":
+		l.MaxIdleSeconds = value
 	case "max_cycles":
 		return setWhole(&l.MaxCycles, setting, value)
 	case "max_model_turns":
@@ -164,6 +181,8 @@ func (l *Limits) Set(setting string, value float64) error {
 		return setWhole(&l.MaxInputTokens, setting, value)
 	case "max_output_tokens":
 		return setWhole(&l.MaxOutputTokens, setting, value)
+	case "max_context_tokens_per_request":
+		return setWhole(&l.MaxRequestTokens, setting, value)
 	case "max_retries_per_model_call":
 		return setCount(&l.MaxModelRetries, setting, value)
 	case "max_retries_per_tool_call":

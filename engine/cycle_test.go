@@ -27,8 +27,9 @@ func TestACycleJournalsItsEventsInTheDeclaredOrder(t *testing.T) {
 	events, outcome := drain(t, run, false), outcome(t, run)
 	want := []string{
 		"run.started",
-		"cycle.start", "model.requested", "model.response", "tool_call", "policy.decision", "tool.started", "tool_result", "tool.results",
-		"cycle.start", "model.requested", "model.response",
+		"cycle.start", "budget.reserved", "model.requested", "model.response", "budget.committed",
+		"tool_call", "policy.decision", "tool.started", "tool_result", "tool.results",
+		"cycle.start", "budget.reserved", "model.requested", "model.response", "budget.committed",
 		"run.terminated_by", "run.completed",
 	}
 	if got := names(events); !slices.Equal(got, want) {

@@ -57,11 +57,13 @@ func (d *driver) prepare(target string, req *llm.Request) (llm.Model, error) {
 			req.Encoded, err = enc.Encode(req)
 		}
 		return model, err
-	}, adapterPanic)
+	}, func(message string) error { return adapterError(message, nil) })
 }
 
-func adapterPanic(message string) error {
-	return &llm.Error{Class: llm.ClassInvalid, Message: "the model adapter " + message}
+func adapterPanic(message string) error { return adapterError(message, errBroken) }
+
+func adapterError(message string, cause error) error {
+	return &llm.Error{Class: llm.ClassInvalid, Message: "the model adapter " + message, Err: cause}
 }
 
 func (d *driver) callModel(work context.Context, a machine.CallModel, model llm.Model, req *llm.Request) {
@@ -135,12 +137,13 @@ func liveData(delta llm.Delta, attempt int) event.Data {
 }
 
 func (d *driver) attemptFailed(a machine.CallModel, partial *llm.Response, e *llm.Error) event.ModelAttemptFailed {
+	usage := charged(a, partial, e)
 	if partial == nil {
 		partial = &llm.Response{}
 	}
 	f := event.ModelAttemptFailed{
 		Attempt: a.Attempt, Model: a.Target, Class: e.Class, Status: e.Status, Code: e.Code, Message: e.Message,
-		RequestID: e.RequestID, PartialText: partial.Parts.Text(), Usage: partial.Usage, Cost: cost(a.Price, partial.Usage),
+		RequestID: e.RequestID, PartialText: partial.Parts.Text(), Usage: usage, Cost: cost(a.Price, usage),
 	}
 	if f.Message == "" {
 		f.Message = e.Error()

@@ -21,6 +21,7 @@ func limits(a *spec.Agent, o Options) budget.Limits {
 		MaxInputTokens: value(b.MaxInputTokens), MaxOutputTokens: value(b.MaxOutputTokens),
 		MaxResultChars:  value(b.MaxResultChars),
 		MaxModelRetries: b.MaxModelRetries, MaxToolRetries: b.MaxToolRetries,
+		MaxIdleSeconds: value(b.MaxIdleSeconds), MaxRequestTokens: value(b.MaxRequestTokens),
 		USDPerRun: value(a.ModelPolicy.Budget.USDPerRun), MaxTotalCost: value(b.MaxTotalCost),
 	}
 	if l.USDPerRun == 0 && l.MaxTotalCost == 0 {

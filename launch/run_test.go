@@ -109,7 +109,7 @@ func TestSettingsOfTheFileEndTheRun(t *testing.T) {
 		"on_limit":                   {"max_cycles: 2\non_limit: ok", event.ReasonMaxCycles, 2, true},
 		"max_model_turns":            {"budgets: {max_model_turns: 1}", "budget:max_model_turns", 1, false},
 		"max_tool_calls":             {"budgets: {max_tool_calls: 1}", "budget:max_tool_calls", 2, false},
-		"max_input_tokens":           {"budgets: {max_input_tokens: 250}", "budget:max_input_tokens", 2, false},
+		"max_input_tokens":           {"budgets: {max_input_tokens: 250}", "budget:max_input_tokens", 0, false},
 		"max_output_tokens":          {"budgets: {max_output_tokens: 10}", "budget:max_output_tokens", 1, false},
 		"max_wall_time_seconds":      {"budgets: {max_wall_time_seconds: 4000}", "budget:max_wall_time_seconds", anyCycles, false},
 		"a condition on text":        {"iteration: {termination_conditions: [{kind: text-includes, text: Again}]}", event.ReasonConditionMet, 2, true},

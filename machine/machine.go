@@ -52,6 +52,9 @@ type CallModel struct {
 	Deadline time.Time
 	// Price is the target's price, nil when it has none that is known.
 	Price *llm.Price
+	// Reserved is the worst case that was set aside for the call. A call whose
+	// usage nobody reports is charged by it ([budget.Unreported]).
+	Reserved llm.Usage
 }
 
 // Resolve asks for the facts about a call that policy and dispatch need: is

@@ -115,8 +115,8 @@ type Prompt struct {
 	SystemFile string `yaml:"system_file,omitempty"`
 }
 
-// Budgets are the ten budgets of the harness (HAR-41 to HAR-50); nil means the
-// default.
+// Budgets are the ten budgets of the harness (HAR-41 to HAR-50), the time
+// without progress and the size of a request; nil means the default.
 type Budgets struct {
 	MaxModelTurns    *int     `yaml:"max_model_turns,omitempty"`
 	MaxToolCalls     *int     `yaml:"max_tool_calls,omitempty"`
@@ -128,6 +128,8 @@ type Budgets struct {
 	MaxResultChars   *int     `yaml:"max_tool_result_chars,omitempty"`
 	MaxModelRetries  *int     `yaml:"max_retries_per_model_call,omitempty"`
 	MaxToolRetries   *int     `yaml:"max_retries_per_tool_call,omitempty"`
+	MaxIdleSeconds   *float64 `yaml:"max_no_progress_seconds,omitempty"`
+	MaxRequestTokens *int64   `yaml:"max_context_tokens_per_request,omitempty"`
 }
 
 // ReadAgent reads and validates an agent file. The error is [Errors] when the

@@ -348,6 +348,8 @@ func (b *Budgets) validate(r *report) {
 	within(r, "budgets.max_tool_result_chars", b.MaxResultChars, 1, 100_000_000)
 	within(r, "budgets.max_retries_per_model_call", b.MaxModelRetries, 0, 100)
 	within(r, "budgets.max_retries_per_tool_call", b.MaxToolRetries, 0, 100)
+	within(r, "budgets.max_no_progress_seconds", b.MaxIdleSeconds, 0.001, many)
+	within(r, "budgets.max_context_tokens_per_request", b.MaxRequestTokens, 1, math.MaxInt64)
 }
 
 // readPrompt fills System.

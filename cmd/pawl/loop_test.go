@@ -136,7 +136,7 @@ func TestOnlyACycleWithoutCallsIsNudged(t *testing.T) {
 			continue
 		}
 		nudges++
-		if e.Cycle != 2 || events[i-1].Type() != event.TypeModelResponse || events[i+1].Type() != event.TypeCycleStart {
+		if e.Cycle != 2 || events[i-1].Type() != event.TypeBudgetCommitted || events[i+1].Type() != event.TypeCycleStart {
 			t.Errorf("nudge in cycle %d between %s and %s", e.Cycle, events[i-1].Type(), events[i+1].Type())
 		}
 	}

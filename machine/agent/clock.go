@@ -12,6 +12,7 @@ func (m *Machine) clock(e *event.Event) {
 	resumed := takesUp(e.Data)
 	if d := e.Time.Sub(m.last); d > 0 && !resumed && !m.idle && !m.asking() {
 		m.spent.Active += d
+		m.spent.Idle += d
 	}
 	switch e.Data.(type) {
 	case event.RunResumed:

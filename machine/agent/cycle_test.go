@@ -1,6 +1,7 @@
 package agent_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -115,25 +116,30 @@ func TestARunWithoutATaskParksUntilItHasOne(t *testing.T) {
 // rows: HAR-11, HAR-22, HAR-51, ALDO-36
 func TestBudgets(t *testing.T) {
 	limit := func(l budget.Limits) agent.Config { return agent.Config{Limits: l} }
+	// A token costs one dollar, and "do it" is at most 53 tokens.
+	const worst = 53 + 4
+	money := func(usd float64) agent.Config {
+		return agent.Config{MaxTokens: 4, Limits: budget.Limits{USDPerRun: usd}}
+	}
 	golden(t, "budget", []scenario{
-		{"money that is used up exactly stops before the next call", limit(budget.Limits{USDPerRun: 3}), func(p *play) {
-			p.answer(asks("", "read a"))
+		{"money that is used up exactly stops before the next call", money(worst), func(p *play) {
+			p.answer(used(54, 3, asks("", "read a")))
 			p.results("c1.1=A")
 		}},
 		{"a budget-exhausted condition makes the money stop ok", agent.Config{
-			Limits: budget.Limits{USDPerRun: 3}, Conditions: []stop.Condition{{Kind: stop.BudgetExhausted}},
+			MaxTokens: 4, Limits: budget.Limits{USDPerRun: worst}, Conditions: []stop.Condition{{Kind: stop.BudgetExhausted}},
 		}, func(p *play) {
-			p.answer(asks("", "read a"))
+			p.answer(used(54, 3, asks("", "read a")))
 			p.results("c1.1=A")
 		}},
 		{"a condition about money has nothing to say of another budget", agent.Config{
-			Limits: budget.Limits{USDPerRun: 30, MaxInputTokens: 2}, Conditions: []stop.Condition{{Kind: stop.BudgetExhausted}},
+			MaxTokens: 4, Limits: budget.Limits{USDPerRun: 100, MaxInputTokens: 53}, Conditions: []stop.Condition{{Kind: stop.BudgetExhausted}},
 		}, func(p *play) {
-			p.answer(asks("", "read a"))
+			p.answer(used(53, 3, asks("", "read a")))
 			p.results("c1.1=A")
 		}},
-		{"a final answer that used the money up is still the final answer", limit(budget.Limits{USDPerRun: 3}), func(p *play) {
-			p.answer(says("done"))
+		{"a final answer that used the money up is still the final answer", money(worst), func(p *play) {
+			p.answer(used(54, 3, says("done")))
 		}},
 		{"the calls that the budget allows run and the others are told", limit(budget.Limits{MaxToolCalls: 2}), func(p *play) {
 			p.answer(asks("", "read a", "nosuch b", "read c", "read d", "read e"))
@@ -147,10 +153,10 @@ func TestBudgets(t *testing.T) {
 			p.results("c2.1=B")
 			p.answer(says("done"))
 		}},
-		{"a raise of what does not exist changes nothing", limit(budget.Limits{USDPerRun: 3}), func(p *play) {
+		{"a raise of what does not exist changes nothing", money(worst), func(p *play) {
 			p.command(event.BudgetRaised{Setting: "max_patience", Value: 5})
 			p.command(event.BudgetRaised{Setting: "max_cycles", Value: 2.5})
-			p.answer(asks("", "read a"))
+			p.answer(used(54, 3, asks("", "read a")))
 			p.results("c1.1=A")
 		}},
 		{"wall time ends the run before its next call", limit(budget.Limits{MaxWallSeconds: 10}), func(p *play) {
@@ -181,9 +187,9 @@ func TestBudgets(t *testing.T) {
 		{"a wait that outlasts the wall time is not begun", limit(budget.Limits{MaxWallSeconds: 10}), func(p *play) {
 			p.breaks(llm.ClassThrottled, retryAfter(30*time.Second))
 		}},
-		{"a failed attempt that used the money up is not retried", limit(budget.Limits{USDPerRun: 3}), func(p *play) {
+		{"a failed attempt that used the money up is not retried", money(worst), func(p *play) {
 			p.breaks(llm.ClassNetwork, func(f *event.ModelAttemptFailed) {
-				f.Usage, f.Cost = llm.Usage{Input: 3}, llm.Cost{USD: 3, Priced: true}
+				f.Usage, f.Cost = llm.Usage{Input: 53, Output: 4}, llm.Cost{USD: worst, Priced: true}
 			})
 		}},
 		{"turns count answers, not attempts", limit(budget.Limits{MaxModelTurns: 1}), func(p *play) {
@@ -192,9 +198,68 @@ func TestBudgets(t *testing.T) {
 			p.answer(asks("", "read a"))
 			p.results("c1.1=A")
 		}},
-		{"tokens that are used up stop the run", limit(budget.Limits{MaxOutputTokens: 1}), func(p *play) {
-			p.answer(asks("", "read a"))
+		{"tokens that are used up stop the run", limit(budget.Limits{MaxOutputTokens: 4}), func(p *play) {
+			p.answer(used(2, 3, asks("", "read a")))
 			p.results("c1.1=A")
+		}},
+		{"a call that does not fit is refused and not billed", money(worst - 1), func(p *play) {
+			p.note("nothing was called")
+		}},
+		{"the output cap is lowered before a call is refused", agent.Config{
+			MaxTokens: 4000, Limits: budget.Limits{USDPerRun: 53 + 2000},
+		}, func(p *play) {
+			p.answer(used(53, 900, asks("", "read a")))
+			p.results("c1.1=A")
+		}},
+		{"usage beyond its reservation and the cap is said, and nothing starts", money(worst), func(p *play) {
+			p.answer(used(70, 3, asks("", "read a", "read b")))
+		}},
+		{"usage beyond its reservation alone is paid for", money(10 * worst), func(p *play) {
+			p.answer(used(70, 3, asks("", "read a")))
+			p.results("c1.1=A")
+			p.answer(says("done"))
+		}},
+		{"a raise in time forgives an overrun", money(worst), func(p *play) {
+			p.respond(used(70, 3, asks("", "read a")))
+			p.step()
+			p.command(event.BudgetRaised{Setting: "usd_per_run", Value: 1000})
+			p.results("c1.1=A")
+			p.answer(says("done"))
+		}},
+		{"a call whose process is gone is charged what was set aside", money(3*worst - 1), func(p *play) {
+			p.crash()
+			p.resume()
+			p.crash()
+			p.resume()
+		}},
+		{"what was set aside for a call that is not made is given back", money(10 * worst), func(p *play) {
+			p.breaks(llm.ClassThrottled, retryAfter(30*time.Second))
+			p.cancel()
+		}},
+		{"half, four fifths and all of a limit are said once each", limit(budget.Limits{MaxToolCalls: 5, MaxCycles: 4}), func(p *play) {
+			p.answer(asks("", "read a", "read b", "read c"))
+			p.results("c1.1=A", "c1.2=B", "c1.3=C")
+			p.answer(asks("", "read d"))
+			p.results("c2.1=D")
+			p.command(event.BudgetRaised{Setting: "max_tool_calls", Value: 10})
+			p.answer(asks("", "read e"))
+			p.results("c3.1=E")
+			p.answer(says("done"))
+		}},
+		{"a run that brings forth nothing new stops", limit(budget.Limits{MaxIdleSeconds: 10}), func(p *play) {
+			p.answer(asks("I look", "read a"))
+			p.after(9 * time.Second)
+			p.results("c1.1=A")
+			p.answer(asks("I look", "read a"))
+			p.after(9 * time.Second)
+			p.results("c2.1=A")
+			p.answer(asks("I look", "read a"))
+			p.after(time.Second)
+			p.results("c3.1=A")
+		}},
+		{"a request that would be too large is not made", limit(budget.Limits{MaxRequestTokens: 100}), func(p *play) {
+			p.answer(asks("", "read a"))
+			p.results("c1.1=" + strings.Repeat("long ", 100))
 		}},
 		{"wall time that is used up keeps calls from starting", limit(budget.Limits{MaxWallSeconds: 10}), func(p *play) {
 			p.now = p.now.Add(11 * time.Second)

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"github.com/pawlrun/pawl/budget"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/llm"
 	"github.com/pawlrun/pawl/stop"
@@ -29,7 +30,7 @@ func (m *Machine) nextDecision() {
 	}
 	switch {
 	case m.stopBudget != "":
-		m.exhausted(m.stopBudget)
+		m.exhausted(budget.Refusal{Setting: m.stopBudget})
 	case m.nextStuck():
 	case len(m.calls) > 0 || m.response.FinishReason == llm.FinishPause:
 		m.nextCycle()
@@ -43,11 +44,11 @@ func (m *Machine) nextDecision() {
 // hasRoom says that no limit stands against another cycle. Without room, an
 // answer is judged for itself, whatever message came with it.
 func (m *Machine) hasRoom() bool {
-	return !m.atCeiling() && m.cfg.Limits.BeforeModelCall(m.spent) == ""
+	return !m.atCeiling() && m.refused(m.target()) == (budget.Refusal{})
 }
 
 func (m *Machine) cycleView() stop.Cycle {
-	c := stop.Cycle{Text: llm.Parts(m.response.Parts).Text(), SpentUSD: m.cost.USD}
+	c := stop.Cycle{Text: llm.Parts(m.response.Parts).Text(), SpentUSD: m.spent.USD}
 	c.LimitUSD, _ = m.cfg.Limits.CostCap()
 	for _, call := range m.calls {
 		c.Results = append(c.Results, call.result)

@@ -31,6 +31,7 @@ func (m *Machine) applyStarted(e *event.Event, d event.RunStarted) error {
 	if d.Input != nil && spoken(d.Input.Parts) {
 		m.history.Append(d.Input)
 	}
+	m.size.fixed, m.account.maxTokens = fixedSize(&m.cfg), m.cfg.MaxTokens
 	m.run, m.idle, m.phase = e.Run, false, phaseReady
 	return nil
 }
@@ -97,6 +98,8 @@ func (m *Machine) applyResponse(d *event.ModelResponse) error {
 	m.model.inFlight, m.model.orphan = false, false
 	m.response = d
 	m.history.Assistant(parts, d.Model)
+	m.size.answered(d, m.history.Len())
+	m.noteText(d)
 	m.turn.heard(d, len(refs))
 	m.heardAnswer(parts, len(refs))
 	if len(refs) == 0 {
@@ -109,18 +112,6 @@ func (m *Machine) applyResponse(d *event.ModelResponse) error {
 		m.calls = append(m.calls, &call{index: i, ref: ref})
 	}
 	return nil
-}
-
-// spend adds what a settled call cost. The sum is priced while every part of
-// it is.
-func (m *Machine) spend(u llm.Usage, c llm.Cost) {
-	m.cost.Priced = c.Priced && (m.cost.Priced || m.charged == 0)
-	m.charged++
-	m.usage = m.usage.Add(u)
-	m.cost.USD += c.USD
-	m.spent.Input += u.Input
-	m.spent.Output += u.Output
-	m.spent.USD = m.cost.USD
 }
 
 func (m *Machine) call(id string) *call {
@@ -174,6 +165,7 @@ func (m *Machine) applyToolStarted(e *event.Event, d event.ToolStarted) error {
 
 func (m *Machine) settle(c *call, d *event.ToolResult) {
 	c.result, c.running, c.orphan = d, false, false
+	m.noteResult(d)
 	if d.Limit != "" {
 		m.stopBudget = d.Limit
 	}
@@ -208,14 +200,6 @@ func (m *Machine) applyNudge(d event.Nudge) error {
 	}
 	m.phase = phaseReady
 	return nil
-}
-
-// applyRaised changes a limit. A setting or a value that there is not changes
-// nothing: whoever sends it is told, and a running run does not fail by it.
-func (m *Machine) applyRaised(d event.BudgetRaised) {
-	if err := m.cfg.Limits.Set(d.Setting, d.Value); err == nil && d.Setting == m.stopBudget {
-		m.stopBudget = ""
-	}
 }
 
 // applyCancel also wakes a parked run: it has only its end before it.

@@ -38,13 +38,13 @@ type Machine struct {
 	// answered counts the model calls whose outcome is known.
 	answered int
 	spent    budget.Spent
-	usage    llm.Usage
-	cost     llm.Cost
-	// charged counts the settlements that cost was summed over.
-	charged int
-	last    time.Time
-	idle    bool
-	parked  *event.RunParked
+	costs    budget.Tracker
+	account  account
+	size     size
+	novelty  novelty
+	last     time.Time
+	idle     bool
+	parked   *event.RunParked
 
 	model    attempt
 	response *event.ModelResponse
@@ -93,7 +93,7 @@ var _ machine.Machine = (*Machine)(nil)
 func (m *Machine) State() machine.State {
 	s := machine.State{
 		Phase: machine.Running, Parked: m.parked, Outcome: m.outcome,
-		Cycle: m.cycle, Usage: m.usage, Cost: m.cost,
+		Cycle: m.cycle, Usage: m.costs.Usage(), Cost: m.costs.Cost(),
 	}
 	switch {
 	case m.phase == phaseEnded:
@@ -175,6 +175,14 @@ func (m *Machine) Apply(e *event.Event) error {
 		if strings.TrimSpace(d.Text) != "" {
 			m.inputs = append(m.inputs, d.Text)
 		}
+	case event.BudgetReserved:
+		return m.applyReserved(d)
+	case event.BudgetCommitted:
+		return m.applyCommitted(d)
+	case event.BudgetWarning:
+		m.account.warned = m.account.warned.Warned(d.Setting, d.Percent)
+	case event.BudgetOverrun:
+		m.account.overrun = d.Setting
 	case event.BudgetRaised:
 		m.applyRaised(d)
 	case event.CancelRequested:

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"fmt"
+	"github.com/pawlrun/pawl/budget"
 	"strconv"
 	"time"
 
@@ -16,6 +17,9 @@ func (m *Machine) Next() []machine.Action {
 	m.actions = m.actions[:0]
 	if m.parked != nil {
 		return nil
+	}
+	if m.nextSettlement() {
+		return m.actions
 	}
 	switch m.phase {
 	case phaseReady:
@@ -34,8 +38,15 @@ func (m *Machine) Next() []machine.Action {
 
 func (m *Machine) record(d event.Data) { m.actions = append(m.actions, machine.Record{Data: d}) }
 
-// terminate records why the run ends; the outcome follows from it.
-func (m *Machine) terminate(d event.RunTerminatedBy) { m.record(d) }
+// terminate records why the run ends; the outcome follows from it. What was set
+// aside for a call that will not be made is given back first.
+func (m *Machine) terminate(d event.RunTerminatedBy) {
+	if m.account.id != "" {
+		m.record(event.BudgetCommitted{ID: m.account.id})
+		return
+	}
+	m.record(d)
+}
 
 func (m *Machine) cancelled() {
 	m.terminate(event.RunTerminatedBy{Reason: event.ReasonCancelled, Detail: m.cancel.Reason})
@@ -57,11 +68,12 @@ func (m *Machine) nextCycle() {
 		m.record(event.RunParked{Reason: event.ParkPaused})
 	case m.cycle == 0 && len(m.inputs) == 0 && !m.history.AwaitsAnswer():
 		m.record(event.RunParked{Reason: event.ParkInput, Detail: "the run has no task yet"})
+	case m.warn(budget.OfCycles):
 	case m.atCeiling():
 		m.terminate(event.RunTerminatedBy{Reason: event.ReasonMaxCycles, Limit: "max_cycles"})
 	default:
-		if setting := m.cfg.Limits.BeforeModelCall(m.spent); setting != "" {
-			m.exhausted(setting)
+		if refusal := m.refused(m.target()); refusal.Setting != "" {
+			m.exhausted(refusal)
 			return
 		}
 		m.record(event.CycleStart{Cycle: m.cycle + 1, MaxCycles: m.cfg.Limits.MaxCycles})
@@ -74,13 +86,15 @@ func (m *Machine) atCeiling() bool {
 
 // exhausted ends the run at a budget. A budget-exhausted condition in the
 // owner's list turns a money stop into the condition it names (PRODUCT 5).
-func (m *Machine) exhausted(setting string) {
-	_, money := m.cfg.Limits.CostCap()
-	if i := m.cfg.conditionBudget(); i >= 0 && setting == money {
+func (m *Machine) exhausted(r budget.Refusal) {
+	if m.warn(budget.OfCycles) {
+		return
+	}
+	if i := m.cfg.conditionBudget(); i >= 0 && budget.IsMoney(r.Setting) {
 		m.conditionMet(i)
 		return
 	}
-	m.terminate(event.RunTerminatedBy{Reason: event.BudgetReason(setting), Limit: setting})
+	m.terminate(event.RunTerminatedBy{Reason: event.BudgetReason(r.Setting), Limit: r.Setting, Detail: r.Detail()})
 }
 
 func (m *Machine) conditionMet(i int) {
@@ -98,7 +112,7 @@ func (m *Machine) nextAttempt() {
 		m.record(event.ModelAttemptFailed{
 			Attempt: m.model.number, Model: m.target().Model, Class: llm.ClassInterrupted,
 			Message: "the process stopped while the call was in flight",
-			Usage:   llm.Usage{Estimated: true}, Cost: llm.Cost{Priced: m.target().Price != nil},
+			Usage:   m.unreported(), Cost: m.costOf(m.unreported()),
 		})
 	case m.model.inFlight:
 	case m.cancel != nil:
@@ -107,11 +121,9 @@ func (m *Machine) nextAttempt() {
 		m.nextRetry(m.model.failure)
 	case m.pause:
 		m.record(event.RunParked{Reason: event.ParkPaused})
+	case m.account.id == "":
+		m.reserve()
 	default:
-		if setting := m.cfg.Limits.BeforeModelCall(m.spent); setting != "" {
-			m.exhausted(setting)
-			return
-		}
 		m.callModel()
 	}
 }
@@ -129,10 +141,11 @@ func (m *Machine) callModel() {
 		Cycle: m.cycle, Attempt: m.model.number, Target: t.Model, Price: t.Price,
 		Request: llm.Request{
 			System: m.cfg.System, Messages: messages, Tools: m.cfg.Tools,
-			MaxTokens: m.cfg.MaxTokens, Temperature: m.cfg.Temperature, Schema: m.cfg.Schema,
+			MaxTokens: m.account.maxTokens, Temperature: m.cfg.Temperature, Schema: m.cfg.Schema,
 			ProviderTools: m.cfg.ProviderTools, CacheKey: m.workload, Cache: m.cfg.Cache, Ordinal: m.answered,
 		},
 		Stream: !m.cfg.Whole, NotBefore: m.model.notBefore, Deadline: m.deadline(),
+		Reserved: m.reservedUsage(),
 	})
 }
 
@@ -141,13 +154,13 @@ func (m *Machine) callModel() {
 func (m *Machine) nextRetry(f *event.ModelAttemptFailed) {
 	seed := m.run + "/" + strconv.Itoa(m.cycle) + "/" + strconv.Itoa(f.Attempt)
 	v := judge(&m.model, len(m.cfg.Targets), m.cfg.Limits.ModelCalls(), seed)
-	setting := m.cfg.Limits.BeforeModelCall(m.spent)
+	refusal := m.refused(m.cfg.Targets[v.target])
 	if left, limited := m.cfg.Limits.Remaining(m.spent); limited && v.retry && v.delay >= left {
-		setting = "max_wall_time_seconds"
+		refusal = budget.Refusal{Setting: "max_wall_time_seconds"}
 	}
 	switch {
-	case v.retry && setting != "":
-		m.exhausted(setting)
+	case v.retry && refusal.Setting != "":
+		m.exhausted(refusal)
 	case v.retry:
 		m.record(event.ModelRetrying{
 			Attempt: f.Attempt + 1, DelayMs: v.delay.Milliseconds(),

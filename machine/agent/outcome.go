@@ -13,7 +13,7 @@ func (m *Machine) conclude() event.Outcome {
 	o := event.Outcome{
 		Reason: m.end.Reason, Limit: m.end.Limit, Index: m.end.Index, Kind: m.end.Kind, Error: m.end.Error,
 		FinalOutput: m.turn.said, LastOutput: m.turn.said,
-		Cycles: m.cycle, Usage: m.usage,
+		Cycles: m.cycle, Usage: m.costs.Usage(),
 	}
 	switch {
 	case m.end.Output != "":
@@ -22,7 +22,7 @@ func (m *Machine) conclude() event.Outcome {
 		o.FinalOutput = m.turn.answer
 	}
 	if m.spent.ModelCalls > 0 {
-		cost := m.cost
+		cost := m.costs.Cost()
 		o.Cost = &cost
 	}
 	o.Status, o.OK, o.Completed = m.grade()

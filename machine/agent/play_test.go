@@ -233,6 +233,12 @@ func asks(text string, calls ...string) llm.Response {
 // says is an answer without calls.
 func says(text string) llm.Response { return asks(text) }
 
+// used is an answer that took that many tokens.
+func used(input, output int64, r llm.Response) llm.Response {
+	r.Usage = llm.Usage{Input: input, Output: output}
+	return r
+}
+
 func finish(f llm.Finish, r llm.Response) llm.Response { r.Finish = f; return r }
 
 // answer settles the model call.

@@ -65,6 +65,8 @@ func (m *Machine) nextSteps() {
 			m.record(c.failed(event.ErrorCancelled, "the run was cancelled before this call ran"))
 		case kind != "":
 			m.record(c.failed(kind, why))
+		case m.account.overrun != "":
+			m.record(c.overBudget(m.account.overrun))
 		case circling:
 			m.block(c, stuck)
 		case c.resolved.Problem != nil:
@@ -115,7 +117,7 @@ func (m *Machine) cut() bool {
 	if r.FinishReason == llm.FinishLength {
 		return true
 	}
-	if limit := int64(m.cfg.MaxTokens); limit > 0 && r.Usage.Output >= limit {
+	if limit := int64(m.account.maxTokens); limit > 0 && r.Usage.Output >= limit {
 		return true
 	}
 	for _, c := range m.calls {

@@ -212,6 +212,7 @@ func TestApprovals(t *testing.T) {
 func TestACallThatWasLetThroughCountsBeforeItStarts(t *testing.T) {
 	p := newPlay(t, agent.Config{Limits: budget.Limits{MaxToolCalls: 1}})
 	p.respond(asks("", "read a", "read b"))
+	p.step() // commits what the answer cost
 	p.step() // resolves both
 	first := p.live.Next()[0].(machine.Record)
 	p.apply(first.Data) // lets the first one through

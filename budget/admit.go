@@ -1,0 +1,138 @@
+package budget
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/pawlrun/pawl/llm"
+)
+
+// MinOutput is how far the output cap of a call is lowered at most to fit what
+// is left of a budget; a call with less room would only be cut off.
+const MinOutput = 1024
+
+// Call is a model call that has not been made yet.
+type Call struct {
+	// Input is the most tokens that the request can have, Output the cap on
+	// the answer.
+	Input  int64
+	Output int64
+	// Likely is the number of input tokens to be expected.
+	Likely int64
+	// Price is nil when none is known; money then bounds nothing (PRODUCT 6).
+	Price *llm.Price
+}
+
+// Refusal says which setting has no room for a call. The zero value is none.
+type Refusal struct {
+	Setting string
+	// Need is what the call takes at the least, Left what there is.
+	Need float64
+	Left float64
+	// Wait says that there will be room if other calls use less than what is
+	// set aside for them.
+	Wait bool
+}
+
+// Detail is the refusal in words.
+func (r Refusal) Detail() string {
+	switch {
+	case r.Need == 0 && r.Left == 0:
+		return ""
+	case IsMoney(r.Setting):
+		return fmt.Sprintf("the next call could cost USD %.4f, and USD %.4f are left", r.Need, max(r.Left, 0))
+	}
+	return fmt.Sprintf("the next call could take %.0f tokens, and %.0f are left", r.Need, max(r.Left, 0))
+}
+
+// IsMoney says that a setting limits what a run costs.
+func IsMoney(setting string) bool { return setting == "usd_per_run" || setting == "max_total_cost" }
+
+// Admit sets the worst case of a call against what is left of the limits. It
+// lowers the output cap to what can be paid for, down to [MinOutput], before it
+// refuses. A call that is refused has cost nothing (FIELD F3, F29).
+func (l Limits) Admit(s Spent, held Amount, c Call) (Amount, Refusal) {
+	if setting := l.BeforeModelCall(s); setting != "" {
+		return Amount{}, Refusal{Setting: setting}
+	}
+	a, refusal := l.fit(s, held, c)
+	if refusal.Setting != "" && held != (Amount{}) {
+		_, alone := l.fit(s, Amount{}, c)
+		refusal.Wait = alone.Setting == ""
+	}
+	return a, refusal
+}
+
+func (l Limits) fit(s Spent, held Amount, c Call) (Amount, Refusal) {
+	if most := l.MaxRequestTokens; most > 0 && c.Likely > most {
+		return Amount{}, Refusal{Setting: "max_context_tokens_per_request", Need: float64(c.Likely), Left: float64(most)}
+	}
+	if left := l.MaxInputTokens - s.Input - held.Input; l.MaxInputTokens > 0 && c.Input > left {
+		return Amount{}, Refusal{Setting: "max_input_tokens", Need: float64(c.Input), Left: float64(left)}
+	}
+	output, floor := c.Output, min(c.Output, MinOutput)
+	if l.MaxOutputTokens > 0 {
+		left := l.MaxOutputTokens - s.Output - held.Output
+		// An owner who allows less than the floor in total means it.
+		floor = min(floor, l.MaxOutputTokens)
+		if left < floor {
+			return Amount{}, Refusal{Setting: "max_output_tokens", Need: float64(floor), Left: float64(left)}
+		}
+		output = min(output, left)
+	}
+	a := Amount{Input: c.Input, Output: output, USD: worst(c.Price, c.Input, output)}
+	limit, setting := l.CostCap()
+	if left := limit - s.USD - held.USD; limit > 0 && a.USD > left {
+		a.Output = affordable(*c.Price, c.Input, left, output)
+		if a.Output < floor {
+			return Amount{}, Refusal{Setting: setting, Need: worst(c.Price, c.Input, floor), Left: left}
+		}
+		a.USD = worst(c.Price, c.Input, a.Output)
+	}
+	return a, Refusal{}
+}
+
+// affordable is the largest output, at most cap, that the money left pays for.
+func affordable(p llm.Price, input int64, left float64, most int64) int64 {
+	rate := worst(&p, input, 1) - worst(&p, input, 0)
+	if rate <= 0 {
+		return 0 // the input alone is too dear
+	}
+	n := int64(math.Min((left-worst(&p, input, 0))/rate, float64(most)))
+	for n > 0 && worst(&p, input, n) > left {
+		n--
+	}
+	return max(n, 0)
+}
+
+// worst is the most that a request of up to that many tokens can cost: nothing
+// of it read from a cache, and all of it written to one where that is dearer.
+func worst(p *llm.Price, input, output int64) float64 {
+	if p == nil {
+		return 0
+	}
+	in, out := max(p.Input, p.CacheRead, p.CacheWrite), p.Output
+	if long := p.Long; long != nil && input > long.Over {
+		in, out = max(in, long.Input, long.CacheRead, long.CacheWrite), max(out, long.Output)
+	}
+	return (float64(input)*in + float64(output)*out) / 1e6
+}
+
+// Unreported is what to charge for a call whose usage the provider did not say,
+// as when its stream broke: what was received where that is known, else what
+// was set aside; never nothing (FIELD F27).
+func Unreported(reserved, received llm.Usage, bytes int) llm.Usage {
+	u := received
+	u.Estimated = true
+	if u.Input == 0 {
+		u.Input = max(reserved.Input, 1)
+	}
+	switch {
+	case u.Output > 0:
+	case bytes > 0:
+		u.Output = max(min(int64(bytes), reserved.Output), 1)
+	default:
+		u.Output = max(reserved.Output, 1)
+	}
+	return u
+}

@@ -1,0 +1,98 @@
+package budget
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// Errors of a [Ledger].
+var (
+	// ErrReserved: a reservation of that id is open already.
+	ErrReserved = errors.New("budget: already reserved")
+	// ErrNotReserved: no reservation of that id is open.
+	ErrNotReserved = errors.New("budget: not reserved")
+)
+
+// Amount is what a call uses up: money and tokens.
+type Amount struct {
+	USD    float64
+	Input  int64
+	Output int64
+}
+
+// Add returns the sum.
+func (a Amount) Add(b Amount) Amount {
+	return Amount{USD: a.USD + b.USD, Input: a.Input + b.Input, Output: a.Output + b.Output}
+}
+
+// rounding is what sums of money may be off by.
+const rounding = 1e-9
+
+// Exceeds says that more was used than b of anything.
+func (a Amount) Exceeds(b Amount) bool {
+	return a.USD > b.USD+rounding || a.Input > b.Input || a.Output > b.Output
+}
+
+// Reservation is the worst case of one call, set aside until what it really
+// used is known. Its id is unique among those that are open in the ledger.
+type Reservation struct {
+	ID string
+	Amount
+}
+
+// Ledger is the account of everything that draws from one budget: a run's own
+// calls and, in the ledger of the root, those of its whole tree. It is a value:
+// its methods leave the receiver as it is and return a new one (ALF-77). The
+// zero value is an account that nobody has drawn from.
+type Ledger struct {
+	spent Amount
+	open  []Reservation
+}
+
+// Reserve sets the worst case of a call aside. Whether the budget has room for
+// it is for [Limits.Admit] to say.
+func (l Ledger) Reserve(r Reservation) (Ledger, error) {
+	if l.index(r.ID) >= 0 {
+		return l, fmt.Errorf("%w: %s", ErrReserved, r.ID)
+	}
+	return Ledger{spent: l.spent, open: append(slices.Clip(l.open), r)}, nil
+}
+
+// Commit replaces a reservation by what was really used, which is nothing for
+// a call that was not made.
+func (l Ledger) Commit(id string, used Amount) (Ledger, error) {
+	i := l.index(id)
+	if i < 0 {
+		return l, fmt.Errorf("%w: %s", ErrNotReserved, id)
+	}
+	next := Ledger{spent: l.spent.Add(used)}
+	if len(l.open) > 1 {
+		next.open = slices.Concat(l.open[:i], l.open[i+1:])
+	}
+	return next, nil
+}
+
+// Spent is the sum of everything that was committed.
+func (l Ledger) Spent() Amount { return l.spent }
+
+// Held is the sum of the reservations that are open.
+func (l Ledger) Held() Amount {
+	var sum Amount
+	for _, r := range l.open {
+		sum = sum.Add(r.Amount)
+	}
+	return sum
+}
+
+// Open is the reservation of that id, if there is one.
+func (l Ledger) Open(id string) (Reservation, bool) {
+	if i := l.index(id); i >= 0 {
+		return l.open[i], true
+	}
+	return Reservation{}, false
+}
+
+func (l Ledger) index(id string) int {
+	return slices.IndexFunc(l.open, func(r Reservation) bool { return r.ID == id })
+}

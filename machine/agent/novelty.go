@@ -1,0 +1,52 @@
+package agent
+
+import (
+	"hash/fnv"
+	"slices"
+	"strings"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/llm"
+)
+
+// novelty remembers what the run brought forth lately, so that time in which
+// nothing new comes can be told from progress (FIELD F2).
+type novelty struct {
+	recent [memory]uint64
+	next   int
+}
+
+// memory is how many results and texts are remembered: a run that goes round in
+// a circle of fewer makes no progress.
+const memory = 64
+
+func (m *Machine) noteText(d *event.ModelResponse) {
+	m.note("text", llm.Parts(d.Parts).Text())
+}
+
+func (m *Machine) noteResult(d *event.ToolResult) {
+	m.note(d.Tool, d.Output)
+}
+
+// note takes in what came. The time without progress begins again when it was
+// not there before.
+func (m *Machine) note(kind, content string) {
+	if strings.TrimSpace(content) == "" {
+		return
+	}
+	h := fingerprint(kind, content)
+	if slices.Contains(m.novelty.recent[:], h) {
+		return
+	}
+	m.novelty.recent[m.novelty.next%memory] = h
+	m.novelty.next++
+	m.spent.Idle = 0
+}
+
+func fingerprint(kind, content string) uint64 {
+	h := fnv.New64a()
+	h.Write([]byte(kind))
+	h.Write([]byte{0})
+	h.Write([]byte(content))
+	return h.Sum64()
+}

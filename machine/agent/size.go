@@ -1,0 +1,120 @@
+package agent
+
+import (
+	"strings"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/llm"
+)
+
+// size follows how large the next request can be: what the provider reported
+// of the last one, and the bytes that came since. It counts each message once.
+type size struct {
+	// fixed is the prompt and the tools, total the messages, in bytes.
+	fixed int64
+	total int64
+	// reported is the last request with its answer, in tokens of model, and
+	// since the bytes of the messages from then on.
+	reported int64
+	model    string
+	from     int
+	since    int64
+	// counted is the number of messages that total holds.
+	counted int
+}
+
+const (
+	// messageOverhead and partOverhead are allowed for what a provider writes
+	// around a message and a part.
+	messageOverhead = 16
+	partOverhead    = 32
+	// mediaTokens is more than any provider counts for one image, and
+	// documentTokens more than one counts for one document.
+	mediaTokens    = 8192
+	documentTokens = 300_000
+	// hostedTokens is allowed for a tool that the provider describes itself.
+	hostedTokens = 4096
+	// bytesPerToken is what text has on average; in the worst case it is 1.
+	bytesPerToken = 4
+)
+
+func fixedSize(cfg *Config) int64 {
+	n := int64(len(cfg.System)+len(cfg.Schema)) + hostedTokens*int64(len(cfg.ProviderTools))
+	for _, t := range cfg.Tools {
+		n += partOverhead + int64(len(t.Name)+len(t.Description)+len(t.Schema))
+	}
+	return n
+}
+
+// answered takes in what a provider reported; next is where the messages begin
+// that the report does not cover.
+func (s *size) answered(d *event.ModelResponse, next int) {
+	if d.Usage.Estimated || d.Usage.Input <= 0 {
+		return
+	}
+	s.reported, s.model = d.Usage.Input+d.Usage.Output+partOverhead*int64(1+len(d.ToolCalls)), d.Model
+	s.from, s.since = next, 0
+}
+
+// measure counts the messages that are new. A history that became shorter is
+// counted again.
+func (s *size) measure(messages []*llm.Message) {
+	if len(messages) < s.counted {
+		s.total, s.since, s.counted, s.reported, s.from = 0, 0, 0, 0, 0
+	}
+	for i, m := range messages[s.counted:] {
+		n := messageSize(m)
+		s.total += n
+		if s.counted+i >= s.from {
+			s.since += n
+		}
+	}
+	s.counted = len(messages)
+}
+
+// tokens bounds the next request from above, and says what is to be expected.
+// A token has at least one byte. Another model may count what is known twice.
+func (s *size) tokens(model string, unread int64) (worst, likely int64) {
+	all := s.fixed + s.total + unread
+	if s.reported == 0 {
+		return all, all / bytesPerToken
+	}
+	known := s.reported
+	if model != s.model {
+		known *= 2
+	}
+	return min(all, known+s.since+unread), s.reported + (s.since+unread)/bytesPerToken
+}
+
+func messageSize(m *llm.Message) int64 {
+	n := int64(messageOverhead)
+	for _, p := range m.Parts {
+		n += partOverhead
+		switch p := p.(type) {
+		case llm.Text:
+			n += int64(max(len(p.Text), len(p.Raw)))
+		case llm.Reasoning:
+			n += int64(max(len(p.Text)+len(p.Signature), len(p.Raw)))
+		case llm.ToolCall:
+			n += int64(max(len(p.Name)+len(p.Args)+len(p.ArgsText)+len(p.Signature), len(p.Raw)))
+		case llm.ToolResult:
+			n += int64(len(p.Output))
+			for _, media := range p.Media {
+				n += mediaSize(media)
+			}
+		case llm.Media:
+			n += mediaSize(p)
+		case llm.Item:
+			n += int64(len(p.Raw))
+		}
+	}
+	return n
+}
+
+// mediaSize is in tokens: those of a picture have nothing to do with its bytes.
+func mediaSize(m llm.Media) int64 {
+	if strings.HasPrefix(m.MediaType, "image/") || len(m.Data) == 0 {
+		return mediaTokens
+	}
+	return min(int64(len(m.Data)), documentTokens)
+}

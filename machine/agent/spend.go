@@ -1,0 +1,184 @@
+package agent
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/pawlrun/pawl/budget"
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/llm"
+)
+
+// account is the run's side of the ledger: what is set aside for the call that
+// is due or under way, and what its owner has been told.
+type account struct {
+	ledger budget.Ledger
+	// id names the open reservation, "" for none; reserved is its amount.
+	id       string
+	reserved budget.Amount
+	// settled says that charged is what the call really used.
+	settled   bool
+	charged   budget.Amount
+	estimated bool
+	// exceeded says that a call used more than was set aside for it.
+	exceeded bool
+	// maxTokens is the output cap that the last call was made with, 0 for none.
+	maxTokens int
+	warned    budget.Levels
+	// overrun is the setting that a call went beyond, "" for none. Nothing
+	// starts any more.
+	overrun string
+}
+
+// defaultOutput is set aside for the answer where no cap is known.
+const defaultOutput = 8192
+
+// pricedCall is the next call of a target at its worst.
+func (m *Machine) pricedCall(t Target) budget.Call {
+	output := int64(m.cfg.MaxTokens)
+	if output <= 0 {
+		output = defaultOutput
+	}
+	m.size.measure(m.history.All())
+	unread := int64(0)
+	for _, text := range m.inputs {
+		unread += messageOverhead + int64(len(text))
+	}
+	worst, likely := m.size.tokens(t.Model, unread)
+	return budget.Call{Input: worst, Likely: likely, Output: output, Price: t.Price}
+}
+
+// refused says which limit has no room for a call of a target.
+func (m *Machine) refused(t Target) budget.Refusal {
+	if m.account.overrun != "" {
+		return budget.Refusal{Setting: m.account.overrun}
+	}
+	_, refusal := m.cfg.Limits.Admit(m.spent, m.account.ledger.Held(), m.pricedCall(t))
+	return refusal
+}
+
+// reserve sets the next call's worst case aside, or ends the run: a call that
+// cannot be paid for is not made (HAR-22, FIELD F3).
+func (m *Machine) reserve() {
+	if m.account.overrun != "" {
+		m.exhausted(budget.Refusal{Setting: m.account.overrun})
+		return
+	}
+	a, refusal := m.cfg.Limits.Admit(m.spent, m.account.ledger.Held(), m.pricedCall(m.target()))
+	if refusal.Setting != "" {
+		m.exhausted(refusal)
+		return
+	}
+	m.record(event.BudgetReserved{
+		ID:  strconv.Itoa(m.cycle) + "." + strconv.Itoa(m.model.number),
+		USD: a.USD, Input: a.Input, Output: a.Output,
+	})
+}
+
+// capsOutput says that requests carry a cap on the answer: the owner's, or one
+// that a budget depends on. Else the length is left to the adapter.
+func (m *Machine) capsOutput() bool {
+	l := m.cfg.Limits
+	money, _ := l.CostCap()
+	return m.cfg.MaxTokens > 0 || l.MaxOutputTokens > 0 || money > 0 && m.target().Price != nil
+}
+
+func (m *Machine) applyReserved(d event.BudgetReserved) error {
+	a := budget.Amount{USD: d.USD, Input: d.Input, Output: d.Output}
+	ledger, err := m.account.ledger.Reserve(budget.Reservation{ID: d.ID, Amount: a})
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrMisfit, err)
+	}
+	m.account.ledger, m.account.id, m.account.reserved = ledger, d.ID, a
+	m.account.settled, m.account.exceeded = false, false
+	m.account.maxTokens = 0
+	if m.capsOutput() {
+		m.account.maxTokens = int(d.Output)
+	}
+	return nil
+}
+
+func (m *Machine) applyCommitted(d event.BudgetCommitted) error {
+	ledger, err := m.account.ledger.Commit(d.ID, budget.Amount{USD: d.USD, Input: d.Input, Output: d.Output})
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrMisfit, err)
+	}
+	m.account.ledger, m.account.id, m.account.settled = ledger, "", false
+	return nil
+}
+
+// spend adds what a settled call cost.
+func (m *Machine) spend(u llm.Usage, c llm.Cost) {
+	m.costs = m.costs.Add(u, c)
+	m.spent.Input += u.Input
+	m.spent.Output += u.Output
+	m.spent.USD = m.costs.Cost().USD
+	a := &m.account
+	if a.id == "" {
+		return
+	}
+	a.settled, a.charged, a.estimated = true, budget.Amount{USD: c.USD, Input: u.Input, Output: u.Output}, u.Estimated
+	a.exceeded = a.charged.Exceeds(a.reserved)
+}
+
+// nextSettlement records what follows from a call that was paid for: the real
+// usage in the place of the reservation, and what its owner must know of it.
+func (m *Machine) nextSettlement() bool {
+	a := &m.account
+	if m.phase >= phaseEnding {
+		return false
+	}
+	if a.settled {
+		m.record(event.BudgetCommitted{
+			ID: a.id, USD: a.charged.USD, Input: a.charged.Input, Output: a.charged.Output, Estimated: a.estimated,
+		})
+	}
+	if a.exceeded && a.overrun == "" {
+		if w, over := m.cfg.Limits.Overrun(m.spent); over {
+			m.record(event.BudgetOverrun{Setting: w.Setting, Used: w.Used, Limit: w.Limit})
+		}
+	}
+	m.warn(budget.OfCalls)
+	return len(m.actions) > 0
+}
+
+// warn records the warnings that are due and says whether there were any.
+func (m *Machine) warn(g budget.Group) bool {
+	before := len(m.actions)
+	m.cfg.Limits.Warn(m.spent, &m.account.warned, g, func(w budget.Warning) {
+		m.record(event.BudgetWarning{Setting: w.Setting, Used: w.Used, Limit: w.Limit, Percent: w.Percent})
+	})
+	return len(m.actions) > before
+}
+
+// applyRaised changes a limit. A setting or a value that there is not changes
+// nothing: whoever sends it is told, and a running run does not fail by it.
+func (m *Machine) applyRaised(d event.BudgetRaised) {
+	if err := m.cfg.Limits.Set(d.Setting, d.Value); err != nil {
+		return
+	}
+	if d.Setting == m.stopBudget {
+		m.stopBudget = ""
+	}
+	m.account.warned = m.cfg.Limits.Raised(m.spent, m.account.warned)
+	if _, over := m.cfg.Limits.Overrun(m.spent); !over {
+		m.account.overrun = ""
+	}
+}
+
+// unreported is what a call is charged whose process is gone.
+func (m *Machine) unreported() llm.Usage {
+	return budget.Unreported(m.reservedUsage(), llm.Usage{}, 0)
+}
+
+func (m *Machine) reservedUsage() llm.Usage {
+	return llm.Usage{Input: m.account.reserved.Input, Output: m.account.reserved.Output}
+}
+
+func (m *Machine) costOf(u llm.Usage) llm.Cost {
+	p := m.target().Price
+	if p == nil {
+		return llm.Cost{}
+	}
+	return llm.Cost{USD: p.Of(u), Priced: true}
+}
