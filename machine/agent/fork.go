@@ -6,7 +6,6 @@ import (
 
 	"github.com/pawlrun/pawl/budget"
 	"github.com/pawlrun/pawl/event"
-	"github.com/pawlrun/pawl/llm"
 )
 
 // applyForked goes on from another run's events as a run of its own. What that
@@ -36,7 +35,8 @@ func (m *Machine) applyForked(e *event.Event, d event.RunForked) error {
 	}
 	m.run, m.idle = e.Run, false
 	m.spent = budget.Spent{Cycles: m.cycle}
-	m.usage, m.cost, m.charged = llm.Usage{}, llm.Cost{}, 0
+	m.costs, m.account = budget.Tracker{}, account{maxTokens: m.account.maxTokens}
+	m.size = size{fixed: fixedSize(&m.cfg)}
 	m.model = attempt{number: 1, target: target}
 	m.parked, m.cancel, m.pause, m.stopBudget = nil, nil, false, ""
 	return nil
