@@ -2,14 +2,17 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/pawlrun/pawl/event"
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
@@ -37,6 +40,7 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits": exits,
 			"runid": runID,
+			"seqof": seqOf,
 		},
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("PAWL_JOURNAL", "")
@@ -87,4 +91,24 @@ func runID(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("no run in the journal")
 	}
 	ts.Setenv(args[0], id)
+}
+
+// seqOf NAME TYPE puts the number of the last event of a type, among those
+// that the last command printed, into a variable.
+func seqOf(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: seqof NAME TYPE")
+	}
+	seq := int64(0)
+	for line := range strings.Lines(ts.ReadFile("stdout")) {
+		var e event.Event
+		ts.Check(json.Unmarshal([]byte(line), &e))
+		if string(e.Type()) == args[1] {
+			seq = e.Seq
+		}
+	}
+	if seq == 0 {
+		ts.Fatalf("no event of type %s", args[1])
+	}
+	ts.Setenv(args[0], strconv.FormatInt(seq, 10))
 }
