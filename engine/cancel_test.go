@@ -66,7 +66,7 @@ func TestAWaitBeforeARetryEndsAtOnceWhenTheRunIsCancelled(t *testing.T) {
 		r := newRig(t).turns(scripted.Turn{Error: &scripted.Failure{Class: llm.ClassThrottled, RetryAfter: &after}}, scripted.Turn{Text: "never"})
 		ctx, cancel := context.WithCancel(t.Context())
 		run := r.start(ctx)
-		time.Sleep(20 * time.Second)
+		time.Sleep(21 * time.Second) // no heartbeat falls on this moment
 		if row, err := r.store.Run(t.Context(), run.ID); err != nil || row.State != journal.Waiting {
 			t.Errorf("the run's row says %s while it waits (%v)", row.State, err)
 		}

@@ -42,6 +42,9 @@ func TestACycleJournalsItsEventsInTheDeclaredOrder(t *testing.T) {
 		if e.Seq != int64(i+1) || e.Pos != int64(i+1) {
 			t.Errorf("event %d has seq %d and pos %d", i, e.Seq, e.Pos)
 		}
+		if d, ok := e.Data.(event.ToolResults); ok && (d.Cycle != 1 || e.Cycle != 1 || len(d.Results) != 1) {
+			t.Errorf("the results of cycle 1 say cycle %d, in an event of cycle %d: %+v", d.Cycle, e.Cycle, d.Results)
+		}
 	}
 }
 

@@ -298,15 +298,18 @@ func TestStreamedAndWholeAnswersGiveEventsOfTheSameShape(t *testing.T) {
 		}
 		return strings.Join(shape, " ")
 	}
+	answer := llm.Parts{llm.Reasoning{Text: "hm"}, llm.Text{Text: "hello"}, llm.Text{}, llm.Text{Text: "you"}}
 	streaming := modelFunc(func(_ context.Context, _ *llm.Request, emit func(llm.Delta)) (*llm.Response, error) {
-		emit(llm.Delta{Kind: llm.DeltaText, Text: ""})
-		emit(llm.Delta{Kind: llm.DeltaText, Text: "hello"})
-		return said("hello"), nil
+		emit(llm.Delta{Kind: llm.DeltaText, Index: 1, Text: ""})
+		emit(llm.Delta{Kind: llm.DeltaText, Index: 1, Text: "hello"})
+		emit(llm.Delta{Kind: llm.DeltaText, Index: 3, Text: "you"})
+		// Had it been asked for the whole answer, nothing of this would be heard.
+		return &llm.Response{Parts: llm.Parts{llm.Text{Text: "taken from the stream"}}, Finish: llm.FinishEnd}, nil
 	})
 	whole := struct{ llm.Model }{modelFunc(func(context.Context, *llm.Request, func(llm.Delta)) (*llm.Response, error) {
-		return &llm.Response{Parts: llm.Parts{llm.Text{Text: "hello"}, llm.Text{}}}, nil
+		return &llm.Response{Parts: answer, Finish: llm.FinishEnd}, nil
 	})}
-	if s, w := shape(streaming), shape(whole); s != w || !strings.Contains(s, `text "hello"@1/0`) {
+	if s, w := shape(streaming), shape(whole); s != w || !strings.Contains(s, `text "hello"@1/1 text "you"@1/3`) {
 		t.Errorf("streamed %s\nwhole    %s", s, w)
 	}
 }

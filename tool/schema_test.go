@@ -18,7 +18,6 @@ func compile(t *testing.T, schema string) *tool.Schema {
 	return s
 }
 
-// rows: HAR-32, ALF-62
 func TestViolationsAreWordsThatAModelCanActOn(t *testing.T) {
 	s := compile(t, `{
 		"type": "object",

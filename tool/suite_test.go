@@ -54,8 +54,6 @@ type suiteGroup struct {
 
 // TestOfficialJSONSchemaSuite runs the suite of json-schema.org over what tool
 // arguments are validated with, in the default draft and in a named older one.
-//
-// rows: HAR-4, ALF-62
 func TestOfficialJSONSchemaSuite(t *testing.T) {
 	if _, err := os.Stat(suite); err != nil {
 		t.Skipf("the official suite is not here: %v", err)

@@ -13,7 +13,6 @@ import (
 	"github.com/pawlrun/pawl/journal"
 )
 
-// rows: HAR-60
 func TestOfManyProcessesThatResumeARunOneDrivesIt(t *testing.T) {
 	w := newWorld(t, `
 - tool_calls:

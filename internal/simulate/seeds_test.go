@@ -22,7 +22,7 @@ import (
 
 var seedFlag = flag.Int("seed", 0, "play only this seed")
 
-// rows: ALDO-55, ALDO-63, HAR-3, HAR-5, HAR-25, HAR-29
+// rows: ALDO-63, HAR-3, HAR-5, HAR-25, HAR-29
 func TestSeeds(t *testing.T) {
 	first, last := 1, 300
 	if os.Getenv("PAWL_LONG") != "" {

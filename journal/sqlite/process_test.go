@@ -333,7 +333,6 @@ func TestManyOpenANewJournalAtOnce(t *testing.T) {
 	}
 }
 
-// rows: HAR-5
 func TestAnotherStoreOnTheFileSeesCommitsAndCommandsSoon(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "journal.db")
 	here, there := open(t, path), open(t, path)

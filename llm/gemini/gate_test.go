@@ -22,7 +22,6 @@ func adapter() wiregate.Adapter {
 	}
 }
 
-// rows: HAR-85, HAR-88
 func TestRecordedGeminiTrafficDecodesAsTheOfficialReadersDo(t *testing.T) {
 	wiregate.WireGate(t, adapter())
 }

@@ -40,7 +40,7 @@ func TestRecordedAnswersDecodeToWhatTheReadersAgreeOn(t *testing.T) { wiregate.W
 // rows: HAR-85
 func TestNextRequestMeansWhatWasRecorded(t *testing.T) { wiregate.RequestGate(t, adapter()) }
 
-// rows: HAR-85, HAR-88
+// rows: HAR-85
 func TestRecordedToolLoopsRunToTheirEnd(t *testing.T) { wiregate.LoopGate(t, adapter()) }
 
 func TestFaultsNeitherHangNorPassForAnswers(t *testing.T) { wiregate.FaultGate(t, adapter()) }

@@ -35,7 +35,6 @@ func newModel(service string) func(string, *http.Client) wiregate.Model {
 	}
 }
 
-// rows: HAR-86, HAR-88
 func TestRecordedChatTrafficDecodesAsTheOfficialReadersDo(t *testing.T) {
 	wiregate.WireGate(t, adapter())
 }
@@ -44,6 +43,7 @@ func TestTheNextChatRequestMeansWhatTheRecordedOneMeans(t *testing.T) {
 	wiregate.RequestGate(t, adapter())
 }
 
+// rows: HAR-86
 func TestRecordedChatLoopsRunToTheirEnd(t *testing.T) {
 	wiregate.LoopGate(t, adapter())
 }

@@ -58,7 +58,7 @@ func TestTheOutcomeOfEveryReason(t *testing.T) {
 	}
 }
 
-// rows: ALF-27, ALF-28
+// rows: ALF-27
 func TestCostIsPricedWhileEveryPartOfItIs(t *testing.T) {
 	cost := func(targets []agent.Target, play func(p *play)) *llm.Cost {
 		p := newPlay(t, agent.Config{Targets: targets})
