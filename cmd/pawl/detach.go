@@ -26,7 +26,7 @@ const takeUp = 10 * time.Second
 
 // detach creates the run and leaves it to a process in a session of its own,
 // which survives this one and its terminal.
-func (l *launched) detach(ctx context.Context, asJSON bool) error {
+func (l *launched) detach(ctx context.Context, asJSON bool, record string) error {
 	s := l.session
 	if err := closeEnv(l.env); err != nil {
 		return err
@@ -35,7 +35,7 @@ func (l *launched) detach(ctx context.Context, asJSON bool) error {
 	if err != nil {
 		return err
 	}
-	d, gone, err := s.app.spawn(id)
+	d, gone, err := s.app.spawn(id, record)
 	if err != nil {
 		return fmt.Errorf("%w; go on with 'pawl runs resume %s'", err, id)
 	}
@@ -56,7 +56,7 @@ func logOf(journalPath, run string) string {
 
 // spawn starts this binary again, to go on with the run. gone receives when
 // that process has ended.
-func (a *app) spawn(id string) (detached, <-chan error, error) {
+func (a *app) spawn(id, record string) (detached, <-chan error, error) {
 	path, err := filepath.Abs(a.journalPath)
 	if err != nil {
 		return detached{}, nil, fmt.Errorf("detach: %w", err)
@@ -73,7 +73,10 @@ func (a *app) spawn(id string) (detached, <-chan error, error) {
 	defer log.Close()
 	args := []string{"--journal", path, "runs", "resume", id}
 	if a.configPath != "" {
-		args = append([]string{"--config", a.configPath}, args...)
+		args = append(args, "--config", a.configPath)
+	}
+	if record != "" {
+		args = append(args, "--record", record)
 	}
 	cmd := exec.Command(self, args...)
 	cmd.Stdout, cmd.Stderr = log, log

@@ -21,6 +21,8 @@ type app struct {
 	streams
 	journalPath string
 	configPath  string
+	// recordPath is the script that a resumed run's answers are added to.
+	recordPath string
 }
 
 // execute runs one command line and gives its exit code.

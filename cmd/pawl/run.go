@@ -63,12 +63,13 @@ func (a *app) run(c *cobra.Command, f *runFlags, args []string) error {
 	}
 	defer l.session.close()
 	if f.detach {
-		return l.detach(c.Context(), f.json)
+		return l.detach(c.Context(), f.json, f.record)
 	}
 	ctx, stop := interruptible(c.Context())
 	defer stop()
 	p := newPrinter(a.err, screenOf(a.err, os.Getenv))
 	l.env.Ask = a.asking(o.Approve, p)
+	l.env = recording(l.env, f.record)
 	r, err := l.session.engine.Start(ctx, l.started, "", l.env)
 	if err != nil {
 		return errors.Join(err, closeEnv(l.env))

@@ -24,6 +24,7 @@ type runFlags struct {
 	noStream  bool
 	detach    bool
 	from      string
+	record    string
 	vars      []string
 	output
 }
@@ -41,6 +42,7 @@ func (f *runFlags) flags(c *cobra.Command) {
 	fl.StringVar(&f.from, "continue", "", "start from this ended run, with a new message or a raised limit")
 	fl.StringArrayVar(&f.vars, "var", nil, "set a variable of the file, as name=value")
 	approveFlag(c, &f.approve)
+	recordFlag(c, &f.record)
 	f.output.flags(c)
 }
 
@@ -73,6 +75,9 @@ func (f *runFlags) options(c *cobra.Command) (launch.Options, error) {
 		return o, usagef("--model is %q; it must be provider/model, for example scripted/answers.yaml", f.model)
 	}
 	if o.Vars, err = parseVars(f.vars); err != nil {
+		return o, err
+	}
+	if err := recordAnew(f.record); err != nil {
 		return o, err
 	}
 	if f.from != "" {

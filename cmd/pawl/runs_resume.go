@@ -21,7 +21,7 @@ func (a *app) resumeCommand() *cobra.Command {
 		Use:   "resume RUN",
 		Short: "Go on with a run that parked or whose process is gone",
 		Long: `Goes on with a run. What was settled is not repeated; a call that was running when its process
-died runs again only if that cannot do harm. --json and --view print the run from its first event.`,
+died runs again only if that cannot do harm. --record goes on with a recording. --json and --view print the run from its first event.`,
 		Example: "  pawl runs resume k7x2\n  pawl runs resume k7x2 --approve deny --json",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -34,6 +34,7 @@ died runs again only if that cannot do harm. --json and --view print the run fro
 		},
 	}
 	approveFlag(c, &approve)
+	recordFlag(c, &a.recordPath)
 	o.flags(c)
 	return c
 }
@@ -77,7 +78,7 @@ func (s *session) resume(ctx context.Context, row journal.Run, o output, who app
 		}
 		env, err := launch.Environment(started, launch.Options{Config: config})
 		env.Ask = s.app.asking(mode, p)
-		return env, err
+		return recording(env, s.app.recordPath), err
 	})
 	if err != nil {
 		return err

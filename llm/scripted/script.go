@@ -16,36 +16,36 @@ import (
 
 // The YAML form of a turn.
 type fileTurn struct {
-	Text      string      `yaml:"text"`
-	Reasoning string      `yaml:"reasoning"`
-	ToolCalls []fileCall  `yaml:"tool_calls"`
-	Usage     *fileUsage  `yaml:"usage"`
-	Finish    string      `yaml:"finish"`
-	Error     *fileError  `yaml:"error"`
-	Delay     string      `yaml:"delay"`
-	Expect    *fileExpect `yaml:"expect"`
+	Text      string      `yaml:"text,omitempty"`
+	Reasoning string      `yaml:"reasoning,omitempty"`
+	ToolCalls []fileCall  `yaml:"tool_calls,omitempty"`
+	Usage     *fileUsage  `yaml:"usage,omitempty"`
+	Finish    string      `yaml:"finish,omitempty"`
+	Error     *fileError  `yaml:"error,omitempty"`
+	Delay     string      `yaml:"delay,omitempty"`
+	Expect    *fileExpect `yaml:"expect,omitempty"`
 }
 
 type fileCall struct {
 	Name string `yaml:"name"`
 	// Arguments is a mapping, or a string that is sent as it stands.
-	Arguments any `yaml:"arguments"`
+	Arguments any `yaml:"arguments,omitempty"`
 }
 
 type fileUsage struct {
-	Input      int64 `yaml:"input"`
-	Output     int64 `yaml:"output"`
-	CacheRead  int64 `yaml:"cacheRead"`
-	CacheWrite int64 `yaml:"cacheWrite"`
-	Reasoning  int64 `yaml:"reasoning"`
+	Input      int64 `yaml:"input,omitempty"`
+	Output     int64 `yaml:"output,omitempty"`
+	CacheRead  int64 `yaml:"cacheRead,omitempty"`
+	CacheWrite int64 `yaml:"cacheWrite,omitempty"`
+	Reasoning  int64 `yaml:"reasoning,omitempty"`
 }
 
 type fileError struct {
-	Status     int    `yaml:"status"`
-	Class      string `yaml:"class"`
-	Message    string `yaml:"message"`
-	RetryAfter any    `yaml:"retry_after"`
-	Partial    string `yaml:"partial"`
+	Status     int    `yaml:"status,omitempty"`
+	Class      string `yaml:"class,omitempty"`
+	Message    string `yaml:"message,omitempty"`
+	RetryAfter any    `yaml:"retry_after,omitempty"`
+	Partial    string `yaml:"partial,omitempty"`
 }
 
 type fileExpect struct {

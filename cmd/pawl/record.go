@@ -1,0 +1,52 @@
+package main
+
+import (
+	"errors"
+	"os"
+
+	"github.com/pawlrun/pawl/engine"
+	"github.com/pawlrun/pawl/llm"
+	"github.com/pawlrun/pawl/llm/scripted"
+	"github.com/spf13/cobra"
+)
+
+func recordFlag(c *cobra.Command, path *string) {
+	c.Flags().StringVar(path, "record", "", "write the models' answers to this script, to play them again with --model scripted/FILE")
+}
+
+// recordAnew refuses to record over something: only a resumed run goes on with
+// a recording.
+func recordAnew(path string) error {
+	if path == "" {
+		return nil
+	}
+	if _, err := os.Lstat(path); err == nil {
+		return usagef("--record %s: the file is there already and is not overwritten", path)
+	}
+	return nil
+}
+
+// recording has a run's models recorded. What a run could not record is told
+// when it is over.
+func recording(env engine.Env, path string) engine.Env {
+	if path == "" || env.Model == nil {
+		return env
+	}
+	recorder := scripted.NewRecorder(path)
+	open, done := env.Model, env.Close
+	env.Model = func(target string) (llm.Model, string, error) {
+		model, name, err := open(target)
+		if err != nil {
+			return nil, "", err
+		}
+		return recorder.Wrap(model), name, nil
+	}
+	env.Close = func() error {
+		var err error
+		if done != nil {
+			err = done()
+		}
+		return errors.Join(err, recorder.Err())
+	}
+	return env
+}
