@@ -35,6 +35,7 @@ type driver struct {
 	head  string
 	cycle int
 	open  []openCall
+	cache continuity
 
 	// What waits for the next commit, and the effects that may start after it.
 	staged   []staged
@@ -259,7 +260,14 @@ func (d *driver) settle(s settlement) error {
 			if d.overtaken(data) {
 				continue
 			}
+			broken := d.cache.check(data)
 			if err := d.stage(data); err != nil {
+				return err
+			}
+			if broken == nil {
+				continue
+			}
+			if err := d.stage(*broken); err != nil {
 				return err
 			}
 		}

@@ -27,6 +27,7 @@ func (d *driver) beginModel(a machine.CallModel) (bool, error) {
 	intent := event.ModelRequested{Attempt: a.Attempt, Model: a.Target}
 	if req.Encoded != nil {
 		intent.RequestDigest, intent.RequestBytes = req.Encoded.Digest, req.Encoded.Len()
+		intent.Prompt = d.cache.requested(&a, model, &req)
 	}
 	if stageErr := d.stage(intent); stageErr != nil {
 		return false, stageErr

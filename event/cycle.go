@@ -24,6 +24,25 @@ type ModelRequested struct {
 	// RequestDigest identifies the bytes that are about to be sent.
 	RequestDigest string `json:"requestDigest,omitempty"`
 	RequestBytes  int64  `json:"requestBytes,omitempty"`
+	// Prompt tells the prompt from that of the run's previous request; absent
+	// where the provider's cache is not known.
+	Prompt *PromptSums `json:"prompt,omitempty"`
+}
+
+// PromptSums identifies the segments of a request that a provider may cache,
+// by what is new since the run's previous request, so that a change can be named
+// after a restart too. A sum is the first four bytes of a hash, in hexadecimal.
+type PromptSums struct {
+	// Fixed are the sums of the tools, the system text and everything before
+	// the messages together, joined; absent where they are those of the
+	// previous request.
+	Fixed string `json:"fixed,omitempty"`
+	// Kept counts the first messages that are those of the previous request,
+	// Messages all of them. New are the joined sums of those in between, as
+	// many as are kept; the rest is not compared.
+	Kept     int    `json:"kept"`
+	Messages int    `json:"messages"`
+	New      string `json:"new,omitempty"`
 }
 
 // CallRef names a call of a response; its arguments are in tool_call.

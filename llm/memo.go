@@ -2,6 +2,7 @@ package llm
 
 import (
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/hex"
 )
 
@@ -22,6 +23,14 @@ type Memo struct {
 type Segment struct {
 	Bytes []byte
 	Sum   [sha256.Size]byte
+	// prompt marks what the model reads: the prefix and the messages.
+	prompt bool
+}
+
+func promptSegment(b []byte) Segment {
+	s := NewSegment(b)
+	s.prompt = true
+	return s
 }
 
 // NewSegment hashes the bytes once.
@@ -31,12 +40,12 @@ func NewSegment(b []byte) Segment { return Segment{Bytes: b, Sum: sha256.Sum256(
 // What encode returns must depend on m and the wire's name alone.
 func (c *Memo) Message(wire string, m *Message, encode func(*Message) []byte) Segment {
 	if c == nil {
-		return NewSegment(encode(m))
+		return promptSegment(encode(m))
 	}
 	c.use(wire)
 	seg, ok := c.encoded[m]
 	if !ok {
-		seg = NewSegment(encode(m))
+		seg = promptSegment(encode(m))
 		c.encoded[m] = seg
 	}
 	return seg
@@ -46,11 +55,11 @@ func (c *Memo) Message(wire string, m *Message, encode func(*Message) []byte) Se
 // and system text), identified by key.
 func (c *Memo) Prefix(wire, key string, encode func() []byte) Segment {
 	if c == nil {
-		return NewSegment(encode())
+		return promptSegment(encode())
 	}
 	c.use(wire)
 	if c.prefix == nil || c.key != key {
-		seg := NewSegment(encode())
+		seg := promptSegment(encode())
 		c.prefix, c.key = &seg, key
 	}
 	return *c.prefix
@@ -96,11 +105,14 @@ func (c *Memo) use(wire string) {
 // segments' hashes: identifying a request costs the number of its messages,
 // not its bytes.
 func Assemble(segments ...Segment) *Encoded {
-	e := &Encoded{Segments: make([][]byte, len(segments))}
+	e := &Encoded{Segments: make([][]byte, len(segments)), Prompt: make([]uint32, 0, len(segments))}
 	h := sha256.New()
 	for i, s := range segments {
 		e.Segments[i] = s.Bytes
 		h.Write(s.Sum[:])
+		if s.prompt {
+			e.Prompt = append(e.Prompt, binary.BigEndian.Uint32(s.Sum[:]))
+		}
 	}
 	var sum [sha256.Size]byte
 	e.Digest = hex.EncodeToString(h.Sum(sum[:0])[:16])

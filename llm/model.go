@@ -38,6 +38,10 @@ type Encoded struct {
 	// Digest identifies the concatenated segments: equal bytes give equal
 	// digests within one run.
 	Digest string
+	// Prompt are the beginnings of the hashes of what the model reads: what
+	// stands before the messages, then each message. Cache marks are no part
+	// of it, so a message has the same one wherever the marks stand.
+	Prompt []uint32
 }
 
 // Len is the body's length in bytes.
