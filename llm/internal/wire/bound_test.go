@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/pawlrun/pawl/llm"
 	"github.com/pawlrun/pawl/llm/internal/wire"
@@ -70,6 +71,18 @@ func TestAnAnswerThatIsAWebPageIsCalledOne(t *testing.T) {
 	if e := c.Broken(x, io.ErrUnexpectedEOF); !strings.Contains(e.Message, "before the answer was complete") ||
 		!strings.Contains(e.Message, "web page") {
 		t.Errorf("the user is told: %s", e.Message)
+	}
+}
+
+func TestAPageInThePlaceOfAnErrorIsKeptInPart(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		http.Error(w, strings.Repeat("ä", 1<<19), http.StatusBadGateway)
+	}))
+	defer s.Close()
+	_, err := client(s.Client()).Post(t.Context(), s.URL, http.Header{}, body("{}"), nil)
+	e, ok := errors.AsType[*llm.Error](err)
+	if !ok || len(e.Message) > 20<<10 || !strings.HasSuffix(e.Message, "of 1048576 bytes]") || !utf8.ValidString(e.Message) {
+		t.Errorf("a message of %d bytes", len(e.Message))
 	}
 }
 

@@ -123,12 +123,23 @@ func (c *Client) failure(x *Exchange, classify func(*llm.Error, []byte)) *llm.Er
 		classify(e, body)
 	}
 	if e.Message == "" {
-		e.Message = strings.TrimSpace(strings.ToValidUTF8(string(body), ""))
+		e.Message = excerpt(strings.TrimSpace(strings.ToValidUTF8(string(body), "")))
 	}
 	if e.Message == "" {
 		e.Message = http.StatusText(status)
 	}
 	return e
+}
+
+// maxRawMessage bounds what is kept of a body that is no provider's error, such
+// as a proxy's page: every attempt is journalled with its message.
+const maxRawMessage = 16 << 10
+
+func excerpt(s string) string {
+	if len(s) <= maxRawMessage {
+		return s
+	}
+	return strings.ToValidUTF8(s[:maxRawMessage], "") + fmt.Sprintf("… [the first %d of %d bytes]", maxRawMessage, len(s))
 }
 
 // RetryAfter reads how long a provider asks to wait: retry-after-ms, or
