@@ -5,9 +5,15 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"github.com/pawlrun/pawl/engine"
 )
+
+// sameSignal is how long after the first signal another one is taken for the
+// same: timeout(1) and other wrappers send theirs to the process and to its
+// group, and nobody presses a key twice that fast.
+const sameSignal = 150 * time.Millisecond
 
 // interruptible ends its context with [engine.ErrInterrupted] at the first
 // Ctrl-C, so that the run parks; the second one kills as usual. The loss of
@@ -23,8 +29,9 @@ func interruptible(ctx context.Context) (context.Context, func()) {
 	go func() {
 		select {
 		case <-ch:
-			signal.Stop(ch)
 			cancel(engine.ErrInterrupted)
+			time.Sleep(sameSignal)
+			signal.Stop(ch)
 		case <-ctx.Done():
 		}
 	}()

@@ -26,8 +26,11 @@ func stubborn() {
 	defer stop()
 	fmt.Println("ready")
 	<-ctx.Done()
-	fmt.Println("parking")
-	time.Sleep(patience)
+	const pause = 20 * time.Millisecond
+	for range patience / pause {
+		fmt.Println("parking")
+		time.Sleep(pause)
+	}
 }
 
 // TestScripts drives the real main through the scripts: every command, flag,
