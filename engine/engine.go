@@ -36,6 +36,8 @@ type Options struct {
 	// LeaseTTL is how long a run stays reserved for a process that has gone
 	// silent; 0 means 15 s. It is renewed every third of that.
 	LeaseTTL time.Duration
+	// Observers wrap every model and tool call, the first outermost.
+	Observers []Observer
 }
 
 // Engine drives runs on one journal. It is safe for concurrent use.

@@ -73,7 +73,11 @@ func (d *driver) callModel(work context.Context, a machine.CallModel, model llm.
 	d.launch(ctx, cancel, effect{
 		id: modelFlight,
 		do: func(ctx context.Context) []event.Data {
-			resp, err := guard(func() (*llm.Response, error) { return d.generate(ctx, a, model, req, cycle, v) }, adapterPanic)
+			resp, err := guard(func() (*llm.Response, error) {
+				return d.observeModel(ctx, a, func(ctx context.Context) (*llm.Response, error) {
+					return d.generate(ctx, a, model, req, cycle, v)
+				})
+			}, adapterPanic)
 			return []event.Data{d.answered(ctx, a, resp, err, cycle, v)}
 		},
 		giveUp: func(ctx context.Context, why error) []event.Data {
@@ -112,7 +116,7 @@ func (d *driver) generate(ctx context.Context, a machine.CallModel, model llm.Mo
 		})
 	}
 	resp, err := model.Generate(ctx, req)
-	if err == nil && resp != nil && a.Stream {
+	if err == nil && resp != nil {
 		d.publishWhole(resp, a.Attempt, cycle, v)
 	}
 	return resp, err

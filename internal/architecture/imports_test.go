@@ -33,7 +33,7 @@ var layers = []struct {
 	{name: "drivers", packages: []string{"engine", "spec"}},
 	{name: "assembly", packages: []string{"launch"}},
 	{name: "library", packages: []string{""}},
-	{name: "surfaces", packages: []string{"cmd/pawl"}},
+	{name: "surfaces", packages: []string{"cmd/pawl", "telemetry"}},
 }
 
 // edgeMayNotImport is the rule that layers alone do not say: what touches the
