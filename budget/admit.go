@@ -21,6 +21,9 @@ type Call struct {
 	Likely int64
 	// Price is nil when none is known; money then bounds nothing (PRODUCT 6).
 	Price *llm.Price
+	// KeptLong says that the request may write a cache entry that is kept for
+	// an hour, which is dearer.
+	KeptLong bool
 }
 
 // Refusal says which setting has no room for a call. The zero value is none.
@@ -80,42 +83,57 @@ func (l Limits) fit(s Spent, held Amount, c Call) (Amount, Refusal) {
 		}
 		output = min(output, left)
 	}
-	a := Amount{Input: c.Input, Output: output, USD: worst(c.Price, c.Input, output)}
+	a := Amount{Input: c.Input, Output: output, USD: c.worst(output)}
 	limit, setting := l.CostCap()
 	if left := limit - s.USD - held.USD; limit > 0 && a.USD > left {
-		a.Output = affordable(*c.Price, c.Input, left, output)
+		a.Output = c.affordable(left, output)
 		if a.Output < floor {
-			return Amount{}, Refusal{Setting: setting, Need: worst(c.Price, c.Input, floor), Left: left}
+			return Amount{}, Refusal{Setting: setting, Need: c.worst(floor), Left: left}
 		}
-		a.USD = worst(c.Price, c.Input, a.Output)
+		a.USD = c.worst(a.Output)
 	}
 	return a, Refusal{}
 }
 
-// affordable is the largest output, at most cap, that the money left pays for.
-func affordable(p llm.Price, input int64, left float64, most int64) int64 {
-	rate := worst(&p, input, 1) - worst(&p, input, 0)
+// affordable is the largest output, at most that much, that the money left
+// pays for. What a call costs grows with its output and not slower.
+func (c Call) affordable(left float64, most int64) int64 {
+	input := c.worst(0)
+	rate := (c.worst(most) - input) / float64(max(most, 1))
 	if rate <= 0 {
 		return 0 // the input alone is too dear
 	}
-	n := int64(math.Min((left-worst(&p, input, 0))/rate, float64(most)))
-	for n > 0 && worst(&p, input, n) > left {
+	n := int64(math.Min((left-input)/rate, float64(most)))
+	for n > 0 && c.worst(n) > left {
 		n--
 	}
 	return max(n, 0)
 }
 
-// worst is the most that a request of up to that many tokens can cost: nothing
-// of it read from a cache, and all of it written to one where that is dearer.
-func worst(p *llm.Price, input, output int64) float64 {
-	if p == nil {
+// worst is the most that the call can cost with an answer of that length:
+// nothing of its input read from a cache, all of it written to one where that
+// is dearer, and at the price of whichever tier is dearer.
+func (c Call) worst(output int64) float64 {
+	if c.Price == nil {
 		return 0
 	}
-	in, out := max(p.Input, p.CacheRead, p.CacheWrite), p.Output
-	if long := p.Long; long != nil && input > long.Over {
-		in, out = max(in, long.Input, long.CacheRead, long.CacheWrite), max(out, long.Output)
+	uses := [...]llm.Usage{
+		{Input: c.Input, Output: output},
+		{Input: c.Input, Output: output, CacheRead: c.Input},
+		{Input: c.Input, Output: output, CacheWrite: c.Input},
+		{Input: c.Input, Output: output, CacheWrite: c.Input, CacheWriteLong: c.Input},
 	}
-	return (float64(input)*in + float64(output)*out) / 1e6
+	kinds := uses[:3]
+	if c.KeptLong {
+		kinds = uses[:]
+	}
+	short := *c.Price
+	short.Long = nil
+	most := 0.0
+	for _, u := range kinds {
+		most = max(most, c.Price.Of(u), short.Of(u))
+	}
+	return most
 }
 
 // Unreported is what to charge for a call whose usage the provider did not say,

@@ -36,7 +36,10 @@ func (m *Machine) applyForked(e *event.Event, d event.RunForked) error {
 	m.run, m.idle = e.Run, false
 	m.spent = budget.Spent{Cycles: m.cycle}
 	m.costs, m.account = budget.Tracker{}, account{maxTokens: m.account.maxTokens}
-	m.size = size{fixed: fixedSize(&m.cfg)}
+	if len(d.Config) > 0 || len(d.Results) > 0 {
+		// What was reported of another prompt bounds nothing.
+		m.size = size{fixed: fixedSize(&m.cfg)}
+	}
 	m.model = attempt{number: 1, target: target}
 	m.parked, m.cancel, m.pause, m.stopBudget = nil, nil, false, ""
 	return nil

@@ -45,7 +45,7 @@ func (m *Machine) pricedCall(t Target) budget.Call {
 		unread += messageOverhead + int64(len(text))
 	}
 	worst, likely := m.size.tokens(t.Model, unread)
-	return budget.Call{Input: worst, Likely: likely, Output: output, Price: t.Price}
+	return budget.Call{Input: worst, Likely: likely, Output: output, Price: t.Price, KeptLong: m.cfg.Cache == llm.CacheLong}
 }
 
 // refused says which limit has no room for a call of a target.

@@ -1,0 +1,157 @@
+package budget_test
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/pawlrun/pawl/budget"
+	"github.com/pawlrun/pawl/llm"
+)
+
+func must(t *testing.T) func(budget.Ledger, error) budget.Ledger {
+	return func(l budget.Ledger, err error) budget.Ledger {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return l
+	}
+}
+
+func reservation(id string, usd float64) budget.Reservation {
+	return budget.Reservation{ID: id, Amount: budget.Amount{USD: usd, Input: 10, Output: 1}}
+}
+
+// rows: ALF-77
+func TestALedgerIsAValue(t *testing.T) {
+	ok := must(t)
+	var empty budget.Ledger
+	one := ok(empty.Reserve(reservation("a", 1)))
+	left := ok(one.Reserve(reservation("b", 2)))
+	right := ok(one.Reserve(reservation("c", 4)))
+	spent := ok(left.Commit("a", budget.Amount{USD: 0.5}))
+	for _, tt := range []struct {
+		name        string
+		ledger      budget.Ledger
+		held, spent float64
+	}{
+		{"empty", empty, 0, 0}, {"one", one, 1, 0}, {"left", left, 3, 0}, {"right", right, 5, 0}, {"spent", spent, 2, 0.5},
+	} {
+		if h, s := tt.ledger.Held().USD, tt.ledger.Spent().USD; h != tt.held || s != tt.spent {
+			t.Errorf("%s: held %v, spent %v; want %v, %v", tt.name, h, s, tt.held, tt.spent)
+		}
+	}
+	var none budget.Tracker
+	first := none.Add(llm.Usage{Input: 3, Output: 1}, llm.Cost{USD: 1, Priced: true})
+	first.Add(llm.Usage{Input: 5}, llm.Cost{USD: 2})
+	second := first.Add(llm.Usage{Input: 5, Estimated: true}, llm.Cost{USD: 2, Priced: true})
+	if none.Calls() != 0 || first.Usage().Input != 3 || first.Cost() != (llm.Cost{USD: 1, Priced: true}) {
+		t.Errorf("adding changed what it was added to: %+v %+v", none, first)
+	}
+	want := llm.Usage{Input: 8, Output: 1, Estimated: true}
+	if diff := cmp.Diff(want, second.Usage()); diff != "" || second.Cost() != (llm.Cost{USD: 3, Priced: true}) || second.Calls() != 2 {
+		t.Errorf("%s%+v", diff, second)
+	}
+}
+
+func TestASumIsPricedWhileEveryPartOfItIs(t *testing.T) {
+	priced, free := llm.Cost{USD: 1, Priced: true}, llm.Cost{}
+	for _, tt := range []struct {
+		costs []llm.Cost
+		want  bool
+	}{
+		{nil, false}, {[]llm.Cost{priced}, true}, {[]llm.Cost{priced, priced}, true},
+		{[]llm.Cost{priced, free}, false}, {[]llm.Cost{free, priced}, false},
+	} {
+		var sum budget.Tracker
+		for _, c := range tt.costs {
+			sum = sum.Add(llm.Usage{}, c)
+		}
+		if got := sum.Cost().Priced; got != tt.want {
+			t.Errorf("%+v: priced %t", tt.costs, got)
+		}
+	}
+}
+
+func TestAReservationIsMadeAndCommittedOnce(t *testing.T) {
+	l := must(t)(budget.Ledger{}.Reserve(reservation("a", 1)))
+	if _, err := l.Reserve(reservation("a", 2)); !errors.Is(err, budget.ErrReserved) {
+		t.Errorf("reserved twice: %v", err)
+	}
+	if _, err := l.Commit("b", budget.Amount{}); !errors.Is(err, budget.ErrNotReserved) {
+		t.Errorf("committed what is not reserved: %v", err)
+	}
+	if r, ok := l.Open("a"); !ok || r.USD != 1 {
+		t.Errorf("open: %+v, %t", r, ok)
+	}
+	l = must(t)(l.Commit("a", budget.Amount{}))
+	if _, ok := l.Open("a"); ok || l.Held() != (budget.Amount{}) || l.Spent() != (budget.Amount{}) {
+		t.Errorf("a call that was not made costs %+v", l.Spent())
+	}
+}
+
+// Many runs of one tree draw from its root's ledger, each with a call under
+// way at a time, in any order, and each within a cap of its own.
+func TestATreeNeverSpendsMoreThanItsRootAllows(t *testing.T) {
+	price := &llm.Price{Input: 3, Output: 15, CacheWrite: 3.75, Long: &llm.LongPrice{Over: 5000, Input: 6, Output: 22.5, CacheWrite: 7.5}}
+	for seed := range uint64(200) {
+		r := rand.New(rand.NewPCG(seed, 3))
+		root := budget.Limits{USDPerRun: 0.05 + r.Float64(), MaxInputTokens: 20_000 + r.Int64N(200_000), MaxOutputTokens: 5000 + r.Int64N(60_000)}
+		type child struct {
+			limits budget.Limits
+			ledger budget.Ledger
+			open   string
+			call   budget.Amount
+		}
+		children := make([]child, 5)
+		for i := range children {
+			children[i].limits.USDPerRun = root.USDPerRun / float64(1+r.IntN(4))
+		}
+		var tree budget.Ledger
+		spent := func(l budget.Ledger) budget.Spent {
+			return budget.Spent{USD: l.Spent().USD, Input: l.Spent().Input, Output: l.Spent().Output}
+		}
+		admitted, waited := 0, false
+		for step := range 400 {
+			c := &children[r.IntN(len(children))]
+			if c.open != "" {
+				used := budget.Amount{Input: r.Int64N(c.call.Input + 1), Output: r.Int64N(c.call.Output + 1)}
+				used.USD = price.Of(llm.Usage{Input: used.Input, Output: used.Output, CacheWrite: r.Int64N(used.Input + 1)})
+				tree = must(t)(tree.Commit(c.open, used))
+				c.ledger = must(t)(c.ledger.Commit(c.open, used))
+				c.open = ""
+			} else {
+				call := budget.Call{Input: 1 + r.Int64N(9000), Output: 1 + r.Int64N(8192), Price: price}
+				own, refusal := c.limits.Admit(spent(c.ledger), c.ledger.Held(), call)
+				if refusal.Setting != "" {
+					continue
+				}
+				call.Output = own.Output
+				a, refusal := root.Admit(spent(tree), tree.Held(), call)
+				if refusal.Setting != "" {
+					waited = waited || refusal.Wait
+					continue
+				}
+				admitted++
+				c.open, c.call = fmt.Sprint("run/", step), a
+				tree = must(t)(tree.Reserve(budget.Reservation{ID: c.open, Amount: a}))
+				c.ledger = must(t)(c.ledger.Reserve(budget.Reservation{ID: c.open, Amount: a}))
+			}
+			total := tree.Spent().Add(tree.Held())
+			if total.Exceeds(budget.Amount{USD: root.USDPerRun, Input: root.MaxInputTokens, Output: root.MaxOutputTokens}) {
+				t.Fatalf("seed %d, step %d: %+v under %+v", seed, step, total, root)
+			}
+			for _, c := range children {
+				if c.ledger.Spent().USD > c.limits.USDPerRun+1e-9 {
+					t.Fatalf("seed %d: a child spent %v of %v", seed, c.ledger.Spent().USD, c.limits.USDPerRun)
+				}
+			}
+		}
+		if admitted == 0 || seed == 0 && !waited {
+			t.Errorf("seed %d proves nothing: %d calls, waited %t", seed, admitted, waited)
+		}
+	}
+}
