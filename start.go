@@ -18,6 +18,9 @@ import (
 type Options struct {
 	// Journal keeps the run; nil means the process's memory. It is not closed.
 	Journal journal.Store
+	// Attachments are images and files that go with the task or the message.
+	// What is larger than 32 KiB is stored once, beside the run's events.
+	Attachments []llm.Media
 }
 
 // Errors of [Agent.Continue].
@@ -74,7 +77,7 @@ func (a Agent) Continue(ctx context.Context, run, message string, o Options) (*R
 		return nil, fmt.Errorf("pawl: continue run %s: %w", run, err)
 	}
 	last := len(conversation) - 1
-	if message == "" && (last < 0 || conversation[last].Role == llm.RoleAssistant) {
+	if message == "" && len(o.Attachments) == 0 && (last < 0 || conversation[last].Role == llm.RoleAssistant) {
 		return nil, fmt.Errorf("%w: %s", ErrNothingNew, run)
 	}
 	row, err := o.Journal.Run(ctx, run)
@@ -89,11 +92,7 @@ func (a Agent) start(ctx context.Context, message string, from *event.ContinuedF
 	if err != nil {
 		return nil, err
 	}
-	var input *llm.Message
-	if message != "" {
-		input = llm.UserText(message)
-	}
-	started, err := agent.Start(cfg, input)
+	started, err := agent.Start(cfg, input(message, o.Attachments))
 	if err != nil {
 		return nil, fmt.Errorf("pawl: start: %w", err)
 	}
@@ -107,6 +106,21 @@ func (a Agent) start(ctx context.Context, message string, from *event.ContinuedF
 		return nil, err
 	}
 	return &Run{run: r, engine: e, store: o.Journal}, nil
+}
+
+// input is what the user says: a text, files, or both; nil for nothing.
+func input(text string, files []llm.Media) *llm.Message {
+	var parts llm.Parts
+	if text != "" {
+		parts = append(parts, llm.Text{Text: text})
+	}
+	for _, f := range files {
+		parts = append(parts, f)
+	}
+	if len(parts) == 0 {
+		return nil
+	}
+	return &llm.Message{Role: llm.RoleUser, Parts: parts}
 }
 
 // Resume takes up a run that parked, or that a process left which is gone. It

@@ -130,50 +130,67 @@ func (b *blobs) detach(data event.Data) event.Data {
 
 // attach is the inverse of detach, for an event as the store has it.
 func (b *blobs) attach(ctx context.Context, data event.Data) (event.Data, error) {
+	return attach(data, func(digest string) ([]byte, error) { return b.load(ctx, digest) })
+}
+
+func attach(data event.Data, content func(digest string) ([]byte, error)) (event.Data, error) {
 	return event.MapMedia(data, func(m llm.Media) (llm.Media, error) {
 		if m.Blob == "" || len(m.Data) > 0 {
 			return m, nil
 		}
 		var err error
-		if m.Data, err = b.load(ctx, m.Blob); err != nil {
+		if m.Data, err = content(m.Blob); err != nil {
 			return m, fmt.Errorf("attachment %q: %w", m.Name, err)
 		}
 		return m, nil
 	})
 }
 
-// inherit takes over what an ended run refers to, so that the run that
-// continues it can read it, also when the ended one is deleted.
-func (b *blobs) inherit(ctx context.Context, started event.RunStarted) (event.RunStarted, error) {
-	if started.From == nil {
-		return started, nil
+// begin makes the first event of a run fit to be stored: what the run takes
+// over from an ended one is named again, so that it outlives that one, and
+// large attachments are detached.
+func (b *blobs) begin(ctx context.Context, started event.RunStarted) (event.Data, error) {
+	if started.From != nil {
+		from, err := b.inherit(ctx, *started.From)
+		if err != nil {
+			return nil, fmt.Errorf("what run %s kept: %w", from.Run, err)
+		}
+		started.From = &from
 	}
-	refs, err := b.referred(ctx, started.From.Run)
+	data, err := attach(started, func(digest string) ([]byte, error) {
+		if content, ok := b.fresh[digest]; ok {
+			return content, nil
+		}
+		return nil, fmt.Errorf("it has no content, and the run has none stored as %.100q", digest)
+	})
 	if err != nil {
-		return started, err
+		return nil, err
 	}
-	from := *started.From
+	return b.detach(data), nil
+}
+
+// inherit takes over what an ended run refers to.
+func (b *blobs) inherit(ctx context.Context, from event.ContinuedFrom) (event.ContinuedFrom, error) {
+	refs, err := b.referred(ctx, from.Run)
+	if err != nil {
+		return from, err
+	}
 	from.Blobs = nil
-	seen := map[string]int{}
+	place := map[string]int{}
 	for _, r := range refs {
-		if i, ok := seen[r.Digest]; ok {
+		if i, ok := place[r.Digest]; ok {
 			from.Blobs[i].Untrusted = from.Blobs[i].Untrusted || r.Untrusted
 			continue
 		}
-		seen[r.Digest] = len(from.Blobs)
-		from.Blobs = append(from.Blobs, r)
 		content, err := b.load(ctx, r.Digest)
 		if err != nil {
-			return started, err
+			return from, err
 		}
 		b.keep(content)
+		place[r.Digest] = len(from.Blobs)
+		from.Blobs = append(from.Blobs, r)
 	}
-	started.From = &from
-	whole, err := b.attach(ctx, started)
-	if err != nil {
-		return started, err
-	}
-	return whole.(event.RunStarted), nil
+	return from, nil
 }
 
 // referred lists what the events of a run refer to. A run that is not in this

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"path/filepath"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -118,5 +119,128 @@ func TestAToolCannotSmuggleInAReferenceToAnotherRunsContent(t *testing.T) {
 	got := results(r.whole(run.ID))
 	if got[0].Media[0].Blob != "" || got[1].ErrorType != event.ErrorNotFound {
 		t.Errorf("results %+v", got)
+	}
+}
+
+// rows: HAR-6
+func TestALongOutputOfAFailedCallIsCutWithinItsStructure(t *testing.T) {
+	whole := strings.Repeat("\"quoted\"\n", 2000)
+	r := newRig(t).tools(printing("fail", tool.Result{Output: whole}, errors.New("it broke")),
+		printing("rant", tool.Result{}, errors.New(strings.Repeat("no ", 2000))))
+	r.cfg.Limits.MaxResultChars = 1000
+	run := r.turns(scripted.Turn{ToolCalls: calls("fail", "{}", "rant", "{}")}, scripted.Turn{Text: "ok"}).start(t.Context())
+	drain(t, run, false)
+	got := results(r.whole(run.ID))
+	var said struct{ Error, Type, Output string }
+	if err := json.Unmarshal([]byte(got[0].Output), &said); err != nil {
+		t.Fatalf("%v: %s", err, got[0].Output)
+	}
+	if said.Error != "it broke" || said.Type != "tool_error" || !strings.HasPrefix(said.Output, "\"quoted\"\n") ||
+		!strings.HasSuffix(said.Output, "\"quoted\"\n") || !strings.Contains(said.Output, "kept as "+got[0].Blob) ||
+		utf8.RuneCountInString(got[0].Output) > 1000 {
+		t.Errorf("%d characters: %+v", utf8.RuneCountInString(got[0].Output), said)
+	}
+	if blob, err := r.store.Blob(t.Context(), got[0].Blob); err != nil || string(blob) != whole {
+		t.Errorf("%d bytes are kept: %v", len(blob), err)
+	}
+	if got[1].Blob == "" || utf8.RuneCountInString(got[1].Output) > 1300 {
+		t.Errorf("a long message: %+v", got[1])
+	}
+}
+
+func TestBytesThatAreNoTextAreKeptAsTheyAre(t *testing.T) {
+	whole := strings.Repeat("\xff\x00\xfe€", 300)
+	r := newRig(t).tools(printing("print", tool.Result{Output: whole}, nil), printing("little", tool.Result{Output: "a\xffb"}, nil))
+	r.cfg.Limits.MaxResultChars = 100
+	run := r.turns(scripted.Turn{ToolCalls: calls("print", "{}", "little", "{}")}, scripted.Turn{Text: "ok"}).start(t.Context())
+	live := results(drain(t, run, false))
+	for i, again := range results(r.whole(run.ID)) {
+		if again.Output != live[i].Output || !utf8.ValidString(again.Output) {
+			t.Errorf("the model sees %q, and after a restart %q", live[i].Output, again.Output)
+		}
+	}
+	if blob, err := r.store.Blob(t.Context(), live[0].Blob); err != nil || string(blob) != whole {
+		t.Errorf("kept: %q (%v)", blob, err)
+	}
+}
+
+func TestWhatAToolLeftOutItselfIsNotPromisedToBeKept(t *testing.T) {
+	r := newRig(t).tools(printing("print", tool.Result{Output: lines(100), Truncated: true}, nil))
+	r.cfg.Limits.MaxResultChars = 100
+	run := r.turns(scripted.Turn{ToolCalls: calls("print", "{}")}, scripted.Turn{Text: "ok"}).start(t.Context())
+	drain(t, run, false)
+	if got := results(r.whole(run.ID))[0]; !strings.Contains(got.Output, "; what is kept is not the whole either, because the tool had left some of it out …]") {
+		t.Errorf("output %q", got.Output)
+	}
+}
+
+func TestPagesOfWhatCameFromOutsideStayUntrusted(t *testing.T) {
+	whole := lines(200)
+	page := printing("page", tool.Result{Output: whole}, nil)
+	page.Untrusted = true
+	r := newRig(t).tools(page, result.New())
+	r.cfg.Limits.MaxResultChars = 1000
+	run := r.turns(
+		scripted.Turn{ToolCalls: calls("page", "{}")},
+		scripted.Turn{ToolCalls: []scripted.Call{reads(journal.Digest([]byte(whole)), 0, 10)}}, scripted.Turn{Text: "ok"}).start(t.Context())
+	drain(t, run, false)
+	if got := results(r.whole(run.ID)); !got[0].Untrusted || !got[1].Untrusted || got[1].IsError {
+		t.Errorf("results %+v", got)
+	}
+}
+
+func TestEqualResultsAreKeptOnce(t *testing.T) {
+	whole := lines(200)
+	store := &watched{Store: newRig(t).store}
+	carried := 0
+	store.onAppend = func(b journal.Batch) error { carried += len(b.Blobs); return nil }
+	r := newRig(t, store).tools(printing("print", tool.Result{Output: whole}, nil))
+	r.cfg.Limits.MaxResultChars = 100
+	run := r.turns(scripted.Turn{ToolCalls: calls("print", "{}", "print", "{}")}, scripted.Turn{ToolCalls: calls("print", "{}")},
+		scripted.Turn{Text: "ok"}).start(t.Context())
+	drain(t, run, false)
+	for _, got := range results(r.whole(run.ID)) {
+		if got.Blob != journal.Digest([]byte(whole)) {
+			t.Errorf("result %+v", got)
+		}
+	}
+	if carried != 1 {
+		t.Errorf("the content was written %d times", carried)
+	}
+	// Another run names it again, so that it lives as long as either.
+	second := r.turns(scripted.Turn{ToolCalls: calls("print", "{}")}, scripted.Turn{Text: "ok"}).start(t.Context())
+	drain(t, second, false)
+	if err := store.Delete(t.Context(), run.ID); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := journal.Verify(t.Context(), store, second.ID, ""); err != nil {
+		t.Error(err)
+	}
+	if err := store.Delete(t.Context(), second.ID); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := store.Blob(t.Context(), journal.Digest([]byte(whole))); !errors.Is(err, journal.ErrNotFound) {
+		t.Errorf("kept for nobody: %v", err)
+	}
+}
+
+func TestAResumedRunReadsWhatAnotherProcessKeptForIt(t *testing.T) {
+	path, whole := filepath.Join(t.TempDir(), "journal.db"), lines(3000)
+	process := func() *rig {
+		r := onDisk(t, path).tools(printing("print", tool.Result{Output: whole}, nil), printing("gate", tool.Result{}, nil), result.New()).
+			gate("gate").turns(
+			scripted.Turn{ToolCalls: calls("print", "{}")}, scripted.Turn{ToolCalls: calls("gate", "{}")},
+			scripted.Turn{ToolCalls: []scripted.Call{reads(journal.Digest([]byte(whole)), 5000, 100)}}, scripted.Turn{Text: "ok"})
+		r.cfg.Limits.MaxResultChars = 1000
+		return r
+	}
+	run := process().start(t.Context())
+	parkedAs(t, run, event.ParkApproval)
+	other := process()
+	other.send(journal.Command{Run: run.ID, Kind: journal.Approve, CallID: run.ID + "-2-1"})
+	wait(t, other.resume(run.ID))
+	got := results(other.whole(run.ID))
+	if len(got) != 3 || got[2].IsError || !strings.HasSuffix(got[2].Output, "]\n"+string([]rune(whole)[5000:5100])) {
+		t.Errorf("results %+v", got[1:])
 	}
 }

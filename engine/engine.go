@@ -167,10 +167,11 @@ func (e *Engine) create(ctx context.Context, started event.RunStarted, parent st
 	}
 	d := e.newDriver(m, env, e.opts.NewID(), parent)
 	d.kind, d.name = started.Kind, started.Name
-	if started, err = d.blobs.inherit(ctx, started); err != nil {
-		return nil, fmt.Errorf("engine: create run: what run %s kept: %w", started.From.Run, err)
+	first, err := d.blobs.begin(ctx, started)
+	if err != nil {
+		return nil, fmt.Errorf("engine: create run: %w", err)
 	}
-	if err := d.stage(d.blobs.detach(started)); err != nil {
+	if err := d.stage(first); err != nil {
 		return nil, fmt.Errorf("engine: create run: %w", err)
 	}
 	if err := e.claim(d.run); err != nil {

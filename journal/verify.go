@@ -18,6 +18,9 @@ type Verified struct {
 	// HeadSeq is the number of the event that the head given by the caller
 	// belongs to; what follows it is only as good as the chain. 0 without one.
 	HeadSeq int64 `json:"headSeq,omitempty"`
+	// Blobs is how many contents the events refer to, each found to be what
+	// its digest says.
+	Blobs int `json:"blobs,omitempty"`
 }
 
 // verifyPage is how many events are read at once.
@@ -26,7 +29,8 @@ const verifyPage = 500
 // Verify reads a run's journal from its first event to its last and recomputes
 // what links them: numbers without gaps, the run's id in every event, and the
 // hash of each event in the one that follows it, the last one's in the run's
-// row. Nothing may follow the run's end.
+// row. Nothing may follow the run's end. Whatever an event refers to must be
+// there and be what its digest says.
 //
 // The chain alone finds accidental change and naive edits. Somebody who
 // rewrites a tail can rewrite its hashes too; to find that, pass head, the
@@ -62,7 +66,8 @@ func Verify(ctx context.Context, s Store, run, head string) (Verified, error) {
 			}
 		}
 	}
-	return c.verified(), c.finish(ctx, s, row)
+	err = c.finish(ctx, s, row)
+	return c.verified(), err
 }
 
 // chain is the walk over a run's events.
@@ -75,10 +80,20 @@ type chain struct {
 	head    string
 	headSeq int64
 	ended   bool
+	// refs are the events that refer to a digest first, in order; blobs is how
+	// many of them were found whole.
+	refs  []blobAt
+	seen  map[string]bool
+	blobs int
+}
+
+type blobAt struct {
+	digest string
+	seq    int64
 }
 
 func (c *chain) verified() Verified {
-	return Verified{Run: c.run, Events: c.seq, Head: c.head, HeadSeq: c.headSeq}
+	return Verified{Run: c.run, Events: c.seq, Head: c.head, HeadSeq: c.headSeq, Blobs: c.blobs}
 }
 
 func (c *chain) damage(seq int64, what, want, got string) error {
@@ -116,6 +131,7 @@ func (c *chain) add(r Record) error {
 	}
 	c.seq, c.head = next, hash
 	_, c.ended = e.Data.(event.RunCompleted)
+	c.refer(e)
 	if c.wanted == hash {
 		c.headSeq = next
 	}
@@ -141,6 +157,41 @@ func (c *chain) checkFork(seq int64, data event.Data) error {
 
 func at(run string, seq int64) string { return run + " at " + num(seq) }
 
+// refer notes what an event refers to.
+func (c *chain) refer(e *event.Event) {
+	for _, r := range event.Blobs(e.Data) {
+		if c.seen[r.Digest] {
+			continue
+		}
+		if c.seen == nil {
+			c.seen = map[string]bool{}
+		}
+		c.seen[r.Digest] = true
+		c.refs = append(c.refs, blobAt{r.Digest, e.Seq})
+	}
+}
+
+// contents reads what the events refer to.
+func (c *chain) contents(ctx context.Context, s Store) error {
+	for _, r := range c.refs {
+		content, err := s.Blob(ctx, r.digest)
+		if errors.Is(err, ErrNotFound) {
+			if _, err := s.Run(ctx, c.run); err != nil {
+				return fmt.Errorf("journal: verify run %s: %w", c.run, err)
+			}
+			return c.damage(r.seq, "the content that it refers to is missing", r.digest, "")
+		}
+		if err != nil {
+			return fmt.Errorf("journal: verify run %s: %w", c.run, err)
+		}
+		if got := Digest(content); got != r.digest {
+			return c.damage(r.seq, "the content that it refers to was altered", r.digest, got)
+		}
+		c.blobs++
+	}
+	return nil
+}
+
 // missing explains an event that the store does not give: it is gone, or the
 // whole run is, deleted while it was being read.
 func (c *chain) missing(ctx context.Context, s Store) error {
@@ -161,7 +212,10 @@ func (c *chain) finish(ctx context.Context, s Store, row Run) error {
 	if c.wanted != "" && c.headSeq == 0 {
 		return c.damage(c.seq, "no event has the given head: the journal was rewritten, or the head is of another run", c.wanted, c.head)
 	}
-	return c.surplus(ctx, s, row)
+	if err := c.surplus(ctx, s, row); err != nil {
+		return err
+	}
+	return c.contents(ctx, s)
 }
 
 // surplus looks for events behind the last one that the run's row knows. A

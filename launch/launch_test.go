@@ -373,3 +373,22 @@ func TestCheckTellsWhatARunWouldNeed(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+func TestARunWithToolsCanReadOnInTheirResultsAndOneWithoutHasNothing(t *testing.T) {
+	for allow, want := range map[string][]string{
+		"[]":                     nil,
+		"[fs.read]":              {"fs.read", "result.read"},
+		"[result.read, fs.read]": {"fs.read", "result.read"},
+		"[result.read]":          nil,
+		"[shell.exec, fs.write]": {"fs.write", "result.read", "shell.exec"},
+	} {
+		_, cfg, _ := start(t, file(t, "tools: {allow: "+allow+"}"), options(t))
+		var got []string
+		for _, d := range cfg.Tools {
+			got = append(got, d.Name)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("allow %s: %v, want %v", allow, got, want)
+		}
+	}
+}

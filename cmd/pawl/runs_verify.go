@@ -21,7 +21,8 @@ func (a *app) verifyCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "verify RUN | --all",
 		Short: "Check that a run's journal is what was written",
-		Long: `Recomputes the chain of hashes over a run's events: that finds accidental change and naive edits.
+		Long: `Recomputes the chain of hashes over a run's events, and the digests of the long results and attachments
+that they refer to: that finds accidental change and naive edits.
 With --head, the hash that was printed at the end of the run, it finds a rewritten journal too.`,
 		Example: "  pawl runs verify k7x2 --head 3f0c…\n  pawl runs verify --all",
 		Args:    cobra.MaximumNArgs(1),
@@ -105,7 +106,7 @@ func (a *app) printVerified(results []verified, many, asJSON bool) error {
 		case asJSON:
 			err = a.printJSON(v)
 		case v.OK:
-			err = a.printf("%s: sound, %s, head %s\n", v.Run, plural(int(v.Events), "event"), v.Head)
+			err = a.printf("%s: sound, %s%s, head %s\n", v.Run, plural(int(v.Events), "event"), contents(v.Blobs), v.Head)
 		default:
 			err = a.printf("%s: NOT as written: %s\n", v.Run, v.Problem)
 		}
@@ -114,4 +115,12 @@ func (a *app) printVerified(results []verified, many, asJSON bool) error {
 		}
 	}
 	return nil
+}
+
+// contents says how many long results and attachments were checked, if any.
+func contents(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return ", " + plural(n, "stored content")
 }

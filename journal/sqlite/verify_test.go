@@ -159,3 +159,34 @@ func TestVerifyTellsAbsenceFromDamage(t *testing.T) {
 		t.Errorf("got %v, want ErrNotFound alone", err)
 	}
 }
+
+// rows: ALDO-63
+func TestVerifyFindsContentThatIsMissingOrAltered(t *testing.T) {
+	for _, c := range []struct{ name, do, what string }{
+		{"missing", `DELETE FROM blobs WHERE digest = ?`, "the content that it refers to is missing"},
+		{"altered", `UPDATE blobs SET bytes = CAST('the whole outpuT' AS BLOB) WHERE digest = ?`, "the content that it refers to was altered"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "journal.db")
+			s := open(t, path)
+			blob := journal.NewBlob([]byte("the whole output"))
+			d := journaltest.Start(t, s, "a")
+			for range 2 { // the second refers to what is stored already
+				b := d.Batch(t, event.ToolResult{CallID: "c", Tool: "t", Output: "the", Blob: blob.Digest})
+				b.Blobs = []journal.Blob{blob}
+				if err := d.Write(t, b); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if got, err := journal.Verify(t.Context(), s, "a", ""); err != nil || got.Blobs != 1 {
+				t.Fatalf("before: %+v, %v", got, err)
+			}
+			tamper(t, path, strings.ReplaceAll(c.do, "?", "'"+blob.Digest+"'"))
+			_, err := journal.Verify(t.Context(), s, "a", "")
+			damage, ok := errors.AsType[*journal.CorruptError](err)
+			if !ok || damage.Seq != 2 || damage.What != c.what || damage.Want != blob.Digest {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}

@@ -46,11 +46,20 @@ func New() tool.Tool {
 	t.Describe = func(raw json.RawMessage) string {
 		a := argsOf(raw)
 		if a.Pattern != "" {
-			return fmt.Sprintf("search %s for %s", a.Handle, a.Pattern)
+			return fmt.Sprintf("search %s for %s", brief(a.Handle), a.Pattern)
 		}
-		return fmt.Sprintf("read %s from %d", a.Handle, a.Offset)
+		return fmt.Sprintf("read %s from %d", brief(a.Handle), a.Offset)
 	}
 	return t
+}
+
+// brief is enough of a handle for a person to tell it from others.
+func brief(handle string) string {
+	const enough = len("sha256-") + 8
+	if len(handle) <= enough {
+		return handle
+	}
+	return handle[:enough] + "…"
 }
 
 func argsOf(raw json.RawMessage) args {
