@@ -20,9 +20,14 @@ type Message struct {
 	Role  Role  `json:"role"`
 	Parts Parts `json:"parts"`
 	// Origin names the model ("provider/model") that produced an assistant
-	// message. Reasoning of another origin is never echoed (FIELD F23).
+	// message. Reasoning of another origin is never echoed (FIELD F23). On a
+	// user's message it is empty or [OriginLoop].
 	Origin string `json:"origin,omitempty"`
 }
+
+// OriginLoop is the origin of what the loop says in the user's place: a nudge,
+// or the summary of what was compacted.
+const OriginLoop = "loop"
 
 // UserText is a user message of one text part.
 func UserText(text string) *Message {

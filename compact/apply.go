@@ -1,0 +1,127 @@
+package compact
+
+import (
+	"fmt"
+	"strconv"
+	"unicode/utf8"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/llm"
+)
+
+// Apply makes the conversation after a compaction from the one before it and
+// what the event says. Neither the slice nor its messages are changed; what
+// stays as it is stays the same message. An error means that the event is not
+// about this conversation.
+func Apply(messages []*llm.Message, d event.HistoryCompressed) ([]*llm.Message, error) {
+	out, err := without(shortened(messages, d), d.Removed)
+	if err != nil {
+		return nil, err
+	}
+	if d.Summary == "" {
+		return out, nil
+	}
+	if d.SummaryAt < 0 || d.SummaryAt > len(out) {
+		return nil, fmt.Errorf("compact: a summary at %d of %d messages", d.SummaryAt, len(out))
+	}
+	out = append(out, nil)
+	copy(out[d.SummaryAt+1:], out[d.SummaryAt:])
+	out[d.SummaryAt] = summaryMessage(d.Summary)
+	return out, nil
+}
+
+func summaryMessage(text string) *llm.Message {
+	m := llm.UserText(text)
+	m.Origin = llm.OriginLoop
+	return m
+}
+
+// without copies the messages that no range names.
+func without(messages []*llm.Message, removed []event.MessageRange) ([]*llm.Message, error) {
+	out := make([]*llm.Message, 0, len(messages)+1)
+	at := 0
+	for _, r := range removed {
+		if r.From < at || r.To <= r.From || r.To > len(messages) {
+			return nil, fmt.Errorf("compact: messages %d to %d of %d cannot leave", r.From, r.To, len(messages))
+		}
+		out = append(out, messages[at:r.From]...)
+		at = r.To
+	}
+	return append(out, messages[at:]...), nil
+}
+
+// shortened replaces the messages whose results are cleared or clamped.
+func shortened(messages []*llm.Message, d event.HistoryCompressed) []*llm.Message {
+	if len(d.Cleared) == 0 && len(d.Clamped) == 0 {
+		return messages
+	}
+	change := make(map[string]int, len(d.Cleared)+len(d.Clamped))
+	for _, id := range d.Cleared {
+		change[id] = -1
+	}
+	for _, c := range d.Clamped {
+		change[c.CallID] = c.Chars
+	}
+	out := append([]*llm.Message(nil), messages...)
+	for i, m := range messages {
+		if m.Role == llm.RoleTool {
+			out[i] = shorten(m, change)
+		}
+	}
+	return out
+}
+
+func shorten(m *llm.Message, change map[string]int) *llm.Message {
+	var parts llm.Parts
+	for i, p := range m.Parts {
+		r, ok := p.(llm.ToolResult)
+		if !ok {
+			continue
+		}
+		chars, ok := change[r.CallID]
+		if !ok {
+			continue
+		}
+		if parts == nil {
+			parts = append(parts, m.Parts...)
+		}
+		if chars < 0 {
+			r.Output, r.Media = stub(r), nil
+		} else {
+			r.Output = clamp(r.Output, chars)
+		}
+		parts[i] = r
+	}
+	if parts == nil {
+		return m
+	}
+	return &llm.Message{Role: m.Role, Parts: parts, Origin: m.Origin}
+}
+
+// stub is what the model sees in the place of a result that was cleared: whose
+// it was, how long, and that it can be had again.
+func stub(r llm.ToolResult) string {
+	return "[The result of " + r.Name + " (" + strconv.Itoa(utf8.RuneCountInString(r.Output)) +
+		" characters) was cleared to save room. Call " + r.Name + " again if you need it.]"
+}
+
+// clamp keeps so many characters of a text's head and of its tail.
+func clamp(text string, chars int) string {
+	n := utf8.RuneCountInString(text)
+	if n <= 2*chars {
+		return text
+	}
+	return text[:offset(text, chars)] + "\n[… " + strconv.Itoa(n-2*chars) + " characters left out to save room …]\n" +
+		text[offset(text, n-chars):]
+}
+
+// offset is the index of the n-th character.
+func offset(text string, n int) int {
+	for i := range text {
+		if n == 0 {
+			return i
+		}
+		n--
+	}
+	return len(text)
+}

@@ -1,0 +1,109 @@
+package compact
+
+import (
+	"unicode/utf8"
+
+	"github.com/pawlrun/pawl/llm"
+)
+
+// Tokens estimates the tokens of a text: its UTF-16 code units divided by 4,
+// rounded up (ALF-46).
+func Tokens(text string) int { return (units(text) + 3) / 4 }
+
+// units counts UTF-16 code units. A byte that is no UTF-8 counts as the one
+// unit of the character that replaces it.
+func units(s string) int {
+	for i := range len(s) {
+		if s[i] >= utf8.RuneSelf {
+			return i + wideUnits(s[i:])
+		}
+	}
+	return len(s)
+}
+
+func wideUnits(s string) int {
+	n := 0
+	for _, r := range s {
+		if n++; r > 0xFFFF {
+			n++
+		}
+	}
+	return n
+}
+
+// mediaTokens is what an image or a file counts whose real cost only the
+// provider knows: about that of a large image.
+const mediaTokens = 1600
+
+// Message estimates the tokens of one message: of its texts, its calls with
+// their arguments, its results, and what goes back to a provider sealed.
+func Message(m *llm.Message) int {
+	n := 0
+	for _, p := range m.Parts {
+		switch p := p.(type) {
+		case llm.Text:
+			n += Tokens(p.Text)
+		case llm.Reasoning:
+			n += max(Tokens(p.Text), (len(p.Signature)+len(p.Raw)+3)/4)
+		case llm.ToolCall:
+			n += Tokens(p.Name) + (len(p.Args)+3)/4 + Tokens(p.ArgsText)
+		case llm.ToolResult:
+			n += Tokens(p.Output) + len(p.Media)*mediaTokens
+		case llm.Media:
+			n += mediaTokens
+		case llm.Item:
+			n += (len(p.Raw) + 3) / 4
+		}
+	}
+	return n
+}
+
+// Messages estimates the tokens of a conversation (ALF-47).
+func Messages(messages []*llm.Message) int {
+	n := 0
+	for _, m := range messages {
+		n += Message(m)
+	}
+	return n
+}
+
+// Overhead estimates what every request carries beside its messages: the
+// system text and the tools' names, descriptions and schemas.
+func Overhead(system string, tools []llm.ToolDef) int {
+	n := Tokens(system)
+	for _, t := range tools {
+		n += Tokens(t.Name) + Tokens(t.Description) + (len(t.Schema)+3)/4
+	}
+	return n
+}
+
+// Meter estimates a conversation that grows, and looks at no message twice.
+// The zero value is ready; it is not safe for concurrent use.
+type Meter struct {
+	last  *llm.Message
+	sizes []int
+	total int
+}
+
+// Measure returns the estimate of every message and their sum. The
+// conversation is the one of the last call with more messages at its end, or
+// another one, which is measured from its beginning. The slice is valid until
+// the next call.
+func (m *Meter) Measure(messages []*llm.Message) (sizes []int, total int) {
+	if n := len(m.sizes); n > len(messages) || n > 0 && messages[n-1] != m.last {
+		m.sizes, m.total = m.sizes[:0], 0
+	}
+	for _, msg := range messages[len(m.sizes):] {
+		n := Message(msg)
+		m.sizes = append(m.sizes, n)
+		m.total += n
+	}
+	if n := len(messages); n > 0 {
+		m.last = messages[n-1]
+	}
+	return m.sizes, m.total
+}
+
+// Reset forgets what was measured, as after a conversation changed before its
+// end.
+func (m *Meter) Reset() { *m = Meter{sizes: m.sizes[:0]} }

@@ -1,0 +1,78 @@
+package compact
+
+import "github.com/pawlrun/pawl/llm"
+
+// end is the index after the group that begins at i: an answer and the results
+// of its calls stay together (ALF-50, FIELD 3.1).
+func end(messages []*llm.Message, i int) int {
+	i++
+	for i < len(messages) && messages[i].Role == llm.RoleTool {
+		i++
+	}
+	return i
+}
+
+// tail is the index of the first message that stays as it is because it is
+// new. It is the beginning of a group.
+func (s Settings) tail(messages []*llm.Message) int {
+	turns, count := s.KeepTurns, s.KeepMessages
+	if turns == 0 && count == 0 {
+		turns, count = DefaultKeepTurns, DefaultKeepMessages
+		if s.Strategy == RollingWindow || s.Strategy == PeriodicSummary {
+			count = 0
+		} else {
+			turns = 0
+		}
+	}
+	if turns > 0 {
+		return lastTurns(messages, turns)
+	}
+	at := max(len(messages)-count, 0)
+	for at > 0 && at < len(messages) && messages[at].Role == llm.RoleTool {
+		at--
+	}
+	return at
+}
+
+// lastTurns is the beginning of the last n turns: answers with their results
+// and what was said to the model before them.
+func lastTurns(messages []*llm.Message, n int) int {
+	at := len(messages)
+	for at > 0 && n > 0 {
+		if at--; messages[at].Role == llm.RoleAssistant {
+			n--
+		}
+	}
+	for at > 0 && messages[at-1].Role == llm.RoleUser {
+		at--
+	}
+	return at
+}
+
+// own says that a message is the user's word, and not what the loop says in
+// the user's place.
+func own(m *llm.Message) bool { return m.Role == llm.RoleUser && m.Origin != llm.OriginLoop }
+
+// pinned marks the messages before the tail that stay whatever happens: the
+// task, and of the user's other words the newest within a budget (FIELD F11).
+func pinned(messages []*llm.Message, sizes []int, tail, budget int) []bool {
+	pins := make([]bool, tail)
+	task := -1
+	for i, m := range messages[:tail] {
+		if own(m) {
+			task = i
+			pins[i] = true
+			break
+		}
+	}
+	for i := tail - 1; i > task; i-- {
+		if own(messages[i]) && sizes[i] <= budget {
+			pins[i] = true
+			budget -= sizes[i]
+		}
+	}
+	return pins
+}
+
+// ownWords is the share of a window that the user's own words may keep.
+func ownWords(window int) int { return min(window/5, 20_000) }

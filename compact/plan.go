@@ -1,0 +1,229 @@
+package compact
+
+import (
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/llm"
+)
+
+// Situation is a conversation that is too long, and what is known about it.
+type Situation struct {
+	Messages []*llm.Message
+	// Sizes estimates each of them, Overhead what a request carries beside.
+	Sizes    []int
+	Overhead int
+	// Window is the model's in tokens.
+	Window int
+	// Summaries counts those that the run has had.
+	Summaries int
+	// NoSummary says that a summary cannot be had now, because it has just
+	// failed or has failed too often.
+	NoSummary bool
+	// Must says that the next request would not fit, so that whatever helps is
+	// better than to go on unchanged.
+	Must    bool
+	Trigger event.CompressTrigger
+	// Decisions are lines about what people and policy decided; they stay
+	// word for word (FIELD F11).
+	Decisions []string
+}
+
+// Plan is what is to be done: nothing, when Change is nil; else Change, after
+// Summary was asked for where it is not nil.
+type Plan struct {
+	Change  *event.HistoryCompressed
+	Summary *SummaryRequest
+}
+
+// Next says what is to be done about a situation, by the ladder of FIELD F12:
+// clear old results, then the strategy, then shorten what is newest. The same
+// situation always gives the same plan.
+func (s Settings) Next(in Situation) Plan {
+	w := work{Situation: in, settings: s, tail: s.tail(in.Messages), before: in.Overhead}
+	for _, n := range in.Sizes {
+		w.before += n
+	}
+	w.pins = pinned(in.Messages, in.Sizes, w.tail, ownWords(in.Window))
+	w.goal = w.aim()
+	if s.Strategy == "" {
+		if d := w.clear(w.tail); d != nil && int(d.TokensAfter) <= w.goal {
+			return Plan{Change: d}
+		}
+	}
+	if w.maySummarize() {
+		if p, ok := w.summarize(); ok {
+			return p
+		}
+	}
+	if s.Strategy == RollingWindow || s.Strategy == PeriodicSummary || in.Must {
+		if d := w.roll(); d != nil {
+			return Plan{Change: d}
+		}
+	}
+	if in.Must {
+		return Plan{Change: w.squeeze()}
+	}
+	return Plan{}
+}
+
+// work is a situation while a plan is made for it.
+type work struct {
+	Situation
+	settings Settings
+	tail     int
+	pins     []bool
+	// before is the size of the request as it stands, goal what it should
+	// come down to.
+	before, goal int
+}
+
+// aim is half way between what always stays and the size at which compaction
+// begins: far enough below it that the next cycles do not pay for another.
+func (w *work) aim() int {
+	floor := w.Overhead
+	for i, pin := range w.pins {
+		if pin {
+			floor += w.Sizes[i]
+		}
+	}
+	whole := w.Window
+	if w.Must {
+		whole = min(whole, w.before)
+	}
+	limit := int(w.settings.ratio() * float64(whole))
+	return max(floor+(limit-floor)/2, limit/2)
+}
+
+// worth says that going down to so many tokens is worth the provider's cache
+// that it costs: each step must take at least a twentieth away.
+func (w *work) worth(after int) bool { return after <= w.before-max(w.before/20, 1) }
+
+// change describes a step; sizes and counts follow from what it does.
+func (w *work) change(strategy Strategy, d event.HistoryCompressed) *event.HistoryCompressed {
+	d.Strategy, d.Trigger, d.TokensBefore = string(strategy), w.Trigger, int64(w.before)
+	after, err := Apply(w.Messages, d)
+	if err != nil {
+		return nil
+	}
+	for _, r := range d.Removed {
+		d.Dropped += r.To - r.From
+	}
+	d.Kept, d.TokensAfter = len(after), int64(w.Overhead+Messages(after))
+	if !w.worth(int(d.TokensAfter)) {
+		return nil
+	}
+	return &d
+}
+
+// stubTokens is the size from which on a result is worth a stub.
+const stubTokens = 60
+
+// clear puts stubs in the place of the results before an index, or returns nil
+// when that is not worth it.
+func (w *work) clear(until int) *event.HistoryCompressed {
+	var d event.HistoryCompressed
+	for _, m := range w.Messages[:until] {
+		for _, p := range m.Parts {
+			if r, ok := p.(llm.ToolResult); ok && (Tokens(r.Output) > stubTokens || len(r.Media) > 0) {
+				d.Cleared = append(d.Cleared, r.CallID)
+			}
+		}
+	}
+	if d.Cleared == nil {
+		return nil
+	}
+	return w.change(ClearResults, d)
+}
+
+// roll drops the oldest turns until the rest fits (ALDO-21 to 23).
+func (w *work) roll() *event.HistoryCompressed {
+	size := w.before
+	gone := make([]bool, w.tail)
+	for i := 0; i < w.tail && size > w.goal; {
+		to := min(end(w.Messages, i), w.tail)
+		if !w.pins[i] {
+			for ; i < to; i++ {
+				gone[i] = true
+				size -= w.Sizes[i]
+			}
+		}
+		i = to
+	}
+	d := event.HistoryCompressed{Removed: ranges(gone)}
+	if d.Removed == nil {
+		return nil
+	}
+	if text := decisions(w.Decisions); text != "" {
+		d.Summary, d.SummaryAt = text, place(gone)
+	}
+	return w.change(RollingWindow, d)
+}
+
+// squeeze shortens what is newest: all results but those of the last answer
+// become stubs, and those are clamped as far as it takes.
+func (w *work) squeeze() *event.HistoryCompressed {
+	last := len(w.Messages)
+	for last > 0 && w.Messages[last-1].Role != llm.RoleTool {
+		last--
+	}
+	last = max(last-1, 0)
+	best := w.clear(last)
+	if best != nil && int(best.TokensAfter) <= w.goal {
+		return best
+	}
+	var d event.HistoryCompressed
+	if best != nil {
+		d.Cleared = best.Cleared
+	}
+	for chars := 8000; chars >= 250; chars /= 2 {
+		d.Clamped = w.clamps(last, chars)
+		if next := w.change(ClearResults, d); next != nil {
+			best = next
+			if int(next.TokensAfter) <= w.goal {
+				break
+			}
+		}
+	}
+	return best
+}
+
+func (w *work) clamps(from, chars int) []event.ClampedResult {
+	var clamped []event.ClampedResult
+	for _, m := range w.Messages[from:] {
+		for _, p := range m.Parts {
+			if r, ok := p.(llm.ToolResult); ok && len(r.Output) > 2*chars+200 {
+				clamped = append(clamped, event.ClampedResult{CallID: r.CallID, Chars: chars})
+			}
+		}
+	}
+	return clamped
+}
+
+// ranges turns marks into ranges of places.
+func ranges(gone []bool) []event.MessageRange {
+	var out []event.MessageRange
+	for i := 0; i < len(gone); i++ {
+		if !gone[i] {
+			continue
+		}
+		from := i
+		for i < len(gone) && gone[i] {
+			i++
+		}
+		out = append(out, event.MessageRange{From: from, To: i})
+	}
+	return out
+}
+
+// place is where what stands for the messages that are gone belongs: in front
+// of what comes after the last of them.
+func place(gone []bool) int {
+	at, kept := 0, 0
+	for _, g := range gone {
+		if g {
+			at = kept
+		} else {
+			kept++
+		}
+	}
+	return at
+}
