@@ -1,6 +1,8 @@
 package compact
 
 import (
+	"strings"
+
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/llm"
 )
@@ -54,7 +56,7 @@ func (s Settings) Next(in Situation) Plan {
 			return p
 		}
 	}
-	if s.Strategy == RollingWindow || s.Strategy == PeriodicSummary || in.Must {
+	if in.Must || s.rolls(in.Summaries) {
 		if d := w.roll(); d != nil {
 			return Plan{Change: d}
 		}
@@ -63,6 +65,13 @@ func (s Settings) Next(in Situation) Plan {
 		return Plan{Change: w.squeeze()}
 	}
 	return Plan{}
+}
+
+// rolls says that turns are dropped as a matter of course: always with a rolling
+// window, and once the periodic summaries are used up (ALDO-27). A summary that
+// failed is no reason.
+func (s Settings) rolls(summaries int) bool {
+	return s.Strategy == RollingWindow || s.Strategy == PeriodicSummary && summaries >= s.summaries()
 }
 
 // work is a situation while a plan is made for it.
@@ -140,7 +149,7 @@ func (w *work) roll() *event.HistoryCompressed {
 	gone := make([]bool, w.tail)
 	for i := 0; i < w.tail && size > w.goal; {
 		to := min(end(w.Messages, i), w.tail)
-		if !w.pins[i] {
+		if !w.pins[i] && !isSummary(w.Messages[i]) {
 			for ; i < to; i++ {
 				gone[i] = true
 				size -= w.Sizes[i]
@@ -156,6 +165,11 @@ func (w *work) roll() *event.HistoryCompressed {
 		d.Summary, d.SummaryAt = text, place(gone)
 	}
 	return w.change(RollingWindow, d)
+}
+
+// isSummary says that a message stands for others already.
+func isSummary(m *llm.Message) bool {
+	return m.Origin == llm.OriginLoop && strings.HasPrefix(m.Text(), Header)
 }
 
 // squeeze shortens what is newest: all results but those of the last answer

@@ -106,7 +106,7 @@ func (w *work) groupsWithin(tokens int) int {
 
 // askApart asks about a transcript, in a request of its own (ALF-52, ALF-53).
 func (w *work) askApart(room int) (SummaryRequest, int) {
-	left := w.Window*9/10 - room - Tokens(summarizeSystem) - 50
+	left := w.Window - room - Tokens(summarizeSystem) - 50
 	text, until := transcript(w.Messages[:w.tail], max(left, 500))
 	ask := fmt.Sprintf("Sum up this transcript in at most %d words.\n\n<transcript>\n%s</transcript>", room/2, text)
 	return SummaryRequest{System: summarizeSystem, Messages: []*llm.Message{llm.UserText(ask)}, MaxTokens: room}, until
@@ -145,13 +145,13 @@ func cut(text string, tokens int) string {
 	return text
 }
 
-// maxDecisions bounds the lines about decisions; the newest stay.
-const maxDecisions = 20
+// MaxDecisions bounds the lines about decisions that stay; the newest do.
+const MaxDecisions = 20
 
 func decisions(lines []string) string {
 	if len(lines) == 0 {
 		return ""
 	}
-	lines = lines[max(len(lines)-maxDecisions, 0):]
+	lines = lines[max(len(lines)-MaxDecisions, 0):]
 	return "[Decisions about your tool calls so far; they still hold]\n- " + strings.Join(lines, "\n- ")
 }

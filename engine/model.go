@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/pawlrun/pawl/event"
@@ -24,7 +25,7 @@ func (d *driver) beginModel(a machine.CallModel) (bool, error) {
 	}
 	req := a.Request
 	model, err := d.prepare(a.Target, &req)
-	intent := event.ModelRequested{Attempt: a.Attempt, Model: a.Target}
+	intent := event.ModelRequested{Attempt: a.Attempt, Model: a.Target, Purpose: a.Purpose}
 	if req.Encoded != nil {
 		intent.RequestDigest, intent.RequestBytes = req.Encoded.Digest, req.Encoded.Len()
 		intent.Prompt = d.cache.requested(&a, model, &req)
@@ -147,7 +148,7 @@ func (d *driver) attemptFailed(a machine.CallModel, partial *llm.Response, e *ll
 		partial = &llm.Response{}
 	}
 	f := event.ModelAttemptFailed{
-		Attempt: a.Attempt, Model: a.Target, Class: e.Class, Status: e.Status, Code: e.Code, Message: e.Message,
+		Attempt: a.Attempt, Model: a.Target, Purpose: a.Purpose, Class: e.Class, Status: e.Status, Code: e.Code, Message: e.Message,
 		RequestID: e.RequestID, PartialText: partial.Parts.Text(), Usage: usage, Cost: cost(a.Price, usage),
 	}
 	if f.Message == "" {
@@ -166,7 +167,11 @@ func (d *driver) response(a machine.CallModel, r *llm.Response) event.ModelRespo
 	e := event.ModelResponse{
 		Cycle: a.Cycle, Attempt: a.Attempt, ToolCalls: []event.CallRef{}, FinishReason: r.Finish, RawFinish: r.RawFinish, FinishDetail: r.FinishDetail,
 		Usage: r.Usage, Model: a.Target, Cost: cost(a.Price, r.Usage), Parts: event.Answer(r.Parts),
-		ResponseID: r.ID, RequestID: r.RequestID, TextLength: len(r.Parts.Text()),
+		ResponseID: r.ID, RequestID: r.RequestID, TextLength: len(r.Parts.Text()), Purpose: a.Purpose,
+	}
+	if a.Purpose != "" {
+		// Calls of such an answer are never run, so they get no id either.
+		e.Parts = slices.DeleteFunc(e.Parts, func(p llm.Part) bool { _, text := p.(llm.Text); return !text })
 	}
 	for i, p := range e.Parts {
 		if c, ok := p.(llm.ToolCall); ok {

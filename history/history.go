@@ -65,7 +65,20 @@ func (h *History) Append(messages ...*llm.Message) {
 	h.messages = append(h.messages, messages...)
 }
 
-// User adds a message of the user's, or one that the loop says in its place.
+// Become puts another conversation in the place of this one, as compaction
+// does between two requests. All of it is checked before the next.
+func (h *History) Become(messages []*llm.Message) {
+	h.messages, h.linted = messages, 0
+}
+
+// Loop adds a message that the loop says in the user's place.
+func (h *History) Loop(text string) {
+	m := llm.UserText(text)
+	m.Origin = llm.OriginLoop
+	h.Append(m)
+}
+
+// User adds a message of the user's.
 func (h *History) User(text string) { h.Append(llm.UserText(text)) }
 
 // Assistant adds a model's answer (ALDO-42). An answer without anything that a

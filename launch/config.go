@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"github.com/pawlrun/pawl/compact"
 	"github.com/pawlrun/pawl/llm"
 	"github.com/pawlrun/pawl/machine/agent"
 	"github.com/pawlrun/pawl/policy"
@@ -22,7 +23,7 @@ func config(a *spec.Agent, o Options, targets []target, tools *tool.Set) agent.C
 		Limits:  limits(a, o),
 		OnLimit: agent.OnLimit(s.OnLimit), OnNoToolCall: agent.OnNoToolCall(s.OnNoToolCall),
 		Dispatch: agent.Dispatch(s.ToolDispatch), NudgeText: s.NudgeText,
-		Policy: rules(a), Approve: o.Approve, Whole: o.Whole,
+		Compact: compaction(s), Policy: rules(a), Approve: o.Approve, Whole: o.Whole,
 	}
 	for _, t := range targets {
 		cfg.Targets = append(cfg.Targets, t.Target)
@@ -37,6 +38,8 @@ func config(a *spec.Agent, o Options, targets []target, tools *tool.Set) agent.C
 		cfg.MaxNudges = or(cfg.MaxNudges, defaultMaxNudges)
 	} else {
 		iteration(a.Iteration, &cfg)
+		// ALDO's trigger is crossed when it is reached (REQUIREMENTS C-5).
+		cfg.Compact.Inclusive = s.Compact == nil || s.Compact.Inclusive == nil || *s.Compact.Inclusive
 	}
 	return cfg.WithDefaults()
 }
@@ -46,6 +49,7 @@ func iteration(it *spec.Iteration, cfg *agent.Config) {
 	cfg.OnLimit = or(cfg.OnLimit, agent.OnLimitOK)
 	cfg.OnNoToolCall = or(cfg.OnNoToolCall, agent.NoToolCallNudge)
 	cfg.Dispatch = or(cfg.Dispatch, agent.ParallelAll)
+	cfg.Compact.Strategy = or(cfg.Compact.Strategy, or(compact.Strategy(it.SummaryStrategy), compact.RollingWindow))
 	for _, c := range it.TerminationConditions {
 		cond := stop.Condition{Kind: stop.Kind(c.Kind), Text: c.Text, Tool: c.Tool}
 		if c.Match != nil {
@@ -53,6 +57,21 @@ func iteration(it *spec.Iteration, cfg *agent.Config) {
 		}
 		cfg.Conditions = append(cfg.Conditions, cond)
 	}
+}
+
+// compaction is what the file says of a conversation that grows too long. What
+// it leaves open is the strategy's own.
+func compaction(s spec.Settings) compact.Settings {
+	c := compact.Settings{Window: value(s.ContextWindow)}
+	if s.Compact == nil {
+		return c
+	}
+	c.Off, c.Strategy, c.Measure = value(s.Compact.Off), compact.Strategy(s.Compact.Strategy), compact.Measure(s.Compact.Measure)
+	c.Ratio, c.Inclusive, c.MaxSummaries = value(s.Compact.Ratio), value(s.Compact.Inclusive), s.Compact.MaxSummaries
+	if k := s.Compact.Keep; k != nil {
+		c.KeepTurns, c.KeepMessages = value(k.Turns), value(k.Messages)
+	}
+	return c
 }
 
 // rules are the file's permissions. Tools are listed in the order of their

@@ -121,7 +121,8 @@ func (o Options) change(cfg *agent.Config, started *event.RunStarted) error {
 		if err := resolver.Check(o.Model); err != nil {
 			return fmt.Errorf("launch: %w", err)
 		}
-		cfg.Targets = []agent.Target{{Model: o.Model, Price: resolver.Price(o.Model)}}
+		info, _ := resolver.Lookup(o.Model)
+		cfg.Targets = []agent.Target{{Model: o.Model, Price: resolver.Price(o.Model), ContextWindow: info.ContextWindow}}
 		started.Options = maps.Clone(started.Options)
 		started.Options["dir"], started.Options["model"] = absolute(o.Dir), o.Model
 	}

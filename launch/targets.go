@@ -41,7 +41,7 @@ func targets(a *spec.Agent, o Options, resolver *models.Resolver) ([]target, err
 		}
 		info, _ := resolver.Lookup(name)
 		out = append(out, target{
-			Target:    agent.Target{Model: name, Price: resolver.Price(name)},
+			Target:    agent.Target{Model: name, Price: resolver.Price(name), ContextWindow: info.ContextWindow},
 			maxOutput: info.MaxOutput,
 		})
 	}

@@ -55,6 +55,8 @@ type CallModel struct {
 	// Reserved is the worst case that was set aside for the call. A call whose
 	// usage nobody reports is charged by it ([budget.Unreported]).
 	Reserved llm.Usage
+	// Purpose is empty for a cycle's answer; its events carry it.
+	Purpose event.Purpose
 }
 
 // Resolve asks for the facts about a call that policy and dispatch need: is

@@ -24,6 +24,7 @@ type Settings struct {
 
 // Compact says when and how a long history is shortened.
 type Compact struct {
+	Off          *bool    `yaml:"off,omitempty"`
 	Ratio        *float64 `yaml:"ratio,omitempty"`
 	Inclusive    *bool    `yaml:"inclusive,omitempty"`
 	Measure      string   `yaml:"measure,omitempty"`

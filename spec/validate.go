@@ -180,13 +180,8 @@ func (s *Settings) validate(r *report, prefix string) {
 	if s.Cache != nil {
 		s.Cache.validate(r, at("cache"))
 	}
-	const inactive = "compaction is not built yet, so this has no effect"
-	if s.ContextWindow != nil {
-		r.warn(at("context_window"), inactive)
-	}
 	if s.Compact != nil {
 		s.Compact.validate(r, at("compact"))
-		r.warn(at("compact"), inactive)
 	}
 }
 
@@ -196,9 +191,15 @@ func (c *Compact) validate(r *report, path string) {
 	oneOf(r, path+".strategy", c.Strategy, "rolling-window", "periodic-summary", "summarize-older")
 	within(r, path+".max_summaries", c.MaxSummaries, 0, 1000)
 	oneOf(r, path+".summary_role", c.SummaryRole, "user", "system")
+	if c.SummaryRole == "system" {
+		r.at(path+".summary_role", "user", "a summary in the system text is not built yet")
+	}
 	if c.Keep != nil {
 		within(r, path+".keep.turns", c.Keep.Turns, 1, 1000)
 		within(r, path+".keep.messages", c.Keep.Messages, 1, 1000)
+		if c.Keep.Turns != nil && c.Keep.Messages != nil {
+			r.at(path+".keep", "turns or messages, one of the two", "both are given")
+		}
 	}
 }
 
@@ -206,8 +207,8 @@ func (it *Iteration) validate(r *report, a *Agent, o Options) {
 	it.Settings.validate(r, "iteration")
 	a.onlyOnce(r)
 	oneOf(r, "iteration.summary_strategy", it.SummaryStrategy, "rolling-window", "periodic-summary")
-	if it.SummaryStrategy != "" {
-		r.warn("iteration.summary_strategy", "compaction is not built yet, so this has no effect")
+	if c := a.Effective().Compact; it.SummaryStrategy != "" && c != nil && c.Strategy != "" {
+		r.at("iteration.summary_strategy", "summary_strategy or compact.strategy, one of the two", "both are given")
 	}
 	if r.has("iteration.termination_conditions") && len(it.TerminationConditions) == 0 {
 		r.at("iteration.termination_conditions", "at least one condition", "is an empty list")

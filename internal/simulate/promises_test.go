@@ -98,6 +98,10 @@ func (p *promises) event(e *event.Event, last bool) {
 		}
 	case event.ModelAttemptFailed:
 		p.usage, p.usd = p.usage.Add(d.Usage), p.usd+d.Cost.USD
+	case event.HistoryCompressed:
+		p.compressed(d)
+	case event.Stuck:
+		w.seen("stuck " + string(d.Action))
 	case event.PolicyDecision:
 		p.decided[d.CallID] = d.Decision
 	case event.ToolApprovalResolved:
@@ -123,6 +127,23 @@ func (p *promises) event(e *event.Event, last bool) {
 		if !last {
 			w.violate("events follow run.completed")
 		}
+	}
+}
+
+// compressed holds a compaction against its promises: it takes something away,
+// and never the task.
+func (p *promises) compressed(d event.HistoryCompressed) {
+	w := p.world
+	w.seen("compressed " + d.Strategy + " " + string(d.Trigger))
+	if d.TokensAfter >= d.TokensBefore {
+		w.violate("a compaction from %d to %d tokens", d.TokensBefore, d.TokensAfter)
+	}
+	messages := p.machine.Transcript()
+	if len(messages) != d.Kept || messages[0].Text() != "do it" {
+		w.violate("after a compaction %d messages stay, said to be %d; the first is %q", len(messages), d.Kept, messages[0].Text())
+	}
+	if err := history.Lint(messages); err != nil {
+		w.violate("after a compaction: %v", err)
 	}
 }
 

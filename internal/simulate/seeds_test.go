@@ -31,12 +31,23 @@ func TestSeeds(t *testing.T) {
 	if *seedFlag != 0 {
 		first, last = *seedFlag, *seedFlag
 	}
+	happened := map[string]int{}
 	for seed := first; seed <= last && !t.Failed(); seed++ {
-		synctest.Test(t, func(t *testing.T) { play(t, seed) })
+		synctest.Test(t, func(t *testing.T) {
+			for what, n := range play(t, seed) {
+				happened[what] += n
+			}
+		})
+	}
+	t.Log(happened)
+	for _, what := range []string{"stuck nudge", "stuck block", "compressed rolling-window threshold", "compressed summarize-older threshold"} {
+		if *seedFlag == 0 && happened[what] == 0 {
+			t.Errorf("no seed came across %q", what)
+		}
 	}
 }
 
-func play(t *testing.T, seed int) {
+func play(t *testing.T, seed int) map[string]int {
 	w := newWorld(seed)
 	s := &simulation{t: t, world: w}
 	s.toTheEnd()
@@ -46,6 +57,7 @@ func play(t *testing.T, seed int) {
 		t.Errorf("seed %d: %s\n\n%s\n\njournal:\n%s\nreproduce with: go test ./internal/simulate -run TestSeeds -seed=%d",
 			seed, strings.Join(w.violations, "\n"), strings.Join(w.log, "\n"), s.listing(), seed)
 	}
+	return w.happened
 }
 
 // simulation is one run on its way through its processes.

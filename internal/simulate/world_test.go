@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl/budget"
+	"github.com/pawlrun/pawl/compact"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/history"
 	"github.com/pawlrun/pawl/journal"
@@ -45,6 +46,9 @@ type world struct {
 	settled   map[string]bool
 	ran       map[string]int // how often each call took effect
 	effects   map[string]event.Effect
+
+	// happened counts what a run came across, so that it is known to be tried.
+	happened map[string]int
 
 	log        []string
 	violations []string
@@ -89,6 +93,13 @@ func (w *world) config() agent.Config {
 		Policy:       policy.Rules{Declared: true, Gates: []string{"pay"}},
 		Whole:        r.IntN(3) == 0,
 	}
+	if r.IntN(2) == 0 {
+		cfg.Compact = compact.Settings{
+			Window: 100 + r.IntN(600), Inclusive: r.IntN(2) == 0,
+			Strategy: pick(r, "", compact.RollingWindow, compact.PeriodicSummary, compact.SummarizeOlder),
+			Measure:  pick(r, compact.MeasureEstimate, compact.MeasureProvider),
+		}
+	}
 	return cfg.WithDefaults()
 }
 
@@ -125,6 +136,15 @@ func (w *world) bad(n int) bool {
 
 func (w *world) violatef(format string, args ...any) {
 	w.violations = append(w.violations, fmt.Sprintf(format, args...))
+}
+
+func (w *world) seen(what string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.happened == nil {
+		w.happened = map[string]int{}
+	}
+	w.happened[what]++
 }
 
 func (w *world) violate(format string, args ...any) {
@@ -219,6 +239,11 @@ func (w *world) answer() *llm.Response {
 	a := &llm.Response{Usage: llm.Usage{Input: int64(r.IntN(900)), Output: int64(r.IntN(300))}, Finish: llm.FinishEnd}
 	if r.IntN(4) > 0 {
 		a.Parts = append(a.Parts, llm.Text{Text: fmt.Sprint("text ", r.IntN(1000))})
+	}
+	if w.seed%5 == 0 && r.IntN(6) > 0 { // a model with one idea
+		a.Finish = llm.FinishTool
+		a.Parts = append(a.Parts, llm.ToolCall{ProviderID: "p", Name: pick(r, "read", "panic"), Args: []byte(`{"path":"a"}`)})
+		return a
 	}
 	if r.IntN(7) > 0 {
 		for i := range 1 + r.IntN(4) {

@@ -9,6 +9,7 @@ import (
 	"fmt"
 
 	"github.com/pawlrun/pawl/budget"
+	"github.com/pawlrun/pawl/compact"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/history"
 	"github.com/pawlrun/pawl/llm"
@@ -43,6 +44,8 @@ type Config struct {
 	Approve   ApproveMode  `json:"approve,omitempty"`
 	// Cache is what to ask of the providers' prompt caches.
 	Cache llm.Caching `json:"cache,omitempty"`
+	// Compact says when and how the history becomes shorter.
+	Compact compact.Settings `json:"compact,omitzero"`
 	// Whole asks the provider for whole answers instead of streams.
 	Whole bool `json:"whole,omitempty"`
 }
@@ -53,6 +56,8 @@ type Target struct {
 	Model string `json:"model"`
 	// Price is nil when no price is known; a local model costs 0.
 	Price *llm.Price `json:"price,omitempty"`
+	// ContextWindow is the model's in tokens, 0 when it is not known.
+	ContextWindow int `json:"context_window,omitempty"`
 }
 
 // OnLimit says what reaching the cycle cap means for the caller.
@@ -121,8 +126,12 @@ func or[T comparable](v, def T) T {
 }
 
 // Start builds the first event of a run: the configuration pinned, and the
-// task as the first user message (HAR-19).
+// task as the first user message (HAR-19). The error wraps [compact.ErrNoRoom]
+// when they leave the model no room to work in.
 func Start(cfg Config, input *llm.Message) (event.RunStarted, error) {
+	if err := cfg.fits(input); err != nil {
+		return event.RunStarted{}, fmt.Errorf("agent: %w", err)
+	}
 	raw, err := json.Marshal(cfg)
 	if err != nil {
 		return event.RunStarted{}, fmt.Errorf("agent: encode config: %w", err)
@@ -131,6 +140,24 @@ func Start(cfg Config, input *llm.Message) (event.RunStarted, error) {
 		Vocabulary: event.Version, Machine: Version, Projection: history.Version,
 		Kind: "Agent", Config: raw, Input: input,
 	}, nil
+}
+
+// fits checks that system text, tools and task leave room to work in.
+func (c *Config) fits(input *llm.Message) error {
+	floor := compact.Overhead(c.System, c.Tools)
+	if input != nil {
+		floor += compact.Message(input)
+	}
+	for _, t := range c.Targets {
+		window, known := c.Compact.WindowFor(t.ContextWindow)
+		if !known {
+			continue
+		}
+		if err := c.Compact.Fits(floor, window); err != nil {
+			return fmt.Errorf("%s: %w", t.Model, err)
+		}
+	}
+	return nil
 }
 
 // conditionBudget is the index of the budget-exhausted condition, or -1.

@@ -81,7 +81,10 @@ func (m *Machine) endedByVoid() bool {
 		return m.fail(event.ReasonRefused, string(llm.ClassRefused),
 			sentence("the model declined to answer", llm.Parts(m.response.Parts).Text(), m.response.FinishDetail))
 	case llm.FinishContext:
-		return m.fail(event.ReasonModelError, string(llm.ClassContextOverflow),
+		if m.compaction.overflow == reliefGiven {
+			return false
+		}
+		return m.nextRelief() || m.fail(event.ReasonModelError, string(llm.ClassContextOverflow),
 			"the conversation no longer fits the model's context window")
 	case llm.FinishEnd, llm.FinishTool, llm.FinishLength, llm.FinishPause, llm.FinishMalformed:
 		return false
@@ -112,7 +115,7 @@ func (m *Machine) withoutCalls() {
 	switch {
 	case m.turn.empties > 0:
 		m.nudge(event.NudgeEmpty, emptyNudge)
-	case f == llm.FinishLength:
+	case f == llm.FinishLength || f == llm.FinishContext:
 		m.nudge(event.NudgeTruncated, truncatedNudge)
 	case malformed(f, 0):
 		m.nudge(event.NudgeMalformed, malformedNudge)

@@ -42,6 +42,7 @@ func (m *Machine) applyCycleStart(d event.CycleStart) error {
 	}
 	m.cycle, m.spent.Cycles, m.phase = d.Cycle, d.Cycle, phaseModel
 	m.response, m.calls, m.stuck = nil, m.calls[:0], nil
+	m.forgetSummary()
 	m.model.begin()
 	m.takeInputs()
 	return nil
@@ -55,6 +56,9 @@ func (m *Machine) takeInputs() {
 }
 
 func (m *Machine) applyRequested(d event.ModelRequested) error {
+	if d.Purpose == event.PurposeSummary {
+		return m.applySummaryRequested(d)
+	}
 	if m.phase != phaseModel || m.model.inFlight || m.model.failure != nil {
 		return fmt.Errorf("%w: attempt %d at a model call, which is not due", ErrMisfit, d.Attempt)
 	}
@@ -64,6 +68,9 @@ func (m *Machine) applyRequested(d event.ModelRequested) error {
 }
 
 func (m *Machine) applyAttemptFailed(d *event.ModelAttemptFailed) error {
+	if d.Purpose == event.PurposeSummary {
+		return m.applySummaryFailed(d)
+	}
 	if !m.model.inFlight {
 		return fmt.Errorf("%w: attempt %d failed without being in flight", ErrMisfit, d.Attempt)
 	}
@@ -72,18 +79,28 @@ func (m *Machine) applyAttemptFailed(d *event.ModelAttemptFailed) error {
 		m.answered++
 	}
 	m.model.failed(d)
+	if d.Class == llm.ClassContextOverflow {
+		m.tooLong()
+	}
 	return nil
 }
 
 func (m *Machine) applyRetrying(e *event.Event, d event.ModelRetrying) error {
+	if d.Purpose == event.PurposeSummary {
+		return m.applySummaryRetrying(e, d)
+	}
 	if m.model.failure == nil {
 		return fmt.Errorf("%w: attempt %d follows no failure", ErrMisfit, d.Attempt)
 	}
 	m.model.retrying(d, e.Time, m.cfg.Targets)
+	m.compaction.overflow = reliefNone
 	return nil
 }
 
 func (m *Machine) applyResponse(d *event.ModelResponse) error {
+	if d.Purpose == event.PurposeSummary {
+		return m.applySummary(d)
+	}
 	if !m.model.inFlight {
 		return fmt.Errorf("%w: an answer in cycle %d to no call", ErrMisfit, m.cycle)
 	}
@@ -97,6 +114,11 @@ func (m *Machine) applyResponse(d *event.ModelResponse) error {
 	m.spent.Turns++
 	m.model.inFlight, m.model.orphan = false, false
 	m.response = d
+	if d.FinishReason == llm.FinishContext {
+		m.tooLong()
+	} else {
+		m.fitted(d.Usage)
+	}
 	m.history.Assistant(parts, d.Model)
 	m.size.answered(d, m.history.Len())
 	m.noteText(d)
@@ -151,6 +173,7 @@ func (m *Machine) applyToolCall(d *event.ToolCall) error {
 func (m *Machine) applyApproval(d *event.ToolApprovalResolved) {
 	if c := m.call(d.CallID); c != nil && c.waits() && c.pending.Digest == d.Digest {
 		c.approval = d
+		m.decided(c, "was "+string(d.Kind)+" by "+d.Approver, d.Reason)
 	}
 }
 
@@ -194,7 +217,7 @@ func (m *Machine) applyNudge(d event.Nudge) error {
 	if m.phase != phaseSettled {
 		return fmt.Errorf("%w: a nudge within cycle %d", ErrMisfit, m.cycle)
 	}
-	m.history.User(d.Text)
+	m.history.Loop(d.Text)
 	if d.Kind == event.NudgeNoToolCall {
 		m.turn.nudges++
 	}
@@ -215,6 +238,7 @@ func (m *Machine) applyCancel(d *event.CancelRequested) {
 func (m *Machine) applyResumed() {
 	m.parked, m.pause = nil, false
 	m.model.resume()
+	m.compaction.call.resume()
 	for _, c := range m.calls {
 		if c.running {
 			c.running, c.orphan = false, true

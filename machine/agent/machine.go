@@ -54,6 +54,7 @@ type Machine struct {
 	inputs     []string
 	cancel     *event.CancelRequested
 	pause      bool
+	compaction compaction
 	repetition stop.Repetition
 	// stuck is what was decided about repetition in this cycle.
 	stuck   *event.Stuck
@@ -156,7 +157,12 @@ func (m *Machine) Apply(e *event.Event) error {
 	case event.ToolCall:
 		return m.applyToolCall(&d)
 	case event.PolicyDecision:
-		return m.onOpenCall(e, d.CallID, func(c *call) { c.verdict = &d })
+		return m.onOpenCall(e, d.CallID, func(c *call) {
+			c.verdict = &d
+			if !permits(d.Decision) {
+				m.decided(c, "was not permitted", d.Reason)
+			}
+		})
 	case event.ToolPendingApproval:
 		return m.onOpenCall(e, d.CallID, func(c *call) { c.pending = &d })
 	case event.ToolApprovalResolved:
@@ -169,6 +175,8 @@ func (m *Machine) Apply(e *event.Event) error {
 		return m.applyResults()
 	case event.Nudge:
 		return m.applyNudge(d)
+	case event.HistoryCompressed:
+		return m.applyCompressed(d)
 	case event.Stuck:
 		return m.applyStuck(&d)
 	case event.InputReceived:

@@ -18,7 +18,7 @@ func (m *Machine) Next() []machine.Action {
 	if m.parked != nil {
 		return nil
 	}
-	if m.nextSettlement() {
+	if m.nextSettlement() || m.summarising() {
 		return m.actions
 	}
 	switch m.phase {
@@ -72,11 +72,19 @@ func (m *Machine) nextCycle() {
 	case m.atCeiling():
 		m.terminate(event.RunTerminatedBy{Reason: event.ReasonMaxCycles, Limit: "max_cycles"})
 	default:
-		if refusal := m.refused(m.target()); refusal.Setting != "" {
-			m.exhausted(refusal)
+		refusal := m.refused(m.target())
+		if tooLong := refusal.Setting == "max_context_tokens_per_request"; (refusal.Setting == "" || tooLong) && m.nextCompaction() {
 			return
 		}
-		m.record(event.CycleStart{Cycle: m.cycle + 1, MaxCycles: m.cfg.Limits.MaxCycles})
+		switch {
+		case refusal.Setting != "":
+			m.exhausted(refusal)
+		case m.account.id != "":
+			// What was set aside for a summary that was not made.
+			m.record(event.BudgetCommitted{ID: m.account.id})
+		default:
+			m.record(event.CycleStart{Cycle: m.cycle + 1, MaxCycles: m.cfg.Limits.MaxCycles})
+		}
 	}
 }
 
@@ -152,8 +160,14 @@ func (m *Machine) callModel() {
 // nextRetry decides about a failed attempt. A budget that is used up, or that
 // would be before the wait is over, comes first.
 func (m *Machine) nextRetry(f *event.ModelAttemptFailed) {
+	if m.nextRelief() {
+		return
+	}
 	seed := m.run + "/" + strconv.Itoa(m.cycle) + "/" + strconv.Itoa(f.Attempt)
 	v := judge(&m.model, len(m.cfg.Targets), m.cfg.Limits.ModelCalls(), seed)
+	if m.compaction.overflow == reliefGiven {
+		v = verdict{retry: true, target: m.model.target}
+	}
 	refusal := m.refused(m.cfg.Targets[v.target])
 	if left, limited := m.cfg.Limits.Remaining(m.spent); limited && v.retry && v.delay >= left {
 		refusal = budget.Refusal{Setting: "max_wall_time_seconds"}

@@ -1,0 +1,232 @@
+package agent
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/pawlrun/pawl/budget"
+	"github.com/pawlrun/pawl/compact"
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/llm"
+)
+
+// compaction is what a run remembers about the room in its context.
+type compaction struct {
+	meter compact.Meter
+	// overhead is the size of system text and tools, 0 before it is measured.
+	overhead int
+	// reported is the input that the provider counted for the first known
+	// messages of the conversation; 0 when it counted none.
+	reported, known int
+
+	// call is the summary under way or just failed; summary its answer.
+	call    attempt
+	asked   bool
+	summary *event.ModelResponse
+	// void says that the answer was no summary.
+	void bool
+	// summaries counts those that were used, strikes those that came to
+	// nothing: three, and none is tried any more (F12).
+	summaries, strikes int
+
+	// overflow is what was done about a request that did not fit, overflows
+	// how many in a row did not.
+	overflow  relief
+	overflows int
+	decisions []string
+}
+
+// relief is the way out of a request that the provider found too long.
+type relief uint8
+
+const (
+	reliefNone relief = iota
+	// reliefDue: the history must become shorter before anything else.
+	reliefDue
+	// reliefGiven: it has become shorter, and the request may be made again.
+	reliefGiven
+)
+
+const maxStrikes = 3
+
+// contextSize estimates the next request: system text, tools, conversation,
+// and the messages that will join it.
+func (m *Machine) contextSize(messages []*llm.Message) (sizes []int, total int) {
+	c := &m.compaction
+	if c.overhead == 0 {
+		c.overhead = compact.Overhead(m.cfg.System, m.cfg.Tools)
+	}
+	sizes, total = c.meter.Measure(messages)
+	total += c.overhead
+	if m.cfg.Compact.Measure == compact.MeasureProvider && c.reported > 0 && c.known <= len(sizes) {
+		total = c.reported
+		for _, n := range sizes[c.known:] {
+			total += n
+		}
+	}
+	for _, text := range m.inputs {
+		total += compact.Tokens(text)
+	}
+	return sizes, total
+}
+
+// window is the context window that holds for the model in use. A limit on the
+// size of single requests is one, too: a run compacts before it ends by it.
+func (m *Machine) window() (tokens int, known bool) {
+	tokens, known = m.cfg.Compact.WindowFor(m.target().ContextWindow)
+	if most := int(m.cfg.Limits.MaxRequestTokens); most > 0 && most < tokens {
+		return most, true
+	}
+	return tokens, known
+}
+
+// nextCompaction makes the conversation shorter when that is due, between a
+// settled cycle and the next call (REQUIREMENTS C-4), and says whether
+// something was to be done: the next call waits for it (F11).
+func (m *Machine) nextCompaction() bool {
+	c := &m.compaction
+	if m.cfg.Compact.Off {
+		return false
+	}
+	messages, err := m.history.Messages()
+	if err != nil {
+		m.internal(err)
+		return true
+	}
+	sizes, used := m.contextSize(messages)
+	window, known := m.window()
+	forced := c.overflow == reliefDue
+	if !forced && !m.cfg.Compact.Due(used, window) {
+		return false
+	}
+	in := compact.Situation{
+		Messages: messages, Sizes: sizes, Overhead: c.overhead, Window: window,
+		Summaries: c.summaries, NoSummary: c.strikes >= maxStrikes || c.void,
+		Must: forced || known && used > window, Trigger: event.CompressThreshold, Decisions: c.decisions,
+	}
+	if forced {
+		// The provider counts more than the estimate does, or has less room.
+		in.Trigger = event.CompressOverflow
+		in.Window = min(window, (c.overhead+sum(sizes))*4/5)
+	}
+	if c.asked && m.nextSummary(&in) {
+		return true
+	}
+	plan := m.cfg.Compact.Next(in)
+	if plan.Summary != nil && !m.affordSummary(plan.Summary) {
+		in.NoSummary = true
+		plan = m.cfg.Compact.Next(in)
+	}
+	switch {
+	case plan.Summary != nil:
+		m.callSummary(plan.Summary)
+	case plan.Change != nil:
+		m.record(*plan.Change)
+	case known && used > window && !forced:
+		m.terminate(overfull(used, window, c.overhead))
+	default:
+		return false
+	}
+	return true
+}
+
+func sum(sizes []int) int {
+	n := 0
+	for _, size := range sizes {
+		n += size
+	}
+	return n
+}
+
+func overfull(used, window, overhead int) event.RunTerminatedBy {
+	return event.RunTerminatedBy{Reason: event.ReasonModelError, Error: &event.Failure{
+		Class: string(llm.ClassContextOverflow),
+		Message: fmt.Sprintf("the next request would take about %d tokens and the context window is %d (system text and tools take %d); "+
+			"nothing more can be left out. Raise context_window, use a model with a larger one, or lower max_tool_result_chars",
+			used, window, overhead),
+	}}
+}
+
+func (m *Machine) applyCompressed(d event.HistoryCompressed) error {
+	if m.phase != phaseReady && m.phase != phaseSettled && m.phase != phaseModel || m.model.inFlight {
+		return fmt.Errorf("%w: the history is compressed within cycle %d", ErrMisfit, m.cycle)
+	}
+	messages, err := m.history.Messages()
+	if err == nil {
+		messages, err = compact.Apply(messages, d)
+	}
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrMisfit, err)
+	}
+	m.history.Become(messages)
+	m.size = size{fixed: fixedSize(&m.cfg)}
+	c := &m.compaction
+	c.meter.Reset()
+	c.reported, c.known = 0, 0
+	if d.Usage != nil {
+		c.summaries++
+		c.summary = nil
+	}
+	m.forgetSummary()
+	if c.overflow == reliefDue {
+		c.overflow = reliefGiven
+	}
+	return nil
+}
+
+// tooLong notes that the provider found a request too long. The first time the
+// history becomes shorter; a second time in a row nothing helps (F29).
+func (m *Machine) tooLong() {
+	c := &m.compaction
+	c.overflows++
+	c.overflow = reliefNone
+	if c.overflows == 1 && !m.cfg.Compact.Off {
+		c.overflow = reliefDue
+	}
+}
+
+// fitted notes what the provider counted for a request that it answered.
+func (m *Machine) fitted(u llm.Usage) {
+	c := &m.compaction
+	c.overflow, c.overflows = reliefNone, 0
+	c.reported, c.known = 0, 0
+	if u.Input > 0 && !u.Estimated {
+		c.reported, c.known = int(u.Input), m.history.Len()
+	}
+}
+
+// nextRelief makes the history shorter for a request that was too long, and
+// says whether it did. Once it has, the request may be made again.
+func (m *Machine) nextRelief() bool {
+	if m.compaction.overflow != reliefDue {
+		return false
+	}
+	if setting := m.cfg.Limits.BeforeModelCall(m.spent); setting != "" {
+		m.exhausted(budget.Refusal{Setting: setting})
+		return true
+	}
+	return m.nextCompaction()
+}
+
+// decided keeps a line about what people and policy said of a call, which
+// stays in the conversation when the call itself leaves it (F11).
+func (m *Machine) decided(c *call, what, reason string) {
+	if c.resolved == nil {
+		return
+	}
+	args := string(c.resolved.Args)
+	if len(args) > 200 {
+		args = strings.ToValidUTF8(args[:200], "") + "…"
+	}
+	text := c.ref.Name + " " + args + " " + sentence(what, reason)
+	kept := m.compaction.decisions
+	if slices.Contains(kept, text) {
+		return
+	}
+	if len(kept) == compact.MaxDecisions {
+		kept = kept[1:]
+	}
+	// A plan that is under way keeps the list that it was made with.
+	m.compaction.decisions = append(slices.Clone(kept), text)
+}

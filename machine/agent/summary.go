@@ -1,0 +1,185 @@
+package agent
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/pawlrun/pawl/budget"
+	"github.com/pawlrun/pawl/compact"
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/llm"
+	"github.com/pawlrun/pawl/machine"
+)
+
+// summarising says that a summary is under way, and settles one whose process
+// is gone. Nothing else is due meanwhile.
+func (m *Machine) summarising() bool {
+	a := &m.compaction.call
+	if a.orphan {
+		m.record(event.ModelAttemptFailed{
+			Attempt: a.number, Model: m.target().Model, Class: llm.ClassInterrupted, Purpose: event.PurposeSummary,
+			Message: "the process stopped while the call was in flight",
+			Usage:   m.unreported(), Cost: m.costOf(m.unreported()),
+		})
+	}
+	return a.inFlight
+}
+
+// pricedSummary is a summary at its worst.
+func (m *Machine) pricedSummary(s *compact.SummaryRequest) budget.Call {
+	input := int64(len(s.System))
+	if s.SamePrefix {
+		input = fixedSize(&m.cfg)
+	}
+	for _, message := range s.Messages {
+		input += messageSize(message)
+	}
+	output := int64(m.cfg.MaxTokens)
+	if output <= 0 {
+		output = defaultOutput
+	}
+	return budget.Call{Input: input, Likely: input / bytesPerToken, Output: output, Price: m.target().Price}
+}
+
+// affordSummary says that the run's budget has room for a summary. Without it
+// the run goes on unsummarised, for as long as its budget lasts.
+func (m *Machine) affordSummary(s *compact.SummaryRequest) bool {
+	if m.account.id != "" {
+		return true
+	}
+	_, refusal := m.cfg.Limits.Admit(m.spent, m.account.ledger.Held(), m.pricedSummary(s))
+	return refusal.Setting == "" && m.account.overrun == ""
+}
+
+// callSummary asks for a summary: of the model in use, within the run's own
+// limits, and never as live text. Its worst case is set aside first (F3).
+func (m *Machine) callSummary(s *compact.SummaryRequest) {
+	t, a := m.target(), &m.compaction.call
+	if m.account.id == "" {
+		amount, _ := m.cfg.Limits.Admit(m.spent, m.account.ledger.Held(), m.pricedSummary(s))
+		m.record(event.BudgetReserved{
+			ID:  "summary-" + strconv.Itoa(m.answered) + "." + strconv.Itoa(max(a.number, 1)),
+			USD: amount.USD, Input: amount.Input, Output: amount.Output,
+		})
+		return
+	}
+	req := llm.Request{
+		System: s.System, Messages: s.Messages, MaxTokens: m.account.maxTokens,
+		CacheKey: m.workload, Cache: m.cfg.Cache, Ordinal: m.answered,
+	}
+	if s.SamePrefix {
+		req.System, req.Tools, req.ProviderTools = m.cfg.System, m.cfg.Tools, m.cfg.ProviderTools
+		req.Temperature = m.cfg.Temperature
+	}
+	m.actions = append(m.actions, machine.CallModel{
+		Cycle: m.cycle, Attempt: max(a.number, 1), Target: t.Model, Price: t.Price, Purpose: event.PurposeSummary,
+		Request: req, NotBefore: a.notBefore, Deadline: m.deadline(),
+		Reserved: m.reservedUsage(),
+	})
+}
+
+// nextSummary goes on with a summary that was asked for: it uses the answer, or
+// tries a call that failed again. It is false when no summary can be had now,
+// which in then says.
+func (m *Machine) nextSummary(in *compact.Situation) bool {
+	c := &m.compaction
+	if c.summary != nil {
+		if plan := m.cfg.Compact.Next(*in); plan.Summary != nil {
+			if d := in.Summarized(*plan.Change, llm.Parts(c.summary.Parts).Text()); d != nil {
+				usage, cost := c.summary.Usage, c.summary.Cost
+				d.Usage, d.Cost = &usage, &cost
+				m.record(*d)
+				return true
+			}
+		}
+		in.NoSummary = true
+		return false
+	}
+	f := c.call.failure
+	if f == nil {
+		return false
+	}
+	seed := m.run + "/summary/" + strconv.Itoa(m.answered)
+	v := judge(&c.call, 1, m.cfg.Limits.ModelCalls(), seed)
+	if left, limited := m.cfg.Limits.Remaining(m.spent); !v.retry || limited && v.delay >= left {
+		in.NoSummary = true
+		return false
+	}
+	m.record(event.ModelRetrying{
+		Attempt: f.Attempt + 1, DelayMs: v.delay.Milliseconds(), Reason: sentence(string(f.Class), f.Message),
+		FromModel: f.Model, ToModel: f.Model, Purpose: event.PurposeSummary,
+	})
+	return true
+}
+
+// forgetSummary closes the summary under way, when the history has become
+// shorter or the run goes on without. One that came to nothing is a strike.
+func (m *Machine) forgetSummary() {
+	c := &m.compaction
+	if c.void || c.summary != nil || c.call.failure != nil {
+		c.strikes++
+	}
+	c.asked, c.void, c.summary, c.call = false, false, nil, attempt{}
+}
+
+// betweenCalls says that no cycle is under way, so that a summary may be made.
+func (m *Machine) betweenCalls() bool {
+	return m.phase == phaseReady || m.phase == phaseSettled ||
+		m.phase == phaseModel && m.compaction.overflow == reliefDue && !m.model.inFlight
+}
+
+func (m *Machine) applySummaryRequested(d event.ModelRequested) error {
+	a := &m.compaction.call
+	if !m.betweenCalls() || a.inFlight || a.failure != nil {
+		return fmt.Errorf("%w: attempt %d at a summary, which is not due", ErrMisfit, d.Attempt)
+	}
+	a.requested(d)
+	m.compaction.asked = true
+	m.spent.ModelCalls++
+	return nil
+}
+
+func (m *Machine) applySummary(d *event.ModelResponse) error {
+	c := &m.compaction
+	if !c.call.inFlight {
+		return fmt.Errorf("%w: a summary that nobody asked for", ErrMisfit)
+	}
+	m.spend(d.Usage, d.Cost)
+	m.answered++
+	c.call.inFlight, c.call.orphan = false, false
+	if strings.TrimSpace(llm.Parts(d.Parts).Text()) == "" || !summed(d.FinishReason) {
+		c.void = true
+		return nil
+	}
+	c.summary = d
+	return nil
+}
+
+// summed says that an answer with this finish can be a summary. One that was
+// cut off is a short one.
+func summed(f llm.Finish) bool {
+	return f == llm.FinishEnd || f == llm.FinishLength || f == llm.FinishTool
+}
+
+func (m *Machine) applySummaryFailed(d *event.ModelAttemptFailed) error {
+	a := &m.compaction.call
+	if !a.inFlight {
+		return fmt.Errorf("%w: attempt %d at a summary failed without being in flight", ErrMisfit, d.Attempt)
+	}
+	m.spend(d.Usage, d.Cost)
+	if d.Class != llm.ClassInterrupted {
+		m.answered++
+	}
+	a.failed(d)
+	return nil
+}
+
+func (m *Machine) applySummaryRetrying(e *event.Event, d event.ModelRetrying) error {
+	a := &m.compaction.call
+	if a.failure == nil {
+		return fmt.Errorf("%w: attempt %d at a summary follows no failure", ErrMisfit, d.Attempt)
+	}
+	a.retrying(d, e.Time, nil)
+	return nil
+}
