@@ -123,11 +123,20 @@ func (m *Machine) nextCompaction() bool {
 		m.callSummary(plan.Summary)
 	case plan.Change != nil:
 		m.record(*plan.Change)
-	case known && used > window && !forced:
-		m.terminate(overfull(used, window, c.overhead))
 	default:
+		return !forced && m.endedByWindow(used)
+	}
+	return true
+}
+
+// endedByWindow ends the run when the next request would not fit and nothing
+// more can be left out: what would be sent would only be refused (F12, F29).
+func (m *Machine) endedByWindow(used int) bool {
+	window, known := m.cfg.Compact.WindowFor(m.target().ContextWindow)
+	if !known || used <= window {
 		return false
 	}
+	m.terminate(overfull(used, window, m.compaction.overhead))
 	return true
 }
 
