@@ -31,7 +31,7 @@ var refused = map[string]string{
 	"parallel_multiple_94": "elements are texts where the schema has integers",
 }
 
-// rows: HAR-85..88, ALF-62
+// rows: HAR-88, ALF-62
 func TestEveryRightCallIsValidatedAndDispatchedOnAllFourWires(t *testing.T) {
 	e := engine.New(memory.New(nil), func(string) (machine.Machine, error) { return agent.New(), nil }, engine.Options{})
 	defer e.Close()
