@@ -14,6 +14,7 @@ import (
 	"github.com/pawlrun/pawl/engine"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/llm"
+	"github.com/pawlrun/pawl/llm/transport"
 	"github.com/pawlrun/pawl/machine"
 	"github.com/pawlrun/pawl/machine/agent"
 	"github.com/pawlrun/pawl/models"
@@ -44,6 +45,8 @@ type Options struct {
 	Getenv func(string) string
 	// Config is what the owner's config file says, see [ReadConfig].
 	Config models.Config
+	// Limiter is shared by all runs of a process; nil limits nothing.
+	Limiter *transport.Limiter
 }
 
 // Machine makes an empty machine of the version that a journal names.
@@ -144,10 +147,10 @@ func closing(env engine.Env, err error) error {
 // event. A model that cannot be called any more is an error here, so that the
 // run stays as it is instead of failing.
 //
-// Of the options only the config counts: what the flags said was pinned when
+// Of the options only the config and the limiter count: what the flags said was pinned when
 // the run began.
 func Environment(started event.RunStarted, o Options) (engine.Env, error) {
-	return restored(started, Options{Config: o.Config})
+	return restored(started, Options{Config: o.Config, Limiter: o.Limiter})
 }
 
 // restored is [Environment] with all the seams of o.
@@ -194,5 +197,5 @@ func absolute(dir string) string {
 
 // resolver opens the models of a file in dir.
 func (o Options) resolver(dir string) *models.Resolver {
-	return &models.Resolver{Dirs: []string{dir, o.Dir}, Getenv: o.Getenv, Config: o.Config}
+	return &models.Resolver{Dirs: []string{dir, o.Dir}, Getenv: o.Getenv, Config: o.Config, Limiter: o.Limiter}
 }

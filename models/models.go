@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"github.com/pawlrun/pawl/llm"
+	"github.com/pawlrun/pawl/llm/transport"
 )
 
 // ErrNoKey is wrapped when a model is known and the key to it is not set.
@@ -28,6 +29,9 @@ type Resolver struct {
 	HTTP *http.Client
 	// Config is the owner's: further providers, and what is known of models.
 	Config Config
+	// Limiter, where set, keeps the requests of all providers within their
+	// rate limits. It is shared by the resolvers of a process.
+	Limiter *transport.Limiter
 
 	mu sync.Mutex
 	// opened are the models of providers by the provider's name, and scripts

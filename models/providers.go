@@ -2,8 +2,11 @@ package models
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"net"
+	"net/http"
+	"net/url"
 	"strings"
 
 	"github.com/pawlrun/pawl/llm"
@@ -11,6 +14,7 @@ import (
 	"github.com/pawlrun/pawl/llm/gemini"
 	"github.com/pawlrun/pawl/llm/openai"
 	"github.com/pawlrun/pawl/llm/openaichat"
+	"github.com/pawlrun/pawl/llm/transport"
 )
 
 // provider returns the model that speaks to a provider, or nil when there is
@@ -86,6 +90,23 @@ func noKey(provider string, variables ...string) error {
 		Class: llm.ClassAuth, Provider: provider, Err: ErrNoKey,
 		Message: "there is no key: set " + strings.Join(variables, " or "),
 	}
+}
+
+// client returns the HTTP client of a provider.
+func (r *Resolver) client(provider, proxy string) (*http.Client, error) {
+	o := transport.Options{Base: r.HTTP, Limiter: r.Limiter, Provider: provider}
+	if proxy == "" {
+		return transport.New(o), nil
+	}
+	address, err := r.expand(proxy)
+	if err != nil {
+		return nil, fmt.Errorf("proxy: %w", err)
+	}
+	if o.Proxy, err = url.Parse(address); err != nil || o.Proxy.Host == "" {
+		// The address is not shown, because it may hold a password.
+		return nil, errors.New("proxy: the address is none; it must be like http://proxy.example:3128")
+	}
+	return transport.New(o), nil
 }
 
 // ollamaURL is the address of Ollama's compatible API. OLLAMA_HOST may lack

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/pawlrun/pawl/llm/transport"
 	"github.com/spf13/cobra"
 )
 
@@ -23,6 +24,8 @@ type app struct {
 	configPath  string
 	// recordPath is the script that a resumed run's answers are added to.
 	recordPath string
+	// limiter is shared by all runs of this process.
+	limiter transport.Limiter
 }
 
 // execute runs one command line and gives its exit code.

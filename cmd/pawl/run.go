@@ -57,6 +57,7 @@ func (a *app) run(c *cobra.Command, f *runFlags, args []string) error {
 	if o.Config, err = a.config(); err != nil {
 		return err
 	}
+	o.Limiter = &a.limiter
 	l, err := a.prepare(c.Context(), f, args, o)
 	if err != nil {
 		return err

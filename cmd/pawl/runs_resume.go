@@ -76,7 +76,7 @@ func (s *session) resume(ctx context.Context, row journal.Run, o output, who app
 		if err := who.fits(row.ID, started.Config); err != nil {
 			return engine.Env{}, err
 		}
-		env, err := launch.Environment(started, launch.Options{Config: config})
+		env, err := launch.Environment(started, launch.Options{Config: config, Limiter: &s.app.limiter})
 		env.Ask = s.app.asking(mode, p)
 		return recording(env, s.app.recordPath), err
 	})

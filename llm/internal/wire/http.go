@@ -79,8 +79,12 @@ func (c *Client) requestID(h http.Header) string {
 	return ""
 }
 
-// NetworkError classifies a failure of the connection itself.
+// NetworkError classifies a failure of the connection itself. One that the
+// transport has classified stays as it is.
 func (c *Client) NetworkError(ctx context.Context, err error, requestID string) *llm.Error {
+	if known, ok := errors.AsType[*llm.Error](err); ok {
+		return known
+	}
 	message := err.Error()
 	if cause := context.Cause(ctx); errors.Is(cause, ErrIdle) {
 		message, err = "the connection stalled: "+cause.Error(), cause
