@@ -46,7 +46,7 @@ func TestALedgerIsAValue(t *testing.T) {
 	}
 	var none budget.Tracker
 	first := none.Add(llm.Usage{Input: 3, Output: 1}, llm.Cost{USD: 1, Priced: true})
-	first.Add(llm.Usage{Input: 5}, llm.Cost{USD: 2})
+	_ = first.Add(llm.Usage{Input: 5}, llm.Cost{USD: 2})
 	second := first.Add(llm.Usage{Input: 5, Estimated: true}, llm.Cost{USD: 2, Priced: true})
 	if none.Calls() != 0 || first.Usage().Input != 3 || first.Cost() != (llm.Cost{USD: 1, Priced: true}) {
 		t.Errorf("adding changed what it was added to: %+v %+v", none, first)

@@ -337,12 +337,6 @@ func (w *watched) Renew(ctx context.Context, l journal.Lease, ttl time.Duration)
 	return w.Store.Renew(ctx, l, ttl)
 }
 
-func (w *watched) set(change func(*watched)) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	change(w)
-}
-
 func (w *watched) count() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()

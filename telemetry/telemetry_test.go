@@ -63,7 +63,7 @@ func (s *span) End(...trace.SpanEndOption) {
 	line := "close " + s.name
 	for _, k := range []attribute.Key{"gen_ai.operation.name", "gen_ai.usage.input_tokens", "gen_ai.usage.output_tokens", "gen_ai.tool.name"} {
 		if v, ok := s.attrs[k]; ok {
-			line += " " + v.Emit()
+			line += " " + v.String()
 		}
 	}
 	s.r.note(line)

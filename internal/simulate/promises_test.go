@@ -67,21 +67,19 @@ func (s *simulation) check() {
 
 // promises folds a journal into what it must and must not hold.
 type promises struct {
-	world     *world
-	machine   *agent.Machine
-	cycle     int
-	calls     []string
-	listed    []string
-	settled   map[string]bool
-	started   map[string]bool
-	approved  map[string]bool
-	decided   map[string]event.Decision
-	ends      int
-	reasons   int
-	usage     llm.Usage
-	usd       float64
-	maxCalls  int
-	maxCycles int
+	world    *world
+	machine  *agent.Machine
+	cycle    int
+	calls    []string
+	listed   []string
+	settled  map[string]bool
+	started  map[string]bool
+	approved map[string]bool
+	decided  map[string]event.Decision
+	ends     int
+	reasons  int
+	usage    llm.Usage
+	usd      float64
 }
 
 func (p *promises) event(e *event.Event, last bool) {

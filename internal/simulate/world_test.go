@@ -164,7 +164,6 @@ func (w *world) notef(format string, args ...any) {
 type model struct {
 	world   *world
 	process *process
-	streams bool
 }
 
 // open gives the models of a process; some can stream and some cannot.
