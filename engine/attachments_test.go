@@ -299,3 +299,34 @@ func TestARunCannotContinueFromOneWhoseContentIsLost(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 }
+
+func TestAForkReadsWhatTheRunThatItSharesKept(t *testing.T) {
+	whole, photo := lines(3000), image(50_000)
+	r := newRig(t).tools(printing("print", tool.Result{Output: whole}, nil), result.New()).
+		turns(scripted.Turn{ToolCalls: calls("print", "{}")}, scripted.Turn{Text: "ok"})
+	r.cfg.Limits.MaxResultChars = 1000
+	run, err := r.startWith(t.Context(), photo)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wait(t, run)
+	var seq int64
+	for _, e := range r.journal(run.ID) {
+		if _, ok := e.Data.(event.ToolResults); ok {
+			seq = e.Seq
+		}
+	}
+	id, _ := r.fork(run.ID, seq, event.RunForked{})
+	model := encoding(scripted.Turn{}, scripted.Turn{ToolCalls: []scripted.Call{reads(journal.Digest([]byte(whole)), 666, 50)}}, scripted.Turn{Text: "ok"})
+	wait(t, r.model(model).resume(id))
+	got := results(r.journal(id))
+	if last := got[len(got)-1]; len(got) != 2 || last.IsError || !strings.HasSuffix(last.Output, string([]rune(whole)[666:716])) {
+		t.Errorf("results %+v", got)
+	}
+	if len(model.bodies) != 2 || len(model.bodies[0]) < 60_000 {
+		t.Errorf("the picture is not in the %d requests", len(model.bodies))
+	}
+	if v, err := journal.Verify(t.Context(), r.store, id, ""); err != nil || v.Blobs != 2 {
+		t.Errorf("verify: %+v, %v", v, err)
+	}
+}
