@@ -213,3 +213,32 @@ func (b *blobs) referred(ctx context.Context, run string) ([]event.BlobRef, erro
 	}
 	return refs, nil
 }
+
+// complete refuses a conversation in which the content of an attachment is
+// still elsewhere: a model must not be asked about a file that it does not get.
+func complete(messages []*llm.Message) error {
+	for _, m := range messages {
+		for _, p := range m.Parts {
+			switch p := p.(type) {
+			case llm.Media:
+				if p.Blob != "" && len(p.Data) == 0 {
+					return hollow(p)
+				}
+			case llm.ToolResult:
+				for i := range p.Media {
+					if f := &p.Media[i]; f.Blob != "" && len(f.Data) == 0 {
+						return hollow(*f)
+					}
+				}
+			}
+		}
+	}
+	return nil
+}
+
+func hollow(m llm.Media) error {
+	return &llm.Error{
+		Class:   llm.ClassInvalid,
+		Message: fmt.Sprintf("the content of the attachment %q (%s) was not read from the journal", m.Name, m.Blob),
+	}
+}

@@ -54,6 +54,9 @@ func (d *driver) prepare(target string, req *llm.Request) (llm.Model, error) {
 		if err != nil {
 			return nil, err
 		}
+		if err := complete(req.Messages); err != nil {
+			return nil, err
+		}
 		req.Model, req.Memo = name, d.memo
 		if enc, ok := model.(llm.Encoder); ok {
 			req.Encoded, err = enc.Encode(req)
