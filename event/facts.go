@@ -29,6 +29,12 @@ type PathUse struct {
 	Write   bool   `json:"write,omitempty"`
 	// Tree says that everything below the path is touched as well.
 	Tree bool `json:"tree,omitempty"`
+	// Unknown says that the path is computed when the call runs; Path is how
+	// the call writes it.
+	Unknown bool `json:"unknown,omitempty"`
+	// Given says that a program is given the path of which it is not known
+	// what it does.
+	Given bool `json:"given,omitempty"`
 }
 
 // Command is one simple command of a command line.

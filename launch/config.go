@@ -88,6 +88,13 @@ func rules(a *spec.Agent) policy.Rules {
 			r.GateProtected = append(r.GateProtected, name)
 		}
 	}
+	r.Mode = policy.Mode(a.Tools.Mode)
+	if p := a.Tools.Permissions; p != nil && (p.Filesystem == string(policy.FilesystemNone) || p.Filesystem == string(policy.FilesystemReadOnly)) {
+		r.Filesystem = policy.Filesystem(p.Filesystem)
+	}
+	for _, rule := range a.Tools.Rules {
+		r.Rules = append(r.Rules, rule.Policy())
+	}
 	for _, p := range a.Tools.ProtectedPaths {
 		r.Protected = append(r.Protected, policy.Pattern(p))
 	}

@@ -14,6 +14,9 @@ func (r Rules) paths(c *event.ToolCall) []Verdict {
 	}
 	var said []Verdict
 	for _, p := range c.Facts.Paths {
+		if p.Unknown {
+			continue
+		}
 		if p.Outside {
 			said = append(said, outside(c.Facts, p)...)
 		}
@@ -42,7 +45,7 @@ func (r Rules) protected(tool string, p event.PathUse, pattern Pattern) []Verdic
 		reason = p.Path + " may hold what is protected"
 	}
 	switch {
-	case p.Write:
+	case p.Write || p.Given:
 		return []Verdict{{Decision: event.DecisionAsk, Rule: "protected_paths: " + string(pattern), Reason: reason}}
 	case slices.Contains(r.GateProtected, tool):
 		return []Verdict{{Decision: event.DecisionAsk, Rule: "tools.approvals." + tool + ": protected_paths", Reason: reason}}

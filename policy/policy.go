@@ -28,7 +28,39 @@ type Rules struct {
 	// Protected are the paths that are written with an approval only. Those of
 	// [Builtin] are protected besides.
 	Protected []Pattern `json:"protected,omitempty"`
+	// Rules are the owner's own.
+	Rules []Rule `json:"rules,omitempty"`
+	Mode  Mode   `json:"mode,omitempty"`
+	// Filesystem bounds what any call may do to files; empty bounds nothing
+	// more than the workspace does.
+	Filesystem Filesystem `json:"filesystem,omitempty"`
 }
+
+// Mode says what happens to calls that no rule of the owner's settles.
+type Mode string
+
+// The modes.
+const (
+	// ModeDefault: what the owner did not name asks before a side effect.
+	ModeDefault Mode = "default"
+	// ModeAcceptEdits: files inside the workspace are written without asking.
+	ModeAcceptEdits Mode = "accept-edits"
+	// ModePlan: every call that may change something is denied.
+	ModePlan Mode = "plan"
+	// ModeBypass: what would only ask because nobody named it, or because it
+	// is unclear, runs. Gates, protected paths and denials hold.
+	ModeBypass Mode = "bypass"
+)
+
+// Filesystem is a bound on files, the tightest one first.
+type Filesystem string
+
+// The bounds. Those that a program could get around without a sandbox deny the
+// calls that run programs.
+const (
+	FilesystemNone     Filesystem = "none"
+	FilesystemReadOnly Filesystem = "repo-readonly"
+)
 
 // Builtin are the paths that are always protected: a repository's own files,
 // which decide what later commands run, and Pawl's journals, in which a tool
@@ -74,26 +106,68 @@ func strictness(d event.Decision) int {
 
 func (r Rules) judge(c *event.ToolCall) []Verdict {
 	var said []Verdict
+	if r.Mode == ModePlan && !harmless(c) {
+		said = append(said, Verdict{Decision: event.DecisionDeny, Rule: "mode: plan", Reason: "the run is planning, so nothing may be changed"})
+	}
+	said = append(said, r.files(c)...)
+	for _, rule := range r.Rules {
+		if rule.applies(c) {
+			said = append(said, Verdict{Decision: rule.Decision, Rule: rule.String(), Reason: rule.Reason})
+		}
+	}
 	if slices.Contains(r.Gates, c.Tool) {
 		said = append(said, Verdict{Decision: event.DecisionAsk, Rule: "tools.approvals." + c.Tool + ": always"})
 	}
 	said = append(said, r.paths(c)...)
+	said = append(said, r.unclear(c)...)
+	return append(said, r.permits(c)...)
+}
+
+// permits are the permissions that no rule of the owner's spells out.
+func (r Rules) permits(c *event.ToolCall) []Verdict {
+	var said []Verdict
 	switch {
 	case slices.Contains(r.Open, c.Tool):
 		said = append(said, Verdict{Decision: event.DecisionAllow, Rule: "tools.approvals." + c.Tool + ": never"})
 	case r.Declared:
 		said = append(said, Verdict{Decision: event.DecisionAllow, Rule: "tools.allow"})
 	}
+	switch {
+	case r.Mode == ModeAcceptEdits && edits(c):
+		said = append(said, Verdict{Decision: event.DecisionAllow, Rule: "mode: accept-edits"})
+	case r.Mode == ModeBypass:
+		said = append(said, Verdict{Decision: event.DecisionAllow, Rule: "mode: bypass"})
+	}
 	return said
+}
+
+// harmless says that a call is known to change nothing.
+func harmless(c *event.ToolCall) bool {
+	if c.Facts != nil && (c.Facts.Risk != event.RiskRead && c.Facts.Risk != "" || len(c.Facts.Unclear) > 0) {
+		return false
+	}
+	return c.ReadOnly || c.Facts != nil && c.Facts.Risk == event.RiskRead
+}
+
+// within says that a call is known to touch nothing outside the workspace.
+func within(c *event.ToolCall) bool {
+	return c.Facts == nil || len(c.Facts.Unclear) == 0 &&
+		!slices.ContainsFunc(c.Facts.Paths, func(p event.PathUse) bool { return p.Outside || p.Unknown })
+}
+
+// edits says that a call is known to write files of the workspace and to do
+// nothing else.
+func edits(c *event.ToolCall) bool {
+	return c.Facts != nil && c.Facts.Risk == event.RiskWrite && within(c)
 }
 
 // byDefault is for calls of which no rule says anything.
 func byDefault(c *event.ToolCall) Verdict {
-	if c.ReadOnly {
+	if c.ReadOnly && harmless(c) && within(c) {
 		return Verdict{Decision: event.DecisionAllow, Rule: "default: read-only"}
 	}
 	return Verdict{
 		Decision: event.DecisionAsk, Rule: "default: side effects ask",
-		Reason: "the agent file names no tools.allow, so a call with side effects needs an approval",
+		Reason: "the agent file names no tools.allow, so a call of a tool that can have side effects needs an approval",
 	}
 }

@@ -25,13 +25,13 @@ func TestAgentBuiltInCodeIsHeldToTheRulesOfAFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	for path, spoil := range map[string]func(*spec.Agent){
-		"composite":              func(a *spec.Agent) { a.Composite = map[string]any{"strategy": "debate"} },
-		"iteration.max_cycles":   func(a *spec.Agent) { a.Iteration.MaxCycles = new(0) },
-		"tools.allow[0]":         func(a *spec.Agent) { a.Tools.Allow = spec.Names{"fs.raed"} },
-		"tools.permissions":      func(a *spec.Agent) { a.Tools.Permissions = &spec.Permissions{Network: "none"} },
-		"identity.name":          func(a *spec.Agent) { a.Identity.Name = "" },
-		"prompt.system_file":     func(a *spec.Agent) { a.Prompt.SystemFile = "nowhere.md" },
-		"budgets.max_total_cost": func(a *spec.Agent) { a.Budgets.MaxTotalCost = new(-1.0) },
+		"composite":                 func(a *spec.Agent) { a.Composite = map[string]any{"strategy": "debate"} },
+		"iteration.max_cycles":      func(a *spec.Agent) { a.Iteration.MaxCycles = new(0) },
+		"tools.allow[0]":            func(a *spec.Agent) { a.Tools.Allow = spec.Names{"fs.raed"} },
+		"tools.permissions.network": func(a *spec.Agent) { a.Tools.Permissions = &spec.Permissions{Network: "none"} },
+		"identity.name":             func(a *spec.Agent) { a.Identity.Name = "" },
+		"prompt.system_file":        func(a *spec.Agent) { a.Prompt.SystemFile = "nowhere.md" },
+		"budgets.max_total_cost":    func(a *spec.Agent) { a.Budgets.MaxTotalCost = new(-1.0) },
 		"iteration.termination_conditions[0].kind": func(a *spec.Agent) {
 			a.Iteration.TerminationConditions = []spec.Condition{{Kind: "never"}}
 		},

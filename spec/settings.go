@@ -83,12 +83,17 @@ type Tools struct {
 	// Provider are tools that the provider runs itself, by its names.
 	Provider []string `yaml:"provider,omitempty"`
 
-	// What follows is read so that it can be refused: it is not built yet.
-	MCP            []any        `yaml:"mcp,omitempty"`
+	// ProtectedPaths are globs, relative to the workspace.
 	ProtectedPaths []string     `yaml:"protected_paths,omitempty"`
 	Permissions    *Permissions `yaml:"permissions,omitempty"`
-	Hooks          any          `yaml:"hooks,omitempty"`
-	Guards         any          `yaml:"guards,omitempty"`
+	// Mode is default, accept-edits, plan or bypass.
+	Mode  string `yaml:"mode,omitempty"`
+	Rules []Rule `yaml:"rules,omitempty"`
+
+	// What follows is read so that it can be refused: it is not built yet.
+	MCP    []any `yaml:"mcp,omitempty"`
+	Hooks  any   `yaml:"hooks,omitempty"`
+	Guards any   `yaml:"guards,omitempty"`
 }
 
 // Names is a list of which an empty one says something else than none.
@@ -96,6 +101,19 @@ type Names []string
 
 // IsZero says that there is no list, for the YAML writer.
 func (n Names) IsZero() bool { return n == nil }
+
+// Rule is one permission rule: a tool that is allowed, asked about or denied,
+// and what of its calls the rule is about.
+type Rule struct {
+	Allow   string            `yaml:"allow,omitempty"`
+	Ask     string            `yaml:"ask,omitempty"`
+	Deny    string            `yaml:"deny,omitempty"`
+	Args    map[string]string `yaml:"args,omitempty"`
+	Path    string            `yaml:"path,omitempty"`
+	Host    string            `yaml:"host,omitempty"`
+	Command string            `yaml:"command,omitempty"`
+	Reason  string            `yaml:"reason,omitempty"`
+}
 
 // Permissions are what the sandbox of a tool call allows.
 type Permissions struct {

@@ -311,6 +311,13 @@ func (t *Tools) validate(r *report, o Options) {
 			r.at(path, "a pattern relative to the workspace, or an absolute one", "%q would match nothing", pattern)
 		}
 	}
+	oneOf(r, "tools.mode", t.Mode, "default", "accept-edits", "plan", "bypass")
+	if t.Mode == "bypass" {
+		r.warn("tools.mode", "calls that would ask run unasked, but for what approvals, rules and protected paths say")
+	}
+	for i, rule := range t.Rules {
+		rule.validate(r, fmt.Sprintf("tools.rules[%d]", i))
+	}
 	if p := t.Permissions; p != nil {
 		oneOf(r, "tools.permissions.network", p.Network, "none", "allowlist", "host")
 		oneOf(r, "tools.permissions.filesystem", p.Filesystem, "none", "repo-readonly", "repo-readwrite", "full")

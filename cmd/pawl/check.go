@@ -21,17 +21,25 @@ type checked struct {
 
 func (a *app) checkCommand() *cobra.Command {
 	var asJSON bool
+	var explain, workspace string
 	c := &cobra.Command{
 		Use:   "check FILE...",
 		Short: "Validate agent files without calling a model",
 		Long: "Validate agent files without calling a model: every problem of every file, with its line,\n" +
-			"its column and what was expected. The exit code is 0 when all files are right, else 2.",
-		Example: "  pawl check agent.yaml\n  pawl check agents/*.yaml --json",
-		Args:    cobra.MinimumNArgs(1),
+			"its column and what was expected. The exit code is 0 when all files are right, else 2.\n\n" +
+			"With --explain it says of one call whether it would be allowed, denied or asked about, what is\n" +
+			"known of the call, and which rules spoke; the first of them decides.",
+		Example: "  pawl check agent.yaml\n  pawl check agents/*.yaml --json\n" +
+			"  pawl check agent.yaml --explain 'shell.exec rm -rf build'\n" +
+			"  pawl check agent.yaml --explain 'fs.write {\"path\": \".git/config\"}' --workspace project",
+		Args: cobra.MinimumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			config, err := a.config()
 			if err != nil {
 				return err
+			}
+			if explain != "" {
+				return a.explain(args, explain, launch.Options{Config: config, Workspace: workspace}, asJSON)
 			}
 			files := make([]checked, len(args))
 			for i, path := range args {
@@ -41,6 +49,8 @@ func (a *app) checkCommand() *cobra.Command {
 		},
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	c.Flags().StringVar(&explain, "explain", "", "say what the policy would do with `CALL`, a tool and its arguments")
+	c.Flags().StringVar(&workspace, "workspace", "", "the directory that paths of the call are relative to (default: the current one)")
 	return c
 }
 

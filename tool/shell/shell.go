@@ -9,13 +9,16 @@ package shell
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/resolve"
 	"github.com/pawlrun/pawl/tool"
 )
 
@@ -62,8 +65,26 @@ func New(o Options) tool.Tool {
 	t.Access = func(json.RawMessage) []event.Access { return []event.Access{{Key: "*", Write: true}} }
 	t.Timeout = o.Timeout
 	t.TimeoutFor = func(raw json.RawMessage) time.Duration { return o.timeout(argsOf(raw).TimeoutSeconds) }
+	run := t.Run
+	t.Facts = func(raw json.RawMessage) event.Facts { return o.facts(argsOf(raw).Command) }
+	t.Run = func(ctx context.Context, c tool.Call) (tool.Result, error) {
+		if c.Facts != nil && !slices.Equal(t.Facts(c.Args).Paths, c.Facts.Paths) {
+			return tool.Result{}, &tool.Error{Type: event.ErrorConflict,
+				Message: "a path of the command leads to another file now than when the call was permitted; make the call again"}
+		}
+		return run(ctx, c)
+	}
 	t.Describe = func(raw json.RawMessage) string { return "run " + argsOf(raw).Command }
 	return t
+}
+
+// facts are what the command is judged by.
+func (o Options) facts(command string) event.Facts {
+	ws, err := resolve.At(o.Dir)
+	if err != nil {
+		return event.Facts{Risk: event.RiskUnknown, Unclear: []string{"the workspace cannot be resolved"}}
+	}
+	return ws.Shell(command)
 }
 
 func argsOf(raw json.RawMessage) args {

@@ -1,0 +1,100 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/launch"
+	"github.com/pawlrun/pawl/spec"
+)
+
+// explain says what a file's policy would do with one call. The file and the
+// call may come in either order, because the flag reads well before both.
+func (a *app) explain(files []string, call string, o launch.Options, asJSON bool) error {
+	if len(files) != 1 {
+		return usagef("--explain takes one file and one call")
+	}
+	file := files[0]
+	if isFile(call) && !isFile(file) {
+		file, call = call, file
+	}
+	e, err := launch.Explain(file, call, o)
+	var problems spec.Errors
+	switch {
+	case errors.As(err, &problems):
+		return a.reportChecked([]checked{{File: file, Errors: problems, Warnings: []spec.Problem{}}}, asJSON)
+	case err != nil:
+		return usagef("%v", err)
+	case asJSON:
+		return a.printJSON(e)
+	}
+	a.printExplanation(e)
+	return nil
+}
+
+func isFile(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && !info.IsDir()
+}
+
+func (a *app) printExplanation(e launch.Explanation) {
+	if p := e.Call.Problem; p != nil {
+		fmt.Fprintf(a.out, "fails     %s: %s\n", p.Type, oneLine(p.Message))
+		return
+	}
+	fmt.Fprintf(a.out, "%-9s by %s\n", e.Decision.Decision, e.Decision.Rule)
+	if e.Decision.Reason != "" {
+		fmt.Fprintf(a.out, "because   %s\n", oneLine(e.Decision.Reason))
+	}
+	if e.Call.Facts != nil {
+		a.printFacts(*e.Call.Facts)
+	}
+	for _, v := range e.Rules {
+		fmt.Fprintf(a.out, "rule      %s by %s\n", v.Decision, v.Rule)
+	}
+}
+
+func (a *app) printFacts(f event.Facts) {
+	fmt.Fprintf(a.out, "risk      %s\n", f.Risk)
+	for _, p := range f.Paths {
+		fmt.Fprintf(a.out, "path      %s%s\n", oneLine(p.Path), pathNotes(p))
+	}
+	for _, h := range f.Hosts {
+		fmt.Fprintf(a.out, "host      %s\n", oneLine(h))
+	}
+	for _, c := range f.Commands {
+		note := ""
+		if c.ReadOnly {
+			note = " (read-only)"
+		}
+		fmt.Fprintf(a.out, "command   %s%s\n", oneLine(strings.Join(c.Words, " ")), note)
+	}
+	for _, why := range f.Unclear {
+		fmt.Fprintf(a.out, "unclear   %s\n", oneLine(why))
+	}
+}
+
+func pathNotes(p event.PathUse) string {
+	var notes []string
+	for _, n := range []struct {
+		on   bool
+		note string
+	}{
+		{p.Write, "written"}, {p.Tree, "with all below it"}, {p.Outside, "outside the workspace"},
+		{p.Unknown, "computed when it runs"}, {p.Given, "given to a program"},
+	} {
+		if n.on {
+			notes = append(notes, n.note)
+		}
+	}
+	if len(notes) == 0 {
+		return " (read)"
+	}
+	return " (" + strings.Join(notes, ", ") + ")"
+}
+
+// oneLine shows a text of a call's on a line of its own.
+func oneLine(s string) string { return strings.ReplaceAll(harmless(s), "\n", " ") }

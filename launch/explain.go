@@ -1,0 +1,71 @@
+package launch
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/llm"
+	"github.com/pawlrun/pawl/policy"
+	"github.com/pawlrun/pawl/spec"
+)
+
+// Explanation is what would happen to one call, and why.
+type Explanation struct {
+	// Call is the call with the facts about it.
+	Call event.ToolCall `json:"call"`
+	// Decision is what policy would say; the first of Rules made it. Both are
+	// empty for a call that would not come before policy, because of its
+	// Problem.
+	Decision policy.Verdict   `json:"decision"`
+	Rules    []policy.Verdict `json:"rules"`
+}
+
+// ErrBadCall is returned for a call that [Explain] cannot read.
+var ErrBadCall = errors.New("launch: not a call")
+
+// Explain says what a run of an agent file would do with one call of a tool,
+// without running it: "fs.write {...}" with arguments in JSON, or "shell.exec
+// COMMAND" with the command line as it is.
+func Explain(path, call string, o Options) (Explanation, error) {
+	c, err := readCall(call)
+	if err != nil {
+		return Explanation{}, err
+	}
+	a, _, err := spec.ReadAgent(path, o.rules())
+	if err != nil {
+		return Explanation{}, err
+	}
+	env, tools, err := environment(a, o, o.resolver(a.Dir))
+	if err != nil {
+		return Explanation{}, err
+	}
+	e := Explanation{Call: tools.Resolve(c.CallID, c), Rules: []policy.Verdict{}}
+	if e.Call.Problem == nil {
+		e.Decision, e.Rules = rules(a).Explain(&e.Call)
+	}
+	return e, closing(env, nil)
+}
+
+func readCall(text string) (llm.ToolCall, error) {
+	name, rest, _ := strings.Cut(strings.TrimSpace(text), " ")
+	c := llm.ToolCall{CallID: "explained", Name: name}
+	rest = strings.TrimSpace(rest)
+	switch {
+	case name == "":
+		return c, fmt.Errorf("%w: give a tool and its arguments, for example 'fs.read {\"path\": \"a.txt\"}'", ErrBadCall)
+	case json.Valid([]byte(rest)):
+		c.Args = json.RawMessage(rest)
+	case name == "shell.exec":
+		args, err := json.Marshal(map[string]string{"command": rest})
+		if err != nil {
+			return c, fmt.Errorf("launch: %w", err)
+		}
+		c.Args = args
+	case rest != "":
+		return c, fmt.Errorf("%w: the arguments of %s are no JSON", ErrBadCall, name)
+	}
+	return c, nil
+}

@@ -1,0 +1,190 @@
+package policy
+
+import (
+	"encoding/json"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/pawlrun/pawl/event"
+)
+
+// Rule is one rule of the owner's. It applies where everything applies that it
+// gives. A rule that denies or asks applies when any part of a call matches; a
+// rule that allows only when the whole call does.
+type Rule struct {
+	Decision event.Decision `json:"decision"`
+	// Tool is a tool's name, in which a star stands for any characters.
+	Tool string `json:"tool"`
+	// Args are patterns for arguments by name; a star stands for any characters.
+	Args map[string]string `json:"args,omitempty"`
+	Path Pattern           `json:"path,omitempty"`
+	// Host is a machine's name; "*.example.com" is every machine below it.
+	Host string `json:"host,omitempty"`
+	// Command is the beginning of a simple command, word by word; a star at its
+	// end stands for any further words. Without one the command ends there.
+	Command string `json:"command,omitempty"`
+	Reason  string `json:"reason,omitempty"`
+}
+
+// String names the rule as a file writes it.
+func (r Rule) String() string {
+	var b strings.Builder
+	b.WriteString("tools.rules: " + string(r.Decision) + " " + r.Tool)
+	for _, f := range []struct{ key, value string }{{"path", string(r.Path)}, {"host", r.Host}, {"command", r.Command}} {
+		if f.value != "" {
+			b.WriteString(", " + f.key + " " + f.value)
+		}
+	}
+	names := make([]string, 0, len(r.Args))
+	for name := range r.Args {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		b.WriteString(", " + name + "=" + r.Args[name])
+	}
+	return b.String()
+}
+
+func (r Rule) applies(c *event.ToolCall) bool {
+	allow := r.Decision == event.DecisionAllow
+	facts := c.Facts
+	if facts == nil {
+		facts = &event.Facts{}
+	}
+	if !wild(r.Tool, c.Tool) || !r.args(c, allow) {
+		return false
+	}
+	if allow && (r.Path != "" || r.Host != "" || r.Command != "") && len(facts.Unclear) > 0 {
+		return false
+	}
+	quantify := slices.ContainsFunc[[]event.PathUse]
+	if allow {
+		quantify = all[event.PathUse]
+	}
+	if r.Path != "" && !quantify(facts.Paths, func(p event.PathUse) bool { return r.path(p, allow) }) {
+		return false
+	}
+	if r.Host != "" && !r.hosts(facts, allow) {
+		return false
+	}
+	return r.Command == "" || r.commands(facts.Commands, allow)
+}
+
+// all is true for lists that have something in them, and nothing else.
+func all[T any](list []T, fits func(T) bool) bool {
+	return len(list) > 0 && !slices.ContainsFunc(list, func(v T) bool { return !fits(v) })
+}
+
+func (r Rule) path(p event.PathUse, allow bool) bool {
+	if allow {
+		return !p.Unknown && r.Path.Match(p.Path) && (!p.Tree || r.Path.Match(p.Path+"/\x00"))
+	}
+	return p.Unknown || r.Path.Guards(p.Path) || p.Tree && r.Path.Below(p.Path)
+}
+
+func (r Rule) hosts(f *event.Facts, allow bool) bool {
+	fits := func(host string) bool { return wild(strings.ToLower(r.Host), host) }
+	if allow {
+		return all(f.Hosts, fits)
+	}
+	return slices.ContainsFunc(f.Hosts, fits)
+}
+
+// commands: a rule that allows must know every command of the line, but for
+// those that change nothing.
+func (r Rule) commands(commands []event.Command, allow bool) bool {
+	if !allow {
+		return slices.ContainsFunc(commands, r.forbids)
+	}
+	return slices.ContainsFunc(commands, r.covers) &&
+		all(commands, func(c event.Command) bool { return c.ReadOnly || r.covers(c) })
+}
+
+// covers says that a command is one that the rule spells out.
+func (r Rule) covers(c event.Command) bool {
+	return !c.Computed && fits(strings.Fields(r.Command), c.Words, wild)
+}
+
+// forbids says that a command may be one that the rule is about: under a path
+// to the program, with options before its subcommand, or with words that are
+// computed when it runs.
+func (r Rule) forbids(c event.Command) bool {
+	if len(c.Words) == 0 {
+		return false
+	}
+	words := slices.Clone(c.Words)
+	words[0] = path.Base(words[0])
+	may := func(pattern, word string) bool {
+		return wild(pattern, word) || c.Computed && strings.ContainsAny(word, "$`*?[{~")
+	}
+	pattern := strings.Fields(r.Command)
+	if fits(pattern, words, may) {
+		return true
+	}
+	for i := 1; len(words) > 1 && strings.HasPrefix(words[1], "-") && i < len(words); i++ {
+		if fits(pattern, slices.Concat(words[:1], words[i:]), may) {
+			return true
+		}
+	}
+	return false
+}
+
+func fits(pattern, words []string, same func(pattern, word string) bool) bool {
+	for i, p := range pattern {
+		if p == "*" && i == len(pattern)-1 {
+			return true
+		}
+		if i >= len(words) || !same(p, words[i]) {
+			return false
+		}
+	}
+	return len(pattern) == len(words)
+}
+
+// args matches arguments of the top level by their text.
+func (r Rule) args(c *event.ToolCall, allow bool) bool {
+	if len(r.Args) == 0 {
+		return true
+	}
+	var given map[string]json.RawMessage
+	if json.Unmarshal(c.Args, &given) != nil {
+		return !allow
+	}
+	for name, pattern := range r.Args {
+		raw, ok := given[name]
+		if !ok {
+			return false
+		}
+		text := string(raw)
+		var s string
+		if json.Unmarshal(raw, &s) == nil {
+			text = s
+		}
+		if !wild(pattern, text) {
+			return false
+		}
+	}
+	return true
+}
+
+// wild matches a text with a pattern in which a star stands for any characters.
+func wild(pattern, text string) bool {
+	parts := strings.Split(pattern, "*")
+	if len(parts) == 1 {
+		return pattern == text
+	}
+	rest, ok := strings.CutPrefix(text, parts[0])
+	if !ok {
+		return false
+	}
+	for _, part := range parts[1 : len(parts)-1] {
+		_, after, found := strings.Cut(rest, part)
+		if !found {
+			return false
+		}
+		rest = after
+	}
+	return strings.HasSuffix(rest, parts[len(parts)-1])
+}

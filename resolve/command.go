@@ -1,0 +1,266 @@
+package resolve
+
+import (
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/pawlrun/pawl/event"
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// call reads one simple command.
+func (r *reader) call(c *syntax.CallExpr, dirs []string) after {
+	for _, a := range c.Assigns {
+		r.assignment(a, dirs)
+	}
+	words := make([]word, len(c.Args))
+	for i, a := range c.Args {
+		words[i] = wordOf(a)
+		r.substitutions(a, dirs)
+	}
+	if len(words) == 0 {
+		return stay(dirs)
+	}
+	return r.simple(words, dirs, r.depth)
+}
+
+// simple judges one simple command, its program first.
+func (r *reader) simple(words []word, dirs []string, depth int) after {
+	command := event.Command{}
+	for _, w := range words {
+		command.Words = append(command.Words, trim(w.text))
+		command.Computed = command.Computed || w.computed
+	}
+	if len(r.facts.Commands) == maxFacts {
+		r.unclear("it has too many commands")
+		return stay(dirs)
+	}
+	at := len(r.facts.Commands)
+	r.facts.Commands = append(r.facts.Commands, command)
+	if words[0].computed {
+		r.unclear("which program " + trim(words[0].text) + " is, is computed when it runs")
+		return stay(dirs)
+	}
+	r.hosts(words)
+	name, args := program(words[0].text), words[1:]
+	switch {
+	case name == "cd":
+		r.facts.Commands[at].ReadOnly = true
+		return r.cd(args, dirs)
+	case slices.Contains(unclearPrograms, name):
+		r.unclear(name + " runs what is not known before it runs")
+		r.given(args, dirs)
+	case slices.Contains(shells, name):
+		r.shell(name, args, dirs, depth)
+	case wrappers[name] != nil:
+		r.wrapped(name, args, dirs, depth)
+	case changers[name] != "":
+		r.change(name, args, dirs)
+	default:
+		r.facts.Commands[at].ReadOnly = r.reads(name, args, command.Computed, dirs)
+	}
+	return stay(dirs)
+}
+
+// program is the name of the program that a command's first word runs. One
+// that is given by a path may be anything.
+func program(first string) string {
+	switch dir := path.Dir(first); dir {
+	case "/bin", "/usr/bin", "/sbin", "/usr/sbin", "/usr/local/bin":
+		return path.Base(first)
+	}
+	return first
+}
+
+// unclearPrograms run something that no word of theirs says, or run it as
+// somebody else or elsewhere.
+var unclearPrograms = []string{
+	"eval", "xargs", "parallel", "source", ".", "trap", "alias", "watch", "sudo", "doas", "su", "runuser", "chroot", "unshare", "nsenter", "script", "at",
+	"batch", "shopt", "crontab", "systemd-run", "flock", "busybox", "toybox", "pushd", "popd", "enable", "hash", "bind", "complete", "coproc", "ssh",
+}
+
+var shells = []string{"sh", "bash", "dash", "ash", "ksh", "mksh", "zsh"}
+
+// shell reads the command line that a shell is given, with the shell's other
+// arguments as values that are not known. A shell that reads its commands from
+// its input is unclear.
+func (r *reader) shell(name string, args []word, dirs []string, depth int) {
+	for i, a := range args {
+		switch {
+		case a.computed:
+			r.unclear(name + " is given what is computed when it runs")
+			return
+		case strings.HasPrefix(a.text, "-") && !strings.HasPrefix(a.text, "--") && strings.Contains(a.text, "c"):
+			if i+1 == len(args) || args[i+1].computed || strings.HasPrefix(args[i+1].text, "-") || strings.HasPrefix(args[i+1].text, "+") {
+				r.unclear("which commands " + name + " runs, is not known before it runs")
+				return
+			}
+			outer := r.depth
+			r.line(args[i+1].text, dirs, depth+1)
+			r.depth = outer
+			return
+		case a.text == "-o" || a.text == "+o" || a.text == "-" || strings.HasPrefix(a.text, "--"):
+			r.unclear("which commands " + name + " runs, is not known before it runs")
+			return
+		case !strings.HasPrefix(a.text, "-"):
+			r.atLeast(event.RiskExecute)
+			r.given(args[i:], dirs)
+			return
+		}
+	}
+	r.unclear(name + " runs what it is given as input")
+}
+
+// wrappers run the command that follows their own arguments. The value is the
+// pattern of those; a wrapper whose arguments do not fit is unclear.
+var wrappers = map[string]*regexp.Regexp{
+	"env":     regexp.MustCompile(`^(-i|-|--ignore-environment|[A-Za-z_]\w*=.*)$`),
+	"nice":    regexp.MustCompile(`^-(n?[0-9]+)$`),
+	"nohup":   regexp.MustCompile(`^--$`),
+	"time":    regexp.MustCompile(`^-p$`),
+	"timeout": regexp.MustCompile(`^(--foreground|--preserve-status|[0-9.]+[smhd]?)$`),
+	"command": regexp.MustCompile(`^--$`),
+	"builtin": regexp.MustCompile(`^--$`),
+	"exec":    regexp.MustCompile(`^--$`),
+	"stdbuf":  regexp.MustCompile(`^-[ioe][0-9LKMG]+$`),
+	"setsid":  regexp.MustCompile(`^(-w|--wait)$`),
+}
+
+func (r *reader) wrapped(name string, args []word, dirs []string, depth int) {
+	for i, a := range args {
+		if own := wrappers[name]; !a.computed && own.MatchString(a.text) {
+			if variable, _, ok := strings.Cut(a.text, "="); ok {
+				r.assign(variable)
+			}
+			continue
+		}
+		if name == "command" && (a.text == "-v" || a.text == "-V") && !a.computed {
+			return
+		}
+		if a.computed || strings.HasPrefix(a.text, "-") || program(a.text) == "cd" {
+			r.unclear("which command " + name + " runs, is not known before it runs")
+			return
+		}
+		r.simple(args[i:], dirs, depth)
+		return
+	}
+	if name != "env" {
+		r.atLeast(event.RiskExecute)
+	}
+}
+
+func (r *reader) cd(args []word, dirs []string) after {
+	if len(args) == 2 && args[0].text == "--" {
+		args = args[1:]
+	}
+	if len(args) != 1 || args[0].computed || strings.HasPrefix(args[0].text, "-") || args[0].text == "" {
+		return after{[]string{anywhere}, union(dirs, []string{anywhere})}
+	}
+	var to []string
+	for _, dir := range dirs {
+		switch p := args[0].text; {
+		case filepath.IsAbs(p):
+			to = union(to, []string{filepath.Clean(p)})
+		case dir == anywhere:
+			to = union(to, []string{anywhere})
+		default:
+			to = union(to, []string{filepath.Join(dir, p)})
+		}
+	}
+	return after{to, union(dirs, to)}
+}
+
+// given notes the paths among the arguments of a program of which it is not
+// known what it does with them.
+func (r *reader) given(args []word, dirs []string) {
+	for _, a := range args {
+		if a.computed && !a.glob {
+			continue
+		}
+		if _, value, ok := strings.Cut(a.text, "="); ok && !a.glob {
+			r.path(word{text: value}, dirs, event.PathUse{Given: true})
+		}
+		if !strings.HasPrefix(a.text, "-") && !strings.Contains(a.text, "://") && !strings.ContainsRune(a.text, '\n') && a.text != "" {
+			r.path(a, dirs, event.PathUse{Given: true})
+		}
+	}
+}
+
+// changers are the programs of which it is known which files they change.
+var changers = map[string]event.Risk{
+	"rm": event.RiskDelete, "rmdir": event.RiskDelete, "unlink": event.RiskDelete, "shred": event.RiskDelete, "truncate": event.RiskDelete,
+	"mv": event.RiskDelete, "cp": event.RiskWrite, "ln": event.RiskWrite, "link": event.RiskWrite, "install": event.RiskWrite,
+	"mkdir": event.RiskWrite, "touch": event.RiskWrite, "tee": event.RiskWrite, "mkfifo": event.RiskWrite, "dd": event.RiskDelete,
+	"chmod": event.RiskPermission, "chown": event.RiskPermission, "chgrp": event.RiskPermission,
+}
+
+// recursive programs have an option to take whole trees.
+var recursive = []string{"rm", "cp", "chmod", "chown", "chgrp"}
+
+// chmodMode is a mode that looks like an option.
+var chmodMode = regexp.MustCompile(`^-[rwxXst]+$`)
+
+// change notes what such a program writes. Everything that could be an operand
+// counts as one.
+func (r *reader) change(name string, args []word, dirs []string) {
+	r.atLeast(changers[name])
+	var operands []word
+	tree, options := name == "mv" || name == "install", true
+	target := false
+	for _, a := range args {
+		switch {
+		case !a.computed && options && a.text == "--":
+			options = false
+		case name == "chmod" && chmodMode.MatchString(a.text):
+			operands = append(operands, a)
+		case !a.computed && options && strings.HasPrefix(a.text, "-") && len(a.text) > 1:
+			tree = tree || slices.Contains(recursive, name) && strings.ContainsAny(a.text, "rRad")
+			target = target || strings.HasPrefix(a.text, "-t") || strings.HasPrefix(a.text, "--target")
+			if _, value, ok := strings.Cut(a.text, "="); ok {
+				operands = append(operands, word{text: value})
+			} else if strings.HasPrefix(a.text, "-t") && len(a.text) > 2 {
+				operands = append(operands, word{text: a.text[2:]})
+			}
+		case name == "dd" && !a.computed:
+			if of, ok := strings.CutPrefix(a.text, "of="); ok {
+				r.writes(word{text: of}, dirs)
+			}
+		default:
+			operands = append(operands, a)
+		}
+	}
+	switch {
+	case name == "cp" || name == "mv" || name == "ln" || name == "install":
+		r.copies(name, operands, dirs, tree || target)
+	default:
+		if strings.HasPrefix(name, "ch") && len(operands) > 1 {
+			operands = operands[1:] // the mode or the owner
+		}
+		for _, o := range operands {
+			r.path(o, dirs, event.PathUse{Write: true, Tree: tree})
+		}
+	}
+}
+
+// copies notes what cp, mv, ln and install write: the last operand, or what
+// gets the sources' names below it. A link gives access to its source, and a
+// move takes its source away, so these count as written.
+func (r *reader) copies(name string, operands []word, dirs []string, tree bool) {
+	if len(operands) == 0 {
+		return
+	}
+	sources, last := operands[:len(operands)-1], operands[len(operands)-1]
+	r.path(last, dirs, event.PathUse{Write: true, Tree: tree})
+	for _, s := range sources {
+		r.path(s, dirs, event.PathUse{Write: name != "cp" && name != "install", Given: tree && name == "cp", Tree: tree})
+		switch {
+		case s.computed:
+			r.path(last, dirs, event.PathUse{Write: true, Tree: true})
+		case !last.computed:
+			r.path(word{text: last.text + "/" + path.Base(s.text)}, dirs, event.PathUse{Write: true, Tree: tree})
+		}
+	}
+}

@@ -1,0 +1,169 @@
+package resolve
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/pawlrun/pawl/event"
+)
+
+// plain programs change nothing whatever they are given, so that an argument
+// that is computed when they run does no harm either.
+var plain = []string{
+	"cat", "head", "tail", "wc", "ls", "stat", "du", "df", "pwd", "echo", "true", "false", "test", "[", ":", "basename", "dirname",
+	"realpath", "readlink", "id", "whoami", "uname", "which", "type", "grep", "egrep", "fgrep", "cut", "tr", "comm", "diff", "cmp", "nl", "tac",
+	"rev", "fold", "paste", "join", "md5sum", "sha1sum", "sha256sum", "sha512sum", "cksum", "seq", "sleep", "expr", "nproc", "free", "uptime",
+	"printenv", "od", "hexdump", "strings", "break", "continue", "exit", "return", "shift", "wait", "getconf", "arch", "tty",
+}
+
+// guarded programs change nothing unless an argument matches, which would make
+// them run or write something.
+var guarded = map[string]*regexp.Regexp{
+	"find":   regexp.MustCompile(`^-(exec|execdir|ok|okdir|delete|fls|fprint|fprint0|fprintf|files0-from)$`),
+	"rg":     regexp.MustCompile(`^(--pre|--pre=.*|--hostname-bin.*|-[a-zA-Z]*z[a-zA-Z]*|--search-zip)$`),
+	"sort":   regexp.MustCompile(`^(-[a-zA-Z]*[oT].*|--o.*|--comp.*|--temp.*|--files0.*)$`),
+	"tree":   regexp.MustCompile(`^(-[a-zA-Z]*[oR].*|--output.*)$`),
+	"file":   regexp.MustCompile(`^(-[a-zA-Z]*[Cm].*|--compile|--magic.*)$`),
+	"date":   regexp.MustCompile(`^(-[a-zA-Z]*s.*|--s.*|[^+].*)$`),
+	"jq":     regexp.MustCompile(`^(-[a-zA-Z]*[fL].*|--from-file.*)$`),
+	"printf": regexp.MustCompile(`^-`),
+	"read":   regexp.MustCompile(`^[^-]*[^a-z_0-9-]`),
+	"ps":     regexp.MustCompile(`^$`),
+	"set":    regexp.MustCompile(`^[^-+]`),
+	"git":    regexp.MustCompile(`^(--output.*|-o.*|--ext-diff|--textconv|-O.*|--open-files-in-pager.*|--exec.*|--paginate|-p|-c|--config-env.*|--git-dir.*|--work-tree.*|-C|--contents.*)$`),
+}
+
+// gitReads are the subcommands of git that change nothing, with what their
+// operands must look like where some of them would change something.
+var gitReads = map[string]*regexp.Regexp{
+	"status": nil, "diff": nil, "log": nil, "show": nil, "rev-parse": nil, "ls-files": nil, "blame": nil, "describe": nil, "cat-file": nil,
+	"shortlog": nil, "grep": nil, "ls-tree": nil, "merge-base": nil, "rev-list": nil, "name-rev": nil, "show-ref": nil, "count-objects": nil,
+	"branch": regexp.MustCompile(`^(-a|-r|-v|-vv|-l|--list|--all|--remotes|--show-current)$`),
+	"tag":    regexp.MustCompile(`^(-l|--list)$`),
+	"remote": regexp.MustCompile(`^(-v|--verbose)$`),
+	"stash":  regexp.MustCompile(`^list$`),
+}
+
+// reads says whether a program that is not known to change anything is known
+// to change nothing, and notes what it touches. A program that is not known is
+// one that may do anything with what it is given.
+func (r *reader) reads(name string, args []word, computed bool, dirs []string) bool {
+	options, known := guarded[name]
+	switch {
+	case slices.Contains(plain, name):
+		known = true
+	case known:
+		known = !computed && !slices.ContainsFunc(args, func(a word) bool { return options.MatchString(a.text) })
+	case name == "uniq" || name == "xxd":
+		known = !computed && operands(args) <= 1 && !slices.ContainsFunc(args, func(a word) bool { return strings.HasPrefix(a.text, "-r") })
+	case name == "sed":
+		known = !computed && printsOnly(args)
+	case name == "hostname" || name == "env":
+		known = len(args) == 0
+	}
+	if name == "git" {
+		return r.git(args, known, dirs)
+	}
+	if !known {
+		r.atLeast(event.RiskExecute)
+		r.given(args, dirs)
+		r.mayDo(name, args, dirs)
+		return false
+	}
+	if !slices.Contains(pathless, name) {
+		for _, a := range args {
+			if a.text != "" && !strings.HasPrefix(a.text, "-") && !strings.ContainsRune(a.text, '\n') {
+				r.path(a, dirs, event.PathUse{Tree: true})
+			}
+		}
+	}
+	return true
+}
+
+// pathless programs take no files.
+var pathless = []string{
+	"echo", "printf", "true", "false", ":", "pwd", "id", "whoami", "uname", "seq", "sleep", "expr", "nproc", "free", "uptime", "printenv", "exit", "return",
+	"break", "continue", "shift", "wait", "date", "hostname", "tr", "basename", "dirname", "which", "type", "read", "set", "ps", "git", "env",
+}
+
+func operands(args []word) int {
+	n := 0
+	for _, a := range args {
+		if !strings.HasPrefix(a.text, "-") {
+			n++
+		}
+	}
+	return n
+}
+
+var (
+	sedPrints = regexp.MustCompile(`^([0-9]+|\$)(,([0-9]+|\$))?p$`)
+	sedOption = regexp.MustCompile(`^-`)
+)
+
+// printsOnly recognises sed -n 'FROM,TOp' FILE, which models use to page.
+func printsOnly(args []word) bool {
+	return len(args) >= 2 && args[0].text == "-n" && sedPrints.MatchString(args[1].text) &&
+		!slices.ContainsFunc(args[2:], func(a word) bool { return sedOption.MatchString(a.text) })
+}
+
+func (r *reader) git(args []word, harmless bool, dirs []string) bool {
+	if len(args) > 0 && !args[0].computed && harmless {
+		if only, ok := gitReads[args[0].text]; ok && !slices.ContainsFunc(args[1:], func(a word) bool { return only != nil && !only.MatchString(a.text) }) {
+			return true
+		}
+	}
+	r.atLeast(event.RiskExecute)
+	r.given(args, dirs)
+	sub := ""
+	for _, a := range args {
+		if !strings.HasPrefix(a.text, "-") {
+			sub = a.text
+			break
+		}
+	}
+	switch sub {
+	case "config":
+		for _, a := range args {
+			if a.text == "--global" || a.text == "--system" {
+				r.path(word{text: "~/.gitconfig", computed: true}, dirs, event.PathUse{Write: true})
+			}
+		}
+		r.path(word{text: ".git/config"}, dirs, event.PathUse{Write: true})
+	case "clean", "reset", "restore", "checkout", "rm", "gc", "prune", "filter-branch":
+		r.atLeast(event.RiskDelete)
+	case "push", "fetch", "pull", "clone", "ls-remote", "submodule", "send-email":
+		r.atLeast(event.RiskSend)
+	}
+	return false
+}
+
+// mayDo raises the risk of programs that are not known in detail, and notes
+// the files that they are known to write.
+func (r *reader) mayDo(name string, args []word, dirs []string) {
+	switch {
+	case slices.Contains(senders, name):
+		r.atLeast(event.RiskSend)
+		for i, a := range args {
+			if (a.text == "-o" || a.text == "--output" || a.text == "-O" && name == "wget") && i+1 < len(args) {
+				r.writes(args[i+1], dirs)
+			}
+		}
+	case name == "sed" || name == "perl":
+		inPlace := slices.ContainsFunc(args, func(a word) bool {
+			return strings.HasPrefix(a.text, "--in-place") || strings.HasPrefix(a.text, "-") && !strings.HasPrefix(a.text, "--") && strings.Contains(a.text, "i")
+		})
+		for _, a := range args {
+			if inPlace && (a.computed || !strings.HasPrefix(a.text, "-")) && !strings.ContainsAny(a.text, "\n;") {
+				r.path(a, dirs, event.PathUse{Write: true})
+			}
+		}
+	case name == "find":
+		if slices.ContainsFunc(args, func(a word) bool { return a.computed && !a.glob || guarded["find"].MatchString(a.text) }) {
+			r.unclear("find runs or deletes what it finds")
+		}
+	case name == "passwd" || name == "usermod" || name == "setfacl" || name == "visudo":
+		r.atLeast(event.RiskPermission)
+	}
+}

@@ -1,0 +1,382 @@
+package resolve
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/pawlrun/pawl/event"
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// The bounds of what is looked at of one command line. What goes beyond them
+// is unclear.
+const (
+	maxLine     = 64 << 10
+	maxNested   = 8
+	maxFacts    = 200
+	maxStarting = 8
+)
+
+// Shell establishes what a command line does when /bin/sh runs it in the
+// workspace: the simple commands it is made of, wherever they stand in it, the
+// files that they and its redirections touch, and the hosts they name. A
+// command line is as dangerous as its worst part, and a part of which nothing
+// is known makes it unclear.
+func (w Workspace) Shell(line string) event.Facts {
+	r := &reader{ws: w}
+	r.line(line, []string{w.real}, 0)
+	r.facts.Risk = r.risk
+	if len(r.facts.Unclear) > 0 {
+		r.facts.Risk = event.RiskUnknown
+	}
+	return r.facts
+}
+
+// reader collects the facts of one command line.
+type reader struct {
+	ws    Workspace
+	facts event.Facts
+	risk  event.Risk
+	depth int
+}
+
+// anywhere stands for a directory that is not known.
+const anywhere = ""
+
+// line reads a command line that runs in one of the directories.
+func (r *reader) line(text string, dirs []string, depth int) {
+	switch {
+	case depth > maxNested || len(text) > maxLine:
+		r.unclear("the command line is too long or too deep to be read")
+		return
+	case strings.ContainsAny(text, "\r\x00"):
+		r.unclear("the command line has characters that not every shell reads alike")
+	}
+	file, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(text), "")
+	if err != nil {
+		r.unclear("it cannot be read as a command line: " + trim(err.Error()))
+		return
+	}
+	r.atLeast(event.RiskRead)
+	r.depth = depth
+	r.list(file.Stmts, dirs)
+}
+
+// after is where the shell may be when a part of the line has ended: when it
+// succeeded, and in any case.
+type after struct{ ok, any []string }
+
+func stay(dirs []string) after { return after{dirs, dirs} }
+
+func (r *reader) list(stmts []*syntax.Stmt, dirs []string) after {
+	at := stay(dirs)
+	for _, s := range stmts {
+		at = r.stmt(s, at.any)
+	}
+	return at
+}
+
+func (r *reader) stmt(s *syntax.Stmt, dirs []string) after {
+	if s == nil {
+		return stay(dirs)
+	}
+	for _, redirect := range s.Redirs {
+		r.redirect(redirect, dirs)
+	}
+	at := r.command(s.Cmd, dirs)
+	if s.Background || s.Coprocess || s.Disown {
+		return stay(dirs)
+	}
+	if s.Negated {
+		at.ok = at.any
+	}
+	return at
+}
+
+func (r *reader) command(c syntax.Command, dirs []string) after {
+	switch c := c.(type) {
+	case nil:
+		return stay(dirs)
+	case *syntax.CallExpr:
+		return r.call(c, dirs)
+	case *syntax.BinaryCmd:
+		return r.binary(c, dirs)
+	case *syntax.Block:
+		return r.list(c.Stmts, dirs)
+	case *syntax.Subshell:
+		r.list(c.Stmts, dirs)
+		return stay(dirs)
+	case *syntax.IfClause:
+		return r.branches(c, dirs)
+	case *syntax.WhileClause:
+		return r.repeated(dirs, func(dirs []string) after {
+			return r.list(c.Do, r.list(c.Cond, dirs).any)
+		})
+	case *syntax.ForClause:
+		return r.loop(c, dirs)
+	case *syntax.CaseClause:
+		return r.cases(c, dirs)
+	case *syntax.TimeClause:
+		return r.stmt(c.Stmt, dirs)
+	case *syntax.FuncDecl:
+		return r.repeated(dirs, func(dirs []string) after { return r.stmt(c.Body, dirs) })
+	case *syntax.DeclClause:
+		return r.declare(c, dirs)
+	}
+	// What is left are constructs that some shells read as something else.
+	r.unclear(fmt.Sprintf("not every shell reads %T alike", c))
+	r.substitutions(c, dirs)
+	return stay(dirs)
+}
+
+func (r *reader) binary(c *syntax.BinaryCmd, dirs []string) after {
+	left := r.stmt(c.X, dirs)
+	switch c.Op {
+	case syntax.AndStmt:
+		right := r.stmt(c.Y, left.ok)
+		return after{right.ok, union(left.any, right.any)}
+	case syntax.OrStmt:
+		right := r.stmt(c.Y, left.any)
+		return after{union(left.ok, right.ok), union(left.any, right.any)}
+	}
+	right := r.stmt(c.Y, dirs)
+	return stay(union(dirs, union(left.any, right.any)))
+}
+
+func (r *reader) branches(c *syntax.IfClause, dirs []string) after {
+	cond := r.list(c.Cond, dirs)
+	then := r.list(c.Then, cond.any)
+	if c.Else == nil {
+		return stay(union(cond.any, then.any))
+	}
+	return stay(union(then.any, r.branches(c.Else, cond.any).any))
+}
+
+func (r *reader) loop(c *syntax.ForClause, dirs []string) after {
+	switch l := c.Loop.(type) {
+	case *syntax.WordIter:
+		for _, item := range l.Items {
+			r.substitutions(item, dirs)
+		}
+		r.assign(l.Name.Value)
+	default:
+		r.unclear("not every shell knows a loop like this")
+		r.substitutions(c.Loop, dirs)
+	}
+	return r.repeated(dirs, func(dirs []string) after { return r.list(c.Do, dirs) })
+}
+
+func (r *reader) cases(c *syntax.CaseClause, dirs []string) after {
+	r.substitutions(c.Word, dirs)
+	all := dirs
+	for _, item := range c.Items {
+		for _, p := range item.Patterns {
+			r.substitutions(p, dirs)
+		}
+		all = union(all, r.list(item.Stmts, all).any)
+	}
+	return stay(all)
+}
+
+// repeated reads what may run any number of times: when it moves, nobody knows
+// where its later rounds run.
+func (r *reader) repeated(dirs []string, body func([]string) after) after {
+	at := body(dirs)
+	if !slices.Equal(at.any, dirs) {
+		at = body([]string{anywhere})
+		return stay(union(dirs, union(at.any, []string{anywhere})))
+	}
+	return stay(dirs)
+}
+
+// declare reads export, readonly, local and the like.
+func (r *reader) declare(c *syntax.DeclClause, dirs []string) after {
+	for _, a := range c.Args {
+		if a.Name == nil || a.Naked && a.Value == nil {
+			r.substitutions(a, dirs)
+			continue
+		}
+		r.assignment(a, dirs)
+	}
+	return stay(dirs)
+}
+
+func (r *reader) assignment(a *syntax.Assign, dirs []string) {
+	r.substitutions(a, dirs)
+	if a.Name != nil {
+		r.assign(a.Name.Value)
+	}
+}
+
+// assign notes that a variable is set. Those in lower case are the line's own;
+// others may change what any program does.
+func (r *reader) assign(name string) {
+	switch {
+	case name == "CDPATH" || name == "IFS":
+		r.unclear("it sets " + name)
+	case ownVariable(name):
+	default:
+		r.atLeast(event.RiskExecute)
+		if len(r.facts.Commands) < maxFacts {
+			r.facts.Commands = append(r.facts.Commands, event.Command{Words: []string{name + "="}, Computed: true})
+		}
+	}
+}
+
+func ownVariable(name string) bool {
+	return name == strings.ToLower(name) || strings.HasPrefix(name, "LC_") ||
+		slices.Contains([]string{"LANG", "TZ", "NO_COLOR", "CI", "TERM", "COLUMNS"}, name)
+}
+
+// substitutions reads the commands inside a word or another construct.
+func (r *reader) substitutions(n syntax.Node, dirs []string) {
+	if n == nil {
+		return
+	}
+	syntax.Walk(n, func(n syntax.Node) bool {
+		switch n := n.(type) {
+		case *syntax.CmdSubst:
+			if n.TempFile || n.ReplyVar {
+				r.unclear("not every shell reads ${ …; } alike")
+			}
+			r.list(n.Stmts, dirs)
+			return false
+		case *syntax.ProcSubst:
+			r.unclear("not every shell reads <( ) alike")
+			r.list(n.Stmts, dirs)
+			return false
+		case *syntax.ParamExp:
+			if n.Exp != nil && (n.Exp.Op == syntax.AssignUnset || n.Exp.Op == syntax.AssignUnsetOrNull) || n.Excl || n.Flags != nil {
+				r.atLeast(event.RiskExecute)
+			}
+		case *syntax.ArithmExp, *syntax.ArithmCmd, *syntax.LetClause:
+			r.atLeast(event.RiskExecute)
+		}
+		return true
+	})
+}
+
+// redirect reads a redirection.
+func (r *reader) redirect(n *syntax.Redirect, dirs []string) {
+	r.substitutions(n.Word, dirs)
+	if n.Hdoc != nil {
+		r.substitutions(n.Hdoc, dirs)
+	}
+	target := wordOf(n.Word)
+	switch n.Op {
+	case syntax.RdrIn:
+		r.path(target, dirs, event.PathUse{})
+	case syntax.Hdoc, syntax.DashHdoc, syntax.WordHdoc, syntax.DplIn:
+	case syntax.DplOut:
+		if !target.computed && (target.text == "-" || strings.Trim(target.text, "0123456789-") == "") {
+			return
+		}
+		r.writes(target, dirs)
+	default:
+		r.writes(target, dirs)
+	}
+}
+
+func (r *reader) writes(w word, dirs []string) {
+	if !w.computed && slices.Contains([]string{"/dev/null", "/dev/stdout", "/dev/stderr"}, w.text) {
+		return
+	}
+	if h, ok := strings.CutPrefix(w.text, "/dev/tcp/"); ok {
+		host, _, _ := strings.Cut(h, "/")
+		r.host(host)
+		r.atLeast(event.RiskSend)
+	}
+	r.atLeast(event.RiskWrite)
+	r.path(w, dirs, event.PathUse{Write: true})
+}
+
+// path notes a file that is named from any of the directories.
+func (r *reader) path(w word, dirs []string, use event.PathUse) {
+	name := w.text
+	if w.computed {
+		dir, _, ok := cutLast(w.prefix, "/")
+		switch {
+		case w.glob && ok:
+			name, use.Tree = dir+"/", !use.Given
+		case w.glob && use.Given:
+			return
+		case w.glob:
+			name, use.Tree = ".", true
+		default:
+			r.unknown(w, use)
+			return
+		}
+	}
+	for _, dir := range dirs {
+		if dir == anywhere && !filepath.IsAbs(name) {
+			r.unknown(w, use)
+			continue
+		}
+		found := r.ws.PathFrom(dir, name)
+		found.Write, found.Tree, found.Given = use.Write, use.Tree, use.Given
+		r.use(found)
+	}
+}
+
+func (r *reader) unknown(w word, use event.PathUse) {
+	use.Path, use.Unknown = trim(w.text), true
+	r.use(use)
+}
+
+func (r *reader) use(p event.PathUse) {
+	switch {
+	case slices.Contains(r.facts.Paths, p):
+	case len(r.facts.Paths) == maxFacts:
+		r.unclear("it names too many files")
+	default:
+		r.facts.Paths = append(r.facts.Paths, p)
+	}
+}
+
+func (r *reader) unclear(why string) {
+	if !slices.Contains(r.facts.Unclear, why) && len(r.facts.Unclear) < 20 {
+		r.facts.Unclear = append(r.facts.Unclear, why)
+	}
+}
+
+// risks are the classes in the order of what they can do.
+var risks = []event.Risk{
+	"", event.RiskRead, event.RiskWrite, event.RiskExecute, event.RiskDelete, event.RiskSend, event.RiskPermission, event.RiskFinancial, event.RiskUnknown,
+}
+
+func (r *reader) atLeast(risk event.Risk) {
+	if slices.Index(risks, risk) > slices.Index(risks, r.risk) {
+		r.risk = risk
+	}
+}
+
+func union(a, b []string) []string {
+	out := slices.Clone(a)
+	for _, s := range b {
+		if !slices.Contains(out, s) {
+			out = append(out, s)
+		}
+	}
+	if len(out) > maxStarting {
+		return []string{anywhere}
+	}
+	return out
+}
+
+func cutLast(s, sep string) (before, after string, found bool) {
+	if i := strings.LastIndex(s, sep); i >= 0 {
+		return s[:i], s[i+len(sep):], true
+	}
+	return s, "", false
+}
+
+// trim shortens what a command line said.
+func trim(s string) string {
+	const most = 200
+	if len(s) > most {
+		return strings.ToValidUTF8(s[:most], "") + "…"
+	}
+	return s
+}

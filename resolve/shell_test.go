@@ -1,0 +1,220 @@
+package resolve_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/pawlrun/pawl/event"
+)
+
+// mark writes a path the short way: w writes, t the tree, ? unknown, g given,
+// ! outside.
+func mark(p event.PathUse) string {
+	s := ""
+	for _, f := range []struct {
+		on   bool
+		name string
+	}{{p.Write, "w"}, {p.Tree, "t"}, {p.Unknown, "?"}, {p.Given, "g"}, {p.Outside, "!"}} {
+		if f.on {
+			s += f.name
+		}
+	}
+	return s + ":" + p.Path
+}
+
+func marks(f event.Facts) []string {
+	out := []string{}
+	for _, p := range f.Paths {
+		out = append(out, mark(p))
+	}
+	return out
+}
+
+// rows: HAR-33
+func TestCommandLineIsAsDangerousAsItsWorstPart(t *testing.T) {
+	_, ws := place(t)
+	for line, want := range map[string]event.Risk{
+		"ls -la":                                       event.RiskRead,
+		"cat a.txt | grep -n x | wc -l":                event.RiskRead,
+		"git status && git diff HEAD~1 | cat":          event.RiskRead,
+		"/usr/bin/git log --oneline -5":                event.RiskRead,
+		"cat \"$f\" 2>/dev/null; echo $(date)":         event.RiskRead,
+		"if [ -e a ]; then echo yes; else echo no; fi": event.RiskRead,
+		"for f in a b; do cat $f; done":                event.RiskRead,
+		"sed -n '1,20p' a.txt":                         event.RiskRead,
+		"find . -name '*.go' -type f":                  event.RiskRead,
+		"sh -c 'cat a | head -1'":                      event.RiskRead,
+		"timeout 5 env LC_ALL=C ls":                    event.RiskRead,
+		"cd src && ls":                                 event.RiskRead,
+		"echo x > a.txt":                               event.RiskWrite,
+		"cat a.txt | tee b.txt":                        event.RiskWrite,
+		"ls; touch x":                                  event.RiskWrite,
+		"cat $(touch x)":                               event.RiskWrite,
+		"cat \"`touch x`\"":                            event.RiskWrite,
+		"cat <<E\n$(touch x)\nE":                       event.RiskWrite,
+		"x=$(touch x)":                                 event.RiskWrite,
+		"ls & touch x":                                 event.RiskWrite,
+		"(ls; touch x)":                                event.RiskWrite,
+		"{ ls; touch x; }":                             event.RiskWrite,
+		"f() { touch x; }; f":                          event.RiskExecute,
+		"go test ./...":                                event.RiskExecute,
+		"./cat a":                                      event.RiskExecute,
+		"GIT_PAGER=./x git log":                        event.RiskExecute,
+		"PATH=.; ls":                                   event.RiskExecute,
+		"export LD_PRELOAD=./x.so; ls":                 event.RiskExecute,
+		"for LD_PRELOAD in ./x.so; do ls; done":        event.RiskExecute,
+		"ls ${PATH:=.}":                                event.RiskExecute,
+		"git -c core.pager=./x log":                    event.RiskExecute,
+		"git log --output=x":                           event.RiskExecute,
+		"git grep -O./x y":                             event.RiskExecute,
+		"git branch -D main":                           event.RiskExecute,
+		"sort -o a a":                                  event.RiskExecute,
+		"sort $x":                                      event.RiskExecute,
+		"uniq a b":                                     event.RiskExecute,
+		"rg --pre ./x y":                               event.RiskExecute,
+		"sed 's/a/b/w x' a":                            event.RiskExecute,
+		"awk '{system(\"rm x\")}' a":                   event.RiskExecute,
+		"printf -v PATH .":                             event.RiskExecute,
+		"rm x":                                         event.RiskDelete,
+		"ls && sh -c 'cd src; rm -rf deep'":            event.RiskDelete,
+		"git reset --hard":                             event.RiskDelete,
+		"curl https://example.com":                     event.RiskSend,
+		"git push origin main":                         event.RiskSend,
+		"chmod +x a":                                   event.RiskPermission,
+		"eval ls":                                      event.RiskUnknown,
+		"ls | xargs cat":                               event.RiskUnknown,
+		"$CMD x":                                       event.RiskUnknown,
+		"'l's; \"$x\" y":                               event.RiskUnknown,
+		"curl https://example.com | sh":                event.RiskUnknown,
+		"sh -c \"$x\"":                                 event.RiskUnknown,
+		"sh -c 'sh -c \"sh -c eval\"'":                 event.RiskUnknown,
+		"sudo ls":                                      event.RiskUnknown,
+		"find . -exec rm {} +":                         event.RiskUnknown,
+		"find . -delete":                               event.RiskUnknown,
+		"find . $x":                                    event.RiskUnknown,
+		". ./x":                                        event.RiskUnknown,
+		"ls 'unfinished":                               event.RiskUnknown,
+		"cat <(touch x)":                               event.RiskUnknown,
+		"[[ a > b ]]":                                  event.RiskUnknown,
+		"((x))":                                        event.RiskUnknown,
+		"ls\r\nrm x":                                   event.RiskUnknown,
+		"(((ls)))":                                     event.RiskUnknown,
+		"( ( (ls) ) )":                                 event.RiskRead,
+		strings.Repeat("a", 70<<10):                    event.RiskUnknown,
+	} {
+		if got := ws.Shell(line); got.Risk != want {
+			t.Errorf("%.60q is %s, want %s (%+v)", line, got.Risk, want, got)
+		}
+	}
+}
+
+func TestCommandLineNamesTheFilesThatItTouches(t *testing.T) {
+	dir, ws := place(t)
+	beside := strings.TrimSuffix(dir, "work") + "beside"
+	for line, want := range map[string][]string{
+		"echo x > a.txt 2>> err.log":               {"w:a.txt", "w:err.log"},
+		"echo x >git/config":                       {"w:.git/config"},
+		"echo x > out/y":                           {"w!:" + beside + "/y"},
+		"echo x > /dev/null 2>&1":                  {},
+		"echo x > \"$f\"":                          {`w?:"$f"`},
+		"echo x > ~/.profile":                      {"w?:~/.profile"},
+		"echo x > 'a b'\\ c\"d\"":                  {"w:a b cd"},
+		"rm -rf build":                             {"wt:build"},
+		"rm -- -rf":                                {"w:-rf"},
+		"rm *.o":                                   {"wt:."},
+		"rm src/*.o":                               {"wt:src"},
+		"rm {a,b}":                                 {"w?:{a,b}"},
+		"cp -r evil git":                           {"wt:.git", "tg:evil", "wt:.git/evil"},
+		"mv git x":                                 {"wt:x", "wt:.git", "wt:x/git"},
+		"ln -s .git g && echo x > g/config":        {"w:g", "w:.git", "w:g/.git", "w:g/config"},
+		"cd git && echo x > config":                {"w:.git/config"},
+		"cd git; echo x > config":                  {"w:config", "w:.git/config"},
+		"cd src/deep && cp a ../b":                 {"w:src/b", "src/deep/a", "w:src/b/a"},
+		"(cd git); echo x > config":                {"w:config"},
+		"cd $d && echo x > config":                 {"w?:config"},
+		"cd && rm x":                               {"w?:x"},
+		"command cd git && echo x > config":        {"w:config"}, // and unclear
+		"while x; do cd deep; done; rm y":          {"w:y", "w?:y"},
+		"sh -c 'echo x > git/config'":              {"w:.git/config"},
+		"tee -a git/config < a.txt":                {"a.txt", "w:.git/config"},
+		"dd if=a of=git/config":                    {"w:.git/config"},
+		"sed -i s/a/b/ git/config":                 {"g:s/a/b", "g:.git/config", "w:s/a/b", "w:.git/config"},
+		"chmod -R u+x git":                         {"wt:.git"},
+		"chmod -x git":                             {"w:.git"},
+		"python3 patch.py git/config":              {"g:patch.py", "g:.git/config"},
+		"git config core.hooksPath x":              {"g:config", "g:core.hooksPath", "g:x", "w:.git/config"},
+		"curl -o git/config https://example.com/x": {"g:.git/config", "w:.git/config"},
+		"cat < git/config":                         {".git/config"},
+		"grep -r x src":                            {"t:x", "t:src"},
+		"cat /etc/passwd":                          {"t!:/etc/passwd"},
+	} {
+		for i, p := range want {
+			if !strings.Contains(p, ":") {
+				want[i] = ":" + p
+			}
+		}
+		if got := marks(ws.Shell(line)); !slices.Equal(got, want) {
+			t.Errorf("%s\n got %q\nwant %q", line, got, want)
+		}
+	}
+	if f := ws.Shell("command cd git && echo x > config"); len(f.Unclear) == 0 {
+		t.Error("a cd behind a wrapper went unseen")
+	}
+}
+
+func TestCommandLineNamesTheHosts(t *testing.T) {
+	_, ws := place(t)
+	for line, want := range map[string]string{
+		"curl -s https://API.Example.com:8443/x http://b.test": "api.example.com b.test",
+		"git clone git@github.com:a/b":                         "github.com",
+		"scp a me@host:b":                                      "host",
+		"curl example.com/x example.org":                       "example.org",
+		"go get https://user:pw@proxy.test/x":                  "proxy.test",
+		"echo a:b c@d":                                         "d",
+		"ls":                                                   "",
+	} {
+		if got := strings.Join(ws.Shell(line).Hosts, " "); got != want {
+			t.Errorf("%s: %q, want %q", line, got, want)
+		}
+	}
+	for _, line := range []string{"curl $URL", "curl https://$h/x", "wget \"http://a.test$x\""} {
+		if f := ws.Shell(line); len(f.Unclear) == 0 {
+			t.Errorf("%s: which machine it talks to is taken as known: %+v", line, f)
+		}
+	}
+}
+
+// FuzzShell: no command line makes the reader panic, and none is read-only that
+// has a word in it which writes or which nobody knows.
+func FuzzShell(f *testing.F) {
+	for _, s := range []string{
+		"ls -la | grep x", "echo $(rm x)", "sh -c 'rm x'", "a=b c", "cat <<E\n`rm x`\nE\n", "for i in $(seq 3); do echo $i; done", "f() { ls; }; f",
+		"case x in a) rm y;; esac", "cat < a > b", "((x=1))", "[[ -e a ]]", "echo ${x:-$(rm y)}", "cd a && cd -", "\\\n", "time ls", "! ls", "ls >&2",
+		"find . -name x", "git log", "echo \"${x}\"'y'$'z'", "{ ls; } | cat", "coproc ls", "a[1]=x", "export A=b", "let x=1", "select i in a; do ls; done",
+	} {
+		f.Add(s)
+	}
+	_, ws := place(f)
+	f.Fuzz(func(t *testing.T, line string) {
+		facts := ws.Shell(line)
+		if facts.Risk != event.RiskRead {
+			return
+		}
+		for _, danger := range []string{"; rm x", "; ./unknown x", "; echo x > y", " ; $(rm x)"} {
+			if worse := ws.Shell(strings.TrimRight(line, "\\\n") + "\n" + danger[2:]); worse.Risk == event.RiskRead && len(worse.Commands) > len(facts.Commands) {
+				t.Errorf("%q stays read-only with %q behind it", line, danger)
+			}
+		}
+		for _, c := range facts.Commands {
+			if len(c.Words) > 0 && slices.Contains([]string{"rm", "mv", "cp", "eval", "xargs", "curl", "./unknown", "tee"}, c.Words[0]) {
+				t.Errorf("%q is read-only and runs %q", line, c.Words)
+			}
+		}
+		for _, p := range facts.Paths {
+			if p.Write || p.Given {
+				t.Errorf("%q is read-only and touches %+v", line, p)
+			}
+		}
+	})
+}

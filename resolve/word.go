@@ -1,0 +1,147 @@
+package resolve
+
+import (
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// word is one word of a command as far as it is known before the command runs.
+type word struct {
+	// text is the value of a static word, and the source of any other.
+	text string
+	// computed says that the value comes from an expansion.
+	computed bool
+	// prefix is what a computed word begins with, whatever it expands to.
+	prefix string
+	// glob says that the only expansion is one of file names.
+	glob bool
+}
+
+// wordOf is what the shell makes of a word. What two shells read differently
+// counts as computed.
+func wordOf(w *syntax.Word) word {
+	if w == nil {
+		return word{}
+	}
+	out := word{}
+	var value strings.Builder
+	static := true
+	for i, part := range w.Parts {
+		text, ok := partOf(part)
+		if ok && static {
+			if lit, bare := part.(*syntax.Lit); bare {
+				switch special := expands(lit.Value, i == 0); special {
+				case literal:
+				case globs:
+					out.glob, out.computed = true, true
+				default:
+					ok = false
+				}
+			}
+		}
+		if !ok {
+			out.glob = false
+			static, out.computed = false, true
+			continue
+		}
+		if static {
+			value.WriteString(text)
+		}
+	}
+	out.text = value.String()
+	if out.computed {
+		out.prefix = out.text
+		if out.glob {
+			out.prefix = out.text[:strings.IndexAny(out.text+"*", "*?[")]
+		}
+		out.text = source(w)
+	}
+	return out
+}
+
+// source is a word as it was written.
+func source(w *syntax.Word) string {
+	var b strings.Builder
+	if err := syntax.NewPrinter(syntax.Minify(true)).Print(&b, w); err != nil {
+		return "?"
+	}
+	return b.String()
+}
+
+// partOf is the value of a part of a word that needs no expansion.
+func partOf(part syntax.WordPart) (string, bool) {
+	switch p := part.(type) {
+	case *syntax.Lit:
+		return unescape(p.Value, func(byte) bool { return true }), true
+	case *syntax.SglQuoted:
+		return p.Value, !p.Dollar
+	case *syntax.DblQuoted:
+		var b strings.Builder
+		for _, inner := range p.Parts {
+			lit, ok := inner.(*syntax.Lit)
+			if !ok {
+				return "", false
+			}
+			b.WriteString(unescape(lit.Value, func(c byte) bool { return strings.IndexByte("$`\"\\", c) >= 0 }))
+		}
+		return b.String(), !p.Dollar
+	}
+	return "", false
+}
+
+// unescape takes the backslashes away that quote a character.
+func unescape(s string, quotes func(byte) bool) string {
+	if !strings.Contains(s, `\`) {
+		return s
+	}
+	var b strings.Builder
+	for i := 0; i < len(s); i++ {
+		if s[i] == '\\' && i+1 < len(s) {
+			switch next := s[i+1]; {
+			case next == '\n':
+				i++
+				continue
+			case quotes(next):
+				i++
+			}
+		}
+		b.WriteByte(s[i])
+	}
+	return b.String()
+}
+
+type expansion int
+
+const (
+	literal expansion = iota
+	globs
+	others
+)
+
+// expands says what a shell does to a part of a word that is not quoted.
+func expands(s string, first bool) expansion {
+	kind := literal
+	if first && strings.HasPrefix(s, "~") {
+		return others
+	}
+	for i := 0; i < len(s); i++ {
+		switch s[i] {
+		case '\\':
+			i++
+		case '*', '?':
+			kind = globs
+		case '[':
+			if strings.Contains(s[i:], "]") {
+				kind = globs
+			}
+		case '{', '}':
+			return others
+		case '~':
+			if i > 0 && (s[i-1] == '=' || s[i-1] == ':') {
+				return others
+			}
+		}
+	}
+	return kind
+}

@@ -1,0 +1,35 @@
+package spec
+
+import (
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/policy"
+)
+
+// Policy is the rule as policy judges by it.
+func (p Rule) Policy() policy.Rule {
+	rule := policy.Rule{Args: p.Args, Path: policy.Pattern(p.Path), Host: p.Host, Command: p.Command, Reason: p.Reason}
+	switch {
+	case p.Deny != "":
+		rule.Decision, rule.Tool = event.DecisionDeny, p.Deny
+	case p.Ask != "":
+		rule.Decision, rule.Tool = event.DecisionAsk, p.Ask
+	default:
+		rule.Decision, rule.Tool = event.DecisionAllow, p.Allow
+	}
+	return rule
+}
+
+func (p Rule) validate(r *report, path string) {
+	given := 0
+	for _, tool := range []string{p.Allow, p.Ask, p.Deny} {
+		if tool != "" {
+			given++
+		}
+	}
+	if given != 1 {
+		r.at(path, "one of allow, ask and deny, with the name of a tool", "has %d of them", given)
+	}
+	if p.Path != "" && !policy.Pattern(p.Path).Valid() {
+		r.at(path+".path", "a pattern such as docs/** or **/*.pem", "%q is not a pattern", p.Path)
+	}
+}
