@@ -1,0 +1,257 @@
+package engine
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/llm"
+	"github.com/pawlrun/pawl/machine"
+)
+
+// maxDivergences is how many divergences a replay reports; the first is the
+// one that counts.
+const maxDivergences = 20
+
+// Divergence is a place where a run's loop would act otherwise today.
+type Divergence struct {
+	Seq  int64      `json:"seq"`
+	Type event.Type `json:"type"`
+	// What differs, and what is there on both sides.
+	What     string `json:"what"`
+	Recorded string `json:"recorded,omitempty"`
+	Now      string `json:"now,omitempty"`
+}
+
+// String says it in one line.
+func (d Divergence) String() string {
+	text := fmt.Sprintf("event %d (%s): %s", d.Seq, d.Type, d.What)
+	if d.Recorded != "" || d.Now != "" {
+		text += fmt.Sprintf(": recorded %s, now %s", orNone(d.Recorded), orNone(d.Now))
+	}
+	return text
+}
+
+func orNone(s string) string {
+	if s == "" {
+		return "nothing"
+	}
+	return s
+}
+
+// Replayed is what a replay of a run found.
+type Replayed struct {
+	Run    string `json:"run"`
+	Events int64  `json:"events"`
+	// Decisions is how many events the machine decided again.
+	Decisions int `json:"decisions"`
+	// Requests is how many model requests were made again, and Compared how
+	// many of them byte for byte: a scripted model sends no bytes.
+	Requests    int          `json:"requests"`
+	Compared    int          `json:"compared"`
+	Divergences []Divergence `json:"divergences"`
+}
+
+// Replay runs a run's loop again with what its models, its tools and people
+// gave, and without any effect. Every decision of the machine, and every
+// request as the wire that open finds would send it, is held against the
+// journal. open may fail for a model, whose requests are then not compared.
+func (e *Engine) Replay(ctx context.Context, run string, open func(target string) (llm.Model, string, error)) (Replayed, error) {
+	r := replayer{open: open, memo: new(llm.Memo), found: Replayed{Run: run, Divergences: []Divergence{}}}
+	if err := e.refold(ctx, run, r.step); err != nil {
+		return r.found, fmt.Errorf("engine: replay run %s: %w", run, err)
+	}
+	return r.found, nil
+}
+
+type replayer struct {
+	open  func(target string) (llm.Model, string, error)
+	memo  *llm.Memo
+	found Replayed
+	// broken says that the engine ended the run, not its machine.
+	broken bool
+}
+
+func (r *replayer) diverges(ev *event.Event, what, recorded, now string) {
+	if len(r.found.Divergences) < maxDivergences {
+		r.found.Divergences = append(r.found.Divergences, Divergence{
+			Seq: ev.Seq, Type: ev.Type(), What: what, Recorded: recorded, Now: now,
+		})
+	}
+}
+
+// step holds the next event against what the machine asks for before it.
+func (r *replayer) step(m machine.Machine, ev *event.Event) error {
+	r.found.Events++
+	switch d := ev.Data.(type) {
+	case event.RunStarted, event.RunForked:
+		return nil
+	case event.ModelRequested:
+		return r.request(m, ev, d)
+	case event.ToolCall:
+		r.intent(m, ev, d.CallID, func(a machine.Action) bool {
+			resolve, ok := a.(machine.Resolve)
+			return ok && resolve.CallID == d.CallID && resolve.Call.Name == d.Tool
+		})
+		return nil
+	case event.ToolStarted:
+		r.intent(m, ev, d.CallID, func(a machine.Action) bool {
+			run, ok := a.(machine.RunTool)
+			return ok && run.CallID == d.CallID && run.Attempt == d.Attempt && run.Key == d.Key
+		})
+		return nil
+	case event.RunTerminatedBy:
+		r.broken = r.broken || d.Reason == event.ReasonInternal
+	}
+	return r.decision(m, ev)
+}
+
+// intent looks for the action that an intent is of.
+func (r *replayer) intent(m machine.Machine, ev *event.Event, callID string, is func(machine.Action) bool) {
+	actions := m.Next()
+	if slices.ContainsFunc(actions, is) {
+		r.found.Decisions++
+		return
+	}
+	r.diverges(ev, "this is not due for call "+callID, "", describeActions(actions))
+}
+
+func (r *replayer) request(m machine.Machine, ev *event.Event, d event.ModelRequested) error {
+	r.found.Requests++
+	a, ok := due[machine.CallModel](m)
+	if !ok {
+		r.diverges(ev, "no model call is due", d.Model, describeActions(m.Next()))
+		return nil
+	}
+	r.found.Decisions++
+	if a.Target != d.Model || a.Attempt != d.Attempt {
+		r.diverges(ev, "another call is due", attemptOf(d.Model, d.Attempt), attemptOf(a.Target, a.Attempt))
+		return nil
+	}
+	if d.RequestDigest == "" {
+		return nil
+	}
+	encoded, err := guard(func() (*llm.Encoded, error) { return r.encode(a) }, adapterPanic)
+	if err != nil || encoded == nil {
+		return nil // the wire is not there; the count of compared requests says so
+	}
+	r.found.Compared++
+	if encoded.Digest != d.RequestDigest || encoded.Len() != d.RequestBytes {
+		r.diverges(ev, "the request has other bytes", bytesOf(d.RequestDigest, d.RequestBytes), bytesOf(encoded.Digest, encoded.Len()))
+	}
+	return nil
+}
+
+func (r *replayer) encode(a machine.CallModel) (*llm.Encoded, error) {
+	model, name, err := r.open(a.Target)
+	if err != nil {
+		return nil, err
+	}
+	enc, ok := model.(llm.Encoder)
+	if !ok {
+		return nil, nil
+	}
+	req := a.Request
+	req.Model, req.Memo = name, r.memo
+	return enc.Encode(&req)
+}
+
+func attemptOf(model string, attempt int) string { return model + ", attempt " + strconv.Itoa(attempt) }
+
+func bytesOf(digest string, n int64) string { return fmt.Sprintf("%s (%d bytes)", digest, n) }
+
+// decision holds an event against the decisions that are due. One that the
+// machine does not decide came from outside: a settlement, a person, a driver.
+func (r *replayer) decision(m machine.Machine, ev *event.Event) error {
+	recorded, err := dataOf(ev.Data)
+	if err != nil {
+		return err
+	}
+	var near []byte
+	for _, a := range m.Next() {
+		record, ok := a.(machine.Record)
+		if !ok || record.Data.EventType() != ev.Type() || callOf(record.Data) != callOf(ev.Data) {
+			continue
+		}
+		now, err := dataOf(record.Data)
+		if err != nil {
+			return err
+		}
+		if bytes.Equal(now, recorded) {
+			r.found.Decisions++
+			return nil
+		}
+		if near == nil {
+			near = now
+		}
+	}
+	switch {
+	case r.broken || near == nil && !machineMade(ev.Data) || byDriver(ev.Data):
+	case near == nil:
+		r.diverges(ev, "this is not decided", string(recorded), describeActions(m.Next()))
+	default:
+		r.diverges(ev, "another decision", string(recorded), string(near))
+	}
+	return nil
+}
+
+// machineMade says that only a machine decides such an event.
+func machineMade(d event.Data) bool {
+	switch d.(type) {
+	case event.CycleStart, event.PolicyDecision, event.ToolPendingApproval, event.ToolResults, event.Nudge, event.Stuck,
+		event.ModelRetrying, event.BudgetReserved, event.BudgetCommitted, event.BudgetWarning, event.BudgetOverrun,
+		event.RunTerminatedBy, event.RunCompleted:
+		return true
+	}
+	return false
+}
+
+// byDriver says that a driver parked the run.
+func byDriver(d event.Data) bool {
+	parked, ok := d.(event.RunParked)
+	return ok && (parked.Reason == event.ParkInterrupted || parked.Reason == event.ParkApproval)
+}
+
+// callOf is the call that a decision or a settlement is about.
+func callOf(d event.Data) string {
+	switch d := d.(type) {
+	case event.PolicyDecision:
+		return d.CallID
+	case event.ToolPendingApproval:
+		return d.CallID
+	case event.ToolApprovalResolved:
+		return d.CallID
+	case event.ToolResult:
+		return d.CallID
+	}
+	return ""
+}
+
+// dataOf is an event's payload in its stored form.
+func dataOf(d event.Data) ([]byte, error) { return event.Encode(&event.Event{Data: d}) }
+
+// describeActions names what a machine asks for.
+func describeActions(actions []machine.Action) string {
+	var b bytes.Buffer
+	for i, a := range actions {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		switch a := a.(type) {
+		case machine.Record:
+			b.WriteString(string(a.Data.EventType()))
+		case machine.CallModel:
+			b.WriteString("a call of " + attemptOf(a.Target, a.Attempt))
+		case machine.RunTool:
+			b.WriteString("attempt " + strconv.Itoa(a.Attempt) + " at " + a.CallID)
+		case machine.Resolve:
+			b.WriteString("the facts about " + a.CallID)
+		case machine.Ask:
+			b.WriteString("a decision on " + a.Approval.CallID)
+		}
+	}
+	return b.String()
+}

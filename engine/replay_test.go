@@ -1,0 +1,246 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"testing/synctest"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/pawlrun/pawl/engine"
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/journal"
+	"github.com/pawlrun/pawl/llm"
+	"github.com/pawlrun/pawl/llm/anthropic"
+	"github.com/pawlrun/pawl/llm/replay"
+	"github.com/pawlrun/pawl/llm/scripted"
+	"github.com/pawlrun/pawl/tool"
+)
+
+// wired answers from a script and encodes requests as a provider's wire does.
+type wired struct {
+	*scripted.Model
+	llm.Encoder
+}
+
+func onWire(turns ...scripted.Turn) wired {
+	return wired{scripted.New("test", turns...), anthropic.New(anthropic.Options{APIKey: "none"})}
+}
+
+// replayed replays a run and fails the test when it diverges.
+func (r *rig) replayed(run string) engine.Replayed {
+	r.t.Helper()
+	got, err := r.Replay(r.t.Context(), run, r.env.Model)
+	if err != nil {
+		r.t.Fatalf("replay run %s: %v", run, err)
+	}
+	for _, d := range got.Divergences {
+		r.t.Errorf("run %s: %s", run, d)
+	}
+	return got
+}
+
+// randomTurns is a script of answers, calls and failures, the same for a seed.
+func randomTurns(rng *rand.Rand) []scripted.Turn {
+	var turns []scripted.Turn
+	for range 1 + rng.IntN(8) {
+		switch rng.IntN(6) {
+		case 0:
+			turns = append(turns, scripted.Turn{Error: &scripted.Failure{Class: llm.ClassOverloaded, Partial: "half"}})
+		case 1:
+			turns = append(turns, scripted.Turn{Text: "cut", ToolCalls: calls("read", "{}"), Finish: llm.FinishLength})
+		case 2:
+			turns = append(turns, scripted.Turn{})
+		default:
+			var t scripted.Turn
+			for i := range 1 + rng.IntN(4) {
+				name := []string{"read", "write", "gated", "broken", "unknown"}[rng.IntN(5)]
+				t.ToolCalls = append(t.ToolCalls, call(name, fmt.Sprintf(`{"n":%d}`, i)))
+			}
+			turns = append(turns, t)
+		}
+	}
+	return append(turns, scripted.Turn{Text: "done"})
+}
+
+// rows: ALDO-63
+func TestAReplayGivesTheSameEventsAndRequests(t *testing.T) {
+	for seed := range uint64(60) {
+		synctest.Test(t, func(t *testing.T) {
+			rng := rand.New(rand.NewPCG(seed, 1))
+			r := newRig(t).tools(reading(numbered("read", nil)), numbered("write", nil), numbered("gated", nil), numbered("broken", errors.New("broken"))).
+				model(onWire(randomTurns(rng)...)).gate("gated")
+			run := r.start(t.Context())
+			id := run.ID
+			if rng.IntN(3) == 0 {
+				run.Interrupt()
+			}
+			for range 20 {
+				s := wait(t, run)
+				if s.Outcome != nil {
+					break
+				}
+				for _, p := range s.Pending {
+					kind := []journal.CommandKind{journal.Approve, journal.Reject}[rng.IntN(2)]
+					r.send(journal.Command{Run: id, Kind: kind, CallID: p.CallID, By: "ann"})
+				}
+				r.send(journal.Command{Run: id, Kind: journal.Input, Text: "and mind this", By: "ann"})
+				run = r.resume(id)
+			}
+			got := r.replayed(id)
+			events := r.whole(id)
+			asked := count(events, "model.requested")
+			if got.Events != int64(len(events)) || got.Requests != asked || got.Compared != asked || got.Decisions < 2*asked {
+				t.Errorf("seed %d: %+v of %d events with %d requests", seed, got, len(events), asked)
+			}
+			fork, _ := r.fork(id, 1+rng.Int64N(int64(len(events))), event.RunForked{})
+			r.replayed(fork)
+		})
+	}
+}
+
+func TestAReplayOfAThousandStepsSendsTheSameBytes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const steps = 1000
+		turns := make([]scripted.Turn, steps)
+		for i := range turns {
+			turns[i] = scripted.Turn{Text: fmt.Sprint("step ", i), ToolCalls: []scripted.Call{call("read", fmt.Sprintf(`{"n":%d}`, i))}}
+		}
+		r := newRig(t).tools(reading(numbered("read", nil))).model(onWire(append(turns, scripted.Turn{Text: "done"})...))
+		r.cfg.Limits.MaxCycles, r.cfg.Limits.MaxToolCalls = 2*steps, 2*steps
+		run := r.start(t.Context())
+		if o := outcome(t, run); o.Cycles != steps+1 {
+			t.Fatalf("outcome %+v", o)
+		}
+		if got := r.other().replayed(run.ID); got.Compared != steps+1 {
+			t.Errorf("%d of %d requests were compared", got.Compared, steps+1)
+		}
+	})
+}
+
+func TestAReplayNamesWhatWouldBeOtherwise(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t).tools(reading(numbered("read", nil))).
+			model(onWire(scripted.Turn{ToolCalls: calls("read", "{}")}, scripted.Turn{Text: "done"}))
+		run := r.start(t.Context())
+		outcome(t, run)
+		other := anthropic.New(anthropic.Options{APIKey: "none"})
+		got, err := r.Replay(t.Context(), run.ID, func(string) (llm.Model, string, error) { return wired{nil, other}, "another-name", nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(got.Divergences) != 2 || got.Divergences[0].Type != event.TypeModelRequested || got.Divergences[0].Recorded == got.Divergences[0].Now {
+			t.Errorf("another wire: %v", got.Divergences)
+		}
+		// A journal whose driver decided what the machine does not.
+		for name, c := range map[string]struct {
+			of    event.Type
+			data  event.Data
+			wants string
+		}{
+			"another decision": {event.TypeToolResults, event.ToolResults{Cycle: 1, Results: []event.ResultRef{}}, "another decision"},
+			"no decision":      {event.TypeToolResults, event.BudgetWarning{Setting: "usd_per_run"}, "this is not decided"},
+		} {
+			fork, b := r.fork(run.ID, 1, event.RunForked{})
+			records, err := r.store.Records(t.Context(), run.ID, b.Seq, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			found := r.rewritten(fork, records, c.of, c.data)
+			if len(found) == 0 || found[0].What != c.wants {
+				t.Errorf("%s: %v", name, found)
+			}
+		}
+	})
+}
+
+// rewritten copies events of a run behind its fork, up to the first of a type,
+// which is replaced, and replays that.
+func (r *rig) rewritten(fork string, records []journal.Record, of event.Type, data event.Data) []engine.Divergence {
+	r.t.Helper()
+	row, err := r.store.Run(r.t.Context(), fork)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	lease, err := r.store.Acquire(r.t.Context(), fork, "somebody", "", 1)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	b := journal.Batch{Lease: lease, Head: row.Head, Status: row.Status, Release: true}
+	for _, rec := range records {
+		e, err := event.Decode(rec.Body)
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		last := e.Type() == of
+		if last {
+			e.Data = data
+		}
+		e.Run, e.Seq, e.Prev = fork, row.Seq+1+int64(len(b.Records)), b.Head
+		body, err := event.Encode(e)
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		b.Records = append(b.Records, journal.Record{Run: fork, Seq: e.Seq, Type: string(e.Type()), Body: body})
+		if b.Head = event.Hash(body); last {
+			break
+		}
+	}
+	if _, err := r.store.Append(r.t.Context(), b); err != nil {
+		r.t.Fatal(err)
+	}
+	got, err := r.Replay(r.t.Context(), fork, r.env.Model)
+	if len(got.Divergences) == 0 && err != nil {
+		r.t.Fatal(err)
+	}
+	// The keys of calls name the run that started them.
+	return slices.DeleteFunc(got.Divergences, func(d engine.Divergence) bool { return d.Type == event.TypeToolStarted })
+}
+
+func TestARecordedRunIsAModelThatAnswersTheSame(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := eventful(t)
+		run := r.start(t.Context())
+		want := outcome(t, run)
+		calls, err := r.Recording(t.Context(), run.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var differs []replay.Difference
+		again := r.model(replay.New(run.ID, calls, func(d replay.Difference) { differs = append(differs, d) }))
+		second := again.start(t.Context())
+		got := outcome(t, second)
+		if len(differs) != 0 {
+			t.Errorf("the same run asks otherwise: %v", differs)
+		}
+		if got.FinalOutput != want.FinalOutput || got.Cycles != want.Cycles {
+			t.Errorf("the run ended as %+v, its replay as %+v", want, got)
+		}
+		if diff := cmp.Diff(names(r.whole(run.ID)), names(r.whole(second.ID))); diff != "" {
+			t.Errorf("events (-recorded +replayed):\n%s", diff)
+		}
+		again.cfg.System = "Be brief."
+		outcome(t, again.start(t.Context()))
+		if len(differs) != len(calls) || differs[0].Segment != "system prompt" {
+			t.Errorf("another prompt: %d of %d requests differ: %v", len(differs), len(calls), differs)
+		}
+	})
+}
+
+// numbered is a tool that takes a number and gives it back, or fails.
+func numbered(name string, err error) tool.Tool {
+	return tool.New(name, "A tool of the test's.", func(_ context.Context, args struct {
+		N int `json:"n,omitempty"`
+	}) (string, error) {
+		return fmt.Sprint(name, " ", args.N), err
+	})
+}
+
+// reading is a tool that only reads.
+func reading(t tool.Tool) tool.Tool {
+	t.ReadOnly, t.Concurrent, t.Effect = true, true, event.EffectPure
+	return t
+}
