@@ -21,8 +21,8 @@ type ForkChanges struct {
 }
 
 // Fork prepares what a fork changes. It is recorded whole, so that a fold of
-// the fork needs nothing but the journal. Of the options, Dir and Getenv are
-// used.
+// the fork needs nothing but the journal. Of the options, those count
+// that say how models are found.
 func Fork(b *engine.Branch, c ForkChanges, o Options) (event.RunForked, error) {
 	for _, r := range c.Results {
 		if err := b.CheckResult(r.CallID); err != nil {
@@ -40,7 +40,7 @@ func Fork(b *engine.Branch, c ForkChanges, o Options) (event.RunForked, error) {
 		if started.Options == nil {
 			started.Options = map[string]string{}
 		}
-		if err := (Options{Model: c.Model, Dir: o.Dir, Getenv: o.Getenv}).change(&cfg, &started); err != nil {
+		if err := (Options{Model: c.Model, Dir: o.Dir, Getenv: o.Getenv, Config: o.Config, Replay: o.Replay}).change(&cfg, &started); err != nil {
 			return forked, err
 		}
 		forked.Changed = append(forked.Changed, "model")

@@ -43,6 +43,9 @@ type Options struct {
 	Dir string
 	// Getenv looks keys and endpoints up; nil means os.Getenv.
 	Getenv func(string) string
+	// Replay opens the model that answers from a recorded run; nil where there
+	// is no journal.
+	Replay func(run string) (llm.Model, error)
 	// Config is what the owner's config file says, see [ReadConfig].
 	Config models.Config
 	// Limiter is shared by all runs of a process; nil limits nothing.
@@ -147,10 +150,10 @@ func closing(env engine.Env, err error) error {
 // event. A model that cannot be called any more is an error here, so that the
 // run stays as it is instead of failing.
 //
-// Of the options only the config and the limiter count: what the flags said was pinned when
+// Of the options only the config, the limiter and the replay count: what the flags said was pinned when
 // the run began.
 func Environment(started event.RunStarted, o Options) (engine.Env, error) {
-	return restored(started, Options{Config: o.Config, Limiter: o.Limiter})
+	return restored(started, Options{Config: o.Config, Limiter: o.Limiter, Replay: o.Replay})
 }
 
 // restored is [Environment] with all the seams of o.
@@ -197,5 +200,5 @@ func absolute(dir string) string {
 
 // resolver opens the models of a file in dir.
 func (o Options) resolver(dir string) *models.Resolver {
-	return &models.Resolver{Dirs: []string{dir, o.Dir}, Getenv: o.Getenv, Config: o.Config, Limiter: o.Limiter}
+	return &models.Resolver{Dirs: []string{dir, o.Dir}, Getenv: o.Getenv, Config: o.Config, Limiter: o.Limiter, Replay: o.Replay}
 }

@@ -27,6 +27,9 @@ type Resolver struct {
 	Getenv func(string) string
 	// HTTP is the transport of all providers; nil leaves it to each.
 	HTTP *http.Client
+	// Replay opens the model that answers from a recorded run; nil where there
+	// is no journal.
+	Replay func(run string) (llm.Model, error)
 	// Config is the owner's: further providers, and what is known of models.
 	Config Config
 	// Limiter, where set, keeps the requests of all providers within their
@@ -48,7 +51,7 @@ func (r *Resolver) Open(target string) (llm.Model, string, error) {
 		return nil, "", fmt.Errorf("%w: %q has no provider; write provider/model", llm.ErrUnknownModel, target)
 	}
 	id := provider
-	if provider == "scripted" {
+	if provider == "scripted" || provider == "replay" {
 		id = target
 	}
 	r.mu.Lock()
@@ -79,11 +82,14 @@ func (r *Resolver) open(provider, name string) (llm.Model, error) {
 	case "scripted":
 		return r.openScript(name)
 	case "replay":
-		return nil, fmt.Errorf("%w: %s/%s: replay is not built yet", llm.ErrUnknownModel, provider, name)
+		if r.Replay == nil {
+			return nil, fmt.Errorf("%w: %s/%s: there is no journal to replay a run from", llm.ErrUnknownModel, provider, name)
+		}
+		return r.Replay(name)
 	}
 	model, err := r.provider(provider)
 	if err == nil && model == nil {
-		err = fmt.Errorf("%w: %s/%s: there is no provider %q; there are %s and scripted",
+		err = fmt.Errorf("%w: %s/%s: there is no provider %q; there are %s, scripted and replay",
 			llm.ErrUnknownModel, provider, name, provider, strings.Join(r.Providers(), ", "))
 	}
 	return model, err

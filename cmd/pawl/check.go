@@ -43,7 +43,7 @@ func (a *app) checkCommand() *cobra.Command {
 			}
 			files := make([]checked, len(args))
 			for i, path := range args {
-				files[i] = check(path, launch.Options{Config: config})
+				files[i] = check(path, launch.Options{Config: config, Replay: (&replays{app: a}).open})
 			}
 			return a.reportChecked(files, asJSON)
 		},

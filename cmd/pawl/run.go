@@ -58,6 +58,8 @@ func (a *app) run(c *cobra.Command, f *runFlags, args []string) error {
 		return err
 	}
 	o.Limiter = &a.limiter
+	replayed := &replays{app: a}
+	o.Replay = replayed.open
 	l, err := a.prepare(c.Context(), f, args, o)
 	if err != nil {
 		return err
@@ -75,7 +77,7 @@ func (a *app) run(c *cobra.Command, f *runFlags, args []string) error {
 	if err != nil {
 		return errors.Join(err, closeEnv(l.env))
 	}
-	return a.follow(r, a.view(f.output, p), f.live())
+	return replayed.verdict(a.follow(r, a.view(f.output, p), f.live()))
 }
 
 // launched is a run that is ready to start.

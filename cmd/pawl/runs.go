@@ -43,7 +43,7 @@ prefix of it that fits no other run.`,
 			c.AddCommand(v)
 		}
 	}
-	add(groupRead, a.showCommand(), a.eventsCommand(), a.treeCommand())
+	add(groupRead, a.showCommand(), a.eventsCommand(), a.treeCommand(), a.replayCommand(), a.diffCommand(), a.exportCommand())
 	add(groupDecide, a.resumeCommand(), a.forkCommand(), a.pauseCommand(), a.cancelCommand(), a.inputCommand(),
 		a.approveCommand(), a.rejectCommand(), a.budgetCommand())
 	add(groupKeep, a.verifyCommand(), a.removeCommand(), a.pruneCommand())

@@ -136,7 +136,12 @@ func (s *session) makeFork(ctx context.Context, r journal.Run, f *forkFlags, res
 	if err != nil {
 		return forked{}, err
 	}
-	change, err := launch.Fork(b, launch.ForkChanges{Model: f.model, Prompt: f.prompt, Results: results}, launch.Options{Dir: dir})
+	config, err := s.app.config()
+	if err != nil {
+		return forked{}, err
+	}
+	models := launch.Options{Dir: dir, Config: config, Replay: (&replays{app: s.app}).open}
+	change, err := launch.Fork(b, launch.ForkChanges{Model: f.model, Prompt: f.prompt, Results: results}, models)
 	if err != nil {
 		return forked{}, usageError(err)
 	}

@@ -72,11 +72,12 @@ func (s *session) resume(ctx context.Context, row journal.Run, o output, who app
 	ctx, stop := interruptible(ctx)
 	defer stop()
 	p := newPrinter(s.app.err, screenOf(s.app.err, os.Getenv))
+	replayed := &replays{app: s.app}
 	r, err := s.engine.Resume(ctx, row.ID, func(started event.RunStarted) (engine.Env, error) {
 		if err := who.fits(row.ID, started.Config); err != nil {
 			return engine.Env{}, err
 		}
-		env, err := launch.Environment(started, launch.Options{Config: config, Limiter: &s.app.limiter})
+		env, err := launch.Environment(started, launch.Options{Config: config, Limiter: &s.app.limiter, Replay: replayed.open})
 		env.Ask = s.app.asking(mode, p)
 		return recording(env, s.app.recordPath), err
 	})
@@ -84,5 +85,5 @@ func (s *session) resume(ctx context.Context, row journal.Run, o output, who app
 		return err
 	}
 	o.after = row.Seq
-	return s.app.follow(r, s.app.view(o, p), o.live())
+	return replayed.verdict(s.app.follow(r, s.app.view(o, p), o.live()))
 }

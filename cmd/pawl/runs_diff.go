@@ -1,0 +1,250 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/journal"
+	"github.com/pawlrun/pawl/llm"
+	"github.com/spf13/cobra"
+)
+
+func (a *app) diffCommand() *cobra.Command {
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "diff RUN RUN",
+		Short: "Show where two runs part, and what each did from there",
+		Long: `Compares the events of two runs, without what always differs (ids, times, positions), names the
+first that is not the same, and shows the cycles of both from there side by side.`,
+		Example: "  pawl runs diff k7x2 p4c9\n  pawl runs diff k7x2 p4c9 --json",
+		Args:    cobra.ExactArgs(2),
+		RunE: func(c *cobra.Command, args []string) error {
+			return a.withRun(c.Context(), toRead, args[0], func(s *session, left journal.Run) error {
+				right, err := s.find(c.Context(), args[1])
+				if err != nil {
+					return err
+				}
+				d, err := s.diff(c.Context(), left, right)
+				if err != nil {
+					return err
+				}
+				if asJSON {
+					return a.printJSON(d)
+				}
+				return a.printDiff(d)
+			})
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	return c
+}
+
+// diff is what two runs have in common and where they part.
+type diff struct {
+	Left  string `json:"left"`
+	Right string `json:"right"`
+	// Same is how many events are alike, PartAt the first that is not.
+	Same   int64       `json:"same"`
+	PartAt *parting    `json:"partAt,omitempty"`
+	Cycles []cyclePair `json:"cycles"`
+}
+
+// parting is the first event that differs, as each run has it; one that has
+// ended by then has none.
+type parting struct {
+	Left  json.RawMessage `json:"left,omitempty"`
+	Right json.RawMessage `json:"right,omitempty"`
+}
+
+// cyclePair is what two runs did in one cycle.
+type cyclePair struct {
+	Cycle int        `json:"cycle"`
+	Same  bool       `json:"same"`
+	Left  *cycleSide `json:"left,omitempty"`
+	Right *cycleSide `json:"right,omitempty"`
+}
+
+type cycleSide struct {
+	Text    string       `json:"text,omitempty"`
+	Calls   []string     `json:"calls,omitempty"`
+	Results []string     `json:"results,omitempty"`
+	Cost    float64      `json:"usd"`
+	Usage   llm.Usage    `json:"usage"`
+	Outcome event.Reason `json:"outcome,omitempty"`
+}
+
+// side is a run as the diff reads it.
+type side struct {
+	events []*event.Event
+	plain  [][]byte
+	cycles []cycleSide
+}
+
+// runIDs are the ids that stand in the events of a run for itself.
+func (s *session) readSide(ctx context.Context, r journal.Run) (*side, error) {
+	out := &side{}
+	line, err := journal.Lineage(ctx, s.store, r.ID)
+	if err != nil {
+		return nil, err
+	}
+	ids := make([]string, len(line))
+	for i, stretch := range line {
+		ids[i] = regexp.QuoteMeta(stretch.Run)
+	}
+	own := regexp.MustCompile(`\b(` + strings.Join(ids, "|") + `)\b`)
+	err = s.each(ctx, r.ID, 0, func(_ journal.Record, e *event.Event) error {
+		switch e.Data.(type) {
+		case event.RunForked, event.RunResumed:
+			return nil // how a run came to go on is not what it did
+		}
+		body, err := event.Encode(&event.Event{Cycle: e.Cycle, Data: timeless(e.Data)})
+		if err != nil {
+			return err
+		}
+		out.events = append(out.events, e)
+		out.plain = append(out.plain, own.ReplaceAll(body, []byte("RUN")))
+		out.add(e)
+		return nil
+	})
+	return out, err
+}
+
+// timeless leaves out of an event what never repeats.
+func timeless(d event.Data) event.Data {
+	switch d := d.(type) {
+	case event.ToolResult:
+		d.DurationMs = 0
+		return d
+	case event.ModelResponse:
+		d.ResponseID, d.RequestID = "", ""
+		return d
+	case event.ModelRequested:
+		d.RequestDigest, d.RequestBytes = "", 0
+		return d
+	case event.ModelAttemptFailed:
+		d.RequestID = ""
+		return d
+	}
+	return d
+}
+
+func (s *side) add(e *event.Event) {
+	if _, ok := e.Data.(event.CycleStart); ok {
+		s.cycles = append(s.cycles, cycleSide{})
+	}
+	if len(s.cycles) == 0 {
+		return
+	}
+	c := &s.cycles[len(s.cycles)-1]
+	switch d := e.Data.(type) {
+	case event.ModelResponse:
+		c.Text, c.Usage, c.Cost = llm.Parts(d.Parts).Text(), c.Usage.Add(d.Usage), c.Cost+d.Cost.USD
+	case event.ModelAttemptFailed:
+		c.Usage, c.Cost = c.Usage.Add(d.Usage), c.Cost+d.Cost.USD
+	case event.ToolCall:
+		c.Calls = append(c.Calls, label(d))
+	case event.ToolResult:
+		c.Results = append(c.Results, d.Output)
+	case event.RunTerminatedBy:
+		c.Outcome = d.Reason
+	}
+}
+
+func (s *session) diff(ctx context.Context, left, right journal.Run) (diff, error) {
+	d := diff{Left: left.ID, Right: right.ID, Cycles: []cyclePair{}}
+	l, err := s.readSide(ctx, left)
+	if err != nil {
+		return d, err
+	}
+	r, err := s.readSide(ctx, right)
+	if err != nil {
+		return d, err
+	}
+	n := 0
+	for n < len(l.plain) && n < len(r.plain) && string(l.plain[n]) == string(r.plain[n]) {
+		n++
+	}
+	d.Same = int64(n)
+	if n < len(l.plain) || n < len(r.plain) {
+		d.PartAt = &parting{}
+		if d.PartAt.Left, err = l.at(n); err != nil {
+			return d, err
+		}
+		if d.PartAt.Right, err = r.at(n); err != nil {
+			return d, err
+		}
+	}
+	for i := range max(len(l.cycles), len(r.cycles)) {
+		pair := cyclePair{Cycle: i + 1}
+		if i < len(l.cycles) {
+			pair.Left = &l.cycles[i]
+		}
+		if i < len(r.cycles) {
+			pair.Right = &r.cycles[i]
+		}
+		pair.Same = pair.Left != nil && pair.Right != nil && alike(*pair.Left, *pair.Right)
+		d.Cycles = append(d.Cycles, pair)
+	}
+	return d, nil
+}
+
+func (s *side) at(n int) (json.RawMessage, error) {
+	if n >= len(s.events) {
+		return nil, nil
+	}
+	return s.events[n].MarshalJSON()
+}
+
+func alike(a, b cycleSide) bool {
+	left, err := json.Marshal(a)
+	right, errRight := json.Marshal(b)
+	return err == nil && errRight == nil && string(left) == string(right)
+}
+
+func (a *app) printDiff(d diff) error {
+	if d.PartAt == nil {
+		return a.printf("%s and %s are the same: %s\n", d.Left, d.Right, plural(int(d.Same), "event"))
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s and %s have %s in common and part here:\n", d.Left, d.Right, plural(int(d.Same), "event"))
+	for _, side := range []struct {
+		run  string
+		body json.RawMessage
+	}{{d.Left, d.PartAt.Left}, {d.Right, d.PartAt.Right}} {
+		text := "nothing more"
+		if side.body != nil {
+			text = firstLine(string(side.body), 300)
+		}
+		fmt.Fprintf(&b, "  %s  %s\n", side.run, text)
+	}
+	for _, c := range d.Cycles {
+		if c.Same {
+			continue
+		}
+		fmt.Fprintf(&b, "\ncycle %d\n", c.Cycle)
+		c.Left.print(&b, d.Left)
+		c.Right.print(&b, d.Right)
+	}
+	return a.printf("%s", b.String())
+}
+
+func (c *cycleSide) print(b *strings.Builder, run string) {
+	if c == nil {
+		fmt.Fprintf(b, "  %s  had ended\n", run)
+		return
+	}
+	fmt.Fprintf(b, "  %s  %d in, %d out, USD %.4f  %s\n", run, c.Usage.Input, c.Usage.Output, c.Cost, firstLine(c.Text, 100))
+	for i, call := range c.Calls {
+		fmt.Fprintf(b, "    → %s\n", firstLine(call, 100))
+		if i < len(c.Results) {
+			fmt.Fprintf(b, "      %s\n", firstLine(c.Results[i], 100))
+		}
+	}
+	if c.Outcome != "" {
+		fmt.Fprintf(b, "    ends: %s\n", c.Outcome)
+	}
+}

@@ -1,0 +1,138 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/pawlrun/pawl/engine"
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/journal"
+	"github.com/pawlrun/pawl/launch"
+	"github.com/spf13/cobra"
+)
+
+type replayFlags struct {
+	live bool
+	output
+}
+
+func (a *app) replayCommand() *cobra.Command {
+	var f replayFlags
+	c := &cobra.Command{
+		Use:   "replay RUN",
+		Short: "Run a run's loop again from what was recorded, and say what differs",
+		Long: `Runs the loop of RUN again with the recorded answers of its models and the recorded results of its
+tools: no network, no effect. Every decision, and every request byte for byte, is held against the
+journal. With --live-model the run's real models are called in a new run, and its tools answer from
+the record; 'pawl runs diff' then shows where the two part.`,
+		Example: `  pawl runs replay k7x2
+  pawl runs replay k7x2 --json
+  pawl runs replay k7x2 --live-model`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := f.check(); err != nil {
+				return err
+			}
+			if !f.live && f.words != "" {
+				return usagef("--view needs --live-model; a replay without it makes no events")
+			}
+			mode := toRead
+			if f.live {
+				mode = toWrite
+			}
+			return a.withRun(c.Context(), mode, args[0], func(s *session, r journal.Run) error {
+				if f.live {
+					return s.replayLive(c.Context(), r, f.output)
+				}
+				return s.replay(c.Context(), r, f.json)
+			})
+		},
+	}
+	c.Flags().BoolVar(&f.live, "live-model", false, "call the run's real models, with the recorded results of its tools")
+	f.output.flags(c)
+	return c
+}
+
+// launchedAs is a run's first event with what forks changed since.
+func (s *session) launchedAs(ctx context.Context, r journal.Run) (event.RunStarted, error) {
+	b, err := s.engine.Branch(ctx, r.ID, r.Seq)
+	if err != nil {
+		return event.RunStarted{}, err
+	}
+	return b.Started, nil
+}
+
+func (s *session) replay(ctx context.Context, r journal.Run, asJSON bool) error {
+	started, err := s.launchedAs(ctx, r)
+	if err != nil {
+		return err
+	}
+	config, err := s.app.config()
+	if err != nil {
+		return err
+	}
+	found, err := s.engine.Replay(ctx, r.ID, launch.Wires(started, launch.Options{Config: config}))
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		err = s.app.printJSON(found)
+	} else {
+		err = s.app.printReplayed(found)
+	}
+	if err == nil && len(found.Divergences) > 0 {
+		return withCode(exitFailed)
+	}
+	return err
+}
+
+func (a *app) printReplayed(found engine.Replayed) error {
+	verdict := "the same"
+	if n := len(found.Divergences); n > 0 {
+		verdict = "NOT the same, " + plural(n, "divergence")
+	}
+	if err := a.printf("%s: %s: %s, %s and %s made again, %d compared byte for byte\n", found.Run, verdict,
+		plural(int(found.Events), "event"), plural(found.Decisions, "decision"), plural(found.Requests, "request"), found.Compared); err != nil {
+		return err
+	}
+	for _, d := range found.Divergences {
+		if err := a.printf("  %s\n", harmless(clip(d.String(), 1000))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// replayLive makes a new run of the same start, whose tools only answer from
+// the record.
+func (s *session) replayLive(ctx context.Context, r journal.Run, o output) error {
+	started, err := s.launchedAs(ctx, r)
+	if err != nil {
+		return err
+	}
+	config, err := s.app.config()
+	if err != nil {
+		return err
+	}
+	replayed := &replays{app: s.app}
+	env, err := launch.Environment(started, launch.Options{Config: config, Replay: replayed.open})
+	if err != nil {
+		return err
+	}
+	if env.Tools, err = s.engine.RecordedTools(ctx, r.ID, env.Tools); err != nil {
+		return errors.Join(err, closeEnv(env))
+	}
+	env.Ask = answerAll(event.ApprovalApproved, "replay of "+r.ID)
+	ctx, stop := interruptible(ctx)
+	defer stop()
+	p := newPrinter(s.app.err, screenOf(s.app.err, os.Getenv))
+	run, err := s.engine.Start(ctx, started, "", env)
+	if err != nil {
+		return err
+	}
+	err = replayed.verdict(s.app.follow(run, s.app.view(o, p), o.live()))
+	fmt.Fprintf(s.app.err, "tools answered from the record of %s; compare with: pawl runs diff %s %s\n", r.ID, r.ID, run.ID)
+	return err
+}

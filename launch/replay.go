@@ -1,0 +1,26 @@
+package launch
+
+import (
+	"os"
+	"strings"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/llm"
+)
+
+// Wires opens the models of a run for what their wires would send, without
+// anything being sent: a key that is not set is no hindrance.
+func Wires(started event.RunStarted, o Options) func(target string) (llm.Model, string, error) {
+	getenv := o.Getenv
+	if getenv == nil {
+		getenv = os.Getenv
+	}
+	o.Getenv = func(name string) string {
+		if v := getenv(name); v != "" || !strings.HasSuffix(name, "_KEY") {
+			return v
+		}
+		return "none"
+	}
+	o.Dir = or(started.Options["dir"], o.Dir)
+	return o.resolver(started.Options["files"]).Open
+}
