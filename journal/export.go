@@ -198,7 +198,16 @@ type exportFile struct {
 	order   []string
 	rows    map[string]Run
 	records map[string][]Record
+	blobs   map[string][]byte
 	count   Exported
+}
+
+func (f *exportFile) Blob(_ context.Context, digest string) ([]byte, error) {
+	content, ok := f.blobs[digest]
+	if !ok {
+		return nil, fmt.Errorf("content %s: %w", digest, ErrNotFound)
+	}
+	return content, nil
 }
 
 func (f *exportFile) Run(_ context.Context, id string) (Run, error) {
@@ -234,7 +243,7 @@ func (f *exportFile) Records(_ context.Context, run string, after int64, limit i
 }
 
 func readExport(r io.Reader) (*exportFile, error) {
-	f := &exportFile{rows: map[string]Run{}, records: map[string][]Record{}}
+	f := &exportFile{rows: map[string]Run{}, records: map[string][]Record{}, blobs: map[string][]byte{}}
 	in, current, ended := bufio.NewReader(r), "", false
 	for n := 1; ; n++ {
 		text, err := in.ReadBytes('\n')
@@ -275,6 +284,7 @@ func readExport(r io.Reader) (*exportFile, error) {
 			if !(Blob{Digest: l.Digest, Bytes: l.Bytes}).Intact() {
 				return nil, fmt.Errorf("line %d: content %s was changed: %w", n, l.Digest, ErrCorrupt)
 			}
+			f.blobs[l.Digest] = l.Bytes
 			f.count.Blobs++
 		case l.End != nil:
 			if ended = true; *l.End != f.count {

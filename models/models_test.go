@@ -33,7 +33,7 @@ func TestNamesThatOpenNothingSaySo(t *testing.T) {
 		"gpt-5":            "write provider/model",
 		"openai/":          "write provider/model",
 		"acme/one":         `there is no provider "acme"; there are anthropic, deepseek,`,
-		"replay/k7x2":      "replay is not built yet",
+		"replay/k7x2":      "there is no journal to replay a run from",
 		"scripted/no.yaml": "the script no.yaml does not exist",
 	} {
 		_, _, err := r.Open(target)
