@@ -1,0 +1,51 @@
+package fs_test
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/llm"
+	"github.com/pawlrun/pawl/tool"
+	"github.com/pawlrun/pawl/tool/fs"
+)
+
+// A link that appears between the decision and the call makes it another call:
+// it is refused, and what is protected stays as it is.
+func TestLinkThatAppearsAfterTheDecisionIsNotFollowed(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(dir, ".git"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	ws, err := fs.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ws.Close()
+	set, err := tool.NewSet(ws.Tools()...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	args := json.RawMessage(`{"path":"a/config","content":"x"}`)
+	judged := set.Resolve("c", llm.ToolCall{Name: "fs.write", Args: args})
+	if judged.Facts == nil || judged.Facts.Paths[0].Path != "a/config" {
+		t.Fatalf("judged by %+v", judged.Facts)
+	}
+	if err := os.Symlink(".git", filepath.Join(dir, "a")); err != nil {
+		t.Fatal(err)
+	}
+	write, _ := set.Lookup("fs.write")
+	_, err = write.Run(t.Context(), tool.Call{Args: args, Facts: judged.Facts})
+	if failed, ok := errors.AsType[*tool.Error](err); !ok || failed.Type != event.ErrorConflict {
+		t.Errorf("got %v", err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, ".git", "config")); err == nil {
+		t.Error("the protected file was written")
+	}
+	if _, err := write.Run(t.Context(), tool.Call{Args: args, Facts: set.Resolve("c", llm.ToolCall{Name: "fs.write", Args: args}).Facts}); err != nil {
+		t.Errorf("what was judged as it is now: %v", err)
+	}
+}
