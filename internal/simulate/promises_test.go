@@ -80,10 +80,12 @@ type promises struct {
 	reasons  int
 	usage    llm.Usage
 	usd      float64
+	spending spending
 }
 
 func (p *promises) event(e *event.Event, last bool) {
 	w := p.world
+	p.spending.event(w, e.Data, p.machine.Config().Limits)
 	switch d := e.Data.(type) {
 	case event.CycleStart:
 		if p.cycle++; d.Cycle != p.cycle || d.MaxCycles > 0 && d.Cycle > d.MaxCycles {
@@ -164,6 +166,7 @@ func (p *promises) startedCall(d event.ToolStarted) {
 
 func (p *promises) end(row journal.Run) {
 	w := p.world
+	p.spending.end(w, p.usage, p.usd)
 	if p.ends != 1 || p.reasons != 1 {
 		w.violate("%d terminal events for %d reasons", p.ends, p.reasons)
 	}

@@ -37,6 +37,8 @@ type world struct {
 	odds int
 	// asks says that a person sits at the terminal.
 	asks bool
+	// honest models never use more than was set aside for a call.
+	honest bool
 	// stalled tells of a process that stands still while its lease runs out.
 	stalled chan struct{}
 
@@ -76,6 +78,7 @@ func newWorld(seed int) *world {
 	}
 	w.odds, w.asks = []int{0, 8, 20, 60}[w.r.IntN(4)], w.r.IntN(2) == 0
 	w.cfg = w.config()
+	w.budget()
 	return w
 }
 
@@ -101,6 +104,20 @@ func (w *world) config() agent.Config {
 		}
 	}
 	return cfg.WithDefaults()
+}
+
+// budget gives two runs of three a cap in money or tokens that some of them
+// reach, drawn from luck of its own: a seed keeps its other events.
+func (w *world) budget() {
+	r := rand.New(rand.NewPCG(uint64(w.seed), 11))
+	w.honest = r.IntN(2) == 0
+	w.cfg.MaxTokens = pick(r, 300, 2000)
+	if r.IntN(3) > 0 {
+		w.cfg.Limits.USDPerRun = 0.005 + 0.2*r.Float64()
+	}
+	if r.IntN(4) == 0 {
+		w.cfg.Limits.MaxInputTokens, w.cfg.Limits.MaxOutputTokens = 2000+r.Int64N(60_000), 1000+r.Int64N(9000)
+	}
 }
 
 func pick[T any](r *rand.Rand, from ...T) T { return from[r.IntN(len(from))] }
@@ -209,7 +226,30 @@ func (m *model) Generate(ctx context.Context, req *llm.Request) (*llm.Response, 
 	if w.bad(6) {
 		return w.failure()
 	}
-	return w.answer(), nil
+	a := w.answer()
+	if w.honest {
+		a.Usage.Input, a.Usage.Output = 1+textBytes(req)/4, min(a.Usage.Output, int64(req.MaxTokens))
+	}
+	return a, nil
+}
+
+// textBytes is the text of a request, of which an honest model counts a token
+// for every four bytes, request after request.
+func textBytes(req *llm.Request) int64 {
+	n := int64(len(req.System))
+	for _, m := range req.Messages {
+		for _, p := range m.Parts {
+			switch p := p.(type) {
+			case llm.Text:
+				n += int64(len(p.Text))
+			case llm.ToolCall:
+				n += int64(len(p.Name) + len(p.Args) + len(p.ArgsText))
+			case llm.ToolResult:
+				n += int64(len(p.Output))
+			}
+		}
+	}
+	return n
 }
 
 func (w *world) failure() (*llm.Response, error) {
