@@ -13,15 +13,15 @@ import (
 // usage stays within its reservation, and otherwise goes beyond by one call,
 // says so, and starts nothing more.
 type spending struct {
-	open    *event.BudgetReserved
-	settled bool
-	spent   budget.Amount
-	// excess is by how much the last call exceeded its reservation.
-	excess    budget.Amount
-	exceeded  bool
-	lowered   bool
-	overrun   string
-	committed int
+	open  *event.BudgetReserved
+	spent budget.Amount
+	// exceeded says that the last call exceeded its reservation, lowered that
+	// a cap was lowered below what had been spent.
+	exceeded bool
+	lowered  bool
+	overrun  string
+	// unsaid is an overrun that nobody has been told of yet.
+	unsaid bool
 }
 
 func (s *spending) event(w *world, data event.Data, limits budget.Limits) {
@@ -43,6 +43,10 @@ func (s *spending) event(w *world, data event.Data, limits budget.Limits) {
 		s.starts(w, "a model call")
 	case event.ToolStarted:
 		s.starts(w, "a tool call")
+	case event.ModelAttemptFailed:
+		if d.Class == llm.ClassInterrupted && (d.Usage.Input == 0 || d.Usage.Output == 0 || !d.Usage.Estimated) {
+			w.violate("attempt %d was stopped and charged %+v", d.Attempt, d.Usage)
+		}
 	case event.BudgetCommitted:
 		s.commit(w, d, limits)
 	case event.BudgetRaised:
@@ -51,18 +55,21 @@ func (s *spending) event(w *world, data event.Data, limits budget.Limits) {
 		if !s.exceeded {
 			w.violate("an overrun of %s by calls that stayed within their reservations", d.Setting)
 		}
-		s.overrun = d.Setting
+		s.overrun, s.unsaid = d.Setting, false
+		w.happened["budget overrun"]++
 	}
 }
 
 func (s *spending) starts(w *world, what string) {
+	if s.unsaid {
+		w.violate("%s starts after an overrun of which nothing was said", what)
+	}
 	if s.overrun != "" {
 		w.violate("%s starts after an overrun of %s", what, s.overrun)
 	}
 }
 
 func (s *spending) commit(w *world, d event.BudgetCommitted, limits budget.Limits) {
-	s.committed++
 	if s.open == nil || s.open.ID != d.ID {
 		w.violate("%s is committed and not reserved", d.ID)
 		return
@@ -80,7 +87,10 @@ func (s *spending) commit(w *world, d event.BudgetCommitted, limits budget.Limit
 // within compares what was spent with the caps. A cap that was lowered while
 // the run went may lie below what was spent before.
 func (s *spending) within(w *world, limits budget.Limits) {
-	if s.spent.Exceeds(caps(limits)) && !s.exceeded && !s.lowered {
+	if s.lowered || !s.spent.Exceeds(caps(limits)) {
+		return
+	}
+	if s.unsaid = s.exceeded; !s.exceeded {
 		w.violate("%+v spent under %+v", s.spent, caps(limits))
 	}
 }
@@ -90,7 +100,7 @@ func (s *spending) raised(limits budget.Limits) {
 		s.lowered = true
 		return
 	}
-	s.lowered, s.overrun = false, ""
+	s.lowered, s.unsaid, s.overrun = false, false, ""
 }
 
 func (s *spending) end(w *world, usage llm.Usage, usd float64) {

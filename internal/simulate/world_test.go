@@ -227,7 +227,10 @@ func (m *model) Generate(ctx context.Context, req *llm.Request) (*llm.Response, 
 		return w.failure()
 	}
 	a := w.answer()
-	if w.honest {
+	switch {
+	case !w.honest && w.draw(5) == 0:
+		a.Usage.Input += 30_000
+	case w.honest:
 		a.Usage.Input, a.Usage.Output = 1+textBytes(req)/4, min(a.Usage.Output, int64(req.MaxTokens))
 	}
 	return a, nil
