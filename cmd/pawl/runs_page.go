@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"time"
 
@@ -15,7 +16,7 @@ import (
 func (a *app) printPage(p page) error {
 	var b strings.Builder
 	p.head(&b)
-	p.cycles(&b)
+	p.cycles(&b, inkFor(screenOf(a.out, os.Getenv)))
 	if err := p.outcome(&b); err != nil {
 		return err
 	}
@@ -62,12 +63,15 @@ func (p *page) driver(now time.Time) string {
 	return "none; go on with 'pawl runs resume " + p.ID + "'"
 }
 
-func (p *page) cycles(b *strings.Builder) {
-	if len(p.PerCycle) > 0 {
-		b.WriteString("\n")
+func (p *page) cycles(b *strings.Builder, k ink) {
+	if len(p.PerCycle) == 0 {
+		return
 	}
+	largest := p.largest()
+	fmt.Fprintf(b, "\n%s\n", k.legend())
 	for _, c := range p.PerCycle {
-		fmt.Fprintf(b, "cycle %-3d %6d in %6d out  USD %.4f  %s\n", c.Cycle, c.Usage.Input, c.Usage.Output, c.USD, c.what())
+		fmt.Fprintf(b, "cycle %-3d %s %7d in (%d cached) %6d out  USD %.4f  %s  %s\n",
+			c.Cycle, k.bar(c.Usage, largest), c.Usage.Input, c.Usage.CacheRead, c.Usage.Output, c.USD, c.share(), c.what())
 	}
 }
 

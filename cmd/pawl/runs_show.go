@@ -9,6 +9,7 @@ import (
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/llm"
+	"github.com/pawlrun/pawl/models"
 	"github.com/spf13/cobra"
 )
 
@@ -105,6 +106,12 @@ type cycleLine struct {
 	Retries int       `json:"retries,omitempty"`
 	Usage   llm.Usage `json:"usage"`
 	USD     float64   `json:"usd"`
+	// Context is the input of the cycle's last answer, in tokens; Window is
+	// the model's, 0 where it is not known, and WindowShare how much of it the
+	// context filled.
+	Context     int64   `json:"context"`
+	Window      int64   `json:"window,omitempty"`
+	WindowShare float64 `json:"windowShare,omitempty"`
 }
 
 func (p *page) add(e *event.Event) {
@@ -119,6 +126,7 @@ func (p *page) add(e *event.Event) {
 		p.spend(d.Usage, d.Cost)
 		if c := p.cycle(); c != nil {
 			c.Model, c.Text = d.Model, llm.Parts(d.Parts).Text()
+			c.fill(d.Usage, new(models.Resolver).Lookup)
 		}
 	case event.ModelAttemptFailed:
 		p.spend(d.Usage, d.Cost)

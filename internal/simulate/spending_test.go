@@ -56,7 +56,7 @@ func (s *spending) event(w *world, data event.Data, limits budget.Limits) {
 			w.violate("an overrun of %s by calls that stayed within their reservations", d.Setting)
 		}
 		s.overrun, s.unsaid = d.Setting, false
-		w.happened["budget overrun"]++
+		w.seen("budget overrun")
 	}
 }
 

@@ -155,6 +155,7 @@ func (w *world) violatef(format string, args ...any) {
 	w.violations = append(w.violations, fmt.Sprintf(format, args...))
 }
 
+// seen counts something that a run came across.
 func (w *world) seen(what string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -53,6 +53,11 @@ func (m *Machine) refused(t Target) budget.Refusal {
 	if m.account.overrun != "" {
 		return budget.Refusal{Setting: m.account.overrun}
 	}
+	if m.account.id != "" {
+		// What was set aside is used or given back before anything else is
+		// asked for.
+		return budget.Refusal{Setting: m.cfg.Limits.BeforeModelCall(m.spent)}
+	}
 	_, refusal := m.cfg.Limits.Admit(m.spent, m.account.ledger.Held(), m.pricedCall(t))
 	return refusal
 }
