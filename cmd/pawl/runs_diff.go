@@ -84,7 +84,7 @@ type side struct {
 	cycles []cycleSide
 }
 
-// runIDs are the ids that stand in the events of a run for itself.
+// readSide reads a run, with one word in the place of the ids that it has.
 func (s *session) readSide(ctx context.Context, r journal.Run) (*side, error) {
 	out := &side{}
 	line, err := journal.Lineage(ctx, s.store, r.ID)
