@@ -60,3 +60,9 @@ func kindOfCode(code int) error {
 	}
 	return nil
 }
+
+// needsRecovery says that a reader met what a killed writer left behind.
+func needsRecovery(err error) bool {
+	e, ok := errors.AsType[*moderncsqlite.Error](err)
+	return ok && (e.Code() == sqlite3.SQLITE_READONLY_ROLLBACK || e.Code() == sqlite3.SQLITE_READONLY_RECOVERY)
+}

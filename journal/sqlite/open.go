@@ -68,11 +68,36 @@ func openStore(ctx context.Context, path string, o Options) (*Store, error) {
 	s.readers = db
 	s.watch = newWatcher(db)
 	if o.ReadOnly {
-		if err := s.checkOwner(ctx); err != nil {
+		err := s.checkOwner(ctx)
+		if needsRecovery(err) {
+			if err = recoverFile(path, o); err == nil {
+				err = s.checkOwner(ctx)
+			}
+		}
+		if err != nil {
 			return nil, errors.Join(err, s.Close())
 		}
 	}
 	return s, nil
+}
+
+// recoverFile completes or undoes what a process that was killed while it
+// wrote left behind. A reader cannot do that, so it becomes a writer once,
+// where it may.
+func recoverFile(path string, o Options) error {
+	if !writable(path) || !writable(filepath.Dir(path)) {
+		return journal.ErrReadOnly
+	}
+	o.ReadOnly = false
+	c, err := openConn(writerDSN(path, o))
+	if err != nil {
+		return err
+	}
+	_, begin := c.exec("BEGIN IMMEDIATE")
+	if begin == nil {
+		_, begin = c.exec("COMMIT")
+	}
+	return errors.Join(begin, c.close())
 }
 
 // maxReaders is how many reads go on at once; one of them may be the watcher's.
