@@ -120,7 +120,7 @@ func (d *driver) generate(ctx context.Context, a machine.CallModel, model llm.Mo
 		})
 	}
 	resp, err := model.Generate(ctx, req)
-	if err == nil && resp != nil {
+	if err == nil && resp != nil && a.Purpose == "" {
 		d.publishWhole(resp, a.Attempt, cycle, v)
 	}
 	return resp, err

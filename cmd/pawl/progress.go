@@ -27,6 +27,9 @@ func progress(e event.Event) []note {
 	case event.CycleStart:
 		return []note{{bold, position(d)}}
 	case event.ModelResponse:
+		if d.Purpose != "" {
+			return nil
+		}
 		if text := firstLine(llm.Parts(d.Parts).Text(), 100); text != "" {
 			return []note{{plain, "  " + text}}
 		}

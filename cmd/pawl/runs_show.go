@@ -124,7 +124,7 @@ func (p *page) add(e *event.Event) {
 		p.PerCycle = append(p.PerCycle, cycleLine{Cycle: d.Cycle, Start: e.Time})
 	case event.ModelResponse:
 		p.spend(d.Usage, d.Cost)
-		if c := p.cycle(); c != nil {
+		if c := p.cycle(); c != nil && d.Purpose == "" {
 			c.Model, c.Text = d.Model, llm.Parts(d.Parts).Text()
 			c.fill(d.Usage, new(models.Resolver).Lookup)
 		}

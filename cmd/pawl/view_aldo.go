@@ -122,6 +122,9 @@ func aldoObject(e event.Event) any {
 	case event.CycleStart:
 		return aldoCycle{head, d}
 	case event.ModelResponse:
+		if d.Purpose != "" {
+			return nil
+		}
 		return aldoResponse{head, d.Cycle, d.TextLength, llm.Parts(d.Parts).Text(), d.ToolCalls, d.FinishReason, d.Usage}
 	case event.ToolCall:
 		return aldoToolCall{head, d.CallID, d.Tool, argsOf(d)}

@@ -68,6 +68,9 @@ func (w *alfredWords) say(e event.Event) []any {
 	case event.TextReset:
 		w.speech.reset()
 	case event.ModelResponse:
+		if d.Purpose != "" {
+			return nil
+		}
 		return alfredSpeech(w.speech.rest(llm.Parts(d.Parts).Text()))
 	case event.ToolCall:
 		return []any{alfredToolUse{"tool_use", d.CallID, d.Tool, label(d), argsOf(d)}}

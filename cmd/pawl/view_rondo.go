@@ -86,6 +86,9 @@ func (w *rondoWords) say(e event.Event) []any {
 	case event.TextReset:
 		w.speech.reset()
 	case event.ModelResponse:
+		if d.Purpose != "" {
+			return nil
+		}
 		return rondoSpeech(w.speech.rest(llm.Parts(d.Parts).Text()))
 	case event.ToolCall:
 		return []any{rondoToolUse{"agent:tool_use", d.CallID, d.Tool, argsOf(d)}}

@@ -151,7 +151,7 @@ func (p *play) step() bool {
 				p.asleep = &a
 				continue
 			}
-			p.apply(event.ModelRequested{Attempt: a.Attempt, Model: a.Target})
+			p.apply(event.ModelRequested{Attempt: a.Attempt, Model: a.Target, Purpose: a.Purpose})
 			p.call = &a
 			changed = true
 		case machine.RunTool:
@@ -256,7 +256,7 @@ func (p *play) respond(r llm.Response) {
 	c := p.call
 	p.call = nil
 	d := event.ModelResponse{
-		Cycle: c.Cycle, Attempt: c.Attempt, TextLength: len(r.Parts.Text()), ToolCalls: []event.CallRef{},
+		Cycle: c.Cycle, Attempt: c.Attempt, Purpose: c.Purpose, TextLength: len(r.Parts.Text()), ToolCalls: []event.CallRef{},
 		FinishReason: r.Finish, RawFinish: r.RawFinish, FinishDetail: r.FinishDetail,
 		Usage: r.Usage, Model: c.Target, Parts: event.Answer(r.Parts),
 	}
@@ -281,7 +281,7 @@ func (p *play) breaks(class llm.Class, change ...func(*event.ModelAttemptFailed)
 	}
 	c := p.call
 	p.call = nil
-	d := event.ModelAttemptFailed{Attempt: c.Attempt, Model: c.Target, Class: class, Message: "it broke", Cost: llm.Cost{Priced: c.Price != nil}}
+	d := event.ModelAttemptFailed{Attempt: c.Attempt, Model: c.Target, Purpose: c.Purpose, Class: class, Message: "it broke", Cost: llm.Cost{Priced: c.Price != nil}}
 	for _, f := range change {
 		f(&d)
 	}

@@ -1,0 +1,86 @@
+package compact_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/pawlrun/pawl/compact"
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/history"
+	"github.com/pawlrun/pawl/llm"
+)
+
+// big is a history of about 200,000 tokens.
+func big() (h history.History, m *compact.Meter) {
+	m = new(compact.Meter)
+	h.Append(talk(1800)...)
+	messages, err := h.Messages()
+	if err != nil {
+		panic(err)
+	}
+	m.Measure(messages)
+	return h, m
+}
+
+// oneMoreCycle adds a cycle to a history and projects and estimates it.
+func oneMoreCycle(t testing.TB, h *history.History, m *compact.Meter) int {
+	asked, answered := call("new", "fresh")
+	h.Append(asked, answered)
+	messages, err := h.Messages()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, total := m.Measure(messages)
+	return total
+}
+
+func BenchmarkOneMoreCycleOn200kTokens(b *testing.B) {
+	h, m := big()
+	for b.Loop() {
+		oneMoreCycle(b, &h, m)
+	}
+}
+
+func BenchmarkCompact1000Messages(b *testing.B) {
+	in := situation(talk(488)[:1000], 60_000)
+	for _, strategy := range []compact.Strategy{"", compact.RollingWindow, compact.PeriodicSummary, compact.SummarizeOlder} {
+		b.Run("strategy "+string(strategy), func(b *testing.B) {
+			for b.Loop() {
+				if _, d := compactOnce(b, strategy, in); d == nil {
+					b.Fatal("nothing was done")
+				}
+			}
+		})
+	}
+}
+
+func compactOnce(t testing.TB, strategy compact.Strategy, in compact.Situation) ([]*llm.Message, *event.HistoryCompressed) {
+	return carry(t, compact.Settings{Strategy: strategy}, in, "what happened")
+}
+
+// fastest is the best of a few tries: a busy machine is no reason to fail.
+func fastest(do func()) time.Duration {
+	best := time.Hour
+	for range 20 {
+		start := time.Now()
+		do()
+		best = min(best, time.Since(start))
+	}
+	return best
+}
+
+func TestCompactionCostsNoTimeThatAPersonWouldNotice(t *testing.T) {
+	h, m := big()
+	if _, total := m.Measure(h.All()); total < 200_000 {
+		t.Fatalf("the history has only %d tokens", total)
+	}
+	if took := fastest(func() { oneMoreCycle(t, &h, m) }); took > time.Millisecond {
+		t.Errorf("one more cycle takes %s to project and estimate, at most 1ms allowed", took)
+	}
+	in := situation(talk(488)[:1000], 60_000)
+	for _, strategy := range []compact.Strategy{"", compact.RollingWindow, compact.PeriodicSummary, compact.SummarizeOlder} {
+		if took := fastest(func() { compactOnce(t, strategy, in) }); took > 20*time.Millisecond {
+			t.Errorf("%s takes %s for 1,000 messages, at most 20ms allowed", strategy, took)
+		}
+	}
+}

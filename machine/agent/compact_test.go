@@ -1,0 +1,319 @@
+package agent_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/pawlrun/pawl/compact"
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/llm"
+	"github.com/pawlrun/pawl/machine/agent"
+)
+
+// compressed are the run's compactions, in order.
+func (p *play) compressed() []event.HistoryCompressed {
+	p.t.Helper()
+	var all []event.HistoryCompressed
+	for _, body := range p.journal {
+		e, err := event.Decode(body)
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		if d, ok := e.Data.(event.HistoryCompressed); ok {
+			all = append(all, d)
+		}
+	}
+	return all
+}
+
+// windowed is a run in a window of 1,000 tokens.
+func windowed(s compact.Settings) agent.Config {
+	s.Window = 1000
+	return agent.Config{Compact: s, MaxTokens: 100}
+}
+
+// work plays whole cycles of one call with a result of 100 tokens each, until
+// a summary is asked for, the run ends, or there were n.
+func (p *play) work(n int) {
+	p.t.Helper()
+	for range n {
+		if p.call == nil || p.call.Purpose != "" {
+			return
+		}
+		cycle := p.cycle
+		p.answer(asks("", fmt.Sprint("read file", cycle)))
+		p.result(fmt.Sprintf("c%d.1", cycle), event.ToolResult{Output: strings.Repeat(fmt.Sprint(cycle%10, " is "), 80)})
+	}
+}
+
+func first(messages []*llm.Message) string { return messages[0].Text() }
+
+// rows: ALDO-5, ALDO-18..20, ALDO-28, ALDO-47, HAR-23
+func TestTheHistoryIsCompressedBetweenCyclesWhenItIsDueAndNotBefore(t *testing.T) {
+	p := newPlay(t, windowed(compact.Settings{Strategy: compact.RollingWindow, Inclusive: true}))
+	for p.cycle < 20 {
+		before := len(p.compressed())
+		p.work(1)
+		asked := p.call.Request
+		size := compact.Messages(asked.Messages)
+		switch compressed := p.compressed(); {
+		case len(compressed) > before+1:
+			t.Fatalf("%d compactions after one cycle", len(compressed)-before)
+		case len(compressed) == before && size >= 800:
+			t.Fatalf("a request of %d tokens went out of a window of 1000", size)
+		case len(compressed) > before:
+			d := compressed[before]
+			if d.TokensBefore < 800 || int(d.TokensAfter) != size || d.Trigger != event.CompressThreshold {
+				t.Errorf("%+v; the next request has %d tokens", d, size)
+			}
+		}
+		if first(asked.Messages) != "do it" {
+			t.Fatal("the task is gone")
+		}
+	}
+	if n := len(p.compressed()); n < 2 || n > 10 {
+		t.Errorf("%d compactions in 20 cycles", n)
+	}
+	p.check()
+}
+
+// rows: ALDO-24..27
+func TestPeriodicSummaryIsAModelCallThatIsChargedThreeTimesARun(t *testing.T) {
+	p := newPlay(t, windowed(compact.Settings{Strategy: compact.PeriodicSummary, Inclusive: true}))
+	for n := range 3 {
+		p.work(30)
+		if p.call.Purpose != event.PurposeSummary || p.call.Target != "m/a" || p.call.Stream {
+			t.Fatalf("summary %d: %+v", n+1, p.call)
+		}
+		messages := p.call.Request.Messages
+		if last := messages[len(messages)-1].Text(); !strings.Contains(last, "Write the summary") {
+			t.Errorf("asked with %q", last)
+		}
+		usage := p.live.State().Usage
+		p.answer(says(fmt.Sprintf("summary %d of what happened", n+1)))
+		if got := p.live.State().Usage; got.Input != usage.Input+2 || got.Output != usage.Output+1 {
+			t.Errorf("usage went from %+v to %+v: the summary is not charged", usage, got)
+		}
+		d := p.compressed()[n]
+		if d.Strategy != "periodic-summary" || d.Usage == nil || d.Cost == nil || d.Cost.USD != 3 {
+			t.Errorf("%+v", d)
+		}
+		if got := p.call.Request.Messages[d.SummaryAt].Text(); got != d.Summary || !strings.Contains(got, fmt.Sprint("summary ", n+1)) {
+			t.Errorf("in the place of the summary stands %q", got)
+		}
+	}
+	p.crash()
+	p.resume() // the count is the run's, not the process's
+	p.work(30)
+	compressed := p.compressed()
+	if len(compressed) < 4 || compressed[3].Strategy != "rolling-window" || compressed[3].Usage != nil {
+		t.Errorf("after three summaries: %+v", compressed[3:])
+	}
+	p.check()
+}
+
+// rows: ALF-45, ALF-53..55
+func TestASummaryThatFailsLeavesTheHistoryAndTheLoopGoesOn(t *testing.T) {
+	p := newPlay(t, windowed(compact.Settings{Strategy: compact.SummarizeOlder}))
+	p.work(30)
+	if p.call.Purpose != event.PurposeSummary || p.call.Request.System == "" || len(p.call.Request.Tools) > 0 {
+		t.Fatalf("%+v", p.call)
+	}
+	before, _ := p.live.Conversation()
+	p.breaks(llm.ClassQuota)
+	if p.call == nil || p.call.Purpose != "" || !slices.Equal(p.call.Request.Messages, before) || len(p.compressed()) > 0 {
+		t.Fatalf("the loop does not go on with the same list:\n%s", p.log.String())
+	}
+	// The next cycle tries again; a third failure is the last (F12).
+	for n := 2; n <= 3; n++ {
+		p.work(1)
+		if p.call.Purpose != event.PurposeSummary {
+			t.Fatalf("summary %d is not tried", n)
+		}
+		p.answer(says(" "))
+	}
+	p.work(30)
+	if p.call.Purpose != "" {
+		t.Error("a fourth summary is tried")
+	}
+	for _, d := range p.compressed() {
+		if d.Strategy != "rolling-window" || d.TokensBefore <= 1000 {
+			t.Errorf("what would still have fitted was cut: %+v", d)
+		}
+	}
+	if len(p.compressed()) == 0 {
+		t.Error("a window that overflows is not rolled")
+	}
+	p.check()
+}
+
+func TestASummaryIsRetriedAndResumedLikeAnyCall(t *testing.T) {
+	p := newPlay(t, windowed(compact.Settings{Strategy: compact.SummarizeOlder}))
+	p.work(30)
+	p.breaks(llm.ClassOverloaded)
+	if p.asleep == nil || p.asleep.Purpose != event.PurposeSummary || p.asleep.Attempt != 2 {
+		t.Fatalf("an overloaded model is not tried again:\n%s", p.log.String())
+	}
+	p.after(1e9)
+	p.crash()
+	p.resume()
+	if p.call == nil || p.call.Purpose != event.PurposeSummary || p.call.Attempt != 3 {
+		t.Fatalf("the summary is lost with its process:\n%s", p.log.String())
+	}
+	p.answer(says("what happened"))
+	if d := p.compressed(); len(d) != 1 || d[0].Strategy != "summarize-older" || p.call.Purpose != "" {
+		t.Errorf("%+v", d)
+	}
+	p.work(3)
+	p.answer(says("done"))
+	p.check()
+}
+
+func TestACancelDuringASummaryEndsTheRun(t *testing.T) {
+	p := newPlay(t, windowed(compact.Settings{Strategy: compact.SummarizeOlder}))
+	p.work(30)
+	p.cancel()
+	if o := p.outcome(); o.Reason != event.ReasonCancelled {
+		t.Errorf("%+v", o)
+	}
+	p.check()
+}
+
+func TestASummaryThatCannotBePaidForIsNotMade(t *testing.T) {
+	cfg := windowed(compact.Settings{Strategy: compact.SummarizeOlder})
+	cfg.Limits.MaxRequestTokens = 900
+	p := newPlay(t, cfg)
+	p.work(30)
+	if p.call.Purpose != event.PurposeSummary {
+		t.Fatal("no summary")
+	}
+	reserved := 0
+	for _, body := range p.journal {
+		if e, _ := event.Decode(body); e.Type() == event.TypeBudgetReserved {
+			if d := e.Data.(event.BudgetReserved); strings.HasPrefix(d.ID, "summary-") {
+				reserved++
+			}
+		}
+	}
+	if reserved != 1 {
+		t.Errorf("the summary has %d reservations", reserved)
+	}
+}
+
+// F29: what the provider found too long is sent once more, shorter, and not again.
+func TestAnOverflowIsAnsweredByOneCompactionAndOneRetry(t *testing.T) {
+	overflow := func(p *play) { p.breaks(llm.ClassContextOverflow) }
+	for name, overflows := range map[string]func(p *play){
+		"the provider refuses":  overflow,
+		"the answer breaks off": func(p *play) { p.answer(finish(llm.FinishContext, says("I was about to"))) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPlay(t, agent.Config{MaxTokens: 100, Compact: compact.Settings{Strategy: compact.RollingWindow}})
+			p.work(12)
+			before := p.call.Request.Messages
+			overflows(p)
+			if p.call == nil || compact.Messages(p.call.Request.Messages) >= compact.Messages(before) {
+				t.Fatalf("it is not tried again with less:\n%s", p.log.String())
+			}
+			if d := p.compressed(); len(d) != 1 || d[0].Trigger != event.CompressOverflow {
+				t.Errorf("%+v", d)
+			}
+			if first(p.call.Request.Messages) != "do it" {
+				t.Error("the task is gone")
+			}
+			overflows(p)
+			o := p.outcome()
+			if o.Reason != event.ReasonModelError || o.Error.Class != string(llm.ClassContextOverflow) {
+				t.Errorf("%+v", o)
+			}
+			p.check()
+		})
+	}
+	t.Run("an answer in between clears the count", func(t *testing.T) {
+		p := newPlay(t, agent.Config{MaxTokens: 100, Compact: compact.Settings{Strategy: compact.RollingWindow}})
+		for range 3 {
+			p.work(12)
+			overflow(p)
+		}
+		if len(p.compressed()) != 3 || p.call == nil {
+			t.Errorf("%d compactions", len(p.compressed()))
+		}
+	})
+	t.Run("a summary is asked for first", func(t *testing.T) {
+		p := newPlay(t, agent.Config{MaxTokens: 100, Compact: compact.Settings{Strategy: compact.SummarizeOlder}})
+		p.work(40)
+		overflow(p)
+		if p.call.Purpose != event.PurposeSummary {
+			t.Fatalf("no summary:\n%s", p.log.String())
+		}
+		p.crash()
+		p.resume()
+		p.answer(says("what happened"))
+		if p.call == nil || p.call.Purpose != "" || p.call.Attempt != 2 || !strings.Contains(p.call.Request.Messages[1].Text(), "what happened") {
+			t.Errorf("the call is not made again:\n%s", p.log.String())
+		}
+		p.answer(says("done"))
+		p.check()
+	})
+	t.Run("not where compaction is off", func(t *testing.T) {
+		p := newPlay(t, agent.Config{Compact: compact.Settings{Off: true}})
+		p.work(12)
+		overflow(p)
+		if o := p.outcome(); o.Reason != event.ReasonModelError || len(p.compressed()) > 0 {
+			t.Errorf("%+v", o)
+		}
+	})
+}
+
+func TestARunEndsWithAdviceWhenNothingMoreCanBeLeftOut(t *testing.T) {
+	p := newPlay(t, windowed(compact.Settings{Strategy: compact.RollingWindow}))
+	p.answer(asks("", "read a"))
+	p.command(event.InputReceived{Text: strings.Repeat("long ", 2000)})
+	p.results("c1.1=ok")
+	o := p.outcome()
+	if o.Reason != event.ReasonModelError || !strings.Contains(o.Error.Message, "context_window") {
+		t.Errorf("%+v", o.Error)
+	}
+}
+
+func TestARunWhoseFloorFillsTheWindowDoesNotStart(t *testing.T) {
+	cfg := windowed(compact.Settings{})
+	cfg.System = strings.Repeat("rule ", 700)
+	_, err := agent.Start(config(cfg), llm.UserText("do it"))
+	if !errors.Is(err, compact.ErrNoRoom) {
+		t.Errorf("%v", err)
+	}
+}
+
+// F11: what a person said of a call stays when the call itself has left.
+func TestDecisionsOutliveTheCallsTheyWereAbout(t *testing.T) {
+	cfg := windowed(compact.Settings{Strategy: compact.SummarizeOlder})
+	cfg.Policy.Gates = []string{"send"}
+	p := newPlay(t, cfg)
+	p.answer(asks("", "send mail"))
+	p.decide("c1.1", event.ApprovalRejected, "not to customers")
+	p.work(30)
+	p.answer(says("what happened"))
+	if d := p.compressed(); len(d) != 1 || !strings.Contains(d[0].Summary, `send {"path":"mail"} was rejected by ann: not to customers`) {
+		t.Errorf("%+v", d)
+	}
+}
+
+// A request is measured by what the provider counted, where the owner wants it.
+func TestTheProvidersCountIsBelievedWhereItIsAskedFor(t *testing.T) {
+	heavy := asks("", "read a")
+	heavy.Usage.Input = 900
+	for measure, want := range map[compact.Measure]int{compact.MeasureEstimate: 0, compact.MeasureProvider: 1} {
+		p := newPlay(t, windowed(compact.Settings{Strategy: compact.RollingWindow, Measure: measure}))
+		p.work(4)
+		heavy.Parts = asks("", "read b").Parts
+		p.answer(heavy)
+		p.results("c5.1=ok")
+		if got := len(p.compressed()); got != want {
+			t.Errorf("%s: %d compactions, want %d", measure, got, want)
+		}
+	}
+}
