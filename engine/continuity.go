@@ -70,6 +70,9 @@ func (c *continuity) note(e *event.Event) {
 	case event.HistoryCompressed:
 		// What comes after a compaction is meant to differ.
 		c.held = nil
+	case event.RunForked:
+		// A fork may change what it goes on from, and begins whenever it likes.
+		c.sent, c.held = prompt{}, nil
 	}
 }
 

@@ -38,7 +38,7 @@ func (r *rendered) text() string {
 func tokens(bytes int) int64 { return int64(bytes+3) / 4 }
 
 // counted is what a request costs, in tokens.
-type counted struct{ input, read, write int64 }
+type counted struct{ input, read, write, long int64 }
 
 // cache is a provider's cache of prompt prefixes.
 type cache interface {
@@ -140,6 +140,9 @@ func (c *markedCache) serve(r *rendered, now time.Time) (counted, error) {
 		if t := tokens(prefixes[m].bytes); t >= c.minimum {
 			c.entries[prefixes[m].key] = &entry{lifetime: r.blocks[m].mark, used: now}
 			n.write = max(n.write, t-n.read)
+			if r.blocks[m].mark == time.Hour {
+				n.long = n.write
+			}
 		}
 	}
 	return n, nil

@@ -87,7 +87,7 @@ func answerAnthropic(n, calls int, c counted) string {
 		"usage": map[string]any{
 			"input_tokens": c.input - c.read - c.write, "output_tokens": 50,
 			"cache_read_input_tokens": c.read, "cache_creation_input_tokens": c.write,
-			"cache_creation": map[string]any{"ephemeral_5m_input_tokens": c.write, "ephemeral_1h_input_tokens": 0},
+			"cache_creation": map[string]any{"ephemeral_5m_input_tokens": c.write - c.long, "ephemeral_1h_input_tokens": c.long},
 		},
 	})
 }
