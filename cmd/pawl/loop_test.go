@@ -209,7 +209,7 @@ func TestEveryCycleCanBeRebuiltFromTheJournalAlone(t *testing.T) {
 		{Cycle: 1, Model: "scripted/script.yaml", Text: "First I look.", Calls: []string{"read nowhere", "run echo hi"}, Errors: 1},
 		{Cycle: 2, Model: "scripted/script.yaml", Text: "Done.", Retries: 1},
 	}
-	if diff := cmp.Diff(want, got.PerCycle, cmpopts.IgnoreFields(cycleLine{}, "Start", "Usage", "USD")); diff != "" {
+	if diff := cmp.Diff(want, got.PerCycle, cmpopts.IgnoreFields(cycleLine{}, "Context", "Window", "WindowShare", "Start", "Usage", "USD")); diff != "" {
 		t.Error(diff)
 	}
 	if got.Input != "go" || got.Usage.Output == 0 {
