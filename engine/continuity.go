@@ -38,7 +38,7 @@ type held struct {
 func (c *continuity) requested(a *machine.CallModel, model llm.Model, req *llm.Request) *event.PromptSums {
 	c.price, c.known = a.Price, false
 	cacher, ok := model.(llm.Cacher)
-	if !ok || len(req.Encoded.Prompt) == 0 {
+	if !ok || a.Purpose != "" || len(req.Encoded.Prompt) == 0 {
 		return nil
 	}
 	_, err := guard(func() (_ struct{}, _ error) {
@@ -52,10 +52,14 @@ func (c *continuity) requested(a *machine.CallModel, model llm.Model, req *llm.R
 	return p.since(&c.sent)
 }
 
-// note folds an event.
+// note folds an event. A call beside the cycles, as for a summary, has a prompt
+// of its own and leaves what the run's own requests are compared with alone.
 func (c *continuity) note(e *event.Event) {
 	switch d := e.Data.(type) {
 	case event.ModelRequested:
+		if d.Purpose != "" {
+			return
+		}
 		c.sentAt = e.Time
 		if d.Prompt == nil {
 			c.sent, c.held = prompt{}, nil
@@ -63,6 +67,9 @@ func (c *continuity) note(e *event.Event) {
 		}
 		c.sent = follow(c.sent, d.Prompt)
 	case event.ModelResponse:
+		if d.Purpose != "" {
+			return
+		}
 		c.held = nil
 		if !d.Usage.Estimated && d.Usage.Input > 0 && c.sent.total > 0 {
 			c.held = &held{model: d.Model, prompt: c.sent, usage: d.Usage, at: c.sentAt}

@@ -1,0 +1,48 @@
+package engine
+
+import (
+	"testing"
+	"time"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/llm"
+	"github.com/pawlrun/pawl/machine"
+)
+
+// cachingModel is a model whose provider caches exactly.
+type cachingModel struct{ llm.Model }
+
+func (cachingModel) CacheRules(string, llm.Caching) (llm.CacheRules, bool) {
+	return llm.CacheRules{Minimum: 1024, Lifetime: 5 * time.Minute, WritesReported: true}, true
+}
+
+// A call for a summary may have a prompt of its own; neither is it a break, nor
+// is the run's next request when it goes on as before.
+func TestACallBesideTheCyclesIsNoBreak(t *testing.T) {
+	now := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
+	var c continuity
+	call := func(purpose event.Purpose, system string, u llm.Usage, sums ...uint32) *event.CacheBreak {
+		now = now.Add(time.Second)
+		req := &llm.Request{System: system, Encoded: &llm.Encoded{Prompt: sums}}
+		told := c.requested(&machine.CallModel{Target: "t/m", Purpose: purpose}, cachingModel{}, req)
+		c.note(&event.Event{Time: now, Data: event.ModelRequested{Model: "t/m", Purpose: purpose, Prompt: told}})
+		answer := event.ModelResponse{Model: "t/m", Purpose: purpose, Usage: u}
+		found := c.check(answer)
+		c.note(&event.Event{Time: now, Data: answer})
+		return found
+	}
+	written := llm.Usage{Input: 5000, CacheWrite: 5000}
+	for i, step := range []struct {
+		found  *event.CacheBreak
+		breaks bool
+	}{
+		{call("", "s", written, 1, 10), false},
+		{call(event.PurposeSummary, "sum up", llm.Usage{Input: 9000}, 2, 20), false},
+		{call("", "s", llm.Usage{Input: 5100, CacheRead: 5000, CacheWrite: 100}, 1, 10, 11), false},
+		{call("", "s", llm.Usage{Input: 5200, CacheWrite: 5200}, 1, 10, 11, 12), true},
+	} {
+		if (step.found != nil) != step.breaks {
+			t.Errorf("call %d: %+v", i+1, step.found)
+		}
+	}
+}
