@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"sync"
 	"testing"
 
 	"github.com/pawlrun/pawl/event"
@@ -50,27 +49,30 @@ func TestACycleJournalsItsEventsInTheDeclaredOrder(t *testing.T) {
 
 // rows: ALF-56..59, ALDO-54
 func TestSlowReadsFinishInAnyOrderAndResultsKeepTheModelsOrder(t *testing.T) {
-	var second sync.WaitGroup
-	second.Add(1)
+	// The first read returns only once the second's result is in the journal.
+	settled := make(chan struct{})
 	read := tool.New("read", "Read.", func(_ context.Context, a struct {
 		N int `json:"n"`
 	}) (string, error) {
 		if a.N == 1 {
-			second.Wait()
-		} else {
-			second.Done()
+			<-settled
 		}
 		return fmt.Sprint("read ", a.N), nil
 	})
 	read.ReadOnly, read.Concurrent = true, true
 	r := newRig(t).tools(read).turns(
 		scripted.Turn{ToolCalls: calls("read", `{"n":1}`, "read", `{"n":2}`)}, scripted.Turn{Text: "ok"})
-	events := drain(t, r.start(t.Context()), false)
 	var finished, listed []string
-	for _, e := range events {
+	for e, err := range r.start(t.Context()).Events(t.Context(), false) {
+		if err != nil {
+			t.Fatal(err)
+		}
 		switch d := e.Data.(type) {
 		case event.ToolResult:
 			finished = append(finished, d.Output)
+			if len(finished) == 1 {
+				close(settled)
+			}
 		case event.ToolResults:
 			for _, r := range d.Results {
 				listed = append(listed, r.CallID[len(r.CallID)-1:])
