@@ -115,7 +115,7 @@ func TestPeriodicSummaryIsAModelCallThatIsChargedThreeTimesARun(t *testing.T) {
 	p.check()
 }
 
-// rows: ALF-45, ALF-53..55
+// rows: ALF-9, ALF-45, ALF-53..55
 func TestASummaryThatFailsLeavesTheHistoryAndTheLoopGoesOn(t *testing.T) {
 	p := newPlay(t, windowed(compact.Settings{Strategy: compact.SummarizeOlder}))
 	p.work(30)
