@@ -108,7 +108,7 @@ func TestAJournalOfANewerVersionIsLeftAlone(t *testing.T) {
 	p.exits(0, "run", "agent.yaml", "hi")
 	p.sql("PRAGMA user_version = 999")
 	for _, args := range [][]string{{"run", "agent.yaml", "hi"}, {"runs"}} {
-		if f := p.exits(1, args...); !strings.Contains(f.err, "newer version of Pawl") || !strings.Contains(f.err, "journal.db") {
+		if f := p.exits(2, args...); !strings.Contains(f.err, "newer version of Pawl") || !strings.Contains(f.err, "journal.db") {
 			t.Errorf("%v: %q", args, f.err)
 		}
 	}
@@ -119,7 +119,7 @@ func TestAFileThatIsNoJournalIsLeftAlone(t *testing.T) {
 	const content = "this is somebody's diary, and not a journal of runs"
 	p.write("diary.txt", content)
 	for _, args := range [][]string{{"run", "agent.yaml", "hi"}, {"runs"}} {
-		if f := p.exits(1, append(args, "--journal", "diary.txt")...); !strings.Contains(f.err, "not a journal") {
+		if f := p.exits(2, append(args, "--journal", "diary.txt")...); !strings.Contains(f.err, "not a journal") {
 			t.Errorf("%v: %q", args, f.err)
 		}
 	}

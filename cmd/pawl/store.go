@@ -40,6 +40,10 @@ func (a *app) open(ctx context.Context, m mode) (*session, error) {
 		}
 	}
 	store, err := sqlite.Open(ctx, a.journalPath, sqlite.Options{ReadOnly: m == toRead})
+	if errors.Is(err, journal.ErrNewer) || errors.Is(err, journal.ErrForeign) {
+		// The file that was named is the wrong one (PRODUCT 8).
+		return nil, usageError(err)
+	}
 	if err != nil {
 		return nil, failure(err)
 	}
