@@ -1,0 +1,25 @@
+package engine_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/llm/scripted"
+)
+
+// rows: ALF-33
+func TestAnAnswerAskedForWholeIsShownOnce(t *testing.T) {
+	// The delay lets the subscriber listen before the answer comes.
+	r := newRig(t).turns(scripted.Turn{Text: "word by word", Delay: 200 * time.Millisecond})
+	r.cfg.Whole = true
+	var shown []string
+	for _, e := range drain(t, r.start(t.Context()), true) {
+		if d, ok := e.Data.(event.Text); ok {
+			shown = append(shown, d.Text)
+		}
+	}
+	if len(shown) != 1 || shown[0] != "word by word" {
+		t.Errorf("shown: %q", shown)
+	}
+}
