@@ -28,10 +28,16 @@ test-long: fuzz
 	PAWL_LONG=1 $(GO) test -timeout 20m ./...
 	$(GO) test -race ./engine ./journal/... ./machine/... ./tool/... ./llm/...
 
+# Before Go 1.27 the end of -fuzztime is at times reported as a failure (go.dev/issue/75804);
+# a real one names the input that it wrote.
 fuzz:
+	@mkdir -p bin
 	@$(GO) list -f '{{.ImportPath}} {{.Dir}}' ./... | while read -r pkg dir; do \
 		grep -hso '^func Fuzz[A-Za-z0-9_]*' "$$dir"/*_test.go | sed 's/^func //' | while read -r f; do \
-			echo "fuzz $$pkg $$f"; $(GO) test "$$pkg" -run '^$$' -fuzz "^$$f\$$" -fuzztime $(FUZZTIME) >/tmp/pawl-fuzz.log 2>&1 || { cat /tmp/pawl-fuzz.log; exit 1; }; \
+			echo "fuzz $$pkg $$f"; \
+			$(GO) test "$$pkg" -run '^$$' -fuzz "^$$f\$$" -fuzztime $(FUZZTIME) >bin/fuzz.log 2>&1 && continue; \
+			grep -q '^ *context deadline exceeded$$' bin/fuzz.log && ! grep -qE 'Failing input|panic' bin/fuzz.log && continue; \
+			cat bin/fuzz.log; exit 1; \
 		done || exit 1; done
 
 # Every figure beside its target and its yardstick, on this machine.
