@@ -13,13 +13,15 @@ import (
 
 const module = "github.com/pawlrun/pawl"
 
-// layers lists the rooms from the bottom up. A package may import packages of
-// lower layers, and of its own layer where that says so.
-var layers = []struct {
+type layer struct {
 	name     string
 	packages []string
 	within   bool
-}{
+}
+
+// layers lists the rooms from the bottom up. A package may import packages of
+// lower layers, and of its own layer where that says so.
+var layers = []layer{
 	{name: "words", packages: []string{"llm"}},
 	{name: "vocabulary", packages: []string{"event"}},
 	{name: "rules", packages: []string{"stop", "budget", "policy", "history", "compact"}},
@@ -33,7 +35,7 @@ var layers = []struct {
 	{name: "drivers", packages: []string{"engine", "spec"}},
 	{name: "assembly", packages: []string{"launch"}},
 	{name: "library", packages: []string{""}},
-	{name: "surfaces", packages: []string{"cmd/pawl", "telemetry"}},
+	{name: "surfaces", packages: []string{"cmd/pawl", "telemetry", "examples/support-desk"}},
 }
 
 // edgeMayNotImport is the rule that layers alone do not say: what touches the

@@ -50,7 +50,7 @@ func TestTheExportedSurfaceIsTheOneThatIsPinned(t *testing.T) {
 // describe writes the exported identifiers of a package, one a line.
 func describe(t *testing.T, b *strings.Builder, path string) {
 	t.Helper()
-	pkg := check(t, path)
+	pkg := check(t, path, nil, nil)
 	fmt.Fprintf(b, "package %s\n", path)
 	qualify := func(other *types.Package) string {
 		if other == pkg {
@@ -122,7 +122,9 @@ func signature(f *types.Func, qualify types.Qualifier) string {
 
 // check type-checks a package from its source, with its imports from the
 // compiler's export data.
-func check(t *testing.T, path string) *types.Package {
+// check type-checks a package; info and visit, where given, get what it found
+// and its files.
+func check(t *testing.T, path string, info *types.Info, visit func(*token.FileSet, *ast.File)) *types.Package {
 	t.Helper()
 	out, err := exec.Command("go", "list", "-export", "-deps", "-json=ImportPath,Dir,GoFiles,Export", path).Output()
 	if err != nil {
@@ -158,9 +160,14 @@ func check(t *testing.T, path string) *types.Package {
 	conf := types.Config{Importer: importer.ForCompiler(fset, "gc", func(p string) (io.ReadCloser, error) {
 		return os.Open(exports[p])
 	})}
-	pkg, err := conf.Check(path, fset, files, nil)
+	pkg, err := conf.Check(path, fset, files, info)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if visit != nil {
+		for _, f := range files {
+			visit(fset, f)
+		}
 	}
 	return pkg
 }

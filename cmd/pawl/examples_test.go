@@ -1,0 +1,62 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/pawlrun/pawl/event"
+)
+
+func TestTheExampleThatAsksFirstPublishesOnceApproved(t *testing.T) {
+	dir, err := filepath.Abs("../../examples/ask-first")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := newProject(t, nil)
+	if err := os.CopyFS(filepath.Join(p.dir, "notes"), os.DirFS(filepath.Join(dir, "project"))); err != nil {
+		t.Fatal(err)
+	}
+	agent := filepath.Join(dir, "agent.yaml")
+	published := filepath.Join(p.dir, "notes", "published", "0.2.0.md")
+
+	events := p.events(p.exits(4, "run", agent, "Publish the release notes.", "--workspace", "notes", "--json").out)
+	pending := of[event.ToolPendingApproval](events)
+	if len(pending) != 1 || pending[0].Tool != "shell.exec" {
+		t.Fatalf("%+v waits for a decision, want the copy alone", pending)
+	}
+	if _, err := os.Stat(published); err == nil {
+		t.Fatal("it was published before anybody agreed")
+	}
+	p.exits(0, "runs", "approve", events[0].Run, pending[0].CallID, "--reason", "read them", "--resume")
+	if notes, err := os.ReadFile(published); err != nil || !bytes.HasPrefix(notes, []byte("# 0.2.0")) {
+		t.Errorf("published: %q, %v", notes, err)
+	}
+}
+
+func TestTheExampleProgramGoesOnWhereItsProcessLeft(t *testing.T) {
+	bin := filepath.Join(t.TempDir(), "support-desk")
+	if out, err := exec.Command("go", "build", "-o", bin, "../../examples/support-desk").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	tmp := t.TempDir()
+	answers := func(stdin string) string {
+		c := exec.Command(bin)
+		c.Env = append(os.Environ(), "TMPDIR="+tmp)
+		c.Stdin = strings.NewReader(stdin)
+		out, err := c.CombinedOutput()
+		if err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		return string(out)
+	}
+	if out := answers(""); !strings.Contains(out, "[y/N]") || !strings.Contains(out, "Start me again") {
+		t.Errorf("with nobody there it says:\n%s", out)
+	}
+	if out := answers("y\n"); !strings.Contains(out, "39.00 euros are on their way") || !strings.Contains(out, "sorry about the lamp") {
+		t.Errorf("after a yes it says:\n%s", out)
+	}
+}
