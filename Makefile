@@ -16,17 +16,21 @@ run: build
 	bin/pawl --journal bin/journal.db run $(EXAMPLE)/agent.yaml "Make the tests pass." --workspace bin/example
 
 # Prints a line per package and per fixture gate; the whole log is in bin.
-test: lint
+define tests
 	@mkdir -p bin
-	@$(GO) test -v ./... >bin/test.log 2>&1; status=$$?; \
+	@$(1) >bin/test.log 2>&1; status=$$?; \
 		grep -E '^(ok|FAIL|panic:)|^ *--- FAIL|gate .* passed' bin/test.log; \
-		if [ $$status -ne 0 ]; then echo "--- what failed:"; grep -nE -A25 '^ *--- FAIL|^panic:|\[build failed\]' bin/test.log | head -300; fi; \
+		if [ $$status -ne 0 ]; then echo "--- what failed:"; grep -nE -A25 '^ *--- FAIL|^panic:|\[build failed\]|DATA RACE' bin/test.log | head -300; fi; \
 		exit $$status
+endef
+
+test: lint
+	$(call tests,$(GO) test -v ./...)
 
 # Kills of the real process, thousands of simulated crashes, races, fuzzing.
 test-long: fuzz
-	PAWL_LONG=1 $(GO) test -timeout 20m ./...
-	$(GO) test -race ./engine ./journal/... ./machine/... ./tool/... ./llm/...
+	$(call tests,PAWL_LONG=1 $(GO) test -v -timeout 20m ./...)
+	$(call tests,$(GO) test -v -race ./engine ./journal/... ./machine/... ./tool/... ./llm/... ./internal/simulate)
 
 # Before Go 1.27 the end of -fuzztime is at times reported as a failure (go.dev/issue/75804);
 # a real one names the input that it wrote.
