@@ -117,7 +117,12 @@ type Rule struct {
 
 // Permissions are what the sandbox of a tool call allows.
 type Permissions struct {
-	Network    string `yaml:"network,omitempty"`
+	Network string `yaml:"network,omitempty"`
+	// Hosts is the list of network: allowlist; PrivateHosts may have addresses
+	// that are not public.
+	Hosts        []string `yaml:"hosts,omitempty"`
+	PrivateHosts []string `yaml:"private_hosts,omitempty"`
+
 	Filesystem string `yaml:"filesystem,omitempty"`
 	Sandbox    string `yaml:"sandbox,omitempty"`
 }

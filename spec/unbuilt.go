@@ -41,13 +41,14 @@ func (t *Tools) refuseUnbuilt(r *report) {
 	const sandbox = "needs a sandbox, which is not built yet"
 	programs := p.Filesystem != "none" && p.Filesystem != "repo-readonly" && (t.Allow == nil || slices.Contains(t.Allow, "shell.exec"))
 	switch {
-	case p.Network == "allowlist":
-		r.at("tools.permissions.network", "none or host", "allowlist %s", sandbox)
+	case p.Network == "allowlist" && programs:
+		r.at("tools.permissions.network", "tools.allow without shell.exec, filesystem: repo-readonly, or host",
+			"allowlist %s, because a program that shell.exec runs could reach other machines", sandbox)
 	case p.Network == "none" && programs:
 		r.at("tools.permissions.network", "tools.allow without shell.exec, or filesystem: repo-readonly",
 			"none %s, because a program that shell.exec runs could reach other machines", sandbox)
-	case p.Network == "none" && len(t.Provider) > 0:
-		r.at("tools.permissions.network", "a file without tools.provider", "is none, and the provider's tools reach other machines")
+	case (p.Network == "none" || p.Network == "allowlist") && len(t.Provider) > 0:
+		r.at("tools.permissions.network", "a file without tools.provider", "is %s, and the provider's tools reach other machines", p.Network)
 	}
 	if p.Filesystem == "repo-readwrite" && programs {
 		r.at("tools.permissions.filesystem", "tools.allow without shell.exec, or full",

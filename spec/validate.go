@@ -319,7 +319,7 @@ func (t *Tools) validate(r *report, o Options) {
 		rule.validate(r, fmt.Sprintf("tools.rules[%d]", i))
 	}
 	if p := t.Permissions; p != nil {
-		oneOf(r, "tools.permissions.network", p.Network, "none", "allowlist", "host")
+		p.validateNetwork(r)
 		oneOf(r, "tools.permissions.filesystem", p.Filesystem, "none", "repo-readonly", "repo-readwrite", "full")
 	}
 }

@@ -1,0 +1,129 @@
+// Package egress says which machines a run may reach: pure rules over a host's
+// name, and over the address that is dialled in the end.
+//
+// A name is judged before anything is looked up, an address at the moment it
+// is dialled, because a name that leads to a harmless address when it is judged
+// can lead to another one a moment later. Whoever opens connections for a run
+// asks both: [Rules.Host] and [Rules.Address].
+package egress
+
+import (
+	"cmp"
+	"fmt"
+	"net/netip"
+	"slices"
+)
+
+// Network is how much of the network a run may reach; it is the value of
+// tools.permissions.network.
+type Network string
+
+// The bounds, the tightest one first.
+const (
+	// NetworkNone: nothing.
+	NetworkNone Network = "none"
+	// NetworkAllowlist: the hosts of the list.
+	NetworkAllowlist Network = "allowlist"
+	// NetworkHost: every machine with a public address.
+	NetworkHost Network = "host"
+)
+
+// Rules are what a run may reach. The zero value reaches every machine with a
+// public address and no other.
+type Rules struct {
+	// Network is empty for [NetworkHost].
+	Network Network `json:"network,omitempty"`
+	// Hosts is the list of [NetworkAllowlist] (tools.permissions.hosts).
+	Hosts []Pattern `json:"hosts,omitempty"`
+	// Private are the hosts that may have addresses which are not public
+	// (tools.permissions.private_hosts). A name opens the addresses of a local
+	// network and of this machine; an address or a prefix opens just what it
+	// says, and is the only way to what no name can open ([Class.Nameable]).
+	// It adds nothing to a list of hosts.
+	Private []Pattern `json:"private,omitempty"`
+}
+
+// Refusal says that a machine may not be reached, and by which rule.
+type Refusal struct {
+	// Rule is the key of the agent file that refuses.
+	Rule string
+	// Host is the name that was asked for, Address where it led, if it was
+	// known already.
+	Host    string
+	Address netip.Addr
+	// Class is that of the address; empty where it decided nothing.
+	Class Class
+	// Why is a clause for people and models.
+	Why string
+}
+
+// Error says who may not be reached and why.
+func (r *Refusal) Error() string { return "egress: " + r.Host + " may not be reached: " + r.Why }
+
+// Host judges a name, or an address in its place, before it is looked up. It
+// gives the canonical form of the host ([CanonicalHost]). The error is a
+// *[Refusal], or says that the text is no host.
+func (r Rules) Host(host string, port uint16) (string, error) {
+	name, err := CanonicalHost(host)
+	if err != nil {
+		return "", err
+	}
+	if err := r.listed(name, port, netip.Addr{}); err != nil {
+		return "", err
+	}
+	if a, err := netip.ParseAddr(name); err == nil {
+		return name, r.public(name, a, port)
+	}
+	return name, nil
+}
+
+// Address judges the address that is about to be dialled for a host. A list of
+// hosts holds the name, or the address when the list has that.
+func (r Rules) Address(host string, to netip.AddrPort) error {
+	name, err := CanonicalHost(host)
+	if err != nil {
+		return err
+	}
+	if err := r.listed(name, to.Port(), to.Addr()); err != nil {
+		return err
+	}
+	return r.public(name, to.Addr(), to.Port())
+}
+
+func (r Rules) listed(name string, port uint16, addr netip.Addr) error {
+	switch cmp.Or(r.Network, NetworkHost) {
+	case NetworkHost:
+		return nil
+	case NetworkAllowlist:
+		fits := func(p Pattern) bool {
+			return p.Match(name, port) || addr.IsValid() && p.Match(canonicalAddr(addr), port)
+		}
+		if slices.ContainsFunc(r.Hosts, fits) {
+			return nil
+		}
+		return &Refusal{Rule: "tools.permissions.hosts", Host: name, Address: addr, Why: "it is not in tools.permissions.hosts"}
+	case NetworkNone:
+		return &Refusal{Rule: "tools.permissions.network: none", Host: name, Address: addr, Why: "the run has no access to the network"}
+	}
+	return &Refusal{
+		Rule: "tools.permissions.network: " + string(r.Network), Host: name, Address: addr,
+		Why: fmt.Sprintf("%q is no bound on the network that is known", r.Network),
+	}
+}
+
+func (r Rules) public(name string, addr netip.Addr, port uint16) error {
+	class := Classify(addr)
+	if class == Public {
+		return nil
+	}
+	opens := func(p Pattern) bool {
+		return class.Nameable() && p.Match(name, port) || p.isAddress() && p.Match(canonicalAddr(addr), port)
+	}
+	if slices.ContainsFunc(r.Private, opens) {
+		return nil
+	}
+	return &Refusal{
+		Rule: "tools.permissions.private_hosts", Host: name, Address: addr, Class: class,
+		Why: fmt.Sprintf("its address %s is %s, and tools.permissions.private_hosts does not name it", addr, class.describe()),
+	}
+}
