@@ -40,6 +40,7 @@ const (
 	DefaultMaxWallSeconds   = 3600
 	DefaultMaxResultChars   = 30_000
 	DefaultModelCalls       = 5
+	DefaultToolRetries      = 4
 )
 
 // WithDefaults fills what is not set with the careful owner's choice.
@@ -78,6 +79,15 @@ func (l Limits) ModelCalls() int {
 		return max(*l.MaxModelRetries, 0) + 1
 	}
 	return DefaultModelCalls
+}
+
+// ToolRetries is how many more attempts one tool call may take after the first
+// (HAR-50).
+func (l Limits) ToolRetries() int {
+	if l.MaxToolRetries != nil {
+		return max(*l.MaxToolRetries, 0)
+	}
+	return DefaultToolRetries
 }
 
 // Spent is what a run has used so far.

@@ -87,13 +87,19 @@ func (d *driver) noteCalls(data event.Data) {
 			d.open = append(d.open, openCall{id: c.CallID, tool: c.Tool})
 		}
 	case event.ToolStarted:
-		for i := range d.open {
-			if d.open[i].id == x.CallID {
-				d.open[i].started = true
-			}
-		}
+		d.noteStarted(x.CallID, true)
+	case event.ToolAttemptFailed:
+		d.noteStarted(x.CallID, false)
 	case event.ToolResult:
 		d.open = slices.DeleteFunc(d.open, func(c openCall) bool { return c.id == x.CallID })
+	}
+}
+
+func (d *driver) noteStarted(callID string, started bool) {
+	for i := range d.open {
+		if d.open[i].id == callID {
+			d.open[i].started = started
+		}
 	}
 }
 

@@ -188,7 +188,7 @@ func (d *driver) decide() (bool, error) {
 		case machine.CallModel:
 			changed, err = d.beginModel(a)
 		case machine.RunTool:
-			err = d.beginTool(a)
+			changed, err = d.beginTool(a)
 		case machine.Ask:
 			asks = append(asks, a)
 			changed = false

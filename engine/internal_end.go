@@ -76,8 +76,11 @@ func (d *driver) lateResults(late []event.Data) []event.Data {
 	var closing []event.Data
 	brought := map[string]event.Data{}
 	for _, data := range late {
-		if r, ok := data.(event.ToolResult); ok {
+		switch r := data.(type) {
+		case event.ToolResult:
 			brought[r.CallID] = r
+		case event.ToolAttemptFailed:
+			brought[r.CallID] = r.Result
 		}
 	}
 	for _, c := range d.open {

@@ -202,7 +202,7 @@ func (r *replayer) decision(m machine.Machine, ev *event.Event) error {
 func machineMade(d event.Data) bool {
 	switch d.(type) {
 	case event.CycleStart, event.PolicyDecision, event.ToolPendingApproval, event.ToolResults, event.Nudge, event.Stuck,
-		event.ModelRetrying, event.BudgetReserved, event.BudgetCommitted, event.BudgetWarning, event.BudgetOverrun,
+		event.ModelRetrying, event.ToolRetrying, event.BudgetReserved, event.BudgetCommitted, event.BudgetWarning, event.BudgetOverrun,
 		event.RunTerminatedBy, event.RunCompleted:
 		return true
 	}
@@ -223,6 +223,8 @@ func callOf(d event.Data) string {
 	case event.ToolPendingApproval:
 		return d.CallID
 	case event.ToolApprovalResolved:
+		return d.CallID
+	case event.ToolRetrying:
 		return d.CallID
 	case event.ToolResult:
 		return d.CallID

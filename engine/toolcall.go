@@ -35,13 +35,21 @@ func unresolved(a machine.Resolve) event.ToolCall {
 	}
 }
 
-// beginTool journals the intent of a tool call and queues the call.
-func (d *driver) beginTool(a machine.RunTool) error {
+// beginTool journals the intent of a tool call and queues the call. A call
+// whose time has not come sets the alarm instead.
+func (d *driver) beginTool(a machine.RunTool) (bool, error) {
+	if a.NotBefore.After(d.now()) {
+		d.wake(a.NotBefore)
+		if len(d.flights) == 0 {
+			d.waiting = "retry"
+		}
+		return false, nil
+	}
 	if err := d.stage(event.ToolStarted{CallID: a.CallID, Attempt: a.Attempt, Key: a.Key}); err != nil {
-		return err
+		return false, err
 	}
 	d.queue = append(d.queue, func(work context.Context) { d.runTool(work, a) })
-	return nil
+	return true, nil
 }
 
 func (d *driver) runTool(work context.Context, a machine.RunTool) {
@@ -57,7 +65,7 @@ func (d *driver) runTool(work context.Context, a machine.RunTool) {
 		e := d.toolResult(ctx, a, r, err, timeout)
 		e.DurationMs = d.now().Sub(start).Milliseconds()
 		e.Untrusted = e.Untrusted || t.Untrusted
-		return []event.Data{d.blobs.detach(e)}
+		return []event.Data{d.blobs.detach(settledAttempt(ctx, a, e, err))}
 	}
 	d.launch(ctx, cancel, effect{
 		id: a.CallID,

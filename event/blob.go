@@ -18,8 +18,11 @@ func Blobs(d Data) []BlobRef {
 	if x, ok := d.(RunStarted); ok && x.From != nil {
 		refs = append(refs, x.From.Blobs...)
 	}
-	if x, ok := d.(ToolResult); ok && x.Blob != "" {
-		refs = append(refs, BlobRef{Digest: x.Blob, Untrusted: x.Untrusted})
+	switch x := d.(type) {
+	case ToolResult:
+		refs = x.appendBlob(refs)
+	case ToolAttemptFailed:
+		refs = x.Result.appendBlob(refs)
 	}
 	// Nothing is changed, and so nothing fails.
 	_, _ = MapMedia(d, func(m llm.Media) (llm.Media, error) {
@@ -29,6 +32,13 @@ func Blobs(d Data) []BlobRef {
 		return m, nil
 	})
 	return refs
+}
+
+func (r ToolResult) appendBlob(refs []BlobRef) []BlobRef {
+	if r.Blob == "" {
+		return refs
+	}
+	return append(refs, BlobRef{Digest: r.Blob, Untrusted: r.Untrusted})
 }
 
 // MapMedia returns an event with each image and file replaced by what f makes
@@ -51,6 +61,13 @@ func MapMedia(d Data, f func(llm.Media) (llm.Media, error)) (Data, error) {
 			return d, err
 		}
 		x.Media = media
+		return x, nil
+	case ToolAttemptFailed:
+		media, changed, err := mapMedia(x.Result.Media, f)
+		if err != nil || !changed {
+			return d, err
+		}
+		x.Result.Media = media
 		return x, nil
 	}
 	return d, nil

@@ -28,6 +28,8 @@ const (
 	TypeToolPendingApproval  Type = "tool.pending_approval"
 	TypeToolApprovalResolved Type = "tool.approval_resolved"
 	TypeToolStarted          Type = "tool.started"
+	TypeToolAttemptFailed    Type = "tool.attempt_failed"
+	TypeToolRetrying         Type = "tool.retrying"
 	TypeToolResult           Type = "tool_result"
 	TypeToolResults          Type = "tool.results"
 	TypeHistoryCompressed    Type = "history.compressed"
@@ -122,6 +124,12 @@ func (ToolApprovalResolved) EventType() Type { return TypeToolApprovalResolved }
 
 // EventType is tool.started.
 func (ToolStarted) EventType() Type { return TypeToolStarted }
+
+// EventType is tool.attempt_failed.
+func (ToolAttemptFailed) EventType() Type { return TypeToolAttemptFailed }
+
+// EventType is tool.retrying.
+func (ToolRetrying) EventType() Type { return TypeToolRetrying }
 
 // EventType is tool_result.
 func (ToolResult) EventType() Type { return TypeToolResult }
@@ -236,6 +244,10 @@ func decodeData(t Type, raw json.RawMessage) (Data, error) {
 		return decodeAs[ToolApprovalResolved](raw)
 	case TypeToolStarted:
 		return decodeAs[ToolStarted](raw)
+	case TypeToolAttemptFailed:
+		return decodeAs[ToolAttemptFailed](raw)
+	case TypeToolRetrying:
+		return decodeAs[ToolRetrying](raw)
 	case TypeToolResult:
 		return decodeAs[ToolResult](raw)
 	case TypeToolResults:
@@ -315,6 +327,8 @@ func All() []Data {
 		ToolPendingApproval{},
 		ToolApprovalResolved{},
 		ToolStarted{},
+		ToolAttemptFailed{},
+		ToolRetrying{},
 		ToolResult{},
 		ToolResults{},
 		HistoryCompressed{},

@@ -153,6 +153,24 @@ type ToolStarted struct {
 	Key string `json:"key,omitempty"`
 }
 
+// ToolAttemptFailed settles an attempt that another one may cure: the tool or
+// the network said so, and the call is one that may run again.
+type ToolAttemptFailed struct {
+	CallID  string `json:"callId"`
+	Attempt int    `json:"attempt"`
+	// Result is the call's own result if no attempt follows.
+	Result ToolResult `json:"result"`
+	// RetryAfterMs is what the other side asked for; absent when it did not.
+	RetryAfterMs *int64 `json:"retryAfterMs,omitempty"`
+}
+
+// ToolRetrying announces the next attempt at a call, before its wait.
+type ToolRetrying struct {
+	CallID  string `json:"callId"`
+	Attempt int    `json:"attempt"`
+	DelayMs int64  `json:"delayMs"`
+}
+
 // ToolResult is the one settlement of a call, on every path (HAR-3).
 type ToolResult struct {
 	CallID    string    `json:"callId"`

@@ -69,7 +69,8 @@ type Resolve struct {
 }
 
 // RunTool asks for one attempt at a tool call. Its intent is tool.started; its
-// settlement is tool_result.
+// settlement is tool_result, or tool.attempt_failed for a failure that another
+// attempt may cure, where Retries says that there may be one.
 type RunTool struct {
 	CallID  string
 	Attempt int
@@ -77,8 +78,11 @@ type RunTool struct {
 	Tool    string
 	Args    []byte
 	// Facts are what the call was judged by.
-	Facts    *event.Facts
-	Deadline time.Time
+	Facts *event.Facts
+	// NotBefore is the end of a durable wait, zero for none.
+	NotBefore time.Time
+	Deadline  time.Time
+	Retries   bool
 	// MaxResultChars bounds what the model sees of the result.
 	MaxResultChars int
 }

@@ -66,6 +66,10 @@ func toolProgress(e event.Event) []note {
 			return []note{{red, "  ✗ " + d.Tool + " " + firstLine(d.Output, 80)}}
 		}
 		return []note{{green, "  ✓ " + d.Tool + " " + firstLine(d.Output, 80)}}
+	case event.ToolAttemptFailed:
+		return []note{{yellow, "  " + d.Result.Tool + " failed: " + firstLine(d.Result.Output, 300)}}
+	case event.ToolRetrying:
+		return []note{{yellow, fmt.Sprintf("  trying again in %d ms", d.DelayMs)}}
 	case event.ToolPendingApproval:
 		return []note{{yellow, fmt.Sprintf("  ? %s %s needs an approval", d.CallID, d.Tool)}}
 	case event.ToolApprovalResolved:

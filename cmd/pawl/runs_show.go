@@ -130,7 +130,7 @@ func (p *page) add(e *event.Event) {
 		}
 	case event.ModelAttemptFailed:
 		p.spend(d.Usage, d.Cost)
-	case event.ModelRetrying:
+	case event.ModelRetrying, event.ToolRetrying:
 		if c := p.cycle(); c != nil {
 			c.Retries++
 		}

@@ -96,6 +96,8 @@ func (v *textView) status(e event.Event) (what string, changed bool) {
 		return "preparing " + d.Tool, true
 	case event.ToolStarted:
 		return "running a tool", true
+	case event.ToolRetrying:
+		return "waiting to try again", true
 	case event.ModelResponse, event.ToolPendingApproval, event.RunParked, event.RunCompleted:
 		return "", true
 	}

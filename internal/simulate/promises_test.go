@@ -81,11 +81,13 @@ type promises struct {
 	usage    llm.Usage
 	usd      float64
 	spending spending
+	attempts attempts
 }
 
 func (p *promises) event(e *event.Event, last bool) {
 	w := p.world
 	p.spending.event(w, e.Data, p.machine.Config().Limits)
+	p.attempts.event(w, e)
 	switch d := e.Data.(type) {
 	case event.CycleStart:
 		if p.cycle++; d.Cycle != p.cycle || d.MaxCycles > 0 && d.Cycle > d.MaxCycles {

@@ -40,7 +40,7 @@ func TestSeeds(t *testing.T) {
 		})
 	}
 	t.Log(happened)
-	for _, what := range []string{"stuck nudge", "stuck block", "compressed rolling-window threshold", "compressed summarize-older threshold", "budget overrun"} {
+	for _, what := range []string{"stuck nudge", "stuck block", "compressed rolling-window threshold", "compressed summarize-older threshold", "budget overrun", "tool retry", "tool failure settled", "tool retry across a restart"} {
 		if *seedFlag == 0 && happened[what] == 0 {
 			t.Errorf("no seed came across %q", what)
 		}

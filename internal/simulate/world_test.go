@@ -368,7 +368,17 @@ func (w *world) tools(p *process) *tool.Set {
 	says := func(s string) func() (tool.Result, error) {
 		return func() (tool.Result, error) {
 			if w.bad(6) {
-				return tool.Result{}, errors.New("it did not work")
+				err := errors.New("it did not work")
+				switch w.draw(4) {
+				case 0:
+					err = tool.Transient(err)
+				case 1, 2:
+					if w.bad(4) {
+						time.AfterFunc(time.Duration(w.draw(10_000))*time.Millisecond, p.die)
+					}
+					err = tool.TransientAfter(err, time.Duration(w.draw(100_000))*time.Millisecond)
+				}
+				return tool.Result{}, err
 			}
 			return tool.Result{Output: s, EndsRun: w.bad(60)}, nil
 		}

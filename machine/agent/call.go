@@ -25,6 +25,7 @@ type call struct {
 	orphan bool
 	// blocked: it repeats what led nowhere, and will not run.
 	blocked bool
+	retry   retry
 	result  *event.ToolResult
 }
 
@@ -33,6 +34,7 @@ type call struct {
 func (c *call) start(attempt int) {
 	c.attempt, c.running, c.orphan = attempt, true, false
 	c.pending, c.approval = nil, nil
+	c.retry.started()
 }
 
 // waits says that the call has nothing before it but a person's decision.

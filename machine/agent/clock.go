@@ -37,7 +37,7 @@ func takesUp(d event.Data) bool {
 func (m *Machine) asking() bool {
 	waits := false
 	for _, c := range m.calls {
-		if c.running {
+		if c.running || c.retry.due() {
 			return false
 		}
 		waits = waits || c.waits()

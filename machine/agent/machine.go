@@ -169,6 +169,10 @@ func (m *Machine) Apply(e *event.Event) error {
 		m.applyApproval(&d)
 	case event.ToolStarted:
 		return m.applyToolStarted(e, d)
+	case event.ToolAttemptFailed:
+		return m.applyToolAttemptFailed(e, &d)
+	case event.ToolRetrying:
+		return m.applyToolRetrying(e, d)
 	case event.ToolResult:
 		return m.onOpenCall(e, d.CallID, func(c *call) { m.settle(c, &d) })
 	case event.ToolResults:

@@ -18,7 +18,7 @@ func chain(models ...string) []agent.Target {
 	return targets
 }
 
-// rows: ALF-6, ALF-20, ALF-35, ALF-36, ALF-39..44
+// rows: ALF-6, ALF-20, ALF-35, ALF-36, ALF-39..44, HAR-49, HAR-52
 func TestRetryAndFallback(t *testing.T) {
 	golden(t, "retry", []scenario{
 		{"five calls in total, then the run ends", agent.Config{}, func(p *play) {

@@ -32,10 +32,11 @@ type play struct {
 	journal [][]byte
 	log     bytes.Buffer
 
-	call   *machine.CallModel          // in flight
-	asleep *machine.CallModel          // waits for its time
-	runs   map[string]machine.RunTool  // in flight
-	asked  []event.ToolPendingApproval // by the last Next
+	call    *machine.CallModel          // in flight
+	asleep  *machine.CallModel          // waits for its time
+	runs    map[string]machine.RunTool  // in flight
+	pending []machine.RunTool           // wait for their time
+	asked   []event.ToolPendingApproval // by the last Next
 }
 
 var epoch = time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC)
@@ -136,7 +137,7 @@ func (p *play) advance() {
 
 func (p *play) step() bool {
 	p.t.Helper()
-	p.asleep, p.asked = nil, nil
+	p.asleep, p.asked, p.pending = nil, nil, nil
 	changed := false
 	for _, a := range slices.Clone(p.live.Next()) {
 		switch a := a.(type) {
@@ -155,6 +156,10 @@ func (p *play) step() bool {
 			p.call = &a
 			changed = true
 		case machine.RunTool:
+			if a.NotBefore.After(p.now) {
+				p.pending = append(p.pending, a)
+				continue
+			}
 			p.apply(event.ToolStarted{CallID: a.CallID, Attempt: a.Attempt, Key: a.Key})
 			p.runs[a.CallID] = a
 			changed = true
@@ -172,6 +177,9 @@ func (p *play) step() bool {
 func (p *play) noteRest() {
 	if p.asleep != nil {
 		p.note("> sleeps until %.3f", p.asleep.NotBefore.Sub(p.start).Seconds())
+	}
+	for _, a := range p.pending {
+		p.note("> %s sleeps until %.3f", a.CallID, a.NotBefore.Sub(p.start).Seconds())
 	}
 	for _, a := range p.asked {
 		p.note("> asks about %s", a.CallID)

@@ -61,6 +61,10 @@ func (m *Machine) nextSteps() {
 		case c.result != nil || c.running:
 		case c.orphan && (m.cancel != nil || !c.repeatable()):
 			m.record(m.lost(c))
+		case c.retry.failure != nil:
+			m.nextToolRetry(c)
+		case m.cancel != nil && c.retry.due():
+			m.record(c.abandoned())
 		case m.cancel != nil:
 			m.record(c.failed(event.ErrorCancelled, "the run was cancelled before this call ran"))
 		case kind != "":
@@ -177,6 +181,7 @@ func (m *Machine) runTool(c *call) {
 	m.actions = append(m.actions, machine.RunTool{
 		CallID: c.ref.CallID, Attempt: c.attempt + 1, Key: m.run + ":" + c.ref.CallID, Tool: c.ref.Name,
 		Args: c.resolved.Args, Facts: c.resolved.Facts, Deadline: m.deadline(), MaxResultChars: m.cfg.Limits.MaxResultChars,
+		NotBefore: c.retry.notBefore, Retries: m.mayRetry(c),
 	})
 }
 

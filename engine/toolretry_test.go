@@ -1,0 +1,189 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/pawlrun/pawl/engine"
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/llm/scripted"
+	"github.com/pawlrun/pawl/tool"
+)
+
+// attempts are the attempts at the run's calls, as "tool attempt key".
+func attempts(events []event.Event) []string {
+	var out []string
+	for _, e := range events {
+		if d, ok := e.Data.(event.ToolStarted); ok {
+			out = append(out, fmt.Sprint(d.CallID, " ", d.Attempt, " ", d.Key))
+		}
+	}
+	return out
+}
+
+// fetching is a tool that reads from a server that does not answer the first
+// request, and whose network gives up before the tool does.
+func fetching(t *testing.T, effect event.Effect) (tool.Tool, *int) {
+	release, requests := make(chan struct{}), new(int)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if *requests++; *requests == 1 {
+			<-release
+			return
+		}
+		fmt.Fprint(w, "the page")
+	}))
+	t.Cleanup(func() { close(release); server.Close() })
+	client := &http.Client{Timeout: 50 * time.Millisecond, Transport: &http.Transport{DisableKeepAlives: true}}
+	fetch := toolFunc("fetch", func(context.Context) (string, error) {
+		resp, err := client.Get(server.URL)
+		if err != nil {
+			return "", err
+		}
+		defer resp.Body.Close()
+		return resp.Status, nil
+	})
+	fetch.Effect = effect
+	return fetch, requests
+}
+
+// rows: HAR-53, HAR-54, HAR-60
+func TestANetworkTimeoutIsTriedAgainOnlyWhereThatIsDeclaredHarmless(t *testing.T) {
+	for effect, want := range map[event.Effect]int{
+		event.EffectPure: 2, event.EffectIdempotent: 2, event.EffectReconcilable: 1, event.EffectAtMostOnce: 1, "": 1,
+	} {
+		t.Run("effect "+string(effect), func(t *testing.T) {
+			fetch, requests := fetching(t, effect)
+			r := newRig(t).tools(fetch).turns(scripted.Turn{ToolCalls: calls("fetch", `{}`)}, scripted.Turn{Text: "done"})
+			run := r.start(t.Context())
+			outcome(t, run)
+			events := r.whole(run.ID)
+			if *requests != want || len(attempts(events)) != want || count(events, "tool.attempt_failed") != want-1 {
+				t.Errorf("%d requests for %v, want %d", *requests, attempts(events), want)
+			}
+			if got := results(events)[0]; got.IsError != (want == 1) || want == 1 && !got.Retryable {
+				t.Errorf("the result is %+v", got)
+			}
+		})
+	}
+}
+
+// flaky is a tool that fails as its errors say, one for each attempt, and then
+// works.
+func flaky(name string, failures ...error) tool.Tool {
+	made := 0
+	t := toolFunc(name, func(context.Context) (string, error) {
+		if made++; made <= len(failures) {
+			return "", failures[made-1]
+		}
+		return "at last", nil
+	})
+	t.Effect = event.EffectIdempotent
+	return t
+}
+
+func TestAFailureIsTriedAgainOnlyWhenTheToolCallsItTransient(t *testing.T) {
+	busy := errors.New("the server is busy")
+	typed := &tool.Error{Type: event.ErrorNotFound, Message: "not there yet"}
+	for _, tt := range []struct {
+		name     string
+		failure  error
+		attempts int
+		waits    time.Duration
+	}{
+		{"any failure", busy, 1, 0},
+		{"a transient one", tool.Transient(busy), 2, 200 * time.Millisecond},
+		{"a transient one, wrapped", fmt.Errorf("look it up: %w", tool.Transient(busy)), 2, 200 * time.Millisecond},
+		{"a typed one", tool.Transient(typed), 2, 200 * time.Millisecond},
+		{"with a time to wait", tool.TransientAfter(busy, 40*time.Second), 2, 40 * time.Second},
+		{"with too long a time", tool.TransientAfter(busy, 2*time.Minute), 1, 0},
+		{"nothing is wrong", tool.Transient(nil), 1, 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(t).tools(flaky("look", tt.failure)).turns(scripted.Turn{ToolCalls: calls("look", `{}`)}, scripted.Turn{Text: "done"})
+				began := time.Now()
+				run := r.start(t.Context())
+				outcome(t, run)
+				events := r.whole(run.ID)
+				if got := attempts(events); len(got) != tt.attempts {
+					t.Errorf("attempts %v, want %d", got, tt.attempts)
+				}
+				if waited := time.Since(began); waited < tt.waits || waited > tt.waits*5/4 {
+					t.Errorf("waited %s, want %s and at most a quarter more", waited, tt.waits)
+				}
+			})
+		})
+	}
+}
+
+func TestEveryAttemptOfACallHasTheSameKeyAndOnlyTheLastOneIsItsResult(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		busy := tool.Transient(errors.New("busy"))
+		r := newRig(t).tools(flaky("look", busy, busy)).turns(scripted.Turn{ToolCalls: calls("look", `{}`)}, scripted.Turn{Text: "done"})
+		run := r.start(t.Context())
+		outcome(t, run)
+		events := r.whole(run.ID)
+		call := run.ID + "-1-1"
+		want := []string{call + " 1 " + run.ID + ":" + call, call + " 2 " + run.ID + ":" + call, call + " 3 " + run.ID + ":" + call}
+		if diff := cmp.Diff(want, attempts(events)); diff != "" {
+			t.Error(diff)
+		}
+		if got := results(events); len(got) != 1 || got[0].Output != "at last" {
+			t.Errorf("results %+v", got)
+		}
+		replayed, err := r.Replay(t.Context(), run.ID, r.env.Model)
+		if err != nil || len(replayed.Divergences) > 0 {
+			t.Errorf("replay: %+v, %v", replayed.Divergences, err)
+		}
+	})
+}
+
+func TestAWaitForAnotherAttemptCanBeInterruptedAndCancelled(t *testing.T) {
+	busy := tool.TransientAfter(errors.New("busy"), 50*time.Second)
+	for _, tt := range []struct {
+		name  string
+		cause error
+	}{{"interrupted", engine.ErrInterrupted}, {"cancelled", errors.New("enough")}} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(t).tools(flaky("look", busy)).turns(scripted.Turn{ToolCalls: calls("look", `{}`)}, scripted.Turn{Text: "done"})
+				ctx, end := context.WithCancelCause(t.Context())
+				run := r.start(ctx)
+				time.Sleep(10 * time.Second)
+				end(tt.cause)
+				state := wait(t, run)
+				if tt.cause != engine.ErrInterrupted {
+					if got := results(r.whole(run.ID)); len(got) != 1 || got[0].ErrorType != event.ErrorCancelled || !strings.Contains(got[0].Output, "another attempt") {
+						t.Errorf("results %+v", got)
+					}
+					return
+				}
+				if state.Parked == nil || state.Parked.Reason != event.ParkInterrupted {
+					t.Fatalf("state %+v", state)
+				}
+				time.Sleep(10 * time.Second)
+				resumed := r.resume(run.ID)
+				outcome(t, resumed)
+				events := r.whole(run.ID)
+				var started []time.Duration
+				for _, e := range events {
+					if e.Type() == event.TypeToolStarted {
+						started = append(started, e.Time.Sub(events[0].Time))
+					}
+				}
+				if want := []time.Duration{0, 50 * time.Second}; !slices.Equal(started, want) {
+					t.Errorf("attempts at %v, want %v", started, want)
+				}
+			})
+		})
+	}
+}

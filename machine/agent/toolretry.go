@@ -1,0 +1,89 @@
+package agent
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/pawlrun/pawl/event"
+)
+
+// retry is what a call knows of its attempts that failed and may be cured by
+// another one (HAR-50, HAR-52 to 60).
+type retry struct {
+	// count is how many attempts were made because one before them failed. An
+	// attempt whose process died is none of them.
+	count int
+	// failure is the newest attempt's, until something is decided about it.
+	failure *event.ToolAttemptFailed
+	// kind is what that failure was, and notBefore the end of the wait for the
+	// next attempt, until that begins.
+	kind      event.ErrorType
+	notBefore time.Time
+}
+
+func (r *retry) started() { *r = retry{count: r.count} }
+
+// due says that an attempt has failed and the next one has not begun.
+func (r *retry) due() bool { return r.failure != nil || !r.notBefore.IsZero() }
+
+// mayRetry says that a failure of the call's next attempt may be followed by
+// another attempt: the tool declares that to run twice does no harm, and nobody
+// had to approve the call, because an approval is good for one attempt. What
+// pays, sends, deletes or grants is neither (HAR-56 to 60).
+func (m *Machine) mayRetry(c *call) bool {
+	return c.repeatable() && c.verdict.Decision == event.DecisionAllow && c.retry.count < m.cfg.Limits.ToolRetries()
+}
+
+// nextToolRetry decides about an attempt that failed: another one after a wait,
+// or the failure as the call's result. A further attempt is not another call of
+// the budget's (max_tool_calls), and is made only in what is left of the time.
+func (m *Machine) nextToolRetry(c *call) {
+	f := c.retry.failure
+	delay := backoff(c.retry.count+1, m.run+"/"+f.CallID+"/"+strconv.Itoa(f.Attempt))
+	if f.RetryAfterMs != nil {
+		delay = time.Duration(*f.RetryAfterMs) * time.Millisecond
+	}
+	switch {
+	case m.cancel != nil:
+		m.record(c.abandoned())
+	case !m.mayRetry(c), delay > maxRetryAfter, m.account.overrun != "", !m.timeFor(delay):
+		m.record(f.Result)
+	default:
+		m.record(event.ToolRetrying{CallID: f.CallID, Attempt: f.Attempt + 1, DelayMs: delay.Milliseconds()})
+	}
+}
+
+// timeFor says that the limits on time leave room for a wait.
+func (m *Machine) timeFor(delay time.Duration) bool {
+	spent := m.spent
+	spent.ToolCalls = 0
+	left, limited := m.cfg.Limits.Remaining(spent)
+	return m.cfg.Limits.BeforeToolCall(spent) == "" && (!limited || delay < left)
+}
+
+// abandoned is the result of a call that was cancelled between two attempts.
+func (c *call) abandoned() event.ToolResult {
+	return c.failed(event.ErrorCancelled, "the run was cancelled before another attempt at this call; the last one failed with "+string(c.retry.kind))
+}
+
+func (m *Machine) applyToolAttemptFailed(e *event.Event, d *event.ToolAttemptFailed) error {
+	if c := m.call(d.CallID); c != nil && c.result == nil && !c.running {
+		return fmt.Errorf("%w: attempt %d at %s failed without being in flight", ErrMisfit, d.Attempt, d.CallID)
+	}
+	return m.onOpenCall(e, d.CallID, func(c *call) {
+		c.running = false
+		c.retry.failure, c.retry.kind = d, d.Result.ErrorType
+	})
+}
+
+func (m *Machine) applyToolRetrying(e *event.Event, d event.ToolRetrying) error {
+	if c := m.call(d.CallID); c != nil && c.result == nil && c.retry.failure == nil {
+		return fmt.Errorf("%w: attempt %d at %s follows no failure", ErrMisfit, d.Attempt, d.CallID)
+	}
+	return m.onOpenCall(e, d.CallID, func(c *call) {
+		c.retry.failure = nil
+		c.retry.count++
+		c.retry.notBefore = e.Time.Add(time.Duration(d.DelayMs) * time.Millisecond)
+	})
+}

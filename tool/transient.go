@@ -1,0 +1,36 @@
+package tool
+
+import "time"
+
+// TransientError says that a call failed for a reason that another attempt may
+// cure, such as a server that is busy: nothing is wrong with the call itself.
+// The loop makes another attempt where the tool is declared pure or idempotent
+// and nobody had to approve the call; else the model is told, as of any failure.
+type TransientError struct {
+	Err error
+	// RetryAfter is how long to wait, as the other side asks; nil leaves it to
+	// the loop. Of more than a minute the model is told instead.
+	RetryAfter *time.Duration
+}
+
+// Transient marks an error as a [TransientError]; nil stays nil.
+func Transient(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &TransientError{Err: err}
+}
+
+// TransientAfter is [Transient] for an error that comes with a time to wait.
+func TransientAfter(err error, wait time.Duration) error {
+	if err == nil {
+		return nil
+	}
+	return &TransientError{Err: err, RetryAfter: &wait}
+}
+
+// Error is the message of the cause, which the model sees.
+func (e *TransientError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *TransientError) Unwrap() error { return e.Err }
