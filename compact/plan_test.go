@@ -171,6 +171,42 @@ func TestPeriodicSummaryAsksInPlaceThreeTimesAndThenRolls(t *testing.T) {
 	}
 }
 
+// FIELD 4.2: a summary is asked for behind the same prefix, with one instruction
+// more, and the whole conversation is that prefix where it fits.
+func TestADefaultSummaryIsAskedForBehindTheWholeConversation(t *testing.T) {
+	var messages []*llm.Message
+	for i := range 80 {
+		messages = append(messages, llm.UserText(fmt.Sprint("question ", i)), &llm.Message{
+			Role: llm.RoleAssistant, Parts: llm.Parts{llm.Text{Text: strings.Repeat("a long answer ", 160)}},
+		})
+		messages[2*i].Origin = llm.OriginLoop
+	}
+	messages[0].Origin = ""
+	for window, whole := range map[int]bool{55_000: true, 46_000: false} {
+		in := situation(messages, window)
+		plan := compact.Settings{}.Next(in)
+		if plan.Summary == nil || !plan.Summary.SamePrefix || plan.Summary.System != "" {
+			t.Fatalf("window %d: %+v", window, plan.Summary)
+		}
+		asked := plan.Summary.Messages[:len(plan.Summary.Messages)-1]
+		if got := len(asked) == len(messages); got != whole {
+			t.Errorf("window %d: asked behind %d of %d messages", window, len(asked), len(messages))
+		}
+		for i, m := range asked {
+			if m != messages[i] {
+				t.Fatalf("window %d: message %d is not the conversation's own", window, i)
+			}
+		}
+		if size := compact.Messages(plan.Summary.Messages) + in.Overhead + plan.Summary.MaxTokens; size > window {
+			t.Errorf("window %d: asked with %d tokens", window, size)
+		}
+		after, d := carry(t, compact.Settings{}, in, "what happened")
+		if d == nil || d.Strategy != "summarize-older" || after[0] != messages[0] || after[len(after)-1] != messages[len(messages)-1] {
+			t.Errorf("window %d: %+v", window, d)
+		}
+	}
+}
+
 // rows: ALF-50..54
 func TestSummarizeOlderKeepsTheNewestSixAndSumsUpTheRest(t *testing.T) {
 	messages := talk(80)

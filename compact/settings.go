@@ -9,8 +9,9 @@ import (
 type Strategy string
 
 // The strategies (REQUIREMENTS C-6). The empty one clears old tool results
-// where that is enough, which costs nothing, and else summarises like
-// [SummarizeOlder].
+// where that is enough, which costs nothing, and else has the model sum up the
+// same messages as [SummarizeOlder] does, but where it stands, so that the
+// provider reads the conversation from its cache.
 const (
 	// RollingWindow drops the oldest turns (ALDO-21).
 	RollingWindow Strategy = "rolling-window"

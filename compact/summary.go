@@ -30,8 +30,8 @@ const summarizeSystem = "You compact the history of an agent's work so that the 
 	"what failed and why; what is still to be done. Leave out chatter, and output that does not matter any more. " +
 	"Write plain text without an introduction."
 
-const summarizeInstruction = "Stop working for a moment. The conversation above is about to be taken out of your context to save room. " +
-	"Write the summary that you will go on from. Keep what was asked for, with every condition and prohibition; what was decided and why; " +
+const summarizeInstruction = "Stop working for a moment. The conversation above, but for its newest part, is about to be taken out of your context " +
+	"to save room. Write the summary that you will go on from. Keep what was asked for, with every condition and prohibition; what was decided and why; " +
 	"what was done, with exact names of files, commands and values, and what came of it; what failed and why; what is still to be done. " +
 	"Call no tool. Write at most %d words of plain text and nothing else."
 
@@ -47,10 +47,10 @@ func (w *work) summarize() (Plan, bool) {
 	room := SummaryTokens(w.Window)
 	var request SummaryRequest
 	var until int
-	if w.settings.Strategy == PeriodicSummary {
-		request, until = w.askInPlace(room)
-	} else {
+	if w.settings.Strategy == SummarizeOlder {
 		request, until = w.askApart(room)
+	} else {
+		request, until = w.askInPlace(room)
 	}
 	gone := make([]bool, until)
 	leaves := 0
@@ -78,13 +78,19 @@ func (s Settings) named() Strategy {
 	return s.Strategy
 }
 
-// askInPlace asks within the conversation itself (ALDO-24).
+// askInPlace asks within the conversation itself (ALDO-24): the whole of it
+// where it fits, so that the provider reads from its cache all that it was sent
+// before (FIELD 4.2), else as many of its oldest groups as do.
 func (w *work) askInPlace(room int) (SummaryRequest, int) {
 	ask := llm.UserText(fmt.Sprintf(summarizeInstruction, room/2))
 	left := w.Window - w.Overhead - 2*room - Message(ask)
-	until := w.groupsWithin(left)
-	messages := append([]*llm.Message(nil), w.Messages[:until]...)
-	return SummaryRequest{Messages: append(messages, ask), SamePrefix: true, MaxTokens: room}, until
+	messages, until := w.Messages, w.tail
+	if w.before-w.Overhead > left {
+		until = w.groupsWithin(left)
+		messages = messages[:until]
+	}
+	messages = append(messages[:len(messages):len(messages)], ask)
+	return SummaryRequest{Messages: messages, SamePrefix: true, MaxTokens: room}, until
 }
 
 // groupsWithin is the end of the groups before the tail that fit in so many

@@ -203,6 +203,7 @@ func machineMade(d event.Data) bool {
 	switch d.(type) {
 	case event.CycleStart, event.PolicyDecision, event.ToolPendingApproval, event.ToolResults, event.Nudge, event.Stuck,
 		event.ModelRetrying, event.ToolRetrying, event.BudgetReserved, event.BudgetCommitted, event.BudgetWarning, event.BudgetOverrun,
+		event.HistoryCompressed,
 		event.RunTerminatedBy, event.RunCompleted:
 		return true
 	}

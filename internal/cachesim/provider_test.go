@@ -16,17 +16,23 @@ type provider struct {
 	cache cache
 	// calls is how many calls the n-th answer, from 1, asks for; 0 ends the run.
 	calls func(n int) int
-	// before is called with the number of a request before it is served.
+	// before is called with the number of a request before it is answered.
 	before func(n int, ctx context.Context) error
+	// summary, where set, says that a request asks for a summary, and
+	// compactions how often the run has been compacted so far.
+	summary     func(body []byte) bool
+	compactions func() int
+	// refuse, where set, says that a summary that is asked for is refused.
+	refuse func() bool
 
-	mu       sync.Mutex
-	now      time.Time
-	pace     time.Duration
-	turn     int
-	served   []served
-	last     *rendered
-	lastAt   time.Time
-	boundary bool
+	mu        sync.Mutex
+	now       time.Time
+	pace      time.Duration
+	turn      int
+	served    []served
+	last      *rendered
+	lastAt    time.Time
+	compacted int
 }
 
 // served is what one request cost, and what the oracle says of it.
@@ -35,6 +41,9 @@ type served struct {
 	readable int64
 	// goesOn says that the prompt begins with the whole one before it.
 	goesOn bool
+	// summary says that it asked for a summary, boundary that the conversation
+	// was compacted just before it, so that nothing in it need be readable.
+	summary, boundary bool
 }
 
 // clock moves on with every look, so that the short wait before a retry ends.
@@ -58,7 +67,11 @@ func (p *provider) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	n := len(p.served) + 1
-	cost, err := p.serve(req.URL.Path, body)
+	compactions, summary := 0, false
+	if p.summary != nil {
+		compactions, summary = p.compactions(), p.summary(body)
+	}
+	cost, err := p.serve(req.URL.Path, body, served{summary: summary, boundary: compactions > p.compacted})
 	if err != nil {
 		return reply(http.StatusBadRequest, encode(map[string]any{
 			"type": "error", "error": map[string]any{"type": "invalid_request_error", "message": err.Error()},
@@ -68,6 +81,15 @@ func (p *provider) RoundTrip(req *http.Request) (*http.Response, error) {
 		if err := p.before(n, req.Context()); err != nil {
 			return nil, err
 		}
+	}
+	p.compacted = compactions
+	switch {
+	case summary && p.refuse != nil && p.refuse():
+		return reply(http.StatusBadRequest, encode(map[string]any{
+			"type": "error", "error": map[string]any{"type": "invalid_request_error", "message": "no summary today"},
+		})), nil
+	case summary:
+		return reply(http.StatusOK, p.wire.answer(p.turn, 0, cost)), nil
 	}
 	p.turn++
 	return reply(http.StatusOK, p.wire.answer(p.turn, p.calls(p.turn), cost)), nil
@@ -81,7 +103,7 @@ func reply(status int, body string) *http.Response {
 }
 
 // serve asks the cache and the oracle.
-func (p *provider) serve(path string, body []byte) (counted, error) {
+func (p *provider) serve(path string, body []byte, s served) (counted, error) {
 	r, err := p.wire.render(path, body)
 	if err != nil {
 		return counted{}, err
@@ -93,13 +115,13 @@ func (p *provider) serve(path string, body []byte) (counted, error) {
 	if err != nil {
 		return counted{}, err
 	}
-	s := served{counted: c, goesOn: true}
-	if p.last != nil && !p.boundary {
+	s.counted, s.goesOn = c, true
+	if p.last != nil && !s.boundary {
 		before := p.last.text()
 		n := common(before, r.text())
 		s.readable, s.goesOn = p.cache.readable(n, p.now.Sub(p.lastAt)), n == len(before)
 	}
-	p.served, p.last, p.lastAt, p.boundary = append(p.served, s), &r, p.now, false
+	p.served, p.last, p.lastAt = append(p.served, s), &r, p.now
 	return c, nil
 }
 

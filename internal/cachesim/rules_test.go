@@ -239,11 +239,14 @@ func (c *breakpointCache) serve(r *rendered, now time.Time) (counted, error) {
 
 // common is the length of the longest common prefix.
 func common(a, b string) int {
+	const stride = 1024
 	n := min(len(a), len(b))
-	for i := range n {
-		if a[i] != b[i] {
-			return i
-		}
+	i := 0
+	for i+stride <= n && a[i:i+stride] == b[i:i+stride] {
+		i += stride
 	}
-	return n
+	for i < n && a[i] == b[i] {
+		i++
+	}
+	return i
 }

@@ -28,18 +28,24 @@ func (m *Machine) summarising() bool {
 
 // pricedSummary is a summary at its worst.
 func (m *Machine) pricedSummary(s *compact.SummaryRequest) budget.Call {
-	input := int64(len(s.System))
-	if s.SamePrefix {
-		input = fixedSize(&m.cfg)
-	}
-	for _, message := range s.Messages {
-		input += messageSize(message)
-	}
 	output := int64(m.cfg.MaxTokens)
 	if output <= 0 {
 		output = defaultOutput
 	}
-	return budget.Call{Input: input, Likely: input / bytesPerToken, Output: output, Price: m.target().Price}
+	call := budget.Call{Output: output, Price: m.target().Price, KeptLong: m.cfg.Cache == llm.CacheLong}
+	if s.SamePrefix {
+		// No more than the conversation and the instruction behind it: what the
+		// provider counted of the one bounds it better than its bytes do.
+		m.size.measure(m.history.All())
+		call.Input, call.Likely = m.size.tokens(m.target().Model, messageSize(s.Messages[len(s.Messages)-1]))
+		return call
+	}
+	call.Input = int64(len(s.System))
+	for _, message := range s.Messages {
+		call.Input += messageSize(message)
+	}
+	call.Likely = call.Input / bytesPerToken
+	return call
 }
 
 // affordSummary says that the run's budget has room for a summary. Without it
