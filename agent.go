@@ -61,7 +61,10 @@ type Agent struct {
 	// MaxTokens caps one answer; Temperature is the model's default when nil.
 	MaxTokens   int
 	Temperature *float64
-	// Schema, where set, asks for an answer that validates against it.
+	// Schema, where set, is the JSON Schema of an object that the final answer
+	// must match; see [SchemaOf] and [State.Decode]. An answer that does not is
+	// fed back with what is wrong with it, and the third of them ends the run
+	// as a repeated failure.
 	Schema json.RawMessage
 	// Cache is what to ask of the providers' prompt caches; by default their
 	// ordinary lifetime.
@@ -141,11 +144,7 @@ func (a Agent) build() (agent.Config, engine.Env, error) {
 		}
 	}
 	checkConditions(a.Conditions, report)
-	if len(a.Schema) > 0 {
-		if _, err := tool.CompileSchema(a.Schema); err != nil {
-			report("Schema", "%v", err)
-		}
-	}
+	a.checkSchema(report)
 	if len(problems) > 0 {
 		return agent.Config{}, engine.Env{}, errors.Join(problems...)
 	}

@@ -334,3 +334,27 @@ func ExampleAgent_Validate() {
 	// pawl: agent: Approvals: there is no tool "deploy"
 	// Model
 }
+
+// An answer by schema: the provider is asked for it, and what comes is held to
+// it before the run ends.
+func ExampleSchemaOf() {
+	type capital struct {
+		City       string `json:"city"`
+		Population int    `json:"population" jsonschema:"inhabitants of the city proper"`
+	}
+	schema, err := pawl.SchemaOf[capital]()
+	if err != nil {
+		log.Fatal(err)
+	}
+	a := pawl.Agent{Model: says(scripted.Turn{Text: `{"city": "Paris", "population": 2100000}`}), Schema: schema}
+	state, err := a.Run(context.Background(), "What is the capital of France?")
+	if err != nil {
+		log.Fatal(err)
+	}
+	var answer capital
+	if err := state.Decode(&answer); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(answer.City, answer.Population)
+	// Output: Paris 2100000
+}

@@ -185,6 +185,8 @@ func (d *driver) decide() (bool, error) {
 			err = d.stage(a.Data)
 		case machine.Resolve:
 			err = d.stage(d.resolve(a))
+		case machine.CheckAnswer:
+			err = d.stage(checkAnswer(a))
 		case machine.CallModel:
 			changed, err = d.beginModel(a)
 		case machine.RunTool:

@@ -103,6 +103,9 @@ func (r *replayer) step(m machine.Machine, ev *event.Event) error {
 			return ok && run.CallID == d.CallID && run.Attempt == d.Attempt && run.Key == d.Key
 		})
 		return nil
+	case event.AnswerChecked:
+		r.answer(m, ev, d)
+		return nil
 	case event.RunTerminatedBy:
 		r.broken = r.broken || d.Reason == event.ReasonInternal
 	}
@@ -117,6 +120,19 @@ func (r *replayer) intent(m machine.Machine, ev *event.Event, callID string, is 
 		return
 	}
 	r.diverges(ev, "this is not due for call "+callID, "", describeActions(actions))
+}
+
+// answer holds an answer against the schema again.
+func (r *replayer) answer(m machine.Machine, ev *event.Event, d event.AnswerChecked) {
+	a, ok := due[machine.CheckAnswer](m)
+	if !ok {
+		r.diverges(ev, "no answer is to be checked", "", describeActions(m.Next()))
+		return
+	}
+	r.found.Decisions++
+	if now := checkAnswer(a); now.Problem != d.Problem {
+		r.diverges(ev, "the answer is judged otherwise", d.Problem, now.Problem)
+	}
 }
 
 func (r *replayer) request(m machine.Machine, ev *event.Event, d event.ModelRequested) error {
@@ -252,6 +268,8 @@ func describeActions(actions []machine.Action) string {
 			b.WriteString("attempt " + strconv.Itoa(a.Attempt) + " at " + a.CallID)
 		case machine.Resolve:
 			b.WriteString("the facts about " + a.CallID)
+		case machine.CheckAnswer:
+			b.WriteString("a check of the answer")
 		case machine.Ask:
 			b.WriteString("a decision on " + a.Approval.CallID)
 		}

@@ -186,6 +186,15 @@ type ClampedResult struct {
 	Chars  int    `json:"chars"`
 }
 
+// AnswerChecked is what an answer that would end the run came to when it was
+// held against the schema that the run asks for.
+type AnswerChecked struct {
+	Cycle int `json:"cycle"`
+	// Problem says why the answer is none, in words for the model; empty for
+	// one that is valid.
+	Problem string `json:"problem,omitempty"`
+}
+
 // NudgeKind says what a nudge is about.
 type NudgeKind string
 
@@ -196,6 +205,7 @@ const (
 	NudgeTruncated  NudgeKind = "truncated"
 	NudgeMalformed  NudgeKind = "malformed"
 	NudgeStuck      NudgeKind = "stuck"
+	NudgeInvalid    NudgeKind = "invalid_answer"
 )
 
 // Nudge is a user message that the loop itself adds.

@@ -33,6 +33,7 @@ const (
 	TypeToolResult           Type = "tool_result"
 	TypeToolResults          Type = "tool.results"
 	TypeHistoryCompressed    Type = "history.compressed"
+	TypeAnswerChecked        Type = "answer.checked"
 	TypeNudge                Type = "nudge"
 	TypeStuck                Type = "stuck"
 	TypeBudgetReserved       Type = "budget.reserved"
@@ -139,6 +140,9 @@ func (ToolResults) EventType() Type { return TypeToolResults }
 
 // EventType is history.compressed.
 func (HistoryCompressed) EventType() Type { return TypeHistoryCompressed }
+
+// EventType is answer.checked.
+func (AnswerChecked) EventType() Type { return TypeAnswerChecked }
 
 // EventType is nudge.
 func (Nudge) EventType() Type { return TypeNudge }
@@ -254,6 +258,8 @@ func decodeData(t Type, raw json.RawMessage) (Data, error) {
 		return decodeAs[ToolResults](raw)
 	case TypeHistoryCompressed:
 		return decodeAs[HistoryCompressed](raw)
+	case TypeAnswerChecked:
+		return decodeAs[AnswerChecked](raw)
 	case TypeNudge:
 		return decodeAs[Nudge](raw)
 	case TypeStuck:
@@ -332,6 +338,7 @@ func All() []Data {
 		ToolResult{},
 		ToolResults{},
 		HistoryCompressed{},
+		AnswerChecked{},
 		Nudge{},
 		Stuck{},
 		BudgetReserved{},

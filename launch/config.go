@@ -28,6 +28,9 @@ func config(a *spec.Agent, o Options, targets []target, tools *tool.Set) agent.C
 	for _, t := range targets {
 		cfg.Targets = append(cfg.Targets, t.Target)
 	}
+	if a.ResultSchema != nil {
+		cfg.Schema = a.ResultSchema.JSON
+	}
 	if s.Cache != nil {
 		cfg.Cache = llm.Caching(s.Cache.TTL)
 	}

@@ -83,6 +83,7 @@ func (c *Memo) RequestPrefix(wire, variant string, req *Request, encode func() [
 // that it costs no more than a few pointers.
 func samePrefix(a, b *Request) bool {
 	return a.Model == b.Model && a.System == b.System && a.MaxTokens == b.MaxTokens && a.CacheKey == b.CacheKey && a.Cache == b.Cache &&
+		a.SchemaInPrompt == b.SchemaInPrompt &&
 		sameSlice(a.Tools, b.Tools) && sameSlice(a.Schema, b.Schema) && sameSlice(a.ProviderTools, b.ProviderTools) &&
 		sameNumber(a.Temperature, b.Temperature)
 }

@@ -65,8 +65,12 @@ type Request struct {
 	// MaxTokens caps the answer; 0 leaves it to the adapter.
 	MaxTokens   int
 	Temperature *float64
-	// Schema, where set, asks for an answer that validates against it.
+	// Schema, where set, asks for an answer that validates against it. A model
+	// or a service that cannot be held to it, or not beside tools, is told of
+	// it in the system text. Adapters validate nothing.
 	Schema json.RawMessage
+	// SchemaInPrompt says that the model is known not to answer by schema.
+	SchemaInPrompt bool
 	// ProviderTools are tools that the provider runs itself, by its names.
 	ProviderTools []string
 	// CacheKey groups requests that share a prefix: the id of the first of the

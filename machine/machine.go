@@ -8,6 +8,7 @@
 package machine
 
 import (
+	"encoding/json"
 	"time"
 
 	"github.com/pawlrun/pawl/event"
@@ -29,7 +30,7 @@ type Machine interface {
 }
 
 // Action is what a machine wants done: [Record], [CallModel], [Resolve],
-// [RunTool] or [Ask].
+// [RunTool], [CheckAnswer] or [Ask].
 type Action interface{ action() }
 
 // Record asks for a decision to be journalled.
@@ -87,17 +88,26 @@ type RunTool struct {
 	MaxResultChars int
 }
 
+// CheckAnswer asks whether what would end the run validates against its schema.
+// It has no effect; its record is answer.checked.
+type CheckAnswer struct {
+	Cycle  int
+	Schema json.RawMessage
+	Answer string
+}
+
 // Ask asks a person about a pending approval. A driver that cannot reach one
 // parks the run.
 type Ask struct {
 	Approval event.ToolPendingApproval
 }
 
-func (Record) action()    {}
-func (CallModel) action() {}
-func (Resolve) action()   {}
-func (RunTool) action()   {}
-func (Ask) action()       {}
+func (Record) action()      {}
+func (CallModel) action()   {}
+func (Resolve) action()     {}
+func (RunTool) action()     {}
+func (CheckAnswer) action() {}
+func (Ask) action()         {}
 
 // Phase is where a run stands.
 type Phase string

@@ -29,6 +29,8 @@ type Agent struct {
 	Prompt  Prompt  `yaml:"prompt,omitempty"`
 	Tools   Tools   `yaml:"tools,omitempty"`
 	Budgets Budgets `yaml:"budgets,omitempty"`
+	// ResultSchema is what the final answer must match; nil asks for text.
+	ResultSchema *ResultSchema `yaml:"resultSchema,omitempty"`
 	// Settings may stand at the top level or in the iteration block.
 	Settings  `yaml:",inline"`
 	Iteration *Iteration `yaml:"iteration,omitempty"`

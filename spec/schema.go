@@ -72,7 +72,7 @@ func (b *schemaBuilder) of(t reflect.Type, path string) schema {
 		return b.of(t.Elem(), path)
 	}
 	own, several := reflect.New(t).Interface().(schemaOf)
-	if several && t.Kind() != reflect.Struct {
+	if several && (t.Kind() != reflect.Struct || len(fieldsOf(t)) == 0) {
 		return own.JSONSchema()
 	}
 	var s schema

@@ -41,6 +41,9 @@ func (a *Agent) validate(r *report, o Options) {
 	}
 	a.Tools.validate(r, o)
 	a.Budgets.validate(r)
+	if a.ResultSchema != nil {
+		a.ResultSchema.validate(r, a)
+	}
 	a.refuseUnbuilt(r)
 	a.readPrompt(r)
 }

@@ -25,7 +25,7 @@ func New[A, R any](name, description string, run func(ctx context.Context, args 
 // NewWithCall is [New] for a function that needs more of the call than its
 // arguments.
 func NewWithCall[A, R any](name, description string, run func(ctx context.Context, c Call, args A) (R, error)) Tool {
-	schema, err := schemaFor[A]()
+	schema, err := SchemaOf[A]()
 	if err != nil {
 		panic(fmt.Sprintf("tool: arguments of %s: %v", name, err))
 	}
@@ -67,7 +67,9 @@ func decode[A any](raw json.RawMessage) (A, error) {
 	return args, &Error{Type: event.ErrorInvalidArgs, Message: text, Err: err}
 }
 
-func schemaFor[A any]() (json.RawMessage, error) {
+// SchemaOf is the JSON Schema of a Go struct or map, by its json and jsonschema
+// tags. Fields are required unless they are omitted when empty.
+func SchemaOf[A any]() (json.RawMessage, error) {
 	s, err := jsonschema.For[A](nil)
 	if err != nil {
 		return nil, err

@@ -2,9 +2,12 @@ package tool
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
+	"golang.org/x/text/language"
+	"golang.org/x/text/message"
 )
 
 // Schema is a compiled JSON Schema: 2020-12 unless its $schema names another
@@ -15,6 +18,42 @@ type Schema struct{ compiled *jsonschema.Schema }
 // a schema must not make the loop fetch anything.
 func CompileSchema(raw json.RawMessage) (*Schema, error) {
 	return compile(raw, refuse{})
+}
+
+// SchemaError says what is wrong with a schema, and where in it.
+type SchemaError struct {
+	// At is the path of the keyword that is wrong.
+	At      []string
+	Message string
+}
+
+// Error gives the place as a JSON pointer, then what is wrong.
+func (e *SchemaError) Error() string { return at(e.At) + e.Message }
+
+// schemaError finds the place that the validator's tree of errors is about.
+func schemaError(err error) error {
+	invalid, ok := errors.AsType[*jsonschema.SchemaValidationError](err)
+	if !ok {
+		return err
+	}
+	root, ok := errors.AsType[*jsonschema.ValidationError](invalid.Err)
+	if !ok {
+		return err
+	}
+	leaf := deepest(root)
+	x := explainer{root: new(jsonschema.Schema), printer: message.NewPrinter(language.English)}
+	return &SchemaError{At: leaf.InstanceLocation, Message: x.words(leaf)}
+}
+
+// deepest is the first of the errors that say most exactly where they are.
+func deepest(e *jsonschema.ValidationError) *jsonschema.ValidationError {
+	best := e
+	for _, cause := range e.Causes {
+		if leaf := deepest(cause); len(best.Causes) > 0 || len(leaf.InstanceLocation) > len(best.InstanceLocation) {
+			best = leaf
+		}
+	}
+	return best
 }
 
 // refuse is the loader of other documents.
@@ -43,7 +82,7 @@ func compile(raw json.RawMessage, loader jsonschema.URLLoader) (s *Schema, err e
 	}
 	compiled, err := c.Compile(url)
 	if err != nil {
-		return nil, err
+		return nil, schemaError(err)
 	}
 	return &Schema{compiled: compiled}, nil
 }

@@ -112,15 +112,18 @@ func (m *Model) appendPrefix(dst []byte, p *projection, req *llm.Request) []byte
 		dst = append(dst, `,"temperature":`...)
 		dst = strconv.AppendFloat(dst, *req.Temperature, 'g', -1, 64)
 	}
-	if len(req.Schema) > 0 {
+	system := req.System
+	if schema, held := heldSchema(req); held {
 		dst = append(dst, `,"output_config":{"format":{"type":"json_schema","schema":`...)
-		dst = append(wire.AppendCompact(dst, req.Schema, "{}"), `}}`...)
+		dst = append(append(dst, schema...), `}}`...)
+	} else if len(req.Schema) > 0 {
+		system = wire.SystemWithSchema(system, req.Schema)
 	}
 	dst = m.appendExtra(dst, req)
 	dst = m.appendTools(dst, p, req)
-	if req.System != "" {
+	if system != "" {
 		dst = append(dst, `,"system":[{"type":"text","text":`...)
-		dst = wire.AppendQuoted(dst, req.System)
+		dst = wire.AppendQuoted(dst, system)
 		dst = append(dst, m.mark(req.Cache)...)
 		dst = append(dst, `}]`...)
 	}
@@ -139,7 +142,7 @@ func (m *Model) appendExtra(dst []byte, req *llm.Request) []byte {
 				continue
 			}
 		case "output_config":
-			if len(req.Schema) > 0 {
+			if _, held := heldSchema(req); held {
 				continue
 			}
 		}

@@ -41,7 +41,7 @@ func everything() *llm.Request {
 	temperature := 0.2
 	return &llm.Request{
 		Model: "claude-sonnet-4-5", System: "Be careful.\n\"Quote\" <tags>.", MaxTokens: 1000, Temperature: &temperature,
-		Schema:        json.RawMessage(`{ "type": "object" }`),
+		Schema:        json.RawMessage(`{ "type": "object", "properties": {"answer": {"type": "string"}}, "additionalProperties": false }`),
 		ProviderTools: []string{"web_search", `{"type":"advisor_20260301","name":"advisor"}`},
 		Tools: []llm.ToolDef{
 			{Name: "fs.read", Description: "Read.", Schema: json.RawMessage(`{"type":"object", "properties":{"path":{"type":"string"}}}`)},

@@ -41,8 +41,12 @@ func (m *Model) encode(req *llm.Request) *llm.Encoded {
 
 func appendPrefix(b []byte, req *llm.Request, names *wire.Names) []byte {
 	b = append(b, '{')
-	if req.System != "" {
-		b = append(wire.AppendQuoted(append(b, `"systemInstruction":{"parts":[{"text":`...), req.System), "}]},"...)
+	system, held := req.System, holdsSchema(req)
+	if len(req.Schema) > 0 && !held {
+		system = wire.SystemWithSchema(system, req.Schema)
+	}
+	if system != "" {
+		b = append(wire.AppendQuoted(append(b, `"systemInstruction":{"parts":[{"text":`...), system), "}]},"...)
 	}
 	b = appendTools(b, req, names)
 	b = append(b, `"generationConfig":{`...)
@@ -62,13 +66,23 @@ func appendPrefix(b []byte, req *llm.Request, names *wire.Names) []byte {
 		field("temperature")
 		b = strconv.AppendFloat(b, *req.Temperature, 'g', -1, 64)
 	}
-	if len(req.Schema) > 0 {
+	if held {
 		field("responseMimeType")
 		b = append(b, `"application/json"`...)
 		field("responseJsonSchema")
 		b = wire.AppendCompact(b, req.Schema, "{}")
 	}
 	return append(b, `},"contents":[`...)
+}
+
+// holdsSchema says that the request asks for an answer by schema, and that the
+// service holds the model to it. Before gemini-3 it refuses a schema beside
+// tools.
+func holdsSchema(req *llm.Request) bool {
+	if len(req.Schema) == 0 || req.SchemaInPrompt {
+		return false
+	}
+	return len(req.Tools)+len(req.ProviderTools) == 0 || strings.HasPrefix(req.Model, "gemini-3")
 }
 
 func appendTools(b []byte, req *llm.Request, names *wire.Names) []byte {

@@ -77,14 +77,27 @@ func (m *Model) appendPrefix(b []byte, req *llm.Request, names *wire.Names) []by
 		b = append(b, `,"include":["reasoning.encrypted_content"]`...)
 	}
 	b = m.appendCaching(b, req)
-	b = appendMember(b, "instructions", req.System)
-	if len(req.Schema) > 0 {
-		b = append(b, `,"text":{"format":{"type":"json_schema","name":"answer","strict":false,"schema":`...)
-		b = wire.AppendCompact(b, req.Schema, "{}")
+	system, held := req.System, holdsSchema(req)
+	if len(req.Schema) > 0 && !held {
+		system = wire.SystemWithSchema(system, req.Schema)
+	}
+	b = appendMember(b, "instructions", system)
+	if held {
+		b = append(b, `,"text":{"format":{"type":"json_schema","name":"answer","strict":`...)
+		b = strconv.AppendBool(b, wire.StrictSchema(req.Schema))
+		b = wire.AppendCompact(append(b, `,"schema":`...), req.Schema, "{}")
 		b = append(b, "}}"...)
 	}
 	b = appendTools(b, req, names)
 	return append(b, `,"input":[`...)
+}
+
+// holdsSchema says that the request asks for an answer by schema, and that the
+// model can be held to it: OpenAI's own can since gpt-4o.
+func holdsSchema(req *llm.Request) bool {
+	model := strings.TrimPrefix(strings.ToLower(req.Model), "ft:")
+	return len(req.Schema) > 0 && !req.SchemaInPrompt && !strings.HasPrefix(model, "gpt-3") && model != "gpt-4" &&
+		!strings.HasPrefix(model, "gpt-4-") && !strings.HasPrefix(model, "chatgpt")
 }
 
 // reasons says whether a model may be asked for its sealed reasoning. The
@@ -116,7 +129,7 @@ func (m *Model) appendExtra(b []byte, req *llm.Request) []byte {
 		case "prompt_cache_key":
 			taken = req.CacheKey != "" && req.Cache != llm.CacheOff
 		case "text":
-			taken = len(req.Schema) > 0
+			taken = holdsSchema(req)
 		}
 		if taken {
 			continue

@@ -22,7 +22,7 @@ func (m *Model) encode(req *llm.Request, stream bool) *llm.Encoded {
 	segments = append(segments, req.Memo.RequestPrefix(key, strconv.FormatBool(stream), req, func() []byte {
 		return m.appendPrefix(nil, req, names, stream)
 	}))
-	bare := req.System == ""
+	bare := m.system(req) == ""
 	for _, msg := range req.Messages {
 		seg := req.Memo.Message(key, msg, func(msg *llm.Message) []byte {
 			return m.appendMessage(nil, msg, names, msg.Origin == origin)
@@ -55,14 +55,11 @@ func (m *Model) appendPrefix(b []byte, req *llm.Request, names *wire.Names, stre
 	if m.profile.CacheKey && req.CacheKey != "" && req.Cache != llm.CacheOff {
 		b = wire.AppendQuoted(append(b, `,"prompt_cache_key":`...), req.CacheKey)
 	}
-	if len(req.Schema) > 0 {
-		b = append(b, `,"response_format":{"type":"json_schema","json_schema":{"name":"answer","strict":true,"schema":`...)
-		b = append(wire.AppendCompact(b, req.Schema, "{}"), "}}"...)
-	}
+	b = m.appendFormat(b, req)
 	b = appendTools(b, req.Tools, names)
 	b = append(b, `,"messages":[`...)
-	if req.System != "" {
-		b = append(wire.AppendQuoted(append(b, `{"role":"system","content":`...), req.System), '}')
+	if system := m.system(req); system != "" {
+		b = append(wire.AppendQuoted(append(b, `{"role":"system","content":`...), system), '}')
 	}
 	return b
 }

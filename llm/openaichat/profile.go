@@ -18,6 +18,19 @@ const (
 	EchoDetails Echo = "reasoning_details"
 )
 
+// Format says how a service is asked for an answer by schema.
+type Format string
+
+// The ways to ask for an answer by schema.
+const (
+	// FormatSchema: the service holds the model to the schema.
+	FormatSchema Format = ""
+	// FormatSchemaAlone: it does so only where no tools are offered.
+	FormatSchemaAlone Format = "schema_without_tools"
+	// FormatObject: it holds the model to JSON; the schema is in the prompt.
+	FormatObject Format = "json_object"
+)
+
 // Profile is how a compatible service differs from OpenAI's own.
 type Profile struct {
 	Name string
@@ -32,21 +45,23 @@ type Profile struct {
 	// EmptyContent says that an assistant message with calls must carry
 	// content, if only "".
 	EmptyContent bool
+	// Format is how answers by schema are asked for.
+	Format Format
 }
 
 // The profiles, each from the recordings of its service.
 var profiles = map[string]Profile{
 	"openai":     {Name: "openai", MaxTokens: "max_completion_tokens", CacheKey: true},
 	"azure":      {Name: "azure", MaxTokens: "max_completion_tokens"},
-	"deepseek":   {Name: "deepseek", MaxTokens: "max_tokens", Echo: EchoContent, EmptyContent: true},
-	"zai":        {Name: "zai", MaxTokens: "max_tokens", Echo: EchoContent},
+	"deepseek":   {Name: "deepseek", MaxTokens: "max_tokens", Echo: EchoContent, EmptyContent: true, Format: FormatObject},
+	"zai":        {Name: "zai", MaxTokens: "max_tokens", Echo: EchoContent, Format: FormatObject},
 	"openrouter": {Name: "openrouter", MaxTokens: "max_tokens", Echo: EchoDetails},
-	"groq":       {Name: "groq", MaxTokens: "max_tokens"},
+	"groq":       {Name: "groq", MaxTokens: "max_tokens", Format: FormatSchemaAlone},
 	"mistral":    {Name: "mistral", MaxTokens: "max_tokens", NoUsageOption: true, EmptyContent: true},
 	"xai":        {Name: "xai", MaxTokens: "max_tokens"},
-	"ollama":     {Name: "ollama", MaxTokens: "max_tokens", Echo: EchoContent},
-	"llamacpp":   {Name: "llamacpp", MaxTokens: "max_tokens"},
-	"vllm":       {Name: "vllm", MaxTokens: "max_tokens"},
+	"ollama":     {Name: "ollama", MaxTokens: "max_tokens", Echo: EchoContent, Format: FormatSchemaAlone},
+	"llamacpp":   {Name: "llamacpp", MaxTokens: "max_tokens", Format: FormatSchemaAlone},
+	"vllm":       {Name: "vllm", MaxTokens: "max_tokens", Format: FormatSchemaAlone},
 }
 
 // ProfileNamed returns the profile of a service by its name.

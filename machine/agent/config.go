@@ -96,7 +96,7 @@ const (
 		"Go on with the next step, or say what the task asks you to say when it is done."
 	emptyNudge = "Your last answer was empty. Continue with the task: call a tool, " +
 		"or give your answer as text."
-	truncatedNudge = "Your last answer was cut off at the output limit. " +
+	cutNudge = "Your last answer was cut off at the output limit. " +
 		"Continue exactly where you stopped, in smaller pieces."
 	malformedNudge = "Your last tool call could not be read. " +
 		"Make the call again with arguments that match the tool's schema."

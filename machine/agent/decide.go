@@ -59,7 +59,7 @@ func (m *Machine) cycleView() stop.Cycle {
 func (m *Machine) endedByTool() bool {
 	for _, c := range m.calls {
 		if c.result.EndsRun && !c.result.IsError {
-			m.terminate(event.RunTerminatedBy{
+			m.finish(event.RunTerminatedBy{
 				Reason: event.ReasonFinalAnswer, Kind: "tool:" + c.ref.Name, Output: c.result.Output,
 			})
 			return true
@@ -116,7 +116,7 @@ func (m *Machine) withoutCalls() {
 	case m.turn.empties > 0:
 		m.nudge(event.NudgeEmpty, emptyNudge)
 	case f == llm.FinishLength || f == llm.FinishContext:
-		m.nudge(event.NudgeTruncated, truncatedNudge)
+		m.nudge(event.NudgeTruncated, m.truncatedNudge())
 	case malformed(f, 0):
 		m.nudge(event.NudgeMalformed, malformedNudge)
 	case m.cfg.OnNoToolCall == NoToolCallStop:
@@ -126,7 +126,7 @@ func (m *Machine) withoutCalls() {
 	case m.cfg.OnNoToolCall == NoToolCallNudge:
 		m.nudge(event.NudgeNoToolCall, m.cfg.NudgeText)
 	default:
-		m.terminate(event.RunTerminatedBy{Reason: event.ReasonFinalAnswer})
+		m.finish(event.RunTerminatedBy{Reason: event.ReasonFinalAnswer})
 	}
 }
 

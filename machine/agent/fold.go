@@ -41,7 +41,7 @@ func (m *Machine) applyCycleStart(d event.CycleStart) error {
 		return fmt.Errorf("%w: cycle %d starts during cycle %d", ErrMisfit, d.Cycle, m.cycle)
 	}
 	m.cycle, m.spent.Cycles, m.phase = d.Cycle, d.Cycle, phaseModel
-	m.response, m.calls, m.stuck = nil, m.calls[:0], nil
+	m.response, m.calls, m.stuck, m.answer.checked = nil, m.calls[:0], nil, nil
 	m.forgetSummary()
 	m.model.begin()
 	m.takeInputs()
@@ -122,7 +122,7 @@ func (m *Machine) applyResponse(d *event.ModelResponse) error {
 	m.history.Assistant(parts, d.Model)
 	m.size.answered(d, m.history.Len())
 	m.noteText(d)
-	m.turn.heard(d, len(refs))
+	m.turn.heard(d, len(refs), len(m.cfg.Schema) > 0)
 	m.heardAnswer(parts, len(refs))
 	if len(refs) == 0 {
 		m.phase = phaseSettled

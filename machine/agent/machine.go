@@ -50,6 +50,7 @@ type Machine struct {
 	response *event.ModelResponse
 	calls    []*call
 	turn     turn
+	answer   answer
 
 	inputs     []string
 	cancel     *event.CancelRequested
@@ -177,6 +178,8 @@ func (m *Machine) Apply(e *event.Event) error {
 		return m.onOpenCall(e, d.CallID, func(c *call) { m.settle(c, &d) })
 	case event.ToolResults:
 		return m.applyResults()
+	case event.AnswerChecked:
+		return m.applyAnswerChecked(d)
 	case event.Nudge:
 		return m.applyNudge(d)
 	case event.HistoryCompressed:

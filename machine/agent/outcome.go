@@ -81,6 +81,8 @@ func nextSafeAction(end *event.RunTerminatedBy) string {
 	switch r := end.Reason; {
 	case isBudget(r), end.Kind == string(stop.BudgetExhausted):
 		return "Look at what was spent; if it was worth it, raise " + end.Limit + " and continue the run."
+	case end.Kind == kindInvalidAnswer:
+		return "Read what was wrong with the answers; simplify the schema or say in the prompt how to fill it, and continue the run."
 	case end.Limit == "max_nudges":
 		return "Read the last output; tell the agent in a new message what is missing, or raise max_nudges."
 	default:

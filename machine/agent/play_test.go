@@ -163,6 +163,9 @@ func (p *play) step() bool {
 			p.apply(event.ToolStarted{CallID: a.CallID, Attempt: a.Attempt, Key: a.Key})
 			p.runs[a.CallID] = a
 			changed = true
+		case machine.CheckAnswer:
+			p.apply(check(a))
+			changed = true
 		case machine.Ask:
 			p.asked = append(p.asked, a.Approval)
 		}
@@ -213,6 +216,15 @@ func resolve(a machine.Resolve) event.ToolCall {
 	}
 	if d.Problem == nil && (len(c.Args) == 0 || bytes.Contains(c.Args, []byte(`"bad"`))) {
 		d.Problem = &event.Problem{Type: event.ErrorInvalidArgs, Message: "the arguments do not fit"}
+	}
+	return d
+}
+
+// check finds an answer valid that is an object.
+func check(a machine.CheckAnswer) event.AnswerChecked {
+	d := event.AnswerChecked{Cycle: a.Cycle}
+	if !strings.HasPrefix(a.Answer, "{") || !json.Valid([]byte(a.Answer)) {
+		d.Problem = "not an object"
 	}
 	return d
 }

@@ -34,12 +34,17 @@ const (
 	documentTokens = 300_000
 	// hostedTokens is allowed for a tool that the provider describes itself.
 	hostedTokens = 4096
+	// schemaOverhead is for the words around a schema in the system text.
+	schemaOverhead = 256
 	// bytesPerToken is what text has on average; in the worst case it is 1.
 	bytesPerToken = 4
 )
 
 func fixedSize(cfg *Config) int64 {
-	n := int64(len(cfg.System)+len(cfg.Schema)) + hostedTokens*int64(len(cfg.ProviderTools))
+	n := int64(len(cfg.System)) + hostedTokens*int64(len(cfg.ProviderTools))
+	if len(cfg.Schema) > 0 {
+		n += schemaOverhead + int64(len(cfg.Schema))
+	}
 	for _, t := range cfg.Tools {
 		n += partOverhead + int64(len(t.Name)+len(t.Description)+len(t.Schema))
 	}

@@ -25,8 +25,8 @@ type turn struct {
 }
 
 // heard takes in an answer's text. An answer that was cut off or paused is one
-// text with what follows it.
-func (t *turn) heard(d *event.ModelResponse, calls int) {
+// text with what follows it; a JSON value that was cut off is given again, whole.
+func (t *turn) heard(d *event.ModelResponse, calls int, value bool) {
 	text := llm.Parts(d.Parts).Text()
 	if t.unfinished {
 		text = t.answer + text
@@ -35,7 +35,7 @@ func (t *turn) heard(d *event.ModelResponse, calls int) {
 	if strings.TrimSpace(text) != "" {
 		t.said = text
 	}
-	t.unfinished = calls == 0 && (d.FinishReason == llm.FinishLength || d.FinishReason == llm.FinishPause)
+	t.unfinished = calls == 0 && (d.FinishReason == llm.FinishLength && !value || d.FinishReason == llm.FinishPause)
 }
 
 // settled counts the answers in a row that were odd, once their cycle is over.

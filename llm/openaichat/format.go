@@ -1,0 +1,40 @@
+package openaichat
+
+import (
+	"strconv"
+
+	"github.com/pawlrun/pawl/llm"
+	"github.com/pawlrun/pawl/llm/internal/wire"
+)
+
+// holdsSchema says that the service holds the model to the request's schema.
+// Servers that constrain the whole answer by a grammar would keep the model
+// from calling a tool, and refuse or ignore the one or the other.
+func (m *Model) holdsSchema(req *llm.Request) bool {
+	if len(req.Schema) == 0 || req.SchemaInPrompt {
+		return false
+	}
+	return m.profile.Format == FormatSchema || m.profile.Format == FormatSchemaAlone && len(req.Tools) == 0
+}
+
+// system is the request's system text, with the schema in words where the
+// service cannot be held to it.
+func (m *Model) system(req *llm.Request) string {
+	if len(req.Schema) == 0 || m.holdsSchema(req) {
+		return req.System
+	}
+	return wire.SystemWithSchema(req.System, req.Schema)
+}
+
+func (m *Model) appendFormat(b []byte, req *llm.Request) []byte {
+	switch {
+	case m.holdsSchema(req):
+		b = append(b, `,"response_format":{"type":"json_schema","json_schema":{"name":"answer","strict":`...)
+		b = strconv.AppendBool(b, wire.StrictSchema(req.Schema))
+		b = wire.AppendCompact(append(b, `,"schema":`...), req.Schema, "{}")
+		return append(b, "}}"...)
+	case len(req.Schema) > 0 && m.profile.Format == FormatObject && len(req.Tools) == 0:
+		return append(b, `,"response_format":{"type":"json_object"}`...)
+	}
+	return b
+}

@@ -1,0 +1,75 @@
+package agent
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/machine"
+)
+
+// maxInvalidAnswers is how many answers of a run may fail its schema. Each but
+// the last is fed back with what is wrong with it.
+const maxInvalidAnswers = 3
+
+// kindInvalidAnswer is the class of the failure, and the kind of the end, of a
+// run whose answers did not fit its schema.
+const kindInvalidAnswer = "invalid_answer"
+
+// answer is what is known of answers that were held against the run's schema.
+type answer struct {
+	// checked is what became of this cycle's answer, nil before that.
+	checked *event.AnswerChecked
+	invalid int
+}
+
+// finish ends the run with an answer. Where the run has a schema, the answer
+// must fit it: one that does not goes back to the model, a bounded number of
+// times.
+func (m *Machine) finish(d event.RunTerminatedBy) {
+	checked := m.answer.checked
+	switch {
+	case len(m.cfg.Schema) == 0:
+		m.terminate(d)
+	case checked == nil:
+		m.actions = append(m.actions, machine.CheckAnswer{
+			Cycle: m.cycle, Schema: m.cfg.Schema, Answer: strings.TrimSpace(or(d.Output, m.turn.answer)),
+		})
+	case checked.Problem == "":
+		m.terminate(d)
+	case m.answer.invalid >= maxInvalidAnswers:
+		m.terminate(event.RunTerminatedBy{
+			Reason: event.ReasonRepeatedFailure, Kind: kindInvalidAnswer,
+			Error: &event.Failure{Class: kindInvalidAnswer, Message: fmt.Sprintf(
+				"%d answers did not match the schema; the last one: %s", m.answer.invalid, checked.Problem)},
+		})
+	default:
+		m.nudge(event.NudgeInvalid, invalidNudge(checked.Problem))
+	}
+}
+
+func invalidNudge(problem string) string {
+	return "Your answer does not match the JSON schema of this task: " + problem +
+		". Answer again with the whole JSON value and nothing else: no other words, no code fence."
+}
+
+// truncatedNudge asks for the rest of a text, or for a value that fits: no
+// model goes on in the middle of one when it is held to a schema.
+func (m *Machine) truncatedNudge() string {
+	if len(m.cfg.Schema) == 0 {
+		return cutNudge
+	}
+	return "Your last answer was cut off at the output limit, so it is no whole JSON value. " +
+		"Answer again with a shorter one that matches the schema."
+}
+
+func (m *Machine) applyAnswerChecked(d event.AnswerChecked) error {
+	if m.phase != phaseSettled || len(m.cfg.Schema) == 0 || d.Cycle != m.cycle || m.answer.checked != nil {
+		return fmt.Errorf("%w: the answer of cycle %d is checked in cycle %d", ErrMisfit, d.Cycle, m.cycle)
+	}
+	m.answer.checked = &d
+	if d.Problem != "" {
+		m.answer.invalid++
+	}
+	return nil
+}
