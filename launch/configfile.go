@@ -11,7 +11,7 @@ import (
 // there and wrong.
 func ReadConfig(path string) (models.Config, error) {
 	file, err := spec.ReadConfig(path, spec.ConfigOptions{
-		Providers: models.KnownProviders(), Profiles: openaichat.ProfileNames(),
+		Providers: models.KnownProviders(), Profiles: openaichat.ProfileNames(), Abilities: models.Abilities(),
 	})
 	if err != nil {
 		return models.Config{}, err
@@ -24,7 +24,9 @@ func ReadConfig(path string) (models.Config, error) {
 		c.Providers[name] = models.Provider(p)
 	}
 	for name, m := range file.Models {
-		c.Models[name] = models.Override{ContextWindow: value(m.ContextWindow), MaxOutput: value(m.MaxOutput), Price: price(m.Price)}
+		c.Models[name] = models.Override{
+			ContextWindow: value(m.ContextWindow), MaxOutput: value(m.MaxOutput), Price: price(m.Price), Can: m.Can,
+		}
 	}
 	for role, model := range map[string]string{
 		"architect": file.Roles.Architect, "editor": file.Roles.Editor, "subagent": file.Roles.Subagent,

@@ -47,10 +47,14 @@ func Continue(ctx context.Context, store journal.Store, run, input string, o Opt
 	if err := o.change(&cfg, &started); err != nil {
 		return fail(err)
 	}
+	files := slices.Concat(filesOf(conversation), o.Attachments)
+	if err := readable(modelsOf(cfg.Targets), files, o.resolver(started.Options["files"])); err != nil {
+		return fail(err)
+	}
 	if started.Config, err = json.Marshal(cfg); err != nil {
 		return fail(fmt.Errorf("launch: encode config: %w", err))
 	}
-	started.Vocabulary, started.Input = event.Version, message(input)
+	started.Vocabulary, started.Input = event.Version, message(input, o.Attachments)
 	started.From = &event.ContinuedFrom{Run: run, Seq: old.seq, Root: old.machine.Workload(), History: conversation}
 	env, err := restored(started, o)
 	if err != nil {
@@ -102,13 +106,21 @@ func (old *ended) conversation(input string, o Options) ([]*llm.Message, error) 
 		return nil, fmt.Errorf("launch: the run's conversation: %w", err)
 	}
 	switch {
-	case input != "":
+	case input != "" || len(o.Attachments) > 0:
 	case !o.raises():
 		return nil, ErrNothingNew
 	case len(messages) > 0 && messages[len(messages)-1].Role == llm.RoleAssistant:
 		return nil, fmt.Errorf("%w: the last word is the model's, so a message is needed", ErrNothingNew)
 	}
 	return messages, nil
+}
+
+func modelsOf(targets []agent.Target) []string {
+	names := make([]string, len(targets))
+	for i, t := range targets {
+		names[i] = t.Model
+	}
+	return names
 }
 
 // change puts the flags in the place of what the ended run had.
@@ -121,8 +133,8 @@ func (o Options) change(cfg *agent.Config, started *event.RunStarted) error {
 		if err := resolver.Check(o.Model); err != nil {
 			return fmt.Errorf("launch: %w", err)
 		}
-		info, _ := resolver.Lookup(o.Model)
-		cfg.Targets = []agent.Target{{Model: o.Model, Price: resolver.Price(o.Model), ContextWindow: info.ContextWindow}}
+		t, _ := targetOf(o.Model, resolver)
+		cfg.Targets = []agent.Target{t}
 		started.Options = maps.Clone(started.Options)
 		started.Options["dir"], started.Options["model"] = absolute(o.Dir), o.Model
 	}

@@ -37,6 +37,8 @@ type Options struct {
 	Approve        agent.ApproveMode
 	// Whole asks the provider for whole answers instead of streams.
 	Whole bool
+	// Attachments are images and files that go with the input.
+	Attachments []llm.Media
 	// Vars are the values of the prompt's ${name}.
 	Vars map[string]string
 	// Dir is the directory that relative paths of flags are relative to.
@@ -101,6 +103,11 @@ func prepare(a *spec.Agent, source string, text []byte, input string, o Options)
 	if err != nil {
 		return fail(err)
 	}
+	for _, t := range targets {
+		if err := readable([]string{t.Model}, o.Attachments, resolver); err != nil {
+			return fail(err)
+		}
+	}
 	if a.System, err = a.Expand(o.Vars); err != nil {
 		return fail(err)
 	}
@@ -113,7 +120,7 @@ func prepare(a *spec.Agent, source string, text []byte, input string, o Options)
 	if err != nil {
 		return fail(closing(env, err))
 	}
-	started, err := agent.Start(cfg, message(or(input, begin)))
+	started, err := agent.Start(cfg, message(or(input, begin), o.Attachments))
 	if err != nil {
 		return fail(closing(env, err))
 	}
@@ -130,12 +137,19 @@ func prepare(a *spec.Agent, source string, text []byte, input string, o Options)
 // provider answers without one.
 const begin = "Begin."
 
-// message is the user's input, or nil when there is none.
-func message(input string) *llm.Message {
-	if input == "" {
+// message is the user's input with its files, or nil when there is none.
+func message(input string, files []llm.Media) *llm.Message {
+	m := &llm.Message{Role: llm.RoleUser}
+	if input != "" {
+		m.Parts = append(m.Parts, llm.Text{Text: input})
+	}
+	for _, f := range files {
+		m.Parts = append(m.Parts, f)
+	}
+	if len(m.Parts) == 0 {
 		return nil
 	}
-	return llm.UserText(input)
+	return m
 }
 
 // closing closes an environment that will not be used.

@@ -3,9 +3,7 @@ package launch
 import (
 	"errors"
 	"fmt"
-	"strings"
 
-	"github.com/pawlrun/pawl/llm"
 	"github.com/pawlrun/pawl/machine/agent"
 	"github.com/pawlrun/pawl/models"
 	"github.com/pawlrun/pawl/spec"
@@ -39,42 +37,19 @@ func targets(a *spec.Agent, o Options, resolver *models.Resolver) ([]target, err
 		if err := resolver.Check(name); err != nil {
 			return nil, fmt.Errorf("launch: %w", err)
 		}
-		info, _ := resolver.Lookup(name)
-		out = append(out, target{
-			Target:    agent.Target{Model: name, Price: resolver.Price(name), ContextWindow: info.ContextWindow},
-			maxOutput: info.MaxOutput,
-		})
+		t, info := targetOf(name, resolver)
+		out = append(out, target{Target: t, maxOutput: info.MaxOutput})
 	}
 	return out, nil
 }
 
-// capable holds what the file asks for against what the models can do, as far
-// as that is known before a call. What a provider would reject is an error,
-// what it would ignore a warning.
-func capable(a *spec.Agent, targets []target, resolver *models.Resolver) (warnings []string, err error) {
-	for _, t := range targets {
-		provider, _, _ := strings.Cut(t.Model, "/")
-		if asked := value(a.ModelPolicy.Decoding.MaxTokens); t.maxOutput > 0 && asked > t.maxOutput {
-			warnings = append(warnings, fmt.Sprintf("max_tokens is %d, and %s gives at most %d", asked, t.Model, t.maxOutput))
-		}
-		if len(a.Tools.Provider) == 0 {
-			continue
-		}
-		if provider != "scripted" && provider != "replay" && !resolver.RunsOwnTools(t.Model) {
-			warnings = append(warnings, fmt.Sprintf("%s runs no tools of its own, so tools.provider has no effect there", t.Model))
-			continue
-		}
-		model, name, err := resolver.Open(t.Model)
-		if err != nil {
-			return nil, fmt.Errorf("launch: %w", err)
-		}
-		if enc, ok := model.(llm.Encoder); ok {
-			if _, err := enc.Encode(&llm.Request{Model: name, ProviderTools: a.Tools.Provider}); err != nil {
-				return nil, fmt.Errorf("launch: tools.provider: %w", err)
-			}
-		}
-	}
-	return warnings, nil
+// targetOf is a model with what is known of it.
+func targetOf(name string, resolver *models.Resolver) (agent.Target, models.Info) {
+	info, _ := resolver.Lookup(name)
+	schemas, known := resolver.Can(name, models.CanSchema)
+	return agent.Target{
+		Model: name, Price: resolver.Price(name), ContextWindow: info.ContextWindow, NoSchema: known && !schemas,
+	}, info
 }
 
 // maxTokens is the output cap of every call: one for the whole chain, so that

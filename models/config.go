@@ -43,6 +43,9 @@ type Override struct {
 	// ContextWindow and MaxOutput are tokens.
 	ContextWindow, MaxOutput int
 	Price                    *llm.Price
+	// Can lists what the model can do beyond text, all of it; nil leaves that
+	// to the table, and an empty list means nothing.
+	Can []string
 }
 
 // apply lays an override over what the table knows.
@@ -53,6 +56,9 @@ func (o Override) apply(info Info, known bool) Info {
 	}
 	if o.MaxOutput > 0 {
 		info.MaxOutput = o.MaxOutput
+	}
+	if o.Can != nil {
+		info.Can = o.Can
 	}
 	if o.Price != nil {
 		info.Price, info.unpriced = *o.Price, false

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 
@@ -111,6 +112,23 @@ func (r *Resolver) Lookup(target string) (Info, bool) {
 		return info, known
 	}
 	return override.apply(info, known), true
+}
+
+// Can says whether a model has an ability, and whether that is known at all. Of
+// models that run here, and of those that neither the table nor the config
+// lists, it is not. That the table does not say that a model answers by schema
+// says nothing: for some providers it never does.
+func (r *Resolver) Can(target, ability string) (can, known bool) {
+	info, listed := r.Lookup(target)
+	can = slices.Contains(info.Can, ability)
+	switch override := r.Config.Models[target]; {
+	case can || override.Can != nil:
+		return can, true
+	case !listed || local(target) || ability == CanSchema:
+		return false, false
+	}
+	_, tabled := r.tabled(target)
+	return false, tabled
 }
 
 func (r *Resolver) tabled(target string) (Info, bool) {

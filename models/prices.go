@@ -35,6 +35,11 @@ const (
 	CanAudio     = "audio"
 )
 
+// Abilities lists every ability, in the order in which they are shown.
+func Abilities() []string {
+	return []string{CanTools, CanReasoning, CanSchema, CanImages, CanFiles, CanAudio}
+}
+
 // Priced says whether Price is known; a price of 0 is one.
 func (i Info) Priced() bool { return !i.unpriced }
 

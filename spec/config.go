@@ -35,6 +35,8 @@ type ConfigModel struct {
 	ContextWindow *int         `yaml:"context_window,omitempty"`
 	MaxOutput     *int         `yaml:"max_output,omitempty"`
 	Price         *ConfigPrice `yaml:"price,omitempty"`
+	// Can lists what the model can do beyond text; nil leaves that to the table.
+	Can Names `yaml:"can,omitempty"`
 }
 
 // ConfigPrice is in USD per million tokens. A cached token costs what a fresh
@@ -59,6 +61,8 @@ type ConfigOptions struct {
 	Providers []string
 	// Profiles are the known habits of compatible services.
 	Profiles []string
+	// Abilities are what a model may be said to do.
+	Abilities []string
 }
 
 // ReadConfig reads and validates a config file. The error is [Errors] when the

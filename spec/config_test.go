@@ -10,7 +10,7 @@ import (
 	"github.com/pawlrun/pawl/spec"
 )
 
-var known = spec.ConfigOptions{Providers: []string{"anthropic", "groq", "mistral"}, Profiles: []string{"llamacpp", "vllm"}}
+var known = spec.ConfigOptions{Providers: []string{"anthropic", "groq", "mistral"}, Profiles: []string{"llamacpp", "vllm"}, Abilities: []string{"tools", "reasoning", "images"}}
 
 func TestConfigFileIsReadWhole(t *testing.T) {
 	c, err := spec.ReadConfig("testdata/config/good.yaml", known)
@@ -28,7 +28,7 @@ func TestConfigFileIsReadWhole(t *testing.T) {
 			"house-vllm": {BaseURL: "http://10.0.0.7:8000/v1", Profile: "vllm"},
 		},
 		Models: map[string]spec.ConfigModel{
-			"house-vllm/qwen3-coder":      {ContextWindow: new(131072), MaxOutput: new(16384), Price: &spec.ConfigPrice{Input: new(0.0), Output: new(0.0)}},
+			"house-vllm/qwen3-coder":      {ContextWindow: new(131072), MaxOutput: new(16384), Can: spec.Names{"tools", "reasoning"}, Price: &spec.ConfigPrice{Input: new(0.0), Output: new(0.0)}},
 			"anthropic/claude-sonnet-4-5": {Price: price},
 		},
 		Classes: map[string]string{"coding-frontier": "anthropic/claude-sonnet-4-5", "cheap": "house-vllm/qwen3-coder"},

@@ -4,6 +4,7 @@ import (
 	"net/url"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -34,6 +35,11 @@ func (c *Config) validate(r *report, o ConfigOptions) {
 		m := c.Models[name]
 		within(r, path+".context_window", m.ContextWindow, 1, 1_000_000_000)
 		within(r, path+".max_output", m.MaxOutput, 1, 1_000_000_000)
+		for i, ability := range m.Can {
+			if o.Abilities != nil {
+				oneOf(r, path+".can["+strconv.Itoa(i)+"]", ability, o.Abilities...)
+			}
+		}
 		if m.Price != nil {
 			m.Price.validate(r, path+".price")
 		}

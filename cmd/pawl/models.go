@@ -135,9 +135,7 @@ func (a *app) printModels(list modelList) error {
 // them can be read downwards.
 func abilityLetters(can []string) string {
 	var b strings.Builder
-	for _, ability := range []string{
-		models.CanTools, models.CanReasoning, models.CanSchema, models.CanImages, models.CanFiles, models.CanAudio,
-	} {
+	for _, ability := range models.Abilities() {
 		if slices.Contains(can, ability) {
 			b.WriteByte(ability[0])
 		} else {

@@ -23,6 +23,7 @@ func (a *app) runCommand() *cobra.Command {
 "-" for stdin. Ctrl-C parks the run; 'pawl runs resume' goes on with it.`,
 		Example: `  pawl run agent.yaml "Fix the failing test"
   git diff | pawl run reviewer.yaml -
+  pawl run agent.yaml "What is wrong here?" --attach screenshot.png --attach report.pdf
   pawl run agent.yaml "Try it" --model scripted/answers.yaml --json
   pawl run agent.yaml "Take your time" --detach --timeout 8h
   pawl run --continue k7x2 "Now do the same for the other package"`,

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pawlrun/pawl/attach"
 	"github.com/pawlrun/pawl/launch"
 	"github.com/pawlrun/pawl/machine/agent"
 	"github.com/spf13/cobra"
@@ -26,6 +27,7 @@ type runFlags struct {
 	from      string
 	record    string
 	vars      []string
+	attach    []string
 	output
 }
 
@@ -41,6 +43,7 @@ func (f *runFlags) flags(c *cobra.Command) {
 	fl.BoolVar(&f.detach, "detach", false, "run in the background, outliving this terminal, and print the run id")
 	fl.StringVar(&f.from, "continue", "", "start from this ended run, with a new message or a raised limit")
 	fl.StringArrayVar(&f.vars, "var", nil, "set a variable of the file, as name=value")
+	fl.StringArrayVar(&f.attach, "attach", nil, "give an image, a PDF or a text `FILE` with the input (may be repeated)")
 	approveFlag(c, &f.approve)
 	recordFlag(c, &f.record)
 	f.output.flags(c)
@@ -76,6 +79,9 @@ func (f *runFlags) options(c *cobra.Command) (launch.Options, error) {
 	}
 	if o.Vars, err = parseVars(f.vars); err != nil {
 		return o, err
+	}
+	if o.Attachments, err = attach.Files(f.attach...); err != nil {
+		return o, usageError(err)
 	}
 	if err := recordAnew(f.record); err != nil {
 		return o, err

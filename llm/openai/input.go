@@ -59,8 +59,12 @@ func appendInputText(b []byte, text string) []byte {
 	return append(b, '}')
 }
 
-// appendMedia appends an image as one, and everything else as a file.
+// appendMedia appends an image as one, a text as text, and everything else as a
+// file.
 func appendMedia(b []byte, m *llm.Media) []byte {
+	if text, ok := wire.FileText(m); ok {
+		return appendInputText(b, text)
+	}
 	if strings.HasPrefix(m.MediaType, "image/") {
 		b = append(b, `,{"type":"input_image","detail":"auto","image_url":`...)
 		b = appendDataURL(b, m)

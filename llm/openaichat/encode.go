@@ -155,6 +155,9 @@ func appendContent(b []byte, parts llm.Parts) []byte {
 }
 
 func appendMedia(b []byte, f llm.Media) []byte {
+	if text, ok := wire.FileText(&f); ok {
+		return append(wire.AppendQuoted(append(b, `{"type":"text","text":`...), text), '}')
+	}
 	source := f.URL
 	if source == "" {
 		source = "data:" + f.MediaType + ";base64," + base64.StdEncoding.EncodeToString(f.Data)

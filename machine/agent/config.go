@@ -58,6 +58,8 @@ type Target struct {
 	Price *llm.Price `json:"price,omitempty"`
 	// ContextWindow is the model's in tokens, 0 when it is not known.
 	ContextWindow int `json:"context_window,omitempty"`
+	// NoSchema says that the model is known not to answer by schema.
+	NoSchema bool `json:"no_schema,omitempty"`
 }
 
 // OnLimit says what reaching the cycle cap means for the caller.

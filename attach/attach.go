@@ -1,0 +1,112 @@
+// Package attach reads images and files so that they can go with a task. What a
+// file is shows in its first bytes, not in its name.
+package attach
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/pawlrun/pawl/llm"
+)
+
+// Bounds of what goes with one message, in bytes. Providers take 20 to 32 MB of
+// a request, and files grow by a third on their way.
+const (
+	MaxFile = 15 << 20
+	MaxText = 1 << 20
+	MaxAll  = 20 << 20
+)
+
+// Errors that callers may tell apart.
+var (
+	// ErrType is returned for a file that no model reads.
+	ErrType = errors.New("is not an image (PNG, JPEG, GIF, WebP), a PDF or a text in UTF-8")
+	// ErrTooLarge is returned for a file, or for files, beyond the bounds.
+	ErrTooLarge = errors.New("is too large")
+)
+
+// Files reads files in their order. The error names the file.
+func Files(paths ...string) ([]llm.Media, error) {
+	var all []llm.Media
+	total := 0
+	for _, path := range paths {
+		m, err := File(path)
+		if err != nil {
+			return nil, err
+		}
+		if total += len(m.Data); total > MaxAll {
+			return nil, fmt.Errorf("attach: %s %w: together the files have more than %d MiB", path, ErrTooLarge, MaxAll>>20)
+		}
+		all = append(all, m)
+	}
+	return all, nil
+}
+
+// File reads one file.
+func File(path string) (llm.Media, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return llm.Media{}, fmt.Errorf("attach: %w", err)
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err != nil || info.IsDir() {
+		return llm.Media{}, fmt.Errorf("attach: %s is not a file", path)
+	}
+	data, err := io.ReadAll(io.LimitReader(f, MaxFile+1))
+	if err != nil {
+		return llm.Media{}, fmt.Errorf("attach: %w", err)
+	}
+	m, err := Data(filepath.Base(path), data)
+	if err != nil {
+		return llm.Media{}, fmt.Errorf("attach: %s %w", path, err)
+	}
+	return m, nil
+}
+
+// Data makes an attachment of content. The name is shown to the model.
+func Data(name string, content []byte) (llm.Media, error) {
+	m := llm.Media{MediaType: sniff(content), Name: name, Data: content}
+	limit := MaxFile
+	if m.MediaType == "text/plain" {
+		limit = MaxText
+	}
+	switch {
+	case len(content) == 0:
+		return llm.Media{}, errors.New("is empty")
+	case m.MediaType == "":
+		return llm.Media{}, ErrType
+	case len(content) > limit:
+		return llm.Media{}, fmt.Errorf("%w: it has %d bytes or more, and at most %d MiB of this kind are taken", ErrTooLarge, len(content), limit>>20)
+	}
+	return m, nil
+}
+
+// sniff is the media type of content, "" for one that no model reads.
+func sniff(content []byte) string {
+	for _, known := range []struct{ prefix, mediaType string }{
+		{"\x89PNG\r\n\x1a\n", "image/png"}, {"\xff\xd8\xff", "image/jpeg"},
+		{"GIF87a", "image/gif"}, {"GIF89a", "image/gif"}, {"%PDF-", "application/pdf"},
+	} {
+		if bytes.HasPrefix(content, []byte(known.prefix)) {
+			return known.mediaType
+		}
+	}
+	switch {
+	case len(content) >= 12 && string(content[:4]) == "RIFF" && string(content[8:12]) == "WEBP":
+		return "image/webp"
+	case utf8.Valid(content) && !bytes.ContainsFunc(content, unprintable):
+		return "text/plain"
+	}
+	return ""
+}
+
+// unprintable says that a character has no place in a text.
+func unprintable(c rune) bool {
+	return c == 0x7f || c < ' ' && !strings.ContainsRune("\t\n\r\f\x1b", c)
+}

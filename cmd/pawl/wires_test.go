@@ -1,0 +1,188 @@
+package main
+
+import (
+	"encoding/base64"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// provider stands for all four providers: it gives the same answer in the words
+// of each, and keeps what it was asked.
+type provider struct {
+	url string
+
+	mu     sync.Mutex
+	bodies []string
+}
+
+// newProvider answers every call with a text.
+func newProvider(t *testing.T, text string) *provider {
+	t.Helper()
+	p := &provider{}
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Error(err)
+		}
+		p.mu.Lock()
+		p.bodies = append(p.bodies, string(body))
+		p.mu.Unlock()
+		w.Header().Set("Content-Type", "application/json")
+		switch path := r.URL.Path; {
+		case strings.HasSuffix(path, "/messages"):
+			fmt.Fprintf(w, `{"type":"message","role":"assistant","content":[{"type":"text","text":%q}],"stop_reason":"end_turn","usage":{"input_tokens":1,"output_tokens":1}}`, text)
+		case strings.HasSuffix(path, "/responses"):
+			fmt.Fprintf(w, `{"object":"response","status":"completed","output":[{"type":"message","role":"assistant","content":[{"type":"output_text","text":%q}]}],"usage":{"input_tokens":1,"output_tokens":1}}`, text)
+		case strings.HasSuffix(path, "/chat/completions"):
+			fmt.Fprintf(w, `{"choices":[{"message":{"role":"assistant","content":%q},"finish_reason":"stop"}],"usage":{"prompt_tokens":1,"completion_tokens":1}}`, text)
+		case strings.HasSuffix(path, ":generateContent"):
+			fmt.Fprintf(w, `{"candidates":[{"content":{"role":"model","parts":[{"text":%q}]},"finishReason":"STOP"}],"usageMetadata":{"promptTokenCount":1,"candidatesTokenCount":1}}`, text)
+		default:
+			http.NotFound(w, r)
+		}
+	}))
+	t.Cleanup(s.Close)
+	p.url = s.URL
+	return p
+}
+
+// last is the last request.
+func (p *provider) last() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.bodies) == 0 {
+		return ""
+	}
+	return p.bodies[len(p.bodies)-1]
+}
+
+// asked counts the requests.
+func (p *provider) asked() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.bodies)
+}
+
+// config has all providers answered by this one.
+func (p *provider) config() string {
+	var b strings.Builder
+	b.WriteString("providers:\n")
+	for _, name := range []string{"anthropic", "openai", "openai-chat", "google", "ollama"} {
+		fmt.Fprintf(&b, "  %s: {base_url: %q, api_key_env: PAWL_TEST_KEY}\n", name, p.url)
+	}
+	b.WriteString("models:\n" +
+		"  ollama/blind: {can: [tools]}\n" +
+		"  ollama/seeing: {can: [images]}\n")
+	return b.String()
+}
+
+func (p project) calls(env string, args ...string) finished {
+	p.t.Helper()
+	cmd := p.command(args...)
+	cmd.Env = append(cmd.Env, env)
+	var out, stderr strings.Builder
+	cmd.Stdout, cmd.Stderr = &out, &stderr
+	_ = cmd.Run()
+	return finished{code: cmd.ProcessState.ExitCode(), out: out.String(), err: stderr.String()}
+}
+
+const testKey = "PAWL_TEST_KEY=k"
+
+func TestFilesAndASchemaReachAllFourProviders(t *testing.T) {
+	upstream := newProvider(t, `{"good":true}`)
+	p := newProject(t, map[string]string{
+		"config.yaml": upstream.config(), "photo": "GIF89a a photo", "note.md": "remember <this>",
+		"agent.yaml": "identity: {name: judge}\ntools: {allow: []}\n" +
+			"resultSchema: {type: object, properties: {good: {type: boolean}}, required: [good], additionalProperties: false}\n",
+	})
+	photo := base64.StdEncoding.EncodeToString([]byte("GIF89a a photo"))
+	for model, want := range map[string][]string{
+		"anthropic/claude-sonnet-4-5": {`"media_type":"image/gif"`, `"type":"document"`, `"output_config"`},
+		"openai/gpt-5":                {`"type":"input_image"`, `"type":"input_text"`, `"json_schema"`},
+		"openai-chat/gpt-5":           {`"type":"image_url"`, `"type":"text"`, `"response_format"`},
+		"google/gemini-2.5-pro":       {`"mimeType":"image/gif"`, `"responseJsonSchema"`},
+		"ollama/seeing":               {`"type":"image_url"`, "matches this JSON schema"},
+	} {
+		f := p.calls(testKey, "run", "agent.yaml", "judge", "--model", model, "--config", "config.yaml", "--no-stream",
+			"--no-budget", "--attach", "photo", "--attach", "note.md")
+		if f.code != 0 || f.out != "{\"good\":true}\n" {
+			t.Errorf("%s: exit code %d, stdout %q, stderr %s", model, f.code, f.out, f.err)
+			continue
+		}
+		body := upstream.last()
+		note := `remember <this>`
+		if strings.HasPrefix(model, "google/") {
+			note = base64.StdEncoding.EncodeToString([]byte(note))
+		}
+		for _, w := range append(want, photo, note) {
+			if !strings.Contains(body, w) {
+				t.Errorf("%s: the request lacks %s: %s", model, w, body)
+			}
+		}
+	}
+
+	// What a run was given goes with the run that continues it, and a message
+	// may be a file alone.
+	p.write("second", "GIF89a another")
+	f := p.calls(testKey, "run", "--continue", p.newest(), "--attach", "second", "--config", "config.yaml")
+	if f.code != 0 {
+		t.Fatalf("exit code %d: %s", f.code, f.err)
+	}
+	if body := upstream.last(); !strings.Contains(body, photo) ||
+		!strings.Contains(body, base64.StdEncoding.EncodeToString([]byte("GIF89a another"))) {
+		t.Errorf("the continued run sends %s", body)
+	}
+}
+
+func TestFilesThatAModelCannotReadAreRefusedBeforeAnyCall(t *testing.T) {
+	upstream := newProvider(t, "seen")
+	p := newProject(t, map[string]string{
+		"config.yaml": upstream.config(), "photo.gif": "GIF89a", "paper.pdf": "%PDF-1.7", "note.txt": "hi", "empty": "",
+		"archive.zip": "PK\x03\x04\x00", "agent.yaml": "identity: {name: see}\ntools: {allow: []}\n",
+	})
+	run := func(model string, files ...string) finished {
+		args := []string{"run", "agent.yaml", "look", "--config", "config.yaml", "--no-budget", "--no-stream", "--model", model}
+		for _, f := range files {
+			args = append(args, "--attach", f)
+		}
+		return p.calls(testKey, args...)
+	}
+	for _, c := range []struct {
+		model string
+		files []string
+		want  string
+	}{
+		{"ollama/blind", []string{"photo.gif"}, "ollama/blind is not known to take images, and photo.gif is one; use another model, or say in the config file"},
+		{"ollama/seeing", []string{"paper.pdf"}, "ollama/seeing is not known to take PDFs, and paper.pdf is one"},
+		{"deepseek/deepseek-chat", []string{"photo.gif"}, "there is no key"},
+		{"ollama/any", []string{"none.gif"}, "none.gif: no such file"},
+		{"ollama/any", []string{"archive.zip"}, "archive.zip is not an image (PNG, JPEG, GIF, WebP), a PDF or a text in UTF-8"},
+		{"ollama/any", []string{"empty"}, "empty is empty"},
+		{"ollama/any", []string{"."}, ". is not a file"},
+	} {
+		f := run(c.model, c.files...)
+		if f.code != exitUsage {
+			t.Errorf("%s with %v: exit code %d: %s", c.model, c.files, f.code, f.err)
+		}
+		f.clean(t, c.want)
+	}
+	if n := upstream.asked(); n != 0 || p.exists(".pawl/journal.db")() {
+		t.Errorf("%d calls were made, or a journal was left", n)
+	}
+	// A text is read by every model, and of one that is not listed nothing is known.
+	for _, f := range []finished{run("ollama/blind", "note.txt"), run("ollama/any", "photo.gif", "paper.pdf")} {
+		if f.code != 0 || f.out != "seen\n" {
+			t.Errorf("exit code %d, stdout %q: %s", f.code, f.out, f.err)
+		}
+	}
+	// The files of an ended run count when another model takes over.
+	f := p.calls(testKey, "run", "--continue", p.newest(), "more", "--model", "ollama/blind", "--config", "config.yaml")
+	if f.clean(t, "ollama/blind is not known to take images"); f.code != exitUsage {
+		t.Errorf("exit code %d", f.code)
+	}
+}

@@ -1,0 +1,91 @@
+package launch
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/pawlrun/pawl/llm"
+	"github.com/pawlrun/pawl/models"
+	"github.com/pawlrun/pawl/spec"
+)
+
+// capable holds what the file asks for against what the models can do, as far
+// as that is known before a call. What a provider would reject is an error,
+// what it would ignore a warning.
+func capable(a *spec.Agent, targets []target, resolver *models.Resolver) (warnings []string, err error) {
+	for _, t := range targets {
+		if asked := value(a.ModelPolicy.Decoding.MaxTokens); t.maxOutput > 0 && asked > t.maxOutput {
+			warnings = append(warnings, fmt.Sprintf("max_tokens is %d, and %s gives at most %d", asked, t.Model, t.maxOutput))
+		}
+		if a.ResultSchema != nil && t.NoSchema {
+			warnings = append(warnings, fmt.Sprintf("%s cannot be held to resultSchema, so it is told of it; its answers are checked all the same", t.Model))
+		}
+		if can, known := resolver.Can(t.Model, models.CanTools); known && !can && (a.Tools.Allow == nil || len(a.Tools.Allow) > 0) {
+			warnings = append(warnings, fmt.Sprintf("%s is not known to call tools; tools.allow: [] offers it none", t.Model))
+		}
+		warning, err := hosted(a.Tools.Provider, t.Model, resolver)
+		if err != nil {
+			return nil, err
+		}
+		if warning != "" {
+			warnings = append(warnings, warning)
+		}
+	}
+	return warnings, nil
+}
+
+// hosted holds the tools that the provider shall run against what it has.
+func hosted(tools []string, model string, resolver *models.Resolver) (warning string, err error) {
+	if len(tools) == 0 {
+		return "", nil
+	}
+	provider, _, _ := strings.Cut(model, "/")
+	if provider != "scripted" && provider != "replay" && !resolver.RunsOwnTools(model) {
+		return fmt.Sprintf("%s runs no tools of its own, so tools.provider has no effect there", model), nil
+	}
+	client, name, err := resolver.Open(model)
+	if err != nil {
+		return "", fmt.Errorf("launch: %w", err)
+	}
+	if enc, ok := client.(llm.Encoder); ok {
+		if _, err := enc.Encode(&llm.Request{Model: name, ProviderTools: tools}); err != nil {
+			return "", fmt.Errorf("launch: tools.provider: %w", err)
+		}
+	}
+	return "", nil
+}
+
+// readable refuses files that a model of the chain is known not to take.
+func readable(names []string, files []llm.Media, resolver *models.Resolver) error {
+	for _, f := range files {
+		ability, kind := models.CanFiles, "PDFs"
+		switch {
+		case strings.HasPrefix(f.MediaType, "image/"):
+			ability, kind = models.CanImages, "images"
+		case strings.HasPrefix(f.MediaType, "text/"):
+			continue
+		}
+		for _, name := range names {
+			if can, known := resolver.Can(name, ability); known && !can {
+				return fmt.Errorf("launch: %s is not known to take %s, and %s is one; use another model, or say in the config "+
+					"file what it can: models: {%s: {can: [%s, …]}}", name, kind, f.Name, name, ability)
+			}
+		}
+	}
+	return nil
+}
+
+// filesOf are the images and files of a conversation.
+func filesOf(messages []*llm.Message) (files []llm.Media) {
+	for _, m := range messages {
+		for _, p := range m.Parts {
+			switch p := p.(type) {
+			case llm.Media:
+				files = append(files, p)
+			case llm.ToolResult:
+				files = append(files, p.Media...)
+			}
+		}
+	}
+	return files
+}
