@@ -65,6 +65,11 @@ type Env struct {
 	// Ask puts a pending approval to a person and waits for the answer; nil
 	// where nobody can be asked, and the run then parks.
 	Ask func(ctx context.Context, p event.ToolPendingApproval) (event.ToolApprovalResolved, error)
+	// Tree identifies what the workspace of the run holds, so that a run whose
+	// edits change nothing can be told from one that gets on; nil where the run
+	// has none. It must be cheap, because it is asked after every call that may
+	// have changed a file.
+	Tree func(ctx context.Context) (string, error)
 	// Close releases what the environment holds; may be nil. It is called
 	// once, when the run is not driven any more and no effect uses the
 	// environment, also when the run could not be started.

@@ -83,7 +83,7 @@ func (d *driver) runTool(work context.Context, a machine.RunTool) {
 					})
 				})
 			}, toolPanic)
-			return settle(ctx, r, err)
+			return d.withTree(ctx, &t, a, settle(ctx, r, err))
 		},
 		giveUp: func(ctx context.Context, why error) []event.Data {
 			return settle(ctx, tool.Result{}, toolPanic(why.Error()))

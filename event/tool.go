@@ -191,4 +191,7 @@ type ToolResult struct {
 	DurationMs int64       `json:"durationMs,omitempty"`
 	// Retryable says that the failure was one that another attempt may cure.
 	Retryable bool `json:"retryable,omitempty"`
+	// Tree identifies what the workspace held after a call that may have
+	// changed it; it is empty where that is not known.
+	Tree string `json:"tree,omitempty"`
 }

@@ -21,7 +21,7 @@ func environment(a *spec.Agent, o Options, resolver *models.Resolver) (engine.En
 	if err != nil {
 		return engine.Env{}, nil, err
 	}
-	env := engine.Env{Model: resolver.Open, Close: ws.Close}
+	env := engine.Env{Model: resolver.Open, Tree: ws.State, Close: ws.Close}
 	all := builtin(ws, shell.Options{Dir: o.Workspace, Timeout: a.Tools.Timeouts["shell.exec"].Duration()})
 	if a.Tools.Allow != nil {
 		all = slices.DeleteFunc(all, func(t tool.Tool) bool { return !slices.Contains(a.Tools.Allow, t.Name) })

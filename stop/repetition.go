@@ -21,11 +21,14 @@ const (
 	SameError Pattern = "same_error"
 	// Monologue: the same words again and again without a call.
 	Monologue Pattern = "monologue"
+	// UnchangedTree: cycles that edit or run commands, after which the working
+	// tree is as it was before.
+	UnchangedTree Pattern = "unchanged_tree"
 )
 
 // patterns in the order in which they are looked at: the one that says most
 // about what to change comes first.
-var patterns = [...]Pattern{SameCall, AlternatingCalls, SameError, Monologue}
+var patterns = [...]Pattern{SameCall, AlternatingCalls, SameError, Monologue, UnchangedTree}
 
 // rung says how often in a row a pattern earns a nudge, and how many more times
 // after that end the run. Calls in between are kept from running.
@@ -42,6 +45,8 @@ func (p Pattern) ladder() rung {
 		return rung{6, 4}
 	case SameError:
 		return rung{5, 5}
+	case UnchangedTree:
+		return rung{8, 8}
 	}
 	return rung{10, 2}
 }
@@ -64,6 +69,8 @@ type Repetition struct {
 	count        [len(patterns)]int
 	// warned is the count at which a pattern was nudged, 0 for not.
 	warned [len(patterns)]int
+	// states are the newest states of the working tree.
+	states []string
 }
 
 // Called takes in a settled call. Calls that are meant to be repeated are not
@@ -153,7 +160,7 @@ func (r *Repetition) Due() (d event.Stuck, ok bool) {
 	for i, p := range patterns {
 		n, ladder := r.count[i], p.ladder()
 		d := event.Stuck{Pattern: string(p), Count: n}
-		if p != Monologue {
+		if p != Monologue && p != UnchangedTree {
 			d.Tool = r.last.Tool
 		}
 		switch {
@@ -219,6 +226,10 @@ func Message(d event.Stuck) string {
 	case SameError:
 		return fmt.Sprintf("Your last %d calls all failed with the same kind of error. "+
 			"Read the newest error closely, and change what causes it before you call again.", d.Count)
+	case UnchangedTree:
+		return fmt.Sprintf("In %d cycles you have edited files or run commands, and the files of the workspace are as they were before: "+
+			"the edits failed, changed nothing, or were taken back. Look at a file before you change it, take another way, "+
+			"or, if no file has to change any more, finish the task.", d.Count)
 	}
 	return fmt.Sprintf("You have said the same %d times without calling a tool. "+
 		"Take the next step of the task, or say what the task asks you to say when it is done.", d.Count)

@@ -27,6 +27,8 @@ type call struct {
 	blocked bool
 	retry   retry
 	result  *event.ToolResult
+	// news says that the result was not there before.
+	news bool
 }
 
 // start notes an attempt. It uses the approval up: another attempt at a gated

@@ -188,7 +188,7 @@ func (m *Machine) applyToolStarted(e *event.Event, d event.ToolStarted) error {
 
 func (m *Machine) settle(c *call, d *event.ToolResult) {
 	c.result, c.running, c.orphan, c.retry = d, false, false, retry{}
-	m.noteResult(d)
+	c.news = m.noteResult(d)
 	if d.Limit != "" {
 		m.stopBudget = d.Limit
 	}

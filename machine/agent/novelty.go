@@ -24,23 +24,22 @@ func (m *Machine) noteText(d *event.ModelResponse) {
 	m.note("text", llm.Parts(d.Parts).Text())
 }
 
-func (m *Machine) noteResult(d *event.ToolResult) {
-	m.note(d.Tool, d.Output)
-}
+func (m *Machine) noteResult(d *event.ToolResult) (news bool) { return m.note(d.Tool, d.Output) }
 
-// note takes in what came. The time without progress begins again when it was
-// not there before.
-func (m *Machine) note(kind, content string) {
+// note takes in what came and says whether it was not there before. The time
+// without progress then begins again.
+func (m *Machine) note(kind, content string) (news bool) {
 	if strings.TrimSpace(content) == "" {
-		return
+		return false
 	}
 	h := fingerprint(kind, content)
 	if slices.Contains(m.novelty.recent[:], h) {
-		return
+		return false
 	}
 	m.novelty.recent[m.novelty.next%memory] = h
 	m.novelty.next++
 	m.spent.Idle = 0
+	return true
 }
 
 func fingerprint(kind, content string) uint64 {

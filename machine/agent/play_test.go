@@ -206,6 +206,10 @@ func resolve(a machine.Resolve) event.ToolCall {
 		d.Access = []event.Access{{Key: "file:" + args.Path}}
 	case "put": // writes one path
 		d.Effect, d.Access = event.EffectIdempotent, []event.Access{{Key: "file:" + args.Path, Write: true}}
+	case "edit": // says which file of the workspace it writes
+		d.Facts = &event.Facts{Paths: []event.PathUse{{Path: args.Path, Write: true}}, Risk: event.RiskWrite, Confined: true}
+	case "test": // runs a command
+		d.Facts = &event.Facts{Commands: []event.Command{{Words: []string{"go", "test", args.Path}}}, Risk: event.RiskUnknown}
 	case "poll": // is meant to be called again and again
 		d.Effect, d.Polling = event.EffectPure, true
 	case "send", "done": // says nothing at all

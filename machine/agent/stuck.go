@@ -12,15 +12,18 @@ import (
 // kept a call from running for reasons of the run's own says nothing about the
 // model.
 func (m *Machine) observe() {
+	var work stop.Work
 	for _, c := range m.calls {
 		switch c.result.ErrorType {
 		case event.ErrorTruncated, event.ErrorCancelled, event.ErrorBudget, event.ErrorInDoubt:
 			continue
 		}
+		work.Add(c.resolved.Facts, c.result, c.news)
 		if !c.resolved.Polling {
 			m.repetition.Called(stop.Call{Tool: c.ref.Name, Digest: c.resolved.Digest, Result: c.result})
 		}
 	}
+	m.repetition.Worked(work)
 }
 
 // circling says that a call goes on with a circle that the model was told of.

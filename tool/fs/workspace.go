@@ -32,6 +32,8 @@ type Workspace struct {
 
 	mu   sync.Mutex
 	seen map[string][sha256.Size]byte
+
+	state state
 }
 
 // Open opens a workspace directory.

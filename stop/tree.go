@@ -1,0 +1,61 @@
+package stop
+
+import (
+	"slices"
+
+	"github.com/pawlrun/pawl/event"
+)
+
+// trees is how many states of the working tree are remembered: going back and
+// forth between fewer is no change.
+const trees = 64
+
+// Work is what a settled cycle did to the working tree, as far as repetition is
+// concerned. The zero value is a cycle that left it alone.
+type Work struct {
+	// States identify what the tree held after the calls that may have changed
+	// it, in their order.
+	States []string
+	// Edited says that a call meant to change a file of the tree.
+	Edited bool
+	// Ran says that a command ran that is not known to change nothing, and
+	// News that some result of the cycle was not there before.
+	Ran, News bool
+}
+
+// Add takes in a settled call. News says that its result was not there before.
+func (w *Work) Add(facts *event.Facts, d *event.ToolResult, news bool) {
+	w.News = w.News || news
+	if facts == nil || d.Tree == "" {
+		return
+	}
+	w.States = append(w.States, d.Tree)
+	w.Ran = w.Ran || len(facts.Commands) > 0
+	w.Edited = w.Edited || slices.ContainsFunc(facts.Paths, func(p event.PathUse) bool { return p.Write && !p.Outside })
+}
+
+// Worked takes in a settled cycle. One that brings the working tree into a
+// state that it was not in before is progress, whatever else happens (FIELD
+// 6.9). One that edits and does not is counted; so is, once an edit has come to
+// nothing, one that runs a command which brings nothing to light. Everything
+// else is exploration, which may take as long as it takes: a run that never
+// meant to change a file is never counted.
+func (r *Repetition) Worked(w Work) {
+	fresh := false
+	for _, state := range w.States {
+		if !slices.Contains(r.states, state) {
+			fresh = true
+			r.states = append(r.states, state)
+		}
+	}
+	if n := len(r.states); n > trees {
+		r.states = slices.Delete(r.states, 0, n-trees)
+	}
+	n := r.count[UnchangedTree.index()]
+	switch {
+	case fresh:
+		r.set(UnchangedTree, 0)
+	case w.Edited, n > 0 && w.Ran && !w.News:
+		r.set(UnchangedTree, n+1)
+	}
+}

@@ -1,0 +1,110 @@
+package fs
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"sync"
+	"time"
+)
+
+// The bounds of what [Workspace.State] looks at. It is meant to be asked for
+// after every call that may have changed a file, so it must cost little.
+const (
+	maxStateFiles = 20_000
+	// maxStateFile is the size up to which a file is known by its content; a
+	// larger one is known by its size and its time.
+	maxStateFile = 256 << 10
+	// racy is how old a change must be for size and time to prove that there
+	// was no other one after it: file systems tell times in steps.
+	racy = 2 * time.Second
+)
+
+// ErrTooManyFiles is returned for a tree that is too large to be looked at
+// after every call.
+var ErrTooManyFiles = errors.New("the workspace has too many files for its state to be known")
+
+// state remembers the content of files, so that only what changed since is read
+// again.
+type state struct {
+	mu    sync.Mutex
+	files map[string]stateOf
+}
+
+type stateOf struct {
+	size  int64
+	mode  fs.FileMode
+	time  time.Time
+	taken time.Time
+	sum   [sha256.Size]byte
+}
+
+// State identifies what the workspace holds: the names, the contents and the
+// permissions of its files, without version control and the run's own journal.
+// Two states that are told alike are alike; the same tree gives the same state
+// in every process. The error is [ErrTooManyFiles] or that of a directory or a
+// file that could not be read.
+func (w *Workspace) State(ctx context.Context) (string, error) {
+	w.state.mu.Lock()
+	defer w.state.mu.Unlock()
+	seen := make(map[string]stateOf, len(w.state.files))
+	whole := sha256.New()
+	k := walker{w: w, visit: func(p string, e fs.DirEntry) error {
+		if len(seen) == maxStateFiles {
+			return ErrTooManyFiles
+		}
+		info, err := e.Info()
+		if err != nil {
+			return explain(p, err)
+		}
+		of, err := w.stateOf(ctx, p, info)
+		if err != nil {
+			return err
+		}
+		seen[p] = of
+		fmt.Fprintf(whole, "%q %o ", p, info.Mode())
+		whole.Write(of.sum[:])
+		return nil
+	}}
+	if err := k.walk(ctx, "."); err != nil {
+		return "", fmt.Errorf("fs: state of the workspace: %w", err)
+	}
+	if k.unread > 0 {
+		return "", fmt.Errorf("fs: state of the workspace: %d directories could not be read", k.unread)
+	}
+	w.state.files = seen
+	return hex.EncodeToString(whole.Sum(nil)[:16]), nil
+}
+
+func (w *Workspace) stateOf(ctx context.Context, p string, info fs.FileInfo) (stateOf, error) {
+	now := stateOf{size: info.Size(), mode: info.Mode(), time: info.ModTime(), taken: time.Now()}
+	if old, ok := w.state.files[p]; ok && old.size == now.size && old.mode == now.mode && old.time.Equal(now.time) && old.taken.Sub(old.time) > racy {
+		return old, nil
+	}
+	switch {
+	case info.Mode()&fs.ModeSymlink != 0:
+		target, err := w.root.Readlink(p)
+		if err != nil {
+			return now, explain(p, err)
+		}
+		now.sum = sha256.Sum256([]byte(target))
+	case !info.Mode().IsRegular():
+	case info.Size() > maxStateFile:
+		now.sum = sha256.Sum256(fmt.Appendf(nil, "%d %d", info.Size(), info.ModTime().UnixNano()))
+	default:
+		f, _, err := w.open(p, 0)
+		if err != nil {
+			return now, err
+		}
+		defer f.Close()
+		content, err := load(ctx, p, f, maxStateFile)
+		if err != nil {
+			return now, err
+		}
+		now.sum = sha256.Sum256(content)
+	}
+	return now, nil
+}
