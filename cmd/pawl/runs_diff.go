@@ -117,7 +117,7 @@ func (s *session) readSide(ctx context.Context, r journal.Run) (*side, error) {
 func timeless(d event.Data) event.Data {
 	switch d := d.(type) {
 	case event.ToolResult:
-		d.DurationMs = 0
+		d.DurationMs, d.Tree = 0, ""
 		return d
 	case event.ModelResponse:
 		d.ResponseID, d.RequestID = "", ""

@@ -32,6 +32,8 @@ var ErrTooManyFiles = errors.New("the workspace has too many files for its state
 type state struct {
 	mu    sync.Mutex
 	files map[string]stateOf
+	// most is how many files are looked at.
+	most int
 }
 
 type stateOf struct {
@@ -53,7 +55,7 @@ func (w *Workspace) State(ctx context.Context) (string, error) {
 	seen := make(map[string]stateOf, len(w.state.files))
 	whole := sha256.New()
 	k := walker{w: w, visit: func(p string, e fs.DirEntry) error {
-		if len(seen) == maxStateFiles {
+		if len(seen) == w.state.most {
 			return ErrTooManyFiles
 		}
 		info, err := e.Info()

@@ -136,18 +136,6 @@ func TestWhatDidNotChangeIsNotReadAgain(t *testing.T) {
 	}
 }
 
-func TestAStateThatCannotBeKnownIsAnError(t *testing.T) {
-	r := newGrove(t)
-	for i := range 20_001 {
-		if err := os.WriteFile(filepath.Join(r.dir, fmt.Sprint(i)), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if _, err := r.ws.State(t.Context()); !errors.Is(err, fs.ErrTooManyFiles) {
-		t.Errorf("got %v", err)
-	}
-}
-
 func BenchmarkStateOf2000Files(b *testing.B) {
 	r := newGrove(b)
 	for i := range 2000 {

@@ -54,7 +54,9 @@ func Open(dir string) (*Workspace, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("fs: open workspace %s: %w", dir, err), root.Close())
 	}
-	return &Workspace{dir: abs, real: real, root: root, paths: paths, seen: map[string][sha256.Size]byte{}}, nil
+	return &Workspace{
+		dir: abs, real: real, root: root, paths: paths, seen: map[string][sha256.Size]byte{}, state: state{most: maxStateFiles},
+	}, nil
 }
 
 // Close releases the directory.
