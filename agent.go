@@ -15,6 +15,7 @@ import (
 	"github.com/pawlrun/pawl/llm"
 	"github.com/pawlrun/pawl/machine/agent"
 	"github.com/pawlrun/pawl/policy"
+	"github.com/pawlrun/pawl/secret"
 	"github.com/pawlrun/pawl/stop"
 	"github.com/pawlrun/pawl/tool"
 	"github.com/pawlrun/pawl/tool/result"
@@ -40,6 +41,10 @@ type Agent struct {
 	// Approvals are the names of tools whose every call a person decides,
 	// through Ask. Without Ask the run parks; see [Run.Approve].
 	Approvals []string
+	// Secrets are values that neither a model nor the journal may see. A tool
+	// that may have one gets it in the place of ${secret:NAME} in its
+	// arguments; wherever a value turns up otherwise, the name stands instead.
+	Secrets []Secret
 	// Ask puts a call to a person and waits: true runs the call, false does
 	// not and tells the model so. An error parks the run. It may be called for
 	// several calls at once, and its context ends when the call has been
@@ -90,6 +95,8 @@ type (
 	Match = stop.Match
 	// Approval is a call that waits for a decision.
 	Approval = event.ToolPendingApproval
+	// Secret is a value that only tools may see.
+	Secret = secret.Secret
 	// Outcome is how a run ended.
 	Outcome = event.Outcome
 	// Event is one record of a run, or a live delta.
@@ -134,7 +141,7 @@ func (a Agent) build() (agent.Config, engine.Env, error) {
 	}
 	targets := append([]Target{a.Model}, a.Fallbacks...)
 	checkTargets(targets, report)
-	set, err := tool.NewSet(a.tools()...)
+	set, err := tool.NewSet(secret.Broker(a.tools(), a.Secrets)...)
 	if err != nil {
 		report("Tools", "%s", strings.TrimPrefix(err.Error(), "tool: "))
 	}
@@ -142,6 +149,9 @@ func (a Agent) build() (agent.Config, engine.Env, error) {
 		if _, ok := set.Lookup(name); !ok && err == nil {
 			report("Approvals", "there is no tool %q", name)
 		}
+	}
+	if err == nil {
+		checkSecrets(a.Secrets, set, report)
 	}
 	checkConditions(a.Conditions, report)
 	a.checkSchema(report)
@@ -159,6 +169,20 @@ func (a Agent) tools() []tool.Tool {
 		return a.Tools
 	}
 	return append(slices.Clip(a.Tools), result.New())
+}
+
+func checkSecrets(secrets []Secret, set *tool.Set, report func(field, format string, args ...any)) {
+	for i, s := range secrets {
+		field := fmt.Sprintf("Secrets[%d]", i)
+		if err := s.Validate(); err != nil {
+			report(field, "%s", strings.TrimPrefix(err.Error(), "secret: "))
+		}
+		for _, name := range s.Tools {
+			if _, ok := set.Lookup(name); !ok {
+				report(field, "there is no tool %q", name)
+			}
+		}
+	}
 }
 
 func checkTargets(targets []Target, report func(field, format string, args ...any)) {
@@ -211,7 +235,7 @@ func (a Agent) config(targets []Target, set *tool.Set) agent.Config {
 }
 
 func (a Agent) environment(targets []Target, set *tool.Set) engine.Env {
-	env := engine.Env{Tools: set, Model: func(name string) (llm.Model, string, error) {
+	env := engine.Env{Tools: set, Secrets: secret.NewRedactor(a.Secrets...), Model: func(name string) (llm.Model, string, error) {
 		for _, t := range targets {
 			if t.Name == name {
 				_, model, _ := strings.Cut(name, "/")

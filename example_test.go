@@ -358,3 +358,35 @@ func ExampleSchemaOf() {
 	fmt.Println(answer.City, answer.Population)
 	// Output: Paris 2100000
 }
+
+// A tool gets a secret in the place of its name. Neither the model nor the
+// journal ever sees the value, also where a tool gives it away.
+func ExampleSecret() {
+	type login struct {
+		Token string `json:"token"`
+	}
+	check := pawl.Tool("check", "Check a token.", func(_ context.Context, l login) (string, error) {
+		return fmt.Sprintf("%s has %d characters", l.Token, len(l.Token)), nil
+	})
+	agent := pawl.Agent{
+		Tools:   []tool.Tool{check},
+		Secrets: []pawl.Secret{{Name: "API_TOKEN", Value: "s3cr3t-s3cr3t", Tools: []string{"check"}}},
+		Model: says(
+			scripted.Turn{ToolCalls: calls("check", `{"token":"${secret:API_TOKEN}"}`)},
+			scripted.Turn{Text: "It is long enough."},
+		),
+	}
+	final, err := agent.Run(context.Background(), "Is the token long enough?")
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, p := range final.Messages[2].Parts {
+		if r, ok := p.(llm.ToolResult); ok {
+			fmt.Println(r.Output)
+		}
+	}
+	fmt.Println(final.Text())
+	// Output:
+	// ${secret:API_TOKEN} has 13 characters
+	// It is long enough.
+}

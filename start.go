@@ -12,6 +12,7 @@ import (
 	"github.com/pawlrun/pawl/llm"
 	"github.com/pawlrun/pawl/machine"
 	"github.com/pawlrun/pawl/machine/agent"
+	"github.com/pawlrun/pawl/secret"
 )
 
 // Options say where a run lives. The zero value is a run in memory.
@@ -100,7 +101,7 @@ func (a Agent) start(ctx context.Context, message string, from *event.ContinuedF
 	if o.Journal == nil {
 		o.Journal = memory.New(nil)
 	}
-	e := newEngine(o.Journal)
+	e := newEngine(o.Journal, env.Secrets)
 	r, err := e.Start(ctx, started, "", env)
 	if err != nil {
 		return nil, err
@@ -136,7 +137,7 @@ func (a Agent) Resume(ctx context.Context, run string, o Options) (*Run, error) 
 	if o.Journal == nil {
 		return nil, fmt.Errorf("pawl: resume run %s: %w: no journal was given", run, journal.ErrNotFound)
 	}
-	e := newEngine(o.Journal)
+	e := newEngine(o.Journal, env.Secrets)
 	r, err := e.Resume(ctx, run, func(event.RunStarted) (engine.Env, error) { return env, nil })
 	if err != nil {
 		return nil, err
@@ -154,7 +155,7 @@ func Inspect(ctx context.Context, store journal.Store, run string) (State, error
 }
 
 func inspect(ctx context.Context, store journal.Store, run string) (*agent.Machine, error) {
-	m, err := newEngine(store).Inspect(ctx, run)
+	m, err := newEngine(store, nil).Inspect(ctx, run)
 	if err != nil {
 		return nil, err
 	}
@@ -167,11 +168,11 @@ func inspect(ctx context.Context, store journal.Store, run string) (*agent.Machi
 
 // newEngine makes the engine of one run. It holds nothing once the run is not
 // driven any more, so it needs no end of its own.
-func newEngine(store journal.Store) *engine.Engine {
+func newEngine(store journal.Store, secrets *secret.Redactor) *engine.Engine {
 	return engine.New(store, func(version string) (machine.Machine, error) {
 		if version != agent.Version {
 			return nil, fmt.Errorf("%w: machine %s", agent.ErrUnsupported, version)
 		}
 		return agent.New(), nil
-	}, engine.Options{})
+	}, engine.Options{Secrets: secrets})
 }

@@ -20,6 +20,8 @@ const maxInline = 32 << 10
 // the other. It is safe for concurrent use.
 type blobs struct {
 	store journal.Store
+	// clean takes secrets out of an attachment; nil takes nothing out.
+	clean func(llm.Media) llm.Media
 
 	mu sync.Mutex
 	// known is what the run's events refer to; true where it came from outside.
@@ -119,6 +121,9 @@ func (b *blobs) load(ctx context.Context, digest string) ([]byte, error) {
 // could be the content of another run.
 func (b *blobs) detach(data event.Data) event.Data {
 	detached, _ := event.MapMedia(data, func(m llm.Media) (llm.Media, error) {
+		if b.clean != nil {
+			m = b.clean(m)
+		}
 		m.Blob = ""
 		if len(m.Data) > maxInline {
 			m.Blob = b.keep(m.Data)

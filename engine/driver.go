@@ -73,13 +73,15 @@ type driver struct {
 }
 
 func (e *Engine) newDriver(m machine.Machine, env Env, run, parent string) *driver {
-	return &driver{
+	d := &driver{
 		engine: e, store: e.store, machine: m, env: env, hub: &hub{run: run, parent: parent, now: e.opts.Now}, now: e.opts.Now,
 		run: run, parent: parent, memo: new(llm.Memo), blobs: blobs{store: e.store},
 		flights: map[string]*flight{}, settled: make(chan settlement),
 		inbox: make(chan struct{}, 1), seen: map[int64]bool{}, asked: map[string]bool{},
 		interrupt: make(chan struct{}, 1), done: make(chan struct{}),
 	}
+	d.blobs.clean = d.redactMedia
+	return d
 }
 
 // drive goes on until the run has ended or parked. Its error is the engine's

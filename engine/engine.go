@@ -22,6 +22,7 @@ import (
 	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/llm"
 	"github.com/pawlrun/pawl/machine"
+	"github.com/pawlrun/pawl/secret"
 	"github.com/pawlrun/pawl/tool"
 )
 
@@ -38,6 +39,9 @@ type Options struct {
 	LeaseTTL time.Duration
 	// Observers wrap every model and tool call, the first outermost.
 	Observers []Observer
+	// Secrets are taken out of everything that is journalled, whatever run it
+	// is of; nil knows none.
+	Secrets *secret.Redactor
 }
 
 // Engine drives runs on one journal. It is safe for concurrent use.
@@ -62,6 +66,8 @@ type Env struct {
 	// provider's own name of it.
 	Model func(target string) (llm.Model, string, error)
 	Tools *tool.Set
+	// Secrets are taken out of everything that the run journals; nil knows none.
+	Secrets *secret.Redactor
 	// Ask puts a pending approval to a person and waits for the answer; nil
 	// where nobody can be asked, and the run then parks.
 	Ask func(ctx context.Context, p event.ToolPendingApproval) (event.ToolApprovalResolved, error)
@@ -148,9 +154,9 @@ func (e *Engine) Start(ctx context.Context, started event.RunStarted, parent str
 }
 
 // Create makes a run without driving it: its first event is journalled and its
-// lease is free.
-func (e *Engine) Create(ctx context.Context, started event.RunStarted, parent string) (string, error) {
-	d, err := e.create(ctx, started, parent, Env{})
+// lease is free. secrets are those of the run, as in [Env].
+func (e *Engine) Create(ctx context.Context, started event.RunStarted, parent string, secrets *secret.Redactor) (string, error) {
+	d, err := e.create(ctx, started, parent, Env{Secrets: secrets})
 	if err != nil {
 		return "", err
 	}

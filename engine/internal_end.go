@@ -38,6 +38,7 @@ func (d *driver) endInternal(ctx context.Context, cause error, late []event.Data
 	if status.Outcome, err = json.Marshal(outcome); err != nil {
 		return errors.Join(cause, err)
 	}
+	status.Outcome, _ = d.withoutSecrets(status.Outcome)
 	b := d.batch(status)
 	b.Release = true
 	pos, err := d.store.Append(ctx, b)

@@ -101,10 +101,13 @@ func (d *driver) toolResult(ctx context.Context, a machine.RunTool, r tool.Resul
 		CallID: a.CallID, Tool: a.Tool, IsError: r.IsError, ErrorType: r.ErrorType, ExitCode: r.ExitCode,
 		Media: r.Media, Untrusted: r.Untrusted, EndsRun: r.EndsRun, Truncated: r.Truncated,
 	}
+	// Before anything is cut, or half of a secret could be left.
+	r.Output = d.redactText(r.Output)
 	var x excerpt
 	if err != nil {
 		e.IsError = true
 		kind, message := failure(ctx, err, timeout)
+		message = d.redactText(message)
 		e.ErrorType = kind
 		x = d.excerptOfError(kind, message, r, a.MaxResultChars)
 	} else {

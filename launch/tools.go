@@ -2,11 +2,13 @@ package launch
 
 import (
 	"encoding/json"
+	"os"
 	"slices"
 	"time"
 
 	"github.com/pawlrun/pawl/engine"
 	"github.com/pawlrun/pawl/models"
+	"github.com/pawlrun/pawl/secret"
 	"github.com/pawlrun/pawl/spec"
 	"github.com/pawlrun/pawl/tool"
 	"github.com/pawlrun/pawl/tool/fs"
@@ -22,7 +24,14 @@ func environment(a *spec.Agent, o Options, resolver *models.Resolver) (engine.En
 		return engine.Env{}, nil, err
 	}
 	env := engine.Env{Model: resolver.Open, Tree: ws.State, Close: ws.Close}
-	all := builtin(ws, shell.Options{Dir: o.Workspace, Timeout: a.Tools.Timeouts["shell.exec"].Duration()})
+	secrets, err := secrets(a, o)
+	if err != nil {
+		return engine.Env{}, nil, closing(env, err)
+	}
+	env.Secrets = secret.NewRedactor(secrets...)
+	all := builtin(ws, shell.Options{
+		Dir: o.Workspace, Timeout: a.Tools.Timeouts["shell.exec"].Duration(), Env: withVariables(shell.Environment(os.Environ()), secrets),
+	})
 	if a.Tools.Allow != nil {
 		all = slices.DeleteFunc(all, func(t tool.Tool) bool { return !slices.Contains(a.Tools.Allow, t.Name) })
 	}
@@ -32,7 +41,7 @@ func environment(a *spec.Agent, o Options, resolver *models.Resolver) (engine.En
 			all[i] = bounded(t, limit.Duration())
 		}
 	}
-	if env.Tools, err = tool.NewSet(all...); err != nil {
+	if env.Tools, err = tool.NewSet(secret.Broker(all, secrets, "shell.exec")...); err != nil {
 		return engine.Env{}, nil, closing(env, err)
 	}
 	return env, env.Tools, nil

@@ -87,8 +87,9 @@ type Tools struct {
 	ProtectedPaths []string     `yaml:"protected_paths,omitempty"`
 	Permissions    *Permissions `yaml:"permissions,omitempty"`
 	// Mode is default, accept-edits, plan or bypass.
-	Mode  string `yaml:"mode,omitempty"`
-	Rules []Rule `yaml:"rules,omitempty"`
+	Mode    string  `yaml:"mode,omitempty"`
+	Rules   []Rule  `yaml:"rules,omitempty"`
+	Secrets Secrets `yaml:"secrets,omitempty"`
 
 	// What follows is read so that it can be refused: it is not built yet.
 	MCP    []any `yaml:"mcp,omitempty"`

@@ -321,6 +321,7 @@ func (t *Tools) validate(r *report, o Options) {
 	for i, rule := range t.Rules {
 		rule.validate(r, fmt.Sprintf("tools.rules[%d]", i))
 	}
+	t.validateSecrets(r, o)
 	if p := t.Permissions; p != nil {
 		p.validateNetwork(r)
 		oneOf(r, "tools.permissions.filesystem", p.Filesystem, "none", "repo-readonly", "repo-readwrite", "full")

@@ -11,6 +11,7 @@ import (
 	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/journal/sqlite"
 	"github.com/pawlrun/pawl/launch"
+	"github.com/pawlrun/pawl/secret"
 )
 
 // mode is what a command wants of the journal.
@@ -47,7 +48,9 @@ func (a *app) open(ctx context.Context, m mode) (*session, error) {
 	if err != nil {
 		return nil, failure(err)
 	}
-	return &session{app: a, store: store, engine: engine.New(store, launch.Machine, engine.Options{})}, nil
+	return &session{app: a, store: store, engine: engine.New(store, launch.Machine, engine.Options{
+		Secrets: secret.NewRedactor(secret.FromEnvironment(os.Environ())...),
+	})}, nil
 }
 
 // close gives the journal up. Nothing that was acknowledged depends on it.

@@ -4,6 +4,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/pawlrun/pawl/secret"
 )
 
 // allowed are the variables that commands may see.
@@ -18,9 +20,6 @@ var allowed = []string{
 // set is what every command gets besides: a program that wants a pager or a
 // password would wait for somebody who is not there.
 var set = []string{"PAGER=cat", "GIT_PAGER=cat", "GIT_TERMINAL_PROMPT=0"}
-
-// secretWords in a name keep a variable out, whatever else allows it.
-var secretWords = []string{"KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL", "AUTH", "COOKIE", "SESSION"}
 
 // secretValue finds what gives a credential away whatever the variable's name:
 // a user in an address, a private key, a bearer token, and the beginnings of
@@ -38,14 +37,9 @@ func Environment(env []string) []string {
 	out := slices.Clone(set)
 	for _, kv := range env {
 		name, value, ok := strings.Cut(kv, "=")
-		if ok && (slices.Contains(allowed, name) || strings.HasPrefix(name, "LC_")) && !secretName(name) && !secretValue.MatchString(value) {
+		if ok && (slices.Contains(allowed, name) || strings.HasPrefix(name, "LC_")) && !secret.LikelyName(name) && !secretValue.MatchString(value) {
 			out = append(out, kv)
 		}
 	}
 	return out
-}
-
-func secretName(name string) bool {
-	upper := strings.ToUpper(name)
-	return slices.ContainsFunc(secretWords, func(w string) bool { return strings.Contains(upper, w) })
 }

@@ -1,0 +1,58 @@
+package engine
+
+import (
+	"fmt"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/llm"
+)
+
+// redact takes secrets out of an event before anything follows from it: what
+// the machine applies, the store keeps and subscribers see is the same.
+func (d *driver) redact(s *staged) error {
+	body, found := d.withoutSecrets(s.body)
+	if !found {
+		return nil
+	}
+	e, err := event.Decode(body)
+	if err != nil {
+		return fmt.Errorf("%s holds a secret that cannot be taken out of it: %w", s.event.Type(), err)
+	}
+	if e.Data, err = reattach(e.Data, s.event.Data); err != nil {
+		return fmt.Errorf("take a secret out of %s: %w", s.event.Type(), err)
+	}
+	s.event, s.body = *e, body
+	return nil
+}
+
+// reattach gives an event that was read back the attachments of the original,
+// of which the stored form has the digests alone.
+func reattach(data, original event.Data) (event.Data, error) {
+	contents := map[string][]byte{}
+	if _, err := event.MapMedia(original, func(m llm.Media) (llm.Media, error) {
+		contents[m.Blob] = m.Data
+		return m, nil
+	}); err != nil {
+		return nil, err
+	}
+	return attach(data, func(digest string) ([]byte, error) { return contents[digest], nil })
+}
+
+func (d *driver) withoutSecrets(doc []byte) ([]byte, bool) {
+	doc, ofProcess := d.engine.opts.Secrets.RedactJSON(doc)
+	doc, ofRun := d.env.Secrets.RedactJSON(doc)
+	return doc, ofProcess || ofRun
+}
+
+// redactText takes secrets out of a text before it is cut or kept apart from
+// its event.
+func (d *driver) redactText(text string) string {
+	return d.env.Secrets.RedactString(d.engine.opts.Secrets.RedactString(text))
+}
+
+// redactMedia takes secrets out of an attachment.
+func (d *driver) redactMedia(m llm.Media) llm.Media {
+	data, _ := d.engine.opts.Secrets.Redact(m.Data)
+	m.Data, _ = d.env.Secrets.Redact(data)
+	return m
+}

@@ -1,0 +1,69 @@
+package launch
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/pawlrun/pawl/egress"
+	"github.com/pawlrun/pawl/secret"
+	"github.com/pawlrun/pawl/spec"
+)
+
+// secrets fetches the values that the file names, from where it says. One that
+// is not there is an error before anything has begun.
+func secrets(a *spec.Agent, o Options) ([]secret.Secret, error) {
+	getenv := o.Getenv
+	if getenv == nil {
+		getenv = os.Getenv
+	}
+	var found []secret.Secret
+	for _, name := range slices.Sorted(maps.Keys(a.Tools.Secrets)) {
+		from := a.Tools.Secrets[name]
+		s := secret.Secret{Name: name, Tools: from.Tools}
+		for _, h := range from.Hosts {
+			s.Hosts = append(s.Hosts, egress.Pattern(h))
+		}
+		var err error
+		if s.Value, err = valueOf(from, a.Dir, getenv); err != nil {
+			return nil, fmt.Errorf("tools.secrets.%s: %w", name, err)
+		}
+		if err := s.Validate(); err != nil {
+			return nil, fmt.Errorf("tools.secrets.%s: %w", name, err)
+		}
+		found = append(found, s)
+	}
+	return found, nil
+}
+
+func valueOf(from spec.Secret, dir string, getenv func(string) string) (string, error) {
+	if from.Env != "" {
+		value := getenv(from.Env)
+		if value == "" {
+			return "", fmt.Errorf("the variable %s is not set", from.Env)
+		}
+		return value, nil
+	}
+	path := from.File
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(dir, path)
+	}
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return "", err
+	}
+	return strings.TrimRight(string(content), "\r\n"), nil
+}
+
+// withVariables adds the secrets that commands may have to their environment.
+func withVariables(env []string, secrets []secret.Secret) []string {
+	for _, s := range secrets {
+		if slices.Contains(s.Tools, "shell.exec") {
+			env = append(env, s.Name+"="+s.Value)
+		}
+	}
+	return env
+}

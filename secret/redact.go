@@ -1,0 +1,182 @@
+package secret
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// Redactor takes values out of what is about to be written down. A nil one
+// knows none. It is safe for concurrent use.
+type Redactor struct {
+	// starts has a bit for every pair of bytes that a form begins with, so that
+	// a text without secrets is passed over at one look a byte.
+	starts [1 << 10]uint64
+	forms  map[uint16][]form
+}
+
+// form is one way in which a value may be written, and what takes its place.
+type form struct {
+	text []byte
+	mark []byte
+}
+
+// NewRedactor returns a redactor of secrets; nil when there are none. A value
+// is found as it is, as JSON, as part of an address, in base64 and in hex.
+func NewRedactor(secrets ...Secret) *Redactor {
+	r := &Redactor{forms: map[uint16][]form{}}
+	for _, s := range secrets {
+		if len(s.Value) < MinLength {
+			continue
+		}
+		mark := Reference(s.Name)
+		for _, text := range formsOf(s.Value) {
+			r.add(text, mark)
+		}
+	}
+	if len(r.forms) == 0 {
+		return nil
+	}
+	for _, forms := range r.forms {
+		slices.SortStableFunc(forms, func(a, b form) int { return cmp.Compare(len(b.text), len(a.text)) })
+	}
+	return r
+}
+
+func (r *Redactor) add(text, mark string) {
+	key := pair(text[0], text[1])
+	known := func(f form) bool { return string(f.text) == text }
+	if slices.ContainsFunc(r.forms[key], known) {
+		return
+	}
+	r.starts[key>>6] |= 1 << (key & 63)
+	r.forms[key] = append(r.forms[key], form{text: []byte(text), mark: []byte(mark)})
+}
+
+func pair(a, b byte) uint16 { return uint16(a)<<8 | uint16(b) }
+
+// formsOf lists the ways in which programs write a value.
+func formsOf(value string) []string {
+	plain, page := inJSON(value, false), inJSON(value, true)
+	forms := []string{
+		value, plain, page, inJSON(plain, false), inJSON(plain, true), inJSON(page, false), url.QueryEscape(value), url.PathEscape(value),
+		hex.EncodeToString([]byte(value)), strings.ToUpper(hex.EncodeToString([]byte(value))),
+	}
+	// What comes before a value decides where its bytes lie in the groups of
+	// base64; the characters at both ends hold bits of their neighbours.
+	for before := range 3 {
+		for _, enc := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
+			text := enc.EncodeToString(append(make([]byte, before), value...))
+			inner := text[(before*8+5)/6 : (before+len(value))*8/6]
+			if len(inner) >= MinLength {
+				forms = append(forms, inner)
+			}
+		}
+	}
+	return forms
+}
+
+// inJSON is a text as it stands within a JSON string, which may be one that is
+// fit to stand in a page.
+func inJSON(text string, html bool) string {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(html)
+	if err := enc.Encode(text); err != nil {
+		return text
+	}
+	quoted := bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+	return string(quoted[1 : len(quoted)-1])
+}
+
+// next returns where the next value begins, and in which form; -1 for none.
+func (r *Redactor) next(text []byte, from int) (int, form) {
+	for i := from; i+MinLength <= len(text); i++ {
+		key := pair(text[i], text[i+1])
+		if r.starts[key>>6]&(1<<(key&63)) == 0 {
+			continue
+		}
+		for _, f := range r.forms[key] {
+			if bytes.HasPrefix(text[i:], f.text) {
+				return i, f
+			}
+		}
+	}
+	return -1, form{}
+}
+
+// Redact puts references in the place of the values in a text, and says
+// whether there were any. Without one it returns the text itself, and
+// allocates nothing.
+func (r *Redactor) Redact(text []byte) ([]byte, bool) {
+	if r == nil {
+		return text, false
+	}
+	at, f := r.next(text, 0)
+	if at < 0 {
+		return text, false
+	}
+	out, done := make([]byte, 0, len(text)), 0
+	for ; at >= 0; at, f = r.next(text, done) {
+		out = append(append(out, text[done:at]...), f.mark...)
+		done = at + len(f.text)
+	}
+	return append(out, text[done:]...), true
+}
+
+// RedactString is [Redactor.Redact] of a string.
+func (r *Redactor) RedactString(text string) string {
+	if r == nil {
+		return text
+	}
+	if out, found := r.Redact([]byte(text)); found {
+		return string(out)
+	}
+	return text
+}
+
+// RedactJSON is [Redactor.Redact] of JSON: only the insides of its strings
+// change, so that it stays JSON of the same shape.
+func (r *Redactor) RedactJSON(doc []byte) ([]byte, bool) {
+	if r == nil {
+		return doc, false
+	}
+	if at, _ := r.next(doc, 0); at < 0 {
+		return doc, false
+	}
+	out := make([]byte, 0, len(doc))
+	changed := false
+	for len(doc) > 0 {
+		quote := bytes.IndexByte(doc, '"')
+		if quote < 0 {
+			break
+		}
+		end := quote + 1 + stringEnd(doc[quote+1:])
+		inside, found := r.Redact(doc[quote+1 : end])
+		changed = changed || found
+		out = append(append(out, doc[:quote+1]...), inside...)
+		doc = doc[end:]
+		if len(doc) > 0 { // the closing quote
+			out, doc = append(out, doc[0]), doc[1:]
+		}
+	}
+	return append(out, doc...), changed
+}
+
+// stringEnd is where a string's closing quote stands.
+func stringEnd(inside []byte) int {
+	for i := 0; i < len(inside); i++ {
+		switch inside[i] {
+		case '\\':
+			i++
+		case '"':
+			return i
+		}
+	}
+	return len(inside)
+}

@@ -1,0 +1,140 @@
+package secret_test
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/pawlrun/pawl/secret"
+)
+
+const value = `p"a\ss<word>/17&x`
+
+func TestAValueIsFoundInEveryFormThatProgramsWrite(t *testing.T) {
+	r := secret.NewRedactor(secret.Secret{Name: "DB", Value: value})
+	quoted, _ := json.Marshal(value)
+	twice, _ := json.Marshal(string(quoted))
+	for name, text := range map[string]string{
+		"as it is":           "password: " + value + ".",
+		"in JSON":            `{"password":` + string(quoted) + `}`,
+		"in JSON in JSON":    `{"output":` + string(twice) + `}`,
+		"in an address":      "https://example.com/?p=" + url.QueryEscape(value),
+		"in a path":          "https://example.com/" + url.PathEscape(value),
+		"in hex":             hex.EncodeToString([]byte(value)),
+		"in capital hex":     strings.ToUpper(hex.EncodeToString([]byte(value))),
+		"in base64":          base64.StdEncoding.EncodeToString([]byte(value)),
+		"in base64, later":   base64.StdEncoding.EncodeToString([]byte("user:" + value + "\n")),
+		"in base64, latest":  base64.URLEncoding.EncodeToString([]byte("a user:" + value + "@")),
+		"twice on a line":    value + value,
+		"at the very end":    "x" + value,
+		"after a false dawn": value[:5] + value,
+	} {
+		out, found := r.Redact([]byte(text))
+		if !found || !bytes.Contains(out, []byte("${secret:DB}")) || bytes.Contains(out, []byte(value)) {
+			t.Errorf("%s: %q became %q", name, text, out)
+		}
+		if got := r.RedactString(text); got != string(out) {
+			t.Errorf("%s: as a string it became %q", name, got)
+		}
+	}
+}
+
+func TestWhatHoldsNoSecretIsReturnedAsItIs(t *testing.T) {
+	r := secret.NewRedactor(secret.Secret{Name: "DB", Value: value})
+	text := []byte(strings.Repeat("p\"a password that is none, p\"a\\ss<wor ", 100))
+	allocs := testing.AllocsPerRun(100, func() {
+		if out, found := r.Redact(text); found || &out[0] != &text[0] {
+			t.Error("a text without a secret was changed")
+		}
+		if out, found := r.RedactJSON(text); found || &out[0] != &text[0] {
+			t.Error("a document without a secret was changed")
+		}
+	})
+	if allocs != 0 {
+		t.Errorf("looking costs %v allocations", allocs)
+	}
+}
+
+func TestTheLongerOfTwoSecretsWithOneBeginningIsFound(t *testing.T) {
+	r := secret.NewRedactor(secret.Secret{Name: "SHORT", Value: "abcdefgh"}, secret.Secret{Name: "LONG", Value: "abcdefghijkl"})
+	if got := r.RedactString("abcdefghijkl abcdefghij"); got != "${secret:LONG} ${secret:SHORT}ij" {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestNothingIsFoundWithoutSecretsOrInTooShortOnes(t *testing.T) {
+	none := secret.NewRedactor(secret.Secret{Name: "PIN", Value: "1234567"})
+	if none != nil {
+		t.Error("a value of seven bytes is looked for")
+	}
+	if got := none.RedactString("1234567"); got != "1234567" {
+		t.Errorf("got %q", got)
+	}
+	if out, found := none.RedactJSON([]byte(`"1234567"`)); found || string(out) != `"1234567"` {
+		t.Errorf("got %s", out)
+	}
+}
+
+func TestOnlyTheInsidesOfStringsChangeInJSON(t *testing.T) {
+	r := secret.NewRedactor(secret.Secret{Name: "N", Value: "1234567890"})
+	got, _ := r.RedactJSON([]byte(`{"at":1234567890,"text":"call \"1234567890\" now","list":["1234567890"]}`))
+	if want := `{"at":1234567890,"text":"call \"${secret:N}\" now","list":["${secret:N}"]}`; string(got) != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
+func TestVariablesThatHoldCredentialsAreKnownByTheirNames(t *testing.T) {
+	found := secret.FromEnvironment([]string{
+		"GITHUB_TOKEN=ghp_0123456789abcdef", "AWS_SECRET_ACCESS_KEY=wJalrXUtnFEMI/K7MDENG/bPxRfiCY",
+		"SESSION=wayland", "DESKTOP_SESSION=gnome-classic", "SSH_AUTH_SOCK=/run/user/1000/keyring/ssh",
+		"DBUS_SESSION_BUS_ADDRESS=unix:path=/run/user/1000/bus", "PATH=/usr/local/sbin:/usr/local/bin", "KEYMAP=us with some spaces in it",
+		"EMPTY_TOKEN=", "not a variable",
+	})
+	var names []string
+	for _, s := range found {
+		names = append(names, s.Name)
+	}
+	if got := fmt.Sprint(names); got != "[GITHUB_TOKEN AWS_SECRET_ACCESS_KEY DBUS_SESSION_BUS_ADDRESS]" {
+		t.Errorf("found %s", got)
+	}
+}
+
+func FuzzRedactJSONKeepsDocumentsValid(f *testing.F) {
+	f.Add(`{"a":"12345678"}`, "12345678")
+	f.Add(`{"a":"x\"y\\z1234"}`, `x"y\z1234`)
+	f.Add(`["\u003cabcdefgh"]`, "<abcdefgh")
+	f.Add(`{"12345678":1}`, "12345678")
+	f.Fuzz(func(t *testing.T, doc, value string) {
+		r := secret.NewRedactor(secret.Secret{Name: "S", Value: value})
+		out, found := r.RedactJSON([]byte(doc))
+		if !found && string(out) != doc {
+			t.Fatalf("%q became %q though nothing was found", doc, out)
+		}
+		if json.Valid([]byte(doc)) && !json.Valid(out) {
+			t.Fatalf("%q without %q is %q", doc, value, out)
+		}
+		plain, _ := r.Redact([]byte(doc))
+		if r != nil && !strings.Contains("${secret:S}", value) && bytes.Contains(plain, []byte(value)) && !strings.Contains(value, "${") {
+			t.Fatalf("%q is still in %q", value, plain)
+		}
+	})
+}
+
+func BenchmarkTextWithoutSecrets(b *testing.B) {
+	var secrets []secret.Secret
+	for i := range 50 {
+		secrets = append(secrets, secret.Secret{Name: fmt.Sprintf("S%d", i), Value: fmt.Sprintf("value-%d-of-fifty", i)})
+	}
+	r := secret.NewRedactor(secrets...)
+	text := []byte(strings.Repeat("Nothing of all this is of any value to anybody. ", 200))
+	b.SetBytes(int64(len(text)))
+	b.ReportAllocs()
+	for b.Loop() {
+		r.Redact(text)
+	}
+}

@@ -1,0 +1,88 @@
+// Package secret keeps values that must not be written down. It hands one to
+// the tools that may have it, by name and at the last moment, so that neither
+// the model nor the journal ever holds it; and it takes known values out of
+// everything that is journalled (PRODUCT 6).
+package secret
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/pawlrun/pawl/egress"
+)
+
+// MinLength is the least number of bytes of a value that can be kept out of a
+// journal. Something shorter is found by chance in texts that have nothing to
+// do with it.
+const MinLength = 8
+
+// Secret is one value and who may have it. A model names it as ${secret:NAME}
+// in the arguments of a call.
+type Secret struct {
+	// Name is a letter or _ followed by letters, digits and _.
+	Name  string
+	Value string
+	// Tools are the names of the tools that may be given the value.
+	Tools []string
+	// Hosts, where there are any, are the only ones that a call which names the
+	// secret may reach.
+	Hosts []egress.Pattern
+}
+
+var nameForm = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+// ValidName says whether a secret may have a name.
+func ValidName(name string) bool { return nameForm.MatchString(name) }
+
+// Validate says what is wrong with a secret. The error does not quote the value.
+func (s Secret) Validate() error {
+	switch {
+	case !ValidName(s.Name):
+		return fmt.Errorf("secret: the name %q is not letters, digits and _", s.Name)
+	case len(s.Value) < MinLength:
+		return fmt.Errorf("secret: %s has %d bytes; a value of fewer than %d cannot be kept out of a journal", s.Name, len(s.Value), MinLength)
+	}
+	return nil
+}
+
+// Reference is how the arguments of a call name a secret, and what stands in
+// the journal in its place.
+func Reference(name string) string { return "${secret:" + name + "}" }
+
+// words in the name of a variable say that its value is a credential.
+var words = []string{"KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL", "AUTH", "COOKIE", "SESSION"}
+
+// LikelyName says whether a variable's name is one that credentials have.
+func LikelyName(name string) bool {
+	upper := strings.ToUpper(name)
+	for _, w := range words {
+		if strings.Contains(upper, w) {
+			return true
+		}
+	}
+	return false
+}
+
+// likelyLength is the least length of a value that is taken for a credential
+// because of its variable's name alone: SESSION=wayland is none.
+const likelyLength = 16
+
+// place says that a value is a path, an address or a text rather than a credential.
+func place(value string) bool {
+	return strings.ContainsAny(value[:1], "/.~") || strings.ContainsAny(value, " \t\n\\") || strings.Contains(value, ":/")
+}
+
+// FromEnvironment picks the variables whose names say that they hold a
+// credential and whose values look like one, so that a tool which prints them
+// does not put them into a journal. An address or a path is none.
+func FromEnvironment(env []string) []Secret {
+	var found []Secret
+	for _, kv := range env {
+		name, value, _ := strings.Cut(kv, "=")
+		if LikelyName(name) && ValidName(name) && len(value) >= likelyLength && !place(value) {
+			found = append(found, Secret{Name: name, Value: value})
+		}
+	}
+	return found
+}
