@@ -28,3 +28,8 @@ func (s *Store) RaisePages() error {
 		return err
 	})
 }
+
+// Script runs statements of the writing connection in one transaction.
+func (s *Store) Script(text string) error {
+	return s.write(context.Background(), func(c *conn) error { return c.script(text) })
+}

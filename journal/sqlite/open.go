@@ -89,7 +89,7 @@ func recoverFile(path string, o Options) error {
 		return journal.ErrReadOnly
 	}
 	o.ReadOnly = false
-	c, err := openConn(writerDSN(path, o))
+	c, err := openWriterConn(path, o)
 	if err != nil {
 		return err
 	}
@@ -109,7 +109,7 @@ func (s *Store) openWriter(ctx context.Context, o Options) error {
 	if !writable(s.path) || !writable(filepath.Dir(s.path)) {
 		return journal.ErrReadOnly
 	}
-	c, err := openConn(writerDSN(s.path, o))
+	c, err := openWriterConn(s.path, o)
 	if err != nil {
 		return err
 	}
@@ -122,6 +122,13 @@ func (s *Store) openWriter(ctx context.Context, o Options) error {
 	}
 	s.writer = newWriter(c, f, func(inbox bool) { s.watch.notify(inbox) })
 	return nil
+}
+
+func openWriterConn(path string, o Options) (*conn, error) {
+	if err := registerVFS(); err != nil {
+		return nil, err
+	}
+	return openConn(writerDSN(path, o))
 }
 
 // checkOwner is [inspect] for what only the log holds yet.
@@ -248,7 +255,7 @@ func writerDSN(path string, o Options) string {
 	if o.maxPages > 0 {
 		pragmas = append(pragmas, fmt.Sprintf("max_page_count(%d)", o.maxPages))
 	}
-	return dsn(path, url.Values{"_pragma": pragmas})
+	return dsn(path, url.Values{"_pragma": pragmas, "vfs": {vfsName}})
 }
 
 func readerDSN(path string, o Options) string {

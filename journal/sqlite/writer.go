@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 
 	"github.com/pawlrun/pawl/journal"
@@ -36,29 +37,33 @@ func (o *op) perform(c *conn) (err error) {
 
 var errClosed = errors.New("sqlite: journal is closed")
 
-// writer owns the one writing connection of a process.
+// writer owns the one writing connection of a process. Whoever comes when
+// nobody is committing commits on its own goroutine, because to be woken by
+// another costs as much as a statement. What comes meanwhile waits, and goes
+// into the next commit together.
 type writer struct {
 	conn      *conn
 	file      *file
 	committed func(inbox bool)
-	ops       chan *op
 	pool      sync.Pool
-	ended     chan error
 	// lost is set once the file is not there any more: what follows would
 	// build on commits that nobody can read.
 	lost error
 
-	mu     sync.RWMutex
+	mu     sync.Mutex
+	queue  []*op
 	closed bool
+	// busy says that somebody is committing; idle tells when nobody is.
+	busy bool
+	idle sync.Cond
 }
 
 func newWriter(c *conn, f *file, committed func(inbox bool)) *writer {
 	w := &writer{
 		conn: c, file: f, committed: committed,
-		ops: make(chan *op, maxGroup), ended: make(chan error, 1),
 		pool: sync.Pool{New: func() any { return &op{done: make(chan struct{}, 1)} }},
 	}
-	go w.loop()
+	w.idle.L = &w.mu
 	return w
 }
 
@@ -66,25 +71,66 @@ func newWriter(c *conn, f *file, committed func(inbox bool)) *writer {
 // Once an operation is handed over its outcome is waited for, whatever ctx
 // says: a caller must never believe that nothing was written when it was.
 func (w *writer) do(ctx context.Context, o *op) error {
-	if err := w.hand(ctx, o); err != nil {
+	if err := ctx.Err(); err != nil {
 		return err
+	}
+	alone, err := w.join(o)
+	if err != nil {
+		return err
+	}
+	if alone {
+		w.commit([]*op{o})
+		w.pass()
 	}
 	<-o.done
 	return o.err
 }
 
-func (w *writer) hand(ctx context.Context, o *op) error {
-	w.mu.RLock()
-	defer w.mu.RUnlock()
-	if w.closed {
-		return errClosed
+// join says whether the caller is to commit its operation itself; otherwise it
+// is queued.
+func (w *writer) join(o *op) (alone bool, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch {
+	case w.closed:
+		return false, errClosed
+	case w.busy:
+		w.queue = append(w.queue, o)
+		return false, nil
 	}
-	select {
-	case w.ops <- o:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
+	w.busy = true
+	return true, nil
+}
+
+// pass leaves what was queued to a goroutine of its own, so that the caller
+// does not wait for others.
+func (w *writer) pass() {
+	if group := w.take(nil); len(group) > 0 {
+		go w.drain(group)
 	}
+}
+
+func (w *writer) drain(group []*op) {
+	for len(group) > 0 {
+		w.commit(group)
+		clear(group)
+		group = w.take(group[:0])
+	}
+}
+
+// take moves what waits into a group; when nothing does, nobody commits any
+// more.
+func (w *writer) take(group []*op) []*op {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	n := min(len(w.queue), maxGroup)
+	group = append(group, w.queue[:n]...)
+	w.queue = slices.Delete(w.queue, 0, n)
+	if n == 0 {
+		w.busy = false
+		w.idle.Broadcast()
+	}
+	return group
 }
 
 func (w *writer) get() *op { return w.pool.Get().(*op) }
@@ -94,38 +140,15 @@ func (w *writer) put(o *op) {
 	w.pool.Put(o)
 }
 
-// stop commits what was handed over and closes the connection.
+// stop waits for what was handed over and closes the connection.
 func (w *writer) stop() error {
 	w.mu.Lock()
+	defer w.mu.Unlock()
 	w.closed = true
-	w.mu.Unlock()
-	close(w.ops)
-	return <-w.ended
-}
-
-func (w *writer) loop() {
-	group := make([]*op, 0, maxGroup)
-	for o := range w.ops {
-		group = w.collect(append(group[:0], o))
-		w.commit(group)
-		clear(group)
+	for w.busy {
+		w.idle.Wait()
 	}
-	w.ended <- w.conn.close()
-}
-
-func (w *writer) collect(group []*op) []*op {
-	for len(group) < maxGroup {
-		select {
-		case o, ok := <-w.ops:
-			if !ok {
-				return group
-			}
-			group = append(group, o)
-		default:
-			return group
-		}
-	}
-	return group
+	return w.conn.close()
 }
 
 // commit runs a group in one transaction. When that fails, each operation is

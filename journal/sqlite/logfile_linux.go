@@ -1,0 +1,102 @@
+package sqlite
+
+import (
+	"errors"
+	"syscall"
+)
+
+// logFile is how the writing connection reaches an open write-ahead log, which
+// is where a commit waits for the disk:
+//
+//   - What a commit consists of is written at once, not in two writes for each
+//     of its pages.
+//   - The log is filled with zeros before it is written. Syncing bytes that
+//     replace others costs half as much as making a file longer, because the
+//     file system has nothing of its own to write.
+//   - A sync leaves out the time of the last change (fdatasync), as it does in
+//     a SQLite that was built with HAVE_FDATASYNC.
+//
+// Zeros are no commit: to SQLite a log ends where a frame does not carry the
+// log's salt. Only who holds the log's write lock writes it, and writes its
+// end, so nothing that counts is where the zeros go; and SQLite shows a commit
+// to others after its sync, never before, so nobody looks for what is pending.
+type logFile struct {
+	fd int
+	// pending was written and is not handed to the system yet; offset is where
+	// in the file it belongs.
+	pending []byte
+	offset  int64
+	// filled is how far the file is known to have bytes that can be replaced.
+	filled int64
+	// unfillable is set when there was no room to fill.
+	unfillable bool
+}
+
+const (
+	// fillStep is how much is filled at once: enough for a dozen commits, and
+	// little enough not to show in the one that waits for it.
+	fillStep = 256 << 10
+	// maxPending bounds what a large transaction gathers.
+	maxPending = 1 << 20
+)
+
+// zeros is never written to.
+var zeros [fillStep]byte
+
+func (f *logFile) write(p []byte, offset int64) error {
+	if offset != f.offset+int64(len(f.pending)) || len(f.pending)+len(p) > maxPending {
+		if err := f.flush(); err != nil {
+			return err
+		}
+		f.offset = offset
+	}
+	f.pending = append(f.pending, p...)
+	return nil
+}
+
+// flush hands what is pending to the system.
+func (f *logFile) flush() error {
+	if len(f.pending) == 0 {
+		return nil
+	}
+	err := writeAt(f.fd, f.pending, f.offset)
+	f.offset, f.pending = f.offset+int64(len(f.pending)), f.pending[:0]
+	if err == nil && f.offset > f.filled {
+		f.fill()
+	}
+	return err
+}
+
+// fill writes zeros behind a commit that reached the end of the file. It only
+// saves work: where it fails the log grows with each commit.
+func (f *logFile) fill() {
+	if f.unfillable {
+		return
+	}
+	f.unfillable = writeAt(f.fd, zeros[:], f.offset) != nil
+	f.filled = f.offset + fillStep
+}
+
+func (f *logFile) sync() error {
+	return retried(func() error { return syscall.Fdatasync(f.fd) })
+}
+
+func writeAt(fd int, p []byte, offset int64) error {
+	for len(p) > 0 {
+		n, err := syscall.Pwrite(fd, p, offset)
+		if err != nil && !errors.Is(err, syscall.EINTR) {
+			return err
+		}
+		n = max(n, 0)
+		p, offset = p[n:], offset+int64(n)
+	}
+	return nil
+}
+
+func retried(call func() error) error {
+	for {
+		if err := call(); !errors.Is(err, syscall.EINTR) {
+			return err
+		}
+	}
+}

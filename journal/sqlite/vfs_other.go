@@ -1,0 +1,8 @@
+//go:build !linux
+
+package sqlite
+
+// vfsName is the file system of the writing connection: SQLite's own.
+const vfsName = ""
+
+func registerVFS() error { return nil }
