@@ -2,15 +2,12 @@
 // arithmetic, so that the same events always give the same verdict.
 package budget
 
-import (
-	"errors"
-	"fmt"
-	"math"
-	"time"
-)
+import "time"
 
-// Limits are the hard limits of a run; 0 means no limit. The JSON names are
-// the settings' names, which a stop reports.
+// Limits are the hard limits of a run; 0 means no limit. Before
+// [Limits.WithDefaults] it means that the owner has not said, and a negative
+// value that there is to be none. The JSON names are the settings' names, which
+// a stop reports.
 type Limits struct {
 	MaxCycles        int     `json:"max_cycles,omitempty"`
 	USDPerRun        float64 `json:"usd_per_run,omitempty"`
@@ -43,14 +40,16 @@ const (
 	DefaultToolRetries      = 4
 )
 
-// WithDefaults fills what is not set with the careful owner's choice.
+// WithDefaults fills what is not set with the careful owner's choice, and takes
+// away what the owner wants to be without a limit. It is meant to be called
+// once: what it took away would be filled again.
 func (l Limits) WithDefaults() Limits {
 	setDefault(&l.MaxCycles, DefaultMaxCycles)
 	setDefault(&l.MaxToolCalls, DefaultMaxToolCalls)
 	setDefault(&l.MaxParallelTools, DefaultMaxParallelTools)
 	setDefault(&l.MaxWallSeconds, DefaultMaxWallSeconds)
 	setDefault(&l.MaxResultChars, DefaultMaxResultChars)
-	return l
+	return l.WithoutNone()
 }
 
 func setDefault[T comparable](p *T, v T) {
@@ -151,74 +150,4 @@ func (l Limits) Remaining(s Spent) (time.Duration, bool) {
 		return 0, false
 	}
 	return time.Duration(l.MaxWallSeconds*float64(time.Second)) - s.Active, true
-}
-
-// Errors of [Limits.Set].
-var (
-	// ErrUnknownSetting: there is no limit of that name.
-	ErrUnknownSetting = errors.New("budget: unknown setting")
-	// ErrBadValue: the limit cannot have that value.
-	ErrBadValue = errors.New("budget: bad value")
-)
-
-// Set replaces the limit with the given JSON name. A value must be finite and
-// not negative, and whole where the limit counts something; on an error
-// nothing has changed.
-func (l *Limits) Set(setting string, value float64) error {
-	if math.IsNaN(value) || math.IsInf(value, 0) || value < 0 {
-		return fmt.Errorf("%w: %s cannot be %v", ErrBadValue, setting, value)
-	}
-	switch setting {
-	case "usd_per_run":
-		l.USDPerRun = value
-	case "max_total_cost":
-		l.MaxTotalCost = value
-	case "max_wall_time_seconds":
-		l.MaxWallSeconds = value
-	case "max_no_progress_seconds":
-		l.MaxIdleSeconds = value
-	case "max_cycles":
-		return setWhole(&l.MaxCycles, setting, value)
-	case "max_model_turns":
-		return setWhole(&l.MaxModelTurns, setting, value)
-	case "max_tool_calls":
-		return setWhole(&l.MaxToolCalls, setting, value)
-	case "max_parallel_tool_calls":
-		return setWhole(&l.MaxParallelTools, setting, value)
-	case "max_tool_result_chars":
-		return setWhole(&l.MaxResultChars, setting, value)
-	case "max_input_tokens":
-		return setWhole(&l.MaxInputTokens, setting, value)
-	case "max_output_tokens":
-		return setWhole(&l.MaxOutputTokens, setting, value)
-	case "max_context_tokens_per_request":
-		return setWhole(&l.MaxRequestTokens, setting, value)
-	case "max_retries_per_model_call":
-		return setCount(&l.MaxModelRetries, setting, value)
-	case "max_retries_per_tool_call":
-		return setCount(&l.MaxToolRetries, setting, value)
-	default:
-		return fmt.Errorf("%w: %q", ErrUnknownSetting, setting)
-	}
-	return nil
-}
-
-// maxWhole is the largest count that a float64 holds exactly.
-const maxWhole = 1 << 53
-
-func setWhole[T int | int64](p *T, setting string, value float64) error {
-	if value != math.Trunc(value) || value > maxWhole {
-		return fmt.Errorf("%w: %s must be a whole number, not %v", ErrBadValue, setting, value)
-	}
-	*p = T(value)
-	return nil
-}
-
-func setCount(p **int, setting string, value float64) error {
-	var n int
-	if err := setWhole(&n, setting, value); err != nil {
-		return err
-	}
-	*p = &n
-	return nil
 }

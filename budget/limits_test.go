@@ -79,6 +79,36 @@ func TestRemaining(t *testing.T) {
 	}
 }
 
+// A limit that has a default can be taken away, and then stays away.
+func TestEveryLimitButTheRetriesCanBeTakenAway(t *testing.T) {
+	kind := reflect.TypeFor[budget.Limits]()
+	for i, setting := range budget.Settings() {
+		if kind.Field(i).Type.Kind() == reflect.Pointer {
+			continue
+		}
+		raised := budget.Limits{}.WithDefaults()
+		if err := raised.Set(setting, 7); err != nil {
+			t.Fatal(err)
+		}
+		if err := raised.Set(setting, budget.None); err != nil {
+			t.Errorf("%s: %v", setting, err)
+		}
+		if f := reflect.ValueOf(raised).Field(i); !f.IsZero() {
+			t.Errorf("%s was taken away from a run and is %v", setting, f)
+		}
+		var declared budget.Limits
+		switch f := reflect.ValueOf(&declared).Elem().Field(i); f.Kind() {
+		case reflect.Float64:
+			f.SetFloat(budget.None)
+		default:
+			f.SetInt(budget.None)
+		}
+		if f := reflect.ValueOf(declared.WithDefaults()).Field(i); !f.IsZero() {
+			t.Errorf("%s was declared to be none and is %v", setting, f)
+		}
+	}
+}
+
 // TestEverySettingCanBeRaised walks the JSON names, so that a new limit cannot
 // be forgotten in Set.
 func TestEverySettingCanBeRaised(t *testing.T) {
@@ -109,9 +139,13 @@ func TestABadRaiseChangesNothing(t *testing.T) {
 		{"max_patience", 1, budget.ErrUnknownSetting},
 		{"", 1, budget.ErrUnknownSetting},
 		{"max_cycles", 2.5, budget.ErrBadValue},
-		{"max_cycles", -1, budget.ErrBadValue},
 		{"max_cycles", 1e300, budget.ErrBadValue},
 		{"max_retries_per_model_call", 0.5, budget.ErrBadValue},
+		{"max_cycles", 0, budget.ErrBadValue},
+		{"max_cycles", -2, budget.ErrBadValue},
+		{"max_retries_per_model_call", budget.None, budget.ErrBadValue},
+		{"usd_per_run", 0, budget.ErrBadValue},
+		{"usd_per_run", -0.5, budget.ErrBadValue},
 		{"usd_per_run", math.NaN(), budget.ErrBadValue},
 		{"usd_per_run", math.Inf(1), budget.ErrBadValue},
 	} {

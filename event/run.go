@@ -141,9 +141,10 @@ type InputReceived struct {
 
 // BudgetRaised replaces one limit of a running run.
 type BudgetRaised struct {
-	Setting string  `json:"setting"`
-	Value   float64 `json:"value"`
-	By      string  `json:"by,omitempty"`
+	Setting string `json:"setting"`
+	// Value is the new limit; -1 takes it away.
+	Value float64 `json:"value"`
+	By    string  `json:"by,omitempty"`
 }
 
 // Checkpoint marks a point that a fork or a reader may want to return to.

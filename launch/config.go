@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"github.com/pawlrun/pawl/budget"
 	"github.com/pawlrun/pawl/compact"
 	"github.com/pawlrun/pawl/llm"
 	"github.com/pawlrun/pawl/machine/agent"
@@ -9,10 +10,6 @@ import (
 	"github.com/pawlrun/pawl/stop"
 	"github.com/pawlrun/pawl/tool"
 )
-
-// defaultMaxNudges is how often a run without an iteration block is nudged
-// (REQUIREMENTS C-2); with one, only the cycle cap bounds it.
-const defaultMaxNudges = 3
 
 // config is what the machine gets of a file and of the flags.
 func config(a *spec.Agent, o Options, targets []target, tools *tool.Set) agent.Config {
@@ -34,12 +31,8 @@ func config(a *spec.Agent, o Options, targets []target, tools *tool.Set) agent.C
 	if s.Cache != nil {
 		cfg.Cache = llm.Caching(s.Cache.TTL)
 	}
-	if s.MaxNudges != nil {
-		cfg.MaxNudges = *s.MaxNudges
-	}
-	if a.Iteration == nil {
-		cfg.MaxNudges = or(cfg.MaxNudges, defaultMaxNudges)
-	} else {
+	cfg.MaxNudges = value(s.MaxNudges)
+	if a.Iteration != nil {
 		iteration(a.Iteration, &cfg)
 		// ALDO's trigger is crossed when it is reached (REQUIREMENTS C-5).
 		cfg.Compact.Inclusive = s.Compact == nil || s.Compact.Inclusive == nil || *s.Compact.Inclusive
@@ -51,6 +44,7 @@ func config(a *spec.Agent, o Options, targets []target, tools *tool.Set) agent.C
 func iteration(it *spec.Iteration, cfg *agent.Config) {
 	cfg.OnLimit = or(cfg.OnLimit, agent.OnLimitOK)
 	cfg.OnNoToolCall = or(cfg.OnNoToolCall, agent.NoToolCallNudge)
+	cfg.MaxNudges = or(cfg.MaxNudges, budget.None)
 	cfg.Dispatch = or(cfg.Dispatch, agent.ParallelAll)
 	cfg.Compact.Strategy = or(cfg.Compact.Strategy, or(compact.Strategy(it.SummaryStrategy), compact.RollingWindow))
 	for _, c := range it.TerminationConditions {

@@ -126,6 +126,8 @@ func modelsOf(targets []agent.Target) []string {
 // change puts the flags in the place of what the ended run had.
 func (o Options) change(cfg *agent.Config, started *event.RunStarted) error {
 	o.replace(&cfg.Limits)
+	taken := unlimited(cfg.Limits)
+	cfg.Limits = cfg.Limits.WithoutNone()
 	cfg.Approve = or(o.Approve, cfg.Approve)
 	cfg.Whole = cfg.Whole || o.Whole
 	if o.Model != "" {
@@ -139,8 +141,10 @@ func (o Options) change(cfg *agent.Config, started *event.RunStarted) error {
 		started.Options["dir"], started.Options["model"] = absolute(o.Dir), o.Model
 	}
 	warning, err := priced(*cfg, o, o.BudgetUSD != nil)
-	if warning != "" && !slices.Contains(started.Warnings, warning) {
-		started.Warnings = append(slices.Clip(started.Warnings), warning)
+	for _, w := range append(taken, warning) {
+		if w != "" && !slices.Contains(started.Warnings, w) {
+			started.Warnings = append(slices.Clip(started.Warnings), w)
+		}
 	}
 	return err
 }

@@ -27,12 +27,14 @@ type Options struct {
 	Model string
 	// Workspace is the directory that the tools work in.
 	Workspace string
-	// MaxCycles replaces the file's cycle caps; 0 leaves them.
+	// MaxCycles replaces the file's cycle caps; 0 leaves them, and
+	// [budget.None] takes them away.
 	MaxCycles int
 	// BudgetUSD replaces the file's caps in money, NoBudget removes them.
 	BudgetUSD *float64
 	NoBudget  bool
-	// TimeoutSeconds replaces the wall-time budget; 0 leaves it.
+	// TimeoutSeconds replaces the wall-time budget; 0 leaves it, and
+	// [budget.None] takes it away.
 	TimeoutSeconds float64
 	Approve        agent.ApproveMode
 	// Whole asks the provider for whole answers instead of streams.
@@ -129,7 +131,7 @@ func prepare(a *spec.Agent, source string, text []byte, input string, o Options)
 	for _, w := range a.Warnings {
 		started.Warnings = append(started.Warnings, w.String())
 	}
-	started.Warnings = slices.Concat(started.Warnings, warnings, costs)
+	started.Warnings = slices.Concat(started.Warnings, warnings, unlimited(limits(a, o)), costs)
 	return started, env, nil
 }
 

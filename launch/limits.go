@@ -24,7 +24,7 @@ func limits(a *spec.Agent, o Options) budget.Limits {
 		MaxIdleSeconds: value(b.MaxIdleSeconds), MaxRequestTokens: value(b.MaxRequestTokens),
 		USDPerRun: value(a.ModelPolicy.Budget.USDPerRun), MaxTotalCost: value(b.MaxTotalCost),
 	}
-	if l.USDPerRun == 0 && l.MaxTotalCost == 0 {
+	if l.USDPerRun == 0 && l.MaxTotalCost <= 0 {
 		l.USDPerRun = budget.DefaultUSDPerRun
 	}
 	o.replace(&l)
@@ -33,15 +33,11 @@ func limits(a *spec.Agent, o Options) budget.Limits {
 
 // replace puts the flags in the place of the limits that they are about.
 func (o Options) replace(l *budget.Limits) {
-	if o.MaxCycles > 0 {
-		l.MaxCycles = o.MaxCycles
-	}
-	if o.TimeoutSeconds > 0 {
-		l.MaxWallSeconds = o.TimeoutSeconds
-	}
+	l.MaxCycles = or(o.MaxCycles, l.MaxCycles)
+	l.MaxWallSeconds = or(o.TimeoutSeconds, l.MaxWallSeconds)
 	switch {
 	case o.NoBudget:
-		l.USDPerRun, l.MaxTotalCost = 0, 0
+		l.USDPerRun, l.MaxTotalCost = budget.None, 0
 	case o.BudgetUSD != nil:
 		l.USDPerRun, l.MaxTotalCost = *o.BudgetUSD, 0
 	}
@@ -49,12 +45,12 @@ func (o Options) replace(l *budget.Limits) {
 
 // raises says that a flag sets a limit.
 func (o Options) raises() bool {
-	return o.MaxCycles > 0 || o.TimeoutSeconds > 0 || o.NoBudget || o.BudgetUSD != nil
+	return o.MaxCycles != 0 || o.TimeoutSeconds != 0 || o.NoBudget || o.BudgetUSD != nil
 }
 
 // money says what the owner should know about what the run may cost.
 func money(a *spec.Agent, o Options, cfg agent.Config) (warnings []string, err error) {
-	set := o.BudgetUSD != nil || a.ModelPolicy.Budget.USDPerRun != nil || a.Budgets.MaxTotalCost != nil
+	set := o.BudgetUSD != nil || value(a.ModelPolicy.Budget.USDPerRun) > 0 || value(a.Budgets.MaxTotalCost) > 0
 	if limit, _ := cfg.Limits.CostCap(); limit > 0 && !set {
 		warnings = append(warnings, fmt.Sprintf("the run stops at USD %.2f, the default cap; "+
 			"--budget, --no-budget or model_policy.budget.usd_per_run change it", limit))
@@ -84,6 +80,16 @@ func priced(cfg agent.Config, o Options, set bool) (warning string, err error) {
 		return fmt.Sprintf("no price is known for %s, so the default cap of USD %.2f cannot stop its calls", names, limit), nil
 	}
 	return fmt.Sprintf("no price is known for %s, so the run's cost is not counted in full", names), nil
+}
+
+// unlimited tells of the limits that the owner took away, so that the run's
+// first event says it (PRODUCT 6: every limit is visible there).
+func unlimited(l budget.Limits) []string {
+	names := l.TakenAway()
+	if len(names) == 0 {
+		return nil
+	}
+	return []string{"taken away, as was asked for: " + strings.Join(names, ", ") + "; nothing of the kind stops the run"}
 }
 
 func unpriced(targets []agent.Target) string {

@@ -108,7 +108,7 @@ type Decoding struct {
 
 // Money is the cap on what a run may cost.
 type Money struct {
-	USDPerRun *float64 `yaml:"usd_per_run,omitempty"`
+	USDPerRun *float64 `yaml:"usd_per_run,omitempty" none:"yes"`
 }
 
 // Prompt is the system text, inline or in a file.
@@ -118,20 +118,21 @@ type Prompt struct {
 }
 
 // Budgets are the ten budgets of the harness (HAR-41 to HAR-50), the time
-// without progress and the size of a request; nil means the default.
+// without progress and the size of a request; nil means the default, [None]
+// that there is no limit.
 type Budgets struct {
-	MaxModelTurns    *int     `yaml:"max_model_turns,omitempty"`
-	MaxToolCalls     *int     `yaml:"max_tool_calls,omitempty"`
-	MaxParallelTools *int     `yaml:"max_parallel_tool_calls,omitempty"`
-	MaxWallSeconds   *float64 `yaml:"max_wall_time_seconds,omitempty"`
-	MaxInputTokens   *int64   `yaml:"max_input_tokens,omitempty"`
-	MaxOutputTokens  *int64   `yaml:"max_output_tokens,omitempty"`
-	MaxTotalCost     *float64 `yaml:"max_total_cost,omitempty"`
-	MaxResultChars   *int     `yaml:"max_tool_result_chars,omitempty"`
+	MaxModelTurns    *int     `yaml:"max_model_turns,omitempty" none:"yes"`
+	MaxToolCalls     *int     `yaml:"max_tool_calls,omitempty" none:"yes"`
+	MaxParallelTools *int     `yaml:"max_parallel_tool_calls,omitempty" none:"yes"`
+	MaxWallSeconds   *float64 `yaml:"max_wall_time_seconds,omitempty" none:"yes"`
+	MaxInputTokens   *int64   `yaml:"max_input_tokens,omitempty" none:"yes"`
+	MaxOutputTokens  *int64   `yaml:"max_output_tokens,omitempty" none:"yes"`
+	MaxTotalCost     *float64 `yaml:"max_total_cost,omitempty" none:"yes"`
+	MaxResultChars   *int     `yaml:"max_tool_result_chars,omitempty" none:"yes"`
 	MaxModelRetries  *int     `yaml:"max_retries_per_model_call,omitempty"`
 	MaxToolRetries   *int     `yaml:"max_retries_per_tool_call,omitempty"`
-	MaxIdleSeconds   *float64 `yaml:"max_no_progress_seconds,omitempty"`
-	MaxRequestTokens *int64   `yaml:"max_context_tokens_per_request,omitempty"`
+	MaxIdleSeconds   *float64 `yaml:"max_no_progress_seconds,omitempty" none:"yes"`
+	MaxRequestTokens *int64   `yaml:"max_context_tokens_per_request,omitempty" none:"yes"`
 }
 
 // ReadAgent reads and validates an agent file. The error is [Errors] when the

@@ -31,7 +31,7 @@ func TestAgentBuiltInCodeIsHeldToTheRulesOfAFile(t *testing.T) {
 		"tools.permissions.network": func(a *spec.Agent) { a.Tools.Permissions = &spec.Permissions{Network: "none"} },
 		"identity.name":             func(a *spec.Agent) { a.Identity.Name = "" },
 		"prompt.system_file":        func(a *spec.Agent) { a.Prompt.SystemFile = "nowhere.md" },
-		"budgets.max_total_cost":    func(a *spec.Agent) { a.Budgets.MaxTotalCost = new(-1.0) },
+		"budgets.max_total_cost":    func(a *spec.Agent) { a.Budgets.MaxTotalCost = new(-2.0) },
 		"iteration.termination_conditions[0].kind": func(a *spec.Agent) {
 			a.Iteration.TerminationConditions = []spec.Condition{{Kind: "never"}}
 		},

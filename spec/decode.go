@@ -154,10 +154,23 @@ func (d *decoder) object(n *yaml.Node, path string, v reflect.Value) {
 	for _, p := range d.pairs(n, path) {
 		sub := join(path, p.key.Value)
 		if index, ok := fields[p.key.Value]; ok {
-			d.value(p.value, sub, v.FieldByIndex(index))
+			d.field(p.value, sub, v, index)
 			continue
 		}
 		d.unknown(p.key, sub, sortedKeys(fields))
+	}
+}
+
+func (d *decoder) field(n *yaml.Node, path string, v reflect.Value, index []int) {
+	f := v.FieldByIndex(index)
+	switch limit := takesNone(v.Type().FieldByIndex(index)); {
+	case limit && isNone(n) && !d.exhausted(n, path):
+		d.places[path] = n
+		setNone(f)
+	case limit && n.Kind == yaml.ScalarNode && n.Tag == "!!str":
+		d.fail(n, path, expectation(f)+", or none", "is %s", describe(n))
+	default:
+		d.value(n, path, f)
 	}
 }
 

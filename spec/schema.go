@@ -114,7 +114,11 @@ func (b *schemaBuilder) object(t reflect.Type, path string) schema {
 	properties := schema{}
 	fields := fieldsOf(t)
 	for _, key := range sortedKeys(fields) {
-		properties[key] = b.of(t.FieldByIndex(fields[key]).Type, join(path, key))
+		f := t.FieldByIndex(fields[key])
+		properties[key] = b.of(f.Type, join(path, key))
+		if takesNone(f) {
+			properties[key] = schema{"anyOf": []any{properties[key], schema{"const": "none"}}}
+		}
 	}
 	b.defs[name] = schema{"type": "object", "properties": properties, "additionalProperties": false}
 	return ref

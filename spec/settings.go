@@ -11,12 +11,12 @@ import (
 // Settings are how the loop behaves. They stand at the top level of a file or
 // in its iteration block.
 type Settings struct {
-	MaxCycles     *int     `yaml:"max_cycles,omitempty"`
+	MaxCycles     *int     `yaml:"max_cycles,omitempty" none:"yes"`
 	OnLimit       string   `yaml:"on_limit,omitempty"`
 	OnNoToolCall  string   `yaml:"on_no_tool_call,omitempty"`
 	ToolDispatch  string   `yaml:"tool_dispatch,omitempty"`
 	NudgeText     string   `yaml:"nudge_text,omitempty"`
-	MaxNudges     *int     `yaml:"max_nudges,omitempty"`
+	MaxNudges     *int     `yaml:"max_nudges,omitempty" none:"yes"`
 	ContextWindow *int     `yaml:"context_window,omitempty"`
 	Compact       *Compact `yaml:"compact,omitempty"`
 	Cache         *Cache   `yaml:"cache,omitempty"`
@@ -177,7 +177,15 @@ func (a *Agent) Effective() Settings {
 		}
 	}
 	if top, inner := a.MaxCycles, a.Iteration.MaxCycles; top != nil && inner != nil {
-		s.MaxCycles = new(min(*top, *inner))
+		s.MaxCycles = smaller(top, inner)
 	}
 	return s
+}
+
+// smaller is the tighter of two limits.
+func smaller(a, b *int) *int {
+	if *a == None || *b != None && *b < *a {
+		return b
+	}
+	return a
 }

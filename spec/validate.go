@@ -173,11 +173,11 @@ func (a *Agent) Chain() []string {
 
 func (s *Settings) validate(r *report, prefix string) {
 	at := func(key string) string { return join(prefix, key) }
-	within(r, at("max_cycles"), s.MaxCycles, 1, 1_000_000)
+	limit(r, at("max_cycles"), s.MaxCycles, 1, 1_000_000)
 	oneOf(r, at("on_limit"), s.OnLimit, "ok", "stopped", "fail")
 	oneOf(r, at("on_no_tool_call"), s.OnNoToolCall, "finish", "nudge", "stop")
 	oneOf(r, at("tool_dispatch"), s.ToolDispatch, "ordered-groups", "parallel-first", "by-resource", "parallel-all", "serial")
-	within(r, at("max_nudges"), s.MaxNudges, 1, 1_000_000)
+	limit(r, at("max_nudges"), s.MaxNudges, 1, 1_000_000)
 	within(r, at("context_window"), s.ContextWindow, 1, 1_000_000_000)
 	notEmpty(r, at("nudge_text"), s.NudgeText)
 	if s.Cache != nil {
@@ -350,18 +350,18 @@ func (t *Tools) usable(r *report, path, name string, o Options) {
 
 func (b *Budgets) validate(r *report) {
 	const many = 1_000_000_000
-	within(r, "budgets.max_model_turns", b.MaxModelTurns, 1, many)
-	within(r, "budgets.max_tool_calls", b.MaxToolCalls, 1, many)
-	within(r, "budgets.max_parallel_tool_calls", b.MaxParallelTools, 1, 1024)
-	within(r, "budgets.max_wall_time_seconds", b.MaxWallSeconds, 0.001, many)
-	within(r, "budgets.max_input_tokens", b.MaxInputTokens, 1, math.MaxInt64)
-	within(r, "budgets.max_output_tokens", b.MaxOutputTokens, 1, math.MaxInt64)
+	limit(r, "budgets.max_model_turns", b.MaxModelTurns, 1, many)
+	limit(r, "budgets.max_tool_calls", b.MaxToolCalls, 1, many)
+	limit(r, "budgets.max_parallel_tool_calls", b.MaxParallelTools, 1, 1024)
+	limit(r, "budgets.max_wall_time_seconds", b.MaxWallSeconds, 0.001, many)
+	limit(r, "budgets.max_input_tokens", b.MaxInputTokens, 1, math.MaxInt64)
+	limit(r, "budgets.max_output_tokens", b.MaxOutputTokens, 1, math.MaxInt64)
 	money(r, "budgets.max_total_cost", b.MaxTotalCost)
-	within(r, "budgets.max_tool_result_chars", b.MaxResultChars, 1, 100_000_000)
+	limit(r, "budgets.max_tool_result_chars", b.MaxResultChars, 1, 100_000_000)
 	within(r, "budgets.max_retries_per_model_call", b.MaxModelRetries, 0, 100)
 	within(r, "budgets.max_retries_per_tool_call", b.MaxToolRetries, 0, 100)
-	within(r, "budgets.max_no_progress_seconds", b.MaxIdleSeconds, 0.001, many)
-	within(r, "budgets.max_context_tokens_per_request", b.MaxRequestTokens, 1, math.MaxInt64)
+	limit(r, "budgets.max_no_progress_seconds", b.MaxIdleSeconds, 0.001, many)
+	limit(r, "budgets.max_context_tokens_per_request", b.MaxRequestTokens, 1, math.MaxInt64)
 }
 
 // readPrompt fills System.
@@ -430,6 +430,10 @@ func notEmpty(r *report, path, value string) {
 }
 
 func within[N int | int64 | float64](r *report, path string, v *N, low, high N) {
+	inside(r, path, v, low, high, "")
+}
+
+func inside[N int | int64 | float64](r *report, path string, v *N, low, high N, or string) {
 	if v == nil || r.reported(path) || *v >= low && *v <= high {
 		return
 	}
@@ -437,12 +441,12 @@ func within[N int | int64 | float64](r *report, path string, v *N, low, high N) 
 	if float64(high) >= 1_000_000_000 {
 		expected = fmt.Sprintf("at least %v", low)
 	}
-	r.at(path, expected, "is %v", *v)
+	r.at(path, expected+or, "is %v", *v)
 }
 
 func money(r *report, path string, usd *float64) {
-	if usd == nil || r.reported(path) || *usd > 0 {
+	if usd == nil || r.reported(path) || *usd > 0 || *usd == None && (isNone(r.places[path]) || !r.has(path)) {
 		return
 	}
-	r.at(path, "an amount in USD above 0; --no-budget takes the cap away", "is %v", *usd)
+	r.at(path, "an amount in USD above 0, or none", "is %v", *usd)
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/pawlrun/pawl/budget"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/journal"
 	"github.com/spf13/cobra"
@@ -61,13 +62,15 @@ func TestALimitsValueHasItsSettingsType(t *testing.T) {
 		{"usd_per_run", "2.50", true}, {"max_cycles", "80", true}, {"max_wall_time_seconds", "0.5", true},
 		{"max_cycles", "2.5", false}, {"max_cycles", "0", false}, {"max_cycles", "-1", false}, {"max_cycles", "many", false},
 		{"usd_per_run", "NaN", false}, {"usd_per_run", "Inf", false}, {"max_rounds", "3", false}, {"", "3", false},
+		{"max_cycles", "none", true}, {"max_retries_per_tool_call", "0", true}, {"max_retries_per_tool_call", "none", false},
+		{"usd_per_run", "0", false}, {"max_rounds", "none", false},
 	} {
 		if _, err := limitValue(tt.setting, tt.text); (err == nil) != tt.ok {
 			t.Errorf("%s %s: %v", tt.setting, tt.text, err)
 		}
 	}
-	if !slices.Contains(limitSettings(), "usd_per_run") {
-		t.Errorf("%v", limitSettings())
+	if !slices.Contains(budget.Settings(), "usd_per_run") {
+		t.Errorf("%v", budget.Settings())
 	}
 }
 

@@ -44,7 +44,7 @@ func progress(e event.Event) []note {
 	case event.BudgetWarning:
 		return []note{{yellow, fmt.Sprintf("  %d %% of %s is used up", d.Percent, d.Setting)}}
 	case event.BudgetRaised:
-		return []note{{faint, fmt.Sprintf("  %s is now %g", d.Setting, d.Value)}}
+		return []note{{faint, "  " + raised(d)}}
 	case event.InputReceived:
 		return []note{{faint, "  input: " + firstLine(d.Text, 100)}}
 	case event.HistoryCompressed:
@@ -55,6 +55,13 @@ func progress(e event.Event) []note {
 		return toolProgress(e)
 	}
 	return nil
+}
+
+func raised(d event.BudgetRaised) string {
+	if d.Value == budget.None {
+		return d.Setting + " is taken away"
+	}
+	return fmt.Sprintf("%s is now %g", d.Setting, d.Value)
 }
 
 func toolProgress(e event.Event) []note {
@@ -108,6 +115,8 @@ func limits(config json.RawMessage) string {
 	var parts []string
 	if n := c.Limits.MaxCycles; n > 0 {
 		parts = append(parts, plural(n, "cycle"))
+	} else {
+		parts = append(parts, "no cap on cycles")
 	}
 	if usd, _ := c.Limits.CostCap(); usd > 0 {
 		parts = append(parts, fmt.Sprintf("USD %.2f", usd))
@@ -116,9 +125,13 @@ func limits(config json.RawMessage) string {
 	}
 	if s := c.Limits.MaxWallSeconds; s > 0 {
 		parts = append(parts, time.Duration(s*float64(time.Second)).String())
+	} else {
+		parts = append(parts, "no limit on time")
 	}
 	if n := c.Limits.MaxToolCalls; n > 0 {
 		parts = append(parts, plural(n, "tool call"))
+	} else {
+		parts = append(parts, "no limit on tool calls")
 	}
 	return strings.Join(parts, ", ")
 }

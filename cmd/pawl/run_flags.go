@@ -4,10 +4,12 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/pawlrun/pawl/attach"
+	"github.com/pawlrun/pawl/budget"
 	"github.com/pawlrun/pawl/launch"
 	"github.com/pawlrun/pawl/machine/agent"
 	"github.com/spf13/cobra"
@@ -17,7 +19,7 @@ import (
 type runFlags struct {
 	model     string
 	workspace string
-	maxCycles int
+	maxCycles string
 	budget    float64
 	noBudget  bool
 	timeout   string
@@ -35,10 +37,10 @@ func (f *runFlags) flags(c *cobra.Command) {
 	fl := c.Flags()
 	fl.StringVar(&f.model, "model", "", "use this model in place of every model of the file")
 	fl.StringVar(&f.workspace, "workspace", ".", "directory that the tools work in")
-	fl.IntVar(&f.maxCycles, "max-cycles", 0, "stop after this many cycles")
+	fl.StringVar(&f.maxCycles, "max-cycles", "", "stop after this many cycles, or none for no cap (default 50, or the file's)")
 	fl.Float64Var(&f.budget, "budget", 0, "cap in USD (default 5.00, or the file's)")
 	fl.BoolVar(&f.noBudget, "no-budget", false, "no cap in USD")
-	fl.StringVar(&f.timeout, "timeout", "", "wall-time budget, for example 10m (default 1h, or the file's)")
+	fl.StringVar(&f.timeout, "timeout", "", "wall-time budget, for example 10m, or none (default 1h, or the file's)")
 	fl.BoolVar(&f.noStream, "no-stream", false, "ask the provider for whole answers")
 	fl.BoolVar(&f.detach, "detach", false, "run in the background, outliving this terminal, and print the run id")
 	fl.StringVar(&f.from, "continue", "", "start from this ended run, with a new message or a raised limit")
@@ -48,6 +50,9 @@ func (f *runFlags) flags(c *cobra.Command) {
 	recordFlag(c, &f.record)
 	f.output.flags(c)
 }
+
+// none is the word that takes a limit away.
+const none = "none"
 
 func approveFlag(c *cobra.Command, mode *string) {
 	c.Flags().StringVar(mode, "approve", string(agent.ApproveAsk), "who decides gated calls: ask, deny or all")
@@ -63,7 +68,7 @@ func approveMode(mode string) (agent.ApproveMode, error) {
 
 // options turns the flags into what launches a run; its errors are the user's.
 func (f *runFlags) options(c *cobra.Command) (launch.Options, error) {
-	o := launch.Options{Model: f.model, MaxCycles: f.maxCycles, NoBudget: f.noBudget, Whole: f.noStream}
+	o := launch.Options{Model: f.model, NoBudget: f.noBudget, Whole: f.noStream}
 	var err error
 	if o.Approve, err = approveMode(f.approve); err != nil {
 		return o, err
@@ -99,8 +104,13 @@ func (f *runFlags) options(c *cobra.Command) (launch.Options, error) {
 }
 
 func (f *runFlags) limits(c *cobra.Command, o *launch.Options) error {
-	if c.Flags().Changed("max-cycles") && f.maxCycles < 1 {
-		return usagef("--max-cycles is %d; it must be at least 1", f.maxCycles)
+	switch n, err := strconv.Atoi(f.maxCycles); {
+	case f.maxCycles == none:
+		o.MaxCycles = budget.None
+	case c.Flags().Changed("max-cycles") && (err != nil || n < 1):
+		return usagef("--max-cycles is %q; it must be a whole number of at least 1, or none", f.maxCycles)
+	default:
+		o.MaxCycles = n
 	}
 	if c.Flags().Changed("budget") {
 		switch {
@@ -111,11 +121,12 @@ func (f *runFlags) limits(c *cobra.Command, o *launch.Options) error {
 		}
 		o.BudgetUSD = &f.budget
 	}
-	if f.timeout != "" {
-		d, err := time.ParseDuration(f.timeout)
-		if err != nil || d <= 0 {
-			return usagef("--timeout is %q; it must be a duration like 90s or 10m", f.timeout)
-		}
+	switch d, err := time.ParseDuration(f.timeout); {
+	case f.timeout == none:
+		o.TimeoutSeconds = budget.None
+	case c.Flags().Changed("timeout") && (err != nil || d <= 0):
+		return usagef("--timeout is %q; it must be a duration like 90s or 10m, or none", f.timeout)
+	default:
 		o.TimeoutSeconds = d.Seconds()
 	}
 	return nil

@@ -1,9 +1,7 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
-	"reflect"
 	"strconv"
 	"strings"
 
@@ -17,9 +15,11 @@ func (a *app) budgetCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "budget RUN SETTING VALUE",
 		Short: "Change a limit of a run, also while it goes",
-		Long:  "Changes a limit of a run. SETTING is one of: " + strings.Join(limitSettings(), ", ") + ".",
+		Long: "Changes a limit of a run. SETTING is one of: " + strings.Join(budget.Settings(), ", ") + ".\n" +
+			"VALUE is a number, or none to take the limit away.",
 		Example: "  pawl runs budget k7x2 usd_per_run 10\n" +
-			"  pawl runs budget k7x2 max_cycles 80",
+			"  pawl runs budget k7x2 max_cycles 80\n" +
+			"  pawl runs budget k7x2 max_wall_time_seconds none",
 		Args: cobra.ExactArgs(3),
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := f.check(); err != nil {
@@ -38,36 +38,19 @@ func (a *app) budgetCommand() *cobra.Command {
 	return c
 }
 
-// limitSettings are the names of the limits, as the budget rules declare them.
-func limitSettings() []string {
-	t := reflect.TypeFor[budget.Limits]()
-	var names []string
-	for i := range t.NumField() {
-		name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
-		names = append(names, name)
-	}
-	return names
-}
-
-// limitValue checks a limit's new value against the setting's own type.
+// limitValue checks a limit's new value by the rules of the setting.
 func limitValue(setting, text string) (float64, error) {
 	value, err := strconv.ParseFloat(text, 64)
-	if err != nil || value <= 0 {
-		return 0, usagef("VALUE is %q; it must be a number above 0", text)
+	if text == none {
+		value, err = budget.None, nil
+	} else if err != nil || value < 0 {
+		return 0, usagef("VALUE is %q; it must be a number, or none", text)
 	}
-	raw, err := json.Marshal(map[string]float64{setting: value})
-	if err != nil {
-		return 0, usagef("VALUE is %q; it must be a number above 0", text)
-	}
-	dec := json.NewDecoder(strings.NewReader(string(raw)))
-	dec.DisallowUnknownFields()
-	var l budget.Limits
-	err = dec.Decode(&l)
-	if _, wrongType := errors.AsType[*json.UnmarshalTypeError](err); wrongType {
-		return 0, usagef("VALUE is %q; %s counts whole things", text, setting)
-	}
-	if err != nil {
-		return 0, usagef("there is no limit %q; it can be %s", setting, strings.Join(limitSettings(), ", "))
+	switch err := new(budget.Limits).Set(setting, value); {
+	case errors.Is(err, budget.ErrUnknownSetting):
+		return 0, usagef("there is no limit %q; it can be %s", setting, strings.Join(budget.Settings(), ", "))
+	case err != nil:
+		return 0, usagef("VALUE is %q: %s", text, strings.TrimPrefix(err.Error(), budget.ErrBadValue.Error()+": "))
 	}
 	return value, nil
 }

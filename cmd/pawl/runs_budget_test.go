@@ -3,6 +3,7 @@ package main
 import (
 	"testing"
 
+	"github.com/pawlrun/pawl/budget"
 	"github.com/pawlrun/pawl/event"
 )
 
@@ -14,7 +15,7 @@ func TestEveryLimitCanBeChangedWhileTheRunGoes(t *testing.T) {
 	run := p.start("run", "agent.yaml", "go", "--json")
 	p.eventually("the tool runs", p.exists("begun"))
 	id := p.newest()
-	for _, setting := range limitSettings() {
+	for _, setting := range budget.Settings() {
 		p.exits(0, "runs", "budget", id, setting, "100000")
 	}
 	p.write("go", "")
@@ -23,7 +24,7 @@ func TestEveryLimitCanBeChangedWhileTheRunGoes(t *testing.T) {
 	for _, d := range of[event.BudgetRaised](p.events(f.out)) {
 		raised[d.Setting] = d.Value
 	}
-	for _, setting := range limitSettings() {
+	for _, setting := range budget.Settings() {
 		if raised[setting] != 100_000 {
 			t.Errorf("%s was changed to %v", setting, raised[setting])
 		}

@@ -36,8 +36,9 @@ type Config struct {
 	OnLimit       OnLimit          `json:"on_limit,omitempty"`
 	OnNoToolCall  OnNoToolCall     `json:"on_no_tool_call,omitempty"`
 	NudgeText     string           `json:"nudge_text,omitempty"`
-	// MaxNudges bounds the nudges after cycles without a call; 0 leaves only
-	// the cycle cap.
+	// MaxNudges bounds the nudges in a row after cycles without a call; 0
+	// leaves only the cycle cap. Before WithDefaults 0 means that nobody said,
+	// and [budget.None] that there is to be no bound.
 	MaxNudges int          `json:"max_nudges,omitempty"`
 	Dispatch  Dispatch     `json:"tool_dispatch,omitempty"`
 	Policy    policy.Rules `json:"policy"`
@@ -103,6 +104,10 @@ const (
 	malformedNudge = "Your last tool call could not be read. " +
 		"Make the call again with arguments that match the tool's schema."
 
+	// DefaultMaxNudges is how often in a row a run is nudged (REQUIREMENTS C-2).
+	// ALDO's loop has no such bound but the cycle cap.
+	DefaultMaxNudges = 3
+
 	maxPauses      = 5
 	maxTruncations = 4
 )
@@ -114,6 +119,7 @@ func (c Config) WithDefaults() Config {
 	c.OnLimit = or(c.OnLimit, OnLimitStopped)
 	c.OnNoToolCall = or(c.OnNoToolCall, NoToolCallFinish)
 	c.NudgeText = or(c.NudgeText, DefaultNudge)
+	c.MaxNudges = max(or(c.MaxNudges, DefaultMaxNudges), 0)
 	c.Dispatch = or(c.Dispatch, OrderedGroups)
 	c.Approve = or(c.Approve, ApproveAsk)
 	return c

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/pawlrun/pawl/budget"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/machine/agent"
 	"github.com/pawlrun/pawl/stop"
@@ -69,7 +70,7 @@ func TestRepetitionIsNudgedThenBlockedThenEndsTheRun(t *testing.T) {
 // Two calls in turn are a circle, too; so are errors of one kind, and words
 // without a deed. Each takes as long as its ladder says.
 func TestEachCircleEndsWhereItsLadderSays(t *testing.T) {
-	nudging := agent.Config{OnNoToolCall: agent.NoToolCallNudge}
+	nudging := agent.Config{OnNoToolCall: agent.NoToolCallNudge, MaxNudges: budget.None}
 	nudging.Limits.MaxCycles = 40
 	failing := func(_ int, _ string) event.ToolResult {
 		return event.ToolResult{Output: "no such file", IsError: true, ErrorType: event.ErrorNotFound}

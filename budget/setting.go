@@ -1,0 +1,146 @@
+package budget
+
+import (
+	"errors"
+	"fmt"
+	"math"
+)
+
+// None in the place of a limit takes the limit away, where that makes sense: a
+// number of retries is none by being 0.
+const None = -1
+
+// settings are the limits by the names that owners know them by, in the order
+// of the fields.
+var settings = [...]struct {
+	name  string
+	place func(*Limits) any
+}{
+	{"max_cycles", func(l *Limits) any { return &l.MaxCycles }},
+	{"usd_per_run", func(l *Limits) any { return &l.USDPerRun }},
+	{"max_model_turns", func(l *Limits) any { return &l.MaxModelTurns }},
+	{"max_tool_calls", func(l *Limits) any { return &l.MaxToolCalls }},
+	{"max_parallel_tool_calls", func(l *Limits) any { return &l.MaxParallelTools }},
+	{"max_wall_time_seconds", func(l *Limits) any { return &l.MaxWallSeconds }},
+	{"max_input_tokens", func(l *Limits) any { return &l.MaxInputTokens }},
+	{"max_output_tokens", func(l *Limits) any { return &l.MaxOutputTokens }},
+	{"max_total_cost", func(l *Limits) any { return &l.MaxTotalCost }},
+	{"max_tool_result_chars", func(l *Limits) any { return &l.MaxResultChars }},
+	{"max_retries_per_model_call", func(l *Limits) any { return &l.MaxModelRetries }},
+	{"max_retries_per_tool_call", func(l *Limits) any { return &l.MaxToolRetries }},
+	{"max_no_progress_seconds", func(l *Limits) any { return &l.MaxIdleSeconds }},
+	{"max_context_tokens_per_request", func(l *Limits) any { return &l.MaxRequestTokens }},
+}
+
+// Settings are the names of the limits.
+func Settings() []string {
+	names := make([]string, len(settings))
+	for i, s := range settings {
+		names[i] = s.name
+	}
+	return names
+}
+
+// WithoutNone returns the limits as a run goes by them, with 0 for each that
+// the owner took away.
+func (l Limits) WithoutNone() Limits {
+	for _, name := range l.TakenAway() {
+		_ = l.Set(name, None) // only what can be none is below 0
+	}
+	return l
+}
+
+// TakenAway names the limits that the owner wants none of.
+func (l Limits) TakenAway() []string {
+	var names []string
+	for _, s := range settings {
+		below := false
+		switch p := s.place(&l).(type) {
+		case *int:
+			below = *p < 0
+		case *int64:
+			below = *p < 0
+		case *float64:
+			below = *p < 0
+		}
+		if below {
+			names = append(names, s.name)
+		}
+	}
+	return names
+}
+
+// Errors of [Limits.Set].
+var (
+	// ErrUnknownSetting: there is no limit of that name.
+	ErrUnknownSetting = errors.New("budget: unknown setting")
+	// ErrBadValue: the limit cannot have that value.
+	ErrBadValue = errors.New("budget: bad value")
+)
+
+// Set replaces the limit with the given JSON name. A value must be finite and
+// above 0, and whole where the limit counts something; a number of retries may
+// be 0, and [None] takes any other limit away. On an error nothing has changed.
+func (l *Limits) Set(setting string, value float64) error {
+	for _, s := range settings {
+		if s.name != setting {
+			continue
+		}
+		switch p := s.place(l).(type) {
+		case *float64:
+			return setLimit(p, setting, value)
+		case *int:
+			return setWhole(p, setting, value)
+		case *int64:
+			return setWhole(p, setting, value)
+		case **int:
+			return setRetries(p, setting, value)
+		}
+	}
+	return fmt.Errorf("%w: %q", ErrUnknownSetting, setting)
+}
+
+func setLimit(p *float64, setting string, value float64) error {
+	switch {
+	case value == None:
+		*p = 0
+	case !(value > 0) || math.IsInf(value, 0):
+		return fmt.Errorf("%w: %s cannot be %v; it must be above 0, or none", ErrBadValue, setting, value)
+	default:
+		*p = value
+	}
+	return nil
+}
+
+// maxWhole is the largest count that a float64 holds exactly.
+const maxWhole = 1 << 53
+
+func whole(setting string, value float64) error {
+	if value != math.Trunc(value) || math.Abs(value) > maxWhole {
+		return fmt.Errorf("%w: %s must be a whole number, not %v", ErrBadValue, setting, value)
+	}
+	return nil
+}
+
+func setWhole[T int | int64](p *T, setting string, value float64) error {
+	if err := whole(setting, value); err != nil {
+		return err
+	}
+	n := float64(*p)
+	if err := setLimit(&n, setting, value); err != nil {
+		return err
+	}
+	*p = T(n)
+	return nil
+}
+
+func setRetries(p **int, setting string, value float64) error {
+	if err := whole(setting, value); err != nil {
+		return err
+	}
+	if value < 0 {
+		return fmt.Errorf("%w: %s cannot be %v; it must be 0 or above", ErrBadValue, setting, value)
+	}
+	*p = new(int(value))
+	return nil
+}
