@@ -47,6 +47,9 @@ func (d *driver) stage(data event.Data) error {
 		return fmt.Errorf("engine: run %s: %w", d.run, err)
 	}
 	d.push(s)
+	if _, ok := data.(event.BudgetRaised); ok {
+		d.moveDeadlines()
+	}
 	return nil
 }
 

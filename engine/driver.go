@@ -46,6 +46,7 @@ type driver struct {
 	// them back to the driver's goroutine. The driver never leaves before
 	// every flight has landed, so that none is ever stuck on the channel.
 	flights   map[string]*flight
+	deadlines deadlines
 	settled   chan settlement
 	running   sync.WaitGroup
 	abandoned bool

@@ -130,21 +130,6 @@ func (d *driver) landed(s settlement) {
 	d.abandoned = d.abandoned || s.abandoned
 }
 
-// until bounds a context by the run's deadline, measured on the run's clock,
-// and by a timeout, whichever comes first; either may be zero.
-func (d *driver) until(ctx context.Context, deadline time.Time, timeout time.Duration) (context.Context, context.CancelFunc) {
-	cause := errTimeout
-	if !deadline.IsZero() {
-		if left := max(deadline.Sub(d.now()), 0); timeout == 0 || left < timeout {
-			timeout, cause = left, errWallTime
-		}
-	}
-	if timeout == 0 && cause == errTimeout {
-		return context.WithCancel(ctx)
-	}
-	return context.WithTimeoutCause(ctx, timeout, cause)
-}
-
 // guard calls code of others and turns a panic into the error that failed
 // makes of it.
 func guard[T any](call func() (T, error), failed func(message string) error) (v T, err error) {

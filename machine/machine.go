@@ -127,6 +127,9 @@ type State struct {
 	Cycle   int
 	Usage   llm.Usage
 	Cost    llm.Cost
+	// Deadline is when the run's wall time is used up if it goes on from here,
+	// zero for never.
+	Deadline time.Time
 	// Pending are the approvals that wait for a decision.
 	Pending []event.ToolPendingApproval
 }

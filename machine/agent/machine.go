@@ -95,7 +95,7 @@ var _ machine.Machine = (*Machine)(nil)
 func (m *Machine) State() machine.State {
 	s := machine.State{
 		Phase: machine.Running, Parked: m.parked, Outcome: m.outcome,
-		Cycle: m.cycle, Usage: m.costs.Usage(), Cost: m.costs.Cost(),
+		Cycle: m.cycle, Usage: m.costs.Usage(), Cost: m.costs.Cost(), Deadline: m.deadline(),
 	}
 	switch {
 	case m.phase == phaseEnded:

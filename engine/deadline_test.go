@@ -1,0 +1,129 @@
+package engine_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawlrun/pawl/budget"
+	"github.com/pawlrun/pawl/engine"
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/journal"
+	"github.com/pawlrun/pawl/llm"
+	"github.com/pawlrun/pawl/llm/scripted"
+)
+
+// takes is a model that thinks for so long and then answers.
+func takes(d time.Duration) llm.Model {
+	return modelFunc(func(ctx context.Context, _ *llm.Request, _ func(llm.Delta)) (*llm.Response, error) {
+		select {
+		case <-time.After(d):
+			return said("done"), nil
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	})
+}
+
+// A run of ten seconds whose one call takes fifteen, and whose owner changes
+// the limit after five.
+func TestAChangedWallTimeHoldsForTheCallInFlight(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		value float64
+		ends  event.Reason
+		after time.Duration
+	}{
+		{"left as it is", 10, "budget:max_wall_time_seconds", 10 * time.Second},
+		{"raised enough", 20, event.ReasonFinalAnswer, 15 * time.Second},
+		{"raised too little", 12, "budget:max_wall_time_seconds", 12 * time.Second},
+		{"lowered", 7, "budget:max_wall_time_seconds", 7 * time.Second},
+		{"lowered below what has passed", 3, "budget:max_wall_time_seconds", 5 * time.Second},
+		{"taken away", budget.None, event.ReasonFinalAnswer, 15 * time.Second},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(t).model(takes(15 * time.Second))
+				r.cfg.Limits.MaxWallSeconds = 10
+				began := time.Now()
+				run := r.start(t.Context())
+				time.Sleep(5 * time.Second)
+				r.send(journal.Command{Run: run.ID, Kind: journal.Raise, Setting: "max_wall_time_seconds", Value: tt.value})
+				o := outcome(t, run)
+				if took := time.Since(began); o.Reason != tt.ends || took != tt.after {
+					t.Errorf("%s after %s, want %s after %s", o.Reason, took, tt.ends, tt.after)
+				}
+				r.whole(run.ID)
+			})
+		})
+	}
+}
+
+func TestAToolCallInFlightGetsTheTimeThatARunIsGiven(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		slow := toolFunc("slow", func(ctx context.Context) (string, error) {
+			select {
+			case <-time.After(30 * time.Second):
+				return "at last", nil
+			case <-ctx.Done():
+				return "", ctx.Err()
+			}
+		})
+		slow.Timeout = 25 * time.Second
+		r := newRig(t).tools(slow).turns(scripted.Turn{ToolCalls: calls("slow", `{}`)}, scripted.Turn{Text: "done"})
+		r.cfg.Limits.MaxWallSeconds = 10
+		began := time.Now()
+		run := r.start(t.Context())
+		time.Sleep(5 * time.Second)
+		r.send(journal.Command{Run: run.ID, Kind: journal.Raise, Setting: "max_wall_time_seconds", Value: 100})
+		outcome(t, run)
+		// Its own timeout holds all the same.
+		if got := results(r.whole(run.ID)); time.Since(began) != 25*time.Second || got[0].ErrorType != event.ErrorTimeout {
+			t.Errorf("after %s: %+v", time.Since(began), got)
+		}
+	})
+}
+
+// The run works for four seconds of its ten, and waits for a person and for
+// somebody to resume it for days.
+//
+// rows: HAR-10, HAR-44
+func TestNeitherParkedTimeNorAPersonsUsesUpTheWallTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		look := toolFunc("look", func(context.Context) (string, error) { time.Sleep(2 * time.Second); return "seen", nil })
+		r := newRig(t).tools(look).gate("look").turns(
+			scripted.Turn{ToolCalls: calls("look", `{}`)}, scripted.Turn{ToolCalls: calls("look", `{}`)}, scripted.Turn{Text: "done"})
+		r.cfg.Limits.MaxWallSeconds = 10
+		parked := r.start(t.Context())
+		parkedAs(t, parked, event.ParkApproval)
+		time.Sleep(48 * time.Hour)
+		r.asker(func(_ context.Context, p event.ToolPendingApproval) (event.ToolApprovalResolved, error) {
+			time.Sleep(time.Hour)
+			return event.ToolApprovalResolved{Kind: event.ApprovalApproved, Approver: "ann"}, nil
+		})
+		o := outcome(t, r.resume(parked.ID))
+		if o.Reason != event.ReasonFinalAnswer {
+			t.Errorf("outcome %+v", o)
+		}
+	})
+}
+
+// Ten seconds are ten seconds, in however many processes they are spent.
+func TestTheWallTimeGoesOnAcrossProcesses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t).model(takes(15 * time.Second))
+		r.cfg.Limits.MaxWallSeconds = 10
+		ctx, interrupt := context.WithCancelCause(t.Context())
+		run := r.start(ctx)
+		time.Sleep(6 * time.Second)
+		interrupt(engine.ErrInterrupted)
+		parkedAs(t, run, event.ParkInterrupted)
+		time.Sleep(24 * time.Hour)
+		began := time.Now()
+		o := outcome(t, r.other().resume(run.ID))
+		if took := time.Since(began); o.Reason != "budget:max_wall_time_seconds" || took != 4*time.Second {
+			t.Errorf("%s after %s more", o.Reason, took)
+		}
+	})
+}

@@ -1,0 +1,83 @@
+package agent_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/pawlrun/pawl/compact"
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/llm"
+	"github.com/pawlrun/pawl/machine/agent"
+)
+
+// Whatever a provider bills for a call within its reservation, the reservation
+// pays for, whichever of the run's calls it is: an answer, a retry, the call of
+// a fallback, a summary.
+//
+// rows: HAR-47
+func TestEveryKindOfCallIsReservedAtItsDearest(t *testing.T) {
+	dear := &llm.Price{Input: 3, Output: 15, CacheRead: 0.3, CacheWrite: 3.75}
+	for _, tt := range []struct {
+		name  string
+		cache llm.Caching
+		worst func(r event.BudgetReserved) llm.Usage
+	}{
+		{"a cache of five minutes", "", func(r event.BudgetReserved) llm.Usage {
+			return llm.Usage{Input: r.Input, Output: r.Output, CacheWrite: r.Input}
+		}},
+		{"a cache of an hour", llm.CacheLong, func(r event.BudgetReserved) llm.Usage {
+			return llm.Usage{Input: r.Input, Output: r.Output, CacheWrite: r.Input, CacheWriteLong: r.Input}
+		}},
+	} {
+		for _, strategy := range []compact.Strategy{compact.SummarizeOlder, compact.PeriodicSummary} {
+			t.Run(tt.name+", "+string(strategy), func(t *testing.T) {
+				cfg := windowed(compact.Settings{Strategy: strategy})
+				cfg.Cache = tt.cache
+				cfg.Targets = []agent.Target{{Model: "m/cheap", Price: &llm.Price{Input: 0.1, Output: 0.2}}, {Model: "m/dear", Price: dear}}
+				p := newPlay(t, cfg)
+				p.breaks(llm.ClassOverloaded)
+				p.after(1e9)
+				p.work(30)
+				p.breaks(llm.ClassThrottled)
+				p.after(1e9)
+				p.answer(says("what happened"))
+				p.answer(says("done"))
+				p.check()
+				kinds := map[string]int{}
+				for _, r := range reservations(t, p) {
+					kind := "answer"
+					switch {
+					case strings.HasPrefix(r.ID, "summary"):
+						kind = "summary"
+					case strings.HasSuffix(r.ID, ".2"):
+						kind = "fallback"
+					case r.ID == "1.1":
+						continue // of the cheap model
+					}
+					kinds[kind]++
+					if billed := dear.Of(tt.worst(r)); r.USD < billed {
+						t.Errorf("%s sets USD %v aside and can cost %v", r.ID, r.USD, billed)
+					}
+				}
+				if kinds["answer"] == 0 || kinds["fallback"] != 1 || kinds["summary"] != 2 {
+					t.Errorf("reserved were %v", kinds)
+				}
+			})
+		}
+	}
+}
+
+func reservations(t *testing.T, p *play) []event.BudgetReserved {
+	t.Helper()
+	var all []event.BudgetReserved
+	for _, body := range p.journal {
+		e, err := event.Decode(body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d, ok := e.Data.(event.BudgetReserved); ok {
+			all = append(all, d)
+		}
+	}
+	return all
+}
