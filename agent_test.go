@@ -38,11 +38,13 @@ func textual(text string) *llm.Response {
 }
 
 func echo() tool.Tool {
-	return pawl.Tool("echo", "Say it again.", func(_ context.Context, a struct {
+	t := pawl.Tool("echo", "Say it again.", func(_ context.Context, a struct {
 		Text string `json:"text"`
 	}) (string, error) {
 		return a.Text, nil
 	})
+	t.Labels = &event.Labels{}
+	return t
 }
 
 func echoing() pawl.Agent {

@@ -48,6 +48,8 @@ func ExampleTool() {
 		return "It rains in " + p.City + ".", nil
 	})
 	weather.ReadOnly = true
+	// What it says is its own, so it needs no fence around it.
+	weather.Labels = &event.Labels{}
 
 	agent := pawl.Agent{
 		Tools: []tool.Tool{weather},
@@ -368,6 +370,7 @@ func ExampleSecret() {
 	check := pawl.Tool("check", "Check a token.", func(_ context.Context, l login) (string, error) {
 		return fmt.Sprintf("%s has %d characters", l.Token, len(l.Token)), nil
 	})
+	check.Labels = &event.Labels{}
 	agent := pawl.Agent{
 		Tools:   []tool.Tool{check},
 		Secrets: []pawl.Secret{{Name: "API_TOKEN", Value: "s3cr3t-s3cr3t", Tools: []string{"check"}}},

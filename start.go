@@ -51,7 +51,7 @@ func (a Agent) Run(ctx context.Context, task string) (State, error) {
 // Start begins a run of a task and returns at once. Cancelling ctx cancels the
 // run; nothing else that the caller does or stops doing does.
 func (a Agent) Start(ctx context.Context, task string, o Options) (*Run, error) {
-	return a.start(ctx, task, nil, o)
+	return a.start(ctx, task, nil, nil, o)
 }
 
 // Continue begins a new run from one that has ended, with its whole
@@ -85,10 +85,11 @@ func (a Agent) Continue(ctx context.Context, run, message string, o Options) (*R
 	if err != nil {
 		return nil, fmt.Errorf("pawl: continue run %s: %w", run, err)
 	}
-	return a.start(ctx, message, &event.ContinuedFrom{Run: run, Seq: row.Seq, Root: m.Workload(), History: conversation}, o)
+	from := event.ContinuedFrom{Run: run, Seq: row.Seq, Root: m.Workload(), History: conversation, Taint: m.State().Taint}
+	return a.start(ctx, message, &from, m.Fence(), o)
 }
 
-func (a Agent) start(ctx context.Context, message string, from *event.ContinuedFrom, o Options) (*Run, error) {
+func (a Agent) start(ctx context.Context, message string, from *event.ContinuedFrom, fence *event.Fence, o Options) (*Run, error) {
 	cfg, env, err := a.build()
 	if err != nil {
 		return nil, err
@@ -97,7 +98,10 @@ func (a Agent) start(ctx context.Context, message string, from *event.ContinuedF
 	if err != nil {
 		return nil, fmt.Errorf("pawl: start: %w", err)
 	}
-	started.Name, started.From = a.Name, from
+	started.Name, started.From, started.Fence = a.Name, from, fence
+	if fence == nil && env.Tools.Fences() {
+		started.Fence = &event.Fence{}
+	}
 	if o.Journal == nil {
 		o.Journal = memory.New(nil)
 	}

@@ -70,6 +70,7 @@ func TestAPatternNamesHostsOrAddresses(t *testing.T) {
 		{"*.example.com", "evilexample.com", 443, false},
 		{"example.com:443", "example.com", 443, true},
 		{"example.com:443", "example.com", 80, false},
+		{"example.com:443", "example.com", 0, true},
 		{"10.0.0.0/8", "10.1.2.3", 80, true},
 		{"10.0.0.0/8", "11.1.2.3", 80, false},
 		{"10.0.0.0/8", "10.example.com", 80, false},

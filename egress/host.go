@@ -74,10 +74,10 @@ func (p Pattern) Valid() bool {
 }
 
 // Match says that a host in its canonical form, and the port, are what the
-// pattern says.
+// pattern says. Port 0 is one that is not known yet, and fits every pattern.
 func (p Pattern) Match(host string, port uint16) bool {
 	q, ok := p.parse()
-	if !ok || q.port != 0 && q.port != port {
+	if !ok || q.port != 0 && port != 0 && q.port != port {
 		return false
 	}
 	a, err := netip.ParseAddr(host)

@@ -248,7 +248,7 @@ func TestAContinuedRunKeepsWhatTheEndedOneKeptAlsoWhenThatIsDeleted(t *testing.T
 	whole, photo := lines(3000), image(50_000)
 	handle := journal.Digest([]byte(whole))
 	print := printing("print", tool.Result{Output: whole}, nil)
-	print.Untrusted = true
+	print.Labels = &event.Labels{Untrusted: true, Private: true}
 	first := onDisk(t, path).tools(print, result.New()).turns(scripted.Turn{ToolCalls: calls("print", "{}")}, scripted.Turn{Text: "ok"})
 	first.cfg.Limits.MaxResultChars = 1000
 	run, err := first.startWith(t.Context(), photo)
@@ -273,7 +273,7 @@ func TestAContinuedRunKeepsWhatTheEndedOneKeptAlsoWhenThatIsDeleted(t *testing.T
 		drain(t, run, false)
 		ids = append(ids, run.ID)
 		got := results(next.whole(run.ID))
-		if len(got) != 1 || got[0].IsError || !got[0].Untrusted || !strings.HasSuffix(got[0].Output, string([]rune(whole)[666:716])) {
+		if len(got) != 1 || got[0].IsError || !got[0].Untrusted || !got[0].Private || !strings.HasSuffix(got[0].Output, string([]rune(whole)[666:716])) {
 			t.Errorf("results %+v", got)
 		}
 		if len(model.bodies) != 2 || len(model.bodies[0]) < 60_000 {

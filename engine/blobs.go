@@ -24,8 +24,8 @@ type blobs struct {
 	clean func(llm.Media) llm.Media
 
 	mu sync.Mutex
-	// known is what the run's events refer to; true where it came from outside.
-	known map[string]bool
+	// known is what the run's events refer to.
+	known map[string]event.BlobRef
 	// fresh is content that no batch has carried yet.
 	fresh map[string][]byte
 }
@@ -55,11 +55,17 @@ func (b *blobs) note(data event.Data) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.known == nil {
-		b.known = map[string]bool{}
+		b.known = map[string]event.BlobRef{}
 	}
 	for _, r := range refs {
-		b.known[r.Digest] = b.known[r.Digest] || r.Untrusted
+		b.known[r.Digest] = merged(b.known[r.Digest], r)
 	}
+}
+
+// merged is a reference to content that two events speak of: it is what either
+// says.
+func merged(a, b event.BlobRef) event.BlobRef {
+	return event.BlobRef{Digest: b.Digest, Untrusted: a.Untrusted || b.Untrusted, Private: a.Private || b.Private}
 }
 
 // take returns the contents that staged events refer to and that the store has
@@ -88,7 +94,7 @@ var _ tool.Results = (*blobs)(nil)
 // in the same store is out of its reach, whoever knows the digest.
 func (b *blobs) Read(ctx context.Context, handle string) (tool.Stored, error) {
 	b.mu.Lock()
-	untrusted, ok := b.known[handle]
+	ref, ok := b.known[handle]
 	b.mu.Unlock()
 	if !ok {
 		return tool.Stored{}, &tool.Error{
@@ -99,7 +105,7 @@ func (b *blobs) Read(ctx context.Context, handle string) (tool.Stored, error) {
 	if err != nil {
 		return tool.Stored{}, &tool.Error{Type: event.ErrorTool, Message: err.Error(), Err: err}
 	}
-	return tool.Stored{Content: content, Untrusted: untrusted}, nil
+	return tool.Stored{Content: content, Untrusted: ref.Untrusted, Private: ref.Private}, nil
 }
 
 // load reads content from the store and holds it against its digest.
@@ -184,7 +190,7 @@ func (b *blobs) inherit(ctx context.Context, from event.ContinuedFrom) (event.Co
 	place := map[string]int{}
 	for _, r := range refs {
 		if i, ok := place[r.Digest]; ok {
-			from.Blobs[i].Untrusted = from.Blobs[i].Untrusted || r.Untrusted
+			from.Blobs[i] = merged(from.Blobs[i], r)
 			continue
 		}
 		content, err := b.load(ctx, r.Digest)

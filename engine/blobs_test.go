@@ -177,14 +177,14 @@ func TestWhatAToolLeftOutItselfIsNotPromisedToBeKept(t *testing.T) {
 func TestPagesOfWhatCameFromOutsideStayUntrusted(t *testing.T) {
 	whole := lines(200)
 	page := printing("page", tool.Result{Output: whole}, nil)
-	page.Untrusted = true
+	page.Labels = &event.Labels{Untrusted: true, Private: true}
 	r := newRig(t).tools(page, result.New())
 	r.cfg.Limits.MaxResultChars = 1000
 	run := r.turns(
 		scripted.Turn{ToolCalls: calls("page", "{}")},
 		scripted.Turn{ToolCalls: []scripted.Call{reads(journal.Digest([]byte(whole)), 0, 10)}}, scripted.Turn{Text: "ok"}).start(t.Context())
 	drain(t, run, false)
-	if got := results(r.whole(run.ID)); !got[0].Untrusted || !got[1].Untrusted || got[1].IsError {
+	if got := results(r.whole(run.ID)); !got[0].Untrusted || !got[1].Untrusted || !got[0].Private || !got[1].Private || got[1].IsError {
 		t.Errorf("results %+v", got)
 	}
 }

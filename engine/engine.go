@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -32,6 +33,8 @@ type Options struct {
 	Now func() time.Time
 	// NewID makes run ids; nil means random ones.
 	NewID func() string
+	// NewNonce makes the nonces of fences; nil means random ones.
+	NewNonce func() string
 	// Owner names this process in leases; empty means [ProcessOwner].
 	Owner string
 	// LeaseTTL is how long a run stays reserved for a process that has gone
@@ -98,6 +101,9 @@ func New(store journal.Store, machines func(version string) (machine.Machine, er
 	if o.NewID == nil {
 		o.NewID = NewID
 	}
+	if o.NewNonce == nil {
+		o.NewNonce = newNonce
+	}
 	if o.Owner == "" {
 		o.Owner = ProcessOwner()
 	}
@@ -125,6 +131,9 @@ func NewID() string {
 	}
 	return string(id)
 }
+
+// newNonce returns 16 random letters and digits, 80 bits of them unknown.
+func newNonce() string { return strings.ToLower(rand.Text()[:16]) }
 
 // Close interrupts the runs that this engine still drives, so that they park,
 // and returns when it drives none. The journal stays open.
@@ -178,6 +187,9 @@ func (e *Engine) create(ctx context.Context, started event.RunStarted, parent st
 	}
 	d := e.newDriver(m, env, e.opts.NewID(), parent)
 	d.kind, d.name = started.Kind, started.Name
+	if started.Fence != nil && started.Fence.Nonce == "" {
+		started.Fence = &event.Fence{Nonce: e.opts.NewNonce()}
+	}
 	first, err := d.blobs.begin(ctx, started)
 	if err != nil {
 		return nil, fmt.Errorf("engine: create run: %w", err)

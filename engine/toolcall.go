@@ -64,7 +64,7 @@ func (d *driver) runTool(work context.Context, a machine.RunTool) {
 	settle := func(ctx context.Context, r tool.Result, err error) []event.Data {
 		e := d.toolResult(ctx, a, r, err, timeout)
 		e.DurationMs = d.now().Sub(start).Milliseconds()
-		e.Untrusted = e.Untrusted || t.Untrusted
+		e.Untrusted, e.Private = e.Untrusted || a.Labels.Untrusted, e.Private || a.Labels.Private
 		return []event.Data{d.blobs.detach(settledAttempt(ctx, a, e, err))}
 	}
 	d.launch(ctx, cancel, effect{
@@ -99,7 +99,7 @@ func toolPanic(message string) error {
 func (d *driver) toolResult(ctx context.Context, a machine.RunTool, r tool.Result, err error, timeout time.Duration) event.ToolResult {
 	e := event.ToolResult{
 		CallID: a.CallID, Tool: a.Tool, IsError: r.IsError, ErrorType: r.ErrorType, ExitCode: r.ExitCode,
-		Media: r.Media, Untrusted: r.Untrusted, EndsRun: r.EndsRun, Truncated: r.Truncated,
+		Media: r.Media, Untrusted: r.Untrusted, Private: r.Private, EndsRun: r.EndsRun, Truncated: r.Truncated,
 	}
 	// Before anything is cut, or half of a secret could be left.
 	r.Output = d.redactText(r.Output)

@@ -9,6 +9,8 @@ type BlobRef struct {
 	Digest string `json:"digest"`
 	// Untrusted says that the content came from outside.
 	Untrusted bool `json:"untrusted,omitempty"`
+	// Private says that it holds what must not leave.
+	Private bool `json:"private,omitempty"`
 }
 
 // Blobs lists what an event refers to, in the order of its fields; the same
@@ -38,7 +40,7 @@ func (r ToolResult) appendBlob(refs []BlobRef) []BlobRef {
 	if r.Blob == "" {
 		return refs
 	}
-	return append(refs, BlobRef{Digest: r.Blob, Untrusted: r.Untrusted})
+	return append(refs, BlobRef{Digest: r.Blob, Untrusted: r.Untrusted, Private: r.Private})
 }
 
 // MapMedia returns an event with each image and file replaced by what f makes

@@ -34,6 +34,9 @@ type RunStarted struct {
 	// Sandbox is the active tier ("none" when there is no OS boundary).
 	Sandbox  string   `json:"sandbox,omitempty"`
 	Warnings []string `json:"warnings,omitempty"`
+	// Fence is how untrusted results are marked for the model; absent where
+	// the run has no tool that could give any.
+	Fence *Fence `json:"fence,omitempty"`
 	// From is the ended run that this one continues, with its history.
 	From *ContinuedFrom `json:"from,omitempty"`
 }
@@ -46,6 +49,8 @@ type ContinuedFrom struct {
 	// the conversation by it, so that it finds its cached prefix again.
 	Root    string         `json:"root,omitempty"`
 	History []*llm.Message `json:"history"`
+	// Taint is what the ended run had taken in; it is in the conversation.
+	Taint Taint `json:"taint,omitzero"`
 	// Blobs are the contents that the ended run referred to. The new run may
 	// read them and keeps them alive.
 	Blobs []BlobRef `json:"blobs,omitempty"`

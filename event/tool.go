@@ -76,6 +76,8 @@ type ToolCall struct {
 	// Polling says that the same call is meant to be made again and again.
 	Polling bool     `json:"polling,omitempty"`
 	Access  []Access `json:"access,omitempty"`
+	// Labels say what text the call brings in and what it can carry out.
+	Labels Labels `json:"labels,omitzero"`
 	// Describe is a short label for people (ALF-18).
 	Describe string `json:"describe,omitempty"`
 	// Digest identifies tool and arguments, for approvals.
@@ -184,11 +186,14 @@ type ToolResult struct {
 	Truncated bool   `json:"truncated,omitempty"`
 	// Blob is the digest of the whole output where Output is its head and
 	// tail. The journal keeps it once, and the model may page through it.
-	Blob       string      `json:"blob,omitempty"`
-	Media      []llm.Media `json:"media,omitempty"`
-	Untrusted  bool        `json:"untrusted,omitempty"`
-	EndsRun    bool        `json:"endsRun,omitempty"`
-	DurationMs int64       `json:"durationMs,omitempty"`
+	Blob  string      `json:"blob,omitempty"`
+	Media []llm.Media `json:"media,omitempty"`
+	// Untrusted and Private are what the result was found to be; the run's
+	// taint follows from them.
+	Untrusted  bool  `json:"untrusted,omitempty"`
+	Private    bool  `json:"private,omitempty"`
+	EndsRun    bool  `json:"endsRun,omitempty"`
+	DurationMs int64 `json:"durationMs,omitempty"`
 	// Retryable says that the failure was one that another attempt may cure.
 	Retryable bool `json:"retryable,omitempty"`
 	// Tree identifies what the workspace held after a call that may have

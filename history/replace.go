@@ -6,9 +6,10 @@ import (
 	"github.com/pawlrun/pawl/llm"
 )
 
-// Replace puts another output in the place of a call's result, and says
-// whether there is such a result. What was handed out before stays as it was.
-func (h *History) Replace(callID, output string) bool {
+// Replace puts another output in the place of a call's result, which is what
+// output makes of that one, and says whether there is such a result. What was
+// handed out before stays as it was.
+func (h *History) Replace(callID string, output func(before llm.ToolResult) string) bool {
 	for i, m := range slices.Backward(h.messages) {
 		for j, p := range m.Parts {
 			r, ok := p.(llm.ToolResult)
@@ -17,7 +18,7 @@ func (h *History) Replace(callID, output string) bool {
 			}
 			changed := *m
 			changed.Parts = slices.Clone(m.Parts)
-			changed.Parts[j] = llm.ToolResult{CallID: r.CallID, ProviderID: r.ProviderID, Name: r.Name, Output: output}
+			changed.Parts[j] = llm.ToolResult{CallID: r.CallID, ProviderID: r.ProviderID, Name: r.Name, Output: output(r)}
 			h.messages = slices.Clone(h.messages)
 			h.messages[i] = &changed
 			return true

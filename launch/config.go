@@ -86,6 +86,7 @@ func rules(a *spec.Agent) policy.Rules {
 		}
 	}
 	r.Mode = policy.Mode(a.Tools.Mode)
+	r.Network, r.RuleOfTwo, r.MaySend = a.Tools.Permissions.Egress(), policy.RuleOfTwo(a.Tools.RuleOfTwo), a.Tools.MaySend
 	if p := a.Tools.Permissions; p != nil && (p.Filesystem == string(policy.FilesystemNone) || p.Filesystem == string(policy.FilesystemReadOnly)) {
 		r.Filesystem = policy.Filesystem(p.Filesystem)
 	}

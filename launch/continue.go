@@ -55,10 +55,13 @@ func Continue(ctx context.Context, store journal.Store, run, input string, o Opt
 		return fail(fmt.Errorf("launch: encode config: %w", err))
 	}
 	started.Vocabulary, started.Input = event.Version, message(input, o.Attachments)
-	started.From = &event.ContinuedFrom{Run: run, Seq: old.seq, Root: old.machine.Workload(), History: conversation}
+	started.From = &event.ContinuedFrom{Run: run, Seq: old.seq, Root: old.machine.Workload(), History: conversation, Taint: old.machine.State().Taint}
 	env, err := restored(started, o)
 	if err != nil {
 		return fail(err)
+	}
+	if started.Fence == nil && env.Tools.Fences() {
+		started.Fence = &event.Fence{}
 	}
 	return started, env, nil
 }

@@ -128,6 +128,9 @@ func prepare(a *spec.Agent, source string, text []byte, input string, o Options)
 	}
 	started.Name, started.Source, started.Spec, started.Workspace = a.Identity.Name, source, string(text), o.Workspace
 	started.Options, started.Sandbox = o.record(a), "none"
+	if tools.Fences() {
+		started.Fence = &event.Fence{}
+	}
 	for _, w := range a.Warnings {
 		started.Warnings = append(started.Warnings, w.String())
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/pawlrun/pawl/engine"
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/fence"
 	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/journal/memory"
 	"github.com/pawlrun/pawl/launch"
@@ -221,7 +222,7 @@ func TestPromptOfTheFileIsTheSystemTextOfEveryRequest(t *testing.T) {
 	started, _, env := start(t, file(t, "prompt: {system: 'You remember: the sky is blue.'}"), options(t))
 	run(t, memory.New(nil), started, sent.wrap(env))
 	for i, r := range sent.requests {
-		if r.System != "You remember: the sky is blue." {
+		if r.System != "You remember: the sky is blue.\n\n"+fence.Notice {
 			t.Errorf("request %d: system is %q", i+1, r.System)
 		}
 	}

@@ -40,6 +40,9 @@ func environment(a *spec.Agent, o Options, resolver *models.Resolver) (engine.En
 		if limit, ok := a.Tools.Timeouts[t.Name]; ok {
 			all[i] = bounded(t, limit.Duration())
 		}
+		if labels, ok := a.Tools.Labels.Of(t.Name); ok {
+			all[i].Labels, all[i].LabelsFor = &labels, nil
+		}
 	}
 	if env.Tools, err = tool.NewSet(secret.Broker(all, secrets, "shell.exec")...); err != nil {
 		return engine.Env{}, nil, closing(env, err)

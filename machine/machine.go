@@ -78,6 +78,8 @@ type RunTool struct {
 	Key     string
 	Tool    string
 	Args    []byte
+	// Labels say what the call's result is.
+	Labels event.Labels
 	// Facts are what the call was judged by.
 	Facts *event.Facts
 	// NotBefore is the end of a durable wait, zero for none.
@@ -130,6 +132,8 @@ type State struct {
 	// Deadline is when the run's wall time is used up if it goes on from here,
 	// zero for never.
 	Deadline time.Time
+	// Taint is what the run has taken in, for the rule of two.
+	Taint event.Taint
 	// Pending are the approvals that wait for a decision.
 	Pending []event.ToolPendingApproval
 }

@@ -9,6 +9,7 @@ package policy
 import (
 	"slices"
 
+	"github.com/pawlrun/pawl/egress"
 	"github.com/pawlrun/pawl/event"
 )
 
@@ -34,6 +35,16 @@ type Rules struct {
 	// Filesystem bounds what any call may do to files; empty bounds nothing
 	// more than the workspace does.
 	Filesystem Filesystem `json:"filesystem,omitempty"`
+	// Network bounds the hosts that tools of Pawl's own may reach.
+	Network egress.Rules `json:"network,omitzero"`
+	// RuleOfTwo says what happens to an outgoing call once untrusted text and
+	// private data have met; empty means [RuleOfTwoAsk].
+	RuleOfTwo RuleOfTwo `json:"rule_of_two,omitempty"`
+	// MaySend are the tools that the rule of two does not hold.
+	MaySend []string `json:"may_send,omitempty"`
+	// Taint is what the run has taken in so far. It is no setting: the run's
+	// state goes in here for one decision.
+	Taint event.Taint `json:"-"`
 }
 
 // Mode says what happens to calls that no rule of the owner's settles.
@@ -105,7 +116,7 @@ func strictness(d event.Decision) int {
 }
 
 func (r Rules) judge(c *event.ToolCall) []Verdict {
-	var said []Verdict
+	said := r.met(c)
 	if r.Mode == ModePlan && !harmless(c) {
 		said = append(said, Verdict{Decision: event.DecisionDeny, Rule: "mode: plan", Reason: "the run is planning, so nothing may be changed"})
 	}
@@ -120,6 +131,7 @@ func (r Rules) judge(c *event.ToolCall) []Verdict {
 	}
 	said = append(said, r.paths(c)...)
 	said = append(said, r.unclear(c)...)
+	said = append(said, r.hosts(c)...)
 	return append(said, r.permits(c)...)
 }
 

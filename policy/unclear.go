@@ -48,7 +48,7 @@ func (r Rules) files(c *event.ToolCall) []Verdict {
 		return []Verdict{{Decision: event.DecisionDeny, Rule: "tools.permissions.filesystem: " + string(r.Filesystem), Reason: why}}
 	}
 	switch {
-	case c.Facts == nil:
+	case c.Facts == nil, reaches(c):
 	case r.Filesystem == FilesystemNone:
 		return deny("the run has no access to files")
 	case r.Filesystem != FilesystemReadOnly:

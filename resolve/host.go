@@ -2,19 +2,39 @@ package resolve
 
 import (
 	"net/url"
+	"path"
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/pawlrun/pawl/event"
 )
 
 // senders are the programs that talk to other machines.
 var senders = []string{"curl", "wget", "nc", "ncat", "netcat", "scp", "sftp", "rsync", "ftp", "tftp", "telnet", "socat", "http", "https", "mail", "sendmail"}
 
+// Sends says that a command line is known to talk to another machine. A line
+// of which it is not known does so perhaps.
+func Sends(f event.Facts) bool {
+	return f.Risk == event.RiskSend || slices.ContainsFunc(f.Commands, func(c event.Command) bool { return sends(c.Words) })
+}
+
+func sends(words []string) bool {
+	if len(words) == 0 {
+		return false
+	}
+	name := path.Base(words[0])
+	return slices.Contains(senders, name) || name == "ssh" || name == "git" && len(words) > 1 && slices.Contains(remoteGit, words[1])
+}
+
+// remoteGit are the subcommands of git that talk to another machine.
+var remoteGit = []string{"push", "fetch", "pull", "clone", "ls-remote"}
+
 // hosts notes the machines that a command names. A program that talks to other
 // machines and is told to which only when it runs is unclear.
 func (r *reader) hosts(words []word) {
 	name := program(words[0].text)
-	sends := slices.Contains(senders, name) || name == "git" && len(words) > 1 && slices.Contains([]string{"push", "fetch", "pull", "clone", "ls-remote"}, words[1].text)
+	sends := slices.Contains(senders, name) || name == "git" && len(words) > 1 && slices.Contains(remoteGit, words[1].text)
 	for _, w := range words[1:] {
 		if w.computed {
 			if sends || strings.Contains(w.text, "://") {

@@ -90,6 +90,12 @@ type Tools struct {
 	Mode    string  `yaml:"mode,omitempty"`
 	Rules   []Rule  `yaml:"rules,omitempty"`
 	Secrets Secrets `yaml:"secrets,omitempty"`
+	// RuleOfTwo is ask or off: whether an outgoing call needs an approval once
+	// untrusted text and private data have met. MaySend are the tools that it
+	// does not hold, Labels replaces what tools declare of themselves.
+	RuleOfTwo string   `yaml:"rule_of_two,omitempty"`
+	MaySend   []string `yaml:"may_send,omitempty"`
+	Labels    Labels   `yaml:"labels,omitempty"`
 
 	// What follows is read so that it can be refused: it is not built yet.
 	MCP    []any `yaml:"mcp,omitempty"`

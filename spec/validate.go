@@ -318,6 +318,7 @@ func (t *Tools) validate(r *report, o Options) {
 	if t.Mode == "bypass" {
 		r.warn("tools.mode", "calls that would ask run unasked, but for what approvals, rules and protected paths say")
 	}
+	t.validateTaint(r, o)
 	for i, rule := range t.Rules {
 		rule.validate(r, fmt.Sprintf("tools.rules[%d]", i))
 	}

@@ -150,6 +150,7 @@ func (t *compiled) declare(e *event.ToolCall) (problem *event.Problem) {
 		facts := t.Facts(e.Args)
 		e.Facts = &facts
 	}
+	e.Labels = t.labels(e)
 	if t.Describe != nil {
 		e.Describe = label(t.Describe(e.Args))
 	}

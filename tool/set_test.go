@@ -108,6 +108,7 @@ func TestResolveCarriesTheDeclarationOfTheTool(t *testing.T) {
 	want := event.ToolCall{
 		CallID: "c1", ProviderID: "p1", Tool: "x", Args: json.RawMessage(`{}`), Effect: event.EffectIdempotent, ReadOnly: true,
 		Concurrent: true, Access: []event.Access{{Key: "file:a", Write: true}}, Digest: tool.Digest("x", json.RawMessage(`{}`), ""),
+		Labels:   event.Labels{Untrusted: true},
 		Describe: "do {} [31m " + strings.Repeat("x", 189) + "…",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -47,8 +47,11 @@ type Tool struct {
 	// set, reads it from the arguments.
 	Timeout    time.Duration
 	TimeoutFor func(args json.RawMessage) time.Duration
-	// Untrusted marks results as text from outside (web pages, other agents).
-	Untrusted bool
+	// Labels say what text a call brings in and what it can carry out; where
+	// that depends on the call, set LabelsFor instead. Where both are nil, the
+	// results are untrusted, and the tool can send unless it is read-only.
+	Labels    *event.Labels
+	LabelsFor func(args json.RawMessage, facts *event.Facts) event.Labels
 	// Run does the work. It must return soon after ctx ends. An error becomes
 	// a structured result; so does a panic.
 	Run func(ctx context.Context, c Call) (Result, error)
@@ -86,8 +89,9 @@ type Results interface {
 // Stored is one output that is kept whole. Content must not be changed.
 type Stored struct {
 	Content []byte
-	// Untrusted is what the result was declared to be when it came.
+	// Untrusted and Private are what the result was declared to be when it came.
 	Untrusted bool
+	Private   bool
 }
 
 // Result is what a call gave. Output is what the model sees, after bounding.
@@ -97,7 +101,9 @@ type Result struct {
 	ErrorType event.ErrorType
 	ExitCode  *int
 	Media     []llm.Media
+	// Untrusted and Private add to what the tool's labels say.
 	Untrusted bool
+	Private   bool
 	Truncated bool
 	// EndsRun ends the run with Output as its final output.
 	EndsRun bool

@@ -24,7 +24,7 @@ type layer struct {
 var layers = []layer{
 	{name: "words", packages: []string{"llm"}},
 	{name: "vocabulary", packages: []string{"event"}},
-	{name: "reach", packages: []string{"egress"}},
+	{name: "guards", packages: []string{"egress", "fence"}},
 	{name: "rules", packages: []string{"stop", "budget", "policy", "history", "compact"}},
 	{name: "machine contract", packages: []string{"machine"}},
 	{name: "machines", packages: []string{"machine/agent"}},
@@ -114,7 +114,7 @@ func TestImportsPointDownOnly(t *testing.T) {
 // TestPureRoomsTouchNoWorld keeps I/O, clocks and randomness out of what must
 // be foldable.
 func TestPureRoomsTouchNoWorld(t *testing.T) {
-	pure := []string{"llm", "event", "egress", "stop", "budget", "policy", "history", "compact", "machine", "machine/agent"}
+	pure := []string{"llm", "event", "egress", "fence", "stop", "budget", "policy", "history", "compact", "machine", "machine/agent"}
 	banned := []string{"os", "os/exec", "net", "net/http", "math/rand", "math/rand/v2", "crypto/rand", "io/fs", "database/sql"}
 	for _, p := range list(t) {
 		pkg, _ := local(p.ImportPath)

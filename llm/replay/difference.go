@@ -6,6 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/pawlrun/pawl/fence"
 	"github.com/pawlrun/pawl/llm"
 )
 
@@ -31,7 +32,7 @@ func (d Difference) String() string {
 
 // First compares two requests as a model sees them and returns the first
 // difference, if there is one. What names a run is left out: its id in the ids
-// of calls, and the key of its cache.
+// of calls, the nonce of its fences, and the key of its cache.
 func First(now, then *llm.Request) (Difference, bool) {
 	d, _ := first(now, then, 0)
 	return d, d.Segment != ""
@@ -111,7 +112,7 @@ func message(m *llm.Message) string {
 			p.CallID = place(p.CallID)
 			parts[i] = p
 		case llm.ToolResult:
-			p.CallID = place(p.CallID)
+			p.CallID, p.Output = place(p.CallID), fence.Anonymous(p.Output)
 			parts[i] = p
 		default:
 			parts[i] = p

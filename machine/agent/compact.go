@@ -55,7 +55,7 @@ const maxStrikes = 3
 func (m *Machine) contextSize(messages []*llm.Message) (sizes []int, total int) {
 	c := &m.compaction
 	if c.overhead == 0 {
-		c.overhead = compact.Overhead(m.cfg.System, m.cfg.Tools)
+		c.overhead = compact.Overhead(m.system, m.cfg.Tools)
 	}
 	sizes, total = c.meter.Measure(messages)
 	total += c.overhead
@@ -169,7 +169,7 @@ func (m *Machine) applyCompressed(d event.HistoryCompressed) error {
 		return fmt.Errorf("%w: %w", ErrMisfit, err)
 	}
 	m.history.Become(messages)
-	m.size = size{fixed: fixedSize(&m.cfg)}
+	m.size = size{fixed: m.fixedSize()}
 	c := &m.compaction
 	c.meter.Reset()
 	c.reported, c.known = 0, 0

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/fence"
 	"github.com/pawlrun/pawl/history"
 	"github.com/pawlrun/pawl/llm"
 )
@@ -27,11 +28,16 @@ func (m *Machine) applyStarted(e *event.Event, d event.RunStarted) error {
 			return fmt.Errorf("agent: history of run %s, which run %s continues: %w", d.From.Run, e.Run, err)
 		}
 		m.history.Append(d.From.History...)
+		m.taint = d.From.Taint
 	}
 	if d.Input != nil && spoken(d.Input.Parts) {
 		m.history.Append(d.Input)
 	}
-	m.size.fixed, m.account.maxTokens = fixedSize(&m.cfg), m.cfg.MaxTokens
+	if d.Fence != nil {
+		m.fence = fence.New(d.Fence.Nonce)
+	}
+	m.system = prompt(m.cfg.System, m.fence)
+	m.size.fixed, m.account.maxTokens = m.fixedSize(), m.cfg.MaxTokens
 	m.run, m.idle, m.phase = e.Run, false, phaseReady
 	return nil
 }
@@ -124,6 +130,7 @@ func (m *Machine) applyResponse(d *event.ModelResponse) error {
 	m.noteText(d)
 	m.turn.heard(d, len(refs), len(m.cfg.Schema) > 0)
 	m.heardAnswer(parts, len(refs))
+	m.tookIn(parts)
 	if len(refs) == 0 {
 		m.phase = phaseSettled
 		m.turn.settled(d, 0, d.FinishReason == llm.FinishLength)
@@ -189,6 +196,7 @@ func (m *Machine) applyToolStarted(e *event.Event, d event.ToolStarted) error {
 func (m *Machine) settle(c *call, d *event.ToolResult) {
 	c.result, c.running, c.orphan, c.retry = d, false, false, retry{}
 	c.news = m.noteResult(d)
+	m.tainted(d)
 	if d.Limit != "" {
 		m.stopBudget = d.Limit
 	}
@@ -204,7 +212,7 @@ func (m *Machine) applyResults() error {
 		truncated = truncated || c.result.ErrorType == event.ErrorTruncated
 		results[i] = llm.ToolResult{
 			CallID: c.ref.CallID, Name: c.ref.Name,
-			Output: c.result.Output, IsError: c.result.IsError, Media: c.result.Media,
+			Output: m.shown(c.result), IsError: c.result.IsError, Media: c.result.Media,
 		}
 	}
 	m.phase = phaseSettled

@@ -25,12 +25,13 @@ func (m *Machine) applyForked(e *event.Event, d event.RunForked) error {
 			return fmt.Errorf("agent: fork %s names no model", e.Run)
 		}
 	}
+	m.system = prompt(m.cfg.System, m.fence)
 	for _, r := range d.Results {
-		if !m.history.Replace(r.CallID, r.Output) {
+		if !m.history.Replace(r.CallID, m.instead(r.Output)) {
 			return fmt.Errorf("%w: fork %s changes the result of %s, which has none", ErrMisfit, e.Run, r.CallID)
 		}
 		if c := m.call(r.CallID); c != nil && c.result != nil {
-			c.result = &event.ToolResult{CallID: c.result.CallID, Tool: c.result.Tool, Output: r.Output}
+			c.result = &event.ToolResult{CallID: c.result.CallID, Tool: c.result.Tool, Output: r.Output, Untrusted: c.result.Untrusted, Private: c.result.Private}
 		}
 	}
 	m.run, m.idle = e.Run, false
@@ -38,7 +39,7 @@ func (m *Machine) applyForked(e *event.Event, d event.RunForked) error {
 	m.costs, m.account = budget.Tracker{}, account{maxTokens: m.account.maxTokens}
 	if len(d.Config) > 0 || len(d.Results) > 0 {
 		// What was reported of another prompt bounds nothing.
-		m.size = size{fixed: fixedSize(&m.cfg)}
+		m.size = size{fixed: m.fixedSize()}
 	}
 	m.model = attempt{number: 1, target: target}
 	m.parked, m.cancel, m.pause, m.stopBudget = nil, nil, false, ""

@@ -8,6 +8,7 @@ import (
 
 	"github.com/pawlrun/pawl/budget"
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/fence"
 	"github.com/pawlrun/pawl/history"
 	"github.com/pawlrun/pawl/llm"
 	"github.com/pawlrun/pawl/machine"
@@ -56,6 +57,10 @@ type Machine struct {
 	cancel     *event.CancelRequested
 	pause      bool
 	compaction compaction
+	taint      event.Taint
+	fence      fence.Fence
+	// system is the owner's text, and what the model must know of fences.
+	system     string
 	repetition stop.Repetition
 	// stuck is what was decided about repetition in this cycle.
 	stuck   *event.Stuck
@@ -95,7 +100,7 @@ var _ machine.Machine = (*Machine)(nil)
 func (m *Machine) State() machine.State {
 	s := machine.State{
 		Phase: machine.Running, Parked: m.parked, Outcome: m.outcome,
-		Cycle: m.cycle, Usage: m.costs.Usage(), Cost: m.costs.Cost(), Deadline: m.deadline(),
+		Cycle: m.cycle, Usage: m.costs.Usage(), Cost: m.costs.Cost(), Deadline: m.deadline(), Taint: m.taint,
 	}
 	switch {
 	case m.phase == phaseEnded:

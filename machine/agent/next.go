@@ -148,7 +148,7 @@ func (m *Machine) callModel() {
 	m.actions = append(m.actions, machine.CallModel{
 		Cycle: m.cycle, Attempt: m.model.number, Target: t.Model, Price: t.Price,
 		Request: llm.Request{
-			System: m.cfg.System, Messages: messages, Tools: m.cfg.Tools,
+			System: m.system, Messages: messages, Tools: m.cfg.Tools,
 			MaxTokens: m.account.maxTokens, Temperature: m.cfg.Temperature, Schema: m.cfg.Schema, SchemaInPrompt: t.NoSchema,
 			ProviderTools: m.cfg.ProviderTools, CacheKey: m.workload, Cache: m.cfg.Cache, Ordinal: m.answered,
 		},

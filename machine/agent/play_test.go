@@ -215,6 +215,14 @@ func resolve(a machine.Resolve) event.ToolCall {
 	case "send", "done": // says nothing at all
 	case "shell": // touches everything
 		d.Access = []event.Access{{Key: "*", Write: true}}
+	case "fetch": // brings in what somebody else wrote
+		d.Effect, d.ReadOnly, d.Concurrent, d.Labels = event.EffectIdempotent, true, true, event.Labels{Untrusted: true, Outgoing: true}
+	case "look": // reads what is the owner's
+		d.Effect, d.ReadOnly, d.Concurrent, d.Labels = event.EffectPure, true, true, event.Labels{Private: true}
+	case "mail": // sends
+		d.Labels = event.Labels{Outgoing: true}
+	case "run": // reads and sends
+		d.Labels = event.Labels{Private: true, Outgoing: true}
 	default:
 		d.Problem = &event.Problem{Type: event.ErrorUnknownTool, Message: "there is no tool " + c.Name}
 	}
@@ -334,6 +342,7 @@ func (p *play) result(id string, d event.ToolResult) {
 	}
 	delete(p.runs, id)
 	d.CallID, d.Tool = id, run.Tool
+	d.Untrusted, d.Private = d.Untrusted || run.Labels.Untrusted, d.Private || run.Labels.Private
 	p.apply(d)
 	p.advance()
 }

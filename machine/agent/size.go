@@ -40,8 +40,9 @@ const (
 	bytesPerToken = 4
 )
 
-func fixedSize(cfg *Config) int64 {
-	n := int64(len(cfg.System)) + hostedTokens*int64(len(cfg.ProviderTools))
+func (m *Machine) fixedSize() int64 {
+	cfg := &m.cfg
+	n := int64(len(m.system)) + hostedTokens*int64(len(cfg.ProviderTools))
 	if len(cfg.Schema) > 0 {
 		n += schemaOverhead + int64(len(cfg.Schema))
 	}

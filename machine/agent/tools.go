@@ -6,6 +6,7 @@ import (
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/llm"
 	"github.com/pawlrun/pawl/machine"
+	"github.com/pawlrun/pawl/policy"
 )
 
 // nextCalls moves every call of the cycle one step: resolve, refuse what
@@ -76,7 +77,7 @@ func (m *Machine) nextSteps() {
 		case c.resolved.Problem != nil:
 			m.record(c.failed(c.resolved.Problem.Type, c.resolved.Problem.Message))
 		case c.verdict == nil:
-			v := m.cfg.Policy.Decide(c.resolved)
+			v := m.rules().Decide(c.resolved)
 			if setting := m.cfg.Limits.BeforeToolCall(spent); setting != "" && permits(v.Decision) {
 				m.record(c.overBudget(setting))
 				continue
@@ -84,14 +85,20 @@ func (m *Machine) nextSteps() {
 			if permits(v.Decision) {
 				spent.ToolCalls++
 			}
-			m.record(event.PolicyDecision{
-				CallID: c.ref.CallID, Decision: v.Decision, Rule: v.Rule, Reason: v.Reason, Digest: c.resolved.Digest,
-			})
+			m.record(m.decision(c, v))
+		case c.verdict.Decision == event.DecisionAllow && m.rules().Met(c.resolved):
+			m.record(m.decision(c, m.rules().Decide(c.resolved)))
 		case !permits(c.verdict.Decision):
 			m.record(c.failed(event.ErrorDenied, sentence("not permitted", c.verdict.Reason)))
 		case c.verdict.Decision == event.DecisionAsk:
 			m.nextApproval(c)
 		}
+	}
+}
+
+func (m *Machine) decision(c *call, v policy.Verdict) event.PolicyDecision {
+	return event.PolicyDecision{
+		CallID: c.ref.CallID, Decision: v.Decision, Rule: v.Rule, Reason: v.Reason, Digest: c.resolved.Digest,
 	}
 }
 
@@ -180,7 +187,7 @@ func (m *Machine) resolution(c *call, kind event.ApprovalKind, by string) event.
 func (m *Machine) runTool(c *call) {
 	m.actions = append(m.actions, machine.RunTool{
 		CallID: c.ref.CallID, Attempt: c.attempt + 1, Key: m.run + ":" + c.ref.CallID, Tool: c.ref.Name,
-		Args: c.resolved.Args, Facts: c.resolved.Facts, Deadline: m.deadline(), MaxResultChars: m.cfg.Limits.MaxResultChars,
+		Args: c.resolved.Args, Facts: c.resolved.Facts, Labels: c.resolved.Labels, Deadline: m.deadline(), MaxResultChars: m.cfg.Limits.MaxResultChars,
 		NotBefore: c.retry.notBefore, Retries: m.mayRetry(c),
 	})
 }

@@ -14,16 +14,19 @@ import (
 )
 
 // reads declares a tool that looks at the file or directory that its path
-// argument names: it has no effect and may run beside others.
+// argument names: it has no effect and may run beside others. The owner's
+// files are private, and trusted unless the owner says otherwise.
 func (w *Workspace) reads(t *tool.Tool, verb string) {
 	t.Effect, t.ReadOnly, t.Concurrent = event.EffectPure, true, true
 	t.Access, t.Describe = w.access(false), describe(verb)
+	t.Labels = &event.Labels{Private: true}
 	w.judged(t, event.PathUse{Tree: t.Name != "fs.read"}, event.RiskRead)
 }
 
 // writes declares a tool that changes the file that its path argument names.
 func (w *Workspace) writes(t *tool.Tool, verb string) {
 	t.Access, t.Describe = w.access(true), describe(verb)
+	t.Labels = &event.Labels{}
 	w.judged(t, event.PathUse{Write: true}, event.RiskWrite)
 }
 

@@ -35,7 +35,7 @@ func run(ctx context.Context, c tool.Call, a args) (tool.Result, error) {
 		return tool.Result{}, invalid("offset %d is beyond the end: the result has %d characters", a.Offset, text.total)
 	}
 	limit := pageSize(a.Limit, c.MaxResultChars)
-	r := tool.Result{Untrusted: stored.Untrusted}
+	r := tool.Result{Untrusted: stored.Untrusted, Private: stored.Private}
 	if pattern != nil {
 		r.Output, err = text.search(ctx, pattern, a.Offset, limit)
 		return r, err

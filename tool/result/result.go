@@ -40,6 +40,8 @@ type args struct {
 func New() tool.Tool {
 	t := tool.NewWithCall(Name, about, run)
 	t.Effect, t.ReadOnly, t.Concurrent = event.EffectPure, true, true
+	// A page is what the result was that it is of; Run says so.
+	t.Labels = &event.Labels{}
 	t.Access = func(raw json.RawMessage) []event.Access {
 		return []event.Access{{Key: "result:" + argsOf(raw).Handle}}
 	}

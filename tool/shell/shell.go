@@ -32,6 +32,8 @@ type Options struct {
 	// Timeout bounds a command that does not ask for another; 0 means
 	// [tool.DefaultTimeout].
 	Timeout time.Duration
+	// Offline says that commands run where no other machine can be reached.
+	Offline bool
 	// MaxTimeout caps what a call may ask for; 0 means an hour.
 	MaxTimeout time.Duration
 }
@@ -65,6 +67,7 @@ func New(o Options) tool.Tool {
 	t.Access = func(json.RawMessage) []event.Access { return []event.Access{{Key: "*", Write: true}} }
 	t.Timeout = o.Timeout
 	t.TimeoutFor = func(raw json.RawMessage) time.Duration { return o.timeout(argsOf(raw).TimeoutSeconds) }
+	t.LabelsFor = o.labels
 	run := t.Run
 	t.Facts = func(raw json.RawMessage) event.Facts { return o.facts(argsOf(raw).Command) }
 	t.Run = func(ctx context.Context, c tool.Call) (tool.Result, error) {

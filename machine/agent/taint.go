@@ -1,0 +1,85 @@
+package agent
+
+import (
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/fence"
+	"github.com/pawlrun/pawl/llm"
+	"github.com/pawlrun/pawl/policy"
+)
+
+// tainted notes what a result brought in. The first source of each kind is
+// kept: it is what an owner wants to look at.
+func (m *Machine) tainted(d *event.ToolResult) {
+	if !d.Untrusted && !d.Private {
+		return
+	}
+	source := &event.TaintSource{Run: m.run, Cycle: m.cycle, CallID: d.CallID, Tool: d.Tool}
+	if d.Untrusted && m.taint.Untrusted == nil {
+		m.taint.Untrusted = source
+	}
+	if d.Private && m.taint.Private == nil {
+		m.taint.Private = source
+	}
+}
+
+// tookIn notes that the provider ran a tool of its own within an answer: what
+// it found there is nobody's that the owner knows.
+func (m *Machine) tookIn(parts llm.Parts) {
+	if len(m.cfg.ProviderTools) == 0 || m.taint.Untrusted != nil {
+		return
+	}
+	for _, p := range parts {
+		if item, ok := p.(llm.Item); ok {
+			m.taint.Untrusted = &event.TaintSource{Run: m.run, Cycle: m.cycle, Tool: item.Type}
+			return
+		}
+	}
+}
+
+// rules are the run's permissions as they stand now.
+func (m *Machine) rules() policy.Rules {
+	r := m.cfg.Policy
+	r.Taint = m.taint
+	return r
+}
+
+// shown is a result's text as the model sees it.
+func (m *Machine) shown(d *event.ToolResult) string {
+	if !d.Untrusted {
+		return d.Output
+	}
+	return m.fence.Wrap(d.Tool, d.Output)
+}
+
+// instead is an output in the place of another one: it stands behind the fence
+// that the other one stood behind.
+func (m *Machine) instead(output string) func(before llm.ToolResult) string {
+	return func(before llm.ToolResult) string {
+		if m.fence.Wraps(before.Output) {
+			return m.fence.Wrap(before.Name, output)
+		}
+		return output
+	}
+}
+
+// prompt is the system text of a run that marks text with a fence: it is the
+// same for every run of the same agent, whatever the nonce.
+func prompt(system string, f fence.Fence) string {
+	switch {
+	case !f.Active():
+		return system
+	case system == "":
+		return fence.Notice
+	}
+	return system + "\n\n" + fence.Notice
+}
+
+// Fence is what marks untrusted text in the run's conversation, nil where
+// nothing does. A run that goes on from this one marks with the same, so that
+// the beginning of its requests stays what it was.
+func (m *Machine) Fence() *event.Fence {
+	if !m.fence.Active() {
+		return nil
+	}
+	return &event.Fence{Nonce: m.fence.Nonce()}
+}

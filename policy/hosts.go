@@ -1,0 +1,32 @@
+package policy
+
+import (
+	"errors"
+
+	"github.com/pawlrun/pawl/egress"
+	"github.com/pawlrun/pawl/event"
+)
+
+// hosts holds a call that does nothing but reach other machines to the bound on
+// the network. What a program reaches is held by the sandbox that it runs in,
+// and the address that a name leads to by whoever dials it.
+func (r Rules) hosts(c *event.ToolCall) []Verdict {
+	if !reaches(c) {
+		return nil
+	}
+	var said []Verdict
+	for _, host := range c.Facts.Hosts {
+		_, err := r.Network.Host(host, 0)
+		if refusal, ok := errors.AsType[*egress.Refusal](err); ok {
+			said = append(said, Verdict{Decision: event.DecisionDeny, Rule: refusal.Rule, Reason: host + " may not be reached: " + refusal.Why})
+		}
+	}
+	return said
+}
+
+// reaches says that a call is known to reach other machines and to do nothing
+// else.
+func reaches(c *event.ToolCall) bool {
+	return c.ReadOnly && c.Labels.Outgoing && c.Facts != nil && c.Facts.Risk == event.RiskSend &&
+		len(c.Facts.Paths) == 0 && len(c.Facts.Commands) == 0
+}

@@ -1,0 +1,56 @@
+package policy
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/pawlrun/pawl/event"
+)
+
+// RuleOfTwo says what happens to an outgoing call once untrusted text and
+// private data have met in a run. It is the value of tools.rule_of_two.
+type RuleOfTwo string
+
+// The values.
+const (
+	// RuleOfTwoAsk: such a call needs an approval, whatever else permits it.
+	RuleOfTwoAsk RuleOfTwo = "ask"
+	// RuleOfTwoOff: the owner takes the risk.
+	RuleOfTwoOff RuleOfTwo = "off"
+)
+
+// RuleOfTwoName is how the rule signs its verdicts.
+const RuleOfTwoName = "rule of two"
+
+// met is the rule of two (FIELD section 9): instructions of somebody else,
+// private data and a way out must not come together unless a person has looked
+// at the call. A call that can read and send at once needs only the
+// instructions. No permission silences the rule but the ones that name it.
+func (r Rules) met(c *event.ToolCall) []Verdict {
+	if !r.Met(c) {
+		return nil
+	}
+	private := "the call itself can read private data"
+	if p := r.Taint.Private; p != nil {
+		private = "private data was read (" + where(p) + ")"
+	}
+	return []Verdict{{
+		Decision: event.DecisionAsk, Rule: RuleOfTwoName,
+		Reason: fmt.Sprintf("untrusted text came in (%s), %s, and %s can send it elsewhere", where(r.Taint.Untrusted), private, c.Tool),
+	}}
+}
+
+// Met says that with this call untrusted text, private data and a way out come
+// together, and that the owner has not allowed it by name.
+func (r Rules) Met(c *event.ToolCall) bool {
+	return c.Labels.Outgoing && r.Taint.Untrusted != nil && (r.Taint.Private != nil || c.Labels.Private) &&
+		r.RuleOfTwo != RuleOfTwoOff && !slices.Contains(r.MaySend, c.Tool)
+}
+
+func where(s *event.TaintSource) string {
+	text := fmt.Sprintf("%s in cycle %d", s.Tool, s.Cycle)
+	if s.CallID != "" {
+		text += ", call " + s.CallID
+	}
+	return text
+}

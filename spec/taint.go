@@ -1,0 +1,43 @@
+package spec
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/pawlrun/pawl/event"
+)
+
+// Labels says for each tool what its results are and whether its calls can
+// send: any of untrusted, private and outgoing.
+type Labels map[string][]string
+
+func (*Labels) expected() string {
+	return "a mapping from a tool to a list of untrusted, private, outgoing"
+}
+
+// Of are the labels that the file gives a tool.
+func (l Labels) Of(tool string) (event.Labels, bool) {
+	list, ok := l[tool]
+	return event.Labels{
+		Untrusted: slices.Contains(list, "untrusted"), Private: slices.Contains(list, "private"), Outgoing: slices.Contains(list, "outgoing"),
+	}, ok
+}
+
+func (t *Tools) validateTaint(r *report, o Options) {
+	oneOf(r, "tools.rule_of_two", t.RuleOfTwo, "ask", "off")
+	if t.RuleOfTwo == "off" {
+		r.warn("tools.rule_of_two", "untrusted text, private data and outgoing calls may come together without an approval")
+	}
+	for i, name := range t.MaySend {
+		if !slices.Contains(t.Provider, name) {
+			t.usable(r, fmt.Sprintf("tools.may_send[%d]", i), name, o)
+		}
+	}
+	for _, name := range sortedKeys(t.Labels) {
+		path := join("tools.labels", name)
+		t.usable(r, path, name, o)
+		for i, label := range t.Labels[name] {
+			oneOf(r, fmt.Sprintf("%s[%d]", path, i), label, "untrusted", "private", "outgoing")
+		}
+	}
+}

@@ -1,0 +1,30 @@
+package tool
+
+import "github.com/pawlrun/pawl/event"
+
+// labels are what a call is for the rule of two. What is not declared is
+// assumed to bring in what somebody else wrote, and to send what it is given
+// unless it changes nothing (FIELD section 9).
+func (t *compiled) labels(e *event.ToolCall) event.Labels {
+	switch {
+	case t.LabelsFor != nil:
+		return t.LabelsFor(e.Args, e.Facts)
+	case t.Labels != nil:
+		return *t.Labels
+	}
+	return event.Labels{Untrusted: true, Outgoing: !t.ReadOnly}
+}
+
+// Fences says that some tool may bring in text that is not trusted, so that a
+// run needs a fence for it.
+func (s *Set) Fences() bool {
+	if s == nil {
+		return false
+	}
+	for _, t := range s.sorted {
+		if t.LabelsFor != nil || t.Labels == nil || t.Labels.Untrusted {
+			return true
+		}
+	}
+	return false
+}
