@@ -1,0 +1,70 @@
+package sandbox
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// Box runs commands in a tier under a policy. Commands of one box share
+// temporary files, and those of one workspace a home directory. A box is safe
+// for concurrent use.
+type Box struct {
+	tier   Tier
+	shim   Shim
+	policy Policy
+	// temp and home are the directories that commands have in the place of
+	// /tmp and of the home directory.
+	temp, home string
+}
+
+// Open makes a box in a tier that works on this machine and that holds the
+// policy; the error is [ErrUnavailable] where either is not so. The box must
+// be closed.
+func (m *Machine) Open(t Tier, p Policy) (*Box, error) {
+	p = p.withDefaults()
+	for _, f := range m.findings {
+		if f.Tier == t && !f.Works {
+			return nil, fmt.Errorf("%w: %s: %s", ErrUnavailable, t, f.Why)
+		}
+	}
+	if t == None {
+		return nil, fmt.Errorf("%w: a box needs a tier", ErrUnavailable)
+	}
+	if err := t.Holds(p); err != nil {
+		return nil, err
+	}
+	workspace, err := filepath.EvalSymlinks(p.Workspace)
+	if err != nil {
+		return nil, fmt.Errorf("sandbox: the workspace: %w", err)
+	}
+	p.Workspace = workspace
+	if p.Environment == nil {
+		p.Environment = os.Environ()
+	}
+	b := &Box{tier: t, shim: m.shim, policy: p}
+	if b.home, err = privateHome(workspace); err != nil {
+		return nil, err
+	}
+	if b.temp, err = os.MkdirTemp("", "pawl-tmp-*"); err != nil {
+		return nil, fmt.Errorf("sandbox: make a directory for temporary files: %w", err)
+	}
+	if b.temp, err = filepath.EvalSymlinks(b.temp); err != nil {
+		return nil, fmt.Errorf("sandbox: %w", err)
+	}
+	return b, nil
+}
+
+// Tier is the tier that commands of the box run in.
+func (b *Box) Tier() Tier { return b.tier }
+
+// Policy is the policy of the box, with what it did not say filled in.
+func (b *Box) Policy() Policy { return b.policy }
+
+// Close deletes the temporary files. No command of the box may run any more.
+func (b *Box) Close() error {
+	if err := os.RemoveAll(b.temp); err != nil {
+		return fmt.Errorf("sandbox: delete temporary files: %w", err)
+	}
+	return nil
+}

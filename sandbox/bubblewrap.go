@@ -1,0 +1,80 @@
+package sandbox
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"sort"
+)
+
+// helpers are where bwrap may be. The search path is not asked, because what
+// is found on it may be the workspace's.
+var helpers = []string{"/usr/bin/bwrap", "/bin/bwrap", "/usr/local/bin/bwrap", "/run/current-system/sw/bin/bwrap"}
+
+func findBubblewrap() (string, bool) {
+	for _, path := range helpers {
+		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
+			return path, true
+		}
+	}
+	return "", false
+}
+
+// wrap says a view in bwrap's words. Later words lie over earlier ones.
+func (v view) wrap(network Network, temp, home string) []string {
+	args := []string{"--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try", "--as-pid-1", "--cap-drop", "ALL"}
+	if os.Getuid() == 0 {
+		for _, name := range []string{"CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_FOWNER", "CAP_FSETID"} {
+			args = append(args, "--cap-add", name)
+		}
+	}
+	if network != NetworkHost {
+		args = append(args, "--unshare-net")
+	}
+	bind := func(how string, paths ...string) {
+		for _, p := range paths {
+			args = append(args, how, p, p)
+		}
+	}
+	if v.full {
+		bind("--bind", "/")
+	} else {
+		bind("--ro-bind", "/")
+	}
+	args = append(args, "--dev", "/dev", "--proc", "/proc")
+	for _, dir := range v.veil {
+		switch dir {
+		case v.home:
+			args = append(args, "--bind", home, dir)
+		case "/run":
+			args = append(args, "--size", fmt.Sprint(1<<20), "--tmpfs", dir)
+		default:
+			args = append(args, "--bind", temp, dir)
+		}
+	}
+	bind("--ro-bind", v.show...)
+	bind("--bind", v.write...)
+	if !slices.Contains(v.write, v.workspace) {
+		bind("--ro-bind", v.workspace)
+	}
+	bind("--ro-bind", shortFirst(v.protect)...)
+	for _, h := range v.holes {
+		bind("--ro-bind", h.path)
+	}
+	bind("--bind", v.grant...)
+	for _, p := range shortFirst(v.hide) {
+		if info, err := os.Stat(p); err == nil && info.IsDir() {
+			args = append(args, "--size", fmt.Sprint(1<<12), "--perms", "0555", "--tmpfs", p, "--remount-ro", p)
+		} else {
+			args = append(args, "--ro-bind", os.DevNull, p)
+		}
+	}
+	return append(args, "--chdir", "/", "--", programPath, supervisorArg)
+}
+
+// shortFirst puts directories before what lies in them.
+func shortFirst(paths []string) []string {
+	paths = slices.Clone(paths)
+	sort.SliceStable(paths, func(i, j int) bool { return len(paths[i]) < len(paths[j]) })
+	return slices.Compact(paths)
+}

@@ -1,0 +1,111 @@
+//go:build amd64 || arm64
+
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+)
+
+// probe runs the least command there is in a tier.
+func (m *Machine) probe(ctx context.Context, t Tier) error {
+	if m.shim.exe == nil {
+		return errNoShim
+	}
+	if err := supported(t); err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp("", "pawl-probe-*")
+	if err != nil {
+		return fmt.Errorf("sandbox: %w", err)
+	}
+	defer os.RemoveAll(dir)
+	b := &Box{tier: t, shim: m.shim, policy: Policy{Workspace: dir, Filesystem: FilesystemReadOnly}.withDefaults(), temp: dir, home: dir}
+	null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
+	if err != nil {
+		return fmt.Errorf("sandbox: %w", err)
+	}
+	defer null.Close()
+	p, err := b.Start(Command{Args: []string{"/bin/sh", "-c", "exit 7"}, Dir: "/", Output: null})
+	if err != nil {
+		return err
+	}
+	select {
+	case <-p.Ended():
+	case <-ctx.Done():
+	}
+	end, err := p.Wait()
+	switch {
+	case err != nil:
+		return err
+	case ctx.Err() != nil:
+		return errors.New("sandbox: the trial did not end in time")
+	case end.Code != 7:
+		return fmt.Errorf("sandbox: the trial ended with code %d instead of 7", end.Code)
+	}
+	return nil
+}
+
+var (
+	errNoShim       = errors.New("sandbox: this program did not call sandbox.Main first")
+	errNoBubblewrap = errors.New("sandbox: bwrap is not installed")
+	errNoLandlock   = errors.New("sandbox: the kernel has no Landlock")
+	errOldLandlock  = errors.New("sandbox: the kernel's Landlock is too old")
+)
+
+// supported says what is plainly not there.
+func supported(t Tier) error {
+	switch t {
+	case Bubblewrap:
+		if _, ok := findBubblewrap(); !ok {
+			return errNoBubblewrap
+		}
+	case Landlock:
+		abi, err := landlockABI()
+		if err != nil {
+			return fmt.Errorf("%w: %w", errNoLandlock, err)
+		}
+		if abi < landlockVersion {
+			return fmt.Errorf("%w: it has version %d, and %d (Linux 6.12) is needed so that commands cannot kill what is outside", errOldLandlock, abi, landlockVersion)
+		}
+	}
+	return nil
+}
+
+// helpFor says how somebody gets a tier that does not work.
+func helpFor(t Tier, err error) string {
+	text := err.Error()
+	switch {
+	case errors.Is(err, errNoShim):
+		return "call sandbox.Main at the start of main"
+	case errors.Is(err, errNoBubblewrap):
+		return "install it: apt install bubblewrap, dnf install bubblewrap, apk add bubblewrap"
+	case errors.Is(err, errNoLandlock):
+		return "use Linux 6.12 or newer, with landlock among the security modules (the lsm= of the kernel's command line)"
+	case errors.Is(err, errOldLandlock):
+		return "use Linux 6.12 or newer, or install bubblewrap"
+	case t != Bubblewrap:
+		return ""
+	case restrictedByAppArmor():
+		return "allow bwrap to make user namespaces: an AppArmor profile for it, or sysctl kernel.apparmor_restrict_unprivileged_userns=0"
+	case sysctl("kernel/unprivileged_userns_clone") == "0":
+		return "allow user namespaces: sysctl kernel.unprivileged_userns_clone=1"
+	case sysctl("user/max_user_namespaces") == "0":
+		return "allow user namespaces: sysctl user.max_user_namespaces=15000"
+	case strings.Contains(text, "permitted") || strings.Contains(text, "denied"):
+		return "in a container, allow it to make namespaces (docker: --security-opt seccomp=unconfined --security-opt systempaths=unconfined)"
+	}
+	return ""
+}
+
+func restrictedByAppArmor() bool {
+	return sysctl("kernel/apparmor_restrict_unprivileged_userns") == "1" && os.Getuid() != 0
+}
+
+func sysctl(name string) string {
+	b, _ := os.ReadFile("/proc/sys/" + name)
+	return strings.TrimSpace(string(b))
+}

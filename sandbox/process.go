@@ -1,0 +1,252 @@
+package sandbox
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// Command is what a box shall run.
+type Command struct {
+	// Args are the program, by its path, and its arguments.
+	Args []string
+	Dir  string
+	Env  []string
+	// Output takes what the command prints. The command's input is empty.
+	Output *os.File
+	// Grants are what it may write besides.
+	Grants []Grant
+}
+
+// End is how a command ended.
+type End struct {
+	Code int
+	// Signal is what killed it; 0 where nothing did, and Code counts.
+	Signal syscall.Signal
+	// Limit is the limit for which it was killed: memory or processes.
+	Limit string
+}
+
+// Process is a command that runs in a box, with all that it started.
+type Process struct {
+	supervisor *exec.Cmd
+	control    *os.File
+	ended      chan struct{}
+	holes      []placeholder
+	trouble    *trouble
+
+	end      End
+	lost     error
+	kill     sync.Once
+	waited   sync.Once
+	gone     chan struct{} // the supervisor is
+	statuses *json.Decoder
+	status   *os.File
+}
+
+const (
+	// startTimeout bounds the start of a command.
+	startTimeout = 20 * time.Second
+	// killGrace is how long a supervisor has to kill what it watches.
+	killGrace = 5 * time.Second
+)
+
+// Start starts a command and returns when it runs. An error of the command
+// itself (no such program, arguments that are too long) wraps the system's.
+func (b *Box) Start(c Command) (*Process, error) {
+	v, err := b.view(c.Grants)
+	if err != nil {
+		return nil, err
+	}
+	p := &Process{ended: make(chan struct{}), trouble: &trouble{}}
+	if b.tier == Bubblewrap {
+		// Only where another mount can lie over them do placeholders hold.
+		for _, h := range v.holes {
+			if h.put() {
+				p.holes = append(p.holes, h)
+			}
+		}
+		v.holes = p.holes
+	}
+	if err := p.start(b, v, c); err != nil {
+		p.fill()
+		return nil, err
+	}
+	return p, nil
+}
+
+func (p *Process) start(b *Box, v view, c Command) error {
+	controlOut, control, err := os.Pipe()
+	if err != nil {
+		return fmt.Errorf("sandbox: %w", err)
+	}
+	defer controlOut.Close()
+	status, statusIn, err := os.Pipe()
+	if err != nil {
+		control.Close()
+		return fmt.Errorf("sandbox: %w", err)
+	}
+	defer statusIn.Close()
+	p.control, p.status, p.statuses = control, status, json.NewDecoder(status)
+	todo := b.plan(v, c)
+	p.supervisor = b.command(v)
+	p.supervisor.Stderr = p.trouble
+	p.supervisor.ExtraFiles = []*os.File{controlOut, statusIn, c.Output, b.shim.exe}
+	if err := p.supervisor.Start(); err != nil {
+		control.Close()
+		status.Close()
+		return fmt.Errorf("sandbox: start: %w", err)
+	}
+	statusIn.Close()
+	controlOut.Close()
+	if err := p.begin(todo); err != nil {
+		p.Kill()
+		p.await()
+		status.Close()
+		return p.explain(err)
+	}
+	go p.listen()
+	return nil
+}
+
+// command is the supervisor's.
+func (b *Box) command(v view) *exec.Cmd {
+	cmd := &exec.Cmd{Path: programPath, Args: []string{"pawl", supervisorArg}, Dir: "/", Env: []string{}, SysProcAttr: &syscall.SysProcAttr{Setsid: true}}
+	if b.tier == Bubblewrap {
+		cmd.Path, _ = findBubblewrap()
+		cmd.Args = append([]string{"bwrap"}, v.wrap(b.policy.Network, b.temp, b.home)...)
+	}
+	return cmd
+}
+
+// plan is what the supervisor is told.
+func (b *Box) plan(v view, c Command) plan {
+	todo := plan{Args: c.Args, Env: c.Env, Dir: c.Dir, Limits: b.policy.Limits, Families: ownNetwork}
+	if b.tier == Bubblewrap {
+		todo.Namespace = true
+		if !v.full {
+			todo.Env = append(todo.Env[:len(todo.Env):len(todo.Env)], "TMPDIR=/tmp")
+		}
+		return todo
+	}
+	if b.policy.Network == NetworkNone {
+		todo.Families = []int{}
+	}
+	todo.Landlock = v.rules(b.temp, b.home)
+	if !v.full {
+		todo.Env = moved(c.Env, v, b.temp, b.home)
+	}
+	return todo
+}
+
+// begin tells the supervisor what to do and waits until it is done.
+func (p *Process) begin(todo plan) error {
+	line, err := json.Marshal(todo)
+	if err != nil {
+		return err
+	}
+	if err := p.status.SetReadDeadline(time.Now().Add(startTimeout)); err != nil {
+		return err
+	}
+	// A supervisor that is gone reads nothing; why, its report says, or bwrap's.
+	if _, err := p.control.Write(append(line, '\n')); err != nil && !errors.Is(err, syscall.EPIPE) {
+		return err
+	}
+	var r report
+	if err := p.statuses.Decode(&r); err != nil {
+		return err
+	}
+	switch {
+	case r.Started:
+		return p.status.SetReadDeadline(time.Time{})
+	case r.Errno != 0:
+		return fmt.Errorf("%s: %w", strings.TrimSuffix(r.Error, ": "+r.Errno.Error()), r.Errno)
+	}
+	return errors.New(r.Error)
+}
+
+// explain adds what bwrap said about a start that failed.
+func (p *Process) explain(err error) error {
+	if said := p.trouble.String(); said != "" && (errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)) {
+		return fmt.Errorf("sandbox: start: %s", said)
+	}
+	return fmt.Errorf("sandbox: start: %w", err)
+}
+
+// listen waits for the end of the command.
+func (p *Process) listen() {
+	defer p.status.Close()
+	defer close(p.ended)
+	var r report
+	if err := p.statuses.Decode(&r); err != nil {
+		p.lost = fmt.Errorf("sandbox: the supervisor of the command is gone: %w", err)
+		p.end = End{Signal: syscall.SIGKILL}
+		return
+	}
+	p.end = End{Code: r.Exit, Signal: r.Signal, Limit: r.Limit}
+}
+
+// Terminate asks the command and its process group to end.
+func (p *Process) Terminate() { _, _ = p.control.Write([]byte{orderTerminate}) }
+
+// Kill ends the command and all that it started.
+func (p *Process) Kill() { p.kill.Do(func() { p.control.Close() }) }
+
+// Ended is closed when the command has ended. What it left in the background
+// runs until [Process.Wait] or [Process.Kill].
+func (p *Process) Ended() <-chan struct{} { return p.ended }
+
+// Wait kills what still runs, and returns when nothing does any more.
+func (p *Process) Wait() (End, error) {
+	p.Kill()
+	p.await()
+	<-p.ended
+	p.fill()
+	return p.end, p.lost
+}
+
+// await waits for the supervisor, and kills it when it cannot end.
+func (p *Process) await() {
+	p.waited.Do(func() {
+		late := time.AfterFunc(killGrace, func() { _ = syscall.Kill(-p.supervisor.Process.Pid, syscall.SIGKILL) })
+		defer late.Stop()
+		_ = p.supervisor.Wait() // how it ended says nothing of the command
+	})
+}
+
+// fill takes the placeholders away.
+func (p *Process) fill() {
+	for _, h := range p.holes {
+		h.remove()
+	}
+	p.holes = nil
+}
+
+// trouble keeps the first words of what a supervisor or bwrap complains about.
+type trouble struct {
+	mu   sync.Mutex
+	text []byte
+}
+
+const maxTrouble = 4 << 10
+
+// Write never fails.
+func (t *trouble) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.text = append(t.text, p[:min(len(p), maxTrouble-len(t.text))]...)
+	return len(p), nil
+}
+
+func (t *trouble) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return strings.TrimSpace(string(t.text))
+}

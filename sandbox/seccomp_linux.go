@@ -1,0 +1,133 @@
+//go:build amd64 || arm64
+
+package sandbox
+
+import (
+	"slices"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// ownNetwork are the socket families of a command whose network is judged by
+// other means. What is not among them (a virtual machine's sockets to its
+// host, raw packets) goes around those.
+var ownNetwork = []int{unix.AF_UNIX, unix.AF_INET, unix.AF_INET6, unix.AF_NETLINK}
+
+// denied are the system calls that no command of a sandbox may make: those
+// that look into other processes, change mounts, namespaces, keys, the kernel
+// or the machine, or do what a filter cannot see (io_uring).
+var denied = append([]uint32{
+	unix.SYS_PTRACE, unix.SYS_PROCESS_VM_READV, unix.SYS_PROCESS_VM_WRITEV, unix.SYS_PIDFD_GETFD, unix.SYS_KCMP,
+	unix.SYS_MOUNT, unix.SYS_UMOUNT2, unix.SYS_PIVOT_ROOT, unix.SYS_CHROOT, unix.SYS_MOUNT_SETATTR, unix.SYS_MOVE_MOUNT,
+	unix.SYS_OPEN_TREE, unix.SYS_FSOPEN, unix.SYS_FSCONFIG, unix.SYS_FSMOUNT, unix.SYS_FSPICK,
+	unix.SYS_UNSHARE, unix.SYS_SETNS,
+	unix.SYS_KEYCTL, unix.SYS_ADD_KEY, unix.SYS_REQUEST_KEY,
+	unix.SYS_BPF, unix.SYS_PERF_EVENT_OPEN, unix.SYS_USERFAULTFD, unix.SYS_FANOTIFY_INIT,
+	unix.SYS_IO_URING_SETUP, unix.SYS_IO_URING_ENTER, unix.SYS_IO_URING_REGISTER,
+	unix.SYS_INIT_MODULE, unix.SYS_FINIT_MODULE, unix.SYS_DELETE_MODULE, unix.SYS_KEXEC_LOAD, unix.SYS_KEXEC_FILE_LOAD,
+	unix.SYS_REBOOT, unix.SYS_SWAPON, unix.SYS_SWAPOFF, unix.SYS_ACCT, unix.SYS_QUOTACTL, unix.SYS_QUOTACTL_FD, unix.SYS_SYSLOG, unix.SYS_VHANGUP,
+	unix.SYS_SETHOSTNAME, unix.SYS_SETDOMAINNAME, unix.SYS_SETTIMEOFDAY, unix.SYS_CLOCK_SETTIME, unix.SYS_CLOCK_ADJTIME, unix.SYS_ADJTIMEX,
+	unix.SYS_NAME_TO_HANDLE_AT, unix.SYS_OPEN_BY_HANDLE_AT, unix.SYS_LOOKUP_DCOOKIE, unix.SYS_NFSSERVCTL,
+}, deniedHere...)
+
+// namespaceFlags of clone make namespaces, in which a process could be root.
+const namespaceFlags = unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWNET | unix.CLONE_NEWIPC |
+	unix.CLONE_NEWUTS | unix.CLONE_NEWCGROUP
+
+// Where a filter finds what it looks at, in the kernel's struct seccomp_data.
+// Of an argument it sees the lower half, which is all that these calls read.
+const (
+	offsetCall = 0
+	offsetArch = 4
+	offsetArgs = 16
+)
+
+func offsetArg(n int) uint32 { return uint32(offsetArgs + 8*n) }
+
+// filter builds the program that judges each system call. families are the
+// socket families that may be used; nil means all.
+func filter(families []int) []unix.SockFilter {
+	const (
+		allow = unix.SECCOMP_RET_ALLOW
+		deny  = unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)
+		// absent makes the C library fall back from clone3, whose flags a
+		// filter cannot see, to clone.
+		absent = unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSYS)
+	)
+	var p program
+	p.load(offsetArch)
+	p.unless(unix.BPF_JEQ, auditArch, deny)
+	p.load(offsetCall)
+	if foreignCalls != 0 {
+		p.when(unix.BPF_JGE, foreignCalls, deny)
+	}
+	for _, call := range denied {
+		p.when(unix.BPF_JEQ, call, deny)
+	}
+	p.when(unix.BPF_JEQ, unix.SYS_CLONE3, absent)
+	p.call(unix.SYS_CLONE, func(p *program) {
+		p.load(offsetArg(0))
+		p.when(unix.BPF_JSET, namespaceFlags, deny)
+	})
+	p.call(unix.SYS_IOCTL, func(p *program) {
+		p.load(offsetArg(1))
+		p.when(unix.BPF_JEQ, unix.TIOCSTI, deny)
+		p.when(unix.BPF_JEQ, unix.TIOCLINUX, deny)
+	})
+	if families != nil {
+		p.call(unix.SYS_SOCKET, func(p *program) {
+			p.load(offsetArg(0))
+			for _, f := range families {
+				p.when(unix.BPF_JEQ, uint32(f), allow)
+			}
+			p.ret(deny)
+		})
+	}
+	p.ret(allow)
+	return p
+}
+
+// program is a filter in the making.
+type program []unix.SockFilter
+
+func (p *program) add(code uint16, jt, jf uint8, k uint32) {
+	*p = append(*p, unix.SockFilter{Code: code, Jt: jt, Jf: jf, K: k})
+}
+
+func (p *program) load(offset uint32) { p.add(unix.BPF_LD|unix.BPF_W|unix.BPF_ABS, 0, 0, offset) }
+
+func (p *program) ret(verdict uint32) { p.add(unix.BPF_RET|unix.BPF_K, 0, 0, verdict) }
+
+// when gives the verdict if the test holds; unless, if it does not.
+func (p *program) when(test uint16, k, verdict uint32) {
+	p.add(unix.BPF_JMP|test|unix.BPF_K, 0, 1, k)
+	p.ret(verdict)
+}
+
+func (p *program) unless(test uint16, k, verdict uint32) {
+	p.add(unix.BPF_JMP|test|unix.BPF_K, 1, 0, k)
+	p.ret(verdict)
+}
+
+// call does something for one system call only, and goes on with the number of
+// the call loaded, as before.
+func (p *program) call(number uint32, do func(*program)) {
+	var body program
+	do(&body)
+	body.load(offsetCall)
+	p.add(unix.BPF_JMP|unix.BPF_JEQ|unix.BPF_K, 0, uint8(len(body)), number)
+	*p = slices.Concat(*p, body)
+}
+
+// loadFilter puts the calling thread, and all that it starts, under a filter.
+// It may not gain privileges any more before.
+func loadFilter(families []int) error {
+	f := filter(families)
+	prog := unix.SockFprog{Len: uint16(len(f)), Filter: &f[0]}
+	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, uintptr(unsafe.Pointer(&prog)))
+	if errno != 0 {
+		return errno
+	}
+	return nil
+}

@@ -1,0 +1,224 @@
+//go:build amd64 || arm64
+
+package sandbox
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"runtime"
+	"sync"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// supervisor is the process beside a command.
+type supervisor struct {
+	plan    plan
+	control *bufio.Reader
+	command int
+
+	mu     sync.Mutex
+	status *json.Encoder
+	limit  string
+	// over is closed when everything is to be killed.
+	over chan struct{}
+	// reaped: the command's number may belong to another process.
+	reaped bool
+}
+
+// supervise runs a supervisor to its end and gives its exit code. What goes
+// wrong before the command runs is reported; after that the command's own end
+// is the only thing that matters.
+func supervise() int {
+	for fd := fdControl; fd <= fdProxy; fd++ {
+		unix.CloseOnExec(fd)
+	}
+	s := &supervisor{
+		control: bufio.NewReader(os.NewFile(fdControl, "control")), status: json.NewEncoder(os.NewFile(fdStatus, "status")),
+		over: make(chan struct{}),
+	}
+	// A signal that is handled is reset in what is started; one that is
+	// ignored would stay ignored.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2)
+	if err := s.begin(); err != nil {
+		errno, _ := errors.AsType[syscall.Errno](err)
+		s.report(report{Error: err.Error(), Errno: errno})
+		return 1
+	}
+	go s.obey()
+	go s.watch()
+	s.reap()
+	return 0
+}
+
+func (s *supervisor) begin() error {
+	line, err := s.control.ReadBytes('\n')
+	if err != nil {
+		return fmt.Errorf("read the plan: %w", err)
+	}
+	if err := json.Unmarshal(line, &s.plan); err != nil {
+		return fmt.Errorf("read the plan: %w", err)
+	}
+	if err := s.prepare(); err != nil {
+		return err
+	}
+	if s.plan.Proxy != 0 {
+		if err := offerListener(s.plan.Proxy); err != nil {
+			return fmt.Errorf("listen for the proxy: %w", err)
+		}
+	}
+	if s.command, err = s.start(); err != nil {
+		return err
+	}
+	return s.report(report{Started: true})
+}
+
+// prepare makes this process one that the command cannot look into, and to
+// which everything falls that loses its parent.
+func (s *supervisor) prepare() error {
+	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
+		return fmt.Errorf("guard the supervisor: %w", err)
+	}
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		return fmt.Errorf("adopt orphans: %w", err)
+	}
+	if s.plan.Namespace {
+		// The parent is bwrap, which has one thread; see prctl(2) for why that
+		// matters.
+		if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0); err != nil {
+			return fmt.Errorf("follow bwrap: %w", err)
+		}
+	}
+	return unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{})
+}
+
+// start starts the command from a thread that is restricted before, so that
+// the command is and this process is not. The thread waits for ever, because
+// the command dies with it.
+func (s *supervisor) start() (pid int, err error) {
+	done := make(chan struct{})
+	go func() {
+		runtime.LockOSThread()
+		if err = restrict(s.plan); err == nil {
+			pid, err = s.exec()
+		}
+		close(done)
+		select {}
+	}()
+	<-done
+	return pid, err
+}
+
+func (s *supervisor) exec() (int, error) {
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		return 0, err
+	}
+	defer null.Close()
+	attr := &syscall.ProcAttr{
+		Dir: s.plan.Dir, Env: s.plan.Env, Files: []uintptr{null.Fd(), fdOutput, fdOutput},
+		Sys: &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL},
+	}
+	pid, err := syscall.ForkExec(s.plan.Args[0], s.plan.Args, attr)
+	if err != nil {
+		return 0, fmt.Errorf("start the command: %w", err)
+	}
+	return pid, syscall.Close(fdOutput)
+}
+
+// obey does what it is told until the end.
+func (s *supervisor) obey() {
+	for {
+		order, err := s.control.ReadByte()
+		if err != nil {
+			s.end("")
+			return
+		}
+		if order == orderTerminate {
+			s.terminate()
+		}
+	}
+}
+
+func (s *supervisor) terminate() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.reaped {
+		_ = unix.Kill(-s.command, unix.SIGTERM)
+	}
+}
+
+// end kills everything, because of a limit where one is given. In a namespace
+// of its own that is what the kernel does when this process ends; elsewhere
+// [supervisor.reap] goes on with it.
+func (s *supervisor) end(limit string) {
+	s.mu.Lock()
+	if s.isOver() {
+		s.mu.Unlock()
+		return
+	}
+	s.limit = limit
+	close(s.over)
+	ended := s.reaped
+	s.mu.Unlock()
+	if s.plan.Namespace {
+		if !ended {
+			_ = s.report(report{Ended: true, Signal: unix.SIGKILL, Limit: limit})
+		}
+		os.Exit(0)
+	}
+	killDescendants()
+}
+
+func (s *supervisor) isOver() bool {
+	select {
+	case <-s.over:
+		return true
+	default:
+		return false
+	}
+}
+
+// reap waits for every process that has this one as its parent, and returns
+// when there is none and everything was to end.
+func (s *supervisor) reap() {
+	for {
+		var ws unix.WaitStatus
+		pid, err := unix.Wait4(-1, &ws, 0, nil)
+		switch {
+		case errors.Is(err, unix.EINTR):
+			continue
+		case err != nil: // nothing is left; what there was is being read
+			<-s.over
+			return
+		case pid == s.command:
+			s.commandEnded(ws)
+		}
+		if s.isOver() {
+			killDescendants()
+		}
+	}
+}
+
+func (s *supervisor) commandEnded(ws unix.WaitStatus) {
+	s.mu.Lock()
+	s.reaped = true
+	limit := s.limit
+	s.mu.Unlock()
+	r := report{Ended: true, Exit: ws.ExitStatus(), Limit: limit}
+	if ws.Signaled() {
+		r.Exit, r.Signal = 0, ws.Signal()
+	}
+	_ = s.report(r)
+}
+
+func (s *supervisor) report(r report) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.status.Encode(r)
+}

@@ -1,0 +1,111 @@
+package sandbox
+
+import (
+	"slices"
+	"strings"
+)
+
+// Grant is a path that one command may write besides, because somebody
+// decided so.
+type Grant struct {
+	Path string
+	// Tree says that the decision was about everything below the path, too.
+	Tree bool
+}
+
+// view is what a command finds of the file system. All paths exist and are
+// their own names.
+type view struct {
+	// full: everything may be written but what is protected.
+	full bool
+	// veil are directories that hold other things than outside.
+	veil []string
+	// home is the veiled home directory; empty where it is not veiled.
+	home string
+	// show are read-only files and directories below the veil.
+	show []string
+	// write are what may be written.
+	write []string
+	// workspace may be read.
+	workspace string
+	// protect are read-only again, grant may be written again, hide cannot be
+	// read whatever else is said.
+	protect, grant, hide []string
+	// holes are protected places where nothing is yet.
+	holes []placeholder
+}
+
+// temporary directories are private, and sockets of the machine's services lie
+// in the others.
+var veiled = []string{"/tmp", "/var/tmp", "/run"}
+
+// view works out what a command with some grants finds.
+func (b *Box) view(grants []Grant) (view, error) {
+	p := b.policy
+	v := view{full: p.Filesystem == FilesystemFull, workspace: p.Workspace, hide: existing(p.Hidden)}
+	if !v.full {
+		b.veil(&v)
+	}
+	if p.Filesystem != FilesystemReadOnly {
+		v.write = append(v.write, p.Workspace)
+		var err error
+		if v.protect, err = protected(p.Workspace, p.Protected); err != nil {
+			return view{}, err
+		}
+		v.holes = missing(p.Workspace, p.Protected)
+	}
+	for _, g := range grants {
+		v.allow(g)
+	}
+	// What is hidden whole need not be protected as well.
+	v.protect = slices.DeleteFunc(v.protect, func(path string) bool { return slices.Contains(v.hide, path) })
+	return v, nil
+}
+
+// veil hides the home directory and everybody's directories.
+func (b *Box) veil(v *view) {
+	v.veil = existing(veiled)
+	v.veil = slices.Compact(v.veil)
+	home := homeOf(b.policy.Environment)
+	switch {
+	case home == "":
+	case inside(home, v.workspace):
+		for _, name := range secrets {
+			v.hide = append(v.hide, existing([]string{home + "/" + name})...)
+		}
+	default:
+		v.home = home
+		v.veil = append(v.veil, home)
+		v.show = installed(home, b.policy.Environment, b.policy.Network)
+	}
+	if b.policy.Network == NetworkHost {
+		// Names are looked up with a file that is often below /run.
+		if conf, ok := resolved("/etc/resolv.conf"); ok && strings.HasPrefix(conf, "/run/") {
+			v.show = append(v.show, conf)
+		}
+	}
+}
+
+// allow adds what was decided for one command. Where the path does not exist
+// yet, its directory may be written, because it will be made there.
+func (v *view) allow(g Grant) {
+	path, ok := resolved(g.Path)
+	if !ok {
+		i := strings.LastIndexByte(g.Path, '/')
+		if path, ok = resolved(g.Path[:max(i, 1)]); !ok {
+			return
+		}
+		v.holes = slices.DeleteFunc(v.holes, func(h placeholder) bool { return inside(g.Path, h.path) })
+	}
+	if g.Tree {
+		v.protect = slices.DeleteFunc(v.protect, func(protected string) bool { return inside(protected, path) })
+		v.holes = slices.DeleteFunc(v.holes, func(h placeholder) bool { return inside(h.path, path) })
+	}
+	if !slices.ContainsFunc(v.write, func(dir string) bool { return inside(path, dir) }) || v.guarded(path) {
+		v.grant = append(v.grant, path)
+	}
+}
+
+func (v *view) guarded(path string) bool {
+	return slices.ContainsFunc(v.protect, func(protected string) bool { return inside(path, protected) })
+}

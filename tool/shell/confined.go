@@ -1,0 +1,86 @@
+package shell
+
+import (
+	"context"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/sandbox"
+)
+
+// confine runs a command in the sandbox to its end, or until ctx ends, which
+// stopped says. What the command leaves behind is killed with it, wherever it
+// went.
+func (o Options) confine(ctx context.Context, command string, grants []sandbox.Grant, out io.Writer) (end ended, stopped bool, err error) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		return ended{}, false, err
+	}
+	defer r.Close()
+	p, err := o.Sandbox.Start(sandbox.Command{
+		Args: []string{"/bin/sh", "-c", command}, Dir: o.Dir, Env: o.environment(), Output: w, Grants: grants,
+	})
+	w.Close()
+	if err != nil {
+		return ended{}, false, err
+	}
+	copied := drain(out, r)
+	stopped = o.await(ctx, p)
+	wait(copied, drainGrace)
+	got, err := p.Wait()
+	// Nothing has the other end any more.
+	<-copied
+	return ended{code: got.Code, signal: got.Signal, limit: got.Limit}, stopped, err
+}
+
+// await waits for the command, and stops it when ctx ends first.
+func (o Options) await(ctx context.Context, p *sandbox.Process) (stopped bool) {
+	select {
+	case <-p.Ended():
+		return false
+	case <-ctx.Done():
+	}
+	p.Terminate()
+	if !wait(p.Ended(), termGrace) {
+		p.Kill()
+		<-p.Ended()
+	}
+	return true
+}
+
+// grants are what was let through although the sandbox would not have it
+// written: policy asks about every path outside the workspace and every
+// protected one that a call names, so a call that runs may write those.
+func (o Options) grants(facts *event.Facts) []sandbox.Grant {
+	if facts == nil {
+		return nil
+	}
+	var grants []sandbox.Grant
+	for _, p := range facts.Paths {
+		if !p.Write || p.Unknown {
+			continue
+		}
+		path := filepath.FromSlash(p.Path)
+		if !p.Outside {
+			path = filepath.Join(o.Sandbox.Policy().Workspace, path)
+		}
+		grants = append(grants, sandbox.Grant{Path: path, Tree: p.Tree})
+	}
+	return grants
+}
+
+// limitText says which limit a command was killed for.
+func limitText(limit string, l sandbox.Limits) string {
+	switch limit {
+	case sandbox.LimitMemory:
+		return "[the sandbox killed the command: with all that it started it used more than " + bytes(l.MemoryBytes) + " of memory]\n"
+	case sandbox.LimitProcesses:
+		return "[the sandbox killed the command: it started more than " + count(l.Processes) + " processes]\n"
+	}
+	return ""
+}
+
+var _ = time.Second
