@@ -32,13 +32,28 @@ type RunStarted struct {
 	// Options are the flags that changed the file's values, by name.
 	Options map[string]string `json:"options,omitempty"`
 	// Sandbox is the active tier ("none" when there is no OS boundary).
-	Sandbox  string   `json:"sandbox,omitempty"`
-	Warnings []string `json:"warnings,omitempty"`
+	Sandbox string `json:"sandbox,omitempty"`
+	// Confinement is what the sandbox holds, where there is one.
+	Confinement *Confinement `json:"confinement,omitempty"`
+	Warnings    []string     `json:"warnings,omitempty"`
 	// Fence is how untrusted results are marked for the model; absent where
 	// the run has no tool that could give any.
 	Fence *Fence `json:"fence,omitempty"`
 	// From is the ended run that this one continues, with its history.
 	From *ContinuedFrom `json:"from,omitempty"`
+}
+
+// Confinement is what the commands of a run may reach.
+type Confinement struct {
+	// Network is none, allowlist or host; Hosts are the list.
+	Network string   `json:"network"`
+	Hosts   []string `json:"hosts,omitempty"`
+	// Filesystem is repo-readonly, repo-readwrite or full.
+	Filesystem string `json:"filesystem"`
+	// MemoryBytes and Processes bound one command with all that it starts; a
+	// negative number bounds nothing.
+	MemoryBytes int64 `json:"memoryBytes,omitempty"`
+	Processes   int   `json:"processes,omitempty"`
 }
 
 // ContinuedFrom carries an ended run's conversation into a new run.

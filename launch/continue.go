@@ -56,10 +56,12 @@ func Continue(ctx context.Context, store journal.Store, run, input string, o Opt
 	}
 	started.Vocabulary, started.Input = event.Version, message(input, o.Attachments)
 	started.From = &event.ContinuedFrom{Run: run, Seq: old.seq, Root: old.machine.Workload(), History: conversation, Taint: old.machine.State().Taint}
-	env, err := restored(started, o)
+	started.Sandbox = ""
+	env, confined, err := restored(started, o)
 	if err != nil {
 		return fail(err)
 	}
+	confined.pin(&started)
 	if started.Fence == nil && env.Tools.Fences() {
 		started.Fence = &event.Fence{}
 	}

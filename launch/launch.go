@@ -18,6 +18,7 @@ import (
 	"github.com/pawlrun/pawl/machine"
 	"github.com/pawlrun/pawl/machine/agent"
 	"github.com/pawlrun/pawl/models"
+	"github.com/pawlrun/pawl/sandbox"
 	"github.com/pawlrun/pawl/spec"
 )
 
@@ -54,6 +55,13 @@ type Options struct {
 	Config models.Config
 	// Limiter is shared by all runs of a process; nil limits nothing.
 	Limiter *transport.Limiter
+	// Sandbox is what this machine can do; nil runs commands without one.
+	Sandbox *sandbox.Machine
+	// Journal is the path of the journal, which no command may read.
+	Journal string
+
+	// box is where the commands of the run run.
+	box *sandbox.Box
 }
 
 // Machine makes an empty machine of the version that a journal names.
@@ -113,6 +121,11 @@ func prepare(a *spec.Agent, source string, text []byte, input string, o Options)
 	if a.System, err = a.Expand(o.Vars); err != nil {
 		return fail(err)
 	}
+	confined, err := o.confine(a, "")
+	if err != nil {
+		return fail(err)
+	}
+	o.box = confined.box
 	env, tools, err := environment(a, o, resolver)
 	if err != nil {
 		return fail(err)
@@ -127,7 +140,8 @@ func prepare(a *spec.Agent, source string, text []byte, input string, o Options)
 		return fail(closing(env, err))
 	}
 	started.Name, started.Source, started.Spec, started.Workspace = a.Identity.Name, source, string(text), o.Workspace
-	started.Options, started.Sandbox = o.record(a), "none"
+	started.Options = o.record(a)
+	confined.pin(&started)
 	if tools.Fences() {
 		started.Fence = &event.Fence{}
 	}
@@ -169,17 +183,21 @@ func closing(env engine.Env, err error) error {
 // event. A model that cannot be called any more is an error here, so that the
 // run stays as it is instead of failing.
 //
-// Of the options only the config, the limiter and the replay count: what the flags said was pinned when
-// the run began.
+// Of the options only the config, the limiter, the replay, the sandbox and the journal count: what the
+// flags said was pinned when the run began. A run goes on in no weaker sandbox than it began in; the
+// error is then [ErrSandbox].
 func Environment(started event.RunStarted, o Options) (engine.Env, error) {
-	return restored(started, Options{Config: o.Config, Limiter: o.Limiter, Replay: o.Replay})
+	env, _, err := restored(started, Options{
+		Config: o.Config, Limiter: o.Limiter, Replay: o.Replay, Sandbox: o.Sandbox, Journal: o.Journal,
+	})
+	return env, err
 }
 
-// restored is [Environment] with all the seams of o.
-func restored(started event.RunStarted, o Options) (engine.Env, error) {
+// restored is [Environment] with all the seams of o, and says in which sandbox.
+func restored(started event.RunStarted, o Options) (engine.Env, confinement, error) {
 	a, err := spec.Restore(started.Source, []byte(started.Spec))
 	if err != nil {
-		return engine.Env{}, fmt.Errorf("launch: the run's agent file: %w", err)
+		return engine.Env{}, confinement{}, fmt.Errorf("launch: the run's agent file: %w", err)
 	}
 	if dir := started.Options["files"]; dir != "" {
 		a.Dir = dir
@@ -190,16 +208,21 @@ func restored(started event.RunStarted, o Options) (engine.Env, error) {
 	}
 	var cfg agent.Config
 	if err := json.Unmarshal(started.Config, &cfg); err != nil {
-		return engine.Env{}, fmt.Errorf("launch: the run's configuration: %w", err)
+		return engine.Env{}, confinement{}, fmt.Errorf("launch: the run's configuration: %w", err)
 	}
 	resolver := o.resolver(a.Dir)
 	for _, t := range cfg.Targets {
 		if err := resolver.Check(t.Model); err != nil {
-			return engine.Env{}, fmt.Errorf("launch: %w", err)
+			return engine.Env{}, confinement{}, fmt.Errorf("launch: %w", err)
 		}
 	}
+	confined, err := o.confine(a, started.Sandbox)
+	if err != nil {
+		return engine.Env{}, confinement{}, err
+	}
+	o.box = confined.box
 	env, _, err := environment(a, o, resolver)
-	return env, err
+	return env, confined, err
 }
 
 // record names the options that a resumed run needs again, whatever directory

@@ -2,6 +2,7 @@ package launch
 
 import (
 	"encoding/json"
+	"errors"
 	"os"
 	"slices"
 	"time"
@@ -21,16 +22,17 @@ import (
 func environment(a *spec.Agent, o Options, resolver *models.Resolver) (engine.Env, *tool.Set, error) {
 	ws, err := fs.Open(o.Workspace)
 	if err != nil {
-		return engine.Env{}, nil, err
+		return engine.Env{}, nil, errors.Join(err, o.closeBox())
 	}
-	env := engine.Env{Model: resolver.Open, Tree: ws.State, Close: ws.Close}
+	env := engine.Env{Model: resolver.Open, Tree: ws.State, Close: func() error { return errors.Join(ws.Close(), o.closeBox()) }}
 	secrets, err := secrets(a, o)
 	if err != nil {
 		return engine.Env{}, nil, closing(env, err)
 	}
 	env.Secrets = secret.NewRedactor(secrets...)
 	all := builtin(ws, shell.Options{
-		Dir: o.Workspace, Timeout: a.Tools.Timeouts["shell.exec"].Duration(), Env: withVariables(shell.Environment(os.Environ()), secrets),
+		Dir: o.Workspace, Sandbox: o.box, Timeout: a.Tools.Timeouts["shell.exec"].Duration(),
+		Env: withVariables(shell.Environment(os.Environ()), secrets),
 	})
 	if a.Tools.Allow != nil {
 		all = slices.DeleteFunc(all, func(t tool.Tool) bool { return !slices.Contains(a.Tools.Allow, t.Name) })
@@ -48,6 +50,13 @@ func environment(a *spec.Agent, o Options, resolver *models.Resolver) (engine.En
 		return engine.Env{}, nil, closing(env, err)
 	}
 	return env, env.Tools, nil
+}
+
+func (o Options) closeBox() error {
+	if o.box == nil {
+		return nil
+	}
+	return o.box.Close()
 }
 
 // builtin are the tools that Pawl brings and that a file can leave out.

@@ -3,6 +3,7 @@ package sandbox
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -55,4 +56,14 @@ func existing(paths []string) []string {
 		}
 	}
 	return found
+}
+
+// outermost drops every path that lies in another one.
+func outermost(paths []string) []string {
+	paths = slices.Clone(paths)
+	slices.Sort(paths)
+	paths = slices.Compact(paths)
+	return slices.DeleteFunc(paths, func(path string) bool {
+		return slices.ContainsFunc(paths, func(other string) bool { return other != path && inside(path, other) })
+	})
 }

@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -43,14 +44,14 @@ func (m *Machine) Open(t Tier, p Policy) (*Box, error) {
 		p.Environment = os.Environ()
 	}
 	b := &Box{tier: t, shim: m.shim, policy: p}
-	if b.home, err = privateHome(workspace); err != nil {
-		return nil, err
-	}
 	if b.temp, err = os.MkdirTemp("", "pawl-tmp-*"); err != nil {
 		return nil, fmt.Errorf("sandbox: make a directory for temporary files: %w", err)
 	}
 	if b.temp, err = filepath.EvalSymlinks(b.temp); err != nil {
 		return nil, fmt.Errorf("sandbox: %w", err)
+	}
+	if b.home, err = privateHome(workspace, b.temp); err != nil {
+		return nil, errors.Join(err, b.Close())
 	}
 	return b, nil
 }

@@ -5,6 +5,8 @@ import (
 	"os"
 	"slices"
 	"sort"
+
+	"github.com/pawlrun/pawl/egress"
 )
 
 // helpers are where bwrap may be. The search path is not asked, because what
@@ -21,14 +23,14 @@ func findBubblewrap() (string, bool) {
 }
 
 // wrap says a view in bwrap's words. Later words lie over earlier ones.
-func (v view) wrap(network Network, temp, home string) []string {
+func (v view) wrap(network egress.Network, temp, home string) []string {
 	args := []string{"--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try", "--as-pid-1", "--cap-drop", "ALL"}
 	if os.Getuid() == 0 {
 		for _, name := range []string{"CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_FOWNER", "CAP_FSETID"} {
 			args = append(args, "--cap-add", name)
 		}
 	}
-	if network != NetworkHost {
+	if network != egress.NetworkHost {
 		args = append(args, "--unshare-net")
 	}
 	bind := func(how string, paths ...string) {

@@ -16,12 +16,6 @@ import (
 // one core touches fresh memory, about 200 MB pass between two looks.
 const watchInterval = 50 * time.Millisecond
 
-// The limits as they are reported.
-const (
-	limitMemory    = "memory"
-	limitProcesses = "processes"
-)
-
 // watch ends everything when a limit is passed.
 func (s *supervisor) watch() {
 	tick := time.NewTicker(watchInterval)
@@ -34,11 +28,11 @@ func (s *supervisor) watch() {
 		}
 		pids := s.processes()
 		if n := s.plan.Limits.Processes; n > 0 && len(pids) > n {
-			s.end(limitProcesses)
+			s.end(LimitProcesses)
 			return
 		}
 		if n := s.plan.Limits.MemoryBytes; n > 0 && memoryOf(pids) > n {
-			s.end(limitMemory)
+			s.end(LimitMemory)
 			return
 		}
 	}

@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/pawlrun/pawl/egress"
 )
 
 // toolchains are what a home directory may hold of installed programs. The
@@ -58,9 +60,9 @@ func lookup(env []string, name string) string {
 
 // installed are the paths below a home directory that commands need to find
 // their programs.
-func installed(home string, env []string, network Network) []string {
+func installed(home string, env []string, network egress.Network) []string {
 	names, variables := toolchains, toolchainVariables
-	if network == NetworkNone {
+	if network == egress.NetworkNone {
 		names, variables = append(names[:len(names):len(names)], packages...), append(variables[:len(variables):len(variables)], packageVariables...)
 	}
 	var paths []string
@@ -85,16 +87,29 @@ func installed(home string, env []string, network Network) []string {
 
 // privateHome makes the home directory of commands in a workspace. It lasts,
 // so that what is built once is found again, and is nobody else's, so that
-// nothing which a command puts there is run outside.
-func privateHome(workspace string) (string, error) {
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		return "", fmt.Errorf("sandbox: %w", err)
-	}
+// nothing which a command puts there is run outside. Where none can last, it
+// is a temporary one below temp.
+func privateHome(workspace, temp string) (string, error) {
 	sum := sha256.Sum256([]byte(workspace))
-	dir := filepath.Join(cache, "pawl", "sandbox", hex.EncodeToString(sum[:12]))
+	if cache, err := os.UserCacheDir(); err == nil {
+		dir := filepath.Join(cache, "pawl", "sandbox", hex.EncodeToString(sum[:12]))
+		if os.MkdirAll(dir, 0o700) == nil && writable(dir) {
+			return filepath.EvalSymlinks(dir)
+		}
+	}
+	dir := filepath.Join(temp, "home")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", fmt.Errorf("sandbox: make a home for commands: %w", err)
 	}
-	return filepath.EvalSymlinks(dir)
+	return dir, nil
+}
+
+// writable says that a file can be made in a directory.
+func writable(dir string) bool {
+	f, err := os.CreateTemp(dir, ".pawl-*")
+	if err != nil {
+		return false
+	}
+	f.Close()
+	return os.Remove(f.Name()) == nil
 }

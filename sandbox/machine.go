@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/pawlrun/pawl/egress"
 )
 
 // Machine is what this machine can do for a program. It is safe for concurrent
@@ -88,9 +90,9 @@ func (m *Machine) Why() string {
 func (t Tier) Holds(p Policy) error {
 	p = p.withDefaults()
 	switch {
-	case t == None && (p.Network != NetworkHost || p.Filesystem != FilesystemFull):
-		return fmt.Errorf("%w: without a sandbox, nothing holds network: %s and filesystem: %s", ErrUnavailable, p.Network, p.Filesystem)
-	case t == Landlock && p.Network == NetworkAllowlist:
+	case t == None && (p.Egress.Network != egress.NetworkHost || p.Filesystem != FilesystemFull):
+		return fmt.Errorf("%w: without a sandbox, nothing holds network: %s and filesystem: %s", ErrUnavailable, p.Egress.Network, p.Filesystem)
+	case t == Landlock && p.Egress.Network == egress.NetworkAllowlist:
 		return fmt.Errorf("%w: network: allowlist needs the bubblewrap tier, because only there is a network of the command's own", ErrUnavailable)
 	}
 	return nil

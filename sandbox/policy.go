@@ -1,24 +1,14 @@
 package sandbox
 
-import "errors"
+import (
+	"errors"
+
+	"github.com/pawlrun/pawl/egress"
+)
 
 // ErrUnavailable is returned where a tier does not work on this machine, or
 // does not hold what a policy demands of it.
 var ErrUnavailable = errors.New("sandbox: unavailable")
-
-// Network is what commands may reach of other machines.
-type Network string
-
-// The networks.
-const (
-	// NetworkNone: nothing. In the bubblewrap tier there is a loopback of the
-	// command's own.
-	NetworkNone Network = "none"
-	// NetworkAllowlist: the hosts of the policy, through a proxy over HTTP.
-	NetworkAllowlist Network = "allowlist"
-	// NetworkHost: whatever this machine reaches.
-	NetworkHost Network = "host"
-)
 
 // Filesystem is what commands may write.
 type Filesystem string
@@ -38,13 +28,10 @@ const (
 type Policy struct {
 	Workspace  string
 	Filesystem Filesystem
-	Network    Network
-	// AllowHosts are the hosts of [NetworkAllowlist]: names, or "*." before a
-	// name for everything one level below it, each with an optional port.
-	AllowHosts []string
-	// AllowPrivate are those addresses and names that may lead to a private
-	// network or this machine, in the same form.
-	AllowPrivate []string
+	// Egress says which machines may be reached. An empty network is none here.
+	// A list of hosts is held by a proxy, which programs find by the customary
+	// variables (HTTPS_PROXY); network: host is all that this machine reaches.
+	Egress egress.Rules
 	// Protected says what in the workspace is read-only; nil protects nothing.
 	Protected Protection
 	// Hidden are files and directories that commands cannot read.
@@ -79,6 +66,12 @@ type Limits struct {
 	Processes int
 }
 
+// The limits for which an [End] says that a command was killed.
+const (
+	LimitMemory    = "memory"
+	LimitProcesses = "processes"
+)
+
 // defaultProcesses is far beyond a parallel build and far below what makes a
 // machine unusable.
 const defaultProcesses = 512
@@ -97,8 +90,8 @@ func (p Policy) withDefaults() Policy {
 	if p.Filesystem == "" {
 		p.Filesystem = FilesystemReadWrite
 	}
-	if p.Network == "" {
-		p.Network = NetworkNone
+	if p.Egress.Network == "" {
+		p.Egress.Network = egress.NetworkNone
 	}
 	p.Limits = p.Limits.withDefaults()
 	return p

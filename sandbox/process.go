@@ -11,6 +11,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/pawlrun/pawl/egress"
 )
 
 // Command is what a box shall run.
@@ -121,7 +123,7 @@ func (b *Box) command(v view) *exec.Cmd {
 	cmd := &exec.Cmd{Path: programPath, Args: []string{"pawl", supervisorArg}, Dir: "/", Env: []string{}, SysProcAttr: &syscall.SysProcAttr{Setsid: true}}
 	if b.tier == Bubblewrap {
 		cmd.Path, _ = findBubblewrap()
-		cmd.Args = append([]string{"bwrap"}, v.wrap(b.policy.Network, b.temp, b.home)...)
+		cmd.Args = append([]string{"bwrap"}, v.wrap(b.policy.Egress.Network, b.temp, b.home)...)
 	}
 	return cmd
 }
@@ -136,7 +138,7 @@ func (b *Box) plan(v view, c Command) plan {
 		}
 		return todo
 	}
-	if b.policy.Network == NetworkNone {
+	if b.policy.Egress.Network == egress.NetworkNone {
 		todo.Families = []int{}
 	}
 	todo.Landlock = v.rules(b.temp, b.home)

@@ -3,6 +3,8 @@ package sandbox
 import (
 	"slices"
 	"strings"
+
+	"github.com/pawlrun/pawl/egress"
 )
 
 // Grant is a path that one command may write besides, because somebody
@@ -57,8 +59,11 @@ func (b *Box) view(grants []Grant) (view, error) {
 	for _, g := range grants {
 		v.allow(g)
 	}
+	v.hide = outermost(v.hide)
 	// What is hidden whole need not be protected as well.
-	v.protect = slices.DeleteFunc(v.protect, func(path string) bool { return slices.Contains(v.hide, path) })
+	v.protect = slices.DeleteFunc(v.protect, func(path string) bool {
+		return slices.ContainsFunc(v.hide, func(hidden string) bool { return inside(path, hidden) })
+	})
 	return v, nil
 }
 
@@ -76,9 +81,9 @@ func (b *Box) veil(v *view) {
 	default:
 		v.home = home
 		v.veil = append(v.veil, home)
-		v.show = installed(home, b.policy.Environment, b.policy.Network)
+		v.show = installed(home, b.policy.Environment, b.policy.Egress.Network)
 	}
-	if b.policy.Network == NetworkHost {
+	if b.policy.Egress.Network == egress.NetworkHost {
 		// Names are looked up with a file that is often below /run.
 		if conf, ok := resolved("/etc/resolv.conf"); ok && strings.HasPrefix(conf, "/run/") {
 			v.show = append(v.show, conf)

@@ -28,7 +28,7 @@ func TestAgentBuiltInCodeIsHeldToTheRulesOfAFile(t *testing.T) {
 		"composite":                 func(a *spec.Agent) { a.Composite = map[string]any{"strategy": "debate"} },
 		"iteration.max_cycles":      func(a *spec.Agent) { a.Iteration.MaxCycles = new(0) },
 		"tools.allow[0]":            func(a *spec.Agent) { a.Tools.Allow = spec.Names{"fs.raed"} },
-		"tools.permissions.network": func(a *spec.Agent) { a.Tools.Permissions = &spec.Permissions{Network: "none"} },
+		"tools.permissions.network": func(a *spec.Agent) { a.Tools.Permissions = &spec.Permissions{Network: "some"} },
 		"identity.name":             func(a *spec.Agent) { a.Identity.Name = "" },
 		"prompt.system_file":        func(a *spec.Agent) { a.Prompt.SystemFile = "nowhere.md" },
 		"budgets.max_total_cost":    func(a *spec.Agent) { a.Budgets.MaxTotalCost = new(-2.0) },

@@ -1,9 +1,14 @@
 // Command pawl runs agents that loop until done.
 package main
 
-import "os"
+import (
+	"os"
+
+	"github.com/pawlrun/pawl/sandbox"
+)
 
 func main() {
+	shim := sandbox.Main()
 	surviveBrokenPipe()
-	os.Exit(execute(os.Args[1:], streams{in: os.Stdin, out: os.Stdout, err: os.Stderr}))
+	os.Exit(execute(os.Args[1:], streams{in: os.Stdin, out: os.Stdout, err: os.Stderr}, shim))
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"github.com/pawlrun/pawl/budget"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/llm"
+	"github.com/pawlrun/pawl/sandbox"
 )
 
 // note is one line of progress.
@@ -94,13 +96,24 @@ func started(run string, d event.RunStarted) []note {
 	if text := limits(d.Config); text != "" {
 		notes = append(notes, note{faint, "limits: " + text})
 	}
-	if d.Sandbox == "none" {
-		notes = append(notes, note{faint, "sandbox: none, tools run with your own permissions"})
+	if text := boundary(d); text != "" {
+		notes = append(notes, note{faint, text})
 	}
 	for _, w := range d.Warnings {
 		notes = append(notes, note{yellow, "warning: " + firstLine(w, 300)})
 	}
 	return notes
+}
+
+// boundary says what the commands of a run can reach.
+func boundary(d event.RunStarted) string {
+	switch c := d.Confinement; {
+	case d.Sandbox == string(sandbox.None):
+		return "sandbox: none, commands run with your own permissions ('pawl doctor' says why)"
+	case c != nil:
+		return fmt.Sprintf("sandbox: %s, network %s, files %s", d.Sandbox, cmp.Or(strings.Join(c.Hosts, " "), c.Network), c.Filesystem)
+	}
+	return ""
 }
 
 // limits says what stops a run, from the configuration that its first event

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"github.com/pawlrun/pawl/llm/transport"
+	"github.com/pawlrun/pawl/sandbox"
 	"github.com/spf13/cobra"
 )
 
@@ -26,11 +27,13 @@ type app struct {
 	recordPath string
 	// limiter is shared by all runs of this process.
 	limiter transport.Limiter
+	// shim starts this program again, beside the commands of a sandbox.
+	shim sandbox.Shim
 }
 
 // execute runs one command line and gives its exit code.
-func execute(args []string, s streams) (code int) {
-	a := &app{streams: s}
+func execute(args []string, s streams, shim sandbox.Shim) (code int) {
+	a := &app{streams: s, shim: shim}
 	defer func() {
 		if p := recover(); p != nil {
 			fmt.Fprintf(s.err, "pawl: internal error: %v; what runs have journalled is kept. Please report this\n", p)

@@ -58,7 +58,10 @@ func (a *app) run(c *cobra.Command, f *runFlags, args []string) error {
 	if o.Config, err = a.config(); err != nil {
 		return err
 	}
-	o.Limiter = &a.limiter
+	if o.Sandbox, err = a.sandbox(c.Context()); err != nil {
+		return err
+	}
+	o.Limiter, o.Journal = &a.limiter, a.journalPath
 	replayed := &replays{app: a}
 	o.Replay = replayed.open
 	l, err := a.prepare(c.Context(), f, args, o)

@@ -116,8 +116,15 @@ func (s *session) replayLive(ctx context.Context, r journal.Run, o output) error
 	if err != nil {
 		return err
 	}
+	machine, err := s.app.sandbox(ctx)
+	if err != nil {
+		return err
+	}
 	replayed := &replays{app: s.app}
-	env, err := launch.Environment(started, launch.Options{Config: config, Replay: replayed.open})
+	// No command runs, so a weaker sandbox than the run's does.
+	elsewhere := started
+	elsewhere.Sandbox = ""
+	env, err := launch.Environment(elsewhere, launch.Options{Config: config, Replay: replayed.open, Sandbox: machine})
 	if err != nil {
 		return err
 	}

@@ -69,6 +69,10 @@ func (s *session) resume(ctx context.Context, row journal.Run, o output, who app
 	if err != nil {
 		return err
 	}
+	machine, err := s.app.sandbox(ctx)
+	if err != nil {
+		return err
+	}
 	ctx, stop := interruptible(ctx)
 	defer stop()
 	p := newPrinter(s.app.err, screenOf(s.app.err, os.Getenv))
@@ -77,7 +81,9 @@ func (s *session) resume(ctx context.Context, row journal.Run, o output, who app
 		if err := who.fits(row.ID, started.Config); err != nil {
 			return engine.Env{}, err
 		}
-		env, err := launch.Environment(started, launch.Options{Config: config, Limiter: &s.app.limiter, Replay: replayed.open})
+		env, err := launch.Environment(started, launch.Options{
+			Config: config, Limiter: &s.app.limiter, Replay: replayed.open, Sandbox: machine, Journal: s.app.journalPath,
+		})
 		env.Ask = s.app.asking(mode, p)
 		return recording(env, s.app.recordPath), err
 	})

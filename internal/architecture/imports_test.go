@@ -31,7 +31,7 @@ var layers = []layer{
 	{name: "edge contracts", packages: []string{"tool", "journal", "llm/internal/wire"}},
 	{name: "edges", packages: []string{
 		"llm/scripted", "llm/replay", "llm/anthropic", "llm/openai", "llm/openaichat", "llm/gemini", "llm/transport", "journal/memory", "journal/sqlite", "journal/journaltest",
-		"attach", "tool/fs", "tool/result", "tool/shell", "resolve", "models", "secret",
+		"attach", "sandbox", "tool/fs", "tool/result", "tool/shell", "resolve", "models", "secret",
 	}, within: true},
 	{name: "drivers", packages: []string{"engine", "spec"}},
 	{name: "assembly", packages: []string{"launch"}},

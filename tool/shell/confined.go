@@ -2,10 +2,10 @@ package shell
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
-	"time"
 
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/sandbox"
@@ -33,7 +33,7 @@ func (o Options) confine(ctx context.Context, command string, grants []sandbox.G
 	got, err := p.Wait()
 	// Nothing has the other end any more.
 	<-copied
-	return ended{code: got.Code, signal: got.Signal, limit: got.Limit}, stopped, err
+	return ended{code: got.Code, signal: got.Signal, note: limitNote(got.Limit, o.Sandbox.Policy().Limits)}, stopped, err
 }
 
 // await waits for the command, and stops it when ctx ends first.
@@ -72,15 +72,13 @@ func (o Options) grants(facts *event.Facts) []sandbox.Grant {
 	return grants
 }
 
-// limitText says which limit a command was killed for.
-func limitText(limit string, l sandbox.Limits) string {
+// limitNote says which limit a command was killed for.
+func limitNote(limit string, l sandbox.Limits) string {
 	switch limit {
 	case sandbox.LimitMemory:
-		return "[the sandbox killed the command: with all that it started it used more than " + bytes(l.MemoryBytes) + " of memory]\n"
+		return fmt.Sprintf("[killed by the sandbox: it used more than %d MiB of memory, with all that it started]\n", l.MemoryBytes>>20)
 	case sandbox.LimitProcesses:
-		return "[the sandbox killed the command: it started more than " + count(l.Processes) + " processes]\n"
+		return fmt.Sprintf("[killed by the sandbox: it started more than %d processes]\n", l.Processes)
 	}
 	return ""
 }
-
-var _ = time.Second

@@ -27,7 +27,7 @@ const (
 	drainGrace = 250 * time.Millisecond
 )
 
-func (o Options) run(ctx context.Context, a args) (tool.Result, error) {
+func (o Options) run(ctx context.Context, c tool.Call, a args) (tool.Result, error) {
 	if err := o.check(a); err != nil {
 		return tool.Result{}, err
 	}
@@ -35,7 +35,7 @@ func (o Options) run(ctx context.Context, a args) (tool.Result, error) {
 		return tool.Result{}, err
 	}
 	out := newHeadTail(maxOutput)
-	state, stopped, err := o.execute(ctx, a.Command, out)
+	end, stopped, err := o.execute(ctx, c, a.Command, out)
 	if err != nil {
 		return tool.Result{}, o.startError(err)
 	}
@@ -47,12 +47,12 @@ func (o Options) run(ctx context.Context, a args) (tool.Result, error) {
 	if stopped {
 		return r, ctx.Err()
 	}
-	code := exitCode(state)
+	code := end.exitCode()
 	r.ExitCode = &code
 	if code != 0 {
 		r.IsError, r.ErrorType = true, event.ErrorTool
 	}
-	r.Output = header(code, state) + text
+	r.Output = end.header() + text
 	return r, nil
 }
 
@@ -84,7 +84,15 @@ func (o Options) startError(err error) error {
 }
 
 // execute runs a command to its end, or until ctx ends, which stopped says.
-func (o Options) execute(ctx context.Context, command string, out io.Writer) (state *os.ProcessState, stopped bool, err error) {
+func (o Options) execute(ctx context.Context, c tool.Call, command string, out io.Writer) (end ended, stopped bool, err error) {
+	if o.Sandbox != nil {
+		return o.confine(ctx, command, o.grants(c.Facts), out)
+	}
+	return o.bare(ctx, command, out)
+}
+
+// bare runs a command without a sandbox.
+func (o Options) bare(ctx context.Context, command string, out io.Writer) (end ended, stopped bool, err error) {
 	// The kernel sends Pdeathsig when the thread that started the child ends,
 	// so this thread must live for as long as the child.
 	runtime.LockOSThread()
@@ -92,31 +100,39 @@ func (o Options) execute(ctx context.Context, command string, out io.Writer) (st
 
 	r, w, err := os.Pipe()
 	if err != nil {
-		return nil, false, err
+		return ended{}, false, err
 	}
 	defer r.Close()
-	cmd := &exec.Cmd{Dir: o.Dir, Env: append(o.Env[:len(o.Env):len(o.Env)], "PWD="+o.Dir), Stdout: w, Stderr: w}
+	cmd := &exec.Cmd{Dir: o.Dir, Env: o.environment(), Stdout: w, Stderr: w}
 	g, err := startGroup(cmd, command)
 	w.Close()
 	if err != nil {
-		return nil, false, err
+		return ended{}, false, err
 	}
-	copied := make(chan struct{})
-	go func() {
-		defer close(copied)
-		_, _ = io.Copy(out, r)
-	}()
+	copied := drain(out, r)
 	forget := context.AfterFunc(ctx, g.stop)
 	g.awaitLeader()
 	wait(copied, drainGrace)
 	forget()
-	state, stopped, err = g.end()
+	state, stopped, err := g.end()
 	if !wait(copied, drainGrace) {
 		// Something left the group with the pipe in its hands.
 		r.Close()
 		<-copied
 	}
-	return state, stopped, err
+	return endOf(state), stopped, err
+}
+
+func (o Options) environment() []string { return append(o.Env[:len(o.Env):len(o.Env)], "PWD="+o.Dir) }
+
+// drain copies what comes until the last writer is gone.
+func drain(out io.Writer, r io.Reader) (copied chan struct{}) {
+	copied = make(chan struct{})
+	go func() {
+		defer close(copied)
+		_, _ = io.Copy(out, r)
+	}()
+	return copied
 }
 
 // wait waits for done, at most d, and says whether it was done.
@@ -129,20 +145,4 @@ func wait(done <-chan struct{}, d time.Duration) bool {
 	case <-t.C:
 		return false
 	}
-}
-
-// exitCode is the code that a shell would report: 128 plus the signal for a
-// process that a signal ended.
-func exitCode(s *os.ProcessState) int {
-	if st, ok := s.Sys().(syscall.WaitStatus); ok && st.Signaled() {
-		return 128 + int(st.Signal())
-	}
-	return s.ExitCode()
-}
-
-func header(code int, s *os.ProcessState) string {
-	if st, ok := s.Sys().(syscall.WaitStatus); ok && st.Signaled() {
-		return fmt.Sprintf("exit code: %d (%s)\n", code, s)
-	}
-	return fmt.Sprintf("exit code: %d\n", code)
 }

@@ -19,6 +19,7 @@ import (
 
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/resolve"
+	"github.com/pawlrun/pawl/sandbox"
 	"github.com/pawlrun/pawl/tool"
 )
 
@@ -36,6 +37,9 @@ type Options struct {
 	Offline bool
 	// MaxTimeout caps what a call may ask for; 0 means an hour.
 	MaxTimeout time.Duration
+	// Sandbox is the box that commands run in; nil runs them with the rights
+	// of this process. It is not closed here.
+	Sandbox *sandbox.Box
 }
 
 func (o Options) withDefaults() Options {
@@ -62,7 +66,7 @@ func New(o Options) tool.Tool {
 	about := fmt.Sprintf("Run a shell command in the workspace and return its exit code and output. It has no input and no terminal. "+
 		"It is stopped after %g seconds unless timeout_seconds says otherwise (at most %g), and so is what it leaves in the background.",
 		o.Timeout.Seconds(), o.MaxTimeout.Seconds())
-	t := tool.New("shell.exec", about, o.run)
+	t := tool.NewWithCall("shell.exec", about, o.run)
 	t.Effect = event.EffectAtMostOnce
 	t.Access = func(json.RawMessage) []event.Access { return []event.Access{{Key: "*", Write: true}} }
 	t.Timeout = o.Timeout

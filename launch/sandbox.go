@@ -1,0 +1,175 @@
+package launch
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/pawlrun/pawl/egress"
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/policy"
+	"github.com/pawlrun/pawl/sandbox"
+	"github.com/pawlrun/pawl/spec"
+)
+
+// ErrSandbox is returned for a run that may not go without a sandbox, or
+// without a stronger one than this machine has.
+var ErrSandbox = errors.New("launch: sandbox")
+
+// confinement is the sandbox of one run.
+type confinement struct {
+	tier   sandbox.Tier
+	policy sandbox.Policy
+	box    *sandbox.Box
+}
+
+// confine opens the strongest sandbox there is for the commands of a run, and
+// refuses where the file, or the tier that the run began in, demands more.
+func (o Options) confine(a *spec.Agent, pinned string) (confinement, error) {
+	c := confinement{tier: sandbox.None, policy: o.sandboxPolicy(a)}
+	why := "this program has not looked for one"
+	if o.Sandbox != nil {
+		c.tier, why = o.Sandbox.Tier(), o.Sandbox.Why()
+	}
+	if pinned != "" && !c.tier.AtLeast(sandbox.Tier(pinned)) {
+		return c, refusedf("the run began in the sandbox tier %s, and here is only %s (%s)", pinned, c.tier, why)
+	}
+	if err := demanded(a, c.tier, why); err != nil {
+		return c, err
+	}
+	if c.tier == sandbox.None {
+		return c, nil
+	}
+	var err error
+	if c.box, err = o.Sandbox.Open(c.tier, c.policy); err != nil {
+		if errors.Is(err, sandbox.ErrUnavailable) {
+			return c, refusedf("%w", err)
+		}
+		return c, fmt.Errorf("launch: %w", err)
+	}
+	c.policy = c.box.Policy()
+	return c, nil
+}
+
+// demanded refuses a tier that is weaker than what the file demands, and
+// permissions that nothing would hold.
+func demanded(a *spec.Agent, tier sandbox.Tier, why string) error {
+	p := a.Tools.Permissions
+	if p == nil {
+		return nil
+	}
+	switch demand := p.Sandbox; {
+	case demand == "required" && tier == sandbox.None:
+		return refusedf("tools.permissions.sandbox is required, and this machine has none (%s)", why)
+	case demand != "" && demand != "required" && !tier.AtLeast(sandbox.Tier(demand)):
+		return refusedf("tools.permissions.sandbox is %s, and this machine has only %s (%s)", demand, tier, why)
+	}
+	if tier != sandbox.None || !runsPrograms(a) {
+		return nil
+	}
+	for _, held := range []struct{ key, value string }{{"network", bounding(p.Network, "host")}, {"filesystem", bounding(p.Filesystem, "full")}} {
+		if held.value != "" {
+			return refusedf("tools.permissions.%s is %s, which nothing holds for the programs that shell.exec runs: this machine has no sandbox (%s)",
+				held.key, held.value, why)
+		}
+	}
+	return nil
+}
+
+func bounding(value, unbound string) string {
+	if value == unbound {
+		return ""
+	}
+	return value
+}
+
+// runsPrograms says that a program may run of which it is not known what it
+// does. Under the tighter bounds policy denies those.
+func runsPrograms(a *spec.Agent) bool {
+	if fs := a.Tools.Permissions.Filesystem; fs == string(policy.FilesystemNone) || fs == string(policy.FilesystemReadOnly) {
+		return false
+	}
+	return a.Tools.Allow == nil || slices.Contains(a.Tools.Allow, "shell.exec")
+}
+
+func refusedf(format string, args ...any) error {
+	return fmt.Errorf("%w: "+format+"; 'pawl doctor' says what this machine can do", append([]any{ErrSandbox}, args...)...)
+}
+
+// sandboxPolicy is what the file says, in the words of the sandbox. What it
+// does not say is the workspace, and no network (PRODUCT 6).
+func (o Options) sandboxPolicy(a *spec.Agent) sandbox.Policy {
+	p := sandbox.Policy{Workspace: o.Workspace, Egress: a.Tools.Permissions.Egress(), Protected: protection(rules(a).Protected)}
+	switch given := a.Tools.Permissions; {
+	case given == nil:
+	case given.Filesystem == string(policy.FilesystemNone):
+		p.Filesystem = sandbox.FilesystemReadOnly
+	default:
+		p.Filesystem = sandbox.Filesystem(given.Filesystem)
+	}
+	if p.Egress.Network == "" {
+		p.Egress.Network = egress.NetworkNone
+	}
+	p.Hidden = append(p.Hidden, filepath.Join(o.Workspace, ".pawl"))
+	if o.Journal != "" {
+		journal := absolute(o.Journal)
+		if filepath.Base(filepath.Dir(journal)) == ".pawl" {
+			p.Hidden = append(p.Hidden, filepath.Dir(journal))
+		}
+		p.Hidden = append(p.Hidden, journal, journal+"-wal", journal+"-shm")
+	}
+	if dir, err := os.UserConfigDir(); err == nil {
+		p.Hidden = append(p.Hidden, filepath.Join(dir, "pawl"))
+	}
+	return p
+}
+
+// protection is what policy protects, as the sandbox asks about it.
+type protection []policy.Pattern
+
+func (p protection) all() []policy.Pattern { return slices.Concat(p, policy.Builtin()) }
+
+// Protects implements [sandbox.Protection].
+func (p protection) Protects(path string) bool {
+	return slices.ContainsFunc(p.all(), func(pattern policy.Pattern) bool { return pattern.Guards(path) })
+}
+
+// Below implements [sandbox.Protection].
+func (p protection) Below(dir string) bool {
+	return slices.ContainsFunc(p.all(), func(pattern policy.Pattern) bool { return pattern.Below(dir) })
+}
+
+// Named implements [sandbox.Protection].
+func (p protection) Named() []string {
+	var names []string
+	for _, pattern := range p.all() {
+		name, tree := strings.CutSuffix(string(pattern), "/**")
+		if strings.ContainsAny(name, `*?[\`) || strings.HasPrefix(name, "/") || name == "" {
+			continue
+		}
+		if tree {
+			name += "/"
+		}
+		names = append(names, name)
+	}
+	return names
+}
+
+// pin says in a run's first event which sandbox it has.
+func (c confinement) pin(started *event.RunStarted) {
+	started.Sandbox, started.Confinement = string(c.tier), nil
+	if c.box == nil {
+		return
+	}
+	held := &event.Confinement{
+		Network: string(c.policy.Egress.Network), Filesystem: string(c.policy.Filesystem),
+		MemoryBytes: c.policy.Limits.MemoryBytes, Processes: c.policy.Limits.Processes,
+	}
+	for _, h := range c.policy.Egress.Hosts {
+		held.Hosts = append(held.Hosts, string(h))
+	}
+	started.Confinement = held
+}

@@ -1,0 +1,41 @@
+package shell
+
+import (
+	"fmt"
+	"os"
+	"syscall"
+)
+
+// ended is how a command ended: with a code, or by a signal.
+type ended struct {
+	code   int
+	signal syscall.Signal
+	// note is what the model is told besides.
+	note string
+}
+
+func endOf(s *os.ProcessState) ended {
+	if s == nil {
+		return ended{}
+	}
+	if st, ok := s.Sys().(syscall.WaitStatus); ok && st.Signaled() {
+		return ended{signal: st.Signal()}
+	}
+	return ended{code: s.ExitCode()}
+}
+
+// exitCode is the code that a shell would report: 128 plus the signal for a
+// process that a signal ended.
+func (e ended) exitCode() int {
+	if e.signal != 0 {
+		return 128 + int(e.signal)
+	}
+	return e.code
+}
+
+func (e ended) header() string {
+	if e.signal != 0 {
+		return fmt.Sprintf("exit code: %d (signal: %s)\n%s", e.exitCode(), e.signal, e.note)
+	}
+	return fmt.Sprintf("exit code: %d\n%s", e.code, e.note)
+}
