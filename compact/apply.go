@@ -52,15 +52,18 @@ func without(messages []*llm.Message, removed []event.MessageRange) ([]*llm.Mess
 
 // shortened replaces the messages whose results are cleared or clamped.
 func shortened(messages []*llm.Message, d event.HistoryCompressed) []*llm.Message {
-	if len(d.Cleared) == 0 && len(d.Clamped) == 0 {
+	if len(d.Cleared) == 0 && len(d.Clamped) == 0 && len(d.Repeated) == 0 {
 		return messages
 	}
-	change := make(map[string]int, len(d.Cleared)+len(d.Clamped))
+	change := make(map[string]int, len(d.Cleared)+len(d.Clamped)+len(d.Repeated))
 	for _, id := range d.Cleared {
-		change[id] = -1
+		change[id] = cleared
 	}
 	for _, c := range d.Clamped {
 		change[c.CallID] = c.Chars
+	}
+	for _, r := range d.Repeated {
+		change[r.CallID] = repeated
 	}
 	out := append([]*llm.Message(nil), messages...)
 	for i, m := range messages {
@@ -70,6 +73,12 @@ func shortened(messages []*llm.Message, d event.HistoryCompressed) []*llm.Messag
 	}
 	return out
 }
+
+// What is done to a result that does not keep some characters of its ends.
+const (
+	cleared  = -1
+	repeated = -2
+)
 
 func shorten(m *llm.Message, change map[string]int) *llm.Message {
 	var parts llm.Parts
@@ -85,9 +94,12 @@ func shorten(m *llm.Message, change map[string]int) *llm.Message {
 		if parts == nil {
 			parts = append(parts, m.Parts...)
 		}
-		if chars < 0 {
-			r.Output, r.Media = stub(r), nil
-		} else {
+		switch {
+		case chars == cleared:
+			r.Output, r.Media, r.Pin = stub(r), nil, ""
+		case chars == repeated:
+			r.Output, r.Media, r.Pin = "[A later result of "+r.Name+" says this again; it was taken out here to save room.]", nil, ""
+		default:
 			r.Output = clamp(r.Output, chars)
 		}
 		parts[i] = r

@@ -74,5 +74,63 @@ func pinned(messages []*llm.Message, sizes []int, tail, budget int) []bool {
 	return pins
 }
 
+// pinStates marks the groups before the tail that hold the newest state of
+// something, such as the open todos (FIELD F11): the newest groups within a
+// budget.
+func (w *work) pinStates(budget int) {
+	for i := w.tail - 1; i >= 0; i-- {
+		if !w.holdsState(w.Messages[i]) {
+			continue
+		}
+		from := i
+		for w.Messages[from].Role == llm.RoleTool {
+			from--
+		}
+		size := 0
+		for _, n := range w.Sizes[from : i+1] {
+			size += n
+		}
+		if size > budget {
+			continue
+		}
+		budget -= size
+		for ; from <= i; from++ {
+			w.pins[from] = true
+		}
+	}
+}
+
+// holdsState says that a message has a result that is the newest of its pin.
+func (w *work) holdsState(m *llm.Message) bool {
+	for _, p := range m.Parts {
+		if r, ok := p.(llm.ToolResult); ok && w.isState(&r) {
+			return true
+		}
+	}
+	return false
+}
+
+// isState says that a result is the newest of its pin.
+func (w *work) isState(r *llm.ToolResult) bool { return r.Pin != "" && w.states[r.Pin] == r.CallID }
+
+// statesOf are the calls whose results are the newest of their pins.
+func statesOf(messages []*llm.Message) map[string]string {
+	var newest map[string]string
+	for _, m := range messages {
+		if m.Role != llm.RoleTool {
+			continue
+		}
+		for _, p := range m.Parts {
+			if r, ok := p.(llm.ToolResult); ok && r.Pin != "" && !r.IsError {
+				if newest == nil {
+					newest = map[string]string{}
+				}
+				newest[r.Pin] = r.CallID
+			}
+		}
+	}
+	return newest
+}
+
 // ownWords is the share of a window that the user's own words may keep.
 func ownWords(window int) int { return min(window/5, 20_000) }

@@ -37,17 +37,22 @@ type Plan struct {
 }
 
 // Next says what is to be done about a situation, by the ladder of FIELD F12:
-// clear old results, then the strategy, then shorten what is newest. The same
-// situation always gives the same plan.
+// clear old results, clamp, dedupe, then the strategy, then shorten what is
+// newest. A strategy that somebody chose comes first. The same situation always
+// gives the same plan; nothing at all when the request must become shorter is
+// the ladder's end, and the run's.
 func (s Settings) Next(in Situation) Plan {
-	w := work{Situation: in, settings: s, tail: s.tail(in.Messages), before: in.Overhead}
+	w := work{Situation: in, settings: s, tail: s.tail(in.Messages), before: in.Overhead, states: statesOf(in.Messages)}
 	for _, n := range in.Sizes {
 		w.before += n
 	}
 	w.pins = pinned(in.Messages, in.Sizes, w.tail, ownWords(in.Window))
+	if w.states != nil {
+		w.pinStates(ownWords(in.Window))
+	}
 	w.goal = w.aim()
 	if s.Strategy == "" {
-		if d := w.clear(w.tail); d != nil && int(d.TokensAfter) <= w.goal {
+		if d := w.spare(); d != nil && int(d.TokensAfter) <= w.goal {
 			return Plan{Change: d}
 		}
 	}
@@ -80,6 +85,8 @@ type work struct {
 	settings Settings
 	tail     int
 	pins     []bool
+	// states are the calls whose results are the newest of their pins.
+	states map[string]string
 	// before is the size of the request as it stands, goal what it should
 	// come down to.
 	before, goal int
@@ -123,26 +130,6 @@ func (w *work) change(strategy Strategy, d event.HistoryCompressed) *event.Histo
 	return &d
 }
 
-// stubTokens is the size from which on a result is worth a stub.
-const stubTokens = 60
-
-// clear puts stubs in the place of the results before an index, or returns nil
-// when that is not worth it.
-func (w *work) clear(until int) *event.HistoryCompressed {
-	var d event.HistoryCompressed
-	for _, m := range w.Messages[:until] {
-		for _, p := range m.Parts {
-			if r, ok := p.(llm.ToolResult); ok && (Tokens(r.Output) > stubTokens || len(r.Media) > 0) {
-				d.Cleared = append(d.Cleared, r.CallID)
-			}
-		}
-	}
-	if d.Cleared == nil {
-		return nil
-	}
-	return w.change(ClearResults, d)
-}
-
 // roll drops the oldest turns until the rest fits (ALDO-21 to 23).
 func (w *work) roll() *event.HistoryCompressed {
 	size := w.before
@@ -170,46 +157,6 @@ func (w *work) roll() *event.HistoryCompressed {
 // isSummary says that a message stands for others already.
 func isSummary(m *llm.Message) bool {
 	return m.Origin == llm.OriginLoop && strings.HasPrefix(m.Text(), Header)
-}
-
-// squeeze shortens what is newest: all results but those of the last answer
-// become stubs, and those are clamped as far as it takes.
-func (w *work) squeeze() *event.HistoryCompressed {
-	last := len(w.Messages)
-	for last > 0 && w.Messages[last-1].Role != llm.RoleTool {
-		last--
-	}
-	last = max(last-1, 0)
-	best := w.clear(last)
-	if best != nil && int(best.TokensAfter) <= w.goal {
-		return best
-	}
-	var d event.HistoryCompressed
-	if best != nil {
-		d.Cleared = best.Cleared
-	}
-	for chars := 8000; chars >= 250; chars /= 2 {
-		d.Clamped = w.clamps(last, chars)
-		if next := w.change(ClearResults, d); next != nil {
-			best = next
-			if int(next.TokensAfter) <= w.goal {
-				break
-			}
-		}
-	}
-	return best
-}
-
-func (w *work) clamps(from, chars int) []event.ClampedResult {
-	var clamped []event.ClampedResult
-	for _, m := range w.Messages[from:] {
-		for _, p := range m.Parts {
-			if r, ok := p.(llm.ToolResult); ok && len(r.Output) > 2*chars+200 {
-				clamped = append(clamped, event.ClampedResult{CallID: r.CallID, Chars: chars})
-			}
-		}
-	}
-	return clamped
 }
 
 // ranges turns marks into ranges of places.

@@ -18,6 +18,7 @@ import (
 	"github.com/pawlrun/pawl/llm"
 	"github.com/pawlrun/pawl/llm/anthropic"
 	"github.com/pawlrun/pawl/llm/replay"
+	"github.com/pawlrun/pawl/llm/scripted"
 	"github.com/pawlrun/pawl/machine/agent"
 	"github.com/pawlrun/pawl/tool"
 )
@@ -262,4 +263,30 @@ func summaries(d event.HistoryCompressed) int {
 		return 1
 	}
 	return 0
+}
+
+// What a tool pins is in the journal, and in the calls of a replay that has
+// recorded tools.
+func TestWhatAToolPinsIsJournalled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		todo := toolFunc("todo", nil)
+		todo.Run = func(context.Context, tool.Call) (tool.Result, error) {
+			return tool.Result{Output: "open: mend it", Pin: "todo"}, nil
+		}
+		r := newRig(t).tools(todo).turns(scripted.Turn{ToolCalls: calls("todo", "{}")}, scripted.Turn{Text: "done"})
+		run := r.start(t.Context())
+		outcome(t, run)
+		recorded, err := r.RecordedTools(t.Context(), run.ID, r.env.Tools)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.env.Tools = recorded
+		again := r.turns(scripted.Turn{ToolCalls: calls("todo", "{}")}, scripted.Turn{Text: "done"}).start(t.Context())
+		outcome(t, again)
+		for _, id := range []string{run.ID, again.ID} {
+			if got := results(r.whole(id)); len(got) != 1 || got[0].Pin != "todo" {
+				t.Errorf("%+v", got)
+			}
+		}
+	})
 }

@@ -152,6 +152,9 @@ type HistoryCompressed struct {
 	// results were shortened.
 	Cleared []string        `json:"cleared,omitempty"`
 	Clamped []ClampedResult `json:"clamped,omitempty"`
+	// Repeated are the results that a later one says again, and that a stub
+	// replaced for that.
+	Repeated []RepeatedResult `json:"repeated,omitempty"`
 	// Removed are the messages that left, as places in the conversation before.
 	Removed []MessageRange `json:"removed,omitempty"`
 	// Summary is the text of the message that stands for them, SummaryAt its
@@ -177,6 +180,13 @@ const (
 type MessageRange struct {
 	From int `json:"from"`
 	To   int `json:"to"`
+}
+
+// RepeatedResult is a result that the one of the call By says again: with the
+// same output, or as a newer state of the same thing.
+type RepeatedResult struct {
+	CallID string `json:"callId"`
+	By     string `json:"by"`
 }
 
 // ClampedResult is a result of which the model goes on to see so many

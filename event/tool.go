@@ -196,6 +196,8 @@ type ToolResult struct {
 	DurationMs int64 `json:"durationMs,omitempty"`
 	// Retryable says that the failure was one that another attempt may cure.
 	Retryable bool `json:"retryable,omitempty"`
+	// Pin names a piece of the work's state that the result holds.
+	Pin string `json:"pin,omitempty"`
 	// Tree identifies what the workspace held after a call that may have
 	// changed it; it is empty where that is not known.
 	Tree string `json:"tree,omitempty"`

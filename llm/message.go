@@ -103,6 +103,10 @@ type ToolResult struct {
 	IsError    bool   `json:"isError,omitempty"`
 	// Media are images or files that belong to the result.
 	Media []Media `json:"media,omitempty"`
+	// Pin names a piece of the work's state that the result holds, such as the
+	// open todos. It goes on no wire: compaction leaves the newest result of
+	// each name as it is.
+	Pin string `json:"pin,omitempty"`
 }
 
 // Item is something a provider did on its own side (a hosted search, its

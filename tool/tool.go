@@ -107,6 +107,11 @@ type Result struct {
 	Truncated bool
 	// EndsRun ends the run with Output as its final output.
 	EndsRun bool
+	// Pin names a piece of the work's state that Output holds whole, such as
+	// the open todos or the goal: the newest result of each name stays in the
+	// conversation word for word when that becomes shorter, and those before it
+	// are the first to leave. A failed call pins nothing.
+	Pin string
 }
 
 // Error is an error with a type that the model and the journal see.

@@ -50,6 +50,12 @@ const (
 
 const maxStrikes = 3
 
+// begin forgets what was measured and what was under way, for a fork whose
+// prompt, window or results are others. What was decided stays decided.
+func (c *compaction) begin() {
+	*c = compaction{decisions: c.decisions, summaries: c.summaries}
+}
+
 // contextSize estimates the next request: system text, tools, conversation,
 // and the messages that will join it.
 func (m *Machine) contextSize(messages []*llm.Message) (sizes []int, total int) {

@@ -317,3 +317,38 @@ func TestTheProvidersCountIsBelievedWhereItIsAskedFor(t *testing.T) {
 		}
 	}
 }
+
+// F11: a tool that keeps the todos says so of its results; the newest of them
+// stays as it is, whatever the loop makes of the rest.
+func TestOpenTodosOutliveEveryCompaction(t *testing.T) {
+	for _, strategy := range []compact.Strategy{"", compact.RollingWindow, compact.SummarizeOlder} {
+		p := newPlay(t, windowed(compact.Settings{Strategy: strategy}))
+		p.answer(asks("", "read todos"))
+		p.result("c1.1", event.ToolResult{Output: "open: mend it, because it fails", Pin: "todo"})
+		p.answer(asks("", "read todos again"))
+		p.result("c2.1", event.ToolResult{Output: "open: test it, because it was mended", Pin: "todo"})
+		for len(p.compressed()) < 3 {
+			p.work(30)
+			if p.call.Purpose != "" {
+				p.answer(says("what happened"))
+			}
+			if p.cycle > 100 {
+				t.Fatalf("%s: %d compactions in %d cycles", strategy, len(p.compressed()), p.cycle)
+			}
+		}
+		p.crash()
+		p.resume()
+		found := ""
+		for _, m := range p.call.Request.Messages {
+			for _, part := range m.Parts {
+				if r, ok := part.(llm.ToolResult); ok && r.Pin == "todo" {
+					found += r.Output
+				}
+			}
+		}
+		if found != "open: test it, because it was mended" {
+			t.Errorf("%s: the todos are %q", strategy, found)
+		}
+		p.check()
+	}
+}

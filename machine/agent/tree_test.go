@@ -13,7 +13,9 @@ import (
 )
 
 // futile edits one file after the other, and nothing comes of it.
-func futile(cycle int) []string { return []string{fmt.Sprint("edit f", cycle), fmt.Sprint("test ", cycle)} }
+func futile(cycle int) []string {
+	return []string{fmt.Sprint("edit f", cycle), fmt.Sprint("test ", cycle)}
+}
 
 func unchanged(cycle int, tool string) event.ToolResult {
 	if tool == "edit" {
