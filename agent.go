@@ -35,7 +35,8 @@ type Agent struct {
 	// System is the text that stands before the conversation.
 	System string
 	// Tools are what the model may ask for. A tool that is named here runs
-	// without asking, unless Approvals names it. A run with tools has
+	// without asking, unless Approvals names it or it is declared to do what
+	// cannot be taken back ([tool.Tool.Risk]). A run with tools has
 	// result.read too, for results that are too long to be shown whole.
 	Tools []tool.Tool
 	// Approvals are the names of tools whose every call a person decides,
@@ -225,13 +226,25 @@ func (a Agent) config(targets []Target, set *tool.Set) agent.Config {
 		System: a.System, MaxTokens: a.MaxTokens, Temperature: a.Temperature, Schema: a.Schema,
 		Tools: set.Defs(), Limits: a.Limits, Conditions: a.Conditions,
 		OnLimit: a.OnLimit, OnNoToolCall: a.OnNoToolCall, Dispatch: a.Dispatch,
-		Policy: policy.Rules{Declared: true, Gates: a.Approvals}, Cache: a.Cache,
+		Policy: policy.Rules{Declared: true, Gates: a.Approvals, HighRisk: highRisk(a.Tools)}, Cache: a.Cache,
 	}
 	cfg.Limits.USDPerRun = cmp.Or(cfg.Limits.USDPerRun, budget.DefaultUSDPerRun)
 	for _, t := range targets {
 		cfg.Targets = append(cfg.Targets, agent.Target{Model: t.Name, Price: t.Price})
 	}
 	return cfg.WithDefaults()
+}
+
+// highRisk are the tools that ask before every call because of what they are
+// declared to do.
+func highRisk(tools []tool.Tool) map[string]event.Risk {
+	risks := map[string]event.Risk{}
+	for _, t := range tools {
+		if policy.High(t.Risk) {
+			risks[t.Name] = t.Risk
+		}
+	}
+	return risks
 }
 
 func (a Agent) environment(targets []Target, set *tool.Set) engine.Env {

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -12,26 +13,48 @@ import (
 // askFlight is the flight that waits for a person's answer about a call.
 func askFlight(callID string) string { return "ask:" + callID }
 
-// beginAsk puts pending approvals to a person, or parks when there is none.
+// beginAsk puts pending approvals to a person. Where there is none, each call's
+// own rule says whether it waits, is rejected, or parks the run.
 func (d *driver) beginAsk(asks []machine.Ask) (bool, error) {
 	if expired, err := d.expire(asks); expired || err != nil {
 		return expired, err
 	}
-	if d.env.Ask == nil {
-		ids := make([]string, len(asks))
-		for i, a := range asks {
-			ids[i] = a.Approval.CallID
+	var parked []string
+	rejected := false
+	for _, a := range asks {
+		switch {
+		case d.env.Ask != nil:
+			d.askOnce(a)
+		case a.Unanswered == machine.UnansweredWait:
+		case a.Unanswered == machine.UnansweredReject:
+			rejected = true
+			if err := d.stage(d.rejection(a.Approval, "nobody can be asked here")); err != nil {
+				return false, err
+			}
+		default:
+			parked = append(parked, a.Approval.CallID)
 		}
-		return true, d.stage(event.RunParked{Reason: event.ParkApproval, CallIDs: ids})
+	}
+	if len(parked) > 0 {
+		return true, d.stage(event.RunParked{Reason: event.ParkApproval, CallIDs: parked})
 	}
 	d.waiting = string(event.ParkApproval)
-	for _, a := range asks {
-		if d.flights[askFlight(a.Approval.CallID)] == nil && !d.asked[a.Approval.CallID] {
-			d.asked[a.Approval.CallID] = true
-			d.queue = append(d.queue, func(work context.Context) { d.ask(work, a.Approval) })
-		}
+	return rejected, nil
+}
+
+func (d *driver) askOnce(a machine.Ask) {
+	if id := a.Approval.CallID; d.flights[askFlight(id)] == nil && !d.asked[id] {
+		d.asked[id] = true
+		d.queue = append(d.queue, func(work context.Context) { d.ask(work, a) })
 	}
-	return false, nil
+}
+
+// rejection is what the engine answers in the place of somebody who cannot.
+func (d *driver) rejection(p event.ToolPendingApproval, why string) event.ToolApprovalResolved {
+	return event.ToolApprovalResolved{
+		CallID: p.CallID, Kind: event.ApprovalRejected, Digest: p.Digest, Policy: p.Policy,
+		Approver: "nobody", Reason: why, At: d.now().UTC(),
+	}
 }
 
 // expire settles the approvals whose time is over and sets the alarm for the
@@ -49,7 +72,7 @@ func (d *driver) expire(asks []machine.Ask) (bool, error) {
 		}
 		expired = true
 		if err := d.stage(event.ToolApprovalResolved{
-			CallID: a.Approval.CallID, Kind: event.ApprovalExpired, Digest: a.Approval.Digest,
+			CallID: a.Approval.CallID, Kind: event.ApprovalExpired, Digest: a.Approval.Digest, Policy: a.Approval.Policy,
 			Reason: "nobody decided in time", At: d.now().UTC(),
 		}); err != nil {
 			return false, err
@@ -58,9 +81,16 @@ func (d *driver) expire(asks []machine.Ask) (bool, error) {
 	return expired, nil
 }
 
-func (d *driver) ask(work context.Context, p event.ToolPendingApproval) {
+func (d *driver) ask(work context.Context, a machine.Ask) {
+	p := a.Approval
 	ctx, cancel := context.WithCancel(work)
-	park := func(why string) []event.Data {
+	undecided := func(ctx context.Context, why string) []event.Data {
+		switch {
+		case ctx.Err() != nil, a.Unanswered == machine.UnansweredWait:
+			return nil // nobody waits for this answer any more, or somebody else's will do
+		case a.Unanswered == machine.UnansweredReject:
+			return []event.Data{d.rejection(p, why)}
+		}
 		return []event.Data{event.RunParked{Reason: event.ParkApproval, CallIDs: []string{p.CallID}, Detail: why}}
 	}
 	d.launch(ctx, cancel, effect{
@@ -69,33 +99,33 @@ func (d *driver) ask(work context.Context, p event.ToolPendingApproval) {
 			answer, err := guard(func() (event.ToolApprovalResolved, error) {
 				answer, err := d.env.Ask(ctx, p)
 				if err == nil {
-					err = decided(answer.Kind)
+					err = decided(answer)
 				}
 				return answer, err
 			}, func(message string) error { return errors.New("the asker " + message) })
-			switch {
-			case err == nil:
-				answer.CallID, answer.Digest, answer.At = p.CallID, p.Digest, d.now().UTC()
-				return []event.Data{answer}
-			case ctx.Err() != nil:
-				return nil // nobody waits for this answer any more
+			if err != nil {
+				return undecided(ctx, err.Error())
 			}
-			return park(err.Error())
+			answer.CallID, answer.Digest, answer.Policy, answer.At = p.CallID, p.Digest, p.Policy, d.now().UTC()
+			return []event.Data{answer}
 		},
-		giveUp: func(ctx context.Context, why error) []event.Data {
-			if ctx.Err() != nil {
-				return nil
-			}
-			return park(why.Error())
-		},
+		giveUp: func(ctx context.Context, why error) []event.Data { return undecided(ctx, why.Error()) },
 	})
 }
 
-func decided(k event.ApprovalKind) error {
-	if k != event.ApprovalApproved && k != event.ApprovalRejected {
-		return fmt.Errorf("the answer is %q, neither %s nor %s", k, event.ApprovalApproved, event.ApprovalRejected)
+// decided says what keeps an answer from being a decision.
+func decided(a event.ToolApprovalResolved) error {
+	switch a.Kind {
+	case event.ApprovalApproved, event.ApprovalRejected:
+		return nil
+	case event.ApprovalEdited:
+		if !json.Valid(a.Args) {
+			return errors.New("the arguments of the answer are no JSON")
+		}
+		return nil
 	}
-	return nil
+	return fmt.Errorf("the answer is %q, none of %s, %s and %s", a.Kind,
+		event.ApprovalApproved, event.ApprovalRejected, event.ApprovalEdited)
 }
 
 // dismiss stops asking about calls that have been decided elsewhere, or when

@@ -10,10 +10,8 @@ import (
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/machine"
+	"github.com/pawlrun/pawl/policy"
 )
-
-// ErrNotPending is returned for a decision on a call that waits for none.
-var ErrNotPending = errors.New("engine: no such call waits for a decision")
 
 // listen wakes the drivers that commands have come for, as long as this engine
 // drives any run.
@@ -84,17 +82,7 @@ func (d *driver) translate(c journal.Command) event.Data {
 	case journal.Raise:
 		return event.BudgetRaised{Setting: c.Setting, Value: c.Value, By: c.By}
 	case journal.Approve, journal.Reject:
-		p := pending(d.machine.State(), c.CallID)
-		if p == nil {
-			return nil
-		}
-		kind := event.ApprovalApproved
-		if c.Kind == journal.Reject {
-			kind = event.ApprovalRejected
-		}
-		return event.ToolApprovalResolved{
-			CallID: p.CallID, Kind: kind, Digest: p.Digest, Approver: c.By, Reason: c.Text, At: c.At,
-		}
+		return d.decision(c)
 	}
 	return nil
 }
@@ -109,6 +97,9 @@ func (e *Engine) Send(ctx context.Context, c journal.Command) error {
 			return fmt.Errorf("engine: send %s: %w", c.Kind, err)
 		}
 	}
+	if err := e.decidable(ctx, c); err != nil {
+		return err
+	}
 	c.At = e.opts.Now().UTC()
 	c.Text = e.opts.Secrets.RedactString(c.Text)
 	id, err := e.store.Send(ctx, c)
@@ -120,7 +111,7 @@ func (e *Engine) Send(ctx context.Context, c journal.Command) error {
 		return err
 	}
 	if a.refused[id] {
-		return fmt.Errorf("%w: %s", ErrNotPending, c.CallID)
+		return e.undecidable(ctx, c)
 	}
 	return nil
 }
@@ -199,8 +190,8 @@ func (d *driver) answerAll(ctx context.Context, cmds []journal.Command, a *answe
 		}
 		d.consumed = append(d.consumed, c.ID)
 		data := d.translate(c)
+		a.refused[c.ID] = data == nil || expires(data)
 		if data == nil {
-			a.refused[c.ID] = true
 			continue
 		}
 		if err := d.stage(data); err != nil {
@@ -213,7 +204,7 @@ func (d *driver) answerAll(ctx context.Context, cmds []journal.Command, a *answe
 // endCancelled ends a run that nobody drives. The machine makes its last
 // decisions; none of them needs an effect.
 func (d *driver) endCancelled(ctx context.Context, c journal.Command, recovered bool) error {
-	if err := d.stage(event.RunResumed{Recovered: recovered, Owner: d.engine.opts.Owner}); err != nil {
+	if err := d.stage(event.RunResumed{Recovered: recovered, Owner: d.engine.opts.Owner, Policy: policy.Reading}); err != nil {
 		return err
 	}
 	if err := d.cancel(event.CancelRequested{By: c.By, Reason: c.Text}); err != nil {

@@ -23,6 +23,7 @@ import (
 	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/llm"
 	"github.com/pawlrun/pawl/machine"
+	"github.com/pawlrun/pawl/policy"
 	"github.com/pawlrun/pawl/secret"
 	"github.com/pawlrun/pawl/tool"
 )
@@ -232,7 +233,7 @@ func (e *Engine) Resume(ctx context.Context, run string, build func(event.RunSta
 		return giveUp(err)
 	}
 	d.resuming = true
-	resumed := event.RunResumed{Recovered: d.machine.State().Parked == nil, Owner: e.opts.Owner}
+	resumed := event.RunResumed{Recovered: d.machine.State().Parked == nil, Owner: e.opts.Owner, Policy: policy.Reading}
 	if err := d.stage(resumed); err != nil {
 		return giveUp(errors.Join(err, d.env.close()))
 	}

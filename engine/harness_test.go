@@ -365,3 +365,17 @@ func mustBe(t *testing.T, err, want error) {
 		t.Fatalf("error %v, want %v", err, want)
 	}
 }
+
+// argsTool is a tool that is told to whom.
+func argsTool(name string, run func(args string)) tool.Tool {
+	t := tool.New(name, "A tool of the test's.", func(context.Context, struct {
+		To string `json:"to"`
+	}) (string, error) {
+		return "", nil
+	})
+	t.Run = func(_ context.Context, c tool.Call) (tool.Result, error) {
+		run(string(c.Args))
+		return tool.Result{Output: "done"}, nil
+	}
+	return t
+}

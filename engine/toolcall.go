@@ -23,6 +23,7 @@ func (d *driver) resolve(a machine.Resolve) event.ToolCall {
 			Type: event.ErrorPanic, Message: "the declaration of " + a.Call.Name + " " + err.Error(),
 		}
 	}
+	resolved.EditedBy = a.EditedBy
 	return resolved
 }
 
@@ -31,7 +32,7 @@ func unresolved(a machine.Resolve) event.ToolCall {
 	c := a.Call
 	return event.ToolCall{
 		CallID: a.CallID, ProviderID: c.ProviderID, Tool: c.Name, Args: c.Args, ArgsText: c.ArgsText,
-		Effect: event.EffectAtMostOnce, Digest: tool.Digest(c.Name, c.Args, c.ArgsText),
+		Effect: event.EffectAtMostOnce, Digest: tool.Digest(c.Name, c.Args, c.ArgsText), EditedBy: a.EditedBy,
 	}
 }
 

@@ -16,6 +16,8 @@ type RunStarted struct {
 	// Projection the rules that turn history into a request ("1").
 	Machine    string `json:"machine"`
 	Projection string `json:"projection"`
+	// Policy names the version of the policy: its rules, and how they are read.
+	Policy string `json:"policy,omitempty"`
 	// Kind and Name are the file's.
 	Kind string `json:"kind"`
 	Name string `json:"name,omitempty"`
@@ -98,6 +100,9 @@ type RunResumed struct {
 	// Recovered is true when the previous driver left without parking.
 	Recovered bool   `json:"recovered,omitempty"`
 	Owner     string `json:"owner,omitempty"`
+	// Policy is how rules are read from here on, see policy.Version. What was
+	// approved under another reading is asked about again.
+	Policy string `json:"policy,omitempty"`
 }
 
 // RunForked starts a run that shares another's journal up to Seq.

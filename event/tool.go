@@ -80,6 +80,9 @@ type ToolCall struct {
 	Labels Labels `json:"labels,omitzero"`
 	// Describe is a short label for people (ALF-18).
 	Describe string `json:"describe,omitempty"`
+	// EditedBy is who put these arguments in the place of the model's, which
+	// stand in the call's first tool_call.
+	EditedBy string `json:"editedBy,omitempty"`
 	// Digest identifies tool and arguments, for approvals.
 	Digest  string   `json:"digest"`
 	Facts   *Facts   `json:"facts,omitempty"`
@@ -117,14 +120,22 @@ type HookResult struct {
 	Failed   bool            `json:"failed,omitempty"`
 }
 
-// ToolPendingApproval opens an approval, bound to the exact arguments.
+// ToolPendingApproval opens an approval, bound to the exact arguments and to
+// the policy that asks.
 type ToolPendingApproval struct {
-	CallID    string          `json:"callId"`
-	Tool      string          `json:"tool"`
-	Args      json.RawMessage `json:"args,omitempty"`
-	Digest    string          `json:"digest"`
-	Reason    string          `json:"reason,omitempty"`
-	ExpiresAt *time.Time      `json:"expiresAt,omitempty"`
+	CallID string          `json:"callId"`
+	Tool   string          `json:"tool"`
+	Args   json.RawMessage `json:"args,omitempty"`
+	Digest string          `json:"digest"`
+	Reason string          `json:"reason,omitempty"`
+	// Rule asked, and Risk is what harm the call can do.
+	Rule string `json:"rule,omitempty"`
+	Risk Risk   `json:"risk,omitempty"`
+	// Policy is the version of the policy that asks. A decision under another
+	// one is none.
+	Policy string `json:"policy,omitempty"`
+	// ExpiresAt is when a decision comes too late; nil for never.
+	ExpiresAt *time.Time `json:"expiresAt,omitempty"`
 }
 
 // ApprovalKind is how an approval was decided.
@@ -135,16 +146,25 @@ const (
 	ApprovalApproved ApprovalKind = "approved"
 	ApprovalRejected ApprovalKind = "rejected"
 	ApprovalExpired  ApprovalKind = "expired"
+	// ApprovalEdited: the call may run with other arguments, once those have
+	// been validated, resolved and judged like the model's own.
+	ApprovalEdited ApprovalKind = "edited"
 )
 
 // ToolApprovalResolved is somebody's decision on a pending call.
 type ToolApprovalResolved struct {
-	CallID   string       `json:"callId"`
-	Kind     ApprovalKind `json:"kind"`
-	Digest   string       `json:"digest"`
-	Approver string       `json:"approver"`
-	Reason   string       `json:"reason,omitempty"`
-	At       time.Time    `json:"at"`
+	CallID string       `json:"callId"`
+	Kind   ApprovalKind `json:"kind"`
+	// Digest is that of the arguments that were asked about.
+	Digest   string    `json:"digest"`
+	Approver string    `json:"approver"`
+	Reason   string    `json:"reason,omitempty"`
+	At       time.Time `json:"at"`
+	// Policy is the version of the policy under which it was decided.
+	Policy string `json:"policy,omitempty"`
+	// Args are the arguments in the place of the model's, where Kind is
+	// [ApprovalEdited].
+	Args json.RawMessage `json:"args,omitempty"`
 }
 
 // ToolStarted is the intent: stored before the effect may begin.

@@ -120,6 +120,9 @@ type Command struct {
 	By     string `json:"by,omitempty"`
 	Text   string `json:"text,omitempty"`
 	CallID string `json:"callId,omitempty"`
+	// Args are the arguments with which to run a call that is approved, in the
+	// place of its own; empty leaves them.
+	Args json.RawMessage `json:"args,omitempty"`
 	// Setting and Value are for [Raise].
 	Setting string    `json:"setting,omitempty"`
 	Value   float64   `json:"value,omitempty"`

@@ -3,6 +3,7 @@ package launch
 import (
 	"github.com/pawlrun/pawl/budget"
 	"github.com/pawlrun/pawl/compact"
+	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/llm"
 	"github.com/pawlrun/pawl/machine/agent"
 	"github.com/pawlrun/pawl/policy"
@@ -22,6 +23,7 @@ func config(a *spec.Agent, o Options, targets []target, tools *tool.Set) agent.C
 		Dispatch: agent.Dispatch(s.ToolDispatch), NudgeText: s.NudgeText,
 		Compact: compaction(s), Policy: rules(a), Approve: o.Approve, Whole: o.Whole,
 	}
+	approvals(s.Approvals, &cfg)
 	for _, t := range targets {
 		cfg.Targets = append(cfg.Targets, t.Target)
 	}
@@ -83,6 +85,14 @@ func rules(a *spec.Agent) policy.Rules {
 			r.Open = append(r.Open, name)
 		case "protected_paths":
 			r.GateProtected = append(r.GateProtected, name)
+		}
+	}
+	for name, risk := range a.Tools.Risks {
+		if policy.High(event.Risk(risk)) && a.Tools.Approvals[name] != "never" {
+			if r.HighRisk == nil {
+				r.HighRisk = map[string]event.Risk{}
+			}
+			r.HighRisk[name] = event.Risk(risk)
 		}
 	}
 	r.Mode = policy.Mode(a.Tools.Mode)

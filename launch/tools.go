@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl/engine"
+	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/models"
 	"github.com/pawlrun/pawl/secret"
 	"github.com/pawlrun/pawl/spec"
@@ -46,6 +47,7 @@ func environment(a *spec.Agent, o Options, resolver *models.Resolver) (engine.En
 			all[i].Labels, all[i].LabelsFor = &labels, nil
 		}
 	}
+	declare(all, a.Tools)
 	if env.Tools, err = tool.NewSet(secret.Broker(all, secrets, "shell.exec")...); err != nil {
 		return engine.Env{}, nil, closing(env, err)
 	}
@@ -81,6 +83,16 @@ func toolNames() []string {
 	}
 	slices.Sort(names)
 	return names
+}
+
+// declare puts what the file says of its tools in the place of what they say
+// themselves.
+func declare(tools []tool.Tool, t spec.Tools) {
+	for i := range tools {
+		name := tools[i].Name
+		tools[i].Effect = or(event.Effect(t.Effects[name]), tools[i].Effect)
+		tools[i].Risk = or(event.Risk(t.Risks[name]), tools[i].Risk)
+	}
 }
 
 // bounded gives a tool the file's timeout: what a call gets that asks for

@@ -67,6 +67,8 @@ type Resolve struct {
 	Index  int
 	CallID string
 	Call   llm.ToolCall
+	// EditedBy is who gave the call other arguments than the model did.
+	EditedBy string
 }
 
 // RunTool asks for one attempt at a tool call. Its intent is tool.started; its
@@ -98,11 +100,27 @@ type CheckAnswer struct {
 	Answer string
 }
 
-// Ask asks a person about a pending approval. A driver that cannot reach one
-// parks the run.
+// Ask asks a person about a pending approval.
 type Ask struct {
 	Approval event.ToolPendingApproval
+	// Unanswered is what to do where nobody can be asked, or whoever is asked
+	// cannot decide.
+	Unanswered Unanswered
 }
+
+// Unanswered is what becomes of a call about which nobody can be asked here.
+type Unanswered string
+
+// The ways to go on without an answer (REQUIREMENTS C-8).
+const (
+	// UnansweredPark: the run parks, and a decision resumes it.
+	UnansweredPark Unanswered = ""
+	// UnansweredWait: the call waits for a decision from elsewhere, and the
+	// run stays in its process.
+	UnansweredWait Unanswered = "wait"
+	// UnansweredReject: the call is rejected.
+	UnansweredReject Unanswered = "reject"
+)
 
 func (Record) action()      {}
 func (CallModel) action()   {}

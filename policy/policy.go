@@ -20,6 +20,9 @@ type Rules struct {
 	Declared bool `json:"declared,omitempty"`
 	// Gates are the tools whose every call needs an approval.
 	Gates []string `json:"gates,omitempty"`
+	// HighRisk are the tools that are declared to do what cannot be taken back,
+	// with the kind of harm; each call of them needs an approval (HAR-61).
+	HighRisk map[string]event.Risk `json:"high_risk,omitempty"`
 	// Open are the tools that never ask, though nobody named them in
 	// tools.allow. What is protected asks all the same.
 	Open []string `json:"open,omitempty"`
@@ -129,6 +132,9 @@ func (r Rules) judge(c *event.ToolCall) []Verdict {
 	if slices.Contains(r.Gates, c.Tool) {
 		said = append(said, Verdict{Decision: event.DecisionAsk, Rule: "tools.approvals." + c.Tool + ": always"})
 	}
+	if risk := r.HighRisk[c.Tool]; risk != "" {
+		said = append(said, Verdict{Decision: event.DecisionAsk, Rule: "risk: " + string(risk), Reason: c.Tool + " is declared to do what cannot be taken back"})
+	}
 	said = append(said, r.paths(c)...)
 	said = append(said, r.unclear(c)...)
 	said = append(said, r.hosts(c)...)
@@ -170,12 +176,12 @@ func within(c *event.ToolCall) bool {
 // edits says that a call is known to write files of the workspace and to do
 // nothing else.
 func edits(c *event.ToolCall) bool {
-	return c.Facts != nil && c.Facts.Risk == event.RiskWrite && within(c)
+	return c.Facts != nil && c.Facts.Risk == event.RiskWrite && len(c.Facts.Paths) > 0 && within(c)
 }
 
 // byDefault is for calls of which no rule says anything.
 func byDefault(c *event.ToolCall) Verdict {
-	if c.ReadOnly && harmless(c) && within(c) {
+	if harmless(c) && within(c) {
 		return Verdict{Decision: event.DecisionAllow, Rule: "default: read-only"}
 	}
 	return Verdict{

@@ -12,6 +12,11 @@ var choices = map[string][]string{
 	"on_no_tool_call":   {"finish", "nudge", "stop"},
 	"tool_dispatch":     {"ordered-groups", "parallel-first", "by-resource", "parallel-all", "serial"},
 	"tools.approvals.*": {"always", "never", "protected_paths"},
+	"tools.effects.*":   {"pure", "idempotent", "reconcilable", "at_most_once"},
+	"tools.risks.*":     {"read_only", "write", "execute", "delete", "send", "permission_change", "financial"},
+
+	"approvals.mode":       {"wait", "park", "callback", "bypass"},
+	"approvals.on_timeout": {"reject", "stop"},
 
 	"iteration.on_limit":                    {"ok", "stopped", "fail"},
 	"iteration.on_no_tool_call":             {"finish", "nudge", "stop"},

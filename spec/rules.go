@@ -1,6 +1,8 @@
 package spec
 
 import (
+	"strings"
+
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/policy"
 )
@@ -19,7 +21,7 @@ func (p Rule) Policy() policy.Rule {
 	return rule
 }
 
-func (p Rule) validate(r *report, path string) {
+func (p Rule) validate(r *report, path string, t *Tools, o Options) {
 	given := 0
 	for _, tool := range []string{p.Allow, p.Ask, p.Deny} {
 		if tool != "" {
@@ -28,6 +30,11 @@ func (p Rule) validate(r *report, path string) {
 	}
 	if given != 1 {
 		r.at(path, "one of allow, ask and deny, with the name of a tool", "has %d of them", given)
+	}
+	for key, tool := range map[string]string{"allow": p.Allow, "ask": p.Ask, "deny": p.Deny} {
+		if tool != "" && !strings.Contains(tool, "*") {
+			t.known(r, path+"."+key, tool, o)
+		}
 	}
 	if p.Path != "" && !policy.Pattern(p.Path).Valid() {
 		r.at(path+".path", "a pattern such as docs/** or **/*.pem", "%q is not a pattern", p.Path)

@@ -20,6 +20,8 @@ type Settings struct {
 	ContextWindow *int     `yaml:"context_window,omitempty"`
 	Compact       *Compact `yaml:"compact,omitempty"`
 	Cache         *Cache   `yaml:"cache,omitempty"`
+
+	Approvals *ApprovalSettings `yaml:"approvals,omitempty"`
 }
 
 // Compact says when and how a long history is shortened.
@@ -96,6 +98,9 @@ type Tools struct {
 	RuleOfTwo string   `yaml:"rule_of_two,omitempty"`
 	MaySend   []string `yaml:"may_send,omitempty"`
 	Labels    Labels   `yaml:"labels,omitempty"`
+	// Effects and Risks replace what the tools say of themselves.
+	Effects Effects `yaml:"effects,omitempty"`
+	Risks   Risks   `yaml:"risks,omitempty"`
 
 	// What follows is read so that it can be refused: it is not built yet.
 	MCP    []any `yaml:"mcp,omitempty"`

@@ -186,6 +186,9 @@ func (s *Settings) validate(r *report, prefix string) {
 	if s.Compact != nil {
 		s.Compact.validate(r, at("compact"))
 	}
+	if s.Approvals != nil {
+		s.Approvals.validate(r, at("approvals"))
+	}
 }
 
 func (c *Compact) validate(r *report, path string) {
@@ -319,8 +322,9 @@ func (t *Tools) validate(r *report, o Options) {
 		r.warn("tools.mode", "calls that would ask run unasked, but for what approvals, rules and protected paths say")
 	}
 	t.validateTaint(r, o)
+	t.validateDeclarations(r, o)
 	for i, rule := range t.Rules {
-		rule.validate(r, fmt.Sprintf("tools.rules[%d]", i))
+		rule.validate(r, fmt.Sprintf("tools.rules[%d]", i), t, o)
 	}
 	t.validateSecrets(r, o)
 	if p := t.Permissions; p != nil {

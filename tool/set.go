@@ -150,6 +150,12 @@ func (t *compiled) declare(e *event.ToolCall) (problem *event.Problem) {
 		facts := t.Facts(e.Args)
 		e.Facts = &facts
 	}
+	if t.Risk != "" {
+		if e.Facts == nil {
+			e.Facts = &event.Facts{}
+		}
+		e.Facts.Risk = t.Risk
+	}
 	e.Labels = t.labels(e)
 	if t.Describe != nil {
 		e.Describe = label(t.Describe(e.Args))

@@ -27,6 +27,10 @@ type Tool struct {
 	// Effect is what running the same call twice would do; empty means
 	// [event.EffectAtMostOnce].
 	Effect event.Effect
+	// Risk is what harm every call of the tool can do, in the place of what
+	// Facts says of the single call; empty leaves it to Facts. A tool that
+	// deletes, sends, moves money or changes rights asks before every call.
+	Risk event.Risk
 	// ReadOnly says that the tool changes nothing.
 	ReadOnly bool
 	// Concurrent says that calls may run beside others; where it depends on

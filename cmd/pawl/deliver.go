@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/pawlrun/pawl/engine"
 	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/machine/agent"
 )
@@ -43,7 +44,8 @@ func (s *session) deliver(ctx context.Context, r journal.Run, c journal.Command,
 
 func (s *session) send(ctx context.Context, r journal.Run, c journal.Command) (delivery, error) {
 	c.Run, c.By = r.ID, whoAmI()
-	live := driven(r, time.Now())
+	sent := time.Now()
+	live := driven(r, sent)
 	err := s.engine.Send(ctx, c)
 	if errors.Is(err, journal.ErrEnded) {
 		if now, readErr := s.store.Run(ctx, r.ID); readErr == nil {
@@ -51,12 +53,20 @@ func (s *session) send(ctx context.Context, r journal.Run, c journal.Command) (d
 		}
 		return delivery{}, usageError(endedError(r))
 	}
+	if errors.Is(err, engine.ErrNotPending) {
+		return delivery{}, usageError(err)
+	}
 	if err != nil {
 		return delivery{}, err
 	}
 	taken, err := s.taken(ctx, r.ID)
 	if err != nil {
 		return delivery{}, err
+	}
+	if taken {
+		if err := s.overtaken(ctx, c, sent); err != nil {
+			return delivery{}, err
+		}
 	}
 	now, err := s.store.Run(ctx, r.ID)
 	return delivery{Run: r.ID, Command: c.Kind, CallID: c.CallID, Live: live, Taken: taken, State: now.State}, err

@@ -239,6 +239,10 @@ func headOf(e *event.Event) string {
 }
 
 func label(d event.ToolCall) string {
+	if by := d.EditedBy; by != "" {
+		d.EditedBy = ""
+		return label(d) + " (edited by " + by + ")"
+	}
 	if d.Describe != "" {
 		return d.Describe
 	}

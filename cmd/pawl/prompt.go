@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -75,19 +76,51 @@ func (q *asker) ask(ctx context.Context, pending event.ToolPendingApproval) (eve
 	}
 	defer q.p.answered()
 	for {
-		q.p.ask("  [y]es, [n]o, or why not: ")
-		select {
-		case <-ctx.Done():
-			return event.ToolApprovalResolved{}, ctx.Err()
-		case line, ok := <-q.lines:
-			if !ok {
-				return event.ToolApprovalResolved{}, errNoAnswer
-			}
-			if d, ok := decision(line); ok {
-				d.Approver = q.by
-				return d, nil
-			}
+		line, err := q.line(ctx, "  [y]es, [n]o, [e]dit, or why not: ")
+		if err != nil {
+			return event.ToolApprovalResolved{}, err
 		}
+		d, ok := decision(line)
+		if d.Kind == event.ApprovalEdited {
+			if d.Args, err = q.edit(ctx); err != nil {
+				return event.ToolApprovalResolved{}, err
+			}
+			ok = d.Args != nil
+		}
+		if ok {
+			d.Approver = q.by
+			return d, nil
+		}
+	}
+}
+
+// line asks for one line of text.
+func (q *asker) line(ctx context.Context, question string) (string, error) {
+	q.p.ask(question)
+	select {
+	case <-ctx.Done():
+		return "", ctx.Err()
+	case line, ok := <-q.lines:
+		if !ok {
+			return "", errNoAnswer
+		}
+		return line, nil
+	}
+}
+
+// edit asks for other arguments; an empty line keeps those of the call and goes
+// back to the question.
+func (q *asker) edit(ctx context.Context) (json.RawMessage, error) {
+	for {
+		line, err := q.line(ctx, "  arguments as a JSON object on one line: ")
+		if err != nil || strings.TrimSpace(line) == "" {
+			return nil, err
+		}
+		var object map[string]json.RawMessage
+		if err = json.Unmarshal([]byte(line), &object); err == nil {
+			return json.RawMessage(strings.TrimSpace(line)), nil
+		}
+		q.p.line(red, "  "+err.Error())
 	}
 }
 
@@ -102,6 +135,8 @@ func decision(line string) (event.ToolApprovalResolved, bool) {
 		return event.ToolApprovalResolved{Kind: event.ApprovalApproved}, true
 	case "n", "no":
 		return event.ToolApprovalResolved{Kind: event.ApprovalRejected, Reason: "declined"}, true
+	case "e", "edit":
+		return event.ToolApprovalResolved{Kind: event.ApprovalEdited}, true
 	}
 	for _, no := range []string{"n ", "no ", "no, "} {
 		if rest, ok := strings.CutPrefix(line, no); ok {

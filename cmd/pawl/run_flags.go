@@ -55,7 +55,7 @@ func (f *runFlags) flags(c *cobra.Command) {
 const none = "none"
 
 func approveFlag(c *cobra.Command, mode *string) {
-	c.Flags().StringVar(mode, "approve", string(agent.ApproveAsk), "who decides gated calls: ask, deny or all")
+	c.Flags().StringVar(mode, "approve", string(agent.ApproveAsk), "who decides gated calls: ask, deny or all (default: approvals.mode of the file, or ask)")
 }
 
 func approveMode(mode string) (agent.ApproveMode, error) {
@@ -90,6 +90,9 @@ func (f *runFlags) options(c *cobra.Command) (launch.Options, error) {
 	}
 	if err := recordAnew(f.record); err != nil {
 		return o, err
+	}
+	if !c.Flags().Changed("approve") {
+		o.Approve = "" // the file's own, or ask
 	}
 	if f.from != "" {
 		f.keep(c, &o)
@@ -134,9 +137,6 @@ func (f *runFlags) limits(c *cobra.Command, o *launch.Options) error {
 
 // keep leaves to a continued run what the flags do not say.
 func (f *runFlags) keep(c *cobra.Command, o *launch.Options) {
-	if !c.Flags().Changed("approve") {
-		o.Approve = ""
-	}
 	if !c.Flags().Changed("workspace") {
 		o.Workspace = ""
 	}

@@ -52,7 +52,7 @@ func (p *page) head(b *strings.Builder) {
 	}
 	row("head", p.Head)
 	for _, ref := range p.Pending {
-		row("waits for", fmt.Sprintf("%s %s %s", ref.CallID, ref.Tool, firstLine(string(ref.Args), 100)))
+		ref.rows(p.ID, time.Now(), row)
 	}
 }
 

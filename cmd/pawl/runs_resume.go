@@ -53,10 +53,15 @@ func (a approving) fits(run string, config json.RawMessage) error {
 	if err := json.Unmarshal(config, &pinned); err != nil {
 		return fmt.Errorf("read the settings of run %s: %w", run, err)
 	}
-	if !a.said || pinned.Approve == agent.ApproveAsk || string(pinned.Approve) == a.mode {
+	switch {
+	case !a.said || string(pinned.Approve) == a.mode:
 		return nil
+	case pinned.Approve == agent.ApproveAll, pinned.Approve == agent.ApproveDeny:
+		return usagef("run %s was started with --approve %s and keeps it; start a new run from it with --continue to change that", run, pinned.Approve)
+	case pinned.Approve == agent.ApprovePark, pinned.Approve == agent.ApproveBypass:
+		return usagef("run %s has approvals.mode: %s and keeps it; decide with 'pawl runs approve' or 'reject'", run, pinned.Approve)
 	}
-	return usagef("run %s was started with --approve %s and keeps it; start a new run from it with --continue to change that", run, pinned.Approve)
+	return nil
 }
 
 // resume drives a run from where it stands and shows what comes.

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"time"
 
@@ -86,14 +85,6 @@ type inherited struct {
 	Changed []string  `json:"changed,omitempty"`
 }
 
-// pendingRef is a call that waits for a decision.
-type pendingRef struct {
-	CallID string          `json:"callId"`
-	Tool   string          `json:"tool"`
-	Args   json.RawMessage `json:"args,omitempty"`
-	Reason string          `json:"reason,omitempty"`
-}
-
 // cycleLine is what one cycle did.
 type cycleLine struct {
 	Cycle int       `json:"cycle"`
@@ -139,7 +130,7 @@ func (p *page) add(e *event.Event) {
 			c.Calls = append(c.Calls, label(d))
 		}
 	case event.ToolPendingApproval:
-		p.Pending = append(p.Pending, pendingRef{d.CallID, d.Tool, d.Args, d.Reason})
+		p.asked(d)
 	case event.ToolApprovalResolved:
 		p.decided(d.CallID)
 	case event.ToolResult:
@@ -198,14 +189,5 @@ func (p *page) spend(u llm.Usage, c llm.Cost) {
 	if line := p.cycle(); line != nil {
 		line.Usage = line.Usage.Add(u)
 		line.USD += c.USD
-	}
-}
-
-func (p *page) decided(callID string) {
-	for i, ref := range p.Pending {
-		if ref.CallID == callID {
-			p.Pending = append(p.Pending[:i:i], p.Pending[i+1:]...)
-			return
-		}
 	}
 }

@@ -78,7 +78,7 @@ func TestOnATerminalAGatedCallIsAskedFor(t *testing.T) {
 				"script.yaml": shellTurn("touch touched") + "- text: the end\n  expect: {last: [\"" + tt.last + "\"]}\n",
 			})
 			y, s := p.atTerminal(nil, "run", "agent.yaml", "go")
-			p.eventually("it asks", func() bool { return strings.Contains(y.seen(), "[y]es, [n]o, or why not: ") })
+			p.eventually("it asks", func() bool { return strings.Contains(y.seen(), "[y]es, [n]o, [e]dit, or why not: ") })
 			if !strings.Contains(y.seen(), `approve shell.exec {"command":"touch touched"}?`) {
 				t.Errorf("the question does not show the call: %q", y.seen())
 			}

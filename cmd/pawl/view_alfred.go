@@ -73,6 +73,9 @@ func (w *alfredWords) say(e event.Event) []any {
 		}
 		return alfredSpeech(w.speech.rest(llm.Parts(d.Parts).Text()))
 	case event.ToolCall:
+		if d.EditedBy != "" {
+			return nil // its reader knows the call, and shows it once
+		}
 		return []any{alfredToolUse{"tool_use", d.CallID, d.Tool, label(d), argsOf(d)}}
 	case event.ToolResult:
 		return []any{alfredToolResult{"tool_result", d.CallID, d.Tool, d.Output, d.IsError}}

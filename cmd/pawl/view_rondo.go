@@ -91,6 +91,9 @@ func (w *rondoWords) say(e event.Event) []any {
 		}
 		return rondoSpeech(w.speech.rest(llm.Parts(d.Parts).Text()))
 	case event.ToolCall:
+		if d.EditedBy != "" {
+			return nil // its reader knows the call, and shows it once
+		}
 		return []any{rondoToolUse{"agent:tool_use", d.CallID, d.Tool, argsOf(d)}}
 	case event.ToolResult:
 		return []any{rondoToolResult{"agent:tool_result", d.CallID, d.Tool, d.Output, d.IsError}}

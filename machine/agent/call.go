@@ -19,6 +19,7 @@ type call struct {
 	verdict  *event.PolicyDecision
 	pending  *event.ToolPendingApproval
 	approval *event.ToolApprovalResolved
+	edit     *edit
 	attempt  int
 	running  bool
 	// orphan: the process that ran the call is gone.
@@ -37,6 +38,9 @@ func (c *call) start(attempt int) {
 	c.attempt, c.running, c.orphan = attempt, true, false
 	c.pending, c.approval = nil, nil
 	c.retry.started()
+	if c.edit != nil {
+		c.edit.spent = true
+	}
 }
 
 // waits says that the call has nothing before it but a person's decision.

@@ -43,6 +43,8 @@ type Config struct {
 	Dispatch  Dispatch     `json:"tool_dispatch,omitempty"`
 	Policy    policy.Rules `json:"policy"`
 	Approve   ApproveMode  `json:"approve,omitempty"`
+	// Approvals bound how long a gated call waits.
+	Approvals Approvals `json:"approvals,omitzero"`
 	// Cache is what to ask of the providers' prompt caches.
 	Cache llm.Caching `json:"cache,omitempty"`
 	// Compact says when and how the history becomes shorter.
@@ -83,16 +85,6 @@ const (
 	NoToolCallStop   OnNoToolCall = "stop"
 )
 
-// ApproveMode says who answers when a call needs an approval.
-type ApproveMode string
-
-// The values of --approve.
-const (
-	ApproveAsk  ApproveMode = "ask"
-	ApproveDeny ApproveMode = "deny"
-	ApproveAll  ApproveMode = "all"
-)
-
 // Defaults of texts and counts.
 const (
 	DefaultNudge = "You made no tool call and the task is not known to be done. " +
@@ -122,6 +114,9 @@ func (c Config) WithDefaults() Config {
 	c.MaxNudges = max(or(c.MaxNudges, DefaultMaxNudges), 0)
 	c.Dispatch = or(c.Dispatch, OrderedGroups)
 	c.Approve = or(c.Approve, ApproveAsk)
+	if c.Approve == ApproveWait {
+		c.Approvals.Seconds = or(c.Approvals.Seconds, DefaultWaitSeconds)
+	}
 	return c
 }
 
@@ -145,7 +140,7 @@ func Start(cfg Config, input *llm.Message) (event.RunStarted, error) {
 		return event.RunStarted{}, fmt.Errorf("agent: encode config: %w", err)
 	}
 	return event.RunStarted{
-		Vocabulary: event.Version, Machine: Version, Projection: history.Version,
+		Vocabulary: event.Version, Machine: Version, Projection: history.Version, Policy: cfg.Policy.Version(),
 		Kind: "Agent", Config: raw, Input: input,
 	}, nil
 }

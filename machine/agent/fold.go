@@ -38,7 +38,7 @@ func (m *Machine) applyStarted(e *event.Event, d event.RunStarted) error {
 	}
 	m.system = prompt(m.cfg.System, m.fence)
 	m.size.fixed, m.account.maxTokens = m.fixedSize(), m.cfg.MaxTokens
-	m.run, m.idle, m.phase = e.Run, false, phaseReady
+	m.run, m.idle, m.phase, m.policy = e.Run, false, phaseReady, d.Policy
 	return nil
 }
 
@@ -172,16 +172,10 @@ func (m *Machine) applyToolCall(d *event.ToolCall) error {
 		return fmt.Errorf("%w: tool_call %s is not due in cycle %d", ErrMisfit, d.CallID, m.cycle)
 	}
 	c.resolved = d
-	return m.history.Call(c.index, *d)
-}
-
-// applyApproval folds a decision. One that comes a second time, too late, or
-// for other arguments than the pending ones changes nothing.
-func (m *Machine) applyApproval(d *event.ToolApprovalResolved) {
-	if c := m.call(d.CallID); c != nil && c.waits() && c.pending.Digest == d.Digest {
-		c.approval = d
-		m.decided(c, "was "+string(d.Kind)+" by "+d.Approver, d.Reason)
+	if c.edit != nil {
+		return nil // the conversation keeps what the model said
 	}
+	return m.history.Call(c.index, *d)
 }
 
 func (m *Machine) applyToolStarted(e *event.Event, d event.ToolStarted) error {
@@ -212,7 +206,7 @@ func (m *Machine) applyResults() error {
 		truncated = truncated || c.result.ErrorType == event.ErrorTruncated
 		results[i] = llm.ToolResult{
 			CallID: c.ref.CallID, Name: c.ref.Name,
-			Output: m.shown(c.result), IsError: c.result.IsError, Media: c.result.Media, Pin: c.result.Pin,
+			Output: c.told(m.shown(c.result)), IsError: c.result.IsError, Media: c.result.Media, Pin: c.result.Pin,
 		}
 	}
 	m.phase = phaseSettled
@@ -243,8 +237,9 @@ func (m *Machine) applyCancel(d *event.CancelRequested) {
 
 // applyResumed turns what was in flight into orphans: their outcome is
 // unknown, and Next decides by effect class (FIELD F4).
-func (m *Machine) applyResumed() {
+func (m *Machine) applyResumed(d event.RunResumed) {
 	m.parked, m.pause = nil, false
+	m.judgeBy(d.Policy)
 	m.model.resume()
 	m.compaction.call.resume()
 	for _, c := range m.calls {

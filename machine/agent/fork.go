@@ -21,6 +21,7 @@ func (m *Machine) applyForked(e *event.Event, d event.RunForked) error {
 		if err := json.Unmarshal(d.Config, &m.cfg); err != nil {
 			return fmt.Errorf("agent: decode config of fork %s: %w", e.Run, err)
 		}
+		m.policy = m.cfg.Policy.Version()
 		if len(m.cfg.Targets) == 0 {
 			return fmt.Errorf("agent: fork %s names no model", e.Run)
 		}

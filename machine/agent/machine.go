@@ -32,7 +32,9 @@ type Machine struct {
 	// events as forks do: their requests have a prefix in common.
 	workload string
 
-	cfg     Config
+	cfg Config
+	// policy is the version of the policy that judges.
+	policy  string
 	history history.History
 	phase   phase
 	cycle   int
@@ -164,7 +166,7 @@ func (m *Machine) Apply(e *event.Event) error {
 		return m.applyToolCall(&d)
 	case event.PolicyDecision:
 		return m.onOpenCall(e, d.CallID, func(c *call) {
-			c.verdict = &d
+			c.judged(&d)
 			if !permits(d.Decision) {
 				m.decided(c, "was not permitted", d.Reason)
 			}
@@ -212,7 +214,7 @@ func (m *Machine) Apply(e *event.Event) error {
 	case event.RunParked:
 		m.parked = &d
 	case event.RunResumed:
-		m.applyResumed()
+		m.applyResumed(d)
 	case event.RunForked:
 		return m.applyForked(e, d)
 	case event.RunTerminatedBy:

@@ -83,6 +83,8 @@ func nextSafeAction(end *event.RunTerminatedBy) string {
 		return "Look at what was spent; if it was worth it, raise " + end.Limit + " and continue the run."
 	case end.Kind == kindInvalidAnswer:
 		return "Read what was wrong with the answers; simplify the schema or say in the prompt how to fill it, and continue the run."
+	case end.Limit == "approvals.timeout":
+		return "Decide sooner or raise approvals.timeout, and continue the run."
 	case end.Limit == "max_nudges":
 		return "Read the last output; tell the agent in a new message what is missing, or raise max_nudges."
 	default:

@@ -359,7 +359,7 @@ func (p *play) decide(id string, kind event.ApprovalKind, reason string) {
 	for _, pending := range p.live.State().Pending {
 		if pending.CallID == id {
 			p.command(event.ToolApprovalResolved{
-				CallID: id, Kind: kind, Digest: pending.Digest, Approver: "ann", Reason: reason, At: p.now,
+				CallID: id, Kind: kind, Digest: pending.Digest, Policy: pending.Policy, Approver: "ann", Reason: reason, At: p.now,
 			})
 			return
 		}
@@ -435,7 +435,7 @@ func summary(d event.Data) string {
 	if err := json.Unmarshal(b.Bytes(), &v); err != nil {
 		return err.Error()
 	}
-	drop := []string{"usage", "cost", "digest", "parts", "key", "at", "maxCycles", "rule", "model", "tool", "attempt", "access", "textLength", "toolCalls", "by", "owner", "approver"}
+	drop := []string{"policy", "usage", "cost", "digest", "parts", "key", "at", "maxCycles", "rule", "model", "tool", "attempt", "access", "textLength", "toolCalls", "by", "owner", "approver"}
 	switch d := d.(type) {
 	case event.RunCompleted:
 		v = v["outcome"].(map[string]any)

@@ -43,7 +43,7 @@ func (m *Machine) nextCalls() {
 func (m *Machine) resolve() bool {
 	for _, c := range m.calls {
 		if c.resolved == nil {
-			m.actions = append(m.actions, machine.Resolve{Index: c.index, CallID: c.ref.CallID, Call: c.ref})
+			m.actions = append(m.actions, c.resolve())
 		}
 	}
 	return len(m.actions) > 0
@@ -78,11 +78,11 @@ func (m *Machine) nextSteps() {
 			m.record(c.failed(c.resolved.Problem.Type, c.resolved.Problem.Message))
 		case c.verdict == nil:
 			v := m.rules().Decide(c.resolved)
-			if setting := m.cfg.Limits.BeforeToolCall(spent); setting != "" && permits(v.Decision) {
-				m.record(c.overBudget(setting))
-				continue
-			}
-			if permits(v.Decision) {
+			if c.attempt == 0 && permits(v.Decision) {
+				if setting := m.cfg.Limits.BeforeToolCall(spent); setting != "" {
+					m.record(c.overBudget(setting))
+					continue
+				}
 				spent.ToolCalls++
 			}
 			m.record(m.decision(c, v))
@@ -158,47 +158,12 @@ func (c *call) overBudget(setting string) event.ToolResult {
 	return r
 }
 
-func (m *Machine) nextApproval(c *call) {
-	switch {
-	case c.pending == nil:
-		m.record(event.ToolPendingApproval{
-			CallID: c.ref.CallID, Tool: c.ref.Name, Args: c.resolved.Args, Digest: c.resolved.Digest,
-			Reason: c.verdict.Reason,
-		})
-	case c.approval == nil && m.cfg.Approve == ApproveAll:
-		m.record(m.resolution(c, event.ApprovalApproved, "--approve all"))
-	case c.approval == nil && m.cfg.Approve == ApproveDeny:
-		m.record(m.resolution(c, event.ApprovalRejected, "--approve deny"))
-	case c.approval == nil || c.approval.Kind == event.ApprovalApproved:
-	case c.approval.Kind == event.ApprovalExpired:
-		m.record(c.rejected(event.ErrorExpired, "nobody decided in time"))
-	default:
-		m.record(c.rejected(event.ErrorRejected, c.approval.Reason))
-	}
-}
-
-func (m *Machine) resolution(c *call, kind event.ApprovalKind, by string) event.ToolApprovalResolved {
-	return event.ToolApprovalResolved{
-		CallID: c.ref.CallID, Kind: kind, Digest: c.resolved.Digest, Approver: by, At: m.last,
-		Reason: "decided by the run's setting " + by,
-	}
-}
-
 func (m *Machine) runTool(c *call) {
 	m.actions = append(m.actions, machine.RunTool{
-		CallID: c.ref.CallID, Attempt: c.attempt + 1, Key: m.run + ":" + c.ref.CallID, Tool: c.ref.Name,
+		CallID: c.ref.CallID, Attempt: c.attempt + 1, Key: c.key(m.run), Tool: c.ref.Name,
 		Args: c.resolved.Args, Facts: c.resolved.Facts, Labels: c.resolved.Labels, Deadline: m.deadline(), MaxResultChars: m.cfg.Limits.MaxResultChars,
 		NotBefore: c.retry.notBefore, Retries: m.mayRetry(c),
 	})
-}
-
-// ask puts every pending approval to a person, once nothing else is due.
-func (m *Machine) ask() {
-	for _, c := range m.calls {
-		if c.waits() {
-			m.actions = append(m.actions, machine.Ask{Approval: *c.pending})
-		}
-	}
 }
 
 func (m *Machine) results() event.ToolResults {

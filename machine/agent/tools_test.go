@@ -2,7 +2,6 @@ package agent_test
 
 import (
 	"testing"
-	"time"
 
 	"github.com/pawlrun/pawl/budget"
 	"github.com/pawlrun/pawl/event"
@@ -151,59 +150,6 @@ func TestEveryCallGetsOneResult(t *testing.T) {
 		}},
 		{"a call without a permission is denied and says why", agent.Config{Policy: gated("send"), Approve: agent.ApproveDeny}, func(p *play) {
 			p.answer(asks("", "send a"))
-		}},
-	})
-}
-
-// rows: ALDO-58, ALDO-61, ALDO-62, HAR-35
-func TestApprovals(t *testing.T) {
-	ask := agent.Config{Policy: gated("send", "put")}
-	golden(t, "approval", []scenario{
-		{"an approved call runs, a rejected one is told why, an expired one that nobody came", ask, func(p *play) {
-			p.answer(asks("", "send a", "send b", "send c"))
-			p.decide("c1.1", event.ApprovalApproved, "fine")
-			p.results("c1.1=sent")
-			p.decide("c1.2", event.ApprovalRejected, `not "b"`)
-			p.decide("c1.3", event.ApprovalExpired, "")
-		}},
-		{"--approve all answers every gate, and says that it did", agent.Config{Policy: ask.Policy, Approve: agent.ApproveAll}, func(p *play) {
-			p.answer(asks("", "send a"))
-			p.results("c1.1=sent")
-		}},
-		{"a decision about other arguments is none", ask, func(p *play) {
-			p.answer(asks("", "send a"))
-			p.command(event.ToolApprovalResolved{CallID: "c1.1", Kind: event.ApprovalApproved, Digest: "d:other", At: p.now})
-			p.command(event.ToolApprovalResolved{CallID: "c9.9", Kind: event.ApprovalApproved, Digest: "d:other", At: p.now})
-		}},
-		{"the first decision counts, whatever comes after", ask, func(p *play) {
-			p.answer(asks("", "send a"))
-			p.decide("c1.1", event.ApprovalRejected, "no")
-			p.command(event.ToolApprovalResolved{CallID: "c1.1", Kind: event.ApprovalApproved, Digest: `d:send{"path":"a"}`, At: p.now})
-		}},
-		{"a decision is good for one attempt", ask, func(p *play) {
-			p.answer(asks("", "put a"))
-			p.decide("c1.1", event.ApprovalApproved, "")
-			p.crash()
-			p.resume()
-			p.decide("c1.1", event.ApprovalApproved, "once more")
-			p.results("c1.1=put")
-		}},
-		{"a run that is cancelled while it asks settles the call", ask, func(p *play) {
-			p.answer(asks("", "send a"))
-			p.cancel()
-		}},
-		{"a run that is parked for a decision ends by a cancel", ask, func(p *play) {
-			p.answer(asks("", "send a"))
-			p.command(event.RunParked{Reason: event.ParkApproval, CallIDs: []string{"c1.1"}})
-			p.after(time.Hour)
-			p.cancel()
-		}},
-		{"a decision that came while the run was parked is there when it goes on", ask, func(p *play) {
-			p.answer(asks("", "send a"))
-			p.command(event.RunParked{Reason: event.ParkApproval, CallIDs: []string{"c1.1"}})
-			p.decide("c1.1", event.ApprovalApproved, "")
-			p.resume()
-			p.results("c1.1=sent")
 		}},
 	})
 }

@@ -1,0 +1,56 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pawlrun/pawl/event"
+)
+
+// pendingRef is a call that waits for a decision.
+type pendingRef struct {
+	CallID    string          `json:"callId"`
+	Tool      string          `json:"tool"`
+	Args      json.RawMessage `json:"args,omitempty"`
+	Digest    string          `json:"digest"`
+	Rule      string          `json:"rule,omitempty"`
+	Reason    string          `json:"reason,omitempty"`
+	Risk      event.Risk      `json:"risk,omitempty"`
+	Policy    string          `json:"policy,omitempty"`
+	ExpiresAt *time.Time      `json:"expiresAt,omitempty"`
+}
+
+// rows show what is asked, why, until when, and how to answer.
+func (r pendingRef) rows(run string, now time.Time, row func(name, value string)) {
+	row("waits for", fmt.Sprintf("%s %s %s", r.CallID, r.Tool, firstLine(string(r.Args), 300)))
+	row("  by", firstLine(r.Rule, 100))
+	row("  because", firstLine(r.Reason, 200))
+	row("  risk", string(r.Risk))
+	row("  digest", r.Digest)
+	if r.ExpiresAt != nil {
+		when := "at " + clock(*r.ExpiresAt)
+		if !now.Before(*r.ExpiresAt) {
+			when += ", which is over: 'pawl runs resume " + run + "' goes on without it"
+		}
+		row("  expires", when)
+	}
+	call := strings.TrimPrefix(r.CallID, run+"-")
+	row("  decide", fmt.Sprintf("pawl runs approve %s %s, or pawl runs reject %s %s --reason \"…\"", run, call, run, call))
+}
+
+// asked notes a question. One that was asked before, under other arguments or
+// another policy, is void.
+func (p *page) asked(d event.ToolPendingApproval) {
+	p.decided(d.CallID)
+	p.Pending = append(p.Pending, pendingRef{
+		CallID: d.CallID, Tool: d.Tool, Args: d.Args, Digest: d.Digest, Rule: d.Rule, Reason: d.Reason,
+		Risk: d.Risk, Policy: d.Policy, ExpiresAt: d.ExpiresAt,
+	})
+}
+
+func (p *page) decided(callID string) {
+	p.Pending = slices.DeleteFunc(p.Pending, func(r pendingRef) bool { return r.CallID == callID })
+}

@@ -1,0 +1,36 @@
+package launch
+
+import (
+	"fmt"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/llm"
+	"github.com/pawlrun/pawl/machine/agent"
+	"github.com/pawlrun/pawl/spec"
+)
+
+// approvals is what the file says of gated calls. A flag that says who answers
+// them holds in its place.
+func approvals(s *spec.ApprovalSettings, cfg *agent.Config) {
+	if s == nil {
+		return
+	}
+	cfg.Approve = or(cfg.Approve, agent.ApproveMode(s.Mode))
+	cfg.Approvals = agent.Approvals{Seconds: float64(value(s.Timeout)), OnTimeout: agent.OnTimeout(s.OnTimeout)}
+}
+
+// CheckCall says what stands against a call of a run's tool before policy would
+// judge it: no such tool, or arguments that do not fit its schema. It runs
+// nothing.
+func CheckCall(started event.RunStarted, c llm.ToolCall) (*event.Problem, error) {
+	a, err := spec.Restore(started.Source, []byte(started.Spec))
+	if err != nil {
+		return nil, fmt.Errorf("launch: the run's agent file: %w", err)
+	}
+	o := Options{Workspace: started.Workspace}
+	env, tools, err := environment(a, o, o.resolver(a.Dir))
+	if err != nil {
+		return nil, err
+	}
+	return tools.Resolve(c.CallID, c).Problem, closing(env, nil)
+}

@@ -1,0 +1,275 @@
+package agent
+
+import (
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/machine"
+	"github.com/pawlrun/pawl/policy"
+)
+
+// ApproveMode says who answers when a call needs an approval.
+type ApproveMode string
+
+// The values of --approve, and those that only an agent file names
+// (REQUIREMENTS C-8).
+const (
+	// ApproveAsk asks whoever can be asked here, else the run parks.
+	ApproveAsk ApproveMode = "ask"
+	// ApproveDeny rejects every gated call.
+	ApproveDeny ApproveMode = "deny"
+	// ApproveAll approves every gated call, and records that it did.
+	ApproveAll ApproveMode = "all"
+	// ApproveWait holds the call until somebody decides, from wherever; the run
+	// stays in its process.
+	ApproveWait ApproveMode = "wait"
+	// ApprovePark asks nobody: the run parks, and the decision resumes it.
+	ApprovePark ApproveMode = "park"
+	// ApproveCallback asks whoever can be asked here, and rejects the call when
+	// nobody can or they cannot decide.
+	ApproveCallback ApproveMode = "callback"
+	// ApproveBypass is ApproveAll by an agent file.
+	ApproveBypass ApproveMode = "bypass"
+)
+
+// Approvals say how long a call waits for a decision, and what happens then.
+type Approvals struct {
+	// Seconds is how long a decision may take; 0 is for ever.
+	Seconds   float64   `json:"seconds,omitempty"`
+	OnTimeout OnTimeout `json:"on_timeout,omitempty"`
+}
+
+// OnTimeout is what becomes of a run when nobody decides in time.
+type OnTimeout string
+
+// The values of approvals.on_timeout.
+const (
+	// TimeoutReject tells the model that nobody decided, and goes on.
+	TimeoutReject OnTimeout = "reject"
+	// TimeoutStop ends the run as rejected once the cycle has settled.
+	TimeoutStop OnTimeout = "stop"
+)
+
+// DefaultWaitSeconds bounds [ApproveWait] where nothing else is said: a process
+// that nobody answers must not stay for ever (FIELD F18).
+const DefaultWaitSeconds = 3600
+
+// edit is what somebody put in the place of a call's arguments.
+type edit struct {
+	*event.ToolApprovalResolved
+	// before is the call that the editor saw.
+	before *event.ToolCall
+	// spent: the editor's approval has been used by an attempt.
+	spent bool
+}
+
+// resolve asks for the facts about the call as it is to run.
+func (c *call) resolve() machine.Resolve {
+	r := machine.Resolve{Index: c.index, CallID: c.ref.CallID, Call: c.ref}
+	if c.edit != nil {
+		r.Call.Args, r.Call.ArgsText, r.EditedBy = c.edit.Args, "", c.edit.Approver
+	}
+	return r
+}
+
+// key is the call's idempotency key. Other arguments are another action.
+func (c *call) key(run string) string {
+	key := run + ":" + c.ref.CallID
+	if c.edit != nil {
+		key += ":" + c.resolved.Digest
+	}
+	return key
+}
+
+// judged takes a decision of policy. What was approved under an earlier one is
+// not approved under this one.
+func (c *call) judged(d *event.PolicyDecision) {
+	c.verdict, c.pending, c.approval = d, nil, nil
+}
+
+// late says that a decision at that time comes too late.
+func late(p *event.ToolPendingApproval, at time.Time) bool {
+	return p.ExpiresAt != nil && !at.Before(*p.ExpiresAt)
+}
+
+// nextApproval brings a call that needs an approval one step further.
+func (m *Machine) nextApproval(c *call) {
+	switch {
+	case c.pending == nil:
+		m.record(m.question(c))
+	case c.approval == nil && m.editorApproves(c):
+		m.record(c.resolution(event.ApprovalApproved, c.edit.Approver, c.edit.Reason, c.edit.At))
+	case c.approval == nil && m.answeredBy() != "":
+		m.record(m.answerBeforehand(c))
+	case c.approval == nil && late(c.pending, m.last):
+		m.record(c.resolution(event.ApprovalExpired, "", nobodyDecided, m.last))
+	case c.approval == nil || c.approval.Kind == event.ApprovalApproved:
+	case c.approval.Kind == event.ApprovalExpired:
+		m.record(c.rejected(event.ErrorExpired, nobodyDecided))
+	default:
+		m.record(c.rejected(event.ErrorRejected, c.approval.Reason))
+	}
+}
+
+const nobodyDecided = "nobody decided in time"
+
+// question opens an approval: what is asked about, by which rule, and until
+// when.
+func (m *Machine) question(c *call) event.ToolPendingApproval {
+	p := event.ToolPendingApproval{
+		CallID: c.ref.CallID, Tool: c.ref.Name, Args: c.resolved.Args, Digest: c.resolved.Digest,
+		Reason: c.verdict.Reason, Rule: c.verdict.Rule, Policy: m.policy,
+	}
+	if c.resolved.Facts != nil {
+		p.Risk = c.resolved.Facts.Risk
+	}
+	if s := m.cfg.Approvals.Seconds; s > 0 {
+		at := m.last.Add(time.Duration(s * float64(time.Second)))
+		p.ExpiresAt = &at
+	}
+	return p
+}
+
+func (c *call) resolution(kind event.ApprovalKind, by, why string, at time.Time) event.ToolApprovalResolved {
+	return event.ToolApprovalResolved{
+		CallID: c.ref.CallID, Kind: kind, Digest: c.pending.Digest, Policy: c.pending.Policy,
+		Approver: by, Reason: why, At: at,
+	}
+}
+
+// answeredBy names the setting that answers every question beforehand, or is
+// empty.
+func (m *Machine) answeredBy() string {
+	switch m.cfg.Approve {
+	case ApproveAll, ApproveDeny:
+		return "--approve " + string(m.cfg.Approve)
+	case ApproveBypass:
+		return "approvals.mode: bypass"
+	}
+	return ""
+}
+
+func (m *Machine) answerBeforehand(c *call) event.ToolApprovalResolved {
+	kind := event.ApprovalApproved
+	if m.cfg.Approve == ApproveDeny {
+		kind = event.ApprovalRejected
+	}
+	by := m.answeredBy()
+	return c.resolution(kind, by, "decided by the run's setting "+by, m.last)
+}
+
+// editorApproves says that whoever edited the call has approved what it became:
+// they wrote these arguments, and no rule asks about them that did not ask
+// about the ones that they saw.
+func (m *Machine) editorApproves(c *call) bool {
+	if c.edit == nil || c.edit.spent || c.edit.Policy != c.pending.Policy {
+		return false
+	}
+	_, before := m.rules().Explain(c.edit.before)
+	_, now := m.rules().Explain(c.resolved)
+	return !slices.ContainsFunc(now, func(v policy.Verdict) bool {
+		return v.Decision == event.DecisionAsk && !slices.Contains(before, v)
+	})
+}
+
+// ask puts every pending approval to a person, once nothing else is due.
+func (m *Machine) ask() {
+	parked := event.RunParked{Reason: event.ParkApproval}
+	for _, c := range m.calls {
+		switch {
+		case !c.waits():
+		case m.cfg.Approve == ApprovePark:
+			parked.CallIDs = append(parked.CallIDs, c.ref.CallID)
+		default:
+			m.actions = append(m.actions, machine.Ask{Approval: *c.pending, Unanswered: unanswered(m.cfg.Approve)})
+		}
+	}
+	if len(parked.CallIDs) > 0 {
+		m.record(parked)
+	}
+}
+
+func unanswered(mode ApproveMode) machine.Unanswered {
+	switch mode {
+	case ApproveWait:
+		return machine.UnansweredWait
+	case ApproveCallback:
+		return machine.UnansweredReject
+	}
+	return machine.UnansweredPark
+}
+
+// applyApproval folds a decision. One that comes a second time, too late, for
+// other arguments than the pending ones or under another policy changes
+// nothing.
+func (m *Machine) applyApproval(d *event.ToolApprovalResolved) {
+	c := m.call(d.CallID)
+	if c == nil || !c.waits() || c.pending.Digest != d.Digest || c.pending.Policy != d.Policy {
+		return
+	}
+	if d.Kind != event.ApprovalExpired && late(c.pending, d.At) {
+		return
+	}
+	m.decided(c, "was "+string(d.Kind)+" by "+d.Approver, d.Reason)
+	if d.Kind != event.ApprovalEdited {
+		c.approval = d
+		return
+	}
+	c.edit = &edit{ToolApprovalResolved: d, before: c.resolved}
+	c.resolved, c.verdict, c.pending = nil, nil, nil
+}
+
+// judgeBy goes on under another reading of the rules. What was asked under the
+// one before is judged again, whether or not it has been approved meanwhile.
+func (m *Machine) judgeBy(reading string) {
+	if reading == "" {
+		return
+	}
+	_, rules, _ := strings.Cut(m.policy, "/")
+	m.policy = reading + "/" + rules
+	for _, c := range m.calls {
+		if c.result == nil && c.pending != nil && c.pending.Policy != m.policy {
+			c.judged(nil)
+		}
+	}
+}
+
+// endedByExpiry ends a run whose owner wants no more of it when nobody decides
+// in time.
+func (m *Machine) endedByExpiry() bool {
+	if m.cfg.Approvals.OnTimeout != TimeoutStop {
+		return false
+	}
+	for _, c := range m.calls {
+		if c.result.ErrorType == event.ErrorExpired {
+			m.terminate(event.RunTerminatedBy{
+				Reason: event.ReasonRejected, Limit: "approvals.timeout", Detail: "nobody decided about " + c.ref.CallID + " in time",
+			})
+			return true
+		}
+	}
+	return false
+}
+
+// maxTold bounds how much of edited arguments the model is told.
+const maxTold = 4000
+
+// told is a call's result as the model sees it. The conversation keeps what the
+// model said, so a call that ran with other arguments says so.
+func (c *call) told(output string) string {
+	if c.edit == nil {
+		return output
+	}
+	args := string(c.resolved.Args)
+	if utf8.RuneCountInString(args) > maxTold {
+		args = string([]rune(args)[:maxTold]) + "… (cut)"
+	}
+	note := "[" + c.edit.Approver + " changed the arguments of this call to " + args
+	if c.edit.Reason != "" {
+		note += ". Reason: " + c.edit.Reason
+	}
+	return note + "]\n" + output
+}
