@@ -261,3 +261,41 @@ func TestTheLadderEndsWhereNothingMoreCanLeave(t *testing.T) {
 		}
 	}
 }
+
+// What is told of a compaction is what it did, to every message.
+func TestEveryMessageHasItsFate(t *testing.T) {
+	day := &workday{r: rand.New(rand.NewPCG(3, 4))}
+	messages := []*llm.Message{day.task()}
+	for range 40 {
+		messages = append(messages, day.more()...)
+	}
+	for _, strategy := range allStrategies {
+		in := situation(messages, 8000)
+		in.Must = true
+		after, d := carry(t, compact.Settings{Strategy: strategy}, in, "sum")
+		if d == nil {
+			t.Fatalf("%s did nothing", strategy)
+		}
+		fates, err := compact.Fates(messages, *d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		counts := map[compact.Fate]int{}
+		for i, fate := range fates {
+			counts[fate]++
+			there := false
+			for _, m := range after {
+				there = there || m == messages[i]
+			}
+			if there != (fate == compact.Stayed) {
+				t.Errorf("%s: message %d is said to have %s, and is there as it was: %t", strategy, i, fate, there)
+			}
+		}
+		if stays := counts[compact.Stayed] + counts[compact.Shortened]; counts[compact.Left] != d.Dropped || stays != d.Kept-min(len(d.Summary), 1) {
+			t.Errorf("%s: %v of %+v", strategy, counts, d)
+		}
+	}
+	if _, err := compact.Fates(messages[:3], event.HistoryCompressed{Removed: []event.MessageRange{{From: 2, To: 9}}}); err == nil {
+		t.Error("messages that are not there left")
+	}
+}

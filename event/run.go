@@ -112,7 +112,7 @@ type RunForked struct {
 	// Requested is the number asked for, where Seq was rounded down.
 	Requested int64  `json:"requested,omitempty"`
 	Hash      string `json:"hash"`
-	// Changed names what is different from here on: model, prompt.
+	// Changed names what is different from here on: model, prompt, context_window.
 	Changed []string `json:"changed,omitempty"`
 	// Config is the machine's configuration from here on, and Options what
 	// replaces options of run.started, where something was changed.

@@ -16,6 +16,9 @@ type ForkChanges struct {
 	// Model replaces every model, Prompt the system prompt; "" keeps them.
 	Model  string
 	Prompt string
+	// Window replaces the context window, in tokens; 0 keeps it. It gives a
+	// conversation room that was compacted behind the point of the fork.
+	Window int
 	// Results replace what calls gave.
 	Results []event.ForkedResult
 }
@@ -49,6 +52,15 @@ func Fork(b *engine.Branch, c ForkChanges, o Options) (event.RunForked, error) {
 	if c.Prompt != "" {
 		cfg.System = c.Prompt
 		forked.Changed = append(forked.Changed, "prompt")
+	}
+	if c.Window > 0 {
+		for _, t := range cfg.Targets {
+			if t.ContextWindow > 0 && c.Window > t.ContextWindow {
+				return forked, fmt.Errorf("launch: fork: a context window of %d tokens is more than the %d of %s", c.Window, t.ContextWindow, t.Model)
+			}
+		}
+		cfg.Compact.Window = c.Window
+		forked.Changed = append(forked.Changed, "context_window")
 	}
 	if len(forked.Changed) == 0 {
 		return forked, nil

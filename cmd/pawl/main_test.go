@@ -99,7 +99,8 @@ func runID(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 // seqOf NAME TYPE puts the number of the last event of a type, among those
-// that the last command printed, into a variable.
+// that the last command printed, into a variable, and that of the event before
+// it into the variable NAME_BEFORE.
 func seqOf(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: seqof NAME TYPE")
@@ -116,4 +117,5 @@ func seqOf(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("no event of type %s", args[1])
 	}
 	ts.Setenv(args[0], strconv.FormatInt(seq, 10))
+	ts.Setenv(args[0]+"_BEFORE", strconv.FormatInt(seq-1, 10))
 }

@@ -50,7 +50,7 @@ func progress(e event.Event) []note {
 	case event.InputReceived:
 		return []note{{faint, "  input: " + firstLine(d.Text, 100)}}
 	case event.HistoryCompressed:
-		return []note{{faint, fmt.Sprintf("  history compressed: %d messages dropped, %d kept", d.Dropped, d.Kept)}}
+		return []note{{faint, "  history compressed: " + leaving(d)}}
 	case event.CancelRequested:
 		return []note{{yellow, "  cancel requested"}}
 	default:

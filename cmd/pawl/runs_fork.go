@@ -19,6 +19,7 @@ type forkFlags struct {
 	seq     int64
 	model   string
 	prompt  string
+	window  int
 	results []string
 	noRun   bool
 	approve string
@@ -40,11 +41,15 @@ func (a *app) forkCommand() *cobra.Command {
 		Use:   "fork RUN --seq N",
 		Short: "Begin a new run that shares a run's events up to N",
 		Long: `Makes a new run that shares the journal of RUN up to event N and goes on from there, with another
-model, another system prompt or another result of a call if you say so. N is rounded down to an
+model, another system prompt, another context window or another result of a call if you say so. N is rounded down to an
 event at which no call was open and the run had not ended. What RUN spent is not counted against
-the fork. Files are not rewound: the tools find them as they are now.`,
+the fork. Files are not rewound: the tools find them as they are now.
+
+A fork at the event before a history.compressed undoes that: the conversation is whole again, and
+stays so where --context-window or --model gives it room.`,
 		Example: `  pawl runs fork k7x2 --seq 40
   pawl runs fork k7x2 --seq 40 --model anthropic/claude-opus-4-5
+  pawl runs fork k7x2 --seq 210 --context-window 200000
   pawl runs fork k7x2 --seq 40 --result k7x2-3-1=corrected.txt
   pawl runs fork k7x2 --seq 40 --no-run --json`,
 		Args: cobra.ExactArgs(1),
@@ -61,6 +66,7 @@ the fork. Files are not rewound: the tools find them as they are now.`,
 	fl.Int64Var(&f.seq, "seq", 0, "the last event to share; 'pawl runs events RUN' numbers them")
 	fl.StringVar(&f.model, "model", "", "go on with this model")
 	fl.StringVar(&f.prompt, "prompt", "", "go on with this system prompt")
+	fl.IntVar(&f.window, "context-window", 0, "go on with this context window in tokens, at most the model's own")
 	fl.StringArrayVar(&f.results, "result", nil, "put a file's content in the place of a call's result, as CALL=FILE")
 	fl.BoolVar(&f.noRun, "no-run", false, "only make the fork; 'pawl runs resume' runs it")
 	approveFlag(c, &f.approve)
@@ -76,6 +82,8 @@ func (f *forkFlags) check(c *cobra.Command) error {
 		return usagef("--model is %q; it must be provider/model", f.model)
 	case c.Flags().Changed("prompt") && strings.TrimSpace(f.prompt) == "":
 		return usagef("--prompt is empty")
+	case c.Flags().Changed("context-window") && f.window < 1:
+		return usagef("--context-window is %d; it must be a number of tokens", f.window)
 	}
 	return f.output.check()
 }
@@ -141,7 +149,7 @@ func (s *session) makeFork(ctx context.Context, r journal.Run, f *forkFlags, res
 		return forked{}, err
 	}
 	models := launch.Options{Dir: dir, Config: config, Replay: (&replays{app: s.app}).open}
-	change, err := launch.Fork(b, launch.ForkChanges{Model: f.model, Prompt: f.prompt, Results: results}, models)
+	change, err := launch.Fork(b, launch.ForkChanges{Model: f.model, Prompt: f.prompt, Window: f.window, Results: results}, models)
 	if err != nil {
 		return forked{}, usageError(err)
 	}

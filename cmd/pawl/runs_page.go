@@ -17,6 +17,7 @@ func (a *app) printPage(p page) error {
 	var b strings.Builder
 	p.head(&b)
 	p.cycles(&b, inkFor(screenOf(a.out, os.Getenv)))
+	p.compactions(&b)
 	if err := p.outcome(&b); err != nil {
 		return err
 	}

@@ -14,13 +14,27 @@ import (
 
 func (a *app) showCommand() *cobra.Command {
 	var asJSON bool
+	var compression int64
 	c := &cobra.Command{
-		Use:     "show RUN",
-		Short:   "Show how a run stands: outcome, cost, and what each cycle did",
-		Example: "  pawl runs show k7x2\n  pawl runs show k7x2 --json",
+		Use:   "show RUN",
+		Short: "Show how a run stands: outcome, cost, and what each cycle did",
+		Long: `Shows how a run stands: outcome, cost, what each cycle did, and where its history was compressed.
+With --compression it shows one of these: which messages left, which stayed, and what stands in
+their place. A fork before that event has them all.`,
+		Example: "  pawl runs show k7x2\n  pawl runs show k7x2 --json\n  pawl runs show k7x2 --compression 211",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			return a.withRun(c.Context(), toRead, args[0], func(s *session, r journal.Run) error {
+				if c.Flags().Changed("compression") {
+					shown, err := s.compression(c.Context(), r, compression)
+					switch {
+					case err != nil:
+						return err
+					case asJSON:
+						return a.printJSON(shown)
+					}
+					return a.printCompression(shown)
+				}
 				p := page{Run: r}
 				if err := s.each(c.Context(), r.ID, 0, func(_ journal.Record, e *event.Event) error {
 					p.add(e)
@@ -36,6 +50,7 @@ func (a *app) showCommand() *cobra.Command {
 		},
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	c.Flags().Int64Var(&compression, "compression", 0, "show what this event, a history.compressed, took away")
 	return c
 }
 
@@ -75,6 +90,8 @@ type page struct {
 	Inherited *inherited   `json:"inherited,omitempty"`
 	Pending   []pendingRef `json:"pending,omitempty"`
 	PerCycle  []cycleLine  `json:"perCycle"`
+	// Compactions are where the conversation became shorter.
+	Compactions []compaction `json:"compactions,omitempty"`
 }
 
 // inherited is what the runs that a fork stands on had spent up to there; none
@@ -129,6 +146,8 @@ func (p *page) add(e *event.Event) {
 		if c := p.cycle(); c != nil {
 			c.Calls = append(c.Calls, label(d))
 		}
+	case event.HistoryCompressed:
+		p.Compactions = append(p.Compactions, compaction{Seq: e.Seq, Cycle: e.Cycle, UndoSeq: e.Seq - 1, HistoryCompressed: d})
 	case event.ToolPendingApproval:
 		p.asked(d)
 	case event.ToolApprovalResolved:
