@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"os/signal"
 	"runtime"
@@ -35,9 +36,6 @@ type supervisor struct {
 // wrong before the command runs is reported; after that the command's own end
 // is the only thing that matters.
 func supervise() int {
-	for fd := fdControl; fd <= fdProxy; fd++ {
-		unix.CloseOnExec(fd)
-	}
 	s := &supervisor{
 		control: bufio.NewReader(os.NewFile(fdControl, "control")), status: json.NewEncoder(os.NewFile(fdStatus, "status")),
 		over: make(chan struct{}),
@@ -57,6 +55,10 @@ func supervise() int {
 }
 
 func (s *supervisor) begin() error {
+	// Whatever else this program was started with is not the command's either.
+	if err := unix.CloseRange(fdControl, math.MaxInt32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
+		return fmt.Errorf("keep files from the command: %w", err)
+	}
 	line, err := s.control.ReadBytes('\n')
 	if err != nil {
 		return fmt.Errorf("read the plan: %w", err)

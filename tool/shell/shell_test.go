@@ -2,6 +2,7 @@ package shell_test
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -19,9 +20,10 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/llm"
+	"github.com/pawlrun/pawl/sandbox"
 	"github.com/pawlrun/pawl/tool"
 	"github.com/pawlrun/pawl/tool/shell"
 )
@@ -44,77 +46,83 @@ func good(t *testing.T, sh tool.Tool, command string) tool.Result {
 }
 
 func TestTheExitCodeAndTheOutputOfACommand(t *testing.T) {
-	sh := shell.New(shell.Options{Dir: t.TempDir()})
-	for _, c := range []struct {
-		command string
-		code    int
-		output  string
-	}{
-		{"echo out; echo err >&2", 0, "exit code: 0\nout\nerr\n"},
-		{"true", 0, "exit code: 0\n"},
-		{"echo no >&2; exit 3", 3, "exit code: 3\nno\n"},
-		{"exit 255", 255, "exit code: 255\n"},
-		{"kill -9 $$", 137, "exit code: 137 (signal: killed)\n"},
-		{"kill -TERM $$", 143, "exit code: 143 (signal: terminated)\n"},
-		{`sh -c 'kill -9 $$' 2>/dev/null; exit $?`, 137, "exit code: 137\n"},
-		{`printf 'a\377b\342\202'`, 0, "exit code: 0\na\uFFFDb\uFFFD"},
-		{"cat", 0, "exit code: 0\n"}, // input is empty, not missing
-		{"read line || echo none", 0, "exit code: 0\nnone\n"},
-		{`test "$PWD" = "$(pwd -P)" && echo same`, 0, "exit code: 0\nsame\n"},
-		{"(: < /dev/tty) 2>/dev/null || echo no terminal", 0, "exit code: 0\nno terminal\n"},
-	} {
-		r := good(t, sh, c.command)
-		if r.ExitCode == nil || *r.ExitCode != c.code || r.IsError != (c.code != 0) || r.Truncated {
-			t.Errorf("%s: %+v", c.command, r)
+	inEveryTier(t, func(t *testing.T, newShell maker) {
+		sh := newShell(shell.Options{Dir: t.TempDir()})
+		for _, c := range []struct {
+			command string
+			code    int
+			output  string
+		}{
+			{"echo out; echo err >&2", 0, "exit code: 0\nout\nerr\n"},
+			{"true", 0, "exit code: 0\n"},
+			{"echo no >&2; exit 3", 3, "exit code: 3\nno\n"},
+			{"exit 255", 255, "exit code: 255\n"},
+			{"kill -9 $$", 137, "exit code: 137 (signal: killed)\n"},
+			{"kill -TERM $$", 143, "exit code: 143 (signal: terminated)\n"},
+			{`sh -c 'kill -9 $$' 2>/dev/null; exit $?`, 137, "exit code: 137\n"},
+			{`printf 'a\377b\342\202'`, 0, "exit code: 0\na\uFFFDb\uFFFD"},
+			{"cat", 0, "exit code: 0\n"}, // input is empty, not missing
+			{"read line || echo none", 0, "exit code: 0\nnone\n"},
+			{`test "$PWD" = "$(pwd -P)" && echo same`, 0, "exit code: 0\nsame\n"},
+			{"(: < /dev/tty) 2>/dev/null || echo no terminal", 0, "exit code: 0\nno terminal\n"},
+		} {
+			r := good(t, sh, c.command)
+			if r.ExitCode == nil || *r.ExitCode != c.code || r.IsError != (c.code != 0) || r.Truncated {
+				t.Errorf("%s: %+v", c.command, r)
+			}
+			if diff := gocmp.Diff(c.output, r.Output); diff != "" {
+				t.Errorf("%s (-want +got)\n%s", c.command, diff)
+			}
 		}
-		if diff := cmp.Diff(c.output, r.Output); diff != "" {
-			t.Errorf("%s (-want +got)\n%s", c.command, diff)
+		if r := good(t, sh, "/no/such/program"); *r.ExitCode != 127 || !r.IsError || r.ErrorType != event.ErrorTool {
+			t.Errorf("%+v", r)
 		}
-	}
-	if r := good(t, sh, "/no/such/program"); *r.ExitCode != 127 || !r.IsError || r.ErrorType != event.ErrorTool {
-		t.Errorf("%+v", r)
-	}
+	})
 }
 
 func TestCommandsThatCannotBeStarted(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "work")
-	if err := os.Mkdir(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	sh := shell.New(shell.Options{Dir: dir})
-	bad := func(command string, kind event.ErrorType) {
-		t.Helper()
-		_, err := run(t.Context(), sh, command)
-		if typed, ok := errors.AsType[*tool.Error](err); !ok || typed.Type != kind {
-			t.Errorf("%.20q: %v", command, err)
+	inEveryTier(t, func(t *testing.T, newShell maker) {
+		dir := filepath.Join(t.TempDir(), "work")
+		if err := os.Mkdir(dir, 0o755); err != nil {
+			t.Fatal(err)
 		}
-	}
-	bad(" \n", event.ErrorInvalidArgs)
-	bad("echo a\x00b", event.ErrorInvalidArgs)
-	bad("echo "+strings.Repeat("x", 1<<20), event.ErrorInvalidArgs)
-	if err := os.Remove(dir); err != nil {
-		t.Fatal(err)
-	}
-	bad("true", event.ErrorWorkspace)
+		sh := newShell(shell.Options{Dir: dir})
+		bad := func(command string, kind event.ErrorType) {
+			t.Helper()
+			_, err := run(t.Context(), sh, command)
+			if typed, ok := errors.AsType[*tool.Error](err); !ok || typed.Type != kind {
+				t.Errorf("%.20q: %v", command, err)
+			}
+		}
+		bad(" \n", event.ErrorInvalidArgs)
+		bad("echo a\x00b", event.ErrorInvalidArgs)
+		bad("echo "+strings.Repeat("x", 1<<20), event.ErrorInvalidArgs)
+		if err := os.Remove(dir); err != nil {
+			t.Fatal(err)
+		}
+		bad("true", event.ErrorWorkspace)
+	})
 }
 
 // rows: HAR-6
 func TestACommandThatPrintsGigabytesCostsBoundedMemory(t *testing.T) {
-	sh := shell.New(shell.Options{Dir: t.TempDir()})
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	r := good(t, sh, "echo first; yes | head -c 200000000; echo last")
-	runtime.ReadMemStats(&after)
-	if spent := after.TotalAlloc - before.TotalAlloc; spent > 4<<20 {
-		t.Errorf("200 MB of output allocated %d bytes", spent)
-	}
-	if !r.Truncated || len(r.Output) > 300_000 {
-		t.Errorf("%d bytes, truncated %v", len(r.Output), r.Truncated)
-	}
-	head := "exit code: 0\n[200000011 bytes of output, of which 199737867 in the middle are left out]\nfirst\ny\n"
-	if !strings.HasPrefix(r.Output, head) || !strings.HasSuffix(r.Output, "\ny\nlast\n") || !strings.Contains(r.Output, "\n[… 199737867 bytes left out …]\n") {
-		t.Errorf("%.200q", r.Output)
-	}
+	inEveryTier(t, func(t *testing.T, newShell maker) {
+		sh := newShell(shell.Options{Dir: t.TempDir()})
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		r := good(t, sh, "echo first; yes | head -c 200000000; echo last")
+		runtime.ReadMemStats(&after)
+		if spent := after.TotalAlloc - before.TotalAlloc; spent > 4<<20 {
+			t.Errorf("200 MB of output allocated %d bytes", spent)
+		}
+		if !r.Truncated || len(r.Output) > 300_000 {
+			t.Errorf("%d bytes, truncated %v", len(r.Output), r.Truncated)
+		}
+		head := "exit code: 0\n[200000011 bytes of output, of which 199737867 in the middle are left out]\nfirst\ny\n"
+		if !strings.HasPrefix(r.Output, head) || !strings.HasSuffix(r.Output, "\ny\nlast\n") || !strings.Contains(r.Output, "\n[… 199737867 bytes left out …]\n") {
+			t.Errorf("%.200q", r.Output)
+		}
+	})
 }
 
 // fifo is a pipe that processes hold open, and how to wait until they are gone.
@@ -143,25 +151,27 @@ func fifo(t *testing.T, dir string) (name string, gone func()) {
 }
 
 func TestNothingInTheBackgroundOutlivesTheCall(t *testing.T) {
-	for name, command := range map[string]string{
-		"holding the output":    "(trap '' TERM; exec sleep 300) 3>fifo & echo $!",
-		"holding nothing":       "sleep 300 3>fifo >/dev/null 2>&1 & echo started",
-		"deaf to signals":       "(trap '' TERM HUP INT; while :; do sleep 1; done) 3>fifo & echo started",
-		"a whole chain":         "sh -c 'sh -c \"sleep 300; true\"; true' 3>fifo & echo started",
-		"left by a killed boss": "sleep 300 3>fifo & kill -9 $$",
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			dir := t.TempDir()
-			_, gone := fifo(t, dir)
-			start := time.Now()
-			good(t, shell.New(shell.Options{Dir: dir}), command)
-			if d := time.Since(start); d > 5*time.Second {
-				t.Errorf("the call hung for %s", d)
-			}
-			gone()
-		})
-	}
+	inEveryTier(t, func(t *testing.T, newShell maker) {
+		for name, command := range map[string]string{
+			"holding the output":    "(trap '' TERM; exec sleep 300) 3>fifo & echo $!",
+			"holding nothing":       "sleep 300 3>fifo >/dev/null 2>&1 & echo started",
+			"deaf to signals":       "(trap '' TERM HUP INT; while :; do sleep 1; done) 3>fifo & echo started",
+			"a whole chain":         "sh -c 'sh -c \"sleep 300; true\"; true' 3>fifo & echo started",
+			"left by a killed boss": "sleep 300 3>fifo & kill -9 $$",
+		} {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				dir := t.TempDir()
+				_, gone := fifo(t, dir)
+				start := time.Now()
+				good(t, newShell(shell.Options{Dir: dir}), command)
+				if d := time.Since(start); d > 5*time.Second {
+					t.Errorf("the call hung for %s", d)
+				}
+				gone()
+			})
+		}
+	})
 }
 
 func TestAProcessThatLeavesTheGroupDoesNotHangTheCall(t *testing.T) {
@@ -182,56 +192,60 @@ func TestAProcessThatLeavesTheGroupDoesNotHangTheCall(t *testing.T) {
 }
 
 func TestTimeoutAndCancelKillTheGroupAndKeepWhatWasPrinted(t *testing.T) {
-	for name, c := range map[string]struct{ command, output string }{
-		"at once":            {"echo partial; echo up >fifo; sleep 300 3>fifo", "partial\n"},
-		"may clean up":       {"trap 'echo bye; exit 1' TERM; echo up >fifo; sleep 300 3>fifo & wait", "bye\n"},
-		"deaf to signals":    {"trap '' TERM; echo partial; echo up >fifo; sleep 300 3>fifo", "partial\n"},
-		"children are gone":  {"(trap '' TERM; sleep 300) 3>fifo & echo partial; echo up >fifo; wait", "partial\n"},
-		"a flood of output":  {"echo up >fifo; yes 3>fifo", ""},
-		"more than one pipe": {"echo up >fifo; (sleep 300 3>fifo | cat | cat); true", ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			dir := t.TempDir()
-			fifoName, gone := fifo(t, dir)
-			ctx, cancel := context.WithCancel(t.Context())
-			defer cancel()
-			// The command says "up" into the pipe once it runs; then it is
-			// cancelled.
-			up := make(chan struct{})
-			go func() {
-				defer close(up)
-				f, err := os.OpenFile(fifoName, os.O_RDONLY, 0)
-				if err != nil {
-					return
+	inEveryTier(t, func(t *testing.T, newShell maker) {
+		for name, c := range map[string]struct{ command, output string }{
+			"at once":            {"echo partial; echo up >fifo; sleep 300 3>fifo", "partial\n"},
+			"may clean up":       {"trap 'echo bye; exit 1' TERM; echo up >fifo; sleep 300 3>fifo & wait", "bye\n"},
+			"deaf to signals":    {"trap '' TERM; echo partial; echo up >fifo; sleep 300 3>fifo", "partial\n"},
+			"children are gone":  {"(trap '' TERM; sleep 300) 3>fifo & echo partial; echo up >fifo; wait", "partial\n"},
+			"a flood of output":  {"echo up >fifo; yes 3>fifo", ""},
+			"more than one pipe": {"echo up >fifo; (sleep 300 3>fifo | cat | cat); true", ""},
+		} {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				dir := t.TempDir()
+				fifoName, gone := fifo(t, dir)
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				// The command says "up" into the pipe once it runs; then it is
+				// cancelled.
+				up := make(chan struct{})
+				go func() {
+					defer close(up)
+					f, err := os.OpenFile(fifoName, os.O_RDONLY, 0)
+					if err != nil {
+						return
+					}
+					defer f.Close()
+					_, _ = bufio.NewReader(f).ReadString('\n')
+					cancel()
+				}()
+				r, err := run(ctx, newShell(shell.Options{Dir: dir}), c.command)
+				<-up
+				if !errors.Is(err, context.Canceled) || r.ExitCode != nil {
+					t.Errorf("%+v, %v", r, err)
 				}
-				defer f.Close()
-				_, _ = bufio.NewReader(f).ReadString('\n')
-				cancel()
-			}()
-			r, err := run(ctx, shell.New(shell.Options{Dir: dir}), c.command)
-			<-up
-			if !errors.Is(err, context.Canceled) || r.ExitCode != nil {
-				t.Errorf("%+v, %v", r, err)
-			}
-			if c.output != "" && r.Output != c.output {
-				t.Errorf("the output is %.100q, want %q", r.Output, c.output)
-			}
-			gone()
-		})
-	}
+				if c.output != "" && r.Output != c.output {
+					t.Errorf("the output is %.100q, want %q", r.Output, c.output)
+				}
+				gone()
+			})
+		}
+	})
 }
 
 func TestACallThatIsCancelledBeforeItStartsDoesNotRun(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	dir := t.TempDir()
-	if r, err := run(ctx, shell.New(shell.Options{Dir: dir}), "touch ran"); !errors.Is(err, context.Canceled) {
-		t.Errorf("%+v, %v", r, err)
-	}
-	if _, err := os.Stat(filepath.Join(dir, "ran")); err == nil {
-		t.Error("the command ran")
-	}
+	inEveryTier(t, func(t *testing.T, newShell maker) {
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		dir := t.TempDir()
+		if r, err := run(ctx, newShell(shell.Options{Dir: dir}), "touch ran"); !errors.Is(err, context.Canceled) {
+			t.Errorf("%+v, %v", r, err)
+		}
+		if _, err := os.Stat(filepath.Join(dir, "ran")); err == nil {
+			t.Error("the command ran")
+		}
+	})
 }
 
 // TestHelperProcess is not a test: it is the process that
@@ -241,7 +255,9 @@ func TestHelperProcess(t *testing.T) {
 	if command == "" {
 		t.Skip("only run as a helper")
 	}
-	_, _ = run(context.Background(), shell.New(shell.Options{Dir: os.TempDir()}), command)
+	o := shell.Options{Dir: cmp.Or(os.Getenv("PAWL_TEST_DIR"), os.TempDir())}
+	o.Sandbox = box(t, sandbox.Tier(cmp.Or(os.Getenv("PAWL_TEST_TIER"), "none")), o.Dir)
+	_, _ = run(context.Background(), shell.New(o), command)
 }
 
 func TestWhatACommandStartedDiesWithThisProcess(t *testing.T) {
@@ -287,58 +303,62 @@ func TestWhatACommandStartedDiesWithThisProcess(t *testing.T) {
 // TestACommandOutlivesTheThreadsOfThisProcess ends threads all the time while
 // commands run: the kernel sends Pdeathsig when the starting thread ends.
 func TestACommandOutlivesTheThreadsOfThisProcess(t *testing.T) {
-	sh := shell.New(shell.Options{Dir: t.TempDir()})
-	stop := make(chan struct{})
-	var churn, commands sync.WaitGroup
-	for range 2 {
-		churn.Go(func() {
-			for {
-				select {
-				case <-stop:
-					return
-				default:
+	inEveryTier(t, func(t *testing.T, newShell maker) {
+		sh := newShell(shell.Options{Dir: t.TempDir()})
+		stop := make(chan struct{})
+		var churn, commands sync.WaitGroup
+		for range 2 {
+			churn.Go(func() {
+				for {
+					select {
+					case <-stop:
+						return
+					default:
+					}
+					var ends sync.WaitGroup
+					ends.Go(runtime.LockOSThread) // never unlocked, so its thread ends with it
+					ends.Wait()
 				}
-				var ends sync.WaitGroup
-				ends.Go(runtime.LockOSThread) // never unlocked, so its thread ends with it
-				ends.Wait()
-			}
-		})
-	}
-	for range 4 {
-		commands.Go(func() {
-			for range 4 {
-				if r, err := run(t.Context(), sh, "sleep 0.02; echo alive"); err != nil || *r.ExitCode != 0 {
-					t.Errorf("%+v, %v", r, err)
+			})
+		}
+		for range 4 {
+			commands.Go(func() {
+				for range 4 {
+					if r, err := run(t.Context(), sh, "sleep 0.02; echo alive"); err != nil || *r.ExitCode != 0 {
+						t.Errorf("%+v, %v", r, err)
+					}
 				}
-			}
-		})
-	}
-	commands.Wait()
-	close(stop)
-	churn.Wait()
+			})
+		}
+		commands.Wait()
+		close(stop)
+		churn.Wait()
+	})
 }
 
 func TestCallsLeaveNothingOpenAndNobodyUnreaped(t *testing.T) {
-	sh := shell.New(shell.Options{Dir: t.TempDir()})
-	good(t, sh, "true")
-	files, children := openFiles(t), childrenOf(t)
-	var all sync.WaitGroup
-	for range 4 {
-		all.Go(func() {
-			for range 5 {
-				if r, err := run(t.Context(), sh, "echo x; sleep 300 & true"); err != nil || r.Output != "exit code: 0\nx\n" {
-					t.Errorf("%+v, %v", r, err)
+	inEveryTier(t, func(t *testing.T, newShell maker) {
+		sh := newShell(shell.Options{Dir: t.TempDir()})
+		good(t, sh, "true")
+		files, children := openFiles(t), childrenOf(t)
+		var all sync.WaitGroup
+		for range 4 {
+			all.Go(func() {
+				for range 5 {
+					if r, err := run(t.Context(), sh, "echo x; sleep 300 & true"); err != nil || r.Output != "exit code: 0\nx\n" {
+						t.Errorf("%+v, %v", r, err)
+					}
 				}
-			}
-		})
-	}
-	all.Wait()
-	if n := openFiles(t); n > files {
-		t.Errorf("%d files are open, before it were %d", n, files)
-	}
-	if n := childrenOf(t); n > children {
-		t.Errorf("%d children are left, before it were %d", n, children)
-	}
+			})
+		}
+		all.Wait()
+		if n := openFiles(t); n > files {
+			t.Errorf("%d files are open, before it were %d", n, files)
+		}
+		if n := childrenOf(t); n > children {
+			t.Errorf("%d children are left, before it were %d", n, children)
+		}
+	})
 }
 
 func openFiles(t *testing.T) int {
@@ -375,7 +395,7 @@ func TestWhatTheToolDeclares(t *testing.T) {
 	if got.Problem != nil || got.ReadOnly || got.Concurrent || got.Effect != event.EffectAtMostOnce || got.Describe != "run go test ./..." {
 		t.Errorf("%+v", got)
 	}
-	if diff := cmp.Diff([]event.Access{{Key: "*", Write: true}}, got.Access); diff != "" {
+	if diff := gocmp.Diff([]event.Access{{Key: "*", Write: true}}, got.Access); diff != "" {
 		t.Error(diff)
 	}
 	for args, want := range map[string]time.Duration{
@@ -410,21 +430,25 @@ func TestCommandsSeeNoSecrets(t *testing.T) {
 		"PAGER=cat", "GIT_PAGER=cat", "GIT_TERMINAL_PROMPT=0",
 		"PATH=/bin", "HOME=/home/u", "LC_ALL=C", "LANG=de_DE.UTF-8", "GOFLAGS=-mod=mod", "https_proxy=http://proxy:3128",
 	}
-	if diff := cmp.Diff(want, shell.Environment(env)); diff != "" {
+	if diff := gocmp.Diff(want, shell.Environment(env)); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 	t.Setenv("PAWL_TEST_API_KEY", "leaked")
 	t.Setenv("GOPROXY", "https://user:leaked@proxy.example.com")
-	if r := good(t, shell.New(shell.Options{Dir: t.TempDir()}), "env; set"); strings.Contains(r.Output, "leaked") {
-		t.Errorf("the command saw %s", r.Output)
-	}
+	inEveryTier(t, func(t *testing.T, newShell maker) {
+		if r := good(t, newShell(shell.Options{Dir: t.TempDir()}), "env; set"); strings.Contains(r.Output, "leaked") {
+			t.Errorf("the command saw %s", r.Output)
+		}
+	})
 }
 
 func TestTheOutputIsAlwaysText(t *testing.T) {
-	r := good(t, shell.New(shell.Options{Dir: t.TempDir()}), "head -c 600000 /dev/urandom")
-	if !utf8.ValidString(r.Output) || !r.Truncated {
-		t.Error("random bytes were taken for text")
-	}
+	inEveryTier(t, func(t *testing.T, newShell maker) {
+		r := good(t, newShell(shell.Options{Dir: t.TempDir()}), "head -c 600000 /dev/urandom")
+		if !utf8.ValidString(r.Output) || !r.Truncated {
+			t.Error("random bytes were taken for text")
+		}
+	})
 }
 
 func BenchmarkCommand(b *testing.B) {

@@ -1,0 +1,201 @@
+//go:build linux && (amd64 || arm64)
+
+package sandbox_test
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// attacks are attempts to get out that need more than a shell. Each returns
+// nil when it worked.
+var attacks = map[string]func(args []string) error{
+	"tcp":          dial("tcp"),
+	"unix":         dial("unix"),
+	"udp":          udp,
+	"family":       family,
+	"ptrace":       ptrace,
+	"peek":         peek,
+	"memory":       memory,
+	"tiocsti":      pushInput,
+	"keyctl":       systemCall(unix.SYS_KEYCTL, unix.KEYCTL_GET_KEYRING_ID, specialSession, 1),
+	"io_uring":     ioUring,
+	"bpf":          systemCall(unix.SYS_BPF, 0xffff, 0, 0),
+	"handle":       systemCall(unix.SYS_OPEN_BY_HANDLE_AT, ^uintptr(0), 0, 0),
+	"open-for-ptr": openMemory,
+	"files":        strangeFiles,
+}
+
+// attack runs one of the attacks in a process of its own.
+func attack(name string, args []string) int {
+	if err := attacks[name](args); err != nil {
+		fmt.Println(name+":", err)
+		return 1
+	}
+	return 0
+}
+
+func dial(network string) func([]string) error {
+	return func(args []string) error {
+		c, err := net.Dial(network, args[0])
+		if err != nil {
+			return err
+		}
+		return c.Close()
+	}
+}
+
+// udp sends a datagram and waits for the answer: sending alone says nothing.
+func udp(args []string) error {
+	c, err := net.Dial("udp", args[0])
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	if _, err := c.Write([]byte("secret")); err != nil {
+		return err
+	}
+	if err := c.SetReadDeadline(time.Now().Add(2 * time.Second)); err != nil {
+		return err
+	}
+	_, err = c.Read(make([]byte, 16))
+	return err
+}
+
+func family(args []string) error {
+	n, err := strconv.Atoi(args[0])
+	if err != nil {
+		return err
+	}
+	fd, err := unix.Socket(n, unix.SOCK_STREAM, 0)
+	if err != nil {
+		return err
+	}
+	return unix.Close(fd)
+}
+
+func ptrace(args []string) error {
+	pid, err := strconv.Atoi(args[0])
+	if err != nil {
+		return err
+	}
+	runtime.LockOSThread()
+	if err := unix.PtraceSeize(pid); err != nil {
+		return err
+	}
+	// It goes on when this process is gone.
+	return nil
+}
+
+// peek reads another process's memory where its program is mapped.
+func peek(args []string) error {
+	pid, err := strconv.Atoi(args[0])
+	if err != nil {
+		return err
+	}
+	b := make([]byte, 8)
+	local := []unix.Iovec{{Base: &b[0], Len: uint64(len(b))}}
+	_, err = unix.ProcessVMReadv(pid, local, []unix.RemoteIovec{{Base: 1, Len: len(b)}}, 0)
+	if errors.Is(err, unix.EFAULT) { // it was allowed, and there is nothing
+		return nil
+	}
+	return err
+}
+
+func openMemory(args []string) error {
+	f, err := os.OpenFile("/proc/"+args[0]+"/mem", os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	return f.Close()
+}
+
+// memory holds some megabytes long enough to be seen.
+func memory(args []string) error {
+	n, err := strconv.Atoi(args[0])
+	if err != nil {
+		return err
+	}
+	b := make([]byte, n<<20)
+	for i := 0; i < len(b); i += 4096 {
+		b[i] = 1
+	}
+	time.Sleep(time.Second)
+	runtime.KeepAlive(b)
+	return nil
+}
+
+// pushInput types into a terminal of its own, as a program could into that of
+// whoever started it.
+func pushInput([]string) error {
+	if _, err := unix.Setsid(); err != nil && !errors.Is(err, unix.EPERM) {
+		return err
+	}
+	master, err := unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		return err
+	}
+	if err := unix.IoctlSetPointerInt(master, unix.TIOCSPTLCK, 0); err != nil {
+		return err
+	}
+	n, err := unix.IoctlGetInt(master, unix.TIOCGPTN)
+	if err != nil {
+		return err
+	}
+	slave, err := unix.Open("/dev/pts/"+strconv.Itoa(n), unix.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	key := byte('x')
+	_, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(slave), unix.TIOCSTI, uintptr(unsafe.Pointer(&key)))
+	return orNil(errno)
+}
+
+const specialSession = ^uintptr(2) // KEY_SPEC_SESSION_KEYRING
+
+// systemCall works when the kernel looks at the arguments, which are wrong.
+func systemCall(number, a, b, c uintptr) func([]string) error {
+	return func([]string) error {
+		_, _, errno := unix.Syscall(number, a, b, c)
+		if errno == unix.EPERM || errno == unix.ENOSYS {
+			return errno
+		}
+		return nil
+	}
+}
+
+func ioUring([]string) error {
+	var params [120]byte
+	_, _, errno := unix.Syscall(unix.SYS_IO_URING_SETUP, 1, uintptr(unsafe.Pointer(&params)), 0)
+	return orNil(errno)
+}
+
+// strangeFiles finds a file open that this process did not open.
+func strangeFiles([]string) error {
+	entries, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if name, _ := os.Readlink("/proc/self/fd/" + e.Name()); strings.HasSuffix(name, "/outside/file") {
+			return nil
+		}
+	}
+	return errors.New("there is none")
+}
+
+func orNil(errno unix.Errno) error {
+	if errno == 0 {
+		return nil
+	}
+	return errno
+}

@@ -1,0 +1,334 @@
+//go:build linux && (amd64 || arm64)
+
+package sandbox_test
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/pawlrun/pawl/sandbox"
+	"golang.org/x/sys/unix"
+)
+
+// both are the tiers that hold something.
+var both = []sandbox.Tier{sandbox.Bubblewrap, sandbox.Landlock}
+
+// escapes are attempts to reach what a command shall not reach. A command
+// exits with 0 when it got there, as all do without a sandbox.
+var escapes = []struct {
+	name, command string
+	// holds are the tiers that hold it; both where that says nothing. The
+	// others do not, and docs/architecture.md says so.
+	holds []sandbox.Tier
+}{
+	{name: "write outside the workspace", command: `echo x > "$OUT/new"`},
+	{name: "write outside by ..", command: `echo x > "sub/../../outside/new"`},
+	{name: "write outside by a link", command: `ln -sf "$OUT" link && echo x > link/new`},
+	{name: "write outside by /proc", command: `echo x > "/proc/self/root/$OUT/new"`},
+	{name: "change a file outside", command: `echo x >> "$OUT/file"`},
+	{name: "truncate a file outside", command: `: > "$OUT/file"`},
+	{name: "delete a file outside", command: `rm "$OUT/file"`},
+	{name: "move a file out", command: `mv free "$OUT/moved"`},
+	{name: "link a file out and change it", command: `ln "$OUT/file" got && echo x > got`},
+	{name: "make a directory outside", command: `mkdir "$OUT/dir"`},
+	{name: "change the mode of a file outside", command: `chmod 777 "$OUT/file"`, holds: []sandbox.Tier{sandbox.Bubblewrap}},
+
+	{name: "write a protected file", command: `echo x > .git/config`},
+	{name: "write a protected file by ..", command: `echo x > sub/../.git/config`},
+	{name: "write a protected file by a link", command: `ln -s ../.git/config sub/l && echo x > sub/l`},
+	{name: "write a protected file by a hard link", command: `ln .git/config sub/h && echo x > sub/h`},
+	{name: "make a protected file", command: `echo x > .git/hook`},
+	{name: "rename over a protected file", command: `echo x > sub/n && mv sub/n .git/config`},
+	{name: "move a protected directory away", command: `mv .git sub/g && mkdir .git`},
+	{name: "delete a protected file", command: `rm .git/config`},
+	{name: "write what a pattern protects", command: `echo x > sub/key.pem`},
+	{name: "delete what a pattern protects", command: `rm sub/key.pem`},
+	{name: "make what is protected and not there", command: `mkdir -p later && echo x > later/file`},
+
+	{name: "read a key", command: `cat "$HOUSE/.ssh/id"`},
+	{name: "read a key by a link", command: `ln -s "$HOUSE/.ssh/id" sub/k && cat sub/k`},
+	{name: "read the home directory", command: `cat "$HOUSE/diary"`},
+	{name: "read the journal", command: `cat "$OUT/journal.db"`},
+	{name: "read a journal in the workspace", command: `cat .pawl/journal.db`},
+	{name: "read by another process's root", command: `cat "/proc/$VICTIM/root$HOUSE/.ssh/id"`},
+	{name: "read another process's environment", command: `grep -q SECRET "/proc/$VICTIM/environ"`},
+	{name: "read another process's memory", command: `"$SELF" attack peek $VICTIM`},
+	{name: "open its parent's memory", command: `"$SELF" attack open-for-ptr $PPID`},
+	{name: "trace another process", command: `"$SELF" attack ptrace $VICTIM`},
+	{name: "kill another process", command: `kill -USR1 $VICTIM`},
+	{name: "use an inherited file", command: `"$SELF" attack files`},
+
+	{name: "connect to this machine", command: `"$SELF" attack tcp $TCP`},
+	{name: "send a datagram", command: `"$SELF" attack udp $UDP`},
+	{name: "connect to an abstract socket", command: `"$SELF" attack unix $ABSTRACT`},
+	{name: "connect to a socket in the home directory", command: `"$SELF" attack unix "$HOUSE/socket"`},
+	{name: "connect to a socket in plain sight", command: `"$SELF" attack unix "$OUT/socket"`, holds: []sandbox.Tier{sandbox.Landlock}},
+	{name: "open a socket to the host of a virtual machine", command: fmt.Sprintf(`"$SELF" attack family %d`, unix.AF_VSOCK)},
+
+	{name: "become root of a namespace", command: `unshare --user true`},
+	{name: "type into a terminal", command: `"$SELF" attack tiocsti`},
+	{name: "ask for keys", command: `"$SELF" attack keyctl`},
+	{name: "set up io_uring", command: `"$SELF" attack io_uring`},
+	{name: "load a program into the kernel", command: `"$SELF" attack bpf`},
+	{name: "open a file by its handle", command: `"$SELF" attack handle`},
+
+	{name: "start too many processes", command: `for i in $(seq 150); do sleep 2 & done; sleep 1`},
+	{name: "use too much memory", command: `"$SELF" attack memory 400`},
+}
+
+// field is what there is to reach.
+type field struct {
+	workspace string
+	env       []string
+	policy    sandbox.Policy
+}
+
+// protection is a policy's view of the workspace of a field.
+type protection struct{}
+
+func (protection) Protects(path string) bool {
+	first, _, _ := strings.Cut(path, "/")
+	return first == ".git" || first == ".pawl" || first == "later" || strings.HasSuffix(path, ".pem")
+}
+func (protection) Below(string) bool { return true }
+func (protection) Named() []string   { return []string{".git/", ".pawl/", "later/"} }
+
+// newField makes a field that lies in nobody's temporary directory, because
+// those are private anyway.
+func newField(t *testing.T) field {
+	t.Helper()
+	here, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	root, err := os.MkdirTemp(here, ".field-*")
+	if err != nil {
+		t.Skipf("no place for the test: %v", err)
+	}
+	t.Cleanup(func() { os.RemoveAll(root) })
+	dir := func(name string) string {
+		path := filepath.Join(root, name)
+		if err := os.MkdirAll(path, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	f := field{workspace: dir("work")}
+	outside, house := dir("outside"), dir("house")
+	for _, name := range []string{"work/sub", "work/.git", "work/.pawl", "house/.ssh"} {
+		dir(name)
+	}
+	for _, name := range []string{"work/free", "work/.git/config", "work/sub/key.pem", "work/.pawl/journal.db", "outside/file", "outside/journal.db", "house/.ssh/id", "house/diary"} {
+		if err := os.WriteFile(filepath.Join(root, name), []byte("here\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	self := filepath.Join(f.workspace, "attacker")
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if os.Link(exe, self) != nil {
+		if err := exec.Command("cp", exe, self).Run(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	inherited(t, filepath.Join(outside, "file"))
+	abstract := fmt.Sprintf("@pawl-%d-%s", os.Getpid(), filepath.Base(root))
+	f.env = []string{
+		"PATH=" + os.Getenv("PATH"), "HOME=" + house, "HOUSE=" + house, "OUT=" + outside, "SELF=" + self,
+		fmt.Sprintf("VICTIM=%d", victim(t)), "TCP=" + listen(t, "tcp", "127.0.0.1:0"), "UDP=" + echo(t), "ABSTRACT=" + listen(t, "unix", abstract),
+	}
+	listen(t, "unix", filepath.Join(house, "socket"))
+	listen(t, "unix", filepath.Join(outside, "socket"))
+	f.policy = sandbox.Policy{
+		Workspace: f.workspace, Protected: protection{}, Environment: f.env,
+		Hidden: []string{filepath.Join(f.workspace, ".pawl"), filepath.Join(outside, "journal.db")},
+		Limits: sandbox.Limits{MemoryBytes: 300 << 20, Processes: 100},
+	}
+	return f
+}
+
+// inherited opens a file that every process which is started from now on has
+// open, too.
+func inherited(t *testing.T, path string) {
+	t.Helper()
+	fd, err := unix.Open(path, unix.O_RDONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { unix.Close(fd) })
+}
+
+// victim is a process with a secret, that ends with the test.
+func victim(t *testing.T) int {
+	t.Helper()
+	cmd := exec.Command("/bin/sh", "-c", `trap : USR1; echo up; read line`)
+	cmd.Env = []string{"SECRET=1", "PATH=" + os.Getenv("PATH")}
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := bufio.NewReader(out).ReadString('\n'); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		in.Close()
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	return cmd.Process.Pid
+}
+
+func listen(t *testing.T, network, address string) string {
+	t.Helper()
+	l, err := net.Listen(network, address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			c.Close()
+		}
+	}()
+	return l.Addr().String()
+}
+
+// echo answers datagrams.
+func echo(t *testing.T) string {
+	t.Helper()
+	c, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	go func() {
+		b := make([]byte, 64)
+		for {
+			n, from, err := c.ReadFrom(b)
+			if err != nil {
+				return
+			}
+			_, _ = c.WriteTo(b[:n], from)
+		}
+	}()
+	return c.LocalAddr().String()
+}
+
+// bare runs a command without any sandbox and gives its exit code.
+func (f field) bare(t *testing.T, command string) int {
+	t.Helper()
+	cmd := exec.Command("/bin/sh", "-c", command)
+	cmd.Dir, cmd.Env, cmd.SysProcAttr = f.workspace, f.env, &syscall.SysProcAttr{Setsid: true}
+	out, err := cmd.CombinedOutput()
+	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+	if err != nil {
+		t.Logf("%s", out)
+	}
+	return cmd.ProcessState.ExitCode()
+}
+
+// ran is what a command in a box gave.
+type ran struct {
+	sandbox.End
+	output string
+}
+
+// run runs a command in a box to its end.
+func run(t testing.TB, b *sandbox.Box, c sandbox.Command) ran {
+	t.Helper()
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	c.Output = w
+	p, err := b.Start(c)
+	w.Close()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	var read sync.WaitGroup
+	read.Go(func() { _, _ = io.Copy(&out, r) })
+	<-p.Ended()
+	end, err := p.Wait()
+	if err != nil {
+		t.Error(err)
+	}
+	read.Wait()
+	return ran{end, out.String()}
+}
+
+func (f field) command(line string) sandbox.Command {
+	return sandbox.Command{Args: []string{"/bin/sh", "-c", line}, Dir: f.workspace, Env: f.env}
+}
+
+func open(t *testing.T, tier sandbox.Tier, p sandbox.Policy) *sandbox.Box {
+	t.Helper()
+	m := machine()
+	for _, found := range m.Findings() {
+		if found.Tier == tier && !found.Works {
+			gate.skip()
+			t.Skipf("the tier %s does not work here: %s", tier, found.Why)
+		}
+	}
+	b, err := m.Open(tier, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := b.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return b
+}
+
+// TestWhatATierHolds tries each escape without a sandbox, where it must work,
+// and in each tier, where it must not, but for what a tier is known not to
+// hold.
+func TestWhatATierHolds(t *testing.T) {
+	for _, e := range escapes {
+		t.Run(e.name, func(t *testing.T) {
+			t.Parallel()
+			t.Run("none", func(t *testing.T) {
+				if code := newField(t).bare(t, e.command); code != 0 {
+					t.Errorf("without a sandbox it ends with %d, so this test could not fail", code)
+				}
+			})
+			for _, tier := range both {
+				t.Run(string(tier), func(t *testing.T) {
+					f := newField(t)
+					got := run(t, open(t, tier, f.policy), f.command(e.command))
+					held := len(e.holds) == 0 || e.holds[0] == tier
+					if escaped := got.Code == 0 && got.Signal == 0; escaped == held {
+						t.Errorf("it ended with %+v, and the tier holds it: %v", got, held)
+					}
+					gate.pass(t)
+				})
+			}
+		})
+	}
+}
