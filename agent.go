@@ -12,6 +12,7 @@ import (
 	"github.com/pawlrun/pawl/budget"
 	"github.com/pawlrun/pawl/engine"
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/hook"
 	"github.com/pawlrun/pawl/llm"
 	"github.com/pawlrun/pawl/machine/agent"
 	"github.com/pawlrun/pawl/policy"
@@ -51,6 +52,9 @@ type Agent struct {
 	// several calls at once, and its context ends when the call has been
 	// decided elsewhere.
 	Ask func(ctx context.Context, a Approval) (bool, error)
+	// Hooks are heard at their moments of a run, in this order. They make the
+	// way of a call narrower, never wider: Approvals hold whatever a hook says.
+	Hooks []Hook
 	// Limits are the run's budgets. A limit that is 0 has its default
 	// (50 cycles, USD 5.00, one hour, 200 tool calls); a negative one is none.
 	Limits Limits
@@ -154,6 +158,8 @@ func (a Agent) build() (agent.Config, engine.Env, error) {
 	if err == nil {
 		checkSecrets(a.Secrets, set, report)
 	}
+	a.Hooks = hook.Named(a.Hooks)
+	checkHooks(a.Hooks, report)
 	checkConditions(a.Conditions, report)
 	a.checkSchema(report)
 	if len(problems) > 0 {
@@ -226,7 +232,7 @@ func (a Agent) config(targets []Target, set *tool.Set) agent.Config {
 		System: a.System, MaxTokens: a.MaxTokens, Temperature: a.Temperature, Schema: a.Schema,
 		Tools: set.Defs(), Limits: a.Limits, Conditions: a.Conditions,
 		OnLimit: a.OnLimit, OnNoToolCall: a.OnNoToolCall, Dispatch: a.Dispatch,
-		Policy: policy.Rules{Declared: true, Gates: a.Approvals, HighRisk: highRisk(a.Tools)}, Cache: a.Cache,
+		Policy: policy.Rules{Declared: true, Gates: a.Approvals, HighRisk: highRisk(a.Tools)}, Cache: a.Cache, Hooks: declared(a.Hooks),
 	}
 	cfg.Limits.USDPerRun = cmp.Or(cfg.Limits.USDPerRun, budget.DefaultUSDPerRun)
 	for _, t := range targets {
@@ -248,7 +254,7 @@ func highRisk(tools []tool.Tool) map[string]event.Risk {
 }
 
 func (a Agent) environment(targets []Target, set *tool.Set) engine.Env {
-	env := engine.Env{Tools: set, Secrets: secret.NewRedactor(a.Secrets...), Model: func(name string) (llm.Model, string, error) {
+	env := engine.Env{Tools: set, Hooks: a.Hooks, Secrets: secret.NewRedactor(a.Secrets...), Model: func(name string) (llm.Model, string, error) {
 		for _, t := range targets {
 			if t.Name == name {
 				_, model, _ := strings.Cut(name, "/")

@@ -53,9 +53,11 @@ type driver struct {
 
 	inbox chan struct{}
 	// seen are the commands that were taken, asked the calls whose approval a
-	// person is being asked for, resuming that the driver has not begun yet.
+	// person is being asked for, hooking the flights of the hooks that are being
+	// heard or about to be, resuming that the driver has not begun yet.
 	seen     map[int64]bool
 	asked    map[string]bool
+	hooking  map[string]bool
 	resuming bool
 	// wakeAt is when the machine wants to be asked again, waiting what for.
 	wakeAt  time.Time
@@ -194,6 +196,9 @@ func (d *driver) decide() (bool, error) {
 			changed, err = d.beginModel(a)
 		case machine.RunTool:
 			changed, err = d.beginTool(a)
+		case machine.RunHook:
+			d.beginHook(a)
+			changed = false
 		case machine.Ask:
 			asks = append(asks, a)
 			changed = false

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/hook"
 	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/llm"
 	"github.com/pawlrun/pawl/machine"
@@ -72,6 +73,9 @@ type Env struct {
 	Tools *tool.Set
 	// Secrets are taken out of everything that the run journals; nil knows none.
 	Secrets *secret.Redactor
+	// Hooks are the hooks that the run's configuration declares, by stage and
+	// name; see [hook.Named].
+	Hooks []hook.Hook
 	// Ask puts a pending approval to a person and waits for the answer; nil
 	// where nobody can be asked, and the run then parks.
 	Ask func(ctx context.Context, p event.ToolPendingApproval) (event.ToolApprovalResolved, error)

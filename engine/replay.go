@@ -73,6 +73,8 @@ type replayer struct {
 	found Replayed
 	// broken says that the engine ended the run, not its machine.
 	broken bool
+	// cancelled says that what a hook says may come too late.
+	cancelled bool
 }
 
 func (r *replayer) diverges(ev *event.Event, what, recorded, now string) {
@@ -106,10 +108,39 @@ func (r *replayer) step(m machine.Machine, ev *event.Event) error {
 	case event.AnswerChecked:
 		r.answer(m, ev, d)
 		return nil
+	case event.HookResult:
+		r.hook(m, ev, d)
+		return nil
+	case event.CancelRequested:
+		r.cancelled = true
 	case event.RunTerminatedBy:
 		r.broken = r.broken || d.Reason == event.ReasonInternal
 	}
 	return r.decision(m, ev)
+}
+
+// hook holds the result of a hook against the hooks that are due.
+func (r *replayer) hook(m machine.Machine, ev *event.Event, d event.HookResult) {
+	actions := m.Next()
+	switch {
+	case slices.ContainsFunc(actions, func(a machine.Action) bool { return hears(a, d) }):
+		r.found.Decisions++
+	case !r.cancelled:
+		r.diverges(ev, "the hook "+d.Hook+" is not due", "", describeActions(actions))
+	}
+}
+
+// hears says that an action asks for the hook that gave a result, or records
+// that it was not heard.
+func hears(a machine.Action, d event.HookResult) bool {
+	switch a := a.(type) {
+	case machine.RunHook:
+		return a.CallID == d.CallID && a.Stage == d.Stage && a.Hook == d.Hook
+	case machine.Record:
+		r, ok := a.Data.(event.HookResult)
+		return ok && r.CallID == d.CallID && r.Stage == d.Stage && r.Hook == d.Hook
+	}
+	return false
 }
 
 // intent looks for the action that an intent is of.
@@ -266,6 +297,8 @@ func describeActions(actions []machine.Action) string {
 			b.WriteString("a call of " + attemptOf(a.Target, a.Attempt))
 		case machine.RunTool:
 			b.WriteString("attempt " + strconv.Itoa(a.Attempt) + " at " + a.CallID)
+		case machine.RunHook:
+			b.WriteString("the hook " + a.Hook)
 		case machine.Resolve:
 			b.WriteString("the facts about " + a.CallID)
 		case machine.CheckAnswer:

@@ -52,6 +52,10 @@ const (
 	ErrorConflict     ErrorType = "conflict"
 	ErrorOutsidePaths ErrorType = "outside_workspace"
 	ErrorWorkspace    ErrorType = "workspace_unavailable"
+	// ErrorHookBlocked: a hook of the owner's said no. ErrorHookFailed: one
+	// that must be heard could not be (FIELD F28).
+	ErrorHookBlocked ErrorType = "blocked_by_hook"
+	ErrorHookFailed  ErrorType = "hook_failed"
 )
 
 // Problem is why a call cannot run as asked.
@@ -107,17 +111,6 @@ type PolicyDecision struct {
 	Rule     string   `json:"rule"`
 	Reason   string   `json:"reason,omitempty"`
 	Digest   string   `json:"digest"`
-}
-
-// HookResult is what a hook said.
-type HookResult struct {
-	CallID   string          `json:"callId,omitempty"`
-	Hook     string          `json:"hook"`
-	Stage    string          `json:"stage"`
-	Decision string          `json:"decision"`
-	Reason   string          `json:"reason,omitempty"`
-	Args     json.RawMessage `json:"args,omitempty"`
-	Failed   bool            `json:"failed,omitempty"`
 }
 
 // ToolPendingApproval opens an approval, bound to the exact arguments and to

@@ -28,6 +28,7 @@ func Check(path string, o Options) (warnings []spec.Problem, err error) {
 func (o Options) rules() spec.Options {
 	return spec.Options{
 		Tools: toolNames(), Model: o.Model, Classes: o.Config.Classes, Roles: o.Config.Roles,
+		CheckCommand: checkCommand,
 		CheckModel: func(dir, name string) error {
 			if err := o.resolver(dir).Check(name); err != nil && !errors.Is(err, models.ErrNoKey) {
 				return plain(err)

@@ -21,7 +21,7 @@ func config(a *spec.Agent, o Options, targets []target, tools *tool.Set) agent.C
 		Limits:  limits(a, o),
 		OnLimit: agent.OnLimit(s.OnLimit), OnNoToolCall: agent.OnNoToolCall(s.OnNoToolCall),
 		Dispatch: agent.Dispatch(s.ToolDispatch), NudgeText: s.NudgeText,
-		Compact: compaction(s), Policy: rules(a), Approve: o.Approve, Whole: o.Whole,
+		Compact: compaction(s), Policy: rules(a, o), Hooks: declared(hooks(a, o)), Approve: o.Approve, Whole: o.Whole,
 	}
 	approvals(s.Approvals, &cfg)
 	for _, t := range targets {
@@ -75,7 +75,7 @@ func compaction(s spec.Settings) compact.Settings {
 
 // rules are the file's permissions. Tools are listed in the order of their
 // names, so that the same file always gives the same bytes.
-func rules(a *spec.Agent) policy.Rules {
+func rules(a *spec.Agent, o Options) policy.Rules {
 	r := policy.Rules{Declared: a.Tools.Allow != nil}
 	for _, name := range toolNames() {
 		switch a.Tools.Approvals[name] {
@@ -106,6 +106,7 @@ func rules(a *spec.Agent) policy.Rules {
 	for _, p := range a.Tools.ProtectedPaths {
 		r.Protected = append(r.Protected, policy.Pattern(p))
 	}
+	r.Protected = append(r.Protected, hookFiles(a, o.Workspace)...)
 	return r
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/llm"
+	"github.com/pawlrun/pawl/machine/agent"
 	"github.com/pawlrun/pawl/policy"
 	"github.com/pawlrun/pawl/spec"
 )
@@ -16,6 +17,9 @@ import (
 type Explanation struct {
 	// Call is the call with the facts about it.
 	Call event.ToolCall `json:"call"`
+	// Hooks are those that would be heard first, in this order. They are not
+	// run here: one of them may block the call, or change it.
+	Hooks []agent.Hook `json:"hooks"`
 	// Decision is what policy would say; the first of Rules made it. Both are
 	// empty for a call that would not come before policy, because of its
 	// Problem.
@@ -42,9 +46,11 @@ func Explain(path, call string, o Options) (Explanation, error) {
 	if err != nil {
 		return Explanation{}, err
 	}
-	e := Explanation{Call: tools.Resolve(c.CallID, c), Rules: []policy.Verdict{}}
+	e := Explanation{Call: tools.Resolve(c.CallID, c), Hooks: []agent.Hook{}, Rules: []policy.Verdict{}}
 	if e.Call.Problem == nil {
-		e.Decision, e.Rules = rules(a).Explain(&e.Call)
+		cfg := agent.Config{Hooks: declared(env.Hooks)}
+		e.Hooks = append(e.Hooks, cfg.HooksBefore(e.Call.Tool)...)
+		e.Decision, e.Rules = rules(a, o).Explain(&e.Call)
 	}
 	return e, closing(env, nil)
 }

@@ -102,7 +102,7 @@ func refusedf(format string, args ...any) error {
 // sandboxPolicy is what the file says, in the words of the sandbox. What it
 // does not say is the workspace, and no network (PRODUCT 6).
 func (o Options) sandboxPolicy(a *spec.Agent) sandbox.Policy {
-	p := sandbox.Policy{Workspace: o.Workspace, Egress: a.Tools.Permissions.Egress(), Protected: protection(rules(a).Protected)}
+	p := sandbox.Policy{Workspace: o.Workspace, Egress: a.Tools.Permissions.Egress(), Protected: protection(rules(a, o).Protected)}
 	switch given := a.Tools.Permissions; {
 	case given == nil:
 	case given.Filesystem == string(policy.FilesystemNone):

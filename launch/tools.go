@@ -25,7 +25,7 @@ func environment(a *spec.Agent, o Options, resolver *models.Resolver) (engine.En
 	if err != nil {
 		return engine.Env{}, nil, errors.Join(err, o.closeBox())
 	}
-	env := engine.Env{Model: resolver.Open, Tree: ws.State, Close: func() error { return errors.Join(ws.Close(), o.closeBox()) }}
+	env := engine.Env{Model: resolver.Open, Tree: ws.State, Hooks: hooks(a, o), Close: func() error { return errors.Join(ws.Close(), o.closeBox()) }}
 	secrets, err := secrets(a, o)
 	if err != nil {
 		return engine.Env{}, nil, closing(env, err)

@@ -30,7 +30,7 @@ type Machine interface {
 }
 
 // Action is what a machine wants done: [Record], [CallModel], [Resolve],
-// [RunTool], [CheckAnswer] or [Ask].
+// [RunHook], [RunTool], [CheckAnswer] or [Ask].
 type Action interface{ action() }
 
 // Record asks for a decision to be journalled.
@@ -122,9 +122,37 @@ const (
 	UnansweredReject Unanswered = "reject"
 )
 
+// RunHook asks for one of the owner's hooks to be heard. It stays due until its
+// record, hook.result, is there: a hook that a crash or a park cut short runs
+// again, so hooks must be fit to run twice.
+type RunHook struct {
+	// ID names the hook and what it is about, the same in every process.
+	ID    string
+	Stage event.HookStage
+	Hook  string
+	// Observer says that nothing may follow from the hook but its record.
+	Observer bool
+	Cycle    int
+	// CallID, Tool and Args are the call's, in the stages about tools.
+	CallID string
+	Tool   string
+	Args   []byte
+	// Result is the call's, in after_tool.
+	Result *event.ToolResult
+	// Outcome is how the run will end, in after_run.
+	Outcome *event.Outcome
+	// Compaction is why the conversation is to become shorter, and after it
+	// what has become of it.
+	Compaction *event.HistoryCompressed
+	Deadline   time.Time
+	// MaxResultChars bounds what the model sees of a result.
+	MaxResultChars int
+}
+
 func (Record) action()      {}
 func (CallModel) action()   {}
 func (Resolve) action()     {}
+func (RunHook) action()     {}
 func (RunTool) action()     {}
 func (CheckAnswer) action() {}
 func (Ask) action()         {}

@@ -169,6 +169,10 @@ func (r Rule) args(c *event.ToolCall, allow bool) bool {
 	return true
 }
 
+// MatchTool says that a tool's name fits a pattern, in which a star stands for
+// any characters.
+func MatchTool(pattern, name string) bool { return wild(pattern, name) }
+
 // wild matches a text with a pattern in which a star stands for any characters.
 func wild(pattern, text string) bool {
 	parts := strings.Split(pattern, "*")

@@ -35,10 +35,11 @@ type Agent struct {
 	Settings  `yaml:",inline"`
 	Iteration *Iteration `yaml:"iteration,omitempty"`
 
+	Hooks *Hooks `yaml:"hooks,omitempty"`
+
 	// What follows is read so that it can be refused: it is not built yet.
 	Loop             *Loop `yaml:"loop,omitempty"`
 	Composite        any   `yaml:"composite,omitempty"`
-	Hooks            any   `yaml:"hooks,omitempty"`
 	Sandbox          any   `yaml:"sandbox,omitempty"`
 	Carry            any   `yaml:"carry,omitempty"`
 	OnIterationError any   `yaml:"on_iteration_error,omitempty"`

@@ -1,5 +1,7 @@
 package spec
 
+import "strings"
+
 // refuseUnbuilt refuses what guards something, or changes what runs, and is
 // not built yet: a setting that is ignored would promise what nobody keeps.
 func (a *Agent) refuseUnbuilt(r *report) {
@@ -13,9 +15,10 @@ func (a *Agent) refuseUnbuilt(r *report) {
 			r.at(path, "a file without it", "is not built yet")
 		}
 	}
-	guard(a.Hooks != nil, "hooks")
 	guard(a.Sandbox != nil, "sandbox")
-	guard(a.Tools.Hooks != nil, "tools.hooks")
+	if a.Tools.Hooks != nil {
+		r.at("tools.hooks", "hooks at the top level of the file, by their stages: "+strings.Join(hookStages(), ", "), "is not read")
+	}
 	guard(a.Tools.Guards != nil, "tools.guards")
 	change(len(a.Tools.MCP) > 0, "tools.mcp")
 	change(a.Composite != nil && a.Iteration == nil, "composite")

@@ -23,6 +23,9 @@ type Options struct {
 	// CheckModel says what is wrong with a model's name; nil leaves names
 	// unchecked. dir is the directory of the file.
 	CheckModel func(dir, name string) error
+	// CheckCommand says what keeps a program from being run; nil leaves
+	// programs unchecked. dir is the directory of the file.
+	CheckCommand func(dir string, c Command) error
 	// Classes are the models that capability classes stand for, Roles those of
 	// the roles for which the file names none.
 	Classes, Roles map[string]string
@@ -43,6 +46,9 @@ func (a *Agent) validate(r *report, o Options) {
 	a.Budgets.validate(r)
 	if a.ResultSchema != nil {
 		a.ResultSchema.validate(r, a)
+	}
+	if a.Hooks != nil {
+		a.Hooks.validate(r, a, o)
 	}
 	a.refuseUnbuilt(r)
 	a.readPrompt(r)

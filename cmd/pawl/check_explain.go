@@ -45,6 +45,13 @@ func (a *app) printExplanation(e launch.Explanation) {
 		fmt.Fprintf(a.out, "fails     %s: %s\n", p.Type, oneLine(p.Message))
 		return
 	}
+	for _, h := range e.Hooks {
+		kind := "a gate, which may block, ask or rewrite"
+		if h.Observer {
+			kind = "an observer"
+		}
+		fmt.Fprintf(a.out, "hook      %s is heard first: %s\n", oneLine(h.Name), kind)
+	}
 	fmt.Fprintf(a.out, "%-9s by %s\n", e.Decision.Decision, e.Decision.Rule)
 	if e.Decision.Reason != "" {
 		fmt.Fprintf(a.out, "because   %s\n", oneLine(e.Decision.Reason))

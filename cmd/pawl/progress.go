@@ -68,6 +68,10 @@ func raised(d event.BudgetRaised) string {
 
 func toolProgress(e event.Event) []note {
 	switch d := e.Data.(type) {
+	case event.HookResult:
+		if line := hookLine(d); line != "" {
+			return []note{{yellow, "  " + firstLine(line, 160)}}
+		}
 	case event.ToolCall:
 		return []note{{plain, "  → " + firstLine(label(d), 100)}}
 	case event.ToolResult:

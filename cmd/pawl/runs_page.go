@@ -52,6 +52,9 @@ func (p *page) head(b *strings.Builder) {
 		row("inherited", fmt.Sprintf("%d tokens in, %d out, %s, not counted here", in.Usage.Input, in.Usage.Output, money(in.Cost)))
 	}
 	row("head", p.Head)
+	for _, h := range p.Hooks {
+		row("hook", firstLine(h.said(), 200))
+	}
 	for _, ref := range p.Pending {
 		ref.rows(p.ID, time.Now(), row)
 	}
@@ -73,7 +76,18 @@ func (p *page) cycles(b *strings.Builder, k ink) {
 	for _, c := range p.PerCycle {
 		fmt.Fprintf(b, "cycle %-3d %s %7d in (%d cached) %6d out  USD %.4f  %s  %s\n",
 			c.Cycle, k.bar(c.Usage, largest), c.Usage.Input, c.Usage.CacheRead, c.Usage.Output, c.USD, c.share(), c.what())
+		for _, h := range c.Hooks {
+			fmt.Fprintf(b, "          %s\n", firstLine(h.said(), 200))
+		}
 	}
+}
+
+// said is what a hook did, also where that was nothing.
+func (h hookRef) said() string {
+	if h.line != "" {
+		return h.line
+	}
+	return strings.TrimSpace(h.CallID + " hook " + h.Hook + " was heard")
 }
 
 // what says in one line what a cycle did.

@@ -92,6 +92,8 @@ type page struct {
 	PerCycle  []cycleLine  `json:"perCycle"`
 	// Compactions are where the conversation became shorter.
 	Compactions []compaction `json:"compactions,omitempty"`
+	// Hooks are those about the run as a whole.
+	Hooks []hookRef `json:"hooks,omitempty"`
 }
 
 // inherited is what the runs that a fork stands on had spent up to there; none
@@ -109,6 +111,7 @@ type cycleLine struct {
 	Model string    `json:"model,omitempty"`
 	Text  string    `json:"text,omitempty"`
 	Calls []string  `json:"calls,omitempty"`
+	Hooks []hookRef `json:"hooks,omitempty"`
 	// Errors counts the calls that failed, Retries the attempts.
 	Errors  int       `json:"errors,omitempty"`
 	Retries int       `json:"retries,omitempty"`
@@ -142,6 +145,8 @@ func (p *page) add(e *event.Event) {
 		if c := p.cycle(); c != nil {
 			c.Retries++
 		}
+	case event.HookResult:
+		p.hook(d)
 	case event.ToolCall:
 		if c := p.cycle(); c != nil {
 			c.Calls = append(c.Calls, label(d))
@@ -158,6 +163,21 @@ func (p *page) add(e *event.Event) {
 			c.Errors++
 		}
 	}
+}
+
+// hookRef is what one hook said.
+type hookRef struct {
+	event.HookResult
+	line string
+}
+
+func (p *page) hook(d event.HookResult) {
+	ref := hookRef{d, hookLine(d)}
+	if c := p.cycle(); c != nil && d.Stage != event.HookAfterRun {
+		c.Hooks = append(c.Hooks, ref)
+		return
+	}
+	p.Hooks = append(p.Hooks, ref)
 }
 
 func (p *page) started(d event.RunStarted) {

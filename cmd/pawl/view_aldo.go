@@ -127,6 +127,9 @@ func aldoObject(e event.Event) any {
 		}
 		return aldoResponse{head, d.Cycle, d.TextLength, llm.Parts(d.Parts).Text(), d.ToolCalls, d.FinishReason, d.Usage}
 	case event.ToolCall:
+		if d.EditedBy != "" {
+			return nil
+		}
 		return aldoToolCall{head, d.CallID, d.Tool, argsOf(d)}
 	case event.ToolResult:
 		return aldoToolResult{head, d.CallID, d.Tool, d.Output, d.IsError, d.ExitCode}

@@ -28,10 +28,10 @@ var layers = []layer{
 	{name: "rules", packages: []string{"stop", "budget", "policy", "history", "compact"}},
 	{name: "machine contract", packages: []string{"machine"}},
 	{name: "machines", packages: []string{"machine/agent"}},
-	{name: "edge contracts", packages: []string{"tool", "journal", "llm/internal/wire"}},
+	{name: "edge contracts", packages: []string{"tool", "hook", "journal", "llm/internal/wire"}},
 	{name: "edges", packages: []string{
 		"llm/scripted", "llm/replay", "llm/anthropic", "llm/openai", "llm/openaichat", "llm/gemini", "llm/transport", "journal/memory", "journal/sqlite", "journal/journaltest",
-		"attach", "sandbox", "tool/fs", "tool/result", "tool/shell", "resolve", "models", "secret",
+		"attach", "sandbox", "tool/fs", "tool/result", "tool/shell", "resolve", "models", "secret", "hook/command",
 	}, within: true},
 	{name: "drivers", packages: []string{"engine", "spec"}},
 	{name: "assembly", packages: []string{"launch"}},

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"encoding/json"
 	"slices"
 	"strings"
 	"time"
@@ -60,17 +61,25 @@ const DefaultWaitSeconds = 3600
 // edit is what somebody put in the place of a call's arguments.
 type edit struct {
 	*event.ToolApprovalResolved
-	// before is the call that the editor saw.
+	// before is the call that the editor saw, and asked the hook that wanted it
+	// to be decided.
 	before *event.ToolCall
+	asked  *event.HookResult
 	// spent: the editor's approval has been used by an attempt.
 	spent bool
+}
+
+// given are arguments in the place of the model's: a person's, or a hook's.
+type given struct {
+	args       json.RawMessage
+	by, reason string
 }
 
 // resolve asks for the facts about the call as it is to run.
 func (c *call) resolve() machine.Resolve {
 	r := machine.Resolve{Index: c.index, CallID: c.ref.CallID, Call: c.ref}
-	if c.edit != nil {
-		r.Call.Args, r.Call.ArgsText, r.EditedBy = c.edit.Args, "", c.edit.Approver
+	if c.given != nil {
+		r.Call.Args, r.Call.ArgsText, r.EditedBy = c.given.args, "", c.given.by
 	}
 	return r
 }
@@ -165,7 +174,7 @@ func (m *Machine) answerBeforehand(c *call) event.ToolApprovalResolved {
 // they wrote these arguments, and no rule asks about them that did not ask
 // about the ones that they saw.
 func (m *Machine) editorApproves(c *call) bool {
-	if c.edit == nil || c.edit.spent || c.edit.Policy != c.pending.Policy {
+	if c.edit == nil || c.edit.spent || c.edit.Policy != c.pending.Policy || c.hooks.added(c.edit.asked) {
 		return false
 	}
 	_, before := m.rules().Explain(c.edit.before)
@@ -218,8 +227,10 @@ func (m *Machine) applyApproval(d *event.ToolApprovalResolved) {
 		c.approval = d
 		return
 	}
-	c.edit = &edit{ToolApprovalResolved: d, before: c.resolved}
+	c.edit = &edit{ToolApprovalResolved: d, before: c.resolved, asked: c.hooks.asked}
+	c.given = &given{args: d.Args, by: d.Approver, reason: d.Reason}
 	c.resolved, c.verdict, c.pending = nil, nil, nil
+	c.hooks.again(&m.cfg, c.ref.Name)
 }
 
 // judgeBy goes on under another reading of the rules. What was asked under the
@@ -260,16 +271,16 @@ const maxTold = 4000
 // told is a call's result as the model sees it. The conversation keeps what the
 // model said, so a call that ran with other arguments says so.
 func (c *call) told(output string) string {
-	if c.edit == nil {
+	if c.given == nil {
 		return output
 	}
 	args := string(c.resolved.Args)
 	if utf8.RuneCountInString(args) > maxTold {
 		args = string([]rune(args)[:maxTold]) + "… (cut)"
 	}
-	note := "[" + c.edit.Approver + " changed the arguments of this call to " + args
-	if c.edit.Reason != "" {
-		note += ". Reason: " + c.edit.Reason
+	note := "[" + c.given.by + " changed the arguments of this call to " + args
+	if c.given.reason != "" {
+		note += ". Reason: " + c.given.reason
 	}
 	return note + "]\n" + output
 }

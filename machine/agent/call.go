@@ -16,10 +16,13 @@ type call struct {
 	index    int
 	ref      llm.ToolCall
 	resolved *event.ToolCall
+	// own is the digest of the call as the model made it.
+	own      string
 	verdict  *event.PolicyDecision
 	pending  *event.ToolPendingApproval
 	approval *event.ToolApprovalResolved
 	edit     *edit
+	given    *given
 	attempt  int
 	running  bool
 	// orphan: the process that ran the call is gone.
@@ -27,6 +30,7 @@ type call struct {
 	// blocked: it repeats what led nowhere, and will not run.
 	blocked bool
 	retry   retry
+	hooks   callHooks
 	result  *event.ToolResult
 	// news says that the result was not there before.
 	news bool

@@ -35,6 +35,7 @@ type compaction struct {
 	overflow  relief
 	overflows int
 	decisions []string
+	hooks     compactionHooks
 }
 
 // relief is the way out of a request that the provider found too long.
@@ -124,13 +125,15 @@ func (m *Machine) nextCompaction() bool {
 		in.NoSummary = true
 		plan = m.cfg.Compact.Next(in)
 	}
+	if plan.Summary == nil && plan.Change == nil || c.hooks.vetoed() {
+		return !forced && m.endedByWindow(used)
+	}
 	switch {
+	case !c.asked && m.beforeCompaction(&in, used):
 	case plan.Summary != nil:
 		m.callSummary(plan.Summary)
-	case plan.Change != nil:
-		m.record(*plan.Change)
 	default:
-		return !forced && m.endedByWindow(used)
+		m.record(*plan.Change)
 	}
 	return true
 }
@@ -184,6 +187,7 @@ func (m *Machine) applyCompressed(d event.HistoryCompressed) error {
 		c.summary = nil
 	}
 	m.forgetSummary()
+	c.hooks.compacted(&m.cfg, &d)
 	if c.overflow == reliefDue {
 		c.overflow = reliefGiven
 	}

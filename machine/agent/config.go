@@ -49,6 +49,8 @@ type Config struct {
 	Cache llm.Caching `json:"cache,omitempty"`
 	// Compact says when and how the history becomes shorter.
 	Compact compact.Settings `json:"compact,omitzero"`
+	// Hooks are the owner's, in declared order.
+	Hooks []Hook `json:"hooks,omitempty"`
 	// Whole asks the provider for whole answers instead of streams.
 	Whole bool `json:"whole,omitempty"`
 }

@@ -35,7 +35,7 @@ func startable(mode Dispatch, calls []*call, limit int) []*call {
 		if c.running {
 			running++
 		}
-		if c.result == nil && safe(c) {
+		if !c.done() && safe(c) {
 			openReads++
 		}
 	}
@@ -44,7 +44,7 @@ func startable(mode Dispatch, calls []*call, limit int) []*call {
 		if limit > 0 && running+len(ready) >= limit {
 			break
 		}
-		if c.result != nil {
+		if c.done() {
 			continue
 		}
 		held := mode == ParallelFirst && !safe(c) && openReads > 0

@@ -39,6 +39,7 @@ func (m *Machine) applyStarted(e *event.Event, d event.RunStarted) error {
 	m.system = prompt(m.cfg.System, m.fence)
 	m.size.fixed, m.account.maxTokens = m.fixedSize(), m.cfg.MaxTokens
 	m.run, m.idle, m.phase, m.policy = e.Run, false, phaseReady, d.Policy
+	m.beforeRun.due = m.cfg.hookAfter(nil, event.HookBeforeRun, "")
 	return nil
 }
 
@@ -49,6 +50,7 @@ func (m *Machine) applyCycleStart(d event.CycleStart) error {
 	m.cycle, m.spent.Cycles, m.phase = d.Cycle, d.Cycle, phaseModel
 	m.response, m.calls, m.stuck, m.answer.checked = nil, m.calls[:0], nil, nil
 	m.forgetSummary()
+	m.compaction.hooks = compactionHooks{}
 	m.model.begin()
 	m.takeInputs()
 	return nil
@@ -172,9 +174,11 @@ func (m *Machine) applyToolCall(d *event.ToolCall) error {
 		return fmt.Errorf("%w: tool_call %s is not due in cycle %d", ErrMisfit, d.CallID, m.cycle)
 	}
 	c.resolved = d
-	if c.edit != nil {
+	if c.given != nil {
 		return nil // the conversation keeps what the model said
 	}
+	c.own = d.Digest
+	c.hooks.before.due = m.cfg.hookAfter(nil, event.HookBeforeTool, c.ref.Name)
 	return m.history.Call(c.index, *d)
 }
 
@@ -191,6 +195,9 @@ func (m *Machine) settle(c *call, d *event.ToolResult) {
 	c.result, c.running, c.orphan, c.retry = d, false, false, retry{}
 	c.news = m.noteResult(d)
 	m.tainted(d)
+	if c.attempt > 0 {
+		c.hooks.after.due = m.cfg.hookAfter(nil, event.HookAfterTool, c.ref.Name)
+	}
 	if d.Limit != "" {
 		m.stopBudget = d.Limit
 	}
@@ -200,7 +207,7 @@ func (m *Machine) applyResults() error {
 	results := make([]llm.ToolResult, len(m.calls))
 	truncated := false
 	for i, c := range m.calls {
-		if m.phase != phaseTools || c.result == nil {
+		if m.phase != phaseTools || !c.done() {
 			return fmt.Errorf("%w: tool.results of cycle %d while %s is open", ErrMisfit, m.cycle, c.ref.CallID)
 		}
 		truncated = truncated || c.result.ErrorType == event.ErrorTruncated

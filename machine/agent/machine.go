@@ -62,8 +62,10 @@ type Machine struct {
 	taint      event.Taint
 	fence      fence.Fence
 	// system is the owner's text, and what the model must know of fences.
-	system     string
-	repetition stop.Repetition
+	system string
+	// beforeRun and afterRun are the hooks about the run as a whole.
+	beforeRun, afterRun hooks
+	repetition          stop.Repetition
 	// stuck is what was decided about repetition in this cycle.
 	stuck   *event.Stuck
 	digests []string
@@ -171,6 +173,8 @@ func (m *Machine) Apply(e *event.Event) error {
 				m.decided(c, "was not permitted", d.Reason)
 			}
 		})
+	case event.HookResult:
+		m.applyHook(&d)
 	case event.ToolPendingApproval:
 		return m.onOpenCall(e, d.CallID, func(c *call) { c.pending = &d })
 	case event.ToolApprovalResolved:
@@ -219,6 +223,7 @@ func (m *Machine) Apply(e *event.Event) error {
 		return m.applyForked(e, d)
 	case event.RunTerminatedBy:
 		m.end, m.phase = &d, phaseEnding
+		m.afterRun.due = m.cfg.hookAfter(nil, event.HookAfterRun, "")
 	case event.RunCompleted:
 		return m.applyCompleted(&d)
 	}

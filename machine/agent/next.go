@@ -18,7 +18,7 @@ func (m *Machine) Next() []machine.Action {
 	if m.parked != nil {
 		return nil
 	}
-	if m.nextSettlement() || m.summarising() {
+	if m.nextSettlement() || m.summarising() || m.afterCompaction() {
 		return m.actions
 	}
 	switch m.phase {
@@ -31,6 +31,11 @@ func (m *Machine) Next() []machine.Action {
 	case phaseSettled:
 		m.nextDecision()
 	case phaseEnding:
+		if h := m.afterRun.due; h != nil {
+			outcome := m.conclude()
+			m.runHook(h, func(a *machine.RunHook) { a.Outcome = &outcome })
+			break
+		}
 		m.record(event.RunCompleted{Outcome: m.conclude()})
 	}
 	return m.actions
@@ -68,6 +73,10 @@ func (m *Machine) nextCycle() {
 		m.record(event.RunParked{Reason: event.ParkPaused})
 	case m.cycle == 0 && len(m.inputs) == 0 && !m.history.AwaitsAnswer():
 		m.record(event.RunParked{Reason: event.ParkInput, Detail: "the run has no task yet"})
+	case m.beforeRun.refusal != nil:
+		m.refuseRun()
+	case m.beforeRun.due != nil:
+		m.runHook(m.beforeRun.due, func(*machine.RunHook) {})
 	case m.warn(budget.OfCycles):
 	case m.atCeiling():
 		m.terminate(event.RunTerminatedBy{Reason: event.ReasonMaxCycles, Limit: "max_cycles"})

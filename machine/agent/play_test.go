@@ -37,6 +37,7 @@ type play struct {
 	runs    map[string]machine.RunTool  // in flight
 	pending []machine.RunTool           // wait for their time
 	asked   []event.ToolPendingApproval // by the last Next
+	hooks   map[string]machine.RunHook  // in flight
 }
 
 var epoch = time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC)
@@ -57,7 +58,7 @@ func newPlay(t testing.TB, cfg agent.Config) *play {
 func emptyPlay(t testing.TB) *play {
 	return &play{
 		t: t, live: agent.New(), folded: agent.New(), now: epoch, start: epoch,
-		runs: map[string]machine.RunTool{},
+		runs: map[string]machine.RunTool{}, hooks: map[string]machine.RunHook{},
 	}
 }
 
@@ -166,6 +167,11 @@ func (p *play) step() bool {
 		case machine.CheckAnswer:
 			p.apply(check(a))
 			changed = true
+		case machine.RunHook:
+			if _, heard := p.hooks[a.ID]; !heard {
+				p.hooks[a.ID] = a
+				p.note("> hears %s%s", a.ID, shown(a))
+			}
 		case machine.Ask:
 			p.asked = append(p.asked, a.Approval)
 		}
@@ -194,7 +200,7 @@ func resolve(a machine.Resolve) event.ToolCall {
 	c := a.Call
 	d := event.ToolCall{
 		CallID: a.CallID, ProviderID: c.ProviderID, Tool: c.Name, Args: c.Args, ArgsText: c.ArgsText,
-		Effect: event.EffectAtMostOnce, Digest: "d:" + c.Name + string(c.Args),
+		Effect: event.EffectAtMostOnce, Digest: "d:" + c.Name + string(c.Args), EditedBy: a.EditedBy,
 	}
 	var args struct{ Path string }
 	_ = json.Unmarshal(c.Args, &args)
@@ -388,7 +394,7 @@ func (p *play) cancel() {
 // crash forgets what was in flight; resume is what the next process does.
 func (p *play) crash() {
 	p.note("< crash")
-	p.call, p.runs = nil, map[string]machine.RunTool{}
+	p.call, p.runs, p.hooks = nil, map[string]machine.RunTool{}, map[string]machine.RunHook{}
 }
 
 func (p *play) resume() {

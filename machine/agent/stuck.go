@@ -20,7 +20,7 @@ func (m *Machine) observe() {
 		}
 		work.Add(c.resolved.Facts, c.result, c.news)
 		if !c.resolved.Polling {
-			m.repetition.Called(stop.Call{Tool: c.ref.Name, Digest: c.resolved.Digest, Result: c.result})
+			m.repetition.Called(stop.Call{Tool: c.ref.Name, Digest: c.own, Result: c.result})
 		}
 	}
 	m.repetition.Worked(work)
@@ -35,7 +35,7 @@ func (m *Machine) circling(c *call) (event.Stuck, bool) {
 	m.digests = m.digests[:0]
 	for _, other := range m.calls[:c.index+1] {
 		if !other.resolved.Polling {
-			m.digests = append(m.digests, other.resolved.Digest)
+			m.digests = append(m.digests, other.own)
 		}
 	}
 	d, ok := m.repetition.Blocked(m.digests)

@@ -17,7 +17,7 @@ func (m *Machine) nextCalls() {
 	}
 	open := false
 	for _, c := range m.calls {
-		if c.result == nil {
+		if !c.done() {
 			open = true
 			break
 		}
@@ -27,7 +27,9 @@ func (m *Machine) nextCalls() {
 		return
 	}
 	m.nextSteps()
-	if len(m.actions) > 0 || m.cancel != nil {
+	undecided := len(m.actions) > 0
+	m.afterTools()
+	if undecided || m.cancel != nil {
 		return
 	}
 	for _, c := range startable(m.cfg.Dispatch, m.calls, m.cfg.Limits.MaxParallelTools) {
@@ -75,9 +77,10 @@ func (m *Machine) nextSteps() {
 		case circling:
 			m.block(c, stuck)
 		case c.resolved.Problem != nil:
-			m.record(c.failed(c.resolved.Problem.Type, c.resolved.Problem.Message))
+			m.record(c.failed(c.resolved.Problem.Type, c.problem()))
+		case c.verdict == nil && m.beforeTool(c):
 		case c.verdict == nil:
-			v := m.rules().Decide(c.resolved)
+			v := m.judge(c)
 			if c.attempt == 0 && permits(v.Decision) {
 				if setting := m.cfg.Limits.BeforeToolCall(spent); setting != "" {
 					m.record(c.overBudget(setting))

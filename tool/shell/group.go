@@ -30,11 +30,22 @@ const gateScript = `read -r go && exec /bin/sh -c "$1" </dev/null`
 // startGroup runs a command line in a new group. Where it runs and what it
 // prints to are set in cmd.
 func startGroup(cmd *exec.Cmd, command string) (*group, error) {
-	w, err := startGuard()
+	g, gate, err := startGated(cmd, gateScript, command)
 	if err != nil {
 		return nil, err
 	}
-	cmd.Path, cmd.Args = "/bin/sh", []string{"/bin/sh", "-c", gateScript, "sh", command}
+	gate.Close()
+	return g, nil
+}
+
+// startGated runs a script in a new group, which begins with waiting for its
+// first line. What follows on that line in its input is the caller's.
+func startGated(cmd *exec.Cmd, script string, args ...string) (*group, io.WriteCloser, error) {
+	w, err := startGuard()
+	if err != nil {
+		return nil, nil, err
+	}
+	cmd.Path, cmd.Args = "/bin/sh", append([]string{"/bin/sh", "-c", script, "sh"}, args...)
 	cmd.SysProcAttr = leaderAttr()
 	gate, err := cmd.StdinPipe()
 	if err == nil {
@@ -42,12 +53,11 @@ func startGroup(cmd *exec.Cmd, command string) (*group, error) {
 	}
 	if err != nil {
 		w.dismiss()
-		return nil, err
+		return nil, nil, err
 	}
 	w.watch(cmd.Process.Pid)
 	fmt.Fprintln(gate)
-	gate.Close()
-	return &group{leader: cmd, guard: w, exited: make(chan struct{})}, nil
+	return &group{leader: cmd, guard: w, exited: make(chan struct{})}, gate, nil
 }
 
 // signal reaches every member of the group. The group's number is the leader's

@@ -1,0 +1,90 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/hook"
+	"github.com/pawlrun/pawl/machine"
+	"github.com/pawlrun/pawl/tool"
+)
+
+// hookFlight is the flight in which a hook is heard.
+func hookFlight(id string) string { return "hook:" + id }
+
+// beginHook queues a hook that is not being heard already. It leaves one
+// record, its result: a hook that a crash cut short is heard again.
+func (d *driver) beginHook(a machine.RunHook) {
+	if d.hooking[hookFlight(a.ID)] {
+		return
+	}
+	if d.hooking == nil {
+		d.hooking = map[string]bool{}
+	}
+	d.hooking[hookFlight(a.ID)] = true
+	d.queue = append(d.queue, func(work context.Context) { d.hear(work, a) })
+}
+
+// hear hears one hook. It settles with a result, or with nothing when the run
+// stops it, and is then heard again should the run go on.
+func (d *driver) hear(work context.Context, a machine.RunHook) {
+	h, known := d.env.hook(a.Stage, a.Hook)
+	ctx, cancel := d.until(work, a.Deadline, h.Timeout)
+	start := d.now()
+	call := hook.Call{
+		Stage: a.Stage, Hook: a.Hook, Run: d.run, Cycle: a.Cycle, CallID: a.CallID, Tool: a.Tool,
+		Args: json.RawMessage(a.Args), Result: a.Result, Outcome: a.Outcome, Compaction: a.Compaction,
+	}
+	settle := func(ctx context.Context, answer hook.Answer, err error) []event.Data {
+		if err != nil {
+			if err = hookFailure(ctx, err, h.Timeout); err == nil {
+				return nil
+			}
+		}
+		r := hook.Result(call, a.Observer, answer, err)
+		r.Reason, r.Output = stored(r.Reason), stored(r.Output)
+		r.Output, _ = tool.Bound(r.Output, a.MaxResultChars)
+		r.DurationMs = d.now().Sub(start).Milliseconds()
+		return []event.Data{r}
+	}
+	d.launch(ctx, cancel, effect{
+		id: hookFlight(a.ID),
+		do: func(ctx context.Context) []event.Data {
+			if !known {
+				return settle(ctx, hook.Answer{}, errors.New("it is not there any more"))
+			}
+			answer, err := guard(func() (hook.Answer, error) { return h.Run(ctx, call) },
+				func(message string) error { return errors.New("it " + message) })
+			return settle(ctx, answer, err)
+		},
+		giveUp: func(ctx context.Context, why error) []event.Data { return settle(ctx, hook.Answer{}, why) },
+	})
+}
+
+// hookFailure is why a hook was not heard, nil when the run itself stopped it:
+// that is no fault of the hook's.
+func hookFailure(ctx context.Context, err error, timeout time.Duration) error {
+	switch cause := context.Cause(ctx); {
+	case errors.Is(cause, errTimeout):
+		return fmt.Errorf("it was stopped after its timeout of %s", timeout)
+	case errors.Is(cause, errWallTime):
+		return fmt.Errorf("it was stopped because %w", errWallTime)
+	case cause != nil:
+		return nil
+	}
+	return err
+}
+
+// hook finds a hook of the run by its stage and name.
+func (v *Env) hook(stage event.HookStage, name string) (hook.Hook, bool) {
+	for _, h := range v.Hooks {
+		if h.Stage == stage && h.Name == name {
+			return h, true
+		}
+	}
+	return hook.Hook{Timeout: hook.DefaultTimeout}, false
+}

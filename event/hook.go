@@ -1,0 +1,60 @@
+package event
+
+import "encoding/json"
+
+// HookStage is a moment of a run at which the owner's hooks are heard.
+type HookStage string
+
+// The stages, in the order of a run's life.
+const (
+	// HookBeforeRun: before the first cycle. A gate may refuse the run.
+	HookBeforeRun HookStage = "before_run"
+	// HookBeforeTool: a call is known and its arguments fit, and policy has
+	// not judged it yet (ALF-63, ALF-64).
+	HookBeforeTool HookStage = "before_tool"
+	// HookAfterTool: a call that ran has its result, and the model has not
+	// seen it yet (ALF-70).
+	HookAfterTool HookStage = "after_tool"
+	// HookBeforeCompaction: the conversation is about to become shorter.
+	HookBeforeCompaction HookStage = "before_compaction"
+	// HookAfterCompaction: it has become shorter.
+	HookAfterCompaction HookStage = "after_compaction"
+	// HookAfterRun: it is decided how the run ends.
+	HookAfterRun HookStage = "after_run"
+)
+
+// HookDecision is what follows from a hook.
+type HookDecision string
+
+// The decisions. None of them permits anything that policy does not.
+const (
+	HookContinue HookDecision = "continue"
+	// HookRewrite: other arguments before a tool, another output after it.
+	HookRewrite HookDecision = "rewrite"
+	// HookAsk: a person decides, unless policy denies.
+	HookAsk HookDecision = "ask"
+	// HookBlock: the call does not run, its result is withheld, the run does
+	// not begin, or the conversation is not shortened now.
+	HookBlock HookDecision = "block"
+)
+
+// HookResult is what followed from a hook. A fold takes it from here and never
+// runs a hook again.
+type HookResult struct {
+	CallID   string       `json:"callId,omitempty"`
+	Hook     string       `json:"hook"`
+	Stage    HookStage    `json:"stage"`
+	Decision HookDecision `json:"decision"`
+	Reason   string       `json:"reason,omitempty"`
+	// Args are the arguments in the place of those that the hook was shown.
+	Args json.RawMessage `json:"args,omitempty"`
+	// Output is what the model sees in the place of the call's output.
+	Output string `json:"output,omitempty"`
+	// Failed says that the hook was not heard: it crashed, took too long, or
+	// said what cannot be understood. A gate that fails blocks, an observer
+	// changes nothing.
+	Failed bool `json:"failed,omitempty"`
+	// Observer says that nothing could follow from the hook.
+	Observer   bool  `json:"observer,omitempty"`
+	DurationMs int64 `json:"durationMs,omitempty"`
+}

@@ -1,0 +1,155 @@
+// Package command makes hooks of programs: each is told of its moment as JSON
+// on its input, and a gate decides by how it ends. Exit code 0 lets things go
+// on, with a JSON object on stdout that may say more; 2 blocks, with stderr as
+// the reason; anything else is a failure.
+package command
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/hook"
+	"github.com/pawlrun/pawl/tool/shell"
+)
+
+// exitBlock is the exit code with which a gate blocks.
+const exitBlock = 2
+
+// maxOutput bounds the bytes of an answer. What is longer is none.
+const maxOutput = 1 << 20
+
+// Command is a program that is heard as a hook. It runs outside of any sandbox
+// that the model's commands have, in the workspace, and its environment is the
+// allow-list of [shell.Environment].
+type Command struct {
+	// Words are the program and its arguments; no shell reads them. A word that
+	// begins with "./" or "../", and a program with a "/" in its name, is
+	// relative to FileDir. Line is a command line for /bin/sh in their place.
+	Words []string
+	Line  string
+	// FileDir is the directory of the file that names the hook. The program
+	// finds it as $PAWL_AGENT_DIR.
+	FileDir   string
+	Workspace string
+	// Observer says that nothing follows from what the program says.
+	Observer bool
+	// Env is the environment that is filtered; nil means this process's.
+	Env []string
+}
+
+// Run is the hook; see [hook.Hook].
+func (c Command) Run(ctx context.Context, told hook.Call) (hook.Answer, error) {
+	input, err := encode(told, c.Workspace)
+	if err != nil {
+		return hook.Answer{}, err
+	}
+	p := shell.Program{Words: c.words(), Dir: c.Workspace, Env: c.environment(), Input: input, MaxOutput: maxOutput}
+	e, err := p.Run(ctx)
+	if err != nil {
+		return hook.Answer{}, err
+	}
+	switch {
+	case e.Code == exitBlock && !c.Observer:
+		return hook.Answer{Decision: event.HookBlock, Reason: strings.TrimSpace(e.Stderr)}, nil
+	case e.Code != 0:
+		return hook.Answer{}, failure(e)
+	case c.Observer:
+		return hook.Answer{}, nil
+	case e.Cut:
+		return hook.Answer{}, fmt.Errorf("its answer has more than %d bytes", maxOutput)
+	}
+	return decode([]byte(e.Stdout), told)
+}
+
+func failure(e shell.Ended) error {
+	how := fmt.Sprintf("it ended with exit code %d", e.Code)
+	if e.Signal != "" {
+		how = "it was ended by a signal: " + e.Signal
+	}
+	if said := strings.TrimSpace(e.Stderr); said != "" {
+		how += ": " + said
+	}
+	return fmt.Errorf("%s", how)
+}
+
+func (c Command) environment() []string {
+	env := c.Env
+	if env == nil {
+		env = os.Environ()
+	}
+	return append(shell.Environment(env), "PAWL_AGENT_DIR="+c.FileDir)
+}
+
+func (c Command) words() []string {
+	if c.Line != "" {
+		return []string{"/bin/sh", "-c", c.Line}
+	}
+	words := slices.Clone(c.Words)
+	for i, w := range words {
+		if ours(i, w) {
+			words[i] = filepath.Join(c.FileDir, w)
+		}
+	}
+	return words
+}
+
+// ours says that a word names a file relative to the file that names the hook.
+func ours(i int, word string) bool {
+	return strings.HasPrefix(word, "./") || strings.HasPrefix(word, "../") ||
+		i == 0 && strings.Contains(word, "/") && !filepath.IsAbs(word)
+}
+
+// Check says what keeps the program from being run, before any run. Of a
+// command line it does not know.
+func (c Command) Check() error {
+	if c.Line != "" {
+		return nil
+	}
+	program := c.words()[0]
+	if !strings.Contains(program, "/") {
+		if _, err := exec.LookPath(program); err != nil {
+			return fmt.Errorf("%s is not found in $PATH", program)
+		}
+		return nil
+	}
+	info, err := os.Stat(program)
+	switch {
+	case err != nil:
+		return fmt.Errorf("%s is not there", program)
+	case info.IsDir():
+		return fmt.Errorf("%s is a directory", program)
+	case info.Mode()&0o111 == 0:
+		return fmt.Errorf("%s is not executable", program)
+	}
+	return nil
+}
+
+// Files are the files that the command names: what it does depends on them.
+// Those of a command line are guessed from its words.
+func (c Command) Files() []string {
+	words := c.words()
+	if c.Line != "" {
+		dir := strings.NewReplacer("$PAWL_AGENT_DIR", c.FileDir, "${PAWL_AGENT_DIR}", c.FileDir, `"`, " ", "'", " ", ";", " ", "|", " ", "&", " ")
+		words = strings.Fields(dir.Replace(c.Line))
+	}
+	var files []string
+	for _, w := range words {
+		if !filepath.IsAbs(w) {
+			w = filepath.Join(c.Workspace, w)
+		}
+		if info, err := os.Stat(w); err == nil && info.Mode().IsRegular() {
+			files = append(files, w)
+		}
+	}
+	return files
+}
+
+// empty says that a program answered nothing.
+func empty(out []byte) bool { return len(bytes.TrimSpace(out)) == 0 }

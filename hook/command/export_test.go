@@ -1,0 +1,4 @@
+package command
+
+// Decode reads what a gate printed.
+var Decode = decode

@@ -1,0 +1,148 @@
+package agent
+
+import (
+	"slices"
+	"strconv"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/machine"
+	"github.com/pawlrun/pawl/policy"
+)
+
+// Hook is one of the owner's hooks as the machine knows it: when it is heard,
+// and of which tools. Who performs the machine's actions knows what it does.
+//
+// Hooks of a stage are heard one after the other, in declared order, and each
+// is shown what those before it made of the call. What they say only ever
+// makes a call's way narrower: policy judges what they leave, and their
+// question never softens a denial.
+type Hook struct {
+	Stage event.HookStage `json:"stage"`
+	// Name is unique within its stage.
+	Name string `json:"name"`
+	// Observer says that nothing follows from the hook but its record. Any
+	// other hook is a gate, and one that fails blocks (FIELD F28).
+	Observer bool `json:"observer,omitempty"`
+	// Tools are patterns for the tools whose calls the hook is about, in which a
+	// star stands for any characters; none means every tool.
+	Tools []string `json:"tools,omitempty"`
+}
+
+func (h *Hook) about(tool string) bool {
+	return len(h.Tools) == 0 || slices.ContainsFunc(h.Tools, func(pattern string) bool { return policy.MatchTool(pattern, tool) })
+}
+
+// HooksBefore are the hooks that would be heard before a call of a tool.
+func (c *Config) HooksBefore(tool string) []Hook {
+	var hooks []Hook
+	for h := c.hookAfter(nil, event.HookBeforeTool, tool); h != nil; h = c.hookAfter(h, event.HookBeforeTool, tool) {
+		hooks = append(hooks, *h)
+	}
+	return hooks
+}
+
+// hookAfter is the next hook of a stage behind last, or the first where last is
+// nil; nil when there is none.
+func (c *Config) hookAfter(last *Hook, stage event.HookStage, tool string) *Hook {
+	passed := last == nil
+	for i := range c.Hooks {
+		h := &c.Hooks[i]
+		if passed && h.Stage == stage && h.about(tool) {
+			return h
+		}
+		passed = passed || h == last
+	}
+	return nil
+}
+
+// hooks is how far the hooks of a run, or of a compaction, have come: the next
+// to be heard, nil for none, and the one that refused.
+type hooks struct {
+	due     *Hook
+	refusal *event.HookResult
+}
+
+// heard folds the result of the hook that is due. One of another hook comes
+// too late, or a second time, and says nothing.
+func (h *hooks) heard(c *Config, d *event.HookResult, tool string) bool {
+	if h.due == nil || h.due.Name != d.Hook || h.due.Stage != d.Stage {
+		return false
+	}
+	h.due = c.hookAfter(h.due, d.Stage, tool)
+	if d.Decision == event.HookBlock {
+		h.due, h.refusal = nil, d
+	}
+	return true
+}
+
+// runHook asks for a hook to be heard. What it is about is filled by change.
+func (m *Machine) runHook(h *Hook, change func(*machine.RunHook)) {
+	a := machine.RunHook{
+		ID: string(h.Stage) + "/" + h.Name, Stage: h.Stage, Hook: h.Name, Observer: h.Observer,
+		Cycle: m.cycle, MaxResultChars: m.cfg.Limits.MaxResultChars,
+	}
+	if h.Stage != event.HookAfterRun {
+		a.Deadline = m.deadline()
+	}
+	change(&a)
+	if a.CallID == "" {
+		a.ID += "/" + strconv.Itoa(m.cycle)
+	} else {
+		a.ID += "/" + a.CallID
+	}
+	m.actions = append(m.actions, a)
+}
+
+// applyHook folds what followed from a hook. What comes too late, or a second
+// time, changes nothing.
+func (m *Machine) applyHook(d *event.HookResult) {
+	switch d.Stage {
+	case event.HookBeforeTool:
+		m.heardBefore(d)
+	case event.HookAfterTool:
+		m.heardAfter(d)
+	case event.HookBeforeCompaction, event.HookAfterCompaction:
+		m.heardCompaction(d)
+	case event.HookBeforeRun:
+		m.beforeRun.heard(&m.cfg, d, "")
+	case event.HookAfterRun:
+		m.afterRun.heard(&m.cfg, d, "")
+	}
+}
+
+// refuseRun ends a run that a hook would not let begin.
+func (m *Machine) refuseRun() {
+	d := m.beforeRun.refusal
+	m.terminate(event.RunTerminatedBy{
+		Reason: event.ReasonPolicyDenied, Kind: "hook:" + d.Hook, Detail: d.Reason,
+		Error: &event.Failure{Class: string(refusalType(d)), Message: hookSays(d, "did not let the run begin")},
+	})
+}
+
+// hookSays tells what a hook did, and why.
+func hookSays(d *event.HookResult, did string) string {
+	if d.Failed {
+		did += ", because it failed and a gate that fails is closed"
+	}
+	return sentence("the hook "+d.Hook+" "+did, d.Reason)
+}
+
+func refusalType(d *event.HookResult) event.ErrorType {
+	if d.Failed {
+		return event.ErrorHookFailed
+	}
+	return event.ErrorHookBlocked
+}
+
+// unheard is the record of a hook that is not heard any more, because the run
+// was cancelled. As a gate it is closed.
+func (m *Machine) unheard(h *Hook, callID string) event.HookResult {
+	d := event.HookResult{
+		CallID: callID, Hook: h.Name, Stage: h.Stage, Decision: event.HookBlock, Failed: true, Observer: h.Observer,
+		Reason: "the run was cancelled before this hook was heard",
+	}
+	if h.Observer {
+		d.Decision = event.HookContinue
+	}
+	return d
+}

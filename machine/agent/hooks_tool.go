@@ -1,0 +1,123 @@
+package agent
+
+import (
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/machine"
+	"github.com/pawlrun/pawl/policy"
+)
+
+// callHooks is how far the hooks about a call have come.
+type callHooks struct {
+	before, after hooks
+	// asked is the first hook that wants a person to decide.
+	asked *event.HookResult
+	// rewritten: what runs is not what a person wrote last, but a hook's.
+	rewritten bool
+}
+
+// again has the hooks heard anew, because a person gave the call other
+// arguments: what a gate must not let through it does not let them, either.
+func (h *callHooks) again(c *Config, tool string) {
+	*h = callHooks{before: hooks{due: c.hookAfter(nil, event.HookBeforeTool, tool)}}
+}
+
+// added says that the hooks did more with a person's arguments than ask what
+// they had asked before, so that who wrote them has not approved what will run.
+func (h *callHooks) added(asked *event.HookResult) bool {
+	return h.rewritten || h.asked != nil && (asked == nil || asked.Hook != h.asked.Hook)
+}
+
+// problem says why the call cannot run, and whose arguments it has.
+func (c *call) problem() string {
+	if c.resolved.EditedBy == "" {
+		return c.resolved.Problem.Message
+	}
+	return c.resolved.EditedBy + " gave this call other arguments, so it was not run: " + c.resolved.Problem.Message
+}
+
+// beforeTool brings a call that nothing has judged yet one hook further, and
+// says whether there was one (ALF-63).
+func (m *Machine) beforeTool(c *call) bool {
+	switch h := &c.hooks.before; {
+	case h.refusal != nil:
+		m.record(c.failed(refusalType(h.refusal), hookSays(h.refusal, "did not let this call run")))
+	case h.due != nil:
+		m.runHook(h.due, func(a *machine.RunHook) {
+			a.CallID, a.Tool, a.Args = c.ref.CallID, c.ref.Name, c.resolved.Args
+		})
+	default:
+		return false
+	}
+	return true
+}
+
+// heardBefore folds what a hook says of a call before it runs. Arguments that
+// it rewrote are resolved and judged like the model's own (FIELD 9, 2.1.110).
+func (m *Machine) heardBefore(d *event.HookResult) {
+	c := m.call(d.CallID)
+	if c == nil || c.result != nil || c.resolved == nil || !c.hooks.before.heard(&m.cfg, d, c.ref.Name) {
+		return
+	}
+	switch d.Decision {
+	case event.HookBlock:
+		m.decided(c, "was blocked by the hook "+d.Hook, d.Reason)
+	case event.HookAsk:
+		if c.hooks.asked == nil {
+			c.hooks.asked = d
+		}
+	case event.HookRewrite:
+		c.given, c.hooks.rewritten = &given{args: d.Args, by: "the hook " + d.Hook, reason: d.Reason}, true
+		c.resolved = nil
+	}
+}
+
+// judge is what policy says of a call, and a hook's question where policy would
+// have let it run: a hook never softens a verdict (FIELD 9, 2.1.77, 2.1.101).
+func (m *Machine) judge(c *call) policy.Verdict {
+	v := m.rules().Decide(c.resolved)
+	if d := c.hooks.asked; d != nil && v.Decision != event.DecisionAsk && permits(v.Decision) {
+		v = policy.Verdict{Decision: event.DecisionAsk, Rule: "hooks.before_tool: " + d.Hook, Reason: d.Reason}
+	}
+	return v
+}
+
+// done says that nothing about the call is open: it has its result, and the
+// hooks behind it have been heard.
+func (c *call) done() bool { return c.result != nil && c.hooks.after.due == nil }
+
+// afterTools asks for the hooks about the calls that have their results. What
+// depends on a call waits for them: they may change what it left behind.
+func (m *Machine) afterTools() {
+	for _, c := range m.calls {
+		h := c.hooks.after.due
+		switch {
+		case h == nil:
+		case m.cancel != nil:
+			m.record(m.unheard(h, c.ref.CallID))
+		default:
+			m.runHook(h, func(a *machine.RunHook) {
+				a.CallID, a.Tool, a.Args, a.Result = c.ref.CallID, c.ref.Name, c.resolved.Args, c.result
+			})
+		}
+	}
+}
+
+// heardAfter folds what a hook says of a result: the model sees what the hook
+// leaves of it, the call's settlement stays as it is.
+func (m *Machine) heardAfter(d *event.HookResult) {
+	c := m.call(d.CallID)
+	if c == nil || !c.hooks.after.heard(&m.cfg, d, c.ref.Name) {
+		return
+	}
+	seen := *c.result
+	switch d.Decision {
+	case event.HookRewrite:
+		seen.Output, seen.Blob, seen.Media = d.Output, "", nil
+	case event.HookBlock:
+		seen = c.failed(refusalType(d), hookSays(d, "withheld what this call gave; the call itself has run"))
+		seen.ExitCode, seen.Untrusted, seen.Private = c.result.ExitCode, c.result.Untrusted, c.result.Private
+	default:
+		return
+	}
+	c.result = &seen
+}
