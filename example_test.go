@@ -241,7 +241,7 @@ func ExampleLimits() {
 	fmt.Println(final.Outcome.NextSafeAction)
 	// Output:
 	// stopped by usd_per_run: USD 0.60
-	// Look at what was spent; if it was worth it, raise usd_per_run and continue the run.
+	// Look at what the money went into; if it was worth it, continue the run with a higher usd_per_run.
 }
 
 // With a journal on disk a run outlives its process: whoever opens the journal

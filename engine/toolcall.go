@@ -73,7 +73,7 @@ func (d *driver) runTool(work context.Context, a machine.RunTool) {
 		do: func(ctx context.Context) []event.Data {
 			if !known {
 				return settle(ctx, tool.Result{}, &tool.Error{
-					Type: event.ErrorUnknownTool, Message: "the tool " + a.Tool + " is not available any more",
+					Type: event.ErrorUnavailable, Message: "the tool " + a.Tool + " is not available any more",
 				})
 			}
 			r, err := guard(func() (tool.Result, error) {

@@ -52,6 +52,7 @@ const (
 	ErrorConflict     ErrorType = "conflict"
 	ErrorOutsidePaths ErrorType = "outside_workspace"
 	ErrorWorkspace    ErrorType = "workspace_unavailable"
+	ErrorUnavailable  ErrorType = "tool_unavailable"
 	// ErrorHookBlocked: a hook of the owner's said no. ErrorHookFailed: one
 	// that must be heard could not be (FIELD F28).
 	ErrorHookBlocked ErrorType = "blocked_by_hook"

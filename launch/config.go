@@ -34,6 +34,8 @@ func config(a *spec.Agent, o Options, targets []target, tools *tool.Set) agent.C
 		cfg.Cache = llm.Caching(s.Cache.TTL)
 	}
 	cfg.MaxNudges = value(s.MaxNudges)
+	cfg.OnDenied, cfg.OnRejected = agent.OnRefusedCall(s.OnDenied), agent.OnRefusedCall(s.OnRejected)
+	cfg.FailureThreshold = max(value(s.FailureThreshold), 0)
 	if a.Iteration != nil {
 		iteration(a.Iteration, &cfg)
 		// ALDO's trigger is crossed when it is reached (REQUIREMENTS C-5).

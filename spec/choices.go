@@ -10,6 +10,8 @@ var choices = map[string][]string{
 	"model_policy.role": {"architect", "editor", "subagent"},
 	"on_limit":          {"ok", "stopped", "fail"},
 	"on_no_tool_call":   {"finish", "nudge", "stop"},
+	"on_denied":         {"continue", "stop"},
+	"on_rejected":       {"continue", "stop"},
 	"tool_dispatch":     {"ordered-groups", "parallel-first", "by-resource", "parallel-all", "serial"},
 	"tools.approvals.*": {"always", "never", "protected_paths"},
 	"tools.effects.*":   {"pure", "idempotent", "reconcilable", "at_most_once"},
@@ -20,6 +22,8 @@ var choices = map[string][]string{
 
 	"iteration.on_limit":                    {"ok", "stopped", "fail"},
 	"iteration.on_no_tool_call":             {"finish", "nudge", "stop"},
+	"iteration.on_denied":                   {"continue", "stop"},
+	"iteration.on_rejected":                 {"continue", "stop"},
 	"iteration.tool_dispatch":               {"ordered-groups", "parallel-first", "by-resource", "parallel-all", "serial"},
 	"iteration.termination_conditions.kind": {"text-includes", "tool-result", "budget-exhausted"},
 }

@@ -11,15 +11,18 @@ import (
 // Settings are how the loop behaves. They stand at the top level of a file or
 // in its iteration block.
 type Settings struct {
-	MaxCycles     *int     `yaml:"max_cycles,omitempty" none:"yes"`
-	OnLimit       string   `yaml:"on_limit,omitempty"`
-	OnNoToolCall  string   `yaml:"on_no_tool_call,omitempty"`
-	ToolDispatch  string   `yaml:"tool_dispatch,omitempty"`
-	NudgeText     string   `yaml:"nudge_text,omitempty"`
-	MaxNudges     *int     `yaml:"max_nudges,omitempty" none:"yes"`
-	ContextWindow *int     `yaml:"context_window,omitempty"`
-	Compact       *Compact `yaml:"compact,omitempty"`
-	Cache         *Cache   `yaml:"cache,omitempty"`
+	MaxCycles        *int     `yaml:"max_cycles,omitempty" none:"yes"`
+	OnLimit          string   `yaml:"on_limit,omitempty"`
+	OnNoToolCall     string   `yaml:"on_no_tool_call,omitempty"`
+	OnDenied         string   `yaml:"on_denied,omitempty"`
+	OnRejected       string   `yaml:"on_rejected,omitempty"`
+	FailureThreshold *int     `yaml:"failure_threshold,omitempty" none:"yes"`
+	ToolDispatch     string   `yaml:"tool_dispatch,omitempty"`
+	NudgeText        string   `yaml:"nudge_text,omitempty"`
+	MaxNudges        *int     `yaml:"max_nudges,omitempty" none:"yes"`
+	ContextWindow    *int     `yaml:"context_window,omitempty"`
+	Compact          *Compact `yaml:"compact,omitempty"`
+	Cache            *Cache   `yaml:"cache,omitempty"`
 
 	Approvals *ApprovalSettings `yaml:"approvals,omitempty"`
 }

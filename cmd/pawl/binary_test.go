@@ -82,7 +82,14 @@ func (p project) pawl(args ...string) finished {
 
 func (p project) start(args ...string) *startedProcess {
 	p.t.Helper()
+	return p.startWith(nil, args...)
+}
+
+// startWith starts a process with more in its environment.
+func (p project) startWith(env []string, args ...string) *startedProcess {
+	p.t.Helper()
 	s := &startedProcess{Cmd: p.command(args...), t: p.t, out: new(strings.Builder), err: new(strings.Builder)}
+	s.Env = append(s.Env, env...)
 	s.Stdout, s.Stderr = s.out, s.err
 	if err := s.Start(); err != nil {
 		p.t.Fatal(err)

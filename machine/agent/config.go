@@ -35,7 +35,13 @@ type Config struct {
 	Conditions    []stop.Condition `json:"conditions,omitempty"`
 	OnLimit       OnLimit          `json:"on_limit,omitempty"`
 	OnNoToolCall  OnNoToolCall     `json:"on_no_tool_call,omitempty"`
-	NudgeText     string           `json:"nudge_text,omitempty"`
+	// OnDenied and OnRejected say what a refused call means.
+	OnDenied   OnRefusedCall `json:"on_denied,omitempty"`
+	OnRejected OnRefusedCall `json:"on_rejected,omitempty"`
+	// FailureThreshold is how many calls in a row may fail, each in its own way,
+	// before the run ends; 0 is no bound (HAR-82).
+	FailureThreshold int    `json:"failure_threshold,omitempty"`
+	NudgeText        string `json:"nudge_text,omitempty"`
 	// MaxNudges bounds the nudges in a row after cycles without a call; 0
 	// leaves only the cycle cap. Before WithDefaults 0 means that nobody said,
 	// and [budget.None] that there is to be no bound.

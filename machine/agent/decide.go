@@ -25,7 +25,7 @@ func (m *Machine) nextDecision() {
 			return
 		}
 	}
-	if m.endedByTool() || m.endedByExpiry() || m.endedByRepetition() {
+	if m.endedByTool() || m.endedByRefusal() || m.endedByExpiry() || m.endedByMishaps() || m.endedByRepetition() {
 		return
 	}
 	switch {

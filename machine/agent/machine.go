@@ -53,6 +53,7 @@ type Machine struct {
 	response *event.ModelResponse
 	calls    []*call
 	turn     turn
+	mishaps  mishaps
 	answer   answer
 
 	inputs     []string

@@ -77,7 +77,7 @@ func (m *Machine) nextSteps() {
 		case circling:
 			m.block(c, stuck)
 		case c.resolved.Problem != nil:
-			m.record(c.failed(c.resolved.Problem.Type, c.problem()))
+			m.record(m.problem(c))
 		case c.verdict == nil && m.beforeTool(c):
 		case c.verdict == nil:
 			v := m.judge(c)

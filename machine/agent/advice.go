@@ -1,0 +1,93 @@
+package agent
+
+import (
+	"github.com/pawlrun/pawl/budget"
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/llm"
+	"github.com/pawlrun/pawl/stop"
+)
+
+// nextSafeAction is the sentence that tells an owner how to go on (HAR-51).
+func nextSafeAction(end *event.RunTerminatedBy) string {
+	switch r := end.Reason; {
+	case isBudget(r), end.Kind == string(stop.BudgetExhausted):
+		return afterLimit(end.Limit)
+	case end.Kind == kindInvalidAnswer:
+		return "Read what was wrong with the answers; simplify the schema or say in the prompt how to fill it, and continue the run."
+	case end.Limit == "approvals.timeout":
+		return "Decide sooner or raise approvals.timeout, and continue the run."
+	case end.Limit == "max_nudges":
+		return "Read the last output; tell the agent in a new message what is missing, or raise max_nudges."
+	case r == event.ReasonModelError && end.Error != nil:
+		return afterModelError(llm.Class(end.Error.Class))
+	default:
+		return advice(r)
+	}
+}
+
+// afterLimit says what to look at before a limit is raised.
+func afterLimit(setting string) string {
+	raise := "; if it was worth it, continue the run with a higher " + setting + "."
+	switch {
+	case budget.IsMoney(setting):
+		return "Look at what the money went into" + raise
+	case setting == "max_wall_time_seconds":
+		return "Look at what took the time" + raise
+	case setting == "max_no_progress_seconds":
+		return "Read the last results: nothing new came of them for a while. Say another way, and continue the run."
+	case setting == "max_context_tokens_per_request":
+		return "Allow larger requests, or shorter results with max_tool_result_chars, and continue the run."
+	}
+	return "Look at what was used" + raise
+}
+
+func afterModelError(class llm.Class) string {
+	const kept = "continue the run: everything paid for is kept."
+	switch class {
+	case llm.ClassAuth:
+		return "Mend the key or what it is allowed to do, and " + kept
+	case llm.ClassQuota:
+		return "Raise the quota at the provider or choose another model, and " + kept
+	case llm.ClassContextOverflow:
+		return "Use a model with a larger window, or shorten the results with max_tool_result_chars, and " + kept
+	case llm.ClassInvalid:
+		return "Read what the provider complains about and change that: the same request would be refused again. Then " + kept
+	case llm.ClassThrottled, llm.ClassOverloaded, llm.ClassNetwork:
+		return "Wait until the provider answers again or name a fallback, and " + kept
+	}
+	return advice(event.ReasonModelError)
+}
+
+func advice(r event.Reason) string {
+	switch r {
+	case event.ReasonMaxCycles:
+		return "Look at what the last cycles did; if they made progress, continue the run with a higher cycle cap."
+	case event.ReasonNoAnswerOrCall:
+		return "Read the last output; tell the agent in a new message what is missing."
+	case event.ReasonRejected:
+		return "Read why it was rejected; continue the run with a message that says what to do differently."
+	case event.ReasonRepeatedFailure:
+		return "Read what the last calls failed with; mend the cause or say another way, and continue the run with a message."
+	case event.ReasonStuck:
+		return "Read the repeated calls and their results; mend their cause or say another way, and continue the run."
+	case event.ReasonPolicyDenied:
+		return "Read which rule denied the call; change the permissions or the task, and start again."
+	case event.ReasonToolUnavailable:
+		return "Bring back what the call needs, and continue the run with a message."
+	case event.ReasonModelError:
+		return "Read the error; when its cause is mended, continue the run: everything paid for is kept."
+	case event.ReasonTruncated:
+		return "Raise the output limit of the model, or ask for the work in smaller pieces, and continue the run."
+	case event.ReasonEmptyResponse:
+		return "Try another model, or say the task again in other words."
+	case event.ReasonRefused:
+		return "Read why the model declined; change the task or choose another model."
+	case event.ReasonJudgeUnavailable:
+		return "Mend the judge, and continue the run: nothing has been judged wrongly."
+	case event.ReasonCancelled:
+		return "Nothing is running; continue the run if it should go on."
+	case event.ReasonInternal:
+		return "This is a defect of Pawl; the run's events up to here are kept. Please report it."
+	}
+	return "Read the run's events to see what happened, then continue the run or start a new one."
+}

@@ -1,0 +1,104 @@
+package agent
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/llm"
+)
+
+// OnRefusedCall says what a call means that policy denied or a person declined.
+type OnRefusedCall string
+
+// The values of on_denied and on_rejected.
+const (
+	// RefusedContinue tells the model, which may take another way (C-9).
+	RefusedContinue OnRefusedCall = "continue"
+	// RefusedStop ends the run once the calls beside it have settled: an agent
+	// that reaches for what it must not have is not to try its luck.
+	RefusedStop OnRefusedCall = "stop"
+)
+
+// mishaps counts what has gone wrong with a run's calls in a row.
+type mishaps struct {
+	// failures are the newest calls, as far as all of them failed.
+	failures int
+	// deserted are the newest cycles, as far as none of their calls had its tool.
+	deserted int
+}
+
+// maxDeserted is how many cycles in a row may ask only for tools that are not
+// there any more: the model is told once and may find another way (HAR-84).
+const maxDeserted = 2
+
+// settled takes in the results of a cycle that had calls.
+func (s *mishaps) settled(calls []*call) {
+	deserted := true
+	for _, c := range calls {
+		if counts(c.result.ErrorType) {
+			s.failures++
+		}
+		if !c.result.IsError {
+			s.failures = 0
+		}
+		deserted = deserted && unavailable(c.result.ErrorType)
+	}
+	if s.deserted++; !deserted {
+		s.deserted = 0
+	}
+}
+
+// counts says that a failure is the call's own, and not the run's.
+func counts(kind event.ErrorType) bool {
+	switch kind {
+	case "", event.ErrorTruncated, event.ErrorCancelled, event.ErrorBudget, event.ErrorInDoubt:
+		return false
+	}
+	return true
+}
+
+func unavailable(kind event.ErrorType) bool {
+	return kind == event.ErrorUnavailable || kind == event.ErrorWorkspace
+}
+
+// endedByRefusal ends the run on a call that was refused, where the owner wants
+// that, each way of refusing with its own reason (HAR-83).
+func (m *Machine) endedByRefusal() bool {
+	for _, c := range m.calls {
+		switch v, a := c.verdict, c.approval; {
+		case m.cfg.OnDenied == RefusedStop && v != nil && !permits(v.Decision):
+			return m.fail(event.ReasonPolicyDenied, string(event.ErrorDenied), sentence(c.ref.Name+" was denied", v.Rule, v.Reason))
+		case m.cfg.OnRejected == RefusedStop && a != nil && a.Kind == event.ApprovalRejected:
+			return m.fail(event.ReasonRejected, string(event.ErrorRejected), sentence(c.ref.Name+" was rejected by "+a.Approver, a.Reason))
+		}
+	}
+	return false
+}
+
+// endedByMishaps ends the run when too many calls failed one after the other
+// (HAR-82), or when their tools are gone.
+func (m *Machine) endedByMishaps() bool {
+	switch most := m.cfg.FailureThreshold; {
+	case m.mishaps.deserted >= maxDeserted:
+		c := m.calls[len(m.calls)-1]
+		return m.fail(event.ReasonToolUnavailable, string(c.result.ErrorType), "the tools that the model asks for are not there any more; the last was "+c.ref.Name)
+	case most > 0 && m.mishaps.failures >= most:
+		m.terminate(event.RunTerminatedBy{
+			Reason: event.ReasonRepeatedFailure, Limit: "failure_threshold",
+			Detail: fmt.Sprintf("%d calls failed in a row, the last with %s", m.mishaps.failures, m.calls[len(m.calls)-1].result.ErrorType),
+		})
+		return true
+	}
+	return false
+}
+
+// problem is the result of a call that cannot run as asked. A tool that the
+// run began with is not unknown when it is gone.
+func (m *Machine) problem(c *call) event.ToolResult {
+	p := c.resolved.Problem
+	if p.Type == event.ErrorUnknownTool && slices.ContainsFunc(m.cfg.Tools, func(t llm.ToolDef) bool { return t.Name == c.ref.Name }) {
+		return c.failed(event.ErrorUnavailable, "the tool "+c.ref.Name+" is not there any more; "+c.problem())
+	}
+	return c.failed(p.Type, c.problem())
+}
