@@ -151,7 +151,7 @@ func TestAnEditedJournalIsFoundOut(t *testing.T) {
 	p := greeter(t)
 	p.exits(0, "run", "agent.yaml", "hi")
 	id := p.newest()
-	p.sql("UPDATE events SET body = replace(body, 'hello', 'jello') WHERE type = 'model.response'")
+	p.sql("UPDATE log SET body = replace(body, 'hello', 'jello') WHERE type = 'model.response'")
 	if f := p.exits(1, "runs", "verify", id); !strings.Contains(f.out, "NOT as written") {
 		t.Errorf("stdout %q", f.out)
 	}

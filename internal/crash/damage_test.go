@@ -24,7 +24,7 @@ func TestADamagedRunIsNotResumedAndVerifySaysWhere(t *testing.T) {
 	defer db.Close()
 	var seq string
 	err = db.QueryRow(`
-UPDATE events SET body = CAST(replace(CAST(body AS TEXT), 'sleep 60', 'sleep 61') AS BLOB)
+UPDATE log SET body = CAST(replace(CAST(body AS TEXT), 'sleep 60', 'sleep 61') AS BLOB)
 WHERE type = 'tool_call' RETURNING seq`).Scan(&seq)
 	if err != nil {
 		t.Fatal(err)

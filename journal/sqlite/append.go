@@ -23,7 +23,8 @@ func (c *conn) create(row journal.Run, b *journal.Batch) (int64, error) {
 	}
 	rid, ok, err := c.insert(insertRun, row.ID, row.Parent, row.Kind, row.Name, nanos(row.Created), nanos(b.Time),
 		string(b.Status.State), b.Status.Detail, int64(b.Status.Cycles), bytesOrNil(b.Status.Outcome),
-		row.ForkSeq+int64(len(b.Records)), b.Head, ownerAfter(b), expiryAfter(b), row.ForkOf, row.ForkSeq)
+		row.ForkSeq+int64(len(b.Records)), b.Head, ownerAfter(b), expiryAfter(b), row.ForkOf, row.ForkSeq,
+		int64(len(b.Records)))
 	if err != nil {
 		return 0, err
 	}
@@ -90,7 +91,7 @@ func (c *conn) appendStatus(rid int64, b *journal.Batch) (int64, error) {
 // updateRun moves a run's row on from one event to another, if the lease holds.
 func (c *conn) updateRun(rid, before, last int64, head string, b *journal.Batch) error {
 	changed, err := c.exec(updateRun, last, head, string(b.Status.State), b.Status.Detail, int64(b.Status.Cycles),
-		bytesOrNil(b.Status.Outcome), nanos(b.Time), rid, b.Lease.Epoch, b.Lease.Owner, before)
+		bytesOrNil(b.Status.Outcome), nanos(b.Time), last-before, rid, b.Lease.Epoch, b.Lease.Owner, before)
 	if err == nil && changed == 0 {
 		return c.whyNot(b.Lease.Run)
 	}

@@ -16,11 +16,23 @@ const deleteStep = 256
 // without a run (rid 0), until a newer one is there, so that no pos is ever
 // given twice.
 const (
-	deleteEvents = `
-DELETE FROM events WHERE pos IN (
-	SELECT pos FROM events WHERE rid IN (0, ?1) AND pos < (SELECT max(pos) FROM events) LIMIT ?2)`
+	// deletePart deletes a run's events up to a pos (rid, first, pos); endOfPart
+	// says up to which (rid, first, last, how many).
+	endOfPart = `
+WITH RECURSIVE block (n) AS (SELECT ?1 >> 10 UNION ALL SELECT n + 1 FROM block WHERE n < ?2 >> 10)
+SELECT count(*), max(pos) FROM (
+	SELECT pos FROM block CROSS JOIN log INDEXED BY log_block ON pos >> 10 = n AND rid = ?3
+	WHERE pos < (SELECT max(pos) FROM log) LIMIT ?4)`
+	deletePart = `
+WITH RECURSIVE block (n) AS (SELECT ?1 >> 10 UNION ALL SELECT n + 1 FROM block WHERE n < ?2 >> 10)
+DELETE FROM log WHERE pos IN (
+	SELECT pos FROM block CROSS JOIN log INDEXED BY log_block ON pos >> 10 = n AND rid = ?3 WHERE pos <= ?2)`
+	deleteBuried = `
+DELETE FROM log WHERE rid = 0 AND pos < (SELECT max(pos) FROM log) AND pos = (SELECT last FROM deleted WHERE rid = 0)`
 	buryEvent = `
-UPDATE events SET rid = 0, seq = pos, type = '', body = x'' WHERE rid = ?1`
+UPDATE log SET rid = 0, seq = pos, type = '', body = x'' WHERE rid = ?1 AND pos = (SELECT max(pos) FROM log)`
+	noteBuried = `
+INSERT OR REPLACE INTO deleted (rid, first, last) SELECT 0, max(pos), max(pos) FROM log`
 	deleteBlobs = `
 DELETE FROM blobs WHERE digest IN (
 	SELECT digest FROM blob_runs AS mine WHERE rid = ?1
@@ -72,7 +84,7 @@ func (c *conn) hideRun(run string, now int64) error {
 	rid := row[0]
 	delete(c.rids, run)
 	for _, q := range []string{
-		`INSERT INTO deleted (rid) VALUES (?1)`, `DELETE FROM inbox WHERE rid = ?1`, `DELETE FROM runs WHERE rid = ?1`,
+		`INSERT INTO deleted (rid, first, last) SELECT rid, first, last FROM runs WHERE rid = ?1`, `DELETE FROM inbox WHERE rid = ?1`, `DELETE FROM runs WHERE rid = ?1`,
 	} {
 		if _, err := c.exec(q, rid); err != nil {
 			return err
@@ -96,14 +108,15 @@ func (c *conn) unshared(run string) error {
 // sweep frees a part of what deleted runs have left; more is false when there
 // is nothing left.
 func (c *conn) sweep() (more bool, err error) {
-	rid, ok, err := c.queryInt(`SELECT rid FROM deleted LIMIT 1`)
+	row, ok, err := c.queryRow(`SELECT rid, first, last FROM deleted WHERE rid <> 0 LIMIT 1`)
 	if err != nil || !ok {
 		return false, err
 	}
-	if n, err := c.exec(deleteEvents, rid, int64(deleteStep)); err != nil || n == deleteStep {
+	rid, _ := row[0].(int64)
+	if full, err := c.sweepEvents(rid, row[1], row[2]); err != nil || full {
 		return true, err
 	}
-	if _, err := c.exec(buryEvent, rid); err != nil {
+	if err := c.bury(rid); err != nil {
 		return true, err
 	}
 	if n, err := c.exec(deleteBlobs, rid, int64(blobStep)); err != nil || n == blobStep {
@@ -114,4 +127,35 @@ func (c *conn) sweep() (more bool, err error) {
 	}
 	_, err = c.exec(`DELETE FROM deleted WHERE rid = ?1`, rid)
 	return true, err
+}
+
+// sweepEvents deletes up to a step of a run's events, all but the newest of the
+// file; full says that there may be more.
+func (c *conn) sweepEvents(rid int64, first, last any) (full bool, err error) {
+	part, _, err := c.queryRow(endOfPart, first, last, rid, int64(deleteStep))
+	if err != nil || part[0] == int64(0) {
+		return false, err
+	}
+	if _, err := c.exec(deletePart, first, part[1], rid); err != nil || part[0] != int64(deleteStep) {
+		return false, err
+	}
+	_, err = c.exec(`UPDATE deleted SET first = ?1 WHERE rid = ?2`, part[1], rid)
+	return true, err
+}
+
+// bury empties the newest event if it is the run's, and deletes the one that
+// was buried before when it is not the newest any more.
+func (c *conn) bury(rid int64) error {
+	if n, err := c.exec(deleteBuried); err != nil {
+		return err
+	} else if n > 0 {
+		if _, err := c.exec(`DELETE FROM deleted WHERE rid = 0`); err != nil {
+			return err
+		}
+	}
+	n, err := c.exec(buryEvent, rid)
+	if err == nil && n > 0 {
+		_, err = c.exec(noteBuried)
+	}
+	return err
 }

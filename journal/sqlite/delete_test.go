@@ -77,12 +77,12 @@ func TestTheNextDeletionFinishesOneThatACrashCutShort(t *testing.T) {
 		t.Errorf("%d blobs, want 3: one is of both runs", n)
 	}
 	tamper(t, path,
-		`INSERT INTO deleted (rid) SELECT rid FROM runs WHERE id = 'first'`, `DELETE FROM runs WHERE id = 'first'`)
+		`INSERT INTO deleted (rid, first, last) SELECT rid, first, last FROM runs WHERE id = 'first'`, `DELETE FROM runs WHERE id = 'first'`)
 	if err := s.Delete(t.Context(), "second"); err != nil {
 		t.Fatal(err)
 	}
 	for query, want := range map[string]int{
-		`SELECT count(*) FROM events`:    1,
+		`SELECT count(*) FROM log`:       1,
 		`SELECT count(*) FROM blobs`:     0,
 		`SELECT count(*) FROM blob_runs`: 0,
 		`SELECT count(*) FROM deleted`:   0,

@@ -57,3 +57,24 @@ func TestTheLogDoesNotGrowWithoutBound(t *testing.T) {
 		t.Errorf("the database has %d bytes (%v): the log was not copied", info.Size(), err)
 	}
 }
+
+// A commit that copied the whole log would make all others wait.
+func TestTheLogIsCopiedBeforeACommitHasToDoIt(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "journal.db")
+	d := journaltest.Start(t, open(t, path), "a")
+	size := func(path string) int64 {
+		info, err := os.Stat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return info.Size()
+	}
+	const pages = 3000 // a commit copies 4000
+	empty := size(path)
+	for size(path) == empty {
+		d.Append(t, texts(100)...)
+		if size(path+"-wal") > pages*4120 {
+			t.Fatalf("nothing was copied of %d events", d.Seq)
+		}
+	}
+}

@@ -53,7 +53,7 @@ func openStore(ctx context.Context, path string, o Options) (*Store, error) {
 	if err := inspect(path); err != nil {
 		return nil, err
 	}
-	s := &Store{path: path, now: o.Now, selectRun: selectRun}
+	s := &Store{path: path, now: o.Now, queries: queriesOf(schemaVersion)}
 	if !o.ReadOnly {
 		if err := s.openWriter(ctx, o); err != nil {
 			return nil, err
@@ -120,7 +120,8 @@ func (s *Store) openWriter(ctx context.Context, o Options) error {
 	if err != nil {
 		return errors.Join(err, c.close())
 	}
-	s.writer = newWriter(c, f, func(inbox bool) { s.watch.notify(inbox) })
+	p := newCheckpointer(func() (*conn, error) { return openWriterConn(s.path, o) })
+	s.writer = newWriter(c, f, p, func(inbox bool) { s.watch.notify(inbox) })
 	return nil
 }
 
@@ -142,9 +143,7 @@ SELECT application_id, user_version FROM pragma_application_id, pragma_user_vers
 	if version == 0 {
 		return journal.ErrForeign
 	}
-	if version == 1 {
-		s.selectRun = selectRunUnforked
-	}
+	s.queries = queriesOf(version)
 	return checkOwner(application, version)
 }
 
@@ -233,11 +232,9 @@ SELECT application_id, user_version, (SELECT count(*) FROM sqlite_schema) FROM p
 }
 
 // checkpointPages is how long the log grows, in pages, before the commit that
-// finds it so copies it into the database and pays for that. SQLite's own 1000
-// is reached every thirty commits of 64 writers, so that the pause shows in
-// p99; four times as many pages make it four times as rare and hardly longer,
-// because most of them are the same pages again. A log that outgrew this while
-// a reader held on to it is cut back to twice the size.
+// finds it so copies what the [checkpointer] has not copied into the database,
+// and pays for that. A log that outgrew this while a reader held on to it is
+// cut back to twice the size.
 const (
 	checkpointPages = 4000
 	pageSize        = 4096

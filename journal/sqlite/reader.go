@@ -26,7 +26,7 @@ func scanRun(row scanner) (journal.Run, error) {
 
 // Run returns a run's row.
 func (s *Store) Run(ctx context.Context, id string) (journal.Run, error) {
-	r, err := scanRun(s.readers.QueryRowContext(ctx, s.selectRun+` WHERE id = ?1`, id))
+	r, err := scanRun(s.readers.QueryRowContext(ctx, s.queries.run+` WHERE id = ?1`, id))
 	if errors.Is(err, sql.ErrNoRows) {
 		err = journal.ErrNotFound
 	}
@@ -41,7 +41,7 @@ func (s *Store) Find(ctx context.Context, prefix string) (journal.Run, error) {
 	if r, err := s.Run(ctx, prefix); err == nil || !errors.Is(err, journal.ErrNotFound) {
 		return r, err
 	}
-	rows, err := s.queryRuns(ctx, s.selectRun+` WHERE id >= ?1 AND substr(id, 1, length(?1)) = ?1 ORDER BY id LIMIT 5`, prefix)
+	rows, err := s.queryRuns(ctx, s.queries.run+` WHERE id >= ?1 AND substr(id, 1, length(?1)) = ?1 ORDER BY id LIMIT 5`, prefix)
 	if err != nil {
 		return journal.Run{}, err
 	}
@@ -60,7 +60,7 @@ func (s *Store) Find(ctx context.Context, prefix string) (journal.Run, error) {
 
 // Runs lists runs, newest first.
 func (s *Store) Runs(ctx context.Context, f journal.Filter) ([]journal.Run, error) {
-	query := s.selectRun + ` WHERE 1`
+	query := s.queries.run + ` WHERE 1`
 	var args []any
 	if f.Before != "" {
 		query += ` AND rid < (SELECT rid FROM runs WHERE id = ?)`
@@ -70,7 +70,7 @@ func (s *Store) Runs(ctx context.Context, f journal.Filter) ([]journal.Run, erro
 		query += ` AND parent = ?`
 		args = append(args, f.Parent)
 	}
-	if f.ForkOf != "" && s.selectRun == selectRunUnforked {
+	if f.ForkOf != "" && s.queries.run == selectRunUnforked {
 		return nil, nil
 	}
 	if f.ForkOf != "" {
@@ -118,11 +118,7 @@ func (s *Store) queryRuns(ctx context.Context, query string, args ...any) ([]jou
 // first. A fork's own are asked for only behind them, so that a run without
 // ancestors costs one query.
 func (s *Store) Records(ctx context.Context, run string, after int64, limit int) ([]journal.Record, error) {
-	query := ownRecords
-	if s.selectRun == selectRunUnforked {
-		query = ownRecordsUnforked
-	}
-	records, err := s.queryRecords(ctx, query, run, max(after, 0), noLimit(limit))
+	records, err := s.queryRecords(ctx, s.queries.records, run, max(after, 0), noLimit(limit))
 	if err != nil || len(records) > 0 {
 		return records, err
 	}
@@ -143,24 +139,13 @@ func (s *Store) Records(ctx context.Context, run string, after int64, limit int)
 			return records, nil
 		}
 	}
-	own, err := s.queryRecords(ctx, query, run, row.ForkSeq, noLimit(limit))
+	own, err := s.queryRecords(ctx, s.queries.records, run, row.ForkSeq, noLimit(limit))
 	return append(records, own...), err
 }
 
-const (
-	ownRecordsUnforked = `
-SELECT e.pos, r.id, e.seq, e.type, e.body FROM events e JOIN runs r ON r.rid = e.rid
-WHERE e.rid = (SELECT rid FROM runs WHERE id = ?1) AND e.seq > ?2 ORDER BY e.seq LIMIT ?3`
-	ownRecords = `
-SELECT e.pos, r.id, e.seq, e.type, e.body FROM events e JOIN runs r ON r.rid = e.rid
-WHERE e.rid = (SELECT rid FROM runs WHERE id = ?1 AND fork_seq <= ?2) AND e.seq > ?2 ORDER BY e.seq LIMIT ?3`
-)
-
 // Tail returns records of any run after a pos.
 func (s *Store) Tail(ctx context.Context, after int64, limit int) ([]journal.Record, error) {
-	return s.queryRecords(ctx, `
-SELECT e.pos, r.id, e.seq, e.type, e.body FROM events e JOIN runs r ON r.rid = e.rid
-WHERE e.pos > ?1 ORDER BY e.pos LIMIT ?2`, after, noLimit(limit))
+	return s.queryRecords(ctx, s.queries.tail, after, noLimit(limit))
 }
 
 func noLimit(n int) int {

@@ -1,13 +1,19 @@
 package sqlite
 
 // schemaVersion is stored in the file; a file of a newer one is refused.
-const schemaVersion = 2
+const schemaVersion = 3
 
 // applicationID marks the file as a journal of ours ("Pawl").
 const applicationID = 0x5061776c
 
 // rid is AUTOINCREMENT because processes remember it: the number of a deleted
 // run must never come to mean another.
+//
+// Events are found by the block of 1024 positions that they are in, and there
+// by run. An index by run alone has a page for each of the runs that go on at
+// once, and a commit of many would write them all; in a block they share a few.
+// A run's events are in the blocks from first to last, which are bounds and may
+// be wider than the run.
 const schema = `
 CREATE TABLE runs (
 	rid     INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -27,18 +33,20 @@ CREATE TABLE runs (
 	epoch   INTEGER NOT NULL,
 	expiry  INTEGER NOT NULL DEFAULT 0,
 	fork_of  TEXT NOT NULL DEFAULT '',
-	fork_seq INTEGER NOT NULL DEFAULT 0
+	fork_seq INTEGER NOT NULL DEFAULT 0,
+	first    INTEGER NOT NULL DEFAULT 0,
+	last     INTEGER NOT NULL DEFAULT 0
 );
 CREATE INDEX runs_parent ON runs (parent) WHERE parent <> '';
 CREATE INDEX runs_fork ON runs (fork_of) WHERE fork_of <> '';
-CREATE TABLE events (
+CREATE TABLE log (
 	pos  INTEGER PRIMARY KEY,
 	rid  INTEGER NOT NULL,
 	seq  INTEGER NOT NULL,
 	type TEXT NOT NULL,
 	body BLOB NOT NULL
 );
-CREATE UNIQUE INDEX events_run ON events (rid, seq);
+CREATE INDEX log_block ON log (pos >> 10, rid, seq);
 CREATE TABLE inbox (
 	id   INTEGER PRIMARY KEY AUTOINCREMENT,
 	rid  INTEGER NOT NULL,
@@ -56,7 +64,9 @@ CREATE TABLE blob_runs (
 ) WITHOUT ROWID;
 CREATE INDEX blob_runs_run ON blob_runs (rid);
 CREATE TABLE deleted (
-	rid INTEGER PRIMARY KEY
+	rid   INTEGER PRIMARY KEY,
+	first INTEGER NOT NULL DEFAULT 0,
+	last  INTEGER NOT NULL DEFAULT 0
 );
 `
 
@@ -68,30 +78,108 @@ ALTER TABLE runs ADD COLUMN fork_of TEXT NOT NULL DEFAULT '';
 ALTER TABLE runs ADD COLUMN fork_seq INTEGER NOT NULL DEFAULT 0;
 CREATE INDEX runs_fork ON runs (fork_of) WHERE fork_of <> '';
 `,
+	// The table has a new name so that a process of an older version which has
+	// the file open fails to append, instead of appending what no block bounds.
+	// Version 2 kept the newest pos under the number 0 when its run was deleted.
+	2: `
+ALTER TABLE runs ADD COLUMN first INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE runs ADD COLUMN last INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE deleted ADD COLUMN first INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE deleted ADD COLUMN last INTEGER NOT NULL DEFAULT 0;
+DELETE FROM events WHERE rid = 0 AND pos < (SELECT max(pos) FROM events);
+INSERT OR IGNORE INTO deleted (rid) SELECT 0 FROM events WHERE rid = 0;
+UPDATE runs SET
+	first = coalesce((SELECT min(pos) FROM events e WHERE e.rid = runs.rid), 0),
+	last = coalesce((SELECT max(pos) FROM events e WHERE e.rid = runs.rid), 0);
+UPDATE deleted SET
+	first = coalesce((SELECT min(pos) FROM events e WHERE e.rid = deleted.rid), 0),
+	last = coalesce((SELECT max(pos) FROM events e WHERE e.rid = deleted.rid), 0);
+DROP INDEX events_run;
+ALTER TABLE events RENAME TO log;
+CREATE INDEX log_block ON log (pos >> 10, rid, seq);
+`,
 }
 
+// newestPos is the largest pos in the file. Nobody else writes between a
+// statement and the inserts that follow it.
+const newestPos = `coalesce((SELECT max(pos) FROM log), 0)`
+
 const insertRun = `
-INSERT INTO runs (id, parent, kind, name, created, updated, state, detail, cycles, outcome, seq, head, owner, epoch, expiry, fork_of, fork_seq)
-VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, 1, ?14, ?15, ?16)
+INSERT INTO runs (id, parent, kind, name, created, updated, state, detail, cycles, outcome, seq, head, owner, epoch, expiry, fork_of, fork_seq, first, last)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, 1, ?14, ?15, ?16, ` + newestPos + ` + 1, ` + newestPos + ` + ?17)
 ON CONFLICT (id) DO NOTHING`
 
 // updateRun is the fence of every append: it changes the row only under the
-// lease's epoch and on top of the event that the writer saw last. Its
+// lease's epoch and on top of the event that the writer saw last. What is added
+// to the newest pos is how many events the append will insert. Its
 // parameters have no numbers, nor have insertEvent's, because the driver
 // allocates a name for each that has.
 const updateRun = `
-UPDATE runs SET seq = ?, head = ?, state = ?, detail = ?, cycles = ?, outcome = ?, updated = ?
+UPDATE runs SET seq = ?, head = ?, state = ?, detail = ?, cycles = ?, outcome = ?, updated = ?, last = ` + newestPos + ` + ?
 WHERE rid = ? AND epoch = ? AND owner = ? AND seq = ? AND state <> 'ended'`
 
 // insertEvent leaves pos to SQLite: one more than the largest. No other
 // process writes between the inserts of one transaction.
-const insertEvent = `INSERT INTO events (rid, seq, type, body) VALUES (?, ?, ?, ?)`
+const insertEvent = `INSERT INTO log (rid, seq, type, body) VALUES (?, ?, ?, ?)`
 
 const insertBlob = `INSERT OR IGNORE INTO blobs (digest, bytes) VALUES (?1, ?2)`
 
 const insertBlobRun = `INSERT OR IGNORE INTO blob_runs (digest, rid) VALUES (?1, ?2)`
 
 const consumeCommand = `DELETE FROM inbox WHERE id = ?1 AND rid = ?2`
+
+// queries read a file of one version. One of an older version is only read
+// when it may not be upgraded.
+type queries struct {
+	// run selects runs' rows; records selects what a run wrote itself after an
+	// event (run, after, limit), tail what any run wrote after a pos (after,
+	// limit).
+	run, records, tail string
+}
+
+func queriesOf(version int64) queries {
+	switch version {
+	case 1:
+		return queries{run: selectRunUnforked, records: ownEventsUnforked, tail: tailEvents}
+	case 2:
+		return queries{run: selectRun, records: ownEvents, tail: tailEvents}
+	}
+	return queries{run: selectRun, records: ownLog, tail: tailLog}
+}
+
+// ownLog goes back from a run's last block to the one where its reading
+// starts, and from there on. The order is that of the loops: blocks, and in
+// each the index.
+const ownLog = `
+WITH RECURSIVE
+	run (id, rid, low, high) AS MATERIALIZED (
+		SELECT id, rid, first >> 10, last >> 10 FROM runs WHERE id = ?1 AND fork_seq <= ?2),
+	back (n) AS (
+		SELECT high FROM run UNION ALL
+		SELECT n - 1 FROM back CROSS JOIN run WHERE n > low AND NOT EXISTS (
+			SELECT 1 FROM log WHERE pos >> 10 = n AND log.rid = run.rid AND seq <= ?2 + 1)),
+	block (n) AS (
+		SELECT min(n) FROM back UNION ALL
+		SELECT n + 1 FROM block CROSS JOIN run WHERE n < high)
+SELECT e.pos, run.id, e.seq, e.type, e.body
+FROM run CROSS JOIN block CROSS JOIN log e INDEXED BY log_block ON e.pos >> 10 = block.n AND e.rid = run.rid
+WHERE e.seq > ?2 LIMIT ?3`
+
+const tailLog = `
+SELECT e.pos, r.id, e.seq, e.type, e.body FROM log e JOIN runs r ON r.rid = e.rid
+WHERE e.pos > ?1 ORDER BY e.pos LIMIT ?2`
+
+const (
+	ownEventsUnforked = `
+SELECT e.pos, r.id, e.seq, e.type, e.body FROM events e JOIN runs r ON r.rid = e.rid
+WHERE e.rid = (SELECT rid FROM runs WHERE id = ?1) AND e.seq > ?2 ORDER BY e.seq LIMIT ?3`
+	ownEvents = `
+SELECT e.pos, r.id, e.seq, e.type, e.body FROM events e JOIN runs r ON r.rid = e.rid
+WHERE e.rid = (SELECT rid FROM runs WHERE id = ?1 AND fork_seq <= ?2) AND e.seq > ?2 ORDER BY e.seq LIMIT ?3`
+	tailEvents = `
+SELECT e.pos, r.id, e.seq, e.type, e.body FROM events e JOIN runs r ON r.rid = e.rid
+WHERE e.pos > ?1 ORDER BY e.pos LIMIT ?2`
+)
 
 const selectRun = `
 SELECT id, parent, kind, name, created, updated, state, detail, cycles, outcome, seq, head, owner, expiry, fork_of, fork_seq FROM runs`

@@ -23,10 +23,9 @@ type Store struct {
 	readers *sql.DB
 	writer  *writer
 	watch   *watcher
-	// selectRun reads runs' rows from a file of this version.
-	selectRun string
-	close     sync.Once
-	closed    error
+	queries queries
+	close   sync.Once
+	closed  error
 }
 
 var _ journal.Store = (*Store)(nil)

@@ -3,6 +3,7 @@ package sqlite_test
 import (
 	"database/sql"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/pawlrun/pawl/journal"
@@ -10,51 +11,174 @@ import (
 	"github.com/pawlrun/pawl/journal/sqlite"
 )
 
-// TestAJournalFromBeforeForksIsReadAndUpgraded takes out of a file what its
-// first version did not have.
-func TestAJournalFromBeforeForksIsReadAndUpgraded(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "journal.db")
-	open := func(readOnly bool) *sqlite.Store {
-		t.Helper()
-		s, err := sqlite.Open(t.Context(), path, sqlite.Options{ReadOnly: readOnly, Now: journaltest.Epoch})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = s.Close() })
-		return s
-	}
-	s := open(false)
-	journaltest.Start(t, s, "a")
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+// downgrades turn a file of a version into one of the version before.
+var downgrades = map[int][]string{
+	3: {
+		"DROP INDEX log_block", "ALTER TABLE log RENAME TO events", "CREATE UNIQUE INDEX events_run ON events (rid, seq)",
+		"ALTER TABLE runs DROP COLUMN first", "ALTER TABLE runs DROP COLUMN last",
+		"ALTER TABLE deleted DROP COLUMN first", "ALTER TABLE deleted DROP COLUMN last",
+		"DELETE FROM deleted WHERE rid = 0", "PRAGMA user_version = 2",
+	},
+	2: {
+		"DROP INDEX runs_fork", "ALTER TABLE runs DROP COLUMN fork_of", "ALTER TABLE runs DROP COLUMN fork_seq",
+		"PRAGMA user_version = 1",
+	},
+}
+
+func downgrade(t *testing.T, path string, to int) {
+	t.Helper()
 	db, err := sql.Open("sqlite", path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, q := range []string{
-		"DROP INDEX runs_fork", "ALTER TABLE runs DROP COLUMN fork_of", "ALTER TABLE runs DROP COLUMN fork_seq", "PRAGMA user_version = 1",
-	} {
-		if _, err := db.Exec(q); err != nil {
-			t.Fatalf("%s: %v", q, err)
+	defer db.Close()
+	for from := 3; from > to; from-- {
+		for _, q := range downgrades[from] {
+			if _, err := db.Exec(q); err != nil {
+				t.Fatalf("%s: %v", q, err)
+			}
 		}
 	}
-	if err := db.Close(); err != nil {
+}
+
+// older makes a journal of an older version: two runs that took turns for more
+// than a block of positions, and one that was deleted and owned the newest pos.
+func older(t *testing.T, version int) (path string, drivers []*journaltest.Driver) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "journal.db")
+	s := openAt(t, path, sqlite.Options{})
+	drivers = []*journaltest.Driver{journaltest.Start(t, s, "a"), journaltest.Start(t, s, "b")}
+	for range 6 {
+		for _, d := range drivers {
+			d.Append(t, slices.Repeat(texts(1), 150)...)
+		}
+	}
+	long(t, s, "gone", 3)
+	if err := s.Delete(t.Context(), "gone"); err != nil {
 		t.Fatal(err)
 	}
-	old := open(true)
-	if v, err := journal.Verify(t.Context(), old, "a", ""); err != nil || v.Events != 1 {
-		t.Errorf("read only: %+v, %v", v, err)
-	}
-	if forks, err := old.Runs(t.Context(), journal.Filter{ForkOf: "a"}); err != nil || len(forks) != 0 {
-		t.Errorf("its forks: %v, %v", forks, err)
-	}
-	if err := old.Close(); err != nil {
+	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	s = open(false)
-	journaltest.Fork(t, s, "f", "a", 1)
-	if v, err := journal.Verify(t.Context(), s, "f", ""); err != nil || v.Events != 2 {
-		t.Errorf("upgraded: %+v, %v", v, err)
+	downgrade(t, path, version)
+	return path, drivers
+}
+
+func openAt(t *testing.T, path string, o sqlite.Options) *sqlite.Store {
+	t.Helper()
+	o.Now = journaltest.Epoch
+	s, err := sqlite.Open(t.Context(), path, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+func TestAJournalOfAnOlderVersionIsReadAndUpgraded(t *testing.T) {
+	for version := 1; version <= 2; version++ {
+		path, drivers := older(t, version)
+		old := openAt(t, path, sqlite.Options{ReadOnly: true})
+		for _, d := range drivers {
+			intact(t, old, d)
+		}
+		before, err := old.Tail(t.Context(), 0, 0)
+		if err != nil || len(before) != 1802 {
+			t.Errorf("version %d, read only: %d events in the tail, %v", version, len(before), err)
+		}
+		if forks, err := old.Runs(t.Context(), journal.Filter{ForkOf: "a"}); err != nil || len(forks) != 0 {
+			t.Errorf("version %d, its forks: %v, %v", version, forks, err)
+		}
+		if err := old.Close(); err != nil {
+			t.Fatal(err)
+		}
+
+		s := openAt(t, path, sqlite.Options{})
+		for _, d := range drivers {
+			d.Store = s
+			d.Append(t, texts(2)...)
+			intact(t, s, d)
+		}
+		// The deleted run had three events and its start behind the others.
+		if after, err := s.Tail(t.Context(), before[1801].Pos, 0); err != nil || len(after) != 4 || after[0].Pos != before[1801].Pos+5 {
+			t.Errorf("version %d: %d new events, %v", version, len(after), err)
+		}
+		journaltest.Fork(t, s, "f", "a", 1)
+		if v, err := journal.Verify(t.Context(), s, "f", ""); err != nil || v.Events != 2 {
+			t.Errorf("version %d, a fork: %+v, %v", version, v, err)
+		}
+		long(t, s, "gone too", 3)
+		if err := s.Delete(t.Context(), "gone too"); err != nil {
+			t.Fatal(err)
+		}
+		if n := count(t, path, `SELECT count(*) FROM log WHERE rid = 0`); n != 1 {
+			t.Errorf("version %d: %d events without a run, want only the newest", version, n)
+		}
+	}
+}
+
+func TestAnUpgradeThatFailsLeavesTheJournalAsItWas(t *testing.T) {
+	path, drivers := older(t, 2)
+	// What the last step of the upgrade makes is there already.
+	tamper(t, path, `CREATE INDEX log_block ON runs (kind)`)
+	if s, err := sqlite.Open(t.Context(), path, sqlite.Options{}); err == nil {
+		_ = s.Close()
+		t.Fatal("the upgrade did not fail")
+	}
+	if n := count(t, path, `SELECT user_version FROM pragma_user_version`); n != 2 {
+		t.Errorf("the file has version %d", n)
+	}
+	tamper(t, path, `DROP INDEX log_block`)
+	s := openAt(t, path, sqlite.Options{})
+	for _, d := range drivers {
+		intact(t, s, d)
+	}
+}
+
+// A process of an older version that has the file open must not append what
+// this one would not find.
+func TestAnOlderProcessStopsWritingWhenTheJournalIsUpgraded(t *testing.T) {
+	path, _ := older(t, 2)
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	insert, err := db.Prepare(`INSERT INTO events (rid, seq, type, body) VALUES (1, 10000, '', x'')`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer insert.Close()
+	openAt(t, path, sqlite.Options{})
+	if _, err := insert.Exec(); err == nil {
+		t.Error("it goes on writing")
+	}
+}
+
+// A run that pauses while others write is found on both sides of the gap, from
+// every event on.
+func TestARunIsReadAcrossBlocksOfPositions(t *testing.T) {
+	s := openAt(t, filepath.Join(t.TempDir(), "journal.db"), sqlite.Options{})
+	a, b := journaltest.Start(t, s, "a"), journaltest.Start(t, s, "b")
+	a.Append(t, slices.Repeat(texts(1), 1500)...)
+	b.Append(t, slices.Repeat(texts(1), 4000)...)
+	a.Append(t, slices.Repeat(texts(1), 1500)...)
+	intact(t, s, a)
+	for _, c := range []struct{ after, limit int64 }{
+		{0, 0}, {0, 10}, {1, 0}, {1023, 5}, {1500, 5}, {1501, 5}, {1502, 0}, {2999, 0}, {3000, 1}, {3001, 0}, {9999, 0},
+	} {
+		records, err := s.Records(t.Context(), "a", c.after, int(c.limit))
+		want := max(3001-c.after, 0)
+		if c.limit > 0 {
+			want = min(want, c.limit)
+		}
+		if err != nil || int64(len(records)) != want {
+			t.Errorf("after %d, at most %d: %d records, %v", c.after, c.limit, len(records), err)
+		}
+		for i, r := range records {
+			if r.Seq != c.after+int64(i)+1 {
+				t.Fatalf("after %d: record %d is event %d", c.after, i, r.Seq)
+			}
+		}
 	}
 }

@@ -42,10 +42,13 @@ var errClosed = errors.New("sqlite: journal is closed")
 // another costs as much as a statement. What comes meanwhile waits, and goes
 // into the next commit together.
 type writer struct {
-	conn      *conn
-	file      *file
-	committed func(inbox bool)
-	pool      sync.Pool
+	conn       *conn
+	file       *file
+	checkpoint *checkpointer
+	committed  func(inbox bool)
+	// since counts the events since the log was last asked to be copied.
+	since int
+	pool  sync.Pool
 	// lost is set once the file is not there any more: what follows would
 	// build on commits that nobody can read.
 	lost error
@@ -58,9 +61,9 @@ type writer struct {
 	idle sync.Cond
 }
 
-func newWriter(c *conn, f *file, committed func(inbox bool)) *writer {
+func newWriter(c *conn, f *file, p *checkpointer, committed func(inbox bool)) *writer {
 	w := &writer{
-		conn: c, file: f, committed: committed,
+		conn: c, file: f, checkpoint: p, committed: committed,
 		pool: sync.Pool{New: func() any { return &op{done: make(chan struct{}, 1)} }},
 	}
 	w.idle.L = &w.mu
@@ -148,6 +151,7 @@ func (w *writer) stop() error {
 	for w.busy {
 		w.idle.Wait()
 	}
+	w.checkpoint.stop()
 	return w.conn.close()
 }
 
@@ -186,6 +190,15 @@ func (w *writer) transact(group []*op) error {
 	if err := w.conn.transact(group); err != nil {
 		return err
 	}
-	w.lost = w.file.check()
-	return w.lost
+	if w.lost = w.file.check(); w.lost != nil {
+		return w.lost
+	}
+	for _, o := range group {
+		w.since += len(o.batch.Records)
+	}
+	if w.since >= checkpointEvery {
+		w.since = 0
+		w.checkpoint.ask()
+	}
+	return nil
 }

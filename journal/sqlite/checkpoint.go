@@ -1,0 +1,62 @@
+package sqlite
+
+import "sync"
+
+const (
+	// checkpointEvery is after how many events the log is copied into the
+	// database: a thousand pages of it where many runs share their commits.
+	checkpointEvery = 2000
+	// chasePages is how long the log may become before it is copied again and
+	// again, so that little is left for the commit that finishes it.
+	chasePages = checkpointPages * 3 / 4
+)
+
+// checkpointer copies the log into the database while others commit, on a
+// connection of its own. A log that is copied as a whole is written from its
+// start again; one that never is, because commits never pause, is finished by
+// the commit that finds it [checkpointPages] long. It only saves others from
+// waiting, and gives up when it fails.
+type checkpointer struct {
+	open  func() (*conn, error)
+	start sync.Once
+	due   chan struct{}
+	ended chan struct{}
+}
+
+func newCheckpointer(open func() (*conn, error)) *checkpointer {
+	return &checkpointer{open: open, due: make(chan struct{}, 1), ended: make(chan struct{})}
+}
+
+// ask wants a copy soon. It does not wait, and must not follow stop.
+func (p *checkpointer) ask() {
+	p.start.Do(func() { go p.loop() })
+	select {
+	case p.due <- struct{}{}:
+	default:
+	}
+}
+
+// stop waits for the copy under way.
+func (p *checkpointer) stop() {
+	close(p.due)
+	p.start.Do(func() { close(p.ended) })
+	<-p.ended
+}
+
+func (p *checkpointer) loop() {
+	defer close(p.ended)
+	c, err := p.open()
+	if err != nil {
+		return
+	}
+	defer c.close()
+	for range p.due {
+		for pages := int64(chasePages); chasePages <= pages && pages < checkpointPages; {
+			row, _, err := c.queryRow("PRAGMA wal_checkpoint(PASSIVE)")
+			if err != nil {
+				return
+			}
+			pages, _ = row[1].(int64)
+		}
+	}
+}
