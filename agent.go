@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/pawlrun/pawl/budget"
 	"github.com/pawlrun/pawl/engine"
@@ -47,11 +48,19 @@ type Agent struct {
 	// that may have one gets it in the place of ${secret:NAME} in its
 	// arguments; wherever a value turns up otherwise, the name stands instead.
 	Secrets []Secret
-	// Ask puts a call to a person and waits: true runs the call, false does
-	// not and tells the model so. An error parks the run. It may be called for
-	// several calls at once, and its context ends when the call has been
-	// decided elsewhere.
-	Ask func(ctx context.Context, a Approval) (bool, error)
+	// Ask puts a call to a person and waits for the decision; see [Decision]. An
+	// error says that nobody can decide now, and parks the run; a panic rejects
+	// the call. It may be called for several calls at once. Its context ends when
+	// the call has been decided elsewhere or ApproveWithin is over.
+	Ask func(ctx context.Context, a Approval) (Decision, error)
+	// ApproveMode says what happens to calls that need an approval. By default
+	// Ask decides, and without Ask the run parks.
+	ApproveMode ApproveMode
+	// ApproveWithin is how long a decision may take, 0 for ever, and OnTimeout
+	// what happens when none comes in time: by default the call is rejected. A
+	// decision that comes later is none, also on a run that has parked.
+	ApproveWithin time.Duration
+	OnTimeout     OnTimeout
 	// Hooks are heard at their moments of a run, in this order. They make the
 	// way of a call narrower, never wider: Approvals hold whatever a hook says.
 	Hooks []Hook
@@ -102,6 +111,10 @@ type (
 	Approval = event.ToolPendingApproval
 	// Secret is a value that only tools may see.
 	Secret = secret.Secret
+	// ApproveMode says who answers when a call needs an approval.
+	ApproveMode = agent.ApproveMode
+	// OnTimeout is what becomes of a run when nobody decides in time.
+	OnTimeout = agent.OnTimeout
 	// Outcome is how a run ended.
 	Outcome = event.Outcome
 	// Event is one record of a run, or a live delta.
@@ -160,6 +173,7 @@ func (a Agent) build() (agent.Config, engine.Env, error) {
 	}
 	a.Hooks = hook.Named(a.Hooks)
 	checkHooks(a.Hooks, report)
+	a.checkApprovals(report)
 	checkConditions(a.Conditions, report)
 	a.checkSchema(report)
 	if len(problems) > 0 {
@@ -235,6 +249,7 @@ func (a Agent) config(targets []Target, set *tool.Set) agent.Config {
 		Policy: policy.Rules{Declared: true, Gates: a.Approvals, HighRisk: highRisk(a.Tools)}, Cache: a.Cache, Hooks: declared(a.Hooks),
 	}
 	cfg.Limits.USDPerRun = cmp.Or(cfg.Limits.USDPerRun, budget.DefaultUSDPerRun)
+	cfg.Approve, cfg.Approvals = a.ApproveMode, agent.Approvals{Seconds: a.ApproveWithin.Seconds(), OnTimeout: a.OnTimeout}
 	for _, t := range targets {
 		cfg.Targets = append(cfg.Targets, agent.Target{Model: t.Name, Price: t.Price})
 	}
@@ -264,14 +279,7 @@ func (a Agent) environment(targets []Target, set *tool.Set) engine.Env {
 		return nil, "", fmt.Errorf("%w: %s is not among the agent's models", llm.ErrUnknownModel, name)
 	}}
 	if a.Ask != nil {
-		env.Ask = func(ctx context.Context, p event.ToolPendingApproval) (event.ToolApprovalResolved, error) {
-			answer := event.ToolApprovalResolved{Kind: event.ApprovalRejected, Approver: "the program's Ask"}
-			yes, err := a.Ask(ctx, p)
-			if yes {
-				answer.Kind = event.ApprovalApproved
-			}
-			return answer, err
-		}
+		env.Ask = a.asker
 	}
 	return env
 }

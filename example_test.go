@@ -139,9 +139,9 @@ func ExampleAgent_ask() {
 	agent := pawl.Agent{
 		Tools:     []tool.Tool{remove},
 		Approvals: []string{"remove"},
-		Ask: func(_ context.Context, a pawl.Approval) (bool, error) {
+		Ask: func(_ context.Context, a pawl.Approval) (pawl.Decision, error) {
 			fmt.Printf("may it call %s %s? no\n", a.Tool, a.Args)
-			return false, nil
+			return pawl.Decision{Reason: "it is not finished"}, nil
 		},
 		Model: says(
 			scripted.Turn{ToolCalls: calls("remove", `{"path":"thesis.tex"}`)},
@@ -291,7 +291,7 @@ func ExampleAgent_Resume() {
 		log.Fatal(err)
 	}
 	defer store.Close()
-	agent.Ask = func(context.Context, pawl.Approval) (bool, error) { return true, nil }
+	agent.Ask = func(context.Context, pawl.Approval) (pawl.Decision, error) { return pawl.Decision{Approve: true}, nil }
 	run, err = agent.Resume(ctx, run.ID(), pawl.Options{Journal: store})
 	if err != nil {
 		log.Fatal(err)

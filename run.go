@@ -2,12 +2,20 @@ package pawl
 
 import (
 	"context"
+	"encoding/json"
 	"iter"
 
 	"github.com/pawlrun/pawl/engine"
 	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/machine/agent"
 )
+
+// ErrNotPending is returned for a decision on a call that waits for none.
+var ErrNotPending = engine.ErrNotPending
+
+// DecidedError is returned for a decision that comes after another one, or too
+// late. It is an [ErrNotPending].
+type DecidedError = engine.DecidedError
 
 // Run is a run that this process drives. It is safe for concurrent use.
 type Run struct {
@@ -66,10 +74,18 @@ func (r *Run) Input(ctx context.Context, message string) error {
 	return r.send(ctx, journal.Command{Kind: journal.Input, Text: message})
 }
 
-// Approve lets a pending call run. On a parked run the decision is recorded and
-// acted on when the run is resumed.
+// Approve lets a pending call run, once. On a parked run the decision is
+// recorded and acted on when the run is resumed. A call that has been decided
+// already, or whose time is over, gives a *[DecidedError]; one that waits for
+// nothing [ErrNotPending].
 func (r *Run) Approve(ctx context.Context, callID, reason string) error {
 	return r.send(ctx, journal.Command{Kind: journal.Approve, CallID: callID, Text: reason})
+}
+
+// ApproveEdited lets a pending call run with other arguments, which are
+// validated and judged like the model's own; see [Decision].
+func (r *Run) ApproveEdited(ctx context.Context, callID string, args json.RawMessage, reason string) error {
+	return r.send(ctx, journal.Command{Kind: journal.Approve, CallID: callID, Args: args, Text: reason})
 }
 
 // Reject declines a pending call; the model is told why.

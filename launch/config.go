@@ -21,7 +21,7 @@ func config(a *spec.Agent, o Options, targets []target, tools *tool.Set) agent.C
 		Limits:  limits(a, o),
 		OnLimit: agent.OnLimit(s.OnLimit), OnNoToolCall: agent.OnNoToolCall(s.OnNoToolCall),
 		Dispatch: agent.Dispatch(s.ToolDispatch), NudgeText: s.NudgeText,
-		Compact: compaction(s), Policy: rules(a, o), Hooks: declared(hooks(a, o)), Approve: o.Approve, Whole: o.Whole,
+		Compact: compaction(s), Policy: o.permissions(a), Hooks: declared(hooks(a, o)), Approve: o.Approve, Whole: o.Whole,
 	}
 	approvals(s.Approvals, &cfg)
 	for _, t := range targets {

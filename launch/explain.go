@@ -50,7 +50,7 @@ func Explain(path, call string, o Options) (Explanation, error) {
 	if e.Call.Problem == nil {
 		cfg := agent.Config{Hooks: declared(env.Hooks)}
 		e.Hooks = append(e.Hooks, cfg.HooksBefore(e.Call.Tool)...)
-		e.Decision, e.Rules = rules(a, o).Explain(&e.Call)
+		e.Decision, e.Rules = o.permissions(a).Explain(&e.Call)
 	}
 	return e, closing(env, nil)
 }

@@ -57,7 +57,8 @@ type Options struct {
 	Limiter *transport.Limiter
 	// Sandbox is what this machine can do; nil runs commands without one.
 	Sandbox *sandbox.Machine
-	// Journal is the path of the journal, which no command may read.
+	// Journal is the path of the journal, which no command may read and no tool
+	// may write: a call could otherwise approve itself.
 	Journal string
 
 	// box is where the commands of the run run.

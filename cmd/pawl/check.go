@@ -39,7 +39,7 @@ func (a *app) checkCommand() *cobra.Command {
 				return err
 			}
 			if explain != "" {
-				return a.explain(args, explain, launch.Options{Config: config, Workspace: workspace}, asJSON)
+				return a.explain(args, explain, launch.Options{Config: config, Workspace: workspace, Journal: a.journalPath}, asJSON)
 			}
 			files := make([]checked, len(args))
 			for i, path := range args {

@@ -137,11 +137,9 @@ func (s *session) editedArgs(ctx context.Context, r journal.Run, p event.ToolPen
 		return nil, err
 	}
 	if started, ok := first.Data.(event.RunStarted); ok && started.Spec != "" {
+		// What the run's tools need may be missing here; the run checks again.
 		problem, err := launch.CheckCall(started, llm.ToolCall{CallID: p.CallID, Name: p.Tool, Args: args})
-		if err != nil {
-			return nil, err
-		}
-		if problem != nil {
+		if err == nil && problem != nil {
 			return nil, usagef("--args: %s", problem.Message)
 		}
 	}

@@ -109,13 +109,13 @@ func desk(in *bufio.Reader) pawl.Agent {
 		System:    "You answer customers of a lamp shop. Be generous and short.",
 		Tools:     []tool.Tool{lookup, pay},
 		Approvals: []string{"orders.refund"},
-		Ask: func(ctx context.Context, a pawl.Approval) (bool, error) {
+		Ask: func(ctx context.Context, a pawl.Approval) (pawl.Decision, error) {
 			fmt.Printf("%s %s? [y/N] ", a.Tool, a.Args)
 			answer, err := in.ReadString('\n')
 			if err != nil {
-				return false, errors.New("nobody is there to decide") // the run parks
+				return pawl.Decision{}, errors.New("nobody is there to decide") // the run parks
 			}
-			return strings.TrimSpace(answer) == "y", nil
+			return pawl.Decision{Approve: strings.TrimSpace(answer) == "y"}, nil
 		},
 		Limits: pawl.Limits{MaxCycles: 10, USDPerRun: 0.50},
 	}

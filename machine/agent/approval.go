@@ -282,5 +282,5 @@ func (c *call) told(output string) string {
 	if c.given.reason != "" {
 		note += ". Reason: " + c.given.reason
 	}
-	return note + "]\n" + output
+	return output + "\n" + note + "]"
 }

@@ -210,7 +210,7 @@ func TestTheModelKeepsItsOwnWordsAndIsToldWhatRan(t *testing.T) {
 	if string(said.Args) != `{"path":"a"}` {
 		t.Errorf("the model is said to have called with %s", said.Args)
 	}
-	want := `[ann changed the arguments of this call to {"path":"b"}. Reason: a has left]` + "\nsent"
+	want := "sent\n" + `[ann changed the arguments of this call to {"path":"b"}. Reason: a has left]`
 	if got, ok := heard.Parts[0].(llm.ToolResult); !ok || got.Output != want {
 		t.Errorf("the model hears %q, want %q", got.Output, want)
 	}

@@ -1,0 +1,93 @@
+package pawl
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/machine/agent"
+)
+
+// Decision is the answer to an [Approval]. The zero value rejects the call.
+type Decision struct {
+	// Approve lets the call run, once.
+	Approve bool
+	// Args, where given, are the arguments with which an approved call runs in
+	// the place of the model's. They are validated and judged like those; where
+	// a rule asks about them that did not ask before, Ask is called again. The
+	// model is told what ran.
+	Args json.RawMessage
+	// Reason is kept, and the model is told why a call was rejected.
+	Reason string
+	// By names who decided; empty means the program's Ask.
+	By string
+}
+
+// The values of [Agent.ApproveMode]; the default is none of them.
+const (
+	// ApproveWait holds a call until somebody decides through [Run.Approve] or
+	// from another process, for an hour where ApproveWithin does not say. Ask,
+	// where it is set, is asked as well.
+	ApproveWait = agent.ApproveWait
+	// ApprovePark parks the run without asking; the decision resumes it.
+	ApprovePark = agent.ApprovePark
+	// ApproveCallback is for programs in which only Ask decides: a call that it
+	// cannot decide, because it fails or is missing, is rejected.
+	ApproveCallback = agent.ApproveCallback
+	// ApproveBypass approves every call, and records that it did.
+	ApproveBypass = agent.ApproveBypass
+)
+
+// The values of [Agent.OnTimeout].
+const (
+	// TimeoutReject tells the model that nobody decided, and goes on.
+	TimeoutReject = agent.TimeoutReject
+	// TimeoutStop ends the run.
+	TimeoutStop = agent.TimeoutStop
+)
+
+func (a Agent) checkApprovals(report func(field, format string, args ...any)) {
+	if !slices.Contains([]ApproveMode{"", ApproveWait, ApprovePark, ApproveCallback, ApproveBypass}, a.ApproveMode) {
+		report("ApproveMode", "%q is not wait, park, callback or bypass", a.ApproveMode)
+	}
+	if !slices.Contains([]OnTimeout{"", TimeoutReject, TimeoutStop}, a.OnTimeout) {
+		report("OnTimeout", "%q is not reject or stop", a.OnTimeout)
+	}
+	if a.ApproveWithin < 0 {
+		report("ApproveWithin", "%s is before the question", a.ApproveWithin)
+	}
+}
+
+// asker asks the program. What it cannot answer is not approved: a panic is a
+// rejection, because asking again would only panic again.
+func (a Agent) asker(ctx context.Context, p event.ToolPendingApproval) (answer event.ToolApprovalResolved, err error) {
+	const program = "the program's Ask"
+	defer func() {
+		if v := recover(); v != nil {
+			answer = event.ToolApprovalResolved{Kind: event.ApprovalRejected, Approver: program, Reason: fmt.Sprintf("%s panicked: %v", program, v)}
+			err = nil
+		}
+	}()
+	if p.ExpiresAt != nil {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadline(ctx, *p.ExpiresAt)
+		defer cancel()
+	}
+	d, err := a.Ask(ctx, p)
+	if err != nil {
+		return event.ToolApprovalResolved{}, err
+	}
+	answer = event.ToolApprovalResolved{Kind: event.ApprovalRejected, Approver: d.By, Reason: d.Reason}
+	if answer.Approver == "" {
+		answer.Approver = program
+	}
+	switch {
+	case d.Approve && len(d.Args) > 0:
+		answer.Kind, answer.Args = event.ApprovalEdited, d.Args
+	case d.Approve:
+		answer.Kind = event.ApprovalApproved
+	}
+	return answer, nil
+}

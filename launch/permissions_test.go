@@ -1,0 +1,50 @@
+package launch_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/launch"
+)
+
+// Whoever writes to the journal's inbox decides about calls, so no tool may,
+// wherever in the workspace the owner keeps the journal.
+func TestNoToolWritesToTheJournal(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, "state"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("state", filepath.Join(dir, "link")); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, "agent.yaml")
+	text := "identity: {name: x}\nmodel_policy: {primary: anthropic/claude-sonnet-4-5}\ntools: {allow: [fs.write, shell.exec]}\n"
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		journal, call string
+		want          event.Decision
+	}{
+		{".pawl/journal.db", `fs.write {"path":".pawl/journal.db","content":""}`, event.DecisionAsk},
+		{".pawl/journal.db", `shell.exec sqlite3 .pawl/journal.db "insert into inbox values (1)"`, event.DecisionAsk},
+		{"state/runs.db", `fs.write {"path":"state/runs.db","content":""}`, event.DecisionAsk},
+		{"state/runs.db", `fs.write {"path":"link/runs.db-wal","content":""}`, event.DecisionAsk},
+		{"link/runs.db", `fs.write {"path":"state/runs.db","content":""}`, event.DecisionAsk},
+		{"state/runs.db", `shell.exec cd state && sqlite3 runs.db "insert into inbox values (1)"`, event.DecisionAsk},
+		{"state/[1].db", `fs.write {"path":"state/[1].db","content":""}`, event.DecisionAsk},
+		{"state/runs.db", `fs.write {"path":"state/notes.md","content":""}`, event.DecisionAllow},
+		{"../elsewhere.db", `fs.write {"path":"a.txt","content":""}`, event.DecisionAllow},
+	} {
+		e, err := launch.Explain(path, c.call, launch.Options{Workspace: dir, Journal: filepath.Join(dir, c.journal)})
+		if err != nil {
+			t.Errorf("%s: %v", c.call, err)
+			continue
+		}
+		if e.Decision.Decision != c.want {
+			t.Errorf("with the journal %s, %s is %s by %s", c.journal, c.call, e.Decision.Decision, e.Decision.Rule)
+		}
+	}
+}
