@@ -1,0 +1,152 @@
+package web
+
+import (
+	"bufio"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/tool"
+	"golang.org/x/net/html/charset"
+)
+
+// page is what an answer holds.
+type page struct {
+	mediaType string
+	text      string
+	// cut says that there was more than the tool reads.
+	cut bool
+}
+
+// read takes in an answer's body: bounded, decompressed, and as UTF-8.
+func (o Options) read(resp *http.Response) (page, error) {
+	raw := &bounded{r: resp.Body, left: o.MaxBytes}
+	body, err := decompressed(resp, raw)
+	if err != nil {
+		return page{}, err
+	}
+	plain := &bounded{r: body, left: o.MaxBytes}
+	buffered := bufio.NewReader(plain)
+	p := page{}
+	if p.mediaType, err = kind(resp, buffered); err != nil {
+		return page{}, err
+	}
+	content, err := io.ReadAll(buffered)
+	p.cut = raw.cut || plain.cut
+	if err != nil && !(p.cut && errors.Is(err, io.ErrUnexpectedEOF)) {
+		return page{}, fmt.Errorf("the answer broke off: %w", err)
+	}
+	p.text, err = text(content, resp.Header.Get("Content-Type"))
+	if err != nil || strings.ContainsRune(p.text, 0) {
+		return page{}, unfit(p.mediaType + " with binary content")
+	}
+	return p, nil
+}
+
+// text is content as UTF-8: what the server says, or the content itself, and
+// where neither does, UTF-8 if it can be read as that.
+func text(content []byte, contentType string) (string, error) {
+	const mark = "\uFEFF"
+	encoding, name, certain := charset.DetermineEncoding(content, contentType)
+	if whole := wholeRunes(content); name == "utf-8" || !certain && utf8.Valid(whole) {
+		return strings.ToValidUTF8(strings.TrimPrefix(string(whole), mark), "\uFFFD"), nil
+	}
+	decoded, err := encoding.NewDecoder().Bytes(content)
+	return strings.ToValidUTF8(strings.TrimPrefix(string(decoded), mark), "\uFFFD"), err
+}
+
+// wholeRunes leaves a last character out that was cut.
+func wholeRunes(content []byte) []byte {
+	for i := len(content) - 1; i >= max(len(content)-utf8.UTFMax, 0); i-- {
+		if utf8.RuneStart(content[i]) {
+			if !utf8.FullRune(content[i:]) {
+				return content[:i]
+			}
+			break
+		}
+	}
+	return content
+}
+
+// decompressed undoes the one encoding that was asked for.
+func decompressed(resp *http.Response, body io.Reader) (io.Reader, error) {
+	switch encoding := strings.ToLower(strings.TrimSpace(resp.Header.Get("Content-Encoding"))); encoding {
+	case "", "identity":
+		return body, nil
+	case "gzip", "x-gzip":
+		unzipped, err := gzip.NewReader(body)
+		if errors.Is(err, io.EOF) {
+			return body, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("the answer says that it is compressed and cannot be read: %w", err)
+		}
+		return unzipped, nil
+	default:
+		return nil, &tool.Error{Type: event.ErrorTool, Message: fmt.Sprintf("the answer is compressed as %.40q, which was not asked for", encoding)}
+	}
+}
+
+// kind is the media type of an answer that can be given as text. What a server
+// does not say is told from how the content begins.
+func kind(resp *http.Response, body *bufio.Reader) (string, error) {
+	given := resp.Header.Get("Content-Type")
+	if given == "" {
+		begin, _ := body.Peek(512)
+		given = http.DetectContentType(begin)
+	}
+	mediaType, _, err := mime.ParseMediaType(given)
+	if err != nil && mediaType == "" {
+		return "", unfit(fmt.Sprintf("%.100q", given))
+	}
+	if !textual(mediaType) {
+		return "", unfit(mediaType)
+	}
+	return mediaType, nil
+}
+
+func unfit(what string) error {
+	return &tool.Error{Type: event.ErrorTool, Message: "the page is " + what + "; HTML, plain text, JSON and XML are given"}
+}
+
+func textual(mediaType string) bool {
+	switch mediaType {
+	case "application/json", "application/xml", "application/xhtml+xml", "application/javascript", "application/x-javascript",
+		"application/yaml", "application/x-yaml", "application/toml", "application/x-ndjson", "application/sql", "image/svg+xml":
+		return true
+	}
+	return strings.HasPrefix(mediaType, "text/") || strings.HasPrefix(mediaType, "application/") &&
+		(strings.HasSuffix(mediaType, "+json") || strings.HasSuffix(mediaType, "+xml") || strings.HasSuffix(mediaType, "+yaml"))
+}
+
+func isHTML(mediaType string) bool {
+	return mediaType == "text/html" || mediaType == "application/xhtml+xml"
+}
+
+// bounded reads so many bytes and then ends; cut says that there was more.
+type bounded struct {
+	r    io.Reader
+	left int64
+	cut  bool
+}
+
+func (b *bounded) Read(p []byte) (int, error) {
+	if b.left <= 0 {
+		var one [1]byte
+		n, err := io.ReadFull(b.r, one[:])
+		if n > 0 {
+			b.cut = true
+			return 0, io.EOF
+		}
+		return 0, err
+	}
+	n, err := b.r.Read(p[:min(int64(len(p)), b.left)])
+	b.left -= int64(n)
+	return n, err
+}

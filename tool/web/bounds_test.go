@@ -1,0 +1,133 @@
+package web_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/tool/web"
+)
+
+// small are options that read little and wait shortly.
+func small() web.Options {
+	o := local()
+	o.MaxBytes, o.Timeout = 10_000, 5*time.Second
+	return o
+}
+
+func endless(w io.Writer, chunk []byte) {
+	for {
+		if _, err := w.Write(chunk); err != nil {
+			return
+		}
+	}
+}
+
+func TestOnlyTheBeginningOfALargePageIsRead(t *testing.T) {
+	zeros := bytes.Repeat([]byte("all work and no play\n"), 1000)
+	var bomb bytes.Buffer
+	z := gzip.NewWriter(&bomb)
+	for range 500 {
+		_, _ = z.Write(zeros)
+	}
+	_ = z.Close()
+	zipped := func(w http.ResponseWriter) {
+		w.Header().Set("Content-Type", "text/plain")
+		w.Header().Set("Content-Encoding", "gzip")
+	}
+	for name, h := range map[string]http.HandlerFunc{
+		"a large one": gives("text/plain", string(zeros)),
+		"an endless one": func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "text/plain")
+			endless(w, zeros)
+		},
+		"a bomb": func(w http.ResponseWriter, _ *http.Request) { zipped(w); _, _ = w.Write(bomb.Bytes()) },
+		"an endless bomb": func(w http.ResponseWriter, _ *http.Request) {
+			zipped(w)
+			endless(gzip.NewWriter(w), zeros)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, err := fetch(t, small(), map[string]any{"url": serve(t, h)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			head, body, _ := strings.Cut(r.Output, "\n")
+			if !r.Truncated || !strings.Contains(head, "only its beginning was read") || len(body) != 10_000 {
+				t.Errorf("truncated %v, %s, %d bytes", r.Truncated, head, len(body))
+			}
+		})
+	}
+}
+
+// An endless stream of compressed nothing gives no byte of a page; what comes
+// over the wire is bounded as well.
+func TestAnEndlessPageOfNothingEnds(t *testing.T) {
+	address := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/plain")
+		w.Header().Set("Content-Encoding", "gzip")
+		z := gzip.NewWriter(w)
+		for {
+			if err := z.Flush(); err != nil {
+				return
+			}
+		}
+	})
+	r, err := fetch(t, small(), map[string]any{"url": address})
+	if err != nil || !r.Truncated {
+		t.Errorf("got %+v, %v", r, err)
+	}
+}
+
+func TestASlowPageIsGivenUp(t *testing.T) {
+	for name, h := range map[string]http.HandlerFunc{
+		"that never answers": func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() },
+		"that never ends": func(w http.ResponseWriter, r *http.Request) {
+			gives("text/plain", "begin")(w, r)
+			w.(http.Flusher).Flush()
+			<-r.Context().Done()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := small()
+			o.Timeout = 100 * time.Millisecond
+			if err := fails(t, o, serve(t, h)); err.Type != event.ErrorTimeout || !strings.Contains(err.Message, "within 100ms") {
+				t.Errorf("got %s: %s", err.Type, err.Message)
+			}
+		})
+	}
+}
+
+func TestACallMayAskForLess(t *testing.T) {
+	address := serve(t, gives("text/html", "<p>one <i>two</i> drei ü</p>"))
+	for _, tt := range []struct {
+		args map[string]any
+		want string
+	}{
+		{map[string]any{"url": address}, "[" + address + "; 200 OK; text/html]\none two drei ü"},
+		{map[string]any{"url": address, "source": true}, "[" + address + "; 200 OK; text/html]\n<p>one <i>two</i> drei ü</p>"},
+		{map[string]any{"url": address, "max_chars": 7}, "[" + address + "; 200 OK; text/html; the first 7 of 14 characters]\none two"},
+		{map[string]any{"url": address, "max_chars": 14}, "[" + address + "; 200 OK; text/html]\none two drei ü"},
+	} {
+		r, err := fetch(t, local(), tt.args)
+		if err != nil || r.Output != tt.want {
+			t.Errorf("%v: %q, %v", tt.args, r.Output, err)
+		}
+	}
+}
+
+func TestACutPageEndsWithAWholeCharacter(t *testing.T) {
+	o := local()
+	o.MaxBytes = 1001
+	if got := get(t, o, serve(t, gives("text/plain; charset=utf-8", strings.Repeat("ü", 2000)))); got != strings.Repeat("ü", 500) {
+		t.Errorf("%d bytes, ending with %q", len(got), got[len(got)-4:])
+	}
+	if got := get(t, o, serve(t, gives("text/plain", strings.Repeat("ü", 2000)))); got != strings.Repeat("ü", 500) {
+		t.Errorf("%d bytes, ending with %q", len(got), got[len(got)-4:])
+	}
+}

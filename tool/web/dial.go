@@ -1,0 +1,93 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+
+	"github.com/pawlrun/pawl/egress"
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/tool"
+)
+
+// transport makes connections for one fetch; none of them outlives it, so that
+// none is used that was judged for another.
+func (o Options) transport(proxy *url.URL) *http.Transport {
+	t := &http.Transport{
+		DisableKeepAlives: true, DisableCompression: true, TLSClientConfig: o.TLS.Clone(),
+		MaxResponseHeaderBytes: 64 << 10, ForceAttemptHTTP2: true,
+	}
+	if proxy != nil {
+		t.Proxy, t.DialContext = http.ProxyURL(proxy), o.Dial
+		return t
+	}
+	t.DialContext = o.dial
+	return t
+}
+
+// dial connects to a name by an address that was judged, never by the name:
+// what it would lead to by then is not known.
+func (o Options) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, err
+	}
+	number, err := net.DefaultResolver.LookupPort(ctx, network, port)
+	if err != nil {
+		return nil, err
+	}
+	addresses, err := o.reachable(ctx, host, uint16(number))
+	if err != nil {
+		return nil, err
+	}
+	var failed error
+	for _, a := range addresses {
+		conn, err := o.Dial(ctx, network, a.String())
+		if err == nil {
+			return conn, nil
+		}
+		failed = errors.Join(failed, err)
+	}
+	return nil, failed
+}
+
+// reachable gives the addresses of a host. All of them must be allowed: a name
+// that leads to a public machine and to a private one is not to be trusted
+// with the choice.
+func (o Options) reachable(ctx context.Context, host string, port uint16) ([]netip.AddrPort, error) {
+	found, err := o.lookup(ctx, host)
+	if err != nil {
+		return nil, err
+	}
+	var addresses []netip.AddrPort
+	for _, a := range found {
+		to := netip.AddrPortFrom(a.Unmap(), port)
+		if err := o.Egress.Address(host, to); err != nil {
+			return nil, refused(err)
+		}
+		addresses = append(addresses, to)
+	}
+	if len(addresses) == 0 {
+		return nil, fmt.Errorf("%s has no address", host)
+	}
+	return addresses, nil
+}
+
+func (o Options) lookup(ctx context.Context, host string) ([]netip.Addr, error) {
+	if a, err := netip.ParseAddr(host); err == nil {
+		return []netip.Addr{a}, nil
+	}
+	return o.Lookup(ctx, host)
+}
+
+// refused is an error of the egress rules as the model and the journal see it.
+func refused(err error) error {
+	if r, ok := errors.AsType[*egress.Refusal](err); ok {
+		return &tool.Error{Type: event.ErrorDenied, Message: r.Host + " may not be reached: " + r.Why, Err: err}
+	}
+	return err
+}

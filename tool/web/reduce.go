@@ -1,0 +1,224 @@
+package web
+
+import (
+	"fmt"
+	"net/url"
+	"strings"
+	"unicode"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/tool"
+	"golang.org/x/net/html"
+	"golang.org/x/net/html/atom"
+)
+
+// reduce gives the text of an HTML page with its links, headings and lists, as
+// a person reads it: what a page does not show is left out, because whoever
+// hides text in a page does not hide it from people for their sake.
+func reduce(page string, base *url.URL) (string, error) {
+	doc, err := html.Parse(strings.NewReader(page))
+	if err != nil {
+		return "", &tool.Error{
+			Type: event.ErrorTool, Err: err,
+			Message: fmt.Sprintf("the page cannot be read as HTML (%v); source gives it as it is", err),
+		}
+	}
+	w := writer{base: base}
+	w.node(doc)
+	return strings.TrimSpace(w.b.String()), nil
+}
+
+// writer builds the text of a page. The depth of its recursion is bounded by
+// the parser, which refuses what is nested deeper.
+type writer struct {
+	b    strings.Builder
+	base *url.URL
+	pre  bool
+	// lines are the line breaks that are due before the next text, space says
+	// that a space is.
+	lines int
+	space bool
+	// mark stands before the next text.
+	mark string
+}
+
+var unseen = map[atom.Atom]bool{
+	atom.Script: true, atom.Style: true, atom.Noscript: true, atom.Template: true, atom.Svg: true, atom.Iframe: true, atom.Object: true,
+	atom.Canvas: true, atom.Audio: true, atom.Video: true, atom.Math: true, atom.Datalist: true,
+}
+
+// breaks are the line breaks around an element.
+var breaks = map[atom.Atom]int{
+	atom.P: 2, atom.H1: 2, atom.H2: 2, atom.H3: 2, atom.H4: 2, atom.H5: 2, atom.H6: 2, atom.Ul: 2, atom.Ol: 2, atom.Table: 2, atom.Pre: 2,
+	atom.Blockquote: 2, atom.Title: 2, atom.Hr: 2, atom.Dl: 2, atom.Section: 2, atom.Article: 2, atom.Main: 2, atom.Header: 2, atom.Footer: 2, atom.Nav: 2,
+	atom.Div: 1, atom.Li: 1, atom.Tr: 1, atom.Dt: 1, atom.Dd: 1, atom.Br: 1, atom.Form: 1, atom.Fieldset: 1, atom.Figure: 1, atom.Figcaption: 1,
+	atom.Details: 1, atom.Summary: 1, atom.Option: 1, atom.Caption: 1, atom.Address: 1, atom.Aside: 1,
+}
+
+// marks stand before the text of an element.
+var marks = map[atom.Atom]string{
+	atom.Title: "# ", atom.H1: "# ", atom.H2: "## ", atom.H3: "### ", atom.H4: "#### ", atom.H5: "##### ", atom.H6: "###### ", atom.Li: "- ",
+}
+
+func (w *writer) node(n *html.Node) {
+	switch n.Type {
+	case html.TextNode:
+		w.text(n.Data)
+	case html.DocumentNode:
+		w.children(n)
+	case html.ElementNode:
+		if unseen[n.DataAtom] || concealed(n) {
+			return
+		}
+		if w.mark == "" {
+			w.lines = max(w.lines, breaks[n.DataAtom])
+		}
+		w.element(n)
+		w.lines = max(w.lines, breaks[n.DataAtom])
+	}
+}
+
+func (w *writer) children(n *html.Node) {
+	for c := n.FirstChild; c != nil; c = c.NextSibling {
+		w.node(c)
+	}
+}
+
+func (w *writer) element(n *html.Node) {
+	switch n.DataAtom {
+	case atom.A:
+		w.link(n)
+	case atom.Img:
+		if alt := strings.TrimSpace(attribute(n, "alt")); alt != "" {
+			w.text("[image: " + alt + "]")
+		}
+	case atom.Pre:
+		outer := w.pre
+		w.pre = true
+		w.children(n)
+		w.pre = outer
+	case atom.Td, atom.Th:
+		if n.PrevSibling != nil && w.lines == 0 {
+			w.space = false
+			w.raw(" | ")
+		}
+		w.children(n)
+	default:
+		if mark := marks[n.DataAtom]; mark != "" {
+			w.mark = mark
+		}
+		w.children(n)
+		if marks[n.DataAtom] != "" {
+			w.mark = ""
+		}
+	}
+}
+
+// link writes the text of a link with where it leads, as Markdown does; a link
+// that shows nothing, or leads to nothing that is fetched, is its text alone.
+func (w *writer) link(n *html.Node) {
+	to := w.address(attribute(n, "href"))
+	inner := writer{base: w.base, pre: w.pre}
+	inner.children(n)
+	shown := strings.TrimSpace(inner.b.String())
+	switch {
+	case shown == "":
+	case to == "":
+		w.children(n)
+	default:
+		w.raw("[" + shown + "](" + to + ")")
+		w.space = inner.space
+	}
+}
+
+// address is where a link leads, empty for what is not fetched.
+func (w *writer) address(href string) string {
+	if href == "" || strings.HasPrefix(href, "#") {
+		return ""
+	}
+	u, err := w.base.Parse(strings.TrimSpace(href))
+	if err != nil {
+		return ""
+	}
+	t, err := check(u)
+	if err != nil {
+		return ""
+	}
+	return t.url.String()
+}
+
+func attribute(n *html.Node, key string) string {
+	for _, a := range n.Attr {
+		if a.Key == key {
+			return a.Val
+		}
+	}
+	return ""
+}
+
+// concealed says that a page hides an element from its readers.
+func concealed(n *html.Node) bool {
+	for _, a := range n.Attr {
+		switch a.Key {
+		case "hidden":
+			return true
+		case "aria-hidden":
+			return strings.EqualFold(strings.TrimSpace(a.Val), "true")
+		case "style":
+			for declaration := range strings.SplitSeq(strings.ToLower(a.Val), ";") {
+				switch strings.Join(strings.Fields(strings.TrimSuffix(strings.TrimSpace(declaration), "!important")), "") {
+				case "display:none", "visibility:hidden", "opacity:0", "font-size:0", "font-size:0px":
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// text writes what a page shows, with white space as HTML takes it.
+func (w *writer) text(s string) {
+	s = strings.Map(visible, s)
+	if w.pre {
+		w.raw(s)
+		return
+	}
+	words := strings.Fields(s)
+	if len(words) == 0 {
+		w.space = w.space || s != ""
+		return
+	}
+	w.space = w.space || !strings.HasPrefix(s, words[0])
+	for _, word := range words {
+		w.raw(word)
+		w.space = true
+	}
+	w.space = !strings.HasSuffix(s, words[len(words)-1])
+}
+
+// raw writes a piece of text behind the breaks that are due.
+func (w *writer) raw(s string) {
+	if w.b.Len() > 0 {
+		switch {
+		case w.lines > 0:
+			w.b.WriteString("\n\n"[:min(w.lines, 2)])
+		case w.space:
+			w.b.WriteByte(' ')
+		}
+	}
+	w.b.WriteString(w.mark)
+	w.b.WriteString(s)
+	w.lines, w.space, w.mark = 0, false, ""
+}
+
+// visible drops characters that nobody sees and that can carry text all the
+// same, or turn it around.
+func visible(r rune) rune {
+	switch {
+	case r >= 0xE0000 && r <= 0xE0FFF, r >= 0x202A && r <= 0x202E, r >= 0x2066 && r <= 0x2069, r == 0x200B, r == 0x2060, r == 0xFEFF, r == 0xAD:
+		return -1
+	case unicode.IsControl(r) && r != '\n' && r != '\t':
+		return ' '
+	}
+	return r
+}

@@ -1,0 +1,51 @@
+package web
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/tool"
+)
+
+// result is a page as the model gets it, under a line that says what it is.
+func (p page) result(t target, resp *http.Response, a args) (tool.Result, error) {
+	text := p.text
+	if isHTML(p.mediaType) && !a.Source {
+		var err error
+		if text, err = reduce(p.text, t.url); err != nil {
+			return tool.Result{}, err
+		}
+	}
+	r := tool.Result{Truncated: p.cut}
+	notes := []string{t.url.String(), status(resp), p.mediaType}
+	if p.cut {
+		notes = append(notes, "only its beginning was read")
+	}
+	if n := utf8.RuneCountInString(text); a.MaxChars > 0 && n > a.MaxChars {
+		text = first(text, a.MaxChars)
+		notes = append(notes, fmt.Sprintf("the first %d of %d characters", a.MaxChars, n))
+		r.Truncated = true
+	}
+	if resp.StatusCode >= 400 {
+		r.IsError, r.ErrorType = true, event.ErrorTool
+		if resp.StatusCode == http.StatusNotFound || resp.StatusCode == http.StatusGone {
+			r.ErrorType = event.ErrorNotFound
+		}
+	}
+	r.Output = "[" + strings.Join(notes, "; ") + "]\n" + text
+	return r, nil
+}
+
+// first is so many characters of a text's beginning.
+func first(text string, chars int) string {
+	for i := range text {
+		if chars == 0 {
+			return text[:i]
+		}
+		chars--
+	}
+	return text
+}
