@@ -25,6 +25,9 @@ type Explanation struct {
 	// Problem.
 	Decision policy.Verdict   `json:"decision"`
 	Rules    []policy.Verdict `json:"rules"`
+	// Tainted is what policy would say once untrusted text and private data
+	// have met in the run; nil where it would say the same.
+	Tainted *policy.Verdict `json:"tainted,omitempty"`
 }
 
 // ErrBadCall is returned for a call that [Explain] cannot read.
@@ -50,7 +53,13 @@ func Explain(path, call string, o Options) (Explanation, error) {
 	if e.Call.Problem == nil {
 		cfg := agent.Config{Hooks: declared(env.Hooks)}
 		e.Hooks = append(e.Hooks, cfg.HooksBefore(e.Call.Tool)...)
-		e.Decision, e.Rules = o.permissions(a).Explain(&e.Call)
+		r := o.permissions(a)
+		e.Decision, e.Rules = r.Explain(&e.Call)
+		r.Taint = event.Taint{Untrusted: &event.TaintSource{}, Private: &event.TaintSource{}}
+		if v := r.Decide(&e.Call); v.Decision != e.Decision.Decision {
+			v.Reason = "once untrusted text and private data have met in the run"
+			e.Tainted = &v
+		}
 	}
 	return e, closing(env, nil)
 }

@@ -16,10 +16,12 @@ import (
 	"github.com/pawlrun/pawl/tool/fs"
 	"github.com/pawlrun/pawl/tool/result"
 	"github.com/pawlrun/pawl/tool/shell"
+	"github.com/pawlrun/pawl/tool/web"
 )
 
 // environment builds what a run's effects need. A file without tools.allow has
-// every tool that there is (ALF-81).
+// every tool that there is (ALF-81), but for the one that reaches other
+// machines: that has to be named.
 func environment(a *spec.Agent, o Options, resolver *models.Resolver) (engine.Env, *tool.Set, error) {
 	ws, err := fs.Open(o.Workspace)
 	if err != nil {
@@ -31,13 +33,11 @@ func environment(a *spec.Agent, o Options, resolver *models.Resolver) (engine.En
 		return engine.Env{}, nil, closing(env, err)
 	}
 	env.Secrets = secret.NewRedactor(secrets...)
-	all := builtin(ws, shell.Options{
+	all := builtin(ws, web.Options{Egress: a.Tools.Permissions.Egress()}, shell.Options{
 		Dir: o.Workspace, Sandbox: o.box, Timeout: a.Tools.Timeouts["shell.exec"].Duration(),
 		Env: withVariables(shell.Environment(os.Environ()), secrets),
 	})
-	if a.Tools.Allow != nil {
-		all = slices.DeleteFunc(all, func(t tool.Tool) bool { return !slices.Contains(a.Tools.Allow, t.Name) })
-	}
+	all = slices.DeleteFunc(all, func(t tool.Tool) bool { return !allowed(a, t.Name) })
 	all = withResults(all)
 	for i, t := range all {
 		if limit, ok := a.Tools.Timeouts[t.Name]; ok {
@@ -61,9 +61,16 @@ func (o Options) closeBox() error {
 	return o.box.Close()
 }
 
+func allowed(a *spec.Agent, name string) bool {
+	if a.Tools.Allow == nil {
+		return name != web.Name
+	}
+	return slices.Contains(a.Tools.Allow, name)
+}
+
 // builtin are the tools that Pawl brings and that a file can leave out.
-func builtin(ws *fs.Workspace, o shell.Options) []tool.Tool {
-	return append(ws.Tools(), shell.New(o))
+func builtin(ws *fs.Workspace, w web.Options, s shell.Options) []tool.Tool {
+	return append(ws.Tools(), web.New(w), shell.New(s))
 }
 
 // withResults adds result.read to tools that may give long results. It needs
@@ -78,7 +85,7 @@ func withResults(tools []tool.Tool) []tool.Tool {
 // toolNames are the names that a file may use.
 func toolNames() []string {
 	names := []string{result.Name}
-	for _, t := range builtin(&fs.Workspace{}, shell.Options{}) {
+	for _, t := range builtin(&fs.Workspace{}, web.Options{}, shell.Options{}) {
 		names = append(names, t.Name)
 	}
 	slices.Sort(names)

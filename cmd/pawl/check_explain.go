@@ -59,9 +59,28 @@ func (a *app) printExplanation(e launch.Explanation) {
 	if e.Call.Facts != nil {
 		a.printFacts(*e.Call.Facts)
 	}
+	if labels := labelNames(e.Call.Labels); labels != "" {
+		fmt.Fprintf(a.out, "labels    %s\n", labels)
+	}
 	for _, v := range e.Rules {
 		fmt.Fprintf(a.out, "rule      %s by %s\n", v.Decision, v.Rule)
 	}
+	if v := e.Tainted; v != nil {
+		fmt.Fprintf(a.out, "%-9s by %s, %s\n", v.Decision, v.Rule, v.Reason)
+	}
+}
+
+func labelNames(l event.Labels) string {
+	var names []string
+	for _, label := range []struct {
+		on   bool
+		name string
+	}{{l.Untrusted, "untrusted"}, {l.Private, "private"}, {l.Outgoing, "outgoing"}} {
+		if label.on {
+			names = append(names, label.name)
+		}
+	}
+	return strings.Join(names, ", ")
 }
 
 func (a *app) printFacts(f event.Facts) {

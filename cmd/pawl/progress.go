@@ -84,7 +84,11 @@ func toolProgress(e event.Event) []note {
 	case event.ToolRetrying:
 		return []note{{yellow, fmt.Sprintf("  trying again in %d ms", d.DelayMs)}}
 	case event.ToolPendingApproval:
-		return []note{{yellow, fmt.Sprintf("  ? %s %s needs an approval", d.CallID, d.Tool)}}
+		notes := []note{{yellow, fmt.Sprintf("  ? %s %s needs an approval", d.CallID, d.Tool)}}
+		if d.Reason != "" {
+			notes = append(notes, note{yellow, "    because " + firstLine(d.Reason, 400)})
+		}
+		return notes
 	case event.ToolApprovalResolved:
 		return []note{{faint, fmt.Sprintf("  %s %s by %s", d.CallID, d.Kind, firstLine(d.Approver, 60))}}
 	case event.RunParked:

@@ -51,6 +51,11 @@ func (p *page) head(b *strings.Builder) {
 		row("changed", strings.Join(in.Changed, ", "))
 		row("inherited", fmt.Sprintf("%d tokens in, %d out, %s, not counted here", in.Usage.Input, in.Usage.Output, money(in.Cost)))
 	}
+	row("untrusted", tookIn(p.Taint.Untrusted))
+	row("private", tookIn(p.Taint.Private))
+	if p.Taint.Untrusted != nil && p.Taint.Private != nil {
+		row("taint", "untrusted text and private data have met: calls that can send ask first, unless tools.rule_of_two or tools.may_send says otherwise")
+	}
 	row("head", p.Head)
 	for _, h := range p.Hooks {
 		row("hook", firstLine(h.said(), 200))

@@ -42,6 +42,7 @@ their place. A fork before that event has them all.`,
 				}); err != nil {
 					return err
 				}
+				p.Taint = s.taint(c.Context(), r.ID)
 				if asJSON {
 					return a.printJSON(p)
 				}
@@ -89,6 +90,7 @@ type page struct {
 	Cost      *llm.Cost    `json:"cost,omitempty"`
 	Inherited *inherited   `json:"inherited,omitempty"`
 	Pending   []pendingRef `json:"pending,omitempty"`
+	Taint     event.Taint  `json:"taint,omitzero"`
 	PerCycle  []cycleLine  `json:"perCycle"`
 	// Compactions are where the conversation became shorter.
 	Compactions []compaction `json:"compactions,omitempty"`

@@ -3,20 +3,22 @@ package shell
 import (
 	"encoding/json"
 
+	"github.com/pawlrun/pawl/egress"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/resolve"
 )
 
 // labels: a command may read whatever this user may. What it prints is as
 // trusted as the workspace, unless it is known to talk to another machine;
-// and it may talk to one unless it is known to change nothing.
+// and it may talk to one unless it is known to change nothing, or runs in a
+// sandbox without a network.
 func (o Options) labels(_ json.RawMessage, facts *event.Facts) event.Labels {
 	l := event.Labels{Private: true, Untrusted: true, Outgoing: true}
 	if facts != nil {
 		l.Untrusted = resolve.Sends(*facts)
 		l.Outgoing = facts.Risk != event.RiskRead || len(facts.Unclear) > 0
 	}
-	if o.Offline {
+	if o.Sandbox != nil && o.Sandbox.Policy().Egress.Network == egress.NetworkNone {
 		l.Untrusted, l.Outgoing = false, false
 	}
 	return l

@@ -33,8 +33,6 @@ type Options struct {
 	// Timeout bounds a command that does not ask for another; 0 means
 	// [tool.DefaultTimeout].
 	Timeout time.Duration
-	// Offline says that commands run where no other machine can be reached.
-	Offline bool
 	// MaxTimeout caps what a call may ask for; 0 means an hour.
 	MaxTimeout time.Duration
 	// Sandbox is the box that commands run in; nil runs them with the rights
