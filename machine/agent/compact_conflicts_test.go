@@ -1,0 +1,223 @@
+package agent_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/pawlrun/pawl/compact"
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/llm"
+	"github.com/pawlrun/pawl/machine/agent"
+	"github.com/pawlrun/pawl/stop"
+)
+
+// types are the types of the run's events, in order.
+func (p *play) types() []event.Type {
+	p.t.Helper()
+	var all []event.Type
+	for _, body := range p.journal {
+		e, err := event.Decode(body)
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		all = append(all, e.Type())
+	}
+	return all
+}
+
+// REQUIREMENTS C-4: one moment for all, between the termination check and the
+// next call. The order there: cancel, budget, compact, budget again, call; and
+// nothing is compressed for nobody.
+//
+// rows: ALDO-20, ALF-45, HAR-22, HAR-23
+func TestNothingIsCompressedForARunThatIsAboutToEnd(t *testing.T) {
+	due := windowed(compact.Settings{Strategy: compact.RollingWindow, Inclusive: true})
+	with := func(change func(*agent.Config)) agent.Config {
+		cfg := due
+		change(&cfg)
+		return cfg
+	}
+	for name, c := range map[string]struct {
+		cfg    agent.Config
+		before func(p *play)
+		reason event.Reason
+	}{
+		"it goes on": {cfg: due},
+		"a condition is met": {cfg: with(func(c *agent.Config) {
+			c.Conditions = []stop.Condition{{Kind: stop.ToolResult, Tool: "read", Match: stop.Match{Contains: "7 is 7 is"}}}
+		}), reason: event.ReasonConditionMet},
+		"the cycles are used up": {cfg: with(func(c *agent.Config) { c.Limits.MaxCycles = 7 }), reason: event.ReasonMaxCycles},
+		"the turns are used up":  {cfg: with(func(c *agent.Config) { c.Limits.MaxModelTurns = 7 }), reason: "budget:max_model_turns"},
+		"it was cancelled":       {cfg: due, before: func(p *play) { p.command(event.CancelRequested{By: "ann"}) }, reason: event.ReasonCancelled},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPlay(t, c.cfg)
+			p.work(6)
+			if len(p.compressed()) > 0 || compact.Messages(p.call.Request.Messages) < 600 {
+				t.Fatal("the test wants a run that is one cycle before its compaction")
+			}
+			p.answer(asks("", "read file7"))
+			if c.before != nil {
+				c.before(p)
+			}
+			p.result("c7.1", event.ToolResult{Output: strings.Repeat("7 is ", 140)})
+			if c.reason == "" {
+				types := p.types()
+				at := slices.Index(types, event.TypeHistoryCompressed)
+				want := []event.Type{event.TypeToolResults, event.TypeHistoryCompressed, event.TypeCycleStart, event.TypeBudgetReserved, event.TypeModelRequested}
+				if at < 1 || !slices.Equal(types[at-1:at+4], want) {
+					t.Errorf("got %v", types[max(at-1, 0):])
+				}
+				return
+			}
+			if o := p.outcome(); o.Reason != c.reason || len(p.compressed()) > 0 {
+				t.Errorf("ended with %s after %d compactions", o.Reason, len(p.compressed()))
+			}
+		})
+	}
+}
+
+// REQUIREMENTS C-5: the trigger and its measure, each as its owner sets them.
+// Every request has the system text and the tools in it, and so has the size.
+//
+// rows: ALDO-18, ALF-48
+func TestTheSizeThatCountsIsTheWholeRequests(t *testing.T) {
+	tool := llm.ToolDef{Name: "read", Description: strings.Repeat("d", 392), Schema: []byte(`{}`)} // 100 tokens
+	for name, c := range map[string]struct {
+		settings compact.Settings
+		reported int64
+		change   func(*agent.Config)
+		want     bool
+	}{
+		"700 of 1000 tokens":                     {},
+		"with 100 of tools, exceeded":            {change: func(c *agent.Config) { c.Tools = []llm.ToolDef{tool} }},
+		"with 100 of tools, reached":             {settings: compact.Settings{Inclusive: true}, change: func(c *agent.Config) { c.Tools = []llm.ToolDef{tool} }, want: true},
+		"with 104 of system text":                {change: func(c *agent.Config) { c.System = strings.Repeat("s", 416) }, want: true},
+		"another share":                          {settings: compact.Settings{Ratio: 0.69}, want: true},
+		"the provider counts more, unasked":      {reported: 900},
+		"the provider counts more, and is asked": {settings: compact.Settings{Measure: compact.MeasureProvider}, reported: 900, want: true},
+		"the provider counts less, and is asked": {settings: compact.Settings{Measure: compact.MeasureProvider, Ratio: 0.5}, reported: 100},
+		"off":                                    {settings: compact.Settings{Off: true, Ratio: 0.1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg := windowed(c.settings)
+			cfg.Compact.Strategy = compact.RollingWindow
+			if c.change != nil {
+				c.change(&cfg)
+			}
+			p := newPlay(t, cfg)
+			for n := range 6 {
+				r := asks("", fmt.Sprint("read f", n))
+				if c.reported > 0 && n == 5 {
+					r.Usage.Input = c.reported
+				}
+				p.answer(r)
+				// The task counts 2 and a call 5, which makes 700 in all.
+				output := 4 * 111
+				if n == 5 {
+					output = 4 * (700 - 2 - 6*5 - 5*111)
+				}
+				if c.reported > 0 && n == 5 {
+					output = 4
+				}
+				p.result(fmt.Sprintf("c%d.1", n+1), event.ToolResult{Output: strings.Repeat(fmt.Sprint(n), output)})
+			}
+			if got := len(p.compressed()) > 0; got != c.want {
+				t.Errorf("compacted: %t; the next request has %d tokens of messages", got, compact.Messages(p.call.Request.Messages))
+			}
+		})
+	}
+}
+
+// REQUIREMENTS C-6, ALDO: whatever rolls away, the system text is in every
+// request, and so is the first task.
+//
+// rows: ALDO-22
+func TestTheSystemTextIsInEveryRequestHoweverMuchRolledAway(t *testing.T) {
+	for _, strategy := range []compact.Strategy{"", compact.RollingWindow, compact.PeriodicSummary} {
+		cfg := windowed(compact.Settings{Strategy: strategy, Inclusive: true})
+		cfg.System = "You mend what is broken."
+		p := newPlay(t, cfg)
+		for p.cycle < 40 {
+			p.work(1)
+			if p.call.Request.System != cfg.System || first(p.call.Request.Messages) != "do it" {
+				t.Fatalf("%s, cycle %d: a request begins with %q and %q", strategy, p.cycle, p.call.Request.System, first(p.call.Request.Messages))
+			}
+			if p.call.Purpose != "" {
+				p.answer(says("what happened"))
+			}
+		}
+		if len(p.compressed()) < 3 {
+			t.Errorf("%s: %d compactions", strategy, len(p.compressed()))
+		}
+	}
+}
+
+// What is too long for one summary is summed up piece by piece: every piece
+// fits the window, nothing is passed over, and each makes it shorter (F12).
+func TestAConversationOfManyWindowsIsSummedUpPieceByPiece(t *testing.T) {
+	for _, strategy := range []compact.Strategy{"", compact.SummarizeOlder} {
+		cfg := windowed(compact.Settings{Strategy: strategy})
+		const window = 2000
+		cfg.Compact.Window = window
+		started, err := agent.Start(config(cfg), llm.UserText("do it"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		// As of a run that continues one with a far larger window.
+		started.From = &event.ContinuedFrom{Run: "before", Seq: 1}
+		started.From.History = append(started.From.History, llm.UserText("the first task"))
+		for i := range 60 {
+			nudge := llm.UserText("go on")
+			nudge.Origin = llm.OriginLoop
+			started.From.History = append(started.From.History, &llm.Message{
+				Role: llm.RoleAssistant, Origin: "m/a", Parts: llm.Parts{llm.Text{Text: fmt.Sprintf("finding %d. ", i) + strings.Repeat("words ", 100)}},
+			}, nudge)
+		}
+		p := emptyPlay(t)
+		p.apply(started)
+		p.advance()
+		var asked strings.Builder
+		pieces := 0
+		for p.call != nil && p.call.Purpose != "" {
+			pieces++
+			size := compact.Messages(p.call.Request.Messages) + compact.Tokens(p.call.Request.System)
+			if size > window {
+				t.Fatalf("%s: piece %d has %d tokens in a window of %d", strategy, pieces, size, window)
+			}
+			for _, m := range p.call.Request.Messages {
+				asked.WriteString(m.Text())
+			}
+			p.answer(says(fmt.Sprint("piece ", pieces)))
+		}
+		if pieces < 3 {
+			t.Errorf("%s: %d pieces", strategy, pieces)
+		}
+		now := compact.Messages(p.call.Request.Messages)
+		if now > window {
+			t.Errorf("%s: %d tokens are left", strategy, now)
+		}
+		left := 0
+		for i := range 60 {
+			text := fmt.Sprintf("finding %d. ", i)
+			there := slices.ContainsFunc(p.call.Request.Messages, func(m *llm.Message) bool { return strings.HasPrefix(m.Text(), text) })
+			if !there && !strings.Contains(asked.String(), text) {
+				t.Errorf("%s: %q is neither there nor summed up", strategy, text)
+			}
+			if !there {
+				left++
+			}
+		}
+		if left < 30 {
+			t.Errorf("%s: only %d findings left", strategy, left)
+		}
+		for i, d := range p.compressed() {
+			if d.TokensAfter >= d.TokensBefore {
+				t.Errorf("%s: step %d makes %d tokens of %d", strategy, i, d.TokensAfter, d.TokensBefore)
+			}
+		}
+		p.check()
+	}
+}
