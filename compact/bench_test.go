@@ -34,26 +34,6 @@ func oneMoreCycle(t testing.TB, h *history.History, m *compact.Meter) int {
 	return total
 }
 
-func BenchmarkOneMoreCycleOn200kTokens(b *testing.B) {
-	h, m := big()
-	for b.Loop() {
-		oneMoreCycle(b, &h, m)
-	}
-}
-
-func BenchmarkCompact1000Messages(b *testing.B) {
-	in := situation(talk(488)[:1000], 60_000)
-	for _, strategy := range []compact.Strategy{"", compact.RollingWindow, compact.PeriodicSummary, compact.SummarizeOlder} {
-		b.Run("strategy "+string(strategy), func(b *testing.B) {
-			for b.Loop() {
-				if _, d := compactOnce(b, strategy, in); d == nil {
-					b.Fatal("nothing was done")
-				}
-			}
-		})
-	}
-}
-
 func compactOnce(t testing.TB, strategy compact.Strategy, in compact.Situation) ([]*llm.Message, *event.HistoryCompressed) {
 	return carry(t, compact.Settings{Strategy: strategy}, in, "what happened")
 }

@@ -71,12 +71,34 @@ func (c *Memo) RequestPrefix(wire, variant string, req *Request, encode func() [
 	if c != nil && c.prefix != nil && !samePrefix(&c.fixed, req) {
 		c.prefix = nil
 	}
+	c.forget(req.Messages)
 	seg := c.Prefix(wire, variant, encode)
 	if c != nil {
 		c.fixed = *req
 		c.fixed.Messages, c.fixed.Encoded, c.fixed.Memo = nil, nil, nil
 	}
 	return seg
+}
+
+// Len is how many messages are remembered.
+func (c *Memo) Len() int { return len(c.encoded) }
+
+// spare is how many messages may be remembered beside twice those of a request.
+const spare = 256
+
+// forget drops what a conversation no longer holds once there is much of it, so
+// that a run which is compacted again and again does not keep all that it was.
+func (c *Memo) forget(messages []*Message) {
+	if c == nil || len(c.encoded) <= 2*len(messages)+spare {
+		return
+	}
+	kept := make(map[*Message]Segment, len(messages))
+	for _, m := range messages {
+		if seg, ok := c.encoded[m]; ok {
+			kept[m] = seg
+		}
+	}
+	c.encoded = kept
 }
 
 // samePrefix compares by identity where contents are frozen within a run, so
