@@ -27,6 +27,9 @@ func (a *attempts) event(w *world, e *event.Event) {
 		}
 	case event.ToolCall:
 		a.effects[d.CallID] = d.Effect
+		if d.EditedBy != "" {
+			delete(a.keys, d.CallID) // other arguments are another action
+		}
 	case event.PolicyDecision:
 		a.gated[d.CallID] = d.Decision == event.DecisionAsk
 	case event.ToolStarted:

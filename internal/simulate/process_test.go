@@ -119,6 +119,7 @@ func (w *world) committed(b journal.Batch) {
 			w.violatef("stored event %d does not decode: %v", r.Seq, err)
 			return
 		}
+		w.approvals.event(w, e.Data)
 		switch d := e.Data.(type) {
 		case event.ToolStarted:
 			w.intents[intent{d.CallID, d.Attempt}] = true

@@ -38,7 +38,7 @@ func (s *simulation) check() {
 	if row.State != journal.Ended {
 		w.violate("the run's row says %s", row.State)
 	}
-	p := &promises{world: w, machine: agent.New(), approved: map[string]bool{}, decided: map[string]event.Decision{}}
+	p := &promises{world: w, machine: agent.New(), started: map[string]bool{}}
 	head := ""
 	for i, r := range records {
 		e, err := event.Decode(r.Body)
@@ -74,8 +74,6 @@ type promises struct {
 	listed   []string
 	settled  map[string]bool
 	started  map[string]bool
-	approved map[string]bool
-	decided  map[string]event.Decision
 	ends     int
 	reasons  int
 	usage    llm.Usage
@@ -104,12 +102,8 @@ func (p *promises) event(e *event.Event, last bool) {
 		p.compressed(d)
 	case event.Stuck:
 		w.seen("stuck " + string(d.Action))
-	case event.PolicyDecision:
-		p.decided[d.CallID] = d.Decision
-	case event.ToolApprovalResolved:
-		p.approved[d.CallID] = p.approved[d.CallID] || d.Kind == event.ApprovalApproved
 	case event.ToolStarted:
-		p.startedCall(d)
+		p.started[d.CallID] = true
 	case event.ToolResult:
 		if p.settled == nil {
 			p.settled = map[string]bool{}
@@ -146,23 +140,6 @@ func (p *promises) compressed(d event.HistoryCompressed) {
 	}
 	if err := history.Lint(messages); err != nil {
 		w.violate("after a compaction: %v", err)
-	}
-}
-
-func (p *promises) startedCall(d event.ToolStarted) {
-	if p.started == nil {
-		p.started = map[string]bool{}
-	}
-	p.started[d.CallID] = true
-	switch p.decided[d.CallID] {
-	case event.DecisionAllow:
-	case event.DecisionAsk:
-		if !p.approved[d.CallID] {
-			p.world.violate("%s started without an approval", d.CallID)
-		}
-		delete(p.approved, d.CallID)
-	default:
-		p.world.violate("%s started without a decision", d.CallID)
 	}
 }
 

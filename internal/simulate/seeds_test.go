@@ -193,7 +193,10 @@ func (s *simulation) drive(in *incarnation, r *engine.Run) bool {
 		return true
 	}
 	w.notef("%s parked the run: %s", in.name, state.Parked.Reason)
-	s.decide(in, r.ID, state.Pending)
+	s.decideAll(in, r.ID, state.Pending)
+	if w.bad(4) {
+		s.send(in, w.command(r.ID, state.Pending))
+	}
 	time.Sleep(time.Duration(w.draw(3_600_000)) * time.Millisecond)
 	return ended
 }
@@ -255,25 +258,12 @@ func (s *simulation) operate(in *incarnation, r *engine.Run, stop <-chan struct{
 		if s.world.bad(3) {
 			s.send(in, s.world.command(r.ID, nil))
 		}
+		if m, err := in.engine.Inspect(s.t.Context(), r.ID); err == nil && s.world.cfg.Approve == agent.ApproveWait {
+			s.decideAll(in, r.ID, m.State().Pending)
+		}
 		if s.world.bad(40) {
 			r.Interrupt()
 		}
-	}
-}
-
-// decide answers what a parked run asks, most of the time.
-func (s *simulation) decide(in *incarnation, run string, pending []event.ToolPendingApproval) {
-	for _, p := range pending {
-		if !s.world.bad(4) {
-			kind := journal.Approve
-			if s.world.draw(3) == 0 {
-				kind = journal.Reject
-			}
-			s.send(in, journal.Command{Run: run, Kind: kind, CallID: p.CallID, By: "operator", Text: "as you ask"})
-		}
-	}
-	if s.world.bad(4) {
-		s.send(in, s.world.command(run, pending))
 	}
 }
 

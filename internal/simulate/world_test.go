@@ -48,6 +48,8 @@ type world struct {
 	settled   map[string]bool
 	ran       map[string]int // how often each call took effect
 	effects   map[string]event.Effect
+	// approvals follows what is on disk.
+	approvals *approvals
 
 	// happened counts what a run came across, so that it is known to be tried.
 	happened map[string]int
@@ -75,10 +77,12 @@ func newWorld(seed int) *world {
 	w := &world{
 		seed: seed, r: rand.New(rand.NewPCG(uint64(seed), 7)), store: memory.New(nil),
 		stalled: make(chan struct{}, 1), intents: map[intent]bool{}, settled: map[string]bool{}, ran: map[string]int{}, effects: map[string]event.Effect{},
+		approvals: newApprovals(),
 	}
 	w.odds, w.asks = []int{0, 8, 20, 60}[w.r.IntN(4)], w.r.IntN(2) == 0
 	w.cfg = w.config()
 	w.budget()
+	w.gates()
 	return w
 }
 
@@ -159,6 +163,10 @@ func (w *world) violatef(format string, args ...any) {
 func (w *world) seen(what string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.happen(what)
+}
+
+func (w *world) happen(what string) {
 	if w.happened == nil {
 		w.happened = map[string]int{}
 	}
@@ -309,20 +317,6 @@ func (w *world) answer() *llm.Response {
 	return a
 }
 
-// person answers an approval in their own time, or leaves the terminal.
-func (w *world) person(ctx context.Context, _ event.ToolPendingApproval) (event.ToolApprovalResolved, error) {
-	if err := sleep(ctx, time.Duration(w.draw(600_000))*time.Millisecond); err != nil {
-		return event.ToolApprovalResolved{}, err
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.r.IntN(5) == 0 {
-		return event.ToolApprovalResolved{}, errors.New("nobody is there")
-	}
-	kind := pick(w.r, event.ApprovalApproved, event.ApprovalApproved, event.ApprovalRejected)
-	return event.ToolApprovalResolved{Kind: kind, Approver: "ann", Reason: "at the terminal"}, nil
-}
-
 func sleep(ctx context.Context, d time.Duration) error {
 	select {
 	case <-time.After(d):
@@ -342,7 +336,7 @@ func (w *world) tools(p *process) *tool.Set {
 		t := tool.New(name, name, func(context.Context, pathArgs) (tool.Result, error) { return tool.Result{}, nil })
 		t.Effect, t.Timeout = effect, 30*time.Second
 		t.Run = func(ctx context.Context, c tool.Call) (tool.Result, error) {
-			if !w.begins(p, c, effect) {
+			if !w.begins(p, name, c, effect) {
 				<-ctx.Done()
 				return tool.Result{}, ctx.Err()
 			}
@@ -407,7 +401,7 @@ func (w *world) tools(p *process) *tool.Set {
 
 // begins is the moment at which a call takes effect. It is false in a process
 // that is dead: its tools do nothing any more.
-func (w *world) begins(p *process, c tool.Call, effect event.Effect) bool {
+func (w *world) begins(p *process, name string, c tool.Call, effect event.Effect) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if p.dead.Load() {
@@ -418,6 +412,9 @@ func (w *world) begins(p *process, c tool.Call, effect event.Effect) bool {
 	}
 	if w.settled[c.ID] {
 		w.violatef("%s took effect after it was settled", c.ID)
+	}
+	if got := tool.Digest(name, c.Args, ""); got != w.approvals.digest[c.ID] {
+		w.violatef("%s took effect with other arguments than were judged: %s", c.ID, c.Args)
 	}
 	w.ran[c.ID]++
 	w.effects[c.ID] = effect
