@@ -41,6 +41,10 @@ type Agent struct {
 	// cannot be taken back ([tool.Tool.Risk]). A run with tools has
 	// result.read too, for results that are too long to be shown whole.
 	Tools []tool.Tool
+	// ProviderTools are tools that the provider runs on its side, by its names
+	// ("web_search"). What they did is in the answer; none of it permits a
+	// tool of the program's.
+	ProviderTools []string
 	// Approvals are the names of tools whose every call a person decides,
 	// through Ask. Without Ask the run parks; see [Run.Approve].
 	Approvals []string
@@ -176,6 +180,7 @@ func (a Agent) build() (agent.Config, engine.Env, error) {
 	a.checkApprovals(report)
 	checkConditions(a.Conditions, report)
 	a.checkSchema(report)
+	a.checkProviderTools(targets, report)
 	if len(problems) > 0 {
 		return agent.Config{}, engine.Env{}, errors.Join(problems...)
 	}
@@ -227,6 +232,20 @@ func checkTargets(targets []Target, report func(field, format string, args ...an
 	}
 }
 
+// checkProviderTools asks every client whether it knows the tools.
+func (a Agent) checkProviderTools(targets []Target, report func(field, format string, args ...any)) {
+	if len(a.ProviderTools) == 0 {
+		return
+	}
+	for _, t := range targets {
+		if enc, ok := t.Client.(llm.Encoder); ok {
+			if _, err := enc.Encode(&llm.Request{ProviderTools: a.ProviderTools}); err != nil {
+				report("ProviderTools", "%v", err)
+			}
+		}
+	}
+}
+
 func checkConditions(conditions []Condition, report func(field, format string, args ...any)) {
 	for i, c := range conditions {
 		field := fmt.Sprintf("Conditions[%d]", i)
@@ -244,7 +263,7 @@ func checkConditions(conditions []Condition, report func(field, format string, a
 func (a Agent) config(targets []Target, set *tool.Set) agent.Config {
 	cfg := agent.Config{
 		System: a.System, MaxTokens: a.MaxTokens, Temperature: a.Temperature, Schema: a.Schema,
-		Tools: set.Defs(), Limits: a.Limits, Conditions: a.Conditions,
+		Tools: set.Defs(), ProviderTools: a.ProviderTools, Limits: a.Limits, Conditions: a.Conditions,
 		OnLimit: a.OnLimit, OnNoToolCall: a.OnNoToolCall, Dispatch: a.Dispatch,
 		Policy: policy.Rules{Declared: true, Gates: a.Approvals, HighRisk: highRisk(a.Tools)}, Cache: a.Cache, Hooks: declared(a.Hooks),
 	}

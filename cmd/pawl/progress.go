@@ -32,9 +32,11 @@ func progress(e event.Event) []note {
 		if d.Purpose != "" {
 			return nil
 		}
+		notes := hosted(llm.Parts(d.Parts))
 		if text := firstLine(llm.Parts(d.Parts).Text(), 100); text != "" {
-			return []note{{plain, "  " + text}}
+			notes = append(notes, note{plain, "  " + text})
 		}
+		return notes
 	case event.ModelAttemptFailed:
 		return []note{{yellow, fmt.Sprintf("  %s failed (%s): %s", d.Model, d.Class, firstLine(d.Message, 300))}}
 	case event.ModelRetrying:
