@@ -17,6 +17,8 @@ type Memo struct {
 	prefix  *Segment
 	key     string
 	fixed   Request
+	// kept are the messages of the last request that was found in order.
+	kept []*Message
 }
 
 // Segment is encoded bytes with their hash.
@@ -116,6 +118,28 @@ func sameSlice[T any](a, b []T) bool {
 
 func sameNumber(a, b *float64) bool {
 	return a == b || a != nil && b != nil && *a == *b
+}
+
+// Unchanged counts the first messages that are those that [Memo.Keep] was told
+// of, on the same wire.
+func (c *Memo) Unchanged(wire string, messages []*Message) int {
+	if c == nil {
+		return 0
+	}
+	c.use(wire)
+	n := 0
+	for n < len(messages) && n < len(c.kept) && messages[n] == c.kept[n] {
+		n++
+	}
+	return n
+}
+
+// Keep remembers a request's messages as found in order. The slice must not be
+// changed.
+func (c *Memo) Keep(messages []*Message) {
+	if c != nil {
+		c.kept = messages
+	}
 }
 
 func (c *Memo) use(wire string) {

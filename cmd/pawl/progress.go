@@ -55,10 +55,8 @@ func progress(e event.Event) []note {
 		return []note{{faint, "  history compressed: " + leaving(d)}}
 	case event.CancelRequested:
 		return []note{{yellow, "  cancel requested"}}
-	default:
-		return toolProgress(e)
 	}
-	return nil
+	return toolProgress(e)
 }
 
 func raised(d event.BudgetRaised) string {

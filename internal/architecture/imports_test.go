@@ -30,7 +30,7 @@ var layers = []layer{
 	{name: "machines", packages: []string{"machine/agent"}},
 	{name: "edge contracts", packages: []string{"tool", "hook", "journal", "llm/internal/wire"}},
 	{name: "edges", packages: []string{
-		"llm/scripted", "llm/replay", "llm/anthropic", "llm/openai", "llm/openaichat", "llm/gemini", "llm/transport", "journal/memory", "journal/sqlite", "journal/journaltest",
+		"llm/scripted", "llm/replay", "llm/anthropic", "llm/openai", "llm/openaichat", "llm/gemini", "llm/transport", "llm/conform", "llm/internal/lint", "journal/memory", "journal/sqlite", "journal/journaltest",
 		"attach", "sandbox", "tool/fs", "tool/result", "tool/shell", "tool/web", "resolve", "models", "secret", "hook/command",
 	}, within: true},
 	{name: "drivers", packages: []string{"engine", "spec"}},

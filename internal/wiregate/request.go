@@ -138,6 +138,9 @@ func compareEncoded(t *testing.T, a *Adapter, s *Scenario, h *history.History, m
 	if !bytes.Equal(cold, body) {
 		t.Errorf("%s: the memo changes the bytes:\nwithout %s\nwith    %s", name, cold, body)
 	}
+	if err := lint(s, body); err != nil {
+		t.Errorf("%s: %v\n%s", name, err, body)
+	}
 	got, err := a.Parse(body)
 	if err != nil {
 		t.Fatalf("%s: our own request does not parse: %v\n%s", name, err, body)

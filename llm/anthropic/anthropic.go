@@ -130,10 +130,12 @@ func (m *Model) call(ctx context.Context, req *llm.Request, emit func(llm.Delta)
 	}
 	body := req.Encoded
 	if body == nil {
-		body = m.encode(p, req)
+		if body, err = m.encode(p, req); err != nil {
+			return nil, err
+		}
 	}
 	if emit == nil {
-		body = asWhole(body)
+		body = wire.WithEnd(body, streamedEnd, wholeEnd)
 	}
 	x, err := m.client.Post(ctx, m.url, m.header, body, classify)
 	if err != nil {

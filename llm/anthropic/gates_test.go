@@ -225,3 +225,7 @@ func (b wireBlock) result() (llm.Part, error) {
 	}
 	return r, nil
 }
+
+func TestWhateverWasAnsweredTheNextRequestKeepsTheRulesOfEveryWire(t *testing.T) {
+	wiregate.SwitchGate(t, adapter())
+}

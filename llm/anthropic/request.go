@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/pawlrun/pawl/llm"
+	"github.com/pawlrun/pawl/llm/conform"
+	"github.com/pawlrun/pawl/llm/internal/lint"
 	"github.com/pawlrun/pawl/llm/internal/wire"
 )
 
@@ -40,7 +42,7 @@ func (m *Model) Encode(req *llm.Request) (*llm.Encoded, error) {
 	if err != nil {
 		return nil, err
 	}
-	return m.encode(p, req), nil
+	return m.encode(p, req)
 }
 
 func (m *Model) project(req *llm.Request) (*projection, error) {
@@ -62,11 +64,14 @@ func (m *Model) project(req *llm.Request) (*projection, error) {
 
 // encode joins the prefix, the messages and the end. Its cost is that of the
 // messages that are new.
-func (m *Model) encode(p *projection, req *llm.Request) *llm.Encoded {
+func (m *Model) encode(p *projection, req *llm.Request) (*llm.Encoded, error) {
 	messages := make([]llm.Segment, len(req.Messages))
 	encodeMessage := func(msg *llm.Message) []byte { return p.appendMessage(nil, m.provider, msg) }
 	for i, msg := range req.Messages {
 		messages[i] = req.Memo.Message(p.wire, msg, encodeMessage)
+	}
+	if err := lint.Request(conform.Anthropic, m.provider, p.wire, req, messages); err != nil {
+		return nil, err
 	}
 	segments := make([]llm.Segment, 0, len(messages)+maxMarks+2)
 	segments = append(segments, req.Memo.RequestPrefix(p.wire, m.variant, req, func() []byte { return m.appendPrefix(nil, p, req) }))
@@ -87,18 +92,7 @@ func (m *Model) encode(p *projection, req *llm.Request) *llm.Encoded {
 		}
 	}
 	segments = append(segments, llm.NewSegment(streamedEnd))
-	return llm.Assemble(segments...)
-}
-
-// asWhole is a streamed request asking for the whole answer instead.
-func asWhole(e *llm.Encoded) *llm.Encoded {
-	last := len(e.Segments) - 1
-	if last < 0 || string(e.Segments[last]) != string(streamedEnd) {
-		return e
-	}
-	segments := slices.Clone(e.Segments)
-	segments[last] = wholeEnd
-	return &llm.Encoded{Segments: segments, Digest: e.Digest}
+	return llm.Assemble(segments...), nil
 }
 
 // appendPrefix writes everything up to the messages: the settings, then tools

@@ -49,8 +49,8 @@ const (
 	itemPart
 )
 
-func newDecoder(req *llm.Request, emit func(llm.Delta)) *decoder {
-	return &decoder{emit: emit, names: wire.NewNames(req.Tools, maxToolName)}
+func newDecoder(names *wire.Names, emit func(llm.Delta)) *decoder {
+	return &decoder{emit: emit, names: names}
 }
 
 // read decodes a stream. A finish reason is not its end: more may follow it,

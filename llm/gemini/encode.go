@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/pawlrun/pawl/llm"
+	"github.com/pawlrun/pawl/llm/conform"
+	"github.com/pawlrun/pawl/llm/internal/lint"
 	"github.com/pawlrun/pawl/llm/internal/wire"
 )
 
@@ -18,25 +20,25 @@ const unsigned = "skip_thought_signature_validator"
 
 // encode renders a request: what does not change within a run first, then one
 // segment per message.
-func (m *Model) encode(req *llm.Request) *llm.Encoded {
-	names := wire.NewNames(req.Tools, maxToolName)
+func (m *Model) encode(req *llm.Request) (*llm.Encoded, error) {
+	names := m.names.For(req.Tools, maxToolName)
 	origin := provider + "/" + req.Model
-	key := "gemini/" + origin
+	key := "gemini/" + origin + names.Clashes()
 	signs := strings.HasPrefix(req.Model, "gemini-3")
 	segments := make([]llm.Segment, 0, len(req.Messages)+2)
 	segments = append(segments, req.Memo.RequestPrefix(key, "", req, func() []byte { return appendPrefix(nil, req, names) }))
-	for i, msg := range req.Messages {
-		seg := req.Memo.Message(key, msg, func(msg *llm.Message) []byte {
-			e := encoder{names: names, own: msg.Origin == origin, signs: signs}
-			return e.appendMessage(nil, msg)
-		})
-		if i == 0 && len(seg.Bytes) > 0 {
-			// Every message brings the comma before it; the first needs none.
-			seg.Bytes = seg.Bytes[1:]
-		}
-		segments = append(segments, seg)
+	encode := func(msg *llm.Message) []byte {
+		e := encoder{names: names, own: msg.Origin == origin, signs: signs}
+		return e.appendMessage(nil, msg)
 	}
-	return llm.Assemble(append(segments, llm.NewSegment([]byte("]}")))...)
+	for _, msg := range req.Messages {
+		segments = append(segments, req.Memo.Message(key, msg, encode))
+	}
+	if err := lint.Request(conform.Gemini, provider, key, req, segments[1:]); err != nil {
+		return nil, err
+	}
+	segments = wire.AppendParted(segments[:1], segments[1:], true)
+	return llm.Assemble(append(segments, llm.NewSegment([]byte("]}")))...), nil
 }
 
 func appendPrefix(b []byte, req *llm.Request, names *wire.Names) []byte {

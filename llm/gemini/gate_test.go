@@ -227,3 +227,7 @@ func outputOf(response map[string]json.RawMessage) string {
 	all, _ := json.Marshal(response)
 	return string(all)
 }
+
+func TestWhateverWasAnsweredTheNextRequestKeepsTheRulesOfEveryWire(t *testing.T) {
+	wiregate.SwitchGate(t, adapter())
+}

@@ -38,6 +38,7 @@ type Model struct {
 	opts   Options
 	client wire.Client
 	base   string
+	names  wire.NameCache
 }
 
 var (
@@ -73,18 +74,19 @@ func (m *Model) answer(ctx context.Context, req *llm.Request, verb string, emit 
 		return nil, err
 	}
 	defer x.Close()
+	names := m.names.For(req.Tools, maxToolName)
 	whole, err := x.IsJSON()
 	if err != nil {
 		return nil, m.client.Broken(x, err)
 	}
 	if whole {
-		resp, err := m.collect(x, newDecoder(req, func(llm.Delta) {}))
+		resp, err := m.collect(x, newDecoder(names, func(llm.Delta) {}))
 		if err == nil {
 			wire.EmitWhole(resp, emit)
 		}
 		return resp, err
 	}
-	d := newDecoder(req, emit)
+	d := newDecoder(names, emit)
 	err = d.read(wire.NewEventReader(x.Body))
 	resp := d.response(x.RequestID, err == nil)
 	if err != nil {
@@ -118,7 +120,10 @@ func (m *Model) streamError(x *wire.Exchange, err error) error {
 func (m *Model) post(ctx context.Context, req *llm.Request, verb string) (*wire.Exchange, error) {
 	body := req.Encoded
 	if body == nil {
-		body = m.encode(req)
+		var err error
+		if body, err = m.encode(req); err != nil {
+			return nil, err
+		}
 	}
 	// The key goes into a header: an address ends up in logs.
 	h := http.Header{"Content-Type": {"application/json"}, "X-Goog-Api-Key": {m.opts.APIKey}}
@@ -129,4 +134,4 @@ func (m *Model) post(ctx context.Context, req *llm.Request, verb string) (*wire.
 }
 
 // Encode gives the bytes that both Generate and Stream send.
-func (m *Model) Encode(req *llm.Request) (*llm.Encoded, error) { return m.encode(req), nil }
+func (m *Model) Encode(req *llm.Request) (*llm.Encoded, error) { return m.encode(req) }

@@ -1,11 +1,15 @@
 package openai_test
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/pawlrun/pawl/internal/wiregate"
 	"github.com/pawlrun/pawl/llm"
+	"github.com/pawlrun/pawl/llm/conform"
 	"github.com/pawlrun/pawl/llm/openai"
 )
 
@@ -40,6 +44,31 @@ func FuzzAnswer(f *testing.F) {
 				t.Fatalf("arguments that are no JSON: %s", c.Args)
 			}
 		}
-		encoded(t, &llm.Request{Model: "gpt-5", Messages: []*llm.Message{{Role: llm.RoleAssistant, Origin: own, Parts: resp.Parts}}})
+		goesBack(t, resp)
 	})
+}
+
+// goesBack sends an answer back, as history would, with a result for each of
+// its calls. A request that is refused names the rule that it breaks.
+func goesBack(t *testing.T, resp *llm.Response) {
+	t.Helper()
+	results := &llm.Message{Role: llm.RoleTool}
+	for i, p := range resp.Parts {
+		if c, ok := p.(llm.ToolCall); ok {
+			c.CallID = fmt.Sprintf("run-1-%d", len(results.Parts)+1)
+			resp.Parts[i] = c
+			results.Parts = append(results.Parts, llm.ToolResult{CallID: c.CallID, ProviderID: c.ProviderID, Name: c.Name})
+		}
+	}
+	messages := []*llm.Message{llm.UserText("hi"), assistant(own, resp.Parts...)}
+	if len(results.Parts) > 0 {
+		messages = append(messages, results)
+	}
+	enc, err := openai.New(openai.Options{}).Encode(&llm.Request{Model: "gpt-5", Messages: messages})
+	if _, named := errors.AsType[*conform.Violation](err); err != nil && !named {
+		t.Fatal(err)
+	}
+	if err == nil && !json.Valid(bytes.Join(enc.Segments, nil)) {
+		t.Fatalf("no JSON: %s", bytes.Join(enc.Segments, nil))
+	}
 }

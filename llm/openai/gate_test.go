@@ -245,3 +245,7 @@ func plainID(id string) string {
 	}
 	return id
 }
+
+func TestWhateverWasAnsweredTheNextRequestKeepsTheRulesOfEveryWire(t *testing.T) {
+	wiregate.SwitchGate(t, adapter())
+}

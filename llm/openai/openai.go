@@ -139,7 +139,7 @@ func (m *Model) call(ctx context.Context, req *llm.Request, emit func(llm.Delta)
 	}
 	header, accept := m.header.Clone(), "text/event-stream"
 	if emit == nil {
-		body, accept = asWhole(body), "application/json"
+		body, accept = wire.WithEnd(body, streamedEnd, wholeEnd), "application/json"
 	}
 	if header.Get("Accept") == "" {
 		header.Set("Accept", accept)

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/pawlrun/pawl/llm"
+	"github.com/pawlrun/pawl/llm/conform"
+	"github.com/pawlrun/pawl/llm/internal/lint"
 	"github.com/pawlrun/pawl/llm/internal/wire"
 )
 
@@ -21,21 +23,17 @@ func (m *Model) Encode(req *llm.Request) (*llm.Encoded, error) {
 		return m.appendPrefix(nil, req, p.names)
 	}))
 	encode := func(msg *llm.Message) []byte { return p.appendMessage(nil, msg) }
-	pinned := m.pinsTask(req)
-	for i, msg := range req.Messages {
-		segment := req.Memo.Message(name, msg, encode)
+	for _, msg := range req.Messages {
+		segments = append(segments, req.Memo.Message(name, msg, encode))
 		p.previous = msg
-		if len(segment.Bytes) == 0 {
-			continue
-		}
-		if len(segments) == 1 {
-			segment.Bytes = segment.Bytes[1:] // the comma before the first item
-		}
-		if pinned && i == 0 {
-			segments = appendPinned(segments, segment)
-		} else {
-			segments = append(segments, segment)
-		}
+	}
+	if err := lint.Request(conform.Responses, m.provider, name, req, segments[1:]); err != nil {
+		return nil, err
+	}
+	pinned := m.pinsTask(req) && len(segments[1].Bytes) > 0
+	segments = wire.AppendParted(segments[:1], segments[1:], true)
+	if pinned {
+		segments = append(appendPinned(segments[:1:1], segments[1]), segments[2:]...)
 	}
 	segments = append(segments, llm.NewSegment(streamedEnd))
 	return llm.Assemble(segments...), nil
@@ -47,18 +45,6 @@ var (
 	streamedEnd = []byte(`],"stream":true}`)
 	wholeEnd    = []byte(`]}`)
 )
-
-// asWhole is the same request for a whole answer. The pieces of the encoded one
-// are shared and stay as they are.
-func asWhole(e *llm.Encoded) *llm.Encoded {
-	last := len(e.Segments) - 1
-	if last < 0 || string(e.Segments[last]) != string(streamedEnd) {
-		return e
-	}
-	segments := slices.Clone(e.Segments)
-	segments[last] = wholeEnd
-	return &llm.Encoded{Segments: segments, Digest: e.Digest}
-}
 
 func (m *Model) appendPrefix(b []byte, req *llm.Request, names *wire.Names) []byte {
 	b = append(b, `{"model":`...)

@@ -46,7 +46,8 @@ func TestReasoningIsEchoedUntouchedBeforeWhatItLedTo(t *testing.T) {
 func TestReasoningIsLeftOutWithAllIDsThatRestOnIt(t *testing.T) {
 	call := llm.ToolCall{CallID: "run-1", ProviderID: "call_a1b2c3d4e5", Name: "add", Args: raw(`{}`), Raw: raw(`{"id":"fc_1"}`)}
 	text := llm.Text{Text: "so", Raw: raw(`{"id":"msg_1","phase":"commentary"}`)}
-	bareCall := `{"type":"function_call","call_id":"call_a1b2c3d4e5","name":"add","arguments":"{}"}`
+	bareCall := `{"type":"function_call","call_id":"call_a1b2c3d4e5","name":"add","arguments":"{}"},` +
+		`{"type":"function_call_output","call_id":"call_a1b2c3d4e5","output":"2"}`
 	for name, c := range map[string]struct {
 		message *llm.Message
 		want    string
@@ -66,7 +67,13 @@ func TestReasoningIsLeftOutWithAllIDsThatRestOnIt(t *testing.T) {
 			`[{"type":"message","role":"assistant","phase":"commentary","content":[{"type":"output_text","text":"so","annotations":[]}]}]`,
 		},
 	} {
-		t.Run(name, func(t *testing.T) { wantInput(t, []*llm.Message{c.message}, c.want) })
+		t.Run(name, func(t *testing.T) {
+			messages := []*llm.Message{c.message}
+			if len(c.message.Parts.ToolCalls()) > 0 {
+				messages = append(messages, result("call_a1b2c3d4e5", "2"))
+			}
+			wantInput(t, messages, c.want)
+		})
 	}
 }
 
@@ -106,6 +113,7 @@ func TestImagesAndFilesGoInWithTheUserAndWithResults(t *testing.T) {
 			llm.Media{MediaType: "application/pdf", Name: "a.pdf", Data: []byte("pdf")},
 			llm.Media{MediaType: "application/pdf", URL: "https://example.com/a.pdf"},
 		}},
+		assistant(own, llm.ToolCall{ProviderID: "call_a1b2c3d4e5", Name: "shoot", Args: raw(`{}`)}),
 		{Role: llm.RoleTool, Parts: llm.Parts{
 			llm.ToolResult{ProviderID: "call_a1b2c3d4e5", Output: "shot", Media: []llm.Media{{MediaType: "image/png", Data: []byte("png")}}},
 		}},
@@ -116,6 +124,7 @@ func TestImagesAndFilesGoInWithTheUserAndWithResults(t *testing.T) {
 			{"type":"input_image","detail":"auto","image_url":"https://example.com/a.jpg"},
 			{"type":"input_file","filename":"a.pdf","file_data":"data:application/pdf;base64,cGRm"},
 			{"type":"input_file","file_url":"https://example.com/a.pdf"}]},
+		{"type":"function_call","call_id":"call_a1b2c3d4e5","name":"shoot","arguments":"{}"},
 		{"type":"function_call_output","call_id":"call_a1b2c3d4e5","output":[
 			{"type":"input_text","text":"shot"},
 			{"type":"input_image","detail":"auto","image_url":"data:image/png;base64,cG5n"}]}
@@ -150,8 +159,10 @@ func TestCallIDsThatRepeatFromTurnToTurnAreMadeUnique(t *testing.T) {
 }
 
 func TestFragmentOfArgumentsGoesBackAsItCame(t *testing.T) {
-	wantInput(t, []*llm.Message{assistant(own, llm.ToolCall{ProviderID: "call_a1b2c3d4e5", Name: "add", ArgsText: `{"x":48`})},
-		`[{"type":"function_call","call_id":"call_a1b2c3d4e5","name":"add","arguments":"{\"x\":48"}]`)
+	wantInput(t, []*llm.Message{
+		assistant(own, llm.ToolCall{ProviderID: "call_a1b2c3d4e5", Name: "add", ArgsText: `{"x":48`}), result("call_a1b2c3d4e5", "no JSON"),
+	}, `[{"type":"function_call","call_id":"call_a1b2c3d4e5","name":"add","arguments":"{\"x\":48"},
+		{"type":"function_call_output","call_id":"call_a1b2c3d4e5","output":"no JSON"}]`)
 }
 
 func TestCallOfACustomToolIsAnsweredInKind(t *testing.T) {
@@ -259,10 +270,10 @@ func TestMemoChangesNoByteAndEqualBytesHaveEqualDigests(t *testing.T) {
 	m, memo, tools := openai.New(openai.Options{}), new(llm.Memo), []llm.ToolDef{{Name: "fs.read"}}
 	digests := map[string]string{}
 	for round := range 2 {
-		for n := 1; n <= len(messages); n++ {
+		for _, n := range []int{2, 4, 5} {
 			for _, system := range []string{"a", "b"} {
 				model := "gpt-5"
-				if n == 3 {
+				if n == 4 {
 					model = "gpt-5-mini" // a fallback, to which the reasoning is foreign
 				}
 				req := llm.Request{Model: model, System: system, Messages: messages[:n], Tools: tools}

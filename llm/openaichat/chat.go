@@ -128,7 +128,10 @@ func (m *Model) streamError(x *wire.Exchange, err error) error {
 func (m *Model) post(ctx context.Context, req *llm.Request, stream bool) (*wire.Exchange, error) {
 	body := req.Encoded
 	if body == nil || !stream {
-		body = m.encode(req, stream)
+		var err error
+		if body, err = m.encode(req, stream); err != nil {
+			return nil, err
+		}
 	}
 	h := http.Header{"Content-Type": {"application/json"}}
 	if stream {
@@ -144,7 +147,7 @@ func (m *Model) post(ctx context.Context, req *llm.Request, stream bool) (*wire.
 }
 
 // Encode gives the bytes that Stream sends.
-func (m *Model) Encode(req *llm.Request) (*llm.Encoded, error) { return m.encode(req, true), nil }
+func (m *Model) Encode(req *llm.Request) (*llm.Encoded, error) { return m.encode(req, true) }
 
 // trimmed drops the white space that some services send to keep a connection
 // open.

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/pawlrun/pawl/llm"
+	"github.com/pawlrun/pawl/llm/conform"
+	"github.com/pawlrun/pawl/llm/internal/lint"
 	"github.com/pawlrun/pawl/llm/internal/wire"
 )
 
@@ -14,27 +16,23 @@ const maxToolName = 64
 
 // encode renders a request: what does not change within a run first, then one
 // segment per message.
-func (m *Model) encode(req *llm.Request, stream bool) *llm.Encoded {
+func (m *Model) encode(req *llm.Request, stream bool) (*llm.Encoded, error) {
 	names := m.names.For(req.Tools, maxToolName)
 	origin := m.opts.Provider + "/" + req.Model
-	key := "chat/" + m.profile.Name + "/" + origin
+	key := "chat/" + m.profile.Name + "/" + origin + names.Clashes()
 	segments := make([]llm.Segment, 0, len(req.Messages)+2)
 	segments = append(segments, req.Memo.RequestPrefix(key, strconv.FormatBool(stream), req, func() []byte {
 		return m.appendPrefix(nil, req, names, stream)
 	}))
-	bare := m.system(req) == ""
+	encode := func(msg *llm.Message) []byte { return m.appendMessage(nil, msg, names, msg.Origin == origin) }
 	for _, msg := range req.Messages {
-		seg := req.Memo.Message(key, msg, func(msg *llm.Message) []byte {
-			return m.appendMessage(nil, msg, names, msg.Origin == origin)
-		})
-		if bare && len(seg.Bytes) > 0 {
-			// Every message brings the comma before it; the first needs none.
-			seg.Bytes = seg.Bytes[1:]
-			bare = false
-		}
-		segments = append(segments, seg)
+		segments = append(segments, req.Memo.Message(key, msg, encode))
 	}
-	return llm.Assemble(append(segments, llm.NewSegment([]byte("]}")))...)
+	if err := lint.Request(conform.Chat, m.opts.Provider, key, req, segments[1:]); err != nil {
+		return nil, err
+	}
+	segments = wire.AppendParted(segments[:1], segments[1:], m.system(req) == "")
+	return llm.Assemble(append(segments, llm.NewSegment([]byte("]}")))...), nil
 }
 
 func (m *Model) appendPrefix(b []byte, req *llm.Request, names *wire.Names, stream bool) []byte {
@@ -169,9 +167,14 @@ func appendMedia(b []byte, f llm.Media) []byte {
 	return append(wire.AppendQuoted(append(b, `,"file_data":`...), source), "}}"...)
 }
 
+// appendAssistant renders an answer. One of which nothing can be said here, such
+// as a search that another provider ran, is left out.
 func (m *Model) appendAssistant(b []byte, parts llm.Parts, names *wire.Names, own bool) []byte {
-	b = append(b, `,{"role":"assistant"`...)
 	text := parts.Text()
+	if text == "" && len(parts.ToolCalls()) == 0 && !own {
+		return b
+	}
+	b = append(b, `,{"role":"assistant"`...)
 	switch {
 	case text != "":
 		b = wire.AppendQuoted(append(b, `,"content":`...), text)

@@ -191,3 +191,7 @@ func imageOf(url string) llm.Media {
 	decoded, _ := base64.StdEncoding.DecodeString(data)
 	return llm.Media{MediaType: head, Data: decoded}
 }
+
+func TestWhateverWasAnsweredTheNextRequestKeepsTheRulesOfEveryWire(t *testing.T) {
+	wiregate.SwitchGate(t, adapter())
+}

@@ -1,0 +1,55 @@
+package conform
+
+// idLike says that a text is a name of letters, digits, "_" and "-", and what
+// else is allowed, of at most limit characters.
+func idLike(s string, limit int, also string) bool {
+	if s == "" || len(s) > limit {
+		return false
+	}
+	for i := range len(s) {
+		c := s[i]
+		if c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '-' {
+			continue
+		}
+		found := false
+		for j := range len(also) {
+			found = found || also[j] == c
+		}
+		if !found {
+			return false
+		}
+	}
+	return true
+}
+
+// blank says that a text, still encoded as JSON, holds nothing but space.
+func blank(value []byte) bool {
+	if len(value) < 2 || value[0] != '"' {
+		return true
+	}
+	for i := 1; i < len(value)-1; i++ {
+		switch c := value[i]; {
+		case c == ' ':
+		case c == '\\' && i+1 < len(value)-1 && (value[i+1] == 'n' || value[i+1] == 't' || value[i+1] == 'r'):
+			i++
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// given says that a value is there: no null, no empty text, list or object.
+func given(value []byte) bool {
+	switch string(value) {
+	case "", "null", `""`, "[]", "{}":
+		return false
+	}
+	return true
+}
+
+func isObject(value []byte) bool { return len(value) > 0 && value[0] == '{' }
+
+func isList(value []byte) bool { return len(value) > 0 && value[0] == '[' }
+
+func isText(value []byte) bool { return len(value) > 0 && value[0] == '"' }

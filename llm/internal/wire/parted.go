@@ -1,0 +1,35 @@
+package wire
+
+import (
+	"slices"
+
+	"github.com/pawlrun/pawl/llm"
+)
+
+// AppendParted appends encoded messages, each of which brings the comma before
+// it. Where nothing stands before the first one, it needs none. dst may be what
+// stands before the messages in the same slice.
+func AppendParted(dst, messages []llm.Segment, first bool) []llm.Segment {
+	for _, seg := range messages {
+		if len(seg.Bytes) == 0 {
+			continue
+		}
+		if first {
+			seg.Bytes, first = seg.Bytes[1:], false
+		}
+		dst = append(dst, seg)
+	}
+	return dst
+}
+
+// WithEnd is a request with another end, as one that asks for the whole answer
+// in place of a stream. The other pieces are shared and stay as they are.
+func WithEnd(e *llm.Encoded, from, to []byte) *llm.Encoded {
+	last := len(e.Segments) - 1
+	if last < 0 || string(e.Segments[last]) != string(from) {
+		return e
+	}
+	segments := slices.Clone(e.Segments)
+	segments[last] = to
+	return &llm.Encoded{Segments: segments, Digest: e.Digest}
+}
