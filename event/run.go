@@ -136,6 +136,9 @@ type RunTerminatedBy struct {
 	Limit  string   `json:"limit,omitempty"`
 	Error  *Failure `json:"error,omitempty"`
 	Detail string   `json:"detail,omitempty"`
+	// CallID is the call whose result met the condition, or ended the run: the
+	// evidence for what the run claims.
+	CallID string `json:"callId,omitempty"`
 	// Output is the run's result where it is not the last text (a tool that
 	// ends the run).
 	Output string `json:"output,omitempty"`

@@ -71,15 +71,37 @@ func (cond Condition) met(c Cycle) bool {
 	case TextIncludes:
 		return strings.Contains(c.Text, cond.Text)
 	case ToolResult:
-		for _, r := range c.Results {
-			if r.Tool == cond.Tool && cond.Match.meets(r) {
-				return true
-			}
-		}
+		return cond.Evidence(c) != nil
 	case BudgetExhausted:
 		return c.LimitUSD > 0 && c.SpentUSD >= c.LimitUSD
 	}
 	return false
+}
+
+// Evidence is the result that meets a condition on results, or nil. What a tool
+// did not do is no evidence: a call that was only asked for meets nothing,
+// whatever the words of its refusal (HAR-14).
+func (cond Condition) Evidence(c Cycle) *event.ToolResult {
+	if cond.Kind != ToolResult {
+		return nil
+	}
+	for _, r := range c.Results {
+		if r.Tool == cond.Tool && observed(r) && cond.Match.meets(r) {
+			return r
+		}
+	}
+	return nil
+}
+
+// observed says that a result is known to come from the tool.
+func observed(r *event.ToolResult) bool {
+	switch r.ErrorType {
+	case event.ErrorUnknownTool, event.ErrorUnavailable, event.ErrorInvalidArgs, event.ErrorTruncated,
+		event.ErrorDenied, event.ErrorRejected, event.ErrorExpired, event.ErrorBlocked, event.ErrorHookBlocked, event.ErrorHookFailed,
+		event.ErrorBudget, event.ErrorCancelled, event.ErrorInDoubt:
+		return false
+	}
+	return true
 }
 
 func (m Match) meets(r *event.ToolResult) bool {

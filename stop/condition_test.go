@@ -56,3 +56,29 @@ func TestConditions(t *testing.T) {
 		t.Errorf("index in nothing %d", got)
 	}
 }
+
+// A call that was only asked for proves nothing, though its refusal says the
+// very words that are looked for.
+//
+// rows: HAR-14
+func TestOnlyWhatAToolDidIsEvidence(t *testing.T) {
+	done := stop.Condition{Kind: stop.ToolResult, Tool: "test", Match: stop.Match{Contains: "ok"}}
+	for kind, evidence := range map[event.ErrorType]bool{
+		"": true, event.ErrorTool: true, event.ErrorTimeout: true, event.ErrorNotFound: true,
+		event.ErrorUnknownTool: false, event.ErrorUnavailable: false, event.ErrorInvalidArgs: false, event.ErrorTruncated: false,
+		event.ErrorDenied: false, event.ErrorRejected: false, event.ErrorExpired: false, event.ErrorBlocked: false,
+		event.ErrorHookBlocked: false, event.ErrorHookFailed: false, event.ErrorBudget: false, event.ErrorCancelled: false, event.ErrorInDoubt: false,
+	} {
+		r := &event.ToolResult{CallID: "c1", Tool: "test", Output: "not ok", IsError: kind != "", ErrorType: kind}
+		c := stop.Cycle{Results: []*event.ToolResult{r}}
+		if got := stop.First([]stop.Condition{done}, c) == 0; got != evidence {
+			t.Errorf("%q counts: %t", kind, got)
+		}
+		if got := done.Evidence(c); (got == r) != evidence {
+			t.Errorf("the evidence for %q is %+v", kind, got)
+		}
+	}
+	if got := (stop.Condition{Kind: stop.TextIncludes, Text: "ok"}).Evidence(stop.Cycle{Text: "ok"}); got != nil {
+		t.Errorf("a text is no evidence: %+v", got)
+	}
+}

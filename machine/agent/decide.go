@@ -60,7 +60,7 @@ func (m *Machine) endedByTool() bool {
 	for _, c := range m.calls {
 		if c.result.EndsRun && !c.result.IsError {
 			m.finish(event.RunTerminatedBy{
-				Reason: event.ReasonFinalAnswer, Kind: "tool:" + c.ref.Name, Output: c.result.Output,
+				Reason: event.ReasonFinalAnswer, Kind: "tool:" + c.ref.Name, CallID: c.ref.CallID, Output: c.result.Output,
 			})
 			return true
 		}

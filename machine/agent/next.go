@@ -116,8 +116,13 @@ func (m *Machine) exhausted(r budget.Refusal) {
 
 func (m *Machine) conditionMet(i int) {
 	d := event.RunTerminatedBy{Reason: event.ReasonConditionMet, Index: &i, Kind: string(m.cfg.Conditions[i].Kind)}
-	if m.cfg.Conditions[i].Kind == stop.BudgetExhausted {
+	switch m.cfg.Conditions[i].Kind {
+	case stop.BudgetExhausted:
 		_, d.Limit = m.cfg.Limits.CostCap()
+	case stop.ToolResult:
+		if r := m.cfg.Conditions[i].Evidence(m.cycleView()); r != nil {
+			d.CallID = r.CallID
+		}
 	}
 	m.terminate(d)
 }

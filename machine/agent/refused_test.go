@@ -132,3 +132,35 @@ func TestWhatHappensToCallsEndsTheRun(t *testing.T) {
 		})
 	}
 }
+
+// A run that ends on a result names the call that it came from, and a call that
+// did not run ends none (HAR-14).
+//
+// rows: HAR-14
+func TestSuccessRestsOnWhatACallDid(t *testing.T) {
+	cfg := agent.Config{
+		Policy:     policy.Rules{Declared: true, Rules: []policy.Rule{{Decision: event.DecisionDeny, Tool: "send", Reason: "all tests pass"}}},
+		Conditions: []stop.Condition{{Kind: stop.ToolResult, Tool: "send", Match: stop.Match{Contains: "pass"}}, {Kind: stop.ToolResult, Tool: "get", Match: stop.Match{Contains: "pass"}}},
+	}
+	p := newPlay(t, cfg)
+	p.answer(asks("I have tested it: all tests pass", "send a", "read b", "get c"))
+	p.results("c1.2=all tests pass", "c1.3=two fail")
+	if o := p.ended(); o.Reason != "" {
+		t.Fatalf("a call that was denied, or another tool's result, ended the run: %+v", o)
+	}
+	p.answer(asks("", "read b", "get c"))
+	p.results("c2.1=pass", "c2.2=all pass")
+	o := p.ended()
+	if o.Reason != event.ReasonConditionMet || *o.Index != 1 {
+		t.Fatalf("%+v", o)
+	}
+	for _, body := range p.journal {
+		e, err := event.Decode(body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d, ok := e.Data.(event.RunTerminatedBy); ok && d.CallID != "c2.2" {
+			t.Errorf("the evidence is %q", d.CallID)
+		}
+	}
+}
