@@ -22,6 +22,8 @@ type spending struct {
 	overrun  string
 	// unsaid is an overrun that nobody has been told of yet.
 	unsaid bool
+	// warned is the share of each limit that was warned of since a limit changed.
+	warned map[string]int
 }
 
 func (s *spending) event(w *world, data event.Data, limits budget.Limits) {
@@ -49,7 +51,16 @@ func (s *spending) event(w *world, data event.Data, limits budget.Limits) {
 		}
 	case event.BudgetCommitted:
 		s.commit(w, d, limits)
+	case event.BudgetWarning:
+		if s.warned[d.Setting] >= d.Percent || d.Used < d.Limit*float64(d.Percent)/100 {
+			w.violate("a warning of %d %% of %s after one of %d %%, with %v of %v used", d.Percent, d.Setting, s.warned[d.Setting], d.Used, d.Limit)
+		}
+		if s.warned == nil {
+			s.warned = map[string]int{}
+		}
+		s.warned[d.Setting] = d.Percent
 	case event.BudgetRaised:
+		s.warned = nil
 		s.raised(limits)
 	case event.BudgetOverrun:
 		if !s.exceeded {
