@@ -24,8 +24,9 @@ type Finding struct {
 	// Why is what went wrong, Help how to get the tier.
 	Why  string `json:"why,omitempty"`
 	Help string `json:"help,omitempty"`
-	// Start is how long the trial took to start a command.
-	Start time.Duration `json:"start,omitempty"`
+	// StartMs is how long the trial took, from before the start of a command
+	// to after its end, in milliseconds.
+	StartMs int64 `json:"startMs,omitempty"`
 }
 
 // probeTimeout bounds the trial of one tier.
@@ -48,7 +49,7 @@ func Strongest(ctx context.Context, shim Shim, most Tier) *Machine {
 	m := &Machine{shim: shim}
 	for _, t := range Tiers() {
 		if most != "" && !most.AtLeast(t) {
-			m.findings = append(m.findings, Finding{Tier: t, Why: "this machine's owner allows no tier above " + string(most)})
+			m.findings = append(m.findings, Finding{Tier: t, Why: "the owner allows none above " + string(most)})
 			continue
 		}
 		f := m.try(ctx, t)
@@ -111,6 +112,6 @@ func (m *Machine) try(ctx context.Context, t Tier) Finding {
 		f.Why, f.Help = strings.TrimPrefix(err.Error(), "sandbox: "), helpFor(t, err)
 		return f
 	}
-	f.Works, f.Start = true, time.Since(start)
+	f.Works, f.StartMs = true, max(1, time.Since(start).Milliseconds())
 	return f
 }

@@ -106,7 +106,7 @@ a decision or an input; 130 cancelled or interrupted.`,
 	for group, commands := range map[string][]*cobra.Command{
 		groupRun:   {a.runCommand(), a.checkCommand()},
 		groupLook:  {a.runsCommand()},
-		groupOther: {a.initCommand(), a.modelsCommand(), a.schemaCommand(), a.completionCommand(), a.versionCommand()},
+		groupOther: {a.initCommand(), a.modelsCommand(), a.schemaCommand(), a.doctorCommand(), a.completionCommand(), a.versionCommand()},
 	} {
 		for _, c := range commands {
 			c.GroupID = group
