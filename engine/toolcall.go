@@ -76,11 +76,16 @@ func (d *driver) runTool(work context.Context, a machine.RunTool) {
 					Type: event.ErrorUnavailable, Message: "the tool " + a.Tool + " is not available any more",
 				})
 			}
+			if a.Sandbox && !t.Sandboxed {
+				return settle(ctx, tool.Result{}, &tool.Error{
+					Type: event.ErrorDenied, Message: "not permitted: a rule puts the call into the sandbox, and " + a.Tool + " does not run in one",
+				})
+			}
 			r, err := guard(func() (tool.Result, error) {
 				return d.observeTool(ctx, a, func(ctx context.Context) (tool.Result, error) {
 					return t.Run(ctx, tool.Call{
 						ID: a.CallID, Key: a.Key, Attempt: a.Attempt, Args: a.Args, Facts: a.Facts,
-						MaxResultChars: max(a.MaxResultChars, 0), Results: &d.blobs,
+						MaxResultChars: max(a.MaxResultChars, 0), Results: &d.blobs, Sandbox: a.Sandbox,
 					})
 				})
 			}, toolPanic)

@@ -47,6 +47,9 @@ type RunStarted struct {
 
 // Confinement is what the commands of a run may reach.
 type Confinement struct {
+	// OnDemand says that this is about the calls only that a rule puts into
+	// the sandbox; the others run without one.
+	OnDemand bool `json:"onDemand,omitempty"`
 	// Network is none, allowlist or host; Hosts are the list.
 	Network string   `json:"network"`
 	Hosts   []string `json:"hosts,omitempty"`

@@ -111,7 +111,9 @@ type PolicyDecision struct {
 	Decision Decision `json:"decision"`
 	Rule     string   `json:"rule"`
 	Reason   string   `json:"reason,omitempty"`
-	Digest   string   `json:"digest"`
+	// Sandbox says that the call, if it runs, runs in the sandbox.
+	Sandbox bool   `json:"sandbox,omitempty"`
+	Digest  string `json:"digest"`
 }
 
 // ToolPendingApproval opens an approval, bound to the exact arguments and to

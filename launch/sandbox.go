@@ -24,12 +24,14 @@ type confinement struct {
 	tier   sandbox.Tier
 	policy sandbox.Policy
 	box    *sandbox.Box
+	// onDemand: only calls that a rule puts there run in the box.
+	onDemand bool
 }
 
 // confine opens the strongest sandbox there is for the commands of a run, and
 // refuses where the file, or the tier that the run began in, demands more.
 func (o Options) confine(a *spec.Agent, pinned string) (confinement, error) {
-	c := confinement{tier: sandbox.None, policy: o.sandboxPolicy(a)}
+	c := confinement{tier: sandbox.None, policy: o.sandboxPolicy(a), onDemand: a.Tools.Permissions.OnDemand()}
 	why := "this program has not looked for one"
 	if o.Sandbox != nil {
 		c.tier, why = o.Sandbox.Tier(), o.Sandbox.Why()
@@ -57,6 +59,9 @@ func (o Options) confine(a *spec.Agent, pinned string) (confinement, error) {
 // demanded refuses a tier that is weaker than what the file demands, and
 // permissions that nothing would hold.
 func demanded(a *spec.Agent, tier sandbox.Tier, why string) error {
+	if a.Tools.Boxes() && tier == sandbox.None {
+		return refusedf("tools.rules puts calls into the sandbox, and this machine has none (%s)", why)
+	}
 	p := a.Tools.Permissions
 	if p == nil {
 		return nil
@@ -64,15 +69,18 @@ func demanded(a *spec.Agent, tier sandbox.Tier, why string) error {
 	switch demand := p.Sandbox; {
 	case demand == "required" && tier == sandbox.None:
 		return refusedf("tools.permissions.sandbox is required, and this machine has none (%s)", why)
-	case demand != "" && demand != "required" && !tier.AtLeast(sandbox.Tier(demand)):
+	case demand != "" && demand != "required" && !p.OnDemand() && !tier.AtLeast(sandbox.Tier(demand)):
 		return refusedf("tools.permissions.sandbox is %s, and this machine has only %s (%s)", demand, tier, why)
 	}
-	if tier != sandbox.None || !runsPrograms(a) {
+	if tier != sandbox.None && !p.OnDemand() || !runsPrograms(a) {
 		return nil
+	}
+	if p.OnDemand() {
+		why = "tools.permissions.sandbox is on-demand"
 	}
 	for _, held := range []struct{ key, value string }{{"network", bounding(p.Network, "host")}, {"filesystem", bounding(p.Filesystem, "full")}} {
 		if held.value != "" {
-			return refusedf("tools.permissions.%s is %s, which nothing holds for the programs that shell.exec runs: this machine has no sandbox (%s)",
+			return refusedf("tools.permissions.%s is %s, which nothing holds for the programs that shell.exec runs without a sandbox (%s)",
 				held.key, held.value, why)
 		}
 	}
@@ -165,7 +173,8 @@ func (c confinement) pin(started *event.RunStarted) {
 		return
 	}
 	held := &event.Confinement{
-		Network: string(c.policy.Egress.Network), Filesystem: string(c.policy.Filesystem),
+		OnDemand: c.onDemand,
+		Network:  string(c.policy.Egress.Network), Filesystem: string(c.policy.Filesystem),
 		MemoryBytes: c.policy.Limits.MemoryBytes, Processes: c.policy.Limits.Processes,
 	}
 	for _, h := range c.policy.Egress.Hosts {

@@ -90,6 +90,8 @@ type RunTool struct {
 	Retries   bool
 	// MaxResultChars bounds what the model sees of the result.
 	MaxResultChars int
+	// Sandbox says that policy lets the call run in the sandbox only.
+	Sandbox bool
 }
 
 // CheckAnswer asks whether what would end the run validates against its schema.

@@ -87,6 +87,9 @@ type Verdict struct {
 	Decision event.Decision `json:"decision"`
 	Rule     string         `json:"rule"`
 	Reason   string         `json:"reason,omitempty"`
+	// Sandbox says that some rule puts the call into the sandbox, whichever
+	// rule decided whether it runs (HAR-36).
+	Sandbox bool `json:"sandbox,omitempty"`
 }
 
 // Decide judges one resolved call.
@@ -99,10 +102,16 @@ func (r Rules) Decide(c *event.ToolCall) Verdict {
 // The first of them decided.
 func (r Rules) Explain(c *event.ToolCall) (Verdict, []Verdict) {
 	said := r.judge(c)
+	boxed := slices.ContainsFunc(said, func(v Verdict) bool { return v.Decision == event.DecisionSandbox })
+	if boxed && !slices.ContainsFunc(said, func(v Verdict) bool { return v.Decision == event.DecisionAllow }) {
+		// Where a call runs is no permission to run it.
+		said = append(said, byDefault(c))
+	}
 	slices.SortStableFunc(said, func(a, b Verdict) int { return strictness(b.Decision) - strictness(a.Decision) })
 	if len(said) == 0 {
 		said = []Verdict{byDefault(c)}
 	}
+	said[0].Sandbox = boxed
 	return said[0], said
 }
 

@@ -15,6 +15,8 @@ func (p Rule) Policy() policy.Rule {
 		rule.Decision, rule.Tool = event.DecisionDeny, p.Deny
 	case p.Ask != "":
 		rule.Decision, rule.Tool = event.DecisionAsk, p.Ask
+	case p.Sandbox != "":
+		rule.Decision, rule.Tool = event.DecisionSandbox, p.Sandbox
 	default:
 		rule.Decision, rule.Tool = event.DecisionAllow, p.Allow
 	}
@@ -23,15 +25,15 @@ func (p Rule) Policy() policy.Rule {
 
 func (p Rule) validate(r *report, path string, t *Tools, o Options) {
 	given := 0
-	for _, tool := range []string{p.Allow, p.Ask, p.Deny} {
+	for _, tool := range []string{p.Allow, p.Ask, p.Deny, p.Sandbox} {
 		if tool != "" {
 			given++
 		}
 	}
 	if given != 1 {
-		r.at(path, "one of allow, ask and deny, with the name of a tool", "has %d of them", given)
+		r.at(path, "one of allow, ask, deny and sandbox, with the name of a tool", "has %d of them", given)
 	}
-	for key, tool := range map[string]string{"allow": p.Allow, "ask": p.Ask, "deny": p.Deny} {
+	for key, tool := range map[string]string{"allow": p.Allow, "ask": p.Ask, "deny": p.Deny, "sandbox": p.Sandbox} {
 		if tool != "" && !strings.Contains(tool, "*") {
 			t.known(r, path+"."+key, tool, o)
 		}

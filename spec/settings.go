@@ -117,12 +117,14 @@ type Names []string
 // IsZero says that there is no list, for the YAML writer.
 func (n Names) IsZero() bool { return n == nil }
 
-// Rule is one permission rule: a tool that is allowed, asked about or denied,
+// Rule is one permission rule: a tool that is allowed, asked about, denied or
+// put into the sandbox,
 // and what of its calls the rule is about.
 type Rule struct {
 	Allow   string            `yaml:"allow,omitempty"`
 	Ask     string            `yaml:"ask,omitempty"`
 	Deny    string            `yaml:"deny,omitempty"`
+	Sandbox string            `yaml:"sandbox,omitempty"`
 	Args    map[string]string `yaml:"args,omitempty"`
 	Path    string            `yaml:"path,omitempty"`
 	Host    string            `yaml:"host,omitempty"`

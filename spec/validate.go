@@ -339,7 +339,7 @@ func (t *Tools) validate(r *report, o Options) {
 	if p := t.Permissions; p != nil {
 		p.validateNetwork(r)
 		oneOf(r, "tools.permissions.filesystem", p.Filesystem, "none", "repo-readonly", "repo-readwrite", "full")
-		oneOf(r, "tools.permissions.sandbox", p.Sandbox, "required", "bubblewrap", "landlock")
+		oneOf(r, "tools.permissions.sandbox", p.Sandbox, "required", "bubblewrap", "landlock", "on-demand")
 		if (p.Network == "none" || p.Network == "allowlist") && len(t.Provider) > 0 {
 			r.at("tools.permissions.network", "a file without tools.provider", "is %s, and the provider's tools reach other machines", p.Network)
 		}

@@ -56,6 +56,9 @@ type Tool struct {
 	// results are untrusted, and the tool can send unless it is read-only.
 	Labels    *event.Labels
 	LabelsFor func(args json.RawMessage, facts *event.Facts) event.Labels
+	// Sandboxed says that Run runs a call in the sandbox where [Call.Sandbox]
+	// says so. Such a call of any other tool is refused.
+	Sandboxed bool
 	// Run does the work. It must return soon after ctx ends. An error becomes
 	// a structured result; so does a panic.
 	Run func(ctx context.Context, c Call) (Result, error)
@@ -75,6 +78,8 @@ type Call struct {
 	// Facts are what the call was judged by. A tool that finds something else
 	// when it runs must refuse the call: the decision was about another one.
 	Facts *event.Facts
+	// Sandbox says that the call may run in the sandbox only.
+	Sandbox bool
 	// MaxResultChars is how much of the result the model will see, in
 	// characters; 0 is all of it.
 	MaxResultChars int

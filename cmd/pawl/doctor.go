@@ -14,11 +14,11 @@ import (
 type health string
 
 const (
-	healthy health = "ok"
-	// lacking: Pawl works, but not with everything that it could do.
-	lacking health = "warn"
-	// broken: runs will fail until it is mended.
-	broken health = "fail"
+	healthOK health = "ok"
+	// healthLacks: Pawl works, but not with everything that it could do.
+	healthLacks health = "warn"
+	// healthBroken: runs will fail until it is mended.
+	healthBroken health = "fail"
 )
 
 // finding is what the doctor says of one thing.
@@ -81,7 +81,7 @@ func (a *app) diagnose(ctx context.Context) (diagnosis, error) {
 	d.Sandbox = sandbox.Detect(ctx, a.shim).Findings()
 	d.Findings = append(d.Findings, a.journalHealth(ctx), sandboxHealth(machine), a.configHealth(), a.modelHealth(), a.terminalHealth(), gitHealth(ctx), a.clockHealth())
 	for _, f := range d.Findings {
-		d.OK = d.OK && f.Health != broken
+		d.OK = d.OK && f.Health != healthBroken
 	}
 	return d, nil
 }
@@ -89,7 +89,7 @@ func (a *app) diagnose(ctx context.Context) (diagnosis, error) {
 func (a *app) printDiagnosis(d diagnosis) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "pawl %s (%s)\n\n", d.Version.Version, d.Version.Go)
-	marks := map[health]note{healthy: {green, "✓"}, lacking: {yellow, "!"}, broken: {red, "✗"}}
+	marks := map[health]note{healthOK: {green, "✓"}, healthLacks: {yellow, "!"}, healthBroken: {red, "✗"}}
 	s := screenOf(a.out, os.Getenv)
 	for _, f := range d.Findings {
 		mark := marks[f.Health]
@@ -121,11 +121,11 @@ func tierLine(f sandbox.Finding) string {
 
 // sandboxHealth says what runs will get.
 func sandboxHealth(m *sandbox.Machine) finding {
-	f := finding{Name: "sandbox", Health: healthy, Detail: "commands run in the tier " + string(m.Tier())}
+	f := finding{Name: "sandbox", Health: healthOK, Detail: "commands run in the tier " + string(m.Tier())}
 	if m.Tier() == sandbox.Bubblewrap {
 		return f
 	}
-	f.Health, f.Detail = lacking, f.Detail+" ("+m.Why()+")"
+	f.Health, f.Detail = healthLacks, f.Detail+" ("+m.Why()+")"
 	for _, found := range m.Findings() {
 		if found.Help != "" {
 			f.Help = found.Help

@@ -19,7 +19,7 @@ import (
 // journalHealth opens the journal if there is one, and measures the disk that
 // it is on or will be on.
 func (a *app) journalHealth(ctx context.Context) finding {
-	f := finding{Name: "journal", Health: broken, Help: "name another place with --journal or $PAWL_JOURNAL"}
+	f := finding{Name: "journal", Health: healthBroken, Help: "name another place with --journal or $PAWL_JOURNAL"}
 	dir := filepath.Dir(a.journalPath)
 	state := "is not there yet"
 	switch _, err := os.Stat(a.journalPath); {
@@ -42,9 +42,9 @@ func (a *app) journalHealth(ctx context.Context) finding {
 		f.Detail = fmt.Sprintf("%s %s, and %s cannot be written: %v", a.journalPath, state, dir, err)
 		return f
 	}
-	f = finding{Name: "journal", Health: healthy, Detail: fmt.Sprintf("%s %s; its disk makes a write durable in %s", a.journalPath, state, rounded(took))}
+	f = finding{Name: "journal", Health: healthOK, Detail: fmt.Sprintf("%s %s; its disk makes a write durable in %s", a.journalPath, state, rounded(took))}
 	if took > slowSync {
-		f.Health, f.Help = lacking, "every step of a run waits for the disk twice; put the journal on a faster one with --journal"
+		f.Health, f.Help = healthLacks, "every step of a run waits for the disk twice; put the journal on a faster one with --journal"
 	}
 	return f
 }
@@ -106,24 +106,24 @@ func (a *app) configHealth() finding {
 	}
 	switch {
 	case err != nil:
-		return finding{Name: "config", Health: broken, Detail: err.Error()}
+		return finding{Name: "config", Health: healthBroken, Detail: err.Error()}
 	case path == "":
-		return finding{Name: "config", Health: healthy, Detail: "there is no config file, and none is needed"}
+		return finding{Name: "config", Health: healthOK, Detail: "there is no config file, and none is needed"}
 	}
-	return finding{Name: "config", Health: healthy, Detail: path}
+	return finding{Name: "config", Health: healthOK, Detail: path}
 }
 
 // modelHealth says which providers can be called. None is needed: scripted
 // models need no key.
 func (a *app) modelHealth() finding {
-	f := finding{Name: "models", Health: healthy}
+	f := finding{Name: "models", Health: healthOK}
 	config, err := a.config()
 	if err != nil {
-		return finding{Name: "models", Health: lacking, Detail: "not looked at, because the config file is wrong"}
+		return finding{Name: "models", Health: healthLacks, Detail: "not looked at, because the config file is wrong"}
 	}
 	known, _, err := (&models.Resolver{Config: config}).List()
 	if err != nil {
-		return finding{Name: "models", Health: broken, Detail: err.Error()}
+		return finding{Name: "models", Health: healthBroken, Detail: err.Error()}
 	}
 	var usable, missing []string
 	for _, m := range known {
@@ -137,7 +137,7 @@ func (a *app) modelHealth() finding {
 	usable, missing = slices.Compact(usable), slices.Compact(missing)
 	f.Detail = "can be called: " + strings.Join(append(usable, "scripted"), ", ")
 	if len(usable) == 0 {
-		f.Health = lacking
+		f.Health = healthLacks
 	}
 	if len(missing) > 0 {
 		f.Help = "cannot: " + strings.Join(missing, ", ") + "; 'pawl models' says which keys are missing"
@@ -149,32 +149,32 @@ func (a *app) terminalHealth() finding {
 	s := screenOf(a.err, os.Getenv)
 	switch {
 	case !s.terminal:
-		return finding{Name: "terminal", Health: healthy, Detail: "none; progress is plain lines, and a run that asks parks"}
+		return finding{Name: "terminal", Health: healthOK, Detail: "none; progress is plain lines, and a run that asks parks"}
 	case !s.colour:
-		return finding{Name: "terminal", Health: healthy, Detail: fmt.Sprintf("%d columns, without colours", s.width())}
+		return finding{Name: "terminal", Health: healthOK, Detail: fmt.Sprintf("%d columns, without colours", s.width())}
 	}
-	return finding{Name: "terminal", Health: healthy, Detail: fmt.Sprintf("%d columns", s.width())}
+	return finding{Name: "terminal", Health: healthOK, Detail: fmt.Sprintf("%d columns", s.width())}
 }
 
 func gitHealth(ctx context.Context) finding {
 	out, err := exec.CommandContext(ctx, "git", "version").Output()
 	if err != nil {
-		return finding{Name: "git", Health: lacking, Detail: "does not run: " + err.Error(), Help: "agents that work on code will want it"}
+		return finding{Name: "git", Health: healthLacks, Detail: "does not run: " + err.Error(), Help: "agents that work on code will want it"}
 	}
-	return finding{Name: "git", Health: healthy, Detail: strings.TrimPrefix(strings.TrimSpace(string(out)), "git version ")}
+	return finding{Name: "git", Health: healthOK, Detail: strings.TrimPrefix(strings.TrimSpace(string(out)), "git version ")}
 }
 
 // clockHealth holds the clock against the one date that is known to have
 // passed: that of the table of prices. Journals keep times.
 func (a *app) clockHealth() finding {
 	now := time.Now()
-	f := finding{Name: "time", Health: healthy, Detail: now.Format("2006-01-02 15:04:05 -0700")}
+	f := finding{Name: "time", Health: healthOK, Detail: now.Format("2006-01-02 15:04:05 -0700")}
 	_, date, err := (&models.Resolver{}).List()
 	if err != nil {
 		return f
 	}
 	if made, err := time.Parse(time.DateOnly, date); err == nil && now.Before(made) {
-		f.Health, f.Help = lacking, "the clock is before "+date+", when this version was made; set it, because journals keep times"
+		f.Health, f.Help = healthLacks, "the clock is before "+date+", when this version was made; set it, because journals keep times"
 	}
 	return f
 }

@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -21,8 +22,14 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
+var (
+	shim sandbox.Shim
+	// thisMachine is what this machine can do.
+	thisMachine = sync.OnceValue(func() *sandbox.Machine { return sandbox.Detect(context.Background(), shim) })
+)
+
 func TestMain(m *testing.M) {
-	sandbox.Main()
+	shim = sandbox.Main()
 	testscript.Main(m, map[string]func(){"pawl": main, "stubborn": stubborn})
 }
 
@@ -52,12 +59,27 @@ func TestScripts(t *testing.T) {
 			"site":  site,
 			"seqof": seqOf,
 		},
+		Condition: tierWorks,
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("PAWL_JOURNAL", "")
 			e.Setenv("HOME", e.WorkDir)
 			return nil
 		},
 	})
+}
+
+// tierWorks is the condition tier:NAME.
+func tierWorks(cond string) (bool, error) {
+	name, ok := strings.CutPrefix(cond, "tier:")
+	if !ok {
+		return false, fmt.Errorf("unknown condition %s", cond)
+	}
+	for _, f := range thisMachine().Findings() {
+		if string(f.Tier) == name {
+			return f.Works, nil
+		}
+	}
+	return false, fmt.Errorf("no tier is called %s", name)
 }
 
 // exits CODE COMMAND... runs a command and wants this exit code of it.

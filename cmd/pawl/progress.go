@@ -118,6 +118,8 @@ func boundary(d event.RunStarted) string {
 	switch c := d.Confinement; {
 	case d.Sandbox == string(sandbox.None):
 		return "sandbox: none, commands run with your own permissions ('pawl doctor' says why)"
+	case c != nil && c.OnDemand:
+		return fmt.Sprintf("sandbox: %s, for the calls that a rule puts there; other commands run with your own permissions", d.Sandbox)
 	case c != nil:
 		return fmt.Sprintf("sandbox: %s, network %s, files %s", d.Sandbox, cmp.Or(strings.Join(c.Hosts, " "), c.Network), c.Filesystem)
 	}

@@ -55,10 +55,10 @@ func (c *call) allowed() bool {
 	if c.result != nil || c.running || c.verdict == nil {
 		return false
 	}
-	switch c.verdict.Decision {
-	case event.DecisionAllow:
+	switch d := c.verdict.Decision; {
+	case unasked(d):
 		return true
-	case event.DecisionAsk:
+	case d == event.DecisionAsk:
 		return c.approval != nil && c.approval.Kind == event.ApprovalApproved
 	}
 	return false
@@ -70,7 +70,10 @@ func (c *call) granted() bool {
 	return c.result == nil && c.attempt == 0 && c.verdict != nil && permits(c.verdict.Decision)
 }
 
-func permits(d event.Decision) bool { return d == event.DecisionAllow || d == event.DecisionAsk }
+func permits(d event.Decision) bool { return unasked(d) || d == event.DecisionAsk }
+
+// unasked says that a call runs without anybody's approval.
+func unasked(d event.Decision) bool { return d == event.DecisionAllow || d == event.DecisionSandbox }
 
 // repeatable says that an orphaned attempt may simply run again.
 func (c *call) repeatable() bool {

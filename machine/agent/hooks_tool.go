@@ -76,7 +76,7 @@ func (m *Machine) heardBefore(d *event.HookResult) {
 func (m *Machine) judge(c *call) policy.Verdict {
 	v := m.rules().Decide(c.resolved)
 	if d := c.hooks.asked; d != nil && v.Decision != event.DecisionAsk && permits(v.Decision) {
-		v = policy.Verdict{Decision: event.DecisionAsk, Rule: "hooks.before_tool: " + d.Hook, Reason: d.Reason}
+		v = policy.Verdict{Decision: event.DecisionAsk, Rule: "hooks.before_tool: " + d.Hook, Reason: d.Reason, Sandbox: v.Sandbox}
 	}
 	return v
 }

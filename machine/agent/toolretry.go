@@ -32,7 +32,7 @@ func (r *retry) due() bool { return r.failure != nil || !r.notBefore.IsZero() }
 // had to approve the call, because an approval is good for one attempt. What
 // pays, sends, deletes or grants is neither (HAR-56 to 60).
 func (m *Machine) mayRetry(c *call) bool {
-	return c.repeatable() && c.verdict.Decision == event.DecisionAllow && c.retry.count < m.cfg.Limits.ToolRetries()
+	return c.repeatable() && unasked(c.verdict.Decision) && c.retry.count < m.cfg.Limits.ToolRetries()
 }
 
 // nextToolRetry decides about an attempt that failed: another one after a wait,

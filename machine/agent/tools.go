@@ -89,7 +89,7 @@ func (m *Machine) nextSteps() {
 				spent.ToolCalls++
 			}
 			m.record(m.decision(c, v))
-		case c.verdict.Decision == event.DecisionAllow && m.rules().Met(c.resolved):
+		case unasked(c.verdict.Decision) && m.rules().Met(c.resolved):
 			m.record(m.decision(c, m.rules().Decide(c.resolved)))
 		case !permits(c.verdict.Decision):
 			m.record(c.failed(event.ErrorDenied, sentence("not permitted", c.verdict.Reason)))
@@ -101,7 +101,7 @@ func (m *Machine) nextSteps() {
 
 func (m *Machine) decision(c *call, v policy.Verdict) event.PolicyDecision {
 	return event.PolicyDecision{
-		CallID: c.ref.CallID, Decision: v.Decision, Rule: v.Rule, Reason: v.Reason, Digest: c.resolved.Digest,
+		CallID: c.ref.CallID, Decision: v.Decision, Rule: v.Rule, Reason: v.Reason, Sandbox: v.Sandbox, Digest: c.resolved.Digest,
 	}
 }
 
@@ -165,6 +165,7 @@ func (m *Machine) runTool(c *call) {
 	m.actions = append(m.actions, machine.RunTool{
 		CallID: c.ref.CallID, Attempt: c.attempt + 1, Key: c.key(m.run), Tool: c.ref.Name,
 		Args: c.resolved.Args, Facts: c.resolved.Facts, Labels: c.resolved.Labels, Deadline: m.deadline(), MaxResultChars: m.cfg.Limits.MaxResultChars,
+		Sandbox:   c.verdict.Sandbox,
 		NotBefore: c.retry.notBefore, Retries: m.mayRetry(c),
 	})
 }

@@ -34,6 +34,9 @@ func (o Options) run(ctx context.Context, c tool.Call, a args) (tool.Result, err
 	if err := ctx.Err(); err != nil {
 		return tool.Result{}, err
 	}
+	if c.Sandbox && o.Sandbox == nil {
+		return tool.Result{}, &tool.Error{Type: event.ErrorDenied, Message: "not permitted: a rule puts the call into the sandbox, and there is none"}
+	}
 	out := newHeadTail(maxOutput)
 	end, stopped, err := o.execute(ctx, c, a.Command, out)
 	if err != nil {
@@ -85,7 +88,7 @@ func (o Options) startError(err error) error {
 
 // execute runs a command to its end, or until ctx ends, which stopped says.
 func (o Options) execute(ctx context.Context, c tool.Call, command string, out io.Writer) (end ended, stopped bool, err error) {
-	if o.Sandbox != nil {
+	if o.Sandbox != nil && (c.Sandbox || !o.OnDemand) {
 		return o.confine(ctx, command, o.grants(c.Facts), out)
 	}
 	return o.bare(ctx, command, out)

@@ -38,6 +38,8 @@ type Options struct {
 	// Sandbox is the box that commands run in; nil runs them with the rights
 	// of this process. It is not closed here.
 	Sandbox *sandbox.Box
+	// OnDemand leaves the sandbox to the calls that a rule puts there.
+	OnDemand bool
 }
 
 func (o Options) withDefaults() Options {
@@ -65,7 +67,7 @@ func New(o Options) tool.Tool {
 		"It is stopped after %g seconds unless timeout_seconds says otherwise (at most %g), and so is what it leaves in the background.",
 		o.Timeout.Seconds(), o.MaxTimeout.Seconds())
 	t := tool.NewWithCall("shell.exec", about, o.run)
-	t.Effect = event.EffectAtMostOnce
+	t.Effect, t.Sandboxed = event.EffectAtMostOnce, true
 	t.Access = func(json.RawMessage) []event.Access { return []event.Access{{Key: "*", Write: true}} }
 	t.Timeout = o.Timeout
 	t.TimeoutFor = func(raw json.RawMessage) time.Duration { return o.timeout(argsOf(raw).TimeoutSeconds) }
