@@ -53,7 +53,7 @@ func openStore(ctx context.Context, path string, o Options) (*Store, error) {
 	if err := inspect(path); err != nil {
 		return nil, err
 	}
-	s := &Store{path: path, now: o.Now, queries: queriesOf(schemaVersion)}
+	s := &Store{path: path, now: o.Now, queries: queriesOf(schemaVersion), statements: map[string]*sql.Stmt{}}
 	if !o.ReadOnly {
 		if err := s.openWriter(ctx, o); err != nil {
 			return nil, err

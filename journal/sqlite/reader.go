@@ -155,8 +155,27 @@ func noLimit(n int) int {
 	return n
 }
 
+// prepared is a statement that is kept: to read a query costs SQLite as much as
+// to find a hundred events.
+func (s *Store) prepared(ctx context.Context, query string) (*sql.Stmt, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if stmt, ok := s.statements[query]; ok {
+		return stmt, nil
+	}
+	stmt, err := s.readers.PrepareContext(ctx, query)
+	if err == nil {
+		s.statements[query] = stmt
+	}
+	return stmt, err
+}
+
 func (s *Store) queryRecords(ctx context.Context, query string, args ...any) ([]journal.Record, error) {
-	rows, err := s.readers.QueryContext(ctx, query, args...)
+	stmt, err := s.prepared(ctx, query)
+	if err != nil {
+		return nil, fmt.Errorf("sqlite: read events: %w", classify(err))
+	}
+	rows, err := stmt.QueryContext(ctx, args...)
 	if err != nil {
 		return nil, fmt.Errorf("sqlite: read events: %w", classify(err))
 	}

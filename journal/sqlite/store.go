@@ -26,6 +26,10 @@ type Store struct {
 	queries queries
 	close   sync.Once
 	closed  error
+
+	// statements are kept by their text; the readers close them.
+	mu         sync.Mutex
+	statements map[string]*sql.Stmt
 }
 
 var _ journal.Store = (*Store)(nil)
