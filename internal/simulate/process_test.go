@@ -120,6 +120,7 @@ func (w *world) committed(b journal.Batch) {
 			return
 		}
 		w.approvals.event(w, e.Data)
+		w.hookCommitted(e.Data)
 		switch d := e.Data.(type) {
 		case event.ToolStarted:
 			w.intents[intent{d.CallID, d.Attempt}] = true

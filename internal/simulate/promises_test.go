@@ -79,11 +79,13 @@ type promises struct {
 	usage    llm.Usage
 	usd      float64
 	spending spending
+	hooks    hookPromises
 	attempts attempts
 }
 
 func (p *promises) event(e *event.Event, last bool) {
 	w := p.world
+	p.hooks.event(w, e)
 	p.spending.event(w, e.Data, p.machine.Config().Limits)
 	p.attempts.event(w, e)
 	switch d := e.Data.(type) {

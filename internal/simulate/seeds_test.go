@@ -40,7 +40,9 @@ func TestSeeds(t *testing.T) {
 		})
 	}
 	t.Log(happened)
-	for _, what := range []string{"stuck nudge", "stuck block", "compressed rolling-window threshold", "compressed summarize-older threshold", "budget overrun", "tool retry", "tool failure settled", "tool retry across a restart"} {
+	for _, what := range []string{"stuck nudge", "stuck block", "compressed rolling-window threshold", "compressed summarize-older threshold", "budget overrun", "tool retry", "tool failure settled", "tool retry across a restart",
+		"hook before_run block", "hook before_tool block", "hook before_tool rewrite", "hook before_tool ask", "hook after_tool block", "hook after_tool rewrite",
+		"hook before_compaction block", "hook after_compaction continue", "hook after_run continue", "hook failed"} {
 		if *seedFlag == 0 && happened[what] == 0 {
 			t.Errorf("no seed came across %q", what)
 		}
@@ -90,7 +92,7 @@ func (s *simulation) boot() *incarnation {
 }
 
 func (s *simulation) env(in *incarnation) engine.Env {
-	env := engine.Env{Model: s.world.open(in.process), Tools: s.world.tools(in.process)}
+	env := engine.Env{Model: s.world.open(in.process), Tools: s.world.tools(in.process), Hooks: s.world.hooks(in.process)}
 	if s.world.asks {
 		env.Ask = s.world.person
 	}

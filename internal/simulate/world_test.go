@@ -51,6 +51,13 @@ type world struct {
 	// approvals follows what is on disk.
 	approvals *approvals
 
+	// fortune is the hooks' luck. tool are the calls' as they stand on disk,
+	// outputs what they gave, hidden what a hook took away of that.
+	fortune *rand.Rand
+	tool    []named
+	outputs map[string]string
+	hidden  map[string]string
+
 	// happened counts what a run came across, so that it is known to be tried.
 	happened map[string]int
 
@@ -78,11 +85,13 @@ func newWorld(seed int) *world {
 		seed: seed, r: rand.New(rand.NewPCG(uint64(seed), 7)), store: memory.New(nil),
 		stalled: make(chan struct{}, 1), intents: map[intent]bool{}, settled: map[string]bool{}, ran: map[string]int{}, effects: map[string]event.Effect{},
 		approvals: newApprovals(),
+		outputs:   map[string]string{}, hidden: map[string]string{},
 	}
 	w.odds, w.asks = []int{0, 8, 20, 60}[w.r.IntN(4)], w.r.IntN(2) == 0
 	w.cfg = w.config()
 	w.budget()
 	w.gates()
+	w.hooked()
 	return w
 }
 
@@ -216,6 +225,7 @@ func (m *model) Generate(ctx context.Context, req *llm.Request) (*llm.Response, 
 	if err := history.Lint(req.Messages); err != nil {
 		w.violate("a request breaks a rule: %v", err)
 	}
+	w.sees(req.Messages)
 	w.mu.Lock()
 	w.called++
 	if w.called > w.requested {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pawlrun/pawl/budget"
 	"github.com/pawlrun/pawl/compact"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/llm"
@@ -182,6 +183,32 @@ func TestHooksBeforeATool(t *testing.T) {
 			p.answer(asks("", "send a"))
 			p.cancel()
 		}},
+		{"what a person writes in the place of the arguments is heard again, and may be blocked", asking, func(p *play) {
+			p.answer(asks("", "send a", "send b"))
+			p.heard("before_tool/guard/c1.1", goesOn())
+			p.heard("before_tool/guard/c1.2", goesOn())
+			p.edits("c1.1", "c")
+			p.heard("before_tool/guard/c1.1", blocks("not even so"))
+			p.edits("c1.2", "d")
+			p.heard("before_tool/guard/c1.2", goesOn())
+			p.results("c1.2=D")
+		}},
+		{"who edited a call has not approved what a hook makes of it, or asks about it", asking, func(p *play) {
+			p.answer(asks("", "send a"))
+			p.heard("before_tool/guard/c1.1", goesOn())
+			p.edits("c1.1", "b")
+			p.heard("before_tool/guard/c1.1", rewrites("c"))
+			p.edits("c1.1", "d")
+			p.heard("before_tool/guard/c1.1", wantsAPerson("are you sure?"))
+			p.decide("c1.1", event.ApprovalRejected, "no")
+		}},
+		{"a call that is decided late takes no more than is left of the budget", agent.Config{
+			Hooks: []agent.Hook{gate(event.HookBeforeTool, "guard", "get")}, Limits: budget.Limits{MaxToolCalls: 1},
+		}, func(p *play) {
+			p.answer(asks("", "get a", "read b"))
+			p.heard("before_tool/guard/c1.1", goesOn())
+			p.results("c1.2=B")
+		}},
 		{"the hooks of all calls are heard before any of them runs", hooked(gate(event.HookBeforeTool, "guard", "get")), func(p *play) {
 			p.answer(asks("", "read a", "get b"))
 			if len(p.runs) > 0 {
@@ -191,6 +218,21 @@ func TestHooksBeforeATool(t *testing.T) {
 			p.results("c1.1=A")
 		}},
 	})
+}
+
+// edits gives a call that waits other arguments, as a person does.
+func (p *play) edits(id, path string) {
+	p.t.Helper()
+	for _, pending := range p.live.State().Pending {
+		if pending.CallID == id {
+			p.command(event.ToolApprovalResolved{
+				CallID: id, Kind: event.ApprovalEdited, Digest: pending.Digest, Policy: pending.Policy, Approver: "ann",
+				Args: json.RawMessage(`{"path":"` + path + `"}`), At: p.now,
+			})
+			return
+		}
+	}
+	p.t.Fatalf("%s waits for no decision:\n%s", id, p.log.String())
 }
 
 // calls is what the conversation says that the model called with.
@@ -265,6 +307,16 @@ func TestHooksAfterATool(t *testing.T) {
 			p.crash()
 			p.resume()
 			p.heard("after_tool/log/c1.1", goesOn())
+		}},
+		{"what a hook says after a cancel comes too late and changes nothing", hooked(redact), func(p *play) {
+			p.answer(asks("", "read a", "read b"))
+			p.results("c1.1=the key is 1234")
+			p.command(event.CancelRequested{By: "ann", Reason: "enough"})
+			p.heard("after_tool/redact/c1.1", event.HookResult{Decision: event.HookRewrite, Output: "the key is 12…"})
+			p.stop()
+			if got := p.seen(); strings.Contains(got, "12") {
+				p.t.Errorf("a run that goes on from here sees %q", got)
+			}
 		}},
 		{"a cancel: what a gate has not seen is withheld", hooked(redact, observer(event.HookAfterTool, "log")), func(p *play) {
 			p.answer(asks("", "send a"))

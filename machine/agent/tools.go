@@ -3,6 +3,7 @@ package agent
 import (
 	"fmt"
 
+	"github.com/pawlrun/pawl/budget"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/llm"
 	"github.com/pawlrun/pawl/machine"
@@ -54,11 +55,8 @@ func (m *Machine) resolve() bool {
 // nextSteps decides about the open calls as far as no effect is needed.
 func (m *Machine) nextSteps() {
 	kind, why := m.unfit()
-	spent := m.spent
+	spent := m.granted()
 	for _, c := range m.calls {
-		if c.granted() {
-			spent.ToolCalls++
-		}
 		stuck, circling := m.circling(c)
 		switch {
 		case c.result != nil || c.running:
@@ -97,6 +95,18 @@ func (m *Machine) nextSteps() {
 			m.nextApproval(c)
 		}
 	}
+}
+
+// granted is what the run has spent, and has promised to the calls that were
+// let through. Hooks and edits bring calls to their decisions in any order.
+func (m *Machine) granted() budget.Spent {
+	spent := m.spent
+	for _, c := range m.calls {
+		if c.granted() {
+			spent.ToolCalls++
+		}
+	}
+	return spent
 }
 
 func (m *Machine) decision(c *call, v policy.Verdict) event.PolicyDecision {
