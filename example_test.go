@@ -8,6 +8,7 @@ import (
 	"log"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/event"
@@ -392,4 +393,43 @@ func ExampleSecret() {
 	// Output:
 	// ${secret:API_TOKEN} has 13 characters
 	// It is long enough.
+}
+
+// A hook is heard before each call of a tool, ahead of every rule. It may
+// block the call or change its arguments, and one that fails blocks.
+func ExampleHook() {
+	erase := pawl.Tool("erase", "Erase a directory.", func(_ context.Context, p struct {
+		Dir string `json:"dir"`
+	}) (string, error) {
+		return p.Dir + " is gone.", nil
+	})
+	agent := pawl.Agent{
+		Tools: []tool.Tool{erase},
+		Hooks: []pawl.Hook{{
+			Stage: event.HookBeforeTool, Name: "keep-home", Tools: []string{"erase"},
+			Run: func(_ context.Context, c pawl.HookCall) (pawl.HookAnswer, error) {
+				if strings.Contains(string(c.Args), "/home") {
+					return pawl.HookAnswer{Decision: event.HookBlock, Reason: "nobody's home is erased"}, nil
+				}
+				return pawl.HookAnswer{}, nil
+			},
+		}},
+		Model: says(
+			scripted.Turn{ToolCalls: calls("erase", `{"dir":"/home/ann"}`)},
+			scripted.Turn{Text: "I left it alone."},
+		),
+	}
+	run, err := agent.Start(context.Background(), "Make room.", pawl.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	for e, err := range run.Events() {
+		if err != nil {
+			log.Fatal(err)
+		}
+		if d, ok := e.Data.(event.ToolResult); ok {
+			fmt.Println(d.Output)
+		}
+	}
+	// Output: {"error":"the hook keep-home did not let this call run: nobody's home is erased","type":"blocked_by_hook"}
 }

@@ -306,9 +306,11 @@ func TestAHookThatIsNotThereAnyMoreIsClosed(t *testing.T) {
 	}
 }
 
-// The steps of a call, each told by whoever performs it.
+// The steps of a call, each told by whoever performs it. That a result is not
+// to be trusted is settled before the hooks behind the call are heard; the fence
+// is put up around what they leave of it.
 //
-// rows: ALF-65, ALF-66
+// rows: ALF-65, ALF-66, ALF-72
 func TestTheStepsOfACallComeInTheirOrder(t *testing.T) {
 	var steps []string
 	note := func(format string, args ...any) { steps = append(steps, fmt.Sprintf(format, args...)) }
@@ -333,7 +335,7 @@ func TestTheStepsOfACallComeInTheirOrder(t *testing.T) {
 			return hook.Answer{Args: json.RawMessage(`{"text":"ho"}`)}, nil
 		}},
 		hook.Hook{Stage: event.HookAfterTool, Run: func(_ context.Context, c hook.Call) (hook.Answer, error) {
-			note("after %s", c.Result.Output)
+			note("after %s, untrusted %v", c.Result.Output, c.Result.Untrusted)
 			return hook.Answer{}, nil
 		}},
 	).asker(func(_ context.Context, p event.ToolPendingApproval) (event.ToolApprovalResolved, error) {
@@ -343,7 +345,8 @@ func TestTheStepsOfACallComeInTheirOrder(t *testing.T) {
 	r.model(modelFunc(func(_ context.Context, req *llm.Request, _ func(llm.Delta)) (*llm.Response, error) {
 		if last := req.Messages[len(req.Messages)-1]; last.Role == llm.RoleTool {
 			result := last.Parts[len(last.Parts)-1].(llm.ToolResult)
-			note("outcome %s %v", result.Output, result.IsError)
+			fenced := strings.HasPrefix(result.Output, "<untrusted id=") && strings.Contains(result.Output, "\nsaid ho\n</untrusted ")
+			note("outcome fenced %v, error %v", fenced, result.IsError)
 			return said("done"), nil
 		}
 		return &llm.Response{Finish: llm.FinishTool, Parts: llm.Parts{
@@ -352,12 +355,19 @@ func TestTheStepsOfACallComeInTheirOrder(t *testing.T) {
 			llm.ToolCall{Name: "say", Args: json.RawMessage(`{"text":"hi"}`)},
 		}}, nil
 	}))
-	run := r.start(t.Context())
+	started, err := agent.Start(r.cfg.WithDefaults(), llm.UserText("do it"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	started.Fence = &event.Fence{}
+	run, err := r.Start(t.Context(), started, "", r.env)
+	if err != nil {
+		t.Fatal(err)
+	}
 	outcome(t, run)
 	want := []string{
 		`validated {"text":"hi"}`, `before {"text":"hi"}`, `validated {"text":"ho"}`, `permission {"text":"ho"}`,
-		"span", "call ho", "after said ho",
-		"outcome [the hook before_tool[0] changed the arguments of this call to {\"text\":\"ho\"}]\nsaid ho false",
+		"span", "call ho", "after said ho, untrusted true", "outcome fenced true, error false",
 	}
 	if diff := cmp.Diff(want, steps); diff != "" {
 		t.Error(diff)

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -58,5 +59,32 @@ func TestTheExampleProgramGoesOnWhereItsProcessLeft(t *testing.T) {
 	}
 	if out := answers("y\n"); !strings.Contains(out, "39.00 euros are on their way") || !strings.Contains(out, "sorry about the lamp") {
 		t.Errorf("after a yes it says:\n%s", out)
+	}
+}
+
+func TestTheGuardedExampleKeepsPasswordsOutOfFilesAndTokensFromTheModel(t *testing.T) {
+	agent, err := filepath.Abs("../../examples/guarded/agent.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := newProject(t, nil)
+	if err := os.Mkdir(filepath.Join(p.dir, "deploy"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	events := p.events(p.exits(0, "run", agent, "Set up the deployment.", "--workspace", "deploy", "--json").out)
+	var said []string
+	for _, h := range of[event.HookResult](events) {
+		said = append(said, h.Hook+" "+string(h.Decision))
+	}
+	want := []string{"no-passwords block", "no-passwords continue", "no-passwords continue", "redact rewrite", "diary continue"}
+	if !slices.Equal(said, want) {
+		t.Errorf("the hooks said %q, want %q", said, want)
+	}
+	if text, err := os.ReadFile(filepath.Join(p.dir, "deploy", "app.env")); err != nil || strings.Contains(string(text), "hunter2") {
+		t.Errorf("app.env holds %q, %v", text, err)
+	}
+	told, err := os.ReadFile(filepath.Join(p.dir, "deploy", "last-run.json"))
+	if err != nil || !strings.Contains(string(told), `"reason":"final_answer"`) {
+		t.Errorf("the diary says %q, %v", told, err)
 	}
 }
