@@ -216,6 +216,8 @@ func resolve(a machine.Resolve) event.ToolCall {
 		d.Facts = &event.Facts{Paths: []event.PathUse{{Path: args.Path, Write: true}}, Risk: event.RiskWrite, Confined: true}
 	case "test": // runs a command
 		d.Facts = &event.Facts{Commands: []event.Command{{Words: []string{"go", "test", args.Path}}}, Risk: event.RiskUnknown}
+	case "peek": // reads one path, and is not declared to be harmless
+		d.Access = []event.Access{{Key: "file:" + args.Path}}
 	case "poll": // is meant to be called again and again
 		d.Effect, d.Polling = event.EffectPure, true
 	case "send", "done": // says nothing at all

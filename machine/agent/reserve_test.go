@@ -81,3 +81,34 @@ func reservations(t *testing.T, p *play) []event.BudgetReserved {
 	}
 	return all
 }
+
+// The cost of a run is that of every call that it made: its answers, what
+// failed and was charged, its summaries, and what broke off without a word.
+//
+// rows: ALF-78
+func TestTheCostIsThatOfTheWholeRun(t *testing.T) {
+	cfg := windowed(compact.Settings{Strategy: compact.SummarizeOlder})
+	p := newPlay(t, cfg) // a dollar for every token
+	paid := func(usd float64) func(*event.ModelAttemptFailed) {
+		return func(f *event.ModelAttemptFailed) {
+			f.Usage, f.Cost = llm.Usage{Input: int64(usd)}, llm.Cost{USD: usd, Priced: true}
+		}
+	}
+	p.breaks(llm.ClassOverloaded, paid(100))
+	p.after(1e9)
+	p.work(30)
+	turns := p.cycle
+	p.breaks(llm.ClassOverloaded, paid(1000))
+	p.after(1e9)
+	p.answer(used(10_000, 0, says("what happened")))
+	p.crash()
+	p.resume()
+	lost := reservations(t, p)
+	p.answer(says("done"))
+	reserved := lost[len(lost)-2]
+	want := 100 + float64(turns)*3 + 1000 + 10_000 + float64(reserved.Input+reserved.Output) + 3
+	if o := p.outcome(); o.Cost == nil || o.Cost.USD != want || !o.Cost.Priced {
+		t.Errorf("cost %+v, want %v", o.Cost, want)
+	}
+	p.check()
+}

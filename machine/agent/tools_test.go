@@ -35,6 +35,15 @@ func TestDispatch(t *testing.T) {
 			p.answer(asks("", files...))
 			p.results("c1.2=2", "c1.1=1", "c1.3=3", "c1.4=4", "c1.5=5")
 		}},
+		{"parallel-all: what only reads one key need not take turns", mode(agent.ParallelAll), func(p *play) {
+			p.answer(asks("", "peek a", "peek a", "put a"))
+			p.results("c1.2=2", "c1.1=1", "c1.3=3")
+		}},
+		{"by-resource: a failing call leaves those beside it alone", mode(agent.ByResource), func(p *play) {
+			p.answer(asks("", "peek a", "peek a", "peek b"))
+			p.fails("c1.2", event.ErrorTool)
+			p.results("c1.3=3", "c1.1=1")
+		}},
 		{"parallel-all: an exclusive tool is alone", mode(agent.ParallelAll), func(p *play) {
 			p.answer(asks("", "read a", "shell b", "put c", "send d"))
 			p.results("c1.1=A", "c1.2=B", "c1.3=C", "c1.4=D")
