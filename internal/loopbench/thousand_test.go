@@ -35,7 +35,7 @@ func BenchmarkThousandRuns(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		store := &timed{Store: file}
+		store := &timedStore{Store: file}
 		e := engine.New(store, newMachine, engine.Options{})
 		empty := bytesInUse()
 		halfway := newMeeting(thousand)
@@ -136,14 +136,14 @@ func oneOfMany(e *engine.Engine, id string, halfway *meeting) error {
 	return err
 }
 
-// timed is a store that remembers how long each append took.
-type timed struct {
+// timedStore is a store that remembers how long each append took.
+type timedStore struct {
 	journal.Store
 	mu   sync.Mutex
 	took []time.Duration
 }
 
-func (s *timed) Append(ctx context.Context, b journal.Batch) (int64, error) {
+func (s *timedStore) Append(ctx context.Context, b journal.Batch) (int64, error) {
 	start := time.Now()
 	pos, err := s.Store.Append(ctx, b)
 	took := time.Since(start)
@@ -153,7 +153,7 @@ func (s *timed) Append(ctx context.Context, b journal.Batch) (int64, error) {
 	return pos, err
 }
 
-func (s *timed) quantile(q float64) time.Duration {
+func (s *timedStore) quantile(q float64) time.Duration {
 	slices.Sort(s.took)
 	return s.took[int(float64(len(s.took))*q)]
 }
