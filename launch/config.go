@@ -16,13 +16,14 @@ import (
 func config(a *spec.Agent, o Options, targets []target, tools *tool.Set) agent.Config {
 	s := a.Effective()
 	cfg := agent.Config{
-		System: a.System, Tools: tools.Defs(), ProviderTools: a.Tools.Provider,
+		System: a.System, ProviderTools: a.Tools.Provider,
 		MaxTokens: maxTokens(a, targets), Temperature: a.ModelPolicy.Decoding.Temperature,
 		Limits:  limits(a, o),
 		OnLimit: agent.OnLimit(s.OnLimit), OnNoToolCall: agent.OnNoToolCall(s.OnNoToolCall),
 		Dispatch: agent.Dispatch(s.ToolDispatch), NudgeText: s.NudgeText,
 		Compact: compaction(s), Policy: o.permissions(a), Hooks: declared(hooks(a, o)), Approve: o.Approve, Whole: o.Whole,
 	}
+	cfg.Tools, cfg.Hidden = offered(cfg.Policy, tools)
 	approvals(s.Approvals, &cfg)
 	for _, t := range targets {
 		cfg.Targets = append(cfg.Targets, t.Target)

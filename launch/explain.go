@@ -23,8 +23,11 @@ type Explanation struct {
 	// Decision is what policy would say; the first of Rules made it. Both are
 	// empty for a call that would not come before policy, because of its
 	// Problem.
-	Decision policy.Verdict   `json:"decision"`
-	Rules    []policy.Verdict `json:"rules"`
+	Decision policy.Verdict `json:"decision"`
+	// Hidden is the rule that keeps the tool from the model's view, because it
+	// denies every call of it; empty for a tool that is offered.
+	Hidden string           `json:"hidden,omitempty"`
+	Rules  []policy.Verdict `json:"rules"`
 	// Tainted is what policy would say once untrusted text and private data
 	// have met in the run; nil where it would say the same.
 	Tainted *policy.Verdict `json:"tainted,omitempty"`
@@ -55,6 +58,7 @@ func Explain(path, call string, o Options) (Explanation, error) {
 		e.Hooks = append(e.Hooks, cfg.HooksBefore(e.Call.Tool)...)
 		r := o.permissions(a)
 		e.Decision, e.Rules = r.Explain(&e.Call)
+		e.Hidden, _ = hides(r, tools, e.Call.Tool)
 		r.Taint = event.Taint{Untrusted: &event.TaintSource{}, Private: &event.TaintSource{}}
 		if v := r.Decide(&e.Call); v.Decision != e.Decision.Decision {
 			v.Reason = "once untrusted text and private data have met in the run"

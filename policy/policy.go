@@ -130,7 +130,7 @@ func strictness(d event.Decision) int {
 func (r Rules) judge(c *event.ToolCall) []Verdict {
 	said := r.met(c)
 	if r.Mode == ModePlan && !harmless(c) {
-		said = append(said, Verdict{Decision: event.DecisionDeny, Rule: "mode: plan", Reason: "the run is planning, so nothing may be changed"})
+		said = append(said, Verdict{Decision: event.DecisionDeny, Rule: ruleOfPlan, Reason: "the run is planning, so nothing may be changed"})
 	}
 	said = append(said, r.files(c)...)
 	for _, rule := range r.Rules {

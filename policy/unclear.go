@@ -45,7 +45,7 @@ func (r Rules) guards() bool {
 // bound unless it is known to read the workspace alone.
 func (r Rules) files(c *event.ToolCall) []Verdict {
 	deny := func(why string) []Verdict {
-		return []Verdict{{Decision: event.DecisionDeny, Rule: "tools.permissions.filesystem: " + string(r.Filesystem), Reason: why}}
+		return []Verdict{{Decision: event.DecisionDeny, Rule: r.ruleOfFiles(), Reason: why}}
 	}
 	switch {
 	case c.Facts == nil, reaches(c):

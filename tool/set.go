@@ -49,6 +49,11 @@ var effects = []event.Effect{
 	"", event.EffectPure, event.EffectIdempotent, event.EffectReconcilable, event.EffectAtMostOnce,
 }
 
+var risks = []event.Risk{
+	"", event.RiskRead, event.RiskWrite, event.RiskExecute, event.RiskDelete, event.RiskSend, event.RiskPermission,
+	event.RiskFinancial, event.RiskUnknown,
+}
+
 func newCompiled(t Tool) (*compiled, error) {
 	switch {
 	case t.Name == "":
@@ -59,6 +64,8 @@ func newCompiled(t Tool) (*compiled, error) {
 		return nil, fmt.Errorf("tool: %s has no Run function", t.Name)
 	case !slices.Contains(effects, t.Effect):
 		return nil, fmt.Errorf("tool: %s declares the unknown effect class %q", t.Name, t.Effect)
+	case !slices.Contains(risks, t.Risk):
+		return nil, fmt.Errorf("tool: %s declares the unknown risk %q", t.Name, t.Risk)
 	}
 	if len(t.Schema) == 0 {
 		t.Schema = json.RawMessage(`{"type":"object","properties":{},"additionalProperties":false}`)

@@ -56,6 +56,9 @@ func (a *app) printExplanation(e launch.Explanation) {
 	if e.Decision.Reason != "" {
 		fmt.Fprintf(a.out, "because   %s\n", oneLine(e.Decision.Reason))
 	}
+	if e.Hidden != "" {
+		fmt.Fprintf(a.out, "hidden    from the model by %s\n", e.Hidden)
+	}
 	if e.Call.Facts != nil {
 		a.printFacts(*e.Call.Facts)
 	}

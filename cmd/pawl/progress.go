@@ -107,6 +107,9 @@ func started(run string, d event.RunStarted) []note {
 	if text := boundary(d); text != "" {
 		notes = append(notes, note{faint, text})
 	}
+	if text := hiddenText(hiddenOf(d.Config)); text != "" {
+		notes = append(notes, note{faint, "hidden from the model: " + text})
+	}
 	for _, w := range d.Warnings {
 		notes = append(notes, note{yellow, "warning: " + firstLine(w, 300)})
 	}

@@ -56,6 +56,7 @@ func (p *page) head(b *strings.Builder) {
 	if p.Taint.Untrusted != nil && p.Taint.Private != nil {
 		row("taint", "untrusted text and private data have met: calls that can send ask first, unless tools.rule_of_two or tools.may_send says otherwise")
 	}
+	row("hidden", hiddenText(p.Hidden))
 	row("head", p.Head)
 	for _, h := range p.Hooks {
 		row("hook", firstLine(h.said(), 200))

@@ -8,6 +8,7 @@ import (
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/llm"
+	"github.com/pawlrun/pawl/machine/agent"
 	"github.com/pawlrun/pawl/models"
 	"github.com/spf13/cobra"
 )
@@ -82,16 +83,17 @@ func (s *session) each(ctx context.Context, run string, after int64, do func(jou
 // page is a run at a glance: its row, and a digest of its events.
 type page struct {
 	journal.Run
-	Source    string       `json:"source,omitempty"`
-	Workspace string       `json:"workspace,omitempty"`
-	Input     string       `json:"input,omitempty"`
-	From      string       `json:"from,omitempty"`
-	Usage     llm.Usage    `json:"usage"`
-	Cost      *llm.Cost    `json:"cost,omitempty"`
-	Inherited *inherited   `json:"inherited,omitempty"`
-	Pending   []pendingRef `json:"pending,omitempty"`
-	Taint     event.Taint  `json:"taint,omitzero"`
-	PerCycle  []cycleLine  `json:"perCycle"`
+	Source    string             `json:"source,omitempty"`
+	Workspace string             `json:"workspace,omitempty"`
+	Input     string             `json:"input,omitempty"`
+	From      string             `json:"from,omitempty"`
+	Usage     llm.Usage          `json:"usage"`
+	Cost      *llm.Cost          `json:"cost,omitempty"`
+	Inherited *inherited         `json:"inherited,omitempty"`
+	Hidden    []agent.HiddenTool `json:"hidden,omitempty"`
+	Pending   []pendingRef       `json:"pending,omitempty"`
+	Taint     event.Taint        `json:"taint,omitzero"`
+	PerCycle  []cycleLine        `json:"perCycle"`
 	// Compactions are where the conversation became shorter.
 	Compactions []compaction `json:"compactions,omitempty"`
 	// Hooks are those about the run as a whole.
@@ -183,7 +185,7 @@ func (p *page) hook(d event.HookResult) {
 }
 
 func (p *page) started(d event.RunStarted) {
-	p.Source, p.Workspace = d.Source, d.Workspace
+	p.Source, p.Workspace, p.Hidden = d.Source, d.Workspace, hiddenOf(d.Config)
 	if d.Input != nil {
 		p.Input = d.Input.Parts.Text()
 	}

@@ -25,16 +25,19 @@ const Version = "agent/1"
 type Config struct {
 	System string `json:"system,omitempty"`
 	// Targets are the models to use: the first, then its fallbacks.
-	Targets       []Target         `json:"targets"`
-	MaxTokens     int              `json:"max_tokens,omitempty"`
-	Temperature   *float64         `json:"temperature,omitempty"`
-	Schema        json.RawMessage  `json:"schema,omitempty"`
-	ProviderTools []string         `json:"provider_tools,omitempty"`
-	Tools         []llm.ToolDef    `json:"tools,omitempty"`
-	Limits        budget.Limits    `json:"limits"`
-	Conditions    []stop.Condition `json:"conditions,omitempty"`
-	OnLimit       OnLimit          `json:"on_limit,omitempty"`
-	OnNoToolCall  OnNoToolCall     `json:"on_no_tool_call,omitempty"`
+	Targets       []Target        `json:"targets"`
+	MaxTokens     int             `json:"max_tokens,omitempty"`
+	Temperature   *float64        `json:"temperature,omitempty"`
+	Schema        json.RawMessage `json:"schema,omitempty"`
+	ProviderTools []string        `json:"provider_tools,omitempty"`
+	Tools         []llm.ToolDef   `json:"tools,omitempty"`
+	// Hidden are the tools that the model is not told of, because policy would
+	// deny every call of them.
+	Hidden       []HiddenTool     `json:"hidden,omitempty"`
+	Limits       budget.Limits    `json:"limits"`
+	Conditions   []stop.Condition `json:"conditions,omitempty"`
+	OnLimit      OnLimit          `json:"on_limit,omitempty"`
+	OnNoToolCall OnNoToolCall     `json:"on_no_tool_call,omitempty"`
 	// OnDenied and OnRejected say what a refused call means.
 	OnDenied   OnRefusedCall `json:"on_denied,omitempty"`
 	OnRejected OnRefusedCall `json:"on_rejected,omitempty"`
@@ -59,6 +62,13 @@ type Config struct {
 	Hooks []Hook `json:"hooks,omitempty"`
 	// Whole asks the provider for whole answers instead of streams.
 	Whole bool `json:"whole,omitempty"`
+}
+
+// HiddenTool is a tool that a run has and does not offer, with the rule that
+// denies every call of it.
+type HiddenTool struct {
+	Tool string `json:"tool"`
+	Rule string `json:"rule"`
 }
 
 // Target is one model of the chain with what is known of it.

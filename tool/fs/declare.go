@@ -26,7 +26,7 @@ func (w *Workspace) reads(t *tool.Tool, verb string) {
 // writes declares a tool that changes the file that its path argument names.
 func (w *Workspace) writes(t *tool.Tool, verb string) {
 	t.Access, t.Describe = w.access(true), describe(verb)
-	t.Labels = &event.Labels{}
+	t.Labels, t.Risk = &event.Labels{}, event.RiskWrite
 	w.judged(t, event.PathUse{Write: true}, event.RiskWrite)
 }
 
