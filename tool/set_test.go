@@ -35,6 +35,7 @@ func TestToolsThatCannotBeOfferedAreRefused(t *testing.T) {
 		{"white space or control characters", []tool.Tool{{Name: "a\x1b[2J", Run: noop}}},
 		{"has no Run function", []tool.Tool{{Name: "a"}}},
 		{"is declared twice", []tool.Tool{{Name: "a", Run: noop}, {Name: "a", Run: noop}}},
+		{"unknown risk", []tool.Tool{{Name: "a", Run: noop, Risk: "harmless"}}},
 		{"unknown effect class", []tool.Tool{{Name: "a", Run: noop, Effect: "harmless"}}},
 		{"schema of a", []tool.Tool{{Name: "a", Run: noop, Schema: json.RawMessage(`{"type":3}`)}}},
 		{`"type" must be "object"`, []tool.Tool{{Name: "a", Run: noop, Schema: json.RawMessage(`{"type":"string"}`)}}},
