@@ -119,6 +119,7 @@ func (w *world) committed(b journal.Batch) {
 			w.violatef("stored event %d does not decode: %v", r.Seq, err)
 			return
 		}
+		w.taints.event(w, e.Data)
 		w.approvals.event(w, e.Data)
 		w.hookCommitted(e.Data)
 		switch d := e.Data.(type) {

@@ -42,7 +42,8 @@ func TestSeeds(t *testing.T) {
 	t.Log(happened)
 	for _, what := range []string{"stuck nudge", "stuck block", "compressed rolling-window threshold", "compressed summarize-older threshold", "budget overrun", "tool retry", "tool failure settled", "tool retry across a restart",
 		"hook before_run block", "hook before_tool block", "hook before_tool rewrite", "hook before_tool ask", "hook after_tool block", "hook after_tool rewrite",
-		"hook before_compaction block", "hook after_compaction continue", "hook after_run continue", "hook failed"} {
+		"hook before_compaction block", "hook after_compaction continue", "hook after_run continue", "hook failed",
+		"sent with an approval", "sent by name", "sent at the owner's risk"} {
 		if *seedFlag == 0 && happened[what] == 0 {
 			t.Errorf("no seed came across %q", what)
 		}
@@ -143,6 +144,7 @@ func (s *simulation) takeUp(in *incarnation) (*engine.Run, error) {
 		if err != nil {
 			return nil, err
 		}
+		started.Fence = &event.Fence{Nonce: nonce}
 		return in.engine.Start(s.life(), started, "", s.env(in))
 	}
 	return in.engine.Resume(s.life(), run, func(event.RunStarted) (engine.Env, error) { return s.env(in), nil })

@@ -50,6 +50,7 @@ type world struct {
 	effects   map[string]event.Effect
 	// approvals follows what is on disk.
 	approvals *approvals
+	taints    taints
 
 	// fortune is the hooks' luck. tool are the calls' as they stand on disk,
 	// outputs what they gave, hidden what a hook took away of that.
@@ -90,6 +91,7 @@ func newWorld(seed int) *world {
 	w.odds, w.asks = []int{0, 8, 20, 60}[w.r.IntN(4)], w.r.IntN(2) == 0
 	w.cfg = w.config()
 	w.budget()
+	w.risks()
 	w.gates()
 	w.hooked()
 	return w
@@ -395,14 +397,16 @@ func (w *world) tools(p *process) *tool.Set {
 		_ = json.Unmarshal(raw, &a)
 		return []event.Access{{Key: "file:" + a.Path, Write: true}}
 	}
-	set, err := tool.NewSet(
+	all := []tool.Tool{
 		read, put,
 		build("send", event.EffectAtMostOnce, false, says("sent")),
 		build("pay", event.EffectIdempotent, false, says("paid")),
 		build("slow", event.EffectReconcilable, false, says("at last")),
 		build("deaf", event.EffectAtMostOnce, true, says("what?")),
 		build("panic", event.EffectPure, false, func() (tool.Result, error) { panic("tool defect") }),
-	)
+	}
+	w.label(all)
+	set, err := tool.NewSet(all...)
 	if err != nil {
 		panic(err)
 	}

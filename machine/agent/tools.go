@@ -88,7 +88,7 @@ func (m *Machine) nextSteps() {
 			}
 			m.record(m.decision(c, v))
 		case unasked(c.verdict.Decision) && m.rules().Met(c.resolved):
-			m.record(m.decision(c, m.rules().Decide(c.resolved)))
+			m.record(m.decision(c, m.judge(c)))
 		case !permits(c.verdict.Decision):
 			m.record(c.failed(event.ErrorDenied, sentence("not permitted", c.verdict.Reason)))
 		case c.verdict.Decision == event.DecisionAsk:
