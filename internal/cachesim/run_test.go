@@ -247,6 +247,38 @@ func TestARunReadsWhatItsProviderHolds(t *testing.T) {
 	}
 }
 
+// FIELD 11.4: 200 calls in one answer keep their order, need at most four marks
+// (the simulated service refuses a fifth), and the next request reads all that
+// the one before them left.
+func TestAFanOutOfTwoHundredCallsIsReadOn(t *testing.T) {
+	for _, s := range services() {
+		t.Run(s.name, func(t *testing.T) {
+			p := s.provider(func(n int) int { return []int{2, 200, 2, 200, 2, 0}[n-1] })
+			l := newLab(t, s, p)
+			r := l.start(t.Context())
+			l.finish(r)
+			l.judge(s.name+"/200 calls", r.ID)
+			for i, s := range p.served[1:] {
+				before := p.served[i]
+				if want := before.input - before.input/100 - 128; p.cache.readable(int(4*before.input), 0) > 0 && s.read < want {
+					t.Errorf("request %d reads %d of the %d tokens before it", i+2, s.read, before.input)
+				}
+			}
+			var order []string
+			l.events(r.ID, func(e *event.Event) {
+				if d, ok := e.Data.(event.ToolResults); ok && d.Cycle == 2 {
+					for _, ref := range d.Results {
+						order = append(order, ref.CallID)
+					}
+				}
+			})
+			if len(order) != 200 || !strings.HasSuffix(order[0], "-2-1") || !strings.HasSuffix(order[199], "-2-200") {
+				t.Errorf("%d results, from %s to %s", len(order), order[0], order[len(order)-1])
+			}
+		})
+	}
+}
+
 // A restart changes no byte of the prefix: another process with another adapter
 // and an empty memo reads what the first one left in the cache.
 func TestARunReadsOnAfterARestart(t *testing.T) {
