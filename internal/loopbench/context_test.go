@@ -73,13 +73,13 @@ func BenchmarkOneMoreCycleOn200kTokens(b *testing.B) {
 	if total := c.project(b); total < 200_000 {
 		b.Fatalf("the history has only %d tokens", total)
 	}
-	took := timed(b, func() { c.grow(); c.project(b) })
+	took := spell(b, func() { c.grow(); c.project(b) })
 	b.ReportMetric(took, "ms/cycle")
 }
 
-// timed is the median of what doing something took, in milliseconds: of each
+// spell is the median of what doing something took, in milliseconds: of each
 // iteration of the benchmark 20 times.
-func timed(b *testing.B, do func()) float64 {
+func spell(b *testing.B, do func()) float64 {
 	var all []float64
 	for b.Loop() {
 		for range 20 {
@@ -114,7 +114,7 @@ func BenchmarkCompact1000Messages(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			c := newConversation(b, 500)
 			messages := c.history.All()[:1000]
-			b.ReportMetric(timed(b, func() { compactOnce(b, strategy, messages) }), "ms")
+			b.ReportMetric(spell(b, func() { compactOnce(b, strategy, messages) }), "ms")
 		})
 	}
 }
