@@ -217,4 +217,16 @@ type ToolResult struct {
 	// Tree identifies what the workspace held after a call that may have
 	// changed it; it is empty where that is not known.
 	Tree string `json:"tree,omitempty"`
+	// Reached are the machines that the call asked for where a list of hosts
+	// bounds them.
+	Reached []Reach `json:"reached,omitempty"`
+}
+
+// Reach is one machine that a call asked for.
+type Reach struct {
+	Host string `json:"host"`
+	Port int    `json:"port,omitempty"`
+	// Denied is why it was not reached; absent where nothing stood against it.
+	Denied string `json:"denied,omitempty"`
+	Count  int    `json:"count"`
 }

@@ -33,6 +33,8 @@ var attacks = map[string]func(args []string) error{
 	"handle":       systemCall(unix.SYS_OPEN_BY_HANDLE_AT, ^uintptr(0), 0, 0),
 	"open-for-ptr": openMemory,
 	"files":        strangeFiles,
+	"get":          get,
+	"tunnel":       tunnel,
 }
 
 // attack runs one of the attacks in a process of its own.

@@ -37,11 +37,11 @@ func (v view) rules(temp, home string) *ruleset {
 // moved is the environment of a command whose home and temporary directories
 // are elsewhere than it is used to.
 func moved(env []string, v view, temp, home string) []string {
-	env = append(env[:len(env):len(env)], "TMPDIR="+temp)
+	env = with(env, "TMPDIR="+temp)
 	if v.home == "" {
 		return env
 	}
-	env = append(env, "HOME="+home)
+	env = with(env, "HOME="+home)
 	for variable, name := range map[string]string{"GOMODCACHE": "go/pkg/mod", "RUSTUP_HOME": ".rustup"} {
 		if dir := filepath.Join(v.home, name); lookup(env, variable) == "" && slices.Contains(v.show, dir) {
 			env = append(env, variable+"="+dir)

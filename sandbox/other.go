@@ -5,6 +5,8 @@ package sandbox
 import (
 	"context"
 	"errors"
+	"net"
+	"os"
 )
 
 // errSystem is returned for every tier: both are made of what Linux has, and
@@ -16,6 +18,10 @@ var ownNetwork []int
 func openShim() Shim { return Shim{} }
 
 func supervise() int { return 1 }
+
+func channel() (ours, theirs *os.File, err error) { return nil, nil, errSystem }
+
+func takeListener(*os.File) (net.Listener, error) { return nil, errSystem }
 
 func totalMemory() int64 { return 0 }
 

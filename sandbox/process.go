@@ -34,6 +34,8 @@ type End struct {
 	Signal syscall.Signal
 	// Limit is the limit for which it was killed: memory or processes.
 	Limit string
+	// Reached are the machines that it asked for, where a list bounds them.
+	Reached []Reach
 }
 
 // Process is a command that runs in a box, with all that it started.
@@ -43,6 +45,8 @@ type Process struct {
 	ended      chan struct{}
 	holes      []placeholder
 	trouble    *trouble
+	// proxy is nil where nothing may be reached, or everything.
+	proxy *proxy
 
 	end      End
 	lost     error
@@ -101,6 +105,18 @@ func (p *Process) start(b *Box, v view, c Command) error {
 	p.supervisor = b.command(v)
 	p.supervisor.Stderr = p.trouble
 	p.supervisor.ExtraFiles = []*os.File{controlOut, statusIn, c.Output, b.shim.exe}
+	var listener *os.File
+	if todo.Proxy != 0 {
+		ours, theirs, err := channel()
+		if err != nil {
+			control.Close()
+			status.Close()
+			return err
+		}
+		defer theirs.Close()
+		defer ours.Close()
+		p.supervisor.ExtraFiles, listener = append(p.supervisor.ExtraFiles, theirs), ours
+	}
 	if err := p.supervisor.Start(); err != nil {
 		control.Close()
 		status.Close()
@@ -108,7 +124,11 @@ func (p *Process) start(b *Box, v view, c Command) error {
 	}
 	statusIn.Close()
 	controlOut.Close()
-	if err := p.begin(todo); err != nil {
+	err = p.begin(todo)
+	if err == nil && listener != nil {
+		err = p.connect(listener, b.policy.Egress)
+	}
+	if err != nil {
 		p.Kill()
 		p.await()
 		status.Close()
@@ -134,7 +154,11 @@ func (b *Box) plan(v view, c Command) plan {
 	if b.tier == Bubblewrap {
 		todo.Namespace = true
 		if !v.full {
-			todo.Env = append(todo.Env[:len(todo.Env):len(todo.Env)], "TMPDIR=/tmp")
+			todo.Env = with(todo.Env, "TMPDIR=/tmp")
+		}
+		if b.policy.Egress.Network == egress.NetworkAllowlist {
+			todo.Proxy = proxyPort
+			todo.Env = with(todo.Env, proxyVariables()...)
 		}
 		return todo
 	}
@@ -174,6 +198,18 @@ func (p *Process) begin(todo plan) error {
 	return errors.New(r.Error)
 }
 
+// connect serves the proxy of the command on the socket that the supervisor
+// made.
+func (p *Process) connect(from *os.File, rules egress.Rules) error {
+	l, err := takeListener(from)
+	if err != nil {
+		return fmt.Errorf("take the socket of the proxy: %w", err)
+	}
+	p.proxy = newProxy(rules)
+	p.proxy.serve(l)
+	return nil
+}
+
 // explain adds what bwrap said about a start that failed.
 func (p *Process) explain(err error) error {
 	if said := p.trouble.String(); said != "" && (errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)) {
@@ -211,6 +247,10 @@ func (p *Process) Wait() (End, error) {
 	p.await()
 	<-p.ended
 	p.fill()
+	if p.proxy != nil {
+		p.proxy.close()
+		p.end.Reached = p.proxy.reaches()
+	}
 	return p.end, p.lost
 }
 

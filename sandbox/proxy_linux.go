@@ -2,4 +2,62 @@
 
 package sandbox
 
-func offerListener(port int) error { return nil }
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// offerListener listens in the network of this process, and gives the socket
+// to the process that holds the other end of [fdProxy]: a socket belongs to
+// the network that it was made in, whoever uses it. So a command reaches a
+// proxy that lives outside, and nothing else.
+func offerListener(port int) error {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	if err := unix.Bind(fd, &unix.SockaddrInet4{Port: port, Addr: [4]byte{127, 0, 0, 1}}); err != nil {
+		return err
+	}
+	if err := unix.Listen(fd, unix.SOMAXCONN); err != nil {
+		return err
+	}
+	if err := unix.Sendmsg(fdProxy, []byte{0}, unix.UnixRights(fd), nil, 0); err != nil {
+		return err
+	}
+	return unix.Close(fdProxy)
+}
+
+// channel is where a listener is handed over: ours, and the supervisor's end.
+func channel() (ours, theirs *os.File, err error) {
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, nil, fmt.Errorf("sandbox: %w", err)
+	}
+	return os.NewFile(uintptr(fds[0]), "listener"), os.NewFile(uintptr(fds[1]), "listener"), nil
+}
+
+// takeListener receives what [offerListener] gave.
+func takeListener(from *os.File) (net.Listener, error) {
+	oob := make([]byte, unix.CmsgSpace(4))
+	_, n, _, _, err := unix.Recvmsg(int(from.Fd()), make([]byte, 1), oob, unix.MSG_CMSG_CLOEXEC)
+	if err != nil {
+		return nil, err
+	}
+	messages, err := unix.ParseSocketControlMessage(oob[:n])
+	if err != nil || len(messages) != 1 {
+		return nil, errors.Join(errors.New("there is no socket"), err)
+	}
+	fds, err := unix.ParseUnixRights(&messages[0])
+	if err != nil || len(fds) != 1 {
+		return nil, errors.Join(errors.New("there is no socket"), err)
+	}
+	f := os.NewFile(uintptr(fds[0]), "proxy")
+	defer f.Close()
+	return net.FileListener(f)
+}

@@ -121,6 +121,8 @@ type Result struct {
 	// conversation word for word when that becomes shorter, and those before it
 	// are the first to leave. A failed call pins nothing.
 	Pin string
+	// Reached are the machines that the call asked for through the sandbox.
+	Reached []event.Reach
 }
 
 // Error is an error with a type that the model and the journal see.

@@ -33,7 +33,11 @@ func (o Options) confine(ctx context.Context, command string, grants []sandbox.G
 	got, err := p.Wait()
 	// Nothing has the other end any more.
 	<-copied
-	return ended{code: got.Code, signal: got.Signal, note: limitNote(got.Limit, o.Sandbox.Policy().Limits)}, stopped, err
+	end = ended{code: got.Code, signal: got.Signal, note: limitNote(got.Limit, o.Sandbox.Policy().Limits)}
+	for _, r := range got.Reached {
+		end.reached = append(end.reached, event.Reach{Host: r.Host, Port: int(r.Port), Denied: r.Denied, Count: r.Count})
+	}
+	return end, stopped, err
 }
 
 // await waits for the command, and stops it when ctx ends first.

@@ -3,7 +3,10 @@ package shell
 import (
 	"fmt"
 	"os"
+	"slices"
 	"syscall"
+
+	"github.com/pawlrun/pawl/event"
 )
 
 // ended is how a command ended: with a code, or by a signal.
@@ -12,6 +15,13 @@ type ended struct {
 	signal syscall.Signal
 	// note is what the model is told besides.
 	note string
+	// reached are the machines that it asked for.
+	reached []event.Reach
+}
+
+// fetched says that the command got something from another machine.
+func (e ended) fetched() bool {
+	return slices.ContainsFunc(e.reached, func(r event.Reach) bool { return r.Denied == "" })
 }
 
 func endOf(s *os.ProcessState) ended {

@@ -46,7 +46,7 @@ func (o Options) run(ctx context.Context, c tool.Call, a args) (tool.Result, err
 	if cut := out.cut(); cut > 0 {
 		text = fmt.Sprintf("[%d bytes of output, of which %d in the middle are left out]\n%s", out.written(), cut, text)
 	}
-	r := tool.Result{Output: text, Truncated: out.cut() > 0}
+	r := tool.Result{Output: text, Truncated: out.cut() > 0, Reached: end.reached, Untrusted: end.fetched()}
 	if stopped {
 		return r, ctx.Err()
 	}
