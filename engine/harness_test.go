@@ -379,3 +379,8 @@ func argsTool(name string, run func(args string)) tool.Tool {
 	}
 	return t
 }
+
+// accesses declares what every call of a tool touches.
+func accesses(a ...event.Access) func(json.RawMessage) []event.Access {
+	return func(json.RawMessage) []event.Access { return a }
+}

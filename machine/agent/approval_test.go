@@ -283,3 +283,49 @@ func TestWhoIsAskedWhereNobodyIs(t *testing.T) {
 		}
 	}
 }
+
+// An approval is of one call. The same call made again is asked about again,
+// and so is every other call of the tool.
+//
+// rows: HAR-68, ALDO-62
+func TestAnApprovalIsNoPermissionForWhatComesAfter(t *testing.T) {
+	p := newPlay(t, agent.Config{Policy: gated("send")})
+	p.answer(asks("", "send a", "send a"))
+	p.decide("c1.1", event.ApprovalApproved, "go ahead with all of them")
+	p.results("c1.1=sent")
+	if waits := p.question("c1.2"); waits.Digest == "" || len(p.runs) != 0 {
+		t.Fatalf("the same call beside it was not asked about:\n%s", p.log.String())
+	}
+	p.decide("c1.2", event.ApprovalRejected, "once is enough")
+	p.answer(asks("", "send a"))
+	p.question("c2.1")
+	if len(p.runs) != 0 {
+		t.Fatalf("the same call in the next cycle was not asked about:\n%s", p.log.String())
+	}
+}
+
+// What pays, sends, deletes or grants is asked about, so that no failure is
+// followed by another attempt that nobody approved, even where the tool
+// declares that running twice does no harm.
+//
+// rows: HAR-56, HAR-57, HAR-58, HAR-59
+func TestNoHighRiskCallIsTriedAgainByItself(t *testing.T) {
+	for _, risk := range []event.Risk{event.RiskFinancial, event.RiskSend, event.RiskDelete, event.RiskPermission} {
+		t.Run(string(risk), func(t *testing.T) {
+			p := newPlay(t, agent.Config{
+				Policy: policy.Rules{HighRisk: map[string]event.Risk{"put": risk}},
+				Limits: budget.Limits{MaxToolRetries: new(5)},
+			})
+			p.answer(asks("", "put a"))
+			p.decide("c1.1", event.ApprovalApproved, "once")
+			if p.runs["c1.1"].Retries {
+				t.Error("its failure would be followed by another attempt")
+			}
+			p.crash()
+			p.resume()
+			if len(p.runs) != 0 || len(p.live.State().Pending) != 1 {
+				t.Fatalf("after a crash it was not asked about again:\n%s", p.log.String())
+			}
+		})
+	}
+}
