@@ -407,3 +407,61 @@ func TestHooksSeeTheRunBeginAndEndAndMayKeepItFromBeginning(t *testing.T) {
 		t.Errorf("told of %v", outcomes)
 	}
 }
+
+func TestRecordedHooksSayWhatTheySaidAndDoNothing(t *testing.T) {
+	heardLive := 0
+	live := func(a hook.Answer, err error) hookFunc {
+		return func(context.Context, hook.Call) (hook.Answer, error) { heardLive++; return a, err }
+	}
+	r := newRig(t).tools(say()).turns(
+		scripted.Turn{ToolCalls: calls("say", `{"text":"hi"}`, "say", `{"text":"key"}`)}, scripted.Turn{Text: "done"},
+	).hooks(
+		hook.Hook{Stage: event.HookBeforeRun, Run: live(hook.Answer{}, nil)},
+		hook.Hook{Stage: event.HookBeforeTool, Name: "rewrite", Run: func(_ context.Context, c hook.Call) (hook.Answer, error) {
+			heardLive++
+			if strings.Contains(string(c.Args), "hi") {
+				return hook.Answer{Args: json.RawMessage(`{"text":"ho"}`)}, nil
+			}
+			return hook.Answer{}, errors.New("down")
+		}},
+		hook.Hook{Stage: event.HookAfterTool, Name: "redact", Kind: hook.Gate, Run: live(hook.Answer{Output: new("…")}, nil)},
+		hook.Hook{Stage: event.HookAfterRun, Run: live(hook.Answer{}, errors.New("nobody listens"))},
+	)
+	first := r.start(t.Context())
+	outcome(t, first)
+	want, n := heard(r.whole(first.ID)), heardLive
+	tools, err := r.RecordedTools(t.Context(), first.ID, r.env.Tools)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again := r.other()
+	again.env.Tools = tools
+	if again.env.Hooks, err = r.RecordedHooks(t.Context(), first.ID, r.env.Hooks); err != nil {
+		t.Fatal(err)
+	}
+	again.turns(scripted.Turn{ToolCalls: calls("say", `{"text":"hi"}`, "say", `{"text":"key"}`)}, scripted.Turn{Text: "done"})
+	second := again.start(t.Context())
+	outcome(t, second)
+	got := heard(again.whole(second.ID))
+	if heardLive != n {
+		t.Errorf("%d hooks were heard live", heardLive-n)
+	}
+	name := func(h event.HookResult) string {
+		if h.Observer {
+			return h.Hook // an observer is not heard, so it cannot have failed
+		}
+		h.CallID = ""
+		return fmt.Sprintf("%+v", h)
+	}
+	names := func(hooks []event.HookResult) []string {
+		var out []string
+		for _, h := range hooks {
+			out = append(out, name(h))
+		}
+		slices.Sort(out)
+		return out
+	}
+	if diff := cmp.Diff(names(want), names(got)); diff != "" {
+		t.Errorf("(-recorded +said):\n%s", diff)
+	}
+}

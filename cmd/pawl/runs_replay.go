@@ -131,6 +131,9 @@ func (s *session) replayLive(ctx context.Context, r journal.Run, o output) error
 	if env.Tools, err = s.engine.RecordedTools(ctx, r.ID, env.Tools); err != nil {
 		return errors.Join(err, closeEnv(env))
 	}
+	if env.Hooks, err = s.engine.RecordedHooks(ctx, r.ID, env.Hooks); err != nil {
+		return errors.Join(err, closeEnv(env))
+	}
 	env.Tree = nil // nothing is changed, whatever the recorded calls changed
 	env.Ask = answerAll(event.ApprovalApproved, "replay of "+r.ID)
 	ctx, stop := interruptible(ctx)
