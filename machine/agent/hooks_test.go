@@ -2,6 +2,7 @@ package agent_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"strconv"
 	"strings"
 	"testing"
@@ -424,6 +425,23 @@ func TestAGateThatNeverLetsTheConversationBeShortenedEndsTheRunWhereNothingFits(
 	}
 	if o := p.outcome(); o.Error == nil || o.Error.Class != string(llm.ClassContextOverflow) || len(p.compressed()) > 0 {
 		t.Errorf("ended with %+v after %d compactions", o, len(p.compressed()))
+	}
+	p.check()
+}
+
+func TestARewriteDoesNotHideThatTheModelGoesInCircles(t *testing.T) {
+	p := newPlay(t, hooked(gate(event.HookBeforeTool, "stamp")))
+	for n := 1; p.live.State().Outcome == nil && n < 12; n++ {
+		p.answer(asks("", "put a"))
+		for id := range p.hooks {
+			p.heard(id, rewrites(fmt.Sprint("stamped ", n)))
+		}
+		for _, id := range p.running() {
+			p.results(id + "=the same")
+		}
+	}
+	if o := p.outcome(); o.Reason != event.ReasonStuck {
+		t.Errorf("ended with %+v", o)
 	}
 	p.check()
 }
