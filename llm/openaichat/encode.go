@@ -88,7 +88,7 @@ func (m *Model) appendMessage(b []byte, msg *llm.Message, names *wire.Names, own
 	case llm.RoleTool:
 		for _, p := range msg.Parts {
 			if r, ok := p.(llm.ToolResult); ok {
-				b = appendResult(b, r)
+				b = m.appendResult(b, r)
 			}
 		}
 		return appendResultMedia(b, msg.Parts)
@@ -99,8 +99,8 @@ func (m *Model) appendMessage(b []byte, msg *llm.Message, names *wire.Names, own
 	return append(appendContent(b, msg.Parts), '}')
 }
 
-func appendResult(b []byte, r llm.ToolResult) []byte {
-	b = wire.AppendQuoted(append(b, `,{"role":"tool","tool_call_id":`...), callID(r.ProviderID, r.CallID))
+func (m *Model) appendResult(b []byte, r llm.ToolResult) []byte {
+	b = wire.AppendQuoted(append(b, `,{"role":"tool","tool_call_id":`...), m.callID(r.ProviderID, r.CallID))
 	return append(wire.AppendQuoted(append(b, `,"content":`...), r.Output), '}')
 }
 
@@ -120,13 +120,6 @@ func appendResultMedia(b []byte, parts llm.Parts) []byte {
 	}
 	b = append(b, `,{"role":"user","content":`...)
 	return append(appendContent(b, media), '}')
-}
-
-func callID(provider, own string) string {
-	if provider != "" {
-		return provider
-	}
-	return own
 }
 
 func appendContent(b []byte, parts llm.Parts) []byte {
@@ -195,7 +188,7 @@ func (m *Model) appendAssistant(b []byte, parts llm.Parts, names *wire.Names, ow
 		} else {
 			b = append(b, ',')
 		}
-		b = appendCall(b, c, names)
+		b = m.appendCall(b, c, names)
 	}
 	if open {
 		b = append(b, ']')
@@ -203,12 +196,12 @@ func (m *Model) appendAssistant(b []byte, parts llm.Parts, names *wire.Names, ow
 	return append(b, '}')
 }
 
-func appendCall(b []byte, c llm.ToolCall, names *wire.Names) []byte {
+func (m *Model) appendCall(b []byte, c llm.ToolCall, names *wire.Names) []byte {
 	args := c.ArgsText
 	if len(c.Args) > 0 {
 		args = string(c.Args)
 	}
-	b = wire.AppendQuoted(append(b, `{"id":`...), callID(c.ProviderID, c.CallID))
+	b = wire.AppendQuoted(append(b, `{"id":`...), m.callID(c.ProviderID, c.CallID))
 	b = wire.AppendQuoted(append(b, `,"type":"function","function":{"name":`...), names.Wire(c.Name))
 	return append(wire.AppendQuoted(append(b, `,"arguments":`...), args), "}}"...)
 }

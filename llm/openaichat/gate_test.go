@@ -17,19 +17,25 @@ import (
 // the profile of the service it was recorded from.
 func adapter() wiregate.Adapter {
 	return wiregate.Adapter{
-		API: "openai-chat", Provider: "openai-chat", New: newModel("openai"), Parse: parseRequest, ItemType: itemType,
+		API: "openai-chat", Provider: "openai-chat", New: newModel(profileOf("openai")), Parse: parseRequest, ItemType: itemType,
 		Vary: func(a wiregate.Adapter, s *wiregate.Scenario) wiregate.Adapter {
-			a.New = newModel(s.Provider)
+			profile := profileOf(s.Provider)
+			// The recorder put other ids in the place of the service's.
+			profile.ShortIDs = false
+			a.New = newModel(profile)
 			return a
 		},
 	}
 }
 
-func newModel(service string) func(string, *http.Client) wiregate.Model {
-	profile, ok := openaichat.ProfileNamed(service)
-	if !ok {
-		profile = openaichat.ProfileFor("")
+func profileOf(service string) openaichat.Profile {
+	if profile, ok := openaichat.ProfileNamed(service); ok {
+		return profile
 	}
+	return openaichat.ProfileFor("")
+}
+
+func newModel(profile openaichat.Profile) func(string, *http.Client) wiregate.Model {
 	return func(base string, client *http.Client) wiregate.Model {
 		return openaichat.New(openaichat.Options{APIKey: "k", BaseURL: base + "/v1", HTTP: client, Profile: &profile})
 	}

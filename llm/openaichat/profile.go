@@ -45,6 +45,8 @@ type Profile struct {
 	// EmptyContent says that an assistant message with calls must carry
 	// content, if only "".
 	EmptyContent bool
+	// ShortIDs says that ids of calls must have nine letters and digits.
+	ShortIDs bool
 	// Format is how answers by schema are asked for.
 	Format Format
 }
@@ -57,7 +59,7 @@ var profiles = map[string]Profile{
 	"zai":        {Name: "zai", MaxTokens: "max_tokens", Echo: EchoContent, Format: FormatObject},
 	"openrouter": {Name: "openrouter", MaxTokens: "max_tokens", Echo: EchoDetails},
 	"groq":       {Name: "groq", MaxTokens: "max_tokens", Format: FormatSchemaAlone},
-	"mistral":    {Name: "mistral", MaxTokens: "max_tokens", NoUsageOption: true, EmptyContent: true},
+	"mistral":    {Name: "mistral", MaxTokens: "max_tokens", NoUsageOption: true, EmptyContent: true, ShortIDs: true},
 	"xai":        {Name: "xai", MaxTokens: "max_tokens"},
 	"ollama":     {Name: "ollama", MaxTokens: "max_tokens", Echo: EchoContent, Format: FormatSchemaAlone},
 	"llamacpp":   {Name: "llamacpp", MaxTokens: "max_tokens", Format: FormatSchemaAlone},
