@@ -1,10 +1,12 @@
 package main
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/pawlrun/pawl/budget"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/llm"
 )
@@ -37,15 +39,15 @@ func TestThePageOfARunShowsWhereMoneyAndContextWent(t *testing.T) {
 	}{
 		"elsewhere": {screen{}, `
 tokens    . cached input  = fresh input  # output
-cycle 1   =========#             10000 in (0 cached)    510 out  USD 0.0300    2 % of window  I look  tried again 1 times
-cycle 2   ........==========#    20000 in (9000 cached)   1000 out  USD 0.0300    5 % of window  
-cycle 3   =#                        40 in (0 cached)      2 out  USD 0.0000    
+cycle 1   =========#             10000 in (     0 cached)    510 out  USD 0.0300    2 % of window  I look  1 further attempt
+cycle 2   ........==========#    20000 in (  9000 cached)   1000 out  USD 0.0300    5 % of window  
+cycle 3   =#                        40 in (     0 cached)      2 out  USD 0.0000    
 `},
 		"on a terminal": {screen{terminal: true, live: true, colour: true}, `
 tokens    ░ cached input  ▓ fresh input  █ output
-cycle 1   ▓▓▓▓▓▓▓▓▓█             10000 in (0 cached)    510 out  USD 0.0300    2 % of window  I look  tried again 1 times
-cycle 2   ░░░░░░░░▓▓▓▓▓▓▓▓▓▓█    20000 in (9000 cached)   1000 out  USD 0.0300    5 % of window  
-cycle 3   ▓█                        40 in (0 cached)      2 out  USD 0.0000    
+cycle 1   ▓▓▓▓▓▓▓▓▓█             10000 in (     0 cached)    510 out  USD 0.0300    2 % of window  I look  1 further attempt
+cycle 2   ░░░░░░░░▓▓▓▓▓▓▓▓▓▓█    20000 in (  9000 cached)   1000 out  USD 0.0300    5 % of window  
+cycle 3   ▓█                        40 in (     0 cached)      2 out  USD 0.0000    
 `},
 	} {
 		var b strings.Builder
@@ -61,5 +63,29 @@ func TestTheNumbersBehindTheBarsAreInTheObject(t *testing.T) {
 	c := spentPage().PerCycle[1]
 	if c.Context != 20_000 || c.Window != 400_000 || c.WindowShare != 0.05 || c.Usage.CacheRead != 9000 || c.USD != 0.03 {
 		t.Errorf("%+v", c)
+	}
+}
+
+func TestThePageSaysHowMuchOfEachLimitIsUsed(t *testing.T) {
+	var p page
+	for i, d := range []event.Data{
+		event.RunStarted{Config: json.RawMessage(`{"limits": {"max_cycles": 50, "usd_per_run": 5, "max_tool_calls": 2, "max_wall_time_seconds": 90},
+			"targets": [{"model": "acme/own", "context_window": 1000}]}`)},
+		event.CycleStart{Cycle: 1},
+		event.ModelResponse{Model: "acme/own", Usage: llm.Usage{Input: 400, Output: 10}, Cost: llm.Cost{USD: 0.25, Priced: true}},
+		event.ToolStarted{CallID: "c1", Attempt: 1},
+		event.ToolStarted{CallID: "c1", Attempt: 2},
+		event.BudgetRaised{Setting: "usd_per_run", Value: 7.5},
+		event.BudgetRaised{Setting: "max_tool_calls", Value: budget.None},
+		event.BudgetRaised{Setting: "max_input_tokens", Value: 9000},
+	} {
+		p.add(&event.Event{Seq: int64(i + 1), Data: d})
+	}
+	p.Cycles = 1
+	if got, want := p.used(), "USD 0.2500 of 7.50, 1 of 50 cycles, 400 of 9000 tokens in, at most 1m30s"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if p.ToolCalls != 1 || p.PerCycle[0].WindowShare != 0.4 {
+		t.Errorf("%d tool calls; %v of the window that the run was pinned to", p.ToolCalls, p.PerCycle[0].WindowShare)
 	}
 }

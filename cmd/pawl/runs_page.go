@@ -46,6 +46,7 @@ func (p *page) head(b *strings.Builder) {
 	row("updated", clock(p.Updated))
 	row("usage", fmt.Sprintf("%s, %d tokens in (%d cached), %d out, %s",
 		plural(p.Cycles, "cycle"), p.Usage.Input, p.Usage.CacheRead, p.Usage.Output, money(p.Cost)))
+	row("limits", p.used())
 	if in := p.Inherited; in != nil {
 		row("fork of", fmt.Sprintf("%s at event %d", p.ForkOf, p.ForkSeq))
 		row("changed", strings.Join(in.Changed, ", "))
@@ -80,7 +81,7 @@ func (p *page) cycles(b *strings.Builder, k ink) {
 	largest := p.largest()
 	fmt.Fprintf(b, "\n%s\n", k.legend())
 	for _, c := range p.PerCycle {
-		fmt.Fprintf(b, "cycle %-3d %s %7d in (%d cached) %6d out  USD %.4f  %s  %s\n",
+		fmt.Fprintf(b, "cycle %-3d %s %7d in (%6d cached) %6d out  USD %.4f  %s  %s\n",
 			c.Cycle, k.bar(c.Usage, largest), c.Usage.Input, c.Usage.CacheRead, c.Usage.Output, c.USD, c.share(), c.what())
 		for _, h := range c.Hooks {
 			fmt.Fprintf(b, "          %s\n", firstLine(h.said(), 200))
@@ -109,7 +110,7 @@ func (c cycleLine) what() string {
 		parts = append(parts, plural(c.Errors, "failed call"))
 	}
 	if c.Retries > 0 {
-		parts = append(parts, fmt.Sprintf("tried again %d times", c.Retries))
+		parts = append(parts, plural(c.Retries, "further attempt"))
 	}
 	return strings.Join(parts, "  ")
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/llm"
 	"github.com/pawlrun/pawl/machine/agent"
-	"github.com/pawlrun/pawl/models"
 	"github.com/spf13/cobra"
 )
 
@@ -94,6 +93,7 @@ type page struct {
 	Pending   []pendingRef       `json:"pending,omitempty"`
 	Taint     event.Taint        `json:"taint,omitzero"`
 	PerCycle  []cycleLine        `json:"perCycle"`
+	account
 	// Compactions are where the conversation became shorter.
 	Compactions []compaction `json:"compactions,omitempty"`
 	// Hooks are those about the run as a whole.
@@ -130,6 +130,7 @@ type cycleLine struct {
 }
 
 func (p *page) add(e *event.Event) {
+	p.account.add(e.Data)
 	switch d := e.Data.(type) {
 	case event.RunStarted:
 		p.started(d)
@@ -141,7 +142,7 @@ func (p *page) add(e *event.Event) {
 		p.spend(d.Usage, d.Cost)
 		if c := p.cycle(); c != nil && d.Purpose == "" {
 			c.Model, c.Text = d.Model, llm.Parts(d.Parts).Text()
-			c.fill(d.Usage, new(models.Resolver).Lookup)
+			c.fill(d.Usage, p.window)
 		}
 	case event.ModelAttemptFailed:
 		p.spend(d.Usage, d.Cost)

@@ -1,0 +1,97 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/pawlrun/pawl/budget"
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/models"
+)
+
+// account is what a run may use, and what of it that no other figure shows it
+// has used.
+type account struct {
+	Limits    budget.Limits `json:"limits"`
+	ToolCalls int           `json:"toolCalls"`
+	// started are the calls that are counted, windows the context windows of
+	// the run's models as they were known when it began.
+	started map[string]bool
+	windows map[string]int
+}
+
+func (a *account) add(data event.Data) {
+	switch d := data.(type) {
+	case event.RunStarted:
+		a.pinned(d.Config)
+	case event.RunForked:
+		a.ToolCalls, a.started = 0, nil
+		if len(d.Config) > 0 {
+			a.pinned(d.Config)
+		}
+	case event.BudgetRaised:
+		_ = a.Limits.Set(d.Setting, d.Value) // what cannot be set changed nothing then either
+	case event.ToolStarted:
+		if a.started == nil {
+			a.started = map[string]bool{}
+		}
+		if !a.started[d.CallID] {
+			a.started[d.CallID] = true
+			a.ToolCalls++
+		}
+	}
+}
+
+// pinned reads what a run's first event says of its limits and models.
+func (a *account) pinned(config json.RawMessage) {
+	var c struct {
+		Limits  budget.Limits `json:"limits"`
+		Targets []struct {
+			Model         string `json:"model"`
+			ContextWindow int    `json:"context_window"`
+		} `json:"targets"`
+	}
+	if json.Unmarshal(config, &c) != nil {
+		return
+	}
+	a.Limits, a.windows = c.Limits, map[string]int{}
+	for _, t := range c.Targets {
+		a.windows[t.Model] = t.ContextWindow
+	}
+}
+
+// window is the context window of a model of the run.
+func (a *account) window(model string) (models.Info, bool) {
+	if n := a.windows[model]; n > 0 {
+		return models.Info{ContextWindow: n}, true
+	}
+	return new(models.Resolver).Lookup(model)
+}
+
+// used says how much of each limit has been used.
+func (p *page) used() string {
+	l := p.Limits
+	var parts []string
+	count := func(used, limit int64, what string) {
+		if limit > 0 {
+			parts = append(parts, fmt.Sprintf("%d of %d %s", used, limit, what))
+		}
+	}
+	if limit, _ := l.CostCap(); limit > 0 {
+		usd := 0.0
+		if p.Cost != nil {
+			usd = p.Cost.USD
+		}
+		parts = append(parts, fmt.Sprintf("USD %.4f of %.2f", usd, limit))
+	}
+	count(int64(p.Cycles), int64(l.MaxCycles), "cycles")
+	count(int64(p.ToolCalls), int64(l.MaxToolCalls), "tool calls")
+	count(p.Usage.Input, l.MaxInputTokens, "tokens in")
+	count(p.Usage.Output, l.MaxOutputTokens, "tokens out")
+	if l.MaxWallSeconds > 0 {
+		parts = append(parts, "at most "+time.Duration(l.MaxWallSeconds*float64(time.Second)).String())
+	}
+	return strings.Join(parts, ", ")
+}
