@@ -49,7 +49,7 @@ func (l Limits) WithDefaults() Limits {
 	setDefault(&l.MaxParallelTools, DefaultMaxParallelTools)
 	setDefault(&l.MaxWallSeconds, DefaultMaxWallSeconds)
 	setDefault(&l.MaxResultChars, DefaultMaxResultChars)
-	return l.WithoutNone()
+	return l.withoutNone()
 }
 
 func setDefault[T comparable](p *T, v T) {

@@ -10,12 +10,28 @@ import (
 // number of retries is none by being 0.
 const None = -1
 
-// settings are the limits by the names that owners know them by, in the order
-// of the fields.
-var settings = [...]struct {
+// setting is one limit.
+type setting struct {
 	name  string
 	place func(*Limits) any
-}{
+}
+
+// value is the limit as a number; false for a number of retries.
+func (s setting) value(l *Limits) (n float64, ok bool) {
+	switch p := s.place(l).(type) {
+	case *int:
+		return float64(*p), true
+	case *int64:
+		return float64(*p), true
+	case *float64:
+		return *p, true
+	}
+	return 0, false
+}
+
+// settings are the limits by the names that owners know them by, in the order
+// of the fields.
+var settings = [...]setting{
 	{"max_cycles", func(l *Limits) any { return &l.MaxCycles }},
 	{"usd_per_run", func(l *Limits) any { return &l.USDPerRun }},
 	{"max_model_turns", func(l *Limits) any { return &l.MaxModelTurns }},
@@ -41,29 +57,26 @@ func Settings() []string {
 	return names
 }
 
-// WithoutNone returns the limits as a run goes by them, with 0 for each that
-// the owner took away.
-func (l Limits) WithoutNone() Limits {
-	for _, name := range l.TakenAway() {
-		_ = l.Set(name, None) // only what can be none is below 0
+// withoutNone has 0 for each limit that the owner took away.
+func (l Limits) withoutNone() Limits {
+	for _, s := range settings {
+		if n, ok := s.value(&l); ok && n < 0 {
+			_ = l.Set(s.name, None) // what is a number can be none
+		}
 	}
 	return l
 }
 
-// TakenAway names the limits that the owner wants none of.
-func (l Limits) TakenAway() []string {
+// Lacks names the limits that a careful owner would set and that are not there.
+func (l Limits) Lacks() []string {
 	var names []string
+	if cost, _ := l.CostCap(); cost == 0 {
+		names = append(names, "usd_per_run")
+	}
+	defaults := Limits{}.WithDefaults()
 	for _, s := range settings {
-		below := false
-		switch p := s.place(&l).(type) {
-		case *int:
-			below = *p < 0
-		case *int64:
-			below = *p < 0
-		case *float64:
-			below = *p < 0
-		}
-		if below {
+		is, _ := s.value(&l)
+		if by, _ := s.value(&defaults); by > 0 && is == 0 {
 			names = append(names, s.name)
 		}
 	}

@@ -18,7 +18,7 @@ func config(a *spec.Agent, o Options, targets []target, tools *tool.Set) agent.C
 	cfg := agent.Config{
 		System: a.System, ProviderTools: a.Tools.Provider,
 		MaxTokens: maxTokens(a, targets), Temperature: a.ModelPolicy.Decoding.Temperature,
-		Limits:  limits(a, o),
+		Limits:  limits(a),
 		OnLimit: agent.OnLimit(s.OnLimit), OnNoToolCall: agent.OnNoToolCall(s.OnNoToolCall),
 		Dispatch: agent.Dispatch(s.ToolDispatch), NudgeText: s.NudgeText,
 		Compact: compaction(s), Policy: o.permissions(a), Hooks: declared(hooks(a, o)), Approve: o.Approve, Whole: o.Whole,

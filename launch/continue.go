@@ -130,9 +130,10 @@ func modelsOf(targets []agent.Target) []string {
 
 // change puts the flags in the place of what the ended run had.
 func (o Options) change(cfg *agent.Config, started *event.RunStarted) error {
-	o.replace(&cfg.Limits)
+	if err := o.replace(&cfg.Limits); err != nil {
+		return err
+	}
 	taken := unlimited(cfg.Limits)
-	cfg.Limits = cfg.Limits.WithoutNone()
 	cfg.Approve = or(o.Approve, cfg.Approve)
 	cfg.Whole = cfg.Whole || o.Whole
 	if o.Model != "" {
@@ -145,7 +146,7 @@ func (o Options) change(cfg *agent.Config, started *event.RunStarted) error {
 		started.Options = maps.Clone(started.Options)
 		started.Options["dir"], started.Options["model"] = absolute(o.Dir), o.Model
 	}
-	warning, err := priced(*cfg, o, o.BudgetUSD != nil)
+	warning, err := priced(*cfg, o, o.capsMoney())
 	for _, w := range append(taken, warning) {
 		if w != "" && !slices.Contains(started.Warnings, w) {
 			started.Warnings = append(slices.Clip(started.Warnings), w)

@@ -37,7 +37,9 @@ type Options struct {
 	// TimeoutSeconds replaces the wall-time budget; 0 leaves it, and
 	// [budget.None] takes it away.
 	TimeoutSeconds float64
-	Approve        agent.ApproveMode
+	// Limits replace single limits of the file, after all of the above.
+	Limits  []Limit
+	Approve agent.ApproveMode
 	// Whole asks the provider for whole answers instead of streams.
 	Whole bool
 	// Attachments are images and files that go with the input.
@@ -63,6 +65,13 @@ type Options struct {
 
 	// box is where the commands of the run run.
 	box *sandbox.Box
+}
+
+// Limit is a new value of one of [budget.Settings]; [budget.None] takes the
+// limit away.
+type Limit struct {
+	Setting string
+	Value   float64
 }
 
 // Machine makes an empty machine of the version that a journal names.
@@ -132,6 +141,9 @@ func prepare(a *spec.Agent, source string, text []byte, input string, o Options)
 		return fail(err)
 	}
 	cfg := config(a, o, targets, tools)
+	if err := o.replace(&cfg.Limits); err != nil {
+		return fail(closing(env, err))
+	}
 	costs, err := money(a, o, cfg)
 	if err != nil {
 		return fail(closing(env, err))
@@ -149,7 +161,7 @@ func prepare(a *spec.Agent, source string, text []byte, input string, o Options)
 	for _, w := range a.Warnings {
 		started.Warnings = append(started.Warnings, w.String())
 	}
-	started.Warnings = slices.Concat(started.Warnings, warnings, unlimited(limits(a, o)), costs)
+	started.Warnings = slices.Concat(started.Warnings, warnings, unlimited(cfg.Limits), costs)
 	return started, env, nil
 }
 

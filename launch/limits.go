@@ -1,7 +1,9 @@
 package launch
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/pawlrun/pawl/budget"
@@ -10,9 +12,8 @@ import (
 )
 
 // limits are the file's budgets, the smaller one where two of them limit the
-// same thing, and the flags in their place. What nobody set is left to the
-// defaults.
-func limits(a *spec.Agent, o Options) budget.Limits {
+// same thing. What nobody set is left to the defaults.
+func limits(a *spec.Agent) budget.Limits {
 	b := a.Budgets
 	l := budget.Limits{
 		MaxCycles:     value(a.Effective().MaxCycles),
@@ -27,30 +28,48 @@ func limits(a *spec.Agent, o Options) budget.Limits {
 	if l.USDPerRun == 0 && l.MaxTotalCost <= 0 {
 		l.USDPerRun = budget.DefaultUSDPerRun
 	}
-	o.replace(&l)
 	return l
 }
 
 // replace puts the flags in the place of the limits that they are about.
-func (o Options) replace(l *budget.Limits) {
-	l.MaxCycles = or(o.MaxCycles, l.MaxCycles)
-	l.MaxWallSeconds = or(o.TimeoutSeconds, l.MaxWallSeconds)
+func (o Options) replace(l *budget.Limits) error {
+	set := func(setting string, value float64) error {
+		if value == 0 {
+			return nil
+		}
+		if err := l.Set(setting, value); err != nil {
+			return fmt.Errorf("launch: %w", err)
+		}
+		return nil
+	}
 	switch {
 	case o.NoBudget:
-		l.USDPerRun, l.MaxTotalCost = budget.None, 0
+		l.USDPerRun, l.MaxTotalCost = 0, 0
 	case o.BudgetUSD != nil:
 		l.USDPerRun, l.MaxTotalCost = *o.BudgetUSD, 0
 	}
+	problems := []error{set("max_cycles", float64(o.MaxCycles)), set("max_wall_time_seconds", o.TimeoutSeconds)}
+	for _, limit := range o.Limits {
+		if err := l.Set(limit.Setting, limit.Value); err != nil {
+			problems = append(problems, fmt.Errorf("launch: %w", err))
+		}
+	}
+	return errors.Join(problems...)
 }
 
 // raises says that a flag sets a limit.
 func (o Options) raises() bool {
-	return o.MaxCycles != 0 || o.TimeoutSeconds != 0 || o.NoBudget || o.BudgetUSD != nil
+	return len(o.Limits) > 0 || o.MaxCycles != 0 || o.TimeoutSeconds != 0 || o.NoBudget || o.BudgetUSD != nil
+}
+
+// capsMoney says that a flag sets a cap in money.
+func (o Options) capsMoney() bool {
+	return o.BudgetUSD != nil || slices.ContainsFunc(o.Limits, func(l Limit) bool { return budget.IsMoney(l.Setting) && l.Value > 0 })
 }
 
 // money says what the owner should know about what the run may cost.
 func money(a *spec.Agent, o Options, cfg agent.Config) (warnings []string, err error) {
-	set := o.BudgetUSD != nil || value(a.ModelPolicy.Budget.USDPerRun) > 0 || value(a.Budgets.MaxTotalCost) > 0
+	set := o.capsMoney() || value(a.ModelPolicy.Budget.USDPerRun) > 0 || value(a.Budgets.MaxTotalCost) > 0
 	if limit, _ := cfg.Limits.CostCap(); limit > 0 && !set {
 		warnings = append(warnings, fmt.Sprintf("the run stops at USD %.2f, the default cap; "+
 			"--budget, --no-budget or model_policy.budget.usd_per_run change it", limit))
@@ -85,7 +104,7 @@ func priced(cfg agent.Config, o Options, set bool) (warning string, err error) {
 // unlimited tells of the limits that the owner took away, so that the run's
 // first event says it (PRODUCT 6: every limit is visible there).
 func unlimited(l budget.Limits) []string {
-	names := l.TakenAway()
+	names := l.Lacks()
 	if len(names) == 0 {
 		return nil
 	}

@@ -1,6 +1,8 @@
 package launch_test
 
 import (
+	"encoding/json"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -43,6 +45,12 @@ func TestALimitThatIsTakenAwayIsGoneAndSaid(t *testing.T) {
 		{"wall time of the file", "budgets: {max_wall_time_seconds: none}", nil, "max_wall_time_seconds"},
 		{"--timeout none", "", func(o *launch.Options) { o.TimeoutSeconds = budget.None }, "max_wall_time_seconds"},
 		{"tool calls", "budgets: {max_tool_calls: none}", nil, "max_tool_calls"},
+		{"--limit max_tool_calls=none", "budgets: {max_tool_calls: 3}", func(o *launch.Options) {
+			o.Limits = []launch.Limit{{Setting: "max_tool_calls", Value: budget.None}}
+		}, "max_tool_calls"},
+		{"--limit usd_per_run=none", "", func(o *launch.Options) {
+			o.Limits = []launch.Limit{{Setting: "usd_per_run", Value: budget.None}}
+		}, "usd_per_run"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			o := options(t)
@@ -98,5 +106,56 @@ func TestAContinuedRunMayHaveALimitTakenAway(t *testing.T) {
 	}
 	if w := next.Warnings[len(next.Warnings)-1]; !strings.Contains(w, "max_cycles") {
 		t.Errorf("warnings %q", next.Warnings)
+	}
+}
+
+func TestAFlagChangesAnyLimitOfARun(t *testing.T) {
+	for _, setting := range budget.Settings() {
+		o := options(t)
+		o.Limits = []launch.Limit{{Setting: setting, Value: 7}}
+		_, cfg, _ := start(t, file(t, "budgets: {max_tool_calls: 3}"), o)
+		var want budget.Limits
+		if err := want.Set(setting, 7); err != nil {
+			t.Fatal(err)
+		}
+		got, wanted := fields(t, cfg.Limits), fields(t, want)
+		if got[setting] != wanted[setting] {
+			t.Errorf("%s is %v", setting, got[setting])
+		}
+	}
+	o := options(t)
+	o.Limits = []launch.Limit{{Setting: "max_patience", Value: 7}}
+	if _, _, err := launch.Agent(file(t, ""), "do it", o); !errors.Is(err, budget.ErrUnknownSetting) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// fields are the limits by their names.
+func fields(t *testing.T, l budget.Limits) map[string]any {
+	t.Helper()
+	raw, err := json.Marshal(l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var m map[string]any
+	if err := json.Unmarshal(raw, &m); err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// What an ended run stopped at can be raised for the run that continues it.
+func TestAContinuedRunMayHaveAnyLimitRaised(t *testing.T) {
+	store := memory.New(nil)
+	started, _, env := start(t, file(t, "budgets: {max_model_turns: 1}"), options(t))
+	id, _ := run(t, store, started, env)
+	raised := []launch.Limit{{Setting: "max_model_turns", Value: 9}}
+	next, env, err := launch.Continue(t.Context(), store, id, "", launch.Options{Limits: raised, Getenv: options(t).Getenv})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, events := run(t, store, next, env)
+	if got := outcome(t, events); !got.Completed {
+		t.Errorf("ended with %+v", got)
 	}
 }

@@ -26,7 +26,8 @@ func (a *app) runCommand() *cobra.Command {
   pawl run agent.yaml "What is wrong here?" --attach screenshot.png --attach report.pdf
   pawl run agent.yaml "Try it" --model scripted/answers.yaml --json
   pawl run agent.yaml "Take your time" --detach --timeout 8h
-  pawl run --continue k7x2 "Now do the same for the other package"`,
+  pawl run --continue k7x2 "Now do the same for the other package"
+  pawl run --continue k7x2 --limit max_tool_calls=400`,
 		Args: func(_ *cobra.Command, args []string) error { return f.arguments(args) },
 		RunE: func(c *cobra.Command, args []string) error { return a.run(c, &f, args) },
 	}

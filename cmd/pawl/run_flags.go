@@ -23,6 +23,7 @@ type runFlags struct {
 	budget    float64
 	noBudget  bool
 	timeout   string
+	limitArgs []string
 	approve   string
 	noStream  bool
 	detach    bool
@@ -41,6 +42,7 @@ func (f *runFlags) flags(c *cobra.Command) {
 	fl.Float64Var(&f.budget, "budget", 0, "cap in USD (default 5.00, or the file's)")
 	fl.BoolVar(&f.noBudget, "no-budget", false, "no cap in USD")
 	fl.StringVar(&f.timeout, "timeout", "", "wall-time budget, for example 10m, or none (default 1h, or the file's)")
+	fl.StringArrayVar(&f.limitArgs, "limit", nil, "change a limit, as setting=value, for example max_tool_calls=400; 'pawl runs budget --help' lists them")
 	fl.BoolVar(&f.noStream, "no-stream", false, "ask the provider for whole answers")
 	fl.BoolVar(&f.detach, "detach", false, "run in the background, outliving this terminal, and print the run id")
 	fl.StringVar(&f.from, "continue", "", "start from this ended run, with a new message or a raised limit")
@@ -114,6 +116,17 @@ func (f *runFlags) limits(c *cobra.Command, o *launch.Options) error {
 		return usagef("--max-cycles is %q; it must be a whole number of at least 1, or none", f.maxCycles)
 	default:
 		o.MaxCycles = n
+	}
+	for _, arg := range f.limitArgs {
+		setting, text, ok := strings.Cut(arg, "=")
+		if !ok {
+			return usagef("--limit is %q; it must be setting=value, for example max_tool_calls=400", arg)
+		}
+		value, err := limitValue(setting, text)
+		if err != nil {
+			return usagef("--limit %s: %w", arg, err)
+		}
+		o.Limits = append(o.Limits, launch.Limit{Setting: setting, Value: value})
 	}
 	if c.Flags().Changed("budget") {
 		switch {
