@@ -6,6 +6,7 @@ import (
 
 	"github.com/pawlrun/pawl/hook"
 	"github.com/pawlrun/pawl/machine/agent"
+	"github.com/pawlrun/pawl/tool/result"
 )
 
 // Words of the hooks of an [Agent].
@@ -39,7 +40,7 @@ func checkHooks(hooks []Hook, report func(field, format string, args ...any)) {
 func declared(hooks []Hook) []agent.Hook {
 	var out []agent.Hook
 	for _, h := range hooks {
-		out = append(out, agent.Hook{Stage: h.Stage, Name: h.Name, Observer: h.Kind == hook.Observer, Tools: h.Tools})
+		out = append(out, agent.Hook{Stage: h.Stage, Name: h.Name, Observer: h.Kind == hook.Observer, Tools: h.About(result.Name)})
 	}
 	return out
 }

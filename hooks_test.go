@@ -2,6 +2,7 @@ package pawl_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"strings"
 	"testing"
@@ -9,6 +10,7 @@ import (
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/hook"
+	"github.com/pawlrun/pawl/llm"
 	"github.com/pawlrun/pawl/tool"
 )
 
@@ -23,7 +25,9 @@ func TestHooksOfAProgramHoldWhateverTheyFailAt(t *testing.T) {
 	}{
 		"blocks": {answering(pawl.HookAnswer{Decision: event.HookBlock, Reason: "not now"}), "blocked_by_hook"},
 		"panics": {func(context.Context, pawl.HookCall) (pawl.HookAnswer, error) { panic("oh") }, "hook_failed"},
-		"fails":  {func(context.Context, pawl.HookCall) (pawl.HookAnswer, error) { return pawl.HookAnswer{}, errors.New("down") }, "hook_failed"},
+		"fails": {func(context.Context, pawl.HookCall) (pawl.HookAnswer, error) {
+			return pawl.HookAnswer{}, errors.New("down")
+		}, "hook_failed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ran := false
@@ -99,5 +103,52 @@ func TestWhatIsWrongWithAHookIsSaidBeforeTheRun(t *testing.T) {
 	}
 	if strings.Contains(err.Error(), "Hooks[7]") || strings.Contains(err.Error(), "Hooks[5]") {
 		t.Error(err)
+	}
+}
+
+// A gate behind one tool also sees what the model reads on of its long results.
+func TestAGateBehindAToolIsHeardWhereTheModelReadsOn(t *testing.T) {
+	var seen []string
+	long := strings.Repeat("word ", 500) + "the key is 1234 " + strings.Repeat("word ", 500)
+	a := echoing()
+	a.Limits.MaxResultChars = 1000
+	a.Tools = []tool.Tool{pawl.Tool("fetch", "Fetch it.", func(context.Context, struct{}) (string, error) { return long, nil })}
+	a.Hooks = []pawl.Hook{{
+		Stage: event.HookAfterTool, Kind: hook.Gate, Tools: []string{"fetch"},
+		Run: func(_ context.Context, c pawl.HookCall) (pawl.HookAnswer, error) {
+			seen = append(seen, c.Tool)
+			if strings.Contains(c.Result.Output, "1234") {
+				return pawl.HookAnswer{Decision: event.HookBlock, Reason: "it holds a key"}, nil
+			}
+			return pawl.HookAnswer{}, nil
+		},
+	}}
+	model := &recorder{}
+	model.answer = func(req *llm.Request) *llm.Response {
+		last := req.Messages[len(req.Messages)-1]
+		call := llm.ToolCall{Name: "fetch", Args: json.RawMessage(`{}`)}
+		for _, p := range last.Parts {
+			r, ok := p.(llm.ToolResult)
+			switch {
+			case !ok:
+			case r.Name == "fetch":
+				_, rest, _ := strings.Cut(r.Output, `{"handle":"`)
+				handle, _, _ := strings.Cut(rest, `"`)
+				call = llm.ToolCall{Name: "result.read", Args: json.RawMessage(`{"handle":"` + handle + `","offset":2400}`)}
+			case strings.Contains(r.Output, "1234") || !strings.Contains(r.Output, "it holds a key"):
+				t.Errorf("the model sees %s", r.Output)
+				fallthrough
+			default:
+				return textual("done")
+			}
+		}
+		return &llm.Response{Parts: llm.Parts{call}, Finish: llm.FinishTool}
+	}
+	a.Model = pawl.Target{Name: "test/model", Client: model, Price: &llm.Price{}}
+	if s := final(t, start(t, a, "fetch it")); s.Outcome == nil || !s.Outcome.OK {
+		t.Errorf("ended with %+v", s.Outcome)
+	}
+	if strings.Join(seen, " ") != "fetch result.read" {
+		t.Errorf("heard about %v", seen)
 	}
 }

@@ -91,6 +91,17 @@ type Answer struct {
 	Output *string
 }
 
+// About are the patterns of the tools whose calls the hook is about. A gate
+// behind some tools is heard about reader as well, the tool through which a
+// model reads on in results that were too long to be shown whole: what the gate
+// takes away must not come in by the other door.
+func (h Hook) About(reader string) []string {
+	if len(h.Tools) == 0 || h.Stage != event.HookAfterTool || h.Kind == Observer {
+		return h.Tools
+	}
+	return append(slices.Clip(h.Tools), reader)
+}
+
 // Stages lists the moments at which hooks are heard, in the order of a run.
 func Stages() []event.HookStage {
 	return []event.HookStage{

@@ -10,6 +10,7 @@ import (
 	"github.com/pawlrun/pawl/machine/agent"
 	"github.com/pawlrun/pawl/policy"
 	"github.com/pawlrun/pawl/spec"
+	"github.com/pawlrun/pawl/tool/result"
 )
 
 // hooks are the file's, as programs that run in the workspace.
@@ -38,7 +39,7 @@ func commandOf(h spec.HookAt, dir, workspace string) command.Command {
 func declared(hooks []hook.Hook) []agent.Hook {
 	var out []agent.Hook
 	for _, h := range hooks {
-		out = append(out, agent.Hook{Stage: h.Stage, Name: h.Name, Observer: h.Kind == hook.Observer, Tools: h.Tools})
+		out = append(out, agent.Hook{Stage: h.Stage, Name: h.Name, Observer: h.Kind == hook.Observer, Tools: h.About(result.Name)})
 	}
 	return out
 }

@@ -47,6 +47,16 @@ func TestAgentBuiltInCodeIsHeldToTheRulesOfAFile(t *testing.T) {
 
 func TestTextOfAnAgentBuiltInCodeRestoresIt(t *testing.T) {
 	for name, a := range map[string]*spec.Agent{
+		"hooks": {
+			Identity: spec.Identity{Name: "x"},
+			Hooks: &spec.Hooks{
+				BeforeTool: []spec.Hook{{
+					Name: "guard", Command: spec.Command{Words: []string{"./guard", "--strict"}}, Tools: []string{"fs.*"},
+					TimeoutSeconds: new(spec.Seconds(2.5)), Kind: "gate",
+				}},
+				PostToolUse: []spec.Hook{{Command: spec.Command{Line: "cat > log # all of it"}, ToolPattern: "*"}},
+			},
+		},
 		"no tools": {
 			Identity: spec.Identity{Name: "fixer", Version: "0.1.0"},
 			Tools:    spec.Tools{Allow: spec.Names{}},

@@ -27,7 +27,8 @@ const maxOutput = 1 << 20
 
 // Command is a program that is heard as a hook. It runs outside of any sandbox
 // that the model's commands have, in the workspace, and its environment is the
-// allow-list of [shell.Environment].
+// allow-list of [shell.Environment]. The model may write in the workspace, so
+// a program must load no code from its working directory.
 type Command struct {
 	// Words are the program and its arguments; no shell reads them. A word that
 	// begins with "./" or "../", and a program with a "/" in its name, is
