@@ -52,6 +52,10 @@ type Agent struct {
 	// that may have one gets it in the place of ${secret:NAME} in its
 	// arguments; wherever a value turns up otherwise, the name stands instead.
 	Secrets []Secret
+	// MaySend are the names of tools that are called without asking even once
+	// untrusted text and private data have met in a run. Of a tool, Labels says
+	// what its results are and whether it can send; see [tool.Tool].
+	MaySend []string
 	// Ask puts a call to a person and waits for the decision; see [Decision]. An
 	// error says that nobody can decide now, and parks the run; a panic rejects
 	// the call. It may be called for several calls at once. Its context ends when
@@ -178,6 +182,11 @@ func (a Agent) build() (agent.Config, engine.Env, error) {
 	a.Hooks = hook.Named(a.Hooks)
 	checkHooks(a.Hooks, report)
 	a.checkApprovals(report)
+	for _, name := range a.MaySend {
+		if _, ok := set.Lookup(name); !ok && err == nil {
+			report("MaySend", "there is no tool %q", name)
+		}
+	}
 	checkConditions(a.Conditions, report)
 	a.checkSchema(report)
 	a.checkProviderTools(targets, report)
@@ -265,7 +274,7 @@ func (a Agent) config(targets []Target, set *tool.Set) agent.Config {
 		System: a.System, MaxTokens: a.MaxTokens, Temperature: a.Temperature, Schema: a.Schema,
 		Tools: set.Defs(), ProviderTools: a.ProviderTools, Limits: a.Limits, Conditions: a.Conditions,
 		OnLimit: a.OnLimit, OnNoToolCall: a.OnNoToolCall, Dispatch: a.Dispatch,
-		Policy: policy.Rules{Declared: true, Gates: a.Approvals, HighRisk: highRisk(a.Tools)}, Cache: a.Cache, Hooks: declared(a.Hooks),
+		Policy: policy.Rules{Declared: true, Gates: a.Approvals, MaySend: a.MaySend, HighRisk: highRisk(a.Tools)}, Cache: a.Cache, Hooks: declared(a.Hooks),
 	}
 	cfg.Limits.USDPerRun = cmp.Or(cfg.Limits.USDPerRun, budget.DefaultUSDPerRun)
 	cfg.Approve, cfg.Approvals = a.ApproveMode, agent.Approvals{Seconds: a.ApproveWithin.Seconds(), OnTimeout: a.OnTimeout}

@@ -299,13 +299,14 @@ func TestEverythingWrongWithAnAgentIsReportedAtOnceByField(t *testing.T) {
 		agent  pawl.Agent
 		fields []string
 	}{
-		"nothing":         {pawl.Agent{Model: model}, nil},
-		"no model":        {pawl.Agent{}, []string{"Model"}},
-		"no client":       {pawl.Agent{Model: pawl.Target{Name: "a/b"}}, []string{"Model"}},
-		"a bare name":     {pawl.Agent{Model: pawl.Target{Name: "b", Client: model.Client}}, []string{"Model"}},
-		"a name twice":    {pawl.Agent{Model: model, Fallbacks: []pawl.Target{model}}, []string{"Fallbacks[0]"}},
-		"a tool twice":    {pawl.Agent{Model: model, Tools: []tool.Tool{echo(), echo()}}, []string{"Tools"}},
-		"an unknown gate": {pawl.Agent{Model: model, Approvals: []string{"x"}}, []string{"Approvals"}},
+		"nothing":           {pawl.Agent{Model: model}, nil},
+		"no model":          {pawl.Agent{}, []string{"Model"}},
+		"no client":         {pawl.Agent{Model: pawl.Target{Name: "a/b"}}, []string{"Model"}},
+		"a bare name":       {pawl.Agent{Model: pawl.Target{Name: "b", Client: model.Client}}, []string{"Model"}},
+		"a name twice":      {pawl.Agent{Model: model, Fallbacks: []pawl.Target{model}}, []string{"Fallbacks[0]"}},
+		"a tool twice":      {pawl.Agent{Model: model, Tools: []tool.Tool{echo(), echo()}}, []string{"Tools"}},
+		"an unknown sender": {pawl.Agent{Model: model, MaySend: []string{"x"}}, []string{"MaySend"}},
+		"an unknown gate":   {pawl.Agent{Model: model, Approvals: []string{"x"}}, []string{"Approvals"}},
 		"several": {pawl.Agent{
 			Schema: json.RawMessage(`{"type":7}`), Conditions: []pawl.Condition{{}, {Kind: "text-includes"}, {Kind: "tool-result"}},
 		}, []string{"Model", "Conditions[0]", "Conditions[1]", "Conditions[2]", "Schema"}},

@@ -28,6 +28,13 @@ func (t *Tools) validateTaint(r *report, o Options) {
 	if t.RuleOfTwo == "off" {
 		r.warn("tools.rule_of_two", "untrusted text, private data and outgoing calls may come together without an approval")
 	}
+	for i, name := range t.Provider {
+		private := t.Allow == nil || len(t.Allow) > 0
+		if private && t.RuleOfTwo != "off" && name != "" && !slices.Contains(t.MaySend, name) {
+			r.warn(fmt.Sprintf("tools.provider[%d]", i), "%s runs within the model's answer, so the rule of two cannot ask before it sends; "+
+				"tools.may_send: [%s] says that you know", name, name)
+		}
+	}
 	for i, name := range t.MaySend {
 		if !slices.Contains(t.Provider, name) {
 			t.usable(r, fmt.Sprintf("tools.may_send[%d]", i), name, o)

@@ -148,8 +148,13 @@ func or[T comparable](v, def T) T {
 
 // Start builds the first event of a run: the configuration pinned, and the
 // task as the first user message (HAR-19). The error wraps [compact.ErrNoRoom]
-// when they leave the model no room to work in.
+// when they leave the model no room to work in, and [ErrInput] when the task is
+// more than what a user can say.
 func Start(cfg Config, input *llm.Message) (event.RunStarted, error) {
+	input, err := said(input)
+	if err != nil {
+		return event.RunStarted{}, err
+	}
 	if err := cfg.fits(input); err != nil {
 		return event.RunStarted{}, fmt.Errorf("agent: %w", err)
 	}

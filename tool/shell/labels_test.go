@@ -1,0 +1,57 @@
+package shell_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/llm"
+	"github.com/pawlrun/pawl/sandbox"
+	"github.com/pawlrun/pawl/tool"
+	"github.com/pawlrun/pawl/tool/shell"
+)
+
+func TestACommandSaysWhetherItCanSend(t *testing.T) {
+	set, err := tool.NewSet(shell.New(shell.Options{Dir: t.TempDir()}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const (
+		quiet = iota // changes nothing
+		might        // may send, and is not known to
+		talks        // is known to talk to another machine
+	)
+	for command, want := range map[string]int{
+		"ls -l": quiet, "cat a | grep b": quiet, "git status": quiet,
+		"go test ./...": might, "touch a": might, "./build.sh": might, "eval $x": might, "git commit -m 'see https://example.com'": might,
+		"curl https://example.com": talks, "ls; wget example.com": talks, "git clone https://example.com/x": talks, "ssh host ls": talks,
+		"/usr/bin/curl $URL": talks, "sudo rm -rf x; curl $URL": talks, "git push": talks, "echo x > /dev/tcp/example.com/80": talks,
+	} {
+		args, err := json.Marshal(map[string]string{"command": command})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := set.Resolve("c", llm.ToolCall{Name: "shell.exec", Args: args}).Labels
+		if expect := (event.Labels{Private: true, Outgoing: want != quiet, Untrusted: want == talks}); got != expect {
+			t.Errorf("%s: %+v, want %+v", command, got, expect)
+		}
+	}
+}
+
+func TestACommandInASandboxWithoutANetworkCannotSend(t *testing.T) {
+	inEveryTier(t, func(t *testing.T, newShell maker) {
+		set, err := tool.NewSet(newShell(shell.Options{Dir: t.TempDir()}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := set.Resolve("c", llm.ToolCall{Name: "shell.exec", Args: json.RawMessage(`{"command":"curl https://example.com"}`)}).Labels
+		want := event.Labels{Private: true}
+		if strings.HasSuffix(t.Name(), "/"+string(sandbox.None)) {
+			want = event.Labels{Private: true, Untrusted: true, Outgoing: true}
+		}
+		if got != want {
+			t.Errorf("got %+v, want %+v", got, want)
+		}
+	})
+}
