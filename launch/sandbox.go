@@ -111,6 +111,7 @@ func refusedf(format string, args ...any) error {
 // does not say is the workspace, and no network (PRODUCT 6).
 func (o Options) sandboxPolicy(a *spec.Agent) sandbox.Policy {
 	p := sandbox.Policy{Workspace: o.Workspace, Egress: a.Tools.Permissions.Egress(), Protected: protection(rules(a, o).Protected)}
+	p.Limits.MemoryBytes, p.Limits.Processes = a.Tools.Permissions.Limits()
 	switch given := a.Tools.Permissions; {
 	case given == nil:
 	case given.Filesystem == string(policy.FilesystemNone):

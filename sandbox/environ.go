@@ -1,6 +1,9 @@
 package sandbox
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // with sets variables in an environment, in the place of what they were: of a
 // variable that is there twice, some programs take the first value and others
@@ -14,6 +17,17 @@ func with(env []string, set ...string) []string {
 		}
 	}
 	return append(out, set...)
+}
+
+// cached is an environment whose build cache can be written: one that is
+// elsewhere than in the home directory or the workspace cannot, and without the
+// variable the cache is in the home directory.
+func cached(env []string, v view) []string {
+	dir := lookup(env, "GOCACHE")
+	if dir == "" || v.home != "" && inside(dir, v.home) || inside(dir, v.workspace) {
+		return env
+	}
+	return slices.DeleteFunc(slices.Clone(env), func(kv string) bool { return strings.HasPrefix(kv, "GOCACHE=") })
 }
 
 func holds(env []string, name string) bool {

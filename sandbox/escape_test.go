@@ -124,7 +124,7 @@ func newField(t *testing.T) field {
 	}
 	f := field{workspace: dir("work")}
 	outside, house := dir("outside"), dir("house")
-	for _, name := range []string{"work/sub", "work/.git", "work/.pawl", "house/.ssh"} {
+	for _, name := range []string{"work/sub", "work/.git", "work/.pawl", "house/.ssh", "outside/spare"} {
 		dir(name)
 	}
 	for _, name := range []string{"work/free", "work/.git/config", "work/sub/key.pem", "work/.pawl/journal.db", "outside/file", "outside/journal.db", "house/.ssh/id", "house/diary"} {

@@ -3,6 +3,7 @@ package sandbox
 import (
 	"path/filepath"
 	"slices"
+	"strings"
 )
 
 // devices are the files below /dev that commands use like any others.
@@ -35,17 +36,24 @@ func (v view) rules(temp, home string) *ruleset {
 }
 
 // moved is the environment of a command whose home and temporary directories
-// are elsewhere than it is used to.
+// are elsewhere than it is used to: what names something in the old home names
+// the same in the new one, unless the old one is still to be seen.
 func moved(env []string, v view, temp, home string) []string {
 	env = with(env, "TMPDIR="+temp)
 	if v.home == "" {
 		return env
 	}
-	env = with(env, "HOME="+home)
+	for i, kv := range env {
+		name, value, _ := strings.Cut(kv, "=")
+		shown := slices.ContainsFunc(v.show, func(p string) bool { return inside(value, p) })
+		if name != "PATH" && inside(value, v.home) && !shown && !inside(value, v.workspace) {
+			env[i] = name + "=" + home + value[len(v.home):]
+		}
+	}
 	for variable, name := range map[string]string{"GOMODCACHE": "go/pkg/mod", "RUSTUP_HOME": ".rustup"} {
 		if dir := filepath.Join(v.home, name); lookup(env, variable) == "" && slices.Contains(v.show, dir) {
 			env = append(env, variable+"="+dir)
 		}
 	}
-	return env
+	return with(env, "HOME="+home)
 }

@@ -154,7 +154,7 @@ func (b *Box) plan(v view, c Command) plan {
 	if b.tier == Bubblewrap {
 		todo.Namespace = true
 		if !v.full {
-			todo.Env = with(todo.Env, "TMPDIR=/tmp")
+			todo.Env = with(cached(todo.Env, v), "TMPDIR=/tmp")
 		}
 		if b.policy.Egress.Network == egress.NetworkAllowlist {
 			todo.Proxy = proxyPort
@@ -167,7 +167,7 @@ func (b *Box) plan(v view, c Command) plan {
 	}
 	todo.Landlock = v.rules(b.temp, b.home)
 	if !v.full {
-		todo.Env = moved(c.Env, v, b.temp, b.home)
+		todo.Env = moved(cached(c.Env, v), v, b.temp, b.home)
 	}
 	return todo
 }

@@ -7,6 +7,21 @@ const onDemand = "on-demand"
 // otherwise.
 func (p *Permissions) OnDemand() bool { return p != nil && p.Sandbox == onDemand }
 
+// Limits are the bounds on one command that the file gives; 0 where it gives
+// none.
+func (p *Permissions) Limits() (memoryBytes int64, processes int) {
+	if p == nil {
+		return 0, 0
+	}
+	if p.MemoryMB != nil {
+		memoryBytes = int64(*p.MemoryMB) << 20
+	}
+	if p.Processes != nil {
+		processes = *p.Processes
+	}
+	return memoryBytes, processes
+}
+
 // Boxes says that some rule puts calls into the sandbox.
 func (t *Tools) Boxes() bool {
 	for _, rule := range t.Rules {

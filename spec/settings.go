@@ -141,7 +141,12 @@ type Permissions struct {
 	PrivateHosts []string `yaml:"private_hosts,omitempty"`
 
 	Filesystem string `yaml:"filesystem,omitempty"`
-	Sandbox    string `yaml:"sandbox,omitempty"`
+	// Sandbox is the tier that the run demands, or how much of it the sandbox
+	// is for: required, bubblewrap, landlock, on-demand.
+	Sandbox string `yaml:"sandbox,omitempty"`
+	// MemoryMB and Processes bound one command with all that it starts.
+	MemoryMB  *int `yaml:"memory_mb,omitempty"`
+	Processes *int `yaml:"processes,omitempty"`
 }
 
 // Approvals says for each tool when a call needs an approval: always, never or

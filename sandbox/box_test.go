@@ -1,0 +1,221 @@
+//go:build linux && (amd64 || arm64)
+
+package sandbox_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/pawlrun/pawl/egress"
+	"github.com/pawlrun/pawl/sandbox"
+)
+
+// inBoth runs a test in each tier, in a field of its own.
+func inBoth(t *testing.T, test func(*testing.T, sandbox.Tier, field)) {
+	for _, tier := range both {
+		t.Run(string(tier), func(t *testing.T) {
+			test(t, tier, newField(t))
+			gate.pass(t)
+		})
+	}
+}
+
+func names(t *testing.T, dir string) []string {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var list []string
+	for _, e := range entries {
+		list = append(list, e.Name())
+	}
+	return list
+}
+
+func TestNothingStaysWhereSomethingProtectedIsNot(t *testing.T) {
+	f := newField(t)
+	for _, name := range []string{".git", ".pawl"} {
+		if err := os.RemoveAll(filepath.Join(f.workspace, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before := names(t, f.workspace)
+	got := run(t, open(t, sandbox.Bubblewrap, f.policy), f.command(`mkdir .git/hooks || mkdir .git || echo > later/x || mv later z || git init -q . || echo held; touch made`))
+	if got.output == "" || !strings.HasSuffix(got.output, "held\n") {
+		t.Errorf("%+v", got)
+	}
+	if diff := cmp.Diff(append(before, "made"), names(t, f.workspace), cmp.Transformer("sorted", func(s []string) []string { return slices.Sorted(slices.Values(s)) })); diff != "" {
+		t.Errorf("the workspace (-want +got)\n%s", diff)
+	}
+	gate.pass(t)
+}
+
+// The one thing about protected paths that the landlock tier cannot do, where
+// nothing protected exists in the same directory.
+func TestLandlockDoesNotHoldWhatIsNotThere(t *testing.T) {
+	f := newField(t)
+	for _, name := range []string{".git", ".pawl", "sub/key.pem"} {
+		if err := os.RemoveAll(filepath.Join(f.workspace, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f.policy.Hidden = nil
+	if got := run(t, open(t, sandbox.Landlock, f.policy), f.command(`mkdir later && echo x > later/file`)); got.Code != 0 {
+		t.Errorf("it holds it now, so say so in docs/architecture.md: %+v", got)
+	}
+}
+
+func TestAGrantOpensWhatItNamesAndNoMore(t *testing.T) {
+	inBoth(t, func(t *testing.T, tier sandbox.Tier, f field) {
+		b := open(t, tier, f.policy)
+		outside := filepath.Join(filepath.Dir(f.workspace), "outside")
+		for _, c := range []struct {
+			name, command string
+			grant         sandbox.Grant
+			code          int
+		}{
+			{"a file outside", `echo granted > "$OUT/file"`, sandbox.Grant{Path: filepath.Join(outside, "file")}, 0},
+			{"a new file outside", `echo granted > "$OUT/spare/new"`, sandbox.Grant{Path: filepath.Join(outside, "spare", "new")}, 0},
+			{"a protected file", `echo granted > .git/config`, sandbox.Grant{Path: filepath.Join(f.workspace, ".git/config")}, 0},
+			{"beside a protected file", `echo granted > .git/other`, sandbox.Grant{Path: filepath.Join(f.workspace, ".git/config")}, 2},
+			{"a protected tree", `echo granted > .git/other`, sandbox.Grant{Path: filepath.Join(f.workspace, ".git"), Tree: true}, 0},
+			{"what is hidden stays so", `cat .pawl/journal.db`, sandbox.Grant{Path: f.workspace, Tree: true}, 1},
+		} {
+			command := f.command(c.command)
+			command.Grants = []sandbox.Grant{c.grant}
+			if got := run(t, b, command); got.Code != c.code {
+				t.Errorf("%s: %+v, want code %d", c.name, got, c.code)
+			}
+		}
+		for _, path := range []string{"file", "spare/new"} {
+			if text, err := os.ReadFile(filepath.Join(outside, path)); string(text) != "granted\n" {
+				t.Errorf("%s holds %q, %v", path, text, err)
+			}
+		}
+	})
+}
+
+func TestAReadOnlyWorkspace(t *testing.T) {
+	inBoth(t, func(t *testing.T, tier sandbox.Tier, f field) {
+		f.policy.Filesystem = sandbox.FilesystemReadOnly
+		b := open(t, tier, f.policy)
+		if got := run(t, b, f.command(`cat free && echo x > "$TMPDIR/t" && cat "$TMPDIR/t"`)); got.output != "here\nx\n" {
+			t.Errorf("%+v", got)
+		}
+		if got := run(t, b, f.command(`echo x > free`)); got.Code == 0 {
+			t.Errorf("%+v", got)
+		}
+	})
+}
+
+func TestAFullFileSystemIsWrittenButForWhatIsProtectedOrHidden(t *testing.T) {
+	inBoth(t, func(t *testing.T, tier sandbox.Tier, f field) {
+		f.policy.Filesystem = sandbox.FilesystemFull
+		b := open(t, tier, f.policy)
+		if got := run(t, b, f.command(`echo x > "$OUT/file" && cat "$HOUSE/diary" && echo x > free`)); got.Code != 0 {
+			t.Errorf("%+v", got)
+		}
+		for _, command := range []string{`echo x > .git/config`, `cat "$OUT/journal.db"`, `cat .pawl/journal.db`} {
+			if got := run(t, b, f.command(command)); got.Code == 0 {
+				t.Errorf("%s: %+v", command, got)
+			}
+		}
+	})
+}
+
+func TestCommandsOfABoxShareTemporaryFilesAndThoseOfAWorkspaceAHome(t *testing.T) {
+	inBoth(t, func(t *testing.T, tier sandbox.Tier, f field) {
+		first, second := open(t, tier, f.policy), open(t, tier, f.policy)
+		run(t, first, f.command(`echo temporary > "$TMPDIR/t"; echo kept > "$HOME/k"`))
+		if got := run(t, first, f.command(`cat "$TMPDIR/t" "$HOME/k"`)); got.output != "temporary\nkept\n" {
+			t.Errorf("the same box: %+v", got)
+		}
+		if got := run(t, second, f.command(`cat "$HOME/k"; cat "$TMPDIR/t"`)); !strings.HasPrefix(got.output, "kept\n") || got.Code == 0 {
+			t.Errorf("another box: %+v", got)
+		}
+		if _, err := os.Stat(filepath.Join(filepath.Dir(f.workspace), "house", "k")); err == nil {
+			t.Error("the real home directory was written")
+		}
+	})
+}
+
+func TestALimitIsNamed(t *testing.T) {
+	inBoth(t, func(t *testing.T, tier sandbox.Tier, f field) {
+		b := open(t, tier, f.policy)
+		for command, limit := range map[string]string{
+			`for i in $(seq 150); do sleep 2 & done; wait`: sandbox.LimitProcesses,
+			`"$SELF" attack memory 400`:                    sandbox.LimitMemory,
+			`kill -9 $$`:                                   "",
+		} {
+			if got := run(t, b, f.command(command)); got.Limit != limit || got.Signal == 0 {
+				t.Errorf("%s: %+v, want the limit %q", command, got, limit)
+			}
+		}
+	})
+}
+
+func TestACommandThatCannotBeStartedSaysWhy(t *testing.T) {
+	inBoth(t, func(t *testing.T, tier sandbox.Tier, f field) {
+		b := open(t, tier, f.policy)
+		null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer null.Close()
+		_, err = b.Start(sandbox.Command{Args: []string{"/no/such/program"}, Dir: f.workspace, Output: null})
+		if !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("%v", err)
+		}
+		_, err = b.Start(sandbox.Command{Args: []string{"/bin/sh", "-c", "true"}, Dir: f.workspace + "/nowhere", Output: null})
+		if !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("%v", err)
+		}
+	})
+}
+
+func TestABoxNeedsATierThatWorks(t *testing.T) {
+	none := sandbox.Detect(t.Context(), sandbox.Shim{})
+	if none.Tier() != sandbox.None || !strings.Contains(none.Why(), "did not call sandbox.Main") {
+		t.Errorf("%s: %s", none.Tier(), none.Why())
+	}
+	for _, tier := range sandbox.Tiers() {
+		if _, err := none.Open(tier, sandbox.Policy{Workspace: t.TempDir()}); !errors.Is(err, sandbox.ErrUnavailable) {
+			t.Errorf("%s: %v", tier, err)
+		}
+	}
+	if m := sandbox.Strongest(t.Context(), shim, sandbox.None); m.Tier() != sandbox.None {
+		t.Errorf("the owner allows none, and %s is used", m.Tier())
+	}
+}
+
+func TestTiersAreOrdered(t *testing.T) {
+	order := []sandbox.Tier{sandbox.Bubblewrap, sandbox.Landlock, sandbox.None}
+	for i, a := range order {
+		for j, b := range order {
+			if got := a.AtLeast(b); got != (i <= j) {
+				t.Errorf("%s is at least %s: %v", a, b, got)
+			}
+		}
+	}
+	if sandbox.Tier("iron").AtLeast(sandbox.None) || sandbox.Bubblewrap.AtLeast("iron") {
+		t.Error("a tier that nobody knows has a place in the order")
+	}
+}
+
+func TestATierSaysWhatItDoesNotHold(t *testing.T) {
+	open := sandbox.Policy{Filesystem: sandbox.FilesystemFull, Egress: egress.Rules{Network: egress.NetworkHost}}
+	if err := sandbox.None.Holds(open); err != nil {
+		t.Error(err)
+	}
+	for _, p := range []sandbox.Policy{{}, {Filesystem: sandbox.FilesystemFull}, {Egress: egress.Rules{Network: egress.NetworkHost}}} {
+		if err := sandbox.None.Holds(p); !errors.Is(err, sandbox.ErrUnavailable) {
+			t.Errorf("%+v: %v", p, err)
+		}
+	}
+}
