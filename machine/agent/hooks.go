@@ -62,21 +62,31 @@ type hooks struct {
 	refusal *event.HookResult
 }
 
-// heard folds the result of the hook that is due. One of another hook comes
-// too late, or a second time, and says nothing.
+// heard folds the result of the hook that is due, and says whether anything may
+// follow from it: of an observer nothing does, and the result of another hook
+// comes too late, or a second time.
 func (h *hooks) heard(c *Config, d *event.HookResult, tool string) bool {
 	if h.due == nil || h.due.Name != d.Hook || h.due.Stage != d.Stage {
 		return false
 	}
+	observer := h.due.Observer
 	h.due = c.hookAfter(h.due, d.Stage, tool)
+	if observer {
+		return false
+	}
 	if d.Decision == event.HookBlock {
 		h.due, h.refusal = nil, d
 	}
 	return true
 }
 
-// runHook asks for a hook to be heard. What it is about is filled by change.
+// runHook asks for a hook to be heard. What it is about is filled by change. No
+// more are heard at once than calls may run at once: an answer of a hundred
+// calls must not start a hundred programs.
 func (m *Machine) runHook(h *Hook, change func(*machine.RunHook)) {
+	if limit := m.cfg.Limits.MaxParallelTools; limit > 0 && m.hearing() >= limit {
+		return
+	}
 	a := machine.RunHook{
 		ID: string(h.Stage) + "/" + h.Name, Stage: h.Stage, Hook: h.Name, Observer: h.Observer,
 		Cycle: m.cycle, MaxResultChars: m.cfg.Limits.MaxResultChars,
@@ -91,6 +101,17 @@ func (m *Machine) runHook(h *Hook, change func(*machine.RunHook)) {
 		a.ID += "/" + a.CallID
 	}
 	m.actions = append(m.actions, a)
+}
+
+// hearing counts the hooks that are asked for.
+func (m *Machine) hearing() int {
+	n := 0
+	for _, a := range m.actions {
+		if _, ok := a.(machine.RunHook); ok {
+			n++
+		}
+	}
+	return n
 }
 
 // applyHook folds what followed from a hook. What comes too late, or a second

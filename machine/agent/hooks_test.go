@@ -210,6 +210,20 @@ func TestHooksBeforeATool(t *testing.T) {
 			p.heard("before_tool/guard/c1.1", goesOn())
 			p.results("c1.2=B")
 		}},
+		{"no more hooks are heard at once than calls may run", agent.Config{
+			Hooks: []agent.Hook{guard}, Limits: budget.Limits{MaxParallelTools: 2},
+		}, func(p *play) {
+			p.answer(asks("", "read a", "read b", "read c"))
+			p.heard("before_tool/guard/c1.2", goesOn())
+			p.heard("before_tool/guard/c1.3", goesOn())
+			p.heard("before_tool/guard/c1.1", goesOn())
+			p.results("c1.1=A", "c1.2=B", "c1.3=C")
+		}},
+		{"an observer whose result says more than it may", hooked(observer(event.HookBeforeTool, "log")), func(p *play) {
+			p.answer(asks("", "send a"))
+			p.heard("before_tool/log/c1.1", blocks("no"))
+			p.results("c1.1=A")
+		}},
 		{"the hooks of all calls are heard before any of them runs", hooked(gate(event.HookBeforeTool, "guard", "get")), func(p *play) {
 			p.answer(asks("", "read a", "get b"))
 			if len(p.runs) > 0 {
@@ -286,7 +300,6 @@ func TestHooksAfterATool(t *testing.T) {
 			p.heard("after_tool/format/c1.2", goesOn())
 		}},
 		{"calls that run at once are not held", hooked(observer(event.HookAfterTool, "log")), func(p *play) {
-			p.cfgParallel(1)
 			p.answer(asks("", "read a", "read b"))
 			p.results("c1.1=A", "c1.2=B")
 			p.heard("after_tool/log/c1.2", goesOn())
@@ -328,12 +341,6 @@ func TestHooksAfterATool(t *testing.T) {
 			}
 		}},
 	})
-}
-
-// cfgParallel raises how many calls may run at once, as far as a budget can.
-func (p *play) cfgParallel(n float64) {
-	p.t.Helper()
-	p.command(event.BudgetRaised{Setting: "max_parallel_tool_calls", Value: n})
 }
 
 // seen is what the model sees of the results so far.
