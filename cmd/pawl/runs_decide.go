@@ -54,6 +54,9 @@ func (a *app) decisionCommand(kind journal.CommandKind, edited *string) *cobra.C
 				return usagef("a rejection needs a --reason: it is what the model is told")
 			}
 			return a.withOpenRun(c.Context(), args[0], func(s *session, r journal.Run) error {
+				if err := s.decidedByPerson(c.Context()); err != nil {
+					return err
+				}
 				p, err := s.pendingCall(c.Context(), r, args[1])
 				if err != nil {
 					return err
@@ -69,6 +72,21 @@ func (a *app) decisionCommand(kind journal.CommandKind, edited *string) *cobra.C
 	c.Flags().StringVar(&f.reason, "reason", "", "why, for the record and for the model")
 	f.resumable(c)
 	return c
+}
+
+// decidedByPerson refuses a decision that a run's own tool or hook would make:
+// what a run starts can decide about no call, its own or another run's.
+func (s *session) decidedByPerson(ctx context.Context) error {
+	rows, err := s.store.Runs(ctx, journal.Filter{States: []journal.State{journal.Running, journal.Waiting}})
+	if err != nil {
+		return err
+	}
+	for _, r := range rows {
+		if r.Owner != "" && engine.StartedBy(r.Owner) {
+			return usagef("this command was started by run %s, and no run decides about calls; a person must", r.ID)
+		}
+	}
+	return nil
 }
 
 // pendingCall finds the call that waits for a decision and that a user named.

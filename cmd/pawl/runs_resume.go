@@ -29,6 +29,11 @@ died runs again only if that cannot do harm. --record goes on with a recording. 
 				return err
 			}
 			return a.withOpenRun(c.Context(), args[0], func(s *session, r journal.Run) error {
+				if approve == string(agent.ApproveAll) {
+					if err := s.decidedByPerson(c.Context()); err != nil {
+						return err
+					}
+				}
 				return s.resume(c.Context(), r, o, approving{approve, c.Flags().Changed("approve")})
 			})
 		},

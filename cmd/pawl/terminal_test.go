@@ -71,6 +71,8 @@ func TestOnATerminalAGatedCallIsAskedFor(t *testing.T) {
 		{"yes", "y\n", "exit code: 0", true},
 		{"no", "n\n", "declined", false},
 		{"why not", "not on a Friday\n", "not on a Friday", false},
+		{"with other arguments", "e\n{\"command\": \n{\"command\": \"touch edited\"}\n", "changed the arguments of this call to", false},
+		{"with other arguments, and after all with its own", "e\n\ny\n", "exit code: 0", true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			p := newProject(t, map[string]string{
