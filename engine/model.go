@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"unicode/utf8"
 
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/llm"
@@ -152,7 +153,7 @@ func (d *driver) attemptFailed(a machine.CallModel, partial *llm.Response, e *ll
 	}
 	f := event.ModelAttemptFailed{
 		Attempt: a.Attempt, Model: a.Target, Purpose: a.Purpose, Class: e.Class, Status: e.Status, Code: e.Code, Message: e.Message,
-		RequestID: e.RequestID, PartialText: partial.Parts.Text(), Usage: usage, Cost: cost(a.Price, usage),
+		RequestID: e.RequestID, PartialText: clipped(partial.Parts.Text(), maxPartialText), Usage: usage, Cost: cost(a.Price, usage),
 	}
 	if f.Message == "" {
 		f.Message = e.Error()
@@ -216,4 +217,19 @@ func stopCause(ctx context.Context) string {
 		return errWallTime.Error()
 	}
 	return "the run was told to stop"
+}
+
+// maxPartialText is how much of what a broken attempt had said its event keeps,
+// in bytes: an answer of one endless line is not worth more.
+const maxPartialText = 1 << 20
+
+// clipped is the beginning of a text, at most limit bytes of whole characters.
+func clipped(text string, limit int) string {
+	if len(text) <= limit {
+		return text
+	}
+	for limit > 0 && !utf8.RuneStart(text[limit]) {
+		limit--
+	}
+	return text[:limit]
 }

@@ -53,9 +53,9 @@ func (c *Memo) Message(wire string, m *Message, encode func(*Message) []byte) Se
 	return seg
 }
 
-// Prefix returns the encoded form of what stands before the messages (tools
+// before returns the encoded form of what stands before the messages (tools
 // and system text), identified by key.
-func (c *Memo) Prefix(wire, key string, encode func() []byte) Segment {
+func (c *Memo) before(wire, key string, encode func() []byte) Segment {
 	if c == nil {
 		return promptSegment(encode())
 	}
@@ -67,14 +67,15 @@ func (c *Memo) Prefix(wire, key string, encode func() []byte) Segment {
 	return *c.prefix
 }
 
-// RequestPrefix is Prefix for what a request holds beside its messages: it is
-// encoded again when any of that is not the same as last time.
+// RequestPrefix returns the encoded form of what stands before the messages of a
+// request; variant tells forms of one request apart. It is encoded again when
+// any of that is not the same as last time.
 func (c *Memo) RequestPrefix(wire, variant string, req *Request, encode func() []byte) Segment {
 	if c != nil && c.prefix != nil && !samePrefix(&c.fixed, req) {
 		c.prefix = nil
 	}
 	c.forget(req.Messages)
-	seg := c.Prefix(wire, variant, encode)
+	seg := c.before(wire, variant, encode)
 	if c != nil {
 		c.fixed = *req
 		c.fixed.Messages, c.fixed.Encoded, c.fixed.Memo = nil, nil, nil

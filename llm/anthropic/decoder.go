@@ -15,9 +15,11 @@ type decoder struct {
 	// cap is the output limit that was asked for.
 	cap int64
 
-	resp    llm.Response
-	usage   usage
-	blocks  []*block
+	resp   llm.Response
+	usage  usage
+	blocks []*block
+	// places finds blocks by their numbers, once there are several.
+	places  map[int64]*block
 	parts   int
 	scratch []byte
 	// started and stopped: the message's head and its end have come.
@@ -26,12 +28,22 @@ type decoder struct {
 
 // find returns a block by its number; it is nearly always the last one.
 func (d *decoder) find(index int64) *block {
-	for i := len(d.blocks) - 1; i >= 0; i-- {
-		if d.blocks[i].index == index {
-			return d.blocks[i]
-		}
+	if n := len(d.blocks); n > 0 && d.blocks[n-1].index == index {
+		return d.blocks[n-1]
 	}
-	return nil
+	return d.places[index]
+}
+
+// keep adds a block.
+func (d *decoder) keep(b *block) {
+	if n := len(d.blocks); n > 0 {
+		if d.places == nil {
+			d.places = map[int64]*block{}
+		}
+		last := d.blocks[n-1]
+		d.places[last.index] = last
+	}
+	d.blocks = append(d.blocks, b)
 }
 
 // openBlock is the block that has begun and not ended, if any.
@@ -55,7 +67,7 @@ func (d *decoder) startBlock(index int64, object []byte) error {
 	if err != nil {
 		return fmt.Errorf("%w: block %d: %w", errMalformed, index, err)
 	}
-	d.blocks = append(d.blocks, b)
+	d.keep(b)
 	if !b.prose() {
 		d.show(b)
 	}
