@@ -46,6 +46,9 @@ func Fork(b *engine.Branch, c ForkChanges, o Options) (event.RunForked, error) {
 		if err := (Options{Model: c.Model, Dir: o.Dir, Getenv: o.Getenv, Config: o.Config, Replay: o.Replay}).change(&cfg, &started); err != nil {
 			return forked, err
 		}
+		if err := readable([]string{c.Model}, filesOf(m.Transcript()), o.resolver(started.Options["files"])); err != nil {
+			return forked, err
+		}
 		forked.Changed = append(forked.Changed, "model")
 		forked.Options = map[string]string{"dir": started.Options["dir"], "model": c.Model}
 	}

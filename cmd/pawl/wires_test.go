@@ -186,3 +186,15 @@ func TestFilesThatAModelCannotReadAreRefusedBeforeAnyCall(t *testing.T) {
 		t.Errorf("exit code %d", f.code)
 	}
 }
+
+func TestAForkGoesToNoModelThatCannotReadItsFiles(t *testing.T) {
+	upstream := newProvider(t, "seen")
+	p := newProject(t, map[string]string{"config.yaml": upstream.config(), "photo.gif": "GIF89a", "agent.yaml": "identity: {name: see}\ntools: {allow: []}\n"})
+	if f := p.calls(testKey, "run", "agent.yaml", "look", "--config", "config.yaml", "--model", "ollama/seeing", "--attach", "photo.gif"); f.code != 0 {
+		t.Fatalf("exit code %d: %s", f.code, f.err)
+	}
+	f := p.calls(testKey, "runs", "fork", p.newest(), "--seq", "2", "--model", "ollama/blind", "--config", "config.yaml")
+	if f.clean(t, "ollama/blind is not known to take images, and photo.gif is one"); f.code != exitUsage || upstream.asked() != 1 {
+		t.Errorf("exit code %d after %d calls", f.code, upstream.asked())
+	}
+}

@@ -124,28 +124,21 @@ func (m *Model) appendPrefix(dst []byte, p *projection, req *llm.Request) []byte
 	return append(dst, `,"messages":[`...)
 }
 
-// appendExtra adds the owner's further members in the order of their names, so
-// that the bytes are the same every time.
+// appendExtra adds the owner's further members, but for those that the request
+// has itself.
 func (m *Model) appendExtra(dst []byte, req *llm.Request) []byte {
-	for _, name := range slices.Sorted(maps.Keys(m.extra)) {
+	return wire.AppendExtra(dst, m.extra, func(name string) bool {
 		switch name {
 		case "model", "max_tokens", "tools", "system", "messages", "stream":
-			continue
+			return true
 		case "temperature":
-			if req.Temperature != nil {
-				continue
-			}
+			return req.Temperature != nil
 		case "output_config":
-			if _, held := heldSchema(req); held {
-				continue
-			}
+			_, held := heldSchema(req)
+			return held
 		}
-		dst = append(dst, ',')
-		dst = wire.AppendQuoted(dst, name)
-		dst = append(dst, ':')
-		dst = wire.AppendCompact(dst, m.extra[name], "null")
-	}
-	return dst
+		return false
+	})
 }
 
 func (m *Model) appendTools(dst []byte, p *projection, req *llm.Request) []byte {

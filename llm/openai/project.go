@@ -2,8 +2,6 @@ package openai
 
 import (
 	"encoding/json"
-	"maps"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -100,32 +98,24 @@ func reasons(model string) bool {
 	return !strings.HasSuffix(model, "-chat-latest")
 }
 
-// appendExtra appends the owner's further members in the order of their names,
-// so that the bytes are the same every time.
+// appendExtra adds the owner's further members, but for those that the request
+// has itself.
 func (m *Model) appendExtra(b []byte, req *llm.Request) []byte {
-	for _, name := range slices.Sorted(maps.Keys(m.extra)) {
-		taken := false
+	return wire.AppendExtra(b, m.extra, func(name string) bool {
 		switch name {
 		case "model", "store", "include", "instructions", "input", "tools", "stream":
-			taken = true
+			return true
 		case "max_output_tokens":
-			taken = req.MaxTokens > 0
+			return req.MaxTokens > 0
 		case "temperature":
-			taken = req.Temperature != nil
+			return req.Temperature != nil
 		case "prompt_cache_key":
-			taken = req.CacheKey != "" && req.Cache != llm.CacheOff
+			return req.CacheKey != "" && req.Cache != llm.CacheOff
 		case "text":
-			taken = holdsSchema(req)
+			return holdsSchema(req)
 		}
-		if taken {
-			continue
-		}
-		b = append(b, ',')
-		b = wire.AppendQuoted(b, name)
-		b = append(b, ':')
-		b = wire.AppendCompact(b, m.extra[name], "null")
-	}
-	return b
+		return false
+	})
 }
 
 func appendTools(b []byte, req *llm.Request, names *wire.Names) []byte {

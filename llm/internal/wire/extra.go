@@ -1,0 +1,21 @@
+package wire
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+)
+
+// AppendExtra appends the owner's further members of a request, each with the
+// comma before it, in the order of their names, so that the bytes are the same
+// every time. taken says which ones the request sets itself.
+func AppendExtra(dst []byte, extra map[string]json.RawMessage, taken func(name string) bool) []byte {
+	for _, name := range slices.Sorted(maps.Keys(extra)) {
+		if taken(name) {
+			continue
+		}
+		dst = append(AppendQuoted(append(dst, ','), name), ':')
+		dst = AppendCompact(dst, extra[name], "null")
+	}
+	return dst
+}
