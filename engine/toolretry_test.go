@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -32,10 +33,10 @@ func attempts(events []event.Event) []string {
 
 // fetching is a tool that reads from a server that does not answer the first
 // request, and whose network gives up before the tool does.
-func fetching(t *testing.T, effect event.Effect) (tool.Tool, *int) {
-	release, requests := make(chan struct{}), new(int)
+func fetching(t *testing.T, effect event.Effect) (tool.Tool, *atomic.Int32) {
+	release, requests := make(chan struct{}), new(atomic.Int32)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if *requests++; *requests == 1 {
+		if requests.Add(1) == 1 {
 			<-release
 			return
 		}
@@ -57,7 +58,7 @@ func fetching(t *testing.T, effect event.Effect) (tool.Tool, *int) {
 
 // rows: HAR-53, HAR-54, HAR-60
 func TestANetworkTimeoutIsTriedAgainOnlyWhereThatIsDeclaredHarmless(t *testing.T) {
-	for effect, want := range map[event.Effect]int{
+	for effect, want := range map[event.Effect]int32{
 		event.EffectPure: 2, event.EffectIdempotent: 2, event.EffectReconcilable: 1, event.EffectAtMostOnce: 1, "": 1,
 	} {
 		t.Run("effect "+string(effect), func(t *testing.T) {
@@ -66,8 +67,8 @@ func TestANetworkTimeoutIsTriedAgainOnlyWhereThatIsDeclaredHarmless(t *testing.T
 			run := r.start(t.Context())
 			outcome(t, run)
 			events := r.whole(run.ID)
-			if *requests != want || len(attempts(events)) != want || count(events, "tool.attempt_failed") != want-1 {
-				t.Errorf("%d requests for %v, want %d", *requests, attempts(events), want)
+			if requests.Load() != want || len(attempts(events)) != int(want) || count(events, "tool.attempt_failed") != int(want)-1 {
+				t.Errorf("%d requests for %v, want %d", requests.Load(), attempts(events), want)
 			}
 			if got := results(events)[0]; got.IsError != (want == 1) || want == 1 && !got.Retryable {
 				t.Errorf("the result is %+v", got)
