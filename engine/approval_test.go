@@ -15,8 +15,10 @@ import (
 	"github.com/pawlrun/pawl/engine"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/journal"
+	"github.com/pawlrun/pawl/llm"
 	"github.com/pawlrun/pawl/llm/scripted"
 	"github.com/pawlrun/pawl/machine/agent"
+	"github.com/pawlrun/pawl/policy"
 )
 
 // asker is somebody who answers when the test lets them.
@@ -311,4 +313,42 @@ func argsRig(t *testing.T) (*rig, *string) {
 	r := newRig(t).gate("send").tools(argsTool("send", func(args string) { *got = args })).
 		turns(scripted.Turn{ToolCalls: calls("send", `{"to":"a"}`)}, scripted.Turn{Text: "done"})
 	return r, got
+}
+
+// A run that parked under another reading of the rules is asked about again by
+// whoever takes it up with this one.
+func TestARunThatParkedBeforeAnUpgradeIsAskedAboutAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, ran := gatedRig(t)
+		started, err := agent.Start(r.cfg.WithDefaults(), llm.UserText("do it"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		started.Policy = "0/of another version"
+		run, err := r.Start(t.Context(), started, "", r.env)
+		if err != nil {
+			t.Fatal(err)
+		}
+		approve := journal.Command{Run: run.ID, Kind: journal.Approve, CallID: run.ID + "-1-1", By: "ann"}
+		parkedAs(t, run, event.ParkApproval)
+		r.send(approve)
+		run = r.resume(run.ID)
+		parkedAs(t, run, event.ParkApproval)
+		if ran.Load() != 0 {
+			t.Fatal("what was approved under another policy has run")
+		}
+		r.send(approve)
+		if o := outcome(t, r.resume(run.ID)); !o.OK || ran.Load() != 1 {
+			t.Errorf("%d calls ran; outcome %+v", ran.Load(), o)
+		}
+		asked := map[string]bool{}
+		for _, e := range r.whole(run.ID) {
+			if p, ok := e.Data.(event.ToolPendingApproval); ok {
+				asked[p.Policy] = true
+			}
+		}
+		if want := policy.Reading + "/of another version"; len(asked) != 2 || !asked[started.Policy] || !asked[want] {
+			t.Errorf("asked under %v", asked)
+		}
+	})
 }
