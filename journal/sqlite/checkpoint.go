@@ -6,8 +6,8 @@ const (
 	// checkpointEvery is after how many events the log is copied into the
 	// database: a thousand pages of it where many runs share their commits.
 	checkpointEvery = 2000
-	// chasePages is how long the log may become before it is copied again and
-	// again, so that little is left for the commit that finishes it.
+	// chasePages is how long the log may become before it is copied again, so
+	// that little is left for the commit that finishes it.
 	chasePages = checkpointPages * 3 / 4
 )
 
@@ -51,12 +51,22 @@ func (p *checkpointer) loop() {
 	}
 	defer c.close()
 	for range p.due {
-		for pages := int64(chasePages); chasePages <= pages && pages < checkpointPages; {
-			row, _, err := c.queryRow("PRAGMA wal_checkpoint(PASSIVE)")
-			if err != nil {
-				return
-			}
-			pages, _ = row[1].(int64)
+		if err := c.checkpoint(); err != nil {
+			return
 		}
 	}
+}
+
+// checkpoint copies the log, and while it is long also what was added to it
+// meanwhile. A log that nobody adds to, or that a reader holds on to, is left.
+func (c *conn) checkpoint() error {
+	for before, pages := int64(-1), int64(chasePages); chasePages <= pages && pages < checkpointPages && pages != before; {
+		row, _, err := c.queryRow("PRAGMA wal_checkpoint(PASSIVE)")
+		if err != nil {
+			return err
+		}
+		before = pages
+		pages, _ = row[1].(int64)
+	}
+	return nil
 }

@@ -20,8 +20,15 @@ import (
 // log's salt. Only who holds the log's write lock writes it, and writes its
 // end, so nothing that counts is where the zeros go; and SQLite shows a commit
 // to others after its sync, never before, so nobody looks for what is pending.
+// What is pending when the lock is given up is of no commit, and is dropped:
+// written later it would replace what another process has committed meanwhile.
 type logFile struct {
-	fd int
+	disk disk
+	fd   int
+	// database is the file that this is the log of, as SQLite calls it.
+	database uintptr
+	// dir is where the log is, until that is known to name it after a crash.
+	dir string
 	// pending was written and is not handed to the system yet; offset is where
 	// in the file it belongs.
 	pending []byte
@@ -30,6 +37,17 @@ type logFile struct {
 	filled int64
 	// unfillable is set when there was no room to fill.
 	unfillable bool
+}
+
+// disk is what a log asks of the operating system.
+type disk struct {
+	pwrite    func(fd int, p []byte, offset int64) (int, error)
+	fdatasync func(fd int) error
+	syncDir   func(dir string) error
+}
+
+func systemDisk() disk {
+	return disk{pwrite: syscall.Pwrite, fdatasync: syscall.Fdatasync, syncDir: syncDir}
 }
 
 const (
@@ -59,7 +77,7 @@ func (f *logFile) flush() error {
 	if len(f.pending) == 0 {
 		return nil
 	}
-	err := writeAt(f.fd, f.pending, f.offset)
+	err := f.writeAt(f.pending, f.offset)
 	f.offset, f.pending = f.offset+int64(len(f.pending)), f.pending[:0]
 	if err == nil && f.offset > f.filled {
 		f.fill()
@@ -73,19 +91,35 @@ func (f *logFile) fill() {
 	if f.unfillable {
 		return
 	}
-	f.unfillable = writeAt(f.fd, zeros[:], f.offset) != nil
+	f.unfillable = f.writeAt(zeros[:], f.offset) != nil
 	f.filled = f.offset + fillStep
 }
 
+// drop forgets what is pending.
+func (f *logFile) drop() { f.pending = f.pending[:0] }
+
+// sync returns when the disk holds what was flushed, and after the first time
+// also the log's name.
 func (f *logFile) sync() error {
-	return retried(func() error { return syscall.Fdatasync(f.fd) })
+	err := retried(func() error { return f.disk.fdatasync(f.fd) })
+	if err != nil || f.dir == "" {
+		return err
+	}
+	if err := f.disk.syncDir(f.dir); err != nil {
+		return err
+	}
+	f.dir = ""
+	return nil
 }
 
-func writeAt(fd int, p []byte, offset int64) error {
+func (f *logFile) writeAt(p []byte, offset int64) error {
 	for len(p) > 0 {
-		n, err := syscall.Pwrite(fd, p, offset)
-		if err != nil && !errors.Is(err, syscall.EINTR) {
+		n, err := f.disk.pwrite(f.fd, p, offset)
+		switch {
+		case err != nil && !errors.Is(err, syscall.EINTR):
 			return err
+		case err == nil && n == 0:
+			return syscall.ENOSPC // as SQLite understands it
 		}
 		n = max(n, 0)
 		p, offset = p[n:], offset+int64(n)

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
 	"sync"
 	"syscall"
 	"unsafe"
@@ -18,15 +19,33 @@ const vfsName = "pawl"
 
 // files belongs to the process, as SQLite's list of file systems does.
 var files struct {
-	// base is SQLite's own file system, methods what it does with a log.
-	base    uintptr
-	methods sqlite3.Tsqlite3_io_methods
-	// logMethods is methods with ours among them, in SQLite's memory; 0 before
-	// the first log.
-	logMethods uintptr
+	// base is SQLite's own file system.
+	base          uintptr
+	log, database methods
 
-	mu   sync.RWMutex
+	mu sync.RWMutex
+	// logs has each log that is open, and has it for its database's file too.
 	logs map[uintptr]*logFile
+	// opened is told of each file, for tests; a database comes without a log.
+	opened func(path string, file uintptr, log *logFile)
+}
+
+// methods are what SQLite does with a kind of file: what it did by itself, and
+// the address of what it does with ours among them, 0 before the first file.
+type methods struct {
+	own  sqlite3.Tsqlite3_io_methods
+	ours uintptr
+}
+
+// take puts ours between SQLite and a file that it has opened.
+func (m *methods) take(tls *libc.TLS, f *sqlite3.TunixFile, replace func(*sqlite3.Tsqlite3_io_methods)) {
+	if m.ours == 0 {
+		m.own = *at[sqlite3.Tsqlite3_io_methods](f.FpMethod)
+		changed := m.own
+		replace(&changed)
+		m.ours = keep(tls, changed)
+	}
+	f.FpMethod = m.ours
 }
 
 // registerVFS makes vfsName known to SQLite.
@@ -68,7 +87,7 @@ func function[F any](p uintptr) F { return *(*F)(unsafe.Pointer(&p)) }
 type (
 	openFunc     = func(tls *libc.TLS, vfs, name, file uintptr, flags int32, out uintptr) int32
 	readFunc     = func(tls *libc.TLS, file, buf uintptr, n int32, offset int64) int32
-	syncFunc     = func(tls *libc.TLS, file uintptr, flags int32) int32
+	lockFunc     = func(tls *libc.TLS, file uintptr, offset, n, flags int32) int32
 	sizeFunc     = func(tls *libc.TLS, file, size uintptr) int32
 	truncateFunc = func(tls *libc.TLS, file uintptr, size int64) int32
 	closeFunc    = func(tls *libc.TLS, file uintptr) int32
@@ -77,26 +96,43 @@ type (
 func openFile(tls *libc.TLS, _, name, file uintptr, flags int32, out uintptr) int32 {
 	open := function[openFunc](at[sqlite3.Tsqlite3_vfs](files.base).FxOpen)
 	rc := open(tls, files.base, name, file, flags, out)
-	if rc == sqlite3.SQLITE_OK && flags&sqlite3.SQLITE_OPEN_WAL != 0 {
-		takeLog(tls, file)
+	switch {
+	case rc != sqlite3.SQLITE_OK:
+	case flags&sqlite3.SQLITE_OPEN_MAIN_DB != 0:
+		takeDatabase(tls, name, file)
+	case flags&sqlite3.SQLITE_OPEN_WAL != 0:
+		takeLog(tls, name, file)
 	}
 	return rc
 }
 
-// takeLog puts our functions between SQLite and a log that it has opened.
-func takeLog(tls *libc.TLS, file uintptr) {
+func takeDatabase(tls *libc.TLS, name, file uintptr) {
 	files.mu.Lock()
 	defer files.mu.Unlock()
-	f := at[sqlite3.TunixFile](file)
-	if files.logMethods == 0 {
-		files.methods = *at[sqlite3.Tsqlite3_io_methods](f.FpMethod)
-		m := files.methods
+	files.database.take(tls, at[sqlite3.TunixFile](file), func(m *sqlite3.Tsqlite3_io_methods) {
+		m.FxShmLock = address(lockDatabase)
+	})
+	if files.opened != nil {
+		files.opened(libc.GoString(name), file, nil)
+	}
+}
+
+func takeLog(tls *libc.TLS, name, file uintptr) {
+	files.mu.Lock()
+	defer files.mu.Unlock()
+	f, path := at[sqlite3.TunixFile](file), libc.GoString(name)
+	files.log.take(tls, f, func(m *sqlite3.Tsqlite3_io_methods) {
 		m.FxRead, m.FxWrite, m.FxSync = address(readLog), address(writeLog), address(syncLog)
 		m.FxFileSize, m.FxTruncate, m.FxClose = address(sizeOfLog), address(truncateLog), address(closeLog)
-		files.logMethods = keep(tls, m)
+	})
+	log := &logFile{
+		disk: systemDisk(), fd: int(f.Fh), dir: filepath.Dir(path),
+		database: sqlite3.Xsqlite3_database_file_object(tls, name),
 	}
-	f.FpMethod = files.logMethods
-	files.logs[file] = &logFile{fd: int(f.Fh)}
+	files.logs[file], files.logs[log.database] = log, log
+	if files.opened != nil {
+		files.opened(path, file, log)
+	}
 }
 
 func logAt(file uintptr) *logFile {
@@ -125,14 +161,19 @@ func flushLog(file uintptr) int32 {
 	return codeOf(logAt(file).flush(), sqlite3.SQLITE_IOERR_WRITE)
 }
 
-// syncLog leaves the first sync of a new log to SQLite, because the directory
-// that names it is then synced as well.
-func syncLog(tls *libc.TLS, file uintptr, flags int32) int32 {
+// lockDatabase sees when the log's write lock is given up, after a commit and
+// after whatever went wrong.
+func lockDatabase(tls *libc.TLS, file uintptr, offset, n, flags int32) int32 {
+	const release = sqlite3.SQLITE_SHM_UNLOCK | sqlite3.SQLITE_SHM_EXCLUSIVE
+	if log := logAt(file); log != nil && flags == release && offset == sqlite3.WAL_WRITE_LOCK {
+		log.drop()
+	}
+	return function[lockFunc](files.database.own.FxShmLock)(tls, file, offset, n, flags)
+}
+
+func syncLog(_ *libc.TLS, file uintptr, _ int32) int32 {
 	if rc := flushLog(file); rc != sqlite3.SQLITE_OK {
 		return rc
-	}
-	if at[sqlite3.TunixFile](file).FctrlFlags&sqlite3.UNIXFILE_DIRSYNC != 0 {
-		return function[syncFunc](files.methods.FxSync)(tls, file, flags)
 	}
 	return codeOf(logAt(file).sync(), sqlite3.SQLITE_IOERR_FSYNC)
 }
@@ -141,14 +182,14 @@ func readLog(tls *libc.TLS, file, buf uintptr, n int32, offset int64) int32 {
 	if rc := flushLog(file); rc != sqlite3.SQLITE_OK {
 		return rc
 	}
-	return function[readFunc](files.methods.FxRead)(tls, file, buf, n, offset)
+	return function[readFunc](files.log.own.FxRead)(tls, file, buf, n, offset)
 }
 
 func sizeOfLog(tls *libc.TLS, file, size uintptr) int32 {
 	if rc := flushLog(file); rc != sqlite3.SQLITE_OK {
 		return rc
 	}
-	return function[sizeFunc](files.methods.FxFileSize)(tls, file, size)
+	return function[sizeFunc](files.log.own.FxFileSize)(tls, file, size)
 }
 
 func truncateLog(tls *libc.TLS, file uintptr, size int64) int32 {
@@ -156,16 +197,13 @@ func truncateLog(tls *libc.TLS, file uintptr, size int64) int32 {
 		return rc
 	}
 	logAt(file).filled = 0 // which makes the next write look
-	return function[truncateFunc](files.methods.FxTruncate)(tls, file, size)
+	return function[truncateFunc](files.log.own.FxTruncate)(tls, file, size)
 }
 
 func closeLog(tls *libc.TLS, file uintptr) int32 {
-	flushed := flushLog(file)
 	files.mu.Lock()
+	delete(files.logs, files.logs[file].database)
 	delete(files.logs, file)
 	files.mu.Unlock()
-	if rc := function[closeFunc](files.methods.FxClose)(tls, file); rc != sqlite3.SQLITE_OK {
-		return rc
-	}
-	return flushed
+	return function[closeFunc](files.log.own.FxClose)(tls, file)
 }
