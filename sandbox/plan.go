@@ -16,9 +16,7 @@ const (
 	fdStatus = 4
 	// fdOutput is what the command prints to.
 	fdOutput = 5
-	// fdProgram is the supervisor's own program.
-	fdProgram = 6
-	// fdProxy takes the listening socket of the command's network.
+	// fdProxy, behind the supervisor's own program, takes the listening socket of the command's network.
 	fdProxy = 7
 )
 

@@ -52,7 +52,6 @@ type Process struct {
 	lost     error
 	kill     sync.Once
 	waited   sync.Once
-	gone     chan struct{} // the supervisor is
 	statuses *json.Decoder
 	status   *os.File
 }
