@@ -94,14 +94,14 @@ func (a Agent) start(ctx context.Context, message string, from *event.ContinuedF
 	if err != nil {
 		return nil, err
 	}
-	started, err := agent.Start(cfg, input(message, o.Attachments))
+	if fence == nil && env.Tools.Fences() {
+		fence = &event.Fence{}
+	}
+	started, err := agent.StartFenced(cfg, input(message, o.Attachments), fence)
 	if err != nil {
 		return nil, fmt.Errorf("pawl: start: %w", err)
 	}
-	started.Name, started.From, started.Fence = a.Name, from, fence
-	if fence == nil && env.Tools.Fences() {
-		started.Fence = &event.Fence{}
-	}
+	started.Name, started.From = a.Name, from
 	if o.Journal == nil {
 		o.Journal = memory.New(nil)
 	}

@@ -148,16 +148,17 @@ func prepare(a *spec.Agent, source string, text []byte, input string, o Options)
 	if err != nil {
 		return fail(closing(env, err))
 	}
-	started, err := agent.Start(cfg, message(or(input, begin), o.Attachments))
+	var marks *event.Fence
+	if tools.Fences() {
+		marks = &event.Fence{}
+	}
+	started, err := agent.StartFenced(cfg, message(or(input, begin), o.Attachments), marks)
 	if err != nil {
 		return fail(closing(env, err))
 	}
 	started.Name, started.Source, started.Spec, started.Workspace = a.Identity.Name, source, string(text), o.Workspace
 	started.Options = o.record(a)
 	confined.pin(&started)
-	if tools.Fences() {
-		started.Fence = &event.Fence{}
-	}
 	for _, w := range a.Warnings {
 		started.Warnings = append(started.Warnings, w.String())
 	}

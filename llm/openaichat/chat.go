@@ -127,11 +127,14 @@ func (m *Model) streamError(x *wire.Exchange, err error) error {
 
 func (m *Model) post(ctx context.Context, req *llm.Request, stream bool) (*wire.Exchange, error) {
 	body := req.Encoded
-	if body == nil || !stream {
+	if body == nil {
 		var err error
-		if body, err = m.encode(req, stream); err != nil {
+		if body, err = m.Encode(req); err != nil {
 			return nil, err
 		}
+	}
+	if !stream {
+		body = wire.WithEnd(body, m.streamedEnd(), wholeEnd)
 	}
 	h := http.Header{"Content-Type": {"application/json"}}
 	if stream {
@@ -145,9 +148,6 @@ func (m *Model) post(ctx context.Context, req *llm.Request, stream bool) (*wire.
 	}
 	return m.client.Post(ctx, m.url, h, body, classify)
 }
-
-// Encode gives the bytes that Stream sends.
-func (m *Model) Encode(req *llm.Request) (*llm.Encoded, error) { return m.encode(req, true) }
 
 // trimmed drops the white space that some services send to keep a connection
 // open.

@@ -14,15 +14,15 @@ import (
 // maxToolName is the longest tool name that the API takes.
 const maxToolName = 64
 
-// encode renders a request: what does not change within a run first, then one
-// segment per message.
-func (m *Model) encode(req *llm.Request, stream bool) (*llm.Encoded, error) {
+// Encode gives the bytes that Stream sends: what does not change within a run
+// first, then one segment per message, and the end.
+func (m *Model) Encode(req *llm.Request) (*llm.Encoded, error) {
 	names := m.names.For(req.Tools, maxToolName)
 	origin := m.opts.Provider + "/" + req.Model
 	key := "chat/" + m.profile.Name + "/" + origin + names.Clashes()
 	segments := make([]llm.Segment, 0, len(req.Messages)+2)
-	segments = append(segments, req.Memo.RequestPrefix(key, strconv.FormatBool(stream), req, func() []byte {
-		return m.appendPrefix(nil, req, names, stream)
+	segments = append(segments, req.Memo.RequestPrefix(key, "", req, func() []byte {
+		return m.appendPrefix(nil, req, names)
 	}))
 	encode := func(msg *llm.Message) []byte { return m.appendMessage(nil, msg, names, msg.Origin == origin) }
 	for _, msg := range req.Messages {
@@ -32,10 +32,25 @@ func (m *Model) encode(req *llm.Request, stream bool) (*llm.Encoded, error) {
 		return nil, err
 	}
 	segments = wire.AppendParted(segments[:1], segments[1:], m.system(req) == "")
-	return llm.Assemble(append(segments, llm.NewSegment([]byte("]}")))...), nil
+	return llm.Assemble(append(segments, llm.NewSegment(m.streamedEnd()))...), nil
 }
 
-func (m *Model) appendPrefix(b []byte, req *llm.Request, names *wire.Names, stream bool) []byte {
+// The ends of a body. Which one is sent is decided by the call, so that the
+// same encoded request serves both.
+var (
+	streamedEnd         = []byte(`],"stream":true}`)
+	streamedAndUsageEnd = []byte(`],"stream":true,"stream_options":{"include_usage":true}}`)
+	wholeEnd            = []byte(`]}`)
+)
+
+func (m *Model) streamedEnd() []byte {
+	if m.profile.NoUsageOption {
+		return streamedEnd
+	}
+	return streamedAndUsageEnd
+}
+
+func (m *Model) appendPrefix(b []byte, req *llm.Request, names *wire.Names) []byte {
 	b = wire.AppendQuoted(append(b, `{"model":`...), req.Model)
 	if req.MaxTokens > 0 {
 		b = append(b, `,"`+m.profile.MaxTokens+`":`...)
@@ -43,12 +58,6 @@ func (m *Model) appendPrefix(b []byte, req *llm.Request, names *wire.Names, stre
 	}
 	if req.Temperature != nil {
 		b = strconv.AppendFloat(append(b, `,"temperature":`...), *req.Temperature, 'g', -1, 64)
-	}
-	if stream {
-		b = append(b, `,"stream":true`...)
-		if !m.profile.NoUsageOption {
-			b = append(b, `,"stream_options":{"include_usage":true}`...)
-		}
 	}
 	if m.profile.CacheKey && req.CacheKey != "" && req.Cache != llm.CacheOff {
 		b = wire.AppendQuoted(append(b, `,"prompt_cache_key":`...), req.CacheKey)

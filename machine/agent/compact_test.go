@@ -288,6 +288,19 @@ func TestARunWhoseFloorFillsTheWindowDoesNotStart(t *testing.T) {
 	}
 }
 
+// What the model is told of fences is in every request, so it counts against
+// the room that a run needs to begin.
+func TestWhatIsSaidOfFencesIsPartOfTheFloor(t *testing.T) {
+	cfg := windowed(compact.Settings{})
+	cfg.System = strings.Repeat("rule ", 600)
+	if _, err := agent.Start(config(cfg), llm.UserText("do it")); err != nil {
+		t.Fatalf("without a fence: %v", err)
+	}
+	if _, err := agent.StartFenced(config(cfg), llm.UserText("do it"), &event.Fence{}); !errors.Is(err, compact.ErrNoRoom) {
+		t.Errorf("with a fence: %v", err)
+	}
+}
+
 // F11: what a person said of a call stays when the call itself has left.
 func TestDecisionsOutliveTheCallsTheyWereAbout(t *testing.T) {
 	cfg := windowed(compact.Settings{Strategy: compact.SummarizeOlder})

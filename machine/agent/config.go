@@ -151,11 +151,18 @@ func or[T comparable](v, def T) T {
 // when they leave the model no room to work in, and [ErrInput] when the task is
 // more than what a user can say.
 func Start(cfg Config, input *llm.Message) (event.RunStarted, error) {
+	return StartFenced(cfg, input, nil)
+}
+
+// StartFenced is [Start] for a run that marks untrusted text with a fence, so
+// that what the model is told of fences counts against its room. Without a
+// nonce the driver chooses one; nil marks nothing.
+func StartFenced(cfg Config, input *llm.Message, f *event.Fence) (event.RunStarted, error) {
 	input, err := said(input)
 	if err != nil {
 		return event.RunStarted{}, err
 	}
-	if err := cfg.fits(input); err != nil {
+	if err := cfg.fits(input, f != nil); err != nil {
 		return event.RunStarted{}, fmt.Errorf("agent: %w", err)
 	}
 	raw, err := json.Marshal(cfg)
@@ -164,13 +171,13 @@ func Start(cfg Config, input *llm.Message) (event.RunStarted, error) {
 	}
 	return event.RunStarted{
 		Vocabulary: event.Version, Machine: Version, Projection: history.Version, Policy: cfg.Policy.Version(),
-		Kind: "Agent", Config: raw, Input: input,
+		Kind: "Agent", Config: raw, Input: input, Fence: f,
 	}, nil
 }
 
 // fits checks that system text, tools and task leave room to work in.
-func (c *Config) fits(input *llm.Message) error {
-	floor := compact.Overhead(c.System, c.Tools)
+func (c *Config) fits(input *llm.Message, fenced bool) error {
+	floor := compact.Overhead(prompt(c.System, fenced), c.Tools)
 	if input != nil {
 		floor += compact.Message(input)
 	}

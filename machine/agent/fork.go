@@ -26,7 +26,7 @@ func (m *Machine) applyForked(e *event.Event, d event.RunForked) error {
 			return fmt.Errorf("agent: fork %s names no model", e.Run)
 		}
 	}
-	m.system = prompt(m.cfg.System, m.fence)
+	m.system = prompt(m.cfg.System, m.fence.Active())
 	for _, r := range d.Results {
 		if !m.history.Replace(r.CallID, m.instead(r.Output)) {
 			return fmt.Errorf("%w: fork %s changes the result of %s, which has none", ErrMisfit, e.Run, r.CallID)

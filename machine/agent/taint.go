@@ -64,9 +64,9 @@ func (m *Machine) instead(output string) func(before llm.ToolResult) string {
 
 // prompt is the system text of a run that marks text with a fence: it is the
 // same for every run of the same agent, whatever the nonce.
-func prompt(system string, f fence.Fence) string {
+func prompt(system string, fenced bool) string {
 	switch {
-	case !f.Active():
+	case !fenced:
 		return system
 	case system == "":
 		return fence.Notice
