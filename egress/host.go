@@ -90,6 +90,12 @@ func (p Pattern) Match(host string, port uint16) bool {
 	return err != nil && host == q.name
 }
 
+// HasPort says that the pattern is about one port of a host.
+func (p Pattern) HasPort() bool {
+	q, ok := p.parse()
+	return ok && q.port != 0
+}
+
 // isAddress says that the pattern names addresses, not names.
 func (p Pattern) isAddress() bool {
 	q, ok := p.parse()

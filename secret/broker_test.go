@@ -112,7 +112,8 @@ func TestAToolSaysWhichSecretsItMayHave(t *testing.T) {
 }
 
 func TestWhatIsWrongWithASecretIsSaidWithoutItsValue(t *testing.T) {
-	for _, s := range []secret.Secret{{Name: "A-B", Value: "a-password"}, {Name: "A", Value: "short"}, {Name: "", Value: "a-password"}} {
+	for _, s := range []secret.Secret{{Name: "A-B", Value: "a-password"}, {Name: "A", Value: "short"}, {Name: "", Value: "a-password"},
+		{Name: "A", Value: "a-password", Hosts: []egress.Pattern{"example.com", "example.com:8443"}}} {
 		if err := s.Validate(); err == nil || strings.Contains(err.Error(), s.Value) {
 			t.Errorf("%+v: %v", s, err)
 		}

@@ -7,6 +7,7 @@ package secret
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/pawlrun/pawl/egress"
@@ -26,7 +27,8 @@ type Secret struct {
 	// Tools are the names of the tools that may be given the value.
 	Tools []string
 	// Hosts, where there are any, are the only ones that a call which names the
-	// secret may reach.
+	// secret may reach. They have no port: a call says which machines it reaches,
+	// not at which port.
 	Hosts []egress.Pattern
 }
 
@@ -42,6 +44,8 @@ func (s Secret) Validate() error {
 		return fmt.Errorf("secret: the name %q is not letters, digits and _", s.Name)
 	case len(s.Value) < MinLength:
 		return fmt.Errorf("secret: %s has %d bytes; a value of fewer than %d cannot be kept out of a journal", s.Name, len(s.Value), MinLength)
+	case slices.ContainsFunc(s.Hosts, egress.Pattern.HasPort):
+		return fmt.Errorf("secret: %s names a port among the hosts %s, and is for every port of a host", s.Name, s.hosts())
 	}
 	return nil
 }

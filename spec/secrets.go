@@ -48,8 +48,12 @@ func (t *Tools) validateSecrets(r *report, o Options) {
 			t.usable(r, fmt.Sprintf("%s.tools[%d]", path, i), tool, o)
 		}
 		for i, host := range s.Hosts {
-			if !egress.Pattern(host).Valid() {
-				r.at(fmt.Sprintf("%s.hosts[%d]", path, i), "a host such as api.example.com", "%q is not a host", host)
+			at := fmt.Sprintf("%s.hosts[%d]", path, i)
+			switch pattern := egress.Pattern(host); {
+			case !pattern.Valid():
+				r.at(at, "a host such as api.example.com", "%q is not a host", host)
+			case pattern.HasPort():
+				r.at(at, "a host without a port", "%q would not hold, because a secret is for every port of a host", host)
 			}
 		}
 		if len(s.Hosts) > 0 && slices.Contains(s.Tools, "shell.exec") {
