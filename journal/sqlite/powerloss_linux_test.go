@@ -1,0 +1,310 @@
+package sqlite_test
+
+import (
+	"flag"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/pawlrun/pawl/journal"
+	"github.com/pawlrun/pawl/journal/journaltest"
+	"github.com/pawlrun/pawl/journal/sqlite"
+)
+
+var powerSeed = flag.Uint64("power.seed", 0, "lose power in the run of this seed only")
+
+const (
+	sectorSize = 512
+	cachePage  = 4096
+)
+
+// platter is a file as the system's cache has it, and as the disk may have it.
+type platter struct {
+	cache, disk []byte
+	// dirty has, for each sector that was written since the last sync, what it
+	// was in turn; sizes what the file's size was.
+	dirty map[int64][][]byte
+	sizes []int
+}
+
+func (p *platter) resize(size int) {
+	p.cache = append(p.cache[:min(size, len(p.cache))], make([]byte, max(0, size-len(p.cache)))...)
+	p.sizes = append(p.sizes, size)
+}
+
+// write makes whole pages of the cache dirty, as the system does.
+func (p *platter) write(b []byte, offset int64) {
+	if end := int(offset) + len(b); end > len(p.cache) {
+		p.resize(end)
+	}
+	copy(p.cache[offset:], b)
+	for at := offset / cachePage * cachePage; at < offset+int64(len(b)); at += cachePage {
+		for s := at / sectorSize; s < (at+cachePage)/sectorSize; s++ {
+			sector := make([]byte, sectorSize)
+			copy(sector, p.cache[min(s*sectorSize, int64(len(p.cache))):])
+			p.dirty[s] = append(p.dirty[s], sector)
+		}
+	}
+}
+
+func (p *platter) sync() {
+	p.disk, p.sizes = slices.Clone(p.cache), nil
+	clear(p.dirty)
+}
+
+// fail is a sync that fails: what it did not write is not tried again.
+func (p *platter) fail(r *rand.Rand) {
+	p.disk, p.sizes = p.lose(r), nil
+	clear(p.dirty)
+}
+
+// lose is what the disk may have now, sector by sector or page by page.
+func (p *platter) lose(r *rand.Rand) []byte {
+	sizes := append([]int{len(p.disk)}, p.sizes...)
+	size := sizes[r.IntN(len(sizes))]
+	disk := append(slices.Clone(p.disk[:min(size, len(p.disk))]), make([]byte, max(0, size-len(p.disk)))...)
+	torn, kept := r.IntN(2) == 0, r.Float64()
+	choice, page := 0.0, int64(-1)
+	for _, s := range slices.Sorted(maps.Keys(p.dirty)) {
+		if at := s * sectorSize / cachePage; torn || at != page {
+			page, choice = at, r.Float64()
+			if r.Float64() < kept {
+				choice = 1
+			}
+		}
+		versions := p.dirty[s]
+		if n := int(choice * float64(len(versions)+1)); n > 0 && s*sectorSize < int64(size) {
+			copy(disk[s*sectorSize:], versions[min(n, len(versions))-1])
+		}
+	}
+	return disk
+}
+
+// acknowledged is what a run must have; more has the heads of appends that were
+// not acknowledged, each of which may be there as a whole.
+type acknowledged struct {
+	seq  int64
+	head string
+	more map[string]bool
+}
+
+// blackout is a disk after a power cut, and what was acknowledged before it.
+type blackout struct {
+	log, db []byte
+	runs    map[string]acknowledged
+}
+
+// powerRun writes a journal from two connections, as two processes would, on
+// a disk that loses power again and again.
+type powerRun struct {
+	r       *rand.Rand
+	path    string
+	files   map[string]*platter
+	stores  [2]*sqlite.Store
+	drivers []*journaltest.Driver
+	runs    map[string]acknowledged
+	// failing is what the next write or sync of the log fails with.
+	writing, syncing error
+	// often is how many operations pass for each cut.
+	often     int
+	blackouts []blackout
+}
+
+func (p *powerRun) file(path string) *platter {
+	if p.files[path] == nil {
+		p.files[path] = &platter{dirty: map[int64][][]byte{}}
+	}
+	return p.files[path]
+}
+
+func (p *powerRun) tap() *sqlite.Tap {
+	return &sqlite.Tap{
+		Dir: filepath.Dir(p.path),
+		Write: func(path string, b []byte, offset int64) error {
+			if err := p.writing; err != nil && strings.HasSuffix(path, "-wal") {
+				p.writing = nil
+				return err
+			}
+			p.file(path).write(b, offset)
+			p.cut()
+			return nil
+		},
+		Truncate: func(path string, size int64) { p.file(path).resize(int(size)); p.cut() },
+		Sync: func(path string) error {
+			if err := p.syncing; err != nil && strings.HasSuffix(path, "-wal") {
+				p.syncing = nil
+				p.file(path).fail(p.r)
+				return err
+			}
+			p.file(path).sync()
+			p.cut()
+			return nil
+		},
+		SyncDir: func(string) error { return nil },
+	}
+}
+
+// cut keeps what a power cut would leave, at some of the operations.
+func (p *powerRun) cut() {
+	if len(p.runs) == 0 || p.r.IntN(p.often) != 0 {
+		return
+	}
+	runs := map[string]acknowledged{}
+	for id, a := range p.runs {
+		runs[id] = acknowledged{a.seq, a.head, maps.Clone(a.more)}
+	}
+	p.blackouts = append(p.blackouts, blackout{p.file(p.path + "-wal").lose(p.r), p.file(p.path).lose(p.r), runs})
+}
+
+func (p *powerRun) append(t *testing.T) {
+	d := p.drivers[p.r.IntN(len(p.drivers))]
+	d.Store = p.stores[p.r.IntN(2)]
+	data := texts(1 + p.r.IntN(3))
+	if p.r.IntN(4) == 0 {
+		data = append(data, big())
+	}
+	b := d.Batch(t, data...)
+	a := p.runs[d.Lease.Run]
+	a.more[b.Head] = true
+	failing := p.writing != nil || p.syncing != nil
+	if err := d.Write(t, b); err != nil {
+		if !failing {
+			t.Fatal(err)
+		}
+		return
+	}
+	p.runs[d.Lease.Run] = acknowledged{d.Seq, d.Head, map[string]bool{}}
+}
+
+func (p *powerRun) step(t *testing.T) {
+	switch s := p.stores[p.r.IntN(2)]; p.r.IntN(16) {
+	case 0:
+		_ = s.Checkpoint([]string{"PASSIVE", "RESTART", "TRUNCATE"}[p.r.IntN(3)])
+	case 1:
+		if err := s.Script(spillAndFail); err == nil {
+			t.Fatal("the transaction did not fail")
+		}
+	case 2:
+		p.syncing = syscall.EIO
+		p.append(t)
+	case 3:
+		p.writing = syscall.ENOSPC
+		p.append(t)
+	case 4:
+		i := p.r.IntN(2)
+		if err := p.stores[i].Close(); err != nil {
+			t.Fatal(err)
+		}
+		p.stores[i] = open(t, p.path)
+	default:
+		p.append(t)
+	}
+	p.writing, p.syncing = nil, nil
+}
+
+func TestAPowerCutLosesNothingThatWasAcknowledged(t *testing.T) {
+	seeds, steps, often := []uint64{1, 2, 3, 4}, 60, 12
+	if os.Getenv("PAWL_LONG") != "" {
+		seeds, steps, often = make([]uint64, 40), 150, 20
+		for i := range seeds {
+			seeds[i] = uint64(i + 1)
+		}
+	}
+	if *powerSeed != 0 {
+		seeds = []uint64{*powerSeed}
+	}
+	for _, seed := range seeds {
+		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
+			p := &powerRun{
+				r: rand.New(rand.NewPCG(seed, 0)), path: filepath.Join(t.TempDir(), "journal.db"),
+				files: map[string]*platter{}, runs: map[string]acknowledged{}, often: often,
+			}
+			defer p.tap().Install()()
+			p.stores = [2]*sqlite.Store{open(t, p.path), open(t, p.path)}
+			for i, id := range []string{"a", "b", "c"} {
+				p.drivers = append(p.drivers, journaltest.Start(t, p.stores[i%2], id))
+			}
+			for _, d := range p.drivers {
+				p.runs[d.Lease.Run] = acknowledged{d.Seq, d.Head, map[string]bool{}}
+			}
+			for range steps {
+				p.step(t)
+			}
+			t.Logf("%d power cuts", len(p.blackouts))
+			for i, b := range p.blackouts {
+				b.check(t, i)
+			}
+		})
+	}
+}
+
+// check opens what a power cut left and goes on with it.
+func (b *blackout) check(t *testing.T, cut int) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "journal.db")
+	for name, content := range map[string][]byte{path: b.db, path + "-wal": b.log} {
+		if err := os.WriteFile(name, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s, err := sqlite.Open(t.Context(), path, sqlite.Options{})
+	if err != nil {
+		t.Fatalf("cut %d: %v", cut, err)
+	}
+	defer s.Close()
+	total := int64(0)
+	for id, a := range b.runs {
+		v, err := journal.Verify(t.Context(), s, id, "")
+		row, _ := s.Run(t.Context(), id)
+		if err != nil || v.Events != row.Seq || row.Head != a.head && !a.more[row.Head] {
+			t.Fatalf("cut %d, run %s: %+v, %v; acknowledged were %d", cut, id, v, err, a.seq)
+		}
+		lease, err := s.Acquire(t.Context(), id, "heir", "owner", 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := &journaltest.Driver{Store: s, Lease: lease, Seq: row.Seq, Head: row.Head}
+		d.Append(t, texts(2)...)
+		intact(t, s, d)
+		total += d.Seq
+	}
+	records, err := s.Tail(t.Context(), 0, 0)
+	if err != nil || int64(len(records)) != total {
+		t.Fatalf("cut %d: %d events in the tail, want %d (%v)", cut, len(records), total, err)
+	}
+}
+
+// A log that no directory names after a crash is lost with all that it holds.
+func TestTheFirstCommitSyncsTheDirectoryOfTheLog(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "new", "journal.db")
+	var synced []string
+	failed := syscall.EIO
+	tap := &sqlite.Tap{
+		Dir:      filepath.Dir(path),
+		Write:    func(string, []byte, int64) error { return nil },
+		Truncate: func(string, int64) {},
+		Sync:     func(string) error { return nil },
+		SyncDir: func(dir string) error {
+			synced = append(synced, dir)
+			if len(synced) == 1 {
+				return failed
+			}
+			return nil
+		},
+	}
+	defer tap.Install()()
+	if s, err := sqlite.Open(t.Context(), path, sqlite.Options{}); err == nil {
+		_ = s.Close()
+		t.Error("a journal was made in a directory that cannot be synced")
+	}
+	journaltest.Start(t, open(t, path), "a")
+	if want := filepath.Dir(path); len(synced) < 2 || synced[0] != want || synced[1] != want {
+		t.Errorf("synced were %q, want %s until it succeeds", synced, want)
+	}
+}
