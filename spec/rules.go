@@ -3,6 +3,7 @@ package spec
 import (
 	"strings"
 
+	"github.com/pawlrun/pawl/egress"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/policy"
 )
@@ -41,4 +42,15 @@ func (p Rule) validate(r *report, path string, t *Tools, o Options) {
 	if p.Path != "" && !policy.Pattern(p.Path).Valid() {
 		r.at(path+".path", "a pattern such as docs/** or **/*.pem", "%q is not a pattern", p.Path)
 	}
+	if p.Host != "" && !matchesHosts(p.Host) {
+		r.at(path+".host", "a host such as *.example.com, without a scheme or a port", "%q matches no host", p.Host)
+	}
+}
+
+// matchesHosts says that a pattern can match a host as calls name it. One that
+// cannot would let everything past a rule that denies.
+func matchesHosts(pattern string) bool {
+	host := strings.ToLower(strings.ReplaceAll(pattern, "*", "a"))
+	canonical, err := egress.CanonicalHost(host)
+	return err == nil && canonical == host
 }
