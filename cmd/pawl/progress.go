@@ -145,7 +145,7 @@ func limits(config json.RawMessage) string {
 		parts = append(parts, "no cap on cycles")
 	}
 	if usd, _ := c.Limits.CostCap(); usd > 0 {
-		parts = append(parts, fmt.Sprintf("USD %.2f", usd))
+		parts = append(parts, "USD "+dollars(usd))
 	} else {
 		parts = append(parts, "no cap in USD")
 	}

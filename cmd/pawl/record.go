@@ -33,6 +33,12 @@ func recording(env engine.Env, path string) engine.Env {
 		return env
 	}
 	recorder := scripted.NewRecorder(path)
+	ofProcess, ofRun := processSecrets(), env.Secrets
+	recorder.Clean(func(turn []byte) []byte {
+		turn, _ = ofProcess.Redact(turn)
+		turn, _ = ofRun.Redact(turn)
+		return turn
+	})
 	open, done := env.Model, env.Close
 	env.Model = func(target string) (llm.Model, string, error) {
 		model, name, err := open(target)

@@ -84,7 +84,7 @@ func (p *page) used() string {
 		if p.Cost != nil {
 			usd = p.Cost.USD
 		}
-		parts = append(parts, fmt.Sprintf("USD %.4f of %.2f", usd, limit))
+		parts = append(parts, fmt.Sprintf("USD %.4f of %s", usd, dollars(limit)))
 	}
 	count(int64(p.Cycles), int64(l.MaxCycles), "cycles")
 	count(int64(p.ToolCalls), int64(l.MaxToolCalls), "tool calls")

@@ -49,8 +49,13 @@ func (a *app) open(ctx context.Context, m mode) (*session, error) {
 		return nil, failure(err)
 	}
 	return &session{app: a, store: store, engine: engine.New(store, launch.Machine, engine.Options{
-		Secrets: secret.NewRedactor(secret.FromEnvironment(os.Environ())...),
+		Secrets: processSecrets(),
 	})}, nil
+}
+
+// processSecrets are the credentials among this process's variables.
+func processSecrets() *secret.Redactor {
+	return secret.NewRedactor(secret.FromEnvironment(os.Environ())...)
 }
 
 // close gives the journal up. Nothing that was acknowledged depends on it.

@@ -28,8 +28,6 @@ var taps = map[uintptr]tapped{}
 
 type writeFunc = func(tls *libc.TLS, file, buf uintptr, n int32, offset int64) int32
 
-type syncFunc = func(tls *libc.TLS, file uintptr, flags int32) int32
-
 // Install taps the files that are opened from now on.
 func (t *Tap) Install() (remove func()) {
 	if err := registerVFS(); err != nil {

@@ -29,6 +29,7 @@ type Recorder struct {
 	// first is the ordinal of the file's first turn.
 	first int
 	err   error
+	clean func([]byte) []byte
 }
 
 // NewRecorder returns a recorder on a file. The file is made with the first
@@ -45,6 +46,10 @@ func (r *Recorder) Err() error {
 	}
 	return fmt.Errorf("scripted: the recording %s is not whole: %w", r.path, r.err)
 }
+
+// Clean has every turn go through a function before it is written, which takes
+// out what must not be. It is set before the first turn.
+func (r *Recorder) Clean(clean func(turn []byte) []byte) { r.clean = clean }
 
 // Wrap returns the model with its turns recorded. It streams and encodes when
 // the model does.
@@ -100,6 +105,9 @@ func (r *Recorder) record(ctx context.Context, ordinal int, resp *llm.Response, 
 		return
 	}
 	text, err := yaml.Marshal([]fileTurn{turnOf(resp, err)})
+	if r.clean != nil {
+		text = r.clean(text)
+	}
 	if err == nil {
 		err = r.write(ordinal, text)
 	}
