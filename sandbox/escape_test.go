@@ -102,16 +102,28 @@ func (protection) Protects(path string) bool {
 func (protection) Below(string) bool { return true }
 func (protection) Named() []string   { return []string{".git/", ".pawl/", "later/"} }
 
-// newField makes a field that lies in nobody's temporary directory, because
-// those are private anyway.
-func newField(t *testing.T) field {
+// openGround is a directory that a sandbox shows as it is. What lies below /tmp
+// it does not: a command there writes to a directory of its own, which is held
+// and looks like an escape.
+func openGround(t *testing.T) string {
 	t.Helper()
 	here, err := os.Getwd()
 	if err != nil {
 		t.Fatal(err)
 	}
-	root, err := os.MkdirTemp(here, ".field-*")
+	if strings.HasPrefix(here, "/tmp/") || strings.HasPrefix(here, "/var/tmp/") {
+		return "/srv"
+	}
+	return here
+}
+
+// newField makes a field that lies in nobody's temporary directory, because
+// those are private anyway.
+func newField(t *testing.T) field {
+	t.Helper()
+	root, err := os.MkdirTemp(openGround(t), ".field-*")
 	if err != nil {
+		gate.skip()
 		t.Skipf("no place for the test: %v", err)
 	}
 	t.Cleanup(func() { os.RemoveAll(root) })
