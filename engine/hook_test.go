@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -409,16 +410,16 @@ func TestHooksSeeTheRunBeginAndEndAndMayKeepItFromBeginning(t *testing.T) {
 }
 
 func TestRecordedHooksSayWhatTheySaidAndDoNothing(t *testing.T) {
-	heardLive := 0
+	var heardLive atomic.Int64
 	live := func(a hook.Answer, err error) hookFunc {
-		return func(context.Context, hook.Call) (hook.Answer, error) { heardLive++; return a, err }
+		return func(context.Context, hook.Call) (hook.Answer, error) { heardLive.Add(1); return a, err }
 	}
 	r := newRig(t).tools(say()).turns(
 		scripted.Turn{ToolCalls: calls("say", `{"text":"hi"}`, "say", `{"text":"key"}`)}, scripted.Turn{Text: "done"},
 	).hooks(
 		hook.Hook{Stage: event.HookBeforeRun, Run: live(hook.Answer{}, nil)},
 		hook.Hook{Stage: event.HookBeforeTool, Name: "rewrite", Run: func(_ context.Context, c hook.Call) (hook.Answer, error) {
-			heardLive++
+			heardLive.Add(1)
 			if strings.Contains(string(c.Args), "hi") {
 				return hook.Answer{Args: json.RawMessage(`{"text":"ho"}`)}, nil
 			}
@@ -429,7 +430,7 @@ func TestRecordedHooksSayWhatTheySaidAndDoNothing(t *testing.T) {
 	)
 	first := r.start(t.Context())
 	outcome(t, first)
-	want, n := heard(r.whole(first.ID)), heardLive
+	want, n := heard(r.whole(first.ID)), heardLive.Load()
 	tools, err := r.RecordedTools(t.Context(), first.ID, r.env.Tools)
 	if err != nil {
 		t.Fatal(err)
@@ -443,8 +444,8 @@ func TestRecordedHooksSayWhatTheySaidAndDoNothing(t *testing.T) {
 	second := again.start(t.Context())
 	outcome(t, second)
 	got := heard(again.whole(second.ID))
-	if heardLive != n {
-		t.Errorf("%d hooks were heard live", heardLive-n)
+	if heardLive.Load() != n {
+		t.Errorf("%d hooks were heard live", heardLive.Load()-n)
 	}
 	name := func(h event.HookResult) string {
 		if h.Observer {
