@@ -14,6 +14,7 @@ import (
 	"github.com/pawlrun/pawl/budget"
 	"github.com/pawlrun/pawl/engine"
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/golden"
 	"github.com/pawlrun/pawl/launch"
 	"github.com/pawlrun/pawl/machine/agent"
 	"github.com/pawlrun/pawl/models"
@@ -104,25 +105,8 @@ func TestAgentFilesBecomeTheMachinesConfiguration(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			golden(t, filepath.Join("testdata/good", e.Name()+".golden"), string(got)+"\n")
+			golden.File(t, filepath.Join("testdata/good", e.Name()+".golden"), string(got)+"\n", *update)
 		})
-	}
-}
-
-func golden(t *testing.T, path, got string) {
-	t.Helper()
-	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s differs (-want +got):\n%s", path, diff)
 	}
 }
 

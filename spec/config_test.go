@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/pawlrun/pawl/internal/golden"
 	"github.com/pawlrun/pawl/spec"
 )
 
@@ -45,7 +46,7 @@ func TestBadConfigTellsEveryProblemWithItsPlaceAndNoSecret(t *testing.T) {
 	if !errors.As(err, &problems) {
 		t.Fatalf("accepted: %v", err)
 	}
-	golden(t, "testdata/config/bad.yaml.golden", err.Error()+"\n")
+	golden.File(t, "testdata/config/bad.yaml.golden", err.Error()+"\n", *update)
 	for _, secret := range []string{"gsk_live", "mk-0123", "hunter2", "k-0123"} {
 		if strings.Contains(err.Error(), secret) {
 			t.Errorf("the errors show the secret %s…", secret)

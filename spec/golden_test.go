@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/pawlrun/pawl/internal/golden"
 	"github.com/pawlrun/pawl/spec"
 )
 
@@ -16,24 +16,6 @@ var update = flag.Bool("update", false, "write the golden files anew")
 
 // rules name the tools that the files of these tests may use.
 var rules = spec.Options{Tools: []string{"fs.edit", "fs.read", "fs.write", "shell.exec"}}
-
-// golden compares a text with a file, or writes the file.
-func golden(t *testing.T, path, got string) {
-	t.Helper()
-	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s differs (-want +got):\n%s", path, diff)
-	}
-}
 
 // eachFile runs a test for every agent file of a directory.
 func eachFile(t *testing.T, dir string, run func(t *testing.T, path string)) {
@@ -59,7 +41,7 @@ func TestBadFilesTellEveryProblemWithItsPlace(t *testing.T) {
 		if !errors.As(err, &problems) || len(problems) == 0 {
 			t.Fatalf("%s was accepted: %v", path, err)
 		}
-		golden(t, path+".golden", err.Error()+"\n")
+		golden.File(t, path+".golden", err.Error()+"\n", *update)
 	})
 }
 
@@ -73,6 +55,6 @@ func TestFilesThatPassTellWhatIsNotEnforced(t *testing.T) {
 		for _, w := range a.Warnings {
 			lines = append(lines, w.String())
 		}
-		golden(t, path+".golden", strings.Join(lines, "\n")+"\n")
+		golden.File(t, path+".golden", strings.Join(lines, "\n")+"\n", *update)
 	})
 }

@@ -17,10 +17,10 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/pawlrun/pawl/budget"
 	"github.com/pawlrun/pawl/engine"
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/golden"
 	"github.com/pawlrun/pawl/journal/memory"
 	"github.com/pawlrun/pawl/machine"
 )
@@ -128,7 +128,7 @@ func TestEveryReasonIsReachedAndSaysWhatToDo(t *testing.T) {
 		fmt.Fprintf(&all, "-- %s --\n%s", e.name, told[e.name])
 	}
 	fmt.Fprintf(&all, "-- a defect --\n%s", describeEnding(exitFailed, broken(t)))
-	golden(t, filepath.Join("testdata", "endings.golden"), all.String())
+	golden.File(t, filepath.Join("testdata", "endings.golden"), all.String(), *update)
 }
 
 // A reason that is added to the list, and a limit that is added to the
@@ -269,21 +269,4 @@ func broken(t *testing.T) event.Outcome {
 		t.Fatalf("%+v, %v", state, err)
 	}
 	return *state.Outcome
-}
-
-func golden(t *testing.T, path, got string) {
-	t.Helper()
-	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", path, diff)
-	}
 }

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/pawlrun/pawl/internal/golden"
 	"github.com/pawlrun/pawl/internal/wiregate"
 	"github.com/pawlrun/pawl/llm"
 	"github.com/pawlrun/pawl/llm/openaichat"
@@ -65,7 +65,7 @@ func TestRequestsAreInTheHabitOfEachService(t *testing.T) {
 		}
 		fmt.Fprintf(&b, "-- %s --\n%s\n", name, &body)
 	}
-	golden(t, "testdata/profiles.golden", b.String())
+	golden.File(t, "testdata/profiles.golden", b.String(), *update)
 }
 
 func TestServicesThatNobodyRecordedAreReadAsTheyDescribeThemselves(t *testing.T) {
@@ -166,22 +166,5 @@ func TestIDsOfCallsAreThoseThatTheServiceTakes(t *testing.T) {
 			}
 			seen[got] = true
 		}
-	}
-}
-
-func golden(t *testing.T, path, got string) {
-	t.Helper()
-	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", path, diff)
 	}
 }
