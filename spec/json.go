@@ -17,12 +17,13 @@ const maxDepth = 100
 // jsonReader builds the tree of a JSON file. YAML would read most of JSON, but
 // not its surrogate escapes, and it would accept what JSON forbids.
 type jsonReader struct {
-	data []byte
-	dec  *json.Decoder
+	data   []byte
+	dec    *json.Decoder
+	places places
 }
 
 func (r *report) readJSON(data []byte) *yaml.Node {
-	j := &jsonReader{data: data, dec: json.NewDecoder(bytes.NewReader(data))}
+	j := &jsonReader{data: data, dec: json.NewDecoder(bytes.NewReader(data)), places: places{data: data, line: 1, column: 1}}
 	j.dec.UseNumber()
 	root, err := j.value(0)
 	if err == nil {
@@ -48,7 +49,7 @@ func (r *report) readJSON(data []byte) *yaml.Node {
 func (j *jsonReader) place() *yaml.Node {
 	offset := int(j.dec.InputOffset())
 	rest := j.data[offset:]
-	return placeOf(j.data, offset+len(rest)-len(bytes.TrimLeft(rest, " \t\r\n,:")))
+	return j.places.at(offset + len(rest) - len(bytes.TrimLeft(rest, " \t\r\n,:")))
 }
 
 func (j *jsonReader) value(depth int) (*yaml.Node, error) {

@@ -92,9 +92,31 @@ func start() *yaml.Node { return &yaml.Node{Line: 1, Column: 1} }
 
 // placeOf turns an offset into a line and a column.
 func placeOf(data []byte, offset int) *yaml.Node {
-	before := data[:min(max(offset, 0), len(data))]
-	line := bytes.LastIndexByte(before, '\n') + 1
-	return &yaml.Node{Line: bytes.Count(before, []byte("\n")) + 1, Column: utf8.RuneCount(before[line:]) + 1}
+	p := places{data: data, line: 1, column: 1}
+	return p.at(offset)
+}
+
+// places turns rising offsets into lines and columns, in one pass over the data.
+type places struct {
+	data                 []byte
+	offset, line, column int
+}
+
+// at is the place of an offset that is not before the last one. A line ends
+// where YAML ends it, which is also at a lone carriage return.
+func (p *places) at(offset int) *yaml.Node {
+	for p.offset < min(offset, len(p.data)) {
+		c, size := utf8.DecodeRune(p.data[p.offset:])
+		p.offset += size
+		switch {
+		case c == '\r' && bytes.HasPrefix(p.data[p.offset:], []byte("\n")):
+		case strings.ContainsRune("\n\r\u0085\u2028\u2029", c):
+			p.line, p.column = p.line+1, 1
+		default:
+			p.column++
+		}
+	}
+	return &yaml.Node{Line: p.line, Column: p.column}
 }
 
 func invalidAt(data []byte) int {

@@ -138,6 +138,7 @@ func FuzzParseAgent(f *testing.F) {
 	f.Add("a.json", `{"identity": {"name": "x"}, "iteration": {"max_cycles": 3}}`)
 	f.Add("a.yaml", "a: &x {b: *x}\n<<: [*x, {y: 1}]\n")
 	f.Add("a.yaml", "identity: {name: \u00e9}\niteration:\n  termination_conditions: [{kind: text-includes}]\n")
+	f.Add("a.yaml", "00\r0\x1c")
 	f.Add("a.json", `{"a": [1, {"b": null}], "a": "\ud800"} x`)
 	f.Add("a.yaml", "tools: {approvals: {shell.exec: always}, timeouts: {shell.exec: 1m}}\n---\n? [1]\n: 2")
 	f.Fuzz(func(t *testing.T, name, text string) {
