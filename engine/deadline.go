@@ -2,76 +2,89 @@ package engine
 
 import (
 	"context"
-	"math"
 	"sync"
 	"time"
 )
 
 // until bounds a context by the run's deadline, measured on the run's clock,
 // and by a timeout, whichever comes first; either may be zero. The deadline
-// moves when the run is given more time (see [deadlines]), the timeout does not.
+// moves when a limit is changed, and may come to a run that had none (see
+// [deadlines]); the timeout does not move.
 func (d *driver) until(ctx context.Context, deadline time.Time, timeout time.Duration) (context.Context, context.CancelFunc) {
-	left := time.Duration(math.MaxInt64)
-	if !deadline.IsZero() {
-		left = max(deadline.Sub(d.now()), 0)
-	}
-	switch {
-	case !deadline.IsZero() && (timeout == 0 || left < timeout):
-		return d.deadlines.bound(ctx, left, timeout)
-	case timeout == 0:
-		return context.WithCancel(ctx)
-	}
-	return context.WithTimeoutCause(ctx, timeout, errTimeout)
-}
-
-// deadlines are the contexts of effects under way that end with the run's wall
-// time. It is safe for concurrent use.
-type deadlines struct {
-	mu     sync.Mutex
-	timers map[*time.Timer]struct{}
-}
-
-// bound ends a context when the wall time that is left now is used up, or after
-// a timeout if that comes first once the wall time is longer; 0 is none.
-func (s *deadlines) bound(ctx context.Context, left, timeout time.Duration) (context.Context, context.CancelFunc) {
-	ctx, end := context.WithCancelCause(ctx)
 	stop := func() {}
 	if timeout > 0 {
 		ctx, stop = context.WithTimeoutCause(ctx, timeout, errTimeout)
 	}
-	timer := time.AfterFunc(left, func() { end(errWallTime) })
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.timers == nil {
-		s.timers = map[*time.Timer]struct{}{}
-	}
-	s.timers[timer] = struct{}{}
+	ctx, end := context.WithCancelCause(ctx)
+	d.deadlines.move(deadline, d.now)
+	d.deadlines.hold(&end)
 	return ctx, func() {
-		s.mu.Lock()
-		delete(s.timers, timer)
-		s.mu.Unlock()
-		timer.Stop()
-		stop()
+		d.deadlines.release(&end)
 		end(nil)
+		stop()
 	}
 }
 
-// move gives the effects under way the time that is left now; limited is false
-// when there is no limit any more. What has ended already stays ended.
-func (s *deadlines) move(left time.Duration, limited bool) {
+// deadlines end the effects under way when the run's wall time is used up,
+// which is one moment for all of them. It is safe for concurrent use.
+type deadlines struct {
+	mu      sync.Mutex
+	effects map[*context.CancelCauseFunc]struct{}
+	// at is the deadline, zero for none, and timer what waits for it, nil once
+	// it has gone off. One that waited for another deadline ends nothing, even
+	// if it went off at the moment that the deadline moved.
+	at    time.Time
+	timer *time.Timer
+}
+
+func (s *deadlines) hold(end *context.CancelCauseFunc) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for timer := range s.timers {
-		if limited {
-			timer.Reset(left)
-		} else {
-			timer.Stop()
-		}
+	if s.effects == nil {
+		s.effects = map[*context.CancelCauseFunc]struct{}{}
+	}
+	s.effects[end] = struct{}{}
+	if !s.at.IsZero() && s.timer == nil {
+		(*end)(errWallTime)
+	}
+}
+
+func (s *deadlines) release(end *context.CancelCauseFunc) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.effects, end)
+}
+
+// move sets the deadline, zero for none, which effects under way follow. What
+// has ended already stays ended.
+func (s *deadlines) move(at time.Time, now func() time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.at.Equal(at) {
+		return
+	}
+	s.at = at
+	if s.timer != nil {
+		s.timer.Stop()
+		s.timer = nil
+	}
+	if at.IsZero() {
+		return
+	}
+	s.timer = time.AfterFunc(max(at.Sub(now()), 0), func() { s.passed(at) })
+}
+
+func (s *deadlines) passed(at time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.at.Equal(at) {
+		return
+	}
+	s.timer = nil
+	for end := range s.effects {
+		(*end)(errWallTime)
 	}
 }
 
 // moveDeadlines follows a limit that was changed while effects are under way.
-func (d *driver) moveDeadlines() {
-	at := d.machine.State().Deadline
-	d.deadlines.move(max(at.Sub(d.now()), 0), !at.IsZero())
-}
+func (d *driver) moveDeadlines() { d.deadlines.move(d.machine.State().Deadline, d.now) }

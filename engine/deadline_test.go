@@ -26,26 +26,33 @@ func takes(d time.Duration) llm.Model {
 	})
 }
 
-// A run of ten seconds whose one call takes fifteen, and whose owner changes
-// the limit after five.
+// A run whose one call takes fifteen seconds, and whose owner changes the limit
+// after five.
+//
+// rows: HAR-10, HAR-44
 func TestAChangedWallTimeHoldsForTheCallInFlight(t *testing.T) {
+	const none = budget.None
 	for _, tt := range []struct {
-		name  string
-		value float64
-		ends  event.Reason
-		after time.Duration
+		name         string
+		limit, value float64
+		ends         event.Reason
+		after        time.Duration
 	}{
-		{"left as it is", 10, "budget:max_wall_time_seconds", 10 * time.Second},
-		{"raised enough", 20, event.ReasonFinalAnswer, 15 * time.Second},
-		{"raised too little", 12, "budget:max_wall_time_seconds", 12 * time.Second},
-		{"lowered", 7, "budget:max_wall_time_seconds", 7 * time.Second},
-		{"lowered below what has passed", 3, "budget:max_wall_time_seconds", 5 * time.Second},
-		{"taken away", budget.None, event.ReasonFinalAnswer, 15 * time.Second},
+		{"left as it is", 10, 10, "budget:max_wall_time_seconds", 10 * time.Second},
+		{"raised enough", 10, 20, event.ReasonFinalAnswer, 15 * time.Second},
+		{"raised too little", 10, 12, "budget:max_wall_time_seconds", 12 * time.Second},
+		{"lowered", 10, 7, "budget:max_wall_time_seconds", 7 * time.Second},
+		{"lowered below what has passed", 10, 3, "budget:max_wall_time_seconds", 5 * time.Second},
+		{"taken away", 10, none, event.ReasonFinalAnswer, 15 * time.Second},
+		{"given to a run without one", none, 7, "budget:max_wall_time_seconds", 7 * time.Second},
+		{"given to a run without one, below what has passed", none, 3, "budget:max_wall_time_seconds", 5 * time.Second},
+		{"given to a run without one, beyond the call", none, 20, event.ReasonFinalAnswer, 15 * time.Second},
+		{"lowered, from beyond the call", 100, 7, "budget:max_wall_time_seconds", 7 * time.Second},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := newRig(t).model(takes(15 * time.Second))
-				r.cfg.Limits.MaxWallSeconds = 10
+				r.cfg.Limits.MaxWallSeconds = tt.limit
 				began := time.Now()
 				run := r.start(t.Context())
 				time.Sleep(5 * time.Second)
@@ -83,6 +90,33 @@ func TestAToolCallInFlightGetsTheTimeThatARunIsGiven(t *testing.T) {
 			t.Errorf("after %s: %+v", time.Since(began), got)
 		}
 	})
+}
+
+// The call's own timeout is sooner than any limit was, and does not hide the
+// limit that comes while the call runs.
+func TestAWallTimeThatComesDuringAToolCallBoundsIt(t *testing.T) {
+	for name, limit := range map[string]float64{"a run without one": budget.None, "a longer one": 1000} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				slow := toolFunc("slow", func(ctx context.Context) (string, error) {
+					<-ctx.Done()
+					return "", context.Cause(ctx)
+				})
+				slow.Timeout = 25 * time.Second
+				r := newRig(t).tools(slow).turns(scripted.Turn{ToolCalls: calls("slow", `{}`)}, scripted.Turn{Text: "done"})
+				r.cfg.Limits.MaxWallSeconds = limit
+				began := time.Now()
+				run := r.start(t.Context())
+				time.Sleep(5 * time.Second)
+				r.send(journal.Command{Run: run.ID, Kind: journal.Raise, Setting: "max_wall_time_seconds", Value: 10})
+				o := outcome(t, run)
+				got := results(r.whole(run.ID))
+				if took := time.Since(began); took != 10*time.Second || o.Limit != "max_wall_time_seconds" || !got[0].IsError {
+					t.Errorf("%s after %s: %+v", o.Reason, took, got)
+				}
+			})
+		})
+	}
 }
 
 // The run works for four seconds of its ten, and waits for a person and for
