@@ -1,47 +1,78 @@
 package agent
 
 import (
+	"strings"
+
 	"github.com/pawlrun/pawl/budget"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/llm"
 	"github.com/pawlrun/pawl/stop"
 )
 
-// nextSafeAction is the sentence that tells an owner how to go on (HAR-51).
-func nextSafeAction(end *event.RunTerminatedBy) string {
+// nextSafeAction is the sentence that tells an owner how to go on (HAR-51). It
+// speaks of nothing that the run has not had: a run that was refused its first
+// call has spent nothing that could be looked at.
+func nextSafeAction(end *event.RunTerminatedBy, spent budget.Spent) string {
 	switch r := end.Reason; {
 	case isBudget(r), end.Kind == string(stop.BudgetExhausted):
-		return afterLimit(end.Limit)
+		return afterLimit(end.Limit, spent)
 	case end.Kind == kindInvalidAnswer:
 		return "Read what was wrong with the answers; simplify the schema or say in the prompt how to fill it, and continue the run."
 	case end.Limit == "approvals.timeout":
 		return "Decide sooner or raise approvals.timeout, and continue the run."
 	case end.Limit == "max_nudges":
 		return "Read the last output; tell the agent in a new message what is missing, or raise max_nudges."
+	case r == event.ReasonStuck:
+		return afterCircle(stop.Pattern(end.Kind))
+	case r == event.ReasonPolicyDenied && strings.HasPrefix(end.Kind, kindHook):
+		return "Read why the hook did not let the run begin; change the task or what the hook asks for, and start again."
 	case r == event.ReasonModelError && end.Error != nil:
-		return afterModelError(llm.Class(end.Error.Class))
+		return afterModelError(llm.Class(end.Error.Class), spent)
 	default:
 		return advice(r)
 	}
 }
 
 // afterLimit says what to look at before a limit is raised.
-func afterLimit(setting string) string {
+func afterLimit(setting string, spent budget.Spent) string {
 	raise := "; if it was worth it, continue the run with a higher " + setting + "."
 	switch {
-	case budget.IsMoney(setting):
-		return "Look at what the money went into" + raise
-	case setting == "max_wall_time_seconds":
-		return "Look at what took the time" + raise
-	case setting == "max_no_progress_seconds":
-		return "Read the last results: nothing new came of them for a while. Say another way, and continue the run."
+	case setting == "max_context_tokens_per_request" && spent.ToolCalls == 0:
+		return "Allow larger requests, or shorten the prompt, the task or the list of tools, and continue the run."
 	case setting == "max_context_tokens_per_request":
 		return "Allow larger requests, or shorter results with max_tool_result_chars, and continue the run."
+	case setting == "max_wall_time_seconds":
+		return "Look at what took the time" + raise
+	case setting == "max_no_progress_seconds" && spent.Turns == 0:
+		return "No answer came for a while: read what the model calls failed with; mend the cause or name another model, and continue the run."
+	case setting == "max_no_progress_seconds":
+		return "Read the last answers and results: nothing new came of them for a while. Say another way, and continue the run."
+	case spent.ModelCalls == 0 && budget.IsMoney(setting):
+		return "Nothing was spent: the first call could already cost more than " + setting + " allows. " +
+			"Raise it, lower max_tokens or choose a cheaper model, and continue the run."
+	case spent.ModelCalls == 0:
+		return "Nothing was used: the first call could already take more than " + setting + " allows. " +
+			"Raise it or shorten the prompt and the task, and continue the run."
+	case budget.IsMoney(setting):
+		return "Look at what the money went into" + raise
 	}
 	return "Look at what was used" + raise
 }
 
-func afterModelError(class llm.Class) string {
+// afterCircle says where to look for what kept the run from getting on.
+func afterCircle(p stop.Pattern) string {
+	switch p {
+	case stop.SameError:
+		return "Read what the last calls failed with; mend their cause or say another way, and continue the run."
+	case stop.Monologue:
+		return "Read the last output; tell the agent in a message what its next step is or what to say when the task is done, and continue the run."
+	case stop.UnchangedTree:
+		return "Look at what the last edits and commands were meant to change, because the files are as they were; say another way, and continue the run."
+	}
+	return "Read the repeated calls and their results; mend their cause or say another way, and continue the run."
+}
+
+func afterModelError(class llm.Class, spent budget.Spent) string {
 	const kept = "continue the run: everything paid for is kept."
 	switch class {
 	case llm.ClassAuth:
@@ -49,6 +80,9 @@ func afterModelError(class llm.Class) string {
 	case llm.ClassQuota:
 		return "Raise the quota at the provider or choose another model, and " + kept
 	case llm.ClassContextOverflow:
+		if spent.ToolCalls == 0 {
+			return "Use a model with a larger window, or shorten the prompt, the task or the list of tools, and " + kept
+		}
 		return "Use a model with a larger window, or shorten the results with max_tool_result_chars, and " + kept
 	case llm.ClassInvalid:
 		return "Read what the provider complains about and change that: the same request would be refused again. Then " + kept
@@ -68,8 +102,6 @@ func advice(r event.Reason) string {
 		return "Read why it was rejected; continue the run with a message that says what to do differently."
 	case event.ReasonRepeatedFailure:
 		return "Read what the last calls failed with; mend the cause or say another way, and continue the run with a message."
-	case event.ReasonStuck:
-		return "Read the repeated calls and their results; mend their cause or say another way, and continue the run."
 	case event.ReasonPolicyDenied:
 		return "Read which rule denied the call; change the permissions or the task, and start again."
 	case event.ReasonToolUnavailable:

@@ -131,11 +131,14 @@ func (m *Machine) applyHook(d *event.HookResult) {
 	}
 }
 
+// kindHook begins the kind of an end that a hook brought about; its name follows.
+const kindHook = "hook:"
+
 // refuseRun ends a run that a hook would not let begin.
 func (m *Machine) refuseRun() {
 	d := m.beforeRun.refusal
 	m.terminate(event.RunTerminatedBy{
-		Reason: event.ReasonPolicyDenied, Kind: "hook:" + d.Hook, Detail: d.Reason,
+		Reason: event.ReasonPolicyDenied, Kind: kindHook + d.Hook, Detail: d.Reason,
 		Error: &event.Failure{Class: string(refusalType(d)), Message: hookSays(d, "did not let the run begin")},
 	})
 }

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -28,13 +29,22 @@ func (m *Machine) conclude() event.Outcome {
 	o.Status, o.OK, o.Completed = m.grade()
 	var advice []string
 	if !o.Completed {
-		advice = append(advice, nextSafeAction(m.end))
+		advice = append(advice, nextSafeAction(m.end, m.spent))
+	}
+	if m.leftInDoubt() {
+		advice = append(advice, "A call was cut short and may have taken effect: look before it is made again.")
 	}
 	if n := len(m.inputs); n > 0 {
 		advice = append(advice, unread(n))
 	}
 	o.NextSafeAction = strings.Join(advice, " ")
 	return o
+}
+
+// leftInDoubt says that nobody knows whether a call of the last cycle took
+// effect, and that no model was told so either.
+func (m *Machine) leftInDoubt() bool {
+	return slices.ContainsFunc(m.calls, func(c *call) bool { return c.result != nil && c.result.ErrorType == event.ErrorInDoubt })
 }
 
 // unread says that messages came too late (F25).
