@@ -59,6 +59,7 @@ type entry struct {
 // voice is one attempt at a model call as a source of deltas. Once it is
 // silenced nothing more of it is published, even when its adapter goes on.
 type voice struct {
+	veil     *veil
 	spoke    bool
 	silenced bool
 }

@@ -74,7 +74,7 @@ func adapterError(message string, cause error) error {
 
 func (d *driver) callModel(work context.Context, a machine.CallModel, model llm.Model, req *llm.Request) {
 	ctx, cancel := d.until(work, a.Deadline, 0)
-	cycle, v := d.cycle, new(voice)
+	cycle, v := d.cycle, &voice{veil: d.newVeil()}
 	d.launch(ctx, cancel, effect{
 		id: modelFlight,
 		do: func(ctx context.Context) []event.Data {
@@ -98,6 +98,7 @@ func (d *driver) answered(ctx context.Context, a machine.CallModel, resp *llm.Re
 		err = adapterPanic("gave neither an answer nor an error")
 	}
 	if err == nil {
+		v.veil.end(d.teller(v, cycle, a.Attempt))
 		d.hub.silence(v)
 		return d.blobs.detach(d.response(a, resp))
 	}
@@ -113,11 +114,11 @@ func (d *driver) answered(ctx context.Context, a machine.CallModel, resp *llm.Re
 func (d *driver) generate(ctx context.Context, a machine.CallModel, model llm.Model, req *llm.Request, cycle int, v *voice) (*llm.Response, error) {
 	streamer, ok := model.(llm.Streamer)
 	if ok && a.Stream {
+		tell := d.teller(v, cycle, a.Attempt)
 		return streamer.Stream(ctx, req, func(delta llm.Delta) {
-			if delta.Text == "" && delta.Tool == "" || !d.hub.heard() {
-				return
+			if delta.Text != "" || delta.Tool != "" {
+				v.veil.say(delta, tell)
 			}
-			d.hub.say(v, cycle, liveData(delta, a.Attempt))
 		})
 	}
 	resp, err := model.Generate(ctx, req)
@@ -131,7 +132,17 @@ func (d *driver) generate(ctx context.Context, a machine.CallModel, model llm.Mo
 func (d *driver) publishWhole(resp *llm.Response, attempt, cycle int, v *voice) {
 	for i, p := range resp.Parts {
 		if t, ok := p.(llm.Text); ok && t.Text != "" {
-			d.hub.say(v, cycle, event.Text{Text: t.Text, Attempt: attempt, Index: i})
+			v.veil.say(llm.Delta{Kind: llm.DeltaText, Index: i, Text: t.Text}, d.teller(v, cycle, attempt))
+		}
+	}
+}
+
+// teller publishes deltas of one attempt, which are not even built where nobody
+// listens.
+func (d *driver) teller(v *voice, cycle, attempt int) func(llm.Delta) {
+	return func(delta llm.Delta) {
+		if d.hub.heard() {
+			d.hub.say(v, cycle, liveData(delta, attempt))
 		}
 	}
 }

@@ -17,6 +17,8 @@ type Redactor struct {
 	// starts has a bit for every pair of bytes that a form begins with, so that
 	// a text without secrets is passed over at one look a byte.
 	starts [1 << 10]uint64
+	// firsts has a bit for every byte that a form begins with.
+	firsts [4]uint64
 	forms  map[uint16][]form
 }
 
@@ -55,6 +57,7 @@ func (r *Redactor) add(text, mark string) {
 		return
 	}
 	r.starts[key>>6] |= 1 << (key & 63)
+	r.firsts[text[0]>>6] |= 1 << (text[0] & 63)
 	r.forms[key] = append(r.forms[key], form{text: []byte(text), mark: []byte(mark)})
 }
 
@@ -98,16 +101,32 @@ func inJSON(text string, html bool) string {
 func (r *Redactor) next(text []byte, from int) (int, form) {
 	for i := from; i+MinLength <= len(text); i++ {
 		key := pair(text[i], text[i+1])
-		if r.starts[key>>6]&(1<<(key&63)) == 0 {
+		if !r.starting(key) {
 			continue
 		}
-		for _, f := range r.forms[key] {
-			if bytes.HasPrefix(text[i:], f.text) {
-				return i, f
-			}
+		if f, _ := r.begins(key, text[i:]); f != nil {
+			return i, *f
 		}
 	}
 	return -1, form{}
+}
+
+func (r *Redactor) starting(key uint16) bool { return r.starts[key>>6]&(1<<(key&63)) != 0 }
+
+// begins says which form stands at the beginning of a text, the longest one
+// where there are several; open says that a longer one still may, if more text
+// follows.
+func (r *Redactor) begins(key uint16, text []byte) (f *form, open bool) {
+	forms := r.forms[key]
+	for i := range forms {
+		switch f := &forms[i]; {
+		case bytes.HasPrefix(text, f.text):
+			return f, open
+		case bytes.HasPrefix(f.text, text):
+			open = true
+		}
+	}
+	return nil, open
 }
 
 // Redact puts references in the place of the values in a text, and says

@@ -1,0 +1,176 @@
+package engine_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/pawlrun/pawl/engine"
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/llm"
+	"github.com/pawlrun/pawl/secret"
+)
+
+// speaking is a model that says an answer piece by piece once it is told to begin.
+type speaking struct {
+	begin  chan struct{}
+	pieces []llm.Delta
+	err    error
+}
+
+func (s *speaking) Stream(ctx context.Context, req *llm.Request, emit func(llm.Delta)) (*llm.Response, error) {
+	<-s.begin
+	for _, d := range s.pieces {
+		emit(d)
+	}
+	if s.err != nil {
+		err := s.err
+		s.pieces, s.err = []llm.Delta{{Kind: llm.DeltaText, Text: "well"}}, nil
+		return nil, err
+	}
+	return s.Generate(ctx, req)
+}
+
+func (s *speaking) Generate(context.Context, *llm.Request) (*llm.Response, error) {
+	return said("done"), nil
+}
+
+// pieces cuts a text into deltas of a few bytes.
+func pieces(kind llm.DeltaKind, index, size int, text string) []llm.Delta {
+	var out []llm.Delta
+	for len(text) > 0 {
+		n := min(size, len(text))
+		out = append(out, llm.Delta{Kind: kind, Index: index, Text: text[:n]})
+		text = text[n:]
+	}
+	return out
+}
+
+// overheard starts a run that knows a secret, in a process that knows another one, lets its model speak once somebody listens, and returns
+// what was heard of each part, in the order in which the parts began.
+func overheard(t *testing.T, m *speaking) (parts []string) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.env.Secrets = secret.NewRedactor(secret.Secret{Name: "DB", Value: password})
+		r.Engine = engine.New(r.store, newMachine, engine.Options{Secrets: secret.NewRedactor(secret.Secret{Name: "KEY", Value: "of-the-process"})})
+		m.begin = make(chan struct{})
+		run := r.model(m).start(t.Context())
+		got := make(chan []event.Event, 1)
+		go func() { got <- drain(t, run, true) }()
+		synctest.Wait()
+		close(m.begin)
+		index := map[string]int{}
+		add := func(part, text string) {
+			if _, ok := index[part]; !ok {
+				index[part] = len(parts)
+				parts = append(parts, "")
+			}
+			parts[index[part]] += text
+		}
+		for _, e := range <-got {
+			switch d := e.Data.(type) {
+			case event.Text:
+				add("text", d.Text)
+			case event.Reasoning:
+				add("reasoning", d.Text)
+			case event.ToolCallDelta:
+				add("call"+string(rune('0'+d.Index)), d.Tool+d.Text)
+			case event.TextReset:
+				index = map[string]int{}
+			}
+		}
+	})
+	return parts
+}
+
+// FIELD section 9: a secret is redacted on every way out, and the live one is
+// one, too: a model can say what it found in a place that nobody looked through.
+func TestNoSubscriberHearsASecretThatAModelSays(t *testing.T) {
+	quoted, _ := json.Marshal(map[string]string{"command": "echo " + password})
+	for size := 1; size < len(password)+3; size++ {
+		m := &speaking{}
+		m.pieces = append(m.pieces, pieces(llm.DeltaReasoning, 0, size, "I know "+password)...)
+		m.pieces = append(m.pieces, pieces(llm.DeltaText, 1, size, "It is "+password+" and of-the-process h")...)
+		m.pieces = append(m.pieces, pieces(llm.DeltaText, 2, size, "unter2, no secret")...)
+		calls := [][]llm.Delta{pieces(llm.DeltaToolCall, 3, size, string(quoted)), pieces(llm.DeltaToolCall, 4, size, string(quoted))}
+		calls[0][0].Tool, calls[1][0].Tool = "run", "of-the-process"
+		for i := range calls[0] {
+			m.pieces = append(m.pieces, calls[0][i], calls[1][i])
+		}
+		want := []string{
+			"I know ${secret:DB}",
+			"It is ${secret:DB} and ${secret:KEY} hunter2, no secret",
+			`run{"command":"echo ${secret:DB}"}`,
+			`${secret:KEY}{"command":"echo ${secret:DB}"}`,
+		}
+		if diff := cmp.Diff(want, overheard(t, m)); diff != "" {
+			t.Errorf("in pieces of %d bytes, -want +got:\n%s", size, diff)
+		}
+	}
+}
+
+func TestWhatABrokenAttemptHeldBackIsNeverHeard(t *testing.T) {
+	m := &speaking{err: errors.New("cut"), pieces: pieces(llm.DeltaText, 0, 4, "It is "+password[:8])}
+	if diff := cmp.Diff([]string{"It is ", "well"}, overheard(t, m)); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func TestWhoComesInTheMiddleOfASecretHearsNothingOfIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.env.Secrets = secret.NewRedactor(secret.Secret{Name: "DB", Value: password})
+		step := make(chan struct{})
+		run := r.model(modelFunc(func(_ context.Context, _ *llm.Request, emit func(llm.Delta)) (*llm.Response, error) {
+			emit(llm.Delta{Kind: llm.DeltaText, Text: "It is " + password[:9]})
+			<-step
+			emit(llm.Delta{Kind: llm.DeltaText, Text: password[9:] + "."})
+			return said("done"), nil
+		})).start(t.Context())
+		synctest.Wait()
+		got := make(chan []event.Event, 1)
+		go func() { got <- drain(t, run, true) }()
+		synctest.Wait()
+		close(step)
+		var text strings.Builder
+		for _, e := range <-got {
+			if d, ok := e.Data.(event.Text); ok {
+				text.WriteString(d.Text)
+			}
+		}
+		if text.String() != "${secret:DB}." {
+			t.Errorf("heard %q", text.String())
+		}
+	})
+}
+
+func TestAWholeAnswerIsLookedThroughToo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.env.Secrets = secret.NewRedactor(secret.Secret{Name: "DB", Value: password})
+		r.cfg.Whole = true
+		begin := make(chan struct{})
+		run := r.model(modelFunc(func(context.Context, *llm.Request, func(llm.Delta)) (*llm.Response, error) {
+			<-begin
+			return said("It is " + password), nil
+		})).start(t.Context())
+		got := make(chan []event.Event, 1)
+		go func() { got <- drain(t, run, true) }()
+		synctest.Wait()
+		close(begin)
+		var text strings.Builder
+		for _, e := range <-got {
+			if d, ok := e.Data.(event.Text); ok {
+				text.WriteString(d.Text)
+			}
+		}
+		if text.String() != "It is ${secret:DB}" {
+			t.Errorf("heard %q", text.String())
+		}
+	})
+}
