@@ -60,7 +60,7 @@ type recordedResults struct {
 func (r *recordedResults) add(digest string, d event.ToolResult) {
 	r.byDigest[digest] = append(r.byDigest[digest], tool.Result{
 		Output: d.Output, IsError: d.IsError, ErrorType: d.ErrorType, ExitCode: d.ExitCode,
-		Media: d.Media, Untrusted: d.Untrusted, Private: d.Private, EndsRun: d.EndsRun, Truncated: d.Truncated && d.Blob == "", Pin: d.Pin,
+		Media: d.Media, Tools: d.Tools, Untrusted: d.Untrusted, Private: d.Private, EndsRun: d.EndsRun, Truncated: d.Truncated && d.Blob == "", Pin: d.Pin,
 	})
 }
 

@@ -105,7 +105,7 @@ func toolPanic(message string) error {
 func (d *driver) toolResult(ctx context.Context, a machine.RunTool, r tool.Result, err error, timeout time.Duration) event.ToolResult {
 	e := event.ToolResult{
 		CallID: a.CallID, Tool: a.Tool, IsError: r.IsError, ErrorType: r.ErrorType, ExitCode: r.ExitCode,
-		Media: r.Media, Untrusted: r.Untrusted, Private: r.Private, EndsRun: r.EndsRun, Truncated: r.Truncated, Pin: r.Pin, Reached: r.Reached,
+		Media: r.Media, Tools: r.Tools, Untrusted: r.Untrusted, Private: r.Private, EndsRun: r.EndsRun, Truncated: r.Truncated, Pin: r.Pin, Reached: r.Reached,
 	}
 	// Before anything is cut, or half of a secret could be left.
 	r.Output = d.redactText(r.Output)

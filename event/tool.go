@@ -204,6 +204,8 @@ type ToolResult struct {
 	// tail. The journal keeps it once, and the model may page through it.
 	Blob  string      `json:"blob,omitempty"`
 	Media []llm.Media `json:"media,omitempty"`
+	// Tools names the deferred tools that a search found.
+	Tools []string `json:"tools,omitempty"`
 	// Untrusted and Private are what the result was found to be; the run's
 	// taint follows from them.
 	Untrusted  bool  `json:"untrusted,omitempty"`

@@ -18,7 +18,7 @@ func (h *History) Replace(callID string, output func(before llm.ToolResult) stri
 			}
 			changed := *m
 			changed.Parts = slices.Clone(m.Parts)
-			changed.Parts[j] = llm.ToolResult{CallID: r.CallID, ProviderID: r.ProviderID, Name: r.Name, Output: output(r), Pin: r.Pin}
+			changed.Parts[j] = llm.ToolResult{CallID: r.CallID, ProviderID: r.ProviderID, Name: r.Name, Output: output(r), Tools: r.Tools, Pin: r.Pin}
 			h.messages = slices.Clone(h.messages)
 			h.messages[i] = &changed
 			return true

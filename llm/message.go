@@ -103,6 +103,9 @@ type ToolResult struct {
 	IsError    bool   `json:"isError,omitempty"`
 	// Media are images or files that belong to the result.
 	Media []Media `json:"media,omitempty"`
+	// Tools names the deferred tools that a search found, which the model may
+	// call from here on.
+	Tools []string `json:"tools,omitempty"`
 	// Pin names a piece of the work's state that the result holds, such as the
 	// open todos. It goes on no wire: compaction leaves the newest result of
 	// each name as it is.

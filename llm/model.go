@@ -93,6 +93,13 @@ type ToolDef struct {
 	Name        string          `json:"name"`
 	Description string          `json:"description,omitempty"`
 	Schema      json.RawMessage `json:"schema"`
+	// Deferred says that the model need not know of the tool before a search
+	// has found it. Where a provider cannot hold a tool back, or there is no
+	// tool to search with, it is offered from the beginning.
+	Deferred bool `json:"deferred,omitempty"`
+	// Search marks the tool that finds deferred ones: [ToolResult.Tools] of its
+	// results names them. At most one tool of a request is marked.
+	Search bool `json:"search,omitempty"`
 }
 
 // Response is what one call gave.

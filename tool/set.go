@@ -38,6 +38,9 @@ func NewSet(tools ...Tool) (*Set, error) {
 		if s.tools[t.Name] != nil {
 			return nil, fmt.Errorf("tool: %s is declared twice", t.Name)
 		}
+		if other := s.search(); t.Search && other != "" {
+			return nil, fmt.Errorf("tool: %s and %s are both declared to search for tools; only one can", other, t.Name)
+		}
 		s.tools[t.Name] = c
 		s.sorted = append(s.sorted, c)
 	}
@@ -66,6 +69,8 @@ func newCompiled(t Tool) (*compiled, error) {
 		return nil, fmt.Errorf("tool: %s declares the unknown effect class %q", t.Name, t.Effect)
 	case !slices.Contains(risks, t.Risk):
 		return nil, fmt.Errorf("tool: %s declares the unknown risk %q", t.Name, t.Risk)
+	case t.Search && t.Deferred:
+		return nil, fmt.Errorf("tool: %s searches for tools and is deferred itself, so nobody would find it", t.Name)
 	}
 	if len(t.Schema) == 0 {
 		t.Schema = json.RawMessage(`{"type":"object","properties":{},"additionalProperties":false}`)
@@ -88,7 +93,7 @@ func (s *Set) Defs() []llm.ToolDef {
 	}
 	defs := make([]llm.ToolDef, len(s.sorted))
 	for i, t := range s.sorted {
-		defs[i] = llm.ToolDef{Name: t.Name, Description: t.Description, Schema: t.Schema}
+		defs[i] = llm.ToolDef{Name: t.Name, Description: t.Description, Schema: t.Schema, Deferred: t.Deferred, Search: t.Search}
 	}
 	return defs
 }
@@ -195,6 +200,16 @@ func label(s string) string {
 		s = string(runes[:maxLabel]) + "…"
 	}
 	return strings.TrimSpace(s)
+}
+
+// search is the name of the tool that finds deferred ones, "" for none.
+func (s *Set) search() string {
+	for _, t := range s.sorted {
+		if t.Search {
+			return t.Name
+		}
+	}
+	return ""
 }
 
 func (s *Set) lookup(name string) *compiled {

@@ -35,6 +35,8 @@ func TestToolsThatCannotBeOfferedAreRefused(t *testing.T) {
 		{"white space or control characters", []tool.Tool{{Name: "a\x1b[2J", Run: noop}}},
 		{"has no Run function", []tool.Tool{{Name: "a"}}},
 		{"is declared twice", []tool.Tool{{Name: "a", Run: noop}, {Name: "a", Run: noop}}},
+		{"a and b are both declared to search", []tool.Tool{{Name: "a", Run: noop, Search: true}, {Name: "b", Run: noop, Search: true}}},
+		{"is deferred itself", []tool.Tool{{Name: "a", Run: noop, Search: true, Deferred: true}}},
 		{"unknown risk", []tool.Tool{{Name: "a", Run: noop, Risk: "harmless"}}},
 		{"unknown effect class", []tool.Tool{{Name: "a", Run: noop, Effect: "harmless"}}},
 		{"schema of a", []tool.Tool{{Name: "a", Run: noop, Schema: json.RawMessage(`{"type":3}`)}}},

@@ -59,6 +59,12 @@ type Tool struct {
 	// Sandboxed says that Run runs a call in the sandbox where [Call.Sandbox]
 	// says so. Such a call of any other tool is refused.
 	Sandboxed bool
+	// Deferred says that the model need not be told of the tool before a search
+	// has found it, where its provider can hold tools back.
+	Deferred bool
+	// Search says that the tool finds deferred ones, by [Result.Tools]. A set
+	// has at most one such tool.
+	Search bool
 	// Run does the work. It must return soon after ctx ends. An error becomes
 	// a structured result; so does a panic.
 	Run func(ctx context.Context, c Call) (Result, error)
@@ -110,6 +116,9 @@ type Result struct {
 	ErrorType event.ErrorType
 	ExitCode  *int
 	Media     []llm.Media
+	// Tools names the deferred tools that a search found. Output should say as
+	// much in words, because most providers have no other way to tell a model.
+	Tools []string
 	// Untrusted and Private add to what the tool's labels say.
 	Untrusted bool
 	Private   bool

@@ -19,8 +19,10 @@ type Expected struct {
 		Encrypted int `json:"encrypted"`
 	} `json:"reasoning"`
 	ToolCalls []ExpectedCall `json:"tool_calls"`
-	ItemOrder []string       `json:"item_order"`
-	Finish    struct {
+	// ServerItems are the items that are no text, thought or call of a function.
+	ServerItems []string `json:"server_items"`
+	ItemOrder   []string `json:"item_order"`
+	Finish      struct {
 		Raw     *string `json:"raw"`
 		Unified *string `json:"ai_sdk_unified"`
 	} `json:"finish"`
@@ -29,7 +31,8 @@ type Expected struct {
 	Model      string         `json:"model"`
 	Error      *ExpectedError `json:"error"`
 	Oracle     struct {
-		Agreement map[string][]string `json:"agreement"`
+		Agreement map[string][]string                   `json:"agreement"`
+		Disputed  map[string]map[string]json.RawMessage `json:"disputed"`
 	} `json:"oracle"`
 }
 

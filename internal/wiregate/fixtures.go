@@ -144,6 +144,9 @@ func loadExchange(dir string) (*Exchange, error) {
 	if err := readJSON(filepath.Join(dir, "expected.json"), &x.Expected); err != nil {
 		return nil, err
 	}
+	if err := x.Expected.addSearches(); err != nil {
+		return nil, err
+	}
 	var err error
 	if x.Request, err = os.ReadFile(filepath.Join(dir, "request.json")); os.IsNotExist(err) {
 		x.Request = nil

@@ -122,7 +122,8 @@ func newLoop(t *testing.T, a *Adapter, s *Scenario) (*loop, string) {
 	var tools []tool.Tool
 	for _, def := range l.recorded[0].Tools {
 		tools = append(tools, tool.Tool{
-			Name: def.Name, Description: def.Description, Schema: def.Schema, Effect: event.EffectPure, Run: l.toolRun(def.Name),
+			Name: def.Name, Description: def.Description, Schema: def.Schema, Effect: event.EffectPure,
+			Deferred: def.Deferred, Search: def.Search, Run: l.toolRun(def.Name),
 		})
 	}
 	var err error
@@ -155,7 +156,7 @@ func (l *loop) toolRun(name string) func(context.Context, tool.Call) (tool.Resul
 		}
 		r := l.answers[name][0]
 		l.answers[name] = l.answers[name][1:]
-		return tool.Result{Output: r.Output, IsError: r.IsError, Media: r.Media}, nil
+		return tool.Result{Output: r.Output, IsError: r.IsError, Media: r.Media, Tools: r.Tools}, nil
 	}
 }
 

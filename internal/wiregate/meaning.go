@@ -11,6 +11,7 @@ type entry struct {
 	Role, Kind, Text, ID, Name, Signature string
 	Args, Raw                             any
 	IsError                               bool
+	Tools                                 []string
 }
 
 // entries flattens messages. Message bounds are dropped: some recorders send
@@ -41,7 +42,7 @@ func entryOf(p llm.Part) (entry, bool) {
 		e.Args = rawMeaning(p.Args)
 		return e, true
 	case llm.ToolResult:
-		e := entry{Kind: "result", ID: p.ProviderID, Text: p.Output, IsError: p.IsError}
+		e := entry{Kind: "result", ID: p.ProviderID, Text: p.Output, IsError: p.IsError, Tools: p.Tools}
 		var media []entry
 		for _, m := range p.Media {
 			media = append(media, mediaEntry(m))
@@ -69,12 +70,13 @@ func rawMeaning(raw []byte) any {
 type offered struct {
 	Name, Description string
 	Schema            any
+	Deferred, Search  bool
 }
 
 func offers(tools []llm.ToolDef) []offered {
 	out := make([]offered, len(tools))
 	for i, t := range tools {
-		out[i] = offered{Name: t.Name, Description: t.Description, Schema: rawMeaning(t.Schema)}
+		out[i] = offered{Name: t.Name, Description: t.Description, Schema: rawMeaning(t.Schema), Deferred: t.Deferred, Search: t.Search}
 	}
 	return out
 }

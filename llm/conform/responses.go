@@ -38,6 +38,8 @@ func readItem(r *Items, raw []byte) *Violation {
 		return readSaid(i.role, content)
 	case i.kind == "reasoning":
 		add(element{kind: reasoning, mark: given(sealed) || given(content)})
+	case i.kind == "tool_search_output" && i.id == "":
+		add(element{kind: other, mark: true}) // the service's own search
 	case isOutput(i.kind):
 		add(element{kind: result, id: i.id})
 		if i.id == "" {
@@ -66,6 +68,7 @@ var outputOf = map[string]string{
 	"function_call": "function_call_output", "custom_tool_call": "custom_tool_call_output",
 	"computer_call": "computer_call_output", "local_shell_call": "local_shell_call_output",
 	"shell_call": "shell_call_output", "apply_patch_call": "apply_patch_call_output",
+	"tool_search_call": "tool_search_output",
 }
 
 func isOutput(kind string) bool {

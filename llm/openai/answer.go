@@ -9,7 +9,7 @@ import (
 type answer struct {
 	model    *Model
 	exchange *wire.Exchange
-	names    *wire.Names
+	offered  offered
 	// emit is nil where nobody looks on.
 	emit func(llm.Delta)
 	// limit is the output that was asked for at most, 0 where none was.
@@ -105,7 +105,7 @@ func (a *answer) takeOutput() error {
 			return err
 		}
 		if i == len(a.items) {
-			a.open(int64(i), o.kind)
+			a.open(int64(i), o.as())
 		}
 		a.close(a.items[i], &o)
 	}

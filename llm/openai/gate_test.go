@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -17,19 +18,11 @@ import (
 
 func adapter() wiregate.Adapter {
 	return wiregate.Adapter{
-		API: "openai-responses", Provider: "openai", Parse: parseRequest, ItemType: itemType, Skip: skip, Vary: vary,
+		API: "openai-responses", Provider: "openai", Parse: parseRequest, ItemType: itemType, Vary: vary,
 		New: func(baseURL string, client *http.Client) wiregate.Model {
 			return openai.New(openai.Options{BaseURL: baseURL + "/v1", APIKey: "test", HTTP: client})
 		},
 	}
-}
-
-// skip says what a recording cannot show of this adapter.
-func skip(s *wiregate.Scenario, gate string) string {
-	if s.ID == "responses-client-tool-search-loop-stream" && gate == "loop" {
-		return "its client answers a search of tools itself, which the engine does not offer; the request gate has its requests"
-	}
-	return ""
 }
 
 func TestRecordedAnswersDecodeToWhatTheReadersAgreeOn(t *testing.T) { wiregate.WireGate(t, adapter()) }
@@ -69,8 +62,10 @@ func itemType(p llm.Part) string {
 	case llm.Reasoning:
 		return "reasoning"
 	case llm.ToolCall:
-		if strings.Contains(string(p.Raw), "custom_tool_call") {
-			return "custom_tool_call"
+		for _, kind := range []string{"custom_tool_call", "tool_search_call"} {
+			if strings.Contains(string(p.Raw), kind) {
+				return kind
+			}
 		}
 		return "function_call"
 	case llm.Item:
@@ -85,17 +80,30 @@ type body struct {
 	Instructions    string          `json:"instructions"`
 	MaxOutputTokens int             `json:"max_output_tokens"`
 	Input           json.RawMessage `json:"input"`
-	Tools           []struct {
-		Type        string          `json:"type"`
-		Name        string          `json:"name"`
-		Description string          `json:"description"`
-		Parameters  json.RawMessage `json:"parameters"`
-	} `json:"tools"`
-	Text struct {
+	Tools           []bodyTool      `json:"tools"`
+	Text            struct {
 		Format struct {
 			Schema json.RawMessage `json:"schema"`
 		} `json:"format"`
 	} `json:"text"`
+}
+
+type bodyTool struct {
+	Type        string          `json:"type"`
+	Execution   string          `json:"execution"`
+	Name        string          `json:"name"`
+	Description string          `json:"description"`
+	Parameters  json.RawMessage `json:"parameters"`
+	Deferred    bool            `json:"defer_loading"`
+}
+
+// def is the tool as it is offered; one that searches has no name of its own.
+func (t *bodyTool) def() llm.ToolDef {
+	d := llm.ToolDef{Name: t.Name, Description: t.Description, Schema: t.Parameters, Deferred: t.Deferred}
+	if t.Type == "tool_search" {
+		d.Name, d.Search = t.Type, true
+	}
+	return d
 }
 
 type inputItem struct {
@@ -108,6 +116,8 @@ type inputItem struct {
 	Output           json.RawMessage `json:"output"`
 	EncryptedContent string          `json:"encrypted_content"`
 	Summary          []contentPart   `json:"summary"`
+	Execution        string          `json:"execution"`
+	Tools            []bodyTool      `json:"tools"`
 }
 
 type contentPart struct {
@@ -124,8 +134,8 @@ func parseRequest(raw []byte) (llm.Request, error) {
 	}
 	req := llm.Request{Model: b.Model, System: b.Instructions, MaxTokens: b.MaxOutputTokens, Schema: b.Text.Format.Schema}
 	for _, t := range b.Tools {
-		if t.Type == "function" {
-			req.Tools = append(req.Tools, llm.ToolDef{Name: t.Name, Description: t.Description, Schema: t.Parameters})
+		if t.Type == "function" || t.Execution == "client" {
+			req.Tools = append(req.Tools, t.def())
 		} else {
 			req.ProviderTools = append(req.ProviderTools, t.Type)
 		}
@@ -178,6 +188,15 @@ func parseInput(req *llm.Request, raw []byte) error {
 			return err
 		}
 		say(llm.RoleAssistant, llm.ToolCall{ProviderID: plainID(in.CallID), Name: in.Name, Args: json.RawMessage(arguments)})
+	case "tool_search_call":
+		if in.Execution != "client" {
+			return fmt.Errorf("a search that the service made, which no recording has: %s", raw)
+		}
+		say(llm.RoleAssistant, llm.ToolCall{ProviderID: in.CallID, Name: in.Type[:len("tool_search")], Args: in.Arguments})
+	case "tool_search_output":
+		found, err := foundTools(req.Tools, in.Tools)
+		say(llm.RoleTool, llm.ToolResult{ProviderID: in.CallID, Tools: found})
+		return err
 	case "function_call_output":
 		parts, err := parseContent(in.Output)
 		r := llm.ToolResult{ProviderID: plainID(in.CallID), Output: parts.Text()}
@@ -192,6 +211,25 @@ func parseInput(req *llm.Request, raw []byte) error {
 		say(llm.RoleAssistant, llm.Item{Type: in.Type, Raw: raw})
 	}
 	return nil
+}
+
+// foundTools are the names of what a search found, which must stand there as it
+// is offered.
+func foundTools(offered []llm.ToolDef, found []bodyTool) ([]string, error) {
+	var names []string
+	for _, t := range found {
+		i := slices.IndexFunc(offered, func(d llm.ToolDef) bool { return d.Name == t.Name })
+		if i < 0 || offered[i].Description != t.Description || !t.Deferred || !sameJSON(offered[i].Schema, t.Parameters) {
+			return nil, fmt.Errorf("%s was found otherwise than it is offered", t.Name)
+		}
+		names = append(names, t.Name)
+	}
+	return names, nil
+}
+
+func sameJSON(a, b []byte) bool {
+	var x, y any
+	return json.Unmarshal(a, &x) == nil && json.Unmarshal(b, &y) == nil && reflect.DeepEqual(x, y)
 }
 
 func parseContent(raw []byte) (llm.Parts, error) {

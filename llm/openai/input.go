@@ -16,10 +16,10 @@ type projection struct {
 	// origin is the target that the request is for. Only what that very target
 	// made is echoed in its own form (FIELD F23).
 	origin string
-	names  *wire.Names
-	// previous is the message before, which says of what kind the calls were
-	// that a message of results answers.
-	previous *llm.Message
+	offered
+	// before and behind are the messages around the one that is encoded: of
+	// what kind a call and its result are is said by both of them.
+	before, behind []*llm.Message
 }
 
 func (p *projection) appendMessage(b []byte, m *llm.Message) []byte {
@@ -196,9 +196,15 @@ func (p *projection) appendCall(b []byte, c *llm.ToolCall, own, withID bool) []b
 	if own {
 		kept = readKeptCall(c.Raw)
 	}
+	if kept.kind == searchCall {
+		if p.finds(c) {
+			return appendSearchCall(b, c, &kept, withID)
+		}
+		kept = keptCall{}
+	}
 	kind, member := "function_call", "arguments"
-	if kept.custom {
-		kind, member = "custom_tool_call", "input"
+	if kept.kind == customCall {
+		kind, member = customCall, "input"
 	}
 	b = append(b, `,{"type":"`...)
 	b = append(b, kind...)
@@ -212,7 +218,7 @@ func (p *projection) appendCall(b []byte, c *llm.ToolCall, own, withID bool) []b
 	b = append(b, `,"`...)
 	b = append(b, member...)
 	b = append(b, `":`...)
-	b = appendArguments(b, c, kept.custom)
+	b = appendArguments(b, c, kept.kind == customCall)
 	return append(b, '}')
 }
 
@@ -262,8 +268,14 @@ func (p *projection) appendResults(b []byte, m *llm.Message) []byte {
 			continue
 		}
 		kind := "function_call_output"
-		if p.answersCustom(&r) {
+		switch call := p.answered(&r); readKeptCall(call.Raw).kind {
+		case customCall:
 			kind = "custom_tool_call_output"
+		case searchCall:
+			if p.found(&call, &r) {
+				b = p.appendFound(b, &r)
+				continue
+			}
 		}
 		b = append(b, `,{"type":"`...)
 		b = append(b, kind...)
@@ -276,18 +288,22 @@ func (p *projection) appendResults(b []byte, m *llm.Message) []byte {
 	return b
 }
 
-// answersCustom says whether a result answers a call that took text, which has
-// a kind of result of its own.
-func (p *projection) answersCustom(r *llm.ToolResult) bool {
-	if p.previous == nil || p.previous.Origin != p.origin {
-		return false
+// answered is the call that a result answers, where the very target made it
+// that the request is for.
+func (p *projection) answered(r *llm.ToolResult) llm.ToolCall {
+	if len(p.before) == 0 {
+		return llm.ToolCall{}
 	}
-	for _, part := range p.previous.Parts {
+	previous := p.before[len(p.before)-1]
+	if previous.Origin != p.origin {
+		return llm.ToolCall{}
+	}
+	for _, part := range previous.Parts {
 		if c, ok := part.(llm.ToolCall); ok && c.CallID == r.CallID && c.ProviderID == r.ProviderID {
-			return readKeptCall(c.Raw).custom
+			return c
 		}
 	}
-	return false
+	return llm.ToolCall{}
 }
 
 func appendOutputOf(b []byte, r *llm.ToolResult) []byte {

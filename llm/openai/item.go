@@ -17,6 +17,7 @@ type output struct {
 	callID    []byte
 	name      []byte
 	namespace []byte
+	execution []byte
 	arguments []byte
 	input     []byte
 	phase     []byte
@@ -40,6 +41,8 @@ func readOutput(raw []byte) (output, error) {
 			o.name = v
 		case "namespace":
 			o.namespace = v
+		case "execution":
+			o.execution = v
 		case "arguments":
 			o.arguments = v
 		case "input":
@@ -65,15 +68,24 @@ type settled struct {
 	cut bool
 }
 
+// as is how the item's deltas are read: every call that the client answers as
+// a call.
+func (o *output) as() itemKind {
+	if o.kind == customCall || o.clientSearch() {
+		return kindCall
+	}
+	return itemKind(o.kind)
+}
+
 // settle interprets a whole item. What it keeps is copied.
-func (o *output) settle(names *wire.Names) settled {
-	switch o.kind {
-	case "message":
+func (o *output) settle(offered *offered) settled {
+	switch o.as() {
+	case kindMessage:
 		return o.message()
-	case "reasoning":
+	case kindReasoning:
 		return settled{parts: llm.Parts{o.reasoning()}}
-	case "function_call", "custom_tool_call":
-		call := o.call(names)
+	case kindCall:
+		call := o.call(offered)
 		return settled{parts: llm.Parts{call}, cut: wire.Text(o.status) == "incomplete"}
 	}
 	return settled{parts: llm.Parts{llm.Item{Type: o.kind, Raw: clone(o.raw)}}}
@@ -130,10 +142,13 @@ func (o *output) reasoning() llm.Reasoning {
 // thoughtBreak stands between the pieces of a thought's summary.
 const thoughtBreak = "\n\n"
 
-func (o *output) call(names *wire.Names) llm.ToolCall {
-	kept := keptCall{id: wire.Text(o.id), namespace: wire.Text(o.namespace), custom: o.kind == "custom_tool_call"}
-	c := llm.ToolCall{ProviderID: wire.Text(o.callID), Name: names.Local(wire.Text(o.name)), Raw: kept.raw()}
-	if kept.custom {
+func (o *output) call(offered *offered) llm.ToolCall {
+	kept := keptCall{id: wire.Text(o.id), namespace: wire.Text(o.namespace)}
+	if o.kind != string(kindCall) {
+		kept.kind = o.kind
+	}
+	c := llm.ToolCall{ProviderID: wire.Text(o.callID), Name: offered.nameOf(o), Raw: kept.raw()}
+	if kept.kind == customCall {
 		c.Args = customArgs(wire.Text(o.input))
 		return c
 	}

@@ -72,16 +72,23 @@ func (k *keptText) appendContent(b []byte, text string) []byte {
 type keptCall struct {
 	id        string
 	namespace string
-	// custom marks a call of a tool that takes text in place of JSON.
-	custom bool
+	// kind is the item's type where it is not the ordinary one: [customCall] or
+	// [searchCall].
+	kind string
 }
+
+// The items that are calls beside those of functions.
+const (
+	// customCall is a call of a tool that takes text in place of JSON.
+	customCall = "custom_tool_call"
+	// searchCall is a search for tools.
+	searchCall = "tool_search_call"
+)
 
 func (k *keptCall) raw() json.RawMessage {
 	b := appendMember(nil, "id", k.id)
 	b = appendMember(b, "namespace", k.namespace)
-	if k.custom {
-		b = appendMember(b, "type", "custom_tool_call")
-	}
+	b = appendMember(b, "type", k.kind)
 	return object(b)
 }
 
@@ -94,7 +101,7 @@ func readKeptCall(raw []byte) keptCall {
 		case "namespace":
 			k.namespace = wire.Text(m.Value())
 		case "type":
-			k.custom = wire.Text(m.Value()) == "custom_tool_call"
+			k.kind = wire.Text(m.Value())
 		}
 	}
 	return k

@@ -148,7 +148,7 @@ func (m *Model) call(ctx context.Context, req *llm.Request, emit func(llm.Delta)
 	if err != nil {
 		return nil, err
 	}
-	a := answer{model: m, exchange: x, names: m.names.For(req.Tools, maxToolName), emit: emit, limit: int64(req.MaxTokens)}
+	a := answer{model: m, exchange: x, offered: m.offer(req), emit: emit, limit: int64(req.MaxTokens)}
 	defer x.Close()
 	resp, err := a.read()
 	if err == nil {

@@ -14,16 +14,19 @@ import (
 // Encode returns the streamed form of the request: a prefix that stays the same
 // for a run, one piece for each message, and the end. It costs what is new.
 func (m *Model) Encode(req *llm.Request) (*llm.Encoded, error) {
-	p := projection{origin: m.provider + "/" + req.Model, names: m.names.For(req.Tools, maxToolName)}
+	p := projection{origin: m.provider + "/" + req.Model, offered: m.offer(req)}
 	name := p.origin + p.names.Clashes()
+	if p.search != nil {
+		name += "+" + searchTool // searches have a form of their own then
+	}
 	segments := make([]llm.Segment, 0, len(req.Messages)+3)
 	segments = append(segments, req.Memo.RequestPrefix(name, m.variant, req, func() []byte {
-		return m.appendPrefix(nil, req, p.names)
+		return m.appendPrefix(nil, req, &p.offered)
 	}))
 	encode := func(msg *llm.Message) []byte { return p.appendMessage(nil, msg) }
-	for _, msg := range req.Messages {
+	for i, msg := range req.Messages {
+		p.before, p.behind = req.Messages[:i], req.Messages[i+1:]
 		segments = append(segments, req.Memo.Message(name, msg, encode))
-		p.previous = msg
 	}
 	if err := lint.Request(conform.Responses, m.provider, name, req, segments[1:]); err != nil {
 		return nil, err
@@ -44,7 +47,7 @@ var (
 	wholeEnd    = []byte(`]}`)
 )
 
-func (m *Model) appendPrefix(b []byte, req *llm.Request, names *wire.Names) []byte {
+func (m *Model) appendPrefix(b []byte, req *llm.Request, offered *offered) []byte {
 	b = append(b, `{"model":`...)
 	b = wire.AppendQuoted(b, req.Model)
 	b = append(b, `,"store":false`...)
@@ -72,7 +75,7 @@ func (m *Model) appendPrefix(b []byte, req *llm.Request, names *wire.Names) []by
 		b = wire.AppendCompact(append(b, `,"schema":`...), req.Schema, "{}")
 		b = append(b, "}}"...)
 	}
-	b = appendTools(b, req, names)
+	b = appendTools(b, req, offered)
 	return append(b, `,"input":[`...)
 }
 
@@ -118,19 +121,15 @@ func (m *Model) appendExtra(b []byte, req *llm.Request) []byte {
 	})
 }
 
-func appendTools(b []byte, req *llm.Request, names *wire.Names) []byte {
+func appendTools(b []byte, req *llm.Request, offered *offered) []byte {
 	if len(req.Tools)+len(req.ProviderTools) == 0 {
 		return b
 	}
 	b = append(b, `,"tools":[`...)
 	start := len(b)
-	for _, t := range req.Tools {
-		b = append(b, `,{"type":"function","name":`...)
-		b = wire.AppendQuoted(b, names.Wire(t.Name))
-		b = appendMember(b, "description", t.Description)
-		b = append(b, `,"parameters":`...)
-		b = appendParameters(b, t.Schema)
-		b = append(b, `,"strict":false}`...)
+	for i := range req.Tools {
+		b = append(b, ',')
+		b = offered.appendTool(b, &req.Tools[i])
 	}
 	for _, name := range req.ProviderTools {
 		b = append(b, ',')

@@ -64,11 +64,8 @@ func (a *answer) finished(id string) bool {
 
 // open begins an item. All but messages are one part, which has its place from
 // now on; a message's parts come with its content.
-func (a *answer) open(at int64, kind string) *item {
-	if kind == "custom_tool_call" {
-		kind = string(kindCall)
-	}
-	it := &item{at: at, kind: itemKind(kind)}
+func (a *answer) open(at int64, kind itemKind) *item {
+	it := &item{at: at, kind: kind}
 	a.items = append(a.items, it)
 	if it.kind != kindMessage {
 		it.strand(a, 0)
@@ -94,7 +91,7 @@ func (it *item) strand(a *answer, content int64) *strand {
 
 // close settles an item with its whole form.
 func (a *answer) close(it *item, o *output) {
-	it.done, it.id, it.settled = true, wire.Text(o.id), o.settle(a.names)
+	it.done, it.id, it.settled = true, wire.Text(o.id), o.settle(&a.offered)
 	parts := it.settled.parts
 	for i := range parts {
 		parts[i] = a.reconcile(it.strand(a, int64(i)), parts[i])

@@ -138,10 +138,10 @@ func (a *answer) added() error {
 	if err != nil {
 		return err
 	}
-	it := a.open(a.event.at, o.kind)
+	it := a.open(a.event.at, o.as())
 	it.callID = wire.Text(o.callID)
 	if it.kind == kindCall {
-		it.name = a.names.Local(wire.Text(o.name))
+		it.name = a.offered.nameOf(&o)
 		it.strands[0].tool = it.name
 	}
 	return nil
@@ -157,7 +157,7 @@ func (a *answer) itemDone() error {
 	case it == nil && a.finished(wire.Text(o.id)):
 		return nil
 	case it == nil:
-		it = a.open(a.event.at, o.kind)
+		it = a.open(a.event.at, o.as())
 	}
 	a.close(it, &o)
 	return nil
@@ -169,7 +169,7 @@ func (a *answer) grow(kind itemKind, as llm.DeltaKind) {
 	e := &a.event
 	it := a.find(e.at)
 	if it == nil {
-		it = a.open(e.at, string(kind))
+		it = a.open(e.at, kind)
 	}
 	text, ok := wire.AppendText(a.scratch[:0], e.delta)
 	a.scratch = text

@@ -213,7 +213,7 @@ func (m *Machine) applyResults() error {
 		truncated = truncated || c.result.ErrorType == event.ErrorTruncated
 		results[i] = llm.ToolResult{
 			CallID: c.ref.CallID, Name: c.ref.Name,
-			Output: c.told(m.shown(c.result)), IsError: c.result.IsError, Media: c.result.Media, Pin: c.result.Pin,
+			Output: c.told(m.shown(c.result)), IsError: c.result.IsError, Media: c.result.Media, Tools: c.result.Tools, Pin: c.result.Pin,
 		}
 	}
 	m.phase = phaseSettled
