@@ -21,7 +21,7 @@ func TestARunThatEditsToNoEffectIsStuckAndOneThatGetsOnIsNot(t *testing.T) {
 	}{
 		"what is written is there already": {func(n int) string {
 			return fmt.Sprintf("{name: fs.write, arguments: {path: %c.txt, content: same}}", 'a'+n%3)
-		}, event.ReasonStuck, 19},
+		}, event.ReasonStuck, 20},
 		"what is written is new": {func(n int) string {
 			return fmt.Sprintf("{name: fs.write, arguments: {path: a.txt, content: '%d'}}", n)
 		}, event.ReasonFinalAnswer, 31},
@@ -30,7 +30,7 @@ func TestARunThatEditsToNoEffectIsStuckAndOneThatGetsOnIsNot(t *testing.T) {
 		}, event.ReasonFinalAnswer, 31},
 		"a command that edits and restores": {func(n int) string {
 			return fmt.Sprintf("{name: shell.exec, arguments: {command: 'echo %d > x.txt; echo 0 > x.txt'}}", n)
-		}, event.ReasonStuck, 17},
+		}, event.ReasonStuck, 18},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := options(t)

@@ -1,7 +1,6 @@
 package stop
 
 import (
-	"fmt"
 	"strings"
 
 	"github.com/pawlrun/pawl/event"
@@ -31,12 +30,12 @@ const (
 var patterns = [...]Pattern{SameCall, AlternatingCalls, SameError, Monologue, UnchangedTree}
 
 // rung says how often in a row a pattern earns a nudge, and how many more times
-// after that end the run. Calls in between are kept from running.
+// after that end the run. Calls in between are kept from running: those of a
+// circle all of them, those of the other patterns once (see [Repetition.Blocked]).
 type rung struct{ nudge, more int }
 
-// ladder is PRODUCT 6 for one call, and the same in pairs for two. The other
-// patterns stop no call, and an honest run comes across them, so they take
-// longer.
+// ladder is PRODUCT 6 for one call, and the same in pairs for two. An honest run
+// comes across the other patterns, too, so they take longer.
 func (p Pattern) ladder() rung {
 	switch p {
 	case SameCall:
@@ -56,6 +55,8 @@ func (p Pattern) ladder() rung {
 type Call struct {
 	Tool, Digest string
 	Result       *event.ToolResult
+	// Blocked is the pattern for which the call was not run, "" for none.
+	Blocked Pattern
 }
 
 // Repetition recognises a run that goes round in circles. It sees the settled
@@ -67,15 +68,22 @@ type Repetition struct {
 	last, before Call
 	said         string
 	count        [len(patterns)]int
-	// warned is the count at which a pattern was nudged, 0 for not.
-	warned [len(patterns)]int
+	// warned is the count at which a pattern was nudged, 0 for not; blocked says
+	// that since then calls were kept from running for it.
+	warned  [len(patterns)]int
+	blocked [len(patterns)]bool
 	// states are the newest states of the working tree.
 	states []string
 }
 
 // Called takes in a settled call. Calls that are meant to be repeated are not
-// to be told of.
+// to be told of. One that was not run because of what other calls came to is
+// none of them: it neither goes on with anything nor breaks it.
 func (r *Repetition) Called(c Call) {
+	if c.Blocked == SameError || c.Blocked == UnchangedTree {
+		r.blocked[c.Blocked.index()] = true
+		return
+	}
 	c = r.original(c)
 	same, alternating := 1, 1
 	switch {
@@ -141,7 +149,7 @@ func (r *Repetition) set(p Pattern, n int) {
 	i := p.index()
 	r.count[i] = n
 	if n < p.ladder().nudge {
-		r.warned[i] = 0
+		r.warned[i], r.blocked[i] = 0, false
 	}
 }
 
@@ -179,58 +187,4 @@ func (r *Repetition) Due() (d event.Stuck, ok bool) {
 func (r *Repetition) Nudged(p Pattern) {
 	i := p.index()
 	r.warned[i] = max(r.count[i], 1)
-}
-
-// Warned says that the model has been told of a circle that it may still be in.
-func (r *Repetition) Warned() bool { return r.warned[0]+r.warned[1] > 0 }
-
-// Blocked says whether the last of the calls asked for, in their order, goes
-// on with a circle that the model has been told of, and must not run.
-func (r *Repetition) Blocked(digests []string) (d event.Stuck, ok bool) {
-	for i, p := range patterns[:2] {
-		if r.warned[i] == 0 {
-			continue
-		}
-		circle := [2]Call{r.last, r.last}
-		if p == AlternatingCalls {
-			circle[0] = r.before
-		}
-		going := true
-		for k, digest := range digests {
-			going = going && digest == circle[k%2].Digest
-		}
-		if n := len(digests); going && n > 0 {
-			return event.Stuck{
-				Pattern: string(p), Tool: circle[(n-1)%2].Tool, Count: r.count[i] + n, Action: event.StuckBlock,
-			}, true
-		}
-	}
-	return event.Stuck{}, false
-}
-
-// Message is what the model is told: about a nudge as the user's word, about a
-// blocked call as its result.
-func Message(d event.Stuck) string {
-	if d.Action == event.StuckBlock {
-		return "this call was not run, because it repeats earlier calls with nothing new in between, and its result is " +
-			"above. Do not make it again: use that result, change the arguments, or take another way. " +
-			"If it is repeated once more, the run ends"
-	}
-	switch Pattern(d.Pattern) {
-	case SameCall:
-		return fmt.Sprintf("You have called %s with the same arguments %d times in a row, and nothing new came of it. "+
-			"The same call will not be run again. Use the result that you have, change the arguments, or take another way.", d.Tool, d.Count)
-	case AlternatingCalls:
-		return "You have made the same two calls in turn several times, and nothing new came of it. " +
-			"They will not be run again in this way. Use the results that you have, or take another way."
-	case SameError:
-		return fmt.Sprintf("Your last %d calls all failed with the same kind of error. "+
-			"Read the newest error closely, and change what causes it before you call again.", d.Count)
-	case UnchangedTree:
-		return fmt.Sprintf("In %d cycles you have edited files or run commands, and the files of the workspace are as they were before: "+
-			"the edits failed, changed nothing, or were taken back. Look at a file before you change it, take another way, "+
-			"or, if no file has to change any more, finish the task.", d.Count)
-	}
-	return fmt.Sprintf("You have said the same %d times without calling a tool. "+
-		"Take the next step of the task, or say what the task asks you to say when it is done.", d.Count)
 }

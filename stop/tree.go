@@ -30,8 +30,20 @@ func (w *Work) Add(facts *event.Facts, d *event.ToolResult, news bool) {
 		return
 	}
 	w.States = append(w.States, d.Tree)
-	w.Ran = w.Ran || len(facts.Commands) > 0
-	w.Edited = w.Edited || slices.ContainsFunc(facts.Paths, func(p event.PathUse) bool { return p.Write && !p.Outside })
+	w.Ran = w.Ran || runs(facts)
+	w.Edited = w.Edited || edits(facts)
+}
+
+func runs(f *event.Facts) bool { return len(f.Commands) > 0 }
+
+func edits(f *event.Facts) bool {
+	return slices.ContainsFunc(f.Paths, func(p event.PathUse) bool { return p.Write && !p.Outside })
+}
+
+// Works says that a call of these facts, nil for none, is there to change the
+// working tree or to run something that may.
+func Works(f *event.Facts) bool {
+	return f != nil && f.Risk != event.RiskRead && (runs(f) || edits(f))
 }
 
 // Worked takes in a settled cycle. One that brings the working tree into a

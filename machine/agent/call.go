@@ -27,8 +27,9 @@ type call struct {
 	running  bool
 	// orphan: the process that ran the call is gone.
 	orphan bool
-	// blocked: it repeats what led nowhere, and will not run.
-	blocked bool
+	// blocked is the decision that the call will not run, because it goes on with
+	// what led nowhere.
+	blocked *event.Stuck
 	retry   retry
 	hooks   callHooks
 	result  *event.ToolResult

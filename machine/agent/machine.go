@@ -68,8 +68,8 @@ type Machine struct {
 	beforeRun, afterRun hooks
 	repetition          stop.Repetition
 	// stuck is what was decided about repetition in this cycle.
-	stuck   *event.Stuck
-	digests []string
+	stuck *event.Stuck
+	asked []stop.Asked
 	// stopBudget is the setting that refused a call of this cycle.
 	stopBudget string
 

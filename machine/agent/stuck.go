@@ -20,32 +20,39 @@ func (m *Machine) observe() {
 		}
 		work.Add(c.resolved.Facts, c.result, c.news)
 		if !c.resolved.Polling {
-			m.repetition.Called(stop.Call{Tool: c.ref.Name, Digest: c.own, Result: c.result})
+			seen := stop.Call{Tool: c.ref.Name, Digest: c.own, Result: c.result}
+			if c.blocked != nil {
+				seen.Blocked = stop.Pattern(c.blocked.Pattern)
+			}
+			m.repetition.Called(seen)
 		}
 	}
 	m.repetition.Worked(work)
 }
 
-// circling says that a call goes on with a circle that the model was told of.
-// Calls before it in the answer count: a new one among them breaks the circle.
+// circling says that a call goes on with what the model was told of. Calls before
+// it in the answer count: a new one among them breaks a circle.
 func (m *Machine) circling(c *call) (event.Stuck, bool) {
+	if c.blocked != nil && c.result == nil {
+		return *c.blocked, true
+	}
 	if !m.repetition.Warned() || c.result != nil || c.attempt > 0 || c.verdict != nil || c.resolved.Polling {
 		return event.Stuck{}, false
 	}
-	m.digests = m.digests[:0]
+	m.asked = m.asked[:0]
 	for _, other := range m.calls[:c.index+1] {
 		if !other.resolved.Polling {
-			m.digests = append(m.digests, other.own)
+			m.asked = append(m.asked, stop.Asked{Tool: other.ref.Name, Digest: other.own, Works: stop.Works(other.resolved.Facts)})
 		}
 	}
-	d, ok := m.repetition.Blocked(m.digests)
+	d, ok := m.repetition.Blocked(m.asked)
 	d.CallID = c.ref.CallID
 	return d, ok
 }
 
 // block keeps a call from running: the decision first, then its result.
 func (m *Machine) block(c *call, d event.Stuck) {
-	if !c.blocked {
+	if c.blocked == nil {
 		m.record(d)
 		return
 	}
@@ -81,7 +88,7 @@ func (m *Machine) applyStuck(d *event.Stuck) error {
 		if m.phase != phaseTools || c == nil || c.result != nil {
 			return fmt.Errorf("%w: %s is blocked, which is no open call of cycle %d", ErrMisfit, d.CallID, m.cycle)
 		}
-		c.blocked = true
+		c.blocked = d
 		return nil
 	case event.StuckNudge:
 		m.repetition.Nudged(stop.Pattern(d.Pattern))

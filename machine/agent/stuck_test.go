@@ -61,6 +61,19 @@ func TestRepetitionIsNudgedThenBlockedThenEndsTheRun(t *testing.T) {
 			p.cycles(1, always("read a"), ok)
 			p.answer(says("done"))
 		}},
+		{"failures of one kind: the tool is blocked once, then the run ends", agent.Config{}, func(p *play) {
+			p.cycles(20, func(cycle int) []string { return []string{fmt.Sprint("read ", cycle)} }, func(int, string) event.ToolResult {
+				return event.ToolResult{Output: "no such file", IsError: true, ErrorType: event.ErrorNotFound}
+			})
+		}},
+		{"edits to no effect: edits and commands are blocked once, looks at files go on", agent.Config{}, func(p *play) {
+			p.cycles(20, func(cycle int) []string { return []string{fmt.Sprint("get ", cycle), fmt.Sprint("edit ", cycle)} }, func(cycle int, tool string) event.ToolResult {
+				if tool == "get" {
+					return event.ToolResult{Output: fmt.Sprint(cycle)}
+				}
+				return event.ToolResult{Output: fmt.Sprint("wrote ", cycle), Tree: "t"}
+			})
+		}},
 		{"what a blocked call would have asked is not asked", agent.Config{}, func(p *play) {
 			p.cycles(9, always("read a", "read a", "read a"), ok)
 		}},
@@ -89,7 +102,7 @@ func TestEachCircleEndsWhereItsLadderSays(t *testing.T) {
 		}, pattern: stop.AlternatingCalls, cycles: 5},
 		"errors of one kind": {play: func(p *play) {
 			p.cycles(40, func(cycle int) []string { return []string{fmt.Sprint("read ", cycle)} }, failing)
-		}, pattern: stop.SameError, cycles: 10},
+		}, pattern: stop.SameError, cycles: 11},
 		"words without a deed": {cfg: nudging, play: func(p *play) {
 			for range 40 {
 				if p.live.State().Outcome == nil {

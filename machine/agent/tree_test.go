@@ -29,10 +29,10 @@ func TestARunWhoseEditsChangeNothingIsNudgedAndThenStuck(t *testing.T) {
 	p.cycles(40, futile, unchanged)
 	p.check()
 	o := p.outcome()
-	if o.Reason != event.ReasonStuck || o.Kind != string(stop.UnchangedTree) || o.Cycles != 17 || o.OK || o.NextSafeAction == "" {
+	if o.Reason != event.ReasonStuck || o.Kind != string(stop.UnchangedTree) || o.Cycles != 18 || o.OK || o.NextSafeAction == "" {
 		t.Errorf("%+v", o)
 	}
-	if want := []event.StuckAction{event.StuckNudge, event.StuckStop}; !slices.Equal(p.stuckActions(), want) {
+	if want := []event.StuckAction{event.StuckNudge, event.StuckBlock, event.StuckBlock, event.StuckStop}; !slices.Equal(p.stuckActions(), want) {
 		t.Errorf("actions %v", p.stuckActions())
 	}
 }
@@ -64,8 +64,8 @@ func TestTheWatchOverRepetitionSurvivesCompactionAndResume(t *testing.T) {
 	}{
 		stop.SameCall:         {always("read a"), ok, 5},
 		stop.AlternatingCalls: {pair, ok, 10},
-		stop.SameError:        {func(cycle int) []string { return []string{fmt.Sprint("read ", cycle)} }, failing, 10},
-		stop.UnchangedTree:    {futile, unchanged, 17},
+		stop.SameError:        {func(cycle int) []string { return []string{fmt.Sprint("read ", cycle)} }, failing, 11},
+		stop.UnchangedTree:    {futile, unchanged, 18},
 	} {
 		t.Run(string(pattern), func(t *testing.T) {
 			cfg := windowed(compact.Settings{Strategy: compact.RollingWindow, KeepTurns: 1})

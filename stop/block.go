@@ -1,0 +1,74 @@
+package stop
+
+import "github.com/pawlrun/pawl/event"
+
+// Asked is a call that has not run yet, as far as repetition is concerned.
+type Asked struct {
+	Tool, Digest string
+	// Works says that the call edits files or runs a command (see [Works]).
+	Works bool
+}
+
+// Warned says that the model has been told of something that it may still be in.
+func (r *Repetition) Warned() bool {
+	for _, n := range r.warned {
+		if n > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// Blocked says whether the last of the calls asked for, in their order, must not
+// run, because the model was told that it goes round in circles and goes on:
+//
+//   - a call that continues a circle of one call or of two, each time;
+//   - when calls have kept failing alike for a while after the nudge, the calls
+//     of the tool that failed last, in one answer: the model has to look at the
+//     error, and is then free to call the tool again;
+//   - when the working tree has not changed for a while after the nudge, the
+//     calls that edit or run commands, in one answer; looking at files goes on.
+//
+// A monologue has no call that could be blocked.
+func (r *Repetition) Blocked(asked []Asked) (d event.Stuck, ok bool) {
+	if d, ok := r.circling(asked); ok {
+		return d, true
+	}
+	call := asked[len(asked)-1]
+	for _, p := range [...]Pattern{SameError, UnchangedTree} {
+		if r.overdue(p) && (p == SameError && call.Tool == r.last.Tool || p == UnchangedTree && call.Works) {
+			return event.Stuck{Pattern: string(p), Tool: call.Tool, Count: r.count[p.index()], Action: event.StuckBlock}, true
+		}
+	}
+	return event.Stuck{}, false
+}
+
+// overdue says that a pattern has gone on half the way from its nudge to the
+// end of the run, and that no call was blocked for it yet.
+func (r *Repetition) overdue(p Pattern) bool {
+	i := p.index()
+	return r.warned[i] > 0 && !r.blocked[i] && r.count[i] >= r.warned[i]+p.ladder().more/2
+}
+
+// circling says that the calls, all of them, go on with a circle.
+func (r *Repetition) circling(asked []Asked) (d event.Stuck, ok bool) {
+	for i, p := range patterns[:2] {
+		if r.warned[i] == 0 {
+			continue
+		}
+		circle := [2]Call{r.last, r.last}
+		if p == AlternatingCalls {
+			circle[0] = r.before
+		}
+		going := true
+		for k, call := range asked {
+			going = going && call.Digest == circle[k%2].Digest
+		}
+		if n := len(asked); going && n > 0 {
+			return event.Stuck{
+				Pattern: string(p), Tool: circle[(n-1)%2].Tool, Count: r.count[i] + n, Action: event.StuckBlock,
+			}, true
+		}
+	}
+	return event.Stuck{}, false
+}

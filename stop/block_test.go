@@ -1,0 +1,170 @@
+package stop_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/stop"
+)
+
+// answer is what a model asks for, each "tool argument".
+type answer []string
+
+func asked(calls answer) []stop.Asked {
+	var out []stop.Asked
+	for _, c := range calls {
+		name, _, _ := strings.Cut(c, " ")
+		out = append(out, stop.Asked{Tool: name, Digest: c, Works: name == "edit" || name == "make"})
+	}
+	return out
+}
+
+// watch plays answers before a watch as a machine does, and writes down what is
+// decided: of each answer the calls that do not run, and what follows.
+type watch struct {
+	stop.Repetition
+	// result is what a call that runs comes to, and tree what the files are then.
+	result func(n int, call string) event.ToolResult
+	log    []string
+}
+
+func (w *watch) play(n int, calls answer) (over bool) {
+	all := asked(calls)
+	var work stop.Work
+	var cycle []stop.Call
+	for i, c := range calls {
+		name, _, _ := strings.Cut(c, " ")
+		settled := stop.Call{Tool: name, Digest: c}
+		if d, ok := w.Blocked(all[:i+1]); ok && w.Warned() {
+			w.log = append(w.log, fmt.Sprintf("%d blocks %s as %s", n, c, d.Pattern))
+			settled.Blocked = stop.Pattern(d.Pattern)
+			settled.Result = &event.ToolResult{IsError: true, ErrorType: event.ErrorBlocked, Output: stop.Message(d)}
+		} else {
+			r := w.result(n, c)
+			settled.Result = &r
+			facts := event.Facts{}
+			if all[i].Works {
+				facts.Paths = []event.PathUse{{Path: "f", Write: true}}
+			}
+			work.Add(&facts, &r, true)
+		}
+		cycle = append(cycle, settled)
+	}
+	for _, c := range cycle {
+		w.Called(c)
+	}
+	w.Worked(work)
+	d, due := w.Due()
+	if !due {
+		return false
+	}
+	w.log = append(w.log, fmt.Sprintf("%d %s %s", n, d.Action, d.Pattern))
+	if d.Action == event.StuckNudge {
+		w.Nudged(stop.Pattern(d.Pattern))
+	}
+	return d.Action == event.StuckStop
+}
+
+// The middle of the ladder, for the patterns that are about more than one call:
+// once, and only what goes on with the pattern.
+func TestWhatGoesOnAfterANudgeIsBlockedOnceBeforeTheRunEnds(t *testing.T) {
+	failed := func(int, string) event.ToolResult {
+		return event.ToolResult{IsError: true, ErrorType: event.ErrorNotFound, Output: "no such file"}
+	}
+	// same leaves the files as they are, whatever is said.
+	same := func(n int, call string) event.ToolResult {
+		r := event.ToolResult{Output: fmt.Sprint(n, call)}
+		if strings.HasPrefix(call, "edit") || strings.HasPrefix(call, "make") {
+			r.Tree = "t"
+		}
+		return r
+	}
+	for _, tt := range []struct {
+		name   string
+		ask    func(n int) answer
+		result func(n int, call string) event.ToolResult
+		want   []string
+	}{
+		{"failures of one tool", func(n int) answer { return answer{fmt.Sprint("read ", n)} }, failed,
+			[]string{"5 nudge same_error", "8 blocks read 8 as same_error", "11 stop same_error"}},
+		{"failures of one tool, many in an answer", func(n int) answer {
+			return answer{fmt.Sprint("read a", n), fmt.Sprint("read b", n), fmt.Sprint("read c", n)}
+		}, failed,
+			[]string{"2 nudge same_error", "4 blocks read a4 as same_error", "4 blocks read b4 as same_error", "4 blocks read c4 as same_error", "5 stop same_error"}},
+		{"another tool beside the one that fails", func(n int) answer {
+			if n == 8 {
+				return answer{"list .", "read x"}
+			}
+			return answer{fmt.Sprint("read ", n)}
+		}, func(n int, call string) event.ToolResult {
+			if call == "list ." {
+				return event.ToolResult{Output: "a b"}
+			}
+			return failed(n, call)
+		}, []string{"5 nudge same_error", "8 blocks read x as same_error", "13 nudge same_error", "16 blocks read 16 as same_error", "19 stop same_error"}},
+		{"a call that succeeds in time", func(n int) answer { return answer{fmt.Sprint("read ", n)} }, func(n int, call string) event.ToolResult {
+			if n == 7 {
+				return event.ToolResult{Output: "found"}
+			}
+			return failed(n, call)
+		}, []string{"5 nudge same_error", "12 nudge same_error", "15 blocks read 15 as same_error", "18 stop same_error"}},
+		{"the call after the block is the right one", func(n int) answer { return answer{fmt.Sprint("read ", n)} }, func(n int, call string) event.ToolResult {
+			if n > 8 {
+				return event.ToolResult{Output: fmt.Sprint(n)}
+			}
+			return failed(n, call)
+		}, []string{"5 nudge same_error", "8 blocks read 8 as same_error"}},
+		{"edits to no effect", func(n int) answer { return answer{fmt.Sprint("edit ", n)} }, same,
+			[]string{"9 nudge unchanged_tree", "14 blocks edit 14 as unchanged_tree", "18 stop unchanged_tree"}},
+		{"edits to no effect, beside looks at files", func(n int) answer {
+			return answer{fmt.Sprint("read ", n), fmt.Sprint("edit ", n), fmt.Sprint("make ", n)}
+		}, same,
+			[]string{"9 nudge unchanged_tree", "14 blocks edit 14 as unchanged_tree", "14 blocks make 14 as unchanged_tree", "18 stop unchanged_tree"}},
+		{"the model looks and does not edit", func(n int) answer {
+			if n > 13 {
+				return answer{fmt.Sprint("read ", n)}
+			}
+			return answer{fmt.Sprint("edit ", n)}
+		}, same, []string{"9 nudge unchanged_tree"}},
+		{"the edit after the block changes something", func(n int) answer { return answer{fmt.Sprint("edit ", n)} }, func(n int, call string) event.ToolResult {
+			r := same(n, call)
+			if n > 14 {
+				r.Tree = fmt.Sprint(n)
+			}
+			return r
+		}, []string{"9 nudge unchanged_tree", "14 blocks edit 14 as unchanged_tree"}},
+		{"one call again and again is blocked each time", func(int) answer { return answer{"read a"} }, failed,
+			[]string{"3 nudge same_call", "4 blocks read a as same_call", "5 blocks read a as same_call", "5 stop same_call"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			w := watch{result: tt.result}
+			for n := 1; n <= 30 && !w.play(n, tt.ask(n)); n++ {
+			}
+			if got := strings.Join(w.log, "\n"); got != strings.Join(tt.want, "\n") {
+				t.Errorf("got\n%s\nwant\n%s", got, strings.Join(tt.want, "\n"))
+			}
+		})
+	}
+}
+
+func TestACallWorksThatEditsTheWorkspaceOrRunsWhatIsNotKnownToBeHarmless(t *testing.T) {
+	command := []event.Command{{Words: []string{"make"}}}
+	for _, tt := range []struct {
+		name  string
+		facts *event.Facts
+		want  bool
+	}{
+		{"nothing is known", nil, false},
+		{"reads a file", &event.Facts{Paths: []event.PathUse{{Path: "a"}}, Risk: event.RiskRead}, false},
+		{"writes a file", &event.Facts{Paths: []event.PathUse{{Path: "a", Write: true}}, Risk: event.RiskWrite}, true},
+		{"writes elsewhere", &event.Facts{Paths: []event.PathUse{{Path: "/a", Write: true, Outside: true}}, Risk: event.RiskWrite}, false},
+		{"runs a program", &event.Facts{Commands: command, Risk: event.RiskExecute}, true},
+		{"runs a harmless one", &event.Facts{Commands: command, Risk: event.RiskRead}, false},
+	} {
+		if got := stop.Works(tt.facts); got != tt.want {
+			t.Errorf("%s: %t", tt.name, got)
+		}
+	}
+}
