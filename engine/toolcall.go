@@ -86,6 +86,7 @@ func (d *driver) runTool(work context.Context, a machine.RunTool) {
 					return t.Run(ctx, tool.Call{
 						ID: a.CallID, Key: a.Key, Attempt: a.Attempt, Args: a.Args, Facts: a.Facts,
 						MaxResultChars: max(a.MaxResultChars, 0), Results: &d.blobs, Sandbox: a.Sandbox,
+						Redact: d.redactText,
 					})
 				})
 			}, toolPanic)

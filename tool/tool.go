@@ -91,6 +91,10 @@ type Call struct {
 	MaxResultChars int
 	// Results reads what earlier calls of the run gave; nil outside a run.
 	Results Results
+	// Redact takes the secrets that the run knows out of a text; nil outside a
+	// run. The engine takes them out of every result. A tool that drops a part
+	// of its output itself must not leave half of a secret, and looks by this.
+	Redact func(text string) string
 }
 
 // Results are the outputs that were too large for the model and are kept

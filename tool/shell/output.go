@@ -2,6 +2,7 @@ package shell
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"unicode/utf8"
@@ -28,7 +29,7 @@ func (h *headTail) Write(p []byte) (int, error) {
 	n := len(p)
 	h.total += int64(n)
 	take := min(h.limit/2-len(h.head), len(p))
-	h.head = append(h.head, p[:take]...)
+	h.head = appendDoubling(h.head, p[:take])
 	h.keepTail(p[take:])
 	return n, nil
 }
@@ -40,7 +41,7 @@ func (h *headTail) keepTail(p []byte) {
 	}
 	if room := size - len(h.tail); room > 0 {
 		take := min(room, len(p))
-		h.tail = append(h.tail, p[:take]...)
+		h.tail = appendDoubling(h.tail, p[:take])
 		p = p[take:]
 	}
 	for len(p) > 0 {
@@ -50,11 +51,13 @@ func (h *headTail) keepTail(p []byte) {
 	}
 }
 
-// written is how many bytes came in.
-func (h *headTail) written() int64 {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.total
+// appendDoubling is append for a buffer that may become large: it costs two
+// bytes for each one that is kept in the end, where append costs five.
+func appendDoubling(b, p []byte) []byte {
+	if len(p) > cap(b)-len(b) {
+		b = slices.Grow(b, max(len(p), cap(b)))
+	}
+	return append(b, p...)
 }
 
 // cut is how many of them were dropped.
@@ -71,11 +74,37 @@ func (h *headTail) dropped() int64 { return h.total - int64(len(h.head)) - int64
 func (h *headTail) String() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	tail := string(h.tail[h.at:]) + string(h.tail[:h.at])
 	if h.dropped() == 0 {
-		return valid(string(h.head) + tail)
+		return h.whole("")
 	}
-	return valid(wholeEnd(string(h.head))) + fmt.Sprintf("\n[… %d bytes left out …]\n", h.dropped()) + valid(wholeStart(tail))
+	return cutText(string(h.head), h.end(), h.dropped())
+}
+
+// whole is what was written, where nothing of it was dropped, behind a header.
+// The lock is held.
+func (h *headTail) whole(header string) string {
+	var b strings.Builder
+	b.Grow(len(header) + len(h.head) + len(h.tail))
+	b.WriteString(header)
+	b.Write(h.head)
+	b.Write(h.tail[h.at:])
+	b.Write(h.tail[:h.at])
+	return valid(b.String())
+}
+
+// end is the tail in the order in which it came. The lock is held.
+func (h *headTail) end() string {
+	var b strings.Builder
+	b.Grow(len(h.tail))
+	b.Write(h.tail[h.at:])
+	b.Write(h.tail[:h.at])
+	return b.String()
+}
+
+// cutText joins head and tail with a line that says what is missing between
+// them.
+func cutText(head, tail string, dropped int64) string {
+	return valid(wholeEnd(head)) + fmt.Sprintf("\n[… %d bytes left out …]\n", dropped) + valid(wholeStart(tail))
 }
 
 func valid(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }

@@ -39,8 +39,8 @@ func FuzzHeadTail(f *testing.F) {
 			rest = rest[n:]
 		}
 		got := h.String()
-		if h.written() != int64(len(text)) || len(h.head)+len(h.tail) > limit {
-			t.Fatalf("%d bytes written, %d kept of at most %d", h.written(), len(h.head)+len(h.tail), limit)
+		if h.total != int64(len(text)) || len(h.head)+len(h.tail) > limit {
+			t.Fatalf("%d bytes written, %d kept of at most %d", h.total, len(h.head)+len(h.tail), limit)
 		}
 		if !utf8.ValidString(got) {
 			t.Errorf("%q is no text", got)
@@ -62,3 +62,27 @@ func FuzzHeadTail(f *testing.F) {
 }
 
 func abs(n int) int { return max(n, -(n + 1)) }
+
+// FuzzSeam cuts outputs that are full of a secret: nothing but what stands
+// between them is left when the whole ones are taken out.
+func FuzzSeam(f *testing.F) {
+	f.Add("correct-horse", seam-5, 40)
+	f.Add("aaaaaaaa", 7, 0)
+	f.Add("abcabcabc", 1, 1)
+	f.Add("0123456789abcdef", seam+8, 2*seam)
+	f.Fuzz(func(t *testing.T, secret string, before, between int) {
+		if len(secret) < 2 || len(secret) > 300 || strings.ContainsAny(secret, ".") {
+			return
+		}
+		redact := func(s string) string { return strings.ReplaceAll(s, secret, "") }
+		gap := strings.Repeat(".", abs(between)%(seam/2))
+		text := strings.Repeat(".", abs(before)%(2*seam)) + strings.Repeat(secret+gap, 1+3*seam/(len(secret)+len(gap)))
+		for what, kept := range map[string]string{
+			"head": text[:safeEnd(text, redact)], "tail": text[min(safeStart(text, redact), len(text)):],
+		} {
+			if left := strings.Trim(redact(kept), "."); left != "" && strings.Contains(secret, left) {
+				t.Errorf("the %s keeps %q of %q", what, left, secret)
+			}
+		}
+	})
+}

@@ -17,9 +17,10 @@ import (
 )
 
 const (
-	// maxOutput bounds the bytes kept of a command's output, head and tail
-	// together, so that one that prints gigabytes costs no more memory.
-	maxOutput = 256 << 10
+	// MaxOutput bounds the bytes kept of a command's output: up to it the output
+	// is whole (FIELD F13), beyond it head and tail are, so that a command which
+	// prints gigabytes costs no more memory and no more room in the journal.
+	MaxOutput = 16 << 20
 	// termGrace is how long a command that is stopped may clean up.
 	termGrace = 2 * time.Second
 	// drainGrace is how long the output of what a command left in the
@@ -37,25 +38,22 @@ func (o Options) run(ctx context.Context, c tool.Call, a args) (tool.Result, err
 	if c.Sandbox && o.Sandbox == nil {
 		return tool.Result{}, &tool.Error{Type: event.ErrorDenied, Message: "not permitted: a rule puts the call into the sandbox, and there is none"}
 	}
-	out := newHeadTail(maxOutput)
+	out := newHeadTail(MaxOutput)
 	end, stopped, err := o.execute(ctx, c, a.Command, out)
 	if err != nil {
 		return tool.Result{}, o.startError(err)
 	}
-	text := out.String()
-	if cut := out.cut(); cut > 0 {
-		text = fmt.Sprintf("[%d bytes of output, of which %d in the middle are left out]\n%s", out.written(), cut, text)
-	}
-	r := tool.Result{Output: text, Truncated: out.cut() > 0, Reached: end.reached, Untrusted: end.fetched()}
+	r := tool.Result{Reached: end.reached, Untrusted: end.fetched()}
 	if stopped {
+		r.Output, r.Truncated = out.text("", c.Redact)
 		return r, ctx.Err()
 	}
+	r.Output, r.Truncated = out.text(end.header(), c.Redact)
 	code := end.exitCode()
 	r.ExitCode = &code
 	if code != 0 {
 		r.IsError, r.ErrorType = true, event.ErrorTool
 	}
-	r.Output = end.header() + text
 	return r, nil
 }
 
