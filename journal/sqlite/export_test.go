@@ -33,3 +33,8 @@ func (s *Store) RaisePages() error {
 func (s *Store) Script(text string) error {
 	return s.write(context.Background(), func(c *conn) error { return c.script(text) })
 }
+
+// During runs do in a transaction, which has the log's write lock.
+func (s *Store) During(do func()) error {
+	return s.write(context.Background(), func(*conn) error { do(); return nil })
+}

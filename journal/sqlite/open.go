@@ -53,6 +53,9 @@ func openStore(ctx context.Context, path string, o Options) (*Store, error) {
 	if err := inspect(path); err != nil {
 		return nil, err
 	}
+	if err := registerVFS(); err != nil {
+		return nil, err
+	}
 	s := &Store{path: path, now: o.Now, queries: queriesOf(schemaVersion), statements: map[string]*sql.Stmt{}}
 	if !o.ReadOnly {
 		if err := s.openWriter(ctx, o); err != nil {
@@ -126,9 +129,6 @@ func (s *Store) openWriter(ctx context.Context, o Options) error {
 }
 
 func openWriterConn(path string, o Options) (*conn, error) {
-	if err := registerVFS(); err != nil {
-		return nil, err
-	}
 	return openConn(writerDSN(path, o))
 }
 

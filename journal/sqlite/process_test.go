@@ -57,6 +57,8 @@ func play(part, path string) error {
 		return writeRun(path)
 	case "small":
 		return appendUntilLimit(path)
+	case "send":
+		return sendOnce(path)
 	}
 	return fmt.Errorf("unknown part %s", part)
 }
@@ -227,6 +229,21 @@ func TestALimitOnFileSizeIsAFullDisk(t *testing.T) {
 	if err != nil || string(out) != "full: true\nafter: true\n" {
 		t.Errorf("%v\n%s", err, out)
 	}
+}
+
+// sendOnce sends a command to the run "a" and says what it was told.
+func sendOnce(path string) error {
+	ctx := context.Background()
+	s, err := sqlite.Open(ctx, path, sqlite.Options{BusyTimeout: 50 * time.Millisecond})
+	if err != nil {
+		return err
+	}
+	_, err = s.Send(ctx, journal.Command{Run: "a", Kind: journal.Pause})
+	if errors.Is(err, journal.ErrLocked) {
+		err = journal.ErrLocked
+	}
+	fmt.Println(err)
+	return s.Close()
 }
 
 // holdLock keeps the write lock until its stdin ends.

@@ -19,8 +19,8 @@ const vfsName = "pawl"
 
 // files belongs to the process, as SQLite's list of file systems does.
 var files struct {
-	// base is SQLite's own file system.
-	base          uintptr
+	// base is SQLite's own file system, fcntl the system call by which it locks.
+	base, fcntl   uintptr
 	log, database methods
 
 	mu sync.RWMutex
@@ -55,6 +55,9 @@ var registerVFS = sync.OnceValue(func() error {
 	files.base = sqlite3.Xsqlite3_vfs_find(tls, 0)
 	if files.base == 0 {
 		return errors.New("sqlite: there is no file system")
+	}
+	if err := bindLocks(tls); err != nil {
+		return err
 	}
 	name, err := libc.CString(vfsName)
 	if err != nil {

@@ -1,0 +1,81 @@
+package sqlite
+
+import (
+	"errors"
+	"fmt"
+	"syscall"
+
+	"modernc.org/libc"
+	sqlite3 "modernc.org/sqlite/lib"
+)
+
+// SQLite locks files as POSIX has it, and POSIX has it that a process loses all
+// its locks on a file when it closes any descriptor of it. A tool that reads
+// the shared memory beside a journal, where it is agreed who reads and who
+// writes, would let another process write into a transaction of this one.
+//
+// Those locks are therefore bound to the open file, of which SQLite has one for
+// each shared memory, and only its own end gives them up (fcntl(2), "Open file
+// description locks"). To processes that lock the other way they are the same
+// locks. The database's locks stay as they are: SQLite asks the shared memory
+// before it relies on them (unixIsSharingShmNode), which is why the header of
+// a journal that is open may be looked at.
+
+// The commands of fcntl(2) for such locks, which package syscall does not have.
+const (
+	ofdGetLock = 36
+	ofdSetLock = 37
+)
+
+// pendingByte is where the locks of a database begin (os.h); those of the
+// shared memory are far below.
+const pendingByte = 0x40000000
+
+type fcntlFunc = func(tls *libc.TLS, fd, command int32, args uintptr) int32
+
+// bindLocks makes SQLite's locks of shared memory those of a description, in
+// the whole process.
+func bindLocks(tls *libc.TLS) error {
+	name, err := libc.CString("fcntl")
+	if err != nil {
+		return fmt.Errorf("sqlite: name a system call: %w", err)
+	}
+	defer libc.Xfree(tls, name)
+	system := at[sqlite3.Tsqlite3_vfs](files.base)
+	files.fcntl = function[func(*libc.TLS, uintptr, uintptr) uintptr](system.FxGetSystemCall)(tls, files.base, name)
+	if files.fcntl == 0 {
+		return errors.New("sqlite: there is no fcntl")
+	}
+	set := function[func(*libc.TLS, uintptr, uintptr, uintptr) int32](system.FxSetSystemCall)
+	if rc := set(tls, files.base, name, address(fcntl)); rc != sqlite3.SQLITE_OK {
+		return fmt.Errorf("sqlite: replace fcntl: code %d", rc)
+	}
+	return nil
+}
+
+func fcntl(tls *libc.TLS, fd, command int32, args uintptr) int32 {
+	system := function[fcntlFunc](files.fcntl)
+	bound := int32(ofdSetLock)
+	switch command {
+	case sqlite3.F_SETLK:
+	case sqlite3.F_GETLK:
+		bound = ofdGetLock
+	default:
+		return system(tls, fd, command, args)
+	}
+	lock := at[sqlite3.Tflock](*at[uintptr](args))
+	if lock.Fl_start >= pendingByte {
+		return system(tls, fd, command, args)
+	}
+	lock.Fl_pid = 0 // or the system refuses
+	rc := system(tls, fd, bound, args)
+	switch {
+	case rc == -1 && *at[int32](libc.X__errno_location(tls)) == int32(syscall.EINVAL):
+		// A system without such locks.
+	case lock.Fl_type == syscall.F_UNLCK && command == sqlite3.F_SETLK:
+		// What was locked before this function was there is given up as well.
+	default:
+		return rc
+	}
+	return system(tls, fd, command, args)
+}
