@@ -26,13 +26,16 @@ func Apply(messages []*llm.Message, d event.HistoryCompressed) ([]*llm.Message, 
 	}
 	out = append(out, nil)
 	copy(out[d.SummaryAt+1:], out[d.SummaryAt:])
-	out[d.SummaryAt] = summaryMessage(d.Summary)
+	out[d.SummaryAt] = summaryMessage(&d)
 	return out, nil
 }
 
-func summaryMessage(text string) *llm.Message {
-	m := llm.UserText(text)
+func summaryMessage(d *event.HistoryCompressed) *llm.Message {
+	m := llm.UserText(d.Summary)
 	m.Origin = llm.OriginLoop
+	if d.SummaryRole == llm.RoleSystem {
+		m.Role = llm.RoleSystem
+	}
 	return m
 }
 

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/fence"
 	"github.com/pawlrun/pawl/llm"
 )
 
@@ -24,6 +25,10 @@ type Situation struct {
 	// better than to go on unchanged.
 	Must    bool
 	Trigger event.CompressTrigger
+	// Untrusted says that the run has taken in text that is not trusted, which a
+	// summary may repeat; Fence marks it then.
+	Untrusted bool
+	Fence     fence.Fence
 	// Decisions are lines about what people and policy decided; they stay
 	// word for word (FIELD F11).
 	Decisions []string

@@ -3,6 +3,8 @@ package compact
 import (
 	"errors"
 	"fmt"
+
+	"github.com/pawlrun/pawl/llm"
 )
 
 // Strategy names a way of making a conversation shorter.
@@ -66,6 +68,9 @@ type Settings struct {
 	// MaxSummaries bounds the summaries of a run; nil means three for
 	// [PeriodicSummary] and no bound otherwise.
 	MaxSummaries *int `json:"max_summaries,omitempty"`
+	// SummaryRole is who says a summary: the user's place when it is empty, or
+	// [llm.RoleSystem] (REQUIREMENTS C-6).
+	SummaryRole llm.Role `json:"summary_role,omitempty"`
 }
 
 // WindowFor is the window that holds for a model, whose own is 0 when it is not

@@ -66,8 +66,18 @@ func (w *work) summarize() (Plan, bool) {
 	d := event.HistoryCompressed{
 		Strategy: string(w.settings.named()), Trigger: w.Trigger, TokensBefore: int64(w.before),
 		Removed: ranges(gone), SummaryAt: place(gone),
+		SummaryRole: w.summaryRole(), Untrusted: w.Untrusted,
 	}
 	return Plan{Change: &d, Summary: &request}, true
+}
+
+// summaryRole is who says the summary. Text that is not trusted and that nothing
+// marks gets no more authority than it had.
+func (w *work) summaryRole() llm.Role {
+	if w.settings.SummaryRole == llm.RoleSystem && (!w.Untrusted || w.Fence.Active()) {
+		return llm.RoleSystem
+	}
+	return ""
 }
 
 // named is the strategy as events name it.
@@ -118,14 +128,19 @@ func (w *work) askApart(room int) (SummaryRequest, int) {
 	return SummaryRequest{System: summarizeSystem, Messages: []*llm.Message{llm.UserText(ask)}, MaxTokens: room}, until
 }
 
-// Summarized completes a change with the summary that was given. It is nil
-// when the text says nothing, or makes nothing shorter.
+// Summarized completes a change with the summary that was given, which is marked
+// like what it sums up where that is not trusted. It is nil when the text says
+// nothing, or makes nothing shorter.
 func (in Situation) Summarized(d event.HistoryCompressed, text string) *event.HistoryCompressed {
 	text = strings.TrimSpace(text)
 	if text == "" {
 		return nil
 	}
-	text = Header + "\n" + cut(text, SummaryTokens(in.Window))
+	text = cut(text, SummaryTokens(in.Window))
+	if d.Untrusted {
+		text = in.Fence.Wrap("summary", text)
+	}
+	text = Header + "\n" + text
 	if kept := decisions(in.Decisions); kept != "" {
 		text += "\n\n" + kept
 	}

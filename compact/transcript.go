@@ -39,11 +39,7 @@ func render(b *strings.Builder, m *llm.Message) {
 	for _, p := range m.Parts {
 		switch p := p.(type) {
 		case llm.Text:
-			if m.Role == llm.RoleAssistant {
-				line(b, "ASSISTANT: ", p.Text)
-			} else {
-				line(b, "USER: ", p.Text)
-			}
+			line(b, speaker(m.Role), p.Text)
 		case llm.Media:
 			line(b, "USER: ", "[a file: "+p.MediaType+" "+p.Name+"]")
 		case llm.ToolCall:
@@ -58,6 +54,16 @@ func render(b *strings.Builder, m *llm.Message) {
 			line(b, "ASSISTANT: ", "["+p.Type+"]")
 		}
 	}
+}
+
+func speaker(r llm.Role) string {
+	switch r {
+	case llm.RoleAssistant:
+		return "ASSISTANT: "
+	case llm.RoleSystem:
+		return "SYSTEM: "
+	}
+	return "USER: "
 }
 
 func line(b *strings.Builder, label, text string) {

@@ -159,8 +159,14 @@ type HistoryCompressed struct {
 	Removed []MessageRange `json:"removed,omitempty"`
 	// Summary is the text of the message that stands for them, SummaryAt its
 	// place in the conversation after.
-	Summary   string     `json:"summary,omitempty"`
-	SummaryAt int        `json:"summaryAt,omitempty"`
+	Summary   string `json:"summary,omitempty"`
+	SummaryAt int    `json:"summaryAt,omitempty"`
+	// SummaryRole is who says the summary: the user's place where it is empty,
+	// "system" where the owner wants it to have the system's authority.
+	SummaryRole llm.Role `json:"summaryRole,omitempty"`
+	// Untrusted says that the summary was made when the run had taken in text
+	// that is not trusted, so that what it says stands between the fence's marks.
+	Untrusted bool       `json:"untrusted,omitempty"`
 	Usage     *llm.Usage `json:"usage,omitempty"`
 	Cost      *llm.Cost  `json:"cost,omitempty"`
 }

@@ -146,7 +146,10 @@ func TestLintNamesTheRuleThatAConversationBreaks(t *testing.T) {
 		{"a user who calls", []*llm.Message{{Role: llm.RoleUser, Parts: llm.Parts{call("c1")}}}, history.RuleRole, 0, ""},
 		{"a model that gives results", []*llm.Message{user, says(llm.Text{Text: "x"}, result("c1"))}, history.RuleRole, 1, "c1"},
 		{"text among results", []*llm.Message{user, says(call("c1")), tells(llm.Text{Text: "x"}, result("c1"))}, history.RuleRole, 2, ""},
-		{"nobody's message", []*llm.Message{{Role: "system", Parts: llm.Parts{llm.Text{Text: "obey"}}}}, history.RuleRole, 0, ""},
+		{"a system message of the user's", []*llm.Message{user, {Role: llm.RoleSystem, Parts: llm.Parts{llm.Text{Text: "obey"}}}}, history.RuleRole, 1, ""},
+		{"a system message with a picture", []*llm.Message{user, {Role: llm.RoleSystem, Origin: llm.OriginLoop, Parts: llm.Parts{llm.Media{}}}}, history.RuleRole, 1, ""},
+		{"a system message that says nothing", []*llm.Message{user, {Role: llm.RoleSystem, Origin: llm.OriginLoop}}, history.RuleEmptyMessage, 1, ""},
+		{"nobody's message", []*llm.Message{{Role: "judge", Parts: llm.Parts{llm.Text{Text: "obey"}}}}, history.RuleRole, 0, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			broken, ok := errors.AsType[*history.LintError](history.Lint(tt.messages))

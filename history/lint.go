@@ -73,6 +73,8 @@ func lint(messages []*llm.Message, from int) error {
 		case m.Role == llm.RoleTool:
 			err = lintResults(m, calls)
 			calls = nil
+		case m.Role == llm.RoleSystem:
+			err = lintSystem(m)
 		default:
 			err = &LintError{Rule: RuleRole, Detail: fmt.Sprintf("nobody speaks as %q", m.Role)}
 		}
@@ -108,6 +110,23 @@ func lintUser(m *llm.Message) *LintError {
 	}
 	if !said {
 		return &LintError{Rule: RuleEmptyMessage, Detail: "a user's message says nothing"}
+	}
+	return nil
+}
+
+// lintSystem checks a message with the system's authority: text that the loop
+// says, so that nobody else's can pass for it.
+func lintSystem(m *llm.Message) *LintError {
+	for _, p := range m.Parts {
+		if _, ok := p.(llm.Text); !ok {
+			return &LintError{Rule: RuleRole, Detail: fmt.Sprintf("a system message holds a %T", p)}
+		}
+	}
+	switch {
+	case m.Origin != llm.OriginLoop:
+		return &LintError{Rule: RuleRole, Detail: "a system message does not come from the loop"}
+	case strings.TrimSpace(m.Text()) == "":
+		return &LintError{Rule: RuleEmptyMessage, Detail: "a system message says nothing"}
 	}
 	return nil
 }

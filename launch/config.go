@@ -70,6 +70,9 @@ func compaction(s spec.Settings) compact.Settings {
 	}
 	c.Off, c.Strategy, c.Measure = value(s.Compact.Off), compact.Strategy(s.Compact.Strategy), compact.Measure(s.Compact.Measure)
 	c.Ratio, c.Inclusive, c.MaxSummaries = value(s.Compact.Ratio), value(s.Compact.Inclusive), s.Compact.MaxSummaries
+	if s.Compact.SummaryRole == string(llm.RoleSystem) {
+		c.SummaryRole = llm.RoleSystem
+	}
 	if k := s.Compact.Keep; k != nil {
 		c.KeepTurns, c.KeepMessages = value(k.Turns), value(k.Messages)
 	}

@@ -5,13 +5,18 @@ import "encoding/json"
 // Role says who speaks in a [Message].
 type Role string
 
-// The roles of a conversation. System text is not a message: it is
+// The roles of a conversation. The owner's system text is not a message: it is
 // [Request.System], so that no later turn can pose as it.
 const (
 	RoleUser      Role = "user"
 	RoleAssistant Role = "assistant"
 	// RoleTool carries the results of one cycle's calls, in call order.
 	RoleTool Role = "tool"
+	// RoleSystem is what the loop says with the system's authority, and nobody
+	// else: the summary of what was compacted, where the owner wants it so. It
+	// holds text alone. Where a wire has no place for it among the messages, it
+	// stands behind the system text ([Request.SystemNotes]).
+	RoleSystem Role = "system"
 )
 
 // Message is one turn of a conversation. A message that has been handed to a
@@ -25,8 +30,8 @@ type Message struct {
 	Origin string `json:"origin,omitempty"`
 }
 
-// OriginLoop is the origin of what the loop says in the user's place: a nudge,
-// or the summary of what was compacted.
+// OriginLoop is the origin of what the loop says in the user's place or with the
+// system's role: a nudge, or the summary of what was compacted.
 const OriginLoop = "loop"
 
 // UserText is a user message of one text part.

@@ -88,6 +88,22 @@ type Request struct {
 	Memo *Memo
 }
 
+// SystemNotes is the text of the messages of [RoleSystem], for a wire that takes
+// such text only beside the system text. It is "" for most requests.
+func (r *Request) SystemNotes() string {
+	notes := ""
+	for _, m := range r.Messages {
+		switch {
+		case m.Role != RoleSystem:
+		case notes == "":
+			notes = m.Text()
+		default:
+			notes += "\n\n" + m.Text()
+		}
+	}
+	return notes
+}
+
 // ToolDef is a tool as the model is told of it.
 type ToolDef struct {
 	Name        string          `json:"name"`

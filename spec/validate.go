@@ -206,9 +206,6 @@ func (c *Compact) validate(r *report, path string) {
 	oneOf(r, path+".strategy", c.Strategy, "rolling-window", "periodic-summary", "summarize-older")
 	within(r, path+".max_summaries", c.MaxSummaries, 0, 1000)
 	oneOf(r, path+".summary_role", c.SummaryRole, "user", "system")
-	if c.SummaryRole == "system" {
-		r.at(path+".summary_role", "user", "a summary in the system text is not built yet")
-	}
 	if c.Keep != nil {
 		within(r, path+".keep.turns", c.Keep.Turns, 1, 1000)
 		within(r, path+".keep.messages", c.Keep.Messages, 1, 1000)

@@ -15,6 +15,9 @@ import (
 // part of it can be said to this model. It depends on the message and on the
 // projection's wire name alone.
 func (p *projection) appendMessage(dst []byte, provider string, m *llm.Message) []byte {
+	if m.Role == llm.RoleSystem {
+		return dst // it stands behind the system text
+	}
 	start := len(dst)
 	role := "user"
 	if m.Role == llm.RoleAssistant {

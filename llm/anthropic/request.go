@@ -74,7 +74,8 @@ func (m *Model) encode(p *projection, req *llm.Request) (*llm.Encoded, error) {
 		return nil, err
 	}
 	segments := make([]llm.Segment, 0, len(messages)+maxMarks+2)
-	segments = append(segments, req.Memo.RequestPrefix(p.wire, m.variant, req, func() []byte { return m.appendPrefix(nil, p, req) }))
+	notes := req.SystemNotes()
+	segments = append(segments, req.Memo.RequestPrefix(p.wire, m.variant+notes, req, func() []byte { return m.appendPrefix(nil, p, req, notes) }))
 	mark, marked := m.mark(req.Cache), m.marks(req, messages)
 	first := true
 	for i, seg := range messages {
@@ -96,8 +97,9 @@ func (m *Model) encode(p *projection, req *llm.Request) (*llm.Encoded, error) {
 }
 
 // appendPrefix writes everything up to the messages: the settings, then tools
-// and system text, which is what the service caches first.
-func (m *Model) appendPrefix(dst []byte, p *projection, req *llm.Request) []byte {
+// and system text, which is what the service caches first. Notes are a block
+// behind the marked one, so that what stands before them stays cached.
+func (m *Model) appendPrefix(dst []byte, p *projection, req *llm.Request, notes string) []byte {
 	dst = append(dst, `{"model":`...)
 	dst = wire.AppendQuoted(dst, req.Model)
 	dst = append(dst, `,"max_tokens":`...)
@@ -119,7 +121,19 @@ func (m *Model) appendPrefix(dst []byte, p *projection, req *llm.Request) []byte
 		dst = append(dst, `,"system":[{"type":"text","text":`...)
 		dst = wire.AppendQuoted(dst, system)
 		dst = append(dst, m.mark(req.Cache)...)
-		dst = append(dst, `}]`...)
+		dst = append(dst, '}')
+	}
+	switch {
+	case notes != "" && system != "":
+		dst = append(dst, ',')
+	case notes != "":
+		dst = append(dst, `,"system":[`...)
+	}
+	if notes != "" {
+		dst = append(wire.AppendQuoted(append(dst, `{"type":"text","text":`...), notes), '}')
+	}
+	if system != "" || notes != "" {
+		dst = append(dst, ']')
 	}
 	return append(dst, `,"messages":[`...)
 }

@@ -26,7 +26,8 @@ func (m *Model) encode(req *llm.Request) (*llm.Encoded, error) {
 	key := "gemini/" + origin + names.Clashes()
 	signs := strings.HasPrefix(req.Model, "gemini-3")
 	segments := make([]llm.Segment, 0, len(req.Messages)+2)
-	segments = append(segments, req.Memo.RequestPrefix(key, "", req, func() []byte { return appendPrefix(nil, req, names) }))
+	notes := req.SystemNotes()
+	segments = append(segments, req.Memo.RequestPrefix(key, notes, req, func() []byte { return appendPrefix(nil, req, names, notes) }))
 	encode := func(msg *llm.Message) []byte {
 		e := encoder{names: names, own: msg.Origin == origin, signs: signs}
 		return e.appendMessage(nil, msg)
@@ -41,15 +42,15 @@ func (m *Model) encode(req *llm.Request) (*llm.Encoded, error) {
 	return llm.Assemble(append(segments, llm.NewSegment([]byte("]}")))...), nil
 }
 
-func appendPrefix(b []byte, req *llm.Request, names *wire.Names) []byte {
+// appendPrefix writes everything up to the contents. Notes are a part of their
+// own behind the system text.
+func appendPrefix(b []byte, req *llm.Request, names *wire.Names, notes string) []byte {
 	b = append(b, '{')
 	system, held := req.System, holdsSchema(req)
 	if len(req.Schema) > 0 && !held {
 		system = wire.SystemWithSchema(system, req.Schema)
 	}
-	if system != "" {
-		b = append(wire.AppendQuoted(append(b, `"systemInstruction":{"parts":[{"text":`...), system), "}]},"...)
-	}
+	b = appendSystem(b, system, notes)
 	b = appendTools(b, req, names)
 	b = append(b, `"generationConfig":{`...)
 	comma := false
@@ -75,6 +76,24 @@ func appendPrefix(b []byte, req *llm.Request, names *wire.Names) []byte {
 		b = wire.AppendCompact(b, req.Schema, "{}")
 	}
 	return append(b, `},"contents":[`...)
+}
+
+func appendSystem(b []byte, texts ...string) []byte {
+	begin := `"systemInstruction":{"parts":[{"text":`
+	open := false
+	for _, text := range texts {
+		if text == "" {
+			continue
+		}
+		if open {
+			begin = `,{"text":`
+		}
+		b, open = append(wire.AppendQuoted(append(b, begin...), text), '}'), true
+	}
+	if open {
+		b = append(b, "]},"...)
+	}
+	return b
 }
 
 // holdsSchema says that the request asks for an answer by schema, and that the
@@ -137,8 +156,11 @@ type encoder struct {
 
 func (e *encoder) appendMessage(b []byte, msg *llm.Message) []byte {
 	role := "user"
-	if msg.Role == llm.RoleAssistant {
+	switch msg.Role {
+	case llm.RoleAssistant:
 		role = "model"
+	case llm.RoleSystem:
+		return b // it stands behind the system text
 	}
 	b = append(append(append(b, `,{"role":"`...), role...), `","parts":[`...)
 	start := len(b)

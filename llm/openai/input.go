@@ -28,13 +28,17 @@ func (p *projection) appendMessage(b []byte, m *llm.Message) []byte {
 		return p.appendAssistant(b, m)
 	case llm.RoleTool:
 		return p.appendResults(b, m)
+	case llm.RoleSystem:
+		return appendSaid(b, "developer", m)
 	}
-	return appendUser(b, m)
+	return appendSaid(b, "user", m)
 }
 
-func appendUser(b []byte, m *llm.Message) []byte {
+// appendSaid appends what somebody says to the model.
+func appendSaid(b []byte, role string, m *llm.Message) []byte {
 	start := len(b)
-	b = append(b, `,{"type":"message","role":"user","content":[`...)
+	b = append(b, `,{"type":"message","role":"`...)
+	b = append(append(b, role...), `","content":[`...)
 	content := len(b)
 	for _, part := range m.Parts {
 		switch part := part.(type) {

@@ -21,8 +21,13 @@ func (m *Model) Encode(req *llm.Request) (*llm.Encoded, error) {
 	origin := m.opts.Provider + "/" + req.Model
 	key := "chat/" + m.profile.Name + "/" + origin + names.Clashes()
 	segments := make([]llm.Segment, 0, len(req.Messages)+2)
-	segments = append(segments, req.Memo.RequestPrefix(key, "", req, func() []byte {
-		return m.appendPrefix(nil, req, names)
+	system, notes := m.system(req), ""
+	if !m.profile.LateSystem {
+		notes = req.SystemNotes()
+		system = joined(system, notes)
+	}
+	segments = append(segments, req.Memo.RequestPrefix(key, notes, req, func() []byte {
+		return m.appendPrefix(nil, req, names, system)
 	}))
 	encode := func(msg *llm.Message) []byte { return m.appendMessage(nil, msg, names, msg.Origin == origin) }
 	for _, msg := range req.Messages {
@@ -31,7 +36,7 @@ func (m *Model) Encode(req *llm.Request) (*llm.Encoded, error) {
 	if err := lint.Request(conform.Chat, m.opts.Provider, key, req, segments[1:]); err != nil {
 		return nil, err
 	}
-	segments = wire.AppendParted(segments[:1], segments[1:], m.system(req) == "")
+	segments = wire.AppendParted(segments[:1], segments[1:], system == "")
 	return llm.Assemble(append(segments, llm.NewSegment(m.streamedEnd()))...), nil
 }
 
@@ -50,7 +55,15 @@ func (m *Model) streamedEnd() []byte {
 	return streamedAndUsageEnd
 }
 
-func (m *Model) appendPrefix(b []byte, req *llm.Request, names *wire.Names) []byte {
+// joined is the system text with notes behind it.
+func joined(system, notes string) string {
+	if system == "" || notes == "" {
+		return system + notes
+	}
+	return system + "\n\n" + notes
+}
+
+func (m *Model) appendPrefix(b []byte, req *llm.Request, names *wire.Names, system string) []byte {
 	b = wire.AppendQuoted(append(b, `{"model":`...), req.Model)
 	if req.MaxTokens > 0 {
 		b = append(b, `,"`+m.profile.MaxTokens+`":`...)
@@ -65,7 +78,7 @@ func (m *Model) appendPrefix(b []byte, req *llm.Request, names *wire.Names) []by
 	b = m.appendFormat(b, req)
 	b = appendTools(b, req.Tools, names)
 	b = append(b, `,"messages":[`...)
-	if system := m.system(req); system != "" {
+	if system != "" {
 		b = append(wire.AppendQuoted(append(b, `{"role":"system","content":`...), system), '}')
 	}
 	return b
@@ -103,6 +116,12 @@ func (m *Model) appendMessage(b []byte, msg *llm.Message, names *wire.Names, own
 		return appendResultMedia(b, msg.Parts)
 	case llm.RoleAssistant:
 		return m.appendAssistant(b, msg.Parts, names, own)
+	case llm.RoleSystem:
+		if m.profile.LateSystem {
+			b = wire.AppendQuoted(append(b, `,{"role":"system","content":`...), msg.Text())
+			b = append(b, '}')
+		}
+		return b
 	}
 	b = append(b, `,{"role":"user","content":`...)
 	return append(appendContent(b, msg.Parts), '}')

@@ -49,12 +49,15 @@ type Profile struct {
 	ShortIDs bool
 	// Format is how answers by schema are asked for.
 	Format Format
+	// LateSystem says that a system message may stand anywhere. Servers with
+	// chat templates of models refuse one that is not the first.
+	LateSystem bool
 }
 
 // The profiles, each from the recordings of its service.
 var profiles = map[string]Profile{
-	"openai":     {Name: "openai", MaxTokens: "max_completion_tokens", CacheKey: true},
-	"azure":      {Name: "azure", MaxTokens: "max_completion_tokens"},
+	"openai":     {Name: "openai", MaxTokens: "max_completion_tokens", CacheKey: true, LateSystem: true},
+	"azure":      {Name: "azure", MaxTokens: "max_completion_tokens", LateSystem: true},
 	"deepseek":   {Name: "deepseek", MaxTokens: "max_tokens", Echo: EchoContent, EmptyContent: true, Format: FormatObject},
 	"zai":        {Name: "zai", MaxTokens: "max_tokens", Echo: EchoContent, Format: FormatObject},
 	"openrouter": {Name: "openrouter", MaxTokens: "max_tokens", Echo: EchoDetails},

@@ -111,6 +111,7 @@ func (m *Machine) nextCompaction() bool {
 		Messages: messages, Sizes: sizes, Overhead: c.overhead, Window: window,
 		Summaries: c.summaries, NoSummary: c.strikes >= maxStrikes || c.void,
 		Must: forced || known && used > window, Trigger: event.CompressThreshold, Decisions: c.decisions,
+		Untrusted: m.taint.Untrusted != nil, Fence: m.fence,
 	}
 	if forced {
 		// The provider counts more than the estimate does, or has less room.
