@@ -1,6 +1,7 @@
 package secret
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -17,8 +18,8 @@ var reference = regexp.MustCompile(`\$\{secret:([A-Za-z_][A-Za-z0-9_]*)\}`)
 
 // Broker gives tools their secrets: where the arguments of a call name one, the
 // tool gets its value. The call was judged, and is journalled, with the name. A
-// secret that is not the tool's, or whose hosts the call would leave, refuses
-// the call. The tools that may have a secret say so in their descriptions.
+// secret that is not the tool's, whose hosts the call would leave, or that would
+// go to one of them unencrypted, refuses the call. The tools that may have a secret say so in their descriptions.
 //
 // The tools of variables have their secrets in the environment already: in what
 // they run, a reference becomes that of the variable, so that the value never
@@ -92,7 +93,7 @@ func (b broker) fill(t tool.Tool, c tool.Call) (json.RawMessage, error) {
 		if !ok || err != nil {
 			return ref
 		}
-		if err = s.permits(t.Name, c.Facts); err != nil {
+		if err = s.permits(t.Name, c); err != nil {
 			return ref
 		}
 		if b.inEnvironment(t.Name) {
@@ -110,20 +111,23 @@ func (b broker) fill(t tool.Tool, c tool.Call) (json.RawMessage, error) {
 }
 
 // permits refuses a call that a secret is not for.
-func (s Secret) permits(name string, facts *event.Facts) error {
+func (s Secret) permits(name string, c tool.Call) error {
 	if !slices.Contains(s.Tools, name) {
 		return fmt.Errorf("the secret %s is not for %s", s.Name, name)
 	}
 	if len(s.Hosts) == 0 {
 		return nil
 	}
-	if facts == nil || len(facts.Hosts) == 0 {
+	if c.Facts == nil || len(c.Facts.Hosts) == 0 {
 		return fmt.Errorf("the secret %s is for the hosts %s alone, and this call does not say which it reaches", s.Name, s.hosts())
 	}
-	for _, host := range facts.Hosts {
+	for _, host := range c.Facts.Hosts {
 		if !slices.ContainsFunc(s.Hosts, func(p egress.Pattern) bool { return p.Match(host, 0) }) {
 			return fmt.Errorf("the secret %s is not for %s", s.Name, host)
 		}
+	}
+	if host, found := inPlainSight(c.Args, c.Facts.Hosts); found {
+		return fmt.Errorf("the secret %s would go to %s without encryption, where others can read it; use an https address", s.Name, cmp.Or(host, "its host"))
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -24,7 +25,11 @@ func send(name string) tool.Tool {
 	t.Facts = func(args json.RawMessage) event.Facts {
 		var r request
 		_ = json.Unmarshal(args, &r)
-		host, _, _ := strings.Cut(strings.TrimPrefix(r.URL, "https://"), "/")
+		u, err := url.Parse(r.URL)
+		if err != nil {
+			return event.Facts{}
+		}
+		host, _ := egress.CanonicalHost(u.Hostname())
 		return event.Facts{Hosts: []string{host}}
 	}
 	return t
@@ -35,11 +40,15 @@ func TestASecretGoesToItsToolsAndItsHostsAlone(t *testing.T) {
 		{Name: "API", Value: `pass"word\1`, Tools: []string{"send"}, Hosts: []egress.Pattern{"api.example.com"}},
 		{Name: "ANY", Value: "anywhere-at-all", Tools: []string{"send"}},
 		{Name: "OTHER", Value: "of-another-tool", Tools: []string{"run"}},
+		{Name: "LOCAL", Value: "of-this-machine", Tools: []string{"send"}, Hosts: []egress.Pattern{"127.0.0.1", "localhost", "127.0.0.1.example.com"}},
 		{Name: "HOST", Value: "evil.example.com", Tools: []string{"send"}},
 	}
 	for _, c := range []struct {
 		name, url, token string
-		want, refused    string
+		// host is what the tool says that it reaches, where that is not to be
+		// seen from the address.
+		host          string
+		want, refused string
 	}{
 		{name: "its tool and host", url: "https://api.example.com/", token: "${secret:API}", want: `https://api.example.com/ pass"word\1`},
 		{name: "amid a text", url: "https://api.example.com/", token: "Bearer ${secret:API}!", want: `https://api.example.com/ Bearer pass"word\1!`},
@@ -48,6 +57,15 @@ func TestASecretGoesToItsToolsAndItsHostsAlone(t *testing.T) {
 		{name: "another tool's", url: "https://example.com/", token: "${secret:OTHER}", refused: "the secret OTHER is not for send"},
 		{name: "as the host", url: "https://${secret:HOST}/", refused: "may not be part of the host"},
 		{name: "unknown to us", url: "https://example.com/", token: "${secret:NOBODY}", want: "https://example.com/ ${secret:NOBODY}"},
+		{name: "unencrypted", url: "http://api.example.com/", token: "${secret:API}", refused: "without encryption, where others can read it; use an https address"},
+		{name: "unencrypted, to a port, with a name", url: "HTTP://me@API.example.com.:8080/", token: "${secret:API}", refused: "to api.example.com without encryption"},
+		{name: "unencrypted, in disguise", url: "http://api\u3002example.com/", host: "api.example.com", token: "${secret:API}", refused: "to its host without encryption"},
+		{name: "this machine", url: "http://127.0.0.1:8080/", token: "${secret:LOCAL}", want: "http://127.0.0.1:8080/ of-this-machine"},
+		{name: "this machine by name", url: "http://localhost/", token: "${secret:LOCAL}", want: "http://localhost/ of-this-machine"},
+		{name: "a name that begins like this machine's", url: "http://127.0.0.1.example.com/", token: "${secret:LOCAL}", refused: "without encryption"},
+		{name: "amid what is said of another host", url: "https://api.example.com/?from=http://example.org/", token: "${secret:API}",
+			want: `https://api.example.com/?from=http://example.org/ pass"word\1`},
+		{name: "any host, unencrypted", url: "http://example.com/", token: "${secret:ANY}", want: "http://example.com/ anywhere-at-all"},
 		{name: "none", url: "https://example.com/", token: "open", want: "https://example.com/ open"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -57,6 +75,9 @@ func TestASecretGoesToItsToolsAndItsHostsAlone(t *testing.T) {
 				t.Fatal(err)
 			}
 			facts := wrapped.Facts(args)
+			if c.host != "" {
+				facts.Hosts = []string{c.host}
+			}
 			r, err := wrapped.Run(t.Context(), tool.Call{Args: args, Facts: &facts})
 			if c.refused != "" {
 				typed, ok := errors.AsType[*tool.Error](err)
