@@ -35,7 +35,7 @@ func environment(a *spec.Agent, o Options, resolver *models.Resolver) (engine.En
 	env.Secrets = secret.NewRedactor(secrets...)
 	all := builtin(ws, web.Options{Egress: a.Tools.Permissions.Egress()}, shell.Options{
 		Dir: o.Workspace, Sandbox: o.box, OnDemand: a.Tools.Permissions.OnDemand(), Timeout: a.Tools.Timeouts["shell.exec"].Duration(),
-		Env: withVariables(shell.Environment(os.Environ()), secrets),
+		Env: withVariables(shell.Environment(os.Environ()), secrets), Protected: protection(rules(a, o).Protected),
 	})
 	all = slices.DeleteFunc(all, func(t tool.Tool) bool { return !allowed(a, t.Name) })
 	all = withResults(all)

@@ -17,6 +17,7 @@ type Box struct {
 	// temp and home are the directories that commands have in the place of
 	// /tmp and of the home directory.
 	temp, home string
+	links      links
 }
 
 // Open makes a box in a tier that works on this machine and that holds the

@@ -46,6 +46,10 @@ var escapes = []struct {
 	{name: "write a protected file by ..", command: `echo x > sub/../.git/config`},
 	{name: "write a protected file by a link", command: `ln -s ../.git/config sub/l && echo x > sub/l`},
 	{name: "write a protected file by a hard link", command: `ln .git/config sub/h && echo x > sub/h`},
+	{name: "write a protected file by another name that it has", command: `echo x > other/config`},
+	{name: "write what a pattern protects by another name", command: `echo x >> other/pem`},
+	{name: "write a protected file by another name, moved", command: `mv other/config free && echo x > free`},
+	{name: "write a protected file by another name in a moved directory", command: `mv other moved && echo x > moved/config`},
 	{name: "make a protected file", command: `echo x > .git/hook`},
 	{name: "rename over a protected file", command: `echo x > sub/n && mv sub/n .git/config`},
 	{name: "move a protected directory away", command: `mv .git sub/g && mkdir .git`},
@@ -59,6 +63,7 @@ var escapes = []struct {
 	{name: "read the home directory", command: `cat "$HOUSE/diary"`},
 	{name: "read the journal", command: `cat "$OUT/journal.db"`},
 	{name: "read a journal in the workspace", command: `cat .pawl/journal.db`},
+	{name: "read a journal by another name that it has", command: `cat other/journal`},
 	{name: "read by another process's root", command: `cat "/proc/$VICTIM/root$HOUSE/.ssh/id"`},
 	{name: "read another process's environment", command: `grep -q SECRET "/proc/$VICTIM/environ"`},
 	{name: "read another process's memory", command: `"$SELF" attack peek $VICTIM`},
@@ -136,11 +141,16 @@ func newField(t *testing.T) field {
 	}
 	f := field{workspace: dir("work")}
 	outside, house := dir("outside"), dir("house")
-	for _, name := range []string{"work/sub", "work/.git", "work/.pawl", "house/.ssh", "outside/spare"} {
+	for _, name := range []string{"work/sub", "work/other", "work/.git", "work/.pawl", "house/.ssh", "outside/spare"} {
 		dir(name)
 	}
 	for _, name := range []string{"work/free", "work/.git/config", "work/sub/key.pem", "work/.pawl/journal.db", "outside/file", "outside/journal.db", "house/.ssh/id", "house/diary"} {
 		if err := os.WriteFile(filepath.Join(root, name), []byte("here\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, of := range map[string]string{"config": "work/.git/config", "pem": "work/sub/key.pem", "journal": "outside/journal.db"} {
+		if err := os.Link(filepath.Join(root, of), filepath.Join(f.workspace, "other", name)); err != nil {
 			t.Fatal(err)
 		}
 	}

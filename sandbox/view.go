@@ -56,6 +56,11 @@ func (b *Box) view(grants []Grant) (view, error) {
 		}
 		v.holes = missing(p.Workspace, p.Protected)
 	}
+	protect, hide, err := b.links.find(p.Workspace, v.protect, v.hide)
+	if err != nil {
+		return view{}, err
+	}
+	v.protect, v.hide = append(v.protect, protect...), append(v.hide, hide...)
 	for _, g := range grants {
 		v.allow(g)
 	}

@@ -205,3 +205,27 @@ func FuzzPaths(f *testing.F) {
 		}
 	})
 }
+
+// A write puts a new file in the place of the old one, so a protected file
+// that has another name in the workspace keeps its content.
+func TestAWriteReachesNoOtherNameOfAFile(t *testing.T) {
+	p := newPlace(t, map[string]string{".git/config": "mine\n"})
+	for name, call := range map[string]func(){
+		"written": func() { p.good("fs.write", args{"path": "written", "content": "theirs\n"}) },
+		"edited": func() {
+			p.good("fs.edit", args{"path": "edited", "old_string": "mine", "new_string": "theirs"})
+		},
+	} {
+		if err := os.Link(p.path(".git/config"), p.path(name)); err != nil {
+			t.Fatal(err)
+		}
+		p.good("fs.read", args{"path": name})
+		call()
+		if got := p.content(name); got != "theirs\n" {
+			t.Errorf("%s has %q", name, got)
+		}
+		if got := p.content(".git/config"); got != "mine\n" {
+			t.Errorf("through %s the protected file became %q", name, got)
+		}
+	}
+}

@@ -40,6 +40,10 @@ type Options struct {
 	Sandbox *sandbox.Box
 	// OnDemand leaves the sandbox to the calls that a rule puts there.
 	OnDemand bool
+	// Protected says what of the working directory is protected, so that a
+	// command is also judged by the protected names that a file has besides the
+	// one that it is called by; nil protects nothing.
+	Protected sandbox.Protection
 }
 
 func (o Options) withDefaults() Options {
@@ -91,7 +95,7 @@ func (o Options) facts(command string) event.Facts {
 	if err != nil {
 		return event.Facts{Risk: event.RiskUnknown, Unclear: []string{"the workspace cannot be resolved"}}
 	}
-	return ws.Shell(command)
+	return o.withOtherNames(ws.Shell(command))
 }
 
 func argsOf(raw json.RawMessage) args {

@@ -1,0 +1,31 @@
+package shell
+
+import (
+	"slices"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/sandbox"
+)
+
+// withOtherNames adds the protected names that a file has besides the one by
+// which a command writes it, or gives it to a program (hard links): what
+// happens to the one happens to the other. File tools need none of this,
+// because they put a new file in the place of the old one.
+func (o Options) withOtherNames(facts event.Facts) event.Facts {
+	for _, p := range slices.Clone(facts.Paths) {
+		if !p.Write && !p.Given || p.Unknown || p.Outside {
+			continue
+		}
+		names, err := sandbox.ProtectedNames(o.Dir, o.Protected, p.Path)
+		if err != nil {
+			facts.Unclear = append(facts.Unclear, "whether "+p.Path+" is another name of something protected is not known")
+		}
+		for _, name := range names {
+			use := event.PathUse{Path: name, Write: p.Write, Given: p.Given}
+			if !slices.Contains(facts.Paths, use) {
+				facts.Paths = append(facts.Paths, use)
+			}
+		}
+	}
+	return facts
+}

@@ -1,0 +1,53 @@
+package shell_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	gocmp "github.com/google/go-cmp/cmp"
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/tool/shell"
+)
+
+// gitAlone protects .git and what is in it.
+type gitAlone struct{}
+
+func (gitAlone) Protects(path string) bool { return path == ".git" || strings.HasPrefix(path, ".git/") }
+func (gitAlone) Below(dir string) bool     { return dir == "." }
+func (gitAlone) Named() []string           { return []string{".git/"} }
+
+// A command that writes a file under one of its names is judged by the
+// protected ones, too, whatever tier it would run in.
+func TestACommandIsJudgedByTheProtectedNamesOfAFile(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, ".git"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{".git/config", "plain"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("here\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, of := range map[string]string{"innocent": ".git/config", "twin": "plain"} {
+		if err := os.Link(filepath.Join(dir, of), filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sh := shell.New(shell.Options{Dir: dir, Protected: gitAlone{}})
+	for command, want := range map[string][]event.PathUse{
+		"echo x > innocent": {{Path: "innocent", Write: true}, {Path: ".git/config", Write: true}},
+		"echo x > twin":     {{Path: "twin", Write: true}},
+		"cat innocent":      {{Path: "innocent", Tree: true}},
+	} {
+		raw, err := json.Marshal(map[string]string{"command": command})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := gocmp.Diff(want, sh.Facts(raw).Paths); diff != "" {
+			t.Errorf("%s: -want +got\n%s", command, diff)
+		}
+	}
+}
