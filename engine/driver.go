@@ -159,6 +159,9 @@ func (d *driver) advance(work context.Context) error {
 	if err := d.commit(work); err != nil {
 		return err
 	}
+	if err := d.keepLease(work); err != nil {
+		return err
+	}
 	for _, start := range d.queue {
 		start(work)
 	}
@@ -335,29 +338,6 @@ func (d *driver) interruptOnce() {
 	case d.interrupt <- struct{}{}:
 	default:
 	}
-}
-
-// beat keeps the lease and, should a wake-up have been lost, the inbox.
-func (d *driver) beat(ctx context.Context) error {
-	lease, err := d.store.Renew(ctx, d.lease, d.engine.opts.LeaseTTL)
-	switch {
-	case err == nil:
-		d.lease = lease
-	case errors.Is(err, journal.ErrStale), errors.Is(err, journal.ErrNotFound), !d.now().Before(d.lease.Expiry):
-		return d.storeFailed(err)
-	}
-	return d.takeCommands(ctx)
-}
-
-// releaseLease lets others take the run up; a lease that was lost is not ours
-// to give. The time limit keeps a stuck journal from holding the process.
-func (d *driver) releaseLease(ctx context.Context) {
-	if d.released {
-		return
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
-	defer cancel()
-	_ = d.store.Release(ctx, d.lease)
 }
 
 // closeEnv releases the run's environment once no effect uses it any more. One
