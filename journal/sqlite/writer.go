@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"errors"
+	"runtime"
 	"slices"
 	"sync"
 
@@ -113,10 +114,14 @@ func (w *writer) pass() {
 	}
 }
 
+// drain commits group after group until nobody waits. Before it takes the next
+// one it lets those run whom the last commit woke: without that two halves of a
+// crowd take turns, and each waits for the other's commit beside its own.
 func (w *writer) drain(group []*op) {
 	for len(group) > 0 {
 		w.commit(group)
 		clear(group)
+		runtime.Gosched()
 		group = w.take(group[:0])
 	}
 }
