@@ -28,8 +28,9 @@ func (h *headTail) Write(p []byte) (int, error) {
 	defer h.mu.Unlock()
 	n := len(p)
 	h.total += int64(n)
-	take := min(h.limit/2-len(h.head), len(p))
-	h.head = appendDoubling(h.head, p[:take])
+	size := h.limit / 2
+	take := min(size-len(h.head), len(p))
+	h.head = appendDoubling(h.head, p[:take], size)
 	h.keepTail(p[take:])
 	return n, nil
 }
@@ -41,7 +42,7 @@ func (h *headTail) keepTail(p []byte) {
 	}
 	if room := size - len(h.tail); room > 0 {
 		take := min(room, len(p))
-		h.tail = appendDoubling(h.tail, p[:take])
+		h.tail = appendDoubling(h.tail, p[:take], size)
 		p = p[take:]
 	}
 	for len(p) > 0 {
@@ -51,11 +52,11 @@ func (h *headTail) keepTail(p []byte) {
 	}
 }
 
-// appendDoubling is append for a buffer that may become large: it costs two
-// bytes for each one that is kept in the end, where append costs five.
-func appendDoubling(b, p []byte) []byte {
+// appendDoubling is append for a buffer of at most size bytes that may become
+// large: it costs two bytes for each one that is kept, where append costs five.
+func appendDoubling(b, p []byte, size int) []byte {
 	if len(p) > cap(b)-len(b) {
-		b = slices.Grow(b, max(len(p), cap(b)))
+		b = slices.Grow(b, min(size-len(b), max(len(p), cap(b))))
 	}
 	return append(b, p...)
 }
@@ -77,7 +78,7 @@ func (h *headTail) String() string {
 	if h.dropped() == 0 {
 		return h.whole("")
 	}
-	return cutText(string(h.head), h.end(), h.dropped())
+	return cutText("", string(h.head), h.end(), h.dropped())
 }
 
 // whole is what was written, where nothing of it was dropped, behind a header.
@@ -101,10 +102,12 @@ func (h *headTail) end() string {
 	return b.String()
 }
 
-// cutText joins head and tail with a line that says what is missing between
-// them.
-func cutText(head, tail string, dropped int64) string {
-	return valid(wholeEnd(head)) + fmt.Sprintf("\n[… %d bytes left out …]\n", dropped) + valid(wholeStart(tail))
+// cutText joins head and tail, under a header, with a line that says what is
+// missing between them.
+func cutText(header, head, tail string, dropped int64) string {
+	return strings.Join([]string{
+		header, valid(wholeEnd(head)), fmt.Sprintf("\n[… %d bytes left out …]\n", dropped), valid(wholeStart(tail)),
+	}, "")
 }
 
 func valid(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }

@@ -23,8 +23,8 @@ func (h *headTail) text(header string, redact func(string) string) (string, bool
 		head, tail = head[:safeEnd(head, redact)], tail[safeStart(tail, redact):]
 	}
 	dropped := h.total - int64(len(head)) - int64(len(tail))
-	return header + fmt.Sprintf("[%d bytes of output, of which %d in the middle are left out]\n", h.total, dropped) +
-		cutText(head, tail, dropped), true
+	header += fmt.Sprintf("[%d bytes of output, of which %d in the middle are left out]\n", h.total, dropped)
+	return cutText(header, head, tail, dropped), true
 }
 
 // safeEnd is a place about seam before the end of a head where nothing that
