@@ -21,7 +21,9 @@ func TestAbilitiesAreKnownOrNot(t *testing.T) {
 	}{
 		{"anthropic/claude-sonnet-4-5", models.CanImages, true, true},
 		{"deepseek/deepseek-chat", models.CanImages, false, true},
-		{"anthropic/claude-sonnet-4-5", models.CanSchema, false, false}, // the table says it of no model of Anthropic's
+		{"anthropic/claude-sonnet-4-5", models.CanSchema, true, true}, // the table says it of no model of Anthropic's, the wire does
+		{"anthropic/claude-3-haiku-20240307", models.CanSchema, false, false},
+		{"anthropic/no-such-model", models.CanSchema, false, false},
 		{"openai/gpt-5", models.CanSchema, true, true},
 		{"openai/gpt-4.1", models.CanImages, false, true}, // the owner's word counts before the table's
 		{"openai/gpt-4.1", models.CanSchema, false, true},

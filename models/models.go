@@ -12,6 +12,7 @@ import (
 	"sync"
 
 	"github.com/pawlrun/pawl/llm"
+	"github.com/pawlrun/pawl/llm/anthropic"
 	"github.com/pawlrun/pawl/llm/transport"
 )
 
@@ -141,7 +142,22 @@ func (r *Resolver) tabled(target string) (Info, bool) {
 		}
 		r.table = &t
 	}
-	return r.table.Lookup(r.pricedAs(target))
+	name := r.pricedAs(target)
+	info, ok := r.table.Lookup(name)
+	if ok {
+		info.Can = withSchema(name, info.Can)
+	}
+	return info, ok
+}
+
+// withSchema adds that a model answers by schema where its wire knows so: the
+// table says it of no model of Anthropic's.
+func withSchema(name string, can []string) []string {
+	model, ours := strings.CutPrefix(name, "anthropic/")
+	if !ours || slices.Contains(can, CanSchema) || !anthropic.AnswersBySchema(model) {
+		return can
+	}
+	return append(can[:len(can):len(can)], CanSchema)
 }
 
 // Price returns what a target costs, or nil when that is not known.

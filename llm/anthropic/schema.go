@@ -2,6 +2,7 @@ package anthropic
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"github.com/pawlrun/pawl/llm"
@@ -16,13 +17,14 @@ var withoutSchemas = []string{
 // heldSchema is the request's schema in the form that the service holds the
 // model to, and false where it cannot: it must then be said in words.
 func heldSchema(req *llm.Request) (json.RawMessage, bool) {
-	if len(req.Schema) == 0 || req.SchemaInPrompt {
+	if len(req.Schema) == 0 || req.SchemaInPrompt || !AnswersBySchema(req.Model) {
 		return nil, false
 	}
-	for _, family := range withoutSchemas {
-		if strings.HasPrefix(req.Model, family) {
-			return nil, false
-		}
-	}
 	return wire.ClosedSchema(req.Schema)
+}
+
+// AnswersBySchema says whether the service holds a model to a schema. A model
+// that is not known is taken for a newer one.
+func AnswersBySchema(model string) bool {
+	return !slices.ContainsFunc(withoutSchemas, func(family string) bool { return strings.HasPrefix(model, family) })
 }
