@@ -97,7 +97,15 @@ func (s *session) taken(ctx context.Context, run string) (bool, error) {
 // deliverAndResume is deliver, and where the user asks for it also resume. A
 // run that is driven goes on by itself.
 func (s *session) deliverAndResume(ctx context.Context, r journal.Run, c journal.Command, f verbFlags) error {
-	if !f.resume || driven(r, time.Now()) {
+	elsewhere := driven(r, time.Now())
+	switch {
+	case s.app.recordPath == "":
+	case !f.resume:
+		return usagef("--record goes with --resume: without it nothing runs here that could be recorded")
+	case elsewhere:
+		return usagef("--record: run %s is driven by another process, and only that could record it", r.ID)
+	}
+	if !f.resume || elsewhere {
 		return s.deliver(ctx, r, c, f.json)
 	}
 	if _, err := s.send(ctx, r, c); err != nil {

@@ -34,7 +34,7 @@ func (a *app) budgetCommand() *cobra.Command {
 			})
 		},
 	}
-	f.resumable(c)
+	f.resumable(c, &a.recordPath)
 	return c
 }
 

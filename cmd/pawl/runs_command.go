@@ -14,8 +14,9 @@ type verbFlags struct {
 	output
 }
 
-func (f *verbFlags) resumable(c *cobra.Command) {
+func (f *verbFlags) resumable(c *cobra.Command, record *string) {
 	c.Flags().BoolVar(&f.resume, "resume", false, "and go on with the run at once")
+	recordFlag(c, record)
 	f.output.flags(c)
 }
 
@@ -82,6 +83,6 @@ func (a *app) inputCommand() *cobra.Command {
 			})
 		},
 	}
-	f.resumable(c)
+	f.resumable(c, &a.recordPath)
 	return c
 }

@@ -70,7 +70,7 @@ func (a *app) decisionCommand(kind journal.CommandKind, edited *string) *cobra.C
 		},
 	}
 	c.Flags().StringVar(&f.reason, "reason", "", "why, for the record and for the model")
-	f.resumable(c)
+	f.resumable(c, &a.recordPath)
 	return c
 }
 

@@ -43,7 +43,8 @@ func (a *app) forkCommand() *cobra.Command {
 		Long: `Makes a new run that shares the journal of RUN up to event N and goes on from there, with another
 model, another system prompt, another context window or another result of a call if you say so. N is rounded down to an
 event at which no call was open and the run had not ended. What RUN spent is not counted against
-the fork. Files are not rewound: the tools find them as they are now.
+the fork. Files are not rewound: the tools find them as they are now. --record writes what the
+models say from there on.
 
 A fork at the event before a history.compressed undoes that: the conversation is whole again, and
 stays so where --context-window or --model gives it room.`,
@@ -51,11 +52,15 @@ stays so where --context-window or --model gives it room.`,
   pawl runs fork k7x2 --seq 40 --model anthropic/claude-opus-4-5
   pawl runs fork k7x2 --seq 210 --context-window 200000
   pawl runs fork k7x2 --seq 40 --result k7x2-3-1=corrected.txt
+  pawl runs fork k7x2 --seq 40 --record again.yaml
   pawl runs fork k7x2 --seq 40 --no-run --json`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			if err := f.check(c); err != nil {
+			if err := errors.Join(f.check(c), recordAnew(a.recordPath)); err != nil {
 				return err
+			}
+			if f.noRun && a.recordPath != "" {
+				return usagef("--record goes with a run, and --no-run makes none; give it to 'pawl runs resume'")
 			}
 			return a.withRun(c.Context(), toWrite, args[0], func(s *session, r journal.Run) error {
 				return s.fork(c.Context(), r, &f, c.Flags().Changed("approve"))
@@ -70,6 +75,7 @@ stays so where --context-window or --model gives it room.`,
 	fl.StringArrayVar(&f.results, "result", nil, "put a file's content in the place of a call's result, as CALL=FILE")
 	fl.BoolVar(&f.noRun, "no-run", false, "only make the fork; 'pawl runs resume' runs it")
 	approveFlag(c, &f.approve)
+	recordFlag(c, &a.recordPath)
 	f.output.flags(c)
 	return c
 }
