@@ -41,7 +41,6 @@ func (s *stalling) Append(ctx context.Context, b journal.Batch) (int64, error) {
 	return pos, err
 }
 
-// rows: ALDO-63
 func TestARunWhoseCommitStallsPastItsLeaseLeavesItToWhoTookItOver(t *testing.T) {
 	for name, c := range map[string]struct {
 		written bool
