@@ -14,7 +14,11 @@ const maxAncestors = 256
 // the process that an owner names: a command that a run's tool runs, and what
 // that starts. A process that has left its parents is not known any more, and
 // neither is any where there is no /proc; only a sandbox holds those.
-func StartedBy(owner string) bool {
+func StartedBy(owner string) bool { return ComesFrom(os.Getppid(), owner) }
+
+// ComesFrom says that a process of this machine is the one that an owner names,
+// or was started by it, as in [StartedBy].
+func ComesFrom(pid int, owner string) bool {
 	parts := strings.Split(owner, "/")
 	if len(parts) != 4 || parts[0] != machineID() {
 		return false
@@ -23,7 +27,6 @@ func StartedBy(owner string) bool {
 	if err != nil || driver <= 0 {
 		return false
 	}
-	pid := os.Getppid()
 	for range maxAncestors {
 		switch {
 		case pid == driver:

@@ -5,22 +5,11 @@ import (
 	"errors"
 	"time"
 
+	"github.com/pawlrun/pawl/control"
 	"github.com/pawlrun/pawl/engine"
 	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/machine/agent"
 )
-
-// delivery is what a verb prints that sent a command to a run.
-type delivery struct {
-	Run     string              `json:"run"`
-	Command journal.CommandKind `json:"command"`
-	CallID  string              `json:"callId,omitempty"`
-	// Live says that another process drives the run, Taken that the command
-	// is in the journal and has its effect.
-	Live  bool          `json:"live"`
-	Taken bool          `json:"taken"`
-	State journal.State `json:"state"`
-}
 
 // deliver sends a command to a run, wherever it is driven.
 func (s *session) deliver(ctx context.Context, r journal.Run, c journal.Command, asJSON bool) error {
@@ -42,62 +31,26 @@ func (s *session) deliver(ctx context.Context, r journal.Run, c journal.Command,
 	return s.app.printf("run %s: %s recorded; go on with: pawl runs resume %s\n", d.Run, d.Command, d.Run)
 }
 
-func (s *session) send(ctx context.Context, r journal.Run, c journal.Command) (delivery, error) {
-	c.Run, c.By = r.ID, whoAmI()
-	sent := time.Now()
-	live := driven(r, sent)
-	err := s.engine.Send(ctx, c)
-	if errors.Is(err, journal.ErrEnded) {
+// send is [control.Desk.Send] in the name of whoever runs this command.
+func (s *session) send(ctx context.Context, r journal.Run, c journal.Command) (control.Delivery, error) {
+	c.By = whoAmI()
+	d, err := s.desk.Send(ctx, r, c)
+	switch {
+	case errors.Is(err, journal.ErrEnded):
 		if now, readErr := s.store.Run(ctx, r.ID); readErr == nil {
 			r = now
 		}
-		return delivery{}, usageError(endedError(r))
+		return d, usageError(endedError(r))
+	case errors.Is(err, engine.ErrNotPending):
+		return d, usageError(err)
 	}
-	if errors.Is(err, engine.ErrNotPending) {
-		return delivery{}, usageError(err)
-	}
-	if err != nil {
-		return delivery{}, err
-	}
-	taken, err := s.taken(ctx, r.ID)
-	if err != nil {
-		return delivery{}, err
-	}
-	if taken {
-		if err := s.overtaken(ctx, c, sent); err != nil {
-			return delivery{}, err
-		}
-	}
-	now, err := s.store.Run(ctx, r.ID)
-	return delivery{Run: r.ID, Command: c.Kind, CallID: c.CallID, Live: live, Taken: taken, State: now.State}, err
-}
-
-// takeUpCommand is how long a command waits for the run's driver, which looks
-// for one within 100 ms.
-const takeUpCommand = 2 * time.Second
-
-// taken waits until the run's inbox is empty, and says whether it became so.
-func (s *session) taken(ctx context.Context, run string) (bool, error) {
-	timeout, cancel := context.WithTimeout(ctx, takeUpCommand)
-	defer cancel()
-	changed := s.store.Watch(timeout)
-	for {
-		left, err := s.store.Inbox(ctx, run)
-		if err != nil || len(left) == 0 {
-			return err == nil, err
-		}
-		select {
-		case <-changed:
-		case <-timeout.Done():
-			return false, ctx.Err()
-		}
-	}
+	return d, err
 }
 
 // deliverAndResume is deliver, and where the user asks for it also resume. A
 // run that is driven goes on by itself.
 func (s *session) deliverAndResume(ctx context.Context, r journal.Run, c journal.Command, f verbFlags) error {
-	elsewhere := driven(r, time.Now())
+	elsewhere := control.Driven(r, time.Now())
 	switch {
 	case s.app.recordPath == "":
 	case !f.resume:

@@ -104,7 +104,7 @@ a decision or an input; 130 cancelled or interrupted.`,
 	)
 	root.SetHelpCommandGroupID(groupOther)
 	for group, commands := range map[string][]*cobra.Command{
-		groupRun:   {a.runCommand(), a.checkCommand()},
+		groupRun:   {a.runCommand(), a.checkCommand(), a.serveCommand()},
 		groupLook:  {a.runsCommand()},
 		groupOther: {a.initCommand(), a.modelsCommand(), a.schemaCommand(), a.doctorCommand(), a.completionCommand(), a.versionCommand()},
 	} {

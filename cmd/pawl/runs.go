@@ -81,9 +81,6 @@ func standing(r journal.Run) string {
 // clock is a moment as people at this machine read it.
 func clock(t time.Time) string { return t.Local().Format(time.DateTime) }
 
-// driven says that a process holds the run's lease.
-func driven(r journal.Run, now time.Time) bool { return r.Owner != "" && r.Expiry.After(now) }
-
 // parseAge reads a duration that may also be in days ("30d").
 func parseAge(s string) (time.Duration, error) {
 	d, err := time.ParseDuration(s)

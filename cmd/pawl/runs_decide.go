@@ -4,16 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"os"
 	"strings"
-	"time"
 
+	"github.com/pawlrun/pawl/control"
 	"github.com/pawlrun/pawl/engine"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/journal"
-	"github.com/pawlrun/pawl/launch"
-	"github.com/pawlrun/pawl/llm"
 	"github.com/spf13/cobra"
 )
 
@@ -77,25 +74,20 @@ func (a *app) decisionCommand(kind journal.CommandKind, edited *string) *cobra.C
 // decidedByPerson refuses a decision that a run's own tool or hook would make:
 // what a run starts can decide about no call, its own or another run's.
 func (s *session) decidedByPerson(ctx context.Context) error {
-	rows, err := s.store.Runs(ctx, journal.Filter{States: []journal.State{journal.Running, journal.Waiting}})
-	if err != nil {
-		return err
+	run, err := s.desk.StartedByRun(ctx)
+	if err == nil && run != "" {
+		return usagef("this command was started by run %s, and no run decides about calls; a person must", run)
 	}
-	for _, r := range rows {
-		if r.Owner != "" && engine.StartedBy(r.Owner) {
-			return usagef("this command was started by run %s, and no run decides about calls; a person must", r.ID)
-		}
-	}
-	return nil
+	return err
 }
 
 // pendingCall finds the call that waits for a decision and that a user named.
 func (s *session) pendingCall(ctx context.Context, r journal.Run, name string) (event.ToolPendingApproval, error) {
-	m, err := s.engine.Inspect(ctx, r.ID)
+	pending, err := s.desk.Pending(ctx, r.ID)
 	if err != nil {
 		return event.ToolPendingApproval{}, err
 	}
-	p, err := matchCall(r.ID, m.State().Pending, name)
+	p, err := matchCall(r.ID, pending, name)
 	if err == nil {
 		return p, nil
 	}
@@ -141,41 +133,10 @@ func (s *session) editedArgs(ctx context.Context, r journal.Run, p event.ToolPen
 		}
 		text = string(content)
 	}
-	var object map[string]json.RawMessage
-	if err := json.Unmarshal([]byte(text), &object); err != nil {
-		return nil, usagef("--args is no JSON object: %w", err)
-	}
 	args := json.RawMessage(text)
-	records, err := s.store.Records(ctx, r.ID, 0, 1)
-	if err != nil || len(records) == 0 {
-		return nil, errors.Join(fmt.Errorf("read the first event of run %s", r.ID), err)
+	err := s.desk.CheckArgs(ctx, r.ID, p, args)
+	if wrong, ok := errors.AsType[*control.ArgsError](err); ok {
+		return nil, usagef("--args: %s", wrong.Message)
 	}
-	first, err := event.Decode(records[0].Body)
-	if err != nil {
-		return nil, err
-	}
-	if started, ok := first.Data.(event.RunStarted); ok && started.Spec != "" {
-		// What the run's tools need may be missing here; the run checks again.
-		problem, err := launch.CheckCall(started, llm.ToolCall{CallID: p.CallID, Name: p.Tool, Args: args})
-		if err == nil && problem != nil {
-			return nil, usagef("--args: %s", problem.Message)
-		}
-	}
-	return args, nil
-}
-
-// overtaken is the error of somebody whose decision came second: the driver of
-// a run takes the first and passes over the others.
-func (s *session) overtaken(ctx context.Context, c journal.Command, sent time.Time) error {
-	if c.Kind != journal.Approve && c.Kind != journal.Reject {
-		return nil
-	}
-	d, err := s.engine.Decision(ctx, c.Run, c.CallID)
-	switch {
-	case err != nil || d == nil:
-		return err
-	case d.At.Before(sent), d.Approver != c.By, (d.Kind == event.ApprovalRejected) != (c.Kind == journal.Reject):
-		return usageError(&engine.DecidedError{Decision: *d})
-	}
-	return nil
+	return args, err
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/pawlrun/pawl/control"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/journal"
 	"github.com/spf13/cobra"
@@ -138,5 +139,5 @@ func standsStill(r journal.Run) bool {
 const abandonedAfter = 30 * time.Second
 
 func isAbandoned(r journal.Run, now time.Time) bool {
-	return !driven(r, now) && now.Sub(r.Updated) > abandonedAfter && now.Sub(r.Expiry) > abandonedAfter
+	return !control.Driven(r, now) && now.Sub(r.Updated) > abandonedAfter && now.Sub(r.Expiry) > abandonedAfter
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pawlrun/pawl/control"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/journal"
 )
@@ -68,7 +69,7 @@ func (p *page) head(b *strings.Builder) {
 }
 
 func (p *page) driver(now time.Time) string {
-	if driven(p.Run, now) {
+	if control.Driven(p.Run, now) {
 		return ownerName(p.Owner)
 	}
 	return "none; go on with 'pawl runs resume " + p.ID + "'"

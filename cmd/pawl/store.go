@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 
+	"github.com/pawlrun/pawl/control"
 	"github.com/pawlrun/pawl/engine"
 	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/journal/sqlite"
@@ -31,6 +32,7 @@ type session struct {
 	app    *app
 	store  journal.Store
 	engine *engine.Engine
+	desk   *control.Desk
 }
 
 // open opens the journal that the command line names.
@@ -48,9 +50,8 @@ func (a *app) open(ctx context.Context, m mode) (*session, error) {
 	if err != nil {
 		return nil, failure(err)
 	}
-	return &session{app: a, store: store, engine: engine.New(store, launch.Machine, engine.Options{
-		Secrets: processSecrets(),
-	})}, nil
+	e := engine.New(store, launch.Machine, engine.Options{Secrets: processSecrets()})
+	return &session{app: a, store: store, engine: e, desk: control.New(store, e)}, nil
 }
 
 // processSecrets are the credentials among this process's variables.

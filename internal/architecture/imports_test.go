@@ -35,7 +35,9 @@ var layers = []layer{
 	}, within: true},
 	{name: "drivers", packages: []string{"engine", "spec"}},
 	{name: "assembly", packages: []string{"launch"}},
+	{name: "control", packages: []string{"control"}},
 	{name: "library", packages: []string{""}},
+	{name: "server", packages: []string{"server"}},
 	{name: "surfaces", packages: []string{"cmd/pawl", "telemetry", "examples/support-desk"}},
 }
 

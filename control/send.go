@@ -1,0 +1,100 @@
+// Package control is how somebody acts on a run from outside its driver: with
+// decisions about calls, messages, pauses and cancels. It says what became of
+// them, whichever process drives the run.
+package control
+
+import (
+	"context"
+	"time"
+
+	"github.com/pawlrun/pawl/engine"
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/journal"
+)
+
+// Desk sends commands to the runs of one journal. It is safe for concurrent
+// use.
+type Desk struct {
+	store  journal.Store
+	engine *engine.Engine
+}
+
+// New returns a desk on a journal and the engine that drives its runs here.
+func New(store journal.Store, e *engine.Engine) *Desk { return &Desk{store: store, engine: e} }
+
+// Delivery says what became of a command.
+type Delivery struct {
+	Run     string              `json:"run"`
+	Command journal.CommandKind `json:"command"`
+	CallID  string              `json:"callId,omitempty"`
+	// Live says that a process drove the run when the command was sent, Taken
+	// that the command is in the journal and has its effect.
+	Live  bool          `json:"live"`
+	Taken bool          `json:"taken"`
+	State journal.State `json:"state"`
+}
+
+// takeUp is how long a command waits for the run's driver, which looks for one
+// within 100 ms.
+const takeUp = 2 * time.Second
+
+// Driven says that a process holds the run's lease.
+func Driven(r journal.Run, now time.Time) bool { return r.Owner != "" && r.Expiry.After(now) }
+
+// Send delivers a command to the run of a row, in the name of c.By, and waits
+// for a moment until its driver has taken it up. The error wraps
+// [journal.ErrEnded] for a run that has ended and [engine.ErrNotPending] for a
+// decision that has no place, also when another one came first.
+func (d *Desk) Send(ctx context.Context, r journal.Run, c journal.Command) (Delivery, error) {
+	c.Run = r.ID
+	sent := time.Now()
+	live := Driven(r, sent)
+	if err := d.engine.Send(ctx, c); err != nil {
+		return Delivery{}, err
+	}
+	taken, err := d.taken(ctx, r.ID)
+	if err != nil {
+		return Delivery{}, err
+	}
+	if taken {
+		if err := d.overtaken(ctx, c, sent); err != nil {
+			return Delivery{}, err
+		}
+	}
+	now, err := d.store.Run(ctx, r.ID)
+	return Delivery{Run: r.ID, Command: c.Kind, CallID: c.CallID, Live: live, Taken: taken, State: now.State}, err
+}
+
+// taken waits until the run's inbox is empty, and says whether it became so.
+func (d *Desk) taken(ctx context.Context, run string) (bool, error) {
+	timeout, cancel := context.WithTimeout(ctx, takeUp)
+	defer cancel()
+	changed := d.store.Watch(timeout)
+	for {
+		left, err := d.store.Inbox(ctx, run)
+		if err != nil || len(left) == 0 {
+			return err == nil, err
+		}
+		select {
+		case <-changed:
+		case <-timeout.Done():
+			return false, ctx.Err()
+		}
+	}
+}
+
+// overtaken is the error of somebody whose decision came second: the driver of
+// a run takes the first and passes over the others.
+func (d *Desk) overtaken(ctx context.Context, c journal.Command, sent time.Time) error {
+	if c.Kind != journal.Approve && c.Kind != journal.Reject {
+		return nil
+	}
+	made, err := d.engine.Decision(ctx, c.Run, c.CallID)
+	switch {
+	case err != nil || made == nil:
+		return err
+	case made.At.Before(sent), made.Approver != c.By, (made.Kind == event.ApprovalRejected) != (c.Kind == journal.Reject):
+		return &engine.DecidedError{Decision: *made}
+	}
+	return nil
+}

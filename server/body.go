@@ -1,0 +1,146 @@
+package server
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+const (
+	// maxBody bounds a request's body: an agent file may have 1 MiB, and an
+	// input comes beside it.
+	maxBody = 4 << 20
+	// bodyPatience is how long a client may take to send its body.
+	bodyPatience = 30 * time.Second
+)
+
+// field is one key that a body may have.
+type field struct {
+	name string
+	// into is where the value goes; it keeps what it has when the key is not
+	// given.
+	into any
+	// expected says what a right value is.
+	expected string
+}
+
+// readBody reads the one JSON object of a request's body; no body at all is an
+// object without keys. An error is a [*Problem].
+func readBody(w http.ResponseWriter, r *http.Request, fields ...field) error {
+	if r.ContentLength == 0 && r.Header.Get("Content-Type") == "" {
+		return nil
+	}
+	if given := r.Header.Get("Content-Type"); !isJSON(given) {
+		return kindMediaType.problem("send the header Content-Type: application/json", "the Content-Type is %q", given)
+	}
+	// A recorder of a test has no connection and so no deadlines.
+	control := http.NewResponseController(w)
+	_ = control.SetReadDeadline(time.Now().Add(bodyPatience))
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		return kindTooLarge.problem("send less", "the body has more than %d bytes", tooLarge.Limit)
+	}
+	if err != nil {
+		return kindBody.problem("send the whole body", "the body could not be read: %v", err)
+	}
+	_ = control.SetReadDeadline(time.Time{})
+	return decodeObject(body, fields)
+}
+
+func isJSON(contentType string) bool {
+	media, params, err := mime.ParseMediaType(contentType)
+	charset := params["charset"]
+	return err == nil && media == "application/json" && (charset == "" || strings.EqualFold(charset, "utf-8"))
+}
+
+// decodeObject reads one JSON object strictly: every key must be known, in its
+// exact spelling, and be there once. An error is a [*Problem].
+func decodeObject(body []byte, fields []field) error {
+	expected := keysOf(fields)
+	bad := func(pointer, format string, args ...any) error {
+		p := kindBody.problem("send one JSON object; "+expected, format, args...)
+		p.Pointer = pointer
+		return p
+	}
+	if !utf8.Valid(body) {
+		return bad("", "the body is not UTF-8")
+	}
+	dec := json.NewDecoder(bytes.NewReader(body))
+	switch first, err := dec.Token(); {
+	case errors.Is(err, io.EOF):
+		return bad("", "the body is empty")
+	case err != nil:
+		return bad("", "the body is no JSON: %v", err)
+	case first != json.Delim('{'):
+		return bad("", "the body is no object")
+	}
+	given := map[string]bool{}
+	for dec.More() {
+		token, err := dec.Token()
+		if err != nil {
+			return bad("", "the body is no JSON: %v", err)
+		}
+		name, _ := token.(string)
+		i := slices.IndexFunc(fields, func(f field) bool { return f.name == name })
+		switch pointer := pointerTo(name); {
+		case i < 0:
+			return bad(pointer, "there is no key %q", name)
+		case given[name]:
+			return bad(pointer, "the key %q is given twice", name)
+		}
+		given[name] = true
+		if err := decodeField(dec, fields[i]); err != nil {
+			return bad(pointerTo(name), "%v", err)
+		}
+	}
+	if _, err := dec.Token(); err != nil {
+		return bad("", "the body is no JSON: %v", noEOF(err))
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return bad("", "something follows the object")
+	}
+	return nil
+}
+
+func decodeField(dec *json.Decoder, f field) error {
+	var raw json.RawMessage
+	if err := dec.Decode(&raw); err != nil {
+		return fmt.Errorf("the body is no JSON: %w", noEOF(err))
+	}
+	if string(raw) == "null" || json.Unmarshal(raw, f.into) != nil {
+		return fmt.Errorf("%s is not %s", f.name, f.expected)
+	}
+	return nil
+}
+
+// noEOF says of a text that ends too early that it does.
+func noEOF(err error) error {
+	if errors.Is(err, io.EOF) {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+func keysOf(fields []field) string {
+	if len(fields) == 0 {
+		return "this path takes no keys"
+	}
+	names := make([]string, len(fields))
+	for i, f := range fields {
+		names[i] = f.name + " (" + f.expected + ")"
+	}
+	return "its keys are " + strings.Join(names, ", ")
+}
+
+// pointerTo is the JSON Pointer (RFC 6901) to a key of the body.
+func pointerTo(key string) string {
+	return "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(key)
+}

@@ -1,0 +1,169 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/pawlrun/pawl/engine"
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/journal"
+	"github.com/pawlrun/pawl/launch"
+	"github.com/pawlrun/pawl/llm"
+	"github.com/pawlrun/pawl/llm/replay"
+)
+
+// start creates a run and drives it until it ends, parks, or the server closes.
+func (s *Server) start(started event.RunStarted, env engine.Env) (string, error) {
+	r, err := s.engine.Start(s.running, started, "", env)
+	if err != nil {
+		return "", err
+	}
+	s.attend(r)
+	return r.ID, nil
+}
+
+// takeUp drives a run from where it stands.
+func (s *Server) takeUp(run string) error {
+	r, err := s.engine.Resume(s.running, run, func(started event.RunStarted) (engine.Env, error) {
+		env, err := launch.Environment(started, s.launch)
+		if err != nil {
+			return env, kindCannotGo.problem("put right what is missing, then POST /v1/runs/"+run+"/resume", "%v", err).about(run, "")
+		}
+		return env, nil
+	})
+	if err != nil {
+		return err
+	}
+	s.attend(r)
+	return nil
+}
+
+// moved returns a run's row once it has an event after seq, or when ctx ends.
+func (s *Server) moved(ctx context.Context, run string, seq int64) (journal.Run, error) {
+	ctx, cancel := context.WithTimeout(ctx, takenUp)
+	defer cancel()
+	changed := s.store.Watch(ctx)
+	for {
+		row, err := s.store.Run(context.WithoutCancel(ctx), run)
+		if err != nil || row.Seq > seq {
+			return row, err
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return row, nil
+		}
+	}
+}
+
+// takenUp is how long an answer waits for the first event of a run that was
+// taken up, which comes within milliseconds.
+const takenUp = 2 * time.Second
+
+// attend waits for a run in the background; how it ended is in the journal, and
+// the log hears of what is not.
+func (s *Server) attend(r *engine.Run) {
+	s.going.Go(func() {
+		if _, err := r.Wait(context.Background()); err != nil {
+			s.log.Error("run left", "run", r.ID, "error", err)
+		}
+	})
+}
+
+// goOn makes sure that a parked run goes on from what was just said to it: the
+// driver that it had may be leaving, or be another process's. It returns the
+// run's row once the run is driven here, or a driver elsewhere has heard; what
+// cannot be told at once is seen to in the background.
+func (s *Server) goOn(ctx context.Context, run string) (journal.Run, error) {
+	before, err := s.store.Run(ctx, run)
+	if err != nil {
+		return before, err
+	}
+	next, err := s.tryToGoOn(ctx, run)
+	switch {
+	case err != nil || next == heard:
+		return before, err
+	case next == driving:
+		return s.moved(ctx, run, before.Seq)
+	}
+	s.going.Go(func() {
+		changed := s.store.Watch(s.running)
+		for next == waiting {
+			select {
+			case <-changed:
+			case <-time.After(time.Second):
+			case <-s.running.Done():
+				return
+			}
+			if next, err = s.tryToGoOn(s.running, run); err != nil {
+				s.log.Error("run does not go on", "run", run, "error", err)
+				return
+			}
+		}
+	})
+	return before, nil
+}
+
+// progress says how a run took what was said to it.
+type progress int
+
+const (
+	// heard: whoever drives the run has it, or it has ended, or it has parked
+	// anew since.
+	heard progress = iota
+	// driving: the run was taken up here.
+	driving
+	// waiting: whoever drives the run has not heard all of it yet.
+	waiting
+)
+
+// tryToGoOn takes a run up that has parked, or was left by its process, before
+// the newest word to it.
+func (s *Server) tryToGoOn(ctx context.Context, run string) (progress, error) {
+	r, err := s.store.Run(ctx, run)
+	if err != nil || r.State == journal.Ended {
+		return heard, err
+	}
+	unheard, err := s.store.Inbox(ctx, run)
+	if err != nil {
+		return heard, err
+	}
+	if len(unheard) == 0 {
+		if parks, err := s.parksSince(ctx, r); err != nil || !parks {
+			return heard, err
+		}
+	}
+	err = s.takeUp(run)
+	_, held := errors.AsType[*journal.HeldError](err)
+	switch {
+	case held:
+		return waiting, nil
+	case errors.Is(err, journal.ErrEnded):
+		return heard, nil
+	case err != nil:
+		return heard, err
+	}
+	return driving, nil
+}
+
+// parksSince says that a run has parked and that something was said to it after
+// that.
+func (s *Server) parksSince(ctx context.Context, r journal.Run) (bool, error) {
+	if r.State != journal.Parked && r.State != journal.Paused {
+		return false, nil
+	}
+	last, err := s.store.Records(ctx, r.ID, r.Seq-1, 1)
+	return len(last) == 1 && last[0].Type != string(event.TypeRunParked), err
+}
+
+// replay opens the model that answers from a recorded run of this journal.
+func (s *Server) replay(run string) (llm.Model, error) {
+	calls, err := s.engine.Recording(s.running, run)
+	if err != nil {
+		return nil, err
+	}
+	return replay.New(run, calls, func(d replay.Difference) {
+		s.log.Warn("a request was not the recorded one", "run", run, "difference", d)
+	}), nil
+}

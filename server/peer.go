@@ -1,0 +1,195 @@
+package server
+
+import (
+	"bufio"
+	"context"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/pawlrun/pawl/control"
+	"github.com/pawlrun/pawl/engine"
+)
+
+// Peers admits the processes of one user of this machine that no run has
+// started: it looks the connection up in the kernel's tables.
+type Peers struct {
+	// Proc is where the kernel's tables are; empty means /proc.
+	Proc string
+	// UID is the user who is admitted.
+	UID int
+	// Drivers are the owners of the runs that are going, each with one of its
+	// runs; see [control.Desk.Drivers].
+	Drivers func(ctx context.Context) (map[string]string, error)
+}
+
+// OwnUser admits this process's user only, and nothing that a run has started:
+// a run could otherwise decide about its own calls. The error says that this
+// machine does not tell who connects.
+func OwnUser(desk *control.Desk) (Admit, error) {
+	p := Peers{UID: os.Getuid(), Drivers: desk.Drivers}
+	if _, err := p.sockets(); err != nil {
+		return nil, fmt.Errorf("server: this machine does not tell which user connects: %w", err)
+	}
+	return p.Admit, nil
+}
+
+// Admit implements the type of that name.
+func (p Peers) Admit(ctx context.Context, there, here netip.AddrPort) error {
+	sockets, err := p.sockets()
+	if err != nil {
+		return kindForbidden.problem("decide at the command line, with 'pawl runs'", "it cannot be told which user connects: %v", err)
+	}
+	i := slices.IndexFunc(sockets, func(s socket) bool { return s.local == there && s.remote == here })
+	// A socket that its process has closed belongs to nobody any more, and is
+	// listed as the superuser's.
+	if i < 0 || sockets[i].inode == "0" {
+		return kindForbidden.problem("keep the connection open until the answer is there", "it cannot be told which user connects from %s", there)
+	}
+	if uid := sockets[i].uid; uid != p.UID {
+		return kindForbidden.problem("ask as the user who started the server", "the connection is of the user %d; the server is open to the user %d alone", uid, p.UID)
+	}
+	return p.notOfRun(ctx, sockets[i].inode)
+}
+
+// notOfRun refuses a socket that a process holds which drives a run or was
+// started by one. A process that does not show what it holds might hold it.
+func (p Peers) notOfRun(ctx context.Context, inode string) error {
+	drivers, err := p.Drivers(ctx)
+	if err != nil || len(drivers) == 0 {
+		return err
+	}
+	entries, err := os.ReadDir(p.proc())
+	if err != nil {
+		return fmt.Errorf("server: %w", err)
+	}
+	const next = "a person must do this, from a process of their own"
+	for _, entry := range entries {
+		pid, err := strconv.Atoi(entry.Name())
+		if err != nil {
+			continue
+		}
+		owner := driverOf(pid, drivers)
+		if owner == "" {
+			continue
+		}
+		switch holds, err := p.holds(pid, inode); {
+		case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ESRCH):
+			// It has ended, and holds nothing.
+		case err != nil:
+			return kindForbidden.problem(next, "process %d, which run %s has started, does not show whether the request is its own", pid, drivers[owner]).about(drivers[owner], "")
+		case holds:
+			return kindForbidden.problem(next, "the request comes from process %d, which run %s has started; no run speaks to the server", pid, drivers[owner]).about(drivers[owner], "")
+		}
+	}
+	return nil
+}
+
+// driverOf is the driver that a process is or comes from, or "".
+func driverOf(pid int, drivers map[string]string) string {
+	for _, owner := range slices.Sorted(maps.Keys(drivers)) {
+		if engine.ComesFrom(pid, owner) {
+			return owner
+		}
+	}
+	return ""
+}
+
+// holds says whether a process has a socket open.
+func (p Peers) holds(pid int, inode string) (bool, error) {
+	dir := filepath.Join(p.proc(), strconv.Itoa(pid), "fd")
+	files, err := os.ReadDir(dir)
+	if err != nil {
+		return false, err
+	}
+	for _, f := range files {
+		// A file that was closed meanwhile is not the one that waits for our
+		// answer.
+		if to, err := os.Readlink(filepath.Join(dir, f.Name())); err == nil && to == "socket:["+inode+"]" {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+func (p Peers) proc() string {
+	if p.Proc == "" {
+		return "/proc"
+	}
+	return p.Proc
+}
+
+// socket is one line of the kernel's table of TCP connections.
+type socket struct {
+	local, remote netip.AddrPort
+	uid           int
+	inode         string
+}
+
+// sockets are the TCP connections of this machine. A system without IPv6 has
+// one table.
+func (p Peers) sockets() ([]socket, error) {
+	var all []socket
+	for _, name := range []string{"tcp", "tcp6"} {
+		f, err := os.Open(filepath.Join(p.proc(), "net", name))
+		if errors.Is(err, fs.ErrNotExist) && name == "tcp6" {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		lines := bufio.NewScanner(f)
+		for lines.Scan() {
+			if s, ok := parseSocket(lines.Text()); ok {
+				all = append(all, s)
+			}
+		}
+		if err := errors.Join(lines.Err(), f.Close()); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// parseSocket reads a line of /proc/net/tcp or tcp6; the heading is none.
+func parseSocket(line string) (socket, bool) {
+	const localField, remoteField, uidField, inodeField = 1, 2, 7, 9
+	fields := strings.Fields(line)
+	if len(fields) <= inodeField {
+		return socket{}, false
+	}
+	local, ok := parseEnd(fields[localField])
+	remote, also := parseEnd(fields[remoteField])
+	uid, err := strconv.Atoi(fields[uidField])
+	return socket{local: local, remote: remote, uid: uid, inode: fields[inodeField]}, ok && also && err == nil
+}
+
+// parseEnd reads an address and a port as the kernel writes them: the port in
+// hexadecimal digits, the address in words of four bytes in the machine's own
+// order.
+func parseEnd(text string) (netip.AddrPort, bool) {
+	address, port, ok := strings.Cut(text, ":")
+	number, err := strconv.ParseUint(port, 16, 16)
+	if !ok || err != nil {
+		return netip.AddrPort{}, false
+	}
+	raw, err := hex.DecodeString(address)
+	if err != nil || len(raw)%4 != 0 {
+		return netip.AddrPort{}, false
+	}
+	for word := range slices.Chunk(raw, 4) {
+		binary.NativeEndian.PutUint32(word, binary.BigEndian.Uint32(word))
+	}
+	addr, ok := netip.AddrFromSlice(raw)
+	return unmapped(netip.AddrPortFrom(addr, uint16(number))), ok
+}

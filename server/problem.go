@@ -1,0 +1,151 @@
+package server
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/pawlrun/pawl/engine"
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/journal"
+	"github.com/pawlrun/pawl/launch"
+	"github.com/pawlrun/pawl/machine/agent"
+	"github.com/pawlrun/pawl/spec"
+)
+
+// Problem is what a request gets that failed: problem details (RFC 9457). It
+// names the thing, the place and the next step (PRODUCT 8).
+type Problem struct {
+	// Type is a stable name of the kind of problem, Title says it for people.
+	Type   string `json:"type"`
+	Title  string `json:"title"`
+	Status int    `json:"status"`
+	// Detail is about this request; Instance is its path.
+	Detail   string `json:"detail"`
+	Instance string `json:"instance,omitempty"`
+	// Next is what to do about it.
+	Next string `json:"next,omitempty"`
+	// Run and CallID are what the problem is about, where it is about one.
+	Run    string `json:"run,omitempty"`
+	CallID string `json:"callId,omitempty"`
+	// Pointer is the place in the request's body, as a JSON Pointer.
+	Pointer string `json:"pointer,omitempty"`
+	// Errors are the places of an agent file that are wrong.
+	Errors spec.Errors `json:"errors,omitempty"`
+	// Decision is the one that counts, for a decision that came too late.
+	Decision *event.ToolApprovalResolved `json:"decision,omitempty"`
+}
+
+// Error is the problem in one line.
+func (p *Problem) Error() string { return p.Title + ": " + p.Detail }
+
+// kind is one of the problems that this server has.
+type kind struct {
+	status      int
+	name, title string
+}
+
+// The kinds of problems. Their names are part of what clients may rely on.
+var (
+	kindNotFound    = kind{http.StatusNotFound, "not-found", "There is no such thing"}
+	kindMethod      = kind{http.StatusMethodNotAllowed, "method-not-allowed", "This path is not used like that"}
+	kindForbidden   = kind{http.StatusForbidden, "forbidden", "This request is not allowed"}
+	kindMediaType   = kind{http.StatusUnsupportedMediaType, "not-json", "The body is not JSON"}
+	kindTooLarge    = kind{http.StatusRequestEntityTooLarge, "too-large", "The body is too large"}
+	kindBody        = kind{http.StatusBadRequest, "bad-body", "The body is not what this path takes"}
+	kindQuery       = kind{http.StatusBadRequest, "bad-query", "A parameter is not what this path takes"}
+	kindAgent       = kind{http.StatusUnprocessableEntity, "bad-agent", "The agent cannot be run"}
+	kindArgs        = kind{http.StatusUnprocessableEntity, "bad-args", "The tool would refuse these arguments"}
+	kindNotPending  = kind{http.StatusNotFound, "not-pending", "The call waits for no decision"}
+	kindDecided     = kind{http.StatusConflict, "already-decided", "The call has been decided"}
+	kindEnded       = kind{http.StatusConflict, "run-ended", "The run has ended"}
+	kindDriven      = kind{http.StatusConflict, "run-driven", "The run is going already"}
+	kindStands      = kind{http.StatusConflict, "run-stands-still", "The run is not going"}
+	kindCannotGo    = kind{http.StatusConflict, "cannot-go-on", "The run cannot go on here"}
+	kindUnavailable = kind{http.StatusServiceUnavailable, "unavailable", "Not available now"}
+	kindInternal    = kind{http.StatusInternalServerError, "internal", "The server failed"}
+)
+
+func (k kind) problem(next, format string, args ...any) *Problem {
+	return &Problem{
+		Type: "urn:pawl:problem:" + k.name, Title: k.title, Status: k.status,
+		Detail: fmt.Sprintf(format, args...), Next: next,
+	}
+}
+
+// about says which run and which call a problem is about.
+func (p *Problem) about(run, callID string) *Problem {
+	p.Run, p.CallID = run, callID
+	return p
+}
+
+// problemOf turns any error into a problem.
+func problemOf(err error) *Problem {
+	if p, ok := errors.AsType[*Problem](err); ok {
+		return p
+	}
+	if d, ok := errors.AsType[*engine.DecidedError](err); ok {
+		p := kindDecided.problem("read the run's approvals again; a decision counts once", "%v", d)
+		p.CallID, p.Decision = d.Decision.CallID, &d.Decision
+		return p
+	}
+	if held, ok := errors.AsType[*journal.HeldError](err); ok {
+		return kindDriven.problem("follow it at /v1/runs/"+held.Run+"/events; commands reach it where it is", "run %s is driven by %s", held.Run, held.Owner).about(held.Run, "")
+	}
+	if wrong, ok := errors.AsType[spec.Errors](err); ok {
+		p := kindAgent.problem("mend the places that errors names", "%v", wrong)
+		p.Errors = wrong
+		return p
+	}
+	for _, known := range []struct {
+		is   error
+		kind kind
+		next string
+	}{
+		{engine.ErrNotPending, kindNotPending, "read the run's approvals for the calls that wait"},
+		{journal.ErrNotFound, kindNotFound, "list the runs at /v1/runs"},
+		{journal.ErrEnded, kindEnded, "start a new run; 'pawl run --continue' starts one from it"},
+		{launch.ErrSandbox, kindCannotGo, "'pawl doctor' says what this machine can do"},
+		{agent.ErrUnsupported, kindCannotGo, "use the version of Pawl that wrote the run"},
+		{journal.ErrFull, kindUnavailable, "free some space; what the journal holds is kept"},
+		{journal.ErrLocked, kindUnavailable, "try again when the other process is done with the journal"},
+		{journal.ErrReadOnly, kindUnavailable, "change the permissions of the journal"},
+		{journal.ErrReplaced, kindUnavailable, "stop whatever replaced the journal's file, and start the server again"},
+		{engine.ErrInterrupted, kindUnavailable, "the server is shutting down; ask the next one"},
+	} {
+		if errors.Is(err, known.is) {
+			return known.kind.problem(known.next, "%v", err)
+		}
+	}
+	return kindInternal.problem("look at the server's log", "%v", err)
+}
+
+// fail answers with a problem.
+func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
+	p := *problemOf(err)
+	p.Instance = r.URL.Path
+	if p.Status >= http.StatusInternalServerError {
+		s.log.Error("request failed", "method", r.Method, "path", r.URL.Path, "error", err)
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(p.Status)
+	s.encode(w, r, p)
+}
+
+// answer answers with a value as JSON.
+func (s *Server) answer(w http.ResponseWriter, r *http.Request, status int, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(status)
+	s.encode(w, r, v)
+}
+
+func (s *Server) encode(w http.ResponseWriter, r *http.Request, v any) {
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		s.log.Debug("answer not delivered", "path", r.URL.Path, "error", err)
+	}
+}

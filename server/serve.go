@@ -1,0 +1,69 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"time"
+
+	"github.com/pawlrun/pawl/engine"
+)
+
+// ErrNotLoopback is returned for an address that others than this machine reach.
+var ErrNotLoopback = errors.New("server: not an address of this machine alone")
+
+// Listen listens on an address of this machine alone: 127.0.0.0/8, ::1 or
+// localhost. Anything wider needs tokens, which are not built yet.
+func Listen(ctx context.Context, addr string) (net.Listener, error) {
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %q is not HOST:PORT", ErrNotLoopback, addr)
+	}
+	if host == "localhost" {
+		host = "127.0.0.1"
+	}
+	if ip, err := netip.ParseAddr(host); err != nil || !ip.IsLoopback() || ip.Zone() != "" {
+		return nil, fmt.Errorf("%w: %q; it can be 127.0.0.1, [::1] or localhost, because tokens and roles are not built yet", ErrNotLoopback, addr)
+	}
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", net.JoinHostPort(host, port))
+	if err != nil {
+		return nil, fmt.Errorf("server: %w", err)
+	}
+	return l, nil
+}
+
+// farewell is how long requests under way may take after the server was told to
+// stop; streams end at once.
+const farewell = 10 * time.Second
+
+// Serve answers requests until ctx ends, and then closes the server: what it
+// drives parks. It closes the listener.
+func (s *Server) Serve(ctx context.Context, l net.Listener) error {
+	web := &http.Server{
+		Handler:           s.Handler(),
+		ReadHeaderTimeout: 10 * time.Second,
+		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    64 << 10,
+		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelWarn),
+	}
+	served := make(chan error, 1)
+	go func() { served <- web.Serve(l) }()
+	select {
+	case err := <-served:
+		return errors.Join(fmt.Errorf("server: %w", err), s.Close())
+	case <-ctx.Done():
+	}
+	// Streams end with the runs, so those are told first.
+	s.stop(engine.ErrInterrupted)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), farewell)
+	defer cancel()
+	err := web.Shutdown(ctx)
+	if err != nil {
+		err = fmt.Errorf("server: requests under way were cut off: %w", errors.Join(err, web.Close()))
+	}
+	return errors.Join(err, s.Close())
+}

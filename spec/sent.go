@@ -1,0 +1,43 @@
+package spec
+
+// ParseSent validates an agent file that somebody sent as a text and that has
+// no directory here. It is held to the rules of a file, and may name no file
+// and no variable of this machine: its reader might not be allowed to read
+// them. name stands for the file in problems; ".json" at its end makes the text
+// JSON. The error is [Errors].
+func ParseSent(name string, data []byte, o Options) (*Agent, error) {
+	a, r := decode(name, data)
+	if a != nil {
+		a.refuseFiles(r)
+		a.validate(r, o)
+		a.Warnings = r.warnings.sorted()
+	}
+	if len(r.problems) > 0 {
+		return nil, r.problems.sorted()
+	}
+	return a, nil
+}
+
+// refuseFiles reports whatever would be read or started here, and takes it out,
+// so that nothing that comes after looks at it.
+func (a *Agent) refuseFiles(r *report) {
+	refuse := func(path, expected string) {
+		r.at(path, expected, "names a file of this machine, which a file that was sent may not")
+	}
+	if a.Prompt.SystemFile != "" {
+		refuse("prompt.system_file", "prompt.system with the text itself")
+		a.Prompt.SystemFile = ""
+	}
+	if a.ResultSchema != nil && a.ResultSchema.File != "" {
+		refuse("resultSchema", "the JSON Schema itself")
+		a.ResultSchema.File = ""
+	}
+	if len(a.Hooks.All()) > 0 {
+		r.at("hooks", "a file without it, or an agent of the agents directory", "starts programs of this machine, which a file that was sent may not")
+		a.Hooks = nil
+	}
+	for _, name := range sortedKeys(a.Tools.Secrets) {
+		r.at(join("tools.secrets", name), "a file without it, or an agent of the agents directory", "is a secret of this machine, which a file that was sent may not name")
+	}
+	a.Tools.Secrets = nil
+}
