@@ -30,7 +30,7 @@ var (
 
 func TestMain(m *testing.M) {
 	shim = sandbox.Main()
-	testscript.Main(m, map[string]func(){"pawl": main, "stubborn": stubborn})
+	testscript.Main(m, map[string]func(){"pawl": main, "stubborn": stubborn, "petitioner": petitioner})
 }
 
 // stubborn is a process whose first Ctrl-C does not end it.
