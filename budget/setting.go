@@ -57,6 +57,15 @@ func Settings() []string {
 	return names
 }
 
+// Stopping are the names of the limits that end a run with a reason of their own.
+// The cycle cap is none of them: on_limit says what reaching it means.
+func Stopping() []string {
+	return []string{
+		"usd_per_run", "max_model_turns", "max_tool_calls", "max_wall_time_seconds", "max_input_tokens", "max_output_tokens",
+		"max_total_cost", "max_no_progress_seconds", "max_context_tokens_per_request",
+	}
+}
+
 // withoutNone has 0 for each limit that the owner took away.
 func (l Limits) withoutNone() Limits {
 	for _, s := range settings {

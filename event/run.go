@@ -95,6 +95,9 @@ type RunParked struct {
 	CallIDs []string `json:"callIds,omitempty"`
 	// Until is when going on makes sense, where that is known.
 	Until *time.Time `json:"until,omitempty"`
+	// Limit is the limit that somebody is asked to raise, where the run parked
+	// for that.
+	Limit string `json:"limit,omitempty"`
 }
 
 // RunResumed says that a driver took the run up again. What was in flight

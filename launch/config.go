@@ -34,6 +34,12 @@ func config(a *spec.Agent, o Options, targets []target, tools *tool.Set) agent.C
 	if s.Cache != nil {
 		cfg.Cache = llm.Caching(s.Cache.TTL)
 	}
+	for setting, action := range a.Budgets.Actions {
+		if cfg.OnBudget == nil {
+			cfg.OnBudget = map[string]agent.OnBudget{}
+		}
+		cfg.OnBudget[setting] = agent.OnBudget(action)
+	}
 	cfg.MaxNudges = value(s.MaxNudges)
 	cfg.OnDenied, cfg.OnRejected = agent.OnRefusedCall(s.OnDenied), agent.OnRefusedCall(s.OnRejected)
 	cfg.FailureThreshold = max(value(s.FailureThreshold), 0)

@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"strings"
 
+	"github.com/pawlrun/pawl/budget"
 	"go.yaml.in/yaml/v4"
 )
 
@@ -134,6 +135,24 @@ type Budgets struct {
 	MaxToolRetries   *int     `yaml:"max_retries_per_tool_call,omitempty"`
 	MaxIdleSeconds   *float64 `yaml:"max_no_progress_seconds,omitempty" none:"yes"`
 	MaxRequestTokens *int64   `yaml:"max_context_tokens_per_request,omitempty" none:"yes"`
+	// Actions says for each limit what reaching it means (REQUIREMENTS C-7).
+	Actions BudgetActions `yaml:"actions,omitempty"`
+}
+
+// BudgetActions says for a limit, by its name, what reaching it means: stop,
+// ok (a stop that counts as well) or ask (the run parks, and goes on once
+// somebody has raised the limit).
+type BudgetActions map[string]string
+
+func (*BudgetActions) expected() string { return "a mapping from a limit to stop, ok or ask" }
+
+// JSONSchema is the schema of the mapping.
+func (*BudgetActions) JSONSchema() map[string]any {
+	properties := map[string]any{}
+	for _, setting := range budget.Stopping() {
+		properties[setting] = map[string]any{"enum": []string{"stop", "ok", "ask"}}
+	}
+	return map[string]any{"type": "object", "properties": properties, "additionalProperties": false}
 }
 
 // ReadAgent reads and validates an agent file. The error is [Errors] when the

@@ -36,6 +36,9 @@ func TestNoneTakesALimitAway(t *testing.T) {
 	budgets := reflect.ValueOf(a.Budgets)
 	for i := range budgets.NumField() {
 		name, f := budgets.Type().Field(i).Name, budgets.Field(i)
+		if f.Kind() != reflect.Pointer {
+			continue // what reaching a limit means is none
+		}
 		if retries := strings.HasSuffix(name, "Retries"); retries != f.IsNil() {
 			t.Errorf("%s is set: %t", name, !f.IsNil())
 		} else if !retries && f.Elem().Convert(reflect.TypeFor[float64]()).Float() != spec.None {

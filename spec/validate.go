@@ -11,6 +11,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/pawlrun/pawl/budget"
 	"github.com/pawlrun/pawl/policy"
 )
 
@@ -379,6 +380,14 @@ func (b *Budgets) validate(r *report) {
 	within(r, "budgets.max_retries_per_tool_call", b.MaxToolRetries, 0, 100)
 	limit(r, "budgets.max_no_progress_seconds", b.MaxIdleSeconds, 0.001, many)
 	limit(r, "budgets.max_context_tokens_per_request", b.MaxRequestTokens, 1, math.MaxInt64)
+	for _, setting := range sortedKeys(b.Actions) {
+		path := "budgets.actions." + setting
+		if !slices.Contains(budget.Stopping(), setting) {
+			r.at(path, "one of "+strings.Join(budget.Stopping(), ", "), "is no limit that ends a run")
+			continue
+		}
+		oneOf(r, path, b.Actions[setting], "stop", "ok", "ask")
+	}
 }
 
 // readPrompt fills System.

@@ -187,7 +187,10 @@ func parked(run string, d event.RunParked) []note {
 		notes = append(notes, note{plain, fmt.Sprintf("decide with: pawl runs approve %s %s, or reject it with a --reason", run, id)})
 	}
 	next := "go on with: pawl runs resume " + run
-	if d.Reason == event.ParkInput {
+	switch {
+	case d.Limit != "":
+		next = fmt.Sprintf("go on with: pawl runs budget %s %s VALUE --resume", run, d.Limit)
+	case d.Reason == event.ParkInput:
 		next = fmt.Sprintf("go on with: pawl runs input %s \"MESSAGE\" --resume", run)
 	}
 	return append(notes, note{plain, next})

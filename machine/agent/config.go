@@ -38,6 +38,9 @@ type Config struct {
 	Conditions   []stop.Condition `json:"conditions,omitempty"`
 	OnLimit      OnLimit          `json:"on_limit,omitempty"`
 	OnNoToolCall OnNoToolCall     `json:"on_no_tool_call,omitempty"`
+	// OnBudget says what reaching a limit means, by the limit's name; a limit
+	// that it does not name stops the run.
+	OnBudget map[string]OnBudget `json:"on_budget,omitempty"`
 	// OnDenied and OnRejected say what a refused call means.
 	OnDenied   OnRefusedCall `json:"on_denied,omitempty"`
 	OnRejected OnRefusedCall `json:"on_rejected,omitempty"`
@@ -91,6 +94,19 @@ const (
 	OnLimitStopped OnLimit = "stopped"
 	OnLimitOK      OnLimit = "ok"
 	OnLimitFail    OnLimit = "fail"
+)
+
+// OnBudget says what reaching a limit means (REQUIREMENTS C-7).
+type OnBudget string
+
+// The values of budgets.actions.
+const (
+	BudgetStop OnBudget = "stop"
+	// BudgetOK stops the run, and the caller counts that as well.
+	BudgetOK OnBudget = "ok"
+	// BudgetAsk parks the run until somebody has raised the limit. Resumed
+	// before that it parks again; a cancel ends it.
+	BudgetAsk OnBudget = "ask"
 )
 
 // OnNoToolCall says what a cycle without tool calls means.

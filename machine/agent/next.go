@@ -101,7 +101,8 @@ func (m *Machine) atCeiling() bool {
 	return m.cfg.Limits.MaxCycles > 0 && m.cycle >= m.cfg.Limits.MaxCycles
 }
 
-// exhausted ends the run at a budget. A budget-exhausted condition in the
+// exhausted ends the run at a budget, or parks it where its owner wants to be
+// asked. A budget-exhausted condition in the
 // owner's list turns a money stop into the condition it names (PRODUCT 5).
 func (m *Machine) exhausted(r budget.Refusal) {
 	if m.warn(budget.OfCycles) {
@@ -109,6 +110,12 @@ func (m *Machine) exhausted(r budget.Refusal) {
 	}
 	if i := m.cfg.conditionBudget(); i >= 0 && budget.IsMoney(r.Setting) {
 		m.conditionMet(i)
+		return
+	}
+	if m.cfg.OnBudget[r.Setting] == BudgetAsk {
+		m.record(event.RunParked{
+			Reason: event.ParkInput, Limit: r.Setting, Detail: sentence(r.Setting+" is used up; raise it or cancel the run", r.Detail()),
+		})
 		return
 	}
 	m.terminate(event.RunTerminatedBy{Reason: event.BudgetReason(r.Setting), Limit: r.Setting, Detail: r.Detail()})

@@ -73,6 +73,8 @@ func (m *Machine) grade() (status event.Status, ok, completed bool) {
 			return event.StatusFailed, false, false
 		}
 		return event.StatusStopped, false, false
+	case isBudget(r) && m.cfg.OnBudget[m.end.Limit] == BudgetOK:
+		return event.StatusStopped, true, false
 	case isBudget(r),
 		r == event.ReasonStuck, r == event.ReasonTruncated, r == event.ReasonNoAnswerOrCall:
 		return event.StatusStopped, false, false
