@@ -21,6 +21,9 @@ var (
 	ErrNewer = errors.New("journal: written by a newer version")
 	// ErrFull: there is no space left; nothing was written.
 	ErrFull = errors.New("journal: no space left")
+	// ErrIO: the disk failed to read or write; what was acknowledged before is
+	// kept as far as the disk keeps it.
+	ErrIO = errors.New("journal: the disk failed")
 	// ErrLocked: another process holds the journal for too long.
 	ErrLocked = errors.New("journal: locked by another process")
 	// ErrReadOnly: the journal cannot be written.

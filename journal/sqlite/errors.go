@@ -28,20 +28,26 @@ func kindOf(err error) error {
 		return kindOfCode(e.Code())
 	}
 	switch {
-	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT), errors.Is(err, syscall.EFBIG):
+	case noSpace(err):
 		return journal.ErrFull
+	case errors.Is(err, syscall.EIO):
+		return journal.ErrIO
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
 		return journal.ErrReadOnly
 	}
 	return nil
 }
 
+// noSpace says that a write found no room: on the disk, in a quota, or under a
+// limit on the size of files.
+func noSpace(err error) bool {
+	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, syscall.EFBIG)
+}
+
 func kindOfCode(code int) error {
 	switch code {
-	case sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_SHMSIZE:
-		// SQLite calls only ENOSPC a full disk; a quota or a limit on the
-		// size of files reads as a write error, and a full disk under the
-		// shared memory as one of its size.
+	case sqlite3.SQLITE_IOERR_SHMSIZE:
+		// A full disk under the shared memory is an error of its size.
 		return journal.ErrFull
 	case sqlite3.SQLITE_IOERR_SHORT_READ, sqlite3.SQLITE_IOERR_CORRUPTFS:
 		return journal.ErrCorrupt
@@ -53,6 +59,8 @@ func kindOfCode(code int) error {
 		return journal.ErrReadOnly
 	case sqlite3.SQLITE_FULL:
 		return journal.ErrFull
+	case sqlite3.SQLITE_IOERR:
+		return journal.ErrIO
 	case sqlite3.SQLITE_CORRUPT:
 		return journal.ErrCorrupt
 	case sqlite3.SQLITE_NOTADB:

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"path/filepath"
 	"sync"
-	"syscall"
 	"unsafe"
 
 	"modernc.org/libc"
@@ -150,7 +149,7 @@ func codeOf(err error, failed int32) int32 {
 	switch {
 	case err == nil:
 		return sqlite3.SQLITE_OK
-	case errors.Is(err, syscall.ENOSPC):
+	case noSpace(err):
 		return sqlite3.SQLITE_FULL
 	}
 	return failed
