@@ -176,9 +176,9 @@ func TestARejectionOverHTTPIsTheCallsResultAndTheRunGoesOn(t *testing.T) {
 	if len(results) != 1 {
 		t.Fatalf("%d results", len(results))
 	}
-	text, err := json.Marshal(results[0])
-	if err != nil || !strings.Contains(string(text), `rejected`) || !strings.Contains(string(text), "not on a Friday") {
-		t.Errorf("the call's result is %s (%v)", text, err)
+	const want = `{"rejected":true,"reason":"not on a Friday"}`
+	if r := results[0]; r.Output != want || !r.IsError || r.ErrorType != event.ErrorRejected {
+		t.Errorf("the call's result is %+v", r)
 	}
 	s.stop()
 }
