@@ -47,6 +47,23 @@ func (r Rules) Met(c *event.ToolCall) bool {
 		r.RuleOfTwo != RuleOfTwoOff && !slices.Contains(r.MaySend, c.Tool)
 }
 
+// Offered are those of a provider's own tools that the next request may name.
+// They send within the model's answer, where nobody can be asked, so that once
+// untrusted text and private data have met only those are left that the owner
+// has allowed by name.
+func (r Rules) Offered(providerTools []string) []string {
+	if r.Taint.Untrusted == nil || r.Taint.Private == nil || r.RuleOfTwo == RuleOfTwoOff {
+		return providerTools
+	}
+	var offered []string
+	for _, name := range providerTools {
+		if slices.Contains(r.MaySend, name) {
+			offered = append(offered, name)
+		}
+	}
+	return offered
+}
+
 func where(s *event.TaintSource) string {
 	text := fmt.Sprintf("%s in cycle %d", s.Tool, s.Cycle)
 	if s.CallID != "" {

@@ -31,8 +31,8 @@ func (t *Tools) validateTaint(r *report, o Options) {
 	for i, name := range t.Provider {
 		private := t.Allow == nil || len(t.Allow) > 0
 		if private && t.RuleOfTwo != "off" && name != "" && !slices.Contains(t.MaySend, name) {
-			r.warn(fmt.Sprintf("tools.provider[%d]", i), "%s runs within the model's answer, so the rule of two cannot ask before it sends; "+
-				"tools.may_send: [%s] says that you know", name, name)
+			r.warn(fmt.Sprintf("tools.provider[%d]", i), "%s runs within the model's answer, where the rule of two cannot ask; "+
+				"once untrusted text and private data have met it is withheld, unless tools.may_send names it", name)
 		}
 	}
 	for i, name := range t.MaySend {

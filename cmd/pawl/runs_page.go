@@ -56,7 +56,7 @@ func (p *page) head(b *strings.Builder) {
 	row("untrusted", tookIn(p.Taint.Untrusted))
 	row("private", tookIn(p.Taint.Private))
 	if p.Taint.Untrusted != nil && p.Taint.Private != nil {
-		row("taint", "untrusted text and private data have met: calls that can send ask first, unless tools.rule_of_two or tools.may_send says otherwise")
+		row("taint", "untrusted text and private data have met: calls that can send ask first and the provider's own tools are withheld, unless tools.rule_of_two or tools.may_send says otherwise")
 	}
 	row("hidden", hiddenText(p.Hidden))
 	row("head", p.Head)

@@ -171,7 +171,7 @@ func (m *Machine) callModel() {
 		Request: llm.Request{
 			System: m.system, Messages: messages, Tools: m.cfg.Tools,
 			MaxTokens: m.account.maxTokens, Temperature: m.cfg.Temperature, Schema: m.cfg.Schema, SchemaInPrompt: t.NoSchema,
-			ProviderTools: m.cfg.ProviderTools, CacheKey: m.workload, Cache: m.cfg.Cache, Ordinal: m.answered,
+			ProviderTools: m.providerTools(), CacheKey: m.workload, Cache: m.cfg.Cache, Ordinal: m.answered,
 		},
 		Stream: !m.cfg.Whole, NotBefore: m.model.notBefore, Deadline: m.deadline(),
 		Reserved: m.reservedUsage(),

@@ -75,7 +75,7 @@ func (m *Machine) callSummary(s *compact.SummaryRequest) {
 		CacheKey: m.workload, Cache: m.cfg.Cache, Ordinal: m.answered,
 	}
 	if s.SamePrefix {
-		req.System, req.Tools, req.ProviderTools = m.system, m.cfg.Tools, m.cfg.ProviderTools
+		req.System, req.Tools, req.ProviderTools = m.system, m.cfg.Tools, m.providerTools()
 		req.Temperature = m.cfg.Temperature
 	}
 	m.actions = append(m.actions, machine.CallModel{

@@ -43,6 +43,10 @@ func (m *Machine) rules() policy.Rules {
 	return r
 }
 
+// providerTools are the tools of the provider's own that the next request
+// names: what the run has taken in so far decides, the same after a resume.
+func (m *Machine) providerTools() []string { return m.rules().Offered(m.cfg.ProviderTools) }
+
 // shown is a result's text as the model sees it.
 func (m *Machine) shown(d *event.ToolResult) string {
 	if !d.Untrusted {

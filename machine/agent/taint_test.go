@@ -4,7 +4,9 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/fence"
 	"github.com/pawlrun/pawl/llm"
@@ -175,18 +177,61 @@ func TestAForkAndARunThatContinuesHaveTheTaintOfTheirPast(t *testing.T) {
 	}
 }
 
+// found is an answer within which the provider ran a tool of its own, and that
+// asks for calls, if any.
+func found(calls ...string) llm.Response {
+	r := says("The page says …")
+	if len(calls) > 0 {
+		r = asks("", calls...)
+	}
+	r.Parts = append(llm.Parts{llm.Item{Type: "web_search_call", Raw: json.RawMessage(`{}`)}}, r.Parts...)
+	return r
+}
+
 func TestWhatAProviderFindsByItselfIsUntrusted(t *testing.T) {
-	found := says("The page says …")
-	found.Parts = append(llm.Parts{llm.Item{Type: "web_search_call", Raw: json.RawMessage(`{}`)}}, found.Parts...)
 	p := newPlay(t, agent.Config{ProviderTools: []string{"web_search"}, OnNoToolCall: agent.NoToolCallNudge})
-	p.answer(found)
+	p.answer(found())
 	if got := taints(p.live); got != "r  web_search_call, -" {
 		t.Errorf("the taint is %q", got)
 	}
 	p = newPlay(t, agent.Config{OnNoToolCall: agent.NoToolCallNudge})
-	p.answer(found)
+	p.answer(found())
 	if got := taints(p.live); got != "-, -" {
 		t.Errorf("without such tools the taint is %q", got)
+	}
+}
+
+func TestAProvidersOwnToolsAreWithheldOnceUntrustedTextAndPrivateDataHaveMet(t *testing.T) {
+	both := []string{"web_search", "code_execution"}
+	fetched := func(p *play) { p.answer(asks("", "fetch page")); p.results("c1.1=text") }
+	looked := func(p *play) { p.answer(asks("", "look file")); p.results("c1.1=text") }
+	for name, c := range map[string]struct {
+		rules policy.Rules
+		plays func(p *play)
+		want  []string
+	}{
+		"nothing came in":                       {policy.Rules{}, func(*play) {}, both},
+		"untrusted text alone":                  {policy.Rules{}, fetched, both},
+		"private data alone":                    {policy.Rules{}, looked, both},
+		"they have met":                         {policy.Rules{}, meet, nil},
+		"and stay so, cycles later":             {policy.Rules{}, func(p *play) { meet(p); p.answer(asks("", "read a")); p.results("c3.1=A") }, nil},
+		"after a failed attempt too":            {policy.Rules{}, func(p *play) { meet(p); p.breaks(llm.ClassNetwork); p.after(time.Minute) }, nil},
+		"after a crash too":                     {policy.Rules{}, func(p *play) { meet(p); p.crash(); p.resume(); p.after(time.Minute) }, nil},
+		"the provider's own tool brought it in": {policy.Rules{}, func(p *play) { looked(p); p.answer(found("look more")); p.results("c2.1=text") }, nil},
+		"permissions do not silence it":         {policy.Rules{Open: both, Mode: policy.ModeBypass}, meet, nil},
+		"the owner trusts one tool":             {policy.Rules{MaySend: []string{"code_execution", "mail"}}, meet, []string{"code_execution"}},
+		"the owner takes the risk":              {policy.Rules{RuleOfTwo: policy.RuleOfTwoOff}, meet, both},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPlay(t, agent.Config{ProviderTools: both, Policy: c.rules})
+			c.plays(p)
+			if p.call == nil {
+				t.Fatalf("no model call is in flight:\n%s", p.log.String())
+			}
+			if diff := cmp.Diff(c.want, p.call.Request.ProviderTools); diff != "" {
+				t.Errorf("the request names other tools of the provider (-want +got):\n%s", diff)
+			}
+		})
 	}
 }
 
