@@ -19,9 +19,8 @@ type DecidedError = engine.DecidedError
 
 // Run is a run that this process drives. It is safe for concurrent use.
 type Run struct {
-	run    *engine.Run
-	engine *engine.Engine
-	store  journal.Store
+	run   *engine.Run
+	store journal.Store
 }
 
 // ID names the run in its journal.
@@ -100,6 +99,6 @@ func (r *Run) Raise(ctx context.Context, setting string, value float64) error {
 }
 
 func (r *Run) send(ctx context.Context, c journal.Command) error {
-	c.Run, c.By = r.run.ID, "the program"
-	return r.engine.Send(ctx, c)
+	c.By = "the program"
+	return r.run.Send(ctx, c)
 }

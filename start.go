@@ -110,7 +110,7 @@ func (a Agent) start(ctx context.Context, message string, from *event.ContinuedF
 	if err != nil {
 		return nil, err
 	}
-	return &Run{run: r, engine: e, store: o.Journal}, nil
+	return &Run{run: r, store: o.Journal}, nil
 }
 
 // input is what the user says: a text, files, or both; nil for nothing.
@@ -146,7 +146,7 @@ func (a Agent) Resume(ctx context.Context, run string, o Options) (*Run, error) 
 	if err != nil {
 		return nil, err
 	}
-	return &Run{run: r, engine: e, store: o.Journal}, nil
+	return &Run{run: r, store: o.Journal}, nil
 }
 
 // Inspect returns the state of any run in a journal, whoever drives it.

@@ -10,6 +10,7 @@ import (
 	"github.com/pawlrun/pawl/engine"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/journal"
+	"github.com/pawlrun/pawl/launch"
 )
 
 // Desk sends commands to the runs of one journal. It is safe for concurrent
@@ -49,6 +50,9 @@ func (d *Desk) Send(ctx context.Context, r journal.Run, c journal.Command) (Deli
 	c.Run = r.ID
 	sent := time.Now()
 	live := Driven(r, sent)
+	if err := d.redact(ctx, &c); err != nil {
+		return Delivery{}, err
+	}
 	if err := d.engine.Send(ctx, c); err != nil {
 		return Delivery{}, err
 	}
@@ -63,6 +67,25 @@ func (d *Desk) Send(ctx context.Context, r journal.Run, c journal.Command) (Deli
 	}
 	now, err := d.store.Run(ctx, r.ID)
 	return Delivery{Run: r.ID, Command: c.Kind, CallID: c.CallID, Live: live, Taken: taken, State: now.State}, err
+}
+
+// redact takes the run's own secrets out of what it is told: where nobody
+// drives the run, the engine knows only those of its own process.
+func (d *Desk) redact(ctx context.Context, c *journal.Command) error {
+	if c.Text == "" && c.Args == nil {
+		return nil
+	}
+	started, err := d.started(ctx, c.Run)
+	if err != nil {
+		return err
+	}
+	redactor, err := launch.Redactor(started)
+	if err != nil {
+		return err
+	}
+	c.Text = redactor.RedactString(c.Text)
+	c.Args, _ = redactor.RedactJSON(c.Args)
+	return nil
 }
 
 // taken waits until the run's inbox is empty, and says whether it became so.

@@ -102,6 +102,7 @@ func (e *Engine) Send(ctx context.Context, c journal.Command) error {
 	}
 	c.At = e.opts.Now().UTC()
 	c.Text = e.opts.Secrets.RedactString(c.Text)
+	c.Args, _ = e.opts.Secrets.RedactJSON(c.Args)
 	id, err := e.store.Send(ctx, c)
 	if err != nil {
 		return fmt.Errorf("engine: send %s: %w", c.Kind, err)

@@ -2,13 +2,16 @@ package engine_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/pawlrun/pawl/engine"
+	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/journal/sqlite"
 	"github.com/pawlrun/pawl/llm"
@@ -130,4 +133,25 @@ func TestTheSecretsOfAProcessStayOutOfItsInboxToo(t *testing.T) {
 	if text := r.journalText(id); strings.Contains(text, "hunter2") || strings.Count(text, "${secret:KEY}") != 2 {
 		t.Errorf("the journal:\n%s", text)
 	}
+}
+
+func TestWhatAParkedRunIsToldHoldsNoneOfItsSecrets(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t).tools(printing("ask", tool.Result{Output: "asked"}, nil)).gate("ask")
+		r.env.Secrets = secret.NewRedactor(secret.Secret{Name: "DB", Value: password})
+		r.turns(scripted.Turn{ToolCalls: calls("ask", "{}")}, scripted.Turn{Text: "done"})
+		run := r.start(t.Context())
+		parkedAs(t, run, event.ParkApproval)
+		args, err := json.Marshal(map[string]string{"word": password})
+		if err != nil {
+			t.Fatal(err)
+		}
+		decision := journal.Command{Kind: journal.Approve, CallID: run.ID + "-1-1", By: "ann", Args: args, Text: "use " + password}
+		if err := run.Send(t.Context(), decision); err != nil {
+			t.Fatal(err)
+		}
+		if text := r.journalText(run.ID); strings.Contains(text, "hunter2") || strings.Count(text, "${secret:DB}") != 2 {
+			t.Errorf("the journal:\n%s", text)
+		}
+	})
 }

@@ -6,6 +6,7 @@ import (
 	"iter"
 
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/machine"
 )
 
@@ -14,6 +15,15 @@ type Run struct {
 	ID     string
 	engine *Engine
 	driver *driver
+}
+
+// Send delivers a command to this run as [Engine.Send] does, also once it has
+// parked, without the secrets of its environment.
+func (r *Run) Send(ctx context.Context, c journal.Command) error {
+	c.Run = r.ID
+	c.Text = r.driver.env.Secrets.RedactString(c.Text)
+	c.Args, _ = r.driver.env.Secrets.RedactJSON(c.Args)
+	return r.engine.Send(ctx, c)
 }
 
 // Events yields the run's events from the first on: the durable ones in order

@@ -137,14 +137,8 @@ func TestWhoComesInTheMiddleOfASecretHearsNothingOfIt(t *testing.T) {
 		go func() { got <- drain(t, run, true) }()
 		synctest.Wait()
 		close(step)
-		var text strings.Builder
-		for _, e := range <-got {
-			if d, ok := e.Data.(event.Text); ok {
-				text.WriteString(d.Text)
-			}
-		}
-		if text.String() != "${secret:DB}." {
-			t.Errorf("heard %q", text.String())
+		if text := spoken(<-got); text != "${secret:DB}." {
+			t.Errorf("heard %q", text)
 		}
 	})
 }
@@ -163,14 +157,19 @@ func TestAWholeAnswerIsLookedThroughToo(t *testing.T) {
 		go func() { got <- drain(t, run, true) }()
 		synctest.Wait()
 		close(begin)
-		var text strings.Builder
-		for _, e := range <-got {
-			if d, ok := e.Data.(event.Text); ok {
-				text.WriteString(d.Text)
-			}
-		}
-		if text.String() != "It is ${secret:DB}" {
-			t.Errorf("heard %q", text.String())
+		if text := spoken(<-got); text != "It is ${secret:DB}" {
+			t.Errorf("heard %q", text)
 		}
 	})
+}
+
+// spoken is the live text among events.
+func spoken(events []event.Event) string {
+	var text strings.Builder
+	for _, e := range events {
+		if d, ok := e.Data.(event.Text); ok {
+			text.WriteString(d.Text)
+		}
+	}
+	return text.String()
 }

@@ -1,8 +1,6 @@
 package launch
 
 import (
-	"fmt"
-
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/llm"
 	"github.com/pawlrun/pawl/machine/agent"
@@ -23,9 +21,9 @@ func approvals(s *spec.ApprovalSettings, cfg *agent.Config) {
 // judge it: no such tool, or arguments that do not fit its schema. It runs
 // nothing.
 func CheckCall(started event.RunStarted, c llm.ToolCall) (*event.Problem, error) {
-	a, err := spec.Restore(started.Source, []byte(started.Spec))
+	a, err := restore(started)
 	if err != nil {
-		return nil, fmt.Errorf("launch: the run's agent file: %w", err)
+		return nil, err
 	}
 	o := Options{Workspace: started.Workspace}
 	env, tools, err := environment(a, o, o.resolver(a.Dir))

@@ -209,12 +209,9 @@ func Environment(started event.RunStarted, o Options) (engine.Env, error) {
 
 // restored is [Environment] with all the seams of o, and says in which sandbox.
 func restored(started event.RunStarted, o Options) (engine.Env, confinement, error) {
-	a, err := spec.Restore(started.Source, []byte(started.Spec))
+	a, err := restore(started)
 	if err != nil {
-		return engine.Env{}, confinement{}, fmt.Errorf("launch: the run's agent file: %w", err)
-	}
-	if dir := started.Options["files"]; dir != "" {
-		a.Dir = dir
+		return engine.Env{}, confinement{}, err
 	}
 	o.Workspace = started.Workspace
 	if dir := started.Options["dir"]; dir != "" {
@@ -237,6 +234,19 @@ func restored(started event.RunStarted, o Options) (engine.Env, confinement, err
 	o.box = confined.box
 	env, _, err := environment(a, o, resolver)
 	return env, confined, err
+}
+
+// restore reads the agent file that a run was started with, which finds its
+// own files where they were then.
+func restore(started event.RunStarted) (*spec.Agent, error) {
+	a, err := spec.Restore(started.Source, []byte(started.Spec))
+	if err != nil {
+		return nil, fmt.Errorf("launch: the run's agent file: %w", err)
+	}
+	if dir := started.Options["files"]; dir != "" {
+		a.Dir = dir
+	}
+	return a, nil
 }
 
 // record names the options that a resumed run needs again, whatever directory

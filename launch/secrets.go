@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/pawlrun/pawl/egress"
+	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/secret"
 	"github.com/pawlrun/pawl/spec"
 )
@@ -16,10 +17,7 @@ import (
 // secrets fetches the values that the file names, from where it says. One that
 // is not there is an error before anything has begun.
 func secrets(a *spec.Agent, o Options) ([]secret.Secret, error) {
-	getenv := o.Getenv
-	if getenv == nil {
-		getenv = os.Getenv
-	}
+	getenv := o.getenv()
 	var found []secret.Secret
 	for _, name := range slices.Sorted(maps.Keys(a.Tools.Secrets)) {
 		from := a.Tools.Secrets[name]
@@ -37,6 +35,35 @@ func secrets(a *spec.Agent, o Options) ([]secret.Secret, error) {
 		found = append(found, s)
 	}
 	return found, nil
+}
+
+// Redactor takes out of a text what a run's file declares as secrets, as far as
+// the values can be had here. What somebody tells a run that nobody drives has
+// to go through it, because no driver does that then. It is nil where the run
+// has no secrets.
+func Redactor(started event.RunStarted) (*secret.Redactor, error) {
+	if started.Spec == "" {
+		return nil, nil
+	}
+	a, err := restore(started)
+	if err != nil {
+		return nil, err
+	}
+	var known []secret.Secret
+	for name, from := range a.Tools.Secrets {
+		// A value that is not there cannot have been said by who saw it here.
+		if value, err := valueOf(from, a.Dir, os.Getenv); err == nil {
+			known = append(known, secret.Secret{Name: name, Value: value})
+		}
+	}
+	return secret.NewRedactor(known...), nil
+}
+
+func (o Options) getenv() func(string) string {
+	if o.Getenv != nil {
+		return o.Getenv
+	}
+	return os.Getenv
 }
 
 func valueOf(from spec.Secret, dir string, getenv func(string) string) (string, error) {
