@@ -22,7 +22,8 @@ var (
 	// ErrFull: there is no space left; nothing was written.
 	ErrFull = errors.New("journal: no space left")
 	// ErrIO: the disk failed to read or write; what was acknowledged before is
-	// kept as far as the disk keeps it.
+	// kept as far as the disk keeps it. A store whose disk did not keep a commit
+	// takes no more of them until it is opened anew.
 	ErrIO = errors.New("journal: the disk failed")
 	// ErrLocked: another process holds the journal for too long.
 	ErrLocked = errors.New("journal: locked by another process")

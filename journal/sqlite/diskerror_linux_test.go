@@ -41,3 +41,48 @@ func TestAFullDiskAndOneThatFailsAreToldApart(t *testing.T) {
 		})
 	}
 }
+
+// The system forgets what it could not write, and the next sync succeeds.
+func TestAfterASyncThatFailedNothingIsAcknowledgedUntilTheJournalIsOpenedAnew(t *testing.T) {
+	for _, failure := range []syscall.Errno{syscall.EIO, syscall.ENOSPC} {
+		t.Run(failure.Error(), func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "journal.db")
+			var failing error
+			tap := &sqlite.Tap{
+				Dir:      filepath.Dir(path),
+				Write:    func(string, []byte, int64) error { return nil },
+				Truncate: func(string, int64) {},
+				Sync:     func(string) error { return failing },
+				SyncDir:  func(string) error { return nil },
+			}
+			defer tap.Install()()
+			s := open(t, path)
+			d := journaltest.Start(t, s, "a")
+			d.Append(t, texts(2)...)
+			failing = failure
+			lost := d.Batch(t, texts(1)...)
+			if err := d.Write(t, lost); !errors.Is(err, journal.ErrIO) {
+				t.Errorf("the append: %v, want ErrIO", err)
+			}
+			failing = nil
+			if err := d.Write(t, d.Batch(t, texts(1)...)); !errors.Is(err, journal.ErrIO) {
+				t.Errorf("the next append: %v, want ErrIO", err)
+			}
+			if _, err := s.Send(t.Context(), journal.Command{Run: "a"}); !errors.Is(err, journal.ErrIO) {
+				t.Errorf("a command: %v, want ErrIO", err)
+			}
+			intact(t, s, d)
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+			again := open(t, path)
+			row, err := again.Run(t.Context(), "a")
+			if err != nil || row.Head != d.Head && row.Head != lost.Head {
+				t.Fatalf("%+v, %v", row, err)
+			}
+			d.Store, d.Seq, d.Head = again, row.Seq, row.Head
+			d.Append(t, texts(1)...)
+			intact(t, again, d)
+		})
+	}
+}

@@ -74,3 +74,9 @@ func needsRecovery(err error) bool {
 	e, ok := errors.AsType[*moderncsqlite.Error](err)
 	return ok && (e.Code() == sqlite3.SQLITE_READONLY_ROLLBACK || e.Code() == sqlite3.SQLITE_READONLY_RECOVERY)
 }
+
+// syncFailed says that the disk did not keep what it was given.
+func syncFailed(err error) bool {
+	e, ok := errors.AsType[*moderncsqlite.Error](err)
+	return ok && (e.Code() == sqlite3.SQLITE_IOERR_FSYNC || e.Code() == sqlite3.SQLITE_IOERR_DIR_FSYNC)
+}

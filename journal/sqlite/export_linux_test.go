@@ -62,6 +62,7 @@ func setOpened(hook func(string, uintptr, *logFile)) {
 func (t tapped) tapLog(log *logFile) {
 	own := log.disk
 	log.disk = disk{
+		pread: own.pread,
 		pwrite: func(fd int, p []byte, offset int64) (int, error) {
 			if err := t.Write(t.path, p, offset); err != nil {
 				return 0, err

@@ -22,6 +22,9 @@ import (
 // to others after its sync, never before, so nobody looks for what is pending.
 // What is pending when the lock is given up is of no commit, and is dropped:
 // written later it would replace what another process has committed meanwhile.
+//
+// A sync that fails is the last one: the system may forget what it could not
+// write, and then the next sync succeeds without it.
 type logFile struct {
 	disk disk
 	fd   int
@@ -37,17 +40,20 @@ type logFile struct {
 	filled int64
 	// unfillable is set when there was no room to fill.
 	unfillable bool
+	// lost is why nothing is written any more.
+	lost error
 }
 
 // disk is what a log asks of the operating system.
 type disk struct {
+	pread     func(fd int, p []byte, offset int64) (int, error)
 	pwrite    func(fd int, p []byte, offset int64) (int, error)
 	fdatasync func(fd int) error
 	syncDir   func(dir string) error
 }
 
 func systemDisk() disk {
-	return disk{pwrite: syscall.Pwrite, fdatasync: syscall.Fdatasync, syncDir: syncDir}
+	return disk{pread: syscall.Pread, pwrite: syscall.Pwrite, fdatasync: syscall.Fdatasync, syncDir: syncDir}
 }
 
 const (
@@ -62,6 +68,9 @@ const (
 var zeros [fillStep]byte
 
 func (f *logFile) write(p []byte, offset int64) error {
+	if f.lost != nil {
+		return f.lost
+	}
 	if offset != f.offset+int64(len(f.pending)) || len(f.pending)+len(p) > maxPending {
 		if err := f.flush(); err != nil {
 			return err
@@ -101,6 +110,13 @@ func (f *logFile) drop() { f.pending = f.pending[:0] }
 // sync returns when the disk holds what was flushed, and after the first time
 // also the log's name.
 func (f *logFile) sync() error {
+	if f.lost == nil {
+		f.lost = f.trySync()
+	}
+	return f.lost
+}
+
+func (f *logFile) trySync() error {
 	err := retried(func() error { return f.disk.fdatasync(f.fd) })
 	if err != nil || f.dir == "" {
 		return err
@@ -110,6 +126,29 @@ func (f *logFile) sync() error {
 	}
 	f.dir = ""
 	return nil
+}
+
+// rewrite puts on disk what the log consists of after a process that left it
+// behind. Its last sync may have failed, and what is read now is then what the
+// system remembers: a commit that a power cut takes away, with all that would
+// be written behind it. Nobody writes meanwhile.
+func (f *logFile) rewrite() {
+	part := make([]byte, fillStep)
+	size := int64(0)
+	for f.lost == nil {
+		n := 0
+		err := retried(func() (err error) { n, err = f.disk.pread(f.fd, part, size); return err })
+		if err == nil && n > 0 {
+			err = f.writeAt(part[:n], size)
+		}
+		if f.lost = err; n <= 0 {
+			break
+		}
+		size += int64(n)
+	}
+	if size > 0 && f.lost == nil {
+		_ = f.sync()
+	}
 }
 
 func (f *logFile) writeAt(p []byte, offset int64) error {

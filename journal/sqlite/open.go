@@ -259,6 +259,7 @@ func readerDSN(path string, o Options) string {
 	q := url.Values{"_pragma": {busyTimeout(o), "query_only(1)"}}
 	if o.ReadOnly {
 		q.Set("mode", "ro")
+		q.Set("vfs", vfsName)
 		if settled(path) {
 			q.Set("immutable", "1")
 		}

@@ -1,13 +1,14 @@
 package sqlite_test
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -18,73 +19,6 @@ import (
 )
 
 var powerSeed = flag.Uint64("power.seed", 0, "lose power in the run of this seed only")
-
-const (
-	sectorSize = 512
-	cachePage  = 4096
-)
-
-// platter is a file as the system's cache has it, and as the disk may have it.
-type platter struct {
-	cache, disk []byte
-	// dirty has, for each sector that was written since the last sync, what it
-	// was in turn; sizes what the file's size was.
-	dirty map[int64][][]byte
-	sizes []int
-}
-
-func (p *platter) resize(size int) {
-	p.cache = append(p.cache[:min(size, len(p.cache))], make([]byte, max(0, size-len(p.cache)))...)
-	p.sizes = append(p.sizes, size)
-}
-
-// write makes whole pages of the cache dirty, as the system does.
-func (p *platter) write(b []byte, offset int64) {
-	if end := int(offset) + len(b); end > len(p.cache) {
-		p.resize(end)
-	}
-	copy(p.cache[offset:], b)
-	for at := offset / cachePage * cachePage; at < offset+int64(len(b)); at += cachePage {
-		for s := at / sectorSize; s < (at+cachePage)/sectorSize; s++ {
-			sector := make([]byte, sectorSize)
-			copy(sector, p.cache[min(s*sectorSize, int64(len(p.cache))):])
-			p.dirty[s] = append(p.dirty[s], sector)
-		}
-	}
-}
-
-func (p *platter) sync() {
-	p.disk, p.sizes = slices.Clone(p.cache), nil
-	clear(p.dirty)
-}
-
-// fail is a sync that fails: what it did not write is not tried again.
-func (p *platter) fail(r *rand.Rand) {
-	p.disk, p.sizes = p.lose(r), nil
-	clear(p.dirty)
-}
-
-// lose is what the disk may have now, sector by sector or page by page.
-func (p *platter) lose(r *rand.Rand) []byte {
-	sizes := append([]int{len(p.disk)}, p.sizes...)
-	size := sizes[r.IntN(len(sizes))]
-	disk := append(slices.Clone(p.disk[:min(size, len(p.disk))]), make([]byte, max(0, size-len(p.disk)))...)
-	torn, kept := r.IntN(2) == 0, r.Float64()
-	choice, page := 0.0, int64(-1)
-	for _, s := range slices.Sorted(maps.Keys(p.dirty)) {
-		if at := s * sectorSize / cachePage; torn || at != page {
-			page, choice = at, r.Float64()
-			if r.Float64() < kept {
-				choice = 1
-			}
-		}
-		versions := p.dirty[s]
-		if n := int(choice * float64(len(versions)+1)); n > 0 && s*sectorSize < int64(size) {
-			copy(disk[s*sectorSize:], versions[min(n, len(versions))-1])
-		}
-	}
-	return disk
-}
 
 // acknowledged is what a run must have; more has the heads of appends that were
 // not acknowledged, each of which may be there as a whole.
@@ -109,8 +43,11 @@ type powerRun struct {
 	stores  [2]*sqlite.Store
 	drivers []*journaltest.Driver
 	runs    map[string]acknowledged
-	// failing is what the next write or sync of the log fails with.
-	writing, syncing error
+	// kills counts the processes that were killed.
+	kills int
+	// What the next write or sync of the log fails with, and the next sync of
+	// the database.
+	writing, syncing, copying error
 	// often is how many operations pass for each cut.
 	often     int
 	blackouts []blackout
@@ -125,7 +62,7 @@ func (p *powerRun) file(path string) *platter {
 
 func (p *powerRun) tap() *sqlite.Tap {
 	return &sqlite.Tap{
-		Dir: filepath.Dir(p.path),
+		Dir: filepath.Dir(filepath.Dir(p.path)),
 		Write: func(path string, b []byte, offset int64) error {
 			if err := p.writing; err != nil && strings.HasSuffix(path, "-wal") {
 				p.writing = nil
@@ -137,8 +74,12 @@ func (p *powerRun) tap() *sqlite.Tap {
 		},
 		Truncate: func(path string, size int64) { p.file(path).resize(int(size)); p.cut() },
 		Sync: func(path string) error {
-			if err := p.syncing; err != nil && strings.HasSuffix(path, "-wal") {
-				p.syncing = nil
+			failing := &p.copying
+			if strings.HasSuffix(path, "-wal") {
+				failing = &p.syncing
+			}
+			if err := *failing; err != nil {
+				*failing = nil
 				p.file(path).fail(p.r)
 				return err
 			}
@@ -163,8 +104,14 @@ func (p *powerRun) cut() {
 }
 
 func (p *powerRun) append(t *testing.T) {
+	p.appendTo(t, p.r.IntN(2))
+}
+
+// appendTo appends a batch through one of the two stores and says whether that
+// was acknowledged.
+func (p *powerRun) appendTo(t *testing.T, store int) bool {
 	d := p.drivers[p.r.IntN(len(p.drivers))]
-	d.Store = p.stores[p.r.IntN(2)]
+	d.Store = p.stores[store]
 	data := texts(1 + p.r.IntN(3))
 	if p.r.IntN(4) == 0 {
 		data = append(data, big())
@@ -177,41 +124,105 @@ func (p *powerRun) append(t *testing.T) {
 		if !failing {
 			t.Fatal(err)
 		}
-		return
+		return false
 	}
 	p.runs[d.Lease.Run] = acknowledged{d.Seq, d.Head, map[string]bool{}}
+	return true
+}
+
+// failSync is a disk that does not keep a commit. What the system has of it is
+// not tried again, so nothing that follows on it may be acknowledged.
+func (p *powerRun) failSync(t *testing.T) {
+	i := p.r.IntN(2)
+	p.syncing = syscall.EIO
+	if p.appendTo(t, i) {
+		t.Fatal("a commit whose sync failed was acknowledged")
+	}
+	d := p.drivers[0]
+	d.Store = p.stores[i]
+	if err := d.Write(t, d.Batch(t, texts(1)...)); !errors.Is(err, journal.ErrIO) {
+		t.Fatalf("after a sync that failed: %v, want ErrIO", err)
+	}
+	if p.r.IntN(2) == 0 {
+		p.reopen(t, i)
+	} else {
+		p.kill(t)
+	}
+}
+
+// reopen closes a store and opens it again.
+func (p *powerRun) reopen(t *testing.T, i int) {
+	if err := p.stores[i].Close(); err != nil {
+		t.Fatal(err)
+	}
+	p.stores[i] = open(t, p.path)
+	p.load(t)
+}
+
+// kill leaves the files as they are to two new processes. They are copied,
+// because locks of this process cannot be lost any other way.
+func (p *powerRun) kill(t *testing.T) {
+	before, old := p.path, p.stores
+	p.kills++
+	p.path = filepath.Join(filepath.Dir(filepath.Dir(p.path)), strconv.Itoa(p.kills), "journal.db")
+	if err := os.Mkdir(filepath.Dir(p.path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, suffix := range []string{"", "-wal"} {
+		p.files[p.path+suffix] = p.file(before + suffix)
+		delete(p.files, before+suffix)
+		if err := os.WriteFile(p.path+suffix, p.file(p.path+suffix).cache, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range p.stores {
+		p.stores[i] = open(t, p.path)
+		_ = old[i].Close()
+	}
+	p.load(t)
+}
+
+// load makes the drivers go on from what their journal holds.
+func (p *powerRun) load(t *testing.T) {
+	for _, d := range p.drivers {
+		row, err := p.stores[0].Run(t.Context(), d.Lease.Run)
+		if a := p.runs[row.ID]; err != nil || row.Head != a.head && !a.more[row.Head] {
+			t.Fatalf("run %s ends at event %d (%v); acknowledged were %d", d.Lease.Run, row.Seq, err, a.seq)
+		}
+		d.Seq, d.Head = row.Seq, row.Head
+	}
 }
 
 func (p *powerRun) step(t *testing.T) {
 	switch s := p.stores[p.r.IntN(2)]; p.r.IntN(16) {
 	case 0:
+		if p.r.IntN(3) == 0 {
+			p.copying = syscall.EIO
+		}
 		_ = s.Checkpoint([]string{"PASSIVE", "RESTART", "TRUNCATE"}[p.r.IntN(3)])
 	case 1:
 		if err := s.Script(spillAndFail); err == nil {
 			t.Fatal("the transaction did not fail")
 		}
 	case 2:
-		p.syncing = syscall.EIO
-		p.append(t)
+		p.failSync(t)
 	case 3:
 		p.writing = syscall.ENOSPC
 		p.append(t)
 	case 4:
-		i := p.r.IntN(2)
-		if err := p.stores[i].Close(); err != nil {
-			t.Fatal(err)
-		}
-		p.stores[i] = open(t, p.path)
+		p.reopen(t, p.r.IntN(2))
+	case 5:
+		p.kill(t)
 	default:
 		p.append(t)
 	}
-	p.writing, p.syncing = nil, nil
+	p.writing, p.syncing, p.copying = nil, nil, nil
 }
 
 func TestAPowerCutLosesNothingThatWasAcknowledged(t *testing.T) {
 	seeds, steps, often := []uint64{1, 2, 3, 4}, 60, 12
 	if os.Getenv("PAWL_LONG") != "" {
-		seeds, steps, often = make([]uint64, 40), 150, 20
+		seeds, steps, often = make([]uint64, 40), 120, 20
 		for i := range seeds {
 			seeds[i] = uint64(i + 1)
 		}
@@ -222,7 +233,7 @@ func TestAPowerCutLosesNothingThatWasAcknowledged(t *testing.T) {
 	for _, seed := range seeds {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
 			p := &powerRun{
-				r: rand.New(rand.NewPCG(seed, 0)), path: filepath.Join(t.TempDir(), "journal.db"),
+				r: rand.New(rand.NewPCG(seed, 0)), path: filepath.Join(t.TempDir(), "0", "journal.db"),
 				files: map[string]*platter{}, runs: map[string]acknowledged{}, often: often,
 			}
 			defer p.tap().Install()()

@@ -11,9 +11,9 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-// vfsName is the file system of the writing connection (sqlite.org/vfs.html):
-// SQLite's own, but for the write-ahead log, whose writes and syncs go through
-// a [logFile].
+// vfsName is the file system of the writing connection, and of those that may
+// be the first to see what a crash left (sqlite.org/vfs.html): SQLite's own, but
+// for the write-ahead log, whose writes and syncs go through a [logFile].
 const vfsName = "pawl"
 
 // files belongs to the process, as SQLite's list of file systems does.
@@ -164,11 +164,17 @@ func flushLog(file uintptr) int32 {
 }
 
 // lockDatabase sees when the log's write lock is given up, after a commit and
-// after whatever went wrong.
+// after whatever went wrong, and when the lock is under which the log was read
+// because nobody had it open.
 func lockDatabase(tls *libc.TLS, file uintptr, offset, n, flags int32) int32 {
 	const release = sqlite3.SQLITE_SHM_UNLOCK | sqlite3.SQLITE_SHM_EXCLUSIVE
-	if log := logAt(file); log != nil && flags == release && offset == sqlite3.WAL_WRITE_LOCK {
-		log.drop()
+	if log := logAt(file); log != nil && flags == release {
+		switch {
+		case offset == sqlite3.WAL_WRITE_LOCK:
+			log.drop()
+		case offset <= sqlite3.WAL_RECOVER_LOCK && sqlite3.WAL_RECOVER_LOCK < offset+n:
+			log.rewrite()
+		}
 	}
 	return function[lockFunc](files.database.own.FxShmLock)(tls, file, offset, n, flags)
 }
@@ -177,7 +183,11 @@ func syncLog(_ *libc.TLS, file uintptr, _ int32) int32 {
 	if rc := flushLog(file); rc != sqlite3.SQLITE_OK {
 		return rc
 	}
-	return codeOf(logAt(file).sync(), sqlite3.SQLITE_IOERR_FSYNC)
+	// A disk that is found full only now has lost what it was given as well.
+	if logAt(file).sync() != nil {
+		return sqlite3.SQLITE_IOERR_FSYNC
+	}
+	return sqlite3.SQLITE_OK
 }
 
 func readLog(tls *libc.TLS, file, buf uintptr, n int32, offset int64) int32 {

@@ -2,7 +2,7 @@
 
 package sqlite
 
-// vfsName is the file system of the writing connection: SQLite's own.
+// vfsName is the file system of connections: SQLite's own.
 const vfsName = ""
 
 func registerVFS() error { return nil }

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"errors"
+	"fmt"
 	"runtime"
 	"slices"
 	"sync"
@@ -50,8 +51,10 @@ type writer struct {
 	// since counts the events since the log was last asked to be copied.
 	since int
 	pool  sync.Pool
-	// lost is set once the file is not there any more: what follows would
-	// build on commits that nobody can read.
+	// lost is set once nothing may be acknowledged any more. The file is not
+	// there, so that what follows would build on commits that nobody can read;
+	// or the disk did not keep a commit, so that a later sync may succeed
+	// because the system has given up on what it was to write.
 	lost error
 
 	mu     sync.Mutex
@@ -193,6 +196,9 @@ func (w *writer) transact(group []*op) error {
 		return w.lost
 	}
 	if err := w.conn.transact(group); err != nil {
+		if syncFailed(err) {
+			w.lost = fmt.Errorf("sqlite: %s: nothing more is written until it is opened anew: %w", w.file.path, err)
+		}
 		return err
 	}
 	if w.lost = w.file.check(); w.lost != nil {
