@@ -56,8 +56,11 @@ func (f *runFlags) flags(c *cobra.Command) {
 // none is the word that takes a limit away.
 const none = "none"
 
+// approveFlag names its default in its own words: without the flag the file
+// decides.
 func approveFlag(c *cobra.Command, mode *string) {
 	c.Flags().StringVar(mode, "approve", string(agent.ApproveAsk), "who decides gated calls: ask, deny or all (default: approvals.mode of the file, or ask)")
+	c.Flags().Lookup("approve").DefValue = ""
 }
 
 func approveMode(mode string) (agent.ApproveMode, error) {
