@@ -110,11 +110,10 @@ type Spent struct {
 // A limit that is reached exactly is used up.
 func (l Limits) BeforeModelCall(s Spent) string {
 	costCap, costSetting := l.CostCap()
+	setting := l.OutOfTime(s)
 	switch {
-	case l.MaxWallSeconds > 0 && s.Active.Seconds() >= l.MaxWallSeconds:
-		return "max_wall_time_seconds"
-	case l.idle(s):
-		return "max_no_progress_seconds"
+	case setting != "":
+		return setting
 	case costCap > 0 && s.USD >= costCap:
 		return costSetting
 	case l.MaxModelTurns > 0 && s.Turns >= l.MaxModelTurns:
@@ -129,19 +128,21 @@ func (l Limits) BeforeModelCall(s Spent) string {
 
 // BeforeToolCall returns the setting that forbids another tool call, or "".
 func (l Limits) BeforeToolCall(s Spent) string {
-	switch {
-	case l.MaxToolCalls > 0 && s.ToolCalls >= l.MaxToolCalls:
+	if l.MaxToolCalls > 0 && s.ToolCalls >= l.MaxToolCalls {
 		return "max_tool_calls"
+	}
+	return l.OutOfTime(s)
+}
+
+// OutOfTime returns the limit on time that is used up, or "".
+func (l Limits) OutOfTime(s Spent) string {
+	switch {
 	case l.MaxWallSeconds > 0 && s.Active.Seconds() >= l.MaxWallSeconds:
 		return "max_wall_time_seconds"
-	case l.idle(s):
+	case l.MaxIdleSeconds > 0 && s.Idle.Seconds() >= l.MaxIdleSeconds:
 		return "max_no_progress_seconds"
 	}
 	return ""
-}
-
-func (l Limits) idle(s Spent) bool {
-	return l.MaxIdleSeconds > 0 && s.Idle.Seconds() >= l.MaxIdleSeconds
 }
 
 // Remaining is how much longer the run may go, and whether that is limited.

@@ -119,6 +119,25 @@ func TestAWallTimeThatComesDuringAToolCallBoundsIt(t *testing.T) {
 	}
 }
 
+// A limit that comes while a retry waits ends the run at once, because nothing
+// could happen before the wait is over.
+func TestAWallTimeThatComesWhileARetryWaitsIsNotWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t).turns(
+			scripted.Turn{Error: &scripted.Failure{Class: llm.ClassThrottled, RetryAfter: new(50 * time.Second)}},
+			scripted.Turn{Text: "done"})
+		began := time.Now()
+		run := r.start(t.Context())
+		time.Sleep(5 * time.Second)
+		r.send(journal.Command{Run: run.ID, Kind: journal.Raise, Setting: "max_wall_time_seconds", Value: 10})
+		o := outcome(t, run)
+		r.whole(run.ID)
+		if took := time.Since(began); took != 5*time.Second || o.Limit != "max_wall_time_seconds" {
+			t.Errorf("%s after %s", o.Reason, took)
+		}
+	})
+}
+
 // The run works for four seconds of its ten, and waits for a person and for
 // somebody to resume it for days.
 //

@@ -42,7 +42,7 @@ func config(a *spec.Agent, o Options, targets []target, tools *tool.Set) agent.C
 	}
 	cfg.MaxNudges = value(s.MaxNudges)
 	cfg.OnDenied, cfg.OnRejected = agent.OnRefusedCall(s.OnDenied), agent.OnRefusedCall(s.OnRejected)
-	cfg.FailureThreshold = max(value(s.FailureThreshold), 0)
+	cfg.FailureThreshold = value(s.FailureThreshold)
 	if a.Iteration != nil {
 		iteration(a.Iteration, &cfg)
 		// ALDO's trigger is crossed when it is reached (REQUIREMENTS C-5).
@@ -56,6 +56,8 @@ func iteration(it *spec.Iteration, cfg *agent.Config) {
 	cfg.OnLimit = or(cfg.OnLimit, agent.OnLimitOK)
 	cfg.OnNoToolCall = or(cfg.OnNoToolCall, agent.NoToolCallNudge)
 	cfg.MaxNudges = or(cfg.MaxNudges, budget.None)
+	// ALDO's loop goes on whatever fails (REQUIREMENTS C-13).
+	cfg.FailureThreshold = or(cfg.FailureThreshold, budget.None)
 	cfg.Dispatch = or(cfg.Dispatch, agent.ParallelAll)
 	cfg.Compact.Strategy = or(cfg.Compact.Strategy, or(compact.Strategy(it.SummaryStrategy), compact.RollingWindow))
 	for _, c := range it.TerminationConditions {

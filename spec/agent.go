@@ -7,7 +7,6 @@ import (
 	"reflect"
 	"strings"
 
-	"github.com/pawlrun/pawl/budget"
 	"go.yaml.in/yaml/v4"
 )
 
@@ -117,42 +116,6 @@ type Money struct {
 type Prompt struct {
 	System     string `yaml:"system,omitempty"`
 	SystemFile string `yaml:"system_file,omitempty"`
-}
-
-// Budgets are the ten budgets of the harness (HAR-41 to HAR-50), the time
-// without progress and the size of a request; nil means the default, [None]
-// that there is no limit.
-type Budgets struct {
-	MaxModelTurns    *int     `yaml:"max_model_turns,omitempty" none:"yes"`
-	MaxToolCalls     *int     `yaml:"max_tool_calls,omitempty" none:"yes"`
-	MaxParallelTools *int     `yaml:"max_parallel_tool_calls,omitempty" none:"yes"`
-	MaxWallSeconds   *float64 `yaml:"max_wall_time_seconds,omitempty" none:"yes"`
-	MaxInputTokens   *int64   `yaml:"max_input_tokens,omitempty" none:"yes"`
-	MaxOutputTokens  *int64   `yaml:"max_output_tokens,omitempty" none:"yes"`
-	MaxTotalCost     *float64 `yaml:"max_total_cost,omitempty" none:"yes"`
-	MaxResultChars   *int     `yaml:"max_tool_result_chars,omitempty" none:"yes"`
-	MaxModelRetries  *int     `yaml:"max_retries_per_model_call,omitempty"`
-	MaxToolRetries   *int     `yaml:"max_retries_per_tool_call,omitempty"`
-	MaxIdleSeconds   *float64 `yaml:"max_no_progress_seconds,omitempty" none:"yes"`
-	MaxRequestTokens *int64   `yaml:"max_context_tokens_per_request,omitempty" none:"yes"`
-	// Actions says for each limit what reaching it means (REQUIREMENTS C-7).
-	Actions BudgetActions `yaml:"actions,omitempty"`
-}
-
-// BudgetActions says for a limit, by its name, what reaching it means: stop,
-// ok (a stop that counts as well) or ask (the run parks, and goes on once
-// somebody has raised the limit).
-type BudgetActions map[string]string
-
-func (*BudgetActions) expected() string { return "a mapping from a limit to stop, ok or ask" }
-
-// JSONSchema is the schema of the mapping.
-func (*BudgetActions) JSONSchema() map[string]any {
-	properties := map[string]any{}
-	for _, setting := range budget.Stopping() {
-		properties[setting] = map[string]any{"enum": []string{"stop", "ok", "ask"}}
-	}
-	return map[string]any{"type": "object", "properties": properties, "additionalProperties": false}
 }
 
 // ReadAgent reads and validates an agent file. The error is [Errors] when the

@@ -119,6 +119,9 @@ func (b *schemaBuilder) object(t reflect.Type, path string) schema {
 		if takesNone(f) {
 			properties[key] = schema{"anyOf": []any{properties[key], schema{"const": "none"}}}
 		}
+		if text := f.Tag.Get("doc"); text != "" {
+			properties[key].(schema)["description"] = text
+		}
 	}
 	b.defs[name] = schema{"type": "object", "properties": properties, "additionalProperties": false}
 	return ref

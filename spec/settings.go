@@ -16,7 +16,7 @@ type Settings struct {
 	OnNoToolCall     string   `yaml:"on_no_tool_call,omitempty"`
 	OnDenied         string   `yaml:"on_denied,omitempty"`
 	OnRejected       string   `yaml:"on_rejected,omitempty"`
-	FailureThreshold *int     `yaml:"failure_threshold,omitempty" none:"yes"`
+	FailureThreshold *int     `yaml:"failure_threshold,omitempty" none:"yes" doc:"How many calls in a row may fail before the run ends; unless said, 20 that came from more than one answer, and none in an iteration."`
 	ToolDispatch     string   `yaml:"tool_dispatch,omitempty"`
 	NudgeText        string   `yaml:"nudge_text,omitempty"`
 	MaxNudges        *int     `yaml:"max_nudges,omitempty" none:"yes"`

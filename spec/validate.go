@@ -3,7 +3,6 @@ package spec
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -11,7 +10,6 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/pawlrun/pawl/budget"
 	"github.com/pawlrun/pawl/policy"
 )
 
@@ -44,7 +42,7 @@ func (a *Agent) validate(r *report, o Options) {
 		a.Iteration.validate(r, a, o)
 	}
 	a.Tools.validate(r, o)
-	a.Budgets.validate(r)
+	a.Budgets.validate(r, a)
 	if a.ResultSchema != nil {
 		a.ResultSchema.validate(r, a)
 	}
@@ -363,30 +361,6 @@ func (t *Tools) known(r *report, path, name string, o Options) bool {
 func (t *Tools) usable(r *report, path, name string, o Options) {
 	if t.known(r, path, name, o) && t.Allow != nil && !slices.Contains(t.Allow, name) {
 		r.at(path, "a tool of tools.allow", "%q is not in tools.allow", name)
-	}
-}
-
-func (b *Budgets) validate(r *report) {
-	const many = 1_000_000_000
-	limit(r, "budgets.max_model_turns", b.MaxModelTurns, 1, many)
-	limit(r, "budgets.max_tool_calls", b.MaxToolCalls, 1, many)
-	limit(r, "budgets.max_parallel_tool_calls", b.MaxParallelTools, 1, 1024)
-	limit(r, "budgets.max_wall_time_seconds", b.MaxWallSeconds, 0.001, many)
-	limit(r, "budgets.max_input_tokens", b.MaxInputTokens, 1, math.MaxInt64)
-	limit(r, "budgets.max_output_tokens", b.MaxOutputTokens, 1, math.MaxInt64)
-	money(r, "budgets.max_total_cost", b.MaxTotalCost)
-	limit(r, "budgets.max_tool_result_chars", b.MaxResultChars, 1, 100_000_000)
-	within(r, "budgets.max_retries_per_model_call", b.MaxModelRetries, 0, 100)
-	within(r, "budgets.max_retries_per_tool_call", b.MaxToolRetries, 0, 100)
-	limit(r, "budgets.max_no_progress_seconds", b.MaxIdleSeconds, 0.001, many)
-	limit(r, "budgets.max_context_tokens_per_request", b.MaxRequestTokens, 1, math.MaxInt64)
-	for _, setting := range sortedKeys(b.Actions) {
-		path := "budgets.actions." + setting
-		if !slices.Contains(budget.Stopping(), setting) {
-			r.at(path, "one of "+strings.Join(budget.Stopping(), ", "), "is no limit that ends a run")
-			continue
-		}
-		oneOf(r, path, b.Actions[setting], "stop", "ok", "ask")
 	}
 }
 

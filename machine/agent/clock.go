@@ -45,6 +45,16 @@ func (m *Machine) asking() bool {
 	return waits
 }
 
+// outOfTime is the limit on time that is used up, or "".
+func (m *Machine) outOfTime() string { return m.cfg.Limits.OutOfTime(m.spent) }
+
+// outlasts says that the wall time is used up before a wait is over, as when
+// somebody has limited it meanwhile.
+func (m *Machine) outlasts(wait time.Time) bool {
+	end := m.deadline()
+	return !end.IsZero() && !wait.IsZero() && !wait.Before(end)
+}
+
 // deadline is when the wall time is used up if the run goes on from here.
 func (m *Machine) deadline() time.Time {
 	left, limited := m.cfg.Limits.Remaining(m.spent)

@@ -45,8 +45,11 @@ type Config struct {
 	OnDenied   OnRefusedCall `json:"on_denied,omitempty"`
 	OnRejected OnRefusedCall `json:"on_rejected,omitempty"`
 	// FailureThreshold is how many calls in a row may fail, each in its own way,
-	// before the run ends; 0 is no bound (HAR-82).
+	// before the run ends, if they came from at least FailureAnswers answers; 0 is
+	// no bound (HAR-82). Before WithDefaults 0 means that nobody said, and
+	// [budget.None] that there is to be no bound.
 	FailureThreshold int    `json:"failure_threshold,omitempty"`
+	FailureAnswers   int    `json:"failure_answers,omitempty"`
 	NudgeText        string `json:"nudge_text,omitempty"`
 	// MaxNudges bounds the nudges in a row after cycles without a call; 0
 	// leaves only the cycle cap. Before WithDefaults 0 means that nobody said,
@@ -134,6 +137,14 @@ const (
 	// ALDO's loop has no such bound but the cycle cap.
 	DefaultMaxNudges = 3
 
+	// DefaultFailureThreshold ends a run that only fails, each time in another
+	// way, so that no repetition is seen. A healthy run has a success among so many
+	// calls; many calls of one answer may all fail by one mistake, which its
+	// author has then not heard of, so they must come from
+	// DefaultFailureAnswers answers.
+	DefaultFailureThreshold = 20
+	DefaultFailureAnswers   = 2
+
 	maxPauses      = 5
 	maxTruncations = 4
 )
@@ -146,6 +157,10 @@ func (c Config) WithDefaults() Config {
 	c.OnNoToolCall = or(c.OnNoToolCall, NoToolCallFinish)
 	c.NudgeText = or(c.NudgeText, DefaultNudge)
 	c.MaxNudges = max(or(c.MaxNudges, DefaultMaxNudges), 0)
+	if c.FailureThreshold == 0 {
+		c.FailureThreshold, c.FailureAnswers = DefaultFailureThreshold, DefaultFailureAnswers
+	}
+	c.FailureThreshold = max(c.FailureThreshold, 0)
 	c.Dispatch = or(c.Dispatch, OrderedGroups)
 	c.Approve = or(c.Approve, ApproveAsk)
 	if c.Approve == ApproveWait {

@@ -2,10 +2,10 @@ package agent
 
 import (
 	"fmt"
-	"github.com/pawlrun/pawl/budget"
 	"strconv"
 	"time"
 
+	"github.com/pawlrun/pawl/budget"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/llm"
 	"github.com/pawlrun/pawl/machine"
@@ -101,26 +101,6 @@ func (m *Machine) atCeiling() bool {
 	return m.cfg.Limits.MaxCycles > 0 && m.cycle >= m.cfg.Limits.MaxCycles
 }
 
-// exhausted ends the run at a budget, or parks it where its owner wants to be
-// asked. A budget-exhausted condition in the
-// owner's list turns a money stop into the condition it names (PRODUCT 5).
-func (m *Machine) exhausted(r budget.Refusal) {
-	if m.warn(budget.OfCycles) {
-		return
-	}
-	if i := m.cfg.conditionBudget(); i >= 0 && budget.IsMoney(r.Setting) {
-		m.conditionMet(i)
-		return
-	}
-	if m.cfg.OnBudget[r.Setting] == BudgetAsk {
-		m.record(event.RunParked{
-			Reason: event.ParkInput, Limit: r.Setting, Detail: sentence(r.Setting+" is used up; raise it or cancel the run", r.Detail()),
-		})
-		return
-	}
-	m.terminate(event.RunTerminatedBy{Reason: event.BudgetReason(r.Setting), Limit: r.Setting, Detail: r.Detail()})
-}
-
 func (m *Machine) conditionMet(i int) {
 	d := event.RunTerminatedBy{Reason: event.ReasonConditionMet, Index: &i, Kind: string(m.cfg.Conditions[i].Kind)}
 	switch m.cfg.Conditions[i].Kind {
@@ -150,6 +130,8 @@ func (m *Machine) nextAttempt() {
 		m.nextRetry(m.model.failure)
 	case m.pause:
 		m.record(event.RunParked{Reason: event.ParkPaused})
+	case m.outlasts(m.model.notBefore):
+		m.exhausted(budget.Refusal{Setting: "max_wall_time_seconds"})
 	case m.account.id == "":
 		m.reserve()
 	default:

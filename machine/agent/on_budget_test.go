@@ -1,12 +1,17 @@
 package agent_test
 
 import (
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/pawlrun/pawl/budget"
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/llm"
 	"github.com/pawlrun/pawl/machine"
 	"github.com/pawlrun/pawl/machine/agent"
+	"github.com/pawlrun/pawl/policy"
+	"github.com/pawlrun/pawl/stop"
 )
 
 // turned plays a run with two answers allowed up to where that limit holds.
@@ -31,22 +36,29 @@ func TestReachingALimitMeansWhatItsOwnerSays(t *testing.T) {
 	}
 }
 
+// parkedAt fails unless the run has parked to have a limit raised, with nothing
+// under way.
+func (p *play) parkedAt(setting string) {
+	p.t.Helper()
+	s := p.live.State()
+	if s.Phase != machine.Parked || s.Parked.Reason != event.ParkInput || s.Parked.Limit != setting || p.call != nil || len(p.runs) > 0 {
+		p.t.Fatalf("it did not park at %s: %+v\n%s", setting, s.Parked, p.log.String())
+	}
+}
+
+func (p *play) raise(setting string, value float64) {
+	p.t.Helper()
+	p.command(event.BudgetRaised{Setting: setting, Value: value})
+}
+
 // The owner is asked as often as the run is resumed without an answer; with one
 // it goes on where it stood.
 func TestARunThatAsksAtItsLimitGoesOnWhenTheLimitIsRaised(t *testing.T) {
 	p := turned(t, agent.BudgetAsk)
-	parked := func() bool {
-		s := p.live.State()
-		return s.Phase == machine.Parked && s.Parked.Reason == event.ParkInput && s.Parked.Limit == "max_model_turns"
-	}
-	if !parked() || p.call != nil {
-		t.Fatalf("it did not park:\n%s", p.log.String())
-	}
+	p.parkedAt("max_model_turns")
 	p.resume()
-	if !parked() || p.call != nil {
-		t.Fatalf("it went on unasked:\n%s", p.log.String())
-	}
-	p.command(event.BudgetRaised{Setting: "max_model_turns", Value: 3})
+	p.parkedAt("max_model_turns")
+	p.raise("max_model_turns", 3)
 	p.resume()
 	p.answer(says("done"))
 	if o := p.outcome(); o.Reason != event.ReasonFinalAnswer || o.Cycles != 3 {
@@ -61,4 +73,175 @@ func TestARunThatAsksAtItsLimitCanBeCancelled(t *testing.T) {
 	if o := p.outcome(); o.Reason != event.ReasonCancelled {
 		t.Errorf("%+v", o)
 	}
+}
+
+// A call that the limit has no room for is no failure of the model's: it waits
+// for the raise, and runs once.
+func TestCallsWaitForTheRaiseOfALimitThatAsks(t *testing.T) {
+	asking := func(setting string, l budget.Limits) agent.Config {
+		return agent.Config{Limits: l, MaxTokens: 4, OnBudget: map[string]agent.OnBudget{setting: agent.BudgetAsk}}
+	}
+	with := func(c agent.Config, r policy.Rules) agent.Config { c.Policy = r; return c }
+	three := asks("", "read a", "send b", "read c")
+	for _, tt := range []struct {
+		name string
+		cfg  agent.Config
+		play func(p *play)
+	}{
+		{"one call more at a time", asking("max_tool_calls", budget.Limits{MaxToolCalls: 1}), func(p *play) {
+			p.answer(three)
+			p.results("c1.1=A")
+			p.parkedAt("max_tool_calls")
+			p.raise("max_tool_calls", 2)
+			p.resume()
+			p.results("c1.2=B")
+			p.parkedAt("max_tool_calls")
+			p.raise("max_tool_calls", 9)
+			p.resume()
+			p.results("c1.3=C")
+		}},
+		{"resumed without a raise", asking("max_tool_calls", budget.Limits{MaxToolCalls: 1}), func(p *play) {
+			p.answer(three)
+			p.results("c1.1=A")
+			p.resume()
+			p.parkedAt("max_tool_calls")
+			p.raise("max_tool_calls", 3)
+			p.resume()
+			p.results("c1.2=B", "c1.3=C")
+		}},
+		{"raised before the calls beside them have settled", asking("max_tool_calls", budget.Limits{MaxToolCalls: 1}), func(p *play) {
+			p.answer(three)
+			p.raise("max_tool_calls", 3)
+			p.results("c1.1=A", "c1.2=B", "c1.3=C")
+		}},
+		{"a process that dies before and after the raise", asking("max_tool_calls", budget.Limits{MaxToolCalls: 1}), func(p *play) {
+			p.answer(three)
+			p.crash()
+			p.resume()
+			p.results("c1.1=A")
+			p.parkedAt("max_tool_calls")
+			p.raise("max_tool_calls", 3)
+			p.resume()
+			p.results("c1.2=B")
+			p.crash()
+			p.resume()
+			p.results("c1.3=C")
+		}},
+		{"wall time", asking("max_wall_time_seconds", budget.Limits{MaxWallSeconds: 10}), func(p *play) {
+			p.answer(three)
+			p.now = p.now.Add(10 * time.Second)
+			p.results("c1.1=A")
+			p.parkedAt("max_wall_time_seconds")
+			p.now = p.now.Add(time.Hour)
+			p.resume()
+			p.parkedAt("max_wall_time_seconds")
+			p.raise("max_wall_time_seconds", 20)
+			p.resume()
+			p.results("c1.2=B", "c1.3=C")
+		}},
+		{"wall time, and a read whose process died", asking("max_wall_time_seconds", budget.Limits{MaxWallSeconds: 10}), func(p *play) {
+			p.answer(three)
+			p.after(10 * time.Second)
+			p.command(event.InputReceived{Text: "hurry"})
+			p.crash()
+			p.resume()
+			p.parkedAt("max_wall_time_seconds")
+			p.raise("max_wall_time_seconds", 20)
+			p.resume()
+			p.results("c1.1=A", "c1.2=B", "c1.3=C")
+		}},
+		{"a provider that took more than it was allowed", asking("usd_per_run", budget.Limits{USDPerRun: 57}), func(p *play) {
+			p.answer(used(70, 3, three))
+			p.parkedAt("usd_per_run")
+			p.raise("usd_per_run", 72)
+			p.resume()
+			p.parkedAt("usd_per_run")
+			p.raise("usd_per_run", 1000)
+			p.resume()
+			p.results("c1.1=A", "c1.2=B", "c1.3=C")
+		}},
+		{"people are asked about the calls that there is room for first", with(asking("max_tool_calls", budget.Limits{MaxToolCalls: 2}), gated("send")), func(p *play) {
+			p.answer(three)
+			p.results("c1.1=A")
+			if len(p.asked) != 1 {
+				p.t.Fatalf("nobody was asked about c1.2:\n%s", p.log.String())
+			}
+			p.decide("c1.2", event.ApprovalApproved, "")
+			p.results("c1.2=B")
+			p.parkedAt("max_tool_calls")
+			p.raise("max_tool_calls", 3)
+			p.resume()
+			p.results("c1.3=C")
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			p := newPlay(t, tt.cfg)
+			tt.play(p)
+			if p.call == nil {
+				t.Fatalf("the model is not called:\n%s", p.log.String())
+			}
+			m := p.call.Request.Messages
+			results := m[len(m)-1]
+			if m[len(m)-1].Text() == "hurry" {
+				results = m[len(m)-2]
+			}
+			if got := resultsOf(results); got != "A B C" {
+				t.Errorf("the model sees %q\n%s", got, p.log.String())
+			}
+			if n := strings.Count(p.log.String(), `tool.started {"attempt":1,"callId":"c1.2"}`); n != 1 {
+				t.Errorf("c1.2 ran %d times:\n%s", n, p.log.String())
+			}
+			p.check()
+		})
+	}
+}
+
+func TestACallThatPolicyDeniesWaitsForNoRaise(t *testing.T) {
+	denying := policy.Rules{Declared: true, Rules: []policy.Rule{{Decision: event.DecisionDeny, Tool: "send", Reason: "no mail"}}}
+	p := newPlay(t, agent.Config{
+		Limits: budget.Limits{MaxToolCalls: 1}, OnBudget: map[string]agent.OnBudget{"max_tool_calls": agent.BudgetAsk}, Policy: denying,
+	})
+	p.answer(asks("", "read a", "send b"))
+	p.results("c1.1=A")
+	if p.call == nil {
+		t.Errorf("the run does not go on:\n%s", p.log.String())
+	}
+}
+
+func TestCallsThatWaitForARaiseAreSettledByACancel(t *testing.T) {
+	p := newPlay(t, agent.Config{
+		Limits: budget.Limits{MaxToolCalls: 1}, OnBudget: map[string]agent.OnBudget{"max_tool_calls": agent.BudgetAsk},
+	})
+	p.answer(asks("", "read a", "send b"))
+	p.results("c1.1=A")
+	p.parkedAt("max_tool_calls")
+	p.cancel()
+	if o := p.outcome(); o.Reason != event.ReasonCancelled {
+		t.Errorf("%+v", o)
+	}
+	p.check()
+}
+
+// A condition on the budget is what the run was to end by.
+func TestAConditionOnTheBudgetComesBeforeAskingAboutMoney(t *testing.T) {
+	p := newPlay(t, agent.Config{
+		MaxTokens: 4, Limits: budget.Limits{USDPerRun: 57, MaxModelTurns: 9}, Conditions: []stop.Condition{{Kind: stop.BudgetExhausted}},
+		OnBudget: map[string]agent.OnBudget{"usd_per_run": agent.BudgetAsk, "max_model_turns": agent.BudgetAsk},
+	})
+	p.answer(used(70, 3, asks("", "read a")))
+	if o := p.outcome(); o.Reason != event.ReasonConditionMet || o.Kind != string(stop.BudgetExhausted) || !o.OK {
+		t.Errorf("%+v", o)
+	}
+	p.check()
+}
+
+// resultsOf lists the outputs of a message of results.
+func resultsOf(m *llm.Message) string {
+	var outputs []string
+	for _, p := range m.Parts {
+		if r, ok := p.(llm.ToolResult); ok {
+			outputs = append(outputs, r.Output)
+		}
+	}
+	return strings.Join(outputs, " ")
 }

@@ -22,8 +22,9 @@ const (
 
 // mishaps counts what has gone wrong with a run's calls in a row.
 type mishaps struct {
-	// failures are the newest calls, as far as all of them failed.
-	failures int
+	// failures are the newest calls, as far as all of them failed, and answers
+	// those that they came from.
+	failures, answers int
 	// deserted are the newest cycles, as far as none of their calls had its tool.
 	deserted int
 }
@@ -34,15 +35,18 @@ const maxDeserted = 2
 
 // settled takes in the results of a cycle that had calls.
 func (s *mishaps) settled(calls []*call) {
-	deserted := true
+	deserted, failed := true, false
 	for _, c := range calls {
-		if counts(c.result.ErrorType) {
-			s.failures++
-		}
-		if !c.result.IsError {
-			s.failures = 0
+		switch {
+		case !c.result.IsError:
+			s.failures, s.answers, failed = 0, 0, false
+		case counts(c.result.ErrorType):
+			s.failures, failed = s.failures+1, true
 		}
 		deserted = deserted && unavailable(c.result.ErrorType)
+	}
+	if failed {
+		s.answers++
 	}
 	if s.deserted++; !deserted {
 		s.deserted = 0
@@ -83,7 +87,7 @@ func (m *Machine) endedByMishaps() bool {
 	case m.mishaps.deserted >= maxDeserted:
 		c := m.calls[len(m.calls)-1]
 		return m.fail(event.ReasonToolUnavailable, string(c.result.ErrorType), "the tools that the model asks for are not there any more; the last was "+c.ref.Name)
-	case most > 0 && m.mishaps.failures >= most:
+	case most > 0 && m.mishaps.failures >= most && m.mishaps.answers >= m.cfg.FailureAnswers:
 		m.terminate(event.RunTerminatedBy{
 			Reason: event.ReasonRepeatedFailure, Limit: "failure_threshold",
 			Detail: fmt.Sprintf("%d calls failed in a row, the last with %s", m.mishaps.failures, m.calls[len(m.calls)-1].result.ErrorType),

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pawlrun/pawl/budget"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/llm"
 	"github.com/pawlrun/pawl/machine/agent"
@@ -16,6 +17,23 @@ import (
 func (p *play) fails(id string, kind event.ErrorType) {
 	p.t.Helper()
 	p.result(id, event.ToolResult{IsError: true, ErrorType: kind, Output: agent.ErrorOutput(kind, "it failed")})
+}
+
+// batch is an answer with n calls that may run together, failBatch their
+// failures, no two alike.
+func batch(n int) llm.Response {
+	var calls []string
+	for i := range n {
+		calls = append(calls, fmt.Sprint("get file", i))
+	}
+	return asks("", calls...)
+}
+
+func (p *play) failBatch(cycle, n int) {
+	p.t.Helper()
+	for i := range n {
+		p.fails(fmt.Sprintf("c%d.%d", cycle, i+1), event.ErrorType(fmt.Sprint("kind", i%3)))
+	}
 }
 
 // ended says why a run ended, "" for one that goes on.
@@ -70,7 +88,27 @@ func TestWhatHappensToCallsEndsTheRun(t *testing.T) {
 			Policy: denying, OnDenied: agent.RefusedStop, Conditions: []stop.Condition{{Kind: stop.TextIncludes, Text: "<done>"}},
 		}, func(p *play) { p.answer(asks("<done>", "send a")) }, event.ReasonConditionMet, ""},
 
-		{"failures of many kinds, without a threshold", agent.Config{}, failing(6, "one", "two", "three"), "", ""},
+		{"a few failures of many kinds, by default", agent.Config{}, failing(6, "one", "two", "three"), "", ""},
+		{"nineteen failures of many kinds, by default", agent.Config{}, failing(19, "one", "two", "three"), "", ""},
+		{"twenty", agent.Config{}, failing(20, "one", "two", "three"), event.ReasonRepeatedFailure, ""},
+		{"twenty, where the owner wants no end", threshold(budget.None), failing(20, "one", "two", "three"), "", ""},
+		{"many in one answer, by default", agent.Config{Dispatch: agent.ParallelAll}, func(p *play) {
+			p.answer(batch(25))
+			p.failBatch(1, 25)
+		}, "", ""},
+		{"and in the next, which has heard of them", agent.Config{Dispatch: agent.ParallelAll}, func(p *play) {
+			p.answer(batch(25))
+			p.failBatch(1, 25)
+			p.answer(asks("", "send more"))
+			p.fails("c2.1", "two")
+		}, event.ReasonRepeatedFailure, ""},
+		{"a success among them, and one failure after it", agent.Config{Dispatch: agent.ParallelAll}, func(p *play) {
+			p.answer(batch(25))
+			p.failBatch(1, 25)
+			p.answer(asks("", "read a", "read b"))
+			p.results("c2.1=A")
+			p.fails("c2.2", "two")
+		}, "", ""},
 		{"one failure less than the threshold", threshold(4), failing(3, "one", "two"), "", ""},
 		{"as many as the threshold", threshold(4), failing(4, "one", "two", "three"), event.ReasonRepeatedFailure, ""},
 		{"a success in between", threshold(2), func(p *play) {

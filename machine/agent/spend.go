@@ -16,6 +16,9 @@ type account struct {
 	// id names the open reservation, "" for none; reserved is its amount.
 	id       string
 	reserved budget.Amount
+	// outdated says that a limit was changed before the call began, so that it
+	// is to be asked for anew.
+	outdated bool
 	// settled says that charged is what the call really used.
 	settled   bool
 	charged   budget.Amount
@@ -50,9 +53,6 @@ func (m *Machine) pricedCall(t Target) budget.Call {
 
 // refused says which limit has no room for a call of a target.
 func (m *Machine) refused(t Target) budget.Refusal {
-	if m.account.overrun != "" {
-		return budget.Refusal{Setting: m.account.overrun}
-	}
 	if m.account.id != "" {
 		// What was set aside is used or given back before anything else is
 		// asked for.
@@ -65,10 +65,6 @@ func (m *Machine) refused(t Target) budget.Refusal {
 // reserve sets the next call's worst case aside, or ends the run: a call that
 // cannot be paid for is not made (HAR-22, FIELD F3).
 func (m *Machine) reserve() {
-	if m.account.overrun != "" {
-		m.exhausted(budget.Refusal{Setting: m.account.overrun})
-		return
-	}
 	a, refusal := m.cfg.Limits.Admit(m.spent, m.account.ledger.Held(), m.pricedCall(m.target()))
 	if refusal.Setting != "" {
 		m.exhausted(refusal)
@@ -95,7 +91,7 @@ func (m *Machine) applyReserved(d event.BudgetReserved) error {
 		return fmt.Errorf("%w: %w", ErrMisfit, err)
 	}
 	m.account.ledger, m.account.id, m.account.reserved = ledger, d.ID, a
-	m.account.settled, m.account.exceeded = false, false
+	m.account.settled, m.account.exceeded, m.account.outdated = false, false, false
 	m.account.maxTokens = 0
 	if m.capsOutput() {
 		m.account.maxTokens = int(d.Output)
@@ -108,7 +104,7 @@ func (m *Machine) applyCommitted(d event.BudgetCommitted) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrMisfit, err)
 	}
-	m.account.ledger, m.account.id, m.account.settled = ledger, "", false
+	m.account.ledger, m.account.id, m.account.settled, m.account.outdated = ledger, "", false, false
 	return nil
 }
 
@@ -133,10 +129,13 @@ func (m *Machine) nextSettlement() bool {
 	if m.phase >= phaseEnding {
 		return false
 	}
-	if a.settled {
+	switch {
+	case a.settled:
 		m.record(event.BudgetCommitted{
 			ID: a.id, USD: a.charged.USD, Input: a.charged.Input, Output: a.charged.Output, Estimated: a.estimated,
 		})
+	case a.outdated:
+		m.record(event.BudgetCommitted{ID: a.id})
 	}
 	if a.exceeded && a.overrun == "" {
 		if w, over := m.cfg.Limits.Overrun(m.spent); over {
@@ -166,9 +165,11 @@ func (m *Machine) applyRaised(d event.BudgetRaised) {
 		m.stopBudget = ""
 	}
 	m.account.warned = m.cfg.Limits.Raised(m.spent, m.account.warned)
-	if _, over := m.cfg.Limits.Overrun(m.spent); !over {
-		m.account.overrun = ""
+	if m.account.overrun != "" {
+		w, _ := m.cfg.Limits.Overrun(m.spent)
+		m.account.overrun = w.Setting
 	}
+	m.account.outdated = m.account.id != "" && !m.account.settled && !m.model.inFlight && !m.compaction.call.inFlight
 }
 
 // unreported is what a call is charged whose process is gone.

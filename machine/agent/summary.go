@@ -51,11 +51,14 @@ func (m *Machine) pricedSummary(s *compact.SummaryRequest) budget.Call {
 // affordSummary says that the run's budget has room for a summary. Without it
 // the run goes on unsummarised, for as long as its budget lasts.
 func (m *Machine) affordSummary(s *compact.SummaryRequest) bool {
+	if m.outlasts(m.compaction.call.notBefore) {
+		return false
+	}
 	if m.account.id != "" {
 		return true
 	}
 	_, refusal := m.cfg.Limits.Admit(m.spent, m.account.ledger.Held(), m.pricedSummary(s))
-	return refusal.Setting == "" && m.account.overrun == ""
+	return refusal.Setting == ""
 }
 
 // callSummary asks for a summary: of the model in use, within the run's own

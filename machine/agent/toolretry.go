@@ -14,18 +14,17 @@ type retry struct {
 	// count is how many attempts were made because one before them failed. An
 	// attempt whose process died is none of them.
 	count int
-	// failure is the newest attempt's, until something is decided about it.
-	failure *event.ToolAttemptFailed
-	// kind is what that failure was, and notBefore the end of the wait for the
-	// next attempt, until that begins.
-	kind      event.ErrorType
+	// failure is the newest attempt's, until the next one begins; undecided says
+	// that nothing has followed from it, and notBefore is the end of the wait.
+	failure   *event.ToolAttemptFailed
+	undecided bool
 	notBefore time.Time
 }
 
 func (r *retry) started() { *r = retry{count: r.count} }
 
 // due says that an attempt has failed and the next one has not begun.
-func (r *retry) due() bool { return r.failure != nil || !r.notBefore.IsZero() }
+func (r *retry) due() bool { return r.failure != nil }
 
 // mayRetry says that a failure of the call's next attempt may be followed by
 // another attempt: the tool declares that to run twice does no harm, and nobody
@@ -56,15 +55,13 @@ func (m *Machine) nextToolRetry(c *call) {
 
 // timeFor says that the limits on time leave room for a wait.
 func (m *Machine) timeFor(delay time.Duration) bool {
-	spent := m.spent
-	spent.ToolCalls = 0
-	left, limited := m.cfg.Limits.Remaining(spent)
-	return m.cfg.Limits.BeforeToolCall(spent) == "" && (!limited || delay < left)
+	left, limited := m.cfg.Limits.Remaining(m.spent)
+	return m.outOfTime() == "" && (!limited || delay < left)
 }
 
 // abandoned is the result of a call that was cancelled between two attempts.
 func (c *call) abandoned() event.ToolResult {
-	return c.failed(event.ErrorCancelled, "the run was cancelled before another attempt at this call; the last one failed with "+string(c.retry.kind))
+	return c.failed(event.ErrorCancelled, "the run was cancelled before another attempt at this call; the last one failed with "+string(c.retry.failure.Result.ErrorType))
 }
 
 func (m *Machine) applyToolAttemptFailed(e *event.Event, d *event.ToolAttemptFailed) error {
@@ -73,16 +70,16 @@ func (m *Machine) applyToolAttemptFailed(e *event.Event, d *event.ToolAttemptFai
 	}
 	return m.onOpenCall(e, d.CallID, func(c *call) {
 		c.running = false
-		c.retry.failure, c.retry.kind = d, d.Result.ErrorType
+		c.retry.failure, c.retry.undecided = d, true
 	})
 }
 
 func (m *Machine) applyToolRetrying(e *event.Event, d event.ToolRetrying) error {
-	if c := m.call(d.CallID); c != nil && c.result == nil && c.retry.failure == nil {
+	if c := m.call(d.CallID); c != nil && c.result == nil && !c.retry.undecided {
 		return fmt.Errorf("%w: attempt %d at %s follows no failure", ErrMisfit, d.Attempt, d.CallID)
 	}
 	return m.onOpenCall(e, d.CallID, func(c *call) {
-		c.retry.failure = nil
+		c.retry.undecided = false
 		c.retry.count++
 		c.retry.notBefore = e.Time.Add(time.Duration(d.DelayMs) * time.Millisecond)
 	})

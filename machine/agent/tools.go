@@ -27,17 +27,23 @@ func (m *Machine) nextCalls() {
 		m.record(m.results())
 		return
 	}
-	m.nextSteps()
+	held := m.nextSteps()
 	undecided := len(m.actions) > 0
 	m.afterTools()
 	if undecided || m.cancel != nil {
 		return
 	}
-	for _, c := range startable(m.cfg.Dispatch, m.calls, m.cfg.Limits.MaxParallelTools) {
-		m.runTool(c)
+	if !m.asksAt(m.outOfTime()) { // what starts now would be cut short at once
+		for _, c := range startable(m.cfg.Dispatch, m.calls, m.cfg.Limits.MaxParallelTools) {
+			m.runTool(c)
+		}
 	}
-	if len(m.actions) == 0 && m.asking() {
+	switch {
+	case len(m.actions) > 0:
+	case m.asking():
 		m.ask()
+	case held != "":
+		m.awaitsRaise(held)
 	}
 }
 
@@ -52,26 +58,29 @@ func (m *Machine) resolve() bool {
 	return len(m.actions) > 0
 }
 
-// nextSteps decides about the open calls as far as no effect is needed.
-func (m *Machine) nextSteps() {
+// nextSteps decides about the open calls as far as no effect is needed, and
+// says which limit holds calls until it is raised, if one does.
+func (m *Machine) nextSteps() (held string) {
 	kind, why := m.unfit()
-	spent := m.granted()
+	spent, late := m.granted(), m.outOfTime()
 	for _, c := range m.calls {
 		stuck, circling := m.circling(c)
 		switch {
 		case c.result != nil || c.running:
 		case c.orphan && (m.cancel != nil || !c.repeatable()):
 			m.record(m.lost(c))
-		case c.retry.failure != nil:
+		case c.retry.undecided:
 			m.nextToolRetry(c)
-		case m.cancel != nil && c.retry.due():
+		case c.retry.due() && m.cancel != nil:
 			m.record(c.abandoned())
+		case c.retry.due() && m.outlasts(c.retry.notBefore):
+			m.record(c.retry.failure.Result)
 		case m.cancel != nil:
 			m.record(c.failed(event.ErrorCancelled, "the run was cancelled before this call ran"))
 		case kind != "":
 			m.record(c.failed(kind, why))
 		case m.account.overrun != "":
-			m.record(c.overBudget(m.account.overrun))
+			held = or(m.limited(c, m.account.overrun), held)
 		case circling:
 			m.block(c, stuck)
 		case c.resolved.Problem != nil:
@@ -81,12 +90,14 @@ func (m *Machine) nextSteps() {
 			v := m.judge(c)
 			if c.attempt == 0 && permits(v.Decision) {
 				if setting := m.cfg.Limits.BeforeToolCall(spent); setting != "" {
-					m.record(c.overBudget(setting))
+					held = or(m.limited(c, setting), held)
 					continue
 				}
 				spent.ToolCalls++
 			}
 			m.record(m.decision(c, v))
+		case late != "" && permits(c.verdict.Decision) && (c.attempt == 0 || m.asksAt(late)):
+			held = or(m.limited(c, late), held)
 		case unasked(c.verdict.Decision) && m.rules().Met(c.resolved):
 			m.record(m.decision(c, m.judge(c)))
 		case !permits(c.verdict.Decision):
@@ -95,6 +106,7 @@ func (m *Machine) nextSteps() {
 			m.nextApproval(c)
 		}
 	}
+	return held
 }
 
 // granted is what the run has spent, and has promised to the calls that were

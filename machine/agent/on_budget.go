@@ -1,0 +1,63 @@
+package agent
+
+import (
+	"github.com/pawlrun/pawl/budget"
+	"github.com/pawlrun/pawl/event"
+)
+
+// exhausted ends the run at a budget, or parks it where its owner wants to be
+// asked. A budget-exhausted condition in the owner's list turns a money stop
+// into the condition it names (PRODUCT 5).
+func (m *Machine) exhausted(r budget.Refusal) {
+	switch {
+	case m.warn(budget.OfCycles):
+	case m.conditionOn(r.Setting):
+		m.conditionMet(m.cfg.conditionBudget())
+	case m.asksAt(r.Setting):
+		m.askForMore(r)
+	default:
+		m.terminate(event.RunTerminatedBy{Reason: event.BudgetReason(r.Setting), Limit: r.Setting, Detail: r.Detail()})
+	}
+}
+
+// conditionOn says that one of the owner's conditions is about a limit.
+func (m *Machine) conditionOn(setting string) bool {
+	return budget.IsMoney(setting) && m.cfg.conditionBudget() >= 0
+}
+
+// asksAt says that reaching a limit parks the run. A condition about the limit
+// comes first: what the run was to end by is not asked about.
+func (m *Machine) asksAt(setting string) bool {
+	return m.cfg.OnBudget[setting] == BudgetAsk && !m.conditionOn(setting)
+}
+
+func (m *Machine) askForMore(r budget.Refusal) {
+	m.record(event.RunParked{
+		Reason: event.ParkInput, Limit: r.Setting, Detail: sentence(r.Setting+" is used up; raise it or cancel the run", r.Detail()),
+	})
+}
+
+// limited keeps a call from starting for which a limit has no room. It is
+// refused, and the run ends once the cycle has settled; where the owner wants to
+// be asked it is held, and runs after the raise. The setting is given back for a
+// call that is held.
+func (m *Machine) limited(c *call, setting string) (held string) {
+	if m.asksAt(setting) {
+		return setting
+	}
+	m.record(c.overBudget(setting))
+	return ""
+}
+
+// awaitsRaise parks the run before the calls that a limit holds, once nothing
+// else of the cycle is under way.
+func (m *Machine) awaitsRaise(setting string) {
+	for _, c := range m.calls {
+		if c.running {
+			return
+		}
+	}
+	if !m.warn(budget.OfCycles) {
+		m.askForMore(budget.Refusal{Setting: setting})
+	}
+}
