@@ -31,13 +31,17 @@ type Explanation struct {
 	// Tainted is what policy would say once untrusted text and private data
 	// have met in the run; nil where it would say the same.
 	Tainted *policy.Verdict `json:"tainted,omitempty"`
+	// Sandbox is where the call would run on this machine. A run begins in the
+	// strongest tier there is, and the labels of the call are those that it has
+	// in that.
+	Sandbox Boundary `json:"sandbox"`
 }
 
 // ErrBadCall is returned for a call that [Explain] cannot read.
 var ErrBadCall = errors.New("launch: not a call")
 
 // Explain says what a run of an agent file would do with one call of a tool,
-// without running it: "fs.write {...}" with arguments in JSON, or "shell.exec
+// without running it or opening a sandbox: "fs.write {...}" with arguments in JSON, or "shell.exec
 // COMMAND" with the command line as it is.
 func Explain(path, call string, o Options) (Explanation, error) {
 	c, err := readCall(call)
@@ -47,6 +51,10 @@ func Explain(path, call string, o Options) (Explanation, error) {
 	a, _, err := spec.ReadAgent(path, o.rules())
 	if err != nil {
 		return Explanation{}, err
+	}
+	var refusal error
+	if o.confined, refusal = o.confinement(a, ""); refusal != nil && !errors.Is(refusal, ErrSandbox) {
+		return Explanation{}, refusal
 	}
 	env, tools, err := environment(a, o, o.resolver(a.Dir))
 	if err != nil {
@@ -63,6 +71,9 @@ func Explain(path, call string, o Options) (Explanation, error) {
 		if v := r.Decide(&e.Call); v.Decision != e.Decision.Decision {
 			v.Reason = "once untrusted text and private data have met in the run"
 			e.Tainted = &v
+		}
+		if t, known := tools.Lookup(e.Call.Tool); known {
+			e.Sandbox = o.confined.boundary(refusal, t, e.Decision.Sandbox, e.Call.Facts)
 		}
 	}
 	return e, closing(env, nil)

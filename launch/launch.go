@@ -63,8 +63,8 @@ type Options struct {
 	// may write: a call could otherwise approve itself.
 	Journal string
 
-	// box is where the commands of the run run.
-	box *sandbox.Box
+	// confined is where the commands of the run run.
+	confined confinement
 }
 
 // Limit is a new value of one of [budget.Settings]; [budget.None] takes the
@@ -131,11 +131,9 @@ func prepare(a *spec.Agent, source string, text []byte, input string, o Options)
 	if a.System, err = a.Expand(o.Vars); err != nil {
 		return fail(err)
 	}
-	confined, err := o.confine(a, "")
-	if err != nil {
+	if o.confined, err = o.confine(a, ""); err != nil {
 		return fail(err)
 	}
-	o.box = confined.box
 	env, tools, err := environment(a, o, resolver)
 	if err != nil {
 		return fail(err)
@@ -158,7 +156,7 @@ func prepare(a *spec.Agent, source string, text []byte, input string, o Options)
 	}
 	started.Name, started.Source, started.Spec, started.Workspace = a.Identity.Name, source, string(text), o.Workspace
 	started.Options = o.record(a)
-	confined.pin(&started)
+	o.confined.pin(&started)
 	for _, w := range a.Warnings {
 		started.Warnings = append(started.Warnings, w.String())
 	}
@@ -227,13 +225,11 @@ func restored(started event.RunStarted, o Options) (engine.Env, confinement, err
 			return engine.Env{}, confinement{}, fmt.Errorf("launch: %w", err)
 		}
 	}
-	confined, err := o.confine(a, started.Sandbox)
-	if err != nil {
+	if o.confined, err = o.confine(a, started.Sandbox); err != nil {
 		return engine.Env{}, confinement{}, err
 	}
-	o.box = confined.box
 	env, _, err := environment(a, o, resolver)
-	return env, confined, err
+	return env, o.confined, err
 }
 
 // restore reads the agent file that a run was started with, which finds its

@@ -21,7 +21,9 @@ var ErrSandbox = errors.New("launch: sandbox")
 
 // confinement is the sandbox of one run.
 type confinement struct {
-	tier   sandbox.Tier
+	tier sandbox.Tier
+	// why says why there is no stronger tier.
+	why    string
 	policy sandbox.Policy
 	box    *sandbox.Box
 	// onDemand: only calls that a rule puts there run in the box.
@@ -31,21 +33,10 @@ type confinement struct {
 // confine opens the strongest sandbox there is for the commands of a run, and
 // refuses where the file, or the tier that the run began in, demands more.
 func (o Options) confine(a *spec.Agent, pinned string) (confinement, error) {
-	c := confinement{tier: sandbox.None, policy: o.sandboxPolicy(a), onDemand: a.Tools.Permissions.OnDemand()}
-	why := "this program has not looked for one"
-	if o.Sandbox != nil {
-		c.tier, why = o.Sandbox.Tier(), o.Sandbox.Why()
-	}
-	if pinned != "" && !c.tier.AtLeast(sandbox.Tier(pinned)) {
-		return c, refusedf("the run began in the sandbox tier %s, and here is only %s (%s)", pinned, c.tier, why)
-	}
-	if err := demanded(a, c.tier, why); err != nil {
+	c, err := o.confinement(a, pinned)
+	if err != nil || c.tier == sandbox.None {
 		return c, err
 	}
-	if c.tier == sandbox.None {
-		return c, nil
-	}
-	var err error
 	if c.box, err = o.Sandbox.Open(c.tier, c.policy); err != nil {
 		if errors.Is(err, sandbox.ErrUnavailable) {
 			return c, refusedf("%w", err)
@@ -54,6 +45,32 @@ func (o Options) confine(a *spec.Agent, pinned string) (confinement, error) {
 	}
 	c.policy = c.box.Policy()
 	return c, nil
+}
+
+// confinement is the sandbox that a run would have, before it is opened. Where
+// the run would be refused, the error says why and the confinement what there
+// is.
+func (o Options) confinement(a *spec.Agent, pinned string) (confinement, error) {
+	c := confinement{tier: sandbox.None, policy: o.sandboxPolicy(a), onDemand: a.Tools.Permissions.OnDemand()}
+	c.why = "this program has not looked for one"
+	if o.Sandbox != nil {
+		c.tier, c.why = o.Sandbox.Tier(), o.Sandbox.Why()
+	}
+	if pinned != "" && !c.tier.AtLeast(sandbox.Tier(pinned)) {
+		return c, refusedf("the run began in the sandbox tier %s, and here is only %s (%s)", pinned, c.tier, c.why)
+	}
+	if err := demanded(a, c.tier, c.why); err != nil || c.tier == sandbox.None {
+		return c, err
+	}
+	if err := c.tier.Holds(c.policy); err != nil {
+		return c, refusedf("%w", err)
+	}
+	return c, nil
+}
+
+// offline says that every command runs in a sandbox without a network.
+func (c confinement) offline() bool {
+	return c.tier != sandbox.None && !c.onDemand && c.policy.Egress.Network == egress.NetworkNone
 }
 
 // demanded refuses a tier that is weaker than what the file demands, and
@@ -169,17 +186,21 @@ func (p protection) Named() []string {
 
 // pin says in a run's first event which sandbox it has.
 func (c confinement) pin(started *event.RunStarted) {
-	started.Sandbox, started.Confinement = string(c.tier), nil
-	if c.box == nil {
-		return
+	started.Sandbox, started.Confinement = string(c.tier), c.held()
+}
+
+// held is what the sandbox holds, nil where there is none.
+func (c confinement) held() *event.Confinement {
+	if c.tier == sandbox.None {
+		return nil
 	}
 	held := &event.Confinement{
 		OnDemand: c.onDemand,
-		Network:  string(c.policy.Egress.Network), Filesystem: string(c.policy.Filesystem),
+		Network:  string(c.policy.Egress.Network), Filesystem: string(or(c.policy.Filesystem, sandbox.FilesystemReadWrite)),
 		MemoryBytes: c.policy.Limits.MemoryBytes, Processes: c.policy.Limits.Processes,
 	}
 	for _, h := range c.policy.Egress.Hosts {
 		held.Hosts = append(held.Hosts, string(h))
 	}
-	started.Confinement = held
+	return held
 }

@@ -34,7 +34,7 @@ func environment(a *spec.Agent, o Options, resolver *models.Resolver) (engine.En
 	}
 	env.Secrets = secret.NewRedactor(secrets...)
 	all := builtin(ws, web.Options{Egress: a.Tools.Permissions.Egress()}, shell.Options{
-		Dir: o.Workspace, Sandbox: o.box, OnDemand: a.Tools.Permissions.OnDemand(), Timeout: a.Tools.Timeouts["shell.exec"].Duration(),
+		Dir: o.Workspace, Sandbox: o.confined.box, OnDemand: a.Tools.Permissions.OnDemand(), Offline: o.confined.offline(), Timeout: a.Tools.Timeouts["shell.exec"].Duration(),
 		Env: withVariables(shell.Environment(os.Environ()), secrets), Protected: protection(rules(a, o).Protected),
 	})
 	all = slices.DeleteFunc(all, func(t tool.Tool) bool { return !allowed(a, t.Name) })
@@ -55,10 +55,10 @@ func environment(a *spec.Agent, o Options, resolver *models.Resolver) (engine.En
 }
 
 func (o Options) closeBox() error {
-	if o.box == nil {
+	if o.confined.box == nil {
 		return nil
 	}
-	return o.box.Close()
+	return o.confined.box.Close()
 }
 
 func allowed(a *spec.Agent, name string) bool {

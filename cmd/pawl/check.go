@@ -28,18 +28,22 @@ func (a *app) checkCommand() *cobra.Command {
 		Long: "Validate agent files without calling a model: every problem of every file, with its line,\n" +
 			"its column and what was expected. The exit code is 0 when all files are right, else 2.\n\n" +
 			"With --explain it says of one call whether it would be allowed, denied or asked about, what is\n" +
-			"known of the call, and which rules spoke; the first of them decides.",
+			"known of the call, which rules spoke (the first of them decides), and in which sandbox it would\nrun on this machine. Nothing of the call is run.",
 		Example: "  pawl check agent.yaml\n  pawl check agents/*.yaml --json\n" +
 			"  pawl check agent.yaml --explain 'shell.exec rm -rf build'\n" +
 			"  pawl check agent.yaml --explain 'fs.write {\"path\": \".git/config\"}' --workspace project",
 		Args: cobra.MinimumNArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(c *cobra.Command, args []string) error {
 			config, err := a.config()
 			if err != nil {
 				return err
 			}
 			if explain != "" {
-				return a.explain(args, explain, launch.Options{Config: config, Workspace: workspace, Journal: a.journalPath}, asJSON)
+				machine, err := a.sandbox(c.Context())
+				if err != nil {
+					return err
+				}
+				return a.explain(args, explain, launch.Options{Config: config, Workspace: workspace, Journal: a.journalPath, Sandbox: machine}, asJSON)
 			}
 			files := make([]checked, len(args))
 			for i, path := range args {

@@ -71,6 +71,27 @@ func (a *app) printExplanation(e launch.Explanation) {
 	if v := e.Tainted; v != nil {
 		fmt.Fprintf(a.out, "%-9s by %s, %s\n", v.Decision, v.Rule, v.Reason)
 	}
+	a.printBoundary(e.Sandbox)
+}
+
+// printBoundary says where the call would run; what runs in Pawl itself has no
+// sandbox.
+func (a *app) printBoundary(b launch.Boundary) {
+	if b.Programs {
+		holds := b.Holds
+		if b.Inside && holds.OnDemand {
+			inside := *holds
+			inside.OnDemand, holds = false, &inside
+		}
+		text := boundary(event.RunStarted{Sandbox: string(b.Tier), Confinement: holds})
+		fmt.Fprintf(a.out, "sandbox   %s\n", strings.TrimPrefix(text, "sandbox: "))
+	}
+	for _, what := range b.Closed {
+		fmt.Fprintf(a.out, "closed    %s\n", oneLine(what))
+	}
+	if b.Refused != "" {
+		fmt.Fprintf(a.out, "refused   %s\n", oneLine(b.Refused))
+	}
 }
 
 func labelNames(l event.Labels) string {

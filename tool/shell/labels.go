@@ -3,7 +3,6 @@ package shell
 import (
 	"encoding/json"
 
-	"github.com/pawlrun/pawl/egress"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/resolve"
 )
@@ -11,14 +10,15 @@ import (
 // labels: a command may read whatever this user may. What it prints is as
 // trusted as the workspace, unless it is known to talk to another machine;
 // and it may talk to one unless it is known to change nothing, or runs in a
-// sandbox without a network.
+// sandbox without a network. Where only some calls run in the sandbox, which
+// a rule decides later, all are taken for calls that do not.
 func (o Options) labels(_ json.RawMessage, facts *event.Facts) event.Labels {
 	l := event.Labels{Private: true, Untrusted: true, Outgoing: true}
 	if facts != nil {
 		l.Untrusted = resolve.Sends(*facts)
 		l.Outgoing = facts.Risk != event.RiskRead || len(facts.Unclear) > 0
 	}
-	if o.Sandbox != nil && o.Sandbox.Policy().Egress.Network == egress.NetworkNone {
+	if o.Offline {
 		l.Untrusted, l.Outgoing = false, false
 	}
 	return l

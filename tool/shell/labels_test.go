@@ -55,3 +55,19 @@ func TestACommandInASandboxWithoutANetworkCannotSend(t *testing.T) {
 		}
 	})
 }
+
+// Which calls run in the sandbox is decided after the labels are known, so that
+// none is taken for one that does: an outgoing command beside the sandbox would
+// pass the rule of two unseen.
+func TestACommandBesideASandboxOnDemandCanSend(t *testing.T) {
+	inEveryTier(t, func(t *testing.T, newShell maker) {
+		set, err := tool.NewSet(newShell(shell.Options{Dir: t.TempDir(), OnDemand: true}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := set.Resolve("c", llm.ToolCall{Name: "shell.exec", Args: json.RawMessage(`{"command":"curl https://example.com"}`)}).Labels
+		if want := (event.Labels{Private: true, Untrusted: true, Outgoing: true}); got != want {
+			t.Errorf("got %+v, want %+v", got, want)
+		}
+	})
+}

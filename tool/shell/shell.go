@@ -17,6 +17,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/pawlrun/pawl/egress"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/resolve"
 	"github.com/pawlrun/pawl/sandbox"
@@ -40,6 +41,10 @@ type Options struct {
 	Sandbox *sandbox.Box
 	// OnDemand leaves the sandbox to the calls that a rule puts there.
 	OnDemand bool
+	// Offline says that every command runs in a sandbox without a network, so
+	// that none brings in or sends out anything. It follows from Sandbox where
+	// that is given.
+	Offline bool
 	// Protected says what of the working directory is protected, so that a
 	// command is also judged by the protected names that a file has besides the
 	// one that it is called by; nil protects nothing.
@@ -52,6 +57,9 @@ func (o Options) withDefaults() Options {
 	}
 	if dir, err := filepath.Abs(o.Dir); err == nil {
 		o.Dir = dir
+	}
+	if o.Sandbox != nil {
+		o.Offline = !o.OnDemand && o.Sandbox.Policy().Egress.Network == egress.NetworkNone
 	}
 	o.Timeout = cmp.Or(o.Timeout, tool.DefaultTimeout)
 	o.MaxTimeout = max(o.Timeout, cmp.Or(o.MaxTimeout, time.Hour))
