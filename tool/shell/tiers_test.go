@@ -95,7 +95,7 @@ func TestWhatASandboxHoldsDiesWithThisProcess(t *testing.T) {
 		for name, command := range map[string]string{
 			"the command itself": "exec 3>fifo; echo up >&3; exec sleep 300",
 			"in the background":  "exec 3>fifo; (trap '' TERM HUP INT; sleep 300; true) & echo up >&3; wait",
-			"in another session": "exec 3>fifo; setsid sh -c 'setsid sleep 300 & sleep 300' & echo up >&3; wait",
+			"in another session": `exec 3>fifo; setsid sh -c 'setsid sh -c "echo up >&3; exec sleep 300" & exec sleep 300' & wait`,
 		} {
 			t.Run(string(tier)+" "+name, func(t *testing.T) {
 				dir := t.TempDir()
