@@ -7,6 +7,7 @@ import (
 
 	"github.com/pawlrun/pawl/engine"
 	"github.com/pawlrun/pawl/journal"
+	"github.com/pawlrun/pawl/llm"
 	"github.com/pawlrun/pawl/machine/agent"
 )
 
@@ -68,9 +69,10 @@ func (r *Run) Pause(ctx context.Context) error {
 	return r.send(ctx, journal.Command{Kind: journal.Pause})
 }
 
-// Input adds a message, which the model reads at the next cycle.
-func (r *Run) Input(ctx context.Context, message string) error {
-	return r.send(ctx, journal.Command{Kind: journal.Input, Text: message})
+// Input adds a message, which the model reads at the next cycle. Images and
+// files may go with it, or stand alone.
+func (r *Run) Input(ctx context.Context, message string, files ...llm.Media) error {
+	return r.send(ctx, journal.Command{Kind: journal.Input, Text: message, Media: files})
 }
 
 // Approve lets a pending call run, once. On a parked run the decision is

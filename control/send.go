@@ -50,7 +50,8 @@ func (d *Desk) Send(ctx context.Context, r journal.Run, c journal.Command) (Deli
 	c.Run = r.ID
 	sent := time.Now()
 	live := Driven(r, sent)
-	if err := d.redact(ctx, &c); err != nil {
+	c, err := d.redact(ctx, c)
+	if err != nil {
 		return Delivery{}, err
 	}
 	if err := d.engine.Send(ctx, c); err != nil {
@@ -71,21 +72,19 @@ func (d *Desk) Send(ctx context.Context, r journal.Run, c journal.Command) (Deli
 
 // redact takes the run's own secrets out of what it is told: where nobody
 // drives the run, the engine knows only those of its own process.
-func (d *Desk) redact(ctx context.Context, c *journal.Command) error {
-	if c.Text == "" && c.Args == nil {
-		return nil
+func (d *Desk) redact(ctx context.Context, c journal.Command) (journal.Command, error) {
+	if c.Text == "" && c.Args == nil && c.Media == nil {
+		return c, nil
 	}
 	started, err := d.started(ctx, c.Run)
 	if err != nil {
-		return err
+		return c, err
 	}
-	redactor, err := launch.Redactor(started)
+	secrets, err := launch.Redactor(started)
 	if err != nil {
-		return err
+		return c, err
 	}
-	c.Text = redactor.RedactString(c.Text)
-	c.Args, _ = redactor.RedactJSON(c.Args)
-	return nil
+	return engine.RedactCommand(c, secrets), nil
 }
 
 // taken waits until the run's inbox is empty, and says whether it became so.

@@ -78,7 +78,7 @@ func (d *driver) translate(c journal.Command) event.Data {
 		}
 		return event.PauseRequested{By: c.By}
 	case journal.Input:
-		return event.InputReceived{Text: c.Text, By: c.By}
+		return d.blobs.detach(event.InputReceived{Text: c.Text, Media: c.Media, By: c.By})
 	case journal.Raise:
 		return event.BudgetRaised{Setting: c.Setting, Value: c.Value, By: c.By}
 	case journal.Approve, journal.Reject:
@@ -100,9 +100,13 @@ func (e *Engine) Send(ctx context.Context, c journal.Command) error {
 	if err := e.decidable(ctx, c); err != nil {
 		return err
 	}
+	for _, m := range c.Media {
+		if len(m.Data) == 0 {
+			return fmt.Errorf("engine: send %s: the attachment %q has no content", c.Kind, m.Name)
+		}
+	}
+	c = RedactCommand(c, e.opts.Secrets)
 	c.At = e.opts.Now().UTC()
-	c.Text = e.opts.Secrets.RedactString(c.Text)
-	c.Args, _ = e.opts.Secrets.RedactJSON(c.Args)
 	id, err := e.store.Send(ctx, c)
 	if err != nil {
 		return fmt.Errorf("engine: send %s: %w", c.Kind, err)

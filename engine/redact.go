@@ -2,9 +2,12 @@ package engine
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/llm"
+	"github.com/pawlrun/pawl/secret"
 )
 
 // redact takes secrets out of an event before anything follows from it: what
@@ -48,6 +51,19 @@ func (d *driver) withoutSecrets(doc []byte) ([]byte, bool) {
 // its event.
 func (d *driver) redactText(text string) string {
 	return d.env.Secrets.RedactString(d.engine.opts.Secrets.RedactString(text))
+}
+
+// RedactCommand takes secrets out of what somebody sends to a run: its text,
+// its arguments and its files. The sender's own command stays as it is.
+func RedactCommand(c journal.Command, secrets *secret.Redactor) journal.Command {
+	c.Text = secrets.RedactString(c.Text)
+	c.Args, _ = secrets.RedactJSON(c.Args)
+	c.Media = slices.Clone(c.Media)
+	for i := range c.Media {
+		c.Media[i].Blob = ""
+		c.Media[i].Data, _ = secrets.Redact(c.Media[i].Data)
+	}
+	return c
 }
 
 // redactMedia takes secrets out of an attachment.

@@ -21,9 +21,7 @@ type Run struct {
 // parked, without the secrets of its environment.
 func (r *Run) Send(ctx context.Context, c journal.Command) error {
 	c.Run = r.ID
-	c.Text = r.driver.env.Secrets.RedactString(c.Text)
-	c.Args, _ = r.driver.env.Secrets.RedactJSON(c.Args)
-	return r.engine.Send(ctx, c)
+	return r.engine.Send(ctx, RedactCommand(c, r.driver.env.Secrets))
 }
 
 // Events yields the run's events from the first on: the durable ones in order

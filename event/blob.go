@@ -57,6 +57,13 @@ func MapMedia(d Data, f func(llm.Media) (llm.Media, error)) (Data, error) {
 		}
 		x.Parts = Answer(parts)
 		return x, nil
+	case InputReceived:
+		media, changed, err := mapMedia(x.Media, f)
+		if err != nil || !changed {
+			return d, err
+		}
+		x.Media = media
+		return x, nil
 	case ToolResult:
 		media, changed, err := mapMedia(x.Media, f)
 		if err != nil || !changed {

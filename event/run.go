@@ -2,6 +2,7 @@ package event
 
 import (
 	"encoding/json"
+	"strings"
 	"time"
 
 	"github.com/pawlrun/pawl/llm"
@@ -170,7 +171,24 @@ type PauseRequested struct {
 // the history at the next boundary (FIELD F25).
 type InputReceived struct {
 	Text string `json:"text"`
-	By   string `json:"by,omitempty"`
+	// Media are the images and files that go with the text, or stand alone.
+	Media []llm.Media `json:"media,omitempty"`
+	By    string      `json:"by,omitempty"`
+}
+
+// Message is what joins the history, or nil when there is nothing in it.
+func (d InputReceived) Message() *llm.Message {
+	m := &llm.Message{Role: llm.RoleUser}
+	if strings.TrimSpace(d.Text) != "" {
+		m.Parts = append(m.Parts, llm.Text{Text: d.Text})
+	}
+	for _, f := range d.Media {
+		m.Parts = append(m.Parts, f)
+	}
+	if len(m.Parts) == 0 {
+		return nil
+	}
+	return m
 }
 
 // BudgetRaised replaces one limit of a running run.

@@ -11,6 +11,8 @@ import (
 	"context"
 	"encoding/json"
 	"time"
+
+	"github.com/pawlrun/pawl/llm"
 )
 
 // State is where a run stands, as lists show it.
@@ -117,9 +119,11 @@ type Command struct {
 	Run  string      `json:"run"`
 	Kind CommandKind `json:"kind"`
 	// By is who asks; Text is an input or a reason.
-	By     string `json:"by,omitempty"`
-	Text   string `json:"text,omitempty"`
-	CallID string `json:"callId,omitempty"`
+	By   string `json:"by,omitempty"`
+	Text string `json:"text,omitempty"`
+	// Media are the images and files of an input, with their contents.
+	Media  []llm.Media `json:"media,omitempty"`
+	CallID string      `json:"callId,omitempty"`
 	// Args are the arguments with which to run a call that is approved, in the
 	// place of its own; empty leaves them.
 	Args json.RawMessage `json:"args,omitempty"`

@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"github.com/pawlrun/pawl/llm"
+	"github.com/pawlrun/pawl/machine"
+	"github.com/pawlrun/pawl/machine/agent"
 	"github.com/pawlrun/pawl/models"
 	"github.com/pawlrun/pawl/spec"
 )
@@ -53,6 +55,16 @@ func hosted(tools []string, model string, resolver *models.Resolver) (warning st
 		}
 	}
 	return "", nil
+}
+
+// Readable refuses files that a model of a run is known not to take, be it the
+// one in use or one that it may fall back on. Of the options the config counts.
+func Readable(m machine.Machine, files []llm.Media, o Options) error {
+	a, ok := m.(*agent.Machine)
+	if !ok {
+		return nil
+	}
+	return readable(modelsOf(a.Config().Targets), files, o.resolver(""))
 }
 
 // readable refuses files that a model of the chain is known not to take.

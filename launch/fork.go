@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 
 	"github.com/pawlrun/pawl/engine"
 	"github.com/pawlrun/pawl/event"
@@ -46,7 +47,8 @@ func Fork(b *engine.Branch, c ForkChanges, o Options) (event.RunForked, error) {
 		if err := (Options{Model: c.Model, Dir: o.Dir, Getenv: o.Getenv, Config: o.Config, Replay: o.Replay}).change(&cfg, &started); err != nil {
 			return forked, err
 		}
-		if err := readable([]string{c.Model}, filesOf(m.Transcript()), o.resolver(started.Options["files"])); err != nil {
+		files := filesOf(slices.Concat(m.Transcript(), m.Unread()))
+		if err := readable([]string{c.Model}, files, o.resolver(started.Options["files"])); err != nil {
 			return forked, err
 		}
 		forked.Changed = append(forked.Changed, "model")

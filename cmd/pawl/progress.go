@@ -50,7 +50,7 @@ func progress(e event.Event) []note {
 	case event.BudgetRaised:
 		return []note{{faint, "  " + raised(d)}}
 	case event.InputReceived:
-		return []note{{faint, "  input: " + firstLine(d.Text, 100)}}
+		return []note{{faint, "  input: " + firstLine(said(d), 100)}}
 	case event.HistoryCompressed:
 		return []note{{faint, "  history compressed: " + leaving(d)}}
 	case event.CancelRequested:

@@ -47,7 +47,7 @@ func (f *runFlags) flags(c *cobra.Command) {
 	fl.BoolVar(&f.detach, "detach", false, "run in the background, outliving this terminal, and print the run id")
 	fl.StringVar(&f.from, "continue", "", "start from this ended run, with a new message or a raised limit")
 	fl.StringArrayVar(&f.vars, "var", nil, "set a variable of the file, as name=value")
-	fl.StringArrayVar(&f.attach, "attach", nil, "give an image, a PDF or a text `FILE` with the input (may be repeated)")
+	attachFlag(c, &f.attach, "give an image, a PDF or a text `FILE` with the input (may be repeated)")
 	approveFlag(c, &f.approve)
 	recordFlag(c, &f.record)
 	f.output.flags(c)

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"strings"
-
 	"github.com/pawlrun/pawl/journal"
 	"github.com/spf13/cobra"
 )
@@ -56,33 +54,5 @@ func (a *app) cancelCommand() *cobra.Command {
 	}
 	c.Flags().StringVar(&reason, "reason", "", "why, for the record")
 	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
-	return c
-}
-
-func (a *app) inputCommand() *cobra.Command {
-	var f verbFlags
-	c := &cobra.Command{
-		Use:     "input RUN TEXT",
-		Short:   "Add a message to a run; it is read at the next boundary",
-		Long:    "Adds a message to a run. TEXT may be \"-\" for stdin.",
-		Example: "  pawl runs input k7x2 \"Leave the tests alone\"\n  pawl runs input k7x2 \"Yes, use port 8080\" --resume",
-		Args:    cobra.ExactArgs(2),
-		RunE: func(c *cobra.Command, args []string) error {
-			if err := f.check(); err != nil {
-				return err
-			}
-			text, err := a.input(args[1:])
-			if err != nil {
-				return err
-			}
-			if strings.TrimSpace(text) == "" {
-				return usagef("TEXT is empty")
-			}
-			return a.withOpenRun(c.Context(), args[0], func(s *session, r journal.Run) error {
-				return s.deliverAndResume(c.Context(), r, journal.Command{Kind: journal.Input, Text: text}, f)
-			})
-		},
-	}
-	f.resumable(c, &a.recordPath)
 	return c
 }

@@ -151,7 +151,7 @@ func aldoObject(e event.Event) any {
 		return aldoMessage{head, "user", d.Text}
 	case event.InputReceived:
 		head.Type = "message"
-		return aldoMessage{head, "user", d.Text}
+		return aldoMessage{head, "user", said(d)}
 	case event.RunTerminatedBy:
 		return aldoTerminated{head, aldoReason(d.Reason, d.Kind), d.Index}
 	case event.RunCompleted:

@@ -2,99 +2,12 @@ package main
 
 import (
 	"encoding/base64"
-	"fmt"
-	"io"
-	"net/http"
-	"net/http/httptest"
 	"strings"
-	"sync"
 	"testing"
 )
 
-// provider stands for all four providers: it gives the same answer in the words
-// of each, and keeps what it was asked.
-type provider struct {
-	url string
-
-	mu     sync.Mutex
-	bodies []string
-}
-
-// newProvider answers every call with a text.
-func newProvider(t *testing.T, text string) *provider {
-	t.Helper()
-	p := &provider{}
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, err := io.ReadAll(r.Body)
-		if err != nil {
-			t.Error(err)
-		}
-		p.mu.Lock()
-		p.bodies = append(p.bodies, string(body))
-		p.mu.Unlock()
-		w.Header().Set("Content-Type", "application/json")
-		switch path := r.URL.Path; {
-		case strings.HasSuffix(path, "/messages"):
-			fmt.Fprintf(w, `{"type":"message","role":"assistant","content":[{"type":"text","text":%q}],"stop_reason":"end_turn","usage":{"input_tokens":1,"output_tokens":1}}`, text)
-		case strings.HasSuffix(path, "/responses"):
-			fmt.Fprintf(w, `{"object":"response","status":"completed","output":[{"type":"message","role":"assistant","content":[{"type":"output_text","text":%q}]}],"usage":{"input_tokens":1,"output_tokens":1}}`, text)
-		case strings.HasSuffix(path, "/chat/completions"):
-			fmt.Fprintf(w, `{"choices":[{"message":{"role":"assistant","content":%q},"finish_reason":"stop"}],"usage":{"prompt_tokens":1,"completion_tokens":1}}`, text)
-		case strings.HasSuffix(path, ":generateContent"):
-			fmt.Fprintf(w, `{"candidates":[{"content":{"role":"model","parts":[{"text":%q}]},"finishReason":"STOP"}],"usageMetadata":{"promptTokenCount":1,"candidatesTokenCount":1}}`, text)
-		default:
-			http.NotFound(w, r)
-		}
-	}))
-	t.Cleanup(s.Close)
-	p.url = s.URL
-	return p
-}
-
-// last is the last request.
-func (p *provider) last() string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if len(p.bodies) == 0 {
-		return ""
-	}
-	return p.bodies[len(p.bodies)-1]
-}
-
-// asked counts the requests.
-func (p *provider) asked() int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return len(p.bodies)
-}
-
-// config has all providers answered by this one.
-func (p *provider) config() string {
-	var b strings.Builder
-	b.WriteString("providers:\n")
-	for _, name := range []string{"anthropic", "openai", "openai-chat", "google", "ollama"} {
-		fmt.Fprintf(&b, "  %s: {base_url: %q, api_key_env: PAWL_TEST_KEY}\n", name, p.url)
-	}
-	b.WriteString("models:\n" +
-		"  ollama/blind: {can: [tools]}\n" +
-		"  ollama/seeing: {can: [images]}\n")
-	return b.String()
-}
-
-func (p project) calls(env string, args ...string) finished {
-	p.t.Helper()
-	cmd := p.command(args...)
-	cmd.Env = append(cmd.Env, env)
-	var out, stderr strings.Builder
-	cmd.Stdout, cmd.Stderr = &out, &stderr
-	_ = cmd.Run()
-	return finished{code: cmd.ProcessState.ExitCode(), out: out.String(), err: stderr.String()}
-}
-
-const testKey = "PAWL_TEST_KEY=k"
-
 func TestFilesAndASchemaReachAllFourProviders(t *testing.T) {
-	upstream := newProvider(t, `{"good":true}`)
+	upstream := newProvider(t, reply{text: `{"good":true}`})
 	p := newProject(t, map[string]string{
 		"config.yaml": upstream.config(), "photo": "GIF89a a photo", "note.md": "remember <this>",
 		"agent.yaml": "identity: {name: judge}\ntools: {allow: []}\n" +
@@ -140,7 +53,7 @@ func TestFilesAndASchemaReachAllFourProviders(t *testing.T) {
 }
 
 func TestFilesThatAModelCannotReadAreRefusedBeforeAnyCall(t *testing.T) {
-	upstream := newProvider(t, "seen")
+	upstream := newProvider(t, reply{text: "seen"})
 	p := newProject(t, map[string]string{
 		"config.yaml": upstream.config(), "photo.gif": "GIF89a", "paper.pdf": "%PDF-1.7", "note.txt": "hi", "empty": "",
 		"archive.zip": "PK\x03\x04\x00", "agent.yaml": "identity: {name: see}\ntools: {allow: []}\n",
@@ -171,7 +84,7 @@ func TestFilesThatAModelCannotReadAreRefusedBeforeAnyCall(t *testing.T) {
 		}
 		f.clean(t, c.want)
 	}
-	if n := upstream.asked(); n != 0 || p.exists(".pawl/journal.db")() {
+	if n := len(upstream.asked()); n != 0 || p.exists(".pawl/journal.db")() {
 		t.Errorf("%d calls were made, or a journal was left", n)
 	}
 	// A text is read by every model, and of one that is not listed nothing is known.
@@ -188,13 +101,13 @@ func TestFilesThatAModelCannotReadAreRefusedBeforeAnyCall(t *testing.T) {
 }
 
 func TestAForkGoesToNoModelThatCannotReadItsFiles(t *testing.T) {
-	upstream := newProvider(t, "seen")
+	upstream := newProvider(t, reply{text: "seen"})
 	p := newProject(t, map[string]string{"config.yaml": upstream.config(), "photo.gif": "GIF89a", "agent.yaml": "identity: {name: see}\ntools: {allow: []}\n"})
 	if f := p.calls(testKey, "run", "agent.yaml", "look", "--config", "config.yaml", "--model", "ollama/seeing", "--attach", "photo.gif"); f.code != 0 {
 		t.Fatalf("exit code %d: %s", f.code, f.err)
 	}
 	f := p.calls(testKey, "runs", "fork", p.newest(), "--seq", "2", "--model", "ollama/blind", "--config", "config.yaml")
-	if f.clean(t, "ollama/blind is not known to take images, and photo.gif is one"); f.code != exitUsage || upstream.asked() != 1 {
-		t.Errorf("exit code %d after %d calls", f.code, upstream.asked())
+	if f.clean(t, "ollama/blind is not known to take images, and photo.gif is one"); f.code != exitUsage || len(upstream.asked()) != 1 {
+		t.Errorf("exit code %d after %d calls", f.code, len(upstream.asked()))
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/pawlrun/pawl/journal"
+	"github.com/pawlrun/pawl/llm"
 )
 
 func inboxContract() []contract {
@@ -69,7 +70,8 @@ func sendAndConsume(t *testing.T, s journal.Store, _ *clock) {
 
 func consumeIsAtomic(t *testing.T, s journal.Store, _ *clock) {
 	d := Start(t, s, "a")
-	c := send(t, s, journal.Command{Run: "a", Kind: journal.Input, Text: "hello", At: Epoch()})
+	photo := llm.Media{MediaType: "image/png", Name: "photo.png", Data: []byte{0, 1, 0xff}}
+	c := send(t, s, journal.Command{Run: "a", Kind: journal.Input, Text: "hello", Media: []llm.Media{photo}, At: Epoch()})
 	stale := *d
 	stale.Lease.Epoch++
 	b := stale.Batch(t, said("hello"))

@@ -22,6 +22,15 @@ func TestCommands(t *testing.T) {
 			p.said("also b")
 			p.answer(says("done"))
 		}},
+		{"a file joins the history with its message, or alone", agent.Config{}, func(p *play) {
+			photo := llm.Media{MediaType: "image/png", Name: "photo.png", Data: []byte("png")}
+			p.answer(asks("", "read a"))
+			p.command(event.InputReceived{Text: " ", Media: []llm.Media{photo}})
+			p.command(event.InputReceived{Text: "like this", Media: []llm.Media{photo}})
+			p.results("c1.1=A")
+			p.said("like this")
+			p.answer(says("done"))
+		}},
 		{"a message that comes with the final answer is answered", agent.Config{}, func(p *play) {
 			p.command(event.InputReceived{Text: "wait, also b"})
 			p.answer(says("done"))

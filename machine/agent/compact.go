@@ -72,10 +72,7 @@ func (m *Machine) contextSize(messages []*llm.Message) (sizes []int, total int) 
 			total += n
 		}
 	}
-	for _, text := range m.inputs {
-		total += compact.Tokens(text)
-	}
-	return sizes, total
+	return sizes, total + compact.Messages(m.inputs)
 }
 
 // window is the context window that holds for the model in use. A limit on the

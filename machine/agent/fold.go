@@ -57,9 +57,7 @@ func (m *Machine) applyCycleStart(d event.CycleStart) error {
 }
 
 func (m *Machine) takeInputs() {
-	for _, text := range m.inputs {
-		m.history.User(text)
-	}
+	m.history.Append(m.inputs...)
 	m.inputs = nil
 }
 

@@ -3,7 +3,7 @@ package agent
 import (
 	"errors"
 	"fmt"
-	"strings"
+	"slices"
 	"time"
 
 	"github.com/pawlrun/pawl/budget"
@@ -56,7 +56,7 @@ type Machine struct {
 	mishaps  mishaps
 	answer   answer
 
-	inputs     []string
+	inputs     []*llm.Message
 	cancel     *event.CancelRequested
 	pause      bool
 	compaction compaction
@@ -137,6 +137,10 @@ func (m *Machine) Conversation() ([]*llm.Message, error) { return m.history.Mess
 // calls that have no result yet.
 func (m *Machine) Transcript() []*llm.Message { return m.history.All() }
 
+// Unread are messages that came while the run went and join the conversation
+// with its next cycle. They must not be changed.
+func (m *Machine) Unread() []*llm.Message { return slices.Clip(m.inputs) }
+
 // Apply folds one event. It returns [ErrUnsupported] for a journal of a newer
 // version and [ErrMisfit] for an event that has no place; an event of a kind
 // that this version does not know is passed over.
@@ -199,8 +203,8 @@ func (m *Machine) Apply(e *event.Event) error {
 	case event.Stuck:
 		return m.applyStuck(&d)
 	case event.InputReceived:
-		if strings.TrimSpace(d.Text) != "" {
-			m.inputs = append(m.inputs, d.Text)
+		if said := d.Message(); said != nil {
+			m.inputs = append(m.inputs, said)
 		}
 	case event.BudgetReserved:
 		return m.applyReserved(d)

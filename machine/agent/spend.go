@@ -44,8 +44,8 @@ func (m *Machine) pricedCall(t Target) budget.Call {
 	}
 	m.size.measure(m.history.All())
 	unread := int64(0)
-	for _, text := range m.inputs {
-		unread += messageOverhead + int64(len(text))
+	for _, said := range m.inputs {
+		unread += messageSize(said)
 	}
 	worst, likely := m.size.tokens(t.Model, unread)
 	return budget.Call{Input: worst, Likely: likely, Output: output, Price: t.Price, KeptLong: m.cfg.Cache == llm.CacheLong}
