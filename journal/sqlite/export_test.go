@@ -2,6 +2,9 @@ package sqlite
 
 import "context"
 
+// Format is the version of the format that is written.
+const Format = schemaVersion
+
 // LimitPages bounds the file of a store that is opened with o, so that it
 // fills up.
 func LimitPages(o Options, pages int) Options {

@@ -32,7 +32,7 @@ func downgrade(t *testing.T, path string, to int) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	for from := 3; from > to; from-- {
+	for from := sqlite.Format; from > to; from-- {
 		for _, q := range downgrades[from] {
 			if _, err := db.Exec(q); err != nil {
 				t.Fatalf("%s: %v", q, err)
@@ -76,7 +76,7 @@ func openAt(t *testing.T, path string, o sqlite.Options) *sqlite.Store {
 }
 
 func TestAJournalOfAnOlderVersionIsReadAndUpgraded(t *testing.T) {
-	for version := 1; version <= 2; version++ {
+	for version := 1; version < sqlite.Format; version++ {
 		path, drivers := older(t, version)
 		old := openAt(t, path, sqlite.Options{ReadOnly: true})
 		for _, d := range drivers {
