@@ -59,6 +59,8 @@ func play(part, path string) error {
 		return appendUntilLimit(path)
 	case "send":
 		return sendOnce(path)
+	case "stall":
+		return driveUntilStalled(path)
 	case "upgrade":
 		return upgradeUntilKilled(path)
 	}
