@@ -20,10 +20,6 @@ type file struct {
 	db, log   identity
 }
 
-type identity struct {
-	dev, ino uint64
-}
-
 // identify takes the identity of an open journal's files.
 func identify(path string) (*file, error) {
 	f := &file{path: path, wal: path + "-wal"}
@@ -37,8 +33,7 @@ func identify(path string) (*file, error) {
 	return f, nil
 }
 
-// check fails when the path leads elsewhere. It runs after every commit,
-// where two looks at a directory cost nothing beside the sync.
+// check fails when the path leads elsewhere. It runs after every commit.
 func (f *file) check() error {
 	if id, err := identityOf(f.path); err != nil || id != f.db {
 		return fmt.Errorf("sqlite: %s: %w", f.path, journal.ErrReplaced)
@@ -47,19 +42,6 @@ func (f *file) check() error {
 		return fmt.Errorf("sqlite: %s: %w", f.wal, journal.ErrReplaced)
 	}
 	return nil
-}
-
-func identityOf(path string) (identity, error) {
-	var st syscall.Stat_t
-	for {
-		switch err := syscall.Stat(path, &st); err {
-		case nil:
-			return identity{dev: uint64(st.Dev), ino: st.Ino}, nil //nolint:unconvert // Dev is 32 bits elsewhere
-		case syscall.EINTR:
-		default:
-			return identity{}, &fs.PathError{Op: "stat", Path: path, Err: err}
-		}
-	}
 }
 
 // create makes the file before SQLite does, because a journal holds what the
