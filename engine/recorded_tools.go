@@ -71,7 +71,7 @@ func (r *recordedResults) next(run, name string, c tool.Call) (tool.Result, erro
 	left := r.byDigest[digest]
 	if len(left) == 0 {
 		return tool.Result{}, &tool.Error{
-			Type: event.ErrorNotFound, Message: "run " + run + " did not record this call, so nothing was done",
+			Type: event.ErrorNotFound, Message: "run " + run + " did not record this call, so nothing was done", NothingCame: true,
 		}
 	}
 	r.byDigest[digest] = left[1:]

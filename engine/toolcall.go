@@ -65,7 +65,6 @@ func (d *driver) runTool(work context.Context, a machine.RunTool) {
 	settle := func(ctx context.Context, r tool.Result, err error) []event.Data {
 		e := d.toolResult(ctx, a, r, err, timeout)
 		e.DurationMs = d.now().Sub(start).Milliseconds()
-		e.Untrusted, e.Private = e.Untrusted || a.Labels.Untrusted, e.Private || a.Labels.Private
 		return []event.Data{d.blobs.detach(settledAttempt(ctx, a, e, err))}
 	}
 	d.launch(ctx, cancel, effect{
@@ -73,12 +72,13 @@ func (d *driver) runTool(work context.Context, a machine.RunTool) {
 		do: func(ctx context.Context) []event.Data {
 			if !known {
 				return settle(ctx, tool.Result{}, &tool.Error{
-					Type: event.ErrorUnavailable, Message: "the tool " + a.Tool + " is not available any more",
+					Type: event.ErrorUnavailable, Message: "the tool " + a.Tool + " is not available any more", NothingCame: true,
 				})
 			}
 			if a.Sandbox && !t.Sandboxed {
 				return settle(ctx, tool.Result{}, &tool.Error{
 					Type: event.ErrorDenied, Message: "not permitted: a rule puts the call into the sandbox, and " + a.Tool + " does not run in one",
+					NothingCame: true,
 				})
 			}
 			r, err := guard(func() (tool.Result, error) {
@@ -110,33 +110,38 @@ func (d *driver) toolResult(ctx context.Context, a machine.RunTool, r tool.Resul
 	}
 	// Before anything is cut, or half of a secret could be left.
 	r.Output = d.redactText(r.Output)
+	came := true
 	var x excerpt
 	if err != nil {
 		e.IsError = true
-		kind, message := failure(ctx, err, timeout)
+		kind, message, own := failure(ctx, err, timeout)
 		message = d.redactText(message)
-		e.ErrorType = kind
+		e.ErrorType, came = kind, !own || r.Output != "" || len(r.Media) > 0
 		x = d.excerptOfError(kind, message, r, a.MaxResultChars)
 	} else {
 		x = d.excerpt(r.Output, a.MaxResultChars, r.Truncated)
 	}
 	e.Output, e.Blob, e.Truncated = x.text, x.blob, e.Truncated || x.blob != ""
+	if came {
+		e.Untrusted, e.Private = e.Untrusted || a.Labels.Untrusted, e.Private || a.Labels.Private
+	}
 	return e
 }
 
 // failure is why a call failed: what stopped it, if anything did, else what
-// the tool says.
-func failure(ctx context.Context, err error, timeout time.Duration) (event.ErrorType, string) {
+// the tool says. Own says that nothing of what the call was to bring in is in
+// the message.
+func failure(ctx context.Context, err error, timeout time.Duration) (kind event.ErrorType, message string, own bool) {
 	typed, ok := errors.AsType[*tool.Error](err)
 	switch cause := context.Cause(ctx); {
 	case errors.Is(cause, errTimeout):
-		return event.ErrorTimeout, fmt.Sprintf("the call was stopped after its timeout of %s", timeout)
+		return event.ErrorTimeout, fmt.Sprintf("the call was stopped after its timeout of %s", timeout), true
 	case errors.Is(cause, errWallTime):
-		return event.ErrorTimeout, "the call was stopped because " + errWallTime.Error()
+		return event.ErrorTimeout, "the call was stopped because " + errWallTime.Error(), true
 	case cause != nil:
-		return event.ErrorCancelled, "the call was stopped before it finished"
+		return event.ErrorCancelled, "the call was stopped before it finished", true
 	case ok:
-		return typed.Type, err.Error()
+		return typed.Type, err.Error(), typed.NothingCame
 	}
-	return event.ErrorTool, err.Error()
+	return event.ErrorTool, err.Error(), false
 }

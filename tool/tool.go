@@ -143,6 +143,10 @@ type Error struct {
 	Type    event.ErrorType
 	Message string
 	Err     error
+	// NothingCame says that Message holds the tool's own words alone, and
+	// nothing that the call was to bring in: its result is neither untrusted nor
+	// private, whatever the call's labels say.
+	NothingCame bool
 }
 
 // Error is the message for the model.

@@ -96,7 +96,7 @@ func TestASlowPageIsGivenUp(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			o := small()
 			o.Timeout = 100 * time.Millisecond
-			if err := fails(t, o, serve(t, h)); err.Type != event.ErrorTimeout || !strings.Contains(err.Message, "within 100ms") {
+			if err := fails(t, o, serve(t, h)); err.Type != event.ErrorTimeout || !strings.Contains(err.Message, "within 100ms") || !err.NothingCame {
 				t.Errorf("got %s: %s", err.Type, err.Message)
 			}
 		})

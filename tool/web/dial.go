@@ -87,7 +87,7 @@ func (o Options) lookup(ctx context.Context, host string) ([]netip.Addr, error) 
 // refused is an error of the egress rules as the model and the journal see it.
 func refused(err error) error {
 	if r, ok := errors.AsType[*egress.Refusal](err); ok {
-		return &tool.Error{Type: event.ErrorDenied, Message: r.Host + " may not be reached: " + r.Why, Err: err}
+		return &tool.Error{Type: event.ErrorDenied, Message: r.Host + " may not be reached: " + r.Why, Err: err, NothingCame: true}
 	}
 	return err
 }

@@ -19,9 +19,9 @@ func (o Options) run(ctx context.Context, a args) (tool.Result, error) {
 	t, err := parse(a.URL)
 	switch {
 	case err != nil:
-		return tool.Result{}, &tool.Error{Type: event.ErrorInvalidArgs, Message: "url: " + err.Error(), Err: err}
+		return tool.Result{}, &tool.Error{Type: event.ErrorInvalidArgs, Message: "url: " + err.Error(), Err: err, NothingCame: true}
 	case a.MaxChars < 0:
-		return tool.Result{}, &tool.Error{Type: event.ErrorInvalidArgs, Message: fmt.Sprintf("max_chars must not be negative, and is %d", a.MaxChars)}
+		return tool.Result{}, &tool.Error{Type: event.ErrorInvalidArgs, Message: fmt.Sprintf("max_chars must not be negative, and is %d", a.MaxChars), NothingCame: true}
 	}
 	ctx, cancel := context.WithTimeout(ctx, o.Timeout)
 	defer cancel()
@@ -124,7 +124,7 @@ func busy(resp *http.Response) error {
 	default:
 		return nil
 	}
-	err := &tool.Error{Type: event.ErrorTool, Message: "the server answers " + status(resp)}
+	err := &tool.Error{Type: event.ErrorTool, Message: "the server answers " + status(resp), NothingCame: true}
 	if seconds, parseErr := strconv.Atoi(resp.Header.Get("Retry-After")); parseErr == nil && seconds >= 0 {
 		return tool.TransientAfter(err, min(time.Duration(seconds), 24*60*60)*time.Second)
 	}
@@ -135,7 +135,8 @@ func status(resp *http.Response) string {
 	return strings.TrimSpace(strconv.Itoa(resp.StatusCode) + " " + http.StatusText(resp.StatusCode))
 }
 
-// failure is why a fetch came to nothing, in words for the model.
+// failure is why a fetch came to nothing, in words for the model. Where they
+// name nothing but the machine that the call named, nothing came from it.
 func (o Options) failure(ctx context.Context, t target, err error) error {
 	if typed, ok := errors.AsType[*tool.Error](err); ok {
 		if transient, ok := errors.AsType[*tool.TransientError](err); ok {
@@ -144,10 +145,10 @@ func (o Options) failure(ctx context.Context, t target, err error) error {
 		return typed
 	}
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return tool.Transient(&tool.Error{Type: event.ErrorTimeout, Message: fmt.Sprintf("%s did not answer within %s", t.url, o.Timeout), Err: err})
+		return tool.Transient(&tool.Error{Type: event.ErrorTimeout, Message: fmt.Sprintf("%s did not answer within %s", t.host, o.Timeout), Err: err, NothingCame: true})
 	}
 	if dns, ok := errors.AsType[*net.DNSError](err); ok && dns.IsNotFound {
-		return &tool.Error{Type: event.ErrorNotFound, Message: "there is no machine of the name " + t.host, Err: err}
+		return &tool.Error{Type: event.ErrorNotFound, Message: "there is no machine of the name " + t.host, Err: err, NothingCame: true}
 	}
 	return &tool.Error{Type: event.ErrorTool, Message: fmt.Sprintf("%s could not be fetched: %v", t.url, err), Err: err}
 }
