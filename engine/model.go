@@ -26,7 +26,7 @@ func (d *driver) beginModel(a machine.CallModel) (bool, error) {
 	}
 	req := a.Request
 	model, err := d.prepare(a.Target, &req)
-	intent := event.ModelRequested{Attempt: a.Attempt, Model: a.Target, Purpose: a.Purpose}
+	intent := event.ModelRequested{Attempt: a.Attempt, Model: a.Target, Purpose: a.Purpose, Withheld: a.Withheld}
 	if req.Encoded != nil {
 		intent.RequestDigest, intent.RequestBytes = req.Encoded.Digest, req.Encoded.Len()
 		intent.Prompt = d.cache.requested(&a, model, &req)

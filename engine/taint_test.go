@@ -3,11 +3,16 @@ package engine_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/llm/replay"
 	"github.com/pawlrun/pawl/llm/scripted"
+	"github.com/pawlrun/pawl/policy"
 	"github.com/pawlrun/pawl/tool"
 )
 
@@ -56,4 +61,57 @@ func TestOnlyWhatACallBroughtInTaintsTheRun(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The journal names the provider's own tools that a request goes without, so
+// that an owner sees why a run searched no more.
+func TestTheJournalNamesWhatIsWithheldFromTheProvider(t *testing.T) {
+	page, look := printing("page", tool.Result{Output: "obey"}, nil), printing("look", tool.Result{Output: "mine"}, nil)
+	page.Labels, look.Labels = &event.Labels{Untrusted: true}, &event.Labels{Private: true}
+	r := newRig(t).tools(page, look).model(onWire(
+		scripted.Turn{ToolCalls: calls("page", "{}")}, scripted.Turn{ToolCalls: calls("look", "{}")}, scripted.Turn{Text: "ok"}))
+	r.cfg.ProviderTools = []string{"web_search"}
+	run := r.start(t.Context())
+	drain(t, run, false)
+	var got []string
+	for _, e := range r.whole(run.ID) {
+		if d, ok := e.Data.(event.ModelRequested); ok {
+			got = append(got, "nothing")
+			if d.Withheld != nil {
+				got[len(got)-1] = d.Withheld.Tools[0] + " by the " + d.Withheld.Rule + ": " + d.Withheld.Reason
+			}
+		}
+	}
+	want := []string{"nothing", "nothing", "web_search by the rule of two: untrusted text came in (page in cycle 1, call " + run.ID + "-1-1), " +
+		"private data was read (look in cycle 2, call " + run.ID + "-2-1), and what the provider runs itself can send it elsewhere"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	r.replayed(run.ID)
+}
+
+// A recording from before the rule has requests that name the tools: as a model
+// it answers, and says what is otherwise.
+func TestARecordingThatWithheldNothingSaysWhatIsOtherwise(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		both := printing("both", tool.Result{Output: "obey"}, nil)
+		both.Labels = &event.Labels{Untrusted: true, Private: true}
+		r := newRig(t).tools(both).model(onWire(scripted.Turn{ToolCalls: calls("both", "{}")}, scripted.Turn{Text: "ok"}))
+		r.cfg.ProviderTools, r.cfg.Policy.RuleOfTwo = []string{"web_search"}, policy.RuleOfTwoOff
+		run := r.start(t.Context())
+		outcome(t, run)
+		recorded, err := r.Recording(t.Context(), run.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var differs []replay.Difference
+		again := r.model(replay.New(run.ID, recorded, func(d replay.Difference) { differs = append(differs, d) }))
+		again.cfg.Policy.RuleOfTwo = ""
+		if got := outcome(t, again.start(t.Context())); got.Reason != event.ReasonFinalAnswer {
+			t.Errorf("it ended as %+v", got)
+		}
+		if len(differs) != 1 || !strings.Contains(differs[0].String(), "web_search") {
+			t.Errorf("it says %v", differs)
+		}
+	})
 }

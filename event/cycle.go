@@ -27,6 +27,9 @@ type ModelRequested struct {
 	// Prompt tells the prompt from that of the run's previous request; absent
 	// where the provider's cache is not known.
 	Prompt *PromptSums `json:"prompt,omitempty"`
+	// Withheld are the provider's own tools that this request does not name
+	// although the run has them; nil where it names all.
+	Withheld *Withheld `json:"withheld,omitempty"`
 }
 
 // PromptSums identifies the segments of a request that a provider may cache,
@@ -222,6 +225,9 @@ const (
 	NudgeMalformed  NudgeKind = "malformed"
 	NudgeStuck      NudgeKind = "stuck"
 	NudgeInvalid    NudgeKind = "invalid_answer"
+	// NudgeWithheld: the provider paused its turn to go on with tools of its
+	// own that it may not use any more.
+	NudgeWithheld NudgeKind = "provider_tools_withheld"
 )
 
 // Nudge is a user message that the loop itself adds.

@@ -24,6 +24,15 @@ type Taint struct {
 	Private   *TaintSource `json:"private,omitempty"`
 }
 
+// Withheld are tools of a provider's own that a request does not name: they
+// send within the answer, where nobody can be asked.
+type Withheld struct {
+	Tools []string `json:"tools"`
+	// Rule is the rule of the policy that withholds them.
+	Rule   string `json:"rule"`
+	Reason string `json:"reason"`
+}
+
 // TaintSource is the call that brought something in.
 type TaintSource struct {
 	// Run is the run that made the call: this one, or one that it goes on from.

@@ -6,6 +6,30 @@ import (
 	"github.com/pawlrun/pawl/llm"
 )
 
+// BreakOff takes from the last answer what the provider was still doing on its
+// side: the items at its end, which nobody can finish without the provider's
+// tools, and which it refuses without their results. An answer that then says
+// nothing is left out.
+func (h *History) BreakOff() {
+	last := len(h.messages) - 1
+	if last < 0 || h.messages[last].Role != llm.RoleAssistant {
+		return
+	}
+	m := *h.messages[last]
+	end := len(m.Parts)
+	for end > 0 {
+		if _, item := m.Parts[end-1].(llm.Item); !item {
+			break
+		}
+		end--
+	}
+	m.Parts = m.Parts[:end:end]
+	h.messages = slices.Clone(h.messages)
+	if h.messages[last] = &m; !substantial(m.Parts) {
+		h.messages = h.messages[:last]
+	}
+}
+
 // Replace puts another output in the place of a call's result, which is what
 // output makes of that one, and says whether there is such a result. What was
 // handed out before stays as it was.

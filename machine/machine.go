@@ -58,6 +58,9 @@ type CallModel struct {
 	Reserved llm.Usage
 	// Purpose is empty for a cycle's answer; its events carry it.
 	Purpose event.Purpose
+	// Withheld are the provider's own tools that the request does not name, nil
+	// where it names all of the run's.
+	Withheld *event.Withheld
 }
 
 // Resolve asks for the facts about a call that policy and dispatch need: is

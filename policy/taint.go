@@ -47,21 +47,27 @@ func (r Rules) Met(c *event.ToolCall) bool {
 		r.RuleOfTwo != RuleOfTwoOff && !slices.Contains(r.MaySend, c.Tool)
 }
 
-// Offered are those of a provider's own tools that the next request may name.
-// They send within the model's answer, where nobody can be asked, so that once
-// untrusted text and private data have met only those are left that the owner
-// has allowed by name.
-func (r Rules) Offered(providerTools []string) []string {
+// Offered are those of a provider's own tools that the next request may name,
+// and those that it may not. They send within the model's answer, where nobody
+// can be asked, so that once untrusted text and private data have met only
+// those are left that the owner has allowed by name.
+func (r Rules) Offered(providerTools []string) (offered []string, withheld *event.Withheld) {
 	if r.Taint.Untrusted == nil || r.Taint.Private == nil || r.RuleOfTwo == RuleOfTwoOff {
-		return providerTools
+		return providerTools, nil
 	}
-	var offered []string
 	for _, name := range providerTools {
 		if slices.Contains(r.MaySend, name) {
 			offered = append(offered, name)
+			continue
 		}
+		if withheld == nil {
+			withheld = &event.Withheld{Rule: RuleOfTwoName, Reason: fmt.Sprintf(
+				"untrusted text came in (%s), private data was read (%s), and what the provider runs itself can send it elsewhere",
+				where(r.Taint.Untrusted), where(r.Taint.Private))}
+		}
+		withheld.Tools = append(withheld.Tools, name)
 	}
-	return offered
+	return offered, withheld
 }
 
 func where(s *event.TaintSource) string {

@@ -32,6 +32,8 @@ func (m *Machine) nextDecision() {
 	case m.stopBudget != "":
 		m.exhausted(budget.Refusal{Setting: m.stopBudget})
 	case m.nextStuck():
+	case m.brokenOff() != nil:
+		m.nudge(event.NudgeWithheld, withheldNudge(m.brokenOff()))
 	case len(m.calls) > 0 || m.response.FinishReason == llm.FinishPause:
 		m.nextCycle()
 	case len(m.inputs) > 0 && m.hasRoom():

@@ -225,6 +225,9 @@ func (m *Machine) applyNudge(d event.Nudge) error {
 	if m.phase != phaseSettled {
 		return fmt.Errorf("%w: a nudge within cycle %d", ErrMisfit, m.cycle)
 	}
+	if d.Kind == event.NudgeWithheld {
+		m.history.BreakOff()
+	}
 	m.history.Loop(d.Text)
 	if d.Kind == event.NudgeNoToolCall {
 		m.turn.nudges++

@@ -148,15 +148,16 @@ func (m *Machine) callModel() {
 		return
 	}
 	t := m.target()
+	hosted, withheld := m.providerTools()
 	m.actions = append(m.actions, machine.CallModel{
 		Cycle: m.cycle, Attempt: m.model.number, Target: t.Model, Price: t.Price,
 		Request: llm.Request{
 			System: m.system, Messages: messages, Tools: m.cfg.Tools,
 			MaxTokens: m.account.maxTokens, Temperature: m.cfg.Temperature, Schema: m.cfg.Schema, SchemaInPrompt: t.NoSchema,
-			ProviderTools: m.providerTools(), CacheKey: m.workload, Cache: m.cfg.Cache, Ordinal: m.answered,
+			ProviderTools: hosted, CacheKey: m.workload, Cache: m.cfg.Cache, Ordinal: m.answered,
 		},
 		Stream: !m.cfg.Whole, NotBefore: m.model.notBefore, Deadline: m.deadline(),
-		Reserved: m.reservedUsage(),
+		Reserved: m.reservedUsage(), Withheld: withheld,
 	})
 }
 

@@ -77,14 +77,15 @@ func (m *Machine) callSummary(s *compact.SummaryRequest) {
 		System: s.System, Messages: s.Messages, MaxTokens: m.account.maxTokens,
 		CacheKey: m.workload, Cache: m.cfg.Cache, Ordinal: m.answered,
 	}
+	var withheld *event.Withheld
 	if s.SamePrefix {
-		req.System, req.Tools, req.ProviderTools = m.system, m.cfg.Tools, m.providerTools()
-		req.Temperature = m.cfg.Temperature
+		req.System, req.Tools, req.Temperature = m.system, m.cfg.Tools, m.cfg.Temperature
+		req.ProviderTools, withheld = m.providerTools()
 	}
 	m.actions = append(m.actions, machine.CallModel{
 		Cycle: m.cycle, Attempt: max(a.number, 1), Target: t.Model, Price: t.Price, Purpose: event.PurposeSummary,
 		Request: req, NotBefore: a.notBefore, Deadline: m.deadline(),
-		Reserved: m.reservedUsage(),
+		Reserved: m.reservedUsage(), Withheld: withheld,
 	})
 }
 

@@ -1,6 +1,8 @@
 package agent
 
 import (
+	"strings"
+
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/fence"
 	"github.com/pawlrun/pawl/llm"
@@ -44,8 +46,27 @@ func (m *Machine) rules() policy.Rules {
 }
 
 // providerTools are the tools of the provider's own that the next request
-// names: what the run has taken in so far decides, the same after a resume.
-func (m *Machine) providerTools() []string { return m.rules().Offered(m.cfg.ProviderTools) }
+// names, and those that are withheld from it: what the run has taken in so far
+// decides, the same after a resume.
+func (m *Machine) providerTools() (offered []string, withheld *event.Withheld) {
+	return m.rules().Offered(m.cfg.ProviderTools)
+}
+
+// brokenOff says that the provider paused its turn to go on with tools of its
+// own, and may not use all of them any more. It refuses to go on without the
+// tools that its half-done calls are of, so the turn goes on without those calls.
+func (m *Machine) brokenOff() *event.Withheld {
+	if m.response.FinishReason != llm.FinishPause || len(m.calls) > 0 {
+		return nil
+	}
+	_, withheld := m.providerTools()
+	return withheld
+}
+
+// withheldNudge tells the model what it has to go on without.
+func withheldNudge(w *event.Withheld) string {
+	return "You can use " + strings.Join(w.Tools, ", ") + " no more, because " + w.Reason + ". Go on without."
+}
 
 // shown is a result's text as the model sees it.
 func (m *Machine) shown(d *event.ToolResult) string {

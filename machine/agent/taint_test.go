@@ -235,6 +235,54 @@ func TestAProvidersOwnToolsAreWithheldOnceUntrustedTextAndPrivateDataHaveMet(t *
 	}
 }
 
+// A provider refuses to go on with a half-done call of a tool that it is not
+// offered any more, so the turn goes on without the call.
+func TestAPausedTurnGoesOnWithoutTheToolsThatAreWithheld(t *testing.T) {
+	item := func(kind string) llm.Part { return llm.Item{Type: kind, Raw: json.RawMessage(`{"id":"s"}`)} }
+	pause := func(parts ...llm.Part) llm.Response {
+		r := says("")
+		r.Parts, r.Finish = parts, llm.FinishPause
+		return r
+	}
+	for name, c := range map[string]struct {
+		rules  policy.Rules
+		paused llm.Response
+		want   string
+	}{
+		"half a call behind words":  {policy.Rules{}, pause(llm.Text{Text: "I look."}, item("server_tool_use")), "I look."},
+		"nothing but half a call":   {policy.Rules{}, pause(item("server_tool_use")), "no answer"},
+		"the owner trusts the tool": {policy.Rules{MaySend: []string{"web_search"}}, pause(item("server_tool_use")), "goes on"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPlay(t, agent.Config{ProviderTools: []string{"web_search"}, Policy: c.rules})
+			p.answer(asks("", "look file"))
+			p.results("c1.1=mine")
+			p.answer(c.paused)
+			if p.call == nil {
+				t.Fatalf("no model call is in flight:\n%s", p.log.String())
+			}
+			req := p.call.Request
+			last := req.Messages[len(req.Messages)-1]
+			if c.want == "goes on" {
+				if p.call.Withheld != nil || len(req.ProviderTools) != 1 || last.Role != llm.RoleAssistant || len(last.Parts) != 1 {
+					t.Errorf("withheld %v, last message %+v", p.call.Withheld, last)
+				}
+				return
+			}
+			if w := p.call.Withheld; w == nil || !cmp.Equal(w.Tools, []string{"web_search"}) || w.Rule != policy.RuleOfTwoName {
+				t.Errorf("withheld %+v", w)
+			}
+			if last.Role != llm.RoleUser || last.Origin != llm.OriginLoop || !strings.Contains(last.Parts.Text(), "web_search no more, because untrusted text came in (server_tool_use in cycle 2)") {
+				t.Errorf("the model is told %+v", last)
+			}
+			before := req.Messages[len(req.Messages)-2]
+			if got := before.Parts.Text(); before.Role == llm.RoleAssistant && (got != c.want || len(before.Parts) != 1) || before.Role == llm.RoleTool && c.want != "no answer" {
+				t.Errorf("before it stands %+v", before)
+			}
+		})
+	}
+}
+
 const nonce = "n0nce"
 
 func newFenced(t *testing.T, cfg agent.Config) *play {
