@@ -94,6 +94,9 @@ func (p *provider) config() string {
 	return b.String()
 }
 
+// Every answer costs as much as every other: ten tokens of input, four of them
+// from a cache, and two of output, counted in each provider's own way.
+
 // write answers in the words of the wire whose path was asked.
 func (a reply) write(w http.ResponseWriter, path string, stream bool) {
 	var whole string
@@ -144,7 +147,7 @@ func (a reply) messages() (whole string, events []string) {
 		block, stop = `{"type":"tool_use","id":"t1","name":`+quoted(a.tool)+`,"input":`+a.args+`}`, "tool_use"
 		empty, delta, said = `{"type":"tool_use","id":"t1","name":`+quoted(a.tool)+`,"input":{}}`, `{"type":"input_json_delta","partial_json":%s}`, a.args
 	}
-	const head, usage = `"id":"m1","type":"message","role":"assistant","model":"m"`, `{"input_tokens":1,"output_tokens":1}`
+	const head, usage = `"id":"m1","type":"message","role":"assistant","model":"m"`, `{"input_tokens":6,"cache_read_input_tokens":4,"output_tokens":2}`
 	first, second := halves(said)
 	return `{` + head + `,"content":[` + block + `],"stop_reason":"` + stop + `","usage":` + usage + `}`, []string{
 		`{"type":"message_start","message":{` + head + `,"content":[],"stop_reason":null,"usage":` + usage + `}}`,
@@ -167,7 +170,8 @@ func (a reply) responses() (whole string, events []string) {
 		delta, said = `{"type":"response.function_call_arguments.delta","item_id":"i1","output_index":0,"delta":%s}`, a.args
 	}
 	first, second := halves(said)
-	whole = `{"id":"r1","object":"response","status":"completed","output":[` + item + `],"usage":{"input_tokens":1,"output_tokens":1}}`
+	whole = `{"id":"r1","object":"response","status":"completed","output":[` + item + `],` +
+		`"usage":{"input_tokens":10,"input_tokens_details":{"cached_tokens":4},"output_tokens":2}}`
 	return whole, []string{
 		`{"type":"response.created","response":{"id":"r1","object":"response","status":"in_progress","output":[]}}`,
 		`{"type":"response.output_item.added","output_index":0,"item":` + begun + `}`,
@@ -178,7 +182,7 @@ func (a reply) responses() (whole string, events []string) {
 }
 
 func (a reply) chat() (whole string, events []string) {
-	const usage = `{"prompt_tokens":1,"completion_tokens":1}`
+	const usage = `{"prompt_tokens":10,"prompt_tokens_details":{"cached_tokens":4},"completion_tokens":2}`
 	message, stop := `{"role":"assistant","content":`+quoted(a.text)+`}`, "stop"
 	first, second := halves(a.text)
 	deltas := []string{`{"role":"assistant","content":` + first + `}`, `{"content":` + second + `}`}
@@ -200,7 +204,7 @@ func (a reply) chat() (whole string, events []string) {
 
 func (a reply) gemini() (whole string, events []string) {
 	chunk := func(part, rest string) string {
-		return `{"candidates":[{"content":{"role":"model","parts":[` + part + `]}` + rest + `,"usageMetadata":{"promptTokenCount":1,"candidatesTokenCount":1}}`
+		return `{"candidates":[{"content":{"role":"model","parts":[` + part + `]}` + rest + `,"usageMetadata":{"promptTokenCount":10,"cachedContentTokenCount":4,"candidatesTokenCount":2}}`
 	}
 	const open, done = `}]`, `,"finishReason":"STOP"}]`
 	if a.tool != "" {

@@ -94,21 +94,10 @@ func orDefault[T comparable](v, def T) T {
 }
 
 func headers(o Options) http.Header {
-	h := http.Header{}
-	h.Set("Content-Type", "application/json")
-	h.Set("Accept", "text/event-stream, application/json")
-	h.Set("Anthropic-Version", apiVersion)
-	h.Set("User-Agent", "pawl")
-	if o.APIKey != "" {
-		h.Set("X-Api-Key", o.APIKey)
-	}
-	if o.AuthToken != "" {
-		h.Set("Authorization", "Bearer "+o.AuthToken)
-	}
-	for name, value := range o.Headers {
-		h.Set(name, value)
-	}
-	return h
+	return wire.Header(map[string]string{
+		"Accept": "text/event-stream, application/json", "Anthropic-Version": apiVersion,
+		"X-Api-Key": o.APIKey, "Authorization": wire.Bearer(o.AuthToken),
+	}, o.Headers)
 }
 
 // Generate asks for the whole answer at once.
@@ -121,8 +110,8 @@ func (m *Model) Stream(ctx context.Context, req *llm.Request, emit func(llm.Delt
 	return m.call(ctx, req, emit)
 }
 
-// call makes one exchange. The form of the answer is read from the answer: a
-// gateway may well stream what was asked for whole, and the other way round.
+// call makes one exchange. The answer is streamed when there is somebody to
+// emit to.
 func (m *Model) call(ctx context.Context, req *llm.Request, emit func(llm.Delta)) (*llm.Response, error) {
 	p, err := m.project(req)
 	if err != nil {
@@ -141,34 +130,5 @@ func (m *Model) call(ctx context.Context, req *llm.Request, emit func(llm.Delta)
 	if err != nil {
 		return nil, err
 	}
-	defer x.Close()
-	d := decoder{names: p.names, emit: emit, cap: int64(p.maxTokens)}
-	d.resp.RequestID = x.RequestID
-	if err := m.read(x, &d); err != nil {
-		return d.partial(), err
-	}
-	return d.whole(), nil
-}
-
-// read decodes a streamed answer or a whole one.
-func (m *Model) read(x *wire.Exchange, d *decoder) error {
-	whole, err := x.IsJSON()
-	if err != nil {
-		return m.client.Broken(x, err)
-	}
-	if whole {
-		err = readMessage(x, d)
-	} else {
-		err = readStream(x, d)
-	}
-	switch e := err.(type) {
-	case nil:
-		return nil
-	case *llm.Error:
-		e.Provider = m.provider
-		e.RequestID = orDefault(e.RequestID, x.RequestID)
-		return x.Redact(e)
-	default:
-		return m.client.Broken(x, err)
-	}
+	return m.client.Read(x, &decoder{names: p.names, emit: emit, cap: int64(p.maxTokens)})
 }

@@ -168,21 +168,17 @@ func (d *decoder) stopBlock(index int64) error {
 	return nil
 }
 
-// whole is the answer after its end.
-func (d *decoder) whole() *llm.Response {
+// Response is the answer after its end, or what came of one that broke: its
+// prose, and the calls and items that were complete. Of that the usage is at
+// best what the head said.
+func (d *decoder) Response(complete bool) *llm.Response {
 	d.collect()
 	d.resp.Usage = d.usage.neutral()
+	if !complete {
+		d.resp.Usage.Estimated, d.resp.RawFinish = true, ""
+		return &d.resp
+	}
 	d.resp.Finish = d.finish()
-	return &d.resp
-}
-
-// partial is what came of an answer that broke: its prose, and the calls and
-// items that were complete. Its usage is at best what the head said.
-func (d *decoder) partial() *llm.Response {
-	d.collect()
-	d.resp.Usage = d.usage.neutral()
-	d.resp.Usage.Estimated = true
-	d.resp.RawFinish = ""
 	return &d.resp
 }
 

@@ -11,34 +11,23 @@ import (
 // errMalformed is what a stream is broken by when its events make no sense.
 var errMalformed = errors.New("malformed event")
 
-// readStream reads events until the one that ends the message. A stream that
-// just ends before it is broken, whatever it held (FIELD F20).
-func readStream(x *wire.Exchange, d *decoder) error {
-	events := wire.NewEventReader(x.Body)
-	for {
+// Events reads events until the one that ends the message. A stream that just
+// ends before it is broken, whatever it held (FIELD F20).
+func (d *decoder) Events(events *wire.EventReader) error {
+	for !d.stopped {
 		_, data, err := events.Next()
 		if err != nil {
-			if errors.Is(err, io.EOF) {
-				return io.ErrUnexpectedEOF
-			}
 			return err
 		}
 		if err := d.event(data); err != nil {
 			return err
 		}
-		if d.stopped {
-			x.Finish()
-			return nil
-		}
 	}
+	return nil
 }
 
-// readMessage reads an answer that came in one piece.
-func readMessage(x *wire.Exchange, d *decoder) error {
-	body, err := x.ReadAll()
-	if err != nil {
-		return err
-	}
+// Whole reads an answer that came in one piece.
+func (d *decoder) Whole(body []byte) error {
 	if !wire.Valid(body) {
 		return io.ErrUnexpectedEOF
 	}

@@ -53,9 +53,9 @@ func newDecoder(names *wire.Names, emit func(llm.Delta)) *decoder {
 	return &decoder{emit: emit, names: names}
 }
 
-// read decodes a stream. A finish reason is not its end: more may follow it,
+// Events decodes a stream. A finish reason is not its end: more may follow it,
 // and the last one counts. The end of the bytes is, if a reason was seen.
-func (d *decoder) read(events *wire.EventReader) error {
+func (d *decoder) Events(events *wire.EventReader) error {
 	for {
 		_, data, err := events.Next()
 		if errors.Is(err, io.EOF) && d.ended() {
@@ -68,6 +68,18 @@ func (d *decoder) read(events *wire.EventReader) error {
 			return err
 		}
 	}
+}
+
+// Whole decodes an answer that came in one piece, and emits its texts once each.
+func (d *decoder) Whole(body []byte) error {
+	emit := d.emit
+	d.emit = func(llm.Delta) {}
+	err := d.chunk(body)
+	if err == nil && !d.ended() {
+		err = wire.ErrSyntax
+	}
+	wire.EmitWhole(d.Response(err == nil), emit)
+	return err
 }
 
 // ended says that the answer was brought to an end: no call is open, and no
@@ -279,8 +291,8 @@ func (d *decoder) call(data []byte, signature string) error {
 
 // response is what has come so far. Of an answer that is not whole the calls
 // are left out: none of them may be trusted to be complete (FIELD F8).
-func (d *decoder) response(requestID string, whole bool) *llm.Response {
-	r := &llm.Response{ID: d.id, Model: d.model, RequestID: requestID, Usage: d.usage, RawFinish: d.finish}
+func (d *decoder) Response(complete bool) *llm.Response {
+	r := &llm.Response{ID: d.id, Model: d.model, Usage: d.usage, RawFinish: d.finish}
 	if d.finish == "" && d.blocked != "" {
 		r.RawFinish = "promptFeedback/" + d.blocked
 	}
@@ -298,7 +310,7 @@ func (d *decoder) response(requestID string, whole bool) *llm.Response {
 		case thoughtPart:
 			r.Parts = append(r.Parts, llm.Reasoning{Text: p.text.String(), Signature: p.signature})
 		case callPart:
-			if !whole {
+			if !complete {
 				continue
 			}
 			calls++

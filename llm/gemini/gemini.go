@@ -3,7 +3,6 @@ package gemini
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"net/url"
 	"strings"
@@ -35,9 +34,9 @@ type Options struct {
 
 // Model is a Gemini endpoint. It is safe for concurrent use.
 type Model struct {
-	opts   Options
 	client wire.Client
 	base   string
+	header http.Header
 	names  wire.NameCache
 }
 
@@ -52,7 +51,9 @@ func New(o Options) *Model {
 		o.BaseURL = DefaultBaseURL
 	}
 	return &Model{
-		opts: o, base: strings.TrimRight(o.BaseURL, "/") + "/v1beta/models/",
+		base: strings.TrimRight(o.BaseURL, "/") + "/v1beta/models/",
+		// The key goes into a header: an address ends up in logs.
+		header: wire.Header(map[string]string{"X-Goog-Api-Key": o.APIKey}, o.Headers),
 		client: wire.Client{Provider: provider, HTTP: wire.WithoutRedirects(o.HTTP), Idle: o.Idle, RequestIDs: []string{"X-Goog-Request-Id", "X-Request-Id"}},
 	}
 }
@@ -67,57 +68,9 @@ func (m *Model) Stream(ctx context.Context, req *llm.Request, emit func(llm.Delt
 	return m.answer(ctx, req, ":streamGenerateContent?alt=sse", emit)
 }
 
-// answer reads what comes by its looks: an object or a stream of events.
+// answer makes one exchange. The bytes of its request are the same whether the
+// answer is to come whole or in pieces.
 func (m *Model) answer(ctx context.Context, req *llm.Request, verb string, emit func(llm.Delta)) (*llm.Response, error) {
-	x, err := m.post(ctx, req, verb)
-	if err != nil {
-		return nil, err
-	}
-	defer x.Close()
-	names := m.names.For(req.Tools, maxToolName)
-	whole, err := x.IsJSON()
-	if err != nil {
-		return nil, m.client.Broken(x, err)
-	}
-	if whole {
-		resp, err := m.collect(x, newDecoder(names, func(llm.Delta) {}))
-		if err == nil {
-			wire.EmitWhole(resp, emit)
-		}
-		return resp, err
-	}
-	d := newDecoder(names, emit)
-	err = d.read(wire.NewEventReader(x.Body))
-	resp := d.response(x.RequestID, err == nil)
-	if err != nil {
-		return resp, m.streamError(x, err)
-	}
-	return resp, nil
-}
-
-func (m *Model) collect(x *wire.Exchange, d *decoder) (*llm.Response, error) {
-	data, err := x.ReadAll()
-	if err == nil {
-		err = d.chunk(data)
-	}
-	if err == nil && !d.ended() {
-		err = wire.ErrSyntax
-	}
-	if err != nil {
-		return nil, m.streamError(x, err)
-	}
-	return d.response(x.RequestID, true), nil
-}
-
-func (m *Model) streamError(x *wire.Exchange, err error) error {
-	if e, ok := errors.AsType[*llm.Error](err); ok {
-		e.Provider, e.RequestID = provider, x.RequestID
-		return x.Redact(e)
-	}
-	return m.client.Broken(x, err)
-}
-
-func (m *Model) post(ctx context.Context, req *llm.Request, verb string) (*wire.Exchange, error) {
 	body := req.Encoded
 	if body == nil {
 		var err error
@@ -125,12 +78,11 @@ func (m *Model) post(ctx context.Context, req *llm.Request, verb string) (*wire.
 			return nil, err
 		}
 	}
-	// The key goes into a header: an address ends up in logs.
-	h := http.Header{"Content-Type": {"application/json"}, "X-Goog-Api-Key": {m.opts.APIKey}}
-	for k, v := range m.opts.Headers {
-		h.Set(k, v)
+	x, err := m.client.Post(ctx, m.base+url.PathEscape(req.Model)+verb, m.header, body, classify)
+	if err != nil {
+		return nil, err
 	}
-	return m.client.Post(ctx, m.base+url.PathEscape(req.Model)+verb, h, body, classify)
+	return m.client.Read(x, newDecoder(m.names.For(req.Tools, maxToolName), emit))
 }
 
 // Encode gives the bytes that both Generate and Stream send.

@@ -7,9 +7,7 @@ import (
 
 // answer reads one answer, whichever form it comes in.
 type answer struct {
-	model    *Model
-	exchange *wire.Exchange
-	offered  offered
+	offered offered
 	// emit is nil where nobody looks on.
 	emit func(llm.Delta)
 	// limit is the output that was asked for at most, 0 where none was.
@@ -20,28 +18,14 @@ type answer struct {
 	event   event
 	scratch []byte
 	result  result
+	// ended is the answer once it has come to its end.
+	ended *llm.Response
 }
 
-// read tells a response object from a stream of events by its bytes, because
-// services and proxies mislabel both (FIELD F20).
-func (a *answer) read() (*llm.Response, error) {
-	whole, err := a.exchange.IsJSON()
-	switch {
-	case err != nil:
-		return a.broken(err)
-	case whole:
-		return a.readObject()
-	}
-	return a.readEvents()
-}
-
-func (a *answer) readObject() (*llm.Response, error) {
-	raw, err := a.exchange.ReadAll()
-	if err != nil {
-		return a.broken(err)
-	}
+// Whole reads a response object.
+func (a *answer) Whole(raw []byte) error {
 	if err := a.result.read(raw); err != nil {
-		return a.broken(err)
+		return err
 	}
 	if a.result.status == "" {
 		a.result.status = "completed"
@@ -58,9 +42,9 @@ func (a *answer) readObject() (*llm.Response, error) {
 // conclude turns a response object and the items that were streamed before it
 // into the answer. Some services leave the items out of the object, others do
 // not stream them: whichever has more is taken.
-func (a *answer) conclude() (*llm.Response, error) {
+func (a *answer) conclude() error {
 	if err := a.takeOutput(); err != nil {
-		return a.broken(err)
+		return err
 	}
 	var parts llm.Parts
 	var refused, cut bool
@@ -74,11 +58,11 @@ func (a *answer) conclude() (*llm.Response, error) {
 	cut = cut || a.limit > 0 && a.result.usage.Output >= a.limit && hasCalls(parts)
 	finish, raw, ok := a.result.finish(parts, refused, cut)
 	if !ok {
-		return a.failed(a.result.failure)
+		return a.failure(a.result.failure)
 	}
-	resp := a.response(parts)
-	resp.Finish, resp.RawFinish = finish, raw
-	return resp, nil
+	a.ended = a.response(parts)
+	a.ended.Finish, a.ended.RawFinish = finish, raw
+	return nil
 }
 
 func (a *answer) takeOutput() error {
@@ -112,32 +96,12 @@ func (a *answer) takeOutput() error {
 	return nil
 }
 
-// response is the answer so far, without its end.
-func (a *answer) response(parts llm.Parts) *llm.Response {
-	resp := &llm.Response{
-		Parts: parts, Usage: a.result.usage, Model: a.result.model, ID: a.result.id, RequestID: a.exchange.RequestID,
+// Response is the answer, or what was received of one that did not come to its
+// end.
+func (a *answer) Response(complete bool) *llm.Response {
+	if complete {
+		return a.ended
 	}
-	resp.Usage.Estimated = !a.result.hasUsage
-	return resp
-}
-
-// broken is an answer that ended before its end was announced. What was
-// received of it is kept.
-func (a *answer) broken(err error) (*llm.Response, error) {
-	return a.partial(), a.model.client.Broken(a.exchange, err)
-}
-
-// failed is an answer that the service gave up on.
-func (a *answer) failed(failure []byte) (*llm.Response, error) {
-	e := &llm.Error{Provider: a.model.provider, RequestID: a.exchange.RequestID}
-	describe(e, failure)
-	if e.Message == "" {
-		e.Message = "the answer is " + a.result.status + ", and the service does not say why"
-	}
-	return a.partial(), a.exchange.Redact(e)
-}
-
-func (a *answer) partial() *llm.Response {
 	var parts llm.Parts
 	for _, it := range a.items {
 		parts = append(parts, it.received()...)
@@ -145,4 +109,21 @@ func (a *answer) partial() *llm.Response {
 	resp := a.response(parts)
 	resp.Finish = llm.FinishFailed
 	return resp
+}
+
+// response is the answer so far, without its end.
+func (a *answer) response(parts llm.Parts) *llm.Response {
+	resp := &llm.Response{Parts: parts, Usage: a.result.usage, Model: a.result.model, ID: a.result.id}
+	resp.Usage.Estimated = !a.result.hasUsage
+	return resp
+}
+
+// failure is the error of an answer that the service gave up on.
+func (a *answer) failure(said []byte) error {
+	e := &llm.Error{}
+	describe(e, said)
+	if e.Message == "" {
+		e.Message = "the answer is " + a.result.status + ", and the service does not say why"
+	}
+	return e
 }

@@ -102,19 +102,9 @@ func endpoint(base string) string {
 }
 
 func headers(o *Options) http.Header {
-	h := http.Header{"Content-Type": {"application/json"}, "User-Agent": {"pawl"}}
-	for name, value := range map[string]string{"OpenAI-Organization": o.Organization, "OpenAI-Project": o.Project} {
-		if value != "" {
-			h.Set(name, value)
-		}
-	}
-	if o.APIKey != "" {
-		h.Set("Authorization", "Bearer "+o.APIKey)
-	}
-	for name, value := range o.Headers {
-		h.Set(name, value)
-	}
-	return h
+	return wire.Header(map[string]string{
+		"OpenAI-Organization": o.Organization, "OpenAI-Project": o.Project, "Authorization": wire.Bearer(o.APIKey),
+	}, o.Headers)
 }
 
 // Generate asks for the whole answer at once.
@@ -128,7 +118,6 @@ func (m *Model) Stream(ctx context.Context, req *llm.Request, emit func(llm.Delt
 }
 
 // call posts the request; it is streamed when there is somebody to emit to.
-// Which of the two the service answers with is read from the answer itself.
 func (m *Model) call(ctx context.Context, req *llm.Request, emit func(llm.Delta)) (*llm.Response, error) {
 	body := req.Encoded
 	if body == nil {
@@ -137,22 +126,13 @@ func (m *Model) call(ctx context.Context, req *llm.Request, emit func(llm.Delta)
 			return nil, err
 		}
 	}
-	header, accept := m.header.Clone(), "text/event-stream"
+	accept := "text/event-stream"
 	if emit == nil {
 		body, accept = wire.WithEnd(body, streamedEnd, wholeEnd), "application/json"
 	}
-	if header.Get("Accept") == "" {
-		header.Set("Accept", accept)
-	}
-	x, err := m.client.Post(ctx, m.url, header, body, classifyFailure)
+	x, err := m.client.Post(ctx, m.url, wire.Accepting(m.header, accept), body, classifyFailure)
 	if err != nil {
 		return nil, err
 	}
-	a := answer{model: m, exchange: x, offered: m.offer(req), emit: emit, limit: int64(req.MaxTokens)}
-	defer x.Close()
-	resp, err := a.read()
-	if err == nil {
-		x.Finish()
-	}
-	return resp, err
+	return m.client.Read(x, &answer{offered: m.offer(req), emit: emit, limit: int64(req.MaxTokens)})
 }

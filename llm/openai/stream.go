@@ -57,25 +57,24 @@ func (e *event) name(field []byte) []byte {
 	return field
 }
 
-func (a *answer) readEvents() (*llm.Response, error) {
-	events := wire.NewEventReader(a.exchange.Body)
+// Events reads events until one that ends the answer.
+func (a *answer) Events(events *wire.EventReader) error {
 	for {
 		field, data, err := events.Next()
 		if err != nil {
-			return a.broken(err)
+			return err
 		}
 		if len(data) == 0 || string(data) == "[DONE]" {
 			continue
 		}
 		if err := a.event.read(data); err != nil {
-			return a.broken(err)
+			return err
 		}
-		ended, err := a.take(field)
-		switch {
+		switch ended, err := a.take(field); {
 		case errors.Is(err, errFailed):
-			return a.failed(a.event.failure)
+			return a.failure(a.event.failure)
 		case err != nil:
-			return a.broken(err)
+			return err
 		case ended:
 			return a.conclude()
 		}

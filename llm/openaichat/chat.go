@@ -5,7 +5,6 @@ package openaichat
 import (
 	"bytes"
 	"context"
-	"errors"
 	"net/http"
 	"strings"
 	"time"
@@ -45,6 +44,7 @@ type Model struct {
 	client  wire.Client
 	names   wire.NameCache
 	url     string
+	header  http.Header
 }
 
 var (
@@ -66,6 +66,7 @@ func New(o Options) *Model {
 	} else {
 		m.profile = ProfileFor(o.BaseURL)
 	}
+	m.header = wire.Header(map[string]string{"Authorization": wire.Bearer(o.APIKey)}, o.Headers)
 	m.client = wire.Client{
 		Provider: o.Provider, HTTP: wire.WithoutRedirects(o.HTTP), Idle: o.Idle,
 		RequestIDs: []string{"X-Request-Id", "Apim-Request-Id", "Cf-Ray"},
@@ -83,49 +84,8 @@ func (m *Model) Stream(ctx context.Context, req *llm.Request, emit func(llm.Delt
 	return m.answer(ctx, req, true, emit)
 }
 
-// answer reads what comes by its looks, not by what was asked for or by its
-// Content-Type: some services answer whole all the same, and some proxies drop
-// the type (FIELD F20).
+// answer makes one exchange.
 func (m *Model) answer(ctx context.Context, req *llm.Request, stream bool, emit func(llm.Delta)) (*llm.Response, error) {
-	x, err := m.post(ctx, req, stream)
-	if err != nil {
-		return nil, err
-	}
-	defer x.Close()
-	whole, err := x.IsJSON()
-	if err != nil {
-		return nil, m.client.Broken(x, err)
-	}
-	if whole {
-		data, err := x.ReadAll()
-		if err != nil {
-			return nil, m.client.Broken(x, err)
-		}
-		resp, err := m.collect(x, req, data)
-		if err == nil {
-			wire.EmitWhole(resp, emit)
-		}
-		return resp, err
-	}
-	d := newDecoder(m, req, emit)
-	err = d.read(wire.NewEventReader(x.Body))
-	resp := d.response(x.RequestID, err == nil)
-	if err != nil {
-		return resp, m.streamError(x, err)
-	}
-	x.Finish()
-	return resp, nil
-}
-
-func (m *Model) streamError(x *wire.Exchange, err error) error {
-	if e, ok := errors.AsType[*llm.Error](err); ok {
-		e.Provider, e.RequestID = m.opts.Provider, x.RequestID
-		return x.Redact(e)
-	}
-	return m.client.Broken(x, err)
-}
-
-func (m *Model) post(ctx context.Context, req *llm.Request, stream bool) (*wire.Exchange, error) {
 	body := req.Encoded
 	if body == nil {
 		var err error
@@ -133,20 +93,15 @@ func (m *Model) post(ctx context.Context, req *llm.Request, stream bool) (*wire.
 			return nil, err
 		}
 	}
+	accept := "text/event-stream"
 	if !stream {
-		body = wire.WithEnd(body, m.streamedEnd(), wholeEnd)
+		body, accept = wire.WithEnd(body, m.streamedEnd(), wholeEnd), "application/json"
 	}
-	h := http.Header{"Content-Type": {"application/json"}}
-	if stream {
-		h.Set("Accept", "text/event-stream")
+	x, err := m.client.Post(ctx, m.url, wire.Accepting(m.header, accept), body, classify)
+	if err != nil {
+		return nil, err
 	}
-	if m.opts.APIKey != "" {
-		h.Set("Authorization", "Bearer "+m.opts.APIKey)
-	}
-	for k, v := range m.opts.Headers {
-		h.Set(k, v)
-	}
-	return m.client.Post(ctx, m.url, h, body, classify)
+	return m.client.Read(x, newDecoder(m, req, emit))
 }
 
 // trimmed drops the white space that some services send to keep a connection

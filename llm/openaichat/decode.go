@@ -59,9 +59,9 @@ func newDecoder(m *Model, req *llm.Request, emit func(llm.Delta)) *decoder {
 	return &decoder{emit: emit, names: m.names.For(req.Tools, maxToolName), counted: !m.profile.NoUsageOption}
 }
 
-// read decodes a stream up to its end. Some services never send [DONE]; their
+// Events decodes a stream up to its end. Some services never send [DONE]; their
 // answer is whole once a finish reason came, and the usage that was asked for.
-func (d *decoder) read(events *wire.EventReader) error {
+func (d *decoder) Events(events *wire.EventReader) error {
 	for {
 		_, data, err := events.Next()
 		if errors.Is(err, io.EOF) && d.finish != "" && (d.reported || !d.counted) {
@@ -84,6 +84,19 @@ func (d *decoder) read(events *wire.EventReader) error {
 			return err
 		}
 	}
+}
+
+// Whole decodes an answer that came in one piece. A success status with an
+// error inside is an error. Its texts are emitted once each.
+func (d *decoder) Whole(body []byte) error {
+	emit := d.emit
+	d.emit = func(llm.Delta) {}
+	err := d.chunk(trimmed(body))
+	if err == nil && d.finish == "" {
+		err = wire.ErrSyntax
+	}
+	wire.EmitWhole(d.Response(err == nil), emit)
+	return err
 }
 
 // chunk takes one object of a stream, or a whole answer.
@@ -291,12 +304,10 @@ func (d *decoder) arguments(c *call, v []byte, name string) {
 	}
 }
 
-// response is what has come so far. Of an answer that is not whole the calls
-// are left out: none of them may be trusted to be complete (FIELD F8).
-func (d *decoder) response(requestID string, whole bool) *llm.Response {
-	r := &llm.Response{
-		ID: d.id, Model: d.model, RequestID: requestID, RawFinish: d.finish, Usage: d.usage,
-	}
+// Response is what has come so far. Of an answer that is not complete the calls
+// are left out: none of them may be trusted (FIELD F8).
+func (d *decoder) Response(complete bool) *llm.Response {
+	r := &llm.Response{ID: d.id, Model: d.model, RawFinish: d.finish, Usage: d.usage}
 	r.Usage.Estimated = !d.reported
 	calls := d.calls
 	for _, kind := range d.order {
@@ -308,7 +319,7 @@ func (d *decoder) response(requestID string, whole bool) *llm.Response {
 		case partRefusal:
 			r.Parts = append(r.Parts, llm.Text{Text: d.refusal.b.String()})
 		case partCall:
-			if !whole {
+			if !complete {
 				continue
 			}
 			r.Parts = append(r.Parts, calls[0].asPart(d.names, len(d.calls)-len(calls)))

@@ -7,20 +7,6 @@ import (
 	"github.com/pawlrun/pawl/llm/internal/wire"
 )
 
-// collect decodes a whole answer. A success status with an error inside is an
-// error.
-func (m *Model) collect(x *wire.Exchange, req *llm.Request, body []byte) (*llm.Response, error) {
-	d := newDecoder(m, req, func(llm.Delta) {})
-	err := d.chunk(trimmed(body))
-	if err == nil && d.finish == "" {
-		err = wire.ErrSyntax
-	}
-	if err != nil {
-		return nil, m.streamError(x, err)
-	}
-	return d.response(x.RequestID, true), nil
-}
-
 // streamFailure is the error that a body with an "error" member stands for.
 func streamFailure(body []byte) *llm.Error {
 	e := &llm.Error{Class: llm.ClassOverloaded}

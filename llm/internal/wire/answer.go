@@ -1,0 +1,62 @@
+package wire
+
+import (
+	"errors"
+
+	"github.com/pawlrun/pawl/llm"
+)
+
+// Answer makes a response of what a service sends, and emits it to whoever
+// looks on. An *llm.Error that it returns is what the service says; any other
+// error is an answer that broke.
+type Answer interface {
+	// Events reads a stream up to its end.
+	Events(events *EventReader) error
+	// Whole reads an answer that came in one piece.
+	Whole(body []byte) error
+	// Response is what has come. Of an answer that did not come to its end it
+	// holds only what can be trusted to be complete (FIELD F8).
+	Response(complete bool) *llm.Response
+}
+
+// Read reads the answer of an exchange and closes it. A whole answer is told
+// from a stream by its bytes, not by what was asked for or by its Content-Type:
+// some services answer whole all the same, and some proxies drop or rewrite the
+// type (FIELD F20). With an error comes what had arrived before it.
+func (c *Client) Read(x *Exchange, a Answer) (*llm.Response, error) {
+	defer x.Close()
+	whole, err := x.IsJSON()
+	if err != nil {
+		return nil, c.Broken(x, err)
+	}
+	if whole {
+		err = readWhole(x, a)
+	} else {
+		err = a.Events(NewEventReader(x.Body))
+	}
+	resp := a.Response(err == nil)
+	resp.RequestID = x.RequestID
+	if err == nil {
+		x.Finish()
+		return resp, nil
+	}
+	if whole && len(resp.Parts) == 0 && resp.Usage == (llm.Usage{Estimated: true}) {
+		resp = nil // the body is an error and no answer: the call was declined, and nothing is charged to it
+	}
+	if e, ok := errors.AsType[*llm.Error](err); ok {
+		e.Provider = c.Provider
+		if e.RequestID == "" {
+			e.RequestID = x.RequestID
+		}
+		return resp, x.Redact(e)
+	}
+	return resp, c.Broken(x, err)
+}
+
+func readWhole(x *Exchange, a Answer) error {
+	body, err := x.ReadAll()
+	if err != nil {
+		return err
+	}
+	return a.Whole(body)
+}

@@ -1,0 +1,125 @@
+package wire_test
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/pawlrun/pawl/llm"
+	"github.com/pawlrun/pawl/llm/internal/wire"
+)
+
+// reading is an answer that notes how it was read. The text "fails" is what a
+// service says, "breaks" makes no sense.
+type reading struct {
+	how, text string
+	usage     llm.Usage
+}
+
+func (r *reading) Events(events *wire.EventReader) error {
+	r.how = "streamed"
+	for {
+		_, data, err := events.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if string(data) == "fails" {
+			return &llm.Error{Class: llm.ClassOverloaded, Message: "too much"}
+		}
+		r.text += string(data)
+	}
+}
+
+func (r *reading) Whole(body []byte) error {
+	r.how = "whole"
+	switch string(body) {
+	case `{"fails"}`:
+		return &llm.Error{Class: llm.ClassOverloaded, Message: "too much", RequestID: "its own"}
+	case `{"breaks"}`:
+		return wire.ErrSyntax
+	}
+	r.text = string(body)
+	return nil
+}
+
+func (r *reading) Response(complete bool) *llm.Response {
+	resp := &llm.Response{Usage: r.usage}
+	resp.Usage.Estimated = !complete
+	if r.text != "" {
+		resp.Parts = llm.Parts{llm.Text{Text: r.text}}
+	}
+	return resp
+}
+
+func TestAnAnswerIsReadByItsLooks(t *testing.T) {
+	for _, tt := range []struct {
+		name, kind, body string
+		usage            llm.Usage
+		how, text        string
+		class            llm.Class
+		requestID        string
+		nothing          bool
+	}{
+		{name: "a stream", kind: "text/event-stream", body: "data: a\n\ndata: b\n\n", how: "streamed", text: "ab"},
+		{name: "a stream that calls itself JSON", kind: "application/json", body: "data: a\n\n", how: "streamed", text: "a"},
+		{name: "a whole answer that calls itself a stream", kind: "text/event-stream", body: " \n{}", how: "whole", text: " \n{}"},
+		{name: "an error that came whole", body: `{"fails"}`, how: "whole", class: llm.ClassOverloaded, requestID: "its own", nothing: true},
+		{name: "an error that says what it cost", body: `{"fails"}`, usage: llm.Usage{Input: 3}, how: "whole", class: llm.ClassOverloaded, requestID: "its own"},
+		{name: "what makes no sense", body: `{"breaks"}`, how: "whole", class: llm.ClassNetwork, requestID: "r1", nothing: true},
+		{name: "an error behind a text", body: "data: a\n\ndata: fails\n\n", how: "streamed", text: "a", class: llm.ClassOverloaded, requestID: "r1"},
+		{name: "an error that a stream begins with", body: "data: fails\n\n", how: "streamed", class: llm.ClassOverloaded, requestID: "r1"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Type", tt.kind)
+				w.Header().Set("Request-Id", "r1")
+				_, _ = io.WriteString(w, tt.body)
+			}))
+			t.Cleanup(srv.Close)
+			c := wire.Client{Provider: "acme", HTTP: wire.NewHTTP(), RequestIDs: []string{"Request-Id"}}
+			x, err := c.Post(t.Context(), srv.URL, http.Header{}, &llm.Encoded{}, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := &reading{usage: tt.usage}
+			resp, err := c.Read(x, r)
+			if r.how != tt.how || (resp == nil) != tt.nothing {
+				t.Fatalf("read as %s: %+v, %v", r.how, resp, err)
+			}
+			if resp != nil && (resp.Parts.Text() != tt.text || resp.RequestID != "r1" || resp.Usage.Estimated != (err != nil)) {
+				t.Errorf("response %+v", resp)
+			}
+			var got [2]string
+			if e, ok := errors.AsType[*llm.Error](err); ok {
+				got = [2]string{string(e.Class), e.RequestID}
+				if e.Provider != "acme" {
+					t.Errorf("the provider is %q", e.Provider)
+				}
+			}
+			if diff := cmp.Diff([2]string{string(tt.class), tt.requestID}, got); diff != "" {
+				t.Errorf("error %v (-want +got):\n%s", err, diff)
+			}
+		})
+	}
+}
+
+func TestFurtherHeadersWinOverOurOwn(t *testing.T) {
+	h := wire.Header(map[string]string{"X-Key": "ours", "Authorization": wire.Bearer(""), "X-Empty": ""}, map[string]string{"x-key": "theirs", "User-Agent": "gate"})
+	want := http.Header{"Content-Type": {"application/json"}, "User-Agent": {"gate"}, "X-Key": {"theirs"}}
+	if diff := cmp.Diff(want, h); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	accepting := wire.Accepting(h, "text/event-stream")
+	if accepting.Get("Accept") != "text/event-stream" || h.Get("Accept") != "" {
+		t.Error("what all requests share was changed")
+	}
+	if again := wire.Accepting(accepting, "application/json"); again.Get("Accept") != "text/event-stream" {
+		t.Errorf("accepts %q", again.Get("Accept"))
+	}
+}
