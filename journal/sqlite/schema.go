@@ -148,21 +148,21 @@ func queriesOf(version int64) queries {
 }
 
 // ownLog goes back from a run's last block to the one where its reading
-// starts, and from there on. The order is that of the loops: blocks, and in
-// each the index.
+// starts, unless that is the first, and from there on. The order is that of the
+// loops: blocks, and in each the index.
 const ownLog = `
 WITH RECURSIVE
-	run (id, rid, low, high) AS MATERIALIZED (
-		SELECT id, rid, first >> 10, last >> 10 FROM runs WHERE id = ?1 AND fork_seq <= ?2),
+	run (id, rid, low, high, start) AS MATERIALIZED (
+		SELECT id, rid, first >> 10, last >> 10, iif(fork_seq = ?2, first, last) >> 10 FROM runs WHERE id = ?1 AND fork_seq <= ?2),
 	back (n) AS (
-		SELECT high FROM run UNION ALL
+		SELECT start FROM run UNION ALL
 		SELECT n - 1 FROM back CROSS JOIN run WHERE n > low AND NOT EXISTS (
 			SELECT 1 FROM log WHERE pos >> 10 = n AND log.rid = run.rid AND seq <= ?2 + 1)),
 	block (n) AS (
 		SELECT min(n) FROM back UNION ALL
 		SELECT n + 1 FROM block CROSS JOIN run WHERE n < high)
 SELECT e.pos, run.id, e.seq, e.type, e.body
-FROM run CROSS JOIN block CROSS JOIN log e INDEXED BY log_block ON e.pos >> 10 = block.n AND e.rid = run.rid
+FROM block CROSS JOIN run CROSS JOIN log e INDEXED BY log_block ON e.pos >> 10 = block.n AND e.rid = run.rid
 WHERE e.seq > ?2 LIMIT ?3`
 
 const tailLog = `
