@@ -1,12 +1,8 @@
 package server_test
 
 import (
-	"context"
-	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
-	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -145,12 +141,8 @@ func FuzzBodies(f *testing.F) {
 		if path != "/v1/runs" {
 			path = "/v1/runs/none/approve"
 		}
-		r := httptest.NewRequest(http.MethodPost, "http://127.0.0.1:3001"+path, io.NopCloser(strings.NewReader(body)))
-		r.Header.Set("Content-Type", "application/json")
-		r.RemoteAddr = "127.0.0.1:4000"
-		local := net.TCPAddrFromAddrPort(netip.MustParseAddrPort("127.0.0.1:3001"))
 		w := httptest.NewRecorder()
-		s.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), http.LocalAddrContextKey, net.Addr(local))))
+		s.ServeHTTP(w, requestFromHere(t.Context(), http.MethodPost, path, body))
 		if w.Code >= 500 || w.Code < 200 {
 			t.Errorf("%s %q: status %d: %s", path, body, w.Code, w.Body)
 		}

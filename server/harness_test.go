@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/pawlrun/pawl/control"
 	"github.com/pawlrun/pawl/engine"
+	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/journal/memory"
 	"github.com/pawlrun/pawl/launch"
 	"github.com/pawlrun/pawl/server"
@@ -24,13 +26,17 @@ func anybody(context.Context, netip.AddrPort, netip.AddrPort) error { return nil
 // newServer makes a server of a directory of files, on a journal in memory.
 func newServer(t testing.TB, admit server.Admit, files map[string]string) (*server.Server, string) {
 	t.Helper()
+	return newServerOn(t, memory.New(nil), admit, files)
+}
+
+func newServerOn(t testing.TB, store journal.Store, admit server.Admit, files map[string]string) (*server.Server, string) {
+	t.Helper()
 	dir := t.TempDir()
 	for name, content := range files {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	store := memory.New(nil)
 	e := engine.New(store, launch.Machine, engine.Options{})
 	s, err := server.New(server.Options{
 		Store: store, Engine: e, Desk: control.New(store, e), Agents: dir,
@@ -100,4 +106,58 @@ func (s site) ask(method, path, body string, how func(*http.Request)) (int, serv
 		}
 	}
 	return answer.StatusCode, p
+}
+
+// local asks a server without a network, so that time may be virtual.
+type local struct {
+	*server.Server
+	t *testing.T
+}
+
+// serve answers a request of this machine.
+func (l local) serve(w http.ResponseWriter, method, path, body string, accept ...string) {
+	l.Handler().ServeHTTP(w, requestFromHere(l.t.Context(), method, path, body, accept...))
+}
+
+// requestFromHere is a request with JSON over a connection of this machine.
+func requestFromHere(ctx context.Context, method, path, body string, accept ...string) *http.Request {
+	r := httptest.NewRequest(method, "http://127.0.0.1:3001"+path, strings.NewReader(body))
+	r.RemoteAddr = "127.0.0.1:4000"
+	if body != "" {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	r.Header["Accept"] = accept
+	here := net.TCPAddrFromAddrPort(netip.MustParseAddrPort("127.0.0.1:3001"))
+	return r.WithContext(context.WithValue(ctx, http.LocalAddrContextKey, net.Addr(here)))
+}
+
+// gets makes a request that must get a status, and decodes what else it gets.
+func gets[T any](l local, status int, method, path, body string) (v T) {
+	l.t.Helper()
+	w := httptest.NewRecorder()
+	l.serve(w, method, path, body)
+	if w.Code != status {
+		l.t.Fatalf("%s %s: status %d, want %d: %s", method, path, w.Code, status, w.Body)
+	}
+	if err := json.Unmarshal(w.Body.Bytes(), &v); err != nil {
+		l.t.Fatalf("%s %s: %v: %s", method, path, err, w.Body)
+	}
+	return v
+}
+
+// refuses makes a request that must be refused with a problem of a kind.
+func (l local) refuses(status int, kind, method, path, body string) server.Problem {
+	l.t.Helper()
+	p := gets[server.Problem](l, status, method, path, body)
+	if p.Type != "urn:pawl:problem:"+kind || p.Detail == "" || p.Next == "" {
+		l.t.Errorf("%s %s: the problem is %+v, want %s", method, path, p, kind)
+	}
+	return p
+}
+
+// begin starts a run of an agent and returns its path.
+func (l local) begin(agent string) (run journal.Run, path string) {
+	l.t.Helper()
+	run = gets[journal.Run](l, http.StatusCreated, http.MethodPost, "/v1/runs", `{"agent": "`+agent+`", "input": "go"}`)
+	return run, "/v1/runs/" + run.ID
 }

@@ -109,6 +109,7 @@ func problemOf(err error) *Problem {
 		{launch.ErrSandbox, kindCannotGo, "'pawl doctor' says what this machine can do"},
 		{agent.ErrUnsupported, kindCannotGo, "use the version of Pawl that wrote the run"},
 		{journal.ErrFull, kindUnavailable, "free some space; what the journal holds is kept"},
+		{journal.ErrIO, kindUnavailable, "look at the disk, then start the server again: a journal whose disk failed takes nothing until it is opened anew"},
 		{journal.ErrLocked, kindUnavailable, "try again when the other process is done with the journal"},
 		{journal.ErrReadOnly, kindUnavailable, "change the permissions of the journal"},
 		{journal.ErrReplaced, kindUnavailable, "stop whatever replaced the journal's file, and start the server again"},

@@ -2,15 +2,19 @@ package server_test
 
 import (
 	"context"
-	"net"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"net/netip"
+	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/pawlrun/pawl/journal"
+	"github.com/pawlrun/pawl/journal/memory"
 )
 
 // reader is a response that is read while it is written.
@@ -37,24 +41,13 @@ func TestAStreamIsAliveEveryTenSecondsAndEndsWithTheServer(t *testing.T) {
 			"agent.yaml":  answering,
 			"script.yaml": "- text: the end\n  delay: 1h\n",
 		})
-		local := net.TCPAddrFromAddrPort(netip.MustParseAddrPort("127.0.0.1:3001"))
-		ask := func(w http.ResponseWriter, method, path, body string) {
-			r := httptest.NewRequest(method, "http://127.0.0.1:3001"+path, strings.NewReader(body))
-			r.RemoteAddr = "127.0.0.1:4000"
-			r.Header.Set("Content-Type", "application/json")
-			r.Header.Set("Accept", "text/event-stream")
-			s.Handler().ServeHTTP(w, r.WithContext(context.WithValue(t.Context(), http.LocalAddrContextKey, net.Addr(local))))
-		}
-		begun := httptest.NewRecorder()
-		ask(begun, http.MethodPost, "/v1/runs", `{"agent": "answers", "input": "go"}`)
-		if begun.Code != http.StatusCreated {
-			t.Fatalf("status %d: %s", begun.Code, begun.Body)
-		}
+		l := local{s, t}
+		_, path := l.begin("answers")
 		out := &reader{ResponseRecorder: httptest.NewRecorder()}
 		ended := make(chan struct{})
 		go func() {
 			defer close(ended)
-			ask(out, http.MethodGet, begun.Header().Get("Location")+"/events", "")
+			l.serve(out, http.MethodGet, path+"/events", "", "text/event-stream")
 		}()
 		time.Sleep(35 * time.Second)
 		synctest.Wait()
@@ -68,5 +61,72 @@ func TestAStreamIsAliveEveryTenSecondsAndEndsWithTheServer(t *testing.T) {
 			t.Error(err)
 		}
 		<-ended
+	})
+}
+
+// stuck is a reader that takes a little: then a write to it ends at its deadline.
+type stuck struct {
+	*httptest.ResponseRecorder
+	room     int
+	deadline time.Time
+}
+
+func (s *stuck) SetWriteDeadline(t time.Time) error { s.deadline = t; return nil }
+
+func (s *stuck) Write(p []byte) (int, error) {
+	if s.room -= len(p); s.room >= 0 {
+		return len(p), nil
+	}
+	time.Sleep(time.Until(s.deadline))
+	return 0, os.ErrDeadlineExceeded
+}
+
+// counted is a store that counts the events that are read from it.
+type counted struct {
+	journal.Store
+	read atomic.Int64
+}
+
+func (c *counted) Records(ctx context.Context, run string, after int64, limit int) ([]journal.Record, error) {
+	records, err := c.Store.Records(ctx, run, after, limit)
+	c.read.Add(int64(len(records)))
+	return records, err
+}
+
+func TestAReaderThatStopsReadingHoldsNoRunUpAndIsCutOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &counted{Store: memory.New(nil)}
+		script := ""
+		for i := range 40 {
+			script += fmt.Sprintf("- tool_calls: [{name: fs.write, arguments: {path: %d.txt, content: x}}]\n", i)
+		}
+		s, _ := newServerOn(t, store, anybody, map[string]string{
+			"agent.yaml":  "identity: {name: busy}\nmodel_policy: {primary: {model: scripted/script.yaml}}\ntools: {allow: [fs.write]}\n",
+			"script.yaml": script + "- text: the end\n",
+		})
+		l := local{s, t}
+		_, path := l.begin("busy")
+		store.read.Store(0)
+		began := time.Now()
+		var cut time.Duration
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			l.serve(&stuck{ResponseRecorder: httptest.NewRecorder(), room: 1000}, http.MethodGet, path+"/events", "", "text/event-stream")
+			cut = time.Since(began)
+		}()
+		time.Sleep(time.Second)
+		synctest.Wait()
+		read := store.read.Load()
+		if run := l.stands(path); run.State != journal.Ended || run.Seq < 200 {
+			t.Errorf("a second later the run is %s after %d events", run.State, run.Seq)
+		}
+		if read > 100 {
+			t.Errorf("%d events are held for a reader that takes no more", read)
+		}
+		<-ended
+		if cut != 30*time.Second {
+			t.Errorf("the reader is cut off after %s", cut)
+		}
 	})
 }

@@ -36,7 +36,7 @@ func (p project) asNobody(code int, args ...string) finished {
 // publicBinary copies the binary to where everybody may run it.
 func (p project) publicBinary(path string) string {
 	p.t.Helper()
-	to := filepath.Join(p.dir, "bin", "pawl")
+	to := filepath.Join(p.dir, "bin", filepath.Base(path))
 	if _, err := os.Stat(to); err == nil {
 		return to
 	}

@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -327,6 +328,26 @@ func TestARunCannotSpeakToTheServerThatDrivesIt(t *testing.T) {
 	s.reaches(r.ID, journal.Ended)
 	if answer := p.read("answer"); !strings.HasPrefix(answer, "403 ") || !strings.Contains(answer, r.ID) {
 		t.Errorf("the run's command is answered %q", answer)
+	}
+	s.stop()
+}
+
+func TestAnotherUserOfThisMachineIsRefused(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("needs the right to become another user")
+	}
+	p := newProject(t, map[string]string{"agent.yaml": asksAgent, "script.yaml": "- text: the end\n"})
+	s := p.serve()
+	ask := p.command()
+	ask.Path = p.publicBinary(strings.TrimSuffix(ask.Path, "pawl") + "petitioner")
+	ask.Args = []string{ask.Path, s.url + "/v1/runs", `{"agent": "asks", "input": "go"}`}
+	ask.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+	out, err := ask.CombinedOutput()
+	if err != nil || !strings.HasPrefix(string(out), "403 ") || !strings.Contains(string(out), "urn:pawl:problem:forbidden") {
+		t.Errorf("another user is answered %q, %v", out, err)
+	}
+	if runs := asks[items[journal.Run]](s, http.StatusOK, http.MethodGet, "/v1/runs", "").Items; len(runs) != 0 {
+		t.Errorf("another user started %d runs", len(runs))
 	}
 	s.stop()
 }

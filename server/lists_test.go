@@ -1,0 +1,92 @@
+package server_test
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// pages are the items of all pages of a list, which must be no longer than
+// limit.
+func pages[T any](l local, path string, limit int) (items []T) {
+	l.t.Helper()
+	for cursor := ""; ; {
+		page := gets[struct {
+			Items []T
+			Next  string
+		}](l, http.StatusOK, http.MethodGet, fmt.Sprintf("%s?limit=%d&cursor=%s", path, limit, cursor), "")
+		if len(page.Items) > limit {
+			l.t.Errorf("%s: a page has %d items", path, len(page.Items))
+		}
+		items = append(items, page.Items...)
+		if cursor = page.Next; cursor == "" {
+			return items
+		}
+	}
+}
+
+func TestEveryCallThatWaitsIsListedWithItsRun(t *testing.T) {
+	inBubble(t, writing, func(l local, _ string) {
+		var runs, calls []string
+		for range 3 {
+			run, path := l.begin("writes")
+			l.stands(path)
+			runs, calls = append([]string{run.ID}, runs...), append([]string{run.ID + "-1-1"}, calls...)
+		}
+		type waiting struct{ Run, CallID, Tool string }
+		listed := func(limit int) (ids []string) {
+			for i, w := range pages[waiting](l, "/v1/approvals", limit) {
+				if ids = append(ids, w.CallID); w.Tool != "fs.write" || !strings.HasPrefix(w.CallID, w.Run) {
+					t.Errorf("call %d is %+v", i, w)
+				}
+			}
+			return ids
+		}
+		for _, limit := range []int{1, 2, 3, 50} {
+			if diff := cmp.Diff(calls, listed(limit)); diff != "" {
+				t.Errorf("%d a page (-want +got):\n%s", limit, diff)
+			}
+		}
+		gets[reply](l, http.StatusOK, http.MethodPost, "/v1/runs/"+runs[1]+"/reject", `{"callId": "`+calls[1]+`", "reason": "no"}`)
+		l.stands("/v1/runs/" + runs[1])
+		if diff := cmp.Diff([]string{calls[0], calls[2]}, listed(50)); diff != "" {
+			t.Errorf("after a decision (-want +got):\n%s", diff)
+		}
+	})
+}
+
+func TestEveryAgentOfTheDirectoryIsListedAndSaysWhyItCannotRun(t *testing.T) {
+	files := map[string]string{
+		"broken.yaml": "identity: {name: broken, version: 1.2.3, description: Breaks.}\nmodel_policy: {primary: {model: scripted/nowhere.yaml}}\n",
+		"notes.yaml":  "- bread\n- milk\n",
+		"notes.txt":   "identity: {name: a text}\n",
+	}
+	maps.Copy(files, thinking)
+	maps.Copy(files, writing)
+	s, _ := newServer(t, anybody, files)
+	l := local{s, t}
+	type agent struct{ Name, Version, Description, File, Problem string }
+	for _, limit := range []int{1, 2, 50} {
+		agents := pages[agent](l, "/v1/agents", limit)
+		names := []string{}
+		for _, a := range agents {
+			names = append(names, a.Name)
+			if broken := a.Name == "broken"; broken != strings.Contains(a.Problem, "nowhere.yaml") {
+				t.Errorf("%s has the problem %q", a.Name, a.Problem)
+			}
+		}
+		if want := []string{"broken", "thinks", "writes"}; !slices.Equal(names, want) {
+			t.Errorf("%d a page: %v, want %v", limit, names, want)
+		}
+		if a := agents[0]; a.Version != "1.2.3" || a.Description != "Breaks." || a.File != "broken.yaml" {
+			t.Errorf("the first is %+v", a)
+		}
+	}
+	l.refuses(http.StatusUnprocessableEntity, "bad-agent", http.MethodPost, "/v1/runs", `{"agent": "broken"}`)
+	l.refuses(http.StatusBadRequest, "bad-query", http.MethodGet, "/v1/agents?limit=0", "")
+}
