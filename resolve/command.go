@@ -46,6 +46,8 @@ func (r *reader) simple(words []word, dirs []string, depth int) after {
 	}
 	r.hosts(words)
 	name, args := program(words[0].text), words[1:]
+	r.evaluated(name, args)
+	r.carried(name, args, dirs, depth)
 	switch {
 	case name == "cd":
 		r.facts.Commands[at].ReadOnly = true
@@ -80,6 +82,7 @@ func program(first string) string {
 var unclearPrograms = []string{
 	"eval", "xargs", "parallel", "source", ".", "trap", "alias", "watch", "sudo", "doas", "su", "runuser", "chroot", "unshare", "nsenter", "script", "at",
 	"batch", "shopt", "crontab", "systemd-run", "flock", "busybox", "toybox", "pushd", "popd", "enable", "hash", "bind", "complete", "coproc", "ssh",
+	"mapfile", "readarray", "compgen", "fc",
 }
 
 var shells = []string{"sh", "bash", "dash", "ash", "ksh", "mksh", "zsh"}
@@ -132,8 +135,9 @@ var wrappers = map[string]*regexp.Regexp{
 func (r *reader) wrapped(name string, args []word, dirs []string, depth int) {
 	for i, a := range args {
 		if own := wrappers[name]; !a.computed && own.MatchString(a.text) {
-			if variable, _, ok := strings.Cut(a.text, "="); ok {
+			if variable, value, ok := strings.Cut(a.text, "="); ok {
 				r.assign(variable)
+				r.value(variable, word{text: value}, dirs)
 			}
 			continue
 		}
@@ -183,8 +187,23 @@ func (r *reader) given(args []word, dirs []string) {
 		if _, value, ok := strings.Cut(a.text, "="); ok && !a.glob {
 			r.path(word{text: value}, dirs, event.PathUse{Given: true})
 		}
+		r.givenBehind(a, dirs)
 		if !strings.HasPrefix(a.text, "-") && !strings.Contains(a.text, "://") && !strings.ContainsRune(a.text, '\n') && a.text != "" {
 			r.path(a, dirs, event.PathUse{Given: true})
+		}
+	}
+}
+
+// givenBehind notes what may be a path behind short options in the same word,
+// as in -uofile: where the options end is not known.
+func (r *reader) givenBehind(a word, dirs []string) {
+	if a.computed || len(a.text) < 3 || a.text[0] != '-' || a.text[1] == '-' || strings.Contains(a.text, "=") || !strings.ContainsAny(a.text, "/.") {
+		return
+	}
+	for i := 2; i < min(5, len(a.text)); i++ {
+		r.path(word{text: a.text[i:]}, dirs, event.PathUse{Given: true})
+		if a.text[i] == '/' || a.text[i] == '.' {
+			return
 		}
 	}
 }

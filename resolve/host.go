@@ -11,7 +11,8 @@ import (
 )
 
 // senders are the programs that talk to other machines.
-var senders = []string{"curl", "wget", "nc", "ncat", "netcat", "scp", "sftp", "rsync", "ftp", "tftp", "telnet", "socat", "http", "https", "mail", "sendmail"}
+var senders = []string{"curl", "wget", "nc", "ncat", "netcat", "scp", "sftp", "rsync", "ftp", "tftp", "telnet", "socat", "http", "https", "mail", "sendmail",
+	"dig", "host", "nslookup", "drill", "ping", "ping6", "traceroute", "tracepath", "mtr", "whois", "gh", "glab"}
 
 // Sends says that a command line is known to talk to another machine. A line
 // of which it is not known does so perhaps.
@@ -42,7 +43,9 @@ func (r *reader) hosts(words []word) {
 			}
 			continue
 		}
-		if host := hostOf(w.text); host != "" {
+		if host := hostOf(w.text); host == unreadable {
+			r.unclear("which machine " + trim(w.text) + " names, cannot be read")
+		} else if host != "" {
 			r.host(host)
 		} else if sends && hostName.MatchString(w.text) {
 			r.host(w.text)
@@ -56,6 +59,47 @@ var (
 	hostName = regexp.MustCompile(`^[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*\.[A-Za-z]{2,}$|^[0-9]{1,3}(\.[0-9]{1,3}){3}$|^localhost$`)
 )
 
+// unreadable is in the place of a host that programs may read in one way or
+// another.
+const unreadable = "?"
+
+// downloads notes the files that a program which talks to other machines
+// writes, and the options by which it talks to another one than its address
+// names or takes the address from a file.
+func (r *reader) downloads(name string, args []word, dirs []string) {
+	options := outputs[name]
+	if options == nil {
+		options = outputs[""]
+	}
+	for i, a := range args {
+		if where := elsewhere[name]; where != nil && where.MatchString(a.text) {
+			r.unclear("which machine " + name + " " + trim(a.text) + " leads to, is not known")
+		}
+		m := options.FindStringSubmatch(a.text)
+		switch {
+		case m == nil:
+		case m[1] != "" && m[1] != "-":
+			r.writes(word{text: m[1], computed: a.computed}, dirs)
+		case m[1] == "" && i+1 < len(args) && args[i+1].text != "-":
+			r.writes(args[i+1], dirs)
+		}
+	}
+}
+
+// outputs are the options that name a file to write, with the file where it
+// stands in the same word.
+var outputs = map[string]*regexp.Regexp{
+	"": regexp.MustCompile(`^(?:-o|--output(?:=|$))(.*)$`),
+	"curl": regexp.MustCompile(`^(?:-[sSLfkvgGIjNqRiB#0-46]*[oDc]|` +
+		`--(?:output|dump-header|cookie-jar|trace|trace-ascii|stderr|etag-save|hsts|alt-svc|libcurl)(?:=|$))(.*)$`),
+	"wget": regexp.MustCompile(`^(?:-[qvcNS46]*(?:nv)?[qvcNS46]*[Ooa]|--(?:output-document|output-file|append-output|save-cookies|rejected-log|warc-file)(?:=|$))(.*)$`),
+}
+
+var elsewhere = map[string]*regexp.Regexp{
+	"curl": regexp.MustCompile(`^(-[a-zA-Z#]*K.*|--config.*|--resolve|--connect-to|--unix-socket|--abstract-unix-socket|--doh-url|--url-query|--variable|--expand-.*)(=.*)?$`),
+	"wget": regexp.MustCompile(`^(-[a-zA-Z]*i.*|--input-file.*|-e.*|--execute.*|--config.*|--use-askpass.*)$`),
+}
+
 // hostOf is the machine that a word names, as an address or as scp and git
 // write it.
 func hostOf(text string) string {
@@ -64,7 +108,7 @@ func hostOf(text string) string {
 		if u, err := url.Parse(text[start:]); err == nil {
 			return u.Hostname()
 		}
-		return "?"
+		return unreadable
 	}
 	if m := userHost.FindStringSubmatch(text); m != nil {
 		return m[1]

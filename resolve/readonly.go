@@ -34,17 +34,6 @@ var guarded = map[string]*regexp.Regexp{
 	"git":    regexp.MustCompile(`^(--output.*|-o.*|--ext-diff|--textconv|-O.*|--open-files-in-pager.*|--exec.*|--paginate|-p|-c|--config-env.*|--git-dir.*|--work-tree.*|-C|--contents.*)$`),
 }
 
-// gitReads are the subcommands of git that change nothing, with what their
-// operands must look like where some of them would change something.
-var gitReads = map[string]*regexp.Regexp{
-	"status": nil, "diff": nil, "log": nil, "show": nil, "rev-parse": nil, "ls-files": nil, "blame": nil, "describe": nil, "cat-file": nil,
-	"shortlog": nil, "grep": nil, "ls-tree": nil, "merge-base": nil, "rev-list": nil, "name-rev": nil, "show-ref": nil, "count-objects": nil,
-	"branch": regexp.MustCompile(`^(-a|-r|-v|-vv|-l|--list|--all|--remotes|--show-current)$`),
-	"tag":    regexp.MustCompile(`^(-l|--list)$`),
-	"remote": regexp.MustCompile(`^(-v|--verbose)$`),
-	"stash":  regexp.MustCompile(`^list$`),
-}
-
 // reads says whether a program that is not known to change anything is known
 // to change nothing, and notes what it touches. A program that is not known is
 // one that may do anything with what it is given.
@@ -108,48 +97,13 @@ func printsOnly(args []word) bool {
 		!slices.ContainsFunc(args[2:], func(a word) bool { return sedOption.MatchString(a.text) })
 }
 
-func (r *reader) git(args []word, harmless bool, dirs []string) bool {
-	if len(args) > 0 && !args[0].computed && harmless {
-		if only, ok := gitReads[args[0].text]; ok && !slices.ContainsFunc(args[1:], func(a word) bool { return only != nil && !only.MatchString(a.text) }) {
-			return true
-		}
-	}
-	r.atLeast(event.RiskExecute)
-	r.given(args, dirs)
-	sub := ""
-	for _, a := range args {
-		if !strings.HasPrefix(a.text, "-") {
-			sub = a.text
-			break
-		}
-	}
-	switch sub {
-	case "config":
-		for _, a := range args {
-			if a.text == "--global" || a.text == "--system" {
-				r.path(word{text: "~/.gitconfig", computed: true}, dirs, event.PathUse{Write: true})
-			}
-		}
-		r.path(word{text: ".git/config"}, dirs, event.PathUse{Write: true})
-	case "clean", "reset", "restore", "checkout", "rm", "gc", "prune", "filter-branch":
-		r.atLeast(event.RiskDelete)
-	case "push", "fetch", "pull", "clone", "ls-remote", "submodule", "send-email":
-		r.atLeast(event.RiskSend)
-	}
-	return false
-}
-
 // mayDo raises the risk of programs that are not known in detail, and notes
 // the files that they are known to write.
 func (r *reader) mayDo(name string, args []word, dirs []string) {
 	switch {
 	case slices.Contains(senders, name):
 		r.atLeast(event.RiskSend)
-		for i, a := range args {
-			if (a.text == "-o" || a.text == "--output" || a.text == "-O" && name == "wget") && i+1 < len(args) {
-				r.writes(args[i+1], dirs)
-			}
-		}
+		r.downloads(name, args, dirs)
 	case name == "sed" || name == "perl":
 		inPlace := slices.ContainsFunc(args, func(a word) bool {
 			return strings.HasPrefix(a.text, "--in-place") || strings.HasPrefix(a.text, "-") && !strings.HasPrefix(a.text, "--") && strings.Contains(a.text, "i")

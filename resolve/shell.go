@@ -196,6 +196,9 @@ func (r *reader) declare(c *syntax.DeclClause, dirs []string) after {
 	for _, a := range c.Args {
 		if a.Name == nil || a.Naked && a.Value == nil {
 			r.substitutions(a, dirs)
+			if w := wordOf(a.Value); a.Value != nil && hidesCommands(w.text) {
+				r.unclear("a declaration may run what stands in " + trim(w.text))
+			}
 			continue
 		}
 		r.assignment(a, dirs)
@@ -205,8 +208,12 @@ func (r *reader) declare(c *syntax.DeclClause, dirs []string) after {
 
 func (r *reader) assignment(a *syntax.Assign, dirs []string) {
 	r.substitutions(a, dirs)
-	if a.Name != nil {
-		r.assign(a.Name.Value)
+	if a.Name == nil {
+		return
+	}
+	r.assign(a.Name.Value)
+	if a.Value != nil {
+		r.value(a.Name.Value, wordOf(a.Value), dirs)
 	}
 }
 

@@ -69,6 +69,7 @@ func TestCommandLineIsAsDangerousAsItsWorstPart(t *testing.T) {
 		"git log --output=x":                           event.RiskExecute,
 		"git grep -O./x y":                             event.RiskExecute,
 		"git branch -D main":                           event.RiskExecute,
+		"git stash":                                    event.RiskExecute,
 		"sort -o a a":                                  event.RiskExecute,
 		"sort $x":                                      event.RiskExecute,
 		"uniq a b":                                     event.RiskExecute,
@@ -192,6 +193,7 @@ func FuzzShell(f *testing.F) {
 		"ls -la | grep x", "echo $(rm x)", "sh -c 'rm x'", "a=b c", "cat <<E\n`rm x`\nE\n", "for i in $(seq 3); do echo $i; done", "f() { ls; }; f",
 		"case x in a) rm y;; esac", "cat < a > b", "((x=1))", "[[ -e a ]]", "echo ${x:-$(rm y)}", "cd a && cd -", "\\\n", "time ls", "! ls", "ls >&2",
 		"find . -name x", "git log", "echo \"${x}\"'y'$'z'", "{ ls; } | cat", "coproc ls", "a[1]=x", "export A=b", "let x=1", "select i in a; do ls; done",
+		"git -c alias.x='!rm y' x", "PAGER='rm x' git log", "tar -I 'rm x' a", "test -v 'a[$(rm x)]'", "git -C", "git -c", "fd -x", "curl -o", "git submodule foreach",
 	} {
 		f.Add(s)
 	}

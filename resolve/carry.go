@@ -1,0 +1,103 @@
+package resolve
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/pawlrun/pawl/event"
+)
+
+// carriers are the options whose value is a command line that the program
+// runs. A rule about a command would not see it otherwise.
+var carriers = map[string][]string{
+	"tar":    {"--to-command", "--checkpoint-action", "--use-compress-program", "-I", "--rsh-command", "--info-script", "--new-volume-script", "-F"},
+	"rsync":  {"-e", "--rsh", "--rsync-path"},
+	"git":    {"-O", "--open-files-in-pager", "--upload-pack", "--receive-pack", "--exec", "--extcmd"},
+	"rg":     {"--pre", "--hostname-bin"},
+	"fd":     {"-x", "-X", "--exec", "--exec-batch"},
+	"fdfind": {"-x", "-X", "--exec", "--exec-batch"},
+	"sort":   {"--compress-program"},
+	"split":  {"--filter"},
+	"man":    {"-P", "--pager"},
+	"go":     {"-exec", "-toolexec", "-vettool"},
+	"script": {"-c", "--command"},
+}
+
+// carried reads the command lines among the options of a program.
+func (r *reader) carried(name string, args []word, dirs []string, depth int) {
+	for i, a := range args {
+		for _, option := range carriers[name] {
+			value, found := attached(a.text, option)
+			switch {
+			case a.text == option && i+1 < len(args):
+				r.nested(args[i+1], dirs, depth)
+			case found && a.computed:
+				r.unclear("which command " + name + " " + option + " runs, is computed when it runs")
+			case found:
+				r.nested(word{text: strings.TrimPrefix(value, "exec=")}, dirs, depth)
+			}
+		}
+	}
+}
+
+// attached is the value of an option that is written in the same word.
+func attached(text, option string) (string, bool) {
+	rest, ok := strings.CutPrefix(text, option)
+	switch {
+	case !ok || rest == "":
+		return "", false
+	case strings.HasPrefix(rest, "="):
+		return rest[1:], true
+	}
+	return rest, !strings.HasPrefix(option, "--") && len(option) == 2
+}
+
+// nested reads a word as a command line of its own.
+func (r *reader) nested(w word, dirs []string, depth int) {
+	if w.computed {
+		r.unclear("which command " + trim(w.text) + " is, is computed when it runs")
+		return
+	}
+	outer := r.depth
+	r.line(w.text, dirs, depth+1)
+	r.depth = outer
+}
+
+// carryingVariables hold command lines that programs run.
+var carryingVariables = []string{
+	"PAGER", "MANPAGER", "GIT_PAGER", "EDITOR", "VISUAL", "GIT_EDITOR", "GIT_SEQUENCE_EDITOR", "GIT_SSH_COMMAND", "GIT_SSH", "GIT_PROXY_COMMAND",
+	"GIT_EXTERNAL_DIFF", "GIT_ASKPASS", "SSH_ASKPASS", "PROMPT_COMMAND", "BROWSER", "LESSOPEN", "LESSCLOSE", "RSYNC_RSH", "CVS_RSH", "TAR_OPTIONS",
+}
+
+// value reads what a variable is set to, where some program or shell would run
+// it.
+func (r *reader) value(name string, w word, dirs []string) {
+	switch {
+	case strings.HasPrefix(name, "GIT_CONFIG"):
+		r.unclear("it sets " + name + ", which tells git what to run")
+	case slices.Contains(carryingVariables, name):
+		r.nested(w, dirs, r.depth)
+	case !w.computed && hidesCommands(w.text):
+		r.unclear("it sets " + name + " to what a shell may run")
+	}
+}
+
+// hidesCommands says that a text that the shell takes as it is holds a command,
+// which some shells run when the text is used as a number or as a name.
+func hidesCommands(text string) bool {
+	return strings.Contains(text, "$(") || strings.Contains(text, "`")
+}
+
+// evaluators are builtins that some shells let evaluate the names they are
+// given: the command in the subscript of "x[$(rm y)]" runs, quoted or not.
+var evaluators = []string{"test", "[", "wait", "unset", "read", "let", "getopts", "shift", "return", "exit", "break", "continue"}
+
+func (r *reader) evaluated(name string, args []word) {
+	named := slices.Contains(evaluators, name) || name == "printf" && len(args) > 0 && strings.HasPrefix(args[0].text, "-v")
+	for _, a := range args {
+		if named && !a.computed && hidesCommands(a.text) {
+			r.unclear(name + " may run what stands in " + trim(a.text))
+			r.atLeast(event.RiskExecute)
+		}
+	}
+}

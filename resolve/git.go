@@ -1,0 +1,153 @@
+package resolve
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/pawlrun/pawl/event"
+)
+
+// gitReads are the subcommands of git that change nothing, with what their
+// operands must look like where some of them would change something.
+var gitReads = map[string]*regexp.Regexp{
+	"status": nil, "diff": nil, "log": nil, "show": nil, "rev-parse": nil, "ls-files": nil, "blame": nil, "describe": nil, "cat-file": nil,
+	"shortlog": nil, "grep": nil, "ls-tree": nil, "merge-base": nil, "rev-list": nil, "name-rev": nil, "show-ref": nil, "count-objects": nil,
+	"branch": regexp.MustCompile(`^(-a|-r|-v|-vv|-l|--list|--all|--remotes|--show-current)$`),
+	"tag":    regexp.MustCompile(`^(-l|--list)$`),
+	"remote": regexp.MustCompile(`^(-v|--verbose)$`),
+	"stash":  regexp.MustCompile(`^list$`),
+}
+
+// gitCommands are the other subcommands of git's own. Any other name is one of
+// an alias or of a program, and nothing is known of it.
+var gitCommands = strings.Fields(`add am annotate apply archive bundle bugreport check-attr check-ignore check-mailmap check-ref-format checkout
+	checkout-index cherry cherry-pick clean clone column commit commit-graph commit-tree config credential diff-files diff-index diff-tree
+	diagnose fast-export fast-import fetch fetch-pack for-each-ref format-patch fsck gc get-tar-commit-id hash-object help index-pack init
+	init-db interpret-trailers ls-remote mailinfo mailsplit maintenance merge merge-base merge-file merge-index merge-tree mktag mktree mv
+	notes pack-objects pack-refs patch-id prune prune-packed pull push range-diff read-tree rebase reflog repack replace request-pull rerere
+	reset restore revert rm send-email send-pack show-branch show-index sparse-checkout stage stripspace submodule switch symbolic-ref
+	unpack-file unpack-objects update-index update-ref update-server-info var verify-commit verify-pack verify-tag version whatchanged
+	worktree write-tree`)
+
+// gitValues are the options before a subcommand that take a word of their own.
+var gitValues = []string{"-c", "-C", "--git-dir", "--work-tree", "--namespace", "--super-prefix", "--config-env", "--attr-source", "--list-cmds"}
+
+// gitSafe are the settings that make git run nothing.
+var gitSafe = regexp.MustCompile(`(?i)^(user|color|advice|init|log|versionsort|status|column|i18n|gc|fetch|push|pull|rebase|merge|commit|tag|safe)\.(` +
+	`name|email|ui|auto|defaultbranch|date|decorate|abbrevcommit|showsignature=false|gpgsign=(false|no|0)|prune|ff|default|rebase|conflictstyle|` +
+	`autostash|autosquash|directory|[a-z]*hint|detachedhead|renames|short|branch|diff|status|interactive|commitencoding|verbose|forcesignannotated=false)(=|$)|` +
+	`(?i)^(core\.(quotepath|autocrlf|filemode|safecrlf|abbrev|longpaths|symlinks|ignorecase|precomposeunicode|compression)|` +
+	`diff\.(renames|noprefix|mnemonicprefix|context|algorithm|renamelimit|wserrorhighlight)|protocol\.version|http\.(postbuffer|lowspeedlimit|lowspeedtime|version))(=|$)`)
+
+// gitRuns are the settings whose value is a command line.
+var gitRuns = regexp.MustCompile(`(?i)^(core\.(pager|editor|sshcommand|askpass|gitproxy|fsmonitor)|sequence\.editor|diff\.external|credential\..*helper|gpg\..*program|` +
+	`pager\..*|.*\.(textconv|command|cmd|clean|smudge|process|driver)|remote\..*\.(uploadpack|receivepack))$`)
+
+func (r *reader) git(args []word, harmless bool, dirs []string) bool {
+	sub, operands := r.gitOptions(args, dirs)
+	if len(args) > 0 && args[0].text == sub && harmless && r.quietGit(dirs) {
+		if only, ok := gitReads[sub]; ok && fits(sub, only, operands) {
+			return true
+		}
+	}
+	r.atLeast(event.RiskExecute)
+	r.given(args, dirs)
+	switch sub {
+	case "":
+	case "config":
+		for _, a := range args {
+			if a.text == "--global" || a.text == "--system" {
+				r.path(word{text: "~/.gitconfig", computed: true}, dirs, event.PathUse{Write: true})
+			}
+		}
+		r.path(word{text: ".git/config"}, dirs, event.PathUse{Write: true})
+	case "clean", "reset", "restore", "checkout", "rm", "gc", "prune":
+		r.atLeast(event.RiskDelete)
+	case "push", "fetch", "pull", "clone", "ls-remote", "submodule", "send-email":
+		r.atLeast(event.RiskSend)
+	}
+	r.gitRunsMore(sub, operands, dirs)
+	return false
+}
+
+// fits says that a subcommand with these operands changes nothing. A stash
+// without any changes the working tree.
+func fits(sub string, only *regexp.Regexp, operands []word) bool {
+	if sub == "stash" && len(operands) == 0 {
+		return false
+	}
+	return only == nil || !slices.ContainsFunc(operands, func(a word) bool { return !only.MatchString(a.text) })
+}
+
+// gitOptions reads the options before the subcommand, and gives that and what
+// follows it.
+func (r *reader) gitOptions(args []word, dirs []string) (sub string, operands []word) {
+	for i := 0; i < len(args); i++ {
+		a := args[i]
+		switch {
+		case a.computed:
+			r.unclear("which command of git " + trim(a.text) + " is, is computed when it runs")
+			return "", nil
+		case a.text == "-c" && i+1 < len(args):
+			i++
+			r.gitSetting(args[i], dirs)
+		case strings.HasPrefix(a.text, "--config-env"):
+			r.unclear("git takes a setting from a variable")
+			i++
+		case slices.Contains(gitValues, a.text):
+			i++
+		case strings.HasPrefix(a.text, "-"):
+		default:
+			return a.text, args[i+1:]
+		}
+	}
+	return "", nil
+}
+
+// gitSetting reads the setting of git -c: an alias and a program to run are
+// command lines.
+func (r *reader) gitSetting(w word, dirs []string) {
+	key, value, _ := strings.Cut(w.text, "=")
+	switch {
+	case w.computed:
+		r.unclear("what git is set to, is computed when it runs")
+	case strings.HasPrefix(strings.ToLower(key), "alias."):
+		command, isShell := strings.CutPrefix(value, "!")
+		if !isShell {
+			command = "git " + value
+		}
+		r.nested(word{text: command}, dirs, r.depth)
+	case gitRuns.MatchString(key):
+		r.nested(word{text: strings.TrimPrefix(value, "!")}, dirs, r.depth)
+	case !gitSafe.MatchString(w.text):
+		r.unclear("it sets git's " + trim(key) + ", which may make it run something")
+	}
+}
+
+// gitRunsMore reads the command lines that subcommands run themselves, and asks
+// about a subcommand that nobody knows.
+func (r *reader) gitRunsMore(sub string, operands []word, dirs []string) {
+	first := ""
+	if len(operands) > 0 {
+		first = operands[0].text
+	}
+	switch {
+	case sub == "bisect" && first == "run" && len(operands) > 1:
+		r.simple(operands[1:], dirs, r.depth)
+	case sub == "bisect" && first != "run":
+	case sub == "submodule" && slices.ContainsFunc(operands, func(a word) bool { return a.text == "foreach" }):
+		r.nested(operands[len(operands)-1], dirs, r.depth)
+	case sub == "rebase" || sub == "difftool":
+		for i, a := range operands {
+			if a.text == "-x" && i+1 < len(operands) {
+				r.nested(operands[i+1], dirs, r.depth)
+			}
+		}
+	case sub == "" || slices.Contains(gitCommands, sub):
+	default:
+		if _, known := gitReads[sub]; !known {
+			r.unclear("git " + trim(sub) + " may be an alias of anything")
+		}
+	}
+}
