@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+
+	"github.com/pawlrun/pawl/llm"
 )
 
 // Errors of a [Ledger].
@@ -39,6 +41,27 @@ func (a Amount) Exceeds(b Amount) bool {
 type Reservation struct {
 	ID string
 	Amount
+}
+
+// Admission is the leave to make one call: a reservation that is open in a
+// ledger. Only a ledger gives one, and the zero value is none, so whoever asks
+// for it calls nothing for which no budget has room.
+type Admission struct{ of *Reservation }
+
+// Given says that there is an admission.
+func (a Admission) Given() bool { return a.of != nil }
+
+// Usage is what was set aside: none where there is no admission.
+func (a Admission) Usage() llm.Usage {
+	if a.of == nil {
+		return llm.Usage{}
+	}
+	return llm.Usage{Input: a.of.Input, Output: a.of.Output}
+}
+
+// Equal says that both are of the same reservation, or both are none.
+func (a Admission) Equal(b Admission) bool {
+	return a.of == b.of || a.of != nil && b.of != nil && *a.of == *b.of
 }
 
 // Ledger is the account of everything that draws from one budget: a run's own
@@ -91,6 +114,15 @@ func (l Ledger) Open(id string) (Reservation, bool) {
 		return l.open[i], true
 	}
 	return Reservation{}, false
+}
+
+// Admission is the leave to make the call of an open reservation, none where
+// none of that id is open.
+func (l Ledger) Admission(id string) Admission {
+	if i := l.index(id); i >= 0 {
+		return Admission{of: &l.open[i]} // what a ledger holds is never changed
+	}
+	return Admission{}
 }
 
 func (l Ledger) index(id string) int {

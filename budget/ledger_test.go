@@ -2,8 +2,6 @@ package budget_test
 
 import (
 	"errors"
-	"fmt"
-	"math/rand/v2"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -90,68 +88,5 @@ func TestAReservationIsMadeAndCommittedOnce(t *testing.T) {
 	l = must(t)(l.Commit("a", budget.Amount{}))
 	if _, ok := l.Open("a"); ok || l.Held() != (budget.Amount{}) || l.Spent() != (budget.Amount{}) {
 		t.Errorf("a call that was not made costs %+v", l.Spent())
-	}
-}
-
-// Many runs of one tree draw from its root's ledger, each with a call under
-// way at a time, in any order, and each within a cap of its own.
-func TestATreeNeverSpendsMoreThanItsRootAllows(t *testing.T) {
-	price := &llm.Price{Input: 3, Output: 15, CacheWrite: 3.75, Long: &llm.LongPrice{Over: 5000, Input: 6, Output: 22.5, CacheWrite: 7.5}}
-	for seed := range uint64(200) {
-		r := rand.New(rand.NewPCG(seed, 3))
-		root := budget.Limits{USDPerRun: 0.05 + r.Float64(), MaxInputTokens: 20_000 + r.Int64N(200_000), MaxOutputTokens: 5000 + r.Int64N(60_000)}
-		type child struct {
-			limits budget.Limits
-			ledger budget.Ledger
-			open   string
-			call   budget.Amount
-		}
-		children := make([]child, 5)
-		for i := range children {
-			children[i].limits.USDPerRun = root.USDPerRun / float64(1+r.IntN(4))
-		}
-		var tree budget.Ledger
-		spent := func(l budget.Ledger) budget.Spent {
-			return budget.Spent{USD: l.Spent().USD, Input: l.Spent().Input, Output: l.Spent().Output}
-		}
-		admitted, waited := 0, false
-		for step := range 400 {
-			c := &children[r.IntN(len(children))]
-			if c.open != "" {
-				used := budget.Amount{Input: r.Int64N(c.call.Input + 1), Output: r.Int64N(c.call.Output + 1)}
-				used.USD = price.Of(llm.Usage{Input: used.Input, Output: used.Output, CacheWrite: r.Int64N(used.Input + 1)})
-				tree = must(t)(tree.Commit(c.open, used))
-				c.ledger = must(t)(c.ledger.Commit(c.open, used))
-				c.open = ""
-			} else {
-				call := budget.Call{Input: 1 + r.Int64N(9000), Output: 1 + r.Int64N(8192), Price: price}
-				own, refusal := c.limits.Admit(spent(c.ledger), c.ledger.Held(), call)
-				if refusal.Setting != "" {
-					continue
-				}
-				call.Output = own.Output
-				a, refusal := root.Admit(spent(tree), tree.Held(), call)
-				if refusal.Setting != "" {
-					waited = waited || refusal.Wait
-					continue
-				}
-				admitted++
-				c.open, c.call = fmt.Sprint("run/", step), a
-				tree = must(t)(tree.Reserve(budget.Reservation{ID: c.open, Amount: a}))
-				c.ledger = must(t)(c.ledger.Reserve(budget.Reservation{ID: c.open, Amount: a}))
-			}
-			total := tree.Spent().Add(tree.Held())
-			if total.Exceeds(budget.Amount{USD: root.USDPerRun, Input: root.MaxInputTokens, Output: root.MaxOutputTokens}) {
-				t.Fatalf("seed %d, step %d: %+v under %+v", seed, step, total, root)
-			}
-			for _, c := range children {
-				if c.ledger.Spent().USD > c.limits.USDPerRun+1e-9 {
-					t.Fatalf("seed %d: a child spent %v of %v", seed, c.ledger.Spent().USD, c.limits.USDPerRun)
-				}
-			}
-		}
-		if admitted == 0 || seed == 0 && !waited {
-			t.Errorf("seed %d proves nothing: %d calls, waited %t", seed, admitted, waited)
-		}
 	}
 }

@@ -18,9 +18,9 @@ func charged(a machine.CallModel, partial *llm.Response, e *llm.Error) llm.Usage
 	case partial != nil && !partial.Usage.Estimated:
 		return partial.Usage
 	case partial != nil:
-		return budget.Unreported(a.Reserved, partial.Usage, len(partial.Parts.Text()))
+		return budget.Unreported(a.Admission.Usage(), partial.Usage, len(partial.Parts.Text()))
 	case sent(e):
-		return budget.Unreported(a.Reserved, llm.Usage{}, 0)
+		return budget.Unreported(a.Admission.Usage(), llm.Usage{}, 0)
 	}
 	return llm.Usage{}
 }

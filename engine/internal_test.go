@@ -3,12 +3,16 @@ package engine_test
 import (
 	"context"
 	"errors"
+	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/pawlrun/pawl/budget"
 	"github.com/pawlrun/pawl/engine"
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/llm"
 	"github.com/pawlrun/pawl/llm/scripted"
 	"github.com/pawlrun/pawl/machine"
 	"github.com/pawlrun/pawl/machine/agent"
@@ -92,6 +96,39 @@ func (b *broken) Next() []machine.Action {
 		}
 	}
 	return b.Machine.Next()
+}
+
+// What no budget has admitted is not called, whatever machine asks for it.
+func TestAModelIsNotCalledWithoutAnAdmission(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var called atomic.Bool
+		r := newRig(t).model(modelFunc(func(context.Context, *llm.Request, func(llm.Delta)) (*llm.Response, error) {
+			called.Store(true)
+			return &llm.Response{Parts: llm.Parts{llm.Text{Text: "done"}}}, nil
+		}))
+		b := &broken{Machine: agent.New()}
+		b.next = func() []machine.Action {
+			actions := slices.Clone(b.Machine.Next())
+			for i, a := range actions {
+				if c, ok := a.(machine.CallModel); ok {
+					c.Admission = budget.Admission{}
+					actions[i] = c
+				}
+			}
+			return actions
+		}
+		e := engine.New(r.store, func(string) (machine.Machine, error) { return b, nil }, engine.Options{})
+		defer e.Close()
+		r.Engine = e
+		run := r.start(t.Context())
+		s, err := run.Wait(t.Context())
+		if called.Load() || err == nil || s.Outcome == nil || s.Outcome.Reason != event.ReasonInternal {
+			t.Errorf("called %t, state %+v, error %v", called.Load(), s.Outcome, err)
+		}
+		if n := count(r.whole(run.ID), "model.requested"); n != 0 {
+			t.Errorf("%d intents", n)
+		}
+	})
 }
 
 func TestABrokenMachineEndsTheRunAsInternalWithEveryCallSettled(t *testing.T) {

@@ -24,6 +24,9 @@ func (d *driver) beginModel(a machine.CallModel) (bool, error) {
 		d.waiting = "retry"
 		return false, nil
 	}
+	if !a.Admission.Given() {
+		return false, fmt.Errorf("engine: run %s: attempt %d at %s was not admitted by a budget", d.run, a.Attempt, a.Target)
+	}
 	req := a.Request
 	model, err := d.prepare(a.Target, &req)
 	intent := event.ModelRequested{Attempt: a.Attempt, Model: a.Target, Purpose: a.Purpose, Withheld: a.Withheld}

@@ -2,6 +2,8 @@ package engine
 
 import (
 	"context"
+	"errors"
+	"sync/atomic"
 
 	"github.com/pawlrun/pawl/llm"
 	"github.com/pawlrun/pawl/machine"
@@ -39,6 +41,9 @@ type ToolCall struct {
 // them outermost.
 func (d *driver) observeModel(ctx context.Context, a machine.CallModel, call func(context.Context) (*llm.Response, error)) (*llm.Response, error) {
 	c := ModelCall{Run: d.run, Cycle: a.Cycle, Attempt: a.Attempt, Target: a.Target}
+	if len(d.engine.opts.Observers) > 0 {
+		call = once(call)
+	}
 	for i := len(d.engine.opts.Observers) - 1; i >= 0; i-- {
 		if wrap := d.engine.opts.Observers[i].Model; wrap != nil {
 			next := call
@@ -51,6 +56,9 @@ func (d *driver) observeModel(ctx context.Context, a machine.CallModel, call fun
 // observeTool runs the tool inside the engine's observers.
 func (d *driver) observeTool(ctx context.Context, a machine.RunTool, call func(context.Context) (tool.Result, error)) (tool.Result, error) {
 	c := ToolCall{Run: d.run, CallID: a.CallID, Attempt: a.Attempt, Tool: a.Tool}
+	if len(d.engine.opts.Observers) > 0 {
+		call = once(call)
+	}
 	for i := len(d.engine.opts.Observers) - 1; i >= 0; i-- {
 		if wrap := d.engine.opts.Observers[i].Tool; wrap != nil {
 			next := call
@@ -58,4 +66,20 @@ func (d *driver) observeTool(ctx context.Context, a machine.RunTool, call func(c
 		}
 	}
 	return call(ctx)
+}
+
+// errAgain is what an observer gets that hands a call on a second time.
+var errAgain = errors.New("engine: an observer handed the call on twice; it was made once")
+
+// once holds observers to their contract: what was permitted and set aside is
+// one call.
+func once[T any](call func(context.Context) (T, error)) func(context.Context) (T, error) {
+	var made atomic.Bool
+	return func(ctx context.Context) (T, error) {
+		if made.Swap(true) {
+			var none T
+			return none, errAgain
+		}
+		return call(ctx)
+	}
 }

@@ -11,6 +11,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/pawlrun/pawl/budget"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/llm"
 )
@@ -53,9 +54,9 @@ type CallModel struct {
 	Deadline time.Time
 	// Price is the target's price, nil when it has none that is known.
 	Price *llm.Price
-	// Reserved is the worst case that was set aside for the call. A call whose
-	// usage nobody reports is charged by it ([budget.Unreported]).
-	Reserved llm.Usage
+	// Admission is that of the budget; without one no driver makes the call. A
+	// call whose usage nobody reports is charged by it ([budget.Unreported]).
+	Admission budget.Admission
 	// Purpose is empty for a cycle's answer; its events carry it.
 	Purpose event.Purpose
 	// Withheld are the provider's own tools that the request does not name, nil

@@ -157,7 +157,7 @@ func (m *Machine) callModel() {
 			ProviderTools: hosted, CacheKey: m.workload, Cache: m.cfg.Cache, Ordinal: m.answered,
 		},
 		Stream: !m.cfg.Whole, NotBefore: m.model.notBefore, Deadline: m.deadline(),
-		Reserved: m.reservedUsage(), Withheld: withheld,
+		Admission: m.account.ledger.Admission(m.account.id), Withheld: withheld,
 	})
 }
 

@@ -160,6 +160,19 @@ func TestCallsWaitForTheRaiseOfALimitThatAsks(t *testing.T) {
 			p.resume()
 			p.results("c1.1=A", "c1.2=B", "c1.3=C")
 		}},
+		{"and that took more of two limits", agent.Config{
+			Limits: budget.Limits{USDPerRun: 57, MaxInputTokens: 60}, MaxTokens: 4,
+			OnBudget: map[string]agent.OnBudget{"usd_per_run": agent.BudgetAsk, "max_input_tokens": agent.BudgetAsk},
+		}, func(p *play) {
+			p.answer(used(70, 3, three))
+			p.parkedAt("usd_per_run")
+			p.raise("usd_per_run", 1000)
+			p.resume()
+			p.parkedAt("max_input_tokens")
+			p.raise("max_input_tokens", 1000)
+			p.resume()
+			p.results("c1.1=A", "c1.2=B", "c1.3=C")
+		}},
 		{"people are asked about the calls that there is room for first", with(asking("max_tool_calls", budget.Limits{MaxToolCalls: 2}), gated("send")), func(p *play) {
 			p.answer(three)
 			p.results("c1.1=A")
@@ -194,6 +207,39 @@ func TestCallsWaitForTheRaiseOfALimitThatAsks(t *testing.T) {
 			p.check()
 		})
 	}
+}
+
+// A process dies during the one call of an answer, and the next one finds the
+// time used up: the call waits for the raise like one that has not begun.
+func TestALostReadWaitsForTheRaiseOfTheTime(t *testing.T) {
+	p := newPlay(t, agent.Config{
+		Limits: budget.Limits{MaxWallSeconds: 10}, OnBudget: map[string]agent.OnBudget{"max_wall_time_seconds": agent.BudgetAsk},
+	})
+	p.answer(asks("", "read a"))
+	p.now = p.now.Add(10 * time.Second)
+	p.command(event.InputReceived{Text: "hurry"})
+	p.crash()
+	p.resume()
+	p.parkedAt("max_wall_time_seconds")
+	p.raise("max_wall_time_seconds", 20)
+	p.resume()
+	p.results("c1.1=A")
+	p.answer(says("done"))
+	p.check()
+}
+
+// The calls beside the one that is held come to their ends first.
+func TestARunParksForARaiseWhenNothingIsUnderWay(t *testing.T) {
+	p := newPlay(t, agent.Config{
+		Limits: budget.Limits{MaxToolCalls: 2}, OnBudget: map[string]agent.OnBudget{"max_tool_calls": agent.BudgetAsk},
+	})
+	p.answer(asks("", "read a", "read b", "read c"))
+	p.results("c1.2=B")
+	if s := p.live.State(); s.Phase != machine.Running {
+		t.Fatalf("parked while c1.1 runs:\n%s", p.log.String())
+	}
+	p.results("c1.1=A")
+	p.parkedAt("max_tool_calls")
 }
 
 func TestACallThatPolicyDeniesWaitsForNoRaise(t *testing.T) {

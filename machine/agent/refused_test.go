@@ -102,12 +102,13 @@ func TestWhatHappensToCallsEndsTheRun(t *testing.T) {
 			p.answer(asks("", "send more"))
 			p.fails("c2.1", "two")
 		}, event.ReasonRepeatedFailure, ""},
-		{"a success among them, and one failure after it", agent.Config{Dispatch: agent.ParallelAll}, func(p *play) {
+		{"and again after a success", agent.Config{Dispatch: agent.ParallelAll}, func(p *play) {
 			p.answer(batch(25))
 			p.failBatch(1, 25)
-			p.answer(asks("", "read a", "read b"))
+			p.answer(asks("", "send a"))
 			p.results("c2.1=A")
-			p.fails("c2.2", "two")
+			p.answer(batch(25))
+			p.failBatch(3, 25)
 		}, "", ""},
 		{"one failure less than the threshold", threshold(4), failing(3, "one", "two"), "", ""},
 		{"as many as the threshold", threshold(4), failing(4, "one", "two", "three"), event.ReasonRepeatedFailure, ""},

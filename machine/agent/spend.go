@@ -58,14 +58,21 @@ func (m *Machine) refused(t Target) budget.Refusal {
 		// asked for.
 		return budget.Refusal{Setting: m.cfg.Limits.BeforeModelCall(m.spent)}
 	}
-	_, refusal := m.cfg.Limits.Admit(m.spent, m.account.ledger.Held(), m.pricedCall(t))
+	_, refusal := m.admit(m.pricedCall(t))
 	return refusal
+}
+
+// admit is the one place where a call of the run is set against what it may
+// draw from, whatever it is for.
+func (m *Machine) admit(c budget.Call) (budget.Amount, budget.Refusal) {
+	own := budget.Share{Limits: m.cfg.Limits, Spent: m.spent, Held: m.account.ledger.Held()}
+	return budget.Line{own}.Admit(c)
 }
 
 // reserve sets the next call's worst case aside, or ends the run: a call that
 // cannot be paid for is not made (HAR-22, FIELD F3).
 func (m *Machine) reserve() {
-	a, refusal := m.cfg.Limits.Admit(m.spent, m.account.ledger.Held(), m.pricedCall(m.target()))
+	a, refusal := m.admit(m.pricedCall(m.target()))
 	if refusal.Setting != "" {
 		m.exhausted(refusal)
 		return
@@ -165,20 +172,13 @@ func (m *Machine) applyRaised(d event.BudgetRaised) {
 		m.stopBudget = ""
 	}
 	m.account.warned = m.cfg.Limits.Raised(m.spent, m.account.warned)
-	if m.account.overrun != "" {
-		w, _ := m.cfg.Limits.Overrun(m.spent)
-		m.account.overrun = w.Setting
-	}
+	m.account.overrun = "" // said again where it still holds, or another does
 	m.account.outdated = m.account.id != "" && !m.account.settled && !m.model.inFlight && !m.compaction.call.inFlight
 }
 
 // unreported is what a call is charged whose process is gone.
 func (m *Machine) unreported() llm.Usage {
-	return budget.Unreported(m.reservedUsage(), llm.Usage{}, 0)
-}
-
-func (m *Machine) reservedUsage() llm.Usage {
-	return llm.Usage{Input: m.account.reserved.Input, Output: m.account.reserved.Output}
+	return budget.Unreported(m.account.ledger.Admission(m.account.id).Usage(), llm.Usage{}, 0)
 }
 
 func (m *Machine) costOf(u llm.Usage) llm.Cost {

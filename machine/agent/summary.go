@@ -57,7 +57,7 @@ func (m *Machine) affordSummary(s *compact.SummaryRequest) bool {
 	if m.account.id != "" {
 		return true
 	}
-	_, refusal := m.cfg.Limits.Admit(m.spent, m.account.ledger.Held(), m.pricedSummary(s))
+	_, refusal := m.admit(m.pricedSummary(s))
 	return refusal.Setting == ""
 }
 
@@ -66,7 +66,7 @@ func (m *Machine) affordSummary(s *compact.SummaryRequest) bool {
 func (m *Machine) callSummary(s *compact.SummaryRequest) {
 	t, a := m.target(), &m.compaction.call
 	if m.account.id == "" {
-		amount, _ := m.cfg.Limits.Admit(m.spent, m.account.ledger.Held(), m.pricedSummary(s))
+		amount, _ := m.admit(m.pricedSummary(s))
 		m.record(event.BudgetReserved{
 			ID:  "summary-" + strconv.Itoa(m.answered) + "." + strconv.Itoa(max(a.number, 1)),
 			USD: amount.USD, Input: amount.Input, Output: amount.Output,
@@ -85,7 +85,7 @@ func (m *Machine) callSummary(s *compact.SummaryRequest) {
 	m.actions = append(m.actions, machine.CallModel{
 		Cycle: m.cycle, Attempt: max(a.number, 1), Target: t.Model, Price: t.Price, Purpose: event.PurposeSummary,
 		Request: req, NotBefore: a.notBefore, Deadline: m.deadline(),
-		Reserved: m.reservedUsage(), Withheld: withheld,
+		Admission: m.account.ledger.Admission(m.account.id), Withheld: withheld,
 	})
 }
 
