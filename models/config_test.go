@@ -2,6 +2,7 @@ package models_test
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
 	"io"
 	"net/http"
@@ -94,6 +95,41 @@ func TestVariablesThatTheConfigNamesMustBeSet(t *testing.T) {
 	r := &models.Resolver{Getenv: env("P", "user:hunter2@"), Config: models.Config{Providers: map[string]models.Provider{"vllm": {Proxy: "${P}"}}}}
 	if err := r.Check("vllm/m"); err == nil || strings.Contains(err.Error(), "hunter2") {
 		t.Errorf("a proxy without an address: %v", err)
+	}
+}
+
+// A variable before the "@" is a password as it is, whatever signs it has; one
+// that is the whole address is an address.
+func TestAProxysPasswordMayHaveAnySign(t *testing.T) {
+	for proxy, want := range map[string]string{
+		"http://team:${P}@HOST":       "team:p@ss/w%rd?#: x",
+		"http://${P}@HOST":            "p@ss/w%rd?#: x:", // a name without a password
+		"http://t%40m:${P}@HOST/":     "t@m:p@ss/w%rd?#: x",
+		"http://team:pl%20ain@HOST":   "team:pl ain",
+		"${WHOLE}":                    "a:b",
+		"http://HOST":                 "",
+		"http://team:${P}-${P}@HOST/": "team:p@ss/w%rd?#: x-p@ss/w%rd?#: x",
+	} {
+		t.Run(proxy, func(t *testing.T) {
+			address, seen := refusing(t)
+			host := strings.TrimPrefix(address, "http://")
+			r := &models.Resolver{
+				Getenv: env("P", "p@ss/w%rd?#: x", "WHOLE", "http://a:b@"+host),
+				Config: models.Config{Providers: map[string]models.Provider{
+					"acme": {BaseURL: "http://api.acme.example/v1", Proxy: strings.ReplaceAll(proxy, "HOST", host)},
+				}},
+			}
+			got, _ := base64.StdEncoding.DecodeString(strings.TrimPrefix(asked(t, r, "acme/m", seen).Header.Get("Proxy-Authorization"), "Basic "))
+			if string(got) != want {
+				t.Errorf("the proxy was told %q, want %q", got, want)
+			}
+		})
+	}
+	for _, proxy := range []string{"http://team:%zz@host", "http://team:x@", "://", "host:3128"} {
+		r := &models.Resolver{Getenv: env(), Config: models.Config{Providers: map[string]models.Provider{"vllm": {Proxy: proxy}}}}
+		if err := r.Check("vllm/m"); err == nil || strings.Contains(err.Error(), "team") {
+			t.Errorf("%s: %v", proxy, err)
+		}
 	}
 }
 

@@ -2,11 +2,9 @@ package models
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
-	"net/url"
 	"strings"
 
 	"github.com/pawlrun/pawl/llm"
@@ -98,13 +96,9 @@ func (r *Resolver) client(provider, proxy string) (*http.Client, error) {
 	if proxy == "" {
 		return transport.New(o), nil
 	}
-	address, err := r.expand(proxy)
-	if err != nil {
-		return nil, fmt.Errorf("proxy: %w", err)
-	}
-	if o.Proxy, err = url.Parse(address); err != nil || o.Proxy.Host == "" {
-		// The address is not shown, because it may hold a password.
-		return nil, errors.New("proxy: the address is none; it must be like http://proxy.example:3128")
+	var err error
+	if o.Proxy, err = r.proxy(proxy); err != nil {
+		return nil, err
 	}
 	return transport.New(o), nil
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 )
 
 // wireNames are the providers that the config file knows by itself, one for
@@ -22,6 +23,8 @@ type reply struct {
 	text       string
 	tool, args string
 	header     map[string]string
+	// refused is the status of a request that is refused.
+	refused int
 }
 
 // asked is a request as it came.
@@ -29,6 +32,7 @@ type asked struct {
 	path   string
 	header http.Header
 	body   string
+	at     time.Time
 }
 
 // provider stands for all providers: it gives the same answers in the words of
@@ -45,23 +49,31 @@ type provider struct {
 func newProvider(t *testing.T, replies ...reply) *provider {
 	t.Helper()
 	p := &provider{replies: replies}
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, err := io.ReadAll(r.Body)
-		if err != nil {
-			t.Error(err)
-		}
-		p.mu.Lock()
-		p.requests = append(p.requests, asked{path: r.URL.RequestURI(), header: r.Header, body: string(body)})
-		answer := p.replies[min(len(p.requests), len(p.replies))-1]
-		p.mu.Unlock()
-		for name, value := range answer.header {
-			w.Header().Set(name, value)
-		}
-		answer.write(w, r.URL.Path, strings.Contains(r.URL.Path, ":stream") || strings.Contains(string(body), `"stream":true`))
-	}))
+	s := httptest.NewServer(p)
 	t.Cleanup(s.Close)
 	p.url = s.URL
 	return p
+}
+
+// ServeHTTP answers a request and keeps it.
+func (p *provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	p.mu.Lock()
+	p.requests = append(p.requests, asked{path: r.URL.RequestURI(), header: r.Header, body: string(body), at: time.Now()})
+	answer := p.replies[min(len(p.requests), len(p.replies))-1]
+	p.mu.Unlock()
+	for name, value := range answer.header {
+		w.Header().Set(name, value)
+	}
+	if answer.refused != 0 {
+		http.Error(w, `{"error":{"message":"not now"}}`, answer.refused)
+		return
+	}
+	answer.write(w, r.URL.Path, strings.Contains(r.URL.Path, ":stream") || strings.Contains(string(body), `"stream":true`))
 }
 
 // last is the body of the last request.
