@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -87,13 +88,17 @@ func (d *decoder) Events(events *wire.EventReader) error {
 }
 
 // Whole decodes an answer that came in one piece. A success status with an
-// error inside is an error. Its texts are emitted once each.
+// error inside is an error. Its texts are emitted once each, and its thoughts
+// come first, as in a stream, wherever their member stands.
 func (d *decoder) Whole(body []byte) error {
 	emit := d.emit
 	d.emit = func(llm.Delta) {}
 	err := d.chunk(trimmed(body))
 	if err == nil && d.finish == "" {
 		err = wire.ErrSyntax
+	}
+	if i := slices.Index(d.order, partThought); i > 0 {
+		d.order = slices.Insert(slices.Delete(d.order, i, i+1), 0, partThought)
 	}
 	wire.EmitWhole(d.Response(err == nil), emit)
 	return err
@@ -158,7 +163,10 @@ func (d *decoder) choices(data []byte) error {
 	return list.Err()
 }
 
+// delta takes a piece of the answer. A service that gives its thoughts a second
+// name repeats under it what the first has said (vLLM 0.11.1 to 0.15).
 func (d *decoder) delta(data []byte) error {
+	thought := d.thought.b.Len()
 	m := wire.ScanObject(data)
 	for m.Next() {
 		v := m.Value()
@@ -166,7 +174,9 @@ func (d *decoder) delta(data []byte) error {
 		case "content":
 			d.content(v)
 		case "reasoning_content", "reasoning":
-			d.grow(&d.thought, partThought, llm.DeltaReasoning, v)
+			if d.thought.b.Len() == thought {
+				d.grow(&d.thought, partThought, llm.DeltaReasoning, v)
+			}
 		case "reasoning_details":
 			d.readDetails(v)
 		case "refusal":

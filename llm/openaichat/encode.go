@@ -243,8 +243,9 @@ func (m *Model) appendReasoning(b []byte, parts llm.Parts) []byte {
 		case !ok:
 		case m.profile.Echo == EchoDetails && len(r.Raw) > 0:
 			return wire.AppendCompact(append(b, `,"reasoning_details":`...), r.Raw, "[]")
-		case m.profile.Echo == EchoContent && r.Text != "":
-			return wire.AppendQuoted(append(b, `,"reasoning_content":`...), r.Text)
+		case (m.profile.Echo == EchoContent || m.profile.Echo == EchoPlain) && r.Text != "":
+			b = append(append(append(b, `,"`...), m.profile.Echo...), `":`...)
+			return wire.AppendQuoted(b, r.Text)
 		}
 	}
 	return b

@@ -15,6 +15,7 @@ type Echo string
 const (
 	EchoNone    Echo = ""
 	EchoContent Echo = "reasoning_content"
+	EchoPlain   Echo = "reasoning"
 	EchoDetails Echo = "reasoning_details"
 )
 
@@ -54,7 +55,24 @@ type Profile struct {
 	LateSystem bool
 }
 
-// The profiles, each from the recordings of its service.
+// The profiles, each from the recordings of its service but for two of which
+// the fixtures have none:
+//
+// vllm, from its documentation ("Reasoning Outputs") and its issues: thoughts
+// come in reasoning; from 0.11.1 to 0.15 in reasoning_content, too, and before
+// in that alone (vllm-project/vllm#27752, #33402). Of what goes back it reads
+// reasoning alone, and the model's template decides what is shown to the model
+// (#38488). Ids of calls begin with chatcmpl-tool-. The usage that was asked for
+// comes in a last chunk without choices. Errors stand at the top or in error,
+// with the status as code.
+//
+// xai, from its documentation and the recordings that charmbracelet/fantasy
+// keeps (providertests): a call comes whole in one chunk ("Function calling").
+// Thoughts come in reasoning_content, which stands behind the content in a whole
+// answer; nothing is said of taking them back. completion_tokens leaves
+// reasoning_tokens out, and total_tokens does not ("Consumption and rate
+// limits"), which is how usage is told apart. A bad key is a 400 with a plain
+// string in error.
 var profiles = map[string]Profile{
 	"openai":     {Name: "openai", MaxTokens: "max_completion_tokens", CacheKey: true, LateSystem: true},
 	"azure":      {Name: "azure", MaxTokens: "max_completion_tokens", LateSystem: true},
@@ -66,7 +84,7 @@ var profiles = map[string]Profile{
 	"xai":        {Name: "xai", MaxTokens: "max_tokens"},
 	"ollama":     {Name: "ollama", MaxTokens: "max_tokens", Echo: EchoContent, Format: FormatSchemaAlone},
 	"llamacpp":   {Name: "llamacpp", MaxTokens: "max_tokens", Format: FormatSchemaAlone},
-	"vllm":       {Name: "vllm", MaxTokens: "max_tokens", Format: FormatSchemaAlone},
+	"vllm":       {Name: "vllm", MaxTokens: "max_tokens", Echo: EchoPlain, Format: FormatSchemaAlone},
 }
 
 // ProfileNamed returns the profile of a service by its name.

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/pawlrun/pawl/internal/golden"
 	"github.com/pawlrun/pawl/internal/wiregate"
 	"github.com/pawlrun/pawl/llm"
@@ -21,9 +22,12 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// described are the services of which nobody has published a recording: what
-// they send is written down from their documentation, in testdata.
+// described are the services of which the fixtures have no recording: what they
+// send is written down from their documentation, in testdata; see the profiles.
 var described = []string{"vllm", "xai"}
+
+// unrecorded are their streams, by the file.
+var unrecorded = map[string]string{"vllm": "vllm", "vllm-0.11": "vllm", "vllm-0.10": "vllm", "xai": "xai"}
 
 func TestEveryNamedServiceHasTrafficUnderItsProfile(t *testing.T) {
 	recorded := map[string]int{}
@@ -69,9 +73,9 @@ func TestRequestsAreInTheHabitOfEachService(t *testing.T) {
 }
 
 func TestServicesThatNobodyRecordedAreReadAsTheyDescribeThemselves(t *testing.T) {
-	for _, name := range described {
-		t.Run(name, func(t *testing.T) {
-			stream, err := os.ReadFile("testdata/" + name + ".sse")
+	for file, name := range unrecorded {
+		t.Run(file, func(t *testing.T) {
+			stream, err := os.ReadFile("testdata/" + file + ".sse")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -93,6 +97,30 @@ func TestServicesThatNobodyRecordedAreReadAsTheyDescribeThemselves(t *testing.T)
 				t.Errorf("%+v", resp)
 			}
 		})
+	}
+}
+
+// A thought comes before what was thought of, in whole answers, too, in which
+// xAI has it behind the content.
+func TestAThoughtComesFirstInAWholeAnswer(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write([]byte(`{"choices":[{"index":0,"message":{"role":"assistant","content":"Rain.","reasoning_content":"It is Bergen.","refusal":null},` +
+			`"finish_reason":"stop"}],"usage":{"prompt_tokens":8,"completion_tokens":2,"total_tokens":15,"completion_tokens_details":{"reasoning_tokens":5}}}`))
+	}))
+	t.Cleanup(s.Close)
+	var heard []llm.Delta
+	resp, err := newModel(profileOf("xai"))(s.URL, s.Client()).Stream(t.Context(), &llm.Request{Model: "m", Messages: []*llm.Message{llm.UserText("weather?")}}, func(d llm.Delta) {
+		heard = append(heard, d)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(llm.Parts{llm.Reasoning{Text: "It is Bergen."}, llm.Text{Text: "Rain."}}, resp.Parts); diff != "" || resp.Usage.Output != 7 {
+		t.Errorf("usage %+v, parts (-want +got):\n%s", resp.Usage, diff)
+	}
+	want := []llm.Delta{{Kind: llm.DeltaReasoning, Text: "It is Bergen."}, {Kind: llm.DeltaText, Index: 1, Text: "Rain."}}
+	if diff := cmp.Diff(want, heard); diff != "" {
+		t.Errorf("heard (-want +got):\n%s", diff)
 	}
 }
 
