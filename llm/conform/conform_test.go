@@ -117,3 +117,36 @@ func ExampleLint() {
 	// orphan-call in message 1
 	// conform: anthropic: item 1 breaks orphan-call: a call has no result in the next message (call toolu_1)
 }
+
+// What a loop says with the system's authority in mid-conversation has a role of
+// its own with OpenAI. Gemini has none: there the note belongs to the system
+// text, beside the conversation.
+func ExampleLint_systemNotes() {
+	chat := []byte(`{"model":"gpt-5","messages":[
+		{"role":"system","content":"Be brief."},
+		{"role":"user","content":"Read both files."},
+		{"role":"system","content":"Earlier, a third file was read."}]}`)
+	fmt.Println(conform.Lint(conform.Chat, chat, conform.Options{}))
+
+	responses := []byte(`{"model":"gpt-5","instructions":"Be brief.","input":[
+		{"role":"user","content":"Read both files."},
+		{"role":"developer","content":"Earlier, a third file was read."}]}`)
+	fmt.Println(conform.Lint(conform.Responses, responses, conform.Options{}))
+
+	among := []byte(`{"contents":[
+		{"role":"user","parts":[{"text":"Read both files."}]},
+		{"role":"system","parts":[{"text":"Earlier, a third file was read."}]}]}`)
+	err := conform.Lint(conform.Gemini, among, conform.Options{Model: "gemini-2.5-pro"})
+	if v, ok := errors.AsType[*conform.Violation](err); ok {
+		fmt.Println(v.Rule, "in content", v.Item)
+	}
+
+	beside := []byte(`{"systemInstruction":{"parts":[{"text":"Be brief."},{"text":"Earlier, a third file was read."}]},
+		"contents":[{"role":"user","parts":[{"text":"Read both files."}]}]}`)
+	fmt.Println(conform.Lint(conform.Gemini, beside, conform.Options{Model: "gemini-2.5-pro"}))
+	// Output:
+	// <nil>
+	// <nil>
+	// role in content 1
+	// <nil>
+}
