@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"slices"
 	"strings"
 
 	"github.com/pawlrun/pawl/event"
@@ -88,7 +89,7 @@ func decode(out []byte, c hook.Call) (hook.Answer, error) {
 		}
 	}
 	if err == nil {
-		err = noNulls(out)
+		err = plain(out)
 	}
 	if err != nil {
 		return hook.Answer{}, fmt.Errorf("its answer is not understood: %s; print nothing, or one object with "+
@@ -109,20 +110,32 @@ func decode(out []byte, c hook.Call) (hook.Answer, error) {
 	return said, err
 }
 
-// noNulls refuses an answer that is null, or says null of something: it is what
-// a script prints whose filter found nothing.
-func noNulls(out []byte) error {
-	var keys map[string]json.RawMessage
-	if err := json.Unmarshal(out, &keys); err != nil {
-		return err
+// plain refuses an answer that is null, or says null of something, which is
+// what a script prints whose filter found nothing; and one that says something
+// twice, of which one reader takes the first and another the last.
+func plain(out []byte) error {
+	dec := json.NewDecoder(bytes.NewReader(out))
+	if open, err := dec.Token(); err != nil || open != json.Delim('{') {
+		return errors.New("it is no object")
 	}
-	if keys == nil {
-		return errors.New("it is null")
-	}
-	for key, value := range keys {
-		if string(value) == "null" {
-			return fmt.Errorf("its %s is null", key)
+	var said []string
+	for dec.More() {
+		key, err := dec.Token()
+		if err != nil {
+			return err
 		}
+		name, _ := key.(string)
+		var value json.RawMessage
+		if err := dec.Decode(&value); err != nil {
+			return err
+		}
+		switch {
+		case string(value) == "null":
+			return fmt.Errorf("its %s is null", name)
+		case slices.ContainsFunc(said, func(other string) bool { return strings.EqualFold(other, name) }):
+			return fmt.Errorf("its %s is given twice", name)
+		}
+		said = append(said, name)
 	}
 	return nil
 }
