@@ -26,19 +26,22 @@ func ParseHeading(text []byte) (h Heading, ok bool) {
 	if err := yaml.Unmarshal(text, &doc); err != nil || len(doc.Content) == 0 || doc.Content[0].Kind != yaml.MappingNode {
 		return Heading{}, false
 	}
-	root := doc.Content[0]
-	switch kind := scalarOf(root, "kind"); {
-	case kind == "Agent":
-	case kind != "" || hasKey(root, "steps"):
-		return Heading{}, false
-	case !hasKey(root, "identity") && !hasKey(root, "model_policy") && !hasKey(root, "prompt"):
+	var file struct {
+		Kind     string
+		Identity struct{ Name, Version, Description string }
+	}
+	var keys map[string]yaml.Node
+	if err := doc.Decode(&keys); err != nil {
 		return Heading{}, false
 	}
-	for i := 0; i+1 < len(root.Content); i += 2 {
-		if root.Content[i].Value == "identity" {
-			identity := root.Content[i+1]
-			h = Heading{scalarOf(identity, "name"), scalarOf(identity, "version"), strings.TrimSpace(scalarOf(identity, "description"))}
-		}
+	// What is wrong in one place leaves the others.
+	_ = doc.Decode(&file)
+	has := func(key string) bool { _, ok := keys[key]; return ok }
+	switch {
+	case file.Kind == "Agent":
+	case file.Kind != "" || has("steps"), !has("identity") && !has("model_policy") && !has("prompt"):
+		return Heading{}, false
 	}
-	return h, true
+	i := file.Identity
+	return Heading{i.Name, i.Version, strings.TrimSpace(i.Description)}, true
 }

@@ -1,0 +1,199 @@
+package control_test
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawlrun/pawl/control"
+	"github.com/pawlrun/pawl/engine"
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/journal"
+	"github.com/pawlrun/pawl/journal/memory"
+	"github.com/pawlrun/pawl/launch"
+)
+
+// office is a desk with one run that has parked to ask about one call.
+type office struct {
+	*control.Desk
+	t      *testing.T
+	store  journal.Store
+	engine *engine.Engine
+	run    string
+}
+
+const agentFile = `identity: {name: writer}
+model_policy: {primary: scripted/turns.yaml}
+tools: {allow: [fs.write], approvals: {fs.write: always}, secrets: {door: {env: DOOR_WORD, tools: [fs.write]}}}
+`
+
+const turns = `- tool_calls: [{name: fs.write, arguments: {path: a.txt, content: x}}]
+- text: done
+`
+
+func parked(t *testing.T) office {
+	t.Helper()
+	t.Setenv("DOOR_WORD", "open-sesame-4711")
+	dir := t.TempDir()
+	for name, text := range map[string]string{"agent.yaml": agentFile, "turns.yaml": turns} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	store := memory.New(nil)
+	e := engine.New(store, launch.Machine, engine.Options{})
+	t.Cleanup(func() {
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	started, env, err := launch.Agent(filepath.Join(dir, "agent.yaml"), "go", launch.Options{Workspace: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	run, err := e.Start(t.Context(), started, "", env)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := run.Wait(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return office{control.New(store, e), t, store, e, run.ID}
+}
+
+func (o office) row() journal.Run {
+	o.t.Helper()
+	row, err := o.store.Run(o.t.Context(), o.run)
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	return row
+}
+
+func (o office) pending() event.ToolPendingApproval {
+	o.t.Helper()
+	calls, err := o.Pending(o.t.Context(), o.run)
+	if err != nil || len(calls) != 1 {
+		o.t.Fatalf("%d calls wait: %v", len(calls), err)
+	}
+	return calls[0]
+}
+
+// journal is everything that the run's journal holds, as it is stored.
+func (o office) journal() string {
+	o.t.Helper()
+	records, err := o.store.Records(o.t.Context(), o.run, 0, 0)
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	var b strings.Builder
+	for _, r := range records {
+		b.Write(r.Body)
+	}
+	return b.String()
+}
+
+// rows: HAR-66
+func TestADecisionReachesARunThatNobodyDrives(t *testing.T) {
+	for kind, want := range map[journal.CommandKind]event.ApprovalKind{journal.Approve: event.ApprovalApproved, journal.Reject: event.ApprovalRejected} {
+		o := parked(t)
+		call := o.pending().CallID
+		got, err := o.Send(t.Context(), o.row(), journal.Command{Kind: kind, CallID: call, By: "ann", Text: "because"})
+		if err != nil || !got.Taken || got.Live || got.Run != o.run || got.CallID != call || got.Command != kind {
+			t.Fatalf("%s: %+v, %v", kind, got, err)
+		}
+		made, err := o.engine.Decision(t.Context(), o.run, call)
+		if err != nil || made == nil || made.Kind != want || made.Approver != "ann" || made.Reason != "because" {
+			t.Errorf("%s: %+v, %v", kind, made, err)
+		}
+		// It is decided once.
+		if _, err := o.Send(t.Context(), o.row(), journal.Command{Kind: journal.Approve, CallID: call, By: "bob"}); !errors.Is(err, engine.ErrNotPending) {
+			t.Errorf("after %s a second decision gives %v", kind, err)
+		}
+		if calls, err := o.Pending(t.Context(), o.run); err != nil || len(calls) != 0 {
+			t.Errorf("after %s there wait %v, %v", kind, calls, err)
+		}
+	}
+}
+
+func TestADecisionAboutNothingIsRefused(t *testing.T) {
+	o := parked(t)
+	if _, err := o.Send(t.Context(), o.row(), journal.Command{Kind: journal.Approve, CallID: "another", By: "ann"}); !errors.Is(err, engine.ErrNotPending) {
+		t.Errorf("another call: %v", err)
+	}
+	if _, err := o.Send(t.Context(), o.row(), journal.Command{Kind: journal.Cancel, By: "ann"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := o.Send(t.Context(), o.row(), journal.Command{Kind: journal.Input, Text: "more", By: "ann"}); !errors.Is(err, journal.ErrEnded) {
+		t.Errorf("an ended run takes a message: %v", err)
+	}
+}
+
+// Nobody drives a parked run, so that nobody but the desk knows its secrets.
+func TestWhatAParkedRunIsToldIsLookedThroughForItsSecrets(t *testing.T) {
+	o := parked(t)
+	args := json.RawMessage(`{"path":"open-sesame-4711.txt","content":"x"}`)
+	if _, err := o.Send(t.Context(), o.row(), journal.Command{Kind: journal.Input, Text: "the word is open-sesame-4711", By: "ann"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := o.Send(t.Context(), o.row(), journal.Command{Kind: journal.Approve, CallID: o.pending().CallID, Args: args, Text: "open-sesame-4711", By: "ann"}); err != nil {
+		t.Fatal(err)
+	}
+	if text := o.journal(); strings.Contains(text, "sesame") || !strings.Contains(text, "the word is") {
+		t.Errorf("the journal holds a secret, or not what was said:\n%s", text)
+	}
+}
+
+// rows: HAR-67
+func TestOtherArgumentsAreHeldToTheToolBeforeTheQuestionIsUsedUp(t *testing.T) {
+	o := parked(t)
+	p := o.pending()
+	for args, want := range map[string]string{
+		`{"path":"b.txt","content":"y"}`: "",
+		`{"path":"b.txt"}`:               "content",
+		`{"path":7,"content":"y"}`:       "path",
+		`{"paths":"b","content":"y"}`:    "paths",
+		`[1]`:                            "no JSON object",
+		`null`:                           "no JSON object",
+		`{`:                              "no JSON object",
+	} {
+		err := o.CheckArgs(t.Context(), o.run, p, json.RawMessage(args))
+		if wrong, ok := errors.AsType[*control.ArgsError](err); ok != (want != "") || ok && !strings.Contains(wrong.Message, want) || !ok && err != nil {
+			t.Errorf("%s: %v", args, err)
+		}
+	}
+	if o.pending().CallID != p.CallID {
+		t.Error("the question is gone")
+	}
+}
+
+func TestARunIsDrivenWhileItsLeaseHolds(t *testing.T) {
+	now := time.Now()
+	for name, c := range map[string]struct {
+		run  journal.Run
+		want bool
+	}{
+		"nobody's":  {journal.Run{Expiry: now.Add(time.Second)}, false},
+		"held":      {journal.Run{Owner: "a", Expiry: now.Add(time.Second)}, true},
+		"run out":   {journal.Run{Owner: "a", Expiry: now}, false},
+		"long gone": {journal.Run{Owner: "a", Expiry: now.Add(-time.Hour)}, false},
+	} {
+		if got := control.Driven(c.run, now); got != c.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
+
+func TestARunThatIsParkedHasNoDriver(t *testing.T) {
+	o := parked(t)
+	if got, err := o.Drivers(t.Context()); err != nil || len(got) != 0 {
+		t.Errorf("it is driven by %v, %v", got, err)
+	}
+	if run, err := o.StartedByRun(t.Context()); err != nil || run != "" {
+		t.Errorf("this test was started by %q, %v", run, err)
+	}
+}
