@@ -25,6 +25,8 @@ type reply struct {
 	header     map[string]string
 	// refused is the status of a request that is refused.
 	refused int
+	// damage, where it is set, changes what is streamed.
+	damage func(events []string) []string
 }
 
 // asked is a request as it came.
@@ -130,6 +132,9 @@ func (a reply) write(w http.ResponseWriter, path string, stream bool) {
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = io.WriteString(w, whole)
 		return
+	}
+	if a.damage != nil {
+		events = a.damage(events)
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
 	for _, e := range events {

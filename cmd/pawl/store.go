@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"syscall"
 
 	"github.com/pawlrun/pawl/control"
 	"github.com/pawlrun/pawl/engine"
@@ -47,11 +48,24 @@ func (a *app) open(ctx context.Context, m mode) (*session, error) {
 		// The file that was named is the wrong one (PRODUCT 8).
 		return nil, usageError(err)
 	}
+	if wrong, ok := errors.AsType[*fs.PathError](err); ok && noPlace(wrong.Err) {
+		return nil, usagef("the journal %s cannot be opened: %w; name another one with --journal", a.journalPath, wrong)
+	}
 	if err != nil {
 		return nil, failure(err)
 	}
 	e := engine.New(store, launch.Machine, engine.Options{Secrets: processSecrets()})
 	return &session{app: a, store: store, engine: e, desk: control.New(store, e)}, nil
+}
+
+// noPlace says that a path can never be a file's.
+func noPlace(err error) bool {
+	for _, why := range []error{syscall.ENOTDIR, syscall.ENAMETOOLONG, syscall.ELOOP, syscall.EINVAL, fs.ErrNotExist} {
+		if errors.Is(err, why) {
+			return true
+		}
+	}
+	return false
 }
 
 // processSecrets are the credentials among this process's variables.

@@ -1,0 +1,91 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/pawlrun/pawl/event"
+)
+
+// says makes a stream say something else, whichever wire it is of: pairs of
+// what is said and what is said instead.
+func says(pairs ...string) func([]string) []string {
+	r := strings.NewReplacer(pairs...)
+	return func(events []string) []string {
+		out := make([]string, len(events))
+		for i, e := range events {
+			out[i] = r.Replace(e)
+		}
+		return out
+	}
+}
+
+func half(events []string) []string { return events[:len(events)/2] }
+
+// A stream that is no answer, or whose last word is not true, is told by what
+// came of it. The answer after it is always "done".
+func TestNoWireTakesADamagedStreamForAnAnswer(t *testing.T) {
+	listing := reply{tool: "fs_list", args: `{"path":"."}`}
+	for name, c := range map[string]struct {
+		first  reply
+		damage func([]string) []string
+		// failed is how often an attempt fails, output what the run says.
+		failed int
+		output string
+		// ran says that the call of the first answer runs; refused that it
+		// does not, and that the model is told.
+		ran, refused bool
+	}{
+		"cut off":                {first: reply{text: "half an answer"}, damage: half, failed: 1, output: "done"},
+		"not JSON in the middle": {first: reply{text: "half an answer"}, damage: func(e []string) []string { return append(half(e), "{oops") }, failed: 1, output: "done"},
+		"a call that is said to be none": {first: listing, ran: true, output: "done", damage: says(
+			`"stop_reason":"tool_use"`, `"stop_reason":"end_turn"`, `"finish_reason":"tool_calls"`, `"finish_reason":"stop"`)},
+		"a text that is said to be a call": {first: reply{text: "really the end"}, output: "really the end", damage: says(
+			`"stop_reason":"end_turn"`, `"stop_reason":"tool_use"`, `"finish_reason":"stop"`, `"finish_reason":"tool_calls"`)},
+		"a whole call that is said to be cut": {first: listing, refused: true, output: "done", damage: says(
+			`"stop_reason":"tool_use"`, `"stop_reason":"max_tokens"`, `"finish_reason":"tool_calls"`, `"finish_reason":"length"`,
+			`"finishReason":"STOP"`, `"finishReason":"MAX_TOKENS"`, `"type":"response.completed"`, `"type":"response.incomplete"`,
+			`"status":"completed","output"`, `"status":"incomplete","incomplete_details":{"reason":"max_output_tokens"},"output"`)},
+	} {
+		c.first.damage = c.damage
+		for _, model := range []string{"anthropic/claude-sonnet-4-5", "openai/gpt-5", "openai-chat/gpt-5", "google/gemini-2.5-pro"} {
+			t.Run(name+" by "+model, func(t *testing.T) {
+				upstream := newProvider(t, c.first, reply{text: "done"})
+				p := newProject(t, map[string]string{"config.yaml": upstream.config(), "agent.yaml": "identity: {name: x}\ntools: {allow: [fs.list]}\n"})
+				f := p.calls(testKey, "run", "agent.yaml", "go", "--model", model, "--config", "config.yaml", "--no-budget", "--json")
+				events := p.events(f.out)
+				if o := p.outcome(events); f.code != 0 || o.FinalOutput != c.output {
+					t.Errorf("exit code %d, outcome %+v", f.code, o)
+				}
+				failed := of[event.ModelAttemptFailed](events)
+				if len(failed) != c.failed {
+					t.Errorf("%d attempts failed, want %d", len(failed), c.failed)
+				}
+				for _, a := range failed {
+					if a.Usage.Input == 0 || a.PartialText == "" {
+						t.Errorf("what was paid for is not kept: %+v", a)
+					}
+				}
+				if started := of[event.ToolStarted](events); (len(started) == 1) != c.ran {
+					t.Errorf("%d calls ran", len(started))
+				}
+				if results := of[event.ToolResult](events); (len(results) == 1 && results[0].ErrorType == event.ErrorTruncated) != c.refused {
+					t.Errorf("the results are %+v", results)
+				}
+			})
+		}
+	}
+}
+
+func TestAProviderThatOnlySendsDamageIsAModelErrorThatSaysSo(t *testing.T) {
+	upstream := newProvider(t, reply{text: "half an answer", damage: half})
+	p := newProject(t, map[string]string{"config.yaml": upstream.config(), "agent.yaml": "identity: {name: x}\ntools: {allow: []}\n"})
+	f := p.calls(testKey, "run", "agent.yaml", "go", "--model", "anthropic/claude-sonnet-4-5", "--config", "config.yaml", "--no-budget", "--json")
+	o := p.outcome(p.events(f.out))
+	if f.code != exitFailed || o.Reason != event.ReasonModelError || !strings.Contains(o.Error.Message, "the stream ended before the answer was complete") {
+		t.Errorf("exit code %d, outcome %+v, %+v", f.code, o, o.Error)
+	}
+	if n := len(upstream.asked()); n != 5 || o.NextSafeAction == "" {
+		t.Errorf("%d attempts, then %q", n, o.NextSafeAction)
+	}
+}
