@@ -3,6 +3,7 @@ package sqlite
 import (
 	"errors"
 	"fmt"
+	"sync"
 	"syscall"
 
 	"modernc.org/libc"
@@ -30,6 +31,9 @@ const (
 // pendingByte is where the locks of a database begin (os.h); those of the
 // shared memory are far below.
 const pendingByte = 0x40000000
+
+// firstShmByte is where the locks of shared memory begin (UNIX_SHM_BASE).
+const firstShmByte = 120
 
 type fcntlFunc = func(tls *libc.TLS, fd, command int32, args uintptr) int32
 
@@ -72,10 +76,50 @@ func fcntl(tls *libc.TLS, fd, command int32, args uintptr) int32 {
 	switch {
 	case rc == -1 && *at[int32](libc.X__errno_location(tls)) == int32(syscall.EINVAL):
 		// A system without such locks.
-	case lock.Fl_type == syscall.F_UNLCK && command == sqlite3.F_SETLK:
-		// What was locked before this function was there is given up as well.
-	default:
+	case command != sqlite3.F_SETLK || rc != 0:
 		return rc
+	case lock.Fl_type != syscall.F_UNLCK:
+		files.bound.add(fd, lock)
+		return rc
+	case files.bound.remove(fd, lock):
+		return rc
+	default:
+		// What was locked before this function was there is given up as well.
 	}
 	return system(tls, fd, command, args)
+}
+
+// boundLocks are the bytes of shared memory, by descriptor, that were locked for
+// a description: to give those up takes one call. What a descriptor leaves here
+// when it is closed does no harm, because another of its number locks this way
+// from the beginning.
+type boundLocks struct {
+	mu    sync.Mutex
+	bytes map[int32]uint64
+}
+
+// bitsOf has a bit for each byte that a lock covers, and is 0 for one that
+// reaches beyond the locks of shared memory.
+func bitsOf(lock *sqlite3.Tflock) uint64 {
+	first := lock.Fl_start - firstShmByte
+	if first < 0 || lock.Fl_len <= 0 || first+lock.Fl_len > 64 {
+		return 0
+	}
+	return (1<<lock.Fl_len - 1) << first
+}
+
+func (b *boundLocks) add(fd int32, lock *sqlite3.Tflock) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.bytes[fd] |= bitsOf(lock)
+}
+
+// remove says whether nothing but such locks can have been in the range.
+func (b *boundLocks) remove(fd int32, lock *sqlite3.Tflock) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	bits := bitsOf(lock)
+	all := bits != 0 && b.bytes[fd]&bits == bits
+	b.bytes[fd] &^= bits
+	return all
 }

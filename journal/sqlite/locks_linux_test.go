@@ -1,14 +1,19 @@
 package sqlite_test
 
 import (
+	"context"
+	"database/sql"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 
 	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/journal/journaltest"
 	"github.com/pawlrun/pawl/journal/sqlite"
+	"golang.org/x/sys/unix"
 )
 
 // readAll reads a journal's files as a search in a workspace would.
@@ -88,4 +93,68 @@ func TestTheLastToLeaveRemovesTheLog(t *testing.T) {
 	if _, err := os.Stat(path + "-wal"); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the log is still there: %v", err)
 	}
+}
+
+// A program may have used SQLite before it opened a journal.
+func TestLocksFromBeforeTheFirstJournalAreGivenUp(t *testing.T) {
+	out, err := child(t, "older", filepath.Join(t.TempDir(), "other.db")).CombinedOutput()
+	if want := "read: locked\nleft: free\n"; err != nil || string(out) != want {
+		t.Errorf("got %v\n%s\nwant\n%s", err, out, want)
+	}
+}
+
+// leaveOlderLocks says whether a transaction on another database, begun before
+// the first journal was opened and ended after that, holds shared memory.
+func leaveOlderLocks(path string) error {
+	ctx := context.Background()
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	if _, err := db.ExecContext(ctx, "PRAGMA journal_mode = WAL; CREATE TABLE t (n)"); err != nil {
+		return err
+	}
+	read, err := db.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	rows, err := read.QueryContext(ctx, "SELECT count(*) FROM t")
+	if err != nil {
+		return err
+	}
+	if err := rows.Close(); err != nil {
+		return err
+	}
+	s, err := sqlite.Open(ctx, path+"-journal.db", sqlite.Options{})
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	// It stays open: closed, it would take the process's locks along.
+	shm, err := os.Open(path + "-shm")
+	if err != nil {
+		return err
+	}
+	fmt.Println("read:", lockState(shm))
+	if err := read.Rollback(); err != nil {
+		return err
+	}
+	fmt.Println("left:", lockState(shm))
+	return nil
+}
+
+// lockState looks at the locks of shared memory by which readers and writers
+// agree, as another open file sees them.
+func lockState(shm *os.File) string {
+	lock := unix.Flock_t{Type: unix.F_WRLCK, Start: 120, Len: 8}
+	switch err := unix.FcntlFlock(shm.Fd(), unix.F_OFD_GETLK, &lock); {
+	case errors.Is(err, syscall.EINVAL):
+		return "unknown"
+	case err != nil:
+		return err.Error()
+	case lock.Type == unix.F_UNLCK:
+		return "free"
+	}
+	return "locked"
 }

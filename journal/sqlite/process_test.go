@@ -63,6 +63,8 @@ func play(part, path string) error {
 		return driveUntilStalled(path)
 	case "upgrade":
 		return upgradeUntilKilled(path)
+	case "older":
+		return leaveOlderLocks(path)
 	}
 	return fmt.Errorf("unknown part %s", part)
 }

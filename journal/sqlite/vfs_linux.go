@@ -20,6 +20,7 @@ const vfsName = "pawl"
 var files struct {
 	// base is SQLite's own file system, fcntl the system call by which it locks.
 	base, fcntl   uintptr
+	bound         boundLocks
 	log, database methods
 
 	mu sync.RWMutex
@@ -55,6 +56,7 @@ var registerVFS = sync.OnceValue(func() error {
 	if files.base == 0 {
 		return errors.New("sqlite: there is no file system")
 	}
+	files.bound.bytes = map[int32]uint64{}
 	if err := bindLocks(tls); err != nil {
 		return err
 	}
