@@ -2,6 +2,7 @@ package journaltest
 
 import (
 	"errors"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -19,6 +20,7 @@ func appendContract() []contract {
 		{"a blob is stored once", blobOnce},
 		{"an append may release the lease", appendReleases},
 		{"a status without events is kept", statusAlone},
+		{"a batch may have many events", manyAtOnce},
 	}
 }
 
@@ -59,6 +61,24 @@ func roundTrip(t *testing.T, s journal.Store, _ *clock) {
 	}
 	if v, err := journal.Verify(t.Context(), s, "a", a.Head); err != nil || v.Events != 16 {
 		t.Errorf("verify: %+v, %v", v, err)
+	}
+}
+
+func manyAtOnce(t *testing.T, s journal.Store, _ *clock) {
+	d := Start(t, s, "a")
+	var want []journal.Record
+	for _, size := range []int{1, 7, 8, 9, 16, 40} {
+		batch := d.Batch(t, slices.Repeat([]event.Data{said("many")}, size)...)
+		if err := d.Write(t, batch); err != nil {
+			t.Fatal(err)
+		}
+		for i, r := range batch.Records {
+			r.Pos = d.First + int64(i)
+			want = append(want, r)
+		}
+	}
+	if diff := cmp.Diff(want, all(t, s, "a", 100)[1:]); diff != "" {
+		t.Errorf("records (-written +read):\n%s", diff)
 	}
 }
 

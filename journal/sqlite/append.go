@@ -113,15 +113,9 @@ func consecutive(records []journal.Record, before int64) error {
 
 // insertRecords returns the pos of the first.
 func (c *conn) insertRecords(rid int64, b *journal.Batch) (int64, error) {
-	var first int64
-	for i, r := range b.Records {
-		pos, _, err := c.insert(insertEvent, rid, r.Seq, r.Type, r.Body)
-		if err != nil {
-			return 0, err
-		}
-		if i == 0 {
-			first = pos
-		}
+	first, err := c.insertEvents(rid, b.Records)
+	if err != nil {
+		return 0, err
 	}
 	for _, blob := range b.Blobs {
 		content := blob.Bytes
@@ -138,6 +132,28 @@ func (c *conn) insertRecords(rid int64, b *journal.Batch) (int64, error) {
 	for _, id := range b.Consumed {
 		if _, err := c.exec(consumeCommand, id, rid); err != nil {
 			return 0, err
+		}
+	}
+	return first, nil
+}
+
+// insertEvents returns the pos of the first, which the others follow without a
+// gap.
+func (c *conn) insertEvents(rid int64, records []journal.Record) (first int64, err error) {
+	for len(records) > 0 {
+		rows := records[:min(len(records), maxRows)]
+		records = records[len(rows):]
+		c.values = c.values[:0]
+		for i := range rows {
+			r := &rows[i]
+			c.values = append(c.values, rid, r.Seq, r.Type, r.Body)
+		}
+		last, _, err := c.insert(insertEvents[len(rows)-1], c.values...)
+		if err != nil {
+			return 0, err
+		}
+		if first == 0 {
+			first = last - int64(len(rows)) + 1
 		}
 	}
 	return first, nil

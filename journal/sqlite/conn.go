@@ -17,7 +17,9 @@ type conn struct {
 	stmts map[string]stmt
 	rids  map[string]int64
 	args  []driver.NamedValue
-	wrote bool
+	// values are those of the events that are being added.
+	values []any
+	wrote  bool
 }
 
 type stmt interface {

@@ -1,5 +1,7 @@
 package sqlite
 
+import "strings"
+
 // schemaVersion is stored in the file; a file of a newer one is refused.
 const schemaVersion = 3
 
@@ -112,15 +114,25 @@ ON CONFLICT (id) DO NOTHING`
 // updateRun is the fence of every append: it changes the row only under the
 // lease's epoch and on top of the event that the writer saw last. What is added
 // to the newest pos is how many events the append will insert. Its
-// parameters have no numbers, nor have insertEvent's, because the driver
+// parameters have no numbers, nor have insertEvents', because the driver
 // allocates a name for each that has.
 const updateRun = `
 UPDATE runs SET seq = ?, head = ?, state = ?, detail = ?, cycles = ?, outcome = ?, updated = ?, last = ` + newestPos + ` + ?
 WHERE rid = ? AND epoch = ? AND owner = ? AND seq = ? AND state <> 'ended'`
 
-// insertEvent leaves pos to SQLite: one more than the largest. No other
-// process writes between the inserts of one transaction.
-const insertEvent = `INSERT INTO log (rid, seq, type, body) VALUES (?, ?, ?, ?)`
+// maxRows is how many events one statement adds at most; half a cycle has
+// fewer.
+const maxRows = 8
+
+// insertEvents has the statement for each number of rows. It leaves pos to
+// SQLite: one more than the largest. No other process writes between the
+// inserts of one transaction.
+var insertEvents = func() (text [maxRows]string) {
+	for i := range text {
+		text[i] = `INSERT INTO log (rid, seq, type, body) VALUES (?, ?, ?, ?)` + strings.Repeat(`, (?, ?, ?, ?)`, i)
+	}
+	return text
+}()
 
 const insertBlob = `INSERT OR IGNORE INTO blobs (digest, bytes) VALUES (?1, ?2)`
 
