@@ -5,6 +5,8 @@ import (
 	"errors"
 	"math"
 	"reflect"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -156,5 +158,32 @@ func TestABadRaiseChangesNothing(t *testing.T) {
 		if diff := cmp.Diff(budget.Limits{MaxCycles: 3, USDPerRun: 1}, l); diff != "" {
 			t.Errorf("%s = %v: %s", tt.setting, tt.value, diff)
 		}
+	}
+}
+
+// What owners are told of a limit names the default that holds.
+func TestEveryLimitIsDescribedWithItsDefault(t *testing.T) {
+	defaults := budget.Limits{USDPerRun: budget.DefaultUSDPerRun}.WithDefaults()
+	defaults.MaxModelRetries, defaults.MaxToolRetries = new(budget.DefaultModelCalls-1), new(budget.DefaultToolRetries)
+	raw, err := json.Marshal(defaults)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var values map[string]float64
+	if err := json.Unmarshal(raw, &values); err != nil {
+		t.Fatal(err)
+	}
+	bracket := regexp.MustCompile(`\(([0-9.]+)`)
+	for _, setting := range budget.Settings() {
+		about, said := budget.About(setting), 0.0
+		if m := bracket.FindStringSubmatch(about); m != nil {
+			said, _ = strconv.ParseFloat(m[1], 64)
+		}
+		if about == "" || said != values[setting] {
+			t.Errorf("%s: %q, and the default is %v", setting, about, values[setting])
+		}
+	}
+	if budget.About("max_patience") != "" {
+		t.Error("something is said of what is no limit")
 	}
 }

@@ -10,10 +10,12 @@ import (
 // number of retries is none by being 0.
 const None = -1
 
-// setting is one limit.
+// setting is one limit: its name, where it is kept, and what it bounds with the
+// default in brackets.
 type setting struct {
 	name  string
 	place func(*Limits) any
+	about string
 }
 
 // value is the limit as a number; false for a number of retries.
@@ -32,20 +34,34 @@ func (s setting) value(l *Limits) (n float64, ok bool) {
 // settings are the limits by the names that owners know them by, in the order
 // of the fields.
 var settings = [...]setting{
-	{"max_cycles", func(l *Limits) any { return &l.MaxCycles }},
-	{"usd_per_run", func(l *Limits) any { return &l.USDPerRun }},
-	{"max_model_turns", func(l *Limits) any { return &l.MaxModelTurns }},
-	{"max_tool_calls", func(l *Limits) any { return &l.MaxToolCalls }},
-	{"max_parallel_tool_calls", func(l *Limits) any { return &l.MaxParallelTools }},
-	{"max_wall_time_seconds", func(l *Limits) any { return &l.MaxWallSeconds }},
-	{"max_input_tokens", func(l *Limits) any { return &l.MaxInputTokens }},
-	{"max_output_tokens", func(l *Limits) any { return &l.MaxOutputTokens }},
-	{"max_total_cost", func(l *Limits) any { return &l.MaxTotalCost }},
-	{"max_tool_result_chars", func(l *Limits) any { return &l.MaxResultChars }},
-	{"max_retries_per_model_call", func(l *Limits) any { return &l.MaxModelRetries }},
-	{"max_retries_per_tool_call", func(l *Limits) any { return &l.MaxToolRetries }},
-	{"max_no_progress_seconds", func(l *Limits) any { return &l.MaxIdleSeconds }},
-	{"max_context_tokens_per_request", func(l *Limits) any { return &l.MaxRequestTokens }},
+	{"max_cycles", func(l *Limits) any { return &l.MaxCycles },
+		"Cycles of a run: a model call with its tool calls each (50)."},
+	{"usd_per_run", func(l *Limits) any { return &l.USDPerRun },
+		"What the run may cost in USD (5.00, unless max_total_cost is set)."},
+	{"max_model_turns", func(l *Limits) any { return &l.MaxModelTurns },
+		"Answers of the model."},
+	{"max_tool_calls", func(l *Limits) any { return &l.MaxToolCalls },
+		"Tool calls that are started (200)."},
+	{"max_parallel_tool_calls", func(l *Limits) any { return &l.MaxParallelTools },
+		"Tool calls at a time (8)."},
+	{"max_wall_time_seconds", func(l *Limits) any { return &l.MaxWallSeconds },
+		"Seconds that the run goes, without those that it is parked (3600)."},
+	{"max_input_tokens", func(l *Limits) any { return &l.MaxInputTokens },
+		"Tokens of all requests together."},
+	{"max_output_tokens", func(l *Limits) any { return &l.MaxOutputTokens },
+		"Tokens of all answers together."},
+	{"max_total_cost", func(l *Limits) any { return &l.MaxTotalCost },
+		"What the run may cost in USD, as usd_per_run; the smaller one holds."},
+	{"max_tool_result_chars", func(l *Limits) any { return &l.MaxResultChars },
+		"Characters of one tool result that the model sees (30000)."},
+	{"max_retries_per_model_call", func(l *Limits) any { return &l.MaxModelRetries },
+		"Further attempts at one model call (4)."},
+	{"max_retries_per_tool_call", func(l *Limits) any { return &l.MaxToolRetries },
+		"Further attempts at one tool call that may safely run twice (4)."},
+	{"max_no_progress_seconds", func(l *Limits) any { return &l.MaxIdleSeconds },
+		"Seconds without a text or a tool result that is new."},
+	{"max_context_tokens_per_request", func(l *Limits) any { return &l.MaxRequestTokens },
+		"Tokens of one request."},
 }
 
 // Settings are the names of the limits.
@@ -55,6 +71,17 @@ func Settings() []string {
 		names[i] = s.name
 	}
 	return names
+}
+
+// About says what a limit bounds, and its default in brackets, or "" for what is
+// no limit.
+func About(name string) string {
+	for _, s := range settings {
+		if s.name == name {
+			return s.about
+		}
+	}
+	return ""
 }
 
 // Stopping are the names of the limits that end a run with a reason of their own.

@@ -1,11 +1,13 @@
 package spec
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"reflect"
 	"strings"
 
+	"github.com/pawlrun/pawl/budget"
 	"github.com/pawlrun/pawl/llm/scripted"
 )
 
@@ -119,7 +121,7 @@ func (b *schemaBuilder) object(t reflect.Type, path string) schema {
 		if takesNone(f) {
 			properties[key] = schema{"anyOf": []any{properties[key], schema{"const": "none"}}}
 		}
-		if text := f.Tag.Get("doc"); text != "" {
+		if text := cmp.Or(f.Tag.Get("doc"), budget.About(key)); text != "" {
 			properties[key].(schema)["description"] = text
 		}
 	}

@@ -39,6 +39,12 @@ func leaving(d event.HistoryCompressed) string {
 	kept := fmt.Sprintf("%d kept", d.Kept)
 	if d.Summary != "" {
 		kept += " with the summary"
+		if d.Usage != nil {
+			kept += fmt.Sprintf(", which took %d tokens in, %d out", d.Usage.Input, d.Usage.Output)
+		}
+		if d.Cost != nil {
+			kept += ", " + money(d.Cost)
+		}
 	}
 	return strings.Join(append(parts, kept), ", ")
 }

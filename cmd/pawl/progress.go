@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/pawlrun/pawl/budget"
 	"github.com/pawlrun/pawl/event"
@@ -49,6 +48,10 @@ func progress(e event.Event) []note {
 		return []note{{yellow, fmt.Sprintf("  %d %% of %s is used up", d.Percent, d.Setting)}}
 	case event.BudgetRaised:
 		return []note{{faint, "  " + raised(d)}}
+	case event.BudgetOverrun:
+		return []note{{red, "  " + overrun(d)}}
+	case event.CacheBreak:
+		return []note{{yellow, "  " + cacheBreak(d)}}
 	case event.InputReceived:
 		return []note{{faint, "  input: " + firstLine(said(d), 100)}}
 	case event.HistoryCompressed:
@@ -150,7 +153,7 @@ func limits(config json.RawMessage) string {
 		parts = append(parts, "no cap in USD")
 	}
 	if s := c.Limits.MaxWallSeconds; s > 0 {
-		parts = append(parts, time.Duration(s*float64(time.Second)).String())
+		parts = append(parts, lasting(s))
 	} else {
 		parts = append(parts, "no limit on time")
 	}
@@ -186,14 +189,31 @@ func parked(run string, d event.RunParked) []note {
 	for _, id := range d.CallIDs {
 		notes = append(notes, note{plain, fmt.Sprintf("decide with: pawl runs approve %s %s, or reject it with a --reason", run, id)})
 	}
-	next := "go on with: pawl runs resume " + run
+	return append(notes, note{plain, "go on with: " + goingOn(run, d)})
+}
+
+// goingOn is the command that takes a parked run up again.
+func goingOn(run string, d event.RunParked) string {
 	switch {
 	case d.Limit != "":
-		next = fmt.Sprintf("go on with: pawl runs budget %s %s VALUE --resume", run, d.Limit)
+		return fmt.Sprintf("pawl runs budget %s %s VALUE --resume", run, d.Limit)
 	case d.Reason == event.ParkInput:
-		next = fmt.Sprintf("go on with: pawl runs input %s \"MESSAGE\" --resume", run)
+		return fmt.Sprintf("pawl runs input %s \"MESSAGE\" --resume", run)
 	}
-	return append(notes, note{plain, next})
+	return "pawl runs resume " + run
+}
+
+func overrun(d event.BudgetOverrun) string {
+	return fmt.Sprintf("a call used more than was set aside for it: %g of %g of %s; nothing starts until it is raised", d.Used, d.Limit, d.Setting)
+}
+
+// cacheBreak says what the provider should have had in its cache and had not.
+func cacheBreak(d event.CacheBreak) string {
+	text := fmt.Sprintf("cache missed at %s: %d tokens paid anew, USD %.4f", d.Segment, d.TokensRewritten, d.USD)
+	if d.Guess != "" {
+		text += " (" + firstLine(d.Guess, 200) + ")"
+	}
+	return text
 }
 
 func completed(e event.Event, o event.Outcome) []note {

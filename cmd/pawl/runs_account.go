@@ -16,6 +16,7 @@ import (
 type account struct {
 	Limits    budget.Limits `json:"limits"`
 	ToolCalls int           `json:"toolCalls"`
+	Turns     int           `json:"turns"`
 	// started are the calls that are counted, windows the context windows of
 	// the run's models as they were known when it began.
 	started map[string]bool
@@ -27,12 +28,16 @@ func (a *account) add(data event.Data) {
 	case event.RunStarted:
 		a.pinned(d.Config)
 	case event.RunForked:
-		a.ToolCalls, a.started = 0, nil
+		a.ToolCalls, a.Turns, a.started = 0, 0, nil
 		if len(d.Config) > 0 {
 			a.pinned(d.Config)
 		}
 	case event.BudgetRaised:
 		_ = a.Limits.Set(d.Setting, d.Value) // what cannot be set changed nothing then either
+	case event.ModelResponse:
+		if d.Purpose == "" {
+			a.Turns++
+		}
 	case event.ToolStarted:
 		if a.started == nil {
 			a.started = map[string]bool{}
@@ -87,11 +92,20 @@ func (p *page) used() string {
 		parts = append(parts, fmt.Sprintf("USD %.4f of %s", usd, dollars(limit)))
 	}
 	count(int64(p.Cycles), int64(l.MaxCycles), "cycles")
+	count(int64(p.Turns), int64(l.MaxModelTurns), "answers")
 	count(int64(p.ToolCalls), int64(l.MaxToolCalls), "tool calls")
 	count(p.Usage.Input, l.MaxInputTokens, "tokens in")
 	count(p.Usage.Output, l.MaxOutputTokens, "tokens out")
 	if l.MaxWallSeconds > 0 {
-		parts = append(parts, "at most "+time.Duration(l.MaxWallSeconds*float64(time.Second)).String())
+		parts = append(parts, "at most "+lasting(l.MaxWallSeconds))
+	}
+	if l.MaxIdleSeconds > 0 {
+		parts = append(parts, lasting(l.MaxIdleSeconds)+" without progress")
+	}
+	if l.MaxRequestTokens > 0 {
+		parts = append(parts, fmt.Sprintf("%d tokens a request", l.MaxRequestTokens))
 	}
 	return strings.Join(parts, ", ")
 }
+
+func lasting(seconds float64) string { return time.Duration(seconds * float64(time.Second)).String() }

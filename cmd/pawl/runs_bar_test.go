@@ -89,3 +89,39 @@ func TestThePageSaysHowMuchOfEachLimitIsUsed(t *testing.T) {
 		t.Errorf("%d tool calls; %v of the window that the run was pinned to", p.ToolCalls, p.PerCycle[0].WindowShare)
 	}
 }
+
+// What the cache did not give is shown where it was missed, and an overrun when
+// it happens.
+func TestWhatWasPaidForNothingIsShown(t *testing.T) {
+	missed := event.CacheBreak{Segment: "system", Guess: "the system text is another", TokensRewritten: 1234, USD: 0.0042}
+	const line = "cache missed at system: 1234 tokens paid anew, USD 0.0042 (the system text is another)"
+	p := spentPage()
+	p.add(&event.Event{Seq: 9, Data: missed})
+	var b strings.Builder
+	p.cycles(&b, inkFor(screen{}))
+	if lines := strings.Split(strings.TrimSpace(b.String()), "\n"); strings.TrimSpace(lines[len(lines)-1]) != line {
+		t.Errorf("the page says %s", b.String())
+	}
+	for want, d := range map[string]event.Data{
+		line: missed,
+		"a call used more than was set aside for it: 1.2 of 1 of usd_per_run; nothing starts until it is raised": event.BudgetOverrun{Setting: "usd_per_run", Used: 1.2, Limit: 1},
+	} {
+		if notes := progress(event.Event{Data: d}); len(notes) != 1 || strings.TrimSpace(notes[0].text) != want {
+			t.Errorf("progress says %+v, want %q", notes, want)
+		}
+	}
+}
+
+func TestThePageCountsEveryLimit(t *testing.T) {
+	p := spentPage()
+	p.Cycles = 3
+	p.Limits = budget.Limits{
+		MaxCycles: 9, USDPerRun: 2, MaxModelTurns: 7, MaxToolCalls: 8, MaxWallSeconds: 90, MaxInputTokens: 40_000, MaxOutputTokens: 2000,
+		MaxIdleSeconds: 30, MaxRequestTokens: 5000,
+	}
+	const want = "USD 0.0600 of 2.00, 3 of 9 cycles, 3 of 7 answers, 0 of 8 tool calls, 30040 of 40000 tokens in, 1512 of 2000 tokens out, " +
+		"at most 1m30s, 30s without progress, 5000 tokens a request"
+	if got := p.used(); got != want {
+		t.Errorf("%s\nwant %s", got, want)
+	}
+}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"strconv"
 	"strings"
 
@@ -15,9 +16,15 @@ func (a *app) budgetCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "budget RUN SETTING VALUE",
 		Short: "Change a limit of a run, also while it goes",
-		Long: "Changes a limit of a run. SETTING is one of: " + strings.Join(budget.Settings(), ", ") + ".\n" +
-			"VALUE is a number, or none to take the limit away.",
-		Example: "  pawl runs budget k7x2 usd_per_run 10\n" +
+		Long: `Changes a limit of a run. VALUE is a number, or none to take the limit away. SETTING is one of these;
+what holds where nobody has said stands in brackets:
+
+` + limitList() + `
+Reaching a limit stops a run. In the agent file budgets.actions says otherwise for a limit: ok stops
+the run and counts as well, ask parks it until the limit is raised here. For example:
+
+  budgets: {max_tool_calls: 50, actions: {max_tool_calls: ask}}`,
+		Example: "  pawl runs budget k7x2 usd_per_run 10 --resume\n" +
 			"  pawl runs budget k7x2 max_cycles 80\n" +
 			"  pawl runs budget k7x2 max_wall_time_seconds none",
 		Args: cobra.ExactArgs(3),
@@ -36,6 +43,15 @@ func (a *app) budgetCommand() *cobra.Command {
 	}
 	f.resumable(c, &a.recordPath)
 	return c
+}
+
+// limitList names every limit in a line of its own.
+func limitList() string {
+	var b strings.Builder
+	for _, setting := range budget.Settings() {
+		fmt.Fprintf(&b, "  %-30s  %s\n", setting, budget.About(setting))
+	}
+	return b.String()
 }
 
 // limitValue checks a limit's new value by the rules of the setting.

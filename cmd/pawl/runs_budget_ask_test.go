@@ -25,3 +25,30 @@ func TestARunThatAsksAtALimitGoesOnWhenItIsRaised(t *testing.T) {
 		t.Errorf("%+v: %s", done, f.out)
 	}
 }
+
+// A call that the limit has no room for is not refused: it waits for the raise
+// and runs once, whoever resumes the run meanwhile.
+func TestCallsWaitForTheRaiseAndRunOnce(t *testing.T) {
+	p := newProject(t, map[string]string{
+		"agent.yaml": shellAgent + "budgets: {max_tool_calls: 1, actions: {max_tool_calls: ask}}\n",
+		"script.yaml": "- tool_calls: [{name: shell.exec, arguments: {command: echo one >> said}}, {name: shell.exec, arguments: {command: echo two >> said}}, " +
+			"{name: shell.exec, arguments: {command: echo three >> said}}]\n- {text: done, expect: {excludes: budget_exceeded}}\n",
+	})
+	p.exits(4, "run", "agent.yaml", "go")
+	id := p.newest()
+	shown := p.exits(0, "runs", "show", id).out
+	for _, want := range []string{"because   max_tool_calls is used up", "go on     pawl runs budget " + id + " max_tool_calls VALUE --resume"} {
+		if !strings.Contains(shown, want) {
+			t.Errorf("the page does not say %q:\n%s", want, shown)
+		}
+	}
+	p.exits(4, "runs", "resume", id)
+	p.exits(4, "runs", "budget", id, "max_tool_calls", "2", "--resume")
+	p.exits(0, "runs", "budget", id, "max_tool_calls", "none", "--resume")
+	if said := p.read("said"); said != "one\ntwo\nthree\n" {
+		t.Errorf("the calls said %q", said)
+	}
+	if shown := p.exits(0, "runs", "show", id).out; strings.Contains(shown, "go on") {
+		t.Errorf("a run that has ended is to go on:\n%s", shown)
+	}
+}

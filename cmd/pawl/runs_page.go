@@ -63,6 +63,10 @@ func (p *page) head(b *strings.Builder) {
 	for _, h := range p.Hooks {
 		row("hook", firstLine(h.said(), 200))
 	}
+	if d := p.Parked; d != nil && len(p.Pending) == 0 {
+		row("because", firstLine(d.Detail, 200))
+		row("go on", goingOn(p.ID, *d))
+	}
 	for _, ref := range p.Pending {
 		ref.rows(p.ID, time.Now(), row)
 	}
@@ -86,6 +90,9 @@ func (p *page) cycles(b *strings.Builder, k ink) {
 			c.Cycle, k.bar(c.Usage, largest), c.Usage.Input, c.Usage.CacheRead, c.Usage.Output, c.USD, c.share(), c.what())
 		for _, h := range c.Hooks {
 			fmt.Fprintf(b, "          %s\n", firstLine(h.said(), 200))
+		}
+		for _, d := range c.CacheBreaks {
+			fmt.Fprintf(b, "          %s\n", cacheBreak(d))
 		}
 	}
 }

@@ -91,6 +91,7 @@ type page struct {
 	Inherited *inherited         `json:"inherited,omitempty"`
 	Hidden    []agent.HiddenTool `json:"hidden,omitempty"`
 	Pending   []pendingRef       `json:"pending,omitempty"`
+	Parked    *event.RunParked   `json:"parked,omitempty"`
 	Taint     event.Taint        `json:"taint,omitzero"`
 	PerCycle  []cycleLine        `json:"perCycle"`
 	account
@@ -116,6 +117,8 @@ type cycleLine struct {
 	Text  string    `json:"text,omitempty"`
 	Calls []string  `json:"calls,omitempty"`
 	Hooks []hookRef `json:"hooks,omitempty"`
+	// CacheBreaks are what was paid again although it should have been cached.
+	CacheBreaks []event.CacheBreak `json:"cacheBreaks,omitempty"`
 	// Errors counts the calls that failed, Retries the attempts.
 	Errors  int       `json:"errors,omitempty"`
 	Retries int       `json:"retries,omitempty"`
@@ -155,6 +158,14 @@ func (p *page) add(e *event.Event) {
 	case event.ToolCall:
 		if c := p.cycle(); c != nil {
 			c.Calls = append(c.Calls, label(d))
+		}
+	case event.RunParked:
+		p.Parked = &d
+	case event.RunResumed, event.RunTerminatedBy:
+		p.Parked = nil
+	case event.CacheBreak:
+		if c := p.cycle(); c != nil {
+			c.CacheBreaks = append(c.CacheBreaks, d)
 		}
 	case event.HistoryCompressed:
 		p.Compactions = append(p.Compactions, compaction{Seq: e.Seq, Cycle: e.Cycle, UndoSeq: e.Seq - 1, HistoryCompressed: d})
