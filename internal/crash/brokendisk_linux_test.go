@@ -29,7 +29,8 @@ func newThinDisk(t *testing.T, dir string) *thinDisk {
 	if err := syscall.Mount("none", under, "tmpfs", 0, "size=24m"); err != nil {
 		t.Skipf("needs the right to mount file systems: %v", err)
 	}
-	t.Cleanup(func() { unmount(t, under) })
+	// The loop device gives its file up when everybody has left it.
+	t.Cleanup(func() { unmount(t, under, syscall.MNT_DETACH) })
 	image := filepath.Join(under, "image")
 	if err := errors.Join(os.WriteFile(image, nil, 0o600), os.Truncate(image, 16<<20)); err != nil {
 		t.Fatal(err)
@@ -51,7 +52,7 @@ func newThinDisk(t *testing.T, dir string) *thinDisk {
 		t.Fatal(err)
 	}
 	d.mount()
-	t.Cleanup(func() { unmount(t, dir) })
+	t.Cleanup(func() { unmount(t, dir, syscall.MNT_DETACH) })
 	return d
 }
 
@@ -62,9 +63,9 @@ func (d *thinDisk) mount() {
 	}
 }
 
-func unmount(t *testing.T, dir string) {
+func unmount(t *testing.T, dir string, flags int) {
 	t.Helper()
-	if err := syscall.Unmount(dir, 0); err != nil {
+	if err := syscall.Unmount(dir, flags); err != nil {
 		t.Errorf("unmount %s: %v", dir, err)
 	}
 }
@@ -96,7 +97,7 @@ func (d *thinDisk) mends() {
 // forgets makes the system read from the disk what it remembers of it.
 func (d *thinDisk) forgets() {
 	d.t.Helper()
-	unmount(d.t, d.dir)
+	unmount(d.t, d.dir, 0)
 	d.mount()
 }
 
