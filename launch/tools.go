@@ -10,6 +10,7 @@ import (
 	"github.com/pawlrun/pawl/engine"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/models"
+	"github.com/pawlrun/pawl/sandbox"
 	"github.com/pawlrun/pawl/secret"
 	"github.com/pawlrun/pawl/spec"
 	"github.com/pawlrun/pawl/tool"
@@ -27,6 +28,10 @@ func environment(a *spec.Agent, o Options, resolver *models.Resolver) (engine.En
 	if err != nil {
 		return engine.Env{}, nil, errors.Join(err, o.closeBox())
 	}
+	r := rules(a, o)
+	ws.GateReads(r.GateProtected, func(path string) ([]string, error) {
+		return sandbox.ProtectedNames(o.Workspace, protection(r.Protected), path, true)
+	})
 	env := engine.Env{Model: resolver.Open, Tree: ws.State, Hooks: hooks(a, o), Close: func() error { return errors.Join(ws.Close(), o.closeBox()) }}
 	secrets, err := secrets(a, o)
 	if err != nil {
@@ -35,7 +40,8 @@ func environment(a *spec.Agent, o Options, resolver *models.Resolver) (engine.En
 	env.Secrets = secret.NewRedactor(secrets...)
 	all := builtin(ws, web.Options{Egress: a.Tools.Permissions.Egress()}, shell.Options{
 		Dir: o.Workspace, Sandbox: o.confined.box, OnDemand: a.Tools.Permissions.OnDemand(), Offline: o.confined.offline(), Timeout: a.Tools.Timeouts["shell.exec"].Duration(),
-		Env: withVariables(shell.Environment(os.Environ()), secrets), Protected: protection(rules(a, o).Protected),
+		Env: withVariables(shell.Environment(os.Environ()), secrets), Protected: protection(r.Protected),
+		GateReads: slices.Contains(r.GateProtected, "shell.exec"),
 	})
 	all = slices.DeleteFunc(all, func(t tool.Tool) bool { return !allowed(a, t.Name) })
 	all = withResults(all)

@@ -9,6 +9,9 @@ import (
 	"github.com/pawlrun/pawl/launch"
 )
 
+const gatedReads = `{allow: [fs.read, fs.grep, fs.list, shell.exec], protected_paths: ["*.pem"],
+  approvals: {fs.read: protected_paths, fs.grep: protected_paths, fs.list: protected_paths, shell.exec: protected_paths}}`
+
 // The traps of FIELD section 9 that others fell into, as far as they are about
 // rules over a call; each is named by the version that mended it there. A case
 // is the tools block of a file, a call, and what must be decided.
@@ -20,6 +23,12 @@ func TestTrapsThatOthersFellInto(t *testing.T) {
 		}
 	}
 	if err := os.Symlink(".git", filepath.Join(dir, "state")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "key.pem"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Link(filepath.Join(dir, "key.pem"), filepath.Join(dir, "lib/innocent")); err != nil {
 		t.Fatal(err)
 	}
 	const allow, ask, deny = event.DecisionAllow, event.DecisionAsk, event.DecisionDeny
@@ -43,6 +52,13 @@ func TestTrapsThatOthersFellInto(t *testing.T) {
 		{"2.1.234 dots and spaces at the end", `{allow: [fs.write]}`, `fs.write {"path":".git. ./config","content":""}`, ask},
 		{"2.1.234 backslashes", `{allow: [fs.write]}`, `fs.write {"path":".git\\config","content":""}`, ask},
 		{"2.1.234 a character nobody sees", `{allow: [fs.write]}`, `fs.write {"path":".g\u200cit/config","content":""}`, ask},
+		{"a hard link is read past what asks before reads", gatedReads, `fs.read {"path":"lib/innocent"}`, ask},
+		{"and from above", gatedReads, `fs.grep {"path":"lib","pattern":"x"}`, ask},
+		{"and by a command", gatedReads, "shell.exec cat lib/innocent", ask},
+		{"and by one that searches", gatedReads, "shell.exec grep -r x lib", ask},
+		{"what is beside it is read", gatedReads, "shell.exec grep -r x src", allow},
+		{"and by a file tool", gatedReads, `fs.list {"path":"src"}`, allow},
+		{"where reads do not ask, a hard link does not", `{allow: [fs.read], protected_paths: ["*.pem"]}`, `fs.read {"path":"lib/innocent"}`, allow},
 		{"2.1.216 a link to the protected directory", `{allow: [fs.write]}`, `fs.write {"path":"state/config","content":""}`, ask},
 		{"2.1.216 in a command", `{allow: [shell.exec]}`, "shell.exec cd state && echo x > config", ask},
 		{"a mode that bypasses overrides a deny", `{mode: bypass, rules: [{deny: shell.exec, command: "rm *"}]}`, "shell.exec /bin/rm x", deny},

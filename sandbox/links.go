@@ -121,28 +121,34 @@ func (w *linkWalk) walk(root string, visit func(path string, id fileID, names in
 }
 
 // ProtectedNames are the protected names of the file at a path of a workspace,
-// where that is another name of the same file (a hard link): who writes to the
-// one writes to the other. Names are relative to the workspace and separated by
-// "/". It looks at the protected files alone, and at none of them when the file
-// has one name only.
-func ProtectedNames(workspace string, p Protection, path string) ([]string, error) {
-	info, err := os.Lstat(filepath.Join(workspace, path))
-	if err != nil || p == nil {
+// and of the files below a directory if below says so, where that is another
+// name of the same file (a hard link): who writes to the one writes to the
+// other, and who reads the one has read the other. Names are relative to the
+// workspace and separated by "/". It looks at no protected file when those at
+// the path have one name only.
+func ProtectedNames(workspace string, p Protection, path string, below bool) ([]string, error) {
+	workspace, ok := resolved(workspace)
+	if p == nil || !ok {
 		return nil, nil
 	}
-	of, _, ok := namesOf(info)
-	if !ok {
+	at := filepath.Join(workspace, path)
+	if info, err := os.Lstat(at); err != nil || info.IsDir() && !below {
 		return nil, nil
+	}
+	of := map[fileID]bool{}
+	w := linkWalk{left: maxEntries}
+	if err := w.walk(at, func(_ string, id fileID, _ int) { of[id] = true }); err != nil || len(of) == 0 {
+		return nil, err
 	}
 	closed, err := protected(workspace, p)
 	if err != nil {
 		return nil, err
 	}
 	var found []string
-	w := linkWalk{left: maxEntries}
 	for _, root := range closed {
 		err := w.walk(root, func(name string, id fileID, _ int) {
-			if rel, err := filepath.Rel(workspace, name); err == nil && id == of {
+			rel, err := filepath.Rel(workspace, name)
+			if err == nil && of[id] && !inside(name, at) {
 				found = append(found, filepath.ToSlash(rel))
 			}
 		})
@@ -151,5 +157,5 @@ func ProtectedNames(workspace string, p Protection, path string) ([]string, erro
 		}
 	}
 	slices.Sort(found)
-	return slices.DeleteFunc(slices.Compact(found), func(name string) bool { return name == path }), nil
+	return slices.Compact(found), nil
 }

@@ -90,19 +90,31 @@ func TestAWorkspaceIsNotLookedThroughForNothing(t *testing.T) {
 }
 
 func TestTheProtectedNamesOfAFileAreFound(t *testing.T) {
-	dir := tree(t, ".git/config", ".git/hooks/run", "sub/key.pem", "free", "twin = free", "a = .git/hooks/run", "b = sub/key.pem", "same.pem = sub/key.pem")
+	dir := tree(t, ".git/config", ".git/hooks/run", "sub/key.pem", "free", "twin = free", "a = .git/hooks/run", "b = sub/key.pem", "same.pem = sub/key.pem", "other/deep/c = .git/hooks/run")
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(dir, link); err != nil {
+		t.Fatal(err)
+	}
 	for path, want := range map[string][]string{
 		"free": nil, "twin": nil, ".git/config": nil, "none": nil, "sub": nil,
 		"a": {".git/hooks/run"}, "b": {"same.pem", "sub/key.pem"}, "sub/key.pem": {"same.pem"},
 	} {
-		got, err := ProtectedNames(dir, dotGit{}, path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if len(got) > 0 || len(want) > 0 {
-			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("%s: -want +got\n%s", path, diff)
+		for _, workspace := range []string{dir, link} {
+			got, err := ProtectedNames(workspace, dotGit{}, path, false)
+			if err != nil {
+				t.Fatal(err)
 			}
+			if len(got) > 0 || len(want) > 0 {
+				if diff := cmp.Diff(want, got); diff != "" {
+					t.Errorf("%s in %s: -want +got\n%s", path, workspace, diff)
+				}
+			}
+		}
+	}
+	for path, want := range map[string][]string{".": nil, "other": {".git/hooks/run"}, "sub": {"same.pem"}} {
+		got, err := ProtectedNames(dir, dotGit{}, path, true)
+		if err != nil || !slices.Equal(got, want) {
+			t.Errorf("below %s: %q, %v, want %q", path, got, err, want)
 		}
 	}
 }

@@ -37,7 +37,11 @@ func (w *Workspace) judged(t *tool.Tool, use event.PathUse, risk event.Risk) {
 	facts := func(args json.RawMessage) event.Facts {
 		p := w.paths.Path(filepath.Clean(pathOf(args)))
 		p.Write, p.Tree = use.Write, use.Tree
-		return event.Facts{Paths: []event.PathUse{p}, Risk: risk, Confined: true}
+		f := event.Facts{Paths: []event.PathUse{p}, Risk: risk, Confined: true}
+		if !p.Write && !p.Outside && slices.Contains(w.gated, t.Name) {
+			f = w.withOtherNames(f, p.Path)
+		}
+		return f
 	}
 	run := t.Run
 	t.Facts = facts
@@ -47,6 +51,18 @@ func (w *Workspace) judged(t *tool.Tool, use event.PathUse, risk event.Risk) {
 		}
 		return run(ctx, c)
 	}
+}
+
+// withOtherNames adds the protected names of what is read.
+func (w *Workspace) withOtherNames(f event.Facts, path string) event.Facts {
+	names, err := w.otherNames(path)
+	if err != nil {
+		f.Unclear = append(f.Unclear, "whether "+path+" is another name of something protected is not known")
+	}
+	for _, name := range names {
+		f.Paths = append(f.Paths, event.PathUse{Path: name})
+	}
+	return f
 }
 
 // access names what a call touches by one key for each file, however the path

@@ -34,6 +34,11 @@ type Workspace struct {
 	seen map[string][sha256.Size]byte
 
 	state state
+
+	// gated are the tools that are judged by the other names of what they read,
+	// which otherNames finds.
+	gated      []string
+	otherNames func(path string) ([]string, error)
 }
 
 // Open opens a workspace directory.
@@ -57,6 +62,16 @@ func Open(dir string) (*Workspace, error) {
 	return &Workspace{
 		dir: abs, real: real, root: root, paths: paths, seen: map[string][sha256.Size]byte{}, state: state{most: maxStateFiles},
 	}, nil
+}
+
+// GateReads has calls of some tools judged also by the protected names that a
+// file has besides the one by which it is read (hard links): an owner who is
+// asked before what is protected is read must be asked then, too. Names gives
+// them for a path of the workspace and all below it. Files are written in the
+// place of the old ones, so that a write reaches no other name. It must be
+// called before [Workspace.Tools].
+func (w *Workspace) GateReads(tools []string, names func(path string) ([]string, error)) {
+	w.gated, w.otherNames = tools, names
 }
 
 // Close releases the directory.

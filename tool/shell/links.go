@@ -10,13 +10,16 @@ import (
 // withOtherNames adds the protected names that a file has besides the one by
 // which a command writes it, or gives it to a program (hard links): what
 // happens to the one happens to the other. File tools need none of this,
-// because they put a new file in the place of the old one.
+// because they put a new file in the place of the old one. Where the owner asks
+// before a command so much as reads what is protected, the names of what it
+// reads count as well.
 func (o Options) withOtherNames(facts event.Facts) event.Facts {
 	for _, p := range slices.Clone(facts.Paths) {
-		if !p.Write && !p.Given || p.Unknown || p.Outside {
+		changes := p.Write || p.Given
+		if !changes && !o.GateReads || p.Unknown || p.Outside {
 			continue
 		}
-		names, err := sandbox.ProtectedNames(o.Dir, o.Protected, p.Path)
+		names, err := sandbox.ProtectedNames(o.Dir, o.Protected, p.Path, !changes && p.Tree)
 		if err != nil {
 			facts.Unclear = append(facts.Unclear, "whether "+p.Path+" is another name of something protected is not known")
 		}

@@ -49,6 +49,9 @@ type Options struct {
 	// command is also judged by the protected names that a file has besides the
 	// one that it is called by; nil protects nothing.
 	Protected sandbox.Protection
+	// GateReads says that the owner is asked before a command reads what is
+	// protected, too.
+	GateReads bool
 }
 
 func (o Options) withDefaults() Options {
