@@ -23,6 +23,8 @@ type reply struct {
 	text       string
 	tool, args string
 	header     map[string]string
+	// raw is the whole answer, in the words of the one wire that is asked.
+	raw string
 	// refused is the status of a request that is refused.
 	refused int
 	// damage, where it is set, changes what is streamed.
@@ -127,6 +129,9 @@ func (a reply) write(w http.ResponseWriter, path string, stream bool) {
 	default:
 		http.Error(w, "no such path", http.StatusNotFound)
 		return
+	}
+	if a.raw != "" {
+		whole, stream = a.raw, false
 	}
 	if !stream {
 		w.Header().Set("Content-Type", "application/json")

@@ -14,8 +14,22 @@ import (
 )
 
 type replayFlags struct {
-	live bool
+	live   bool
+	record string
 	output
+}
+
+// check refuses what only goes with a run that is made.
+func (f *replayFlags) check() error {
+	switch {
+	case f.live:
+		return errors.Join(recordAnew(f.record), f.output.check())
+	case f.words != "":
+		return usagef("--view needs --live-model; a replay without it makes no events")
+	case f.record != "":
+		return usagef("--record needs --live-model; without it no model says anything new")
+	}
+	return f.output.check()
 }
 
 func (a *app) replayCommand() *cobra.Command {
@@ -29,14 +43,12 @@ journal. With --live-model the run's real models are called in a new run, and it
 the record; 'pawl runs diff' then shows where the two part.`,
 		Example: `  pawl runs replay k7x2
   pawl runs replay k7x2 --json
-  pawl runs replay k7x2 --live-model`,
+  pawl runs replay k7x2 --live-model
+  pawl runs replay k7x2 --live-model --record today.yaml`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := f.check(); err != nil {
 				return err
-			}
-			if !f.live && f.words != "" {
-				return usagef("--view needs --live-model; a replay without it makes no events")
 			}
 			mode := toRead
 			if f.live {
@@ -44,13 +56,14 @@ the record; 'pawl runs diff' then shows where the two part.`,
 			}
 			return a.withRun(c.Context(), mode, args[0], func(s *session, r journal.Run) error {
 				if f.live {
-					return s.replayLive(c.Context(), r, f.output)
+					return s.replayLive(c.Context(), r, f)
 				}
 				return s.replay(c.Context(), r, f.json)
 			})
 		},
 	}
 	c.Flags().BoolVar(&f.live, "live-model", false, "call the run's real models, with the recorded results of its tools")
+	recordFlag(c, &f.record)
 	f.output.flags(c)
 	return c
 }
@@ -107,7 +120,7 @@ func (a *app) printReplayed(found engine.Replayed) error {
 
 // replayLive makes a new run of the same start, whose tools only answer from
 // the record.
-func (s *session) replayLive(ctx context.Context, r journal.Run, o output) error {
+func (s *session) replayLive(ctx context.Context, r journal.Run, f replayFlags) error {
 	started, err := s.launchedAs(ctx, r)
 	if err != nil {
 		return err
@@ -124,7 +137,7 @@ func (s *session) replayLive(ctx context.Context, r journal.Run, o output) error
 	// No command runs, so a weaker sandbox than the run's does.
 	elsewhere := started
 	elsewhere.Sandbox = ""
-	env, err := launch.Environment(elsewhere, launch.Options{Config: config, Replay: replayed.open, Sandbox: machine})
+	env, err := launch.Environment(elsewhere, launch.Options{Config: config, Replay: replayed.open, Sandbox: machine, Limiter: &s.app.limiter})
 	if err != nil {
 		return err
 	}
@@ -136,14 +149,15 @@ func (s *session) replayLive(ctx context.Context, r journal.Run, o output) error
 	}
 	env.Tree = nil // nothing is changed, whatever the recorded calls changed
 	env.Ask = answerAll(event.ApprovalApproved, "replay of "+r.ID)
+	env = recording(env, f.record)
 	ctx, stop := interruptible(ctx)
 	defer stop()
 	p := newPrinter(s.app.err, screenOf(s.app.err, os.Getenv))
 	run, err := s.engine.Start(ctx, started, "", env)
 	if err != nil {
-		return err
+		return errors.Join(err, closeEnv(env))
 	}
-	err = replayed.verdict(s.app.follow(run, s.app.view(o, p), o.live()))
+	err = replayed.verdict(s.app.follow(run, s.app.view(f.output, p), f.output.live()))
 	fmt.Fprintf(s.app.err, "tools answered from the record of %s; compare with: pawl runs diff %s %s\n", r.ID, r.ID, run.ID)
 	return err
 }

@@ -161,3 +161,93 @@ func TestTheLimitsOfAProviderHoldForEveryRunOfAProcess(t *testing.T) {
 		})
 	}
 }
+
+// Base URLs are taken as the providers' own SDKs take them (PRODUCT 3).
+func TestAddressesAndKeysComeFromTheCustomaryVariables(t *testing.T) {
+	for _, tt := range []struct {
+		model, path, keyHeader, key string
+		env                         []string
+	}{
+		{"anthropic/claude-sonnet-4-5", "/v1/messages", "X-Api-Key", "k", []string{"ANTHROPIC_BASE_URL=URL", "ANTHROPIC_API_KEY=k"}},
+		{"anthropic/claude-sonnet-4-5", "/v1/messages", "Authorization", "Bearer t", []string{"ANTHROPIC_BASE_URL=URL/", "ANTHROPIC_AUTH_TOKEN=t\n"}},
+		{"openai/gpt-4o", "/v1/responses", "Authorization", "Bearer k", []string{"OPENAI_BASE_URL=URL/v1", "OPENAI_API_KEY=k"}},
+		{"openai-chat/gpt-4o", "/v1/chat/completions", "Authorization", "Bearer k", []string{"OPENAI_BASE_URL=URL/v1/", "OPENAI_API_KEY=k"}},
+		{"openai-chat/any", "/v1/chat/completions", "Authorization", "", []string{"OPENAI_BASE_URL=URL/v1"}},
+		{"google/gemini-2.5-pro", "/v1beta/models/gemini-2.5-pro:streamGenerateContent?alt=sse", "X-Goog-Api-Key", "k", []string{"GOOGLE_GEMINI_BASE_URL=URL", "GEMINI_API_KEY=k"}},
+		{"google/gemini-2.5-pro", "/v1beta/models/gemini-2.5-pro:streamGenerateContent?alt=sse", "X-Goog-Api-Key", "g", []string{"GOOGLE_GEMINI_BASE_URL=URL", "GOOGLE_API_KEY=g"}},
+		{"ollama/qwen3", "/v1/chat/completions", "Authorization", "", []string{"OLLAMA_HOST=HOST"}},
+	} {
+		t.Run(strings.ReplaceAll(tt.model, "/", " ")+" "+tt.env[len(tt.env)-1], func(t *testing.T) {
+			upstream := newProvider(t, reply{text: "seen"})
+			p := newProject(t, map[string]string{"agent.yaml": "identity: {name: far}\ntools: {allow: []}\n"})
+			env := []string{"ANTHROPIC_API_KEY=", "ANTHROPIC_AUTH_TOKEN=", "OPENAI_API_KEY=", "GEMINI_API_KEY=", "GOOGLE_API_KEY=", "OLLAMA_API_KEY=", "PAWL_CONFIG="}
+			for _, e := range tt.env {
+				env = append(env, strings.NewReplacer("URL=URL", "URL="+upstream.url, "HOST=HOST", "HOST="+strings.TrimPrefix(upstream.url, "http://")).Replace(e))
+			}
+			if f := p.startWith(env, "run", "agent.yaml", "look", "--model", tt.model, "--no-budget").wait(); f.code != 0 || f.out != "seen\n" {
+				t.Fatalf("exit code %d, stdout %q: %s", f.code, f.out, f.err)
+			}
+			if r := upstream.asked()[0]; r.path != tt.path || r.header.Get(tt.keyHeader) != tt.key {
+				t.Errorf("asked %s with the key %q", r.path, r.header.Get(tt.keyHeader))
+			}
+		})
+	}
+}
+
+// What a provider runs on its own side is asked for by its name there, shown,
+// and goes back as it came.
+func TestToolsThatAProviderRunsItselfPassThrough(t *testing.T) {
+	for _, tt := range []struct {
+		model, tool, offered, raw, back, shown string
+	}{
+		{
+			"anthropic/claude-sonnet-4-5", "web_search", `"type":"web_search_`, `{"type":"message","role":"assistant","content":[` +
+				`{"type":"server_tool_use","id":"srvtoolu_1","name":"web_search","input":{"query":"otters"}},` +
+				`{"type":"web_search_tool_result","tool_use_id":"srvtoolu_1","content":[{"type":"web_search_result","url":"https://o.example","title":"Otters","encrypted_content":"sealed=="}]},` +
+				`{"type":"text","text":"Otters swim."}],"stop_reason":"end_turn","usage":{"input_tokens":9,"output_tokens":3}}`,
+			`"encrypted_content":"sealed=="`, `⇢ web_search {"query":"otters"} (run by the provider)`,
+		},
+		{
+			"openai/gpt-5", "web_search", `{"type":"web_search"`, `{"id":"r1","object":"response","status":"completed","output":[` +
+				`{"type":"web_search_call","id":"ws_1","status":"completed","action":{"type":"search","query":"otters"}},` +
+				`{"type":"message","id":"m1","status":"completed","role":"assistant","content":[{"type":"output_text","text":"Otters swim.","annotations":[]}]}],"usage":{"input_tokens":9,"output_tokens":3}}`,
+			`"id":"ws_1"`, `⇢ web_search {"type":"search","query":"otters"} (run by the provider)`,
+		},
+		{
+			"google/gemini-2.5-pro", `'{"codeExecution": {}}'`, `{"codeExecution":{}}`, `{"candidates":[{"content":{"role":"model","parts":[` +
+				`{"executableCode":{"language":"PYTHON","code":"print(6*7)"}},{"codeExecutionResult":{"outcome":"OUTCOME_OK","output":"42"}},` +
+				`{"text":"Otters swim."}]},"finishReason":"STOP"}],"usageMetadata":{"promptTokenCount":9,"candidatesTokenCount":3}}`,
+			`"codeExecutionResult":{"outcome":"OUTCOME_OK","output":"42"}`, `⇢ executableCode {"language":"PYTHON","code":"print(6*7)"} (run by the provider)`,
+		},
+	} {
+		t.Run(strings.ReplaceAll(tt.model, "/", " "), func(t *testing.T) {
+			upstream := newProvider(t, reply{raw: tt.raw}, reply{text: "They do."})
+			p := newProject(t, map[string]string{"config.yaml": upstream.config(), "agent.yaml": "identity: {name: far}\ntools: {allow: [], provider: [" + tt.tool + "]}\n"})
+			f := p.calls(testKey, "run", "agent.yaml", "Do otters swim?", "--model", tt.model, "--config", "config.yaml", "--no-budget")
+			if f.code != 0 || f.out != "Otters swim.\n" || !strings.Contains(f.err, tt.shown) {
+				t.Fatalf("exit code %d, stdout %q: %s", f.code, f.out, f.err)
+			}
+			if !strings.Contains(upstream.last(), tt.offered) {
+				t.Errorf("%s is not asked for: %s", tt.tool, upstream.last())
+			}
+			f = p.calls(testKey, "run", "--continue", p.newest(), "Really?", "--config", "config.yaml")
+			if f.code != 0 || !strings.Contains(upstream.last(), tt.back) {
+				t.Errorf("exit code %d: %s\nwhat the provider ran does not go back: %s", f.code, f.err, upstream.last())
+			}
+		})
+	}
+}
+
+// Where nobody runs it, the owner is told before anything is paid for.
+func TestAToolThatNoProviderRunsIsTold(t *testing.T) {
+	upstream := newProvider(t, reply{text: "seen"})
+	p := newProject(t, map[string]string{"config.yaml": upstream.config(), "agent.yaml": "identity: {name: far}\ntools: {allow: [], provider: [teleport]}\n"})
+	f := p.calls(testKey, "run", "agent.yaml", "hi", "--model", "ollama/qwen3", "--config", "config.yaml")
+	if !strings.Contains(f.err, "warning: ollama/qwen3 runs no tools of its own, so tools.provider has no effect there") || strings.Contains(upstream.last(), "teleport") {
+		t.Errorf("exit code %d: %s", f.code, f.err)
+	}
+	f = p.calls(testKey, "run", "agent.yaml", "hi", "--model", "anthropic/claude-sonnet-4-5", "--config", "config.yaml")
+	if f.clean(t, `tools.provider: anthropic: invalid: there is no provider tool "teleport"; known are`); f.code != exitUsage || len(upstream.asked()) != 1 {
+		t.Errorf("exit code %d after %d requests", f.code, len(upstream.asked()))
+	}
+}

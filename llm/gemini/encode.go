@@ -2,6 +2,7 @@ package gemini
 
 import (
 	"encoding/base64"
+	"encoding/json"
 	"strconv"
 	"strings"
 
@@ -127,9 +128,18 @@ func appendTools(b []byte, req *llm.Request, names *wire.Names) []byte {
 		if i > 0 || len(req.Tools) > 0 {
 			b = append(b, ',')
 		}
-		b = append(wire.AppendQuoted(append(b, '{'), hosted(name)), ":{}}"...)
+		b = appendHosted(b, name)
 	}
 	return append(b, "],"...)
+}
+
+// appendHosted appends a tool that Google runs itself: by its name, or whole
+// where it is given as a JSON object because it needs settings.
+func appendHosted(b []byte, name string) []byte {
+	if strings.HasPrefix(strings.TrimSpace(name), "{") {
+		return wire.AppendCompact(b, json.RawMessage(name), "{}")
+	}
+	return append(wire.AppendQuoted(append(b, '{'), hosted(name)), ":{}}"...)
 }
 
 // hosted is Google's name of a tool that it runs itself.
