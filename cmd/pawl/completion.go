@@ -1,10 +1,14 @@
 package main
 
 import (
+	"maps"
 	"os"
+	"slices"
 	"strings"
 
+	"github.com/pawlrun/pawl/budget"
 	"github.com/pawlrun/pawl/journal"
+	"github.com/pawlrun/pawl/machine/agent"
 	"github.com/spf13/cobra"
 )
 
@@ -22,6 +26,9 @@ func (a *app) completionCommand() *cobra.Command {
 		RunE: func(c *cobra.Command, args []string) error {
 			switch root := c.Root(); args[0] {
 			case "bash":
+				if err := a.printf("%s", bashWords); err != nil {
+					return err
+				}
 				return root.GenBashCompletionV2(a.out, true)
 			case "zsh":
 				return root.GenZshCompletion(a.out)
@@ -34,6 +41,28 @@ func (a *app) completionCommand() *cobra.Command {
 	}
 }
 
+// bashWords stands in for the functions of the package bash-completion that the
+// script needs: without them presses of the tab key are errors.
+const bashWords = `if ! declare -F _get_comp_words_by_ref >/dev/null; then
+    _get_comp_words_by_ref()
+    {
+        words=("${COMP_WORDS[@]}")
+        cword=$COMP_CWORD
+        cur=${COMP_WORDS[COMP_CWORD]}
+        prev=${COMP_WORDS[COMP_CWORD-1]}
+    }
+fi
+if ! declare -F _filedir >/dev/null; then
+    _filedir()
+    {
+        local IFS=$'\n'
+        compopt -o filenames
+        COMPREPLY=($(compgen -f -- "$cur"))
+    }
+fi
+
+`
+
 // completeArguments gives every command that takes a run or a file the
 // completion of it, by the names that its usage line has for arguments.
 func (a *app) completeArguments(c *cobra.Command) {
@@ -45,12 +74,55 @@ func (a *app) completeArguments(c *cobra.Command) {
 	case strings.HasPrefix(arguments, "FILE"):
 		c.ValidArgsFunction = completeFile
 	}
-	if c.Flags().Lookup("continue") != nil {
-		_ = c.RegisterFlagCompletionFunc("continue", a.completeRun)
+	for name, complete := range a.flagCompletions() {
+		if f := c.Flags().Lookup(name); f != nil && f.Value.Type() != "int" { // --limit of lists is a number
+			_ = c.RegisterFlagCompletionFunc(name, complete)
+		}
 	}
 	for _, child := range c.Commands() {
 		a.completeArguments(child)
 	}
+}
+
+// flagCompletions are those of the flags whose values are known, by the flag.
+func (a *app) flagCompletions() map[string]cobra.CompletionFunc {
+	fixed := func(values ...string) cobra.CompletionFunc {
+		return cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)
+	}
+	limits := budget.Settings()
+	for i := range limits {
+		limits[i] += "="
+	}
+	var inStates []string
+	for _, s := range states() {
+		inStates = append(inStates, string(s))
+	}
+	return map[string]cobra.CompletionFunc{
+		"continue": func(c *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
+			return a.completeRun(c, nil, prefix)
+		},
+		"approve": fixed(string(agent.ApproveAsk), string(agent.ApproveDeny), string(agent.ApproveAll)),
+		"view":    fixed(slices.Sorted(maps.Keys(vocabularies()))...),
+		"state":   fixed(inStates...),
+		"limit":   cobra.FixedCompletions(limits, cobra.ShellCompDirectiveNoFileComp|cobra.ShellCompDirectiveNoSpace),
+		"model":   a.completeModel,
+	}
+}
+
+// completeModel offers the models whose provider can be called. A script is a
+// file, so files are offered, too.
+func (a *app) completeModel(_ *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
+	list, err := a.listModels("", true)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveDefault
+	}
+	var names []string
+	for _, m := range list.Models {
+		if strings.HasPrefix(m.Model, prefix) {
+			names = append(names, m.Model)
+		}
+	}
+	return names, cobra.ShellCompDirectiveDefault
 }
 
 func completeFile(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
