@@ -23,23 +23,8 @@ func adapter() wiregate.Adapter {
 	}
 }
 
-// rows: ALF-29, ALF-30, ALF-32
-func TestRecordedAnswersDecodeAsIndependentReadersAgree(t *testing.T) {
-	wiregate.WireGate(t, adapter())
-}
-
-func TestRecordedSessionsGiveTheRecordedNextRequest(t *testing.T) {
-	wiregate.RequestGate(t, adapter())
-}
-
-// rows: HAR-87
-func TestRecordedToolLoopsRunToTheirEnd(t *testing.T) {
-	wiregate.LoopGate(t, adapter())
-}
-
-func TestDamagedAnswersAreBrokenAndNeverHalfACall(t *testing.T) {
-	wiregate.FaultGate(t, adapter())
-}
+// rows: ALF-29, ALF-30, ALF-32, HAR-87
+func TestRecordedTraffic(t *testing.T) { wiregate.Gates(t, adapter()) }
 
 func itemType(p llm.Part) string {
 	switch p := p.(type) {
@@ -224,8 +209,4 @@ func (b wireBlock) result() (llm.Part, error) {
 		}
 	}
 	return r, nil
-}
-
-func TestWhateverWasAnsweredTheNextRequestKeepsTheRulesOfEveryWire(t *testing.T) {
-	wiregate.SwitchGate(t, adapter())
 }

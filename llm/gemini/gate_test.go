@@ -22,21 +22,7 @@ func adapter() wiregate.Adapter {
 	}
 }
 
-func TestRecordedGeminiTrafficDecodesAsTheOfficialReadersDo(t *testing.T) {
-	wiregate.WireGate(t, adapter())
-}
-
-func TestTheNextGeminiRequestMeansWhatTheRecordedOneMeans(t *testing.T) {
-	wiregate.RequestGate(t, adapter())
-}
-
-func TestRecordedGeminiLoopsRunToTheirEnd(t *testing.T) {
-	wiregate.LoopGate(t, adapter())
-}
-
-func TestDamagedGeminiStreamsAreBrokenAndNeverRunAPartialCall(t *testing.T) {
-	wiregate.FaultGate(t, adapter())
-}
+func TestRecordedTraffic(t *testing.T) { wiregate.Gates(t, adapter()) }
 
 func itemType(p llm.Part) string {
 	switch p := p.(type) {
@@ -226,8 +212,4 @@ func outputOf(response map[string]json.RawMessage) string {
 	}
 	all, _ := json.Marshal(response)
 	return string(all)
-}
-
-func TestWhateverWasAnsweredTheNextRequestKeepsTheRulesOfEveryWire(t *testing.T) {
-	wiregate.SwitchGate(t, adapter())
 }

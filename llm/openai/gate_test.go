@@ -1,7 +1,6 @@
 package openai_test
 
 import (
-	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -25,15 +24,8 @@ func adapter() wiregate.Adapter {
 	}
 }
 
-func TestRecordedAnswersDecodeToWhatTheReadersAgreeOn(t *testing.T) { wiregate.WireGate(t, adapter()) }
-
 // rows: HAR-85
-func TestNextRequestMeansWhatWasRecorded(t *testing.T) { wiregate.RequestGate(t, adapter()) }
-
-// rows: HAR-85
-func TestRecordedToolLoopsRunToTheirEnd(t *testing.T) { wiregate.LoopGate(t, adapter()) }
-
-func TestFaultsNeitherHangNorPassForAnswers(t *testing.T) { wiregate.FaultGate(t, adapter()) }
+func TestRecordedTraffic(t *testing.T) { wiregate.Gates(t, adapter()) }
 
 // thoughtless is a session whose client did not send the reasoning back, which
 // the service bears and costs the model its thoughts.
@@ -247,16 +239,11 @@ func parseContent(raw []byte) (llm.Parts, error) {
 			parts = append(parts, llm.Text{Text: c.Text + c.Refusal})
 			continue
 		}
-		mediaType, data, inline := strings.Cut(strings.TrimPrefix(c.ImageURL, "data:"), ";base64,")
-		if !inline {
-			parts = append(parts, llm.Media{MediaType: "image/*", URL: c.ImageURL})
-			continue
-		}
-		b, err := base64.StdEncoding.DecodeString(data)
+		image, err := wiregate.Image(c.ImageURL)
 		if err != nil {
-			return nil, fmt.Errorf("image: %w", err)
+			return nil, err
 		}
-		parts = append(parts, llm.Media{MediaType: mediaType, Data: b})
+		parts = append(parts, image)
 	}
 	return parts, nil
 }
@@ -271,8 +258,4 @@ func plainID(id string) string {
 		return m[1]
 	}
 	return id
-}
-
-func TestWhateverWasAnsweredTheNextRequestKeepsTheRulesOfEveryWire(t *testing.T) {
-	wiregate.SwitchGate(t, adapter())
 }

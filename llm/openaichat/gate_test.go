@@ -1,11 +1,9 @@
 package openaichat_test
 
 import (
-	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"strings"
 	"testing"
 
 	"github.com/pawlrun/pawl/internal/wiregate"
@@ -41,22 +39,8 @@ func newModel(profile openaichat.Profile) func(string, *http.Client) wiregate.Mo
 	}
 }
 
-func TestRecordedChatTrafficDecodesAsTheOfficialReadersDo(t *testing.T) {
-	wiregate.WireGate(t, adapter())
-}
-
-func TestTheNextChatRequestMeansWhatTheRecordedOneMeans(t *testing.T) {
-	wiregate.RequestGate(t, adapter())
-}
-
 // rows: HAR-86
-func TestRecordedChatLoopsRunToTheirEnd(t *testing.T) {
-	wiregate.LoopGate(t, adapter())
-}
-
-func TestDamagedChatStreamsAreBrokenAndNeverRunAPartialCall(t *testing.T) {
-	wiregate.FaultGate(t, adapter())
-}
+func TestRecordedTraffic(t *testing.T) { wiregate.Gates(t, adapter()) }
 
 // itemType names nothing: a chat message has no order of parts.
 func itemType(llm.Part) string { return "" }
@@ -181,23 +165,14 @@ func parseContent(raw json.RawMessage) (llm.Parts, error) {
 		case "text":
 			parts = append(parts, llm.Text{Text: p.Text})
 		case "image_url":
-			parts = append(parts, imageOf(p.ImageURL.URL))
+			image, err := wiregate.Image(p.ImageURL.URL)
+			if err != nil {
+				return nil, err
+			}
+			parts = append(parts, image)
 		default:
 			return nil, fmt.Errorf("content of type %q", p.Type)
 		}
 	}
 	return parts, nil
-}
-
-func imageOf(url string) llm.Media {
-	head, data, ok := strings.Cut(strings.TrimPrefix(url, "data:"), ";base64,")
-	if !ok {
-		return llm.Media{MediaType: "image/*", URL: url}
-	}
-	decoded, _ := base64.StdEncoding.DecodeString(data)
-	return llm.Media{MediaType: head, Data: decoded}
-}
-
-func TestWhateverWasAnsweredTheNextRequestKeepsTheRulesOfEveryWire(t *testing.T) {
-	wiregate.SwitchGate(t, adapter())
 }
