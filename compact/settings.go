@@ -31,11 +31,14 @@ const (
 // Measure says what the size of a request is read from.
 type Measure string
 
-// The measures. MeasureProvider takes the input that the provider reported
-// last and estimates only what came after it.
+// The measures (REQUIREMENTS C-5). MeasureProvider takes the input that the
+// provider reported last and estimates only what came after it.
+// MeasureMessages estimates the conversation without what every request carries
+// beside it; that the request as a whole fits its window is seen to all the same.
 const (
 	MeasureEstimate Measure = "estimate"
 	MeasureProvider Measure = "provider"
+	MeasureMessages Measure = "messages"
 )
 
 // The defaults (PRODUCT 6, ALF-7, ALF-49, ALF-51, ALDO-23, ALDO-26).

@@ -17,6 +17,9 @@ var choices = map[string][]string{
 	"tools.effects.*":   {"pure", "idempotent", "reconcilable", "at_most_once"},
 	"tools.risks.*":     {"read_only", "write", "execute", "delete", "send", "permission_change", "financial"},
 
+	"compact.measure":      {"estimate", "provider", "messages"},
+	"compact.strategy":     {"rolling-window", "periodic-summary", "summarize-older"},
+	"compact.summary_role": {"user", "system"},
 	"approvals.mode":       {"wait", "park", "callback", "bypass"},
 	"approvals.on_timeout": {"reject", "stop"},
 

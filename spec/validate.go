@@ -201,7 +201,7 @@ func (s *Settings) validate(r *report, prefix string) {
 
 func (c *Compact) validate(r *report, path string) {
 	within(r, path+".ratio", c.Ratio, 0.1, 1)
-	oneOf(r, path+".measure", c.Measure, "estimate", "provider")
+	oneOf(r, path+".measure", c.Measure, "estimate", "provider", "messages")
 	oneOf(r, path+".strategy", c.Strategy, "rolling-window", "periodic-summary", "summarize-older")
 	within(r, path+".max_summaries", c.MaxSummaries, 0, 1000)
 	oneOf(r, path+".summary_role", c.SummaryRole, "user", "system")

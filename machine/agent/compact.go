@@ -101,7 +101,11 @@ func (m *Machine) nextCompaction() bool {
 	sizes, used := m.contextSize(messages)
 	window, known := m.window()
 	forced := c.overflow == reliefDue
-	if !forced && !m.cfg.Compact.Due(used, window) {
+	measured := used
+	if m.cfg.Compact.Measure == compact.MeasureMessages {
+		measured -= c.overhead
+	}
+	if !forced && !m.cfg.Compact.Due(measured, window) && (!known || used <= window) {
 		return false
 	}
 	in := compact.Situation{

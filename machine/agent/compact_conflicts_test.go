@@ -80,10 +80,11 @@ func TestNothingIsCompressedForARunThatIsAboutToEnd(t *testing.T) {
 }
 
 // REQUIREMENTS C-5: the trigger and its measure, each as its owner sets them.
-// Every request has the system text and the tools in it, and so has the size.
+// Every request has the system text and the tools in it, and so has the size where
+// the owner does not count messages only.
 //
 // rows: ALDO-18, ALF-48
-func TestTheSizeThatCountsIsTheWholeRequests(t *testing.T) {
+func TestTheSizeThatCountsIsTheWholeRequestsUnlessItsOwnerSaysOtherwise(t *testing.T) {
 	tool := llm.ToolDef{Name: "read", Description: strings.Repeat("d", 392), Schema: []byte(`{}`)} // 100 tokens
 	for name, c := range map[string]struct {
 		settings compact.Settings
@@ -91,15 +92,19 @@ func TestTheSizeThatCountsIsTheWholeRequests(t *testing.T) {
 		change   func(*agent.Config)
 		want     bool
 	}{
-		"700 of 1000 tokens":                     {},
-		"with 100 of tools, exceeded":            {change: func(c *agent.Config) { c.Tools = []llm.ToolDef{tool} }},
-		"with 100 of tools, reached":             {settings: compact.Settings{Inclusive: true}, change: func(c *agent.Config) { c.Tools = []llm.ToolDef{tool} }, want: true},
-		"with 104 of system text":                {change: func(c *agent.Config) { c.System = strings.Repeat("s", 416) }, want: true},
-		"another share":                          {settings: compact.Settings{Ratio: 0.69}, want: true},
-		"the provider counts more, unasked":      {reported: 900},
-		"the provider counts more, and is asked": {settings: compact.Settings{Measure: compact.MeasureProvider}, reported: 900, want: true},
-		"the provider counts less, and is asked": {settings: compact.Settings{Measure: compact.MeasureProvider, Ratio: 0.5}, reported: 100},
-		"off":                                    {settings: compact.Settings{Off: true, Ratio: 0.1}},
+		"700 of 1000 tokens":                               {},
+		"with 100 of tools, exceeded":                      {change: func(c *agent.Config) { c.Tools = []llm.ToolDef{tool} }},
+		"with 100 of tools, reached":                       {settings: compact.Settings{Inclusive: true}, change: func(c *agent.Config) { c.Tools = []llm.ToolDef{tool} }, want: true},
+		"with 104 of system text":                          {change: func(c *agent.Config) { c.System = strings.Repeat("s", 416) }, want: true},
+		"another share":                                    {settings: compact.Settings{Ratio: 0.69}, want: true},
+		"the provider counts more, unasked":                {reported: 900},
+		"the provider counts more, and is asked":           {settings: compact.Settings{Measure: compact.MeasureProvider}, reported: 900, want: true},
+		"the provider counts less, and is asked":           {settings: compact.Settings{Measure: compact.MeasureProvider, Ratio: 0.5}, reported: 100},
+		"with 104 of system text, and only messages count": {settings: compact.Settings{Measure: compact.MeasureMessages}, change: func(c *agent.Config) { c.System = strings.Repeat("s", 416) }},
+		"only messages count, a share of them":             {settings: compact.Settings{Measure: compact.MeasureMessages, Ratio: 0.69}, want: true},
+		"only messages count, and the request does not fit": {settings: compact.Settings{Measure: compact.MeasureMessages},
+			change: func(c *agent.Config) { c.System = strings.Repeat("s", 4*310) }, want: true},
+		"off": {settings: compact.Settings{Off: true, Ratio: 0.1}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg := windowed(c.settings)
