@@ -81,6 +81,7 @@ type promises struct {
 	spending spending
 	hooks    hookPromises
 	attempts attempts
+	asking   asking
 }
 
 func (p *promises) event(e *event.Event, last bool) {
@@ -88,6 +89,7 @@ func (p *promises) event(e *event.Event, last bool) {
 	p.hooks.event(w, e)
 	p.spending.event(w, e.Data, p.machine.Config().Limits)
 	p.attempts.event(w, e)
+	p.asking.event(w, e.Data)
 	switch d := e.Data.(type) {
 	case event.CycleStart:
 		if p.cycle++; d.Cycle != p.cycle || d.MaxCycles > 0 && d.Cycle > d.MaxCycles {

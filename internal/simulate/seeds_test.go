@@ -43,6 +43,7 @@ func TestSeeds(t *testing.T) {
 	for _, what := range []string{"stuck nudge", "stuck block", "compressed rolling-window threshold", "compressed summarize-older threshold", "budget overrun", "tool retry", "tool failure settled", "tool retry across a restart",
 		"hook before_run block", "hook before_tool block", "hook before_tool rewrite", "hook before_tool ask", "hook after_tool block", "hook after_tool rewrite",
 		"hook before_compaction block", "hook after_compaction continue", "hook after_run continue", "hook failed",
+		"parked at a limit", "call after a raise of max_tool_calls",
 		"sent with an approval", "sent by name", "sent at the owner's risk"} {
 		if *seedFlag == 0 && happened[what] == 0 {
 			t.Errorf("no seed came across %q", what)
@@ -198,6 +199,7 @@ func (s *simulation) drive(in *incarnation, r *engine.Run) bool {
 	}
 	w.notef("%s parked the run: %s", in.name, state.Parked.Reason)
 	s.decideAll(in, r.ID, state.Pending)
+	s.raise(in, r.ID, state.Parked)
 	if w.bad(4) {
 		s.send(in, w.command(r.ID, state.Pending))
 	}

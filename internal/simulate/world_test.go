@@ -91,6 +91,7 @@ func newWorld(seed int) *world {
 	w.odds, w.asks = []int{0, 8, 20, 60}[w.r.IntN(4)], w.r.IntN(2) == 0
 	w.cfg = w.config()
 	w.budget()
+	w.ownersAsk()
 	w.risks()
 	w.gates()
 	w.hooked()
