@@ -32,6 +32,8 @@ type Refusal struct {
 	// Need is what the call takes at the least, Left what there is.
 	Need float64
 	Left float64
+	// Because is the refusal in words where figures do not say it.
+	Because string
 	// Wait says that there will be room if other calls use less than what is
 	// set aside for them.
 	Wait bool
@@ -41,7 +43,7 @@ type Refusal struct {
 func (r Refusal) Detail() string {
 	switch {
 	case r.Need == 0 && r.Left == 0:
-		return ""
+		return r.Because
 	case IsMoney(r.Setting):
 		return fmt.Sprintf("the next call could cost USD %.4f, and USD %.4f are left", r.Need, max(r.Left, 0))
 	}

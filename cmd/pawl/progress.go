@@ -58,6 +58,10 @@ func progress(e event.Event) []note {
 		return []note{{faint, "  history compressed: " + leaving(d)}}
 	case event.CancelRequested:
 		return []note{{yellow, "  cancel requested"}}
+	case event.RunTerminatedBy:
+		if d.Detail != "" {
+			return []note{{yellow, "  ends because " + firstLine(d.Detail, 300)}}
+		}
 	}
 	return toolProgress(e)
 }

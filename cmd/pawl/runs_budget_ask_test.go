@@ -52,3 +52,18 @@ func TestCallsWaitForTheRaiseAndRunOnce(t *testing.T) {
 		t.Errorf("a run that has ended is to go on:\n%s", shown)
 	}
 }
+
+// What a limit had no room for is told with its figures.
+func TestWhyARunEndedIsTold(t *testing.T) {
+	p := newProject(t, map[string]string{
+		"agent.yaml":  shellAgent + "failure_threshold: 2\n",
+		"script.yaml": shellTurn("exit 3") + shellTurn("exit 4"),
+	})
+	const why = "because 2 calls failed in a row, the last with "
+	if f := p.exits(1, "run", "agent.yaml", "go"); !strings.Contains(f.err, "ends "+why) {
+		t.Errorf("the owner is not told %q: %s", why, f.err)
+	}
+	if shown := p.exits(0, "runs", "show", p.newest()).out; !strings.Contains(shown, "because   2 calls failed in a row") {
+		t.Errorf("the page does not say why:\n%s", shown)
+	}
+}

@@ -132,6 +132,9 @@ func (p *page) outcome(b *strings.Builder) error {
 		return fmt.Errorf("read the outcome of %s: %w", p.ID, err)
 	}
 	fmt.Fprintf(b, "\noutcome   %s, %s, ok %t, completed %t\n", o.Status, reason(o), o.OK, o.Completed)
+	if p.Because != "" {
+		fmt.Fprintf(b, "because   %s\n", firstLine(p.Because, 300))
+	}
 	if o.Error != nil {
 		fmt.Fprintf(b, "error     %s\n", harmless(o.Error.Message))
 	}

@@ -92,6 +92,7 @@ type page struct {
 	Hidden    []agent.HiddenTool `json:"hidden,omitempty"`
 	Pending   []pendingRef       `json:"pending,omitempty"`
 	Parked    *event.RunParked   `json:"parked,omitempty"`
+	Because   string             `json:"because,omitempty"`
 	Taint     event.Taint        `json:"taint,omitzero"`
 	PerCycle  []cycleLine        `json:"perCycle"`
 	account
@@ -161,8 +162,10 @@ func (p *page) add(e *event.Event) {
 		}
 	case event.RunParked:
 		p.Parked = &d
-	case event.RunResumed, event.RunTerminatedBy:
+	case event.RunResumed:
 		p.Parked = nil
+	case event.RunTerminatedBy:
+		p.Parked, p.Because = nil, d.Detail
 	case event.CacheBreak:
 		if c := p.cycle(); c != nil {
 			c.CacheBreaks = append(c.CacheBreaks, d)

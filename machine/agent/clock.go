@@ -3,6 +3,7 @@ package agent
 import (
 	"time"
 
+	"github.com/pawlrun/pawl/budget"
 	"github.com/pawlrun/pawl/event"
 )
 
@@ -47,6 +48,13 @@ func (m *Machine) asking() bool {
 
 // outOfTime is the limit on time that is used up, or "".
 func (m *Machine) outOfTime() string { return m.cfg.Limits.OutOfTime(m.spent) }
+
+// tooLateToWait refuses a wait that the wall time has no room for.
+func tooLateToWait() budget.Refusal {
+	return budget.Refusal{
+		Setting: "max_wall_time_seconds", Because: "the wait before the next attempt would last longer than the time that is left",
+	}
+}
 
 // outlasts says that the wall time is used up before a wait is over, as when
 // somebody has limited it meanwhile.

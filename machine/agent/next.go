@@ -131,7 +131,7 @@ func (m *Machine) nextAttempt() {
 	case m.pause:
 		m.record(event.RunParked{Reason: event.ParkPaused})
 	case m.outlasts(m.model.notBefore):
-		m.exhausted(budget.Refusal{Setting: "max_wall_time_seconds"})
+		m.exhausted(tooLateToWait())
 	case m.account.id == "":
 		m.reserve()
 	default:
@@ -174,7 +174,7 @@ func (m *Machine) nextRetry(f *event.ModelAttemptFailed) {
 	}
 	refusal := m.refused(m.cfg.Targets[v.target])
 	if left, limited := m.cfg.Limits.Remaining(m.spent); limited && v.retry && v.delay >= left {
-		refusal = budget.Refusal{Setting: "max_wall_time_seconds"}
+		refusal = tooLateToWait()
 	}
 	switch {
 	case v.retry && refusal.Setting != "":
