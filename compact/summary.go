@@ -166,13 +166,12 @@ func cut(text string, tokens int) string {
 	return text
 }
 
-// MaxDecisions bounds the lines about decisions that stay; the newest do.
+// MaxDecisions bounds the lines about decisions that a run keeps: the newest.
 const MaxDecisions = 20
 
 func decisions(lines []string) string {
 	if len(lines) == 0 {
 		return ""
 	}
-	lines = lines[max(len(lines)-MaxDecisions, 0):]
 	return "[Decisions about your tool calls so far; they still hold]\n- " + strings.Join(lines, "\n- ")
 }

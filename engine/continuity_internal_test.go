@@ -46,3 +46,31 @@ func TestACallBesideTheCyclesIsNoBreak(t *testing.T) {
 		}
 	}
 }
+
+// roundingModel is a model whose provider does not say what it wrote.
+type roundingModel struct{ llm.Model }
+
+func (roundingModel) CacheRules(string, llm.Caching) (llm.CacheRules, bool) {
+	return llm.CacheRules{Minimum: 1024, Lifetime: 5 * time.Minute}, true
+}
+
+// A prompt that is too short to be cached is missed by nobody.
+func TestAPromptBelowTheMinimumIsNoBreak(t *testing.T) {
+	for input, breaks := range map[int64]bool{1023: false, 1024: true} {
+		now := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
+		var c continuity
+		var found *event.CacheBreak
+		for i := range uint32(2) {
+			now = now.Add(time.Second)
+			req := &llm.Request{System: "s", Encoded: &llm.Encoded{Prompt: []uint32{1, 10, 11 + i}[:2+i]}}
+			told := c.requested(&machine.CallModel{Target: "t/m"}, roundingModel{}, req)
+			c.note(&event.Event{Time: now, Data: event.ModelRequested{Model: "t/m", Prompt: told}})
+			answer := event.ModelResponse{Model: "t/m", Usage: llm.Usage{Input: input + 100*int64(i)}}
+			found = c.check(answer)
+			c.note(&event.Event{Time: now, Data: answer})
+		}
+		if (found != nil) != breaks {
+			t.Errorf("a prompt of %d tokens: %+v", input, found)
+		}
+	}
+}

@@ -1,12 +1,14 @@
 package agent_test
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/pawlrun/pawl/budget"
 	"github.com/pawlrun/pawl/compact"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/llm"
@@ -203,6 +205,17 @@ func TestASummaryThatCannotBePaidForIsNotMade(t *testing.T) {
 	}
 }
 
+// F2: a limit on the size of single requests is a window, too.
+func TestARunCompactsBeforeItEndsByTheSizeOfARequest(t *testing.T) {
+	p := newPlay(t, agent.Config{
+		Compact: compact.Settings{Strategy: compact.RollingWindow}, Limits: budget.Limits{MaxRequestTokens: 1000, MaxCycles: 12},
+	})
+	p.work(30)
+	if o := p.outcome(); o.Reason != event.ReasonMaxCycles || len(p.compressed()) == 0 {
+		t.Errorf("ended with %s after %d compactions", o.Reason, len(p.compressed()))
+	}
+}
+
 // F29: what the provider found too long is sent once more, shorter, and not again.
 func TestAnOverflowIsAnsweredByOneCompactionAndOneRetry(t *testing.T) {
 	overflow := func(p *play) { p.breaks(llm.ClassContextOverflow) }
@@ -312,6 +325,39 @@ func TestDecisionsOutliveTheCallsTheyWereAbout(t *testing.T) {
 	p.answer(says("what happened"))
 	if d := p.compressed(); len(d) != 1 || !strings.Contains(d[0].Summary, `send {"path":"mail"} was rejected by ann: not to customers`) {
 		t.Errorf("%+v", d)
+	}
+}
+
+// The newest decisions are kept, and a fork that changes the run's window still
+// holds to them.
+func TestTheNewestDecisionsAreKeptAlsoByAFork(t *testing.T) {
+	cfg := windowed(compact.Settings{Strategy: compact.SummarizeOlder, Off: true})
+	cfg.Policy.Gates = []string{"send"}
+	p := newPlay(t, cfg)
+	for n := range compact.MaxDecisions + 5 {
+		p.answer(asks("", fmt.Sprint("send mail", n), fmt.Sprint("read n", n)))
+		p.decide(fmt.Sprintf("c%d.1", n+1), event.ApprovalRejected, fmt.Sprint("reason ", n, " of many"))
+		p.results(fmt.Sprintf("c%d.2=%d", n+1, n))
+	}
+	p.call = nil
+	p.apply(event.ModelAttemptFailed{Attempt: 1, Model: "m/a", Class: llm.ClassInterrupted})
+	settings := p.live.Config()
+	settings.Compact.Off, settings.Compact.Window = false, 3000
+	raw, err := json.Marshal(settings)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.command(event.RunForked{From: "r", Seq: p.seq, Config: raw})
+	p.work(30)
+	p.answer(says("what happened"))
+	d := p.compressed()
+	if len(d) != 1 {
+		t.Fatalf("%d compactions:\n%s", len(d), p.log.String())
+	}
+	for n := range compact.MaxDecisions + 5 {
+		if kept := strings.Contains(d[0].Summary, fmt.Sprintf("reason %d of many", n)); kept != (n >= 5) {
+			t.Errorf("decision %d: kept %t", n, kept)
+		}
 	}
 }
 

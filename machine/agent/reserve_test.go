@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pawlrun/pawl/budget"
 	"github.com/pawlrun/pawl/compact"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/llm"
@@ -64,6 +65,63 @@ func TestEveryKindOfCallIsReservedAtItsDearest(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// A token has at least one byte, so a summary cannot take more input than what
+// its request has.
+func TestASummaryIsReservedForAllThatItSends(t *testing.T) {
+	p := newPlay(t, windowed(compact.Settings{Strategy: compact.SummarizeOlder}))
+	p.work(30)
+	if p.call.Purpose != event.PurposeSummary {
+		t.Fatal("no summary")
+	}
+	sent := int64(len(p.call.Request.System))
+	for _, m := range p.call.Request.Messages {
+		sent += int64(len(m.Text()))
+	}
+	all := reservations(t, p)
+	if r := all[len(all)-1]; r.Input < sent || sent < 1000 {
+		t.Errorf("%s sets %d tokens aside for %d bytes", r.ID, r.Input, sent)
+	}
+}
+
+// A cap that was lowered to what can be paid for is what the provider is asked
+// to keep to; where no budget depends on one, none is sent.
+func TestALoweredOutputCapIsSent(t *testing.T) {
+	// A token costs one dollar, and "do it" is at most 53 tokens.
+	for name, tt := range map[string]struct {
+		cfg  agent.Config
+		want int
+	}{
+		"the owner's":                                {agent.Config{MaxTokens: 4000}, 4000},
+		"what the money is for":                      {agent.Config{MaxTokens: 4000, Limits: budget.Limits{USDPerRun: 53 + 2000}}, 2000},
+		"what the tokens are":                        {agent.Config{MaxTokens: 4000, Limits: budget.Limits{MaxOutputTokens: 1500}}, 1500},
+		"what the money is for, without the owner's": {agent.Config{Limits: budget.Limits{USDPerRun: 53 + 2000}}, 2000},
+		"none": {agent.Config{}, 0},
+	} {
+		if got := newPlay(t, tt.cfg).call.Request.MaxTokens; got != tt.want {
+			t.Errorf("%s: %d are asked for, want %d", name, got, tt.want)
+		}
+	}
+}
+
+// What one model counted bounds what another will only loosely: its tokens are
+// others. What is known is taken twice.
+func TestAnotherModelsCountIsTakenTwice(t *testing.T) {
+	price := &llm.Price{Input: 1, Output: 1}
+	p := newPlay(t, agent.Config{Targets: []agent.Target{{Model: "m/a", Price: price}, {Model: "m/b", Price: price}}})
+	p.answer(asks("", "read a"))
+	p.results("c1.1=" + strings.Repeat("long ", 4000))
+	p.answer(used(1000, 1, asks("", "read b")))
+	p.results("c2.1=B")
+	same := reservations(t, p)
+	p.breaks(llm.ClassOverloaded)
+	p.after(1e9)
+	other := reservations(t, p)
+	a, b := same[len(same)-1].Input, other[len(other)-1].Input
+	if p.call.Target != "m/b" || b-a < 1000 || b-a > 1200 {
+		t.Errorf("%s: %d tokens are set aside after %d for the model that counted 1000", p.call.Target, b, a)
 	}
 }
 
