@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -121,5 +122,30 @@ func TestFurtherHeadersWinOverOurOwn(t *testing.T) {
 	}
 	if again := wire.Accepting(accepting, "application/json"); again.Get("Accept") != "text/event-stream" {
 		t.Errorf("accepts %q", again.Get("Accept"))
+	}
+}
+
+// Where nobody speaks the protocol, the base URL is wrong, so the error says
+// what was asked; a provider's own words stand alone.
+func TestAnAddressWhereNobodyAnswersIsTold(t *testing.T) {
+	for body, want := range map[string]string{
+		"404 page not found":               "404 page not found; asked was URL/v2/messages",
+		"":                                 "Not Found; asked was URL/v2/messages",
+		`{"error":{"message":"no model"}}`: "no model",
+	} {
+		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusNotFound)
+			_, _ = io.WriteString(w, body)
+		}))
+		t.Cleanup(srv.Close)
+		c := wire.Client{Provider: "acme", HTTP: wire.NewHTTP()}
+		_, err := c.Post(t.Context(), srv.URL+"/v2/messages?key=secret", http.Header{}, &llm.Encoded{}, func(e *llm.Error, body []byte) {
+			if len(body) > 0 && body[0] == '{' {
+				e.Message = "no model"
+			}
+		})
+		if e := llm.AsError(err); e.Message != strings.ReplaceAll(want, "URL", srv.URL) {
+			t.Errorf("%q: %s", body, e.Message)
+		}
 	}
 }

@@ -88,7 +88,7 @@ func TestAPageInThePlaceOfAnErrorIsKeptInPart(t *testing.T) {
 
 func TestAPlaceholderIsNoSecret(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		http.Error(w, "no model x", http.StatusNotFound)
+		http.Error(w, "no model x", http.StatusBadRequest)
 	}))
 	defer s.Close()
 	_, err := client(s.Client()).Post(t.Context(), s.URL, http.Header{"Authorization": {"Bearer x"}}, body("{}"), nil)

@@ -126,11 +126,18 @@ func (c *Client) failure(x *Exchange, classify func(*llm.Error, []byte)) *llm.Er
 	if classify != nil {
 		classify(e, body)
 	}
-	if e.Message == "" {
-		e.Message = excerpt(strings.TrimSpace(strings.ToValidUTF8(string(body), "")))
+	if e.Message != "" {
+		return e
 	}
+	e.Message = excerpt(strings.TrimSpace(strings.ToValidUTF8(string(body), "")))
 	if e.Message == "" {
 		e.Message = http.StatusText(status)
+	}
+	if status == http.StatusNotFound || status == http.StatusMethodNotAllowed {
+		// Nobody there speaks this protocol: the base URL is wrong.
+		asked := *x.Response.Request.URL
+		asked.RawQuery, asked.User = "", nil
+		e.Message += "; asked was " + asked.String()
 	}
 	return e
 }
