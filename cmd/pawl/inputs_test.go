@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/base64"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -109,6 +110,59 @@ func TestAFileReachesARunThatAnotherProcessDrives(t *testing.T) {
 		t.Errorf("exit code %d, stdout %q: %s", f.code, f.out, f.err)
 	}
 	if body := upstream.last(); !strings.Contains(body, base64.StdEncoding.EncodeToString([]byte("GIF89a a photo"))) {
+		t.Errorf("the request is %s", body)
+	}
+}
+
+func TestAForkWithAnUnreadFileGoesToNoModelThatCannotReadIt(t *testing.T) {
+	upstream := newProvider(t, reply{tool: "shell_exec", args: `{"command":"touch begun; while [ ! -e go ]; do sleep 0.01; done"}`}, reply{text: "seen"})
+	p := newProject(t, map[string]string{
+		"config.yaml": upstream.config(), "agent.yaml": "identity: {name: waits}\ntools: {allow: [shell.exec]}\n", "photo.gif": "GIF89a a photo",
+	})
+	driver := p.startWith([]string{testKey}, "run", "agent.yaml", "look", "--model", "ollama/seeing", "--config", "config.yaml")
+	p.eventually("the command runs", p.exists("begun"))
+	id := p.newest()
+	p.exits(0, "runs", "pause", id)
+	if f := p.calls(testKey, "runs", "input", id, "--attach", "photo.gif", "--config", "config.yaml"); f.code != 0 {
+		t.Fatalf("exit code %d: %s", f.code, f.err)
+	}
+	p.write("go", "")
+	if f := driver.wait(); f.code != exitParked {
+		t.Fatalf("exit code %d: %s", f.code, f.err)
+	}
+	events := p.events(p.exits(0, "runs", "events", id, "--json").out)
+	last := strconv.FormatInt(events[len(events)-1].Seq, 10)
+	f := p.calls(testKey, "runs", "fork", id, "--seq", last, "--model", "ollama/blind", "--config", "config.yaml")
+	if f.clean(t, "ollama/blind is not known to take images, and photo.gif is one"); f.code != exitUsage || len(upstream.asked()) != 1 {
+		t.Errorf("exit code %d after %d requests", f.code, len(upstream.asked()))
+	}
+	f = p.calls(testKey, "runs", "fork", id, "--seq", last, "--config", "config.yaml")
+	if f.code != 0 || f.out != "seen\n" || !strings.Contains(upstream.last(), base64.StdEncoding.EncodeToString([]byte("GIF89a a photo"))) {
+		t.Errorf("exit code %d, stdout %q: %s", f.code, f.out, f.err)
+	}
+}
+
+func TestASecretOfTheFileIsTakenOutOfWhatAParkedRunIsGiven(t *testing.T) {
+	upstream := newProvider(t, reply{tool: "fs_read", args: `{"path":"note.md"}`}, reply{text: "seen"})
+	p := newProject(t, map[string]string{
+		"config.yaml": upstream.config(), "note.md": "a note", "log.txt": "logged in with tr0ub4dor&3 today",
+		"agent.yaml": strings.Replace(asksToRead, "allow: [fs.read]", "allow: [fs.read, shell.exec], secrets: {DB: {env: PAWL_TEST_DB, tools: [shell.exec]}}", 1),
+	})
+	secret := "PAWL_TEST_DB=tr0ub4dor&3"
+	pawl := func(args ...string) finished {
+		return p.startWith([]string{testKey, secret}, append(args, "--config", "config.yaml")...).wait()
+	}
+	if f := pawl("run", "agent.yaml", "look", "--model", "anthropic/claude-sonnet-4-5", "--no-budget"); f.code != exitParked {
+		t.Fatalf("exit code %d: %s", f.code, f.err)
+	}
+	id := p.newest()
+	if f := pawl("runs", "input", id, "--attach", "log.txt"); f.code != 0 {
+		t.Fatalf("exit code %d: %s", f.code, f.err)
+	}
+	if f := pawl("runs", "approve", id, id+"-1-1", "--resume"); f.code != 0 {
+		t.Fatalf("exit code %d: %s", f.code, f.err)
+	}
+	if body := upstream.last(); strings.Contains(body, "tr0ub4dor") || !strings.Contains(body, "logged in with ${secret:DB} today") {
 		t.Errorf("the request is %s", body)
 	}
 }
