@@ -163,3 +163,17 @@ func TestRepetitionIsRememberedAcrossACrash(t *testing.T) {
 		t.Errorf("actions %v, want %v\n%s", p.stuckActions(), want, p.log.String())
 	}
 }
+
+// To poll is no way out of a circle, and none into one.
+func TestAPollRunsWhileTheModelIsWarned(t *testing.T) {
+	p := newPlay(t, agent.Config{})
+	p.cycles(3, always("read a"), ok)
+	p.answer(asks("", "poll it"))
+	p.results("c4.1=not yet")
+	p.answer(asks("", "poll it", "read a"))
+	p.results("c5.1=not yet")
+	if want := []event.StuckAction{event.StuckNudge, event.StuckBlock}; !slices.Equal(p.stuckActions(), want) {
+		t.Errorf("actions %v, want %v\n%s", p.stuckActions(), want, p.log.String())
+	}
+	p.check()
+}
