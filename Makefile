@@ -5,7 +5,7 @@ TOOL := $(GO) tool -modfile=tools/go.mod
 EXAMPLE := examples/fix-the-test
 FUZZTIME ?= 15s
 
-.PHONY: run test test-long fuzz bench lint build docs
+.PHONY: run test test-long fuzz bench lint cross build docs
 
 build:
 	@mkdir -p bin
@@ -28,7 +28,7 @@ test: lint
 	$(call tests,$(GO) test -v ./...)
 
 # Kills of the real process, thousands of simulated crashes, races, fuzzing.
-test-long: fuzz
+test-long: cross fuzz
 	$(call tests,PAWL_LONG=1 $(GO) test -v -timeout 20m ./...)
 	$(call tests,$(GO) test -v -race ./engine ./journal/... ./machine/... ./tool/... ./llm/... ./internal/simulate)
 
@@ -55,6 +55,11 @@ lint:
 	@test -z "$$(gofmt -l .)" || { gofmt -l .; echo "not gofmt-ed"; exit 1; }
 	$(GO) vet ./...
 	$(TOOL) staticcheck ./...
+
+# The other systems that it is to build for, tests included.
+cross:
+	GOOS=linux GOARCH=arm64 $(GO) vet ./...
+	GOOS=darwin GOARCH=arm64 $(GO) vet ./...
 
 # Pages that are generated from the code and its tests.
 docs:

@@ -135,17 +135,19 @@ func watchInboxWakes(t *testing.T, s journal.Store, _ *clock) {
 	inbox, any := s.WatchInbox(t.Context()), s.Watch(t.Context())
 	send(t, s, journal.Command{Run: "a", Kind: journal.Pause})
 	wakes(t, inbox, func() bool { return len(look(t, s, "a").Inbox) == 1 })
-	select {
-	case <-inbox: // one more for the same command is allowed
-	case <-time.After(200 * time.Millisecond):
-	}
+	// A store may tell of a command again when it first looks for those of other
+	// processes.
+	again := 0
 	for range 5 {
 		d.Append(t, said("busy"))
 		wakes(t, any, func() bool { return true })
+		select {
+		case <-inbox:
+			again++
+		case <-time.After(50 * time.Millisecond):
+		}
 	}
-	select {
-	case <-inbox:
-		t.Error("an append woke those who wait for commands")
-	case <-time.After(200 * time.Millisecond):
+	if again > 1 {
+		t.Errorf("%d of 5 appends woke those who wait for commands", again)
 	}
 }

@@ -59,14 +59,8 @@ func play(part, path string) error {
 		return appendUntilLimit(path)
 	case "send":
 		return sendOnce(path)
-	case "stall":
-		return driveUntilStalled(path)
-	case "upgrade":
-		return upgradeUntilKilled(path)
-	case "older":
-		return leaveOlderLocks(path)
 	}
-	return fmt.Errorf("unknown part %s", part)
+	return playWithDisk(part, path)
 }
 
 // readAndTry says how many events the run "a" has, and what a writer is told.
