@@ -282,13 +282,20 @@ func TestAnOverflowIsAnsweredByOneCompactionAndOneRetry(t *testing.T) {
 }
 
 func TestARunEndsWithAdviceWhenNothingMoreCanBeLeftOut(t *testing.T) {
-	p := newPlay(t, windowed(compact.Settings{Strategy: compact.RollingWindow}))
-	p.answer(asks("", "read a"))
-	p.command(event.InputReceived{Text: strings.Repeat("long ", 2000)})
-	p.results("c1.1=ok")
-	o := p.outcome()
-	if o.Reason != event.ReasonModelError || !strings.Contains(o.Error.Message, "context_window") {
-		t.Errorf("%+v", o.Error)
+	for name, d := range map[string]event.InputReceived{
+		"a text": {Text: strings.Repeat("long ", 2000)},
+		"a file": {Media: []llm.Media{{MediaType: "image/png", Data: []byte("png")}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPlay(t, windowed(compact.Settings{Strategy: compact.RollingWindow}))
+			p.answer(asks("", "read a"))
+			p.command(d)
+			p.results("c1.1=ok")
+			o := p.outcome()
+			if o.Reason != event.ReasonModelError || !strings.Contains(o.Error.Message, "context_window") || o.Cycles != 1 {
+				t.Errorf("%+v", o)
+			}
+		})
 	}
 }
 

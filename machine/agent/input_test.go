@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pawlrun/pawl/budget"
 	"github.com/pawlrun/pawl/compact"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/llm"
@@ -86,5 +87,24 @@ func TestAMessageIsNoDecision(t *testing.T) {
 	p.answer(asks("", "send a"))
 	if len(p.asked) != 1 {
 		t.Errorf("a task approved a call:\n%s", p.log.String())
+	}
+}
+
+// A picture that waits to be read counts before the cycle that would read it
+// begins, at a quarter of what it may cost at most.
+func TestAFileThatWaitsIsPartOfTheNextRequest(t *testing.T) {
+	for _, most := range []int64{2000, 3000} {
+		p := newPlay(t, agent.Config{Limits: budget.Limits{MaxRequestTokens: most}, Compact: compact.Settings{Off: true}})
+		p.answer(asks("", "read a"))
+		p.command(event.InputReceived{Media: []llm.Media{{MediaType: "image/png", Data: []byte("png")}}})
+		p.results("c1.1=ok")
+		if fits := most > 8192/4+300; fits != (p.call != nil) {
+			t.Errorf("with room for %d tokens:\n%s", most, p.log.String())
+		}
+		if p.call == nil {
+			if o := p.outcome(); o.Limit != "max_context_tokens_per_request" || o.Cycles != 1 {
+				t.Errorf("outcome %+v", o)
+			}
+		}
 	}
 }
