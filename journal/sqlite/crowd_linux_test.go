@@ -1,0 +1,163 @@
+package sqlite_test
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/pawlrun/pawl/engine"
+	"github.com/pawlrun/pawl/journal"
+	"github.com/pawlrun/pawl/journal/sqlite"
+	"github.com/pawlrun/pawl/llm"
+	"github.com/pawlrun/pawl/llm/scripted"
+	"github.com/pawlrun/pawl/machine"
+	"github.com/pawlrun/pawl/machine/agent"
+	"github.com/pawlrun/pawl/tool"
+)
+
+// slowSync is what a sync takes on a slow disk.
+const slowSync = 20 * time.Millisecond
+
+// crowd is many runs that are in a tool at the same time.
+type crowd struct {
+	t     *testing.T
+	store *sqlite.Store
+	*engine.Engine
+	size int
+	// ttl is how long a lease lasts.
+	ttl time.Duration
+	// arrived counts the runs in the tool down, over lets them go.
+	arrived sync.WaitGroup
+	over    chan struct{}
+}
+
+func newCrowd(t *testing.T, size int, ttl time.Duration) *crowd {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "journal.db")
+	tap := &sqlite.Tap{
+		Dir:      filepath.Dir(path),
+		Write:    func(string, []byte, int64) error { return nil },
+		Truncate: func(string, int64) {},
+		Sync:     func(string) error { time.Sleep(slowSync); return nil },
+		SyncDir:  func(string) error { return nil },
+	}
+	t.Cleanup(tap.Install())
+	c := &crowd{t: t, store: open(t, path), size: size, ttl: ttl, over: make(chan struct{})}
+	c.Engine = engine.New(c.store, func(string) (machine.Machine, error) { return agent.New(), nil }, engine.Options{LeaseTTL: ttl})
+	c.arrived.Add(size)
+	return c
+}
+
+// start starts one run: a call, one in which all meet, another, and an answer.
+func (c *crowd) start() (*engine.Run, error) {
+	call := func(name string) scripted.Turn {
+		return scripted.Turn{ToolCalls: []scripted.Call{{Name: name, Arguments: json.RawMessage("{}")}}}
+	}
+	set, err := tool.NewSet(
+		tool.New("work", "Works.", func(context.Context, struct{}) (string, error) { return "worked", nil }),
+		tool.New("meet", "Waits for all.", func(ctx context.Context, _ struct{}) (string, error) {
+			c.arrived.Done()
+			select {
+			case <-c.over:
+			case <-ctx.Done():
+			}
+			return "met", ctx.Err()
+		}),
+	)
+	if err != nil {
+		return nil, err
+	}
+	cfg := agent.Config{Targets: []agent.Target{{Model: "test/model", Price: &llm.Price{}}}, Tools: set.Defs()}
+	cfg.Policy.Declared = true
+	started, err := agent.Start(cfg.WithDefaults(), llm.UserText("go"))
+	if err != nil {
+		return nil, err
+	}
+	model := scripted.New("test", call("work"), call("meet"), call("work"), scripted.Turn{Text: "done"})
+	return c.Start(c.t.Context(), started, "", engine.Env{
+		Tools: set, Model: func(string) (llm.Model, string, error) { return model, "model", nil },
+	})
+}
+
+// held is what is in use on the heap and by goroutines, in bytes.
+func held() uint64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc + m.StackInuse
+}
+
+// keepsLeases looks at the leases of all runs until each must have been renewed
+// twice.
+func (c *crowd) keepsLeases() {
+	c.t.Helper()
+	for began := time.Now(); time.Since(began) < c.ttl+c.ttl/3; <-time.After(100 * time.Millisecond) {
+		rows, err := c.store.Runs(c.t.Context(), journal.Filter{})
+		if err != nil || len(rows) != c.size {
+			c.t.Fatalf("%d runs, %v", len(rows), err)
+		}
+		for _, r := range rows {
+			if left := time.Until(r.Expiry); left <= 0 || r.State != journal.Running {
+				c.t.Fatalf("run %s is %s, and its lease ended %s ago", r.ID, r.State, -left)
+			}
+		}
+	}
+}
+
+func TestOfManyRunsOnASlowDiskNoneStarvesOrLosesItsLease(t *testing.T) {
+	// The leases are short, so that each must be renewed while it is looked at.
+	size, ttl := 100, 1500*time.Millisecond
+	if os.Getenv("PAWL_LONG") != "" {
+		size, ttl = 1000, 3*time.Second
+	}
+	c := newCrowd(t, size, ttl)
+	bytes, goroutines := held(), runtime.NumGoroutine()
+	var runs sync.WaitGroup
+	for range size {
+		runs.Go(func() {
+			run, err := c.start()
+			if err != nil {
+				t.Error(err)
+				c.arrived.Done()
+				return
+			}
+			if s, err := run.Wait(t.Context()); err != nil || !s.Outcome.OK || s.Outcome.Cycles != 4 {
+				t.Errorf("run %s: %+v, %v", run.ID, s.Outcome, err)
+			}
+		})
+	}
+	c.arrived.Wait()
+	bytes, goroutines = held()-bytes, runtime.NumGoroutine()-goroutines
+	if each := bytes / uint64(size); each > 100<<10 {
+		t.Errorf("a run in a tool holds %d bytes", each)
+	}
+	if each := float64(goroutines) / float64(size); each > 5 {
+		t.Errorf("a run in a tool has %.1f goroutines", each)
+	}
+	c.keepsLeases()
+	close(c.over)
+	began := time.Now()
+	runs.Wait()
+	// Each has four commits left, shared by as many as wait.
+	if took := time.Since(began); took > 8*time.Second {
+		t.Errorf("the last run ended %s after they were let go", took)
+	}
+	t.Logf("a run in a tool: %d bytes, %.1f goroutines; all ended after %s", bytes/uint64(size), float64(goroutines)/float64(size), time.Since(began))
+	rows, err := c.store.Runs(t.Context(), journal.Filter{States: []journal.State{journal.Ended}})
+	if err != nil || len(rows) != size {
+		t.Fatalf("%d runs have ended, %v", len(rows), err)
+	}
+	for _, r := range rows {
+		if v, err := journal.Verify(t.Context(), c.store, r.ID, r.Head); err != nil || v.HeadSeq != r.Seq {
+			t.Errorf("%+v, %v", v, err)
+		}
+	}
+	if err := c.Close(); err != nil {
+		t.Error(err)
+	}
+}
