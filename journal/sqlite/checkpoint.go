@@ -14,8 +14,9 @@ const (
 // checkpointer copies the log into the database while others commit, on a
 // connection of its own. A log that is copied as a whole is written from its
 // start again; one that never is, because commits never pause, is finished by
-// the commit that finds it [checkpointPages] long. It only saves others from
-// waiting, and gives up when it fails.
+// the commit that finds it [checkpointPages] long. A copy goes to the disk in one
+// piece: in steps it takes longer, and so do the slowest commits beside it. It
+// only saves others from waiting, and gives up when it fails.
 type checkpointer struct {
 	open  func() (*conn, error)
 	start sync.Once
