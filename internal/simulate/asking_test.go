@@ -26,7 +26,12 @@ func (w *world) ownersAsk() {
 			w.cfg.OnBudget[setting] = agent.BudgetAsk
 		}
 	}
-	w.cfg.Limits.MaxToolCalls, w.cfg.Limits.MaxWallSeconds = 1+r.IntN(12), float64(2+r.IntN(60))
+	if w.cfg.OnBudget["max_tool_calls"] != "" {
+		w.cfg.Limits.MaxToolCalls = 1 + r.IntN(12)
+	}
+	if w.cfg.OnBudget["max_wall_time_seconds"] != "" {
+		w.cfg.Limits.MaxWallSeconds = float64(2 + r.IntN(60))
+	}
 }
 
 // raise is what the owner of a run that has parked at a limit does, sooner or
