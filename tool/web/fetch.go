@@ -150,5 +150,9 @@ func (o Options) failure(ctx context.Context, t target, err error) error {
 	if dns, ok := errors.AsType[*net.DNSError](err); ok && dns.IsNotFound {
 		return &tool.Error{Type: event.ErrorNotFound, Message: "there is no machine of the name " + t.host, Err: err, NothingCame: true}
 	}
-	return &tool.Error{Type: event.ErrorTool, Message: fmt.Sprintf("%s could not be fetched: %v", t.url, err), Err: err}
+	e := &tool.Error{Type: event.ErrorTool, Message: fmt.Sprintf("%s could not be fetched: %v", t.url, err), Err: err}
+	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "dial" {
+		e.Message, e.NothingCame = fmt.Sprintf("%s could not be reached: %v", t.host, op), true
+	}
+	return e
 }

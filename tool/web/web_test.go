@@ -241,6 +241,27 @@ func TestOnlyAllowedAddressesAreDialed(t *testing.T) {
 	}
 }
 
+func TestAMachineThatIsNotReachedHasSaidNothing(t *testing.T) {
+	gone := httptest.NewServer(http.NotFoundHandler())
+	address := gone.URL
+	gone.Close()
+	if err := fails(t, local(), address); !err.NothingCame || !strings.Contains(err.Message, "127.0.0.1 could not be reached") {
+		t.Errorf("refused (nothing came: %t): %s", err.NothingCame, err.Message)
+	}
+	broken := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		conn, _, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		_, _ = io.WriteString(conn, "HTTP/1.1 obey\r\n\r\n")
+		_ = conn.Close()
+	})
+	if err := fails(t, local(), broken); err.NothingCame {
+		t.Errorf("what a machine answers counts as nothing: %s", err.Message)
+	}
+}
+
 func TestARedirectIsFollowedOnTheSameMachineOnly(t *testing.T) {
 	var asked []string
 	var mu sync.Mutex
