@@ -15,6 +15,8 @@ import (
 type Machine struct {
 	shim     Shim
 	findings []Finding
+	// supervises: this program can start itself as a supervisor.
+	supervises bool
 }
 
 // Finding says whether a tier works here.
@@ -101,17 +103,18 @@ func (t Tier) Holds(p Policy) error {
 
 func (m *Machine) try(ctx context.Context, t Tier) Finding {
 	f := Finding{Tier: t}
-	if t == None {
-		f.Works = true
-		return f
-	}
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
+	if t == None {
+		f.Works, m.supervises = true, m.supervises || m.probe(ctx, None) == nil
+		return f
+	}
 	start := time.Now()
 	if err := m.probe(ctx, t); err != nil {
 		f.Why, f.Help = strings.TrimPrefix(err.Error(), "sandbox: "), helpFor(t, err)
 		return f
 	}
+	m.supervises = true
 	f.Works, f.StartMs = true, max(1, time.Since(start).Milliseconds())
 	return f
 }

@@ -31,6 +31,8 @@ type plan struct {
 	// Namespace says that the supervisor is the first process of a process
 	// namespace: with its end, everything in there ends.
 	Namespace bool `json:"namespace,omitempty"`
+	// Free restricts the command in nothing.
+	Free bool `json:"free,omitempty"`
 	// Families are the socket families that may be used; nil means all.
 	Families []int `json:"families"`
 	// Landlock are the rules of the landlock tier.

@@ -49,7 +49,9 @@ func supervise() int {
 		return 1
 	}
 	go s.obey()
-	go s.watch()
+	if s.plan.Limits.Processes > 0 || s.plan.Limits.MemoryBytes > 0 {
+		go s.watch()
+	}
 	s.reap()
 	return 0
 }
@@ -95,6 +97,9 @@ func (s *supervisor) prepare() error {
 		if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0); err != nil {
 			return fmt.Errorf("follow bwrap: %w", err)
 		}
+	}
+	if s.plan.Free {
+		return nil
 	}
 	return unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{})
 }

@@ -11,16 +11,16 @@ import (
 	"github.com/pawlrun/pawl/sandbox"
 )
 
-// confine runs a command in the sandbox to its end, or until ctx ends, which
-// stopped says. What the command leaves behind is killed with it, wherever it
+// confine runs a command in a box to its end, or until ctx ends, which stopped
+// says. What the command leaves behind is killed with it, wherever it
 // went.
-func (o Options) confine(ctx context.Context, command string, grants []sandbox.Grant, out io.Writer) (end ended, stopped bool, err error) {
+func (o Options) confine(ctx context.Context, box *sandbox.Box, command string, grants []sandbox.Grant, out io.Writer) (end ended, stopped bool, err error) {
 	r, w, err := os.Pipe()
 	if err != nil {
 		return ended{}, false, err
 	}
 	defer r.Close()
-	p, err := o.Sandbox.Start(sandbox.Command{
+	p, err := box.Start(sandbox.Command{
 		Args: []string{"/bin/sh", "-c", command}, Dir: o.Dir, Env: o.environment(), Output: w, Grants: grants,
 	})
 	w.Close()
@@ -33,7 +33,7 @@ func (o Options) confine(ctx context.Context, command string, grants []sandbox.G
 	got, err := p.Wait()
 	// Nothing has the other end any more.
 	<-copied
-	end = ended{code: got.Code, signal: got.Signal, note: limitNote(got.Limit, o.Sandbox.Policy().Limits)}
+	end = ended{code: got.Code, signal: got.Signal, note: limitNote(got.Limit, box.Policy().Limits)}
 	for _, r := range got.Reached {
 		end.reached = append(end.reached, event.Reach{Host: r.Host, Port: int(r.Port), Denied: r.Denied, Count: r.Count})
 	}

@@ -47,7 +47,7 @@ func TestACommandInASandboxWithoutANetworkCannotSend(t *testing.T) {
 		}
 		got := set.Resolve("c", llm.ToolCall{Name: "shell.exec", Args: json.RawMessage(`{"command":"curl https://example.com"}`)}).Labels
 		want := event.Labels{Private: true}
-		if strings.HasSuffix(t.Name(), "/"+string(sandbox.None)) {
+		if strings.HasSuffix(t.Name(), "/"+string(sandbox.None)) || strings.HasSuffix(t.Name(), "/bare") {
 			want = event.Labels{Private: true, Untrusted: true, Outgoing: true}
 		}
 		if got != want {

@@ -139,6 +139,9 @@ func TestHelperProcess(t *testing.T) {
 	}
 	o := shell.Options{Dir: cmp.Or(os.Getenv("PAWL_TEST_DIR"), os.TempDir())}
 	o.Sandbox = box(t, sandbox.Tier(cmp.Or(os.Getenv("PAWL_TEST_TIER"), "none")), o.Dir)
+	if os.Getenv("PAWL_TEST_BARE") != "" {
+		o.Bare = bare(t)
+	}
 	_, _ = run(context.Background(), shell.New(o), command)
 }
 

@@ -86,13 +86,16 @@ func (o Options) startError(err error) error {
 
 // execute runs a command to its end, or until ctx ends, which stopped says.
 func (o Options) execute(ctx context.Context, c tool.Call, command string, out io.Writer) (end ended, stopped bool, err error) {
-	if o.Sandbox != nil && (c.Sandbox || !o.OnDemand) {
-		return o.confine(ctx, command, o.grants(c.Facts), out)
+	switch {
+	case o.Sandbox != nil && (c.Sandbox || !o.OnDemand):
+		return o.confine(ctx, o.Sandbox, command, o.grants(c.Facts), out)
+	case o.Bare != nil:
+		return o.confine(ctx, o.Bare, command, nil, out)
 	}
 	return o.bare(ctx, command, out)
 }
 
-// bare runs a command without a sandbox.
+// bare runs a command without a box.
 func (o Options) bare(ctx context.Context, command string, out io.Writer) (end ended, stopped bool, err error) {
 	// The kernel sends Pdeathsig when the thread that started the child ends,
 	// so this thread must live for as long as the child.

@@ -3,8 +3,9 @@
 // timeout, and bounded output.
 //
 // Nothing that a command starts in its group outlives the call, nor this
-// process if that is killed. A process that leaves the group (setsid) does:
-// only a sandbox holds it.
+// process if that is killed. A process that leaves the group (setsid) is ended
+// with it in a box ([Options.Sandbox], [Options.Bare]); without one it outlives
+// the call.
 package shell
 
 import (
@@ -39,6 +40,10 @@ type Options struct {
 	// Sandbox is the box that commands run in; nil runs them with the rights
 	// of this process. It is not closed here.
 	Sandbox *sandbox.Box
+	// Bare is the box of commands that run outside the sandbox: it holds nothing
+	// but ends all that they start with them. Without it, a process that leaves
+	// its group outlives its call.
+	Bare *sandbox.Box
 	// OnDemand leaves the sandbox to the calls that a rule puts there.
 	OnDemand bool
 	// Offline says that every command runs in a sandbox without a network, so

@@ -48,6 +48,23 @@ func inEveryTier(t *testing.T, test func(*testing.T, maker)) {
 			})
 		})
 	}
+	t.Run("bare", func(t *testing.T) {
+		test(t, func(o shell.Options) tool.Tool {
+			t.Helper()
+			o.Bare = bare(t)
+			return shell.New(o)
+		})
+	})
+}
+
+// bare is the box that holds nothing but ends what a command started.
+func bare(t *testing.T) *sandbox.Box {
+	t.Helper()
+	b := machine().Bare()
+	if b == nil {
+		t.Skip("this program cannot supervise itself here")
+	}
+	return b
 }
 
 // box opens a box for a workspace; nil for no sandbox.
@@ -76,12 +93,13 @@ func box(t *testing.T, tier sandbox.Tier, workspace string) *sandbox.Box {
 // boxed are the tiers that hold something.
 var boxed = []sandbox.Tier{sandbox.Bubblewrap, sandbox.Landlock}
 
-func TestAProcessThatLeavesTheGroupDiesInASandbox(t *testing.T) {
-	for _, tier := range boxed {
+// What outlives its call could decide about the next one.
+func TestAProcessThatLeavesTheGroupDiesInABox(t *testing.T) {
+	for _, tier := range sandbox.Tiers() {
 		t.Run(string(tier), func(t *testing.T) {
 			dir := t.TempDir()
 			_, gone := fifo(t, dir)
-			sh := shell.New(shell.Options{Dir: dir, Sandbox: box(t, tier, dir)})
+			sh := shell.New(shell.Options{Dir: dir, Sandbox: box(t, tier, dir), Bare: bare(t)})
 			if r := good(t, sh, `setsid sh -c 'trap "" TERM HUP INT; sleep 300 & sleep 300' 3>fifo >/dev/null 2>&1 & echo done`); *r.ExitCode != 0 {
 				t.Errorf("%+v", r)
 			}
@@ -91,7 +109,7 @@ func TestAProcessThatLeavesTheGroupDiesInASandbox(t *testing.T) {
 }
 
 func TestWhatASandboxHoldsDiesWithThisProcess(t *testing.T) {
-	for _, tier := range boxed {
+	for _, tier := range sandbox.Tiers() {
 		for name, command := range map[string]string{
 			"the command itself": "exec 3>fifo; echo up >&3; exec sleep 300",
 			"in the background":  "exec 3>fifo; (trap '' TERM HUP INT; sleep 300; true) & echo up >&3; wait",
@@ -102,7 +120,7 @@ func TestWhatASandboxHoldsDiesWithThisProcess(t *testing.T) {
 				box(t, tier, dir) // skips where there is no such tier
 				name, gone := fifo(t, dir)
 				helper := exec.Command(os.Args[0], "-test.run=^TestHelperProcess$")
-				helper.Env = append(os.Environ(), "PAWL_TEST_COMMAND="+command, "PAWL_TEST_TIER="+string(tier), "PAWL_TEST_DIR="+dir)
+				helper.Env = append(os.Environ(), "PAWL_TEST_COMMAND="+command, "PAWL_TEST_TIER="+string(tier), "PAWL_TEST_DIR="+dir, "PAWL_TEST_BARE=1")
 				if err := helper.Start(); err != nil {
 					t.Fatal(err)
 				}
@@ -151,6 +169,14 @@ func TestWhatWasLetThroughMayBeWritten(t *testing.T) {
 }
 
 func BenchmarkCommandInATier(b *testing.B) {
+	b.Run("bare", func(b *testing.B) {
+		sh := shell.New(shell.Options{Dir: b.TempDir(), Bare: machine().Bare()})
+		for b.Loop() {
+			if _, err := run(b.Context(), sh, "true"); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
 	for _, tier := range boxed {
 		b.Run(string(tier), func(b *testing.B) {
 			dir := b.TempDir()

@@ -1,0 +1,18 @@
+package sandbox
+
+// Bare is a box that holds nothing: its commands have the rights of this
+// process. But everything that one starts ends with it, also what has left its
+// session and lost its parents, so that nothing of it acts when nobody watches
+// any more. Only a command that kills its supervisor gets away. Bare is nil where
+// this program cannot start itself as a supervisor. It need not be closed.
+func (m *Machine) Bare() *Box {
+	if m == nil || !m.supervises {
+		return nil
+	}
+	return &Box{tier: None, shim: m.shim}
+}
+
+// barePlan is what the supervisor of such a command is told.
+func barePlan(c Command) plan {
+	return plan{Args: c.Args, Env: c.Env, Dir: c.Dir, Free: true, Limits: Limits{MemoryBytes: -1, Processes: -1}}
+}
