@@ -13,6 +13,7 @@ import (
 	"runtime"
 	"sync"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -162,7 +163,7 @@ func (s *supervisor) terminate() {
 
 // end kills everything, because of a limit where one is given. In a namespace
 // of its own that is what the kernel does when this process ends; elsewhere
-// [supervisor.reap] goes on with it.
+// that goes on until [supervisor.reap] finds nothing left, and this process ends.
 func (s *supervisor) end(limit string) {
 	s.mu.Lock()
 	if s.isOver() {
@@ -179,7 +180,12 @@ func (s *supervisor) end(limit string) {
 		}
 		os.Exit(0)
 	}
-	killDescendants()
+	// The kernel's lists may miss a process that is being forked or adopted just
+	// now, and nobody else would look again.
+	for {
+		killDescendants()
+		time.Sleep(watchInterval)
+	}
 }
 
 func (s *supervisor) isOver() bool {

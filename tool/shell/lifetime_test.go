@@ -37,7 +37,7 @@ func fifo(t *testing.T, dir string) (name string, gone func()) {
 	t.Cleanup(func() { f.Close() })
 	return name, func() {
 		t.Helper()
-		if err := f.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
+		if err := f.SetReadDeadline(time.Now().Add(30 * time.Second)); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := io.Copy(io.Discard, f); err != nil {
