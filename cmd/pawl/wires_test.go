@@ -111,3 +111,35 @@ func TestAForkGoesToNoModelThatCannotReadItsFiles(t *testing.T) {
 		t.Errorf("exit code %d after %d calls", f.code, len(upstream.asked()))
 	}
 }
+
+// An agent with tools answers by its schema on every wire: in the provider's own
+// way, or told of it where that does not go beside tools, and is held to it.
+func TestAnAnswerBySchemaIsAskedForBesideTools(t *testing.T) {
+	for model, asked := range map[string]string{
+		"anthropic/claude-sonnet-4-5": `"output_config":{"format":{"type":"json_schema"`,
+		"openai/gpt-4o":               `"text":{"format":{"type":"json_schema"`,
+		"openai-chat/gpt-4o":          `"response_format":{"type":"json_schema"`,
+		"google/gemini-2.5-pro":       `matches this JSON schema`,
+		"ollama/qwen3":                `matches this JSON schema`,
+	} {
+		t.Run(strings.ReplaceAll(model, "/", " "), func(t *testing.T) {
+			upstream := newProvider(t, reply{tool: "fs_read", args: `{"path":"note.md"}`}, reply{text: `{"good":"very"}`}, reply{text: `{"good":true}`})
+			p := newProject(t, map[string]string{
+				"config.yaml": upstream.config(), "note.md": "a note",
+				"agent.yaml": readsAgent + "resultSchema: {type: object, properties: {good: {type: boolean}}, required: [good], additionalProperties: false}\n",
+			})
+			f := p.calls(testKey, "run", "agent.yaml", "judge", "--model", model, "--config", "config.yaml", "--no-budget")
+			if f.code != 0 || f.out != "{\"good\":true}\n" || len(upstream.asked()) != 3 {
+				t.Fatalf("exit code %d, stdout %q after %d requests: %s", f.code, f.out, len(upstream.asked()), f.err)
+			}
+			for i, r := range upstream.asked() {
+				if !strings.Contains(r.body, asked) {
+					t.Errorf("request %d does not ask for the schema: %s", i+1, r.body)
+				}
+			}
+			if last := upstream.last(); !strings.Contains(last, "does not match the JSON schema of this task: /good: must be boolean, not string") {
+				t.Errorf("the model is not told what was wrong: %s", last)
+			}
+		})
+	}
+}
