@@ -162,3 +162,17 @@ func TestConfigKnowsModelsBetterThanTheTable(t *testing.T) {
 		t.Errorf("what the config does not say is lost: %+v", info)
 	}
 }
+
+// Whatever stands for a proxy, it is an address or an error, and neither says
+// the password.
+func FuzzProxy(f *testing.F) {
+	for _, text := range []string{"http://team:${P}@host:3128", "${P}", "http://${P}:${P}@[::1]:1/", "socks5://a%zz@h", "http://h:${P}", "://@", "http://@/"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		r := &models.Resolver{Getenv: env("P", "hunter2#secret"), Config: models.Config{Providers: map[string]models.Provider{"vllm": {Proxy: text}}}}
+		if err := r.Check("vllm/m"); err != nil && strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("%q: %v", text, err)
+		}
+	})
+}
