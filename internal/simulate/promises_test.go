@@ -67,13 +67,16 @@ func (s *simulation) check() {
 
 // promises folds a journal into what it must and must not hold.
 type promises struct {
-	world    *world
-	machine  *agent.Machine
-	cycle    int
-	calls    []string
-	listed   []string
-	settled  map[string]bool
-	started  map[string]bool
+	world   *world
+	machine *agent.Machine
+	cycle   int
+	calls   []string
+	listed  []string
+	settled map[string]bool
+	started map[string]bool
+	// allowed is the highest limit on calls so far: one that is lowered later
+	// takes no call back.
+	allowed  int
 	ends     int
 	reasons  int
 	usage    llm.Usage
@@ -90,6 +93,7 @@ func (p *promises) event(e *event.Event, last bool) {
 	p.spending.event(w, e.Data, p.machine.Config().Limits)
 	p.attempts.event(w, e)
 	p.asking.event(w, e.Data)
+	p.allowed = max(p.allowed, p.machine.Config().Limits.MaxToolCalls)
 	switch d := e.Data.(type) {
 	case event.CycleStart:
 		if p.cycle++; d.Cycle != p.cycle || d.MaxCycles > 0 && d.Cycle > d.MaxCycles {
@@ -157,8 +161,8 @@ func (p *promises) end(row journal.Run) {
 	if !slices.Equal(p.calls, p.listed) {
 		w.violate("calls %v\nresults %v", p.calls, p.listed)
 	}
-	if limit := p.machine.Config().Limits.MaxToolCalls; len(p.started) > max(limit, w.cfg.Limits.MaxToolCalls) {
-		w.violate("%d calls started under a limit of %d", len(p.started), limit)
+	if len(p.started) > p.allowed {
+		w.violate("%d calls started under a limit of %d", len(p.started), p.allowed)
 	}
 	state := p.machine.State()
 	if state.Phase != machine.Ended {
