@@ -32,9 +32,11 @@ func (m *Machine) asksAt(setting string) bool {
 }
 
 func (m *Machine) askForMore(r budget.Refusal) {
-	m.record(event.RunParked{
-		Reason: event.ParkInput, Limit: r.Setting, Detail: sentence(r.Setting+" is used up; raise it or cancel the run", r.Detail()),
-	})
+	detail := r.Setting + " is used up"
+	if why := r.Detail(); why != "" {
+		detail = r.Setting + " leaves no room: " + why
+	}
+	m.record(event.RunParked{Reason: event.ParkInput, Limit: r.Setting, Detail: detail + "; raise it or cancel the run"})
 }
 
 // limited keeps a call from starting for which a limit has no room. It is

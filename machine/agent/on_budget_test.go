@@ -67,6 +67,26 @@ func TestARunThatAsksAtItsLimitGoesOnWhenTheLimitIsRaised(t *testing.T) {
 	p.check()
 }
 
+// What there is no room for is not used up.
+func TestARunThatAsksSaysWhatItHasNoRoomFor(t *testing.T) {
+	for usd, want := range map[float64]string{
+		56: "usd_per_run leaves no room: the next call could cost USD 57.0000, and USD 56.0000 are left; raise it or cancel the run",
+		57: "usd_per_run is used up; raise it or cancel the run",
+	} {
+		p := newPlay(t, agent.Config{
+			MaxTokens: 4, Limits: budget.Limits{USDPerRun: usd}, OnBudget: map[string]agent.OnBudget{"usd_per_run": agent.BudgetAsk},
+		})
+		if p.call != nil {
+			p.answer(used(54, 3, asks("", "read a")))
+			p.results("c1.1=A")
+		}
+		p.parkedAt("usd_per_run")
+		if got := p.live.State().Parked.Detail; got != want {
+			t.Errorf("USD %v: %q, want %q", usd, got, want)
+		}
+	}
+}
+
 func TestARunThatAsksAtItsLimitCanBeCancelled(t *testing.T) {
 	p := turned(t, agent.BudgetAsk)
 	p.cancel()
