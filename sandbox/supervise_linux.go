@@ -80,7 +80,10 @@ func (s *supervisor) begin() error {
 	if s.command, err = s.start(); err != nil {
 		return err
 	}
-	return s.report(report{Started: true})
+	// Where nobody hears it, the order to end everything is on its way: to leave
+	// now would leave the command behind.
+	_ = s.report(report{Started: true})
+	return nil
 }
 
 // prepare makes this process one that the command cannot look into, and to
