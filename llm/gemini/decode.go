@@ -289,7 +289,7 @@ func (d *decoder) call(data []byte, signature string) error {
 	return open.partial.add(pieces)
 }
 
-// response is what has come so far. Of an answer that is not whole the calls
+// Response is what has come so far. Of an answer that is not whole the calls
 // are left out: none of them may be trusted to be complete (FIELD F8).
 func (d *decoder) Response(complete bool) *llm.Response {
 	r := &llm.Response{ID: d.id, Model: d.model, Usage: d.usage, RawFinish: d.finish}
