@@ -108,14 +108,6 @@ func (l Ledger) Held() Amount {
 	return sum
 }
 
-// Open is the reservation of that id, if there is one.
-func (l Ledger) Open(id string) (Reservation, bool) {
-	if i := l.index(id); i >= 0 {
-		return l.open[i], true
-	}
-	return Reservation{}, false
-}
-
 // Admission is the leave to make the call of an open reservation, none where
 // none of that id is open.
 func (l Ledger) Admission(id string) Admission {

@@ -82,11 +82,11 @@ func TestAReservationIsMadeAndCommittedOnce(t *testing.T) {
 	if _, err := l.Commit("b", budget.Amount{}); !errors.Is(err, budget.ErrNotReserved) {
 		t.Errorf("committed what is not reserved: %v", err)
 	}
-	if r, ok := l.Open("a"); !ok || r.USD != 1 {
-		t.Errorf("open: %+v, %t", r, ok)
+	if held := l.Held(); held.USD != 1 {
+		t.Errorf("held: %+v", held)
 	}
 	l = must(t)(l.Commit("a", budget.Amount{}))
-	if _, ok := l.Open("a"); ok || l.Held() != (budget.Amount{}) || l.Spent() != (budget.Amount{}) {
+	if l.Admission("a").Given() || l.Held() != (budget.Amount{}) || l.Spent() != (budget.Amount{}) {
 		t.Errorf("a call that was not made costs %+v", l.Spent())
 	}
 }

@@ -61,6 +61,7 @@ func RedactCommand(c journal.Command, secrets *secret.Redactor) journal.Command 
 	c.Media = slices.Clone(c.Media)
 	for i := range c.Media {
 		c.Media[i].Blob = ""
+		c.Media[i].Name = secrets.RedactString(c.Media[i].Name)
 		c.Media[i].Data, _ = secrets.Redact(c.Media[i].Data)
 	}
 	return c

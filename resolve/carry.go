@@ -29,8 +29,10 @@ func (r *reader) carried(name string, args []word, dirs []string, depth int) {
 		for _, option := range carriers[name] {
 			value, found := attached(a.text, option)
 			switch {
-			case a.text == option && i+1 < len(args):
+			case named(a.text, option) && i+1 < len(args):
 				r.nested(args[i+1], dirs, depth)
+			case clustered(a.text, option):
+				r.unclear("which command " + name + " runs by " + trim(a.text) + " is not known")
 			case found && a.computed:
 				r.unclear("which command " + name + " " + option + " runs, is computed when it runs")
 			case found:
@@ -40,8 +42,22 @@ func (r *reader) carried(name string, args []word, dirs []string, depth int) {
 	}
 }
 
+// named says that a word is an option, also where a long one is cut short, as
+// many programs take it.
+func named(text, option string) bool {
+	return text == option || len(text) > 3 && text != "--checkpoint" && strings.HasPrefix(text, "--") && strings.HasPrefix(option, text)
+}
+
+// clustered says that a short option stands behind others in the same word.
+func clustered(text, option string) bool {
+	return len(option) == 2 && len(text) > 2 && text[0] == '-' && text[1] != '-' && strings.IndexByte(text[2:], option[1]) >= 0
+}
+
 // attached is the value of an option that is written in the same word.
 func attached(text, option string) (string, bool) {
+	if name, value, ok := strings.Cut(text, "="); ok && named(name, option) {
+		return value, true
+	}
 	rest, ok := strings.CutPrefix(text, option)
 	switch {
 	case !ok || rest == "":

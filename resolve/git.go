@@ -137,11 +137,23 @@ func (r *reader) gitRunsMore(sub string, operands []word, dirs []string) {
 		r.simple(operands[1:], dirs, r.depth)
 	case sub == "bisect" && first != "run":
 	case sub == "submodule" && slices.ContainsFunc(operands, func(a word) bool { return a.text == "foreach" }):
-		r.nested(operands[len(operands)-1], dirs, r.depth)
+		r.forEach(operands, dirs)
 	case sub == "rebase" || sub == "difftool":
 		for i, a := range operands {
 			if a.text == "-x" && i+1 < len(operands) {
 				r.nested(operands[i+1], dirs, r.depth)
+			} else if command, ok := attached(a.text, "-x"); ok {
+				r.nested(word{text: command, computed: a.computed}, dirs, r.depth)
+			}
+		}
+	case sub == "clone":
+		for i, a := range operands {
+			if (a.text == "-c" || named(a.text, "--config")) && i+1 < len(operands) {
+				r.gitSetting(operands[i+1], dirs)
+			} else if setting, ok := attached(a.text, "--config"); ok {
+				r.gitSetting(word{text: setting, computed: a.computed}, dirs)
+			} else if setting, ok := attached(a.text, "-c"); ok {
+				r.gitSetting(word{text: setting, computed: a.computed}, dirs)
 			}
 		}
 	case sub == "" || slices.Contains(gitCommands, sub):
@@ -149,5 +161,21 @@ func (r *reader) gitRunsMore(sub string, operands []word, dirs []string) {
 		if _, known := gitReads[sub]; !known {
 			r.unclear("git " + trim(sub) + " may be an alias of anything")
 		}
+	}
+}
+
+// forEach reads the command of git submodule foreach: one word is a command
+// line, several are a command.
+func (r *reader) forEach(operands []word, dirs []string) {
+	rest := operands
+	for len(rest) > 0 && (strings.HasPrefix(rest[0].text, "-") || rest[0].text == "foreach") {
+		rest = rest[1:]
+	}
+	switch len(rest) {
+	case 0:
+	case 1:
+		r.nested(rest[0], dirs, r.depth)
+	default:
+		r.simple(rest, dirs, r.depth)
 	}
 }

@@ -1,6 +1,7 @@
 package resolve
 
 import (
+	"bytes"
 	"io"
 	"os"
 	"path/filepath"
@@ -11,7 +12,7 @@ import (
 // runsPrograms finds in the configuration of a repository what makes commands
 // that only look run a program: a file system monitor, filters, a pager, other
 // configuration. Whoever made the repository may have put it there.
-var runsPrograms = regexp.MustCompile(`(?im)^\s*(fsmonitor|textconv|external|command|pager|program|process|clean|smudge|path|hookspath|sshcommand|[a-z]*editor)\s*=|^\s*\[\s*(include|includeif|pager)\b`)
+var runsPrograms = regexp.MustCompile(`(?im)(?:^|\])\s*(fsmonitor|textconv|external|command|pager|program|process|clean|smudge|path|hookspath|sshcommand|[a-z]*editor)\s*=|^\s*\[\s*(include|includeif|pager)\b`)
 
 // maxGitConfig is how much of a configuration is looked at; what is longer may
 // say anything.
@@ -31,7 +32,12 @@ func (r *reader) quietGit(dirs []string) bool {
 func quietRepository(dir string) bool {
 	for ; ; dir = filepath.Dir(dir) {
 		if info, err := os.Stat(filepath.Join(dir, ".git")); err == nil {
-			return quietConfigs(filepath.Join(dir, ".git"), info.IsDir())
+			return !exists(dir, ".gitmodules") && quietConfigs(filepath.Join(dir, ".git"), info.IsDir())
+		}
+		// What looks like a repository without a working tree is one, and may
+		// have been committed as files.
+		if exists(dir, "HEAD") && exists(dir, "objects") {
+			return false
 		}
 		if dir == filepath.Dir(dir) {
 			return true
@@ -55,6 +61,9 @@ func quietConfigs(git string, isDir bool) bool {
 		dirs = append(dirs, within(git, strings.TrimSpace(common)))
 	}
 	for _, dir := range dirs {
+		if exists(dir, "hooks/post-index-change") || !quietIndex(dir) {
+			return false
+		}
 		for _, name := range []string{"config", "config.worktree"} {
 			text, err := beginning(filepath.Join(dir, name))
 			if err != nil && !os.IsNotExist(err) || len(text) == maxGitConfig || runsPrograms.MatchString(text) {
@@ -63,6 +72,33 @@ func quietConfigs(git string, isDir bool) bool {
 		}
 	}
 	return true
+}
+
+// maxGitIndex is how much of an index is looked at.
+const maxGitIndex = 32 << 20
+
+// gitlink is the mode of a directory in an index that is a repository of its
+// own. Its configuration counts when the outer one is looked at.
+var gitlink = []byte{0, 0, 0xe0, 0}
+
+// quietIndex says that no repository within the repository is registered.
+func quietIndex(git string) bool {
+	shared, err := filepath.Glob(filepath.Join(git, "sharedindex.*"))
+	if err != nil || len(shared) > 0 {
+		return false
+	}
+	f, err := os.Open(filepath.Join(git, "index"))
+	if err != nil {
+		return os.IsNotExist(err)
+	}
+	defer f.Close()
+	index, err := io.ReadAll(io.LimitReader(f, maxGitIndex))
+	return err == nil && len(index) < maxGitIndex && !bytes.Contains(index, gitlink)
+}
+
+func exists(dir, name string) bool {
+	_, err := os.Lstat(filepath.Join(dir, name))
+	return err == nil
 }
 
 func within(dir, path string) string {

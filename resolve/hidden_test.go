@@ -20,6 +20,8 @@ func TestACommandThatAnotherOneCarriesIsSeen(t *testing.T) {
 		"rsync --rsh='rm x' a b", "rg --pre 'rm x' a", "fd . -x rm", "sort --compress-program='rm x' a", "split --filter='rm x' a", "man -P 'rm x' ls",
 		"go test -exec 'rm x' ./...", "git grep -O'rm x' a", "git grep --open-files-in-pager='rm x' a", "git fetch --upload-pack='rm x' a",
 		"git rebase -x 'rm x' main", "git rebase --exec 'rm x' main", "git bisect run rm x", "git submodule foreach 'rm x'", "git submodule foreach --recursive 'rm x'",
+		"git submodule foreach -q rm -rf x", "git rebase -x'rm x' main", "git clone -c core.sshCommand='rm x' a.test:b", "git clone --conf=core.sshCommand='rm x' a.test:b",
+		"tar --to-com='rm x' -xf a", "tar --use-comp 'rm x' -xf a", "split --filt='rm x' a", "git grep --open='rm x' a",
 		"git -c alias.y='!rm x' y", "git -c ALIAS.y='!rm x' y", "git -c core.pager='rm x' log", "git -c core.sshCommand='rm x' fetch", "git -C . -c diff.external='rm x' diff",
 		"git -c diff.foo.textconv='rm x' diff", "git -c credential.helper='!rm x' fetch", "git -c core.fsmonitor='rm x' status",
 		"PAGER='rm x' git log", "GIT_SSH_COMMAND='rm x' git fetch", "export GIT_EDITOR='rm x'; git commit", "env LESSOPEN='rm x' less a", "env -i VISUAL='rm x' crontab -e",
@@ -33,7 +35,7 @@ func TestACommandThatAnotherOneCarriesIsSeen(t *testing.T) {
 		"git x", "git lfs x", "git -c include.path=x status", "git -c core.hooksPath=x commit", "git -c url.a.insteadOf=b fetch", "git --config-env=core.pager=X log",
 		"git $x", "git -c $x log", "PAGER=$x git log", "GIT_CONFIG_COUNT=1 git log", "tar -I \"$x\" -xf a", "mapfile -C 'rm x' y", "compgen -C 'rm x'",
 		"test -v 'a[$(rm x)]'", "[ 'a[$(rm x)]' -eq 1 ]", "unset 'a[`rm x`]'", "wait -p 'a[$(rm x)]'", "printf -v 'a[$(rm x)]' y", "declare -a 'y=($(rm x))'",
-		"y='a[$(rm x)]'; echo $((y))",
+		"y='a[$(rm x)]'; echo $((y))", "tar -cI 'rm x' -f a b", "tar -cI'rm x' b", "rsync -ave 'rm x' a b", "git grep -nO'rm x' a",
 	} {
 		if got := ws.Shell(line); len(got.Unclear) == 0 || got.Risk == event.RiskRead {
 			t.Errorf("%s: it is taken for clear: %+v", line, got)
@@ -91,14 +93,15 @@ func TestGitOnlyLooksWhereTheRepositoryMakesItRunNothing(t *testing.T) {
 		config string
 		reads  bool
 	}{
-		"an ordinary one":      {"[core]\n\tbare = false\n[remote \"origin\"]\n\turl = https://a.test/x\n[branch \"main\"]\n\tremote = origin\n", true},
-		"a monitor":            {"[core]\n\tfsmonitor = ./x\n", false},
-		"in capitals":          {"[CORE]\n\tFSMonitor=./x\n", false},
-		"a filter":             {"[filter \"x\"]\n\tclean = ./x\n", false},
-		"a converter":          {"[diff \"x\"]\ntextconv=./x\n", false},
-		"a pager":              {"[pager]\n\tlog = ./x\n", false},
-		"another file":         {"[include]\n\tpath = ../x\n", false},
-		"one that is too long": {strings.Repeat("# nothing\n", 8<<10), false},
+		"an ordinary one":              {"[core]\n\tbare = false\n[remote \"origin\"]\n\turl = https://a.test/x\n[branch \"main\"]\n\tremote = origin\n", true},
+		"a monitor":                    {"[core]\n\tfsmonitor = ./x\n", false},
+		"in capitals":                  {"[CORE]\n\tFSMonitor=./x\n", false},
+		"a filter":                     {"[filter \"x\"]\n\tclean = ./x\n", false},
+		"a converter":                  {"[diff \"x\"]\ntextconv=./x\n", false},
+		"a pager":                      {"[pager]\n\tlog = ./x\n", false},
+		"another file":                 {"[include]\n\tpath = ../x\n", false},
+		"one that is too long":         {strings.Repeat("# nothing\n", 8<<10), false},
+		"a monitor behind its section": {"[core] fsmonitor = ./x\n", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -122,5 +125,50 @@ func TestGitOnlyLooksWhereTheRepositoryMakesItRunNothing(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// What git is led to by other files than its configuration.
+func TestGitOnlyLooksWhereNoOtherRepositoryOrHookHasASay(t *testing.T) {
+	for name, c := range map[string]struct {
+		files map[string]string
+		reads bool
+	}{
+		"an ordinary repository":          {map[string]string{".git/index": "DIRC\x00\x00\x81\xa4", "HEAD": "a file"}, true},
+		"a hook that status runs":         {map[string]string{".git/hooks/post-index-change": "#!/bin/sh"}, false},
+		"registered submodules":           {map[string]string{".gitmodules": ""}, false},
+		"a repository in the index":       {map[string]string{".git/index": "DIRC\x00\x00\xe0\x00"}, false},
+		"an index in two files":           {map[string]string{".git/sharedindex.1": ""}, false},
+		"files that make up a repository": {map[string]string{"sub/HEAD": "", "sub/objects/x": "", "sub/config": "[core]\n\tfsmonitor = ./x\n"}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			c.files[".git/config"], c.files["sub/a"] = "[core]\n\tbare = false\n", ""
+			for path, text := range c.files {
+				if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, path)), 0o755); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.WriteFile(filepath.Join(dir, path), []byte(text), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			ws, err := resolve.At(filepath.Join(dir, "sub"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := ws.Shell("git status"); got.Commands[0].ReadOnly != c.reads {
+				t.Errorf("git status is read-only: %t", got.Commands[0].ReadOnly)
+			}
+		})
+	}
+}
+
+// Options of git may be cut short.
+func TestAnOptionThatMakesGitRunSomethingIsSeenCutShort(t *testing.T) {
+	_, ws := place(t)
+	for _, line := range []string{"git grep --op=x a", "git grep -nOx a", "git diff --ext-d", "git log --textc", "git diff --outp=x"} {
+		if got := ws.Shell(line); got.Commands[0].ReadOnly {
+			t.Errorf("%s: it is taken for a look", line)
+		}
 	}
 }

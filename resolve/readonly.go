@@ -31,7 +31,7 @@ var guarded = map[string]*regexp.Regexp{
 	"read":   regexp.MustCompile(`^[^-]*[^a-z_0-9-]`),
 	"ps":     regexp.MustCompile(`^$`),
 	"set":    regexp.MustCompile(`^[^-+]`),
-	"git":    regexp.MustCompile(`^(--output.*|-o.*|--ext-diff|--textconv|-O.*|--open-files-in-pager.*|--exec.*|--paginate|-p|-c|--config-env.*|--git-dir.*|--work-tree.*|-C|--contents.*)$`),
+	"git":    regexp.MustCompile(`^(--ou.*|-o.*|--ext.*|--textc.*|-[a-zA-Z]*O.*|--op.*|--exec.*|--pag.*|-p|-c|--config-env.*|--git-d.*|--work-t.*|-C|--conte.*)$`),
 }
 
 // reads says whether a program that is not known to change anything is known

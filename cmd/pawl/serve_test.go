@@ -43,6 +43,7 @@ func (p project) serve(env ...string) served {
 	if err := s.Start(); err != nil {
 		p.t.Fatal(err)
 	}
+	p.t.Cleanup(func() { _ = s.Process.Kill() }) // for a test that did not come to stop it
 	url, err := bufio.NewReader(pipe).ReadString('\n')
 	if err != nil {
 		p.t.Fatalf("the server does not say where it listens: %v: %s", err, s.err)

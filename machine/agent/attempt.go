@@ -25,6 +25,8 @@ type attempt struct {
 	// resumed says that somebody took the run up again after the failure.
 	resumed   bool
 	notBefore time.Time
+	// withheld are the provider's own tools that the last call did not name.
+	withheld *event.Withheld
 }
 
 // begin opens a new request. The target stays: a fallback is kept for the rest
@@ -33,7 +35,7 @@ func (a *attempt) begin() { *a = attempt{number: 1, target: a.target} }
 
 func (a *attempt) requested(d event.ModelRequested) {
 	a.number, a.inFlight, a.orphan = d.Attempt, true, false
-	a.failure, a.notBefore = nil, time.Time{}
+	a.failure, a.notBefore, a.withheld = nil, time.Time{}, d.Withheld
 }
 
 func (a *attempt) failed(d *event.ModelAttemptFailed) {

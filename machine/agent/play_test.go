@@ -153,7 +153,7 @@ func (p *play) step() bool {
 				p.asleep = &a
 				continue
 			}
-			p.apply(event.ModelRequested{Attempt: a.Attempt, Model: a.Target, Purpose: a.Purpose})
+			p.apply(event.ModelRequested{Attempt: a.Attempt, Model: a.Target, Purpose: a.Purpose, Withheld: a.Withheld})
 			p.call = &a
 			changed = true
 		case machine.RunTool:

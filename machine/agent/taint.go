@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/pawlrun/pawl/event"
@@ -53,14 +54,23 @@ func (m *Machine) providerTools() (offered []string, withheld *event.Withheld) {
 }
 
 // brokenOff says that the provider paused its turn to go on with tools of its
-// own, and may not use all of them any more. It refuses to go on without the
-// tools that its half-done calls are of, so the turn goes on without those calls.
+// own, and may not use one any more that it was offered for this turn. It
+// refuses to go on without the tools that its half-done calls are of, so the
+// turn goes on without those calls.
 func (m *Machine) brokenOff() *event.Withheld {
 	if m.response.FinishReason != llm.FinishPause || len(m.calls) > 0 {
 		return nil
 	}
 	_, withheld := m.providerTools()
-	return withheld
+	if withheld == nil {
+		return nil
+	}
+	for _, name := range withheld.Tools {
+		if before := m.model.withheld; before == nil || !slices.Contains(before.Tools, name) {
+			return withheld
+		}
+	}
+	return nil
 }
 
 // withheldNudge tells the model what it has to go on without.

@@ -283,6 +283,30 @@ func TestAPausedTurnGoesOnWithoutTheToolsThatAreWithheld(t *testing.T) {
 	}
 }
 
+// A tool that the owner trusts goes on after a pause, although another one is
+// withheld; only what is withheld in the middle of a turn breaks it off.
+func TestAPauseForAToolThatIsOfferedIsNoBreak(t *testing.T) {
+	p := newPlay(t, agent.Config{ProviderTools: []string{"web_search", "code"}, Policy: policy.Rules{MaySend: []string{"code"}}})
+	p.answer(asks("", "look file"))
+	p.results("c1.1=mine")
+	paused := says("")
+	paused.Parts, paused.Finish = llm.Parts{llm.Item{Type: "server_tool_use", Raw: json.RawMessage(`{"id":"s"}`)}}, llm.FinishPause
+	p.answer(paused) // what it brought in withholds web_search from now on
+	if strings.Count(p.log.String(), "provider_tools_withheld") != 1 {
+		t.Fatalf("it is not broken off:\n%s", p.log.String())
+	}
+	for range 2 {
+		p.answer(paused)
+		req := p.call.Request
+		if last := req.Messages[len(req.Messages)-1]; last.Role != llm.RoleAssistant || !cmp.Equal(req.ProviderTools, []string{"code"}) {
+			t.Errorf("offered %v, last message %+v", req.ProviderTools, last)
+		}
+	}
+	if strings.Count(p.log.String(), "provider_tools_withheld") != 1 {
+		t.Errorf("it is broken off again:\n%s", p.log.String())
+	}
+}
+
 const nonce = "n0nce"
 
 func newFenced(t *testing.T, cfg agent.Config) *play {

@@ -31,8 +31,12 @@ func (o Options) confine(ctx context.Context, box *sandbox.Box, command string, 
 	stopped = o.await(ctx, p)
 	wait(copied, drainGrace)
 	got, err := p.Wait()
-	// Nothing has the other end any more.
-	<-copied
+	if !wait(copied, termGrace) {
+		// Without a sandbox a command may kill its supervisor, and what it left
+		// then keeps the other end.
+		r.Close()
+		<-copied
+	}
 	end = ended{code: got.Code, signal: got.Signal, note: limitNote(got.Limit, box.Policy().Limits)}
 	for _, r := range got.Reached {
 		end.reached = append(end.reached, event.Reach{Host: r.Host, Port: int(r.Port), Denied: r.Denied, Count: r.Count})

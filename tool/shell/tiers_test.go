@@ -7,8 +7,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"sync"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/pawlrun/pawl/sandbox"
 	"github.com/pawlrun/pawl/tool"
@@ -105,6 +109,25 @@ func TestAProcessThatLeavesTheGroupDiesInABox(t *testing.T) {
 			}
 			gone()
 		})
+	}
+}
+
+// A command that nothing restricts may kill its supervisor. What gets away so
+// does not hold up the call.
+func TestACommandThatKillsItsSupervisorEndsItsCall(t *testing.T) {
+	dir := t.TempDir()
+	sh := shell.New(shell.Options{Dir: dir, Bare: bare(t), Timeout: time.Minute})
+	start := time.Now()
+	_, err := run(t.Context(), sh, `setsid sh -c 'echo $$ >pid; exec sleep 300' & while [ ! -s pid ]; do sleep 0.01; done; kill -9 $PPID; sleep 300`)
+	if took := time.Since(start); took > 30*time.Second {
+		t.Errorf("it took %s: %v", took, err)
+	}
+	pid, err := os.ReadFile(filepath.Join(dir, "pid"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n, err := strconv.Atoi(strings.TrimSpace(string(pid))); err == nil {
+		_ = syscall.Kill(n, syscall.SIGKILL)
 	}
 }
 

@@ -40,10 +40,10 @@ func (c *Client) Read(x *Exchange, a Answer) (*llm.Response, error) {
 		x.Finish()
 		return resp, nil
 	}
-	if whole && len(resp.Parts) == 0 && resp.Usage == (llm.Usage{Estimated: true}) {
-		resp = nil // the body is an error and no answer: the call was declined, and nothing is charged to it
-	}
 	if e, ok := errors.AsType[*llm.Error](err); ok {
+		if whole && len(resp.Parts) == 0 && resp.Usage == (llm.Usage{Estimated: true}) {
+			resp = nil // the body is an error and no answer: the call was declined, and nothing is charged to it
+		}
 		e.Provider = c.Provider
 		if e.RequestID == "" {
 			e.RequestID = x.RequestID

@@ -72,7 +72,7 @@ func TestAnAnswerIsReadByItsLooks(t *testing.T) {
 		{name: "a whole answer that calls itself a stream", kind: "text/event-stream", body: " \n{}", how: "whole", text: " \n{}"},
 		{name: "an error that came whole", body: `{"fails"}`, how: "whole", class: llm.ClassOverloaded, requestID: "its own", nothing: true},
 		{name: "an error that says what it cost", body: `{"fails"}`, usage: llm.Usage{Input: 3}, how: "whole", class: llm.ClassOverloaded, requestID: "its own"},
-		{name: "what makes no sense", body: `{"breaks"}`, how: "whole", class: llm.ClassNetwork, requestID: "r1", nothing: true},
+		{name: "what makes no sense", body: `{"breaks"}`, how: "whole", class: llm.ClassNetwork, requestID: "r1"},
 		{name: "an error behind a text", body: "data: a\n\ndata: fails\n\n", how: "streamed", text: "a", class: llm.ClassOverloaded, requestID: "r1"},
 		{name: "an error that a stream begins with", body: "data: fails\n\n", how: "streamed", class: llm.ClassOverloaded, requestID: "r1"},
 	} {
