@@ -51,7 +51,7 @@ func Redactor(started event.RunStarted) (*secret.Redactor, error) {
 	}
 	var known []secret.Secret
 	for name, from := range a.Tools.Secrets {
-		// A value that is not there cannot have been said by who saw it here.
+		// A value that cannot be had here cannot be looked for.
 		if value, err := valueOf(from, a.Dir, os.Getenv); err == nil {
 			known = append(known, secret.Secret{Name: name, Value: value})
 		}

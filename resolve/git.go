@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/pawlrun/pawl/event"
 )
@@ -34,15 +35,19 @@ var gitCommands = strings.Fields(`add am annotate apply archive bundle bugreport
 var gitValues = []string{"-c", "-C", "--git-dir", "--work-tree", "--namespace", "--super-prefix", "--config-env", "--attr-source", "--list-cmds"}
 
 // gitSafe are the settings that make git run nothing.
-var gitSafe = regexp.MustCompile(`(?i)^(user|color|advice|init|log|versionsort|status|column|i18n|gc|fetch|push|pull|rebase|merge|commit|tag|safe)\.(` +
-	`name|email|ui|auto|defaultbranch|date|decorate|abbrevcommit|showsignature=false|gpgsign=(false|no|0)|prune|ff|default|rebase|conflictstyle|` +
-	`autostash|autosquash|directory|[a-z]*hint|detachedhead|renames|short|branch|diff|status|interactive|commitencoding|verbose|forcesignannotated=false)(=|$)|` +
-	`(?i)^(core\.(quotepath|autocrlf|filemode|safecrlf|abbrev|longpaths|symlinks|ignorecase|precomposeunicode|compression)|` +
-	`diff\.(renames|noprefix|mnemonicprefix|context|algorithm|renamelimit|wserrorhighlight)|protocol\.version|http\.(postbuffer|lowspeedlimit|lowspeedtime|version))(=|$)`)
+var gitSafe = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)^(user|color|advice|init|log|versionsort|status|column|i18n|gc|fetch|push|pull|rebase|merge|commit|tag|safe)\.(` +
+		`name|email|ui|auto|defaultbranch|date|decorate|abbrevcommit|showsignature=false|gpgsign=(false|no|0)|prune|ff|default|rebase|conflictstyle|` +
+		`autostash|autosquash|directory|[a-z]*hint|detachedhead|renames|short|branch|diff|status|interactive|commitencoding|verbose|forcesignannotated=false)(=|$)|` +
+		`(?i)^(core\.(quotepath|autocrlf|filemode|safecrlf|abbrev|longpaths|symlinks|ignorecase|precomposeunicode|compression)|` +
+		`diff\.(renames|noprefix|mnemonicprefix|context|algorithm|renamelimit|wserrorhighlight)|protocol\.version|http\.(postbuffer|lowspeedlimit|lowspeedtime|version))(=|$)`)
+})
 
 // gitRuns are the settings whose value is a command line.
-var gitRuns = regexp.MustCompile(`(?i)^(core\.(pager|editor|sshcommand|askpass|gitproxy|fsmonitor)|sequence\.editor|diff\.external|credential\..*helper|gpg\..*program|` +
-	`pager\..*|.*\.(textconv|command|cmd|clean|smudge|process|driver)|remote\..*\.(uploadpack|receivepack))$`)
+var gitRuns = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)^(core\.(pager|editor|sshcommand|askpass|gitproxy|fsmonitor)|sequence\.editor|diff\.external|credential\..*helper|gpg\..*program|` +
+		`pager\..*|.*\.(textconv|command|cmd|clean|smudge|process|driver)|remote\..*\.(uploadpack|receivepack))$`)
+})
 
 func (r *reader) git(args []word, harmless bool, dirs []string) bool {
 	sub, operands := r.gitOptions(args, dirs)
@@ -118,9 +123,9 @@ func (r *reader) gitSetting(w word, dirs []string) {
 			command = "git " + value
 		}
 		r.nested(word{text: command}, dirs, r.depth)
-	case gitRuns.MatchString(key):
+	case gitRuns().MatchString(key):
 		r.nested(word{text: strings.TrimPrefix(value, "!")}, dirs, r.depth)
-	case !gitSafe.MatchString(w.text):
+	case !gitSafe().MatchString(w.text):
 		r.unclear("it sets git's " + trim(key) + ", which may make it run something")
 	}
 }

@@ -15,7 +15,7 @@ func TestABudgetsActionNamesALimitThatEndsARunAndWhatThatMeans(t *testing.T) {
 		"{max_tool_calls: ask, usd_per_run: ok}": "",
 		"{max_tool_calls: park}":                 "budgets.actions.max_tool_calls: is \"park\" (expected one of stop, ok, ask)",
 		"{max_parallel_tool_calls: ask}":         "budgets.actions.max_parallel_tool_calls: is no limit that ends a run",
-		"{max_cycles: ask}":                      "budgets.actions.max_cycles: is no limit that ends a run",
+		"{max_cycles: ask}":                      "budgets.actions.max_cycles: is the cycle cap; on_limit says what reaching it means",
 	} {
 		file := actionsFile + text + "}\n"
 		_, err := spec.ParseAgent("a.yaml", []byte(file), spec.Options{})

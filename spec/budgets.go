@@ -65,6 +65,10 @@ func (b *Budgets) validate(r *report, a *Agent) {
 	limit(r, "budgets.max_context_tokens_per_request", b.MaxRequestTokens, 1, math.MaxInt64)
 	for _, setting := range sortedKeys(b.Actions) {
 		path := "budgets.actions." + setting
+		if setting == "max_cycles" {
+			r.at(path, "on_limit", "is the cycle cap; on_limit says what reaching it means")
+			continue
+		}
 		if !slices.Contains(budget.Stopping(), setting) {
 			r.at(path, "one of "+strings.Join(budget.Stopping(), ", "), "is no limit that ends a run")
 			continue

@@ -31,7 +31,7 @@ func (a *app) checkCommand() *cobra.Command {
 			"known of the call, which rules spoke (the first of them decides), and in which sandbox it would\nrun on this machine. Nothing of the call is run.",
 		Example: "  pawl check agent.yaml\n  pawl check agents/*.yaml --json\n" +
 			"  pawl check agent.yaml --explain 'shell.exec rm -rf build'\n" +
-			"  pawl check agent.yaml --explain 'fs.write {\"path\": \".git/config\"}' --workspace project",
+			"  pawl check agent.yaml --explain 'fs.write {\"path\": \".git/config\", \"content\": \"x\"}' --workspace project",
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			config, err := a.config()

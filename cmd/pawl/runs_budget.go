@@ -20,8 +20,9 @@ func (a *app) budgetCommand() *cobra.Command {
 what holds where nobody has said stands in brackets:
 
 ` + limitList() + `
-Reaching a limit stops a run. In the agent file budgets.actions says otherwise for a limit: ok stops
-the run and counts as well, ask parks it until the limit is raised here. For example:
+Reaching a limit stops a run. In the agent file on_limit says what reaching the cycle cap means, and
+budgets.actions what another limit does: ok stops the run and counts as well, ask parks it until the
+limit is raised here. For example:
 
   budgets: {max_tool_calls: 50, actions: {max_tool_calls: ask}}`,
 		Example: "  pawl runs budget k7x2 usd_per_run 10 --resume\n" +

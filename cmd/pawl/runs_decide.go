@@ -47,6 +47,9 @@ func (a *app) decisionCommand(kind journal.CommandKind, edited *string) *cobra.C
 			if err := f.check(); err != nil {
 				return err
 			}
+			if c.Flags().Changed("args") && strings.TrimSpace(*edited) == "" {
+				return usagef("--args is empty: give a JSON object, or a file that holds one, or leave it out to approve the call as it is")
+			}
 			if kind == journal.Reject && strings.TrimSpace(f.reason) == "" {
 				return usagef("a rejection needs a --reason: it is what the model is told")
 			}
@@ -107,7 +110,7 @@ func matchCall(run string, pending []event.ToolPendingApproval, name string) (ev
 		switch {
 		case p.CallID == name:
 			return p, nil
-		case strings.HasSuffix(p.CallID, "-"+name):
+		case strings.Contains(name, "-") && strings.HasSuffix(p.CallID, "-"+name):
 			fits = append(fits, p)
 		}
 	}
