@@ -17,6 +17,7 @@ import (
 	"github.com/pawlrun/pawl/llm/anthropic"
 	"github.com/pawlrun/pawl/llm/replay"
 	"github.com/pawlrun/pawl/llm/scripted"
+	"github.com/pawlrun/pawl/machine/agent"
 	"github.com/pawlrun/pawl/tool"
 )
 
@@ -243,4 +244,22 @@ func numbered(name string, err error) tool.Tool {
 func reading(t tool.Tool) tool.Tool {
 	t.ReadOnly, t.Concurrent, t.Effect = true, true, event.EffectPure
 	return t
+}
+
+// What is asked about several calls at once has the same times when it is
+// decided again, one event after the other.
+func TestQuestionsAboutSeveralCallsAreReplayed(t *testing.T) {
+	for _, approve := range []agent.ApproveMode{agent.ApproveAll, agent.ApproveDeny, agent.ApproveBypass} {
+		t.Run(string(approve), func(t *testing.T) {
+			r := newRig(t).tools(printing("ask", tool.Result{Output: "asked"}, nil)).gate("ask")
+			r.cfg.Approve, r.cfg.Approvals.Seconds = approve, 3600
+			r.turns(scripted.Turn{ToolCalls: calls("ask", "{}", "ask", "{}", "ask", "{}")}, scripted.Turn{Text: "done"})
+			run := r.start(t.Context())
+			drain(t, run, false)
+			if n := count(r.whole(run.ID), "tool.approval_resolved"); n != 3 {
+				t.Fatalf("%d decisions", n)
+			}
+			r.replayed(run.ID)
+		})
+	}
 }

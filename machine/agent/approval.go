@@ -114,7 +114,7 @@ func (m *Machine) nextApproval(c *call) {
 	case c.approval == nil && m.answeredBy() != "":
 		m.record(m.answerBeforehand(c))
 	case c.approval == nil && late(c.pending, m.last):
-		m.record(c.resolution(event.ApprovalExpired, "", nobodyDecided, m.last))
+		m.record(c.resolution(event.ApprovalExpired, "", nobodyDecided, later(*c.pending.ExpiresAt, m.takenUp)))
 	case c.approval == nil || c.approval.Kind == event.ApprovalApproved:
 	case c.approval.Kind == event.ApprovalExpired:
 		m.record(c.rejected(event.ErrorExpired, nobodyDecided))
@@ -136,10 +136,20 @@ func (m *Machine) question(c *call) event.ToolPendingApproval {
 		p.Risk = c.resolved.Facts.Risk
 	}
 	if s := m.cfg.Approvals.Seconds; s > 0 {
-		at := m.last.Add(time.Duration(s * float64(time.Second)))
+		at := later(c.since, m.takenUp).Add(time.Duration(s * float64(time.Second)))
 		p.ExpiresAt = &at
 	}
 	return p
+}
+
+// later is the time that counts for what is decided about a call. It depends on
+// the call alone and not on which others were decided at the same moment, so
+// that a replay finds the same.
+func later(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return b
+	}
+	return a
 }
 
 func (c *call) resolution(kind event.ApprovalKind, by, why string, at time.Time) event.ToolApprovalResolved {
@@ -167,7 +177,7 @@ func (m *Machine) answerBeforehand(c *call) event.ToolApprovalResolved {
 		kind = event.ApprovalRejected
 	}
 	by := m.answeredBy()
-	return c.resolution(kind, by, "decided by the run's setting "+by, m.last)
+	return c.resolution(kind, by, "decided by the run's setting "+by, later(c.since, m.takenUp))
 }
 
 // editorApproves says that whoever edited the call has approved what it became:

@@ -6,6 +6,7 @@ import (
 	"io"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/llm"
@@ -17,9 +18,11 @@ type call struct {
 	ref      llm.ToolCall
 	resolved *event.ToolCall
 	// own is the digest of the call as the model made it.
-	own      string
-	verdict  *event.PolicyDecision
-	pending  *event.ToolPendingApproval
+	own     string
+	verdict *event.PolicyDecision
+	pending *event.ToolPendingApproval
+	// since is the time of the last event about this call.
+	since    time.Time
 	approval *event.ToolApprovalResolved
 	edit     *edit
 	given    *given

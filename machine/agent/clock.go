@@ -17,7 +17,7 @@ func (m *Machine) clock(e *event.Event) {
 	}
 	switch e.Data.(type) {
 	case event.RunResumed:
-		m.idle = false
+		m.idle, m.takenUp = false, e.Time
 	case event.RunParked:
 		m.idle = true
 	}

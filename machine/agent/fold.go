@@ -162,6 +162,7 @@ func (m *Machine) onOpenCall(e *event.Event, id string, change func(*call)) erro
 	case c.result != nil:
 		return fmt.Errorf("%w: %s of %s, which is settled", ErrMisfit, e.Type(), id)
 	}
+	c.since = e.Time
 	change(c)
 	return nil
 }

@@ -46,8 +46,10 @@ type Machine struct {
 	size     size
 	novelty  novelty
 	last     time.Time
-	idle     bool
-	parked   *event.RunParked
+	// takenUp is when somebody last took the run up again.
+	takenUp time.Time
+	idle    bool
+	parked  *event.RunParked
 
 	model    attempt
 	response *event.ModelResponse
@@ -179,6 +181,9 @@ func (m *Machine) Apply(e *event.Event) error {
 			}
 		})
 	case event.HookResult:
+		if c := m.call(d.CallID); c != nil {
+			c.since = e.Time
+		}
 		m.applyHook(&d)
 	case event.ToolPendingApproval:
 		return m.onOpenCall(e, d.CallID, func(c *call) { c.pending = &d })
