@@ -197,3 +197,50 @@ func TestARunThatIsParkedHasNoDriver(t *testing.T) {
 		t.Errorf("this test was started by %q, %v", run, err)
 	}
 }
+
+// What is copied from elsewhere may hold what cannot be looked for here.
+func TestAParkedRunIsToldNothingThatMayHoldASecretUnseen(t *testing.T) {
+	o := parked(t)
+	t.Setenv("DOOR_WORD", "")
+	before := o.journal()
+	for name, c := range map[string]journal.Command{
+		"a message": {Kind: journal.Input, Text: "the word is open-sesame-4711"},
+		"arguments": {Kind: journal.Approve, CallID: o.pending().CallID, Args: json.RawMessage(`{"path":"a","content":"open-sesame-4711"}`)},
+	} {
+		_, err := o.Send(t.Context(), o.row(), c)
+		if missing, ok := errors.AsType[*control.SecretsError](err); !ok || len(missing.Missing) != 1 || missing.Missing[0] != "door" || missing.Run != o.run {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if o.journal() != before {
+		t.Error("the run was told something")
+	}
+	if got, err := o.Send(t.Context(), o.row(), journal.Command{Kind: journal.Reject, CallID: o.pending().CallID, Text: "no", By: "ann"}); err != nil || !got.Taken {
+		t.Errorf("a call cannot be declined: %+v, %v", got, err)
+	}
+}
+
+func TestWhoeverDecidesSecondIsToldWhatWasDecided(t *testing.T) {
+	o := parked(t)
+	call, sent := o.pending().CallID, time.Now()
+	if _, err := o.Send(t.Context(), o.row(), journal.Command{Kind: journal.Approve, CallID: call, By: "ann"}); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		command journal.Command
+		at      time.Time
+		second  bool
+	}{
+		"the one that counts":      {journal.Command{Kind: journal.Approve, By: "ann"}, sent, false},
+		"another one's":            {journal.Command{Kind: journal.Approve, By: "bob"}, sent, true},
+		"another decision":         {journal.Command{Kind: journal.Reject, By: "ann"}, sent, true},
+		"the same, but later":      {journal.Command{Kind: journal.Approve, By: "ann"}, time.Now().Add(time.Minute), true},
+		"a message, which is none": {journal.Command{Kind: journal.Input, By: "bob"}, sent, false},
+	} {
+		c.command.Run, c.command.CallID = o.run, call
+		err := o.Overtaken(t.Context(), c.command, c.at)
+		if d, ok := errors.AsType[*engine.DecidedError](err); ok != c.second || ok && d.Decision.Approver != "ann" || !ok && err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

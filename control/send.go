@@ -5,6 +5,8 @@ package control
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"time"
 
 	"github.com/pawlrun/pawl/engine"
@@ -50,7 +52,7 @@ func (d *Desk) Send(ctx context.Context, r journal.Run, c journal.Command) (Deli
 	c.Run = r.ID
 	sent := time.Now()
 	live := Driven(r, sent)
-	c, err := d.redact(ctx, c)
+	c, err := d.redact(ctx, c, live)
 	if err != nil {
 		return Delivery{}, err
 	}
@@ -62,7 +64,7 @@ func (d *Desk) Send(ctx context.Context, r journal.Run, c journal.Command) (Deli
 		return Delivery{}, err
 	}
 	if taken {
-		if err := d.overtaken(ctx, c, sent); err != nil {
+		if err := d.Overtaken(ctx, c, sent); err != nil {
 			return Delivery{}, err
 		}
 	}
@@ -70,9 +72,27 @@ func (d *Desk) Send(ctx context.Context, r journal.Run, c journal.Command) (Deli
 	return Delivery{Run: r.ID, Command: c.Kind, CallID: c.CallID, Live: live, Taken: taken, State: now.State}, err
 }
 
+// SecretsError is what stands against telling a parked run something: secrets
+// of the run cannot be had here and so could not be kept out of its journal.
+type SecretsError struct {
+	Run     string
+	Missing []string
+}
+
+// Error names the secrets.
+func (e *SecretsError) Error() string {
+	return fmt.Sprintf("run %s has secrets that cannot be had here, so what it is told might carry them into its journal: %s; give them here as the run has them",
+		e.Run, strings.Join(e.Missing, ", "))
+}
+
 // redact takes the run's own secrets out of what it is told: where nobody
 // drives the run, the engine knows only those of its own process.
-func (d *Desk) redact(ctx context.Context, c journal.Command) (journal.Command, error) {
+//
+// A driver knows them all. Where one of them cannot be had here and there is no
+// driver, messages, files and arguments are refused, which may be copied from
+// where the secret stands. A reason is a sentence of whoever decides, and to
+// decline a call must be possible from anywhere.
+func (d *Desk) redact(ctx context.Context, c journal.Command, live bool) (journal.Command, error) {
 	if c.Text == "" && c.Args == nil && c.Media == nil {
 		return c, nil
 	}
@@ -80,9 +100,12 @@ func (d *Desk) redact(ctx context.Context, c journal.Command) (journal.Command, 
 	if err != nil {
 		return c, err
 	}
-	secrets, err := launch.Redactor(started)
+	secrets, missing, err := launch.Redactor(started)
 	if err != nil {
 		return c, err
+	}
+	if len(missing) > 0 && !live && (c.Kind == journal.Input || c.Args != nil) {
+		return c, &SecretsError{Run: c.Run, Missing: missing}
 	}
 	return engine.RedactCommand(c, secrets), nil
 }
@@ -105,9 +128,11 @@ func (d *Desk) taken(ctx context.Context, run string) (bool, error) {
 	}
 }
 
-// overtaken is the error of somebody whose decision came second: the driver of
-// a run takes the first and passes over the others.
-func (d *Desk) overtaken(ctx context.Context, c journal.Command, sent time.Time) error {
+// Overtaken is the error of somebody whose decision, sent at that time, came
+// second: the driver of a run takes the first and passes over the others. It is
+// an [*engine.DecidedError], and nil for what is no decision and as long as
+// there is none.
+func (d *Desk) Overtaken(ctx context.Context, c journal.Command, sent time.Time) error {
 	if c.Kind != journal.Approve && c.Kind != journal.Reject {
 		return nil
 	}

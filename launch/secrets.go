@@ -37,26 +37,28 @@ func secrets(a *spec.Agent, o Options) ([]secret.Secret, error) {
 	return found, nil
 }
 
-// Redactor takes out of a text what a run's file declares as secrets, as far as
-// the values can be had here. What somebody tells a run that nobody drives has
-// to go through it, because no driver does that then. It is nil where the run
-// has no secrets.
-func Redactor(started event.RunStarted) (*secret.Redactor, error) {
+// Redactor takes out of a text what a run's file declares as secrets. What
+// somebody tells a run that nobody drives has to go through it, because no
+// driver does that then. Those whose values cannot be had here, so that they
+// cannot be looked for, are missing. It is nil where the run has no secrets.
+func Redactor(started event.RunStarted) (r *secret.Redactor, missing []string, err error) {
 	if started.Spec == "" {
-		return nil, nil
+		return nil, nil, nil
 	}
 	a, err := restore(started)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	var known []secret.Secret
-	for name, from := range a.Tools.Secrets {
-		// A value that cannot be had here cannot be looked for.
-		if value, err := valueOf(from, a.Dir, os.Getenv); err == nil {
-			known = append(known, secret.Secret{Name: name, Value: value})
+	for _, name := range slices.Sorted(maps.Keys(a.Tools.Secrets)) {
+		value, err := valueOf(a.Tools.Secrets[name], a.Dir, os.Getenv)
+		if err != nil {
+			missing = append(missing, name)
+			continue
 		}
+		known = append(known, secret.Secret{Name: name, Value: value})
 	}
-	return secret.NewRedactor(known...), nil
+	return secret.NewRedactor(known...), missing, nil
 }
 
 func (o Options) getenv() func(string) string {

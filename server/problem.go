@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 
+	"github.com/pawlrun/pawl/control"
 	"github.com/pawlrun/pawl/engine"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/journal"
@@ -63,6 +64,7 @@ var (
 	kindDriven      = kind{http.StatusConflict, "run-driven", "The run is going already"}
 	kindStands      = kind{http.StatusConflict, "run-stands-still", "The run is not going"}
 	kindCannotGo    = kind{http.StatusConflict, "cannot-go-on", "The run cannot go on here"}
+	kindSecrets     = kind{http.StatusConflict, "secrets-missing", "The run's secrets are not known here"}
 	kindUnavailable = kind{http.StatusServiceUnavailable, "unavailable", "Not available now"}
 	kindInternal    = kind{http.StatusInternalServerError, "internal", "The server failed"}
 )
@@ -92,6 +94,9 @@ func problemOf(err error) *Problem {
 	}
 	if held, ok := errors.AsType[*journal.HeldError](err); ok {
 		return kindDriven.problem("follow it at /v1/runs/"+held.Run+"/events; commands reach it where it is", "run %s is driven by %s", held.Run, held.Owner).about(held.Run, "")
+	}
+	if missing, ok := errors.AsType[*control.SecretsError](err); ok {
+		return kindSecrets.problem("start the server with the run's secrets", "%v", missing).about(missing.Run, "")
 	}
 	if wrong, ok := errors.AsType[spec.Errors](err); ok {
 		p := kindAgent.problem("mend the places that errors names", "%v", wrong)

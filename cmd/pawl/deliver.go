@@ -44,6 +44,9 @@ func (s *session) send(ctx context.Context, r journal.Run, c journal.Command) (c
 	case errors.Is(err, engine.ErrNotPending):
 		return d, usageError(err)
 	}
+	if missing, ok := errors.AsType[*control.SecretsError](err); ok {
+		return d, usageError(missing)
+	}
 	return d, err
 }
 
@@ -61,12 +64,24 @@ func (s *session) deliverAndResume(ctx context.Context, r journal.Run, c journal
 	if !f.resume || elsewhere {
 		return s.deliver(ctx, r, c, f.json)
 	}
-	if _, err := s.send(ctx, r, c); err != nil {
+	sent := time.Now()
+	d, err := s.send(ctx, r, c)
+	if err != nil {
 		return err
 	}
 	now, err := s.store.Run(ctx, r.ID)
 	if err != nil {
 		return err
 	}
-	return s.resume(ctx, now, f.output, approving{mode: string(agent.ApproveAsk)})
+	err = s.resume(ctx, now, f.output, approving{mode: string(agent.ApproveAsk)})
+	if d.Taken {
+		return err
+	}
+	// Somebody else drove the run just then, and may have brought another
+	// decision.
+	c.Run, c.By = r.ID, whoAmI()
+	if second := s.desk.Overtaken(ctx, c, sent); errors.Is(second, engine.ErrNotPending) {
+		return usageError(second)
+	}
+	return err
 }

@@ -129,7 +129,7 @@ func (q *asker) edit(ctx context.Context) (json.RawMessage, error) {
 func decision(line string) (event.ToolApprovalResolved, bool) {
 	line = strings.TrimSpace(line)
 	switch strings.ToLower(line) {
-	case "":
+	case "", "?":
 		return event.ToolApprovalResolved{}, false
 	case "y", "yes":
 		return event.ToolApprovalResolved{Kind: event.ApprovalApproved}, true
