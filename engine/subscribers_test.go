@@ -194,8 +194,9 @@ func TestABrokenAttemptTakesItsDeltasBack(t *testing.T) {
 	}{{"with partial text", "half an", 1}, {"without", "", 0}} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				attempt := 0
+				begin, attempt := make(chan struct{}), 0
 				r := newRig(t).model(modelFunc(func(_ context.Context, _ *llm.Request, emit func(llm.Delta)) (*llm.Response, error) {
+					<-begin
 					attempt++
 					if attempt == 1 {
 						if tt.partial != "" {
@@ -206,7 +207,12 @@ func TestABrokenAttemptTakesItsDeltasBack(t *testing.T) {
 					emit(llm.Delta{Kind: llm.DeltaText, Text: "whole"})
 					return said("whole"), nil
 				}))
-				events := drain(t, r.start(t.Context()), true)
+				run := r.start(t.Context())
+				heard := make(chan []event.Event, 1)
+				go func() { heard <- drain(t, run, true) }()
+				synctest.Wait()
+				close(begin)
+				events := <-heard
 				shown := ""
 				for _, e := range events {
 					switch d := e.Data.(type) {
