@@ -34,7 +34,7 @@ func sent(e *llm.Error) bool {
 	if errors.Is(e, errBroken) {
 		return true
 	}
-	if e.Status != 0 || e.Class != llm.ClassNetwork && e.Class != llm.ClassInterrupted {
+	if e.Unsent || e.Status != 0 || e.Class != llm.ClassNetwork && e.Class != llm.ClassInterrupted {
 		return false
 	}
 	if dial, ok := errors.AsType[*net.OpError](e); ok && dial.Op == "dial" {

@@ -108,7 +108,7 @@ func (d *driver) answered(ctx context.Context, a machine.CallModel, resp *llm.Re
 	d.hub.retract(v, cycle, a.Attempt)
 	failure := llm.AsError(err)
 	if ctx.Err() != nil {
-		failure = &llm.Error{Class: llm.ClassInterrupted, Message: "the call was stopped: " + stopCause(ctx), Err: err}
+		failure = &llm.Error{Class: llm.ClassInterrupted, Message: "the call was stopped: " + stopCause(ctx), Unsent: failure.Unsent, Err: err}
 	}
 	return d.attemptFailed(a, resp, failure)
 }

@@ -48,7 +48,11 @@ type Error struct {
 	// tells "at once" from "did not say".
 	RetryAfter    time.Duration
 	HasRetryAfter bool
-	Err           error
+	// Unsent says that the provider was sent nothing of the call, so that it
+	// cannot have charged for it: no connection, no proxy that would make one,
+	// or a certificate that was not believed. False where that is not known.
+	Unsent bool
+	Err    error
 }
 
 // Error names the provider, the status, its message and the request id.

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/pawlrun/pawl/llm"
@@ -42,7 +43,8 @@ func (c *Client) Post(ctx context.Context, url string, header http.Header, body 
 	}
 	watchdog := time.AfterFunc(idle, func() { cancel(ErrIdle) })
 	stop := func() { watchdog.Stop(); cancel(context.Canceled) }
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, NewBody(body))
+	var begun atomic.Bool
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, &Body{segments: body.Segments, begun: &begun})
 	if err != nil {
 		stop()
 		return nil, &llm.Error{Class: llm.ClassInvalid, Provider: c.Provider, Message: err.Error(), Err: err}
@@ -52,12 +54,17 @@ func (c *Client) Post(ctx context.Context, url string, header http.Header, body 
 		req.Header = header.Clone() // a jar adds its cookies to the header it is given
 	}
 	req.ContentLength = body.Len()
-	req.GetBody = func() (io.ReadCloser, error) { return NewBody(body), nil }
+	req.GetBody = func() (io.ReadCloser, error) { return &Body{segments: body.Segments, begun: &begun}, nil }
 	resp, err := c.HTTP.Do(req)
 	if err != nil {
-		err = c.NetworkError(ctx, err, "")
+		failure := c.NetworkError(ctx, err, "")
 		stop()
-		return nil, err
+		if failure.Class == llm.ClassNetwork && !begun.Load() {
+			unsent := *failure // the transport's own, which others may hold
+			unsent.Unsent = true
+			failure = &unsent
+		}
+		return nil, failure
 	}
 	x := &Exchange{
 		Response: resp, RequestID: c.requestID(resp.Header), stop: stop, watchdog: watchdog, secrets: secretsOf(header),
@@ -215,6 +222,8 @@ func (w *watchedReader) Read(p []byte) (int, error) {
 type Body struct {
 	segments [][]byte
 	at       int
+	// begun, where there is one, is set when somebody begins to read.
+	begun *atomic.Bool
 }
 
 // NewBody returns a reader of the whole body.
@@ -222,6 +231,7 @@ func NewBody(e *llm.Encoded) *Body { return &Body{segments: e.Segments} }
 
 // Read implements io.Reader.
 func (b *Body) Read(p []byte) (int, error) {
+	b.begin()
 	n := 0
 	for len(b.segments) > 0 && n < len(p) {
 		c := copy(p[n:], b.segments[0][b.at:])
@@ -239,6 +249,7 @@ func (b *Body) Read(p []byte) (int, error) {
 
 // WriteTo implements io.WriterTo, so that the pieces are not copied twice.
 func (b *Body) WriteTo(w io.Writer) (int64, error) {
+	b.begin()
 	var total int64
 	for len(b.segments) > 0 {
 		n, err := w.Write(b.segments[0][b.at:])
@@ -249,6 +260,12 @@ func (b *Body) WriteTo(w io.Writer) (int64, error) {
 		b.segments, b.at = b.segments[1:], 0
 	}
 	return total, nil
+}
+
+func (b *Body) begin() {
+	if b.begun != nil {
+		b.begun.Store(true)
+	}
 }
 
 // Close implements io.Closer.

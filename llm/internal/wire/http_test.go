@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/http/cookiejar"
@@ -316,5 +317,44 @@ func TestAProxyOfTheEnvironmentIsUsed(t *testing.T) {
 	x.Close()
 	if asked != "http://service.invalid/v1" {
 		t.Errorf("the proxy was asked for %q", asked)
+	}
+}
+
+// A call that never left the process costs nothing; one whose fate nobody knows
+// may have been answered and charged (FIELD F27).
+func TestAFailureSaysWhetherTheProviderWasSentAnything(t *testing.T) {
+	refuses := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) }))
+	t.Cleanup(refuses.Close)
+	throughProxy := &http.Client{Transport: &http.Transport{Proxy: func(*http.Request) (*url.URL, error) { return url.Parse(refuses.URL) }}}
+	strangers := httptest.NewTLSServer(http.NotFoundHandler())
+	strangers.Config.ErrorLog = log.New(io.Discard, "", 0)
+	t.Cleanup(strangers.Close)
+	nobody := httptest.NewServer(nil)
+	nobody.Close()
+	hangsUp := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		panic(http.ErrAbortHandler)
+	}))
+	t.Cleanup(hangsUp.Close)
+	for _, c := range []struct {
+		name, url string
+		client    *http.Client
+		unsent    bool
+	}{
+		{"nobody listens", nobody.URL, &http.Client{}, true},
+		{"the proxy makes no connection", "https://provider.invalid", throughProxy, true},
+		{"the certificate is a stranger's", strangers.URL, &http.Client{}, true},
+		{"the connection ends after the request", hangsUp.URL, &http.Client{}, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := client(c.client).Post(t.Context(), c.url, http.Header{}, body("{}"), nil)
+			failure, ok := errors.AsType[*llm.Error](err)
+			if !ok || failure.Class != llm.ClassNetwork {
+				t.Fatalf("the failure is %v, want a network one", err)
+			}
+			if failure.Unsent != c.unsent {
+				t.Errorf("unsent is %v, want %v: %v", failure.Unsent, c.unsent, err)
+			}
+		})
 	}
 }
