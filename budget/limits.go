@@ -22,7 +22,7 @@ type Limits struct {
 	MaxModelRetries  *int    `json:"max_retries_per_model_call,omitempty"`
 	MaxToolRetries   *int    `json:"max_retries_per_tool_call,omitempty"`
 	// MaxIdleSeconds bounds the time without anything new: a tool result or a
-	// text that was not there before (FIELD F2).
+	// text that was not there before (FIELD F2). Half a text is none yet.
 	MaxIdleSeconds float64 `json:"max_no_progress_seconds,omitempty"`
 	// MaxRequestTokens bounds the context of a single request (FIELD F2).
 	MaxRequestTokens int64 `json:"max_context_tokens_per_request,omitempty"`
@@ -137,18 +137,35 @@ func (l Limits) BeforeToolCall(s Spent) string {
 // OutOfTime returns the limit on time that is used up, or "".
 func (l Limits) OutOfTime(s Spent) string {
 	switch {
-	case l.MaxWallSeconds > 0 && s.Active.Seconds() >= l.MaxWallSeconds:
+	case l.MaxWallSeconds > 0 && s.Active >= seconds(l.MaxWallSeconds):
 		return "max_wall_time_seconds"
-	case l.MaxIdleSeconds > 0 && s.Idle.Seconds() >= l.MaxIdleSeconds:
+	case l.Stalled(s):
 		return "max_no_progress_seconds"
 	}
 	return ""
 }
 
-// Remaining is how much longer the run may go, and whether that is limited.
-func (l Limits) Remaining(s Spent) (time.Duration, bool) {
-	if l.MaxWallSeconds <= 0 {
-		return 0, false
+// Stalled says that nothing new has come for as long as the limits allow.
+func (l Limits) Stalled(s Spent) bool {
+	return l.MaxIdleSeconds > 0 && s.Idle >= seconds(l.MaxIdleSeconds)
+}
+
+// Remaining is how much longer the run may go if nothing new comes of it, and
+// the setting that allows no more; "" where no limit does.
+func (l Limits) Remaining(s Spent) (left time.Duration, setting string) {
+	if l.MaxWallSeconds > 0 {
+		left, setting = seconds(l.MaxWallSeconds)-s.Active, "max_wall_time_seconds"
 	}
-	return time.Duration(l.MaxWallSeconds*float64(time.Second)) - s.Active, true
+	if l.MaxIdleSeconds > 0 {
+		if idle := seconds(l.MaxIdleSeconds) - s.Idle; setting == "" || idle < left {
+			left, setting = idle, "max_no_progress_seconds"
+		}
+	}
+	return left, setting
+}
+
+// seconds is a limit on time in whole microseconds, as the times of events are:
+// what a limit has ended has reached it.
+func seconds(limit float64) time.Duration {
+	return time.Duration(limit * float64(time.Second)).Truncate(time.Microsecond)
 }

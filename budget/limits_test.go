@@ -72,12 +72,37 @@ func TestModelCallsCountTheFirstOne(t *testing.T) {
 }
 
 func TestRemaining(t *testing.T) {
-	if _, limited := (budget.Limits{}).Remaining(budget.Spent{}); limited {
-		t.Error("no limit is a limit")
+	spent := budget.Spent{Active: 4 * time.Second, Idle: 3 * time.Second}
+	for _, tt := range []struct {
+		name    string
+		limits  budget.Limits
+		left    time.Duration
+		setting string
+	}{
+		{"no limit", budget.Limits{}, 0, ""},
+		{"the wall time", budget.Limits{MaxWallSeconds: 10}, 6 * time.Second, "max_wall_time_seconds"},
+		{"the time without anything new", budget.Limits{MaxIdleSeconds: 10}, 7 * time.Second, "max_no_progress_seconds"},
+		{"what comes first, the wall time", budget.Limits{MaxWallSeconds: 10, MaxIdleSeconds: 10}, 6 * time.Second, "max_wall_time_seconds"},
+		{"what comes first, the other", budget.Limits{MaxWallSeconds: 100, MaxIdleSeconds: 3.5}, time.Second / 2, "max_no_progress_seconds"},
+		{"one that is used up", budget.Limits{MaxWallSeconds: 100, MaxIdleSeconds: 2}, -time.Second, "max_no_progress_seconds"},
+	} {
+		if left, setting := tt.limits.Remaining(spent); left != tt.left || setting != tt.setting {
+			t.Errorf("%s: %v of %q, want %v of %q", tt.name, left, setting, tt.left, tt.setting)
+		}
 	}
-	left, limited := budget.Limits{MaxWallSeconds: 10}.Remaining(budget.Spent{Active: 4 * time.Second})
-	if !limited || left != 6*time.Second {
-		t.Errorf("left %v, %v", left, limited)
+}
+
+// Events have times in whole microseconds, limits are as fine as their owner
+// likes: what has waited for the time that remains has used the limit up.
+func TestAfterTheRemainingTimeALimitIsUsedUp(t *testing.T) {
+	for _, seconds := range []float64{1.0 / 3, 0.0123456789, 0.1 + 0.2, 1e-3, 4.35} {
+		for _, limits := range []budget.Limits{{MaxWallSeconds: seconds}, {MaxIdleSeconds: seconds}} {
+			left, setting := limits.Remaining(budget.Spent{})
+			waited := left.Truncate(time.Microsecond)
+			if got := limits.OutOfTime(budget.Spent{Active: waited, Idle: waited}); got != setting {
+				t.Errorf("%v s of %s: %q after all of the time that remains", seconds, setting, got)
+			}
+		}
 	}
 }
 

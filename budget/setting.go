@@ -59,7 +59,7 @@ var settings = [...]setting{
 	{"max_retries_per_tool_call", func(l *Limits) any { return &l.MaxToolRetries },
 		"Further attempts at one tool call that may safely run twice (4)."},
 	{"max_no_progress_seconds", func(l *Limits) any { return &l.MaxIdleSeconds },
-		"Seconds without a text or a tool result that is new, looked at between calls."},
+		"Seconds without a text or a tool result that is new; a call that takes longer is ended."},
 	{"max_context_tokens_per_request", func(l *Limits) any { return &l.MaxRequestTokens },
 		"Tokens of one request."},
 }

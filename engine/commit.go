@@ -47,8 +47,11 @@ func (d *driver) stage(data event.Data) error {
 		return fmt.Errorf("engine: run %s: %w", d.run, err)
 	}
 	d.push(s)
-	if _, ok := data.(event.BudgetRaised); ok {
-		d.moveDeadlines()
+	switch data.(type) {
+	case event.BudgetRaised, event.ToolResult: // a limit that is another, a result that may be news
+		if len(d.flights) > 0 {
+			d.moveDeadlines()
+		}
 	}
 	return nil
 }

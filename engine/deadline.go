@@ -4,19 +4,21 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/pawlrun/pawl/machine"
 )
 
 // until bounds a context by the run's deadline, measured on the run's clock,
-// and by a timeout, whichever comes first; either may be zero. The deadline
-// moves when a limit is changed, and may come to a run that had none (see
-// [deadlines]); the timeout does not move.
-func (d *driver) until(ctx context.Context, deadline time.Time, timeout time.Duration) (context.Context, context.CancelFunc) {
+// and by a timeout, 0 for none, whichever comes first. The deadline moves when
+// something new comes or a limit is changed, and may come to a run that had
+// none (see [deadlines]); the timeout does not move.
+func (d *driver) until(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
 	stop := func() {}
 	if timeout > 0 {
 		ctx, stop = context.WithTimeoutCause(ctx, timeout, errTimeout)
 	}
 	ctx, end := context.WithCancelCause(ctx)
-	d.deadlines.move(deadline, d.now)
+	d.moveDeadlines()
 	d.deadlines.hold(&end)
 	return ctx, func() {
 		d.deadlines.release(&end)
@@ -25,16 +27,26 @@ func (d *driver) until(ctx context.Context, deadline time.Time, timeout time.Dur
 	}
 }
 
-// deadlines end the effects under way when the run's wall time is used up,
-// which is one moment for all of them. It is safe for concurrent use.
+// outOfTime is the cause for which effects end at a limit on the run's time.
+type outOfTime struct{ setting string }
+
+func (e outOfTime) Error() string {
+	if e.setting == "max_no_progress_seconds" {
+		return "nothing new had come of the run for as long as " + e.setting + " allows"
+	}
+	return "the run's wall time is used up"
+}
+
+// deadlines end the effects under way when a limit on the run's time is used
+// up, which is one moment for all of them. It is safe for concurrent use.
 type deadlines struct {
 	mu      sync.Mutex
 	effects map[*context.CancelCauseFunc]struct{}
-	// at is the deadline, zero for none, and timer what waits for it, nil once
-	// it has gone off. One that waited for another deadline ends nothing, even
-	// if it went off at the moment that the deadline moved.
-	at    time.Time
-	timer *time.Timer
+	// deadline is zero for none, and timer what waits for it, nil once it has
+	// gone off. One that waited for another deadline ends nothing, even if it
+	// went off at the moment that the deadline moved.
+	deadline machine.Deadline
+	timer    *time.Timer
 }
 
 func (s *deadlines) hold(end *context.CancelCauseFunc) {
@@ -44,8 +56,8 @@ func (s *deadlines) hold(end *context.CancelCauseFunc) {
 		s.effects = map[*context.CancelCauseFunc]struct{}{}
 	}
 	s.effects[end] = struct{}{}
-	if !s.at.IsZero() && s.timer == nil {
-		(*end)(errWallTime)
+	if !s.deadline.At.IsZero() && s.timer == nil {
+		(*end)(outOfTime{s.deadline.Setting})
 	}
 }
 
@@ -57,34 +69,35 @@ func (s *deadlines) release(end *context.CancelCauseFunc) {
 
 // move sets the deadline, zero for none, which effects under way follow. What
 // has ended already stays ended.
-func (s *deadlines) move(at time.Time, now func() time.Time) {
+func (s *deadlines) move(to machine.Deadline, now func() time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.at.Equal(at) {
+	same := s.deadline.At.Equal(to.At)
+	s.deadline = to
+	if same {
 		return
 	}
-	s.at = at
 	if s.timer != nil {
 		s.timer.Stop()
 		s.timer = nil
 	}
-	if at.IsZero() {
+	if to.At.IsZero() {
 		return
 	}
-	s.timer = time.AfterFunc(max(at.Sub(now()), 0), func() { s.passed(at) })
+	s.timer = time.AfterFunc(max(to.At.Sub(now()), 0), func() { s.passed(to.At) })
 }
 
 func (s *deadlines) passed(at time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.at.Equal(at) {
+	if !s.deadline.At.Equal(at) {
 		return
 	}
 	s.timer = nil
 	for end := range s.effects {
-		(*end)(errWallTime)
+		(*end)(outOfTime{s.deadline.Setting})
 	}
 }
 
-// moveDeadlines follows a limit that was changed while effects are under way.
+// moveDeadlines has the effects follow the machine's deadline.
 func (d *driver) moveDeadlines() { d.deadlines.move(d.machine.State().Deadline, d.now) }

@@ -94,7 +94,7 @@ func (d *driver) drive(ctx context.Context) error {
 	// settles its calls and journals its end.
 	work, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
-	defer d.deadlines.move(time.Time{}, d.now)
+	defer d.deadlines.move(machine.Deadline{}, d.now)
 	err := d.loop(ctx, work)
 	late := d.land()
 	if _, store := errors.AsType[*storeError](err); err != nil && !store {

@@ -15,11 +15,9 @@ import (
 // it is settled without waiting for it.
 const grace = 5 * time.Second
 
-// The causes for which an effect's context ends by itself.
-var (
-	errTimeout  = errors.New("timeout")
-	errWallTime = errors.New("the run's wall time is used up")
-)
+// errTimeout is the cause when an effect's own time is over; [outOfTime] is that
+// of a limit on the run's.
+var errTimeout = errors.New("timeout")
 
 // flight is an effect under way. It is settled exactly once: by its own
 // return, or by the driver's patience after its context ended.

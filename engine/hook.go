@@ -33,7 +33,7 @@ func (d *driver) beginHook(a machine.RunHook) {
 // stops it, and is then heard again should the run go on.
 func (d *driver) hear(work context.Context, a machine.RunHook) {
 	h, known := d.env.hook(a.Stage, a.Hook)
-	ctx, cancel := d.until(work, a.Deadline, h.Timeout)
+	ctx, cancel := d.until(work, h.Timeout)
 	start := d.now()
 	call := hook.Call{
 		Stage: a.Stage, Hook: a.Hook, Run: d.run, Cycle: a.Cycle, CallID: a.CallID, Tool: a.Tool,
@@ -71,8 +71,8 @@ func hookFailure(ctx context.Context, err error, timeout time.Duration) error {
 	switch cause := context.Cause(ctx); {
 	case errors.Is(cause, errTimeout):
 		return fmt.Errorf("it was stopped after its timeout of %s", timeout)
-	case errors.Is(cause, errWallTime):
-		return fmt.Errorf("it was stopped because %w", errWallTime)
+	case errors.As(cause, new(outOfTime)):
+		return fmt.Errorf("it was stopped because %w", cause)
 	case cause != nil:
 		return nil
 	}

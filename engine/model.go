@@ -76,7 +76,7 @@ func adapterError(message string, cause error) error {
 }
 
 func (d *driver) callModel(work context.Context, a machine.CallModel, model llm.Model, req *llm.Request) {
-	ctx, cancel := d.until(work, a.Deadline, 0)
+	ctx, cancel := d.until(work, 0)
 	cycle, v := d.cycle, &voice{veil: d.newVeil()}
 	d.launch(ctx, cancel, effect{
 		id: modelFlight,
@@ -227,8 +227,8 @@ func cost(p *llm.Price, u llm.Usage) llm.Cost {
 }
 
 func stopCause(ctx context.Context) string {
-	if errors.Is(context.Cause(ctx), errWallTime) {
-		return errWallTime.Error()
+	if late, ok := errors.AsType[outOfTime](context.Cause(ctx)); ok {
+		return late.Error()
 	}
 	return "the run was told to stop"
 }

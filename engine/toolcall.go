@@ -60,7 +60,7 @@ func (d *driver) runTool(work context.Context, a machine.RunTool) {
 	if err != nil {
 		timeout = tool.DefaultTimeout
 	}
-	ctx, cancel := d.until(work, a.Deadline, timeout)
+	ctx, cancel := d.until(work, timeout)
 	start := d.now()
 	settle := func(ctx context.Context, r tool.Result, err error) []event.Data {
 		e := d.toolResult(ctx, a, r, err, timeout)
@@ -136,8 +136,8 @@ func failure(ctx context.Context, err error, timeout time.Duration) (kind event.
 	switch cause := context.Cause(ctx); {
 	case errors.Is(cause, errTimeout):
 		return event.ErrorTimeout, fmt.Sprintf("the call was stopped after its timeout of %s", timeout), true
-	case errors.Is(cause, errWallTime):
-		return event.ErrorTimeout, "the call was stopped because " + errWallTime.Error(), true
+	case errors.As(cause, new(outOfTime)):
+		return event.ErrorTimeout, "the call was stopped because " + cause.Error(), true
 	case cause != nil:
 		return event.ErrorCancelled, "the call was stopped before it finished", true
 	case ok:

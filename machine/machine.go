@@ -50,8 +50,6 @@ type CallModel struct {
 	Stream bool
 	// NotBefore is the end of a durable wait, zero for none.
 	NotBefore time.Time
-	// Deadline is when the run's wall time is used up, zero for never.
-	Deadline time.Time
 	// Price is the target's price, nil when it has none that is known.
 	Price *llm.Price
 	// Admission is that of the budget; without one no driver makes the call. A
@@ -62,6 +60,16 @@ type CallModel struct {
 	// Withheld are the provider's own tools that the request does not name, nil
 	// where it names all of the run's.
 	Withheld *event.Withheld
+}
+
+// Deadline is when a limit on the run's time is used up if the run goes on from
+// here and nothing new comes of it; the zero value is never. A driver then ends
+// the effects under way. It moves when something new comes, when a limit is
+// changed, and with the time that nobody drives the run.
+type Deadline struct {
+	At time.Time
+	// Setting is the limit, as owners know it.
+	Setting string
 }
 
 // Resolve asks for the facts about a call that policy and dispatch need: is
@@ -90,7 +98,6 @@ type RunTool struct {
 	Facts *event.Facts
 	// NotBefore is the end of a durable wait, zero for none.
 	NotBefore time.Time
-	Deadline  time.Time
 	Retries   bool
 	// MaxResultChars bounds what the model sees of the result.
 	MaxResultChars int
@@ -150,7 +157,6 @@ type RunHook struct {
 	// Compaction is why the conversation is to become shorter, and after it
 	// what has become of it.
 	Compaction *event.HistoryCompressed
-	Deadline   time.Time
 	// MaxResultChars bounds what the model sees of a result.
 	MaxResultChars int
 }
@@ -181,9 +187,8 @@ type State struct {
 	Cycle   int
 	Usage   llm.Usage
 	Cost    llm.Cost
-	// Deadline is when the run's wall time is used up if it goes on from here,
-	// zero for never.
-	Deadline time.Time
+	// Deadline bounds every effect that is due or under way.
+	Deadline Deadline
 	// Taint is what the run has taken in, for the rule of two.
 	Taint event.Taint
 	// Pending are the approvals that wait for a decision.

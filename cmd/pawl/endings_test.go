@@ -68,8 +68,8 @@ var endings = []ending{
 	{name: "input tokens", reason: "budget:max_input_tokens", exit: 3, script: goesOn, file: "budgets: {max_input_tokens: 20}\n"},
 	{name: "output tokens", reason: "budget:max_output_tokens", exit: 3, script: goesOn, file: "budgets: {max_output_tokens: 12}\n"},
 	{name: "wall time", reason: "budget:max_wall_time_seconds", exit: 3, script: shellTurn("sleep 20"), args: []string{"--timeout", "300ms"}},
-	{name: "time without progress", reason: "budget:max_no_progress_seconds", exit: 3, script: shellTurn("sleep 0.3") + shellTurn("sleep 0.4") + goesOn,
-		file: "budgets: {max_no_progress_seconds: 0.2}\n"},
+	{name: "time without progress", reason: "budget:max_no_progress_seconds", exit: 3, script: shellTurn("sleep 20") + goesOn,
+		file: "budgets: {max_no_progress_seconds: 0.3}\n"},
 	{name: "the size of a request", reason: "budget:max_context_tokens_per_request", exit: 3, script: goesOn,
 		file: "budgets: {max_context_tokens_per_request: 20}\n"},
 

@@ -44,9 +44,9 @@ func afterLimit(setting string, spent budget.Spent) string {
 	case setting == "max_wall_time_seconds":
 		return "Look at what took the time" + raise
 	case setting == "max_no_progress_seconds" && spent.Turns == 0:
-		return "No answer came for a while: read what the model calls failed with; mend the cause or name another model, and continue the run."
+		return "No answer came for as long as " + setting + " allows: read what the model calls failed with; mend the cause, name another model or raise the limit, and continue the run."
 	case setting == "max_no_progress_seconds":
-		return "Read the last answers and results: nothing new came of them for a while. Say another way, and continue the run."
+		return "Nothing new came for as long as " + setting + " allows: read the last answers and results. Say another way, or raise the limit if a call needs longer, and continue the run."
 	case spent.ModelCalls == 0 && budget.IsMoney(setting):
 		return "Nothing was spent: the first call could already cost more than " + setting + " allows. " +
 			"Raise it, lower max_tokens or choose a cheaper model, and continue the run."

@@ -61,7 +61,7 @@ func TestTheAdviceSpeaksOfNothingThatTheRunHasNotHad(t *testing.T) {
 				p.after(10 * time.Second)
 				p.answer(asks("", "read a"))
 			},
-			says: []string{"nothing new came of them"}},
+			says: []string{"Nothing new came", "last answers and results"}},
 		{name: "the first request is longer than the window", play: func(p *play) {
 			p.breaks(llm.ClassContextOverflow)
 		}, cfg: agent.Config{Compact: compactOff}, says: []string{"shorten the prompt"}, hush: []string{"results"}},

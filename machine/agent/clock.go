@@ -5,6 +5,7 @@ import (
 
 	"github.com/pawlrun/pawl/budget"
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/machine"
 )
 
 // clock counts the time that the run was going. What lies before run.resumed
@@ -49,25 +50,36 @@ func (m *Machine) asking() bool {
 // outOfTime is the limit on time that is used up, or "".
 func (m *Machine) outOfTime() string { return m.cfg.Limits.OutOfTime(m.spent) }
 
-// tooLateToWait refuses a wait that the wall time has no room for.
-func tooLateToWait() budget.Refusal {
+// tooLateToWait refuses a wait that a limit on time has no room for.
+func tooLateToWait(setting string) budget.Refusal {
 	return budget.Refusal{
-		Setting: "max_wall_time_seconds", Because: "the wait before the next attempt would last longer than the time that is left",
+		Setting: setting, Because: "the wait before the next attempt would last longer than the time that is left",
 	}
 }
 
-// outlasts says that the wall time is used up before a wait is over, as when
-// somebody has limited it meanwhile.
-func (m *Machine) outlasts(wait time.Time) bool {
-	end := m.deadline()
-	return !end.IsZero() && !wait.IsZero() && !wait.Before(end)
+// outlasts names the limit on time that is used up before a wait is over, as
+// when somebody has lowered it meanwhile, or "".
+func (m *Machine) outlasts(wait time.Time) (setting string) {
+	if end := m.deadline(); end.Setting != "" && !wait.IsZero() && !wait.Before(end.At) {
+		return end.Setting
+	}
+	return ""
 }
 
-// deadline is when the wall time is used up if the run goes on from here.
-func (m *Machine) deadline() time.Time {
-	left, limited := m.cfg.Limits.Remaining(m.spent)
-	if !limited {
-		return time.Time{}
+// noTimeFor names the limit on time that has no room for a delay, or "".
+func (m *Machine) noTimeFor(delay time.Duration) (setting string) {
+	if left, setting := m.cfg.Limits.Remaining(m.spent); setting != "" && delay >= left {
+		return setting
 	}
-	return m.last.Add(max(left, 0))
+	return ""
+}
+
+// deadline is when a limit on time is used up if the run goes on from here and
+// nothing new comes of it. What is to be heard at its end is not bounded.
+func (m *Machine) deadline() machine.Deadline {
+	left, setting := m.cfg.Limits.Remaining(m.spent)
+	if setting == "" || m.phase >= phaseEnding {
+		return machine.Deadline{}
+	}
+	return machine.Deadline{At: m.last.Add(max(left, 0)), Setting: setting}
 }

@@ -91,9 +91,6 @@ func (m *Machine) runHook(h *Hook, change func(*machine.RunHook)) {
 		ID: string(h.Stage) + "/" + h.Name, Stage: h.Stage, Hook: h.Name, Observer: h.Observer,
 		Cycle: m.cycle, MaxResultChars: m.cfg.Limits.MaxResultChars,
 	}
-	if h.Stage != event.HookAfterRun {
-		a.Deadline = m.deadline()
-	}
 	change(&a)
 	if a.CallID == "" {
 		a.ID += "/" + strconv.Itoa(m.cycle)

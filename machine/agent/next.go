@@ -130,8 +130,8 @@ func (m *Machine) nextAttempt() {
 		m.nextRetry(m.model.failure)
 	case m.pause:
 		m.record(event.RunParked{Reason: event.ParkPaused})
-	case m.outlasts(m.model.notBefore):
-		m.exhausted(tooLateToWait())
+	case m.outlasts(m.model.notBefore) != "":
+		m.exhausted(tooLateToWait(m.outlasts(m.model.notBefore)))
 	case m.account.id == "":
 		m.reserve()
 	default:
@@ -156,7 +156,7 @@ func (m *Machine) callModel() {
 			MaxTokens: m.account.maxTokens, Temperature: m.cfg.Temperature, Schema: m.cfg.Schema, SchemaInPrompt: t.NoSchema,
 			ProviderTools: hosted, CacheKey: m.workload, Cache: m.cfg.Cache, Ordinal: m.answered,
 		},
-		Stream: !m.cfg.Whole, NotBefore: m.model.notBefore, Deadline: m.deadline(),
+		Stream: !m.cfg.Whole, NotBefore: m.model.notBefore,
 		Admission: m.account.ledger.Admission(m.account.id), Withheld: withheld,
 	})
 }
@@ -173,8 +173,8 @@ func (m *Machine) nextRetry(f *event.ModelAttemptFailed) {
 		v = verdict{retry: true, target: m.model.target}
 	}
 	refusal := m.refused(m.cfg.Targets[v.target])
-	if left, limited := m.cfg.Limits.Remaining(m.spent); limited && v.retry && v.delay >= left {
-		refusal = tooLateToWait()
+	if setting := m.noTimeFor(v.delay); v.retry && setting != "" {
+		refusal = tooLateToWait(setting)
 	}
 	switch {
 	case v.retry && refusal.Setting != "":

@@ -27,7 +27,9 @@ func (m *Machine) noteText(d *event.ModelResponse) {
 func (m *Machine) noteResult(d *event.ToolResult) (news bool) { return m.note(d.Tool, d.Output) }
 
 // note takes in what came and says whether it was not there before. The time
-// without progress then begins again.
+// without progress then begins again, unless its limit was reached before: what
+// comes when the run is stopped for it, such as the end of a call that it cut
+// short, is no progress.
 func (m *Machine) note(kind, content string) (news bool) {
 	if strings.TrimSpace(content) == "" {
 		return false
@@ -38,7 +40,9 @@ func (m *Machine) note(kind, content string) (news bool) {
 	}
 	m.novelty.recent[m.novelty.next%memory] = h
 	m.novelty.next++
-	m.spent.Idle = 0
+	if !m.cfg.Limits.Stalled(m.spent) {
+		m.spent.Idle = 0
+	}
 	return true
 }
 

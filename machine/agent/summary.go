@@ -51,7 +51,7 @@ func (m *Machine) pricedSummary(s *compact.SummaryRequest) budget.Call {
 // affordSummary says that the run's budget has room for a summary. Without it
 // the run goes on unsummarised, for as long as its budget lasts.
 func (m *Machine) affordSummary(s *compact.SummaryRequest) bool {
-	if m.outlasts(m.compaction.call.notBefore) {
+	if m.outlasts(m.compaction.call.notBefore) != "" {
 		return false
 	}
 	if m.account.id != "" {
@@ -84,7 +84,7 @@ func (m *Machine) callSummary(s *compact.SummaryRequest) {
 	}
 	m.actions = append(m.actions, machine.CallModel{
 		Cycle: m.cycle, Attempt: max(a.number, 1), Target: t.Model, Price: t.Price, Purpose: event.PurposeSummary,
-		Request: req, NotBefore: a.notBefore, Deadline: m.deadline(),
+		Request: req, NotBefore: a.notBefore,
 		Admission: m.account.ledger.Admission(m.account.id), Withheld: withheld,
 	})
 }
@@ -112,7 +112,7 @@ func (m *Machine) nextSummary(in *compact.Situation) bool {
 	}
 	seed := m.run + "/summary/" + strconv.Itoa(m.answered)
 	v := judge(&c.call, 1, m.cfg.Limits.ModelCalls(), seed)
-	if left, limited := m.cfg.Limits.Remaining(m.spent); !v.retry || limited && v.delay >= left {
+	if !v.retry || m.noTimeFor(v.delay) != "" {
 		in.NoSummary = true
 		return false
 	}

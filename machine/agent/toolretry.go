@@ -46,17 +46,11 @@ func (m *Machine) nextToolRetry(c *call) {
 	switch {
 	case m.cancel != nil:
 		m.record(c.abandoned())
-	case !m.mayRetry(c), delay > maxRetryAfter, m.account.overrun != "", !m.timeFor(delay):
+	case !m.mayRetry(c), delay > maxRetryAfter, m.account.overrun != "", m.noTimeFor(delay) != "":
 		m.record(f.Result)
 	default:
 		m.record(event.ToolRetrying{CallID: f.CallID, Attempt: f.Attempt + 1, DelayMs: delay.Milliseconds()})
 	}
-}
-
-// timeFor says that the limits on time leave room for a wait.
-func (m *Machine) timeFor(delay time.Duration) bool {
-	left, limited := m.cfg.Limits.Remaining(m.spent)
-	return m.outOfTime() == "" && (!limited || delay < left)
 }
 
 // abandoned is the result of a call that was cancelled between two attempts.

@@ -183,7 +183,7 @@ func TestTheWaitForAnotherAttemptCountsAsTimeOfTheRun(t *testing.T) {
 	p.after(50 * time.Second)
 	p.results("c1.1=A")
 	p.decide("c1.2", event.ApprovalRejected, "no")
-	if left := p.call.Deadline.Sub(p.now); left != 50*time.Second {
+	if left := p.live.State().Deadline.At.Sub(p.now); left != 50*time.Second {
 		t.Errorf("after a wait of 50 s of 100 there are %s left", left)
 	}
 }

@@ -73,7 +73,7 @@ func (m *Machine) nextSteps() (held string) {
 			m.nextToolRetry(c)
 		case c.retry.due() && m.cancel != nil:
 			m.record(c.abandoned())
-		case c.retry.due() && m.outlasts(c.retry.notBefore):
+		case c.retry.due() && m.outlasts(c.retry.notBefore) != "":
 			m.record(c.retry.failure.Result)
 		case m.cancel != nil:
 			m.record(c.failed(event.ErrorCancelled, "the run was cancelled before this call ran"))
@@ -186,7 +186,7 @@ func (c *call) overBudget(setting string) event.ToolResult {
 func (m *Machine) runTool(c *call) {
 	m.actions = append(m.actions, machine.RunTool{
 		CallID: c.ref.CallID, Attempt: c.attempt + 1, Key: c.key(m.run), Tool: c.ref.Name,
-		Args: c.resolved.Args, Facts: c.resolved.Facts, Labels: c.resolved.Labels, Deadline: m.deadline(), MaxResultChars: m.cfg.Limits.MaxResultChars,
+		Args: c.resolved.Args, Facts: c.resolved.Facts, Labels: c.resolved.Labels, MaxResultChars: m.cfg.Limits.MaxResultChars,
 		Sandbox:   c.verdict.Sandbox,
 		NotBefore: c.retry.notBefore, Retries: m.mayRetry(c),
 	})
