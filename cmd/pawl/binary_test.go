@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -55,11 +56,31 @@ type finished struct {
 	out, err string
 }
 
-// started is a process that goes on.
+// startedProcess is a process that goes on.
 type startedProcess struct {
 	*exec.Cmd
 	t        *testing.T
-	out, err *strings.Builder
+	out, err *transcript
+}
+
+// transcript is what a process has printed so far.
+type transcript struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+// Write keeps what is printed.
+func (tr *transcript) Write(b []byte) (int, error) {
+	tr.mu.Lock()
+	defer tr.mu.Unlock()
+	return tr.text.Write(b)
+}
+
+// String is all of it.
+func (tr *transcript) String() string {
+	tr.mu.Lock()
+	defer tr.mu.Unlock()
+	return tr.text.String()
 }
 
 // patience is how long a test waits for what takes milliseconds.
@@ -88,8 +109,15 @@ func (p project) start(args ...string) *startedProcess {
 // startWith starts a process with more in its environment.
 func (p project) startWith(env []string, args ...string) *startedProcess {
 	p.t.Helper()
-	s := &startedProcess{Cmd: p.command(args...), t: p.t, out: new(strings.Builder), err: new(strings.Builder)}
-	s.Env = append(s.Env, env...)
+	cmd := p.command(args...)
+	cmd.Env = append(cmd.Env, env...)
+	return p.begin(cmd)
+}
+
+// begin starts a command and keeps what it prints.
+func (p project) begin(cmd *exec.Cmd) *startedProcess {
+	p.t.Helper()
+	s := &startedProcess{Cmd: cmd, t: p.t, out: new(transcript), err: new(transcript)}
 	s.Stdout, s.Stderr = s.out, s.err
 	if err := s.Start(); err != nil {
 		p.t.Fatal(err)

@@ -21,12 +21,7 @@ func (p project) asNobody(code int, args ...string) finished {
 		cmd.Path = p.publicBinary(cmd.Path)
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
 	}
-	s := &startedProcess{Cmd: cmd, t: p.t, out: new(strings.Builder), err: new(strings.Builder)}
-	s.Stdout, s.Stderr = s.out, s.err
-	if err := s.Start(); err != nil {
-		p.t.Fatal(err)
-	}
-	f := s.wait()
+	f := p.begin(cmd).wait()
 	if f.code != code {
 		p.t.Fatalf("pawl %s: exit code %d, want %d\nstdout: %s\nstderr: %s", strings.Join(args, " "), f.code, code, f.out, f.err)
 	}

@@ -29,6 +29,8 @@ type reply struct {
 	refused int
 	// damage, where it is set, changes what is streamed.
 	damage func(events []string) []string
+	// after, where it is set, holds the answer back until it is closed.
+	after <-chan struct{}
 }
 
 // asked is a request as it came.
@@ -70,6 +72,13 @@ func (p *provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.requests = append(p.requests, asked{path: r.URL.RequestURI(), header: r.Header, body: string(body), at: time.Now()})
 	answer := p.replies[min(len(p.requests), len(p.replies))-1]
 	p.mu.Unlock()
+	if answer.after != nil {
+		select {
+		case <-answer.after:
+		case <-r.Context().Done():
+			return
+		}
+	}
 	for name, value := range answer.header {
 		w.Header().Set(name, value)
 	}
@@ -237,14 +246,10 @@ func (a reply) gemini() (whole string, events []string) {
 	return chunk(`{"text":`+quoted(a.text)+`}`, done), []string{chunk(`{"text":`+first+`}`, open), chunk(`{"text":`+second+`}`, done)}
 }
 
+// calls runs one command line to its end, with one more variable.
 func (p project) calls(env string, args ...string) finished {
 	p.t.Helper()
-	cmd := p.command(args...)
-	cmd.Env = append(cmd.Env, env)
-	var out, stderr strings.Builder
-	cmd.Stdout, cmd.Stderr = &out, &stderr
-	_ = cmd.Run()
-	return finished{code: cmd.ProcessState.ExitCode(), out: out.String(), err: stderr.String()}
+	return p.startWith([]string{env}, args...).wait()
 }
 
 const testKey = "PAWL_TEST_KEY=k"

@@ -34,7 +34,7 @@ type served struct {
 // serve starts a server and waits until it listens.
 func (p project) serve(env ...string) served {
 	p.t.Helper()
-	s := &startedProcess{Cmd: p.command("serve", "--addr", "127.0.0.1:0"), t: p.t, out: new(strings.Builder), err: new(strings.Builder)}
+	s := &startedProcess{Cmd: p.command("serve", "--addr", "127.0.0.1:0"), t: p.t, out: new(transcript), err: new(transcript)}
 	pipe, err := s.StdoutPipe()
 	if err != nil {
 		p.t.Fatal(err)

@@ -1,10 +1,10 @@
 package main
 
 import (
+	"io"
 	"os"
 	"regexp"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/creack/pty"
@@ -14,15 +14,14 @@ import (
 type typist struct {
 	t      *testing.T
 	file   *os.File
-	mu     sync.Mutex
-	screen strings.Builder
+	screen transcript
 	done   chan struct{}
 }
 
 // atTerminal starts a command with a terminal as all of its streams.
 func (p project) atTerminal(env []string, args ...string) (*typist, *startedProcess) {
 	p.t.Helper()
-	s := &startedProcess{Cmd: p.command(args...), t: p.t, out: new(strings.Builder), err: new(strings.Builder)}
+	s := &startedProcess{Cmd: p.command(args...), t: p.t, out: new(transcript), err: new(transcript)}
 	s.Env = append(append(s.Env, "TERM=xterm", "NO_COLOR="), env...)
 	file, err := pty.StartWithSize(s.Cmd, &pty.Winsize{Rows: 24, Cols: 80})
 	if err != nil {
@@ -36,23 +35,10 @@ func (p project) atTerminal(env []string, args ...string) (*typist, *startedProc
 
 func (y *typist) watch() {
 	defer close(y.done)
-	buf := make([]byte, 4096)
-	for {
-		n, err := y.file.Read(buf)
-		y.mu.Lock()
-		y.screen.Write(buf[:n])
-		y.mu.Unlock()
-		if err != nil {
-			return
-		}
-	}
+	_, _ = io.Copy(&y.screen, y.file) // a terminal that nobody holds ends with an error
 }
 
-func (y *typist) seen() string {
-	y.mu.Lock()
-	defer y.mu.Unlock()
-	return y.screen.String()
-}
+func (y *typist) seen() string { return y.screen.String() }
 
 func (y *typist) types(text string) {
 	y.t.Helper()
