@@ -144,22 +144,12 @@ func (r *reader) gitRunsMore(sub string, operands []word, dirs []string) {
 	case sub == "submodule" && slices.ContainsFunc(operands, func(a word) bool { return a.text == "foreach" }):
 		r.forEach(operands, dirs)
 	case sub == "rebase" || sub == "difftool":
-		for i, a := range operands {
-			if a.text == "-x" && i+1 < len(operands) {
-				r.nested(operands[i+1], dirs, r.depth)
-			} else if command, ok := attached(a.text, "-x"); ok {
-				r.nested(word{text: command, computed: a.computed}, dirs, r.depth)
-			}
+		for _, command := range optionValues(operands, "-x") {
+			r.nested(command, dirs, r.depth)
 		}
 	case sub == "clone":
-		for i, a := range operands {
-			if (a.text == "-c" || named(a.text, "--config")) && i+1 < len(operands) {
-				r.gitSetting(operands[i+1], dirs)
-			} else if setting, ok := attached(a.text, "--config"); ok {
-				r.gitSetting(word{text: setting, computed: a.computed}, dirs)
-			} else if setting, ok := attached(a.text, "-c"); ok {
-				r.gitSetting(word{text: setting, computed: a.computed}, dirs)
-			}
+		for _, setting := range optionValues(operands, "-c", "--config") {
+			r.gitSetting(setting, dirs)
 		}
 	case sub == "" || slices.Contains(gitCommands, sub):
 	default:

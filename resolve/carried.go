@@ -68,6 +68,22 @@ func attached(text, option string) (string, bool) {
 	return rest, !strings.HasPrefix(option, "--") && len(option) == 2
 }
 
+// optionValues are the values that some options are given, each in the word
+// behind its option or in the same one.
+func optionValues(args []word, options ...string) []word {
+	var values []word
+	for i, a := range args {
+		for _, option := range options {
+			if named(a.text, option) && i+1 < len(args) {
+				values = append(values, args[i+1])
+			} else if value, ok := attached(a.text, option); ok {
+				values = append(values, word{text: value, computed: a.computed})
+			}
+		}
+	}
+	return values
+}
+
 // nested reads a word as a command line of its own.
 func (r *reader) nested(w word, dirs []string, depth int) {
 	if w.computed {
@@ -109,9 +125,9 @@ func hidesCommands(text string) bool {
 var evaluators = []string{"test", "[", "wait", "unset", "read", "let", "getopts", "shift", "return", "exit", "break", "continue"}
 
 func (r *reader) evaluated(name string, args []word) {
-	named := slices.Contains(evaluators, name) || name == "printf" && len(args) > 0 && strings.HasPrefix(args[0].text, "-v")
+	evaluates := slices.Contains(evaluators, name) || name == "printf" && len(args) > 0 && strings.HasPrefix(args[0].text, "-v")
 	for _, a := range args {
-		if named && !a.computed && hidesCommands(a.text) {
+		if evaluates && !a.computed && hidesCommands(a.text) {
 			r.unclear(name + " may run what stands in " + trim(a.text))
 			r.atLeast(event.RiskExecute)
 		}

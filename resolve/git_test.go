@@ -1,0 +1,96 @@
+package resolve_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/pawlrun/pawl/resolve"
+)
+
+// written is a new directory that holds these files, by their paths.
+func written(t *testing.T, files map[string]string) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	for name, text := range files {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// Whoever packed a repository may have given it a configuration that makes git
+// run a program when somebody only looks.
+func TestGitOnlyLooksWhereTheRepositoryMakesItRunNothing(t *testing.T) {
+	for name, c := range map[string]struct {
+		config string
+		reads  bool
+	}{
+		"an ordinary one":              {"[core]\n\tbare = false\n[remote \"origin\"]\n\turl = https://a.test/x\n[branch \"main\"]\n\tremote = origin\n", true},
+		"a monitor":                    {"[core]\n\tfsmonitor = ./x\n", false},
+		"in capitals":                  {"[CORE]\n\tFSMonitor=./x\n", false},
+		"a filter":                     {"[filter \"x\"]\n\tclean = ./x\n", false},
+		"a converter":                  {"[diff \"x\"]\ntextconv=./x\n", false},
+		"a pager":                      {"[pager]\n\tlog = ./x\n", false},
+		"another file":                 {"[include]\n\tpath = ../x\n", false},
+		"one that is too long":         {strings.Repeat("# nothing\n", 8<<10), false},
+		"a monitor behind its section": {"[core] fsmonitor = ./x\n", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := written(t, map[string]string{
+				"repo/.git/config": c.config, "repo/sub/a": "", "tree/.git": "gitdir: ../repo/.git/worktrees/t\n", "repo/.git/worktrees/t/commondir": "../..\n",
+			})
+			for _, at := range []string{"repo", "repo/sub", "tree"} {
+				ws, err := resolve.At(filepath.Join(dir, at))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got := ws.Shell("git status"); got.Commands[0].ReadOnly != c.reads {
+					t.Errorf("in %s git status is read-only: %t", at, got.Commands[0].ReadOnly)
+				}
+			}
+		})
+	}
+}
+
+// What git is led to by other files than its configuration.
+func TestGitOnlyLooksWhereNoOtherRepositoryOrHookHasASay(t *testing.T) {
+	for name, c := range map[string]struct {
+		files map[string]string
+		reads bool
+	}{
+		"an ordinary repository":          {map[string]string{".git/index": "DIRC\x00\x00\x81\xa4", "HEAD": "a file"}, true},
+		"a hook that status runs":         {map[string]string{".git/hooks/post-index-change": "#!/bin/sh"}, false},
+		"registered submodules":           {map[string]string{".gitmodules": ""}, false},
+		"a repository in the index":       {map[string]string{".git/index": "DIRC\x00\x00\xe0\x00"}, false},
+		"an index in two files":           {map[string]string{".git/sharedindex.1": ""}, false},
+		"files that make up a repository": {map[string]string{"sub/HEAD": "", "sub/objects/x": "", "sub/config": "[core]\n\tfsmonitor = ./x\n"}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.files[".git/config"], c.files["sub/a"] = "[core]\n\tbare = false\n", ""
+			ws, err := resolve.At(filepath.Join(written(t, c.files), "sub"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := ws.Shell("git status"); got.Commands[0].ReadOnly != c.reads {
+				t.Errorf("git status is read-only: %t", got.Commands[0].ReadOnly)
+			}
+		})
+	}
+}
+
+// Options of git may be cut short.
+func TestAnOptionThatMakesGitRunSomethingIsSeenCutShort(t *testing.T) {
+	_, ws := place(t)
+	for _, line := range []string{"git grep --op=x a", "git grep -nOx a", "git diff --ext-d", "git log --textc", "git diff --outp=x"} {
+		if got := ws.Shell(line); got.Commands[0].ReadOnly {
+			t.Errorf("%s: it is taken for a look", line)
+		}
+	}
+}
