@@ -187,6 +187,25 @@ func drain(t *testing.T, run *engine.Run, deltas bool) []event.Event {
 	return events
 }
 
+// heard starts a run and gives all that its subscriber hears. No model is asked
+// before the subscriber listens: who comes late hears no deltas.
+func (r *rig) heard() []event.Event {
+	r.t.Helper()
+	listening, model := make(chan struct{}), r.env.Model
+	r.env.Model = func(target string) (llm.Model, string, error) { <-listening; return model(target) }
+	var events []event.Event
+	for e, err := range r.start(r.t.Context()).Events(r.t.Context(), true) {
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		if e.Seq == 1 {
+			close(listening)
+		}
+		events = append(events, e)
+	}
+	return events
+}
+
 func names(events []event.Event) []string {
 	out := make([]string, len(events))
 	for i, e := range events {

@@ -148,19 +148,10 @@ func TestASubscriberThatLostDeltasIsToldToDropWhatItHas(t *testing.T) {
 
 func TestDeltasStandBetweenTheIntentAndTheAnswerTheyBelongTo(t *testing.T) {
 	r := newRig(t).turns(scripted.Turn{Text: "one two three", ToolCalls: calls("none", "{}")}, scripted.Turn{Text: "four"})
-	started := make(chan struct{})
-	inner := r.env.Model
-	r.env.Model = func(target string) (llm.Model, string, error) { <-started; return inner(target) }
-	run := r.start(t.Context())
+	events := r.heard()
 	var text strings.Builder
 	var order []string
-	for e, err := range run.Events(t.Context(), true) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		if e.Seq == 1 {
-			close(started)
-		}
+	for _, e := range events {
 		switch d := e.Data.(type) {
 		case event.ModelRequested:
 			order = append(order, "asked")
@@ -180,7 +171,7 @@ func TestDeltasStandBetweenTheIntentAndTheAnswerTheyBelongTo(t *testing.T) {
 	if text.String() != "one two threefour" {
 		t.Errorf("the deltas say %q", text.String())
 	}
-	for _, e := range r.journal(run.ID) {
+	for _, e := range r.journal(events[0].Run) {
 		if e.Type() == "text" {
 			t.Error("a delta was stored")
 		}
@@ -194,9 +185,8 @@ func TestABrokenAttemptTakesItsDeltasBack(t *testing.T) {
 	}{{"with partial text", "half an", 1}, {"without", "", 0}} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				begin, attempt := make(chan struct{}), 0
+				attempt := 0
 				r := newRig(t).model(modelFunc(func(_ context.Context, _ *llm.Request, emit func(llm.Delta)) (*llm.Response, error) {
-					<-begin
 					attempt++
 					if attempt == 1 {
 						if tt.partial != "" {
@@ -207,12 +197,7 @@ func TestABrokenAttemptTakesItsDeltasBack(t *testing.T) {
 					emit(llm.Delta{Kind: llm.DeltaText, Text: "whole"})
 					return said("whole"), nil
 				}))
-				run := r.start(t.Context())
-				heard := make(chan []event.Event, 1)
-				go func() { heard <- drain(t, run, true) }()
-				synctest.Wait()
-				close(begin)
-				events := <-heard
+				events := r.heard()
 				shown := ""
 				for _, e := range events {
 					switch d := e.Data.(type) {
@@ -286,17 +271,8 @@ func TestEventsOfARunThatParkedEnd(t *testing.T) {
 // rows: ALF-29..34
 func TestStreamedAndWholeAnswersGiveEventsOfTheSameShape(t *testing.T) {
 	shape := func(m llm.Model) string {
-		r := newRig(t).model(m)
-		started := make(chan struct{})
-		r.env.Model = func(string) (llm.Model, string, error) { <-started; return m, "m", nil }
 		var shape []string
-		for e, err := range r.start(t.Context()).Events(t.Context(), true) {
-			if err != nil {
-				t.Fatal(err)
-			}
-			if e.Seq == 1 {
-				close(started)
-			}
+		for _, e := range newRig(t).model(m).heard() {
 			shape = append(shape, string(e.Type()))
 			if d, ok := e.Data.(event.Text); ok {
 				shape = append(shape, fmt.Sprintf("%q@%d/%d", d.Text, d.Attempt, d.Index))

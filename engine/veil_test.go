@@ -15,15 +15,13 @@ import (
 	"github.com/pawlrun/pawl/secret"
 )
 
-// speaking is a model that says an answer piece by piece once it is told to begin.
+// speaking is a model that says an answer piece by piece.
 type speaking struct {
-	begin  chan struct{}
 	pieces []llm.Delta
 	err    error
 }
 
 func (s *speaking) Stream(ctx context.Context, req *llm.Request, emit func(llm.Delta)) (*llm.Response, error) {
-	<-s.begin
 	for _, d := range s.pieces {
 		emit(d)
 	}
@@ -50,20 +48,15 @@ func pieces(kind llm.DeltaKind, index, size int, text string) []llm.Delta {
 	return out
 }
 
-// overheard starts a run that knows a secret, in a process that knows another one, lets its model speak once somebody listens, and returns
-// what was heard of each part, in the order in which the parts began.
+// overheard starts a run that knows a secret, in a process that knows another
+// one, and gives what was heard of each part of its answer, in the order in
+// which the parts began.
 func overheard(t *testing.T, m *speaking) (parts []string) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t)
+		r := newRig(t).model(m)
 		r.env.Secrets = secret.NewRedactor(secret.Secret{Name: "DB", Value: password})
 		r.Engine = engine.New(r.store, newMachine, engine.Options{Secrets: secret.NewRedactor(secret.Secret{Name: "KEY", Value: "of-the-process"})})
-		m.begin = make(chan struct{})
-		run := r.model(m).start(t.Context())
-		got := make(chan []event.Event, 1)
-		go func() { got <- drain(t, run, true) }()
-		synctest.Wait()
-		close(m.begin)
 		index := map[string]int{}
 		add := func(part, text string) {
 			if _, ok := index[part]; !ok {
@@ -72,7 +65,7 @@ func overheard(t *testing.T, m *speaking) (parts []string) {
 			}
 			parts[index[part]] += text
 		}
-		for _, e := range <-got {
+		for _, e := range r.heard() {
 			switch d := e.Data.(type) {
 			case event.Text:
 				add("text", d.Text)
@@ -144,23 +137,14 @@ func TestWhoComesInTheMiddleOfASecretHearsNothingOfIt(t *testing.T) {
 }
 
 func TestAWholeAnswerIsLookedThroughToo(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t)
-		r.env.Secrets = secret.NewRedactor(secret.Secret{Name: "DB", Value: password})
-		r.cfg.Whole = true
-		begin := make(chan struct{})
-		run := r.model(modelFunc(func(context.Context, *llm.Request, func(llm.Delta)) (*llm.Response, error) {
-			<-begin
-			return said("It is " + password), nil
-		})).start(t.Context())
-		got := make(chan []event.Event, 1)
-		go func() { got <- drain(t, run, true) }()
-		synctest.Wait()
-		close(begin)
-		if text := spoken(<-got); text != "It is ${secret:DB}" {
-			t.Errorf("heard %q", text)
-		}
-	})
+	r := newRig(t).model(modelFunc(func(context.Context, *llm.Request, func(llm.Delta)) (*llm.Response, error) {
+		return said("It is " + password), nil
+	}))
+	r.env.Secrets = secret.NewRedactor(secret.Secret{Name: "DB", Value: password})
+	r.cfg.Whole = true
+	if text := spoken(r.heard()); text != "It is ${secret:DB}" {
+		t.Errorf("heard %q", text)
+	}
 }
 
 // spoken is the live text among events.
