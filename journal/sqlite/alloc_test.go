@@ -1,11 +1,9 @@
 package sqlite_test
 
 import (
-	"path/filepath"
 	"testing"
 
 	"github.com/pawlrun/pawl/journal"
-	"github.com/pawlrun/pawl/journal/journaltest"
 )
 
 // maxAllocs is what an append of one event may allocate, from the caller to
@@ -14,8 +12,7 @@ import (
 const maxAllocs = 22
 
 func TestAnAppendAllocatesLittle(t *testing.T) {
-	s := open(t, filepath.Join(t.TempDir(), "journal.db"))
-	d := journaltest.Start(t, s, "a")
+	_, s, d := begun(t)
 	const n = 200
 	batches := make([]journal.Batch, 0, n+1)
 	for range n + 1 {

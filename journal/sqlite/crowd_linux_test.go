@@ -40,11 +40,8 @@ func newCrowd(t *testing.T, size int, ttl time.Duration) *crowd {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "journal.db")
 	tap := &sqlite.Tap{
-		Dir:      filepath.Dir(path),
-		Write:    func(string, []byte, int64) error { return nil },
-		Truncate: func(string, int64) {},
-		Sync:     func(string) error { time.Sleep(slowSync); return nil },
-		SyncDir:  func(string) error { return nil },
+		Dir:  filepath.Dir(path),
+		Sync: func(string) error { time.Sleep(slowSync); return nil },
 	}
 	t.Cleanup(tap.Install())
 	c := &crowd{t: t, store: open(t, path), size: size, ttl: ttl, over: make(chan struct{})}

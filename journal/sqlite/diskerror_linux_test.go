@@ -19,13 +19,7 @@ func TestAFullDiskAndOneThatFailsAreToldApart(t *testing.T) {
 		t.Run(failure.Error(), func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "journal.db")
 			var failing error
-			tap := &sqlite.Tap{
-				Dir:      filepath.Dir(path),
-				Write:    func(string, []byte, int64) error { return failing },
-				Truncate: func(string, int64) {},
-				Sync:     func(string) error { return nil },
-				SyncDir:  func(string) error { return nil },
-			}
+			tap := sqlite.Tap{Dir: filepath.Dir(path), Write: func(string, []byte, int64) error { return failing }}
 			defer tap.Install()()
 			s := open(t, path)
 			d := journaltest.Start(t, s, "a")
@@ -48,13 +42,7 @@ func TestAfterASyncThatFailedNothingIsAcknowledgedUntilTheJournalIsOpenedAnew(t 
 		t.Run(failure.Error(), func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "journal.db")
 			var failing error
-			tap := &sqlite.Tap{
-				Dir:      filepath.Dir(path),
-				Write:    func(string, []byte, int64) error { return nil },
-				Truncate: func(string, int64) {},
-				Sync:     func(string) error { return failing },
-				SyncDir:  func(string) error { return nil },
-			}
+			tap := sqlite.Tap{Dir: filepath.Dir(path), Sync: func(string) error { return failing }}
 			defer tap.Install()()
 			s := open(t, path)
 			d := journaltest.Start(t, s, "a")

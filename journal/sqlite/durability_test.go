@@ -39,8 +39,7 @@ func TestOnlyItsOwnerReadsAJournal(t *testing.T) {
 }
 
 func TestTheLogDoesNotGrowWithoutBound(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "journal.db")
-	d := journaltest.Start(t, open(t, path), "a")
+	path, _, d := begun(t)
 	const pages = 4000
 	lot := slices.Repeat([]event.Data{big()}, 40) // of five pages each
 	for range 3 * pages / 200 {
@@ -60,8 +59,7 @@ func TestTheLogDoesNotGrowWithoutBound(t *testing.T) {
 
 // A commit that copied the whole log would make all others wait.
 func TestTheLogIsCopiedBeforeACommitHasToDoIt(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "journal.db")
-	d := journaltest.Start(t, open(t, path), "a")
+	path, _, d := begun(t)
 	size := func(path string) int64 {
 		info, err := os.Stat(path)
 		if err != nil {

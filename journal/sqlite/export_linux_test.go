@@ -9,7 +9,8 @@ import (
 )
 
 // Tap is told what a journal's writing connections do to its files, before it
-// is done; what fails there is not done. path ends in -wal for the log.
+// is done; what fails there is not done. Syncs are only told. path ends in -wal
+// for the log. What is nil is told to nobody.
 type Tap struct {
 	Dir      string
 	Write    func(path string, p []byte, offset int64) error
@@ -19,7 +20,7 @@ type Tap struct {
 }
 
 type tapped struct {
-	*Tap
+	Tap
 	path string
 	own  sqlite3.Tsqlite3_io_methods
 }
@@ -34,12 +35,13 @@ func (t *Tap) Install() (remove func()) {
 		panic(err)
 	}
 	tls := libc.NewTLS()
+	whole := t.whole()
 	setOpened(func(path string, file uintptr, log *logFile) {
 		if !strings.HasPrefix(path, t.Dir) {
 			return
 		}
 		f := at[sqlite3.TunixFile](file)
-		tap := tapped{t, path, *at[sqlite3.Tsqlite3_io_methods](f.FpMethod)}
+		tap := tapped{whole, path, *at[sqlite3.Tsqlite3_io_methods](f.FpMethod)}
 		taps[file] = tap
 		m := tap.own
 		m.FxTruncate = address(tapTruncate)
@@ -51,6 +53,24 @@ func (t *Tap) Install() (remove func()) {
 		f.FpMethod = keep(tls, m)
 	})
 	return func() { setOpened(nil) }
+}
+
+// whole is the tap with something in the place of what is nil.
+func (t *Tap) whole() Tap {
+	w := *t
+	if w.Write == nil {
+		w.Write = func(string, []byte, int64) error { return nil }
+	}
+	if w.Truncate == nil {
+		w.Truncate = func(string, int64) {}
+	}
+	if w.Sync == nil {
+		w.Sync = func(string) error { return nil }
+	}
+	if w.SyncDir == nil {
+		w.SyncDir = func(string) error { return nil }
+	}
+	return w
 }
 
 func setOpened(hook func(string, uintptr, *logFile)) {

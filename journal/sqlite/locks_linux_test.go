@@ -43,9 +43,7 @@ var looks = map[string]func(t *testing.T, path string){
 func TestAJournalThatWasReadHereKeepsItsLogWhenOthersLeave(t *testing.T) {
 	for name, look := range looks {
 		t.Run(name, func(t *testing.T) {
-			path := filepath.Join(t.TempDir(), "journal.db")
-			s := open(t, path)
-			d := journaltest.Start(t, s, "a")
+			path, s, d := begun(t)
 			look(t, path)
 			if out, err := child(t, "send", path).CombinedOutput(); err != nil || string(out) != "<nil>\n" {
 				t.Fatalf("another process: %v\n%s", err, out)
@@ -59,9 +57,7 @@ func TestAJournalThatWasReadHereKeepsItsLogWhenOthersLeave(t *testing.T) {
 func TestAJournalThatIsReadHereLetsNobodyIntoATransaction(t *testing.T) {
 	for name, look := range looks {
 		t.Run(name, func(t *testing.T) {
-			path := filepath.Join(t.TempDir(), "journal.db")
-			s := open(t, path)
-			d := journaltest.Start(t, s, "a")
+			path, s, d := begun(t)
 			if err := s.During(func() {
 				look(t, path)
 				out, err := child(t, "send", path).CombinedOutput()

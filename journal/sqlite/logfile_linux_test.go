@@ -13,8 +13,7 @@ const logFrame = 24 + 4096
 
 // A commit that makes the log longer waits twice as long for the disk.
 func TestTheLogIsFilledBeforeItIsWritten(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "journal.db")
-	d := journaltest.Start(t, open(t, path), "a")
+	path, _, d := begun(t)
 	grown, last := 0, int64(0)
 	for range 100 {
 		d.Append(t, texts(1)...)
@@ -65,8 +64,7 @@ func TestALogThatEndsInZerosGivesWhatWasAcknowledged(t *testing.T) {
 // A transaction larger than SQLite's cache is written to the log, and read from
 // there, before it is committed.
 func TestATransactionLargerThanTheCacheIsWhole(t *testing.T) {
-	s := open(t, filepath.Join(t.TempDir(), "journal.db"))
-	d := journaltest.Start(t, s, "a")
+	_, s, d := begun(t)
 	if err := s.Script(`
 PRAGMA cache_size = 10;
 WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2000)

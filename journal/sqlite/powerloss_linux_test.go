@@ -87,7 +87,6 @@ func (p *powerRun) tap() *sqlite.Tap {
 			p.cut()
 			return nil
 		},
-		SyncDir: func(string) error { return nil },
 	}
 }
 
@@ -297,10 +296,7 @@ func TestTheFirstCommitSyncsTheDirectoryOfTheLog(t *testing.T) {
 	var synced []string
 	failed := syscall.EIO
 	tap := &sqlite.Tap{
-		Dir:      filepath.Dir(path),
-		Write:    func(string, []byte, int64) error { return nil },
-		Truncate: func(string, int64) {},
-		Sync:     func(string) error { return nil },
+		Dir: filepath.Dir(path),
 		SyncDir: func(dir string) error {
 			synced = append(synced, dir)
 			if len(synced) == 1 {

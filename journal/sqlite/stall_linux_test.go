@@ -108,14 +108,12 @@ func driveUntilStalled(path string) error {
 			intent = intent || strings.HasSuffix(path, "-wal") && bytes.Contains(p, []byte("tool.started"))
 			return nil
 		},
-		Truncate: func(string, int64) {},
 		Sync: func(string) error {
 			if intent {
 				syncing.Do(func() { hold("syncing") })
 			}
 			return nil
 		},
-		SyncDir: func(string) error { return nil },
 	}
 	defer tap.Install()()
 	ctx := context.Background()

@@ -46,6 +46,14 @@ func open(t testing.TB, path string) *sqlite.Store {
 	return s
 }
 
+// begun makes a journal with a run that is being driven.
+func begun(t testing.TB) (path string, s *sqlite.Store, d *journaltest.Driver) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "journal.db")
+	s = open(t, path)
+	return path, s, journaltest.Start(t, s, "a")
+}
+
 func texts(n int) []event.Data {
 	data := make([]event.Data, n)
 	for i := range data {
@@ -128,9 +136,7 @@ func TestVerifyFindsTheFirstEventThatIsNotWhatWasWritten(t *testing.T) {
 }
 
 func TestVerifyFindsARewrittenTailOnlyByAHeadFromElsewhere(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "journal.db")
-	s := open(t, path)
-	d := journaltest.Start(t, s, "a")
+	path, s, d := begun(t)
 	d.Append(t, texts(3)...)
 	early, fork := d.Head, *d
 	d.Append(t, texts(2)...)
