@@ -58,28 +58,24 @@ func MapMedia(d Data, f func(llm.Media) (llm.Media, error)) (Data, error) {
 		x.Parts = Answer(parts)
 		return x, nil
 	case InputReceived:
-		media, changed, err := mapMedia(x.Media, f)
-		if err != nil || !changed {
-			return d, err
-		}
-		x.Media = media
-		return x, nil
+		return mapIn(d, &x, &x.Media, f)
 	case ToolResult:
-		media, changed, err := mapMedia(x.Media, f)
-		if err != nil || !changed {
-			return d, err
-		}
-		x.Media = media
-		return x, nil
+		return mapIn(d, &x, &x.Media, f)
 	case ToolAttemptFailed:
-		media, changed, err := mapMedia(x.Result.Media, f)
-		if err != nil || !changed {
-			return d, err
-		}
-		x.Result.Media = media
-		return x, nil
+		return mapIn(d, &x, &x.Result.Media, f)
 	}
 	return d, nil
+}
+
+// mapIn maps the media that stand in a copy of a payload, which is returned in
+// its place when that changes any.
+func mapIn[D Data](d Data, copied *D, media *[]llm.Media, f func(llm.Media) (llm.Media, error)) (Data, error) {
+	mapped, changed, err := mapMedia(*media, f)
+	if err != nil || !changed {
+		return d, err
+	}
+	*media = mapped
+	return *copied, nil
 }
 
 func mapStarted(x RunStarted, d Data, f func(llm.Media) (llm.Media, error)) (Data, error) {
