@@ -10,6 +10,16 @@ import (
 
 const actionsFile = "model_policy: {primary: {model: scripted/s.yaml}}\nidentity: {name: a}\nbudgets: {actions: "
 
+// refusedAs holds that a file is refused with these words, or read where there
+// are none.
+func refusedAs(t *testing.T, what, file, want string) {
+	t.Helper()
+	_, err := spec.ParseAgent("a.yaml", []byte(file), spec.Options{})
+	if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+		t.Errorf("%s: %v, want %q", what, err, want)
+	}
+}
+
 func TestABudgetsActionNamesALimitThatEndsARunAndWhatThatMeans(t *testing.T) {
 	for text, want := range map[string]string{
 		"{max_tool_calls: ask, usd_per_run: ok}": "",
@@ -18,13 +28,7 @@ func TestABudgetsActionNamesALimitThatEndsARunAndWhatThatMeans(t *testing.T) {
 		"{max_cycles: ask}":                      "budgets.actions.max_cycles: is the cycle cap; on_limit says what reaching it means",
 	} {
 		file := actionsFile + text + "}\n"
-		_, err := spec.ParseAgent("a.yaml", []byte(file), spec.Options{})
-		switch {
-		case want == "" && err != nil:
-			t.Errorf("%s: %v", text, err)
-		case want != "" && (err == nil || !strings.Contains(err.Error(), want)):
-			t.Errorf("%s: %v, want %q", text, err, want)
-		}
+		refusedAs(t, text, file, want)
 		if err := compiled(t, "agent").Validate(instance(t, []byte(file))); (err == nil) != (want == "") {
 			t.Errorf("the schema says of %s: %v", text, err)
 		}
@@ -46,9 +50,6 @@ func TestAnActionForMoneyDoesNotContradictACondition(t *testing.T) {
 		"{max_total_cost: ok, max_model_turns: stop}": "",
 	} {
 		file := actionsFile + text + "}\niteration: {termination_conditions: [{kind: text-includes, text: done}, {kind: budget-exhausted}]}\n"
-		_, err := spec.ParseAgent("a.yaml", []byte(file), spec.Options{})
-		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
-			t.Errorf("%s: %v, want %q", text, err, want)
-		}
+		refusedAs(t, text, file, want)
 	}
 }

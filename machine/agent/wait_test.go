@@ -28,11 +28,7 @@ func TestAWallTimeThatComesDuringAWaitEndsTheWait(t *testing.T) {
 		p.breaks(llm.ClassThrottled, retryAfter(30*time.Second))
 		p.raise("max_wall_time_seconds", 31)
 		p.after(30 * time.Second)
-		p.answer(says("done"))
-		if o := p.outcome(); o.Reason != event.ReasonFinalAnswer {
-			t.Errorf("%+v", o)
-		}
-		p.check()
+		p.concludes()
 	})
 	t.Run("for the model, where the owner is asked", func(t *testing.T) {
 		p := newPlay(t, agent.Config{OnBudget: map[string]agent.OnBudget{"max_wall_time_seconds": agent.BudgetAsk}})
@@ -42,11 +38,7 @@ func TestAWallTimeThatComesDuringAWaitEndsTheWait(t *testing.T) {
 		p.raise("max_wall_time_seconds", 60)
 		p.resume()
 		p.after(30 * time.Second)
-		p.answer(says("done"))
-		if o := p.outcome(); o.Reason != event.ReasonFinalAnswer {
-			t.Errorf("%+v", o)
-		}
-		p.check()
+		p.concludes()
 	})
 	t.Run("for a tool", func(t *testing.T) {
 		p := newPlay(t, agent.Config{})
@@ -57,8 +49,7 @@ func TestAWallTimeThatComesDuringAWaitEndsTheWait(t *testing.T) {
 		if p.call == nil || resultsOf(p.call.Request.Messages[2]) != agent.ErrorOutput(event.ErrorTimeout, "no answer")+" B" {
 			t.Fatalf("the failure is not the call's result:\n%s", p.log.String())
 		}
-		p.answer(says("done"))
-		p.check()
+		p.concludes()
 	})
 	t.Run("for a summary", func(t *testing.T) {
 		p := newPlay(t, windowed(compact.Settings{Strategy: compact.SummarizeOlder}))
@@ -68,9 +59,18 @@ func TestAWallTimeThatComesDuringAWaitEndsTheWait(t *testing.T) {
 		if p.call == nil || p.call.Purpose != "" {
 			t.Fatalf("the run does not go on without the summary:\n%s", p.log.String())
 		}
-		p.answer(says("done"))
-		p.check()
+		p.concludes()
 	})
+}
+
+// concludes has the model give its answer, which must end the run.
+func (p *play) concludes() {
+	p.t.Helper()
+	p.answer(says("done"))
+	if o := p.outcome(); o.Reason != event.ReasonFinalAnswer {
+		p.t.Errorf("%+v", o)
+	}
+	p.check()
 }
 
 // What was set aside for a call that has not begun was set aside under the
