@@ -24,14 +24,16 @@ import (
 // every tool that there is (ALF-81), but for the one that reaches other
 // machines: that has to be named.
 func environment(a *spec.Agent, o Options, resolver *models.Resolver) (engine.Env, *tool.Set, error) {
-	ws, err := fs.Open(o.Workspace)
+	r := rules(a, o)
+	ws, err := fs.Open(o.Workspace, fs.Options{OtherNames: func(name, path string) ([]string, error) {
+		if !slices.Contains(r.GateProtected, name) {
+			return nil, nil
+		}
+		return sandbox.ProtectedNames(o.Workspace, protection(r.Protected), path, true)
+	}})
 	if err != nil {
 		return engine.Env{}, nil, errors.Join(err, o.closeBox())
 	}
-	r := rules(a, o)
-	ws.GateReads(r.GateProtected, func(path string) ([]string, error) {
-		return sandbox.ProtectedNames(o.Workspace, protection(r.Protected), path, true)
-	})
 	env := engine.Env{Model: resolver.Open, Tree: ws.State, Hooks: hooks(a, o), Close: func() error { return errors.Join(ws.Close(), o.closeBox()) }}
 	secrets, err := secrets(a, o)
 	if err != nil {

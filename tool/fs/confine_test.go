@@ -152,7 +152,7 @@ func TestWhatIsNoRegularFileIsRefusedAndDoesNotHang(t *testing.T) {
 func TestOpeningWhatIsNoDirectoryFails(t *testing.T) {
 	p := newPlace(t, map[string]string{"f": ""})
 	for _, dir := range []string{p.path("f"), p.path("none")} {
-		if _, err := fs.Open(dir); err == nil {
+		if _, err := fs.Open(dir, fs.Options{}); err == nil {
 			t.Errorf("%s was opened as a workspace", dir)
 		}
 	}

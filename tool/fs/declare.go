@@ -38,8 +38,8 @@ func (w *Workspace) judged(t *tool.Tool, use event.PathUse, risk event.Risk) {
 		p := w.paths.Path(filepath.Clean(pathOf(args)))
 		p.Write, p.Tree = use.Write, use.Tree
 		f := event.Facts{Paths: []event.PathUse{p}, Risk: risk, Confined: true}
-		if !p.Write && !p.Outside && slices.Contains(w.gated, t.Name) {
-			f = w.withOtherNames(f, p.Path)
+		if !p.Write && !p.Outside && w.otherNames != nil {
+			f = w.withOtherNames(f, t.Name, p.Path)
 		}
 		return f
 	}
@@ -54,8 +54,8 @@ func (w *Workspace) judged(t *tool.Tool, use event.PathUse, risk event.Risk) {
 }
 
 // withOtherNames adds the protected names of what is read.
-func (w *Workspace) withOtherNames(f event.Facts, path string) event.Facts {
-	names, err := w.otherNames(path)
+func (w *Workspace) withOtherNames(f event.Facts, reader, path string) event.Facts {
+	names, err := w.otherNames(reader, path)
 	if err != nil {
 		f.Unclear = append(f.Unclear, "whether "+path+" is another name of something protected is not known")
 	}

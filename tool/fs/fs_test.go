@@ -34,7 +34,7 @@ func newPlace(t testing.TB, files map[string]string) place {
 
 func openPlace(t testing.TB, dir string, files map[string]string) place {
 	t.Helper()
-	ws, err := fs.Open(dir)
+	ws, err := fs.Open(dir, fs.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

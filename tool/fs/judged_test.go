@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/pawlrun/pawl/event"
@@ -20,7 +21,7 @@ func TestLinkThatAppearsAfterTheDecisionIsNotFollowed(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(dir, ".git"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	ws, err := fs.Open(dir)
+	ws, err := fs.Open(dir, fs.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,5 +48,47 @@ func TestLinkThatAppearsAfterTheDecisionIsNotFollowed(t *testing.T) {
 	}
 	if _, err := write.Run(t.Context(), tool.Call{Args: args, Facts: set.Resolve("c", llm.ToolCall{Name: "fs.write", Args: args}).Facts}); err != nil {
 		t.Errorf("what was judged as it is now: %v", err)
+	}
+}
+
+// A file that is read by one name may have a protected one besides.
+func TestTheOtherNamesOfWhatIsReadAreJudged(t *testing.T) {
+	ws, err := fs.Open(t.TempDir(), fs.Options{OtherNames: func(tool, path string) ([]string, error) {
+		switch {
+		case tool == "fs.list":
+			return nil, nil
+		case path == "lost":
+			return nil, errors.New("too many files")
+		}
+		return []string{".git/config"}, nil
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ws.Close()
+	set, err := tool.NewSet(ws.Tools()...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		tool, args string
+		names      []string
+		unclear    bool
+	}{
+		{tool: "fs.read", args: `{"path":"a"}`, names: []string{"a", ".git/config"}},
+		{tool: "fs.grep", args: `{"path":"a","pattern":"x"}`, names: []string{"a", ".git/config"}},
+		{tool: "fs.list", args: `{"path":"a"}`, names: []string{"a"}},
+		{tool: "fs.write", args: `{"path":"a","content":"x"}`, names: []string{"a"}},
+		{tool: "fs.read", args: `{"path":"/etc/passwd"}`, names: []string{"/etc/passwd"}},
+		{tool: "fs.read", args: `{"path":"lost"}`, names: []string{"lost"}, unclear: true},
+	} {
+		facts := set.Resolve("c", llm.ToolCall{Name: tt.tool, Args: json.RawMessage(tt.args)}).Facts
+		var names []string
+		for _, p := range facts.Paths {
+			names = append(names, p.Path)
+		}
+		if !slices.Equal(names, tt.names) || (len(facts.Unclear) > 0) != tt.unclear {
+			t.Errorf("%s of %s is judged by %q, unclear %q", tt.tool, tt.args, names, facts.Unclear)
+		}
 	}
 }

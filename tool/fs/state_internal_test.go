@@ -8,7 +8,7 @@ import (
 )
 
 func TestATreeOfTooManyFilesHasNoState(t *testing.T) {
-	w, err := Open(t.TempDir())
+	w, err := Open(t.TempDir(), Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -31,7 +31,7 @@ func newGrove(t testing.TB) *grove {
 // open looks at the tree as another process would.
 func (r *grove) open() *grove {
 	r.t.Helper()
-	ws, err := fs.Open(r.dir)
+	ws, err := fs.Open(r.dir, fs.Options{})
 	if err != nil {
 		r.t.Fatal(err)
 	}

@@ -35,14 +35,22 @@ type Workspace struct {
 
 	state state
 
-	// gated are the tools that are judged by the other names of what they read,
-	// which otherNames finds.
-	gated      []string
-	otherNames func(path string) ([]string, error)
+	otherNames func(tool, path string) ([]string, error)
+}
+
+// Options say how a workspace's tools are judged.
+type Options struct {
+	// OtherNames gives the protected names that a path of the workspace, and all
+	// below it, have besides the one by which a tool reads them (hard links):
+	// an owner who is asked before what is protected is read must be asked then,
+	// too. An error makes the call unclear. Files are written in the place of
+	// the old ones, so that a write reaches no other name, and nobody asks for
+	// them then. Nil stands for no other names.
+	OtherNames func(tool, path string) ([]string, error)
 }
 
 // Open opens a workspace directory.
-func Open(dir string) (*Workspace, error) {
+func Open(dir string, o Options) (*Workspace, error) {
 	abs, err := filepath.Abs(dir)
 	if err != nil {
 		return nil, fmt.Errorf("fs: open workspace %s: %w", dir, err)
@@ -61,17 +69,8 @@ func Open(dir string) (*Workspace, error) {
 	}
 	return &Workspace{
 		dir: abs, real: real, root: root, paths: paths, seen: map[string][sha256.Size]byte{}, state: state{most: maxStateFiles},
+		otherNames: o.OtherNames,
 	}, nil
-}
-
-// GateReads has calls of some tools judged also by the protected names that a
-// file has besides the one by which it is read (hard links): an owner who is
-// asked before what is protected is read must be asked then, too. Names gives
-// them for a path of the workspace and all below it. Files are written in the
-// place of the old ones, so that a write reaches no other name. It must be
-// called before [Workspace.Tools].
-func (w *Workspace) GateReads(tools []string, names func(path string) ([]string, error)) {
-	w.gated, w.otherNames = tools, names
 }
 
 // Close releases the directory.
