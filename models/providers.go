@@ -51,11 +51,10 @@ func (r *Resolver) provider(name string) (llm.Model, error) {
 	case generateContent:
 		return gemini.New(gemini.Options{APIKey: key, BaseURL: s.baseURL, HTTP: client, Headers: headers}), nil
 	}
-	o := openaichat.Options{APIKey: key, BaseURL: s.baseURL, Provider: name, HTTP: client, Headers: headers}
-	if profile, ok := openaichat.ProfileNamed(s.profile); ok {
-		o.Profile = &profile
-	}
-	return openaichat.New(o), nil
+	habits := s.habits()
+	return openaichat.New(openaichat.Options{
+		APIKey: key, BaseURL: s.baseURL, Provider: name, Profile: &habits, HTTP: client, Headers: headers,
+	}), nil
 }
 
 // key returns the value of the first of the variables that is set.

@@ -1,8 +1,11 @@
 package models
 
 import (
+	"cmp"
 	"maps"
 	"slices"
+
+	"github.com/pawlrun/pawl/llm/openaichat"
 )
 
 // protocol is the wire that a provider speaks.
@@ -106,8 +109,17 @@ func (r *Resolver) address(name string, s service, configured string) string {
 }
 
 // RunsOwnTools says whether a target's provider can run tools on its own side;
-// compatible services cannot.
+// few of the compatible services do.
 func (r *Resolver) RunsOwnTools(target string) bool {
 	s, ok := r.service(providerOf(target))
-	return ok && s.protocol != chat
+	return ok && (s.protocol != chat || len(s.habits().Hosted) > 0)
+}
+
+// habits are those of a compatible service: the ones that it is known for by its
+// name, else by its address.
+func (s service) habits() openaichat.Profile {
+	if p, ok := openaichat.ProfileNamed(s.profile); ok {
+		return p
+	}
+	return openaichat.ProfileFor(cmp.Or(s.baseURL, openaichat.DefaultBaseURL))
 }

@@ -20,6 +20,36 @@ func hosted(parts llm.Parts) []note {
 		if text := ran(item); text != "" {
 			notes = append(notes, note{plain, "  ⇢ " + firstLine(text, 100) + " (run by the provider)"})
 		}
+		notes = append(notes, beside(item)...)
+	}
+	return notes
+}
+
+// beside says what a service of the chat completions told of the tools that it
+// ran: the calls, and the pages that the answer stands on.
+func beside(item llm.Item) []note {
+	var told struct {
+		Executed []struct {
+			Type      string          `json:"type"`
+			Arguments json.RawMessage `json:"arguments"`
+		} `json:"executed_tools"`
+		Annotations []struct {
+			Citation struct {
+				URL string `json:"url"`
+			} `json:"url_citation"`
+		} `json:"annotations"`
+	}
+	if json.Unmarshal(item.Raw, &told) != nil {
+		return nil
+	}
+	var notes []note
+	for _, call := range told.Executed {
+		notes = append(notes, note{plain, "  ⇢ " + firstLine(call.Type+" "+spoken(call.Arguments), 100) + " (run by the provider)"})
+	}
+	for _, a := range told.Annotations {
+		if url := a.Citation.URL; url != "" {
+			notes = append(notes, note{plain, "  ⇢ cites " + firstLine(url, 100)})
+		}
 	}
 	return notes
 }

@@ -13,9 +13,9 @@ import (
 	"time"
 )
 
-// wireNames are the providers that the config file knows by itself, one for
+// wireNames are providers that the config file knows by itself, one at least for
 // each way to reach a wire.
-var wireNames = []string{"anthropic", "openai", "openai-chat", "google", "ollama"}
+var wireNames = []string{"anthropic", "openai", "openai-chat", "google", "ollama", "openrouter"}
 
 // reply is what the provider answers one request with: a text, or one call of
 // a tool by its name on the wire.

@@ -219,6 +219,12 @@ func TestToolsThatAProviderRunsItselfPassThrough(t *testing.T) {
 				`{"text":"Otters swim."}]},"finishReason":"STOP"}],"usageMetadata":{"promptTokenCount":9,"candidatesTokenCount":3}}`,
 			`"codeExecutionResult":{"outcome":"OUTCOME_OK","output":"42"}`, `⇢ executableCode {"language":"PYTHON","code":"print(6*7)"} (run by the provider)`,
 		},
+		{
+			// These services have no place for what they ran in what goes back to them.
+			"openrouter/m", "web_search", `{"type":"openrouter:web_search"}`, `{"id":"c1","choices":[{"index":0,"message":{"role":"assistant","content":"Otters swim.",` +
+				`"annotations":[{"type":"url_citation","url_citation":{"url":"https://o.example","title":"Otters"}}]},"finish_reason":"stop"}],"usage":{"prompt_tokens":9,"completion_tokens":3}}`,
+			`{"role":"assistant","content":"Otters swim."}`, `⇢ cites https://o.example`,
+		},
 	} {
 		t.Run(strings.ReplaceAll(tt.model, "/", " "), func(t *testing.T) {
 			upstream := newProvider(t, reply{raw: tt.raw}, reply{text: "They do."})

@@ -22,6 +22,7 @@ type decoder struct {
 	thought   piece
 	refusal   piece
 	details   []detail
+	hosted    reported
 	calls     []*call
 	order     []partKind
 	finish    string
@@ -57,7 +58,10 @@ const (
 )
 
 func newDecoder(m *Model, req *llm.Request, emit func(llm.Delta)) *decoder {
-	return &decoder{emit: emit, names: m.names.For(req.Tools, maxToolName), counted: !m.profile.NoUsageOption}
+	return &decoder{
+		emit: emit, names: m.names.For(req.Tools, maxToolName), counted: !m.profile.NoUsageOption,
+		hosted: reported{asked: len(m.profile.Hosted) > 0 && len(req.ProviderTools) > 0},
+	}
 }
 
 // Events decodes a stream up to its end. Some services never send [DONE]; their
@@ -185,6 +189,10 @@ func (d *decoder) delta(data []byte) error {
 			if err := d.toolCalls(v); err != nil {
 				return err
 			}
+		case "annotations":
+			d.hosted.annotate(v)
+		case "executed_tools":
+			d.hosted.execute(v)
 		}
 	}
 	return m.Err()
@@ -338,6 +346,9 @@ func (d *decoder) Response(complete bool) *llm.Response {
 	}
 	if !d.thought.open && len(d.details) > 0 {
 		r.Parts = append(llm.Parts{llm.Reasoning{Signature: d.signature(), Raw: d.rawDetails()}}, r.Parts...)
+	}
+	if item, ok := d.hosted.item(); ok && (d.text.open || len(d.calls) > 0) {
+		r.Parts = append(r.Parts, item)
 	}
 	r.Finish = d.neutralFinish()
 	return r

@@ -2,6 +2,8 @@ package openaichat
 
 import (
 	"encoding/base64"
+	"encoding/json"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -17,6 +19,10 @@ const maxToolName = 64
 // Encode gives the bytes that Stream sends: what does not change within a run
 // first, then one segment per message, and the end.
 func (m *Model) Encode(req *llm.Request) (*llm.Encoded, error) {
+	hosted, err := m.hosted(req)
+	if err != nil {
+		return nil, err
+	}
 	names := m.names.For(req.Tools, maxToolName)
 	origin := m.opts.Provider + "/" + req.Model
 	key := "chat/" + m.profile.Name + "/" + origin + names.Clashes()
@@ -27,7 +33,7 @@ func (m *Model) Encode(req *llm.Request) (*llm.Encoded, error) {
 		system = joined(system, notes)
 	}
 	segments = append(segments, req.Memo.RequestPrefix(key, notes, req, func() []byte {
-		return m.appendPrefix(nil, req, names, system)
+		return m.appendPrefix(nil, req, hosted, names, system)
 	}))
 	encode := func(msg *llm.Message) []byte { return m.appendMessage(nil, msg, names, msg.Origin == origin) }
 	for _, msg := range req.Messages {
@@ -63,7 +69,7 @@ func joined(system, notes string) string {
 	return system + "\n\n" + notes
 }
 
-func (m *Model) appendPrefix(b []byte, req *llm.Request, names *wire.Names, system string) []byte {
+func (m *Model) appendPrefix(b []byte, req *llm.Request, hosted []Hosted, names *wire.Names, system string) []byte {
 	b = wire.AppendQuoted(append(b, `{"model":`...), req.Model)
 	if req.MaxTokens > 0 {
 		b = append(b, `,"`+m.profile.MaxTokens+`":`...)
@@ -76,7 +82,7 @@ func (m *Model) appendPrefix(b []byte, req *llm.Request, names *wire.Names, syst
 		b = wire.AppendQuoted(append(b, `,"prompt_cache_key":`...), req.CacheKey)
 	}
 	b = m.appendFormat(b, req)
-	b = appendTools(b, req.Tools, names)
+	b = appendTools(b, req.Tools, hosted, names)
 	b = append(b, `,"messages":[`...)
 	if system != "" {
 		b = append(wire.AppendQuoted(append(b, `{"role":"system","content":`...), system), '}')
@@ -84,23 +90,30 @@ func (m *Model) appendPrefix(b []byte, req *llm.Request, names *wire.Names, syst
 	return b
 }
 
-func appendTools(b []byte, tools []llm.ToolDef, names *wire.Names) []byte {
-	if len(tools) == 0 {
-		return b
-	}
-	b = append(b, `,"tools":[`...)
-	for i, t := range tools {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = wire.AppendQuoted(append(b, `{"type":"function","function":{"name":`...), names.Wire(t.Name))
+func appendTools(b []byte, tools []llm.ToolDef, hosted []Hosted, names *wire.Names) []byte {
+	first := len(b)
+	for _, t := range tools {
+		b = wire.AppendQuoted(append(b, `,{"type":"function","function":{"name":`...), names.Wire(t.Name))
 		if t.Description != "" {
 			b = wire.AppendQuoted(append(b, `,"description":`...), t.Description)
 		}
 		b = wire.AppendCompact(append(b, `,"parameters":`...), t.Schema, "{}")
 		b = append(b, "}}"...)
 	}
-	return append(b, ']')
+	for _, h := range hosted {
+		if h.Entry != "" {
+			b = wire.AppendCompact(append(b, ','), json.RawMessage(h.Entry), "{}")
+		}
+	}
+	if len(b) > first {
+		b = append(slices.Replace(b, first, first+1, []byte(`,"tools":[`)...), ']')
+	}
+	for _, h := range hosted {
+		if h.Member != "" {
+			b = append(append(b, ','), h.Member...)
+		}
+	}
+	return b
 }
 
 // appendMessage renders one message of ours as one or more of the API's, each

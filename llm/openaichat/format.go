@@ -14,7 +14,7 @@ func (m *Model) holdsSchema(req *llm.Request) bool {
 	if len(req.Schema) == 0 || req.SchemaInPrompt {
 		return false
 	}
-	return m.profile.Format == FormatSchema || m.profile.Format == FormatSchemaAlone && len(req.Tools) == 0
+	return m.profile.Format == FormatSchema || m.profile.Format == FormatSchemaAlone && len(req.Tools)+len(req.ProviderTools) == 0
 }
 
 // system is the request's system text, with the schema in words where the

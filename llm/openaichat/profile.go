@@ -53,6 +53,9 @@ type Profile struct {
 	// LateSystem says that a system message may stand anywhere. Servers with
 	// chat templates of models refuse one that is not the first.
 	LateSystem bool
+	// Hosted are the tools that the service runs itself, by the names that
+	// [llm.Request.ProviderTools] has; nil for none.
+	Hosted map[string]Hosted
 }
 
 // The profiles, each from the recordings of its service but for two of which
@@ -74,12 +77,12 @@ type Profile struct {
 // limits"), which is how usage is told apart. A bad key is a 400 with a plain
 // string in error.
 var profiles = map[string]Profile{
-	"openai":     {Name: "openai", MaxTokens: "max_completion_tokens", CacheKey: true, LateSystem: true},
+	"openai":     {Name: "openai", MaxTokens: "max_completion_tokens", CacheKey: true, LateSystem: true, Hosted: openAIHosted},
 	"azure":      {Name: "azure", MaxTokens: "max_completion_tokens", LateSystem: true},
 	"deepseek":   {Name: "deepseek", MaxTokens: "max_tokens", Echo: EchoContent, EmptyContent: true, Format: FormatObject},
 	"zai":        {Name: "zai", MaxTokens: "max_tokens", Echo: EchoContent, Format: FormatObject},
-	"openrouter": {Name: "openrouter", MaxTokens: "max_tokens", Echo: EchoDetails},
-	"groq":       {Name: "groq", MaxTokens: "max_tokens", Format: FormatSchemaAlone},
+	"openrouter": {Name: "openrouter", MaxTokens: "max_tokens", Echo: EchoDetails, Hosted: openRouterHosted},
+	"groq":       {Name: "groq", MaxTokens: "max_tokens", Format: FormatSchemaAlone, Hosted: groqHosted},
 	"mistral":    {Name: "mistral", MaxTokens: "max_tokens", NoUsageOption: true, EmptyContent: true, ShortIDs: true},
 	"xai":        {Name: "xai", MaxTokens: "max_tokens"},
 	"ollama":     {Name: "ollama", MaxTokens: "max_tokens", Echo: EchoContent, Format: FormatSchemaAlone},
