@@ -43,10 +43,16 @@ func (d *driver) beginAsk(asks []machine.Ask) (bool, error) {
 }
 
 func (d *driver) askOnce(a machine.Ask) {
-	if id := a.Approval.CallID; d.flights[askFlight(id)] == nil && !d.asked[id] {
-		d.asked[id] = true
-		d.queue = append(d.queue, func(work context.Context) { d.ask(work, a) })
+	id := a.Approval.CallID
+	if d.flights[askFlight(id)] != nil || d.asked[id] || d.env.AskInTurn && d.asking != "" {
+		return
 	}
+	d.asked[id], d.asking = true, askFlight(id)
+	d.queue = append(d.queue, func(work context.Context) {
+		if d.asked[id] { // it may have been decided in the commit that came between
+			d.ask(work, a)
+		}
+	})
 }
 
 // rejection is what the engine answers in the place of somebody who cannot.
@@ -140,8 +146,18 @@ func (d *driver) dismiss() {
 			delete(d.asked, id)
 			if f := d.flights[askFlight(id)]; f != nil {
 				f.cancel()
+			} else {
+				d.unask(askFlight(id))
 			}
 		}
+	}
+}
+
+// unask lets the next call be asked about once the flight of a question has
+// landed.
+func (d *driver) unask(flight string) {
+	if d.asking == flight {
+		d.asking = ""
 	}
 }
 

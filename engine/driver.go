@@ -53,10 +53,12 @@ type driver struct {
 
 	inbox chan struct{}
 	// seen are the commands that were taken, asked the calls whose approval a
-	// person is being asked for, hooking the flights of the hooks that are being
+	// person is being asked for, asking the flight of the last question that is
+	// still open, hooking the flights of the hooks that are being
 	// heard or about to be, resuming that the driver has not begun yet.
 	seen     map[int64]bool
 	asked    map[string]bool
+	asking   string
 	hooking  map[string]bool
 	resuming bool
 	// wakeAt is when the machine wants to be asked again, waiting what for.

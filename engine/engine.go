@@ -79,6 +79,9 @@ type Env struct {
 	// Ask puts a pending approval to a person and waits for the answer; nil
 	// where nobody can be asked, and the run then parks.
 	Ask func(ctx context.Context, p event.ToolPendingApproval) (event.ToolApprovalResolved, error)
+	// AskInTurn has Ask called for one call after another, in the order in which
+	// the model made them. Without it Ask is called for all of them at once.
+	AskInTurn bool
 	// Tree identifies what the workspace of the run holds, so that a run whose
 	// edits change nothing can be told from one that gets on; nil where the run
 	// has none. It must be cheap, because it is asked after every call that may

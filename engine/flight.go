@@ -126,6 +126,7 @@ func (d *driver) land() []event.Data {
 func (d *driver) landed(s settlement) {
 	delete(d.flights, s.flight)
 	delete(d.hooking, s.flight)
+	d.unask(s.flight)
 	d.abandoned = d.abandoned || s.abandoned
 }
 

@@ -1,111 +1,113 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/user"
 	"strings"
-	"sync"
+	"time"
 
+	"github.com/pawlrun/pawl/engine"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/machine/agent"
 )
 
-// asker puts approvals to the person at the terminal, one at a time.
+// asker puts approvals to the person at the terminal. It is asked about one call
+// after another (engine.Env.AskInTurn).
 type asker struct {
-	lines <-chan string
-	p     *printer
-	by    string
-	mu    sync.Mutex
+	keys *keyboard
+	p    *printer
+	by   string
+	// withdrawn is when the last question was taken back, zero when it was
+	// answered.
+	withdrawn time.Time
 }
 
-// askFunc is the form in which an engine asks.
-type askFunc = func(context.Context, event.ToolPendingApproval) (event.ToolApprovalResolved, error)
+// misfire is how long after a question that was taken back no other one is put:
+// whoever was about to answer the old one must not answer the new one with it.
+const misfire = time.Second
 
-// asking returns who answers gated calls, or nil where nobody can be asked.
-// deny and all are the owner's answers, given beforehand.
-func (a *app) asking(mode agent.ApproveMode, p *printer) askFunc {
-	switch mode {
-	case agent.ApproveAll:
-		return answerAll(event.ApprovalApproved, "--approve all")
-	case agent.ApproveDeny:
-		return answerAll(event.ApprovalRejected, "--approve deny")
+// asking makes an environment ask: there is somebody at the terminal, the owner
+// gave the answers beforehand (deny, all), or nobody can be asked.
+func (a *app) asking(env *engine.Env, mode agent.ApproveMode, p *printer) {
+	env.AskInTurn = true
+	switch {
+	case mode == agent.ApproveAll:
+		env.Ask = answerAll(event.ApprovalApproved, "--approve all")
+	case mode == agent.ApproveDeny:
+		env.Ask = answerAll(event.ApprovalRejected, "--approve deny")
+	case screenOf(a.in, os.Getenv).terminal && p.screen.terminal:
+		p.asks = true
+		env.Ask = (&asker{keys: listen(a.in), p: p, by: whoAmI()}).ask
 	}
-	if !screenOf(a.in, os.Getenv).terminal || !p.screen.terminal {
-		return nil
-	}
-	q := &asker{lines: readLines(a.in), p: p, by: whoAmI()}
-	return q.ask
 }
 
-func answerAll(kind event.ApprovalKind, by string) askFunc {
+func answerAll(kind event.ApprovalKind, by string) func(context.Context, event.ToolPendingApproval) (event.ToolApprovalResolved, error) {
 	return func(context.Context, event.ToolPendingApproval) (event.ToolApprovalResolved, error) {
 		return event.ToolApprovalResolved{Kind: kind, Approver: by, Reason: "decided by the flag " + by}, nil
 	}
 }
 
-// readLines reads in the background, because a read of a terminal cannot be
-// taken back when the question has become void.
-func readLines(r io.Reader) <-chan string {
-	lines := make(chan string)
-	go func() {
-		defer close(lines)
-		for s := bufio.NewScanner(r); s.Scan(); {
-			lines <- s.Text()
-		}
-	}()
-	return lines
+func (q *asker) ask(ctx context.Context, pending event.ToolPendingApproval) (event.ToolApprovalResolved, error) {
+	if err := q.pause(ctx); err != nil {
+		return event.ToolApprovalResolved{}, err
+	}
+	q.keys.begin()
+	defer q.keys.end()
+	q.p.ask(yellow, fmt.Sprintf("approve %s: %s %s?\n", pending.CallID, pending.Tool, harmless(string(pending.Args))))
+	if pending.Reason != "" {
+		q.p.ask(faint, "  "+harmless(pending.Reason)+"\n")
+	}
+	d, err := q.decide(ctx)
+	if ctx.Err() != nil {
+		q.withdrawn = time.Now()
+		q.p.withdraw(" (no answer is needed any more)")
+		return d, ctx.Err()
+	}
+	q.withdrawn = time.Time{}
+	q.p.answered()
+	d.Approver = q.by
+	return d, err
 }
 
-var errNoAnswer = errors.New("nobody answered at the terminal")
+// pause waits after a question that was taken back.
+func (q *asker) pause(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+	case <-time.After(time.Until(q.withdrawn.Add(misfire))):
+	}
+	return ctx.Err()
+}
 
-func (q *asker) ask(ctx context.Context, pending event.ToolPendingApproval) (event.ToolApprovalResolved, error) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if ctx.Err() != nil {
-		return event.ToolApprovalResolved{}, ctx.Err()
-	}
-	q.p.line(yellow, fmt.Sprintf("approve %s %s?", pending.Tool, harmless(string(pending.Args))))
-	if pending.Reason != "" {
-		q.p.line(faint, "  "+harmless(pending.Reason))
-	}
-	defer q.p.answered()
-	for {
-		line, err := q.line(ctx, "  [y]es, [n]o, [e]dit, or why not: ")
+// decide asks until there is an answer.
+func (q *asker) decide(ctx context.Context) (d event.ToolApprovalResolved, err error) {
+	for d.Kind == "" {
+		line, err := q.line(ctx, "  [y]es, [n]o, n and a reason, [e]dit: ")
 		if err != nil {
-			return event.ToolApprovalResolved{}, err
+			return d, err
 		}
-		d, ok := decision(line)
-		if d.Kind == event.ApprovalEdited {
+		switch d = decision(line); d.Kind {
+		case "":
+			q.p.ask(faint, "  answer y to approve, n to reject, \"n REASON\" to tell the model why, or e to change the arguments\n")
+		case event.ApprovalEdited:
 			if d.Args, err = q.edit(ctx); err != nil {
-				return event.ToolApprovalResolved{}, err
+				return d, err
 			}
-			ok = d.Args != nil
-		}
-		if ok {
-			d.Approver = q.by
-			return d, nil
+			if d.Args == nil {
+				d.Kind = ""
+			}
 		}
 	}
+	return d, nil
 }
 
 // line asks for one line of text.
 func (q *asker) line(ctx context.Context, question string) (string, error) {
-	q.p.ask(question)
-	select {
-	case <-ctx.Done():
-		return "", ctx.Err()
-	case line, ok := <-q.lines:
-		if !ok {
-			return "", errNoAnswer
-		}
-		return line, nil
-	}
+	q.p.ask(bold, question)
+	return q.keys.line(ctx)
 }
 
 // edit asks for other arguments; an empty line keeps those of the call and goes
@@ -117,34 +119,35 @@ func (q *asker) edit(ctx context.Context) (json.RawMessage, error) {
 			return nil, err
 		}
 		var object map[string]json.RawMessage
-		if err = json.Unmarshal([]byte(line), &object); err == nil {
+		if err = json.Unmarshal([]byte(line), &object); err == nil && object == nil {
+			err = errors.New("null is no object")
+		}
+		if err == nil {
 			return json.RawMessage(strings.TrimSpace(line)), nil
 		}
-		q.p.line(red, "  "+err.Error())
+		q.p.ask(red, "  "+harmless(err.Error())+"\n")
 	}
 }
 
-// decision reads an answer. Only a clear yes approves; any other sentence is
-// the reason of a rejection.
-func decision(line string) (event.ToolApprovalResolved, bool) {
-	line = strings.TrimSpace(line)
-	switch strings.ToLower(line) {
-	case "", "?":
-		return event.ToolApprovalResolved{}, false
-	case "y", "yes":
-		return event.ToolApprovalResolved{Kind: event.ApprovalApproved}, true
-	case "n", "no":
-		return event.ToolApprovalResolved{Kind: event.ApprovalRejected, Reason: "declined"}, true
-	case "e", "edit":
-		return event.ToolApprovalResolved{Kind: event.ApprovalEdited}, true
-	}
-	for _, no := range []string{"n ", "no ", "no, "} {
-		if rest, ok := strings.CutPrefix(line, no); ok {
-			line = strings.TrimSpace(rest)
-			break
+// decision reads an answer. Only a clear word decides; anything else is no
+// answer, because a slip must neither let a call through nor turn it down.
+func decision(line string) event.ToolApprovalResolved {
+	word, why, _ := strings.Cut(strings.TrimSpace(line), " ")
+	why = strings.TrimSpace(why)
+	switch word = strings.ToLower(strings.TrimRight(word, ",:")); {
+	case word == "n", word == "no":
+		if why == "" {
+			why = "declined"
 		}
+		return event.ToolApprovalResolved{Kind: event.ApprovalRejected, Reason: why}
+	case why != "":
+		return event.ToolApprovalResolved{}
+	case word == "y", word == "yes":
+		return event.ToolApprovalResolved{Kind: event.ApprovalApproved}
+	case word == "e", word == "edit":
+		return event.ToolApprovalResolved{Kind: event.ApprovalEdited}
 	}
-	return event.ToolApprovalResolved{Kind: event.ApprovalRejected, Reason: line}, true
+	return event.ToolApprovalResolved{}
 }
 
 // whoAmI names the person in what is recorded.

@@ -76,7 +76,7 @@ func (a *app) run(c *cobra.Command, f *runFlags, args []string) error {
 	ctx, stop := interruptible(c.Context())
 	defer stop()
 	p := newPrinter(a.err, screenOf(a.err, os.Getenv))
-	l.env.Ask = a.asking(o.Approve, p)
+	a.asking(&l.env, o.Approve, p)
 	l.env = recording(l.env, f.record)
 	r, err := l.session.engine.Start(ctx, l.started, "", l.env)
 	if err != nil {

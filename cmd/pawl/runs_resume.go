@@ -94,7 +94,7 @@ func (s *session) resume(ctx context.Context, row journal.Run, o output, who app
 		env, err := launch.Environment(started, launch.Options{
 			Config: config, Limiter: &s.app.limiter, Replay: replayed.open, Sandbox: machine, Journal: s.app.journalPath,
 		})
-		env.Ask = s.app.asking(mode, p)
+		s.app.asking(&env, mode, p)
 		return recording(env, s.app.recordPath), err
 	})
 	if err != nil {

@@ -72,6 +72,10 @@ type printer struct {
 	shown   bool
 	painted time.Time
 	asking  bool
+	// asks says that somebody is asked about calls here.
+	asks bool
+	// held are the lines that came while a question was open.
+	held []string
 }
 
 // repaint is how often the live line is drawn at most: more is flicker.
@@ -81,13 +85,18 @@ func newPrinter(w io.Writer, s screen) *printer {
 	return &printer{w: w, screen: s, now: time.Now}
 }
 
-// line writes a line that stays. Progress is a courtesy: that it cannot be
+// line writes a line that stays, after the question that is open. Progress is a courtesy: that it cannot be
 // written is no reason to stop a run.
 func (p *printer) line(st style, text string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	text = p.screen.paint(st, text)
+	if p.asking {
+		p.held = append(p.held, text)
+		return
+	}
 	p.clear()
-	fmt.Fprintln(p.w, p.screen.paint(st, text))
+	fmt.Fprintln(p.w, text)
 	p.draw()
 }
 
@@ -120,20 +129,34 @@ func (p *printer) draw() {
 	p.shown, p.painted = true, p.now()
 }
 
-// ask writes a question and leaves the cursor behind it; nothing is drawn
-// over it until answered is called.
-func (p *printer) ask(question string) {
+// ask writes a question, or a part of it, and leaves the cursor behind it. Until it is answered or
+// withdrawn nothing else is written.
+func (p *printer) ask(st style, question string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.clear()
 	p.asking = true
-	fmt.Fprint(p.w, p.screen.paint(bold, question))
+	fmt.Fprint(p.w, p.screen.paint(st, question))
 }
 
+// answered goes on after a question.
 func (p *printer) answered() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.asking = false
+	for _, line := range p.held {
+		fmt.Fprintln(p.w, line)
+	}
+	p.held = nil
+}
+
+// withdraw ends the line of a question that nobody needs to answer any more, and
+// goes on.
+func (p *printer) withdraw(why string) {
+	p.mu.Lock()
+	fmt.Fprintln(p.w, p.screen.paint(faint, why))
+	p.mu.Unlock()
+	p.answered()
 }
 
 func (p *printer) clear() {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/pawlrun/pawl/event"
@@ -53,15 +54,16 @@ func TestTheLiveLineFitsTheScreenAndShowsTheEnd(t *testing.T) {
 
 func TestNothingIsDrawnOverAQuestion(t *testing.T) {
 	p, out, now := aTerminal(40)
-	p.ask("really? ")
+	p.ask(plain, "really? ")
 	*now = now.Add(time.Second)
 	p.live("", "waiting")
+	p.line(plain, "news")
 	if out.String() != "really? " {
 		t.Errorf("%q", out.String())
 	}
 	p.answered()
 	p.live("", "going")
-	if !strings.HasSuffix(out.String(), "going") {
+	if out.String() != "really? news\ngoing" {
 		t.Errorf("%q", out.String())
 	}
 }
@@ -91,44 +93,58 @@ func TestWhatModelsAndToolsSayCannotSteerTheTerminal(t *testing.T) {
 	}
 }
 
-func TestOnlyAClearYesApproves(t *testing.T) {
+func TestOnlyAClearWordDecides(t *testing.T) {
 	for line, want := range map[string]struct {
 		kind   event.ApprovalKind
 		reason string
 	}{
-		"y": {event.ApprovalApproved, ""}, " YES ": {event.ApprovalApproved, ""},
-		"n": {event.ApprovalRejected, "declined"}, "No": {event.ApprovalRejected, "declined"},
-		"yes please": {event.ApprovalRejected, "yes please"}, "n too risky": {event.ApprovalRejected, "too risky"},
-		"not there": {event.ApprovalRejected, "not there"},
+		"y": {event.ApprovalApproved, ""}, " YES ": {event.ApprovalApproved, ""}, "y.": {}, "yes please": {}, "yo": {}, "ye": {},
+		"n": {event.ApprovalRejected, "declined"}, "No": {event.ApprovalRejected, "declined"}, "no,": {event.ApprovalRejected, "declined"},
+		"n too risky": {event.ApprovalRejected, "too risky"}, "no, too risky": {event.ApprovalRejected, "too risky"},
+		"n: it is late": {event.ApprovalRejected, "it is late"}, "not there": {}, "never": {}, "nope": {},
+		"e": {event.ApprovalEdited, ""}, "edit it": {}, "": {}, "  ": {}, "?": {}, "a": {},
 	} {
-		got, ok := decision(line)
-		if !ok || got.Kind != want.kind || got.Reason != want.reason {
+		if got := decision(line); got.Kind != want.kind || got.Reason != want.reason {
 			t.Errorf("%q gives %+v", line, got)
 		}
-	}
-	if _, ok := decision("  "); ok {
-		t.Error("an empty line decides")
 	}
 }
 
 func TestAQuestionIsPutAgainUntilItIsAnswered(t *testing.T) {
-	p, out, _ := aTerminal(80)
-	q := &asker{lines: readLines(strings.NewReader("\n\ny\n")), p: p, by: "ann"}
-	got, err := q.ask(t.Context(), event.ToolPendingApproval{Tool: "shell.exec", Args: []byte(`{"command":"ls"}`)})
-	if err != nil || got.Kind != event.ApprovalApproved || got.Approver != "ann" {
-		t.Errorf("%+v, %v", got, err)
-	}
-	if n := strings.Count(out.String(), "[y]es"); n != 3 {
-		t.Errorf("asked %d times, want 3: %q", n, out.String())
-	}
-	if _, err := q.ask(t.Context(), event.ToolPendingApproval{}); err != errNoAnswer {
-		t.Errorf("after the end of input: %v", err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		p, out, _ := aTerminal(80)
+		k := newKeyboard()
+		q := &asker{keys: k, p: p, by: "ann"}
+		k.take("y") // before anything is asked
+		type answer struct {
+			event.ToolApprovalResolved
+			err error
+		}
+		answers := make(chan answer, 1)
+		go func() {
+			d, err := q.ask(t.Context(), event.ToolPendingApproval{CallID: "k-1-1", Tool: "shell.exec", Args: []byte(`{"command":"ls"}`)})
+			answers <- answer{d, err}
+		}()
+		for _, line := range []string{"", "sure", "y"} {
+			synctest.Wait()
+			k.take(line)
+		}
+		if got := <-answers; got.err != nil || got.Kind != event.ApprovalApproved || got.Approver != "ann" {
+			t.Errorf("%+v", got)
+		}
+		if n := strings.Count(out.String(), "[y]es"); n != 3 || !strings.HasPrefix(out.String(), `approve k-1-1: shell.exec {"command":"ls"}?`) {
+			t.Errorf("asked %d times, want 3: %q", n, out.String())
+		}
+		k.finish()
+		if _, err := q.ask(t.Context(), event.ToolPendingApproval{}); err != errNoAnswer {
+			t.Errorf("after the end of input: %v", err)
+		}
+	})
 }
 
 func TestAQuestionEndsWithTheRun(t *testing.T) {
 	p, _, _ := aTerminal(80)
-	q := &asker{lines: make(chan string), p: p}
+	q := &asker{keys: newKeyboard(), p: p}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := q.ask(ctx, event.ToolPendingApproval{}); err == nil {

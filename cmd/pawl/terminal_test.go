@@ -4,6 +4,7 @@ import (
 	"io"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -40,6 +41,9 @@ func (y *typist) watch() {
 
 func (y *typist) seen() string { return y.screen.String() }
 
+// plain is what was seen, without colours.
+func (y *typist) plain() string { return escape.ReplaceAllString(y.seen(), "") }
+
 func (y *typist) types(text string) {
 	y.t.Helper()
 	if _, err := y.file.WriteString(text); err != nil {
@@ -56,7 +60,10 @@ func TestOnATerminalAGatedCallIsAskedFor(t *testing.T) {
 	}{
 		{"yes", "y\n", "exit code: 0", true},
 		{"no", "n\n", "declined", false},
-		{"why not", "not on a Friday\n", "not on a Friday", false},
+		{"no, and why", "n not on a Friday\n", "not on a Friday", false},
+		{"no, and why, as a sentence", "No, not on a Friday\n", "not on a Friday", false},
+		{"something else, and after that yes", "yo\nyes please\nnope\ny\n", "exit code: 0", true},
+		{"something else, and after that no", "never mind\nn\n", "declined", false},
 		{"with other arguments", "e\n{\"command\": \n{\"command\": \"touch edited\"}\n", "changed the arguments of this call to", false},
 		{"with other arguments, and after all with its own", "e\n\ny\n", "exit code: 0", true},
 	} {
@@ -66,8 +73,8 @@ func TestOnATerminalAGatedCallIsAskedFor(t *testing.T) {
 				"script.yaml": shellTurn("touch touched") + "- text: the end\n  expect: {last: [\"" + tt.last + "\"]}\n",
 			})
 			y, s := p.atTerminal(nil, "run", "agent.yaml", "go")
-			p.eventually("it asks", func() bool { return strings.Contains(y.seen(), "[y]es, [n]o, [e]dit, or why not: ") })
-			if !strings.Contains(y.seen(), `approve shell.exec {"command":"touch touched"}?`) {
+			p.eventually("it asks", func() bool { return strings.Contains(y.seen(), prompt) })
+			if !strings.Contains(y.seen(), `-1-1: shell.exec {"command":"touch touched"}?`) {
 				t.Errorf("the question does not show the call: %q", y.seen())
 			}
 			y.types(tt.types)
@@ -79,7 +86,82 @@ func TestOnATerminalAGatedCallIsAskedFor(t *testing.T) {
 			if p.exists("touched")() != tt.exists {
 				t.Errorf("the call ran: %t", !tt.exists)
 			}
+			if strings.Contains(tt.name, "something else") && !strings.Contains(y.seen(), "\"n REASON\" to tell the model why") {
+				t.Errorf("it is not said how to answer: %q", y.seen())
+			}
 		})
+	}
+}
+
+// prompt is the end of a question.
+const prompt = "[y]es, [n]o, n and a reason, [e]dit: "
+
+// threeCalls is an answer that asks for three calls, each of which touches a
+// file of its own.
+func threeCalls(t *testing.T) project {
+	return newProject(t, map[string]string{
+		"agent.yaml": gatedAgent,
+		"script.yaml": "- tool_calls:\n" +
+			"  - {name: shell.exec, arguments: {command: touch one}}\n" +
+			"  - {name: shell.exec, arguments: {command: touch two}}\n" +
+			"  - {name: shell.exec, arguments: {command: touch three}}\n" +
+			"- text: the end\n",
+	})
+}
+
+// questions are the commands of the calls that were asked about, in the order
+// in which the screen shows them.
+func (y *typist) questions() []string {
+	var found []string
+	for _, m := range regexp.MustCompile(`approve \w+-(1-\d): shell.exec \{"command":"touch (\w+)"\}\?`).FindAllStringSubmatch(y.seen(), -1) {
+		found = append(found, m[1]+" "+m[2])
+	}
+	return found
+}
+
+// rows: ALDO-60, HAR-65
+func TestSeveralCallsAreAskedAboutOneAfterTheOther(t *testing.T) {
+	p := threeCalls(t)
+	y, s := p.atTerminal(nil, "run", "agent.yaml", "go")
+	for i, answer := range []string{"y\n", "n\n", "y\n"} {
+		p.eventually("it asks", func() bool { return strings.Count(y.seen(), prompt) == i+1 })
+		y.types(answer)
+	}
+	if f := s.wait(); f.code != 0 {
+		t.Errorf("exit code %d: %q", f.code, y.seen())
+	}
+	<-y.done
+	if got, want := y.questions(), []string{"1-1 one", "1-2 two", "1-3 three"}; !slices.Equal(got, want) {
+		t.Errorf("asked about %q, want %q", got, want)
+	}
+	if !p.exists("one")() || p.exists("two")() || !p.exists("three")() {
+		t.Errorf("other calls ran than were approved: %q", y.seen())
+	}
+	for line := range strings.Lines(y.plain()) {
+		if before, typed, asked := strings.Cut(line, prompt); asked && (before != "  " || len(strings.TrimSpace(typed)) != 1) {
+			t.Errorf("something is written into the question: %q", line)
+		}
+	}
+}
+
+// Whoever was about to answer a question that is gone answers nothing.
+func TestAnAnswerToAQuestionThatIsGoneIsNotTakenForTheNextOne(t *testing.T) {
+	p := threeCalls(t)
+	y, s := p.atTerminal(nil, "run", "agent.yaml", "go")
+	p.eventually("it asks", func() bool { return strings.Count(y.seen(), prompt) == 1 })
+	y.types("y") // and before the line ends:
+	p.exits(0, "runs", "reject", p.newest(), "1-1", "--reason", "from elsewhere")
+	p.eventually("the question is taken back", func() bool { return strings.Contains(y.plain(), prompt+"y (no answer is needed any more)\r\n") })
+	y.types("\ny\n")
+	for i, answer := range []string{"n\n", "n\n"} {
+		p.eventually("it asks about the next call", func() bool { return strings.Count(y.seen(), prompt) == i+2 })
+		y.types(answer)
+	}
+	if f := s.wait(); f.code != 0 {
+		t.Errorf("exit code %d: %q", f.code, y.seen())
+	}
+	if p.exists("one")() || p.exists("two")() || p.exists("three")() {
+		t.Errorf("a call ran that nobody approved: %q", y.seen())
 	}
 }
 

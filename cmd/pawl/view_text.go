@@ -34,6 +34,9 @@ func (v *textView) show(e event.Event) error {
 	if what, changed := v.status(e); changed {
 		v.live(what)
 	}
+	if _, gated := e.Data.(event.ToolPendingApproval); gated && v.p.asks {
+		return nil // the question says it
+	}
 	for _, l := range progress(e) {
 		v.p.line(l.style, l.text)
 	}
