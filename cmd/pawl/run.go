@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"strings"
 
 	"github.com/pawlrun/pawl/engine"
 	"github.com/pawlrun/pawl/event"
@@ -20,7 +21,7 @@ func (a *app) runCommand() *cobra.Command {
 		Use:   "run FILE [INPUT]",
 		Short: "Run an agent",
 		Long: `Runs an agent file on an input. The answer goes to stdout, progress to stderr. INPUT may be
-"-" for stdin. Ctrl-C parks the run; 'pawl runs resume' goes on with it.`,
+"-" for stdin, and is left out where the prompt says it all. Ctrl-C parks the run; 'pawl runs resume' goes on with it.`,
 		Example: `  pawl run agent.yaml "Fix the failing test"
   git diff | pawl run reviewer.yaml -
   pawl run agent.yaml "What is wrong here?" --attach screenshot.png --attach report.pdf
@@ -98,7 +99,7 @@ func (a *app) prepare(ctx context.Context, f *runFlags, args []string, o launch.
 	if f.from != "" {
 		return a.prepareContinued(ctx, f.from, args, o)
 	}
-	input, err := a.input(args[1:])
+	input, err := a.task(args[1:])
 	if err != nil {
 		return nil, err
 	}
@@ -129,6 +130,20 @@ func fileError(path string, err error) error {
 		}
 	}
 	return usageError(err)
+}
+
+// task is the INPUT of a run, "" where the command line has none. One that is
+// given and says nothing is a slip, such as a variable that is not set or a
+// command that failed before the pipe, and would be paid for.
+func (a *app) task(args []string) (string, error) {
+	text, err := a.input(args)
+	if err != nil || len(args) == 0 || strings.TrimSpace(text) != "" {
+		return text, err
+	}
+	if args[0] == "-" {
+		return "", usagef("nothing came on stdin, so INPUT is empty; leave the - out if the run needs no INPUT")
+	}
+	return "", usagef("INPUT is empty; leave it out if the run needs none")
 }
 
 // input is the message of the command line, or stdin for "-".

@@ -11,7 +11,7 @@ import (
 // prepareContinued makes a new run from an ended one: its file, tools, models
 // and conversation are there already.
 func (a *app) prepareContinued(ctx context.Context, from string, args []string, o launch.Options) (*launched, error) {
-	input, err := a.input(args)
+	input, err := a.task(args)
 	if err != nil {
 		return nil, err
 	}
