@@ -22,7 +22,7 @@ func (a *app) approveCommand() *cobra.Command {
 With --args the call runs with other arguments than the model gave. They are validated and judged like the
 model's own; where a rule asks about them that did not ask before, the call waits for another decision. The
 model is told what ran.`
-	c.Example = `  pawl runs approve k7x2 k7x2…-3-1
+	c.Example = `  pawl runs approve k7x2 3-1
   pawl runs approve k7x2 3-1 --reason "reviewed" --resume
   pawl runs approve k7x2 3-1 --args '{"command": "git push origin review"}' --resume`
 	c.Flags().StringVar(&args, "args", "", "run the call with these arguments instead: a JSON object, or a file that holds one")
@@ -41,7 +41,7 @@ func (a *app) rejectCommand() *cobra.Command {
 func (a *app) decisionCommand(kind journal.CommandKind, edited *string) *cobra.Command {
 	var f verbFlags
 	c := &cobra.Command{
-		Long: "CALL is the id that the run's pending approval names, or the end of it (\"3-1\"); 'pawl runs show' lists them.",
+		Long: "CALL is the id that the run's pending approval names, or the end of it (\"3-1\", \"k7x2-3-1\"); 'pawl runs show' lists them.",
 		Args: cobra.ExactArgs(2),
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := f.check(); err != nil {
@@ -94,7 +94,8 @@ func (s *session) pendingCall(ctx context.Context, r journal.Run, name string) (
 	if err == nil {
 		return p, nil
 	}
-	for _, id := range []string{name, r.ID + "-" + name} {
+	_, place := cutCall(name)
+	for _, id := range []string{name, r.ID + "-" + place} {
 		if d, readErr := s.engine.Decision(ctx, r.ID, id); readErr == nil && d != nil {
 			return p, usageError(&engine.DecidedError{Decision: *d})
 		}
@@ -110,7 +111,7 @@ func matchCall(run string, pending []event.ToolPendingApproval, name string) (ev
 		switch {
 		case p.CallID == name:
 			return p, nil
-		case strings.Contains(name, "-") && strings.HasSuffix(p.CallID, "-"+name):
+		case namesCall(p.CallID, name):
 			fits = append(fits, p)
 		}
 	}

@@ -51,7 +51,7 @@ stays so where --context-window or --model gives it room.`,
 		Example: `  pawl runs fork k7x2 --seq 40
   pawl runs fork k7x2 --seq 40 --model anthropic/claude-opus-4-5
   pawl runs fork k7x2 --seq 210 --context-window 200000
-  pawl runs fork k7x2 --seq 40 --result k7x2-3-1=corrected.txt
+  pawl runs fork k7x2 --seq 40 --result 3-1=corrected.txt
   pawl runs fork k7x2 --seq 40 --record again.yaml
   pawl runs fork k7x2 --seq 40 --no-run --json`,
 		Args: cobra.ExactArgs(1),
@@ -72,7 +72,7 @@ stays so where --context-window or --model gives it room.`,
 	fl.StringVar(&f.model, "model", "", "go on with this model")
 	fl.StringVar(&f.prompt, "prompt", "", "go on with this system prompt")
 	fl.IntVar(&f.window, "context-window", 0, "go on with this context window in tokens, at most the model's own")
-	fl.StringArrayVar(&f.results, "result", nil, "put a file's content in the place of a call's result, as CALL=FILE")
+	fl.StringArrayVar(&f.results, "result", nil, "put a file's content in the place of a call's result, as CALL=FILE; CALL may be the end of its id (3-1)")
 	fl.BoolVar(&f.noRun, "no-run", false, "only make the fork; 'pawl runs resume' runs it")
 	approveFlag(c, &f.approve)
 	recordFlag(c, &a.recordPath)
@@ -114,6 +114,9 @@ func (f *forkFlags) replaced() ([]event.ForkedResult, error) {
 func (s *session) fork(ctx context.Context, r journal.Run, f *forkFlags, approveSaid bool) error {
 	results, err := f.replaced()
 	if err != nil {
+		return err
+	}
+	if err := s.nameResults(ctx, r, f.seq, results); err != nil {
 		return err
 	}
 	made, err := s.makeFork(ctx, r, f, results)
