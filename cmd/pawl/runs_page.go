@@ -65,8 +65,12 @@ func (p *page) head(b *strings.Builder) {
 	}
 	if d := p.Parked; d != nil && len(p.Pending) == 0 {
 		row("because", firstLine(d.Detail, 200))
+		if p.answered() {
+			d = &event.RunParked{}
+		}
 		row("go on", goingOn(p.ID, *d))
 	}
+	p.waiting(row)
 	for _, ref := range p.Pending {
 		ref.rows(p.ID, time.Now(), row)
 	}

@@ -42,6 +42,11 @@ their place. A fork before that event has them all.`,
 				}); err != nil {
 					return err
 				}
+				inbox, err := s.store.Inbox(c.Context(), r.ID)
+				if err != nil {
+					return err
+				}
+				p.sent(inbox)
 				p.Taint = s.taint(c.Context(), r.ID)
 				if asJSON {
 					return a.printJSON(p)
@@ -91,6 +96,7 @@ type page struct {
 	Inherited *inherited         `json:"inherited,omitempty"`
 	Hidden    []agent.HiddenTool `json:"hidden,omitempty"`
 	Pending   []pendingRef       `json:"pending,omitempty"`
+	Waiting   []waitingRef       `json:"waiting,omitempty"`
 	Parked    *event.RunParked   `json:"parked,omitempty"`
 	Because   string             `json:"because,omitempty"`
 	Taint     event.Taint        `json:"taint,omitzero"`
@@ -182,6 +188,7 @@ func (p *page) add(e *event.Event) {
 			c.Errors++
 		}
 	}
+	p.told(e)
 }
 
 // hookRef is what one hook said.

@@ -1,0 +1,116 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/pawlrun/pawl/budget"
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/journal"
+	"github.com/pawlrun/pawl/llm"
+)
+
+// waitingRef is something that somebody told the run and that nothing has
+// followed from yet: the run is parked, or its driver has not looked.
+type waitingRef struct {
+	Kind journal.CommandKind `json:"kind"`
+	By   string              `json:"by,omitempty"`
+	At   time.Time           `json:"at"`
+	Text string              `json:"text,omitempty"`
+	// Files are those of a message, as people know them.
+	Files   []string `json:"files,omitempty"`
+	CallID  string   `json:"callId,omitempty"`
+	Edited  bool     `json:"edited,omitempty"`
+	Setting string   `json:"setting,omitempty"`
+	Value   float64  `json:"value,omitempty"`
+}
+
+// told notes what a parked run was told. Going on takes it up.
+func (p *page) told(e *event.Event) {
+	if p.Parked == nil {
+		p.Waiting = nil
+		return
+	}
+	w := waitingRef{At: e.Time}
+	switch d := e.Data.(type) {
+	case event.ToolApprovalResolved:
+		w.Kind, w.By, w.Text, w.CallID, w.Edited = journal.Approve, d.Approver, d.Reason, d.CallID, d.Kind == event.ApprovalEdited
+		if d.Kind == event.ApprovalRejected || d.Kind == event.ApprovalExpired {
+			w.Kind = journal.Reject
+		}
+	case event.InputReceived:
+		w.Kind, w.By, w.Text, w.Files = journal.Input, d.By, d.Text, namesOf(d.Media)
+	case event.BudgetRaised:
+		w.Kind, w.By, w.Setting, w.Value = journal.Raise, d.By, d.Setting, d.Value
+	default:
+		return
+	}
+	p.Waiting = append(p.Waiting, w)
+}
+
+// sent adds what is still in the run's inbox.
+func (p *page) sent(commands []journal.Command) {
+	for _, c := range commands {
+		p.Waiting = append(p.Waiting, waitingRef{
+			Kind: c.Kind, By: c.By, At: c.At, Text: c.Text, Files: namesOf(c.Media),
+			CallID: c.CallID, Edited: len(c.Args) > 0, Setting: c.Setting, Value: c.Value,
+		})
+	}
+}
+
+func namesOf(files []llm.Media) []string {
+	var names []string
+	for _, f := range files {
+		names = append(names, strings.TrimSpace(f.MediaType+" "+f.Name))
+	}
+	return names
+}
+
+// says tells it in one line.
+func (w waitingRef) says() string {
+	text := string(w.Kind)
+	switch w.Kind {
+	case journal.Approve, journal.Reject:
+		text += " " + w.CallID
+		if w.Edited {
+			text += " with other arguments"
+		}
+	case journal.Raise:
+		value := none
+		if w.Value != budget.None {
+			value = strconv.FormatFloat(w.Value, 'f', -1, 64)
+		}
+		text = "budget " + w.Setting + " " + value
+	}
+	if w.By != "" {
+		text += " by " + w.By
+	}
+	words := w.Text
+	for _, f := range w.Files {
+		words = strings.TrimSpace(words + " [" + f + "]")
+	}
+	if words != "" {
+		text += ": " + words
+	}
+	return firstLine(text, 200)
+}
+
+// waiting are the rows about what the run was told.
+func (p *page) waiting(row func(name, value string)) {
+	for _, w := range p.Waiting {
+		row("waiting", fmt.Sprintf("to be taken up: %s (%s)", w.says(), clock(w.At)))
+	}
+}
+
+// answered says that somebody has sent what the run parked for, so that nothing
+// is left but to go on.
+func (p *page) answered() bool {
+	for _, w := range p.Waiting {
+		if w.Kind == journal.Input && p.Parked.Limit == "" || w.Kind == journal.Raise && w.Setting == p.Parked.Limit {
+			return true
+		}
+	}
+	return false
+}
