@@ -204,8 +204,10 @@ func TestAParkedRunIsToldNothingThatMayHoldASecretUnseen(t *testing.T) {
 	t.Setenv("DOOR_WORD", "")
 	before := o.journal()
 	for name, c := range map[string]journal.Command{
-		"a message": {Kind: journal.Input, Text: "the word is open-sesame-4711"},
-		"arguments": {Kind: journal.Approve, CallID: o.pending().CallID, Args: json.RawMessage(`{"path":"a","content":"open-sesame-4711"}`)},
+		"a message":  {Kind: journal.Input, Text: "the word is open-sesame-4711"},
+		"a reason":   {Kind: journal.Reject, CallID: o.pending().CallID, Text: "open-sesame-4711"},
+		"a farewell": {Kind: journal.Cancel, Text: "open-sesame-4711"},
+		"arguments":  {Kind: journal.Approve, CallID: o.pending().CallID, Args: json.RawMessage(`{"path":"a","content":"open-sesame-4711"}`)},
 	} {
 		_, err := o.Send(t.Context(), o.row(), c)
 		if missing, ok := errors.AsType[*control.SecretsError](err); !ok || len(missing.Missing) != 1 || missing.Missing[0] != "door" || missing.Run != o.run {

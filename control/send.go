@@ -5,6 +5,7 @@ package control
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/launch"
+	"github.com/pawlrun/pawl/secret"
 )
 
 // Desk sends commands to the runs of one journal. It is safe for concurrent
@@ -46,17 +48,29 @@ func Driven(r journal.Run, now time.Time) bool { return r.Owner != "" && r.Expir
 
 // Send delivers a command to the run of a row, in the name of c.By, and waits
 // for a moment until its driver has taken it up. The error wraps
-// [journal.ErrEnded] for a run that has ended and [engine.ErrNotPending] for a
-// decision that has no place, also when another one came first.
+// [journal.ErrEnded] for a run that has ended, [engine.ErrNotPending] for a
+// decision that has no place, also when another one came first, and
+// [engine.ErrUnread] where the run changed its driver before that could read
+// what nobody else may; it is a [*SecretsError] for what may hold a secret.
 func (d *Desk) Send(ctx context.Context, r journal.Run, c journal.Command) (Delivery, error) {
 	c.Run = r.ID
 	sent := time.Now()
-	live := Driven(r, sent)
-	c, err := d.redact(ctx, c, live)
+	live := Driven(r, sent) && !engine.OwnerGone(r.Owner)
+	c, missing, err := d.redact(ctx, c)
 	if err != nil {
 		return Delivery{}, err
 	}
-	if err := d.engine.Send(ctx, c); err != nil {
+	sealed := len(missing) > 0 && mayHoldSecret(c)
+	switch {
+	case !sealed:
+		err = d.engine.Send(ctx, c)
+	case live:
+		err = d.engine.SendSealed(ctx, r.Owner, c)
+	}
+	if sealed && !live || errors.Is(err, engine.ErrNoKey) {
+		err = &SecretsError{Run: c.Run, Missing: missing}
+	}
+	if err != nil {
 		return Delivery{}, err
 	}
 	taken, err := d.taken(ctx, r.ID)
@@ -69,45 +83,48 @@ func (d *Desk) Send(ctx context.Context, r journal.Run, c journal.Command) (Deli
 		}
 	}
 	now, err := d.store.Run(ctx, r.ID)
+	if err == nil && sealed && taken && now.Owner != "" && now.Owner != r.Owner {
+		return Delivery{}, engine.ErrUnread // whoever drives the run now took it out unread
+	}
 	return Delivery{Run: r.ID, Command: c.Kind, CallID: c.CallID, Live: live, Taken: taken, State: now.State}, err
 }
 
-// SecretsError is what stands against telling a parked run something: secrets
-// of the run cannot be had here and so could not be kept out of its journal.
+// SecretsError is what stands against telling a run something: secrets of the
+// run cannot be had here and so could not be kept out of its journal, and no
+// process drives the run that could be told in confidence.
 type SecretsError struct {
 	Run     string
 	Missing []string
 }
 
-// Error names the secrets.
+// Error names the secrets and what can be said all the same.
 func (e *SecretsError) Error() string {
-	return fmt.Sprintf("run %s has secrets that cannot be had here, so what it is told might carry them into its journal: %s; give them here as the run has them",
-		e.Run, strings.Join(e.Missing, ", "))
+	return fmt.Sprintf("run %s has secrets that cannot be had here, so what it is told might carry them into its journal: %s; give them here as the run has them, "+
+		"or say it in fewer than %d bytes, which are no secret", e.Run, strings.Join(e.Missing, ", "), secret.MinLength)
 }
 
-// redact takes the run's own secrets out of what it is told: where nobody
-// drives the run, the engine knows only those of its own process.
-//
-// A driver knows them all. Where one of them cannot be had here and there is no
-// driver, messages, files and arguments are refused, which may be copied from
-// where the secret stands. A reason is a sentence of whoever decides, and to
-// decline a call must be possible from anywhere.
-func (d *Desk) redact(ctx context.Context, c journal.Command, live bool) (journal.Command, error) {
+// mayHoldSecret says that a command has room for a value of a secret.
+func mayHoldSecret(c journal.Command) bool {
+	return max(len(c.Text), len(c.Args)) >= secret.MinLength || len(c.Media) > 0
+}
+
+// redact takes the run's own secrets out of what it is told, because the engine
+// knows only those of its own process. Those that cannot be had here are missing:
+// what may hold one of them is only for the eyes of the run's driver, which has
+// them all. No store keeps it in a form that others can read.
+func (d *Desk) redact(ctx context.Context, c journal.Command) (redacted journal.Command, missing []string, err error) {
 	if c.Text == "" && c.Args == nil && c.Media == nil {
-		return c, nil
+		return c, nil, nil
 	}
 	started, err := d.started(ctx, c.Run)
 	if err != nil {
-		return c, err
+		return c, nil, err
 	}
 	secrets, missing, err := launch.Redactor(started)
 	if err != nil {
-		return c, err
+		return c, nil, err
 	}
-	if len(missing) > 0 && !live && (c.Kind == journal.Input || c.Args != nil) {
-		return c, &SecretsError{Run: c.Run, Missing: missing}
-	}
-	return engine.RedactCommand(c, secrets), nil
+	return engine.RedactCommand(c, secrets), missing, nil
 }
 
 // taken waits until the run's inbox is empty, and says whether it became so.

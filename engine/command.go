@@ -11,6 +11,7 @@ import (
 	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/machine"
 	"github.com/pawlrun/pawl/policy"
+	"github.com/pawlrun/pawl/secret"
 )
 
 // listen wakes the drivers that commands have come for, as long as this engine
@@ -56,6 +57,10 @@ func (d *driver) takeCommands(ctx context.Context) error {
 		}
 		d.seen[c.ID] = true
 		d.consumed = append(d.consumed, c.ID)
+		c, readable := d.engine.letters.open(c)
+		if !readable {
+			continue
+		}
 		if c.Kind == journal.Cancel {
 			err = d.cancel(event.CancelRequested{By: c.By, Reason: c.Text})
 		} else if data := d.translate(c); data != nil {
@@ -91,7 +96,10 @@ func (d *driver) translate(c journal.Command) event.Data {
 // no live driver the command is settled here: a cancel ends the run, and
 // anything else is journalled for a run that is parked. A run that was left
 // without having parked takes it when it is resumed.
-func (e *Engine) Send(ctx context.Context, c journal.Command) error {
+func (e *Engine) Send(ctx context.Context, c journal.Command) error { return e.send(ctx, c, nil) }
+
+// send delivers a command in the form that seal, where there is one, gives it.
+func (e *Engine) send(ctx context.Context, c journal.Command, seal func(journal.Command) (journal.Command, error)) error {
 	if c.Kind == journal.Raise {
 		if err := new(budget.Limits).Set(c.Setting, c.Value); err != nil {
 			return fmt.Errorf("engine: send %s: %w", c.Kind, err)
@@ -105,8 +113,14 @@ func (e *Engine) Send(ctx context.Context, c journal.Command) error {
 			return fmt.Errorf("engine: send %s: the attachment %q has no content", c.Kind, m.Name)
 		}
 	}
-	c = RedactCommand(c, e.opts.Secrets)
+	c = RedactCommand(RedactCommand(c, e.opts.Secrets), e.secretsOf(c.Run))
 	c.At = e.opts.Now().UTC()
+	if seal != nil {
+		var err error
+		if c, err = seal(c); err != nil {
+			return err
+		}
+	}
 	id, err := e.store.Send(ctx, c)
 	if err != nil {
 		return fmt.Errorf("engine: send %s: %w", c.Kind, err)
@@ -115,8 +129,21 @@ func (e *Engine) Send(ctx context.Context, c journal.Command) error {
 	if err := e.answer(ctx, c.Run, &a); err != nil {
 		return err
 	}
-	if a.refused[id] {
+	switch {
+	case a.refused[id] && c.Sealed != nil:
+		return ErrUnread
+	case a.refused[id]:
 		return e.undecidable(ctx, c)
+	}
+	return nil
+}
+
+// secretsOf are those of a run that this engine drives; nil of any other.
+func (e *Engine) secretsOf(run string) *secret.Redactor {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if d := e.drivers[run]; d != nil {
+		return d.env.Secrets
 	}
 	return nil
 }
@@ -188,12 +215,18 @@ func (d *driver) answerAll(ctx context.Context, cmds []journal.Command, a *answe
 		a.seen[c.ID] = true
 		switch {
 		case c.Kind == journal.Cancel:
+			c, _ = d.engine.letters.open(c)
 			d.consumed = append(d.consumed, c.ID)
 			return d.endCancelled(ctx, c, !parked)
 		case old || !parked:
 			continue
 		}
 		d.consumed = append(d.consumed, c.ID)
+		c, readable := d.engine.letters.open(c)
+		if !readable {
+			a.refused[c.ID] = true
+			continue
+		}
 		data := d.translate(c)
 		a.refused[c.ID] = data == nil || expires(data)
 		if data == nil {

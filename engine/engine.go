@@ -37,7 +37,8 @@ type Options struct {
 	NewID func() string
 	// NewNonce makes the nonces of fences; nil means random ones.
 	NewNonce func() string
-	// Owner names this process in leases; empty means [ProcessOwner].
+	// Owner names this process in leases; empty means [ProcessOwner], with a key
+	// to which others can seal commands ([Engine.SendSealed]).
 	Owner string
 	// LeaseTTL is how long a run stays reserved for a process that has gone
 	// silent; 0 means 15 s. It is renewed every third of that.
@@ -54,6 +55,7 @@ type Engine struct {
 	store    journal.Store
 	machines func(version string) (machine.Machine, error)
 	opts     Options
+	letters  letterbox
 
 	mu sync.Mutex
 	// claims are the runs whose lease this engine holds or is about to take;
@@ -112,14 +114,15 @@ func New(store journal.Store, machines func(version string) (machine.Machine, er
 	if o.NewNonce == nil {
 		o.NewNonce = newNonce
 	}
+	var letters letterbox
 	if o.Owner == "" {
-		o.Owner = ProcessOwner()
+		o.Owner, letters = newOwner()
 	}
 	if o.LeaseTTL == 0 {
 		o.LeaseTTL = 15 * time.Second
 	}
 	return &Engine{
-		store: store, machines: machines, opts: o,
+		store: store, machines: machines, opts: o, letters: letters,
 		claims: map[string]bool{}, drivers: map[string]*driver{},
 	}
 }
@@ -241,7 +244,10 @@ func (e *Engine) Resume(ctx context.Context, run string, build func(event.RunSta
 	}
 	d.resuming = true
 	resumed := event.RunResumed{Recovered: d.machine.State().Parked == nil, Owner: e.opts.Owner, Policy: policy.Reading}
-	if err := d.stage(resumed); err != nil {
+	if resumed.Unread, err = e.unreadable(ctx, run); err == nil {
+		err = d.stage(resumed)
+	}
+	if err != nil {
 		return giveUp(errors.Join(err, d.env.close()))
 	}
 	return e.drive(ctx, d), nil

@@ -42,7 +42,7 @@ func (e *Engine) take(ctx context.Context, run string, whole bool) (*driver, eve
 // driver of ours has it): its user need not wait for the lease to expire.
 func (e *Engine) acquire(ctx context.Context, run string) (journal.Lease, error) {
 	lease, err := e.store.Acquire(ctx, run, e.opts.Owner, "", e.opts.LeaseTTL)
-	if held, ok := errors.AsType[*journal.HeldError](err); ok && (held.Owner == e.opts.Owner || ownerIsDead(held.Owner)) {
+	if held, ok := errors.AsType[*journal.HeldError](err); ok && (held.Owner == e.opts.Owner || OwnerGone(held.Owner)) {
 		lease, err = e.store.Acquire(ctx, run, e.opts.Owner, held.Owner, e.opts.LeaseTTL)
 	}
 	if err != nil {

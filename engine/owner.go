@@ -65,9 +65,9 @@ func isZombie(pid int) bool {
 	return state == "Z" || state == "X"
 }
 
-// ownerIsDead says that an owner was a process of this machine and is gone.
-// When in doubt it is alive.
-func ownerIsDead(owner string) bool {
+// OwnerGone says that an owner was a process of this machine and is gone, while
+// its leases may still hold. When in doubt it is alive.
+func OwnerGone(owner string) bool {
 	parts := strings.Split(owner, "/")
 	if len(parts) != 4 || parts[0] != machineID() {
 		return false

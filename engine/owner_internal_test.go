@@ -38,7 +38,7 @@ func TestAnOwnerIsDeadOnlyWhenItsProcessCertainlyIs(t *testing.T) {
 		"a name somebody else gave": {"worker-7", false},
 		"nobody":                    {"", false},
 	} {
-		if got := ownerIsDead(c.owner); got != c.dead {
+		if got := OwnerGone(c.owner); got != c.dead {
 			t.Errorf("%s (%s): dead %t, want %t", name, c.owner, got, c.dead)
 		}
 	}
@@ -64,11 +64,11 @@ func TestAZombieOwnerIsDead(t *testing.T) {
 	defer func() { _ = cmd.Wait() }()
 	pid := cmd.Process.Pid
 	name := owner(pid, startTime(pid))
-	if ownerIsDead(name) {
+	if OwnerGone(name) {
 		t.Errorf("%s is dead while it lives", name)
 	}
 	in.Close()
-	for deadline := time.Now().Add(10 * time.Second); !ownerIsDead(name); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(10 * time.Second); !OwnerGone(name); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("a process that ended counts as alive until somebody waits for it")
 		}

@@ -110,6 +110,9 @@ type RunResumed struct {
 	// Policy is how rules are read from here on, see policy.Version. What was
 	// approved under another reading is asked about again.
 	Policy string `json:"policy,omitempty"`
+	// Unread is how many commands were sealed to the previous driver, so that
+	// nobody can read them any more; they have to be sent again.
+	Unread int `json:"unread,omitempty"`
 }
 
 // RunForked starts a run that shares another's journal up to Seq.

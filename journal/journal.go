@@ -127,6 +127,9 @@ type Command struct {
 	// Args are the arguments with which to run a call that is approved, in the
 	// place of its own; empty leaves them.
 	Args json.RawMessage `json:"args,omitempty"`
+	// Sealed stands for Text, Media and Args where only the process that drives
+	// the run may read them.
+	Sealed []byte `json:"sealed,omitempty"`
 	// Setting and Value are for [Raise].
 	Setting string    `json:"setting,omitempty"`
 	Value   float64   `json:"value,omitempty"`

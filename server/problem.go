@@ -109,6 +109,7 @@ func problemOf(err error) *Problem {
 		next string
 	}{
 		{engine.ErrNotPending, kindNotPending, "read the run's approvals for the calls that wait"},
+		{engine.ErrUnread, kindUnavailable, "send it again"},
 		{journal.ErrNotFound, kindNotFound, "list the runs at /v1/runs"},
 		{journal.ErrEnded, kindEnded, "start a new run; 'pawl run --continue' starts one from it"},
 		{launch.ErrSandbox, kindCannotGo, "'pawl doctor' says what this machine can do"},

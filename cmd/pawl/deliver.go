@@ -41,7 +41,7 @@ func (s *session) send(ctx context.Context, r journal.Run, c journal.Command) (c
 			r = now
 		}
 		return d, usageError(endedError(r))
-	case errors.Is(err, engine.ErrNotPending):
+	case errors.Is(err, engine.ErrNotPending), errors.Is(err, engine.ErrUnread):
 		return d, usageError(err)
 	}
 	if missing, ok := errors.AsType[*control.SecretsError](err); ok {

@@ -24,7 +24,7 @@ func progress(e event.Event) []note {
 	case event.RunStarted:
 		return started(e.Run, d)
 	case event.RunResumed:
-		return []note{{faint, "run " + e.Run + " goes on"}}
+		return resumed(e.Run, d)
 	case event.CycleStart:
 		return []note{{bold, position(d)}}
 	case event.ModelResponse:
@@ -64,6 +64,15 @@ func progress(e event.Event) []note {
 		}
 	}
 	return toolProgress(e)
+}
+
+func resumed(run string, d event.RunResumed) []note {
+	notes := []note{{faint, "run " + run + " goes on"}}
+	if d.Unread > 0 {
+		notes = append(notes, note{yellow, "warning: what was sent in confidence to the process that is gone is lost (" +
+			plural(d.Unread, "command") + "); send it again"})
+	}
+	return notes
 }
 
 func raised(d event.BudgetRaised) string {

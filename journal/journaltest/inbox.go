@@ -50,7 +50,7 @@ func sendAndConsume(t *testing.T, s journal.Store, _ *clock) {
 	Start(t, s, "b")
 	first := send(t, s, journal.Command{Run: "a", Kind: journal.Input, By: "me", Text: "wait", At: Epoch()})
 	other := send(t, s, journal.Command{Run: "b", Kind: journal.Cancel, By: "you", At: Epoch()})
-	second := send(t, s, journal.Command{Run: "a", Kind: journal.Raise, Setting: "usd_per_run", Value: 7.5, At: Epoch()})
+	second := send(t, s, journal.Command{Run: "a", Kind: journal.Raise, Setting: "usd_per_run", Value: 7.5, Sealed: []byte{0, 1, 0xff}, At: Epoch()})
 	wantInbox(t, s, "a", first, second)
 	wantInbox(t, s, "", first, other, second)
 	b := a.Batch(t, said(first.Text))

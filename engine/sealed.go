@@ -1,0 +1,128 @@
+package engine
+
+import (
+	"context"
+	"crypto/ecdh"
+	"crypto/hpke"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/pawlrun/pawl/journal"
+	"github.com/pawlrun/pawl/llm"
+)
+
+// ErrUnread is returned for what only the process that drove a run could have
+// read, when it drives the run no more.
+var ErrUnread = errors.New("engine: only the process that drove the run could have read this, and it drives it no more; send it again")
+
+// ErrNoKey is returned when something is to be read by the process that drives a
+// run alone, and that has no key.
+var ErrNoKey = errors.New("engine: the process that drives the run has no key to seal a command to")
+
+// letterbox opens what was sealed to this process. The key is in no file, so
+// that nothing on a disk opens a command that rests there.
+type letterbox struct{ key hpke.PrivateKey }
+
+func kem() hpke.KEM { return hpke.DHKEM(ecdh.X25519()) }
+
+// newOwner is [ProcessOwner] with the public key of the process as its random
+// part: who finds the owner of a lease can seal to it.
+func newOwner() (string, letterbox) {
+	owner := ProcessOwner()
+	key, err := kem().GenerateKey()
+	if err != nil {
+		return owner, letterbox{} // such a process is sent nothing sealed
+	}
+	parts := strings.Split(owner, "/")
+	parts[len(parts)-1] = base64.RawURLEncoding.EncodeToString(key.PublicKey().Bytes())
+	return strings.Join(parts, "/"), letterbox{key: key}
+}
+
+func keyOf(owner string) (hpke.PublicKey, error) {
+	text := owner[strings.LastIndexByte(owner, '/')+1:]
+	raw, err := base64.RawURLEncoding.DecodeString(text)
+	if err != nil {
+		return nil, ErrNoKey
+	}
+	key, err := kem().NewPublicKey(raw)
+	if err != nil {
+		return nil, ErrNoKey
+	}
+	return key, nil
+}
+
+// sealed is what of a command is for the eyes of a run's driver alone.
+type sealed struct {
+	Text  string          `json:"text,omitempty"`
+	Media []llm.Media     `json:"media,omitempty"`
+	Args  json.RawMessage `json:"args,omitempty"`
+}
+
+// binding ties sealed content to the command that it was sent with.
+func binding(c journal.Command) []byte {
+	about, _ := json.Marshal([]string{"pawl/command", c.Run, string(c.Kind), c.CallID, c.By})
+	return about
+}
+
+// sealTo returns a command whose content only an owner can read.
+func sealTo(owner string, c journal.Command) (journal.Command, error) {
+	key, err := keyOf(owner)
+	if err != nil {
+		return c, err
+	}
+	content, err := json.Marshal(sealed{c.Text, c.Media, c.Args})
+	if err != nil {
+		return c, fmt.Errorf("engine: seal %s: %w", c.Kind, err)
+	}
+	if c.Sealed, err = hpke.Seal(key, hpke.HKDFSHA256(), hpke.AES256GCM(), binding(c), content); err != nil {
+		return c, fmt.Errorf("engine: seal %s: %w", c.Kind, err)
+	}
+	c.Text, c.Media, c.Args = "", nil, nil
+	return c, nil
+}
+
+// open returns a command as it was before it was sealed, and whether this
+// process can read it.
+func (l letterbox) open(c journal.Command) (journal.Command, bool) {
+	if c.Sealed == nil {
+		return c, true
+	}
+	var s sealed
+	if l.key != nil {
+		if content, err := hpke.Open(l.key, hpke.HKDFSHA256(), hpke.AES256GCM(), binding(c), c.Sealed); err == nil && json.Unmarshal(content, &s) == nil {
+			c.Text, c.Media, c.Args, c.Sealed = s.Text, s.Media, s.Args, nil
+			return c, true
+		}
+	}
+	// A cancel counts without its reason.
+	c.Sealed = nil
+	return c, c.Kind == journal.Cancel
+}
+
+// SendSealed is [Engine.Send] to the owner of a run's lease, for what may hold
+// values that the sender does not know and so cannot take out: nobody else can
+// read it where it rests until the owner takes it up, who can take them out. The
+// error is [ErrNoKey] for an owner without a key, and [ErrUnread] where the owner
+// was found to drive the run no more; what is sent just before it dies is
+// counted in the run.resumed of whoever takes the run up.
+func (e *Engine) SendSealed(ctx context.Context, owner string, c journal.Command) error {
+	return e.send(ctx, c, func(c journal.Command) (journal.Command, error) { return sealTo(owner, c) })
+}
+
+// unreadable counts the commands that were sealed to somebody who is gone.
+func (e *Engine) unreadable(ctx context.Context, run string) (int, error) {
+	cmds, err := e.store.Inbox(ctx, run)
+	if err != nil {
+		return 0, fmt.Errorf("engine: run %s: %w", run, err)
+	}
+	n := 0
+	for _, c := range cmds {
+		if _, readable := e.letters.open(c); !readable {
+			n++
+		}
+	}
+	return n, nil
+}
