@@ -7,9 +7,8 @@ import (
 )
 
 // maxAllocs is what an append of one event may allocate, from the caller to
-// the disk and back. Most of it is the driver's: a boxed value for each
-// argument of two statements.
-const maxAllocs = 22
+// the disk and back.
+const maxAllocs = 3
 
 func TestAnAppendAllocatesLittle(t *testing.T) {
 	_, s, d := begun(t)

@@ -90,8 +90,27 @@ func (c *conn) appendStatus(rid int64, b *journal.Batch) (int64, error) {
 
 // updateRun moves a run's row on from one event to another, if the lease holds.
 func (c *conn) updateRun(rid, before, last int64, head string, b *journal.Batch) error {
-	changed, err := c.exec(updateRun, last, head, string(b.Status.State), b.Status.Detail, int64(b.Status.Cycles),
-		bytesOrNil(b.Status.Outcome), nanos(b.Time), last-before, rid, b.Lease.Epoch, b.Lease.Owner, before)
+	s, err := c.prepare(updateRun)
+	if err != nil {
+		return err
+	}
+	s.bindInt(last)
+	s.bindText(head)
+	s.bindText(string(b.Status.State))
+	s.bindText(b.Status.Detail)
+	s.bindInt(int64(b.Status.Cycles))
+	if len(b.Status.Outcome) == 0 {
+		s.bindNull()
+	} else {
+		s.bindBlob(b.Status.Outcome)
+	}
+	s.bindInt(nanos(b.Time))
+	s.bindInt(last - before)
+	s.bindInt(rid)
+	s.bindInt(b.Lease.Epoch)
+	s.bindText(b.Lease.Owner)
+	s.bindInt(before)
+	changed, err := c.run(s)
 	if err == nil && changed == 0 {
 		return c.whyNot(b.Lease.Run)
 	}
@@ -118,11 +137,7 @@ func (c *conn) insertRecords(rid int64, b *journal.Batch) (int64, error) {
 		return 0, err
 	}
 	for _, blob := range b.Blobs {
-		content := blob.Bytes
-		if content == nil {
-			content = []byte{} // nil would be stored as NULL
-		}
-		if _, err := c.exec(insertBlob, blob.Digest, content); err != nil {
+		if _, err := c.exec(insertBlob, blob.Digest, blob.Bytes); err != nil {
 			return 0, err
 		}
 		if _, err := c.exec(insertBlobRun, blob.Digest, rid); err != nil {
@@ -143,17 +158,22 @@ func (c *conn) insertEvents(rid int64, records []journal.Record) (first int64, e
 	for len(records) > 0 {
 		rows := records[:min(len(records), maxRows)]
 		records = records[len(rows):]
-		c.values = c.values[:0]
-		for i := range rows {
-			r := &rows[i]
-			c.values = append(c.values, rid, r.Seq, r.Type, r.Body)
-		}
-		last, _, err := c.insert(insertEvents[len(rows)-1], c.values...)
+		s, err := c.prepare(insertEvents[len(rows)-1])
 		if err != nil {
 			return 0, err
 		}
+		for i := range rows {
+			r := &rows[i]
+			s.bindInt(rid)
+			s.bindInt(r.Seq)
+			s.bindText(r.Type)
+			s.bindBlob(r.Body)
+		}
+		if _, err := c.run(s); err != nil {
+			return 0, err
+		}
 		if first == 0 {
-			first = last - int64(len(rows)) + 1
+			first = c.db.lastRow() - int64(len(rows)) + 1
 		}
 	}
 	return first, nil

@@ -1,47 +1,37 @@
 package sqlite
 
 import (
-	"context"
-	"database/sql/driver"
 	"errors"
-	"fmt"
-	"io"
 
 	"github.com/pawlrun/pawl/journal"
-	moderncsqlite "modernc.org/sqlite"
 )
 
 // conn is a connection with its prepared statements, for one goroutine.
 type conn struct {
-	raw   driver.Conn
-	stmts map[string]stmt
+	db    *database
+	stmts map[string]*statement
 	rids  map[string]int64
-	args  []driver.NamedValue
-	// values are those of the events that are being added.
-	values []any
-	wrote  bool
+	wrote bool
 }
 
-type stmt interface {
-	driver.Stmt
-	driver.StmtExecContext
-	driver.StmtQueryContext
-}
-
-func openConn(dsn string) (*conn, error) {
-	raw, err := (&moderncsqlite.Driver{}).Open(dsn)
+// openConn opens what a URI names and runs a script of settings.
+func openConn(uri, settings string) (*conn, error) {
+	db, err := openDatabase(uri)
 	if err != nil {
 		return nil, classify(err)
 	}
-	return &conn{raw: raw, stmts: map[string]stmt{}, rids: map[string]int64{}}, nil
+	c := &conn{db: db, stmts: map[string]*statement{}, rids: map[string]int64{}}
+	if err := c.script(settings); err != nil {
+		return nil, errors.Join(err, c.close())
+	}
+	return c, nil
 }
 
 func (c *conn) close() error {
-	var errs []error
 	for _, s := range c.stmts {
-		errs = append(errs, s.Close())
+		s.close()
 	}
-	return classify(errors.Join(append(errs, c.raw.Close())...))
+	return classify(c.db.close())
 }
 
 // transact runs a group of operations in one transaction. It fails as a whole
@@ -63,91 +53,62 @@ func (c *conn) transact(group []*op) error {
 	return nil
 }
 
-// codeError is SQLITE_ERROR, which ROLLBACK gives where nothing is open.
-const codeError = 1
-
 // rollback also forgets what it knew of rows that may not exist any more. A
 // transaction that SQLite ended itself (a full disk) needs no second end.
 func (c *conn) rollback() error {
 	clear(c.rids)
-	_, err := c.exec("ROLLBACK")
-	if e, ok := errors.AsType[*moderncsqlite.Error](err); ok && e.Code() == codeError {
+	if c.db.idle() {
 		return nil
 	}
+	_, err := c.exec("ROLLBACK")
 	return err
 }
 
-func (c *conn) prepare(query string) (stmt, error) {
+// prepare returns a statement without values, which stays prepared.
+func (c *conn) prepare(query string) (*statement, error) {
 	if s, ok := c.stmts[query]; ok {
 		return s, nil
 	}
-	raw, err := c.raw.Prepare(query)
+	s, err := c.db.prepare(query)
 	if err != nil {
 		return nil, classify(err)
-	}
-	s, ok := raw.(stmt)
-	if !ok {
-		return nil, fmt.Errorf("sqlite: %T cannot run statements", raw)
 	}
 	c.stmts[query] = s
 	return s, nil
 }
 
-func (c *conn) bind(args []any) []driver.NamedValue {
-	c.args = c.args[:0]
-	for i, a := range args {
-		c.args = append(c.args, driver.NamedValue{Ordinal: i + 1, Value: a})
-	}
-	return c.args
-}
-
 // exec runs a statement and returns how many rows it changed.
 func (c *conn) exec(query string, args ...any) (int64, error) {
-	r, err := c.result(query, args...)
+	s, err := c.prepare(query)
 	if err != nil {
 		return 0, err
 	}
-	n, err := r.RowsAffected()
-	c.wrote = c.wrote || n > 0
-	return n, err
+	if err := s.bind(args); err != nil {
+		s.reset()
+		return 0, err
+	}
+	return c.run(s)
+}
+
+// run runs a statement whose values are bound.
+func (c *conn) run(s *statement) (changed int64, err error) {
+	changed, err = s.exec()
+	c.wrote = c.wrote || changed > 0
+	return changed, classify(err)
 }
 
 // insert runs a statement and returns the new row's id; ok is false when there
 // was one already.
 func (c *conn) insert(query string, args ...any) (id int64, ok bool, err error) {
-	r, err := c.result(query, args...)
-	if err != nil {
+	n, err := c.exec(query, args...)
+	if err != nil || n == 0 {
 		return 0, false, err
 	}
-	if n, err := r.RowsAffected(); err != nil || n == 0 {
-		return 0, false, err
-	}
-	c.wrote = true
-	id, err = r.LastInsertId()
-	return id, true, err
-}
-
-func (c *conn) result(query string, args ...any) (driver.Result, error) {
-	s, err := c.prepare(query)
-	if err != nil {
-		return nil, err
-	}
-	r, err := s.ExecContext(context.Background(), c.bind(args))
-	if err != nil {
-		return nil, classify(err)
-	}
-	return r, nil
+	return c.db.lastRow(), true, nil
 }
 
 // script runs statements that are not worth keeping prepared.
-func (c *conn) script(text string) error {
-	ex, ok := c.raw.(driver.ExecerContext)
-	if !ok {
-		return fmt.Errorf("sqlite: %T cannot run scripts", c.raw)
-	}
-	_, err := ex.ExecContext(context.Background(), text, nil)
-	return classify(err)
-}
+func (c *conn) script(text string) error { return classify(c.db.script(text)) }
 
 // queryInt returns the first column of the first row; ok is false without one.
 func (c *conn) queryInt(query string, args ...any) (n int64, ok bool, err error) {
@@ -159,24 +120,20 @@ func (c *conn) queryInt(query string, args ...any) (n int64, ok bool, err error)
 	return n, true, nil
 }
 
-func (c *conn) queryRow(query string, args ...any) ([]driver.Value, bool, error) {
+// queryRow returns the first row; ok is false without one.
+func (c *conn) queryRow(query string, args ...any) (row []any, ok bool, err error) {
 	s, err := c.prepare(query)
 	if err != nil {
 		return nil, false, err
 	}
-	rows, err := s.QueryContext(context.Background(), c.bind(args))
-	if err != nil {
-		return nil, false, classify(err)
+	defer s.reset()
+	if err := s.bind(args); err != nil {
+		return nil, false, err
 	}
-	defer rows.Close()
-	row := make([]driver.Value, len(rows.Columns()))
-	switch err := rows.Next(row); {
-	case errors.Is(err, io.EOF):
-		return nil, false, nil
-	case err != nil:
-		return nil, false, classify(err)
+	if ok, err = s.step(); ok {
+		row = s.row()
 	}
-	return row, true, nil
+	return row, ok, classify(err)
 }
 
 // rid is the number that stands for a run's id in the file.

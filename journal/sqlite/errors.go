@@ -24,8 +24,8 @@ func classify(err error) error {
 }
 
 func kindOf(err error) error {
-	if e, ok := errors.AsType[*moderncsqlite.Error](err); ok {
-		return kindOfCode(e.Code())
+	if code := sqliteCode(err); code != sqlite3.SQLITE_OK {
+		return kindOfCode(code)
 	}
 	switch {
 	case noSpace(err):
@@ -36,6 +36,17 @@ func kindOf(err error) error {
 		return journal.ErrReadOnly
 	}
 	return nil
+}
+
+// sqliteCode is the code of SQLite in an error, from whichever side it came.
+func sqliteCode(err error) int {
+	if e, ok := errors.AsType[*sqliteError](err); ok {
+		return int(e.code)
+	}
+	if e, ok := errors.AsType[*moderncsqlite.Error](err); ok {
+		return e.Code()
+	}
+	return sqlite3.SQLITE_OK
 }
 
 // noSpace says that a write found no room: on the disk, in a quota, or under a
@@ -71,12 +82,12 @@ func kindOfCode(code int) error {
 
 // needsRecovery says that a reader met what a killed writer left behind.
 func needsRecovery(err error) bool {
-	e, ok := errors.AsType[*moderncsqlite.Error](err)
-	return ok && (e.Code() == sqlite3.SQLITE_READONLY_ROLLBACK || e.Code() == sqlite3.SQLITE_READONLY_RECOVERY)
+	code := sqliteCode(err)
+	return code == sqlite3.SQLITE_READONLY_ROLLBACK || code == sqlite3.SQLITE_READONLY_RECOVERY
 }
 
 // syncFailed says that the disk did not keep what it was given.
 func syncFailed(err error) bool {
-	e, ok := errors.AsType[*moderncsqlite.Error](err)
-	return ok && (e.Code() == sqlite3.SQLITE_IOERR_FSYNC || e.Code() == sqlite3.SQLITE_IOERR_DIR_FSYNC)
+	code := sqliteCode(err)
+	return code == sqlite3.SQLITE_IOERR_FSYNC || code == sqlite3.SQLITE_IOERR_DIR_FSYNC
 }

@@ -41,3 +41,12 @@ func (s *Store) Script(text string) error {
 func (s *Store) During(do func()) error {
 	return s.write(context.Background(), func(*conn) error { do(); return nil })
 }
+
+// Query returns the first row of a query on the writing connection.
+func (s *Store) Query(text string, args ...any) (row []any, err error) {
+	err = s.write(context.Background(), func(c *conn) (err error) {
+		row, _, err = c.queryRow(text, args...)
+		return err
+	})
+	return row, err
+}

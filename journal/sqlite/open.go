@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/pawlrun/pawl/journal"
@@ -129,7 +130,7 @@ func (s *Store) openWriter(ctx context.Context, o Options) error {
 }
 
 func openWriterConn(path string, o Options) (*conn, error) {
-	return openConn(writerDSN(path, o))
+	return openConn(writerURI(path), writerSettings(o))
 }
 
 // checkOwner is [inspect] for what only the log holds yet.
@@ -240,8 +241,16 @@ const (
 	pageSize        = 4096
 )
 
-func writerDSN(path string, o Options) string {
-	pragmas := []string{
+func writerURI(path string) string {
+	q := url.Values{}
+	if vfsName != "" {
+		q.Set("vfs", vfsName)
+	}
+	return dsn(path, q)
+}
+
+func writerSettings(o Options) string {
+	settings := []string{
 		busyTimeout(o),
 		// A commit is on disk before it is acknowledged; NORMAL would only
 		// promise that the file is not damaged.
@@ -250,9 +259,9 @@ func writerDSN(path string, o Options) string {
 		fmt.Sprintf("journal_size_limit(%d)", 2*checkpointPages*pageSize),
 	}
 	if o.maxPages > 0 {
-		pragmas = append(pragmas, fmt.Sprintf("max_page_count(%d)", o.maxPages))
+		settings = append(settings, fmt.Sprintf("max_page_count(%d)", o.maxPages))
 	}
-	return dsn(path, url.Values{"_pragma": pragmas, "vfs": {vfsName}})
+	return "PRAGMA " + strings.Join(settings, "; PRAGMA ")
 }
 
 func readerDSN(path string, o Options) string {

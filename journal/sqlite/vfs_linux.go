@@ -80,9 +80,6 @@ func keep[T any](tls *libc.TLS, value T) uintptr {
 	return p
 }
 
-// at is what SQLite's memory holds at an address.
-func at[T any](p uintptr) *T { return *(**T)(unsafe.Pointer(&p)) }
-
 // address is what SQLite calls a function by; function is the way back.
 func address[F any](f F) uintptr  { return *(*uintptr)(unsafe.Pointer(&f)) }
 func function[F any](p uintptr) F { return *(*F)(unsafe.Pointer(&p)) }

@@ -1,0 +1,133 @@
+package sqlite
+
+import (
+	"errors"
+	"fmt"
+	"unsafe"
+
+	"modernc.org/libc"
+	"modernc.org/libc/sys/types"
+	sqlite3 "modernc.org/sqlite/lib"
+)
+
+// database is an open file, reached by SQLite's own interface
+// (sqlite.org/c3ref). The readers' way through database/sql boxes each value,
+// copies it twice and looks its name up, which is a third of what an append
+// costs. One goroutine uses it at a time.
+type database struct {
+	tls    *libc.TLS
+	handle uintptr
+	// room is where a value is put to be bound: memory of SQLite's, because
+	// Go's has no address that is SQLite's to keep.
+	room     uintptr
+	roomSize int
+}
+
+// sqliteError is what SQLite says of a call that failed.
+type sqliteError struct {
+	code    int32
+	message string
+}
+
+func (e *sqliteError) Error() string { return fmt.Sprintf("%s (%d)", e.message, e.code) }
+
+// openDatabase opens what a URI names (sqlite.org/uri.html).
+func openDatabase(uri string) (*database, error) {
+	d := &database{tls: libc.NewTLS()}
+	if err := d.open(uri); err != nil {
+		return nil, errors.Join(err, d.close())
+	}
+	return d, nil
+}
+
+func (d *database) open(uri string) error {
+	name, err := libc.CString(uri)
+	if err != nil {
+		return fmt.Errorf("sqlite: name a file: %w", err)
+	}
+	defer libc.Xfree(d.tls, name)
+	opened := d.tls.Alloc(int(unsafe.Sizeof(d.handle)))
+	defer d.tls.Free(int(unsafe.Sizeof(d.handle)))
+	const flags = sqlite3.SQLITE_OPEN_READWRITE | sqlite3.SQLITE_OPEN_CREATE | sqlite3.SQLITE_OPEN_URI | sqlite3.SQLITE_OPEN_NOMUTEX
+	rc := sqlite3.Xsqlite3_open_v2(d.tls, name, opened, flags, 0)
+	d.handle = *at[uintptr](opened)
+	if rc != sqlite3.SQLITE_OK {
+		return d.failure(rc)
+	}
+	return d.check(sqlite3.Xsqlite3_extended_result_codes(d.tls, d.handle, 1))
+}
+
+// close ends the connection. Its statements are finalized before.
+func (d *database) close() error {
+	err := d.check(sqlite3.Xsqlite3_close_v2(d.tls, d.handle))
+	libc.Xfree(d.tls, d.room)
+	d.tls.Close()
+	return err
+}
+
+// script runs statements that are not worth keeping prepared.
+func (d *database) script(text string) error {
+	source, err := libc.CString(text)
+	if err != nil {
+		return fmt.Errorf("sqlite: run a script: %w", err)
+	}
+	defer libc.Xfree(d.tls, source)
+	return d.check(sqlite3.Xsqlite3_exec(d.tls, d.handle, source, 0, 0, 0))
+}
+
+// prepare compiles one statement, which the caller closes.
+func (d *database) prepare(text string) (*statement, error) {
+	source, err := libc.CString(text)
+	if err != nil {
+		return nil, fmt.Errorf("sqlite: prepare a statement: %w", err)
+	}
+	defer libc.Xfree(d.tls, source)
+	s := &statement{db: d}
+	prepared := d.tls.Alloc(int(unsafe.Sizeof(s.handle)))
+	defer d.tls.Free(int(unsafe.Sizeof(s.handle)))
+	rc := sqlite3.Xsqlite3_prepare_v3(d.tls, d.handle, source, -1, sqlite3.SQLITE_PREPARE_PERSISTENT, prepared, 0)
+	s.handle = *at[uintptr](prepared)
+	return s, d.check(rc)
+}
+
+// changes counts the rows that were changed since the file was opened.
+func (d *database) changes() int64 { return sqlite3.Xsqlite3_total_changes64(d.tls, d.handle) }
+
+// lastRow is the number of the row that was inserted last.
+func (d *database) lastRow() int64 { return sqlite3.Xsqlite3_last_insert_rowid(d.tls, d.handle) }
+
+// idle says that no transaction is open.
+func (d *database) idle() bool { return sqlite3.Xsqlite3_get_autocommit(d.tls, d.handle) != 0 }
+
+func (d *database) check(rc int32) error {
+	if rc == sqlite3.SQLITE_OK {
+		return nil
+	}
+	return d.failure(rc)
+}
+
+// failure is the error of a code, with what SQLite says beyond the code's own
+// words.
+func (d *database) failure(rc int32) error {
+	message := libc.GoString(sqlite3.Xsqlite3_errstr(d.tls, rc))
+	if d.handle != 0 {
+		if detail := libc.GoString(sqlite3.Xsqlite3_errmsg(d.tls, d.handle)); detail != message {
+			message += ": " + detail
+		}
+	}
+	return &sqliteError{code: rc, message: message}
+}
+
+// makeRoom makes the room at least so large; what was there is gone.
+func (d *database) makeRoom(size int) bool {
+	if d.room != 0 && size <= d.roomSize {
+		return true
+	}
+	libc.Xfree(d.tls, d.room)
+	d.roomSize = max(size, 4<<10)
+	d.room = libc.Xmalloc(d.tls, types.Size_t(d.roomSize))
+	return d.room != 0
+}
+
+// at is what SQLite's memory holds at an address.
+func at[T any](p uintptr) *T { return *(**T)(unsafe.Pointer(&p)) }

@@ -1,0 +1,158 @@
+package sqlite
+
+import (
+	"fmt"
+	"math"
+	"unsafe"
+
+	sqlite3 "modernc.org/sqlite/lib"
+)
+
+// statement is a compiled statement. Its parameters are bound in their order,
+// then it runs, and is as new again.
+type statement struct {
+	db     *database
+	handle uintptr
+	// bound counts the parameters that have a value; rc is why one has none.
+	bound, rc int32
+}
+
+// next is the number of the parameter that is bound now, unless one before it
+// could not be.
+func (s *statement) next() (parameter int32, ok bool) {
+	s.bound++
+	return s.bound, s.rc == sqlite3.SQLITE_OK
+}
+
+func (s *statement) bindInt(v int64) {
+	if i, ok := s.next(); ok {
+		s.rc = sqlite3.Xsqlite3_bind_int64(s.db.tls, s.handle, i, v)
+	}
+}
+
+func (s *statement) bindNull() {
+	if i, ok := s.next(); ok {
+		s.rc = sqlite3.Xsqlite3_bind_null(s.db.tls, s.handle, i)
+	}
+}
+
+func (s *statement) bindText(v string) {
+	if i, ok := s.next(); ok {
+		if s.rc = lay(s.db, v); s.rc == sqlite3.SQLITE_OK {
+			s.rc = sqlite3.Xsqlite3_bind_text(s.db.tls, s.handle, i, s.db.room, int32(len(v)), sqlite3.SQLITE_TRANSIENT)
+		}
+	}
+}
+
+// bindBlob binds bytes; none at all are no NULL.
+func (s *statement) bindBlob(v []byte) {
+	if i, ok := s.next(); ok {
+		if s.rc = lay(s.db, v); s.rc == sqlite3.SQLITE_OK {
+			s.rc = sqlite3.Xsqlite3_bind_blob(s.db.tls, s.handle, i, s.db.room, int32(len(v)), sqlite3.SQLITE_TRANSIENT)
+		}
+	}
+}
+
+// lay puts a value where SQLite can take it from.
+func lay[T string | []byte](d *database, v T) int32 {
+	switch {
+	case len(v) > math.MaxInt32:
+		return sqlite3.SQLITE_TOOBIG
+	case !d.makeRoom(len(v)):
+		return sqlite3.SQLITE_NOMEM
+	}
+	copy(unsafe.Slice(at[byte](d.room), len(v)), v)
+	return sqlite3.SQLITE_OK
+}
+
+// bind binds values of the types that SQLite has.
+func (s *statement) bind(values []any) error {
+	for _, v := range values {
+		switch v := v.(type) {
+		case int64:
+			s.bindInt(v)
+		case string:
+			s.bindText(v)
+		case []byte:
+			s.bindBlob(v)
+		case nil:
+			s.bindNull()
+		default:
+			return fmt.Errorf("sqlite: a parameter of type %T", v)
+		}
+	}
+	return nil
+}
+
+// exec runs the statement to its end and returns how many rows it changed.
+func (s *statement) exec() (changed int64, err error) {
+	defer s.reset()
+	before := s.db.changes()
+	for row := true; row; {
+		if row, err = s.step(); err != nil {
+			return 0, err
+		}
+	}
+	return s.db.changes() - before, nil
+}
+
+// step says whether there is a row, or else why there is none, if not because
+// there are no more.
+func (s *statement) step() (row bool, err error) {
+	if s.rc != sqlite3.SQLITE_OK {
+		return false, s.db.failure(s.rc)
+	}
+	switch rc := sqlite3.Xsqlite3_step(s.db.tls, s.handle); rc {
+	case sqlite3.SQLITE_ROW:
+		return true, nil
+	case sqlite3.SQLITE_DONE:
+		return false, nil
+	default:
+		return false, s.db.failure(rc)
+	}
+}
+
+// row returns the values of the row that was found.
+func (s *statement) row() []any {
+	row := make([]any, sqlite3.Xsqlite3_column_count(s.db.tls, s.handle))
+	for i := range row {
+		row[i] = s.column(int32(i))
+	}
+	return row
+}
+
+func (s *statement) column(i int32) any {
+	tls := s.db.tls
+	switch sqlite3.Xsqlite3_column_type(tls, s.handle, i) {
+	case sqlite3.SQLITE_INTEGER:
+		return sqlite3.Xsqlite3_column_int64(tls, s.handle, i)
+	case sqlite3.SQLITE_FLOAT:
+		return sqlite3.Xsqlite3_column_double(tls, s.handle, i)
+	case sqlite3.SQLITE_TEXT:
+		return string(s.bytes(sqlite3.Xsqlite3_column_text(tls, s.handle, i), i))
+	case sqlite3.SQLITE_BLOB:
+		return s.bytes(sqlite3.Xsqlite3_column_blob(tls, s.handle, i), i)
+	}
+	return nil
+}
+
+// bytes copies what a column has at an address.
+func (s *statement) bytes(address uintptr, column int32) []byte {
+	b := make([]byte, sqlite3.Xsqlite3_column_bytes(s.db.tls, s.handle, column))
+	if address != 0 {
+		copy(b, unsafe.Slice(at[byte](address), len(b)))
+	}
+	return b
+}
+
+// reset forgets the values, so that a large one does not stay in memory, and
+// what became of the statement, which step has said.
+func (s *statement) reset() {
+	sqlite3.Xsqlite3_reset(s.db.tls, s.handle)
+	sqlite3.Xsqlite3_clear_bindings(s.db.tls, s.handle)
+	s.bound, s.rc = 0, sqlite3.SQLITE_OK
+}
+
+func (s *statement) close() {
+	sqlite3.Xsqlite3_finalize(s.db.tls, s.handle)
+}
