@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/journal"
+	"github.com/pawlrun/pawl/journal/sqlite"
 )
 
 // project is a directory with an agent file, a script and a journal.
@@ -155,10 +157,12 @@ func (p project) exits(code int, args ...string) finished {
 // eventually waits until a condition holds that another process brings about.
 func (p project) eventually(what string, holds func() bool) {
 	p.t.Helper()
-	for deadline := time.Now().Add(patience); !holds(); time.Sleep(2 * time.Millisecond) {
+	pause := 2 * time.Millisecond
+	for deadline := time.Now().Add(patience); !holds(); pause = min(pause*3/2, 50*time.Millisecond) {
 		if time.Now().After(deadline) {
 			p.t.Fatalf("it never came about that %s", what)
 		}
+		time.Sleep(pause)
 	}
 }
 
@@ -172,11 +176,29 @@ func (p project) exists(name string) func() bool {
 // newest is the newest run of the journal.
 func (p project) newest() string {
 	p.t.Helper()
-	id, _, _ := strings.Cut(p.exits(0, "runs", "--limit", "1").out, " ")
-	if id == "" {
-		p.t.Fatal("the journal has no run")
+	r, err := newestOf(p.t.Context(), filepath.Join(p.dir, ".pawl", "journal.db"))
+	if err != nil {
+		p.t.Fatal(err)
 	}
-	return id
+	return r.ID
+}
+
+// newestOf is the newest run of a journal. It is asked for so often that a
+// process of its own would cost too much each time.
+func newestOf(ctx context.Context, path string) (journal.Run, error) {
+	s, err := sqlite.Open(ctx, path, sqlite.Options{ReadOnly: true})
+	if err != nil {
+		return journal.Run{}, err
+	}
+	defer s.Close()
+	runs, err := s.Runs(ctx, journal.Filter{Limit: 1})
+	if err == nil && len(runs) == 0 {
+		err = errors.New("the journal has no run")
+	}
+	if err != nil {
+		return journal.Run{}, err
+	}
+	return runs[0], nil
 }
 
 // events decodes lines of --json.

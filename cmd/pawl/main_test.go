@@ -2,15 +2,18 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -30,6 +33,10 @@ var (
 
 func TestMain(m *testing.M) {
 	shim = sandbox.Main()
+	// What these tests start waits more than it computes.
+	if err := flag.Set("test.parallel", strconv.Itoa(2*runtime.GOMAXPROCS(0))); err != nil {
+		panic(err)
+	}
 	testscript.Main(m, map[string]func(){"pawl": main, "stubborn": stubborn, "petitioner": petitioner})
 }
 
@@ -126,22 +133,9 @@ func runID(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: runid NAME")
 	}
-	cmd := exec.Command("pawl", "runs", "--limit", "1")
-	cmd.Dir = ts.MkAbs(".")
-	cmd.Env = append(os.Environ(), "PAWL_JOURNAL="+ts.Getenv("PAWL_JOURNAL"))
-	out, err := cmd.Output()
+	r, err := newestOf(context.Background(), ts.MkAbs(cmp.Or(ts.Getenv("PAWL_JOURNAL"), ".pawl/journal.db")))
 	ts.Check(err)
-	id := ""
-	for i, b := range out {
-		if b == ' ' {
-			id = string(out[:i])
-			break
-		}
-	}
-	if id == "" {
-		ts.Fatalf("no run in the journal")
-	}
-	ts.Setenv(args[0], id)
+	ts.Setenv(args[0], r.ID)
 }
 
 // seqOf NAME TYPE puts the number of the last event of a type, among those
