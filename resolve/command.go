@@ -3,7 +3,6 @@ package resolve
 import (
 	"path"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -119,17 +118,17 @@ func (r *reader) shell(name string, args []word, dirs []string, depth int) {
 
 // wrappers run the command that follows their own arguments. The value is the
 // pattern of those; a wrapper whose arguments do not fit is unclear.
-var wrappers = map[string]*regexp.Regexp{
-	"env":     regexp.MustCompile(`^(-i|-|--ignore-environment|[A-Za-z_]\w*=.*)$`),
-	"nice":    regexp.MustCompile(`^-(n?[0-9]+)$`),
-	"nohup":   regexp.MustCompile(`^--$`),
-	"time":    regexp.MustCompile(`^-p$`),
-	"timeout": regexp.MustCompile(`^(--foreground|--preserve-status|[0-9.]+[smhd]?)$`),
-	"command": regexp.MustCompile(`^--$`),
-	"builtin": regexp.MustCompile(`^--$`),
-	"exec":    regexp.MustCompile(`^--$`),
-	"stdbuf":  regexp.MustCompile(`^-[ioe][0-9LKMG]+$`),
-	"setsid":  regexp.MustCompile(`^(-w|--wait)$`),
+var wrappers = map[string]pattern{
+	"env":     newPattern(`^(-i|-|--ignore-environment|[A-Za-z_]\w*=.*)$`),
+	"nice":    newPattern(`^-(n?[0-9]+)$`),
+	"nohup":   newPattern(`^--$`),
+	"time":    newPattern(`^-p$`),
+	"timeout": newPattern(`^(--foreground|--preserve-status|[0-9.]+[smhd]?)$`),
+	"command": newPattern(`^--$`),
+	"builtin": newPattern(`^--$`),
+	"exec":    newPattern(`^--$`),
+	"stdbuf":  newPattern(`^-[ioe][0-9LKMG]+$`),
+	"setsid":  newPattern(`^(-w|--wait)$`),
 }
 
 func (r *reader) wrapped(name string, args []word, dirs []string, depth int) {
@@ -220,7 +219,7 @@ var changers = map[string]event.Risk{
 var recursive = []string{"rm", "cp", "chmod", "chown", "chgrp"}
 
 // chmodMode is a mode that looks like an option.
-var chmodMode = regexp.MustCompile(`^-[rwxXst]+$`)
+var chmodMode = newPattern(`^-[rwxXst]+$`)
 
 // change notes what such a program writes. Everything that could be an operand
 // counts as one.

@@ -1,23 +1,21 @@
 package resolve
 
 import (
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/pawlrun/pawl/event"
 )
 
 // gitReads are the subcommands of git that change nothing, with what their
 // operands must look like where some of them would change something.
-var gitReads = map[string]*regexp.Regexp{
+var gitReads = map[string]pattern{
 	"status": nil, "diff": nil, "log": nil, "show": nil, "rev-parse": nil, "ls-files": nil, "blame": nil, "describe": nil, "cat-file": nil,
 	"shortlog": nil, "grep": nil, "ls-tree": nil, "merge-base": nil, "rev-list": nil, "name-rev": nil, "show-ref": nil, "count-objects": nil,
-	"branch": regexp.MustCompile(`^(-a|-r|-v|-vv|-l|--list|--all|--remotes|--show-current)$`),
-	"tag":    regexp.MustCompile(`^(-l|--list)$`),
-	"remote": regexp.MustCompile(`^(-v|--verbose)$`),
-	"stash":  regexp.MustCompile(`^list$`),
+	"branch": newPattern(`^(-a|-r|-v|-vv|-l|--list|--all|--remotes|--show-current)$`),
+	"tag":    newPattern(`^(-l|--list)$`),
+	"remote": newPattern(`^(-v|--verbose)$`),
+	"stash":  newPattern(`^list$`),
 }
 
 // gitCommands are the other subcommands of git's own. Any other name is one of
@@ -35,19 +33,15 @@ var gitCommands = strings.Fields(`add am annotate apply archive bundle bugreport
 var gitValues = []string{"-c", "-C", "--git-dir", "--work-tree", "--namespace", "--super-prefix", "--config-env", "--attr-source", "--list-cmds"}
 
 // gitSafe are the settings that make git run nothing.
-var gitSafe = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`(?i)^(user|color|advice|init|log|versionsort|status|column|i18n|gc|fetch|push|pull|rebase|merge|commit|tag|safe)\.(` +
-		`name|email|ui|auto|defaultbranch|date|decorate|abbrevcommit|showsignature=false|gpgsign=(false|no|0)|prune|ff|default|rebase|conflictstyle|` +
-		`autostash|autosquash|directory|[a-z]*hint|detachedhead|renames|short|branch|diff|status|interactive|commitencoding|verbose|forcesignannotated=false)(=|$)|` +
-		`(?i)^(core\.(quotepath|autocrlf|filemode|safecrlf|abbrev|longpaths|symlinks|ignorecase|precomposeunicode|compression)|` +
-		`diff\.(renames|noprefix|mnemonicprefix|context|algorithm|renamelimit|wserrorhighlight)|protocol\.version|http\.(postbuffer|lowspeedlimit|lowspeedtime|version))(=|$)`)
-})
+var gitSafe = newPattern(`(?i)^(user|color|advice|init|log|versionsort|status|column|i18n|gc|fetch|push|pull|rebase|merge|commit|tag|safe)\.(` +
+	`name|email|ui|auto|defaultbranch|date|decorate|abbrevcommit|showsignature=false|gpgsign=(false|no|0)|prune|ff|default|rebase|conflictstyle|` +
+	`autostash|autosquash|directory|[a-z]*hint|detachedhead|renames|short|branch|diff|status|interactive|commitencoding|verbose|forcesignannotated=false)(=|$)|` +
+	`(?i)^(core\.(quotepath|autocrlf|filemode|safecrlf|abbrev|longpaths|symlinks|ignorecase|precomposeunicode|compression)|` +
+	`diff\.(renames|noprefix|mnemonicprefix|context|algorithm|renamelimit|wserrorhighlight)|protocol\.version|http\.(postbuffer|lowspeedlimit|lowspeedtime|version))(=|$)`)
 
 // gitRuns are the settings whose value is a command line.
-var gitRuns = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`(?i)^(core\.(pager|editor|sshcommand|askpass|gitproxy|fsmonitor)|sequence\.editor|diff\.external|credential\..*helper|gpg\..*program|` +
-		`pager\..*|.*\.(textconv|command|cmd|clean|smudge|process|driver)|remote\..*\.(uploadpack|receivepack))$`)
-})
+var gitRuns = newPattern(`(?i)^(core\.(pager|editor|sshcommand|askpass|gitproxy|fsmonitor)|sequence\.editor|diff\.external|credential\..*helper|gpg\..*program|` +
+	`pager\..*|.*\.(textconv|command|cmd|clean|smudge|process|driver)|remote\..*\.(uploadpack|receivepack))$`)
 
 func (r *reader) git(args []word, harmless bool, dirs []string) bool {
 	sub, operands := r.gitOptions(args, dirs)
@@ -78,7 +72,7 @@ func (r *reader) git(args []word, harmless bool, dirs []string) bool {
 
 // fits says that a subcommand with these operands changes nothing. A stash
 // without any changes the working tree.
-func fits(sub string, only *regexp.Regexp, operands []word) bool {
+func fits(sub string, only pattern, operands []word) bool {
 	if sub == "stash" && len(operands) == 0 {
 		return false
 	}
@@ -123,9 +117,9 @@ func (r *reader) gitSetting(w word, dirs []string) {
 			command = "git " + value
 		}
 		r.nested(word{text: command}, dirs, r.depth)
-	case gitRuns().MatchString(key):
+	case gitRuns.MatchString(key):
 		r.nested(word{text: strings.TrimPrefix(value, "!")}, dirs, r.depth)
-	case !gitSafe().MatchString(w.text):
+	case !gitSafe.MatchString(w.text):
 		r.unclear("it sets git's " + trim(key) + ", which may make it run something")
 	}
 }

@@ -5,17 +5,13 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
-	"sync"
 )
 
 // runsPrograms finds in the configuration of a repository what makes commands
 // that only look run a program: a file system monitor, filters, a pager, other
 // configuration. Whoever made the repository may have put it there.
-var runsPrograms = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`(?im)(?:^|\])\s*(fsmonitor|textconv|external|command|pager|program|process|clean|smudge|path|hookspath|sshcommand|[a-z]*editor)\s*=|^\s*\[\s*(include|includeif|pager)\b`)
-})
+var runsPrograms = newPattern(`(?im)(?:^|\])\s*(fsmonitor|textconv|external|command|pager|program|process|clean|smudge|path|hookspath|sshcommand|[a-z]*editor)\s*=|^\s*\[\s*(include|includeif|pager)\b`)
 
 // maxGitConfig is how much of a configuration is looked at; what is longer may
 // say anything.
@@ -69,7 +65,7 @@ func quietConfigs(git string, isDir bool) bool {
 		}
 		for _, name := range []string{"config", "config.worktree"} {
 			text, err := beginning(filepath.Join(dir, name))
-			if err != nil && !os.IsNotExist(err) || len(text) == maxGitConfig || runsPrograms().MatchString(text) {
+			if err != nil && !os.IsNotExist(err) || len(text) == maxGitConfig || runsPrograms.MatchString(text) {
 				return false
 			}
 		}

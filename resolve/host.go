@@ -3,7 +3,6 @@ package resolve
 import (
 	"net/url"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -54,9 +53,9 @@ func (r *reader) hosts(words []word) {
 }
 
 var (
-	remote   = regexp.MustCompile(`^(?:[A-Za-z0-9._-]+@)?([A-Za-z0-9][A-Za-z0-9.-]*):[^/\\].*$`)
-	userHost = regexp.MustCompile(`^[A-Za-z0-9._-]+@([A-Za-z0-9][A-Za-z0-9.-]*)(?::.*)?$`)
-	hostName = regexp.MustCompile(`^[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*\.[A-Za-z]{2,}$|^[0-9]{1,3}(\.[0-9]{1,3}){3}$|^localhost$`)
+	remote   = newPattern(`^(?:[A-Za-z0-9._-]+@)?([A-Za-z0-9][A-Za-z0-9.-]*):[^/\\].*$`)
+	userHost = newPattern(`^[A-Za-z0-9._-]+@([A-Za-z0-9][A-Za-z0-9.-]*)(?::.*)?$`)
+	hostName = newPattern(`^[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*\.[A-Za-z]{2,}$|^[0-9]{1,3}(\.[0-9]{1,3}){3}$|^localhost$`)
 )
 
 // unreadable is in the place of a host that programs may read in one way or
@@ -88,16 +87,16 @@ func (r *reader) downloads(name string, args []word, dirs []string) {
 
 // outputs are the options that name a file to write, with the file where it
 // stands in the same word.
-var outputs = map[string]*regexp.Regexp{
-	"": regexp.MustCompile(`^(?:-o|--output(?:=|$))(.*)$`),
-	"curl": regexp.MustCompile(`^(?:-[sSLfkvgGIjNqRiB#0-46]*[oDc]|` +
+var outputs = map[string]pattern{
+	"": newPattern(`^(?:-o|--output(?:=|$))(.*)$`),
+	"curl": newPattern(`^(?:-[sSLfkvgGIjNqRiB#0-46]*[oDc]|` +
 		`--(?:output|dump-header|cookie-jar|trace|trace-ascii|stderr|etag-save|hsts|alt-svc|libcurl)(?:=|$))(.*)$`),
-	"wget": regexp.MustCompile(`^(?:-[qvcNS46]*(?:nv)?[qvcNS46]*[Ooa]|--(?:output-document|output-file|append-output|save-cookies|rejected-log|warc-file)(?:=|$))(.*)$`),
+	"wget": newPattern(`^(?:-[qvcNS46]*(?:nv)?[qvcNS46]*[Ooa]|--(?:output-document|output-file|append-output|save-cookies|rejected-log|warc-file)(?:=|$))(.*)$`),
 }
 
-var elsewhere = map[string]*regexp.Regexp{
-	"curl": regexp.MustCompile(`^(-[a-zA-Z#]*K.*|--config.*|--resolve|--connect-to|--unix-socket|--abstract-unix-socket|--doh-url|--url-query|--variable|--expand-.*)(=.*)?$`),
-	"wget": regexp.MustCompile(`^(-[a-zA-Z]*i.*|--input-file.*|-e.*|--execute.*|--config.*|--use-askpass.*)$`),
+var elsewhere = map[string]pattern{
+	"curl": newPattern(`^(-[a-zA-Z#]*K.*|--config.*|--resolve|--connect-to|--unix-socket|--abstract-unix-socket|--doh-url|--url-query|--variable|--expand-.*)(=.*)?$`),
+	"wget": newPattern(`^(-[a-zA-Z]*i.*|--input-file.*|-e.*|--execute.*|--config.*|--use-askpass.*)$`),
 }
 
 // hostOf is the machine that a word names, as an address or as scp and git

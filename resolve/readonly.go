@@ -1,7 +1,6 @@
 package resolve
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 
@@ -19,19 +18,19 @@ var plain = []string{
 
 // guarded programs change nothing unless an argument matches, which would make
 // them run or write something.
-var guarded = map[string]*regexp.Regexp{
-	"find":   regexp.MustCompile(`^-(exec|execdir|ok|okdir|delete|fls|fprint|fprint0|fprintf|files0-from)$`),
-	"rg":     regexp.MustCompile(`^(--pre|--pre=.*|--hostname-bin.*|-[a-zA-Z]*z[a-zA-Z]*|--search-zip)$`),
-	"sort":   regexp.MustCompile(`^(-[a-zA-Z]*[oT].*|--o.*|--comp.*|--temp.*|--files0.*)$`),
-	"tree":   regexp.MustCompile(`^(-[a-zA-Z]*[oR].*|--output.*)$`),
-	"file":   regexp.MustCompile(`^(-[a-zA-Z]*[Cm].*|--compile|--magic.*)$`),
-	"date":   regexp.MustCompile(`^(-[a-zA-Z]*s.*|--s.*|[^+].*)$`),
-	"jq":     regexp.MustCompile(`^(-[a-zA-Z]*[fL].*|--from-file.*)$`),
-	"printf": regexp.MustCompile(`^-`),
-	"read":   regexp.MustCompile(`^[^-]*[^a-z_0-9-]`),
-	"ps":     regexp.MustCompile(`^$`),
-	"set":    regexp.MustCompile(`^[^-+]`),
-	"git":    regexp.MustCompile(`^(--ou.*|-o.*|--ext.*|--textc.*|-[a-zA-Z]*O.*|--op.*|--exec.*|--pag.*|-p|-c|--config-env.*|--git-d.*|--work-t.*|-C|--conte.*)$`),
+var guarded = map[string]pattern{
+	"find":   newPattern(`^-(exec|execdir|ok|okdir|delete|fls|fprint|fprint0|fprintf|files0-from)$`),
+	"rg":     newPattern(`^(--pre|--pre=.*|--hostname-bin.*|-[a-zA-Z]*z[a-zA-Z]*|--search-zip)$`),
+	"sort":   newPattern(`^(-[a-zA-Z]*[oT].*|--o.*|--comp.*|--temp.*|--files0.*)$`),
+	"tree":   newPattern(`^(-[a-zA-Z]*[oR].*|--output.*)$`),
+	"file":   newPattern(`^(-[a-zA-Z]*[Cm].*|--compile|--magic.*)$`),
+	"date":   newPattern(`^(-[a-zA-Z]*s.*|--s.*|[^+].*)$`),
+	"jq":     newPattern(`^(-[a-zA-Z]*[fL].*|--from-file.*)$`),
+	"printf": newPattern(`^-`),
+	"read":   newPattern(`^[^-]*[^a-z_0-9-]`),
+	"ps":     newPattern(`^$`),
+	"set":    newPattern(`^[^-+]`),
+	"git":    newPattern(`^(--ou.*|-o.*|--ext.*|--textc.*|-[a-zA-Z]*O.*|--op.*|--exec.*|--pag.*|-p|-c|--config-env.*|--git-d.*|--work-t.*|-C|--conte.*)$`),
 }
 
 // reads says whether a program that is not known to change anything is known
@@ -87,8 +86,8 @@ func operands(args []word) int {
 }
 
 var (
-	sedPrints = regexp.MustCompile(`^([0-9]+|\$)(,([0-9]+|\$))?p$`)
-	sedOption = regexp.MustCompile(`^-`)
+	sedPrints = newPattern(`^([0-9]+|\$)(,([0-9]+|\$))?p$`)
+	sedOption = newPattern(`^-`)
 )
 
 // printsOnly recognises sed -n 'FROM,TOp' FILE, which models use to page.
