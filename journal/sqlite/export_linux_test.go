@@ -27,8 +27,6 @@ type tapped struct {
 
 var taps = map[uintptr]tapped{}
 
-type writeFunc = func(tls *libc.TLS, file, buf uintptr, n int32, offset int64) int32
-
 // Install taps the files that are opened from now on.
 func (t *Tap) Install() (remove func()) {
 	if err := registerVFS(); err != nil {

@@ -4,9 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"runtime"
 	"sync"
 	"unsafe"
 
+	"golang.org/x/sys/unix"
 	"modernc.org/libc"
 	sqlite3 "modernc.org/sqlite/lib"
 )
@@ -88,6 +90,8 @@ func function[F any](p uintptr) F { return *(*F)(unsafe.Pointer(&p)) }
 type (
 	openFunc     = func(tls *libc.TLS, vfs, name, file uintptr, flags int32, out uintptr) int32
 	readFunc     = func(tls *libc.TLS, file, buf uintptr, n int32, offset int64) int32
+	writeFunc    = func(tls *libc.TLS, file, buf uintptr, n int32, offset int64) int32
+	controlFunc  = func(tls *libc.TLS, file uintptr, op int32, arg uintptr) int32
 	lockFunc     = func(tls *libc.TLS, file uintptr, offset, n, flags int32) int32
 	sizeFunc     = func(tls *libc.TLS, file, size uintptr) int32
 	truncateFunc = func(tls *libc.TLS, file uintptr, size int64) int32
@@ -111,7 +115,7 @@ func takeDatabase(tls *libc.TLS, name, file uintptr) {
 	files.mu.Lock()
 	defer files.mu.Unlock()
 	files.database.take(tls, at[sqlite3.TunixFile](file), func(m *sqlite3.Tsqlite3_io_methods) {
-		m.FxShmLock = address(lockDatabase)
+		m.FxShmLock, m.FxWrite, m.FxFileControl = address(lockDatabase), address(writeDatabase), address(controlDatabase)
 	})
 	if files.opened != nil {
 		files.opened(libc.GoString(name), file, nil)
@@ -176,6 +180,32 @@ func lockDatabase(tls *libc.TLS, file uintptr, offset, n, flags int32) int32 {
 		}
 	}
 	return function[lockFunc](files.database.own.FxShmLock)(tls, file, offset, n, flags)
+}
+
+// yieldPages is after how many pages of the file a copy of the log lets others
+// go first.
+const yieldPages = 16
+
+// writeDatabase is how the log is copied, page after page in the order of the
+// file. There may be thousands, and a processor that is never given up keeps
+// those from running whom a commit woke.
+func writeDatabase(tls *libc.TLS, file, buf uintptr, n int32, offset int64) int32 {
+	if offset/pageSize%yieldPages == 0 {
+		runtime.Gosched()
+	}
+	return function[writeFunc](files.database.own.FxWrite)(tls, file, buf, n, offset)
+}
+
+// controlDatabase sees when a copy of the log is done and sends it on its way
+// to the disk. SQLite syncs the database only when the whole log is copied, and
+// that is when a commit waits for it: without this, for all the copies before.
+// It only saves that commit from waiting, and promises nothing: what fails here
+// fails again when SQLite syncs.
+func controlDatabase(tls *libc.TLS, file uintptr, op int32, arg uintptr) int32 {
+	if op == sqlite3.SQLITE_FCNTL_CKPT_DONE {
+		_ = unix.SyncFileRange(int(at[sqlite3.TunixFile](file).Fh), 0, 0, unix.SYNC_FILE_RANGE_WRITE)
+	}
+	return function[controlFunc](files.database.own.FxFileControl)(tls, file, op, arg)
 }
 
 func syncLog(_ *libc.TLS, file uintptr, _ int32) int32 {

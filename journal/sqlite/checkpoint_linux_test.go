@@ -1,0 +1,47 @@
+package sqlite_test
+
+import (
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/pawlrun/pawl/journal/journaltest"
+	"github.com/pawlrun/pawl/journal/sqlite"
+)
+
+// On one processor nobody else gets a turn from a copy that does not give one.
+func TestACopyOfTheLogLetsOthersGoFirst(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "journal.db")
+	var copied atomic.Int64
+	tap := &sqlite.Tap{
+		Dir: filepath.Dir(path),
+		Write: func(file string, _ []byte, _ int64) error {
+			if !strings.HasSuffix(file, "-wal") {
+				copied.Add(1)
+			}
+			return nil
+		},
+		Truncate: func(string, int64) {},
+		Sync:     func(string) error { return nil },
+		SyncDir:  func(string) error { return nil },
+	}
+	defer tap.Install()()
+	s := open(t, path)
+	d := journaltest.Start(t, s, "a")
+	for range 100 {
+		d.Append(t, message(4000))
+	}
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	before := make(chan int64, 1)
+	copied.Store(0)
+	go func() { before <- copied.Load() }()
+	if err := s.Checkpoint("TRUNCATE"); err != nil {
+		t.Fatal(err)
+	}
+	if got := <-before; got > copied.Load()/4 {
+		t.Errorf("another goroutine waited for %d of %d pages", got, copied.Load())
+	}
+	intact(t, s, d)
+}
