@@ -63,7 +63,9 @@ func (p Peers) Admit(ctx context.Context, there, here netip.AddrPort) error {
 }
 
 // notOfRun refuses a socket that a process holds which drives a run or was
-// started by one. A process that does not show what it holds might hold it.
+// started by one. Supervisors do not show what they hold, and a command can hide
+// that as well. Where one of them hides it, somebody in plain sight whom no run
+// has started must hold the socket.
 func (p Peers) notOfRun(ctx context.Context, inode string) error {
 	drivers, err := p.Drivers(ctx)
 	if err != nil || len(drivers) == 0 {
@@ -74,6 +76,8 @@ func (p Peers) notOfRun(ctx context.Context, inode string) error {
 		return fmt.Errorf("server: %w", err)
 	}
 	const next = "a person must do this, from a process of their own"
+	var others []int
+	hidden, hider := 0, ""
 	for _, entry := range entries {
 		pid, err := strconv.Atoi(entry.Name())
 		if err != nil {
@@ -81,18 +85,22 @@ func (p Peers) notOfRun(ctx context.Context, inode string) error {
 		}
 		owner := driverOf(pid, drivers)
 		if owner == "" {
+			others = append(others, pid)
 			continue
 		}
 		switch holds, err := p.holds(pid, inode); {
 		case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ESRCH):
 			// It has ended, and holds nothing.
 		case err != nil:
-			return kindForbidden.problem(next, "process %d, which run %s has started, does not show whether the request is its own", pid, drivers[owner]).about(drivers[owner], "")
+			hidden, hider = pid, drivers[owner]
 		case holds:
 			return kindForbidden.problem(next, "the request comes from process %d, which run %s has started; no run speaks to the server", pid, drivers[owner]).about(drivers[owner], "")
 		}
 	}
-	return nil
+	if hidden == 0 || slices.ContainsFunc(others, func(pid int) bool { holds, err := p.holds(pid, inode); return err == nil && holds }) {
+		return nil
+	}
+	return kindForbidden.problem(next, "process %d, which run %s has started, does not show whether the request is its own, and no other process shows that it is", hidden, hider).about(hider, "")
 }
 
 // driverOf is the driver that a process is or comes from, or "".

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -90,5 +91,54 @@ func TestAConnectionOfAProcessThatDrivesARunIsRefused(t *testing.T) {
 	drivers[engine.ProcessOwner()] = "k7x2"
 	if err := p.Admit(t.Context(), there, here); err == nil || !strings.Contains(err.Error(), "k7x2") {
 		t.Errorf("a process that drives a run is told: %v", err)
+	}
+}
+
+// A supervisor shows nobody what it holds. That must not shut the owner out
+// while a command runs.
+//
+// rows: ALDO-59
+func TestWhoeverShowsTheirConnectionIsAdmittedWhileOthersHideTheirs(t *testing.T) {
+	here, there := netip.MustParseAddrPort("127.0.0.1:3001"), netip.MustParseAddrPort("127.0.0.1:40000")
+	const table = "   0: 0100007F:9C40 0100007F:0BB9 01 00000000:00000000 00:00000000 00000000  1000        0 4711 1\n"
+	const hides, holds, holdsOther, gone = "hides", "socket:[4711]", "socket:[4712]", "gone"
+	for name, c := range map[string]struct {
+		ofRun, other string // what the process of a run shows, and another one
+		admitted     bool
+	}{
+		"the other one holds it":                           {holdsOther, holds, true},
+		"the other one holds it, the run's hides":          {hides, holds, true},
+		"the run's holds it":                               {holds, holdsOther, false},
+		"both hold it":                                     {holds, holds, false},
+		"both hide":                                        {hides, hides, false},
+		"the run's hides, and the other one holds none":    {hides, holdsOther, false},
+		"the run's hides, and the other one is gone":       {hides, gone, false},
+		"the run's has ended":                              {gone, hides, true},
+		"neither holds it, and the run's does not hide it": {holdsOther, hides, true},
+	} {
+		dir := proc(t, table, "")
+		for pid, shows := range map[int]string{os.Getpid(): c.ofRun, os.Getppid(): c.other} {
+			at := filepath.Join(dir, strconv.Itoa(pid))
+			err := os.Mkdir(at, 0o700)
+			switch fd := filepath.Join(at, "fd"); {
+			case err != nil:
+			case shows == gone:
+			case shows == hides: // it cannot be listed
+				err = os.WriteFile(fd, nil, 0o600)
+			default:
+				if err = os.Mkdir(fd, 0o700); err == nil {
+					err = os.Symlink(shows, filepath.Join(fd, "3"))
+				}
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		p := server.Peers{Proc: dir, UID: 1000, Drivers: func(context.Context) (map[string]string, error) {
+			return map[string]string{engine.ProcessOwner(): "k7x2"}, nil
+		}}
+		if err := p.Admit(t.Context(), there, here); (err == nil) != c.admitted {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
