@@ -3,7 +3,8 @@ package sandbox
 // Bare is a box that holds nothing: its commands have the rights of this
 // process. But everything that one starts ends with it, also what has left its
 // session and lost its parents, so that nothing of it acts when nobody watches
-// any more. Only a command that kills its supervisor gets away. Bare is nil where
+// any more. A command that kills its supervisor gets away, unless this process
+// adopts orphans ([Shim.Adopt]) and is not killed as well. Bare is nil where
 // this program cannot start itself as a supervisor. It need not be closed.
 func (m *Machine) Bare() *Box {
 	if m == nil || !m.supervises {

@@ -41,7 +41,7 @@ func (s *supervisor) watch() {
 // processes are the command and all that it started.
 func (s *supervisor) processes() []int {
 	if !s.plan.Namespace {
-		return descendants()
+		return descendants(os.Getpid())
 	}
 	names, _ := readNames("/proc")
 	var pids []int
@@ -62,9 +62,9 @@ func readNames(dir string) ([]string, error) {
 	return f.Readdirnames(-1)
 }
 
-// descendants are the children of this process, their children and so on.
-func descendants() []int {
-	found := childrenOf(os.Getpid())
+// descendants are the children of a process, their children and so on.
+func descendants(pid int) []int {
+	found := childrenOf(pid)
 	for i := 0; i < len(found); i++ {
 		found = append(found, childrenOf(found[i])...)
 	}
@@ -86,7 +86,7 @@ func childrenOf(pid int) []int {
 }
 
 func killDescendants() {
-	for _, pid := range descendants() {
+	for _, pid := range descendants(os.Getpid()) {
 		_ = unix.Kill(pid, unix.SIGKILL)
 	}
 }

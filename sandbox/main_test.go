@@ -2,6 +2,7 @@ package sandbox_test
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"sync"
 	"testing"
@@ -19,6 +20,13 @@ func TestMain(m *testing.M) {
 	shim = sandbox.Main()
 	if len(os.Args) > 2 && os.Args[1] == "attack" {
 		os.Exit(attack(os.Args[2], os.Args[3:]))
+	}
+	if len(os.Args) == 2 && os.Args[1] == "adopt" {
+		if err := adopt(shim); err != nil {
+			fmt.Println(err)
+			os.Exit(1)
+		}
+		os.Exit(0)
 	}
 	cache, err := os.MkdirTemp("", "cache-*")
 	if err != nil {

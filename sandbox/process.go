@@ -48,10 +48,12 @@ type Process struct {
 	// proxy is nil where nothing may be reached, or everything.
 	proxy *proxy
 
-	end      End
-	lost     error
-	kill     sync.Once
-	waited   sync.Once
+	end    End
+	lost   error
+	kill   sync.Once
+	waited sync.Once
+	// adopts: what the supervisor leaves falls to this process.
+	adopts   bool
 	statuses *json.Decoder
 	status   *os.File
 }
@@ -66,7 +68,7 @@ const (
 // Start starts a command and returns when it runs. An error of the command
 // itself (no such program, arguments that are too long) wraps the system's.
 func (b *Box) Start(c Command) (*Process, error) {
-	p := &Process{ended: make(chan struct{}), trouble: &trouble{}}
+	p := &Process{ended: make(chan struct{}), trouble: &trouble{}, adopts: b.shim.adopts}
 	if b.tier == None {
 		return p, p.start(b, view{}, c)
 	}
@@ -264,7 +266,11 @@ func (p *Process) await() {
 	p.waited.Do(func() {
 		late := time.AfterFunc(killGrace, func() { _ = syscall.Kill(-p.supervisor.Process.Pid, syscall.SIGKILL) })
 		defer late.Stop()
-		_ = p.supervisor.Wait() // how it ended says nothing of the command
+		// How it ended says nothing of the command, but one that was killed has
+		// not ended what it watched.
+		if err := p.supervisor.Wait(); err != nil && p.adopts {
+			killOrphans()
+		}
 	})
 }
 

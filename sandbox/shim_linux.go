@@ -2,7 +2,11 @@
 
 package sandbox
 
-import "os"
+import (
+	"os"
+
+	"golang.org/x/sys/unix"
+)
 
 // openShim holds this program's file, so that a supervisor is always of the
 // same build, whatever happens to the file's name.
@@ -13,3 +17,9 @@ func openShim() Shim {
 	}
 	return Shim{exe: exe}
 }
+
+// Hide keeps other processes of the same user from looking into this one, its
+// environment and its memory, where keys are. Its children are not hidden, and
+// the superuser still sees everything; there are no core dumps either. It is for
+// a program whose commands may run without a tier.
+func Hide() { _ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0) }

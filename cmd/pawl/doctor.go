@@ -108,7 +108,7 @@ func (a *app) printDiagnosis(d diagnosis) error {
 func tierLine(f sandbox.Finding) string {
 	switch {
 	case f.Tier == sandbox.None:
-		return "  none        commands run with your own permissions\n"
+		return "  none        commands run with your own permissions: one that sets out to can get away, kill its run and decide about calls\n"
 	case f.Works:
 		return fmt.Sprintf("  %-11s works, a command starts in %d ms\n", f.Tier, f.StartMs)
 	}

@@ -8,7 +8,8 @@ import (
 )
 
 func main() {
-	shim := sandbox.Main()
+	shim := sandbox.Main().Adopt()
+	sandbox.Hide()
 	surviveBrokenPipe()
 	os.Exit(execute(os.Args[1:], streams{in: os.Stdin, out: os.Stdout, err: os.Stderr}, shim))
 }
