@@ -61,77 +61,42 @@ func Encode(e *Event) ([]byte, error) {
 	if y := e.Time.UTC().Year(); y < 0 || y > 9999 {
 		return nil, fmt.Errorf("event: encode %s: the year %d has no form in JSON", e.Type(), y)
 	}
-	b := encodeBuffers.Get().(*bytes.Buffer)
-	defer encodeBuffers.Put(b)
-	b.Reset()
-	var num [20]byte
-	b.WriteByte('{')
-	if e.Seq != 0 {
-		b.WriteString(`"seq":`)
-		b.Write(strconv.AppendInt(num[:0], e.Seq, 10))
-		b.WriteByte(',')
+	enc := encoders.Get().(*encoder)
+	defer encoders.Put(enc)
+	enc.b, enc.err = enc.b[:0], nil
+	enc.open('{')
+	enc.intIf("seq", e.Seq)
+	enc.text("run", e.Run)
+	enc.textIf("parent", e.Parent)
+	enc.name("time")
+	enc.time(e.Time)
+	enc.text("type", string(e.Type()))
+	enc.intIf("cycle", int64(e.Cycle))
+	enc.name("data")
+	enc.data(e.Data)
+	enc.textIf("prev", e.Prev)
+	enc.close('}')
+	if enc.err != nil {
+		return nil, fmt.Errorf("event: encode %s: %w", e.Type(), enc.err)
 	}
-	b.WriteString(`"run":`)
-	writeString(b, e.Run)
-	if e.Parent != "" {
-		b.WriteString(`,"parent":`)
-		writeString(b, e.Parent)
-	}
-	b.WriteString(`,"time":"`)
-	b.Write(e.Time.UTC().AppendFormat(b.AvailableBuffer(), timeLayout))
-	b.WriteString(`","type":`)
-	writeString(b, string(e.Type()))
-	if e.Cycle != 0 {
-		b.WriteString(`,"cycle":`)
-		b.Write(strconv.AppendInt(num[:0], int64(e.Cycle), 10))
-	}
-	b.WriteString(`,"data":`)
-	if err := encodeData(b, e.Data); err != nil {
-		return nil, fmt.Errorf("event: encode %s: %w", e.Type(), err)
-	}
-	if e.Prev != "" {
-		b.WriteString(`,"prev":`)
-		writeString(b, e.Prev)
-	}
-	b.WriteByte('}')
-	return bytes.Clone(b.Bytes()), nil
+	return bytes.Clone(enc.b), nil
 }
 
-// timeLayout has a fixed width, so that equal instants give equal bytes.
-const timeLayout = "2006-01-02T15:04:05.000000Z"
+var encoders = sync.Pool{New: func() any { return new(encoder) }}
 
-var encodeBuffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
-
-// writeString writes a JSON string. Ids and names are plain and need nothing
-// but quotes; what is not plain must not break the object that holds it.
-func writeString(b *bytes.Buffer, s string) {
-	for i := range len(s) {
-		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
-			quoted, _ := json.Marshal(s) // a string always encodes
-			b.Write(quoted)
-			return
+func (e *encoder) data(d Data) {
+	switch d := d.(type) {
+	case frequent:
+		e.open('{')
+		d.encode(e)
+		e.close('}')
+	case Unknown:
+		if e.b = append(e.b, d.Raw...); !json.Valid(d.Raw) {
+			e.err = errors.New("its data is not valid JSON")
 		}
+	default:
+		e.value(d)
 	}
-	b.WriteByte('"')
-	b.WriteString(s)
-	b.WriteByte('"')
-}
-
-func encodeData(b *bytes.Buffer, d Data) error {
-	if u, ok := d.(Unknown); ok {
-		if !json.Valid(u.Raw) {
-			return errors.New("its data is not valid JSON")
-		}
-		b.Write(u.Raw)
-		return nil
-	}
-	enc := json.NewEncoder(b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(d); err != nil {
-		return err
-	}
-	b.Truncate(b.Len() - 1)
-	return nil
 }
 
 // Decode reads a stored event. A kind that this version does not know decodes
