@@ -28,6 +28,9 @@ const (
 	Ended   State = "ended"
 )
 
+// States are all states, in the order in which a run comes to them.
+func States() []State { return []State{Queued, Running, Waiting, Parked, Paused, Ended} }
+
 // Run is the store's row about a run: what lists need without a fold.
 type Run struct {
 	ID     string `json:"id"`

@@ -95,11 +95,13 @@ func (s *Server) listAgents(w http.ResponseWriter, r *http.Request) error {
 		return kindUnavailable.problem("start the server with another --agents", "the agents directory cannot be read: %v", err)
 	}
 	slices.SortFunc(agents, func(a, b listed) int { return strings.Compare(a.File, b.File) })
-	from, _ := slices.BinarySearchFunc(agents, q.cursor+"\x00", func(a listed, cursor string) int { return strings.Compare(a.File, cursor) })
-	if q.cursor == "" {
-		from = 0
+	if q.cursor != "" {
+		last := slices.IndexFunc(agents, func(a listed) bool { return a.File == q.cursor })
+		if last < 0 {
+			return noSuchPlace("agent's file", q.cursor)
+		}
+		agents = agents[last+1:]
 	}
-	agents = agents[from:]
 	page := list[listed]{Items: agents[:min(len(agents), q.limit)]}
 	if len(agents) > q.limit {
 		page.Next = page.Items[q.limit-1].File

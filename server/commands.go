@@ -255,6 +255,9 @@ func (s *Server) listApprovals(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	if err := s.knowsCursor(r.Context(), q); err != nil {
+		return err
+	}
 	rows, err := s.store.Runs(r.Context(), journal.Filter{
 		States: []journal.State{journal.Running, journal.Waiting, journal.Parked}, Before: q.cursor, Limit: q.limit + 1,
 	})

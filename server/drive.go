@@ -3,8 +3,10 @@ package server
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
+	"github.com/pawlrun/pawl/control"
 	"github.com/pawlrun/pawl/engine"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/journal"
@@ -28,7 +30,7 @@ func (s *Server) takeUp(run string) error {
 	r, err := s.engine.Resume(s.running, run, func(started event.RunStarted) (engine.Env, error) {
 		env, err := launch.Environment(started, s.launch)
 		if err != nil {
-			return env, kindCannotGo.problem("put right what is missing, then POST /v1/runs/"+run+"/resume", "%v", err).about(run, "")
+			return env, kindCannotGo.problem("put right what is missing, then POST /v1/runs/"+run+"/resume", "%s", control.Plain(err)).about(run, "")
 		}
 		return env, nil
 	})
@@ -160,6 +162,9 @@ func (s *Server) parksSince(ctx context.Context, r journal.Run) (bool, error) {
 // replay opens the model that answers from a recorded run of this journal.
 func (s *Server) replay(run string) (llm.Model, error) {
 	calls, err := s.engine.Recording(s.running, run)
+	if errors.Is(err, journal.ErrNotFound) {
+		return nil, fmt.Errorf("there is no run %q to replay", run)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -93,7 +93,7 @@ func problemOf(err error) *Problem {
 		return p
 	}
 	if held, ok := errors.AsType[*journal.HeldError](err); ok {
-		return kindDriven.problem("follow it at /v1/runs/"+held.Run+"/events; commands reach it where it is", "run %s is driven by %s", held.Run, held.Owner).about(held.Run, "")
+		return kindDriven.problem("follow it at /v1/runs/"+held.Run+"/events; commands reach it where it is", "run %s is driven by %s", held.Run, control.Driver(held.Owner)).about(held.Run, "")
 	}
 	if missing, ok := errors.AsType[*control.SecretsError](err); ok {
 		return kindSecrets.problem("start the server with the run's secrets", "%v", missing).about(missing.Run, "")
@@ -104,28 +104,29 @@ func problemOf(err error) *Problem {
 		return p
 	}
 	for _, known := range []struct {
-		is   error
-		kind kind
-		next string
+		is     error
+		kind   kind
+		detail string
+		next   string
 	}{
-		{engine.ErrNotPending, kindNotPending, "read the run's approvals for the calls that wait"},
-		{engine.ErrUnread, kindUnavailable, "send it again"},
-		{journal.ErrNotFound, kindNotFound, "list the runs at /v1/runs"},
-		{journal.ErrEnded, kindEnded, "start a new run; 'pawl run --continue' starts one from it"},
-		{launch.ErrSandbox, kindCannotGo, "'pawl doctor' says what this machine can do"},
-		{agent.ErrUnsupported, kindCannotGo, "use the version of Pawl that wrote the run"},
-		{journal.ErrFull, kindUnavailable, "free some space; what the journal holds is kept"},
-		{journal.ErrIO, kindUnavailable, "look at the disk, then start the server again: a journal whose disk failed takes nothing until it is opened anew"},
-		{journal.ErrLocked, kindUnavailable, "try again when the other process is done with the journal"},
-		{journal.ErrReadOnly, kindUnavailable, "change the permissions of the journal"},
-		{journal.ErrReplaced, kindUnavailable, "stop whatever replaced the journal's file, and start the server again"},
-		{engine.ErrInterrupted, kindUnavailable, "the server is shutting down; ask the next one"},
+		{engine.ErrNotPending, kindNotPending, "no call of that id waits for a decision", "read the run's approvals for the calls that wait"},
+		{engine.ErrUnread, kindUnavailable, "only the process that drove the run could have read this, and it drives it no more", "send it again"},
+		{journal.ErrNotFound, kindNotFound, "it is not in the journal, or not any more", "list the runs at /v1/runs"},
+		{journal.ErrEnded, kindEnded, "the run has ended and takes nothing more", "start a new run; 'pawl run --continue' starts one from it"},
+		{launch.ErrSandbox, kindCannotGo, control.Plain(err), "'pawl doctor' says what this machine can do"},
+		{agent.ErrUnsupported, kindCannotGo, "the run was written by a newer version of Pawl", "use the version of Pawl that wrote the run"},
+		{journal.ErrFull, kindUnavailable, "there is no space left for the journal", "free some space; what the journal holds is kept"},
+		{journal.ErrIO, kindUnavailable, "the disk under the journal failed", "look at the disk, then start the server again: a journal whose disk failed takes nothing until it is opened anew"},
+		{journal.ErrLocked, kindUnavailable, "another process has held the journal for too long", "try again when the other process is done with the journal"},
+		{journal.ErrReadOnly, kindUnavailable, "the journal cannot be written", "change the permissions of the journal"},
+		{journal.ErrReplaced, kindUnavailable, "the journal was deleted or replaced while the server had it open", "stop whatever replaced the journal's file, and start the server again"},
+		{engine.ErrInterrupted, kindUnavailable, "the server is shutting down", "ask the next one"},
 	} {
 		if errors.Is(err, known.is) {
-			return known.kind.problem(known.next, "%v", err)
+			return known.kind.problem(known.next, "%s", known.detail)
 		}
 	}
-	return kindInternal.problem("look at the server's log", "%v", err)
+	return kindInternal.problem("look at the server's log", "%s", control.Plain(err))
 }
 
 // fail answers with a problem.

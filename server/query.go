@@ -46,3 +46,8 @@ func readQuery(r *http.Request, also ...string) (query, error) {
 	}
 	return q, nil
 }
+
+// noSuchPlace is the problem of a cursor that a list cannot go on after.
+func noSuchPlace(thing, cursor string) *Problem {
+	return kindQuery.problem("give the next of a page, or leave the cursor out to begin anew", "the cursor %q is no %s to go on after; it may have been removed", cursor, thing)
+}

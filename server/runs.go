@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 
+	"github.com/pawlrun/pawl/control"
 	"github.com/pawlrun/pawl/engine"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/journal"
@@ -121,7 +123,7 @@ func cannotStart(err error) error {
 	if _, ok := errors.AsType[spec.Errors](err); ok {
 		return err
 	}
-	return kindAgent.problem("put right what is missing, or change the agent", "%v", err)
+	return kindAgent.problem("put right what is missing, or change the agent", "%s", control.Plain(err))
 }
 
 // sentFile is an agent file that stands in a body: an object is JSON, a text is
@@ -148,8 +150,11 @@ func (s *Server) listRuns(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	filter := journal.Filter{Before: q.cursor, Limit: q.limit + 1}
-	for _, state := range q.values["state"] {
-		filter.States = append(filter.States, journal.State(state))
+	if filter.States, err = statesOf(q.values["state"]); err != nil {
+		return err
+	}
+	if err := s.knowsCursor(r.Context(), q); err != nil {
+		return err
 	}
 	rows, err := s.store.Runs(r.Context(), filter)
 	if err != nil {
@@ -161,6 +166,31 @@ func (s *Server) listRuns(w http.ResponseWriter, r *http.Request) error {
 	}
 	s.answer(w, r, http.StatusOK, page)
 	return nil
+}
+
+// statesOf reads the states that a list is narrowed to.
+func statesOf(names []string) ([]journal.State, error) {
+	var out []journal.State
+	for _, name := range names {
+		if !slices.Contains(journal.States(), journal.State(name)) {
+			return nil, kindQuery.problem("state can be queued, running, waiting, parked, paused or ended", "there is no state %q", name)
+		}
+		out = append(out, journal.State(name))
+	}
+	return out, nil
+}
+
+// knowsCursor refuses a cursor that is no run, which would give an empty page
+// like the end of the list.
+func (s *Server) knowsCursor(ctx context.Context, q query) error {
+	if q.cursor == "" {
+		return nil
+	}
+	_, err := s.store.Run(ctx, q.cursor)
+	if errors.Is(err, journal.ErrNotFound) {
+		return noSuchPlace("run", q.cursor)
+	}
+	return err
 }
 
 // shown is a run as it stands, from its row and from a fold of its journal.
@@ -193,6 +223,9 @@ func (s *Server) showRun(w http.ResponseWriter, r *http.Request) error {
 func (s *Server) find(r *http.Request) (journal.Run, error) {
 	id := r.PathValue("id")
 	row, err := s.store.Run(r.Context(), id)
+	if errors.Is(err, journal.ErrNotFound) {
+		return row, kindNotFound.problem("list the runs at /v1/runs", "there is no run %q", id).about(id, "")
+	}
 	if err != nil {
 		return row, problemOf(err).about(id, "")
 	}

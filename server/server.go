@@ -166,14 +166,29 @@ func (s *Server) health(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// ready says that the journal can be read and that the server is not closing.
+// ready says that the journal can be read and written, and that the server is
+// not closing. To give up a lease that nobody has is a commit that changes
+// nothing: a journal whose disk failed, or whose file is not there any more,
+// refuses it like every other.
 func (s *Server) ready(w http.ResponseWriter, r *http.Request) error {
 	if s.running.Err() != nil {
 		return context.Cause(s.running)
 	}
 	if _, err := s.store.Runs(r.Context(), journal.Filter{Limit: 1}); err != nil {
-		return kindUnavailable.problem("look at the journal with 'pawl doctor'", "the journal cannot be read: %v", err)
+		return s.unready(err, "read")
+	}
+	if err := s.store.Release(r.Context(), journal.Lease{}); err != nil {
+		return s.unready(err, "written")
 	}
 	s.answer(w, r, http.StatusOK, map[string]string{"status": "ready"})
 	return nil
+}
+
+// unready is why the journal is of no use now.
+func (s *Server) unready(err error, how string) error {
+	s.log.Warn("not ready", "error", err)
+	if p := problemOf(err); p.Status == http.StatusServiceUnavailable {
+		return p
+	}
+	return kindUnavailable.problem("look at the journal with 'pawl doctor'", "the journal cannot be %s: %s", how, control.Plain(err))
 }

@@ -94,7 +94,7 @@ func (a *app) flagCompletions() map[string]cobra.CompletionFunc {
 		limits[i] += "="
 	}
 	var inStates []string
-	for _, s := range states() {
+	for _, s := range journal.States() {
 		inStates = append(inStates, string(s))
 	}
 	return map[string]cobra.CompletionFunc{

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/pawlrun/pawl/control"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/machine"
@@ -94,7 +95,7 @@ func brokenPipe(err error) bool { return errors.Is(err, syscall.EPIPE) }
 func describe(err error, journalPath string) string {
 	if held, ok := errors.AsType[*journal.HeldError](err); ok {
 		return fmt.Sprintf("run %s is being driven by %s; watch it with 'pawl runs events %s --follow'",
-			held.Run, ownerName(held.Owner), held.Run)
+			held.Run, control.Driver(held.Owner), held.Run)
 	}
 	if forked, ok := errors.AsType[*journal.ForkedError](err); ok {
 		forks := strings.Join(forked.Forks, ", ")
@@ -117,7 +118,7 @@ func describe(err error, journalPath string) string {
 			return fmt.Sprintf(known.text, journalPath)
 		}
 	}
-	text := withoutStack(err.Error())
+	text := withoutStack(control.Plain(err))
 	if errors.Is(err, fs.ErrPermission) && strings.Contains(text, "journal") {
 		text += "; name another journal with --journal"
 	}
@@ -131,14 +132,4 @@ func withoutStack(s string) string {
 	}
 	s, _, _ = strings.Cut(s, "\ngoroutine ")
 	return s
-}
-
-// ownerName is the readable part of a lease's owner: process and host.
-func ownerName(owner string) string {
-	parts := strings.Split(owner, "/")
-	if len(parts) != 4 {
-		return owner
-	}
-	host, _, _ := strings.Cut(parts[0], ":")
-	return "process " + parts[1] + " on " + host
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -50,19 +51,10 @@ prefix of it that fits no other run.`,
 	return c
 }
 
-// states are the values that --state takes.
-func states() []journal.State {
-	return []journal.State{journal.Queued, journal.Running, journal.Waiting, journal.Parked, journal.Paused, journal.Ended}
-}
-
 func parseStates(names []string) ([]journal.State, error) {
 	var out []journal.State
 	for _, name := range names {
-		found := false
-		for _, s := range states() {
-			found = found || string(s) == name
-		}
-		if !found {
+		if !slices.Contains(journal.States(), journal.State(name)) {
 			return nil, usagef("--state is %q; it can be queued, running, waiting, parked, paused or ended", name)
 		}
 		out = append(out, journal.State(name))

@@ -78,7 +78,7 @@ func (p *page) head(b *strings.Builder) {
 
 func (p *page) driver(now time.Time) string {
 	if control.Driven(p.Run, now) {
-		return ownerName(p.Owner)
+		return control.Driver(p.Owner)
 	}
 	return "none; go on with 'pawl runs resume " + p.ID + "'"
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -255,6 +256,20 @@ func TestAServerThatIsStoppedLeavesItsRunsResumable(t *testing.T) {
 	next.reaches(r.ID, journal.Ended)
 	next.post(http.StatusConflict, "/v1/runs/"+r.ID+"/resume", "")
 	next.stop()
+}
+
+func TestAServerWhoseJournalIsTakenAwayIsNotReady(t *testing.T) {
+	p := newProject(t, map[string]string{"agent.yaml": asksAgent, "script.yaml": "- text: the end\n"})
+	s := p.serve()
+	asks[any](s, http.StatusOK, http.MethodGet, "/readyz", "")
+	if err := os.Rename(filepath.Join(p.dir, ".pawl"), filepath.Join(p.dir, "elsewhere")); err != nil {
+		t.Fatal(err)
+	}
+	problem := asks[struct{ Detail, Next string }](s, http.StatusServiceUnavailable, http.MethodGet, "/readyz", "")
+	if !strings.Contains(problem.Detail, "deleted or replaced") || !strings.Contains(problem.Next, "start the server again") {
+		t.Errorf("%+v", problem)
+	}
+	s.stop()
 }
 
 func TestAStreamGoesOnBehindTheLastEventThatWasSeen(t *testing.T) {

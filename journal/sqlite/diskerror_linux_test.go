@@ -59,6 +59,9 @@ func TestAfterASyncThatFailedNothingIsAcknowledgedUntilTheJournalIsOpenedAnew(t 
 			if _, err := s.Send(t.Context(), journal.Command{Run: "a"}); !errors.Is(err, journal.ErrIO) {
 				t.Errorf("a command: %v, want ErrIO", err)
 			}
+			if err := s.Release(t.Context(), journal.Lease{}); !errors.Is(err, journal.ErrIO) {
+				t.Errorf("a commit that changes nothing: %v, want ErrIO", err)
+			}
 			intact(t, s, d)
 			if err := s.Close(); err != nil {
 				t.Fatal(err)
