@@ -80,11 +80,9 @@ func (t *texts) UnmarshalYAML(n *yaml.Node) error {
 
 // Parse reads a script. name is used in errors and as the model's name.
 func Parse(name string, data []byte) (*Model, error) {
-	dec := yaml.NewDecoder(bytes.NewReader(data))
-	dec.KnownFields(true)
-	var file []fileTurn
-	if err := dec.Decode(&file); err != nil && !errors.Is(err, io.EOF) {
-		return nil, fmt.Errorf("scripted: %s: %w", name, err)
+	file, err := read(name, data)
+	if err != nil {
+		return nil, fmt.Errorf("scripted: %w", err)
 	}
 	m := &Model{name: name}
 	for i, f := range file {
@@ -95,6 +93,28 @@ func Parse(name string, data []byte) (*Model, error) {
 		m.turns = append(m.turns, t)
 	}
 	return m, nil
+}
+
+// read reads the first document of a script. All that is wrong with it is told
+// at once.
+func read(name string, data []byte) ([]fileTurn, error) {
+	var doc yaml.Node
+	switch err := yaml.NewDecoder(bytes.NewReader(data)).Decode(&doc); {
+	case errors.Is(err, io.EOF), err == nil && len(doc.Content) == 0:
+		return nil, nil
+	case err != nil:
+		return nil, unreadable(name, err)
+	}
+	s := shape{file: name}
+	s.check(doc.Content[0], reflect.TypeFor[[]fileTurn](), "")
+	if len(s.wrong) > 0 {
+		return nil, errors.Join(s.wrong...)
+	}
+	var file []fileTurn
+	if err := doc.Decode(&file); err != nil {
+		return nil, unreadable(name, err)
+	}
+	return file, nil
 }
 
 func (f fileTurn) turn() (Turn, error) {
