@@ -20,8 +20,10 @@ type PruneOptions struct {
 }
 
 // Prune deletes old runs that have ended, in whole trees: a run goes together
-// with its descendants, and only when all of them may go, so that neither a child nor a fork ever loses what it stands on (FIELD F26). Children
-// are deleted before their parents. It returns what was deleted, or would be.
+// with its descendants, and only when all of them may go. A fork is the root of
+// a tree of its own, and what it stands on stays as long as it does; so neither
+// a child nor a fork ever loses what it stands on (FIELD F26). Children are
+// deleted before their parents. It returns what was deleted, or would be.
 func Prune(ctx context.Context, s Store, o PruneOptions) ([]Run, error) {
 	if len(o.States) == 0 {
 		o.States = []State{Ended}
@@ -56,19 +58,26 @@ func (o PruneOptions) mayGo(r Run) bool {
 	return slices.Contains(o.States, r.State) && r.Updated.Before(o.Before) && !held
 }
 
-// doomed returns the runs of those trees whose every run may go. rows are newest first, and so is the result: children before their parents.
+// doomed returns the runs of those trees whose every run may go, and on which no
+// fork stands that stays. rows are newest first, and so is the result: children
+// before their parents.
 func (o PruneOptions) doomed(rows []Run) []Run {
-	// What a run stands on is older than itself, so its root is known by then.
+	// A parent is older than its children, so its root is known by then.
 	root, kept := make(map[string]string, len(rows)), map[string]bool{}
 	for _, r := range slices.Backward(rows) {
 		root[r.ID] = r.ID
-		for _, base := range []string{r.Parent, r.ForkOf} {
-			if of, ok := root[base]; ok && base != "" {
-				root[r.ID] = of
-			}
+		if of, ok := root[r.Parent]; ok && r.Parent != "" {
+			root[r.ID] = of
 		}
 		if !o.mayGo(r) {
 			kept[root[r.ID]] = true
+		}
+	}
+	// A fork is younger than what it stands on, so whether it stays is known
+	// before that is looked at.
+	for _, r := range rows {
+		if base, ok := root[r.ForkOf]; ok && r.ForkOf != "" && kept[root[r.ID]] {
+			kept[base] = true
 		}
 	}
 	return slices.DeleteFunc(slices.Clone(rows), func(r Run) bool { return kept[root[r.ID]] })

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/pawlrun/pawl/journal"
@@ -120,13 +121,13 @@ func (a *app) pruneCommand() *cobra.Command {
 		Short: "Remove runs that ended long ago",
 		Long: `Removes runs that have not changed for an age, with the runs they started. Only ended runs,
 unless --state says otherwise; a run that is being driven is never removed, and neither is one
-that started a run which stays.`,
+that started a run which stays, or that a fork shares which stays.`,
 		Example: "  pawl runs prune --older-than 30d\n  pawl runs prune --older-than 12h --dry-run",
 		Args:    cobra.NoArgs,
 		RunE:    func(c *cobra.Command, _ []string) error { return a.prune(c.Context(), f) },
 	}
 	c.Flags().StringVar(&f.olderThan, "older-than", "", "how long ago the run changed last: 30d, 12h, 90m")
-	c.Flags().StringSliceVar(&f.states, "state", []string{string(journal.Ended)}, "runs in this state: ended, parked, paused")
+	c.Flags().StringSliceVar(&f.states, "state", []string{string(journal.Ended)}, "runs in this state: ended, parked, paused, queued (a fork that never ran)")
 	c.Flags().BoolVar(&f.dryRun, "dry-run", false, "only say which runs would go")
 	c.Flags().BoolVar(&f.json, "json", false, "print one JSON object")
 	return c
@@ -158,6 +159,10 @@ func (a *app) prune(ctx context.Context, f pruneFlags) error {
 	gone := make([]string, len(rows))
 	for i, r := range rows {
 		gone[i] = r.ID
+	}
+	if len(gone) == 0 {
+		fmt.Fprintf(a.err, "nothing to remove: no run that is %s has not changed for %s, is driven by nobody, and started or is shared by no run that stays\n",
+			strings.Join(f.states, " or "), f.olderThan)
 	}
 	if f.dryRun && !f.json {
 		return a.printDryRun(gone)

@@ -16,7 +16,7 @@ func forkContract() []contract {
 		{"a fork of a fork reads through both", forkOfFork},
 		{"a fork needs the event that it goes on from", forkNeedsEvent},
 		{"a run that has forks is not deleted", forkedStays},
-		{"a fork and its run are pruned together or not at all", forksArePrunedTogether},
+		{"a run is not pruned before its forks", forksGoFirst},
 		{"verify follows a fork's chain through its run", verifyFork},
 	}
 }
@@ -160,7 +160,7 @@ func forkedStays(t *testing.T, s journal.Store, c *clock) {
 	}
 }
 
-func forksArePrunedTogether(t *testing.T, s journal.Store, c *clock) {
+func forksGoFirst(t *testing.T, s journal.Store, c *clock) {
 	for _, id := range []string{"young", "old"} {
 		ended(t, s, id, "", Epoch())
 		fork := Fork(t, s, id+" fork", id, 1)
@@ -177,6 +177,21 @@ func forksArePrunedTogether(t *testing.T, s journal.Store, c *clock) {
 	gone, err := journal.Prune(t.Context(), s, journal.PruneOptions{Before: Epoch().Add(time.Hour)})
 	if err != nil || len(gone) != 2 || gone[0].ID != "old fork" || gone[1].ID != "old" {
 		t.Errorf("pruned %+v, %v; want the old fork, then its run", gone, err)
+	}
+	// Nothing stands on a fork of a fork, whatever becomes of what it stands on.
+	last := Fork(t, s, "last", "young fork", 1)
+	b := last.Batch(t, said("still there"))
+	b.Status.State, b.Release, b.Time = journal.Queued, true, Epoch()
+	if err := last.Write(t, b); err != nil {
+		t.Fatal(err)
+	}
+	options := journal.PruneOptions{Before: Epoch().Add(time.Hour)}
+	if gone, err := journal.Prune(t.Context(), s, options); err != nil || len(gone) != 0 {
+		t.Errorf("pruned %+v, %v; want nothing: a fork that has not ended stands on them", gone, err)
+	}
+	options.States = []journal.State{journal.Queued}
+	if gone, err := journal.Prune(t.Context(), s, options); err != nil || len(gone) != 1 || gone[0].ID != "last" {
+		t.Errorf("pruned %+v, %v; want the fork that was never driven", gone, err)
 	}
 }
 
