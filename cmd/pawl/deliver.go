@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/pawlrun/pawl/control"
@@ -74,6 +75,7 @@ func (s *session) deliverAndResume(ctx context.Context, r journal.Run, c journal
 		return err
 	}
 	err = s.resume(ctx, now, f.output, approving{mode: string(agent.ApproveAsk)})
+	err = halfway(fmt.Sprintf("run %s has got the %s", r.ID, c.Kind), err)
 	if d.Taken {
 		return err
 	}

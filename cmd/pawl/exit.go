@@ -55,6 +55,16 @@ func failure(err error) error {
 	return &exitError{code: exitFailed, err: err}
 }
 
+// halfway is an error that came after something had been done: it is no slip on
+// the command line any more, and whoever reads it must know what is there.
+func halfway(done string, err error) error {
+	exit, ok := errors.AsType[*exitError](err)
+	if !ok || exit.code != exitUsage {
+		return err
+	}
+	return &exitError{code: exitFailed, err: fmt.Errorf("%s, and does not go on: %w", done, exit.err)}
+}
+
 // exitOf is the exit code of an outcome.
 func exitOf(o *event.Outcome) int {
 	switch {

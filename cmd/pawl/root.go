@@ -93,8 +93,9 @@ a decision or an input; 130 cancelled or interrupted.`,
 	root.SetOut(a.out)
 	root.SetErr(a.err)
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		return usagef("%w\nSee '%s --help'", err, c.CommandPath())
+		return usagef("%w\nSee '%s --help'", flagError(err), c.CommandPath())
 	})
+	root.SetHelpCommand(helpCommand())
 	root.PersistentFlags().StringVar(&a.journalPath, "journal", defaultJournal(), "path of the journal ($PAWL_JOURNAL)")
 	root.PersistentFlags().StringVar(&a.configPath, "config", "", "config file ($PAWL_CONFIG, .pawl/config.yaml)")
 	root.AddGroup(

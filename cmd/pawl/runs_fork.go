@@ -91,6 +91,9 @@ func (f *forkFlags) check(c *cobra.Command) error {
 	case c.Flags().Changed("context-window") && f.window < 1:
 		return usagef("--context-window is %d; it must be a number of tokens", f.window)
 	}
+	if _, err := approveMode(f.approve); err != nil {
+		return err
+	}
 	return f.output.check()
 }
 
@@ -133,7 +136,8 @@ func (s *session) fork(ctx context.Context, r journal.Run, f *forkFlags, approve
 		if err != nil {
 			return err
 		}
-		return s.resume(ctx, row, f.output, approving{f.approve, approveSaid})
+		err = s.resume(ctx, row, f.output, approving{f.approve, approveSaid})
+		return halfway(fmt.Sprintf("run %s is there", made.Run), err)
 	}
 	if f.json {
 		return s.app.printJSON(made)

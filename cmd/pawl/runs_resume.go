@@ -94,8 +94,11 @@ func (s *session) resume(ctx context.Context, row journal.Run, o output, who app
 		env, err := launch.Environment(started, launch.Options{
 			Config: config, Limiter: &s.app.limiter, Replay: replayed.open, Sandbox: machine, Journal: s.app.journalPath,
 		})
+		if err != nil { // nothing has been done, as when a run does not start
+			return env, usageError(err)
+		}
 		s.app.asking(&env, mode, p)
-		return recording(env, s.app.recordPath), err
+		return recording(env, s.app.recordPath), nil
 	})
 	if err != nil {
 		return err

@@ -1,0 +1,66 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// helpCommand is cobra's own, but that it knows a command that is not there for
+// a mistake.
+func helpCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "help [COMMAND]",
+		Short: "Help about any command",
+		Example: `  pawl help run
+  pawl help runs fork`,
+		ValidArgsFunction: func(c *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+			about, _, err := c.Root().Find(args)
+			if err != nil {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			var names []string
+			for _, child := range about.Commands() {
+				if child.IsAvailableCommand() && strings.HasPrefix(child.Name(), begun) {
+					names = append(names, cobra.CompletionWithDesc(child.Name(), child.Short))
+				}
+			}
+			return names, cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(c *cobra.Command, args []string) error {
+			about, left, err := c.Root().Find(args)
+			if err != nil || len(left) > 0 {
+				return usagef("there is no command %q; 'pawl help' lists them", strings.Join(args, " "))
+			}
+			about.InitDefaultHelpFlag()
+			return about.Help()
+		},
+	}
+}
+
+// flagError says of a flag's value what was expected, in the place of the words
+// of the function that could not read it.
+func flagError(err error) error {
+	wrong, ok := errors.AsType[*pflag.InvalidValueError](err)
+	if !ok {
+		return err
+	}
+	f := wrong.GetFlag()
+	expected := ""
+	switch f.Value.Type() {
+	case "float64":
+		expected = "a number"
+	case "int", "int64":
+		expected = "a whole number"
+	case "bool":
+		expected = "true or false"
+	case "stringSlice":
+		expected = "one value, or several with commas between them"
+	default:
+		return err
+	}
+	return fmt.Errorf("--%s is %q; it must be %s: %s", f.Name, wrong.GetValue(), expected, f.Usage)
+}
