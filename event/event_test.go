@@ -61,7 +61,7 @@ func fill(v reflect.Value, n int) {
 		v.SetBool(true)
 	case reflect.Int, reflect.Int64:
 		v.SetInt(int64(n))
-	case reflect.Uint8:
+	case reflect.Uint8, reflect.Uint16:
 		v.SetUint(uint64(n))
 	case reflect.Float64:
 		v.SetFloat(float64(n) + 0.5)

@@ -1,5 +1,10 @@
 package event
 
+import (
+	"net"
+	"strconv"
+)
+
 // Facts are what the driver established about a call before policy judged it,
 // so that a decision can be understood, and made again, from the journal
 // alone.
@@ -8,6 +13,9 @@ type Facts struct {
 	Paths []PathUse `json:"paths,omitempty"`
 	// Hosts are the machines that the call names, in lower case.
 	Hosts []string `json:"hosts,omitempty"`
+	// Ports are those of Hosts, in their order; none where the call does not
+	// say.
+	Ports []uint16 `json:"ports,omitempty"`
 	// Commands are the simple commands that a command line is made of.
 	Commands []Command `json:"commands,omitempty"`
 	Risk     Risk      `json:"risk,omitempty"`
@@ -17,6 +25,23 @@ type Facts struct {
 	// Confined says that the tool opens nothing outside the workspace, whoever
 	// approves it.
 	Confined bool `json:"confined,omitempty"`
+}
+
+// Port is that of a host by its place in Hosts, 0 where it is not known.
+func (f *Facts) Port(host int) uint16 {
+	if host < len(f.Ports) {
+		return f.Ports[host]
+	}
+	return 0
+}
+
+// HostPort is a host by its place in Hosts as people write it, with the port
+// where it is known.
+func (f *Facts) HostPort(host int) string {
+	if port := f.Port(host); port > 0 {
+		return net.JoinHostPort(f.Hosts[host], strconv.Itoa(int(port)))
+	}
+	return f.Hosts[host]
 }
 
 // PathUse is one file or directory that a call touches.

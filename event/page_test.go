@@ -230,7 +230,7 @@ func (p *page) kind(x ast.Expr, prefix string) string {
 			return "string"
 		case "bool":
 			return "boolean"
-		case "int", "int64", "float64":
+		case "int", "int64", "uint16", "float64":
 			return "number"
 		case "Data":
 			return "object"

@@ -43,10 +43,10 @@ func (c confinement) boundary(refusal error, t tool.Tool, boxed bool, facts *eve
 	if !b.Inside || facts == nil {
 		return b
 	}
-	for _, host := range facts.Hosts {
-		_, err := c.policy.Egress.Host(host, 0)
+	for i, host := range facts.Hosts {
+		_, err := c.policy.Egress.Host(host, facts.Port(i))
 		if r, ok := errors.AsType[*egress.Refusal](err); ok && c.policy.Egress.Network != egress.NetworkHost {
-			b.Closed = append(b.Closed, host+": "+r.Why)
+			b.Closed = append(b.Closed, facts.HostPort(i)+": "+r.Why)
 		}
 	}
 	return b

@@ -15,10 +15,10 @@ func (r Rules) hosts(c *event.ToolCall) []Verdict {
 		return nil
 	}
 	var said []Verdict
-	for _, host := range c.Facts.Hosts {
-		_, err := r.Network.Host(host, 0)
+	for i, host := range c.Facts.Hosts {
+		_, err := r.Network.Host(host, c.Facts.Port(i))
 		if refusal, ok := errors.AsType[*egress.Refusal](err); ok {
-			said = append(said, Verdict{Decision: event.DecisionDeny, Rule: refusal.Rule, Reason: host + " may not be reached: " + refusal.Why})
+			said = append(said, Verdict{Decision: event.DecisionDeny, Rule: refusal.Rule, Reason: c.Facts.HostPort(i) + " may not be reached: " + refusal.Why})
 		}
 	}
 	return said

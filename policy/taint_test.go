@@ -1,6 +1,8 @@
 package policy_test
 
 import (
+	"net"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -82,6 +84,7 @@ func TestHostsThatAFetchMayReach(t *testing.T) {
 		}
 	}
 	list := egress.Rules{Network: egress.NetworkAllowlist, Hosts: []egress.Pattern{"*.example.com:443"}}
+	here := egress.Rules{Private: []egress.Pattern{"127.0.0.1:8080"}}
 	for _, tt := range []struct {
 		name  string
 		rules policy.Rules
@@ -94,6 +97,10 @@ func TestHostsThatAFetchMayReach(t *testing.T) {
 		{"no network", policy.Rules{Declared: true, Network: egress.Rules{Network: egress.NetworkNone}}, "example.org", event.DecisionDeny, "tools.permissions.network: none"},
 		{"on the list", policy.Rules{Declared: true, Network: list}, "www.example.com", event.DecisionAllow, "tools.allow"},
 		{"not on the list", policy.Rules{Declared: true, Network: list}, "example.org", event.DecisionDeny, "tools.permissions.hosts"},
+		{"on the list, by the port", policy.Rules{Declared: true, Network: list}, "www.example.com:443", event.DecisionAllow, "tools.allow"},
+		{"on the list, by another port", policy.Rules{Declared: true, Network: list}, "www.example.com:80", event.DecisionDeny, "tools.permissions.hosts"},
+		{"a private host, by the port", policy.Rules{Declared: true, Network: here}, "127.0.0.1:8080", event.DecisionAllow, "tools.allow"},
+		{"a private host, by another port", policy.Rules{Declared: true, Network: here}, "127.0.0.1:9090", event.DecisionDeny, "tools.permissions.private_hosts"},
 		{"an address of a private network", policy.Rules{Declared: true}, "169.254.169.254", event.DecisionDeny, "tools.permissions.private_hosts"},
 		{"planning", policy.Rules{Declared: true, Mode: policy.ModePlan}, "example.org", event.DecisionDeny, "mode: plan"},
 		{"a bound on files is not about it", policy.Rules{Declared: true, Filesystem: policy.FilesystemNone}, "example.org", event.DecisionAllow, "tools.allow"},
@@ -101,7 +108,12 @@ func TestHostsThatAFetchMayReach(t *testing.T) {
 		{"a rule about the host", policy.Rules{Declared: true, Rules: []policy.Rule{{Decision: event.DecisionDeny, Tool: "*", Host: "*.org"}}}, "example.org", event.DecisionDeny, "tools.rules: deny *, host *.org"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := tt.rules.Decide(fetch(tt.host)); got.Decision != tt.want || got.Rule != tt.rule {
+			call := fetch(tt.host)
+			if host, port, err := net.SplitHostPort(tt.host); err == nil {
+				n, _ := strconv.ParseUint(port, 10, 16)
+				call.Facts.Hosts, call.Facts.Ports = []string{host}, []uint16{uint16(n)}
+			}
+			if got := tt.rules.Decide(call); got.Decision != tt.want || got.Rule != tt.rule {
 				t.Errorf("%s by %q, want %s by %q", got.Decision, got.Rule, tt.want, tt.rule)
 			}
 		})

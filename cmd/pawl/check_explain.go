@@ -112,8 +112,8 @@ func (a *app) printFacts(f event.Facts) {
 	for _, p := range f.Paths {
 		fmt.Fprintf(a.out, "path      %s%s\n", oneLine(p.Path), pathNotes(p))
 	}
-	for _, h := range f.Hosts {
-		fmt.Fprintf(a.out, "host      %s\n", oneLine(h))
+	for i := range f.Hosts {
+		fmt.Fprintf(a.out, "host      %s\n", oneLine(f.HostPort(i)))
 	}
 	for _, c := range f.Commands {
 		note := ""

@@ -99,8 +99,8 @@ func New(o Options) tool.Tool {
 	}
 	t.Facts = func(raw json.RawMessage) event.Facts {
 		facts := event.Facts{Risk: event.RiskSend}
-		if host := hostOf(raw); host != "" {
-			facts.Hosts = []string{host}
+		if t, err := parse(argsOf(raw).URL); err == nil {
+			facts.Hosts, facts.Ports = []string{t.host}, []uint16{t.port}
 		}
 		return facts
 	}

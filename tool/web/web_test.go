@@ -429,7 +429,7 @@ func TestTheToolDeclaresThatItIsAWayOut(t *testing.T) {
 	if c.Problem != nil || c.Effect != event.EffectIdempotent || !c.ReadOnly || !c.Concurrent || c.Labels != (event.Labels{Untrusted: true, Outgoing: true}) {
 		t.Errorf("declared as %+v", c)
 	}
-	if diff := cmp.Diff(&event.Facts{Hosts: []string{"xn--bcher-kva.example"}, Risk: event.RiskSend}, c.Facts); diff != "" {
+	if diff := cmp.Diff(&event.Facts{Hosts: []string{"xn--bcher-kva.example"}, Ports: []uint16{443}, Risk: event.RiskSend}, c.Facts); diff != "" {
 		t.Errorf("facts (-want +got)\n%s", diff)
 	}
 	if len(c.Access) != 1 || c.Access[0].Key != "host:xn--bcher-kva.example" || c.Access[0].Write {
