@@ -1,8 +1,8 @@
 package event
 
 import (
-	"net"
 	"strconv"
+	"strings"
 )
 
 // Facts are what the driver established about a call before policy judged it,
@@ -38,10 +38,14 @@ func (f *Facts) Port(host int) uint16 {
 // HostPort is a host by its place in Hosts as people write it, with the port
 // where it is known.
 func (f *Facts) HostPort(host int) string {
-	if port := f.Port(host); port > 0 {
-		return net.JoinHostPort(f.Hosts[host], strconv.Itoa(int(port)))
+	name, port := f.Hosts[host], f.Port(host)
+	switch {
+	case port == 0:
+		return name
+	case strings.Contains(name, ":"):
+		name = "[" + name + "]"
 	}
-	return f.Hosts[host]
+	return name + ":" + strconv.Itoa(int(port))
 }
 
 // PathUse is one file or directory that a call touches.

@@ -20,11 +20,13 @@ type waitingRef struct {
 	At   time.Time           `json:"at"`
 	Text string              `json:"text,omitempty"`
 	// Files are those of a message, as people know them.
-	Files   []string `json:"files,omitempty"`
-	CallID  string   `json:"callId,omitempty"`
-	Edited  bool     `json:"edited,omitempty"`
-	Setting string   `json:"setting,omitempty"`
-	Value   float64  `json:"value,omitempty"`
+	Files  []string `json:"files,omitempty"`
+	CallID string   `json:"callId,omitempty"`
+	Edited bool     `json:"edited,omitempty"`
+	// Sealed says that only the process that drives the run can read the rest.
+	Sealed  bool    `json:"sealed,omitempty"`
+	Setting string  `json:"setting,omitempty"`
+	Value   float64 `json:"value,omitempty"`
 }
 
 // told notes what a parked run was told. Going on takes it up.
@@ -55,7 +57,7 @@ func (p *page) sent(commands []journal.Command) {
 	for _, c := range commands {
 		p.Waiting = append(p.Waiting, waitingRef{
 			Kind: c.Kind, By: c.By, At: c.At, Text: c.Text, Files: namesOf(c.Media),
-			CallID: c.CallID, Edited: len(c.Args) > 0, Setting: c.Setting, Value: c.Value,
+			CallID: c.CallID, Edited: len(c.Args) > 0, Sealed: len(c.Sealed) > 0, Setting: c.Setting, Value: c.Value,
 		})
 	}
 }
@@ -90,6 +92,9 @@ func (w waitingRef) says() string {
 	words := w.Text
 	for _, f := range w.Files {
 		words = strings.TrimSpace(words + " [" + f + "]")
+	}
+	if w.Sealed {
+		words = "(only the process that drives the run can read it)"
 	}
 	if words != "" {
 		text += ": " + words
