@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"cmp"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/llm"
 	"github.com/pawlrun/pawl/machine/agent"
@@ -13,7 +14,7 @@ func approvals(s *spec.ApprovalSettings, cfg *agent.Config) {
 	if s == nil {
 		return
 	}
-	cfg.Approve = or(cfg.Approve, agent.ApproveMode(s.Mode))
+	cfg.Approve = cmp.Or(cfg.Approve, agent.ApproveMode(s.Mode))
 	cfg.Approvals = agent.Approvals{Seconds: float64(value(s.Timeout)), OnTimeout: agent.OnTimeout(s.OnTimeout)}
 }
 

@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"cmp"
 	"github.com/pawlrun/pawl/budget"
 	"github.com/pawlrun/pawl/compact"
 	"github.com/pawlrun/pawl/event"
@@ -53,13 +54,13 @@ func config(a *spec.Agent, o Options, targets []target, tools *tool.Set) agent.C
 
 // iteration applies ALDO's block, whose defaults differ from a plain agent's.
 func iteration(it *spec.Iteration, cfg *agent.Config) {
-	cfg.OnLimit = or(cfg.OnLimit, agent.OnLimitOK)
-	cfg.OnNoToolCall = or(cfg.OnNoToolCall, agent.NoToolCallNudge)
-	cfg.MaxNudges = or(cfg.MaxNudges, budget.None)
+	cfg.OnLimit = cmp.Or(cfg.OnLimit, agent.OnLimitOK)
+	cfg.OnNoToolCall = cmp.Or(cfg.OnNoToolCall, agent.NoToolCallNudge)
+	cfg.MaxNudges = cmp.Or(cfg.MaxNudges, budget.None)
 	// ALDO's loop goes on whatever fails (REQUIREMENTS C-13).
-	cfg.FailureThreshold = or(cfg.FailureThreshold, budget.None)
-	cfg.Dispatch = or(cfg.Dispatch, agent.ParallelAll)
-	cfg.Compact.Strategy = or(cfg.Compact.Strategy, or(compact.Strategy(it.SummaryStrategy), compact.RollingWindow))
+	cfg.FailureThreshold = cmp.Or(cfg.FailureThreshold, budget.None)
+	cfg.Dispatch = cmp.Or(cfg.Dispatch, agent.ParallelAll)
+	cfg.Compact.Strategy = cmp.Or(cfg.Compact.Strategy, compact.Strategy(it.SummaryStrategy), compact.RollingWindow)
 	for _, c := range it.TerminationConditions {
 		cond := stop.Condition{Kind: stop.Kind(c.Kind), Text: c.Text, Tool: c.Tool}
 		if c.Match != nil {
@@ -122,12 +123,4 @@ func rules(a *spec.Agent, o Options) policy.Rules {
 	}
 	r.Protected = append(r.Protected, hookFiles(a, o.Workspace)...)
 	return r
-}
-
-func or[T comparable](v, otherwise T) T {
-	var zero T
-	if v == zero {
-		return otherwise
-	}
-	return v
 }

@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -134,7 +135,7 @@ func (o Options) change(cfg *agent.Config, started *event.RunStarted) error {
 		return err
 	}
 	taken := unlimited(cfg.Limits)
-	cfg.Approve = or(o.Approve, cfg.Approve)
+	cfg.Approve = cmp.Or(o.Approve, cfg.Approve)
 	cfg.Whole = cfg.Whole || o.Whole
 	if o.Model != "" {
 		resolver := o.resolver(started.Options["files"])

@@ -4,6 +4,7 @@
 package launch
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -150,7 +151,7 @@ func prepare(a *spec.Agent, source string, text []byte, input string, o Options)
 	if tools.Fences() {
 		marks = &event.Fence{}
 	}
-	started, err := agent.StartFenced(cfg, message(or(input, begin), o.Attachments), marks)
+	started, err := agent.StartFenced(cfg, message(cmp.Or(input, begin), o.Attachments), marks)
 	if err != nil {
 		return fail(closing(env, err))
 	}

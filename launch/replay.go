@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"cmp"
 	"os"
 	"strings"
 
@@ -21,6 +22,6 @@ func Wires(started event.RunStarted, o Options) func(target string) (llm.Model, 
 		}
 		return "none"
 	}
-	o.Dir = or(started.Options["dir"], o.Dir)
+	o.Dir = cmp.Or(started.Options["dir"], o.Dir)
 	return o.resolver(started.Options["files"]).Open
 }

@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -196,7 +197,7 @@ func (c confinement) held() *event.Confinement {
 	}
 	held := &event.Confinement{
 		OnDemand: c.onDemand,
-		Network:  string(c.policy.Egress.Network), Filesystem: string(or(c.policy.Filesystem, sandbox.FilesystemReadWrite)),
+		Network:  string(c.policy.Egress.Network), Filesystem: string(cmp.Or(c.policy.Filesystem, sandbox.FilesystemReadWrite)),
 		MemoryBytes: c.policy.Limits.MemoryBytes, Processes: c.policy.Limits.Processes,
 	}
 	for _, h := range c.policy.Egress.Hosts {

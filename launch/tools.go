@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"os"
@@ -105,8 +106,8 @@ func toolNames() []string {
 func declare(tools []tool.Tool, t spec.Tools) {
 	for i := range tools {
 		name := tools[i].Name
-		tools[i].Effect = or(event.Effect(t.Effects[name]), tools[i].Effect)
-		tools[i].Risk = or(event.Risk(t.Risks[name]), tools[i].Risk)
+		tools[i].Effect = cmp.Or(event.Effect(t.Effects[name]), tools[i].Effect)
+		tools[i].Risk = cmp.Or(event.Risk(t.Risks[name]), tools[i].Risk)
 	}
 }
 

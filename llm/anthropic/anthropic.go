@@ -1,6 +1,7 @@
 package anthropic
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -72,9 +73,9 @@ var (
 // New returns a model. The model's name comes with each request.
 func New(o Options) *Model {
 	m := &Model{
-		url:      strings.TrimRight(orDefault(o.BaseURL, DefaultBaseURL), "/") + "/v1/messages",
+		url:      strings.TrimRight(cmp.Or(o.BaseURL, DefaultBaseURL), "/") + "/v1/messages",
 		header:   headers(o),
-		provider: orDefault(o.Provider, defaultProvider), maxTokens: orDefault(o.MaxTokens, DefaultMaxTokens),
+		provider: cmp.Or(o.Provider, defaultProvider), maxTokens: cmp.Or(o.MaxTokens, DefaultMaxTokens),
 		cache: !o.NoCache, extra: o.Extra,
 	}
 	m.variant = fmt.Sprintf("%d %t %s", m.maxTokens, m.cache, m.appendExtra(nil, &llm.Request{}))
@@ -83,14 +84,6 @@ func New(o Options) *Model {
 		RequestIDs: []string{"Request-Id", "X-Request-Id"},
 	}
 	return m
-}
-
-func orDefault[T comparable](v, def T) T {
-	var zero T
-	if v == zero {
-		return def
-	}
-	return v
 }
 
 func headers(o Options) http.Header {

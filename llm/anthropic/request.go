@@ -1,6 +1,7 @@
 package anthropic
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -56,7 +57,7 @@ func (m *Model) project(req *llm.Request) (*projection, error) {
 		}
 	}
 	p := &projection{
-		names: m.names.For(req.Tools, maxToolName), family: modelFamily(req.Model), maxTokens: orDefault(req.MaxTokens, m.maxTokens),
+		names: m.names.For(req.Tools, maxToolName), family: modelFamily(req.Model), maxTokens: cmp.Or(req.MaxTokens, m.maxTokens),
 	}
 	p.wire = m.provider + "/" + p.family + p.names.Clashes()
 	return p, nil

@@ -2,6 +2,7 @@
 package gemini
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"net/url"
@@ -47,11 +48,8 @@ var (
 
 // New returns a model on an endpoint.
 func New(o Options) *Model {
-	if o.BaseURL == "" {
-		o.BaseURL = DefaultBaseURL
-	}
 	return &Model{
-		base: strings.TrimRight(o.BaseURL, "/") + "/v1beta/models/",
+		base: strings.TrimRight(cmp.Or(o.BaseURL, DefaultBaseURL), "/") + "/v1beta/models/",
 		// The key goes into a header: an address ends up in logs.
 		header: wire.Header(map[string]string{"X-Goog-Api-Key": o.APIKey}, o.Headers),
 		client: wire.Client{Provider: provider, HTTP: wire.WithoutRedirects(o.HTTP), Idle: o.Idle, RequestIDs: []string{"X-Goog-Request-Id", "X-Request-Id"}},

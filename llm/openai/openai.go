@@ -8,6 +8,7 @@
 package openai
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"net/http"
@@ -76,10 +77,7 @@ var (
 // New returns a model of the service that the options describe. A bad address
 // shows with the first call.
 func New(o Options) *Model {
-	m := &Model{provider: o.Provider, url: endpoint(o.BaseURL), header: headers(&o), extra: o.Extra}
-	if m.provider == "" {
-		m.provider = "openai"
-	}
+	m := &Model{provider: cmp.Or(o.Provider, "openai"), url: endpoint(o.BaseURL), header: headers(&o), extra: o.Extra}
 	m.official = official(m.url)
 	m.variant = string(m.appendExtra(nil, &llm.Request{}))
 	m.client = wire.Client{
@@ -90,10 +88,7 @@ func New(o Options) *Model {
 }
 
 func endpoint(base string) string {
-	if base == "" {
-		base = DefaultBaseURL
-	}
-	path, query, found := strings.Cut(base, "?")
+	path, query, found := strings.Cut(cmp.Or(base, DefaultBaseURL), "?")
 	url := strings.TrimRight(path, "/") + "/responses"
 	if found {
 		url += "?" + query

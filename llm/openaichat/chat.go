@@ -4,6 +4,7 @@ package openaichat
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"net/http"
 	"strings"
@@ -54,12 +55,8 @@ var (
 
 // New returns a model on an endpoint.
 func New(o Options) *Model {
-	if o.BaseURL == "" {
-		o.BaseURL = DefaultBaseURL
-	}
-	if o.Provider == "" {
-		o.Provider = "openai-chat"
-	}
+	o.BaseURL = cmp.Or(o.BaseURL, DefaultBaseURL)
+	o.Provider = cmp.Or(o.Provider, "openai-chat")
 	m := &Model{opts: o, url: strings.TrimRight(o.BaseURL, "/") + "/chat/completions"}
 	if o.Profile != nil {
 		m.profile = *o.Profile

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -33,7 +34,7 @@ func (m *Machine) finish(d event.RunTerminatedBy) {
 		m.terminate(d)
 	case checked == nil:
 		m.actions = append(m.actions, machine.CheckAnswer{
-			Cycle: m.cycle, Schema: m.cfg.Schema, Answer: strings.TrimSpace(or(d.Output, m.turn.answer)),
+			Cycle: m.cycle, Schema: m.cfg.Schema, Answer: strings.TrimSpace(cmp.Or(d.Output, m.turn.answer)),
 		})
 	case checked.Problem == "":
 		m.terminate(d)

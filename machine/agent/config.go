@@ -5,6 +5,7 @@
 package agent
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 
@@ -153,28 +154,20 @@ const (
 // without an iteration block.
 func (c Config) WithDefaults() Config {
 	c.Limits = c.Limits.WithDefaults()
-	c.OnLimit = or(c.OnLimit, OnLimitStopped)
-	c.OnNoToolCall = or(c.OnNoToolCall, NoToolCallFinish)
-	c.NudgeText = or(c.NudgeText, DefaultNudge)
-	c.MaxNudges = max(or(c.MaxNudges, DefaultMaxNudges), 0)
+	c.OnLimit = cmp.Or(c.OnLimit, OnLimitStopped)
+	c.OnNoToolCall = cmp.Or(c.OnNoToolCall, NoToolCallFinish)
+	c.NudgeText = cmp.Or(c.NudgeText, DefaultNudge)
+	c.MaxNudges = max(cmp.Or(c.MaxNudges, DefaultMaxNudges), 0)
 	if c.FailureThreshold == 0 {
 		c.FailureThreshold, c.FailureAnswers = DefaultFailureThreshold, DefaultFailureAnswers
 	}
 	c.FailureThreshold = max(c.FailureThreshold, 0)
-	c.Dispatch = or(c.Dispatch, OrderedGroups)
-	c.Approve = or(c.Approve, ApproveAsk)
+	c.Dispatch = cmp.Or(c.Dispatch, OrderedGroups)
+	c.Approve = cmp.Or(c.Approve, ApproveAsk)
 	if c.Approve == ApproveWait {
-		c.Approvals.Seconds = or(c.Approvals.Seconds, DefaultWaitSeconds)
+		c.Approvals.Seconds = cmp.Or(c.Approvals.Seconds, DefaultWaitSeconds)
 	}
 	return c
-}
-
-func or[T comparable](v, def T) T {
-	var zero T
-	if v == zero {
-		return def
-	}
-	return v
 }
 
 // Start builds the first event of a run: the configuration pinned, and the

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 
@@ -23,7 +24,7 @@ func (m *Machine) applyStarted(e *event.Event, d event.RunStarted) error {
 	}
 	m.workload = e.Run
 	if d.From != nil {
-		m.workload = or(d.From.Root, d.From.Run)
+		m.workload = cmp.Or(d.From.Root, d.From.Run)
 		if err := history.Lint(d.From.History); err != nil {
 			return fmt.Errorf("agent: history of run %s, which run %s continues: %w", d.From.Run, e.Run, err)
 		}

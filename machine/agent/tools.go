@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/pawlrun/pawl/budget"
@@ -80,7 +81,7 @@ func (m *Machine) nextSteps() (held string) {
 		case kind != "":
 			m.record(c.failed(kind, why))
 		case m.account.overrun != "":
-			held = or(m.limited(c, m.account.overrun), held)
+			held = cmp.Or(m.limited(c, m.account.overrun), held)
 		case circling:
 			m.block(c, stuck)
 		case c.resolved.Problem != nil:
@@ -90,14 +91,14 @@ func (m *Machine) nextSteps() (held string) {
 			v := m.judge(c)
 			if c.attempt == 0 && permits(v.Decision) {
 				if setting := m.cfg.Limits.BeforeToolCall(spent); setting != "" {
-					held = or(m.limited(c, setting), held)
+					held = cmp.Or(m.limited(c, setting), held)
 					continue
 				}
 				spent.ToolCalls++
 			}
 			m.record(m.decision(c, v))
 		case late != "" && permits(c.verdict.Decision) && (c.attempt == 0 || m.asksAt(late)):
-			held = or(m.limited(c, late), held)
+			held = cmp.Or(m.limited(c, late), held)
 		case unasked(c.verdict.Decision) && m.rules().Met(c.resolved):
 			m.record(m.decision(c, m.judge(c)))
 		case !permits(c.verdict.Decision):
