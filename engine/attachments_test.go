@@ -154,7 +154,10 @@ func TestAnEventHoldsALargeAttachmentByReferenceOnly(t *testing.T) {
 	}
 }
 
-func TestAMissingAttachmentRefusesTheResumeAndLosesNothing(t *testing.T) {
+// parkedWithoutItsPhoto is a run whose store lost the photo of its task while
+// the run was parked.
+func parkedWithoutItsPhoto(t *testing.T) (*rig, *forgetful, *engine.Run) {
+	t.Helper()
 	store := &forgetful{Store: newRig(t).store}
 	r := newRig(t, store).tools(toolFunc("gate", func(context.Context) (string, error) { return "", nil })).gate("gate").
 		turns(scripted.Turn{ToolCalls: calls("gate", "{}")}, scripted.Turn{Text: "ok"})
@@ -165,8 +168,13 @@ func TestAMissingAttachmentRefusesTheResumeAndLosesNothing(t *testing.T) {
 	}
 	parkedAs(t, run, event.ParkApproval)
 	store.lost = journal.Digest(photo.Data)
+	return r, store, run
+}
+
+func TestAMissingAttachmentRefusesTheResumeAndLosesNothing(t *testing.T) {
+	r, store, run := parkedWithoutItsPhoto(t)
 	build := func(event.RunStarted) (engine.Env, error) { return r.env, nil }
-	_, err = r.Resume(t.Context(), run.ID, build)
+	_, err := r.Resume(t.Context(), run.ID, build)
 	mustBe(t, err, journal.ErrNotFound)
 	for _, want := range []string{"event 1", `"photo.png"`, store.lost, "missing from the journal"} {
 		if !strings.Contains(err.Error(), want) {
@@ -194,16 +202,7 @@ func (f *forgetful) Blob(ctx context.Context, digest string) ([]byte, error) {
 }
 
 func TestARunWithALostAttachmentCanStillBeCancelled(t *testing.T) {
-	store := &forgetful{Store: newRig(t).store}
-	r := newRig(t, store).tools(toolFunc("gate", func(context.Context) (string, error) { return "", nil })).gate("gate").
-		turns(scripted.Turn{ToolCalls: calls("gate", "{}")})
-	photo := image(50_000)
-	run, err := r.startWith(t.Context(), photo)
-	if err != nil {
-		t.Fatal(err)
-	}
-	parkedAs(t, run, event.ParkApproval)
-	store.lost = journal.Digest(photo.Data)
+	r, _, run := parkedWithoutItsPhoto(t)
 	r.send(journal.Command{Run: run.ID, Kind: journal.Cancel})
 	if m, err := r.Inspect(t.Context(), run.ID); err != nil || m.State().Phase != machine.Ended {
 		t.Errorf("state %+v (%v)", m, err)

@@ -17,7 +17,6 @@ import (
 	"github.com/pawlrun/pawl/history"
 	"github.com/pawlrun/pawl/llm"
 	"github.com/pawlrun/pawl/llm/anthropic"
-	"github.com/pawlrun/pawl/llm/replay"
 	"github.com/pawlrun/pawl/llm/scripted"
 	"github.com/pawlrun/pawl/machine/agent"
 	"github.com/pawlrun/pawl/tool"
@@ -152,38 +151,21 @@ func TestAReplayOfAThousandCompactedStepsSendsTheSameBytes(t *testing.T) {
 
 func TestACompactedRunIsAModelThatAnswersTheSame(t *testing.T) {
 	for _, settings := range compacting {
-		synctest.Test(t, func(t *testing.T) {
-			r := long(t, 40, settings)
-			run := r.start(t.Context())
-			want := outcome(t, run)
-			calls, err := r.Recording(t.Context(), run.ID)
-			if err != nil {
-				t.Fatal(err)
-			}
-			var differs []replay.Difference
-			again := r.model(replay.New(run.ID, calls, func(d replay.Difference) { differs = append(differs, d) }))
-			second := again.start(t.Context())
-			got := outcome(t, second)
-			if len(differs) != 0 {
-				t.Errorf("%+v: the same run asks otherwise: %v", settings, differs)
-			}
-			if got.FinalOutput != want.FinalOutput || got.Cycles != want.Cycles {
-				t.Errorf("%+v: the run ended as %+v, its replay as %+v", settings, want, got)
-			}
-			first, then := r.whole(run.ID), r.whole(second.ID)
-			if diff := cmp.Diff(names(first), names(then)); diff != "" {
-				t.Errorf("%+v: events (-recorded +replayed):\n%s", settings, diff)
-			}
-			// The ids of calls carry their run.
-			ids := cmpopts.IgnoreFields(event.HistoryCompressed{}, "Cleared", "Clamped")
-			if diff := cmp.Diff(compressed(first), compressed(then), ids); diff != "" {
-				t.Errorf("%+v: compactions (-recorded +replayed):\n%s", settings, diff)
-			}
-			again.cfg.Compact.Window = 2500
-			outcome(t, again.start(t.Context()))
-			if len(differs) == 0 {
-				t.Errorf("%+v: another window, and no request differs", settings)
-			}
+		t.Run(fmt.Sprintf("%+v", settings), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := long(t, 40, settings)
+				rec, first, then := r.playAgain()
+				// The ids of calls carry their run.
+				ids := cmpopts.IgnoreFields(event.HistoryCompressed{}, "Cleared", "Clamped")
+				if diff := cmp.Diff(compressed(first), compressed(then), ids); diff != "" {
+					t.Errorf("compactions (-recorded +replayed):\n%s", diff)
+				}
+				r.cfg.Compact.Window = 2500
+				outcome(t, r.start(t.Context()))
+				if len(rec.differs) == 0 {
+					t.Error("another window, and no request differs")
+				}
+			})
 		})
 	}
 }

@@ -26,6 +26,21 @@ func takes(d time.Duration) llm.Model {
 	})
 }
 
+// changedInFlight starts a run, gives it another limit after five seconds, and
+// holds why it ends and when.
+func (r *rig) changedInFlight(setting string, value float64, ends event.Reason, after time.Duration) {
+	r.t.Helper()
+	began := time.Now()
+	run := r.start(r.t.Context())
+	time.Sleep(5 * time.Second)
+	r.send(journal.Command{Run: run.ID, Kind: journal.Raise, Setting: setting, Value: value})
+	o := outcome(r.t, run)
+	if took := time.Since(began); o.Reason != ends || took != after {
+		r.t.Errorf("%s after %s, want %s after %s", o.Reason, took, ends, after)
+	}
+	r.whole(run.ID)
+}
+
 // A run whose one call takes fifteen seconds, and whose owner changes the limit
 // after five.
 //
@@ -53,15 +68,7 @@ func TestAChangedWallTimeHoldsForTheCallInFlight(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := newRig(t).model(takes(15 * time.Second))
 				r.cfg.Limits.MaxWallSeconds = tt.limit
-				began := time.Now()
-				run := r.start(t.Context())
-				time.Sleep(5 * time.Second)
-				r.send(journal.Command{Run: run.ID, Kind: journal.Raise, Setting: "max_wall_time_seconds", Value: tt.value})
-				o := outcome(t, run)
-				if took := time.Since(began); o.Reason != tt.ends || took != tt.after {
-					t.Errorf("%s after %s, want %s after %s", o.Reason, took, tt.ends, tt.after)
-				}
-				r.whole(run.ID)
+				r.changedInFlight("max_wall_time_seconds", tt.value, tt.ends, tt.after)
 			})
 		})
 	}

@@ -201,32 +201,55 @@ func (r *rig) rewritten(fork string, records []journal.Record, of event.Type, da
 	return slices.DeleteFunc(got.Divergences, func(d engine.Divergence) bool { return d.Type == event.TypeToolStarted })
 }
 
+// answering is a recorded run in the place of a model, and what it was asked
+// otherwise.
+type answering struct {
+	calls   int
+	differs []replay.Difference
+}
+
+// onRecord has a run's record answer the rig's next runs.
+func (r *rig) onRecord(run string) *answering {
+	r.t.Helper()
+	calls, err := r.Recording(r.t.Context(), run)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	rec := &answering{calls: len(calls)}
+	r.model(replay.New(run, calls, func(d replay.Difference) { rec.differs = append(rec.differs, d) }))
+	return rec
+}
+
+// playAgain starts a run and another one on its record, and holds that both run
+// alike.
+func (r *rig) playAgain() (rec *answering, first, then []event.Event) {
+	r.t.Helper()
+	run := r.start(r.t.Context())
+	want := outcome(r.t, run)
+	rec = r.onRecord(run.ID)
+	again := r.start(r.t.Context())
+	got := outcome(r.t, again)
+	if len(rec.differs) != 0 {
+		r.t.Errorf("the same run asks otherwise: %v", rec.differs)
+	}
+	if got.FinalOutput != want.FinalOutput || got.Cycles != want.Cycles {
+		r.t.Errorf("the run ended as %+v, its replay as %+v", want, got)
+	}
+	first, then = r.whole(run.ID), r.whole(again.ID)
+	if diff := cmp.Diff(names(first), names(then)); diff != "" {
+		r.t.Errorf("events (-recorded +replayed):\n%s", diff)
+	}
+	return rec, first, then
+}
+
 func TestARecordedRunIsAModelThatAnswersTheSame(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := eventful(t)
-		run := r.start(t.Context())
-		want := outcome(t, run)
-		calls, err := r.Recording(t.Context(), run.ID)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var differs []replay.Difference
-		again := r.model(replay.New(run.ID, calls, func(d replay.Difference) { differs = append(differs, d) }))
-		second := again.start(t.Context())
-		got := outcome(t, second)
-		if len(differs) != 0 {
-			t.Errorf("the same run asks otherwise: %v", differs)
-		}
-		if got.FinalOutput != want.FinalOutput || got.Cycles != want.Cycles {
-			t.Errorf("the run ended as %+v, its replay as %+v", want, got)
-		}
-		if diff := cmp.Diff(names(r.whole(run.ID)), names(r.whole(second.ID))); diff != "" {
-			t.Errorf("events (-recorded +replayed):\n%s", diff)
-		}
-		again.cfg.System = "Be brief."
-		outcome(t, again.start(t.Context()))
-		if len(differs) != len(calls) || differs[0].Segment != "system prompt" {
-			t.Errorf("another prompt: %d of %d requests differ: %v", len(differs), len(calls), differs)
+		rec, _, _ := r.playAgain()
+		r.cfg.System = "Be brief."
+		outcome(t, r.start(t.Context()))
+		if len(rec.differs) != rec.calls || rec.differs[0].Segment != "system prompt" {
+			t.Errorf("another prompt: %d of %d requests differ: %v", len(rec.differs), rec.calls, rec.differs)
 		}
 	})
 }

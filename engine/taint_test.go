@@ -10,7 +10,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/pawlrun/pawl/event"
-	"github.com/pawlrun/pawl/llm/replay"
 	"github.com/pawlrun/pawl/llm/scripted"
 	"github.com/pawlrun/pawl/policy"
 	"github.com/pawlrun/pawl/tool"
@@ -100,18 +99,13 @@ func TestARecordingThatWithheldNothingSaysWhatIsOtherwise(t *testing.T) {
 		r.cfg.ProviderTools, r.cfg.Policy.RuleOfTwo = []string{"web_search"}, policy.RuleOfTwoOff
 		run := r.start(t.Context())
 		outcome(t, run)
-		recorded, err := r.Recording(t.Context(), run.ID)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var differs []replay.Difference
-		again := r.model(replay.New(run.ID, recorded, func(d replay.Difference) { differs = append(differs, d) }))
-		again.cfg.Policy.RuleOfTwo = ""
-		if got := outcome(t, again.start(t.Context())); got.Reason != event.ReasonFinalAnswer {
+		rec := r.onRecord(run.ID)
+		r.cfg.Policy.RuleOfTwo = ""
+		if got := outcome(t, r.start(t.Context())); got.Reason != event.ReasonFinalAnswer {
 			t.Errorf("it ended as %+v", got)
 		}
-		if len(differs) != 1 || !strings.Contains(differs[0].String(), "web_search") {
-			t.Errorf("it says %v", differs)
+		if len(rec.differs) != 1 || !strings.Contains(rec.differs[0].String(), "web_search") {
+			t.Errorf("it says %v", rec.differs)
 		}
 	})
 }
