@@ -1,0 +1,87 @@
+package spec
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/pawlrun/pawl/policy"
+)
+
+func (t *Tools) validate(r *report, o Options) {
+	t.validateNames(r, o)
+	for i, pattern := range t.ProtectedPaths {
+		validatePattern(r, fmt.Sprintf("tools.protected_paths[%d]", i), pattern)
+	}
+	oneOf(r, "tools.mode", t.Mode, "default", "accept-edits", "plan", "bypass")
+	if t.Mode == "bypass" {
+		r.warn("tools.mode", "calls that would ask run unasked, but for what approvals, rules and protected paths say")
+	}
+	t.validateTaint(r, o)
+	t.validateDeclarations(r, o)
+	for i, rule := range t.Rules {
+		rule.validate(r, fmt.Sprintf("tools.rules[%d]", i), t, o)
+	}
+	t.validateSecrets(r, o)
+	if t.Permissions != nil {
+		t.Permissions.validate(r, t)
+	}
+}
+
+// validateNames reports what is said of tools that there are not.
+func (t *Tools) validateNames(r *report, o Options) {
+	for i, name := range t.Allow {
+		path := fmt.Sprintf("tools.allow[%d]", i)
+		if slices.Contains(t.Allow[:i], name) {
+			r.at(path, "each tool once", "%q is given twice", name)
+		} else {
+			t.known(r, path, name, o)
+		}
+	}
+	for _, name := range sortedKeys(t.Approvals) {
+		path := join("tools.approvals", name)
+		t.usable(r, path, name, o)
+		oneOf(r, path, t.Approvals[name], "always", "never", "protected_paths")
+	}
+	for _, name := range sortedKeys(t.Timeouts) {
+		path := join("tools.timeouts", name)
+		t.usable(r, path, name, o)
+		seconds := float64(t.Timeouts[name])
+		within(r, path, &seconds, 0.001, 86_400)
+	}
+	for i, name := range t.Provider {
+		if name == "" {
+			r.at(fmt.Sprintf("tools.provider[%d]", i), "the provider's name of the tool", "is empty")
+		}
+	}
+}
+
+func validatePattern(r *report, path, pattern string) {
+	switch {
+	case !policy.Pattern(pattern).Valid():
+		r.at(path, "a pattern such as .git/** or **/*.pem", "%q is not a pattern", pattern)
+	case strings.HasPrefix(pattern, "~") || strings.HasPrefix(pattern, "../"):
+		r.at(path, "a pattern relative to the workspace, or an absolute one", "%q would match nothing", pattern)
+	}
+}
+
+// known reports a tool that does not exist.
+func (t *Tools) known(r *report, path, name string, o Options) bool {
+	if o.Tools == nil || slices.Contains(o.Tools, name) {
+		return true
+	}
+	message := strconv.Quote(name) + " is not a tool"
+	if meant := closest(name, o.Tools); meant != "" {
+		message += "; did you mean " + meant + "?"
+	}
+	r.at(path, "one of "+strings.Join(o.Tools, ", "), "%s", message)
+	return false
+}
+
+// usable reports a tool that does not exist or that the file does not allow.
+func (t *Tools) usable(r *report, path, name string, o Options) {
+	if t.known(r, path, name, o) && t.Allow != nil && !slices.Contains(t.Allow, name) {
+		r.at(path, "a tool of tools.allow", "%q is not in tools.allow", name)
+	}
+}
