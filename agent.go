@@ -41,6 +41,8 @@ type Agent struct {
 	// cannot be taken back ([tool.Tool.Risk]). A run with tools has
 	// result.read too, for results that are too long to be shown whole.
 	Tools []tool.Tool
+	// Agents are other agents that the model may give a task to; see [AgentTool].
+	Agents []AgentTool
 	// ProviderTools are tools that the provider runs on its side, by its names
 	// ("web_search"). What they did is in the answer; none of it permits a
 	// tool of the program's.
@@ -167,7 +169,8 @@ func (a Agent) build() (agent.Config, engine.Env, error) {
 	}
 	targets := append([]Target{a.Model}, a.Fallbacks...)
 	checkTargets(targets, report)
-	set, err := tool.NewSet(secret.Broker(a.tools(), a.Secrets)...)
+	offered := a.offers(report)
+	set, err := tool.NewSet(append(secret.Broker(a.tools(), a.Secrets), offered...)...)
 	if err != nil {
 		report("Tools", "%s", strings.TrimPrefix(err.Error(), "tool: "))
 	}
@@ -193,14 +196,16 @@ func (a Agent) build() (agent.Config, engine.Env, error) {
 	if len(problems) > 0 {
 		return agent.Config{}, engine.Env{}, errors.Join(problems...)
 	}
-	return a.config(targets, set), a.environment(targets, set), nil
+	env := a.environment(targets, set)
+	env.Children = a.children()
+	return a.config(targets, set), env, nil
 }
 
 // tools are the agent's own and, beside them, the one that reads on in results
 // that were too long to be shown whole.
 func (a Agent) tools() []tool.Tool {
 	named := func(t tool.Tool) bool { return t.Name == result.Name }
-	if len(a.Tools) == 0 || slices.ContainsFunc(a.Tools, named) {
+	if len(a.Tools)+len(a.Agents) == 0 || slices.ContainsFunc(a.Tools, named) {
 		return a.Tools
 	}
 	return append(slices.Clip(a.Tools), result.New())

@@ -106,7 +106,7 @@ func (a Agent) start(ctx context.Context, message string, from *event.ContinuedF
 		o.Journal = memory.New(nil)
 	}
 	e := newEngine(o.Journal, env.Secrets)
-	r, err := e.Start(ctx, started, "", env)
+	r, err := e.Start(ctx, started, env)
 	if err != nil {
 		return nil, err
 	}

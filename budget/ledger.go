@@ -117,6 +117,14 @@ func (l Ledger) Admission(id string) Admission {
 	return Admission{}
 }
 
+// Reserved is what is set aside under an id, and whether anything is.
+func (l Ledger) Reserved(id string) (Amount, bool) {
+	if i := l.index(id); i >= 0 {
+		return l.open[i].Amount, true
+	}
+	return Amount{}, false
+}
+
 func (l Ledger) index(id string) int {
 	return slices.IndexFunc(l.open, func(r Reservation) bool { return r.ID == id })
 }

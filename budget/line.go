@@ -8,6 +8,14 @@ type Share struct {
 	Held   Amount
 }
 
+// Below is what of a share bounds the calls of the runs that its run started:
+// money, tokens and time. How often a run calls a model, and how large its
+// requests are, is each run's own affair.
+func (s Share) Below() Share {
+	s.Limits.MaxModelTurns, s.Limits.MaxRequestTokens = 0, 0
+	return s
+}
+
 // Line is what a call draws from: the share of the run that makes it, then that
 // of the run which started this one, and so on, the root's last. Whatever calls
 // a model for a run (its cycles, retries, summaries, judges and children) draws

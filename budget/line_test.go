@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/pawlrun/pawl/budget"
@@ -45,6 +46,30 @@ func TestEveryShareOfALineHasToHaveRoomForACall(t *testing.T) {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+func TestTurnsAndTheSizeOfRequestsBoundNoRunBelow(t *testing.T) {
+	s := budget.Share{
+		Limits: budget.Limits{MaxModelTurns: 3, MaxRequestTokens: 10, MaxWallSeconds: 60, USDPerRun: 10},
+		Spent:  budget.Spent{Turns: 3, USD: 1},
+	}
+	call := budget.Call{Input: 2000, Output: 1, Likely: 2000, Price: thousands}
+	if _, refusal := (budget.Line{s}).Admit(call); refusal.Setting != "max_model_turns" {
+		t.Errorf("its own call: %+v", refusal)
+	}
+	if _, refusal := (budget.Line{s.Below()}).Admit(call); refusal.Setting != "" {
+		t.Errorf("a child's call: %+v", refusal)
+	}
+	for setting, change := range map[string]func(*budget.Share){
+		"max_wall_time_seconds": func(s *budget.Share) { s.Spent.Active = time.Minute },
+		"usd_per_run":           func(s *budget.Share) { s.Spent.USD = 10 },
+	} {
+		used := s
+		change(&used)
+		if _, refusal := (budget.Line{used.Below()}).Admit(call); refusal.Setting != setting {
+			t.Errorf("with %s used up: %+v", setting, refusal)
+		}
 	}
 }
 

@@ -55,7 +55,7 @@ func parked(t *testing.T) office {
 	if err != nil {
 		t.Fatal(err)
 	}
-	run, err := e.Start(t.Context(), started, "", env)
+	run, err := e.Start(t.Context(), started, env)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -325,7 +325,7 @@ func TestARunThatParkedBeforeAnUpgradeIsAskedAboutAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 		started.Policy = "0/of another version"
-		run, err := r.Start(t.Context(), started, "", r.env)
+		run, err := r.Start(t.Context(), started, r.env)
 		if err != nil {
 			t.Fatal(err)
 		}

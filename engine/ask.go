@@ -135,8 +135,12 @@ func decided(a event.ToolApprovalResolved) error {
 }
 
 // dismiss stops asking about calls that have been decided elsewhere, or when
-// the run has parked: the first answer from any side wins.
+// the run has parked: the first answer from any side wins. The run above is not
+// asked any more either by a run that has parked.
 func (d *driver) dismiss() {
+	if f := d.flights[reserveFlight]; f != nil && d.machine.State().Phase != machine.Running {
+		f.cancel()
+	}
 	if len(d.asked) == 0 {
 		return
 	}

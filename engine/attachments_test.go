@@ -82,7 +82,7 @@ func (r *rig) startWith(ctx context.Context, files ...llm.Media) (*engine.Run, e
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	return r.Start(ctx, started, "", r.env)
+	return r.Start(ctx, started, r.env)
 }
 
 func TestARequestHasTheSameBytesBeforeAndAfterARestart(t *testing.T) {
@@ -239,7 +239,7 @@ func (r *rig) continued(from string) (*engine.Run, error) {
 		r.t.Fatal(err)
 	}
 	started.From = &event.ContinuedFrom{Run: from, Seq: 1, History: conversation}
-	return r.Start(r.t.Context(), started, "", r.env)
+	return r.Start(r.t.Context(), started, r.env)
 }
 
 func TestAContinuedRunKeepsWhatTheEndedOneKeptAlsoWhenThatIsDeleted(t *testing.T) {

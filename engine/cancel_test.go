@@ -88,7 +88,7 @@ func TestARunWhoseContextHasEndedIsNotCreated(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = r.Start(ctx, started, "", r.env)
+	_, err = r.Start(ctx, started, r.env)
 	mustBe(t, err, context.Canceled)
 	rows, err := r.store.Runs(t.Context(), journal.Filter{})
 	if err != nil || len(rows) != 0 || closed != 1 {

@@ -95,7 +95,8 @@ func (d *driver) translate(c journal.Command) event.Data {
 // Send delivers a command. The run's driver consumes it, wherever it is; with
 // no live driver the command is settled here: a cancel ends the run, and
 // anything else is journalled for a run that is parked. A run that was left
-// without having parked takes it when it is resumed.
+// without having parked takes it when it is resumed. A decision about a call of
+// a child's may be sent to the child or to its parent.
 func (e *Engine) Send(ctx context.Context, c journal.Command) error { return e.send(ctx, c, nil) }
 
 // send delivers a command in the form that seal, where there is one, gives it.
@@ -105,6 +106,7 @@ func (e *Engine) send(ctx context.Context, c journal.Command, seal func(journal.
 			return fmt.Errorf("engine: send %s: %w", c.Kind, err)
 		}
 	}
+	c.Run = e.addressee(ctx, c)
 	if err := e.decidable(ctx, c); err != nil {
 		return err
 	}
@@ -239,8 +241,8 @@ func (d *driver) answerAll(ctx context.Context, cmds []journal.Command, a *answe
 	return d.commit(ctx)
 }
 
-// endCancelled ends a run that nobody drives. The machine makes its last
-// decisions; none of them needs an effect.
+// endCancelled ends a run that nobody drives, its children first. The machine
+// makes its last decisions; none of them needs another effect.
 func (d *driver) endCancelled(ctx context.Context, c journal.Command, recovered bool) error {
 	if err := d.stage(event.RunResumed{Recovered: recovered, Owner: d.engine.opts.Owner, Policy: policy.Reading}); err != nil {
 		return err
@@ -260,6 +262,8 @@ func (d *driver) endCancelled(ctx context.Context, c journal.Command, recovered 
 				err = d.stage(a.Data)
 			case machine.Resolve:
 				err = d.stage(unresolved(a))
+			case machine.CancelChild:
+				err = d.endWithChild(ctx, a)
 			default:
 				err = fmt.Errorf("engine: run %s asks for an effect after its cancel", d.run)
 			}

@@ -22,6 +22,8 @@ type staged struct {
 type openCall struct {
 	id, tool string
 	started  bool
+	// child is the run that answers the call, empty for a tool's.
+	child string
 }
 
 // storeError is a failure of the journal. It leaves the run as the journal has
@@ -48,7 +50,7 @@ func (d *driver) stage(data event.Data) error {
 	}
 	d.push(s)
 	switch data.(type) {
-	case event.BudgetRaised, event.ToolResult: // a limit that is another, a result that may be news
+	case event.BudgetRaised, event.ToolResult, event.BudgetCommitted: // a limit that is another, what may be news
 		if len(d.flights) > 0 {
 			d.moveDeadlines()
 		}
@@ -99,6 +101,12 @@ func (d *driver) noteCalls(data event.Data) {
 		d.noteStarted(x.CallID, true)
 	case event.ToolAttemptFailed:
 		d.noteStarted(x.CallID, false)
+	case event.ChildStarted:
+		for i := range d.open {
+			if d.open[i].id == x.CallID {
+				d.open[i].child = x.Child
+			}
+		}
 	case event.ToolResult:
 		d.open = slices.DeleteFunc(d.open, func(c openCall) bool { return c.id == x.CallID })
 	}
@@ -126,6 +134,7 @@ func (d *driver) commit(ctx context.Context) error {
 		return d.storeFailed(err)
 	}
 	d.released = b.Release
+	d.tellAbove()
 	d.publish(pos)
 	return nil
 }

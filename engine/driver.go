@@ -29,6 +29,17 @@ type driver struct {
 	lease    journal.Lease
 	released bool
 
+	// fund is what the run's children draw from, nil for a run that offers no
+	// agents, and above what the run itself draws from, nil for one that nobody
+	// started. draws wait for room, granted for the next commit.
+	fund, above *fund
+	draws       []draw
+	granted     []granted
+	// children are those under way, by their calls; reserving says that the run
+	// above is being asked.
+	children  map[string]*childFlight
+	reserving bool
+
 	// What has been applied: the number and hash of the last event, and what
 	// follows from the events for the driver itself.
 	seq   int64
@@ -68,6 +79,8 @@ type driver struct {
 	interrupt   chan struct{}
 	interrupted bool
 	cancelled   bool
+	// broken says that a defect ends the run.
+	broken bool
 
 	// What is left when done is closed: the state, the engine's failure, and
 	// whether a command was answered after the last commit of this driver.
@@ -98,8 +111,10 @@ func (d *driver) drive(ctx context.Context) error {
 	defer stop()
 	defer d.deadlines.move(machine.Deadline{}, d.now)
 	err := d.loop(ctx, work)
+	_, store := errors.AsType[*storeError](err)
+	d.broken = err != nil && !store
 	late := d.land()
-	if _, store := errors.AsType[*storeError](err); err != nil && !store {
+	if d.broken {
 		err = d.endInternal(work, err, late)
 	} else {
 		d.final = d.machine.State()
@@ -149,7 +164,10 @@ func (d *driver) finished() bool {
 // until the machine has none left, commits them, and starts the effects.
 func (d *driver) advance(work context.Context) error {
 	for {
-		progress, err := d.decide()
+		progress, err := d.decide(work)
+		if err == nil && !progress {
+			progress, err = d.answerDraws()
+		}
 		if err != nil {
 			return err
 		}
@@ -164,6 +182,7 @@ func (d *driver) advance(work context.Context) error {
 	if err := d.keepLease(work); err != nil {
 		return err
 	}
+	d.deliver()
 	for _, start := range d.queue {
 		start(work)
 	}
@@ -178,7 +197,7 @@ const maxStaged = 20_000
 
 // decide performs the actions that are due now and says whether more may be
 // due because of them.
-func (d *driver) decide() (bool, error) {
+func (d *driver) decide(work context.Context) (bool, error) {
 	if len(d.staged) > maxStaged {
 		return false, fmt.Errorf("engine: run %s: the machine decided %d times without an effect", d.run, maxStaged)
 	}
@@ -202,6 +221,14 @@ func (d *driver) decide() (bool, error) {
 			changed, err = d.beginModel(a)
 		case machine.RunTool:
 			changed, err = d.beginTool(a)
+		case machine.StartChild:
+			changed, err = d.beginChild(work, a)
+		case machine.CancelChild:
+			d.cancelChild(a)
+			changed = false
+		case machine.Reserve:
+			err = d.askAbove(a)
+			changed = false
 		case machine.RunHook:
 			d.beginHook(a)
 			changed = false
@@ -252,7 +279,8 @@ func (d *driver) wait(ctx, work context.Context, heartbeat <-chan time.Time) err
 	}
 	select {
 	case s := <-d.settled:
-		return d.settle(s)
+		return d.settle(work, s)
+	case <-d.drawn():
 	case <-d.inbox:
 		return d.takeCommands(work)
 	case <-ended:
@@ -269,9 +297,12 @@ func (d *driver) wait(ctx, work context.Context, heartbeat <-chan time.Time) err
 
 // settle journals the results of an effect, and of all others that came in
 // meanwhile, so that they share a commit.
-func (d *driver) settle(s settlement) error {
+func (d *driver) settle(work context.Context, s settlement) error {
 	for {
 		d.landed(s)
+		if err := d.childLeft(work, s); err != nil {
+			return err
+		}
 		for _, data := range s.data {
 			if d.overtaken(data) {
 				continue
@@ -295,12 +326,14 @@ func (d *driver) settle(s settlement) error {
 	}
 }
 
-// overtaken says that an asker's answer comes too late: the call has been
-// decided from elsewhere, or the run does not wait any more.
+// overtaken says that an answer comes too late: the call has been decided from
+// elsewhere, or the run does not wait any more.
 func (d *driver) overtaken(data event.Data) bool {
 	switch x := data.(type) {
 	case event.ToolApprovalResolved:
 		return pending(d.machine.State(), x.CallID) == nil
+	case event.BudgetReserved, event.BudgetRefused:
+		return d.machine.State().Phase != machine.Running
 	case event.RunParked:
 		return d.cancelled || d.interrupted || d.machine.State().Phase != machine.Running
 	}

@@ -89,6 +89,9 @@ type Env struct {
 	// has none. It must be cheap, because it is asked after every call that may
 	// have changed a file.
 	Tree func(ctx context.Context) (string, error)
+	// Children are the agents that the run may start, by the names of the tools
+	// that stand for them. None of them may have children itself.
+	Children map[string]Child
 	// Close releases what the environment holds; may be nil. It is called
 	// once, when the run is not driven any more and no effect uses the
 	// environment, also when the run could not be started.
@@ -165,18 +168,25 @@ func (e *Engine) Close() error {
 // Start creates a run and drives it. Cancelling ctx cancels the run, unless
 // its cause is [ErrInterrupted], which parks it; a ctx that has ended already
 // creates nothing.
-func (e *Engine) Start(ctx context.Context, started event.RunStarted, parent string, env Env) (*Run, error) {
-	d, err := e.create(ctx, started, parent, env)
+func (e *Engine) Start(ctx context.Context, started event.RunStarted, env Env) (*Run, error) {
+	return e.start(ctx, e.opts.NewID(), started, "", env, nil)
+}
+
+// start creates a run of that id and drives it. above is what a child draws
+// from.
+func (e *Engine) start(ctx context.Context, id string, started event.RunStarted, parent string, env Env, above *fund) (*Run, error) {
+	d, err := e.create(ctx, id, started, parent, env)
 	if err != nil {
 		return nil, errors.Join(err, env.close())
 	}
+	d.above = above
 	return e.drive(ctx, d), nil
 }
 
 // Create makes a run without driving it: its first event is journalled and its
 // lease is free. secrets are those of the run, as in [Env].
-func (e *Engine) Create(ctx context.Context, started event.RunStarted, parent string, secrets *secret.Redactor) (string, error) {
-	d, err := e.create(ctx, started, parent, Env{Secrets: secrets})
+func (e *Engine) Create(ctx context.Context, started event.RunStarted, secrets *secret.Redactor) (string, error) {
+	d, err := e.create(ctx, e.opts.NewID(), started, "", Env{Secrets: secrets})
 	if err != nil {
 		return "", err
 	}
@@ -188,7 +198,7 @@ func (e *Engine) Create(ctx context.Context, started event.RunStarted, parent st
 }
 
 // create journals the run's first event under a fresh lease.
-func (e *Engine) create(ctx context.Context, started event.RunStarted, parent string, env Env) (*driver, error) {
+func (e *Engine) create(ctx context.Context, id string, started event.RunStarted, parent string, env Env) (*driver, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("engine: create run: %w", context.Cause(ctx))
 	}
@@ -196,7 +206,7 @@ func (e *Engine) create(ctx context.Context, started event.RunStarted, parent st
 	if err != nil {
 		return nil, fmt.Errorf("engine: create run: %w", err)
 	}
-	d := e.newDriver(m, env, e.opts.NewID(), parent)
+	d := e.newDriver(m, env, id, parent)
 	d.kind, d.name = started.Kind, started.Name
 	if started.Fence != nil && started.Fence.Nonce == "" {
 		started.Fence = &event.Fence{Nonce: e.opts.NewNonce()}
@@ -229,7 +239,14 @@ func (e *Engine) create(ctx context.Context, started event.RunStarted, parent st
 // Resume takes up a run that nobody drives: parked, or left by a process that
 // is gone. build makes the run's environment from its first event. Cancelling
 // ctx cancels the run, as with [Engine.Start].
+//
+// A child of another run goes on when that is resumed, and is refused with a
+// *[ChildError].
 func (e *Engine) Resume(ctx context.Context, run string, build func(event.RunStarted) (Env, error)) (*Run, error) {
+	return e.resume(ctx, run, build, nil)
+}
+
+func (e *Engine) resume(ctx context.Context, run string, build func(event.RunStarted) (Env, error), above *fund) (*Run, error) {
 	d, started, err := e.take(ctx, run, true)
 	if err != nil {
 		return nil, err
@@ -239,10 +256,13 @@ func (e *Engine) Resume(ctx context.Context, run string, build func(event.RunSta
 		e.unclaim(run)
 		return nil, err
 	}
+	if d.parent != "" && above == nil {
+		return giveUp(&ChildError{Run: run, Parent: d.parent})
+	}
 	if d.env, err = build(started); err != nil {
 		return giveUp(err)
 	}
-	d.resuming = true
+	d.resuming, d.above = true, above
 	resumed := event.RunResumed{Recovered: d.machine.State().Parked == nil, Owner: e.opts.Owner, Policy: policy.Reading}
 	if resumed.Unread, err = e.unreadable(ctx, run); err == nil {
 		err = d.stage(resumed)
@@ -264,6 +284,9 @@ func (e *Engine) Inspect(ctx context.Context, run string) (machine.Machine, erro
 
 // drive starts the goroutine that drives a run.
 func (e *Engine) drive(ctx context.Context, d *driver) *Run {
+	if len(d.env.Children) > 0 {
+		d.fund = newFund()
+	}
 	e.register(d)
 	go func() {
 		d.err = d.drive(ctx)

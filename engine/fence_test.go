@@ -23,7 +23,7 @@ func TestANonceIsChosenOnceWhereARunNeedsAFence(t *testing.T) {
 			t.Fatal(err)
 		}
 		started.Fence = fence
-		id, err := e.Create(t.Context(), started, "", nil)
+		id, err := e.Create(t.Context(), started, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -64,7 +64,7 @@ func TestNoncesAreNotGuessed(t *testing.T) {
 			t.Fatal(err)
 		}
 		started.Fence = &event.Fence{}
-		id, err := e.Create(t.Context(), started, "", nil)
+		id, err := e.Create(t.Context(), started, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

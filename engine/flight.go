@@ -43,6 +43,9 @@ type effect struct {
 	id string
 	// do must return soon after its context ends, and must not panic.
 	do func(context.Context) []event.Data
+	// unhurried says that do takes the time that it takes to return, because what
+	// it waits for is bounded by itself.
+	unhurried bool
 	// giveUp is what is journalled when do does not return.
 	giveUp func(ctx context.Context, why error) []event.Data
 }
@@ -61,7 +64,7 @@ func (d *driver) launch(ctx context.Context, cancel context.CancelFunc, e effect
 	unwatch := context.AfterFunc(ctx, func() {
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		if f.settled {
+		if f.settled || e.unhurried {
 			return
 		}
 		f.patient = time.AfterFunc(grace, func() {
@@ -127,6 +130,7 @@ func (d *driver) landed(s settlement) {
 	delete(d.flights, s.flight)
 	delete(d.hooking, s.flight)
 	d.unask(s.flight)
+	d.reserving = d.reserving && s.flight != reserveFlight
 	d.abandoned = d.abandoned || s.abandoned
 }
 

@@ -86,13 +86,19 @@ func (r *rig) asker(ask func(context.Context, event.ToolPendingApproval) (event.
 	return r
 }
 
-func (r *rig) start(ctx context.Context) *engine.Run {
+// started is the first event of the rig's run.
+func (r *rig) started() event.RunStarted {
 	r.t.Helper()
 	started, err := agent.Start(r.cfg.WithDefaults(), llm.UserText("do it"))
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	run, err := r.Start(ctx, started, "", r.env)
+	return started
+}
+
+func (r *rig) start(ctx context.Context) *engine.Run {
+	r.t.Helper()
+	run, err := r.Start(ctx, r.started(), r.env)
 	if err != nil {
 		r.t.Fatal(err)
 	}

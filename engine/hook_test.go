@@ -361,7 +361,7 @@ func TestTheStepsOfACallComeInTheirOrder(t *testing.T) {
 		t.Fatal(err)
 	}
 	started.Fence = &event.Fence{}
-	run, err := r.Start(t.Context(), started, "", r.env)
+	run, err := r.Start(t.Context(), started, r.env)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -86,6 +86,8 @@ func (d *driver) lateResults(late []event.Data) []event.Data {
 	}
 	for _, c := range d.open {
 		switch {
+		case c.child != "":
+			closing = append(closing, d.lateChild(c, late)...)
 		case brought[c.id] != nil:
 			closing = append(closing, brought[c.id])
 		case c.started:

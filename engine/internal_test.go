@@ -66,7 +66,7 @@ func startMachine(t *testing.T, r *rig, m machine.Machine) *engine.Run {
 	t.Helper()
 	e := engine.New(r.store, func(string) (machine.Machine, error) { return m, nil }, engine.Options{})
 	t.Cleanup(func() { _ = e.Close() })
-	run, err := e.Start(t.Context(), event.RunStarted{Machine: "test", Config: []byte("{}")}, "", r.env)
+	run, err := e.Start(t.Context(), event.RunStarted{Machine: "test", Config: []byte("{}")}, r.env)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -45,6 +45,7 @@ func (e *Engine) RecordedTools(ctx context.Context, run string, tools *tool.Set)
 	var all []tool.Tool
 	for _, def := range tools.Defs() {
 		t, _ := tools.Lookup(def.Name)
+		t.Agent = false // what its run gave is in the record
 		t.Run = func(_ context.Context, c tool.Call) (tool.Result, error) { return recorded.next(run, t.Name, c) }
 		all = append(all, t)
 	}

@@ -58,7 +58,7 @@ func TestNoFormOfASecretReachesTheJournalOrTheModel(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	run, err := r.Start(t.Context(), started, "", r.env)
+	run, err := r.Start(t.Context(), started, r.env)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,7 +120,7 @@ func TestTheSecretsOfAProcessStayOutOfItsInboxToo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	id, err := r.Create(t.Context(), started, "", nil)
+	id, err := r.Create(t.Context(), started, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

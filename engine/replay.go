@@ -102,9 +102,21 @@ func (r *replayer) step(m machine.Machine, ev *event.Event) error {
 	case event.ToolStarted:
 		r.intent(m, ev, d.CallID, func(a machine.Action) bool {
 			run, ok := a.(machine.RunTool)
+			if child, is := a.(machine.StartChild); is {
+				run, ok = child.Call, child.Child == ""
+			}
 			return ok && run.CallID == d.CallID && run.Attempt == d.Attempt && run.Key == d.Key
 		})
 		return nil
+	case event.BudgetReserved:
+		if drawn(m, d.ID) || d.Run != "" {
+			r.found.Decisions++
+			return nil
+		}
+	case event.BudgetCommitted:
+		if d.Run != "" {
+			return nil // a child's, whose journal says how it came about
+		}
 	case event.AnswerChecked:
 		r.answer(m, ev, d)
 		return nil
@@ -117,6 +129,12 @@ func (r *replayer) step(m machine.Machine, ev *event.Event) error {
 		r.broken = r.broken || d.Reason == event.ReasonInternal
 	}
 	return r.decision(m, ev)
+}
+
+// drawn says that the run asks the run above for a reservation of that id.
+func drawn(m machine.Machine, id string) bool {
+	a, ok := due[machine.Reserve](m)
+	return ok && a.ID == id
 }
 
 // hook holds the result of a hook against the hooks that are due.
@@ -297,6 +315,12 @@ func describeActions(actions []machine.Action) string {
 			b.WriteString("a call of " + attemptOf(a.Target, a.Attempt))
 		case machine.RunTool:
 			b.WriteString("attempt " + strconv.Itoa(a.Attempt) + " at " + a.CallID)
+		case machine.StartChild:
+			b.WriteString("the agent of " + a.Call.CallID)
+		case machine.CancelChild:
+			b.WriteString("the end of run " + a.Child)
+		case machine.Reserve:
+			b.WriteString("reservation " + a.ID + " of the run above")
 		case machine.RunHook:
 			b.WriteString("the hook " + a.Hook)
 		case machine.Resolve:

@@ -16,6 +16,7 @@ func (x BudgetReserved) encode(e *encoder) {
 	e.float("usd", x.USD)
 	e.int("input", x.Input)
 	e.int("output", x.Output)
+	e.textIf("run", x.Run)
 }
 
 func (x BudgetCommitted) encode(e *encoder) {
@@ -24,6 +25,12 @@ func (x BudgetCommitted) encode(e *encoder) {
 	e.int("input", x.Input)
 	e.int("output", x.Output)
 	e.boolIf("estimated", x.Estimated)
+	e.textIf("run", x.Run)
+	if x.Usage != nil {
+		e.name("usage")
+		encodeUsage(e, *x.Usage)
+	}
+	e.boolIf("priced", x.Priced)
 }
 
 func (x ModelRequested) encode(e *encoder) {
@@ -139,6 +146,7 @@ func (x ToolCall) encode(e *encoder) {
 	e.boolIf("readOnly", x.ReadOnly)
 	e.boolIf("concurrent", x.Concurrent)
 	e.boolIf("polling", x.Polling)
+	e.boolIf("agent", x.Agent)
 	if len(x.Access) > 0 {
 		e.member("access", x.Access)
 	}

@@ -16,6 +16,7 @@ const (
 	TypeBudgetRaised         Type = "budget.raised"
 	TypeCheckpoint           Type = "checkpoint"
 	TypeChildStarted         Type = "child.started"
+	TypeChildParked          Type = "child.parked"
 	TypeChildFinished        Type = "child.finished"
 	TypeCycleStart           Type = "cycle.start"
 	TypeModelRequested       Type = "model.requested"
@@ -37,6 +38,7 @@ const (
 	TypeNudge                Type = "nudge"
 	TypeStuck                Type = "stuck"
 	TypeBudgetReserved       Type = "budget.reserved"
+	TypeBudgetRefused        Type = "budget.refused"
 	TypeBudgetCommitted      Type = "budget.committed"
 	TypeBudgetWarning        Type = "budget.warning"
 	TypeBudgetOverrun        Type = "budget.overrun"
@@ -89,6 +91,9 @@ func (Checkpoint) EventType() Type { return TypeCheckpoint }
 
 // EventType is child.started.
 func (ChildStarted) EventType() Type { return TypeChildStarted }
+
+// EventType is child.parked.
+func (ChildParked) EventType() Type { return TypeChildParked }
 
 // EventType is child.finished.
 func (ChildFinished) EventType() Type { return TypeChildFinished }
@@ -152,6 +157,9 @@ func (Stuck) EventType() Type { return TypeStuck }
 
 // EventType is budget.reserved.
 func (BudgetReserved) EventType() Type { return TypeBudgetReserved }
+
+// EventType is budget.refused.
+func (BudgetRefused) EventType() Type { return TypeBudgetRefused }
 
 // EventType is budget.committed.
 func (BudgetCommitted) EventType() Type { return TypeBudgetCommitted }
@@ -224,6 +232,8 @@ func decodeData(t Type, raw json.RawMessage) (Data, error) {
 		return decodeAs[Checkpoint](raw)
 	case TypeChildStarted:
 		return decodeAs[ChildStarted](raw)
+	case TypeChildParked:
+		return decodeAs[ChildParked](raw)
 	case TypeChildFinished:
 		return decodeAs[ChildFinished](raw)
 	case TypeCycleStart:
@@ -266,6 +276,8 @@ func decodeData(t Type, raw json.RawMessage) (Data, error) {
 		return decodeAs[Stuck](raw)
 	case TypeBudgetReserved:
 		return decodeAs[BudgetReserved](raw)
+	case TypeBudgetRefused:
+		return decodeAs[BudgetRefused](raw)
 	case TypeBudgetCommitted:
 		return decodeAs[BudgetCommitted](raw)
 	case TypeBudgetWarning:
@@ -321,6 +333,7 @@ func All() []Data {
 		BudgetRaised{},
 		Checkpoint{},
 		ChildStarted{},
+		ChildParked{},
 		ChildFinished{},
 		CycleStart{},
 		ModelRequested{},
@@ -342,6 +355,7 @@ func All() []Data {
 		Nudge{},
 		Stuck{},
 		BudgetReserved{},
+		BudgetRefused{},
 		BudgetCommitted{},
 		BudgetWarning{},
 		BudgetOverrun{},

@@ -42,6 +42,9 @@ type RunStarted struct {
 	// Fence is how untrusted results are marked for the model; absent where
 	// the run has no tool that could give any.
 	Fence *Fence `json:"fence,omitempty"`
+	// Taint is what the run that started this one had taken in: it may be in
+	// the task.
+	Taint Taint `json:"taint,omitzero"`
 	// From is the ended run that this one continues, with its history.
 	From *ContinuedFrom `json:"from,omitempty"`
 }
@@ -205,17 +208,4 @@ type BudgetRaised struct {
 // Checkpoint marks a point that a fork or a reader may want to return to.
 type Checkpoint struct {
 	Label string `json:"label"`
-}
-
-// ChildStarted records the intent to run a child.
-type ChildStarted struct {
-	Child string `json:"child"`
-	Kind  string `json:"kind"`
-	Name  string `json:"name,omitempty"`
-}
-
-// ChildFinished is the settlement of a child run.
-type ChildFinished struct {
-	Child   string  `json:"child"`
-	Outcome Outcome `json:"outcome"`
 }

@@ -53,6 +53,8 @@ const (
 	ErrorOutsidePaths ErrorType = "outside_workspace"
 	ErrorWorkspace    ErrorType = "workspace_unavailable"
 	ErrorUnavailable  ErrorType = "tool_unavailable"
+	// ErrorAgent: an agent that was called did not end well.
+	ErrorAgent ErrorType = "agent_error"
 	// ErrorHookBlocked: a hook of the owner's said no. ErrorHookFailed: one
 	// that must be heard could not be (FIELD F28).
 	ErrorHookBlocked ErrorType = "blocked_by_hook"
@@ -79,8 +81,11 @@ type ToolCall struct {
 	// Concurrent says that the call may run beside others (ALF-56).
 	Concurrent bool `json:"concurrent,omitempty"`
 	// Polling says that the same call is meant to be made again and again.
-	Polling bool     `json:"polling,omitempty"`
-	Access  []Access `json:"access,omitempty"`
+	Polling bool `json:"polling,omitempty"`
+	// Agent says that the call starts a run of its own, and gives what that ends
+	// with.
+	Agent  bool     `json:"agent,omitempty"`
+	Access []Access `json:"access,omitempty"`
 	// Labels say what text the call brings in and what it can carry out.
 	Labels Labels `json:"labels,omitzero"`
 	// Describe is a short label for people (ALF-18).

@@ -71,7 +71,7 @@ iteration: {max_cycles: 2, context_window: 64000}
 		}
 		e := engine.New(memory.New(nil), launch.Machine, engine.Options{})
 		defer func() { _ = e.Close() }()
-		r, err := e.Start(ctx, started, "", env)
+		r, err := e.Start(ctx, started, env)
 		if err != nil {
 			t.Fatal(err)
 		}

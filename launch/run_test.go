@@ -52,7 +52,7 @@ func run(t *testing.T, store journal.Store, started event.RunStarted, env engine
 	t.Helper()
 	e := engine.New(store, launch.Machine, engine.Options{Now: ticking(started)})
 	defer func() { _ = e.Close() }()
-	r, err := e.Start(t.Context(), started, "", env)
+	r, err := e.Start(t.Context(), started, env)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -31,7 +31,8 @@ type Machine interface {
 }
 
 // Action is what a machine wants done: [Record], [CallModel], [Resolve],
-// [RunHook], [RunTool], [CheckAnswer] or [Ask].
+// [RunHook], [RunTool], [StartChild], [CancelChild], [Reserve], [CheckAnswer] or
+// [Ask].
 type Action interface{ action() }
 
 // Record asks for a decision to be journalled.

@@ -17,7 +17,7 @@ import (
 
 // start creates a run and drives it until it ends, parks, or the server closes.
 func (s *Server) start(started event.RunStarted, env engine.Env) (string, error) {
-	r, err := s.engine.Start(s.running, started, "", env)
+	r, err := s.engine.Start(s.running, started, env)
 	if err != nil {
 		return "", err
 	}

@@ -104,7 +104,7 @@ func TestSpansCoverModelCallsAndToolsThatWereAllowed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	run, err := e.Start(t.Context(), started, "", engine.Env{
+	run, err := e.Start(t.Context(), started, engine.Env{
 		Model: func(string) (llm.Model, string, error) { return model, "test", nil }, Tools: set,
 	})
 	if err != nil {

@@ -63,8 +63,10 @@ func newCompiled(t Tool) (*compiled, error) {
 		return nil, errors.New("tool: a tool has no name")
 	case strings.ContainsFunc(t.Name, func(r rune) bool { return !unicode.IsPrint(r) || unicode.IsSpace(r) }):
 		return nil, fmt.Errorf("tool: the name %q has white space or control characters in it", t.Name)
-	case t.Run == nil:
+	case t.Run == nil && !t.Agent:
 		return nil, fmt.Errorf("tool: %s has no Run function", t.Name)
+	case t.Run != nil && t.Agent:
+		return nil, fmt.Errorf("tool: %s is an agent and has a Run function, which nobody would call", t.Name)
 	case !slices.Contains(effects, t.Effect):
 		return nil, fmt.Errorf("tool: %s declares the unknown effect class %q", t.Name, t.Effect)
 	case !slices.Contains(risks, t.Risk):
@@ -129,7 +131,7 @@ func (s *Set) Resolve(callID string, c llm.ToolCall) event.ToolCall {
 		e.Problem = &event.Problem{Type: event.ErrorUnknownTool, Message: s.unknown(c.Name)}
 		return e
 	}
-	e.Effect, e.ReadOnly, e.Polling = cmp.Or(t.Effect, event.EffectAtMostOnce), t.ReadOnly, t.Polling
+	e.Effect, e.ReadOnly, e.Polling, e.Agent = cmp.Or(t.Effect, event.EffectAtMostOnce), t.ReadOnly, t.Polling, t.Agent
 	switch {
 	case err != nil:
 		e.Problem = t.invalid("are not valid JSON: " + err.Error() + fragment(e.ArgsText))

@@ -65,6 +65,9 @@ type Tool struct {
 	// Search says that the tool finds deferred ones, by [Result.Tools]. A set
 	// has at most one such tool.
 	Search bool
+	// Agent says that a call starts a run of its own, which the driver does; such
+	// a tool has no Run. See [ForAgent].
+	Agent bool
 	// Run does the work. It must return soon after ctx ends. An error becomes
 	// a structured result; so does a panic.
 	Run func(ctx context.Context, c Call) (Result, error)

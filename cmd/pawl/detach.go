@@ -31,7 +31,7 @@ func (l *launched) detach(ctx context.Context, asJSON bool, record string) error
 	if err := closeEnv(l.env); err != nil {
 		return err
 	}
-	id, err := s.engine.Create(ctx, l.started, "", l.env.Secrets)
+	id, err := s.engine.Create(ctx, l.started, l.env.Secrets)
 	if err != nil {
 		return err
 	}

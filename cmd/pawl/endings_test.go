@@ -260,7 +260,7 @@ func broken(t *testing.T) event.Outcome {
 	t.Helper()
 	e := engine.New(memory.New(nil), func(string) (machine.Machine, error) { return defect{}, nil }, engine.Options{})
 	defer func() { _ = e.Close() }()
-	run, err := e.Start(t.Context(), event.RunStarted{Vocabulary: event.Version}, "", engine.Env{})
+	run, err := e.Start(t.Context(), event.RunStarted{Vocabulary: event.Version}, engine.Env{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -79,7 +79,7 @@ func (a *app) run(c *cobra.Command, f *runFlags, args []string) error {
 	p := newPrinter(a.err, screenOf(a.err, os.Getenv))
 	a.asking(&l.env, o.Approve, p)
 	l.env = recording(l.env, f.record)
-	r, err := l.session.engine.Start(ctx, l.started, "", l.env)
+	r, err := l.session.engine.Start(ctx, l.started, l.env)
 	if err != nil {
 		return errors.Join(err, closeEnv(l.env))
 	}

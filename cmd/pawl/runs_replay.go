@@ -153,7 +153,7 @@ func (s *session) replayLive(ctx context.Context, r journal.Run, f replayFlags) 
 	ctx, stop := interruptible(ctx)
 	defer stop()
 	p := newPrinter(s.app.err, screenOf(s.app.err, os.Getenv))
-	run, err := s.engine.Start(ctx, started, "", env)
+	run, err := s.engine.Start(ctx, started, env)
 	if err != nil {
 		return errors.Join(err, closeEnv(env))
 	}

@@ -110,7 +110,7 @@ func run(ctx context.Context, e *engine.Engine, model llm.Model, set *tool.Set, 
 	if err != nil {
 		return nil, err
 	}
-	r, err := e.Start(ctx, started, "", engine.Env{
+	r, err := e.Start(ctx, started, engine.Env{
 		Model: func(string) (llm.Model, string, error) { return model, "m", nil }, Tools: set,
 	})
 	if err != nil {

@@ -130,7 +130,7 @@ func (l *lab) start(ctx context.Context) *engine.Run {
 	if err != nil {
 		l.t.Fatal(err)
 	}
-	r, err := l.engine().Start(ctx, started, "", l.env)
+	r, err := l.engine().Start(ctx, started, l.env)
 	if err != nil {
 		l.t.Fatal(err)
 	}
@@ -334,7 +334,7 @@ func TestAContinuedRunReadsWhatTheFirstOneWrote(t *testing.T) {
 				t.Fatal(err)
 			}
 			started.From = &event.ContinuedFrom{Run: first.ID, Seq: 1, Root: m.Workload(), History: conversation}
-			second, err := l.engine().Start(t.Context(), started, "", l.env)
+			second, err := l.engine().Start(t.Context(), started, l.env)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -108,7 +108,7 @@ func follow(e *engine.Engine, model llm.Model) error {
 		return err
 	}
 	ctx := context.Background()
-	r, err := e.Start(ctx, started, "", engine.Env{
+	r, err := e.Start(ctx, started, engine.Env{
 		Model: func(string) (llm.Model, string, error) { return model, "claude-sonnet-4-5", nil },
 	})
 	if err != nil {

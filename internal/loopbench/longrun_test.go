@@ -69,7 +69,7 @@ func longRun(b *testing.B, size int) (time.Duration, int64) {
 	}
 	model := anthropic.New(anthropic.Options{APIKey: "k", HTTP: client})
 	start := processCPU(b)
-	r, err := e.Start(context.Background(), started, "", engine.Env{
+	r, err := e.Start(context.Background(), started, engine.Env{
 		Model: func(string) (llm.Model, string, error) { return model, "claude-sonnet-4-5", nil }, Tools: set,
 	})
 	if err != nil {

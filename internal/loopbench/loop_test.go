@@ -102,7 +102,7 @@ func pawlLoop(b *testing.B, e *engine.Engine, client *http.Client, base string) 
 		if err != nil {
 			return err
 		}
-		r, err := e.Start(context.Background(), started, "", engine.Env{
+		r, err := e.Start(context.Background(), started, engine.Env{
 			Model: func(string) (llm.Model, string, error) { return model, "claude-sonnet-4-5", nil }, Tools: set,
 		})
 		if err != nil {

@@ -123,7 +123,7 @@ func oneOfMany(e *engine.Engine, id string, halfway *meeting) error {
 		return err
 	}
 	model := anthropic.New(anthropic.Options{APIKey: "k", HTTP: client})
-	r, err := e.Start(context.Background(), started, "", engine.Env{
+	r, err := e.Start(context.Background(), started, engine.Env{
 		Model: func(string) (llm.Model, string, error) { return model, "claude-sonnet-4-5", nil }, Tools: set,
 	})
 	if err != nil {

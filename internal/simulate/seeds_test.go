@@ -146,7 +146,7 @@ func (s *simulation) takeUp(in *incarnation) (*engine.Run, error) {
 			return nil, err
 		}
 		started.Fence = &event.Fence{Nonce: nonce}
-		return in.engine.Start(s.life(), started, "", s.env(in))
+		return in.engine.Start(s.life(), started, s.env(in))
 	}
 	return in.engine.Resume(s.life(), run, func(event.RunStarted) (engine.Env, error) { return s.env(in), nil })
 }

@@ -232,7 +232,7 @@ func (p *player) run(t *testing.T, s segment, history []*llm.Message) []*llm.Mes
 		started.From = &event.ContinuedFrom{Run: "before", Seq: 1, History: history}
 	}
 	model := scripted.New("recorded", turns...)
-	r, err := p.engine.Start(t.Context(), started, "", engine.Env{
+	r, err := p.engine.Start(t.Context(), started, engine.Env{
 		Model: func(string) (llm.Model, string, error) { return model, "recorded", nil }, Tools: p.tools,
 	})
 	if err != nil {

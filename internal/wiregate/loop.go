@@ -202,7 +202,7 @@ func (l *loop) segment(ctx context.Context, t *testing.T, from []*llm.Message, i
 	if len(from) > 0 {
 		started.From = &event.ContinuedFrom{Run: "before", Seq: 1, History: from}
 	}
-	r, err := l.engine.Start(ctx, started, "", engine.Env{
+	r, err := l.engine.Start(ctx, started, engine.Env{
 		Model: func(string) (llm.Model, string, error) { return model, name, nil }, Tools: l.tools,
 	})
 	if err != nil {

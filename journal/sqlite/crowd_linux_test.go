@@ -76,7 +76,7 @@ func (c *crowd) start() (*engine.Run, error) {
 		return nil, err
 	}
 	model := scripted.New("test", call("work"), call("meet"), call("work"), scripted.Turn{Text: "done"})
-	return c.Start(c.t.Context(), started, "", engine.Env{
+	return c.Start(c.t.Context(), started, engine.Env{
 		Tools: set, Model: func(string) (llm.Model, string, error) { return model, "model", nil },
 	})
 }

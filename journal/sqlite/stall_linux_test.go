@@ -68,7 +68,7 @@ func (c *cook) start(ctx context.Context) (*engine.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.Start(ctx, started, "", c.env)
+	return c.Start(ctx, started, c.env)
 }
 
 func (c *cook) resume(ctx context.Context) (*engine.Run, error) {

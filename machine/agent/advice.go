@@ -14,6 +14,8 @@ import (
 // call has spent nothing that could be looked at.
 func nextSafeAction(end *event.RunTerminatedBy, spent budget.Spent) string {
 	switch r := end.Reason; {
+	case isBudget(r) && end.Kind == kindAbove:
+		return "The limit is that of the run which started this one: raise " + end.Limit + " there, or give this agent less to do."
 	case isBudget(r), end.Kind == string(stop.BudgetExhausted):
 		return afterLimit(end.Limit, spent)
 	case end.Kind == kindInvalidAnswer:

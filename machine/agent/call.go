@@ -35,7 +35,9 @@ type call struct {
 	blocked *event.Stuck
 	retry   retry
 	hooks   callHooks
-	result  *event.ToolResult
+	// child is the run that answers the call, nil where none was begun.
+	child  *childRun
+	result *event.ToolResult
 	// news says that the result was not there before.
 	news bool
 }
@@ -56,7 +58,7 @@ func (c *call) waits() bool { return c.result == nil && c.pending != nil && c.ap
 
 // allowed says that nothing stands between the call and its dispatch.
 func (c *call) allowed() bool {
-	if c.result != nil || c.running || c.verdict == nil {
+	if c.result != nil || c.running || c.child != nil || c.verdict == nil {
 		return false
 	}
 	switch d := c.verdict.Decision; {

@@ -22,7 +22,7 @@ func (m *Machine) applyStarted(e *event.Event, d event.RunStarted) error {
 	if len(m.cfg.Targets) == 0 {
 		return fmt.Errorf("agent: run %s names no model", e.Run)
 	}
-	m.workload = e.Run
+	m.workload, m.parent, m.taint = e.Run, e.Parent, d.Taint
 	if d.From != nil {
 		m.workload = cmp.Or(d.From.Root, d.From.Run)
 		if err := history.Lint(d.From.History); err != nil {
@@ -252,9 +252,13 @@ func (m *Machine) applyResumed(d event.RunResumed) {
 	m.parked, m.pause = nil, false
 	m.judgeBy(d.Policy)
 	m.model.resume()
+	m.account.refused = nil
 	m.compaction.call.resume()
 	for _, c := range m.calls {
-		if c.running {
+		switch {
+		case c.openChild():
+			c.child.parked, c.running = nil, true
+		case c.running:
 			c.running, c.orphan = false, true
 		}
 	}

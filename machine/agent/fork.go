@@ -35,7 +35,7 @@ func (m *Machine) applyForked(e *event.Event, d event.RunForked) error {
 			c.result = &event.ToolResult{CallID: c.result.CallID, Tool: c.result.Tool, Output: r.Output, Untrusted: c.result.Untrusted, Private: c.result.Private}
 		}
 	}
-	m.run, m.idle = e.Run, false
+	m.run, m.parent, m.idle = e.Run, e.Parent, false
 	m.spent = budget.Spent{Cycles: m.cycle}
 	m.costs, m.account = budget.Tracker{}, account{maxTokens: m.account.maxTokens}
 	if len(d.Config) > 0 || len(d.Results) > 0 {

@@ -28,6 +28,8 @@ var ErrMisfit = errors.New("agent: event does not fit the run")
 // events in order, and is not safe for concurrent use.
 type Machine struct {
 	run string
+	// parent is the run that started this one, empty for none.
+	parent string
 	// workload is the first of the runs that continue one another, or share
 	// events as forks do: their requests have a prefix in common.
 	workload string
@@ -101,7 +103,7 @@ const (
 // New returns a machine that expects run.started.
 func New() *Machine { return &Machine{idle: true} }
 
-var _ machine.Machine = (*Machine)(nil)
+var _ machine.Funder = (*Machine)(nil)
 
 // State says where the run stands.
 func (m *Machine) State() machine.State {
@@ -211,6 +213,14 @@ func (m *Machine) Apply(e *event.Event) error {
 		if said := d.Message(); said != nil {
 			m.inputs = append(m.inputs, said)
 		}
+	case event.ChildStarted:
+		return m.applyChildStarted(e, d)
+	case event.ChildParked:
+		return m.applyChildParked(e, d)
+	case event.ChildFinished:
+		return m.applyChildFinished(e, d)
+	case event.BudgetRefused:
+		return m.applyRefused(d)
 	case event.BudgetReserved:
 		return m.applyReserved(d)
 	case event.BudgetCommitted:

@@ -69,6 +69,7 @@ func (m *Machine) nextCycle() {
 	switch {
 	case m.cancel != nil:
 		m.cancelled()
+	case m.pause && m.giveBack():
 	case m.pause:
 		m.record(event.RunParked{Reason: event.ParkPaused})
 	case m.cycle == 0 && len(m.inputs) == 0 && !m.history.AwaitsAnswer():
@@ -128,6 +129,7 @@ func (m *Machine) nextAttempt() {
 		m.cancelled()
 	case m.model.failure != nil:
 		m.nextRetry(m.model.failure)
+	case m.pause && m.giveBack():
 	case m.pause:
 		m.record(event.RunParked{Reason: event.ParkPaused})
 	case m.outlasts(m.model.notBefore) != "":

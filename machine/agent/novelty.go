@@ -40,10 +40,16 @@ func (m *Machine) note(kind, content string) (news bool) {
 	}
 	m.novelty.recent[m.novelty.next%memory] = h
 	m.novelty.next++
+	m.progress()
+	return true
+}
+
+// progress begins the time without anything new again. An answer in a child is
+// progress of its parent's: whether the child gets on is for its own limit.
+func (m *Machine) progress() {
 	if !m.cfg.Limits.Stalled(m.spent) {
 		m.spent.Idle = 0
 	}
-	return true
 }
 
 func fingerprint(kind, content string) uint64 {

@@ -19,15 +19,23 @@ type account struct {
 	// outdated says that a limit was changed before the call began, so that it
 	// is to be asked for anew.
 	outdated bool
-	// settled says that charged is what the call really used.
-	settled   bool
-	charged   budget.Amount
-	estimated bool
+	// settled says that charged is what the call really used, and used the
+	// whole of it.
+	settled bool
+	charged budget.Amount
+	used    llm.Usage
+	priced  bool
 	// exceeded says that a call used more than was set aside for it.
 	exceeded bool
 	// maxTokens is the output cap that the last call was made with, 0 for none.
 	maxTokens int
 	warned    budget.Levels
+	// draws counts the run's own reservations. refused is the newest answer of
+	// the run above that has no room, nil for none; drawn are the reservations of
+	// the run's children that are open.
+	draws   int
+	refused *event.BudgetRefused
+	drawn   []event.BudgetReserved
 	// overrun is the setting that a call went beyond, "" for none. Nothing
 	// starts any more.
 	overrun string
@@ -62,25 +70,26 @@ func (m *Machine) refused(t Target) budget.Refusal {
 	return refusal
 }
 
-// admit is the one place where a call of the run is set against what it may
-// draw from, whatever it is for.
+// admit is the one place where a call of the run is set against the run's own
+// share, whatever it is for. The shares above it are asked by [machine.Reserve].
 func (m *Machine) admit(c budget.Call) (budget.Amount, budget.Refusal) {
-	own := budget.Share{Limits: m.cfg.Limits, Spent: m.spent, Held: m.account.ledger.Held()}
-	return budget.Line{own}.Admit(c)
+	return budget.Line{m.share()}.Admit(c)
 }
 
 // reserve sets the next call's worst case aside, or ends the run: a call that
 // cannot be paid for is not made (HAR-22, FIELD F3).
 func (m *Machine) reserve() {
-	a, refusal := m.admit(m.pricedCall(m.target()))
-	if refusal.Setting != "" {
+	call := m.pricedCall(m.target())
+	a, refusal := m.admit(call)
+	id := strconv.Itoa(m.cycle) + "." + strconv.Itoa(m.model.number)
+	switch above := m.declined(id); {
+	case refusal.Setting != "":
 		m.exhausted(refusal)
-		return
+	case above != nil:
+		m.exhaustedAbove(above)
+	default:
+		m.setAside(id, call, a)
 	}
-	m.record(event.BudgetReserved{
-		ID:  strconv.Itoa(m.cycle) + "." + strconv.Itoa(m.model.number),
-		USD: a.USD, Input: a.Input, Output: a.Output,
-	})
 }
 
 // capsOutput says that requests carry a cap on the answer: the owner's, or one
@@ -92,12 +101,16 @@ func (m *Machine) capsOutput() bool {
 }
 
 func (m *Machine) applyReserved(d event.BudgetReserved) error {
+	if d.Run != "" {
+		return m.applyDrawn(d)
+	}
 	a := budget.Amount{USD: d.USD, Input: d.Input, Output: d.Output}
 	ledger, err := m.account.ledger.Reserve(budget.Reservation{ID: d.ID, Amount: a})
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrMisfit, err)
 	}
 	m.account.ledger, m.account.id, m.account.reserved = ledger, d.ID, a
+	m.account.draws, m.account.refused = m.account.draws+1, nil
 	m.account.settled, m.account.exceeded, m.account.outdated = false, false, false
 	m.account.maxTokens = 0
 	if m.capsOutput() {
@@ -107,6 +120,9 @@ func (m *Machine) applyReserved(d event.BudgetReserved) error {
 }
 
 func (m *Machine) applyCommitted(d event.BudgetCommitted) error {
+	if d.Run != "" {
+		return m.applyUsed(d)
+	}
 	ledger, err := m.account.ledger.Commit(d.ID, budget.Amount{USD: d.USD, Input: d.Input, Output: d.Output})
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrMisfit, err)
@@ -117,16 +133,36 @@ func (m *Machine) applyCommitted(d event.BudgetCommitted) error {
 
 // spend adds what a settled call cost.
 func (m *Machine) spend(u llm.Usage, c llm.Cost) {
-	m.costs = m.costs.Add(u, c)
-	m.spent.Input += u.Input
-	m.spent.Output += u.Output
-	m.spent.USD = m.costs.Cost().USD
+	m.sum(u, c)
 	a := &m.account
 	if a.id == "" {
 		return
 	}
-	a.settled, a.charged, a.estimated = true, budget.Amount{USD: c.USD, Input: u.Input, Output: u.Output}, u.Estimated
+	a.settled, a.used, a.priced = true, u, c.Priced
+	a.charged = budget.Amount{USD: c.USD, Input: u.Input, Output: u.Output}
 	a.exceeded = a.charged.Exceeds(a.reserved)
+}
+
+// sum adds a call to what the run and its children have used.
+func (m *Machine) sum(u llm.Usage, c llm.Cost) {
+	m.costs = m.costs.Add(u, c)
+	m.spent.Input += u.Input
+	m.spent.Output += u.Output
+	m.spent.USD = m.costs.Cost().USD
+}
+
+// committed is what a call that was made really used. A run above adds the
+// whole usage to its own sums.
+func (m *Machine) committed() event.BudgetCommitted {
+	a := &m.account
+	d := event.BudgetCommitted{
+		ID: a.id, USD: a.charged.USD, Input: a.charged.Input, Output: a.charged.Output, Estimated: a.used.Estimated,
+	}
+	if m.parent != "" {
+		used := a.used
+		d.Usage, d.Priced = &used, a.priced
+	}
+	return d
 }
 
 // nextSettlement records what follows from a call that was paid for: the real
@@ -138,9 +174,7 @@ func (m *Machine) nextSettlement() bool {
 	}
 	switch {
 	case a.settled:
-		m.record(event.BudgetCommitted{
-			ID: a.id, USD: a.charged.USD, Input: a.charged.Input, Output: a.charged.Output, Estimated: a.estimated,
-		})
+		m.record(m.committed())
 	case a.outdated:
 		m.record(event.BudgetCommitted{ID: a.id})
 	}
@@ -180,6 +214,8 @@ func (m *Machine) applyRaised(d event.BudgetRaised) {
 func (m *Machine) unreported() llm.Usage {
 	return budget.Unreported(m.account.ledger.Admission(m.account.id).Usage(), llm.Usage{}, 0)
 }
+
+func costOfUse(d event.BudgetCommitted) llm.Cost { return llm.Cost{USD: d.USD, Priced: d.Priced} }
 
 func (m *Machine) costOf(u llm.Usage) llm.Cost {
 	p := m.target().Price

@@ -58,7 +58,12 @@ func (m *Machine) affordSummary(s *compact.SummaryRequest) bool {
 		return true
 	}
 	_, refusal := m.admit(m.pricedSummary(s))
-	return refusal.Setting == ""
+	return refusal.Setting == "" && m.declined(m.summaryID()) == nil
+}
+
+// summaryID names the reservation of the next attempt at a summary.
+func (m *Machine) summaryID() string {
+	return "summary-" + strconv.Itoa(m.answered) + "." + strconv.Itoa(max(m.compaction.call.number, 1))
 }
 
 // callSummary asks for a summary: of the model in use, within the run's own
@@ -66,11 +71,9 @@ func (m *Machine) affordSummary(s *compact.SummaryRequest) bool {
 func (m *Machine) callSummary(s *compact.SummaryRequest) {
 	t, a := m.target(), &m.compaction.call
 	if m.account.id == "" {
-		amount, _ := m.admit(m.pricedSummary(s))
-		m.record(event.BudgetReserved{
-			ID:  "summary-" + strconv.Itoa(m.answered) + "." + strconv.Itoa(max(a.number, 1)),
-			USD: amount.USD, Input: amount.Input, Output: amount.Output,
-		})
+		call := m.pricedSummary(s)
+		amount, _ := m.admit(call)
+		m.setAside(m.summaryID(), call, amount)
 		return
 	}
 	req := llm.Request{

@@ -7,7 +7,6 @@ import (
 	"github.com/pawlrun/pawl/budget"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/llm"
-	"github.com/pawlrun/pawl/machine"
 	"github.com/pawlrun/pawl/policy"
 )
 
@@ -31,12 +30,16 @@ func (m *Machine) nextCalls() {
 	held := m.nextSteps()
 	undecided := len(m.actions) > 0
 	m.afterTools()
-	if undecided || m.cancel != nil {
+	switch {
+	case undecided:
+		return
+	case m.cancel != nil:
+		m.endChildren()
 		return
 	}
 	if !m.asksAt(m.outOfTime()) { // what starts now would be cut short at once
 		for _, c := range startable(m.cfg.Dispatch, m.calls, m.cfg.Limits.MaxParallelTools) {
-			m.runTool(c)
+			m.perform(c)
 		}
 	}
 	switch {
@@ -45,7 +48,10 @@ func (m *Machine) nextCalls() {
 		m.ask()
 	case held != "":
 		m.awaitsRaise(held)
+	default:
+		m.awaitChildren()
 	}
+	m.nextChildren()
 }
 
 // resolve asks for the facts about the calls. Nothing is decided about any of
@@ -67,7 +73,7 @@ func (m *Machine) nextSteps() (held string) {
 	for _, c := range m.calls {
 		stuck, circling := m.circling(c)
 		switch {
-		case c.result != nil || c.running:
+		case c.result != nil || c.running || c.child != nil:
 		case c.orphan && (m.cancel != nil || !c.repeatable()):
 			m.record(m.lost(c))
 		case c.retry.undecided:
@@ -184,13 +190,16 @@ func (c *call) overBudget(setting string) event.ToolResult {
 	return r
 }
 
-func (m *Machine) runTool(c *call) {
-	m.actions = append(m.actions, machine.RunTool{
-		CallID: c.ref.CallID, Attempt: c.attempt + 1, Key: c.key(m.run), Tool: c.ref.Name,
-		Args: c.resolved.Args, Facts: c.resolved.Facts, Labels: c.resolved.Labels, MaxResultChars: m.cfg.Limits.MaxResultChars,
-		Sandbox:   c.verdict.Sandbox,
-		NotBefore: c.retry.notBefore, Retries: m.mayRetry(c),
-	})
+// perform asks for a call to be made: a tool to run, or an agent to begin.
+func (m *Machine) perform(c *call) {
+	if c.resolved.Agent {
+		m.startChild(c)
+		return
+	}
+	a := m.taskCall(c)
+	a.Attempt++
+	a.Sandbox, a.NotBefore, a.Retries = c.verdict.Sandbox, c.retry.notBefore, m.mayRetry(c)
+	m.actions = append(m.actions, a)
 }
 
 func (m *Machine) results() event.ToolResults {

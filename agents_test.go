@@ -1,0 +1,130 @@
+package pawl_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/journal"
+	"github.com/pawlrun/pawl/journal/memory"
+	"github.com/pawlrun/pawl/llm"
+	"github.com/pawlrun/pawl/llm/scripted"
+)
+
+// researcher is an agent that looks something up and says what it found.
+func researcher(turns ...scripted.Turn) pawl.Agent {
+	return pawl.Agent{
+		Name: "researcher", Model: pawl.Target{Name: "test/small", Client: scripted.New("test", turns...), Price: &llm.Price{Input: 1, Output: 1}},
+	}
+}
+
+func writer(of pawl.Agent, turns ...scripted.Turn) pawl.Agent {
+	return pawl.Agent{
+		Model:  pawl.Target{Name: "test/large", Client: scripted.New("test", turns...), Price: &llm.Price{Input: 1, Output: 1}},
+		Agents: []pawl.AgentTool{{Name: "research", Description: "Looks things up.", Agent: of}},
+	}
+}
+
+var research = scripted.Turn{ToolCalls: []scripted.Call{{Name: "research", Arguments: []byte(`{"task":"how high is the tower?"}`)}}}
+
+func TestAnAgentCallsAnotherOne(t *testing.T) {
+	store := memory.New(nil)
+	asked := scripted.Turn{Text: "330 m", Usage: &llm.Usage{Input: 10, Output: 5}, Expect: &scripted.Expectation{Contains: []string{"how high is the tower?"}}}
+	a := writer(researcher(asked), research, scripted.Turn{Text: "It is 330 m high."})
+	run, err := a.Start(t.Context(), "Write about the tower.", pawl.Options{Journal: store})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := run.Wait()
+	if err != nil || s.Text() != "It is 330 m high." {
+		t.Fatalf("%+v, %v", s.Outcome, err)
+	}
+	rows, err := store.Runs(t.Context(), journal.Filter{Parent: run.ID()})
+	if err != nil || len(rows) != 1 || rows[0].Name != "researcher" {
+		t.Fatalf("%+v, %v", rows, err)
+	}
+	child, err := pawl.Inspect(t.Context(), store, rows[0].ID)
+	if err != nil || child.Text() != "330 m" || child.Cost == nil || child.Cost.USD == 0 || s.Cost.USD <= child.Cost.USD {
+		t.Errorf("%+v, %v; the parent cost %v", child, err, s.Cost)
+	}
+}
+
+func TestWhatIsWrongWithAnOfferedAgentIsReported(t *testing.T) {
+	deep := researcher()
+	deep.Agents = []pawl.AgentTool{{Name: "more", Agent: researcher()}}
+	broken := pawl.Agent{Model: pawl.Target{Name: "nameless", Client: scripted.New("test")}, Approvals: []string{"nothing"}}
+	a := writer(researcher())
+	a.Tools = append(a.Tools, pawl.Tool("look", "", func(context.Context, struct{}) (string, error) { return "", nil }))
+	a.Agents = append(a.Agents, pawl.AgentTool{Name: "deep", Agent: deep}, pawl.AgentTool{Name: "broken", Agent: broken},
+		pawl.AgentTool{Name: "look", Agent: researcher()})
+	var got []string
+	for _, e := range wrongs(t, a.Validate()) {
+		got = append(got, e.Field)
+	}
+	want := []string{"Agents[1].Agent.Agents", "Agents[2].Agent.Model", "Agents[2].Agent.Approvals", "Tools"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff, a.Validate())
+	}
+}
+
+func wrongs(t *testing.T, err error) []*pawl.InvalidAgentError {
+	t.Helper()
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		t.Fatalf("%v", err)
+	}
+	var all []*pawl.InvalidAgentError
+	for _, e := range joined.Unwrap() {
+		wrong, ok := errors.AsType[*pawl.InvalidAgentError](e)
+		if !ok {
+			t.Fatalf("%v", e)
+		}
+		all = append(all, wrong)
+	}
+	return all
+}
+
+func TestAChildsApprovalIsDecidedOnItsOwnRun(t *testing.T) {
+	store := memory.New(nil)
+	paid := 0
+	child := researcher(scripted.Turn{ToolCalls: []scripted.Call{{Name: "pay", Arguments: []byte("{}")}}}, scripted.Turn{Text: "paid"})
+	child.Tools = append(child.Tools, pawl.Tool("pay", "Pays.", func(context.Context, struct{}) (string, error) {
+		paid++
+		return "ok", nil
+	}))
+	child.Approvals = []string{"pay"}
+	a := writer(child, research, scripted.Turn{Text: "done"})
+	run, err := a.Start(t.Context(), "Pay.", pawl.Options{Journal: store})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := run.Wait()
+	if err != nil || s.Status != pawl.StatusParked || s.Parked.Reason != event.ParkApproval {
+		t.Fatalf("%+v, %v", s, err)
+	}
+	rows, err := store.Runs(t.Context(), journal.Filter{Parent: run.ID()})
+	if err != nil || len(rows) != 1 {
+		t.Fatal(rows, err)
+	}
+	asked, err := pawl.Inspect(t.Context(), store, rows[0].ID)
+	if err != nil || len(asked.Pending) != 1 {
+		t.Fatalf("%+v, %v", asked, err)
+	}
+	if _, err := child.Resume(t.Context(), rows[0].ID, pawl.Options{Journal: store}); err == nil || !strings.Contains(err.Error(), run.ID()) {
+		t.Fatalf("a child was resumed by itself: %v", err)
+	}
+	if err := run.Approve(t.Context(), asked.Pending[0].CallID, "fine"); err != nil {
+		t.Fatal(err)
+	}
+	again, err := a.Resume(t.Context(), run.ID(), pawl.Options{Journal: store})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s, err = again.Wait(); err != nil || s.Text() != "done" || paid != 1 {
+		t.Errorf("%+v, %v, paid %d times", s, err, paid)
+	}
+}
