@@ -10,7 +10,8 @@ import (
 // looks on. An *llm.Error that it returns is what the service says; any other
 // error is an answer that broke.
 type Answer interface {
-	// Events reads a stream up to its end.
+	// Events reads a stream up to its end. Neither the reader nor what it gave
+	// may be kept: others use them afterwards.
 	Events(events *EventReader) error
 	// Whole reads an answer that came in one piece.
 	Whole(body []byte) error
@@ -32,7 +33,7 @@ func (c *Client) Read(x *Exchange, a Answer) (*llm.Response, error) {
 	if whole {
 		err = readWhole(x, a)
 	} else {
-		err = a.Events(NewEventReader(x.Body))
+		err = readEvents(x.Body, a.Events)
 	}
 	resp := a.Response(err == nil)
 	resp.RequestID = x.RequestID

@@ -110,6 +110,33 @@ func TestAnAnswerIsReadByItsLooks(t *testing.T) {
 	}
 }
 
+// Buffers are used again for the next stream.
+func TestNothingOfOneStreamIsReadInTheNext(t *testing.T) {
+	long := strings.Repeat("long ", 10_000)
+	for _, before := range []string{
+		"data: whole\n\n", "event: begun\ndata: half", "data: line\n", "data: ended by CR\r", "data: fails\n\ndata: unread\n\n",
+		"data: " + long + "\n\n", "\xef\xbb\xbf\n",
+	} {
+		bodies := []string{before, "\ndata: next\n\n"}
+		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = io.WriteString(w, bodies[0])
+			bodies = bodies[1:]
+		}))
+		t.Cleanup(srv.Close)
+		c := wire.Client{Provider: "acme", HTTP: wire.NewHTTP()}
+		for len(bodies) > 0 {
+			x, err := c.Post(t.Context(), srv.URL, http.Header{}, &llm.Encoded{}, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			last := len(bodies) == 0
+			if resp, err := c.Read(x, &reading{}); last && (err != nil || resp.Parts.Text() != "next") {
+				t.Errorf("after %.40q the next stream reads %+v, %v", before, resp, err)
+			}
+		}
+	}
+}
+
 func TestFurtherHeadersWinOverOurOwn(t *testing.T) {
 	h := wire.Header(map[string]string{"X-Key": "ours", "Authorization": wire.Bearer(""), "X-Empty": ""}, map[string]string{"x-key": "theirs", "User-Agent": "gate"})
 	want := http.Header{"Content-Type": {"application/json"}, "User-Agent": {"gate"}, "X-Key": {"theirs"}}

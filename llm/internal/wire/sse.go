@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync"
 )
 
 // maxEventBytes bounds one event, so that a stream without line ends cannot
@@ -33,7 +34,25 @@ type EventReader struct {
 
 // NewEventReader reads from r, which should not be read elsewhere.
 func NewEventReader(r io.Reader) *EventReader {
-	return &EventReader{r: r, buf: make([]byte, 16<<10)}
+	return &EventReader{r: r, buf: make([]byte, bufferSize)}
+}
+
+// bufferSize is what a reader's buffer begins with. It grows with a long event.
+const bufferSize = 16 << 10
+
+// readers are those of streams that have been read. A buffer for each stream
+// was most of what a short answer allocated.
+var readers = sync.Pool{New: func() any { return NewEventReader(nil) }}
+
+// readEvents lends a reader of a stream to read, which keeps nothing of it.
+func readEvents(r io.Reader, read func(*EventReader) error) error {
+	e := readers.Get().(*EventReader)
+	*e = EventReader{r: r, buf: e.buf, name: e.name, data: e.data}
+	err := read(e)
+	if e.r = nil; len(e.buf) == bufferSize && cap(e.data) <= bufferSize {
+		readers.Put(e)
+	}
+	return err
 }
 
 // Next returns the next event's name and data. Both are valid until the next
