@@ -60,6 +60,7 @@ type driver struct {
 	deadlines deadlines
 	settled   chan settlement
 	running   sync.WaitGroup
+	crew      crew
 	abandoned bool
 
 	inbox chan struct{}
@@ -96,7 +97,7 @@ func (e *Engine) newDriver(m machine.Machine, env Env, run, parent string) *driv
 		run: run, parent: parent, memo: new(llm.Memo), blobs: blobs{store: e.store},
 		flights: map[string]*flight{}, settled: make(chan settlement),
 		inbox: make(chan struct{}, 1), seen: map[int64]bool{}, asked: map[string]bool{},
-		interrupt: make(chan struct{}, 1), done: make(chan struct{}),
+		interrupt: make(chan struct{}, 1), done: make(chan struct{}), crew: newCrew(),
 	}
 	d.blobs.clean = d.redactMedia
 	return d
@@ -110,6 +111,7 @@ func (d *driver) drive(ctx context.Context) error {
 	work, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	defer d.deadlines.move(machine.Deadline{}, d.now)
+	defer d.crew.dismiss()
 	err := d.loop(ctx, work)
 	_, store := errors.AsType[*storeError](err)
 	d.broken = err != nil && !store

@@ -73,7 +73,7 @@ func (d *driver) launch(ctx context.Context, cancel context.CancelFunc, e effect
 			}
 		})
 	})
-	go func() {
+	d.crew.do(func() {
 		var data []event.Data
 		returned := false
 		defer func() {
@@ -89,7 +89,7 @@ func (d *driver) launch(ctx context.Context, cancel context.CancelFunc, e effect
 		}()
 		data = e.do(ctx)
 		returned = true
-	}()
+	})
 }
 
 // settle says whether the caller is the one to settle the flight.

@@ -1,0 +1,36 @@
+package engine
+
+// crew are the goroutines on which a run's effects are done. One that has
+// returned waits for the next effect, because a new one would have to grow its
+// stack again: a model call goes deep, and comes once a cycle.
+type crew struct {
+	work chan func()
+	over chan struct{}
+}
+
+func newCrew() crew { return crew{work: make(chan func()), over: make(chan struct{})} }
+
+// do does an effect on a goroutine that is free, or else on a new one. An
+// effect that ends its goroutine takes nobody else with it.
+func (c *crew) do(work func()) {
+	select {
+	case c.work <- work:
+	default:
+		go c.serve(work)
+	}
+}
+
+func (c *crew) serve(work func()) {
+	for {
+		work()
+		work = nil // or what it holds stays in memory as long as nothing comes
+		select {
+		case work = <-c.work:
+		case <-c.over:
+			return
+		}
+	}
+}
+
+// dismiss lets go of those who are free, and of the others once they are.
+func (c *crew) dismiss() { close(c.over) }

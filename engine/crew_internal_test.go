@@ -1,0 +1,58 @@
+package engine
+
+import (
+	"bytes"
+	"runtime"
+	"testing"
+	"testing/synctest"
+)
+
+// whereabouts does an effect of a crew and returns the goroutine that it was
+// done on.
+func whereabouts(c *crew, effect func()) string {
+	var name []byte
+	c.do(func() {
+		name = make([]byte, 64)
+		name, _, _ = bytes.Cut(name[:runtime.Stack(name, false)], []byte(" ["))
+		effect()
+	})
+	synctest.Wait()
+	return string(name)
+}
+
+func TestEffectsOneAfterTheOtherShareAGoroutine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrew()
+		defer c.dismiss()
+		first := whereabouts(&c, func() {})
+		for range 3 {
+			if next := whereabouts(&c, func() {}); next != first {
+				t.Errorf("done on %s after %s", next, first)
+			}
+		}
+	})
+}
+
+func TestAnEffectThatStaysHoldsNobodyUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrew()
+		defer c.dismiss()
+		stay := make(chan struct{})
+		defer close(stay)
+		first := whereabouts(&c, func() { <-stay })
+		if second := whereabouts(&c, func() {}); second == first || second == "" {
+			t.Errorf("done on %q beside %q", second, first)
+		}
+	})
+}
+
+func TestAnEffectThatEndsItsGoroutineTakesNobodyWithIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrew()
+		defer c.dismiss()
+		first := whereabouts(&c, runtime.Goexit)
+		if second := whereabouts(&c, func() {}); second == first || second == "" {
+			t.Errorf("done on %q after %q", second, first)
+		}
+	})
+}
