@@ -1,0 +1,78 @@
+package memory
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/pawlrun/pawl/journal"
+)
+
+// Send puts a command into a run's inbox.
+func (s *Store) Send(_ context.Context, c journal.Command) (int64, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r, err := s.find(c.Run)
+	if err != nil {
+		return 0, err
+	}
+	if r.row.State == journal.Ended {
+		return 0, fmt.Errorf("memory: send %s to %s: %w", c.Kind, c.Run, journal.ErrEnded)
+	}
+	s.inboxSeq++
+	c.ID = s.inboxSeq
+	r.inbox = append(r.inbox, c)
+	s.notify(true)
+	return c.ID, nil
+}
+
+// Inbox reads what is not consumed.
+func (s *Store) Inbox(_ context.Context, id string) ([]journal.Command, error) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if id == "" {
+		var all []journal.Command
+		for _, r := range s.runs {
+			all = append(all, r.inbox...)
+		}
+		slices.SortFunc(all, func(a, b journal.Command) int { return cmp.Compare(a.ID, b.ID) })
+		return all, nil
+	}
+	r, err := s.find(id)
+	if err != nil {
+		return nil, err
+	}
+	return slices.Clone(r.inbox), nil
+}
+
+// Watch returns a channel that receives after each commit.
+func (s *Store) Watch(ctx context.Context) <-chan struct{} { return s.watch(ctx, false) }
+
+// WatchInbox returns a channel that receives after a command was sent.
+func (s *Store) WatchInbox(ctx context.Context) <-chan struct{} { return s.watch(ctx, true) }
+
+func (s *Store) watch(ctx context.Context, inboxOnly bool) <-chan struct{} {
+	ch := make(chan struct{}, 1)
+	s.mu.Lock()
+	s.watchers[ch] = inboxOnly
+	s.mu.Unlock()
+	context.AfterFunc(ctx, func() {
+		s.mu.Lock()
+		delete(s.watchers, ch)
+		s.mu.Unlock()
+	})
+	return ch
+}
+
+func (s *Store) notify(inbox bool) {
+	for ch, inboxOnly := range s.watchers {
+		if inboxOnly && !inbox {
+			continue
+		}
+		select {
+		case ch <- struct{}{}:
+		default:
+		}
+	}
+}

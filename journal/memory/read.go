@@ -1,0 +1,129 @@
+package memory
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/pawlrun/pawl/journal"
+)
+
+// Run returns a run's row.
+func (s *Store) Run(_ context.Context, id string) (journal.Run, error) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	r, err := s.find(id)
+	if err != nil {
+		return journal.Run{}, err
+	}
+	return r.row, nil
+}
+
+// Find returns the run whose id begins with prefix.
+func (s *Store) Find(_ context.Context, prefix string) (journal.Run, error) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if r, ok := s.runs[prefix]; ok {
+		return r.row, nil
+	}
+	var hits []string
+	for id := range s.runs {
+		if prefix != "" && strings.HasPrefix(id, prefix) {
+			hits = append(hits, id)
+		}
+	}
+	switch len(hits) {
+	case 0:
+		return journal.Run{}, fmt.Errorf("memory: run %q: %w", prefix, journal.ErrNotFound)
+	case 1:
+		return s.runs[hits[0]].row, nil
+	}
+	slices.Sort(hits)
+	return journal.Run{}, fmt.Errorf("memory: %q fits %s: %w", prefix, strings.Join(hits, ", "), journal.ErrAmbiguous)
+}
+
+// Runs lists runs, newest first.
+func (s *Store) Runs(_ context.Context, f journal.Filter) ([]journal.Run, error) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	var rows []journal.Run
+	skip := f.Before != ""
+	for _, id := range slices.Backward(s.order) {
+		r, ok := s.runs[id]
+		if skip {
+			skip = id != f.Before
+			continue
+		}
+		if !ok || f.Parent != "" && r.row.Parent != f.Parent || f.ForkOf != "" && r.row.ForkOf != f.ForkOf ||
+			len(f.States) > 0 && !slices.Contains(f.States, r.row.State) ||
+			!f.UpdatedBefore.IsZero() && !r.row.Updated.Before(f.UpdatedBefore) {
+			continue
+		}
+		rows = append(rows, r.row)
+		if f.Limit > 0 && len(rows) == f.Limit {
+			break
+		}
+	}
+	return rows, nil
+}
+
+// Records returns records of a run after a seq.
+func (s *Store) Records(_ context.Context, id string, after int64, limit int) ([]journal.Record, error) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	r, err := s.find(id)
+	if err != nil {
+		return nil, err
+	}
+	return r.after(after, limit), nil
+}
+
+// after returns records of a run, those that it shares first.
+func (r *run) after(after int64, limit int) []journal.Record {
+	shared := r.row.ForkSeq - max(after, 0)
+	if r.base == nil || shared <= 0 {
+		return page(r.records, after-r.row.ForkSeq, limit)
+	}
+	want := shared
+	if limit > 0 {
+		want = min(want, int64(limit))
+	}
+	records := slices.Clone(r.base.after(after, int(want)))
+	if limit > 0 {
+		if limit -= len(records); limit == 0 {
+			return records
+		}
+	}
+	return append(records, page(r.records, 0, limit)...)
+}
+
+// Tail returns records of any run after a pos.
+func (s *Store) Tail(_ context.Context, after int64, limit int) ([]journal.Record, error) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	from, _ := slices.BinarySearchFunc(s.log, after+1, func(r journal.Record, pos int64) int { return cmp.Compare(r.Pos, pos) })
+	return slices.Clone(page(s.log, int64(from), limit)), nil
+}
+
+// page returns up to limit records behind the first after ones.
+func page(records []journal.Record, after int64, limit int) []journal.Record {
+	from := min(max(int(after), 0), len(records))
+	to := len(records)
+	if limit > 0 {
+		to = min(to, from+limit)
+	}
+	return records[from:to:to]
+}
+
+// Blob returns stored content.
+func (s *Store) Blob(_ context.Context, digest string) ([]byte, error) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	b, ok := s.blobs[digest]
+	if !ok {
+		return nil, fmt.Errorf("memory: blob %s: %w", digest, journal.ErrNotFound)
+	}
+	return b.bytes, nil
+}
