@@ -71,17 +71,13 @@ func (d directory) find(name string) (string, error) {
 			files = append(files, a.File)
 		}
 	}
-	var p *Problem
 	switch len(files) {
 	case 1:
 		return filepath.Join(d.path, files[0]), nil
 	case 0:
-		p = kindAgent.problem("name one of the agents at /v1/agents", "there is no agent %q", name)
-	default:
-		p = kindAgent.problem("give them different names", "several files call themselves %q: %s", name, strings.Join(files, ", "))
+		return "", kindAgent.problem("name one of the agents at /v1/agents", "there is no agent %q", name).at("/agent")
 	}
-	p.Pointer = "/agent"
-	return "", p
+	return "", kindAgent.problem("give them different names", "several files call themselves %q: %s", name, strings.Join(files, ", ")).at("/agent")
 }
 
 // listAgents tells of every agent of the directory whether it can be run.

@@ -66,9 +66,7 @@ func isJSON(contentType string) bool {
 func decodeObject(body []byte, fields []field) error {
 	expected := keysOf(fields)
 	bad := func(pointer, format string, args ...any) error {
-		p := kindBody.problem("send one JSON object; "+expected, format, args...)
-		p.Pointer = pointer
-		return p
+		return kindBody.problem("send one JSON object; "+expected, format, args...).at(pointer)
 	}
 	if !utf8.Valid(body) {
 		return bad("", "the body is not UTF-8")

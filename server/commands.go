@@ -76,9 +76,7 @@ func (s *Server) decide(w http.ResponseWriter, r *http.Request, c *journal.Comma
 
 // missing is the problem of a body that lacks a key.
 func missing(key, next string) error {
-	p := kindBody.problem(next, "%s is missing", key)
-	p.Pointer = pointerTo(key)
-	return p
+	return kindBody.problem(next, "%s is missing", key).at(pointerTo(key))
 }
 
 // checkArgs refuses other arguments for a call that its tool would refuse.
@@ -96,9 +94,7 @@ func (s *Server) checkArgs(ctx context.Context, run string, c *journal.Command) 
 		}
 		err := s.desk.CheckArgs(ctx, run, p, c.Args)
 		if wrong, ok := errors.AsType[*control.ArgsError](err); ok {
-			problem := kindArgs.problem("give arguments that fit the schema of "+p.Tool, "%s", wrong.Message).about(run, c.CallID)
-			problem.Pointer = "/args"
-			return problem
+			return kindArgs.problem("give arguments that fit the schema of "+p.Tool, "%s", wrong.Message).about(run, c.CallID).at("/args")
 		}
 		return err
 	}

@@ -82,6 +82,12 @@ func (p *Problem) about(run, callID string) *Problem {
 	return p
 }
 
+// at says where in the request's body a problem is.
+func (p *Problem) at(pointer string) *Problem {
+	p.Pointer = pointer
+	return p
+}
+
 // problemOf turns any error into a problem.
 func problemOf(err error) *Problem {
 	if p, ok := errors.AsType[*Problem](err); ok {

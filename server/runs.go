@@ -71,9 +71,7 @@ func orderFields(o *order) []field {
 // check says what is wrong with an order before anything is read for it.
 func (o *order) check() error {
 	wrong := func(pointer, next, format string, args ...any) error {
-		p := kindBody.problem(next, format, args...)
-		p.Pointer = pointer
-		return p
+		return kindBody.problem(next, format, args...).at(pointer)
 	}
 	switch given := o.spec != nil; {
 	case given && o.agent != "":
@@ -94,9 +92,7 @@ func (s *Server) prepare(o order) (event.RunStarted, engine.Env, error) {
 	l := s.launch
 	l.Model, l.Vars, l.BudgetUSD = o.model, o.vars, o.budget
 	if err := launch.ConfineScript(l.Dir, o.model); err != nil {
-		p := kindAgent.problem("name a file of the agents directory", "%v", err)
-		p.Pointer = "/model"
-		return fail(p)
+		return fail(kindAgent.problem("name a file of the agents directory", "%v", err).at("/model"))
 	}
 	var started event.RunStarted
 	var env engine.Env
