@@ -1,6 +1,7 @@
 package compact
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -81,12 +82,7 @@ func (w *work) summaryRole() llm.Role {
 }
 
 // named is the strategy as events name it.
-func (s Settings) named() Strategy {
-	if s.Strategy == "" {
-		return SummarizeOlder
-	}
-	return s.Strategy
-}
+func (s Settings) named() Strategy { return cmp.Or(s.Strategy, SummarizeOlder) }
 
 // askInPlace asks within the conversation itself (ALDO-24): the whole of it
 // where it fits, so that the provider reads from its cache all that it was sent

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -30,16 +31,9 @@ type Divergence struct {
 func (d Divergence) String() string {
 	text := fmt.Sprintf("event %d (%s): %s", d.Seq, d.Type, d.What)
 	if d.Recorded != "" || d.Now != "" {
-		text += fmt.Sprintf(": recorded %s, now %s", orNone(d.Recorded), orNone(d.Now))
+		text += fmt.Sprintf(": recorded %s, now %s", cmp.Or(d.Recorded, "nothing"), cmp.Or(d.Now, "nothing"))
 	}
 	return text
-}
-
-func orNone(s string) string {
-	if s == "" {
-		return "nothing"
-	}
-	return s
 }
 
 // Replayed is what a replay of a run found.

@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -85,17 +86,10 @@ func (e *CorruptError) Error() string {
 	}
 	text := fmt.Sprintf("journal: run %s is damaged at %s: %s", e.Run, at, e.What)
 	if e.Want != "" || e.Got != "" {
-		text += fmt.Sprintf(" (expected %s, found %s)", orNothing(e.Want), orNothing(e.Got))
+		text += fmt.Sprintf(" (expected %s, found %s)", cmp.Or(e.Want, "nothing"), cmp.Or(e.Got, "nothing"))
 	}
 	return text
 }
 
 // Is makes errors.Is(err, [ErrCorrupt]) true.
 func (e *CorruptError) Is(target error) bool { return target == ErrCorrupt }
-
-func orNothing(s string) string {
-	if s == "" {
-		return "nothing"
-	}
-	return s
-}

@@ -2,6 +2,7 @@ package server
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/binary"
 	"encoding/hex"
@@ -130,12 +131,7 @@ func (p Peers) holds(pid int, inode string) (bool, error) {
 	return false, nil
 }
 
-func (p Peers) proc() string {
-	if p.Proc == "" {
-		return "/proc"
-	}
-	return p.Proc
-}
+func (p Peers) proc() string { return cmp.Or(p.Proc, "/proc") }
 
 // socket is one line of the kernel's table of TCP connections.
 type socket struct {
