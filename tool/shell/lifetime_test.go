@@ -192,23 +192,21 @@ func TestACommandOutlivesTheThreadsOfThisProcess(t *testing.T) {
 		sh := newShell(shell.Options{Dir: t.TempDir()})
 		stop := make(chan struct{})
 		var churn, commands sync.WaitGroup
-		for range 2 {
-			churn.Go(func() {
-				for {
-					select {
-					case <-stop:
-						return
-					default:
-					}
-					var ends sync.WaitGroup
-					ends.Go(runtime.LockOSThread) // never unlocked, so its thread ends with it
-					ends.Wait()
+		churn.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
 				}
-			})
-		}
+				var ends sync.WaitGroup
+				ends.Go(runtime.LockOSThread) // never unlocked, so its thread ends with it
+				ends.Wait()
+			}
+		})
 		for range 4 {
 			commands.Go(func() {
-				for range 4 {
+				for range 10 {
 					if r, err := run(t.Context(), sh, "sleep 0.02; echo alive"); err != nil || *r.ExitCode != 0 {
 						t.Errorf("%+v, %v", r, err)
 					}
