@@ -73,6 +73,9 @@ type driver struct {
 	asking   string
 	hooking  map[string]bool
 	resuming bool
+	// given is the first cycle whose messages of the environment ([Env.Inputs])
+	// have not been journalled.
+	given int
 	// wakeAt is when the machine wants to be asked again, waiting what for.
 	wakeAt  time.Time
 	waiting string
@@ -134,6 +137,9 @@ func (d *driver) loop(ctx, work context.Context) (err error) {
 	heartbeat := time.NewTicker(d.engine.opts.LeaseTTL / 3)
 	defer heartbeat.Stop()
 	if err := d.takeCommands(work); err != nil {
+		return err
+	}
+	if err := d.giveInputs(0); err != nil {
 		return err
 	}
 	d.resuming = false

@@ -92,6 +92,10 @@ type Env struct {
 	// Children are the agents that the run may start, by the names of the tools
 	// that stand for them. None of them may have children itself.
 	Children map[string]Child
+	// Inputs are messages that a run which is started is given while it goes, by
+	// the cycle that is under way, 0 before the first: those of a recorded run
+	// ([Engine.RecordedInputs]). A run that is resumed is given none.
+	Inputs map[int][]event.InputReceived
 	// Close releases what the environment holds; may be nil. It is called
 	// once, when the run is not driven any more and no effect uses the
 	// environment, also when the run could not be started.
@@ -262,7 +266,7 @@ func (e *Engine) resume(ctx context.Context, run string, build func(event.RunSta
 	if d.env, err = build(started); err != nil {
 		return giveUp(err)
 	}
-	d.resuming, d.above = true, above
+	d.resuming, d.above, d.env.Inputs = true, above, nil
 	resumed := event.RunResumed{Recovered: d.machine.State().Parked == nil, Owner: e.opts.Owner, Policy: policy.Reading}
 	if resumed.Unread, err = e.unreadable(ctx, run); err == nil {
 		err = d.stage(resumed)

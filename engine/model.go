@@ -37,6 +37,9 @@ func (d *driver) beginModel(a machine.CallModel) (bool, error) {
 	if stageErr := d.stage(intent); stageErr != nil {
 		return false, stageErr
 	}
+	if inputsErr := d.giveInputs(a.Cycle); inputsErr != nil {
+		return false, inputsErr
+	}
 	if err != nil {
 		failure := llm.AsError(err)
 		if errors.Is(err, llm.ErrUnknownModel) || failure.Class == llm.ClassNetwork {

@@ -39,8 +39,8 @@ func (a *app) replayCommand() *cobra.Command {
 		Short: "Run a run's loop again from what was recorded, and say what differs",
 		Long: `Runs the loop of RUN again with the recorded answers of its models and the recorded results of its
 tools: no network, no effect. Every decision, and every request byte for byte, is held against the
-journal. With --live-model the run's real models are called in a new run, and its tools answer from
-the record; 'pawl runs diff' then shows where the two part.`,
+journal. With --live-model the run's real models are called in a new run, its tools answer from the
+record, and messages that came while it went come again in the same cycles; 'pawl runs diff' then shows where the two part.`,
 		Example: `  pawl runs replay k7x2
   pawl runs replay k7x2 --json
   pawl runs replay k7x2 --live-model
@@ -145,6 +145,9 @@ func (s *session) replayLive(ctx context.Context, r journal.Run, f replayFlags) 
 		return errors.Join(err, closeEnv(env))
 	}
 	if env.Hooks, err = s.engine.RecordedHooks(ctx, r.ID, env.Hooks); err != nil {
+		return errors.Join(err, closeEnv(env))
+	}
+	if env.Inputs, err = s.engine.RecordedInputs(ctx, r.ID); err != nil {
 		return errors.Join(err, closeEnv(env))
 	}
 	env.Tree = nil // nothing is changed, whatever the recorded calls changed

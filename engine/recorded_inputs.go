@@ -1,0 +1,42 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/machine"
+)
+
+// RecordedInputs are the messages that a run was given while it went, by the
+// cycle that was under way, for [Env.Inputs].
+func (e *Engine) RecordedInputs(ctx context.Context, run string) (map[int][]event.InputReceived, error) {
+	inputs, cycle := map[int][]event.InputReceived{}, 0
+	err := e.refold(ctx, run, func(_ machine.Machine, ev *event.Event) error {
+		switch d := ev.Data.(type) {
+		case event.CycleStart:
+			cycle = d.Cycle
+		case event.InputReceived:
+			inputs[cycle] = append(inputs[cycle], d)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("engine: recorded messages of run %s: %w", run, err)
+	}
+	return inputs, nil
+}
+
+// giveInputs journals the messages of the environment up to a cycle whose answer
+// is on the way, as if they had come meanwhile: they are there when it is decided
+// what follows on the answer.
+func (d *driver) giveInputs(cycle int) error {
+	for ; d.given <= cycle; d.given++ {
+		for _, said := range d.env.Inputs[d.given] {
+			if err := d.stage(d.blobs.detach(said)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
