@@ -87,7 +87,7 @@ func TestAMessageThatWasTheTaskIsThereBeforeTheFirstCycle(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		run, err := r.Start(t.Context(), started, "", r.env)
+		run, err := r.Start(t.Context(), started, r.env)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -225,8 +225,8 @@ const (
 	NudgeMalformed  NudgeKind = "malformed"
 	NudgeStuck      NudgeKind = "stuck"
 	NudgeInvalid    NudgeKind = "invalid_answer"
-	// NudgeWithheld: the provider paused its turn to go on with tools of its
-	// own that it may not use any more.
+	// NudgeWithheld: the provider was going on with tools of its own that it may
+	// not use any more. Its half-done calls of them leave the conversation.
 	NudgeWithheld NudgeKind = "provider_tools_withheld"
 )
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/fence"
+	"github.com/pawlrun/pawl/history"
 	"github.com/pawlrun/pawl/llm"
 	"github.com/pawlrun/pawl/policy"
 )
@@ -53,12 +54,16 @@ func (m *Machine) providerTools() (offered []string, withheld *event.Withheld) {
 	return m.rules().Offered(m.cfg.ProviderTools)
 }
 
-// brokenOff says that the provider paused its turn to go on with tools of its
-// own, and may not use one any more that it was offered for this turn. It
-// refuses to go on without the tools that its half-done calls are of, so the
-// turn goes on without those calls.
+// brokenOff says that the provider would go on with tools of its own, because it
+// paused its turn or waits for the results of our calls beside them, and may not
+// use one any more that it was offered for this turn. It refuses to go on without
+// the tools that its half-done calls are of, so the turn goes on without those
+// calls.
 func (m *Machine) brokenOff() *event.Withheld {
-	if m.response.FinishReason != llm.FinishPause || len(m.calls) > 0 {
+	switch paused := m.response.FinishReason == llm.FinishPause; {
+	case len(m.cfg.ProviderTools) == 0, len(m.calls) == 0 && !paused:
+		return nil
+	case len(m.calls) > 0 && len(history.HalfDone(llm.Parts(m.response.Parts))) == 0:
 		return nil
 	}
 	_, withheld := m.providerTools()

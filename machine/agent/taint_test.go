@@ -2,6 +2,7 @@ package agent_test
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -379,5 +380,56 @@ func TestAForkedResultIsFencedAsTheOneItReplaces(t *testing.T) {
 	}
 	if p.call.Request.System != fence.Notice {
 		t.Errorf("the system text is %q", p.call.Request.System)
+	}
+}
+
+// A provider may begin a call of its own beside calls of ours, and go on with it
+// once it has our results. Where these bring in what withholds its tool, the call
+// leaves the conversation; what was finished stays.
+func TestAHalfDoneCallBesideOursIsLeftOutWhenItsToolIsWithheld(t *testing.T) {
+	item := func(kind, raw string) llm.Part { return llm.Item{Type: kind, Raw: json.RawMessage(raw)} }
+	began, result := item("server_tool_use", `{"id":"s1","name":"web_search"}`), item("web_search_tool_result", `{"tool_use_id":"s1"}`)
+	half := item("server_tool_use", `{"id":"s2","name":"web_search"}`)
+	whole := item("web_search_call", `{"id":"w1","status":"completed"}`)
+	for name, c := range map[string]struct {
+		rules policy.Rules
+		items llm.Parts
+		left  llm.Parts
+		told  bool
+	}{
+		"half a call":                    {policy.Rules{}, llm.Parts{half}, nil, true},
+		"half a call behind a whole one": {policy.Rules{}, llm.Parts{began, result, half}, llm.Parts{began, result}, true},
+		"a whole call":                   {policy.Rules{}, llm.Parts{began, result}, llm.Parts{began, result}, false},
+		"a whole call of another wire":   {policy.Rules{}, llm.Parts{whole}, llm.Parts{whole}, false},
+		"the owner trusts the tool":      {policy.Rules{MaySend: []string{"web_search"}}, llm.Parts{half}, llm.Parts{half}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPlay(t, agent.Config{ProviderTools: []string{"web_search"}, Policy: c.rules})
+			answer := asks("I look in both places.", "look file")
+			answer.Parts = append(answer.Parts[:1:1], append(slices.Clone(c.items), answer.Parts[1:]...)...)
+			p.answer(answer)
+			p.results("c1.1=mine")
+			if p.call == nil {
+				t.Fatalf("no model call is in flight:\n%s", p.log.String())
+			}
+			messages := p.call.Request.Messages
+			if told := messages[len(messages)-1].Origin == llm.OriginLoop; told != c.told {
+				t.Errorf("the model is told of it: %t", told)
+			}
+			var left, calls llm.Parts
+			for _, m := range messages {
+				for _, part := range m.Parts {
+					switch part.(type) {
+					case llm.Item:
+						left = append(left, part)
+					case llm.ToolCall, llm.ToolResult:
+						calls = append(calls, part)
+					}
+				}
+			}
+			if diff := cmp.Diff(c.left, left); diff != "" || len(calls) != 2 {
+				t.Errorf("%d calls and results, and items (-want +got):\n%s", len(calls), diff)
+			}
+		})
 	}
 }
