@@ -36,15 +36,15 @@ func (p Pattern) Match(name string) bool {
 // Guards says that the pattern matches a path or a directory above it, under
 // any spelling that some file system takes for the same file: of another case,
 // with dots or spaces or a stream's name at the end of a part, with
-// backslashes, or with characters that nobody sees.
+// backslashes, with characters that nobody sees, or cut short (GIT~1).
 func (p Pattern) Guards(name string) bool {
 	pattern := split(string(p))
-	return above(pattern, split(name)) || above(fold(pattern), fold(split(strings.ReplaceAll(name, `\`, "/"))))
+	return above(pattern, split(name), matchesPart) || above(fold(pattern), fold(split(strings.ReplaceAll(name, `\`, "/"))), matchesShort)
 }
 
 // above says that the pattern matches the name or a beginning of it.
-func above(pattern, name []string) bool {
-	at := reachable(pattern, name)
+func above(pattern, name []string, matches matcher) bool {
+	at := reachable(pattern, name, matches)
 	return slices.Contains(at[min(1, len(name)):], true)
 }
 
@@ -61,10 +61,18 @@ func split(p string) []string {
 	return parts
 }
 
+// matcher says whether a part of a pattern matches a part of a path.
+type matcher func(pattern, name string) bool
+
+func matchesPart(pattern, name string) bool {
+	ok, _ := path.Match(pattern, name)
+	return ok
+}
+
 // match walks the path once for each part of the pattern, so that no pattern
 // takes longer than the product of both.
 func match(pattern, name []string) bool {
-	return reachable(pattern, name)[len(name)]
+	return reachable(pattern, name, matchesPart)[len(name)]
 }
 
 // prefix says that the whole name is matched by some beginning of the pattern
@@ -75,16 +83,16 @@ func prefix(pattern, name []string) bool {
 		if at[len(name)] {
 			return true
 		}
-		at = step(at, part, name)
+		at = step(at, part, name, matchesShort)
 	}
 	return at[len(name)] && len(pattern) > 0 && pattern[len(pattern)-1] == "**"
 }
 
 // reachable says for each beginning of the name whether the pattern matches it.
-func reachable(pattern, name []string) []bool {
+func reachable(pattern, name []string, matches matcher) []bool {
 	at := start(name)
 	for _, part := range pattern {
-		at = step(at, part, name)
+		at = step(at, part, name, matches)
 	}
 	return at
 }
@@ -95,14 +103,14 @@ func start(name []string) []bool {
 	return at
 }
 
-func step(at []bool, part string, name []string) []bool {
+func step(at []bool, part string, name []string, matches matcher) []bool {
 	next := make([]bool, len(at))
 	for i := range at {
 		switch {
 		case part == "**":
 			next[i] = at[i] || i > 0 && next[i-1]
 		case i > 0 && at[i-1]:
-			next[i], _ = path.Match(part, name[i-1])
+			next[i] = matches(part, name[i-1])
 		}
 	}
 	return next

@@ -29,6 +29,22 @@ func TestPatternMatchesWhatItSays(t *testing.T) {
 		{"/etc/**", "/etc/passwd", true, true},
 		{"/etc/**", "etc/passwd", false, false},
 		{"**", "anything/at/all", true, true},
+		// Other spellings of the same file.
+		{".git/**", ".GIT/config", false, true},
+		{".git/**", ".git./config", false, true},
+		{".git/**", ".git::$INDEX_ALLOCATION/config", false, true},
+		{".git/**", `a\..\.git\config`, false, true},
+		{".git/**", "GIT~1/config", false, true},
+		{".git/**", "git~12", false, true},
+		{".git/**", "GI7EBA~1/config", false, true},
+		{".git/**", "GITHUB~1/config", false, false},
+		{".git/**", "GIT~1.TXT/config", false, false},
+		{".git/**", "git~/config", false, false},
+		{"conf/production.yaml", "CONF/PRODUC~2.YAM", false, true},
+		{"conf/production.yaml", "conf/produc~2.yml", false, false},
+		{"**/*.keystore", "a/RELEAS~1.KEY", false, true},
+		{"**/*.keystore", "a/RELEAS~1.KEP", false, false},
+		{"My Secrets/**", "MYSECR~1/a", false, true},
 	} {
 		p := policy.Pattern(c.pattern)
 		if p.Match(c.name) != c.match || p.Guards(c.name) != c.guards {
@@ -66,6 +82,7 @@ func FuzzPattern(f *testing.F) {
 	f.Add("**/**/**/a", strings.Repeat("a/", 50)+"b")
 	f.Add("[a-", "a")
 	f.Add("a/../b", "b")
+	f.Add("é.длинный", "é~1.дли")
 	f.Fuzz(func(t *testing.T, pattern, name string) {
 		p := policy.Pattern(pattern)
 		if p.Match(name) && !p.Guards(name) {
