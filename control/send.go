@@ -127,6 +127,23 @@ func (d *Desk) redact(ctx context.Context, c journal.Command) (redacted journal.
 	return engine.RedactCommand(c, secrets), missing, nil
 }
 
+// Redact takes the secrets of a run out of texts that are to be journalled with
+// another run that comes of it. It is a [*SecretsError] for a text that may hold
+// one whose value cannot be had here.
+func (d *Desk) Redact(ctx context.Context, run string, texts ...*string) error {
+	for _, text := range texts {
+		c, missing, err := d.redact(ctx, journal.Command{Run: run, Text: *text})
+		switch {
+		case err != nil:
+			return err
+		case len(missing) > 0 && mayHoldSecret(c):
+			return &SecretsError{Run: run, Missing: missing}
+		}
+		*text = c.Text
+	}
+	return nil
+}
+
 // taken waits until the run's inbox is empty, and says whether it became so.
 func (d *Desk) taken(ctx context.Context, run string) (bool, error) {
 	timeout, cancel := context.WithTimeout(ctx, takeUp)

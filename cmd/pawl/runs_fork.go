@@ -11,6 +11,7 @@ import (
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/launch"
+	"github.com/pawlrun/pawl/machine/agent"
 	"github.com/spf13/cobra"
 )
 
@@ -63,6 +64,11 @@ stays so where --context-window or --model gives it room.`,
 				return usagef("--record goes with a run, and --no-run makes none; give it to 'pawl runs resume'")
 			}
 			return a.withRun(c.Context(), toWrite, args[0], func(s *session, r journal.Run) error {
+				if f.approve == string(agent.ApproveAll) {
+					if err := s.decidedByPerson(c.Context()); err != nil {
+						return err
+					}
+				}
 				return s.fork(c.Context(), r, &f, c.Flags().Changed("approve"))
 			})
 		},
@@ -161,8 +167,16 @@ func (s *session) makeFork(ctx context.Context, r journal.Run, f *forkFlags, res
 	if err != nil {
 		return forked{}, err
 	}
+	prompt := f.prompt
+	said := []*string{&prompt}
+	for i := range results {
+		said = append(said, &results[i].Output)
+	}
+	if err := s.desk.Redact(ctx, r.ID, said...); err != nil {
+		return forked{}, usageError(err)
+	}
 	models := launch.Options{Dir: dir, Config: config, Replay: (&replays{app: s.app}).open}
-	change, err := launch.Fork(b, launch.ForkChanges{Model: f.model, Prompt: f.prompt, Window: f.window, Results: results}, models)
+	change, err := launch.Fork(b, launch.ForkChanges{Model: f.model, Prompt: prompt, Window: f.window, Results: results}, models)
 	if err != nil {
 		return forked{}, usageError(err)
 	}
