@@ -34,6 +34,11 @@ func (s *session) deliver(ctx context.Context, r journal.Run, c journal.Command,
 
 // send is [control.Desk.Send] in the name of whoever runs this command.
 func (s *session) send(ctx context.Context, r journal.Run, c journal.Command) (control.Delivery, error) {
+	if c.Kind == journal.Input || c.Kind == journal.Raise {
+		if err := s.saidByPerson(ctx); err != nil {
+			return control.Delivery{}, err
+		}
+	}
 	c.By = whoAmI()
 	d, err := s.desk.Send(ctx, r, c)
 	switch {

@@ -20,14 +20,15 @@ func (a *app) printf(format string, args ...any) error {
 }
 
 // harmless replaces what could steer a terminal: text of models and tools is
-// data, and must not move the cursor, change colours or reorder what is read.
-// Line breaks and tabs stay.
+// data, and must not move the cursor, change colours, reorder what is read or
+// hide in characters that nobody sees. Line breaks and tabs stay, and what joins
+// letters and pictures.
 func harmless(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
-		case r == '\n' || r == '\t':
+		case r == '\n', r == '\t', r == '\u200c', r == '\u200d':
 			return r
-		case unicode.IsControl(r), unicode.Is(unicode.Bidi_Control, r):
+		case unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp):
 			return '\uFFFD'
 		}
 		return r

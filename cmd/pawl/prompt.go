@@ -59,7 +59,7 @@ func (q *asker) ask(ctx context.Context, pending event.ToolPendingApproval) (eve
 	defer q.keys.end()
 	q.p.ask(yellow, fmt.Sprintf("approve %s: %s %s?\n", pending.CallID, pending.Tool, harmless(string(pending.Args))))
 	if pending.Reason != "" {
-		q.p.ask(faint, "  "+harmless(pending.Reason)+"\n")
+		q.p.ask(faint, "  "+strings.ReplaceAll(harmless(pending.Reason), "\n", " ")+"\n")
 	}
 	d, err := q.decide(ctx)
 	if ctx.Err() != nil {

@@ -77,9 +77,19 @@ func (a *app) decisionCommand(kind journal.CommandKind, edited *string) *cobra.C
 // decidedByPerson refuses a decision that a run's own tool or hook would make:
 // what a run starts can decide about no call, its own or another run's.
 func (s *session) decidedByPerson(ctx context.Context) error {
+	return s.notOfRun(ctx, "no run decides about calls; a person must")
+}
+
+// saidByPerson refuses what a run's own tool or hook would say to a run: a model
+// takes it for the words of its user, and a limit is its owner's.
+func (s *session) saidByPerson(ctx context.Context) error {
+	return s.notOfRun(ctx, "no run speaks in a person's place or raises a limit; a person must")
+}
+
+func (s *session) notOfRun(ctx context.Context, because string) error {
 	run, err := s.desk.StartedByRun(ctx)
 	if err == nil && run != "" {
-		return usagef("this command was started by run %s, and no run decides about calls; a person must", run)
+		return usagef("this command was started by run %s, and %s", run, because)
 	}
 	return err
 }

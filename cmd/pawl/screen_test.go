@@ -80,9 +80,9 @@ func TestAPipeGetsPlainLinesOnly(t *testing.T) {
 }
 
 func TestWhatModelsAndToolsSayCannotSteerTheTerminal(t *testing.T) {
-	const evil = "a\x1b]0;title\x07b\rc\u202Ed\x9b31m\te"
+	const evil = "a\x1b]0;title\x07b\rc\u202Ed\x9b31m\te\u200bf\U000e0041g\u2028h\u2066"
 	got := harmless(evil)
-	for _, bad := range []string{"\x1b", "\x07", "\r", "\u202E", "\u009b"} {
+	for _, bad := range []string{"\x1b", "\x07", "\r", "\u202E", "\u009b", "\u200b", "\U000e0041", "\u2028", "\u2066"} {
 		if strings.Contains(got, bad) {
 			t.Errorf("%q still holds %q", got, bad)
 		}
