@@ -119,6 +119,25 @@ func TestASecretThatIsTypedToALiveRunRestsOnNoDisk(t *testing.T) {
 	if len(d) != 1 || d[0].Kind != event.ApprovalRejected || d[0].Reason != "no" {
 		t.Errorf("decisions %+v", d)
 	}
+
+	// What a fork and a run that continues are given.
+	p.write("said.txt", "it gave "+vaultWord)
+	for _, args := range [][]string{
+		{"runs", "fork", id, "--seq", "3", "--no-run", "--prompt", "it is " + vaultWord},
+		{"runs", "fork", id, "--seq", "16", "--no-run", "--result", "1-1=said.txt"},
+	} {
+		p.exits(2, args...)
+		if f := p.startWith([]string{vault}, args...).wait(); f.code != 0 {
+			t.Errorf("%v: exit code %d: %s", args, f.code, f.err)
+		}
+	}
+	if f := p.startWith([]string{vault}, "runs", "resume", id).wait(); f.code != 0 {
+		t.Errorf("exit code %d: %s", f.code, f.err)
+	}
+	if f := p.startWith([]string{vault}, "run", "--continue", id, "again with "+vaultWord, "--approve", "deny").wait(); f.code != 0 {
+		t.Errorf("exit code %d: %s", f.code, f.err)
+	}
+	nowhere("after forks and a run that continues")
 }
 
 // A decision about a run that is going is heard with its reason, from wherever
