@@ -60,7 +60,7 @@ func TestNothingStaysWhereSomethingProtectedIsNot(t *testing.T) {
 // nothing protected exists in the same directory.
 func TestLandlockDoesNotHoldWhatIsNotThere(t *testing.T) {
 	f := newField(t)
-	for _, name := range []string{".git", ".pawl", "sub/key.pem"} {
+	for _, name := range []string{".git", ".pawl", "sub/key.pem", "deep"} {
 		if err := os.RemoveAll(filepath.Join(f.workspace, name)); err != nil {
 			t.Fatal(err)
 		}

@@ -59,6 +59,9 @@ func (v view) wrap(network egress.Network, temp, home string) []string {
 	if !slices.Contains(v.write, v.workspace) {
 		bind("--ro-bind", v.workspace)
 	}
+	if slices.Contains(v.write, v.workspace) {
+		bind("--bind", v.pin...) // what something is mounted on cannot be moved
+	}
 	bind("--ro-bind", shortFirst(v.protect)...)
 	for _, h := range v.holes {
 		bind("--ro-bind", h.path)

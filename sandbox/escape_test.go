@@ -56,6 +56,10 @@ var escapes = []struct {
 	{name: "delete a protected file", command: `rm .git/config`},
 	{name: "write what a pattern protects", command: `echo x > sub/key.pem`},
 	{name: "delete what a pattern protects", command: `rm sub/key.pem`},
+	{name: "put another directory in the place of one with a protected file", command: `mv sub sub2 && mkdir sub && echo x > sub/key.pem`},
+	{name: "move a directory with a protected file for the next command", command: `mv sub sub2`},
+	{name: "move a directory above one with a protected file", command: `mv deep moved`},
+	{name: "move a directory above what is protected and not there", command: `mv soon soon2`},
 	{name: "make what is protected and not there", command: `mkdir -p later && echo x > later/file`},
 
 	{name: "read a key", command: `cat "$HOUSE/.ssh/id"`},
@@ -102,10 +106,10 @@ type protection struct{}
 
 func (protection) Protects(path string) bool {
 	first, _, _ := strings.Cut(path, "/")
-	return first == ".git" || first == ".pawl" || first == "later" || strings.HasSuffix(path, ".pem")
+	return first == ".git" || first == ".pawl" || first == "later" || path == "soon/file" || strings.HasSuffix(path, ".pem")
 }
 func (protection) Below(string) bool { return true }
-func (protection) Named() []string   { return []string{".git/", ".pawl/", "later/"} }
+func (protection) Named() []string   { return []string{".git/", ".pawl/", "later/", "soon/file"} }
 
 // openGround is a directory that a sandbox shows as it is. What lies below /tmp
 // it does not: a command there writes to a directory of its own, which is held
@@ -141,10 +145,10 @@ func newField(t *testing.T) field {
 	}
 	f := field{workspace: dir("work")}
 	outside, house := dir("outside"), dir("house")
-	for _, name := range []string{"work/sub", "work/other", "work/.git", "work/.pawl", "house/.ssh", "outside/spare"} {
+	for _, name := range []string{"work/sub", "work/deep/down", "work/soon", "work/other", "work/.git", "work/.pawl", "house/.ssh", "outside/spare"} {
 		dir(name)
 	}
-	for _, name := range []string{"work/free", "work/.git/config", "work/sub/key.pem", "work/.pawl/journal.db", "outside/file", "outside/journal.db", "house/.ssh/id", "house/diary"} {
+	for _, name := range []string{"work/free", "work/.git/config", "work/sub/key.pem", "work/deep/down/key.pem", "work/.pawl/journal.db", "outside/file", "outside/journal.db", "house/.ssh/id", "house/diary"} {
 		if err := os.WriteFile(filepath.Join(root, name), []byte("here\n"), 0o644); err != nil {
 			t.Fatal(err)
 		}

@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -33,6 +34,9 @@ type view struct {
 	// protect are read-only again, grant may be written again, hide cannot be
 	// read whatever else is said.
 	protect, grant, hide []string
+	// pin are the directories of the workspace above what is protected or hidden:
+	// one that was moved would take its files from under their patterns.
+	pin []string
 	// holes are protected places where nothing is yet.
 	holes []placeholder
 }
@@ -69,7 +73,29 @@ func (b *Box) view(grants []Grant) (view, error) {
 	v.protect = slices.DeleteFunc(v.protect, func(path string) bool {
 		return slices.ContainsFunc(v.hide, func(hidden string) bool { return inside(path, hidden) })
 	})
+	v.pin = v.above()
 	return v, nil
+}
+
+// above are the directories that may be written on the way from the workspace to
+// what may not, the outermost first.
+func (v *view) above() []string {
+	var dirs []string
+	add := func(path string) {
+		for dir := filepath.Dir(path); dir != v.workspace && inside(dir, v.workspace); dir = filepath.Dir(dir) {
+			if !v.guarded(dir) {
+				dirs = append(dirs, dir)
+			}
+		}
+	}
+	for _, path := range slices.Concat(v.protect, v.hide) {
+		add(path)
+	}
+	for _, h := range v.holes {
+		add(h.path)
+	}
+	slices.Sort(dirs)
+	return slices.Compact(dirs)
 }
 
 // veil hides the home directory and everybody's directories.
