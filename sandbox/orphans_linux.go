@@ -36,22 +36,26 @@ func reapOrphans() {
 	ended := make(chan os.Signal, 1)
 	signal.Notify(ended, syscall.SIGCHLD)
 	for range ended {
-		for _, pid := range orphans() {
+		for _, pid := range orphans(childrenOf(os.Getpid())) {
 			_, _ = unix.Wait4(pid, nil, unix.WNOHANG, nil)
 		}
 	}
 }
 
+// calm is how many looks in a row must find no orphan: a process that loses its
+// parent just now may be seen neither here nor there.
+const calm = 3
+
 // killOrphans ends every orphan with all below it. What they leave falls to
 // this process in turn, so that it is looked for until there is nothing.
 func killOrphans() {
-	for deadline := time.Now().Add(killGrace); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
-		found := orphans()
-		if len(found) == 0 {
-			return
-		}
+	deadline := time.Now().Add(killGrace)
+	for quiet := 0; quiet < calm && time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+		found := orphans(ownChildren())
+		quiet++
 		for _, pid := range found {
-			for _, below := range append(descendants(pid), pid) {
+			quiet = 0
+			for _, below := range append([]int{pid}, descendants(pid)...) {
 				_ = unix.Kill(below, unix.SIGKILL)
 			}
 			_, _ = unix.Wait4(pid, nil, unix.WNOHANG, nil)
@@ -61,15 +65,27 @@ func killOrphans() {
 
 // orphans are the children of this process that it did not start. Nothing is
 // started meanwhile, so that each child of its own has its handle already.
-func orphans() []int {
-	syscall.ForkLock.RLock()
-	defer syscall.ForkLock.RUnlock()
-	children := childrenOf(os.Getpid())
+func orphans(children []int) []int {
 	if len(children) == 0 {
 		return nil
 	}
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
 	own := started()
 	return slices.DeleteFunc(children, func(pid int) bool { return own[pid] || parentOf(pid) != os.Getpid() })
+}
+
+// ownChildren looks at every process. The kernel's lists of children, which cost
+// less, are kept by thread, and miss what moves from one to another.
+func ownChildren() []int {
+	names, _ := readNames("/proc")
+	var children []int
+	for _, name := range names {
+		if pid, err := strconv.Atoi(name); err == nil && parentOf(pid) == os.Getpid() {
+			children = append(children, pid)
+		}
+	}
+	return children
 }
 
 // started are the processes that this one holds handles of, as os.Process does

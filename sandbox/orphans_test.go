@@ -3,6 +3,7 @@ package sandbox_test
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -61,7 +62,7 @@ func adopt(shim sandbox.Shim) error {
 	if err := r.SetReadDeadline(time.Now().Add(5 * time.Second)); err != nil {
 		return err
 	}
-	if n, err := r.Read(make([]byte, 8)); n != 0 || os.IsTimeout(err) {
+	if _, err := io.Copy(io.Discard, r); err != nil {
 		return fmt.Errorf("what it left is still there: %v", err)
 	}
 	// An orphan that ends by itself is waited for.
