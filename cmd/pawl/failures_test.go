@@ -64,7 +64,7 @@ func TestAWorkspaceThatVanishedIsNamedOnResume(t *testing.T) {
 		t.Fatal(err)
 	}
 	id := p.newest()
-	f := p.exits(1, "runs", "resume", id)
+	f := p.exits(exitUsage, "runs", "resume", id) // as when no run begins
 	f.clean(t, work)
 	// Nothing is lost: the run is as it was.
 	if r := p.row(id); r.State != journal.Parked || r.Owner != "" {
