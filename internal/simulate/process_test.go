@@ -20,6 +20,8 @@ type process struct {
 	world *world
 	name  string
 	dead  atomic.Bool
+	// committed hears of every batch that is on disk.
+	committed func(journal.Batch)
 }
 
 func (p *process) die() { p.dead.Store(true) }
@@ -59,7 +61,7 @@ func (p *process) Create(ctx context.Context, row journal.Run, b journal.Batch) 
 	err = p.around("create", func() error {
 		l, pos, err = p.Store.Create(ctx, row, b)
 		if err == nil {
-			p.world.committed(b)
+			p.committed(b)
 		}
 		return err
 	})
@@ -74,7 +76,7 @@ func (p *process) Append(ctx context.Context, b journal.Batch) (pos int64, err e
 	err = p.around(what, func() error {
 		pos, err = p.Store.Append(ctx, b)
 		if err == nil {
-			p.world.committed(b)
+			p.committed(b)
 		}
 		return err
 	})

@@ -84,7 +84,7 @@ func (s *simulation) boot() *incarnation {
 	defer s.mu.Unlock()
 	s.boots++
 	n, ids := s.boots, 0
-	p := &process{Store: s.world.store, world: s.world, name: fmt.Sprint("process ", n)}
+	p := &process{Store: s.world.store, world: s.world, name: fmt.Sprint("process ", n), committed: s.world.committed}
 	e := engine.New(p, func(string) (machine.Machine, error) { return agent.New(), nil }, engine.Options{
 		Owner: p.name,
 		NewID: func() string { ids++; return fmt.Sprintf("r%d%c", n, 'a'+ids) },

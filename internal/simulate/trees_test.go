@@ -1,0 +1,356 @@
+package simulate_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawlrun/pawl/budget"
+	"github.com/pawlrun/pawl/compact"
+	"github.com/pawlrun/pawl/engine"
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/journal"
+	"github.com/pawlrun/pawl/llm"
+	"github.com/pawlrun/pawl/machine"
+	"github.com/pawlrun/pawl/machine/agent"
+	"github.com/pawlrun/pawl/policy"
+	"github.com/pawlrun/pawl/tool"
+)
+
+// grove is a world in which a run starts others: their processes die and stall,
+// their models fail, lie and take their time, and somebody cancels, pauses,
+// raises and decides.
+type grove struct {
+	*world
+	t      *testing.T
+	agents map[string]agent.Config
+	boots  int
+	ids    int
+	effect sync.Map // how often each call took effect
+}
+
+func TestSeedsOfTrees(t *testing.T) {
+	first, last := 1, 250
+	if os.Getenv("PAWL_LONG") != "" {
+		last = 5000
+	}
+	if *seedFlag != 0 {
+		first, last = *seedFlag, *seedFlag
+	}
+	happened := map[string]int{}
+	for seed := first; seed <= last && !t.Failed(); seed++ {
+		synctest.Test(t, func(t *testing.T) {
+			g := newGrove(t, seed)
+			g.toTheEnd()
+			g.mu.Lock()
+			defer g.mu.Unlock()
+			if len(g.violations) > 0 {
+				t.Errorf("seed %d: %s\n\n%s\n\njournals:\n%s\nreproduce with: go test ./internal/simulate -run TestSeedsOfTrees -seed=%d",
+					seed, strings.Join(g.violations, "\n"), strings.Join(g.log, "\n"), g.listing(), seed)
+			}
+			for what, n := range g.happened {
+				happened[what] += n
+			}
+		})
+	}
+	t.Log(happened)
+	for _, what := range []string{"child ok", "child parked", "child cancelled", "child stopped by its parent's limit", "two calls at once in a tree",
+		"taken up with a child under way", "given back", "overrun by a child", "summary in a child"} {
+		if *seedFlag == 0 && happened[what] == 0 {
+			t.Errorf("no seed came across %q", what)
+		}
+	}
+}
+
+func newGrove(t *testing.T, seed int) *grove {
+	g := &grove{world: newWorld(seed), t: t, agents: map[string]agent.Config{}}
+	r := g.r
+	config := func(usd float64) agent.Config {
+		cfg := agent.Config{
+			Targets:   []agent.Target{{Model: "m/a", Price: &llm.Price{Input: 3, Output: 15}}, {Model: "m/b", Price: &llm.Price{Input: 1, Output: 5}}}[:1+r.IntN(2)],
+			Limits:    budget.Limits{MaxCycles: 2 + r.IntN(6), MaxParallelTools: 1 + r.IntN(4), MaxWallSeconds: float64(600 + r.IntN(20_000)), USDPerRun: usd},
+			MaxTokens: pick(r, 300, 2000), Policy: policy.Rules{Declared: true, Gates: []string{"pay"}},
+			Dispatch: pick(r, agent.ParallelAll, agent.ParallelAll, agent.OrderedGroups),
+		}
+		if r.IntN(2) == 0 {
+			cfg.Compact = compact.Settings{Window: 500 + r.IntN(600), Strategy: pick(r, compact.PeriodicSummary, compact.SummarizeOlder)}
+		}
+		return cfg.WithDefaults()
+	}
+	g.agents["root"] = config(0.01 + 0.3*r.Float64())
+	for _, name := range []string{"thrifty", "lavish"} {
+		g.agents[name] = config(pick(r, 0.05, 100))
+	}
+	if r.IntN(4) == 0 {
+		cfg := g.agents["root"]
+		cfg.OnBudget = map[string]agent.OnBudget{"usd_per_run": agent.BudgetAsk}
+		g.agents["root"] = cfg
+	}
+	return g
+}
+
+// talker is the model of one agent.
+type talker struct {
+	*grove
+	process *process
+	asks    []string
+}
+
+func (m talker) Generate(ctx context.Context, req *llm.Request) (*llm.Response, error) {
+	if m.bad(60) {
+		m.notef("%s dies during a model call", m.process.name)
+		m.process.die()
+	}
+	if err := sleep(ctx, time.Duration(m.draw(20_000))*time.Millisecond); err != nil {
+		return nil, &llm.Error{Class: llm.ClassNetwork, Message: err.Error(), Err: err}
+	}
+	if m.bad(6) {
+		return m.failure()
+	}
+	a := &llm.Response{Finish: llm.FinishEnd, Usage: llm.Usage{Input: 1 + textBytes(req)/4, Output: int64(1 + m.draw(req.MaxTokens))}}
+	if !m.honest && m.draw(5) == 0 {
+		a.Usage.Input += 30_000
+	}
+	a.Parts = append(a.Parts, llm.Text{Text: fmt.Sprint("text ", m.draw(1000), strings.Repeat(" and more", m.draw(30)))})
+	if m.draw(4) > 0 {
+		a.Finish, a.Usage.Output = llm.FinishTool, min(a.Usage.Output, int64(req.MaxTokens)-1)
+		for i := range 1 + m.draw(3) {
+			name := m.asks[m.draw(len(m.asks))]
+			args := fmt.Sprintf(`{"path":"%d"}`, m.draw(9))
+			if name == "thrifty" || name == "lavish" {
+				args = fmt.Sprintf(`{"task":"find out about %d"}`, m.draw(9))
+			}
+			a.Parts = append(a.Parts, llm.ToolCall{ProviderID: fmt.Sprint("p", i), Name: name, Args: []byte(args)})
+		}
+	}
+	return a, nil
+}
+
+// env is what the runs of an agent are made of in a process.
+func (g *grove) env(name string, p *process) engine.Env {
+	build := func(name string, effect event.Effect, concurrent bool) tool.Tool {
+		t := tool.New(name, name, func(ctx context.Context, _ pathArgs) (string, error) { return "", nil })
+		t.Effect, t.Concurrent, t.Labels = effect, concurrent, &event.Labels{}
+		t.Run = func(ctx context.Context, c tool.Call) (tool.Result, error) {
+			if p.dead.Load() {
+				<-ctx.Done()
+				return tool.Result{}, ctx.Err()
+			}
+			n, _ := g.effect.LoadOrStore(c.ID, new(int))
+			g.mu.Lock()
+			if *n.(*int)++; *n.(*int) > 1 && effect == event.EffectAtMostOnce {
+				g.violatef("%s took effect twice", c.ID)
+			}
+			g.mu.Unlock()
+			if err := sleep(ctx, time.Duration(g.draw(9_000))*time.Millisecond); err != nil {
+				return tool.Result{}, err
+			}
+			return tool.Result{Output: fmt.Sprint("result ", g.draw(1000), strings.Repeat(" long", 40))}, nil
+		}
+		return t
+	}
+	tools := []tool.Tool{build("read", event.EffectPure, true), build("send", event.EffectAtMostOnce, false), build("pay", event.EffectAtMostOnce, false)}
+	asks := []string{"read", "send", "pay", "read"}
+	env := engine.Env{}
+	if name == "root" {
+		asks = []string{"read", "thrifty", "lavish", "lavish"}
+		env.Children = map[string]engine.Child{}
+		for _, child := range []string{"thrifty", "lavish"} {
+			t := tool.ForAgent(child, child, nil)
+			tools = append(tools, t)
+			env.Children[child] = engine.Child{
+				Begin: func(args json.RawMessage) (event.RunStarted, engine.Env, error) {
+					cfg, env := g.agents[child], g.env(child, p)
+					cfg.Tools = env.Tools.Defs()
+					started, err := agent.Start(cfg, llm.UserText(string(args)))
+					return started, env, err
+				},
+				Resume: func(event.RunStarted) (engine.Env, error) { return g.env(child, p), nil },
+			}
+		}
+	}
+	env.Model = func(string) (llm.Model, string, error) { return talker{grove: g, process: p, asks: asks}, "m", nil }
+	set, err := tool.NewSet(tools...)
+	if err != nil {
+		panic(err)
+	}
+	env.Tools = set
+	return env
+}
+
+func (g *grove) boot() *incarnation {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.boots++
+	p := &process{Store: g.store, world: g.world, name: fmt.Sprint("process ", g.boots), committed: func(journal.Batch) {}}
+	e := engine.New(p, func(string) (machine.Machine, error) { return agent.New(), nil }, engine.Options{
+		Owner: p.name,
+		NewID: func() string {
+			g.mu.Lock()
+			defer g.mu.Unlock()
+			g.ids++
+			return fmt.Sprintf("r%d", g.ids)
+		},
+	})
+	g.t.Cleanup(func() { _ = e.Close() })
+	return &incarnation{process: p, engine: e}
+}
+
+// rows are the runs, the root first.
+func (g *grove) rows() []journal.Run {
+	rows, err := g.store.Runs(g.t.Context(), journal.Filter{})
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	for i := range rows {
+		if rows[i].Parent == "" {
+			rows[0], rows[i] = rows[i], rows[0]
+		}
+	}
+	return rows
+}
+
+func (g *grove) takeUp(in *incarnation) (*engine.Run, error) {
+	rows := g.rows()
+	if len(rows) > 0 {
+		for _, row := range rows[1:] {
+			if row.State != journal.Ended {
+				g.seen("taken up with a child under way")
+			}
+		}
+		return in.engine.Resume(g.t.Context(), rows[0].ID, func(event.RunStarted) (engine.Env, error) { return g.env("root", in.process), nil })
+	}
+	cfg := g.agents["root"]
+	cfg.Tools = g.env("root", in.process).Tools.Defs()
+	started, err := agent.Start(cfg, llm.UserText("do it"))
+	if err != nil {
+		return nil, err
+	}
+	return in.engine.Start(g.t.Context(), started, g.env("root", in.process))
+}
+
+func (g *grove) toTheEnd() {
+	in := g.boot()
+	for tries := 0; ; tries++ {
+		if tries == patience {
+			g.turnCalm()
+		}
+		if tries > 3*patience {
+			g.violate("the run does not end")
+			break
+		}
+		if in.dead.Load() || g.draw(4) == 0 {
+			in.die()
+			in = g.boot()
+		}
+		run, err := g.takeUp(in)
+		if errors.Is(err, journal.ErrEnded) {
+			break
+		}
+		if err != nil {
+			g.notef("%s cannot take the run up: %v", in.name, firstLine(err))
+			time.Sleep(5 * time.Second)
+			continue
+		}
+		if g.drive(in, run) {
+			break
+		}
+	}
+	time.Sleep(time.Hour)
+	g.check()
+}
+
+// drive watches a tree while a process drives it, and says whether it ended.
+func (g *grove) drive(in *incarnation, run *engine.Run) bool {
+	stop := make(chan struct{})
+	var beside sync.WaitGroup
+	beside.Go(func() { g.operate(in, run, stop) })
+	state, err := run.Wait(g.t.Context())
+	close(stop)
+	beside.Wait()
+	switch {
+	case err != nil:
+		g.notef("%s gives the run up: %v", in.name, firstLine(err))
+		if _, ok := errors.AsType[*engine.PanicError](err); ok || state.Outcome != nil && state.Outcome.Reason == event.ReasonInternal {
+			g.violate("%s: %v", in.name, err)
+		}
+		in.die()
+		return false
+	case state.Phase == machine.Ended:
+		return true
+	}
+	g.notef("%s parked the run: %s: %s", in.name, state.Parked.Reason, state.Parked.Detail)
+	g.decide(in)
+	time.Sleep(time.Duration(g.draw(600_000)) * time.Millisecond)
+	return false
+}
+
+// decide lets somebody look at the parked tree: they raise what it asks for, and
+// decide about the calls that wait, on the run itself or on the one above.
+func (g *grove) decide(in *incarnation) {
+	for _, row := range g.rows() {
+		m, err := in.engine.Inspect(g.t.Context(), row.ID)
+		if err != nil {
+			continue
+		}
+		state := m.State()
+		if row.Parent == "" && g.draw(3) == 0 {
+			g.send(in, journal.Command{Run: row.ID, Kind: journal.Raise, Setting: "usd_per_run", Value: 1 + float64(g.draw(5))})
+		}
+		for _, p := range state.Pending {
+			to := row.ID
+			if row.Parent != "" && g.draw(2) == 0 {
+				to = row.Parent
+			}
+			g.send(in, journal.Command{Run: to, Kind: pick2(g, journal.Approve, journal.Reject), CallID: p.CallID, By: "operator"})
+		}
+	}
+}
+
+func pick2[T any](g *grove, a, b T) T {
+	if g.draw(3) == 0 {
+		return b
+	}
+	return a
+}
+
+func (g *grove) send(in *incarnation, c journal.Command) {
+	g.notef("operator: %s %s %s", c.Kind, c.Run, c.CallID)
+	if err := in.engine.Send(g.t.Context(), c); err != nil {
+		g.notef("operator: %s: %v", c.Kind, firstLine(err))
+	}
+}
+
+// operate sends commands to any run of the tree while it goes.
+func (g *grove) operate(in *incarnation, run *engine.Run, stop <-chan struct{}) {
+	for {
+		select {
+		case <-stop:
+			return
+		case <-time.After(time.Duration(5_000+g.draw(60_000)) * time.Millisecond):
+		}
+		rows := g.rows()
+		c := journal.Command{Run: rows[g.draw(len(rows))].ID, By: "operator", Text: "word"}
+		switch {
+		case g.bad(12):
+			c.Kind = journal.Pause
+		case g.bad(25):
+			c.Kind = journal.Cancel
+		case g.bad(8):
+			c.Kind, c.Setting, c.Value = journal.Raise, "usd_per_run", 0.05+float64(g.draw(100))/100
+		case g.bad(30):
+			run.Interrupt()
+			continue
+		default:
+			continue
+		}
+		g.send(in, c)
+	}
+}
