@@ -37,7 +37,7 @@ type grove struct {
 }
 
 func TestSeedsOfTrees(t *testing.T) {
-	first, last := 1, 250
+	first, last := 1, 150
 	if os.Getenv("PAWL_LONG") != "" {
 		last = 5000
 	}
