@@ -59,7 +59,7 @@ func (s *session) send(ctx context.Context, r journal.Run, c journal.Command) (c
 // deliverAndResume is deliver, and where the user asks for it also resume. A
 // run that is driven goes on by itself.
 func (s *session) deliverAndResume(ctx context.Context, r journal.Run, c journal.Command, f verbFlags) error {
-	elsewhere := control.Driven(r, time.Now())
+	elsewhere := control.Driven(r, time.Now()) && !engine.OwnerGone(r.Owner)
 	switch {
 	case s.app.recordPath == "":
 	case !f.resume:

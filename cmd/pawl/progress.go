@@ -175,7 +175,27 @@ func limits(config json.RawMessage) string {
 	} else {
 		parts = append(parts, "no limit on tool calls")
 	}
-	return strings.Join(parts, ", ")
+	return strings.Join(append(parts, rarer(&c.Limits)...), ", ")
+}
+
+// rarer are the limits that a run has only where its owner set them.
+func rarer(l *budget.Limits) []string {
+	var parts []string
+	for _, limit := range []struct {
+		n    float64
+		text string
+	}{
+		{float64(l.MaxModelTurns), plural(l.MaxModelTurns, "answer")},
+		{float64(l.MaxInputTokens), fmt.Sprintf("%d tokens in", l.MaxInputTokens)},
+		{float64(l.MaxOutputTokens), fmt.Sprintf("%d tokens out", l.MaxOutputTokens)},
+		{l.MaxIdleSeconds, lasting(l.MaxIdleSeconds) + " without progress"},
+		{float64(l.MaxRequestTokens), fmt.Sprintf("%d tokens a request", l.MaxRequestTokens)},
+	} {
+		if limit.n > 0 {
+			parts = append(parts, limit.text)
+		}
+	}
+	return parts
 }
 
 func position(d event.CycleStart) string {

@@ -17,6 +17,10 @@ type account struct {
 	Limits    budget.Limits `json:"limits"`
 	ToolCalls int           `json:"toolCalls"`
 	Turns     int           `json:"turns"`
+	// ActiveSeconds is how long the run has been going, IdleSeconds the part of
+	// it since anything new came.
+	ActiveSeconds float64 `json:"activeSeconds"`
+	IdleSeconds   float64 `json:"idleSeconds"`
 	// started are the calls that are counted, windows the context windows of
 	// the run's models as they were known when it began.
 	started map[string]bool
@@ -97,10 +101,10 @@ func (p *page) used() string {
 	count(p.Usage.Input, l.MaxInputTokens, "tokens in")
 	count(p.Usage.Output, l.MaxOutputTokens, "tokens out")
 	if l.MaxWallSeconds > 0 {
-		parts = append(parts, "at most "+lasting(l.MaxWallSeconds))
+		parts = append(parts, lasting(p.ActiveSeconds)+" of "+lasting(l.MaxWallSeconds))
 	}
 	if l.MaxIdleSeconds > 0 {
-		parts = append(parts, lasting(l.MaxIdleSeconds)+" without progress")
+		parts = append(parts, lasting(p.IdleSeconds)+" of "+lasting(l.MaxIdleSeconds)+" without progress")
 	}
 	if l.MaxRequestTokens > 0 {
 		parts = append(parts, fmt.Sprintf("%d tokens a request", l.MaxRequestTokens))
@@ -108,4 +112,15 @@ func (p *page) used() string {
 	return strings.Join(parts, ", ")
 }
 
-func lasting(seconds float64) string { return time.Duration(seconds * float64(time.Second)).String() }
+// lasting is a time as people read it: to a tenth of a second below a minute, to
+// a second above.
+func lasting(seconds float64) string {
+	d := time.Duration(seconds * float64(time.Second))
+	switch {
+	case d >= time.Minute:
+		return d.Round(time.Second).String()
+	case d >= time.Second:
+		return d.Round(time.Second / 10).String()
+	}
+	return d.Round(time.Millisecond).String()
+}

@@ -82,7 +82,7 @@ func TestThePageSaysHowMuchOfEachLimitIsUsed(t *testing.T) {
 		p.add(&event.Event{Seq: int64(i + 1), Data: d})
 	}
 	p.Cycles = 1
-	if got, want := p.used(), "USD 0.2500 of 7.50, 1 of 50 cycles, 400 of 9000 tokens in, at most 1m30s"; got != want {
+	if got, want := p.used(), "USD 0.2500 of 7.50, 1 of 50 cycles, 400 of 9000 tokens in, 0s of 1m30s"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 	if p.ToolCalls != 1 || p.PerCycle[0].WindowShare != 0.4 {
@@ -114,13 +114,13 @@ func TestWhatWasPaidForNothingIsShown(t *testing.T) {
 
 func TestThePageCountsEveryLimit(t *testing.T) {
 	p := spentPage()
-	p.Cycles = 3
+	p.Cycles, p.ActiveSeconds, p.IdleSeconds = 3, 61.6, 4.19
 	p.Limits = budget.Limits{
 		MaxCycles: 9, USDPerRun: 2, MaxModelTurns: 7, MaxToolCalls: 8, MaxWallSeconds: 90, MaxInputTokens: 40_000, MaxOutputTokens: 2000,
 		MaxIdleSeconds: 30, MaxRequestTokens: 5000,
 	}
 	const want = "USD 0.0600 of 2.00, 3 of 9 cycles, 3 of 7 answers, 0 of 8 tool calls, 30040 of 40000 tokens in, 1512 of 2000 tokens out, " +
-		"at most 1m30s, 30s without progress, 5000 tokens a request"
+		"1m2s of 1m30s, 4.2s of 30s without progress, 5000 tokens a request"
 	if got := p.used(); got != want {
 		t.Errorf("%s\nwant %s", got, want)
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl/control"
+	"github.com/pawlrun/pawl/engine"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/journal"
 )
@@ -77,7 +78,10 @@ func (p *page) head(b *strings.Builder) {
 }
 
 func (p *page) driver(now time.Time) string {
-	if control.Driven(p.Run, now) {
+	switch {
+	case control.Driven(p.Run, now) && engine.OwnerGone(p.Owner):
+		return control.Driver(p.Owner) + ", which is gone; go on with 'pawl runs resume " + p.ID + "'"
+	case control.Driven(p.Run, now):
 		return control.Driver(p.Owner)
 	}
 	return "none; go on with 'pawl runs resume " + p.ID + "'"

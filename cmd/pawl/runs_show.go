@@ -47,7 +47,7 @@ their place. A fork before that event has them all.`,
 					return err
 				}
 				p.sent(inbox)
-				p.Taint = s.taint(c.Context(), r.ID)
+				s.folded(c.Context(), &p)
 				if asJSON {
 					return a.printJSON(p)
 				}

@@ -5,16 +5,22 @@ import (
 	"fmt"
 
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/machine/agent"
 )
 
-// taint is what a run has taken in. A run of a machine that this version does
-// not know shows none, as nothing else of its state.
-func (s *session) taint(ctx context.Context, run string) event.Taint {
-	m, err := s.engine.Inspect(ctx, run)
+// folded adds what only a fold of the run's events knows: what it has taken in,
+// and the time that it has used. A run of a machine that this version does not
+// know shows none of it.
+func (s *session) folded(ctx context.Context, p *page) {
+	m, err := s.engine.Inspect(ctx, p.ID)
 	if err != nil {
-		return event.Taint{}
+		return
 	}
-	return m.State().Taint
+	p.Taint = m.State().Taint
+	if a, ok := m.(*agent.Machine); ok {
+		spent := a.Spent()
+		p.ActiveSeconds, p.IdleSeconds = spent.Active.Seconds(), spent.Idle.Seconds()
+	}
 }
 
 // tookIn says which call brought something into a run.

@@ -129,6 +129,10 @@ func (m *Machine) State() machine.State {
 // raised budgets changed it.
 func (m *Machine) Config() Config { return m.cfg }
 
+// Spent is what the run has used, and how long it has been going up to its last
+// event.
+func (m *Machine) Spent() budget.Spent { return m.spent }
+
 // Workload is the id under which providers know the conversation: that of the
 // first of the runs that continue one another (FIELD 4.1).
 func (m *Machine) Workload() string { return m.workload }

@@ -1,0 +1,32 @@
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+// A run whose process was killed is nobody's at once, although its lease still
+// holds: whoever comes back to it is told, and goes on without waiting.
+func TestARunThatItsProcessLeftIsShownSoAndGoesOnAtOnce(t *testing.T) {
+	p := newProject(t, map[string]string{
+		"agent.yaml":  "identity: {name: left}\nmodel_policy: {primary: {model: scripted/script.yaml}}\ntools: {allow: [shell.exec]}\n",
+		"script.yaml": shellTurn("touch started; until [ -e go ]; do sleep 0.01; done") + "- text: the end\n",
+	})
+	s := p.start("run", "agent.yaml", "work")
+	p.eventually("the call started", p.exists("started"))
+	id := p.newest()
+	if page := p.exits(0, "runs", "show", id).out; !strings.Contains(page, "\ndriver    process ") || strings.Contains(page, "gone") {
+		t.Errorf("a run that goes is shown as\n%s", page)
+	}
+	if err := s.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	s.wait()
+	if page := p.exits(0, "runs", "show", id).out; !strings.Contains(page, "which is gone; go on with 'pawl runs resume "+id+"'") {
+		t.Errorf("a run that was left is shown as\n%s", page)
+	}
+	p.write("go", "")
+	if f := p.exits(0, "runs", "input", id, "go on", "--resume"); !strings.Contains(f.out, "the end") {
+		t.Errorf("it does not go on: %s%s", f.out, f.err)
+	}
+}
