@@ -109,18 +109,19 @@ func (r *Repetition) Called(c Call) {
 
 // Answered takes in an answer: its text, and whether it asks for calls.
 func (r *Repetition) Answered(text string, calls bool) {
-	text = strings.Join(strings.Fields(text), " ")
-	switch {
-	case calls || text == "":
+	if calls {
+		text = "" // an answer with calls is no monologue, and its words need no look
+	}
+	switch text = strings.Join(strings.Fields(text), " "); text {
+	case "":
 		r.said = ""
 		r.set(Monologue, 0)
-		return
-	case text != r.said:
+	case r.said:
+		r.set(Monologue, r.count[3]+1)
+	default:
 		r.said = text
 		r.set(Monologue, 1)
-		return
 	}
-	r.set(Monologue, r.count[3]+1)
 }
 
 // original is the call that a blocked one repeats: a call that was not run
