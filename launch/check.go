@@ -12,7 +12,9 @@ import (
 // Check validates an agent file as a run would, without a workspace, a key or
 // a call. The error is [spec.Errors] when the file is there and wrong.
 func Check(path string, o Options) (warnings []spec.Problem, err error) {
-	a, _, err := spec.ReadAgent(path, o.rules())
+	rules := o.rules()
+	rules.Unpriced = func(dir, name string) bool { return o.resolver(dir).Price(name) == nil }
+	a, _, err := spec.ReadAgent(path, rules)
 	if err != nil {
 		return nil, err
 	}

@@ -359,6 +359,36 @@ func TestCheckTellsWhatARunWouldNeed(t *testing.T) {
 	}
 }
 
+// A run would be refused, and nobody is there at the hour when it is to begin.
+func TestCheckWarnsOfACapThatNoRunCouldKeep(t *testing.T) {
+	const unknown = "openai/gpt-unheard-of"
+	for text, settings := range map[string][]string{
+		"model_policy: {primary: " + unknown + ", budget: {usd_per_run: 2}}":                            {"model_policy.budget.usd_per_run"},
+		"model_policy: {primary: " + unknown + "}\nbudgets: {max_total_cost: 2}":                        {"budgets.max_total_cost"},
+		"model_policy: {primary: openai/gpt-5, fallbacks: [" + unknown + "], budget: {usd_per_run: 2}}": {"model_policy.budget.usd_per_run"},
+		"model_policy: {primary: " + unknown + "}":                                                      nil,
+		"model_policy: {primary: " + unknown + ", budget: {usd_per_run: none}}":                         nil,
+		"model_policy: {primary: openai/gpt-5, budget: {usd_per_run: 2}}":                               nil,
+		"model_policy: {primary: ollama/whatever, budget: {usd_per_run: 2}}":                            nil,
+	} {
+		warnings, err := launch.Check(file(t, text), launch.Options{Getenv: func(string) string { return "" }})
+		if err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+		var told []string
+		for _, w := range warnings {
+			before, setting, _ := strings.Cut(w.Message, " is refused under ")
+			setting, _, _ = strings.Cut(setting, ";")
+			if told = append(told, setting); !strings.Contains(before, unknown) || w.Line == 0 {
+				t.Errorf("%s: %+v", text, w)
+			}
+		}
+		if !slices.Equal(told, settings) {
+			t.Errorf("%s: warned of %q, want %q", text, told, settings)
+		}
+	}
+}
+
 func TestARunWithToolsCanReadOnInTheirResultsAndOneWithoutHasNothing(t *testing.T) {
 	for allow, want := range map[string][]string{
 		"[]":                     nil,

@@ -88,7 +88,22 @@ func (p *ModelPolicy) check(r *report, a *Agent, path, name string, o Options) {
 	}
 	if err := o.CheckModel(a.Dir, name); err != nil {
 		r.at(path, "a model that can be called", "%v", err)
+		return
 	}
+	if setting := a.moneyCap(); setting != "" && o.Unpriced != nil && o.Unpriced(a.Dir, name) {
+		r.warn(path, "no price is known for %s, so a run is refused under %s; name its price in the config file, or run it with --no-budget", name, setting)
+	}
+}
+
+// moneyCap names the cap in money that the file sets, or "".
+func (a *Agent) moneyCap() string {
+	switch usd, total := a.ModelPolicy.Budget.USDPerRun, a.Budgets.MaxTotalCost; {
+	case usd != nil && *usd > 0:
+		return "model_policy.budget.usd_per_run"
+	case total != nil && *total > 0:
+		return "budgets.max_total_cost"
+	}
+	return ""
 }
 
 func (roles Roles) of(role string) (m Model, known bool) {

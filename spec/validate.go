@@ -15,6 +15,9 @@ type Options struct {
 	// CheckModel says what is wrong with a model's name; nil leaves names
 	// unchecked. dir is the directory of the file.
 	CheckModel func(dir, name string) error
+	// Unpriced says that no price is known of a model; nil leaves that out. It is
+	// a warning where the file sets a cap in money, which a run could not keep.
+	Unpriced func(dir, name string) bool
 	// CheckCommand says what keeps a program from being run; nil leaves
 	// programs unchecked. dir is the directory of the file.
 	CheckCommand func(dir string, c Command) error

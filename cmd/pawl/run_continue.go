@@ -41,7 +41,7 @@ func (s *session) continued(ctx context.Context, from, input string, o launch.Op
 	started, env, err := launch.Continue(ctx, s.store, r.ID, input, o)
 	switch {
 	case errors.Is(err, launch.ErrNothingNew):
-		return nil, usagef("run %s has nothing to continue with; give a new message, or, where it was stopped by a limit, raise it with --max-cycles, --budget or --timeout", r.ID)
+		return nil, usagef("run %s has nothing to continue with; give a new message, or, where it was stopped by a limit, raise it with --max-cycles, --budget, --timeout or --limit", r.ID)
 	case err != nil:
 		return nil, usageError(err)
 	}
