@@ -96,8 +96,6 @@ func TestAConnectionOfAProcessThatDrivesARunIsRefused(t *testing.T) {
 
 // A supervisor shows nobody what it holds. That must not shut the owner out
 // while a command runs.
-//
-// rows: ALDO-59
 func TestWhoeverShowsTheirConnectionIsAdmittedWhileOthersHideTheirs(t *testing.T) {
 	here, there := netip.MustParseAddrPort("127.0.0.1:3001"), netip.MustParseAddrPort("127.0.0.1:40000")
 	const table = "   0: 0100007F:9C40 0100007F:0BB9 01 00000000:00000000 00:00000000 00000000  1000        0 4711 1\n"

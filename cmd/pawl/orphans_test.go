@@ -28,8 +28,6 @@ sleep 60`
 
 // What holds without a sandbox: a process that killed its supervisor falls to
 // the driver, which refuses what it decides and ends it with its call.
-//
-// rows: HAR-65
 func TestACommandThatKillsItsSupervisorDecidesAboutNothing(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("no orphans are adopted here")

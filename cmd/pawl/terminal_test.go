@@ -119,7 +119,7 @@ func (y *typist) questions() []string {
 	return found
 }
 
-// rows: ALDO-60, HAR-65
+// rows: ALDO-62
 func TestSeveralCallsAreAskedAboutOneAfterTheOther(t *testing.T) {
 	p := threeCalls(t)
 	y, s := p.atTerminal(nil, "run", "agent.yaml", "go")
