@@ -142,6 +142,44 @@ func TestAQuestionIsPutAgainUntilItIsAnswered(t *testing.T) {
 	})
 }
 
+// Whoever is about to answer a question needs a moment to see that it is gone.
+func TestWhatIsTypedJustAfterAQuestionWasTakenBackAnswersNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, out, _ := aTerminal(80)
+		k := newKeyboard()
+		q := &asker{keys: k, p: p, by: "ann"}
+		ctx, decided := context.WithCancel(t.Context())
+		asked := make(chan error, 1)
+		go func() {
+			_, err := q.ask(ctx, event.ToolPendingApproval{CallID: "k-1-1"})
+			asked <- err
+		}()
+		synctest.Wait()
+		decided()
+		if err := <-asked; err == nil {
+			t.Fatal("somebody answered")
+		}
+		answers := make(chan event.ToolApprovalResolved, 1)
+		go func() {
+			d, _ := q.ask(t.Context(), event.ToolPendingApproval{CallID: "k-1-2"})
+			answers <- d
+		}()
+		synctest.Wait()
+		k.take("y")
+		time.Sleep(900 * time.Millisecond)
+		if synctest.Wait(); strings.Contains(out.String(), "k-1-2") {
+			t.Errorf("the next question came at once: %q", out.String())
+		}
+		k.take("y")
+		time.Sleep(time.Second)
+		synctest.Wait()
+		k.take("n")
+		if d := <-answers; d.Kind != event.ApprovalRejected {
+			t.Errorf("it was answered %+v", d)
+		}
+	})
+}
+
 func TestAQuestionEndsWithTheRun(t *testing.T) {
 	p, _, _ := aTerminal(80)
 	q := &asker{keys: newKeyboard(), p: p}
