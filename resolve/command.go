@@ -100,9 +100,7 @@ func (r *reader) shell(name string, args []word, dirs []string, depth int) {
 				r.unclear("which commands " + name + " runs, is not known before it runs")
 				return
 			}
-			outer := r.depth
-			r.line(args[i+1].text, dirs, depth+1)
-			r.depth = outer
+			r.nested(args[i+1], dirs, depth)
 			return
 		case a.text == "-o" || a.text == "+o" || a.text == "-" || strings.HasPrefix(a.text, "--"):
 			r.unclear("which commands " + name + " runs, is not known before it runs")

@@ -85,15 +85,12 @@ func operands(args []word) int {
 	return n
 }
 
-var (
-	sedPrints = newPattern(`^([0-9]+|\$)(,([0-9]+|\$))?p$`)
-	sedOption = newPattern(`^-`)
-)
+var sedPrints = newPattern(`^([0-9]+|\$)(,([0-9]+|\$))?p$`)
 
 // printsOnly recognises sed -n 'FROM,TOp' FILE, which models use to page.
 func printsOnly(args []word) bool {
 	return len(args) >= 2 && args[0].text == "-n" && sedPrints.MatchString(args[1].text) &&
-		!slices.ContainsFunc(args[2:], func(a word) bool { return sedOption.MatchString(a.text) })
+		!slices.ContainsFunc(args[2:], func(a word) bool { return strings.HasPrefix(a.text, "-") })
 }
 
 // mayDo raises the risk of programs that are not known in detail, and notes
