@@ -5,10 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -31,21 +29,24 @@ func attempts(events []event.Event) []string {
 	return out
 }
 
+// network answers HTTP requests.
+type network func(*http.Request) (*http.Response, error)
+
+func (n network) RoundTrip(r *http.Request) (*http.Response, error) { return n(r) }
+
 // fetching is a tool that reads from a server that does not answer the first
 // request, and whose network gives up before the tool does.
-func fetching(t *testing.T, effect event.Effect) (tool.Tool, *atomic.Int32) {
-	release, requests := make(chan struct{}), new(atomic.Int32)
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if requests.Add(1) == 1 {
-			<-release
-			return
+func fetching(effect event.Effect) (tool.Tool, *int32) {
+	requests := new(int32)
+	client := &http.Client{Timeout: 50 * time.Millisecond, Transport: network(func(r *http.Request) (*http.Response, error) {
+		if *requests++; *requests == 1 {
+			<-r.Context().Done()
+			return nil, r.Context().Err()
 		}
-		fmt.Fprint(w, "the page")
-	}))
-	t.Cleanup(func() { close(release); server.Close() })
-	client := &http.Client{Timeout: 50 * time.Millisecond, Transport: &http.Transport{DisableKeepAlives: true}}
+		return &http.Response{Status: "200 OK", StatusCode: http.StatusOK, Body: http.NoBody, Request: r}, nil
+	})}
 	fetch := toolFunc("fetch", func(context.Context) (string, error) {
-		resp, err := client.Get(server.URL)
+		resp, err := client.Get("http://example.com/page")
 		if err != nil {
 			return "", err
 		}
@@ -62,17 +63,19 @@ func TestANetworkTimeoutIsTriedAgainOnlyWhereThatIsDeclaredHarmless(t *testing.T
 		event.EffectPure: 2, event.EffectIdempotent: 2, event.EffectReconcilable: 1, event.EffectAtMostOnce: 1, "": 1,
 	} {
 		t.Run("effect "+string(effect), func(t *testing.T) {
-			fetch, requests := fetching(t, effect)
-			r := newRig(t).tools(fetch).turns(scripted.Turn{ToolCalls: calls("fetch", `{}`)}, scripted.Turn{Text: "done"})
-			run := r.start(t.Context())
-			outcome(t, run)
-			events := r.whole(run.ID)
-			if requests.Load() != want || len(attempts(events)) != int(want) || count(events, "tool.attempt_failed") != int(want)-1 {
-				t.Errorf("%d requests for %v, want %d", requests.Load(), attempts(events), want)
-			}
-			if got := results(events)[0]; got.IsError != (want == 1) || want == 1 && !got.Retryable {
-				t.Errorf("the result is %+v", got)
-			}
+			synctest.Test(t, func(t *testing.T) {
+				fetch, requests := fetching(effect)
+				r := newRig(t).tools(fetch).turns(scripted.Turn{ToolCalls: calls("fetch", `{}`)}, scripted.Turn{Text: "done"})
+				run := r.start(t.Context())
+				outcome(t, run)
+				events := r.whole(run.ID)
+				if *requests != want || len(attempts(events)) != int(want) || count(events, "tool.attempt_failed") != int(want)-1 {
+					t.Errorf("%d requests for %v, want %d", *requests, attempts(events), want)
+				}
+				if got := results(events)[0]; got.IsError != (want == 1) || want == 1 && !got.Retryable {
+					t.Errorf("the result is %+v", got)
+				}
+			})
 		})
 	}
 }
