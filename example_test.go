@@ -39,6 +39,41 @@ func Example() {
 	// Output: completed Hello, world.
 }
 
+// An agent may give tasks to another one. What the other one uses is part of
+// the run's cost and bounded by its limits.
+func ExampleAgentTool() {
+	historian := pawl.Agent{
+		Name:  "historian",
+		Model: says(scripted.Turn{Text: "It was finished in 1889."}),
+	}
+	agent := pawl.Agent{
+		Agents: []pawl.AgentTool{{Name: "ask_historian", Description: "Ask about history.", Agent: historian}},
+		Limits: pawl.Limits{USDPerRun: 0.50},
+		Model: says(
+			scripted.Turn{ToolCalls: calls("ask_historian", `{"task":"When was the Eiffel Tower finished?"}`)},
+			scripted.Turn{Text: "In 1889."},
+		),
+	}
+	run, err := agent.Start(context.Background(), "How old is the Eiffel Tower?", pawl.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	for e, err := range run.Events() {
+		if err != nil {
+			log.Fatal(err)
+		}
+		switch d := e.Data.(type) {
+		case event.ChildFinished:
+			fmt.Println("the historian:", d.Outcome.FinalOutput)
+		case event.RunCompleted:
+			fmt.Println("the agent:", d.Outcome.FinalOutput)
+		}
+	}
+	// Output:
+	// the historian: It was finished in 1889.
+	// the agent: In 1889.
+}
+
 // A tool is a function. Its schema comes from the argument type, and a call
 // whose arguments do not fit it never reaches the function.
 func ExampleTool() {

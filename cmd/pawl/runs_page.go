@@ -54,6 +54,9 @@ func (p *page) head(b *strings.Builder) {
 		row("changed", strings.Join(in.Changed, ", "))
 		row("inherited", fmt.Sprintf("%d tokens in, %d out, %s, not counted here", in.Usage.Input, in.Usage.Output, money(in.Cost)))
 	}
+	for _, c := range p.Children {
+		row("child", c.said())
+	}
 	row("untrusted", tookIn(p.Taint.Untrusted))
 	row("private", tookIn(p.Taint.Private))
 	if p.Taint.Untrusted != nil && p.Taint.Private != nil {

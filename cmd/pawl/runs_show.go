@@ -102,6 +102,8 @@ type page struct {
 	Taint     event.Taint        `json:"taint,omitzero"`
 	PerCycle  []cycleLine        `json:"perCycle"`
 	account
+	// Children are the runs that this one started, in that order.
+	Children []childRef `json:"children,omitempty"`
 	// Compactions are where the conversation became shorter.
 	Compactions []compaction `json:"compactions,omitempty"`
 	// Hooks are those about the run as a whole.
@@ -141,6 +143,7 @@ type cycleLine struct {
 
 func (p *page) add(e *event.Event) {
 	p.account.add(e.Data)
+	p.child(e.Data)
 	switch d := e.Data.(type) {
 	case event.RunStarted:
 		p.started(d)

@@ -1,0 +1,68 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/llm"
+)
+
+// childRef is a run that a run started, as its journal tells of it.
+type childRef struct {
+	Run    string             `json:"run"`
+	Name   string             `json:"name,omitempty"`
+	CallID string             `json:"callId,omitempty"`
+	Parked *event.ChildParked `json:"parked,omitempty"`
+	// Outcome is nil while the child has not ended.
+	Outcome *event.Outcome `json:"outcome,omitempty"`
+	// Cost is what the child has used of the run's budget so far.
+	Cost *llm.Cost `json:"cost,omitempty"`
+}
+
+// child takes in an event about one of the run's children.
+func (p *page) child(data event.Data) {
+	switch d := data.(type) {
+	case event.ChildStarted:
+		p.Children = append(p.Children, childRef{Run: d.Child, Name: d.Name, CallID: d.CallID})
+	case event.ChildParked:
+		p.childOf(d.Child, func(c *childRef) { c.Parked = &d })
+	case event.ChildFinished:
+		p.childOf(d.Child, func(c *childRef) { c.Parked, c.Outcome = nil, &d.Outcome })
+	case event.RunResumed:
+		for i := range p.Children {
+			p.Children[i].Parked = nil
+		}
+	case event.BudgetCommitted:
+		if d.Run == "" || d.Usage == nil {
+			return
+		}
+		cost := llm.Cost{USD: d.USD, Priced: d.Priced}
+		p.spend(*d.Usage, cost)
+		p.childOf(d.Run, func(c *childRef) {
+			if c.Cost == nil {
+				c.Cost = &llm.Cost{Priced: true}
+			}
+			c.Cost.USD, c.Cost.Priced = c.Cost.USD+cost.USD, c.Cost.Priced && cost.Priced
+		})
+	}
+}
+
+func (p *page) childOf(run string, change func(*childRef)) {
+	for i := range p.Children {
+		if p.Children[i].Run == run {
+			change(&p.Children[i])
+		}
+	}
+}
+
+// said is the child in a line: which run it is, how it stands, what it cost.
+func (c childRef) said() string {
+	stands := "goes on with this run"
+	switch {
+	case c.Outcome != nil:
+		stands = fmt.Sprintf("%s, %s", c.Outcome.Status, reason(*c.Outcome))
+	case c.Parked != nil:
+		stands = "parked: " + string(c.Parked.Reason)
+	}
+	return firstLine(fmt.Sprintf("%s  %s  %s  %s", c.Run, c.Name, stands, money(c.Cost)), 200)
+}

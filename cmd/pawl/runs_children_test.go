@@ -1,0 +1,42 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/llm"
+)
+
+func TestThePageOfARunNamesItsChildren(t *testing.T) {
+	var p page
+	usage := &llm.Usage{Input: 100, Output: 10}
+	play := func(data ...event.Data) {
+		for _, d := range data {
+			p.add(&event.Event{Data: d})
+		}
+	}
+	play(
+		event.RunStarted{}, event.CycleStart{Cycle: 1},
+		event.ModelResponse{Usage: llm.Usage{Input: 7, Output: 1}, Cost: llm.Cost{USD: 1, Priced: true}},
+		event.ChildStarted{Child: "r2", Name: "research", CallID: "r1-1-1"}, event.ChildStarted{Child: "r3", Name: "check"},
+		event.BudgetReserved{ID: "1.1/1", Run: "r2"}, event.BudgetCommitted{ID: "1.1/1", Run: "r2", USD: 0.25, Usage: usage, Priced: true},
+		event.BudgetCommitted{ID: "1.1/1", Run: "r3"},
+		event.ChildFinished{Child: "r2", Outcome: event.Outcome{Status: event.StatusCompleted, Reason: event.ReasonFinalAnswer}},
+		event.ChildParked{Child: "r3", Reason: event.ParkApproval},
+	)
+	var b strings.Builder
+	p.head(&b)
+	for _, want := range []string{
+		"child     r2  research  completed, final_answer  USD 0.2500\n", "child     r3  check  parked: approval_required  no model call\n",
+		"107 tokens in (0 cached), 11 out, USD 1.2500\n",
+	} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("no %q in\n%s", want, b.String())
+		}
+	}
+	play(event.RunResumed{})
+	if got := p.Children[1].said(); !strings.Contains(got, "goes on with this run") {
+		t.Error(got)
+	}
+}
