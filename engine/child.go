@@ -340,18 +340,9 @@ func (d *driver) childLeft(work context.Context, s settlement) error {
 		return nil
 	}
 	delete(d.children, s.flight)
-	d.draws = append(d.draws, d.fund.take()...)
-	kept := d.draws[:0]
-	for _, x := range d.draws {
-		if x.child != f.run {
-			kept = append(kept, x)
-		} else if x.ask == nil {
-			if err := d.stage(x.used); err != nil {
-				return err
-			}
-		}
+	if _, err := d.answerDraws(f.run); err != nil {
+		return err
 	}
-	d.draws = kept
 	if f.err != nil {
 		return d.storeFailed(f.err)
 	}

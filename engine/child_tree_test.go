@@ -15,6 +15,7 @@ import (
 	"github.com/pawlrun/pawl/llm/scripted"
 	"github.com/pawlrun/pawl/machine"
 	"github.com/pawlrun/pawl/machine/agent"
+	"github.com/pawlrun/pawl/tool"
 )
 
 // slowly is a model whose every answer takes a while and uses that many output
@@ -346,31 +347,47 @@ func TestAChildEndsWithItsParentsTime(t *testing.T) {
 // for that, because its sibling may wait for it.
 func TestAPausedChildHoldsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		model := &slowly{output: 10}
-		failed := false
-		child := newRig(t).model(modelFunc(func(ctx context.Context, req *llm.Request, _ func(llm.Delta)) (*llm.Response, error) {
-			if !failed {
-				failed = true
+		var mu sync.Mutex
+		failed, answers := false, 0
+		child := newRig(t).tools(toolFunc("look", well)).model(modelFunc(func(_ context.Context, req *llm.Request, _ func(llm.Delta)) (*llm.Response, error) {
+			mu.Lock()
+			first := !failed
+			failed = true
+			mu.Unlock()
+			if first {
+				time.Sleep(time.Second) // its sibling asks meanwhile
 				return nil, &llm.Error{Class: llm.ClassThrottled, Status: 429, Message: "later", RetryAfter: time.Minute, HasRetryAfter: true}
 			}
-			return model.Generate(ctx, req)
+			mu.Lock()
+			defer mu.Unlock()
+			answers++
+			r := said("found")
+			if len(req.Messages) == 1 {
+				r = &llm.Response{Finish: llm.FinishTool, Parts: llm.Parts{llm.ToolCall{ProviderID: "p", Name: "look", Args: []byte("{}")}}}
+			}
+			r.Usage = llm.Usage{Input: 1, Output: 10}
+			return r, nil
 		})).priced(0, 1000)
 		child.cfg.MaxTokens = 2000
 		r := asksTwice(t, child)
+		r.cfg.Dispatch = agent.ParallelAll
+		r.env.Tools = concurrent(t, r.env.Tools)
 		r.cfg.MaxTokens, r.cfg.Limits.USDPerRun = 100, 2.5 // room for one call at a time
 		run := r.start(t.Context())
-		time.Sleep(time.Second)
+		time.Sleep(2 * time.Second)
 		ids := r.children(run.ID)
-		first := ids[0]
-		if count(r.journal(first), "model.retrying") == 0 {
-			first = ids[1]
+		throttled := ids[0]
+		if count(r.journal(throttled), "model.retrying") == 0 {
+			throttled = ids[1]
 		}
-		if model.calls != 0 || count(r.journal(first), "budget.reserved") != 2 {
-			t.Fatalf("%d calls, %v", model.calls, names(r.journal(first)))
+		// Its sibling was next, and now waits with its second call until the first
+		// one has been tried again.
+		if mine := r.journal(throttled); answers != 1 || count(mine, "budget.reserved") != 2 || count(mine, "model.requested") != 1 {
+			t.Fatalf("%d answers, %v", answers, names(mine))
 		}
-		r.send(journal.Command{Run: first, Kind: journal.Pause})
+		r.send(journal.Command{Run: throttled, Kind: journal.Pause})
 		time.Sleep(time.Second)
-		if model.calls != 1 {
+		if answers != 2 {
 			t.Error("its sibling goes without what a paused child holds")
 		}
 		parkedAs(t, run, event.ParkPaused)
@@ -379,6 +396,22 @@ func TestAPausedChildHoldsNothing(t *testing.T) {
 		}
 		r.balanced(run.ID)
 	})
+}
+
+// concurrent declares every tool of a set fit to run beside others.
+func concurrent(t *testing.T, set *tool.Set) *tool.Set {
+	t.Helper()
+	var all []tool.Tool
+	for _, def := range set.Defs() {
+		one, _ := set.Lookup(def.Name)
+		one.Concurrent = true
+		all = append(all, one)
+	}
+	set, err := tool.NewSet(all...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return set
 }
 
 // A pause of one child does not hold its sibling up: not what it had set aside,

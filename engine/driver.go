@@ -174,7 +174,7 @@ func (d *driver) advance(work context.Context) error {
 	for {
 		progress, err := d.decide(work)
 		if err == nil && !progress {
-			progress, err = d.answerDraws()
+			progress, err = d.answerDraws("")
 		}
 		if err != nil {
 			return err

@@ -71,20 +71,30 @@ func (d *driver) drawn() <-chan struct{} {
 
 // answerDraws journals what the children used, and what they are given. What
 // they are given reaches them after the commit. A child for whose call there is
-// room once its siblings' calls have ended waits.
-func (d *driver) answerDraws() (progress bool, err error) {
+// room once its siblings' calls have ended waits, and what one asks for that has
+// left is passed over.
+func (d *driver) answerDraws(left string) (progress bool, err error) {
 	if d.fund == nil {
 		return false, nil
 	}
-	d.draws = append(d.draws, d.fund.take()...)
+	// What was used comes first, so that whoever has waited longest for the room
+	// is the first to have it.
+	for _, x := range d.fund.take() {
+		if x.ask != nil {
+			d.draws = append(d.draws, x)
+			continue
+		}
+		progress = true
+		if err := d.stage(x.used); err != nil {
+			return false, err
+		}
+	}
 	var waiting []draw
 	for _, x := range d.draws {
-		staged, done := false, true
-		if x.ask == nil {
-			staged, err = true, d.stage(x.used)
-		} else {
-			staged, done, err = d.grant(x)
+		if x.child == left {
+			continue
 		}
+		staged, done, err := d.grant(x)
 		if err != nil {
 			return false, err
 		}
