@@ -27,6 +27,12 @@ type slowly struct {
 	output             int64
 }
 
+func (s *slowly) count() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.calls
+}
+
 func (s *slowly) Generate(ctx context.Context, req *llm.Request) (*llm.Response, error) {
 	s.mu.Lock()
 	s.calls++
@@ -198,13 +204,13 @@ func TestARaiseLetsAChildGoOnThatWaitsForItsSibling(t *testing.T) {
 		r.cfg.MaxTokens, r.cfg.Limits.USDPerRun = 100, 2.5
 		run := r.start(t.Context())
 		time.Sleep(10 * time.Second)
-		if model.calls != 1 {
-			t.Fatalf("%d calls under way", model.calls)
+		if n := model.count(); n != 1 {
+			t.Fatalf("%d calls under way", n)
 		}
 		r.send(journal.Command{Run: run.ID, Kind: journal.Raise, Setting: "usd_per_run", Value: 50})
 		time.Sleep(10 * time.Second)
-		if model.calls != 2 {
-			t.Fatalf("%d calls under way after the raise", model.calls)
+		if n := model.count(); n != 2 {
+			t.Fatalf("%d calls under way after the raise", n)
 		}
 		outcome(t, run)
 	})
@@ -349,6 +355,11 @@ func TestAPausedChildHoldsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
 		failed, answers := false, 0
+		answered := func() int {
+			mu.Lock()
+			defer mu.Unlock()
+			return answers
+		}
 		child := newRig(t).tools(toolFunc("look", well)).model(modelFunc(func(_ context.Context, req *llm.Request, _ func(llm.Delta)) (*llm.Response, error) {
 			mu.Lock()
 			first := !failed
@@ -382,12 +393,12 @@ func TestAPausedChildHoldsNothing(t *testing.T) {
 		}
 		// Its sibling was next, and now waits with its second call until the first
 		// one has been tried again.
-		if mine := r.journal(throttled); answers != 1 || count(mine, "budget.reserved") != 2 || count(mine, "model.requested") != 1 {
-			t.Fatalf("%d answers, %v", answers, names(mine))
+		if mine := r.journal(throttled); answered() != 1 || count(mine, "budget.reserved") != 2 || count(mine, "model.requested") != 1 {
+			t.Fatalf("%d answers, %v", answered(), names(mine))
 		}
 		r.send(journal.Command{Run: throttled, Kind: journal.Pause})
 		time.Sleep(time.Second)
-		if answers != 2 {
+		if answered() != 2 {
 			t.Error("its sibling goes without what a paused child holds")
 		}
 		parkedAs(t, run, event.ParkPaused)
