@@ -19,7 +19,8 @@ import (
 // That run is a child: it has a journal of its own in the same store, under the
 // id that child.started names, and draws from its parent's budget. Each of its
 // model calls must fit what is left of the parent's Limits as well as of its
-// own; what it uses is part of the parent's usage and cost. It ends when the
+// own; what it uses is part of the parent's usage and cost. Money bounds only
+// models whose price is known, here as there. It ends when the
 // parent is cancelled or out of time, and parks with it. Where it waits for
 // somebody the parent parks too: decide on the child's run, then resume the
 // parent, which wakes it.

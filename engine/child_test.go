@@ -8,6 +8,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/pawlrun/pawl/budget"
 	"github.com/pawlrun/pawl/engine"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/journal"
@@ -188,6 +189,38 @@ func TestAParentsLimitBoundsItsChildWhateverItsOwnSays(t *testing.T) {
 			t.Errorf("%+v", got)
 		}
 	})
+}
+
+// What is set aside above is a cap on the answer as well, also where the child
+// itself has no limit that would need one.
+func TestAChildWithoutLimitsIsHeldToWhatItsParentSetAside(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		model := &boundless{}
+		child := newRig(t).model(model).priced(0, 1000)
+		child.cfg.Limits.USDPerRun = budget.None
+		r := newRig(t, child.store).turns(
+			uses(10, 10, scripted.Turn{ToolCalls: calls("ask", task)}), uses(10, 10, scripted.Turn{Text: "over"}),
+		).priced(0, 1000).offers("ask", child)
+		r.cfg.MaxTokens, r.cfg.Limits.USDPerRun = 1000, 2.5
+		o := outcome(t, r.start(t.Context()))
+		// USD 0.01 of the 2.50 are used, and a token costs a tenth of a cent.
+		if len(model.caps) != 1 || model.caps[0] < 2480 || model.caps[0] > 2490 || o.Cost.USD > 2.5 {
+			t.Errorf("the child was asked for at most %d tokens, and the tree cost USD %v", model.caps, o.Cost.USD)
+		}
+	})
+}
+
+// boundless is a model that says as much as it is let.
+type boundless struct{ caps []int }
+
+func (m *boundless) Generate(_ context.Context, req *llm.Request) (*llm.Response, error) {
+	m.caps = append(m.caps, req.MaxTokens)
+	r := said("and so on")
+	r.Usage = llm.Usage{Input: 1, Output: 100_000}
+	if req.MaxTokens > 0 {
+		r.Usage.Output = int64(req.MaxTokens)
+	}
+	return r, nil
 }
 
 func TestAChildIsNotResumedByItself(t *testing.T) {

@@ -8,8 +8,9 @@ import (
 )
 
 func main() {
-	shim := sandbox.Main().Adopt()
+	shim := sandbox.Main()
 	sandbox.Hide()
+	shim = shim.Adopt() // after Hide, which may keep this process from knowing its own children
 	surviveBrokenPipe()
 	os.Exit(execute(os.Args[1:], streams{in: os.Stdin, out: os.Stdout, err: os.Stderr}, shim))
 }

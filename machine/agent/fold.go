@@ -71,6 +71,7 @@ func (m *Machine) applyRequested(d event.ModelRequested) error {
 	}
 	m.model.requested(d)
 	m.spent.ModelCalls++
+	m.gotOn()
 	return nil
 }
 

@@ -52,6 +52,15 @@ func (m *Machine) progress() {
 	}
 }
 
+// gotOn takes it from the journal that the run went on. Nobody asks a model when
+// the time without progress is over, but older versions took what came of a call
+// that outlasted it for progress.
+func (m *Machine) gotOn() {
+	if m.cfg.Limits.Stalled(m.spent) {
+		m.spent.Idle = 0
+	}
+}
+
 func fingerprint(kind, content string) uint64 {
 	h := fnv.New64a()
 	h.Write([]byte(kind))

@@ -93,11 +93,12 @@ func (m *Machine) reserve() {
 }
 
 // capsOutput says that requests carry a cap on the answer: the owner's, or one
-// that a budget depends on. Else the length is left to the adapter.
+// that a budget depends on, which may be that of the run above. Else the length
+// is left to the adapter.
 func (m *Machine) capsOutput() bool {
 	l := m.cfg.Limits
 	money, _ := l.CostCap()
-	return m.cfg.MaxTokens > 0 || l.MaxOutputTokens > 0 || money > 0 && m.target().Price != nil
+	return m.cfg.MaxTokens > 0 || l.MaxOutputTokens > 0 || money > 0 && m.target().Price != nil || m.parent != ""
 }
 
 func (m *Machine) applyReserved(d event.BudgetReserved) error {
