@@ -71,14 +71,14 @@ func (d *driver) beginChild(work context.Context, a machine.StartChild) (bool, e
 	} else if err := d.reconcile(work, child, false); err != nil {
 		return false, err
 	}
-	d.fly(a.Call, child, func(ctx context.Context) (childEnd, error) { return d.playChild(ctx, a, child) })
+	d.fly(a.Call, child, d.observeStart, func(ctx context.Context) (childEnd, error) { return d.playChild(ctx, a, child) })
 	return d.seq != before, nil
 }
 
 // cancelChild queues the end of a child that is not under way.
 func (d *driver) cancelChild(a machine.CancelChild) {
 	if d.children[a.Call.CallID] == nil {
-		d.fly(a.Call, a.Child, func(ctx context.Context) (childEnd, error) {
+		d.fly(a.Call, a.Child, d.observeEnd, func(ctx context.Context) (childEnd, error) {
 			return d.endChild(ctx, a.Child, a.Reason)
 		})
 	}
@@ -90,12 +90,13 @@ type childEnd struct {
 	outcome *event.Outcome
 	parked  *event.RunParked
 	taint   event.Taint
-	// failed is why the agent could not be started.
-	failed error
+	// failed is why the agent could not be started, and withheld what the
+	// observers answered instead of handing the call on.
+	failed, withheld error
 }
 
-// fly queues the flight of a child.
-func (d *driver) fly(call machine.RunTool, child string, play func(context.Context) (childEnd, error)) {
+// fly queues the flight of a child, which is played inside the observers.
+func (d *driver) fly(call machine.RunTool, child string, observe childObserver, play childPlay) {
 	f := &childFlight{run: child}
 	if d.children == nil {
 		d.children = map[string]*childFlight{}
@@ -115,7 +116,7 @@ func (d *driver) fly(call machine.RunTool, child string, play func(context.Conte
 		d.launch(ctx, func() { stop(nil); release() }, effect{
 			id: call.CallID, unhurried: true,
 			do: func(ctx context.Context) []event.Data {
-				return settle(d.observeChild(ctx, call, play))
+				return settle(observe(ctx, call, child, play))
 			},
 			giveUp: func(_ context.Context, why error) []event.Data { return settle(childEnd{}, why) },
 		})
@@ -130,21 +131,6 @@ func (d *driver) whyStopped() error {
 		return errAbove
 	}
 	return ErrInterrupted
-}
-
-// observeChild plays a child inside the engine's observers, to which it is a
-// call like any other.
-func (d *driver) observeChild(ctx context.Context, call machine.RunTool, play func(context.Context) (childEnd, error)) (end childEnd, failure error) {
-	_, err := d.observeTool(ctx, call, func(ctx context.Context) (tool.Result, error) {
-		if end, failure = play(ctx); failure != nil {
-			return tool.Result{}, failure
-		}
-		return childResult(call.Tool, end)
-	})
-	if errors.Is(err, errAgain) && end == (childEnd{}) {
-		failure = err
-	}
-	return end, failure
 }
 
 // playChild drives a child until it ends or parks.
@@ -310,6 +296,8 @@ func childResult(name string, end childEnd) (tool.Result, error) {
 	switch {
 	case o == nil:
 		return r, &tool.Error{Type: event.ErrorAgent, Message: "the agent " + name + " has not ended"}
+	case end.withheld != nil:
+		return r, end.withheld
 	case end.failed != nil:
 		return r, &tool.Error{Type: event.ErrorUnavailable, Message: "the agent " + name + " could not be started: " + end.failed.Error()}
 	case o.OK:
