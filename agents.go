@@ -9,6 +9,7 @@ import (
 	"github.com/pawlrun/pawl/engine"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/machine/agent"
+	"github.com/pawlrun/pawl/secret"
 	"github.com/pawlrun/pawl/tool"
 )
 
@@ -85,7 +86,7 @@ func (a Agent) children() map[string]engine.Child {
 	}
 	children := make(map[string]engine.Child, len(a.Agents))
 	for _, o := range slices.Clone(a.Agents) {
-		children[o.Name] = engine.Child{Begin: o.Agent.begin, Resume: o.Agent.again}
+		children[o.Name] = engine.Child{Begin: o.Agent.begin, Resume: o.Agent.again, Secrets: secret.NewRedactor(o.Agent.Secrets...)}
 	}
 	return children
 }

@@ -128,3 +128,67 @@ func TestAChildsApprovalIsDecidedOnItsOwnRun(t *testing.T) {
 		t.Errorf("%+v, %v, paid %d times", s, err, paid)
 	}
 }
+
+// sayings are the ways to decide about a call, each with a secret in it.
+var sayings = map[string]func(ctx context.Context, run *pawl.Run, call, secret string) error{
+	"approve": func(ctx context.Context, run *pawl.Run, call, secret string) error {
+		return run.Approve(ctx, call, "use "+secret)
+	},
+	"reject": func(ctx context.Context, run *pawl.Run, call, secret string) error {
+		return run.Reject(ctx, call, "not with "+secret)
+	},
+	"edit": func(ctx context.Context, run *pawl.Run, call, secret string) error {
+		return run.ApproveEdited(ctx, call, []byte(`{"to":"`+secret+`"}`), "with "+secret)
+	},
+}
+
+func TestAChildsSecretStaysOutOfWhatIsDecidedThroughItsParent(t *testing.T) {
+	const value = "tok-1234567890-xyz"
+	for name, say := range sayings {
+		t.Run(name, func(t *testing.T) {
+			store := memory.New(nil)
+			child := researcher(scripted.Turn{ToolCalls: []scripted.Call{{Name: "pay", Arguments: []byte(`{"to":"ann"}`)}}}, scripted.Turn{Text: "paid"})
+			child.Tools = append(child.Tools, pawl.Tool("pay", "Pays.", func(context.Context, struct {
+				To string `json:"to"`
+			}) (string, error) {
+				return "ok", nil
+			}))
+			child.Approvals, child.Secrets = []string{"pay"}, []pawl.Secret{{Name: "token", Value: value}}
+			a := writer(child, research, scripted.Turn{Text: "done"})
+			run, err := a.Start(t.Context(), "Pay.", pawl.Options{Journal: store})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if s, err := run.Wait(); err != nil || s.Status != pawl.StatusParked {
+				t.Fatalf("%+v, %v", s, err)
+			}
+			rows, err := store.Runs(t.Context(), journal.Filter{Parent: run.ID()})
+			if err != nil || len(rows) != 1 {
+				t.Fatal(rows, err)
+			}
+			if err := say(t.Context(), run, rows[0].ID+"-1-1", value); err != nil {
+				t.Fatal(err)
+			}
+			again, err := a.Resume(t.Context(), run.ID(), pawl.Options{Journal: store})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if s, err := again.Wait(); err != nil || s.Text() != "done" {
+				t.Fatalf("%+v, %v", s, err)
+			}
+			var stored strings.Builder
+			for _, id := range []string{run.ID(), rows[0].ID} {
+				records, err := store.Records(t.Context(), id, 0, 0)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, r := range records {
+					stored.Write(r.Body)
+				}
+			}
+			if text := stored.String(); strings.Contains(text, value) || !strings.Contains(text, "with ${secret:token}") && !strings.Contains(text, "use ${secret:token}") {
+				t.Errorf("the journals:\n%s", text)
+			}
+		})
+	}
+}

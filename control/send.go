@@ -53,21 +53,26 @@ func Driven(r journal.Run, now time.Time) bool { return r.Owner != "" && r.Expir
 // [engine.ErrUnread] where the run changed its driver before that could read
 // what nobody else may; it is a [*SecretsError] for what may hold a secret.
 func (d *Desk) Send(ctx context.Context, r journal.Run, c journal.Command) (Delivery, error) {
+	named, sent := r.ID, time.Now()
+	r, err := d.addressee(ctx, r, c)
+	if err != nil {
+		return Delivery{}, err
+	}
 	c.Run = r.ID
-	sent := time.Now()
 	live := Driven(r, sent) && !engine.OwnerGone(r.Owner)
 	c, missing, err := d.redact(ctx, c)
 	if err != nil {
 		return Delivery{}, err
 	}
-	sealed := len(missing) > 0 && mayHoldSecret(c)
+	// Which secrets a program's child has, nothing says but the program.
+	sealed := engine.MayHoldSecret(c) && (len(missing) > 0 || live && r.Parent != "")
 	switch {
 	case !sealed:
 		err = d.engine.Send(ctx, c)
 	case live:
 		err = d.engine.SendSealed(ctx, r.Owner, c)
 	}
-	if sealed && !live || errors.Is(err, engine.ErrNoKey) {
+	if sealed && !live || errors.Is(err, engine.ErrNoKey) || errors.Is(err, engine.ErrSecretsUnknown) {
 		err = &SecretsError{Run: c.Run, Missing: missing}
 	}
 	if err != nil {
@@ -86,26 +91,40 @@ func (d *Desk) Send(ctx context.Context, r journal.Run, c journal.Command) (Deli
 	if err == nil && sealed && taken && now.Owner != "" && now.Owner != r.Owner {
 		return Delivery{}, engine.ErrUnread // whoever drives the run now took it out unread
 	}
-	return Delivery{Run: r.ID, Command: c.Kind, CallID: c.CallID, Live: live, Taken: taken, State: now.State}, err
+	if err == nil && named != r.ID {
+		now, err = d.store.Run(ctx, named)
+	}
+	return Delivery{Run: named, Command: c.Kind, CallID: c.CallID, Live: live, Taken: taken, State: now.State}, err
+}
+
+// addressee is the row of the run that takes a command: a decision about a call
+// of a child's goes to the child.
+func (d *Desk) addressee(ctx context.Context, r journal.Run, c journal.Command) (journal.Run, error) {
+	c.Run = r.ID
+	if to := d.engine.Addressee(ctx, c); to != r.ID {
+		return d.store.Run(ctx, to)
+	}
+	return r, nil
 }
 
 // SecretsError is what stands against telling a run something: secrets of the
 // run cannot be had here and so could not be kept out of its journal, and no
 // process drives the run that could be told in confidence.
 type SecretsError struct {
-	Run     string
+	Run string
+	// Missing names the secrets; it is empty where only the program that started
+	// the run knows which it has.
 	Missing []string
 }
 
 // Error names the secrets and what can be said all the same.
 func (e *SecretsError) Error() string {
+	if len(e.Missing) == 0 {
+		return fmt.Sprintf("run %s may have secrets that only the program knows which started it, so what it is told might carry them into its journal: "+
+			"say it through that program, or in fewer than %d bytes, which are no secret", e.Run, secret.MinLength)
+	}
 	return fmt.Sprintf("run %s has secrets that cannot be had here, so what it is told might carry them into its journal: %s; give them here as the run has them, "+
 		"or say it in fewer than %d bytes, which are no secret", e.Run, strings.Join(e.Missing, ", "), secret.MinLength)
-}
-
-// mayHoldSecret says that a command has room for a value of a secret.
-func mayHoldSecret(c journal.Command) bool {
-	return max(len(c.Text), len(c.Args)) >= secret.MinLength || len(c.Media) > 0
 }
 
 // redact takes the run's own secrets out of what it is told, because the engine
@@ -136,7 +155,7 @@ func (d *Desk) Redact(ctx context.Context, run string, texts ...*string) error {
 		switch {
 		case err != nil:
 			return err
-		case len(missing) > 0 && mayHoldSecret(c):
+		case len(missing) > 0 && engine.MayHoldSecret(c):
 			return &SecretsError{Run: run, Missing: missing}
 		}
 		*text = c.Text
@@ -170,7 +189,7 @@ func (d *Desk) Overtaken(ctx context.Context, c journal.Command, sent time.Time)
 	if c.Kind != journal.Approve && c.Kind != journal.Reject {
 		return nil
 	}
-	made, err := d.engine.Decision(ctx, c.Run, c.CallID)
+	made, err := d.engine.Decision(ctx, d.engine.Addressee(ctx, c), c.CallID)
 	switch {
 	case err != nil || made == nil:
 		return err

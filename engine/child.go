@@ -12,6 +12,7 @@ import (
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/machine"
+	"github.com/pawlrun/pawl/secret"
 	"github.com/pawlrun/pawl/tool"
 )
 
@@ -22,6 +23,10 @@ type Child struct {
 	Begin func(args json.RawMessage) (event.RunStarted, Env, error)
 	// Resume gives the environment of one that was begun before.
 	Resume func(event.RunStarted) (Env, error)
+	// Secrets are those of the environments that both give. They are taken out
+	// of what somebody tells the child, also while it is parked and nobody drives
+	// it; nil knows none.
+	Secrets *secret.Redactor
 }
 
 // ChildError is returned for a run that goes on under its parent alone: it
@@ -384,10 +389,10 @@ func (e *Engine) endOf(ctx context.Context, row journal.Run) (childEnd, error) {
 	return childEnd{outcome: &o, taint: event.Taint{Untrusted: unknown, Private: unknown}}, nil
 }
 
-// addressee is the run that a command is for: a decision about a call goes to
+// Addressee is the run that a command is for: a decision about a call goes to
 // the run that made the call, where that is the named run or a child of it. An id
 // of a call begins with that of its run.
-func (e *Engine) addressee(ctx context.Context, c journal.Command) string {
+func (e *Engine) Addressee(ctx context.Context, c journal.Command) string {
 	if !isDecision(c) || strings.HasPrefix(c.CallID, c.Run+"-") {
 		return c.Run
 	}
@@ -402,9 +407,11 @@ func (e *Engine) addressee(ctx context.Context, c journal.Command) string {
 	return c.Run
 }
 
-// endWithChild ends a child of a run that nobody drives, and settles its call.
+// endWithChild ends a child of a run that nobody drives, and settles its call. The
+// reason of the run itself may hold what is a secret of the child's, which nobody
+// here knows, so it stays out of the child's journal.
 func (d *driver) endWithChild(ctx context.Context, a machine.CancelChild) error {
-	end, err := d.engine.endChild(ctx, a.Child, a.Reason)
+	end, err := d.engine.endChild(ctx, a.Child, errAbove.Error())
 	if err != nil {
 		return err
 	}

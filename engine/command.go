@@ -11,7 +11,6 @@ import (
 	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/machine"
 	"github.com/pawlrun/pawl/policy"
-	"github.com/pawlrun/pawl/secret"
 )
 
 // listen wakes the drivers that commands have come for, as long as this engine
@@ -51,6 +50,7 @@ func (d *driver) takeCommands(ctx context.Context) error {
 	if err != nil {
 		return d.storeFailed(err)
 	}
+	known := d.discretion()
 	for _, c := range cmds {
 		if d.seen[c.ID] {
 			continue
@@ -61,6 +61,7 @@ func (d *driver) takeCommands(ctx context.Context) error {
 		if !readable {
 			continue
 		}
+		c, _ = known.clean(c)
 		if c.Kind == journal.Cancel {
 			err = d.cancel(event.CancelRequested{By: c.By, Reason: c.Text})
 		} else if data := d.translate(c); data != nil {
@@ -97,16 +98,17 @@ func (d *driver) translate(c journal.Command) event.Data {
 // anything else is journalled for a run that is parked. A run that was left
 // without having parked takes it when it is resumed. A decision about a call of
 // a child's may be sent to the child or to its parent.
-func (e *Engine) Send(ctx context.Context, c journal.Command) error { return e.send(ctx, c, nil) }
+func (e *Engine) Send(ctx context.Context, c journal.Command) error { return e.send(ctx, c, nil, nil) }
 
-// send delivers a command in the form that seal, where there is one, gives it.
-func (e *Engine) send(ctx context.Context, c journal.Command, seal func(journal.Command) (journal.Command, error)) error {
+// send delivers a command, of a sender that drives or drove the run or its parent,
+// or of nil, in the form that seal, where there is one, gives it.
+func (e *Engine) send(ctx context.Context, c journal.Command, sender *driver, seal func(journal.Command) (journal.Command, error)) error {
 	if c.Kind == journal.Raise {
 		if err := new(budget.Limits).Set(c.Setting, c.Value); err != nil {
 			return fmt.Errorf("engine: send %s: %w", c.Kind, err)
 		}
 	}
-	c.Run = e.addressee(ctx, c)
+	c.Run = e.Addressee(ctx, c)
 	if err := e.decidable(ctx, c); err != nil {
 		return err
 	}
@@ -115,10 +117,17 @@ func (e *Engine) send(ctx context.Context, c journal.Command, seal func(journal.
 			return fmt.Errorf("engine: send %s: the attachment %q has no content", c.Kind, m.Name)
 		}
 	}
-	c = RedactCommand(RedactCommand(c, e.opts.Secrets), e.secretsOf(c.Run))
-	c.At = e.opts.Now().UTC()
+	row, err := e.store.Run(ctx, c.Run)
+	if err != nil {
+		return fmt.Errorf("engine: send %s: %w", c.Kind, err)
+	}
+	known, now := e.discretion(row, sender), e.opts.Now()
+	c, clean := known.clean(RedactCommand(c, e.opts.Secrets))
+	if driven := row.Owner != "" && row.Expiry.After(now); !clean && !driven {
+		return fmt.Errorf("engine: send %s to run %s: %w", c.Kind, c.Run, ErrSecretsUnknown)
+	}
+	c.At = now.UTC()
 	if seal != nil {
-		var err error
 		if c, err = seal(c); err != nil {
 			return err
 		}
@@ -127,7 +136,7 @@ func (e *Engine) send(ctx context.Context, c journal.Command, seal func(journal.
 	if err != nil {
 		return fmt.Errorf("engine: send %s: %w", c.Kind, err)
 	}
-	a := answers{seen: map[int64]bool{}, refused: map[int64]bool{}}
+	a := answers{seen: map[int64]bool{}, refused: map[int64]bool{}, secrets: known}
 	if err := e.answer(ctx, c.Run, &a); err != nil {
 		return err
 	}
@@ -140,21 +149,14 @@ func (e *Engine) send(ctx context.Context, c journal.Command, seal func(journal.
 	return nil
 }
 
-// secretsOf are those of a run that this engine drives; nil of any other.
-func (e *Engine) secretsOf(run string) *secret.Redactor {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if d := e.drivers[run]; d != nil {
-		return d.env.Secrets
-	}
-	return nil
-}
-
 // answers is what became of the commands to a run that nobody drives.
 type answers struct {
 	// seen are the commands that were looked at, refused those of them that
 	// changed nothing.
 	seen, refused map[int64]bool
+	// secrets are taken out of them. Where some may be missing, what has room for
+	// one is left to the run's next driver, which has them all.
+	secrets discretion
 	// machine is the run's machine after them, nil when nothing changed.
 	machine machine.Machine
 }
@@ -218,13 +220,21 @@ func (d *driver) answerAll(ctx context.Context, cmds []journal.Command, a *answe
 		switch {
 		case c.Kind == journal.Cancel:
 			c, _ = d.engine.letters.open(c)
+			clean := false
+			if c, clean = a.secrets.clean(c); !clean {
+				c.Text = "" // it counts without its reason
+			}
 			d.consumed = append(d.consumed, c.ID)
 			return d.endCancelled(ctx, c, !parked)
 		case old || !parked:
 			continue
 		}
-		d.consumed = append(d.consumed, c.ID)
 		c, readable := d.engine.letters.open(c)
+		c, clean := a.secrets.clean(c)
+		if readable && !clean {
+			continue
+		}
+		d.consumed = append(d.consumed, c.ID)
 		if !readable {
 			a.refused[c.ID] = true
 			continue

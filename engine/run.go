@@ -18,10 +18,11 @@ type Run struct {
 }
 
 // Send delivers a command to this run as [Engine.Send] does, also once it has
-// parked, without the secrets of its environment.
+// parked, without the secrets of its environment and of the agents that this
+// offers.
 func (r *Run) Send(ctx context.Context, c journal.Command) error {
 	c.Run = r.ID
-	return r.engine.Send(ctx, RedactCommand(c, r.driver.env.Secrets))
+	return r.engine.send(ctx, c, r.driver, nil)
 }
 
 // Events yields the run's events from the first on: the durable ones in order

@@ -109,7 +109,7 @@ func (l letterbox) open(c journal.Command) (journal.Command, bool) {
 // was found to drive the run no more; what is sent just before it dies is
 // counted in the run.resumed of whoever takes the run up.
 func (e *Engine) SendSealed(ctx context.Context, owner string, c journal.Command) error {
-	return e.send(ctx, c, func(c journal.Command) (journal.Command, error) { return sealTo(owner, c) })
+	return e.send(ctx, c, nil, func(c journal.Command) (journal.Command, error) { return sealTo(owner, c) })
 }
 
 // unreadable counts the commands that were sealed to somebody who is gone.
