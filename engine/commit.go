@@ -50,7 +50,7 @@ func (d *driver) stage(data event.Data) error {
 	}
 	d.push(s)
 	switch data.(type) {
-	case event.BudgetRaised, event.ToolResult, event.BudgetCommitted: // a limit that is another, what may be news
+	case event.BudgetRaised, event.ToolResult, event.BudgetCommitted, event.ChildWaiting: // a limit that is another, what may be news, a pause
 		if len(d.flights) > 0 {
 			d.moveDeadlines()
 		}

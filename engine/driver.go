@@ -39,6 +39,9 @@ type driver struct {
 	// above is being asked.
 	children  map[string]*childFlight
 	reserving bool
+	// waitingAbove is what the run above was told last: that this one waits for
+	// a person.
+	waitingAbove bool
 
 	// What has been applied: the number and hash of the last event, and what
 	// follows from the events for the driver itself.
@@ -191,6 +194,7 @@ func (d *driver) advance(work context.Context) error {
 		return err
 	}
 	d.deliver()
+	d.tellWaiting()
 	for _, start := range d.queue {
 		start(work)
 	}

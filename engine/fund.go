@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 
 	"github.com/pawlrun/pawl/event"
@@ -23,10 +24,12 @@ type fund struct {
 func newFund() *fund { return &fund{came: make(chan struct{}, 1)} }
 
 // draw is what a child says to its parent: it asks for a reservation, or tells
-// what one was used for. A child tells before it asks again.
+// what one was used for, or whether it waits for a person. A child tells before
+// it asks again.
 type draw struct {
-	child string
-	ask   *machine.Reserve
+	child   string
+	waiting *bool
+	ask     *machine.Reserve
 	// answer takes the answer to an ask, and has room for it.
 	answer chan event.Data
 	used   event.BudgetCommitted
@@ -84,10 +87,11 @@ func (d *driver) answerDraws(left string) (progress bool, err error) {
 			d.draws = append(d.draws, x)
 			continue
 		}
-		progress = true
-		if err := d.stage(x.used); err != nil {
+		staged, err := d.told(x)
+		if err != nil {
 			return false, err
 		}
+		progress = progress || staged
 	}
 	var waiting []draw
 	for _, x := range d.draws {
@@ -105,6 +109,33 @@ func (d *driver) answerDraws(left string) (progress bool, err error) {
 	}
 	d.draws = waiting
 	return progress, nil
+}
+
+// told journals what a child tells. That one waits is of interest as long as its
+// call is open.
+func (d *driver) told(x draw) (staged bool, err error) {
+	if x.waiting == nil {
+		return true, d.stage(x.used)
+	}
+	i := slices.IndexFunc(d.open, func(c openCall) bool { return c.child == x.child })
+	if i < 0 || d.machine.State().Phase != machine.Running {
+		return false, nil
+	}
+	return true, d.stage(event.ChildWaiting{Child: x.child, CallID: d.open[i].id, Waiting: *x.waiting})
+}
+
+// tellWaiting tells the run above when this one begins to wait for a person, and
+// when it goes on. That it parks or ends the run above sees by itself.
+func (d *driver) tellWaiting() {
+	if d.above == nil {
+		return
+	}
+	s := d.machine.State()
+	if s.Phase != machine.Running || s.Asking == d.waitingAbove {
+		return
+	}
+	d.waitingAbove = s.Asking
+	d.above.put(draw{child: d.run, waiting: &s.Asking})
 }
 
 // grant answers a child that asks. Of a run that is on its way out nobody gets

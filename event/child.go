@@ -25,6 +25,15 @@ type ChildParked struct {
 	Limit   string     `json:"limit,omitempty"`
 }
 
+// ChildWaiting says that a child, which goes on, has nothing to do but wait for
+// a person, or no longer. That time is neither its own nor its parent's. After
+// the parent was resumed no child waits until one says so again.
+type ChildWaiting struct {
+	Child   string `json:"child"`
+	CallID  string `json:"callId,omitempty"`
+	Waiting bool   `json:"waiting"`
+}
+
 // ChildFinished is the settlement of a child run, with its own outcome.
 type ChildFinished struct {
 	Child   string  `json:"child"`

@@ -17,6 +17,7 @@ const (
 	TypeCheckpoint           Type = "checkpoint"
 	TypeChildStarted         Type = "child.started"
 	TypeChildParked          Type = "child.parked"
+	TypeChildWaiting         Type = "child.waiting"
 	TypeChildFinished        Type = "child.finished"
 	TypeCycleStart           Type = "cycle.start"
 	TypeModelRequested       Type = "model.requested"
@@ -94,6 +95,9 @@ func (ChildStarted) EventType() Type { return TypeChildStarted }
 
 // EventType is child.parked.
 func (ChildParked) EventType() Type { return TypeChildParked }
+
+// EventType is child.waiting.
+func (ChildWaiting) EventType() Type { return TypeChildWaiting }
 
 // EventType is child.finished.
 func (ChildFinished) EventType() Type { return TypeChildFinished }
@@ -234,6 +238,8 @@ func decodeData(t Type, raw json.RawMessage) (Data, error) {
 		return decodeAs[ChildStarted](raw)
 	case TypeChildParked:
 		return decodeAs[ChildParked](raw)
+	case TypeChildWaiting:
+		return decodeAs[ChildWaiting](raw)
 	case TypeChildFinished:
 		return decodeAs[ChildFinished](raw)
 	case TypeCycleStart:
@@ -334,6 +340,7 @@ func All() []Data {
 		Checkpoint{},
 		ChildStarted{},
 		ChildParked{},
+		ChildWaiting{},
 		ChildFinished{},
 		CycleStart{},
 		ModelRequested{},

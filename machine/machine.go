@@ -192,6 +192,9 @@ type State struct {
 	Deadline Deadline
 	// Taint is what the run has taken in, for the rule of two.
 	Taint event.Taint
+	// Asking says that the run goes on and has nothing to do but wait for a
+	// person, whose time is not the run's.
+	Asking bool
 	// Pending are the approvals that wait for a decision.
 	Pending []event.ToolPendingApproval
 }

@@ -14,9 +14,14 @@ type childRun struct {
 	id string
 	// parked is what the child waits for, nil while it goes.
 	parked *event.ChildParked
+	// waiting says that the child goes, and waits for a person.
+	waiting bool
 	// finished says that its outcome is known; the call's result follows from it.
 	finished bool
 }
+
+// childWaits says that the call's child is under way and waits for a person.
+func (c *call) childWaits() bool { return c.running && c.openChild() && c.child.waiting }
 
 // openChild says that the call's child was begun and has no outcome yet.
 func (c *call) openChild() bool { return c.child != nil && c.result == nil }
@@ -29,7 +34,11 @@ func (m *Machine) applyChildStarted(e *event.Event, d event.ChildStarted) error 
 }
 
 func (m *Machine) applyChildParked(e *event.Event, d event.ChildParked) error {
-	return m.onChild(e, d.CallID, d.Child, func(c *call) { c.child.parked, c.running = &d, false })
+	return m.onChild(e, d.CallID, d.Child, func(c *call) { c.child.parked, c.child.waiting, c.running = &d, false, false })
+}
+
+func (m *Machine) applyChildWaiting(e *event.Event, d event.ChildWaiting) error {
+	return m.onChild(e, d.CallID, d.Child, func(c *call) { c.child.waiting = d.Waiting })
 }
 
 func (m *Machine) applyChildFinished(e *event.Event, d event.ChildFinished) error {

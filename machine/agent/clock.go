@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"slices"
 	"time"
 
 	"github.com/pawlrun/pawl/budget"
@@ -39,12 +40,17 @@ func takesUp(d event.Data) bool {
 func (m *Machine) asking() bool {
 	waits := false
 	for _, c := range m.calls {
-		if c.running || c.retry.due() {
+		if c.running && !c.childWaits() || c.retry.due() {
 			return false
 		}
-		waits = waits || c.waits()
+		waits = waits || c.waits() || c.childWaits()
 	}
 	return waits
+}
+
+// awaitsInChild says that the run waits for a person, and a child of it does.
+func (m *Machine) awaitsInChild() bool {
+	return m.asking() && slices.ContainsFunc(m.calls, (*call).childWaits)
 }
 
 // outOfTime is the limit on time that is used up, or "".
@@ -75,10 +81,11 @@ func (m *Machine) noTimeFor(delay time.Duration) (setting string) {
 }
 
 // deadline is when a limit on time is used up if the run goes on from here and
-// nothing new comes of it. What is to be heard at its end is not bounded.
+// nothing new comes of it. What is to be heard at its end is not bounded, nor is
+// a child while it and the run wait for a person.
 func (m *Machine) deadline() machine.Deadline {
 	left, setting := m.cfg.Limits.Remaining(m.spent)
-	if setting == "" || m.phase >= phaseEnding {
+	if setting == "" || m.phase >= phaseEnding || m.awaitsInChild() {
 		return machine.Deadline{}
 	}
 	return machine.Deadline{At: m.last.Add(max(left, 0)), Setting: setting}

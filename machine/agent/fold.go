@@ -258,7 +258,7 @@ func (m *Machine) applyResumed(d event.RunResumed) {
 	for _, c := range m.calls {
 		switch {
 		case c.openChild():
-			c.child.parked, c.running = nil, true
+			c.child.parked, c.child.waiting, c.running = nil, false, true
 		case c.running:
 			c.running, c.orphan = false, true
 		}

@@ -110,6 +110,7 @@ func (m *Machine) State() machine.State {
 	s := machine.State{
 		Phase: machine.Running, Parked: m.parked, Outcome: m.outcome,
 		Cycle: m.cycle, Usage: m.costs.Usage(), Cost: m.costs.Cost(), Deadline: m.deadline(), Taint: m.taint,
+		Asking: !m.idle && m.asking(),
 	}
 	switch {
 	case m.phase == phaseEnded:
@@ -221,6 +222,8 @@ func (m *Machine) Apply(e *event.Event) error {
 		return m.applyChildStarted(e, d)
 	case event.ChildParked:
 		return m.applyChildParked(e, d)
+	case event.ChildWaiting:
+		return m.applyChildWaiting(e, d)
 	case event.ChildFinished:
 		return m.applyChildFinished(e, d)
 	case event.BudgetRefused:
