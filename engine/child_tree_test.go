@@ -369,6 +369,7 @@ func TestAPausedChildHoldsNothing(t *testing.T) {
 				time.Sleep(time.Second) // its sibling asks meanwhile
 				return nil, &llm.Error{Class: llm.ClassThrottled, Status: 429, Message: "later", RetryAfter: time.Minute, HasRetryAfter: true}
 			}
+			time.Sleep(time.Second / 10) // the throttled one asks again meanwhile
 			mu.Lock()
 			defer mu.Unlock()
 			answers++

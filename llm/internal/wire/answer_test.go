@@ -117,19 +117,19 @@ func TestNothingOfOneStreamIsReadInTheNext(t *testing.T) {
 		"data: whole\n\n", "event: begun\ndata: half", "data: line\n", "data: ended by CR\r", "data: fails\n\ndata: unread\n\n",
 		"data: " + long + "\n\n", "\xef\xbb\xbf\n",
 	} {
-		bodies := []string{before, "\ndata: next\n\n"}
+		bodies := make(chan string, 2)
+		bodies <- before
+		bodies <- "\ndata: next\n\n"
 		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			_, _ = io.WriteString(w, bodies[0])
-			bodies = bodies[1:]
+			_, _ = io.WriteString(w, <-bodies)
 		}))
 		t.Cleanup(srv.Close)
 		c := wire.Client{Provider: "acme", HTTP: wire.NewHTTP()}
-		for len(bodies) > 0 {
+		for _, last := range []bool{false, true} {
 			x, err := c.Post(t.Context(), srv.URL, http.Header{}, &llm.Encoded{}, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
-			last := len(bodies) == 0
 			if resp, err := c.Read(x, &reading{}); last && (err != nil || resp.Parts.Text() != "next") {
 				t.Errorf("after %.40q the next stream reads %+v, %v", before, resp, err)
 			}
