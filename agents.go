@@ -21,10 +21,10 @@ import (
 // id that child.started names, and draws from its parent's budget. Each of its
 // model calls must fit what is left of the parent's Limits as well as of its
 // own; what it uses is part of the parent's usage and cost. Money bounds only
-// models whose price is known, here as there. It ends when the
-// parent is cancelled or out of time, and parks with it. Where it waits for
-// somebody the parent parks too: decide on the child's run, then resume the
-// parent, which wakes it.
+// models whose price is known, here as there. It ends when the parent is
+// cancelled or out of time, and parks with it. Where it waits for somebody the
+// parent parks too: decide on the child's run, then resume the parent, which
+// wakes it.
 //
 // The agent's own Tools, Approvals, Hooks and Ask hold in its run, and none of
 // the parent's. It sees nothing of the parent's conversation but the task. What

@@ -50,7 +50,7 @@ func (d *driver) takeCommands(ctx context.Context) error {
 	if err != nil {
 		return d.storeFailed(err)
 	}
-	known := d.discretion()
+	known := d.knownSecrets()
 	for _, c := range cmds {
 		if d.seen[c.ID] {
 			continue
@@ -121,7 +121,7 @@ func (e *Engine) send(ctx context.Context, c journal.Command, sender *driver, se
 	if err != nil {
 		return fmt.Errorf("engine: send %s: %w", c.Kind, err)
 	}
-	known, now := e.discretion(row, sender), e.opts.Now()
+	known, now := e.knownSecrets(row, sender), e.opts.Now()
 	c, clean := known.clean(RedactCommand(c, e.opts.Secrets))
 	if driven := row.Owner != "" && row.Expiry.After(now); !clean && !driven {
 		return fmt.Errorf("engine: send %s to run %s: %w", c.Kind, c.Run, ErrSecretsUnknown)
@@ -156,7 +156,7 @@ type answers struct {
 	seen, refused map[int64]bool
 	// secrets are taken out of them. Where some may be missing, what has room for
 	// one is left to the run's next driver, which has them all.
-	secrets discretion
+	secrets knownSecrets
 	// machine is the run's machine after them, nil when nothing changed.
 	machine machine.Machine
 }

@@ -121,8 +121,8 @@ func (d *driver) noteStarted(callID string, started bool) {
 }
 
 // commit writes what is staged, takes the commands that were answered out of the
-// inbox, and then publishes. The commit after which
-// the driver leaves gives the lease up as well.
+// inbox, and then publishes. The commit after which the driver leaves gives the
+// lease up as well.
 func (d *driver) commit(ctx context.Context) error {
 	if len(d.staged) == 0 && len(d.consumed) == 0 {
 		return nil

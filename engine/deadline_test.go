@@ -169,21 +169,29 @@ func TestNeitherParkedTimeNorAPersonsUsesUpTheWallTime(t *testing.T) {
 	})
 }
 
-// Ten seconds are ten seconds, in however many processes they are spent.
-func TestTheWallTimeGoesOnAcrossProcesses(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t).model(takes(15 * time.Second))
-		r.cfg.Limits.MaxWallSeconds = 10
-		ctx, interrupt := context.WithCancelCause(t.Context())
-		run := r.start(ctx)
-		time.Sleep(6 * time.Second)
-		interrupt(engine.ErrInterrupted)
-		parkedAs(t, run, event.ParkInterrupted)
-		time.Sleep(24 * time.Hour)
-		began := time.Now()
-		o := outcome(t, r.other().resume(run.ID))
-		if took := time.Since(began); o.Reason != "budget:max_wall_time_seconds" || took != 4*time.Second {
-			t.Errorf("%s after %s more", o.Reason, took)
-		}
-	})
+// Ten seconds are ten seconds, in however many processes they are spent; the day
+// in between is nobody's.
+func TestALimitOnTimeGoesOnAcrossProcesses(t *testing.T) {
+	for setting, limits := range map[string]budget.Limits{
+		"max_wall_time_seconds":   {MaxWallSeconds: 10},
+		"max_no_progress_seconds": {MaxIdleSeconds: 10},
+	} {
+		t.Run(setting, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(t).model(takes(15 * time.Second))
+				r.cfg.Limits = limits
+				ctx, interrupt := context.WithCancelCause(t.Context())
+				run := r.start(ctx)
+				time.Sleep(6 * time.Second)
+				interrupt(engine.ErrInterrupted)
+				parkedAs(t, run, event.ParkInterrupted)
+				time.Sleep(24 * time.Hour)
+				began := time.Now()
+				o := outcome(t, r.other().resume(run.ID))
+				if took := time.Since(began); o.Reason != event.BudgetReason(setting) || took != 4*time.Second {
+					t.Errorf("%s after %s more", o.Reason, took)
+				}
+			})
+		})
+	}
 }

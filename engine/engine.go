@@ -307,7 +307,7 @@ func (e *Engine) drive(ctx context.Context, d *driver) *Run {
 
 // lookOnceMore answers the commands that came while a driver was leaving.
 func (e *Engine) lookOnceMore(ctx context.Context, d *driver) error {
-	a := answers{seen: d.seen, refused: map[int64]bool{}, secrets: d.discretion()}
+	a := answers{seen: d.seen, refused: map[int64]bool{}, secrets: d.knownSecrets()}
 	if news, err := e.unseen(ctx, d.run, &a); err != nil || !news {
 		return err
 	}

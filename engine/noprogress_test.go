@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl/budget"
-	"github.com/pawlrun/pawl/engine"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/hook"
 	"github.com/pawlrun/pawl/journal"
@@ -158,26 +157,6 @@ func TestAChangedTimeWithoutProgressHoldsForTheCallInFlight(t *testing.T) {
 			})
 		})
 	}
-}
-
-// Ten seconds without anything new are ten seconds, in however many processes
-// they are spent; the day in between is nobody's.
-func TestTheTimeWithoutProgressGoesOnAcrossProcesses(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t).model(takes(15 * time.Second))
-		r.cfg.Limits.MaxIdleSeconds = 10
-		ctx, interrupt := context.WithCancelCause(t.Context())
-		run := r.start(ctx)
-		time.Sleep(6 * time.Second)
-		interrupt(engine.ErrInterrupted)
-		parkedAs(t, run, event.ParkInterrupted)
-		time.Sleep(24 * time.Hour)
-		began := time.Now()
-		o := outcome(t, r.other().resume(run.ID))
-		if took := time.Since(began); o.Reason != event.BudgetReason(noProgress) || took != 4*time.Second {
-			t.Errorf("%s after %s more", o.Reason, took)
-		}
-	})
 }
 
 // A wait that nothing new can come of before the limit is not begun.

@@ -54,7 +54,7 @@ func TestSeeds(t *testing.T) {
 func play(t *testing.T, seed int) map[string]int {
 	w := newWorld(seed)
 	s := &simulation{t: t, world: w}
-	s.toTheEnd()
+	w.toTheEnd(s)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if t.Failed() || len(w.violations) > 0 {
@@ -103,9 +103,21 @@ func (s *simulation) env(in *incarnation) engine.Env {
 
 const patience = 60 // tries until the world turns calm
 
-func (s *simulation) toTheEnd() {
-	s.t.Helper()
-	w, in := s.world, s.boot()
+// player is what the loop through processes needs of a simulation.
+type player interface {
+	boot() *incarnation
+	// leave is what becomes of a process in whose place another one is booted.
+	leave(*incarnation)
+	// takeUp starts the run, or resumes it once it is there.
+	takeUp(*incarnation) (*engine.Run, error)
+	// drive watches a run while a process drives it, and says whether it ended.
+	drive(*incarnation, *engine.Run) bool
+	check()
+}
+
+// toTheEnd has a run driven by one process after the other until it has ended.
+func (w *world) toTheEnd(p player) {
+	in := p.boot()
 	for tries := 0; ; tries++ {
 		if tries == patience {
 			w.turnCalm()
@@ -115,9 +127,10 @@ func (s *simulation) toTheEnd() {
 			break
 		}
 		if in.dead.Load() || w.draw(4) == 0 {
-			in = s.boot()
+			p.leave(in)
+			in = p.boot()
 		}
-		r, err := s.takeUp(in)
+		r, err := p.takeUp(in)
 		if errors.Is(err, journal.ErrEnded) {
 			break
 		}
@@ -126,13 +139,16 @@ func (s *simulation) toTheEnd() {
 			time.Sleep(5 * time.Second)
 			continue
 		}
-		if s.drive(in, r) {
+		if p.drive(in, r) {
 			break
 		}
 	}
 	time.Sleep(time.Hour) // what is deaf to its context comes to its end
-	s.check()
+	p.check()
 }
+
+// leave lets the process go on beside the next one, if it lives.
+func (s *simulation) leave(*incarnation) {}
 
 // takeUp starts the run, or resumes it once it is there.
 func (s *simulation) takeUp(in *incarnation) (*engine.Run, error) {

@@ -48,7 +48,7 @@ func TestSeedsOfTrees(t *testing.T) {
 	for seed := first; seed <= last && !t.Failed(); seed++ {
 		synctest.Test(t, func(t *testing.T) {
 			g := newGrove(t, seed)
-			g.toTheEnd()
+			g.toTheEnd(g)
 			g.mu.Lock()
 			defer g.mu.Unlock()
 			if len(g.violations) > 0 {
@@ -236,36 +236,7 @@ func (g *grove) takeUp(in *incarnation) (*engine.Run, error) {
 	return in.engine.Start(g.t.Context(), started, g.env("root", in.process))
 }
 
-func (g *grove) toTheEnd() {
-	in := g.boot()
-	for tries := 0; ; tries++ {
-		if tries == patience {
-			g.turnCalm()
-		}
-		if tries > 3*patience {
-			g.violate("the run does not end")
-			break
-		}
-		if in.dead.Load() || g.draw(4) == 0 {
-			in.die()
-			in = g.boot()
-		}
-		run, err := g.takeUp(in)
-		if errors.Is(err, journal.ErrEnded) {
-			break
-		}
-		if err != nil {
-			g.notef("%s cannot take the run up: %v", in.name, firstLine(err))
-			time.Sleep(5 * time.Second)
-			continue
-		}
-		if g.drive(in, run) {
-			break
-		}
-	}
-	time.Sleep(time.Hour)
-	g.check()
-}
+func (g *grove) leave(in *incarnation) { in.die() }
 
 // drive watches a tree while a process drives it, and says whether it ended.
 func (g *grove) drive(in *incarnation, run *engine.Run) bool {

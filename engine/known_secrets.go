@@ -14,8 +14,8 @@ import (
 // parent could take that out.
 var ErrSecretsUnknown = errors.New("engine: this may hold a secret of the run, which only the program that started it knows; say it through that program")
 
-// discretion is what is known here of the secrets that a run may be told.
-type discretion struct {
+// knownSecrets are what is known here of the secrets that a run may be told.
+type knownSecrets struct {
 	redactors []*secret.Redactor
 	// complete says that the run has no others: they are those of its own
 	// environment or of its parent's.
@@ -39,18 +39,18 @@ func (d *driver) secretsFor(run string) []*secret.Redactor {
 	return all
 }
 
-// discretion is what the driver of a run knows: everything.
-func (d *driver) discretion() discretion {
-	return discretion{redactors: d.secretsFor(d.run), complete: true}
+// knownSecrets are what the driver of a run knows: everything.
+func (d *driver) knownSecrets() knownSecrets {
+	return knownSecrets{redactors: d.secretsFor(d.run), complete: true}
 }
 
-// discretion is what this engine and the sender of a command, nil where that has
-// no run, know of the secrets of the run that the command is for. Those of a run
-// that is nobody's child are the sender's to take out, as its file names them.
-func (e *Engine) discretion(row journal.Run, sender *driver) discretion {
+// knownSecrets are what this engine and the sender of a command, nil where that
+// has no run, know of the secrets of the run that the command is for. Those of a
+// run that is nobody's child are the sender's to take out, as its file names them.
+func (e *Engine) knownSecrets(row journal.Run, sender *driver) knownSecrets {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	known := discretion{complete: row.Parent == ""}
+	known := knownSecrets{complete: row.Parent == ""}
 	for _, d := range []*driver{e.drivers[row.ID], e.drivers[row.Parent], sender} {
 		if d != nil {
 			known.redactors = append(known.redactors, d.secretsFor(row.ID)...)
@@ -62,7 +62,7 @@ func (e *Engine) discretion(row journal.Run, sender *driver) discretion {
 
 // clean takes the secrets out of a command, and says whether it can be written
 // down now.
-func (k discretion) clean(c journal.Command) (journal.Command, bool) {
+func (k knownSecrets) clean(c journal.Command) (journal.Command, bool) {
 	for _, r := range k.redactors {
 		c = RedactCommand(c, r)
 	}
