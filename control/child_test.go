@@ -143,3 +143,42 @@ func TestAProgramsParkedChildIsToldNothingThatMayHoldASecret(t *testing.T) {
 		t.Errorf("a call cannot be declined: %+v, %v", got, err)
 	}
 }
+
+func TestWhatWaitsInAChildWaitsInItsParent(t *testing.T) {
+	store, desk, run, child, call := family(t, pawl.ApproveWait)
+	for _, of := range []string{run.ID(), child} {
+		pending, err := desk.Pending(t.Context(), of)
+		if err != nil || len(pending) != 1 || pending[0].Run != child || pending[0].CallID != call {
+			t.Errorf("of %s: %+v, %v", of, pending, err)
+		}
+	}
+	if own, err := desk.PendingIn(t.Context(), run.ID()); err != nil || len(own) > 0 {
+		t.Errorf("of the parent alone: %+v, %v", own, err)
+	}
+	watch := store.Watch(t.Context())
+	for {
+		row, err := store.Run(t.Context(), run.ID())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if row.State == journal.Waiting && row.Detail == string(event.ParkApproval) {
+			break
+		}
+		<-watch
+	}
+	row, err := store.Run(t.Context(), run.ID())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := journal.Command{Kind: journal.Approve, CallID: call, By: "ann"}
+	if _, err := desk.Send(t.Context(), row, c); err != nil {
+		t.Fatal(err)
+	}
+	c.Run = run.ID()
+	if d, err := desk.Decided(t.Context(), c); err != nil || d == nil || d.Approver != "ann" {
+		t.Errorf("decided: %+v, %v", d, err)
+	}
+	if _, err := run.Wait(); err != nil {
+		t.Fatal(err)
+	}
+}

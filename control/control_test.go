@@ -74,7 +74,7 @@ func (o office) row() journal.Run {
 	return row
 }
 
-func (o office) pending() event.ToolPendingApproval {
+func (o office) pending() control.Pending {
 	o.t.Helper()
 	calls, err := o.Pending(o.t.Context(), o.run)
 	if err != nil || len(calls) != 1 {
@@ -161,7 +161,7 @@ func TestOtherArgumentsAreHeldToTheToolBeforeTheQuestionIsUsedUp(t *testing.T) {
 		`null`:                           "no JSON object",
 		`{`:                              "no JSON object",
 	} {
-		err := o.CheckArgs(t.Context(), o.run, p, json.RawMessage(args))
+		err := o.CheckArgs(t.Context(), p, json.RawMessage(args))
 		if wrong, ok := errors.AsType[*control.ArgsError](err); ok != (want != "") || ok && !strings.Contains(wrong.Message, want) || !ok && err != nil {
 			t.Errorf("%s: %v", args, err)
 		}

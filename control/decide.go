@@ -13,15 +13,6 @@ import (
 	"github.com/pawlrun/pawl/llm"
 )
 
-// Pending are the calls of a run that wait for a decision.
-func (d *Desk) Pending(ctx context.Context, run string) ([]event.ToolPendingApproval, error) {
-	m, err := d.engine.Inspect(ctx, run)
-	if err != nil {
-		return nil, err
-	}
-	return m.State().Pending, nil
-}
-
 // ArgsError is what a tool says against arguments that a decision gives a call.
 type ArgsError struct{ Message string }
 
@@ -30,7 +21,7 @@ func (e *ArgsError) Error() string { return e.Message }
 
 // CheckArgs refuses arguments for a pending call that its tool would refuse: a
 // slip must not use the question up. The error is then an [*ArgsError].
-func (d *Desk) CheckArgs(ctx context.Context, run string, p event.ToolPendingApproval, args json.RawMessage) error {
+func (d *Desk) CheckArgs(ctx context.Context, p Pending, args json.RawMessage) error {
 	var object map[string]json.RawMessage
 	if err := json.Unmarshal(args, &object); err != nil {
 		return &ArgsError{Message: "no JSON object: " + err.Error()}
@@ -38,7 +29,7 @@ func (d *Desk) CheckArgs(ctx context.Context, run string, p event.ToolPendingApp
 	if object == nil {
 		return &ArgsError{Message: "no JSON object"}
 	}
-	started, err := d.started(ctx, run)
+	started, err := d.started(ctx, p.Run)
 	if err != nil || started.Spec == "" {
 		return err
 	}

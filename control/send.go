@@ -189,7 +189,7 @@ func (d *Desk) Overtaken(ctx context.Context, c journal.Command, sent time.Time)
 	if c.Kind != journal.Approve && c.Kind != journal.Reject {
 		return nil
 	}
-	made, err := d.engine.Decision(ctx, d.engine.Addressee(ctx, c), c.CallID)
+	made, err := d.Decided(ctx, c)
 	switch {
 	case err != nil || made == nil:
 		return err

@@ -163,6 +163,8 @@ func (d *driver) status() journal.Status {
 		st.State, st.Detail = journal.Parked, string(s.Parked.Reason)
 	case d.waiting != "":
 		st.State, st.Detail = journal.Waiting, d.waiting
+	case s.Asking:
+		st.State, st.Detail = journal.Waiting, string(event.ParkApproval)
 	}
 	return st
 }

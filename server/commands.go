@@ -68,7 +68,7 @@ func (s *Server) decide(w http.ResponseWriter, r *http.Request, c *journal.Comma
 	if err != nil {
 		return err
 	}
-	if answer.Decision, err = s.engine.Decision(ctx, row.ID, c.CallID); err != nil {
+	if answer.Decision, err = s.desk.Decided(ctx, named(row, *c)); err != nil {
 		return err
 	}
 	return s.andGoOn(ctx, w, r, answer)
@@ -92,7 +92,7 @@ func (s *Server) checkArgs(ctx context.Context, run string, c *journal.Command) 
 		if p.CallID != c.CallID {
 			continue
 		}
-		err := s.desk.CheckArgs(ctx, run, p, c.Args)
+		err := s.desk.CheckArgs(ctx, p, c.Args)
 		if wrong, ok := errors.AsType[*control.ArgsError](err); ok {
 			return kindArgs.problem("give arguments that fit the schema of "+p.Tool, "%s", wrong.Message).about(run, c.CallID).at("/args")
 		}
@@ -160,7 +160,7 @@ func (s *Server) send(ctx context.Context, row journal.Run, c journal.Command) (
 	d, err := s.desk.Send(ctx, row, c)
 	if errors.Is(err, journal.ErrEnded) && c.CallID != "" {
 		// That it was decided before says more than that the run is over.
-		if made, readErr := s.engine.Decision(ctx, row.ID, c.CallID); readErr == nil && made != nil {
+		if made, readErr := s.desk.Decided(ctx, named(row, c)); readErr == nil && made != nil {
 			err = &engine.DecidedError{Decision: *made}
 		}
 	}
@@ -168,6 +168,12 @@ func (s *Server) send(ctx context.Context, row journal.Run, c journal.Command) (
 		return said{}, problemOf(err).about(row.ID, c.CallID)
 	}
 	return said{Delivery: d}, nil
+}
+
+// named is a command to the run that a path names.
+func named(row journal.Run, c journal.Command) journal.Command {
+	c.Run = row.ID
+	return c
 }
 
 // andGoOn drives the run on and answers. What keeps it from going on does not
@@ -211,7 +217,8 @@ func (s *Server) resume(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// showApprovals lists the calls of a run that wait for a decision.
+// showApprovals lists the calls of a run, and of the runs that it started, that
+// wait for a decision.
 func (s *Server) showApprovals(w http.ResponseWriter, r *http.Request) error {
 	row, err := s.find(r)
 	if err != nil {
@@ -220,27 +227,12 @@ func (s *Server) showApprovals(w http.ResponseWriter, r *http.Request) error {
 	if _, err := readQuery(r); err != nil {
 		return err
 	}
-	pending, err := s.pendingOf(r.Context(), row.ID)
+	pending, err := s.desk.Pending(r.Context(), row.ID)
 	if err != nil {
 		return err
 	}
-	s.answer(w, r, http.StatusOK, list[approval]{Items: pending})
+	s.answer(w, r, http.StatusOK, list[control.Pending]{Items: append([]control.Pending{}, pending...)})
 	return nil
-}
-
-// approval is a call that waits, with the run that it is of.
-type approval struct {
-	Run string `json:"run"`
-	event.ToolPendingApproval
-}
-
-func (s *Server) pendingOf(ctx context.Context, run string) ([]approval, error) {
-	pending, err := s.desk.Pending(ctx, run)
-	items := make([]approval, 0, len(pending))
-	for _, p := range pending {
-		items = append(items, approval{run, p})
-	}
-	return items, err
 }
 
 // listApprovals lists the calls of all runs that wait for a decision, those of
@@ -260,9 +252,9 @@ func (s *Server) listApprovals(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	page := list[approval]{Items: []approval{}}
+	page := list[control.Pending]{Items: []control.Pending{}}
 	for _, row := range rows[:min(len(rows), q.limit)] {
-		pending, err := s.pendingOf(r.Context(), row.ID)
+		pending, err := s.desk.PendingIn(r.Context(), row.ID)
 		if err != nil {
 			return err
 		}

@@ -127,6 +127,9 @@ func (s *Server) tryToGoOn(ctx context.Context, run string) (progress, error) {
 	if err != nil || r.State == journal.Ended {
 		return heard, err
 	}
+	if r.Parent != "" {
+		return heard, s.underParent(ctx, r)
+	}
 	unheard, err := s.store.Inbox(ctx, run)
 	if err != nil {
 		return heard, err
@@ -147,6 +150,16 @@ func (s *Server) tryToGoOn(ctx context.Context, run string) (progress, error) {
 		return heard, err
 	}
 	return driving, nil
+}
+
+// underParent says how a child goes on: by itself where a process drives its
+// parent, and else when that is resumed.
+func (s *Server) underParent(ctx context.Context, child journal.Run) error {
+	parent, err := s.store.Run(ctx, child.Parent)
+	if err != nil || control.Driven(parent, time.Now()) && !engine.OwnerGone(parent.Owner) {
+		return err
+	}
+	return &engine.ChildError{Run: child.ID, Parent: child.Parent}
 }
 
 // parksSince says that a run has parked and that something was said to it after

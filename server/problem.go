@@ -104,6 +104,9 @@ func problemOf(err error) *Problem {
 	if missing, ok := errors.AsType[*control.SecretsError](err); ok {
 		return kindSecrets.problem("start the server with the run's secrets", "%v", missing).about(missing.Run, "")
 	}
+	if child, ok := errors.AsType[*engine.ChildError](err); ok {
+		return kindCannotGo.problem("POST /v1/runs/"+child.Parent+"/resume", "%v", child).about(child.Run, "")
+	}
 	if wrong, ok := errors.AsType[spec.Errors](err); ok {
 		p := kindAgent.problem("mend the places that errors names", "%v", wrong)
 		p.Errors = wrong

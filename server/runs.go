@@ -192,10 +192,10 @@ func (s *Server) knowsCursor(ctx context.Context, q query) error {
 // shown is a run as it stands, from its row and from a fold of its journal.
 type shown struct {
 	journal.Run
-	Usage   llm.Usage                   `json:"usage"`
-	Cost    llm.Cost                    `json:"cost"`
-	Pending []event.ToolPendingApproval `json:"pending"`
-	Taint   event.Taint                 `json:"taint,omitzero"`
+	Usage   llm.Usage         `json:"usage"`
+	Cost    llm.Cost          `json:"cost"`
+	Pending []control.Pending `json:"pending"`
+	Taint   event.Taint       `json:"taint,omitzero"`
 }
 
 func (s *Server) showRun(w http.ResponseWriter, r *http.Request) error {
@@ -207,10 +207,13 @@ func (s *Server) showRun(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	pending, err := s.desk.Pending(r.Context(), row.ID)
+	if err != nil {
+		return err
+	}
 	state := m.State()
 	s.answer(w, r, http.StatusOK, shown{
-		Run: row, Usage: state.Usage, Cost: state.Cost, Taint: state.Taint,
-		Pending: append([]event.ToolPendingApproval{}, state.Pending...),
+		Run: row, Usage: state.Usage, Cost: state.Cost, Taint: state.Taint, Pending: append([]control.Pending{}, pending...),
 	})
 	return nil
 }

@@ -29,7 +29,7 @@ func (s *session) deliver(ctx context.Context, r journal.Run, c journal.Command,
 	case d.State == journal.Ended:
 		return s.app.printf("run %s: %s recorded, the run has ended\n", d.Run, d.Command)
 	}
-	return s.app.printf("run %s: %s recorded; go on with: pawl runs resume %s\n", d.Run, d.Command, d.Run)
+	return s.app.printf("run %s: %s recorded; go on with: pawl runs resume %s\n", d.Run, d.Command, toResume(r))
 }
 
 // send is [control.Desk.Send] in the name of whoever runs this command.
@@ -75,7 +75,7 @@ func (s *session) deliverAndResume(ctx context.Context, r journal.Run, c journal
 	if err != nil {
 		return err
 	}
-	now, err := s.store.Run(ctx, r.ID)
+	now, err := s.store.Run(ctx, toResume(r))
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"unicode"
 
 	"github.com/pawlrun/pawl/budget"
+	"github.com/pawlrun/pawl/control"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/journal"
 	"github.com/spf13/cobra"
@@ -75,8 +76,12 @@ func TestALimitsValueHasItsSettingsType(t *testing.T) {
 }
 
 func TestACallIsNamedByItsIDOrTheEndOfIt(t *testing.T) {
-	pending := []event.ToolPendingApproval{{CallID: "abc-1-1"}, {CallID: "abc-1-2"}, {CallID: "abc-11-2"}}
-	for name, want := range map[string]string{"abc-1-2": "abc-1-2", "1-1": "abc-1-1", "11-2": "abc-11-2", "1-2": "abc-1-2", "2": "", "": "", "c-1-1": "", "9-9": ""} {
+	var pending []control.Pending
+	for _, id := range []string{"abc-1-1", "abc-1-2", "abc-11-2", "def-1-1", "def-3-1", "ghi-4-1", "hij-4-1"} {
+		run, _ := cutCall(id)
+		pending = append(pending, control.Pending{Run: run, ToolPendingApproval: event.ToolPendingApproval{CallID: id}})
+	}
+	for name, want := range map[string]string{"3-1": "def-3-1", "def-1-1": "def-1-1", "de-1-1": "def-1-1", "4-1": "", "hij-4-1": "hij-4-1", "abc-1-2": "abc-1-2", "1-1": "abc-1-1", "11-2": "abc-11-2", "1-2": "abc-1-2", "2": "", "": "", "c-1-1": "", "9-9": ""} {
 		if got, err := matchCall("abc", pending, name); got.CallID != want || (err == nil) != (want != "") {
 			t.Errorf("%q is %q, %v; want %q", name, got, err, want)
 		}

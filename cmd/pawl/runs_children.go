@@ -1,9 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 
+	"github.com/pawlrun/pawl/control"
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/llm"
 )
 
@@ -13,11 +16,26 @@ type childRef struct {
 	Name   string             `json:"name,omitempty"`
 	CallID string             `json:"callId,omitempty"`
 	Parked *event.ChildParked `json:"parked,omitempty"`
+	// Decided says that nothing is left to decide about in a child that parked
+	// for a decision.
+	Decided bool `json:"decided,omitempty"`
 	// Outcome is nil while the child has not ended.
 	Outcome *event.Outcome `json:"outcome,omitempty"`
 	// Cost is what the child has used of the run's budget so far.
 	Cost *llm.Cost `json:"cost,omitempty"`
 }
+
+// startedBy marks a run that another one started, behind its name.
+func startedBy(r journal.Run) string {
+	if r.Parent == "" {
+		return ""
+	}
+	return "  (started by " + r.Parent + ")"
+}
+
+// toResume is the run to resume so that a run goes on: a child goes on with the
+// run that started it.
+func toResume(r journal.Run) string { return cmp.Or(r.Parent, r.ID) }
 
 // child takes in an event about one of the run's children.
 func (p *page) child(data event.Data) {
@@ -55,12 +73,28 @@ func (p *page) childOf(run string, change func(*childRef)) {
 	}
 }
 
+// asks takes in the calls of the run's children that wait for a decision.
+func (p *page) asks(pending []control.Pending) {
+	open := map[string]bool{}
+	for _, call := range pending {
+		if call.Run != p.ID {
+			open[call.Run] = true
+			p.Pending = append(p.Pending, pendingOf(call.Run, call.ToolPendingApproval))
+		}
+	}
+	for i, c := range p.Children {
+		p.Children[i].Decided = c.Parked != nil && c.Parked.Reason == event.ParkApproval && !open[c.Run]
+	}
+}
+
 // said is the child in a line: which run it is, how it stands, what it cost.
 func (c childRef) said() string {
 	stands := "goes on with this run"
 	switch {
 	case c.Outcome != nil:
 		stands = fmt.Sprintf("%s, %s", c.Outcome.Status, reason(*c.Outcome))
+	case c.Decided:
+		stands = "decided about, " + stands
 	case c.Parked != nil:
 		stands = "parked: " + string(c.Parked.Reason)
 	}

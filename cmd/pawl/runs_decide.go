@@ -62,7 +62,7 @@ func (a *app) decisionCommand(kind journal.CommandKind, edited *string) *cobra.C
 					return err
 				}
 				command := journal.Command{Kind: kind, CallID: p.CallID, Text: f.reason}
-				if command.Args, err = s.editedArgs(c.Context(), r, p, *edited); err != nil {
+				if command.Args, err = s.editedArgs(c.Context(), p, *edited); err != nil {
 					return err
 				}
 				return s.deliverAndResume(c.Context(), r, command, f)
@@ -95,48 +95,71 @@ func (s *session) notOfRun(ctx context.Context, because string) error {
 }
 
 // pendingCall finds the call that waits for a decision and that a user named.
-func (s *session) pendingCall(ctx context.Context, r journal.Run, name string) (event.ToolPendingApproval, error) {
+func (s *session) pendingCall(ctx context.Context, r journal.Run, name string) (control.Pending, error) {
 	pending, err := s.desk.Pending(ctx, r.ID)
 	if err != nil {
-		return event.ToolPendingApproval{}, err
+		return control.Pending{}, err
 	}
 	p, err := matchCall(r.ID, pending, name)
 	if err == nil {
 		return p, nil
 	}
-	_, place := cutCall(name)
-	for _, id := range []string{name, r.ID + "-" + place} {
-		if d, readErr := s.engine.Decision(ctx, r.ID, id); readErr == nil && d != nil {
-			return p, usageError(&engine.DecidedError{Decision: *d})
-		}
+	if d := s.decided(ctx, r, name); d != nil {
+		return p, usageError(&engine.DecidedError{Decision: *d})
 	}
 	return p, err
 }
 
-func matchCall(run string, pending []event.ToolPendingApproval, name string) (event.ToolPendingApproval, error) {
+// decided is the decision about a call that a user named and that waits for none
+// any more: one of the run, or of a run that this started.
+func (s *session) decided(ctx context.Context, r journal.Run, name string) *event.ToolApprovalResolved {
+	ids := []string{name}
+	if _, place := cutCall(name); place != "" {
+		ids = append(ids, r.ID+"-"+place)
+		children, err := s.store.Runs(ctx, journal.Filter{Parent: r.ID})
+		if err != nil {
+			return nil
+		}
+		for _, child := range children {
+			ids = append(ids, child.ID+"-"+place)
+		}
+	}
+	for _, id := range ids {
+		named := journal.Command{Kind: journal.Approve, Run: r.ID, CallID: id}
+		if d, err := s.desk.Decided(ctx, named); err == nil && d != nil {
+			return d
+		}
+	}
+	return nil
+}
+
+func matchCall(run string, pending []control.Pending, name string) (control.Pending, error) {
 	var ids []string
-	var fits []event.ToolPendingApproval
+	var fits []control.Pending
 	for _, p := range pending {
 		ids = append(ids, p.CallID)
 		switch {
 		case p.CallID == name:
 			return p, nil
-		case namesCall(p.CallID, name):
+		case !namesCall(p.CallID, name):
+		case p.Run == run:
+			fits = append([]control.Pending{p}, fits...)
+		default:
 			fits = append(fits, p)
 		}
 	}
 	switch {
-	case len(fits) == 1:
-		return fits[0], nil
+	case len(fits) == 1, len(fits) > 1 && fits[0].Run == run && fits[1].Run != run:
+		return fits[0], nil // the end of an id means the run's own call before a child's
 	case len(ids) == 0:
-		return event.ToolPendingApproval{}, usagef("run %s waits for no decision", run)
+		return control.Pending{}, usagef("run %s waits for no decision", run)
 	}
-	return event.ToolPendingApproval{}, usagef("call %q of run %s waits for no decision; these do: %s", name, run, strings.Join(ids, ", "))
+	return control.Pending{}, usagef("call %q of run %s waits for no decision; these do: %s", name, run, strings.Join(ids, ", "))
 }
 
 // editedArgs reads the arguments that a user gives a call, and refuses what the
 // tool would refuse: a slip must not use the question up.
-func (s *session) editedArgs(ctx context.Context, r journal.Run, p event.ToolPendingApproval, text string) (json.RawMessage, error) {
+func (s *session) editedArgs(ctx context.Context, p control.Pending, text string) (json.RawMessage, error) {
 	if text == "" {
 		return nil, nil
 	}
@@ -148,7 +171,7 @@ func (s *session) editedArgs(ctx context.Context, r journal.Run, p event.ToolPen
 		text = string(content)
 	}
 	args := json.RawMessage(text)
-	err := s.desk.CheckArgs(ctx, r.ID, p, args)
+	err := s.desk.CheckArgs(ctx, p, args)
 	if wrong, ok := errors.AsType[*control.ArgsError](err); ok {
 		return nil, usagef("--args: %s", wrong.Message)
 	}

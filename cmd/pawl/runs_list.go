@@ -66,7 +66,7 @@ func (a *app) listRuns(ctx context.Context, f listFlags) error {
 func (a *app) printList(page list) error {
 	w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
 	for _, r := range page.Items {
-		row := r.ID + "\t" + standing(r) + "\t" + plural(r.Cycles, "cycle") + "\t" + clock(r.Created) + "\t" + firstLine(r.Name, 60) + "\n"
+		row := r.ID + "\t" + standing(r) + "\t" + plural(r.Cycles, "cycle") + "\t" + clock(r.Created) + "\t" + firstLine(r.Name, 60) + startedBy(r) + "\n"
 		if _, err := w.Write([]byte(row)); err != nil {
 			return err
 		}

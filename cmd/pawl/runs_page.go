@@ -72,22 +72,30 @@ func (p *page) head(b *strings.Builder) {
 		if p.answered() {
 			d = &event.RunParked{}
 		}
-		row("go on", goingOn(p.ID, *d))
+		row("go on", p.goingOn(*d))
 	}
 	p.waiting(row)
 	for _, ref := range p.Pending {
-		ref.rows(p.ID, time.Now(), row)
+		ref.rows(p.Run, time.Now(), row)
 	}
+}
+
+// goingOn is the command that takes the run up again.
+func (p *page) goingOn(d event.RunParked) string {
+	if p.Parent != "" && d.Limit == "" {
+		return "pawl runs resume " + toResume(p.Run)
+	}
+	return goingOn(p.ID, d)
 }
 
 func (p *page) driver(now time.Time) string {
 	switch {
 	case control.Driven(p.Run, now) && engine.OwnerGone(p.Owner):
-		return control.Driver(p.Owner) + ", which is gone; go on with 'pawl runs resume " + p.ID + "'"
+		return control.Driver(p.Owner) + ", which is gone; go on with 'pawl runs resume " + toResume(p.Run) + "'"
 	case control.Driven(p.Run, now):
 		return control.Driver(p.Owner)
 	}
-	return "none; go on with 'pawl runs resume " + p.ID + "'"
+	return "none; go on with 'pawl runs resume " + toResume(p.Run) + "'"
 }
 
 func (p *page) cycles(b *strings.Builder, k ink) {

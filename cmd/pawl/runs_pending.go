@@ -8,10 +8,13 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/journal"
 )
 
 // pendingRef is a call that waits for a decision.
 type pendingRef struct {
+	// Run is the run that made the call: the page's own, or one that it started.
+	Run       string          `json:"run"`
 	CallID    string          `json:"callId"`
 	Tool      string          `json:"tool"`
 	Args      json.RawMessage `json:"args,omitempty"`
@@ -24,8 +27,11 @@ type pendingRef struct {
 }
 
 // rows show what is asked, why, until when, and how to answer.
-func (r pendingRef) rows(run string, now time.Time, row func(name, value string)) {
+func (r pendingRef) rows(shown journal.Run, now time.Time, row func(name, value string)) {
 	row("waits for", fmt.Sprintf("%s %s %s", r.CallID, r.Tool, firstLine(string(r.Args), 300)))
+	if r.Run != shown.ID {
+		row("  in", "run "+r.Run+", which this one started")
+	}
 	row("  by", firstLine(r.Rule, 100))
 	row("  because", firstLine(r.Reason, 200))
 	row("  risk", string(r.Risk))
@@ -33,22 +39,26 @@ func (r pendingRef) rows(run string, now time.Time, row func(name, value string)
 	if r.ExpiresAt != nil {
 		when := "at " + clock(*r.ExpiresAt)
 		if !now.Before(*r.ExpiresAt) {
-			when += ", which is over: 'pawl runs resume " + run + "' goes on without it"
+			when += ", which is over: 'pawl runs resume " + toResume(shown) + "' goes on without it"
 		}
 		row("  expires", when)
 	}
-	call := strings.TrimPrefix(r.CallID, run+"-")
-	row("  decide", fmt.Sprintf("pawl runs approve %s %s, or pawl runs reject %s %s --reason \"…\"", run, call, run, call))
+	call := strings.TrimPrefix(r.CallID, r.Run+"-")
+	row("  decide", fmt.Sprintf("pawl runs approve %s %s, or pawl runs reject %s %s --reason \"…\"", r.Run, call, r.Run, call))
 }
 
 // asked notes a question. One that was asked before, under other arguments or
 // another policy, is void.
 func (p *page) asked(d event.ToolPendingApproval) {
 	p.decided(d.CallID)
-	p.Pending = append(p.Pending, pendingRef{
-		CallID: d.CallID, Tool: d.Tool, Args: d.Args, Digest: d.Digest, Rule: d.Rule, Reason: d.Reason,
+	p.Pending = append(p.Pending, pendingOf(p.ID, d))
+}
+
+func pendingOf(run string, d event.ToolPendingApproval) pendingRef {
+	return pendingRef{
+		Run: run, CallID: d.CallID, Tool: d.Tool, Args: d.Args, Digest: d.Digest, Rule: d.Rule, Reason: d.Reason,
 		Risk: d.Risk, Policy: d.Policy, ExpiresAt: d.ExpiresAt,
-	})
+	}
 }
 
 func (p *page) decided(callID string) {

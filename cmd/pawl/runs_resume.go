@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 
@@ -100,6 +101,9 @@ func (s *session) resume(ctx context.Context, row journal.Run, o output, who app
 		s.app.asking(&env, mode, p)
 		return recording(env, s.app.recordPath), nil
 	})
+	if child, ok := errors.AsType[*engine.ChildError](err); ok {
+		return usageError(child)
+	}
 	if err != nil {
 		return err
 	}

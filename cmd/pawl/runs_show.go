@@ -47,6 +47,13 @@ their place. A fork before that event has them all.`,
 					return err
 				}
 				p.sent(inbox)
+				if len(p.Children) > 0 {
+					pending, err := s.desk.Pending(c.Context(), r.ID)
+					if err != nil {
+						return err
+					}
+					p.asks(pending)
+				}
 				s.folded(c.Context(), &p)
 				if asJSON {
 					return a.printJSON(p)

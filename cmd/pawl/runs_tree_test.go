@@ -1,0 +1,124 @@
+package main
+
+import (
+	"context"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/journal"
+	"github.com/pawlrun/pawl/journal/sqlite"
+	"github.com/pawlrun/pawl/llm/scripted"
+)
+
+// household is a program with an agent that gives a task to another one, whose
+// every payment somebody decides.
+func household() pawl.Agent {
+	model := func(turns ...scripted.Turn) pawl.Target {
+		return pawl.Target{Name: "test/m", Client: scripted.New("test", turns...)}
+	}
+	payer := pawl.Agent{
+		Name:      "payer",
+		Model:     model(scripted.Turn{ToolCalls: []scripted.Call{{Name: "pay", Arguments: []byte(`{}`)}}}, scripted.Turn{Text: "paid"}),
+		Approvals: []string{"pay"},
+	}
+	payer.Tools = append(payer.Tools, pawl.Tool("pay", "Pays.", func(context.Context, struct{}) (string, error) { return "ok", nil }))
+	return pawl.Agent{
+		Name:   "owner",
+		Model:  model(scripted.Turn{ToolCalls: []scripted.Call{{Name: "payer", Arguments: []byte(`{"task":"pay"}`)}}}, scripted.Turn{Text: "done"}),
+		Agents: []pawl.AgentTool{{Name: "payer", Description: "Pays.", Agent: payer}},
+	}
+}
+
+// parksInChild plays the program in the project's journal until it waits for
+// somebody to decide about the payment.
+func (p project) parksInChild() (parent, child string) {
+	p.t.Helper()
+	path := filepath.Join(p.dir, ".pawl", "journal.db")
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		p.t.Fatal(err)
+	}
+	store, err := sqlite.Open(p.t.Context(), path, sqlite.Options{})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	defer store.Close()
+	run, err := household().Start(p.t.Context(), "Pay.", pawl.Options{Journal: store})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	if s, err := run.Wait(); err != nil || s.Parked == nil || s.Parked.Reason != event.ParkApproval {
+		p.t.Fatalf("%+v, %v", s, err)
+	}
+	rows, err := store.Runs(p.t.Context(), journal.Filter{Parent: run.ID()})
+	if err != nil || len(rows) != 1 {
+		p.t.Fatal(rows, err)
+	}
+	return run.ID(), rows[0].ID
+}
+
+func TestWhatWaitsInAChildIsShownAndDecidedOnEitherRun(t *testing.T) {
+	for name, to := range map[string]func(parent, child string) string{
+		"on the child":  func(_, child string) string { return child },
+		"on the parent": func(parent, _ string) string { return parent },
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newProject(t, nil)
+			parent, child := p.parksInChild()
+			says := func(want string, args ...string) {
+				t.Helper()
+				if f := p.exits(0, args...); !strings.Contains(f.out, want) {
+					t.Errorf("%v does not say %q:\n%s", args, want, f.out)
+				}
+			}
+			says("payer  (started by "+parent+")\n", "runs")
+			says("\n  "+child+"  parked: approval_required  ", "runs", "tree", parent)
+			says("waits for "+child+"-1-1 pay {}\n  in      run "+child+", which this one started\n", "runs", "show", parent)
+			says("  decide  pawl runs approve "+child+" 1-1, or ", "runs", "show", parent)
+			says(`"pending":[{"run":"`+child+`","callId":"`+child+`-1-1"`, "runs", "show", parent, "--json")
+			says("parent    "+parent+"\n", "runs", "show", child)
+
+			says("go on with: pawl runs resume "+parent+"\n", "runs", "approve", to(parent, child), "1-1")
+			says("  payer  decided about, goes on with this run  ", "runs", "show", parent)
+			says("go on     pawl runs resume "+parent+"\n", "runs", "show", child)
+			f := p.exits(2, "runs", "approve", parent, "1-1")
+			if !strings.Contains(f.err, "already resolved: approved") {
+				t.Errorf("a second decision is told: %s", f.err)
+			}
+			f = p.exits(2, "runs", "resume", child)
+			if !strings.Contains(f.err, "goes on when run "+parent+" is resumed") {
+				t.Errorf("a child by itself is told: %s", f.err)
+			}
+		})
+	}
+}
+
+func TestWhatWaitsInAChildIsListedAndDecidedOverHTTP(t *testing.T) {
+	p := newProject(t, nil)
+	parent, child := p.parksInChild()
+	s := p.serve()
+	defer s.stop()
+	type waiting struct{ Run, CallID string }
+	for _, path := range []string{"/v1/runs/" + parent + "/approvals", "/v1/runs/" + child + "/approvals", "/v1/approvals"} {
+		got := asks[items[waiting]](s, http.StatusOK, http.MethodGet, path, "").Items
+		if len(got) != 1 || got[0] != (waiting{child, child + "-1-1"}) {
+			t.Errorf("%s: %+v", path, got)
+		}
+	}
+	shown := asks[struct{ Pending []waiting }](s, http.StatusOK, http.MethodGet, "/v1/runs/"+parent, "")
+	if len(shown.Pending) != 1 || shown.Pending[0].Run != child {
+		t.Errorf("%+v", shown)
+	}
+	// The program is not the server's to run, and the decision stands all the same.
+	got := asks[struct {
+		Decision event.ToolApprovalResolved
+		Problem  struct{ Type, Next string }
+	}](s, http.StatusOK, http.MethodPost, "/v1/runs/"+child+"/approve", `{"callId": "`+child+`-1-1"}`)
+	if got.Decision.Kind != event.ApprovalApproved || got.Problem.Type != "urn:pawl:problem:cannot-go-on" || got.Problem.Next != "POST /v1/runs/"+parent+"/resume" {
+		t.Errorf("%+v", got)
+	}
+}

@@ -1,0 +1,59 @@
+package control
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/journal"
+)
+
+// Pending is a call that waits for a decision, with the run that made it.
+type Pending struct {
+	Run string `json:"run"`
+	event.ToolPendingApproval
+}
+
+// Pending are the calls that wait for a decision, those of a run before those
+// of the runs that it started: a decision about any of them may be sent to it
+// (DESIGN, "The tree of runs").
+func (d *Desk) Pending(ctx context.Context, run string) ([]Pending, error) {
+	all, err := d.PendingIn(ctx, run)
+	if err != nil {
+		return nil, err
+	}
+	children, err := d.store.Runs(ctx, journal.Filter{
+		Parent: run, States: []journal.State{journal.Running, journal.Waiting, journal.Parked},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("control: runs that run %s started: %w", run, err)
+	}
+	for i := len(children) - 1; i >= 0; i-- { // they come newest first
+		more, err := d.PendingIn(ctx, children[i].ID)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, more...)
+	}
+	return all, nil
+}
+
+// PendingIn are the calls of a run itself that wait for a decision.
+func (d *Desk) PendingIn(ctx context.Context, run string) ([]Pending, error) {
+	m, err := d.engine.Inspect(ctx, run)
+	if err != nil {
+		return nil, err
+	}
+	var calls []Pending
+	for _, p := range m.State().Pending {
+		calls = append(calls, Pending{Run: run, ToolPendingApproval: p})
+	}
+	return calls, nil
+}
+
+// Decided is the newest decision about a command's call, which the run may have
+// made that the command names or one that this started. It is nil when there is
+// none.
+func (d *Desk) Decided(ctx context.Context, c journal.Command) (*event.ToolApprovalResolved, error) {
+	return d.engine.Decision(ctx, d.engine.Addressee(ctx, c), c.CallID)
+}
