@@ -106,15 +106,9 @@ func (m *Model) Stream(ctx context.Context, req *llm.Request, emit func(llm.Delt
 // call makes one exchange. The answer is streamed when there is somebody to
 // emit to.
 func (m *Model) call(ctx context.Context, req *llm.Request, emit func(llm.Delta)) (*llm.Response, error) {
-	p, err := m.project(req)
+	body, err := wire.Encoded(req, m)
 	if err != nil {
 		return nil, err
-	}
-	body := req.Encoded
-	if body == nil {
-		if body, err = m.encode(p, req); err != nil {
-			return nil, err
-		}
 	}
 	if emit == nil {
 		body = wire.WithEnd(body, streamedEnd, wholeEnd)
@@ -123,5 +117,5 @@ func (m *Model) call(ctx context.Context, req *llm.Request, emit func(llm.Delta)
 	if err != nil {
 		return nil, err
 	}
-	return m.client.Read(x, &decoder{names: p.names, emit: emit, cap: int64(p.maxTokens)})
+	return m.client.Read(x, &decoder{names: m.names.For(req.Tools, maxToolName), emit: emit, cap: int64(m.cap(req))})
 }

@@ -76,15 +76,7 @@ func newBlock(index int64, object []byte) (*block, error) {
 	return b, m.Err()
 }
 
-func typeOf(object []byte) string {
-	m := wire.ScanObject(object)
-	for m.Next() {
-		if string(m.Key()) == "type" {
-			return wire.Text(m.Value())
-		}
-	}
-	return ""
-}
+func typeOf(object []byte) string { return wire.Text(wire.Member(object, "type")) }
 
 func compact(raw []byte) json.RawMessage { return wire.AppendCompact(nil, raw, "null") }
 
@@ -204,15 +196,9 @@ func (b *block) members() json.RawMessage {
 	return append(raw, '}')
 }
 
-// toCall parses the arguments, once, at the end: what is not JSON by then never
-// becomes a call that can run (FIELD F9).
 func (b *block) toCall(names *wire.Names) llm.ToolCall {
 	call := llm.ToolCall{ProviderID: b.id, Name: names.Local(b.name), Raw: b.members()}
-	if args := []byte(b.text.String()); wire.Valid(args) {
-		call.Args = args
-	} else {
-		call.ArgsText = b.text.String()
-	}
+	call.Args, call.ArgsText = wire.Arguments(b.text.String())
 	return call
 }
 

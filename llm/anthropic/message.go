@@ -2,7 +2,6 @@ package anthropic
 
 import (
 	"bytes"
-	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -219,9 +218,8 @@ func appendMedia(dst []byte, m llm.Media) []byte {
 	}
 	dst = append(dst, `","source":{"type":"base64","media_type":`...)
 	dst = wire.AppendQuoted(dst, m.MediaType)
-	dst = append(dst, `,"data":"`...)
-	dst = base64.StdEncoding.AppendEncode(dst, m.Data)
-	dst = append(dst, `"}`...)
+	dst = append(dst, `,"data":`...)
+	dst = append(wire.AppendBase64(dst, m.Data), '}')
 	return appendTitle(dst, title)
 }
 

@@ -2,12 +2,8 @@ package anthropic
 
 import (
 	"cmp"
-	"encoding/json"
-	"fmt"
-	"maps"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/pawlrun/pawl/llm"
 	"github.com/pawlrun/pawl/llm/conform"
@@ -25,47 +21,26 @@ var (
 	wholeEnd    = []byte(`]}`)
 )
 
-// projection is what the encoding of a request's messages and the decoding of
-// its answer depend on, besides the messages.
+// projection is what the encoding of a request's messages depends on, besides
+// the messages.
 type projection struct {
-	names     *wire.Names
-	maxTokens int
+	names *wire.Names
 	// family decides which reasoning is echoed.
 	family string
 	// wire names the encoding of a message for the memo.
 	wire string
 }
 
-// Encode returns the bytes that the request becomes. The digest is that of the
-// streamed form; asking for a whole answer leaves out the stream member alone.
+// Encode returns the streamed form of the request: a prefix that stays the same
+// for a run, one piece for each message, and the end. It costs what is new.
 func (m *Model) Encode(req *llm.Request) (*llm.Encoded, error) {
-	p, err := m.project(req)
-	if err != nil {
-		return nil, err
-	}
-	return m.encode(p, req)
-}
-
-func (m *Model) project(req *llm.Request) (*projection, error) {
 	for _, name := range req.ProviderTools {
-		if _, ok := providerTool(name); !ok {
-			return nil, &llm.Error{
-				Class: llm.ClassInvalid, Provider: m.provider,
-				Message: fmt.Sprintf("there is no provider tool %q; known are %s, or give the tool as a JSON object",
-					name, strings.Join(slices.Sorted(maps.Keys(providerTools)), ", ")),
-			}
+		if len(providerTool(name)) == 0 {
+			return nil, wire.UnknownProviderTool(m.provider, name, providerTools)
 		}
 	}
-	p := &projection{
-		names: m.names.For(req.Tools, maxToolName), family: modelFamily(req.Model), maxTokens: cmp.Or(req.MaxTokens, m.maxTokens),
-	}
+	p := &projection{names: m.names.For(req.Tools, maxToolName), family: modelFamily(req.Model)}
 	p.wire = m.provider + "/" + p.family + p.names.Clashes()
-	return p, nil
-}
-
-// encode joins the prefix, the messages and the end. Its cost is that of the
-// messages that are new.
-func (m *Model) encode(p *projection, req *llm.Request) (*llm.Encoded, error) {
 	messages := make([]llm.Segment, len(req.Messages))
 	encodeMessage := func(msg *llm.Message) []byte { return p.appendMessage(nil, m.provider, msg) }
 	for i, msg := range req.Messages {
@@ -104,40 +79,39 @@ func (m *Model) appendPrefix(dst []byte, p *projection, req *llm.Request, notes 
 	dst = append(dst, `{"model":`...)
 	dst = wire.AppendQuoted(dst, req.Model)
 	dst = append(dst, `,"max_tokens":`...)
-	dst = strconv.AppendInt(dst, int64(p.maxTokens), 10)
+	dst = strconv.AppendInt(dst, int64(m.cap(req)), 10)
 	if req.Temperature != nil {
 		dst = append(dst, `,"temperature":`...)
 		dst = strconv.AppendFloat(dst, *req.Temperature, 'g', -1, 64)
 	}
-	system := req.System
-	if schema, held := heldSchema(req); held {
+	schema, held := heldSchema(req)
+	if held {
 		dst = append(dst, `,"output_config":{"format":{"type":"json_schema","schema":`...)
 		dst = append(append(dst, schema...), `}}`...)
-	} else if len(req.Schema) > 0 {
-		system = wire.SystemWithSchema(system, req.Schema)
 	}
 	dst = m.appendExtra(dst, req)
 	dst = m.appendTools(dst, p, req)
-	if system != "" {
-		dst = append(dst, `,"system":[{"type":"text","text":`...)
-		dst = wire.AppendQuoted(dst, system)
-		dst = append(dst, m.mark(req.Cache)...)
-		dst = append(dst, '}')
-	}
-	switch {
-	case notes != "" && system != "":
-		dst = append(dst, ',')
-	case notes != "":
-		dst = append(dst, `,"system":[`...)
-	}
-	if notes != "" {
-		dst = append(wire.AppendQuoted(append(dst, `{"type":"text","text":`...), notes), '}')
-	}
-	if system != "" || notes != "" {
-		dst = append(dst, ']')
-	}
+	dst = appendSystem(dst, wire.System(req, held), m.mark(req.Cache), notes)
 	return append(dst, `,"messages":[`...)
 }
+
+func appendSystem(dst []byte, system, mark, notes string) []byte {
+	begin := `,"system":[{"type":"text","text":`
+	if system != "" {
+		dst = wire.AppendQuoted(append(dst, begin...), system)
+		dst, begin = append(append(dst, mark...), '}'), `,{"type":"text","text":`
+	}
+	if notes != "" {
+		dst = append(wire.AppendQuoted(append(dst, begin...), notes), '}')
+	}
+	if system == "" && notes == "" {
+		return dst
+	}
+	return append(dst, ']')
+}
+
+// cap is the most that an answer may hold. The API demands a figure.
+func (m *Model) cap(req *llm.Request) int { return cmp.Or(req.MaxTokens, m.maxTokens) }
 
 // appendExtra adds the owner's further members, but for those that the request
 // has itself.
@@ -165,8 +139,7 @@ func (m *Model) appendTools(dst []byte, p *projection, req *llm.Request) []byte 
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		def, _ := providerTool(name)
-		dst = wire.AppendCompact(dst, json.RawMessage(def), "{}")
+		dst = wire.AppendCompact(dst, providerTool(name), "{}")
 	}
 	for i, t := range req.Tools {
 		if i+len(req.ProviderTools) > 0 {
@@ -196,10 +169,11 @@ var providerTools = map[string]string{
 	"code_execution": `{"type":"code_execution_20250825","name":"code_execution"}`,
 }
 
-func providerTool(name string) (string, bool) {
-	if strings.HasPrefix(strings.TrimSpace(name), "{") {
-		return name, wire.Valid([]byte(name))
+// providerTool is what a request says of a tool that the service runs, nothing
+// of one that it does not.
+func providerTool(name string) []byte {
+	if whole, ok := wire.ProviderToolAsJSON(name); ok {
+		return whole
 	}
-	def, ok := providerTools[name]
-	return def, ok
+	return []byte(providerTools[name])
 }

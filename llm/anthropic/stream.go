@@ -113,11 +113,7 @@ func (d *decoder) stop(key, value []byte) {
 	case "stop_reason":
 		d.resp.RawFinish = wire.Text(value)
 	case "stop_details":
-		for m := wire.ScanObject(value); m.Next(); {
-			if string(m.Key()) == "explanation" {
-				d.resp.FinishDetail = wire.Text(m.Value())
-			}
-		}
+		d.resp.FinishDetail = wire.Text(wire.Member(value, "explanation"))
 	}
 }
 

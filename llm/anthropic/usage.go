@@ -8,7 +8,6 @@ import (
 // usage is the service's own count. Its input excludes cached tokens.
 type usage struct {
 	input, cacheRead, cacheWrite, longWrite, output, reasoning int64
-	known                                                      bool
 }
 
 // merge takes over every figure that an object names. A later report restates
@@ -25,37 +24,22 @@ func (u *usage) merge(object []byte) {
 		}
 		switch string(m.Key()) {
 		case "input_tokens":
-			u.input, u.known = wire.Int(v), true
+			u.input = wire.Int(v)
 		case "cache_read_input_tokens":
 			u.cacheRead = wire.Int(v)
 		case "cache_creation_input_tokens":
 			u.cacheWrite = wire.Int(v)
 		case "cache_creation":
-			u.mergeWrites(v)
+			// What is kept for longer is in the sum beside it, too.
+			if n := wire.Member(v, "ephemeral_1h_input_tokens"); n != nil {
+				u.longWrite = wire.Int(n)
+			}
 		case "output_tokens":
 			u.output = wire.Int(v)
 		case "output_tokens_details":
-			u.mergeDetails(v)
-		}
-	}
-}
-
-// mergeWrites tells what was written to be kept for longer. The parts are in
-// the sum beside them.
-func (u *usage) mergeWrites(object []byte) {
-	m := wire.ScanObject(object)
-	for m.Next() {
-		if string(m.Key()) == "ephemeral_1h_input_tokens" {
-			u.longWrite = wire.Int(m.Value())
-		}
-	}
-}
-
-func (u *usage) mergeDetails(object []byte) {
-	m := wire.ScanObject(object)
-	for m.Next() {
-		if string(m.Key()) == "thinking_tokens" {
-			u.reasoning = wire.Int(m.Value())
+			if n := wire.Member(v, "thinking_tokens"); n != nil {
+				u.reasoning = wire.Int(n)
+			}
 		}
 	}
 }

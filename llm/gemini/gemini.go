@@ -56,25 +56,26 @@ func New(o Options) *Model {
 	}
 }
 
-// Generate asks for a whole answer.
+// Generate asks for the whole answer at once.
 func (m *Model) Generate(ctx context.Context, req *llm.Request) (*llm.Response, error) {
-	return m.answer(ctx, req, ":generateContent", func(llm.Delta) {})
+	return m.call(ctx, req, nil)
 }
 
-// Stream asks for an answer in pieces.
+// Stream asks for the answer as it is made.
 func (m *Model) Stream(ctx context.Context, req *llm.Request, emit func(llm.Delta)) (*llm.Response, error) {
-	return m.answer(ctx, req, ":streamGenerateContent?alt=sse", emit)
+	return m.call(ctx, req, emit)
 }
 
-// answer makes one exchange. The bytes of its request are the same whether the
-// answer is to come whole or in pieces.
-func (m *Model) answer(ctx context.Context, req *llm.Request, verb string, emit func(llm.Delta)) (*llm.Response, error) {
-	body := req.Encoded
-	if body == nil {
-		var err error
-		if body, err = m.encode(req); err != nil {
-			return nil, err
-		}
+// call makes one exchange. The answer is streamed when there is somebody to
+// emit to; the bytes of the request are the same.
+func (m *Model) call(ctx context.Context, req *llm.Request, emit func(llm.Delta)) (*llm.Response, error) {
+	body, err := wire.Encoded(req, m)
+	if err != nil {
+		return nil, err
+	}
+	verb := ":streamGenerateContent?alt=sse"
+	if emit == nil {
+		verb = ":generateContent"
 	}
 	x, err := m.client.Post(ctx, m.base+url.PathEscape(req.Model)+verb, m.header, body, classify)
 	if err != nil {
@@ -82,6 +83,3 @@ func (m *Model) answer(ctx context.Context, req *llm.Request, verb string, emit 
 	}
 	return m.client.Read(x, newDecoder(m.names.For(req.Tools, maxToolName), emit))
 }
-
-// Encode gives the bytes that both Generate and Stream send.
-func (m *Model) Encode(req *llm.Request) (*llm.Encoded, error) { return m.encode(req) }

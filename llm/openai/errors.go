@@ -9,21 +9,15 @@ import (
 	"github.com/pawlrun/pawl/llm/internal/wire"
 )
 
-// classifyFailure reads the body of an HTTP failure.
-func classifyFailure(e *llm.Error, body []byte) {
+// classify reads the body of a failed call.
+func classify(e *llm.Error, body []byte) {
 	if !wire.Valid(body) {
 		return
 	}
-	failure := body
-	for m := wire.ScanObject(body); m.Next(); {
-		if string(m.Key()) != "error" {
-			continue
-		}
-		if v := m.Value(); v[0] == '{' {
-			failure = v
-		}
+	if failure := wire.Member(body, "error"); len(failure) > 0 && failure[0] == '{' {
+		body = failure
 	}
-	describe(e, failure)
+	describe(e, body)
 }
 
 // describe fills in an error from the service's own account of it, which is an

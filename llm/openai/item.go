@@ -156,24 +156,13 @@ func (o *output) call(offered *offered) llm.ToolCall {
 	return c
 }
 
-// arguments reads what a call was given: a string that holds JSON, parsed once
-// when it is whole, or JSON itself as some services send it. None are no
-// arguments, and what is no JSON stays text (FIELD F9).
+// arguments reads what a call was given: a string that holds JSON, or JSON
+// itself as some services send it.
 func arguments(value []byte) (json.RawMessage, string) {
-	if len(value) == 0 || value[0] != '"' {
-		if len(value) == 0 || string(value) == "null" {
-			return json.RawMessage("{}"), ""
-		}
+	if len(value) > 0 && value[0] != '"' && string(value) != "null" {
 		return clone(value), ""
 	}
-	text := wire.Text(value)
-	switch {
-	case strings.TrimSpace(text) == "":
-		return json.RawMessage("{}"), ""
-	case !wire.Valid([]byte(text)):
-		return nil, text
-	}
-	return json.RawMessage(text), ""
+	return wire.Arguments(wire.Text(value))
 }
 
 func clone(b []byte) json.RawMessage { return append(json.RawMessage(nil), b...) }

@@ -122,11 +122,4 @@ func customArgs(text string) json.RawMessage {
 }
 
 // customInput takes out what customArgs wrapped.
-func customInput(args []byte) string {
-	for m := wire.ScanObject(args); m.Next(); {
-		if string(m.Key()) == "input" {
-			return wire.Text(m.Value())
-		}
-	}
-	return ""
-}
+func customInput(args []byte) string { return wire.Text(wire.Member(args, "input")) }

@@ -112,22 +112,20 @@ func (m *Model) Stream(ctx context.Context, req *llm.Request, emit func(llm.Delt
 	return m.call(ctx, req, emit)
 }
 
-// call posts the request; it is streamed when there is somebody to emit to.
+// call makes one exchange. The answer is streamed when there is somebody to
+// emit to.
 func (m *Model) call(ctx context.Context, req *llm.Request, emit func(llm.Delta)) (*llm.Response, error) {
-	body := req.Encoded
-	if body == nil {
-		var err error
-		if body, err = m.Encode(req); err != nil {
-			return nil, err
-		}
+	body, err := wire.Encoded(req, m)
+	if err != nil {
+		return nil, err
 	}
 	accept := "text/event-stream"
 	if emit == nil {
 		body, accept = wire.WithEnd(body, streamedEnd, wholeEnd), "application/json"
 	}
-	x, err := m.client.Post(ctx, m.url, wire.Accepting(m.header, accept), body, classifyFailure)
+	x, err := m.client.Post(ctx, m.url, wire.Accepting(m.header, accept), body, classify)
 	if err != nil {
 		return nil, err
 	}
-	return m.client.Read(x, &answer{offered: m.offer(req), emit: emit, limit: int64(req.MaxTokens)})
+	return m.client.Read(x, &decoder{offered: m.offer(req), emit: emit, limit: int64(req.MaxTokens)})
 }

@@ -33,7 +33,7 @@ func (r *result) read(raw []byte) error {
 		case "status":
 			r.status = wire.Text(v)
 		case "incomplete_details":
-			r.reason = textMember(v, "reason")
+			r.reason = wire.Text(wire.Member(v, "reason"))
 		case "error":
 			if string(v) != "null" {
 				r.failure = v
@@ -45,51 +45,6 @@ func (r *result) read(raw []byte) error {
 		}
 	}
 	return m.Err()
-}
-
-// textMember is a string member of an object, "" where there is none.
-func textMember(raw []byte, name string) string {
-	if len(raw) == 0 || raw[0] != '{' {
-		return ""
-	}
-	for m := wire.ScanObject(raw); m.Next(); {
-		if string(m.Key()) == name {
-			return wire.Text(m.Value())
-		}
-	}
-	return ""
-}
-
-// readUsage reads token counts. The service counts as we do: cached tokens are
-// in the input and reasoning is in the output.
-func (r *result) readUsage(raw []byte) {
-	if len(raw) == 0 || raw[0] != '{' {
-		return
-	}
-	r.hasUsage = true
-	for m := wire.ScanObject(raw); m.Next(); {
-		switch v := m.Value(); string(m.Key()) {
-		case "input_tokens":
-			r.usage.Input = wire.Int(v)
-		case "output_tokens":
-			r.usage.Output = wire.Int(v)
-		case "input_tokens_details", "output_tokens_details":
-			r.readDetails(v)
-		}
-	}
-}
-
-func (r *result) readDetails(raw []byte) {
-	for m := wire.ScanObject(raw); m.Next(); {
-		switch v := m.Value(); string(m.Key()) {
-		case "cached_tokens":
-			r.usage.CacheRead = wire.Int(v)
-		case "cache_write_tokens":
-			r.usage.CacheWrite = wire.Int(v)
-		case "reasoning_tokens":
-			r.usage.Reasoning = wire.Int(v)
-		}
-	}
 }
 
 // finish is why the model stopped, and the service's own words for it. A
@@ -119,19 +74,10 @@ func (r *result) finishCompleted(parts llm.Parts, refused, cut bool) llm.Finish 
 	switch {
 	case cut:
 		return llm.FinishLength
-	case hasCalls(parts):
+	case len(parts.ToolCalls()) > 0:
 		return llm.FinishTool
 	case refused:
 		return llm.FinishRefusal
 	}
 	return llm.FinishEnd
-}
-
-func hasCalls(parts llm.Parts) bool {
-	for _, p := range parts {
-		if _, ok := p.(llm.ToolCall); ok {
-			return true
-		}
-	}
-	return false
 }

@@ -42,10 +42,10 @@ type strand struct {
 
 // find returns the open item at a place. Services that leave out places have
 // all their items at the first, one after the other.
-func (a *answer) find(at int64) *item {
-	for i := len(a.items) - 1; i >= 0; i-- {
-		if a.items[i].at == at && !a.items[i].done {
-			return a.items[i]
+func (d *decoder) find(at int64) *item {
+	for i := len(d.items) - 1; i >= 0; i-- {
+		if d.items[i].at == at && !d.items[i].done {
+			return d.items[i]
 		}
 	}
 	return nil
@@ -53,8 +53,8 @@ func (a *answer) find(at int64) *item {
 
 // finished says whether an item was closed before, so that one that is reported
 // twice counts once.
-func (a *answer) finished(id string) bool {
-	for _, it := range a.items {
+func (d *decoder) finished(id string) bool {
+	for _, it := range d.items {
 		if it.done && it.id == id && id != "" {
 			return true
 		}
@@ -64,17 +64,17 @@ func (a *answer) finished(id string) bool {
 
 // open begins an item. All but messages are one part, which has its place from
 // now on; a message's parts come with its content.
-func (a *answer) open(at int64, kind itemKind) *item {
+func (d *decoder) open(at int64, kind itemKind) *item {
 	it := &item{at: at, kind: kind}
-	a.items = append(a.items, it)
+	d.items = append(d.items, it)
 	if it.kind != kindMessage {
-		it.strand(a, 0)
+		it.strand(d, 0)
 	}
 	return it
 }
 
 // strand finds the text that a delta belongs to, or begins it.
-func (it *item) strand(a *answer, content int64) *strand {
+func (it *item) strand(d *decoder, content int64) *strand {
 	if it.kind != kindMessage {
 		content = 0
 	}
@@ -83,18 +83,18 @@ func (it *item) strand(a *answer, content int64) *strand {
 			return it.strands[i]
 		}
 	}
-	s := &strand{content: content, index: a.shown}
-	a.shown++
+	s := &strand{content: content, index: d.shown}
+	d.shown++
 	it.strands = append(it.strands, s)
 	return s
 }
 
 // close settles an item with its whole form.
-func (a *answer) close(it *item, o *output) {
-	it.done, it.id, it.settled = true, wire.Text(o.id), o.settle(&a.offered)
+func (d *decoder) close(it *item, o *output) {
+	it.done, it.id, it.settled = true, wire.Text(o.id), o.settle(&d.offered)
 	parts := it.settled.parts
 	for i := range parts {
-		parts[i] = a.reconcile(it.strand(a, int64(i)), parts[i])
+		parts[i] = d.reconcile(it.strand(d, int64(i)), parts[i])
 	}
 	for _, s := range it.strands {
 		if it.kind == kindMessage && s.content >= int64(len(parts)) && s.text.Len() > 0 {
@@ -105,26 +105,26 @@ func (a *answer) close(it *item, o *output) {
 
 // reconcile shows what the deltas of a part did not. Where the two disagree,
 // what was shown is what the answer holds.
-func (a *answer) reconcile(s *strand, part llm.Part) llm.Part {
+func (d *decoder) reconcile(s *strand, part llm.Part) llm.Part {
 	shown := s.text.String()
 	switch p := part.(type) {
 	case llm.Text:
 		if rest, ok := strings.CutPrefix(p.Text, shown); ok {
-			a.show(s, llm.DeltaText, []byte(rest), s.piece)
+			d.show(s, llm.DeltaText, []byte(rest), s.piece)
 			return p
 		}
 		p.Text = shown
 		return p
 	case llm.Reasoning:
 		if rest, ok := strings.CutPrefix(p.Text, shown); ok {
-			a.show(s, llm.DeltaReasoning, []byte(rest), s.piece)
+			d.show(s, llm.DeltaReasoning, []byte(rest), s.piece)
 			return p
 		}
 		p.Text = shown
 		return p
 	case llm.ToolCall:
 		if s.tool = p.Name; shown == "" {
-			a.show(s, llm.DeltaToolCall, []byte(string(p.Args)+p.ArgsText), s.piece)
+			d.show(s, llm.DeltaToolCall, []byte(string(p.Args)+p.ArgsText), s.piece)
 		}
 	}
 	return part

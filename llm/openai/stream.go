@@ -58,7 +58,7 @@ func (e *event) name(field []byte) []byte {
 }
 
 // Events reads events until one that ends the answer.
-func (a *answer) Events(events *wire.EventReader) error {
+func (d *decoder) Events(events *wire.EventReader) error {
 	for {
 		field, data, err := events.Next()
 		if err != nil {
@@ -67,16 +67,16 @@ func (a *answer) Events(events *wire.EventReader) error {
 		if len(data) == 0 || string(data) == "[DONE]" {
 			continue
 		}
-		if err := a.event.read(data); err != nil {
+		if err := d.event.read(data); err != nil {
 			return err
 		}
-		switch ended, err := a.take(field); {
+		switch ended, err := d.take(field); {
 		case errors.Is(err, errFailed):
-			return a.failure(a.event.failure)
+			return d.failure(d.event.failure)
 		case err != nil:
 			return err
 		case ended:
-			return a.conclude()
+			return d.conclude()
 		}
 	}
 }
@@ -85,23 +85,23 @@ func (a *answer) Events(events *wire.EventReader) error {
 var errFailed = errors.New("openai: the service reports a failure")
 
 // take applies the event just read and says whether it was the last one.
-func (a *answer) take(field []byte) (ended bool, err error) {
-	e := &a.event
+func (d *decoder) take(field []byte) (ended bool, err error) {
+	e := &d.event
 	switch name := e.name(field); string(name) {
 	case "response.output_text.delta", "response.refusal.delta":
-		a.grow(kindMessage, llm.DeltaText)
+		d.grow(kindMessage, llm.DeltaText)
 	case "response.reasoning_summary_text.delta", "response.reasoning_text.delta":
-		a.grow(kindReasoning, llm.DeltaReasoning)
+		d.grow(kindReasoning, llm.DeltaReasoning)
 	case "response.function_call_arguments.delta", "response.custom_tool_call_input.delta":
-		a.grow(kindCall, llm.DeltaToolCall)
+		d.grow(kindCall, llm.DeltaToolCall)
 	case "response.output_item.added":
-		return false, a.added()
+		return false, d.added()
 	case "response.output_item.done":
-		return false, a.itemDone()
+		return false, d.itemDone()
 	case "response.created":
-		return false, a.result.read(e.response)
+		return false, d.result.read(e.response)
 	case "response.completed", "response.done", "response.incomplete", "response.failed", "response.cancelled":
-		return true, a.last(strings.TrimPrefix(string(name), "response."))
+		return true, d.last(strings.TrimPrefix(string(name), "response."))
 	case "error":
 		if e.failure == nil {
 			e.failure = e.whole
@@ -117,69 +117,69 @@ func (a *answer) take(field []byte) (ended bool, err error) {
 
 // last reads the terminal event. Its name decides where the object's status is
 // missing or was left at what it was.
-func (a *answer) last(name string) error {
-	a.result = result{id: a.result.id, model: a.result.model}
-	if err := a.result.read(a.event.response); err != nil {
+func (d *decoder) last(name string) error {
+	d.result = result{id: d.result.id, model: d.result.model}
+	if err := d.result.read(d.event.response); err != nil {
 		return err
 	}
-	switch a.result.status {
+	switch d.result.status {
 	case "", "in_progress", "queued":
-		a.result.status = name
+		d.result.status = name
 		if name == "done" {
-			a.result.status = "completed"
+			d.result.status = "completed"
 		}
 	}
 	return nil
 }
 
-func (a *answer) added() error {
-	o, err := readOutput(a.event.item)
+func (d *decoder) added() error {
+	o, err := readOutput(d.event.item)
 	if err != nil {
 		return err
 	}
-	it := a.open(a.event.at, o.as())
+	it := d.open(d.event.at, o.as())
 	it.callID = wire.Text(o.callID)
 	if it.kind == kindCall {
-		it.name = a.offered.nameOf(&o)
+		it.name = d.offered.nameOf(&o)
 		it.strands[0].tool = it.name
 	}
 	return nil
 }
 
-func (a *answer) itemDone() error {
-	o, err := readOutput(a.event.item)
+func (d *decoder) itemDone() error {
+	o, err := readOutput(d.event.item)
 	if err != nil {
 		return err
 	}
-	it := a.find(a.event.at)
+	it := d.find(d.event.at)
 	switch {
-	case it == nil && a.finished(wire.Text(o.id)):
+	case it == nil && d.finished(wire.Text(o.id)):
 		return nil
 	case it == nil:
-		it = a.open(a.event.at, o.as())
+		it = d.open(d.event.at, o.as())
 	}
-	a.close(it, &o)
+	d.close(it, &o)
 	return nil
 }
 
 // grow adds the event's delta to its item and shows it. A delta costs no
 // allocation of its own: its text is a piece of what has come so far.
-func (a *answer) grow(kind itemKind, as llm.DeltaKind) {
-	e := &a.event
-	it := a.find(e.at)
+func (d *decoder) grow(kind itemKind, as llm.DeltaKind) {
+	e := &d.event
+	it := d.find(e.at)
 	if it == nil {
-		it = a.open(e.at, kind)
+		it = d.open(e.at, kind)
 	}
-	text, ok := wire.AppendText(a.scratch[:0], e.delta)
-	a.scratch = text
+	text, ok := wire.AppendText(d.scratch[:0], e.delta)
+	d.scratch = text
 	if !ok || it.kind != kind {
 		return
 	}
-	a.show(it.strand(a, e.piece), as, text, e.piece)
+	d.show(it.strand(d, e.piece), as, text, e.piece)
 }
 
 // show adds text to a strand and emits it.
-func (a *answer) show(s *strand, as llm.DeltaKind, text []byte, piece int64) {
+func (d *decoder) show(s *strand, as llm.DeltaKind, text []byte, piece int64) {
 	if len(text) == 0 {
 		return
 	}
@@ -189,12 +189,12 @@ func (a *answer) show(s *strand, as llm.DeltaKind, text []byte, piece int64) {
 	}
 	s.piece = piece
 	s.text.Write(text)
-	if a.emit == nil {
+	if d.emit == nil {
 		return
 	}
-	d := llm.Delta{Kind: as, Index: s.index, Text: s.text.String()[start:]}
+	delta := llm.Delta{Kind: as, Index: s.index, Text: s.text.String()[start:]}
 	if start == 0 {
-		d.Tool = s.tool
+		delta.Tool = s.tool
 	}
-	a.emit(d)
+	d.emit(delta)
 }

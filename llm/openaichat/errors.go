@@ -1,6 +1,7 @@
 package openaichat
 
 import (
+	"bytes"
 	"strings"
 
 	"github.com/pawlrun/pawl/llm"
@@ -18,7 +19,7 @@ func streamFailure(body []byte) *llm.Error {
 // object, a plain string, or the message at the top.
 func classify(e *llm.Error, body []byte) {
 	kind, status := "", int64(0)
-	for m := wire.ScanObject(trimmed(body)); m.Next(); {
+	for m := wire.ScanObject(bytes.TrimSpace(body)); m.Next(); {
 		switch string(m.Key()) {
 		case "error":
 			if s := wire.Text(m.Value()); s != "" {

@@ -2,10 +2,7 @@ package openaichat
 
 import (
 	"encoding/json"
-	"fmt"
-	"maps"
 	"slices"
-	"strings"
 
 	"github.com/pawlrun/pawl/llm"
 	"github.com/pawlrun/pawl/llm/internal/wire"
@@ -40,15 +37,11 @@ func (m *Model) hosted(req *llm.Request) ([]Hosted, error) {
 	var asked []Hosted
 	for _, name := range req.ProviderTools {
 		tool, known := m.profile.Hosted[name]
-		if whole := strings.TrimSpace(name); strings.HasPrefix(whole, "{") && wire.Valid([]byte(whole)) {
-			tool, known = Hosted{Entry: whole}, true
+		if whole, ok := wire.ProviderToolAsJSON(name); ok {
+			tool, known = Hosted{Entry: string(whole)}, true
 		}
 		if !known {
-			return nil, &llm.Error{
-				Class: llm.ClassInvalid, Provider: m.opts.Provider,
-				Message: fmt.Sprintf("there is no provider tool %q; known are %s, or give the tool as a JSON object",
-					name, strings.Join(slices.Sorted(maps.Keys(m.profile.Hosted)), ", ")),
-			}
+			return nil, wire.UnknownProviderTool(m.provider, name, m.profile.Hosted)
 		}
 		asked = append(asked, tool)
 	}
@@ -84,11 +77,10 @@ func (r *reported) execute(list []byte) {
 	}
 }
 
+// indexOf is the place that a piece of a list names, -1 where it names none.
 func indexOf(object []byte) int64 {
-	for m := wire.ScanObject(object); m.Next(); {
-		if string(m.Key()) == "index" {
-			return wire.Int(m.Value())
-		}
+	if index := wire.Member(object, "index"); index != nil {
+		return wire.Int(index)
 	}
 	return -1
 }

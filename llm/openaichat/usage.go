@@ -32,10 +32,8 @@ func (d *decoder) readUsage(v []byte) {
 				}
 			}
 		case "completion_tokens_details":
-			for t := wire.ScanObject(m.Value()); t.Next(); {
-				if string(t.Key()) == "reasoning_tokens" {
-					u.Reasoning = wire.Int(t.Value())
-				}
+			if n := wire.Member(m.Value(), "reasoning_tokens"); n != nil {
+				u.Reasoning = wire.Int(n)
 			}
 		}
 	}
@@ -47,13 +45,4 @@ func (d *decoder) readUsage(v []byte) {
 		u.Output += u.Reasoning
 	}
 	d.usage, d.reported = u, true
-}
-
-// readGroq reads the usage that Groq puts into a member of its own.
-func (d *decoder) readGroq(v []byte) {
-	for m := wire.ScanObject(v); m.Next(); {
-		if string(m.Key()) == "usage" && !d.reported {
-			d.readUsage(m.Value())
-		}
-	}
 }

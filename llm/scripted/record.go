@@ -11,8 +11,9 @@ import (
 	"reflect"
 	"sync"
 
-	"github.com/pawlrun/pawl/llm"
 	"go.yaml.in/yaml/v4"
+
+	"github.com/pawlrun/pawl/llm"
 )
 
 // Recorder writes the turns of a run to a script, so that the run can be played

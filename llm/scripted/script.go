@@ -10,8 +10,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/pawlrun/pawl/llm"
 	"go.yaml.in/yaml/v4"
+
+	"github.com/pawlrun/pawl/llm"
 )
 
 // The YAML form of a turn.

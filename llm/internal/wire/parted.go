@@ -33,3 +33,12 @@ func WithEnd(e *llm.Encoded, from, to []byte) *llm.Encoded {
 	segments[last] = to
 	return &llm.Encoded{Segments: segments, Digest: e.Digest}
 }
+
+// Encoded is a request as it is streamed: as it was encoded before, or as the
+// model encodes it now.
+func Encoded(req *llm.Request, model llm.Encoder) (*llm.Encoded, error) {
+	if req.Encoded != nil {
+		return req.Encoded, nil
+	}
+	return model.Encode(req)
+}

@@ -116,3 +116,14 @@ func (m *Members) finish(at int) bool {
 	}
 	return false
 }
+
+// Member is the first member of an object that has a name, still encoded; nil
+// where there is none, and where the value is no object.
+func Member(object []byte, name string) []byte {
+	for m := ScanObject(object); m.Next(); {
+		if string(m.Key()) == name {
+			return m.Value()
+		}
+	}
+	return nil
+}

@@ -1,27 +1,30 @@
 package wire
 
 import (
-	"bytes"
 	"encoding/json"
 	"slices"
 	"strings"
+
+	"github.com/pawlrun/pawl/llm"
 )
 
 // maxSchemaDepth bounds how deep a schema is looked into.
 const maxSchemaDepth = 64
 
-// SystemWithSchema is the system text of a request whose schema is said in
-// words, for models and services that cannot be held to one on their side. The
-// answer is validated all the same.
-func SystemWithSchema(system string, schema json.RawMessage) string {
+// System is the system text of a request. Its schema follows in words, unless
+// the service holds the model to it; the answer is validated all the same.
+func System(req *llm.Request, held bool) string {
+	if len(req.Schema) == 0 || held {
+		return req.System
+	}
 	var b strings.Builder
-	b.WriteString(system)
-	if system != "" {
+	b.WriteString(req.System)
+	if req.System != "" {
 		b.WriteString("\n\n")
 	}
 	b.WriteString("Give your final answer as one JSON value that matches this JSON schema, " +
 		"and nothing else: no other words, no code fence.\n")
-	b.Write(AppendCompact(nil, schema, "{}"))
+	b.Write(AppendCompact(nil, req.Schema, "{}"))
 	return b.String()
 }
 
@@ -83,217 +86,4 @@ func subschemas(m member) []json.RawMessage {
 		return list
 	}
 	return nil
-}
-
-// closer rewrites a schema for a service that takes only closed objects and few
-// keywords.
-type closer struct {
-	root object
-	// open is set by what cannot be said without changing what is allowed.
-	open bool
-	// seen counts schemas, because references may multiply them.
-	seen int
-}
-
-// maxSchemas bounds what the references of a schema may expand to.
-const maxSchemas = 5000
-
-// ClosedSchema is a schema for Anthropic's structured outputs: every object
-// forbids members that it does not name, and a bound that the service does not
-// enforce is said in the description. What matches it but for these bounds
-// matches the original. It is false where there is no such schema: an object
-// with members of any name, a recursion, a tuple.
-func ClosedSchema(schema json.RawMessage) (json.RawMessage, bool) {
-	root, ok := members(schema)
-	if !ok || root.text("type") != "object" {
-		return nil, false
-	}
-	c := &closer{root: root}
-	out := c.close(schema, nil, 0)
-	return out, !c.open
-}
-
-// close rewrites one schema. refs are the references that led to it.
-func (c *closer) close(schema json.RawMessage, refs []string, depth int) json.RawMessage {
-	c.seen++
-	o, ok := members(schema)
-	if !ok || len(o) == 0 || depth > maxSchemaDepth || c.seen > maxSchemas {
-		c.open = true
-		return schema
-	}
-	var kept object
-	var bounds []string
-	for _, m := range o {
-		switch m.name {
-		case "$schema", "$id", "$comment", "examples", "additionalProperties", "description":
-		case "type", "enum", "const", "required", "default", "title":
-			kept = append(kept, m)
-		case "$ref":
-			c.follow(m, refs, depth)
-			kept = append(kept, m)
-		case "properties", "$defs", "definitions":
-			kept = append(kept, member{m.name, c.each(m.value, refs, depth)})
-		case "items":
-			kept = append(kept, member{m.name, c.close(m.value, refs, depth+1)})
-		case "anyOf", "oneOf", "allOf":
-			kept = append(kept, member{strings.Replace(m.name, "oneOf", "anyOf", 1), c.list(m.value, refs, depth)})
-		case "patternProperties", "prefixItems", "$dynamicRef", "unevaluatedProperties":
-			c.open = true
-		case "format":
-			if formats[o.text("format")] {
-				kept = append(kept, m)
-				continue
-			}
-			bounds = append(bounds, m.String())
-		case "minItems":
-			if s := string(m.value); s == "0" || s == "1" {
-				kept = append(kept, m)
-				continue
-			}
-			bounds = append(bounds, m.String())
-		default:
-			bounds = append(bounds, m.String())
-		}
-	}
-	c.object(o, &kept)
-	describe(o, &kept, bounds)
-	return kept.encode()
-}
-
-// formats are those that the service enforces.
-var formats = map[string]bool{
-	"date-time": true, "time": true, "date": true, "duration": true, "email": true, "hostname": true, "uri": true,
-	"ipv4": true, "ipv6": true, "uuid": true,
-}
-
-// object closes an object, if the schema is that of one.
-func (c *closer) object(o object, kept *object) {
-	if !o.has("properties") && o.text("type") != "object" {
-		return
-	}
-	switch extra := string(o.get("additionalProperties")); {
-	case extra != "" && extra != "false" && extra != "true", extra != "false" && !o.has("properties"):
-		c.open = true
-	}
-	*kept = append(*kept, member{"additionalProperties", json.RawMessage("false")})
-}
-
-// describe keeps the description, with the bounds that are not enforced.
-func describe(o object, kept *object, bounds []string) {
-	text := o.text("description")
-	if len(bounds) > 0 {
-		text = strings.TrimSpace(text + " (" + strings.Join(bounds, ", ") + ")")
-	}
-	if text != "" {
-		*kept = append(*kept, member{"description", AppendQuoted(nil, text)})
-	}
-}
-
-// follow refuses a reference that leads back to where it stands, or elsewhere
-// than to the schema's own definitions.
-func (c *closer) follow(m member, refs []string, depth int) {
-	var ref string
-	_ = json.Unmarshal(m.value, &ref)
-	keyword, name, _ := strings.Cut(strings.TrimPrefix(ref, "#/"), "/")
-	definitions, _ := members(c.root.get(keyword))
-	target := definitions.get(name)
-	if slices.Contains(refs, ref) || target == nil || c.open {
-		c.open = true
-		return
-	}
-	c.close(target, append(slices.Clip(refs), ref), depth+1)
-}
-
-func (c *closer) each(raw json.RawMessage, refs []string, depth int) json.RawMessage {
-	o, ok := members(raw)
-	if !ok {
-		c.open = true
-	}
-	for i := range o {
-		o[i].value = c.close(o[i].value, refs, depth+1)
-	}
-	return o.encode()
-}
-
-func (c *closer) list(raw json.RawMessage, refs []string, depth int) json.RawMessage {
-	var list []json.RawMessage
-	if err := json.Unmarshal(raw, &list); err != nil {
-		c.open = true
-	}
-	for i := range list {
-		list[i] = c.close(list[i], refs, depth+1)
-	}
-	return slices.Concat([]byte("["), bytes.Join(rawSlices(list), []byte(",")), []byte("]"))
-}
-
-func rawSlices(list []json.RawMessage) [][]byte {
-	out := make([][]byte, len(list))
-	for i, raw := range list {
-		out[i] = raw
-	}
-	return out
-}
-
-// member is one member of a JSON object.
-type member struct {
-	name  string
-	value json.RawMessage
-}
-
-func (m member) String() string { return m.name + ": " + string(AppendCompact(nil, m.value, "")) }
-
-// object is a JSON object in the order of its members, because models fill a
-// schema in that order.
-type object []member
-
-// members reads a JSON object.
-func members(raw json.RawMessage) (object, bool) {
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	if t, err := dec.Token(); err != nil || t != json.Delim('{') {
-		return nil, false
-	}
-	var o object
-	for dec.More() {
-		t, err := dec.Token()
-		if err != nil {
-			return nil, false
-		}
-		m := member{}
-		m.name, _ = t.(string)
-		if err := dec.Decode(&m.value); err != nil {
-			return nil, false
-		}
-		o = append(o, m)
-	}
-	return o, true
-}
-
-func (o object) get(name string) json.RawMessage {
-	for _, m := range o {
-		if m.name == name {
-			return m.value
-		}
-	}
-	return nil
-}
-
-func (o object) has(name string) bool { return o.get(name) != nil }
-
-// text is a member that is a text, else "".
-func (o object) text(name string) string {
-	var s string
-	_ = json.Unmarshal(o.get(name), &s)
-	return s
-}
-
-func (o object) encode() json.RawMessage {
-	b := []byte{'{'}
-	for i, m := range o {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = append(AppendQuoted(b, m.name), ':')
-		b = AppendCompact(b, m.value, "null")
-	}
-	return append(b, '}')
 }

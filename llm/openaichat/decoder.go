@@ -1,11 +1,10 @@
 package openaichat
 
 import (
-	"encoding/json"
+	"bytes"
 	"errors"
 	"io"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/pawlrun/pawl/llm"
@@ -14,6 +13,7 @@ import (
 
 // decoder builds a response from chunks, or from one whole answer.
 type decoder struct {
+	// emit does nothing where nobody looks on.
 	emit  func(llm.Delta)
 	names *wire.Names
 
@@ -40,13 +40,6 @@ type piece struct {
 	open  bool
 }
 
-type call struct {
-	index    int64
-	part     int
-	id, name string
-	args     strings.Builder
-}
-
 // partKind is the kind of a part of the answer, in order of appearance.
 type partKind uint8
 
@@ -58,6 +51,9 @@ const (
 )
 
 func newDecoder(m *Model, req *llm.Request, emit func(llm.Delta)) *decoder {
+	if emit == nil {
+		emit = func(llm.Delta) {}
+	}
 	return &decoder{
 		emit: emit, names: m.names.For(req.Tools, maxToolName), counted: !m.profile.NoUsageOption,
 		hosted: reported{asked: len(m.profile.Hosted) > 0 && len(req.ProviderTools) > 0},
@@ -75,7 +71,7 @@ func (d *decoder) Events(events *wire.EventReader) error {
 		if err != nil {
 			return err
 		}
-		data = trimmed(data)
+		data = bytes.TrimSpace(data)
 		if string(data) == "[DONE]" {
 			if d.finish == "" {
 				return io.ErrUnexpectedEOF
@@ -97,7 +93,7 @@ func (d *decoder) Events(events *wire.EventReader) error {
 func (d *decoder) Whole(body []byte) error {
 	emit := d.emit
 	d.emit = func(llm.Delta) {}
-	err := d.chunk(trimmed(body))
+	err := d.chunk(bytes.TrimSpace(body))
 	if err == nil && d.finish == "" {
 		err = wire.ErrSyntax
 	}
@@ -129,7 +125,9 @@ func (d *decoder) chunk(data []byte) error {
 		case "usage":
 			d.readUsage(v)
 		case "x_groq":
-			d.readGroq(v)
+			if usage := wire.Member(v, "usage"); usage != nil && !d.reported {
+				d.readUsage(usage)
+			}
 		case "error":
 			if string(v) != "null" {
 				return streamFailure(data)
@@ -211,11 +209,7 @@ func (d *decoder) content(v []byte) {
 				d.grow(&d.text, partText, llm.DeltaText, m.Value())
 			case "thinking":
 				for inner := wire.ScanArray(m.Value()); inner.Next(); {
-					for t := wire.ScanObject(inner.Value()); t.Next(); {
-						if string(t.Key()) == "text" {
-							d.grow(&d.thought, partThought, llm.DeltaReasoning, t.Value())
-						}
-					}
+					d.grow(&d.thought, partThought, llm.DeltaReasoning, wire.Member(inner.Value(), "text"))
 				}
 			}
 		}
@@ -236,90 +230,6 @@ func (d *decoder) grow(p *piece, kind partKind, delta llm.DeltaKind, v []byte) {
 	from := p.b.Len()
 	p.b.Write(d.scratch)
 	d.emit(llm.Delta{Kind: delta, Index: p.index, Text: p.b.String()[from:]})
-}
-
-func (d *decoder) toolCalls(data []byte) error {
-	list := wire.ScanArray(data)
-	for n := int64(0); list.Next(); n++ {
-		if err := d.toolCall(list.Value(), n); err != nil {
-			return err
-		}
-	}
-	return list.Err()
-}
-
-func (d *decoder) toolCall(data []byte, position int64) error {
-	index, id, name := int64(-1), "", ""
-	var args []byte
-	m := wire.ScanObject(data)
-	for m.Next() {
-		switch string(m.Key()) {
-		case "index":
-			index = wire.Int(m.Value())
-		case "id":
-			id = wire.Text(m.Value())
-		case "function":
-			f := wire.ScanObject(m.Value())
-			for f.Next() {
-				switch string(f.Key()) {
-				case "name":
-					name = wire.Text(f.Value())
-				case "arguments":
-					args = f.Value()
-				}
-			}
-			if f.Err() != nil {
-				return f.Err()
-			}
-		}
-	}
-	if m.Err() != nil {
-		return m.Err()
-	}
-	c := d.callFor(index, position, id, name)
-	if c.id == "" {
-		c.id = id
-	}
-	if c.name == "" {
-		c.name = name
-	}
-	d.arguments(c, args, name)
-	return nil
-}
-
-// callFor finds the call that a fragment belongs to. Most services number the
-// calls; some give every call the number 0 and another id, or no number.
-func (d *decoder) callFor(index, position int64, id, name string) *call {
-	if index < 0 {
-		index = position
-		if id == "" && name == "" && len(d.calls) > 0 {
-			return d.calls[len(d.calls)-1]
-		}
-	}
-	for i := len(d.calls) - 1; i >= 0; i-- {
-		c := d.calls[i]
-		if c.index == index && (id == "" || c.id == "" || c.id == id) {
-			return c
-		}
-	}
-	c := &call{index: index, part: len(d.order)}
-	d.calls = append(d.calls, c)
-	d.order = append(d.order, partCall)
-	return c
-}
-
-// arguments come as fragments of a string; a few services send the object.
-func (d *decoder) arguments(c *call, v []byte, name string) {
-	from := c.args.Len()
-	if len(v) > 0 && v[0] == '{' {
-		c.args.Write(v)
-	} else {
-		d.scratch, _ = wire.AppendText(d.scratch[:0], v)
-		c.args.Write(d.scratch)
-	}
-	if c.args.Len() > from || name != "" {
-		d.emit(llm.Delta{Kind: llm.DeltaToolCall, Index: c.part, Tool: d.names.Local(name), Text: c.args.String()[from:]})
-	}
 }
 
 // Response is what has come so far. Of an answer that is not complete the calls
@@ -352,22 +262,6 @@ func (d *decoder) Response(complete bool) *llm.Response {
 	}
 	r.Finish = d.neutralFinish()
 	return r
-}
-
-func (c *call) asPart(names *wire.Names, n int) llm.ToolCall {
-	t := llm.ToolCall{ProviderID: c.id, Name: names.Local(c.name)}
-	if t.ProviderID == "" {
-		t.ProviderID = "call_" + strconv.Itoa(n+1)
-	}
-	switch args := c.args.String(); {
-	case strings.TrimSpace(args) == "":
-		t.Args = json.RawMessage("{}")
-	case wire.Valid([]byte(args)):
-		t.Args = json.RawMessage(args)
-	default:
-		t.ArgsText = args
-	}
-	return t
 }
 
 func (d *decoder) neutralFinish() llm.Finish {

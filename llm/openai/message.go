@@ -2,7 +2,6 @@ package openai
 
 import (
 	"crypto/sha256"
-	"encoding/base64"
 	"encoding/hex"
 	"strings"
 
@@ -71,7 +70,7 @@ func appendMedia(b []byte, m *llm.Media) []byte {
 	}
 	if strings.HasPrefix(m.MediaType, "image/") {
 		b = append(b, `,{"type":"input_image","detail":"auto","image_url":`...)
-		b = appendDataURL(b, m)
+		b = wire.AppendSource(b, m)
 		return append(b, '}')
 	}
 	b = append(b, `,{"type":"input_file"`...)
@@ -85,17 +84,8 @@ func appendMedia(b []byte, m *llm.Media) []byte {
 		b = appendMember(b, "filename", name)
 		b = append(b, `,"file_data":`...)
 	}
-	b = appendDataURL(b, m)
+	b = wire.AppendSource(b, m)
 	return append(b, '}')
-}
-
-func appendDataURL(b []byte, m *llm.Media) []byte {
-	if len(m.Data) == 0 {
-		return wire.AppendQuoted(b, m.URL)
-	}
-	b = wire.AppendQuoted(b, "data:"+m.MediaType+";base64,")
-	b = base64.StdEncoding.AppendEncode(b[:len(b)-1], m.Data)
-	return append(b, '"')
 }
 
 // appendAssistant appends an answer's items in their order. Reasoning stands

@@ -1,120 +1,11 @@
 package openaichat
 
 import (
-	"encoding/base64"
-	"encoding/json"
-	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/pawlrun/pawl/llm"
-	"github.com/pawlrun/pawl/llm/conform"
-	"github.com/pawlrun/pawl/llm/internal/lint"
 	"github.com/pawlrun/pawl/llm/internal/wire"
 )
-
-// maxToolName is the longest tool name that the API takes.
-const maxToolName = 64
-
-// Encode gives the bytes that Stream sends: what does not change within a run
-// first, then one segment per message, and the end.
-func (m *Model) Encode(req *llm.Request) (*llm.Encoded, error) {
-	hosted, err := m.hosted(req)
-	if err != nil {
-		return nil, err
-	}
-	names := m.names.For(req.Tools, maxToolName)
-	origin := m.opts.Provider + "/" + req.Model
-	key := "chat/" + m.profile.Name + "/" + origin + names.Clashes()
-	segments := make([]llm.Segment, 0, len(req.Messages)+2)
-	system, notes := m.system(req), ""
-	if !m.profile.LateSystem {
-		notes = req.SystemNotes()
-		system = joined(system, notes)
-	}
-	segments = append(segments, req.Memo.RequestPrefix(key, notes, req, func() []byte {
-		return m.appendPrefix(nil, req, hosted, names, system)
-	}))
-	encode := func(msg *llm.Message) []byte { return m.appendMessage(nil, msg, names, msg.Origin == origin) }
-	for _, msg := range req.Messages {
-		segments = append(segments, req.Memo.Message(key, msg, encode))
-	}
-	if err := lint.Request(conform.Chat, m.opts.Provider, key, req, segments[1:]); err != nil {
-		return nil, err
-	}
-	segments = wire.AppendParted(segments[:1], segments[1:], system == "")
-	return llm.Assemble(append(segments, llm.NewSegment(m.streamedEnd()))...), nil
-}
-
-// The ends of a body. Which one is sent is decided by the call, so that the
-// same encoded request serves both.
-var (
-	streamedEnd         = []byte(`],"stream":true}`)
-	streamedAndUsageEnd = []byte(`],"stream":true,"stream_options":{"include_usage":true}}`)
-	wholeEnd            = []byte(`]}`)
-)
-
-func (m *Model) streamedEnd() []byte {
-	if m.profile.NoUsageOption {
-		return streamedEnd
-	}
-	return streamedAndUsageEnd
-}
-
-// joined is the system text with notes behind it.
-func joined(system, notes string) string {
-	if system == "" || notes == "" {
-		return system + notes
-	}
-	return system + "\n\n" + notes
-}
-
-func (m *Model) appendPrefix(b []byte, req *llm.Request, hosted []Hosted, names *wire.Names, system string) []byte {
-	b = wire.AppendQuoted(append(b, `{"model":`...), req.Model)
-	if req.MaxTokens > 0 {
-		b = append(b, `,"`+m.profile.MaxTokens+`":`...)
-		b = strconv.AppendInt(b, int64(req.MaxTokens), 10)
-	}
-	if req.Temperature != nil {
-		b = strconv.AppendFloat(append(b, `,"temperature":`...), *req.Temperature, 'g', -1, 64)
-	}
-	if m.profile.CacheKey && req.CacheKey != "" && req.Cache != llm.CacheOff {
-		b = wire.AppendQuoted(append(b, `,"prompt_cache_key":`...), req.CacheKey)
-	}
-	b = m.appendFormat(b, req)
-	b = appendTools(b, req.Tools, hosted, names)
-	b = append(b, `,"messages":[`...)
-	if system != "" {
-		b = append(wire.AppendQuoted(append(b, `{"role":"system","content":`...), system), '}')
-	}
-	return b
-}
-
-func appendTools(b []byte, tools []llm.ToolDef, hosted []Hosted, names *wire.Names) []byte {
-	first := len(b)
-	for _, t := range tools {
-		b = wire.AppendQuoted(append(b, `,{"type":"function","function":{"name":`...), names.Wire(t.Name))
-		if t.Description != "" {
-			b = wire.AppendQuoted(append(b, `,"description":`...), t.Description)
-		}
-		b = wire.AppendCompact(append(b, `,"parameters":`...), t.Schema, "{}")
-		b = append(b, "}}"...)
-	}
-	for _, h := range hosted {
-		if h.Entry != "" {
-			b = wire.AppendCompact(append(b, ','), json.RawMessage(h.Entry), "{}")
-		}
-	}
-	if len(b) > first {
-		b = append(slices.Replace(b, first, first+1, []byte(`,"tools":[`)...), ']')
-	}
-	for _, h := range hosted {
-		if h.Member != "" {
-			b = append(append(b, ','), h.Member...)
-		}
-	}
-	return b
-}
 
 // appendMessage renders one message of ours as one or more of the API's, each
 // with the comma before it.
@@ -190,15 +81,11 @@ func appendMedia(b []byte, f llm.Media) []byte {
 	if text, ok := wire.FileText(&f); ok {
 		return append(wire.AppendQuoted(append(b, `{"type":"text","text":`...), text), '}')
 	}
-	source := f.URL
-	if source == "" {
-		source = "data:" + f.MediaType + ";base64," + base64.StdEncoding.EncodeToString(f.Data)
-	}
 	if strings.HasPrefix(f.MediaType, "image/") {
-		return append(wire.AppendQuoted(append(b, `{"type":"image_url","image_url":{"url":`...), source), "}}"...)
+		return append(wire.AppendSource(append(b, `{"type":"image_url","image_url":{"url":`...), &f), "}}"...)
 	}
 	b = wire.AppendQuoted(append(b, `{"type":"file","file":{"filename":`...), f.Name)
-	return append(wire.AppendQuoted(append(b, `,"file_data":`...), source), "}}"...)
+	return append(wire.AppendSource(append(b, `,"file_data":`...), &f), "}}"...)
 }
 
 // appendAssistant renders an answer. One of which nothing can be said here, such

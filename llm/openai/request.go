@@ -1,7 +1,6 @@
 package openai
 
 import (
-	"encoding/json"
 	"strconv"
 	"strings"
 
@@ -64,11 +63,8 @@ func (m *Model) appendPrefix(b []byte, req *llm.Request, offered *offered) []byt
 		b = append(b, `,"include":["reasoning.encrypted_content"]`...)
 	}
 	b = m.appendCaching(b, req)
-	system, held := req.System, holdsSchema(req)
-	if len(req.Schema) > 0 && !held {
-		system = wire.SystemWithSchema(system, req.Schema)
-	}
-	b = appendMember(b, "instructions", system)
+	held := holdsSchema(req)
+	b = appendMember(b, "instructions", wire.System(req, held))
 	if held {
 		b = append(b, `,"text":{"format":{"type":"json_schema","name":"answer","strict":`...)
 		b = strconv.AppendBool(b, wire.StrictSchema(req.Schema))
@@ -77,14 +73,6 @@ func (m *Model) appendPrefix(b []byte, req *llm.Request, offered *offered) []byt
 	}
 	b = appendTools(b, req, offered)
 	return append(b, `,"input":[`...)
-}
-
-// holdsSchema says that the request asks for an answer by schema, and that the
-// model can be held to it: OpenAI's own can since gpt-4o.
-func holdsSchema(req *llm.Request) bool {
-	model := strings.TrimPrefix(strings.ToLower(req.Model), "ft:")
-	return len(req.Schema) > 0 && !req.SchemaInPrompt && !strings.HasPrefix(model, "gpt-3") && model != "gpt-4" &&
-		!strings.HasPrefix(model, "gpt-4-") && !strings.HasPrefix(model, "chatgpt")
 }
 
 // reasons says whether a model may be asked for its sealed reasoning. The
@@ -141,37 +129,13 @@ func appendTools(b []byte, req *llm.Request, offered *offered) []byte {
 // appendProviderTool appends a tool that the service runs: by its type, or whole
 // where it is given as a JSON object because it needs settings.
 func appendProviderTool(b []byte, name string) []byte {
-	if strings.HasPrefix(strings.TrimSpace(name), "{") {
-		return wire.AppendCompact(b, json.RawMessage(name), "null")
+	if whole, ok := wire.ProviderToolAsJSON(name); ok {
+		return wire.AppendCompact(b, whole, "null")
 	}
 	b = append(b, `{"type":`...)
 	b = wire.AppendQuoted(b, name)
 	if name == "code_interpreter" {
 		b = append(b, `,"container":{"type":"auto"}`...)
-	}
-	return append(b, '}')
-}
-
-// appendParameters appends a tool's schema. The service refuses one that does
-// not say that it is an object with properties, even where there are none.
-func appendParameters(b []byte, schema []byte) []byte {
-	var hasType, hasProperties bool
-	members := wire.ScanObject(schema)
-	n := 0
-	for ; members.Next(); n++ {
-		hasType = hasType || string(members.Key()) == "type"
-		hasProperties = hasProperties || string(members.Key()) == "properties"
-	}
-	if n == 0 || members.Err() != nil {
-		return append(b, `{"type":"object","properties":{}}`...)
-	}
-	b = wire.AppendCompact(b, schema, "{}")
-	b = b[:len(b)-1]
-	if !hasType {
-		b = append(b, `,"type":"object"`...)
-	}
-	if !hasProperties {
-		b = append(b, `,"properties":{}`...)
 	}
 	return append(b, '}')
 }

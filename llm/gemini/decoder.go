@@ -14,6 +14,7 @@ import (
 // decoder builds a response from the chunks of a stream, or from one whole
 // answer, which has the shape of a chunk.
 type decoder struct {
+	// emit does nothing where nobody looks on.
 	emit  func(llm.Delta)
 	names *wire.Names
 
@@ -50,6 +51,9 @@ const (
 )
 
 func newDecoder(names *wire.Names, emit func(llm.Delta)) *decoder {
+	if emit == nil {
+		emit = func(llm.Delta) {}
+	}
 	return &decoder{emit: emit, names: names}
 }
 
@@ -106,10 +110,8 @@ func (d *decoder) chunk(data []byte) error {
 				return err
 			}
 		case "promptFeedback":
-			for f := wire.ScanObject(v); f.Next(); {
-				if string(f.Key()) == "blockReason" {
-					d.blocked = wire.Text(f.Value())
-				}
+			if reason := wire.Member(v, "blockReason"); reason != nil {
+				d.blocked = wire.Text(reason)
 			}
 		case "usageMetadata":
 			d.readUsage(v)
@@ -287,113 +289,4 @@ func (d *decoder) call(data []byte, signature string) error {
 	}
 	open.partial.open = goesOn
 	return open.partial.add(pieces)
-}
-
-// Response is what has come so far. Of an answer that is not whole the calls
-// are left out: none of them may be trusted to be complete (FIELD F8).
-func (d *decoder) Response(complete bool) *llm.Response {
-	r := &llm.Response{ID: d.id, Model: d.model, Usage: d.usage, RawFinish: d.finish}
-	if d.finish == "" && d.blocked != "" {
-		r.RawFinish = "promptFeedback/" + d.blocked
-	}
-	r.Usage.Estimated = !d.reported
-	calls := 0
-	for i := range d.parts {
-		p := &d.parts[i]
-		switch p.kind {
-		case textPart:
-			t := llm.Text{Text: p.text.String()}
-			if p.signature != "" {
-				t.Raw = append(wire.AppendQuoted([]byte(`{"thoughtSignature":`), p.signature), '}')
-			}
-			r.Parts = append(r.Parts, t)
-		case thoughtPart:
-			r.Parts = append(r.Parts, llm.Reasoning{Text: p.text.String(), Signature: p.signature})
-		case callPart:
-			if !complete {
-				continue
-			}
-			calls++
-			r.Parts = append(r.Parts, p.toolCall(d.names))
-		case mediaPart:
-			r.Parts = append(r.Parts, p.media)
-		case itemPart:
-			r.Parts = append(r.Parts, llm.Item{Type: itemType(p.raw), Raw: p.raw})
-		}
-	}
-	r.Finish = d.neutralFinish(calls)
-	return r
-}
-
-func (p *part) toolCall(names *wire.Names) llm.ToolCall {
-	c := llm.ToolCall{ProviderID: p.id, Name: names.Local(p.name), Args: p.args, Signature: p.signature}
-	switch {
-	case p.partial != nil && p.partial.open:
-		c.Args, c.ArgsText = nil, string(p.partial.encode())
-	case p.partial != nil:
-		c.Args = p.partial.encode()
-	case len(c.Args) == 0 || string(c.Args) == "null":
-		c.Args = json.RawMessage("{}")
-	}
-	return c
-}
-
-// itemType is the member that says what an item is.
-func itemType(raw json.RawMessage) string {
-	for m := wire.ScanObject(raw); m.Next(); {
-		if k := string(m.Key()); k != "thoughtSignature" && k != "thought" {
-			return k
-		}
-	}
-	return "signature"
-}
-
-func (d *decoder) neutralFinish(calls int) llm.Finish {
-	switch d.finish {
-	case "":
-		if d.blocked != "" {
-			return llm.FinishRefusal
-		}
-		return llm.FinishFailed
-	case "STOP":
-		if calls > 0 {
-			return llm.FinishTool
-		}
-		return llm.FinishEnd
-	case "MAX_TOKENS":
-		return llm.FinishLength
-	case "MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL":
-		return llm.FinishMalformed
-	case "SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "IMAGE_SAFETY", "LANGUAGE":
-		return llm.FinishRefusal
-	}
-	return llm.FinishFailed
-}
-
-// readUsage reduces the counts to ours: prompt tokens hold the cached ones,
-// thoughts and tool-use prompts are counted beside. The last report wins.
-func (d *decoder) readUsage(v []byte) {
-	var u llm.Usage
-	var candidates, hosted int64
-	seen := false
-	for m := wire.ScanObject(v); m.Next(); {
-		n := wire.Int(m.Value())
-		switch string(m.Key()) {
-		case "promptTokenCount":
-			u.Input, seen = n, true
-		case "candidatesTokenCount":
-			candidates = n
-		case "thoughtsTokenCount":
-			u.Reasoning = n
-		case "cachedContentTokenCount":
-			u.CacheRead = n
-		case "toolUsePromptTokenCount":
-			hosted = n
-		}
-	}
-	if seen {
-		u.Input += hosted
-		u.Output = candidates + u.Reasoning
-		d.usage, d.reported = u, true
-	}
 }

@@ -3,7 +3,6 @@
 package openaichat
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"net/http"
@@ -40,12 +39,12 @@ type Options struct {
 
 // Model is a chat-completions endpoint. It is safe for concurrent use.
 type Model struct {
-	opts    Options
-	profile Profile
-	client  wire.Client
-	names   wire.NameCache
-	url     string
-	header  http.Header
+	client   wire.Client
+	url      string
+	header   http.Header
+	provider string
+	profile  Profile
+	names    wire.NameCache
 }
 
 var (
@@ -55,43 +54,43 @@ var (
 
 // New returns a model on an endpoint.
 func New(o Options) *Model {
-	o.BaseURL = cmp.Or(o.BaseURL, DefaultBaseURL)
-	o.Provider = cmp.Or(o.Provider, "openai-chat")
-	m := &Model{opts: o, url: strings.TrimRight(o.BaseURL, "/") + "/chat/completions"}
+	base := cmp.Or(o.BaseURL, DefaultBaseURL)
+	m := &Model{
+		url:      strings.TrimRight(base, "/") + "/chat/completions",
+		header:   wire.Header(map[string]string{"Authorization": wire.Bearer(o.APIKey)}, o.Headers),
+		provider: cmp.Or(o.Provider, "openai-chat"),
+	}
 	if o.Profile != nil {
 		m.profile = *o.Profile
 	} else {
-		m.profile = ProfileFor(o.BaseURL)
+		m.profile = ProfileFor(base)
 	}
-	m.header = wire.Header(map[string]string{"Authorization": wire.Bearer(o.APIKey)}, o.Headers)
 	m.client = wire.Client{
-		Provider: o.Provider, HTTP: wire.WithoutRedirects(o.HTTP), Idle: o.Idle,
+		Provider: m.provider, HTTP: wire.WithoutRedirects(o.HTTP), Idle: o.Idle,
 		RequestIDs: []string{"X-Request-Id", "Apim-Request-Id", "Cf-Ray"},
 	}
 	return m
 }
 
-// Generate asks for a whole answer.
+// Generate asks for the whole answer at once.
 func (m *Model) Generate(ctx context.Context, req *llm.Request) (*llm.Response, error) {
-	return m.answer(ctx, req, false, func(llm.Delta) {})
+	return m.call(ctx, req, nil)
 }
 
-// Stream asks for an answer in pieces.
+// Stream asks for the answer as it is made.
 func (m *Model) Stream(ctx context.Context, req *llm.Request, emit func(llm.Delta)) (*llm.Response, error) {
-	return m.answer(ctx, req, true, emit)
+	return m.call(ctx, req, emit)
 }
 
-// answer makes one exchange.
-func (m *Model) answer(ctx context.Context, req *llm.Request, stream bool, emit func(llm.Delta)) (*llm.Response, error) {
-	body := req.Encoded
-	if body == nil {
-		var err error
-		if body, err = m.Encode(req); err != nil {
-			return nil, err
-		}
+// call makes one exchange. The answer is streamed when there is somebody to
+// emit to.
+func (m *Model) call(ctx context.Context, req *llm.Request, emit func(llm.Delta)) (*llm.Response, error) {
+	body, err := wire.Encoded(req, m)
+	if err != nil {
+		return nil, err
 	}
 	accept := "text/event-stream"
-	if !stream {
+	if emit == nil {
 		body, accept = wire.WithEnd(body, m.streamedEnd(), wholeEnd), "application/json"
 	}
 	x, err := m.client.Post(ctx, m.url, wire.Accepting(m.header, accept), body, classify)
@@ -100,7 +99,3 @@ func (m *Model) answer(ctx context.Context, req *llm.Request, stream bool, emit 
 	}
 	return m.client.Read(x, newDecoder(m, req, emit))
 }
-
-// trimmed drops the white space that some services send to keep a connection
-// open.
-func trimmed(b []byte) []byte { return bytes.TrimSpace(b) }

@@ -17,15 +17,6 @@ func (m *Model) holdsSchema(req *llm.Request) bool {
 	return m.profile.Format == FormatSchema || m.profile.Format == FormatSchemaAlone && len(req.Tools)+len(req.ProviderTools) == 0
 }
 
-// system is the request's system text, with the schema in words where the
-// service cannot be held to it.
-func (m *Model) system(req *llm.Request) string {
-	if len(req.Schema) == 0 || m.holdsSchema(req) {
-		return req.System
-	}
-	return wire.SystemWithSchema(req.System, req.Schema)
-}
-
 func (m *Model) appendFormat(b []byte, req *llm.Request) []byte {
 	switch {
 	case m.holdsSchema(req):

@@ -1,0 +1,135 @@
+package gemini
+
+import (
+	"github.com/pawlrun/pawl/llm"
+	"github.com/pawlrun/pawl/llm/internal/wire"
+)
+
+// unsigned stands for the signature of a call that another provider's model
+// made. It is Google's documented way out, for the first call of a step only.
+const unsigned = "skip_thought_signature_validator"
+
+// encoder renders the messages of one request.
+type encoder struct {
+	names *wire.Names
+	// own says that the message came from this very model, so that its
+	// signatures hold; signs that the model insists on signatures.
+	own, signs bool
+	open       bool
+}
+
+func (e *encoder) appendMessage(b []byte, msg *llm.Message) []byte {
+	role := "user"
+	switch msg.Role {
+	case llm.RoleAssistant:
+		role = "model"
+	case llm.RoleSystem:
+		return b // it stands behind the system text
+	}
+	b = append(append(append(b, `,{"role":"`...), role...), `","parts":[`...)
+	start := len(b)
+	signed := false
+	for _, p := range msg.Parts {
+		switch p := p.(type) {
+		case llm.Text:
+			b = e.appendText(b, p)
+		case llm.Reasoning:
+			b = e.appendThought(b, p)
+		case llm.ToolCall:
+			b = e.appendCall(b, p, !signed)
+			signed = true
+		case llm.ToolResult:
+			b = e.appendResult(b, p)
+		case llm.Media:
+			b = appendMedia(e.comma(b), p)
+		case llm.Item:
+			if e.own {
+				b = wire.AppendCompact(e.comma(b), p.Raw, "{}")
+			}
+		}
+	}
+	if len(b) == start {
+		b = append(b, `{"text":""}`...)
+	}
+	return append(b, "]}"...)
+}
+
+func (e *encoder) comma(b []byte) []byte {
+	if e.open {
+		b = append(b, ',')
+	}
+	e.open = true
+	return b
+}
+
+func (e *encoder) appendText(b []byte, t llm.Text) []byte {
+	signature := ""
+	if e.own {
+		signature = wire.Text(wire.Member(t.Raw, "thoughtSignature"))
+	}
+	if t.Text == "" && signature == "" {
+		return b
+	}
+	b = wire.AppendQuoted(append(e.comma(b), `{"text":`...), t.Text)
+	return append(appendSignature(b, signature), '}')
+}
+
+func appendSignature(b []byte, signature string) []byte {
+	if signature == "" {
+		return b
+	}
+	return wire.AppendQuoted(append(b, `,"thoughtSignature":`...), signature)
+}
+
+// appendThought sends a signed thought back. An unsigned one is a summary for
+// people, which the model does not need.
+func (e *encoder) appendThought(b []byte, r llm.Reasoning) []byte {
+	if !e.own || r.Signature == "" {
+		return b
+	}
+	b = wire.AppendQuoted(append(e.comma(b), `{"text":`...), r.Text)
+	return append(appendSignature(append(b, `,"thought":true`...), r.Signature), '}')
+}
+
+func (e *encoder) appendCall(b []byte, c llm.ToolCall, first bool) []byte {
+	b = append(e.comma(b), `{"functionCall":{`...)
+	if c.ProviderID != "" && e.own {
+		b = append(wire.AppendQuoted(append(b, `"id":`...), c.ProviderID), ',')
+	}
+	b = wire.AppendQuoted(append(b, `"name":`...), e.names.Wire(c.Name))
+	b = append(wire.AppendCompact(append(b, `,"args":`...), c.Args, "{}"), '}')
+	signature := c.Signature
+	if !e.own {
+		signature = ""
+		if first && e.signs {
+			signature = unsigned
+		}
+	}
+	return append(appendSignature(b, signature), '}')
+}
+
+func (e *encoder) appendResult(b []byte, r llm.ToolResult) []byte {
+	b = append(e.comma(b), `{"functionResponse":{`...)
+	if r.ProviderID != "" {
+		b = append(wire.AppendQuoted(append(b, `"id":`...), r.ProviderID), ',')
+	}
+	b = wire.AppendQuoted(append(b, `"name":`...), e.names.Wire(r.Name))
+	member := `,"response":{"output":`
+	if r.IsError {
+		member = `,"response":{"error":`
+	}
+	b = append(wire.AppendQuoted(append(b, member...), r.Output), "}}}"...)
+	for _, f := range r.Media {
+		b = appendMedia(e.comma(b), f)
+	}
+	return b
+}
+
+func appendMedia(b []byte, f llm.Media) []byte {
+	if f.URL != "" {
+		b = wire.AppendQuoted(append(b, `{"fileData":{"mimeType":`...), f.MediaType)
+		return append(wire.AppendQuoted(append(b, `,"fileUri":`...), f.URL), "}}"...)
+	}
+	b = wire.AppendQuoted(append(b, `{"inlineData":{"mimeType":`...), f.MediaType)
+	return append(wire.AppendBase64(append(b, `,"data":`...), f.Data), "}}"...)
+}

@@ -1,0 +1,137 @@
+package gemini
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/pawlrun/pawl/llm"
+	"github.com/pawlrun/pawl/llm/conform"
+	"github.com/pawlrun/pawl/llm/internal/lint"
+	"github.com/pawlrun/pawl/llm/internal/wire"
+)
+
+// maxToolName is the longest function name that the API takes.
+const maxToolName = 64
+
+// Encode returns the request: a prefix that stays the same for a run, one piece
+// for each message, and the end. It costs what is new.
+func (m *Model) Encode(req *llm.Request) (*llm.Encoded, error) {
+	names := m.names.For(req.Tools, maxToolName)
+	origin := provider + "/" + req.Model
+	key := "gemini/" + origin + names.Clashes()
+	signs := strings.HasPrefix(req.Model, "gemini-3")
+	segments := make([]llm.Segment, 0, len(req.Messages)+2)
+	notes := req.SystemNotes()
+	segments = append(segments, req.Memo.RequestPrefix(key, notes, req, func() []byte { return appendPrefix(nil, req, names, notes) }))
+	encode := func(msg *llm.Message) []byte {
+		e := encoder{names: names, own: msg.Origin == origin, signs: signs}
+		return e.appendMessage(nil, msg)
+	}
+	for _, msg := range req.Messages {
+		segments = append(segments, req.Memo.Message(key, msg, encode))
+	}
+	if err := lint.Request(conform.Gemini, provider, key, req, segments[1:]); err != nil {
+		return nil, err
+	}
+	segments = wire.AppendParted(segments[:1], segments[1:], true)
+	return llm.Assemble(append(segments, llm.NewSegment([]byte("]}")))...), nil
+}
+
+// appendPrefix writes everything up to the contents. Notes are a part of their
+// own behind the system text.
+func appendPrefix(b []byte, req *llm.Request, names *wire.Names, notes string) []byte {
+	b = append(b, '{')
+	held := holdsSchema(req)
+	b = appendSystem(b, wire.System(req, held), notes)
+	b = appendTools(b, req, names)
+	b = append(b, `"generationConfig":{`...)
+	comma := false
+	field := func(name string) {
+		if comma {
+			b = append(b, ',')
+		}
+		comma = true
+		b = append(append(append(b, '"'), name...), `":`...)
+	}
+	if req.MaxTokens > 0 {
+		field("maxOutputTokens")
+		b = strconv.AppendInt(b, int64(req.MaxTokens), 10)
+	}
+	if req.Temperature != nil {
+		field("temperature")
+		b = strconv.AppendFloat(b, *req.Temperature, 'g', -1, 64)
+	}
+	if held {
+		field("responseMimeType")
+		b = append(b, `"application/json"`...)
+		field("responseJsonSchema")
+		b = wire.AppendCompact(b, req.Schema, "{}")
+	}
+	return append(b, `},"contents":[`...)
+}
+
+func appendSystem(b []byte, texts ...string) []byte {
+	begin := `"systemInstruction":{"parts":[{"text":`
+	open := false
+	for _, text := range texts {
+		if text == "" {
+			continue
+		}
+		if open {
+			begin = `,{"text":`
+		}
+		b, open = append(wire.AppendQuoted(append(b, begin...), text), '}'), true
+	}
+	if open {
+		b = append(b, "]},"...)
+	}
+	return b
+}
+
+func appendTools(b []byte, req *llm.Request, names *wire.Names) []byte {
+	if len(req.Tools)+len(req.ProviderTools) == 0 {
+		return b
+	}
+	b = append(b, `"tools":[`...)
+	if len(req.Tools) > 0 {
+		b = append(b, `{"functionDeclarations":[`...)
+		for i, t := range req.Tools {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			b = wire.AppendQuoted(append(b, `{"name":`...), names.Wire(t.Name))
+			b = wire.AppendQuoted(append(b, `,"description":`...), t.Description)
+			b = append(wire.AppendCompact(append(b, `,"parametersJsonSchema":`...), t.Schema, "{}"), '}')
+		}
+		b = append(b, "]}"...)
+	}
+	for i, name := range req.ProviderTools {
+		if i > 0 || len(req.Tools) > 0 {
+			b = append(b, ',')
+		}
+		b = appendHosted(b, name)
+	}
+	return append(b, "],"...)
+}
+
+// appendHosted appends a tool that Google runs itself: by its name, or whole
+// where it is given as a JSON object because it needs settings.
+func appendHosted(b []byte, name string) []byte {
+	if whole, ok := wire.ProviderToolAsJSON(name); ok {
+		return wire.AppendCompact(b, whole, "{}")
+	}
+	return append(wire.AppendQuoted(append(b, '{'), hosted(name)), ":{}}"...)
+}
+
+// hosted is Google's name of a tool that it runs itself.
+func hosted(name string) string {
+	switch name {
+	case "web_search":
+		return "googleSearch"
+	case "code_execution":
+		return "codeExecution"
+	case "web_fetch":
+		return "urlContext"
+	}
+	return name
+}

@@ -1,0 +1,89 @@
+package gemini
+
+import (
+	"encoding/json"
+
+	"github.com/pawlrun/pawl/llm"
+	"github.com/pawlrun/pawl/llm/internal/wire"
+)
+
+// Response is what has come so far. Of an answer that is not whole the calls
+// are left out: none of them may be trusted to be complete (FIELD F8).
+func (d *decoder) Response(complete bool) *llm.Response {
+	r := &llm.Response{ID: d.id, Model: d.model, Usage: d.usage, RawFinish: d.finish}
+	if d.finish == "" && d.blocked != "" {
+		r.RawFinish = "promptFeedback/" + d.blocked
+	}
+	r.Usage.Estimated = !d.reported
+	calls := 0
+	for i := range d.parts {
+		p := &d.parts[i]
+		switch p.kind {
+		case textPart:
+			t := llm.Text{Text: p.text.String()}
+			if p.signature != "" {
+				t.Raw = append(wire.AppendQuoted([]byte(`{"thoughtSignature":`), p.signature), '}')
+			}
+			r.Parts = append(r.Parts, t)
+		case thoughtPart:
+			r.Parts = append(r.Parts, llm.Reasoning{Text: p.text.String(), Signature: p.signature})
+		case callPart:
+			if !complete {
+				continue
+			}
+			calls++
+			r.Parts = append(r.Parts, p.toolCall(d.names))
+		case mediaPart:
+			r.Parts = append(r.Parts, p.media)
+		case itemPart:
+			r.Parts = append(r.Parts, llm.Item{Type: itemType(p.raw), Raw: p.raw})
+		}
+	}
+	r.Finish = d.neutralFinish(calls)
+	return r
+}
+
+func (p *part) toolCall(names *wire.Names) llm.ToolCall {
+	c := llm.ToolCall{ProviderID: p.id, Name: names.Local(p.name), Args: p.args, Signature: p.signature}
+	switch {
+	case p.partial != nil && p.partial.open:
+		c.Args, c.ArgsText = nil, string(p.partial.encode())
+	case p.partial != nil:
+		c.Args = p.partial.encode()
+	case len(c.Args) == 0 || string(c.Args) == "null":
+		c.Args = json.RawMessage("{}")
+	}
+	return c
+}
+
+// itemType is the member that says what an item is.
+func itemType(raw json.RawMessage) string {
+	for m := wire.ScanObject(raw); m.Next(); {
+		if k := string(m.Key()); k != "thoughtSignature" && k != "thought" {
+			return k
+		}
+	}
+	return "signature"
+}
+
+func (d *decoder) neutralFinish(calls int) llm.Finish {
+	switch d.finish {
+	case "":
+		if d.blocked != "" {
+			return llm.FinishRefusal
+		}
+		return llm.FinishFailed
+	case "STOP":
+		if calls > 0 {
+			return llm.FinishTool
+		}
+		return llm.FinishEnd
+	case "MAX_TOKENS":
+		return llm.FinishLength
+	case "MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL":
+		return llm.FinishMalformed
+	case "SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "IMAGE_SAFETY", "LANGUAGE":
+		return llm.FinishRefusal
+	}
+	return llm.FinishFailed
+}

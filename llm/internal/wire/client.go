@@ -1,0 +1,76 @@
+package wire
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/pawlrun/pawl/llm"
+)
+
+// Client posts requests of one provider. It is safe for concurrent use.
+type Client struct {
+	// Provider names the provider in errors.
+	Provider string
+	// HTTP is the transport; see [NewHTTP] and [WithoutRedirects].
+	HTTP *http.Client
+	// Idle bounds silence; 0 means [DefaultIdle].
+	Idle time.Duration
+	// RequestIDs are the response headers that may name the exchange.
+	RequestIDs []string
+}
+
+// Post sends a body and returns the answer when its status is 2xx. Any other
+// outcome is an *llm.Error; classify may refine it from the status and body.
+func (c *Client) Post(ctx context.Context, url string, header http.Header, encoded *llm.Encoded, classify func(*llm.Error, []byte)) (*Exchange, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	idle := c.Idle
+	if idle == 0 {
+		idle = DefaultIdle
+	}
+	watchdog := time.AfterFunc(idle, func() { cancel(ErrIdle) })
+	stop := func() { watchdog.Stop(); cancel(context.Canceled) }
+	var begun atomic.Bool
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, &body{segments: encoded.Segments, begun: &begun})
+	if err != nil {
+		stop()
+		return nil, &llm.Error{Class: llm.ClassInvalid, Provider: c.Provider, Message: err.Error(), Err: err}
+	}
+	req.Header = header
+	if c.HTTP.Jar != nil {
+		req.Header = header.Clone() // a jar adds its cookies to the header it is given
+	}
+	req.ContentLength = encoded.Len()
+	req.GetBody = func() (io.ReadCloser, error) { return &body{segments: encoded.Segments, begun: &begun}, nil }
+	resp, err := c.HTTP.Do(req)
+	if err != nil {
+		failure := c.NetworkError(ctx, err, "")
+		stop()
+		if failure.Class == llm.ClassNetwork && !begun.Load() {
+			unsent := *failure // the transport's own, which others may hold
+			unsent.Unsent = true
+			failure = &unsent
+		}
+		return nil, failure
+	}
+	x := &Exchange{
+		Response: resp, RequestID: c.requestID(resp.Header), stop: stop, watchdog: watchdog, secrets: secretsOf(header),
+	}
+	x.Body = &watchedReader{r: resp.Body, watchdog: watchdog, idle: idle, ctx: ctx}
+	if resp.StatusCode < 200 || resp.StatusCode > 299 {
+		defer x.Close()
+		return nil, x.Redact(c.failure(x, classify))
+	}
+	return x, nil
+}
+
+func (c *Client) requestID(h http.Header) string {
+	for _, name := range c.RequestIDs {
+		if id := h.Get(name); id != "" {
+			return id
+		}
+	}
+	return ""
+}

@@ -1,0 +1,87 @@
+package wire
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/pawlrun/pawl/llm"
+)
+
+// NetworkError classifies a failure of the connection itself. One that the
+// transport has classified stays as it is.
+func (c *Client) NetworkError(ctx context.Context, err error, requestID string) *llm.Error {
+	if known, ok := errors.AsType[*llm.Error](err); ok {
+		return known
+	}
+	message := err.Error()
+	if cause := context.Cause(ctx); errors.Is(cause, ErrIdle) {
+		message, err = "the connection stalled: "+cause.Error(), cause
+	}
+	return &llm.Error{Class: llm.ClassNetwork, Provider: c.Provider, Message: message, RequestID: requestID, Err: err}
+}
+
+// Broken is the error of a stream that ended before the provider said so. It
+// is a failure, whatever text it left (FIELD F8, F20).
+func (c *Client) Broken(x *Exchange, err error) *llm.Error {
+	e := &llm.Error{Class: llm.ClassNetwork, Provider: c.Provider, RequestID: x.RequestID, Err: err}
+	switch {
+	case err == nil, errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		e.Message, e.Err = "the stream ended before the answer was complete", io.ErrUnexpectedEOF
+	case errors.Is(err, ErrAnswerTooLarge), errors.Is(err, ErrEventTooLarge):
+		// The same request is likely to run away again, at the same price.
+		e.Class, e.Message = llm.ClassInvalid, "the answer was given up: "+err.Error()
+	default:
+		e.Message = "the stream broke: " + err.Error()
+	}
+	if kind := x.Response.Header.Get("Content-Type"); strings.HasPrefix(kind, "text/html") {
+		e.Message += "; the endpoint answered with a web page (" + kind + ")"
+	}
+	return e
+}
+
+// maxErrorBody bounds what is read of an error's body.
+const maxErrorBody = 1 << 20
+
+func (c *Client) failure(x *Exchange, classify func(*llm.Error, []byte)) *llm.Error {
+	body, _ := io.ReadAll(io.LimitReader(x.Body, maxErrorBody))
+	status := x.Response.StatusCode
+	e := &llm.Error{Class: llm.ClassOfStatus(status), Provider: c.Provider, Status: status, RequestID: x.RequestID}
+	e.RetryAfter, e.HasRetryAfter = RetryAfter(x.Response.Header, time.Now())
+	if status >= 300 && status < 400 {
+		e.Message = fmt.Sprintf("the endpoint redirects to %q; redirects are not followed", x.Response.Header.Get("Location"))
+		return e
+	}
+	if classify != nil {
+		classify(e, body)
+	}
+	if e.Message != "" {
+		return e
+	}
+	e.Message = excerpt(strings.TrimSpace(strings.ToValidUTF8(string(body), "")))
+	if e.Message == "" {
+		e.Message = http.StatusText(status)
+	}
+	if status == http.StatusNotFound || status == http.StatusMethodNotAllowed {
+		// Nobody there speaks this protocol: the base URL is wrong.
+		asked := *x.Response.Request.URL
+		asked.RawQuery, asked.User = "", nil
+		e.Message += "; asked was " + asked.String()
+	}
+	return e
+}
+
+// maxRawMessage bounds what is kept of a body that is no provider's error, such
+// as a proxy's page: every attempt is journalled with its message.
+const maxRawMessage = 16 << 10
+
+func excerpt(s string) string {
+	if len(s) <= maxRawMessage {
+		return s
+	}
+	return strings.ToValidUTF8(s[:maxRawMessage], "") + fmt.Sprintf("… [the first %d of %d bytes]", maxRawMessage, len(s))
+}

@@ -1,0 +1,33 @@
+package wire
+
+import (
+	"net/http"
+	"strconv"
+	"time"
+)
+
+// RetryAfter reads how long a provider asks to wait: retry-after-ms, or
+// Retry-After in seconds or as a date.
+func RetryAfter(h http.Header, now time.Time) (time.Duration, bool) {
+	if ms, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil && ms >= 0 {
+		return wait(ms, time.Millisecond), true
+	}
+	v := h.Get("Retry-After")
+	if s, err := strconv.ParseFloat(v, 64); err == nil && s >= 0 {
+		return wait(s, time.Second), true
+	}
+	if t, err := http.ParseTime(v); err == nil {
+		return max(t.Sub(now), 0), true
+	}
+	return 0, false
+}
+
+// maxWait bounds what a header can ask for, so that no figure overflows.
+const maxWait = 100 * 365 * 24 * time.Hour
+
+func wait(n float64, unit time.Duration) time.Duration {
+	if n >= float64(maxWait/unit) {
+		return maxWait
+	}
+	return time.Duration(n * float64(unit))
+}

@@ -1,0 +1,109 @@
+package openaichat
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/pawlrun/pawl/llm"
+	"github.com/pawlrun/pawl/llm/internal/wire"
+)
+
+type call struct {
+	index    int64
+	part     int
+	id, name string
+	args     strings.Builder
+}
+
+func (d *decoder) toolCalls(data []byte) error {
+	list := wire.ScanArray(data)
+	for n := int64(0); list.Next(); n++ {
+		if err := d.toolCall(list.Value(), n); err != nil {
+			return err
+		}
+	}
+	return list.Err()
+}
+
+func (d *decoder) toolCall(data []byte, position int64) error {
+	index, id, name := int64(-1), "", ""
+	var args []byte
+	m := wire.ScanObject(data)
+	for m.Next() {
+		switch string(m.Key()) {
+		case "index":
+			index = wire.Int(m.Value())
+		case "id":
+			id = wire.Text(m.Value())
+		case "function":
+			f := wire.ScanObject(m.Value())
+			for f.Next() {
+				switch string(f.Key()) {
+				case "name":
+					name = wire.Text(f.Value())
+				case "arguments":
+					args = f.Value()
+				}
+			}
+			if f.Err() != nil {
+				return f.Err()
+			}
+		}
+	}
+	if m.Err() != nil {
+		return m.Err()
+	}
+	c := d.callFor(index, position, id, name)
+	if c.id == "" {
+		c.id = id
+	}
+	if c.name == "" {
+		c.name = name
+	}
+	d.arguments(c, args, name)
+	return nil
+}
+
+// callFor finds the call that a fragment belongs to. Most services number the
+// calls; some give every call the number 0 and another id, or no number.
+func (d *decoder) callFor(index, position int64, id, name string) *call {
+	if index < 0 {
+		index = position
+		if id == "" && name == "" && len(d.calls) > 0 {
+			return d.calls[len(d.calls)-1]
+		}
+	}
+	for i := len(d.calls) - 1; i >= 0; i-- {
+		c := d.calls[i]
+		if c.index == index && (id == "" || c.id == "" || c.id == id) {
+			return c
+		}
+	}
+	c := &call{index: index, part: len(d.order)}
+	d.calls = append(d.calls, c)
+	d.order = append(d.order, partCall)
+	return c
+}
+
+// arguments come as fragments of a string; a few services send the object.
+func (d *decoder) arguments(c *call, v []byte, name string) {
+	from := c.args.Len()
+	if len(v) > 0 && v[0] == '{' {
+		c.args.Write(v)
+	} else {
+		d.scratch, _ = wire.AppendText(d.scratch[:0], v)
+		c.args.Write(d.scratch)
+	}
+	if c.args.Len() > from || name != "" {
+		d.emit(llm.Delta{Kind: llm.DeltaToolCall, Index: c.part, Tool: d.names.Local(name), Text: c.args.String()[from:]})
+	}
+}
+
+func (c *call) asPart(names *wire.Names, n int) llm.ToolCall {
+	t := llm.ToolCall{ProviderID: c.id, Name: names.Local(c.name)}
+	if t.ProviderID == "" {
+		t.ProviderID = "call_" + strconv.Itoa(n+1)
+	}
+	t.Args, t.ArgsText = wire.Arguments(c.args.String())
+	return t
+}

@@ -1,0 +1,115 @@
+package openaichat
+
+import (
+	"encoding/json"
+	"slices"
+	"strconv"
+
+	"github.com/pawlrun/pawl/llm"
+	"github.com/pawlrun/pawl/llm/conform"
+	"github.com/pawlrun/pawl/llm/internal/lint"
+	"github.com/pawlrun/pawl/llm/internal/wire"
+)
+
+// maxToolName is the longest tool name that the API takes.
+const maxToolName = 64
+
+// Encode returns the streamed form of the request: a prefix that stays the same
+// for a run, one piece for each message, and the end. It costs what is new.
+func (m *Model) Encode(req *llm.Request) (*llm.Encoded, error) {
+	hosted, err := m.hosted(req)
+	if err != nil {
+		return nil, err
+	}
+	names := m.names.For(req.Tools, maxToolName)
+	origin := m.provider + "/" + req.Model
+	key := "chat/" + m.profile.Name + "/" + origin + names.Clashes()
+	segments := make([]llm.Segment, 0, len(req.Messages)+2)
+	system, notes := wire.System(req, m.holdsSchema(req)), ""
+	if !m.profile.LateSystem {
+		notes = req.SystemNotes()
+		system = joined(system, notes)
+	}
+	segments = append(segments, req.Memo.RequestPrefix(key, notes, req, func() []byte {
+		return m.appendPrefix(nil, req, hosted, names, system)
+	}))
+	encode := func(msg *llm.Message) []byte { return m.appendMessage(nil, msg, names, msg.Origin == origin) }
+	for _, msg := range req.Messages {
+		segments = append(segments, req.Memo.Message(key, msg, encode))
+	}
+	if err := lint.Request(conform.Chat, m.provider, key, req, segments[1:]); err != nil {
+		return nil, err
+	}
+	segments = wire.AppendParted(segments[:1], segments[1:], system == "")
+	return llm.Assemble(append(segments, llm.NewSegment(m.streamedEnd()))...), nil
+}
+
+// The ends of a body. Which one is sent is decided by the call, so that the
+// same encoded request serves both.
+var (
+	streamedEnd         = []byte(`],"stream":true}`)
+	streamedAndUsageEnd = []byte(`],"stream":true,"stream_options":{"include_usage":true}}`)
+	wholeEnd            = []byte(`]}`)
+)
+
+func (m *Model) streamedEnd() []byte {
+	if m.profile.NoUsageOption {
+		return streamedEnd
+	}
+	return streamedAndUsageEnd
+}
+
+// joined is the system text with notes behind it.
+func joined(system, notes string) string {
+	if system == "" || notes == "" {
+		return system + notes
+	}
+	return system + "\n\n" + notes
+}
+
+func (m *Model) appendPrefix(b []byte, req *llm.Request, hosted []Hosted, names *wire.Names, system string) []byte {
+	b = wire.AppendQuoted(append(b, `{"model":`...), req.Model)
+	if req.MaxTokens > 0 {
+		b = append(b, `,"`+m.profile.MaxTokens+`":`...)
+		b = strconv.AppendInt(b, int64(req.MaxTokens), 10)
+	}
+	if req.Temperature != nil {
+		b = strconv.AppendFloat(append(b, `,"temperature":`...), *req.Temperature, 'g', -1, 64)
+	}
+	if m.profile.CacheKey && req.CacheKey != "" && req.Cache != llm.CacheOff {
+		b = wire.AppendQuoted(append(b, `,"prompt_cache_key":`...), req.CacheKey)
+	}
+	b = m.appendFormat(b, req)
+	b = appendTools(b, req.Tools, hosted, names)
+	b = append(b, `,"messages":[`...)
+	if system != "" {
+		b = append(wire.AppendQuoted(append(b, `{"role":"system","content":`...), system), '}')
+	}
+	return b
+}
+
+func appendTools(b []byte, tools []llm.ToolDef, hosted []Hosted, names *wire.Names) []byte {
+	first := len(b)
+	for _, t := range tools {
+		b = wire.AppendQuoted(append(b, `,{"type":"function","function":{"name":`...), names.Wire(t.Name))
+		if t.Description != "" {
+			b = wire.AppendQuoted(append(b, `,"description":`...), t.Description)
+		}
+		b = wire.AppendCompact(append(b, `,"parameters":`...), t.Schema, "{}")
+		b = append(b, "}}"...)
+	}
+	for _, h := range hosted {
+		if h.Entry != "" {
+			b = wire.AppendCompact(append(b, ','), json.RawMessage(h.Entry), "{}")
+		}
+	}
+	if len(b) > first {
+		b = append(slices.Replace(b, first, first+1, []byte(`,"tools":[`)...), ']')
+	}
+	for _, h := range hosted {
+		if h.Member != "" {
+			b = append(append(b, ','), h.Member...)
+		}
+	}
+	return b
+}
