@@ -95,7 +95,7 @@ func (o Options) fetch(ctx context.Context, t target, a args) (tool.Result, *url
 	if err != nil {
 		return fail(err)
 	}
-	result, err := p.result(t, resp, a)
+	result, err := o.result(ctx, p, t, resp, a)
 	return result, nil, err
 }
 

@@ -1,6 +1,8 @@
 package web
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"net/url"
 	"strings"
@@ -14,18 +16,27 @@ import (
 
 // reduce gives the text of an HTML page with its links, headings and lists, as
 // a person reads it: what a page does not show is left out, because whoever
-// hides text in a page does not hide it from people for their sake.
-func reduce(page string, base *url.URL) (string, error) {
-	doc, err := html.Parse(strings.NewReader(page))
+// hides text in a page does not hide it from people for their sake. It gives no
+// more than limit bytes and says whether there was more: each short link of a
+// page leads to an address that may be as long as the page's own.
+func reduce(ctx context.Context, page string, base *url.URL, limit int64) (text string, cut bool, err error) {
+	doc, err := html.Parse(newMarkup(ctx, strings.NewReader(page)))
 	if err != nil {
-		return "", &tool.Error{
-			Type: event.ErrorTool, Err: err,
-			Message: fmt.Sprintf("the page cannot be read as HTML (%v); source gives it as it is", err),
-		}
+		return "", false, unreadable(ctx, err)
 	}
-	w := writer{base: base}
+	w := writer{base: base, limit: int(limit)}
 	w.node(doc)
-	return strings.TrimSpace(w.b.String()), nil
+	return strings.TrimSpace(w.b.String()), w.full, nil
+}
+
+// unreadable is the error of a page that was not read to its end. Where its
+// time was up, another attempt would take as long.
+func unreadable(ctx context.Context, err error) error {
+	e := &tool.Error{Type: event.ErrorTool, Err: err, Message: fmt.Sprintf("the page cannot be read as HTML (%v); source gives it as it is", err)}
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		e.Type, e.Message = event.ErrorTimeout, "the page takes too long to be read as HTML; source gives it as it is"
+	}
+	return e
 }
 
 // writer builds the text of a page. The depth of its recursion is bounded by
@@ -33,7 +44,10 @@ func reduce(page string, base *url.URL) (string, error) {
 type writer struct {
 	b    strings.Builder
 	base *url.URL
-	pre  bool
+	// limit bounds the text in bytes; full says that there was more.
+	limit int
+	full  bool
+	pre   bool
 	// lines are the line breaks that are due before the next text, space says
 	// that a space is.
 	lines int
@@ -61,13 +75,16 @@ var marks = map[atom.Atom]string{
 }
 
 func (w *writer) node(n *html.Node) {
+	if w.full {
+		return
+	}
 	switch n.Type {
 	case html.TextNode:
 		w.text(n.Data)
 	case html.DocumentNode:
 		w.children(n)
 	case html.ElementNode:
-		if unseen[n.DataAtom] || concealed(n) {
+		if unseen[n.DataAtom] || concealed(n.Attr) {
 			return
 		}
 		if w.mark == "" {
@@ -118,17 +135,17 @@ func (w *writer) element(n *html.Node) {
 // that shows nothing, or leads to nothing that is fetched, is its text alone.
 func (w *writer) link(n *html.Node) {
 	to := w.address(attribute(n, "href"))
-	inner := writer{base: w.base, pre: w.pre}
-	inner.children(n)
-	shown := strings.TrimSpace(inner.b.String())
-	switch {
-	case shown == "":
-	case to == "":
+	if to == "" {
 		w.children(n)
-	default:
+		return
+	}
+	inner := writer{base: w.base, limit: w.limit - w.b.Len(), pre: w.pre}
+	inner.children(n)
+	if shown := strings.TrimSpace(inner.b.String()); shown != "" {
 		w.raw("[" + shown + "](" + to + ")")
 		w.space = inner.space
 	}
+	w.full = w.full || inner.full
 }
 
 // address is where a link leads, empty for what is not fetched.
@@ -157,8 +174,8 @@ func attribute(n *html.Node, key string) string {
 }
 
 // concealed says that a page hides an element from its readers.
-func concealed(n *html.Node) bool {
-	for _, a := range n.Attr {
+func concealed(attributes []html.Attribute) bool {
+	for _, a := range attributes {
 		switch a.Key {
 		case "hidden":
 			return true
@@ -196,8 +213,15 @@ func (w *writer) text(s string) {
 	w.space = !strings.HasSuffix(s, words[len(words)-1])
 }
 
-// raw writes a piece of text behind the breaks that are due.
+// raw writes a piece of text behind the breaks that are due, or as much of it
+// as there is room for.
 func (w *writer) raw(s string) {
+	if room := w.limit - w.b.Len() - w.lines - len(w.mark) - len(" "); len(s) > room {
+		s, w.full = string(wholeRunes([]byte(s[:max(room, 0)]))), true
+	}
+	if s == "" {
+		return
+	}
 	if w.b.Len() > 0 {
 		switch {
 		case w.lines > 0:

@@ -1,12 +1,20 @@
 package web
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"net/url"
+	"runtime"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"github.com/pawlrun/pawl/egress"
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/tool"
+	"golang.org/x/net/html"
 )
 
 func TestAPageIsReducedToWhatAPersonReads(t *testing.T) {
@@ -32,19 +40,83 @@ func TestAPageIsReducedToWhatAPersonReads(t *testing.T) {
 		{"a hidden paragraph that is not closed", `<p style="visibility:hidden">1<p>2`, "2"},
 		{"characters that nobody sees", "a\U000E0049\U000E0067\u202eb\u200bc\u00add", "abcd"},
 		{"no HTML at all", "just text", "just text"},
+		{"a hidden word that is closed in its paragraph", `<p>a <i class=x aria-hidden=true>1</i>b <b><i hidden>2</i>c</b><p>d`, "a b c\n\nd"},
+		{"a hidden word that is not closed", `<p>a <b hidden>1<p>b`, "a\n\nb"},
+		{"formatting that is nested deep", strings.Repeat("<b>", 600) + "a", "a"},
+		{"a link around formatting", `<a href=/x><b>a</b></a>`, "[a](https://example.com/x)"},
 		{"nothing", "", ""},
 		{"broken", "<p<b>x</i></p></p></table>y<", "x\n\ny<"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if got, err := reduce(tt.page, base); err != nil || got != tt.want {
+			if got, cut, err := reduce(t.Context(), tt.page, base, 1<<20); err != nil || cut || got != tt.want {
 				t.Errorf("got %q (%v), want %q", got, err, tt.want)
 			}
 		})
 	}
 }
 
+// Each of these pages is small, and was read for hours or into gigabytes.
+func TestAPageThatIsMadeToBeDearIsReadLikeAnyOther(t *testing.T) {
+	const limit = 100_000
+	long, err := url.Parse("https://example.com/" + strings.Repeat("p", 8000))
+	if err != nil {
+		t.Fatal(err)
+	}
+	open := "<p>"
+	for i := range 400 {
+		open += fmt.Sprintf("<b i=%d>", i)
+	}
+	for _, tt := range []struct {
+		name, page, begins string
+		cut                bool
+	}{
+		{"anchors in anchors", strings.Repeat("<a><marquee>x", 200), "xxx", false},
+		{"links in links", strings.Repeat("<a href=/y><marquee>x", 200), "[x[x[x", false},
+		{"short links to long addresses", strings.Repeat("<a href='?'>x</a>", 10_000), "[x](https://example.com/ppp", true},
+		{"formatting that goes on in each paragraph", open + strings.Repeat("<p>x", 4000), "x\n\nx", false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			got, cut, err := reduce(t.Context(), tt.page, long, limit)
+			runtime.ReadMemStats(&after)
+			if err != nil || cut != tt.cut || len(got) > limit || !strings.HasPrefix(got, tt.begins) {
+				t.Errorf("%d bytes, cut %v, error %v: %.100q", len(got), cut, err, got)
+			}
+			if used := (after.TotalAlloc - before.TotalAlloc) >> 20; used > 64 {
+				t.Errorf("%d MiB were taken for a page of %d KiB", used, len(tt.page)>>10)
+			}
+		})
+	}
+}
+
+// A parser looks at no context, and a stack of elements makes each end tag dear.
+func TestAPageIsReadAsLongAsItsTimeLasts(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	reads := 0
+	_, err := html.Parse(newMarkup(ctx, readerFunc(func(p []byte) (int, error) {
+		if reads++; reads == 3 {
+			cancel()
+		}
+		return copy(p, strings.Repeat("</p>", len(p)/4)), nil
+	})))
+	if !errors.Is(err, context.Canceled) || reads > 3 {
+		t.Errorf("read %d times, then %v", reads, err)
+	}
+	late, cancel := context.WithDeadline(t.Context(), time.Now())
+	defer cancel()
+	_, _, err = reduce(late, "<p>x", &url.URL{}, 100)
+	if typed, ok := errors.AsType[*tool.Error](err); !ok || typed.Type != event.ErrorTimeout {
+		t.Errorf("got %v", err)
+	}
+}
+
+type readerFunc func([]byte) (int, error)
+
+func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
+
 func FuzzReduce(f *testing.F) {
-	for _, s := range []string{"<p>a", "<a href=x><a href=y>", "<table><td><table>", "<pre>\n\n", "<li><li>", "<svg><a href=x>", strings.Repeat("<b>", 600)} {
+	for _, s := range []string{"<p>a", "<a href=x><a href=y>", "<table><td><table>", "<pre>\n\n", "<li><li>", "<svg><a href=x>", strings.Repeat("<div>", 600), "<b hidden><p></b>x</i>", "<a href=x><marquee><a>y"} {
 		f.Add(s)
 	}
 	base, err := url.Parse("https://example.com/")
@@ -52,7 +124,10 @@ func FuzzReduce(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Fuzz(func(t *testing.T, page string) {
-		text, err := reduce(page, base)
+		text, _, err := reduce(t.Context(), page, base, 1000)
+		if len(text) > 1000 {
+			t.Errorf("%d bytes", len(text))
+		}
 		if err == nil && utf8.ValidString(page) && !utf8.ValidString(text) {
 			t.Errorf("%q is no text", text)
 		}

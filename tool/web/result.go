@@ -1,6 +1,7 @@
 package web
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"strings"
@@ -11,13 +12,14 @@ import (
 )
 
 // result is a page as the model gets it, under a line that says what it is.
-func (p page) result(t target, resp *http.Response, a args) (tool.Result, error) {
+func (o Options) result(ctx context.Context, p page, t target, resp *http.Response, a args) (tool.Result, error) {
 	text := p.text
 	if isHTML(p.mediaType) && !a.Source {
-		var err error
-		if text, err = reduce(p.text, t.url); err != nil {
+		reduced, cut, err := reduce(ctx, p.text, t.url, o.MaxBytes)
+		if err != nil {
 			return tool.Result{}, err
 		}
+		text, p.cut = reduced, p.cut || cut
 	}
 	r := tool.Result{Truncated: p.cut}
 	notes := []string{t.url.String(), status(resp), p.mediaType}
