@@ -38,8 +38,11 @@ type Agent struct {
 	System string
 	// Tools are what the model may ask for. A tool that is named here runs
 	// without asking, unless Approvals names it or it is declared to do what
-	// cannot be taken back ([tool.Tool.Risk]). A run with tools has
-	// result.read too, for results that are too long to be shown whole.
+	// cannot be taken back ([tool.Tool.Risk]). Where some call of the run or of
+	// its tree asks for one of these reasons, a call that starts programs without
+	// a sandbox ([event.Facts].Unsandboxed) asks too: it could decide about the
+	// others. A run with tools has result.read too, for results that are too
+	// long to be shown whole.
 	Tools []tool.Tool
 	// Agents are other agents that the model may give a task to; see [AgentTool].
 	Agents []AgentTool
@@ -279,7 +282,7 @@ func (a Agent) config(targets []Target, set *tool.Set) agent.Config {
 		System: a.System, MaxTokens: a.MaxTokens, Temperature: a.Temperature, Schema: a.Schema,
 		Tools: set.Defs(), ProviderTools: a.ProviderTools, Limits: a.Limits, Conditions: a.Conditions,
 		OnLimit: a.OnLimit, OnNoToolCall: a.OnNoToolCall, Dispatch: a.Dispatch,
-		Policy: policy.Rules{Declared: true, Gates: a.Approvals, MaySend: a.MaySend, HighRisk: highRisk(a.Tools)}, Cache: a.Cache, Hooks: declared(a.Hooks),
+		Policy: a.rules(), Cache: a.Cache, Hooks: declared(a.Hooks),
 	}
 	cfg.Limits.USDPerRun = cmp.Or(cfg.Limits.USDPerRun, budget.DefaultUSDPerRun)
 	cfg.Approve, cfg.Approvals = a.ApproveMode, agent.Approvals{Seconds: a.ApproveWithin.Seconds(), OnTimeout: a.OnTimeout}
@@ -287,6 +290,14 @@ func (a Agent) config(targets []Target, set *tool.Set) agent.Config {
 		cfg.Targets = append(cfg.Targets, agent.Target{Model: t.Name, Price: t.Price})
 	}
 	return cfg.WithDefaults()
+}
+
+// rules are what the agent's calls are judged by. A command that one run of a
+// tree starts without a sandbox could decide about the calls of another one.
+func (a Agent) rules() policy.Rules {
+	r := policy.Rules{Declared: true, Gates: a.Approvals, MaySend: a.MaySend, HighRisk: highRisk(a.Tools)}
+	r.TreeAsks = slices.ContainsFunc(a.Agents, func(o AgentTool) bool { return o.Agent.rules().Asks() })
+	return r
 }
 
 // highRisk are the tools that ask before every call because of what they are

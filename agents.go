@@ -84,16 +84,18 @@ func (a Agent) children() map[string]engine.Child {
 	if len(a.Agents) == 0 {
 		return nil
 	}
+	asks := a.rules().Asks()
 	children := make(map[string]engine.Child, len(a.Agents))
 	for _, o := range slices.Clone(a.Agents) {
-		children[o.Name] = engine.Child{Begin: o.Agent.begin, Resume: o.Agent.again, Secrets: secret.NewRedactor(o.Agent.Secrets...)}
+		begin := func(args json.RawMessage) (event.RunStarted, engine.Env, error) { return o.Agent.begin(args, asks) }
+		children[o.Name] = engine.Child{Begin: begin, Resume: o.Agent.again, Secrets: secret.NewRedactor(o.Agent.Secrets...)}
 	}
 	return children
 }
 
 // begin is the first event and the environment of a run of the agent that a
-// call asks for.
-func (a Agent) begin(args json.RawMessage) (event.RunStarted, engine.Env, error) {
+// call asks for; treeAsks says that calls of its parent or siblings ask.
+func (a Agent) begin(args json.RawMessage, treeAsks bool) (event.RunStarted, engine.Env, error) {
 	var t tool.Task
 	if err := json.Unmarshal(args, &t); err != nil {
 		return event.RunStarted{}, engine.Env{}, fmt.Errorf("pawl: the task: %w", err)
@@ -102,6 +104,7 @@ func (a Agent) begin(args json.RawMessage) (event.RunStarted, engine.Env, error)
 	if err != nil {
 		return event.RunStarted{}, engine.Env{}, err
 	}
+	cfg.Policy.TreeAsks = treeAsks
 	var fence *event.Fence
 	if env.Tools.Fences() {
 		fence = &event.Fence{}

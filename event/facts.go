@@ -25,6 +25,9 @@ type Facts struct {
 	// Confined says that the tool opens nothing outside the workspace, whoever
 	// approves it.
 	Confined bool `json:"confined,omitempty"`
+	// Unsandboxed says that the programs which the call starts have the rights
+	// of the user, unless a rule puts the call into the sandbox.
+	Unsandboxed bool `json:"unsandboxed,omitempty"`
 }
 
 // Port is that of a host by its place in Hosts, 0 where it is not known.

@@ -69,9 +69,12 @@ func (o Options) confinement(a *spec.Agent, pinned string) (confinement, error) 
 	return c, nil
 }
 
+// inside says that every command runs in a sandbox.
+func (c confinement) inside() bool { return c.tier != sandbox.None && !c.onDemand }
+
 // offline says that every command runs in a sandbox without a network.
 func (c confinement) offline() bool {
-	return c.tier != sandbox.None && !c.onDemand && c.policy.Egress.Network == egress.NetworkNone
+	return c.inside() && c.policy.Egress.Network == egress.NetworkNone
 }
 
 // demanded refuses a tier that is weaker than what the file demands, and

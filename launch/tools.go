@@ -42,7 +42,8 @@ func environment(a *spec.Agent, o Options, resolver *models.Resolver) (engine.En
 	}
 	env.Secrets = secret.NewRedactor(secrets...)
 	all := builtin(ws, web.Options{Egress: a.Tools.Permissions.Egress()}, shell.Options{
-		Dir: o.Workspace, Sandbox: o.confined.box, Bare: o.Sandbox.Bare(), OnDemand: a.Tools.Permissions.OnDemand(), Offline: o.confined.offline(), Timeout: a.Tools.Timeouts["shell.exec"].Duration(),
+		Dir: o.Workspace, Sandbox: o.confined.box, Bare: o.Sandbox.Bare(), OnDemand: a.Tools.Permissions.OnDemand(),
+		Inside: o.confined.inside(), Offline: o.confined.offline(), Timeout: a.Tools.Timeouts["shell.exec"].Duration(),
 		Env: withVariables(shell.Environment(os.Environ()), secrets), Protected: protection(r.Protected),
 		GateReads: slices.Contains(r.GateProtected, "shell.exec"),
 	})

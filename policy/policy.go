@@ -45,6 +45,9 @@ type Rules struct {
 	RuleOfTwo RuleOfTwo `json:"rule_of_two,omitempty"`
 	// MaySend are the tools that the rule of two does not hold.
 	MaySend []string `json:"may_send,omitempty"`
+	// TreeAsks says that calls of another run of the same tree ask, which a
+	// program that this one starts could decide about as well.
+	TreeAsks bool `json:"tree_asks,omitempty"`
 	// Taint is what the run has taken in so far. It is no setting: the run's
 	// state goes in here for one decision.
 	Taint event.Taint `json:"-"`
@@ -61,8 +64,9 @@ const (
 	ModeAcceptEdits Mode = "accept-edits"
 	// ModePlan: every call that may change something is denied.
 	ModePlan Mode = "plan"
-	// ModeBypass: what would only ask because nobody named it, or because it
-	// is unclear, runs. Gates, protected paths and denials hold.
+	// ModeBypass: what would only ask because nobody named it, because it is
+	// unclear, or because it runs without a sandbox, runs. Gates, protected
+	// paths and denials hold.
 	ModeBypass Mode = "bypass"
 )
 
@@ -147,7 +151,8 @@ func (r Rules) judge(c *event.ToolCall) []Verdict {
 	said = append(said, r.paths(c)...)
 	said = append(said, r.unclear(c)...)
 	said = append(said, r.hosts(c)...)
-	return append(said, r.permits(c)...)
+	said = append(said, r.permits(c)...)
+	return append(said, r.unsandboxed(c, said)...)
 }
 
 // permits are the permissions that no rule of the owner's spells out.

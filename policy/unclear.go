@@ -29,7 +29,7 @@ func (r Rules) unclear(c *event.ToolCall) []Verdict {
 			Reason: strings.Join(append(why, "the call may touch what is protected"), "; "),
 		}}
 	}
-	if len(why) == 0 || (slices.Contains(r.Open, c.Tool) || r.Mode == ModeBypass) && !r.guards() {
+	if len(why) == 0 || r.NeverAsks(c.Tool) && !r.guards() {
 		return nil
 	}
 	return []Verdict{{Decision: event.DecisionAsk, Rule: "unclear", Reason: strings.Join(why, "; ")}}

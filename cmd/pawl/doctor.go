@@ -108,7 +108,8 @@ func (a *app) printDiagnosis(d diagnosis) error {
 func tierLine(f sandbox.Finding) string {
 	switch {
 	case f.Tier == sandbox.None:
-		return "  none        commands run with your own permissions: one that sets out to can get away, kill its run and decide about calls\n"
+		return "  none        commands run with your own permissions: one that sets out to can get away, kill its run and decide about calls;\n" +
+			"              where a file asks about some calls, a command that may do so asks as well\n"
 	case f.Works:
 		return fmt.Sprintf("  %-11s works, a command starts in %d ms\n", f.Tier, f.StartMs)
 	}

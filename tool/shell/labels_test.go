@@ -2,6 +2,7 @@ package shell_test
 
 import (
 	"encoding/json"
+	"path"
 	"strings"
 	"testing"
 
@@ -68,6 +69,24 @@ func TestACommandBesideASandboxOnDemandCanSend(t *testing.T) {
 		got := set.Resolve("c", llm.ToolCall{Name: "shell.exec", Args: json.RawMessage(`{"command":"curl https://example.com"}`)}).Labels
 		if want := (event.Labels{Private: true, Untrusted: true, Outgoing: true}); got != want {
 			t.Errorf("got %+v, want %+v", got, want)
+		}
+	})
+}
+
+// Where no sandbox is certain, policy has to know, whichever call a rule puts
+// into one.
+func TestACallSaysThatNoSandboxHoldsItsPrograms(t *testing.T) {
+	inEveryTier(t, func(t *testing.T, newShell maker) {
+		for _, onDemand := range []bool{false, true} {
+			set, err := tool.NewSet(newShell(shell.Options{Dir: t.TempDir(), OnDemand: onDemand}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := set.Resolve("c", llm.ToolCall{Name: "shell.exec", Args: json.RawMessage(`{"command":"make"}`)}).Facts.Unsandboxed
+			tier := path.Base(t.Name())
+			if want := onDemand || tier == "none" || tier == "bare"; got != want {
+				t.Errorf("on demand %v: unsandboxed is %v, want %v", onDemand, got, want)
+			}
 		}
 	})
 }

@@ -46,10 +46,10 @@ type Options struct {
 	Bare *sandbox.Box
 	// OnDemand leaves the sandbox to the calls that a rule puts there.
 	OnDemand bool
-	// Offline says that every command runs in a sandbox without a network, so
-	// that none brings in or sends out anything. It follows from Sandbox where
-	// that is given.
-	Offline bool
+	// Inside says that every command runs in a sandbox, and Offline that it
+	// does so without a network, so that none brings in or sends out anything.
+	// Both follow from Sandbox where that is given.
+	Inside, Offline bool
 	// Protected says what of the working directory is protected, so that a
 	// command is also judged by the protected names that a file has besides the
 	// one that it is called by; nil protects nothing.
@@ -67,7 +67,8 @@ func (o Options) withDefaults() Options {
 		o.Dir = dir
 	}
 	if o.Sandbox != nil {
-		o.Offline = !o.OnDemand && o.Sandbox.Policy().Egress.Network == egress.NetworkNone
+		o.Inside = !o.OnDemand
+		o.Offline = o.Inside && o.Sandbox.Policy().Egress.Network == egress.NetworkNone
 	}
 	o.Timeout = cmp.Or(o.Timeout, tool.DefaultTimeout)
 	o.MaxTimeout = max(o.Timeout, cmp.Or(o.MaxTimeout, time.Hour))
@@ -107,11 +108,12 @@ func New(o Options) tool.Tool {
 
 // facts are what the command is judged by.
 func (o Options) facts(command string) event.Facts {
-	ws, err := resolve.At(o.Dir)
-	if err != nil {
-		return event.Facts{Risk: event.RiskUnknown, Unclear: []string{"the workspace cannot be resolved"}}
+	facts := event.Facts{Risk: event.RiskUnknown, Unclear: []string{"the workspace cannot be resolved"}}
+	if ws, err := resolve.At(o.Dir); err == nil {
+		facts = o.withOtherNames(ws.Shell(command))
 	}
-	return o.withOtherNames(ws.Shell(command))
+	facts.Unsandboxed = !o.Inside
+	return facts
 }
 
 func argsOf(raw json.RawMessage) args {
