@@ -210,7 +210,7 @@ func TestAParkedRunIsToldNothingThatMayHoldASecretUnseen(t *testing.T) {
 		"arguments":  {Kind: journal.Approve, CallID: o.pending().CallID, Args: json.RawMessage(`{"path":"a","content":"open-sesame-4711"}`)},
 	} {
 		_, err := o.Send(t.Context(), o.row(), c)
-		if missing, ok := errors.AsType[*control.SecretsError](err); !ok || len(missing.Missing) != 1 || missing.Missing[0] != "door" || missing.Run != o.run {
+		if missing, ok := errors.AsType[*engine.SecretsError](err); !ok || len(missing.Missing) != 1 || missing.Missing[0] != "door" || missing.Run != o.run {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -5,16 +5,12 @@ package control
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"strings"
 	"time"
 
 	"github.com/pawlrun/pawl/engine"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/launch"
-	"github.com/pawlrun/pawl/secret"
 )
 
 // Desk sends commands to the runs of one journal. It is safe for concurrent
@@ -51,7 +47,7 @@ func Driven(r journal.Run, now time.Time) bool { return r.Owner != "" && r.Expir
 // [journal.ErrEnded] for a run that has ended, [engine.ErrNotPending] for a
 // decision that has no place, also when another one came first, and
 // [engine.ErrUnread] where the run changed its driver before that could read
-// what nobody else may; it is a [*SecretsError] for what may hold a secret.
+// what nobody else may; it is an [*engine.SecretsError] for what may hold a secret.
 func (d *Desk) Send(ctx context.Context, r journal.Run, c journal.Command) (Delivery, error) {
 	named, sent := r.ID, time.Now()
 	r, err := d.addressee(ctx, r, c)
@@ -60,21 +56,11 @@ func (d *Desk) Send(ctx context.Context, r journal.Run, c journal.Command) (Deli
 	}
 	c.Run = r.ID
 	live := Driven(r, sent) && !engine.OwnerGone(r.Owner)
-	c, missing, err := d.redact(ctx, c)
+	known, err := d.knows(ctx, r.ID)
 	if err != nil {
 		return Delivery{}, err
 	}
-	// Which secrets a program's child has, nothing says but the program.
-	sealed := engine.MayHoldSecret(c) && (len(missing) > 0 || live && r.Parent != "")
-	switch {
-	case !sealed:
-		err = d.engine.Send(ctx, c)
-	case live:
-		err = d.engine.SendSealed(ctx, r.Owner, c)
-	}
-	if sealed && !live || errors.Is(err, engine.ErrNoKey) || errors.Is(err, engine.ErrSecretsUnknown) {
-		err = &SecretsError{Run: c.Run, Missing: missing}
-	}
+	sealed, err := d.engine.Tell(ctx, c, known)
 	if err != nil {
 		return Delivery{}, err
 	}
@@ -107,58 +93,32 @@ func (d *Desk) addressee(ctx context.Context, r journal.Run, c journal.Command) 
 	return r, nil
 }
 
-// SecretsError is what stands against telling a run something: secrets of the
-// run cannot be had here and so could not be kept out of its journal, and no
-// process drives the run that could be told in confidence.
-type SecretsError struct {
-	Run string
-	// Missing names the secrets; it is empty where only the program that started
-	// the run knows which it has.
-	Missing []string
-}
-
-// Error names the secrets and what can be said all the same.
-func (e *SecretsError) Error() string {
-	if len(e.Missing) == 0 {
-		return fmt.Sprintf("run %s may have secrets that only the program knows which started it, so what it is told might carry them into its journal: "+
-			"say it through that program, or in fewer than %d bytes, which are no secret", e.Run, secret.MinLength)
-	}
-	return fmt.Sprintf("run %s has secrets that cannot be had here, so what it is told might carry them into its journal: %s; give them here as the run has them, "+
-		"or say it in fewer than %d bytes, which are no secret", e.Run, strings.Join(e.Missing, ", "), secret.MinLength)
-}
-
-// redact takes the run's own secrets out of what it is told, because the engine
-// knows only those of its own process. Those that cannot be had here are missing:
-// what may hold one of them is only for the eyes of the run's driver, which has
-// them all. No store keeps it in a form that others can read.
-func (d *Desk) redact(ctx context.Context, c journal.Command) (redacted journal.Command, missing []string, err error) {
-	if c.Text == "" && c.Args == nil && c.Media == nil {
-		return c, nil, nil
-	}
-	started, err := d.started(ctx, c.Run)
-	if err != nil {
-		return c, nil, err
+// knows are the secrets that a run's file names, with the values that can be had
+// here. Those of a run without a file only its program knows.
+func (d *Desk) knows(ctx context.Context, run string) (engine.Knowledge, error) {
+	started, err := d.started(ctx, run)
+	if err != nil || started.Spec == "" {
+		return engine.Knowledge{}, err
 	}
 	secrets, missing, err := launch.Redactor(started)
 	if err != nil {
-		return c, nil, err
+		return engine.Knowledge{}, err
 	}
-	return engine.RedactCommand(c, secrets), missing, nil
+	return engine.Knowledge{Secrets: secrets, Names: append(append([]string{}, secrets.Names()...), missing...)}, nil
 }
 
 // Redact takes the secrets of a run out of texts that are to be journalled with
-// another run that comes of it. It is a [*SecretsError] for a text that may hold
-// one whose value cannot be had here.
+// another run that comes of it. It is a *[engine.SecretsError] for a text that
+// may hold one whose value cannot be had here.
 func (d *Desk) Redact(ctx context.Context, run string, texts ...*string) error {
+	known, err := d.knows(ctx, run)
+	if err != nil {
+		return err
+	}
 	for _, text := range texts {
-		c, missing, err := d.redact(ctx, journal.Command{Run: run, Text: *text})
-		switch {
-		case err != nil:
+		if *text, err = d.engine.Redact(ctx, run, known, *text); err != nil {
 			return err
-		case len(missing) > 0 && engine.MayHoldSecret(c):
-			return &SecretsError{Run: run, Missing: missing}
 		}
-		*text = c.Text
 	}
 	return nil
 }

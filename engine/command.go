@@ -98,40 +98,68 @@ func (d *driver) translate(c journal.Command) event.Data {
 // anything else is journalled for a run that is parked. A run that was left
 // without having parked takes it when it is resumed. A decision about a call of
 // a child's may be sent to the child or to its parent.
-func (e *Engine) Send(ctx context.Context, c journal.Command) error { return e.send(ctx, c, nil, nil) }
+//
+// What may hold secrets of the run that neither the sender nor anybody here
+// knows is only for the eyes of the process that drives the run, which can take
+// them out: see [Engine.Tell].
+func (e *Engine) Send(ctx context.Context, c journal.Command) error {
+	_, err := e.send(ctx, c, sender{})
+	return err
+}
 
-// send delivers a command, of a sender that drives or drove the run or its parent,
-// or of nil, in the form that seal, where there is one, gives it.
-func (e *Engine) send(ctx context.Context, c journal.Command, sender *driver, seal func(journal.Command) (journal.Command, error)) error {
+// Tell is [Engine.Send] for a sender that may have secrets of the run. sealed
+// says that nobody but the process that drives the run can read the command
+// where it rests. The error is a *[SecretsError] where no process with a key
+// drives the run, and [ErrUnread] where the one that did was found to have left;
+// what is sent just before it dies is counted in the run.resumed of whoever takes
+// the run up.
+func (e *Engine) Tell(ctx context.Context, c journal.Command, k Knowledge) (sealed bool, err error) {
+	return e.send(ctx, c, sender{knows: k})
+}
+
+// sender is who sends a command: the driver of the run or of its parent, or
+// whoever else with what that knows.
+type sender struct {
+	driver *driver
+	knows  Knowledge
+}
+
+func (e *Engine) send(ctx context.Context, c journal.Command, from sender) (sealed bool, err error) {
 	if c.Kind == journal.Raise {
 		if err := new(budget.Limits).Set(c.Setting, c.Value); err != nil {
-			return fmt.Errorf("engine: send %s: %w", c.Kind, err)
+			return false, fmt.Errorf("engine: send %s: %w", c.Kind, err)
 		}
 	}
 	c.Run = e.Addressee(ctx, c)
 	if err := e.decidable(ctx, c); err != nil {
-		return err
+		return false, err
 	}
 	for _, m := range c.Media {
 		if len(m.Data) == 0 {
-			return fmt.Errorf("engine: send %s: the attachment %q has no content", c.Kind, m.Name)
+			return false, fmt.Errorf("engine: send %s: the attachment %q has no content", c.Kind, m.Name)
 		}
 	}
 	row, err := e.store.Run(ctx, c.Run)
 	if err != nil {
-		return fmt.Errorf("engine: send %s: %w", c.Kind, err)
+		return false, fmt.Errorf("engine: send %s: %w", c.Kind, err)
 	}
-	known, now := e.knownSecrets(row, sender), e.opts.Now()
-	c, clean := known.clean(RedactCommand(c, e.opts.Secrets))
-	if driven := row.Owner != "" && row.Expiry.After(now); !clean && !driven {
-		return fmt.Errorf("engine: send %s to run %s: %w", c.Kind, c.Run, ErrSecretsUnknown)
+	known, err := e.knownSecrets(ctx, row, from, c)
+	if err != nil {
+		return false, fmt.Errorf("engine: send %s: %w", c.Kind, err)
 	}
-	c.At = now.UTC()
-	if seal != nil {
-		if c, err = seal(c); err != nil {
-			return err
+	c, clean := known.clean(c)
+	c.At = e.opts.Now().UTC()
+	if !clean {
+		if c, err = e.confide(row, c); err != nil {
+			return false, known.unknown(row.ID, err)
 		}
 	}
+	return !clean, e.deliver(ctx, c, known)
+}
+
+// deliver puts a command into the inbox, and answers it where nobody drives the
+// run.
+func (e *Engine) deliver(ctx context.Context, c journal.Command, known knownSecrets) error {
 	id, err := e.store.Send(ctx, c)
 	if err != nil {
 		return fmt.Errorf("engine: send %s: %w", c.Kind, err)

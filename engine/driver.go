@@ -23,6 +23,8 @@ type driver struct {
 	now     func() time.Time
 
 	run, parent, kind, name string
+	// declared are the secrets that the journal names.
+	declared declaredSecrets
 
 	memo     *llm.Memo
 	blobs    blobs

@@ -38,7 +38,7 @@ type Options struct {
 	// NewNonce makes the nonces of fences; nil means random ones.
 	NewNonce func() string
 	// Owner names this process in leases; empty means [ProcessOwner], with a key
-	// to which others can seal commands ([Engine.SendSealed]).
+	// to which others can seal commands ([Engine.Tell]).
 	Owner string
 	// LeaseTTL is how long a run stays reserved for a process that has gone
 	// silent; 0 means 15 s. It is renewed every third of that.
@@ -215,6 +215,7 @@ func (e *Engine) create(ctx context.Context, id string, started event.RunStarted
 	if started.Fence != nil && started.Fence.Nonce == "" {
 		started.Fence = &event.Fence{Nonce: e.opts.NewNonce()}
 	}
+	started.Secrets = e.secretNames(d)
 	first, err := d.blobs.begin(ctx, started)
 	if err != nil {
 		return nil, fmt.Errorf("engine: create run: %w", err)
@@ -267,7 +268,7 @@ func (e *Engine) resume(ctx context.Context, run string, build func(event.RunSta
 		return giveUp(err)
 	}
 	d.resuming, d.above, d.env.Inputs = true, above, nil
-	resumed := event.RunResumed{Recovered: d.machine.State().Parked == nil, Owner: e.opts.Owner, Policy: policy.Reading}
+	resumed := event.RunResumed{Recovered: d.machine.State().Parked == nil, Owner: e.opts.Owner, Policy: policy.Reading, Secrets: e.otherSecrets(d)}
 	if resumed.Unread, err = e.unreadable(ctx, run); err == nil {
 		err = d.stage(resumed)
 	}

@@ -1,25 +1,59 @@
 package engine
 
 import (
-	"errors"
+	"context"
+	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
+	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/secret"
 )
 
-// ErrSecretsUnknown is returned for what a child is to be told that may hold a
-// secret of it, where neither the sender nor anybody who drives the child or its
-// parent could take that out.
-var ErrSecretsUnknown = errors.New("engine: this may hold a secret of the run, which only the program that started it knows; say it through that program")
+// SecretsError is what stands against telling a run something: secrets of the
+// run are not known here and so could not be kept out of its journal, and no
+// process drives the run that could be told in confidence.
+type SecretsError struct {
+	Run string
+	// Missing names the secrets; it is empty where the run's journal does not say
+	// which there are.
+	Missing []string
+	cause   error
+}
+
+// Error names the secrets and what can be said all the same.
+func (e *SecretsError) Error() string {
+	if len(e.Missing) == 0 {
+		return fmt.Sprintf("run %s may have secrets that only the program knows which started it, so what it is told might carry them into its journal: "+
+			"say it through that program, or in fewer than %d bytes, which are no secret", e.Run, secret.MinLength)
+	}
+	return fmt.Sprintf("run %s has secrets that cannot be had here, so what it is told might carry them into its journal: %s; give them here as the run has them, "+
+		"say it through the program that has them, or say it in fewer than %d bytes, which are no secret", e.Run, strings.Join(e.Missing, ", "), secret.MinLength)
+}
+
+// Unwrap is why the run's driver could not be told in confidence.
+func (e *SecretsError) Unwrap() error { return e.cause }
+
+// Knowledge is what somebody outside a run knows of its secrets. The zero value
+// is nothing.
+type Knowledge struct {
+	// Secrets are those whose values it has, by the run's names.
+	Secrets *secret.Redactor
+	// Names are all that the run has by its file; nil where it has none that
+	// could say.
+	Names []string
+}
 
 // knownSecrets are what is known here of the secrets that a run may be told.
 type knownSecrets struct {
+	// redactors are those of the run first, so that a value which the process
+	// knows, too, stands under the name by which the run can use it.
 	redactors []*secret.Redactor
-	// complete says that the run has no others: they are those of its own
-	// environment or of its parent's.
+	// complete says that the run has no others; missing names some that it has.
 	complete bool
+	missing  []string
 }
 
 // secretsFor are the secrets of the driven run and of its children, for what is
@@ -41,17 +75,45 @@ func (d *driver) secretsFor(run string) []*secret.Redactor {
 
 // knownSecrets are what the driver of a run knows: everything.
 func (d *driver) knownSecrets() knownSecrets {
-	return knownSecrets{redactors: d.secretsFor(d.run), complete: true}
+	return knownSecrets{redactors: append(d.secretsFor(d.run), d.engine.opts.Secrets), complete: true}
 }
 
-// knownSecrets are what this engine and the sender of a command, nil where that
-// has no run, know of the secrets of the run that the command is for. Those of a
-// run that is nobody's child are the sender's to take out, as its file names them.
-func (e *Engine) knownSecrets(row journal.Run, sender *driver) knownSecrets {
+// knownSecrets are what this engine and the sender of a command know of the
+// secrets of the run that the command is for: all of them where the run or its
+// parent is driven here or by the sender, else those that the sender has of the
+// ones that the run's journal names. A journal is only read for a command that
+// may hold one.
+func (e *Engine) knownSecrets(ctx context.Context, row journal.Run, from sender, c journal.Command) (knownSecrets, error) {
+	known := e.drivenSecrets(row, from.driver)
+	if !known.complete {
+		known.redactors = []*secret.Redactor{from.knows.Secrets}
+	}
+	if !known.complete && mayHoldSecret(c) {
+		declared, err := e.declaredSecrets(ctx, row.ID)
+		if err != nil {
+			return known, err
+		}
+		known.complete = declared != nil || from.knows.Names != nil
+		known.missing = without(append(slices.Clone(declared), from.knows.Names...), from.knows.Secrets.Names())
+		known.complete = known.complete && len(known.missing) == 0
+	}
+	known.redactors = append(known.redactors, e.opts.Secrets)
+	return known, nil
+}
+
+// without are the names that are not among the others, sorted.
+func without(names, others []string) []string {
+	names = slices.DeleteFunc(names, func(name string) bool { return slices.Contains(others, name) })
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// drivenSecrets are those of the drivers of a run and of its parent, where they
+// are here, and of the sender that drove one of them.
+func (e *Engine) drivenSecrets(row journal.Run, from *driver) (known knownSecrets) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	known := knownSecrets{complete: row.Parent == ""}
-	for _, d := range []*driver{e.drivers[row.ID], e.drivers[row.Parent], sender} {
+	for _, d := range []*driver{e.drivers[row.ID], e.drivers[row.Parent], from} {
 		if d != nil {
 			known.redactors = append(known.redactors, d.secretsFor(row.ID)...)
 			known.complete = true
@@ -64,12 +126,95 @@ func (e *Engine) knownSecrets(row journal.Run, sender *driver) knownSecrets {
 // down now.
 func (k knownSecrets) clean(c journal.Command) (journal.Command, bool) {
 	for _, r := range k.redactors {
-		c = RedactCommand(c, r)
+		c = redactCommand(c, r)
 	}
-	return c, k.complete || !MayHoldSecret(c)
+	return c, k.complete || !mayHoldSecret(c)
 }
 
-// MayHoldSecret says that a command has room for a value of a secret.
-func MayHoldSecret(c journal.Command) bool {
+// unknown is the error for what could not be written down, nor be sealed.
+func (k knownSecrets) unknown(run string, cause error) error {
+	return &SecretsError{Run: run, Missing: k.missing, cause: cause}
+}
+
+// mayHoldSecret says that a command has room for a value of a secret.
+func mayHoldSecret(c journal.Command) bool {
 	return max(len(c.Text), len(c.Args)) >= secret.MinLength || len(c.Media) > 0
+}
+
+// Redact takes the secrets of a run out of a text that is to be journalled with
+// another run that comes of it. It is a *[SecretsError] for a text that may hold
+// one which is not known here.
+func (e *Engine) Redact(ctx context.Context, run string, k Knowledge, text string) (string, error) {
+	row, err := e.store.Run(ctx, run)
+	if err != nil {
+		return "", fmt.Errorf("engine: take secrets out of a text: %w", err)
+	}
+	c := journal.Command{Text: text}
+	known, err := e.knownSecrets(ctx, row, sender{knows: k}, c)
+	if err != nil {
+		return "", fmt.Errorf("engine: take secrets out of a text: %w", err)
+	}
+	c, clean := known.clean(c)
+	if !clean {
+		return "", known.unknown(run, nil)
+	}
+	return c.Text, nil
+}
+
+// declaredSecrets are the names that a journal gives of a run's secrets, nil
+// while it gives none: run.started says which there are, and run.resumed where
+// they became others.
+type declaredSecrets []string
+
+func (d *declaredSecrets) note(data event.Data) {
+	switch data := data.(type) {
+	case event.RunStarted:
+		*d = data.Secrets
+	case event.RunResumed:
+		if data.Secrets != nil {
+			*d = data.Secrets
+		}
+	}
+}
+
+// declaredSecrets are the names of a run's secrets by its journal; nil where
+// that does not say which there are.
+func (e *Engine) declaredSecrets(ctx context.Context, run string) (declared declaredSecrets, err error) {
+	records, err := e.store.Records(ctx, run, 0, 0)
+	if err != nil {
+		return nil, fmt.Errorf("read the journal of run %s: %w", run, err)
+	}
+	for _, r := range records {
+		if r.Type != string(event.TypeRunStarted) && r.Type != string(event.TypeRunResumed) {
+			continue
+		}
+		ev, err := event.Decode(r.Body)
+		if err != nil {
+			return nil, fmt.Errorf("read the journal of run %s: %w", run, err)
+		}
+		declared.note(ev.Data)
+	}
+	return declared, nil
+}
+
+// secretNames are the names of all that is to be kept out of what a run is told:
+// its own secrets, those of the agents that it offers, and its parent's. It is
+// never nil.
+func (e *Engine) secretNames(d *driver) []string {
+	names := []string{}
+	for _, r := range append(d.secretsFor(d.run), e.drivenSecrets(journal.Run{ID: d.run, Parent: d.parent}, nil).redactors...) {
+		names = append(names, r.Names()...)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// otherSecrets are the names of a run's secrets where they are others than its
+// journal says, nil where they are the same.
+func (e *Engine) otherSecrets(d *driver) []string {
+	names := e.secretNames(d)
+	if d.declared != nil && slices.Equal(names, d.declared) {
+		return nil
+	}
+	return names
 }

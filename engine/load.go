@@ -92,6 +92,7 @@ func (e *Engine) load(ctx context.Context, run string, whole bool) (*driver, eve
 			d.noteCalls(ev.Data)
 			d.cache.note(ev)
 			d.blobs.note(ev.Data)
+			d.declared.note(ev.Data)
 			if forked, ok := ev.Data.(event.RunForked); ok {
 				started = changedBy(started, forked)
 			}

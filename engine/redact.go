@@ -42,26 +42,27 @@ func reattach(data, original event.Data) (event.Data, error) {
 }
 
 func (d *driver) withoutSecrets(doc []byte) ([]byte, bool) {
-	doc, ofProcess := d.engine.opts.Secrets.RedactJSON(doc)
 	doc, ofRun := d.env.Secrets.RedactJSON(doc)
-	return doc, ofProcess || ofRun
+	doc, ofProcess := d.engine.opts.Secrets.RedactJSON(doc)
+	return doc, ofRun || ofProcess
 }
 
 // redactText takes secrets out of a text before it is cut or kept apart from
 // its event.
 func (d *driver) redactText(text string) string {
-	return d.env.Secrets.RedactString(d.engine.opts.Secrets.RedactString(text))
+	return d.engine.opts.Secrets.RedactString(d.env.Secrets.RedactString(text))
 }
 
-// RedactCommand takes secrets out of what somebody sends to a run: its text,
+// redactCommand takes secrets out of what somebody sends to a run: its text,
 // its arguments and its files. The sender's own command stays as it is.
-func RedactCommand(c journal.Command, secrets *secret.Redactor) journal.Command {
+func redactCommand(c journal.Command, secrets *secret.Redactor) journal.Command {
 	c.Text = secrets.RedactString(c.Text)
 	c.Args, _ = secrets.RedactJSON(c.Args)
 	c.Media = slices.Clone(c.Media)
 	for i := range c.Media {
 		c.Media[i].Blob = ""
 		c.Media[i].Name = secrets.RedactString(c.Media[i].Name)
+		c.Media[i].URL = secrets.RedactString(c.Media[i].URL)
 		c.Media[i].Data, _ = secrets.Redact(c.Media[i].Data)
 	}
 	return c
@@ -69,7 +70,7 @@ func RedactCommand(c journal.Command, secrets *secret.Redactor) journal.Command 
 
 // redactMedia takes secrets out of an attachment.
 func (d *driver) redactMedia(m llm.Media) llm.Media {
-	data, _ := d.engine.opts.Secrets.Redact(m.Data)
-	m.Data, _ = d.env.Secrets.Redact(data)
+	data, _ := d.env.Secrets.Redact(m.Data)
+	m.Data, _ = d.engine.opts.Secrets.Redact(data)
 	return m
 }

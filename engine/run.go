@@ -22,7 +22,8 @@ type Run struct {
 // offers.
 func (r *Run) Send(ctx context.Context, c journal.Command) error {
 	c.Run = r.ID
-	return r.engine.send(ctx, c, r.driver, nil)
+	_, err := r.engine.send(ctx, c, sender{driver: r.driver})
+	return err
 }
 
 // Events yields the run's events from the first on: the durable ones in order

@@ -18,9 +18,9 @@ import (
 // read, when it drives the run no more.
 var ErrUnread = errors.New("engine: only the process that drove the run could have read this, and it drives it no more; send it again")
 
-// ErrNoKey is returned when something is to be read by the process that drives a
-// run alone, and that has no key.
-var ErrNoKey = errors.New("engine: the process that drives the run has no key to seal a command to")
+// ErrNoKey is why something that the process which drives a run alone may read
+// cannot be sent: no process drives it, or that has no key.
+var ErrNoKey = errors.New("engine: no process that drives the run has a key to seal a command to")
 
 // letterbox opens what was sealed to this process. The key is in no file, so
 // that nothing on a disk opens a command that rests there.
@@ -102,14 +102,13 @@ func (l letterbox) open(c journal.Command) (journal.Command, bool) {
 	return c, c.Kind == journal.Cancel
 }
 
-// SendSealed is [Engine.Send] to the owner of a run's lease, for what may hold
-// values that the sender does not know and so cannot take out: nobody else can
-// read it where it rests until the owner takes it up, who can take them out. The
-// error is [ErrNoKey] for an owner without a key, and [ErrUnread] where the owner
-// was found to drive the run no more; what is sent just before it dies is
-// counted in the run.resumed of whoever takes the run up.
-func (e *Engine) SendSealed(ctx context.Context, owner string, c journal.Command) error {
-	return e.send(ctx, c, nil, func(c journal.Command) (journal.Command, error) { return sealTo(owner, c) })
+// confide seals a command to whoever drives a run. The error is [ErrNoKey] where
+// nobody does who could read it.
+func (e *Engine) confide(row journal.Run, c journal.Command) (journal.Command, error) {
+	if row.Owner == "" || !row.Expiry.After(e.opts.Now()) || OwnerGone(row.Owner) {
+		return c, ErrNoKey
+	}
+	return sealTo(row.Owner, c)
 }
 
 // unreadable counts the commands that were sealed to somebody who is gone.

@@ -76,8 +76,8 @@ func TestWhatIsSealedToADriverIsReadByItAndRestsNowhere(t *testing.T) {
 			{Run: run.ID, Kind: journal.Input, By: "ann", Text: "the word is " + doorWord},
 			{Run: run.ID, Kind: journal.Approve, CallID: run.ID + "-1-1", By: "ann", Text: "with " + doorWord},
 		} {
-			if err := other.SendSealed(t.Context(), ownerOf(t, r, run.ID), c); err != nil {
-				t.Fatal(err)
+			if sealed, err := other.Tell(t.Context(), c, engine.Knowledge{}); err != nil || !sealed {
+				t.Fatal(sealed, err)
 			}
 			synctest.Wait()
 		}
@@ -92,6 +92,22 @@ func TestWhatIsSealedToADriverIsReadByItAndRestsNowhere(t *testing.T) {
 			t.Errorf("decisions %+v", d)
 		}
 		if rested := store.rested(t); strings.Contains(rested, "sesame") || strings.Contains(rested, "the word") || strings.Count(rested, `"sealed"`) != 2 {
+			t.Errorf("the inbox held %s", rested)
+		}
+	})
+}
+
+// Whoever has the values of all that the journal names needs nobody's discretion.
+func TestWhoKnowsARunsSecretsTellsItPlainly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, run, store := confidential(t)
+		knows := engine.Knowledge{Secrets: r.env.Secrets}
+		c := journal.Command{Run: run.ID, Kind: journal.Cancel, By: "ann", Text: "away with " + doorWord}
+		if sealed, err := r.other().Tell(t.Context(), c, knows); err != nil || sealed {
+			t.Fatal(sealed, err)
+		}
+		outcome(t, run)
+		if rested := store.rested(t); strings.Contains(rested, "sesame") || !strings.Contains(rested, "away with ${secret:door}") {
 			t.Errorf("the inbox held %s", rested)
 		}
 	})

@@ -28,7 +28,7 @@ type strand struct {
 
 // newVeil returns a veil for one attempt at a model call.
 func (d *driver) newVeil() *veil {
-	v := &veil{redactors: [2]*secret.Redactor{d.engine.opts.Secrets, d.env.Secrets}}
+	v := &veil{redactors: [2]*secret.Redactor{d.env.Secrets, d.engine.opts.Secrets}}
 	if v.redactors[0] == nil && v.redactors[1] == nil {
 		return nil
 	}

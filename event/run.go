@@ -39,6 +39,10 @@ type RunStarted struct {
 	// Confinement is what the sandbox holds, where there is one.
 	Confinement *Confinement `json:"confinement,omitempty"`
 	Warnings    []string     `json:"warnings,omitempty"`
+	// Secrets are the names of the values that are taken out of everything the
+	// run journals, so that who lacks one knows what must not be told to it. It is
+	// absent where a version wrote the event that did not say: there may be some.
+	Secrets []string `json:"secrets,omitzero"`
 	// Fence is how untrusted results are marked for the model; absent where
 	// the run has no tool that could give any.
 	Fence *Fence `json:"fence,omitempty"`
@@ -116,6 +120,9 @@ type RunResumed struct {
 	// Unread is how many commands were sealed to the previous driver, so that
 	// nobody can read them any more; they have to be sent again.
 	Unread int `json:"unread,omitempty"`
+	// Secrets are the names of the run's secrets from here on, where they are
+	// others than before.
+	Secrets []string `json:"secrets,omitzero"`
 }
 
 // RunForked starts a run that shares another's journal up to Seq.

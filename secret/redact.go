@@ -20,6 +20,8 @@ type Redactor struct {
 	// firsts has a bit for every byte that a form begins with.
 	firsts [4]uint64
 	forms  map[uint16][]form
+	// names are those of the values, sorted.
+	names []string
 }
 
 // form is one way in which a value may be written, and what takes its place.
@@ -40,6 +42,7 @@ func NewRedactor(secrets ...Secret) *Redactor {
 		for _, text := range formsOf(s.Value) {
 			r.add(text, mark)
 		}
+		r.names = append(r.names, s.Name)
 	}
 	if len(r.forms) == 0 {
 		return nil
@@ -47,7 +50,17 @@ func NewRedactor(secrets ...Secret) *Redactor {
 	for _, forms := range r.forms {
 		slices.SortStableFunc(forms, func(a, b form) int { return cmp.Compare(len(b.text), len(a.text)) })
 	}
+	slices.Sort(r.names)
+	r.names = slices.Compact(r.names)
 	return r
+}
+
+// Names are the names of the values, sorted.
+func (r *Redactor) Names() []string {
+	if r == nil {
+		return nil
+	}
+	return slices.Clone(r.names)
 }
 
 func (r *Redactor) add(text, mark string) {

@@ -101,7 +101,7 @@ func problemOf(err error) *Problem {
 	if held, ok := errors.AsType[*journal.HeldError](err); ok {
 		return kindDriven.problem("follow it at /v1/runs/"+held.Run+"/events; commands reach it where it is", "run %s is driven by %s", held.Run, control.Driver(held.Owner)).about(held.Run, "")
 	}
-	if missing, ok := errors.AsType[*control.SecretsError](err); ok {
+	if missing, ok := errors.AsType[*engine.SecretsError](err); ok {
 		return kindSecrets.problem("start the server with the run's secrets", "%v", missing).about(missing.Run, "")
 	}
 	if child, ok := errors.AsType[*engine.ChildError](err); ok {

@@ -50,7 +50,7 @@ func (s *session) send(ctx context.Context, r journal.Run, c journal.Command) (c
 	case errors.Is(err, engine.ErrNotPending), errors.Is(err, engine.ErrUnread):
 		return d, usageError(err)
 	}
-	if missing, ok := errors.AsType[*control.SecretsError](err); ok {
+	if missing, ok := errors.AsType[*engine.SecretsError](err); ok {
 		return d, usageError(missing)
 	}
 	return d, err

@@ -35,8 +35,8 @@ func recording(env engine.Env, path string) engine.Env {
 	recorder := scripted.NewRecorder(path)
 	ofProcess, ofRun := processSecrets(), env.Secrets
 	recorder.Clean(func(turn []byte) []byte {
-		turn, _ = ofProcess.Redact(turn)
 		turn, _ = ofRun.Redact(turn)
+		turn, _ = ofProcess.Redact(turn)
 		return turn
 	})
 	open, done := env.Model, env.Close

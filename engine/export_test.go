@@ -1,0 +1,18 @@
+package engine
+
+import (
+	"context"
+
+	"github.com/pawlrun/pawl/journal"
+)
+
+// SendSealed sends a command to the owner of a lease, whoever drives the run by
+// now.
+func (e *Engine) SendSealed(ctx context.Context, owner string, c journal.Command) error {
+	c.At = e.opts.Now().UTC()
+	c, err := sealTo(owner, c)
+	if err != nil {
+		return err
+	}
+	return e.deliver(ctx, c, knownSecrets{})
+}
