@@ -9,16 +9,56 @@ import (
 	"github.com/pawlrun/pawl/machine"
 )
 
+// used is what an answer is charged: what its provider reported, else what came
+// of it. Figures that no call can have are no report: less than nothing would
+// give back what other calls have spent.
+func used(a machine.CallModel, r *llm.Response) llm.Usage {
+	u, n := reported(r.Usage), written(r.Parts)
+	if !u.Estimated || n == 0 && r.Finish == llm.FinishPause {
+		return u // a request that a service has queued has used nothing yet
+	}
+	return budget.Unreported(a.Admission.Usage(), u, n)
+}
+
+// mostTokens is more than any call can use, and little enough for sums of it.
+const mostTokens = 1 << 40
+
+// reported is a provider's report, or none where it cannot be one.
+func reported(u llm.Usage) llm.Usage {
+	for _, n := range [...]int64{u.Input, u.Output, u.CacheRead, u.CacheWrite, u.CacheWriteLong, u.Reasoning} {
+		if n < 0 || n > mostTokens {
+			return llm.Usage{Estimated: true}
+		}
+	}
+	return u
+}
+
+// written is the bytes of what a model wrote. A byte is at most a token.
+func written(parts llm.Parts) int {
+	n := 0
+	for _, p := range parts {
+		switch p := p.(type) {
+		case llm.Text:
+			n += len(p.Text)
+		case llm.Reasoning:
+			n += max(len(p.Text), len(p.Signature), len(p.Raw))
+		case llm.ToolCall:
+			n += len(p.Name) + len(p.Args) + len(p.ArgsText)
+		case llm.Item:
+			n += len(p.Raw)
+		}
+	}
+	return n
+}
+
 // charged is what a call that failed is taken to have used. A provider that
 // declined a call, and one that could not be reached, charges nothing; a call
 // that broke off without a word about its usage is charged by what came of it,
 // or by what was set aside for it (FIELD F27).
 func charged(a machine.CallModel, partial *llm.Response, e *llm.Error) llm.Usage {
 	switch {
-	case partial != nil && !partial.Usage.Estimated:
-		return partial.Usage
 	case partial != nil:
-		return budget.Unreported(a.Admission.Usage(), partial.Usage, len(partial.Parts.Text()))
+		return used(a, partial)
 	case sent(e):
 		return budget.Unreported(a.Admission.Usage(), llm.Usage{}, 0)
 	}

@@ -42,9 +42,45 @@ func TestAFailedCallIsChargedByHowFarItCame(t *testing.T) {
 			"broken off after some text", &llm.Response{Parts: llm.Parts{llm.Text{Text: "half an answer"}}, Usage: llm.Usage{Estimated: true}},
 			&llm.Error{Class: llm.ClassNetwork}, llm.Usage{Input: 1000, Output: 14, Estimated: true},
 		},
+		{
+			"broken off with a report that cannot be one", &llm.Response{Parts: llm.Parts{llm.Text{Text: "half"}}, Usage: llm.Usage{Input: -900, Output: 20}},
+			&llm.Error{Class: llm.ClassNetwork}, llm.Usage{Input: 1000, Output: 4, Estimated: true},
+		},
 	} {
 		if diff := cmp.Diff(c.want, charged(call, c.partial, c.err)); diff != "" {
 			t.Errorf("%s: (-want +got)\n%s", c.name, diff)
 		}
+	}
+}
+
+// Many services that speak another one's protocol report no usage, or one that
+// no call can have. Neither is free, and nothing gives back what was spent
+// (FIELD F27).
+func TestAnAnswerIsChargedByWhatCameWhereItsUsageIsNotReported(t *testing.T) {
+	ledger, err := budget.Ledger{}.Reserve(budget.Reservation{ID: "1", Amount: budget.Amount{Input: 1000, Output: 500}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	call := machine.CallModel{Admission: ledger.Admission("1")}
+	parts := llm.Parts{llm.Reasoning{Text: "hm"}, llm.Text{Text: "I look"}, llm.ToolCall{Name: "ls", Args: []byte(`{}`)}}
+	came := llm.Usage{Input: 1000, Output: 12, Estimated: true}
+	whole := llm.Usage{Input: 900, Output: 20, CacheRead: 800, CacheWrite: 50, CacheWriteLong: 50, Reasoning: 3}
+	for name, c := range map[string]struct{ reported, want llm.Usage }{
+		"reported":                     {whole, whole},
+		"not reported":                 {llm.Usage{Estimated: true}, came},
+		"the input alone":              {llm.Usage{Input: 900, Estimated: true}, llm.Usage{Input: 900, Output: 12, Estimated: true}},
+		"less than no input":           {llm.Usage{Input: -1, Output: 20}, came},
+		"less than no output":          {llm.Usage{Input: 900, Output: -20}, came},
+		"less than nothing cached":     {llm.Usage{Input: 900, Output: 20, CacheRead: -1e6}, came},
+		"less than nothing written":    {llm.Usage{Input: 900, Output: 20, CacheWrite: -1e6}, came},
+		"more than sums of it can say": {llm.Usage{Input: 1 << 62, Output: 20}, came},
+	} {
+		if diff := cmp.Diff(c.want, used(call, &llm.Response{Parts: parts, Usage: c.reported})); diff != "" {
+			t.Errorf("%s: (-want +got)\n%s", name, diff)
+		}
+	}
+	queued := llm.Response{Finish: llm.FinishPause, Usage: llm.Usage{Estimated: true}}
+	if got := used(call, &queued); got != queued.Usage {
+		t.Errorf("what waits in a queue is charged %+v", got)
 	}
 }

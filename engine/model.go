@@ -185,9 +185,10 @@ func (d *driver) attemptFailed(a machine.CallModel, partial *llm.Response, e *ll
 // response gives every call of an answer its id and moves the arguments out:
 // they are stored once, in tool_call.
 func (d *driver) response(a machine.CallModel, r *llm.Response) event.ModelResponse {
+	usage := used(a, r)
 	e := event.ModelResponse{
 		Cycle: a.Cycle, Attempt: a.Attempt, ToolCalls: []event.CallRef{}, FinishReason: r.Finish, RawFinish: r.RawFinish, FinishDetail: r.FinishDetail,
-		Usage: r.Usage, Model: a.Target, Cost: cost(a.Price, r.Usage), Parts: event.Answer(r.Parts),
+		Usage: usage, Model: a.Target, Cost: cost(a.Price, usage), Parts: event.Answer(r.Parts),
 		ResponseID: r.ID, RequestID: r.RequestID, TextLength: len(r.Parts.Text()), Purpose: a.Purpose,
 	}
 	if a.Purpose != "" {

@@ -269,8 +269,12 @@ func completed(e event.Event, o event.Outcome) []note {
 
 // summary is an outcome in one line.
 func summary(o event.Outcome) string {
-	return fmt.Sprintf("%s: %s after %s, %d tokens in, %d out, %s",
-		o.Status, reason(o), plural(o.Cycles, "cycle"), o.Usage.Input, o.Usage.Output, money(o.Cost))
+	most := ""
+	if o.Usage.Estimated {
+		most = "at most " // what nobody reported is counted as the most that it can be
+	}
+	return fmt.Sprintf("%s: %s after %s, %s%d tokens in, %d out, %s",
+		o.Status, reason(o), plural(o.Cycles, "cycle"), most, o.Usage.Input, o.Usage.Output, money(o.Cost))
 }
 
 func reason(o event.Outcome) string {

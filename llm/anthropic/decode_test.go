@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -153,6 +154,28 @@ func TestAStreamThatJustEndsIsBrokenAndItsTextIsKept(t *testing.T) {
 				t.Error("the usage of a broken answer must be marked as estimated")
 			}
 		})
+	}
+}
+
+// The head counts a token or two, whatever is written behind it: that is no
+// word about what a broken answer has used.
+func TestTheHeadOfABrokenAnswerDoesNotCountItsOutput(t *testing.T) {
+	head := strings.Replace(messageBegin, `"output_tokens":1`, `"output_tokens":2`, 1)
+	for name, c := range map[string]struct {
+		body string
+		want llm.Usage
+	}{
+		"nothing behind it":  {head, llm.Usage{Output: 2, Estimated: true}},
+		"a text behind it":   {head + textBlock(0, "half an ans"), llm.Usage{Estimated: true}},
+		"its end and no end": {head + textBlock(0, "an answer") + strings.Split(messageEnd("end_turn", 9), "\n\n")[0] + "\n\n", llm.Usage{Output: 9, Estimated: true}},
+		"whole":              {head + textBlock(0, "an answer") + messageEnd("end_turn", 9), llm.Usage{Output: 9}},
+		"whole, no report":   {strings.Replace(messageBegin, `"input_tokens"`, `"unknown"`, 1) + textBlock(0, "an answer") + messageEnd("end_turn", 9), llm.Usage{Output: 9, Estimated: true}},
+	} {
+		resp, _ := stream(t, c.body, ask())
+		got := llm.Usage{Output: resp.Usage.Output, Estimated: resp.Usage.Estimated}
+		if got != c.want {
+			t.Errorf("%s: usage %+v, want %+v", name, got, c.want)
+		}
 	}
 }
 

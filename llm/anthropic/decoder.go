@@ -174,8 +174,12 @@ func (d *decoder) stopBlock(index int64) error {
 func (d *decoder) Response(complete bool) *llm.Response {
 	d.collect()
 	d.resp.Usage = d.usage.neutral()
+	d.resp.Usage.Estimated = !complete || !d.usage.reported
 	if !complete {
-		d.resp.Usage.Estimated, d.resp.RawFinish = true, ""
+		if d.resp.RawFinish == "" && len(d.resp.Parts) > 0 {
+			d.resp.Usage.Output = 0 // the head counts none of what came after it
+		}
+		d.resp.RawFinish = ""
 		return &d.resp
 	}
 	d.resp.Finish = d.finish()

@@ -8,6 +8,8 @@ import (
 // usage is the service's own count. Its input excludes cached tokens.
 type usage struct {
 	input, cacheRead, cacheWrite, longWrite, output, reasoning int64
+	// reported says that the input came, which every report has.
+	reported bool
 }
 
 // merge takes over every figure that an object names. A later report restates
@@ -24,7 +26,7 @@ func (u *usage) merge(object []byte) {
 		}
 		switch string(m.Key()) {
 		case "input_tokens":
-			u.input = wire.Int(v)
+			u.input, u.reported = wire.Int(v), true
 		case "cache_read_input_tokens":
 			u.cacheRead = wire.Int(v)
 		case "cache_creation_input_tokens":

@@ -37,6 +37,7 @@ func (c *Client) Read(x *Exchange, a Answer) (*llm.Response, error) {
 	}
 	resp := a.Response(err == nil)
 	resp.RequestID = x.RequestID
+	distinguish(resp.Parts)
 	if err == nil {
 		x.Finish()
 		return resp, nil
@@ -51,6 +52,9 @@ func (c *Client) Read(x *Exchange, a Answer) (*llm.Response, error) {
 		}
 		return resp, x.Redact(e)
 	}
+	if x.webPage() && len(resp.Parts) == 0 {
+		resp = nil // somebody else answered in the provider's place, and nothing is charged for it
+	}
 	return resp, c.Broken(x, err)
 }
 
@@ -60,4 +64,28 @@ func readWhole(x *Exchange, a Answer) error {
 		return err
 	}
 	return a.Whole(body)
+}
+
+// distinguish takes from a call the id that another one of the answer has
+// already, so that ours goes to the service in its place: it would refuse a
+// conversation in which two calls cannot be told apart (FIELD F6).
+func distinguish(parts llm.Parts) {
+	var first string
+	var more map[string]bool
+	for i, p := range parts {
+		call, ok := p.(llm.ToolCall)
+		switch id := call.ProviderID; {
+		case !ok || id == "":
+		case first == "":
+			first = id
+		case id == first || more[id]:
+			call.ProviderID = ""
+			parts[i] = call
+		default:
+			if more == nil {
+				more = map[string]bool{}
+			}
+			more[id] = true
+		}
+	}
 }

@@ -110,6 +110,70 @@ func TestAnAnswerIsReadByItsLooks(t *testing.T) {
 	}
 }
 
+// A login page of a proxy costs nothing: no model has seen the request.
+func TestAWebPageInThePlaceOfAnAnswerIsNone(t *testing.T) {
+	for body, none := range map[string]bool{"<html>Log in</html>": true, "data: half an answer\n\ndata: <": false} {
+		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "text/html; charset=utf-8")
+			w.Header().Set("Content-Length", "1000")
+			_, _ = io.WriteString(w, body)
+		}))
+		t.Cleanup(srv.Close)
+		c := wire.Client{Provider: "acme", HTTP: wire.NewHTTP()}
+		x, err := c.Post(t.Context(), srv.URL, http.Header{}, &llm.Encoded{}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := c.Read(x, &reading{})
+		e, ok := errors.AsType[*llm.Error](err)
+		if !ok || e.Class != llm.ClassNetwork || e.Status != http.StatusOK || (resp == nil) != none {
+			t.Errorf("%q is read as %+v, %+v", body, resp, err)
+		}
+	}
+}
+
+// calling is an answer of calls with these ids.
+type calling []string
+
+func (calling) Events(*wire.EventReader) error { return nil }
+func (calling) Whole([]byte) error             { return nil }
+
+func (ids calling) Response(bool) *llm.Response {
+	r := &llm.Response{}
+	for _, id := range ids {
+		r.Parts = append(r.Parts, llm.Text{Text: "I call"}, llm.ToolCall{ProviderID: id})
+	}
+	return r
+}
+
+// A service that gave the same id twice refuses it when it comes back (FIELD F6).
+func TestNoTwoCallsOfAnAnswerHaveOneID(t *testing.T) {
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "{}") }))
+	t.Cleanup(srv.Close)
+	c := wire.Client{Provider: "acme", HTTP: wire.NewHTTP()}
+	for _, tt := range []struct{ given, want []string }{
+		{[]string{"a", "b", "c"}, []string{"a", "b", "c"}},
+		{[]string{"a", "a", "b", "b", "b", "a"}, []string{"a", "", "b", "", "", ""}},
+		{[]string{"", "", "a"}, []string{"", "", "a"}},
+	} {
+		x, err := c.Post(t.Context(), srv.URL, http.Header{}, &llm.Encoded{}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := c.Read(x, calling(tt.given))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, call := range resp.Parts.ToolCalls() {
+			got = append(got, call.ProviderID)
+		}
+		if diff := cmp.Diff(tt.want, got); diff != "" {
+			t.Errorf("%q (-want +got):\n%s", tt.given, diff)
+		}
+	}
+}
+
 // Buffers are used again for the next stream.
 func TestNothingOfOneStreamIsReadInTheNext(t *testing.T) {
 	long := strings.Repeat("long ", 10_000)

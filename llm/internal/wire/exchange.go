@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"strings"
 	"time"
 )
 
@@ -45,6 +46,12 @@ func (x *Exchange) IsJSON() (bool, error) {
 			return len(head) > 0 && head[0] == '{', nil
 		}
 	}
+}
+
+// webPage says that the answer calls itself a page for people: that of a proxy
+// or of a login, as a rule.
+func (x *Exchange) webPage() bool {
+	return strings.HasPrefix(x.Response.Header.Get("Content-Type"), "text/html")
 }
 
 // replayed gives what was read before, then the rest.

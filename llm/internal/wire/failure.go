@@ -38,8 +38,9 @@ func (c *Client) Broken(x *Exchange, err error) *llm.Error {
 	default:
 		e.Message = "the stream broke: " + err.Error()
 	}
-	if kind := x.Response.Header.Get("Content-Type"); strings.HasPrefix(kind, "text/html") {
-		e.Message += "; the endpoint answered with a web page (" + kind + ")"
+	if x.webPage() {
+		e.Status = x.Response.StatusCode
+		e.Message += "; the endpoint answered with a web page (" + x.Response.Header.Get("Content-Type") + ")"
 	}
 	return e
 }
