@@ -115,8 +115,10 @@ func (f Fence) forged(text string) (size int, replacement string) {
 			return n, escaped
 		}
 	}
-	if len(text) >= len(f.nonce) && text[0]|0x20 == f.nonce[0]|0x20 && strings.EqualFold(text[:len(f.nonce)], f.nonce) {
-		return len(f.nonce), elsewhere
+	if c := text[0]; c >= utf8.RuneSelf || c|0x20 == f.nonce[0]|0x20 {
+		if size := spells(text, f.nonce); size > 0 {
+			return size, elsewhere
+		}
 	}
 	return 0, ""
 }
@@ -124,40 +126,26 @@ func (f Fence) forged(text string) (size int, replacement string) {
 // marker says that what follows a bracket reads like the name of the run's
 // markers, whatever stands between that nobody sees.
 func marker(text string) bool {
+	name := strings.TrimLeftFunc(text, func(r rune) bool { return r == '/' || r == '\\' || r == '／' || invisible(r) })
+	return spells(name, word) > 0
+}
+
+// spells says how many bytes at the beginning of a text read like a word of
+// small letters and digits, whatever stands between that nobody sees; 0 where
+// it reads otherwise.
+func spells(text, word string) int {
 	left := word
-	for _, r := range text {
+	for i, r := range text {
 		switch {
-		case r == '/' || r == '\\' || r == '／' || invisible(r):
-			if left != word && !invisible(r) {
-				return false
+		case plain(r) == rune(left[0]):
+			if left = left[1:]; left == "" {
+				return i + utf8.RuneLen(r)
 			}
-			continue
-		case plain(r) != rune(left[0]):
-			return false
-		}
-		if left = left[1:]; left == "" {
-			return true
+		case left == word || !invisible(r):
+			return 0
 		}
 	}
-	return false
-}
-
-// bracket says that a character is easily taken for the one before a marker.
-func bracket(r rune) bool { return strings.ContainsRune("＜﹤‹〈⟨〈≺˂ᐸ", r) }
-
-func invisible(r rune) bool {
-	return unicode.IsSpace(r) || unicode.IsControl(r) || unicode.Is(unicode.Cf, r) || unicode.Is(unicode.Mn, r) || unicode.Is(unicode.Variation_Selector, r)
-}
-
-// plain is the small ASCII letter that a letter is meant to be read as.
-func plain(r rune) rune {
-	if r >= '！' && r <= '～' {
-		r -= '！' - '!'
-	}
-	if r >= 'A' && r <= 'Z' {
-		r += 'a' - 'A'
-	}
-	return r
+	return 0
 }
 
 // Anonymous gives a text with the nonces of its fences left out, for comparing
