@@ -59,6 +59,10 @@ func (d *driver) hear(work context.Context, a machine.RunHook) {
 			}
 			answer, err := guard(func() (hook.Answer, error) { return h.Run(ctx, call) },
 				func(message string) error { return errors.New("it " + message) })
+			if err == nil {
+				// Who is stopped often says nothing more, and nothing lets things go on.
+				err = ctx.Err()
+			}
 			return settle(ctx, answer, err)
 		},
 		giveUp: func(ctx context.Context, why error) []event.Data { return settle(ctx, hook.Answer{}, why) },

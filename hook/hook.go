@@ -50,8 +50,8 @@ type Hook struct {
 	Tools []string
 	// Timeout is how long the hook may take; 0 means [DefaultTimeout].
 	Timeout time.Duration
-	// Run is the hook. It must return soon after its context ends. It may be
-	// called for several calls at once.
+	// Run is the hook. It must return soon after its context ends, and what it
+	// says then is no answer any more. It may be called for several calls at once.
 	Run func(ctx context.Context, c Call) (Answer, error)
 }
 
