@@ -1,8 +1,10 @@
 package resolve
 
 import (
+	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/pawlrun/pawl/event"
 )
@@ -32,16 +34,29 @@ var gitCommands = strings.Fields(`add am annotate apply archive bundle bugreport
 // gitValues are the options before a subcommand that take a word of their own.
 var gitValues = []string{"-c", "-C", "--git-dir", "--work-tree", "--namespace", "--super-prefix", "--config-env", "--attr-source", "--list-cmds"}
 
-// gitSafe are the settings that make git run nothing.
-var gitSafe = newPattern(`(?i)^(user|color|advice|init|log|versionsort|status|column|i18n|gc|fetch|push|pull|rebase|merge|commit|tag|safe)\.(` +
-	`name|email|ui|auto|defaultbranch|date|decorate|abbrevcommit|showsignature=false|gpgsign=(false|no|0)|prune|ff|default|rebase|conflictstyle|` +
-	`autostash|autosquash|directory|[a-z]*hint|detachedhead|renames|short|branch|diff|status|interactive|commitencoding|verbose|forcesignannotated=false)(=|$)|` +
-	`(?i)^(core\.(quotepath|autocrlf|filemode|safecrlf|abbrev|longpaths|symlinks|ignorecase|precomposeunicode|compression)|` +
-	`diff\.(renames|noprefix|mnemonicprefix|context|algorithm|renamelimit|wserrorhighlight)|protocol\.version|http\.(postbuffer|lowspeedlimit|lowspeedtime|version))(=|$)`)
+// gitSafe are the settings that make git run nothing, as [settings] takes them.
+var gitSafe = settings(`advice.* color.* column.* user.email user.name safe.directory i18n.commitEncoding init.defaultBranch gc.auto protocol.version
+	core.abbrev core.autocrlf core.compression core.fileMode core.ignoreCase core.longPaths core.precomposeUnicode core.quotePath core.safecrlf
+	core.symlinks commit.gpgSign=false commit.gpgSign=no commit.gpgSign=0 commit.status commit.verbose
+	diff.algorithm diff.context diff.mnemonicPrefix diff.noprefix diff.renameLimit diff.renames diff.wsErrorHighlight
+	http.lowSpeedLimit http.lowSpeedTime http.postBuffer http.version log.abbrevCommit log.date log.decorate log.showSignature=false
+	merge.autoStash merge.conflictStyle merge.ff merge.renames rebase.autoSquash rebase.autoStash
+	fetch.prune pull.ff pull.rebase push.default push.gpgSign=false push.gpgSign=no push.gpgSign=0 status.branch status.renames status.short
+	tag.forceSignAnnotated=false tag.gpgSign=false tag.gpgSign=no tag.gpgSign=0`)
 
 // gitRuns are the settings whose value is a command line.
-var gitRuns = newPattern(`(?i)^(core\.(pager|editor|sshcommand|askpass|gitproxy|fsmonitor)|sequence\.editor|diff\.external|credential\..*helper|gpg\..*program|` +
-	`pager\..*|.*\.(textconv|command|cmd|clean|smudge|process|driver)|remote\..*\.(uploadpack|receivepack))$`)
+var gitRuns = settings(`core.askPass core.editor core.fsmonitor core.gitProxy core.pager core.sshCommand credential.*helper diff.external
+	gpg.*program pager.* remote.*.receivepack remote.*.uploadpack sequence.editor
+	*.clean *.cmd *.command *.driver *.process *.smudge *.textconv`)
+
+// settings is the pattern of settings of git by their names, of which the case
+// does not count and * is any text. A name with a value means that one alone.
+func settings(list string) pattern {
+	return sync.OnceValue(func() *regexp.Regexp {
+		names := strings.ReplaceAll(regexp.QuoteMeta(list), `\*`, `.*`)
+		return regexp.MustCompile(`(?i)^(` + strings.Join(strings.Fields(names), "|") + `)(=|$)`)
+	})
+}
 
 func (r *reader) git(args []word, harmless bool, dirs []string) bool {
 	sub, operands := r.gitOptions(args, dirs)
@@ -127,27 +142,29 @@ func (r *reader) gitSetting(w word, dirs []string) {
 // gitRunsMore reads the command lines that subcommands run themselves, and asks
 // about a subcommand that nobody knows.
 func (r *reader) gitRunsMore(sub string, operands []word, dirs []string) {
-	first := ""
-	if len(operands) > 0 {
-		first = operands[0].text
-	}
-	switch {
-	case sub == "bisect" && first == "run" && len(operands) > 1:
-		r.simple(operands[1:], dirs, r.depth)
-	case sub == "bisect" && first != "run":
-	case sub == "submodule" && slices.ContainsFunc(operands, func(a word) bool { return a.text == "foreach" }):
-		r.forEach(operands, dirs)
-	case sub == "rebase" || sub == "difftool":
+	switch sub {
+	case "bisect":
+		switch {
+		case len(operands) == 0 || !operands[0].computed && operands[0].text != "run":
+		case len(operands) == 1 || operands[0].computed:
+			r.unclear("what git bisect runs is not known before it runs")
+		default:
+			r.simple(operands[1:], dirs, r.depth)
+		}
+	case "submodule":
+		if slices.ContainsFunc(operands, func(a word) bool { return a.text == "foreach" }) {
+			r.forEach(operands, dirs)
+		}
+	case "rebase", "difftool":
 		for _, command := range optionValues(operands, "-x") {
 			r.nested(command, dirs, r.depth)
 		}
-	case sub == "clone":
+	case "clone":
 		for _, setting := range optionValues(operands, "-c", "--config") {
 			r.gitSetting(setting, dirs)
 		}
-	case sub == "" || slices.Contains(gitCommands, sub):
 	default:
-		if _, known := gitReads[sub]; !known {
+		if _, reads := gitReads[sub]; !reads && sub != "" && !slices.Contains(gitCommands, sub) {
 			r.unclear("git " + trim(sub) + " may be an alias of anything")
 		}
 	}

@@ -94,3 +94,39 @@ func TestAnOptionThatMakesGitRunSomethingIsSeenCutShort(t *testing.T) {
 		}
 	}
 }
+
+func TestASettingOfGitIsSafeRunsACommandOrIsAskedAbout(t *testing.T) {
+	_, ws := place(t)
+	for setting, want := range map[string]string{
+		"color.ui=never": "", "COLOR.UI=never": "", "advice.statusHints=false": "", "core.quotePath=off": "", "commit.gpgSign=false": "",
+		"log.showSignature=false": "", "safe.directory=/srv/x": "", "diff.renames": "",
+		"core.pager=rm x": "rm x", "core.sshCommand=!rm x": "rm x", "credential.helper=rm x": "rm x", "pager.log=rm x": "rm x",
+		"diff.exif.textconv=rm x": "rm x", "remote.origin.uploadpack=rm x": "rm x", "gpg.ssh.program=rm x": "rm x", "alias.l=!rm x": "rm x",
+		"commit.gpgSign=true": "?", "commit.gpgSign": "?", "log.showSignature=falsehood": "?", "xcolor.ui=never": "?", "core.abbrevs=1": "?",
+		"core.hooksPath=x": "?", "include.path=x": "?", "uploadpack.packObjectsHook=rm": "?", "core.worktree=/": "?", "url.ext::sh.insteadOf=x": "?",
+	} {
+		facts := ws.Shell("git -c '" + setting + "' diff")
+		got := ""
+		switch last := facts.Commands[len(facts.Commands)-1]; {
+		case len(facts.Unclear) > 0:
+			got = "?"
+		case len(facts.Commands) > 1:
+			got = strings.Join(last.Words, " ")
+		}
+		if got != want {
+			t.Errorf("git -c %q is read as running %q, want %q", setting, got, want)
+		}
+	}
+}
+
+func TestWhatABisectionRunsIsRead(t *testing.T) {
+	_, ws := place(t)
+	for line, clear := range map[string]bool{
+		"git bisect": true, "git bisect good": true, "git bisect start HEAD $old": true, "git bisect run go test ./...": true,
+		"git bisect run": false, "git bisect $what": false, "git bisect run $what": false,
+	} {
+		if got := ws.Shell(line); (len(got.Unclear) == 0) != clear {
+			t.Errorf("%s: unclear %q", line, got.Unclear)
+		}
+	}
+}
