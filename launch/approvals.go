@@ -2,6 +2,7 @@ package launch
 
 import (
 	"cmp"
+
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/llm"
 	"github.com/pawlrun/pawl/machine/agent"

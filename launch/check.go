@@ -12,7 +12,7 @@ import (
 // Check validates an agent file as a run would, without a workspace, a key or
 // a call. The error is [spec.Errors] when the file is there and wrong.
 func Check(path string, o Options) (warnings []spec.Problem, err error) {
-	rules := o.rules()
+	rules := o.checks()
 	rules.Unpriced = func(dir, name string) bool { return o.resolver(dir).Price(name) == nil }
 	a, _, err := spec.ReadAgent(path, rules)
 	if err != nil {
@@ -25,9 +25,9 @@ func Check(path string, o Options) (warnings []spec.Problem, err error) {
 	return warnings, nil
 }
 
-// rules are what a file is checked against: the tools and models of this
+// checks are what a file is held to: the tools and models of this
 // version. That a key is not set is no fault of the file's.
-func (o Options) rules() spec.Options {
+func (o Options) checks() spec.Options {
 	return spec.Options{
 		Tools: toolNames(), Model: o.Model, Classes: o.Config.Classes, Roles: o.Config.Roles,
 		CheckCommand: checkCommand,

@@ -2,6 +2,7 @@ package launch
 
 import (
 	"cmp"
+
 	"github.com/pawlrun/pawl/budget"
 	"github.com/pawlrun/pawl/compact"
 	"github.com/pawlrun/pawl/event"

@@ -41,14 +41,14 @@ type Explanation struct {
 var ErrBadCall = errors.New("launch: not a call")
 
 // Explain says what a run of an agent file would do with one call of a tool,
-// without running it or opening a sandbox: "fs.write {...}" with arguments in JSON, or "shell.exec
-// COMMAND" with the command line as it is.
+// without running it or opening a sandbox: "fs.write {...}" with arguments in
+// JSON, or "shell.exec COMMAND" with the command line as it is.
 func Explain(path, call string, o Options) (Explanation, error) {
 	c, err := readCall(call)
 	if err != nil {
 		return Explanation{}, err
 	}
-	a, _, err := spec.ReadAgent(path, o.rules())
+	a, _, err := spec.ReadAgent(path, o.checks())
 	if err != nil {
 		return Explanation{}, err
 	}

@@ -3,7 +3,6 @@ package launch
 import (
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/pawlrun/pawl/hook"
 	"github.com/pawlrun/pawl/hook/command"
@@ -47,15 +46,10 @@ func declared(hooks []hook.Hook) []agent.Hook {
 // hookFiles are patterns for the files in the workspace that the hooks are made
 // of. They are protected: a model that may write its own guard has none.
 func hookFiles(a *spec.Agent, workspace string) []policy.Pattern {
-	root := canonical(absolute(workspace))
 	var patterns []policy.Pattern
 	add := func(path string) {
-		rel, err := filepath.Rel(root, path)
-		if err != nil || rel == ".." || strings.HasPrefix(rel, "../") {
-			return
-		}
-		p := policy.Pattern(strings.Map(literal, filepath.ToSlash(rel)))
-		if !slices.Contains(patterns, p) {
+		rel, ok := inside(workspace, path)
+		if p := literally(rel); ok && !slices.Contains(patterns, p) {
 			patterns = append(patterns, p)
 		}
 	}
@@ -63,27 +57,11 @@ func hookFiles(a *spec.Agent, workspace string) []policy.Pattern {
 		for _, file := range commandOf(h, a.Dir, workspace).Files() {
 			// The name itself, under the real name of its directory, and the
 			// file behind it, should it be a link.
-			add(filepath.Join(canonical(filepath.Dir(file)), filepath.Base(file)))
-			add(canonical(file))
+			add(filepath.Join(real(filepath.Dir(file)), filepath.Base(file)))
+			add(real(file))
 		}
 	}
 	return patterns
-}
-
-// literal keeps a character of a file's name from meaning something in a
-// pattern; one of any kind stands in its place.
-func literal(r rune) rune {
-	if strings.ContainsRune(`*?[\`, r) {
-		return '?'
-	}
-	return r
-}
-
-func canonical(path string) string {
-	if real, err := filepath.EvalSymlinks(path); err == nil {
-		return real
-	}
-	return path
 }
 
 // checkCommand says what keeps a hook's program from being run.

@@ -90,7 +90,7 @@ func Agent(path string, input string, o Options) (event.RunStarted, engine.Env, 
 	if err != nil {
 		return event.RunStarted{}, engine.Env{}, fmt.Errorf("launch: %w", err)
 	}
-	a, text, err := spec.ReadAgent(path, o.rules())
+	a, text, err := spec.ReadAgent(path, o.checks())
 	if err != nil {
 		return event.RunStarted{}, engine.Env{}, err
 	}
@@ -103,7 +103,7 @@ func Agent(path string, input string, o Options) (event.RunStarted, engine.Env, 
 // Built prepares a run of an agent that was built in code. It is held to the
 // rules of a file (ALDO-69), and completed by [spec.Agent.Validate].
 func Built(a *spec.Agent, input string, o Options) (event.RunStarted, engine.Env, error) {
-	if err := a.Validate(o.rules()); err != nil {
+	if err := a.Validate(o.checks()); err != nil {
 		return event.RunStarted{}, engine.Env{}, err
 	}
 	text, err := a.Text()
@@ -196,9 +196,9 @@ func closing(env engine.Env, err error) error {
 // event. A model that cannot be called any more is an error here, so that the
 // run stays as it is instead of failing.
 //
-// Of the options only the config, the limiter, the replay, the sandbox and the journal count: what the
-// flags said was pinned when the run began. A run goes on in no weaker sandbox than it began in; the
-// error is then [ErrSandbox].
+// Of the options only the config, the limiter, the replay, the sandbox and the
+// journal count: what the flags said was pinned when the run began. A run goes
+// on in no weaker sandbox than it began in; the error is then [ErrSandbox].
 func Environment(started event.RunStarted, o Options) (engine.Env, error) {
 	env, _, err := restored(started, Options{
 		Config: o.Config, Limiter: o.Limiter, Replay: o.Replay, Sandbox: o.Sandbox, Journal: o.Journal,

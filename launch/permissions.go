@@ -2,6 +2,7 @@ package launch
 
 import (
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/pawlrun/pawl/policy"
@@ -24,26 +25,36 @@ func (o Options) journalPattern() policy.Pattern {
 	if o.Journal == "" {
 		return ""
 	}
-	rel, err := filepath.Rel(real(o.Workspace), filepath.Join(real(filepath.Dir(absolute(o.Journal))), filepath.Base(o.Journal)))
-	if err != nil || rel == ".." || strings.HasPrefix(rel, ".."+string(filepath.Separator)) {
+	rel, ok := inside(o.Workspace, filepath.Join(real(filepath.Dir(o.Journal)), filepath.Base(o.Journal)))
+	if !ok || slices.ContainsFunc(policy.Builtin(), func(p policy.Pattern) bool { return p.Guards(rel) }) {
 		return ""
 	}
-	rel = filepath.ToSlash(rel)
-	for _, p := range policy.Builtin() {
-		if p.Guards(rel) {
-			return ""
-		}
-	}
-	return policy.Pattern(escape.Replace(rel) + "*")
+	return literally(rel) + "*"
 }
 
-// escape takes the meaning from what a pattern would read.
-var escape = strings.NewReplacer("*", "?", "[", "?", "{", "?", "}", "?", "\\", "?")
+// inside is the name that a file has in a workspace, and false for one that lies
+// elsewhere.
+func inside(workspace, path string) (rel string, ok bool) {
+	rel, err := filepath.Rel(real(workspace), path)
+	return filepath.ToSlash(rel), err == nil && filepath.IsLocal(rel)
+}
 
-// real is a directory's own name, behind its links.
-func real(dir string) string {
-	if name, err := filepath.EvalSymlinks(absolute(dir)); err == nil {
+// literally is the pattern of one name: a character that would mean something
+// in a pattern gives way to one that stands for any.
+func literally(name string) policy.Pattern {
+	return policy.Pattern(strings.Map(func(r rune) rune {
+		if strings.ContainsRune(`*[\`, r) {
+			return '?'
+		}
+		return r
+	}, name))
+}
+
+// real is the name of a file or directory behind all links, as far as it is
+// there.
+func real(path string) string {
+	if name, err := filepath.EvalSymlinks(absolute(path)); err == nil {
 		return name
 	}
-	return absolute(dir)
+	return absolute(path)
 }

@@ -13,7 +13,7 @@ import (
 // Sent prepares a run of an agent file that somebody sent as a text, see
 // [spec.ParseSent]. Scripts that it names are read from o.Dir and nowhere else.
 func Sent(name string, text []byte, input string, o Options) (event.RunStarted, engine.Env, error) {
-	rules := o.rules()
+	rules := o.checks()
 	check := rules.CheckModel
 	rules.CheckModel = func(_, model string) error {
 		if err := ConfineScript(o.Dir, model); err != nil {

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
 	"github.com/pawlrun/pawl/llm"
 	"github.com/pawlrun/pawl/models"
 )

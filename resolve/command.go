@@ -6,8 +6,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/pawlrun/pawl/event"
 	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/pawlrun/pawl/event"
 )
 
 // call reads one simple command.

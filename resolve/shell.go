@@ -6,8 +6,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/pawlrun/pawl/event"
 	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/pawlrun/pawl/event"
 )
 
 // The bounds of what is looked at of one command line. What goes beyond them

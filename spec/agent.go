@@ -20,12 +20,12 @@ const (
 // Agent is an agent file. Optional numbers are nil when the file does not give
 // them.
 type Agent struct {
-	APIVersion  string      `yaml:"apiVersion,omitempty"`
-	Kind        string      `yaml:"kind,omitempty"`
+	APIVersion  string      `yaml:"apiVersion,omitempty" oneof:"pawl/v1 aldo-ai/agent.v1"`
+	Kind        string      `yaml:"kind,omitempty" oneof:"Agent"`
 	Identity    Identity    `yaml:"identity,omitempty"`
 	ModelPolicy ModelPolicy `yaml:"model_policy,omitempty"`
 	// Role picks one of ModelPolicy.Roles; it may stand there as well.
-	Role    string  `yaml:"role,omitempty"`
+	Role    string  `yaml:"role,omitempty" oneof:"architect editor subagent"`
 	Prompt  Prompt  `yaml:"prompt,omitempty"`
 	Tools   Tools   `yaml:"tools,omitempty"`
 	Budgets Budgets `yaml:"budgets,omitempty"`
@@ -73,7 +73,7 @@ type ModelPolicy struct {
 	Decoding  Decoding `yaml:"decoding,omitempty"`
 	Budget    Money    `yaml:"budget,omitempty"`
 	Roles     Roles    `yaml:"roles,omitempty"`
-	Role      string   `yaml:"role,omitempty"`
+	Role      string   `yaml:"role,omitempty" oneof:"architect editor subagent"`
 }
 
 // Model names one model as "provider/model". In a file it is a mapping, or the
@@ -187,9 +187,9 @@ func decode(path string, data []byte) (*Agent, *report) {
 		return nil, r
 	}
 	a := &Agent{Dir: filepath.Dir(path)}
-	lenient := scalarOf(root, "apiVersion") == VersionAldo
-	d := &decoder{report: r, root: reflect.TypeFor[Agent](), lenient: lenient}
-	if lenient {
+	version, _ := scalarOf(root, "apiVersion")
+	d := &decoder{report: r, root: reflect.TypeFor[Agent](), lenient: version == VersionAldo}
+	if d.lenient {
 		dropAldoRole(d, root)
 	}
 	d.value(root, "", reflect.ValueOf(a).Elem())
@@ -214,33 +214,25 @@ func dropAldoRole(d *decoder, root *yaml.Node) {
 // refuseOtherKinds reports a file of a kind that is not built yet, in place of
 // every key that an agent does not know.
 func (r *report) refuseOtherKinds(root *yaml.Node) bool {
-	kind := scalarOf(root, "kind")
-	if kind != "Workflow" && kind != "Goal" {
-		if kind != "" || !hasKey(root, "steps") {
-			return false
-		}
+	kind, _ := scalarOf(root, "kind")
+	if _, steps := scalarOf(root, "steps"); steps && kind == "" {
 		kind = "Workflow"
+	}
+	if kind != "Workflow" && kind != "Goal" {
+		return false
 	}
 	r.fail(root, "kind", "an agent", "a %s is not built yet", strings.ToLower(kind))
 	return true
 }
 
-func scalarOf(root *yaml.Node, key string) string {
+// scalarOf is the text at a key of the file, before it is decoded.
+func scalarOf(root *yaml.Node, key string) (text string, given bool) {
 	for i := 0; i+1 < len(root.Content); i += 2 {
 		if root.Kind == yaml.MappingNode && root.Content[i].Value == key {
-			return root.Content[i+1].Value
+			return root.Content[i+1].Value, true
 		}
 	}
-	return ""
-}
-
-func hasKey(root *yaml.Node, key string) bool {
-	for i := 0; i+1 < len(root.Content); i += 2 {
-		if root.Kind == yaml.MappingNode && root.Content[i].Value == key {
-			return true
-		}
-	}
-	return false
+	return "", false
 }
 
 // readFile reads a text file of a bounded size.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+
 	"github.com/pawlrun/pawl/spec"
 )
 
@@ -69,7 +70,7 @@ func TestTextOfAnAgentBuiltInCodeRestoresIt(t *testing.T) {
 				Decoding: spec.Decoding{Temperature: new(0.0)},
 			},
 			Tools: spec.Tools{
-				Allow: spec.Names{"fs.read"}, Approvals: spec.Approvals{"fs.read": "always"},
+				Allow: spec.Names{"fs.read"}, Approvals: map[string]string{"fs.read": "always"},
 				Timeouts: spec.Timeouts{"fs.read": 2.5},
 			},
 			Settings: spec.Settings{OnLimit: "ok", MaxNudges: new(2)},

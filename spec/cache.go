@@ -10,8 +10,8 @@ import (
 // Cache says what to ask of the providers' prompt caches. In a file it is a
 // mapping, or the lifetime alone.
 type Cache struct {
-	// TTL is 5m, 1h or off; "" leaves the default, 5m.
-	TTL string `yaml:"ttl,omitempty"`
+	// TTL is how long the prefix is asked to be kept; "" leaves the default, 5m.
+	TTL string `yaml:"ttl,omitempty" oneof:"5m 1h off"`
 }
 
 func (c *Cache) decodeNode(d *decoder, n *yaml.Node, path string) {
@@ -27,9 +27,8 @@ func (c *Cache) decodeNode(d *decoder, n *yaml.Node, path string) {
 
 func (*Cache) expected() string { return "off, or {ttl: 5m} or {ttl: 1h}" }
 
-func (c *Cache) validate(r *report, path string) {
-	if r.has(path + ".ttl") {
-		path += ".ttl"
-	}
-	oneOf(r, path, c.TTL, "5m", "1h", "off")
+// JSONSchema is the short form: the lifetime alone.
+func (*Cache) JSONSchema() map[string]any {
+	ttl, _ := reflect.TypeFor[Cache]().FieldByName("TTL")
+	return map[string]any{"type": "string", "enum": choicesOf(ttl)}
 }

@@ -1,32 +1,56 @@
 package spec
 
-// choices are the values that the texts of an agent file may have, by the place
-// of each as the schema comes to it first. The rules refuse any other; a test
-// holds the two against each other.
-var choices = map[string][]string{
-	"apiVersion":        {Version, VersionAldo},
-	"kind":              {"Agent"},
-	"role":              {"architect", "editor", "subagent"},
-	"model_policy.role": {"architect", "editor", "subagent"},
-	"on_limit":          {"ok", "stopped", "fail"},
-	"on_no_tool_call":   {"finish", "nudge", "stop"},
-	"on_denied":         {"continue", "stop"},
-	"on_rejected":       {"continue", "stop"},
-	"tool_dispatch":     {"ordered-groups", "parallel-first", "by-resource", "parallel-all", "serial"},
-	"tools.approvals.*": {"always", "never", "protected_paths"},
-	"tools.effects.*":   {"pure", "idempotent", "reconcilable", "at_most_once"},
-	"tools.risks.*":     {"read_only", "write", "execute", "delete", "send", "permission_change", "financial"},
+import (
+	"fmt"
+	"reflect"
+	"strings"
+)
 
-	"compact.measure":      {"estimate", "provider", "messages"},
-	"compact.strategy":     {"rolling-window", "periodic-summary", "summarize-older"},
-	"compact.summary_role": {"user", "system"},
-	"approvals.mode":       {"wait", "park", "callback", "bypass"},
-	"approvals.on_timeout": {"reject", "stop"},
+// choicesOf are the values that the texts of a field may have, nil where any
+// will do. The schema offers them and the rules refuse any other.
+func choicesOf(f reflect.StructField) []string {
+	if tag, ok := f.Tag.Lookup("oneof"); ok {
+		return strings.Fields(tag)
+	}
+	return nil
+}
 
-	"iteration.on_limit":                    {"ok", "stopped", "fail"},
-	"iteration.on_no_tool_call":             {"finish", "nudge", "stop"},
-	"iteration.on_denied":                   {"continue", "stop"},
-	"iteration.on_rejected":                 {"continue", "stop"},
-	"iteration.tool_dispatch":               {"ordered-groups", "parallel-first", "by-resource", "parallel-all", "serial"},
-	"iteration.termination_conditions.kind": {"text-includes", "tool-result", "budget-exhausted"},
+// choices reports every text in a value of which its field allows no such
+// value. path is where the value stands.
+func (r *report) choices(v reflect.Value, path string) {
+	switch v.Kind() {
+	case reflect.Pointer:
+		r.choices(v.Elem(), path)
+	case reflect.Slice:
+		for i := range v.Len() {
+			r.choices(v.Index(i), fmt.Sprintf("%s[%d]", path, i))
+		}
+	case reflect.Struct:
+		fields := fieldsOf(v.Type())
+		for _, key := range sortedKeys(fields) {
+			field := v.FieldByIndex(fields[key])
+			if allowed := choicesOf(v.Type().FieldByIndex(fields[key])); allowed != nil {
+				r.chosen(field, join(path, key), allowed)
+			} else {
+				r.choices(field, join(path, key))
+			}
+		}
+	}
+}
+
+// chosen reports the texts of a field, alone or in a list or a mapping, that are
+// none of those that it allows.
+func (r *report) chosen(v reflect.Value, path string, allowed []string) {
+	switch v.Kind() {
+	case reflect.String:
+		oneOf(r, path, v.String(), allowed...)
+	case reflect.Slice:
+		for i := range v.Len() {
+			r.chosen(v.Index(i), fmt.Sprintf("%s[%d]", path, i), allowed)
+		}
+	case reflect.Map:
+		for _, key := range v.MapKeys() {
+			r.chosen(v.MapIndex(key), join(path, key.String()), allowed)
+		}
+	}
 }

@@ -6,9 +6,10 @@ import (
 	"slices"
 	"strings"
 
+	"go.yaml.in/yaml/v4"
+
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/policy"
-	"go.yaml.in/yaml/v4"
 )
 
 // Hooks are the programs of the owner's that are heard at fixed moments of a
@@ -35,7 +36,8 @@ type Hook struct {
 	Tools          []string `yaml:"tools,omitempty"`
 	ToolPattern    string   `yaml:"toolPattern,omitempty"`
 	TimeoutSeconds *Seconds `yaml:"timeout_seconds,omitempty"`
-	Kind           HookKind `yaml:"kind,omitempty"`
+	// Kind is by default what the stage's hooks are.
+	Kind string `yaml:"kind,omitempty" oneof:"gate observer"`
 }
 
 // About are the patterns of the tools that the hook is about.
@@ -44,16 +46,6 @@ func (h Hook) About() []string {
 		return []string{h.ToolPattern}
 	}
 	return h.Tools
-}
-
-// HookKind is gate or observer; empty is what the stage's hooks are by default.
-type HookKind string
-
-func hookKinds() []string { return []string{"gate", "observer"} }
-
-// JSONSchema is the choice of kinds.
-func (*HookKind) JSONSchema() map[string]any {
-	return map[string]any{"type": "string", "enum": hookKinds()}
 }
 
 // Command is a program with its arguments, which no shell reads, or a command
@@ -154,7 +146,6 @@ func (h *Hooks) validate(r *report, a *Agent, o Options) {
 
 func (h HookAt) validate(r *report, a *Agent, o Options) {
 	h.checkCommand(r, a, o)
-	oneOf(r, h.Path+".kind", string(h.Kind), hookKinds()...)
 	after := h.Stage == event.HookAfterRun || h.Stage == event.HookAfterCompaction
 	if h.Kind == "gate" && after {
 		r.at(h.Path+".kind", "observer", "is gate, and there is nothing left to decide in %s", h.Stage)

@@ -9,7 +9,6 @@ import (
 func (it *Iteration) validate(r *report, a *Agent, o Options) {
 	it.Settings.validate(r, "iteration")
 	a.onlyOnce(r)
-	oneOf(r, "iteration.summary_strategy", it.SummaryStrategy, "rolling-window", "periodic-summary")
 	if c := a.Effective().Compact; it.SummaryStrategy != "" && c != nil && c.Strategy != "" {
 		r.at("iteration.summary_strategy", "summary_strategy or compact.strategy, one of the two", "both are given")
 	}
@@ -54,8 +53,7 @@ func (c Condition) validate(r *report, path string, a *Agent, o Options) {
 		missing(r, path+".kind", "one of text-includes, tool-result, budget-exhausted")
 		return
 	default:
-		oneOf(r, path+".kind", c.Kind, "text-includes", "tool-result", "budget-exhausted")
-		return
+		return // another kind is reported already
 	}
 	given := map[string]bool{"text": c.Text != "", "tool": c.Tool != "", "match": c.Match != nil}
 	for _, key := range []string{"text", "tool", "match"} {

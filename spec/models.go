@@ -21,7 +21,6 @@ func (p *ModelPolicy) validate(r *report, a *Agent, o Options) {
 	p.model(r, a, "model_policy.roles.architect", p.Roles.Architect, o)
 	p.model(r, a, "model_policy.roles.editor", p.Roles.Editor, o)
 	p.model(r, a, "model_policy.roles.subagent", p.Roles.Subagent, o)
-	oneOf(r, rolePath, role, "architect", "editor", "subagent")
 	if m, known := p.Roles.of(role); known && m == (Model{}) && o.Roles[role] != "" {
 		a.byRole = o.Roles[role]
 		p.check(r, a, rolePath, a.byRole, o)

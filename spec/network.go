@@ -8,7 +8,6 @@ import (
 
 // validateNetwork holds the lists of hosts to the bound that they belong to.
 func (p *Permissions) validateNetwork(r *report) {
-	oneOf(r, "tools.permissions.network", p.Network, "none", "allowlist", "host")
 	hosts(r, "tools.permissions.hosts", p.Hosts)
 	hosts(r, "tools.permissions.private_hosts", p.PrivateHosts)
 	switch list := p.Network == string(egress.NetworkAllowlist); {

@@ -3,8 +3,9 @@ package spec
 import (
 	"reflect"
 
-	"github.com/pawlrun/pawl/budget"
 	"go.yaml.in/yaml/v4"
+
+	"github.com/pawlrun/pawl/budget"
 )
 
 // None in the place of a limit takes the limit away, the default too. In a

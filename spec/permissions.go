@@ -34,8 +34,6 @@ func (t *Tools) Boxes() bool {
 
 func (p *Permissions) validate(r *report, t *Tools) {
 	p.validateNetwork(r)
-	oneOf(r, "tools.permissions.filesystem", p.Filesystem, "none", "repo-readonly", "repo-readwrite", "full")
-	oneOf(r, "tools.permissions.sandbox", p.Sandbox, "required", "bubblewrap", "landlock", "on-demand")
 	within(r, "tools.permissions.memory_mb", p.MemoryMB, 16, 1<<30)
 	within(r, "tools.permissions.processes", p.Processes, 1, 1<<20)
 	if (p.Network == "none" || p.Network == "allowlist") && len(t.Provider) > 0 {

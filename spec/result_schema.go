@@ -8,9 +8,10 @@ import (
 	"strconv"
 	"strings"
 
+	"go.yaml.in/yaml/v4"
+
 	"github.com/pawlrun/pawl/stop"
 	"github.com/pawlrun/pawl/tool"
-	"go.yaml.in/yaml/v4"
 )
 
 // ResultSchema is the JSON Schema that a run's final answer must match. In a

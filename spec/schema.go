@@ -24,9 +24,9 @@ func Schema(kind string) ([]byte, error) {
 	case "agent":
 		root = agentSchema(b)
 	case "script":
-		root = b.of(scripted.FileType(), "script")
+		root = b.of(scripted.FileType(), nil)
 	case "config":
-		root = b.of(reflect.TypeFor[Config](), "")
+		root = b.of(reflect.TypeFor[Config](), nil)
 	default:
 		return nil, fmt.Errorf("spec: there is no schema of %q; there are %s", kind, strings.Join(SchemaKinds(), ", "))
 	}
@@ -51,8 +51,8 @@ type schema map[string]any
 // agentSchema lets a file of ALDO's version have keys without meaning here,
 // as the parser does. Its iteration block is held to the rules all the same.
 func agentSchema(b *schemaBuilder) schema {
-	agent := b.of(reflect.TypeFor[Agent](), "")
-	iteration := b.of(reflect.TypeFor[Iteration](), "iteration")
+	agent := b.of(reflect.TypeFor[Agent](), nil)
+	iteration := b.of(reflect.TypeFor[Iteration](), nil)
 	return schema{
 		"type": "object",
 		"if":   schema{"properties": schema{"apiVersion": schema{"const": VersionAldo}}, "required": []string{"apiVersion"}},
@@ -67,11 +67,11 @@ type schemaBuilder struct{ defs schema }
 // schemaOf is a type that has several forms, and says so itself.
 type schemaOf interface{ JSONSchema() map[string]any }
 
-// of returns the schema of a type. path is where the value stands, without
-// indexes, for what only the place decides.
-func (b *schemaBuilder) of(t reflect.Type, path string) schema {
+// of returns the schema of a type, whose texts are among the allowed ones where
+// there are any.
+func (b *schemaBuilder) of(t reflect.Type, allowed []string) schema {
 	if t.Kind() == reflect.Pointer {
-		return b.of(t.Elem(), path)
+		return b.of(t.Elem(), allowed)
 	}
 	own, several := reflect.New(t).Interface().(schemaOf)
 	if several && (t.Kind() != reflect.Struct || len(fieldsOf(t)) == 0) {
@@ -80,14 +80,14 @@ func (b *schemaBuilder) of(t reflect.Type, path string) schema {
 	var s schema
 	switch t.Kind() {
 	case reflect.Struct:
-		s = b.object(t, path)
+		s = b.object(t)
 	case reflect.Slice:
-		s = schema{"type": "array", "items": b.of(t.Elem(), path)}
+		s = schema{"type": "array", "items": b.of(t.Elem(), allowed)}
 	case reflect.Map:
-		s = schema{"type": "object", "additionalProperties": b.of(t.Elem(), path)}
+		s = schema{"type": "object", "additionalProperties": b.of(t.Elem(), allowed)}
 	case reflect.String:
 		s = schema{"type": "string"}
-		if allowed, ok := choices[path]; ok {
+		if allowed != nil {
 			s["enum"] = allowed
 		}
 	case reflect.Bool:
@@ -106,7 +106,7 @@ func (b *schemaBuilder) of(t reflect.Type, path string) schema {
 }
 
 // object is a reference to a struct's schema, which is defined once.
-func (b *schemaBuilder) object(t reflect.Type, path string) schema {
+func (b *schemaBuilder) object(t reflect.Type) schema {
 	name := strings.TrimPrefix(t.Name(), "file")
 	ref := schema{"$ref": "#/$defs/" + name}
 	if _, done := b.defs[name]; done {
@@ -117,7 +117,7 @@ func (b *schemaBuilder) object(t reflect.Type, path string) schema {
 	fields := fieldsOf(t)
 	for _, key := range sortedKeys(fields) {
 		f := t.FieldByIndex(fields[key])
-		properties[key] = b.of(f.Type, join(path, key))
+		properties[key] = b.of(f.Type, choicesOf(f))
 		if takesNone(f) {
 			properties[key] = schema{"anyOf": []any{properties[key], schema{"const": "none"}}}
 		}
@@ -135,9 +135,4 @@ func (*Model) JSONSchema() map[string]any { return map[string]any{"type": "strin
 // JSONSchema is a number of seconds or a text.
 func (*Seconds) JSONSchema() map[string]any {
 	return map[string]any{"anyOf": []any{map[string]any{"type": "number"}, map[string]any{"type": "string"}}}
-}
-
-// JSONSchema is a choice for each tool.
-func (*Approvals) JSONSchema() map[string]any {
-	return map[string]any{"type": "object", "additionalProperties": map[string]any{"enum": choices["tools.approvals.*"]}}
 }

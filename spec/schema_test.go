@@ -4,15 +4,18 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
-	"github.com/pawlrun/pawl/llm/scripted"
-	"github.com/pawlrun/pawl/spec"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"go.yaml.in/yaml/v4"
+
+	"github.com/pawlrun/pawl/llm/scripted"
+	"github.com/pawlrun/pawl/spec"
 )
 
 func compiled(t *testing.T, kind string) *jsonschema.Schema {
@@ -137,31 +140,100 @@ func TestSchemasRefuseWhatTheParserDoes(t *testing.T) {
 
 // What an editor offers is what the rules accept, no more and no less.
 func TestSchemaOffersTheChoicesOfTheRules(t *testing.T) {
-	for path, allowed := range spec.Choices() {
-		text := nested(path, "bogus-value")
-		_, err := spec.ParseAgent("a.yaml", []byte(text), spec.Options{})
-		var problems spec.Errors
-		errors.As(err, &problems)
-		want, told := strings.Join(allowed, ", "), false
-		for _, p := range problems {
-			told = told || strings.HasSuffix(p.Expected, want) && strings.Contains(p.Message, "bogus-value")
-		}
-		if !told {
-			t.Errorf("%s: the schema offers %s, the rules say:\n%v", path, want, err)
+	found := choices(t, "agent")
+	for path, allowed := range map[string]string{
+		"on_limit": "ok, stopped, fail", "iteration.on_limit": "ok, stopped, fail", "tools.approvals.*": "always, never, protected_paths",
+		"tools.labels.*[]": "untrusted, private, outgoing", "tools.mode": "default, accept-edits, plan, bypass", "cache": "5m, 1h, off",
+		"hooks.before_tool[].kind": "gate, observer", "tools.permissions.sandbox": "required, bubblewrap, landlock, on-demand",
+	} {
+		if found[path] != allowed {
+			t.Errorf("%s: the schema offers %q, want %q", path, found[path], allowed)
 		}
 	}
+	for path, allowed := range found {
+		_, err := spec.ParseAgent("a.yaml", []byte(nested(path, "bogus-value")), spec.Options{})
+		problems, _ := errors.AsType[spec.Errors](err)
+		if !slices.ContainsFunc(problems, func(p spec.Problem) bool {
+			return strings.HasSuffix(p.Expected, allowed) && strings.Contains(p.Message, "bogus-value")
+		}) {
+			t.Errorf("%s: the schema offers %s, the rules say:\n%v", path, allowed, err)
+		}
+		for value := range strings.SplitSeq(allowed, ", ") {
+			_, err := spec.ParseAgent("a.yaml", []byte(nested(path, value)), spec.Options{})
+			problems, _ := errors.AsType[spec.Errors](err)
+			for _, p := range problems {
+				if strings.HasPrefix(p.Message, fmt.Sprintf("is %q", value)) && strings.HasSuffix(p.Expected, allowed) {
+					t.Errorf("%s: %s is offered and refused: %v", path, value, p)
+				}
+			}
+		}
+	}
+}
+
+// choices are the values that the schema of a kind of file offers for texts, by
+// place: an entry of a list has [] behind it, one of a mapping is called *.
+func choices(t *testing.T, kind string) map[string]string {
+	t.Helper()
+	text, err := spec.Schema(kind)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var root map[string]any
+	if err := json.Unmarshal(text, &root); err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]string{}
+	var walk func(of any, path string)
+	walk = func(of any, path string) {
+		s, ok := of.(map[string]any)
+		if !ok {
+			return
+		}
+		if enum, ok := s["enum"].([]any); ok {
+			words := make([]string, len(enum))
+			for i, value := range enum {
+				words[i] = fmt.Sprint(value)
+			}
+			found[path] = strings.Join(words, ", ")
+		}
+		if ref, ok := s["$ref"].(string); ok {
+			walk(root["$defs"].(map[string]any)[strings.TrimPrefix(ref, "#/$defs/")], path)
+		}
+		for _, one := range slices.Concat(list(s["anyOf"]), list(s["else"])) {
+			walk(one, path)
+		}
+		properties, _ := s["properties"].(map[string]any)
+		for key, property := range properties {
+			walk(property, strings.TrimPrefix(path+"."+key, "."))
+		}
+		walk(s["items"], path+"[]")
+		walk(s["additionalProperties"], path+".*")
+	}
+	walk(root, "")
+	return found
+}
+
+// list is a value as a list: itself, or none where there is nothing.
+func list(v any) []any {
+	switch v := v.(type) {
+	case nil:
+		return nil
+	case []any:
+		return v
+	}
+	return []any{v}
 }
 
 // nested is a file with one value at a path.
 func nested(path, value string) string {
 	text := value
 	keys := strings.Split(path, ".")
-	for i := len(keys) - 1; i >= 0; i-- {
-		key := strings.Replace(keys[i], "*", "shell.exec", 1)
-		if key == "termination_conditions" {
+	for _, key := range slices.Backward(keys) {
+		name, isList := strings.CutSuffix(key, "[]")
+		if isList {
 			text = "[" + text + "]"
 		}
-		text = "{" + key + ": " + text + "}"
+		text = "{" + strings.Replace(name, "*", "shell.exec", 1) + ": " + text + "}"
 	}
 	return text
 }

@@ -12,12 +12,12 @@ import (
 // in its iteration block.
 type Settings struct {
 	MaxCycles        *int     `yaml:"max_cycles,omitempty" none:"yes"`
-	OnLimit          string   `yaml:"on_limit,omitempty"`
-	OnNoToolCall     string   `yaml:"on_no_tool_call,omitempty"`
-	OnDenied         string   `yaml:"on_denied,omitempty"`
-	OnRejected       string   `yaml:"on_rejected,omitempty"`
+	OnLimit          string   `yaml:"on_limit,omitempty" oneof:"ok stopped fail"`
+	OnNoToolCall     string   `yaml:"on_no_tool_call,omitempty" oneof:"finish nudge stop"`
+	OnDenied         string   `yaml:"on_denied,omitempty" oneof:"continue stop"`
+	OnRejected       string   `yaml:"on_rejected,omitempty" oneof:"continue stop"`
 	FailureThreshold *int     `yaml:"failure_threshold,omitempty" none:"yes" doc:"How many calls in a row may fail before the run ends; unless said, 20 that came from more than one answer, and none in an iteration."`
-	ToolDispatch     string   `yaml:"tool_dispatch,omitempty"`
+	ToolDispatch     string   `yaml:"tool_dispatch,omitempty" oneof:"ordered-groups parallel-first by-resource parallel-all serial"`
 	NudgeText        string   `yaml:"nudge_text,omitempty"`
 	MaxNudges        *int     `yaml:"max_nudges,omitempty" none:"yes"`
 	ContextWindow    *int     `yaml:"context_window,omitempty"`
@@ -32,11 +32,11 @@ type Compact struct {
 	Off          *bool    `yaml:"off,omitempty"`
 	Ratio        *float64 `yaml:"ratio,omitempty"`
 	Inclusive    *bool    `yaml:"inclusive,omitempty"`
-	Measure      string   `yaml:"measure,omitempty"`
-	Strategy     string   `yaml:"strategy,omitempty"`
+	Measure      string   `yaml:"measure,omitempty" oneof:"estimate provider messages"`
+	Strategy     string   `yaml:"strategy,omitempty" oneof:"rolling-window periodic-summary summarize-older"`
 	Keep         *Keep    `yaml:"keep,omitempty"`
 	MaxSummaries *int     `yaml:"max_summaries,omitempty"`
-	SummaryRole  string   `yaml:"summary_role,omitempty"`
+	SummaryRole  string   `yaml:"summary_role,omitempty" oneof:"user system"`
 }
 
 // Keep is what compaction leaves as it is.
@@ -48,13 +48,13 @@ type Keep struct {
 // Iteration is ALDO's block: one agent that loops until a condition is met.
 type Iteration struct {
 	Settings              `yaml:",inline"`
-	SummaryStrategy       string      `yaml:"summary_strategy,omitempty"`
+	SummaryStrategy       string      `yaml:"summary_strategy,omitempty" oneof:"rolling-window periodic-summary"`
 	TerminationConditions []Condition `yaml:"termination_conditions,omitempty"`
 }
 
 // Condition is one declared way for a run to end (ALDO-7).
 type Condition struct {
-	Kind  string `yaml:"kind"`
+	Kind  string `yaml:"kind" oneof:"text-includes tool-result budget-exhausted"`
 	Text  string `yaml:"text,omitempty"`
 	Tool  string `yaml:"tool,omitempty"`
 	Match *Match `yaml:"match,omitempty"`
@@ -75,35 +75,36 @@ type Loop struct {
 
 // LoopCriteria says when a refinement loop is done.
 type LoopCriteria struct {
-	Type  string `yaml:"type,omitempty"`
+	Type  string `yaml:"type,omitempty" oneof:"max_iterations regex test_pass manual"`
 	Value string `yaml:"value,omitempty"`
 }
 
 // Tools says which tools the agent may use, and how.
 type Tools struct {
 	// Allow is nil when the file does not say; an empty list means no tools.
-	Allow     Names     `yaml:"allow,omitempty"`
-	Approvals Approvals `yaml:"approvals,omitempty"`
-	Timeouts  Timeouts  `yaml:"timeouts,omitempty"`
+	Allow Names `yaml:"allow,omitempty"`
+	// Approvals says for each tool when a call of it needs one.
+	Approvals map[string]string `yaml:"approvals,omitempty" oneof:"always never protected_paths"`
+	Timeouts  Timeouts          `yaml:"timeouts,omitempty"`
 	// Provider are tools that the provider runs itself, by its names.
 	Provider []string `yaml:"provider,omitempty"`
 
 	// ProtectedPaths are globs, relative to the workspace.
 	ProtectedPaths []string     `yaml:"protected_paths,omitempty"`
 	Permissions    *Permissions `yaml:"permissions,omitempty"`
-	// Mode is default, accept-edits, plan or bypass.
-	Mode    string  `yaml:"mode,omitempty"`
-	Rules   []Rule  `yaml:"rules,omitempty"`
-	Secrets Secrets `yaml:"secrets,omitempty"`
-	// RuleOfTwo is ask or off: whether an outgoing call needs an approval once
+	Mode           string       `yaml:"mode,omitempty" oneof:"default accept-edits plan bypass"`
+	Rules          []Rule       `yaml:"rules,omitempty"`
+	Secrets        Secrets      `yaml:"secrets,omitempty"`
+	// RuleOfTwo says whether an outgoing call needs an approval once
 	// untrusted text and private data have met. MaySend are the tools that it
 	// does not hold, Labels replaces what tools declare of themselves.
-	RuleOfTwo string   `yaml:"rule_of_two,omitempty"`
+	RuleOfTwo string   `yaml:"rule_of_two,omitempty" oneof:"ask off"`
 	MaySend   []string `yaml:"may_send,omitempty"`
-	Labels    Labels   `yaml:"labels,omitempty"`
-	// Effects and Risks replace what the tools say of themselves.
-	Effects Effects `yaml:"effects,omitempty"`
-	Risks   Risks   `yaml:"risks,omitempty"`
+	Labels    Labels   `yaml:"labels,omitempty" oneof:"untrusted private outgoing"`
+	// Effects say for each tool what repeating a call of it would do, Risks what
+	// harm a call can do; both replace what the tools say of themselves.
+	Effects map[string]string `yaml:"effects,omitempty" oneof:"pure idempotent reconcilable at_most_once"`
+	Risks   map[string]string `yaml:"risks,omitempty" oneof:"read_only write execute delete send permission_change financial"`
 
 	// What follows is read so that it can be refused: it is not built yet.
 	MCP    []any `yaml:"mcp,omitempty"`
@@ -118,8 +119,7 @@ type Names []string
 func (n Names) IsZero() bool { return n == nil }
 
 // Rule is one permission rule: a tool that is allowed, asked about, denied or
-// put into the sandbox,
-// and what of its calls the rule is about.
+// put into the sandbox, and what of its calls the rule is about.
 type Rule struct {
 	Allow   string            `yaml:"allow,omitempty"`
 	Ask     string            `yaml:"ask,omitempty"`
@@ -134,27 +134,19 @@ type Rule struct {
 
 // Permissions are what the sandbox of a tool call allows.
 type Permissions struct {
-	Network string `yaml:"network,omitempty"`
+	Network string `yaml:"network,omitempty" oneof:"none allowlist host"`
 	// Hosts is the list of network: allowlist; PrivateHosts may have addresses
 	// that are not public.
 	Hosts        []string `yaml:"hosts,omitempty"`
 	PrivateHosts []string `yaml:"private_hosts,omitempty"`
 
-	Filesystem string `yaml:"filesystem,omitempty"`
+	Filesystem string `yaml:"filesystem,omitempty" oneof:"none repo-readonly repo-readwrite full"`
 	// Sandbox is the tier that the run demands, or how much of it the sandbox
-	// is for: required, bubblewrap, landlock, on-demand.
-	Sandbox string `yaml:"sandbox,omitempty"`
+	// is for.
+	Sandbox string `yaml:"sandbox,omitempty" oneof:"required bubblewrap landlock on-demand"`
 	// MemoryMB and Processes bound one command with all that it starts.
 	MemoryMB  *int `yaml:"memory_mb,omitempty"`
 	Processes *int `yaml:"processes,omitempty"`
-}
-
-// Approvals says for each tool when a call needs an approval: always, never or
-// protected_paths.
-type Approvals map[string]string
-
-func (*Approvals) expected() string {
-	return "a mapping from a tool to always, never or protected_paths"
 }
 
 // Timeouts bounds the calls of single tools.

@@ -11,10 +11,6 @@ import (
 // send: any of untrusted, private and outgoing.
 type Labels map[string][]string
 
-func (*Labels) expected() string {
-	return "a mapping from a tool to a list of untrusted, private, outgoing"
-}
-
 // Of are the labels that the file gives a tool.
 func (l Labels) Of(tool string) (event.Labels, bool) {
 	list, ok := l[tool]
@@ -24,7 +20,6 @@ func (l Labels) Of(tool string) (event.Labels, bool) {
 }
 
 func (t *Tools) validateTaint(r *report, o Options) {
-	oneOf(r, "tools.rule_of_two", t.RuleOfTwo, "ask", "off")
 	if t.RuleOfTwo == "off" {
 		r.warn("tools.rule_of_two", "untrusted text, private data and outgoing calls may come together without an approval")
 	}
@@ -41,10 +36,6 @@ func (t *Tools) validateTaint(r *report, o Options) {
 		}
 	}
 	for _, name := range sortedKeys(t.Labels) {
-		path := join("tools.labels", name)
-		t.usable(r, path, name, o)
-		for i, label := range t.Labels[name] {
-			oneOf(r, fmt.Sprintf("%s[%d]", path, i), label, "untrusted", "private", "outgoing")
-		}
+		t.usable(r, join("tools.labels", name), name, o)
 	}
 }

@@ -14,7 +14,6 @@ func (t *Tools) validate(r *report, o Options) {
 	for i, pattern := range t.ProtectedPaths {
 		validatePattern(r, fmt.Sprintf("tools.protected_paths[%d]", i), pattern)
 	}
-	oneOf(r, "tools.mode", t.Mode, "default", "accept-edits", "plan", "bypass")
 	if t.Mode == "bypass" {
 		r.warn("tools.mode", "calls that would ask run unasked, but for what approvals, rules and protected paths say")
 	}
@@ -40,9 +39,7 @@ func (t *Tools) validateNames(r *report, o Options) {
 		}
 	}
 	for _, name := range sortedKeys(t.Approvals) {
-		path := join("tools.approvals", name)
-		t.usable(r, path, name, o)
-		oneOf(r, path, t.Approvals[name], "always", "never", "protected_paths")
+		t.usable(r, join("tools.approvals", name), name, o)
 	}
 	for _, name := range sortedKeys(t.Timeouts) {
 		path := join("tools.timeouts", name)

@@ -36,7 +36,6 @@ func (l *Loop) validate(r *report) {
 	if c == nil {
 		return
 	}
-	oneOf(r, "loop.loopCriteria.type", c.Type, "max_iterations", "regex", "test_pass", "manual")
 	switch c.Type {
 	case "":
 		missing(r, "loop.loopCriteria.type", "one of max_iterations, regex, test_pass, manual")

@@ -2,6 +2,7 @@ package spec
 
 import (
 	"path/filepath"
+	"reflect"
 	"strings"
 	"unicode/utf8"
 )
@@ -27,8 +28,7 @@ type Options struct {
 }
 
 func (a *Agent) validate(r *report, o Options) {
-	oneOf(r, "apiVersion", a.APIVersion, Version, VersionAldo)
-	oneOf(r, "kind", a.Kind, "Agent")
+	r.choices(reflect.ValueOf(a), "")
 	if a.Identity.Name == "" && (a.Kind == "" || r.has("identity")) {
 		missing(r, "identity.name", "the agent's name")
 	}
@@ -52,18 +52,10 @@ func (a *Agent) validate(r *report, o Options) {
 func (s *Settings) validate(r *report, prefix string) {
 	at := func(key string) string { return join(prefix, key) }
 	limit(r, at("max_cycles"), s.MaxCycles, 1, 1_000_000)
-	oneOf(r, at("on_limit"), s.OnLimit, "ok", "stopped", "fail")
-	oneOf(r, at("on_no_tool_call"), s.OnNoToolCall, "finish", "nudge", "stop")
-	oneOf(r, at("on_denied"), s.OnDenied, "continue", "stop")
-	oneOf(r, at("on_rejected"), s.OnRejected, "continue", "stop")
 	limit(r, at("failure_threshold"), s.FailureThreshold, 1, 1_000_000)
-	oneOf(r, at("tool_dispatch"), s.ToolDispatch, "ordered-groups", "parallel-first", "by-resource", "parallel-all", "serial")
 	limit(r, at("max_nudges"), s.MaxNudges, 1, 1_000_000)
 	within(r, at("context_window"), s.ContextWindow, 1, 1_000_000_000)
 	notEmpty(r, at("nudge_text"), s.NudgeText)
-	if s.Cache != nil {
-		s.Cache.validate(r, at("cache"))
-	}
 	if s.Compact != nil {
 		s.Compact.validate(r, at("compact"))
 	}
@@ -74,10 +66,7 @@ func (s *Settings) validate(r *report, prefix string) {
 
 func (c *Compact) validate(r *report, path string) {
 	within(r, path+".ratio", c.Ratio, 0.1, 1)
-	oneOf(r, path+".measure", c.Measure, "estimate", "provider", "messages")
-	oneOf(r, path+".strategy", c.Strategy, "rolling-window", "periodic-summary", "summarize-older")
 	within(r, path+".max_summaries", c.MaxSummaries, 0, 1000)
-	oneOf(r, path+".summary_role", c.SummaryRole, "user", "system")
 	if c.Keep != nil {
 		within(r, path+".keep.turns", c.Keep.Turns, 1, 1000)
 		within(r, path+".keep.messages", c.Keep.Messages, 1, 1000)

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	gocmp "github.com/google/go-cmp/cmp"
+
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/tool/shell"
 )
