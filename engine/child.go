@@ -52,9 +52,10 @@ var (
 // childFlight is a child under way.
 type childFlight struct {
 	run string
-	// err is why nobody knows what became of the child. It is read once the
-	// flight has landed.
+	// err is why nobody knows what became of the child, and seq the number of its
+	// last event where it parked. They are read once the flight has landed.
 	err error
+	seq int64
 }
 
 // beginChild journals the intent of a child and queues its start, or queues a
@@ -95,6 +96,8 @@ type childEnd struct {
 	outcome *event.Outcome
 	parked  *event.RunParked
 	taint   event.Taint
+	// seq is the number of the last event of a child that parked.
+	seq int64
 	// failed is why the agent could not be started, and withheld what the
 	// observers answered instead of handing the call on.
 	failed, withheld error
@@ -112,7 +115,7 @@ func (d *driver) fly(call machine.RunTool, child string, observe childObserver, 
 		ctx, stop := context.WithCancelCause(timed)
 		start := d.now()
 		settle := func(end childEnd, err error) []event.Data {
-			if err != nil {
+			if f.seq = end.seq; err != nil {
 				f.err = err
 				return nil
 			}
@@ -145,6 +148,8 @@ func (d *driver) playChild(ctx context.Context, a machine.StartChild, child stri
 	defer context.AfterFunc(ctx, func() { leave(above(ctx)) })()
 	for {
 		switch cause := above(ctx); {
+		case waitsForTime(ctx):
+			return childEnd{parked: &event.RunParked{Reason: event.ParkInterrupted, Detail: errAboveTime.Error()}}, nil
 		case errors.Is(cause, ErrInterrupted):
 			return childEnd{}, nil
 		case cause != nil:
@@ -158,15 +163,28 @@ func (d *driver) playChild(ctx context.Context, a machine.StartChild, child stri
 		case err != nil || run == nil:
 			return end, err
 		default:
-			return leftAs(run.Wait(context.WithoutCancel(ctx)))
+			end, err := leftAs(run.Wait(context.WithoutCancel(ctx)))
+			if end.parked != nil {
+				end.seq = run.driver.seq
+			}
+			return end, err
 		}
 	}
+}
+
+// waitsForTime says that a run's children stop because it has no time left, and
+// its owner is asked for more: they park with it.
+func waitsForTime(ctx context.Context) bool {
+	late, ok := errors.AsType[outOfTime](context.Cause(ctx))
+	return ok && late.asks
 }
 
 // above is why a child is stopped, in words of its own; nil while it is not.
 func above(ctx context.Context) error {
 	cause := context.Cause(ctx)
 	switch {
+	case waitsForTime(ctx):
+		return ErrInterrupted
 	case errors.As(cause, new(outOfTime)):
 		return errAboveTime
 	case cause == nil || errors.Is(cause, ErrInterrupted):
@@ -175,36 +193,10 @@ func above(ctx context.Context) error {
 	return errAbove
 }
 
-// heldUp says that a child's lease is held, and waits until that has expired or
-// ctx ends. Whoever holds it is gone, as is whoever drove the child's parent: the
-// parent's lease is ours.
-func (d *driver) heldUp(ctx context.Context, err error) bool {
-	held, ok := errors.AsType[*journal.HeldError](err)
-	if !ok {
-		return false
-	}
-	t := time.NewTimer(max(held.Expiry.Sub(d.now()), time.Millisecond))
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-ctx.Done():
-	}
-	return true
-}
-
-// endChild ends a child that nobody drives, as soon as its lease is free.
-func (d *driver) endChild(ctx context.Context, child, reason string) (childEnd, error) {
-	ctx = context.WithoutCancel(ctx)
-	for {
-		end, err := d.engine.endChild(ctx, child, reason)
-		if !d.heldUp(ctx, err) {
-			return end, err
-		}
-	}
-}
-
 // takeChild starts a child or takes up one that was begun before. One that has
-// ended already, or cannot go on, has no run.
+// ended already, or cannot go on, has no run. What keeps a child from going on
+// here may be mended, so that it parks; what it did is kept. What keeps one from
+// being made would do so again, and is the call's error.
 func (d *driver) takeChild(ctx context.Context, a machine.StartChild, child string) (*Run, childEnd, error) {
 	e, kept := d.engine, context.WithoutCancel(ctx)
 	row, err := e.store.Run(kept, child)
@@ -224,9 +216,14 @@ func (d *driver) takeChild(ctx context.Context, a machine.StartChild, child stri
 	case missing:
 		return d.makeChild(ctx, a, child, offered)
 	}
-	run, err := e.resume(ctx, child, func(started event.RunStarted) (Env, error) {
-		return guard(func() (Env, error) { return offered.Resume(started) }, toolPanic)
+	var unbuilt error
+	run, err := e.resume(ctx, child, func(started event.RunStarted) (env Env, err error) {
+		env, unbuilt = guard(func() (Env, error) { return offered.Resume(started) }, toolPanic)
+		return env, unbuilt
 	}, d.fund)
+	if err != nil && (unbuilt != nil || isUnreadable(err)) {
+		return nil, childEnd{parked: &event.RunParked{Reason: event.ParkInterrupted, Detail: "it cannot go on: " + err.Error()}}, nil
+	}
 	return run, childEnd{}, err
 }
 
@@ -240,12 +237,15 @@ func (d *driver) makeChild(ctx context.Context, a machine.StartChild, child stri
 	if err == nil && len(env.Children) > 0 {
 		err = errors.Join(errDeep, env.close())
 	}
-	if err != nil {
-		return nil, childEnd{outcome: notStarted(err), failed: err}, nil
+	if err == nil {
+		started.Taint = a.Taint
+		run, startErr := d.engine.start(ctx, child, started, d.run, env, d.fund)
+		if startErr == nil || ctx.Err() != nil || errors.As(startErr, new(*storeError)) {
+			return run, childEnd{}, startErr
+		}
+		err = startErr
 	}
-	started.Taint = a.Taint
-	run, err := d.engine.start(ctx, child, started, d.run, env, d.fund)
-	return run, childEnd{}, err
+	return nil, childEnd{outcome: notStarted(err), failed: err}, nil
 }
 
 // notStarted is the outcome of a child that never was.
@@ -339,54 +339,17 @@ func (d *driver) childLeft(work context.Context, s settlement) error {
 	if f.err != nil {
 		return d.storeFailed(f.err)
 	}
+	for _, data := range s.data {
+		if p, ok := data.(event.ChildParked); ok {
+			d.parked = append(d.parked, parkedChild{ChildParked: p, seq: f.seq})
+		}
+	}
 	return d.reconcile(work, f.run, slices.ContainsFunc(s.data, isFinished))
 }
 
 func isFinished(data event.Data) bool {
 	_, ok := data.(event.ChildFinished)
 	return ok
-}
-
-// endChild ends a child that nobody drives, and says how it ended. One that was
-// never made has nothing to end.
-func (e *Engine) endChild(ctx context.Context, child, reason string) (childEnd, error) {
-	row, err := e.store.Run(ctx, child)
-	switch {
-	case errors.Is(err, journal.ErrNotFound):
-		return childEnd{outcome: &event.Outcome{Status: event.StatusCancelled, Reason: event.ReasonCancelled}}, nil
-	case err != nil:
-		return childEnd{}, fmt.Errorf("engine: end run %s: %w", child, err)
-	case row.State == journal.Ended:
-		return e.endOf(ctx, row)
-	}
-	d, _, err := e.take(ctx, child, false)
-	if errors.Is(err, journal.ErrEnded) {
-		return e.endChild(ctx, child, reason)
-	}
-	if err != nil {
-		return childEnd{}, err
-	}
-	defer e.unclaim(child)
-	defer d.releaseLease(ctx)
-	recovered := d.machine.State().Phase != machine.Parked
-	if err := d.endCancelled(ctx, journal.Command{By: e.opts.Owner, Text: reason}, recovered); err != nil {
-		return childEnd{}, err
-	}
-	return leftAs(d.machine.State(), nil)
-}
-
-// endOf is how a run ended, by its journal. Of one that cannot be folded, as
-// when its machine broke, the row knows.
-func (e *Engine) endOf(ctx context.Context, row journal.Run) (childEnd, error) {
-	if d, _, err := e.load(ctx, row.ID, false); err == nil && d.machine.State().Outcome != nil {
-		return leftAs(d.machine.State(), nil)
-	}
-	var o event.Outcome
-	if err := json.Unmarshal(row.Outcome, &o); err != nil {
-		return childEnd{}, fmt.Errorf("engine: outcome of run %s: %w", row.ID, err)
-	}
-	unknown := &event.TaintSource{Run: row.ID}
-	return childEnd{outcome: &o, taint: event.Taint{Untrusted: unknown, Private: unknown}}, nil
 }
 
 // Addressee is the run that a command is for: a decision about a call goes to
@@ -405,55 +368,4 @@ func (e *Engine) Addressee(ctx context.Context, c journal.Command) string {
 		return made
 	}
 	return c.Run
-}
-
-// endWithChild ends a child of a run that nobody drives, and settles its call. The
-// reason of the run itself may hold what is a secret of the child's, which nobody
-// here knows, so it stays out of the child's journal.
-func (d *driver) endWithChild(ctx context.Context, a machine.CancelChild) error {
-	end, err := d.engine.endChild(ctx, a.Child, errAbove.Error())
-	if err != nil {
-		return err
-	}
-	if err := d.reconcile(ctx, a.Child, true); err != nil {
-		return err
-	}
-	for _, data := range d.childFinished(ctx, a.Call, a.Child, end, d.now()) {
-		if err := d.stage(data); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// lateChild settles the call of a child when its parent breaks: with what its
-// flight brought, or by ending it.
-func (d *driver) lateChild(c openCall, late []event.Data) []event.Data {
-	var brought []event.Data
-	for _, data := range late {
-		switch x := data.(type) {
-		case event.ChildFinished:
-			if x.CallID == c.id {
-				brought = append(brought, x)
-			}
-		case event.ToolResult:
-			if x.CallID == c.id {
-				brought = append(brought, x)
-			}
-		}
-	}
-	if len(brought) > 0 {
-		return brought
-	}
-	const broke = "the run that started this one broke"
-	end, err := d.engine.endChild(context.Background(), c.child, broke)
-	if err != nil {
-		end = childEnd{outcome: &event.Outcome{
-			Status: event.StatusFailed, Reason: event.ReasonInternal, Error: &event.Failure{Class: "internal", Message: broke + ": " + err.Error()},
-		}}
-	}
-	return []event.Data{
-		event.ChildFinished{Child: c.child, CallID: c.id, Outcome: *end.outcome},
-		unsettled(c, event.ErrorCancelled, "the run ended while this agent was at work"),
-	}
 }

@@ -36,6 +36,15 @@ func (e *Engine) listen(ctx context.Context, watch <-chan struct{}) {
 	}
 }
 
+// prod wakes a driver of this engine, if that run has one, as a command does.
+func (e *Engine) prod(run string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if d := e.drivers[run]; d != nil {
+		d.commandCame()
+	}
+}
+
 func (d *driver) commandCame() {
 	select {
 	case d.inbox <- struct{}{}:
@@ -65,13 +74,14 @@ func (d *driver) takeCommands(ctx context.Context) error {
 		if c.Kind == journal.Cancel {
 			err = d.cancel(event.CancelRequested{By: c.By, Reason: c.Text})
 		} else if data := d.translate(c); data != nil {
+			d.raised = d.raised || data.EventType() == event.TypeBudgetRaised
 			err = d.stage(data)
 		}
 		if err != nil {
 			return err
 		}
 	}
-	return nil
+	return d.wakeChildren(ctx)
 }
 
 // translate gives the event that a command becomes, or nil for a decision on a
@@ -154,7 +164,9 @@ func (e *Engine) send(ctx context.Context, c journal.Command, from sender) (seal
 			return false, known.unknown(row.ID, err)
 		}
 	}
-	return !clean, e.deliver(ctx, c, known)
+	err = e.deliver(ctx, c, known)
+	e.prod(row.Parent)
+	return !clean, err
 }
 
 // deliver puts a command into the inbox, and answers it where nobody drives the

@@ -28,7 +28,11 @@ func (d *driver) until(ctx context.Context, timeout time.Duration) (context.Cont
 }
 
 // outOfTime is the cause for which effects end at a limit on the run's time.
-type outOfTime struct{ setting string }
+type outOfTime struct {
+	setting string
+	// asks says that the run parks there to ask for more.
+	asks bool
+}
 
 func (e outOfTime) Error() string {
 	if e.setting == "max_no_progress_seconds" {
@@ -57,7 +61,7 @@ func (s *deadlines) hold(end *context.CancelCauseFunc) {
 	}
 	s.effects[end] = struct{}{}
 	if !s.deadline.At.IsZero() && s.timer == nil {
-		(*end)(outOfTime{s.deadline.Setting})
+		(*end)(outOfTime{setting: s.deadline.Setting, asks: s.deadline.Asks})
 	}
 }
 
@@ -95,7 +99,7 @@ func (s *deadlines) passed(at time.Time) {
 	}
 	s.timer = nil
 	for end := range s.effects {
-		(*end)(outOfTime{s.deadline.Setting})
+		(*end)(outOfTime{setting: s.deadline.Setting, asks: s.deadline.Asks})
 	}
 }
 

@@ -39,7 +39,11 @@ type driver struct {
 	granted     []granted
 	// children are those under way, by their calls; reserving says that the run
 	// above is being asked.
-	children  map[string]*childFlight
+	children map[string]*childFlight
+	// parked are the children that parked while this run goes on; raised says
+	// that one of its limits was changed, which some of them may wait for.
+	parked    []parkedChild
+	raised    bool
 	reserving bool
 	// waitingAbove is what the run above was told last: that this one waits for
 	// a person.
@@ -335,7 +339,7 @@ func (d *driver) settle(work context.Context, s settlement) error {
 		select {
 		case s = <-d.settled:
 		default:
-			return nil
+			return d.wakeChildren(work)
 		}
 	}
 }

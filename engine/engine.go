@@ -234,7 +234,7 @@ func (e *Engine) create(ctx context.Context, id string, started event.RunStarted
 	}, b)
 	if err != nil {
 		e.unclaim(d.run)
-		return nil, fmt.Errorf("engine: create run: %w", err)
+		return nil, d.storeFailed(fmt.Errorf("create it: %w", err))
 	}
 	d.lease = lease
 	d.publish(pos)

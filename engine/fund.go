@@ -229,8 +229,9 @@ func (d *driver) tellAbove() {
 
 // reconcile makes the run's account say of a child what the child's own journal
 // says: what was reserved here and never there is given back, and what was used
-// there is committed here. A reservation that is open in both stays, as long as
-// the child goes on; else it counts as used.
+// there is committed here. A reservation that is open in both, or of which the
+// child's journal cannot tell, stays as long as the child goes on; else it counts
+// as used.
 func (d *driver) reconcile(ctx context.Context, child string, ended bool) error {
 	funder, ok := d.machine.(machine.Funder)
 	if !ok {
@@ -241,11 +242,12 @@ func (d *driver) reconcile(ctx context.Context, child string, ended bool) error 
 		return nil
 	}
 	used, err := d.engine.usedBy(ctx, child)
-	if err != nil {
+	if err != nil && !isUnreadable(err) {
 		return d.storeFailed(err)
 	}
 	for _, r := range open {
 		c, had := used[r.ID]
+		had = had || err != nil
 		switch {
 		case !had:
 			c = &event.BudgetCommitted{ID: r.ID}
@@ -282,7 +284,7 @@ func (e *Engine) usedBy(ctx context.Context, run string) (map[string]*event.Budg
 		}
 		ev, err := event.Decode(r.Body)
 		if err != nil {
-			return nil, err
+			return nil, &unreadableError{err}
 		}
 		switch x := ev.Data.(type) {
 		case event.BudgetReserved:

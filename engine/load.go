@@ -58,6 +58,7 @@ func (e *Engine) load(ctx context.Context, run string, whole bool) (*driver, eve
 	fail := func(err error) (*driver, event.RunStarted, error) {
 		return nil, event.RunStarted{}, fmt.Errorf("engine: load run %s: %w", run, err)
 	}
+	unreadable := func(err error) (*driver, event.RunStarted, error) { return fail(&unreadableError{err}) }
 	const page = 1000
 	for after := int64(0); ; {
 		records, err := e.store.Records(ctx, run, after, page)
@@ -67,16 +68,16 @@ func (e *Engine) load(ctx context.Context, run string, whole bool) (*driver, eve
 		for _, r := range records {
 			ev, err := event.Decode(r.Body)
 			if err != nil {
-				return fail(err)
+				return unreadable(err)
 			}
 			if d == nil {
 				if d, started, err = e.begin(run, ev); err != nil {
-					return fail(err)
+					return unreadable(err)
 				}
 			}
 			if d.seq > 0 && (r.Seq != d.seq+1 || ev.Prev != d.head) {
 				// To go on from here would be to act on what nobody said.
-				return fail(&journal.CorruptError{
+				return unreadable(&journal.CorruptError{
 					Run: run, Seq: d.seq, What: fmt.Sprintf("its hash is not the one that event %d carries", r.Seq),
 					Want: ev.Prev, Got: d.head,
 				})
@@ -87,7 +88,7 @@ func (e *Engine) load(ctx context.Context, run string, whole bool) (*driver, eve
 				}
 			}
 			if err := d.machine.Apply(ev); err != nil {
-				return fail(err)
+				return unreadable(err)
 			}
 			d.noteCalls(ev.Data)
 			d.cache.note(ev)
@@ -108,6 +109,15 @@ func (e *Engine) load(ctx context.Context, run string, whole bool) (*driver, eve
 	d.cycle = d.machine.State().Cycle
 	return d, started, nil
 }
+
+// unreadableError is about a journal that was read and makes no run: it is
+// damaged, or a newer version wrote it. To read it again would find the same.
+type unreadableError struct{ err error }
+
+func (e *unreadableError) Error() string { return e.err.Error() }
+func (e *unreadableError) Unwrap() error { return e.err }
+
+func isUnreadable(err error) bool { return errors.As(err, new(*unreadableError)) }
 
 // begin makes the driver of a run from its first event, which is another run's
 // where it is a fork.

@@ -27,7 +27,8 @@ type ChildParked struct {
 
 // ChildWaiting says that a child, which goes on, has nothing to do but wait for
 // a person, or no longer. That time is neither its own nor its parent's. After
-// the parent was resumed no child waits until one says so again.
+// the parent was resumed no child waits until one says so again. Of a child that
+// has parked it says, with Waiting false, that the parent takes it up again.
 type ChildWaiting struct {
 	Child   string `json:"child"`
 	CallID  string `json:"callId,omitempty"`

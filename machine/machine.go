@@ -71,6 +71,9 @@ type Deadline struct {
 	At time.Time
 	// Setting is the limit, as owners know it.
 	Setting string
+	// Asks says that the run then parks until the limit is raised, and its
+	// children with it; else it ends, and they do.
+	Asks bool
 }
 
 // Resolve asks for the facts about a call that policy and dispatch need: is

@@ -44,6 +44,10 @@ func (p *page) child(data event.Data) {
 		p.Children = append(p.Children, childRef{Run: d.Child, Name: d.Name, CallID: d.CallID})
 	case event.ChildParked:
 		p.childOf(d.Child, func(c *childRef) { c.Parked = &d })
+	case event.ChildWaiting:
+		if !d.Waiting {
+			p.childOf(d.Child, func(c *childRef) { c.Parked = nil })
+		}
 	case event.ChildFinished:
 		p.childOf(d.Child, func(c *childRef) { c.Parked, c.Outcome = nil, &d.Outcome })
 	case event.RunResumed:

@@ -35,8 +35,10 @@ func TestThePageOfARunNamesItsChildren(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, b.String())
 		}
 	}
-	play(event.RunResumed{})
-	if got := p.Children[1].said(); !strings.Contains(got, "goes on with this run") {
-		t.Error(got)
+	for _, takenUp := range []event.Data{event.ChildWaiting{Child: "r3"}, event.RunResumed{}} {
+		play(event.ChildParked{Child: "r3", Reason: event.ParkApproval}, takenUp)
+		if got := p.Children[1].said(); !strings.Contains(got, "goes on with this run") {
+			t.Errorf("after %T: %s", takenUp, got)
+		}
 	}
 }

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -38,7 +39,12 @@ func (m *Machine) applyChildParked(e *event.Event, d event.ChildParked) error {
 }
 
 func (m *Machine) applyChildWaiting(e *event.Event, d event.ChildWaiting) error {
-	return m.onChild(e, d.CallID, d.Child, func(c *call) { c.child.waiting = d.Waiting })
+	return m.onChild(e, d.CallID, d.Child, func(c *call) {
+		if c.child.parked != nil && !d.Waiting {
+			c.child.parked, c.running = nil, true
+		}
+		c.child.waiting = d.Waiting
+	})
 }
 
 func (m *Machine) applyChildFinished(e *event.Event, d event.ChildFinished) error {
@@ -92,6 +98,16 @@ func (m *Machine) endChildren() {
 			})
 		}
 	}
+}
+
+// heldChildren names the limit on time that keeps children from going on until
+// it is raised, or is empty. Its end parked them.
+func (m *Machine) heldChildren() string {
+	late := m.outOfTime()
+	if m.asksAt(late) && slices.ContainsFunc(m.calls, func(c *call) bool { return c.openChild() && c.child.parked != nil }) {
+		return late
+	}
+	return ""
 }
 
 // awaitChildren parks the run once all that is left of its cycle waits for

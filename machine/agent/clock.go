@@ -88,5 +88,5 @@ func (m *Machine) deadline() machine.Deadline {
 	if setting == "" || m.phase >= phaseEnding || m.awaitsInChild() {
 		return machine.Deadline{}
 	}
-	return machine.Deadline{At: m.last.Add(max(left, 0)), Setting: setting}
+	return machine.Deadline{At: m.last.Add(max(left, 0)), Setting: setting, Asks: m.asksAt(setting)}
 }

@@ -48,6 +48,8 @@ func (m *Machine) nextCalls() {
 		m.ask()
 	case held != "":
 		m.awaitsRaise(held)
+	case m.heldChildren() != "":
+		m.awaitsRaise(m.heldChildren())
 	default:
 		m.awaitChildren()
 	}

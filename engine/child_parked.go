@@ -1,0 +1,77 @@
+package engine
+
+import (
+	"context"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/journal"
+	"github.com/pawlrun/pawl/machine"
+)
+
+// parkedChild is a child that parked while its siblings go on. What is said to
+// it meanwhile is in its own journal, behind the event with the number seq.
+type parkedChild struct {
+	event.ChildParked
+	seq int64
+}
+
+// wakeChildren takes up the children that parked for something that somebody
+// has said meanwhile, to them or to this run. Without it they would wait until
+// their siblings are done and somebody resumes the run.
+func (d *driver) wakeChildren(ctx context.Context) error {
+	raised := d.raised
+	d.raised = false
+	if len(d.parked) == 0 || d.interrupted || d.cancelled || d.machine.State().Phase != machine.Running {
+		return nil
+	}
+	waiting := d.parked[:0]
+	for _, p := range d.parked {
+		answered := raised && waitsAbove(p.ChildParked)
+		if !answered {
+			var err error
+			if answered, err = d.engine.answeredSince(ctx, p); err != nil {
+				return d.storeFailed(err)
+			}
+		}
+		if !answered {
+			waiting = append(waiting, p)
+			continue
+		}
+		if err := d.stage(event.ChildWaiting{Child: p.Child, CallID: p.CallID}); err != nil {
+			return err
+		}
+	}
+	d.parked = waiting
+	return nil
+}
+
+// waitsAbove says that a child parked at a limit of the run that started it.
+func waitsAbove(p event.ChildParked) bool {
+	return p.Reason == event.ParkInput && p.Limit == "" || p.Reason == event.ParkInterrupted
+}
+
+// answeredSince says that a parked run has been told what it waits for.
+func (e *Engine) answeredSince(ctx context.Context, p parkedChild) (bool, error) {
+	if p.Reason != event.ParkApproval && p.Reason != event.ParkInput {
+		return false, nil
+	}
+	row, err := e.store.Run(ctx, p.Child)
+	if err != nil || row.Seq == p.seq || row.State != journal.Parked {
+		return false, err
+	}
+	said, err := e.store.Records(ctx, p.Child, p.seq, 0)
+	if err != nil {
+		return false, err
+	}
+	for _, r := range said {
+		switch event.Type(r.Type) {
+		case event.TypeToolApprovalResolved:
+			return true, nil
+		case event.TypeInputReceived, event.TypeBudgetRaised:
+			if p.Reason == event.ParkInput {
+				return true, nil
+			}
+		}
+	}
+	return false, nil
+}

@@ -1,0 +1,263 @@
+package engine_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawlrun/pawl/budget"
+	"github.com/pawlrun/pawl/engine"
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/journal"
+	"github.com/pawlrun/pawl/llm/scripted"
+	"github.com/pawlrun/pawl/machine/agent"
+)
+
+// pays is a child that parks until somebody has decided about its payment.
+func pays(t *testing.T, stores ...journal.Store) *rig {
+	pay := toolFunc("pay", well)
+	pay.Concurrent = true
+	return newRig(t, stores...).turns(scripted.Turn{ToolCalls: calls("pay", "{}")}, scripted.Turn{Text: "paid"}).tools(pay).gate("pay")
+}
+
+// besideASibling is a parent of a child that parks and of one that works for
+// half an hour.
+func besideASibling(t *testing.T, child *rig) *rig {
+	r := newRig(t, child.store).turns(scripted.Turn{ToolCalls: calls("ask", task, "think", task)}, scripted.Turn{Text: "done"}).
+		offers("ask", child).offers("think", newRig(t, child.store).model(takes(30*time.Minute)))
+	r.cfg.Dispatch = agent.ParallelAll
+	return r
+}
+
+// A child that parked is taken up again once it is decided, although its parent
+// goes on, and whichever process is told.
+func TestADecisionWakesAParkedChildWhileItsSiblingGoesOn(t *testing.T) {
+	for name, within := range map[string]time.Duration{"in the parent's process": 0, "in another one": 5 * time.Second} {
+		for decision, kind := range map[string]journal.CommandKind{"approved": journal.Approve, "rejected": journal.Reject} {
+			t.Run(name+"/"+decision, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					child := pays(t)
+					r := besideASibling(t, child)
+					run := r.start(t.Context())
+					time.Sleep(time.Minute)
+					id := r.children(run.ID)[0]
+					if row, err := r.store.Run(t.Context(), id); err != nil || row.State != journal.Parked {
+						t.Fatalf("%+v, %v", row, err)
+					}
+					desk := r
+					if within > 0 {
+						desk = r.other()
+					}
+					desk.send(journal.Command{Run: id, Kind: kind, CallID: id + "-1-1", By: "ann", Text: "because"})
+					time.Sleep(within)
+					synctest.Wait()
+					if row, err := r.store.Run(t.Context(), id); err != nil || row.State != journal.Ended {
+						t.Fatalf("the child is %+v, %v", row.Status, err)
+					}
+					if o := outcome(t, run); o.FinalOutput != "done" {
+						t.Errorf("%+v", o)
+					}
+					if n := count(r.whole(run.ID), "run.parked"); n != 0 {
+						t.Errorf("the parent parked %d times", n)
+					}
+					if got := results(r.whole(run.ID)); got[0].Output != "paid" {
+						t.Errorf("%+v", got)
+					}
+					r.ended(run.ID)
+				})
+			})
+		}
+	}
+}
+
+// What does not answer the question wakes nobody.
+func TestAParkedChildSleepsUntilItIsAnswered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		child := pays(t)
+		r := besideASibling(t, child)
+		run := r.start(t.Context())
+		time.Sleep(time.Minute)
+		id := r.children(run.ID)[0]
+		r.send(journal.Command{Run: id, Kind: journal.Input, Text: "hurry", By: "ann"})
+		r.send(journal.Command{Run: run.ID, Kind: journal.Raise, Setting: "usd_per_run", Value: 50})
+		parkedAs(t, run, event.ParkApproval)
+		if n := count(r.journal(id), "run.resumed"); n != 0 {
+			t.Errorf("the child was taken up %d times", n)
+		}
+	})
+}
+
+// A raise of the parent's limit takes up the child that parked at it.
+func TestARaiseWakesAParkedChildWhileItsSiblingGoesOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		child := newRig(t).model(&slowly{output: 10}).priced(0, 1000)
+		child.cfg.MaxTokens = 2000
+		r := besideASibling(t, child).priced(0, 1000)
+		r.cfg.MaxTokens, r.cfg.Limits.USDPerRun, r.cfg.Limits.MaxWallSeconds = 100, 0.5, budget.None
+		r.cfg.OnBudget = map[string]agent.OnBudget{"usd_per_run": agent.BudgetAsk}
+		run := r.start(t.Context())
+		time.Sleep(time.Minute)
+		id := r.children(run.ID)[0]
+		if row, err := r.store.Run(t.Context(), id); err != nil || row.State != journal.Parked {
+			t.Fatalf("%+v, %v", row, err)
+		}
+		r.send(journal.Command{Run: run.ID, Kind: journal.Raise, Setting: "usd_per_run", Value: 50})
+		synctest.Wait()
+		if row, err := r.store.Run(t.Context(), id); err != nil || row.State != journal.Ended {
+			t.Fatalf("the child is %+v, %v", row.Status, err)
+		}
+		if o := outcome(t, run); o.FinalOutput != "done" {
+			t.Errorf("%+v", o)
+		}
+	})
+}
+
+// What keeps a child from going on may be mended: it parks with its parent,
+// which says why, and loses nothing.
+func TestAChildThatCannotGoOnHereParksItsParent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		child := pays(t)
+		r := newRig(t, child.store).turns(scripted.Turn{ToolCalls: calls("ask", task)}, scripted.Turn{Text: "done"}).offers("ask", child)
+		run := r.start(t.Context())
+		parkedAs(t, run, event.ParkApproval)
+		id := r.children(run.ID)[0]
+		r.send(journal.Command{Run: id, Kind: journal.Approve, CallID: id + "-1-1", By: "ada"})
+		whole := r.env.Children["ask"]
+		keyless := whole
+		keyless.Resume = func(event.RunStarted) (engine.Env, error) { return engine.Env{}, errors.New("there is no key") }
+		r.env.Children["ask"] = keyless
+		again := r.other().resume(run.ID)
+		parkedAs(t, again, event.ParkInterrupted)
+		if s := wait(t, again); !strings.Contains(s.Parked.Detail, "it cannot go on: there is no key") {
+			t.Errorf("%+v", s.Parked)
+		}
+		r.env.Children["ask"] = whole
+		if o := outcome(t, r.other().resume(run.ID)); o.FinalOutput != "done" {
+			t.Errorf("%+v", o)
+		}
+		if n := count(r.whole(id), "model.requested"); n != 2 {
+			t.Errorf("the child called its model %d times", n)
+		}
+	})
+}
+
+// A child that cannot be made is its call's error, and the run goes on.
+func TestAChildThatCannotBeMadeFailsItsCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		child := newRig(t).turns(scripted.Turn{Text: "42"})
+		r := newRig(t, child.store).turns(scripted.Turn{ToolCalls: calls("ask", task)}, scripted.Turn{Text: "done"}).offers("ask", child)
+		offered := r.env.Children["ask"]
+		begin := offered.Begin
+		closed := 0
+		offered.Begin = func(args json.RawMessage) (event.RunStarted, engine.Env, error) {
+			started, env, err := begin(args)
+			started.Config = []byte(`{"limits": "none of this version"}`)
+			env.Close = func() error { closed++; return nil }
+			return started, env, err
+		}
+		r.env.Children["ask"] = offered
+		run := r.start(t.Context())
+		if o := outcome(t, run); o.FinalOutput != "done" {
+			t.Errorf("%+v", o)
+		}
+		got := results(r.whole(run.ID))
+		if len(got) != 1 || got[0].ErrorType != event.ErrorUnavailable || !strings.Contains(got[0].Output, "could not be started") || closed != 1 {
+			t.Errorf("%+v, closed %d times", got, closed)
+		}
+		r.ended(run.ID)
+	})
+}
+
+// damaged is a store in which the events of one run cannot be read.
+type damaged struct {
+	journal.Store
+	run string
+}
+
+func (s *damaged) Records(ctx context.Context, run string, after int64, limit int) ([]journal.Record, error) {
+	records, err := s.Store.Records(ctx, run, after, limit)
+	if run == s.run && len(records) > 0 {
+		records[0].Body = []byte(`{"type":`)
+	}
+	return records, err
+}
+
+// A child whose journal is damaged parks its parent, and a cancel ends that all
+// the same; the child's journal stays as it is.
+func TestAParentOfADamagedChildCanBeCancelled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &damaged{Store: newRig(t).store}
+		child := pays(t, store).priced(1, 1)
+		r := newRig(t, store).turns(scripted.Turn{ToolCalls: calls("ask", task)}, scripted.Turn{Text: "done"}).offers("ask", child).priced(1, 1)
+		run := r.start(t.Context())
+		parkedAs(t, run, event.ParkApproval)
+		id := r.children(run.ID)[0]
+		before, err := store.Run(t.Context(), id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		store.run = id
+		again := r.other().resume(run.ID)
+		parkedAs(t, again, event.ParkInterrupted)
+		if s := wait(t, again); !strings.Contains(s.Parked.Detail, "it cannot go on: load run "+id) && !strings.Contains(s.Parked.Detail, "it cannot go on: engine: load run "+id) {
+			t.Errorf("%+v", s.Parked)
+		}
+		r.send(journal.Command{Run: run.ID, Kind: journal.Cancel, By: "ann", Text: "enough"})
+		outcome := r.whole(run.ID)
+		if d, ok := outcome[len(outcome)-1].Data.(event.RunCompleted); !ok || d.Outcome.Reason != event.ReasonCancelled {
+			t.Errorf("the run ended with %+v", outcome[len(outcome)-1])
+		}
+		if after, err := store.Run(t.Context(), id); err != nil || after.Head != before.Head {
+			t.Errorf("the child's journal went on: %+v, %v", after, err)
+		}
+	})
+}
+
+// A cancel of a run that nobody drives waits for the lease of its child, as
+// long as whoever sends it does.
+func TestACancelWaitsForTheLeaseOfAChild(t *testing.T) {
+	for name, patience := range map[string]time.Duration{"long enough": time.Minute, "not long enough": time.Second} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				child := pays(t)
+				r := newRig(t, child.store).turns(scripted.Turn{ToolCalls: calls("ask", task)}, scripted.Turn{Text: "done"}).offers("ask", child)
+				run := r.start(t.Context())
+				parkedAs(t, run, event.ParkApproval)
+				id := r.children(run.ID)[0]
+				lease, err := r.store.Acquire(t.Context(), id, "elsewhere", "", 15*time.Second)
+				if err != nil {
+					t.Fatal(err)
+				}
+				time.AfterFunc(3*time.Second, func() {
+					if err := r.store.Release(context.Background(), lease); err != nil {
+						t.Error(err)
+					}
+				})
+				ctx, cancel := context.WithTimeout(t.Context(), patience)
+				defer cancel()
+				began := time.Now()
+				if err := r.Send(ctx, journal.Command{Run: run.ID, Kind: journal.Cancel, By: "ann"}); err != nil {
+					t.Fatal(err)
+				}
+				row, err := r.store.Run(t.Context(), run.ID)
+				switch took := time.Since(began); {
+				case err != nil:
+					t.Fatal(err)
+				case patience < 3*time.Second && (row.State != journal.Parked || took != patience):
+					t.Errorf("%s after %s", row.State, took)
+				case patience > 3*time.Second && (row.State != journal.Ended || took > 3*time.Second+200*time.Millisecond):
+					t.Errorf("%s after %s", row.State, took)
+				}
+				left, err := r.store.Inbox(t.Context(), run.ID)
+				if err != nil || (len(left) > 0) != (row.State == journal.Parked) {
+					t.Errorf("in the inbox: %+v, %v", left, err)
+				}
+				time.Sleep(5 * time.Second)
+			})
+		})
+	}
+}
