@@ -64,7 +64,8 @@ type Agent struct {
 	// Ask puts a call to a person and waits for the decision; see [Decision]. An
 	// error says that nobody can decide now, and parks the run; a panic rejects
 	// the call. It may be called for several calls at once. Its context ends when
-	// the call has been decided elsewhere or ApproveWithin is over.
+	// the call has been decided elsewhere, ApproveWithin is over or the run stops;
+	// what it says then decides nothing.
 	Ask func(ctx context.Context, a Approval) (Decision, error)
 	// ApproveMode says what happens to calls that need an approval. By default
 	// Ask decides, and without Ask the run parks.

@@ -90,10 +90,15 @@ func (d *driver) expire(asks []machine.Ask) (bool, error) {
 func (d *driver) ask(work context.Context, a machine.Ask) {
 	p := a.Approval
 	ctx, cancel := context.WithCancel(work)
+	// over says that nobody waits for this answer any more. Who is asked often
+	// gives none because their time was up, and that is no rejection.
+	over := func(ctx context.Context) bool {
+		return ctx.Err() != nil || p.ExpiresAt != nil && !p.ExpiresAt.After(d.now())
+	}
 	undecided := func(ctx context.Context, why string) []event.Data {
 		switch {
-		case ctx.Err() != nil, a.Unanswered == machine.UnansweredWait:
-			return nil // nobody waits for this answer any more, or somebody else's will do
+		case over(ctx), a.Unanswered == machine.UnansweredWait: // where it waits, somebody else's answer will do
+			return nil
 		case a.Unanswered == machine.UnansweredReject:
 			return []event.Data{d.rejection(p, why)}
 		}
@@ -109,8 +114,11 @@ func (d *driver) ask(work context.Context, a machine.Ask) {
 				}
 				return answer, err
 			}, func(message string) error { return errors.New("the asker " + message) })
-			if err != nil {
+			switch {
+			case err != nil:
 				return undecided(ctx, err.Error())
+			case over(ctx):
+				return nil
 			}
 			answer.CallID, answer.Digest, answer.Policy, answer.At = p.CallID, p.Digest, p.Policy, d.now().UTC()
 			return []event.Data{answer}

@@ -67,3 +67,57 @@ func TestCallsAreAskedAboutInTurn(t *testing.T) {
 		})
 	}
 }
+
+// Whoever is asked comes back when the question is over, with an error or with
+// what looks like an answer. Neither is one.
+func TestAnAnswerToAQuestionThatIsOverIsNone(t *testing.T) {
+	for name, late := range map[string]struct {
+		kind event.ApprovalKind
+		err  error
+	}{
+		"an error":     {"", context.DeadlineExceeded},
+		"a rejection":  {event.ApprovalRejected, nil},
+		"an approval":  {event.ApprovalApproved, nil},
+		"nothing said": {"", nil},
+	} {
+		asked := func(ctx context.Context, p event.ToolPendingApproval) (event.ToolApprovalResolved, error) {
+			if p.ExpiresAt != nil {
+				var cancel context.CancelFunc
+				ctx, cancel = context.WithDeadline(ctx, *p.ExpiresAt)
+				defer cancel()
+			}
+			<-ctx.Done()
+			return event.ToolApprovalResolved{Kind: late.kind, Approver: "ann"}, late.err
+		}
+		t.Run(name+" after its time", func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r, ran := gatedRig(t)
+				r.cfg.Approvals.Seconds = 60
+				run := r.asker(asked).start(t.Context())
+				if o := outcome(t, run); !o.OK || ran.Load() != 0 {
+					t.Errorf("%d calls ran; outcome %+v", ran.Load(), o)
+				}
+				if d := decisions(r.whole(run.ID)); len(d) != 1 || d[0].Kind != event.ApprovalExpired {
+					t.Errorf("decisions %+v", d)
+				}
+			})
+		})
+		t.Run(name+" after an interruption", func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r, ran := gatedRig(t)
+				run := r.asker(asked).start(t.Context())
+				synctest.Wait()
+				run.Interrupt()
+				parkedAs(t, run, event.ParkInterrupted)
+				if d := decisions(r.journal(run.ID)); len(d) != 0 {
+					t.Errorf("decisions %+v", d)
+				}
+				other := r.other()
+				other.send(journal.Command{Run: run.ID, Kind: journal.Approve, CallID: run.ID + "-1-1", By: "bob"})
+				if o := outcome(t, other.resume(run.ID)); !o.OK || ran.Load() != 1 {
+					t.Errorf("%d calls ran; outcome %+v", ran.Load(), o)
+				}
+			})
+		})
+	}
+}
