@@ -126,10 +126,23 @@ var evaluators = []string{"test", "[", "wait", "unset", "read", "let", "getopts"
 
 func (r *reader) evaluated(name string, args []word) {
 	evaluates := slices.Contains(evaluators, name) || name == "printf" && len(args) > 0 && strings.HasPrefix(args[0].text, "-v")
+	if name == "test" || name == "[" {
+		r.notOnlyLooks = r.notOnlyLooks || asksForVariable(args)
+	}
 	for _, a := range args {
 		if evaluates && !a.computed && hidesCommands(a.text) {
 			r.unclear(name + " may run what stands in " + trim(a.text))
 			r.atLeast(event.RiskExecute)
 		}
 	}
+}
+
+// asksForVariable says that a test may ask whether a variable is set whose name
+// is computed: some shells run what stands in its subscript.
+func asksForVariable(args []word) bool {
+	if n := len(args); n > 0 && args[n-1].text == "]" {
+		args = args[:n-1]
+	}
+	named := slices.ContainsFunc(args, func(a word) bool { return a.text == "-v" })
+	return named && slices.ContainsFunc(args, func(a word) bool { return a.computed }) || len(args) > 0 && len(args) <= 2 && args[0].computed
 }

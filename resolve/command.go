@@ -29,6 +29,7 @@ func (r *reader) call(c *syntax.CallExpr, dirs []string) after {
 
 // simple judges one simple command, its program first.
 func (r *reader) simple(words []word, dirs []string, depth int) after {
+	r.step++
 	command := event.Command{}
 	for _, w := range words {
 		command.Words = append(command.Words, trim(w.text))
@@ -46,6 +47,7 @@ func (r *reader) simple(words []word, dirs []string, depth int) after {
 	}
 	r.hosts(words)
 	name, args := program(words[0].text), words[1:]
+	r.notOnlyLooks = r.notOnlyLooks || r.ws.shadowed(words[0].text)
 	r.evaluated(name, args)
 	r.carried(name, args, dirs, depth)
 	switch {
@@ -215,7 +217,7 @@ var changers = map[string]event.Risk{
 }
 
 // recursive programs have an option to take whole trees.
-var recursive = []string{"rm", "cp", "chmod", "chown", "chgrp"}
+var recursive = []string{"rm", "chmod", "chown", "chgrp"}
 
 // chmodMode is a mode that looks like an option.
 var chmodMode = newPattern(`^-[rwxXst]+$`)
@@ -224,9 +226,12 @@ var chmodMode = newPattern(`^-[rwxXst]+$`)
 // counts as one.
 func (r *reader) change(name string, args []word, dirs []string) {
 	r.atLeast(changers[name])
+	if copies[name] != nil {
+		r.copy(name, readCopying(name, args), dirs)
+		return
+	}
 	var operands []word
-	tree, options := name == "mv" || name == "install", true
-	target := false
+	tree, options := false, true
 	for _, a := range args {
 		switch {
 		case !a.computed && options && a.text == "--":
@@ -235,11 +240,8 @@ func (r *reader) change(name string, args []word, dirs []string) {
 			operands = append(operands, a)
 		case !a.computed && options && strings.HasPrefix(a.text, "-") && len(a.text) > 1:
 			tree = tree || slices.Contains(recursive, name) && strings.ContainsAny(a.text, "rRad")
-			target = target || strings.HasPrefix(a.text, "-t") || strings.HasPrefix(a.text, "--target")
 			if _, value, ok := strings.Cut(a.text, "="); ok {
 				operands = append(operands, word{text: value})
-			} else if strings.HasPrefix(a.text, "-t") && len(a.text) > 2 {
-				operands = append(operands, word{text: a.text[2:]})
 			}
 		case name == "dd" && !a.computed:
 			if of, ok := strings.CutPrefix(a.text, "of="); ok {
@@ -249,35 +251,10 @@ func (r *reader) change(name string, args []word, dirs []string) {
 			operands = append(operands, a)
 		}
 	}
-	switch {
-	case name == "cp" || name == "mv" || name == "ln" || name == "install":
-		r.copies(name, operands, dirs, tree || target)
-	default:
-		if strings.HasPrefix(name, "ch") && len(operands) > 1 {
-			operands = operands[1:] // the mode or the owner
-		}
-		for _, o := range operands {
-			r.path(o, dirs, event.PathUse{Write: true, Tree: tree})
-		}
+	if strings.HasPrefix(name, "ch") && len(operands) > 1 {
+		operands = operands[1:] // the mode or the owner
 	}
-}
-
-// copies notes what cp, mv, ln and install write: the last operand, or what
-// gets the sources' names below it. A link gives access to its source, and a
-// move takes its source away, so these count as written.
-func (r *reader) copies(name string, operands []word, dirs []string, tree bool) {
-	if len(operands) == 0 {
-		return
-	}
-	sources, last := operands[:len(operands)-1], operands[len(operands)-1]
-	r.path(last, dirs, event.PathUse{Write: true, Tree: tree})
-	for _, s := range sources {
-		r.path(s, dirs, event.PathUse{Write: name != "cp" && name != "install", Given: tree && name == "cp", Tree: tree})
-		switch {
-		case s.computed:
-			r.path(last, dirs, event.PathUse{Write: true, Tree: true})
-		case !last.computed:
-			r.path(word{text: last.text + "/" + path.Base(s.text)}, dirs, event.PathUse{Write: true, Tree: tree})
-		}
+	for _, o := range operands {
+		r.path(o, dirs, event.PathUse{Write: true, Tree: tree})
 	}
 }

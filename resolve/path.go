@@ -18,6 +18,8 @@ import (
 type Workspace struct {
 	// real is the directory behind every symbolic link.
 	real string
+	// search are the directories in which commands find their programs.
+	search []string
 }
 
 // At is the workspace in a directory that exists.
@@ -64,7 +66,10 @@ const (
 
 // follow walks an absolute path from the root of the file system. It reports
 // false for a path that leads nowhere, because nothing can be said of it.
-func follow(abs string) (name string, ok bool) {
+func follow(abs string) (name string, ok bool) { return visit(abs, func(string) {}) }
+
+// visit is [follow], and says every name that it comes to, those of links too.
+func visit(abs string, come func(name string)) (name string, ok bool) {
 	done, steps, links := "/", strings.Split(abs, "/"), 0
 	for taken := 0; len(steps) > 0; taken++ {
 		step := steps[0]
@@ -80,6 +85,7 @@ func follow(abs string) (name string, ok bool) {
 			done = next
 			continue
 		}
+		come(next)
 		if info, err := os.Lstat(next); err != nil || info.Mode()&os.ModeSymlink == 0 {
 			done = next
 			continue

@@ -28,6 +28,13 @@ const (
 func (w Workspace) Shell(line string) event.Facts {
 	r := &reader{ws: w}
 	r.line(line, []string{w.real}, 0)
+	r.throughLinks()
+	if r.notOnlyLooks || slices.ContainsFunc(r.facts.Paths, w.arms) {
+		r.atLeast(event.RiskExecute)
+		for i := range r.facts.Commands {
+			r.facts.Commands[i].ReadOnly = false
+		}
+	}
 	r.facts.Risk = r.risk
 	if len(r.facts.Unclear) > 0 {
 		r.facts.Risk = event.RiskUnknown
@@ -41,6 +48,15 @@ type reader struct {
 	facts event.Facts
 	risk  event.Risk
 	depth int
+	// step counts commands and redirections; namings are the paths that they
+	// name, and links those where a link may come to lie.
+	step    int
+	namings []naming
+	links   []link
+	// notOnlyLooks says that no command of the line is known to change nothing,
+	// because a shell may run what a variable holds, or one of the programs is
+	// not the one that its name stands for.
+	notOnlyLooks bool
 }
 
 // anywhere stands for a directory that is not known.
@@ -256,18 +272,34 @@ func (r *reader) substitutions(n syntax.Node, dirs []string) {
 			r.list(n.Stmts, dirs)
 			return false
 		case *syntax.ParamExp:
-			if n.Exp != nil && (n.Exp.Op == syntax.AssignUnset || n.Exp.Op == syntax.AssignUnsetOrNull) || n.Excl || n.Flags != nil {
-				r.atLeast(event.RiskExecute)
-			}
+			r.notOnlyLooks = r.notOnlyLooks || evaluates(n)
 		case *syntax.ArithmExp, *syntax.ArithmCmd, *syntax.LetClause:
-			r.atLeast(event.RiskExecute)
+			r.notOnlyLooks = true
 		}
 		return true
 	})
 }
 
+// evaluates says that an expansion sets a variable, or that some shell runs
+// what a variable holds to compute it: as a prompt, an index or an offset.
+func evaluates(n *syntax.ParamExp) bool {
+	if n.Exp != nil {
+		switch n.Exp.Op {
+		case syntax.AssignUnset, syntax.AssignUnsetOrNull, syntax.OtherParamOps:
+			return true
+		}
+	}
+	return n.Excl || n.Flags != nil || n.Index != nil || n.Slice != nil && !(constant(n.Slice.Offset) && constant(n.Slice.Length))
+}
+
+func constant(n syntax.ArithmExpr) bool {
+	w, ok := n.(*syntax.Word)
+	return n == nil || ok && w.Lit() != "" && strings.Trim(w.Lit(), "0123456789") == ""
+}
+
 // redirect reads a redirection.
 func (r *reader) redirect(n *syntax.Redirect, dirs []string) {
+	r.step++
 	r.substitutions(n.Word, dirs)
 	if n.Hdoc != nil {
 		r.substitutions(n.Hdoc, dirs)
@@ -324,6 +356,7 @@ func (r *reader) path(w word, dirs []string, use event.PathUse) {
 		}
 		found := r.ws.PathFrom(dir, name)
 		found.Write, found.Tree, found.Given = use.Write, use.Tree, use.Given
+		r.named(absolute(dir, name), use)
 		r.use(found)
 	}
 }

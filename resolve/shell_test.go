@@ -128,7 +128,7 @@ func TestCommandLineNamesTheFilesThatItTouches(t *testing.T) {
 		"rm {a,b}":                                 {"w?:{a,b}"},
 		"cp -r evil git":                           {"wt:.git", "tg:evil", "wt:.git/evil"},
 		"mv git x":                                 {"wt:x", "wt:.git", "wt:x/git"},
-		"ln -s .git g && echo x > g/config":        {"w:g", "w:.git", "w:g/.git", "w:g/config"},
+		"ln -s .git g && echo x > g/config":        {"w:g", "w:.git", "w:g/.git", "w:g/config", "w?:g/config"},
 		"cd git && echo x > config":                {"w:.git/config"},
 		"cd git; echo x > config":                  {"w:config", "w:.git/config"},
 		"cd src/deep && cp a ../b":                 {"w:src/b", "src/deep/a", "w:src/b/a"},

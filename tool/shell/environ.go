@@ -43,3 +43,13 @@ func Environment(env []string) []string {
 	}
 	return out
 }
+
+// searchPath is where commands find their programs.
+func (o Options) searchPath() string {
+	for _, kv := range slices.Backward(o.Env) {
+		if value, ok := strings.CutPrefix(kv, "PATH="); ok {
+			return value
+		}
+	}
+	return ""
+}

@@ -110,7 +110,7 @@ func New(o Options) tool.Tool {
 func (o Options) facts(command string) event.Facts {
 	facts := event.Facts{Risk: event.RiskUnknown, Unclear: []string{"the workspace cannot be resolved"}}
 	if ws, err := resolve.At(o.Dir); err == nil {
-		facts = o.withOtherNames(ws.Shell(command))
+		facts = o.withOtherNames(ws.Searching(o.searchPath()).Shell(command))
 	}
 	facts.Unsandboxed = !o.Inside
 	return facts
