@@ -13,7 +13,8 @@ import (
 	"github.com/pawlrun/pawl/machine"
 )
 
-// driver drives one run. All of it but the effects runs on one goroutine.
+// driver drives one run. Whoever has the turn may touch what it knows; its
+// effects do not.
 type driver struct {
 	engine  *Engine
 	store   journal.Store
@@ -25,6 +26,12 @@ type driver struct {
 	run, parent, kind, name string
 	// declared are the secrets that the journal names.
 	declared declaredSecrets
+
+	// The end of ctx cancels or parks the run; work is for what the driver does
+	// itself, and outlives it: a cancelled run still settles its calls and
+	// journals its end.
+	ctx, work context.Context
+	turn      turn
 
 	memo     *llm.Memo
 	blobs    blobs
@@ -62,12 +69,11 @@ type driver struct {
 	consumed []int64
 	queue    []func(work context.Context)
 
-	// flights are the effects under way, by id; settled brings what became of
-	// them back to the driver's goroutine. The driver never leaves before
-	// every flight has landed, so that none is ever stuck on the channel.
+	// flights are the effects under way, by id, launched those that have not
+	// begun. The driver never leaves before every flight has landed.
 	flights   map[string]*flight
 	deadlines deadlines
-	settled   chan settlement
+	launched  []job
 	running   sync.WaitGroup
 	crew      crew
 	abandoned bool
@@ -107,7 +113,7 @@ func (e *Engine) newDriver(m machine.Machine, env Env, run, parent string) *driv
 	d := &driver{
 		engine: e, store: e.store, machine: m, env: env, hub: &hub{run: run, parent: parent, now: e.opts.Now}, now: e.opts.Now,
 		run: run, parent: parent, memo: new(llm.Memo), blobs: blobs{store: e.store},
-		flights: map[string]*flight{}, settled: make(chan settlement),
+		flights: map[string]*flight{}, turn: newTurn(),
 		inbox: make(chan struct{}, 1), seen: map[int64]bool{}, asked: map[string]bool{},
 		interrupt: make(chan struct{}, 1), done: make(chan struct{}), crew: newCrew(),
 	}
@@ -118,13 +124,12 @@ func (e *Engine) newDriver(m machine.Machine, env Env, run, parent string) *driv
 // drive goes on until the run has ended or parked. Its error is the engine's
 // own failure; a failed run is an outcome.
 func (d *driver) drive(ctx context.Context) error {
-	// The context of effects outlives a cancel of ctx: a cancelled run still
-	// settles its calls and journals its end.
 	work, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
+	d.ctx, d.work = ctx, work
 	defer d.deadlines.move(machine.Deadline{}, d.now)
 	defer d.crew.dismiss()
-	err := d.loop(ctx, work)
+	err := d.loop()
 	_, store := errors.AsType[*storeError](err)
 	d.broken = err != nil && !store
 	late := d.land()
@@ -137,37 +142,32 @@ func (d *driver) drive(ctx context.Context) error {
 	return err
 }
 
-func (d *driver) loop(ctx, work context.Context) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("engine: run %s: %w", d.run, newPanicError(p))
-		}
-	}()
+// loop goes on until the run has ended or parked, or cannot go on. It leaves with
+// the turn.
+func (d *driver) loop() error {
 	heartbeat := time.NewTicker(d.engine.opts.LeaseTTL / 3)
 	defer heartbeat.Stop()
+	for hear := d.hearFirst; ; {
+		d.step(hear)
+		d.begin(false)
+		if d.turn.over {
+			return d.turn.failure
+		}
+		hear = d.wait(heartbeat.C)
+		if d.turn.over {
+			return d.turn.failure
+		}
+	}
+}
+
+// hearFirst takes up what came before the driver did.
+func (d *driver) hearFirst(work context.Context) error {
 	if err := d.takeCommands(work); err != nil {
 		return err
 	}
-	if err := d.giveInputs(0); err != nil {
-		return err
-	}
+	err := d.giveInputs(0)
 	d.resuming = false
-	for {
-		if ctx.Err() != nil {
-			if err := d.contextEnded(ctx); err != nil {
-				return err
-			}
-		}
-		if err := d.advance(work); err != nil {
-			return err
-		}
-		if d.finished() {
-			return nil
-		}
-		if err := d.wait(ctx, work, heartbeat.C); err != nil {
-			return err
-		}
-	}
+	return err
 }
 
 // finished says that nothing is left to do here: the run ended, or it parked
@@ -283,40 +283,48 @@ func (d *driver) wake(at time.Time) {
 	}
 }
 
-// wait blocks until something happened that the machine should know of.
-func (d *driver) wait(ctx, work context.Context, heartbeat <-chan time.Time) error {
+// wait gives the turn up until something comes that the machine should know of,
+// and returns how that is taken up.
+func (d *driver) wait(heartbeat <-chan time.Time) (hear func(work context.Context) error) {
 	var timer <-chan time.Time
 	if !d.wakeAt.IsZero() {
 		t := time.NewTimer(d.wakeAt.Sub(d.now()))
 		defer t.Stop()
 		timer = t.C
 	}
-	ended := ctx.Done()
+	ended := d.ctx.Done()
 	if d.interrupted || d.cancelled {
 		ended = nil
 	}
+	d.turn.give()
+	defer d.turn.take()
 	select {
-	case s := <-d.settled:
-		return d.settle(work, s)
+	case <-d.turn.news:
 	case <-d.drawn():
 	case <-d.inbox:
-		return d.takeCommands(work)
+		return d.takeCommands
 	case <-ended:
-		return d.contextEnded(ctx)
 	case <-d.interrupt:
-		d.interrupted = true
-		d.cancelFlights()
+		return d.stopForNow
 	case <-timer:
 	case <-heartbeat:
-		return d.beat(work)
+		return d.beat
 	}
+	return d.settle
+}
+
+// stopForNow parks the run once its effects have stopped.
+func (d *driver) stopForNow(context.Context) error {
+	d.interrupted = true
+	d.cancelFlights()
 	return nil
 }
 
-// settle journals the results of an effect, and of all others that came in
-// meanwhile, so that they share a commit.
-func (d *driver) settle(work context.Context, s settlement) error {
-	for {
+// settle journals the results of the effects that have ended, all in one commit.
+func (d *driver) settle(work context.Context) error {
+	landed := false
+	for s, ok := d.turn.landing(); ok; s, ok = d.turn.landing() {
+		landed = true
 		d.landed(s)
 		if err := d.childLeft(work, s); err != nil {
 			return err
@@ -336,12 +344,11 @@ func (d *driver) settle(work context.Context, s settlement) error {
 				return err
 			}
 		}
-		select {
-		case s = <-d.settled:
-		default:
-			return d.wakeChildren(work)
-		}
 	}
+	if !landed {
+		return nil
+	}
+	return d.wakeChildren(work)
 }
 
 // overtaken says that an answer comes too late: the call has been decided from
@@ -362,17 +369,15 @@ func (d *driver) overtaken(data event.Data) bool {
 // of cancelling it.
 var ErrInterrupted = errors.New("engine: interrupted")
 
-// contextEnded hears of the end of the caller's context once.
-func (d *driver) contextEnded(ctx context.Context) error {
-	if d.interrupted || d.cancelled {
+// contextEnded hears why the caller's context ended, once.
+func (d *driver) contextEnded(cause error) error {
+	switch {
+	case d.interrupted || d.cancelled:
 		return nil
+	case errors.Is(cause, ErrInterrupted):
+		return d.stopForNow(d.work)
 	}
-	if errors.Is(context.Cause(ctx), ErrInterrupted) {
-		d.interrupted = true
-		d.cancelFlights()
-		return nil
-	}
-	return d.cancel(event.CancelRequested{By: d.engine.opts.Owner, Reason: context.Cause(ctx).Error()})
+	return d.cancel(event.CancelRequested{By: d.engine.opts.Owner, Reason: cause.Error()})
 }
 
 // cancel stops what is in flight and tells the machine, which ends the run. A

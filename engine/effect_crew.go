@@ -1,18 +1,22 @@
 package engine
 
+// job is an effect, which returns what is to be done next on its goroutine, nil
+// for nothing.
+type job func() (next job)
+
 // crew are the goroutines on which a run's effects are done. One that has
 // returned waits for the next effect, because a new one would have to grow its
 // stack again: a model call goes deep, and comes once a cycle.
 type crew struct {
-	work chan func()
+	work chan job
 	over chan struct{}
 }
 
-func newCrew() crew { return crew{work: make(chan func()), over: make(chan struct{})} }
+func newCrew() crew { return crew{work: make(chan job), over: make(chan struct{})} }
 
 // do does an effect on a goroutine that is free, or else on a new one. An
 // effect that ends its goroutine takes nobody else with it.
-func (c *crew) do(work func()) {
+func (c *crew) do(work job) {
 	select {
 	case c.work <- work:
 	default:
@@ -20,10 +24,11 @@ func (c *crew) do(work func()) {
 	}
 }
 
-func (c *crew) serve(work func()) {
+func (c *crew) serve(work job) {
 	for {
-		work()
-		work = nil // or what it holds stays in memory as long as nothing comes
+		for work != nil {
+			work = work()
+		}
 		select {
 		case work = <-c.work:
 		case <-c.over:

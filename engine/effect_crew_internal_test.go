@@ -11,10 +11,11 @@ import (
 // done on.
 func whereabouts(c *crew, effect func()) string {
 	var name []byte
-	c.do(func() {
+	c.do(func() job {
 		name = make([]byte, 64)
 		name, _, _ = bytes.Cut(name[:runtime.Stack(name, false)], []byte(" ["))
 		effect()
+		return nil
 	})
 	synctest.Wait()
 	return string(name)

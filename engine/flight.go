@@ -38,7 +38,8 @@ type settlement struct {
 	abandoned bool
 }
 
-// effect is something that the driver does in the world, on its own goroutine.
+// effect is something that the driver does in the world while others may have
+// the turn.
 type effect struct {
 	id string
 	// do must return soon after its context ends, and must not panic.
@@ -56,7 +57,7 @@ var (
 	errVanished = errors.New("it ended its goroutine without returning")
 )
 
-// launch starts an effect under a context of its own.
+// launch makes an effect ready to begin under a context of its own.
 func (d *driver) launch(ctx context.Context, cancel context.CancelFunc, e effect) {
 	f := &flight{id: e.id, cancel: cancel}
 	d.flights[e.id] = f
@@ -69,26 +70,33 @@ func (d *driver) launch(ctx context.Context, cancel context.CancelFunc, e effect
 		}
 		f.patient = time.AfterFunc(grace, func() {
 			if f.settle() {
-				d.settled <- settlement{flight: e.id, data: e.giveUp(ctx, errNoReturn), abandoned: true}
+				d.report(settlement{flight: e.id, data: e.giveUp(ctx, errNoReturn), abandoned: true})
 			}
 		})
 	})
-	d.crew.do(func() {
-		var data []event.Data
+	landed := func() (first bool) {
+		unwatch()
+		cancel()
+		d.running.Done()
+		return f.settle()
+	}
+	d.launched = append(d.launched, func() job {
 		returned := false
 		defer func() {
-			if !returned {
-				data = e.giveUp(ctx, errVanished)
+			if returned {
+				return
 			}
-			unwatch()
-			cancel()
-			d.running.Done()
-			if f.settle() {
-				d.settled <- settlement{flight: e.id, data: data}
+			data := e.giveUp(ctx, errVanished)
+			if landed() {
+				d.report(settlement{flight: e.id, data: data})
 			}
 		}()
-		data = e.do(ctx)
+		data := e.do(ctx)
 		returned = true
+		if !landed() {
+			return nil
+		}
+		return d.carryOn(settlement{flight: e.id, data: data})
 	})
 }
 
@@ -118,12 +126,16 @@ func (d *driver) cancelFlights() {
 func (d *driver) land() []event.Data {
 	var data []event.Data
 	d.cancelFlights()
-	for len(d.flights) > 0 {
-		s := <-d.settled
-		d.landed(s)
-		data = append(data, s.data...)
+	for {
+		for s, ok := d.turn.landing(); ok; s, ok = d.turn.landing() {
+			d.landed(s)
+			data = append(data, s.data...)
+		}
+		if len(d.flights) == 0 {
+			return data
+		}
+		<-d.turn.news
 	}
-	return data
 }
 
 func (d *driver) landed(s settlement) {

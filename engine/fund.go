@@ -13,8 +13,8 @@ import (
 )
 
 // fund is where the children of a run draw from its budget. Nobody waits while
-// putting something in, and the run's own goroutine answers when it comes by: so
-// neither a child nor its parent can hold the other up.
+// putting something in, and whoever has the run's turn answers when it comes by:
+// so neither a child nor its parent can hold the other up.
 type fund struct {
 	mu    sync.Mutex
 	draws []draw

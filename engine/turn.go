@@ -1,0 +1,146 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+)
+
+// turn is what a driver's state belongs to: whoever has it does what is due, and
+// nobody else touches the run meanwhile.
+//
+// The driver's own goroutine has it from the start, and gives it up only while
+// it waits for what comes from outside. An effect that has ended takes the turn,
+// if nobody has it, and goes on with what follows on the goroutine that did the
+// effect. To hand each answer to the driver's goroutine, and each effect to
+// another one, is four wake-ups a cycle, and as many caches that are cold.
+type turn struct {
+	free chan struct{}
+	// over says that the driver leaves, failure why, if it does not leave
+	// because nothing is left to do. From then on the turn stays with the
+	// driver's own goroutine.
+	over    bool
+	failure error
+
+	// landings are the effects that have ended and whose settlement is not
+	// journalled yet. news wakes the driver's goroutine: for them, because it is
+	// over, or because there is another moment to wait for.
+	mu       sync.Mutex
+	landings []settlement
+	news     chan struct{}
+}
+
+func newTurn() turn {
+	return turn{free: make(chan struct{}, 1), news: make(chan struct{}, 1)}
+}
+
+func (t *turn) give() { t.free <- struct{}{} }
+func (t *turn) take() { <-t.free }
+
+func (t *turn) tryTake() bool {
+	select {
+	case <-t.free:
+		return true
+	default:
+		return false
+	}
+}
+
+// tell wakes the driver's goroutine, now or when it next waits.
+func (t *turn) tell() {
+	select {
+	case t.news <- struct{}{}:
+	default:
+	}
+}
+
+func (t *turn) bring(s settlement) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.landings = append(t.landings, s)
+}
+
+// landing takes the first of what was brought.
+func (t *turn) landing() (s settlement, ok bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.landings) == 0 {
+		return settlement{}, false
+	}
+	s = t.landings[0]
+	t.landings = slices.Delete(t.landings, 0, 1)
+	return s, true
+}
+
+// report brings a settlement to the driver's goroutine.
+func (d *driver) report(s settlement) {
+	d.turn.bring(s)
+	d.turn.tell()
+}
+
+// carryOn brings a settlement and, if nobody has the turn, does what follows from
+// it. It returns an effect that is due then, for the goroutine that it is called
+// on.
+func (d *driver) carryOn(s settlement) (next job) {
+	d.turn.bring(s)
+	if !d.turn.tryTake() {
+		d.turn.tell() // who has the turn may have looked already
+		return nil
+	}
+	defer d.turn.give()
+	if d.turn.over {
+		d.turn.tell()
+		return nil
+	}
+	d.step(d.settle)
+	if d.turn.over || !d.wakeAt.IsZero() {
+		d.turn.tell()
+	}
+	return d.begin(true)
+}
+
+// step takes up what has come, and performs everything that is due because of it.
+func (d *driver) step(hear func(work context.Context) error) {
+	d.turn.failure = d.contained(func() error {
+		if err := hear(d.work); err != nil {
+			return err
+		}
+		if err := context.Cause(d.ctx); err != nil {
+			if err := d.contextEnded(err); err != nil {
+				return err
+			}
+		}
+		if err := d.advance(d.work); err != nil {
+			return err
+		}
+		d.turn.over = d.finished()
+		return nil
+	})
+	d.turn.over = d.turn.over || d.turn.failure != nil
+}
+
+// contained turns a panic into the error that it is to the run.
+func (d *driver) contained(do func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("engine: run %s: %w", d.run, newPanicError(p))
+		}
+	}()
+	return do()
+}
+
+// begin does the effects that were launched, each on a goroutine of its own. The
+// last one is returned instead where the caller has a goroutine for it.
+func (d *driver) begin(keepLast bool) (last job) {
+	launched := d.launched
+	if n := len(launched); keepLast && n > 0 {
+		launched, last = launched[:n-1], launched[n-1]
+	}
+	for _, effect := range launched {
+		d.crew.do(effect)
+	}
+	clear(d.launched)
+	d.launched = d.launched[:0]
+	return last
+}
