@@ -2,9 +2,11 @@ package engine_test
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/pawlrun/pawl/budget"
 	"github.com/pawlrun/pawl/engine"
@@ -12,6 +14,7 @@ import (
 	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/journal/memory"
 	"github.com/pawlrun/pawl/llm/scripted"
+	"github.com/pawlrun/pawl/machine/agent"
 )
 
 // live starts a run that stands in a tool until step receives.
@@ -139,6 +142,47 @@ func TestARunThatWasLeftTakesItsCommandsWhenItIsResumed(t *testing.T) {
 		}
 		r.whole(run.ID)
 	})
+}
+
+// The first decision rests in the inbox of such a run, or its time is over there.
+func TestWhoeverDecidesTooLateAboutARunThatWasLeftIsTold(t *testing.T) {
+	for name, c := range map[string]struct {
+		first journal.CommandKind
+		wait  time.Duration
+		want  event.ApprovalKind
+	}{
+		"after an approval":  {journal.Approve, 0, event.ApprovalApproved},
+		"after a rejection":  {journal.Reject, 0, event.ApprovalRejected},
+		"after its time":     {"", time.Hour, event.ApprovalExpired},
+		"as the first, late": {"", 59 * time.Minute, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				worked := func(context.Context) (string, error) { return "worked", nil }
+				store := &watched{Store: memory.New(nil), onAppend: failOnce("tool_result", journal.ErrFull)}
+				r := newRig(t, store).gate("work").tools(toolFunc("work", worked), toolFunc("free", worked)).
+					turns(scripted.Turn{ToolCalls: calls("free", "{}", "work", "{}")}, scripted.Turn{Text: "done"})
+				r.cfg.Approve, r.cfg.Approvals.Seconds = agent.ApproveWait, 3600
+				run := r.start(t.Context())
+				if _, err := run.Wait(t.Context()); err == nil {
+					t.Fatal("the run was not left")
+				}
+				send := func(kind journal.CommandKind) error {
+					return r.Send(t.Context(), journal.Command{Run: run.ID, Kind: kind, CallID: run.ID + "-1-2", By: "ann"})
+				}
+				if c.first != "" {
+					if err := send(c.first); err != nil {
+						t.Fatal(err)
+					}
+				}
+				time.Sleep(c.wait)
+				var late *engine.DecidedError
+				if err := send(journal.Approve); errors.As(err, &late) != (c.want != "") || late != nil && late.Decision.Kind != c.want {
+					t.Errorf("whoever comes second hears %v", err)
+				}
+			})
+		})
+	}
 }
 
 func TestACancelEndsARunThatWasLeftInMidFlight(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/journal"
+	"github.com/pawlrun/pawl/machine"
 )
 
 // ErrNotPending is returned for a decision on a call that waits for none.
@@ -72,8 +73,43 @@ func (e *Engine) decidable(ctx context.Context, c journal.Command) error {
 	if err != nil {
 		return err
 	}
-	if pending(m.State(), c.CallID) == nil {
+	s := m.State()
+	p := pending(s, c.CallID)
+	switch {
+	case p == nil:
 		return e.undecidable(ctx, c)
+	case s.Phase == machine.Parked:
+		return nil // it is decided at once, and whoever is too late hears of it then
+	case p.ExpiresAt != nil && !p.ExpiresAt.After(e.opts.Now()):
+		return &DecidedError{Decision: event.ToolApprovalResolved{
+			CallID: p.CallID, Kind: event.ApprovalExpired, Digest: p.Digest, Policy: p.Policy, At: p.ExpiresAt.UTC(),
+		}}
+	}
+	return e.undecided(ctx, c, p)
+}
+
+// undecided says that another decision on a call was not sent before: where a
+// run was left in mid-flight, the first one rests in its inbox until it goes on.
+// What is sealed may be lost with its reader.
+func (e *Engine) undecided(ctx context.Context, c journal.Command, p *event.ToolPendingApproval) error {
+	sent, err := e.store.Inbox(ctx, c.Run)
+	if err != nil {
+		return fmt.Errorf("engine: send %s: %w", c.Kind, err)
+	}
+	for _, first := range sent {
+		if !isDecision(first) || first.CallID != c.CallID || first.Sealed != nil {
+			continue
+		}
+		d := event.ToolApprovalResolved{
+			CallID: p.CallID, Kind: event.ApprovalApproved, Digest: p.Digest, Policy: p.Policy, Approver: first.By, At: first.At,
+		}
+		switch {
+		case first.Kind == journal.Reject:
+			d.Kind = event.ApprovalRejected
+		case len(first.Args) > 0:
+			d.Kind, d.Args = event.ApprovalEdited, first.Args
+		}
+		return &DecidedError{Decision: d}
 	}
 	return nil
 }

@@ -106,7 +106,11 @@ func toolProgress(e event.Event) []note {
 		}
 		return notes
 	case event.ToolApprovalResolved:
-		return []note{{faint, fmt.Sprintf("  %s %s by %s", d.CallID, d.Kind, firstLine(d.Approver, 60))}}
+		text := fmt.Sprintf("  %s %s", d.CallID, d.Kind)
+		if d.Approver != "" { // nobody is, of a question that expired
+			text += " by " + firstLine(d.Approver, 60)
+		}
+		return []note{{faint, text}}
 	case event.RunParked:
 		return parked(e.Run, d)
 	case event.RunCompleted:

@@ -36,12 +36,12 @@ func (r pendingRef) rows(shown journal.Run, now time.Time, row func(name, value 
 	row("  because", firstLine(r.Reason, 200))
 	row("  risk", string(r.Risk))
 	row("  digest", r.Digest)
+	if r.ExpiresAt != nil && !now.Before(*r.ExpiresAt) {
+		row("  expires", "at "+clock(*r.ExpiresAt)+", which is over: 'pawl runs resume "+toResume(shown)+"' goes on without it")
+		return
+	}
 	if r.ExpiresAt != nil {
-		when := "at " + clock(*r.ExpiresAt)
-		if !now.Before(*r.ExpiresAt) {
-			when += ", which is over: 'pawl runs resume " + toResume(shown) + "' goes on without it"
-		}
-		row("  expires", when)
+		row("  expires", "at "+clock(*r.ExpiresAt))
 	}
 	call := strings.TrimPrefix(r.CallID, r.Run+"-")
 	row("  decide", fmt.Sprintf("pawl runs approve %s %s, or pawl runs reject %s %s --reason \"…\"", r.Run, call, r.Run, call))
