@@ -145,7 +145,7 @@ func (c *conn) insertRecords(rid int64, b *journal.Batch) (int64, error) {
 		}
 	}
 	for _, id := range b.Consumed {
-		if _, err := c.exec(consumeCommand, id, rid); err != nil {
+		if err := c.erase(consumeCommand, id, rid); err != nil {
 			return 0, err
 		}
 	}

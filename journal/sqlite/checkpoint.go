@@ -1,6 +1,10 @@
 package sqlite
 
-import "sync"
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+)
 
 const (
 	// checkpointEvery is after how many events the log is copied into the
@@ -17,11 +21,15 @@ const (
 // the commit that finds it [checkpointPages] long. A copy goes to the disk in one
 // piece: in steps it takes longer, and so do the slowest commits beside it. It
 // only saves others from waiting, and gives up when it fails.
+//
+// It also erases the log where that still has what is to be found nowhere.
 type checkpointer struct {
 	open  func() (*conn, error)
 	start sync.Once
 	due   chan struct{}
 	ended chan struct{}
+	// erasing says that the log is to be erased.
+	erasing atomic.Bool
 }
 
 func newCheckpointer(open func() (*conn, error)) *checkpointer {
@@ -35,6 +43,12 @@ func (p *checkpointer) ask() {
 	case p.due <- struct{}{}:
 	default:
 	}
+}
+
+// erase wants the log erased soon. It does not wait, and must not follow stop.
+func (p *checkpointer) erase() {
+	p.erasing.Store(true)
+	p.ask()
 }
 
 // stop waits for the copy under way.
@@ -51,9 +65,28 @@ func (p *checkpointer) loop() {
 		return
 	}
 	defer c.close()
-	for range p.due {
+	var again <-chan time.Time // when the log may next be erased, nil for now
+	wait := eraseRetry
+	for open := true; open; {
+		select {
+		case _, open = <-p.due:
+		case <-again:
+			again = nil
+		}
 		if err := c.checkpoint(); err != nil {
 			return
+		}
+		if !p.erasing.Load() || again != nil && open {
+			continue
+		}
+		erased, err := p.eraseLog(c, !open)
+		switch {
+		case err != nil:
+			return
+		case erased:
+			again, wait = time.After(erasePause), eraseRetry
+		default:
+			again, wait = time.After(wait), min(2*wait, erasePause)
 		}
 	}
 }

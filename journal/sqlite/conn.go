@@ -12,6 +12,8 @@ type conn struct {
 	stmts map[string]*statement
 	rids  map[string]int64
 	wrote bool
+	// erased says that something was deleted of which the log must keep nothing.
+	erased bool
 }
 
 // openConn opens what a URI names and runs a script of settings.

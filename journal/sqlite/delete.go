@@ -83,8 +83,11 @@ func (c *conn) hideRun(run string, now int64) error {
 	}
 	rid := row[0]
 	delete(c.rids, run)
+	if err := c.erase(`DELETE FROM inbox WHERE rid = ?1`, rid); err != nil {
+		return err
+	}
 	for _, q := range []string{
-		`INSERT INTO deleted (rid, first, last) SELECT rid, first, last FROM runs WHERE rid = ?1`, `DELETE FROM inbox WHERE rid = ?1`, `DELETE FROM runs WHERE rid = ?1`,
+		`INSERT INTO deleted (rid, first, last) SELECT rid, first, last FROM runs WHERE rid = ?1`, `DELETE FROM runs WHERE rid = ?1`,
 	} {
 		if _, err := c.exec(q, rid); err != nil {
 			return err

@@ -102,7 +102,9 @@ func tapWrite(tls *libc.TLS, file, buf uintptr, n int32, offset int64) int32 {
 
 func tapTruncate(tls *libc.TLS, file uintptr, size int64) int32 {
 	t := taps[file]
-	t.Truncate(t.path, size)
+	if size > 0 || !strings.HasSuffix(t.path, "-wal") { // a log is not made empty but erased
+		t.Truncate(t.path, size)
+	}
 	return function[truncateFunc](t.own.FxTruncate)(tls, file, size)
 }
 

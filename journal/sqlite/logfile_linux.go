@@ -60,6 +60,9 @@ const (
 	// fillStep is how much is filled at once: enough for a dozen commits, and
 	// little enough not to show in the one that waits for it.
 	fillStep = 256 << 10
+	// logHeader is how long the part of a log is without which it is none
+	// (sqlite.org/fileformat.html, "WAL File Format").
+	logHeader = 32
 	// maxPending bounds what a large transaction gathers.
 	maxPending = 1 << 20
 )
@@ -126,6 +129,30 @@ func (f *logFile) trySync() error {
 	}
 	f.dir = ""
 	return nil
+}
+
+// erase puts zeros in the place of a log that nobody needs any more. First the
+// log becomes none, on disk as well, so that no crash leaves a part of it that
+// could be taken for one. The file keeps its length, for the commits that follow.
+func (f *logFile) erase(size int64) error {
+	if f.lost != nil {
+		return f.lost
+	}
+	for done := int64(0); done < size; {
+		part := min(size-done, fillStep)
+		if done == 0 {
+			part = min(size, logHeader)
+		}
+		if err := f.writeAt(zeros[:part], done); err != nil {
+			return err
+		}
+		if done += part; done == logHeader {
+			if err := f.sync(); err != nil {
+				return err
+			}
+		}
+	}
+	return f.sync()
 }
 
 // rewrite puts on disk what the log consists of after a process that left it

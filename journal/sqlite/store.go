@@ -173,7 +173,11 @@ func (c *conn) send(run string, body []byte) (int64, error) {
 	case row[1] == string(journal.Ended):
 		return 0, journal.ErrEnded
 	}
-	id, _, err := c.insert(`INSERT INTO inbox (rid, body) VALUES (?1, ?2)`, row[0], body)
+	var id int64
+	err = c.overwriting(func() (err error) {
+		id, _, err = c.insert(`INSERT INTO inbox (rid, body) VALUES (?1, ?2)`, row[0], body)
+		return err
+	})
 	return id, err
 }
 

@@ -233,11 +233,18 @@ func sizeOfLog(tls *libc.TLS, file, size uintptr) int32 {
 	return function[sizeFunc](files.log.own.FxFileSize)(tls, file, size)
 }
 
+// truncateLog erases a log that is to become empty, because what is cut off a
+// file may be read from the disk all the same.
 func truncateLog(tls *libc.TLS, file uintptr, size int64) int32 {
 	if rc := flushLog(file); rc != sqlite3.SQLITE_OK {
 		return rc
 	}
-	logAt(file).filled = 0 // which makes the next write look
+	log := logAt(file)
+	var stat unix.Stat_t
+	if size == 0 && unix.Fstat(int(at[sqlite3.TunixFile](file).Fh), &stat) == nil {
+		return codeOf(log.erase(stat.Size), sqlite3.SQLITE_IOERR_TRUNCATE)
+	}
+	log.filled = 0 // which makes the next write look
 	return function[truncateFunc](files.log.own.FxTruncate)(tls, file, size)
 }
 

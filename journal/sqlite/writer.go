@@ -204,6 +204,10 @@ func (w *writer) transact(group []*op) error {
 	if w.lost = w.file.check(); w.lost != nil {
 		return w.lost
 	}
+	if w.conn.erased {
+		w.conn.erased = false
+		w.checkpoint.erase()
+	}
 	for _, o := range group {
 		w.since += len(o.batch.Records)
 	}

@@ -1,0 +1,66 @@
+package sqlite
+
+import (
+	"fmt"
+	"time"
+)
+
+// What rested in an inbox is to be found nowhere once it was taken out: it may
+// hold what its sender did not know for a secret, and its reader did. SQLite
+// leaves what it deletes in the file until the space is used again, and in the
+// log what was ever committed since that was begun.
+
+const (
+	// erasePause is how long it is at least until the log is erased again.
+	erasePause = time.Second
+	// eraseRetry is how long until the second attempt where somebody reads or
+	// writes the log; each further one comes after twice the time. eraseBusy is
+	// how many milliseconds an attempt waits for them, which may keep others from
+	// writing; eraseLast is that of the last one.
+	eraseRetry = 50 * time.Millisecond
+	eraseBusy  = 5
+	eraseLast  = 200
+)
+
+// overwriting runs statements that put zeros in the place of what they delete
+// or move. Others would pay for that with writes of their own: of every page
+// that becomes free.
+func (c *conn) overwriting(run func() error) error {
+	if err := c.script("PRAGMA secure_delete = ON"); err != nil {
+		return err
+	}
+	err := run()
+	if off := c.script("PRAGMA secure_delete = OFF"); err == nil {
+		err = off
+	}
+	return err
+}
+
+// erase runs a statement that deletes rows of an inbox, and has the log erased
+// where there were any.
+func (c *conn) erase(query string, args ...any) error {
+	return c.overwriting(func() error {
+		n, err := c.exec(query, args...)
+		c.erased = c.erased || n > 0
+		return err
+	})
+}
+
+// eraseLog erases the log if nobody reads or writes it, and says whether it did.
+// The last attempt of a process is a patient one.
+func (p *checkpointer) eraseLog(c *conn, last bool) (erased bool, err error) {
+	p.erasing.Store(false)
+	patience := eraseBusy
+	if last {
+		patience = eraseLast
+	}
+	if err := c.script(fmt.Sprintf("PRAGMA busy_timeout = %d", patience)); err != nil {
+		return false, err
+	}
+	row, _, err := c.queryRow("PRAGMA wal_checkpoint(TRUNCATE)")
+	if err == nil && row[0] != int64(0) {
+		p.erasing.Store(true)
+		return false, nil
+	}
+	return true, err
+}

@@ -1,0 +1,214 @@
+package sqlite_test
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/journal"
+	"github.com/pawlrun/pawl/journal/journaltest"
+	"github.com/pawlrun/pawl/journal/sqlite"
+)
+
+// filesWith are the files of a journal in which a text is found, in use or not.
+func filesWith(t *testing.T, path, text string) []string {
+	t.Helper()
+	files, err := filepath.Glob(path + "*")
+	if err != nil || !slices.Contains(files, path+"-wal") {
+		t.Fatalf("the journal is %v, %v", files, err)
+	}
+	return slices.DeleteFunc(files, func(name string) bool {
+		content, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return !bytes.Contains(content, []byte(text))
+	})
+}
+
+func input(t *testing.T, s *sqlite.Store, run, text string) int64 {
+	t.Helper()
+	id, err := s.Send(t.Context(), journal.Command{Run: run, Kind: journal.Input, Text: text})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return id
+}
+
+func consume(t *testing.T, d *journaltest.Driver, ids ...int64) {
+	t.Helper()
+	b := d.Batch(t, event.Checkpoint{Label: "taken"})
+	b.Consumed = ids
+	if err := d.Write(t, b); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// What was in an inbox may hold what its reader knew for a secret. The other
+// process keeps the log there that the last one to leave would delete.
+func TestWhatWasTakenOutOfAnInboxIsFoundNowhere(t *testing.T) {
+	const word = "correct-horse-battery"
+	for name, text := range map[string]string{
+		"a sentence":       "it is " + word,
+		"a page":           strings.Repeat("-", 4000) + word,
+		"a file":           strings.Repeat(word+" ", 5000),
+		"a very long file": strings.Repeat(word+" ", 200_000),
+	} {
+		for _, copied := range []bool{false, true} {
+			for how, take := range map[string]func(*testing.T, *sqlite.Store, *journaltest.Driver, int64){
+				"taken up": func(t *testing.T, _ *sqlite.Store, d *journaltest.Driver, id int64) { consume(t, d, id) },
+				"deleted with its run": func(t *testing.T, s *sqlite.Store, d *journaltest.Driver, _ int64) {
+					if err := s.Release(t.Context(), d.Lease); err != nil {
+						t.Fatal(err)
+					}
+					if err := s.Delete(t.Context(), d.Lease.Run); err != nil {
+						t.Fatal(err)
+					}
+				},
+			} {
+				t.Run(fmt.Sprintf("%s %s, copied before %t", name, how, copied), func(t *testing.T) {
+					path := filepath.Join(t.TempDir(), "journal.db")
+					open(t, path) // the other process
+					s := open(t, path)
+					d := journaltest.Start(t, s, "a")
+					id := input(t, s, "a", text)
+					if copied {
+						if err := s.Checkpoint("PASSIVE"); err != nil {
+							t.Fatal(err)
+						}
+					}
+					if len(filesWith(t, path, word)) == 0 {
+						t.Fatal("the word was never there")
+					}
+					take(t, s, d, id)
+					if err := s.Close(); err != nil {
+						t.Fatal(err)
+					}
+					if found := filesWith(t, path, word); len(found) > 0 {
+						t.Errorf("it is in %v", found)
+					}
+				})
+			}
+		}
+	}
+}
+
+// Pages split and merge while commands come and go: what moved leaves nothing
+// behind either, and what waits stays whole.
+func TestACrowdedInboxLeavesNothingBehind(t *testing.T) {
+	for seed := range uint64(6) {
+		r := rand.New(rand.NewPCG(seed, 0))
+		path := filepath.Join(t.TempDir(), "journal.db")
+		other := open(t, path)
+		s := open(t, path)
+		d := journaltest.Start(t, s, "a")
+		var waiting, taken []int64
+		words := map[int64]string{}
+		for n := range 200 {
+			if r.IntN(5) < 2 && len(waiting) > 0 {
+				i := r.IntN(len(waiting))
+				consume(t, d, waiting[i])
+				taken = append(taken, waiting[i])
+				waiting = slices.Delete(waiting, i, i+1)
+				continue
+			}
+			word := fmt.Sprintf("word-%d-of-%d;", n, seed)
+			id := input(t, s, "a", word+strings.Repeat(".", int(r.ExpFloat64()*1500))+word)
+			waiting, words[id] = append(waiting, id), word
+			if r.IntN(20) == 0 {
+				if err := s.Checkpoint("PASSIVE"); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		for range len(waiting) / 2 {
+			consume(t, d, waiting[0])
+			taken, waiting = append(taken, waiting[0]), waiting[1:]
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		for _, id := range taken {
+			if found := filesWith(t, path, words[id]); len(found) > 0 {
+				t.Errorf("seed %d: %s is in %v", seed, words[id], found)
+			}
+		}
+		left, err := other.Inbox(t.Context(), "a")
+		if err != nil || len(left) != len(waiting) {
+			t.Fatalf("seed %d: %d commands wait, %d should: %v", seed, len(left), len(waiting), err)
+		}
+		for i, c := range left {
+			if c.ID != waiting[i] || !strings.HasPrefix(c.Text, words[c.ID]) || !strings.HasSuffix(c.Text, words[c.ID]) {
+				t.Errorf("seed %d: command %d reads %.40q", seed, c.ID, c.Text)
+			}
+		}
+	}
+}
+
+// Only an inbox is overwritten: a page that becomes free is written nowhere else.
+func TestOnlyAnInboxIsOverwritten(t *testing.T) {
+	s := open(t, filepath.Join(t.TempDir(), "journal.db"))
+	d := journaltest.Start(t, s, "a")
+	consume(t, d, input(t, s, "a", "go on"))
+	if on, err := s.Pragma("secure_delete"); err != nil || on != int64(0) {
+		t.Errorf("secure_delete is %v, %v", on, err)
+	}
+}
+
+// A power cut in the middle must not leave the beginning of a log, which would
+// take the journal back to what it was then.
+func TestALogIsNoneOnTheDiskBeforeItIsErased(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "journal.db")
+	var told []string
+	tap := &sqlite.Tap{
+		Dir: filepath.Dir(path),
+		Write: func(file string, p []byte, offset int64) error {
+			if strings.HasSuffix(file, "-wal") {
+				told = append(told, fmt.Sprintf("write %d at %d, zeros %t", len(p), offset, bytes.Count(p, []byte{0}) == len(p)))
+			}
+			return nil
+		},
+		Truncate: func(file string, size int64) {
+			if strings.HasSuffix(file, "-wal") {
+				told = append(told, fmt.Sprintf("cut to %d", size))
+			}
+		},
+		Sync: func(file string) error {
+			if strings.HasSuffix(file, "-wal") {
+				told = append(told, "sync")
+			}
+			return nil
+		},
+		SyncDir: func(string) error { return nil },
+	}
+	defer tap.Install()()
+	s := open(t, path)
+	d := journaltest.Start(t, s, "a")
+	d.Append(t, message(100_000))
+	before, err := os.Stat(path + "-wal")
+	if err != nil {
+		t.Fatal(err)
+	}
+	told = nil
+	if err := s.Checkpoint("TRUNCATE"); err != nil {
+		t.Fatal(err)
+	}
+	if len(told) < 4 || told[0] == "sync" { // a log is synced before it is copied
+		told = told[1:]
+	}
+	want := []string{"write 32 at 0, zeros true", "sync", "write 262144 at 32, zeros true"}
+	if len(told) < 4 || !slices.Equal(told[:3], want) || told[len(told)-1] != "sync" {
+		t.Errorf("the log was erased by %q", told)
+	}
+	after, err := os.ReadFile(path + "-wal")
+	if err != nil || int64(len(after)) != before.Size() || bytes.Count(after, []byte{0}) != len(after) {
+		t.Errorf("the log had %d bytes and has %d, %v", before.Size(), len(after), err)
+	}
+	intact(t, s, d)
+}
