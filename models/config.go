@@ -2,7 +2,9 @@ package models
 
 import (
 	"fmt"
+	"maps"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/pawlrun/pawl/llm"
@@ -82,6 +84,24 @@ func (r *Resolver) expand(text string) (string, error) {
 		return "", fmt.Errorf("%w: set %s, which the config file names", ErrNoKey, missing)
 	}
 	return out, nil
+}
+
+// Credentials are the names of the variables in which the config says that
+// credentials are: keys, and what headers and proxies take from the environment.
+func (c Config) Credentials() []string {
+	var names []string
+	for _, p := range c.Providers {
+		if p.APIKeyEnv != "" {
+			names = append(names, p.APIKeyEnv)
+		}
+		for _, text := range append(slices.Collect(maps.Values(p.Headers)), p.Proxy) {
+			for _, match := range variable.FindAllString(text, -1) {
+				names = append(names, match[2:len(match)-1])
+			}
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 var variable = regexp.MustCompile(`\$\{[A-Za-z_][A-Za-z0-9_]*\}`)

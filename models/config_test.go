@@ -177,3 +177,16 @@ func FuzzProxy(f *testing.F) {
 		}
 	})
 }
+
+func TestAConfigSaysWhichVariablesHoldCredentials(t *testing.T) {
+	config := models.Config{Providers: map[string]models.Provider{
+		"a": {APIKeyEnv: "WORD", Headers: map[string]string{"X-Team": "${TEAM_PASS}/${WORD}", "X-Plain": "plain"}},
+		"b": {Proxy: "http://${USER_NAME}:${PROXY_PASS}@proxy:3128"},
+	}}
+	if diff := cmp.Diff([]string{"PROXY_PASS", "TEAM_PASS", "USER_NAME", "WORD"}, config.Credentials()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if got := (models.Config{}).Credentials(); len(got) != 0 {
+		t.Errorf("no config names %v", got)
+	}
+}

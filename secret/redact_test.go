@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/pawlrun/pawl/secret"
 )
 
@@ -93,14 +94,21 @@ func TestVariablesThatHoldCredentialsAreKnownByTheirNames(t *testing.T) {
 		"GITHUB_TOKEN=ghp_0123456789abcdef", "AWS_SECRET_ACCESS_KEY=wJalrXUtnFEMI/K7MDENG/bPxRfiCY",
 		"SESSION=wayland", "DESKTOP_SESSION=gnome-classic", "SSH_AUTH_SOCK=/run/user/1000/keyring/ssh",
 		"DBUS_SESSION_BUS_ADDRESS=unix:path=/run/user/1000/bus", "PATH=/usr/local/sbin:/usr/local/bin", "KEYMAP=us with some spaces in it",
-		"EMPTY_TOKEN=", "not a variable",
-	})
-	var names []string
+		"EMPTY_TOKEN=", "not a variable", "OPENAI_API_KEY=sk-0123456789abcdef\n", "LANG=en_US.UTF-8-with-a-long-name",
+		"DATABASE_URL=postgres://app:correct%20horse%20battery@db.example/app", "CACHE=redis://:0123456789abcdef@cache:6379", "HOMEPAGE=https://example.com/a:b@c",
+		"GATEWAY=/6af0123456789abcdef", "GREETING=Bearer 0123456789abcdef0", "SHORT=0123456789",
+	}, "GATEWAY", "GREETING", "SHORT", "UNSET")
+	var got []string
 	for _, s := range found {
-		names = append(names, s.Name)
+		got = append(got, s.Name+" "+s.Value)
 	}
-	if got := fmt.Sprint(names); got != "[GITHUB_TOKEN AWS_SECRET_ACCESS_KEY DBUS_SESSION_BUS_ADDRESS]" {
-		t.Errorf("found %s", got)
+	want := []string{
+		"GITHUB_TOKEN ghp_0123456789abcdef", "AWS_SECRET_ACCESS_KEY wJalrXUtnFEMI/K7MDENG/bPxRfiCY", "DBUS_SESSION_BUS_ADDRESS unix:path=/run/user/1000/bus",
+		"OPENAI_API_KEY sk-0123456789abcdef", "DATABASE_URL correct%20horse%20battery", "DATABASE_URL correct horse battery", "CACHE 0123456789abcdef",
+		"GATEWAY /6af0123456789abcdef", "GREETING 0123456789abcdef0", "GREETING Bearer 0123456789abcdef0",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("found (-want +got):\n%s", diff)
 	}
 }
 

@@ -6,6 +6,7 @@ package secret
 
 import (
 	"fmt"
+	"net/url"
 	"regexp"
 	"slices"
 	"strings"
@@ -79,14 +80,48 @@ func place(value string) bool {
 
 // FromEnvironment picks the variables whose names say that they hold a
 // credential and whose values look like one, so that a tool which prints them
-// does not put them into a journal. An address or a path is none.
-func FromEnvironment(env []string) []Secret {
+// does not put them into a journal. An address or a path is none, but the
+// password in an address is one. Those that are named hold one whatever they
+// look like, if it is long enough.
+func FromEnvironment(env []string, named ...string) []Secret {
 	var found []Secret
 	for _, kv := range env {
 		name, value, _ := strings.Cut(kv, "=")
-		if LikelyName(name) && ValidName(name) && len(value) >= likelyLength && !place(value) {
-			found = append(found, Secret{Name: name, Value: value})
+		for _, v := range credentials(name, strings.TrimSpace(value), slices.Contains(named, name)) {
+			if len(v) >= likelyLength && ValidName(name) {
+				found = append(found, Secret{Name: name, Value: v})
+			}
 		}
 	}
 	return found
+}
+
+// credentials are what may be secret in a variable.
+func credentials(name, value string, named bool) []string {
+	switch {
+	case value == "":
+	case named: // it may say of what kind the credential is, as headers do
+		return slices.Compact(append(strings.Fields(value), value))
+	case LikelyName(name) && !place(value):
+		return []string{value}
+	case strings.Contains(value, "://"):
+		return passwords(value)
+	}
+	return nil
+}
+
+// passwords is the password in an address, as it stands there and as it is meant.
+func passwords(address string) []string {
+	_, rest, _ := strings.Cut(address, "://")
+	authority, _, _ := strings.Cut(rest, "/")
+	at := strings.LastIndexByte(authority, '@')
+	if at < 0 {
+		return nil
+	}
+	_, written, _ := strings.Cut(authority[:at], ":")
+	meant, err := url.PathUnescape(written)
+	if err != nil || meant == written {
+		return []string{written}
+	}
+	return []string{written, meant}
 }

@@ -28,12 +28,12 @@ func recordAnew(path string) error {
 
 // recording has a run's models recorded. What a run could not record is told
 // when it is over.
-func recording(env engine.Env, path string) engine.Env {
+func (a *app) recording(env engine.Env, path string) engine.Env {
 	if path == "" || env.Model == nil {
 		return env
 	}
 	recorder := scripted.NewRecorder(path)
-	ofProcess, ofRun := processSecrets(), env.Secrets
+	ofProcess, ofRun := a.secrets(), env.Secrets
 	recorder.Clean(func(turn []byte) []byte {
 		turn, _ = ofRun.Redact(turn)
 		turn, _ = ofProcess.Redact(turn)

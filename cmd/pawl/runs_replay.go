@@ -152,7 +152,7 @@ func (s *session) replayLive(ctx context.Context, r journal.Run, f replayFlags) 
 	}
 	env.Tree = nil // nothing is changed, whatever the recorded calls changed
 	env.Ask = answerAll(event.ApprovalApproved, "replay of "+r.ID)
-	env = recording(env, f.record)
+	env = s.app.recording(env, f.record)
 	ctx, stop := interruptible(ctx)
 	defer stop()
 	p := newPrinter(s.app.err, screenOf(s.app.err, os.Getenv))

@@ -99,7 +99,7 @@ func (s *session) resume(ctx context.Context, row journal.Run, o output, who app
 			return env, usageError(err)
 		}
 		s.app.asking(&env, mode, p)
-		return recording(env, s.app.recordPath), nil
+		return s.app.recording(env, s.app.recordPath), nil
 	})
 	if child, ok := errors.AsType[*engine.ChildError](err); ok {
 		return usageError(child)

@@ -160,3 +160,41 @@ func TestADecisionInConfidenceIsHeardByTheRun(t *testing.T) {
 		t.Errorf("the value is in %s", found)
 	}
 }
+
+// A credential of one of the two processes that no file declares: who sends it
+// takes out what it knows, and of what only the run's driver knows nothing stays
+// in the files once that has taken it up.
+func TestACredentialThatNoFileDeclaresRestsNowhereOnceItIsTakenUp(t *testing.T) {
+	const gateway, token = "6af0-plugh-20931-xyzzy", "tok-8812-plover-4711"
+	p := newProject(t, map[string]string{
+		"agent.yaml": `identity: {name: plain}
+model_policy: {primary: {model: scripted/script.yaml}}
+tools: {allow: [shell.exec]}
+`,
+		"script.yaml":   shellTurn("touch started; until [ -e go ]; do sleep 0.01; done") + "- text: the end\n",
+		"gateways.yaml": "providers: {gw: {base_url: \"http://127.0.0.1:9/v1\", api_key_env: GW_WORD}}\n",
+	})
+	s := p.startWith([]string{"DEPLOY_TOKEN=" + token}, "run", "agent.yaml", "work")
+	p.eventually("the call started", p.exists("started"))
+	id := p.newest()
+
+	if f := p.startWith([]string{"GW_WORD=" + gateway, "PAWL_CONFIG=gateways.yaml"}, "runs", "input", id, "the gateway's is "+gateway).wait(); f.code != 0 {
+		t.Errorf("exit code %d: %s", f.code, f.err)
+	}
+	if found := p.onDisk(gateway); len(found) > 0 {
+		t.Errorf("what its sender knew is in %s", found)
+	}
+	p.exits(0, "runs", "input", id, "the token is "+token)
+	p.eventually("what the driver knew is nowhere", func() bool { return len(p.onDisk(token)) == 0 })
+
+	said := p.exits(0, "runs", "events", id, "--json").out
+	for _, want := range []string{"the gateway's is ${secret:GW_WORD}", "the token is ${secret:DEPLOY_TOKEN}"} {
+		if !strings.Contains(said, want) {
+			t.Errorf("the run did not hear %q", want)
+		}
+	}
+	p.write("go", "")
+	if f := s.wait(); f.code != 0 {
+		t.Errorf("exit code %d: %s", f.code, f.err)
+	}
+}

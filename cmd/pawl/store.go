@@ -54,7 +54,7 @@ func (a *app) open(ctx context.Context, m mode) (*session, error) {
 	if err != nil {
 		return nil, failure(err)
 	}
-	e := engine.New(store, launch.Machine, engine.Options{Secrets: processSecrets()})
+	e := engine.New(store, launch.Machine, engine.Options{Secrets: a.secrets()})
 	return &session{app: a, store: store, engine: e, desk: control.New(store, e)}, nil
 }
 
@@ -68,9 +68,12 @@ func noPlace(err error) bool {
 	return false
 }
 
-// processSecrets are the credentials among this process's variables.
-func processSecrets() *secret.Redactor {
-	return secret.NewRedactor(secret.FromEnvironment(os.Environ())...)
+// secrets are the credentials among this process's variables: those that look
+// like one, and those that the config file names. A config file that cannot be
+// read is refused by whoever needs more of it.
+func (a *app) secrets() *secret.Redactor {
+	config, _ := a.config()
+	return secret.NewRedactor(secret.FromEnvironment(os.Environ(), config.Credentials()...)...)
 }
 
 // close gives the journal up. Nothing that was acknowledged depends on it.
