@@ -349,25 +349,42 @@ func TestARunListensToTheProgram(t *testing.T) {
 		t.Fatal(err)
 	}
 	for e := range run.Events() {
-		if e.Type() == "run.pause_requested" || e.Type() == "pause.requested" {
+		if e.Type() == event.TypePauseRequested {
 			break
 		}
-		if e.Type() == "budget.raised" {
-			close(step)
-		}
 	}
-	s := final(t, run)
-	if s.Status != pawl.StatusParked && s.Status != pawl.StatusCompleted {
+	close(step)
+	if s := final(t, run); s.Status != pawl.StatusParked {
 		t.Fatalf("state %+v", s)
 	}
-	if s.Status == pawl.StatusParked {
-		next, err := a.Resume(t.Context(), run.ID(), pawl.Options{Journal: run.Journal()})
-		if err != nil {
-			t.Fatal(err)
-		}
-		s = final(t, next)
+	next, err := a.Resume(t.Context(), run.ID(), pawl.Options{Journal: run.Journal()})
+	if err != nil {
+		t.Fatal(err)
 	}
-	if s.Text() != "done" {
+	if s := final(t, next); s.Text() != "done" {
 		t.Errorf("state %+v", s)
+	}
+}
+
+func TestAnInterruptedRunStopsWhatItDoesAndGoesOnWhenItIsResumed(t *testing.T) {
+	at := make(chan struct{}, 2)
+	hang := pawl.Tool("hang", "Hang.", func(ctx context.Context, _ map[string]any) (string, error) {
+		at <- struct{}{}
+		<-ctx.Done()
+		return "", ctx.Err()
+	})
+	a := pawl.Agent{Tools: []tool.Tool{hang}, Model: says(scripted.Turn{ToolCalls: calls("hang", `{}`)}, scripted.Turn{Text: "done"})}
+	run := start(t, a, "hang")
+	<-at
+	run.Interrupt()
+	if s := final(t, run); s.Status != pawl.StatusParked || len(s.Pending) != 0 {
+		t.Fatalf("state %+v", s)
+	}
+	next, err := a.Resume(t.Context(), run.ID(), pawl.Options{Journal: run.Journal()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := final(t, next); s.Text() != "done" || len(at) != 0 {
+		t.Errorf("the tool ran %d times more; state %+v", len(at), s)
 	}
 }

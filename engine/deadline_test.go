@@ -26,49 +26,52 @@ func takes(d time.Duration) llm.Model {
 	})
 }
 
-// changedInFlight starts a run, gives it another limit after five seconds, and
-// holds why it ends and when.
-func (r *rig) changedInFlight(setting string, value float64, ends event.Reason, after time.Duration) {
-	r.t.Helper()
-	began := time.Now()
-	run := r.start(r.t.Context())
-	time.Sleep(5 * time.Second)
-	r.send(journal.Command{Run: run.ID, Kind: journal.Raise, Setting: setting, Value: value})
-	o := outcome(r.t, run)
-	if took := time.Since(began); o.Reason != ends || took != after {
-		r.t.Errorf("%s after %s, want %s after %s", o.Reason, took, ends, after)
-	}
-	r.whole(run.ID)
-}
-
 // A run whose one call takes fifteen seconds, and whose owner changes the limit
 // after five.
 //
 // rows: HAR-10, HAR-44
-func TestAChangedWallTimeHoldsForTheCallInFlight(t *testing.T) {
-	const none = budget.None
+func TestAChangedLimitOnTimeHoldsForTheCallInFlight(t *testing.T) {
+	const wall, none, finished = "max_wall_time_seconds", budget.None, event.ReasonFinalAnswer
 	for _, tt := range []struct {
-		name         string
-		limit, value float64
-		ends         event.Reason
-		after        time.Duration
+		setting, name string
+		limit, value  float64
+		ends          event.Reason
+		after         time.Duration
 	}{
-		{"left as it is", 10, 10, "budget:max_wall_time_seconds", 10 * time.Second},
-		{"raised enough", 10, 20, event.ReasonFinalAnswer, 15 * time.Second},
-		{"raised too little", 10, 12, "budget:max_wall_time_seconds", 12 * time.Second},
-		{"lowered", 10, 7, "budget:max_wall_time_seconds", 7 * time.Second},
-		{"lowered below what has passed", 10, 3, "budget:max_wall_time_seconds", 5 * time.Second},
-		{"taken away", 10, none, event.ReasonFinalAnswer, 15 * time.Second},
-		{"given to a run without one", none, 7, "budget:max_wall_time_seconds", 7 * time.Second},
-		{"given to a run without one, below what has passed", none, 3, "budget:max_wall_time_seconds", 5 * time.Second},
-		{"given to a run without one, beyond the call", none, 20, event.ReasonFinalAnswer, 15 * time.Second},
-		{"lowered, from beyond the call", 100, 7, "budget:max_wall_time_seconds", 7 * time.Second},
+		{wall, "left as it is", 10, 10, event.BudgetReason(wall), 10 * time.Second},
+		{wall, "raised enough", 10, 20, finished, 15 * time.Second},
+		{wall, "raised too little", 10, 12, event.BudgetReason(wall), 12 * time.Second},
+		{wall, "lowered", 10, 7, event.BudgetReason(wall), 7 * time.Second},
+		{wall, "lowered below what has passed", 10, 3, event.BudgetReason(wall), 5 * time.Second},
+		{wall, "taken away", 10, none, finished, 15 * time.Second},
+		{wall, "given to a run without one", none, 7, event.BudgetReason(wall), 7 * time.Second},
+		{wall, "given to a run without one, below what has passed", none, 3, event.BudgetReason(wall), 5 * time.Second},
+		{wall, "given to a run without one, beyond the call", none, 20, finished, 15 * time.Second},
+		{wall, "lowered, from beyond the call", 100, 7, event.BudgetReason(wall), 7 * time.Second},
+		{noProgress, "raised enough", 10, 20, finished, 15 * time.Second},
+		{noProgress, "raised too little", 10, 12, event.BudgetReason(noProgress), 12 * time.Second},
+		{noProgress, "lowered below what has passed", 10, 3, event.BudgetReason(noProgress), 5 * time.Second},
+		{noProgress, "taken away", 10, none, finished, 15 * time.Second},
+		{noProgress, "given to a run without one", none, 7, event.BudgetReason(noProgress), 7 * time.Second},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
+		t.Run(tt.setting+" "+tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := newRig(t).model(takes(15 * time.Second))
-				r.cfg.Limits.MaxWallSeconds = tt.limit
-				r.changedInFlight("max_wall_time_seconds", tt.value, tt.ends, tt.after)
+				if tt.setting == noProgress {
+					r = newRig(t).tools(lasts("slow", 15*time.Second)).turns(scripted.Turn{ToolCalls: calls("slow", `{}`)}, scripted.Turn{Text: "done"})
+				}
+				if err := r.cfg.Limits.Set(tt.setting, tt.limit); err != nil {
+					t.Fatal(err)
+				}
+				began := time.Now()
+				run := r.start(t.Context())
+				time.Sleep(5 * time.Second)
+				r.send(journal.Command{Run: run.ID, Kind: journal.Raise, Setting: tt.setting, Value: tt.value})
+				o := outcome(t, run)
+				if took := time.Since(began); o.Reason != tt.ends || took != tt.after {
+					t.Errorf("%s after %s, want %s after %s", o.Reason, took, tt.ends, tt.after)
+				}
+				r.whole(run.ID)
 			})
 		})
 	}

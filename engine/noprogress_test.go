@@ -133,32 +133,6 @@ func TestWhatIsNewMovesTheEndOfTheCallsBesideIt(t *testing.T) {
 	}
 }
 
-// A run whose one call takes fifteen seconds, and whose owner changes the limit
-// after five.
-func TestAChangedTimeWithoutProgressHoldsForTheCallInFlight(t *testing.T) {
-	const none = budget.None
-	for _, tt := range []struct {
-		name         string
-		limit, value float64
-		ends         event.Reason
-		after        time.Duration
-	}{
-		{"raised enough", 10, 20, event.ReasonFinalAnswer, 15 * time.Second},
-		{"raised too little", 10, 12, "budget:max_no_progress_seconds", 12 * time.Second},
-		{"lowered below what has passed", 10, 3, "budget:max_no_progress_seconds", 5 * time.Second},
-		{"taken away", 10, none, event.ReasonFinalAnswer, 15 * time.Second},
-		{"given to a run without one", none, 7, "budget:max_no_progress_seconds", 7 * time.Second},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				r := newRig(t).tools(lasts("slow", 15*time.Second)).turns(scripted.Turn{ToolCalls: calls("slow", `{}`)}, scripted.Turn{Text: "done"})
-				r.cfg.Limits.MaxIdleSeconds = max(tt.limit, 0)
-				r.changedInFlight(noProgress, tt.value, tt.ends, tt.after)
-			})
-		})
-	}
-}
-
 // A wait that nothing new can come of before the limit is not begun.
 func TestNoWaitOutlastsTheTimeWithoutProgress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

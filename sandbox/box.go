@@ -57,9 +57,6 @@ func (m *Machine) Open(t Tier, p Policy) (*Box, error) {
 	return b, nil
 }
 
-// Tier is the tier that commands of the box run in.
-func (b *Box) Tier() Tier { return b.tier }
-
 // Policy is the policy of the box, with what it did not say filled in.
 func (b *Box) Policy() Policy { return b.policy }
 
