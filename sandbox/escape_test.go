@@ -15,8 +15,9 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/pawlrun/pawl/sandbox"
 	"golang.org/x/sys/unix"
+
+	"github.com/pawlrun/pawl/sandbox"
 )
 
 // both are the tiers that hold something.

@@ -8,12 +8,13 @@ import (
 	"context"
 	"strings"
 
-	"github.com/pawlrun/pawl/engine"
-	"github.com/pawlrun/pawl/llm"
-	"github.com/pawlrun/pawl/tool"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
+
+	"github.com/pawlrun/pawl/engine"
+	"github.com/pawlrun/pawl/llm"
+	"github.com/pawlrun/pawl/tool"
 )
 
 // The attribute names of the conventions, in one place: they are not stable.

@@ -8,6 +8,11 @@ import (
 	"sync"
 	"testing"
 
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/trace"
+	"go.opentelemetry.io/otel/trace/noop"
+
 	"github.com/pawlrun/pawl/engine"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/journal/memory"
@@ -17,10 +22,6 @@ import (
 	"github.com/pawlrun/pawl/machine/agent"
 	"github.com/pawlrun/pawl/telemetry"
 	"github.com/pawlrun/pawl/tool"
-	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/codes"
-	"go.opentelemetry.io/otel/trace"
-	"go.opentelemetry.io/otel/trace/noop"
 )
 
 // recorder is a tracer that notes what happens to its spans.

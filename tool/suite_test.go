@@ -7,8 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pawlrun/pawl/tool"
 	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/pawlrun/pawl/tool"
 )
 
 const suite = "../../shared/fixtures/json-schema-test-suite"
