@@ -222,8 +222,11 @@ func checkSecrets(secrets []Secret, set *tool.Set, report func(field, format str
 			report(field, "%s", strings.TrimPrefix(err.Error(), "secret: "))
 		}
 		for _, name := range s.Tools {
-			if _, ok := set.Lookup(name); !ok {
+			switch t, ok := set.Lookup(name); {
+			case !ok:
 				report(field, "there is no tool %q", name)
+			case t.Agent:
+				report(field, "%q is an agent, which is given no secret in its task: name the tool that is to have it in that agent's own Secrets", name)
 			}
 		}
 	}

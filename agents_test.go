@@ -62,6 +62,7 @@ func TestWhatIsWrongWithAnOfferedAgentIsReported(t *testing.T) {
 	a.Tools = append(a.Tools, pawl.Tool("look", "", func(context.Context, struct{}) (string, error) { return "", nil }))
 	a.Agents = append(a.Agents, pawl.AgentTool{Name: "deep", Agent: deep}, pawl.AgentTool{Name: "broken", Agent: broken},
 		pawl.AgentTool{Name: "look", Agent: researcher()})
+	a.Secrets = []pawl.Secret{{Name: "token", Value: "tok-1234567890", Tools: []string{"research"}}}
 	var got []string
 	for _, e := range wrongs(t, a.Validate()) {
 		got = append(got, e.Field)
@@ -69,6 +70,10 @@ func TestWhatIsWrongWithAnOfferedAgentIsReported(t *testing.T) {
 	want := []string{"Agents[1].Agent.Agents", "Agents[2].Agent.Model", "Agents[2].Agent.Approvals", "Tools"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff, a.Validate())
+	}
+	a.Agents, a.Tools = a.Agents[:1], nil
+	if err := a.Validate(); err == nil || !strings.Contains(err.Error(), `Secrets[0]: "research" is an agent`) {
+		t.Errorf("a secret for an agent: %v", err)
 	}
 }
 

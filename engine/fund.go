@@ -228,23 +228,38 @@ func (d *driver) tellAbove() {
 }
 
 // reconcile makes the run's account say of a child what the child's own journal
-// says: what was reserved here and never there is given back, and what was used
-// there is committed here. A reservation that is open in both, or of which the
-// child's journal cannot tell, stays as long as the child goes on; else it counts
-// as used.
+// says.
 func (d *driver) reconcile(ctx context.Context, child string, ended bool) error {
+	committed, err := d.unsettledDraws(ctx, child, ended)
+	if err != nil {
+		return d.storeFailed(err)
+	}
+	for _, c := range committed {
+		if err := d.stage(c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// unsettledDraws are what the run's account lacks of a child: what was reserved
+// here and never there is given back, and what was used there is committed here.
+// A reservation that is open in both, or of which the child's journal cannot
+// tell, stays as long as the child goes on; else it counts as used.
+func (d *driver) unsettledDraws(ctx context.Context, child string, ended bool) ([]event.BudgetCommitted, error) {
 	funder, ok := d.machine.(machine.Funder)
 	if !ok {
-		return nil
+		return nil, nil
 	}
 	open := funder.Drawn(child)
 	if len(open) == 0 {
-		return nil
+		return nil, nil
 	}
 	used, err := d.engine.usedBy(ctx, child)
 	if err != nil && !isUnreadable(err) {
-		return d.storeFailed(err)
+		return nil, err
 	}
+	var committed []event.BudgetCommitted
 	for _, r := range open {
 		c, had := used[r.ID]
 		had = had || err != nil
@@ -252,19 +267,22 @@ func (d *driver) reconcile(ctx context.Context, child string, ended bool) error 
 		case !had:
 			c = &event.BudgetCommitted{ID: r.ID}
 		case c == nil && ended:
-			c = &event.BudgetCommitted{
-				ID: r.ID, USD: r.USD, Input: r.Input, Output: r.Output, Estimated: true,
-				Usage: &llm.Usage{Input: r.Input, Output: r.Output, Estimated: true}, Priced: r.USD > 0,
-			}
+			c = wholeOf(r)
 		case c == nil:
 			continue
 		}
 		c.Run = child
-		if err := d.stage(*c); err != nil {
-			return err
-		}
+		committed = append(committed, *c)
 	}
-	return nil
+	return committed, nil
+}
+
+// wholeOf counts a reservation as used of which nobody knows what was used.
+func wholeOf(r event.BudgetReserved) *event.BudgetCommitted {
+	return &event.BudgetCommitted{
+		ID: r.ID, USD: r.USD, Input: r.Input, Output: r.Output, Estimated: true,
+		Usage: &llm.Usage{Input: r.Input, Output: r.Output, Estimated: true}, Priced: r.USD > 0,
+	}
 }
 
 // usedBy is what a run's journal says of its reservations: what each was used

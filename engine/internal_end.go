@@ -7,6 +7,7 @@ import (
 
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/journal"
+	"github.com/pawlrun/pawl/llm"
 	"github.com/pawlrun/pawl/machine"
 	"github.com/pawlrun/pawl/tool"
 )
@@ -25,8 +26,9 @@ func (d *driver) endInternal(ctx context.Context, cause error, late []event.Data
 		d.staged, d.seq, d.head = d.staged[:0], row.Seq, row.Head
 	}
 	outcome := d.internalOutcome(cause, row)
-	closing := append(d.lateResults(late), event.RunTerminatedBy{Reason: event.ReasonInternal, Error: outcome.Error},
-		event.RunCompleted{Outcome: outcome})
+	results := d.lateResults(late) // which ends the children
+	closing := append(d.lateDraws(ctx, &outcome), results...)
+	closing = append(closing, event.RunTerminatedBy{Reason: event.ReasonInternal, Error: outcome.Error}, event.RunCompleted{Outcome: outcome})
 	for _, data := range closing {
 		s, err := d.seal(data)
 		if err != nil {
@@ -69,6 +71,33 @@ func (d *driver) internalOutcome(cause error, row journal.Run) event.Outcome {
 		o.Cycles, o.Usage, o.Cost = s.Cycle, s.Usage, &s.Cost
 	}
 	return o
+}
+
+// lateDraws settles what is set aside for the calls of children, and adds what
+// they used to the outcome, which is that of the whole tree.
+func (d *driver) lateDraws(ctx context.Context, o *event.Outcome) []event.Data {
+	var closing []event.Data
+	for _, c := range d.open {
+		if c.child == "" {
+			continue
+		}
+		committed, err := guard(func() ([]event.BudgetCommitted, error) { return d.unsettledDraws(ctx, c.child, true) },
+			func(message string) error { return errors.New(message) })
+		if err != nil {
+			continue // the child's own journal says it
+		}
+		for _, used := range committed {
+			closing = append(closing, used)
+			if used.Usage == nil {
+				continue
+			}
+			o.Usage = o.Usage.Add(*used.Usage)
+			if o.Cost != nil {
+				o.Cost = &llm.Cost{USD: o.Cost.USD + used.USD, Priced: o.Cost.Priced && used.Priced}
+			}
+		}
+	}
+	return closing
 }
 
 // lateResults settles the calls that are open: with what their tools brought,

@@ -184,3 +184,59 @@ func TestABrokenMachineEndsTheRunAsInternalWithEveryCallSettled(t *testing.T) {
 		})
 	}
 }
+
+// A parent that breaks leaves nothing set aside for its children, and its
+// outcome says what they used.
+func TestAParentThatBreaksSettlesWhatItsChildrenDrew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		child := newRig(t).model(&slowly{takes: time.Minute, output: 10}).priced(0, 1000)
+		child.cfg.MaxTokens = 20
+		look := toolFunc("look", func(context.Context) (string, error) {
+			time.Sleep(10 * time.Second)
+			return "seen", nil
+		})
+		look.Concurrent = true
+		r := newRig(t, child.store).turns(
+			uses(1, 1, scripted.Turn{ToolCalls: calls("ask", task, "ask", task, "look", "{}")}), scripted.Turn{Text: "never"},
+		).priced(0, 1000).tools(look).offers("ask", child)
+		r.cfg.MaxTokens, r.cfg.Dispatch = 100, agent.ParallelAll
+		b := &broken{Machine: agent.New()}
+		b.apply = func(e *event.Event) error {
+			if d, ok := e.Data.(event.ToolResult); ok && d.Tool == "look" {
+				return errors.New("a defect")
+			}
+			return nil
+		}
+		parents := 1
+		e := engine.New(r.store, func(string) (machine.Machine, error) {
+			if parents--; parents == 0 {
+				return b, nil
+			}
+			return agent.New(), nil
+		}, engine.Options{})
+		defer e.Close()
+		r.Engine = e
+		run := r.start(t.Context())
+		s, err := run.Wait(t.Context())
+		if err == nil || s.Outcome == nil || s.Outcome.Reason != event.ReasonInternal {
+			t.Fatalf("%+v, %v", s.Outcome, err)
+		}
+		used := s.Outcome.Cost.USD
+		open := map[string]bool{}
+		for _, e := range r.whole(run.ID) {
+			switch d := e.Data.(type) {
+			case event.BudgetReserved:
+				open[d.Run+"/"+d.ID] = true
+			case event.BudgetCommitted:
+				delete(open, d.Run+"/"+d.ID)
+			case event.ChildFinished:
+				used -= d.Outcome.Cost.USD
+			}
+		}
+		// The parent's own call cost a tenth of a cent.
+		if len(open) > 0 || !near(used, 0.001) || s.Outcome.Cost.USD < 0.02 {
+			t.Errorf("still set aside: %v; the tree cost %+v, and %v of it nobody", open, s.Outcome.Cost, used)
+		}
+		r.ended(run.ID)
+	})
+}
