@@ -21,7 +21,16 @@ import (
 // pawl is the binary under test, built once by TestMain.
 var pawl string
 
-func TestMain(m *testing.M) { os.Exit(buildAndRun(m)) }
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(familyDir); dir != "" {
+		if err := playFamily(dir); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(buildAndRun(m))
+}
 
 func buildAndRun(m *testing.M) int {
 	dir, err := os.MkdirTemp("", "pawl-crash")
