@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+
 	"github.com/pawlrun/pawl/compact"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/history"

@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 
 	"github.com/google/go-cmp/cmp"
+
 	"github.com/pawlrun/pawl/compact"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/llm"

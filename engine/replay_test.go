@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 
 	"github.com/google/go-cmp/cmp"
+
 	"github.com/pawlrun/pawl/engine"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/journal"

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/hook"
 )

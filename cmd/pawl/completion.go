@@ -6,10 +6,11 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spf13/cobra"
+
 	"github.com/pawlrun/pawl/budget"
 	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/machine/agent"
-	"github.com/spf13/cobra"
 )
 
 func (a *app) completionCommand() *cobra.Command {

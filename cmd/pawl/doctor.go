@@ -6,8 +6,9 @@ import (
 	"os"
 	"strings"
 
-	"github.com/pawlrun/pawl/sandbox"
 	"github.com/spf13/cobra"
+
+	"github.com/pawlrun/pawl/sandbox"
 )
 
 // health is how one thing is.

@@ -11,9 +11,10 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/spf13/cobra"
+
 	"github.com/pawlrun/pawl/launch"
 	"github.com/pawlrun/pawl/models"
-	"github.com/spf13/cobra"
 )
 
 // scaffold is what a first agent is made of.

@@ -6,9 +6,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spf13/cobra"
+
 	"github.com/pawlrun/pawl/llm"
 	"github.com/pawlrun/pawl/models"
-	"github.com/spf13/cobra"
 )
 
 // modelRow is one model of the list.

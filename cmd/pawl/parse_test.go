@@ -6,11 +6,12 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/spf13/cobra"
+
 	"github.com/pawlrun/pawl/budget"
 	"github.com/pawlrun/pawl/control"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/journal"
-	"github.com/spf13/cobra"
 )
 
 func TestAgesMayBeInDays(t *testing.T) {

@@ -4,10 +4,11 @@ import (
 	"errors"
 	"os"
 
+	"github.com/spf13/cobra"
+
 	"github.com/pawlrun/pawl/engine"
 	"github.com/pawlrun/pawl/llm"
 	"github.com/pawlrun/pawl/llm/scripted"
-	"github.com/spf13/cobra"
 )
 
 func recordFlag(c *cobra.Command, path *string) {

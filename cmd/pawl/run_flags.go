@@ -8,11 +8,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"github.com/pawlrun/pawl/attach"
 	"github.com/pawlrun/pawl/budget"
 	"github.com/pawlrun/pawl/launch"
 	"github.com/pawlrun/pawl/machine/agent"
-	"github.com/spf13/cobra"
 )
 
 // runFlags are the flags that every run takes.

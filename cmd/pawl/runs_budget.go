@@ -6,9 +6,10 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/spf13/cobra"
+
 	"github.com/pawlrun/pawl/budget"
 	"github.com/pawlrun/pawl/journal"
-	"github.com/spf13/cobra"
 )
 
 func (a *app) budgetCommand() *cobra.Command {

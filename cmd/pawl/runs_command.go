@@ -1,8 +1,9 @@
 package main
 
 import (
-	"github.com/pawlrun/pawl/journal"
 	"github.com/spf13/cobra"
+
+	"github.com/pawlrun/pawl/journal"
 )
 
 // verbFlags are the flags of the verbs that act on a run.

@@ -7,10 +7,11 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/spf13/cobra"
+
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/llm"
-	"github.com/spf13/cobra"
 )
 
 func (a *app) diffCommand() *cobra.Command {

@@ -6,10 +6,11 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"github.com/pawlrun/pawl/control"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/journal"
-	"github.com/spf13/cobra"
 )
 
 // eventFlags say which events of a run to print, and how.

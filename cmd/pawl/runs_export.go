@@ -8,8 +8,9 @@ import (
 	"io"
 	"os"
 
-	"github.com/pawlrun/pawl/journal"
 	"github.com/spf13/cobra"
+
+	"github.com/pawlrun/pawl/journal"
 )
 
 // exported is what export prints of the file that it wrote.

@@ -4,11 +4,12 @@ import (
 	"context"
 	"strings"
 
+	"github.com/spf13/cobra"
+
 	"github.com/pawlrun/pawl/attach"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/launch"
-	"github.com/spf13/cobra"
 )
 
 func (a *app) inputCommand() *cobra.Command {

@@ -9,8 +9,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/pawlrun/pawl/journal"
 	"github.com/spf13/cobra"
+
+	"github.com/pawlrun/pawl/journal"
 )
 
 // removed is what rm and prune print as JSON.

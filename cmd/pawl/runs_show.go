@@ -5,11 +5,12 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/llm"
 	"github.com/pawlrun/pawl/machine/agent"
-	"github.com/spf13/cobra"
 )
 
 func (a *app) showCommand() *cobra.Command {

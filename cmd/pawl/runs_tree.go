@@ -6,8 +6,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/pawlrun/pawl/journal"
 	"github.com/spf13/cobra"
+
+	"github.com/pawlrun/pawl/journal"
 )
 
 // node is a run with the runs it started and those that share its events.

@@ -3,8 +3,9 @@ package main
 import (
 	"strings"
 
-	"github.com/pawlrun/pawl/spec"
 	"github.com/spf13/cobra"
+
+	"github.com/pawlrun/pawl/spec"
 )
 
 func (a *app) schemaCommand() *cobra.Command {

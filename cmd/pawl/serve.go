@@ -7,9 +7,10 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/spf13/cobra"
+
 	"github.com/pawlrun/pawl/launch"
 	"github.com/pawlrun/pawl/server"
-	"github.com/spf13/cobra"
 )
 
 // serveFlags say what a server serves.

@@ -6,8 +6,9 @@ import (
 	"io"
 	"strings"
 
-	"github.com/pawlrun/pawl/event"
 	"github.com/spf13/cobra"
+
+	"github.com/pawlrun/pawl/event"
 )
 
 // view shows the events of one run, in order.

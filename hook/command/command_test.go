@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/hook"
 	"github.com/pawlrun/pawl/hook/command"

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/journal"
 )

@@ -6,9 +6,10 @@ import (
 	"io/fs"
 	"syscall"
 
-	"github.com/pawlrun/pawl/journal"
 	moderncsqlite "modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
+
+	"github.com/pawlrun/pawl/journal"
 )
 
 // classify wraps an error of the driver or the file system with the journal's

@@ -10,10 +10,11 @@ import (
 	"syscall"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/journal/journaltest"
 	"github.com/pawlrun/pawl/journal/sqlite"
-	"golang.org/x/sys/unix"
 )
 
 // readAll reads a journal's files as a search in a workspace would.

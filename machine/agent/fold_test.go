@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
 	"github.com/pawlrun/pawl/budget"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/llm"

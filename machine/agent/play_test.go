@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/llm"
 	"github.com/pawlrun/pawl/machine"

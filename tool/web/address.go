@@ -7,8 +7,9 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/pawlrun/pawl/egress"
 	"golang.org/x/net/idna"
+
+	"github.com/pawlrun/pawl/egress"
 )
 
 // target is an address that is fit to be asked.

@@ -11,9 +11,10 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"golang.org/x/net/html/charset"
+
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/tool"
-	"golang.org/x/net/html/charset"
 )
 
 // page is what an answer holds.

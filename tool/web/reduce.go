@@ -8,10 +8,11 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/pawlrun/pawl/event"
-	"github.com/pawlrun/pawl/tool"
 	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/tool"
 )
 
 // reduce gives the text of an HTML page with its links, headings and lists, as

@@ -11,10 +11,11 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"golang.org/x/net/html"
+
 	"github.com/pawlrun/pawl/egress"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/tool"
-	"golang.org/x/net/html"
 )
 
 func TestAPageIsReducedToWhatAPersonReads(t *testing.T) {

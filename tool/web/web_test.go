@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
 	"github.com/pawlrun/pawl/egress"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/llm"
