@@ -1,7 +1,9 @@
 package journal
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
@@ -29,7 +31,8 @@ const verifyPage = 500
 // Verify reads a run's journal from its first event to its last and recomputes
 // what links them: numbers without gaps, the run's id in every event, and the
 // hash of each event in the one that follows it, the last one's in the run's
-// row. Nothing may follow the run's end. Whatever an event refers to must be
+// row, and the name, the state and the outcome that the row gives to lists.
+// Nothing may follow the run's end. Whatever an event refers to must be
 // there and be what its digest says.
 //
 // The chain alone finds accidental change and naive edits. Somebody who
@@ -48,7 +51,7 @@ func Verify(ctx context.Context, s Store, run, head string) (Verified, error) {
 		return Verified{}, fmt.Errorf("journal: verify run %s: %w", run, err)
 	}
 	// Records may follow while this reads; what the row says is the end.
-	c := chain{run: run, wanted: head, fork: row}
+	c := chain{run: run, wanted: head, row: row}
 	if c.line, err = Lineage(ctx, s, run); err != nil {
 		return Verified{}, fmt.Errorf("journal: verify run %s: %w", run, err)
 	}
@@ -75,11 +78,13 @@ type chain struct {
 	run     string
 	wanted  string
 	line    []Stretch
-	fork    Run
+	row     Run
 	seq     int64
 	head    string
 	headSeq int64
 	ended   bool
+	// outcome is how the run ended, if it has.
+	outcome event.Outcome
 	// refs are the events that refer to a digest first, in order; blobs is how
 	// many of them were found whole.
 	refs  []blobAt
@@ -129,8 +134,11 @@ func (c *chain) add(r Record) error {
 	if err := c.checkFork(next, e.Data); err != nil {
 		return err
 	}
+	if err := c.checkName(e); err != nil {
+		return err
+	}
 	c.seq, c.head = next, hash
-	_, c.ended = e.Data.(event.RunCompleted)
+	c.close(e.Data)
 	c.refer(e)
 	if c.wanted == hash {
 		c.headSeq = next
@@ -143,16 +151,61 @@ func (c *chain) add(r Record) error {
 func (c *chain) checkFork(seq int64, data event.Data) error {
 	d, forks := data.(event.RunForked)
 	switch {
-	case c.fork.ForkOf == "" || seq != c.fork.ForkSeq+1:
+	case c.row.ForkOf == "" || seq != c.row.ForkSeq+1:
 		return nil
 	case !forks:
 		return c.damage(seq, "it does not say that the run is a fork", string(event.TypeRunForked), string(data.EventType()))
-	case d.From != c.fork.ForkOf || d.Seq != c.fork.ForkSeq:
-		return c.damage(seq, "it names another fork than the run's row", at(c.fork.ForkOf, c.fork.ForkSeq), at(d.From, d.Seq))
+	case d.From != c.row.ForkOf || d.Seq != c.row.ForkSeq:
+		return c.damage(seq, "it names another fork than the run's row", at(c.row.ForkOf, c.row.ForkSeq), at(d.From, d.Seq))
 	case d.Hash != c.head:
 		return c.damage(seq, "it names another event to go on from", c.head, d.Hash)
 	}
 	return nil
+}
+
+// checkName holds what lists show of a run against the event that began it.
+func (c *chain) checkName(e *event.Event) error {
+	d, ok := e.Data.(event.RunStarted)
+	if !ok || e.Run != c.row.ID || d.Name == c.row.Name && d.Kind == c.row.Kind {
+		return nil
+	}
+	return c.damage(0, "it names another agent than the run's first event", d.Kind+" "+d.Name, c.row.Kind+" "+c.row.Name)
+}
+
+func (c *chain) close(data event.Data) {
+	var d event.RunCompleted
+	d, c.ended = data.(event.RunCompleted)
+	c.outcome = d.Outcome
+}
+
+// checkEnd holds what lists show of a run's end against its last event.
+func (c *chain) checkEnd(row Run) error {
+	if (row.State == Ended) != c.ended {
+		return c.damage(0, "the run's state does not fit its last event", standing(c.ended), string(row.State))
+	}
+	if !c.ended || len(row.Outcome) == 0 {
+		return nil
+	}
+	want, err := json.Marshal(c.outcome)
+	if err != nil {
+		return fmt.Errorf("journal: verify run %s: %w", c.run, err)
+	}
+	var o event.Outcome
+	if err := json.Unmarshal(row.Outcome, &o); err != nil {
+		return c.damage(0, "the run's outcome cannot be read: "+err.Error(), "", "")
+	}
+	got, err := json.Marshal(o)
+	if err != nil || !bytes.Equal(want, got) {
+		return c.damage(0, "the run's outcome is not that of its last event", string(want), string(row.Outcome))
+	}
+	return nil
+}
+
+func standing(ended bool) string {
+	if ended {
+		return string(Ended)
+	}
+	return "a run that has not ended"
 }
 
 func at(run string, seq int64) string { return run + " at " + num(seq) }
@@ -206,8 +259,8 @@ func (c *chain) finish(ctx context.Context, s Store, row Run) error {
 	if c.head != row.Head {
 		return c.damage(c.seq, "its hash is not the one in the run's row", row.Head, c.head)
 	}
-	if (row.State == Ended) != c.ended {
-		return c.damage(0, "the run's state does not fit its last event", "", string(row.State))
+	if err := c.checkEnd(row); err != nil {
+		return err
 	}
 	if c.wanted != "" && c.headSeq == 0 {
 		return c.damage(c.seq, "no event has the given head: the journal was rewritten, or the head is of another run", c.wanted, c.head)

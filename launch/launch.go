@@ -6,8 +6,11 @@ package launch
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -213,6 +216,9 @@ func restored(started event.RunStarted, o Options) (engine.Env, confinement, err
 		return engine.Env{}, confinement{}, err
 	}
 	o.Workspace = started.Workspace
+	if err := present(o.Workspace); err != nil {
+		return engine.Env{}, confinement{}, err
+	}
 	if dir := started.Options["dir"]; dir != "" {
 		o.Dir = dir
 	}
@@ -231,6 +237,18 @@ func restored(started event.RunStarted, o Options) (engine.Env, confinement, err
 	}
 	env, _, err := environment(a, o, resolver)
 	return env, o.confined, err
+}
+
+// present says that a run's workspace is where it was.
+func present(workspace string) error {
+	info, err := os.Stat(workspace)
+	switch {
+	case errors.Is(err, fs.ErrNotExist), err == nil && !info.IsDir():
+		return fmt.Errorf("launch: the run's workspace %s is gone; put the directory back, then go on with the run", workspace)
+	case err != nil:
+		return fmt.Errorf("launch: the run's workspace: %w", err)
+	}
+	return nil
 }
 
 // restore reads the agent file that a run was started with, which finds its

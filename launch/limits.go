@@ -108,7 +108,7 @@ func unlimited(l budget.Limits) []string {
 	if len(names) == 0 {
 		return nil
 	}
-	return []string{"taken away, as was asked for: " + strings.Join(names, ", ") + "; nothing of the kind stops the run"}
+	return []string{strings.Join(names, ", ") + ": taken away, as was asked for; nothing of the kind stops the run"}
 }
 
 func unpriced(targets []agent.Target) string {

@@ -61,7 +61,7 @@ func TestALimitThatIsTakenAwayIsGoneAndSaid(t *testing.T) {
 			if !gone(cfg.Limits, tt.setting) {
 				t.Errorf("the limits are %+v", cfg.Limits)
 			}
-			said := func(w string) bool { return strings.HasPrefix(w, "taken away") && strings.Contains(w, tt.setting) }
+			said := func(w string) bool { return strings.HasPrefix(w, tt.setting+": taken away") }
 			if !slices.ContainsFunc(started.Warnings, said) {
 				t.Errorf("nobody is told: %q", started.Warnings)
 			}

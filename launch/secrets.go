@@ -2,6 +2,7 @@ package launch
 
 import (
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"path/filepath"
@@ -68,6 +69,9 @@ func (o Options) getenv() func(string) string {
 	return os.Getenv
 }
 
+// maxSecret bounds the file of a secret: keys and certificates are shorter.
+const maxSecret = 64 << 10
+
 func valueOf(from spec.Secret, dir string, getenv func(string) string) (string, error) {
 	if from.Env != "" {
 		value := getenv(from.Env)
@@ -80,9 +84,17 @@ func valueOf(from spec.Secret, dir string, getenv func(string) string) (string, 
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(dir, path)
 	}
-	content, err := os.ReadFile(path)
+	f, err := os.Open(path)
 	if err != nil {
 		return "", err
+	}
+	defer f.Close()
+	content, err := io.ReadAll(io.LimitReader(f, maxSecret+1))
+	switch {
+	case err != nil:
+		return "", err
+	case len(content) > maxSecret:
+		return "", fmt.Errorf("%s has more than %d KiB", path, maxSecret>>10)
 	}
 	return strings.TrimRight(string(content), "\r\n"), nil
 }

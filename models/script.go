@@ -3,6 +3,7 @@ package models
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -17,7 +18,7 @@ func (r *Resolver) openScript(name string) (llm.Model, error) {
 		if !filepath.IsAbs(name) {
 			path = filepath.Join(dir, name)
 		}
-		data, err := os.ReadFile(path)
+		data, err := readScript(path)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			continue
@@ -31,4 +32,21 @@ func (r *Resolver) openScript(name string) (llm.Model, error) {
 		return model, nil
 	}
 	return nil, fmt.Errorf("%w: the script %s does not exist", llm.ErrUnknownModel, name)
+}
+
+// maxScript bounds a script, so that a wrong path does not fill the memory. A
+// long recorded run has a few megabytes.
+const maxScript = 64 << 20
+
+func readScript(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxScript+1))
+	if len(data) > maxScript {
+		return nil, fmt.Errorf("%s has more than %d MiB", path, maxScript>>20)
+	}
+	return data, err
 }

@@ -2,6 +2,7 @@ package spec
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -235,7 +236,8 @@ func scalarOf(root *yaml.Node, key string) (text string, given bool) {
 	return "", false
 }
 
-// readFile reads a text file of a bounded size.
+// readFile reads a text file of a bounded size. What has no size, as a device
+// or a pipe, is read no further than a file.
 func readFile(path string) ([]byte, error) {
 	info, err := os.Stat(path)
 	switch {
@@ -246,5 +248,14 @@ func readFile(path string) ([]byte, error) {
 	case info.Size() > maxFile:
 		return nil, fmt.Errorf("%s has %d bytes; at most 1 MiB is read", path, info.Size())
 	}
-	return os.ReadFile(path)
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	if len(text) > maxFile {
+		return nil, fmt.Errorf("%s goes on after 1 MiB; at most that is read", path)
+	}
+	return text, err
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
+	"strings"
 
 	"github.com/pawlrun/pawl/launch"
 	"github.com/pawlrun/pawl/spec"
@@ -76,7 +77,7 @@ func unreadable(err error) string {
 	if e, ok := errors.AsType[*fs.PathError](err); ok {
 		return e.Err.Error()
 	}
-	return err.Error()
+	return strings.TrimPrefix(err.Error(), "spec: ")
 }
 
 // reportChecked prints what was found; the exit code tells whether all is

@@ -121,14 +121,17 @@ func describe(err error, journalPath string) string {
 		{journal.ErrLocked, "the journal %s is locked by another process for too long; try again when that is done"},
 		{journal.ErrForeign, "%s is there and is not a journal; name another file with --journal"},
 		{journal.ErrReplaced, "the journal %s was deleted or replaced while it was open; stop whatever did that and look at the file that is there now"},
-		{journal.ErrIO, "the disk under the journal %s failed; look at the disk and check what is there with 'pawl runs verify', then go on with 'pawl runs resume'"},
-		{journal.ErrFull, "there is no space left for the journal %s; what it holds is kept. Free some space and go on with 'pawl runs resume'"},
+		{journal.ErrIO, "the disk under the journal %s failed; look at the disk and check what is there with 'pawl runs verify --all', then go on with 'pawl runs resume'"},
+		{journal.ErrFull, "there is no space left for the journal %s; what it holds is kept. Free some space; 'pawl runs' then lists what 'pawl runs resume' goes on with"},
 	} {
 		if errors.Is(err, known.is) {
 			return fmt.Sprintf(known.text, journalPath)
 		}
 	}
 	text := withoutStack(control.Plain(err))
+	if _, run := errors.AsType[*journal.CorruptError](err); errors.Is(err, journal.ErrCorrupt) && !run {
+		text += fmt.Sprintf("; bring %s back from a copy, or name another journal with --journal", journalPath)
+	}
 	if errors.Is(err, fs.ErrPermission) && strings.Contains(text, "journal") {
 		text += "; name another journal with --journal"
 	}

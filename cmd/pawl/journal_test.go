@@ -153,6 +153,29 @@ func TestAnEditedJournalIsFoundOut(t *testing.T) {
 	p.exits(1, "runs", "verify", "--all")
 }
 
+// A list shows the run's row, so that is held to the events as well.
+func TestAnEditedListIsFoundOut(t *testing.T) {
+	p := greeter(t)
+	p.exits(0, "run", "agent.yaml", "hi")
+	p.exits(0, "runs", "verify", "--all")
+	p.sql(`UPDATE runs SET outcome = replace(outcome, '"ok":true', '"ok":false')`)
+	if f := p.exits(1, "runs", "verify", "--all"); !strings.Contains(f.out, "the run's outcome is not that of its last event") {
+		t.Errorf("stdout %q", f.out)
+	}
+}
+
+// A damage beside the runs leaves each of them sound.
+func TestADamagedFileIsFoundOut(t *testing.T) {
+	p := greeter(t)
+	p.exits(0, "run", "agent.yaml", "hi")
+	p.sql(`DELETE FROM runs`)
+	for _, args := range [][]string{{"runs", "verify", "--all"}, {"runs", "verify", "--all", "--json"}} {
+		if f := p.exits(1, args...); !strings.Contains(f.out, "events belong to no run") {
+			t.Errorf("%q prints %q", args, f.out)
+		}
+	}
+}
+
 func (p project) open() *sql.DB {
 	p.t.Helper()
 	db, err := sql.Open("sqlite", filepath.Join(p.dir, ".pawl", "journal.db"))

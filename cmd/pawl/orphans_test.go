@@ -21,6 +21,7 @@ while :; do
   sleep 0.02
 done > said 2>&1
 EOF
+until [ -s run ]; do sleep 0.01; done
 setsid sh sly.sh &
 until [ -s said ]; do sleep 0.01; done
 kill -9 $PPID

@@ -37,7 +37,7 @@ func progress(e event.Event) []note {
 		}
 		return notes
 	case event.ModelAttemptFailed:
-		return []note{{yellow, fmt.Sprintf("  %s failed (%s): %s", d.Model, d.Class, firstLine(d.Message, 300))}}
+		return []note{{yellow, fmt.Sprintf("  %s failed (%s): %s%s", d.Model, d.Class, firstLine(d.Message, 300), request(d.RequestID))}}
 	case event.ModelRetrying:
 		return []note{{yellow, retrying(d)}}
 	case event.Nudge:
@@ -92,11 +92,11 @@ func toolProgress(e event.Event) []note {
 		return []note{{plain, "  → " + firstLine(label(d), 100)}}
 	case event.ToolResult:
 		if d.IsError {
-			return []note{{red, "  ✗ " + d.Tool + " " + firstLine(d.Output, 80)}}
+			return []note{{red, "  ✗ " + d.Tool + " " + firstLine(complaint(d.Output), 200)}}
 		}
 		return []note{{green, "  ✓ " + d.Tool + " " + firstLine(d.Output, 80)}}
 	case event.ToolAttemptFailed:
-		return []note{{yellow, "  " + d.Result.Tool + " failed: " + firstLine(d.Result.Output, 300)}}
+		return []note{{yellow, "  " + d.Result.Tool + " failed: " + firstLine(complaint(d.Result.Output), 300)}}
 	case event.ToolRetrying:
 		return []note{{yellow, fmt.Sprintf("  trying again in %d ms", d.DelayMs)}}
 	case event.ToolPendingApproval:
@@ -117,6 +117,23 @@ func toolProgress(e event.Event) []note {
 		return completed(e, d.Outcome)
 	}
 	return nil
+}
+
+// complaint is what a failed call says, without the JSON around it that is for
+// the model.
+func complaint(output string) string {
+	var said struct {
+		Error    string
+		Rejected bool
+		Reason   string
+	}
+	if len(output) > 1<<16 || !strings.HasPrefix(output, "{") || json.Unmarshal([]byte(output), &said) != nil {
+		return output
+	}
+	if said.Rejected && said.Error == "" {
+		return strings.TrimSuffix("rejected: "+said.Reason, ": ")
+	}
+	return cmp.Or(said.Error, output)
 }
 
 func started(run string, d event.RunStarted) []note {
@@ -263,12 +280,20 @@ func completed(e event.Event, o event.Outcome) []note {
 	}
 	notes := []note{{st, summary(o)}}
 	if o.Error != nil {
-		notes = append(notes, note{red, "error: " + harmless(o.Error.Message)})
+		notes = append(notes, note{red, "error: " + harmless(o.Error.Message) + request(o.Error.RequestID)})
 	}
 	if o.NextSafeAction != "" {
 		notes = append(notes, note{plain, "next: " + o.NextSafeAction})
 	}
 	return append(notes, note{faint, "head: " + headOf(&e)})
+}
+
+// request is the id by which a provider's support finds a call, if there is one.
+func request(id string) string {
+	if id == "" {
+		return ""
+	}
+	return " (request " + firstLine(id, 100) + ")"
 }
 
 // summary is an outcome in one line.

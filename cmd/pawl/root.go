@@ -1,14 +1,17 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/pawlrun/pawl/llm/transport"
 	"github.com/pawlrun/pawl/sandbox"
+	"github.com/pawlrun/pawl/spec"
 	"github.com/spf13/cobra"
 )
 
@@ -59,7 +62,11 @@ func (a *app) report(err error) int {
 	case brokenPipe(exit.err):
 		return exitOK
 	case exit.err != nil:
-		fmt.Fprintln(a.err, "pawl:", describe(exit.err, a.journalPath))
+		text := describe(exit.err, a.journalPath)
+		if _, ok := errors.AsType[spec.Errors](exit.err); !ok {
+			text = "pawl: " + text // the lines of a file's problems begin with their place, for editors
+		}
+		fmt.Fprintln(a.err, text)
 	}
 	return exit.code
 }
@@ -128,6 +135,9 @@ func classifyErrors(c *cobra.Command) {
 	if check := c.Args; check != nil {
 		c.Args = func(c *cobra.Command, args []string) error {
 			if err := check(c, args); err != nil {
+				if text := err.Error(); strings.HasPrefix(text, "accepts ") || strings.HasPrefix(text, "requires ") {
+					err = cmp.Or(counted(c, args), err) // cobra's own words tell only how many there are
+				}
 				return usagef("%w\nUsage: %s\nSee '%s --help'", err, c.UseLine(), c.CommandPath())
 			}
 			return nil
@@ -136,6 +146,28 @@ func classifyErrors(c *cobra.Command) {
 	for _, child := range c.Commands() {
 		classifyErrors(child)
 	}
+}
+
+// counted says in the words of a command's usage which of its arguments are
+// missing or too many; nil where it is not about their number.
+func counted(c *cobra.Command, args []string) error {
+	var names []string
+	required := 0
+	for _, word := range strings.Fields(c.Use)[1:] {
+		if strings.Trim(word, "ABCDEFGHIJKLMNOPQRSTUVWXYZ[].") != "" {
+			break
+		}
+		if names = append(names, word); word[0] != '[' {
+			required = len(names)
+		}
+	}
+	switch {
+	case len(args) < required:
+		return fmt.Errorf("%s is missing", strings.Join(names[len(args):required], " "))
+	case len(args) > len(names) && len(names) > 0:
+		return fmt.Errorf("got %s, want %s; quote what has spaces", plural(len(args), "argument"), strings.Join(names, " "))
+	}
+	return nil
 }
 
 func defaultJournal() string {

@@ -9,6 +9,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/pawlrun/pawl/attach"
 	"github.com/pawlrun/pawl/engine"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/launch"
@@ -154,9 +155,30 @@ func (a *app) input(args []string) (string, error) {
 	case args[0] != "-":
 		return args[0], nil
 	}
-	b, err := io.ReadAll(a.in)
+	b, err := readBounded(a.in)
 	if err != nil {
 		return "", fmt.Errorf("read the input from stdin: %w", err)
 	}
 	return string(b), nil
+}
+
+// errTooLong is what a text beyond the size of an attachment gives.
+var errTooLong = fmt.Errorf("it has more than %d MiB", attach.MaxFile>>20)
+
+// readBounded reads a text that may come from a pipe or a device without an end.
+func readBounded(r io.Reader) ([]byte, error) {
+	b, err := io.ReadAll(io.LimitReader(r, attach.MaxFile+1))
+	if len(b) > attach.MaxFile {
+		return nil, errTooLong
+	}
+	return b, err
+}
+
+func readFileBounded(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return readBounded(f)
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -29,8 +30,10 @@ prefix of it that fits no other run.`,
   pawl runs --state parked
   pawl runs show k7x2
   pawl runs resume k7x2`,
-		Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error { return a.listRuns(c.Context(), f) },
+		Args: noSuchVerb,
+
+		SuggestionsMinimumDistance: 2,
+		RunE:                       func(c *cobra.Command, _ []string) error { return a.listRuns(c.Context(), f) },
 	}
 	f.flags(c)
 	c.AddGroup(
@@ -44,11 +47,23 @@ prefix of it that fits no other run.`,
 			c.AddCommand(v)
 		}
 	}
-	add(groupRead, a.showCommand(), a.eventsCommand(), a.treeCommand(), a.replayCommand(), a.diffCommand(), a.exportCommand())
+	add(groupRead, a.listCommand(), a.showCommand(), a.eventsCommand(), a.treeCommand(), a.replayCommand(), a.diffCommand(), a.exportCommand())
 	add(groupDecide, a.resumeCommand(), a.forkCommand(), a.pauseCommand(), a.cancelCommand(), a.inputCommand(),
 		a.approveCommand(), a.rejectCommand(), a.budgetCommand())
 	add(groupKeep, a.verifyCommand(), a.removeCommand(), a.pruneCommand())
 	return c
+}
+
+// noSuchVerb names the verbs that look like the one that there is not.
+func noSuchVerb(c *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	err := fmt.Errorf("unknown command %q for %q", args[0], c.CommandPath())
+	if like := c.SuggestionsFor(args[0]); len(like) > 0 {
+		err = fmt.Errorf("%w; did you mean %s?", err, strings.Join(like, " or "))
+	}
+	return err
 }
 
 func parseStates(names []string) ([]journal.State, error) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"os"
 	"strings"
 
 	"github.com/pawlrun/pawl/control"
@@ -164,7 +163,7 @@ func (s *session) editedArgs(ctx context.Context, p control.Pending, text string
 		return nil, nil
 	}
 	if !strings.HasPrefix(strings.TrimSpace(text), "{") {
-		content, err := os.ReadFile(text)
+		content, err := readFileBounded(text)
 		if err != nil {
 			return nil, usagef("--args is neither a JSON object nor a file: %w", err)
 		}

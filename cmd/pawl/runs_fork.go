@@ -111,7 +111,7 @@ func (f *forkFlags) replaced() ([]event.ForkedResult, error) {
 		if !ok || call == "" || path == "" {
 			return nil, usagef("--result is %q; it must be CALL=FILE", pair)
 		}
-		b, err := os.ReadFile(path)
+		b, err := readFileBounded(path)
 		if err != nil {
 			return nil, usagef("--result %s: %w", call, err)
 		}

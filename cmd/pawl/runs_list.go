@@ -21,6 +21,20 @@ func (f *listFlags) flags(c *cobra.Command) {
 	c.Flags().IntVar(&f.limit, "limit", 50, "at most this many, 0 for all")
 }
 
+func (a *app) listCommand() *cobra.Command {
+	var f listFlags
+	c := &cobra.Command{
+		Use:     "list",
+		Aliases: []string{"ls"},
+		Short:   "List the runs of the journal, newest first, as without a verb",
+		Example: "  pawl runs list --state parked",
+		Args:    cobra.NoArgs,
+		RunE:    func(c *cobra.Command, _ []string) error { return a.listRuns(c.Context(), f) },
+	}
+	f.flags(c)
+	return c
+}
+
 // list is what --json prints: the same envelope as every other list.
 type list struct {
 	Items []journal.Run `json:"items"`

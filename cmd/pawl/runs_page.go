@@ -155,7 +155,7 @@ func (p *page) outcome(b *strings.Builder) error {
 		fmt.Fprintf(b, "because   %s\n", firstLine(p.Because, 300))
 	}
 	if o.Error != nil {
-		fmt.Fprintf(b, "error     %s\n", harmless(o.Error.Message))
+		fmt.Fprintf(b, "error     %s\n", harmless(o.Error.Message)+request(o.Error.RequestID))
 	}
 	if o.NextSafeAction != "" {
 		fmt.Fprintf(b, "next      %s\n", o.NextSafeAction)

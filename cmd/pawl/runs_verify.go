@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/pawlrun/pawl/control"
 	"github.com/pawlrun/pawl/journal"
 	"github.com/spf13/cobra"
 )
@@ -23,7 +24,8 @@ func (a *app) verifyCommand() *cobra.Command {
 		Short: "Check that a run's journal is what was written",
 		Long: `Recomputes the chain of hashes over a run's events, and the digests of the long results and attachments
 that they refer to: that finds accidental change and naive edits.
-With --head, the hash that was printed at the end of the run, it finds a rewritten journal too.`,
+With --head, the hash that was printed at the end of the run, it finds a rewritten journal too.
+With --all it also reads the journal's file as a whole, and finds pages that a disk has damaged.`,
 		Example: "  pawl runs verify k7x2 --head 3f0c…\n  pawl runs verify --all",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -62,10 +64,16 @@ func (a *app) verify(ctx context.Context, args []string, head string, asJSON boo
 		results = append(results, v)
 		sound = sound && v.OK
 	}
-	if err := a.printVerified(results, len(args) == 0, asJSON); err != nil {
+	problem := ""
+	if len(args) == 0 {
+		if problem, err = s.checkFile(ctx); err != nil {
+			return err
+		}
+	}
+	if err := a.printVerified(results, problem, len(args) == 0, asJSON); err != nil {
 		return err
 	}
-	if !sound {
+	if !sound || problem != "" {
 		return &exitError{code: exitFailed}
 	}
 	return nil
@@ -94,11 +102,26 @@ func (s *session) verifyOne(ctx context.Context, id, head string) (verified, err
 	return verified{Verified: v, OK: err == nil}, err
 }
 
-func (a *app) printVerified(results []verified, many, asJSON bool) error {
+// checkFile says what is wrong with the file itself, "" for nothing.
+func (s *session) checkFile(ctx context.Context) (string, error) {
+	file, ok := s.store.(interface{ Check(context.Context) error })
+	if !ok {
+		return "", nil
+	}
+	err := file.Check(ctx)
+	if errors.Is(err, journal.ErrCorrupt) {
+		return control.Plain(err), nil
+	}
+	return "", err
+}
+
+func (a *app) printVerified(results []verified, problem string, many, asJSON bool) error {
 	if asJSON && many {
 		return a.printJSON(struct {
 			Items []verified `json:"items"`
-		}{results})
+			// Problem is what is wrong with the file itself.
+			Problem string `json:"problem,omitempty"`
+		}{results, problem})
 	}
 	for _, v := range results {
 		var err error
@@ -113,6 +136,9 @@ func (a *app) printVerified(results []verified, many, asJSON bool) error {
 		if err != nil {
 			return err
 		}
+	}
+	if problem != "" {
+		return a.printf("%s: %s; what 'pawl runs show' can still read, 'pawl runs export' saves\n", a.journalPath, problem)
 	}
 	return nil
 }

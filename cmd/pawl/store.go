@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"syscall"
 
 	"github.com/pawlrun/pawl/control"
@@ -43,6 +44,7 @@ func (a *app) open(ctx context.Context, m mode) (*session, error) {
 			return nil, usagef("there is no journal at %s; name one with --journal or $PAWL_JOURNAL", a.journalPath)
 		}
 	}
+	first := m == toCreate && a.makesHome()
 	store, err := sqlite.Open(ctx, a.journalPath, sqlite.Options{ReadOnly: m == toRead})
 	if errors.Is(err, journal.ErrNewer) || errors.Is(err, journal.ErrForeign) {
 		// The file that was named is the wrong one (PRODUCT 8).
@@ -54,8 +56,25 @@ func (a *app) open(ctx context.Context, m mode) (*session, error) {
 	if err != nil {
 		return nil, failure(err)
 	}
+	if first {
+		keepOutOfGit(filepath.Dir(a.journalPath))
+	}
 	e := engine.New(store, launch.Machine, engine.Options{Secrets: a.secrets()})
 	return &session{app: a, store: store, engine: e, desk: control.New(store, e)}, nil
+}
+
+// makesHome says that the directory .pawl of the journal is about to be made.
+func (a *app) makesHome() bool {
+	dir := filepath.Dir(a.journalPath)
+	_, err := os.Stat(dir)
+	return filepath.Base(dir) == ".pawl" && errors.Is(err, fs.ErrNotExist)
+}
+
+// keepOutOfGit keeps the journal out of the repository that the working tree
+// may be: it holds what files and people said. A config file is for everybody.
+// Without it nothing but tidiness is lost.
+func keepOutOfGit(dir string) {
+	_ = os.WriteFile(filepath.Join(dir, ".gitignore"), []byte("*\n!config.yaml\n"), 0o600)
 }
 
 // noPlace says that a path can never be a file's.

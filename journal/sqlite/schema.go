@@ -145,8 +145,8 @@ const consumeCommand = `DELETE FROM inbox WHERE id = ?1 AND rid = ?2`
 type queries struct {
 	// run selects runs' rows; records selects what a run wrote itself after an
 	// event (run, after, limit), tail what any run wrote after a pos (after,
-	// limit).
-	run, records, tail string
+	// limit), ownerless counts the events whose run's row was taken away.
+	run, records, tail, ownerless string
 }
 
 func queriesOf(version int64) queries {
@@ -156,8 +156,13 @@ func queriesOf(version int64) queries {
 	case 2:
 		return queries{run: selectRun, records: ownEvents, tail: tailEvents}
 	}
-	return queries{run: selectRun, records: ownLog, tail: tailLog}
+	return queries{run: selectRun, records: ownLog, tail: tailLog, ownerless: ownerless}
 }
+
+// ownerless leaves out what is being deleted, and the newest event of a run that
+// was, which stays without a body.
+const ownerless = `
+SELECT count(*) FROM log WHERE rid NOT IN (SELECT rid FROM runs) AND rid NOT IN (SELECT rid FROM deleted) AND length(body) > 0`
 
 // ownLog goes back from a run's last block to the one where its reading
 // starts, unless that is the first, and from there on. The order is that of the

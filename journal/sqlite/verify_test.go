@@ -106,6 +106,12 @@ func TestVerifyFindsTheFirstEventThatIsNotWhatWasWritten(t *testing.T) {
 			`UPDATE log SET type = 'nudge' WHERE seq = 2 AND ` + ofRun}},
 		{name: "an ended run opened again", seq: 0, do: []string{
 			`UPDATE runs SET state = 'running' WHERE id = 'a'`}},
+		{name: "another outcome in the list", seq: 0, do: []string{
+			`UPDATE runs SET outcome = '{"status":"completed","reason":"final_answer","ok":false}' WHERE id = 'a'`}},
+		{name: "an outcome in the list that is none", seq: 0, do: []string{
+			`UPDATE runs SET outcome = 'x' WHERE id = 'a'`}},
+		{name: "another name in the list", seq: 0, do: []string{
+			`UPDATE runs SET name = 'somebody' WHERE id = 'a'`}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "journal.db")

@@ -142,6 +142,20 @@ func TestSearchesAreCapped(t *testing.T) {
 }
 
 // FuzzGlob holds our patterns against path.Match, where that knows them.
+// A search that did not look everywhere must not read as one that found nothing.
+func TestASearchSaysWhatLiesTooDeepForIt(t *testing.T) {
+	p := newPlace(t, map[string]string{"a.txt": "x", strings.Repeat("d/", 250) + "leaf.txt": "needle"})
+	const note = "[1 directories could not be read, or not whole]"
+	for pattern, want := range map[string]bool{"**/*.txt": true, "d/**": true, "*.txt": false, "d/*/*.txt": false} {
+		if got := p.good("fs.glob", args{"pattern": pattern}); strings.Contains(got, note) != want {
+			t.Errorf("glob %s: %q", pattern, got)
+		}
+	}
+	if got := p.good("fs.grep", args{"pattern": "needle"}); !strings.Contains(got, note) {
+		t.Errorf("grep: %q", got)
+	}
+}
+
 func FuzzGlob(f *testing.F) {
 	for _, s := range [][2]string{
 		{"*.go", "a.go"}, {"a/?", "a/b"}, {"[a-c]x", "bx"}, {"[^a]", "b"}, {`\*`, "*"}, {"a*b*c", "aXbYc"}, {"[]a]", "]"}, {"[a\\-z]", "-"},

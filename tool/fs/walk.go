@@ -14,7 +14,7 @@ import (
 const (
 	// maxDirEntries bounds what is looked at in one directory.
 	maxDirEntries = 100_000
-	// maxDepth bounds how deep a search goes.
+	// maxDepth bounds how deep a search goes; what is below counts as unread.
 	maxDepth = 200
 )
 
@@ -26,7 +26,7 @@ var hidden = []string{".git", ".pawl"}
 // it sees every file once.
 type walker struct {
 	w *Workspace
-	// depth, where it is not 0, is how many levels below the start are seen.
+	// depth, where it is not 0, is how many levels below the start matter.
 	depth int
 	// visit is called for everything but directories, with the path relative
 	// to the workspace. fs.SkipAll ends the walk.
@@ -36,9 +36,6 @@ type walker struct {
 }
 
 func (k *walker) walk(ctx context.Context, start string) error {
-	if k.depth == 0 {
-		k.depth = maxDepth
-	}
 	err := k.directory(ctx, start, 1)
 	if errors.Is(err, fs.SkipAll) {
 		return nil
@@ -65,7 +62,10 @@ func (k *walker) directory(ctx context.Context, dir string, level int) error {
 		switch {
 		case !e.IsDir():
 			err = k.visit(p, e)
-		case level < k.depth && !slices.Contains(hidden, e.Name()):
+		case level == k.depth, slices.Contains(hidden, e.Name()):
+		case level == maxDepth:
+			k.unread++
+		default:
 			err = k.directory(ctx, p, level+1)
 		}
 		if err != nil {
