@@ -1,9 +1,6 @@
 package launch
 
 import (
-	"path/filepath"
-	"slices"
-
 	"github.com/pawlrun/pawl/hook"
 	"github.com/pawlrun/pawl/hook/command"
 	"github.com/pawlrun/pawl/machine/agent"
@@ -46,22 +43,13 @@ func declared(hooks []hook.Hook) []agent.Hook {
 // hookFiles are patterns for the files in the workspace that the hooks are made
 // of. They are protected: a model that may write its own guard has none.
 func hookFiles(a *spec.Agent, workspace string) []policy.Pattern {
-	var patterns []policy.Pattern
-	add := func(path string) {
-		rel, ok := inside(workspace, path)
-		if p := literally(rel); ok && !slices.Contains(patterns, p) {
-			patterns = append(patterns, p)
-		}
-	}
+	var names literals
 	for _, h := range a.Hooks.All() {
 		for _, file := range commandOf(h, a.Dir, workspace).Files() {
-			// The name itself, under the real name of its directory, and the
-			// file behind it, should it be a link.
-			add(filepath.Join(real(filepath.Dir(file)), filepath.Base(file)))
-			add(real(file))
+			names.add(workspace, file)
 		}
 	}
-	return patterns
+	return names
 }
 
 // checkCommand says what keeps a hook's program from being run.

@@ -9,10 +9,12 @@ import (
 	"github.com/pawlrun/pawl/spec"
 )
 
-// permissions are the file's rules, and the protection of the journal where it
-// lies in the workspace: whoever writes to it could approve calls.
+// permissions are the file's rules, and the protection of the file itself and of
+// the journal where these lie in the workspace: whoever writes to them could
+// permit or approve calls.
 func (o Options) permissions(a *spec.Agent) policy.Rules {
 	r := rules(a, o)
+	r.Protected = append(r.Protected, ownFiles(a, o.Workspace)...)
 	if p := o.journalPattern(); p != "" {
 		r.Protected = append(r.Protected, p)
 	}
@@ -30,6 +32,36 @@ func (o Options) journalPattern() policy.Pattern {
 		return ""
 	}
 	return literally(rel) + "*"
+}
+
+// ownFiles are patterns for the agent file and its prompt. A run holds what they
+// said when it began; the next one begins with what they say then.
+func ownFiles(a *spec.Agent, workspace string) []policy.Pattern {
+	var names literals
+	for _, file := range []string{a.File, a.Prompt.SystemFile} {
+		switch {
+		case file == "":
+		case filepath.IsAbs(file):
+			names.add(workspace, file)
+		default:
+			names.add(workspace, filepath.Join(absolute(a.Dir), file))
+		}
+	}
+	return names
+}
+
+// literals are patterns that stand for one file each.
+type literals []policy.Pattern
+
+// add adds a file of the workspace: the name itself, under the real name of its
+// directory, and the file behind it, should it be a link.
+func (l *literals) add(workspace, file string) {
+	for _, path := range []string{filepath.Join(real(filepath.Dir(file)), filepath.Base(file)), real(file)} {
+		rel, ok := inside(workspace, path)
+		if p := literally(rel); ok && !slices.Contains(*l, p) {
+			*l = append(*l, p)
+		}
+	}
 }
 
 // inside is the name that a file has in a workspace, and false for one that lies

@@ -48,3 +48,51 @@ func TestNoToolWritesToTheJournal(t *testing.T) {
 		}
 	}
 }
+
+// A run that rewrites the file it began with permits the next one what it was
+// denied, and tells it something else to do.
+func TestNoToolWritesToTheFileThatTheRunBeganWith(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"agents/a.yaml": "identity: {name: x}\nmodel_policy: {primary: anthropic/claude-sonnet-4-5}\nprompt: {system_file: prompt.md}\n" +
+			"tools: {allow: [fs.write, shell.exec, fs.read]}\n",
+		"agents/prompt.md": "You are careful.", "agents/b.yaml": "", "a.yaml": "", "prompt.md": "You are careless.",
+	} {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink("agents/a.yaml", filepath.Join(dir, "link.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	const began = "agents/a.yaml"
+	for _, c := range []struct {
+		file, call string
+		want       event.Decision
+	}{
+		{began, `fs.write {"path":"agents/a.yaml","content":""}`, event.DecisionAsk},
+		{began, `fs.write {"path":"Agents/A.YAML","content":""}`, event.DecisionAsk},
+		{began, `fs.write {"path":"link.yaml","content":""}`, event.DecisionAsk},
+		{began, `fs.write {"path":"agents/prompt.md","content":""}`, event.DecisionAsk},
+		{began, `shell.exec cd agents && echo x >> a.yaml`, event.DecisionAsk},
+		{began, `shell.exec rm -r agents`, event.DecisionAsk},
+		{"link.yaml", `fs.write {"path":"agents/a.yaml","content":""}`, event.DecisionAsk},
+		{"link.yaml", `shell.exec ln -sf agents/b.yaml link.yaml`, event.DecisionAsk},
+		{began, `fs.write {"path":"agents/b.yaml","content":""}`, event.DecisionAllow},
+		{began, `fs.write {"path":"a.yaml","content":""}`, event.DecisionAllow},
+		{began, `fs.read {"path":"agents/a.yaml"}`, event.DecisionAllow},
+		{began, `shell.exec cat agents/a.yaml`, event.DecisionAllow},
+	} {
+		e, err := launch.Explain(filepath.Join(dir, c.file), c.call, launch.Options{Workspace: dir})
+		if err != nil {
+			t.Errorf("%s: %v", c.call, err)
+			continue
+		}
+		if e.Decision.Decision != c.want {
+			t.Errorf("of a run of %s, %s is %s by %s", c.file, c.call, e.Decision.Decision, e.Decision.Rule)
+		}
+	}
+}

@@ -25,7 +25,7 @@ func Sent(name string, text []byte, input string, o Options) (event.RunStarted, 
 	if err != nil {
 		return event.RunStarted{}, engine.Env{}, err
 	}
-	a.Dir = o.Dir
+	a.Dir, a.File = o.Dir, ""
 	pinned, err := a.Text()
 	if err != nil {
 		return event.RunStarted{}, engine.Env{}, err

@@ -45,8 +45,10 @@ type Agent struct {
 	Carry            any   `yaml:"carry,omitempty"`
 	OnIterationError any   `yaml:"on_iteration_error,omitempty"`
 
-	// Dir is the directory of the file; paths in it are relative to it.
-	Dir string `yaml:"-"`
+	// Dir is the directory of the file; paths in it are relative to it. File is
+	// the file's name there, empty for a text that somebody sent.
+	Dir  string `yaml:"-"`
+	File string `yaml:"-"`
 	// System is the system text, read from its file where it has one.
 	System string `yaml:"-"`
 	// Warnings are what the owner should know and what stops nothing.
@@ -188,6 +190,9 @@ func decode(path string, data []byte) (*Agent, *report) {
 		return nil, r
 	}
 	a := &Agent{Dir: filepath.Dir(path)}
+	if path != "" {
+		a.File = filepath.Base(path)
+	}
 	version, _ := scalarOf(root, "apiVersion")
 	d := &decoder{report: r, root: reflect.TypeFor[Agent](), lenient: version == VersionAldo}
 	if d.lenient {
