@@ -1,0 +1,79 @@
+package engine_test
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"testing"
+
+	"github.com/pawlrun/pawl/budget"
+	"github.com/pawlrun/pawl/engine"
+	"github.com/pawlrun/pawl/journal/memory"
+	"github.com/pawlrun/pawl/llm"
+	"github.com/pawlrun/pawl/llm/scripted"
+	"github.com/pawlrun/pawl/machine/agent"
+)
+
+// instant is a model that answers at once, with as many output tokens.
+type instant struct{ output int64 }
+
+func (m instant) Generate(context.Context, *llm.Request) (*llm.Response, error) {
+	r := said("found")
+	r.Usage = llm.Usage{Input: 1, Output: m.output}
+	return r, nil
+}
+
+// crowd is a run that gives that many tasks at once, of which its money lets as
+// many be worked at together, 0 for all of them.
+func crowd(t *testing.T, children, together int) (*rig, *engine.Run) {
+	const output = 10
+	child := newRig(t, memory.New(nil)).model(instant{output}).priced(0, 1000)
+	child.cfg.MaxTokens, child.cfg.Limits.USDPerRun = output, budget.None
+	var pairs []string
+	for i := range children {
+		pairs = append(pairs, "ask", fmt.Sprintf(`{"task":"part %d"}`, i))
+	}
+	r := newRig(t, child.store).turns(
+		uses(1, 0, scripted.Turn{ToolCalls: calls(pairs...)}), uses(1, 0, scripted.Turn{Text: "done"}),
+	).priced(0, 1000).offers("ask", child)
+	r.cfg.MaxTokens, r.cfg.Dispatch = 1, agent.ParallelAll
+	l := &r.cfg.Limits
+	l.MaxToolCalls, l.MaxParallelTools, l.USDPerRun = budget.None, budget.None, budget.None
+	if together > 0 {
+		l.USDPerRun = float64(children)*output/1000 + float64(together-1)*output/1000 + 0.001
+	}
+	return r, r.start(t.Context())
+}
+
+// What a child costs does not grow with how many siblings it has, nor with how
+// many of them wait for room. Somewhat more is allocated where all of a thousand
+// are under way at once: a ledger is a value, so each reservation copies those
+// that are open.
+func TestAThousandChildrenOfOneParentEachCostWhatAHundredDo(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs 2,200 children")
+	}
+	for name, together := range map[string]int{"all at once": 0, "four at a time": 4} {
+		t.Run(name, func(t *testing.T) {
+			each := map[int]uint64{}
+			for _, n := range []int{100, 1000} {
+				var before, after runtime.MemStats
+				runtime.ReadMemStats(&before)
+				r, run := crowd(t, n, together)
+				o := outcome(t, run)
+				runtime.ReadMemStats(&after)
+				each[n] = (after.TotalAlloc - before.TotalAlloc) / uint64(n)
+				if o.FinalOutput != "done" || !(o.Cost.USD-float64(n)*0.01 < 1e-9 && o.Cost.USD-float64(n)*0.01 > -1e-9) || o.Usage.Output != int64(n)*10 {
+					t.Fatalf("%d children: %+v, cost %+v", n, o, o.Cost)
+				}
+				if ids := r.children(run.ID); len(ids) != n {
+					t.Errorf("%d children", len(ids))
+				}
+			}
+			t.Logf("bytes allocated for each: %v", each)
+			if each[1000] > 4*each[100] {
+				t.Errorf("of a thousand children each allocates %d bytes, of a hundred %d", each[1000], each[100])
+			}
+		})
+	}
+}
