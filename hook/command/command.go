@@ -132,25 +132,5 @@ func (c Command) Check() error {
 	return nil
 }
 
-// Files are the files that the command names: what it does depends on them.
-// Those of a command line are guessed from its words.
-func (c Command) Files() []string {
-	words := c.words()
-	if c.Line != "" {
-		dir := strings.NewReplacer("$PAWL_AGENT_DIR", c.FileDir, "${PAWL_AGENT_DIR}", c.FileDir, `"`, " ", "'", " ", ";", " ", "|", " ", "&", " ")
-		words = strings.Fields(dir.Replace(c.Line))
-	}
-	var files []string
-	for _, w := range words {
-		if !filepath.IsAbs(w) {
-			w = filepath.Join(c.Workspace, w)
-		}
-		if info, err := os.Stat(w); err == nil && info.Mode().IsRegular() {
-			files = append(files, w)
-		}
-	}
-	return files
-}
-
 // empty says that a program answered nothing.
 func empty(out []byte) bool { return len(bytes.TrimSpace(out)) == 0 }
