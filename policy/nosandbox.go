@@ -29,16 +29,9 @@ func (r Rules) unsandboxed(c *event.ToolCall, said []Verdict) []Verdict {
 	}}
 }
 
-// permitted says that a call would run, and not in the sandbox.
+// permitted says that a call would run unasked, and not in the sandbox.
 func permitted(said []Verdict) bool {
-	allowed := false
-	for _, v := range said {
-		if v.Decision == event.DecisionSandbox {
-			return false
-		}
-		allowed = allowed || v.Decision == event.DecisionAllow
-	}
-	return allowed
+	return all(said, func(v Verdict) bool { return v.Decision == event.DecisionAllow })
 }
 
 // Asks says that a person is asked about some calls for another reason than

@@ -77,6 +77,18 @@ func TestACommandWithoutASandboxAsksWhereOtherCallsAsk(t *testing.T) {
 	}
 }
 
+// What asks for another reason is asked about for that one alone: a person who
+// answers by giving the call other arguments is not asked again.
+func TestACommandThatAsksAnywayIsAskedAboutOnce(t *testing.T) {
+	r := policy.Rules{Declared: true, Gates: []string{"shell.exec"}}
+	_, said := r.Explain(&event.ToolCall{Tool: "shell.exec", Facts: &event.Facts{Unsandboxed: true, Risk: event.RiskExecute}})
+	for _, v := range said {
+		if v.Rule == policy.NoSandboxName {
+			t.Errorf("%s asks beside %s", v.Rule, said[0].Rule)
+		}
+	}
+}
+
 func TestTheOwnerIsToldWhyACommandWithoutASandboxAsks(t *testing.T) {
 	r := policy.Rules{Declared: true, Gates: []string{"fs.write"}}
 	v := r.Decide(&event.ToolCall{Tool: "shell.exec", Facts: &event.Facts{Unsandboxed: true, Risk: event.RiskExecute}})
