@@ -13,6 +13,12 @@ import (
 // redact takes secrets out of an event before anything follows from it: what
 // the machine applies, the store keeps and subscribers see is the same.
 func (d *driver) redact(s *staged) error {
+	if answer, ok := s.event.Data.(event.ModelResponse); ok {
+		if parts, found := d.redactCalls(answer.Parts); found {
+			answer.Parts = parts
+			s.event.Data = answer
+		}
+	}
 	body, found := d.withoutSecrets(s.body)
 	if !found {
 		return nil
@@ -28,9 +34,38 @@ func (d *driver) redact(s *staged) error {
 	return nil
 }
 
-// reattach gives an event that was read back the attachments of the original,
-// of which the stored form has the digests alone.
+// redactCalls takes secrets out of the arguments of calls, so that they are
+// judged as they will run, and says whether there were any. The stored form of an
+// answer leaves them to the tool_call of each.
+func (d *driver) redactCalls(parts event.Answer) (redacted event.Answer, found bool) {
+	for i, p := range parts {
+		call, ok := p.(llm.ToolCall)
+		if !ok {
+			continue
+		}
+		args, inArgs := d.withoutSecrets(call.Args)
+		if text := d.redactText(call.ArgsText); inArgs || text != call.ArgsText {
+			call.Args, call.ArgsText = args, text
+			parts, found = slices.Clone(parts), true
+			parts[i] = call
+		}
+	}
+	return parts, found
+}
+
+// reattach gives an event that was read back what the stored form of the
+// original leaves out: the contents of attachments, of which it has the digests,
+// and the arguments of calls.
 func reattach(data, original event.Data) (event.Data, error) {
+	if answer, ok := data.(event.ModelResponse); ok {
+		for i, p := range original.(event.ModelResponse).Parts {
+			call, ok := answer.Parts[i].(llm.ToolCall)
+			if before, was := p.(llm.ToolCall); ok && was {
+				call.Args, call.ArgsText = before.Args, before.ArgsText
+				answer.Parts[i] = call
+			}
+		}
+	}
 	contents := map[string][]byte{}
 	if _, err := event.MapMedia(original, func(m llm.Media) (llm.Media, error) {
 		contents[m.Blob] = m.Data

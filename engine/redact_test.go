@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -154,4 +155,33 @@ func TestWhatAParkedRunIsToldHoldsNoneOfItsSecrets(t *testing.T) {
 			t.Errorf("the journal:\n%s", text)
 		}
 	})
+}
+
+// What a model says beside a call, and a secret among the arguments themselves,
+// leave the others as they are.
+func TestACallKeepsItsArgumentsWhereASecretIsTakenOut(t *testing.T) {
+	for name, text := range map[string]string{"in the arguments": "I try", "in the text, too": "I try " + password} {
+		var got map[string]string
+		r := newRig(t).tools(tool.New("work", "Works.", func(_ context.Context, args map[string]string) (string, error) {
+			got = args
+			return "worked", nil
+		}))
+		r.env.Secrets = secret.NewRedactor(secret.Secret{Name: "DB", Value: password})
+		args, err := json.Marshal(map[string]string{"to": "ann", "word": password})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.turns(scripted.Turn{Text: text, ToolCalls: calls("work", string(args))}, scripted.Turn{Text: "done"})
+		run := r.start(t.Context())
+		if o := outcome(t, run); !o.OK {
+			t.Errorf("%s: %+v", name, o)
+		}
+		if want := map[string]string{"to": "ann", "word": "${secret:DB}"}; !maps.Equal(got, want) {
+			t.Errorf("%s: the call ran with %v", name, got)
+		}
+		made := of[event.ToolCall](r.whole(run.ID))
+		if len(made) != 1 || made[0].Digest != tool.Digest("work", made[0].Args, "") {
+			t.Errorf("%s: the digest is of other arguments: %+v", name, made)
+		}
+	}
 }

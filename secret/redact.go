@@ -6,7 +6,9 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
-	"net/url"
+	"fmt"
+	"html"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -31,7 +33,8 @@ type form struct {
 }
 
 // NewRedactor returns a redactor of secrets; nil when there are none. A value
-// is found as it is, as JSON, as part of an address, in base64 and in hex.
+// is found as it is, as JSON, as part of an address or of a page, in base64 and
+// in hex.
 func NewRedactor(secrets ...Secret) *Redactor {
 	r := &Redactor{forms: map[uint16][]form{}}
 	for _, s := range secrets {
@@ -79,9 +82,18 @@ func pair(a, b byte) uint16 { return uint16(a)<<8 | uint16(b) }
 // formsOf lists the ways in which programs write a value.
 func formsOf(value string) []string {
 	plain, page := inJSON(value, false), inJSON(value, true)
+	slashed, marked := strings.ReplaceAll(plain, "/", `\/`), html.EscapeString(value)
 	forms := []string{
-		value, plain, page, inJSON(plain, false), inJSON(plain, true), inJSON(page, false), url.QueryEscape(value), url.PathEscape(value),
+		value, plain, page, inJSON(plain, false), inJSON(plain, true), inJSON(page, false),
+		slashed, inJSON(slashed, false), inJSON(slashed, true), marked, inJSON(marked, true),
 		hex.EncodeToString([]byte(value)), strings.ToUpper(hex.EncodeToString([]byte(value))),
+	}
+	for _, unreserved := range unreservedSets {
+		text := inAddress(value, unreserved)
+		forms = append(forms, text, escapes.ReplaceAllStringFunc(text, strings.ToLower))
+		if strings.Contains(text, "%20") {
+			forms = append(forms, strings.ReplaceAll(text, "%20", "+"))
+		}
 	}
 	// What comes before a value decides where its bytes lie in the groups of
 	// base64; the characters at both ends hold bits of their neighbours.
@@ -95,6 +107,28 @@ func formsOf(value string) []string {
 		}
 	}
 	return forms
+}
+
+// unreservedSets are what programs leave as it is in a part of an address, beside
+// letters and digits: Go's queries and paths, Python and JavaScript's
+// encodeURIComponent and encodeURI.
+var unreservedSets = []string{"-_.~", "-_.~$&+:=@", "-_.~/", "-_.~!*'()", "-_.~!*'();/?:@&=+$,#"}
+
+// escapes are what stands for bytes in an address.
+var escapes = regexp.MustCompile(`%[0-9A-F]{2}`)
+
+// inAddress is a text as it stands in an address.
+func inAddress(text, unreserved string) string {
+	var b strings.Builder
+	for i := range len(text) {
+		switch c := text[i]; {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', strings.IndexByte(unreserved, c) >= 0:
+			b.WriteByte(c)
+		default:
+			fmt.Fprintf(&b, "%%%02X", c)
+		}
+	}
+	return b.String()
 }
 
 // inJSON is a text as it stands within a JSON string, which may be one that is

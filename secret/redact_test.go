@@ -22,19 +22,24 @@ func TestAValueIsFoundInEveryFormThatProgramsWrite(t *testing.T) {
 	quoted, _ := json.Marshal(value)
 	twice, _ := json.Marshal(string(quoted))
 	for name, text := range map[string]string{
-		"as it is":           "password: " + value + ".",
-		"in JSON":            `{"password":` + string(quoted) + `}`,
-		"in JSON in JSON":    `{"output":` + string(twice) + `}`,
-		"in an address":      "https://example.com/?p=" + url.QueryEscape(value),
-		"in a path":          "https://example.com/" + url.PathEscape(value),
-		"in hex":             hex.EncodeToString([]byte(value)),
-		"in capital hex":     strings.ToUpper(hex.EncodeToString([]byte(value))),
-		"in base64":          base64.StdEncoding.EncodeToString([]byte(value)),
-		"in base64, later":   base64.StdEncoding.EncodeToString([]byte("user:" + value + "\n")),
-		"in base64, latest":  base64.URLEncoding.EncodeToString([]byte("a user:" + value + "@")),
-		"twice on a line":    value + value,
-		"at the very end":    "x" + value,
-		"after a false dawn": value[:5] + value,
+		"as it is":                               "password: " + value + ".",
+		"in JSON":                                `{"password":` + string(quoted) + `}`,
+		"in JSON in JSON":                        `{"output":` + string(twice) + `}`,
+		"in an address":                          "https://example.com/?p=" + url.QueryEscape(value),
+		"in a path":                              "https://example.com/" + url.PathEscape(value),
+		"as other programs put it in an address": "p=p%22a%5css%3cword%3e%2f17%26x",
+		"in an address whose slashes stay":       "p%22a%5Css%3Cword%3E/17%26x",
+		"in JSON whose slashes are escaped":      `{"p":"p\"a\\ss<word>\/17&x"}`,
+		"in such JSON in JSON":                   `{"out":"{\"p\":\"p\\\"a\\\\ss<word>\\/17&x\"}"}`,
+		"in a page":                              "<td>p&#34;a\\ss&lt;word&gt;/17&amp;x</td>",
+		"in hex":                                 hex.EncodeToString([]byte(value)),
+		"in capital hex":                         strings.ToUpper(hex.EncodeToString([]byte(value))),
+		"in base64":                              base64.StdEncoding.EncodeToString([]byte(value)),
+		"in base64, later":                       base64.StdEncoding.EncodeToString([]byte("user:" + value + "\n")),
+		"in base64, latest":                      base64.URLEncoding.EncodeToString([]byte("a user:" + value + "@")),
+		"twice on a line":                        value + value,
+		"at the very end":                        "x" + value,
+		"after a false dawn":                     value[:5] + value,
 	} {
 		out, found := r.Redact([]byte(text))
 		if !found || !bytes.Contains(out, []byte("${secret:DB}")) || bytes.Contains(out, []byte(value)) {
