@@ -7,9 +7,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spf13/cobra"
+
 	"github.com/pawlrun/pawl/launch"
 	"github.com/pawlrun/pawl/spec"
-	"github.com/spf13/cobra"
 )
 
 // checked is what a file turned out to be.

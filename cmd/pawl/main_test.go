@@ -20,9 +20,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rogpeppe/go-internal/testscript"
+
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/sandbox"
-	"github.com/rogpeppe/go-internal/testscript"
 )
 
 var (

@@ -9,11 +9,12 @@ import (
 	"os"
 	"strings"
 
+	"github.com/spf13/cobra"
+
 	"github.com/pawlrun/pawl/attach"
 	"github.com/pawlrun/pawl/engine"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/launch"
-	"github.com/spf13/cobra"
 )
 
 func (a *app) runCommand() *cobra.Command {

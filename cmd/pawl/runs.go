@@ -8,8 +8,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/pawlrun/pawl/journal"
 	"github.com/spf13/cobra"
+
+	"github.com/pawlrun/pawl/journal"
 )
 
 // The groups of the verbs of runs.

@@ -6,11 +6,12 @@ import (
 	"errors"
 	"strings"
 
+	"github.com/spf13/cobra"
+
 	"github.com/pawlrun/pawl/control"
 	"github.com/pawlrun/pawl/engine"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/journal"
-	"github.com/spf13/cobra"
 )
 
 func (a *app) approveCommand() *cobra.Command {

@@ -5,8 +5,9 @@ import (
 	"strconv"
 	"text/tabwriter"
 
-	"github.com/pawlrun/pawl/journal"
 	"github.com/spf13/cobra"
+
+	"github.com/pawlrun/pawl/journal"
 )
 
 type listFlags struct {

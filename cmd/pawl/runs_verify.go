@@ -4,9 +4,10 @@ import (
 	"context"
 	"errors"
 
+	"github.com/spf13/cobra"
+
 	"github.com/pawlrun/pawl/control"
 	"github.com/pawlrun/pawl/journal"
-	"github.com/spf13/cobra"
 )
 
 // verified is what verify says of one run.
