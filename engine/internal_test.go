@@ -207,9 +207,9 @@ func TestAParentThatBreaksSettlesWhatItsChildrenDrew(t *testing.T) {
 			}
 			return nil
 		}
-		parents := 1
+		var machines atomic.Int32 // the parent's comes first; its children ask for theirs at once
 		e := engine.New(r.store, func(string) (machine.Machine, error) {
-			if parents--; parents == 0 {
+			if machines.Add(1) == 1 {
 				return b, nil
 			}
 			return agent.New(), nil
