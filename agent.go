@@ -297,10 +297,11 @@ func (a Agent) config(targets []Target, set *tool.Set) agent.Config {
 }
 
 // rules are what the agent's calls are judged by. A command that one run of a
-// tree starts without a sandbox could decide about the calls of another one.
+// tree starts without a sandbox could decide about the calls of another one, and
+// about those that a hook asks about.
 func (a Agent) rules() policy.Rules {
 	r := policy.Rules{Declared: true, Gates: a.Approvals, MaySend: a.MaySend, HighRisk: highRisk(a.Tools)}
-	r.TreeAsks = slices.ContainsFunc(a.Agents, func(o AgentTool) bool { return o.Agent.rules().Asks() })
+	r.OthersAsk = hook.MayAsk(a.Hooks) || slices.ContainsFunc(a.Agents, func(o AgentTool) bool { return o.Agent.rules().Asks() })
 	return r
 }
 

@@ -94,8 +94,8 @@ func (a Agent) children() map[string]engine.Child {
 }
 
 // begin is the first event and the environment of a run of the agent that a
-// call asks for; treeAsks says that calls of its parent or siblings ask.
-func (a Agent) begin(args json.RawMessage, treeAsks bool) (event.RunStarted, engine.Env, error) {
+// call asks for; othersAsk says that calls of its parent or siblings may ask.
+func (a Agent) begin(args json.RawMessage, othersAsk bool) (event.RunStarted, engine.Env, error) {
 	var t tool.Task
 	if err := json.Unmarshal(args, &t); err != nil {
 		return event.RunStarted{}, engine.Env{}, fmt.Errorf("pawl: the task: %w", err)
@@ -104,7 +104,7 @@ func (a Agent) begin(args json.RawMessage, treeAsks bool) (event.RunStarted, eng
 	if err != nil {
 		return event.RunStarted{}, engine.Env{}, err
 	}
-	cfg.Policy.TreeAsks = treeAsks
+	cfg.Policy.OthersAsk = cfg.Policy.OthersAsk || othersAsk
 	var fence *event.Fence
 	if env.Tools.Fences() {
 		fence = &event.Fence{}

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/hook"
 	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/journal/memory"
 	"github.com/pawlrun/pawl/llm/scripted"
@@ -53,7 +55,7 @@ func TestAProgramsCommandWithoutASandboxAsksWhereItsOtherCallsAsk(t *testing.T) 
 	}
 }
 
-func TestACommandOfOneRunAsksWhereAnotherRunOfItsTreeAsks(t *testing.T) {
+func TestACommandOfOneRunAsksWhereAnotherRunOfItsOthersAsk(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		// tree gives the parent with its child, one of which has the shell.
@@ -76,6 +78,12 @@ func TestACommandOfOneRunAsksWhereAnotherRunOfItsTreeAsks(t *testing.T) {
 			a := writer(shell, research, scripted.Turn{Text: "done"})
 			a.Agents = append(a.Agents, pawl.AgentTool{Name: "pay", Agent: child})
 			return a
+		}},
+		{"a hook of the child may ask", func(shell pawl.Agent) pawl.Agent {
+			child := researcher(scripted.Turn{Text: "done"})
+			child.Hooks = []pawl.Hook{{Stage: event.HookBeforeTool, Run: func(context.Context, hook.Call) (hook.Answer, error) { return hook.Answer{}, nil }}}
+			shell.Agents = []pawl.AgentTool{{Name: "research", Agent: child}}
+			return shell
 		}},
 		{"a child pays by a tool that is declared to", func(shell pawl.Agent) pawl.Agent {
 			child, pay := researcher(scripted.Turn{Text: "done"}), payer()

@@ -36,9 +36,10 @@ func permitted(said []Verdict) bool {
 
 // Asks says that a person is asked about some calls for another reason than
 // that they touch what is protected or outside, are unclear or, once untrusted
-// text has come in, can send: the owner gated them, or never named them.
+// text has come in, can send: the owner gated them, never named them, or has a
+// hook that may ask about them.
 func (r Rules) Asks() bool {
-	return !r.Declared && r.Mode != ModeBypass || r.TreeAsks || len(r.Gates) > 0 || len(r.GateProtected) > 0 || len(r.HighRisk) > 0 ||
+	return !r.Declared && r.Mode != ModeBypass || r.OthersAsk || len(r.Gates) > 0 || len(r.GateProtected) > 0 || len(r.HighRisk) > 0 ||
 		slices.ContainsFunc(r.Rules, func(rule Rule) bool { return rule.Decision == event.DecisionAsk })
 }
 

@@ -49,7 +49,7 @@ func TestACommandWithoutASandboxAsksWhereOtherCallsAsk(t *testing.T) {
 		{"another tool does what cannot be taken back", policy.Rules{Declared: true, HighRisk: map[string]event.Risk{"pay": event.RiskFinancial}}, run, event.DecisionAsk, asked},
 		{"a rule asks about another tool", policy.Rules{Declared: true, Rules: rule(event.DecisionAsk, "fs.write", "")}, run, event.DecisionAsk, asked},
 		{"a rule asks about another command", policy.Rules{Declared: true, Rules: rule(event.DecisionAsk, "shell.exec", "git push *")}, run, event.DecisionAsk, asked},
-		{"another run of the tree asks", policy.Rules{Declared: true, TreeAsks: true}, run, event.DecisionAsk, asked},
+		{"another run of the tree asks, or a hook may", policy.Rules{Declared: true, OthersAsk: true}, run, event.DecisionAsk, asked},
 		{"the file names no tools, and a rule the command", policy.Rules{Rules: rule(event.DecisionAllow, "shell.exec", "go test")}, run, event.DecisionAsk, asked},
 		{"a rule permits the command by name", gated(func(r *policy.Rules) { r.Rules = rule(event.DecisionAllow, "shell.exec", "go test") }), run, event.DecisionAsk, asked},
 

@@ -45,9 +45,10 @@ type Rules struct {
 	RuleOfTwo RuleOfTwo `json:"rule_of_two,omitempty"`
 	// MaySend are the tools that the rule of two does not hold.
 	MaySend []string `json:"may_send,omitempty"`
-	// TreeAsks says that calls of another run of the same tree ask, which a
-	// program that this one starts could decide about as well.
-	TreeAsks bool `json:"tree_asks,omitempty"`
+	// OthersAsk says that calls may ask for a reason that these rules do not
+	// know: those of another run of the same tree, or those that a hook asks
+	// about. A program that this run starts could decide about them as well.
+	OthersAsk bool `json:"others_ask,omitempty"`
 	// Taint is what the run has taken in so far. It is no setting: the run's
 	// state goes in here for one decision.
 	Taint event.Taint `json:"-"`
