@@ -50,14 +50,17 @@ func waitsAbove(p event.ChildParked) bool {
 	return p.Reason == event.ParkInput && p.Limit == "" || p.Reason == event.ParkInterrupted
 }
 
-// answeredSince says that a parked run has been told what it waits for.
+// answeredSince says that a parked run has been told what it waits for, or has
+// ended without it.
 func (e *Engine) answeredSince(ctx context.Context, p parkedChild) (bool, error) {
-	if p.Reason != event.ParkApproval && p.Reason != event.ParkInput {
-		return false, nil
-	}
 	row, err := e.store.Run(ctx, p.Child)
-	if err != nil || row.Seq == p.seq || row.State != journal.Parked {
+	switch {
+	case err != nil || row.Seq == p.seq:
 		return false, err
+	case row.State == journal.Ended:
+		return true, nil
+	case row.State != journal.Parked, p.Reason != event.ParkApproval && p.Reason != event.ParkInput:
+		return false, nil
 	}
 	said, err := e.store.Records(ctx, p.Child, p.seq, 0)
 	if err != nil {

@@ -74,6 +74,29 @@ func TestADecisionWakesAParkedChildWhileItsSiblingGoesOn(t *testing.T) {
 	}
 }
 
+// A parked child that is cancelled has ended, and its parent hears of it at once.
+func TestACancelOfAParkedChildAnswersItsCallWhileItsSiblingGoesOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		child := pays(t)
+		r := besideASibling(t, child)
+		run := r.start(t.Context())
+		time.Sleep(time.Minute)
+		id := r.children(run.ID)[0]
+		r.send(journal.Command{Run: id, Kind: journal.Cancel, By: "ann"})
+		synctest.Wait()
+		if n := count(r.journal(run.ID), "child.finished"); n != 1 {
+			t.Errorf("the parent heard of %d ends", n)
+		}
+		if o := outcome(t, run); o.FinalOutput != "done" {
+			t.Errorf("%+v", o)
+		}
+		if n := count(r.whole(run.ID), "run.parked"); n != 0 {
+			t.Errorf("the parent parked %d times", n)
+		}
+		r.ended(run.ID)
+	})
+}
+
 // What does not answer the question wakes nobody.
 func TestAParkedChildSleepsUntilItIsAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
