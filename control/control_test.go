@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -37,9 +38,15 @@ const turns = `- tool_calls: [{name: fs.write, arguments: {path: a.txt, content:
 
 func parked(t *testing.T) office {
 	t.Helper()
+	return parkedAs(t, agentFile, func(*event.RunStarted) {})
+}
+
+// parkedAs is parked with another file, and another beginning than that gives.
+func parkedAs(t *testing.T, file string, pin func(*event.RunStarted)) office {
+	t.Helper()
 	t.Setenv("DOOR_WORD", "open-sesame-4711")
 	dir := t.TempDir()
-	for name, text := range map[string]string{"agent.yaml": agentFile, "turns.yaml": turns} {
+	for name, text := range map[string]string{"agent.yaml": file, "turns.yaml": turns} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -55,6 +62,7 @@ func parked(t *testing.T) office {
 	if err != nil {
 		t.Fatal(err)
 	}
+	pin(&started)
 	run, err := e.Start(t.Context(), started, env)
 	if err != nil {
 		t.Fatal(err)
@@ -219,6 +227,49 @@ func TestAParkedRunIsToldNothingThatMayHoldASecretUnseen(t *testing.T) {
 	}
 	if got, err := o.Send(t.Context(), o.row(), journal.Command{Kind: journal.Reject, CallID: o.pending().CallID, Text: "no", By: "ann"}); err != nil || !got.Taken {
 		t.Errorf("a call cannot be declined: %+v, %v", got, err)
+	}
+}
+
+// The file that is pinned may be of a version that had other keys.
+func unreadable(s *event.RunStarted) { s.Spec = "identity: [" }
+
+func TestARunWhoseFileCannotBeReadIsStillStoppedAndDecidedAbout(t *testing.T) {
+	for name, c := range map[string]journal.Command{
+		"a pause":     {Kind: journal.Pause},
+		"a cancel":    {Kind: journal.Cancel},
+		"an approval": {Kind: journal.Approve},
+		"a rejection": {Kind: journal.Reject, Text: "no"},
+	} {
+		o := parkedAs(t, agentFile, unreadable)
+		if c.Kind == journal.Approve || c.Kind == journal.Reject {
+			c.CallID = o.pending().CallID
+		}
+		if got, err := o.Send(t.Context(), o.row(), c); err != nil || !got.Taken || (got.State == journal.Ended) != (c.Kind == journal.Cancel) {
+			t.Errorf("%s: %+v, %v", name, got, err)
+		}
+	}
+}
+
+func TestTheJournalDecidesWhatARunIsToldWhoseFileCannotBeRead(t *testing.T) {
+	told := map[string]journal.Command{
+		"a message":  {Kind: journal.Input, Text: "the word is open-sesame-4711"},
+		"a farewell": {Kind: journal.Cancel, Text: "the word is open-sesame-4711"},
+	}
+	noSecrets := strings.Replace(agentFile, ", secrets: {door: {env: DOOR_WORD, tools: [fs.write]}}", "", 1)
+	for name, c := range told {
+		o := parkedAs(t, agentFile, unreadable)
+		_, err := o.Send(t.Context(), o.row(), c)
+		if missing, ok := errors.AsType[*engine.SecretsError](err); !ok || !slices.Equal(missing.Missing, []string{"door"}) {
+			t.Errorf("%s to a run with a secret: %v", name, err)
+		}
+		if text := o.journal(); strings.Contains(text, "sesame") {
+			t.Errorf("%s: the journal holds a secret:\n%s", name, text)
+		}
+
+		o = parkedAs(t, noSecrets, unreadable)
+		if got, err := o.Send(t.Context(), o.row(), c); err != nil || !got.Taken {
+			t.Errorf("%s to a run without one: %+v, %v", name, got, err)
+		}
 	}
 }
 

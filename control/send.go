@@ -56,9 +56,11 @@ func (d *Desk) Send(ctx context.Context, r journal.Run, c journal.Command) (Deli
 	}
 	c.Run = r.ID
 	live := Driven(r, sent) && !engine.OwnerGone(r.Owner)
-	known, err := d.knows(ctx, r.ID)
-	if err != nil {
-		return Delivery{}, err
+	var known engine.Knowledge
+	if engine.MayHoldSecret(c) {
+		if known, err = d.knows(ctx, r.ID); err != nil {
+			return Delivery{}, err
+		}
 	}
 	sealed, err := d.engine.Tell(ctx, c, known)
 	if err != nil {
@@ -94,7 +96,9 @@ func (d *Desk) addressee(ctx context.Context, r journal.Run, c journal.Command) 
 }
 
 // knows are the secrets that a run's file names, with the values that can be had
-// here. Those of a run without a file only its program knows.
+// here. Those of a run without a file only its program knows. A file that cannot
+// be read, such as another version's, says nothing: then the names in the run's
+// journal decide what it may be told.
 func (d *Desk) knows(ctx context.Context, run string) (engine.Knowledge, error) {
 	started, err := d.started(ctx, run)
 	if err != nil || started.Spec == "" {
@@ -102,7 +106,7 @@ func (d *Desk) knows(ctx context.Context, run string) (engine.Knowledge, error) 
 	}
 	secrets, missing, err := launch.Redactor(started)
 	if err != nil {
-		return engine.Knowledge{}, err
+		return engine.Knowledge{}, nil
 	}
 	return engine.Knowledge{Secrets: secrets, Names: append(append([]string{}, secrets.Names()...), missing...)}, nil
 }

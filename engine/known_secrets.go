@@ -88,7 +88,7 @@ func (e *Engine) knownSecrets(ctx context.Context, row journal.Run, from sender,
 	if !known.complete {
 		known.redactors = []*secret.Redactor{from.knows.Secrets}
 	}
-	if !known.complete && mayHoldSecret(c) {
+	if !known.complete && MayHoldSecret(c) {
 		declared, err := e.declaredSecrets(ctx, row.ID)
 		if err != nil {
 			return known, err
@@ -128,7 +128,7 @@ func (k knownSecrets) clean(c journal.Command) (journal.Command, bool) {
 	for _, r := range k.redactors {
 		c = redactCommand(c, r)
 	}
-	return c, k.complete || !mayHoldSecret(c)
+	return c, k.complete || !MayHoldSecret(c)
 }
 
 // unknown is the error for what could not be written down, nor be sealed.
@@ -136,8 +136,10 @@ func (k knownSecrets) unknown(run string, cause error) error {
 	return &SecretsError{Run: run, Missing: k.missing, cause: cause}
 }
 
-// mayHoldSecret says that a command has room for a value of a secret.
-func mayHoldSecret(c journal.Command) bool {
+// MayHoldSecret says that a command has room for a value of a secret: that it
+// carries [secret.MinLength] bytes of text or of arguments, or an attachment.
+// Any other can be sent without knowing the run's secrets.
+func MayHoldSecret(c journal.Command) bool {
 	return max(len(c.Text), len(c.Args)) >= secret.MinLength || len(c.Media) > 0
 }
 
