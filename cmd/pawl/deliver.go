@@ -39,6 +39,9 @@ func (s *session) send(ctx context.Context, r journal.Run, c journal.Command) (c
 			return control.Delivery{}, err
 		}
 	}
+	if s.unread != nil && engine.MayHoldSecret(c) {
+		return control.Delivery{}, usagef("what run %s is told might carry into its journal a credential that the config file names: %w", r.ID, s.unread)
+	}
 	c.By = whoAmI()
 	d, err := s.desk.Send(ctx, r, c)
 	switch {

@@ -9,6 +9,7 @@ import (
 	"github.com/pawlrun/pawl/engine"
 	"github.com/pawlrun/pawl/llm"
 	"github.com/pawlrun/pawl/llm/scripted"
+	"github.com/pawlrun/pawl/models"
 )
 
 func recordFlag(c *cobra.Command, path *string) {
@@ -29,12 +30,12 @@ func recordAnew(path string) error {
 
 // recording has a run's models recorded. What a run could not record is told
 // when it is over.
-func (a *app) recording(env engine.Env, path string) engine.Env {
+func recording(env engine.Env, path string, config models.Config) engine.Env {
 	if path == "" || env.Model == nil {
 		return env
 	}
 	recorder := scripted.NewRecorder(path)
-	ofProcess, ofRun := a.secrets(), env.Secrets
+	ofProcess, ofRun := credentials(config), env.Secrets
 	recorder.Clean(func(turn []byte) []byte {
 		turn, _ = ofRun.Redact(turn)
 		turn, _ = ofProcess.Redact(turn)

@@ -153,7 +153,7 @@ func (s *session) replayLive(ctx context.Context, r journal.Run, f replayFlags) 
 	}
 	env.Tree = nil // nothing is changed, whatever the recorded calls changed
 	env.Ask = answerAll(event.ApprovalApproved, "replay of "+r.ID)
-	env = s.app.recording(env, f.record)
+	env = recording(env, f.record, config)
 	ctx, stop := interruptible(ctx)
 	defer stop()
 	p := newPrinter(s.app.err, screenOf(s.app.err, os.Getenv))

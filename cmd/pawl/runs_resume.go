@@ -100,7 +100,7 @@ func (s *session) resume(ctx context.Context, row journal.Run, o output, who app
 			return env, usageError(err)
 		}
 		s.app.asking(&env, mode, p)
-		return s.app.recording(env, s.app.recordPath), nil
+		return recording(env, s.app.recordPath, config), nil
 	})
 	if child, ok := errors.AsType[*engine.ChildError](err); ok {
 		return usageError(child)

@@ -198,3 +198,47 @@ tools: {allow: [shell.exec]}
 		t.Errorf("exit code %d: %s", f.code, f.err)
 	}
 }
+
+// Which variables hold credentials, only the config file says.
+func TestNothingIsSaidToARunWhileTheConfigFileCannotBeRead(t *testing.T) {
+	const gateway = "6af0-plugh-20931-xyzzy"
+	p := newProject(t, map[string]string{
+		"agent.yaml": `identity: {name: plain}
+model_policy: {primary: {model: scripted/script.yaml}}
+tools: {allow: [fs.write], approvals: {fs.write: always}}
+approvals: {mode: park}
+`,
+		"script.yaml":   "- tool_calls: [{name: fs.write, arguments: {path: a.txt, content: x}}]\n- text: the end\n",
+		"gateways.yaml": "providers: {gw: {base_url: \"http://127.0.0.1:9/v1\", api_key_env: GW_WORD, timout: 3}}\n",
+		"said.txt":      "it gave " + gateway,
+	})
+	p.exits(exitParked, "run", "agent.yaml", "work")
+	id := p.newest()
+	typed := func(args ...string) finished {
+		t.Helper()
+		return p.startWith([]string{"GW_WORD=" + gateway, "PAWL_CONFIG=gateways.yaml"}, append([]string{"runs"}, args...)...).wait()
+	}
+
+	for _, args := range [][]string{
+		{"input", id, "it is " + gateway},
+		{"input", id, "look", "--attach", "said.txt"},
+		{"approve", id, "1-1", "--reason", "it is " + gateway},
+		{"approve", id, "1-1", "--args", `{"path":"a.txt","content":"` + gateway + `"}`},
+		{"reject", id, "1-1", "--reason", gateway},
+		{"cancel", id, "--reason", gateway},
+		{"fork", id, "--seq", "1", "--no-run", "--prompt", "it is " + gateway},
+	} {
+		if f := typed(args...); f.code != exitUsage || !strings.Contains(f.err, "gateways.yaml:1:") || !strings.Contains(f.err, "timout") || strings.Contains(f.err, gateway) {
+			t.Errorf("%v: exit code %d: %s", args, f.code, f.err)
+		}
+	}
+	if found := p.onDisk(gateway); len(found) > 0 {
+		t.Errorf("the credential is in %s", found)
+	}
+
+	for _, args := range [][]string{{"reject", id, "1-1", "--reason", "no"}, {"cancel", id}} {
+		if f := typed(args...); f.code != 0 {
+			t.Errorf("%v says nothing that could hold one: exit code %d: %s", args, f.code, f.err)
+		}
+	}
+}

@@ -14,6 +14,7 @@ import (
 	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/journal/sqlite"
 	"github.com/pawlrun/pawl/launch"
+	"github.com/pawlrun/pawl/models"
 	"github.com/pawlrun/pawl/secret"
 )
 
@@ -35,6 +36,9 @@ type session struct {
 	store  journal.Store
 	engine *engine.Engine
 	desk   *control.Desk
+	// unread is what is wrong with the config file; nil where its credentials
+	// are known, so that they are taken out of what runs are told.
+	unread error
 }
 
 // open opens the journal that the command line names.
@@ -59,8 +63,9 @@ func (a *app) open(ctx context.Context, m mode) (*session, error) {
 	if first {
 		keepOutOfGit(filepath.Dir(a.journalPath))
 	}
-	e := engine.New(store, launch.Machine, engine.Options{Secrets: a.secrets()})
-	return &session{app: a, store: store, engine: e, desk: control.New(store, e)}, nil
+	config, unread := a.config()
+	e := engine.New(store, launch.Machine, engine.Options{Secrets: credentials(config)})
+	return &session{app: a, store: store, engine: e, desk: control.New(store, e), unread: unread}, nil
 }
 
 // makesHome says that the directory .pawl of the journal is about to be made.
@@ -87,11 +92,9 @@ func noPlace(err error) bool {
 	return false
 }
 
-// secrets are the credentials among this process's variables: those that look
-// like one, and those that the config file names. A config file that cannot be
-// read is refused by whoever needs more of it.
-func (a *app) secrets() *secret.Redactor {
-	config, _ := a.config()
+// credentials are those among this process's variables: what looks like one, and
+// what the config file names.
+func credentials(config models.Config) *secret.Redactor {
 	return secret.NewRedactor(secret.FromEnvironment(os.Environ(), config.Credentials()...)...)
 }
 
