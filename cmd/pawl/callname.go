@@ -1,6 +1,11 @@
 package main
 
-import "strings"
+import (
+	"slices"
+	"strings"
+
+	"github.com/pawlrun/pawl/journal"
+)
 
 // namesCall says that what a user wrote means the call of this id: the whole
 // id, its end behind the run's ("3-1"), or that behind a beginning of the run's
@@ -23,4 +28,31 @@ func cutCall(id string) (run, place string) {
 		}
 	}
 	return "", id
+}
+
+// wholeCall is the id of the call that a user means who wrote it for a run. A
+// call of a run that this one started has to be written with that run's id, or
+// with a beginning of it that only that one has: else an answer that is given
+// twice would be one to another question. What names no run stays as it is.
+func wholeCall(run string, children []journal.Run, written string) (string, error) {
+	begins, place := cutCall(written)
+	var fits []string
+	for _, child := range children {
+		switch {
+		case child.ID == begins:
+			return written, nil
+		case strings.HasPrefix(child.ID, begins):
+			fits = append(fits, child.ID)
+		}
+	}
+	switch {
+	case strings.HasPrefix(run, begins):
+		return run + "-" + place, nil
+	case len(fits) > 1:
+		slices.Sort(fits)
+		return "", usagef("call %q may be one of several runs that run %s started: %s; write the whole id", written, run, strings.Join(fits, ", "))
+	case len(fits) == 1:
+		return fits[0] + "-" + place, nil
+	}
+	return written, nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/pawlrun/pawl/control"
@@ -21,15 +22,16 @@ func (s *session) deliver(ctx context.Context, r journal.Run, c journal.Command,
 	if asJSON {
 		return s.app.printJSON(d)
 	}
+	what := strings.TrimSpace(string(d.Command) + " " + c.CallID)
 	switch {
 	case d.Live && d.Taken:
-		return s.app.printf("run %s: %s taken up by the process that drives it\n", d.Run, d.Command)
+		return s.app.printf("run %s: %s taken up by the process that drives it\n", d.Run, what)
 	case d.Live:
-		return s.app.printf("run %s: %s sent to the process that drives it, which has not taken it up yet\n", d.Run, d.Command)
+		return s.app.printf("run %s: %s sent to the process that drives it, which has not taken it up yet\n", d.Run, what)
 	case d.State == journal.Ended:
-		return s.app.printf("run %s: %s recorded, the run has ended\n", d.Run, d.Command)
+		return s.app.printf("run %s: %s recorded, the run has ended\n", d.Run, what)
 	}
-	return s.app.printf("run %s: %s recorded; go on with: pawl runs resume %s\n", d.Run, d.Command, toResume(r))
+	return s.app.printf("run %s: %s recorded; go on with: pawl runs resume %s\n", d.Run, what, toResume(r))
 }
 
 // send is [control.Desk.Send] in the name of whoever runs this command.

@@ -9,8 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawlrun/pawl/budget"
-	"github.com/pawlrun/pawl/control"
-	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/journal"
 )
 
@@ -73,19 +71,6 @@ func TestALimitsValueHasItsSettingsType(t *testing.T) {
 	}
 	if !slices.Contains(budget.Settings(), "usd_per_run") {
 		t.Errorf("%v", budget.Settings())
-	}
-}
-
-func TestACallIsNamedByItsIDOrTheEndOfIt(t *testing.T) {
-	var pending []control.Pending
-	for _, id := range []string{"abc-1-1", "abc-1-2", "abc-11-2", "def-1-1", "def-3-1", "ghi-4-1", "hij-4-1"} {
-		run, _ := cutCall(id)
-		pending = append(pending, control.Pending{Run: run, ToolPendingApproval: event.ToolPendingApproval{CallID: id}})
-	}
-	for name, want := range map[string]string{"3-1": "def-3-1", "def-1-1": "def-1-1", "de-1-1": "def-1-1", "4-1": "", "hij-4-1": "hij-4-1", "abc-1-2": "abc-1-2", "1-1": "abc-1-1", "11-2": "abc-11-2", "1-2": "abc-1-2", "2": "", "": "", "c-1-1": "", "9-9": ""} {
-		if got, err := matchCall("abc", pending, name); got.CallID != want || (err == nil) != (want != "") {
-			t.Errorf("%q is %q, %v; want %q", name, got, err, want)
-		}
 	}
 }
 

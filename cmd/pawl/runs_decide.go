@@ -10,7 +10,6 @@ import (
 
 	"github.com/pawlrun/pawl/control"
 	"github.com/pawlrun/pawl/engine"
-	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/journal"
 )
 
@@ -41,7 +40,9 @@ func (a *app) rejectCommand() *cobra.Command {
 func (a *app) decisionCommand(kind journal.CommandKind, edited *string) *cobra.Command {
 	var f verbFlags
 	c := &cobra.Command{
-		Long: "CALL is the id that the run's pending approval names, or the end of it (\"3-1\", \"k7x2-3-1\"); 'pawl runs show' lists them.",
+		Long: `CALL is the id that the pending approval names, or the end of it: "3-1" is a call of RUN itself, "k7x2-3-1" one of
+RUN or of a run that it started, whose id begins so. 'pawl runs show' lists the calls that wait.
+`,
 		Args: cobra.ExactArgs(2),
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := f.check(); err != nil {
@@ -100,61 +101,32 @@ func (s *session) pendingCall(ctx context.Context, r journal.Run, name string) (
 	if err != nil {
 		return control.Pending{}, err
 	}
-	p, err := matchCall(r.ID, pending, name)
-	if err == nil {
-		return p, nil
+	children, err := s.store.Runs(ctx, journal.Filter{Parent: r.ID})
+	if err != nil {
+		return control.Pending{}, err
 	}
-	if d := s.decided(ctx, r, name); d != nil {
-		return p, usageError(&engine.DecidedError{Decision: *d})
+	id, err := wholeCall(r.ID, children, name)
+	if err != nil {
+		return control.Pending{}, err
 	}
-	return p, err
-}
-
-// decided is the decision about a call that a user named and that waits for none
-// any more: one of the run, or of a run that this started.
-func (s *session) decided(ctx context.Context, r journal.Run, name string) *event.ToolApprovalResolved {
-	ids := []string{name}
-	if _, place := cutCall(name); place != "" {
-		ids = append(ids, r.ID+"-"+place)
-		children, err := s.store.Runs(ctx, journal.Filter{Parent: r.ID})
-		if err != nil {
-			return nil
-		}
-		for _, child := range children {
-			ids = append(ids, child.ID+"-"+place)
-		}
-	}
-	for _, id := range ids {
-		named := journal.Command{Kind: journal.Approve, Run: r.ID, CallID: id}
-		if d, err := s.desk.Decided(ctx, named); err == nil && d != nil {
-			return d
-		}
-	}
-	return nil
-}
-
-func matchCall(run string, pending []control.Pending, name string) (control.Pending, error) {
-	var ids []string
-	var fits []control.Pending
+	var waiting []string
 	for _, p := range pending {
-		ids = append(ids, p.CallID)
-		switch {
-		case p.CallID == name:
+		if p.CallID == id {
 			return p, nil
-		case !namesCall(p.CallID, name):
-		case p.Run == run:
-			fits = append([]control.Pending{p}, fits...)
-		default:
-			fits = append(fits, p)
 		}
+		waiting = append(waiting, p.CallID)
 	}
-	switch {
-	case len(fits) == 1, len(fits) > 1 && fits[0].Run == run && fits[1].Run != run:
-		return fits[0], nil // the end of an id means the run's own call before a child's
-	case len(ids) == 0:
-		return control.Pending{}, usagef("run %s waits for no decision", run)
+	these := strings.Join(waiting, ", ")
+	d, err := s.desk.Decided(ctx, journal.Command{Kind: journal.Approve, Run: r.ID, CallID: id})
+	switch decided := err == nil && d != nil; {
+	case decided && these != "":
+		return control.Pending{}, usagef("%w; these wait: %s", &engine.DecidedError{Decision: *d}, these)
+	case decided:
+		return control.Pending{}, usageError(&engine.DecidedError{Decision: *d})
+	case these == "":
+		return control.Pending{}, usagef("run %s waits for no decision", r.ID)
 	}
-	return control.Pending{}, usagef("call %q of run %s waits for no decision; these do: %s", name, run, strings.Join(ids, ", "))
+	return control.Pending{}, usagef("call %q of run %s waits for no decision; these do: %s", name, r.ID, these)
 }
 
 // editedArgs reads the arguments that a user gives a call, and refuses what the

@@ -34,9 +34,8 @@ func household() pawl.Agent {
 	}
 }
 
-// parksInChild plays the program in the project's journal until it waits for
-// somebody to decide about the payment.
-func (p project) parksInChild() (parent, child string) {
+// journal opens the project's journal.
+func (p project) journal() journal.Store {
 	p.t.Helper()
 	path := filepath.Join(p.dir, ".pawl", "journal.db")
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
@@ -46,25 +45,81 @@ func (p project) parksInChild() (parent, child string) {
 	if err != nil {
 		p.t.Fatal(err)
 	}
+	return store
+}
+
+// parksInChild plays the program in the project's journal until it waits for
+// somebody to decide about the payment.
+func (p project) parksInChild() (parent, child string) {
+	p.t.Helper()
+	store := p.journal()
 	defer store.Close()
 	run, err := household().Start(p.t.Context(), "Pay.", pawl.Options{Journal: store})
 	if err != nil {
 		p.t.Fatal(err)
 	}
+	p.parks(run)
+	return run.ID(), p.childOf(store, run.ID())
+}
+
+// parks waits until a run, or one that it started, needs a decision.
+func (p project) parks(run *pawl.Run) {
+	p.t.Helper()
 	if s, err := run.Wait(); err != nil || s.Parked == nil || s.Parked.Reason != event.ParkApproval {
 		p.t.Fatalf("%+v, %v", s, err)
 	}
-	rows, err := store.Runs(p.t.Context(), journal.Filter{Parent: run.ID()})
+}
+
+func (p project) childOf(store journal.Store, run string) string {
+	p.t.Helper()
+	rows, err := store.Runs(p.t.Context(), journal.Filter{Parent: run})
 	if err != nil || len(rows) != 1 {
 		p.t.Fatal(rows, err)
 	}
-	return run.ID(), rows[0].ID
+	return rows[0].ID
+}
+
+// The same answer twice is no answer to what a child has come to ask meanwhile.
+func TestAnApprovalThatIsRepeatedDecidesNothingInAChild(t *testing.T) {
+	p := newProject(t, nil)
+	owner := household()
+	owner.Approvals = []string{"payer"}
+	store := p.journal()
+	run, err := owner.Start(t.Context(), "Pay.", pawl.Options{Journal: store})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.parks(run)
+	parent := run.ID()
+	store.Close()
+	p.exits(0, "runs", "approve", parent, "1-1")
+
+	store = p.journal()
+	run, err = owner.Resume(t.Context(), parent, pawl.Options{Journal: store})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.parks(run)
+	child := p.childOf(store, parent)
+	store.Close()
+	for _, call := range []string{"1-1", parent + "-1-1"} {
+		f := p.exits(2, "runs", "approve", parent, call)
+		if !strings.Contains(f.err, "call "+parent+"-1-1 is already resolved: approved") || !strings.Contains(f.err, "; these wait: "+child+"-1-1") {
+			t.Errorf("%s: %s", call, f.err)
+		}
+	}
+	if f := p.exits(0, "runs", "show", child); !strings.Contains(f.out, "waits for "+child+"-1-1 pay") {
+		t.Errorf("the child's payment: %s", f.out)
+	}
 }
 
 func TestWhatWaitsInAChildIsShownAndDecidedOnEitherRun(t *testing.T) {
-	for name, to := range map[string]func(parent, child string) string{
-		"on the child":  func(_, child string) string { return child },
-		"on the parent": func(parent, _ string) string { return parent },
+	for name, to := range map[string]func(parent, child string) (run, call string){
+		"on the child":  func(_, child string) (string, string) { return child, "1-1" },
+		"on the parent": func(parent, child string) (string, string) { return parent, child + "-1-1" },
+		"on the parent, by a beginning": func(parent, child string) (string, string) {
+			return parent, child[:len(child)-1] + "-1-1"
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newProject(t, nil)
@@ -82,10 +137,15 @@ func TestWhatWaitsInAChildIsShownAndDecidedOnEitherRun(t *testing.T) {
 			says(`"pending":[{"run":"`+child+`","callId":"`+child+`-1-1"`, "runs", "show", parent, "--json")
 			says("parent    "+parent+"\n", "runs", "show", child)
 
-			says("go on with: pawl runs resume "+parent+"\n", "runs", "approve", to(parent, child), "1-1")
+			f := p.exits(2, "runs", "approve", parent, "1-1")
+			if !strings.Contains(f.err, "waits for no decision; these do: "+child+"-1-1") {
+				t.Errorf("a bare place on the parent: %s", f.err)
+			}
+			run, call := to(parent, child)
+			says("approve "+child+"-1-1 recorded; go on with: pawl runs resume "+parent+"\n", "runs", "approve", run, call)
 			says("  payer  decided about, goes on with this run  ", "runs", "show", parent)
 			says("go on     pawl runs resume "+parent+"\n", "runs", "show", child)
-			f := p.exits(2, "runs", "approve", parent, "1-1")
+			f = p.exits(2, "runs", "approve", run, call)
 			if !strings.Contains(f.err, "already resolved: approved") {
 				t.Errorf("a second decision is told: %s", f.err)
 			}
@@ -112,6 +172,9 @@ func TestWhatWaitsInAChildIsListedAndDecidedOverHTTP(t *testing.T) {
 	shown := asks[struct{ Pending []waiting }](s, http.StatusOK, http.MethodGet, "/v1/runs/"+parent, "")
 	if len(shown.Pending) != 1 || shown.Pending[0].Run != child {
 		t.Errorf("%+v", shown)
+	}
+	if got := asks[struct{ Type string }](s, http.StatusNotFound, http.MethodPost, "/v1/runs/"+parent+"/approve", `{"callId": "1-1"}`); got.Type != "urn:pawl:problem:not-pending" {
+		t.Errorf("a bare place: %+v", got)
 	}
 	// The program is not the server's to run, and the decision stands all the same.
 	got := asks[struct {
