@@ -11,10 +11,12 @@ import (
 
 // used is what an answer is charged: what its provider reported, else what came
 // of it. Figures that no call can have are no report: less than nothing would
-// give back what other calls have spent.
+// give back what other calls have spent, and a call whose request, or whose
+// answer, is said to be nothing would be free under any budget.
 func used(a machine.CallModel, r *llm.Response) llm.Usage {
 	u, n := reported(r.Usage), written(r.Parts)
-	if !u.Estimated || n == 0 && r.Finish == llm.FinishPause {
+	lacks := u.Estimated || u.Input == 0 || u.Output == 0 && n > 0
+	if !lacks || n == 0 && r.Finish == llm.FinishPause {
 		return u // a request that a service has queued has used nothing yet
 	}
 	return budget.Unreported(a.Admission.Usage(), u, n)

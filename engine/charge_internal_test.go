@@ -47,6 +47,10 @@ func TestAFailedCallIsChargedByHowFarItCame(t *testing.T) {
 			"broken off with a report that cannot be one", &llm.Response{Parts: llm.Parts{llm.Text{Text: "half"}}, Usage: llm.Usage{Input: -900, Output: 20}},
 			&llm.Error{Class: llm.ClassNetwork}, llm.Usage{Input: 1000, Output: 4, Estimated: true},
 		},
+		{
+			"broken off with a report of nothing", &llm.Response{Parts: llm.Parts{llm.Text{Text: "half"}}},
+			&llm.Error{Class: llm.ClassNetwork}, llm.Usage{Input: 1000, Output: 4, Estimated: true},
+		},
 	} {
 		if diff := cmp.Diff(c.want, charged(call, c.partial, c.err)); diff != "" {
 			t.Errorf("%s: (-want +got)\n%s", c.name, diff)
@@ -55,8 +59,8 @@ func TestAFailedCallIsChargedByHowFarItCame(t *testing.T) {
 }
 
 // Many services that speak another one's protocol report no usage, or one that
-// no call can have. Neither is free, and nothing gives back what was spent
-// (FIELD F27).
+// no call can have, such as none of either kind. Neither is free, and nothing
+// gives back what was spent (FIELD F27).
 func TestAnAnswerIsChargedByWhatCameWhereItsUsageIsNotReported(t *testing.T) {
 	ledger, err := budget.Ledger{}.Reserve(budget.Reservation{ID: "1", Amount: budget.Amount{Input: 1000, Output: 500}})
 	if err != nil {
@@ -70,6 +74,9 @@ func TestAnAnswerIsChargedByWhatCameWhereItsUsageIsNotReported(t *testing.T) {
 		"reported":                     {whole, whole},
 		"not reported":                 {llm.Usage{Estimated: true}, came},
 		"the input alone":              {llm.Usage{Input: 900, Estimated: true}, llm.Usage{Input: 900, Output: 12, Estimated: true}},
+		"nothing at all":               {llm.Usage{}, came},
+		"no input":                     {llm.Usage{Output: 20}, llm.Usage{Input: 1000, Output: 20, Estimated: true}},
+		"no output":                    {llm.Usage{Input: 900, CacheRead: 800}, llm.Usage{Input: 900, CacheRead: 800, Output: 12, Estimated: true}},
 		"less than no input":           {llm.Usage{Input: -1, Output: 20}, came},
 		"less than no output":          {llm.Usage{Input: 900, Output: -20}, came},
 		"less than nothing cached":     {llm.Usage{Input: 900, Output: 20, CacheRead: -1e6}, came},
@@ -79,6 +86,10 @@ func TestAnAnswerIsChargedByWhatCameWhereItsUsageIsNotReported(t *testing.T) {
 		if diff := cmp.Diff(c.want, used(call, &llm.Response{Parts: parts, Usage: c.reported})); diff != "" {
 			t.Errorf("%s: (-want +got)\n%s", name, diff)
 		}
+	}
+	empty := llm.Response{Usage: llm.Usage{Input: 900}}
+	if got := used(call, &empty); got != empty.Usage {
+		t.Errorf("an answer of nothing that is reported as such is charged %+v", got)
 	}
 	queued := llm.Response{Finish: llm.FinishPause, Usage: llm.Usage{Estimated: true}}
 	if got := used(call, &queued); got != queued.Usage {

@@ -3,6 +3,7 @@ package engine_test
 import (
 	"context"
 	"fmt"
+	"math"
 	"runtime"
 	"testing"
 
@@ -34,13 +35,13 @@ func crowd(t *testing.T, children, together int) (*rig, *engine.Run) {
 		pairs = append(pairs, "ask", fmt.Sprintf(`{"task":"part %d"}`, i))
 	}
 	r := newRig(t, child.store).turns(
-		uses(1, 0, scripted.Turn{ToolCalls: calls(pairs...)}), uses(1, 0, scripted.Turn{Text: "done"}),
+		uses(1, 1, scripted.Turn{ToolCalls: calls(pairs...)}), uses(1, 1, scripted.Turn{Text: "done"}),
 	).priced(0, 1000).offers("ask", child)
-	r.cfg.MaxTokens, r.cfg.Dispatch = 1, agent.ParallelAll
+	r.cfg.MaxTokens, r.cfg.Dispatch = 2, agent.ParallelAll
 	l := &r.cfg.Limits
 	l.MaxToolCalls, l.MaxParallelTools, l.USDPerRun = budget.None, budget.None, budget.None
 	if together > 0 {
-		l.USDPerRun = float64(children)*output/1000 + float64(together-1)*output/1000 + 0.001
+		l.USDPerRun = float64(children)*output/1000 + float64(together-1)*output/1000 + 0.003
 	}
 	return r, r.start(t.Context())
 }
@@ -63,7 +64,8 @@ func TestAThousandChildrenOfOneParentEachCostWhatAHundredDo(t *testing.T) {
 				o := outcome(t, run)
 				runtime.ReadMemStats(&after)
 				each[n] = (after.TotalAlloc - before.TotalAlloc) / uint64(n)
-				if o.FinalOutput != "done" || !(o.Cost.USD-float64(n)*0.01 < 1e-9 && o.Cost.USD-float64(n)*0.01 > -1e-9) || o.Usage.Output != int64(n)*10 {
+				output := int64(n)*10 + 2
+				if o.FinalOutput != "done" || math.Abs(o.Cost.USD-float64(output)/1000) > 1e-9 || o.Usage.Output != output {
 					t.Fatalf("%d children: %+v, cost %+v", n, o, o.Cost)
 				}
 				if ids := r.children(run.ID); len(ids) != n {

@@ -88,11 +88,18 @@ func (s *spending) commit(w *world, d event.BudgetCommitted, limits budget.Limit
 	used := budget.Amount{USD: d.USD, Input: d.Input, Output: d.Output}
 	reserved := budget.Amount{USD: s.open.USD, Input: s.open.Input, Output: s.open.Output}
 	s.exceeded = used.Exceeds(reserved)
-	if s.exceeded && (w.honest || d.Estimated) {
+	if s.exceeded && (w.honest || d.Estimated && misjudged(used, reserved)) {
 		w.violate("%s used %+v of %+v", d.ID, used, reserved)
 	}
 	s.spent, s.open = s.spent.Add(used), nil
 	s.within(w, limits)
+}
+
+// misjudged says that an estimate is to blame for what was used beyond a
+// reservation. At least one of its figures was not reported, and that one stays
+// within what was set aside; a model may have reported too much of the other.
+func misjudged(used, reserved budget.Amount) bool {
+	return (used.Input > reserved.Input) == (used.Output > reserved.Output)
 }
 
 // within compares what was spent with the caps. A cap that was lowered while

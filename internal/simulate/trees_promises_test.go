@@ -236,7 +236,7 @@ func (s *sums) event(data event.Data, limits budget.Limits) {
 		used := budget.Amount{USD: d.USD, Input: d.Input, Output: d.Output}
 		s.spent = s.spent.Add(used)
 		if used.Exceeds(reserved) {
-			if s.g.honest || d.Estimated {
+			if s.g.honest || d.Estimated && misjudged(used, reserved) {
 				s.g.violate("%s of %q used %+v of %+v", d.ID, d.Run, used, reserved)
 			}
 			if d.Run != "" && s.spent.Exceeds(caps(limits)) {

@@ -151,6 +151,20 @@ func TestWholeAnswerReadsLikeAStreamedOne(t *testing.T) {
 	}
 }
 
+// An object without the count that every report has reports nothing.
+func TestAnEmptyUsageIsNoReport(t *testing.T) {
+	for _, usage := range []string{`null`, `{}`} {
+		body := `{"id":"resp_1","status":"completed","output":[],"usage":` + usage + `}`
+		resp, err := (&service{body: body}).model(openai.Options{}).Generate(t.Context(), question())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if resp.Usage != (llm.Usage{Estimated: true}) {
+			t.Errorf("%s is read as %+v", usage, resp.Usage)
+		}
+	}
+}
+
 func TestPiecesOfAThoughtAreKeptApart(t *testing.T) {
 	piece := func(n, text string) string {
 		return `{"type":"response.reasoning_summary_text.delta","output_index":0,"summary_index":` + n + `,"delta":"` + text + `"}`

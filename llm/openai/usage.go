@@ -10,11 +10,10 @@ func (r *result) readUsage(raw []byte) {
 	if len(raw) == 0 || raw[0] != '{' {
 		return
 	}
-	r.hasUsage = true
 	for m := wire.ScanObject(raw); m.Next(); {
 		switch v := m.Value(); string(m.Key()) {
 		case "input_tokens":
-			r.usage.Input = wire.Int(v)
+			r.usage.Input, r.hasUsage = wire.Int(v), true
 		case "output_tokens":
 			r.usage.Output = wire.Int(v)
 		case "input_tokens_details", "output_tokens_details":

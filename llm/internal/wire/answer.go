@@ -43,7 +43,7 @@ func (c *Client) Read(x *Exchange, a Answer) (*llm.Response, error) {
 		return resp, nil
 	}
 	if e, ok := errors.AsType[*llm.Error](err); ok {
-		if whole && len(resp.Parts) == 0 && resp.Usage == (llm.Usage{Estimated: true}) {
+		if whole && len(resp.Parts) == 0 && resp.Usage.Input == 0 && resp.Usage.Output == 0 {
 			resp = nil // the body is an error and no answer: the call was declined, and nothing is charged to it
 		}
 		e.Provider = c.Provider

@@ -19,6 +19,7 @@ import (
 type reading struct {
 	how, text string
 	usage     llm.Usage
+	reported  bool
 }
 
 func (r *reading) Events(events *wire.EventReader) error {
@@ -52,7 +53,7 @@ func (r *reading) Whole(body []byte) error {
 
 func (r *reading) Response(complete bool) *llm.Response {
 	resp := &llm.Response{Usage: r.usage}
-	resp.Usage.Estimated = !complete
+	resp.Usage.Estimated = !complete && !r.reported
 	if r.text != "" {
 		resp.Parts = llm.Parts{llm.Text{Text: r.text}}
 	}
@@ -63,6 +64,7 @@ func TestAnAnswerIsReadByItsLooks(t *testing.T) {
 	for _, tt := range []struct {
 		name, kind, body string
 		usage            llm.Usage
+		reported         bool
 		how, text        string
 		class            llm.Class
 		requestID        string
@@ -73,6 +75,7 @@ func TestAnAnswerIsReadByItsLooks(t *testing.T) {
 		{name: "a whole answer that calls itself a stream", kind: "text/event-stream", body: " \n{}", how: "whole", text: " \n{}"},
 		{name: "an error that came whole", body: `{"fails"}`, how: "whole", class: llm.ClassOverloaded, requestID: "its own", nothing: true},
 		{name: "an error that says what it cost", body: `{"fails"}`, usage: llm.Usage{Input: 3}, how: "whole", class: llm.ClassOverloaded, requestID: "its own"},
+		{name: "an error that says that it cost nothing", body: `{"fails"}`, reported: true, how: "whole", class: llm.ClassOverloaded, requestID: "its own", nothing: true},
 		{name: "what makes no sense", body: `{"breaks"}`, how: "whole", class: llm.ClassNetwork, requestID: "r1"},
 		{name: "an error behind a text", body: "data: a\n\ndata: fails\n\n", how: "streamed", text: "a", class: llm.ClassOverloaded, requestID: "r1"},
 		{name: "an error that a stream begins with", body: "data: fails\n\n", how: "streamed", class: llm.ClassOverloaded, requestID: "r1"},
@@ -89,7 +92,7 @@ func TestAnAnswerIsReadByItsLooks(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			r := &reading{usage: tt.usage}
+			r := &reading{usage: tt.usage, reported: tt.reported}
 			resp, err := c.Read(x, r)
 			if r.how != tt.how || (resp == nil) != tt.nothing {
 				t.Fatalf("read as %s: %+v, %v", r.how, resp, err)
