@@ -156,13 +156,14 @@ func (m *Machine) unfit() (event.ErrorType, string) {
 
 // cut says that the answer was cut off at the output limit. Servers are known
 // to call such an answer finished (F8), so the cap and the arguments are
-// looked at as well.
+// looked at as well. An estimate, which counts bytes up to what was set aside,
+// says nothing of the cap.
 func (m *Machine) cut() bool {
 	r := m.response
 	if r.FinishReason == llm.FinishLength {
 		return true
 	}
-	if limit := int64(m.account.maxTokens); limit > 0 && r.Usage.Output >= limit {
+	if limit := int64(m.account.maxTokens); limit > 0 && !r.Usage.Estimated && r.Usage.Output >= limit {
 		return true
 	}
 	for _, c := range m.calls {

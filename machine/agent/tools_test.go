@@ -99,6 +99,12 @@ func TestEveryCallGetsOneResult(t *testing.T) {
 			p.answer(spent(asks("", "send a"), 99))
 			p.results("c2.1=sent")
 		}},
+		{"an estimate at the cap is no cut", capped, func(p *play) {
+			r := spent(asks("", "send a"), 100)
+			r.Usage.Estimated = true
+			p.answer(r)
+			p.results("c1.1=sent")
+		}},
 		{"arguments that break off are a cut for the whole answer", capped, func(p *play) {
 			p.answer(spent(asks("", "send a", `send !{"path":"b`), 7))
 			p.answer(says("sorry"))
