@@ -18,6 +18,8 @@ type Exchange struct {
 	stop      func()
 	// secrets are the credentials that the request carried.
 	secrets []string
+	// markup says that the body begins with a tag.
+	markup bool
 }
 
 // Close ends the exchange.
@@ -43,14 +45,19 @@ func (x *Exchange) IsJSON() (bool, error) {
 			if len(head) == 0 && !errors.Is(err, io.EOF) {
 				return false, err
 			}
+			x.markup = len(head) > 0 && head[0] == '<'
 			return len(head) > 0 && head[0] == '{', nil
 		}
 	}
 }
 
-// webPage says that the answer calls itself a page for people: that of a proxy
-// or of a login, as a rule.
-func (x *Exchange) webPage() bool {
+// webPage says that a page for people came: that of a proxy or of a login, as a
+// rule. It has to look like one, because proxies rewrite the type of streams
+// too (FIELD F20), and those are paid for.
+func (x *Exchange) webPage() bool { return x.markup && x.calledPage() }
+
+// calledPage says that the answer calls itself such a page.
+func (x *Exchange) calledPage() bool {
 	return strings.HasPrefix(x.Response.Header.Get("Content-Type"), "text/html")
 }
 

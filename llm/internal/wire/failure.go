@@ -40,7 +40,9 @@ func (c *Client) Broken(x *Exchange, err error) *llm.Error {
 	}
 	if x.webPage() {
 		e.Status = x.Response.StatusCode
-		e.Message += "; the endpoint answered with a web page (" + x.Response.Header.Get("Content-Type") + ")"
+	}
+	if x.calledPage() {
+		e.Message += "; the endpoint called its answer a web page (" + x.Response.Header.Get("Content-Type") + ")"
 	}
 	return e
 }
