@@ -183,3 +183,33 @@ func TestWhatWaitsInAChildWaitsInItsParent(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// damaged is a store in which one run cannot be read.
+type damaged struct {
+	journal.Store
+	run string
+}
+
+func (s *damaged) Records(ctx context.Context, run string, after int64, limit int) ([]journal.Record, error) {
+	if run == s.run {
+		return nil, errors.New("the disk is damaged")
+	}
+	return s.Store.Records(ctx, run, after, limit)
+}
+
+func TestAChildThatCannotBeReadHidesNothingElse(t *testing.T) {
+	store, _, run, child, _ := family(t, pawl.ApprovePark)
+	if _, err := run.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	d := &damaged{store, child}
+	e := engine.New(d, launch.Machine, engine.Options{})
+	defer e.Close()
+	desk := control.New(d, e)
+	if pending, err := desk.Pending(t.Context(), run.ID()); err != nil || len(pending) != 0 {
+		t.Errorf("of its parent: %+v, %v", pending, err)
+	}
+	if _, err := desk.Pending(t.Context(), child); err == nil {
+		t.Error("of the child itself there is no error")
+	}
+}

@@ -16,7 +16,8 @@ type Pending struct {
 
 // Pending are the calls that wait for a decision, those of a run before those
 // of the runs that it started: a decision about any of them may be sent to it
-// (DESIGN, "The tree of runs").
+// (DESIGN, "The tree of runs"). A run that it started and that cannot be read,
+// or not any more, is left out: the others can be decided about all the same.
 func (d *Desk) Pending(ctx context.Context, run string) ([]Pending, error) {
 	all, err := d.PendingIn(ctx, run)
 	if err != nil {
@@ -30,7 +31,7 @@ func (d *Desk) Pending(ctx context.Context, run string) ([]Pending, error) {
 	}
 	for i := len(children) - 1; i >= 0; i-- { // they come newest first
 		more, err := d.PendingIn(ctx, children[i].ID)
-		if err != nil {
+		if err != nil && ctx.Err() != nil {
 			return nil, err
 		}
 		all = append(all, more...)

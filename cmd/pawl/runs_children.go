@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 
 	"github.com/pawlrun/pawl/control"
@@ -19,6 +20,8 @@ type childRef struct {
 	// Decided says that nothing is left to decide about in a child that parked
 	// for a decision.
 	Decided bool `json:"decided,omitempty"`
+	// Unread says that a child that parked for a decision cannot be read.
+	Unread bool `json:"unread,omitempty"`
 	// Outcome is nil while the child has not ended.
 	Outcome *event.Outcome `json:"outcome,omitempty"`
 	// Cost is what the child has used of the run's budget so far.
@@ -78,6 +81,22 @@ func (p *page) childOf(run string, change func(*childRef)) {
 }
 
 // asks takes in the calls of the run's children that wait for a decision.
+func (s *session) asks(ctx context.Context, p *page) error {
+	pending, err := s.desk.Pending(ctx, p.ID)
+	if err != nil {
+		return err
+	}
+	p.asks(pending)
+	for i, c := range p.Children {
+		if !c.Decided {
+			continue
+		}
+		_, err := s.desk.PendingIn(ctx, c.Run)
+		p.Children[i].Decided, p.Children[i].Unread = err == nil, err != nil
+	}
+	return nil
+}
+
 func (p *page) asks(pending []control.Pending) {
 	open := map[string]bool{}
 	for _, call := range pending {
@@ -97,6 +116,8 @@ func (c childRef) said() string {
 	switch {
 	case c.Outcome != nil:
 		stands = fmt.Sprintf("%s, %s", c.Outcome.Status, reason(*c.Outcome))
+	case c.Unread:
+		stands = "parked: " + string(c.Parked.Reason) + ", and cannot be read"
 	case c.Decided:
 		stands = "decided about, " + stands
 	case c.Parked != nil:

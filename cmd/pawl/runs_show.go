@@ -49,11 +49,9 @@ their place. A fork before that event has them all.`,
 				}
 				p.sent(inbox)
 				if len(p.Children) > 0 {
-					pending, err := s.desk.Pending(c.Context(), r.ID)
-					if err != nil {
+					if err := s.asks(c.Context(), &p); err != nil {
 						return err
 					}
-					p.asks(pending)
 				}
 				s.folded(c.Context(), &p)
 				if asJSON {

@@ -185,3 +185,20 @@ func TestWhatWaitsInAChildIsListedAndDecidedOverHTTP(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+func TestAChildThatCannotBeReadIsShownAsThat(t *testing.T) {
+	p := newProject(t, nil)
+	parent, child := p.parksInChild()
+	p.sql(`UPDATE log SET body = x'7b' WHERE rid = (SELECT rid FROM runs WHERE id = '` + child + `')`)
+	if f := p.exits(0, "runs", "show", parent); !strings.Contains(f.out, "  payer  parked: approval_required, and cannot be read  ") {
+		t.Errorf("the parent's page:\n%s", f.out)
+	}
+	if f := p.exits(2, "runs", "approve", parent, "1-1"); !strings.Contains(f.err, "waits for no decision") {
+		t.Errorf("a decision: %s", f.err)
+	}
+	s := p.serve()
+	defer s.stop()
+	for _, path := range []string{"/v1/runs/" + parent, "/v1/runs/" + parent + "/approvals"} {
+		asks[struct{}](s, http.StatusOK, http.MethodGet, path, "")
+	}
+}
