@@ -198,7 +198,7 @@ func TestAChildThatCannotBeReadIsShownAsThat(t *testing.T) {
 	}
 	s := p.serve()
 	defer s.stop()
-	for _, path := range []string{"/v1/runs/" + parent, "/v1/runs/" + parent + "/approvals"} {
+	for _, path := range []string{"/v1/runs/" + parent, "/v1/runs/" + parent + "/approvals", "/v1/approvals"} {
 		asks[struct{}](s, http.StatusOK, http.MethodGet, path, "")
 	}
 }
