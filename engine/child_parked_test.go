@@ -33,6 +33,19 @@ func besideASibling(t *testing.T, child *rig) *rig {
 	return r
 }
 
+// startsUntilParked starts such a parent and waits until its first child has
+// parked, while the other works.
+func (r *rig) startsUntilParked(t *testing.T) (run *engine.Run, child string) {
+	t.Helper()
+	run = r.start(t.Context())
+	time.Sleep(time.Minute)
+	child = r.children(run.ID)[0]
+	if row, err := r.store.Run(t.Context(), child); err != nil || row.State != journal.Parked {
+		t.Fatalf("the child is %+v, %v", row.Status, err)
+	}
+	return run, child
+}
+
 // A child that parked is taken up again once it is decided, although its parent
 // goes on, and whichever process is told.
 func TestADecisionWakesAParkedChildWhileItsSiblingGoesOn(t *testing.T) {
@@ -40,14 +53,8 @@ func TestADecisionWakesAParkedChildWhileItsSiblingGoesOn(t *testing.T) {
 		for decision, kind := range map[string]journal.CommandKind{"approved": journal.Approve, "rejected": journal.Reject} {
 			t.Run(name+"/"+decision, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					child := pays(t)
-					r := besideASibling(t, child)
-					run := r.start(t.Context())
-					time.Sleep(time.Minute)
-					id := r.children(run.ID)[0]
-					if row, err := r.store.Run(t.Context(), id); err != nil || row.State != journal.Parked {
-						t.Fatalf("%+v, %v", row, err)
-					}
+					r := besideASibling(t, pays(t))
+					run, id := r.startsUntilParked(t)
 					desk := r
 					if within > 0 {
 						desk = r.other()
@@ -77,11 +84,8 @@ func TestADecisionWakesAParkedChildWhileItsSiblingGoesOn(t *testing.T) {
 // A parked child that is cancelled has ended, and its parent hears of it at once.
 func TestACancelOfAParkedChildAnswersItsCallWhileItsSiblingGoesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		child := pays(t)
-		r := besideASibling(t, child)
-		run := r.start(t.Context())
-		time.Sleep(time.Minute)
-		id := r.children(run.ID)[0]
+		r := besideASibling(t, pays(t))
+		run, id := r.startsUntilParked(t)
 		r.send(journal.Command{Run: id, Kind: journal.Cancel, By: "ann"})
 		synctest.Wait()
 		if n := count(r.journal(run.ID), "child.finished"); n != 1 {
@@ -100,11 +104,8 @@ func TestACancelOfAParkedChildAnswersItsCallWhileItsSiblingGoesOn(t *testing.T) 
 // What does not answer the question wakes nobody.
 func TestAParkedChildSleepsUntilItIsAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		child := pays(t)
-		r := besideASibling(t, child)
-		run := r.start(t.Context())
-		time.Sleep(time.Minute)
-		id := r.children(run.ID)[0]
+		r := besideASibling(t, pays(t))
+		run, id := r.startsUntilParked(t)
 		r.send(journal.Command{Run: id, Kind: journal.Input, Text: "hurry", By: "ann"})
 		r.send(journal.Command{Run: run.ID, Kind: journal.Raise, Setting: "usd_per_run", Value: 50})
 		parkedAs(t, run, event.ParkApproval)
@@ -122,12 +123,7 @@ func TestARaiseWakesAParkedChildWhileItsSiblingGoesOn(t *testing.T) {
 		r := besideASibling(t, child).priced(0, 1000)
 		r.cfg.MaxTokens, r.cfg.Limits.USDPerRun, r.cfg.Limits.MaxWallSeconds = 100, 0.5, budget.None
 		r.cfg.OnBudget = map[string]agent.OnBudget{"usd_per_run": agent.BudgetAsk}
-		run := r.start(t.Context())
-		time.Sleep(time.Minute)
-		id := r.children(run.ID)[0]
-		if row, err := r.store.Run(t.Context(), id); err != nil || row.State != journal.Parked {
-			t.Fatalf("%+v, %v", row, err)
-		}
+		run, id := r.startsUntilParked(t)
 		r.send(journal.Command{Run: run.ID, Kind: journal.Raise, Setting: "usd_per_run", Value: 50})
 		synctest.Wait()
 		if row, err := r.store.Run(t.Context(), id); err != nil || row.State != journal.Ended {
