@@ -15,12 +15,13 @@ run: build
 	@rm -rf bin/example; cp -r $(EXAMPLE)/project bin/example
 	bin/pawl --journal bin/journal.db run $(EXAMPLE)/agent.yaml "Make the tests pass." --workspace bin/example
 
-# Prints a line per package and per fixture gate; the whole log is in bin.
+# Prints a line per package and per fixture gate; the whole log is in bin. A test
+# says what is wrong before its line FAIL, so both sides of it are shown.
 define tests
 	@mkdir -p bin
 	@$(1) >bin/test.log 2>&1; status=$$?; \
 		grep -E '^(ok|FAIL|panic:)|^ *--- FAIL|gate .* passed' bin/test.log; \
-		if [ $$status -ne 0 ]; then echo "--- what failed:"; grep -nE -A25 '^ *--- FAIL|^panic:|\[build failed\]|DATA RACE' bin/test.log | head -300; fi; \
+		if [ $$status -ne 0 ]; then echo "--- what failed:"; grep -nE -B25 -A25 '^ *--- FAIL|^panic:|\[build failed\]|DATA RACE' bin/test.log | head -300; fi; \
 		exit $$status
 endef
 

@@ -28,7 +28,8 @@ const (
 	lines    = 3
 )
 
-// playFamily starts the program's run, or takes up the one that is there.
+// playFamily starts the program's run, or takes up the one that is there unless
+// it has ended.
 func playFamily(dir string) error {
 	ctx := context.Background()
 	store, err := sqlite.Open(ctx, filepath.Join(dir, "journal.db"), sqlite.Options{})
@@ -43,7 +44,11 @@ func playFamily(dir string) error {
 	owner := familyOf(dir)
 	run, err := (*library.Run)(nil), error(nil)
 	for _, r := range rows {
-		if r.Parent == "" {
+		switch {
+		case r.Parent != "":
+		case r.State == journal.Ended:
+			return nil // killed after its last event
+		default:
 			run, err = owner.Resume(ctx, r.ID, library.Options{Journal: store})
 		}
 	}
