@@ -81,7 +81,7 @@ func New(o Options) *Model {
 	m.variant = fmt.Sprintf("%d %t %s", m.maxTokens, m.cache, m.appendExtra(nil, &llm.Request{}))
 	m.client = wire.Client{
 		Provider: m.provider, HTTP: wire.WithoutRedirects(o.HTTP), Idle: o.Idle,
-		RequestIDs: []string{"Request-Id", "X-Request-Id"},
+		RequestIDs: []string{"Request-Id", "X-Request-Id"}, Classify: classify,
 	}
 	return m
 }
@@ -113,9 +113,5 @@ func (m *Model) call(ctx context.Context, req *llm.Request, emit func(llm.Delta)
 	if emit == nil {
 		body = wire.WithEnd(body, streamedEnd, wholeEnd)
 	}
-	x, err := m.client.Post(ctx, m.url, m.header, body, classify)
-	if err != nil {
-		return nil, err
-	}
-	return m.client.Read(x, &decoder{names: m.names.For(req.Tools, maxToolName), emit: emit, cap: int64(m.cap(req))})
+	return m.client.Ask(ctx, m.url, m.header, body, &decoder{names: m.names.For(req.Tools, maxToolName), emit: emit, cap: int64(m.cap(req))})
 }

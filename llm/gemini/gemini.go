@@ -52,7 +52,10 @@ func New(o Options) *Model {
 		base: strings.TrimRight(cmp.Or(o.BaseURL, DefaultBaseURL), "/") + "/v1beta/models/",
 		// The key goes into a header: an address ends up in logs.
 		header: wire.Header(map[string]string{"X-Goog-Api-Key": o.APIKey}, o.Headers),
-		client: wire.Client{Provider: provider, HTTP: wire.WithoutRedirects(o.HTTP), Idle: o.Idle, RequestIDs: []string{"X-Goog-Request-Id", "X-Request-Id"}},
+		client: wire.Client{
+			Provider: provider, HTTP: wire.WithoutRedirects(o.HTTP), Idle: o.Idle,
+			RequestIDs: []string{"X-Goog-Request-Id", "X-Request-Id"}, Classify: classify,
+		},
 	}
 }
 
@@ -77,9 +80,5 @@ func (m *Model) call(ctx context.Context, req *llm.Request, emit func(llm.Delta)
 	if emit == nil {
 		verb = ":generateContent"
 	}
-	x, err := m.client.Post(ctx, m.base+url.PathEscape(req.Model)+verb, m.header, body, classify)
-	if err != nil {
-		return nil, err
-	}
-	return m.client.Read(x, newDecoder(m.names.For(req.Tools, maxToolName), emit))
+	return m.client.Ask(ctx, m.base+url.PathEscape(req.Model)+verb, m.header, body, newDecoder(m.names.For(req.Tools, maxToolName), emit))
 }

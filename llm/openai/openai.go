@@ -82,7 +82,7 @@ func New(o Options) *Model {
 	m.variant = string(m.appendExtra(nil, &llm.Request{}))
 	m.client = wire.Client{
 		Provider: m.provider, HTTP: wire.WithoutRedirects(o.HTTP), Idle: o.Idle,
-		RequestIDs: []string{"X-Request-Id", "Apim-Request-Id"},
+		RequestIDs: []string{"X-Request-Id", "Apim-Request-Id"}, Classify: classify,
 	}
 	return m
 }
@@ -123,9 +123,5 @@ func (m *Model) call(ctx context.Context, req *llm.Request, emit func(llm.Delta)
 	if emit == nil {
 		body, accept = wire.WithEnd(body, streamedEnd, wholeEnd), "application/json"
 	}
-	x, err := m.client.Post(ctx, m.url, wire.Accepting(m.header, accept), body, classify)
-	if err != nil {
-		return nil, err
-	}
-	return m.client.Read(x, &decoder{offered: m.offer(req), emit: emit, limit: int64(req.MaxTokens)})
+	return m.client.Ask(ctx, m.url, wire.Accepting(m.header, accept), body, &decoder{offered: m.offer(req), emit: emit, limit: int64(req.MaxTokens)})
 }

@@ -67,7 +67,7 @@ func New(o Options) *Model {
 	}
 	m.client = wire.Client{
 		Provider: m.provider, HTTP: wire.WithoutRedirects(o.HTTP), Idle: o.Idle,
-		RequestIDs: []string{"X-Request-Id", "Apim-Request-Id", "Cf-Ray"},
+		RequestIDs: []string{"X-Request-Id", "Apim-Request-Id", "Cf-Ray"}, Classify: classify,
 	}
 	return m
 }
@@ -93,9 +93,5 @@ func (m *Model) call(ctx context.Context, req *llm.Request, emit func(llm.Delta)
 	if emit == nil {
 		body, accept = wire.WithEnd(body, m.streamedEnd(), wholeEnd), "application/json"
 	}
-	x, err := m.client.Post(ctx, m.url, wire.Accepting(m.header, accept), body, classify)
-	if err != nil {
-		return nil, err
-	}
-	return m.client.Read(x, newDecoder(m, req, emit))
+	return m.client.Ask(ctx, m.url, wire.Accepting(m.header, accept), body, newDecoder(m, req, emit))
 }

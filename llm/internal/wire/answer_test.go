@@ -88,7 +88,7 @@ func TestAnAnswerIsReadByItsLooks(t *testing.T) {
 			}))
 			t.Cleanup(srv.Close)
 			c := wire.Client{Provider: "acme", HTTP: wire.NewHTTP(), RequestIDs: []string{"Request-Id"}}
-			x, err := c.Post(t.Context(), srv.URL, http.Header{}, &llm.Encoded{}, nil)
+			x, err := c.Post(t.Context(), srv.URL, http.Header{}, &llm.Encoded{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -131,7 +131,7 @@ func TestAWebPageInThePlaceOfAnAnswerIsNone(t *testing.T) {
 		}))
 		t.Cleanup(srv.Close)
 		c := wire.Client{Provider: "acme", HTTP: wire.NewHTTP()}
-		x, err := c.Post(t.Context(), srv.URL, http.Header{}, &llm.Encoded{}, nil)
+		x, err := c.Post(t.Context(), srv.URL, http.Header{}, &llm.Encoded{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -167,7 +167,7 @@ func TestNoTwoCallsOfAnAnswerHaveOneID(t *testing.T) {
 		{[]string{"a", "a", "b", "b", "b", "a"}, []string{"a", "", "b", "", "", ""}},
 		{[]string{"", "", "a"}, []string{"", "", "a"}},
 	} {
-		x, err := c.Post(t.Context(), srv.URL, http.Header{}, &llm.Encoded{}, nil)
+		x, err := c.Post(t.Context(), srv.URL, http.Header{}, &llm.Encoded{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -201,7 +201,7 @@ func TestNothingOfOneStreamIsReadInTheNext(t *testing.T) {
 		t.Cleanup(srv.Close)
 		c := wire.Client{Provider: "acme", HTTP: wire.NewHTTP()}
 		for _, last := range []bool{false, true} {
-			x, err := c.Post(t.Context(), srv.URL, http.Header{}, &llm.Encoded{}, nil)
+			x, err := c.Post(t.Context(), srv.URL, http.Header{}, &llm.Encoded{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -240,12 +240,12 @@ func TestAnAddressWhereNobodyAnswersIsTold(t *testing.T) {
 			_, _ = io.WriteString(w, body)
 		}))
 		t.Cleanup(srv.Close)
-		c := wire.Client{Provider: "acme", HTTP: wire.NewHTTP()}
-		_, err := c.Post(t.Context(), srv.URL+"/v2/messages?key=secret", http.Header{}, &llm.Encoded{}, func(e *llm.Error, body []byte) {
+		c := wire.Client{Provider: "acme", HTTP: wire.NewHTTP(), Classify: func(e *llm.Error, body []byte) {
 			if len(body) > 0 && body[0] == '{' {
 				e.Message = "no model"
 			}
-		})
+		}}
+		_, err := c.Post(t.Context(), srv.URL+"/v2/messages?key=secret", http.Header{}, &llm.Encoded{})
 		if e := llm.AsError(err); e.Message != strings.ReplaceAll(want, "URL", srv.URL) {
 			t.Errorf("%q: %s", body, e.Message)
 		}

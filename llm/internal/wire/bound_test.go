@@ -41,7 +41,7 @@ func TestAnAnswerWithoutEndIsGivenUpForGood(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := client(&http.Client{Transport: endless{"data: " + strings.Repeat("x", 1017) + "\n\n"}})
-			x, err := c.Post(t.Context(), "http://test.invalid", http.Header{}, body("{}"), nil)
+			x, err := c.Post(t.Context(), "http://test.invalid", http.Header{}, body("{}"))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -63,7 +63,7 @@ func TestAnAnswerThatIsAWebPageIsCalledOne(t *testing.T) {
 	}))
 	defer s.Close()
 	c := client(s.Client())
-	x, err := c.Post(t.Context(), s.URL, http.Header{}, body("{}"), nil)
+	x, err := c.Post(t.Context(), s.URL, http.Header{}, body("{}"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +79,7 @@ func TestAPageInThePlaceOfAnErrorIsKeptInPart(t *testing.T) {
 		http.Error(w, strings.Repeat("ä", 1<<19), http.StatusBadGateway)
 	}))
 	defer s.Close()
-	_, err := client(s.Client()).Post(t.Context(), s.URL, http.Header{}, body("{}"), nil)
+	_, err := client(s.Client()).Post(t.Context(), s.URL, http.Header{}, body("{}"))
 	e, ok := errors.AsType[*llm.Error](err)
 	if !ok || len(e.Message) > 20<<10 || !strings.HasSuffix(e.Message, "of 1048576 bytes]") || !utf8.ValidString(e.Message) {
 		t.Errorf("a message of %d bytes", len(e.Message))
@@ -91,7 +91,7 @@ func TestAPlaceholderIsNoSecret(t *testing.T) {
 		http.Error(w, "no model x", http.StatusBadRequest)
 	}))
 	defer s.Close()
-	_, err := client(s.Client()).Post(t.Context(), s.URL, http.Header{"Authorization": {"Bearer x"}}, body("{}"), nil)
+	_, err := client(s.Client()).Post(t.Context(), s.URL, http.Header{"Authorization": {"Bearer x"}}, body("{}"))
 	if e, ok := errors.AsType[*llm.Error](err); !ok || e.Message != "no model x" {
 		t.Errorf("got %v", err)
 	}

@@ -20,11 +20,24 @@ type Client struct {
 	Idle time.Duration
 	// RequestIDs are the response headers that may name the exchange.
 	RequestIDs []string
+	// Classify refines the error of an answer whose status is not 2xx, from its
+	// status and body; nil leaves it at what the status says.
+	Classify func(e *llm.Error, body []byte)
 }
 
-// Post sends a body and returns the answer when its status is 2xx. Any other
-// outcome is an *llm.Error; classify may refine it from the status and body.
-func (c *Client) Post(ctx context.Context, url string, header http.Header, encoded *llm.Encoded, classify func(*llm.Error, []byte)) (*Exchange, error) {
+// Ask makes one exchange: it posts a request and has its answer read. With an
+// error comes what had arrived before it.
+func (c *Client) Ask(ctx context.Context, url string, header http.Header, request *llm.Encoded, a Answer) (*llm.Response, error) {
+	x, err := c.Post(ctx, url, header, request)
+	if err != nil {
+		return nil, err
+	}
+	return c.Read(x, a)
+}
+
+// Post sends a request and returns the answer when its status is 2xx. Any other
+// outcome is an *llm.Error.
+func (c *Client) Post(ctx context.Context, url string, header http.Header, request *llm.Encoded) (*Exchange, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	idle := c.Idle
 	if idle == 0 {
@@ -33,7 +46,7 @@ func (c *Client) Post(ctx context.Context, url string, header http.Header, encod
 	watchdog := time.AfterFunc(idle, func() { cancel(ErrIdle) })
 	stop := func() { watchdog.Stop(); cancel(context.Canceled) }
 	var begun atomic.Bool
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, &body{segments: encoded.Segments, begun: &begun})
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, &body{segments: request.Segments, begun: &begun})
 	if err != nil {
 		stop()
 		return nil, &llm.Error{Class: llm.ClassInvalid, Provider: c.Provider, Message: err.Error(), Err: err}
@@ -42,8 +55,8 @@ func (c *Client) Post(ctx context.Context, url string, header http.Header, encod
 	if c.HTTP.Jar != nil {
 		req.Header = header.Clone() // a jar adds its cookies to the header it is given
 	}
-	req.ContentLength = encoded.Len()
-	req.GetBody = func() (io.ReadCloser, error) { return &body{segments: encoded.Segments, begun: &begun}, nil }
+	req.ContentLength = request.Len()
+	req.GetBody = func() (io.ReadCloser, error) { return &body{segments: request.Segments, begun: &begun}, nil }
 	resp, err := c.HTTP.Do(req)
 	if err != nil {
 		failure := c.NetworkError(ctx, err, "")
@@ -61,7 +74,7 @@ func (c *Client) Post(ctx context.Context, url string, header http.Header, encod
 	x.Body = &watchedReader{r: resp.Body, watchdog: watchdog, idle: idle, ctx: ctx}
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
 		defer x.Close()
-		return nil, x.Redact(c.failure(x, classify))
+		return nil, x.Redact(c.failure(x))
 	}
 	return x, nil
 }

@@ -63,7 +63,7 @@ func (s *slow) Read(p []byte) (int, error) {
 func TestTheWatchdogCountsBytesAndNotEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := client(&http.Client{Transport: &slow{pause: 4 * time.Minute, pieces: 10}})
-		x, err := c.Post(t.Context(), "http://test.invalid", http.Header{}, body("{}"), nil)
+		x, err := c.Post(t.Context(), "http://test.invalid", http.Header{}, body("{}"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -78,7 +78,7 @@ func TestASilentConnectionIsGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
 		c := client(&http.Client{Transport: &slow{pause: time.Hour, pieces: 1}})
-		x, err := c.Post(t.Context(), "http://test.invalid", http.Header{}, body("{}"), nil)
+		x, err := c.Post(t.Context(), "http://test.invalid", http.Header{}, body("{}"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -106,7 +106,7 @@ func TestAServiceThatNeverAnswersIsGivenUp(t *testing.T) {
 		c := client(&http.Client{Transport: mute{}})
 		c.Idle = time.Minute
 		start := time.Now()
-		_, err := c.Post(t.Context(), "http://test.invalid", http.Header{}, body("{}"), nil)
+		_, err := c.Post(t.Context(), "http://test.invalid", http.Header{}, body("{}"))
 		e, ok := errors.AsType[*llm.Error](err)
 		if !ok || e.Class != llm.ClassNetwork || !errors.Is(err, wire.ErrIdle) || time.Since(start) != time.Minute {
 			t.Errorf("%v after %s", err, time.Since(start))
@@ -124,7 +124,7 @@ func TestABodyInPiecesArrivesWholeAndWithItsLength(t *testing.T) {
 		got, _ = io.ReadAll(r.Body)
 	}))
 	defer s.Close()
-	x, err := client(s.Client()).Post(t.Context(), s.URL, http.Header{}, sent, nil)
+	x, err := client(s.Client()).Post(t.Context(), s.URL, http.Header{}, sent)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,7 +138,7 @@ func TestABodyInPiecesArrivesWholeAndWithItsLength(t *testing.T) {
 			t.Error(err)
 		}
 		return nil, io.EOF
-	})}).Post(t.Context(), "http://test.invalid", http.Header{}, sent, nil)
+	})}).Post(t.Context(), "http://test.invalid", http.Header{}, sent)
 }
 
 type roundTripper func(*http.Request) (*http.Response, error)
@@ -168,7 +168,7 @@ func TestAFailureKeepsWhatTheServiceSaid(t *testing.T) {
 			w.WriteHeader(c.status)
 			_, _ = io.WriteString(w, c.body)
 		}))
-		_, err := client(s.Client()).Post(t.Context(), s.URL, http.Header{}, body("{}"), nil)
+		_, err := client(s.Client()).Post(t.Context(), s.URL, http.Header{}, body("{}"))
 		s.Close()
 		c.want.Provider, c.want.Status = "test", c.status
 		if e, ok := errors.AsType[*llm.Error](err); !ok || *e != c.want {
@@ -253,7 +253,7 @@ func TestAFinishedExchangeLeavesItsConnectionToTheNext(t *testing.T) {
 	defer s.Close()
 	c := client(s.Client())
 	for range 5 {
-		x, err := c.Post(t.Context(), s.URL, http.Header{}, body("{}"), nil)
+		x, err := c.Post(t.Context(), s.URL, http.Header{}, body("{}"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -271,7 +271,7 @@ func TestAFinishedExchangeLeavesItsConnectionToTheNext(t *testing.T) {
 func TestFinishDoesNotWaitForAStreamThatIsKeptOpen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := client(&http.Client{Transport: &slow{pause: 20 * time.Millisecond, pieces: 1_000_000}})
-		x, err := c.Post(t.Context(), "http://test.invalid", http.Header{}, body("{}"), nil)
+		x, err := c.Post(t.Context(), "http://test.invalid", http.Header{}, body("{}"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -295,7 +295,7 @@ func TestTheSharedHeaderIsNeverWrittenTo(t *testing.T) {
 	h := http.Header{"X-Api-Key": {"key"}}
 	c := client(&http.Client{Jar: jar})
 	for range 2 {
-		x, err := c.Post(t.Context(), s.URL, h, body("{}"), nil)
+		x, err := c.Post(t.Context(), s.URL, h, body("{}"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -319,7 +319,7 @@ func TestAProxyOfTheEnvironmentIsUsed(t *testing.T) {
 		t.Fatal(err)
 	}
 	transport.Proxy = http.ProxyURL(at)
-	x, err := client(&http.Client{Transport: transport}).Post(t.Context(), "http://service.invalid/v1", http.Header{}, body("{}"), nil)
+	x, err := client(&http.Client{Transport: transport}).Post(t.Context(), "http://service.invalid/v1", http.Header{}, body("{}"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -356,7 +356,7 @@ func TestAFailureSaysWhetherTheProviderWasSentAnything(t *testing.T) {
 		{"the connection ends after the request", hangsUp.URL, &http.Client{}, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			_, err := client(c.client).Post(t.Context(), c.url, http.Header{}, body("{}"), nil)
+			_, err := client(c.client).Post(t.Context(), c.url, http.Header{}, body("{}"))
 			failure, ok := errors.AsType[*llm.Error](err)
 			if !ok || failure.Class != llm.ClassNetwork {
 				t.Fatalf("the failure is %v, want a network one", err)

@@ -50,7 +50,7 @@ func (c *Client) Broken(x *Exchange, err error) *llm.Error {
 // maxErrorBody bounds what is read of an error's body.
 const maxErrorBody = 1 << 20
 
-func (c *Client) failure(x *Exchange, classify func(*llm.Error, []byte)) *llm.Error {
+func (c *Client) failure(x *Exchange) *llm.Error {
 	body, _ := io.ReadAll(io.LimitReader(x.Body, maxErrorBody))
 	status := x.Response.StatusCode
 	e := &llm.Error{Class: llm.ClassOfStatus(status), Provider: c.Provider, Status: status, RequestID: x.RequestID}
@@ -59,8 +59,8 @@ func (c *Client) failure(x *Exchange, classify func(*llm.Error, []byte)) *llm.Er
 		e.Message = fmt.Sprintf("the endpoint redirects to %q; redirects are not followed", x.Response.Header.Get("Location"))
 		return e
 	}
-	if classify != nil {
-		classify(e, body)
+	if c.Classify != nil {
+		c.Classify(e, body)
 	}
 	if e.Message != "" {
 		return e
