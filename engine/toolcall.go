@@ -84,7 +84,7 @@ func (d *driver) runTool(work context.Context, a machine.RunTool) {
 			r, err := guard(func() (tool.Result, error) {
 				return d.observeTool(ctx, a, func(ctx context.Context) (tool.Result, error) {
 					return t.Run(ctx, tool.Call{
-						ID: a.CallID, Key: a.Key, Attempt: a.Attempt, Args: a.Args, Facts: a.Facts,
+						ID: a.CallID, Key: a.Key, Attempt: a.Attempt, Spent: a.Spent, Args: a.Args, Facts: a.Facts,
 						MaxResultChars: max(a.MaxResultChars, 0), Results: &d.blobs, Sandbox: a.Sandbox,
 						Redact: d.redactText,
 					})

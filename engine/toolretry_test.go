@@ -192,3 +192,25 @@ func TestAWaitForAnotherAttemptCanBeInterruptedAndCancelled(t *testing.T) {
 		})
 	}
 }
+
+// The time between two attempts is a decision of the loop, and no tool's.
+func TestAnAttemptIsToldHowLongThoseBeforeItRan(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var spent []time.Duration
+		slow := tool.New("slow", "", func(context.Context, struct{}) (string, error) { return "", nil })
+		slow.Effect = event.EffectIdempotent
+		slow.Run = func(_ context.Context, c tool.Call) (tool.Result, error) {
+			spent = append(spent, c.Spent)
+			if c.Attempt == 3 {
+				return tool.Result{Output: "done"}, nil
+			}
+			time.Sleep(3 * time.Second)
+			return tool.Result{}, tool.TransientAfter(errors.New("busy"), 20*time.Second)
+		}
+		r := newRig(t).tools(slow).turns(scripted.Turn{ToolCalls: calls("slow", `{}`)}, scripted.Turn{Text: "done"})
+		outcome(t, r.start(t.Context()))
+		if diff := cmp.Diff([]time.Duration{0, 3 * time.Second, 6 * time.Second}, spent); diff != "" {
+			t.Errorf("(-want +got)\n%s", diff)
+		}
+	})
+}

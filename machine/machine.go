@@ -103,6 +103,8 @@ type RunTool struct {
 	// NotBefore is the end of a durable wait, zero for none.
 	NotBefore time.Time
 	Retries   bool
+	// Spent is how long the attempts ran that failed before this one.
+	Spent time.Duration
 	// MaxResultChars bounds what the model sees of the result.
 	MaxResultChars int
 	// Sandbox says that policy lets the call run in the sandbox only.

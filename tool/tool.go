@@ -83,7 +83,10 @@ type Call struct {
 	ID      string
 	Key     string
 	Attempt int
-	Args    json.RawMessage
+	// Spent is how long the attempts ran that failed before this one, for a tool
+	// that bounds all of them together.
+	Spent time.Duration
+	Args  json.RawMessage
 	// Facts are what the call was judged by. A tool that finds something else
 	// when it runs must refuse the call: the decision was about another one.
 	Facts *event.Facts

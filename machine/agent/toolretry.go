@@ -14,6 +14,8 @@ type retry struct {
 	// count is how many attempts were made because one before them failed. An
 	// attempt whose process died is none of them.
 	count int
+	// spent is how long the failed attempts ran, without the waits between them.
+	spent time.Duration
 	// failure is the newest attempt's, until the next one begins; undecided says
 	// that nothing has followed from it, and notBefore is the end of the wait.
 	failure   *event.ToolAttemptFailed
@@ -21,7 +23,7 @@ type retry struct {
 	notBefore time.Time
 }
 
-func (r *retry) started() { *r = retry{count: r.count} }
+func (r *retry) started() { *r = retry{count: r.count, spent: r.spent} }
 
 // due says that an attempt has failed and the next one has not begun.
 func (r *retry) due() bool { return r.failure != nil }
@@ -65,6 +67,7 @@ func (m *Machine) applyToolAttemptFailed(e *event.Event, d *event.ToolAttemptFai
 	return m.onOpenCall(e, d.CallID, func(c *call) {
 		c.running = false
 		c.retry.failure, c.retry.undecided = d, true
+		c.retry.spent += time.Duration(d.Result.DurationMs) * time.Millisecond
 	})
 }
 

@@ -201,7 +201,7 @@ func (m *Machine) perform(c *call) {
 	}
 	a := m.taskCall(c)
 	a.Attempt++
-	a.Sandbox, a.NotBefore, a.Retries = c.verdict.Sandbox, c.retry.notBefore, m.mayRetry(c)
+	a.Sandbox, a.NotBefore, a.Retries, a.Spent = c.verdict.Sandbox, c.retry.notBefore, m.mayRetry(c), c.retry.spent
 	m.actions = append(m.actions, a)
 }
 

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"time"
 
 	"github.com/pawlrun/pawl/egress"
 	"github.com/pawlrun/pawl/event"
@@ -45,14 +46,29 @@ func (o Options) dial(ctx context.Context, network, address string) (net.Conn, e
 		return nil, err
 	}
 	var failed error
-	for _, a := range addresses {
-		conn, err := o.Dial(ctx, network, a.String())
+	for i, a := range addresses {
+		conn, err := o.connect(ctx, network, a.String(), len(addresses)-i)
 		if err == nil {
 			return conn, nil
 		}
 		failed = errors.Join(failed, err)
 	}
 	return nil, failed
+}
+
+// connectTimeout bounds the way to one address.
+const connectTimeout = 10 * time.Second
+
+// connect dials one of so many addresses. A machine that keeps silent takes only
+// a share of the time, so that the next one, and an answer, have theirs.
+func (o Options) connect(ctx context.Context, network, address string, addresses int) (net.Conn, error) {
+	share := connectTimeout
+	if end, ok := ctx.Deadline(); ok {
+		share = min(share, time.Until(end)/time.Duration(addresses+1))
+	}
+	ctx, cancel := context.WithTimeout(ctx, share)
+	defer cancel()
+	return o.Dial(ctx, network, address)
 }
 
 // reachable gives the addresses of a host. All of them must be allowed: a name

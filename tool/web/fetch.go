@@ -15,7 +15,7 @@ import (
 	"github.com/pawlrun/pawl/tool"
 )
 
-func (o Options) run(ctx context.Context, a args) (tool.Result, error) {
+func (o Options) run(ctx context.Context, c tool.Call, a args) (tool.Result, error) {
 	t, err := parse(a.URL)
 	switch {
 	case err != nil:
@@ -23,7 +23,7 @@ func (o Options) run(ctx context.Context, a args) (tool.Result, error) {
 	case a.MaxChars < 0:
 		return tool.Result{}, &tool.Error{Type: event.ErrorInvalidArgs, Message: fmt.Sprintf("max_chars must not be negative, and is %d", a.MaxChars), NothingCame: true}
 	}
-	ctx, cancel := context.WithTimeout(ctx, o.Timeout)
+	ctx, cancel := context.WithTimeout(ctx, o.Timeout-c.Spent)
 	defer cancel()
 	for range o.MaxRedirects + 1 {
 		page, next, err := o.fetch(ctx, t, a)
@@ -91,7 +91,7 @@ func (o Options) fetch(ctx context.Context, t target, a args) (tool.Result, *url
 	if err := busy(resp); err != nil {
 		return fail(err)
 	}
-	p, err := o.read(resp)
+	p, err := o.body(ctx, resp)
 	if err != nil {
 		return fail(err)
 	}
@@ -137,15 +137,19 @@ func status(resp *http.Response) string {
 
 // failure is why a fetch came to nothing, in words for the model. Where they
 // name nothing but the machine that the call named, nothing came from it.
+// Another attempt has what is left of the time, so none is made after its end.
 func (o Options) failure(ctx context.Context, t target, err error) error {
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return &tool.Error{Type: event.ErrorTimeout, Message: fmt.Sprintf("%s did not answer within %s", t.host, o.Timeout), NothingCame: true}
+	}
+	if slow, ok := errors.AsType[tooSlow](err); ok {
+		return &tool.Error{Type: event.ErrorTimeout, Message: fmt.Sprintf("the page of %s was given up: %v", t.host, slow), NothingCame: true}
+	}
 	if typed, ok := errors.AsType[*tool.Error](err); ok {
 		if transient, ok := errors.AsType[*tool.TransientError](err); ok {
 			return transient
 		}
 		return typed
-	}
-	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return tool.Transient(&tool.Error{Type: event.ErrorTimeout, Message: fmt.Sprintf("%s did not answer within %s", t.host, o.Timeout), Err: err, NothingCame: true})
 	}
 	if dns, ok := errors.AsType[*net.DNSError](err); ok && dns.IsNotFound {
 		return &tool.Error{Type: event.ErrorNotFound, Message: "there is no machine of the name " + t.host, Err: err, NothingCame: true}

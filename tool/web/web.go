@@ -31,7 +31,8 @@ const Name = "web.fetch"
 type Options struct {
 	// Egress says which machines may be reached.
 	Egress egress.Rules
-	// Timeout bounds a whole fetch, redirects included; 0 means 30 s.
+	// Timeout bounds a whole fetch: its redirects, its body, and all attempts at
+	// it together, without the waits between those; 0 means 30 s.
 	Timeout time.Duration
 	// MaxBytes bounds what is read of a page, before and after it was
 	// decompressed; 0 means 5 MiB. What is beyond is left out, and the result
@@ -89,7 +90,7 @@ const about = "Fetch a page from the web with GET and return it as text: HTML is
 // another machine, so it is a way out, and its risk is that of sending.
 func New(o Options) tool.Tool {
 	o = o.withDefaults()
-	t := tool.New(Name, about, o.run)
+	t := tool.NewWithCall(Name, about, o.run)
 	t.Effect, t.ReadOnly, t.Concurrent = event.EffectIdempotent, true, true
 	t.Labels = &event.Labels{Untrusted: true, Outgoing: true}
 	// The fetch ends by itself, with a better message.
