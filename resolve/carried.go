@@ -3,24 +3,23 @@ package resolve
 import (
 	"slices"
 	"strings"
-
-	"github.com/pawlrun/pawl/event"
 )
 
 // carriers are the options whose value is a command line that the program
 // runs. A rule about a command would not see it otherwise.
 var carriers = map[string][]string{
-	"tar":    {"--to-command", "--checkpoint-action", "--use-compress-program", "-I", "--rsh-command", "--info-script", "--new-volume-script", "-F"},
-	"rsync":  {"-e", "--rsh", "--rsync-path"},
-	"git":    {"-O", "--open-files-in-pager", "--upload-pack", "--receive-pack", "--exec", "--extcmd"},
-	"rg":     {"--pre", "--hostname-bin"},
-	"fd":     {"-x", "-X", "--exec", "--exec-batch"},
-	"fdfind": {"-x", "-X", "--exec", "--exec-batch"},
-	"sort":   {"--compress-program"},
-	"split":  {"--filter"},
-	"man":    {"-P", "--pager"},
-	"go":     {"-exec", "-toolexec", "-vettool"},
-	"script": {"-c", "--command"},
+	"tar":     {"--to-command", "--checkpoint-action", "--use-compress-program", "-I", "--rsh-command", "--info-script", "--new-volume-script", "-F"},
+	"rsync":   {"-e", "--rsh", "--rsync-path"},
+	"git":     {"-O", "--open-files-in-pager", "--upload-pack", "--receive-pack", "--exec", "--extcmd"},
+	"rg":      {"--pre", "--hostname-bin"},
+	"fd":      {"-x", "-X", "--exec", "--exec-batch"},
+	"fdfind":  {"-x", "-X", "--exec", "--exec-batch"},
+	"sort":    {"--compress-program"},
+	"split":   {"--filter"},
+	"man":     {"-P", "--pager"},
+	"go":      {"-exec", "-toolexec", "-vettool"},
+	"script":  {"-c", "--command"},
+	"install": {"--strip-program"},
 }
 
 // carried reads the command lines among the options of a program.
@@ -112,37 +111,4 @@ func (r *reader) value(name string, w word, dirs []string) {
 	case !w.computed && hidesCommands(w.text):
 		r.unclear("it sets " + name + " to what a shell may run")
 	}
-}
-
-// hidesCommands says that a text that the shell takes as it is holds a command,
-// which some shells run when the text is used as a number or as a name.
-func hidesCommands(text string) bool {
-	return strings.Contains(text, "$(") || strings.Contains(text, "`")
-}
-
-// evaluators are builtins that some shells let evaluate the names they are
-// given: the command in the subscript of "x[$(rm y)]" runs, quoted or not.
-var evaluators = []string{"test", "[", "wait", "unset", "read", "let", "getopts", "shift", "return", "exit", "break", "continue"}
-
-func (r *reader) evaluated(name string, args []word) {
-	evaluates := slices.Contains(evaluators, name) || name == "printf" && len(args) > 0 && strings.HasPrefix(args[0].text, "-v")
-	if name == "test" || name == "[" {
-		r.notOnlyLooks = r.notOnlyLooks || asksForVariable(args)
-	}
-	for _, a := range args {
-		if evaluates && !a.computed && hidesCommands(a.text) {
-			r.unclear(name + " may run what stands in " + trim(a.text))
-			r.atLeast(event.RiskExecute)
-		}
-	}
-}
-
-// asksForVariable says that a test may ask whether a variable is set whose name
-// is computed: some shells run what stands in its subscript.
-func asksForVariable(args []word) bool {
-	if n := len(args); n > 0 && args[n-1].text == "]" {
-		args = args[:n-1]
-	}
-	named := slices.ContainsFunc(args, func(a word) bool { return a.text == "-v" })
-	return named && slices.ContainsFunc(args, func(a word) bool { return a.computed }) || len(args) > 0 && len(args) <= 2 && args[0].computed
 }

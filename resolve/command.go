@@ -47,7 +47,7 @@ func (r *reader) simple(words []word, dirs []string, depth int) after {
 	}
 	r.hosts(words)
 	name, args := program(words[0].text), words[1:]
-	r.notOnlyLooks = r.notOnlyLooks || r.ws.shadowed(words[0].text)
+	r.notOnlyLooks = r.notOnlyLooks || r.ws.shadowed(words[0].text) || slices.ContainsFunc(words, opensFile)
 	r.evaluated(name, args)
 	r.carried(name, args, dirs, depth)
 	switch {
@@ -79,15 +79,15 @@ func program(first string) string {
 	return first
 }
 
-// unclearPrograms run something that no word of theirs says, or run it as
-// somebody else or elsewhere.
+// unclearPrograms run something that no word of theirs says, run it as somebody
+// else or elsewhere, or are shells with a language of their own.
 var unclearPrograms = []string{
 	"eval", "xargs", "parallel", "source", ".", "trap", "alias", "watch", "sudo", "doas", "su", "runuser", "chroot", "unshare", "nsenter", "script", "at",
 	"batch", "shopt", "crontab", "systemd-run", "flock", "busybox", "toybox", "pushd", "popd", "enable", "hash", "bind", "complete", "coproc", "ssh",
-	"mapfile", "readarray", "compgen", "fc",
+	"mapfile", "readarray", "compgen", "fc", "ksh", "mksh", "zsh", "csh", "tcsh", "fish",
 }
 
-var shells = []string{"sh", "bash", "dash", "ash", "ksh", "mksh", "zsh"}
+var shells = []string{"sh", "bash", "dash", "ash"}
 
 // shell reads the command line that a shell is given, with the shell's other
 // arguments as values that are not known. A shell that reads its commands from
@@ -226,7 +226,7 @@ var chmodMode = newPattern(`^-[rwxXst]+$`)
 // counts as one.
 func (r *reader) change(name string, args []word, dirs []string) {
 	r.atLeast(changers[name])
-	if copies[name] != nil {
+	if _, copies := copies[name]; copies {
 		r.copy(name, readCopying(name, args), dirs)
 		return
 	}

@@ -9,14 +9,39 @@ import (
 	"github.com/pawlrun/pawl/event"
 )
 
+// copyOptions are the options of a program that puts something in a new place:
+// what is not here may be one of a newer version that takes another target.
+type copyOptions struct {
+	// flags and values are the short options, without a value and with one.
+	flags, values string
+	// long are the long options, and valued those that always take a value; they
+	// may be cut short.
+	long, valued string
+}
+
 // copies are the programs that put something in a new place, with their options
-// that take a value: one letter each, and by long names.
-var copies = map[string][]string{
-	"cp":      {"S", "suffix", "sparse", "no-preserve"},
-	"mv":      {"S", "suffix"},
-	"ln":      {"S", "suffix"},
-	"link":    {""},
-	"install": {"Smog", "suffix", "mode", "owner", "group", "strip-program"},
+// as in the manual pages of GNU coreutils 9.
+var copies = map[string]copyOptions{
+	"cp": {flags: "abdfiHlLnPpRrsTuvxZ", values: "St", valued: "suffix sparse no-preserve target-directory", long: `archive attributes-only backup
+		context copy-contents debug dereference force help interactive link no-clobber no-dereference no-target-directory one-file-system
+		parents preserve recursive reflink remove-destination strip-trailing-slashes symbolic-link update verbose version`},
+	"mv": {flags: "bfinTuvZ", values: "St", valued: "suffix target-directory", long: `backup context debug force help interactive no-clobber no-copy
+		no-target-directory strip-trailing-slashes update verbose version`},
+	"ln": {flags: "bdFfiLnPrsTv", values: "St", valued: "suffix target-directory", long: `backup directory force help interactive logical
+		no-dereference no-target-directory physical relative symbolic verbose version`},
+	"link": {long: "help version"},
+	"install": {flags: "bcCdDpsTvZ", values: "gmoSt", valued: "suffix mode owner group strip-program target-directory", long: `backup compare context
+		debug directory help no-target-directory preserve-context preserve-timestamps strip verbose version`},
+}
+
+// mayMean says that a long option, which may be cut short, is one of a list.
+func mayMean(long, list string) bool {
+	for option := range strings.FieldsSeq(list) {
+		if strings.HasPrefix(option, long) {
+			return true
+		}
+	}
+	return false
 }
 
 // copying is what such a program is told to do.
@@ -27,9 +52,17 @@ type copying struct {
 	// changed themselves. linking: they get another name. keeping: one that is a
 	// link stays one, so that it may lead elsewhere from its new place.
 	tree, taking, linking, keeping bool
+	// below: the sources keep their directories in the new place.
+	below bool
+	// backup: what was there gets another name, which is not known.
+	backup bool
+	// strips: a program is looked for and run that strips what was copied.
+	strips bool
 	// open says that a word which is computed when the command runs could be an
 	// option that names another target.
 	open bool
+	// unknown is an option of which it is not known what it does.
+	unknown string
 }
 
 // readCopying reads the arguments of a program that copies.
@@ -90,13 +123,21 @@ func (c *copying) option(name, text string) copyOption {
 	if given {
 		o.value = &word{text: value}
 	}
-	means := func(option string) bool { return long != "" && strings.HasPrefix(option, long) }
-	o.target = means("target-directory")
-	o.takes = o.target || long != "strip" && slices.ContainsFunc(copies[name][1:], means)
-	c.taking = c.taking || name == "install" && means("directory")
+	means := func(option string) bool { return strings.HasPrefix(option, long) }
+	known := copies[name]
+	if !mayMean(long, known.long+" "+known.valued) {
+		c.unknown = text
+	}
+	o.target = name != "link" && means("target-directory")
+	o.takes = mayMean(long, known.valued) && long != "strip"
+	c.backup = c.backup || means("backup") || means("suffix")
+	if name == "install" {
+		c.taking, c.strips = c.taking || means("directory"), c.strips || means("strip") || means("strip-program")
+	}
 	if name == "cp" {
 		c.linking = c.linking || means("link") || means("symbolic-link")
-		c.tree = c.tree || means("recursive") || means("archive")
+		c.below = c.below || means("parents")
+		c.tree = c.tree || means("recursive") || means("archive") || c.below
 		c.keeping = c.keeping || c.tree || means("no-dereference") || means("preserve")
 	}
 	return o
@@ -104,15 +145,21 @@ func (c *copying) option(name, text string) copyOption {
 
 func (c *copying) shortOptions(name, letters string) copyOption {
 	for i, letter := range letters {
-		o := copyOption{target: letter == 't' && name != "link"}
-		o.takes = o.target || strings.ContainsRune(copies[name][0], letter)
+		o := copyOption{target: letter == 't'}
+		o.takes = strings.ContainsRune(copies[name].values, letter)
+		if !o.takes && !strings.ContainsRune(copies[name].flags, letter) {
+			c.unknown = "-" + letters
+		}
+		c.backup = c.backup || strings.ContainsRune("bS", letter)
 		if o.takes {
 			if rest := letters[i+1:]; rest != "" {
 				o.value = &word{text: rest}
 			}
 			return o
 		}
-		c.taking = c.taking || name == "install" && letter == 'd'
+		if name == "install" {
+			c.taking, c.strips = c.taking || letter == 'd', c.strips || letter == 's'
+		}
 		if name == "cp" {
 			c.linking = c.linking || strings.ContainsRune("ls", letter)
 			c.tree = c.tree || strings.ContainsRune("arRd", letter)
@@ -126,9 +173,15 @@ func (c *copying) shortOptions(name, letters string) copyOption {
 // it. A link gives access to its source, and a move takes its source away, so
 // these count as written.
 func (r *reader) copy(name string, c copying, dirs []string) {
-	r.notOnlyLooks = r.notOnlyLooks || c.open || slices.ContainsFunc(c.sources, func(s word) bool { return matchesOptions(s, dirs) })
+	r.notOnlyLooks = r.notOnlyLooks || c.open || c.strips || slices.ContainsFunc(c.sources, func(s word) bool { return matchesOptions(s, dirs) })
+	if c.unknown != "" {
+		r.unclear("what " + name + " does with " + trim(c.unknown) + " is not known")
+	}
 	if len(c.sources) == 0 && c.to == (word{}) {
 		return
+	}
+	if c.backup {
+		r.unknown(word{text: "the backup of what lies at " + c.to.text}, event.PathUse{Write: true})
 	}
 	r.path(c.to, dirs, event.PathUse{Write: true, Tree: c.tree})
 	for _, s := range c.sources {
@@ -137,12 +190,20 @@ func (r *reader) copy(name string, c copying, dirs []string) {
 		case s.computed:
 			r.path(c.to, dirs, event.PathUse{Write: true, Tree: true})
 		case !c.to.computed:
-			r.path(word{text: c.to.text + "/" + path.Base(s.text)}, dirs, event.PathUse{Write: true, Tree: c.tree})
+			r.path(word{text: c.to.text + "/" + c.name(s)}, dirs, event.PathUse{Write: true, Tree: c.tree})
 		}
 	}
 	if c.linking || c.keeping {
 		r.relinks(c, dirs)
 	}
+}
+
+// name is what a source is called in its new place.
+func (c copying) name(source word) string {
+	if c.below {
+		return source.text
+	}
+	return path.Base(source.text)
 }
 
 // matchesOptions says that a pattern may match a file whose name is an option.

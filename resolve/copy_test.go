@@ -78,3 +78,31 @@ func TestAComputedWordOfACopyMayBeAnOption(t *testing.T) {
 		}
 	}
 }
+
+// What is written beside the target, or below it under a longer name.
+func TestACopyThatWritesMoreThanItsTargetIsKnownForIt(t *testing.T) {
+	_, ws := tree(t, "a", "d/", "evil/.git/config")
+	for line, unclear := range map[string]bool{
+		"cp a d/b": false, "mv -f a b": false, "install -m 755 a b": false, "ln -sfn a l": false,
+		"cp --new-target=.. a d": true, "cp -Y a d": true, "mv --exchange a d": true, "cp --keep-directory-symlink a d": true, "install -h a b": true,
+	} {
+		if f := ws.Shell(line); len(f.Unclear) > 0 != unclear {
+			t.Errorf("%s is unclear: %v", line, f.Unclear)
+		}
+	}
+	for _, line := range []string{"cp -b -S l a agent.yam", "mv --backup=numbered a d", "ln -sb a d", "cp --suf=.pem a b", "install -bm 600 a b"} {
+		f := ws.Shell(line)
+		if !slices.ContainsFunc(f.Paths, func(p event.PathUse) bool { return p.Unknown && p.Write }) {
+			t.Errorf("%s: that a backup is written somewhere is not known: %v", line, marks(f))
+		}
+	}
+	for _, line := range []string{"install --strip-program=./x a b", "install -s a b", "install -sm 755 a b"} {
+		if f := ws.Shell(line); f.Risk == event.RiskWrite {
+			t.Errorf("%s: that a program runs is not known", line)
+		}
+	}
+	f := ws.Shell("cd evil && cp --parents .git/config ..")
+	if !slices.Contains(marks(f), "wt:.git/config") {
+		t.Errorf("a source that keeps its directories: %v", marks(f))
+	}
+}

@@ -9,8 +9,9 @@ import (
 	"github.com/pawlrun/pawl/event"
 )
 
-// gitReads are the subcommands of git that change nothing, with what their
-// operands must look like where some of them would change something.
+// gitReads are the subcommands of git that change nothing as long as their
+// arguments are among gitLooks, or fit what stands here, where some would change
+// something.
 var gitReads = map[string]pattern{
 	"status": nil, "diff": nil, "log": nil, "show": nil, "rev-parse": nil, "ls-files": nil, "blame": nil, "describe": nil, "cat-file": nil,
 	"shortlog": nil, "grep": nil, "ls-tree": nil, "merge-base": nil, "rev-list": nil, "name-rev": nil, "show-ref": nil, "count-objects": nil,
@@ -19,6 +20,48 @@ var gitReads = map[string]pattern{
 	"remote": newPattern(`^(-v|--verbose)$`),
 	"stash":  newPattern(`^list$`),
 }
+
+// gitLooks are the arguments with which those subcommands run and write
+// nothing, from the manual pages of git 2.39. Left out are those that write a file
+// (--output), run a program (--ext-diff, --textconv, --filters, --help,
+// --alternate-refs, --open-files-in-pager and -O), check signatures or look into
+// other repositories.
+var gitLooks = options{
+	flags: "0123456789abBcCdDeEfFgGhHiIklLmMnoqpPrRsStuUvVwWxXz", values: "ABCGLMSUXefgnu",
+	long: `abbrev abbrev-commit abbrev-ref absolute-git-dir after after-context ahead-behind all all-match always ancestry-path anchored and
+		annotate-stdin author author-date-order basic-regexp batch batch-all-objects batch-check before before-context binary bisect
+		bisect-all bisect-vars boundary branch branches break break-rewrites broken buffer cached candidates cc check cherry cherry-mark
+		cherry-pick children clear-decorations color color-by-age color-lines color-moved color-moved-ws color-words column
+		combined-all-paths commit-header committer compact-summary contains contents context count cumulative date date-order debug decorate
+		decorate-refs decorate-refs-exclude deduplicate default deleted dense dereference diff-algorithm diff-filter diff-merges directory
+		dirstat dirstat-by-file dirty disambiguate disk-usage do-walk dst-prefix email encoding eol error-unmatch exact-match exclude
+		exclude-existing exclude-first-parent-only exclude-from exclude-hidden exclude-per-directory exclude-promisor-objects
+		exclude-standard exit-code expand-tabs ext-grep extended-regexp files-with-matches files-without-match filter filter-print-omitted
+		filter-provided-objects find-copies find-copies-harder find-object find-renames first-parent fixed-strings flags follow
+		follow-symlinks fork-point format full-diff full-history full-index full-name full-tree function-context git-common-dir git-dir
+		git-path glob graph grep grep-reflog group hash head header heading heads histogram human-readable ignore-all-space
+		ignore-blank-lines ignore-case ignore-cr-at-eol ignore-matching-lines ignore-missing ignore-rev ignore-revs-file ignore-space-at-eol
+		ignore-space-change ignore-submodules ignored in-commit-order incremental indent-heuristic independent index indexed-objects
+		inter-hunk-context invert-grep invert-match irreversible-delete is-ancestor is-bare-repository is-inside-git-dir is-inside-work-tree
+		is-shallow-repository ita-invisible-in-index ita-visible-in-index keep-dashdash killed left-only left-right line-number
+		line-porcelain line-prefix local-env-vars log-size long match max-age max-count max-depth max-parents merge merge-base merges min-age
+		min-parents minimal missing modified name-only name-status not notes null numbered numstat object-names object-only objects
+		objects-edge objects-edge-aggressive octopus oneline only-matching or others output-indicator-context output-indicator-new
+		output-indicator-old parents patch patch-with-raw patch-with-stat path path-format patience perl-regexp pickaxe-all pickaxe-regex
+		porcelain prefix pretty progress quiet raw recursive reflog refs regexp-ignore-case relative relative-date remotes remove-empty
+		rename-empty renames resolve-git-dir reverse revs-only right-only root rotate-to score-debug shared-index-path short shortstat
+		show-cdup show-email show-function show-linear-break show-name show-notes show-number show-object-format show-prefix show-pulls
+		show-stash show-stats show-superproject-working-tree show-toplevel simplify-by-decoration simplify-merges since since-as-filter
+		single-worktree skip skip-to source sparse sq src-prefix stage standard-notes stat stat-count stat-graph-width stat-name-width
+		stat-width stdin stop-at-non-option stuck-long submodule summary symbolic symbolic-full-name tags text threads timestamp topo-order
+		unified unmerged unordered unpacked until untracked untracked-files use-bitmap-index verbose verify walk-reflogs with-tree word-diff
+		word-diff-regex word-regexp ws-error-highlight no-[a-z-]+`,
+}.pattern()
+
+// gitRunsBy are arguments that may make git run a program although they fit
+// gitLooks: a format for which it checks signatures, and an option of git grep
+// behind letters that take a value elsewhere.
+var gitRunsBy = newPattern(`%[-+ ]?G|^-[^-]*O`)
 
 // gitCommands are the other subcommands of git's own. Any other name is one of
 // an alias or of a program, and nothing is known of it.
@@ -60,10 +103,8 @@ func settings(list string) pattern {
 
 func (r *reader) git(args []word, harmless bool, dirs []string) bool {
 	sub, operands := r.gitOptions(args, dirs)
-	if len(args) > 0 && args[0].text == sub && harmless && r.quietGit(dirs) {
-		if only, ok := gitReads[sub]; ok && fits(sub, only, operands) {
-			return true
-		}
+	if only, ok := gitReads[sub]; ok && args[0].text == sub && harmless && fits(sub, only, operands) && r.quietGit(dirs) {
+		return true
 	}
 	r.atLeast(event.RiskExecute)
 	r.given(args, dirs)
@@ -91,7 +132,10 @@ func fits(sub string, only pattern, operands []word) bool {
 	if sub == "stash" && len(operands) == 0 {
 		return false
 	}
-	return only == nil || !slices.ContainsFunc(operands, func(a word) bool { return !only.MatchString(a.text) })
+	if only == nil {
+		only = gitLooks
+	}
+	return !slices.ContainsFunc(operands, func(a word) bool { return !only.MatchString(a.text) || gitRunsBy.MatchString(a.text) })
 }
 
 // gitOptions reads the options before the subcommand, and gives that and what

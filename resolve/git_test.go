@@ -41,6 +41,14 @@ func TestGitOnlyLooksWhereTheRepositoryMakesItRunNothing(t *testing.T) {
 		"another file":                 {"[include]\n\tpath = ../x\n", false},
 		"one that is too long":         {strings.Repeat("# nothing\n", 8<<10), false},
 		"a monitor behind its section": {"[core] fsmonitor = ./x\n", false},
+		"a remote for what is missing": {"[remote \"origin\"]\n\turl = .\n\tpromisor = true\n\tuploadpack = ./x\n", false},
+		"a partial clone":              {"[extensions]\n\tpartialClone = origin\n", false},
+		"a command for other refs":     {"[core]\n\talternateRefsCommand = ./x\n", false},
+		"another working tree":         {"[core]\n\tworktree = ../y\n", false},
+		"a setting of a newer git":     {"[core]\n\tnewMonitor = ./x\n", false},
+		"a line that goes on":          {"[user]\n\tname = a \\\n[core]\n", false},
+		"what cannot be read":          {"[core\n", false},
+		"comments and a bare setting":  {"# x\n[core] ; y\n\tbare\n[user]\n\tname = \"a ; b\"\n", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := written(t, map[string]string{

@@ -8,10 +8,44 @@ import (
 	"strings"
 )
 
-// runsPrograms finds in the configuration of a repository what makes commands
-// that only look run a program: a file system monitor, filters, a pager, other
-// configuration. Whoever made the repository may have put it there.
-var runsPrograms = newPattern(`(?im)(?:^|\])\s*(fsmonitor|textconv|external|command|pager|program|process|clean|smudge|path|hookspath|sshcommand|[a-z]*editor)\s*=|^\s*\[\s*(include|includeif|pager)\b`)
+// gitQuiet are the settings of a repository, beside gitSafe, with which commands
+// that only look run nothing. Whoever made the repository may have put any other
+// there: a file system monitor, a filter, a remote to fetch missing objects from.
+var gitQuiet = settings(`core.autocrlf core.bare core.eol core.fscache core.logAllRefUpdates core.preloadIndex core.repositoryFormatVersion core.safecrlf
+	core.sparseCheckout core.sparseCheckoutCone core.untrackedCache core.hideDotFiles extensions.objectFormat extensions.refStorage
+	extensions.worktreeConfig remote.url remote.fetch remote.push remote.pushurl remote.tagOpt remote.prune remote.gh-resolved branch.* init.*
+	pull.* push.default push.autoSetupRemote fetch.* gc.* index.* pack.* rerere.* lfs.repositoryFormatVersion maintenance.auto
+	maintenance.strategy user.signingKey gui.*`)
+
+// The lines of a configuration: a section, perhaps with the name of what it is
+// about, and a setting.
+var (
+	gitSection = newPattern(`^\[\s*([A-Za-z0-9-]+)(?:\s+"(?:[^"\\]|\\.)*")?\s*\]\s*(.*)$`)
+	gitKey     = newPattern(`^([A-Za-z][A-Za-z0-9-]*)\s*(=|$|[#;])`)
+)
+
+// quietSettings says that every setting of a configuration is known to make
+// commands that only look run nothing.
+func quietSettings(config string) bool {
+	section := ""
+	for line := range strings.Lines(config) {
+		line = strings.TrimSpace(line)
+		if found := gitSection.FindStringSubmatch(line); found != nil {
+			section, line = found[1], found[2]
+		}
+		if line == "" || line[0] == '#' || line[0] == ';' {
+			continue
+		}
+		key := gitKey.FindStringSubmatch(line)
+		if key == nil || strings.HasSuffix(line, `\`) {
+			return false
+		}
+		if name := section + "." + key[1]; !gitQuiet.MatchString(name) && !gitSafe.MatchString(name) {
+			return false
+		}
+	}
+	return true
+}
 
 // maxGitConfig is how much of a configuration is looked at; what is longer may
 // say anything.
@@ -65,7 +99,7 @@ func quietConfigs(git string, isDir bool) bool {
 		}
 		for _, name := range []string{"config", "config.worktree"} {
 			text, err := beginning(filepath.Join(dir, name))
-			if err != nil && !os.IsNotExist(err) || len(text) == maxGitConfig || runsPrograms.MatchString(text) {
+			if err != nil && !os.IsNotExist(err) || len(text) == maxGitConfig || !quietSettings(text) {
 				return false
 			}
 		}

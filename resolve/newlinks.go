@@ -95,7 +95,7 @@ func (r *reader) relinks(c copying, dirs []string) {
 			}
 			at := to
 			if inside && !s.glob {
-				at = to + "/" + path.Base(s.text)
+				at = to + "/" + c.name(s)
 				if name := path.Base(to); name != "." && name != ".." {
 					r.makes(to, true)
 				}

@@ -9,51 +9,19 @@ import (
 
 // plain programs change nothing whatever they are given, so that an argument
 // that is computed when they run does no harm either.
-var plain = []string{
-	"cat", "head", "tail", "wc", "ls", "stat", "du", "df", "pwd", "echo", "true", "false", "test", "[", ":", "basename", "dirname",
-	"realpath", "readlink", "id", "whoami", "uname", "which", "type", "grep", "egrep", "fgrep", "cut", "tr", "comm", "diff", "cmp", "nl", "tac",
-	"rev", "fold", "paste", "join", "md5sum", "sha1sum", "sha256sum", "sha512sum", "cksum", "seq", "sleep", "expr", "nproc", "free", "uptime",
-	"printenv", "od", "hexdump", "strings", "break", "continue", "exit", "return", "shift", "wait", "getconf", "arch", "tty",
-}
-
-// guarded programs change nothing unless an argument matches, which would make
-// them run or write something.
-var guarded = map[string]pattern{
-	"find":   newPattern(`^-(exec|execdir|ok|okdir|delete|fls|fprint|fprint0|fprintf|files0-from)$`),
-	"rg":     newPattern(`^(--pre|--pre=.*|--hostname-bin.*|-[a-zA-Z]*z[a-zA-Z]*|--search-zip)$`),
-	"sort":   newPattern(`^(-[a-zA-Z]*[oT].*|--o.*|--comp.*|--temp.*|--files0.*)$`),
-	"tree":   newPattern(`^(-[a-zA-Z]*[oR].*|--output.*)$`),
-	"file":   newPattern(`^(-[a-zA-Z]*[Cm].*|--compile|--magic.*)$`),
-	"date":   newPattern(`^(-[a-zA-Z]*s.*|--s.*|[^+].*)$`),
-	"jq":     newPattern(`^(-[a-zA-Z]*[fL].*|--from-file.*)$`),
-	"printf": newPattern(`^-`),
-	"read":   newPattern(`^[^-]*[^a-z_0-9-]`),
-	"ps":     newPattern(`^$`),
-	"set":    newPattern(`^[^-+]`),
-	"git":    newPattern(`^(--ou.*|-o.*|--ext.*|--textc.*|-[a-zA-Z]*O.*|--op.*|--exec.*|--pag.*|-p|-c|--config-env.*|--git-d.*|--work-t.*|-C|--conte.*)$`),
-}
+var plain = strings.Fields(`cat head tail wc ls stat du df pwd echo true false : basename dirname realpath readlink id whoami uname which type
+	grep cut tr comm diff cmp nl tac rev fold paste join md5sum sha1sum sha256sum sha512sum cksum seq sleep expr nproc free uptime
+	printenv od hexdump strings getconf tty ps`)
 
 // reads says whether a program that is not known to change anything is known
 // to change nothing, and notes what it touches. A program that is not known is
-// one that may do anything with what it is given.
+// one that may do anything with what it is given, and so is one with an option
+// that is not known.
 func (r *reader) reads(name string, args []word, computed bool, dirs []string) bool {
-	options, known := guarded[name]
-	switch {
-	case slices.Contains(plain, name):
-		known = true
-	case known:
-		known = !computed && !slices.ContainsFunc(args, func(a word) bool { return options.MatchString(a.text) })
-	case name == "uniq" || name == "xxd":
-		known = !computed && operands(args) <= 1 && !slices.ContainsFunc(args, func(a word) bool { return strings.HasPrefix(a.text, "-r") })
-	case name == "sed":
-		known = !computed && printsOnly(args)
-	case name == "hostname" || name == "env":
-		known = len(args) == 0
-	}
 	if name == "git" {
-		return r.git(args, known, dirs)
+		return r.git(args, !computed, dirs)
 	}
-	if !known {
+	if !r.looks(name, args, computed) {
 		r.atLeast(event.RiskExecute)
 		r.given(args, dirs)
 		r.mayDo(name, args, dirs)
@@ -67,6 +35,35 @@ func (r *reader) reads(name string, args []word, computed bool, dirs []string) b
 		}
 	}
 	return true
+}
+
+// looks says that a program with these arguments is known to change nothing.
+func (r *reader) looks(name string, args []word, computed bool) bool {
+	if slices.Contains(plain, name) {
+		return true
+	}
+	if options, known := lookOptions[name]; known {
+		return !computed && !slices.ContainsFunc(args, func(a word) bool { return !options.MatchString(a.text) })
+	}
+	switch name {
+	case "test", "[":
+		looks := looksTest(name, args)
+		r.notOnlyLooks = r.notOnlyLooks || !looks
+		return looks
+	case "printf":
+		return looksPrintf(args)
+	case "break", "continue", "exit", "return", "shift", "wait":
+		return numbers(args)
+	case "hostname", "env", "arch":
+		return len(args) == 0
+	case "egrep", "fgrep": // scripts that run grep
+		return !r.ws.shadowed("grep")
+	case "uniq", "xxd":
+		return !computed && operands(args) <= 1 && !slices.ContainsFunc(args, func(a word) bool { return strings.HasPrefix(a.text, "-r") })
+	case "sed":
+		return !computed && printsOnly(args)
+	}
+	return false
 }
 
 // pathless programs take no files.
@@ -93,6 +90,9 @@ func printsOnly(args []word) bool {
 		!slices.ContainsFunc(args[2:], func(a word) bool { return strings.HasPrefix(a.text, "-") })
 }
 
+// findRuns are the actions of find that run, delete or write something.
+var findRuns = newPattern(`^-(exec|execdir|ok|okdir|delete|fls|fprint|fprint0|fprintf|files0-from)$`)
+
 // mayDo raises the risk of programs that are not known in detail, and notes
 // the files that they are known to write.
 func (r *reader) mayDo(name string, args []word, dirs []string) {
@@ -110,7 +110,7 @@ func (r *reader) mayDo(name string, args []word, dirs []string) {
 			}
 		}
 	case name == "find":
-		if slices.ContainsFunc(args, func(a word) bool { return a.computed && !a.glob || guarded["find"].MatchString(a.text) }) {
+		if slices.ContainsFunc(args, func(a word) bool { return a.computed && !a.glob || findRuns.MatchString(a.text) }) {
 			r.unclear("find runs or deletes what it finds")
 		}
 	case name == "passwd" || name == "usermod" || name == "setfacl" || name == "visudo":

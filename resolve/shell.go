@@ -208,23 +208,38 @@ func (r *reader) repeated(dirs []string, body func([]string) after) after {
 	return stay(dirs)
 }
 
-// declare reads export, readonly, local and the like.
+// declare reads export, readonly, local and the like. Only export, readonly and
+// local are known to do no more than to set what is written there: the others
+// can give a variable a kind by which a shell evaluates what it is set to.
 func (r *reader) declare(c *syntax.DeclClause, dirs []string) after {
+	if c.Variant == nil || !slices.Contains([]string{"export", "readonly", "local"}, c.Variant.Value) {
+		r.notOnlyLooks = true
+	}
 	for _, a := range c.Args {
-		if a.Name == nil || a.Naked && a.Value == nil {
-			r.substitutions(a, dirs)
-			if w := wordOf(a.Value); a.Value != nil && hidesCommands(w.text) {
-				r.unclear("a declaration may run what stands in " + trim(w.text))
-			}
+		if a.Name != nil && a.Naked && a.Value == nil && a.Index == nil {
 			continue
 		}
-		r.assignment(a, dirs)
+		// Some shells split what is set here like any other word.
+		r.notOnlyLooks = r.notOnlyLooks || wordOf(a.Value).several
+		if a.Name != nil {
+			r.assignment(a, dirs)
+			continue
+		}
+		r.substitutions(a, dirs)
+		w := wordOf(a.Value)
+		r.notOnlyLooks = r.notOnlyLooks || !w.is("-p", "--")
+		if hidesCommands(w.text) {
+			r.unclear("a declaration may run what stands in " + trim(w.text))
+		}
 	}
 	return stay(dirs)
 }
 
+// assignment reads one variable that is set. The index of one, and those of an
+// array, are evaluated.
 func (r *reader) assignment(a *syntax.Assign, dirs []string) {
 	r.substitutions(a, dirs)
+	r.notOnlyLooks = r.notOnlyLooks || a.Index != nil || a.Array != nil || a.Append && a.Value == nil
 	if a.Name == nil {
 		return
 	}
@@ -280,27 +295,11 @@ func (r *reader) substitutions(n syntax.Node, dirs []string) {
 	})
 }
 
-// evaluates says that an expansion sets a variable, or that some shell runs
-// what a variable holds to compute it: as a prompt, an index or an offset.
-func evaluates(n *syntax.ParamExp) bool {
-	if n.Exp != nil {
-		switch n.Exp.Op {
-		case syntax.AssignUnset, syntax.AssignUnsetOrNull, syntax.OtherParamOps:
-			return true
-		}
-	}
-	return n.Excl || n.Flags != nil || n.Index != nil || n.Slice != nil && !(constant(n.Slice.Offset) && constant(n.Slice.Length))
-}
-
-func constant(n syntax.ArithmExpr) bool {
-	w, ok := n.(*syntax.Word)
-	return n == nil || ok && w.Lit() != "" && strings.Trim(w.Lit(), "0123456789") == ""
-}
-
 // redirect reads a redirection.
 func (r *reader) redirect(n *syntax.Redirect, dirs []string) {
 	r.step++
 	r.substitutions(n.Word, dirs)
+	r.notOnlyLooks = r.notOnlyLooks || n.N != nil && strings.HasPrefix(n.N.Value, "{")
 	if n.Hdoc != nil {
 		r.substitutions(n.Hdoc, dirs)
 	}

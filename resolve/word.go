@@ -1,6 +1,7 @@
 package resolve
 
 import (
+	"slices"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -16,7 +17,14 @@ type word struct {
 	prefix string
 	// glob says that the only expansion is one of file names.
 	glob bool
+	// several says that the word may become several words, or none.
+	several bool
+	// number says that the word is a number, also where it is computed.
+	number bool
 }
+
+// is says that a word is one of some texts, whatever happens.
+func (w word) is(texts ...string) bool { return !w.computed && slices.Contains(texts, w.text) }
 
 // wordOf is what the shell makes of a word. What two shells read differently
 // counts as computed.
@@ -24,7 +32,7 @@ func wordOf(w *syntax.Word) word {
 	if w == nil {
 		return word{}
 	}
-	out := word{}
+	out := word{several: severalOf(w)}
 	var value strings.Builder
 	static := true
 	for i, part := range w.Parts {
@@ -56,8 +64,65 @@ func wordOf(w *syntax.Word) word {
 			out.prefix = out.text[:strings.IndexAny(out.text+"*", "*?[")]
 		}
 		out.text = source(w)
+		out.several = out.several || unquoted(w)
 	}
+	out.number = !out.computed && out.text != "" && digits(out.text) || countOf(w)
 	return out
+}
+
+// unquoted says that a computed word has an expansion of its own that is not
+// quoted: of names, of braces, of a home directory.
+func unquoted(w *syntax.Word) bool {
+	return slices.ContainsFunc(w.Parts, func(part syntax.WordPart) bool {
+		lit, ok := part.(*syntax.Lit)
+		return ok && expands(lit.Value, part == w.Parts[0]) != literal
+	})
+}
+
+// severalOf says that an expansion in a word may become several words: it is
+// not quoted and no number, or it stands for all arguments.
+func severalOf(w *syntax.Word) bool {
+	for _, part := range w.Parts {
+		switch p := part.(type) {
+		case *syntax.Lit, *syntax.SglQuoted:
+		case *syntax.DblQuoted:
+			if slices.ContainsFunc(p.Parts, allArguments) {
+				return true
+			}
+		default:
+			if !isCount(part) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// allArguments says that an expansion becomes several words between quotes, too.
+func allArguments(part syntax.WordPart) bool {
+	p, ok := part.(*syntax.ParamExp)
+	return ok && (p.Param == nil || p.Param.Value == "@" || p.Index != nil || p.Excl)
+}
+
+// countOf says that a word is nothing but an expansion to a number.
+func countOf(w *syntax.Word) bool {
+	if len(w.Parts) != 1 {
+		return false
+	}
+	if quoted, ok := w.Parts[0].(*syntax.DblQuoted); ok && len(quoted.Parts) == 1 {
+		return isCount(quoted.Parts[0])
+	}
+	return isCount(w.Parts[0])
+}
+
+// isCount says that an expansion gives a number: how the last command ended, how
+// many arguments there are, a process, or the length of a value.
+func isCount(part syntax.WordPart) bool {
+	p, ok := part.(*syntax.ParamExp)
+	if !ok || p.Param == nil || p.Excl || p.Index != nil || p.Slice != nil || p.Repl != nil || p.Exp != nil || p.Flags != nil {
+		return false
+	}
+	return p.Length || slices.Contains([]string{"?", "#", "$", "!"}, p.Param.Value)
 }
 
 // source is a word as it was written.
