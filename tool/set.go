@@ -153,6 +153,11 @@ func (t *compiled) declare(e *event.ToolCall) (problem *event.Problem) {
 			problem = &event.Problem{Type: event.ErrorPanic, Message: fmt.Sprintf("what %s declares of this call panicked: %v", t.Name, p)}
 		}
 	}()
+	if t.Check != nil {
+		if err := t.Check(e.Args); err != nil {
+			return problemOf(err)
+		}
+	}
 	e.Concurrent = t.Concurrent
 	if t.ConcurrentFor != nil {
 		e.Concurrent = t.ConcurrentFor(e.Args)
@@ -175,6 +180,14 @@ func (t *compiled) declare(e *event.ToolCall) (problem *event.Problem) {
 		e.Describe = label(t.Describe(e.Args))
 	}
 	return nil
+}
+
+// problemOf is why a call is not run, in the words of the tool.
+func problemOf(err error) *event.Problem {
+	if typed, ok := errors.AsType[*Error](err); ok {
+		return &event.Problem{Type: typed.Type, Message: typed.Message}
+	}
+	return &event.Problem{Type: event.ErrorTool, Message: err.Error()}
 }
 
 func (t *compiled) invalid(what string) *event.Problem {

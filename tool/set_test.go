@@ -3,6 +3,7 @@ package tool_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"math"
 	"strings"
 	"testing"
@@ -186,6 +187,23 @@ func BenchmarkResolve(b *testing.B) {
 	for b.Loop() {
 		if s.Resolve("c", call).Problem != nil {
 			b.Fatal("refused")
+		}
+	}
+}
+
+// Nobody is asked about a call that cannot be run whatever is decided.
+func TestWhatKeepsACallFromBeingRunIsAProblemBeforeItIsJudged(t *testing.T) {
+	for _, c := range []struct {
+		err  error
+		want *event.Problem
+	}{
+		{nil, nil},
+		{&tool.Error{Type: event.ErrorWorkspace, Message: "it is gone"}, &event.Problem{Type: event.ErrorWorkspace, Message: "it is gone"}},
+		{errors.New("no"), &event.Problem{Type: event.ErrorTool, Message: "no"}},
+	} {
+		s := newSet(t, tool.Tool{Name: "x", Run: noop, Check: func(json.RawMessage) error { return c.err }})
+		if diff := cmp.Diff(c.want, s.Resolve("c", llm.ToolCall{Name: "x"}).Problem); diff != "" {
+			t.Error(diff)
 		}
 	}
 }

@@ -42,6 +42,10 @@ type Tool struct {
 	Polling bool
 	// Access names the resources that a call touches; nil means unknown.
 	Access func(args json.RawMessage) []event.Access
+	// Check says what keeps a call from being run whoever permits it, so that
+	// nobody is asked about it; nil means that nothing is known to. It may look at
+	// the world and must not change it. An [*Error] says the type of the failure.
+	Check func(args json.RawMessage) error
 	// Facts says what a call touches, for policy; nil means that nothing is
 	// known of it but the tool. It may look at the world and must not change it.
 	Facts func(args json.RawMessage) event.Facts

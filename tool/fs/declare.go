@@ -45,6 +45,7 @@ func (w *Workspace) judged(t *tool.Tool, use event.PathUse, risk event.Risk) {
 	}
 	run := t.Run
 	t.Facts = facts
+	t.Check = func(json.RawMessage) error { return w.here() }
 	t.Run = func(ctx context.Context, c tool.Call) (tool.Result, error) {
 		if c.Facts != nil && !slices.Equal(facts(c.Args).Paths, c.Facts.Paths) {
 			return tool.Result{}, conflict("%s leads to another file now than when the call was permitted; make the call again", quote(pathOf(c.Args)))

@@ -92,3 +92,29 @@ func TestTheOtherNamesOfWhatIsReadAreJudged(t *testing.T) {
 		}
 	}
 }
+
+func TestACallInAWorkspaceThatIsGoneIsAProblemBeforeItIsJudged(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "work")
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	ws, err := fs.Open(dir, fs.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ws.Close()
+	set, err := tool.NewSet(ws.Tools()...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	call := llm.ToolCall{Name: "fs.write", Args: json.RawMessage(`{"path":"a","content":"x"}`)}
+	if p := set.Resolve("c", call).Problem; p != nil {
+		t.Fatalf("while it is there: %+v", p)
+	}
+	if err := os.Remove(dir); err != nil {
+		t.Fatal(err)
+	}
+	if p := set.Resolve("c", call).Problem; p == nil || p.Type != event.ErrorWorkspace {
+		t.Errorf("when it is gone: %+v", p)
+	}
+}

@@ -36,6 +36,12 @@ func (w *Workspace) readTool() tool.Tool {
 }
 
 func (w *Workspace) read(ctx context.Context, a readArgs) (tool.Result, error) {
+	switch {
+	case a.Offset < 0:
+		return tool.Result{}, invalid("offset is %d, and lines are counted from 1; give 1 or more, or leave it out to begin at the first", a.Offset)
+	case a.Limit < 0:
+		return tool.Result{}, invalid("limit is %d; give how many lines to read, or leave it out for %d", a.Limit, maxLines)
+	}
 	p, err := w.resolve(a.Path)
 	if err != nil {
 		return tool.Result{}, err

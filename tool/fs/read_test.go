@@ -43,7 +43,7 @@ func TestReadGivesNumberedLinesInPages(t *testing.T) {
 		{"whole", args{"path": "ten.txt"}, numbered(1, 10)},
 		{"a page", args{"path": "ten.txt", "offset": 3, "limit": 2}, numbered(3, 4) + "[lines 3 to 4 of 10; read on with offset 5]\n"},
 		{"the last page", args{"path": "ten.txt", "offset": 9, "limit": 2}, numbered(9, 10)},
-		{"an offset of nothing", args{"path": "ten.txt", "offset": -3, "limit": 1}, numbered(1, 1) + "[lines 1 to 1 of 10; read on with offset 2]\n"},
+		{"an offset of nothing", args{"path": "ten.txt", "offset": 0, "limit": 1}, numbered(1, 1) + "[lines 1 to 1 of 10; read on with offset 2]\n"},
 		{"empty", args{"path": "empty.txt"}, "[the file is empty]\n"},
 		{"no end of line at the end", args{"path": "noend.txt"}, "     1\ta\n     2\tb\n"},
 		{"line ends of Windows", args{"path": "crlf.txt"}, "     1\ta\n     2\tb\n"},
@@ -54,6 +54,8 @@ func TestReadGivesNumberedLinesInPages(t *testing.T) {
 			t.Errorf("%s (-want +got)\n%s", c.name, diff)
 		}
 	}
+	p.bad("fs.read", args{"path": "ten.txt", "offset": -1}, event.ErrorInvalidArgs, "offset is -1, and lines are counted from 1")
+	p.bad("fs.read", args{"path": "ten.txt", "limit": -1}, event.ErrorInvalidArgs, "limit is -1")
 	p.bad("fs.read", args{"path": "ten.txt", "offset": 11}, event.ErrorInvalidArgs, "ten.txt has 10 lines; there is no line 11")
 }
 

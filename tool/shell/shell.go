@@ -94,6 +94,7 @@ func New(o Options) tool.Tool {
 	t.TimeoutFor = func(raw json.RawMessage) time.Duration { return o.timeout(argsOf(raw).TimeoutSeconds) }
 	t.LabelsFor = o.labels
 	run := t.Run
+	t.Check = func(raw json.RawMessage) error { return o.check(argsOf(raw)) }
 	t.Facts = func(raw json.RawMessage) event.Facts { return o.facts(argsOf(raw).Command) }
 	t.Run = func(ctx context.Context, c tool.Call) (tool.Result, error) {
 		if c.Facts != nil && !slices.Equal(t.Facts(c.Args).Paths, c.Facts.Paths) {

@@ -176,3 +176,36 @@ func BenchmarkCommand(b *testing.B) {
 		}
 	}
 }
+
+func TestACommandThatCannotRunIsAProblemBeforeItIsJudged(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "work")
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	set, err := tool.NewSet(shell.New(shell.Options{Dir: dir}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	problem := func(command string) event.ErrorType {
+		raw, err := json.Marshal(map[string]string{"command": command})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p := set.Resolve("c", llm.ToolCall{Name: "shell.exec", Args: raw}).Problem; p != nil {
+			return p.Type
+		}
+		return ""
+	}
+	if got := problem("ls"); got != "" {
+		t.Errorf("a command in a workspace: %s", got)
+	}
+	if got := problem(" "); got != event.ErrorInvalidArgs {
+		t.Errorf("no command: %s", got)
+	}
+	if err := os.Remove(dir); err != nil {
+		t.Fatal(err)
+	}
+	if got := problem("ls"); got != event.ErrorWorkspace {
+		t.Errorf("a workspace that is gone: %s", got)
+	}
+}
