@@ -61,7 +61,7 @@ func (d *driver) stage(data event.Data) error {
 // push queues an event that has been applied.
 func (d *driver) push(s staged) {
 	d.staged = append(d.staged, s)
-	d.seq, d.head = s.event.Seq, event.Hash(s.body)
+	d.seq, d.head, d.last = s.event.Seq, event.Hash(s.body), s.event.Time
 	d.noteCalls(s.event.Data)
 	d.cache.note(&s.event)
 	d.blobs.note(s.event.Data)
@@ -140,7 +140,7 @@ func (d *driver) commit(ctx context.Context) error {
 }
 
 func (d *driver) batch(status journal.Status) journal.Batch {
-	b := journal.Batch{Lease: d.lease, Head: d.head, Consumed: d.consumed, Status: status, Time: d.now()}
+	b := journal.Batch{Lease: d.lease, Head: d.head, Consumed: d.consumed, Status: status, Time: d.last}
 	b.Blobs = d.blobs.take(d.staged)
 	b.Records = make([]journal.Record, len(d.staged))
 	for i := range d.staged {

@@ -56,10 +56,11 @@ type driver struct {
 	// a person.
 	waitingAbove bool
 
-	// What has been applied: the number and hash of the last event, and what
-	// follows from the events for the driver itself.
+	// What has been applied: the number, hash and time of the last event, and
+	// what follows from the events for the driver itself.
 	seq   int64
 	head  string
+	last  time.Time
 	cycle int
 	open  []openCall
 	cache continuity

@@ -226,11 +226,10 @@ func (e *Engine) create(ctx context.Context, id string, started event.RunStarted
 	if err := e.claim(d.run); err != nil {
 		return nil, err
 	}
-	now := d.now()
 	b := d.batch(d.status())
-	b.Lease = journal.Lease{Run: d.run, Owner: e.opts.Owner, Expiry: now.Add(e.opts.LeaseTTL)}
+	b.Lease = journal.Lease{Run: d.run, Owner: e.opts.Owner, Expiry: d.now().Add(e.opts.LeaseTTL)}
 	lease, pos, err := e.store.Create(ctx, journal.Run{
-		ID: d.run, Parent: d.parent, Kind: d.kind, Name: d.name, Created: now,
+		ID: d.run, Parent: d.parent, Kind: d.kind, Name: d.name, Created: d.last,
 	}, b)
 	if err != nil {
 		e.unclaim(d.run)

@@ -187,13 +187,12 @@ func (e *Engine) Fork(ctx context.Context, b *Branch, change event.RunForked) (s
 	if err := d.stage(change); err != nil {
 		return fail(err)
 	}
-	now := d.now()
 	status := d.status()
 	status.State = journal.Queued
 	batch := d.batch(status)
 	batch.Release = true
 	_, _, err := e.store.Create(ctx, journal.Run{
-		ID: d.run, ForkOf: b.Run, ForkSeq: b.Seq, Kind: d.kind, Name: d.name, Created: now,
+		ID: d.run, ForkOf: b.Run, ForkSeq: b.Seq, Kind: d.kind, Name: d.name, Created: d.last,
 	}, batch)
 	if err != nil {
 		return fail(err)

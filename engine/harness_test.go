@@ -31,6 +31,8 @@ type rig struct {
 	store journal.Store
 	cfg   agent.Config
 	env   engine.Env
+	// forged says that the test has written events of its own.
+	forged bool
 }
 
 // newRig makes a rig on a memory journal, or on the store that is given.
@@ -45,9 +47,28 @@ func newRig(t *testing.T, stores ...journal.Store) *rig {
 		if err := r.Close(); err != nil {
 			t.Error(err)
 		}
+		if !r.forged {
+			r.rowsFit()
+		}
 	})
 	r.cfg.Policy.Declared = true
 	return r.tools()
+}
+
+// rowsFit holds what lists show of each run against its events. Journals that a
+// test has damaged itself are left out.
+func (r *rig) rowsFit() {
+	r.t.Helper()
+	rows, err := r.store.Runs(context.Background(), journal.Filter{})
+	if err != nil {
+		return
+	}
+	for _, row := range rows {
+		_, err := journal.Verify(context.Background(), r.store, row.ID, "")
+		if damage, ok := errors.AsType[*journal.CorruptError](err); ok && damage.Seq == 0 {
+			r.t.Error(err)
+		}
+	}
 }
 
 // other is a second engine, as of another process, on the same store.

@@ -97,7 +97,7 @@ func (e *Engine) load(ctx context.Context, run string, whole bool) (*driver, eve
 			if forked, ok := ev.Data.(event.RunForked); ok {
 				started = changedBy(started, forked)
 			}
-			d.seq, d.head, after = r.Seq, event.Hash(r.Body), r.Seq
+			d.seq, d.head, d.last, after = r.Seq, event.Hash(r.Body), ev.Time, r.Seq
 		}
 		if len(records) < page {
 			break

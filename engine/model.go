@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/llm"
 	"github.com/pawlrun/pawl/machine"
 )
@@ -21,7 +22,7 @@ const modelFlight = "model"
 func (d *driver) beginModel(a machine.CallModel) (bool, error) {
 	if a.NotBefore.After(d.now()) {
 		d.wake(a.NotBefore)
-		d.waiting = "retry"
+		d.waiting = journal.WaitRetry
 		return false, nil
 	}
 	if !a.Admission.Given() {

@@ -163,6 +163,7 @@ func TestAReplayNamesWhatWouldBeOtherwise(t *testing.T) {
 // which is replaced, and replays that.
 func (r *rig) rewritten(fork string, records []journal.Record, of event.Type, data event.Data) []engine.Divergence {
 	r.t.Helper()
+	r.forged = true
 	row, err := r.store.Run(r.t.Context(), fork)
 	if err != nil {
 		r.t.Fatal(err)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/machine"
 	"github.com/pawlrun/pawl/tool"
 )
@@ -42,7 +43,7 @@ func (d *driver) beginTool(a machine.RunTool) (bool, error) {
 	if a.NotBefore.After(d.now()) {
 		d.wake(a.NotBefore)
 		if len(d.flights) == 0 {
-			d.waiting = "retry"
+			d.waiting = journal.WaitRetry
 		}
 		return false, nil
 	}

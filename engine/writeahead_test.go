@@ -204,7 +204,11 @@ func leftBehind(t *testing.T, records []journal.Record) journal.Store {
 	t.Helper()
 	store := memory.New(nil)
 	run, last := records[0].Run, records[len(records)-1]
-	lease, _, err := store.Create(t.Context(), journal.Run{ID: run}, journal.Batch{
+	first, err := event.Decode(records[0].Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lease, _, err := store.Create(t.Context(), journal.Run{ID: run, Kind: "Agent", Created: first.Time}, journal.Batch{
 		Lease: journal.Lease{Run: run, Owner: "gone"}, Records: records, Head: event.Hash(last.Body),
 		Status: journal.Status{State: journal.Running},
 	})

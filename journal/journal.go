@@ -28,6 +28,11 @@ const (
 	Ended   State = "ended"
 )
 
+// WaitRetry is the detail of a run that is [Waiting] for its next attempt at
+// something that failed. One that waits for a decision has the reason for which
+// it would park.
+const WaitRetry = "retry"
+
 // States are all states, in the order in which a run comes to them.
 func States() []State { return []State{Queued, Running, Waiting, Parked, Paused, Ended} }
 
@@ -37,10 +42,11 @@ type Run struct {
 	Parent string `json:"parent,omitempty"`
 	// ForkOf is the run whose events up to ForkSeq are this run's as well; its
 	// own begin behind them.
-	ForkOf  string    `json:"forkOf,omitempty"`
-	ForkSeq int64     `json:"forkSeq,omitempty"`
-	Kind    string    `json:"kind"`
-	Name    string    `json:"name,omitempty"`
+	ForkOf  string `json:"forkOf,omitempty"`
+	ForkSeq int64  `json:"forkSeq,omitempty"`
+	Kind    string `json:"kind"`
+	Name    string `json:"name,omitempty"`
+	// Created and Updated are the times of the run's own first and last event.
 	Created time.Time `json:"created"`
 	Updated time.Time `json:"updated"`
 	Status
@@ -88,7 +94,8 @@ type Batch struct {
 	// Consumed are inbox rows that the records answer.
 	Consumed []int64
 	Status   Status
-	Time     time.Time
+	// Time is that of the run's last event.
+	Time time.Time
 	// Blobs are stored beside the records, once per digest.
 	Blobs []Blob
 	// Release gives the lease up in the same transaction.

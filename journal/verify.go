@@ -1,9 +1,7 @@
 package journal
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
@@ -31,9 +29,9 @@ const verifyPage = 500
 // Verify reads a run's journal from its first event to its last and recomputes
 // what links them: numbers without gaps, the run's id in every event, and the
 // hash of each event in the one that follows it, the last one's in the run's
-// row, and the name, the state and the outcome that the row gives to lists.
-// Nothing may follow the run's end. Whatever an event refers to must be
-// there and be what its digest says.
+// row, and everything else that the row tells lists, as the events have it: only
+// who holds the run's lease is in no event. Nothing may follow the run's end.
+// Whatever an event refers to must be there and be what its digest says.
 //
 // The chain alone finds accidental change and naive edits. Somebody who
 // rewrites a tail can rewrite its hashes too; to find that, pass head, the
@@ -53,7 +51,7 @@ func Verify(ctx context.Context, s Store, run, head string) (Verified, error) {
 	// Records may follow while this reads; what the row says is the end.
 	c := chain{run: run, wanted: head, row: row}
 	if c.line, err = Lineage(ctx, s, run); err != nil {
-		return Verified{}, fmt.Errorf("journal: verify run %s: %w", run, err)
+		return c.verified(), c.strayed(ctx, s, err)
 	}
 	for c.seq < row.Seq {
 		records, err := s.Records(ctx, run, c.seq, int(min(verifyPage, row.Seq-c.seq)))
@@ -82,9 +80,8 @@ type chain struct {
 	seq     int64
 	head    string
 	headSeq int64
-	ended   bool
-	// outcome is how the run ended, if it has.
-	outcome event.Outcome
+	// account is what the events say of the run's row.
+	account account
 	// refs are the events that refer to a digest first, in order; blobs is how
 	// many of them were found whole.
 	refs  []blobAt
@@ -128,17 +125,14 @@ func (c *chain) add(r Record) error {
 	case e.Prev != c.head:
 		// Which of the two was changed cannot be told from here.
 		return c.damage(next-1, fmt.Sprintf("its hash is not the one that event %d carries", next), e.Prev, c.head)
-	case c.ended:
+	case c.account.outcome != nil:
 		return c.damage(next, "it follows the end of the run", "", string(e.Type()))
 	}
 	if err := c.checkFork(next, e.Data); err != nil {
 		return err
 	}
-	if err := c.checkName(e); err != nil {
-		return err
-	}
 	c.seq, c.head = next, hash
-	c.close(e.Data)
+	c.account.add(e, e.Run == c.run)
 	c.refer(e)
 	if c.wanted == hash {
 		c.headSeq = next
@@ -163,49 +157,14 @@ func (c *chain) checkFork(seq int64, data event.Data) error {
 	return nil
 }
 
-// checkName holds what lists show of a run against the event that began it.
-func (c *chain) checkName(e *event.Event) error {
-	d, ok := e.Data.(event.RunStarted)
-	if !ok || e.Run != c.row.ID || d.Name == c.row.Name && d.Kind == c.row.Kind {
-		return nil
+// strayed explains that the runs which a fork stands on are not all there: they
+// cannot be deleted before it.
+func (c *chain) strayed(ctx context.Context, s Store, err error) error {
+	now, gone := s.Run(ctx, c.run)
+	if errors.Is(err, ErrNotFound) && gone == nil && now.ForkOf != "" {
+		return c.damage(0, "a run whose events it shares is missing", now.ForkOf, "")
 	}
-	return c.damage(0, "it names another agent than the run's first event", d.Kind+" "+d.Name, c.row.Kind+" "+c.row.Name)
-}
-
-func (c *chain) close(data event.Data) {
-	var d event.RunCompleted
-	d, c.ended = data.(event.RunCompleted)
-	c.outcome = d.Outcome
-}
-
-// checkEnd holds what lists show of a run's end against its last event.
-func (c *chain) checkEnd(row Run) error {
-	if (row.State == Ended) != c.ended {
-		return c.damage(0, "the run's state does not fit its last event", standing(c.ended), string(row.State))
-	}
-	if !c.ended || len(row.Outcome) == 0 {
-		return nil
-	}
-	want, err := json.Marshal(c.outcome)
-	if err != nil {
-		return fmt.Errorf("journal: verify run %s: %w", c.run, err)
-	}
-	var o event.Outcome
-	if err := json.Unmarshal(row.Outcome, &o); err != nil {
-		return c.damage(0, "the run's outcome cannot be read: "+err.Error(), "", "")
-	}
-	got, err := json.Marshal(o)
-	if err != nil || !bytes.Equal(want, got) {
-		return c.damage(0, "the run's outcome is not that of its last event", string(want), string(row.Outcome))
-	}
-	return nil
-}
-
-func standing(ended bool) string {
-	if ended {
-		return string(Ended)
-	}
-	return "a run that has not ended"
+	return fmt.Errorf("journal: verify run %s: %w", c.run, err)
 }
 
 func at(run string, seq int64) string { return run + " at " + num(seq) }
@@ -259,8 +218,8 @@ func (c *chain) finish(ctx context.Context, s Store, row Run) error {
 	if c.head != row.Head {
 		return c.damage(c.seq, "its hash is not the one in the run's row", row.Head, c.head)
 	}
-	if err := c.checkEnd(row); err != nil {
-		return err
+	if f := c.account.check(row); f != (fault{}) {
+		return c.damage(0, f.what, f.want, f.got)
 	}
 	if c.wanted != "" && c.headSeq == 0 {
 		return c.damage(c.seq, "no event has the given head: the journal was rewritten, or the head is of another run", c.wanted, c.head)

@@ -128,6 +128,7 @@ func (w *world) toTheEnd(p player) {
 		}
 		if in.dead.Load() || w.draw(4) == 0 {
 			p.leave(in)
+			w.sound()
 			in = p.boot()
 		}
 		r, err := p.takeUp(in)
@@ -144,7 +145,22 @@ func (w *world) toTheEnd(p player) {
 		}
 	}
 	time.Sleep(time.Hour) // what is deaf to its context comes to its end
+	w.sound()
 	p.check()
+}
+
+// sound holds what is stored of each run against the run's events, whoever
+// writes them just then.
+func (w *world) sound() {
+	rows, err := w.store.Runs(context.Background(), journal.Filter{})
+	if err != nil {
+		w.violate("the runs cannot be listed: %v", err)
+	}
+	for _, row := range rows {
+		if _, err := journal.Verify(context.Background(), w.store, row.ID, ""); err != nil {
+			w.violate("%v", err)
+		}
+	}
 }
 
 // leave lets the process go on beside the next one, if it lives.

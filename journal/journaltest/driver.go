@@ -1,6 +1,7 @@
 package journaltest
 
 import (
+	"encoding/json"
 	"testing"
 	"time"
 
@@ -21,6 +22,8 @@ type Driver struct {
 	Seq   int64
 	Head  string
 	First int64
+
+	cycles int
 }
 
 // Start creates a run with its first event, run.started.
@@ -46,7 +49,7 @@ func (d *Driver) Batch(t testing.TB, data ...event.Data) journal.Batch {
 func (d *Driver) batch(t testing.TB, run string, data ...event.Data) journal.Batch {
 	t.Helper()
 	b := journal.Batch{
-		Lease: d.Lease, Head: d.Head, Time: Epoch(), Status: journal.Status{State: journal.Running},
+		Lease: d.Lease, Head: d.Head, Time: Epoch(), Status: journal.Status{State: journal.Running, Cycles: d.cycles},
 		Records: make([]journal.Record, len(data)),
 	}
 	for i, payload := range data {
@@ -57,11 +60,26 @@ func (d *Driver) batch(t testing.TB, run string, data ...event.Data) journal.Bat
 		}
 		b.Records[i] = journal.Record{Run: run, Seq: e.Seq, Type: string(e.Type()), Body: body}
 		b.Head = event.Hash(body)
-		if done, ok := payload.(event.RunCompleted); ok {
-			b.Status = journal.Status{State: journal.Ended, Detail: string(done.Outcome.Reason)}
-		}
+		d.note(t, &b.Status, payload)
 	}
 	return b
+}
+
+// note keeps the run's row as its events have it.
+func (d *Driver) note(t testing.TB, s *journal.Status, data event.Data) {
+	t.Helper()
+	switch data := data.(type) {
+	case event.CycleStart:
+		d.cycles, s.Cycles = data.Cycle, data.Cycle
+	case event.RunParked:
+		s.State, s.Detail = journal.Parked, string(data.Reason)
+	case event.RunCompleted:
+		outcome, err := json.Marshal(data.Outcome)
+		if err != nil {
+			t.Fatal(err)
+		}
+		*s = journal.Status{State: journal.Ended, Detail: string(data.Outcome.Reason), Cycles: data.Outcome.Cycles, Outcome: outcome}
+	}
 }
 
 // Write appends a batch that [Driver.Batch] made and goes on from it.

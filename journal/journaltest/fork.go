@@ -26,7 +26,7 @@ func forkContract() []contract {
 func Fork(t testing.TB, s journal.Store, id, of string, seq int64) *Driver {
 	t.Helper()
 	d, b := forkBatch(t, s, id, of, seq)
-	lease, pos, err := s.Create(t.Context(), journal.Run{ID: id, ForkOf: of, ForkSeq: seq, Kind: "Agent", Created: Epoch()}, b)
+	lease, pos, err := s.Create(t.Context(), journal.Run{ID: id, ForkOf: of, ForkSeq: seq, Kind: "Agent", Name: "conformance", Created: Epoch()}, b)
 	if err != nil {
 		t.Fatalf("fork run %s at %d: %v", of, seq, err)
 	}

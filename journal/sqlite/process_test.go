@@ -98,7 +98,7 @@ func writeRun(path string) error {
 		return err
 	}
 	id := fmt.Sprintf("run%d", os.Getpid())
-	lease, _, err := s.Create(ctx, journal.Run{ID: id, Kind: "Agent"}, journal.Batch{
+	lease, _, err := s.Create(ctx, journal.Run{ID: id, Created: journaltest.Epoch()}, journal.Batch{
 		Lease: journal.Lease{Owner: id, Expiry: time.Now().Add(time.Minute)},
 	})
 	if err != nil {

@@ -110,8 +110,32 @@ func TestVerifyFindsTheFirstEventThatIsNotWhatWasWritten(t *testing.T) {
 			`UPDATE runs SET outcome = '{"status":"completed","reason":"final_answer","ok":false}' WHERE id = 'a'`}},
 		{name: "an outcome in the list that is none", seq: 0, do: []string{
 			`UPDATE runs SET outcome = 'x' WHERE id = 'a'`}},
+		{name: "no outcome in the list", seq: 0, do: []string{
+			`UPDATE runs SET outcome = NULL WHERE id = 'a'`}},
+		{name: "another reason in the list", seq: 0, do: []string{
+			`UPDATE runs SET detail = 'maxCycles' WHERE id = 'a'`}},
+		{name: "other cycles in the list", seq: 0, do: []string{
+			`UPDATE runs SET cycles = cycles + 1 WHERE id = 'a'`}},
+		{name: "another kind in the list", seq: 0, do: []string{
+			`UPDATE runs SET kind = 'Goal' WHERE id = 'a'`}},
 		{name: "another name in the list", seq: 0, do: []string{
 			`UPDATE runs SET name = 'somebody' WHERE id = 'a'`}},
+		{name: "another parent in the list", seq: 0, do: []string{
+			`UPDATE runs SET parent = 'b' WHERE id = 'a'`}},
+		{name: "a later beginning in the list", seq: 0, do: []string{
+			`UPDATE runs SET created = created + 3600000000000 WHERE id = 'a'`}},
+		{name: "an earlier beginning in the list", seq: 0, do: []string{
+			`UPDATE runs SET created = created - 1000 WHERE id = 'a'`}},
+		{name: "a later end in the list", seq: 0, do: []string{
+			`UPDATE runs SET updated = updated + 3600000000000 WHERE id = 'a'`}},
+		{name: "an earlier end in the list", seq: 0, do: []string{
+			`UPDATE runs SET updated = updated - 1000 WHERE id = 'a'`}},
+		{name: "a fork in the list that is none", seq: 1, do: []string{
+			`UPDATE runs SET fork_of = 'b' WHERE id = 'a'`}},
+		{name: "a fork in the list of nothing", seq: 0, do: []string{
+			`UPDATE runs SET fork_of = 'nobody' WHERE id = 'a'`}},
+		{name: "events that the row does not reach", seq: 1, do: []string{
+			`UPDATE runs SET first = first + 4096, last = last + 4096 WHERE id = 'a'`}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "journal.db")
@@ -136,6 +160,54 @@ func TestVerifyFindsTheFirstEventThatIsNotWhatWasWritten(t *testing.T) {
 			}
 			if _, err := journal.Verify(t.Context(), s, "b", ""); err != nil {
 				t.Errorf("the run beside it: %v", err)
+			}
+		})
+	}
+}
+
+// A run that has not ended has a row as well.
+//
+// rows: ALDO-63
+func TestVerifyHoldsTheRowOfARunThatGoesOnAgainstItsEvents(t *testing.T) {
+	asked := event.ToolPendingApproval{CallID: "c", Tool: "pay"}
+	for _, c := range []struct {
+		name   string
+		events []event.Data
+		row    string
+		sound  bool
+	}{
+		{"it goes on", nil, `state = 'running', detail = ''`, true},
+		{"it goes on, with a detail", nil, `detail = 'retry'`, false},
+		{"it has ended, and has not", nil, `state = 'ended', detail = 'final_answer'`, false},
+		{"it has an outcome, and no end", nil, `outcome = '{"status":"completed"}'`, false},
+		{"it is queued, and was begun", nil, `state = 'queued'`, false},
+		{"it is parked, and is not", nil, `state = 'parked', detail = 'interrupted'`, false},
+		{"it waits for a person", []event.Data{asked}, `state = 'waiting', detail = 'approval_required'`, true},
+		{"it waits for a person whom it has not asked", nil, `state = 'waiting', detail = 'approval_required'`, false},
+		{"it waits for a person who has answered", []event.Data{asked, event.ToolApprovalResolved{CallID: "c"}},
+			`state = 'waiting', detail = 'approval_required'`, false},
+		{"it waits for another attempt", []event.Data{event.ModelRetrying{}}, `state = 'waiting', detail = 'retry'`, true},
+		{"it waits for another attempt of an earlier cycle", []event.Data{event.ModelRetrying{}, event.CycleStart{Cycle: 3, MaxCycles: 9}},
+			`state = 'waiting', detail = 'retry'`, false},
+		{"it waits for something", nil, `state = 'waiting', detail = 'the weather'`, false},
+		{"it is parked", []event.Data{event.RunParked{Reason: event.ParkInput}}, `state = 'parked'`, true},
+		{"it is parked for another reason", []event.Data{event.RunParked{Reason: event.ParkInput}}, `detail = 'interrupted'`, false},
+		{"it is parked, and goes on", []event.Data{event.RunParked{Reason: event.ParkInput}}, `state = 'running', detail = ''`, false},
+		{"it is parked, and paused", []event.Data{event.RunParked{Reason: event.ParkInput}}, `state = 'paused'`, false},
+		{"it is paused", []event.Data{event.RunParked{Reason: event.ParkPaused}}, `state = 'paused'`, true},
+		{"it goes on again", []event.Data{event.RunParked{Reason: event.ParkInput}, event.RunResumed{}}, `state = 'running', detail = ''`, true},
+		{"it is parked, and was resumed", []event.Data{event.RunParked{Reason: event.ParkInput}, event.RunResumed{}},
+			`state = 'parked', detail = 'blocked_on_input'`, false},
+		{"it is in another cycle", nil, `cycles = 1`, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			path, s, d := begun(t)
+			d.Append(t, append([]event.Data{event.CycleStart{Cycle: 2, MaxCycles: 9}}, c.events...)...)
+			tamper(t, path, `UPDATE runs SET `+c.row+` WHERE id = 'a'`)
+			_, err := journal.Verify(t.Context(), s, "a", "")
+			damage, ok := errors.AsType[*journal.CorruptError](err)
+			if c.sound && err != nil || !c.sound && (!ok || damage.Seq != 0) {
+				t.Errorf("verify says %v", err)
 			}
 		})
 	}

@@ -1,0 +1,171 @@
+package journal
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pawlrun/pawl/event"
+)
+
+// rowLag is how much later than its event a row may have been written: it has
+// the time of the event, but older versions wrote that of the commit.
+const rowLag = time.Minute
+
+// account is what a run's events say of what its row tells lists. The row's
+// lease is in no event.
+type account struct {
+	parent, kind, name string
+	// first and last are the times of the run's own first and last event.
+	first, last time.Time
+	cycles      int
+	// untouched says that nothing has happened since the run was forked.
+	untouched bool
+	parked    *event.RunParked
+	// asked are the calls that wait for a decision, retrying that an attempt of
+	// the cycle failed, so that another may be waited for.
+	asked    map[string]bool
+	retrying bool
+	outcome  *event.Outcome
+}
+
+// add takes the next event; own says that the run wrote it itself.
+func (a *account) add(e *event.Event, own bool) {
+	if own {
+		if a.first.IsZero() {
+			a.parent, a.first = e.Parent, e.Time
+		}
+		a.last = e.Time
+	}
+	a.untouched = false
+	switch d := e.Data.(type) {
+	case event.RunStarted:
+		a.kind, a.name = d.Kind, d.Name
+	case event.RunForked:
+		a.untouched, a.parked, a.asked = true, nil, nil
+	case event.RunParked:
+		a.parked = &d
+	case event.RunResumed, event.CancelRequested:
+		a.parked = nil
+	case event.CycleStart:
+		a.cycles, a.retrying, a.asked = d.Cycle, false, nil
+	case event.ModelRetrying, event.ToolAttemptFailed:
+		a.retrying = true
+	case event.ToolPendingApproval:
+		if a.asked == nil {
+			a.asked = map[string]bool{}
+		}
+		a.asked[d.CallID] = true
+	case event.ToolApprovalResolved:
+		delete(a.asked, d.CallID)
+	case event.RunCompleted:
+		a.outcome, a.cycles = &d.Outcome, d.Outcome.Cycles
+	}
+}
+
+// fault is what is wrong with a row, the zero value nothing.
+type fault struct{ what, want, got string }
+
+// check holds a row against the events up to its last one.
+func (a *account) check(row Run) fault {
+	switch {
+	case row.Kind != a.kind || row.Name != a.name:
+		return fault{"it names another agent than the run's first event", a.kind + " " + a.name, row.Kind + " " + row.Name}
+	case row.Parent != a.parent:
+		return fault{"it names another run that started this one than the run's events", a.parent, row.Parent}
+	case outside(row.Created, a.first):
+		return fault{"it was not made when the run's first event was", stamp(a.first), stamp(row.Created)}
+	case outside(row.Updated, a.last):
+		return fault{"it was not written when the run's last event was", stamp(a.last), stamp(row.Updated)}
+	case row.Cycles != a.cycles:
+		return fault{"it counts other cycles than the run's events", num(int64(a.cycles)), num(int64(row.Cycles))}
+	}
+	if can, is := a.standings(), (standing{row.State, row.Detail}); !slices.Contains(can, is) {
+		return fault{"the run's state is none that its events lead to", inWords(can), is.String()}
+	}
+	return a.checkOutcome(row.Outcome)
+}
+
+// outside says that a row's time is not that of an event.
+func outside(row, at time.Time) bool { return row.Before(at) || row.Sub(at) > rowLag }
+
+func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
+
+// standing is a state with its detail.
+type standing struct {
+	state  State
+	detail string
+}
+
+// String is the standing as lists show it.
+func (s standing) String() string {
+	if s.detail == "" {
+		return string(s.state)
+	}
+	return string(s.state) + " (" + s.detail + ")"
+}
+
+// standings are those that a row may have after the run's events. Whether a run
+// that goes on does something or waits is not in its events, but what it could
+// wait for is.
+func (a *account) standings() []standing {
+	switch {
+	case a.outcome != nil:
+		return []standing{{Ended, string(a.outcome.Reason)}}
+	case a.parked != nil && a.parked.Reason == event.ParkPaused:
+		return []standing{{Paused, string(a.parked.Reason)}}
+	case a.parked != nil:
+		return []standing{{Parked, string(a.parked.Reason)}}
+	}
+	all := []standing{{Running, ""}}
+	if a.untouched {
+		all = append(all, standing{Queued, ""})
+	}
+	if a.retrying {
+		all = append(all, standing{Waiting, WaitRetry})
+	}
+	if len(a.asked) > 0 {
+		all = append(all, standing{Waiting, string(event.ParkApproval)})
+	}
+	return all
+}
+
+func inWords(all []standing) string {
+	words := make([]string, len(all))
+	for i, s := range all {
+		words[i] = s.String()
+	}
+	return strings.Join(words, " or ")
+}
+
+// checkOutcome holds the outcome that lists show against the run's last event.
+func (a *account) checkOutcome(stored json.RawMessage) fault {
+	want := ""
+	if a.outcome != nil {
+		text, err := json.Marshal(a.outcome)
+		if err != nil {
+			return fault{"the outcome of the run's last event cannot be written: " + err.Error(), "", ""}
+		}
+		want = string(text)
+	}
+	if got, err := canonical(stored); err != nil {
+		return fault{"the run's outcome cannot be read: " + err.Error(), want, ""}
+	} else if got != want {
+		return fault{"the run's outcome is not that of its last event", want, string(stored)}
+	}
+	return fault{}
+}
+
+// canonical is a stored outcome as this version writes it, "" for none.
+func canonical(stored json.RawMessage) (string, error) {
+	if len(stored) == 0 {
+		return "", nil
+	}
+	var o event.Outcome
+	if err := json.Unmarshal(stored, &o); err != nil {
+		return "", err
+	}
+	text, err := json.Marshal(o)
+	return string(text), err
+}
