@@ -65,7 +65,7 @@ func (g *gate) enter(ctx context.Context) (pass, error) {
 		if err := ctx.Err(); err != nil {
 			return pass{}, context.Cause(ctx)
 		}
-		hold, changed, p := g.try(time.Now())
+		hold, changed, p := g.try()
 		switch {
 		case hold <= 0:
 			return p, nil
@@ -76,10 +76,13 @@ func (g *gate) enter(ctx context.Context) (pass, error) {
 	}
 }
 
-// try lets a request pass, or says how long it is held as things stand.
-func (g *gate) try(now time.Time) (hold time.Duration, changed <-chan struct{}, p pass) {
+// try lets a request pass, or says how long it is held as things stand. The
+// clock is read under the lock: who read it before and then waited for others
+// would be held for longer than the window that they opened lasts.
+func (g *gate) try() (hold time.Duration, changed <-chan struct{}, p pass) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	now := time.Now()
 	if w := g.window; w != nil && !now.Before(w.reset) {
 		// Whatever has come back told of a window that is over now; what is
 		// under way may be counted in the new one.
