@@ -32,7 +32,7 @@ test: lint
 # Kills of the real process, thousands of simulated crashes, races, fuzzing.
 test-long: cross fuzz
 	$(call tests,PAWL_LONG=1 $(GO) test -v -timeout 20m ./...)
-	$(call tests,$(GO) test -v -race ./engine ./journal/... ./machine/... ./tool/... ./llm/... ./internal/simulate)
+	$(call tests,$(GO) test -v -race -timeout 20m ./engine ./journal/... ./machine/... ./tool/... ./llm/... ./internal/simulate)
 
 # Before Go 1.27 the end of -fuzztime is at times reported as a failure (go.dev/issue/75804);
 # a real one names the input that it wrote.

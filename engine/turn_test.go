@@ -21,35 +21,40 @@ func goroutine() string {
 	return string(name)
 }
 
+// Each effect takes a moment, in which the driver's goroutine gives up the turn
+// that it has while it begins one: an effect that ended before would leave what
+// follows to it.
 func TestWhatFollowsFromAnEffectIsDoneOnItsGoroutine(t *testing.T) {
-	var mu sync.Mutex
-	var called, journalled []string
-	note := func(to *[]string) {
-		mu.Lock()
-		defer mu.Unlock()
-		*to = append(*to, goroutine())
-	}
-	look := toolFunc("look", func(context.Context) (string, error) { note(&called); return "seen", nil })
-	r := newRig(t, &watched{Store: memory.New(nil), onAppend: func(b journal.Batch) error {
-		if holds(b, "tool_result") {
-			note(&journalled)
+	synctest.Test(t, func(t *testing.T) {
+		const moment = time.Second
+		var called, journalled []string
+		look := toolFunc("look", func(context.Context) (string, error) {
+			called = append(called, goroutine())
+			time.Sleep(moment)
+			return "seen", nil
+		})
+		r := newRig(t, &watched{Store: memory.New(nil), onAppend: func(b journal.Batch) error {
+			if holds(b, "tool_result") {
+				journalled = append(journalled, goroutine())
+			}
+			return nil
+		}}).tools(look).turns(
+			scripted.Turn{Delay: moment, ToolCalls: calls("look", "{}")},
+			scripted.Turn{Delay: moment, ToolCalls: calls("look", "{}")}, scripted.Turn{Text: "done"})
+		run := r.start(t.Context())
+		if o := outcome(t, run); !o.OK {
+			t.Errorf("outcome %+v", o)
 		}
-		return nil
-	}}).tools(look).turns(
-		scripted.Turn{ToolCalls: calls("look", "{}")}, scripted.Turn{ToolCalls: calls("look", "{}")}, scripted.Turn{Text: "done"})
-	run := r.start(t.Context())
-	if o := outcome(t, run); !o.OK {
-		t.Errorf("outcome %+v", o)
-	}
-	r.whole(run.ID)
-	if len(called) != 2 || len(journalled) != 2 {
-		t.Fatalf("called %d times, journalled %d times", len(called), len(journalled))
-	}
-	for i := range called {
-		if called[i] != called[0] || journalled[i] != called[0] {
-			t.Errorf("cycle %d: called on %s, journalled on %s, both on %s in the first", i+1, called[i], journalled[i], called[0])
+		r.whole(run.ID)
+		if len(called) != 2 || len(journalled) != 2 {
+			t.Fatalf("called %d times, journalled %d times", len(called), len(journalled))
 		}
-	}
+		for i := range called {
+			if called[i] != called[0] || journalled[i] != called[0] {
+				t.Errorf("cycle %d: called on %s, journalled on %s, both on %s in the first", i+1, called[i], journalled[i], called[0])
+			}
+		}
+	})
 }
 
 func TestAnEffectThatEndsWhileAnotherIsJournalledIsTakenUpRightAfter(t *testing.T) {

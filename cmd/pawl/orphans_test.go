@@ -89,6 +89,8 @@ func TestACommandWithoutASandboxDoesNotSeeTheEnvironmentOfPawl(t *testing.T) {
 		if err := os.Chown(filepath.Join(p.dir, "data"), 65534, 65534); err != nil {
 			t.Fatal(err)
 		}
+		// Where it cannot make a temporary directory, its commands have no supervisor.
+		cmd.Env = append(cmd.Env, "TMPDIR="+filepath.Join(p.dir, "data"))
 		p.readable()
 	}
 	f := p.begin(cmd).wait()

@@ -12,7 +12,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/journal"
@@ -323,7 +322,7 @@ func TestOnlyThisMachineIsServed(t *testing.T) {
 
 // petitioner is a program that asks a server for something and prints the status.
 func petitioner() {
-	client := http.Client{Timeout: 10 * time.Second}
+	client := http.Client{Timeout: patience}
 	answer, err := client.Post(os.Args[1], "application/json", strings.NewReader(os.Args[2]))
 	if err != nil {
 		fmt.Println(err)
