@@ -46,6 +46,7 @@ func TestWhatAGateSaysIsFollowedOrBlocks(t *testing.T) {
 		"a question behind the call":  {event.HookAfterTool, hook.Answer{Decision: event.HookAsk}, nil, event.HookResult{}, "has no meaning"},
 		"a word that nobody knows":    {event.HookBeforeTool, hook.Answer{Decision: "yes"}, nil, event.HookResult{}, `it said "yes"`},
 		"a reason that is a long one": {event.HookBeforeTool, hook.Answer{Decision: event.HookBlock, Reason: strings.Repeat("x", 5000)}, nil, event.HookResult{Decision: event.HookBlock, Reason: strings.Repeat("x", 4000) + "…"}, ""},
+		"a reason cut in a character": {event.HookBeforeTool, hook.Answer{Decision: event.HookBlock, Reason: strings.Repeat("x", 3999) + "éé"}, nil, event.HookResult{Decision: event.HookBlock, Reason: strings.Repeat("x", 3999) + "…"}, ""},
 	} {
 		call := hook.Call{Stage: c.stage, Hook: "guard", CallID: "c"}
 		got := hook.Result(call, false, c.says, c.err)

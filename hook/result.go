@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/pawlrun/pawl/event"
 )
@@ -84,9 +85,10 @@ func (a Answer) check(s event.HookStage, observer bool) error {
 	return nil
 }
 
+// clip cuts a reason that is too long, never within a character.
 func clip(s string) string {
 	if len(s) <= maxReason {
 		return s
 	}
-	return s[:maxReason] + "…"
+	return strings.ToValidUTF8(s[:maxReason], "") + "…"
 }

@@ -75,9 +75,10 @@ func messageText(m *llm.Message) string {
 	return b.String()
 }
 
+// clip cuts a text after n bytes, never within a character.
 func clip(s string, n int) string {
 	if len(s) <= n {
 		return s
 	}
-	return s[:n] + "…"
+	return strings.ToValidUTF8(s[:n], "") + "…"
 }

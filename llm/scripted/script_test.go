@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pawlrun/pawl/llm"
 	"github.com/pawlrun/pawl/llm/scripted"
 )
 
@@ -56,6 +57,18 @@ func TestAScriptIsTakenInEveryFormThatItMayHave(t *testing.T) {
 		if _, err := scripted.Parse("a.yaml", []byte(script)); err != nil {
 			t.Errorf("%q: %v", script, err)
 		}
+	}
+}
+
+func TestALongMessageIsShownUpToAWholeCharacter(t *testing.T) {
+	m, err := scripted.Parse("a.yaml", []byte("- {expect: {last: other}, text: hi}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	message := llm.UserText(strings.Repeat("x", 299) + "éé")
+	_, err = m.Generate(t.Context(), &llm.Request{Messages: []*llm.Message{message}})
+	if want := `it is "` + strings.Repeat("x", 299) + `…"`; err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("%v, want it to say that %s", err, want)
 	}
 }
 
