@@ -41,16 +41,29 @@ func summaryMessage(d *event.HistoryCompressed) *llm.Message {
 
 // without copies the messages that no range names.
 func without(messages []*llm.Message, removed []event.MessageRange) ([]*llm.Message, error) {
+	if err := checkRanges(removed, len(messages)); err != nil {
+		return nil, err
+	}
 	out := make([]*llm.Message, 0, len(messages)+1)
 	at := 0
 	for _, r := range removed {
-		if r.From < at || r.To <= r.From || r.To > len(messages) {
-			return nil, fmt.Errorf("compact: messages %d to %d of %d cannot leave", r.From, r.To, len(messages))
-		}
 		out = append(out, messages[at:r.From]...)
 		at = r.To
 	}
 	return append(out, messages[at:]...), nil
+}
+
+// checkRanges refuses ranges that are not ones of a conversation of n messages,
+// each behind the one before it.
+func checkRanges(removed []event.MessageRange, n int) error {
+	at := 0
+	for _, r := range removed {
+		if r.From < at || r.To <= r.From || r.To > n {
+			return fmt.Errorf("compact: messages %d to %d of %d cannot leave", r.From, r.To, n)
+		}
+		at = r.To
+	}
+	return nil
 }
 
 // shortened replaces the messages whose results are cleared or clamped.
@@ -83,6 +96,9 @@ const (
 	repeated = -2
 )
 
+// shorten is a message of which some results are changed: each keeps so many
+// characters of its ends, or is cleared, or repeated. Where there are none it is
+// the message itself.
 func shorten(m *llm.Message, change map[string]int) *llm.Message {
 	var parts llm.Parts
 	for i, p := range m.Parts {
@@ -97,11 +113,11 @@ func shorten(m *llm.Message, change map[string]int) *llm.Message {
 		if parts == nil {
 			parts = append(parts, m.Parts...)
 		}
-		switch {
-		case chars == cleared:
+		switch chars {
+		case cleared:
 			r.Output, r.Media, r.Pin = stub(r), nil, ""
-		case chars == repeated:
-			r.Output, r.Media, r.Pin = "[A later result of "+r.Name+" says this again; it was taken out here to save room.]", nil, ""
+		case repeated:
+			r.Output, r.Media, r.Pin = pointer(r), nil, ""
 		default:
 			r.Output = clamp(r.Output, chars)
 		}
@@ -118,6 +134,12 @@ func shorten(m *llm.Message, change map[string]int) *llm.Message {
 func stub(r llm.ToolResult) string {
 	return "[The result of " + r.Name + " (" + strconv.Itoa(utf8.RuneCountInString(r.Output)) +
 		" characters) was cleared to save room. Call " + r.Name + " again if you need it.]"
+}
+
+// pointer is what the model sees in the place of a result that a later one
+// repeats.
+func pointer(r llm.ToolResult) string {
+	return "[A later result of " + r.Name + " says this again; it was taken out here to save room.]"
 }
 
 // clamp keeps so many characters of a text's head and of its tail.

@@ -1,8 +1,6 @@
 package compact
 
 import (
-	"fmt"
-
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/llm"
 )
@@ -21,6 +19,9 @@ const (
 // Fates says what a compaction did to each message of the conversation before
 // it. An error means that the event is not about this conversation.
 func Fates(messages []*llm.Message, d event.HistoryCompressed) ([]Fate, error) {
+	if err := checkRanges(d.Removed, len(messages)); err != nil {
+		return nil, err
+	}
 	short := shortened(messages, d)
 	fates := make([]Fate, len(messages))
 	for i, m := range messages {
@@ -30,9 +31,6 @@ func Fates(messages []*llm.Message, d event.HistoryCompressed) ([]Fate, error) {
 		}
 	}
 	for _, r := range d.Removed {
-		if r.From < 0 || r.To < r.From || r.To > len(messages) {
-			return nil, fmt.Errorf("compact: messages %d to %d of %d cannot leave", r.From, r.To, len(messages))
-		}
 		for i := r.From; i < r.To; i++ {
 			fates[i] = Left
 		}

@@ -102,8 +102,8 @@ func (w *work) pinStates(budget int) {
 
 // holdsState says that a message has a result that is the newest of its pin.
 func (w *work) holdsState(m *llm.Message) bool {
-	for _, p := range m.Parts {
-		if r, ok := p.(llm.ToolResult); ok && w.isState(&r) {
+	for r := range results(m) {
+		if w.isState(&r) {
 			return true
 		}
 	}
@@ -120,13 +120,14 @@ func statesOf(messages []*llm.Message) map[string]string {
 		if m.Role != llm.RoleTool {
 			continue
 		}
-		for _, p := range m.Parts {
-			if r, ok := p.(llm.ToolResult); ok && r.Pin != "" && !r.IsError {
-				if newest == nil {
-					newest = map[string]string{}
-				}
-				newest[r.Pin] = r.CallID
+		for r := range results(m) {
+			if r.Pin == "" || r.IsError {
+				continue
 			}
+			if newest == nil {
+				newest = map[string]string{}
+			}
+			newest[r.Pin] = r.CallID
 		}
 	}
 	return newest

@@ -1,14 +1,37 @@
 package compact
 
 import (
+	"iter"
 	"slices"
 
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/llm"
 )
 
-// stubTokens is the size from which on a result is worth a stub.
-const stubTokens = 60
+const (
+	// stubTokens is the size from which on a result is worth a stub.
+	stubTokens = 60
+	// spareChars is what each end of a result in the tail keeps at the least
+	// while nothing must leave.
+	spareChars = 4000
+	// squeezeMost and squeezeLeast are what each end of the newest results keeps,
+	// at first and in the end, when the request must become shorter.
+	squeezeMost, squeezeLeast = 8000, 250
+	// clampSlack is how many bytes a result has to be longer than its two ends
+	// for the line between them to be worth it.
+	clampSlack = 200
+)
+
+// results are the tool results of a message.
+func results(m *llm.Message) iter.Seq[llm.ToolResult] {
+	return func(yield func(llm.ToolResult) bool) {
+		for _, p := range m.Parts {
+			if r, ok := p.(llm.ToolResult); ok && !yield(r) {
+				return
+			}
+		}
+	}
+}
 
 // spare shortens results as far as the goal asks for and costs nobody anything:
 // those before the tail become stubs, then those of the tail but for the last
@@ -35,10 +58,6 @@ func (w *work) spare() *event.HistoryCompressed {
 	return best
 }
 
-// spareChars is what each end of a result in the tail keeps at the least while
-// nothing must leave.
-const spareChars = 4000
-
 // lastResults is the place of the results of the last answer that has some.
 func (w *work) lastResults() int {
 	last := len(w.Messages)
@@ -53,8 +72,8 @@ func (w *work) lastResults() int {
 func (w *work) clears(from, to int) []string {
 	var ids []string
 	for _, m := range w.Messages[from:max(from, to)] {
-		for _, p := range m.Parts {
-			if r, ok := p.(llm.ToolResult); ok && worthAStub(&r) && !w.isState(&r) {
+		for r := range results(m) {
+			if worthAStub(&r) && !w.isState(&r) {
 				ids = append(ids, r.CallID)
 			}
 		}
@@ -111,7 +130,7 @@ func (w *work) squeeze() *event.HistoryCompressed {
 	last := w.lastResults()
 	d := event.HistoryCompressed{Cleared: w.clears(0, last)}
 	best := w.change(ClearResults, d)
-	for chars := 8000; chars >= 250 && (best == nil || int(best.TokensAfter) > w.goal); chars /= 2 {
+	for chars := squeezeMost; chars >= squeezeLeast && (best == nil || int(best.TokensAfter) > w.goal); chars /= 2 {
 		d.Clamped = w.clamps(last, len(w.Messages), chars)
 		if next := w.change(ClearResults, d); next != nil {
 			best = next
@@ -131,8 +150,8 @@ func (w *work) squeeze() *event.HistoryCompressed {
 func (w *work) clamps(from, to, chars int) []event.ClampedResult {
 	var clamped []event.ClampedResult
 	for _, m := range w.Messages[from:max(from, to)] {
-		for _, p := range m.Parts {
-			if r, ok := p.(llm.ToolResult); ok && len(r.Output) > 2*chars+200 && !w.isState(&r) {
+		for r := range results(m) {
+			if len(r.Output) > 2*chars+clampSlack && !w.isState(&r) {
 				clamped = append(clamped, event.ClampedResult{CallID: r.CallID, Chars: chars})
 			}
 		}

@@ -116,10 +116,18 @@ func (w *work) groupsWithin(tokens int) int {
 	return at
 }
 
+const (
+	// askTokens is what stands around a transcript in the request for a summary.
+	askTokens = 50
+	// leastTranscript is what a transcript gets, in tokens, however small the
+	// window is: there is nothing to sum up below that.
+	leastTranscript = 500
+)
+
 // askApart asks about a transcript, in a request of its own (ALF-52, ALF-53).
 func (w *work) askApart(room int) (SummaryRequest, int) {
-	left := w.Window - room - Tokens(summarizeSystem) - 50
-	text, until := transcript(w.Messages[:w.tail], max(left, 500))
+	left := w.Window - room - Tokens(summarizeSystem) - askTokens
+	text, until := transcript(w.Messages[:w.tail], max(left, leastTranscript))
 	ask := fmt.Sprintf("Sum up this transcript in at most %d words.\n\n<transcript>\n%s</transcript>", room/2, text)
 	return SummaryRequest{System: summarizeSystem, Messages: []*llm.Message{llm.UserText(ask)}, MaxTokens: room}, until
 }

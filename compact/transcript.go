@@ -9,6 +9,10 @@ import (
 // resultChars is what a summary gets to see of each end of one tool result.
 const resultChars = 2000
 
+// endGivesUp is how many characters each of two ends gives up for the line that
+// stands between them.
+const endGivesUp = 50
+
 // transcript renders messages from the first on for a summary to be made of
 // (ALF-52), as many whole groups as fit in so many tokens, and says where it
 // stopped. A first group that is too long by itself is cut in its middle.
@@ -25,7 +29,8 @@ func transcript(messages []*llm.Message, tokens int) (text string, until int) {
 			break
 		}
 		if size > tokens {
-			b.WriteString(clamp(group.String(), 2*tokens-50))
+			// Four characters are about a token, and each of two ends gets half.
+			b.WriteString(clamp(group.String(), 2*tokens-endGivesUp))
 			return b.String(), to
 		}
 		b.WriteString(group.String())
