@@ -57,28 +57,11 @@ func lint(messages []*llm.Message, from int) error {
 	var calls []llm.ToolCall // of the last message, waiting for their results
 	for i, m := range messages[from:] {
 		i += from
-		switch {
-		case m == nil || m.Role == llm.RoleTool:
-		case len(calls) > 0:
+		if len(calls) > 0 && m != nil && m.Role != llm.RoleTool {
 			return orphan(i, calls[0])
 		}
 		var err *LintError
-		switch {
-		case m == nil:
-			err = &LintError{Rule: RuleEmptyMessage, Detail: "there is no message"}
-		case m.Role == llm.RoleUser:
-			err = lintUser(m)
-		case m.Role == llm.RoleAssistant:
-			calls, err = lintAssistant(m)
-		case m.Role == llm.RoleTool:
-			err = lintResults(m, calls)
-			calls = nil
-		case m.Role == llm.RoleSystem:
-			err = lintSystem(m)
-		default:
-			err = &LintError{Rule: RuleRole, Detail: fmt.Sprintf("nobody speaks as %q", m.Role)}
-		}
-		if err != nil {
+		if calls, err = lintMessage(m, calls); err != nil {
 			err.Message = i
 			return err
 		}
@@ -87,6 +70,25 @@ func lint(messages []*llm.Message, from int) error {
 		return orphan(len(messages), calls[0])
 	}
 	return nil
+}
+
+// lintMessage checks one message, which comes after these calls, and returns the
+// calls that it makes itself.
+func lintMessage(m *llm.Message, before []llm.ToolCall) ([]llm.ToolCall, *LintError) {
+	if m == nil {
+		return nil, &LintError{Rule: RuleEmptyMessage, Detail: "there is no message"}
+	}
+	switch m.Role {
+	case llm.RoleUser:
+		return nil, lintUser(m)
+	case llm.RoleAssistant:
+		return lintAssistant(m)
+	case llm.RoleTool:
+		return nil, lintResults(m, before)
+	case llm.RoleSystem:
+		return nil, lintSystem(m)
+	}
+	return nil, &LintError{Rule: RuleRole, Detail: fmt.Sprintf("nobody speaks as %q", m.Role)}
 }
 
 func orphan(i int, c llm.ToolCall) error {

@@ -1,91 +1,15 @@
 package history
 
 import (
-	"encoding/json"
 	"slices"
-	"strings"
 
 	"github.com/pawlrun/pawl/llm"
 )
 
-// BreakOff takes from the last answer what the provider was still doing on its
-// side: nobody can finish it without the provider's tools, and the provider
-// refuses it without their results. Of an answer that was paused that is the
-// items at its end, and one that then says nothing is left out; of one with calls
-// of ours it is what [HalfDone] finds.
-func (h *History) BreakOff() {
-	last := len(h.messages) - 1
-	for last >= 0 && h.messages[last].Role == llm.RoleTool {
-		last--
-	}
-	if last < 0 || h.messages[last].Role != llm.RoleAssistant {
-		return
-	}
-	m := *h.messages[last]
-	if last == len(h.messages)-1 {
-		m.Parts = withoutLastItems(m.Parts)
-	} else {
-		open := HalfDone(m.Parts)
-		m.Parts = slices.DeleteFunc(slices.Clone(m.Parts), func(p llm.Part) bool {
-			item, ok := p.(llm.Item)
-			return ok && open[idsOf(item).ID]
-		})
-	}
-	h.messages = slices.Clone(h.messages)
-	if h.messages[last] = &m; !substantial(m.Parts) {
-		h.messages = h.messages[:last]
-	}
-}
-
-func withoutLastItems(parts llm.Parts) llm.Parts {
-	end := len(parts)
-	for end > 0 {
-		if _, item := parts[end-1].(llm.Item); !item {
-			break
-		}
-		end--
-	}
-	return parts[:end:end]
-}
-
-// HalfDone are the ids of the calls that a provider began on its side in an
-// answer, and whose results are not in it: it would go on with them once it has
-// the results of the calls of ours beside them. Of the wires only Anthropic's has
-// such calls, in items whose types end in tool_use.
-func HalfDone(parts llm.Parts) map[string]bool {
-	var open map[string]bool
-	for _, p := range parts {
-		item, ok := p.(llm.Item)
-		if !ok {
-			continue
-		}
-		switch ids := idsOf(item); {
-		case ids.Of != "":
-			delete(open, ids.Of)
-		case strings.HasSuffix(item.Type, "tool_use"):
-			if open == nil {
-				open = map[string]bool{}
-			}
-			open[ids.ID] = true
-		}
-	}
-	return open
-}
-
-// ids are an item's own id, and that of the call that it is the result of.
-type ids struct {
-	ID string `json:"id"`
-	Of string `json:"tool_use_id"`
-}
-
-func idsOf(item llm.Item) (of ids) {
-	_ = json.Unmarshal(item.Raw, &of) // an item without ids has none
-	return of
-}
-
 // Replace puts another output in the place of a call's result, which is what
-// output makes of that one, and says whether there is such a result. What was
-// handed out before stays as it was.
+// output makes of that one, and says whether there is such a result. The other
+// output is no error and has no media. What was handed out before stays as it
+// was.
 func (h *History) Replace(callID string, output func(before llm.ToolResult) string) bool {
 	for i, m := range slices.Backward(h.messages) {
 		for j, p := range m.Parts {
@@ -95,7 +19,8 @@ func (h *History) Replace(callID string, output func(before llm.ToolResult) stri
 			}
 			changed := *m
 			changed.Parts = slices.Clone(m.Parts)
-			changed.Parts[j] = llm.ToolResult{CallID: r.CallID, ProviderID: r.ProviderID, Name: r.Name, Output: output(r), Tools: r.Tools, Pin: r.Pin}
+			r.Output, r.IsError, r.Media = output(r), false, nil
+			changed.Parts[j] = r
 			h.messages = slices.Clone(h.messages)
 			h.messages[i] = &changed
 			return true
