@@ -1,6 +1,9 @@
 package server
 
 import (
+	"cmp"
+	"errors"
+	"io/fs"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -15,8 +18,8 @@ import (
 // for among those that the files have, and is never made a path.
 type directory struct{ path string }
 
-// listed is an agent file of the directory.
-type listed struct {
+// agentFile is an agent file of the directory.
+type agentFile struct {
 	Name        string `json:"name"`
 	Version     string `json:"version,omitempty"`
 	Description string `json:"description,omitempty"`
@@ -26,44 +29,53 @@ type listed struct {
 }
 
 // list reads the names of all agent files, in the order of the files. Files
-// that are no agents are left out, and so is what a link outside leads to.
-func (d directory) list() ([]listed, error) {
-	root, err := os.OpenRoot(d.path)
+// that are no agents are left out, and so is what a link outside leads to. An
+// error is a [*Problem].
+func (d directory) list() ([]agentFile, error) {
+	root, entries, err := d.open()
 	if err != nil {
-		return nil, err
+		return nil, kindUnavailable.problem("start the server with another --agents", "the agents directory cannot be read: %v", err)
 	}
 	defer root.Close()
-	entries, err := os.ReadDir(d.path)
-	if err != nil {
-		return nil, err
-	}
-	agents := []listed{}
+	agents := []agentFile{}
 	for _, entry := range entries {
 		file := entry.Name()
-		if !slices.Contains([]string{".yaml", ".yml", ".json"}, strings.ToLower(filepath.Ext(file))) {
-			continue
-		}
 		info, err := root.Stat(file)
-		if err != nil || !info.Mode().IsRegular() {
+		if !isAgentFile(file) || err != nil || !info.Mode().IsRegular() {
 			continue
 		}
 		heading, ok := spec.ReadHeading(filepath.Join(d.path, file))
 		if !ok {
 			continue
 		}
-		if heading.Name == "" {
-			heading.Name = strings.TrimSuffix(file, filepath.Ext(file))
-		}
-		agents = append(agents, listed{Name: heading.Name, Version: heading.Version, Description: heading.Description, File: file})
+		name := cmp.Or(heading.Name, strings.TrimSuffix(file, filepath.Ext(file)))
+		agents = append(agents, agentFile{Name: name, Version: heading.Version, Description: heading.Description, File: file})
 	}
 	return agents, nil
+}
+
+// open opens the directory and lists it, in the order of its names.
+func (d directory) open() (*os.Root, []os.DirEntry, error) {
+	root, err := os.OpenRoot(d.path)
+	if err != nil {
+		return nil, nil, err
+	}
+	entries, err := fs.ReadDir(root.FS(), ".")
+	if err != nil {
+		return nil, nil, errors.Join(err, root.Close())
+	}
+	return root, entries, nil
+}
+
+func isAgentFile(name string) bool {
+	return slices.Contains([]string{".yaml", ".yml", ".json"}, strings.ToLower(filepath.Ext(name)))
 }
 
 // find returns the path of the one agent of a name.
 func (d directory) find(name string) (string, error) {
 	agents, err := d.list()
 	if err != nil {
-		return "", kindUnavailable.problem("start the server with another --agents", "the agents directory cannot be read: %v", err)
+		return "", err
 	}
 	var files []string
 	for _, a := range agents {
@@ -88,20 +100,16 @@ func (s *Server) listAgents(w http.ResponseWriter, r *http.Request) error {
 	}
 	agents, err := s.agents.list()
 	if err != nil {
-		return kindUnavailable.problem("start the server with another --agents", "the agents directory cannot be read: %v", err)
+		return err
 	}
-	slices.SortFunc(agents, func(a, b listed) int { return strings.Compare(a.File, b.File) })
 	if q.cursor != "" {
-		last := slices.IndexFunc(agents, func(a listed) bool { return a.File == q.cursor })
+		last := slices.IndexFunc(agents, func(a agentFile) bool { return a.File == q.cursor })
 		if last < 0 {
 			return noSuchPlace("agent's file", q.cursor)
 		}
 		agents = agents[last+1:]
 	}
-	page := list[listed]{Items: agents[:min(len(agents), q.limit)]}
-	if len(agents) > q.limit {
-		page.Next = page.Items[q.limit-1].File
-	}
+	page := pageOf(agents, q.limit, func(a agentFile) string { return a.File })
 	for i := range page.Items {
 		if _, err := launch.Check(filepath.Join(s.agents.path, page.Items[i].File), s.launch); err != nil {
 			page.Items[i].Problem = err.Error()

@@ -142,3 +142,8 @@ func keysOf(fields []field) string {
 func pointerTo(key string) string {
 	return "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(key)
 }
+
+// missing is the problem of a body that lacks a key.
+func missing(key, next string) error {
+	return kindBody.problem(next, "%s is missing", key).at(pointerTo(key))
+}

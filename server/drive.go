@@ -41,6 +41,10 @@ func (s *Server) takeUp(run string) error {
 	return nil
 }
 
+// takenUp is how long an answer waits for the first event of a run that was
+// taken up, which comes within milliseconds.
+const takenUp = 2 * time.Second
+
 // moved returns a run's row once it has an event after seq, or when ctx ends.
 func (s *Server) moved(ctx context.Context, run string, seq int64) (journal.Run, error) {
 	ctx, cancel := context.WithTimeout(ctx, takenUp)
@@ -58,10 +62,6 @@ func (s *Server) moved(ctx context.Context, run string, seq int64) (journal.Run,
 		}
 	}
 }
-
-// takenUp is how long an answer waits for the first event of a run that was
-// taken up, which comes within milliseconds.
-const takenUp = 2 * time.Second
 
 // attend waits for a run in the background; how it ended is in the journal, and
 // the log hears of what is not.
@@ -84,27 +84,35 @@ func (s *Server) goOn(ctx context.Context, run string) (journal.Run, error) {
 	}
 	next, err := s.tryToGoOn(ctx, run)
 	switch {
-	case err != nil || next == heard:
+	case err != nil:
 		return before, err
 	case next == driving:
 		return s.moved(ctx, run, before.Seq)
+	case next == waiting:
+		s.going.Go(func() { s.seeToIt(run) })
 	}
-	s.going.Go(func() {
-		changed := s.store.Watch(s.running)
-		for next == waiting {
-			select {
-			case <-changed:
-			case <-time.After(time.Second):
-			case <-s.running.Done():
-				return
-			}
-			if next, err = s.tryToGoOn(s.running, run); err != nil {
-				s.log.Error("run does not go on", "run", run, "error", err)
-				return
-			}
-		}
-	})
 	return before, nil
+}
+
+// seeToIt tries again whenever the journal changes, until the run goes on or
+// whoever drives it has heard.
+func (s *Server) seeToIt(run string) {
+	changed := s.store.Watch(s.running)
+	for {
+		select {
+		case <-changed:
+		case <-time.After(time.Second): // a lease ends without an event
+		case <-s.running.Done():
+			return
+		}
+		next, err := s.tryToGoOn(s.running, run)
+		if err != nil {
+			s.log.Error("run does not go on", "run", run, "error", err)
+		}
+		if err != nil || next != waiting {
+			return
+		}
+	}
 }
 
 // progress says how a run took what was said to it.

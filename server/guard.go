@@ -8,6 +8,10 @@ import (
 	"strconv"
 )
 
+// Admit says whether the process at the other end of a loopback connection may
+// speak to the server; the error says why not.
+type Admit func(ctx context.Context, there, here netip.AddrPort) error
+
 // guarded lets only those requests through that come from the server's own user
 // and were meant for it. Nothing of a request is looked at before.
 func (s *Server) guarded(next http.Handler) http.Handler {
@@ -81,7 +85,3 @@ func isOwnHost(host string, here netip.AddrPort) bool {
 	}
 	return false
 }
-
-// Admit says whether the process at the other end of a loopback connection may
-// speak to the server; the error says why not.
-type Admit func(ctx context.Context, there, here netip.AddrPort) error

@@ -72,36 +72,47 @@ func (p Peers) notOfRun(ctx context.Context, inode string) error {
 	if err != nil || len(drivers) == 0 {
 		return err
 	}
-	entries, err := os.ReadDir(p.proc())
+	pids, err := p.processes()
 	if err != nil {
-		return fmt.Errorf("server: %w", err)
+		return err
 	}
 	const next = "a person must do this, from a process of their own"
 	var others []int
 	hidden, hider := 0, ""
-	for _, entry := range entries {
-		pid, err := strconv.Atoi(entry.Name())
-		if err != nil {
-			continue
-		}
+	for _, pid := range pids {
 		owner := driverOf(pid, drivers)
 		if owner == "" {
 			others = append(others, pid)
 			continue
 		}
+		run := drivers[owner]
 		switch holds, err := p.holds(pid, inode); {
-		case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ESRCH):
-			// It has ended, and holds nothing.
 		case err != nil:
-			hidden, hider = pid, drivers[owner]
+			hidden, hider = pid, run
 		case holds:
-			return kindForbidden.problem(next, "the request comes from process %d, which run %s has started; no run speaks to the server", pid, drivers[owner]).about(drivers[owner], "")
+			return kindForbidden.problem(next, "the request comes from process %d, which run %s has started; no run speaks to the server", pid, run).about(run, "")
 		}
 	}
-	if hidden == 0 || slices.ContainsFunc(others, func(pid int) bool { holds, err := p.holds(pid, inode); return err == nil && holds }) {
+	inPlainSight := func(pid int) bool { holds, err := p.holds(pid, inode); return err == nil && holds }
+	if hidden == 0 || slices.ContainsFunc(others, inPlainSight) {
 		return nil
 	}
 	return kindForbidden.problem(next, "process %d, which run %s has started, does not show whether the request is its own, and no other process shows that it is", hidden, hider).about(hider, "")
+}
+
+// processes are the numbers of the processes of this machine.
+func (p Peers) processes() ([]int, error) {
+	entries, err := os.ReadDir(p.proc())
+	if err != nil {
+		return nil, fmt.Errorf("server: %w", err)
+	}
+	var pids []int
+	for _, entry := range entries {
+		if pid, err := strconv.Atoi(entry.Name()); err == nil {
+			pids = append(pids, pid)
+		}
+	}
+	return pids, nil
 }
 
 // driverOf is the driver that a process is or comes from, or "".
@@ -114,10 +125,14 @@ func driverOf(pid int, drivers map[string]string) string {
 	return ""
 }
 
-// holds says whether a process has a socket open.
+// holds says whether a process has a socket open. One that has ended has none;
+// the error is that of a process which does not show what it has.
 func (p Peers) holds(pid int, inode string) (bool, error) {
 	dir := filepath.Join(p.proc(), strconv.Itoa(pid), "fd")
 	files, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
+		return false, nil
+	}
 	if err != nil {
 		return false, err
 	}

@@ -1,7 +1,7 @@
 package server
 
 import (
-	"encoding/json"
+	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
@@ -90,6 +90,20 @@ func (p *Problem) at(pointer string) *Problem {
 
 // problemOf turns any error into a problem.
 func problemOf(err error) *Problem {
+	if p := detailed(err); p != nil {
+		return p
+	}
+	for _, known := range knownErrors {
+		if errors.Is(err, known.is) {
+			return known.kind.problem(known.next, "%s", cmp.Or(known.detail, control.Plain(err)))
+		}
+	}
+	return kindInternal.problem("look at the server's log", "%s", control.Plain(err))
+}
+
+// detailed is the problem of an error that says more than what it is; nil for
+// every other.
+func detailed(err error) *Problem {
 	if p, ok := errors.AsType[*Problem](err); ok {
 		return p
 	}
@@ -112,57 +126,27 @@ func problemOf(err error) *Problem {
 		p.Errors = wrong
 		return p
 	}
-	for _, known := range []struct {
-		is     error
-		kind   kind
-		detail string
-		next   string
-	}{
-		{engine.ErrNotPending, kindNotPending, "no call of that id waits for a decision", "read the run's approvals for the calls that wait"},
-		{engine.ErrUnread, kindUnavailable, "only the process that drove the run could have read this, and it drives it no more", "send it again"},
-		{journal.ErrNotFound, kindNotFound, "it is not in the journal, or not any more", "list the runs at /v1/runs"},
-		{journal.ErrEnded, kindEnded, "the run has ended and takes nothing more", "start a new run; 'pawl run --continue' starts one from it"},
-		{launch.ErrSandbox, kindCannotGo, control.Plain(err), "'pawl doctor' says what this machine can do"},
-		{agent.ErrUnsupported, kindCannotGo, "the run was written by a newer version of Pawl", "use the version of Pawl that wrote the run"},
-		{journal.ErrFull, kindUnavailable, "there is no space left for the journal", "free some space; what the journal holds is kept"},
-		{journal.ErrIO, kindUnavailable, "the disk under the journal failed", "look at the disk, then start the server again: a journal whose disk failed takes nothing until it is opened anew"},
-		{journal.ErrLocked, kindUnavailable, "another process has held the journal for too long", "try again when the other process is done with the journal"},
-		{journal.ErrReadOnly, kindUnavailable, "the journal cannot be written", "change the permissions of the journal"},
-		{journal.ErrReplaced, kindUnavailable, "the journal was deleted or replaced while the server had it open", "stop whatever replaced the journal's file, and start the server again"},
-		{engine.ErrInterrupted, kindUnavailable, "the server is shutting down", "ask the next one"},
-	} {
-		if errors.Is(err, known.is) {
-			return known.kind.problem(known.next, "%s", known.detail)
-		}
-	}
-	return kindInternal.problem("look at the server's log", "%s", control.Plain(err))
+	return nil
 }
 
-// fail answers with a problem.
-func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
-	p := *problemOf(err)
-	p.Instance = r.URL.Path
-	if p.Status >= http.StatusInternalServerError {
-		s.log.Error("request failed", "method", r.Method, "path", r.URL.Path, "error", err)
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.Header().Set("Cache-Control", "no-store")
-	w.WriteHeader(p.Status)
-	s.encode(w, r, p)
-}
-
-// answer answers with a value as JSON.
-func (s *Server) answer(w http.ResponseWriter, r *http.Request, status int, v any) {
-	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("Cache-Control", "no-store")
-	w.WriteHeader(status)
-	s.encode(w, r, v)
-}
-
-func (s *Server) encode(w http.ResponseWriter, r *http.Request, v any) {
-	enc := json.NewEncoder(w)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		s.log.Debug("answer not delivered", "path", r.URL.Path, "error", err)
-	}
+// knownErrors are the errors that are told by what they are. Where there is no
+// detail, the error's own words are one.
+var knownErrors = []struct {
+	is     error
+	kind   kind
+	detail string
+	next   string
+}{
+	{engine.ErrNotPending, kindNotPending, "no call of that id waits for a decision", "read the run's approvals for the calls that wait"},
+	{engine.ErrUnread, kindUnavailable, "only the process that drove the run could have read this, and it drives it no more", "send it again"},
+	{journal.ErrNotFound, kindNotFound, "it is not in the journal, or not any more", "list the runs at /v1/runs"},
+	{journal.ErrEnded, kindEnded, "the run has ended and takes nothing more", "start a new run; 'pawl run --continue' starts one from it"},
+	{launch.ErrSandbox, kindCannotGo, "", "'pawl doctor' says what this machine can do"},
+	{agent.ErrUnsupported, kindCannotGo, "the run was written by a newer version of Pawl", "use the version of Pawl that wrote the run"},
+	{journal.ErrFull, kindUnavailable, "there is no space left for the journal", "free some space; what the journal holds is kept"},
+	{journal.ErrIO, kindUnavailable, "the disk under the journal failed", "look at the disk, then start the server again: a journal whose disk failed takes nothing until it is opened anew"},
+	{journal.ErrLocked, kindUnavailable, "another process has held the journal for too long", "try again when the other process is done with the journal"},
+	{journal.ErrReadOnly, kindUnavailable, "the journal cannot be written", "change the permissions of the journal"},
+	{journal.ErrReplaced, kindUnavailable, "the journal was deleted or replaced while the server had it open", "stop whatever replaced the journal's file, and start the server again"},
+	{engine.ErrInterrupted, kindUnavailable, "the server is shutting down", "ask the next one"},
 }
