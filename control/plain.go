@@ -25,9 +25,11 @@ func Plain(err error) string {
 	}
 }
 
+// inner says that a name is that of a package whose errors begin with it.
 func inner(name string) bool {
 	switch name {
-	case "agent", "attach", "control", "engine", "journal", "launch", "llm", "models", "pawl", "resolve", "sandbox", "secret", "server", "spec", "sqlite":
+	case "agent", "attach", "budget", "compact", "conform", "control", "egress", "engine", "event", "fs", "history", "journal", "launch", "llm",
+		"memory", "models", "pawl", "resolve", "sandbox", "secret", "server", "spec", "sqlite", "tool":
 		return true
 	}
 	return false

@@ -1,0 +1,75 @@
+package control_test
+
+import (
+	"errors"
+	"go/ast"
+	"go/parser"
+	gotoken "go/token"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/pawlrun/pawl/control"
+)
+
+// A package that begins its errors with its name has to be known by it, or
+// people read how Pawl is built in place of what is wrong.
+func TestEveryPackageThatNamesItselfInItsErrorsIsLeftOutOfThem(t *testing.T) {
+	providers := []string{"anthropic", "gemini", "openai", "openaichat", "scripted"}
+	seen := map[string]bool{}
+	for _, name := range prefixes(t, "..") {
+		if seen[name] || slices.Contains(providers, name) {
+			continue
+		}
+		seen[name] = true
+		if got := control.Plain(errors.New(name + ": it is broken")); got != "it is broken" {
+			t.Errorf("an error of the package %s is told as %q", name, got)
+		}
+	}
+	if !seen["engine"] || !seen["fs"] {
+		t.Errorf("only these packages were found: %v", seen)
+	}
+}
+
+// prefixes are the names of the packages below a directory that make errors
+// which begin with their name, once for each error.
+func prefixes(t *testing.T, root string) []string {
+	t.Helper()
+	var names []string
+	err := filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case e.IsDir() && (e.Name() == "internal" || e.Name() == "cmd" || e.Name() == "testdata" || strings.HasPrefix(e.Name(), ".") && path != root):
+			return fs.SkipDir
+		case filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go"):
+			return nil
+		}
+		file, err := parser.ParseFile(gotoken.NewFileSet(), path, nil, parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			call, ok := n.(*ast.CallExpr)
+			if !ok || len(call.Args) == 0 {
+				return true
+			}
+			text, ok := call.Args[0].(*ast.BasicLit)
+			if !ok || text.Kind != gotoken.STRING {
+				return true
+			}
+			if said, err := strconv.Unquote(text.Value); err == nil && strings.HasPrefix(said, file.Name.Name+": ") {
+				names = append(names, file.Name.Name)
+			}
+			return true
+		})
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return names
+}
