@@ -3,8 +3,7 @@ package control
 import (
 	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
+	"time"
 
 	"github.com/pawlrun/pawl/engine"
 	"github.com/pawlrun/pawl/event"
@@ -41,45 +40,27 @@ func (d *Desk) CheckArgs(ctx context.Context, p Pending, args json.RawMessage) e
 	return nil
 }
 
-// started is the run's first event.
-func (d *Desk) started(ctx context.Context, run string) (event.RunStarted, error) {
-	records, err := d.store.Records(ctx, run, 0, 1)
-	if err != nil || len(records) == 0 {
-		return event.RunStarted{}, errors.Join(fmt.Errorf("control: read the first event of run %s", run), err)
-	}
-	first, err := event.Decode(records[0].Body)
-	if err != nil {
-		return event.RunStarted{}, fmt.Errorf("control: run %s: %w", run, err)
-	}
-	started, _ := first.Data.(event.RunStarted)
-	return started, nil
+// Decided is the newest decision about a command's call, which the run may have
+// made that the command names or one that this started. It is nil when there is
+// none.
+func (d *Desk) Decided(ctx context.Context, c journal.Command) (*event.ToolApprovalResolved, error) {
+	return d.engine.Decision(ctx, d.engine.Addressee(ctx, c), c.CallID)
 }
 
-// StartedByRun names the run whose driver has started this process, directly or
-// through others, or "" when no run has. Such a process decides about nothing:
-// neither its own run's calls nor another's.
-func (d *Desk) StartedByRun(ctx context.Context) (string, error) {
-	drivers, err := d.Drivers(ctx)
-	for owner, run := range drivers {
-		if engine.StartedBy(owner) {
-			return run, nil
-		}
+// Overtaken is the error of somebody whose decision, sent at that time, came
+// second: the driver of a run takes the first and passes over the others. It is
+// an [*engine.DecidedError], and nil for what is no decision and as long as
+// there is none.
+func (d *Desk) Overtaken(ctx context.Context, c journal.Command, sent time.Time) error {
+	if c.Kind != journal.Approve && c.Kind != journal.Reject {
+		return nil
 	}
-	return "", err
-}
-
-// Drivers are the owners of the leases of runs that are going, each with one of
-// its runs.
-func (d *Desk) Drivers(ctx context.Context) (map[string]string, error) {
-	rows, err := d.store.Runs(ctx, journal.Filter{States: []journal.State{journal.Running, journal.Waiting}})
-	if err != nil {
-		return nil, err
+	made, err := d.Decided(ctx, c)
+	switch {
+	case err != nil || made == nil:
+		return err
+	case made.At.Before(sent), made.Approver != c.By, (made.Kind == event.ApprovalRejected) != (c.Kind == journal.Reject):
+		return &engine.DecidedError{Decision: *made}
 	}
-	drivers := map[string]string{}
-	for _, r := range rows {
-		if r.Owner != "" {
-			drivers[r.Owner] = r.ID
-		}
-	}
-	return drivers, nil
+	return nil
 }

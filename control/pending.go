@@ -51,10 +51,3 @@ func (d *Desk) PendingIn(ctx context.Context, run string) ([]Pending, error) {
 	}
 	return calls, nil
 }
-
-// Decided is the newest decision about a command's call, which the run may have
-// made that the command names or one that this started. It is nil when there is
-// none.
-func (d *Desk) Decided(ctx context.Context, c journal.Command) (*event.ToolApprovalResolved, error) {
-	return d.engine.Decision(ctx, d.engine.Addressee(ctx, c), c.CallID)
-}

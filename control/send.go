@@ -5,6 +5,8 @@ package control
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"time"
 
 	"github.com/pawlrun/pawl/engine"
@@ -39,9 +41,6 @@ type Delivery struct {
 // within 100 ms.
 const takeUp = 2 * time.Second
 
-// Driven says that a process holds the run's lease.
-func Driven(r journal.Run, now time.Time) bool { return r.Owner != "" && r.Expiry.After(now) }
-
 // Send delivers a command to the run of a row, in the name of c.By, and waits
 // for a moment until its driver has taken it up. The error wraps
 // [journal.ErrEnded] for a run that has ended, [engine.ErrNotPending] for a
@@ -55,7 +54,7 @@ func (d *Desk) Send(ctx context.Context, r journal.Run, c journal.Command) (Deli
 		return Delivery{}, err
 	}
 	c.Run = r.ID
-	live := Driven(r, sent) && !engine.OwnerGone(r.Owner)
+	live := Alive(r, sent)
 	var known engine.Knowledge
 	if engine.MayHoldSecret(c) {
 		if known, err = d.knows(ctx, r.ID); err != nil {
@@ -111,6 +110,20 @@ func (d *Desk) knows(ctx context.Context, run string) (engine.Knowledge, error) 
 	return engine.Knowledge{Secrets: secrets, Names: append(append([]string{}, secrets.Names()...), missing...)}, nil
 }
 
+// started is the run's first event.
+func (d *Desk) started(ctx context.Context, run string) (event.RunStarted, error) {
+	records, err := d.store.Records(ctx, run, 0, 1)
+	if err != nil || len(records) == 0 {
+		return event.RunStarted{}, errors.Join(fmt.Errorf("control: read the first event of run %s", run), err)
+	}
+	first, err := event.Decode(records[0].Body)
+	if err != nil {
+		return event.RunStarted{}, fmt.Errorf("control: run %s: %w", run, err)
+	}
+	started, _ := first.Data.(event.RunStarted)
+	return started, nil
+}
+
 // Redact takes the secrets of a run out of texts that are to be journalled with
 // another run that comes of it. It is a *[engine.SecretsError] for a text that
 // may hold one whose value cannot be had here.
@@ -143,22 +156,4 @@ func (d *Desk) taken(ctx context.Context, run string) (bool, error) {
 			return false, ctx.Err()
 		}
 	}
-}
-
-// Overtaken is the error of somebody whose decision, sent at that time, came
-// second: the driver of a run takes the first and passes over the others. It is
-// an [*engine.DecidedError], and nil for what is no decision and as long as
-// there is none.
-func (d *Desk) Overtaken(ctx context.Context, c journal.Command, sent time.Time) error {
-	if c.Kind != journal.Approve && c.Kind != journal.Reject {
-		return nil
-	}
-	made, err := d.Decided(ctx, c)
-	switch {
-	case err != nil || made == nil:
-		return err
-	case made.At.Before(sent), made.Approver != c.By, (made.Kind == event.ApprovalRejected) != (c.Kind == journal.Reject):
-		return &engine.DecidedError{Decision: *made}
-	}
-	return nil
 }

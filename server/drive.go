@@ -164,7 +164,7 @@ func (s *Server) tryToGoOn(ctx context.Context, run string) (progress, error) {
 // parent, and else when that is resumed.
 func (s *Server) underParent(ctx context.Context, child journal.Run) error {
 	parent, err := s.store.Run(ctx, child.Parent)
-	if err != nil || control.Driven(parent, time.Now()) && !engine.OwnerGone(parent.Owner) {
+	if err != nil || control.Alive(parent, time.Now()) {
 		return err
 	}
 	return &engine.ChildError{Run: child.ID, Parent: child.Parent}

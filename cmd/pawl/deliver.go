@@ -64,7 +64,7 @@ func (s *session) send(ctx context.Context, r journal.Run, c journal.Command) (c
 // deliverAndResume is deliver, and where the user asks for it also resume. A
 // run that is driven goes on by itself.
 func (s *session) deliverAndResume(ctx context.Context, r journal.Run, c journal.Command, f verbFlags) error {
-	elsewhere := control.Driven(r, time.Now()) && !engine.OwnerGone(r.Owner)
+	elsewhere := control.Alive(r, time.Now())
 	switch {
 	case s.app.recordPath == "":
 	case !f.resume:
