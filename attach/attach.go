@@ -55,7 +55,10 @@ func File(path string) (llm.Media, error) {
 		return llm.Media{}, fmt.Errorf("attach: %w", err)
 	}
 	defer f.Close()
-	if info, err := f.Stat(); err != nil || info.IsDir() {
+	switch info, err := f.Stat(); {
+	case err != nil:
+		return llm.Media{}, fmt.Errorf("attach: %w", err)
+	case info.IsDir():
 		return llm.Media{}, fmt.Errorf("attach: %s is not a file", path)
 	}
 	data, err := io.ReadAll(io.LimitReader(f, MaxFile+1))

@@ -19,7 +19,7 @@ type Listed struct {
 // List lists what the table and the config know, by name, and the date of the
 // table.
 func (r *Resolver) List() (list []Listed, date string, err error) {
-	table, err := Known()
+	table, err := r.known()
 	if err != nil {
 		return nil, "", err
 	}

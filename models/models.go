@@ -7,12 +7,10 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"slices"
 	"strings"
 	"sync"
 
 	"github.com/pawlrun/pawl/llm"
-	"github.com/pawlrun/pawl/llm/anthropic"
 	"github.com/pawlrun/pawl/llm/transport"
 )
 
@@ -92,7 +90,7 @@ func (r *Resolver) open(provider, name string) (llm.Model, error) {
 	model, err := r.provider(provider)
 	if err == nil && model == nil {
 		err = fmt.Errorf("%w: %s/%s: there is no provider %q; there are %s, scripted and replay",
-			llm.ErrUnknownModel, provider, name, provider, strings.Join(r.Providers(), ", "))
+			llm.ErrUnknownModel, provider, name, provider, strings.Join(r.providerNames(), ", "))
 	}
 	return model, err
 }
@@ -102,70 +100,6 @@ func (r *Resolver) env(name string) string {
 		return r.Getenv(name)
 	}
 	return os.Getenv(name)
-}
-
-// Lookup returns what is known of a target: what the config says of it, else
-// what the table does; see [Table.Lookup].
-func (r *Resolver) Lookup(target string) (Info, bool) {
-	info, known := r.tabled(target)
-	override, given := r.Config.Models[target]
-	if !given {
-		return info, known
-	}
-	return override.apply(info, known), true
-}
-
-// Can says whether a model has an ability, and whether that is known at all. Of
-// models that run here, and of those that neither the table nor the config
-// lists, it is not. That the table does not say that a model answers by schema
-// says nothing: for some providers it never does.
-func (r *Resolver) Can(target, ability string) (can, known bool) {
-	info, listed := r.Lookup(target)
-	can = slices.Contains(info.Can, ability)
-	switch override := r.Config.Models[target]; {
-	case can || override.Can != nil:
-		return can, true
-	case !listed || local(target) || ability == CanSchema:
-		return false, false
-	}
-	_, tabled := r.tabled(target)
-	return false, tabled
-}
-
-func (r *Resolver) tabled(target string) (Info, bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.table == nil {
-		t, err := Known()
-		if err != nil {
-			return Info{}, false
-		}
-		r.table = &t
-	}
-	name := r.pricedAs(target)
-	info, ok := r.table.Lookup(name)
-	if ok {
-		info.Can = withSchema(name, info.Can)
-	}
-	return info, ok
-}
-
-// withSchema adds that a model answers by schema where its wire knows so: the
-// table says it of no model of Anthropic's.
-func withSchema(name string, can []string) []string {
-	model, ours := strings.CutPrefix(name, "anthropic/")
-	if !ours || slices.Contains(can, CanSchema) || !anthropic.AnswersBySchema(model) {
-		return can
-	}
-	return append(can[:len(can):len(can)], CanSchema)
-}
-
-// Price returns what a target costs, or nil when that is not known.
-func (r *Resolver) Price(target string) *llm.Price {
-	if info, ok := r.Lookup(target); ok && info.Priced() {
-		return &info.Price
-	}
-	return nil
 }
 
 func providerOf(target string) string {

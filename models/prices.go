@@ -68,8 +68,3 @@ func (t Table) Lookup(target string) (Info, bool) {
 	info, ok := t.Models[target]
 	return info, ok
 }
-
-func local(target string) bool {
-	provider := providerOf(target)
-	return provider == "scripted" || provider == "replay" || services[provider].local
-}

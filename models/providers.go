@@ -1,9 +1,7 @@
 package models
 
 import (
-	"cmp"
 	"fmt"
-	"net"
 	"net/http"
 	"strings"
 
@@ -39,7 +37,7 @@ func (r *Resolver) provider(name string) (llm.Model, error) {
 	switch s.protocol {
 	case messages:
 		o := anthropic.Options{APIKey: key, BaseURL: s.baseURL, HTTP: client, Headers: headers}
-		if len(s.keys) > 1 {
+		if len(s.keys) > 1 { // which of them is set says in which header it goes
 			o.APIKey, o.AuthToken = r.secret("ANTHROPIC_API_KEY"), r.secret("ANTHROPIC_AUTH_TOKEN")
 		}
 		return anthropic.New(o), nil
@@ -92,56 +90,11 @@ func noKey(provider string, variables ...string) error {
 // client returns the HTTP client of a provider.
 func (r *Resolver) client(provider, proxy string) (*http.Client, error) {
 	o := transport.Options{Base: r.HTTP, Limiter: r.Limiter, Provider: provider}
-	if proxy == "" {
-		return transport.New(o), nil
-	}
-	var err error
-	if o.Proxy, err = r.proxy(proxy); err != nil {
-		return nil, err
+	if proxy != "" {
+		var err error
+		if o.Proxy, err = r.proxy(proxy); err != nil {
+			return nil, err
+		}
 	}
 	return transport.New(o), nil
-}
-
-// ollamaURL is the address of Ollama's compatible API. OLLAMA_HOST may lack
-// the scheme and the port, and names the server's listening address on the
-// machine where it runs.
-func ollamaURL(host string) string {
-	scheme, rest, ok := strings.Cut(cmp.Or(strings.TrimSpace(host), "127.0.0.1"), "://")
-	if !ok {
-		scheme, rest = "http", scheme
-	}
-	address, path, _ := strings.Cut(rest, "/")
-	name, port, err := net.SplitHostPort(address)
-	if err != nil {
-		name, port = strings.Trim(address, "[]"), defaultPort(scheme, ok)
-	}
-	if name == "" || name == "0.0.0.0" || name == "::" {
-		name = "127.0.0.1"
-	}
-	base := scheme + "://" + net.JoinHostPort(name, port)
-	if path = strings.Trim(path, "/"); path != "" {
-		base += "/" + path
-	}
-	return base + "/v1"
-}
-
-func defaultPort(scheme string, given bool) string {
-	switch {
-	case given && scheme == "https":
-		return "443"
-	case given && scheme == "http":
-		return "80"
-	}
-	return "11434"
-}
-
-// pricedAs is the name under which the table knows a target. What a compatible
-// service asks for a model is known only by whose address it has.
-func (r *Resolver) pricedAs(target string) string {
-	provider, name, _ := strings.Cut(target, "/")
-	s, ok := r.service(provider)
-	if !ok || !s.custom && provider != "openai-chat" {
-		return target
-	}
-	return openaichat.ProfileFor(cmp.Or(s.baseURL, openaichat.DefaultBaseURL)).Name + "/" + name
 }

@@ -58,9 +58,9 @@ var services = map[string]service{
 // KnownProviders lists the providers that are known by name.
 func KnownProviders() []string { return slices.Sorted(maps.Keys(services)) }
 
-// Providers lists the providers that can be named: the known ones and those of
+// providerNames lists the providers that can be named: the known ones and those of
 // the config.
-func (r *Resolver) Providers() []string {
+func (r *Resolver) providerNames() []string {
 	names := KnownProviders()
 	for name := range r.Config.Providers {
 		if !slices.Contains(names, name) {

@@ -1,0 +1,102 @@
+package models
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/pawlrun/pawl/llm"
+	"github.com/pawlrun/pawl/llm/anthropic"
+	"github.com/pawlrun/pawl/llm/openaichat"
+)
+
+// Lookup returns what is known of a target: what the config says of it, else
+// what the table does; see [Table.Lookup].
+func (r *Resolver) Lookup(target string) (Info, bool) {
+	info, known := r.tabled(target)
+	override, given := r.Config.Models[target]
+	if !given {
+		return info, known
+	}
+	return override.apply(info, known), true
+}
+
+// Can says whether a model has an ability, and whether that is known at all. Of
+// models that run here, and of those that neither the table nor the config
+// lists, it is not. That the table does not say that a model answers by schema
+// says nothing: for some providers it never does.
+func (r *Resolver) Can(target, ability string) (can, known bool) {
+	info, listed := r.Lookup(target)
+	can = slices.Contains(info.Can, ability)
+	switch override := r.Config.Models[target]; {
+	case can || override.Can != nil:
+		return can, true
+	case !listed || local(target) || ability == CanSchema:
+		return false, false
+	}
+	_, tabled := r.tabled(target)
+	return false, tabled
+}
+
+// tabled is what the table knows of a target.
+func (r *Resolver) tabled(target string) (Info, bool) {
+	table, err := r.known()
+	if err != nil {
+		return Info{}, false
+	}
+	name := r.pricedAs(target)
+	info, ok := table.Lookup(name)
+	if ok {
+		info.Can = withSchema(name, info.Can)
+	}
+	return info, ok
+}
+
+// known is the table, which is read once.
+func (r *Resolver) known() (*Table, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.table == nil {
+		t, err := Known()
+		if err != nil {
+			return nil, err
+		}
+		r.table = &t
+	}
+	return r.table, nil
+}
+
+// withSchema adds that a model answers by schema where its wire knows so: the
+// table says it of no model of Anthropic's.
+func withSchema(name string, can []string) []string {
+	model, ours := strings.CutPrefix(name, "anthropic/")
+	if !ours || slices.Contains(can, CanSchema) || !anthropic.AnswersBySchema(model) {
+		return can
+	}
+	return append(can[:len(can):len(can)], CanSchema)
+}
+
+// Price returns what a target costs, or nil when that is not known.
+func (r *Resolver) Price(target string) *llm.Price {
+	if info, ok := r.Lookup(target); ok && info.Priced() {
+		return &info.Price
+	}
+	return nil
+}
+
+// pricedAs is the name under which the table knows a target. What a compatible
+// service asks for a model is known only by whose address it has.
+func (r *Resolver) pricedAs(target string) string {
+	provider, name, _ := strings.Cut(target, "/")
+	s, ok := r.service(provider)
+	if !ok || !s.custom && provider != "openai-chat" {
+		return target
+	}
+	return openaichat.ProfileFor(cmp.Or(s.baseURL, openaichat.DefaultBaseURL)).Name + "/" + name
+}
+
+// local says that a target runs on this machine, or nowhere.
+func local(target string) bool {
+	provider := providerOf(target)
+	return provider == "scripted" || provider == "replay" || services[provider].local
+}
