@@ -5,7 +5,6 @@ import (
 	"context"
 	"io/fs"
 	"path"
-	"regexp"
 	"strings"
 
 	"github.com/pawlrun/pawl/tool"
@@ -56,13 +55,6 @@ func (w *Workspace) glob(ctx context.Context, a globArgs) (tool.Result, error) {
 	return out.result(more), nil
 }
 
-// report says what the walk could not see.
-func (k *walker) report(out *page) {
-	if k.unread > 0 {
-		out.note("%d directories could not be read, or not whole", k.unread)
-	}
-}
-
 // split moves the directories that a pattern begins with and that are no
 // pattern themselves into the base, so that only what can match is searched.
 func (w *Workspace) split(dir, pattern string) (base, rest string, err error) {
@@ -101,29 +93,4 @@ func below(base, p string) string {
 		return p
 	}
 	return strings.TrimPrefix(p, base+"/")
-}
-
-// include says which files a search looks into. A pattern without a slash is
-// about the name of a file, wherever it is.
-type include struct {
-	re   *regexp.Regexp
-	name bool
-}
-
-func newInclude(pattern string) (include, error) {
-	if pattern == "" {
-		return include{}, nil
-	}
-	re, err := compileGlob(strings.TrimPrefix(pattern, "./"))
-	return include{re: re, name: !strings.Contains(pattern, "/")}, err
-}
-
-func (i include) match(p string) bool {
-	if i.re == nil {
-		return true
-	}
-	if i.name {
-		p = path.Base(p)
-	}
-	return i.re.MatchString(p)
 }

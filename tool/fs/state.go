@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"sync"
 	"time"
 )
@@ -31,12 +32,13 @@ var ErrTooManyFiles = errors.New("the workspace has too many files for its state
 // again.
 type state struct {
 	mu    sync.Mutex
-	files map[string]stateOf
+	files map[string]fileState
 	// most is how many files are looked at.
 	most int
 }
 
-type stateOf struct {
+// fileState is what a file was when it was looked at last.
+type fileState struct {
 	size  int64
 	mode  fs.FileMode
 	time  time.Time
@@ -52,7 +54,7 @@ type stateOf struct {
 func (w *Workspace) State(ctx context.Context) (string, error) {
 	w.state.mu.Lock()
 	defer w.state.mu.Unlock()
-	seen := make(map[string]stateOf, len(w.state.files))
+	seen := make(map[string]fileState, len(w.state.files))
 	whole := sha256.New()
 	k := walker{w: w, visit: func(p string, e fs.DirEntry) error {
 		if len(seen) == w.state.most {
@@ -62,7 +64,7 @@ func (w *Workspace) State(ctx context.Context) (string, error) {
 		if err != nil {
 			return explain(p, err)
 		}
-		of, err := w.stateOf(ctx, p, info)
+		of, err := w.fileState(ctx, p, info)
 		if err != nil {
 			return err
 		}
@@ -81,8 +83,10 @@ func (w *Workspace) State(ctx context.Context) (string, error) {
 	return hex.EncodeToString(whole.Sum(nil)[:16]), nil
 }
 
-func (w *Workspace) stateOf(ctx context.Context, p string, info fs.FileInfo) (stateOf, error) {
-	now := stateOf{size: info.Size(), mode: info.Mode(), time: info.ModTime(), taken: time.Now()}
+// fileState looks at a file again where size and time do not prove that it is as
+// it was.
+func (w *Workspace) fileState(ctx context.Context, p string, info fs.FileInfo) (fileState, error) {
+	now := fileState{size: info.Size(), mode: info.Mode(), time: info.ModTime(), taken: time.Now()}
 	if old, ok := w.state.files[p]; ok && old.size == now.size && old.mode == now.mode && old.time.Equal(now.time) && old.taken.Sub(old.time) > racy {
 		return old, nil
 	}
@@ -97,7 +101,7 @@ func (w *Workspace) stateOf(ctx context.Context, p string, info fs.FileInfo) (st
 	case info.Size() > maxStateFile:
 		now.sum = sha256.Sum256(fmt.Appendf(nil, "%d %d", info.Size(), info.ModTime().UnixNano()))
 	default:
-		f, _, err := w.open(p, 0)
+		f, _, err := w.open(p, os.O_RDONLY)
 		if err != nil {
 			return now, err
 		}

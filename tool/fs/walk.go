@@ -75,6 +75,13 @@ func (k *walker) directory(ctx context.Context, dir string, level int) error {
 	return nil
 }
 
+// report says what the walk could not see.
+func (k *walker) report(out *page) {
+	if k.unread > 0 {
+		out.note("%d directories could not be read, or not whole", k.unread)
+	}
+}
+
 // entries lists a directory by name, at most maxDirEntries of it.
 func (w *Workspace) entries(dir string) ([]fs.DirEntry, error) {
 	info, err := w.root.Stat(dir)

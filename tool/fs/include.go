@@ -1,0 +1,32 @@
+package fs
+
+import (
+	"path"
+	"regexp"
+	"strings"
+)
+
+// include says which files a search looks into. A pattern without a slash is
+// about the name of a file, wherever it is.
+type include struct {
+	re   *regexp.Regexp
+	name bool
+}
+
+func newInclude(pattern string) (include, error) {
+	if pattern == "" {
+		return include{}, nil
+	}
+	re, err := compileGlob(strings.TrimPrefix(pattern, "./"))
+	return include{re: re, name: !strings.Contains(pattern, "/")}, err
+}
+
+func (i include) match(p string) bool {
+	if i.re == nil {
+		return true
+	}
+	if i.name {
+		p = path.Base(p)
+	}
+	return i.re.MatchString(p)
+}
