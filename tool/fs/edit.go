@@ -32,7 +32,7 @@ func (w *Workspace) edit(ctx context.Context, a editArgs) (tool.Result, error) {
 			return nil, err
 		}
 		content, n, line, err := replace(p, string(old), a)
-		done = fmt.Sprintf("%s: replaced %d occurrence%s, the first at line %d", p, n, map[bool]string{true: "", false: "s"}[n == 1], line)
+		done = fmt.Sprintf("%s: replaced %s, the first at line %d", quote(p), occurrences(n), line)
 		return []byte(content), err
 	})
 	if err != nil {
@@ -43,12 +43,12 @@ func (w *Workspace) edit(ctx context.Context, a editArgs) (tool.Result, error) {
 
 // replace makes an edit: the new text, how often the old string occurred, and
 // the line where it first did.
-func replace(p, text string, a editArgs) (string, int, int, error) {
+func replace(p, text string, a editArgs) (content string, n, line int, err error) {
 	from, to := a.OldString, a.NewString
 	if from == "" || from == to {
 		return "", 0, 0, invalid("old_string must be some text that differs from new_string")
 	}
-	n := strings.Count(text, from)
+	n = strings.Count(text, from)
 	if crlf := toCRLF(from); n == 0 && strings.Contains(text, "\r\n") && crlf != from {
 		// fs.read does not show which kind of line end a file has.
 		from, to = crlf, toCRLF(to)
@@ -56,14 +56,21 @@ func replace(p, text string, a editArgs) (string, int, int, error) {
 	}
 	switch {
 	case n == 0:
-		return "", 0, 0, conflict("old_string does not occur in %s; it must match exactly, white space included%s", p, near(text, a.OldString))
+		return "", 0, 0, conflict("old_string does not occur in %s; it must match exactly, white space included%s", quote(p), near(text, a.OldString))
 	case n > 1 && !a.ReplaceAll:
-		return "", 0, 0, conflict("old_string occurs %d times in %s; give more context, or set replace_all", n, p)
+		return "", 0, 0, conflict("old_string occurs %d times in %s; give more context, or set replace_all", n, quote(p))
 	case len(text)+n*(len(to)-len(from)) > maxEdit:
-		return "", 0, 0, invalid("%s would grow beyond %d bytes", p, maxEdit)
+		return "", 0, 0, invalid("%s would grow beyond %d bytes", quote(p), maxEdit)
 	}
-	line := strings.Count(text[:strings.Index(text, from)], "\n") + 1
+	line = strings.Count(text[:strings.Index(text, from)], "\n") + 1
 	return strings.ReplaceAll(text, from, to), n, line, nil
+}
+
+func occurrences(n int) string {
+	if n == 1 {
+		return "1 occurrence"
+	}
+	return fmt.Sprintf("%d occurrences", n)
 }
 
 func toCRLF(s string) string {

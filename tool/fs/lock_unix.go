@@ -28,7 +28,7 @@ func lockFile(ctx context.Context, p string, f *os.File) error {
 			return nil
 		}
 		if time.Now().After(deadline) {
-			return conflict("%s is locked by another program", p)
+			return conflict("%s is locked by another program", quote(p))
 		}
 		select {
 		case <-ctx.Done():

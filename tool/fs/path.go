@@ -69,7 +69,7 @@ func (w *Workspace) resolve(p string) (string, error) {
 			continue
 		}
 		if links++; links > maxLinks {
-			return "", fmt.Errorf("%s leads through too many symbolic links", p)
+			return "", fmt.Errorf("%s leads through too many symbolic links", quote(p))
 		}
 		target, err := w.root.Readlink(next)
 		if err != nil {
@@ -105,15 +105,11 @@ func conflict(format string, args ...any) error {
 	return &tool.Error{Type: event.ErrorConflict, Message: fmt.Sprintf(format, args...)}
 }
 
-func notFound(p string, err error) error {
-	return &tool.Error{Type: event.ErrorNotFound, Message: quote(p) + " does not exist", Err: err}
-}
-
 // explain turns a file system error into one that a model can act on.
 func explain(p string, err error) error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return notFound(p, err)
+		return &tool.Error{Type: event.ErrorNotFound, Message: quote(p) + " does not exist", Err: err}
 	case errors.Is(err, syscall.ENOTDIR):
 		return &tool.Error{Type: event.ErrorNotFound, Message: quote(p) + " does not exist: a part of the path is a file", Err: err}
 	case strings.Contains(err.Error(), "path escapes from parent"):

@@ -128,7 +128,7 @@ func (r *reader) close() error {
 	case r.line == 0:
 		r.page.note("the file is empty")
 	case r.shown == 0:
-		return invalid("%s has %d lines; there is no line %d", r.name, r.line, r.from)
+		return invalid("%s has %d lines; there is no line %d", quote(r.name), r.line, r.from)
 	case r.more && r.whole:
 		r.page.note("lines %d to %d of %d; read on with offset %d", r.from, r.from+r.shown-1, r.line, r.from+r.shown)
 	case r.more:
@@ -138,5 +138,5 @@ func (r *reader) close() error {
 }
 
 func (r *reader) binary() error {
-	return invalid("%s is a binary file of %d bytes, which has no lines to read", r.name, r.size)
+	return invalid("%s is a binary file of %d bytes, which has no lines to read", quote(r.name), r.size)
 }

@@ -76,9 +76,9 @@ func (w *Workspace) unchanged(p string, content []byte) error {
 	sum, known := w.known(p)
 	switch {
 	case !known:
-		return conflict("%s has not been read since this run was started or resumed; read it first", p)
+		return conflict("%s has not been read since this run was started or resumed; read it first", quote(p))
 	case sum != sumOf(content):
-		return conflict("%s has changed since it was read; read it again", p)
+		return conflict("%s has changed since it was read; read it again", quote(p))
 	}
 	return nil
 }
@@ -86,7 +86,7 @@ func (w *Workspace) unchanged(p string, content []byte) error {
 // temp writes content to a new file beside p, on the disk before it returns.
 // It looks like the file that it will replace, if there is one.
 func (w *Workspace) temp(p string, content []byte, like os.FileInfo) (string, error) {
-	name := path.Join(parent(p), ".pawl-"+rand.Text())
+	name := path.Join(path.Dir(p), ".pawl-"+rand.Text())
 	f, err := w.root.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
 	if err != nil {
 		return "", explain(p, err)
@@ -105,7 +105,5 @@ func (w *Workspace) temp(p string, content []byte, like os.FileInfo) (string, er
 	}
 	return name, nil
 }
-
-func parent(p string) string { return path.Dir(p) }
 
 func sumOf(content []byte) [sha256.Size]byte { return sha256.Sum256(content) }

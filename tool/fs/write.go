@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path"
 
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/tool"
@@ -56,13 +57,13 @@ func (w *Workspace) write(ctx context.Context, a writeArgs) (tool.Result, error)
 	if err != nil {
 		return tool.Result{}, err
 	}
-	return tool.Result{Output: fmt.Sprintf("%s: %s %d bytes", p, done, len(content))}, nil
+	return tool.Result{Output: fmt.Sprintf("%s: %s %d bytes", quote(p), done, len(content))}, nil
 }
 
 // create makes a new file. Its content is complete before its name exists, and
 // a file that somebody else makes first is not replaced.
 func (w *Workspace) create(p string, content []byte) error {
-	if err := w.root.MkdirAll(parent(p), 0o755); err != nil {
+	if err := w.root.MkdirAll(path.Dir(p), 0o755); err != nil {
 		return explain(p, err)
 	}
 	temp, err := w.temp(p, content, nil)
@@ -77,7 +78,7 @@ func (w *Workspace) create(p string, content []byte) error {
 	}
 	switch {
 	case errors.Is(err, fs.ErrExist):
-		return conflict("%s was created by somebody else just now; read it first", p)
+		return conflict("%s was created by somebody else just now; read it first", quote(p))
 	case err != nil:
 		return explain(p, err)
 	}
