@@ -36,6 +36,10 @@ type RunStarted struct {
 	Options map[string]string `json:"options,omitempty"`
 	// Sandbox is the active tier ("none" when there is no OS boundary).
 	Sandbox string `json:"sandbox,omitempty"`
+	// HookFiles are the programs and scripts of the run's command hooks as they
+	// were when it began; a hook of which one has changed fails. Absent where a
+	// version wrote the event that pinned none.
+	HookFiles []HookFile `json:"hookFiles,omitempty"`
 	// Confinement is what the sandbox holds, where there is one.
 	Confinement *Confinement `json:"confinement,omitempty"`
 	Warnings    []string     `json:"warnings,omitempty"`
@@ -51,6 +55,15 @@ type RunStarted struct {
 	Taint Taint `json:"taint,omitzero"`
 	// From is the ended run that this one continues, with its history.
 	From *ContinuedFrom `json:"from,omitempty"`
+}
+
+// HookFile is what a file of a hook held when the run began.
+type HookFile struct {
+	// Hook is the hook's place in the agent file: hooks.before_tool[0].
+	Hook string `json:"hook"`
+	Path string `json:"path"`
+	// Digest is "sha256:" and the hex digest; empty where there was no file.
+	Digest string `json:"digest,omitempty"`
 }
 
 // Confinement is what the commands of a run may reach.

@@ -1,6 +1,9 @@
 package launch
 
 import (
+	"fmt"
+
+	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/hook"
 	"github.com/pawlrun/pawl/hook/command"
 	"github.com/pawlrun/pawl/machine/agent"
@@ -9,7 +12,8 @@ import (
 	"github.com/pawlrun/pawl/tool/result"
 )
 
-// hooks are the file's, as programs that run in the workspace.
+// hooks are the file's, as programs that run in the workspace and have to be
+// what they were when the run began.
 func hooks(a *spec.Agent, o Options) []hook.Hook {
 	var all []hook.Hook
 	for _, h := range a.Hooks.All() {
@@ -22,7 +26,7 @@ func hooks(a *spec.Agent, o Options) []hook.Hook {
 		last := &all[len(all)-1]
 		// What the program says is read only where the hook is a gate.
 		c.Observer = hook.Named([]hook.Hook{*last})[0].Kind == hook.Observer
-		last.Run = c.Run
+		last.Run = c.Pinned(pinsOf(o.hookPins, h.Path))
 	}
 	return hook.Named(all)
 }
@@ -50,6 +54,32 @@ func hookFiles(a *spec.Agent, workspace string) []policy.Pattern {
 		}
 	}
 	return names
+}
+
+// pinHooks are the programs and scripts of the hooks as they are now.
+func pinHooks(a *spec.Agent, workspace string) ([]event.HookFile, error) {
+	var files []event.HookFile
+	for _, h := range a.Hooks.All() {
+		pins, err := commandOf(h, a.Dir, workspace).Pins()
+		if err != nil {
+			return nil, fmt.Errorf("launch: %s: %w", h.Path, err)
+		}
+		for _, p := range pins {
+			files = append(files, event.HookFile{Hook: h.Path, Path: p.Path, Digest: p.Digest})
+		}
+	}
+	return files, nil
+}
+
+// pinsOf are those of one hook.
+func pinsOf(files []event.HookFile, at string) []command.Pin {
+	var pins []command.Pin
+	for _, f := range files {
+		if f.Hook == at {
+			pins = append(pins, command.Pin{Path: f.Path, Digest: f.Digest})
+		}
+	}
+	return pins
 }
 
 // checkCommand says what keeps a hook's program from being run.

@@ -67,8 +67,10 @@ type Options struct {
 	// may write: a call could otherwise approve itself.
 	Journal string
 
-	// confined is where the commands of the run run.
+	// confined is where the commands of the run run, and hookPins what the programs
+	// of its hooks held when it began.
 	confined confinement
+	hookPins []event.HookFile
 }
 
 // Limit is a new value of one of [budget.Settings]; [budget.None] takes the
@@ -135,6 +137,9 @@ func prepare(a *spec.Agent, source string, text []byte, input string, o Options)
 	if a.System, err = a.Expand(o.Vars); err != nil {
 		return fail(err)
 	}
+	if o.hookPins, err = pinHooks(a, o.Workspace); err != nil {
+		return fail(err)
+	}
 	if o.confined, err = o.confine(a, ""); err != nil {
 		return fail(err)
 	}
@@ -159,7 +164,7 @@ func prepare(a *spec.Agent, source string, text []byte, input string, o Options)
 		return fail(closing(env, err))
 	}
 	started.Name, started.Source, started.Spec, started.Workspace = a.Identity.Name, source, string(text), o.Workspace
-	started.Options = o.record(a)
+	started.Options, started.HookFiles = o.record(a), o.hookPins
 	o.confined.pin(&started)
 	for _, w := range a.Warnings {
 		started.Warnings = append(started.Warnings, w.String())
@@ -230,6 +235,11 @@ func restored(started event.RunStarted, o Options) (engine.Env, confinement, err
 	for _, t := range cfg.Targets {
 		if err := resolver.Check(t.Model); err != nil {
 			return engine.Env{}, confinement{}, fmt.Errorf("launch: %w", err)
+		}
+	}
+	if o.hookPins = started.HookFiles; o.hookPins == nil {
+		if o.hookPins, err = pinHooks(a, o.Workspace); err != nil {
+			return engine.Env{}, confinement{}, err
 		}
 	}
 	if o.confined, err = o.confine(a, started.Sandbox); err != nil {

@@ -11,14 +11,9 @@ import (
 // directories of the workspace, the programs are named that would be found
 // there, whether they are there yet or not.
 func (c Command) Files() []string {
-	words := c.words()
-	if c.Line != "" {
-		dir := strings.NewReplacer("$PAWL_AGENT_DIR", c.FileDir, "${PAWL_AGENT_DIR}", c.FileDir, `"`, " ", "'", " ", ";", " ", "|", " ", "&", " ")
-		words = strings.Fields(dir.Replace(c.Line))
-	}
 	search := c.search()
 	var files []string
-	for _, w := range words {
+	for _, w := range c.named() {
 		if file := c.inWorkspace(w); regular(file) {
 			files = append(files, file)
 		}
@@ -27,6 +22,16 @@ func (c Command) Files() []string {
 		}
 	}
 	return files
+}
+
+// named are the words of the command, those of a command line as far as they
+// can be told apart without a shell.
+func (c Command) named() []string {
+	if c.Line == "" {
+		return c.words()
+	}
+	apart := strings.NewReplacer("$PAWL_AGENT_DIR", c.FileDir, "${PAWL_AGENT_DIR}", c.FileDir, `"`, " ", "'", " ", ";", " ", "|", " ", "&", " ")
+	return strings.Fields(apart.Replace(c.Line))
 }
 
 // found are the places in the workspace where a program's name leads to, or

@@ -1,0 +1,209 @@
+package command
+
+import (
+	"bufio"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/pawlrun/pawl/hook"
+)
+
+// Pin is what a file held when the run began that a hook belongs to. An empty
+// digest says that there was no file.
+type Pin struct{ Path, Digest string }
+
+// Pins are the programs and scripts that the command names, with the digests of
+// what they hold: the hook is no longer the owner's where one of them has
+// changed. Of a command line they are guessed from its words. What this process
+// could not change itself is left out, because nothing that a run starts can
+// either, and so are data that the command names, which it may write itself.
+// Where a program of the workspace would be found before the one that is meant,
+// its place is pinned as empty.
+func (c Command) Pins() ([]Pin, error) {
+	var pins []Pin
+	for _, file := range c.programs() {
+		if !changeable(file) || slices.ContainsFunc(pins, func(p Pin) bool { return p.Path == file }) {
+			continue
+		}
+		digest, err := digestOf(file)
+		switch {
+		case errors.Is(err, fs.ErrPermission):
+			continue // it can be run and not read, so that nothing can be said of it
+		case err != nil:
+			return nil, fmt.Errorf("the hook's program %s cannot be read: %w", file, err)
+		}
+		pins = append(pins, Pin{Path: file, Digest: digest})
+	}
+	return pins, nil
+}
+
+// Pinned is [Command.Run] for as long as the files are what they were; then it
+// fails, so that a gate is closed. It is safe for concurrent use.
+func (c Command) Pinned(pins []Pin) func(context.Context, hook.Call) (hook.Answer, error) {
+	held := &pinned{known: map[string]identity{}}
+	return func(ctx context.Context, told hook.Call) (hook.Answer, error) {
+		for _, p := range pins {
+			if err := held.check(p); err != nil {
+				return hook.Answer{}, err
+			}
+		}
+		return c.Run(ctx, told)
+	}
+}
+
+// programs are the files that the command runs, by absolute names, and the
+// places in the workspace where its programs would be found.
+func (c Command) programs() []string {
+	var files []string
+	script := false // the next word that is no option is one
+	for i, w := range c.named() {
+		file, asked := c.inWorkspace(w), i == 0 || script
+		data := regular(file) && !asked && !runs(file)
+		if regular(file) && !data {
+			files = append(files, file)
+		}
+		if !data && !strings.ContainsAny(w, "/$<>") && strings.Trim(w, ".") != "" && !strings.HasPrefix(w, "-") {
+			files = append(files, c.found(w, c.search())...)
+			if asked || c.Line != "" {
+				files = append(files, c.first(w)...)
+			}
+		}
+		script = script && strings.HasPrefix(w, "-") || interpreter(w)
+	}
+	return files
+}
+
+// first is where $PATH leads to.
+func (c Command) first(program string) []string {
+	for _, dir := range c.search() {
+		if file := filepath.Join(c.inWorkspace(dir), program); regular(file) {
+			return []string{file}
+		}
+	}
+	return nil
+}
+
+// interpreter says that a program runs the file that it is given.
+func interpreter(program string) bool {
+	name := strings.TrimRight(filepath.Base(program), "0123456789.")
+	return slices.Contains([]string{"sh", "bash", "dash", "zsh", "ksh", "python", "pypy", "node", "deno", "bun", "ruby", "perl", "php", "lua", "env", "run"}, name)
+}
+
+// runs says that a file is a program or a script.
+func runs(file string) bool {
+	info, err := os.Stat(file)
+	if err != nil || info.Mode()&0o111 != 0 {
+		return err == nil
+	}
+	f, err := os.Open(file)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	start, _ := bufio.NewReader(f).Peek(2)
+	return string(start) == "#!"
+}
+
+// changeable says that this process may write a file, or put another one in its
+// place.
+func changeable(file string) bool {
+	if real, err := filepath.EvalSymlinks(file); err == nil && real != file && changeable(real) {
+		return true
+	}
+	for ; ; file = filepath.Dir(file) {
+		if unix.Access(file, unix.W_OK) == nil {
+			return true
+		}
+		if file == filepath.Dir(file) {
+			return false
+		}
+	}
+}
+
+// digestOf is the digest of what a file holds, empty for one that is not there.
+func digestOf(file string) (string, error) {
+	f, err := os.Open(file)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	sum := sha256.New()
+	if _, err := io.Copy(sum, f); err != nil {
+		return "", err
+	}
+	return "sha256:" + hex.EncodeToString(sum.Sum(nil)), nil
+}
+
+// pinned remembers which files were found as they were, so that a large program
+// is not read again before every call.
+type pinned struct {
+	mu    sync.Mutex
+	known map[string]identity
+}
+
+// identity changes with whatever is done to a file, which nobody but the
+// system's administrator can hide.
+type identity struct {
+	device, inode uint64
+	size          int64
+	changed       int64
+}
+
+// settled is how old a change must be for the next one to get another time.
+const settled = 2 * time.Second
+
+func (h *pinned) check(pin Pin) error {
+	before, old := identify(pin.Path)
+	h.mu.Lock()
+	known := old && h.known[pin.Path] == before
+	h.mu.Unlock()
+	if known {
+		return nil
+	}
+	digest, err := digestOf(pin.Path)
+	switch {
+	case err != nil:
+		return fmt.Errorf("its file %s cannot be read any more: %w", pin.Path, err)
+	case digest != pin.Digest:
+		return fmt.Errorf("its file %s is not what it was when the run began; put it back, or start a new run", pin.Path)
+	}
+	if after, _ := identify(pin.Path); old && after == before {
+		h.mu.Lock()
+		h.known[pin.Path] = before
+		h.mu.Unlock()
+	}
+	return nil
+}
+
+// identify tells which file lies at a path and when it was changed last; old
+// says that this was some time ago.
+func identify(path string) (id identity, old bool) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return identity{}, false
+	}
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return identity{}, false
+	}
+	changed := changeTime(st)
+	id = identity{uint64(st.Dev), st.Ino, st.Size, changed.UnixNano()}
+	return id, time.Since(changed) > settled
+}
