@@ -242,6 +242,15 @@ func TestWhatPanicsInAToolBecomesItsResult(t *testing.T) {
 		"its end of the goroutine": func(b *tool.Tool) {
 			b.Run = func(context.Context, tool.Call) (tool.Result, error) { runtime.Goexit(); return tool.Result{}, nil }
 		},
+		"the error that it gives": func(b *tool.Tool) {
+			b.Run = func(context.Context, tool.Call) (tool.Result, error) { return tool.Result{}, (*brokenError)(nil) }
+		},
+		"the search in the error that it gives": func(b *tool.Tool) {
+			b.Run = func(context.Context, tool.Call) (tool.Result, error) { return tool.Result{}, lostError{} }
+		},
+		"an error of its own kind that is nil": func(b *tool.Tool) {
+			b.Run = func(context.Context, tool.Call) (tool.Result, error) { return tool.Result{}, (*tool.Error)(nil) }
+		},
 		"its resources": func(b *tool.Tool) { b.Access = func(json.RawMessage) []event.Access { panic("boom") } },
 		"its label":     func(b *tool.Tool) { b.Describe = func(json.RawMessage) string { panic("boom") } },
 	} {
@@ -262,6 +271,17 @@ func TestWhatPanicsInAToolBecomesItsResult(t *testing.T) {
 	}
 }
 
+// brokenError panics where it is nil, as most errors with a receiver do.
+type brokenError struct{ text string }
+
+func (e *brokenError) Error() string { return e.text }
+
+// lostError can be printed, but not looked through.
+type lostError struct{}
+
+func (lostError) Error() string { return "lost" }
+func (lostError) Unwrap() error { panic("boom") }
+
 type encoderFunc struct {
 	llm.Model
 	encode func(*llm.Request) (*llm.Encoded, error)
@@ -274,6 +294,19 @@ func TestWhatGoesWrongInAModelAdapterFailsTheRunWithAnOutcome(t *testing.T) {
 	for name, env := range map[string]engine.Env{
 		"the call panics": {Model: func(string) (llm.Model, string, error) {
 			return modelFunc(func(context.Context, *llm.Request, func(llm.Delta)) (*llm.Response, error) { panic("boom") }), "m", nil
+		}},
+		"its error panics when it is read": {Model: func(string) (llm.Model, string, error) {
+			return modelFunc(func(context.Context, *llm.Request, func(llm.Delta)) (*llm.Response, error) {
+				return nil, (*brokenError)(nil)
+			}), "m", nil
+		}},
+		"its error is a nil one": {Model: func(string) (llm.Model, string, error) {
+			return modelFunc(func(context.Context, *llm.Request, func(llm.Delta)) (*llm.Response, error) {
+				return nil, (*llm.Error)(nil)
+			}), "m", nil
+		}},
+		"the resolver's error panics when it is read": {Model: func(string) (llm.Model, string, error) {
+			return nil, "", (*brokenError)(nil)
 		}},
 		"it gives nothing": {Model: func(string) (llm.Model, string, error) {
 			return modelFunc(func(context.Context, *llm.Request, func(llm.Delta)) (*llm.Response, error) { return nil, nil }), "m", nil

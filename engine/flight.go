@@ -147,14 +147,27 @@ func (d *driver) landed(s settlement) {
 }
 
 // guard calls code of others and turns a panic into the error that failed
-// makes of it.
+// makes of it. An error that the code gives is read here as well, because its
+// methods are code of others, too: a nil pointer of an error type is one whose
+// message panics.
 func guard[T any](call func() (T, error), failed func(message string) error) (v T, err error) {
+	deed := "panicked: "
 	defer func() {
 		if p := recover(); p != nil {
-			err = failed(fmt.Sprint("panicked: ", p))
+			err = failed(fmt.Sprint(deed, p))
 		}
 	}()
-	return call()
+	if v, err = call(); err != nil {
+		deed = fmt.Sprintf("gave an error of type %T that panicked when it was read: ", err)
+		read(err)
+	}
+	return v, err
+}
+
+// read does to an error what is done to errors later on.
+func read(err error) {
+	_ = err.Error()
+	_ = errors.Is(err, context.Canceled)
 }
 
 // PanicError is a defect: a machine or the engine itself panicked. The run has

@@ -100,12 +100,16 @@ func TestAGateMayBlockACallOrRewriteItsInput(t *testing.T) {
 }
 
 func TestAHookThatPanicsOrTakesTooLongIsClosedAsAGateAndRecordedAsAnObserver(t *testing.T) {
+	const nilPointer = "runtime error: invalid memory address or nil pointer dereference"
 	for _, kind := range []hook.Kind{hook.Gate, hook.Observer} {
 		for _, c := range []struct {
 			name, why string
 			run       hookFunc
 		}{
 			{"panics", "it panicked: oh", func(context.Context, hook.Call) (hook.Answer, error) { panic("oh") }},
+			{"gives an error that panics", "it gave an error of type *engine_test.brokenError that panicked when it was read: " + nilPointer, func(context.Context, hook.Call) (hook.Answer, error) {
+				return hook.Answer{}, (*brokenError)(nil)
+			}},
 			{"takes too long", "it was stopped after its timeout of 3s", func(ctx context.Context, _ hook.Call) (hook.Answer, error) {
 				<-ctx.Done()
 				return hook.Answer{}, ctx.Err()

@@ -119,6 +119,9 @@ func TestAnAskerThatCannotDecideParksTheRun(t *testing.T) {
 			return event.ToolApprovalResolved{}, errors.New("no terminal")
 		},
 		"a panic": func(context.Context, event.ToolPendingApproval) (event.ToolApprovalResolved, error) { panic("boom") },
+		"an error that panics when it is read": func(context.Context, event.ToolPendingApproval) (event.ToolApprovalResolved, error) {
+			return event.ToolApprovalResolved{}, (*brokenError)(nil)
+		},
 		"no answer": func(context.Context, event.ToolPendingApproval) (event.ToolApprovalResolved, error) {
 			return event.ToolApprovalResolved{}, nil
 		},
