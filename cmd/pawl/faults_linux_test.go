@@ -68,6 +68,9 @@ func TestAFullDiskIsNamedAndTheRunGoesOnWhenThereIsSpace(t *testing.T) {
 	}
 	list := p.exits(0, "runs", "--journal", "disk/journal.db")
 	id, _, _ := strings.Cut(list.out, " ")
+	if !strings.Contains(list.out, "  running, nobody drives it  ") {
+		t.Errorf("the list says %q of the run", list.out)
+	}
 	events := p.events(p.exits(0, "runs", "resume", id, "--journal", "disk/journal.db", "--json").out)
 	if o := p.outcome(events); !o.OK || o.FinalOutput != "the end" {
 		t.Errorf("outcome %+v", o)

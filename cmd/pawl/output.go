@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
 	"unicode"
 )
@@ -39,6 +40,14 @@ func harmless(s string) string {
 func firstLine(s string, width int) string {
 	s, _, _ = strings.Cut(strings.TrimSpace(s), "\n")
 	return clip(strings.ReplaceAll(harmless(s), "\t", " "), width)
+}
+
+// onOneLine is a path as it is, or quoted where its name would break the line.
+func onOneLine(path string) string {
+	if path == harmless(path) && !strings.ContainsAny(path, "\n\t") {
+		return path
+	}
+	return strconv.Quote(path)
 }
 
 // clip cuts a text to a number of characters and marks the cut.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pawlrun/pawl/control"
 	"github.com/pawlrun/pawl/journal"
 )
 
@@ -84,6 +85,21 @@ func standing(r journal.Run) string {
 		return string(r.State)
 	}
 	return string(r.State) + ": " + r.Detail
+}
+
+// left says that a run was going when its process ended: it stands as that
+// left it, until somebody resumes it.
+func left(r journal.Run, now time.Time) bool {
+	going := r.State == journal.Running || r.State == journal.Waiting
+	return going && !control.Alive(r, now)
+}
+
+// standingNow is standing for a list, which has no place for a driver.
+func standingNow(r journal.Run, now time.Time) string {
+	if left(r, now) {
+		return standing(r) + ", nobody drives it"
+	}
+	return standing(r)
 }
 
 // clock is a moment as people at this machine read it.

@@ -18,12 +18,20 @@ func TestARunThatItsProcessLeftIsShownSoAndGoesOnAtOnce(t *testing.T) {
 	if page := p.exits(0, "runs", "show", id).out; !strings.Contains(page, "\ndriver    process ") || strings.Contains(page, "gone") {
 		t.Errorf("a run that goes is shown as\n%s", page)
 	}
+	if list := p.exits(0, "runs").out; !strings.Contains(list, "  running  ") {
+		t.Errorf("a run that goes is listed as\n%s", list)
+	}
 	if err := s.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	s.wait()
 	if page := p.exits(0, "runs", "show", id).out; !strings.Contains(page, "which is gone; go on with 'pawl runs resume "+id+"'") {
 		t.Errorf("a run that was left is shown as\n%s", page)
+	}
+	for _, verb := range [][]string{{"runs"}, {"runs", "tree", id}} {
+		if list := p.exits(0, verb...).out; !strings.Contains(list, "  running, nobody drives it  ") {
+			t.Errorf("%v lists a run that was left as\n%s", verb, list)
+		}
 	}
 	p.write("go", "")
 	if f := p.exits(0, "runs", "input", id, "go on", "--resume"); !strings.Contains(f.out, "the end") {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"strconv"
 	"text/tabwriter"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -80,8 +81,9 @@ func (a *app) listRuns(ctx context.Context, f listFlags) error {
 
 func (a *app) printList(page list) error {
 	w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
+	now := time.Now()
 	for _, r := range page.Items {
-		row := r.ID + "\t" + standing(r) + "\t" + plural(r.Cycles, "cycle") + "\t" + clock(r.Created) + "\t" + firstLine(r.Name, 60) + startedBy(r) + "\n"
+		row := r.ID + "\t" + standingNow(r, now) + "\t" + plural(r.Cycles, "cycle") + "\t" + clock(r.Created) + "\t" + firstLine(r.Name, 60) + startedBy(r) + "\n"
 		if _, err := w.Write([]byte(row)); err != nil {
 			return err
 		}

@@ -36,13 +36,13 @@ func (p *page) head(b *strings.Builder) {
 	row("run", p.ID)
 	row("name", firstLine(p.Name, 80))
 	row("state", standing(p.Run))
-	if p.State == journal.Running {
+	if p.State == journal.Running || p.State == journal.Waiting {
 		row("driver", p.driver(time.Now()))
 	}
 	row("parent", p.Parent)
 	row("from", p.From)
-	row("file", p.Source)
-	row("workspace", p.Workspace)
+	row("file", onOneLine(p.Source))
+	row("workspace", onOneLine(p.Workspace))
 	row("input", firstLine(p.Input, 100))
 	row("created", clock(p.Created))
 	row("updated", clock(p.Updated))

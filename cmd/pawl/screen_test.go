@@ -93,6 +93,18 @@ func TestWhatModelsAndToolsSayCannotSteerTheTerminal(t *testing.T) {
 	}
 }
 
+func TestAPathStaysOnItsLine(t *testing.T) {
+	for path, want := range map[string]string{
+		"/home/né 🎉/agent.yaml":          "/home/né 🎉/agent.yaml",
+		"/tmp/a\nstate     ended/f.yaml": `"/tmp/a\nstate     ended/f.yaml"`,
+		"/tmp/\x1b[2J/f.yaml":            `"/tmp/\x1b[2J/f.yaml"`,
+	} {
+		if got := onOneLine(path); got != want {
+			t.Errorf("%q is shown as %s, want %s", path, got, want)
+		}
+	}
+}
+
 func TestOnlyAClearWordDecides(t *testing.T) {
 	for line, want := range map[string]struct {
 		kind   event.ApprovalKind
