@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -31,6 +32,8 @@ type crowd struct {
 	size int
 	// ttl is how long a lease lasts.
 	ttl time.Duration
+	// syncs counts what the disk was asked for.
+	syncs atomic.Int64
 	// arrived counts the runs in the tool down, over lets them go.
 	arrived sync.WaitGroup
 	over    chan struct{}
@@ -39,12 +42,13 @@ type crowd struct {
 func newCrowd(t *testing.T, size int, ttl time.Duration) *crowd {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "journal.db")
+	c := &crowd{t: t, size: size, ttl: ttl, over: make(chan struct{})}
 	tap := &sqlite.Tap{
 		Dir:  filepath.Dir(path),
-		Sync: func(string) error { time.Sleep(slowSync); return nil },
+		Sync: func(string) error { c.syncs.Add(1); time.Sleep(slowSync); return nil },
 	}
 	t.Cleanup(tap.Install())
-	c := &crowd{t: t, store: open(t, path), size: size, ttl: ttl, over: make(chan struct{})}
+	c.store = open(t, path)
 	c.Engine = engine.New(c.store, func(string) (machine.Machine, error) { return agent.New(), nil }, engine.Options{LeaseTTL: ttl})
 	c.arrived.Add(size)
 	return c
@@ -110,8 +114,9 @@ func TestOfAThousandRunsOnASlowDiskNoneStarvesOrLosesItsLease(t *testing.T) {
 	if os.Getenv("PAWL_LONG") == "" {
 		t.Skip("takes PAWL_LONG=1, and a machine that has time for it")
 	}
-	// The leases are short, so that each must be renewed while it is looked at.
-	const size, ttl = 1000, 5 * time.Second
+	// The leases are short, so that each must be renewed while it is looked at, and
+	// long enough for a machine that does something else for some seconds.
+	const size, ttl = 1000, 15 * time.Second
 	c := newCrowd(t, size, ttl)
 	bytes, goroutines := held(), runtime.NumGoroutine()
 	var runs sync.WaitGroup
@@ -138,13 +143,16 @@ func TestOfAThousandRunsOnASlowDiskNoneStarvesOrLosesItsLease(t *testing.T) {
 	}
 	c.keepsLeases()
 	close(c.over)
-	began := time.Now()
+	began, synced := time.Now(), c.syncs.Load()
 	runs.Wait()
-	// Each has four commits left, shared by as many as wait.
-	if took := time.Since(began); took > 8*time.Second {
-		t.Errorf("the last run ended %s after they were let go", took)
+	// Each has four commits left, shared by as many as wait. How long that takes
+	// depends on what else the machine does.
+	synced = c.syncs.Load() - synced
+	if synced > size {
+		t.Errorf("the disk was asked for %d syncs by %d runs that were let go", synced, size)
 	}
-	t.Logf("a run in a tool: %d bytes, %.1f goroutines; all ended after %s", bytes/uint64(size), float64(goroutines)/float64(size), time.Since(began))
+	t.Logf("a run in a tool: %d bytes, %.1f goroutines; all ended after %s and %d syncs",
+		bytes/uint64(size), float64(goroutines)/float64(size), time.Since(began), synced)
 	rows, err := c.store.Runs(t.Context(), journal.Filter{States: []journal.State{journal.Ended}})
 	if err != nil || len(rows) != size {
 		t.Fatalf("%d runs have ended, %v", len(rows), err)

@@ -350,13 +350,12 @@ func TestManyOpenANewJournalAtOnce(t *testing.T) {
 	}
 }
 
-func TestAnotherStoreOnTheFileSeesCommitsAndCommandsSoon(t *testing.T) {
+func TestAnotherStoreOnTheFileSeesCommitsAndCommands(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "journal.db")
 	here, there := open(t, path), open(t, path)
 	d := journaltest.Start(t, here, "a")
 	events, commands := there.Watch(t.Context()), here.WatchInbox(t.Context())
 	d.Append(t, texts(1)...)
-	start := time.Now()
 	for seen := 0; seen < 2; {
 		select {
 		case <-events:
@@ -365,7 +364,7 @@ func TestAnotherStoreOnTheFileSeesCommitsAndCommandsSoon(t *testing.T) {
 				t.Fatal(err)
 			}
 			seen = len(records)
-		case <-time.After(5 * time.Second):
+		case <-time.After(time.Minute):
 			t.Fatal("the other process's commit was never told")
 		}
 	}
@@ -380,11 +379,10 @@ func TestAnotherStoreOnTheFileSeesCommitsAndCommandsSoon(t *testing.T) {
 				t.Fatal(err)
 			}
 			seen = len(inbox)
-		case <-time.After(5 * time.Second):
+		case <-time.After(time.Minute):
 			t.Fatal("the other process's command was never told")
 		}
 	}
-	t.Logf("both took %s", time.Since(start))
 	lease, err := there.Acquire(t.Context(), "a", "heir", "owner", time.Minute)
 	if err != nil {
 		t.Fatal(err)

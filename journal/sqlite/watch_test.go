@@ -1,0 +1,47 @@
+package sqlite_test
+
+import (
+	"path/filepath"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawlrun/pawl/journal"
+	"github.com/pawlrun/pawl/journal/journaltest"
+)
+
+// What is promised is how long somebody waits, not how busy the machine is: the
+// clock goes on only while all wait.
+func TestAnotherStoreOnTheFileHearsOfEachCommitAndCommandWithin100Ms(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "journal.db")
+	synctest.Test(t, func(t *testing.T) {
+		here, there := open(t, path), open(t, path)
+		d := journaltest.Start(t, here, "a")
+		events, commands := there.Watch(t.Context()), there.WatchInbox(t.Context())
+		hears := func(what string, news <-chan struct{}, do func()) {
+			t.Helper()
+			synctest.Wait()
+			for len(news) > 0 {
+				<-news // of what was before
+			}
+			do()
+			begin := time.Now()
+			select {
+			case <-news:
+			case <-time.After(time.Hour):
+			}
+			if took := time.Since(begin); took > 100*time.Millisecond {
+				t.Errorf("%s was told after %s", what, took)
+			}
+		}
+		for range 20 {
+			time.Sleep(17 * time.Millisecond) // so that each comes at another moment between two looks
+			hears("a commit", events, func() { d.Append(t, texts(1)...) })
+			hears("a command", commands, func() {
+				if _, err := here.Send(t.Context(), journal.Command{Run: "a", Kind: journal.Pause}); err != nil {
+					t.Fatal(err)
+				}
+			})
+		}
+	})
+}
