@@ -50,8 +50,14 @@ func classify(e *llm.Error, body []byte) {
 	if e.Code == "" {
 		e.Code = kind
 	}
-	if e.Status == 0 && status >= 400 && status < 600 {
+	switch {
+	case e.Status != 0:
+	case status >= 400 && status < 600:
 		e.Class = llm.ClassOfStatus(int(status))
+	case kind == "invalid_request_error":
+		e.Class = llm.ClassInvalid
+	case kind == "authentication_error" || kind == "permission_error":
+		e.Class = llm.ClassAuth
 	}
 	if class, ok := classOf(e.Code, kind, strings.ToLower(e.Message)); ok {
 		e.Class = class
