@@ -24,6 +24,7 @@ import (
 	"github.com/pawlrun/pawl/models"
 	"github.com/pawlrun/pawl/sandbox"
 	"github.com/pawlrun/pawl/spec"
+	"github.com/pawlrun/pawl/tool/web"
 )
 
 // Options are the flags that change what a file says.
@@ -61,6 +62,8 @@ type Options struct {
 	Config models.Config
 	// Limiter is shared by all runs of a process; nil limits nothing.
 	Limiter *transport.Limiter
+	// Pages are shared by all runs of a process; nil are each run's own.
+	Pages *web.Places
 	// Sandbox is what this machine can do; nil runs commands without one.
 	Sandbox *sandbox.Machine
 	// Journal is the path of the journal, which no command may read and no tool
@@ -209,7 +212,7 @@ func closing(env engine.Env, err error) error {
 // on in no weaker sandbox than it began in; the error is then [ErrSandbox].
 func Environment(started event.RunStarted, o Options) (engine.Env, error) {
 	env, _, err := restored(started, Options{
-		Config: o.Config, Limiter: o.Limiter, Replay: o.Replay, Sandbox: o.Sandbox, Journal: o.Journal,
+		Config: o.Config, Limiter: o.Limiter, Pages: o.Pages, Replay: o.Replay, Sandbox: o.Sandbox, Journal: o.Journal,
 	})
 	return env, err
 }

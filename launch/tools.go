@@ -41,7 +41,7 @@ func environment(a *spec.Agent, o Options, resolver *models.Resolver) (engine.En
 		return engine.Env{}, nil, closing(env, err)
 	}
 	env.Secrets = secret.NewRedactor(secrets...)
-	all := builtin(ws, web.Options{Egress: a.Tools.Permissions.Egress()}, shell.Options{
+	all := builtin(ws, web.Options{Egress: a.Tools.Permissions.Egress(), Places: o.Pages}, shell.Options{
 		Dir: o.Workspace, Sandbox: o.confined.box, Bare: o.Sandbox.Bare(), OnDemand: a.Tools.Permissions.OnDemand(),
 		Inside: o.confined.inside(), Offline: o.confined.offline(), Timeout: a.Tools.Timeouts["shell.exec"].Duration(),
 		Env: withVariables(shell.Environment(os.Environ()), secrets), Protected: protection(r.Protected),

@@ -14,6 +14,7 @@ import (
 	"github.com/pawlrun/pawl/llm/transport"
 	"github.com/pawlrun/pawl/sandbox"
 	"github.com/pawlrun/pawl/spec"
+	"github.com/pawlrun/pawl/tool/web"
 )
 
 // streams are a command's standard streams.
@@ -31,6 +32,8 @@ type app struct {
 	recordPath string
 	// limiter is shared by all runs of this process.
 	limiter transport.Limiter
+	// pages are, too.
+	pages web.Places
 	// shim starts this program again, beside the commands of a sandbox.
 	shim sandbox.Shim
 }

@@ -65,7 +65,7 @@ func (a *app) run(c *cobra.Command, f *runFlags, args []string) error {
 	if o.Sandbox, err = a.sandbox(c.Context()); err != nil {
 		return err
 	}
-	o.Limiter, o.Journal = &a.limiter, a.journalPath
+	o.Limiter, o.Pages, o.Journal = &a.limiter, &a.pages, a.journalPath
 	replayed := &replays{app: a}
 	o.Replay = replayed.open
 	l, err := a.prepare(c.Context(), f, args, o)

@@ -94,7 +94,7 @@ func (s *session) resume(ctx context.Context, row journal.Run, o output, who app
 			return engine.Env{}, err
 		}
 		env, err := launch.Environment(started, launch.Options{
-			Config: config, Limiter: &s.app.limiter, Replay: replayed.open, Sandbox: machine, Journal: s.app.journalPath,
+			Config: config, Limiter: &s.app.limiter, Pages: &s.app.pages, Replay: replayed.open, Sandbox: machine, Journal: s.app.journalPath,
 		})
 		if err != nil { // nothing has been done, as when a run does not start
 			return env, usageError(err)

@@ -94,7 +94,7 @@ func (a *app) serverOptions(ctx context.Context, f serveFlags) (server.Options, 
 	if o.Agents, err = directory("--agents", f.agents); err != nil {
 		return o, err
 	}
-	l := launch.Options{Limiter: &a.limiter}
+	l := launch.Options{Limiter: &a.limiter, Pages: &a.pages}
 	if l.Workspace, err = directory("--workspace", f.workspace); err != nil {
 		return o, err
 	}

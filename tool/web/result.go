@@ -1,7 +1,6 @@
 package web
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 	"strings"
@@ -12,15 +11,8 @@ import (
 )
 
 // result is a page as the model gets it, under a line that says what it is.
-func (o Options) result(ctx context.Context, p page, t target, resp *http.Response, a args) (tool.Result, error) {
+func result(p page, t target, resp *http.Response, a args) tool.Result {
 	text := p.text
-	if isHTML(p.mediaType) && !a.Source {
-		reduced, cut, err := reduce(ctx, p.text, t.url, o.MaxBytes)
-		if err != nil {
-			return tool.Result{}, err
-		}
-		text, p.cut = reduced, p.cut || cut
-	}
 	r := tool.Result{Truncated: p.cut}
 	notes := []string{t.url.String(), status(resp), p.mediaType}
 	if p.cut {
@@ -38,7 +30,7 @@ func (o Options) result(ctx context.Context, p page, t target, resp *http.Respon
 		}
 	}
 	r.Output = "[" + strings.Join(notes, "; ") + "]\n" + text
-	return r, nil
+	return r
 }
 
 // first is so many characters of a text's beginning.

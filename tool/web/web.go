@@ -38,6 +38,8 @@ type Options struct {
 	// decompressed; 0 means 5 MiB. What is beyond is left out, and the result
 	// says so.
 	MaxBytes int64
+	// Places are shared by whatever fetches in one process; nil are the tool's own.
+	Places *Places
 	// MaxRedirects bounds how often a page may send the reader on; 0 means 5.
 	MaxRedirects int
 	// UserAgent is what the tool calls itself; empty means "pawl".
@@ -61,6 +63,9 @@ func (o Options) withDefaults() Options {
 	o.MaxBytes = cmp.Or(o.MaxBytes, 5<<20)
 	o.MaxRedirects = cmp.Or(o.MaxRedirects, 5)
 	o.UserAgent = cmp.Or(o.UserAgent, "pawl")
+	if o.Places == nil {
+		o.Places = new(Places)
+	}
 	if o.Lookup == nil {
 		o.Lookup = func(ctx context.Context, host string) ([]netip.Addr, error) {
 			return net.DefaultResolver.LookupNetIP(ctx, "ip", host)
