@@ -212,10 +212,9 @@ func TestAParkedRunIsToldNothingThatMayHoldASecretUnseen(t *testing.T) {
 	t.Setenv("DOOR_WORD", "")
 	before := o.journal()
 	for name, c := range map[string]journal.Command{
-		"a message":  {Kind: journal.Input, Text: "the word is open-sesame-4711"},
-		"a reason":   {Kind: journal.Reject, CallID: o.pending().CallID, Text: "open-sesame-4711"},
-		"a farewell": {Kind: journal.Cancel, Text: "open-sesame-4711"},
-		"arguments":  {Kind: journal.Approve, CallID: o.pending().CallID, Args: json.RawMessage(`{"path":"a","content":"open-sesame-4711"}`)},
+		"a message": {Kind: journal.Input, Text: "the word is open-sesame-4711"},
+		"a reason":  {Kind: journal.Reject, CallID: o.pending().CallID, Text: "open-sesame-4711"},
+		"arguments": {Kind: journal.Approve, CallID: o.pending().CallID, Args: json.RawMessage(`{"path":"a","content":"open-sesame-4711"}`)},
 	} {
 		_, err := o.Send(t.Context(), o.row(), c)
 		if missing, ok := errors.AsType[*engine.SecretsError](err); !ok || len(missing.Missing) != 1 || missing.Missing[0] != "door" || missing.Run != o.run {
@@ -227,6 +226,26 @@ func TestAParkedRunIsToldNothingThatMayHoldASecretUnseen(t *testing.T) {
 	}
 	if got, err := o.Send(t.Context(), o.row(), journal.Command{Kind: journal.Reject, CallID: o.pending().CallID, Text: "no", By: "ann"}); err != nil || !got.Taken {
 		t.Errorf("a call cannot be declined: %+v, %v", got, err)
+	}
+}
+
+// Whatever is not known of a run's secrets, it can be ended.
+func TestARunIsCancelledWithoutAReasonThatMayHoldASecret(t *testing.T) {
+	for name, pin := range map[string]func(*event.RunStarted){"a file": func(*event.RunStarted) {}, "a file that cannot be read": unreadable} {
+		o := parkedAs(t, agentFile, pin)
+		t.Setenv("DOOR_WORD", "")
+		got, err := o.Send(t.Context(), o.row(), journal.Command{Kind: journal.Cancel, Text: "open-sesame-4711", By: "ann"})
+		if err != nil || !got.Taken || got.State != journal.Ended || !strings.Contains(got.Unsaid, "door") {
+			t.Errorf("%s: %+v, %v", name, got, err)
+		}
+		if text := o.journal(); strings.Contains(text, "sesame") || !strings.Contains(text, `{"by":"ann"}`) {
+			t.Errorf("%s: the journal holds the reason, or not the cancel:\n%s", name, text)
+		}
+		t.Setenv("DOOR_WORD", "open-sesame-4711")
+		o = parkedAs(t, agentFile, func(*event.RunStarted) {})
+		if got, err := o.Send(t.Context(), o.row(), journal.Command{Kind: journal.Cancel, Text: "it took too long"}); err != nil || got.Unsaid != "" || !strings.Contains(o.journal(), "too long") {
+			t.Errorf("%s: a reason that can be looked through is left out: %+v, %v", name, got, err)
+		}
 	}
 }
 
@@ -252,8 +271,7 @@ func TestARunWhoseFileCannotBeReadIsStillStoppedAndDecidedAbout(t *testing.T) {
 
 func TestTheJournalDecidesWhatARunIsToldWhoseFileCannotBeRead(t *testing.T) {
 	told := map[string]journal.Command{
-		"a message":  {Kind: journal.Input, Text: "the word is open-sesame-4711"},
-		"a farewell": {Kind: journal.Cancel, Text: "the word is open-sesame-4711"},
+		"a message": {Kind: journal.Input, Text: "the word is open-sesame-4711"},
 	}
 	noSecrets := strings.Replace(agentFile, ", secrets: {door: {env: DOOR_WORD, tools: [fs.write]}}", "", 1)
 	for name, c := range told {

@@ -4,6 +4,7 @@
 package control
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -35,6 +36,8 @@ type Delivery struct {
 	Live  bool          `json:"live"`
 	Taken bool          `json:"taken"`
 	State journal.State `json:"state"`
+	// Unsaid is why a cancel went without its reason, if it did.
+	Unsaid string `json:"unsaid,omitempty"`
 }
 
 // takeUp is how long a command waits for the run's driver, which looks for one
@@ -43,7 +46,7 @@ const takeUp = 2 * time.Second
 
 // Send delivers a command to the run of a row, in the name of c.By, and waits
 // for a moment until its driver has taken it up. The error wraps
-// [journal.ErrEnded] for a run that has ended, [engine.ErrNotPending] for a
+// [journal.ErrEnded] for a run that has ended without it, [engine.ErrNotPending] for a
 // decision that has no place, also when another one came first, and
 // [engine.ErrUnread] where the run changed its driver before that could read
 // what nobody else may; it is an [*engine.SecretsError] for what may hold a secret.
@@ -61,7 +64,7 @@ func (d *Desk) Send(ctx context.Context, r journal.Run, c journal.Command) (Deli
 			return Delivery{}, err
 		}
 	}
-	sealed, err := d.engine.Tell(ctx, c, known)
+	receipt, err := d.engine.Tell(ctx, c, known)
 	if err != nil {
 		return Delivery{}, err
 	}
@@ -75,13 +78,22 @@ func (d *Desk) Send(ctx context.Context, r journal.Run, c journal.Command) (Deli
 		}
 	}
 	now, err := d.store.Run(ctx, r.ID)
-	if err == nil && sealed && taken && now.Owner != "" && now.Owner != r.Owner {
+	if err == nil && receipt.Sealed && taken && now.Owner != "" && now.Owner != r.Owner {
 		return Delivery{}, engine.ErrUnread // whoever drives the run now took it out unread
+	}
+	if err == nil && taken && now.State == journal.Ended {
+		if heard, err := d.engine.Heard(ctx, c, r.Seq); err != nil || !heard {
+			return Delivery{}, cmp.Or(err, fmt.Errorf("control: send %s: run %s: %w", c.Kind, r.ID, journal.ErrEnded))
+		}
 	}
 	if err == nil && named != r.ID {
 		now, err = d.store.Run(ctx, named)
 	}
-	return Delivery{Run: named, Command: c.Kind, CallID: c.CallID, Live: live, Taken: taken, State: now.State}, err
+	delivery := Delivery{Run: named, Command: c.Kind, CallID: c.CallID, Live: live, Taken: taken, State: now.State}
+	if receipt.Unsaid != nil {
+		delivery.Unsaid = receipt.Unsaid.Error()
+	}
+	return delivery, err
 }
 
 // addressee is the row of the run that takes a command: a decision about a call

@@ -274,7 +274,8 @@ func leftAs(s machine.State, err error) (childEnd, error) {
 func (d *driver) childSettled(ctx context.Context, call machine.RunTool, child string, end childEnd, start time.Time) []event.Data {
 	if p := end.parked; p != nil {
 		return []event.Data{event.ChildParked{
-			Child: child, CallID: call.CallID, Reason: p.Reason, Detail: p.Detail, CallIDs: p.CallIDs, Until: p.Until, Limit: p.Limit,
+			Child: child, CallID: call.CallID, Reason: p.Reason, Detail: p.Detail, CallIDs: p.CallIDs, Until: p.Until,
+			Limit: p.Limit, ParentLimit: p.ParentLimit,
 		}}
 	}
 	if end.outcome == nil {

@@ -181,7 +181,7 @@ func TestAChildWaitsWhereItsParentsOwnerWantsToBeAsked(t *testing.T) {
 		r.cfg.OnBudget = map[string]agent.OnBudget{"usd_per_run": agent.BudgetAsk}
 		run := r.start(t.Context())
 		parkedAs(t, run, event.ParkInput)
-		if s := wait(t, run); !strings.Contains(s.Parked.Detail, "raise it there") {
+		if s := wait(t, run); !strings.Contains(s.Parked.Detail, "raise it there") || s.Parked.Limit != "usd_per_run" {
 			t.Errorf("%+v", s.Parked)
 		}
 		parkedAs(t, r.other().resume(run.ID), event.ParkInput)

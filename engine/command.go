@@ -111,19 +111,28 @@ func (d *driver) translate(c journal.Command) event.Data {
 //
 // What may hold secrets of the run that neither the sender nor anybody here
 // knows is only for the eyes of the process that drives the run, which can take
-// them out: see [Engine.Tell].
+// them out: see [Engine.Tell]. A cancel is always taken, if need be without its
+// reason.
 func (e *Engine) Send(ctx context.Context, c journal.Command) error {
 	_, err := e.send(ctx, c, sender{})
 	return err
 }
 
-// Tell is [Engine.Send] for a sender that may have secrets of the run. sealed
-// says that nobody but the process that drives the run can read the command
-// where it rests. The error is a *[SecretsError] where no process with a key
+// Receipt says how a command went on its way.
+type Receipt struct {
+	// Sealed says that nobody but the process that drives the run can read the
+	// command where it rests.
+	Sealed bool
+	// Unsaid is why a cancel went without its reason, a *[SecretsError], or nil.
+	Unsaid error
+}
+
+// Tell is [Engine.Send] for a sender that may have secrets of the run. The error
+// is a *[SecretsError] where no process with a key
 // drives the run, and [ErrUnread] where the one that did was found to have left;
 // what is sent just before it dies is counted in the run.resumed of whoever takes
 // the run up.
-func (e *Engine) Tell(ctx context.Context, c journal.Command, k Knowledge) (sealed bool, err error) {
+func (e *Engine) Tell(ctx context.Context, c journal.Command, k Knowledge) (Receipt, error) {
 	return e.send(ctx, c, sender{knows: k})
 }
 
@@ -134,44 +143,58 @@ type sender struct {
 	knows  Knowledge
 }
 
-func (e *Engine) send(ctx context.Context, c journal.Command, from sender) (sealed bool, err error) {
+func (e *Engine) send(ctx context.Context, c journal.Command, from sender) (r Receipt, err error) {
 	if c.Kind == journal.Raise {
 		if err := new(budget.Limits).Set(c.Setting, c.Value); err != nil {
-			return false, fmt.Errorf("engine: send %s: %w", c.Kind, err)
+			return r, fmt.Errorf("engine: send %s: %w", c.Kind, err)
 		}
 	}
 	c.Run = e.Addressee(ctx, c)
 	if err := e.decidable(ctx, c); err != nil {
-		return false, err
+		return r, err
 	}
 	for _, m := range c.Media {
 		if len(m.Data) == 0 {
-			return false, fmt.Errorf("engine: send %s: the attachment %q has no content", c.Kind, m.Name)
+			return r, fmt.Errorf("engine: send %s: the attachment %q has no content", c.Kind, m.Name)
 		}
 	}
 	row, err := e.store.Run(ctx, c.Run)
 	if err != nil {
-		return false, fmt.Errorf("engine: send %s: %w", c.Kind, err)
+		return r, fmt.Errorf("engine: send %s: %w", c.Kind, err)
 	}
 	known, err := e.knownSecrets(ctx, row, from, c)
 	if err != nil {
-		return false, fmt.Errorf("engine: send %s: %w", c.Kind, err)
+		return r, fmt.Errorf("engine: send %s: %w", c.Kind, err)
 	}
 	c, clean := known.clean(c)
 	c.At = e.opts.Now().UTC()
 	if !clean {
-		if c, err = e.confide(row, c); err != nil {
-			return false, known.unknown(row.ID, err)
+		if c, r, err = e.confided(row, c, known); err != nil {
+			return r, err
 		}
 	}
-	err = e.deliver(ctx, c, known)
+	err = e.deliver(ctx, c, row.Seq, known)
 	e.prod(row.Parent)
-	return !clean, err
+	return r, err
+}
+
+// confided is a command as it may rest where some of the run's secrets are not
+// known here: sealed, or a cancel without its reason.
+func (e *Engine) confided(row journal.Run, c journal.Command, known knownSecrets) (journal.Command, Receipt, error) {
+	sealed, err := e.confide(row, c)
+	switch {
+	case err == nil:
+		return sealed, Receipt{Sealed: true}, nil
+	case c.Kind == journal.Cancel:
+		c.Text = ""
+		return c, Receipt{Unsaid: known.unknown(row.ID, err)}, nil
+	}
+	return c, Receipt{}, known.unknown(row.ID, err)
 }
 
 // deliver puts a command into the inbox, and answers it where nobody drives the
-// run.
-func (e *Engine) deliver(ctx context.Context, c journal.Command, known knownSecrets) error {
+// run, whose last event before was that with the number seq.
+func (e *Engine) deliver(ctx context.Context, c journal.Command, seq int64, known knownSecrets) error {
 	id, err := e.store.Send(ctx, c)
 	if err != nil {
 		return fmt.Errorf("engine: send %s: %w", c.Kind, err)
@@ -186,7 +209,21 @@ func (e *Engine) deliver(ctx context.Context, c journal.Command, known knownSecr
 	case a.refused[id]:
 		return e.undecidable(ctx, c)
 	}
-	return nil
+	return e.unheard(ctx, c, seq)
+}
+
+// unheard is [journal.ErrEnded] for a run that ended while a command was on its
+// way, and without it.
+func (e *Engine) unheard(ctx context.Context, c journal.Command, seq int64) error {
+	row, err := e.store.Run(ctx, c.Run)
+	if err != nil || row.State != journal.Ended {
+		return nil // that the command was sent is all that is known
+	}
+	heard, err := e.Heard(ctx, c, seq)
+	if err == nil && !heard {
+		err = fmt.Errorf("engine: send %s: run %s: %w", c.Kind, c.Run, journal.ErrEnded)
+	}
+	return err
 }
 
 // answers is what became of the commands to a run that nobody drives.

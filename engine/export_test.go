@@ -14,5 +14,5 @@ func (e *Engine) SendSealed(ctx context.Context, owner string, c journal.Command
 	if err != nil {
 		return err
 	}
-	return e.deliver(ctx, c, knownSecrets{})
+	return e.deliver(ctx, c, 0, knownSecrets{})
 }

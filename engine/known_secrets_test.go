@@ -131,7 +131,6 @@ func TestAChildIsToldNothingThatMayHoldASecretUnseen(t *testing.T) {
 		before := r.journals(run.ID)
 		commands := tellings(child + "-1-1")
 		commands["a message"] = journal.Command{Kind: journal.Input, Text: password}
-		commands["a farewell"] = journal.Command{Kind: journal.Cancel, Text: password}
 		for what, c := range commands {
 			for _, c.Run = range []string{run.ID, child} {
 				refused, ok := errors.AsType[*engine.SecretsError](stranger.Send(t.Context(), c))
@@ -146,6 +145,13 @@ func TestAChildIsToldNothingThatMayHoldASecretUnseen(t *testing.T) {
 		short := journal.Command{Run: run.ID, Kind: journal.Reject, CallID: child + "-1-1", By: "ann", Text: "no"}
 		if err := stranger.Send(t.Context(), short); err != nil {
 			t.Errorf("a call cannot be declined: %v", err)
+		}
+		farewell := journal.Command{Run: run.ID, Kind: journal.Cancel, By: "ann", Text: password}
+		if got, err := stranger.Tell(t.Context(), farewell, engine.Knowledge{}); err != nil || got.Unsaid == nil {
+			t.Errorf("the run is not cancelled without its reason: %+v, %v", got, err)
+		}
+		if text := r.journals(run.ID); strings.Contains(text, password) {
+			t.Errorf("the journals hold the reason:\n%s", text)
 		}
 	})
 }

@@ -119,6 +119,9 @@ type RunParked struct {
 	// Limit is the limit that somebody is asked to raise, where the run parked
 	// for that.
 	Limit string `json:"limit,omitempty"`
+	// ParentLimit is the limit of the run that started this one, where that is to
+	// be raised.
+	ParentLimit string `json:"parentLimit,omitempty"`
 }
 
 // RunResumed says that a driver took the run up again. What was in flight

@@ -178,6 +178,7 @@ type Store interface {
 	Release(ctx context.Context, l Lease) error
 	// Append writes a batch durably and returns the pos of its first record;
 	// the others follow without gaps. An error means that nothing was written.
+	// One that ends the run empties its inbox, which nobody will read any more.
 	// The store does not change the batch and may keep its bytes.
 	Append(ctx context.Context, b Batch) (int64, error)
 

@@ -217,6 +217,10 @@ func Environment(started event.RunStarted, o Options) (engine.Env, error) {
 	return env, err
 }
 
+// ErrNoFile is returned for a run that a program started which embeds Pawl: what
+// it is made of is in that program, not in an agent file.
+var ErrNoFile = errors.New("launch: the run was started by a program that embeds Pawl, not from an agent file, so only that program can go on with it")
+
 // restored is [Environment] with all the seams of o, and says in which sandbox.
 func restored(started event.RunStarted, o Options) (engine.Env, confinement, error) {
 	a, err := restore(started)
@@ -267,6 +271,9 @@ func present(workspace string) error {
 // restore reads the agent file that a run was started with, which finds its
 // own files where they were then.
 func restore(started event.RunStarted) (*spec.Agent, error) {
+	if started.Spec == "" {
+		return nil, ErrNoFile
+	}
 	a, err := spec.Restore(started.Source, []byte(started.Spec))
 	if err != nil {
 		return nil, fmt.Errorf("launch: the run's agent file: %w", err)

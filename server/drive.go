@@ -29,6 +29,9 @@ func (s *Server) start(started event.RunStarted, env engine.Env) (string, error)
 func (s *Server) takeUp(run string) error {
 	r, err := s.engine.Resume(s.running, run, func(started event.RunStarted) (engine.Env, error) {
 		env, err := launch.Environment(started, s.launch)
+		if errors.Is(err, launch.ErrNoFile) {
+			return env, problemOf(err).about(run, "")
+		}
 		if err != nil {
 			return env, kindCannotGo.problem("put right what is missing, then POST /v1/runs/"+run+"/resume", "%s", control.Plain(err)).about(run, "")
 		}

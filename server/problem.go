@@ -141,6 +141,7 @@ var knownErrors = []struct {
 	{engine.ErrUnread, kindUnavailable, "only the process that drove the run could have read this, and it drives it no more", "send it again"},
 	{journal.ErrNotFound, kindNotFound, "it is not in the journal, or not any more", "list the runs at /v1/runs"},
 	{journal.ErrEnded, kindEnded, "the run has ended and takes nothing more", "start a new run; 'pawl run --continue' starts one from it"},
+	{launch.ErrNoFile, kindCannotGo, "", "resume it in that program; decisions and messages are taken here, and count there"},
 	{launch.ErrSandbox, kindCannotGo, "", "'pawl doctor' says what this machine can do"},
 	{agent.ErrUnsupported, kindCannotGo, "the run was written by a newer version of Pawl", "use the version of Pawl that wrote the run"},
 	{journal.ErrFull, kindUnavailable, "there is no space left for the journal", "free some space; what the journal holds is kept"},

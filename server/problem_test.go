@@ -12,9 +12,11 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/engine"
 	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/journal/memory"
+	"github.com/pawlrun/pawl/llm/scripted"
 	"github.com/pawlrun/pawl/server"
 )
 
@@ -118,4 +120,28 @@ func TestAServerWhoseJournalTakesNothingIsNotReady(t *testing.T) {
 		}
 		gets[any](l, http.StatusOK, http.MethodGet, "/healthz", "")
 	})
+}
+
+func TestARunThatAProgramStartedGoesOnInThatProgramOnly(t *testing.T) {
+	store := memory.New(nil)
+	payer := pawl.Agent{
+		Model: pawl.Target{Name: "test/m", Client: scripted.New("test",
+			scripted.Turn{ToolCalls: []scripted.Call{{Name: "pay", Arguments: []byte("{}")}}})},
+		Approvals: []string{"pay"}, ApproveMode: pawl.ApprovePark,
+	}
+	payer.Tools = append(payer.Tools, pawl.Tool("pay", "Pays.", func(context.Context, struct{}) (string, error) { return "ok", nil }))
+	run, err := payer.Start(t.Context(), "Pay.", pawl.Options{Journal: store})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s, err := run.Wait(); err != nil || s.Status != pawl.StatusParked {
+		t.Fatalf("%+v, %v", s, err)
+	}
+	s, _ := newServerOn(t, store, anybody, nil)
+	l := local{s, t}
+	path := "/v1/runs/" + run.ID()
+	p := l.refuses(http.StatusConflict, "cannot-go-on", http.MethodPost, path+"/resume", "")
+	if !strings.Contains(p.Detail, "started by a program") || !strings.Contains(p.Next, "in that program") || p.Run != run.ID() {
+		t.Errorf("%+v", p)
+	}
 }

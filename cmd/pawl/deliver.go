@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,6 +23,11 @@ func (s *session) deliver(ctx context.Context, r journal.Run, c journal.Command,
 	if asJSON {
 		return s.app.printJSON(d)
 	}
+	if d.Unsaid != "" {
+		if err := s.app.printf("run %s: the reason was left out: %s\n", d.Run, d.Unsaid); err != nil {
+			return err
+		}
+	}
 	what := strings.TrimSpace(string(d.Command) + " " + c.CallID)
 	switch {
 	case d.Live && d.Taken:
@@ -41,11 +47,17 @@ func (s *session) send(ctx context.Context, r journal.Run, c journal.Command) (c
 			return control.Delivery{}, err
 		}
 	}
+	unsaid := ""
 	if s.unread != nil && engine.MayHoldSecret(c) {
-		return control.Delivery{}, usagef("what run %s is told might carry into its journal a credential that the config file names: %w", r.ID, s.unread)
+		err := usagef("what run %s is told might carry into its journal a credential that the config file names: %w", r.ID, s.unread)
+		if c.Kind != journal.Cancel {
+			return control.Delivery{}, err
+		}
+		c.Text, unsaid = "", err.Error()
 	}
 	c.By = whoAmI()
 	d, err := s.desk.Send(ctx, r, c)
+	d.Unsaid = cmp.Or(d.Unsaid, unsaid)
 	switch {
 	case errors.Is(err, journal.ErrEnded):
 		if now, readErr := s.store.Run(ctx, r.ID); readErr == nil {

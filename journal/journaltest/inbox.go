@@ -17,6 +17,7 @@ func inboxContract() []contract {
 		{"commands are read in order until an append consumes them", sendAndConsume},
 		{"consuming is part of the append", consumeIsAtomic},
 		{"a driver consumes from its own inbox only", consumesOwn},
+		{"the end of a run empties its inbox", endEmptiesInbox},
 		{"a watcher wakes after a commit", watchWakes},
 		{"an inbox watcher wakes for a command and not for an append", watchInboxWakes},
 	}
@@ -81,6 +82,18 @@ func consumeIsAtomic(t *testing.T, s journal.Store, _ *clock) {
 		t.Fatalf("got %v, want ErrStale", err)
 	}
 	wantInbox(t, s, "a", c)
+}
+
+func endEmptiesInbox(t *testing.T, s journal.Store, _ *clock) {
+	a, b := Start(t, s, "a"), Start(t, s, "b")
+	send(t, s, journal.Command{Run: "a", Kind: journal.Input, Text: "too late"})
+	left := send(t, s, journal.Command{Run: "b", Kind: journal.Input, Text: "in time"})
+	a.End(t)
+	wantInbox(t, s, "a")
+	wantInbox(t, s, "b", left)
+	wantInbox(t, s, "", left)
+	b.Append(t, said("goes on"))
+	wantInbox(t, s, "b", left)
 }
 
 func consumesOwn(t *testing.T, s journal.Store, _ *clock) {

@@ -160,6 +160,9 @@ func (s *Store) append(r *run, b journal.Batch) (int64, error) {
 		s.blobs[b.Digest].runs[r] = true
 	}
 	r.inbox = slices.DeleteFunc(r.inbox, func(c journal.Command) bool { return slices.Contains(b.Consumed, c.ID) })
+	if b.Status.State == journal.Ended {
+		r.inbox = nil
+	}
 	r.row.Status, r.row.Updated = b.Status, b.Time
 	if b.Release {
 		r.row.Owner, r.row.Expiry = "", time.Time{}

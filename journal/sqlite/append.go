@@ -149,7 +149,18 @@ func (c *conn) insertRecords(rid int64, b *journal.Batch) (int64, error) {
 			return 0, err
 		}
 	}
+	if b.Status.State == journal.Ended {
+		return first, c.emptyInbox(rid)
+	}
 	return first, nil
+}
+
+// emptyInbox takes out what nobody will read any more.
+func (c *conn) emptyInbox(rid int64) error {
+	if _, some, err := c.queryInt(`SELECT 1 FROM inbox WHERE rid = ?1 LIMIT 1`, rid); err != nil || !some {
+		return err
+	}
+	return c.erase(`DELETE FROM inbox WHERE rid = ?1`, rid)
 }
 
 // insertEvents returns the pos of the first, which the others follow without a

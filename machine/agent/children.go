@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -116,6 +117,7 @@ func (m *Machine) heldChildren() string {
 func (m *Machine) awaitChildren() {
 	var parked event.RunParked
 	var details []string
+	var limit string
 	for _, c := range m.calls {
 		switch {
 		case c.running:
@@ -124,8 +126,12 @@ func (m *Machine) awaitChildren() {
 			d := c.child.parked
 			parked.Reason = weightier(parked.Reason, d.Reason)
 			parked.Until = sooner(parked.Until, d.Until)
+			limit = cmp.Or(limit, d.ParentLimit)
 			details = append(details, waitsFor(c.ref.Name, d))
 		}
+	}
+	if parked.Reason == event.ParkInput {
+		parked.Limit = limit
 	}
 	if len(details) > 0 {
 		parked.Detail = strings.Join(details, "; ")

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/pawlrun/pawl/budget"
@@ -48,7 +49,9 @@ func (m *Machine) exhaustedAbove(r *event.BudgetRefused) {
 	detail := sentence("the budget of run "+m.parent+", which started this one, has no room", r.Detail)
 	switch {
 	case r.Ask:
-		m.record(event.RunParked{Reason: event.ParkInput, Detail: sentence(r.Setting, detail) + "; raise it there and resume that run"})
+		m.record(event.RunParked{
+			Reason: event.ParkInput, ParentLimit: r.Setting, Detail: sentence(r.Setting, detail) + "; raise it there and resume that run",
+		})
 	case m.conditionOn(r.Setting):
 		m.conditionMet(m.cfg.conditionBudget())
 	default:
@@ -116,7 +119,7 @@ func (m *Machine) applyUsed(d event.BudgetCommitted) error {
 	a.ledger = ledger
 	for i := range a.drawn {
 		if a.drawn[i].Run == d.Run && a.drawn[i].ID == d.ID {
-			a.drawn = append(a.drawn[:i:i], a.drawn[i+1:]...)
+			a.drawn = slices.Delete(a.drawn, i, i+1)
 			break
 		}
 	}
