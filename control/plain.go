@@ -18,7 +18,7 @@ func Plain(err error) string {
 // inner says that a name is that of a package whose errors begin with it.
 func inner(name string) bool {
 	switch name {
-	case "agent", "attach", "budget", "compact", "conform", "control", "egress", "engine", "event", "fs", "history", "journal", "launch", "llm",
+	case "agent", "attach", "budget", "compact", "conform", "control", "egress", "engine", "fs", "history", "journal", "launch", "llm",
 		"memory", "models", "pawl", "resolve", "sandbox", "secret", "server", "spec", "sqlite", "tool":
 		return true
 	}

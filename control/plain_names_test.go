@@ -19,9 +19,10 @@ import (
 // people read how Pawl is built in place of what is wrong.
 func TestEveryPackageThatNamesItselfInItsErrorsIsLeftOutOfThem(t *testing.T) {
 	providers := []string{"anthropic", "gemini", "openai", "openaichat", "scripted"}
+	speaking := []string{"event"} // says what was damaged to who does not know the package
 	seen := map[string]bool{}
 	for _, name := range prefixes(t, "..") {
-		if seen[name] || slices.Contains(providers, name) {
+		if seen[name] || slices.Contains(providers, name) || slices.Contains(speaking, name) {
 			continue
 		}
 		seen[name] = true
