@@ -50,7 +50,7 @@ func (c Class) describe() string {
 
 // metadata are the addresses at which clouds tell a machine its credentials.
 var metadata = addresses("169.254.169.254", "169.254.170.2", "169.254.170.23", "168.63.129.16", "100.100.100.200", "192.0.0.192",
-	"fd00:ec2::254", "fd00:ec2::23", "fd20:ce::254")
+	"fd00:ec2::254", "fd00:ec2::23", "fd20:ce::254", "fd00:42::42", "fd00:c1::a9fe:a9fe")
 
 var shared = netip.MustParsePrefix("100.64.0.0/10")
 

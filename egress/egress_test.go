@@ -16,7 +16,7 @@ func TestAnAddressIsWhatItLeadsTo(t *testing.T) {
 		"10.1.2.3": egress.Private, "172.16.0.1": egress.Private, "192.168.1.1": egress.Private, "fc00::1": egress.Private, "fd12::1": egress.Private,
 		"100.64.0.1": egress.Shared, "100.127.255.255": egress.Shared,
 		"169.254.1.1": egress.LinkLocal, "fe80::1": egress.LinkLocal, "fe80::1%eth0": egress.LinkLocal,
-		"169.254.169.254": egress.Metadata, "fd00:ec2::254": egress.Metadata, "100.100.100.200": egress.Metadata, "168.63.129.16": egress.Metadata,
+		"169.254.169.254": egress.Metadata, "fd00:ec2::254": egress.Metadata, "100.100.100.200": egress.Metadata, "168.63.129.16": egress.Metadata, "fd00:42::42": egress.Metadata, "fd00:c1::a9fe:a9fe": egress.Metadata,
 		"224.0.0.1": egress.Multicast, "239.255.255.250": egress.Multicast, "ff02::1": egress.Multicast,
 		"0.0.0.0": egress.Unspecified, "::": egress.Unspecified,
 		"0.1.2.3": egress.Reserved, "255.255.255.255": egress.Reserved, "240.0.0.1": egress.Reserved, "198.18.0.1": egress.Reserved, "192.0.2.1": egress.Reserved,
