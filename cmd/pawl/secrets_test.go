@@ -228,20 +228,19 @@ approvals: {mode: park}
 		{"approve", id, "1-1", "--reason", "it is " + gateway},
 		{"approve", id, "1-1", "--args", `{"path":"a.txt","content":"` + gateway + `"}`},
 		{"reject", id, "1-1", "--reason", gateway},
-		{"cancel", id, "--reason", gateway},
 		{"fork", id, "--seq", "1", "--no-run", "--prompt", "it is " + gateway},
 	} {
 		if f := typed(args...); f.code != exitUsage || !strings.Contains(f.err, "gateways.yaml:1:") || !strings.Contains(f.err, "timout") || strings.Contains(f.err, gateway) {
 			t.Errorf("%v: exit code %d: %s", args, f.code, f.err)
 		}
 	}
+	if f := typed("reject", id, "1-1", "--reason", "no"); f.code != 0 {
+		t.Errorf("to decline a call says nothing that could hold one: exit code %d: %s", f.code, f.err)
+	}
+	if f := typed("cancel", id, "--reason", gateway); f.code != 0 || !strings.Contains(f.out, "the reason was left out") || !strings.Contains(f.out, "gateways.yaml:1:") {
+		t.Errorf("a run is not cancelled without its reason: exit code %d: %s%s", f.code, f.out, f.err)
+	}
 	if found := p.onDisk(gateway); len(found) > 0 {
 		t.Errorf("the credential is in %s", found)
-	}
-
-	for _, args := range [][]string{{"reject", id, "1-1", "--reason", "no"}, {"cancel", id}} {
-		if f := typed(args...); f.code != 0 {
-			t.Errorf("%v says nothing that could hold one: exit code %d: %s", args, f.code, f.err)
-		}
 	}
 }
