@@ -9,8 +9,10 @@ import (
 	"io"
 	"mime"
 	"net/http"
-	"net/url"
 	"strings"
+	"unicode/utf8"
+
+	"golang.org/x/net/html/charset"
 
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/tool"
@@ -20,76 +22,74 @@ import (
 type page struct {
 	mediaType string
 	text      string
-	// cut says that there was more than the tool reads or gives.
+	// cut says that there was more than the tool reads.
 	cut bool
 }
 
 // body reads an answer's body as long as it comes fast enough. What has begun
 // with ctx ends with it: closing the body is the caller's.
-func (o Options) body(ctx context.Context, resp *http.Response, base *url.URL, source bool) (page, error) {
+func (o Options) body(ctx context.Context, resp *http.Response) (page, error) {
 	ctx, giveUp := context.WithCancelCause(ctx)
 	defer giveUp(nil)
 	from := &paced{r: resp.Body}
 	go from.watch(ctx, giveUp)
 	// A read that waits for the next byte sees no context; it ends with the body.
 	defer context.AfterFunc(ctx, func() { _ = resp.Body.Close() })()
-	room := &place{places: o.Places, paced: from}
-	defer room.free()
-	p, err := o.read(resp, from, reading{base: base, source: source, limit: o.MaxBytes, room: func() error { return room.take(ctx) }})
-	if why := context.Cause(ctx); err != nil && why != nil && !errors.Is(err, errNoPlace) {
-		err = why
+	p, err := o.read(resp, from)
+	if slow := context.Cause(ctx); err != nil && slow != nil {
+		err = slow
 	}
 	return p, err
 }
 
-// reading is how the text of a page is taken in.
-type reading struct {
-	// base is the page's own address, source says that HTML is given as it is.
-	base   *url.URL
-	source bool
-	// limit bounds the text in bytes. Room is asked for before a text becomes
-	// long; nil is always room.
-	limit int64
-	room  func() error
-}
-
-// read takes in what comes of a body: bounded, decompressed, as UTF-8, and HTML
-// as its text unless its source is wanted.
-func (o Options) read(resp *http.Response, from io.Reader, how reading) (page, error) {
-	packed := &bounded{r: from, left: o.MaxBytes}
-	body, err := decompressed(resp, packed)
+// read takes in what comes of a body: bounded, decompressed, and as UTF-8.
+func (o Options) read(resp *http.Response, from io.Reader) (page, error) {
+	raw := &bounded{r: from, left: o.MaxBytes}
+	body, err := decompressed(resp, raw)
 	if err != nil {
 		return page{}, err
 	}
-	plain := &bounded{r: body, left: o.MaxBytes, cutBelow: &packed.cut}
+	plain := &bounded{r: body, left: o.MaxBytes}
 	buffered := bufio.NewReader(plain)
 	p := page{}
 	if p.mediaType, err = kind(resp, buffered); err != nil {
 		return page{}, err
 	}
-	content := decoded(buffered, resp.Header.Get("Content-Type"))
-	if isHTML(p.mediaType) && !how.source {
-		p.text, p.cut, err = reduce(content, how)
-	} else {
-		p.text, p.cut, err = collect(content, how)
-	}
-	p.cut = p.cut || packed.cut || plain.cut
-	switch _, typed := errors.AsType[*tool.Error](err); {
-	case errors.Is(err, errBinary):
-		return page{}, unfit(p.mediaType + " with binary content")
-	case err != nil && !typed:
+	content, err := io.ReadAll(buffered)
+	p.cut = raw.cut || plain.cut
+	if err != nil && !(p.cut && errors.Is(err, io.ErrUnexpectedEOF)) {
 		return page{}, fmt.Errorf("the answer broke off: %w", err)
 	}
-	return p, err
+	p.text, err = text(content, resp.Header.Get("Content-Type"))
+	if err != nil || strings.ContainsRune(p.text, 0) {
+		return page{}, unfit(p.mediaType + " with binary content")
+	}
+	return p, nil
 }
 
-// collect gives a text as it stands.
-func collect(content io.Reader, how reading) (whole string, cut bool, err error) {
-	text := longText{limit: int(how.limit), room: how.room}
-	if _, err = io.Copy(&text, content); errors.Is(err, errFull) {
-		return text.String(), true, nil
+// text is content as UTF-8: what the server says, or the content itself, and
+// where neither does, UTF-8 if it can be read as that.
+func text(content []byte, contentType string) (string, error) {
+	const mark = "\uFEFF"
+	encoding, name, certain := charset.DetermineEncoding(content, contentType)
+	if whole := wholeRunes(content); name == "utf-8" || !certain && utf8.Valid(whole) {
+		return strings.ToValidUTF8(strings.TrimPrefix(string(whole), mark), "\uFFFD"), nil
 	}
-	return text.String(), false, err
+	decoded, err := encoding.NewDecoder().Bytes(content)
+	return strings.ToValidUTF8(strings.TrimPrefix(string(decoded), mark), "\uFFFD"), err
+}
+
+// wholeRunes leaves a last character out that was cut.
+func wholeRunes(content []byte) []byte {
+	for i := len(content) - 1; i >= max(len(content)-utf8.UTFMax, 0); i-- {
+		if utf8.RuneStart(content[i]) {
+			if !utf8.FullRune(content[i:]) {
+				return content[:i]
+			}
+			break
+		}
+	}
+	return content
 }
 
 // decompressed undoes the one encoding that was asked for.
@@ -152,20 +152,9 @@ type bounded struct {
 	r    io.Reader
 	left int64
 	cut  bool
-	// cutBelow says that what is read here was cut where it comes from, and so
-	// ends where it does.
-	cutBelow *bool
 }
 
 func (b *bounded) Read(p []byte) (int, error) {
-	n, err := b.read(p)
-	if b.cutBelow != nil && *b.cutBelow && errors.Is(err, io.ErrUnexpectedEOF) {
-		err = io.EOF
-	}
-	return n, err
-}
-
-func (b *bounded) read(p []byte) (int, error) {
 	if b.left <= 0 {
 		var one [1]byte
 		n, err := io.ReadFull(b.r, one[:])

@@ -91,11 +91,12 @@ func (o Options) fetch(ctx context.Context, t target, a args) (tool.Result, *url
 	if err := busy(resp); err != nil {
 		return fail(err)
 	}
-	p, err := o.body(ctx, resp, t.url, a.Source)
+	p, err := o.body(ctx, resp)
 	if err != nil {
 		return fail(err)
 	}
-	return result(p, t, resp, a), nil, nil
+	result, err := o.result(ctx, p, t, resp, a)
+	return result, nil, err
 }
 
 // location is where a page has moved to, nil when it has not.
@@ -138,9 +139,6 @@ func status(resp *http.Response) string {
 // name nothing but the machine that the call named, nothing came from it.
 // Another attempt has what is left of the time, so none is made after its end.
 func (o Options) failure(ctx context.Context, t target, err error) error {
-	if errors.Is(err, errNoPlace) {
-		return &tool.Error{Type: event.ErrorTimeout, Message: fmt.Sprintf("the page of %s was given up: %v", t.host, errNoPlace), NothingCame: true}
-	}
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return &tool.Error{Type: event.ErrorTimeout, Message: fmt.Sprintf("%s did not answer within %s", t.host, o.Timeout), NothingCame: true}
 	}

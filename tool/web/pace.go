@@ -13,7 +13,6 @@ const (
 	// each paceWindow: a page that drips keeps a call for as long as it may last.
 	leastRate  = 100
 	paceWindow = 10 * time.Second
-	leastBytes = leastRate * int64(paceWindow/time.Second)
 )
 
 // tooSlow is why a page was given up that came too slowly.
@@ -27,23 +26,12 @@ func (tooSlow) Error() string {
 type paced struct {
 	r    io.Reader
 	came atomic.Int64
-	// excused says that nobody reads the page for now.
-	excused atomic.Bool
 }
 
 func (p *paced) Read(b []byte) (int, error) {
 	n, err := p.r.Read(b)
 	p.came.Add(int64(n))
 	return n, err
-}
-
-// excuse stops counting until the function that it gives is called.
-func (p *paced) excuse() (end func()) {
-	p.excused.Store(true)
-	return func() {
-		p.came.Add(leastBytes)
-		p.excused.Store(false)
-	}
 }
 
 // watch gives the page up with tooSlow once a window brings too little of it. The
@@ -56,7 +44,7 @@ func (p *paced) watch(ctx context.Context, giveUp context.CancelCauseFunc) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			if !p.excused.Load() && p.came.Swap(0) < leastBytes {
+			if p.came.Swap(0) < int64(leastRate*paceWindow/time.Second) {
 				giveUp(tooSlow{})
 				return
 			}

@@ -1,65 +1,84 @@
-package web_test
+package web
 
 import (
-	"io"
-	"net/http"
+	"context"
+	"errors"
+	"net/url"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
-	"github.com/pawlrun/pawl/tool/web"
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/tool"
 )
 
-// Each page is long, and its end comes after eight seconds. Those that wait do so
-// for longer than a page may be silent, and none is given up for that.
-func TestLongPagesAreReadAFewAtATime(t *testing.T) {
+func TestLongPagesAreReadOneAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		o := inBubble(t, func(w http.ResponseWriter, r *http.Request) {
-			w.Header().Set("Content-Type", "text/plain")
-			if r.URL.Path == "/short" {
-				_, _ = io.WriteString(w, "hello")
-				return
-			}
-			_, _ = io.WriteString(w, strings.Repeat("x", 2<<20))
-			w.(http.Flusher).Flush()
-			select {
-			case <-time.After(8 * time.Second):
-			case <-r.Context().Done():
-			}
-		})
-		o.Places = new(web.Places)
-		var mu sync.Mutex
-		var all sync.WaitGroup
-		got := map[string]int{}
-		note := func(path string) {
-			r, took, err := attempt(t, o, "http://example.com/"+path, 0)
-			what := path
-			if err != nil {
-				what = err.Error()
-			} else if r.Truncated {
-				what += " in part"
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			got[took.String()+": "+what]++
+		places := new(Places)
+		leave, err := places.take(t.Context())
+		if err != nil {
+			t.Fatal(err)
 		}
-		for range 14 {
-			all.Go(func() { note("long") })
+		long := "<p>x" + strings.Repeat(" ", smallPage)
+		read := func(page string, patience time.Duration) (took time.Duration, err error) {
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			defer cancel()
+			start := time.Now()
+			_, _, err = reduce(ctx, page, &url.URL{}, 100, places)
+			return time.Since(start), err
 		}
-		synctest.Wait()
-		all.Go(func() { note("short") })
-		all.Wait()
-		want := map[string]int{
-			"0s: short": 1, "8s: long": 4, "16s: long": 4, "24s: long": 4,
-			// These had their place too late, and still one deadline.
-			"30s: example.com did not answer within 30s": 2,
+		if took, err := read(long[:smallPage], time.Second); took > 0 || err != nil {
+			t.Errorf("a page that is not long waits for %s, %v", took, err)
 		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("(-want +got)\n%s", diff)
+		took, err := read(long, 5*time.Second)
+		if e, ok := errors.AsType[*tool.Error](err); !ok || e.Type != event.ErrorTimeout || took != 5*time.Second {
+			t.Errorf("a page without a place gives %v after %s", err, took)
 		}
+		var waiting sync.WaitGroup
+		for range 3 {
+			waiting.Go(func() {
+				if took, err := read(long, time.Minute); took != 7*time.Second || err != nil {
+					t.Errorf("a page that waits for its place gives %v after %s", err, took)
+				}
+			})
+		}
+		time.Sleep(7 * time.Second)
+		leave()
+		waiting.Wait()
 	})
+}
+
+// What eight hostile pages take together is what one takes.
+func TestHostilePagesTakeNoMoreTogetherThanOne(t *testing.T) {
+	page := strings.Repeat("<p>x", 1<<20/len("<p>x"))
+	most := func(readers int) (held uint64) {
+		runtime.GC()
+		places, done := new(Places), make(chan struct{})
+		var all sync.WaitGroup
+		for range readers {
+			all.Go(func() {
+				if _, _, err := reduce(t.Context(), page, &url.URL{}, 1000, places); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		go func() { all.Wait(); close(done) }()
+		for {
+			select {
+			case <-done:
+				return held
+			case <-time.After(time.Millisecond):
+				var m runtime.MemStats
+				runtime.ReadMemStats(&m)
+				held = max(held, m.HeapAlloc)
+			}
+		}
+	}
+	one, eight := most(1), most(8)
+	if eight > 5*one {
+		t.Errorf("one takes %d MiB, eight take %d", one>>20, eight>>20)
+	}
 }

@@ -1,11 +1,16 @@
 package web
 
 import (
+	"context"
 	"errors"
 	"fmt"
-	"io"
+	"net/url"
+	"slices"
+	"strconv"
 	"strings"
+	"unicode"
 
+	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
 
 	"github.com/pawlrun/pawl/event"
@@ -15,54 +20,57 @@ import (
 // reduce gives the text of an HTML page with its links, headings and lists, as
 // a person reads it: what a page does not show is left out, because whoever
 // hides text in a page does not hide it from people for their sake. It gives no
-// more than the limit and says whether there was more: each short link of a
-// page leads to an address that may be as long as the page's own.
-//
-// The page is read as it comes, and nothing of it is kept but its text and the
-// elements that are open, so that no page takes more memory than its text.
-func reduce(page io.Reader, how reading) (text string, cut bool, err error) {
-	r := reducer{
-		page: newLexer(page), outer: &formats{},
-		writer: writer{base: how.base, b: longText{limit: int(how.limit), room: how.room}},
-	}
-	r.elements = elements{number: map[atom.Atom]int{}, closed: r.ended}
-	for !r.full && err == nil {
-		if err = r.step(); err == nil {
-			err = r.b.err
+// more than limit bytes and says whether there was more: each short link of a
+// page leads to an address that may be as long as the page's own. A long page
+// waits for its place until ctx ends.
+func reduce(ctx context.Context, page string, base *url.URL, limit int64, places *Places) (text string, cut bool, err error) {
+	if len(page) > smallPage {
+		leave, err := places.take(ctx)
+		if err != nil {
+			return "", false, unreadable(ctx, err)
 		}
+		defer leave()
 	}
-	switch {
-	case errors.Is(err, errTooDeep):
-		return "", false, &tool.Error{Type: event.ErrorTool, Err: err, Message: fmt.Sprintf("the page cannot be read as HTML (%v); source gives it as it is", err)}
-	case err != nil && err != io.EOF:
-		return "", false, err
+	doc, err := html.Parse(newMarkup(ctx, strings.NewReader(page)))
+	if err != nil {
+		return "", false, unreadable(ctx, err)
 	}
-	r.cut(0)
-	r.finishLink()
-	return strings.TrimSpace(r.b.String()), r.full, nil
+	w := writer{base: base, limit: int(limit)}
+	w.node(doc)
+	return strings.TrimSpace(w.b.String()), w.full, nil
 }
 
-// reducer reads a page and writes its text.
-type reducer struct {
-	page *lexer
-	elements
-	writer
-	// outer are the formatting elements outside of every element that keeps
-	// formatting to itself.
-	outer *formats
-	// hidden says that the page hides all of itself, body that its content has
-	// begun.
-	hidden, body bool
-	// begins says that a line break which comes next is none.
-	begins bool
+// unreadable is the error of a page that was not read to its end. Where its
+// time was up, another attempt would take as long.
+func unreadable(ctx context.Context, err error) error {
+	e := &tool.Error{Type: event.ErrorTool, Err: err, Message: fmt.Sprintf("the page cannot be read as HTML (%v); source gives it as it is", err)}
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		e.Type, e.Message = event.ErrorTimeout, "there was no time to read the page as HTML; source gives it as it is"
+	}
+	return e
 }
 
-// unseen are the elements that browsers show nothing of, skipped those of them whose
-// content is no HTML.
-var (
-	skipped = of(atom.Script, atom.Style, atom.Noscript, atom.Iframe, atom.Noembed, atom.Noframes)
-	unseen  = skipped.and(atom.Template, atom.Svg, atom.Object, atom.Canvas, atom.Audio, atom.Video, atom.Math, atom.Datalist)
-)
+// writer builds the text of a page. The depth of its recursion is bounded by
+// the parser, which refuses what is nested deeper.
+type writer struct {
+	b    strings.Builder
+	base *url.URL
+	// limit bounds the text in bytes; full says that there was more.
+	limit int
+	full  bool
+	pre   bool
+	// lines are the line breaks that are due before the next text, space says
+	// that a space is.
+	lines int
+	space bool
+	// mark stands before the next text.
+	mark string
+}
+
+var unseen = map[atom.Atom]bool{
+	atom.Script: true, atom.Style: true, atom.Noscript: true, atom.Template: true, atom.Svg: true, atom.Iframe: true, atom.Object: true,
+	atom.Canvas: true, atom.Audio: true, atom.Video: true, atom.Math: true, atom.Datalist: true,
+}
 
 // breaks are the line breaks around an element.
 var breaks = map[atom.Atom]int{
@@ -77,203 +85,202 @@ var marks = map[atom.Atom]string{
 	atom.Title: "# ", atom.H1: "# ", atom.H2: "## ", atom.H3: "### ", atom.H4: "#### ", atom.H5: "##### ", atom.H6: "###### ", atom.Li: "- ",
 }
 
-// step reads one token. The error is io.EOF at the end of the page.
-func (r *reducer) step() error {
-	r.page.foreign = r.foreign()
-	t, err := r.page.next()
+func (w *writer) node(n *html.Node) {
+	if w.full {
+		return
+	}
+	switch n.Type {
+	case html.TextNode:
+		w.text(n.Data)
+	case html.DocumentNode:
+		w.children(n)
+	case html.ElementNode:
+		if unseen[n.DataAtom] || concealed(n.Attr) || n.DataAtom == atom.Dialog && !has(n, "open") {
+			return
+		}
+		if w.mark == "" {
+			w.lines = max(w.lines, breaks[n.DataAtom])
+		}
+		w.element(n)
+		w.lines = max(w.lines, breaks[n.DataAtom])
+	}
+}
+
+func (w *writer) children(n *html.Node) {
+	for c := n.FirstChild; c != nil; c = c.NextSibling {
+		w.node(c)
+	}
+}
+
+func (w *writer) element(n *html.Node) {
+	switch n.DataAtom {
+	case atom.A:
+		w.link(n)
+	case atom.Img:
+		if alt := strings.TrimSpace(attribute(n, "alt")); alt != "" {
+			w.text("[image: " + alt + "]")
+		}
+	case atom.Pre:
+		outer := w.pre
+		w.pre = true
+		w.children(n)
+		w.pre = outer
+	case atom.Td, atom.Th:
+		if n.PrevSibling != nil && w.lines == 0 {
+			w.space = false
+			w.raw(" | ")
+		}
+		w.children(n)
+	default:
+		if mark := marks[n.DataAtom]; mark != "" {
+			w.mark = mark
+		}
+		w.children(n)
+		if marks[n.DataAtom] != "" {
+			w.mark = ""
+		}
+	}
+}
+
+// link writes the text of a link with where it leads, as Markdown does; a link
+// that shows nothing, or leads to nothing that is fetched, is its text alone.
+func (w *writer) link(n *html.Node) {
+	to := w.address(attribute(n, "href"))
+	if to == "" {
+		w.children(n)
+		return
+	}
+	inner := writer{base: w.base, limit: w.limit - w.b.Len(), pre: w.pre}
+	inner.children(n)
+	if shown := strings.TrimSpace(inner.b.String()); shown != "" {
+		w.raw("[" + shown + "](" + to + ")")
+		w.space = inner.space
+	}
+	w.full = w.full || inner.full
+}
+
+// address is where a link leads, empty for what is not fetched.
+func (w *writer) address(href string) string {
+	if href == "" || strings.HasPrefix(href, "#") {
+		return ""
+	}
+	u, err := w.base.Parse(strings.TrimSpace(href))
 	if err != nil {
-		return err
+		return ""
 	}
-	begins := r.begins
-	r.begins = begins && t.kind == startTag && formatting[t.element]
-	switch t.kind {
-	case startTag:
-		return r.start(t)
-	case endTag:
-		r.finish(t)
-	default:
-		if begins {
-			t.text = strings.TrimPrefix(t.text, "\n")
-		}
-		if r.shows() {
-			r.text(t.text, r.verbatim > 0)
-		}
+	t, err := check(u)
+	if err != nil {
+		return ""
 	}
-	return nil
+	return t.url.String()
 }
 
-// shows says that text which comes now is shown.
-func (r *reducer) shows() bool {
-	f := r.formats()
-	return !r.hidden && r.hiding == 0 && f.hiding == 0 && !f.linkHides
+func attribute(n *html.Node, key string) string {
+	for _, a := range n.Attr {
+		if a.Key == key {
+			return a.Val
+		}
+	}
+	return ""
 }
 
-// formats are the formatting elements that reach to here.
-func (r *reducer) formats() *formats {
-	if r.apart > 0 {
-		for i := len(r.open) - 1; i >= 0; i-- {
-			if f := r.open[i].formats; f != nil {
-				return f
+func has(n *html.Node, key string) bool {
+	return slices.ContainsFunc(n.Attr, func(a html.Attribute) bool { return a.Key == key })
+}
+
+// concealed says that a page hides an element from its readers.
+func concealed(attributes []html.Attribute) bool {
+	for _, a := range attributes {
+		switch a.Key {
+		case "hidden", "popover":
+			return true
+		case "aria-hidden":
+			if strings.EqualFold(strings.TrimSpace(a.Val), "true") {
+				return true
+			}
+		case "style":
+			if hides(a.Val) {
+				return true
 			}
 		}
 	}
-	return r.outer
+	return false
 }
 
-func (r *reducer) start(t token) error {
-	if r.foreign() {
-		if !leaving[t.element] {
-			return r.startForeign(t)
+// hides says that a style shows nothing of an element.
+func hides(style string) bool {
+	for declaration := range strings.SplitSeq(strings.ToLower(style), ";") {
+		property, value, _ := strings.Cut(strings.TrimSuffix(strings.TrimSpace(declaration), "!important"), ":")
+		value = strings.TrimSpace(value)
+		switch strings.TrimSpace(property) {
+		case "display":
+			if value == "none" {
+				return true
+			}
+		case "visibility":
+			if value == "hidden" || value == "collapse" {
+				return true
+			}
+		case "opacity", "font-size":
+			n, err := strconv.ParseFloat(strings.TrimRight(value, "abcdefghijklmnopqrstuvwxyz%"), 64)
+			if err == nil && n <= 0 {
+				return true
+			}
 		}
-		r.leave()
 	}
-	switch a := t.element; {
-	case a == atom.Html || a == atom.Head || a == atom.Body || a == atom.Frameset:
-		r.whole(t)
-	case skipped[a]:
-		return r.page.skip(a)
-	case formatting[a]:
-		r.formats().begin(a, t.conceals)
-	case a == atom.A:
-		r.startLink(t)
-	case !r.implied(a):
-	case void[a]:
-		r.startVoid(t)
-	default:
-		return r.startElement(t)
-	}
-	return nil
+	return false
 }
 
-// whole takes note of a tag that is about the page as a whole.
-func (r *reducer) whole(t token) {
-	switch t.element {
-	case atom.Frameset:
-		// The pages of its frames stand in the place of its own content.
-		r.hidden = r.hidden || !r.body
-	case atom.Body:
-		r.body = true
-		fallthrough
-	case atom.Html:
-		r.hidden = r.hidden || t.conceals
-	}
-}
-
-func (r *reducer) startForeign(t token) error {
-	if t.closed {
-		return nil
-	}
-	return r.push(element{name: t.name, atom: t.element, hides: t.conceals, foreign: true, html: holding[t.name]})
-}
-
-func (r *reducer) startVoid(t token) {
-	if t.conceals || !r.shows() {
+// text writes what a page shows, with white space as HTML takes it.
+func (w *writer) text(s string) {
+	s = strings.Map(visible, s)
+	if w.pre {
+		w.raw(s)
 		return
 	}
-	if r.mark == "" {
-		r.breakLine(breaks[t.element])
-	}
-	if alt := strings.TrimSpace(t.alt); alt != "" && (t.element == atom.Img || t.element == atom.Image) {
-		r.text("[image: "+alt+"]", r.verbatim > 0)
-	}
-	r.breakLine(breaks[t.element])
-}
-
-func (r *reducer) startElement(t token) error {
-	a := t.element
-	e := element{name: t.name, atom: a, hides: t.conceals || unseen[a] || a == atom.Dialog && !t.opened, foreign: a == atom.Svg || a == atom.Math}
-	if e.foreign && t.closed {
-		return nil
-	}
-	e.shown = r.shows() && !e.hides
-	if secluded[a] {
-		outside := r.formats()
-		e.formats = &formats{}
-		// What hides text around a place hides it within.
-		e.hides = e.hides || outside.hiding > 0 || outside.linkHides
-	}
-	if e.shown {
-		r.appear(a)
-	}
-	if preserve[a] {
-		r.begins = true
-	}
-	if a == atom.Title || a == atom.Textarea || a == atom.Xmp || a == atom.Plaintext {
-		r.page.verbatim = a
-	}
-	return r.push(e)
-}
-
-// appear writes what stands before the text of an element.
-func (r *reducer) appear(a atom.Atom) {
-	if r.mark == "" {
-		r.breakLine(breaks[a])
-	}
-	if a == atom.Td || a == atom.Th {
-		if row := len(r.open) - 1; row >= 0 {
-			if r.open[row].cells++; r.open[row].cells > 1 && r.lines == 0 {
-				r.space = false
-				r.raw(" | ")
-			}
-		}
-	}
-	if mark := marks[a]; mark != "" {
-		r.mark = mark
-	}
-}
-
-// ended writes what stands behind the text of an element.
-func (r *reducer) ended(e element) {
-	if e.formats != nil && e.formats.linked && !e.formats.linkHides {
-		r.endLink()
-	}
-	if !e.shown {
+	words := strings.Fields(s)
+	if len(words) == 0 {
+		w.space = w.space || s != ""
 		return
 	}
-	if marks[e.atom] != "" {
-		r.mark = ""
+	w.space = w.space || !strings.HasPrefix(s, words[0])
+	for _, word := range words {
+		w.raw(word)
+		w.space = true
 	}
-	r.breakLine(breaks[e.atom])
+	w.space = !strings.HasSuffix(s, words[len(words)-1])
 }
 
-// startLink begins a link, which ends one that is open: no link is in another.
-func (r *reducer) startLink(t token) {
-	r.finishLink()
-	f := r.formats()
-	f.linked, f.linkHides = true, t.conceals
-	if !t.conceals {
-		r.beginLink(t.href)
+// raw writes a piece of text behind the breaks that are due, or as much of it
+// as there is room for.
+func (w *writer) raw(s string) {
+	if room := w.limit - w.b.Len() - w.lines - len(w.mark) - len(" "); len(s) > room {
+		s, w.full = string(wholeRunes([]byte(s[:max(room, 0)]))), true
 	}
-}
-
-func (r *reducer) finishLink() {
-	f := r.formats()
-	if f.linked && !f.linkHides {
-		r.endLink()
+	if s == "" {
+		return
 	}
-	f.linked, f.linkHides = false, false
-}
-
-func (r *reducer) finish(t token) {
-	a := t.element
-	if r.foreign() {
-		if a != atom.P && a != atom.Br {
-			if r.endForeign(t.name) {
-				return
-			}
-		} else {
-			r.leave()
+	if w.b.Len() > 0 {
+		switch {
+		case w.lines > 0:
+			w.b.WriteString("\n\n"[:min(w.lines, 2)])
+		case w.space:
+			w.b.WriteByte(' ')
 		}
 	}
+	w.b.WriteString(w.mark)
+	w.b.WriteString(s)
+	w.lines, w.space, w.mark = 0, false, ""
+}
+
+// visible drops characters that nobody sees and that can carry text all the
+// same, or turn it around.
+func visible(r rune) rune {
 	switch {
-	case a == atom.Html || a == atom.Head || a == atom.Body:
-	case formatting[a]:
-		r.formats().end(a)
-	case a == atom.A:
-		r.finishLink()
-	case a == atom.Br:
-		r.startVoid(t)
-	case !r.end(t.name, a) && a == atom.P && r.shows():
-		r.breakLine(breaks[a])
+	case r >= 0xE0000 && r <= 0xE0FFF, r >= 0x202A && r <= 0x202E, r >= 0x2066 && r <= 0x2069, r == 0x200B, r == 0x2060, r == 0xFEFF, r == 0xAD:
+		return -1
+	case unicode.IsControl(r) && r != '\n' && r != '\t':
+		return ' '
 	}
+	return r
 }

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"strings"
@@ -11,8 +12,15 @@ import (
 )
 
 // result is a page as the model gets it, under a line that says what it is.
-func result(p page, t target, resp *http.Response, a args) tool.Result {
+func (o Options) result(ctx context.Context, p page, t target, resp *http.Response, a args) (tool.Result, error) {
 	text := p.text
+	if isHTML(p.mediaType) && !a.Source {
+		reduced, cut, err := reduce(ctx, p.text, t.url, o.MaxBytes, o.Places)
+		if err != nil {
+			return tool.Result{}, err
+		}
+		text, p.cut = reduced, p.cut || cut
+	}
 	r := tool.Result{Truncated: p.cut}
 	notes := []string{t.url.String(), status(resp), p.mediaType}
 	if p.cut {
@@ -30,7 +38,7 @@ func result(p page, t target, resp *http.Response, a args) tool.Result {
 		}
 	}
 	r.Output = "[" + strings.Join(notes, "; ") + "]\n" + text
-	return r
+	return r, nil
 }
 
 // first is so many characters of a text's beginning.

@@ -38,7 +38,8 @@ type Options struct {
 	// decompressed; 0 means 5 MiB. What is beyond is left out, and the result
 	// says so.
 	MaxBytes int64
-	// Places are shared by whatever fetches in one process; nil are the tool's own.
+	// Places are shared by whatever fetches in one process; nil is one of the
+	// tool's own.
 	Places *Places
 	// MaxRedirects bounds how often a page may send the reader on; 0 means 5.
 	MaxRedirects int
