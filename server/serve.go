@@ -36,6 +36,10 @@ func Listen(ctx context.Context, addr string) (net.Listener, error) {
 	return l, nil
 }
 
+// wholeAnswer is how long a client may take over an answer that is no stream. A
+// stream has a time for each of its writes.
+const wholeAnswer = 2 * time.Minute
+
 // farewell is how long requests under way may take after the server was told to
 // stop; streams end at once.
 const farewell = 10 * time.Second
@@ -46,6 +50,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	web := &http.Server{
 		Handler:           s.Handler(),
 		ReadHeaderTimeout: 10 * time.Second,
+		WriteTimeout:      wholeAnswer,
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    64 << 10,
 		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelWarn),

@@ -30,13 +30,15 @@ type Pin struct{ Path, Digest string }
 // what they hold: the hook is no longer the owner's where one of them has
 // changed. Of a command line they are guessed from its words. What this process
 // could not change itself is left out, because nothing that a run starts can
-// either, and so are data that the command names, which it may write itself.
+// either; so are the system's own programs, which a later version of the system
+// replaces while a run is parked, and data that the command names, which it may
+// write itself.
 // Where a program of the workspace would be found before the one that is meant,
 // its place is pinned as empty.
 func (c Command) Pins() ([]Pin, error) {
 	var pins []Pin
 	for _, file := range c.programs() {
-		if !changeable(file) || slices.ContainsFunc(pins, func(p Pin) bool { return p.Path == file }) {
+		if ofSystem(file) || !changeable(file) || slices.ContainsFunc(pins, func(p Pin) bool { return p.Path == file }) {
 			continue
 		}
 		digest, err := digestOf(file)
@@ -116,6 +118,17 @@ func runs(file string) bool {
 	defer f.Close()
 	start, _ := bufio.NewReader(f).Peek(2)
 	return string(start) == "#!"
+}
+
+// ofSystem says that a file belongs to the operating system. Who may write there
+// rules this process with all that it holds.
+func ofSystem(file string) bool {
+	if real, err := filepath.EvalSymlinks(file); err == nil {
+		file = real
+	}
+	return slices.ContainsFunc([]string{"/bin/", "/sbin/", "/usr/bin/", "/usr/sbin/", "/usr/lib/", "/lib/", "/System/", "/nix/store/"}, func(dir string) bool {
+		return strings.HasPrefix(file, dir)
+	})
 }
 
 // changeable says that this process may write a file, or put another one in its

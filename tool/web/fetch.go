@@ -37,10 +37,10 @@ func (o Options) run(ctx context.Context, c tool.Call, a args) (tool.Result, err
 		switch {
 		case err != nil:
 			return tool.Result{}, &tool.Error{Type: event.ErrorTool, Message: t.url.String() + " sends the reader to an address that is not fetched: " + err.Error()}
-		case moved.host != t.host:
-			return elsewhere(t, moved), nil
-		case t.url.Scheme == "https" && moved.url.Scheme == "http":
+		case moved.host == t.host && t.url.Scheme == "https" && moved.url.Scheme == "http":
 			return tool.Result{}, &tool.Error{Type: event.ErrorTool, Message: t.url.String() + " sends the reader to " + moved.url.String() + ", which is not encrypted"}
+		case !sameService(t, moved):
+			return elsewhere(t, moved), nil
 		}
 		t = moved
 	}
@@ -49,11 +49,23 @@ func (o Options) run(ctx context.Context, c tool.Call, a args) (tool.Result, err
 	}
 }
 
-// elsewhere is the result of a page that has moved to another machine: whether
-// that one may be asked is decided for a call of its own.
+// sameService says that a redirect stays with what the call was judged by: a
+// machine and its port. A server of plain HTTP may send its readers to its
+// encrypted side.
+func sameService(from, to target) bool {
+	encrypted := from.url.Scheme == "http" && from.port == 80 && to.url.Scheme == "https" && to.port == 443
+	return from.host == to.host && (from.port == to.port || encrypted)
+}
+
+// elsewhere is the result of a page that has moved to another machine, or to
+// another port: whether that one may be asked is decided for a call of its own.
 func elsewhere(from, to target) tool.Result {
-	return tool.Result{Output: fmt.Sprintf("%s has moved to another machine and was not followed there. Its address is now:\n%s\n"+
-		"Call %s with that address if you still want the page.", from.url, to.url, Name)}
+	where := "another machine"
+	if from.host == to.host {
+		where = "another port"
+	}
+	return tool.Result{Output: fmt.Sprintf("%s has moved to %s and was not followed there. Its address is now:\n%s\n"+
+		"Call %s with that address if you still want the page.", from.url, where, to.url, Name)}
 }
 
 // fetch asks one address. It gives the page, or where the page has moved to.

@@ -285,6 +285,8 @@ func TestARedirectIsFollowedOnTheSameMachineOnly(t *testing.T) {
 		{"within the machine", "/end", "arrived", []string{"a.test/start", "a.test/end"}},
 		{"by its other spelling", "http://A.test./end", "arrived", []string{"a.test/start", "a.test/end"}},
 		{"to another machine", "http://b.test/end", "http://b.test/end\nCall web.fetch with that address", []string{"a.test/start"}},
+		{"to another port", "http://a.test:8080/end", "moved to another port and was not followed there. Its address is now:\nhttp://a.test:8080/end", []string{"a.test/start"}},
+		{"to an encrypted port that is another", "https://a.test:8443/end", "moved to another port", []string{"a.test/start"}},
 		{"to a private machine", "http://in.test/end", "http://in.test/end\nCall web.fetch", []string{"a.test/start"}},
 		{"to a private address", "http://127.0.0.1/end", "http://127.0.0.1/end\nCall web.fetch", []string{"a.test/start"}},
 		{"to a file", "file:///etc/passwd", "!its scheme is \"file\"", []string{"a.test/start"}},
@@ -317,7 +319,7 @@ func TestARedirectIsFollowedOnTheSameMachineOnly(t *testing.T) {
 	t.Run("each step is judged by its port", func(t *testing.T) {
 		w := world{names: names}
 		rules := egress.Rules{Network: egress.NetworkAllowlist, Hosts: []egress.Pattern{"a.test:80"}}
-		if err := fails(t, w.options(rules, server), start("http://a.test:8080/end")); err.Type != event.ErrorDenied {
+		if err := fails(t, w.options(rules, server), start("https://a.test/end")); err.Type != event.ErrorDenied {
 			t.Errorf("got %s: %s", err.Type, err.Message)
 		}
 	})

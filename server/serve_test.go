@@ -1,0 +1,92 @@
+package server_test
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"net"
+	"net/netip"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// loopback is a listener within this process, and so within virtual time. What is
+// written waits until it is read.
+type loopback struct {
+	accepted chan net.Conn
+	closed   chan struct{}
+}
+
+func (l loopback) Accept() (net.Conn, error) {
+	select {
+	case c := <-l.accepted:
+		return c, nil
+	case <-l.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (l loopback) Close() error   { close(l.closed); return nil }
+func (l loopback) Addr() net.Addr { return tcp("127.0.0.1:3001") }
+
+// dial makes a request, of which nothing is read.
+func (l loopback) dial(t *testing.T, path, accept string) net.Conn {
+	t.Helper()
+	here, there := net.Pipe()
+	l.accepted <- end{there}
+	if _, err := io.WriteString(here, "GET "+path+" HTTP/1.1\r\nHost: 127.0.0.1:3001\r\nAccept: "+accept+"\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = here.Close() })
+	return here
+}
+
+// end is the server's end of a connection.
+type end struct{ net.Conn }
+
+func (end) LocalAddr() net.Addr  { return tcp("127.0.0.1:3001") }
+func (end) RemoteAddr() net.Addr { return tcp("127.0.0.1:4000") }
+
+func tcp(address string) net.Addr {
+	return net.TCPAddrFromAddrPort(netip.MustParseAddrPort(address))
+}
+
+func TestAClientThatReadsNoAnswerIsLetGoAndAStreamLastsLonger(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, _ := newServer(t, anybody, map[string]string{
+			"agent.yaml":  answering,
+			"script.yaml": "- text: the end\n  delay: 1h\n",
+		})
+		_, path := local{s, t}.begin("answers")
+		ctx, cancel := context.WithCancel(t.Context())
+		l, served := loopback{make(chan net.Conn), make(chan struct{})}, make(chan error)
+		go func() { served <- s.Serve(ctx, l) }()
+
+		silent := l.dial(t, "/v1/runs", "application/json")
+		reader := l.dial(t, path+"/events", "text/event-stream")
+		stream := bufio.NewReader(reader)
+		beats := 0
+		for began := time.Now(); time.Since(began) < 10*time.Minute; {
+			line, err := stream.ReadString('\n')
+			if err != nil {
+				t.Fatalf("the stream ends after %s with %v", time.Since(began), err)
+			}
+			if strings.HasPrefix(line, ": alive") {
+				beats++
+			}
+		}
+		if beats < 59 {
+			t.Errorf("%d signs of life in ten minutes", beats)
+		}
+		if answer, err := io.ReadAll(silent); err != nil || len(answer) > 0 {
+			t.Errorf("after ten minutes the answer still waits to be read: %q, %v", answer, err)
+		}
+		_ = reader.Close()
+		cancel()
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
+	})
+}
