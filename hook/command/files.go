@@ -7,7 +7,8 @@ import (
 )
 
 // Files are the files that the command names: what it does depends on them.
-// Those of a command line are guessed from its words. Where $PATH has
+// Those of a command line, also of one that a word gives to a shell, are guessed
+// from its words. Where $PATH has
 // directories of the workspace, the programs are named that would be found
 // there, whether they are there yet or not.
 func (c Command) Files() []string {
@@ -24,14 +25,44 @@ func (c Command) Files() []string {
 	return files
 }
 
-// named are the words of the command, those of a command line as far as they
-// can be told apart without a shell.
+// named are the words of the command, and those of the command lines in it.
 func (c Command) named() []string {
-	if c.Line == "" {
-		return c.words()
+	named := c.plain()
+	for _, line := range c.lines() {
+		named = append(named, c.apart(line)...)
 	}
-	apart := strings.NewReplacer("$PAWL_AGENT_DIR", c.FileDir, "${PAWL_AGENT_DIR}", c.FileDir, `"`, " ", "'", " ", ";", " ", "|", " ", "&", " ")
-	return strings.Fields(apart.Replace(c.Line))
+	return named
+}
+
+// plain are the words of the command itself.
+func (c Command) plain() []string {
+	if c.Line != "" {
+		return nil
+	}
+	return c.words()
+}
+
+// lines are the command lines that a shell may read: the hook's own, or words
+// such as the one behind "sh -c". Which programs read one is not known, so every
+// word that looks like one is taken for it.
+func (c Command) lines() []string {
+	if c.Line != "" {
+		return []string{c.Line}
+	}
+	var lines []string
+	for _, w := range c.Words {
+		if strings.ContainsAny(w, " \t\n;|&<>()`$\"'") {
+			lines = append(lines, w)
+		}
+	}
+	return lines
+}
+
+// apart are the words of a command line, as far as they can be told apart without
+// a shell.
+func (c Command) apart(line string) []string {
+	line = strings.NewReplacer("$PAWL_AGENT_DIR", c.FileDir, "${PAWL_AGENT_DIR}", c.FileDir).Replace(line)
+	return strings.FieldsFunc(line, func(r rune) bool { return strings.ContainsRune(" \t\r\n;|&<>()`\"'", r) })
 }
 
 // found are the places in the workspace where a program's name leads to, or

@@ -3,6 +3,7 @@ package command_test
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -51,5 +52,38 @@ func TestAProgramThatWouldBeFoundInTheWorkspaceIsOneOfTheFiles(t *testing.T) {
 		if diff := cmp.Diff(c.want, got); diff != "" {
 			t.Errorf("%s: %s", c.name, diff)
 		}
+	}
+}
+
+// A word that a shell reads is a command line, wherever it stands.
+func TestTheFilesOfACommandLineInAWordAreTheHooks(t *testing.T) {
+	workspace := t.TempDir()
+	place(t, workspace, map[string]string{"hooks/g*": "#!/bin/sh\n", "agent/own*": "#!/bin/sh\n"})
+	for _, words := range [][]string{
+		{"./hooks/g"},
+		{"sh", "-c", "./hooks/g --strict"},
+		{"sh", "-ec", "exec ./hooks/g"},
+		{"bash", "-lc", "set -e; (hooks/g)"},
+		{"env", "-S", "sh -c ./hooks/g"},
+		{"timeout", "5", "sh", "-c", `x=$(./hooks/g) && test -n "$x"`},
+		{"sh", "-c", "`./hooks/g`"},
+		{"sh", "-c", "cat <hooks/g"},
+	} {
+		c := command.Command{Words: words, FileDir: workspace, Workspace: workspace}
+		guard := filepath.Join(workspace, "hooks/g")
+		if files := c.Files(); !slices.Contains(files, guard) {
+			t.Errorf("%q: files %q", words, files)
+		}
+		if strings.Contains(strings.Join(words, " "), "cat") {
+			continue // read and not run
+		}
+		pins, err := c.Pins()
+		if err != nil || !slices.ContainsFunc(pins, func(p command.Pin) bool { return p.Path == guard }) {
+			t.Errorf("%q: pins %q, %v", words, pins, err)
+		}
+	}
+	c := command.Command{Words: []string{"sh", "-c", `exec "$PAWL_AGENT_DIR/own"`}, FileDir: filepath.Join(workspace, "agent"), Workspace: workspace}
+	if files := c.Files(); !slices.Contains(files, filepath.Join(workspace, "agent/own")) {
+		t.Errorf("files %q", files)
 	}
 }

@@ -70,9 +70,19 @@ func (c Command) Pinned(pins []Pin) func(context.Context, hook.Call) (hook.Answe
 // programs are the files that the command runs, by absolute names, and the
 // places in the workspace where its programs would be found.
 func (c Command) programs() []string {
+	files := c.among(c.plain(), false)
+	for _, line := range c.lines() {
+		files = append(files, c.among(c.apart(line), true)...)
+	}
+	return files
+}
+
+// among are the files that words run. In a command line every word may be a
+// program.
+func (c Command) among(words []string, line bool) []string {
 	var files []string
 	script := false // the next word that is no option is one
-	for i, w := range c.named() {
+	for i, w := range words {
 		file, asked := c.inWorkspace(w), i == 0 || script
 		data := regular(file) && !asked && !runs(file)
 		if regular(file) && !data {
@@ -80,7 +90,7 @@ func (c Command) programs() []string {
 		}
 		if !data && !strings.ContainsAny(w, "/$<>") && strings.Trim(w, ".") != "" && !strings.HasPrefix(w, "-") {
 			files = append(files, c.found(w, c.search())...)
-			if asked || c.Line != "" {
+			if asked || line {
 				files = append(files, c.first(w)...)
 			}
 		}
@@ -147,8 +157,12 @@ func changeable(file string) bool {
 	}
 }
 
-// digestOf is the digest of what a file holds, empty for one that is not there.
+// digestOf is the digest of what a file holds, empty where there is none: a
+// directory of that name is no program.
 func digestOf(file string) (string, error) {
+	if info, err := os.Stat(file); err == nil && !info.Mode().IsRegular() {
+		return "", nil
+	}
 	f, err := os.Open(file)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
 		return "", nil

@@ -110,3 +110,25 @@ func TestAHookWhoseProgramHasChangedFails(t *testing.T) {
 		})
 	}
 }
+
+// A word of the line may be the name of a directory that $PATH leads to.
+func TestADirectoryIsNoProgramUntilThereIsOne(t *testing.T) {
+	dir := t.TempDir()
+	place(t, dir, map[string]string{"lint/rules": "x\n"})
+	c := command.Command{Line: "echo lint; exit 2", FileDir: dir, Workspace: dir, Env: []string{"PATH=.:/usr/bin:/bin"}}
+	pins, err := c.Pins()
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := c.Pinned(pins)
+	if a, err := run(t.Context(), before); err != nil || a.Decision != "block" {
+		t.Errorf("with the directory: %+v, %v", a, err)
+	}
+	if err := os.RemoveAll(filepath.Join(dir, "lint")); err != nil {
+		t.Fatal(err)
+	}
+	place(t, dir, map[string]string{"lint*": "#!/bin/sh\n"})
+	if a, err := run(t.Context(), before); err == nil {
+		t.Errorf("with a program in its place: %+v", a)
+	}
+}

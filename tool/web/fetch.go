@@ -151,6 +151,9 @@ func status(resp *http.Response) string {
 // name nothing but the machine that the call named, nothing came from it.
 // Another attempt has what is left of the time, so none is made after its end.
 func (o Options) failure(ctx context.Context, t target, err error) error {
+	if typed, ok := errors.AsType[*tool.Error](err); ok && typed.Type == event.ErrorTimeout {
+		return typed
+	}
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return &tool.Error{Type: event.ErrorTimeout, Message: fmt.Sprintf("%s did not answer within %s", t.host, o.Timeout), NothingCame: true}
 	}

@@ -51,6 +51,16 @@ func TestLongPagesAreReadOneAtATime(t *testing.T) {
 	})
 }
 
+func TestAPageForWhichThereWasNoTimeIsNotBlamedOnItsServer(t *testing.T) {
+	late, cancel := context.WithDeadline(t.Context(), time.Now())
+	defer cancel()
+	_, _, why := reduce(late, "<p>x", &url.URL{}, 100, new(Places))
+	err := Options{Timeout: time.Second}.failure(late, target{host: "example.com"}, why)
+	if !strings.Contains(err.Error(), "no time to read the page as HTML; source gives it as it is") {
+		t.Errorf("got %v", err)
+	}
+}
+
 // What eight hostile pages take together is what one takes.
 func TestHostilePagesTakeNoMoreTogetherThanOne(t *testing.T) {
 	page := strings.Repeat("<p>x", 1<<20/len("<p>x"))
