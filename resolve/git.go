@@ -24,15 +24,15 @@ var gitReads = map[string]pattern{
 // gitLooks are the arguments with which those subcommands run and write
 // nothing, from the manual pages of git 2.39. Left out are those that write a file
 // (--output), run a program (--ext-diff, --textconv, --filters, --help,
-// --alternate-refs, --open-files-in-pager and -O), check signatures or look into
-// other repositories.
+// --alternate-refs, --open-files-in-pager and -O), check signatures, look into
+// other repositories or show a file that need not be of the repository (--contents).
 var gitLooks = options{
 	flags: "0123456789abBcCdDeEfFgGhHiIklLmMnoqpPrRsStuUvVwWxXz", values: "ABCGLMSUXefgnu",
 	long: `abbrev abbrev-commit abbrev-ref absolute-git-dir after after-context ahead-behind all all-match always ancestry-path anchored and
 		annotate-stdin author author-date-order basic-regexp batch batch-all-objects batch-check before before-context binary bisect
 		bisect-all bisect-vars boundary branch branches break break-rewrites broken buffer cached candidates cc check cherry cherry-mark
 		cherry-pick children clear-decorations color color-by-age color-lines color-moved color-moved-ws color-words column
-		combined-all-paths commit-header committer compact-summary contains contents context count cumulative date date-order debug decorate
+		combined-all-paths commit-header committer compact-summary contains context count cumulative date date-order debug decorate
 		decorate-refs decorate-refs-exclude deduplicate default deleted dense dereference diff-algorithm diff-filter diff-merges directory
 		dirstat dirstat-by-file dirty disambiguate disk-usage do-walk dst-prefix email encoding eol error-unmatch exact-match exclude
 		exclude-existing exclude-first-parent-only exclude-from exclude-hidden exclude-per-directory exclude-promisor-objects
@@ -62,6 +62,19 @@ var gitLooks = options{
 // gitLooks: a format for which it checks signatures, and an option of git grep
 // behind letters that take a value elsewhere.
 var gitRunsBy = newPattern(`%[-+ ]?G|^-[^-]*O`)
+
+// gitNoLook are arguments of some subcommands that fit gitLooks and do what is
+// left out there: --no-index and --untracked show files that are not of the
+// repository, and others are short for --filters and --textconv.
+var gitNoLook = map[string]pattern{
+	"cat-file": newPattern(`^--(fi|te)`),
+	"diff":     newPattern(`^--no-ind(ex?)?$`),
+	"grep":     newPattern(`^--(no-ind(ex?)?|no-ex[a-z-]*|untr[a-z]*)$`),
+}
+
+// gitShows are the subcommands that show files of the working tree that are
+// named. With two files git diff shows them wherever they are.
+var gitShows = []string{"diff", "blame"}
 
 // gitCommands are the other subcommands of git's own. Any other name is one of
 // an alias or of a program, and nothing is known of it.
@@ -104,6 +117,7 @@ func settings(list string) pattern {
 func (r *reader) git(args []word, harmless bool, dirs []string) bool {
 	sub, operands := r.gitOptions(args, dirs)
 	if only, ok := gitReads[sub]; ok && args[0].text == sub && harmless && fits(sub, only, operands) && r.quietGit(dirs) {
+		r.gitFiles(sub, operands, dirs)
 		return true
 	}
 	r.atLeast(event.RiskExecute)
@@ -135,7 +149,18 @@ func fits(sub string, only pattern, operands []word) bool {
 	if only == nil {
 		only = gitLooks
 	}
-	return !slices.ContainsFunc(operands, func(a word) bool { return !only.MatchString(a.text) || gitRunsBy.MatchString(a.text) })
+	return !slices.ContainsFunc(operands, func(a word) bool {
+		not := gitNoLook[sub]
+		return !only.MatchString(a.text) || gitRunsBy.MatchString(a.text) || not != nil && not.MatchString(a.text)
+	})
+}
+
+// gitFiles notes the files that a look of git reads because they are named.
+func (r *reader) gitFiles(sub string, operands []word, dirs []string) {
+	r.optionFiles("git "+sub, operands, dirs)
+	if slices.Contains(gitShows, sub) {
+		r.operandFiles(operands, dirs)
+	}
 }
 
 // gitOptions reads the options before the subcommand, and gives that and what

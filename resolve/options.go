@@ -78,6 +78,10 @@ var lookOptions = map[string]pattern{
 	"date": options{alone: true, flags: "uR", more: `\+.*|-I[a-z]*|-[dr].+|--(date|reference|rfc-3339)=.*|--(utc|universal|rfc-email|iso-8601|help|version)(=.*)?`}.pattern(),
 	"jq": options{flags: "acCehjMnrRsS", long: `arg argjson args jsonargs slurpfile rawfile ascii-output color-output monochrome-output compact-output
 		exit-status help indent join-output null-input raw-input raw-output slurp sort-keys stream tab unbuffered`}.pattern(),
+	"uniq": options{flags: "0123456789cdDiuz", values: "fsw", long: `count repeated all-repeated skip-fields group ignore-case skip-chars unique
+		zero-terminated check-chars help version`}.pattern(),
+	"xxd": options{more: `--?(a|autoskip|b|bits|C|capitalize|d|e|E|EBCDIC|h|help|i|include|p|ps|postscript|plain|u|upper|v|version)|` +
+		`--?(c|cols|g|groupsize|l|len|o|offset|s|seek|skip)|-[cglos][0-9]+`}.pattern(),
 	"read": options{alone: true, flags: "ers", more: `[a-z_0-9]*|-[dnNtpu]|-[ers]*[nNtu][0-9.]+`}.pattern(),
 	"set":  options{alone: true, flags: "abCefmnuvxo", more: `\+[abCefmnuvxo]+|pipefail|errexit|nounset|noglob|noclobber|xtrace|verbose`}.pattern(),
 }

@@ -27,6 +27,12 @@ func TestAnOptionThatIsNotKnownMayDoAnything(t *testing.T) {
 		"git log --outp=b": false, "git log --format=%G? a": false, "git log --format=%+GS": false, "git log --show-signature": false, "git diff --ext-diff": false,
 		"git grep -nO./x y": false, "git grep --open=./x y": false, "git log --alternate-refs": false, "git log --help": false, "git log --new": false,
 		"git cat-file --textconv HEAD:a": false, "git cat-file -p HEAD": true, "git blame -L1,2 a": true,
+		"git diff --no-index /dev/null .env": false, "git grep --no-index TOKEN": false, "git grep --no-ind TOKEN": false, "git grep --untracked x": false,
+		"git grep --no-exclude-standard x": false, "git blame --contents .env a": false, "git diff --no-indent-heuristic": true,
+		"git cat-file --filter HEAD:a": false, "git cat-file --text HEAD:a": false, "git rev-list --filter=blob:none HEAD": true,
+		"uniq -c a": true, "uniq -cf 1 a": true, "uniq -f1 -": true, "uniq --count -- a": true, "xxd -l 64 -c16 a": true, "xxd -ps": true, "xxd -C -g 1 a": true,
+		"uniq - b": false, "uniq -- - b": false, "uniq -- a -b": false, "uniq a -c": false, "uniq -c 1 b": false, "uniq -new a": false,
+		"xxd - b": false, "xxd -- a -b": false, "xxd -capitalize a b": false, "xxd -r a": false, "xxd --revert a": false, "xxd -c a b c": false,
 		"wait 12": true, "wait $x": false,
 	} {
 		if f := ws.Shell(line); (f.Risk == event.RiskRead) != looks {

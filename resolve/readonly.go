@@ -27,14 +27,20 @@ func (r *reader) reads(name string, args []word, computed bool, dirs []string) b
 		r.mayDo(name, args, dirs)
 		return false
 	}
+	r.optionFiles(name, args, dirs)
 	if !slices.Contains(pathless, name) {
-		for _, a := range args {
-			if a.text != "" && !strings.HasPrefix(a.text, "-") && !strings.ContainsRune(a.text, '\n') {
-				r.path(a, dirs, event.PathUse{Tree: true})
-			}
-		}
+		r.operandFiles(args, dirs)
 	}
 	return true
+}
+
+// operandFiles notes what could be the name of a file that is read.
+func (r *reader) operandFiles(args []word, dirs []string) {
+	for _, a := range args {
+		if a.text != "" && !strings.HasPrefix(a.text, "-") && !strings.ContainsRune(a.text, '\n') {
+			r.path(a, dirs, event.PathUse{Tree: true})
+		}
+	}
 }
 
 // looks says that a program with these arguments is known to change nothing.
@@ -43,7 +49,8 @@ func (r *reader) looks(name string, args []word, computed bool) bool {
 		return true
 	}
 	if options, known := lookOptions[name]; known {
-		return !computed && !slices.ContainsFunc(args, func(a word) bool { return !options.MatchString(a.text) })
+		return !computed && len(written(name, args)) == 0 &&
+			!slices.ContainsFunc(args, func(a word) bool { return !options.MatchString(a.text) })
 	}
 	switch name {
 	case "test", "[":
@@ -58,8 +65,6 @@ func (r *reader) looks(name string, args []word, computed bool) bool {
 		return len(args) == 0
 	case "egrep", "fgrep": // scripts that run grep
 		return !r.ws.shadowed("grep")
-	case "uniq", "xxd":
-		return !computed && operands(args) <= 1 && !slices.ContainsFunc(args, func(a word) bool { return strings.HasPrefix(a.text, "-r") })
 	case "sed":
 		return !computed && printsOnly(args)
 	}
@@ -70,16 +75,6 @@ func (r *reader) looks(name string, args []word, computed bool) bool {
 var pathless = []string{
 	"echo", "printf", "true", "false", ":", "pwd", "id", "whoami", "uname", "seq", "sleep", "expr", "nproc", "free", "uptime", "printenv", "exit", "return",
 	"break", "continue", "shift", "wait", "date", "hostname", "tr", "basename", "dirname", "which", "type", "read", "set", "ps", "git", "env",
-}
-
-func operands(args []word) int {
-	n := 0
-	for _, a := range args {
-		if !strings.HasPrefix(a.text, "-") {
-			n++
-		}
-	}
-	return n
 }
 
 var sedPrints = newPattern(`^([0-9]+|\$)(,([0-9]+|\$))?p$`)
@@ -96,6 +91,9 @@ var findRuns = newPattern(`^-(exec|execdir|ok|okdir|delete|fls|fprint|fprint0|fp
 // mayDo raises the risk of programs that are not known in detail, and notes
 // the files that they are known to write.
 func (r *reader) mayDo(name string, args []word, dirs []string) {
+	for _, w := range written(name, args) {
+		r.writes(w, dirs)
+	}
 	switch {
 	case slices.Contains(senders, name):
 		r.atLeast(event.RiskSend)

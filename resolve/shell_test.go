@@ -149,6 +149,20 @@ func TestCommandLineNamesTheFilesThatItTouches(t *testing.T) {
 		"cat < git/config":                         {".git/config"},
 		"grep -r x src":                            {"t:x", "t:src"},
 		"cat /etc/passwd":                          {"t!:/etc/passwd"},
+		"uniq - git/config":                        {"g:.git/config", "w:.git/config"},
+		"xxd -p -- a git/config":                   {"g:a", "g:.git/config", "w:.git/config"},
+		"grep -nf.env x":                           {"t:.env", "t:x"},
+		"grep --file=.env x":                       {"t:.env", "t:x"},
+		"rg --file=.env x":                         {"t:.env", "t:x"},
+		"diff --to-file=.env":                      {"t:.env"},
+		"wc --f=.env":                              {"t:.env"},
+		"du -X.env":                                {"t:.env"},
+		"git grep -nf.env":                         {"t:.env"},
+		"git ls-files -X .env":                     {"t:.env"},
+		"git ls-files --exclude-from=.env":         {"t:.env"},
+		"git blame -S.env a":                       {"t:.env", "t:a"},
+		"git blame --ignore-revs-file .env":        {"t:.env"},
+		"git diff /dev/null .env":                  {"t!:/dev/null", "t:.env"},
 	} {
 		for i, p := range want {
 			if !strings.Contains(p, ":") {
