@@ -163,6 +163,15 @@ func (c *conn) emptyInbox(rid int64) error {
 	return c.erase(`DELETE FROM inbox WHERE rid = ?1`, rid)
 }
 
+// emptyEndedInboxes takes out what an older version left when a run ended.
+func (c *conn) emptyEndedInboxes() error {
+	const left = `SELECT i.id FROM inbox i CROSS JOIN runs r ON r.rid = i.rid WHERE r.state = 'ended'`
+	if _, some, err := c.queryInt(left + ` LIMIT 1`); err != nil || !some {
+		return err
+	}
+	return c.erase(`DELETE FROM inbox WHERE id IN (` + left + `)`)
+}
+
 // insertEvents returns the pos of the first, which the others follow without a
 // gap.
 func (c *conn) insertEvents(rid int64, records []journal.Record) (first int64, err error) {

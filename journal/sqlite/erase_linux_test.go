@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/journal"
@@ -97,6 +98,44 @@ func TestWhatWasTakenOutOfAnInboxIsFoundNowhere(t *testing.T) {
 				})
 			}
 		}
+	}
+}
+
+// Older versions left in the inbox what a run did not take up before its end. Who
+// opens the journal while another process writes still opens it.
+func TestWhatEndedRunsLeftInTheirInboxesGoesWhenAJournalIsOpened(t *testing.T) {
+	const word = "correct-horse-battery"
+	path := filepath.Join(t.TempDir(), "journal.db")
+	other := open(t, path)
+	journaltest.Start(t, other, "ended")
+	journaltest.Start(t, other, "goes on")
+	input(t, other, "ended", "it is "+word)
+	kept := input(t, other, "goes on", "be quick")
+	if err := other.Script("UPDATE runs SET state = 'ended' WHERE id = 'ended'"); err != nil {
+		t.Fatal(err)
+	}
+	var opened error
+	if err := other.During(func() {
+		s, err := sqlite.Open(t.Context(), path, sqlite.Options{BusyTimeout: time.Millisecond})
+		if opened = err; err == nil {
+			opened = s.Close()
+		}
+	}); err != nil || opened != nil {
+		t.Fatal(err, opened)
+	}
+	if len(filesWith(t, path, word)) == 0 {
+		t.Fatal("the word was never there")
+	}
+	s := open(t, path)
+	left, err := s.Inbox(t.Context(), "")
+	if err != nil || len(left) != 1 || left[0].ID != kept {
+		t.Errorf("there waits %+v, %v", left, err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if found := filesWith(t, path, word); len(found) > 0 {
+		t.Errorf("it is in %v", found)
 	}
 }
 

@@ -124,8 +124,14 @@ func (s *Store) openWriter(ctx context.Context, o Options) error {
 	if err != nil {
 		return errors.Join(err, c.close())
 	}
+	// What is in the way now need not be at the next opening, but nothing may
+	// follow on what the disk did not keep.
+	if err := c.emptyEndedInboxes(); syncFailed(err) {
+		return errors.Join(err, c.close())
+	}
 	p := newCheckpointer(func() (*conn, error) { return openWriterConn(s.path, o) })
 	s.writer = newWriter(c, f, p, func(inbox bool) { s.watch.notify(inbox) })
+	s.writer.eraseLog()
 	return nil
 }
 

@@ -204,10 +204,7 @@ func (w *writer) transact(group []*op) error {
 	if w.lost = w.file.check(); w.lost != nil {
 		return w.lost
 	}
-	if w.conn.erased {
-		w.conn.erased = false
-		w.checkpoint.erase()
-	}
+	w.eraseLog()
 	for _, o := range group {
 		w.since += len(o.batch.Records)
 	}
@@ -216,4 +213,12 @@ func (w *writer) transact(group []*op) error {
 		w.checkpoint.ask()
 	}
 	return nil
+}
+
+// eraseLog has the log erased where a commit deleted what that must not keep.
+func (w *writer) eraseLog() {
+	if w.conn.erased {
+		w.conn.erased = false
+		w.checkpoint.erase()
+	}
 }
