@@ -3,6 +3,7 @@ package control_test
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 
 	"github.com/pawlrun/pawl"
@@ -73,5 +74,93 @@ func TestWhoeverSpeaksToARunThatEndsWithoutHearingItIsTold(t *testing.T) {
 		if err := e.Close(); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// soonDistracted is the store of a driver that looks into its inbox for a time.
+type soonDistracted struct {
+	journal.Store
+	now atomic.Bool
+}
+
+func (s *soonDistracted) Inbox(ctx context.Context, run string) ([]journal.Command, error) {
+	if s.now.Load() {
+		return nil, nil
+	}
+	return s.Store.Inbox(ctx, run)
+}
+
+// endsMeanwhile is the store of a sender: a run ends while that waits until its
+// command is taken up.
+type endsMeanwhile struct {
+	journal.Store
+	end func()
+}
+
+func (s endsMeanwhile) Watch(ctx context.Context) <-chan struct{} {
+	s.end()
+	return s.Store.Watch(ctx)
+}
+
+// Two who speak in one name, as all clients of a server do, are told apart. Both
+// have read the row of the run before either spoke.
+func TestWhatWasNotHeardIsNotTakenForWhatWas(t *testing.T) {
+	for name, ending := range map[string]func(journal.Store, func()) journal.Store{
+		"behind it": func(s journal.Store, end func()) journal.Store { return endsBehind{s, end} },
+		"meanwhile": func(s journal.Store, end func()) journal.Store { return endsMeanwhile{s, end} },
+	} {
+		for _, c := range []journal.Command{
+			{Kind: journal.Input, Text: "one more thing", By: "ann"},
+			{Kind: journal.Cancel, By: "ann"},
+			{Kind: journal.Raise, Setting: "usd_per_run", Value: 9, By: "ann"},
+		} {
+			t.Run(string(c.Kind)+", the run ends "+name, func(t *testing.T) { sendTwice(t, c, ending) })
+		}
+	}
+}
+
+// sendTwice sends a command twice to a run that takes the first up and ends before
+// it looks again.
+func sendTwice(t *testing.T, c journal.Command, ending func(journal.Store, func()) journal.Store) {
+	shared, working, done := memory.New(nil), make(chan struct{}), make(chan struct{})
+	worker := pawl.Agent{
+		Model: pawl.Target{Name: "test/m", Client: scripted.New("test",
+			scripted.Turn{ToolCalls: []scripted.Call{{Name: "work", Arguments: []byte("{}")}}}, scripted.Turn{Text: "done"})},
+	}
+	worker.Tools = append(worker.Tools, pawl.Tool("work", "Works.", func(context.Context, struct{}) (string, error) {
+		close(working)
+		<-done
+		return "ok", nil
+	}))
+	driver := &soonDistracted{Store: shared}
+	run, err := worker.Start(t.Context(), "Work.", pawl.Options{Journal: driver})
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-working
+	row, err := shared.Run(t.Context(), run.ID())
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := engine.New(shared, launch.Machine, engine.Options{})
+	defer first.Close()
+	if got, err := control.New(shared, first).Send(t.Context(), row, c); err != nil || !got.Taken {
+		t.Fatalf("first: %+v, %v", got, err)
+	}
+	driver.now.Store(true)
+	store := ending(shared, func() {
+		close(done)
+		if _, err := run.Wait(); err != nil {
+			t.Error(err)
+		}
+	})
+	second := engine.New(store, launch.Machine, engine.Options{})
+	defer second.Close()
+	got, err := control.New(store, second).Send(t.Context(), row, c)
+	switch {
+	case c.Kind == journal.Cancel && (err != nil || got.State != journal.Ended):
+		t.Errorf("second: %+v, %v; the run is cancelled as it asks", got, err)
+	case c.Kind != journal.Cancel && !errors.Is(err, journal.ErrEnded):
+		t.Errorf("second: %+v, %v; want ErrEnded", got, err)
 	}
 }

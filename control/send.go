@@ -68,6 +68,7 @@ func (d *Desk) Send(ctx context.Context, r journal.Run, c journal.Command) (Deli
 	if err != nil {
 		return Delivery{}, err
 	}
+	c.ID = receipt.ID
 	taken, err := d.taken(ctx, r.ID)
 	if err != nil {
 		return Delivery{}, err

@@ -92,11 +92,11 @@ func (d *driver) translate(c journal.Command) event.Data {
 		if d.resuming {
 			return nil // whoever resumes the run after it has decided otherwise
 		}
-		return event.PauseRequested{By: c.By}
+		return event.PauseRequested{By: c.By, Command: c.ID}
 	case journal.Input:
-		return d.blobs.detach(event.InputReceived{Text: c.Text, Media: c.Media, By: c.By})
+		return d.blobs.detach(event.InputReceived{Text: c.Text, Media: c.Media, By: c.By, Command: c.ID})
 	case journal.Raise:
-		return event.BudgetRaised{Setting: c.Setting, Value: c.Value, By: c.By}
+		return event.BudgetRaised{Setting: c.Setting, Value: c.Value, By: c.By, Command: c.ID}
 	case journal.Approve, journal.Reject:
 		return d.decision(c)
 	}
@@ -120,6 +120,8 @@ func (e *Engine) Send(ctx context.Context, c journal.Command) error {
 
 // Receipt says how a command went on its way.
 type Receipt struct {
+	// ID is the command's number in the inbox.
+	ID int64
 	// Sealed says that nobody but the process that drives the run can read the
 	// command where it rests.
 	Sealed bool
@@ -173,7 +175,7 @@ func (e *Engine) send(ctx context.Context, c journal.Command, from sender) (r Re
 			return r, err
 		}
 	}
-	err = e.deliver(ctx, c, row.Seq, known)
+	r.ID, err = e.deliver(ctx, c, row.Seq, known)
 	e.prod(row.Parent)
 	return r, err
 }
@@ -192,24 +194,25 @@ func (e *Engine) confided(row journal.Run, c journal.Command, known knownSecrets
 	return c, Receipt{}, known.unknown(row.ID, err)
 }
 
-// deliver puts a command into the inbox, and answers it where nobody drives the
-// run, whose last event before was that with the number seq.
-func (e *Engine) deliver(ctx context.Context, c journal.Command, seq int64, known knownSecrets) error {
-	id, err := e.store.Send(ctx, c)
-	if err != nil {
-		return fmt.Errorf("engine: send %s: %w", c.Kind, err)
+// deliver puts a command into the inbox, which gives it its number, and answers
+// it where nobody drives the run, whose last event before was that with the
+// number seq.
+func (e *Engine) deliver(ctx context.Context, c journal.Command, seq int64, known knownSecrets) (id int64, err error) {
+	if c.ID, err = e.store.Send(ctx, c); err != nil {
+		return 0, fmt.Errorf("engine: send %s: %w", c.Kind, err)
 	}
 	a := answers{seen: map[int64]bool{}, refused: map[int64]bool{}, secrets: known}
-	if err := e.answer(ctx, c.Run, &a); err != nil {
-		return err
-	}
+	err = e.answer(ctx, c.Run, &a)
 	switch {
-	case a.refused[id] && c.Sealed != nil:
-		return ErrUnread
-	case a.refused[id]:
-		return e.undecidable(ctx, c)
+	case err != nil:
+	case a.refused[c.ID] && c.Sealed != nil:
+		err = ErrUnread
+	case a.refused[c.ID]:
+		err = e.undecidable(ctx, c)
+	default:
+		err = e.unheard(ctx, c, seq)
 	}
-	return e.unheard(ctx, c, seq)
+	return c.ID, err
 }
 
 // unheard is [journal.ErrEnded] for a run that ended while a command was on its

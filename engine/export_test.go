@@ -14,5 +14,6 @@ func (e *Engine) SendSealed(ctx context.Context, owner string, c journal.Command
 	if err != nil {
 		return err
 	}
-	return e.deliver(ctx, c, 0, knownSecrets{})
+	_, err = e.deliver(ctx, c, 0, knownSecrets{})
+	return err
 }

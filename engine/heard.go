@@ -8,23 +8,27 @@ import (
 	"github.com/pawlrun/pawl/journal"
 )
 
-// Heard says that a run's journal has, behind an event, what a command becomes.
-// A run that has ended may have done so before it took the command up, which is
-// then gone with its inbox.
+// Heard says that a run's journal has what a command becomes, whose number the
+// inbox gave, in an event behind that with the number after. A run that has ended
+// may have done so before it took the command up, which is then gone with its
+// inbox. A second cancel becomes nothing: the run is cancelled as it asks.
 func (e *Engine) Heard(ctx context.Context, c journal.Command, after int64) (bool, error) {
+	if c.Kind == journal.Cancel {
+		after = 0
+	}
 	records, err := e.store.Records(ctx, c.Run, after, 0)
 	if err != nil {
 		return false, fmt.Errorf("engine: what became of %s of run %s: %w", c.Kind, c.Run, err)
 	}
 	for _, r := range records {
-		if !becomes(c.Kind, event.Type(r.Type)) {
+		if r.Run != c.Run || !becomes(c.Kind, event.Type(r.Type)) {
 			continue
 		}
 		ev, err := event.Decode(r.Body)
 		if err != nil {
 			return false, fmt.Errorf("engine: run %s, event %d: %w", c.Run, r.Seq, err)
 		}
-		if saidBy(ev.Data, c) {
+		if isOf(ev.Data, c) {
 			return true, nil
 		}
 	}
@@ -46,17 +50,18 @@ func becomes(kind journal.CommandKind, t event.Type) bool {
 	return t == event.TypeToolApprovalResolved
 }
 
-// saidBy says that an event has the sender of a command, and is about the same.
-func saidBy(data event.Data, c journal.Command) bool {
+// isOf says that an event of the type that a command becomes is of this one. Of
+// two decisions on a call the first counts, whoever made it.
+func isOf(data event.Data, c journal.Command) bool {
 	switch d := data.(type) {
 	case event.CancelRequested:
-		return d.By == c.By
+		return true
 	case event.PauseRequested:
-		return d.By == c.By
+		return d.Command == c.ID
 	case event.InputReceived:
-		return d.By == c.By
+		return d.Command == c.ID
 	case event.BudgetRaised:
-		return d.By == c.By && d.Setting == c.Setting
+		return d.Command == c.ID
 	case event.ToolApprovalResolved:
 		return d.CallID == c.CallID
 	}

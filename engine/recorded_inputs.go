@@ -17,6 +17,7 @@ func (e *Engine) RecordedInputs(ctx context.Context, run string) (map[int][]even
 		case event.CycleStart:
 			cycle = d.Cycle
 		case event.InputReceived:
+			d.Command = 0 // that of the recorded run's inbox
 			inputs[cycle] = append(inputs[cycle], d)
 		}
 		return nil

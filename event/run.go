@@ -194,6 +194,9 @@ type CancelRequested struct {
 // PauseRequested asks the run to park at the next boundary.
 type PauseRequested struct {
 	By string `json:"by,omitempty"`
+	// Command is the number that the inbox gave what somebody sent; absent where
+	// it came from elsewhere, or an older version wrote the event.
+	Command int64 `json:"command,omitempty"`
 }
 
 // InputReceived is a message that somebody added while the run went. It joins
@@ -203,6 +206,8 @@ type InputReceived struct {
 	// Media are the images and files that go with the text, or stand alone.
 	Media []llm.Media `json:"media,omitempty"`
 	By    string      `json:"by,omitempty"`
+	// Command is as in [PauseRequested].
+	Command int64 `json:"command,omitempty"`
 }
 
 // Message is what joins the history, or nil when there is nothing in it.
@@ -226,6 +231,8 @@ type BudgetRaised struct {
 	// Value is the new limit; -1 takes it away.
 	Value float64 `json:"value"`
 	By    string  `json:"by,omitempty"`
+	// Command is as in [PauseRequested].
+	Command int64 `json:"command,omitempty"`
 }
 
 // Checkpoint marks a point that a fork or a reader may want to return to.

@@ -192,7 +192,8 @@ type Store interface {
 	// Tail returns up to limit records of any run after a pos.
 	Tail(ctx context.Context, after int64, limit int) ([]Record, error)
 
-	// Send puts a command into a run's inbox; Inbox reads what is not
+	// Send puts a command into a run's inbox and returns its number there, which
+	// no other command of the store ever has; Inbox reads what is not
 	// consumed, oldest first, of one run or ("") of all.
 	Send(ctx context.Context, c Command) (int64, error)
 	Inbox(ctx context.Context, run string) ([]Command, error)

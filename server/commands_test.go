@@ -97,7 +97,7 @@ func TestAMessageReachesARunThatGoes(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		l.stands(path)
-		want := []event.InputReceived{{Text: "and be quick", By: "http:somebody"}}
+		want := []event.InputReceived{{Text: "and be quick", By: "http:somebody", Command: 1}}
 		if diff := cmp.Diff(want, happened[event.InputReceived](l, path)); diff != "" {
 			t.Errorf("the run has heard (-want +got):\n%s", diff)
 		}
