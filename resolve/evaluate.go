@@ -91,18 +91,30 @@ func looksTest(name string, args []word) bool {
 	case 0, 1:
 		return true
 	case 2:
-		return args[0].is(testsOne...)
+		return args[0].is(testsOne...) || args[0].is("-t") && args[1].number
 	case 3:
 		return args[1].is(testsTwo...) || args[1].is(testsNumbers...) && args[0].number && args[2].number
 	}
-	return !slices.ContainsFunc(args, func(a word) bool { return a.computed || a.is("-v", "-R") || a.is(testsNumbers...) })
+	for i, a := range args {
+		terminal := a.is("-t") && !(i+1 < len(args) && args[i+1].number)
+		if a.computed || terminal || a.is("-v", "-R") || a.is(testsNumbers...) {
+			return false
+		}
+	}
+	return true
 }
+
+// decimal is a constant that no shell evaluates further.
+var decimal = newPattern(`^[-+]?[0-9]*\.?[0-9]+$`)
+
+func (w word) decimal() bool { return w.number || !w.computed && decimal.MatchString(w.text) }
 
 // conversion is one conversion of printf's: the last letter says of what.
 var conversion = newPattern(`%([-0-9. +#]*)(.)`)
 
 // looksPrintf says that a printf is known to evaluate nothing: it names no
-// variable, and what it takes for numbers are numbers.
+// variable, and what it takes for numbers are numbers. The format is used again
+// for what is left, and a word that may become several moves those behind it.
 func looksPrintf(args []word) bool {
 	if len(args) == 0 || args[0].computed || strings.HasPrefix(args[0].text, "-") {
 		return false
@@ -111,12 +123,19 @@ func looksPrintf(args []word) bool {
 	if strings.Count(strings.ReplaceAll(args[0].text, "%%", ""), "%") != len(found) {
 		return false
 	}
-	for _, f := range found {
+	values := args[1:]
+	moved := slices.ContainsFunc(values, func(a word) bool { return a.several })
+	for i, f := range found {
 		switch letter := f[2]; {
 		case strings.Contains("sbc", letter):
-		case strings.Contains("diouxXeEfFgG", letter) && numbers(args[1:]):
-		default:
+		case !strings.Contains("diouxXeEfFgG", letter):
 			return false
+		default:
+			for at, a := range values {
+				if (moved || at%len(found) == i) && !a.decimal() {
+					return false
+				}
+			}
 		}
 	}
 	return true

@@ -29,12 +29,13 @@ var gitReads = map[string]pattern{
 var gitLooks = options{
 	flags: "0123456789abBcCdDeEfFgGhHiIklLmMnoqpPrRsStuUvVwWxXz", values: "ABCGLMSUXefgnu",
 	long: `abbrev abbrev-commit abbrev-ref absolute-git-dir after after-context ahead-behind all all-match always ancestry-path anchored and
-		annotate-stdin author author-date-order basic-regexp batch batch-all-objects batch-check before before-context binary bisect
+		annotate-stdin author author-date-order base basic-regexp batch batch-all-objects
+		batch-check batch-command before before-context binary bisect
 		bisect-all bisect-vars boundary branch branches break break-rewrites broken buffer cached candidates cc check cherry cherry-mark
 		cherry-pick children clear-decorations color color-by-age color-lines color-moved color-moved-ws color-words column
 		combined-all-paths commit-header committer compact-summary contains context count cumulative date date-order debug decorate
 		decorate-refs decorate-refs-exclude deduplicate default deleted dense dereference diff-algorithm diff-filter diff-merges directory
-		dirstat dirstat-by-file dirty disambiguate disk-usage do-walk dst-prefix email encoding eol error-unmatch exact-match exclude
+		dirstat dirstat-by-file dirty disambiguate disk-usage do-walk dst-prefix email empty-directory encoding eol error-unmatch exact-match exclude
 		exclude-existing exclude-first-parent-only exclude-from exclude-hidden exclude-per-directory exclude-promisor-objects
 		exclude-standard exit-code expand-tabs ext-grep extended-regexp files-with-matches files-without-match filter filter-print-omitted
 		filter-provided-objects find-copies find-copies-harder find-object find-renames first-parent fixed-strings flags follow
@@ -44,17 +45,17 @@ var gitLooks = options{
 		ignore-space-change ignore-submodules ignored in-commit-order incremental indent-heuristic independent index indexed-objects
 		inter-hunk-context invert-grep invert-match irreversible-delete is-ancestor is-bare-repository is-inside-git-dir is-inside-work-tree
 		is-shallow-repository ita-invisible-in-index ita-visible-in-index keep-dashdash killed left-only left-right line-number
-		line-porcelain line-prefix local-env-vars log-size long match max-age max-count max-depth max-parents merge merge-base merges min-age
+		line-porcelain line-prefix local-env-vars log-size long mailmap match max-age max-count max-depth max-parents merge merge-base merges min-age
 		min-parents minimal missing modified name-only name-status not notes null numbered numstat object-names object-only objects
-		objects-edge objects-edge-aggressive octopus oneline only-matching or others output-indicator-context output-indicator-new
-		output-indicator-old parents patch patch-with-raw patch-with-stat path path-format patience perl-regexp pickaxe-all pickaxe-regex
+		objects-edge objects-edge-aggressive octopus oneline only-matching or others ours output-indicator-context output-indicator-new
+		output-indicator-old parents patch patch-with-raw patch-with-stat path path-format patience peel-tag perl-regexp pickaxe-all pickaxe-regex
 		porcelain prefix pretty progress quiet raw recursive reflog refs regexp-ignore-case relative relative-date remotes remove-empty
-		rename-empty renames resolve-git-dir reverse revs-only right-only root rotate-to score-debug shared-index-path short shortstat
+		rename-empty renames resolve-git-dir resolve-undo reverse revs-only right-only root rotate-to score-debug shared-index-path short shortstat
 		show-cdup show-email show-function show-linear-break show-name show-notes show-number show-object-format show-prefix show-pulls
 		show-stash show-stats show-superproject-working-tree show-toplevel simplify-by-decoration simplify-merges since since-as-filter
-		single-worktree skip skip-to source sparse sq src-prefix stage standard-notes stat stat-count stat-graph-width stat-name-width
-		stat-width stdin stop-at-non-option stuck-long submodule summary symbolic symbolic-full-name tags text threads timestamp topo-order
-		unified unmerged unordered unpacked until untracked untracked-files use-bitmap-index verbose verify walk-reflogs with-tree word-diff
+		single-worktree skip skip-to source sparse sq src-prefix stage staged standard-notes stat stat-count stat-graph-width stat-name-width
+		stat-width stdin stop-at-non-option stuck-long submodule summary symbolic symbolic-full-name tags text theirs threads timestamp topo-order
+		undefined unified unmerged unordered unpacked until untracked untracked-files use-bitmap-index use-mailmap verbose verify walk-reflogs with-tree word-diff
 		word-diff-regex word-regexp ws-error-highlight no-[a-z-]+`,
 }.pattern()
 

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/resolve"
 )
 
@@ -48,7 +49,21 @@ func TestGitOnlyLooksWhereTheRepositoryMakesItRunNothing(t *testing.T) {
 		"a setting of a newer git":     {"[core]\n\tnewMonitor = ./x\n", false},
 		"a line that goes on":          {"[user]\n\tname = a \\\n[core]\n", false},
 		"what cannot be read":          {"[core\n", false},
-		"comments and a bare setting":  {"# x\n[core] ; y\n\tbare\n[user]\n\tname = \"a ; b\"\n", true},
+		"settings of other work": {"[http \"https://a.test\"]\n\tproxy = x\n[url \"git@a.test:\"]\n\tinsteadOf = https://a.test/\n[credential]\n\thelper = store\n" +
+			"[alias]\n\tst = !x\n[gitflow \"prefix\"]\n\tfeature = f\n[receive]\n\tdenyCurrentBranch = warn\n[push]\n\tfollowTags\n[commit]\n\tgpgsign = true\n" +
+			"[gpg]\n\tformat = ssh\n[feature]\n\tmanyFiles = true\n[notes]\n\tdisplayRef = x\n", true},
+		"settings of looks": {"[status]\n\tshowUntrackedFiles = no\n[core]\n\texcludesfile = x\n\tattributesfile = y\n\tcommentchar = ;\n\twhitespace = cr-at-eol\n" +
+			"\tsharedRepository = group\n\tcommitGraph = true\n[diff]\n\ttool = x\n\tcolorMoved = zebra\n[merge]\n\ttool = x\n[grep]\n\tlineNumber = true\n" +
+			"[blame]\n\tignoreRevsFile = .git-blame-ignore-revs\n[tag]\n\tsort = -version:refname\n[extensions]\n\trelativeWorktrees = true\n", true},
+		"large files":                 {"[lfs \"https://a.test/x\"]\n\taccess = basic\n\tlocksverify = true\n", true},
+		"an extension of large files": {"[lfs \"extension.x\"]\n\tclean = ./x\n", false},
+		"a program for signatures":    {"[gpg]\n\tprogram = ./x\n", false},
+		"signatures that are checked": {"[log]\n\tshowSignature = true\n", false},
+		"signatures of each commit":   {"[format]\n\tpretty = %G?\n", false},
+		"an order by signatures":      {"[branch]\n\tsort = signature\n", false},
+		"a file that blame shows":     {"[blame]\n\tignoreRevsFile = .env\n", false},
+		"repositories within":         {"[submodule]\n\trecurse = true\n", false},
+		"comments and a bare setting": {"# x\n[core] ; y\n\tbare\n[user]\n\tname = \"a ; b\"\n", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := written(t, map[string]string{
@@ -90,6 +105,28 @@ func TestGitOnlyLooksWhereNoOtherRepositoryOrHookHasASay(t *testing.T) {
 				t.Errorf("git status is read-only: %t", got.Commands[0].ReadOnly)
 			}
 		})
+	}
+}
+
+func TestDailyLooksOfGitAreLooks(t *testing.T) {
+	_, ws := place(t)
+	for _, line := range []string{
+		"git status -sb", "git status --porcelain=v2 --branch", "git diff", "git diff --staged", "git diff --cached --stat", "git diff main...HEAD --name-only",
+		"git diff --ours a", "git diff --theirs a", "git diff --base a", "git diff -U10 HEAD~1 -- a", "git log -1 --format=%H", "git log --oneline -n 20",
+		"git log --graph --oneline --all --decorate", "git log -S foo -p -3", "git log --since='2 weeks ago' --author=me", "git log --follow -- a",
+		"git log --use-mailmap", "git log --mailmap", "git show --stat HEAD", "git show HEAD:a", "git shortlog -sne", "git blame -w -C -L 1,20 a",
+		"git ls-files -m -o --exclude-standard", "git ls-files -o --directory --no-empty-directory", "git ls-files -o --directory --empty-directory", "git describe --tags --always",
+		"git rev-parse --abbrev-ref HEAD", "git rev-list --count HEAD", "git cat-file -p HEAD:a", "git grep -n /api", "git branch -vv", "git remote -v", "git stash list",
+	} {
+		f := ws.Shell(line)
+		if f.Risk != event.RiskRead {
+			t.Errorf("%s is %s (%v)", line, f.Risk, f.Unclear)
+		}
+		for _, p := range f.Paths {
+			if p.Outside {
+				t.Errorf("%s reads %s", line, p.Path)
+			}
+		}
 	}
 }
 

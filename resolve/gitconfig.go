@@ -11,11 +11,22 @@ import (
 // gitQuiet are the settings of a repository, beside gitSafe, with which commands
 // that only look run nothing. Whoever made the repository may have put any other
 // there: a file system monitor, a filter, a remote to fetch missing objects from.
+// Left out are also format.pretty, which may ask for signatures, other settings
+// of lfs, whose filter may run an extension, and submodule, as git enters the
+// repositories within and does what their configurations say.
 var gitQuiet = settings(`core.autocrlf core.bare core.eol core.fscache core.logAllRefUpdates core.preloadIndex core.repositoryFormatVersion core.safecrlf
 	core.sparseCheckout core.sparseCheckoutCone core.untrackedCache core.hideDotFiles extensions.objectFormat extensions.refStorage
-	extensions.worktreeConfig remote.url remote.fetch remote.push remote.pushurl remote.tagOpt remote.prune remote.gh-resolved branch.* init.*
-	pull.* push.default push.autoSetupRemote fetch.* gc.* index.* pack.* rerere.* lfs.repositoryFormatVersion maintenance.auto
-	maintenance.strategy user.signingKey gui.*`)
+	extensions.worktreeConfig extensions.relativeWorktrees core.excludesFile core.attributesFile core.commentChar core.whitespace core.sharedRepository
+	core.commitGraph core.multiPackIndex remote.url remote.fetch remote.push remote.pushurl remote.tagOpt remote.prune remote.gh-resolved branch.* init.*
+	pull.* push.* fetch.* gc.* index.* pack.* rerere.* maintenance.auto
+	maintenance.strategy user.signingKey gui.* alias.* http.* url.* credential.* gitflow.* receive.* feature.* notes.* grep.* commit.gpgSign gpg.format
+	status.showUntrackedFiles status.aheadBehind status.relativePaths status.showStash diff.tool diff.colorMoved merge.tool
+	blame.ignoreRevsFile=.git-blame-ignore-revs
+	lfs.repositoryFormatVersion lfs.url lfs.pushURL lfs.access lfs.locksVerify lfs.fetchInclude lfs.fetchExclude lfs.concurrentTransfers`)
+
+// gitSorts are the orders of branches and tags for which git runs nothing: for
+// one by signatures it runs the program that checks them.
+var gitSorts = newPattern(`(?i)^(branch|tag)\.sort=-?((version|v):)?(refname|[a-z]*date)$`)
 
 // The lines of a configuration: a section, perhaps with the name of what it is
 // about, and a setting.
@@ -40,11 +51,23 @@ func quietSettings(config string) bool {
 		if key == nil || strings.HasSuffix(line, `\`) {
 			return false
 		}
-		if name := section + "." + key[1]; !gitQuiet.MatchString(name) && !gitSafe.MatchString(name) {
+		setting := section + "." + key[1]
+		if key[2] == "=" {
+			setting += "=" + strings.TrimSpace(line[len(key[0]):])
+		}
+		if !quiet(setting) {
 			return false
 		}
 	}
 	return true
+}
+
+func quiet(setting string) bool {
+	name, _, _ := strings.Cut(strings.ToLower(setting), "=")
+	if strings.HasSuffix(name, ".sort") {
+		return gitSorts.MatchString(setting)
+	}
+	return gitQuiet.MatchString(setting) || gitSafe.MatchString(setting)
 }
 
 // maxGitConfig is how much of a configuration is looked at; what is longer may

@@ -27,6 +27,7 @@ func TestAnOptionThatIsNotKnownMayDoAnything(t *testing.T) {
 		"git log --outp=b": false, "git log --format=%G? a": false, "git log --format=%+GS": false, "git log --show-signature": false, "git diff --ext-diff": false,
 		"git grep -nO./x y": false, "git grep --open=./x y": false, "git log --alternate-refs": false, "git log --help": false, "git log --new": false,
 		"git cat-file --textconv HEAD:a": false, "git cat-file -p HEAD": true, "git blame -L1,2 a": true,
+		"git cat-file --batch-command --use-mailmap": true, "git name-rev --undefined --peel-tag HEAD": true, "git ls-files --resolve-undo": true,
 		"git diff --no-index /dev/null .env": false, "git grep --no-index TOKEN": false, "git grep --no-ind TOKEN": false, "git grep --untracked x": false,
 		"git grep --no-exclude-standard x": false, "git blame --contents .env a": false, "git diff --no-indent-heuristic": true,
 		"git cat-file --filter HEAD:a": false, "git cat-file --text HEAD:a": false, "git rev-list --filter=blob:none HEAD": true,
