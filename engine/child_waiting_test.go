@@ -73,8 +73,10 @@ func TestAPersonsTimeInAChildIsNotItsParents(t *testing.T) {
 					limit(&r.cfg.Limits)
 					began := time.Now()
 					run := r.start(t.Context())
+					time.Sleep(10 * time.Minute)
+					r.rowsFit()
 					if !c.asked {
-						time.Sleep(30 * time.Minute)
+						time.Sleep(20 * time.Minute)
 						id := r.children(run.ID)[0]
 						r.send(journal.Command{Run: id, Kind: journal.Approve, CallID: id + "-1-1", By: "ann"})
 					}

@@ -46,7 +46,8 @@ type Run struct {
 	ForkSeq int64  `json:"forkSeq,omitempty"`
 	Kind    string `json:"kind"`
 	Name    string `json:"name,omitempty"`
-	// Created and Updated are the times of the run's own first and last event.
+	// Created and Updated are the times of the run's own first and last event;
+	// in rows of older versions, of the commits that brought them.
 	Created time.Time `json:"created"`
 	Updated time.Time `json:"updated"`
 	Status

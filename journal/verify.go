@@ -29,9 +29,11 @@ const verifyPage = 500
 // Verify reads a run's journal from its first event to its last and recomputes
 // what links them: numbers without gaps, the run's id in every event, and the
 // hash of each event in the one that follows it, the last one's in the run's
-// row, and everything else that the row tells lists, as the events have it: only
-// who holds the run's lease is in no event. Nothing may follow the run's end.
-// Whatever an event refers to must be there and be what its digest says.
+// row, and everything else that the row tells lists, as the events have it, but
+// for two things: who holds the run's lease is in no event, and a row's times are
+// those of its events only as this version writes them, so that a change of them
+// is not found. Nothing may follow the run's end. Whatever an event refers to must
+// be there and be what its digest says.
 //
 // The chain alone finds accidental change and naive edits. Somebody who
 // rewrites a tail can rewrite its hashes too; to find that, pass head, the

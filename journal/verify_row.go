@@ -4,28 +4,24 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/pawlrun/pawl/event"
 )
 
-// rowLag is how much later than its event a row may have been written: it has
-// the time of the event, but older versions wrote that of the commit.
-const rowLag = time.Minute
-
 // account is what a run's events say of what its row tells lists. The row's
-// lease is in no event.
+// lease is in no event, and its times are held against none: in a row of an
+// older version they are the commit's, whose clock may have been set back, and
+// which may have come much later, after a suspend or with commands alone.
 type account struct {
 	parent, kind, name string
-	// first and last are the times of the run's own first and last event.
-	first, last time.Time
-	cycles      int
+	cycles             int
 	// untouched says that nothing has happened since the run was forked.
 	untouched bool
 	parked    *event.RunParked
-	// asked are the calls that wait for a decision, retrying that an attempt of
-	// the cycle failed, so that another may be waited for.
-	asked    map[string]bool
+	// asking are the calls that wait for a person, with what was asked, nothing
+	// where a child of the run asks; retrying says that an attempt of the cycle
+	// failed, so that another may be waited for.
+	asking   map[string]event.ToolPendingApproval
 	retrying bool
 	outcome  *event.Outcome
 }
@@ -33,35 +29,55 @@ type account struct {
 // add takes the next event; own says that the run wrote it itself.
 func (a *account) add(e *event.Event, own bool) {
 	if own {
-		if a.first.IsZero() {
-			a.parent, a.first = e.Parent, e.Time
-		}
-		a.last = e.Time
+		a.parent = e.Parent
 	}
 	a.untouched = false
 	switch d := e.Data.(type) {
 	case event.RunStarted:
 		a.kind, a.name = d.Kind, d.Name
 	case event.RunForked:
-		a.untouched, a.parked, a.asked = true, nil, nil
+		a.untouched, a.parked, a.asking = true, nil, nil
 	case event.RunParked:
 		a.parked = &d
 	case event.RunResumed, event.CancelRequested:
 		a.parked = nil
 	case event.CycleStart:
-		a.cycles, a.retrying, a.asked = d.Cycle, false, nil
+		a.cycles, a.retrying, a.asking = d.Cycle, false, nil
 	case event.ModelRetrying, event.ToolAttemptFailed:
 		a.retrying = true
 	case event.ToolPendingApproval:
-		if a.asked == nil {
-			a.asked = map[string]bool{}
-		}
-		a.asked[d.CallID] = true
+		a.ask(d)
 	case event.ToolApprovalResolved:
-		delete(a.asked, d.CallID)
+		if counts(a.asking[d.CallID], d) {
+			delete(a.asking, d.CallID)
+		}
+	case event.ChildWaiting:
+		delete(a.asking, d.CallID)
+		if d.Waiting {
+			a.ask(event.ToolPendingApproval{CallID: d.CallID})
+		}
+	case event.ChildParked:
+		delete(a.asking, d.CallID)
+	case event.ToolResult:
+		delete(a.asking, d.CallID)
 	case event.RunCompleted:
 		a.outcome, a.cycles = &d.Outcome, d.Outcome.Cycles
 	}
+}
+
+// ask notes what a person is asked.
+func (a *account) ask(p event.ToolPendingApproval) {
+	if a.asking == nil {
+		a.asking = map[string]event.ToolPendingApproval{}
+	}
+	a.asking[p.CallID] = p
+}
+
+// counts says that a decision is one about what was asked, and in time: a call
+// goes on waiting after any other.
+func counts(p event.ToolPendingApproval, d event.ToolApprovalResolved) bool {
+	late := d.Kind != event.ApprovalExpired && p.ExpiresAt != nil && !d.At.Before(*p.ExpiresAt)
+	return d.Digest == p.Digest && d.Policy == p.Policy && !late
 }
 
 // fault is what is wrong with a row, the zero value nothing.
@@ -74,10 +90,6 @@ func (a *account) check(row Run) fault {
 		return fault{"it names another agent than the run's first event", a.kind + " " + a.name, row.Kind + " " + row.Name}
 	case row.Parent != a.parent:
 		return fault{"it names another run that started this one than the run's events", a.parent, row.Parent}
-	case outside(row.Created, a.first):
-		return fault{"it was not made when the run's first event was", stamp(a.first), stamp(row.Created)}
-	case outside(row.Updated, a.last):
-		return fault{"it was not written when the run's last event was", stamp(a.last), stamp(row.Updated)}
 	case row.Cycles != a.cycles:
 		return fault{"it counts other cycles than the run's events", num(int64(a.cycles)), num(int64(row.Cycles))}
 	}
@@ -86,11 +98,6 @@ func (a *account) check(row Run) fault {
 	}
 	return a.checkOutcome(row.Outcome)
 }
-
-// outside says that a row's time is not that of an event.
-func outside(row, at time.Time) bool { return row.Before(at) || row.Sub(at) > rowLag }
-
-func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
 
 // standing is a state with its detail.
 type standing struct {
@@ -125,7 +132,7 @@ func (a *account) standings() []standing {
 	if a.retrying {
 		all = append(all, standing{Waiting, WaitRetry})
 	}
-	if len(a.asked) > 0 {
+	if len(a.asking) > 0 {
 		all = append(all, standing{Waiting, string(event.ParkApproval)})
 	}
 	return all
