@@ -32,6 +32,28 @@ func (s endsBehind) Send(ctx context.Context, c journal.Command) (int64, error) 
 	return id, err
 }
 
+// atWork begins a run, and returns when its only call has begun. The call, and
+// the run, end when done is closed.
+func atWork(t *testing.T, store journal.Store, done <-chan struct{}) *pawl.Run {
+	t.Helper()
+	working := make(chan struct{})
+	worker := pawl.Agent{
+		Model: pawl.Target{Name: "test/m", Client: scripted.New("test",
+			scripted.Turn{ToolCalls: []scripted.Call{{Name: "work", Arguments: []byte("{}")}}}, scripted.Turn{Text: "done"})},
+	}
+	worker.Tools = append(worker.Tools, pawl.Tool("work", "Works.", func(context.Context, struct{}) (string, error) {
+		close(working)
+		<-done
+		return "ok", nil
+	}))
+	run, err := worker.Start(t.Context(), "Work.", pawl.Options{Journal: store})
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-working
+	return run
+}
+
 func TestWhoeverSpeaksToARunThatEndsWithoutHearingItIsTold(t *testing.T) {
 	for _, c := range []journal.Command{
 		{Kind: journal.Input, Text: "one more thing", By: "ann"},
@@ -39,21 +61,8 @@ func TestWhoeverSpeaksToARunThatEndsWithoutHearingItIsTold(t *testing.T) {
 		{Kind: journal.Cancel, By: "ann"},
 		{Kind: journal.Raise, Setting: "usd_per_run", Value: 9, By: "ann"},
 	} {
-		shared, working, done := memory.New(nil), make(chan struct{}), make(chan struct{})
-		worker := pawl.Agent{
-			Model: pawl.Target{Name: "test/m", Client: scripted.New("test",
-				scripted.Turn{ToolCalls: []scripted.Call{{Name: "work", Arguments: []byte("{}")}}}, scripted.Turn{Text: "done"})},
-		}
-		worker.Tools = append(worker.Tools, pawl.Tool("work", "Works.", func(context.Context, struct{}) (string, error) {
-			close(working)
-			<-done
-			return "ok", nil
-		}))
-		run, err := worker.Start(t.Context(), "Work.", pawl.Options{Journal: distracted{shared}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		<-working
+		shared, done := memory.New(nil), make(chan struct{})
+		run := atWork(t, distracted{shared}, done)
 		row, err := shared.Run(t.Context(), run.ID())
 		if err != nil {
 			t.Fatal(err)
@@ -122,22 +131,10 @@ func TestWhatWasNotHeardIsNotTakenForWhatWas(t *testing.T) {
 // sendTwice sends a command twice to a run that takes the first up and ends before
 // it looks again.
 func sendTwice(t *testing.T, c journal.Command, ending func(journal.Store, func()) journal.Store) {
-	shared, working, done := memory.New(nil), make(chan struct{}), make(chan struct{})
-	worker := pawl.Agent{
-		Model: pawl.Target{Name: "test/m", Client: scripted.New("test",
-			scripted.Turn{ToolCalls: []scripted.Call{{Name: "work", Arguments: []byte("{}")}}}, scripted.Turn{Text: "done"})},
-	}
-	worker.Tools = append(worker.Tools, pawl.Tool("work", "Works.", func(context.Context, struct{}) (string, error) {
-		close(working)
-		<-done
-		return "ok", nil
-	}))
+	t.Helper()
+	shared, done := memory.New(nil), make(chan struct{})
 	driver := &soonDistracted{Store: shared}
-	run, err := worker.Start(t.Context(), "Work.", pawl.Options{Journal: driver})
-	if err != nil {
-		t.Fatal(err)
-	}
-	<-working
+	run := atWork(t, driver, done)
 	row, err := shared.Run(t.Context(), run.ID())
 	if err != nil {
 		t.Fatal(err)

@@ -8,9 +8,8 @@ import (
 
 // Files are the files that the command names: what it does depends on them.
 // Those of a command line, also of one that a word gives to a shell, are guessed
-// from its words. Where $PATH has
-// directories of the workspace, the programs are named that would be found
-// there, whether they are there yet or not.
+// from its words. Where $PATH has directories of the workspace, the programs are
+// named that would be found there, whether they are there yet or not.
 func (c Command) Files() []string {
 	search := c.search()
 	var files []string

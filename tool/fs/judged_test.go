@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"os"
-	"path/filepath"
 	"slices"
 	"testing"
 
@@ -17,36 +16,27 @@ import (
 // A link that appears between the decision and the call makes it another call:
 // it is refused, and what is protected stays as it is.
 func TestLinkThatAppearsAfterTheDecisionIsNotFollowed(t *testing.T) {
-	dir := t.TempDir()
-	if err := os.MkdirAll(filepath.Join(dir, ".git"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	ws, err := fs.Open(dir, fs.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ws.Close()
-	set, err := tool.NewSet(ws.Tools()...)
-	if err != nil {
+	p := newPlace(t, nil)
+	if err := os.Mkdir(p.path(".git"), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	args := json.RawMessage(`{"path":"a/config","content":"x"}`)
-	judged := set.Resolve("c", llm.ToolCall{Name: "fs.write", Args: args})
+	judged := p.set.Resolve("c", llm.ToolCall{Name: "fs.write", Args: args})
 	if judged.Facts == nil || judged.Facts.Paths[0].Path != "a/config" {
 		t.Fatalf("judged by %+v", judged.Facts)
 	}
-	if err := os.Symlink(".git", filepath.Join(dir, "a")); err != nil {
+	if err := os.Symlink(".git", p.path("a")); err != nil {
 		t.Fatal(err)
 	}
-	write, _ := set.Lookup("fs.write")
-	_, err = write.Run(t.Context(), tool.Call{Args: args, Facts: judged.Facts})
+	write, _ := p.set.Lookup("fs.write")
+	_, err := write.Run(t.Context(), tool.Call{Args: args, Facts: judged.Facts})
 	if failed, ok := errors.AsType[*tool.Error](err); !ok || failed.Type != event.ErrorConflict {
 		t.Errorf("got %v", err)
 	}
-	if _, err := os.Stat(filepath.Join(dir, ".git", "config")); err == nil {
+	if _, err := os.Stat(p.path(".git/config")); err == nil {
 		t.Error("the protected file was written")
 	}
-	if _, err := write.Run(t.Context(), tool.Call{Args: args, Facts: set.Resolve("c", llm.ToolCall{Name: "fs.write", Args: args}).Facts}); err != nil {
+	if _, err := write.Run(t.Context(), tool.Call{Args: args, Facts: p.set.Resolve("c", llm.ToolCall{Name: "fs.write", Args: args}).Facts}); err != nil {
 		t.Errorf("what was judged as it is now: %v", err)
 	}
 }
@@ -94,27 +84,15 @@ func TestTheOtherNamesOfWhatIsReadAreJudged(t *testing.T) {
 }
 
 func TestACallInAWorkspaceThatIsGoneIsAProblemBeforeItIsJudged(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "work")
-	if err := os.Mkdir(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	ws, err := fs.Open(dir, fs.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ws.Close()
-	set, err := tool.NewSet(ws.Tools()...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := newPlace(t, nil)
 	call := llm.ToolCall{Name: "fs.write", Args: json.RawMessage(`{"path":"a","content":"x"}`)}
-	if p := set.Resolve("c", call).Problem; p != nil {
-		t.Fatalf("while it is there: %+v", p)
+	if problem := p.set.Resolve("c", call).Problem; problem != nil {
+		t.Fatalf("while it is there: %+v", problem)
 	}
-	if err := os.Remove(dir); err != nil {
+	if err := os.Remove(p.dir); err != nil {
 		t.Fatal(err)
 	}
-	if p := set.Resolve("c", call).Problem; p == nil || p.Type != event.ErrorWorkspace {
-		t.Errorf("when it is gone: %+v", p)
+	if problem := p.set.Resolve("c", call).Problem; problem == nil || problem.Type != event.ErrorWorkspace {
+		t.Errorf("when it is gone: %+v", problem)
 	}
 }
