@@ -8,8 +8,13 @@ import (
 
 const (
 	// checkpointEvery is after how many events the log is copied into the
-	// database: a thousand pages of it where many runs share their commits.
+	// database, and checkpointCrowd after how many where a commit has at least
+	// crowd operations. The more there is to copy, the longer are the syncs of the
+	// commits beside it, and a crowd waits for each; one run alone does not
+	// notice, and would pay for every copy with its own time.
 	checkpointEvery = 2000
+	checkpointCrowd = 500
+	crowd           = 8
 	// chasePages is how long the log may become before it is copied again, so
 	// that little is left for the commit that finishes it.
 	chasePages = checkpointPages * 3 / 4

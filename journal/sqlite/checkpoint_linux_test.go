@@ -45,3 +45,30 @@ func TestACopyOfTheLogLetsOthersGoFirst(t *testing.T) {
 	}
 	intact(t, s, d)
 }
+
+// Every commit that a copy finds in the log is on disk: a sync of the log beside
+// the commits that go on would only make those slower.
+func TestACopyOfTheLogDoesNotSyncItAgain(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "journal.db")
+	var syncs atomic.Int64
+	tap := &sqlite.Tap{Dir: filepath.Dir(path), Sync: func(file string) error {
+		if strings.HasSuffix(file, "-wal") {
+			syncs.Add(1)
+		}
+		return nil
+	}}
+	defer tap.Install()()
+	d := journaltest.Start(t, open(t, path), "a")
+	before := syncs.Load()
+	d.Append(t, texts(1)...)
+	if syncs.Load() == before {
+		t.Fatal("a commit did not sync the log")
+	}
+	before = syncs.Load()
+	if err := d.Store.(*sqlite.Store).Checkpoint("FULL"); err != nil {
+		t.Fatal(err)
+	}
+	if got := syncs.Load() - before; got != 0 {
+		t.Errorf("a copy synced the log %d times", got)
+	}
+}

@@ -15,6 +15,10 @@ import (
 //     file system has nothing of its own to write.
 //   - A sync leaves out the time of the last change (fdatasync), as it does in
 //     a SQLite that was built with HAVE_FDATASYNC.
+//   - A sync is left out where this connection has written nothing since its
+//     last one. SQLite syncs the log before it copies it, because a commit may
+//     not be on disk then; ours is before anybody sees it ("synchronous" is
+//     FULL), and what a crash left behind is written anew ([logFile.rewrite]).
 //
 // Zeros are no commit: to SQLite a log ends where a frame does not carry the
 // log's salt. Only who holds the log's write lock writes it, and writes its
@@ -36,6 +40,8 @@ type logFile struct {
 	// in the file it belongs.
 	pending []byte
 	offset  int64
+	// unsynced says that something was handed over since the last sync.
+	unsynced bool
 	// filled is how far the file is known to have bytes that can be replaced.
 	filled int64
 	// unfillable is set when there was no room to fill.
@@ -110,11 +116,12 @@ func (f *logFile) fill() {
 // drop forgets what is pending.
 func (f *logFile) drop() { f.pending = f.pending[:0] }
 
-// sync returns when the disk holds what was flushed, and after the first time
-// also the log's name.
+// sync returns when the disk holds what was flushed here, and after the first
+// time also the log's name.
 func (f *logFile) sync() error {
-	if f.lost == nil {
+	if f.lost == nil && f.unsynced {
 		f.lost = f.trySync()
+		f.unsynced = f.lost != nil
 	}
 	return f.lost
 }
@@ -179,6 +186,7 @@ func (f *logFile) rewrite() {
 }
 
 func (f *logFile) writeAt(p []byte, offset int64) error {
+	f.unsynced = true
 	for len(p) > 0 {
 		n, err := f.disk.pwrite(f.fd, p, offset)
 		switch {

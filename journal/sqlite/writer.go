@@ -208,7 +208,7 @@ func (w *writer) transact(group []*op) error {
 	for _, o := range group {
 		w.since += len(o.batch.Records)
 	}
-	if w.since >= checkpointEvery {
+	if w.since >= checkpointEvery || len(group) >= crowd && w.since >= checkpointCrowd {
 		w.since = 0
 		w.checkpoint.ask()
 	}
