@@ -17,6 +17,7 @@ func ReadConfig(path string) (models.Config, error) {
 		return models.Config{}, err
 	}
 	c := models.Config{
+		File:    absolute(path),
 		Classes: file.Classes, Roles: map[string]string{},
 		Providers: map[string]models.Provider{}, Models: map[string]models.Override{},
 	}

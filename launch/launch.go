@@ -234,6 +234,7 @@ func restored(started event.RunStarted, o Options) (engine.Env, confinement, err
 	if dir := started.Options["dir"]; dir != "" {
 		o.Dir = dir
 	}
+	o.Model = cmp.Or(o.Model, started.Options["model"])
 	var cfg agent.Config
 	if err := json.Unmarshal(started.Config, &cfg); err != nil {
 		return engine.Env{}, confinement{}, fmt.Errorf("launch: the run's configuration: %w", err)

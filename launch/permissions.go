@@ -14,7 +14,7 @@ import (
 // permit or approve calls.
 func (o Options) permissions(a *spec.Agent) policy.Rules {
 	r := rules(a, o)
-	r.Protected = append(r.Protected, ownFiles(a, o.Workspace)...)
+	r.Protected = append(r.Protected, o.ownFiles(a)...)
 	if p := o.journalPattern(); p != "" {
 		r.Protected = append(r.Protected, p)
 	}
@@ -32,22 +32,6 @@ func (o Options) journalPattern() policy.Pattern {
 		return ""
 	}
 	return literally(rel) + "*"
-}
-
-// ownFiles are patterns for the agent file and its prompt. A run holds what they
-// said when it began; the next one begins with what they say then.
-func ownFiles(a *spec.Agent, workspace string) []policy.Pattern {
-	var names literals
-	for _, file := range []string{a.File, a.Prompt.SystemFile} {
-		switch {
-		case file == "":
-		case filepath.IsAbs(file):
-			names.add(workspace, file)
-		default:
-			names.add(workspace, filepath.Join(absolute(a.Dir), file))
-		}
-	}
-	return names
 }
 
 // literals are patterns that stand for one file each.

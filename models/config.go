@@ -8,6 +8,8 @@ import (
 // version knows of itself. The zero value adds nothing. It is not changed once
 // a [Resolver] has it.
 type Config struct {
+	// File is where that was read, empty where it was in none.
+	File string
 	// Providers are further providers, and changes to the known ones, by the
 	// prefix of a model's name.
 	Providers map[string]Provider

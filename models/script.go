@@ -7,17 +7,41 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/pawlrun/pawl/llm"
 	"github.com/pawlrun/pawl/llm/scripted"
 )
 
-func (r *Resolver) openScript(name string) (llm.Model, error) {
-	for _, dir := range append(r.Dirs[:len(r.Dirs):len(r.Dirs)], "") {
-		path := name
-		if !filepath.IsAbs(name) {
-			path = filepath.Join(dir, name)
+// Script is the file that a target's answers are read from; false for one that
+// is no script, or one that is not there.
+func (r *Resolver) Script(target string) (path string, ok bool) {
+	name, scripted := strings.CutPrefix(target, "scripted/")
+	if !scripted {
+		return "", false
+	}
+	for _, path := range r.scriptPlaces(name) {
+		if _, err := os.Stat(path); err == nil {
+			return path, true
 		}
+	}
+	return "", false
+}
+
+// scriptPlaces are where a script is looked for, in order.
+func (r *Resolver) scriptPlaces(name string) []string {
+	if filepath.IsAbs(name) {
+		return []string{name}
+	}
+	var places []string
+	for _, dir := range append(r.Dirs[:len(r.Dirs):len(r.Dirs)], "") {
+		places = append(places, filepath.Join(dir, name))
+	}
+	return places
+}
+
+func (r *Resolver) openScript(name string) (llm.Model, error) {
+	for _, path := range r.scriptPlaces(name) {
 		data, err := readScript(path)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):

@@ -1,0 +1,27 @@
+package spec
+
+import "path/filepath"
+
+// Files are the paths of the agent file and of the files that it names as such:
+// its prompt, its schema and its secrets. Scripts of models and programs of hooks
+// are found by others.
+func (a *Agent) Files() []string {
+	named := []string{a.File, a.Prompt.SystemFile}
+	if a.ResultSchema != nil {
+		named = append(named, a.ResultSchema.File)
+	}
+	for _, name := range sortedKeys(a.Tools.Secrets) {
+		named = append(named, a.Tools.Secrets[name].File)
+	}
+	var files []string
+	for _, file := range named {
+		switch {
+		case file == "":
+		case filepath.IsAbs(file):
+			files = append(files, file)
+		default:
+			files = append(files, filepath.Join(a.Dir, file))
+		}
+	}
+	return files
+}
