@@ -14,7 +14,7 @@ build:
 
 run: build
 	@rm -rf bin/example; cp -r $(EXAMPLE)/project bin/example
-	bin/pawl --journal bin/journal.db run $(EXAMPLE)/agent.yaml "Make the tests pass." --workspace bin/example
+	bin/pawl --journal bin/journal.db run $(EXAMPLE)/agent.yaml "Make the tests pass." --workspace bin/example --approve all
 
 # Prints a line per package and per fixture gate; the whole log is in bin. A test
 # says what is wrong before its line FAIL, so both sides of it are shown.

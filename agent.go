@@ -37,12 +37,11 @@ type Agent struct {
 	// System is the text that stands before the conversation.
 	System string
 	// Tools are what the model may ask for. A tool that is named here runs
-	// without asking, unless Approvals names it or it is declared to do what
-	// cannot be taken back ([tool.Tool.Risk]). Where some call of the run or of
-	// its tree asks for one of these reasons, a call that starts programs without
-	// a sandbox ([event.Facts].Unsandboxed) asks too: it could decide about the
-	// others. A run with tools has result.read too, for results that are too
-	// long to be shown whole.
+	// without asking, unless Approvals names it, it is declared to do what
+	// cannot be taken back ([tool.Tool.Risk]), or the call starts programs without
+	// a sandbox ([event.Facts].Unsandboxed): such a program could decide about
+	// calls in a person's place; see NeverAsk. A run with tools has result.read
+	// too, for results that are too long to be shown whole.
 	Tools []tool.Tool
 	// Agents are other agents that the model may give a task to; see [AgentTool].
 	Agents []AgentTool
@@ -53,6 +52,11 @@ type Agent struct {
 	// Approvals are the names of tools whose every call a person decides,
 	// through Ask. Without Ask the run parks; see [Run.Approve].
 	Approvals []string
+	// NeverAsk are the names of tools that run without asking even where they
+	// start programs without a sandbox or are declared to do what cannot be taken
+	// back, like those with "tools.approvals: never" in an agent file. What is
+	// protected asks all the same.
+	NeverAsk []string
 	// Secrets are values that neither a model nor the journal may see. A tool
 	// that may have one gets it in the place of ${secret:NAME} in its
 	// arguments; wherever a value turns up otherwise, the name stands instead.
@@ -178,22 +182,13 @@ func (a Agent) build() (agent.Config, engine.Env, error) {
 	if err != nil {
 		report("Tools", "%s", strings.TrimPrefix(err.Error(), "tool: "))
 	}
-	for _, name := range a.Approvals {
-		if _, ok := set.Lookup(name); !ok && err == nil {
-			report("Approvals", "there is no tool %q", name)
-		}
-	}
 	if err == nil {
 		checkSecrets(a.Secrets, set, report)
+		a.checkNames(set, report)
 	}
 	a.Hooks = hook.Named(a.Hooks)
 	checkHooks(a.Hooks, report)
 	a.checkApprovals(report)
-	for _, name := range a.MaySend {
-		if _, ok := set.Lookup(name); !ok && err == nil {
-			report("MaySend", "there is no tool %q", name)
-		}
-	}
 	checkConditions(a.Conditions, report)
 	a.checkSchema(report)
 	a.checkProviderTools(targets, report)
@@ -296,21 +291,19 @@ func (a Agent) config(targets []Target, set *tool.Set) agent.Config {
 	return cfg.WithDefaults()
 }
 
-// rules are what the agent's calls are judged by. A command that one run of a
-// tree starts without a sandbox could decide about the calls of another one, and
-// about those that a hook asks about.
+// rules are what the agent's calls are judged by.
 func (a Agent) rules() policy.Rules {
-	r := policy.Rules{Declared: true, Gates: a.Approvals, MaySend: a.MaySend, HighRisk: highRisk(a.Tools)}
-	r.OthersAsk = hook.MayAsk(a.Hooks) || slices.ContainsFunc(a.Agents, func(o AgentTool) bool { return o.Agent.rules().Asks() })
-	return r
+	return policy.Rules{
+		Declared: true, Gates: a.Approvals, Open: a.NeverAsk, MaySend: a.MaySend, HighRisk: a.highRisk(),
+	}
 }
 
 // highRisk are the tools that ask before every call because of what they are
 // declared to do.
-func highRisk(tools []tool.Tool) map[string]event.Risk {
+func (a Agent) highRisk() map[string]event.Risk {
 	risks := map[string]event.Risk{}
-	for _, t := range tools {
-		if policy.High(t.Risk) {
+	for _, t := range a.Tools {
+		if policy.High(t.Risk) && !slices.Contains(a.NeverAsk, t.Name) {
 			risks[t.Name] = t.Risk
 		}
 	}

@@ -84,18 +84,17 @@ func (a Agent) children() map[string]engine.Child {
 	if len(a.Agents) == 0 {
 		return nil
 	}
-	asks := a.rules().Asks()
 	children := make(map[string]engine.Child, len(a.Agents))
 	for _, o := range slices.Clone(a.Agents) {
-		begin := func(args json.RawMessage) (event.RunStarted, engine.Env, error) { return o.Agent.begin(args, asks) }
+		begin := func(args json.RawMessage) (event.RunStarted, engine.Env, error) { return o.Agent.begin(args) }
 		children[o.Name] = engine.Child{Begin: begin, Resume: o.Agent.again, Secrets: secret.NewRedactor(o.Agent.Secrets...)}
 	}
 	return children
 }
 
 // begin is the first event and the environment of a run of the agent that a
-// call asks for; othersAsk says that calls of its parent or siblings may ask.
-func (a Agent) begin(args json.RawMessage, othersAsk bool) (event.RunStarted, engine.Env, error) {
+// call asks for.
+func (a Agent) begin(args json.RawMessage) (event.RunStarted, engine.Env, error) {
 	var t tool.Task
 	if err := json.Unmarshal(args, &t); err != nil {
 		return event.RunStarted{}, engine.Env{}, fmt.Errorf("pawl: the task: %w", err)
@@ -104,7 +103,6 @@ func (a Agent) begin(args json.RawMessage, othersAsk bool) (event.RunStarted, en
 	if err != nil {
 		return event.RunStarted{}, engine.Env{}, err
 	}
-	cfg.Policy.OthersAsk = cfg.Policy.OthersAsk || othersAsk
 	var fence *event.Fence
 	if env.Tools.Fences() {
 		fence = &event.Fence{}

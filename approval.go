@@ -8,6 +8,7 @@ import (
 
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/machine/agent"
+	"github.com/pawlrun/pawl/tool"
 )
 
 // Decision is the answer to an [Approval]. The zero value rejects the call.
@@ -47,6 +48,26 @@ const (
 	// TimeoutStop ends the run.
 	TimeoutStop = agent.TimeoutStop
 )
+
+// checkNames reports names of tools that are not there, and a tool that always
+// and never asks.
+func (a Agent) checkNames(set *tool.Set, report func(field, format string, args ...any)) {
+	for _, named := range []struct {
+		field string
+		names []string
+	}{{"Approvals", a.Approvals}, {"NeverAsk", a.NeverAsk}, {"MaySend", a.MaySend}} {
+		for _, name := range named.names {
+			if _, ok := set.Lookup(name); !ok {
+				report(named.field, "there is no tool %q", name)
+			}
+		}
+	}
+	for _, name := range a.NeverAsk {
+		if slices.Contains(a.Approvals, name) {
+			report("NeverAsk", "Approvals has %q as well", name)
+		}
+	}
+}
 
 func (a Agent) checkApprovals(report func(field, format string, args ...any)) {
 	if !slices.Contains([]ApproveMode{"", ApproveWait, ApprovePark, ApproveCallback, ApproveBypass}, a.ApproveMode) {

@@ -124,14 +124,6 @@ func Named(hooks []Hook) []Hook {
 	return hooks
 }
 
-// MayAsk says that one of the hooks may have a person asked about a call: it is
-// a gate before tools.
-func MayAsk(hooks []Hook) bool {
-	return slices.ContainsFunc(hooks, func(h Hook) bool {
-		return h.Stage == event.HookBeforeTool && cmp.Or(h.Kind, defaultKind(h.Stage)) == Gate
-	})
-}
-
 func defaultKind(s event.HookStage) Kind {
 	switch s {
 	case event.HookAfterTool, event.HookAfterCompaction, event.HookAfterRun:

@@ -6,7 +6,6 @@ import (
 	"github.com/pawlrun/pawl/budget"
 	"github.com/pawlrun/pawl/compact"
 	"github.com/pawlrun/pawl/event"
-	"github.com/pawlrun/pawl/hook"
 	"github.com/pawlrun/pawl/llm"
 	"github.com/pawlrun/pawl/machine/agent"
 	"github.com/pawlrun/pawl/policy"
@@ -124,6 +123,5 @@ func rules(a *spec.Agent, o Options) policy.Rules {
 		r.Protected = append(r.Protected, policy.Pattern(p))
 	}
 	r.Protected = append(r.Protected, hookFiles(a, o.Workspace)...)
-	r.OthersAsk = hook.MayAsk(hooks(a, o))
 	return r
 }

@@ -9,16 +9,16 @@ import (
 )
 
 // undecided warns of commands that run outside a sandbox without a question
-// because the file says so, while it asks about other calls.
+// because the file says so.
 func (c confinement) undecided(r policy.Rules, tools *tool.Set) []string {
 	const shell = "shell.exec"
-	if _, runs := tools.Lookup(shell); !runs || c.inside() || !r.Asks() || !r.NeverAsks(shell) {
+	if _, runs := tools.Lookup(shell); !runs || c.inside() || !r.NeverAsks(shell) {
 		return nil
 	}
 	key := "tools.approvals." + shell + ": never"
 	if r.Mode == policy.ModeBypass {
 		key = "tools.mode: bypass"
 	}
-	return []string{fmt.Sprintf("%s: commands run unasked and outside a sandbox (%s), where one could decide about the calls that ask",
+	return []string{fmt.Sprintf("%s: commands run unasked and outside a sandbox (%s), where one could decide about calls in your place",
 		key, cmp.Or(c.why, "on-demand"))}
 }

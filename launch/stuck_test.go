@@ -48,7 +48,7 @@ func TestARunThatEditsToNoEffectIsStuckAndOneThatGetsOnIsNot(t *testing.T) {
 				t.Fatal(err)
 			}
 			o.Model = "scripted/" + path
-			started, _, env := start(t, file(t, "tools: {allow: [fs.write, shell.exec]}"), o)
+			started, _, env := start(t, file(t, "tools: {allow: [fs.write, shell.exec], approvals: {shell.exec: never}}"), o)
 			_, events := run(t, memory.New(nil), started, env)
 			if got := outcome(t, events); got.Reason != c.reason || got.Cycles != c.cycles {
 				t.Errorf("ended with %s %s after %d cycles: %+v", got.Reason, got.Kind, got.Cycles, got)

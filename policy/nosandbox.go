@@ -10,37 +10,28 @@ import (
 // verdicts.
 const NoSandboxName = "no sandbox"
 
-// unsandboxed asks about a call that would start programs outside a sandbox
-// while other calls ask. Such a program has the rights of the user: it can write
-// the journal itself, kill those who drive the run, or have a service of the
-// user do either later. So it can decide about every call that asks, and the
-// owner's gates would be worth nothing if it started unseen. Who wrote
-// that the tool never asks, or that nothing does, has answered; a rule that
-// permits a command has not, because it says nothing of what the command may do
-// to other calls. What is known only to look, or only to write files of the
+// unsandboxed asks about a call that would start programs outside a sandbox.
+// Such a program has the rights of the user: it can write the journal itself,
+// kill those who drive the run, or have a service of the user do either later.
+// So it can decide about any call of any run of the user's, and no question
+// would be worth anything if it started unseen. Who wrote that the tool never
+// asks, or that nothing does, has answered; who named the tool, or permitted a
+// command, has not, because neither says anything of what the command may do to
+// other calls. What is known only to look, or only to write files of the
 // workspace, cannot decide.
 func (r Rules) unsandboxed(c *event.ToolCall, said []Verdict) []Verdict {
-	if c.Facts == nil || !c.Facts.Unsandboxed || harmless(c) || edits(c) || !permitted(said) || !r.Asks() || r.NeverAsks(c.Tool) {
+	if c.Facts == nil || !c.Facts.Unsandboxed || harmless(c) || edits(c) || !permitted(said) || r.NeverAsks(c.Tool) {
 		return nil
 	}
 	return []Verdict{{
 		Decision: event.DecisionAsk, Rule: NoSandboxName,
-		Reason: "without a sandbox a command could decide about other calls, and some of them ask",
+		Reason: "without a sandbox a command can do all that you can, so it could decide about calls in your place",
 	}}
 }
 
 // permitted says that a call would run unasked, and not in the sandbox.
 func permitted(said []Verdict) bool {
 	return all(said, func(v Verdict) bool { return v.Decision == event.DecisionAllow })
-}
-
-// Asks says that a person is asked about some calls for another reason than
-// that they touch what is protected or outside, are unclear or, once untrusted
-// text has come in, can send: the owner gated them, never named them, or has a
-// hook that may ask about them.
-func (r Rules) Asks() bool {
-	return !r.Declared && r.Mode != ModeBypass || r.OthersAsk || len(r.Gates) > 0 || len(r.GateProtected) > 0 || len(r.HighRisk) > 0 ||
-		slices.ContainsFunc(r.Rules, func(rule Rule) bool { return rule.Decision == event.DecisionAsk })
 }
 
 // NeverAsks says that the owner wants calls of a tool to run without a

@@ -24,7 +24,8 @@ type Rules struct {
 	// with the kind of harm; each call of them needs an approval (HAR-61).
 	HighRisk map[string]event.Risk `json:"high_risk,omitempty"`
 	// Open are the tools that never ask, though nobody named them in
-	// tools.allow. What is protected asks all the same.
+	// tools.allow or no sandbox holds their programs. What is protected asks all
+	// the same.
 	Open []string `json:"open,omitempty"`
 	// GateProtected are the tools that ask before they so much as look at a
 	// protected path, and when it is not clear which paths they touch.
@@ -45,10 +46,6 @@ type Rules struct {
 	RuleOfTwo RuleOfTwo `json:"rule_of_two,omitempty"`
 	// MaySend are the tools that the rule of two does not hold.
 	MaySend []string `json:"may_send,omitempty"`
-	// OthersAsk says that calls may ask for a reason that these rules do not
-	// know: those of another run of the same tree, or those that a hook asks
-	// about. A program that this run starts could decide about them as well.
-	OthersAsk bool `json:"others_ask,omitempty"`
 	// Taint is what the run has taken in so far. It is no setting: the run's
 	// state goes in here for one decision.
 	Taint event.Taint `json:"-"`

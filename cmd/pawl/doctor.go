@@ -110,7 +110,7 @@ func tierLine(f sandbox.Finding) string {
 	switch {
 	case f.Tier == sandbox.None:
 		return "  none        commands run with your own permissions: one that sets out to can get away, kill its run and decide about calls;\n" +
-			"              where a file asks about some calls, a command that may do so asks as well\n"
+			"              so one asks unless it is known only to look or to edit, or the file has tools.approvals: {shell.exec: never}\n"
 	case f.Works:
 		return fmt.Sprintf("  %-11s works, a command starts in %d ms\n", f.Tier, f.StartMs)
 	}

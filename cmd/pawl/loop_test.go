@@ -18,7 +18,7 @@ import (
 const shellAgent = `
 identity: {name: worker}
 model_policy: {primary: {model: scripted/script.yaml}}
-tools: {allow: [shell.exec, fs.read]}
+tools: {allow: [shell.exec, fs.read], approvals: {shell.exec: never}}
 `
 
 // shellTurn is a script's turn that runs a command.
