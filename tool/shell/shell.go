@@ -38,7 +38,8 @@ type Options struct {
 	// MaxTimeout caps what a call may ask for; 0 means an hour.
 	MaxTimeout time.Duration
 	// Sandbox is the box that commands run in; nil runs them with the rights
-	// of this process. It is not closed here.
+	// of this process, about which an agent asks (the rule "no sandbox") unless
+	// its NeverAsk names the tool. It is not closed here.
 	Sandbox *sandbox.Box
 	// Bare is the box of commands that run outside the sandbox: it holds nothing
 	// but ends all that they start with them. Without it, a process that leaves
