@@ -34,7 +34,7 @@ func (d *driver) heldUp(ctx context.Context, err error) bool {
 	if !ok {
 		return false
 	}
-	t := time.NewTimer(min(max(held.Expiry.Sub(d.now()), time.Millisecond), leaseLook))
+	t := time.NewTimer(min(max(held.Expiry.Sub(d.engine.opts.Now()), time.Millisecond), leaseLook))
 	defer t.Stop()
 	select {
 	case <-t.C:
@@ -96,7 +96,7 @@ func (e *Engine) endOf(ctx context.Context, row journal.Run) (childEnd, error) {
 func (d *driver) endWithChild(ctx context.Context, a machine.CancelChild) error {
 	end, err := d.engine.endChild(ctx, a.Child, errAbove.Error())
 	for d.heldUp(ctx, err) && ctx.Err() == nil {
-		if d.lease, err = d.store.Renew(ctx, d.lease, d.engine.opts.LeaseTTL); err != nil {
+		if err = d.renew(ctx); err != nil {
 			return d.storeFailed(err)
 		}
 		end, err = d.engine.endChild(ctx, a.Child, errAbove.Error())

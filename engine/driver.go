@@ -21,7 +21,9 @@ type driver struct {
 	machine machine.Machine
 	env     Env
 	hub     *hub
-	now     func() time.Time
+	// now reads the clock, which is the run's; leases go by the machine's.
+	clock *clock
+	now   func() time.Time
 
 	run, parent, kind, name string
 	// declared are the secrets that the journal names.
@@ -33,9 +35,11 @@ type driver struct {
 	ctx, work context.Context
 	turn      turn
 
-	memo     *llm.Memo
-	blobs    blobs
+	memo  *llm.Memo
+	blobs blobs
+	// leased is when the lease was asked for last.
 	lease    journal.Lease
+	leased   time.Time
 	released bool
 
 	// fund is what the run's children draw from, nil for a run that offers no
@@ -111,8 +115,9 @@ type driver struct {
 }
 
 func (e *Engine) newDriver(m machine.Machine, env Env, run, parent string) *driver {
+	c := newClock(e.opts.Now)
 	d := &driver{
-		engine: e, store: e.store, machine: m, env: env, hub: &hub{run: run, parent: parent, now: e.opts.Now}, now: e.opts.Now,
+		engine: e, store: e.store, machine: m, env: env, hub: &hub{run: run, parent: parent, now: c.now}, clock: c, now: c.now,
 		run: run, parent: parent, memo: new(llm.Memo), blobs: blobs{store: e.store},
 		flights: map[string]*flight{}, turn: newTurn(),
 		inbox: make(chan struct{}, 1), seen: map[int64]bool{}, asked: map[string]bool{},

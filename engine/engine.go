@@ -41,7 +41,8 @@ type Options struct {
 	// to which others can seal commands ([Engine.Tell]).
 	Owner string
 	// LeaseTTL is how long a run stays reserved for a process that has gone
-	// silent; 0 means 15 s. It is renewed every third of that.
+	// silent; 0 means 15 s. It is renewed every third of that. All who share a
+	// journal have the same one.
 	LeaseTTL time.Duration
 	// Observers wrap every model and tool call, the first outermost.
 	Observers []Observer
@@ -60,7 +61,9 @@ type Engine struct {
 	mu sync.Mutex
 	// claims are the runs whose lease this engine holds or is about to take;
 	// a lease does not protect a process from itself.
-	claims    map[string]bool
+	claims map[string]bool
+	// silences are the leases that end too late, by their runs.
+	silences  map[string]silence
 	drivers   map[string]*driver
 	unlisten  context.CancelFunc
 	listening sync.WaitGroup
@@ -130,7 +133,7 @@ func New(store journal.Store, machines func(version string) (machine.Machine, er
 	}
 	return &Engine{
 		store: store, machines: machines, opts: o, letters: letters,
-		claims: map[string]bool{}, drivers: map[string]*driver{},
+		claims: map[string]bool{}, silences: map[string]silence{}, drivers: map[string]*driver{},
 	}
 }
 
@@ -226,8 +229,8 @@ func (e *Engine) create(ctx context.Context, id string, started event.RunStarted
 	if err := e.claim(d.run); err != nil {
 		return nil, err
 	}
-	b := d.batch(d.status())
-	b.Lease = journal.Lease{Run: d.run, Owner: e.opts.Owner, Expiry: d.now().Add(e.opts.LeaseTTL)}
+	b, asked := d.batch(d.status()), time.Now()
+	b.Lease = journal.Lease{Run: d.run, Owner: e.opts.Owner, Expiry: e.opts.Now().Add(e.opts.LeaseTTL)}
 	lease, pos, err := e.store.Create(ctx, journal.Run{
 		ID: d.run, Parent: d.parent, Kind: d.kind, Name: d.name, Created: d.last,
 	}, b)
@@ -235,7 +238,7 @@ func (e *Engine) create(ctx context.Context, id string, started event.RunStarted
 		e.unclaim(d.run)
 		return nil, d.storeFailed(fmt.Errorf("create it: %w", err))
 	}
-	d.lease = lease
+	d.lease, d.leased = lease, asked
 	d.publish(pos)
 	return d, nil
 }
@@ -251,7 +254,7 @@ func (e *Engine) Resume(ctx context.Context, run string, build func(event.RunSta
 }
 
 func (e *Engine) resume(ctx context.Context, run string, build func(event.RunStarted) (Env, error), above *fund) (*Run, error) {
-	d, started, err := e.take(ctx, run, true)
+	d, started, err := e.takePatiently(ctx, run)
 	if err != nil {
 		return nil, err
 	}

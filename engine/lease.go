@@ -10,14 +10,27 @@ import (
 
 // beat keeps the lease and, should a wake-up have been lost, the inbox.
 func (d *driver) beat(ctx context.Context) error {
-	lease, err := d.store.Renew(ctx, d.lease, d.engine.opts.LeaseTTL)
-	switch {
-	case err == nil:
-		d.lease = lease
-	case errors.Is(err, journal.ErrStale), errors.Is(err, journal.ErrNotFound), !d.now().Before(d.lease.Expiry):
+	err := d.renew(ctx)
+	if errors.Is(err, journal.ErrStale) || errors.Is(err, journal.ErrNotFound) || err != nil && d.leaseOver() {
 		return d.storeFailed(err)
 	}
 	return d.takeCommands(ctx)
+}
+
+func (d *driver) renew(ctx context.Context) error {
+	asked := time.Now()
+	lease, err := d.store.Renew(ctx, d.lease, d.engine.opts.LeaseTTL)
+	if err == nil {
+		d.lease, d.leased = lease, asked
+	}
+	return err
+}
+
+// leaseOver says that somebody else may have taken the lease: its end has come
+// by the clock of the machine, or so much time has passed since it was given
+// that it would have, had nobody set that clock back (see [Engine.silent]).
+func (d *driver) leaseOver() bool {
+	return !d.engine.opts.Now().Before(d.lease.Expiry) || time.Since(d.leased) >= d.engine.opts.LeaseTTL
 }
 
 // keepLease comes between a commit and the effects that wait for it. A disk
@@ -25,14 +38,12 @@ func (d *driver) beat(ctx context.Context) error {
 // taken the run over since then has decided what becomes of the intents, so
 // nothing starts unless the lease is still ours.
 func (d *driver) keepLease(ctx context.Context) error {
-	if len(d.queue) == 0 || d.now().Before(d.lease.Expiry) {
+	if len(d.queue) == 0 || !d.leaseOver() {
 		return nil
 	}
-	lease, err := d.store.Renew(ctx, d.lease, d.engine.opts.LeaseTTL)
-	if err != nil {
+	if err := d.renew(ctx); err != nil {
 		return d.storeFailed(err)
 	}
-	d.lease = lease
 	return nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/journal"
@@ -19,6 +20,7 @@ func (e *Engine) take(ctx context.Context, run string, whole bool) (*driver, eve
 	if err := e.claim(run); err != nil {
 		return nil, event.RunStarted{}, err
 	}
+	asked := time.Now()
 	lease, err := e.acquire(ctx, run)
 	if err != nil {
 		e.unclaim(run)
@@ -33,22 +35,8 @@ func (e *Engine) take(ctx context.Context, run string, whole bool) (*driver, eve
 		e.unclaim(run)
 		return nil, event.RunStarted{}, err
 	}
-	d.lease = lease
+	d.lease, d.leased = lease, asked
 	return d, started, nil
-}
-
-// acquire takes a lease, also that of a process of this machine that is dead,
-// and one that this engine could not give back (the run is claimed, so no
-// driver of ours has it): its user need not wait for the lease to expire.
-func (e *Engine) acquire(ctx context.Context, run string) (journal.Lease, error) {
-	lease, err := e.store.Acquire(ctx, run, e.opts.Owner, "", e.opts.LeaseTTL)
-	if held, ok := errors.AsType[*journal.HeldError](err); ok && (held.Owner == e.opts.Owner || OwnerGone(held.Owner)) {
-		lease, err = e.store.Acquire(ctx, run, e.opts.Owner, held.Owner, e.opts.LeaseTTL)
-	}
-	if err != nil {
-		return journal.Lease{}, fmt.Errorf("engine: take run %s: %w", run, err)
-	}
-	return lease, nil
 }
 
 // load folds a run's journal into a machine.
@@ -107,6 +95,7 @@ func (e *Engine) load(ctx context.Context, run string, whole bool) (*driver, eve
 		return fail(journal.ErrNotFound)
 	}
 	d.cycle = d.machine.State().Cycle
+	d.clock.goOnFrom(d.last)
 	return d, started, nil
 }
 
