@@ -69,10 +69,18 @@ type PathUse struct {
 	Given bool `json:"given,omitempty"`
 }
 
+// A word of a [Command] of more than MaxWord bytes is kept in its beginning, with
+// WordCut behind it.
+const (
+	MaxWord = 200
+	WordCut = "…"
+)
+
 // Command is one simple command of a command line.
 type Command struct {
 	// Words are the program and its arguments as the program will see them; a
-	// word that is computed when the command runs is its source text.
+	// word that is computed when the command runs is its source text. Long ones
+	// are cut ([MaxWord]).
 	Words []string `json:"words"`
 	// Computed says that some word is computed when the command runs.
 	Computed bool `json:"computed,omitempty"`

@@ -109,15 +109,18 @@ func (r Rule) covers(c event.Command) bool {
 
 // forbids says that a command may be one that the rule is about: under a path
 // to the program, with options before its subcommand, or with words that are
-// computed when it runs.
+// computed when it runs or too long to be kept.
 func (r Rule) forbids(c event.Command) bool {
 	if len(c.Words) == 0 {
 		return false
 	}
 	words := slices.Clone(c.Words)
 	words[0] = path.Base(words[0])
+	if sub, ok := strings.CutPrefix(words[0], "git-"); ok { // how git starts its own commands
+		words = slices.Insert(words[1:], 0, "git", sub)
+	}
 	may := func(pattern, word string) bool {
-		return wild(pattern, word) || c.Computed && strings.ContainsAny(word, "$`*?[{~")
+		return wild(pattern, word) || c.Computed && strings.ContainsAny(word, "$`*?[{~") || mayGoOn(pattern, word)
 	}
 	pattern := strings.Fields(r.Command)
 	if fits(pattern, words, may) {
@@ -129,6 +132,16 @@ func (r Rule) forbids(c event.Command) bool {
 		}
 	}
 	return false
+}
+
+// mayGoOn says that a word which was cut may be one that fits.
+func mayGoOn(pattern, word string) bool {
+	kept, cut := strings.CutSuffix(word, event.WordCut)
+	if !cut || len(word) < event.MaxWord {
+		return false
+	}
+	beginning, _, open := strings.Cut(pattern, "*")
+	return open && strings.HasPrefix(kept, beginning) || strings.HasPrefix(beginning, kept)
 }
 
 func fits(pattern, words []string, same func(pattern, word string) bool) bool {

@@ -1,6 +1,7 @@
 package policy_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/pawlrun/pawl/event"
@@ -158,5 +159,32 @@ func TestRulesSpeakByToolArgumentPathHostAndCommand(t *testing.T) {
 				t.Errorf("%s, as %s: decided %s by %q", c.name, decision, v.Decision, v.Rule)
 			}
 		}
+	}
+}
+
+func TestARuleThatGuardsACommandOfGitHoldsForItsOwnProgram(t *testing.T) {
+	rules := policy.Rules{Declared: true, Rules: []policy.Rule{{Tool: "shell.exec", Decision: event.DecisionDeny, Command: "git push *"}}}
+	for program, want := range map[string]event.Decision{"/usr/lib/git-core/git-push": event.DecisionDeny, "git-push": event.DecisionDeny, "git-pull": event.DecisionAllow} {
+		if v := rules.Decide(runs(program, "origin")); v.Decision != want {
+			t.Errorf("%s: %s by %s, want %s", program, v.Decision, v.Rule, want)
+		}
+	}
+}
+
+// A fact keeps the beginning of a long word only.
+func TestARuleThatGuardsHoldsForAWordThatWasCut(t *testing.T) {
+	cut := strings.Repeat("x", event.MaxWord) + event.WordCut
+	for pattern, want := range map[string]event.Decision{
+		"psql *prod*": event.DecisionDeny, "psql x*": event.DecisionDeny, "psql *.sql": event.DecisionDeny, "psql " + strings.Repeat("x", event.MaxWord+1): event.DecisionDeny,
+		"psql y*": event.DecisionAllow, "psql x": event.DecisionAllow,
+	} {
+		rules := policy.Rules{Declared: true, Rules: []policy.Rule{{Tool: "shell.exec", Decision: event.DecisionDeny, Command: pattern}}}
+		if v := rules.Decide(runs("psql", cut)); v.Decision != want {
+			t.Errorf("%s: %s by %s, want %s", pattern, v.Decision, v.Rule, want)
+		}
+	}
+	rules := policy.Rules{Rules: []policy.Rule{{Tool: "shell.exec", Decision: event.DecisionAllow, Command: "psql *.sql"}}}
+	if v := rules.Decide(runs("psql", cut)); v.Decision != event.DecisionAsk {
+		t.Errorf("a rule that allows takes a word that was cut for one that fits: %s by %s", v.Decision, v.Rule)
 	}
 }
