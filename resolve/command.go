@@ -49,6 +49,7 @@ func (r *reader) simple(words []word, dirs []string, depth int) after {
 	name, args := program(words[0].text), words[1:]
 	r.notOnlyLooks = r.notOnlyLooks || r.ws.shadowed(words[0].text) || slices.ContainsFunc(words, opensFile)
 	r.evaluated(name, args)
+	r.sets(name, args)
 	r.carried(name, args, dirs, depth)
 	switch {
 	case name == "cd":
@@ -87,36 +88,6 @@ var unclearPrograms = []string{
 	"mapfile", "readarray", "compgen", "fc", "ksh", "mksh", "zsh", "csh", "tcsh", "fish",
 }
 
-var shells = []string{"sh", "bash", "dash", "ash"}
-
-// shell reads the command line that a shell is given, with the shell's other
-// arguments as values that are not known. A shell that reads its commands from
-// its input is unclear.
-func (r *reader) shell(name string, args []word, dirs []string, depth int) {
-	for i, a := range args {
-		switch {
-		case a.computed:
-			r.unclear(name + " is given what is computed when it runs")
-			return
-		case strings.HasPrefix(a.text, "-") && !strings.HasPrefix(a.text, "--") && strings.Contains(a.text, "c"):
-			if i+1 == len(args) || args[i+1].computed || strings.HasPrefix(args[i+1].text, "-") || strings.HasPrefix(args[i+1].text, "+") {
-				r.unclear("which commands " + name + " runs, is not known before it runs")
-				return
-			}
-			r.nested(args[i+1], dirs, depth)
-			return
-		case a.text == "-o" || a.text == "+o" || a.text == "-" || strings.HasPrefix(a.text, "--"):
-			r.unclear("which commands " + name + " runs, is not known before it runs")
-			return
-		case !strings.HasPrefix(a.text, "-"):
-			r.atLeast(event.RiskExecute)
-			r.given(args[i:], dirs)
-			return
-		}
-	}
-	r.unclear(name + " runs what it is given as input")
-}
-
 // wrappers run the command that follows their own arguments. The value is the
 // pattern of those; a wrapper whose arguments do not fit is unclear.
 var wrappers = map[string]pattern{
@@ -130,6 +101,15 @@ var wrappers = map[string]pattern{
 	"exec":    newPattern(`^--$`),
 	"stdbuf":  newPattern(`^-[ioe][0-9LKMG]+$`),
 	"setsid":  newPattern(`^(-w|--wait)$`),
+	"ionice":  newPattern(`^-(c[0-3]|n[0-7]|t)$`),
+	"chrt":    newPattern(`^(-[bfimor]|[0-9]+)$`),
+	"taskset": newPattern(`^(-c|(0x)?[0-9a-f]+([,-][0-9]+)*)$`),
+	"setarch": newPattern(`^(-R|linux32|linux64|i[3-6]86|x86_64|aarch64|arm64)$`),
+	"linux32": newPattern(`^-R$`),
+	"linux64": newPattern(`^-R$`),
+	"prlimit": newPattern(`^--[a-z]+=[0-9:]+$`),
+	"strace":  newPattern(`^-[fqrtT]+$`),
+	"ltrace":  newPattern(`^-[frtT]+$`),
 }
 
 func (r *reader) wrapped(name string, args []word, dirs []string, depth int) {
@@ -246,6 +226,9 @@ func (r *reader) change(name string, args []word, dirs []string) {
 		case name == "dd" && !a.computed:
 			if of, ok := strings.CutPrefix(a.text, "of="); ok {
 				r.writes(word{text: of}, dirs)
+			}
+			if from, ok := strings.CutPrefix(a.text, "if="); ok {
+				r.path(word{text: from}, dirs, event.PathUse{})
 			}
 		default:
 			operands = append(operands, a)

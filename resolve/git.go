@@ -119,6 +119,7 @@ func (r *reader) git(args []word, harmless bool, dirs []string) bool {
 	sub, operands := r.gitOptions(args, dirs)
 	if only, ok := gitReads[sub]; ok && args[0].text == sub && harmless && fits(sub, only, operands) && r.quietGit(dirs) {
 		r.gitFiles(sub, operands, dirs)
+		r.looksByGit = true
 		return true
 	}
 	r.atLeast(event.RiskExecute)
@@ -179,6 +180,8 @@ func (r *reader) gitOptions(args []word, dirs []string) (sub string, operands []
 		case strings.HasPrefix(a.text, "--config-env"):
 			r.unclear("git takes a setting from a variable")
 			i++
+		case strings.HasPrefix(a.text, "--exec-path="):
+			r.unclear("git looks for its own programs in another place")
 		case slices.Contains(gitValues, a.text):
 			i++
 		case strings.HasPrefix(a.text, "-"):

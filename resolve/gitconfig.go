@@ -5,7 +5,10 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+
+	"github.com/pawlrun/pawl/event"
 )
 
 // gitQuiet are the settings of a repository, beside gitSafe, with which commands
@@ -83,6 +86,20 @@ func (r *reader) quietGit(dirs []string) bool {
 		}
 	}
 	return true
+}
+
+// repositoryParts are the names by which git finds a repository and what it
+// is told to do there.
+var repositoryParts = []string{
+	".git", ".gitmodules", "HEAD", "objects", "refs", "config", "config.worktree", "commondir", "gitdir", "hooks", "index", "worktrees", "modules",
+}
+
+// makesRepository says that a write may make a repository, or change what one
+// does: a look of git's later in the same line is then not the one that was judged.
+func makesRepository(p event.PathUse) bool {
+	return p.Write && (p.Unknown || p.Tree || slices.ContainsFunc(strings.Split(p.Path, "/"), func(part string) bool {
+		return slices.ContainsFunc(repositoryParts, func(name string) bool { return strings.EqualFold(name, part) })
+	}))
 }
 
 func quietRepository(dir string) bool {

@@ -118,6 +118,9 @@ func hostOf(text string) string {
 	return ""
 }
 
+// maxHost is how long a machine's name may be (RFC 1035, 3.1).
+const maxHost = 253
+
 func (r *reader) host(name string) {
 	name = strings.TrimSuffix(strings.ToLower(name), ".")
 	if name == "" || slices.Contains(r.facts.Hosts, name) {
@@ -127,5 +130,9 @@ func (r *reader) host(name string) {
 		r.unclear("it names too many machines")
 		return
 	}
-	r.facts.Hosts = append(r.facts.Hosts, trim(name))
+	if len(name) > maxHost {
+		r.unclear("which machine " + trim(name) + " names, cannot be read")
+		return
+	}
+	r.facts.Hosts = append(r.facts.Hosts, name)
 }

@@ -28,6 +28,7 @@ func (r *reader) reads(name string, args []word, computed bool, dirs []string) b
 		return false
 	}
 	r.optionFiles(name, args, dirs)
+	r.imports(name, args)
 	if !slices.Contains(pathless, name) {
 		r.operandFiles(args, dirs)
 	}
@@ -42,6 +43,20 @@ func (r *reader) operandFiles(args []word, dirs []string) {
 		}
 	}
 }
+
+// imports notes that a program for jq may read files that it names itself.
+func (r *reader) imports(name string, args []word) {
+	if name != "jq" {
+		return
+	}
+	for _, a := range args {
+		if jqImports.MatchString(a.text) {
+			r.unknown(a, event.PathUse{})
+		}
+	}
+}
+
+var jqImports = newPattern(`\b(import|include)\b`)
 
 // looks says that a program with these arguments is known to change nothing.
 func (r *reader) looks(name string, args []word, computed bool) bool {

@@ -29,7 +29,7 @@ func (w Workspace) Shell(line string) event.Facts {
 	r := &reader{ws: w}
 	r.line(line, []string{w.real}, 0)
 	r.throughLinks()
-	if r.notOnlyLooks || slices.ContainsFunc(r.facts.Paths, w.arms) {
+	if r.notOnlyLooks || slices.ContainsFunc(r.facts.Paths, w.arms) || r.looksByGit && slices.ContainsFunc(r.facts.Paths, makesRepository) {
 		r.atLeast(event.RiskExecute)
 		for i := range r.facts.Commands {
 			r.facts.Commands[i].ReadOnly = false
@@ -57,6 +57,9 @@ type reader struct {
 	// because a shell may run what a variable holds, or one of the programs is
 	// not the one that its name stands for.
 	notOnlyLooks bool
+	// looksByGit says that a command of the line is taken for a look of git's
+	// because of the repository that is there before the line runs.
+	looksByGit bool
 }
 
 // anywhere stands for a directory that is not known.
@@ -138,6 +141,7 @@ func (r *reader) command(c syntax.Command, dirs []string) after {
 	case *syntax.TimeClause:
 		return r.stmt(c.Stmt, dirs)
 	case *syntax.FuncDecl:
+		r.renames(c)
 		return r.repeated(dirs, func(dirs []string) after { return r.stmt(c.Body, dirs) })
 	case *syntax.DeclClause:
 		return r.declare(c, dirs)
@@ -228,6 +232,7 @@ func (r *reader) declare(c *syntax.DeclClause, dirs []string) after {
 		r.substitutions(a, dirs)
 		w := wordOf(a.Value)
 		r.notOnlyLooks = r.notOnlyLooks || !w.is("-p", "--")
+		r.declares(w)
 		if hidesCommands(w.text) {
 			r.unclear("a declaration may run what stands in " + trim(w.text))
 		}
@@ -288,6 +293,7 @@ func (r *reader) substitutions(n syntax.Node, dirs []string) {
 			return false
 		case *syntax.ParamExp:
 			r.notOnlyLooks = r.notOnlyLooks || evaluates(n)
+			r.setsByDefault(n)
 		case *syntax.ArithmExp, *syntax.ArithmCmd, *syntax.LetClause:
 			r.notOnlyLooks = true
 		}
@@ -355,6 +361,10 @@ func (r *reader) path(w word, dirs []string, use event.PathUse) {
 		}
 		found := r.ws.PathFrom(dir, name)
 		found.Write, found.Tree, found.Given = use.Write, use.Tree, use.Given
+		if ofProcess(absolute(dir, name)) {
+			r.unknown(w, use)
+			continue
+		}
 		r.named(absolute(dir, name), use)
 		r.use(found)
 	}
@@ -414,9 +424,8 @@ func cutLast(s, sep string) (before, after string, found bool) {
 
 // trim shortens what a command line said.
 func trim(s string) string {
-	const most = 200
-	if len(s) > most {
-		return strings.ToValidUTF8(s[:most], "") + "…"
+	if len(s) > event.MaxWord {
+		return strings.ToValidUTF8(s[:event.MaxWord], "") + event.WordCut
 	}
 	return s
 }

@@ -139,7 +139,8 @@ func TestCommandLineNamesTheFilesThatItTouches(t *testing.T) {
 		"while x; do cd deep; done; rm y":          {"w:y", "w?:y"},
 		"sh -c 'echo x > git/config'":              {"w:.git/config"},
 		"tee -a git/config < a.txt":                {"a.txt", "w:.git/config"},
-		"dd if=a of=git/config":                    {"w:.git/config"},
+		"dd if=a of=git/config":                    {"a", "w:.git/config"},
+		"dd if=git/config":                         {".git/config"},
 		"sed -i s/a/b/ git/config":                 {"g:s/a/b", "g:.git/config", "w:s/a/b", "w:.git/config"},
 		"chmod -R u+x git":                         {"wt:.git"},
 		"chmod -x git":                             {"w:.git"},
@@ -193,7 +194,11 @@ func TestCommandLineNamesTheHosts(t *testing.T) {
 			t.Errorf("%s: %q, want %q", line, got, want)
 		}
 	}
-	for _, line := range []string{"curl $URL", "curl https://$h/x", "wget \"http://a.test$x\""} {
+	long := strings.Repeat(strings.Repeat("a", 60)+".", 4) + "test"
+	if got := ws.Shell("curl https://" + long + "/").Hosts; !slices.Equal(got, []string{long}) {
+		t.Errorf("a long name is read as %q", got)
+	}
+	for _, line := range []string{"curl https://a." + long + "a.b.c.d/x", "curl $URL", "curl https://$h/x", "wget \"http://a.test$x\""} {
 		if f := ws.Shell(line); len(f.Unclear) == 0 {
 			t.Errorf("%s: which machine it talks to is taken as known: %+v", line, f)
 		}
