@@ -3,3 +3,5 @@
 package sandbox_test
 
 func attack(string, []string) int { return 1 }
+
+func linger() error { return nil }

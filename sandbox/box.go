@@ -17,6 +17,7 @@ type Box struct {
 	// temp and home are the directories that commands have in the place of
 	// /tmp and of the home directory.
 	temp, home string
+	own        tempDir
 	links      links
 }
 
@@ -45,12 +46,12 @@ func (m *Machine) Open(t Tier, p Policy) (*Box, error) {
 		p.Environment = os.Environ()
 	}
 	b := &Box{tier: t, shim: m.shim, policy: p}
-	if b.temp, err = os.MkdirTemp("", "pawl-tmp-*"); err != nil {
-		return nil, fmt.Errorf("sandbox: make a directory for temporary files: %w", err)
+
+	m.swept.Do(removeLeftovers)
+	if b.own, err = newTempDir(); err != nil {
+		return nil, err
 	}
-	if b.temp, err = filepath.EvalSymlinks(b.temp); err != nil {
-		return nil, fmt.Errorf("sandbox: %w", err)
-	}
+	b.temp = b.own.path
 	if b.home, err = privateHome(workspace, b.temp); err != nil {
 		return nil, errors.Join(err, b.Close())
 	}
@@ -61,9 +62,4 @@ func (m *Machine) Open(t Tier, p Policy) (*Box, error) {
 func (b *Box) Policy() Policy { return b.policy }
 
 // Close deletes the temporary files. No command of the box may run any more.
-func (b *Box) Close() error {
-	if err := os.RemoveAll(b.temp); err != nil {
-		return fmt.Errorf("sandbox: delete temporary files: %w", err)
-	}
-	return nil
-}
+func (b *Box) Close() error { return b.own.remove() }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/pawlrun/pawl/egress"
@@ -17,6 +18,8 @@ type Machine struct {
 	findings []Finding
 	// supervises: this program can start itself as a supervisor.
 	supervises bool
+	// swept: what killed processes left behind is looked for once.
+	swept sync.Once
 }
 
 // Finding says whether a tier works here.

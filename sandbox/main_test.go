@@ -16,13 +16,16 @@ var (
 	machine = sync.OnceValue(func() *sandbox.Machine { return sandbox.Detect(context.Background(), shim) })
 )
 
+// programs are what this binary is besides tests.
+var programs = map[string]func() error{"adopt": func() error { return adopt(shim) }, "linger": linger}
+
 func TestMain(m *testing.M) {
 	shim = sandbox.Main()
 	if len(os.Args) > 2 && os.Args[1] == "attack" {
 		os.Exit(attack(os.Args[2], os.Args[3:]))
 	}
-	if len(os.Args) == 2 && os.Args[1] == "adopt" {
-		if err := adopt(shim); err != nil {
+	if len(os.Args) == 2 && programs[os.Args[1]] != nil {
+		if err := programs[os.Args[1]](); err != nil {
 			fmt.Println(err)
 			os.Exit(1)
 		}

@@ -1,0 +1,91 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+// tempPrefix begins the names of directories for temporary files. Each of them
+// is locked as long as its owner lives, which is how one that a killed process
+// left behind is told from one in use.
+const tempPrefix = "pawl-box-"
+
+// tempDir is a directory for temporary files that is this process's own.
+type tempDir struct {
+	path string
+	lock *os.File
+}
+
+// maxTempTries bounds how often a new directory is taken for one that was left
+// behind, between its making and its lock.
+const maxTempTries = 20
+
+// newTempDir makes a directory that must be removed.
+func newTempDir() (tempDir, error) {
+	for range maxTempTries {
+		path, err := os.MkdirTemp("", tempPrefix+"*")
+		if err != nil {
+			return tempDir{}, fmt.Errorf("sandbox: make a directory for temporary files: %w", err)
+		}
+		t, mine, err := claim(path)
+		if err != nil {
+			return tempDir{}, errors.Join(fmt.Errorf("sandbox: lock a directory for temporary files: %w", err), os.RemoveAll(path))
+		}
+		if mine {
+			return t, nil
+		}
+	}
+	return tempDir{}, errors.New("sandbox: every new directory for temporary files is taken away at once")
+}
+
+// claim locks a new directory. It is not ours where somebody who looks for what
+// was left behind came first.
+func claim(path string) (t tempDir, mine bool, err error) {
+	lock, err := os.Open(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return t, false, nil
+	}
+	if err != nil {
+		return t, false, err
+	}
+	// A shared lock keeps others from the exclusive one, and can also be had
+	// where only what is open for writing may be locked exclusively. Where there
+	// are no locks at all, nobody can take the directory for one without an owner.
+	if err = syscall.Flock(int(lock.Fd()), syscall.LOCK_SH|syscall.LOCK_NB); err != nil && !errors.Is(err, errors.ErrUnsupported) {
+		lock.Close()
+		if errors.Is(err, syscall.EWOULDBLOCK) {
+			err = nil
+		}
+		return t, false, err
+	}
+	if real, err := filepath.EvalSymlinks(path); err == nil && isAt(lock, real) {
+		return tempDir{path: real, lock: lock}, true, nil
+	}
+	lock.Close()
+	return t, false, nil
+}
+
+// isAt says that an open directory is the one that a path names.
+func isAt(dir *os.File, path string) bool {
+	opened, err := dir.Stat()
+	if err != nil {
+		return false
+	}
+	named, err := os.Lstat(path)
+	return err == nil && os.SameFile(opened, named)
+}
+
+// remove deletes the directory with what is in it, and then lets go of it.
+func (t tempDir) remove() error {
+	if t.lock == nil {
+		return nil
+	}
+	defer t.lock.Close()
+	if err := os.RemoveAll(t.path); err != nil {
+		return fmt.Errorf("sandbox: delete temporary files: %w", err)
+	}
+	return nil
+}
