@@ -166,11 +166,31 @@ func (r *reader) given(args []word, dirs []string) {
 		}
 		if _, value, ok := strings.Cut(a.text, "="); ok && !a.glob {
 			r.path(word{text: value}, dirs, event.PathUse{Given: true})
+			r.givenContent(value, dirs)
 		}
+		r.givenContent(a.text, dirs)
 		r.givenBehind(a, dirs)
 		if !strings.HasPrefix(a.text, "-") && !strings.Contains(a.text, "://") && !strings.ContainsRune(a.text, '\n') && a.text != "" {
 			r.path(a, dirs, event.PathUse{Given: true})
 		}
+	}
+}
+
+// givenContent notes a file whose content a word stands for, as many programs
+// write it (@file, or curl's <file), and one that is named by an address.
+func (r *reader) givenContent(text string, dirs []string) {
+	name, isAddress := strings.CutPrefix(text, "file://")
+	switch {
+	case isAddress:
+		if at := strings.IndexByte(name, '/'); at >= 0 {
+			r.path(word{text: name[at:]}, dirs, event.PathUse{Given: true})
+		}
+		if strings.ContainsAny(name, "%{[") {
+			r.unclear("which file " + trim(text) + " names, is not known")
+		}
+	case len(text) > 1 && (text[0] == '@' || text[0] == '<'):
+		name, _, _ = strings.Cut(text[1:], ";")
+		r.path(word{text: name}, dirs, event.PathUse{Given: true})
 	}
 }
 

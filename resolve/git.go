@@ -160,6 +160,9 @@ func fits(sub string, only pattern, operands []word) bool {
 // gitFiles notes the files that a look of git reads because they are named.
 func (r *reader) gitFiles(sub string, operands []word, dirs []string) {
 	r.optionFiles("git "+sub, operands, dirs)
+	if sub == "grep" {
+		r.gitGreps(operands, dirs)
+	}
 	if slices.Contains(gitShows, sub) {
 		r.operandFiles(operands, dirs)
 	}

@@ -21,6 +21,7 @@ func (r *reader) reads(name string, args []word, computed bool, dirs []string) b
 	if name == "git" {
 		return r.git(args, !computed, dirs)
 	}
+	r.searched(name, args, dirs)
 	if !r.looks(name, args, computed) {
 		r.atLeast(event.RiskExecute)
 		r.given(args, dirs)
