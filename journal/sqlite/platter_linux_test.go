@@ -80,3 +80,14 @@ func (p *platter) lose(r *rand.Rand) []byte {
 	}
 	return disk
 }
+
+// behind is the disk where only what is dirty behind a place was written.
+func (p *platter) behind(from int64) []byte {
+	disk := slices.Clone(p.disk)
+	for s, versions := range p.dirty {
+		if at := s * sectorSize; at >= from && at < int64(len(disk)) {
+			copy(disk[at:], versions[len(versions)-1])
+		}
+	}
+	return disk
+}

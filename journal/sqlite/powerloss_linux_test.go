@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -48,8 +49,14 @@ type powerRun struct {
 	// What the next write or sync of the log fails with, and the next sync of
 	// the database.
 	writing, syncing, copying error
-	// often is how many operations pass for each cut.
-	often     int
+	// often is how many operations pass for each cut. With late, each operation
+	// on the log is followed by cuts after which that has what was written behind
+	// a place and nothing of what was written before it, for every place of its
+	// first pages.
+	often int
+	late  bool
+	// meanwhile is done before the next page of a copy is written.
+	meanwhile func()
 	blackouts []blackout
 }
 
@@ -68,11 +75,15 @@ func (p *powerRun) tap() *sqlite.Tap {
 				p.writing = nil
 				return err
 			}
+			if do := p.meanwhile; do != nil && !strings.HasSuffix(path, "-wal") {
+				p.meanwhile = nil
+				do()
+			}
 			p.file(path).write(b, offset)
-			p.cut()
+			p.cut(path)
 			return nil
 		},
-		Truncate: func(path string, size int64) { p.file(path).resize(int(size)); p.cut() },
+		Truncate: func(path string, size int64) { p.file(path).resize(int(size)); p.cut(path) },
 		Sync: func(path string) error {
 			failing := &p.copying
 			if strings.HasSuffix(path, "-wal") {
@@ -84,22 +95,35 @@ func (p *powerRun) tap() *sqlite.Tap {
 				return err
 			}
 			p.file(path).sync()
-			p.cut()
+			p.cut(path)
 			return nil
 		},
 	}
 }
 
 // cut keeps what a power cut would leave, at some of the operations.
-func (p *powerRun) cut() {
-	if len(p.runs) == 0 || p.r.IntN(p.often) != 0 {
-		return
+func (p *powerRun) cut(path string) {
+	log := p.file(p.path + "-wal")
+	switch {
+	case len(p.runs) == 0:
+	case p.late:
+		for page := range int64(20) {
+			if strings.HasSuffix(path, "-wal") {
+				p.lose(log.behind(page * cachePage))
+			}
+		}
+	case p.r.IntN(p.often) == 0:
+		p.lose(log.lose(p.r))
 	}
+}
+
+// lose keeps a power cut that leaves that log.
+func (p *powerRun) lose(log []byte) {
 	runs := map[string]acknowledged{}
 	for id, a := range p.runs {
 		runs[id] = acknowledged{a.seq, a.head, maps.Clone(a.more)}
 	}
-	p.blackouts = append(p.blackouts, blackout{p.file(p.path + "-wal").lose(p.r), p.file(p.path).lose(p.r), runs})
+	p.blackouts = append(p.blackouts, blackout{log, p.file(p.path).lose(p.r), runs})
 }
 
 func (p *powerRun) append(t *testing.T) {
@@ -192,13 +216,25 @@ func (p *powerRun) load(t *testing.T) {
 	}
 }
 
+// copy copies the log into the database. Where that lets others commit, the
+// other process does so meanwhile: what it commits is in the log alone.
+func (p *powerRun) copy(t *testing.T, s *sqlite.Store) {
+	mode := []string{"PASSIVE", "RESTART", "TRUNCATE"}[p.r.IntN(3)]
+	if mode == "PASSIVE" {
+		i := slices.IndexFunc(p.stores[:], func(other *sqlite.Store) bool { return other != s })
+		p.meanwhile = func() { p.appendTo(t, i) }
+	}
+	_ = s.Checkpoint(mode)
+	p.meanwhile = nil
+}
+
 func (p *powerRun) step(t *testing.T) {
 	switch s := p.stores[p.r.IntN(2)]; p.r.IntN(16) {
 	case 0:
 		if p.r.IntN(3) == 0 {
 			p.copying = syscall.EIO
 		}
-		_ = s.Checkpoint([]string{"PASSIVE", "RESTART", "TRUNCATE"}[p.r.IntN(3)])
+		p.copy(t, s)
 	case 1:
 		if err := s.Script(spillAndFail); err == nil {
 			t.Fatal("the transaction did not fail")
@@ -231,26 +267,53 @@ func TestAPowerCutLosesNothingThatWasAcknowledged(t *testing.T) {
 	}
 	for _, seed := range seeds {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
-			p := &powerRun{
-				r: rand.New(rand.NewPCG(seed, 0)), path: filepath.Join(t.TempDir(), "0", "journal.db"),
-				files: map[string]*platter{}, runs: map[string]acknowledged{}, often: often,
-			}
-			defer p.tap().Install()()
-			p.stores = [2]*sqlite.Store{open(t, p.path), open(t, p.path)}
-			for i, id := range []string{"a", "b", "c"} {
-				p.drivers = append(p.drivers, journaltest.Start(t, p.stores[i%2], id))
-			}
-			for _, d := range p.drivers {
-				p.runs[d.Lease.Run] = acknowledged{d.Seq, d.Head, map[string]bool{}}
-			}
+			p := newPowerRun(t, seed, often)
 			for range steps {
 				p.step(t)
 			}
-			t.Logf("%d power cuts", len(p.blackouts))
-			for i, b := range p.blackouts {
-				b.check(t, i)
-			}
+			p.check(t)
 		})
+	}
+}
+
+// A log whose end is erased while its beginning is not says less than the
+// database: the beginning has to go first, on the disk as well.
+func TestAPowerCutWhileTheLogIsErasedLosesNothing(t *testing.T) {
+	p := newPowerRun(t, 1, 1000)
+	if err := p.stores[0].Checkpoint("TRUNCATE"); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 3 {
+		p.appendTo(t, i%2)
+	}
+	p.late = true
+	if err := p.stores[0].Checkpoint("TRUNCATE"); err != nil {
+		t.Fatal(err)
+	}
+	p.check(t)
+}
+
+func newPowerRun(t *testing.T, seed uint64, often int) *powerRun {
+	p := &powerRun{
+		r: rand.New(rand.NewPCG(seed, 0)), path: filepath.Join(t.TempDir(), "0", "journal.db"),
+		files: map[string]*platter{}, runs: map[string]acknowledged{}, often: often,
+	}
+	t.Cleanup(p.tap().Install())
+	p.stores = [2]*sqlite.Store{open(t, p.path), open(t, p.path)}
+	for i, id := range []string{"a", "b", "c"} {
+		p.drivers = append(p.drivers, journaltest.Start(t, p.stores[i%2], id))
+	}
+	for _, d := range p.drivers {
+		p.runs[d.Lease.Run] = acknowledged{d.Seq, d.Head, map[string]bool{}}
+	}
+	return p
+}
+
+func (p *powerRun) check(t *testing.T) {
+	t.Helper()
+	t.Logf("%d power cuts", len(p.blackouts))
+	for i, b := range p.blackouts {
+		b.check(t, i)
 	}
 }
 
