@@ -5,12 +5,24 @@ package sandbox
 // session and lost its parents, so that nothing of it acts when nobody watches
 // any more. A command that kills its supervisor gets away, unless this process
 // adopts orphans ([Shim.Adopt]) and is not killed as well. Bare is nil where
-// this program cannot start itself as a supervisor. It need not be closed.
+// this program cannot start itself as a supervisor; [Machine.Unsupervised] says
+// why. It need not be closed.
 func (m *Machine) Bare() *Box {
 	if m == nil || !m.supervises {
 		return nil
 	}
 	return &Box{tier: None, shim: m.shim}
+}
+
+// Unsupervised says why commands outside a sandbox have no supervisor here. It is
+// empty where they have one.
+func (m *Machine) Unsupervised() string {
+	for _, f := range m.findings {
+		if f.Tier == None {
+			return f.Why
+		}
+	}
+	return ""
 }
 
 // barePlan is what the supervisor of such a command is told.

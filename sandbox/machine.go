@@ -26,7 +26,8 @@ type Machine struct {
 type Finding struct {
 	Tier  Tier `json:"tier"`
 	Works bool `json:"works"`
-	// Why is what went wrong, Help how to get the tier.
+	// Why is what went wrong, Help how to get the tier. Where no tier is, Why
+	// says why commands have no supervisor either.
 	Why  string `json:"why,omitempty"`
 	Help string `json:"help,omitempty"`
 	// StartMs is how long the trial took, from before the start of a command
@@ -109,15 +110,26 @@ func (m *Machine) try(ctx context.Context, t Tier) Finding {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 	if t == None {
-		f.Works, m.supervises = true, m.supervises || m.probe(ctx, None) == nil
+		f.Works = true
+		if !m.supervises {
+			f.Why = plainly(m.probe(ctx, None))
+		}
+		m.supervises = f.Why == ""
 		return f
 	}
 	start := time.Now()
 	if err := m.probe(ctx, t); err != nil {
-		f.Why, f.Help = strings.TrimPrefix(err.Error(), "sandbox: "), helpFor(t, err)
+		f.Why, f.Help = plainly(err), helpFor(t, err)
 		return f
 	}
 	m.supervises = true
 	f.Works, f.StartMs = true, max(1, time.Since(start).Milliseconds())
 	return f
+}
+
+func plainly(err error) string {
+	if err == nil {
+		return ""
+	}
+	return strings.TrimPrefix(err.Error(), "sandbox: ")
 }

@@ -18,12 +18,18 @@ func (m *Machine) probe(ctx context.Context, t Tier) error {
 	if err := supported(t); err != nil {
 		return err
 	}
-	dir, err := os.MkdirTemp("", "pawl-probe-*")
-	if err != nil {
-		return fmt.Errorf("sandbox: %w", err)
+	// A box that holds nothing needs no directory: whoever may write none has
+	// supervisors all the same.
+	b := &Box{tier: None, shim: m.shim}
+	if t != None {
+		own, err := newTempDir()
+		if err != nil {
+			return err
+		}
+		defer func() { _ = own.remove() }()
+		p := Policy{Workspace: own.path, Filesystem: FilesystemReadOnly}
+		b = &Box{tier: t, shim: m.shim, policy: p.withDefaults(), temp: own.path, home: own.path}
 	}
-	defer os.RemoveAll(dir)
-	b := &Box{tier: t, shim: m.shim, policy: Policy{Workspace: dir, Filesystem: FilesystemReadOnly}.withDefaults(), temp: dir, home: dir}
 	null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
 	if err != nil {
 		return fmt.Errorf("sandbox: %w", err)
@@ -87,6 +93,8 @@ func helpFor(t Tier, err error) string {
 		return "use Linux 6.12 or newer, with landlock among the security modules (the lsm= of the kernel's command line)"
 	case errors.Is(err, errOldLandlock):
 		return "use Linux 6.12 or newer, or install bubblewrap"
+	case errors.Is(err, errNoTemp):
+		return "let TMPDIR name a directory that you may write"
 	case t != Bubblewrap:
 		return ""
 	case restrictedByAppArmor():

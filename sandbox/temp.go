@@ -13,6 +13,8 @@ import (
 // left behind is told from one in use.
 const tempPrefix = "pawl-box-"
 
+var errNoTemp = errors.New("sandbox: no directory for temporary files can be made")
+
 // tempDir is a directory for temporary files that is this process's own.
 type tempDir struct {
 	path string
@@ -28,7 +30,7 @@ func newTempDir() (tempDir, error) {
 	for range maxTempTries {
 		path, err := os.MkdirTemp("", tempPrefix+"*")
 		if err != nil {
-			return tempDir{}, fmt.Errorf("sandbox: make a directory for temporary files: %w", err)
+			return tempDir{}, fmt.Errorf("%w: %w", errNoTemp, err)
 		}
 		t, mine, err := claim(path)
 		if err != nil {

@@ -108,6 +108,8 @@ func (a *app) printDiagnosis(d diagnosis) error {
 
 func tierLine(f sandbox.Finding) string {
 	switch {
+	case f.Tier == sandbox.None && f.Why != "":
+		return fmt.Sprintf("  none        commands run with your own permissions, and nothing ends what they leave behind: there is no supervisor (%s)\n", f.Why)
 	case f.Tier == sandbox.None:
 		return "  none        commands run with your own permissions: one that sets out to can get away, kill its run and decide about calls;\n" +
 			"              so one asks unless it is known only to look or to edit, or the file has tools.approvals: {shell.exec: never}\n"
