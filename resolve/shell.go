@@ -312,6 +312,7 @@ func (r *reader) redirect(n *syntax.Redirect, dirs []string) {
 	target := wordOf(n.Word)
 	switch n.Op {
 	case syntax.RdrIn:
+		r.connects(target)
 		r.path(target, dirs, event.PathUse{})
 	case syntax.Hdoc, syntax.DashHdoc, syntax.WordHdoc, syntax.DplIn:
 	case syntax.DplOut:
@@ -328,11 +329,7 @@ func (r *reader) writes(w word, dirs []string) {
 	if !w.computed && slices.Contains([]string{"/dev/null", "/dev/stdout", "/dev/stderr"}, w.text) {
 		return
 	}
-	if h, ok := strings.CutPrefix(w.text, "/dev/tcp/"); ok {
-		host, _, _ := strings.Cut(h, "/")
-		r.host(host)
-		r.atLeast(event.RiskSend)
-	}
+	r.connects(w)
 	r.atLeast(event.RiskWrite)
 	r.path(w, dirs, event.PathUse{Write: true})
 }

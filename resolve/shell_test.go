@@ -213,6 +213,18 @@ func TestCommandLineNamesTheHosts(t *testing.T) {
 	if got := ws.Shell("curl https://" + long + "/").Hosts; !slices.Equal(got, []string{long}) {
 		t.Errorf("a long name is read as %q", got)
 	}
+	for _, line := range []string{"cat < /dev/tcp/a.test/80", "exec 3<>/dev/tcp/a.test/80", "echo x > /dev/udp/a.test/53", "bash -c 'read x < /dev/udp/a.test/53'"} {
+		if f := ws.Shell(line); f.Risk != event.RiskSend || !slices.Equal(f.Hosts, []string{"a.test"}) {
+			t.Errorf("%s is %s and talks to %q", line, f.Risk, f.Hosts)
+		}
+	}
+	for line, want := range map[string]event.Risk{
+		"cat < /dev/tcp/$h/80": event.RiskUnknown, "cat < \"$f\"": event.RiskExecute, "cat < /dev/$f": event.RiskExecute, "cat < src/$f": event.RiskRead, "cat < *.go": event.RiskRead,
+	} {
+		if f := ws.Shell(line); f.Risk != want {
+			t.Errorf("%s is %s, want %s", line, f.Risk, want)
+		}
+	}
 	for _, line := range []string{"curl https://a." + long + "a.b.c.d/x", "curl $URL", "curl https://$h/x", "wget \"http://a.test$x\""} {
 		if f := ws.Shell(line); len(f.Unclear) == 0 {
 			t.Errorf("%s: which machine it talks to is taken as known: %+v", line, f)
