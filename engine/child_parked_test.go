@@ -280,3 +280,62 @@ func TestACancelWaitsForTheLeaseOfAChild(t *testing.T) {
 		})
 	}
 }
+
+// A cancel whose sender gave up before a child's lease was free rests in the
+// inbox, and counts for whoever takes the run up or tells it anything.
+func TestACancelWhoseSenderGaveUpIsTakenUpByWhoeverComesNext(t *testing.T) {
+	for name, next := range map[string]func(*rig, string){
+		"a resume": func(r *rig, id string) {
+			if o := outcome(r.t, r.resume(id)); o.Status != event.StatusCancelled {
+				r.t.Errorf("outcome %+v", o)
+			}
+		},
+		"a message": func(r *rig, id string) {
+			err := r.Send(r.t.Context(), journal.Command{Run: id, Kind: journal.Input, Text: "go on", By: "bob"})
+			mustBe(r.t, err, journal.ErrEnded)
+		},
+		"another cancel": func(r *rig, id string) {
+			if err := r.Send(r.t.Context(), journal.Command{Run: id, Kind: journal.Cancel, By: "bob"}); err != nil {
+				r.t.Error(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				child := pays(t)
+				r := newRig(t, child.store).turns(scripted.Turn{ToolCalls: calls("ask", task)}, scripted.Turn{Text: "done"}).offers("ask", child)
+				run := r.start(t.Context())
+				parkedAs(t, run, event.ParkApproval)
+				id := r.children(run.ID)[0]
+				lease, err := r.store.Acquire(t.Context(), id, "elsewhere", "", 15*time.Second)
+				if err != nil {
+					t.Fatal(err)
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				defer cancel()
+				if err := r.Send(ctx, journal.Command{Run: run.ID, Kind: journal.Cancel, By: "ann", Text: "enough"}); err != nil {
+					t.Fatal(err)
+				}
+				if err := r.store.Release(t.Context(), lease); err != nil {
+					t.Fatal(err)
+				}
+				next(r, run.ID)
+				asked := 0
+				for _, e := range r.whole(run.ID) {
+					if c, ok := e.Data.(event.CancelRequested); ok && c.By == "ann" && c.Reason == "enough" {
+						asked++
+					}
+				}
+				left, err := r.store.Inbox(t.Context(), run.ID)
+				if asked != 1 || err != nil || len(left) > 0 {
+					t.Errorf("the cancel was journalled %d times; in the inbox: %+v (%v)", asked, left, err)
+				}
+				for _, run := range []string{run.ID, id} {
+					if row, err := r.store.Run(t.Context(), run); err != nil || row.State != journal.Ended {
+						t.Errorf("run %s is %s (%v)", run, row.State, err)
+					}
+				}
+			})
+		})
+	}
+}
