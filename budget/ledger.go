@@ -3,7 +3,6 @@ package budget
 import (
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/pawlrun/pawl/llm"
 )
@@ -70,61 +69,43 @@ func (a Admission) Equal(b Admission) bool {
 // zero value is an account that nobody has drawn from.
 type Ledger struct {
 	spent Amount
-	open  []Reservation
+	open  *held
 }
 
 // Reserve sets the worst case of a call aside. Whether the budget has room for
 // it is for [Limits.Admit] to say.
 func (l Ledger) Reserve(r Reservation) (Ledger, error) {
-	if l.index(r.ID) >= 0 {
+	if l.open.find(r.ID) != nil {
 		return l, fmt.Errorf("%w: %s", ErrReserved, r.ID)
 	}
-	return Ledger{spent: l.spent, open: append(slices.Clip(l.open), r)}, nil
+	return Ledger{spent: l.spent, open: l.open.with(&held{hash: hashOf(r.ID), of: r}, 0)}, nil
 }
 
 // Commit replaces a reservation by what was really used, which is nothing for
 // a call that was not made.
 func (l Ledger) Commit(id string, used Amount) (Ledger, error) {
-	i := l.index(id)
-	if i < 0 {
+	if l.open.find(id) == nil {
 		return l, fmt.Errorf("%w: %s", ErrNotReserved, id)
 	}
-	next := Ledger{spent: l.spent.Add(used)}
-	if len(l.open) > 1 {
-		next.open = slices.Concat(l.open[:i], l.open[i+1:])
-	}
-	return next, nil
+	return Ledger{spent: l.spent.Add(used), open: l.open.without(id, hashOf(id), 0)}, nil
 }
 
 // Spent is the sum of everything that was committed.
 func (l Ledger) Spent() Amount { return l.spent }
 
 // Held is the sum of the reservations that are open.
-func (l Ledger) Held() Amount {
-	var sum Amount
-	for _, r := range l.open {
-		sum = sum.Add(r.Amount)
-	}
-	return sum
-}
+func (l Ledger) Held() Amount { return l.open.total() }
 
 // Admission is the leave to make the call of an open reservation, none where
 // none of that id is open.
 func (l Ledger) Admission(id string) Admission {
-	if i := l.index(id); i >= 0 {
-		return Admission{of: &l.open[i]} // what a ledger holds is never changed
-	}
-	return Admission{}
+	return Admission{of: l.open.find(id)} // what a ledger holds is never changed
 }
 
 // Reserved is what is set aside under an id, and whether anything is.
 func (l Ledger) Reserved(id string) (Amount, bool) {
-	if i := l.index(id); i >= 0 {
-		return l.open[i].Amount, true
+	if r := l.open.find(id); r != nil {
+		return r.Amount, true
 	}
 	return Amount{}, false
-}
-
-func (l Ledger) index(id string) int {
-	return slices.IndexFunc(l.open, func(r Reservation) bool { return r.ID == id })
 }

@@ -2,6 +2,11 @@ package budget_test
 
 import (
 	"errors"
+	"maps"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"strconv"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -89,5 +94,68 @@ func TestAReservationIsMadeAndCommittedOnce(t *testing.T) {
 	l = must(t)(l.Commit("a", budget.Amount{}))
 	if l.Admission("a").Given() || l.Held() != (budget.Amount{}) || l.Spent() != (budget.Amount{}) {
 		t.Errorf("a call that was not made costs %+v", l.Spent())
+	}
+}
+
+// A ledger of thousands of reservations holds what it was given, whatever came
+// and went, and adds it up as one that was given nothing else.
+func TestALedgerHoldsWhatIsReservedAndNotCommitted(t *testing.T) {
+	ok, r := must(t), rand.New(rand.NewPCG(1, 2))
+	var l budget.Ledger
+	open := map[string]budget.Amount{}
+	for range 5000 {
+		id := strconv.Itoa(r.IntN(500))
+		a := budget.Amount{USD: r.Float64(), Input: r.Int64N(100), Output: r.Int64N(100)}
+		if _, reserved := open[id]; reserved {
+			l = ok(l.Commit(id, budget.Amount{}))
+			delete(open, id)
+		} else {
+			l = ok(l.Reserve(budget.Reservation{ID: id, Amount: a}))
+			open[id] = a
+		}
+	}
+	var alone budget.Ledger
+	for _, id := range slices.Sorted(maps.Keys(open)) {
+		alone = ok(alone.Reserve(budget.Reservation{ID: id, Amount: open[id]}))
+	}
+	if l.Held() != alone.Held() {
+		t.Errorf("held are %+v, and %+v where nothing else came and went", l.Held(), alone.Held())
+	}
+	for i := range 500 {
+		id := strconv.Itoa(i)
+		want, is := open[id]
+		if got, reserved := l.Reserved(id); got != want || reserved != is || l.Admission(id).Given() != is {
+			t.Errorf("%s: %+v (%t), want %+v (%t)", id, got, reserved, want, is)
+		}
+	}
+	for id := range open {
+		l = ok(l.Commit(id, budget.Amount{}))
+	}
+	if l != (budget.Ledger{}) {
+		t.Errorf("an account without reservations is %+v", l)
+	}
+}
+
+// What a reservation costs grows by a node each time that the number of those
+// that are open doubles.
+func TestAReservationCostsNoMoreBesideThousands(t *testing.T) {
+	ok := must(t)
+	each := func(n int) uint64 {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		var l budget.Ledger
+		for i := range n {
+			l = ok(l.Reserve(reservation("run-"+strconv.Itoa(i)+"/1", 1)))
+		}
+		for i := range n {
+			l = ok(l.Commit("run-"+strconv.Itoa(i)+"/1", budget.Amount{}))
+		}
+		runtime.ReadMemStats(&after)
+		return (after.TotalAlloc - before.TotalAlloc) / uint64(n)
+	}
+	few, many := each(4000), each(8000)
+	t.Logf("%d bytes for each of 4000, %d of 8000", few, many)
+	if 4*many > 5*few {
+		t.Errorf("each of 8000 reservations allocates %d bytes, of 4000 %d", many, few)
 	}
 }

@@ -47,9 +47,7 @@ func crowd(t *testing.T, children, together int) (*rig, *engine.Run) {
 }
 
 // What a child costs does not grow with how many siblings it has, nor with how
-// many of them wait for room. Somewhat more is allocated where all of a thousand
-// are under way at once: a ledger is a value, so each reservation copies those
-// that are open.
+// many of them wait for room.
 func TestAThousandChildrenOfOneParentEachCostWhatAHundredDo(t *testing.T) {
 	if testing.Short() {
 		t.Skip("runs 2,200 children")

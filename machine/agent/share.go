@@ -81,13 +81,7 @@ func (m *Machine) Admit(c budget.Call) machine.Grant {
 
 // Drawn are the reservations of a child that are open.
 func (m *Machine) Drawn(child string) []event.BudgetReserved {
-	var open []event.BudgetReserved
-	for _, d := range m.account.drawn {
-		if d.Run == child {
-			open = append(open, d)
-		}
-	}
-	return open
+	return slices.Clone(m.account.drawn[child])
 }
 
 // drawKey is the id of a child's reservation in this run's ledger.
@@ -100,7 +94,10 @@ func (m *Machine) applyDrawn(d event.BudgetReserved) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrMisfit, err)
 	}
-	m.account.ledger, m.account.drawn = ledger, append(m.account.drawn, d)
+	if m.account.drawn == nil {
+		m.account.drawn = map[string][]event.BudgetReserved{}
+	}
+	m.account.ledger, m.account.drawn[d.Run] = ledger, append(m.account.drawn[d.Run], d)
 	return nil
 }
 
@@ -117,11 +114,9 @@ func (m *Machine) applyUsed(d event.BudgetCommitted) error {
 	}
 	a := &m.account
 	a.ledger = ledger
-	for i := range a.drawn {
-		if a.drawn[i].Run == d.Run && a.drawn[i].ID == d.ID {
-			a.drawn = slices.Delete(a.drawn, i, i+1)
-			break
-		}
+	a.drawn[d.Run] = slices.DeleteFunc(a.drawn[d.Run], func(r event.BudgetReserved) bool { return r.ID == d.ID })
+	if len(a.drawn[d.Run]) == 0 {
+		delete(a.drawn, d.Run)
 	}
 	if d.Usage != nil {
 		m.sum(*d.Usage, costOfUse(d))

@@ -35,7 +35,7 @@ type account struct {
 	// the run's children that are open.
 	draws   int
 	refused *event.BudgetRefused
-	drawn   []event.BudgetReserved
+	drawn   map[string][]event.BudgetReserved
 	// overrun is the setting that a call went beyond, "" for none. Nothing
 	// starts any more.
 	overrun string
