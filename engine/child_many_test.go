@@ -71,7 +71,7 @@ func TestAThousandChildrenOfOneParentEachCostWhatAHundredDo(t *testing.T) {
 				}
 			}
 			t.Logf("bytes allocated for each: %v", each)
-			if each[1000] > 4*each[100] {
+			if each[1000] > 2*each[100] {
 				t.Errorf("of a thousand children each allocates %d bytes, of a hundred %d", each[1000], each[100])
 			}
 		})
