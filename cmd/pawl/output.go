@@ -10,7 +10,7 @@ import (
 
 // printJSON prints one object on one line.
 func (a *app) printJSON(v any) error {
-	enc := json.NewEncoder(a.out)
+	enc := json.NewEncoder(a.jsonOut())
 	enc.SetEscapeHTML(false)
 	return enc.Encode(v)
 }

@@ -54,9 +54,9 @@ func (o *output) live() bool { return !o.json || o.deltas }
 func (a *app) view(o output, p *printer) view {
 	switch {
 	case o.json:
-		return &jsonView{out: a.out}
+		return &jsonView{out: a.jsonOut()}
 	case o.words != "":
-		return &wordsView{out: a.out, words: vocabularies()[o.words]()}
+		return &wordsView{out: a.jsonOut(), words: vocabularies()[o.words]()}
 	}
 	return newTextView(a.out, p, screenOf(a.out, getenv), o.after)
 }
