@@ -1,6 +1,8 @@
 package sqlite_test
 
 import (
+	"database/sql"
+	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -70,5 +72,57 @@ func TestACopyOfTheLogDoesNotSyncItAgain(t *testing.T) {
 	}
 	if got := syncs.Load() - before; got != 0 {
 		t.Errorf("a copy synced the log %d times", got)
+	}
+}
+
+// A writer may be killed between writing a commit and syncing it, and a program
+// that is not ours may be the first to look at what it left. To that and to all
+// who come while it looks the commit counts, but it is not on disk yet.
+func TestWhatAnotherProgramRecoveredIsSyncedBeforeItIsCopied(t *testing.T) {
+	left, path := filepath.Join(t.TempDir(), "journal.db"), filepath.Join(t.TempDir(), "journal.db")
+	d := journaltest.Start(t, open(t, left), "a")
+	d.Append(t, texts(1)...)
+	for _, suffix := range []string{"", "-wal"} {
+		content, err := os.ReadFile(left + suffix)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path+suffix, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	other, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	var runs int
+	if err := other.QueryRowContext(t.Context(), "SELECT count(*) FROM runs").Scan(&runs); err != nil || runs == 0 {
+		t.Fatalf("the other program sees %d runs: %v", runs, err)
+	}
+
+	synced, copied := false, false
+	tap := &sqlite.Tap{
+		Dir: filepath.Dir(path),
+		Sync: func(file string) error {
+			synced = synced || strings.HasSuffix(file, "-wal")
+			return nil
+		},
+		Write: func(file string, _ []byte, _ int64) error {
+			if !strings.HasSuffix(file, "-wal") {
+				copied = true
+				if !synced {
+					t.Error("pages are copied from a log that was not synced")
+				}
+			}
+			return nil
+		},
+	}
+	defer tap.Install()()
+	if err := open(t, path).Checkpoint("PASSIVE"); err != nil {
+		t.Fatal(err)
+	}
+	if !copied {
+		t.Error("nothing was copied")
 	}
 }

@@ -19,6 +19,8 @@ import (
 //     last one. SQLite syncs the log before it copies it, because a commit may
 //     not be on disk then; ours is before anybody sees it ("synchronous" is
 //     FULL), and what a crash left behind is written anew ([logFile.rewrite]).
+//     The first one is not left out: another program may have been the first to
+//     read what a crash left, and has not written it anew.
 //
 // Zeros are no commit: to SQLite a log ends where a frame does not carry the
 // log's salt. Only who holds the log's write lock writes it, and writes its
@@ -40,7 +42,8 @@ type logFile struct {
 	// in the file it belongs.
 	pending []byte
 	offset  int64
-	// unsynced says that something was handed over since the last sync.
+	// unsynced says that something was handed over since the last sync, or that
+	// there was none yet.
 	unsynced bool
 	// filled is how far the file is known to have bytes that can be replaced.
 	filled int64

@@ -131,7 +131,7 @@ func takeLog(tls *libc.TLS, name, file uintptr) {
 		m.FxFileSize, m.FxTruncate, m.FxClose = address(sizeOfLog), address(truncateLog), address(closeLog)
 	})
 	log := &logFile{
-		disk: systemDisk(), fd: int(f.Fh), dir: filepath.Dir(path),
+		disk: systemDisk(), fd: int(f.Fh), dir: filepath.Dir(path), unsynced: true,
 		database: sqlite3.Xsqlite3_database_file_object(tls, name),
 	}
 	files.logs[file], files.logs[log.database] = log, log
