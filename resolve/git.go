@@ -124,6 +124,11 @@ func (r *reader) git(args []word, harmless bool, dirs []string) bool {
 	}
 	r.atLeast(event.RiskExecute)
 	r.given(args, dirs)
+	if len(args) > 0 && args[0].text != sub {
+		r.gitShown(sub, operands, false, []string{anywhere})
+	} else {
+		r.gitShown(sub, operands, false, dirs)
+	}
 	switch sub {
 	case "":
 	case "config":
@@ -163,6 +168,7 @@ func (r *reader) gitFiles(sub string, operands []word, dirs []string) {
 	if sub == "grep" {
 		r.gitGreps(operands, dirs)
 	}
+	r.gitShown(sub, operands, true, dirs)
 	if slices.Contains(gitShows, sub) {
 		r.operandFiles(operands, dirs)
 	}

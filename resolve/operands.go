@@ -42,6 +42,17 @@ func behindFirst(operands []word) []word {
 	return operands
 }
 
+// listed notes what strings, as all of its family, reads because a file says so
+// that an argument names behind "@": which files that are is not known.
+func (r *reader) listed(name string, args []word, dirs []string) {
+	for _, a := range args {
+		if list, ok := strings.CutPrefix(a.text, "@"); ok && name == "strings" && list != "" {
+			r.path(word{text: list, computed: a.computed}, dirs, event.PathUse{Tree: true})
+			r.unknown(a, event.PathUse{})
+		}
+	}
+}
+
 // fileOption are options of one program: short ones by their letters, and long
 // ones, which may be cut short.
 type fileOption struct{ letters, long string }

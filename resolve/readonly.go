@@ -29,6 +29,7 @@ func (r *reader) reads(name string, args []word, computed bool, dirs []string) b
 		return false
 	}
 	r.optionFiles(name, args, dirs)
+	r.listed(name, args, dirs)
 	r.imports(name, args)
 	if !slices.Contains(pathless, name) {
 		r.operandFiles(args, dirs)
@@ -38,8 +39,11 @@ func (r *reader) reads(name string, args []word, computed bool, dirs []string) b
 
 // operandFiles notes what could be the name of a file that is read.
 func (r *reader) operandFiles(args []word, dirs []string) {
+	options := true
 	for _, a := range args {
-		if a.text != "" && !strings.HasPrefix(a.text, "-") && !strings.ContainsRune(a.text, '\n') {
+		isOption := options && strings.HasPrefix(a.text, "-")
+		options = options && !a.is("--")
+		if a.text != "" && !isOption && !strings.ContainsRune(a.text, '\n') {
 			r.path(a, dirs, event.PathUse{Tree: true})
 		}
 	}
