@@ -18,6 +18,8 @@ import (
 // Options say where a run lives. The zero value is a run in memory.
 type Options struct {
 	// Journal keeps the run; nil means the process's memory. It is not closed.
+	// A store's file belongs outside the directories that tools work in: nothing
+	// there keeps a tool that writes files from it.
 	Journal journal.Store
 	// Attachments are images and files that go with the task or the message.
 	// What is larger than 32 KiB is stored once, beside the run's events.

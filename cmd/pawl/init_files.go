@@ -12,7 +12,8 @@ model_policy:
 prompt:
   system_file: prompt.md
 tools:
-  # fs.write, fs.edit and shell.exec let it change things.
+  # fs.write, fs.edit and shell.exec let it change things. Where 'pawl doctor'
+  # finds no sandbox, a command asks first unless it only looks or edits.
   allow: [fs.read, fs.list, fs.glob, fs.grep]
 budgets:
   max_wall_time_seconds: 600
@@ -30,6 +31,6 @@ const firstAnswers = `# Answers of a scripted model: it needs no key and says th
     - {name: fs.list, arguments: {path: .}}
 - text: >-
     I have listed the directory; the list is in this run's journal ('pawl runs
-    show' shows it). A real model would now answer your question: put its name
-    into agent.yaml.
+    events RUN' prints it). A real model would now answer your question: put its
+    name into agent.yaml.
 `
