@@ -64,6 +64,10 @@ func (o Options) read(resp *http.Response, from io.Reader) (page, error) {
 	if err != nil || strings.ContainsRune(p.text, 0) {
 		return page{}, unfit(p.mediaType + " with binary content")
 	}
+	if int64(len(p.text)) > o.MaxBytes {
+		// A byte of another encoding may be three of UTF-8.
+		p.text, p.cut = string(wholeRunes([]byte(p.text[:o.MaxBytes]))), true
+	}
 	return p, nil
 }
 

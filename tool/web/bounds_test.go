@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/tool/web"
@@ -129,5 +130,30 @@ func TestACutPageEndsWithAWholeCharacter(t *testing.T) {
 	}
 	if got := get(t, o, serve(t, gives("text/plain", strings.Repeat("ü", 2000)))); got != strings.Repeat("ü", 500) {
 		t.Errorf("%d bytes, ending with %q", len(got), got[len(got)-4:])
+	}
+}
+
+// What is one byte in the page's encoding may be three as UTF-8.
+func TestAPageDoesNotGrowBeyondItsBoundWhenItIsDecoded(t *testing.T) {
+	for name, tt := range map[string]struct {
+		contentType string
+		piece       string
+	}{
+		"one byte becomes three":      {"text/plain; charset=windows-1252", "\x80"},
+		"its own words name it":       {"text/html", "<meta charset=windows-1252>\x80"},
+		"what is no character is one": {"text/plain; charset=utf-8", "a\xff"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := small()
+			address := serve(t, gives(tt.contentType, strings.Repeat(tt.piece, int(o.MaxBytes)/len(tt.piece))))
+			r, err := fetch(t, o, map[string]any{"url": address, "source": true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			head, body, _ := strings.Cut(r.Output, "\n")
+			if !r.Truncated || !strings.Contains(head, "only its beginning was read") || len(body) > int(o.MaxBytes) || !utf8.ValidString(body) {
+				t.Errorf("truncated %v, %s, %d bytes", r.Truncated, head, len(body))
+			}
+		})
 	}
 }
