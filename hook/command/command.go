@@ -1,12 +1,14 @@
 // Package command makes hooks of programs: each is told of its moment as JSON
 // on its input, and a gate decides by how it ends. Exit code 0 lets things go
 // on, with a JSON object on stdout that may say more; 2 blocks, with stderr as
-// the reason; anything else is a failure.
+// the reason; anything else is a failure, and so is an answer that something
+// which the program left behind still holds a second after its end.
 package command
 
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -65,6 +67,9 @@ func (c Command) Run(ctx context.Context, told hook.Call) (hook.Answer, error) {
 		return hook.Answer{}, nil
 	case e.Cut:
 		return hook.Answer{}, fmt.Errorf("its answer has more than %d bytes", maxOutput)
+	case e.Left:
+		return hook.Answer{}, errors.New("it has left something behind that holds its output, so its answer may not be whole; " +
+			"let it wait for what it starts, or give that another output")
 	}
 	return decode([]byte(e.Stdout), told)
 }

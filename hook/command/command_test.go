@@ -57,6 +57,9 @@ func TestAGateDecidesByItsExitCodeAndItsAnswer(t *testing.T) {
 		{`echo '{"decision":"perhaps"}'`, hook.Answer{}, `its decision is "perhaps"`},
 		{`yes '{' | head -c 3000000`, hook.Answer{}, "more than"},
 		{`/nowhere/at/all`, hook.Answer{}, "exit code 127"},
+		{`{ sleep 600; echo '{"decision":"block"}'; } & exit 0`, hook.Answer{}, "it has left something behind that holds its output"},
+		{`{ sleep 0.3; echo '{"decision":"block","reason":"late"}'; } & exit 0`, hook.Answer{Decision: event.HookBlock, Reason: "late"}, ""},
+		{`sleep 600 >/dev/null & exit 0`, hook.Answer{}, ""},
 	} {
 		got, err := line(t, c.line).Run(t.Context(), before)
 		if c.failed != "" {

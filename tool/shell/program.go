@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"time"
 )
 
 // Program is a program of the owner's that is run beside the tools, such as a
@@ -35,7 +36,14 @@ type Ended struct {
 	Stderr string
 	// Cut says that Stdout is not the whole.
 	Cut bool
+	// Left says that something which the program had left behind still held its
+	// stdout, so that it may have been about to say more when it was stopped.
+	Left bool
 }
+
+// answerGrace is how long what a program has left behind may go on with its
+// answer: a filter that its shell did not wait for has its last words then.
+const answerGrace = time.Second
 
 // programScript waits for a line before it becomes the program, whose input is
 // what follows: a shell reads no further than the line.
@@ -77,7 +85,7 @@ func (p Program) Run(ctx context.Context) (Ended, error) {
 	}()
 	forget := context.AfterFunc(ctx, g.stop)
 	g.awaitLeader()
-	wait(out.copied, drainGrace)
+	whole := wait(out.copied, answerGrace)
 	wait(errs.copied, drainGrace)
 	forget()
 	state, stopped, err := g.end()
@@ -90,7 +98,7 @@ func (p Program) Run(ctx context.Context) (Ended, error) {
 		return Ended{}, ctx.Err()
 	}
 	end := endOf(state)
-	e := Ended{Code: end.exitCode(), Stdout: stdout.String(), Stderr: stderr.String(), Cut: stdout.cut() > 0}
+	e := Ended{Code: end.exitCode(), Stdout: stdout.String(), Stderr: stderr.String(), Cut: stdout.cut() > 0, Left: !whole}
 	if end.signal != 0 {
 		e.Signal = end.signal.String()
 	}
