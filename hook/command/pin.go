@@ -13,9 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -56,10 +54,9 @@ func (c Command) Pins() ([]Pin, error) {
 // Pinned is [Command.Run] for as long as the files are what they were; then it
 // fails, so that a gate is closed. It is safe for concurrent use.
 func (c Command) Pinned(pins []Pin) func(context.Context, hook.Call) (hook.Answer, error) {
-	held := &pinned{known: map[string]identity{}}
 	return func(ctx context.Context, told hook.Call) (hook.Answer, error) {
 		for _, p := range pins {
-			if err := held.check(p); err != nil {
+			if err := p.check(); err != nil {
 				return hook.Answer{}, err
 			}
 		}
@@ -178,59 +175,14 @@ func digestOf(file string) (string, error) {
 	return "sha256:" + hex.EncodeToString(sum.Sum(nil)), nil
 }
 
-// pinned remembers which files were found as they were, so that a large program
-// is not read again before every call.
-type pinned struct {
-	mu    sync.Mutex
-	known map[string]identity
-}
-
-// identity changes with whatever is done to a file, which nobody but the
-// system's administrator can hide.
-type identity struct {
-	device, inode uint64
-	size          int64
-	changed       int64
-}
-
-// settled is how old a change must be for the next one to get another time.
-const settled = 2 * time.Second
-
-func (h *pinned) check(pin Pin) error {
-	before, old := identify(pin.Path)
-	h.mu.Lock()
-	known := old && h.known[pin.Path] == before
-	h.mu.Unlock()
-	if known {
-		return nil
-	}
-	digest, err := digestOf(pin.Path)
-	switch {
+// check reads a pinned file, whole and each time: neither its size nor its times
+// tell of what a process writes that has it mapped.
+func (p Pin) check() error {
+	switch digest, err := digestOf(p.Path); {
 	case err != nil:
-		return fmt.Errorf("its file %s cannot be read any more: %w", pin.Path, err)
-	case digest != pin.Digest:
-		return fmt.Errorf("its file %s is not what it was when the run began; put it back, or start a new run", pin.Path)
-	}
-	if after, _ := identify(pin.Path); old && after == before {
-		h.mu.Lock()
-		h.known[pin.Path] = before
-		h.mu.Unlock()
+		return fmt.Errorf("its file %s cannot be read any more: %w", p.Path, err)
+	case digest != p.Digest:
+		return fmt.Errorf("its file %s is not what it was when the run began; put it back, or start a new run", p.Path)
 	}
 	return nil
-}
-
-// identify tells which file lies at a path and when it was changed last; old
-// says that this was some time ago.
-func identify(path string) (id identity, old bool) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return identity{}, false
-	}
-	st, ok := info.Sys().(*syscall.Stat_t)
-	if !ok {
-		return identity{}, false
-	}
-	changed := changeTime(st)
-	id = identity{uint64(st.Dev), st.Ino, st.Size, changed.UnixNano()}
-	return id, time.Since(changed) > settled
 }

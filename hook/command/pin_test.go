@@ -5,8 +5,10 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
 
 	"github.com/pawlrun/pawl/hook/command"
 )
@@ -130,5 +132,37 @@ func TestADirectoryIsNoProgramUntilThereIsOne(t *testing.T) {
 	place(t, dir, map[string]string{"lint*": "#!/bin/sh\n"})
 	if a, err := run(t.Context(), before); err == nil {
 		t.Errorf("with a program in its place: %+v", a)
+	}
+}
+
+// Who has a file mapped changes what it holds and leaves its times as they were.
+func TestAChangeThatNoTimeTellsOfIsSeen(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	place(t, dir, map[string]string{"guard": "echo no >&2; exit 2\n"})
+	c := command.Command{Words: []string{"/bin/sh", "./guard"}, FileDir: dir, Workspace: dir}
+	pins, err := c.Pins()
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.OpenFile(filepath.Join(dir, "guard"), os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	script, err := unix.Mmap(int(f.Fd()), 0, len("exit 0 #"), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = unix.Munmap(script) }()
+	copy(script, "echo no ")            // the write that a time tells of
+	time.Sleep(2100 * time.Millisecond) // that time is old by now
+	run := c.Pinned(pins)
+	if a, err := run(t.Context(), before); err != nil || a.Decision != "block" {
+		t.Fatalf("as it was: %+v, %v", a, err)
+	}
+	copy(script, "exit 0 #")
+	if a, err := run(t.Context(), before); err == nil {
+		t.Errorf("after the change: %+v", a)
 	}
 }
