@@ -114,15 +114,18 @@ func (r Rule) forbids(c event.Command) bool {
 	if len(c.Words) == 0 {
 		return false
 	}
-	words := slices.Clone(c.Words)
-	words[0] = path.Base(words[0])
-	if sub, ok := strings.CutPrefix(words[0], "git-"); ok { // how git starts its own commands
-		words = slices.Insert(words[1:], 0, "git", sub)
-	}
 	may := func(pattern, word string) bool {
 		return wild(pattern, word) || c.Computed && strings.ContainsAny(word, "$`*?[{~") || mayGoOn(pattern, word)
 	}
-	pattern := strings.Fields(r.Command)
+	pattern, words := strings.Fields(r.Command), slices.Clone(c.Words)
+	words[0] = path.Base(words[0])
+	if sub, ok := strings.CutPrefix(words[0], "git-"); ok && forbids(pattern, slices.Concat([]string{"git", sub}, words[1:]), may) {
+		return true // how git starts its own commands
+	}
+	return forbids(pattern, words, may)
+}
+
+func forbids(pattern, words []string, may func(pattern, word string) bool) bool {
 	if fits(pattern, words, may) {
 		return true
 	}

@@ -171,6 +171,16 @@ func TestARuleThatGuardsACommandOfGitHoldsForItsOwnProgram(t *testing.T) {
 	}
 }
 
+// git-crypt is a program of its own, and a command of git's as well.
+func TestARuleThatGuardsAProgramWhoseNameBeginsLikeGitsHolds(t *testing.T) {
+	for _, pattern := range []string{"git-crypt *", "git-crypt unlock", "git crypt *"} {
+		rules := policy.Rules{Declared: true, Rules: []policy.Rule{{Tool: "shell.exec", Decision: event.DecisionDeny, Command: pattern}}}
+		if v := rules.Decide(runs("/usr/bin/git-crypt", "unlock")); v.Decision != event.DecisionDeny {
+			t.Errorf("%s: %s by %s, want deny", pattern, v.Decision, v.Rule)
+		}
+	}
+}
+
 // A fact keeps the beginning of a long word only.
 func TestARuleThatGuardsHoldsForAWordThatWasCut(t *testing.T) {
 	cut := strings.Repeat("x", event.MaxWord) + event.WordCut
