@@ -13,7 +13,8 @@ const maxAncestors = 256
 // StartedBy says that this process was started, directly or through others, by
 // the process that an owner names: a command that a run's tool runs, and what
 // that starts. A process that has left its parents is not known any more, and
-// neither is any where there is no /proc; only a sandbox holds those.
+// neither is any where there is no /proc or that is in a PID namespace of its
+// own; only a sandbox holds those.
 func StartedBy(owner string) bool { return ComesFrom(os.Getppid(), owner) }
 
 // ComesFrom says that a process of this machine is the one that an owner names,
