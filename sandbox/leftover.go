@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"crypto/rand"
 	"errors"
 	"io"
 	"os"
@@ -11,8 +12,8 @@ import (
 
 const (
 	// maxTempNames bounds how many entries of the directory for temporary files
-	// are looked at, and maxLeftover how many files and directories are deleted:
-	// what is too much for one start is deleted at the next ones.
+	// are looked at, and maxLeftover how many files and directories are deleted or
+	// moved: what is too much for one start is deleted at the next ones.
 	maxTempNames = 50_000
 	maxLeftover  = 2_000
 )
@@ -76,15 +77,46 @@ func (s *sweep) leftover(temp *os.Root, name string) error {
 	if err := syscall.Flock(int(dir.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		return err
 	}
-	if err := s.empty(root, "."); err != nil {
+	if err := s.empty(root); err != nil {
 		return err
 	}
 	return temp.Remove(name)
 }
 
-// empty deletes what is in a directory of a root. Nothing in there leads out of
-// the root.
-func (s *sweep) empty(root *os.Root, name string) error {
+// empty deletes what is in a root, and goes no deeper than one directory: what
+// lies deeper is moved up first. So it costs no more to delete directories that
+// a program put one into the other by the thousand, and when it ends early it
+// has got on. Nothing in there leads out of the root.
+func (s *sweep) empty(root *os.Root) error {
+	return s.each(root, ".", func(e os.DirEntry) error {
+		if !e.IsDir() {
+			return root.Remove(e.Name())
+		}
+		// Programs leave directories that cannot be written, as caches do.
+		if err := root.Chmod(e.Name(), 0o700); err != nil {
+			return err
+		}
+		if err := s.each(root, e.Name(), func(in os.DirEntry) error { return s.raise(root, path.Join(e.Name(), in.Name()), in.IsDir()) }); err != nil {
+			return err
+		}
+		return root.Remove(e.Name())
+	})
+}
+
+// raise deletes a file, and moves a directory up.
+func (s *sweep) raise(root *os.Root, name string, isDir bool) error {
+	if !isDir {
+		return root.Remove(name)
+	}
+	if err := root.Chmod(name, 0o700); err != nil {
+		return err
+	}
+	return root.Rename(name, rand.Text())
+}
+
+// each does something with every entry of a directory, which must not be there
+// under its name afterwards.
+func (s *sweep) each(root *os.Root, name string, do func(e os.DirEntry) error) error {
 	dir, err := root.Open(name)
 	if err != nil {
 		return err
@@ -100,27 +132,14 @@ func (s *sweep) empty(root *os.Root, name string) error {
 			return ignoring(io.EOF, err)
 		}
 		for _, e := range entries {
-			if err := s.entry(root, path.Join(name, e.Name()), e.IsDir()); err != nil {
+			if s.left--; s.left < 0 {
+				return errEnough
+			}
+			if err := do(e); err != nil {
 				return err
 			}
 		}
 	}
-}
-
-func (s *sweep) entry(root *os.Root, name string, isDir bool) error {
-	if s.left--; s.left < 0 {
-		return errEnough
-	}
-	if isDir {
-		// Programs leave directories that cannot be written, as caches do.
-		if err := root.Chmod(name, 0o700); err != nil {
-			return err
-		}
-		if err := s.empty(root, name); err != nil {
-			return err
-		}
-	}
-	return root.Remove(name)
 }
 
 func ignoring(harmless, err error) error {

@@ -167,3 +167,38 @@ func TestAGreatLeftoverIsRemovedOverSeveralStarts(t *testing.T) {
 		t.Errorf("after the second start: %q", got)
 	}
 }
+
+// A program may put directories one into the other until no path leads to the
+// last of them. Each start deletes a part of those, too.
+func TestADeepLeftoverIsRemovedOverSeveralStarts(t *testing.T) {
+	anyTier(t)
+	temp := t.TempDir()
+	t.Setenv("TMPDIR", temp)
+	const depth = 2500
+	deep, err := os.OpenRoot(temp)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name := range depth {
+		in := "d"
+		if name == 0 {
+			in = "pawl-box-left"
+		}
+		if err := deep.Mkdir(in, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		next, err := deep.OpenRoot(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		deep.Close()
+		deep = next
+	}
+	deep.Close()
+	for range 4 {
+		openAndClose(t)
+	}
+	if got := names(t, temp); len(got) != 0 {
+		t.Errorf("after the fourth start: %q", got)
+	}
+}
