@@ -30,6 +30,10 @@ type asker struct {
 // whoever was about to answer the old one must not answer the new one with it.
 const misfire = time.Second
 
+// patient is how long a question waits for what led to it to be written: calls of
+// other runs of a tree are asked about here, too, and their lines are not.
+const patient = time.Second
+
 // asking makes an environment ask: there is somebody at the terminal, the owner
 // gave the answers beforehand (deny, all), or nobody can be asked.
 func (a *app) asking(env *engine.Env, mode agent.ApproveMode, p *printer) {
@@ -55,6 +59,7 @@ func (q *asker) ask(ctx context.Context, pending event.ToolPendingApproval) (eve
 	if err := q.pause(ctx); err != nil {
 		return event.ToolApprovalResolved{}, err
 	}
+	q.catchUp(ctx, pending.CallID)
 	q.keys.begin()
 	defer q.keys.end()
 	q.p.ask(yellow, fmt.Sprintf("approve %s: %s %s?\n", pending.CallID, pending.Tool, harmless(string(pending.Args))))
@@ -80,6 +85,20 @@ func (q *asker) pause(ctx context.Context) error {
 	case <-time.After(time.Until(q.withdrawn.Add(misfire))):
 	}
 	return ctx.Err()
+}
+
+// catchUp waits until the person has been shown what the model said before the
+// call and what came of earlier ones, which are reasons to decide by.
+func (q *asker) catchUp(ctx context.Context, call string) {
+	told := q.p.toldOf(call)
+	if told == nil {
+		return
+	}
+	select {
+	case <-told:
+	case <-ctx.Done():
+	case <-time.After(patient):
+	}
 }
 
 // decide asks until there is an answer.

@@ -79,13 +79,14 @@ func (a *app) run(c *cobra.Command, f *runFlags, args []string) error {
 	ctx, stop := interruptible(c.Context())
 	defer stop()
 	p := newPrinter(a.err, screenOf(a.err, os.Getenv))
+	v := a.view(f.output, p)
 	a.asking(&l.env, o.Approve, p)
 	l.env = recording(l.env, f.record, o.Config)
 	r, err := l.session.engine.Start(ctx, l.started, l.env)
 	if err != nil {
 		return errors.Join(err, closeEnv(l.env))
 	}
-	return replayed.verdict(a.follow(r, a.view(f.output, p), f.live()))
+	return replayed.verdict(a.follow(r, v, f.live()))
 }
 
 // launched is a run that is ready to start.

@@ -89,6 +89,8 @@ func (s *session) resume(ctx context.Context, row journal.Run, o output, who app
 	defer stop()
 	p := newPrinter(s.app.err, screenOf(s.app.err, os.Getenv))
 	replayed := &replays{app: s.app}
+	o.after = row.Seq
+	v := s.app.view(o, p)
 	r, err := s.engine.Resume(ctx, row.ID, func(started event.RunStarted) (engine.Env, error) {
 		if err := who.fits(row.ID, started.Config); err != nil {
 			return engine.Env{}, err
@@ -108,6 +110,5 @@ func (s *session) resume(ctx context.Context, row journal.Run, o output, who app
 	if err != nil {
 		return err
 	}
-	o.after = row.Seq
-	return replayed.verdict(s.app.follow(r, s.app.view(o, p), o.live()))
+	return replayed.verdict(s.app.follow(r, v, o.live()))
 }

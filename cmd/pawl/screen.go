@@ -76,6 +76,9 @@ type printer struct {
 	asks bool
 	// held are the lines that came while a question was open.
 	held []string
+	// told has each call whose question what led to it was written for, and
+	// those that wait for that; nil where no lines of a run are written.
+	told map[string]chan struct{}
 }
 
 // repaint is how often the live line is drawn at most: more is flicker.
@@ -163,5 +166,36 @@ func (p *printer) clear() {
 	if p.shown {
 		fmt.Fprint(p.w, "\r\x1b[K")
 		p.shown = false
+	}
+}
+
+// tells says that lines of a run are written here.
+func (p *printer) tells() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.told = map[string]chan struct{}{}
+}
+
+// toldOf is closed once everything that came before the question about a call
+// is written; nil where no lines are.
+func (p *printer) toldOf(call string) chan struct{} {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.told != nil && p.told[call] == nil {
+		p.told[call] = make(chan struct{})
+	}
+	return p.told[call]
+}
+
+// toldUpTo says that everything is written that came before the question about a
+// call.
+func (p *printer) toldUpTo(call string) {
+	told := p.toldOf(call)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	select {
+	case <-told:
+	default:
+		close(told)
 	}
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"io"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -188,6 +189,52 @@ func TestWhatIsTypedJustAfterAQuestionWasTakenBackAnswersNothing(t *testing.T) {
 		k.take("n")
 		if d := <-answers; d.Kind != event.ApprovalRejected {
 			t.Errorf("it was answered %+v", d)
+		}
+	})
+}
+
+func TestAQuestionComesAfterWhatLedToIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, out, _ := aTerminal(80)
+		p.asks = true
+		v, k := newTextView(io.Discard, p, screen{}, 0), newKeyboard()
+		pending := event.ToolPendingApproval{CallID: "k-1-1", Tool: "shell.exec", Args: []byte("{}")}
+		answered := make(chan struct{})
+		go func() {
+			defer close(answered)
+			_, _ = (&asker{keys: k, p: p}).ask(t.Context(), pending)
+		}()
+		synctest.Wait()
+		for _, d := range []event.Data{event.ToolCall{CallID: "k-1-1", Tool: "shell.exec", Describe: "run make"}, pending} {
+			if err := v.show(event.Event{Seq: 1, Data: d}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		synctest.Wait()
+		k.take("y")
+		<-answered
+		if said, asked := strings.Index(out.String(), "run make"), strings.Index(out.String(), "approve k-1-1"); said < 0 || asked < said {
+			t.Errorf("it reads %q", out.String())
+		}
+	})
+}
+
+// A call of another run of the tree is asked about, and its lines are not here.
+func TestAQuestionDoesNotWaitForLinesThatNeverCome(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, out, _ := aTerminal(80)
+		newTextView(io.Discard, p, screen{}, 0)
+		k, answered := newKeyboard(), make(chan struct{})
+		go func() {
+			defer close(answered)
+			_, _ = (&asker{keys: k, p: p}).ask(t.Context(), event.ToolPendingApproval{CallID: "child-1-1"})
+		}()
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		k.take("n")
+		<-answered
+		if !strings.Contains(out.String(), "approve child-1-1") {
+			t.Errorf("it reads %q", out.String())
 		}
 	})
 }

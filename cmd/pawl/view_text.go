@@ -23,11 +23,15 @@ type textView struct {
 }
 
 func newTextView(out io.Writer, p *printer, answer screen, after int64) *textView {
+	p.tells()
 	return &textView{out: out, p: p, answer: answer, after: after}
 }
 
 func (v *textView) show(e event.Event) error {
 	v.follow(e)
+	if d, gated := e.Data.(event.ToolPendingApproval); gated {
+		v.p.toldUpTo(d.CallID)
+	}
 	if e.Seq != 0 && e.Seq <= v.after {
 		return nil
 	}
