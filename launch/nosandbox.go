@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 
+	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/policy"
 	"github.com/pawlrun/pawl/tool"
 )
@@ -12,7 +13,13 @@ import (
 // because the file says so.
 func (c confinement) undecided(r policy.Rules, tools *tool.Set) []string {
 	const shell = "shell.exec"
-	if _, runs := tools.Lookup(shell); !runs || c.inside() || !r.NeverAsks(shell) {
+	if _, runs := tools.Lookup(shell); !runs || c.inside() {
+		return nil
+	}
+	program := event.ToolCall{Tool: shell, Facts: &event.Facts{
+		Risk: event.RiskExecute, Unsandboxed: true, Commands: []event.Command{{Words: []string{"some-program"}}},
+	}}
+	if r.Decide(&program).Decision != event.DecisionAllow {
 		return nil
 	}
 	key := "tools.approvals." + shell + ": never"
