@@ -51,16 +51,30 @@ func (c Command) Pins() ([]Pin, error) {
 	return pins, nil
 }
 
-// Pinned is [Command.Run] for as long as the files are what they were; then it
-// fails, so that a gate is closed. It is safe for concurrent use.
+// Pinned is [Command.Run] for as long as the files are what they were, before it
+// and after it: one that was changed in between may have been heard in the other
+// one's place. Then it fails, so that a gate is closed. It is safe for concurrent use.
 func (c Command) Pinned(pins []Pin) func(context.Context, hook.Call) (hook.Answer, error) {
-	return func(ctx context.Context, told hook.Call) (hook.Answer, error) {
+	unchanged := func() error {
 		for _, p := range pins {
 			if err := p.check(); err != nil {
-				return hook.Answer{}, err
+				return err
 			}
 		}
-		return c.Run(ctx, told)
+		return nil
+	}
+	return func(ctx context.Context, told hook.Call) (hook.Answer, error) {
+		if err := unchanged(); err != nil {
+			return hook.Answer{}, err
+		}
+		said, err := c.Run(ctx, told)
+		if err == nil {
+			err = unchanged()
+		}
+		if err != nil {
+			return hook.Answer{}, err
+		}
+		return said, nil
 	}
 }
 

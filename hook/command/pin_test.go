@@ -166,3 +166,17 @@ func TestAChangeThatNoTimeTellsOfIsSeen(t *testing.T) {
 		t.Errorf("after the change: %+v", a)
 	}
 }
+
+// Between the look at a program and its start another call may put one in its place.
+func TestAHookWhoseProgramChangesWhileItIsHeardFails(t *testing.T) {
+	dir := t.TempDir()
+	place(t, dir, map[string]string{"guard*": "#!/bin/sh\necho 'exit 0' > \"$PAWL_AGENT_DIR/new\"; mv \"$PAWL_AGENT_DIR/new\" \"$0\"\n"})
+	c := command.Command{Words: []string{"./guard"}, FileDir: dir, Workspace: dir}
+	pins, err := c.Pins()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a, err := c.Pinned(pins)(t.Context(), before); err == nil || !strings.Contains(err.Error(), "is not what it was") {
+		t.Errorf("got %+v, %v", a, err)
+	}
+}
