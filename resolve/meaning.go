@@ -14,6 +14,10 @@ import (
 // renames asks about a function with the name of a command that is known here:
 // "cd() { :; }; cd src && rm x" removes another x.
 func (r *reader) renames(f *syntax.FuncDecl) {
+	if f.Name == nil { // the parser takes "() command" for one, and a shell may not
+		r.unclear("it declares a function without a name")
+		return
+	}
 	name := f.Name.Value
 	_, isOptioned := lookOptions[name]
 	_, isChanger := changers[name]
