@@ -178,7 +178,7 @@ func TestADamagedFileIsFoundOut(t *testing.T) {
 
 func (p project) open() *sql.DB {
 	p.t.Helper()
-	db, err := sql.Open("sqlite", filepath.Join(p.dir, ".pawl", "journal.db"))
+	db, err := sql.Open("sqlite", filepath.Join(p.dir, ".pawl", "journal.db")+"?_pragma=busy_timeout(5000)")
 	if err != nil {
 		p.t.Fatal(err)
 	}
