@@ -236,21 +236,28 @@ func TestAParentOfADamagedChildCanBeCancelled(t *testing.T) {
 	})
 }
 
+// heldElsewhere is a parked run whose child waits for a decision, and whose
+// child's lease another process has.
+func heldElsewhere(t *testing.T) (r *rig, parent *engine.Run, child journal.Lease) {
+	t.Helper()
+	payer := pays(t)
+	r = newRig(t, payer.store).turns(scripted.Turn{ToolCalls: calls("ask", task)}, scripted.Turn{Text: "done"}).offers("ask", payer)
+	parent = r.start(t.Context())
+	parkedAs(t, parent, event.ParkApproval)
+	child, err := r.store.Acquire(t.Context(), r.children(parent.ID)[0], "elsewhere", "", 15*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r, parent, child
+}
+
 // A cancel of a run that nobody drives waits for the lease of its child, as
 // long as whoever sends it does.
 func TestACancelWaitsForTheLeaseOfAChild(t *testing.T) {
 	for name, patience := range map[string]time.Duration{"long enough": time.Minute, "not long enough": time.Second} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				child := pays(t)
-				r := newRig(t, child.store).turns(scripted.Turn{ToolCalls: calls("ask", task)}, scripted.Turn{Text: "done"}).offers("ask", child)
-				run := r.start(t.Context())
-				parkedAs(t, run, event.ParkApproval)
-				id := r.children(run.ID)[0]
-				lease, err := r.store.Acquire(t.Context(), id, "elsewhere", "", 15*time.Second)
-				if err != nil {
-					t.Fatal(err)
-				}
+				r, run, lease := heldElsewhere(t)
 				time.AfterFunc(3*time.Second, func() {
 					if err := r.store.Release(context.Background(), lease); err != nil {
 						t.Error(err)
@@ -302,15 +309,7 @@ func TestACancelWhoseSenderGaveUpIsTakenUpByWhoeverComesNext(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				child := pays(t)
-				r := newRig(t, child.store).turns(scripted.Turn{ToolCalls: calls("ask", task)}, scripted.Turn{Text: "done"}).offers("ask", child)
-				run := r.start(t.Context())
-				parkedAs(t, run, event.ParkApproval)
-				id := r.children(run.ID)[0]
-				lease, err := r.store.Acquire(t.Context(), id, "elsewhere", "", 15*time.Second)
-				if err != nil {
-					t.Fatal(err)
-				}
+				r, run, lease := heldElsewhere(t)
 				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 				defer cancel()
 				if err := r.Send(ctx, journal.Command{Run: run.ID, Kind: journal.Cancel, By: "ann", Text: "enough"}); err != nil {
@@ -330,7 +329,7 @@ func TestACancelWhoseSenderGaveUpIsTakenUpByWhoeverComesNext(t *testing.T) {
 				if asked != 1 || err != nil || len(left) > 0 {
 					t.Errorf("the cancel was journalled %d times; in the inbox: %+v (%v)", asked, left, err)
 				}
-				for _, run := range []string{run.ID, id} {
+				for _, run := range []string{run.ID, lease.Run} {
 					if row, err := r.store.Run(t.Context(), run); err != nil || row.State != journal.Ended {
 						t.Errorf("run %s is %s (%v)", run, row.State, err)
 					}

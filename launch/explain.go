@@ -88,7 +88,7 @@ func readCall(text string) (llm.ToolCall, error) {
 		return c, fmt.Errorf("%w: give a tool and its arguments, for example 'fs.read {\"path\": \"a.txt\"}'", ErrBadCall)
 	case json.Valid([]byte(rest)):
 		c.Args = json.RawMessage(rest)
-	case name == "shell.exec":
+	case name == shellTool:
 		args, err := json.Marshal(map[string]string{"command": rest})
 		if err != nil {
 			return c, fmt.Errorf("launch: %w", err)

@@ -9,20 +9,28 @@ import (
 	"github.com/pawlrun/pawl/tool"
 )
 
+// shellTool is the tool that runs commands.
+const shellTool = "shell.exec"
+
+// exposes says that there are commands which run outside a sandbox.
+func (c confinement) exposes(tools *tool.Set) bool {
+	_, runs := tools.Lookup(shellTool)
+	return runs && !c.inside()
+}
+
 // undecided warns of commands that run outside a sandbox without a question
 // because the file says so.
 func (c confinement) undecided(r policy.Rules, tools *tool.Set) []string {
-	const shell = "shell.exec"
-	if _, runs := tools.Lookup(shell); !runs || c.inside() {
+	if !c.exposes(tools) {
 		return nil
 	}
-	program := event.ToolCall{Tool: shell, Facts: &event.Facts{
+	program := event.ToolCall{Tool: shellTool, Facts: &event.Facts{
 		Risk: event.RiskExecute, Unsandboxed: true, Commands: []event.Command{{Words: []string{"some-program"}}},
 	}}
 	if r.Decide(&program).Decision != event.DecisionAllow {
 		return nil
 	}
-	key := "tools.approvals." + shell + ": never"
+	key := "tools.approvals." + shellTool + ": never"
 	if r.Mode == policy.ModeBypass {
 		key = "tools.mode: bypass"
 	}

@@ -122,7 +122,7 @@ func runsPrograms(a *spec.Agent) bool {
 	if fs := a.Tools.Permissions.Filesystem; fs == string(policy.FilesystemNone) || fs == string(policy.FilesystemReadOnly) {
 		return false
 	}
-	return a.Tools.Allow == nil || slices.Contains(a.Tools.Allow, "shell.exec")
+	return a.Tools.Allow == nil || slices.Contains(a.Tools.Allow, shellTool)
 }
 
 func refusedf(format string, args ...any) error {

@@ -102,7 +102,7 @@ func valueOf(from spec.Secret, dir string, getenv func(string) string) (string, 
 // withVariables adds the secrets that commands may have to their environment.
 func withVariables(env []string, secrets []secret.Secret) []string {
 	for _, s := range secrets {
-		if slices.Contains(s.Tools, "shell.exec") {
+		if slices.Contains(s.Tools, shellTool) {
 			env = append(env, s.Name+"="+s.Value)
 		}
 	}

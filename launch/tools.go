@@ -43,9 +43,9 @@ func environment(a *spec.Agent, o Options, resolver *models.Resolver) (engine.En
 	env.Secrets = secret.NewRedactor(secrets...)
 	all := builtin(ws, web.Options{Egress: a.Tools.Permissions.Egress(), Places: o.Pages}, shell.Options{
 		Dir: o.Workspace, Sandbox: o.confined.box, Bare: o.Sandbox.Bare(), OnDemand: a.Tools.Permissions.OnDemand(),
-		Inside: o.confined.inside(), Offline: o.confined.offline(), Timeout: a.Tools.Timeouts["shell.exec"].Duration(),
+		Inside: o.confined.inside(), Offline: o.confined.offline(), Timeout: a.Tools.Timeouts[shellTool].Duration(),
 		Env: withVariables(shell.Environment(os.Environ()), secrets), Protected: protection(r.Protected),
-		GateReads: slices.Contains(r.GateProtected, "shell.exec"),
+		GateReads: slices.Contains(r.GateProtected, shellTool),
 	})
 	all = slices.DeleteFunc(all, func(t tool.Tool) bool { return !allowed(a, t.Name) })
 	all = withResults(all)
@@ -58,7 +58,7 @@ func environment(a *spec.Agent, o Options, resolver *models.Resolver) (engine.En
 		}
 	}
 	declare(all, a.Tools)
-	if env.Tools, err = tool.NewSet(secret.Broker(all, secrets, "shell.exec")...); err != nil {
+	if env.Tools, err = tool.NewSet(secret.Broker(all, secrets, shellTool)...); err != nil {
 		return engine.Env{}, nil, closing(env, err)
 	}
 	return env, env.Tools, nil

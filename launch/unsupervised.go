@@ -9,7 +9,7 @@ import (
 // unsupervised warns of commands that run outside a sandbox with nothing beside
 // them that ends what they leave behind.
 func (o Options) unsupervised(tools *tool.Set) []string {
-	if _, runs := tools.Lookup("shell.exec"); !runs || o.confined.inside() || o.Sandbox == nil || o.Sandbox.Unsupervised() == "" {
+	if !o.confined.exposes(tools) || o.Sandbox == nil || o.Sandbox.Unsupervised() == "" {
 		return nil
 	}
 	return []string{fmt.Sprintf("commands run outside a sandbox and without a supervisor (%s): what one of them starts in a session of its own may outlive its call",

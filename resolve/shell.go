@@ -356,13 +356,14 @@ func (r *reader) path(w word, dirs []string, use event.PathUse) {
 			r.unknown(w, use)
 			continue
 		}
-		found := r.ws.PathFrom(dir, name)
-		found.Write, found.Tree, found.Given = use.Write, use.Tree, use.Given
-		if ofProcess(absolute(dir, name)) {
+		abs := absolute(dir, name)
+		if ofProcess(abs) {
 			r.unknown(w, use)
 			continue
 		}
-		r.named(absolute(dir, name), use)
+		found := r.ws.PathFrom(dir, name)
+		found.Write, found.Tree, found.Given = use.Write, use.Tree, use.Given
+		r.named(abs, use)
 		r.use(found)
 	}
 }
