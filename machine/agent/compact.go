@@ -240,7 +240,7 @@ func (m *Machine) decided(c *call, what, reason string) {
 	if len(args) > 200 {
 		args = strings.ToValidUTF8(args[:200], "") + "…"
 	}
-	text := c.ref.Name + " " + args + " " + sentence(what, reason)
+	text := c.ref.Name + " " + m.quoted(c.ref.Name, args) + " " + sentence(what, reason)
 	kept := m.compaction.decisions
 	if slices.Contains(kept, text) {
 		return

@@ -184,7 +184,7 @@ func (m *Machine) Apply(e *event.Event) error {
 		return m.onOpenCall(e, d.CallID, func(c *call) {
 			c.judged(&d)
 			if !permits(d.Decision) {
-				m.decided(c, "was not permitted", d.Reason)
+				m.decided(c, "was not permitted", m.quoted(c.ref.Name, d.Reason))
 			}
 		})
 	case event.HookResult:

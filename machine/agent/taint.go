@@ -88,7 +88,27 @@ func (m *Machine) shown(d *event.ToolResult) string {
 	if !d.Untrusted {
 		return d.Output
 	}
-	return m.fence.Wrap(d.Tool, d.Output)
+	text := d.Output
+	if len(d.Media) > 0 && m.fence.Active() {
+		// What an image says has no place between two marks: they say that it is there.
+		text = strings.TrimPrefix(text+"\n"+besideText, "\n")
+	}
+	return m.fence.Wrap(d.Tool, text)
+}
+
+const besideText = "[The images and files of this result come from outside, too.]"
+
+// quoted is what a note of the loop repeats of a call. Once a run has taken in
+// text of strangers, the model's arguments, and what policy says of them, may be
+// their words: they stand behind the fence, or, where there is none, nowhere.
+func (m *Machine) quoted(tool, text string) string {
+	switch {
+	case m.taint.Untrusted == nil:
+		return text
+	case !m.fence.Active():
+		return "[…]"
+	}
+	return m.fence.Wrap(tool, text)
 }
 
 // instead is an output in the place of another one: it stands behind the fence

@@ -352,6 +352,27 @@ func TestUntrustedResultsEnterTheConversationFenced(t *testing.T) {
 	}
 }
 
+// Nothing can stand between the marks of an image: they stand beside it.
+func TestAnUntrustedImageHasTheMarksBesideIt(t *testing.T) {
+	image := []llm.Media{{MediaType: "image/png", Data: []byte("x")}}
+	const beside = "[The images and files of this result come from outside, too.]"
+	for output, want := range map[string]string{"": beside, "a chart": "a chart\n" + beside} {
+		for tool, untrusted := range map[string]bool{"fetch": true, "look": false} {
+			p := newFenced(t, agent.Config{})
+			p.answer(asks("", tool+" page"))
+			p.result("c1.1", event.ToolResult{Output: output, Media: image})
+			want := want
+			if want = fence.New(nonce).Wrap("fetch", want); !untrusted {
+				want = output
+			}
+			r := p.call.Request.Messages[2].Parts[0].(llm.ToolResult)
+			if r.Output != want || len(r.Media) != 1 {
+				t.Errorf("%s: the result is %q with %d images, want %q", tool, r.Output, len(r.Media), want)
+			}
+		}
+	}
+}
+
 func TestAFenceStaysWholeWhenItsTextIsShortened(t *testing.T) {
 	p := newFenced(t, agent.Config{})
 	p.answer(asks("", "fetch page"))
