@@ -94,11 +94,14 @@ const (
 	headerSize    = 100
 	headerMagic   = "SQLite format 3\x00"
 	atPageSize    = 16
+	atWriteMode   = 18
 	atChanges     = 24
 	atPages       = 28
 	atVersion     = 60
 	atApplication = 68
 	atValidFor    = 92
+
+	writeModeWAL = 2
 )
 
 // inspect refuses a file that is not a journal of this version or an older
@@ -128,7 +131,25 @@ func inspect(path string) error {
 	if err := checkOwner(int64(number(h[atApplication:])), int64(number(h[atVersion:]))); err != nil {
 		return err
 	}
+	if err := checkRollback(path, h); err != nil {
+		return err
+	}
 	return checkSize(path, info.Size(), h)
+}
+
+// checkRollback refuses a rollback log beside a journal, whose own log is another
+// one: SQLite would copy it into the file, so that whoever can make a file there
+// could write what is in this one. A process that is killed leaves such a log
+// only before a file is a journal in WAL mode.
+func checkRollback(path string, h []byte) error {
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		path = real // SQLite looks beside the file itself
+	}
+	made := binary.BigEndian.Uint32(h[atApplication:]) == applicationID && h[atWriteMode] == writeModeWAL
+	if log, err := os.Stat(path + "-journal"); made && err == nil && log.Size() > 0 {
+		return fmt.Errorf("beside it is %s-journal, which Pawl does not write and which could change what it says; remove that", path)
+	}
+	return nil
 }
 
 // checkOwner judges the two numbers by which a file says whose it is. Both are

@@ -1,12 +1,16 @@
 package sqlite_test
 
 import (
+	"bytes"
 	"database/sql"
+	"encoding/binary"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/pawlrun/pawl/journal"
+	"github.com/pawlrun/pawl/journal/journaltest"
 	"github.com/pawlrun/pawl/journal/sqlite"
 )
 
@@ -62,6 +66,71 @@ func interruptedWrite(t *testing.T, path, left string) {
 		}
 	}
 	if _, err := db.ExecContext(t.Context(), "ROLLBACK"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// SQLite copies a rollback log into the file that it stands beside, so a log
+// that somebody else put there would be a way to write the journal.
+func TestARollbackLogThatIsNotTheJournalsOwnIsRefused(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "journal.db")
+	s, err := sqlite.Open(t.Context(), path, sqlite.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	journaltest.Start(t, s, "original").Append(t, texts(1)...)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	forge(t, path, "original", "imposter")
+	for _, readOnly := range []bool{true, false} {
+		s, err := sqlite.Open(t.Context(), path, sqlite.Options{ReadOnly: readOnly})
+		if err == nil {
+			runs, _ := s.Runs(t.Context(), journal.Filter{})
+			t.Errorf("read-only %t: the journal opens and has %+v", readOnly, runs)
+			s.Close()
+		} else if !strings.Contains(err.Error(), path+"-journal, which Pawl does not write") {
+			t.Errorf("read-only %t: %v", readOnly, err)
+		}
+	}
+	if err := os.Remove(path + "-journal"); err != nil {
+		t.Fatal(err)
+	}
+	if runs, err := open(t, path).Runs(t.Context(), journal.Filter{}); err != nil || len(runs) != 1 || runs[0].ID != "original" {
+		t.Errorf("afterwards it has %+v: %v", runs, err)
+	}
+}
+
+// forge puts a rollback log beside a journal that changes a word in it (SQLite,
+// "Database File Format", 3).
+func forge(t *testing.T, path, from, to string) {
+	t.Helper()
+	const page, sector, nonce = 4096, 512, 7
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var count uint32
+	var pages []byte
+	for i, rest := uint32(1), data; len(rest) > 0; i, rest = i+1, rest[page:] {
+		if !bytes.Contains(rest[:page], []byte(from)) {
+			continue
+		}
+		changed := bytes.ReplaceAll(rest[:page], []byte(from), []byte(to))
+		sum := uint32(nonce)
+		for at := page - 200; at > 0; at -= 200 {
+			sum += uint32(changed[at])
+		}
+		pages = append(binary.BigEndian.AppendUint32(pages, i), changed...)
+		pages = binary.BigEndian.AppendUint32(pages, sum)
+		count++
+	}
+	log := []byte{0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7}
+	for _, n := range []uint32{count, nonce, uint32(len(data) / page), sector, page} {
+		log = binary.BigEndian.AppendUint32(log, n)
+	}
+	log = append(log, make([]byte, sector-len(log))...)
+	if err := os.WriteFile(path+"-journal", append(log, pages...), 0o600); err != nil {
 		t.Fatal(err)
 	}
 }
