@@ -75,8 +75,9 @@ func (d *driver) seal(data event.Data) (staged, error) {
 	case event.RunTerminatedBy, event.RunCompleted:
 		d.cycle = 0
 	}
+	at, skipped := d.clock.stamp()
 	s := staged{event: event.Event{
-		Seq: d.seq + 1, Run: d.run, Parent: d.parent, Time: d.now().UTC().Truncate(time.Microsecond),
+		Seq: d.seq + 1, Run: d.run, Parent: d.parent, Time: at.UTC().Truncate(time.Microsecond), SkippedMs: skipped.Milliseconds(),
 		Cycle: d.cycle, Data: data, Prev: d.head,
 	}}
 	var err error

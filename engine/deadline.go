@@ -104,4 +104,4 @@ func (s *deadlines) passed(at time.Time) {
 }
 
 // moveDeadlines has the effects follow the machine's deadline.
-func (d *driver) moveDeadlines() { d.deadlines.move(d.machine.State().Deadline, d.now) }
+func (d *driver) moveDeadlines() { d.deadlines.move(d.machine.State().Deadline, d.clock.counted) }

@@ -31,6 +31,10 @@ type Event struct {
 	Run    string
 	Parent string
 	Time   time.Time
+	// SkippedMs is how much of the time since the run's previous event passed on
+	// the clock alone and not for the process that drives the run: the machine was
+	// asleep, or its clock was set forward. It uses up no limit on the run's time.
+	SkippedMs int64
 	// Cycle is the cycle the event belongs to, 0 outside any.
 	Cycle int
 	Data  Data
@@ -44,15 +48,16 @@ func (e *Event) Type() Type { return e.Data.EventType() }
 
 // envelope fixes the order of members in the stored form.
 type envelope struct {
-	Pos    int64           `json:"pos,omitempty"`
-	Seq    int64           `json:"seq"`
-	Run    string          `json:"run"`
-	Parent string          `json:"parent,omitempty"`
-	Time   time.Time       `json:"time"`
-	Type   Type            `json:"type"`
-	Cycle  int             `json:"cycle,omitempty"`
-	Data   json.RawMessage `json:"data"`
-	Prev   string          `json:"prev,omitempty"`
+	Pos       int64           `json:"pos,omitempty"`
+	Seq       int64           `json:"seq"`
+	Run       string          `json:"run"`
+	Parent    string          `json:"parent,omitempty"`
+	Time      time.Time       `json:"time"`
+	SkippedMs int64           `json:"skippedMs,omitempty"`
+	Type      Type            `json:"type"`
+	Cycle     int             `json:"cycle,omitempty"`
+	Data      json.RawMessage `json:"data"`
+	Prev      string          `json:"prev,omitempty"`
 }
 
 // Encode returns the stored form: one JSON object without pos, which the store
@@ -70,6 +75,7 @@ func Encode(e *Event) ([]byte, error) {
 	enc.textIf("parent", e.Parent)
 	enc.name("time")
 	enc.time(e.Time)
+	enc.intIf("skippedMs", e.SkippedMs)
 	enc.text("type", string(e.Type()))
 	enc.intIf("cycle", int64(e.Cycle))
 	enc.name("data")
@@ -112,7 +118,7 @@ func Decode(stored []byte) (*Event, error) {
 	}
 	return &Event{
 		Pos: env.Pos, Seq: env.Seq, Run: env.Run, Parent: env.Parent, Time: env.Time,
-		Cycle: env.Cycle, Data: data, Prev: env.Prev,
+		SkippedMs: env.SkippedMs, Cycle: env.Cycle, Data: data, Prev: env.Prev,
 	}, nil
 }
 

@@ -94,7 +94,7 @@ func TestEveryPayloadSurvivesARoundTrip(t *testing.T) {
 		}
 		seen[zero.EventType()] = true
 		for _, data := range []event.Data{zero, filled(zero)} {
-			e := &event.Event{Seq: 7, Run: "r", Parent: "p", Time: noon, Cycle: 3, Data: data, Prev: "abc"}
+			e := &event.Event{Seq: 7, Run: "r", Parent: "p", Time: noon, SkippedMs: 41, Cycle: 3, Data: data, Prev: "abc"}
 			body, err := event.Encode(e)
 			if err != nil {
 				t.Fatal(err)

@@ -60,15 +60,15 @@ func run(t *testing.T, store journal.Store, started event.RunStarted, env engine
 	return r.ID, drain(t, r)
 }
 
-// ticking is the clock of a run whose file limits the wall time: ten minutes
-// pass whenever somebody looks. Other runs have no clock of their own.
+// ticking is the clock of a run whose file limits the wall time: a second passes
+// whenever somebody looks. Other runs have no clock of their own.
 func ticking(started event.RunStarted) func() time.Time {
 	if !strings.Contains(started.Spec, "max_wall_time_seconds") {
 		return nil
 	}
 	var looks atomic.Int64
 	begin := time.Now()
-	return func() time.Time { return begin.Add(time.Duration(looks.Add(1)) * 10 * time.Minute) }
+	return func() time.Time { return begin.Add(time.Duration(looks.Add(1)) * time.Second) }
 }
 
 func drain(t *testing.T, r *engine.Run) []event.Event {
@@ -113,7 +113,7 @@ func TestSettingsOfTheFileEndTheRun(t *testing.T) {
 		"max_tool_calls":             {"budgets: {max_tool_calls: 1}", "budget:max_tool_calls", 2, false},
 		"max_input_tokens":           {"budgets: {max_input_tokens: 250}", "budget:max_input_tokens", 0, false},
 		"max_output_tokens":          {"budgets: {max_output_tokens: 10}", "budget:max_output_tokens", 1, false},
-		"max_wall_time_seconds":      {"budgets: {max_wall_time_seconds: 4000}", "budget:max_wall_time_seconds", anyCycles, false},
+		"max_wall_time_seconds":      {"budgets: {max_wall_time_seconds: 7}", "budget:max_wall_time_seconds", anyCycles, false},
 		"a condition on text":        {"iteration: {termination_conditions: [{kind: text-includes, text: Again}]}", event.ReasonConditionMet, 2, true},
 		"a condition on a result":    {"iteration: {termination_conditions: [{kind: tool-result, tool: fs.glob, match: {contains: a.txt}}]}", event.ReasonConditionMet, 2, true},
 		"a condition that is no hit": {"iteration: {max_cycles: 2, termination_conditions: [{kind: text-includes, text: again}]}", event.ReasonMaxCycles, 2, true},

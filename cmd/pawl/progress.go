@@ -66,6 +66,14 @@ func progress(e event.Event) []note {
 	return toolProgress(e)
 }
 
+// skipped says what does not count of the time that the clock shows.
+func skipped(e event.Event) []note {
+	if e.SkippedMs == 0 {
+		return nil
+	}
+	return []note{{faint, "  the machine slept, or its clock was set forward: " + lasting(float64(e.SkippedMs)/1000) + " are not the run's time"}}
+}
+
 func resumed(run string, d event.RunResumed) []note {
 	notes := []note{{faint, "run " + run + " goes on"}}
 	if d.Unread > 0 {

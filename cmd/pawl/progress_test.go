@@ -1,6 +1,7 @@
 package main
 
 import (
+	"io"
 	"strings"
 	"testing"
 
@@ -41,5 +42,17 @@ func TestTokensThatNobodyReportedAreCalledTheMostThatTheyCanBe(t *testing.T) {
 	o.Usage.Estimated = true
 	if got := summary(o); !strings.Contains(got, ", at most 7 tokens in, 5 out") {
 		t.Errorf("not reported: %s", got)
+	}
+}
+
+func TestWhoComesBackToARunHearsWhatOfTheTimeWasNotItsOwn(t *testing.T) {
+	p, out, _ := aTerminal(120)
+	e := event.Event{Seq: 1, SkippedMs: 8 * 3600 * 1000, Data: event.ToolResult{Tool: "fs.read", Output: "x"}}
+	if err := newTextView(io.Discard, p, screen{}, 0).show(e); err != nil {
+		t.Fatal(err)
+	}
+	slept, result := strings.Index(out.String(), "8h0m0s are not the run's time"), strings.Index(out.String(), "✓ fs.read")
+	if slept < 0 || result < slept {
+		t.Errorf("it reads %q", out.String())
 	}
 }

@@ -41,7 +41,7 @@ func (v *textView) show(e event.Event) error {
 	if _, gated := e.Data.(event.ToolPendingApproval); gated && v.p.asks {
 		return nil // the question says it
 	}
-	for _, l := range progress(e) {
+	for _, l := range append(skipped(e), progress(e)...) {
 		v.p.line(l.style, l.text)
 	}
 	if d, ok := e.Data.(event.RunCompleted); ok {

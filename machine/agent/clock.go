@@ -10,10 +10,11 @@ import (
 )
 
 // clock counts the time that the run was going. What lies before run.resumed
-// was parked, or nobody drove it; a laptop's sleep must not burn the budget.
+// was parked, or nobody drove it, and what the clock skipped was a laptop's
+// sleep, which must not burn the budget.
 func (m *Machine) clock(e *event.Event) {
 	resumed := takesUp(e.Data)
-	if d := e.Time.Sub(m.last); d > 0 && !resumed && !m.idle && !m.asking() {
+	if d := e.Time.Sub(m.last) - time.Duration(e.SkippedMs)*time.Millisecond; d > 0 && !resumed && !m.idle && !m.asking() {
 		m.spent.Active += d
 		m.spent.Idle += d
 	}
