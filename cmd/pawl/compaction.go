@@ -61,7 +61,7 @@ func places(ranges []event.MessageRange) string {
 }
 
 // compactions prints what became of the conversation, and how it is had back.
-func (p *page) compactions(b *strings.Builder) {
+func (p *page) compactions(b *strings.Builder, pawl string) {
 	if len(p.Compactions) == 0 {
 		return
 	}
@@ -71,8 +71,8 @@ func (p *page) compactions(b *strings.Builder) {
 			c.Seq, c.Cycle, c.TokensBefore, c.TokensAfter, c.Strategy, c.Trigger, leaving(c.HistoryCompressed))
 	}
 	last := p.Compactions[len(p.Compactions)-1]
-	fmt.Fprintf(b, "what left: pawl runs show %s --compression %d\nundo:      pawl runs fork %s --seq %d --context-window N\n",
-		p.ID, last.Seq, p.ID, last.UndoSeq)
+	fmt.Fprintf(b, "what left: %s runs show %s --compression %d\nundo:      %s runs fork %s --seq %d --context-window N\n",
+		pawl, p.ID, last.Seq, pawl, p.ID, last.UndoSeq)
 }
 
 // shown is one message of the conversation before a compaction.
@@ -142,7 +142,7 @@ func (a *app) printCompression(c shownCompaction) error {
 	if c.Summary != "" {
 		fmt.Fprintf(&b, "\nin their place, as message %d:\n%s\n", c.SummaryAt+1, harmless(c.Summary))
 	}
-	fmt.Fprintf(&b, "\nundo: pawl runs fork %s --seq %d --context-window N, or --model with a larger window\n", c.Run, c.UndoSeq)
+	fmt.Fprintf(&b, "\nundo: %s runs fork %s --seq %d --context-window N, or --model with a larger window\n", a.invocation(), c.Run, c.UndoSeq)
 	return a.printf("%s", b.String())
 }
 

@@ -37,7 +37,7 @@ func (s *session) deliver(ctx context.Context, r journal.Run, c journal.Command,
 	case d.State == journal.Ended:
 		return s.app.printf("run %s: %s recorded, the run has ended\n", d.Run, what)
 	}
-	return s.app.printf("run %s: %s recorded; go on with: pawl runs resume %s\n", d.Run, what, toResume(r))
+	return s.app.printf("run %s: %s recorded; go on with: %s runs resume %s\n", d.Run, what, s.app.invocation(), toResume(r))
 }
 
 // send is [control.Desk.Send] in the name of whoever runs this command.
@@ -63,7 +63,7 @@ func (s *session) send(ctx context.Context, r journal.Run, c journal.Command) (c
 		if now, readErr := s.store.Run(ctx, r.ID); readErr == nil {
 			r = now
 		}
-		return d, usageError(endedError(r))
+		return d, usageError(s.endedError(r))
 	case errors.Is(err, engine.ErrNotPending), errors.Is(err, engine.ErrUnread):
 		return d, usageError(err)
 	}

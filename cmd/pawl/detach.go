@@ -37,7 +37,7 @@ func (l *launched) detach(ctx context.Context, asJSON bool, record string) error
 	}
 	d, gone, err := s.app.spawn(id, record)
 	if err != nil {
-		return fmt.Errorf("%w; go on with 'pawl runs resume %s'", err, id)
+		return fmt.Errorf("%w; go on with '%s runs resume %s'", err, s.app.invocation(), id)
 	}
 	if err := s.takenUp(ctx, d, gone); err != nil {
 		return err
@@ -45,7 +45,7 @@ func (l *launched) detach(ctx context.Context, asJSON bool, record string) error
 	if asJSON {
 		return s.app.printJSON(d)
 	}
-	fmt.Fprintf(s.app.err, "the run goes on in the background, its log is %s\nwatch it with: pawl runs events %s --follow\n", d.Log, d.Run)
+	fmt.Fprintf(s.app.err, "the run goes on in the background, its log is %s\nwatch it with: %s runs events %s --follow\n", d.Log, s.app.invocation(), d.Run)
 	return s.app.printf("%s\n", d.Run)
 }
 

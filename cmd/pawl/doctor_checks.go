@@ -27,7 +27,7 @@ func (a *app) journalHealth(ctx context.Context) finding {
 		state = "is there"
 		store, err := sqlite.Open(ctx, a.journalPath, sqlite.Options{ReadOnly: true})
 		if err != nil {
-			f.Detail = fmt.Sprintf("%s: %s", a.journalPath, describe(err, a.journalPath))
+			f.Detail = fmt.Sprintf("%s: %s", a.journalPath, a.describe(err))
 			return f
 		}
 		_ = store.Close()

@@ -102,10 +102,10 @@ func brokenPipe(err error) bool { return errors.Is(err, syscall.EPIPE) }
 
 // describe turns an error into what a person reads: the thing, the place and
 // the next step. A panic's stack is for the developers of Pawl, not for them.
-func describe(err error, journalPath string) string {
+func (a *app) describe(err error) string {
 	if held, ok := errors.AsType[*journal.HeldError](err); ok {
-		return fmt.Sprintf("run %s is being driven by %s; watch it with 'pawl runs events %s --follow'",
-			held.Run, control.Driver(held.Owner), held.Run)
+		return fmt.Sprintf("run %s is being driven by %s; watch it with '%s runs events %s --follow'",
+			held.Run, control.Driver(held.Owner), a.invocation(), held.Run)
 	}
 	if forked, ok := errors.AsType[*journal.ForkedError](err); ok {
 		forks := strings.Join(forked.Forks, ", ")
@@ -115,22 +115,22 @@ func describe(err error, journalPath string) string {
 		is   error
 		text string
 	}{
-		{journal.ErrNewer, "the journal %s was written by a newer version of Pawl and was left untouched; use that version, or name another journal with --journal"},
-		{agent.ErrUnsupported, "a run of the journal %s was written by a newer version of Pawl and was left untouched; use that version to go on with it"},
-		{journal.ErrReadOnly, "the journal %s cannot be written; change its permissions, or name another journal with --journal"},
-		{journal.ErrLocked, "the journal %s is locked by another process for too long; try again when that is done"},
-		{journal.ErrForeign, "%s is there and is not a journal; name another file with --journal"},
-		{journal.ErrReplaced, "the journal %s was deleted or replaced while it was open; stop whatever did that and look at the file that is there now"},
-		{journal.ErrIO, "the disk under the journal %s failed; look at the disk and check what is there with 'pawl runs verify --all', then go on with 'pawl runs resume'"},
-		{journal.ErrFull, "there is no space left for the journal %s; what it holds is kept. Free some space; 'pawl runs' then lists what 'pawl runs resume' goes on with"},
+		{journal.ErrNewer, "the journal %[1]s was written by a newer version of Pawl and was left untouched; use that version, or name another journal with --journal"},
+		{agent.ErrUnsupported, "a run of the journal %[1]s was written by a newer version of Pawl and was left untouched; use that version to go on with it"},
+		{journal.ErrReadOnly, "the journal %[1]s cannot be written; change its permissions, or name another journal with --journal"},
+		{journal.ErrLocked, "the journal %[1]s is locked by another process for too long; try again when that is done"},
+		{journal.ErrForeign, "%[1]s is there and is not a journal; name another file with --journal"},
+		{journal.ErrReplaced, "the journal %[1]s was deleted or replaced while it was open; stop whatever did that and look at the file that is there now"},
+		{journal.ErrIO, "the disk under the journal %[1]s failed; look at the disk and check what is there with '%[2]s runs verify --all', then go on with '%[2]s runs resume'"},
+		{journal.ErrFull, "there is no space left for the journal %[1]s; what it holds is kept. Free some space; '%[2]s runs' then lists what '%[2]s runs resume' goes on with"},
 	} {
 		if errors.Is(err, known.is) {
-			return fmt.Sprintf(known.text, journalPath)
+			return fmt.Sprintf(known.text, a.journalPath, a.invocation())
 		}
 	}
 	text := withoutStack(control.Plain(err))
 	if _, run := errors.AsType[*journal.CorruptError](err); errors.Is(err, journal.ErrCorrupt) && !run {
-		text += fmt.Sprintf("; bring %s back from a copy, or name another journal with --journal", journalPath)
+		text += fmt.Sprintf("; bring %s back from a copy, or name another journal with --journal", a.journalPath)
 	}
 	if errors.Is(err, fs.ErrPermission) && strings.Contains(text, "journal") {
 		text += "; name another journal with --journal"

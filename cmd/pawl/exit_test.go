@@ -40,12 +40,13 @@ func TestEveryWayARunStandsHasItsExitCode(t *testing.T) {
 }
 
 func TestErrorsNameTheThingAndTheNextStep(t *testing.T) {
+	here := &app{journalPath: "j.db"}
 	held := &journal.HeldError{Run: "abc", Owner: "host:boot:ns/42/1/x", Expiry: time.Now()}
 	tests := []struct {
 		err   error
 		words []string
 	}{
-		{fmt.Errorf("x: %w", held), []string{"abc", "process 42 on host", "--follow"}},
+		{fmt.Errorf("x: %w", held), []string{"abc", "process 42 on host", "'pawl --journal j.db runs events abc --follow'"}},
 		{journal.ErrNewer, []string{"j.db", "newer version", "--journal"}},
 		{journal.ErrReadOnly, []string{"j.db", "cannot be written", "--journal"}},
 		{journal.ErrLocked, []string{"j.db", "locked by another process"}},
@@ -54,7 +55,7 @@ func TestErrorsNameTheThingAndTheNextStep(t *testing.T) {
 		{errors.New("panic: oh no\ngoroutine 7 [running]:\nmain.main()"), []string{"oh no"}},
 	}
 	for _, tt := range tests {
-		got := describe(fmt.Errorf("engine: %w", tt.err), "j.db")
+		got := here.describe(fmt.Errorf("engine: %w", tt.err))
 		for _, w := range tt.words {
 			if !strings.Contains(got, w) {
 				t.Errorf("%q does not say %q", got, w)

@@ -62,7 +62,7 @@ func TestAFullDiskIsNamedAndTheRunGoesOnWhenThereIsSpace(t *testing.T) {
 		t.Fatal(err)
 	}
 	f := p.exits(exitFailed, "run", "agent.yaml", "go", "--journal", "disk/journal.db")
-	f.clean(t, "there is no space left for the journal disk/journal.db", "pawl runs resume")
+	f.clean(t, "there is no space left for the journal disk/journal.db", "runs resume")
 	if err := os.Remove(filepath.Join(disk, "ballast")); err != nil {
 		t.Fatal(err)
 	}

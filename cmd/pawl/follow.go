@@ -23,7 +23,7 @@ func (a *app) follow(r *engine.Run, v view, live bool) error {
 	case brokenPipe(shown):
 		return withCode(exitOfState(state))
 	case shown != nil:
-		return failure(fmt.Errorf("%w; the journal has everything: pawl runs show %s", shown, r.ID))
+		return failure(fmt.Errorf("%w; the journal has everything: %s runs show %s", shown, a.invocation(), r.ID))
 	}
 	return withCode(exitOfState(state))
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/pawlrun/pawl/budget"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/llm"
+	"github.com/pawlrun/pawl/machine/agent"
 	"github.com/pawlrun/pawl/sandbox"
 )
 
@@ -18,8 +19,9 @@ type note struct {
 	text  string
 }
 
-// progress is what an event means to somebody who watches the run.
-func progress(e event.Event) []note {
+// progress is what an event means to somebody who watches the run. The commands
+// that it names begin with pawl, see invocation.
+func progress(e event.Event, pawl string) []note {
 	switch d := e.Data.(type) {
 	case event.RunStarted:
 		return started(e.Run, d)
@@ -63,7 +65,7 @@ func progress(e event.Event) []note {
 			return []note{{yellow, "  ends because " + firstLine(d.Detail, 300)}}
 		}
 	}
-	return toolProgress(e)
+	return toolProgress(e, pawl)
 }
 
 // skipped says what does not count of the time that the clock shows.
@@ -90,7 +92,7 @@ func raised(d event.BudgetRaised) string {
 	return fmt.Sprintf("%s is now %g", d.Setting, d.Value)
 }
 
-func toolProgress(e event.Event) []note {
+func toolProgress(e event.Event, pawl string) []note {
 	switch d := e.Data.(type) {
 	case event.HookResult:
 		if line := hookLine(d); line != "" {
@@ -109,8 +111,8 @@ func toolProgress(e event.Event) []note {
 		return []note{{yellow, fmt.Sprintf("  trying again in %d ms", d.DelayMs)}}
 	case event.ToolPendingApproval:
 		notes := []note{{yellow, fmt.Sprintf("  ? %s %s needs an approval", d.CallID, d.Tool)}}
-		if d.Reason != "" {
-			notes = append(notes, note{yellow, "    because " + firstLine(d.Reason, 400)})
+		if why := askedBy(d); why != "" {
+			notes = append(notes, note{yellow, "    " + firstLine(why, 400)})
 		}
 		return notes
 	case event.ToolApprovalResolved:
@@ -120,7 +122,7 @@ func toolProgress(e event.Event) []note {
 		}
 		return []note{{faint, text}}
 	case event.RunParked:
-		return parked(e.Run, d)
+		return parked(e.Run, d, pawl)
 	case event.RunCompleted:
 		return completed(e, d.Outcome)
 	}
@@ -242,27 +244,49 @@ func retrying(d event.ModelRetrying) string {
 	return s
 }
 
-func parked(run string, d event.RunParked) []note {
+func parked(run string, d event.RunParked, pawl string) []note {
 	text := "parked: " + string(d.Reason)
 	if d.Detail != "" {
 		text += ", " + firstLine(d.Detail, 200)
 	}
 	notes := []note{{yellow, text}}
 	for _, id := range d.CallIDs {
-		notes = append(notes, note{plain, fmt.Sprintf("decide with: pawl runs approve %s %s, or reject it with a --reason", run, id)})
+		notes = append(notes, note{plain, decideWith(run, id, pawl)})
 	}
-	return append(notes, note{plain, "go on with: " + goingOn(run, d)})
+	return append(notes, note{plain, "go on with: " + pawl + " " + goingOn(run, d)})
 }
 
-// goingOn is the command that takes a parked run up again.
+// decideWith is how a call is decided about from another command line.
+func decideWith(run, call, pawl string) string {
+	return fmt.Sprintf("decide with: %s runs approve %s %s, or reject it with a --reason", pawl, run, call)
+}
+
+// waits says that calls of a run wait in its process until somebody decides.
+func waits(config json.RawMessage) bool {
+	var c struct {
+		Approve agent.ApproveMode `json:"approve"`
+	}
+	return json.Unmarshal(config, &c) == nil && c.Approve == agent.ApproveWait
+}
+
+// waitingNote says until when a call waits, and how it is decided about.
+func waitingNote(run string, d event.ToolPendingApproval, pawl string) string {
+	text := "    it waits"
+	if d.ExpiresAt != nil {
+		text += " until " + clock(*d.ExpiresAt)
+	}
+	return text + "; " + decideWith(run, d.CallID, pawl)
+}
+
+// goingOn is the command of Pawl that takes a parked run up again.
 func goingOn(run string, d event.RunParked) string {
 	switch {
 	case d.Limit != "":
-		return fmt.Sprintf("pawl runs budget %s %s VALUE --resume", run, d.Limit)
+		return fmt.Sprintf("runs budget %s %s VALUE --resume", run, d.Limit)
 	case d.Reason == event.ParkInput:
-		return fmt.Sprintf("pawl runs input %s \"MESSAGE\" --resume", run)
+		return fmt.Sprintf("runs input %s \"MESSAGE\" --resume", run)
 	}
-	return "pawl runs resume " + run
+	return "runs resume " + run
 }
 
 func overrun(d event.BudgetOverrun) string {

@@ -28,7 +28,7 @@ func TestAFailureIsToldInItsOwnWords(t *testing.T) {
 		{event.ModelAttemptFailed{Model: "a/b", Class: llm.ClassAuth, Message: "no key", RequestID: "req_1"}, "  a/b failed (auth): no key (request req_1)"},
 		{event.ModelAttemptFailed{Model: "a/b", Class: llm.ClassNetwork, Message: "gone"}, "  a/b failed (network): gone"},
 	} {
-		if got := progress(event.Event{Data: c.data}); len(got) != 1 || got[0].text != c.want {
+		if got := progress(event.Event{Data: c.data}, "pawl"); len(got) != 1 || got[0].text != c.want {
 			t.Errorf("%+v reads %.300q, want %.300q", c.data, got, c.want)
 		}
 	}
@@ -48,7 +48,7 @@ func TestTokensThatNobodyReportedAreCalledTheMostThatTheyCanBe(t *testing.T) {
 func TestWhoComesBackToARunHearsWhatOfTheTimeWasNotItsOwn(t *testing.T) {
 	p, out, _ := aTerminal(120)
 	e := event.Event{Seq: 1, SkippedMs: 8 * 3600 * 1000, Data: event.ToolResult{Tool: "fs.read", Output: "x"}}
-	if err := newTextView(io.Discard, p, screen{}, 0).show(e); err != nil {
+	if err := newTextView(io.Discard, p, screen{}, 0, "pawl").show(e); err != nil {
 		t.Fatal(err)
 	}
 	slept, result := strings.Index(out.String(), "8h0m0s are not the run's time"), strings.Index(out.String(), "✓ fs.read")

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pawlrun/pawl/control"
 	"github.com/pawlrun/pawl/engine"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/machine/agent"
@@ -21,6 +22,8 @@ type asker struct {
 	keys *keyboard
 	p    *printer
 	by   string
+	// check is [control.Desk.CheckArgs].
+	check func(context.Context, control.Pending, json.RawMessage) error
 	// withdrawn is when the last question was taken back, zero when it was
 	// answered.
 	withdrawn time.Time
@@ -36,16 +39,18 @@ const patient = time.Second
 
 // asking makes an environment ask: there is somebody at the terminal, the owner
 // gave the answers beforehand (deny, all), or nobody can be asked.
-func (a *app) asking(env *engine.Env, mode agent.ApproveMode, p *printer) {
+func (s *session) asking(env *engine.Env, mode agent.ApproveMode, p *printer) {
 	env.AskInTurn = true
 	switch {
 	case mode == agent.ApproveAll:
 		env.Ask = answerAll(event.ApprovalApproved, "--approve all")
 	case mode == agent.ApproveDeny:
 		env.Ask = answerAll(event.ApprovalRejected, "--approve deny")
-	case screenOf(a.in, os.Getenv).terminal && p.screen.terminal:
+	case screenOf(s.app.in, os.Getenv).terminal && p.screen.terminal:
 		p.asks = true
-		env.Ask = (&asker{keys: listen(a.in), p: p, by: whoAmI()}).ask
+		env.Ask = (&asker{keys: listen(s.app.in), p: p, by: whoAmI(), check: s.desk.CheckArgs}).ask
+	default:
+		p.cannotAsk = true
 	}
 }
 
@@ -63,10 +68,10 @@ func (q *asker) ask(ctx context.Context, pending event.ToolPendingApproval) (eve
 	q.keys.begin()
 	defer q.keys.end()
 	q.p.ask(yellow, fmt.Sprintf("approve %s: %s %s?\n", pending.CallID, pending.Tool, harmless(string(pending.Args))))
-	if pending.Reason != "" {
-		q.p.ask(faint, "  "+strings.ReplaceAll(harmless(pending.Reason), "\n", " ")+"\n")
+	if why := askedBy(pending); why != "" {
+		q.p.ask(faint, "  "+why+"\n")
 	}
-	d, err := q.decide(ctx)
+	d, err := q.decide(ctx, pending)
 	if ctx.Err() != nil {
 		q.withdrawn = time.Now()
 		q.p.withdraw(" (no answer is needed any more)")
@@ -76,6 +81,19 @@ func (q *asker) ask(ctx context.Context, pending event.ToolPendingApproval) (eve
 	q.p.answered()
 	d.Approver = q.by
 	return d, err
+}
+
+// askedBy says which setting of the agent file, or which rule of Pawl, makes a
+// call wait for a decision, and why.
+func askedBy(d event.ToolPendingApproval) string {
+	var parts []string
+	if d.Rule != "" {
+		parts = append(parts, "asked by "+d.Rule)
+	}
+	if d.Reason != "" {
+		parts = append(parts, "because "+d.Reason)
+	}
+	return oneLine(strings.Join(parts, ", "))
 }
 
 // pause waits after a question that was taken back.
@@ -102,7 +120,7 @@ func (q *asker) catchUp(ctx context.Context, call string) {
 }
 
 // decide asks until there is an answer.
-func (q *asker) decide(ctx context.Context) (d event.ToolApprovalResolved, err error) {
+func (q *asker) decide(ctx context.Context, pending event.ToolPendingApproval) (d event.ToolApprovalResolved, err error) {
 	for d.Kind == "" {
 		line, err := q.line(ctx, "  [y]es, [n]o, n and a reason, [e]dit: ")
 		if err != nil {
@@ -112,7 +130,7 @@ func (q *asker) decide(ctx context.Context) (d event.ToolApprovalResolved, err e
 		case "":
 			q.p.ask(faint, "  answer y to approve, n to reject, \"n REASON\" to tell the model why, or e to change the arguments\n")
 		case event.ApprovalEdited:
-			if d.Args, err = q.edit(ctx); err != nil {
+			if d.Args, err = q.edit(ctx, pending); err != nil {
 				return d, err
 			}
 			if d.Args == nil {
@@ -129,22 +147,21 @@ func (q *asker) line(ctx context.Context, question string) (string, error) {
 	return q.keys.line(ctx)
 }
 
-// edit asks for other arguments; an empty line keeps those of the call and goes
-// back to the question.
-func (q *asker) edit(ctx context.Context) (json.RawMessage, error) {
+// edit asks for other arguments, until the tool takes them: a slip must not use
+// the question up. An empty line keeps those of the call and goes back to it.
+func (q *asker) edit(ctx context.Context, pending event.ToolPendingApproval) (json.RawMessage, error) {
+	run, _ := cutCall(pending.CallID)
 	for {
 		line, err := q.line(ctx, "  arguments as a JSON object on one line: ")
 		if err != nil || strings.TrimSpace(line) == "" {
 			return nil, err
 		}
-		var object map[string]json.RawMessage
-		if err = json.Unmarshal([]byte(line), &object); err == nil && object == nil {
-			err = errors.New("null is no object")
+		args := json.RawMessage(strings.TrimSpace(line))
+		wrong, is := errors.AsType[*control.ArgsError](q.check(ctx, control.Pending{Run: run, ToolPendingApproval: pending}, args))
+		if !is { // also where it cannot be known here: the run checks again
+			return args, nil
 		}
-		if err == nil {
-			return json.RawMessage(strings.TrimSpace(line)), nil
-		}
-		q.p.ask(red, "  "+harmless(err.Error())+"\n")
+		q.p.ask(red, "  "+oneLine(wrong.Message)+"\n")
 	}
 }
 

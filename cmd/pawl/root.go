@@ -66,7 +66,7 @@ func (a *app) report(err error) int {
 	case brokenPipe(exit.err):
 		return exitOK
 	case exit.err != nil:
-		text := describe(exit.err, a.journalPath)
+		text := a.describe(exit.err)
 		if _, ok := errors.AsType[spec.Errors](exit.err); !ok {
 			text = "pawl: " + text // the lines of a file's problems begin with their place, for editors
 		}

@@ -80,7 +80,7 @@ func (a *app) run(c *cobra.Command, f *runFlags, args []string) error {
 	defer stop()
 	p := newPrinter(a.err, screenOf(a.err, os.Getenv))
 	v := a.view(f.output, p)
-	a.asking(&l.env, o.Approve, p)
+	l.session.asking(&l.env, o.Approve, p)
 	l.env = recording(l.env, f.record, o.Config)
 	r, err := l.session.engine.Start(ctx, l.started, l.env)
 	if err != nil {

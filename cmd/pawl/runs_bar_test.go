@@ -107,7 +107,7 @@ func TestWhatWasPaidForNothingIsShown(t *testing.T) {
 		line: missed,
 		"a call used more than was set aside for it: 1.2 of 1 of usd_per_run; nothing starts until it is raised": event.BudgetOverrun{Setting: "usd_per_run", Used: 1.2, Limit: 1},
 	} {
-		if notes := progress(event.Event{Data: d}); len(notes) != 1 || strings.TrimSpace(notes[0].text) != want {
+		if notes := progress(event.Event{Data: d}, "pawl"); len(notes) != 1 || strings.TrimSpace(notes[0].text) != want {
 			t.Errorf("progress says %+v, want %q", notes, want)
 		}
 	}

@@ -26,7 +26,7 @@ func TestThePageOfARunNamesItsChildren(t *testing.T) {
 		event.ChildParked{Child: "r3", Reason: event.ParkApproval},
 	)
 	var b strings.Builder
-	p.head(&b)
+	p.head(&b, "pawl")
 	for _, want := range []string{
 		"child     r2  research  completed, final_answer  USD 0.2500\n", "child     r3  check  parked: approval_required  no model call\n",
 		"107 tokens in (0 cached), 11 out, USD 1.2500\n",

@@ -39,7 +39,7 @@ parks, whichever process drives it; live text is only with the process that driv
 				return err
 			}
 			return a.withRun(c.Context(), toRead, args[0], func(s *session, r journal.Run) error {
-				t := tailer{store: s.store, run: r.ID, after: f.after, afterPos: f.afterPos, now: time.Now}
+				t := tailer{store: s.store, run: r.ID, after: f.after, afterPos: f.afterPos, now: time.Now, pawl: a.invocation()}
 				if f.follow {
 					return t.follow(c.Context(), a.view(o, nil))
 				}
@@ -63,6 +63,8 @@ type tailer struct {
 	after    int64
 	afterPos int64
 	now      func() time.Time
+	// pawl begins the command that is named as a next step.
+	pawl string
 }
 
 // print gives the events that are there to the view.
@@ -91,7 +93,7 @@ func (t *tailer) follow(ctx context.Context, v view) error {
 		case standsStill(r):
 			return v.end()
 		case isAbandoned(r, t.now()):
-			return errors.Join(v.end(), fmt.Errorf("nobody drives run %s any more; go on with 'pawl runs resume %s'", r.ID, r.ID))
+			return errors.Join(v.end(), fmt.Errorf("nobody drives run %s any more; go on with '%s runs resume %s'", r.ID, t.pawl, r.ID))
 		}
 		select {
 		case <-changed:

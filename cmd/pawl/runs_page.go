@@ -17,9 +17,9 @@ import (
 // printPage prints a run for a person.
 func (a *app) printPage(p page) error {
 	var b strings.Builder
-	p.head(&b)
+	p.head(&b, a.invocation())
 	p.cycles(&b, inkFor(screenOf(a.out, os.Getenv)))
-	p.compactions(&b)
+	p.compactions(&b, a.invocation())
 	if err := p.outcome(&b); err != nil {
 		return err
 	}
@@ -27,7 +27,7 @@ func (a *app) printPage(p page) error {
 	return err
 }
 
-func (p *page) head(b *strings.Builder) {
+func (p *page) head(b *strings.Builder, pawl string) {
 	row := func(name, value string) {
 		if value != "" {
 			fmt.Fprintf(b, "%-10s%s\n", name, value)
@@ -37,7 +37,7 @@ func (p *page) head(b *strings.Builder) {
 	row("name", firstLine(p.Name, 80))
 	row("state", standing(p.Run))
 	if p.State == journal.Running || p.State == journal.Waiting {
-		row("driver", p.driver(time.Now()))
+		row("driver", p.driver(time.Now(), pawl))
 	}
 	row("parent", p.Parent)
 	row("from", p.From)
@@ -72,30 +72,31 @@ func (p *page) head(b *strings.Builder) {
 		if p.answered() {
 			d = &event.RunParked{}
 		}
-		row("go on", p.goingOn(*d))
+		row("go on", pawl+" "+p.goingOn(*d))
 	}
 	p.waiting(row)
 	for _, ref := range p.Pending {
-		ref.rows(p.Run, time.Now(), row)
+		ref.rows(p.Run, time.Now(), pawl, row)
 	}
 }
 
-// goingOn is the command that takes the run up again.
+// goingOn is the command of Pawl that takes the run up again.
 func (p *page) goingOn(d event.RunParked) string {
 	if p.Parent != "" && d.Limit == "" {
-		return "pawl runs resume " + toResume(p.Run)
+		return "runs resume " + toResume(p.Run)
 	}
 	return goingOn(p.ID, d)
 }
 
-func (p *page) driver(now time.Time) string {
+func (p *page) driver(now time.Time, pawl string) string {
+	goOn := "go on with '" + pawl + " runs resume " + toResume(p.Run) + "'"
 	switch {
 	case control.Driven(p.Run, now) && engine.OwnerGone(p.Owner):
-		return control.Driver(p.Owner) + ", which is gone; go on with 'pawl runs resume " + toResume(p.Run) + "'"
+		return control.Driver(p.Owner) + ", which is gone; " + goOn
 	case control.Driven(p.Run, now):
 		return control.Driver(p.Owner)
 	}
-	return "none; go on with 'pawl runs resume " + toResume(p.Run) + "'"
+	return "none; " + goOn
 }
 
 func (p *page) cycles(b *strings.Builder, k ink) {

@@ -27,7 +27,7 @@ type pendingRef struct {
 }
 
 // rows show what is asked, why, until when, and how to answer.
-func (r pendingRef) rows(shown journal.Run, now time.Time, row func(name, value string)) {
+func (r pendingRef) rows(shown journal.Run, now time.Time, pawl string, row func(name, value string)) {
 	row("waits for", fmt.Sprintf("%s %s %s", r.CallID, r.Tool, firstLine(string(r.Args), 300)))
 	if r.Run != shown.ID {
 		row("  in", "run "+r.Run+", which this one started")
@@ -37,14 +37,14 @@ func (r pendingRef) rows(shown journal.Run, now time.Time, row func(name, value 
 	row("  risk", string(r.Risk))
 	row("  digest", r.Digest)
 	if r.ExpiresAt != nil && !now.Before(*r.ExpiresAt) {
-		row("  expires", "at "+clock(*r.ExpiresAt)+", which is over: 'pawl runs resume "+toResume(shown)+"' goes on without it")
+		row("  expires", "at "+clock(*r.ExpiresAt)+", which is over: '"+pawl+" runs resume "+toResume(shown)+"' goes on without it")
 		return
 	}
 	if r.ExpiresAt != nil {
 		row("  expires", "at "+clock(*r.ExpiresAt))
 	}
 	call := strings.TrimPrefix(r.CallID, r.Run+"-")
-	row("  decide", fmt.Sprintf("pawl runs approve %s %s, or pawl runs reject %s %s --reason \"…\"", r.Run, call, r.Run, call))
+	row("  decide", fmt.Sprintf("%s runs approve %s %s, or %s runs reject %s %s --reason \"…\"", pawl, r.Run, call, pawl, r.Run, call))
 }
 
 // asked notes a question. One that was asked before, under other arguments or

@@ -162,6 +162,6 @@ func (s *session) replayLive(ctx context.Context, r journal.Run, f replayFlags) 
 		return errors.Join(err, closeEnv(env))
 	}
 	err = replayed.verdict(s.app.follow(run, s.app.view(f.output, p), f.output.live()))
-	fmt.Fprintf(s.app.err, "tools answered from the record of %s; compare with: pawl runs diff %s %s\n", r.ID, r.ID, run.ID)
+	fmt.Fprintf(s.app.err, "tools answered from the record of %s; compare with: %s runs diff %s %s\n", r.ID, s.app.invocation(), r.ID, run.ID)
 	return err
 }

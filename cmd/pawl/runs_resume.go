@@ -101,7 +101,7 @@ func (s *session) resume(ctx context.Context, row journal.Run, o output, who app
 		if err != nil { // nothing has been done, as when a run does not start
 			return env, usageError(err)
 		}
-		s.app.asking(&env, mode, p)
+		s.asking(&env, mode, p)
 		return recording(env, s.app.recordPath, config), nil
 	})
 	if child, ok := errors.AsType[*engine.ChildError](err); ok {

@@ -74,6 +74,9 @@ type printer struct {
 	asking  bool
 	// asks says that somebody is asked about calls here.
 	asks bool
+	// cannotAsk says that calls are to be asked about, and that nobody can be
+	// asked here.
+	cannotAsk bool
 	// held are the lines that came while a question was open.
 	held []string
 	// told has each call whose question what led to it was written for, and

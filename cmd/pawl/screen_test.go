@@ -88,7 +88,7 @@ func TestWhatModelsAndToolsSayCannotSteerTheTerminal(t *testing.T) {
 			t.Errorf("%q still holds %q", got, bad)
 		}
 	}
-	notes := progress(event.Event{Data: event.ToolResult{Tool: "x", Output: evil}})
+	notes := progress(event.Event{Data: event.ToolResult{Tool: "x", Output: evil}}, "pawl")
 	if strings.ContainsAny(notes[0].text, "\x1b\r\x07") {
 		t.Errorf("%q", notes[0].text)
 	}
@@ -197,7 +197,7 @@ func TestAQuestionComesAfterWhatLedToIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, out, _ := aTerminal(80)
 		p.asks = true
-		v, k := newTextView(io.Discard, p, screen{}, 0), newKeyboard()
+		v, k := newTextView(io.Discard, p, screen{}, 0, "pawl"), newKeyboard()
 		pending := event.ToolPendingApproval{CallID: "k-1-1", Tool: "shell.exec", Args: []byte("{}")}
 		answered := make(chan struct{})
 		go func() {
@@ -223,7 +223,7 @@ func TestAQuestionComesAfterWhatLedToIt(t *testing.T) {
 func TestAQuestionDoesNotWaitForLinesThatNeverCome(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, out, _ := aTerminal(80)
-		newTextView(io.Discard, p, screen{}, 0)
+		newTextView(io.Discard, p, screen{}, 0, "pawl")
 		k, answered := newKeyboard(), make(chan struct{})
 		go func() {
 			defer close(answered)

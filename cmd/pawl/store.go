@@ -109,15 +109,15 @@ func (s *session) find(ctx context.Context, prefix string) (journal.Run, error) 
 	r, err := s.store.Find(ctx, prefix)
 	switch {
 	case errors.Is(err, journal.ErrNotFound):
-		return r, usagef("there is no run %q in %s; 'pawl runs' lists them", prefix, s.app.journalPath)
+		return r, usagef("there is no run %q in %s; '%s runs' lists them", prefix, s.app.journalPath, s.app.invocation())
 	case errors.Is(err, journal.ErrAmbiguous):
 		return r, usagef("%q fits several runs of %s; write more of the id", prefix, s.app.journalPath)
 	}
 	return r, failure(err)
 }
 
-func endedError(r journal.Run) error {
-	return fmt.Errorf("run %s has ended (%s); start a new one from it with 'pawl run --continue %s'", r.ID, r.Detail, r.ID)
+func (s *session) endedError(r journal.Run) error {
+	return fmt.Errorf("run %s has ended (%s); start a new one from it with '%s run --continue %s'", r.ID, r.Detail, s.app.invocation(), r.ID)
 }
 
 // withRun opens the journal, finds a run, and closes the journal afterwards.
@@ -138,7 +138,7 @@ func (a *app) withRun(ctx context.Context, m mode, prefix string, do func(*sessi
 func (a *app) withOpenRun(ctx context.Context, prefix string, do func(*session, journal.Run) error) error {
 	return a.withRun(ctx, toWrite, prefix, func(s *session, r journal.Run) error {
 		if r.State == journal.Ended {
-			return usageError(endedError(r))
+			return usageError(s.endedError(r))
 		}
 		return do(s, r)
 	})

@@ -65,6 +65,7 @@ func TestOnATerminalAGatedCallIsAskedFor(t *testing.T) {
 		{"something else, and after that yes", "yo\nyes please\nnope\ny\n", "exit code: 0", true},
 		{"something else, and after that no", "never mind\nn\n", "declined", false},
 		{"with other arguments", "e\n{\"command\": \n{\"command\": \"touch edited\"}\n", "changed the arguments of this call to", false},
+		{"with arguments that the tool refuses, and after that with others", "e\n{\"comand\": \"x\"}\n{\"command\": \"touch edited\"}\n", "changed the arguments of this call to", false},
 		{"with other arguments, and after all with its own", "e\n\ny\n", "exit code: 0", true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -77,6 +78,9 @@ func TestOnATerminalAGatedCallIsAskedFor(t *testing.T) {
 			if !strings.Contains(y.seen(), `-1-1: shell.exec {"command":"touch touched"}?`) {
 				t.Errorf("the question does not show the call: %q", y.seen())
 			}
+			if !strings.Contains(y.plain(), "asked by default: side effects ask, because the agent file names no tools.allow") {
+				t.Errorf("the question does not show which rule asks: %q", y.seen())
+			}
 			y.types(tt.types)
 			f := s.wait()
 			<-y.done
@@ -85,6 +89,9 @@ func TestOnATerminalAGatedCallIsAskedFor(t *testing.T) {
 			}
 			if p.exists("touched")() != tt.exists {
 				t.Errorf("the call ran: %t", !tt.exists)
+			}
+			if strings.Contains(tt.name, "refuses") && !strings.Contains(y.plain(), "the arguments of shell.exec do not fit its schema") {
+				t.Errorf("it is not said why the arguments were refused: %q", y.seen())
 			}
 			if strings.Contains(tt.name, "something else") && !strings.Contains(y.seen(), "\"n REASON\" to tell the model why") {
 				t.Errorf("it is not said how to answer: %q", y.seen())

@@ -58,7 +58,7 @@ func (a *app) view(o output, p *printer) view {
 	case o.words != "":
 		return &wordsView{out: a.jsonOut(), words: vocabularies()[o.words]()}
 	}
-	return newTextView(a.out, p, screenOf(a.out, getenv), o.after)
+	return newTextView(a.out, p, screenOf(a.out, getenv), o.after, a.invocation())
 }
 
 // jsonView prints one event a line.

@@ -17,20 +17,25 @@ type textView struct {
 	answer screen
 	p      *printer
 	after  int64
+	// pawl begins the commands that are named as next steps.
+	pawl string
+	// waits: calls that nobody can be asked about here wait all the same.
+	waits bool
 
 	position string
 	speech   strings.Builder
 }
 
-func newTextView(out io.Writer, p *printer, answer screen, after int64) *textView {
+func newTextView(out io.Writer, p *printer, answer screen, after int64, pawl string) *textView {
 	p.tells()
-	return &textView{out: out, p: p, answer: answer, after: after}
+	return &textView{out: out, p: p, answer: answer, after: after, pawl: pawl}
 }
 
 func (v *textView) show(e event.Event) error {
 	v.follow(e)
-	if d, gated := e.Data.(event.ToolPendingApproval); gated {
-		v.p.toldUpTo(d.CallID)
+	pending, gated := e.Data.(event.ToolPendingApproval)
+	if gated {
+		v.p.toldUpTo(pending.CallID)
 	}
 	if e.Seq != 0 && e.Seq <= v.after {
 		return nil
@@ -38,11 +43,14 @@ func (v *textView) show(e event.Event) error {
 	if what, changed := v.status(e); changed {
 		v.live(what)
 	}
-	if _, gated := e.Data.(event.ToolPendingApproval); gated && v.p.asks {
+	if gated && v.p.asks {
 		return nil // the question says it
 	}
-	for _, l := range append(skipped(e), progress(e)...) {
+	for _, l := range append(skipped(e), progress(e, v.pawl)...) {
 		v.p.line(l.style, l.text)
+	}
+	if gated && v.waits {
+		v.p.line(plain, waitingNote(e.Run, pending, v.pawl))
 	}
 	if d, ok := e.Data.(event.RunCompleted); ok {
 		return v.printAnswer(d.Outcome.FinalOutput)
@@ -80,6 +88,8 @@ func (v *textView) printAnswer(answer string) error {
 // is saying.
 func (v *textView) follow(e event.Event) {
 	switch d := e.Data.(type) {
+	case event.RunStarted:
+		v.waits = v.p.cannotAsk && waits(d.Config)
 	case event.CycleStart:
 		v.position = position(d)
 		v.speech.Reset()
