@@ -2,6 +2,7 @@ package control
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -27,9 +28,14 @@ func Driver(owner string) string {
 	return "process " + parts[1] + " on " + host
 }
 
+// ErrCannotTell: this process is where it sees no driver, though a run's tool
+// may have put it there.
+var ErrCannotTell = errors.New("this command is in a PID namespace of its own, where it cannot be told from a tool")
+
 // StartedByRun names the run whose driver has started this process, directly or
 // through others, or "" when no run has. Such a process decides about nothing:
-// neither its own run's calls nor another's.
+// neither its own run's calls nor another's. It is an [ErrCannotTell] where this
+// process does not see whether one has.
 func (d *Desk) StartedByRun(ctx context.Context) (string, error) {
 	drivers, err := d.Drivers(ctx)
 	if err != nil {
@@ -38,6 +44,9 @@ func (d *Desk) StartedByRun(ctx context.Context) (string, error) {
 	for owner, run := range drivers {
 		if engine.StartedBy(owner) {
 			return run, nil
+		}
+		if engine.CannotTell(owner) {
+			return "", fmt.Errorf("%w of run %s", ErrCannotTell, run)
 		}
 	}
 	return "", nil

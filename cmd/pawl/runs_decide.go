@@ -89,7 +89,10 @@ func (s *session) saidByPerson(ctx context.Context) error {
 
 func (s *session) notOfRun(ctx context.Context, because string) error {
 	run, err := s.desk.StartedByRun(ctx)
-	if err == nil && run != "" {
+	switch {
+	case errors.Is(err, control.ErrCannotTell):
+		return usagef("%w: %s, from outside of it", err, because)
+	case err == nil && run != "":
 		return usagef("this command was started by run %s, and %s", run, because)
 	}
 	return err
