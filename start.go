@@ -18,8 +18,10 @@ import (
 // Options say where a run lives. The zero value is a run in memory.
 type Options struct {
 	// Journal keeps the run; nil means the process's memory. It is not closed.
-	// A store's file belongs outside the directories that tools work in: nothing
-	// there keeps a tool that writes files from it.
+	// Its files belong beside the directories that tools work in, or into the
+	// .pawl of one, about which every call asks that names it: a run one of whose tools
+	// could write them unasked is refused with a *[JournalError]. Tools of the
+	// program's own are known by what they say ([tool.Tool.Writing]).
 	Journal journal.Store
 	// Attachments are images and files that go with the task or the message.
 	// What is larger than 32 KiB is stored once, beside the run's events.
@@ -107,6 +109,9 @@ func (a Agent) start(ctx context.Context, message string, from *event.ContinuedF
 	if o.Journal == nil {
 		o.Journal = memory.New(nil)
 	}
+	if err := a.keepsOff(o.Journal); err != nil {
+		return nil, fmt.Errorf("pawl: start: %w", err)
+	}
 	e := newEngine(o.Journal, env.Secrets)
 	r, err := e.Start(ctx, started, env)
 	if err != nil {
@@ -142,6 +147,9 @@ func (a Agent) Resume(ctx context.Context, run string, o Options) (*Run, error) 
 	}
 	if o.Journal == nil {
 		return nil, fmt.Errorf("pawl: resume run %s: %w: no journal was given", run, journal.ErrNotFound)
+	}
+	if err := a.keepsOff(o.Journal); err != nil {
+		return nil, fmt.Errorf("pawl: resume run %s: %w", run, err)
 	}
 	e := newEngine(o.Journal, env.Secrets)
 	r, err := e.Resume(ctx, run, func(event.RunStarted) (engine.Env, error) { return env, nil })

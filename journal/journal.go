@@ -206,6 +206,10 @@ type Store interface {
 	// process do not wake its own drivers.
 	WatchInbox(ctx context.Context) <-chan struct{}
 
+	// Files are the absolute names of the files that runs are kept in, none where
+	// they are in no file: whoever writes one of them can decide about any call
+	// of any run.
+	Files() []string
 	Blob(ctx context.Context, digest string) ([]byte, error)
 	// Delete removes a run that nobody drives, its events, its inbox and the
 	// blobs that no other run named; a run that has forks stays, with a

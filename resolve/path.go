@@ -57,6 +57,28 @@ func (w Workspace) PathFrom(dir, p string) event.PathUse {
 	return event.PathUse{Path: filepath.ToSlash(rel)}
 }
 
+// Names are the names by which one gets to a file: its own, and those of the
+// symbolic links on the way. Whoever changes one of them decides what is found
+// there.
+func (w Workspace) Names(p string) []event.PathUse {
+	var names []event.PathUse
+	add := func(name string) {
+		rel, err := filepath.Rel(w.real, name)
+		if err != nil || !filepath.IsLocal(rel) {
+			names = append(names, event.PathUse{Path: filepath.ToSlash(name), Outside: true})
+			return
+		}
+		names = append(names, event.PathUse{Path: filepath.ToSlash(rel)})
+	}
+	own, _ := visit(p, func(name string) {
+		if info, err := os.Lstat(name); err == nil && info.Mode()&os.ModeSymlink != 0 {
+			add(name)
+		}
+	})
+	add(own)
+	return names
+}
+
 // maxLinks is how many symbolic links one path may lead through, and maxSteps
 // how many parts it may have when all of them are followed.
 const (

@@ -130,6 +130,47 @@ func TestAFullFileSystemIsWrittenButForWhatIsProtectedOrHidden(t *testing.T) {
 	})
 }
 
+func TestABoxMayWriteWhatItsCommandsWrite(t *testing.T) {
+	for _, filesystem := range []sandbox.Filesystem{sandbox.FilesystemReadOnly, sandbox.FilesystemReadWrite, sandbox.FilesystemFull} {
+		t.Run(string(filesystem), func(t *testing.T) {
+			inBoth(t, func(t *testing.T, tier sandbox.Tier, f field) {
+				f.policy.Filesystem = filesystem
+				b := open(t, tier, f.policy)
+				var files []string
+				var grants []sandbox.Grant
+				for _, name := range []string{
+					"work/free", "work/sub/new", "work/.git/config", "work/sub/key.pem", "work/later/file", "work/.pawl/journal.db", "work/.pawl/new",
+					"work/other/config", "work/other/journal", "outside/file", "outside/new", "outside/journal.db", "house/diary",
+				} {
+					file := filepath.Join(filepath.Dir(f.workspace), name)
+					files, grants = append(files, file), append(grants, sandbox.Grant{Path: file})
+				}
+				for _, granted := range [][]sandbox.Grant{nil, grants} {
+					command := f.command(`for f in ` + strings.Join(files, " ") + `; do sh -c "echo more >> $f"; done`)
+					command.Grants = granted
+					said, before := map[string]bool{}, map[string]int64{}
+					for _, file := range files {
+						said[file], before[file] = b.MayWrite(file, granted...), size(file)
+					}
+					run(t, b, command)
+					for _, file := range files {
+						if wrote := size(file) > before[file]; wrote != said[file] && (wrote || before[file] > 0) {
+							t.Errorf("%s, with grants %t: it may be written %t, and was %t", file, granted != nil, said[file], wrote)
+						}
+					}
+				}
+			})
+		})
+	}
+}
+
+func size(file string) int64 {
+	if info, err := os.Stat(file); err == nil {
+		return info.Size()
+	}
+	return 0
+}
+
 func TestCommandsOfABoxShareTemporaryFilesAndThoseOfAWorkspaceAHome(t *testing.T) {
 	inBoth(t, func(t *testing.T, tier sandbox.Tier, f field) {
 		first, second := open(t, tier, f.policy), open(t, tier, f.policy)

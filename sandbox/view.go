@@ -142,6 +142,25 @@ func (v *view) allow(g Grant) {
 	}
 }
 
+// MayWrite says that a command with some grants may write or replace a file,
+// which is given by its own name, or that it is not known.
+func (b *Box) MayWrite(file string, grants ...Grant) bool {
+	v, err := b.view(grants)
+	if err != nil {
+		return true
+	}
+	under := func(dirs ...string) bool {
+		return slices.ContainsFunc(dirs, func(dir string) bool { return inside(file, dir) })
+	}
+	switch {
+	case under(v.hide...):
+		return false
+	case under(v.grant...), under(b.temp, b.home):
+		return true
+	}
+	return (v.full || under(v.write...)) && !under(v.protect...)
+}
+
 func (v *view) guarded(path string) bool {
 	return slices.ContainsFunc(v.protect, func(protected string) bool { return inside(path, protected) })
 }

@@ -49,6 +49,11 @@ type Tool struct {
 	// Facts says what a call touches, for policy; nil means that nothing is
 	// known of it but the tool. It may look at the world and must not change it.
 	Facts func(args json.RawMessage) event.Facts
+	// Writing gives the facts of the calls by which a file of this machine could
+	// be written or replaced, none where no call can; nil means that none is
+	// known. By them a run is kept from tools that could write its journal
+	// unasked, and so decide about calls in a person's place.
+	Writing func(file string) []event.Facts
 	// Describe gives a short label of a call for people; nil means the name.
 	Describe func(args json.RawMessage) string
 	// Timeout bounds one attempt; 0 means [DefaultTimeout]. TimeoutFor, where

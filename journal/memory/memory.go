@@ -55,6 +55,9 @@ func New(now func() time.Time) *Store {
 
 var _ journal.Store = (*Store)(nil)
 
+// Files are none: the runs are in the process's memory.
+func (s *Store) Files() []string { return nil }
+
 // Create adds a run with its first records and its lease.
 func (s *Store) Create(_ context.Context, row journal.Run, b journal.Batch) (journal.Lease, int64, error) {
 	s.mu.Lock()

@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -36,6 +37,15 @@ var _ journal.Store = (*Store)(nil)
 
 // Path is the journal's file.
 func (s *Store) Path() string { return s.path }
+
+// Files are the journal, its log and what its processes share.
+func (s *Store) Files() []string {
+	path, err := filepath.Abs(s.path)
+	if err != nil {
+		path = s.path
+	}
+	return []string{path, path + "-wal", path + "-shm"}
+}
 
 // Close waits for the commits under way and closes the file.
 func (s *Store) Close() error {

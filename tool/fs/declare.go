@@ -26,7 +26,7 @@ func (w *Workspace) reads(t *tool.Tool, verb string) {
 // writes declares a tool that changes the file that its path argument names.
 func (w *Workspace) writes(t *tool.Tool, verb string) {
 	t.Access, t.Describe = w.access(true), describe(verb)
-	t.Labels, t.Risk = &event.Labels{}, event.RiskWrite
+	t.Labels, t.Risk, t.Writing = &event.Labels{}, event.RiskWrite, w.writing
 	w.judged(t, event.PathUse{Write: true}, event.RiskWrite)
 }
 
@@ -52,6 +52,18 @@ func (w *Workspace) judged(t *tool.Tool, use event.PathUse, risk event.Risk) {
 		}
 		return run(ctx, c)
 	}
+}
+
+// writing are the facts of the calls that write a file of the workspace.
+func (w *Workspace) writing(file string) []event.Facts {
+	var calls []event.Facts
+	for _, name := range w.paths.Names(file) {
+		if !name.Outside {
+			name.Write = true
+			calls = append(calls, event.Facts{Paths: []event.PathUse{name}, Risk: event.RiskWrite, Confined: true})
+		}
+	}
+	return calls
 }
 
 // withOtherNames adds the protected names of what is read.

@@ -71,13 +71,18 @@ func (o Options) grants(facts *event.Facts) []sandbox.Grant {
 		if !p.Write || p.Unknown {
 			continue
 		}
-		path := filepath.FromSlash(p.Path)
-		if !p.Outside {
-			path = filepath.Join(o.Sandbox.Policy().Workspace, path)
-		}
-		grants = append(grants, sandbox.Grant{Path: path, Tree: p.Tree})
+		grants = append(grants, sandbox.Grant{Path: o.at(p), Tree: p.Tree})
 	}
 	return grants
+}
+
+// at is the absolute name of a path in the sandbox.
+func (o Options) at(p event.PathUse) string {
+	path := filepath.FromSlash(p.Path)
+	if p.Outside {
+		return path
+	}
+	return filepath.Join(o.Sandbox.Policy().Workspace, path)
 }
 
 // limitNote says which limit a command was killed for.

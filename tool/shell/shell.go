@@ -104,6 +104,7 @@ func New(o Options) tool.Tool {
 		}
 		return run(ctx, c)
 	}
+	t.Writing = o.writing
 	t.Describe = func(raw json.RawMessage) string { return "run " + argsOf(raw).Command }
 	return t
 }

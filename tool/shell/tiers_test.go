@@ -77,12 +77,18 @@ func box(t *testing.T, tier sandbox.Tier, workspace string) *sandbox.Box {
 	if tier == sandbox.None {
 		return nil
 	}
+	return boxOf(t, tier, sandbox.Policy{Workspace: workspace})
+}
+
+// boxOf opens a box under a policy.
+func boxOf(t *testing.T, tier sandbox.Tier, p sandbox.Policy) *sandbox.Box {
+	t.Helper()
 	for _, f := range machine().Findings() {
 		if f.Tier == tier && !f.Works {
 			t.Skipf("the tier %s does not work here: %s", tier, f.Why)
 		}
 	}
-	b, err := machine().Open(tier, sandbox.Policy{Workspace: workspace})
+	b, err := machine().Open(tier, p)
 	if err != nil {
 		t.Fatal(err)
 	}
