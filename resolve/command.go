@@ -113,8 +113,13 @@ var wrappers = map[string]pattern{
 }
 
 func (r *reader) wrapped(name string, args []word, dirs []string, depth int) {
+	operand := false
 	for i, a := range args {
-		if own := wrappers[name]; !a.computed && own.MatchString(a.text) {
+		bare := !strings.HasPrefix(a.text, "-") && !strings.Contains(a.text, "=")
+		// None takes more than one word that is neither an option nor a variable: what
+		// follows that one is a program, also where it is called 7.
+		if own := wrappers[name]; !a.computed && own.MatchString(a.text) && !(bare && operand) {
+			operand = operand || bare
 			if variable, value, ok := strings.Cut(a.text, "="); ok {
 				r.assign(variable)
 				r.value(variable, word{text: value}, dirs)
@@ -161,10 +166,14 @@ func (r *reader) cd(args []word, dirs []string) after {
 // known what it does with them.
 func (r *reader) given(args []word, dirs []string) {
 	for _, a := range args {
-		if a.computed && !a.glob {
+		if a.glob {
+			r.givenGlob(a, dirs)
 			continue
 		}
-		if _, value, ok := strings.Cut(a.text, "="); ok && !a.glob {
+		if a.computed {
+			continue
+		}
+		if _, value, ok := strings.Cut(a.text, "="); ok {
 			r.path(word{text: value}, dirs, event.PathUse{Given: true})
 			r.givenContent(value, dirs)
 		}

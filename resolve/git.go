@@ -124,10 +124,10 @@ func (r *reader) git(args []word, harmless bool, dirs []string) bool {
 	}
 	r.atLeast(event.RiskExecute)
 	r.given(args, dirs)
-	if len(args) > 0 && args[0].text != sub {
-		r.gitShown(sub, operands, false, []string{anywhere})
+	if gitMoves(args[:len(args)-min(len(args), len(operands)+1)]) {
+		r.gitContents(sub, operands, false, []string{anywhere})
 	} else {
-		r.gitShown(sub, operands, false, dirs)
+		r.gitContents(sub, operands, false, dirs)
 	}
 	switch sub {
 	case "":
@@ -165,13 +165,29 @@ func fits(sub string, only pattern, operands []word) bool {
 // gitFiles notes the files that a look of git reads because they are named.
 func (r *reader) gitFiles(sub string, operands []word, dirs []string) {
 	r.optionFiles("git "+sub, operands, dirs)
-	if sub == "grep" {
-		r.gitGreps(operands, dirs)
-	}
-	r.gitShown(sub, operands, true, dirs)
+	r.gitContents(sub, operands, true, dirs)
 	if slices.Contains(gitShows, sub) {
 		r.operandFiles(operands, dirs)
 	}
+}
+
+// gitMoves says that git may look at another directory than the one where it runs,
+// because of the options before its subcommand.
+func gitMoves(options []word) bool {
+	for i, a := range options {
+		if value := i > 0 && options[i-1].is("-c"); !value && !a.is("-c", "-p", "-P", "--paginate", "--no-pager", "--no-optional-locks") {
+			return true
+		}
+	}
+	return false
+}
+
+// gitContents notes the files that a subcommand of git may show.
+func (r *reader) gitContents(sub string, operands []word, look bool, dirs []string) {
+	if sub == "grep" {
+		r.gitGreps(operands, dirs)
+	}
+	r.gitShown(sub, operands, look, dirs)
 }
 
 // gitOptions reads the options before the subcommand, and gives that and what

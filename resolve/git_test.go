@@ -3,6 +3,7 @@ package resolve_test
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -172,6 +173,26 @@ func TestWhatABisectionRunsIsRead(t *testing.T) {
 	} {
 		if got := ws.Shell(line); (len(got.Unclear) == 0) != clear {
 			t.Errorf("%s: unclear %q", line, got.Unclear)
+		}
+	}
+}
+
+// Only what may show what files hold or held is a reading of all of them.
+func TestWhatShowsFilesOfARepositoryIsKnownUnderEveryNameOfIt(t *testing.T) {
+	ws, err := resolve.At(written(t, map[string]string{".git/config": "[core]\n\tbare = false\n", "a": ""}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line, all := range map[string]bool{
+		"git archive HEAD": true, "git bundle create - HEAD": true, "git reflog -p": true, "git stash list -p": true, "git stash show": true,
+		"git status -v": true, "git status -sv": true, "git status --verb": true, "git status $x": true, "git commit -av": true, "git commit --dry-run -v": true,
+		"git rebase --show-current-patch": true, "git --no-pager grep x": true, "git -P grep x": true, "git -C . grep x": true, "git difftool": true,
+		"git commit $x": true,
+		"git reflog":    false, "git stash list": false, "git stash -u": false, "git status -s -uno": false, "git commit -mv": false, "git commit -m \"$x\"": false,
+		"git rebase main": false, "git --no-pager log -p -- a": false, "git -c color.ui=never diff -- a": false, "git --no-pager grep x -- a": false,
+	} {
+		if got := slices.Contains(marks(ws.Shell(line)), "t:."); got != all {
+			t.Errorf("%s reads all files: %t, want %t (%v)", line, got, all, marks(ws.Shell(line)))
 		}
 	}
 }

@@ -24,8 +24,29 @@ var (
 )
 
 // gitHistories are the subcommands that may show what files hold or held. Only
-// of the first four is it known when they do not.
-var gitHistories = []string{"diff", "show", "log", "cat-file", "whatchanged", "format-patch", "range-diff", "fast-export", "diff-files", "diff-index", "diff-tree"}
+// of the first four, and of a log of references, is it known when they do not.
+var gitHistories = []string{"diff", "show", "log", "cat-file", "whatchanged", "format-patch", "range-diff", "fast-export", "diff-files", "diff-index", "diff-tree",
+	"reflog", "archive", "bundle", "pack-objects", "merge-tree", "request-pull", "difftool"}
+
+// gitShowsChanges are the options with which other subcommands show what changes.
+var gitShowsChanges = map[string]pattern{
+	"status": newPattern(`^(-[^-u]*v|--v)`),
+	"commit": newPattern(`^(-[^-mFCctSu]*v|--verb)`),
+	"am":     newPattern(`^--show`),
+	"rebase": newPattern(`^--show`),
+}
+
+// showsChanges says that a subcommand which is about something else may show what
+// files hold or held.
+func showsChanges(sub string, operands []word) bool {
+	if sub == "stash" {
+		return len(operands) > 0 && operands[0].is("show") || len(operands) > 1 && operands[0].is("list")
+	}
+	shows := gitShowsChanges[sub]
+	return shows != nil && slices.ContainsFunc(operands, func(a word) bool {
+		return shows.MatchString(a.text) || a.computed && (a.several || sub == "status")
+	})
+}
 
 // gitShown notes the files that a subcommand of git may show: those behind "--",
 // those that a word names in a revision (HEAD:file), and all of the workspace
@@ -34,8 +55,7 @@ func (r *reader) gitShown(sub string, operands []word, look bool, dirs []string)
 	for _, a := range operands {
 		r.gitRevision(a, dirs)
 	}
-	stashed := sub == "stash" && len(operands) > 0 && operands[0].is("show", "list")
-	if !stashed && !slices.Contains(gitHistories, sub) {
+	if !slices.Contains(gitHistories, sub) && !showsChanges(sub, operands) {
 		return
 	}
 	before, behind := operands, []word(nil)
@@ -75,7 +95,7 @@ func gitSilent(sub string, args []word) bool {
 		}
 	}
 	switch sub {
-	case "log":
+	case "log", "reflog":
 		return !unknown
 	case "diff":
 		return summary && !unknown

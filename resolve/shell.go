@@ -53,6 +53,8 @@ type reader struct {
 	step    int
 	namings []naming
 	links   []link
+	// looked is how many names of files have been held against patterns.
+	looked int
 	// notOnlyLooks says that no command of the line is known to change nothing,
 	// because a shell may run what a variable holds, or one of the programs is
 	// not the one that its name stands for.
@@ -341,9 +343,7 @@ func (r *reader) path(w word, dirs []string, use event.PathUse) {
 		dir, _, ok := cutLast(w.prefix, "/")
 		switch {
 		case w.glob && ok:
-			name, use.Tree = dir+"/", !use.Given
-		case w.glob && use.Given:
-			return
+			name, use.Tree = dir+"/", true
 		case w.glob:
 			name, use.Tree = ".", true
 		default:

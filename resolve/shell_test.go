@@ -300,3 +300,17 @@ func FuzzShell(f *testing.F) {
 		}
 	})
 }
+
+// A wrapper's own words end where its program begins, whatever that is called.
+func TestAWrapperTakesOneWordOfItsOwn(t *testing.T) {
+	_, ws := place(t)
+	for line, want := range map[string]string{
+		"timeout 5 7 cat x": "7", "timeout 5 cat x": "cat", "timeout --foreground 5s 1.5m x": "1.5m", "timeout 5 env A=1 B=2 cat x": "cat",
+		"chrt -r 10 7 x": "7", "taskset -c 0,1 f": "f", "taskset 0x3 7": "7", "setarch x86_64 -R linux32 cat": "cat", "prlimit --cpu=1 --as=2 cat": "cat",
+	} {
+		commands := ws.Shell(line).Commands
+		if got := commands[len(commands)-1].Words[0]; got != want {
+			t.Errorf("%s runs %s, want %s", line, got, want)
+		}
+	}
+}

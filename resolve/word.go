@@ -17,6 +17,8 @@ type word struct {
 	prefix string
 	// glob says that the only expansion is one of file names.
 	glob bool
+	// names is the pattern of such names, in which quotes count for nothing.
+	names string
 	// several says that the word may become several words, or none.
 	several bool
 	// number says that the word is a number, also where it is computed.
@@ -61,6 +63,7 @@ func wordOf(w *syntax.Word) word {
 	if out.computed {
 		out.prefix = out.text
 		if out.glob {
+			out.names = out.text
 			out.prefix = out.text[:strings.IndexAny(out.text+"*", "*?[")]
 		}
 		out.text = source(w)
