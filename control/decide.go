@@ -40,6 +40,13 @@ func (d *Desk) CheckArgs(ctx context.Context, p Pending, args json.RawMessage) e
 	return nil
 }
 
+// OfProgram says that a program which embeds Pawl started a run, so that nobody
+// else can go on with it.
+func (d *Desk) OfProgram(ctx context.Context, run string) (bool, error) {
+	started, err := d.started(ctx, run)
+	return err == nil && started.Spec == "", err
+}
+
 // Decided is the newest decision about a command's call, which the run may have
 // made that the command names or one that this started. It is nil when there is
 // none.

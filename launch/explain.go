@@ -11,6 +11,7 @@ import (
 	"github.com/pawlrun/pawl/machine/agent"
 	"github.com/pawlrun/pawl/policy"
 	"github.com/pawlrun/pawl/spec"
+	"github.com/pawlrun/pawl/tool"
 )
 
 // Explanation is what would happen to one call, and why.
@@ -42,11 +43,11 @@ var ErrBadCall = errors.New("launch: not a call")
 
 // Explain says what a run of an agent file would do with one call of a tool,
 // without running it or opening a sandbox: "fs.write {...}" with arguments in
-// JSON, or "shell.exec COMMAND" with the command line as it is.
+// JSON, or "shell.exec COMMAND" with the one argument that the tool needs as it is.
 func Explain(path, call string, o Options) (Explanation, error) {
-	c, err := readCall(call)
-	if err != nil {
-		return Explanation{}, err
+	name, rest, _ := strings.Cut(strings.TrimSpace(call), " ")
+	if name == "" {
+		return Explanation{}, fmt.Errorf("%w: give a tool and its arguments, for example 'fs.read {\"path\": \"a.txt\"}'", ErrBadCall)
 	}
 	a, _, err := spec.ReadAgent(path, o.checks())
 	if err != nil {
@@ -59,6 +60,12 @@ func Explain(path, call string, o Options) (Explanation, error) {
 	env, tools, err := environment(a, o, o.resolver(a.Dir))
 	if err != nil {
 		return Explanation{}, err
+	}
+	c := llm.ToolCall{CallID: "explained", Name: name}
+	if t, known := tools.Lookup(name); known {
+		if c.Args, err = readArgs(t, strings.TrimSpace(rest)); err != nil {
+			return Explanation{}, closing(env, err)
+		}
 	}
 	e := Explanation{Call: tools.Resolve(c.CallID, c), Hooks: []agent.Hook{}, Rules: []policy.Verdict{}}
 	if e.Call.Problem == nil {
@@ -79,23 +86,29 @@ func Explain(path, call string, o Options) (Explanation, error) {
 	return e, closing(env, nil)
 }
 
-func readCall(text string) (llm.ToolCall, error) {
-	name, rest, _ := strings.Cut(strings.TrimSpace(text), " ")
-	c := llm.ToolCall{CallID: "explained", Name: name}
-	rest = strings.TrimSpace(rest)
-	switch {
-	case name == "":
-		return c, fmt.Errorf("%w: give a tool and its arguments, for example 'fs.read {\"path\": \"a.txt\"}'", ErrBadCall)
-	case json.Valid([]byte(rest)):
-		c.Args = json.RawMessage(rest)
-	case name == shellTool:
-		args, err := json.Marshal(map[string]string{"command": rest})
-		if err != nil {
-			return c, fmt.Errorf("launch: %w", err)
-		}
-		c.Args = args
-	case rest != "":
-		return c, fmt.Errorf("%w: the arguments of %s are no JSON", ErrBadCall, name)
+// readArgs reads what stands behind a tool's name: an object in JSON, or as it is
+// the one text that the tool needs.
+func readArgs(t tool.Tool, text string) (json.RawMessage, error) {
+	if text == "" || text[0] == '{' && json.Valid([]byte(text)) {
+		return json.RawMessage(text), nil
 	}
-	return c, nil
+	var schema struct {
+		Properties map[string]struct{ Type string }
+		Required   []string
+	}
+	if err := json.Unmarshal(t.Schema, &schema); err != nil {
+		return nil, fmt.Errorf("launch: the schema of %s: %w", t.Name, err)
+	}
+	if need := schema.Required; len(need) == 1 && schema.Properties[need[0]].Type == "string" {
+		args, err := json.Marshal(map[string]string{need[0]: text})
+		if err != nil {
+			return nil, fmt.Errorf("launch: %w", err)
+		}
+		return args, nil
+	}
+	form := make([]string, len(schema.Required))
+	for i, name := range schema.Required {
+		form[i] = fmt.Sprintf("%q: …", name)
+	}
+	return nil, fmt.Errorf("%w: the arguments of %s are no object in JSON; write '%s {%s}'", ErrBadCall, t.Name, t.Name, strings.Join(form, ", "))
 }

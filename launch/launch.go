@@ -170,6 +170,9 @@ func prepare(a *spec.Agent, source string, text []byte, input string, o Options)
 	started.Options, started.HookFiles = o.record(a), o.hookPins
 	o.confined.pin(&started)
 	for _, w := range a.Warnings {
+		if w.Path == "approvals.mode" && o.Approve != "" {
+			continue // the flag holds in its place
+		}
 		started.Warnings = append(started.Warnings, w.String())
 	}
 	started.Warnings = slices.Concat(started.Warnings, warnings, o.confined.undecided(cfg.Policy, tools), o.unsupervised(tools), unlimited(cfg.Limits), costs)

@@ -97,23 +97,17 @@ func demanded(a *spec.Agent, tier sandbox.Tier, why string) error {
 	if tier != sandbox.None && !p.OnDemand() || !runsPrograms(a) {
 		return nil
 	}
+	mend := "get a sandbox that works, such as bubblewrap"
 	if p.OnDemand() {
-		why = "tools.permissions.sandbox is on-demand"
+		why, mend = "tools.permissions.sandbox is on-demand", "take that out"
 	}
-	for _, held := range []struct{ key, value string }{{"network", bounding(p.Network, "host")}, {"filesystem", bounding(p.Filesystem, "full")}} {
-		if held.value != "" {
-			return refusedf("tools.permissions.%s is %s, which nothing holds for the programs that shell.exec runs without a sandbox (%s)",
-				held.key, held.value, why)
+	for _, held := range []struct{ key, value, unbound string }{{"network", p.Network, "host"}, {"filesystem", p.Filesystem, "full"}} {
+		if held.value != "" && held.value != held.unbound {
+			return refusedf("tools.permissions.%s is %s, which nothing holds for the programs that shell.exec runs without a sandbox (%s); "+
+				"say %s: %s to let them do what you can, or %s", held.key, held.value, why, held.key, held.unbound, mend)
 		}
 	}
 	return nil
-}
-
-func bounding(value, unbound string) string {
-	if value == unbound {
-		return ""
-	}
-	return value
 }
 
 // runsPrograms says that a program may run of which it is not known what it

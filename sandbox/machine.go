@@ -55,7 +55,7 @@ func Strongest(ctx context.Context, shim Shim, most Tier) *Machine {
 	m := &Machine{shim: shim}
 	for _, t := range Tiers() {
 		if most != "" && !most.AtLeast(t) {
-			m.findings = append(m.findings, Finding{Tier: t, Why: "the owner allows none above " + string(most)})
+			m.findings = append(m.findings, Finding{Tier: t, Why: "the owner allows no tier above " + string(most)})
 			continue
 		}
 		f := m.try(ctx, t)

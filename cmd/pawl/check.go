@@ -30,7 +30,7 @@ func (a *app) checkCommand() *cobra.Command {
 		Long: "Validate agent files without calling a model: every problem of every file, with its line,\n" +
 			"its column and what was expected. The exit code is 0 when all files are right, else 2.\n\n" +
 			"With --explain it says of one call whether it would be allowed, denied or asked about, what is\n" +
-			"known of the call, which rules spoke (the first of them decides), and in which sandbox it would\nrun on this machine. Nothing of the call is run.",
+			"known of the call, which rules spoke (the first of them decides), and in which sandbox it would\nrun on this machine. Nothing of the call is run. CALL is a tool and its arguments in JSON; where the tool\nneeds only one text, such as a command, a path or a URL, that is enough.",
 		Example: "  pawl check agent.yaml\n  pawl check agents/*.yaml --json\n" +
 			"  pawl check agent.yaml --explain 'shell.exec rm -rf build'\n" +
 			"  pawl check agent.yaml --explain 'fs.write {\"path\": \".git/config\", \"content\": \"x\"}' --workspace project",

@@ -11,6 +11,7 @@ import (
 	"github.com/pawlrun/pawl/control"
 	"github.com/pawlrun/pawl/engine"
 	"github.com/pawlrun/pawl/journal"
+	"github.com/pawlrun/pawl/launch"
 	"github.com/pawlrun/pawl/machine/agent"
 )
 
@@ -37,7 +38,11 @@ func (s *session) deliver(ctx context.Context, r journal.Run, c journal.Command,
 	case d.State == journal.Ended:
 		return s.app.printf("run %s: %s recorded, the run has ended\n", d.Run, what)
 	}
-	return s.app.printf("run %s: %s recorded; go on with: %s runs resume %s\n", d.Run, what, s.app.invocation(), toResume(r))
+	goOn := "with: " + s.app.invocation() + " runs resume " + toResume(r)
+	if of, err := s.desk.OfProgram(ctx, toResume(r)); err == nil && of {
+		goOn = inProgram
+	}
+	return s.app.printf("run %s: %s recorded; go on %s\n", d.Run, what, goOn)
 }
 
 // send is [control.Desk.Send] in the name of whoever runs this command.
@@ -86,6 +91,9 @@ func (s *session) deliverAndResume(ctx context.Context, r journal.Run, c journal
 	}
 	if !f.resume || elsewhere {
 		return s.deliver(ctx, r, c, f.json)
+	}
+	if of, err := s.desk.OfProgram(ctx, toResume(r)); err != nil || of {
+		return errors.Join(err, usagef("%w; leave --resume out, and it takes the %s up when it does", launch.ErrNoFile, c.Kind))
 	}
 	sent := time.Now()
 	d, err := s.send(ctx, r, c)

@@ -62,7 +62,7 @@ func halfway(done string, err error) error {
 	if !ok || exit.code != exitUsage {
 		return err
 	}
-	return &exitError{code: exitFailed, err: fmt.Errorf("%s, and does not go on: %w", done, exit.err)}
+	return &exitError{code: exitFailed, err: fmt.Errorf("%s, and does not go on: %s", done, control.Plain(exit.err))}
 }
 
 // exitOf is the exit code of an outcome.

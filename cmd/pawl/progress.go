@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/pawlrun/pawl/budget"
@@ -151,7 +152,7 @@ func started(run string, d event.RunStarted) []note {
 	if text := limits(d.Config); text != "" {
 		notes = append(notes, note{faint, "limits: " + text})
 	}
-	if text := boundary(d); text != "" {
+	if text := boundary(d); text != "" && hasCommands(d.Config) {
 		notes = append(notes, note{faint, text})
 	}
 	if text := hiddenText(hiddenOf(d.Config)); text != "" {
@@ -161,6 +162,16 @@ func started(run string, d event.RunStarted) []note {
 		notes = append(notes, note{yellow, "warning: " + firstLine(w, 300)})
 	}
 	return notes
+}
+
+// hasCommands says that a run has the tool that runs commands, which is what a
+// sandbox is for.
+func hasCommands(config json.RawMessage) bool {
+	var c struct {
+		Tools []llm.ToolDef `json:"tools"`
+	}
+	return json.Unmarshal(config, &c) != nil ||
+		slices.ContainsFunc(c.Tools, func(t llm.ToolDef) bool { return t.Name == "shell.exec" })
 }
 
 // boundary says what the commands of a run can reach.

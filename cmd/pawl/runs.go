@@ -102,6 +102,10 @@ func standingNow(r journal.Run, now time.Time) string {
 	return standing(r)
 }
 
+// decidedAbout stands behind the standing of a run that parked for decisions and
+// has got them.
+const decidedAbout = ", answered; resume it"
+
 // clock is a moment as people at this machine read it.
 func clock(t time.Time) string { return t.Local().Format(time.DateTime) }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/journal"
 )
 
@@ -76,14 +77,14 @@ func (a *app) listRuns(ctx context.Context, f listFlags) error {
 		}
 		return a.printJSON(page)
 	}
-	return a.printList(page)
+	return s.printList(ctx, page)
 }
 
-func (a *app) printList(page list) error {
-	w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
+func (s *session) printList(ctx context.Context, page list) error {
+	w := tabwriter.NewWriter(s.app.out, 0, 0, 2, ' ', 0)
 	now := time.Now()
 	for _, r := range page.Items {
-		row := r.ID + "\t" + standingNow(r, now) + "\t" + plural(r.Cycles, "cycle") + "\t" + clock(r.Created) + "\t" + firstLine(r.Name, 60) + startedBy(r) + "\n"
+		row := r.ID + "\t" + standingNow(r, now) + s.answered(ctx, r) + "\t" + plural(r.Cycles, "cycle") + "\t" + clock(r.Created) + "\t" + firstLine(r.Name, 60) + startedBy(r) + "\n"
 		if _, err := w.Write([]byte(row)); err != nil {
 			return err
 		}
@@ -92,7 +93,20 @@ func (a *app) printList(page list) error {
 		return err
 	}
 	if page.Next != "" {
-		return a.printf("… and more; --limit 0 lists all, this list had --limit %s\n", strconv.Itoa(len(page.Items)))
+		return s.app.printf("… and more; --limit 0 lists all, this list had --limit %s\n", strconv.Itoa(len(page.Items)))
 	}
 	return nil
+}
+
+// answered says that a run which parked for decisions has got them, also where
+// those were about calls of runs that it started. A run that cannot be read
+// stays listed as it is.
+func (s *session) answered(ctx context.Context, r journal.Run) string {
+	if r.State != journal.Parked || r.Detail != string(event.ParkApproval) {
+		return ""
+	}
+	if waiting, err := s.desk.Pending(ctx, r.ID); err != nil || len(waiting) > 0 {
+		return ""
+	}
+	return decidedAbout
 }

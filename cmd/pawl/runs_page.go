@@ -35,7 +35,11 @@ func (p *page) head(b *strings.Builder, pawl string) {
 	}
 	row("run", p.ID)
 	row("name", firstLine(p.Name, 80))
-	row("state", standing(p.Run))
+	state := standing(p.Run)
+	if d := p.Parked; d != nil && d.Reason == event.ParkApproval && len(p.Pending) == 0 {
+		state += decidedAbout
+	}
+	row("state", state)
 	if p.State == journal.Running || p.State == journal.Waiting {
 		row("driver", p.driver(time.Now(), pawl))
 	}
@@ -72,7 +76,7 @@ func (p *page) head(b *strings.Builder, pawl string) {
 		if p.answered() {
 			d = &event.RunParked{}
 		}
-		row("go on", pawl+" "+p.goingOn(*d))
+		row("go on", p.goingOn(*d, pawl))
 	}
 	p.waiting(row)
 	for _, ref := range p.Pending {
@@ -80,16 +84,25 @@ func (p *page) head(b *strings.Builder, pawl string) {
 	}
 }
 
-// goingOn is the command of Pawl that takes the run up again.
-func (p *page) goingOn(d event.RunParked) string {
-	if p.Parent != "" && d.Limit == "" {
-		return "runs resume " + toResume(p.Run)
+// goingOn is the command that takes the run up again.
+func (p *page) goingOn(d event.RunParked, pawl string) string {
+	switch {
+	case p.ofProgram:
+		return inProgram
+	case p.Parent != "" && d.Limit == "":
+		return pawl + " runs resume " + toResume(p.Run)
 	}
-	return goingOn(p.ID, d)
+	return pawl + " " + goingOn(p.ID, d)
 }
+
+// inProgram is where a run goes on that no agent file describes.
+const inProgram = "in the program that started it, which embeds Pawl"
 
 func (p *page) driver(now time.Time, pawl string) string {
 	goOn := "go on with '" + pawl + " runs resume " + toResume(p.Run) + "'"
+	if p.ofProgram {
+		goOn = "it goes on " + inProgram
+	}
 	switch {
 	case control.Driven(p.Run, now) && engine.OwnerGone(p.Owner):
 		return control.Driver(p.Owner) + ", which is gone; " + goOn

@@ -108,6 +108,8 @@ type page struct {
 	Taint     event.Taint        `json:"taint,omitzero"`
 	PerCycle  []cycleLine        `json:"perCycle"`
 	account
+	// ofProgram says that a program which embeds Pawl started the run.
+	ofProgram bool
 	// Children are the runs that this one started, in that order.
 	Children []childRef `json:"children,omitempty"`
 	// Compactions are where the conversation became shorter.
@@ -216,6 +218,7 @@ func (p *page) hook(d event.HookResult) {
 }
 
 func (p *page) started(d event.RunStarted) {
+	p.ofProgram = d.Spec == ""
 	p.Source, p.Workspace, p.Hidden = d.Source, d.Workspace, hiddenOf(d.Config)
 	if d.Input != nil {
 		p.Input = d.Input.Parts.Text()

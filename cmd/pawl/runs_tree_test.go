@@ -142,9 +142,21 @@ func TestWhatWaitsInAChildIsShownAndDecidedOnEitherRun(t *testing.T) {
 				t.Errorf("a bare place on the parent: %s", f.err)
 			}
 			run, call := to(parent, child)
-			says("approve "+child+"-1-1 recorded; go on with: pawl runs resume "+parent+"\n", "runs", "approve", run, call)
+			refused := "the run was started by a program that embeds Pawl, not from an agent file, so only that program can go on with it"
+			f = p.exits(2, "runs", "approve", run, call, "--resume")
+			if want := "pawl: " + refused + "; leave --resume out, and it takes the approve up when it does\n"; f.err != want {
+				t.Errorf("who approves and resumes is told %q, want %q", f.err, want)
+			}
+			says(parent+"  parked: approval_required  ", "runs")
+			says("approve "+child+"-1-1 recorded; go on in the program that started it", "runs", "approve", run, call)
+			says(parent+"  parked: approval_required, answered; resume it  ", "runs")
+			says(child+"  parked: approval_required, answered; resume it  ", "runs")
+			if f := p.exits(2, "runs", "resume", parent); f.err != "pawl: "+refused+"\n" {
+				t.Errorf("who resumes is told %q", f.err)
+			}
 			says("  payer  decided about, goes on with this run  ", "runs", "show", parent)
-			says("go on     pawl runs resume "+parent+"\n", "runs", "show", child)
+			says("go on     in the program that started it", "runs", "show", child)
+			says("state     parked: approval_required, answered; resume it\n", "runs", "show", parent)
 			f = p.exits(2, "runs", "approve", run, call)
 			if !strings.Contains(f.err, "already resolved: approved") {
 				t.Errorf("a second decision is told: %s", f.err)
