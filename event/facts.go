@@ -67,6 +67,9 @@ type PathUse struct {
 	// Given says that a program is given the path of which it is not known
 	// what it does.
 	Given bool `json:"given,omitempty"`
+	// Protected says that the sandbox holds the path read-only, and would open it
+	// for the call.
+	Protected bool `json:"protected,omitempty"`
 }
 
 // A word of a [Command] of more than MaxWord bytes is kept in its beginning, with

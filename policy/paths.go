@@ -22,6 +22,8 @@ func (r Rules) paths(c *event.ToolCall) []Verdict {
 		}
 		if pattern, ok := r.protects(p); ok {
 			said = append(said, r.protected(c.Tool, p, pattern)...)
+		} else if p.Protected {
+			said = append(said, Verdict{Decision: event.DecisionAsk, Rule: "protected_paths", Reason: p.Path + " is protected by the sandbox"})
 		}
 	}
 	return said

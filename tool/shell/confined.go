@@ -61,19 +61,34 @@ func (o Options) await(ctx context.Context, p *sandbox.Process) (stopped bool) {
 
 // grants are what was let through although the sandbox would not have it
 // written: policy asks about every path outside the workspace and every
-// protected one that a call names, so a call that runs may write those.
+// protected one that a call names, so a call that runs may write those. In a
+// workspace that is read-only it need not have asked, so there nothing is.
 func (o Options) grants(facts *event.Facts) []sandbox.Grant {
 	if facts == nil {
 		return nil
 	}
 	var grants []sandbox.Grant
 	for _, p := range facts.Paths {
-		if !p.Write || p.Unknown {
+		if !p.Write || p.Unknown || !p.Outside && o.Sandbox.Policy().Filesystem == sandbox.FilesystemReadOnly {
 			continue
 		}
 		grants = append(grants, sandbox.Grant{Path: o.at(p), Tree: p.Tree})
 	}
 	return grants
+}
+
+// withProtection says which of the paths that a command writes are opened for it
+// although the sandbox holds them read-only: the owner of the box may be another
+// than the one whose rules judge the call.
+func (o Options) withProtection(facts event.Facts) event.Facts {
+	if o.Sandbox == nil || o.Sandbox.Policy().Protected == nil {
+		return facts
+	}
+	held := o.Sandbox.Policy().Protected
+	for i, p := range facts.Paths {
+		facts.Paths[i].Protected = p.Write && !p.Outside && !p.Unknown && (held.Protects(p.Path) || p.Tree && held.Below(p.Path))
+	}
+	return facts
 }
 
 // at is the absolute name of a path in the sandbox.

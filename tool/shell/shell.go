@@ -53,7 +53,7 @@ type Options struct {
 	Inside, Offline bool
 	// Protected says what of the working directory is protected, so that a
 	// command is also judged by the protected names that a file has besides the
-	// one that it is called by; nil protects nothing.
+	// one that it is called by; nil protects what Sandbox does.
 	Protected sandbox.Protection
 	// GateReads says that the owner is asked before a command reads what is
 	// protected, too.
@@ -70,6 +70,9 @@ func (o Options) withDefaults() Options {
 	if o.Sandbox != nil {
 		o.Inside = !o.OnDemand
 		o.Offline = o.Inside && o.Sandbox.Policy().Egress.Network == egress.NetworkNone
+		if o.Protected == nil {
+			o.Protected = o.Sandbox.Policy().Protected
+		}
 	}
 	o.Timeout = cmp.Or(o.Timeout, tool.DefaultTimeout)
 	o.MaxTimeout = max(o.Timeout, cmp.Or(o.MaxTimeout, time.Hour))
@@ -113,7 +116,7 @@ func New(o Options) tool.Tool {
 func (o Options) facts(command string) event.Facts {
 	facts := event.Facts{Risk: event.RiskUnknown, Unclear: []string{"the workspace cannot be resolved"}}
 	if ws, err := resolve.At(o.Dir); err == nil {
-		facts = o.withOtherNames(ws.Searching(o.searchPath()).Shell(command))
+		facts = o.withProtection(o.withOtherNames(ws.Searching(o.searchPath()).Shell(command)))
 	}
 	facts.Unsandboxed = !o.Inside
 	return facts

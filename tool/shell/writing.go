@@ -17,12 +17,12 @@ func (o Options) writing(file string) []event.Facts {
 	var calls []event.Facts
 	for _, name := range ws.Names(file) {
 		name.Write = true
-		named := event.Facts{Paths: []event.PathUse{name}, Risk: event.RiskWrite, Unsandboxed: !o.Inside}
+		named := o.withProtection(event.Facts{Paths: []event.PathUse{name}, Risk: event.RiskWrite, Unsandboxed: !o.Inside})
 		if o.Sandbox == nil || o.OnDemand || o.Sandbox.MayWrite(o.at(name), o.grants(&named)...) {
 			calls = append(calls, named)
 		}
 		if o.Sandbox != nil && o.Sandbox.MayWrite(o.at(name)) {
-			calls = append(calls, event.Facts{Risk: event.RiskUnknown, Unclear: []string{"what the command writes"}, Unsandboxed: !o.Inside})
+			calls = append(calls, event.Facts{Risk: event.RiskUnknown, Unsandboxed: !o.Inside})
 		}
 	}
 	return calls

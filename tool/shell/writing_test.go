@@ -16,7 +16,7 @@ import (
 // what it closes by those that name it: whatever a call names is opened for it,
 // unless it is hidden.
 func TestACommandInASandboxWritesWhatTheSandboxLeavesOpen(t *testing.T) {
-	silent := event.Facts{Risk: event.RiskUnknown, Unclear: []string{"what the command writes"}}
+	silent := event.Facts{Risk: event.RiskUnknown}
 	naming := func(path string) event.Facts {
 		return event.Facts{Paths: []event.PathUse{{Path: path, Write: true}}, Risk: event.RiskWrite}
 	}
@@ -27,10 +27,16 @@ func TestACommandInASandboxWritesWhatTheSandboxLeavesOpen(t *testing.T) {
 	}{
 		"in the workspace": {"work/free", func(string) sandbox.Policy { return sandbox.Policy{} }, func(string) []event.Facts { return []event.Facts{naming("free"), silent} }},
 		"protected": {"work/.git/config", func(string) sandbox.Policy { return sandbox.Policy{Protected: gitAlone{}} },
-			func(string) []event.Facts { return []event.Facts{naming(".git/config")} }},
+			func(string) []event.Facts {
+				f := naming(".git/config")
+				f.Paths[0].Protected = true
+				return []event.Facts{f}
+			}},
 		"hidden": {"work/free", func(work string) sandbox.Policy { return sandbox.Policy{Hidden: []string{filepath.Join(work, "free")}} },
 			func(string) []event.Facts { return nil }},
 		"in a hidden directory, and not there yet": {"work/.git/new", func(work string) sandbox.Policy { return sandbox.Policy{Hidden: []string{filepath.Join(work, ".git")}} },
+			func(string) []event.Facts { return nil }},
+		"in a workspace that is read-only": {"work/free", func(string) sandbox.Policy { return sandbox.Policy{Filesystem: sandbox.FilesystemReadOnly} },
 			func(string) []event.Facts { return nil }},
 		"outside": {"outside/file", func(string) sandbox.Policy { return sandbox.Policy{} },
 			func(file string) []event.Facts {
