@@ -20,11 +20,41 @@ func Sends(f event.Facts) bool {
 }
 
 func sends(words []string) bool {
+	if talks(words) {
+		return true
+	}
+	if len(words) == 0 || !slices.Contains(unclearPrograms, path.Base(words[0])) {
+		return false
+	}
+	for i := range words {
+		if talks(words[i:]) {
+			return true
+		}
+	}
+	return false
+}
+
+// talks says that the program which these words begin with talks to another
+// machine.
+func talks(words []string) bool {
 	if len(words) == 0 {
 		return false
 	}
 	name := path.Base(words[0])
-	return slices.Contains(senders, name) || name == "ssh" || name == "git" && len(words) > 1 && slices.Contains(remoteGit, words[1])
+	return name == "ssh" || slices.Contains(senders, name) || name == "git" && slices.Contains(remoteGit, gitSubcommand(words[1:]))
+}
+
+// gitSubcommand is the first word that is neither an option nor the value of one.
+func gitSubcommand(words []string) string {
+	for i := 0; i < len(words); i++ {
+		switch {
+		case slices.Contains(gitValues, words[i]):
+			i++
+		case !strings.HasPrefix(words[i], "-"):
+			return words[i]
+		}
+	}
+	return ""
 }
 
 // remoteGit are the subcommands of git that talk to another machine.

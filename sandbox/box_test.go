@@ -102,6 +102,26 @@ func TestAGrantOpensWhatItNamesAndNoMore(t *testing.T) {
 	})
 }
 
+// A command may put a link where another one, in the same moment, was let write.
+func TestAGrantIsNotForWhatAPathLeadsToMeanwhile(t *testing.T) {
+	inBoth(t, func(t *testing.T, tier sandbox.Tier, f field) {
+		b := open(t, tier, f.policy)
+		outside := filepath.Join(filepath.Dir(f.workspace), "outside")
+		for link, target := range map[string]string{"there": "file", "not-there": "spare/new", "dir": "spare"} {
+			if err := os.Symlink(filepath.Join(outside, target), filepath.Join(f.workspace, link)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, name := range []string{"there", "not-there", "dir/new"} {
+			command := f.command("echo x > " + name)
+			command.Grants = []sandbox.Grant{{Path: filepath.Join(f.workspace, name)}}
+			if got := run(t, b, command); got.Code == 0 {
+				t.Errorf("%s was written: %+v", name, got)
+			}
+		}
+	})
+}
+
 func TestAReadOnlyWorkspace(t *testing.T) {
 	inBoth(t, func(t *testing.T, tier sandbox.Tier, f field) {
 		f.policy.Filesystem = sandbox.FilesystemReadOnly

@@ -123,12 +123,16 @@ func (b *Box) veil(v *view) {
 }
 
 // allow adds what was decided for one command. Where the path does not exist
-// yet, its directory may be written, because it will be made there.
+// yet, its directory may be written, because it will be made there. A path that
+// leads elsewhere now, through a link, is not the one that was decided about.
 func (v *view) allow(g Grant) {
 	path, ok := resolved(g.Path)
+	if ok && path != g.Path {
+		return
+	}
 	if !ok {
-		i := strings.LastIndexByte(g.Path, '/')
-		if path, ok = resolved(g.Path[:max(i, 1)]); !ok {
+		dir := filepath.Dir(g.Path)
+		if path, ok = resolved(dir); !ok || path != dir {
 			return
 		}
 		v.holes = slices.DeleteFunc(v.holes, func(h placeholder) bool { return inside(g.Path, h.path) })

@@ -27,7 +27,9 @@ func TestACommandSaysWhetherItCanSend(t *testing.T) {
 		"ls -l": quiet, "cat a | grep b": quiet, "git status": quiet,
 		"go test ./...": might, "touch a": might, "./build.sh": might, "eval $x": might, "git commit -m 'see https://example.com'": might,
 		"curl https://example.com": talks, "ls; wget example.com": talks, "git clone https://example.com/x": talks, "ssh host ls": talks,
-		"/usr/bin/curl $URL": talks, "sudo rm -rf x; curl $URL": talks, "git push": talks, "echo x > /dev/tcp/example.com/80": talks,
+		"/usr/bin/curl $URL": talks, "sudo rm -rf x; curl $URL": talks, "git push": talks, "git stash push": might,
+		"git -C x fetch && chmod +x y": talks, "git --no-pager -c color.ui=never pull; chmod +x y": talks, "sudo -u me git -C x pull": talks,
+		"sudo curl -s example.com": talks, "ls | xargs -n1 /usr/bin/wget": talks, "busybox wget example.com": talks, "echo x > /dev/tcp/example.com/80": talks,
 	} {
 		args, err := json.Marshal(map[string]string{"command": command})
 		if err != nil {

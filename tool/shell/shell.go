@@ -15,7 +15,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"github.com/pawlrun/pawl/egress"
@@ -101,7 +100,7 @@ func New(o Options) tool.Tool {
 	t.Check = func(raw json.RawMessage) error { return o.check(argsOf(raw)) }
 	t.Facts = func(raw json.RawMessage) event.Facts { return o.facts(argsOf(raw).Command) }
 	t.Run = func(ctx context.Context, c tool.Call) (tool.Result, error) {
-		if c.Facts != nil && !slices.Equal(t.Facts(c.Args).Paths, c.Facts.Paths) {
+		if c.Facts != nil && moved(c.Facts.Paths, t.Facts(c.Args).Paths) {
 			return tool.Result{}, &tool.Error{Type: event.ErrorConflict,
 				Message: "a path of the command leads to another file now than when the call was permitted; make the call again"}
 		}
