@@ -109,6 +109,56 @@ func TestGitOnlyLooksWhereNoOtherRepositoryOrHookHasASay(t *testing.T) {
 	}
 }
 
+// Whoever works in their home directory, or on the files that it links to, lets
+// the model write what git is told by its user.
+func TestGitOnlyLooksWhereItsUsersSettingsInTheWorkspaceMakeItRunNothing(t *testing.T) {
+	const runs, quiet = "[core]\n\tfsmonitor = sh x\n", "[user]\n\tname = me\n"
+	for name, c := range map[string]struct {
+		files map[string]string
+		line  string
+		reads bool
+	}{
+		"nothing there":                   {nil, "git status", true},
+		"quiet settings":                  {map[string]string{"work/.gitconfig": quiet}, "git status", true},
+		"settings that run something":     {map[string]string{"work/.gitconfig": runs}, "git status", false},
+		"the other file":                  {map[string]string{"work/.config/git/config": runs}, "git status", false},
+		"behind a link":                   {map[string]string{"work/dots/git": runs, "work/.gitconfig -> dots/git": ""}, "git status", false},
+		"settings that the line makes":    {nil, "cp a .gitconfig; git status", false},
+		"a directory that the line makes": {nil, "cp -r sub .config; git status", false},
+		"another file that it makes":      {nil, "cp a b; git status", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			files := map[string]string{"work/.git/config": "[core]\n\tbare = false\n", "work/a": runs, "work/sub/git/config": runs}
+			links := map[string]string{}
+			for name, text := range c.files {
+				if link, target, ok := strings.Cut(name, " -> "); ok {
+					links[link] = target
+				} else {
+					files[name] = text
+				}
+			}
+			home := filepath.Join(written(t, files), "work")
+			for link, target := range links {
+				if err := os.Symlink(target, filepath.Join(filepath.Dir(home), link)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			ws, err := resolve.At(home)
+			if err != nil {
+				t.Fatal(err)
+			}
+			commands := ws.Configured(home, "").Shell(c.line).Commands
+			if got := commands[len(commands)-1].ReadOnly; got != c.reads {
+				t.Errorf("git status is read-only: %t", got)
+			}
+			elsewhere := ws.Configured(t.TempDir(), "").Shell("git status").Commands[0]
+			if !elsewhere.ReadOnly {
+				t.Error("another user's settings count")
+			}
+		})
+	}
+}
+
 func TestDailyLooksOfGitAreLooks(t *testing.T) {
 	_, ws := place(t)
 	for _, line := range []string{

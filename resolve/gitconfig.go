@@ -78,8 +78,14 @@ func quiet(setting string) bool {
 const maxGitConfig = 64 << 10
 
 // quietGit says that the repository of each directory is known to make git run
-// nothing when it only looks.
+// nothing when it only looks, and so are the settings of its user that lie in the
+// workspace.
 func (r *reader) quietGit(dirs []string) bool {
+	for _, file := range r.ws.gitConfigs {
+		if !quietFile(filepath.Join(r.ws.real, file)) {
+			return false
+		}
+	}
 	for _, dir := range dirs {
 		if dir == anywhere || !quietRepository(dir) {
 			return false
@@ -138,13 +144,18 @@ func quietConfigs(git string, isDir bool) bool {
 			return false
 		}
 		for _, name := range []string{"config", "config.worktree"} {
-			text, err := beginning(filepath.Join(dir, name))
-			if err != nil && !os.IsNotExist(err) || len(text) == maxGitConfig || !quietSettings(text) {
+			if !quietFile(filepath.Join(dir, name)) {
 				return false
 			}
 		}
 	}
 	return true
+}
+
+// quietFile says that a configuration is quiet, or not there.
+func quietFile(path string) bool {
+	text, err := beginning(path)
+	return (err == nil || os.IsNotExist(err)) && len(text) < maxGitConfig && quietSettings(text)
 }
 
 // maxGitIndex is how much of an index is looked at.

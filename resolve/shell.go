@@ -29,7 +29,8 @@ func (w Workspace) Shell(line string) event.Facts {
 	r := &reader{ws: w}
 	r.line(line, []string{w.real}, 0)
 	r.throughLinks()
-	if r.notOnlyLooks || slices.ContainsFunc(r.facts.Paths, w.arms) || r.looksByGit && slices.ContainsFunc(r.facts.Paths, makesRepository) {
+	if r.notOnlyLooks || slices.ContainsFunc(r.facts.Paths, w.arms) ||
+		r.looksByGit && (slices.ContainsFunc(r.facts.Paths, makesRepository) || slices.ContainsFunc(r.facts.Paths, w.configures)) {
 		r.atLeast(event.RiskExecute)
 		for i := range r.facts.Commands {
 			r.facts.Commands[i].ReadOnly = false

@@ -44,10 +44,10 @@ func Environment(env []string) []string {
 	return out
 }
 
-// searchPath is where commands find their programs.
-func (o Options) searchPath() string {
+// variable is what a variable holds for the commands.
+func (o Options) variable(name string) string {
 	for _, kv := range slices.Backward(o.Env) {
-		if value, ok := strings.CutPrefix(kv, "PATH="); ok {
+		if value, ok := strings.CutPrefix(kv, name+"="); ok {
 			return value
 		}
 	}

@@ -2,7 +2,9 @@ package shell_test
 
 import (
 	"encoding/json"
+	"os"
 	"path"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -91,4 +93,18 @@ func TestACallSaysThatNoSandboxHoldsItsPrograms(t *testing.T) {
 			}
 		}
 	})
+}
+
+// In a home directory the model may write what makes git run a program.
+func TestAGitThatItsUsersFileOfTheWorkspaceTellsToRunSomethingDoesNotOnlyLook(t *testing.T) {
+	home := t.TempDir()
+	if err := os.WriteFile(filepath.Join(home, ".gitconfig"), []byte("[core]\n\tfsmonitor = sh x\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for variable, looks := range map[string]bool{"HOME=" + home: false, "HOME=/elsewhere": true} {
+		sh := shell.New(shell.Options{Dir: home, Env: []string{variable}})
+		if got := sh.Facts(json.RawMessage(`{"command":"git status"}`)).Commands[0].ReadOnly; got != looks {
+			t.Errorf("%s: git status looks: %t", variable, got)
+		}
+	}
 }

@@ -115,7 +115,8 @@ func New(o Options) tool.Tool {
 func (o Options) facts(command string) event.Facts {
 	facts := event.Facts{Risk: event.RiskUnknown, Unclear: []string{"the workspace cannot be resolved"}}
 	if ws, err := resolve.At(o.Dir); err == nil {
-		facts = o.withProtection(o.withOtherNames(ws.Searching(o.searchPath()).Shell(command)))
+		ws = ws.Searching(o.variable("PATH")).Configured(o.variable("HOME"), o.variable("XDG_CONFIG_HOME"))
+		facts = o.withProtection(o.withOtherNames(ws.Shell(command)))
 	}
 	facts.Unsandboxed = !o.Inside
 	return facts
