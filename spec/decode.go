@@ -136,8 +136,7 @@ func (d *decoder) unknown(key *yaml.Node, path string, known []string) {
 		return
 	}
 	if d.homes == nil {
-		d.homes = map[string]string{}
-		homes(d.root, "", d.homes)
+		d.homes = homes(d.root)
 	}
 	if place := d.homes[key.Value]; place != "" && place != path {
 		d.fail(key, path, "", "unknown key here; it belongs at %s", place)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"reflect"
 	"strconv"
+	"strings"
 
 	"go.yaml.in/yaml/v4"
 )
@@ -28,7 +29,9 @@ func expectation(v reflect.Value) string {
 		return "a number"
 	case reflect.Slice:
 		return "a list"
-	case reflect.Struct, reflect.Map:
+	case reflect.Struct:
+		return "a mapping of " + strings.Join(sortedKeys(fieldsOf(t)), ", ")
+	case reflect.Map:
 		return "a mapping"
 	}
 	return "a value"

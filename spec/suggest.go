@@ -1,7 +1,9 @@
 package spec
 
 import (
+	"cmp"
 	"reflect"
+	"slices"
 	"strings"
 )
 
@@ -56,26 +58,36 @@ func distance(a, b string) int {
 	return last[len(b)]
 }
 
-// homes lists for every key of a file where it belongs, the outermost place
-// first, for keys that stand in the wrong one.
-func homes(t reflect.Type, path string, into map[string]string) {
-	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice {
-		if t.Kind() == reflect.Slice {
-			path += "[]"
+// homes lists for every key of a file where it belongs, for keys that stand in
+// the wrong place: the outermost place first, and one outside a list before the
+// others.
+func homes(root reflect.Type) map[string]string {
+	type place struct {
+		t    reflect.Type
+		path string
+	}
+	into := map[string]string{}
+	for level := []place{{root, ""}}; len(level) > 0; {
+		var next []place
+		slices.SortStableFunc(level, func(a, b place) int { return strings.Count(a.path, "[]") - strings.Count(b.path, "[]") })
+		for _, at := range level {
+			fields := fieldsOf(at.t)
+			for _, name := range sortedKeys(fields) {
+				path := join(at.path, name)
+				into[name] = cmp.Or(into[name], path)
+				t := at.t.FieldByIndex(fields[name]).Type
+				for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice {
+					if t.Kind() == reflect.Slice {
+						path += "[]"
+					}
+					t = t.Elem()
+				}
+				if t.Kind() == reflect.Struct {
+					next = append(next, place{t, path})
+				}
+			}
 		}
-		t = t.Elem()
+		level = next
 	}
-	if t.Kind() != reflect.Struct {
-		return
-	}
-	fields := fieldsOf(t)
-	names := sortedKeys(fields)
-	for _, name := range names {
-		if into[name] == "" {
-			into[name] = join(path, name)
-		}
-	}
-	for _, name := range names {
-		homes(t.FieldByIndex(fields[name]).Type, join(path, name), into)
-	}
+	return into
 }

@@ -23,7 +23,7 @@ func (a *app) completionCommand() *cobra.Command {
   pawl completion zsh > "${fpath[1]}/_pawl"
   pawl completion fish > ~/.config/fish/completions/pawl.fish`,
 		ValidArgs: shells,
-		Args:      cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs),
+		Args:      oneOf(shells),
 		RunE: func(c *cobra.Command, args []string) error {
 			switch root := c.Root(); args[0] {
 			case "bash":

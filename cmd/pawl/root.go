@@ -49,7 +49,30 @@ func execute(args []string, s streams, shim sandbox.Shim) (code int) {
 	}()
 	root := a.rootCommand()
 	root.SetArgs(args)
-	return a.report(root.Execute())
+	return a.report(meant(root, root.Execute()))
+}
+
+// meant says of a word that is no command what it was meant for: an agent file
+// or a verb about runs is easily put in a command's place.
+func meant(root *cobra.Command, err error) error {
+	var word string
+	if err == nil {
+		return nil
+	}
+	if _, other := fmt.Sscanf(err.Error(), "unknown command %q for \"pawl\"", &word); other != nil {
+		return err
+	}
+	unknown := fmt.Sprintf("unknown command %q for \"pawl\"", word)
+	verb, _, _ := root.Find([]string{"runs", word})
+	switch like := root.SuggestionsFor(word); {
+	case len(like) > 0:
+		return usagef("%s; did you mean %s?", unknown, strings.Join(like, " or "))
+	case isFile(word):
+		return usagef("%s; an agent file is run with 'pawl run %s'", unknown, shellWord(word))
+	case verb.Name() == word || verb.HasAlias(word):
+		return usagef("%s; did you mean 'pawl runs %s'?", unknown, word)
+	}
+	return usagef("%s; 'pawl --help' lists them", unknown)
 }
 
 // report prints an error and gives its exit code. Whatever does not come out
@@ -92,12 +115,14 @@ in a durable journal, so whatever crashes, what was paid for is kept.
 
 Exit codes: 0 ok; 1 failed; 2 usage or invalid file; 3 stopped by a limit; 4 parked, waiting for
 a decision or an input; 130 cancelled or interrupted.`,
-		Example: `  pawl check agent.yaml
+		Example: `  pawl init
+  pawl check agent.yaml
   pawl run agent.yaml "Make the failing test pass"
   pawl runs
   pawl runs resume k7x2`,
-		SilenceErrors: true,
-		SilenceUsage:  true,
+		SuggestionsMinimumDistance: 2,
+		SilenceErrors:              true,
+		SilenceUsage:               true,
 	}
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.SetIn(a.in)

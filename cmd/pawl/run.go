@@ -23,7 +23,8 @@ func (a *app) runCommand() *cobra.Command {
 		Use:   "run FILE [INPUT]",
 		Short: "Run an agent",
 		Long: `Runs an agent file on an input. The answer goes to stdout, progress to stderr. INPUT may be
-"-" for stdin, and is left out where the prompt says it all. Ctrl-C parks the run; 'pawl runs resume' goes on with it.`,
+"-" for stdin, and is left out where the prompt says it all. Ctrl-C parks the run; 'pawl runs resume' goes on with it.
+'pawl init' writes a first agent file, and 'pawl schema agent' tells what can stand in one.`,
 		Example: `  pawl run agent.yaml "Fix the failing test"
   git diff | pawl run reviewer.yaml -
   pawl run agent.yaml "What is wrong here?" --attach screenshot.png --attach report.pdf
@@ -108,7 +109,7 @@ func (a *app) prepare(ctx context.Context, f *runFlags, args []string, o launch.
 	}
 	started, env, err := launch.Agent(args[0], input, o)
 	if err != nil {
-		return nil, fileError(args[0], err)
+		return nil, fileError(args, err)
 	}
 	s, err := a.open(ctx, toCreate)
 	if err != nil {
@@ -126,10 +127,14 @@ func closeEnv(env engine.Env) error {
 
 // fileError is a launch that failed: all that can be wrong there is the file
 // or what it names.
-func fileError(path string, err error) error {
+func fileError(args []string, err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
-		if _, statErr := os.Stat(path); statErr != nil {
-			return usagef("there is no file %s", path)
+		switch _, missing := os.Stat(args[0]); {
+		case missing == nil:
+		case len(args) > 1 && isFile(args[1]):
+			return usagef("there is no file %s; FILE comes before INPUT: pawl run %s \"…\"", args[0], shellWord(args[1]))
+		default:
+			return usagef("there is no file %s", args[0])
 		}
 	}
 	return usageError(err)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/pawlrun/pawl/attach"
 	"github.com/pawlrun/pawl/budget"
+	"github.com/pawlrun/pawl/control"
 	"github.com/pawlrun/pawl/launch"
 	"github.com/pawlrun/pawl/machine/agent"
 )
@@ -92,7 +93,7 @@ func (f *runFlags) options(c *cobra.Command) (launch.Options, error) {
 		return o, err
 	}
 	if o.Attachments, err = attach.Files(f.attach...); err != nil {
-		return o, usageError(err)
+		return o, usagef("--attach: %s", control.Plain(err))
 	}
 	if err := recordAnew(f.record); err != nil {
 		return o, err

@@ -26,8 +26,13 @@ func (a *app) runsCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "runs",
 		Short: "List runs, look at them and act on them",
-		Long: `Without a verb, lists the runs of the journal, newest first. Every verb takes a run's id or a
-prefix of it that fits no other run.`,
+		Long: `Without a verb, lists the runs of the journal, newest first: the id, how the run stands, how many
+cycles it took, when it began and which agent it is. Every verb takes a run's id or a prefix of it
+that fits no other run.
+
+A run is queued before it begins, then running, or waiting in a process that goes on. It is parked
+where its process left it until somebody decides, says something or resumes it, paused where that
+was asked for, and ended for good.`,
 		Example: `  pawl runs
   pawl runs --state parked
   pawl runs show k7x2
@@ -63,9 +68,9 @@ func noSuchVerb(c *cobra.Command, args []string) error {
 	}
 	err := fmt.Errorf("unknown command %q for %q", args[0], c.CommandPath())
 	if like := c.SuggestionsFor(args[0]); len(like) > 0 {
-		err = fmt.Errorf("%w; did you mean %s?", err, strings.Join(like, " or "))
+		return fmt.Errorf("%w; did you mean %s?", err, strings.Join(like, " or "))
 	}
-	return err
+	return fmt.Errorf("%w; a run is named after a verb, as in 'pawl runs show k7x2'", err)
 }
 
 func parseStates(names []string) ([]journal.State, error) {

@@ -43,10 +43,11 @@ func (a *app) cancelCommand() *cobra.Command {
 	var asJSON bool
 	var reason string
 	c := &cobra.Command{
-		Use:     "cancel RUN",
-		Short:   "End a run for good; what it was doing is stopped first",
-		Example: "  pawl runs cancel k7x2 --reason \"wrong branch\"",
-		Args:    cobra.ExactArgs(1),
+		Use:        "cancel RUN",
+		SuggestFor: []string{"stop", "kill"},
+		Short:      "End a run for good; what it was doing is stopped first",
+		Example:    "  pawl runs cancel k7x2 --reason \"wrong branch\"",
+		Args:       cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			return a.withOpenRun(c.Context(), args[0], func(s *session, r journal.Run) error {
 				return s.deliver(c.Context(), r, journal.Command{Kind: journal.Cancel, Text: reason}, asJSON)

@@ -25,8 +25,9 @@ type eventFlags struct {
 func (a *app) eventsCommand() *cobra.Command {
 	var f eventFlags
 	c := &cobra.Command{
-		Use:   "events RUN",
-		Short: "Print a run's events, one a line",
+		Use:        "events RUN",
+		SuggestFor: []string{"log", "logs"},
+		Short:      "Print a run's events, one a line",
 		Long: `Prints the journal of a run, one event a line. With --follow it goes on until the run ends or
 parks, whichever process drives it; live text is only with the process that drives it.`,
 		Example: `  pawl runs events k7x2

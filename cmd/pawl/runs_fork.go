@@ -90,7 +90,7 @@ stays so where --context-window or --model gives it room.`,
 func (f *forkFlags) check(c *cobra.Command) error {
 	switch {
 	case !c.Flags().Changed("seq"):
-		return usagef("--seq is missing: the number of the last event to share")
+		return usagef("--seq is missing: the number of the last event to share; 'pawl runs events RUN' numbers them")
 	case f.model != "" && !strings.Contains(f.model, "/"):
 		return usagef("--model is %q; it must be provider/model", f.model)
 	case c.Flags().Changed("prompt") && strings.TrimSpace(f.prompt) == "":

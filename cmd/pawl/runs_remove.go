@@ -22,10 +22,11 @@ type removed struct {
 func (a *app) removeCommand() *cobra.Command {
 	var asJSON, force bool
 	c := &cobra.Command{
-		Use:     "rm RUN",
-		Short:   "Remove an ended run and the runs it started from the journal",
-		Example: "  pawl runs rm k7x2",
-		Args:    cobra.ExactArgs(1),
+		Use:        "rm RUN",
+		SuggestFor: []string{"delete", "remove"},
+		Short:      "Remove an ended run and the runs it started from the journal",
+		Example:    "  pawl runs rm k7x2",
+		Args:       cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			return a.withRun(c.Context(), toWrite, args[0], func(s *session, r journal.Run) error {
 				if r.State != journal.Ended && !force {

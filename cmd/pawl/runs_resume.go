@@ -20,8 +20,9 @@ func (a *app) resumeCommand() *cobra.Command {
 	var o output
 	var approve string
 	c := &cobra.Command{
-		Use:   "resume RUN",
-		Short: "Go on with a run that parked or whose process is gone",
+		Use:        "resume RUN",
+		SuggestFor: []string{"continue"},
+		Short:      "Go on with a run that parked or whose process is gone",
 		Long: `Goes on with a run. What was settled is not repeated; a call that was running when its process
 died runs again only if that cannot do harm. --record goes on with a recording. --json and --view print the run from its first event.`,
 		Example: "  pawl runs resume k7x2\n  pawl runs resume k7x2 --approve deny --json",

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -17,7 +19,7 @@ func (a *app) schemaCommand() *cobra.Command {
 that an editor completes and checks them. 'pawl check' knows more rules than a schema can tell.`,
 		Example:   "  pawl schema agent > .pawl/agent.schema.json",
 		ValidArgs: kinds,
-		Args:      cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs),
+		Args:      oneOf(kinds),
 		RunE: func(_ *cobra.Command, args []string) error {
 			text, err := spec.Schema(args[0])
 			if err != nil {
@@ -26,5 +28,15 @@ that an editor completes and checks them. 'pawl check' knows more rules than a s
 			_, err = a.out.Write(text)
 			return err
 		},
+	}
+}
+
+// oneOf takes one argument, which is one of these words.
+func oneOf(words []string) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		if len(args) == 1 && slices.Contains(words, args[0]) {
+			return nil
+		}
+		return fmt.Errorf("got %q, want one of %s", strings.Join(args, " "), strings.Join(words, ", "))
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pawlrun/pawl/control"
 	"github.com/pawlrun/pawl/launch"
 	"github.com/pawlrun/pawl/server"
 )
@@ -60,7 +61,7 @@ func (a *app) serve(ctx context.Context, f serveFlags) error {
 	}
 	l, err := server.Listen(ctx, f.addr)
 	if errors.Is(err, server.ErrNotLoopback) {
-		return usagef("--addr: %w", err)
+		return usagef("--addr: %s", control.Plain(err))
 	}
 	if err != nil {
 		return err

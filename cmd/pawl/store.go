@@ -45,7 +45,7 @@ type session struct {
 func (a *app) open(ctx context.Context, m mode) (*session, error) {
 	if m != toCreate {
 		if _, err := os.Stat(a.journalPath); errors.Is(err, fs.ErrNotExist) {
-			return nil, usagef("there is no journal at %s; name one with --journal or $PAWL_JOURNAL", a.journalPath)
+			return nil, usagef("there is no journal at %s, so nothing has run here yet; another one is named with --journal or $PAWL_JOURNAL", a.journalPath)
 		}
 	}
 	first := m == toCreate && a.makesHome()
