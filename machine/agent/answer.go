@@ -45,7 +45,11 @@ func (m *Machine) finish(d event.RunTerminatedBy) {
 				"%d answers did not match the schema; the last one: %s", m.answer.invalid, checked.Problem)},
 		})
 	default:
-		m.nudge(event.NudgeInvalid, invalidNudge(checked.Problem))
+		problem := checked.Problem // names what the answer has, such as a property
+		if m.taint.Untrusted != nil {
+			problem = m.fence.Wrap("answer", problem)
+		}
+		m.nudge(event.NudgeInvalid, invalidNudge(problem))
 	}
 }
 

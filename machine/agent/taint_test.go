@@ -352,6 +352,23 @@ func TestUntrustedResultsEnterTheConversationFenced(t *testing.T) {
 	}
 }
 
+// What is wrong with an answer may be a name that a stranger chose.
+func TestWhatIsWrongWithAnAnswerIsFencedOnceTheRunIsTainted(t *testing.T) {
+	for tool, want := range map[string]string{
+		"fetch": "of this task: <untrusted id=\"n0nce\" source=\"answer\">\nnot an object\n</untrusted id=\"n0nce\">. Answer again",
+		"look":  "of this task: not an object. Answer again",
+	} {
+		p := newFenced(t, agent.Config{Schema: json.RawMessage(`{"type":"object"}`)})
+		p.answer(asks("", tool+" page"))
+		p.results("c1.1=text")
+		p.answer(says("one"))
+		messages := p.call.Request.Messages
+		if got := messages[len(messages)-1].Text(); !strings.Contains(got, want) {
+			t.Errorf("%s: the model is told %q", tool, got)
+		}
+	}
+}
+
 // Nothing can stand between the marks of an image: they stand beside it.
 func TestAnUntrustedImageHasTheMarksBesideIt(t *testing.T) {
 	image := []llm.Media{{MediaType: "image/png", Data: []byte("x")}}
