@@ -122,6 +122,22 @@ func TestAGrantIsNotForWhatAPathLeadsToMeanwhile(t *testing.T) {
 	})
 }
 
+// Whoever may use the machine's network still does not reach its desktop, which
+// would type for them.
+func TestTheMachinesNetworkIsNotItsAbstractSockets(t *testing.T) {
+	inBoth(t, func(t *testing.T, tier sandbox.Tier, f field) {
+		f.policy.Egress = egress.Rules{Network: egress.NetworkHost}
+		open(t, sandbox.Landlock, f.policy) // the kernel is new enough
+		b := open(t, tier, f.policy)
+		if got := run(t, b, f.command(`"$SELF" attack unix $ABSTRACT`)); got.Code == 0 {
+			t.Errorf("it is reached: %+v", got)
+		}
+		if got := run(t, b, f.command(`"$SELF" attack tcp $TCP`)); got.Code != 0 {
+			t.Errorf("the network is not: %+v", got)
+		}
+	})
+}
+
 func TestAReadOnlyWorkspace(t *testing.T) {
 	inBoth(t, func(t *testing.T, tier sandbox.Tier, f field) {
 		f.policy.Filesystem = sandbox.FilesystemReadOnly

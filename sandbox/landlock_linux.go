@@ -47,6 +47,30 @@ func (r *ruleset) enforce() error {
 		Handled_access_fs: handledAccess,
 		Scoped:            unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET | unix.LANDLOCK_SCOPE_SIGNAL,
 	}
+	return enforce(attr, func(fd int) error {
+		for access, paths := range map[uint64][]string{readAccess: r.Read, writeAccess: r.Write, deviceAccess: r.Device} {
+			for _, path := range paths {
+				if err := grant(fd, path, access); err != nil {
+					return fmt.Errorf("grant %s: %w", path, err)
+				}
+			}
+		}
+		return nil
+	})
+}
+
+// keepToOwnSockets keeps the calling thread from the abstract sockets of others,
+// which belong to a network and to no file. An older kernel does not do it.
+func keepToOwnSockets() error {
+	if abi, err := landlockABI(); err != nil || abi < landlockVersion {
+		return nil
+	}
+	return enforce(unix.LandlockRulesetAttr{Scoped: unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET}, func(int) error { return nil })
+}
+
+// enforce puts the calling thread under what a ruleset handles, but for what is
+// granted.
+func enforce(attr unix.LandlockRulesetAttr, grants func(ruleset int) error) error {
 	// The kernel takes only as much of the structure as it knows.
 	size := unsafe.Offsetof(attr.Scoped) + unsafe.Sizeof(attr.Scoped)
 	fd, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&attr)), size, 0)
@@ -54,12 +78,8 @@ func (r *ruleset) enforce() error {
 		return fmt.Errorf("make the rules: %w", errno)
 	}
 	defer unix.Close(int(fd))
-	for access, paths := range map[uint64][]string{readAccess: r.Read, writeAccess: r.Write, deviceAccess: r.Device} {
-		for _, path := range paths {
-			if err := grant(int(fd), path, access); err != nil {
-				return fmt.Errorf("grant %s: %w", path, err)
-			}
-		}
+	if err := grants(int(fd)); err != nil {
+		return err
 	}
 	if _, _, errno := unix.Syscall(unix.SYS_LANDLOCK_RESTRICT_SELF, fd, 0, 0); errno != 0 {
 		return fmt.Errorf("enforce the rules: %w", errno)

@@ -37,7 +37,10 @@ type plan struct {
 	Families []int `json:"families"`
 	// Landlock are the rules of the landlock tier.
 	Landlock *ruleset `json:"landlock,omitempty"`
-	Limits   Limits   `json:"limits"`
+	// OwnSockets keeps the command from abstract sockets that it did not make, in a
+	// network that is the machine's.
+	OwnSockets bool   `json:"own_sockets,omitempty"`
+	Limits     Limits `json:"limits"`
 	// Proxy is the port of the loopback to listen on for the proxy; 0 is none.
 	Proxy int `json:"proxy,omitempty"`
 }

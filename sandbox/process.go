@@ -160,6 +160,7 @@ func (b *Box) plan(v view, c Command) plan {
 	todo := plan{Args: c.Args, Env: c.Env, Dir: c.Dir, Limits: b.policy.Limits, Families: ownNetwork}
 	if b.tier == Bubblewrap {
 		todo.Namespace = true
+		todo.OwnSockets = b.policy.Egress.Network == egress.NetworkHost
 		if !v.full {
 			todo.Env = with(cached(todo.Env, v), "TMPDIR=/tmp")
 		}

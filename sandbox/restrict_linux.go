@@ -29,6 +29,11 @@ func restrict(p plan) error {
 			return fmt.Errorf("landlock: %w", err)
 		}
 	}
+	if p.OwnSockets {
+		if err := keepToOwnSockets(); err != nil {
+			return fmt.Errorf("landlock: %w", err)
+		}
+	}
 	if err := loadFilter(p.Families); err != nil {
 		return fmt.Errorf("seccomp: %w", err)
 	}
