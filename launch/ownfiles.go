@@ -14,7 +14,7 @@ import (
 func (o Options) ownFiles(a *spec.Agent) []policy.Pattern {
 	var names literals
 	for _, file := range a.Files() {
-		names.add(o.Workspace, absolute(file))
+		names.add(o.Workspace, file)
 	}
 	resolver := o.resolver(a.Dir)
 	for _, model := range o.modelNames(a) {

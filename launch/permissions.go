@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/pawlrun/pawl/policy"
+	"github.com/pawlrun/pawl/resolve"
 	"github.com/pawlrun/pawl/spec"
 )
 
@@ -14,35 +15,40 @@ import (
 // permit or approve calls.
 func (o Options) permissions(a *spec.Agent) policy.Rules {
 	r := rules(a, o)
-	r.Protected = append(r.Protected, o.ownFiles(a)...)
-	if p := o.journalPattern(); p != "" {
-		r.Protected = append(r.Protected, p)
-	}
+	r.Protected = slices.Concat(r.Protected, o.ownFiles(a), o.journalPatterns())
 	return r
 }
 
-// journalPattern matches the journal and the files that belong to it; it is
-// empty for one outside the workspace and for one that is always protected.
-func (o Options) journalPattern() policy.Pattern {
+// journalPatterns match the journal, the files that belong to it, and the links
+// by which it is found. There is none for what lies outside the workspace or is
+// always protected.
+func (o Options) journalPatterns() []policy.Pattern {
 	if o.Journal == "" {
-		return ""
+		return nil
 	}
-	rel, ok := inside(o.Workspace, filepath.Join(real(filepath.Dir(o.Journal)), filepath.Base(o.Journal)))
-	if !ok || slices.ContainsFunc(policy.Builtin(), func(p policy.Pattern) bool { return p.Guards(rel) }) {
-		return ""
+	var names literals
+	names.add(o.Workspace, o.Journal)
+	if rel, ok := inside(o.Workspace, filepath.Join(real(filepath.Dir(o.Journal)), filepath.Base(o.Journal))); ok {
+		own := literally(rel)
+		names = append(literals{own + "*"}, slices.DeleteFunc(names, func(p policy.Pattern) bool { return p == own })...)
 	}
-	return literally(rel) + "*"
+	return slices.DeleteFunc(names, func(name policy.Pattern) bool {
+		return slices.ContainsFunc(policy.Builtin(), func(p policy.Pattern) bool { return p.Guards(string(name)) })
+	})
 }
 
 // literals are patterns that stand for one file each.
 type literals []policy.Pattern
 
-// add adds a file of the workspace: the name itself, under the real name of its
-// directory, and the file behind it, should it be a link.
+// add adds the names by which one gets to a file, as far as they are of the
+// workspace: its own, and those of the links on the way.
 func (l *literals) add(workspace, file string) {
-	for _, path := range []string{filepath.Join(real(filepath.Dir(file)), filepath.Base(file)), real(file)} {
-		rel, ok := inside(workspace, path)
-		if p := literally(rel); ok && !slices.Contains(*l, p) {
+	ws, err := resolve.At(workspace)
+	if err != nil {
+		return
+	}
+	for _, name := range ws.Names(absolute(file)) {
+		if p := literally(name.Path); !name.Outside && !slices.Contains(*l, p) {
 			*l = append(*l, p)
 		}
 	}

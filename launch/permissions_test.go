@@ -19,6 +19,9 @@ func TestNoToolWritesToTheJournal(t *testing.T) {
 	if err := os.Symlink("state", filepath.Join(dir, "link")); err != nil {
 		t.Fatal(err)
 	}
+	if err := os.Symlink(t.TempDir(), filepath.Join(dir, "out")); err != nil {
+		t.Fatal(err)
+	}
 	path := filepath.Join(dir, "agent.yaml")
 	text := "identity: {name: x}\nmodel_policy: {primary: anthropic/claude-sonnet-4-5}\ntools: {allow: [fs.write, shell.exec]}\n"
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
@@ -35,7 +38,10 @@ func TestNoToolWritesToTheJournal(t *testing.T) {
 		{"link/runs.db", `fs.write {"path":"state/runs.db","content":""}`, event.DecisionAsk},
 		{"state/runs.db", `shell.exec cd state && sqlite3 runs.db "insert into inbox values (1)"`, event.DecisionAsk},
 		{"state/[1].db", `fs.write {"path":"state/[1].db","content":""}`, event.DecisionAsk},
+		{"link/runs.db", `shell.exec ln -sfn elsewhere link`, event.DecisionAsk},
+		{"out/runs.db", `shell.exec ln -sfn state out`, event.DecisionAsk},
 		{"state/runs.db", `fs.write {"path":"state/notes.md","content":""}`, event.DecisionAllow},
+		{"state/runs.db", `shell.exec ln -sfn elsewhere link`, event.DecisionAllow},
 		{"../elsewhere.db", `fs.write {"path":"a.txt","content":""}`, event.DecisionAllow},
 	} {
 		e, err := launch.Explain(path, c.call, launch.Options{Workspace: dir, Journal: filepath.Join(dir, c.journal)})

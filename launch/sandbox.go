@@ -63,7 +63,7 @@ func (o Options) confinement(a *spec.Agent, pinned string) (confinement, error) 
 	if err := demanded(a, c.tier, c.why); err != nil || c.tier == sandbox.None {
 		return c, err
 	}
-	c.policy.Protected = protection(append(rules(a, o).Protected, o.ownFiles(a)...))
+	c.policy.Protected = protection(o.permissions(a).Protected)
 	if err := c.tier.Holds(c.policy); err != nil {
 		return c, refusedf("%w", err)
 	}

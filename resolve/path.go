@@ -53,6 +53,11 @@ func (w Workspace) PathFrom(dir, p string) event.PathUse {
 	if !ok {
 		return event.PathUse{Path: name, Outside: true}
 	}
+	return w.within(name)
+}
+
+// within says an own name as facts do.
+func (w Workspace) within(name string) event.PathUse {
 	rel, err := filepath.Rel(w.real, name)
 	if err != nil || !filepath.IsLocal(rel) {
 		return event.PathUse{Path: filepath.ToSlash(name), Outside: true}
@@ -60,26 +65,32 @@ func (w Workspace) PathFrom(dir, p string) event.PathUse {
 	return event.PathUse{Path: filepath.ToSlash(rel)}
 }
 
-// Names are the names by which one gets to a file: its own, and those of the
-// symbolic links on the way. Whoever changes one of them decides what is found
-// there.
+// Names are the names by which one gets to a file, which is given by an absolute
+// one: its own, behind those of the symbolic links on the way. Whoever changes one
+// of them decides what is found there.
 func (w Workspace) Names(p string) []event.PathUse {
 	var names []event.PathUse
-	add := func(name string) {
-		rel, err := filepath.Rel(w.real, name)
-		if err != nil || !filepath.IsLocal(rel) {
-			names = append(names, event.PathUse{Path: filepath.ToSlash(name), Outside: true})
-			return
-		}
-		names = append(names, event.PathUse{Path: filepath.ToSlash(rel)})
-	}
 	own, _ := visit(p, func(name string) {
 		if info, err := os.Lstat(name); err == nil && info.Mode()&os.ModeSymlink != 0 {
-			add(name)
+			names = append(names, w.within(name))
 		}
 	})
-	add(own)
-	return names
+	return append(names, w.within(own))
+}
+
+// link is the name of a symbolic link itself, which some commands take away or
+// put another in the place of, and others write through.
+func (w Workspace) link(abs string) (event.PathUse, bool) {
+	abs = strings.TrimRight(abs, "/")
+	if info, err := os.Lstat(abs); err != nil || info.Mode()&os.ModeSymlink == 0 {
+		return event.PathUse{}, false
+	}
+	dir, name, _ := cutLast(abs, "/")
+	at, ok := follow(dir)
+	if !ok {
+		return event.PathUse{}, false
+	}
+	return w.within(path.Join(at, name)), true
 }
 
 // maxLinks is how many symbolic links one path may lead through, and maxSteps

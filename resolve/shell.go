@@ -366,6 +366,10 @@ func (r *reader) path(w word, dirs []string, use event.PathUse) {
 		found.Write, found.Tree, found.Given = use.Write, use.Tree, use.Given
 		r.named(abs, use)
 		r.use(found)
+		if link, ok := r.ws.link(abs); ok && use.Write {
+			link.Write = true
+			r.use(link)
+		}
 	}
 }
 

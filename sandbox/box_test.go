@@ -57,6 +57,58 @@ func TestNothingStaysWhereSomethingProtectedIsNot(t *testing.T) {
 	gate.pass(t)
 }
 
+// A repository may be a link to where it lies, and so may the directory of the
+// journals.
+func TestAProtectedLinkIsNotReplaced(t *testing.T) {
+	inBoth(t, func(t *testing.T, tier sandbox.Tier, f field) {
+		root := filepath.Dir(f.workspace)
+		for _, name := range []string{"outside/git", "work/plain", "work/alone"} {
+			if err := os.Mkdir(filepath.Join(root, name), 0o755); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for name, to := range map[string]string{
+			".git": "../outside/git", "deep/key.pem": "down/key.pem", "deep/down/link": "../../free", "alone/key.pem": "../../outside/file",
+		} {
+			path := filepath.Join(f.workspace, name)
+			if err := os.RemoveAll(path); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Symlink(to, path); err != nil {
+				t.Fatal(err)
+			}
+		}
+		b := open(t, tier, f.policy)
+		for _, command := range []string{
+			`rm .git`, `mv .git sub/git`, `ln -sfn sub .git`, `mkdir sub/n && ln -s n sub/git && mv -T sub/git .git`,
+			`rm deep/key.pem`, `echo x > deep/key.pem`, `rm alone/key.pem`, `mv alone away`, `mv deep away`, `mv deep/down deep/away`,
+		} {
+			if got := run(t, b, f.command(command)); got.Code == 0 {
+				t.Errorf("%s: %+v", command, got)
+			}
+		}
+		for _, file := range []string{".git", "deep/key.pem", "alone/key.pem"} {
+			if b.MayWrite(filepath.Join(f.workspace, file)) {
+				t.Errorf("it may write %s", file)
+			}
+		}
+		if got := run(t, b, f.command(`echo x > free && echo x > plain/new`)); got.Code != 0 {
+			t.Errorf("what is not protected: %+v", got)
+		}
+		if tier == sandbox.Landlock {
+			return // which holds a whole directory for what is protected in it, whoever granted what
+		}
+		if got := run(t, b, f.command(`rm deep/down/link && mkdir deep/down/more && mv plain/new deep/down/more`)); got.Code != 0 {
+			t.Errorf("beside what is not protected: %+v", got)
+		}
+		command := f.command(`rm .git && mkdir .git && echo x > .git/config`)
+		command.Grants = []sandbox.Grant{{Path: filepath.Join(f.workspace, ".git"), Tree: true}}
+		if got := run(t, b, command); got.Code != 0 {
+			t.Errorf("granted: %+v", got)
+		}
+	})
+}
+
 // The one thing about protected paths that the landlock tier cannot do, where
 // nothing protected exists in the same directory.
 func TestLandlockDoesNotHoldWhatIsNotThere(t *testing.T) {

@@ -3,6 +3,7 @@ package sandbox
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"sort"
 
@@ -60,7 +61,18 @@ func (v view) wrap(network egress.Network, temp, home string) []string {
 		bind("--ro-bind", v.workspace)
 	}
 	if slices.Contains(v.write, v.workspace) {
-		bind("--bind", v.pin...) // what something is mounted on cannot be moved
+		var shut []string
+		for _, link := range v.links {
+			shut = append(shut, filepath.Dir(link))
+		}
+		for _, dir := range shortFirst(slices.Concat(v.pin, shut)) {
+			if slices.Contains(shut, dir) {
+				bind("--ro-bind", dir)
+				bind("--bind-try", around(dir, v.links)...)
+			} else {
+				bind("--bind", dir) // what something is mounted on cannot be moved
+			}
+		}
 	}
 	bind("--ro-bind", shortFirst(v.protect)...)
 	for _, h := range v.holes {

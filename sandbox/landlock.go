@@ -14,7 +14,7 @@ var devices = []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/d
 // something hidden cannot be listed, and in one that holds something protected
 // nothing can be made, removed or renamed.
 func (v view) rules(temp, home string) *ruleset {
-	closed := slices.Concat(v.hide, v.protect)
+	closed := slices.Concat(v.hide, v.protect, v.links)
 	unread := slices.Concat(v.hide, v.veil)
 	r := &ruleset{Device: devices, Write: []string{temp}}
 	if home != "" {

@@ -140,7 +140,7 @@ func ProtectedNames(workspace string, p Protection, path string, below bool) ([]
 	if err := w.walk(at, func(_ string, id fileID, _ int) { of[id] = true }); err != nil || len(of) == 0 {
 		return nil, err
 	}
-	closed, err := protected(workspace, p)
+	closed, _, err := protected(workspace, p)
 	if err != nil {
 		return nil, err
 	}

@@ -18,12 +18,13 @@ const maxEntries = 200_000
 // is not found would not be protected.
 var errTooMany = fmt.Errorf("sandbox: the workspace has more than %d files to look through for protected paths", maxEntries)
 
-// protected finds what is protected in a workspace, by its own names.
-func protected(workspace string, p Protection) ([]string, error) {
+// protected finds what is protected in a workspace, by its own names, and the
+// links that lead there under a protected one: whoever replaced such a link
+// would put something else in the place of what is protected.
+func protected(workspace string, p Protection) (found, links []string, err error) {
 	if p == nil {
-		return nil, nil
+		return nil, nil, nil
 	}
-	var found []string
 	left := maxEntries
 	var search func(dir string) error
 	search = func(dir string) error {
@@ -41,6 +42,9 @@ func protected(workspace string, p Protection) ([]string, error) {
 			name := path.Join(dir, e.Name())
 			switch {
 			case p.Protects(name):
+				if e.Type()&fs.ModeSymlink != 0 {
+					links = append(links, filepath.Join(workspace, name))
+				}
 				if real, ok := resolved(filepath.Join(workspace, name)); ok && inside(real, workspace) {
 					found = append(found, real)
 				}
@@ -52,7 +56,8 @@ func protected(workspace string, p Protection) ([]string, error) {
 		}
 		return nil
 	}
-	return found, search(".")
+	err = search(".")
+	return found, links, err
 }
 
 // placeholder stands where something protected does not exist yet, so that a

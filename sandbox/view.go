@@ -37,6 +37,9 @@ type view struct {
 	// pin are the directories of the workspace above what is protected or hidden:
 	// one that was moved would take its files from under their patterns.
 	pin []string
+	// links are protected symbolic links. Nothing can be laid over one, so where
+	// one is, no entry of its directory can be made, renamed or removed.
+	links []string
 	// holes are protected places where nothing is yet.
 	holes []placeholder
 }
@@ -55,7 +58,7 @@ func (b *Box) view(grants []Grant) (view, error) {
 	if p.Filesystem != FilesystemReadOnly {
 		v.write = append(v.write, p.Workspace)
 		var err error
-		if v.protect, err = protected(p.Workspace, p.Protected); err != nil {
+		if v.protect, v.links, err = protected(p.Workspace, p.Protected); err != nil {
 			return view{}, err
 		}
 		v.holes = missing(p.Workspace, p.Protected)
@@ -88,7 +91,7 @@ func (v *view) above() []string {
 			}
 		}
 	}
-	for _, path := range slices.Concat(v.protect, v.hide) {
+	for _, path := range slices.Concat(v.protect, v.links, v.hide) {
 		add(path)
 	}
 	for _, h := range v.holes {
@@ -126,6 +129,7 @@ func (b *Box) veil(v *view) {
 // yet, its directory may be written, because it will be made there. A path that
 // leads elsewhere now, through a link, is not the one that was decided about.
 func (v *view) allow(g Grant) {
+	v.links = slices.DeleteFunc(v.links, func(link string) bool { return link == g.Path || g.Tree && inside(link, g.Path) })
 	path, ok := resolved(g.Path)
 	if ok && path != g.Path {
 		return
@@ -157,7 +161,7 @@ func (b *Box) MayWrite(file string, grants ...Grant) bool {
 		return slices.ContainsFunc(dirs, func(dir string) bool { return inside(file, dir) })
 	}
 	switch {
-	case under(v.hide...):
+	case under(v.hide...), slices.Contains(v.links, file):
 		return false
 	case under(v.grant...), under(b.temp, b.home):
 		return true
