@@ -1,10 +1,14 @@
 package pawl
 
 import (
+	"encoding/json"
 	"fmt"
 
+	"github.com/pawlrun/pawl/engine"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/journal"
+	"github.com/pawlrun/pawl/machine/agent"
+	"github.com/pawlrun/pawl/policy"
 )
 
 // JournalError is returned for a run that does not begin or go on because one
@@ -28,18 +32,15 @@ func (e *JournalError) Error() string {
 		"keep the journal in a directory beside those that tools work in, and where a sandbox reaches that, hide it there", e.Tool, whose, e.File)
 }
 
-// keepsOff fails where a tool of the agent, or of one that it offers, may write
-// the files of a journal unasked.
-func (a Agent) keepsOff(store journal.Store) error {
+// keepsOff fails where a tool of the agent, whose run has these rules, or of an
+// agent that it offers, may write the files of a journal unasked.
+func (a Agent) keepsOff(store journal.Store, rules policy.Rules) error {
 	files := store.Files()
-	if len(files) == 0 {
-		return nil
-	}
-	if e := a.unasked(files); e != nil {
+	if e := a.unasked(files, rules); e != nil {
 		return e
 	}
 	for _, o := range a.Agents {
-		if e := o.Agent.unasked(files); e != nil {
+		if e := o.Agent.unasked(files, o.Agent.rules()); e != nil {
 			e.Agent = o.Name
 			return e
 		}
@@ -47,8 +48,40 @@ func (a Agent) keepsOff(store journal.Store) error {
 	return nil
 }
 
-func (a Agent) unasked(files []string) *JournalError {
-	rules := a.rules()
+// stillKeepsOff is keepsOff for a run that goes on: it is judged by the rules
+// that it began with, whatever the agent's are now, and so are its children.
+func (a Agent) stillKeepsOff(store journal.Store, env engine.Env, started event.RunStarted) error {
+	rules, err := begunWith(started)
+	if err != nil {
+		return err
+	}
+	for _, o := range a.Agents {
+		child := env.Children[o.Name]
+		child.Resume = func(started event.RunStarted) (engine.Env, error) {
+			rules, err := begunWith(started)
+			if err != nil {
+				return engine.Env{}, err
+			}
+			if e := o.Agent.unasked(store.Files(), rules); e != nil {
+				e.Agent = o.Name
+				return engine.Env{}, e
+			}
+			return o.Agent.again(started)
+		}
+		env.Children[o.Name] = child
+	}
+	return a.keepsOff(store, rules)
+}
+
+func begunWith(started event.RunStarted) (policy.Rules, error) {
+	var cfg agent.Config
+	if err := json.Unmarshal(started.Config, &cfg); err != nil {
+		return policy.Rules{}, fmt.Errorf("the rules that the run began with: %w", err)
+	}
+	return cfg.Policy, nil
+}
+
+func (a Agent) unasked(files []string, rules policy.Rules) *JournalError {
 	for _, t := range a.Tools {
 		if t.Writing == nil {
 			continue

@@ -215,6 +215,64 @@ func TestARunNeitherResumesNorIsContinuedWhereAToolCouldWriteItsJournalUnasked(t
 	wantRefused(t, err, "fs.write", "", file)
 }
 
+// parking is an agent that parks at once, whose tools work in a directory.
+func parking(t *testing.T, p place, dir string, approvals ...string) pawl.Agent {
+	ask := pawl.Tool("ask", "Ask.", func(context.Context, struct{}) (string, error) { return "asked", nil })
+	a := researcher(scripted.Turn{ToolCalls: calls("ask", `{}`)}, scripted.Turn{Text: "done"})
+	a.Tools, a.Approvals = append(p.files(t, dir), ask), append(approvals, "ask")
+	return a
+}
+
+func park(t *testing.T, a pawl.Agent, store journal.Store) (run string) {
+	t.Helper()
+	r, err := a.Start(t.Context(), "go", pawl.Options{Journal: store})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s, err := r.Wait(); err != nil || s.Status != pawl.StatusParked {
+		t.Fatalf("%+v, %v", s, err)
+	}
+	return r.ID()
+}
+
+// A run is judged by the rules that it began with, so these say whether it asks.
+func TestAResumedRunIsRefusedByTheRulesThatItBeganWith(t *testing.T) {
+	for name, c := range map[string]struct {
+		began, resumed []string
+		culprit        string
+	}{
+		"which asked":           {[]string{"fs.write", "fs.edit"}, nil, ""},
+		"which did not ask":     {nil, []string{"fs.write", "fs.edit"}, "fs.write"},
+		"which asked of a part": {[]string{"fs.write"}, []string{"fs.write", "fs.edit"}, "fs.edit"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPlace(t)
+			store := p.journal(t, "aside/journal.db")
+			run := park(t, parking(t, p, p.work, c.began...), store)
+			_, err := parking(t, p, p.aside, c.resumed...).Resume(t.Context(), run, pawl.Options{Journal: store})
+			if c.culprit != "" {
+				wantRefused(t, err, c.culprit, "", filepath.Join(p.aside, "journal.db"))
+			} else if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func TestAChildThatGoesOnIsHeldByTheRulesThatItBeganWith(t *testing.T) {
+	p := newPlace(t)
+	store := p.journal(t, "aside/journal.db")
+	run := park(t, writer(parking(t, p, p.work), research), store)
+	again, err := writer(parking(t, p, p.aside, "fs.write", "fs.edit"), research).Resume(t.Context(), run, pawl.Options{Journal: store})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := again.Wait()
+	if err != nil || s.Parked == nil || !strings.Contains(s.Parked.Detail, "the tool fs.write of the agent research could write the journal") {
+		t.Errorf("%+v, %v", s, err)
+	}
+}
+
 func TestARunDoesNotStartWhereAnOfferedAgentsToolCouldWriteItsJournalUnasked(t *testing.T) {
 	p := newPlace(t)
 	child := researcher()

@@ -109,7 +109,7 @@ func (a Agent) start(ctx context.Context, message string, from *event.ContinuedF
 	if o.Journal == nil {
 		o.Journal = memory.New(nil)
 	}
-	if err := a.keepsOff(o.Journal); err != nil {
+	if err := a.keepsOff(o.Journal, a.rules()); err != nil {
 		return nil, fmt.Errorf("pawl: start: %w", err)
 	}
 	e := newEngine(o.Journal, env.Secrets)
@@ -148,11 +148,13 @@ func (a Agent) Resume(ctx context.Context, run string, o Options) (*Run, error) 
 	if o.Journal == nil {
 		return nil, fmt.Errorf("pawl: resume run %s: %w: no journal was given", run, journal.ErrNotFound)
 	}
-	if err := a.keepsOff(o.Journal); err != nil {
-		return nil, fmt.Errorf("pawl: resume run %s: %w", run, err)
-	}
 	e := newEngine(o.Journal, env.Secrets)
-	r, err := e.Resume(ctx, run, func(event.RunStarted) (engine.Env, error) { return env, nil })
+	r, err := e.Resume(ctx, run, func(started event.RunStarted) (engine.Env, error) {
+		if err := a.stillKeepsOff(o.Journal, env, started); err != nil {
+			return engine.Env{}, fmt.Errorf("pawl: resume run %s: %w", run, err)
+		}
+		return env, nil
+	})
 	if err != nil {
 		return nil, err
 	}
