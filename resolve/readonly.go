@@ -114,6 +114,9 @@ func (r *reader) mayDo(name string, args []word, dirs []string) {
 	for _, w := range written(name, args) {
 		r.writes(w, dirs)
 	}
+	if slices.Contains(packers, name) && !unpacks(name, args) {
+		r.packed(args, dirs)
+	}
 	switch {
 	case slices.Contains(senders, name):
 		r.atLeast(event.RiskSend)
