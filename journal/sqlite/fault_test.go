@@ -183,6 +183,28 @@ func TestWhatIsNotAJournalIsRefusedAndNotTouched(t *testing.T) {
 
 // A page that was damaged on disk is found by whoever reads it, and is not
 // taken for a run that is not there.
+// SQLite keeps the log beside the file itself, where whoever guards the name
+// that was given does not look for it.
+func TestAJournalIsWrittenByItsOwnNameAlone(t *testing.T) {
+	dir := t.TempDir()
+	path, link := filepath.Join(dir, "journal.db"), filepath.Join(dir, "link.db")
+	journaltest.Start(t, open(t, path), "a").Append(t, texts(1)...)
+	if err := os.Symlink("journal.db", link); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := sqlite.Open(t.Context(), link, sqlite.Options{}); err == nil || !strings.Contains(err.Error(), link+": it is a link to journal.db") {
+		t.Errorf("it opens for writing with %v", err)
+	}
+	s, err := sqlite.Open(t.Context(), link, sqlite.Options{ReadOnly: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if runs, err := s.Runs(t.Context(), journal.Filter{}); err != nil || len(runs) != 1 {
+		t.Errorf("read, it has %+v: %v", runs, err)
+	}
+}
+
 func TestADamagedPageIsDamageAndNotAbsence(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "journal.db")
 	s, err := sqlite.Open(t.Context(), path, sqlite.Options{})

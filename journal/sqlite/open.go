@@ -108,6 +108,9 @@ func recoverFile(path string, o Options) error {
 const maxReaders = 8
 
 func (s *Store) openWriter(ctx context.Context, o Options) error {
+	if to, err := os.Readlink(s.path); err == nil {
+		return fmt.Errorf("it is a link to %s, which has its log beside itself; name that file", to)
+	}
 	// SQLite would open it for reading and fail at the first append, when
 	// there is already something to lose.
 	if !writable(s.path) || !writable(filepath.Dir(s.path)) {
