@@ -45,6 +45,9 @@ func (r *reader) expand(pattern string) (names []string, ok bool) {
 		if part == "" || part == "." {
 			continue
 		}
+		if r.looked += len(names); r.looked > maxLooked {
+			return nil, false
+		}
 		if before, _, bracket := strings.Cut(part, "["); bracket {
 			part = before + "*"
 		}
@@ -61,11 +64,10 @@ func (r *reader) expand(pattern string) (names []string, ok bool) {
 		}
 		var next []string
 		for _, dir := range names {
-			if r.looked > maxLooked {
+			entries, _ := os.ReadDir(dir)
+			if r.looked += len(entries); r.looked > maxLooked {
 				return nil, false
 			}
-			entries, _ := os.ReadDir(dir)
-			r.looked += len(entries) + 1
 			for _, e := range entries {
 				hidden := strings.HasPrefix(e.Name(), ".") && !strings.HasPrefix(part, ".")
 				if matched, err := path.Match(part, e.Name()); (matched || err != nil) && !hidden {
