@@ -123,5 +123,6 @@ func rules(a *spec.Agent, o Options) policy.Rules {
 		r.Protected = append(r.Protected, policy.Pattern(p))
 	}
 	r.Protected = append(r.Protected, hookFiles(a, o.Workspace)...)
+	r.Protected = append(r.Protected, behindLinks(o.Workspace, append(policy.Builtin(), r.Protected...))...)
 	return r
 }

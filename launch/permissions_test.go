@@ -102,3 +102,45 @@ func TestNoToolWritesToTheFileThatTheRunBeganWith(t *testing.T) {
 		}
 	}
 }
+
+// A protected name that is a link stands for what it leads to, which has a name
+// of its own beside it.
+func TestWhatAProtectedLinkLeadsToIsProtected(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{".realgit/hooks", "conf/live", "notes"} {
+		if err := os.MkdirAll(filepath.Join(dir, name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for link, to := range map[string]string{".git": ".realgit", "current": "conf/live", "conf/link": "live", "policy.md": "notes/policy-7.md", "out": t.TempDir()} {
+		if err := os.Symlink(to, filepath.Join(dir, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	path := filepath.Join(dir, "agent.yaml")
+	text := "identity: {name: x}\nmodel_policy: {primary: anthropic/claude-sonnet-4-5}\n" +
+		"tools: {allow: [fs.write, shell.exec], protected_paths: [\"current/**\", policy.md, \"out/**\", gone.md]}\n"
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for call, want := range map[string]event.Decision{
+		`fs.write {"path":".git/config","content":""}`:             event.DecisionAsk,
+		`fs.write {"path":".realgit/hooks/pre-push","content":""}`: event.DecisionAsk,
+		`shell.exec echo x > .realgit/config`:                      event.DecisionAsk,
+		`fs.write {"path":"conf/live/a.yaml","content":""}`:        event.DecisionAsk,
+		`fs.write {"path":"conf/link/a.yaml","content":""}`:        event.DecisionAsk,
+		`fs.write {"path":"notes/policy-7.md","content":""}`:       event.DecisionAsk,
+		`fs.write {"path":"notes/policy-8.md","content":""}`:       event.DecisionAllow,
+		`fs.write {"path":"conf/b.yaml","content":""}`:             event.DecisionAllow,
+		`fs.write {"path":"other.md","content":""}`:                event.DecisionAllow,
+	} {
+		e, err := launch.Explain(path, call, launch.Options{Workspace: dir})
+		if err != nil {
+			t.Errorf("%s: %v", call, err)
+			continue
+		}
+		if e.Decision.Decision != want {
+			t.Errorf("%s is %s by %s", call, e.Decision.Decision, e.Decision.Rule)
+		}
+	}
+}
