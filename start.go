@@ -43,7 +43,9 @@ var ErrInterrupted = engine.ErrInterrupted
 
 // Run runs a task to its end and returns the final state. Cancelling ctx
 // cancels the run, which then ends with status cancelled. The error is a
-// failure of the engine; read State.Outcome for how the run ended.
+// failure of the engine; read State.Outcome for how the run ended. It is nil
+// where the run parked instead, because a call waits for a decision or there is
+// no task: State.Parked says what it waits for.
 func (a Agent) Run(ctx context.Context, task string) (State, error) {
 	r, err := a.Start(ctx, task, Options{})
 	if err != nil {

@@ -265,6 +265,8 @@ func TestWhatPanicsInAToolBecomesItsResult(t *testing.T) {
 				}
 				if res := results(r.whole(run.ID)); len(res) != 1 || !res[0].IsError || res[0].ErrorType != event.ErrorPanic {
 					t.Errorf("results %+v", res)
+				} else if name == "its end of the goroutine" && !strings.Contains(res[0].Output, "the tool was given up: it ended its goroutine without returning") {
+					t.Errorf("output %s", res[0].Output)
 				}
 			})
 		})

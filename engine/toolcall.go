@@ -94,7 +94,7 @@ func (d *driver) runTool(work context.Context, a machine.RunTool) {
 			return d.withTree(ctx, &t, a, settle(ctx, r, err))
 		},
 		giveUp: func(ctx context.Context, why error) []event.Data {
-			return settle(ctx, tool.Result{}, toolPanic(why.Error()))
+			return settle(ctx, tool.Result{}, toolPanic("was given up: "+why.Error()))
 		},
 	})
 }

@@ -68,6 +68,9 @@ func (t *Tools) known(r *report, path, name string, o Options) bool {
 	if o.Tools == nil || slices.Contains(o.Tools, name) {
 		return true
 	}
+	if name == "" && r.reported(path) { // as a value of another type
+		return false
+	}
 	message := strconv.Quote(name) + " is not a tool"
 	if meant := closest(name, o.Tools); meant != "" {
 		message += "; did you mean " + meant + "?"

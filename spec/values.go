@@ -51,7 +51,7 @@ func inside[N int | int64 | float64](r *report, path string, v *N, low, high N, 
 		return
 	}
 	expected := fmt.Sprintf("%v to %v", low, high)
-	if float64(high) >= 1_000_000_000 {
+	if float64(high) >= 1_000_000_000 && *v < low {
 		expected = fmt.Sprintf("at least %v", low)
 	}
 	r.at(path, expected+or, "is %v", *v)

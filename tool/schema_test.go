@@ -25,7 +25,8 @@ func TestViolationsAreWordsThatAModelCanActOn(t *testing.T) {
 		"properties": {
 			"path": {"type": "string", "minLength": 1},
 			"limit": {"type": "integer", "maximum": 10},
-			"mode": {"enum": ["fast", "slow"]},
+			"mode": {"enum": ["fast", "slow", "<auto>", null]},
+			"form": {"const": {"sides": [1, 2]}},
 			"when": {"pattern": "^[0-9]+$", "type": "string"},
 			"place": {"$ref": "#/$defs/place"},
 			"target": {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}
@@ -45,9 +46,10 @@ func TestViolationsAreWordsThatAModelCanActOn(t *testing.T) {
 		{`{"path":""}`, `/path: must have at least 1 characters, not 0`},
 		{`{"path":"a","limit":3.5}`, `/limit: must be integer, not number`},
 		{`{"path":"a","limit":11}`, `/limit: maximum: got 11, want 10`},
-		{`{"path":"a","mode":"medium"}`, `/mode: value must be one of 'fast', 'slow'`},
+		{`{"path":"a","mode":"medium"}`, `/mode: value must be one of "fast", "slow", "<auto>", null`},
+		{`{"path":"a","form":{"sides":[1]}}`, `/form: value must be {"sides":[1,2]}`},
 		{`{"path":"a","when":"now"}`, `/when: "now" does not match the pattern ^[0-9]+$`},
-		{`{"path":"a","offset":1}`, `"offset" is not known; known: "limit", "mode", "path", "place", "target", "when"`},
+		{`{"path":"a","offset":1}`, `"offset" is not known; known: "form", "limit", "mode", "path", "place", "target", "when"`},
 		{`{"path":"a","place":{"x":1}}`, `/place: "x" is not known; known: "lat/lon"`},
 		{`{"path":"a","place":{"lat/lon":"1"}}`, `/place/lat~1lon: must be number, not string`},
 		{`{"path":"a","target":3}`, `/target: fits none of the allowed forms: /target: must be array, not number, or /target: must be string, not number`},

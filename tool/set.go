@@ -134,6 +134,9 @@ func (s *Set) Resolve(callID string, c llm.ToolCall) event.ToolCall {
 	e.Effect, e.ReadOnly, e.Polling, e.Agent = cmp.Or(t.Effect, event.EffectAtMostOnce), t.ReadOnly, t.Polling, t.Agent
 	switch {
 	case err != nil:
+		if _, wrong := parse([]byte(e.ArgsText)); len(e.Args) == 0 && wrong != nil {
+			err = wrong
+		}
 		e.Problem = t.invalid("are not valid JSON: " + err.Error() + fragment(e.ArgsText))
 	default:
 		if err := t.schema.validate(args); err != nil {

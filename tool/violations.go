@@ -1,6 +1,7 @@
 package tool
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -92,6 +93,10 @@ func (x explainer) words(e *jsonschema.ValidationError) string {
 		return fmt.Sprintf("must have at least %d items, not %d", k.Want, k.Got)
 	case *kind.MaxItems:
 		return fmt.Sprintf("must have at most %d items, not %d", k.Want, k.Got)
+	case *kind.Enum:
+		return "value must be " + plural(len(k.Want), "", "one of ") + values(k.Want)
+	case *kind.Const:
+		return "value must be " + values([]any{k.Want})
 	case *kind.Pattern:
 		return fmt.Sprintf("%s does not match the pattern %s", strconv.Quote(clip(k.Got, 60)), k.Want)
 	}
@@ -159,6 +164,25 @@ func quoted(names []string) string {
 		names = append(names, fmt.Sprintf("and %d more", more))
 	}
 	return strings.Join(names, ", ")
+}
+
+// values writes what a schema allows in the words in which it is to be given.
+func values(allowed []any) string {
+	texts := make([]string, 0, len(allowed))
+	for _, v := range allowed[:min(len(allowed), maxNames)] {
+		var b strings.Builder
+		enc := json.NewEncoder(&b)
+		enc.SetEscapeHTML(false)
+		if err := enc.Encode(v); err != nil {
+			b.Reset()
+			fmt.Fprint(&b, v)
+		}
+		texts = append(texts, strings.TrimSpace(b.String()))
+	}
+	if more := len(allowed) - len(texts); more > 0 {
+		texts = append(texts, fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(texts, ", ")
 }
 
 func plural(n int, one, many string) string {

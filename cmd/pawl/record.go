@@ -3,8 +3,10 @@ package main
 import (
 	"errors"
 	"os"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 
 	"github.com/pawlrun/pawl/engine"
 	"github.com/pawlrun/pawl/llm"
@@ -17,13 +19,18 @@ func recordFlag(c *cobra.Command, path *string) {
 }
 
 // recordAnew refuses to record over something: only a resumed run goes on with
-// a recording.
+// a recording. It also refuses where no file can be made, before the answers
+// are paid for.
 func recordAnew(path string) error {
 	if path == "" {
 		return nil
 	}
 	if _, err := os.Lstat(path); err == nil {
 		return usagef("--record %s: the file is there already and is not overwritten", path)
+	}
+	dir := filepath.Dir(path)
+	if err := unix.Access(dir, unix.W_OK|unix.X_OK); err != nil {
+		return usagef("--record %s: no file can be made in the directory %s: %v", path, dir, err)
 	}
 	return nil
 }

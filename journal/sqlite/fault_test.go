@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -123,7 +124,7 @@ func files(t *testing.T, dir string) map[string][32]byte {
 	t.Helper()
 	sums := map[string][32]byte{}
 	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
-		if err != nil || e.IsDir() {
+		if err != nil || !e.Type().IsRegular() {
 			return err
 		}
 		data, err := os.ReadFile(path)
@@ -148,6 +149,11 @@ func TestWhatIsNotAJournalIsRefusedAndNotTouched(t *testing.T) {
 		}, journal.ErrForeign},
 		"noise": {func(t *testing.T, path string) {
 			if err := os.WriteFile(path, bytes.Repeat([]byte{0xa5}, 10_000), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}, journal.ErrForeign},
+		"a named pipe": {func(t *testing.T, path string) {
+			if err := syscall.Mkfifo(path, 0o600); err != nil {
 				t.Fatal(err)
 			}
 		}, journal.ErrForeign},

@@ -108,18 +108,18 @@ const (
 // one, before SQLite sees and perhaps changes it. An empty file is a new
 // journal.
 func inspect(path string) error {
+	info, err := os.Stat(path) // to open a pipe would wait for its other end
+	if err != nil {
+		return err
+	}
+	if !info.Mode().IsRegular() {
+		return fmt.Errorf("it is no regular file: %w", journal.ErrForeign)
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return err
-	}
-	if info.IsDir() {
-		return fmt.Errorf("it is a directory: %w", journal.ErrForeign)
-	}
 	if info.Size() == 0 {
 		return nil
 	}
