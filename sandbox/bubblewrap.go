@@ -23,6 +23,10 @@ func findBubblewrap() (string, bool) {
 	return "", false
 }
 
+// tunables are what root may change of the kernel without any capability, and so
+// of the whole machine. Of a new /proc bwrap leaves most of it open.
+var tunables = []string{"/proc/acpi", "/proc/fs", "/proc/mtrr", "/proc/pressure", "/proc/scsi", "/proc/sys"}
+
 // wrap says a view in bwrap's words. Later words lie over earlier ones.
 func (v view) wrap(network egress.Network, temp, home string) []string {
 	args := []string{"--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try", "--as-pid-1", "--cap-drop", "ALL"}
@@ -45,6 +49,9 @@ func (v view) wrap(network egress.Network, temp, home string) []string {
 		bind("--ro-bind", "/")
 	}
 	args = append(args, "--dev", "/dev", "--proc", "/proc")
+	if os.Getuid() == 0 {
+		bind("--ro-bind-try", tunables...)
+	}
 	for _, dir := range v.veil {
 		switch dir {
 		case v.home:
