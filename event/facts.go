@@ -67,6 +67,9 @@ type PathUse struct {
 	// Given says that a program is given the path of which it is not known
 	// what it does.
 	Given bool `json:"given,omitempty"`
+	// Found says that the path is one of those that a pattern of names stands for,
+	// and its own name: no link leads to it.
+	Found bool `json:"found,omitempty"`
 	// Protected says that the sandbox holds the path read-only, and would open it
 	// for the call.
 	Protected bool `json:"protected,omitempty"`

@@ -31,7 +31,7 @@ func (r *reader) givenGlob(a word, dirs []string) {
 			r.path(a, []string{dir}, event.PathUse{Given: true})
 		}
 		for _, name := range found {
-			r.path(word{text: name}, []string{dir}, event.PathUse{Given: true})
+			r.path(word{text: name}, []string{dir}, event.PathUse{Given: true, Found: true})
 		}
 	}
 }

@@ -363,7 +363,8 @@ func (r *reader) path(w word, dirs []string, use event.PathUse) {
 			continue
 		}
 		found := r.ws.PathFrom(dir, name)
-		found.Write, found.Tree, found.Given = use.Write, use.Tree, use.Given
+		straight := found == r.ws.within(filepath.Clean(abs))
+		found.Write, found.Tree, found.Given, found.Found = use.Write, use.Tree, use.Given, use.Found && straight
 		r.named(abs, use)
 		r.use(found)
 		if link, ok := r.ws.link(abs); ok && use.Write {
@@ -374,7 +375,7 @@ func (r *reader) path(w word, dirs []string, use event.PathUse) {
 }
 
 func (r *reader) unknown(w word, use event.PathUse) {
-	use.Path, use.Unknown = trim(w.text), true
+	use.Path, use.Unknown, use.Found = trim(w.text), true, false
 	r.use(use)
 }
 

@@ -187,8 +187,6 @@ func TestWhatIsNotAJournalIsRefusedAndNotTouched(t *testing.T) {
 	t.Run("a directory", func(t *testing.T) { wantRefusal(t, t.TempDir(), journal.ErrForeign) })
 }
 
-// A page that was damaged on disk is found by whoever reads it, and is not
-// taken for a run that is not there.
 // SQLite keeps the log beside the file itself, where whoever guards the name
 // that was given does not look for it.
 func TestAJournalIsWrittenByItsOwnNameAlone(t *testing.T) {
@@ -211,6 +209,8 @@ func TestAJournalIsWrittenByItsOwnNameAlone(t *testing.T) {
 	}
 }
 
+// A page that was damaged on disk is found by whoever reads it, and is not
+// taken for a run that is not there.
 func TestADamagedPageIsDamageAndNotAbsence(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "journal.db")
 	s, err := sqlite.Open(t.Context(), path, sqlite.Options{})

@@ -8,11 +8,11 @@ import (
 
 // moved says that a path of a command leads to another file now than when the
 // call was judged. What a pattern of names stands for may have grown meanwhile, or
-// shrunk: nothing that was named is another file for that.
+// shrunk: nothing that was named is another file for that. What a link leads to is
+// one, also where the file that it led to is still named besides.
 func moved(judged, now []event.PathUse) bool {
 	led := slices.ContainsFunc(judged, func(p event.PathUse) bool { return !slices.Contains(now, p) })
 	return slices.ContainsFunc(now, func(p event.PathUse) bool {
-		found := p == event.PathUse{Path: p.Path, Given: true}
-		return !slices.Contains(judged, p) && (led || !found)
+		return !slices.Contains(judged, p) && (led || !p.Found)
 	})
 }

@@ -20,13 +20,16 @@ func TestACommandRunsOnlyWhereItsPathsLeadWhereTheyLed(t *testing.T) {
 		change  func(dir string) error
 		runs    bool
 	}{
-		"a file more fits":          {"true *.go", func(dir string) error { return os.WriteFile(dir+"/new.go", nil, 0o600) }, true},
-		"a file fewer":              {"base64 a.go *.go", func(dir string) error { return os.Remove(dir + "/b.go") }, true},
-		"a file more for a program": {"base64 *.go", func(dir string) error { return os.WriteFile(dir+"/new.go", nil, 0o600) }, true},
-		"a link in its place":       {"base64 a.go", func(dir string) error { return relink(dir, "a.go", "secret") }, false},
-		"a link among those it is":  {"base64 *.go", func(dir string) error { return relink(dir, "a.go", "secret") }, false},
-		"a link to elsewhere":       {"base64 *.go", func(dir string) error { return os.Symlink("/etc/hostname", dir+"/new.go") }, false},
-		"a link that is written to": {"echo x > a.go", func(dir string) error { return relink(dir, "a.go", "secret") }, false},
+		"a file more fits":                    {"true *.go", func(dir string) error { return os.WriteFile(dir+"/new.go", nil, 0o600) }, true},
+		"a file fewer":                        {"base64 a.go *.go", func(dir string) error { return os.Remove(dir + "/b.go") }, true},
+		"a file more for a program":           {"base64 *.go", func(dir string) error { return os.WriteFile(dir+"/new.go", nil, 0o600) }, true},
+		"a link in its place":                 {"base64 a.go", func(dir string) error { return relink(dir, "a.go", "secret") }, false},
+		"a link among those it is":            {"base64 *.go", func(dir string) error { return relink(dir, "a.go", "secret") }, false},
+		"a link to elsewhere":                 {"base64 *.go", func(dir string) error { return os.Symlink("/etc/hostname", dir+"/new.go") }, false},
+		"a link to what is also named":        {"base64 also a.go", func(dir string) error { return relink(dir, "also", "secret") }, false},
+		"a link to what a pattern finds, too": {"base64 *.go als*", func(dir string) error { return relink(dir, "also", "secret") }, false},
+		"a new link to a file that is there":  {"base64 *.go", func(dir string) error { return os.Symlink("secret", dir+"/new.go") }, false},
+		"a link that is written to":           {"echo x > a.go", func(dir string) error { return relink(dir, "a.go", "secret") }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir, err := filepath.EvalSymlinks(t.TempDir())
@@ -37,6 +40,9 @@ func TestACommandRunsOnlyWhereItsPathsLeadWhereTheyLed(t *testing.T) {
 				if err := os.WriteFile(filepath.Join(dir, file), nil, 0o600); err != nil {
 					t.Fatal(err)
 				}
+			}
+			if err := os.Symlink("a.go", filepath.Join(dir, "also")); err != nil {
+				t.Fatal(err)
 			}
 			sh := shell.New(shell.Options{Dir: dir, Env: os.Environ()})
 			args, err := json.Marshal(map[string]string{"command": c.command})
