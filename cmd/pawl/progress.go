@@ -103,7 +103,7 @@ func toolProgress(e event.Event, pawl string) []note {
 		return []note{{plain, "  → " + firstLine(label(d), 100)}}
 	case event.ToolResult:
 		if d.IsError {
-			return []note{{red, "  ✗ " + d.Tool + " " + firstLine(complaint(d.Output), 200)}}
+			return []note{{red, "  ✗ " + firstLine(d.Tool, 60) + " " + firstLine(complaint(d.Output), 200)}}
 		}
 		return []note{{green, "  ✓ " + d.Tool + " " + firstLine(d.Output, 80)}}
 	case event.ToolAttemptFailed:

@@ -88,9 +88,11 @@ func TestWhatModelsAndToolsSayCannotSteerTheTerminal(t *testing.T) {
 			t.Errorf("%q still holds %q", got, bad)
 		}
 	}
-	notes := progress(event.Event{Data: event.ToolResult{Tool: "x", Output: evil}}, "pawl")
-	if strings.ContainsAny(notes[0].text, "\x1b\r\x07") {
-		t.Errorf("%q", notes[0].text)
+	for _, said := range []event.ToolResult{{Tool: "x", Output: evil}, {Tool: evil, Output: "there is no such tool", IsError: true}} {
+		notes := progress(event.Event{Data: said}, "pawl")
+		if strings.ContainsAny(notes[0].text, "\x1b\r\x07") {
+			t.Errorf("%q", notes[0].text)
+		}
 	}
 }
 
