@@ -56,6 +56,20 @@ func TestMissingKeyNamesItsVariable(t *testing.T) {
 	}
 }
 
+func TestAnAddressThatCannotBeAskedIsRefusedBeforeTheRun(t *testing.T) {
+	for _, address := range []string{"127.0.0.1:8080", "api.example.com/v1", "ftp://api.example.com", "https://", "http://[::1", "https://a.b\n"} {
+		r := models.Resolver{Getenv: env("ANTHROPIC_API_KEY", "k", "ANTHROPIC_BASE_URL", address)}
+		err := r.Check("anthropic/claude-sonnet-4-5")
+		if err == nil || !strings.Contains(err.Error(), "provider anthropic: ANTHROPIC_BASE_URL is no address such as https://") {
+			t.Errorf("%q: %v", address, err)
+		}
+	}
+	r := models.Resolver{Getenv: env(), Config: models.Config{Providers: map[string]models.Provider{"acme": {BaseURL: "acme:443"}}}}
+	if err := r.Check("acme/one"); err == nil || !strings.Contains(err.Error(), "provider acme: base_url is no address") {
+		t.Errorf("of a config: %v", err)
+	}
+}
+
 // The path that a provider is asked at, and the key that it sees, for each way
 // to write its endpoint down.
 func TestEndpointsAreTakenAsTheOfficialSDKsTakeThem(t *testing.T) {

@@ -26,6 +26,9 @@ func (r *Resolver) provider(name string) (llm.Model, error) {
 	if key == "" && !s.optional {
 		return nil, noKey(name, s.keys...)
 	}
+	if err := s.checkAddress(); err != nil {
+		return nil, fmt.Errorf("models: provider %s: %w", name, err)
+	}
 	headers, err := r.headers(s.headers)
 	if err != nil {
 		return nil, fmt.Errorf("models: provider %s: headers: %w", name, err)

@@ -2,7 +2,9 @@ package models
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
+	"net/url"
 	"slices"
 
 	"github.com/pawlrun/pawl/llm/openaichat"
@@ -106,6 +108,18 @@ func (r *Resolver) address(name string, s service, configured string) string {
 		return r.env(s.baseEnv)
 	}
 	return s.baseURL
+}
+
+// checkAddress refuses an address to which no request can be sent, before a run
+// begins. It may hold a password, so it is not repeated.
+func (s service) checkAddress() error {
+	if s.baseURL == "" {
+		return nil
+	}
+	if u, err := url.Parse(s.baseURL); err == nil && u.Host != "" && (u.Scheme == "https" || u.Scheme == "http") {
+		return nil
+	}
+	return fmt.Errorf("%s is no address such as https://api.example.com", cmp.Or(s.baseEnv, "base_url"))
 }
 
 // RunsOwnTools says whether a target's provider can run tools on its own side;
