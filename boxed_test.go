@@ -4,6 +4,7 @@ package pawl_test
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -127,6 +128,9 @@ func TestARunDoesNotStartWhereItsSandboxLeavesTheJournalOpen(t *testing.T) {
 					if err == nil {
 						s, err := run.Wait()
 						t.Fatalf("it ran: %+v, %v", s.Outcome, err)
+					}
+					if e, ok := errors.AsType[*pawl.JournalError](err); !ok || e.Tool != "shell.exec" || !strings.HasPrefix(e.File, target) {
+						t.Errorf("it is refused with %v", err)
 					}
 					return
 				}

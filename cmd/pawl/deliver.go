@@ -92,8 +92,11 @@ func (s *session) deliverAndResume(ctx context.Context, r journal.Run, c journal
 	if !f.resume || elsewhere {
 		return s.deliver(ctx, r, c, f.json)
 	}
-	if of, err := s.desk.OfProgram(ctx, toResume(r)); err != nil || of {
-		return errors.Join(err, usagef("%w; leave --resume out, and it takes the %s up when it does", launch.ErrNoFile, c.Kind))
+	switch of, err := s.desk.OfProgram(ctx, toResume(r)); {
+	case err != nil:
+		return err
+	case of:
+		return usagef("%w; leave --resume out, and it takes that up when it does", launch.ErrNoFile)
 	}
 	sent := time.Now()
 	d, err := s.send(ctx, r, c)

@@ -144,7 +144,7 @@ func TestWhatWaitsInAChildIsShownAndDecidedOnEitherRun(t *testing.T) {
 			run, call := to(parent, child)
 			refused := "the run was started by a program that embeds Pawl, not from an agent file, so only that program can go on with it"
 			f = p.exits(2, "runs", "approve", run, call, "--resume")
-			if want := "pawl: " + refused + "; leave --resume out, and it takes the approve up when it does\n"; f.err != want {
+			if want := "pawl: " + refused + "; leave --resume out, and it takes that up when it does\n"; f.err != want {
 				t.Errorf("who approves and resumes is told %q, want %q", f.err, want)
 			}
 			says(parent+"  parked: approval_required  ", "runs")
@@ -196,6 +196,17 @@ func TestWhatWaitsInAChildIsListedAndDecidedOverHTTP(t *testing.T) {
 	if got.Decision.Kind != event.ApprovalApproved || got.Problem.Type != "urn:pawl:problem:cannot-go-on" || got.Problem.Next != "POST /v1/runs/"+parent+"/resume" {
 		t.Errorf("%+v", got)
 	}
+}
+
+func TestARunThatCannotBeReadIsNotCalledAPrograms(t *testing.T) {
+	p := newProject(t, nil)
+	parent, _ := p.parksInChild()
+	p.sql(`UPDATE log SET body = x'7b' WHERE seq = 1 AND rid = (SELECT rid FROM runs WHERE id = '` + parent + `')`)
+	f := p.exits(exitFailed, "runs", "input", parent, "more", "--resume")
+	if strings.Contains(f.err, "program") {
+		t.Errorf("it says %q", f.err)
+	}
+	f.clean(t, "event")
 }
 
 func TestAChildThatCannotBeReadIsShownAsThat(t *testing.T) {
