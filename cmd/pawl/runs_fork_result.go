@@ -36,10 +36,10 @@ func (s *session) nameResults(ctx context.Context, r journal.Run, seq int64, res
 			return err
 		case c.result == 0:
 			return usagef("--result %s: the call has no result yet", c.id)
-		case c.result > seq && c.closed == 0:
-			return usagef("--result %s: its result came in event %d, behind the fork, and calls beside it are still open", c.id, c.result)
-		case c.result > seq:
-			return usagef("--result %s: its result came in event %d, behind the fork; fork at %d", c.id, c.result, c.closed)
+		case c.closed == 0:
+			return usagef("--result %s: its result came in event %d, and calls beside it are still open", c.id, c.result)
+		case c.closed > seq:
+			return usagef("--result %s: its result came in event %d, and the calls of its cycle end behind the fork; fork at %d", c.id, c.result, c.closed)
 		case named[c.id]:
 			return usagef("--result %s is given twice", c.id)
 		}
