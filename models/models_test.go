@@ -64,9 +64,11 @@ func TestAnAddressThatCannotBeAskedIsRefusedBeforeTheRun(t *testing.T) {
 			t.Errorf("%q: %v", address, err)
 		}
 	}
-	r := models.Resolver{Getenv: env(), Config: models.Config{Providers: map[string]models.Provider{"acme": {BaseURL: "acme:443"}}}}
-	if err := r.Check("acme/one"); err == nil || !strings.Contains(err.Error(), "provider acme: base_url is no address") {
-		t.Errorf("of a config: %v", err)
+	for name, provider := range map[string]models.Provider{"acme": {BaseURL: "acme:443"}, "anthropic": {BaseURL: "acme:443"}} {
+		r := models.Resolver{Getenv: env("ANTHROPIC_API_KEY", "k"), Config: models.Config{Providers: map[string]models.Provider{name: provider}}}
+		if err := r.Check(name + "/one"); err == nil || !strings.Contains(err.Error(), "provider "+name+": base_url is no address") {
+			t.Errorf("of a config: %v", err)
+		}
 	}
 }
 

@@ -85,6 +85,9 @@ func (r *Resolver) service(name string) (service, bool) {
 		s = service{custom: true, optional: p.APIKeyEnv == ""}
 	}
 	s.baseURL = r.address(name, s, p.BaseURL)
+	if p.BaseURL != "" {
+		s.baseEnv = "" // it has no say
+	}
 	if p.APIKeyEnv != "" {
 		s.keys, s.optional = []string{p.APIKeyEnv}, false
 	} else if name == "openai-chat" {
