@@ -60,6 +60,14 @@ func TestAScriptIsTakenInEveryFormThatItMayHave(t *testing.T) {
 	}
 }
 
+func TestAScriptThatIsTooShortSaysHowTurnsAreCounted(t *testing.T) {
+	_, err := scripted.New("a", scripted.Turn{Text: "hi"}).Generate(t.Context(), &llm.Request{Ordinal: 1})
+	const want = "the run asks for turn 2 and the script ends after 1; the calls of all models of a run are counted together"
+	if err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("%v", err)
+	}
+}
+
 func TestALongMessageIsShownUpToAWholeCharacter(t *testing.T) {
 	m, err := scripted.Parse("a.yaml", []byte("- {expect: {last: other}, text: hi}\n"))
 	if err != nil {

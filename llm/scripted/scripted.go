@@ -84,7 +84,8 @@ func (m *Model) Generate(ctx context.Context, req *llm.Request) (*llm.Response, 
 func (m *Model) Stream(ctx context.Context, req *llm.Request, emit func(llm.Delta)) (*llm.Response, error) {
 	n := req.Ordinal
 	if n >= len(m.turns) {
-		return nil, m.fail(llm.ClassInvalid, fmt.Sprintf("the script has %d turns and the run asks for turn %d", len(m.turns), n+1))
+		return nil, m.fail(llm.ClassInvalid, fmt.Sprintf(
+			"the run asks for turn %d and the script ends after %d; the calls of all models of a run are counted together", n+1, len(m.turns)))
 	}
 	t := m.turns[n]
 	if diff := t.Expect.differs(req); diff != "" {
