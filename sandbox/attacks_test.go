@@ -26,6 +26,7 @@ var attacks = map[string]func(args []string) error{
 	"ptrace":       ptrace,
 	"peek":         peek,
 	"memory":       memory,
+	"limit":        limit,
 	"tiocsti":      pushInput,
 	"keyctl":       systemCall(unix.SYS_KEYCTL, unix.KEYCTL_GET_KEYRING_ID, specialSession, 1),
 	"io_uring":     ioUring,
@@ -71,6 +72,15 @@ func udp(args []string) error {
 	}
 	_, err = c.Read(make([]byte, 16))
 	return err
+}
+
+// limit bounds what another process may use.
+func limit(args []string) error {
+	pid, err := strconv.Atoi(args[0])
+	if err != nil {
+		return err
+	}
+	return unix.Prlimit(pid, unix.RLIMIT_CORE, &unix.Rlimit{}, nil)
 }
 
 func family(args []string) error {

@@ -75,6 +75,7 @@ var escapes = []struct {
 	{name: "open its parent's memory", command: `"$SELF" attack open-for-ptr $PPID`},
 	{name: "trace another process", command: `"$SELF" attack ptrace $VICTIM`},
 	{name: "kill another process", command: `kill -USR1 $VICTIM`},
+	{name: "limit another process", command: `"$SELF" attack limit $VICTIM`},
 	{name: "use an inherited file", command: `"$SELF" attack files`},
 
 	{name: "connect to this machine", command: `"$SELF" attack tcp $TCP`},

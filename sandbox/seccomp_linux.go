@@ -75,6 +75,11 @@ func filter(families []int) []unix.SockFilter {
 		p.when(unix.BPF_JEQ, unix.TIOCSTI, deny)
 		p.when(unix.BPF_JEQ, unix.TIOCLINUX, deny)
 	})
+	// Landlock holds signals, but a limit on another process's time is one, too.
+	p.call(unix.SYS_PRLIMIT64, func(p *program) {
+		p.load(offsetArg(0))
+		p.unless(unix.BPF_JEQ, 0, deny)
+	})
 	if families != nil {
 		p.call(unix.SYS_SOCKET, func(p *program) {
 			p.load(offsetArg(0))
