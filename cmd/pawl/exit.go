@@ -119,6 +119,7 @@ func (a *app) describe(err error) string {
 		{agent.ErrUnsupported, "a run of the journal %[1]s was written by a newer version of Pawl and was left untouched; use that version to go on with it"},
 		{journal.ErrReadOnly, "the journal %[1]s cannot be written; change its permissions, or name another journal with --journal"},
 		{journal.ErrLocked, "the journal %[1]s is locked by another process for too long; try again when that is done"},
+		{journal.ErrStale, "this process lost its run to another process, as one does that stood still; what it did is in the journal %[1]s, and '%[2]s runs' says how the run stands"},
 		{journal.ErrForeign, "%[1]s is there and is not a journal; name another file with --journal"},
 		{journal.ErrReplaced, "the journal %[1]s was deleted or replaced while it was open; stop whatever did that and look at the file that is there now"},
 		{journal.ErrIO, "the disk under the journal %[1]s failed; look at the disk and check what is there with '%[2]s runs verify --all', then go on with '%[2]s runs resume'"},

@@ -51,6 +51,7 @@ func TestErrorsNameTheThingAndTheNextStep(t *testing.T) {
 		{journal.ErrReadOnly, []string{"j.db", "cannot be written", "--journal"}},
 		{journal.ErrLocked, []string{"j.db", "locked by another process"}},
 		{journal.ErrFull, []string{"j.db", "no space", "resume"}},
+		{journal.ErrStale, []string{"another process", "j.db", "'pawl --journal j.db runs'"}},
 		{journal.ErrForeign, []string{"j.db", "not a journal"}},
 		{errors.New("panic: oh no\ngoroutine 7 [running]:\nmain.main()"), []string{"oh no"}},
 	}
