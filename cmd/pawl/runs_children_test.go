@@ -5,8 +5,25 @@ import (
 	"testing"
 
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/llm"
 )
+
+// Only its program goes on with such a run, but whoever has the journal may give it
+// what it waits for.
+func TestThePageOfAProgramsRunSaysWhatItWaitsFor(t *testing.T) {
+	for want, parked := range map[string]event.RunParked{
+		"go on     pawl runs budget r1 max_tool_calls VALUE, then in the program ": {Limit: "max_tool_calls"},
+		"go on     pawl runs input r1 \"MESSAGE\", then in the program ":           {Reason: event.ParkInput},
+		"go on     in the program ": {Reason: event.ParkInterrupted},
+	} {
+		p := page{Run: journal.Run{ID: "r1"}, ofProgram: true, Parked: &parked}
+		var b strings.Builder
+		if p.head(&b, "pawl"); !strings.Contains(b.String(), want) {
+			t.Errorf("no %q in\n%s", want, b.String())
+		}
+	}
+}
 
 func TestThePageOfARunNamesItsChildren(t *testing.T) {
 	var p page

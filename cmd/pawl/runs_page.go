@@ -86,7 +86,9 @@ func (p *page) head(b *strings.Builder, pawl string) {
 
 // goingOn is the command that takes the run up again.
 func (p *page) goingOn(d event.RunParked, pawl string) string {
-	switch {
+	switch step, more := strings.CutSuffix(goingOn(p.ID, d), " --resume"); {
+	case p.ofProgram && more:
+		return pawl + " " + step + ", then " + inProgram
 	case p.ofProgram:
 		return inProgram
 	case p.Parent != "" && d.Limit == "":
