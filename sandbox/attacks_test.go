@@ -27,6 +27,7 @@ var attacks = map[string]func(args []string) error{
 	"peek":         peek,
 	"memory":       memory,
 	"limit":        limit,
+	"segment":      segment,
 	"tiocsti":      pushInput,
 	"keyctl":       systemCall(unix.SYS_KEYCTL, unix.KEYCTL_GET_KEYRING_ID, specialSession, 1),
 	"io_uring":     ioUring,
@@ -81,6 +82,16 @@ func limit(args []string) error {
 		return err
 	}
 	return unix.Prlimit(pid, unix.RLIMIT_CORE, &unix.Rlimit{}, nil)
+}
+
+// segment opens memory that another process shares.
+func segment(args []string) error {
+	id, err := strconv.Atoi(args[0])
+	if err != nil {
+		return err
+	}
+	_, err = unix.SysvShmAttach(id, 0, 0)
+	return err
 }
 
 func family(args []string) error {

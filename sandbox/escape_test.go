@@ -73,6 +73,7 @@ var escapes = []struct {
 	{name: "read another process's environment", command: `grep -q SECRET "/proc/$VICTIM/environ"`},
 	{name: "read another process's memory", command: `"$SELF" attack peek $VICTIM`},
 	{name: "open its parent's memory", command: `"$SELF" attack open-for-ptr $PPID`},
+	{name: "open memory that other processes share", command: `"$SELF" attack segment $SEGMENT`},
 	{name: "trace another process", command: `"$SELF" attack ptrace $VICTIM`},
 	{name: "kill another process", command: `kill -USR1 $VICTIM`},
 	{name: "limit another process", command: `"$SELF" attack limit $VICTIM`},
@@ -175,6 +176,7 @@ func newField(t *testing.T) field {
 	f.env = []string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + house, "HOUSE=" + house, "OUT=" + outside, "SELF=" + self,
 		fmt.Sprintf("VICTIM=%d", victim(t)), "TCP=" + listen(t, "tcp", "127.0.0.1:0"), "UDP=" + echo(t), "ABSTRACT=" + listen(t, "unix", abstract),
+		fmt.Sprintf("SEGMENT=%d", sharedMemory(t)),
 	}
 	listen(t, "unix", filepath.Join(house, "socket"))
 	listen(t, "unix", filepath.Join(outside, "socket"))
@@ -195,6 +197,17 @@ func inherited(t *testing.T, path string) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { unix.Close(fd) })
+}
+
+// sharedMemory is a segment that goes with the test.
+func sharedMemory(t *testing.T) int {
+	t.Helper()
+	id, err := unix.SysvShmGet(unix.IPC_PRIVATE, os.Getpagesize(), 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _, _ = unix.SysvShmCtl(id, unix.IPC_RMID, nil) })
+	return id
 }
 
 // victim is a process with a secret, that ends with the test.

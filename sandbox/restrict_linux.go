@@ -34,7 +34,7 @@ func restrict(p plan) error {
 			return fmt.Errorf("landlock: %w", err)
 		}
 	}
-	if err := loadFilter(p.Families); err != nil {
+	if err := loadFilter(p.Families, p.Landlock != nil); err != nil {
 		return fmt.Errorf("seccomp: %w", err)
 	}
 	return nil

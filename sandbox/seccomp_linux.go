@@ -31,6 +31,13 @@ var denied = append([]uint32{
 	unix.SYS_NAME_TO_HANDLE_AT, unix.SYS_OPEN_BY_HANDLE_AT, unix.SYS_LOOKUP_DCOOKIE, unix.SYS_NFSSERVCTL,
 }, deniedHere...)
 
+// shared are the system calls by which processes share memory, semaphores and
+// messages that have no name in the file system, where Landlock would hold them.
+var shared = []uint32{
+	unix.SYS_SHMGET, unix.SYS_SHMAT, unix.SYS_SHMCTL, unix.SYS_SEMGET, unix.SYS_SEMOP, unix.SYS_SEMTIMEDOP, unix.SYS_SEMCTL,
+	unix.SYS_MSGGET, unix.SYS_MSGSND, unix.SYS_MSGRCV, unix.SYS_MSGCTL,
+}
+
 // namespaceFlags of clone make namespaces, in which a process could be root.
 const namespaceFlags = unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWNET | unix.CLONE_NEWIPC |
 	unix.CLONE_NEWUTS | unix.CLONE_NEWCGROUP
@@ -46,8 +53,9 @@ const (
 func offsetArg(n int) uint32 { return uint32(offsetArgs + 8*n) }
 
 // filter builds the program that judges each system call. families are the
-// socket families that may be used; nil means all.
-func filter(families []int) []unix.SockFilter {
+// socket families that may be used; nil means all. sharing says that what
+// processes share is not the command's own.
+func filter(families []int, sharing bool) []unix.SockFilter {
 	const (
 		allow = unix.SECCOMP_RET_ALLOW
 		deny  = unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)
@@ -64,6 +72,11 @@ func filter(families []int) []unix.SockFilter {
 	}
 	for _, call := range denied {
 		p.when(unix.BPF_JEQ, call, deny)
+	}
+	if sharing {
+		for _, call := range shared {
+			p.when(unix.BPF_JEQ, call, deny)
+		}
 	}
 	p.when(unix.BPF_JEQ, unix.SYS_CLONE3, absent)
 	p.call(unix.SYS_CLONE, func(p *program) {
@@ -127,8 +140,8 @@ func (p *program) call(number uint32, do func(*program)) {
 
 // loadFilter puts the calling thread, and all that it starts, under a filter.
 // It may not gain privileges any more before.
-func loadFilter(families []int) error {
-	f := filter(families)
+func loadFilter(families []int, sharing bool) error {
+	f := filter(families, sharing)
 	prog := unix.SockFprog{Len: uint16(len(f)), Filter: &f[0]}
 	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, uintptr(unsafe.Pointer(&prog)))
 	if errno != 0 {
