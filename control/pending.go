@@ -23,11 +23,9 @@ func (d *Desk) Pending(ctx context.Context, run string) ([]Pending, error) {
 	if err != nil {
 		return nil, err
 	}
-	children, err := d.store.Runs(ctx, journal.Filter{
-		Parent: run, States: []journal.State{journal.Running, journal.Waiting, journal.Parked},
-	})
+	children, err := d.children(ctx, run)
 	if err != nil {
-		return nil, fmt.Errorf("control: runs that run %s started: %w", run, err)
+		return nil, err
 	}
 	for i := len(children) - 1; i >= 0; i-- { // they come newest first
 		more, err := d.PendingIn(ctx, children[i].ID)
@@ -37,6 +35,37 @@ func (d *Desk) Pending(ctx context.Context, run string) ([]Pending, error) {
 		all = append(all, more...)
 	}
 	return all, nil
+}
+
+// children are the runs that a run started and that have not ended.
+func (d *Desk) children(ctx context.Context, run string) ([]journal.Run, error) {
+	children, err := d.store.Runs(ctx, journal.Filter{
+		Parent: run, States: []journal.State{journal.Running, journal.Waiting, journal.Parked},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("control: runs that run %s started: %w", run, err)
+	}
+	return children, nil
+}
+
+// Answered says that a run which parked for decisions has got them, also where
+// those were about calls of runs that it started. A list asks it of many runs, so
+// whole runs are read only where something may have been decided.
+func (d *Desk) Answered(ctx context.Context, r journal.Run) (bool, error) {
+	if r.State != journal.Parked || r.Detail != string(event.ParkApproval) {
+		return false, nil
+	}
+	last, err := d.store.Records(ctx, r.ID, r.Seq-1, 1)
+	if err != nil {
+		return false, fmt.Errorf("control: last event of run %s: %w", r.ID, err)
+	}
+	if len(last) == 1 && last[0].Type == string(event.TypeRunParked) {
+		if children, err := d.children(ctx, r.ID); err != nil || len(children) == 0 {
+			return false, err
+		}
+	}
+	waiting, err := d.Pending(ctx, r.ID)
+	return err == nil && len(waiting) == 0, err
 }
 
 // PendingIn are the calls of a run itself that wait for a decision.

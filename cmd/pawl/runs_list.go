@@ -8,7 +8,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/journal"
 )
 
@@ -98,14 +97,10 @@ func (s *session) printList(ctx context.Context, page list) error {
 	return nil
 }
 
-// answered says that a run which parked for decisions has got them, also where
-// those were about calls of runs that it started. A run that cannot be read
+// answered is for a run that only has to be gone on with. One that cannot be read
 // stays listed as it is.
 func (s *session) answered(ctx context.Context, r journal.Run) string {
-	if r.State != journal.Parked || r.Detail != string(event.ParkApproval) {
-		return ""
-	}
-	if waiting, err := s.desk.Pending(ctx, r.ID); err != nil || len(waiting) > 0 {
+	if done, err := s.desk.Answered(ctx, r); err != nil || !done {
 		return ""
 	}
 	return decidedAbout
