@@ -70,6 +70,10 @@ type PathUse struct {
 	// Found says that the path is one of those that a pattern of names stands for,
 	// and its own name: no link leads to it.
 	Found bool `json:"found,omitempty"`
+	// Alias says that the path is no own name, but one of the workspace by which
+	// symbolic links lead to the file, which stands beside it under its own. What
+	// rules forbid they forbid under every name.
+	Alias bool `json:"alias,omitempty"`
 	// Protected says that the sandbox holds the path read-only, and would open it
 	// for the call.
 	Protected bool `json:"protected,omitempty"`

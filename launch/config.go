@@ -117,12 +117,20 @@ func rules(a *spec.Agent, o Options) policy.Rules {
 		r.Filesystem = policy.Filesystem(p.Filesystem)
 	}
 	for _, rule := range a.Tools.Rules {
-		r.Rules = append(r.Rules, rule.Policy())
+		given := rule.Policy()
+		r.Rules = append(r.Rules, given)
+		if given.Decision == event.DecisionAllow {
+			continue
+		}
+		for _, behind := range behindLinks(o.Workspace, given.Path) {
+			given.Path = behind
+			r.Rules = append(r.Rules, given)
+		}
 	}
 	for _, p := range a.Tools.ProtectedPaths {
 		r.Protected = append(r.Protected, policy.Pattern(p))
 	}
 	r.Protected = append(r.Protected, hookFiles(a, o.Workspace)...)
-	r.Protected = append(r.Protected, behindLinks(o.Workspace, append(policy.Builtin(), r.Protected...))...)
+	r.Protected = append(r.Protected, behindLinks(o.Workspace, append(policy.Builtin(), r.Protected...)...)...)
 	return r
 }

@@ -54,31 +54,30 @@ func (l *literals) add(workspace, file string) {
 	}
 }
 
-// behindLinks are patterns for what protected names lead to where they are
-// symbolic links: the same files have names there that the patterns do not know.
-func behindLinks(workspace string, protected []policy.Pattern) []policy.Pattern {
+// behindLinks are patterns for what names lead to where they are symbolic links:
+// the same files have names there that the patterns do not know.
+func behindLinks(workspace string, patterns ...policy.Pattern) []policy.Pattern {
 	ws, err := resolve.At(workspace)
 	if err != nil {
 		return nil
 	}
-	var patterns []policy.Pattern
-	for _, p := range protected {
+	var behind []policy.Pattern
+	for _, p := range patterns {
 		name, tree := strings.CutSuffix(string(p), "/**")
-		if strings.ContainsAny(name, `*?[\`) || filepath.IsAbs(name) {
+		if name == "" || strings.ContainsAny(name, `*?[\`) || filepath.IsAbs(name) {
 			continue
 		}
-		for _, use := range ws.Names(filepath.Join(absolute(workspace), name)) {
-			if use.Outside || p.Guards(use.Path) {
-				continue
-			}
-			behind := literally(use.Path)
-			if tree {
-				behind += "/**"
-			}
-			patterns = append(patterns, behind)
+		own := ws.Path(name)
+		if own.Path == "." || p.Guards(own.Path) {
+			continue
 		}
+		found := literally(own.Path)
+		if tree {
+			found += "/**"
+		}
+		behind = append(behind, found)
 	}
-	return patterns
+	return behind
 }
 
 // inside is the name that a file has in a workspace, and false for one that lies

@@ -144,3 +144,53 @@ func TestWhatAProtectedLinkLeadsToIsProtected(t *testing.T) {
 		}
 	}
 }
+
+// What the owner's rules forbid of a name, they forbid of what it leads to, and
+// under every name that leads through a link of that name.
+func TestARuleHoldsForWhatALinkOfItsNameLeadsTo(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"conf/live", "keys"} {
+		if err := os.MkdirAll(filepath.Join(dir, name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	beside := filepath.Join(t.TempDir(), "beside.env")
+	for link, to := range map[string]string{
+		".env": "conf/env.prod", "current": "conf/live", "again": "current", "server.pem": "keys/server", ".beside": beside,
+	} {
+		if err := os.Symlink(to, filepath.Join(dir, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	path := filepath.Join(dir, "agent.yaml")
+	text := "identity: {name: x}\nmodel_policy: {primary: anthropic/claude-sonnet-4-5}\ntools:\n  allow: [fs.read, fs.write, fs.grep, shell.exec]\n" +
+		"  rules:\n    - {deny: \"*\", path: .env}\n    - {ask: fs.write, path: \"current/**\"}\n    - {deny: fs.read, path: \"**/*.pem\"}\n" +
+		"    - {deny: \"*\", path: .beside}\n    - {allow: fs.write, path: \"conf/**\"}\n"
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for call, want := range map[string]event.Decision{
+		`fs.read {"path":".env"}`:                      event.DecisionDeny,
+		`fs.read {"path":"conf/env.prod"}`:             event.DecisionDeny,
+		`shell.exec cat .env`:                          event.DecisionDeny,
+		`shell.exec grep -r KEY conf`:                  event.DecisionDeny,
+		`fs.write {"path":"current/a","content":""}`:   event.DecisionAsk,
+		`fs.write {"path":"again/a","content":""}`:     event.DecisionAsk,
+		`fs.write {"path":"conf/live/a","content":""}`: event.DecisionAsk,
+		`fs.write {"path":"conf/other","content":""}`:  event.DecisionAllow,
+		`fs.read {"path":"server.pem"}`:                event.DecisionDeny,
+		`shell.exec cat .beside`:                       event.DecisionDeny,
+		"shell.exec cat " + beside:                     event.DecisionDeny,
+		`fs.read {"path":"keys/other"}`:                event.DecisionAllow,
+		`fs.read {"path":"current/a"}`:                 event.DecisionAllow,
+	} {
+		e, err := launch.Explain(path, call, launch.Options{Workspace: dir})
+		if err != nil {
+			t.Errorf("%s: %v", call, err)
+			continue
+		}
+		if e.Decision.Decision != want {
+			t.Errorf("%s is %s by %s", call, e.Decision.Decision, e.Decision.Rule)
+		}
+	}
+}

@@ -87,3 +87,27 @@ func TestEveryRuleThatSpokeIsGivenTheStrictestFirst(t *testing.T) {
 		t.Errorf("decided %+v of %+v", v, said)
 	}
 }
+
+// What forbids holds under every name of a file, what permits under its own.
+func TestANameThatLeadsThroughALinkForbidsAndDoesNotPermit(t *testing.T) {
+	alias := event.PathUse{Path: "link/a", Alias: true}
+	own := event.PathUse{Path: "conf/a"}
+	for _, c := range []struct {
+		name string
+		rule policy.Rule
+		want event.Decision
+	}{
+		{"a denied link", policy.Rule{Decision: event.DecisionDeny, Tool: "fs.write", Path: "link/**"}, event.DecisionDeny},
+		{"a link that asks", policy.Rule{Decision: event.DecisionAsk, Tool: "fs.write", Path: "link/**"}, event.DecisionAsk},
+		{"a permitted file", policy.Rule{Decision: event.DecisionAllow, Tool: "fs.write", Path: "conf/**"}, event.DecisionAllow},
+		{"a permitted link", policy.Rule{Decision: event.DecisionAllow, Tool: "fs.write", Path: "link/**"}, event.DecisionAsk},
+	} {
+		if got := (policy.Rules{Rules: []policy.Rule{c.rule}}).Decide(writes("fs.write", own, alias)); got.Decision != c.want {
+			t.Errorf("%s: %s by %s", c.name, got.Decision, got.Rule)
+		}
+	}
+	protected := policy.Rules{Declared: true, Protected: []policy.Pattern{"link/**"}}
+	if got := protected.Decide(writes("fs.write", own, alias)); got.Decision != event.DecisionAsk {
+		t.Errorf("a protected link: %s by %s", got.Decision, got.Rule)
+	}
+}

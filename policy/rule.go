@@ -79,7 +79,7 @@ func all[T any](list []T, fits func(T) bool) bool {
 
 func (r Rule) path(p event.PathUse, allow bool) bool {
 	if allow {
-		return !p.Unknown && r.Path.Match(p.Path) && (!p.Tree || r.Path.Match(p.Path+"/\x00"))
+		return p.Alias || !p.Unknown && r.Path.Match(p.Path) && (!p.Tree || r.Path.Match(p.Path+"/\x00"))
 	}
 	return p.Unknown || r.Path.Guards(p.Path) || p.Tree && r.Path.Below(p.Path)
 }

@@ -78,6 +78,25 @@ func (w Workspace) Names(p string) []event.PathUse {
 	return append(names, w.within(own))
 }
 
+// Aliases are the names of the workspace by which symbolic links lead from a path
+// to its file, without the file's own.
+func (w Workspace) Aliases(p string) []event.PathUse { return w.aliasesFrom(w.real, p) }
+
+func (w Workspace) aliasesFrom(dir, p string) []event.PathUse {
+	var aliases []event.PathUse
+	_, _ = walk(absolute(dir, p), func(name string, rest []string) {
+		info, err := os.Lstat(name)
+		if err != nil || info.Mode()&os.ModeSymlink == 0 {
+			return
+		}
+		if alias := w.within(path.Join(name, path.Join(rest...))); !alias.Outside {
+			alias.Alias = true
+			aliases = append(aliases, alias)
+		}
+	})
+	return aliases
+}
+
 // link is the name of a symbolic link itself, which some commands take away or
 // put another in the place of, and others write through.
 func (w Workspace) link(abs string) (event.PathUse, bool) {
@@ -102,10 +121,15 @@ const (
 
 // follow walks an absolute path from the root of the file system. It reports
 // false for a path that leads nowhere, because nothing can be said of it.
-func follow(abs string) (name string, ok bool) { return visit(abs, func(string) {}) }
+func follow(abs string) (name string, ok bool) { return walk(abs, func(string, []string) {}) }
 
 // visit is [follow], and says every name that it comes to, those of links too.
 func visit(abs string, come func(name string)) (name string, ok bool) {
+	return walk(abs, func(name string, _ []string) { come(name) })
+}
+
+// walk is [visit], and says what follows each name.
+func walk(abs string, come func(name string, rest []string)) (name string, ok bool) {
 	done, steps, links := "/", strings.Split(abs, "/"), 0
 	for taken := 0; len(steps) > 0; taken++ {
 		step := steps[0]
@@ -121,7 +145,7 @@ func visit(abs string, come func(name string)) (name string, ok bool) {
 			done = next
 			continue
 		}
-		come(next)
+		come(next, steps)
 		if info, err := os.Lstat(next); err != nil || info.Mode()&os.ModeSymlink == 0 {
 			done = next
 			continue

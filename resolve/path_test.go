@@ -3,6 +3,7 @@ package resolve_test
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -103,4 +104,32 @@ func FuzzPath(f *testing.F) {
 			t.Errorf("%q: %+v", p, got)
 		}
 	})
+}
+
+// A rule may know a file by any of the names that lead to it.
+func TestANameThatLeadsThroughLinksIsSaidBesideTheFilesOwn(t *testing.T) {
+	_, ws := place(t)
+	for line, want := range map[string][]string{
+		"cat src/a.go":              nil,
+		"cat git/config":            {"t:git/config"},
+		"cd git && cat config":      {"t:git/config"},
+		"echo x > chain/config":     {"w:chain/config", "w:src/up/config"},
+		"rm -r deep/../deep":        {"wt:deep"},
+		"cat abs/x/../y":            {"t:abs/y"},
+		"ls out":                    {"t:out"},
+		"cp src/a.go deep/b.go":     {"w:deep/b.go", "w:deep/b.go/a.go"},
+		"cat ../named/git/config":   {"t:git/config"},
+		"tee dangling < round/file": {":round/file", "w:dangling"},
+	} {
+		var got []string
+		for _, p := range ws.Shell(line).Paths {
+			if p.Alias {
+				got = append(got, mark(p))
+			}
+		}
+		slices.Sort(got)
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: other names are %q, want %q", line, got, want)
+		}
+	}
 }

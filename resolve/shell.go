@@ -367,6 +367,10 @@ func (r *reader) path(w word, dirs []string, use event.PathUse) {
 		found.Write, found.Tree, found.Given, found.Found = use.Write, use.Tree, use.Given, use.Found && straight
 		r.named(abs, use)
 		r.use(found)
+		for _, alias := range r.ws.aliasesFrom(dir, name) {
+			alias.Write, alias.Tree, alias.Given = use.Write, use.Tree, use.Given
+			r.use(alias)
+		}
 		if link, ok := r.ws.link(abs); ok && use.Write {
 			link.Write = true
 			r.use(link)

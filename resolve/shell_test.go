@@ -23,10 +23,13 @@ func mark(p event.PathUse) string {
 	return s + ":" + p.Path
 }
 
+// marks are the own names of the files.
 func marks(f event.Facts) []string {
 	out := []string{}
 	for _, p := range f.Paths {
-		out = append(out, mark(p))
+		if !p.Alias {
+			out = append(out, mark(p))
+		}
 	}
 	return out
 }

@@ -37,7 +37,7 @@ func (w *Work) Add(facts *event.Facts, d *event.ToolResult, news bool) {
 func runs(f *event.Facts) bool { return len(f.Commands) > 0 }
 
 func edits(f *event.Facts) bool {
-	return slices.ContainsFunc(f.Paths, func(p event.PathUse) bool { return p.Write && !p.Outside })
+	return slices.ContainsFunc(f.Paths, func(p event.PathUse) bool { return p.Write && !p.Outside && !p.Alias })
 }
 
 // Works says that a call of these facts, nil for none, is there to change the

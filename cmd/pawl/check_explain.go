@@ -134,7 +134,7 @@ func pathNotes(p event.PathUse) string {
 		note string
 	}{
 		{p.Write, "written"}, {p.Tree, "with all below it"}, {p.Outside, "outside the workspace"},
-		{p.Unknown, "computed when it runs"}, {p.Given, "given to a program"},
+		{p.Unknown, "computed when it runs"}, {p.Given, "given to a program"}, {p.Alias, "a name that leads there through a link"},
 	} {
 		if n.on {
 			notes = append(notes, n.note)

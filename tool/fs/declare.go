@@ -38,6 +38,10 @@ func (w *Workspace) judged(t *tool.Tool, use event.PathUse, risk event.Risk) {
 		p := w.paths.Path(filepath.Clean(pathOf(args)))
 		p.Write, p.Tree = use.Write, use.Tree
 		f := event.Facts{Paths: []event.PathUse{p}, Risk: risk, Confined: true}
+		for _, alias := range w.paths.Aliases(filepath.Clean(pathOf(args))) {
+			alias.Write, alias.Tree = use.Write, use.Tree
+			f.Paths = append(f.Paths, alias)
+		}
 		if !p.Write && !p.Outside && w.otherNames != nil {
 			f = w.withOtherNames(f, t.Name, p.Path)
 		}

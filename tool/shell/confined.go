@@ -69,7 +69,7 @@ func (o Options) grants(facts *event.Facts) []sandbox.Grant {
 	}
 	var grants []sandbox.Grant
 	for _, p := range facts.Paths {
-		if !p.Write || p.Unknown || !p.Outside && o.Sandbox.Policy().Filesystem == sandbox.FilesystemReadOnly {
+		if !p.Write || p.Unknown || p.Alias || !p.Outside && o.Sandbox.Policy().Filesystem == sandbox.FilesystemReadOnly {
 			continue
 		}
 		grants = append(grants, sandbox.Grant{Path: o.at(p), Tree: p.Tree})

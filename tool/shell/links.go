@@ -16,7 +16,7 @@ import (
 func (o Options) withOtherNames(facts event.Facts) event.Facts {
 	for _, p := range slices.Clone(facts.Paths) {
 		changes := p.Write || p.Given
-		if !changes && !o.GateReads || p.Unknown || p.Outside {
+		if !changes && !o.GateReads || p.Unknown || p.Outside || p.Alias {
 			continue
 		}
 		names, err := sandbox.ProtectedNames(o.Dir, o.Protected, p.Path, !changes && p.Tree)
