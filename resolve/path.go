@@ -8,6 +8,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/pawlrun/pawl/event"
@@ -83,17 +84,25 @@ func (w Workspace) Names(p string) []event.PathUse {
 func (w Workspace) Aliases(p string) []event.PathUse { return w.aliasesFrom(w.real, p) }
 
 func (w Workspace) aliasesFrom(dir, p string) []event.PathUse {
-	var aliases []event.PathUse
-	_, _ = walk(absolute(dir, p), func(name string, rest []string) {
-		info, err := os.Lstat(name)
-		if err != nil || info.Mode()&os.ModeSymlink == 0 {
-			return
-		}
-		if alias := w.within(path.Join(name, path.Join(rest...))); !alias.Outside {
-			alias.Alias = true
-			aliases = append(aliases, alias)
+	var names []string
+	own, found := walk(absolute(dir, p), func(name string, rest []string) {
+		if info, err := os.Lstat(name); err == nil && info.Mode()&os.ModeSymlink != 0 {
+			names = append(names, path.Join(name, path.Join(rest...)))
 		}
 	})
+	var aliases []event.PathUse
+	for _, name := range names {
+		alias := w.within(name)
+		alias.Alias = true
+		if alias.Outside || slices.Contains(aliases, alias) {
+			continue
+		}
+		// A ".." behind a link goes up from where that leads to, for which a name
+		// without it has no word.
+		if leads, _ := follow(name); !found || leads == own {
+			aliases = append(aliases, alias)
+		}
+	}
 	return aliases
 }
 

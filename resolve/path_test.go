@@ -108,7 +108,10 @@ func FuzzPath(f *testing.F) {
 
 // A rule may know a file by any of the names that lead to it.
 func TestANameThatLeadsThroughLinksIsSaidBesideTheFilesOwn(t *testing.T) {
-	_, ws := place(t)
+	dir, ws := place(t)
+	if err := os.Symlink("deep/..", filepath.Join(dir, "rises")); err != nil {
+		t.Fatal(err)
+	}
 	for line, want := range map[string][]string{
 		"cat src/a.go":              nil,
 		"cat git/config":            {"t:git/config"},
@@ -120,6 +123,9 @@ func TestANameThatLeadsThroughLinksIsSaidBesideTheFilesOwn(t *testing.T) {
 		"cp src/a.go deep/b.go":     {"w:deep/b.go", "w:deep/b.go/a.go"},
 		"cat ../named/git/config":   {"t:git/config"},
 		"tee dangling < round/file": {":round/file", "w:dangling"},
+		"cat deep/../a.go":          nil, // src/a.go, and not the a.go beside the link
+		"ls deep/..":                nil,
+		"cat rises/a.go":            {"t:rises/a.go"},
 	} {
 		var got []string
 		for _, p := range ws.Shell(line).Paths {
