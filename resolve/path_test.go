@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -136,6 +137,23 @@ func TestANameThatLeadsThroughLinksIsSaidBesideTheFilesOwn(t *testing.T) {
 		slices.Sort(got)
 		if !slices.Equal(got, want) {
 			t.Errorf("%s: other names are %q, want %q", line, got, want)
+		}
+	}
+}
+
+// Files that are named through a link are no more files for it.
+func TestAsManyFilesMayBeNamedThroughALinkAsWithoutOne(t *testing.T) {
+	_, ws := place(t)
+	for _, dir := range []string{"src/deep/", "deep/"} {
+		line := "cat"
+		for i := range 200 {
+			line += " " + dir + strconv.Itoa(i)
+		}
+		if f := ws.Shell(line); len(f.Unclear) > 0 {
+			t.Errorf("200 files in %s: %q", dir, f.Unclear)
+		}
+		if f := ws.Shell(line + " " + dir + "more"); len(f.Unclear) == 0 {
+			t.Errorf("201 files in %s are clear", dir)
 		}
 	}
 }

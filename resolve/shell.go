@@ -49,6 +49,8 @@ type reader struct {
 	facts event.Facts
 	risk  event.Risk
 	depth int
+	// files counts the paths that are no further names of a file.
+	files int
 	// step counts commands and redirections; namings are the paths that they
 	// name, and links those where a link may come to lie.
 	step    int
@@ -386,10 +388,13 @@ func (r *reader) unknown(w word, use event.PathUse) {
 func (r *reader) use(p event.PathUse) {
 	switch {
 	case slices.Contains(r.facts.Paths, p):
-	case len(r.facts.Paths) == maxFacts:
+	case r.files == maxFacts && !p.Alias, len(r.facts.Paths)-r.files == maxFacts && p.Alias:
 		r.unclear("it names too many files")
 	default:
 		r.facts.Paths = append(r.facts.Paths, p)
+		if !p.Alias {
+			r.files++
+		}
 	}
 }
 
