@@ -27,6 +27,9 @@ func (p Pattern) Valid() bool {
 // maxPattern bounds a pattern in bytes.
 const maxPattern = 1000
 
+// single says that the pattern is the name of one file or directory.
+func (p Pattern) single() bool { return !strings.ContainsAny(string(p), `*?[\`) }
+
 // Match says that the pattern matches a path exactly as it is written, which
 // is what a rule that permits something must ask.
 func (p Pattern) Match(name string) bool {

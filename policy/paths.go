@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"path"
 	"slices"
 
 	"github.com/pawlrun/pawl/event"
@@ -59,6 +60,11 @@ func (r Rules) protected(tool string, p event.PathUse, pattern Pattern) []Verdic
 // the whole tree is touched.
 func (r Rules) protects(p event.PathUse) (Pattern, bool) {
 	for _, pattern := range slices.Concat(r.Protected, Builtin()) {
+		if p.Alias && pattern.single() && pattern.Guards(path.Dir(p.Path)) {
+			// The pattern may be a link's on the way to one file: nothing else that the
+			// link leads to is protected for that.
+			continue
+		}
 		if pattern.Guards(p.Path) || p.Tree && pattern.Below(p.Path) {
 			return pattern, true
 		}

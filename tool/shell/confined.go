@@ -86,7 +86,7 @@ func (o Options) withProtection(facts event.Facts) event.Facts {
 	}
 	held := o.Sandbox.Policy().Protected
 	for i, p := range facts.Paths {
-		facts.Paths[i].Protected = p.Write && !p.Outside && !p.Unknown && (held.Protects(p.Path) || p.Tree && held.Below(p.Path))
+		facts.Paths[i].Protected = p.Write && !p.Outside && !p.Unknown && !p.Alias && (held.Protects(p.Path) || p.Tree && held.Below(p.Path))
 	}
 	return facts
 }

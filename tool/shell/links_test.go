@@ -10,6 +10,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/sandbox"
 	"github.com/pawlrun/pawl/tool/shell"
 )
 
@@ -50,5 +51,41 @@ func TestACommandIsJudgedByTheProtectedNamesOfAFile(t *testing.T) {
 		if diff := gocmp.Diff(want, sh.Facts(raw).Paths); diff != "" {
 			t.Errorf("%s: -want +got\n%s", command, diff)
 		}
+	}
+}
+
+// gitByLink protects .git and a link that leads to the directory notes.
+type gitByLink struct{ gitAlone }
+
+func (p gitByLink) Protects(path string) bool {
+	return p.gitAlone.Protects(path) || path == "link" || strings.HasPrefix(path, "link/")
+}
+
+// What a sandbox opens for a command is the file itself: of a name that leads to
+// it nobody is asked.
+func TestASandboxOpensNoNameThatLeadsThroughALink(t *testing.T) {
+	for _, tier := range boxed {
+		t.Run(string(tier), func(t *testing.T) {
+			dir := t.TempDir()
+			if err := os.Mkdir(filepath.Join(dir, "notes"), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Symlink("notes", filepath.Join(dir, "link")); err != nil {
+				t.Fatal(err)
+			}
+			sh := shell.New(shell.Options{Dir: dir, Sandbox: boxOf(t, tier, sandbox.Policy{Workspace: dir, Protected: gitByLink{}})})
+			for command, want := range map[string][]event.PathUse{
+				"echo x > link/a": {{Path: "notes/a", Write: true}, {Path: "link/a", Write: true, Alias: true}},
+				"rm link":         {{Path: "notes", Write: true}, {Path: "link", Write: true, Alias: true}, {Path: "link", Write: true, Protected: true}},
+			} {
+				raw, err := json.Marshal(map[string]string{"command": command})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if diff := gocmp.Diff(want, sh.Facts(raw).Paths); diff != "" {
+					t.Errorf("%s: -want +got\n%s", command, diff)
+				}
+			}
+		})
 	}
 }
