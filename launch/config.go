@@ -2,6 +2,8 @@ package launch
 
 import (
 	"cmp"
+	"slices"
+	"strings"
 
 	"github.com/pawlrun/pawl/budget"
 	"github.com/pawlrun/pawl/compact"
@@ -131,6 +133,10 @@ func rules(a *spec.Agent, o Options) policy.Rules {
 		r.Protected = append(r.Protected, policy.Pattern(p))
 	}
 	r.Protected = append(r.Protected, hookFiles(a, o.Workspace)...)
-	r.Protected = append(r.Protected, behindLinks(o.Workspace, append(policy.Builtin(), r.Protected...)...)...)
+	own := behindLinks(o.Workspace, r.Protected...)
+	// Whoever named nothing protects nothing outside, where a write asks anyway.
+	builtin := slices.DeleteFunc(behindLinks(o.Workspace, policy.Builtin()...), func(p policy.Pattern) bool { return strings.HasPrefix(string(p), "/") })
+	r.Protected = slices.Concat(r.Protected, builtin, own)
+	r.Protected = append(r.Protected, onTheWay(o.Workspace, append(policy.Builtin(), r.Protected...)...)...)
 	return r
 }

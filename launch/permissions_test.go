@@ -194,3 +194,142 @@ func TestARuleHoldsForWhatALinkOfItsNameLeadsTo(t *testing.T) {
 		}
 	}
 }
+
+// Whoever changes a link between a name and what it leads to decides what is
+// found under the name.
+func TestALinkBetweenANameAndItsFileIsHeldLikeTheName(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"links", "releases/7"} {
+		if err := os.MkdirAll(filepath.Join(dir, name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for link, to := range map[string]string{"current": "links/now", "links/now": "../releases/7"} {
+		if err := os.Symlink(to, filepath.Join(dir, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	path := filepath.Join(dir, "agent.yaml")
+	for tools, want := range map[string]event.Decision{
+		"protected_paths: [\"current/**\"]":                 event.DecisionAsk,
+		"rules: [{deny: shell.exec, path: \"current/**\"}]": event.DecisionDeny,
+	} {
+		text := "identity: {name: x}\nmodel_policy: {primary: anthropic/claude-sonnet-4-5}\ntools: {allow: [shell.exec], approvals: {shell.exec: never}, " + tools + "}\n"
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		for _, call := range []string{"shell.exec rm -r links", "shell.exec mv links old"} {
+			e, err := launch.Explain(path, call, launch.Options{Workspace: dir})
+			if err != nil {
+				t.Errorf("%s: %v", call, err)
+				continue
+			}
+			if e.Decision.Decision != want {
+				t.Errorf("%s: %s is %s by %s", tools, call, e.Decision.Decision, e.Decision.Rule)
+			}
+		}
+	}
+}
+
+// A link by which the agent file or the journal is found is protected itself,
+// and not all else that it leads to.
+func TestALinkToTheOwnFilesProtectsNothingElseBehindIt(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(dir, "conf/agents"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("conf/agents", filepath.Join(dir, "agents")); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, "agents", "agent.yaml")
+	text := "identity: {name: x}\nmodel_policy: {primary: anthropic/claude-sonnet-4-5}\n" +
+		"tools: {allow: [fs.write, shell.exec], approvals: {shell.exec: never}}\n"
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for call, want := range map[string]event.Decision{
+		`fs.write {"path":"agents/notes.md","content":""}`:        event.DecisionAllow,
+		`shell.exec echo x > agents/notes.md`:                     event.DecisionAllow,
+		`fs.write {"path":"agents/agent.yaml","content":""}`:      event.DecisionAsk,
+		`fs.write {"path":"conf/agents/agent.yaml","content":""}`: event.DecisionAsk,
+		`fs.write {"path":"agents/runs.db-wal","content":""}`:     event.DecisionAsk,
+		`shell.exec rm agents`:                                    event.DecisionAsk,
+		`shell.exec ln -sfn elsewhere agents`:                     event.DecisionAsk,
+	} {
+		e, err := launch.Explain(path, call, launch.Options{Workspace: dir, Journal: filepath.Join(dir, "agents", "runs.db")})
+		if err != nil {
+			t.Errorf("%s: %v", call, err)
+			continue
+		}
+		if e.Decision.Decision != want {
+			t.Errorf("%s is %s by %s", call, e.Decision.Decision, e.Decision.Rule)
+		}
+	}
+}
+
+// A repository that lies elsewhere is nothing that the owner protects: who said
+// that commands never ask is not asked for it.
+func TestALinkToARepositoryElsewhereMakesNoUnclearCommandAsk(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Symlink(t.TempDir(), filepath.Join(dir, ".git")); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "agent.yaml")
+	text := "identity: {name: x}\nmodel_policy: {primary: anthropic/claude-sonnet-4-5}\n" +
+		"tools: {allow: [shell.exec], approvals: {shell.exec: never}}\n"
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for call, want := range map[string]event.Decision{
+		`shell.exec eval "$X"`:              event.DecisionAllow,
+		"shell.exec echo x > .git/config":   event.DecisionAsk,
+		"shell.exec some-tool .git/config":  event.DecisionAsk,
+		"shell.exec ln -sfn elsewhere .git": event.DecisionAsk,
+	} {
+		e, err := launch.Explain(path, call, launch.Options{Workspace: dir})
+		if err != nil {
+			t.Errorf("%s: %v", call, err)
+			continue
+		}
+		if e.Decision.Decision != want {
+			t.Errorf("%s is %s by %s", call, e.Decision.Decision, e.Decision.Rule)
+		}
+	}
+}
+
+// A rule for a file behind a link is none for what else lies behind that, but a
+// protected file is found by the link, so that is held.
+func TestANameBehindALinkForbidsNothingBesideIt(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(dir, "releases/7/conf"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("releases/7", filepath.Join(dir, "current")); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, "agent.yaml")
+	text := "identity: {name: x}\nmodel_policy: {primary: anthropic/claude-sonnet-4-5}\ntools:\n  allow: [fs.read, fs.write, shell.exec]\n" +
+		"  approvals: {shell.exec: never}\n  protected_paths: [\"current/conf/**\"]\n  rules: [{deny: \"*\", path: current/.env}]\n"
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for call, want := range map[string]event.Decision{
+		`fs.read {"path":"current/.env"}`:                    event.DecisionDeny,
+		`fs.read {"path":"releases/7/.env"}`:                 event.DecisionDeny,
+		`fs.read {"path":"current/a"}`:                       event.DecisionAllow,
+		`fs.write {"path":"current/a","content":""}`:         event.DecisionAllow,
+		`fs.write {"path":"current/conf/a","content":""}`:    event.DecisionAsk,
+		`fs.write {"path":"releases/7/conf/a","content":""}`: event.DecisionAsk,
+		"shell.exec ln -sfT releases/8 current":              event.DecisionAsk,
+		"shell.exec echo x > current/a":                      event.DecisionAllow,
+	} {
+		e, err := launch.Explain(path, call, launch.Options{Workspace: dir})
+		if err != nil {
+			t.Errorf("%s: %v", call, err)
+			continue
+		}
+		if e.Decision.Decision != want {
+			t.Errorf("%s is %s by %s", call, e.Decision.Decision, e.Decision.Rule)
+		}
+	}
+}
