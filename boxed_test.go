@@ -152,12 +152,15 @@ func TestARunDoesNotStartWhereItsSandboxLeavesTheJournalOpen(t *testing.T) {
 
 // Whatever a command names is opened for it, because somebody was asked.
 func TestACommandThatNamesWhatItsSandboxProtectsAsks(t *testing.T) {
-	for _, command := range []string{"echo new > keep/file", "echo new > twin", "rm -r ."} {
+	for _, command := range []string{"echo new > keep/file", "echo new > twin", "rm -r .", "echo new > link/other", "echo new > behind/other"} {
 		t.Run(command, func(t *testing.T) {
 			inEveryBox(t, func(t *testing.T, open func(sandbox.Policy) tool.Tool) {
 				p := newPlace(t)
 				file := p.kept(t)
-				a := with(open(sandbox.Policy{Workspace: p.work, Protected: keeps{"keep/**"}}))
+				if err := errors.Join(os.Mkdir(filepath.Join(p.work, "behind"), 0o700), os.Symlink("behind", filepath.Join(p.work, "link"))); err != nil {
+					t.Fatal(err)
+				}
+				a := with(open(sandbox.Policy{Workspace: p.work, Protected: keeps{"keep/**", "link/**"}}))
 				a.NeverAsk = []string{"shell.exec"}
 				a.Model = says(scripted.Turn{ToolCalls: calls("shell.exec", `{"command":"`+command+`"}`)}, scripted.Turn{Text: "done"})
 				s, err := a.Run(t.Context(), "go")

@@ -6,8 +6,11 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/resolve"
 	"github.com/pawlrun/pawl/sandbox"
 )
 
@@ -84,11 +87,35 @@ func (o Options) withProtection(facts event.Facts) event.Facts {
 	if o.Sandbox == nil || o.Sandbox.Policy().Protected == nil {
 		return facts
 	}
-	held := o.Sandbox.Policy().Protected
+	held, behind := o.Sandbox.Policy().Protected, o.behindLinks()
 	for i, p := range facts.Paths {
-		facts.Paths[i].Protected = p.Write && !p.Outside && !p.Unknown && !p.Alias && (held.Protects(p.Path) || p.Tree && held.Below(p.Path))
+		facts.Paths[i].Protected = p.Write && !p.Outside && !p.Unknown && !p.Alias &&
+			(held.Protects(p.Path) || p.Tree && held.Below(p.Path) || slices.ContainsFunc(behind, func(name string) bool {
+				return below(p.Path, name) || p.Tree && below(name, p.Path)
+			}))
 	}
 	return facts
+}
+
+// behindLinks are what the protected names of the sandbox lead to, which it holds
+// as well.
+func (o Options) behindLinks() []string {
+	policy := o.Sandbox.Policy()
+	ws, err := resolve.At(policy.Workspace)
+	if err != nil {
+		return nil
+	}
+	var names []string
+	for _, name := range policy.Protected.Named() {
+		if own := ws.Path(name); !own.Outside && !policy.Protected.Protects(own.Path) {
+			names = append(names, own.Path)
+		}
+	}
+	return names
+}
+
+func below(name, dir string) bool {
+	return name == dir || dir == "." || strings.HasPrefix(name, dir+"/")
 }
 
 // at is the absolute name of a path in the sandbox.
