@@ -22,7 +22,8 @@ type account struct {
 	ActiveSeconds float64 `json:"activeSeconds"`
 	IdleSeconds   float64 `json:"idleSeconds"`
 	// started are the calls that are counted, windows the context windows of
-	// the run's models as they were known when it began.
+	// the run's models as they were known when it began, or else are known here: 0
+	// where they are not.
 	started map[string]bool
 	windows map[string]int
 }
@@ -67,16 +68,23 @@ func (a *account) pinned(config json.RawMessage) {
 	}
 	a.Limits, a.windows = c.Limits, map[string]int{}
 	for _, t := range c.Targets {
-		a.windows[t.Model] = t.ContextWindow
+		if t.ContextWindow > 0 {
+			a.windows[t.Model] = t.ContextWindow
+		}
 	}
 }
 
 // window is the context window of a model of the run.
 func (a *account) window(model string) (models.Info, bool) {
-	if n := a.windows[model]; n > 0 {
-		return models.Info{ContextWindow: n}, true
+	n, known := a.windows[model]
+	if !known {
+		if a.windows == nil {
+			a.windows = map[string]int{}
+		}
+		info, _ := new(models.Resolver).Lookup(model)
+		n, a.windows[model] = info.ContextWindow, info.ContextWindow
 	}
-	return new(models.Resolver).Lookup(model)
+	return models.Info{ContextWindow: n}, n > 0
 }
 
 // used says how much of each limit has been used.

@@ -59,3 +59,17 @@ func TestThePageOfARunNamesItsChildren(t *testing.T) {
 		}
 	}
 }
+
+// A run may have answers by the hundred, and the table of models is long.
+func TestThePageOfARunLooksUpAModelOnce(t *testing.T) {
+	var p page
+	answer := &event.Event{Data: event.ModelResponse{Model: "openai/gpt-5"}}
+	p.add(&event.Event{Data: event.RunStarted{}})
+	p.add(&event.Event{Data: event.CycleStart{Cycle: 1}})
+	if p.add(answer); p.PerCycle[0].Window == 0 {
+		t.Error("the model's window is not known")
+	}
+	if n := testing.AllocsPerRun(10, func() { p.add(answer) }); n > 10 {
+		t.Errorf("%.0f allocations for one more answer", n)
+	}
+}
