@@ -48,26 +48,6 @@ func (d *Desk) children(ctx context.Context, run string) ([]journal.Run, error) 
 	return children, nil
 }
 
-// Answered says that a run which parked for decisions has got them, also where
-// those were about calls of runs that it started. A list asks it of many runs, so
-// whole runs are read only where something may have been decided.
-func (d *Desk) Answered(ctx context.Context, r journal.Run) (bool, error) {
-	if r.State != journal.Parked || r.Detail != string(event.ParkApproval) {
-		return false, nil
-	}
-	last, err := d.store.Records(ctx, r.ID, r.Seq-1, 1)
-	if err != nil {
-		return false, fmt.Errorf("control: last event of run %s: %w", r.ID, err)
-	}
-	if len(last) == 1 && last[0].Type == string(event.TypeRunParked) {
-		if children, err := d.children(ctx, r.ID); err != nil || len(children) == 0 {
-			return false, err
-		}
-	}
-	waiting, err := d.Pending(ctx, r.ID)
-	return err == nil && len(waiting) == 0, err
-}
-
 // PendingIn are the calls of a run itself that wait for a decision.
 func (d *Desk) PendingIn(ctx context.Context, run string) ([]Pending, error) {
 	m, err := d.engine.Inspect(ctx, run)

@@ -7,8 +7,15 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/pawlrun/pawl/control"
+	"github.com/pawlrun/pawl/engine"
+	"github.com/pawlrun/pawl/journal"
+	"github.com/pawlrun/pawl/journal/memory"
+	"github.com/pawlrun/pawl/launch"
 )
 
 // pages are the items of all pages of a list, which must be no longer than
@@ -57,6 +64,34 @@ func TestEveryCallThatWaitsIsListedWithItsRun(t *testing.T) {
 		if diff := cmp.Diff([]string{calls[0], calls[2]}, listed(50)); diff != "" {
 			t.Errorf("after a decision (-want +got):\n%s", diff)
 		}
+	})
+}
+
+// Whoever decided from a command line has not resumed it yet.
+func TestARunThatOnlyHasToBeResumedIsListedAsAnswered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memory.New(nil)
+		s, _ := newServerOn(t, store, anybody, writing)
+		l := local{s, t}
+		run, path := l.begin("writes")
+		says := func(answered bool) {
+			t.Helper()
+			l.stands(path)
+			listed := pages[control.Standing](l, "/v1/runs", 50)
+			shown := gets[control.Standing](l, http.StatusOK, http.MethodGet, path, "")
+			if len(listed) != 1 || listed[0].Answered != answered || shown.Answered != answered || listed[0].ID != run.ID {
+				t.Errorf("listed as %+v, shown as %+v; want answered %t", listed, shown, answered)
+			}
+		}
+		says(false)
+		elsewhere := engine.New(store, launch.Machine, engine.Options{})
+		defer elsewhere.Close()
+		if err := elsewhere.Send(t.Context(), journal.Command{Run: run.ID, Kind: journal.Reject, CallID: run.ID + "-1-1", Text: "no"}); err != nil {
+			t.Fatal(err)
+		}
+		says(true)
+		gets[reply](l, http.StatusOK, http.MethodPost, path+"/resume", "")
+		says(false)
 	})
 }
 

@@ -30,7 +30,12 @@ func (s *Server) listRuns(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	s.answer(w, r, http.StatusOK, pageOf(rows, q.limit, func(row journal.Run) string { return row.ID }))
+	page := pageOf(rows, q.limit, func(row journal.Run) string { return row.ID })
+	items, err := s.desk.Standings(r.Context(), page.Items)
+	if err != nil {
+		return err
+	}
+	s.answer(w, r, http.StatusOK, list[control.Standing]{Items: items, Next: page.Next})
 	return nil
 }
 
@@ -61,7 +66,7 @@ func (s *Server) knowsCursor(ctx context.Context, q query) error {
 
 // shown is a run as it stands, from its row and from a fold of its journal.
 type shown struct {
-	journal.Run
+	control.Standing
 	Usage   llm.Usage         `json:"usage"`
 	Cost    llm.Cost          `json:"cost"`
 	Pending []control.Pending `json:"pending"`
@@ -81,9 +86,13 @@ func (s *Server) showRun(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	answered, err := s.desk.Answered(r.Context(), row)
+	if err != nil {
+		return err
+	}
 	state := m.State()
 	s.answer(w, r, http.StatusOK, shown{
-		Run: row, Usage: state.Usage, Cost: state.Cost, Taint: state.Taint, Pending: append([]control.Pending{}, pending...),
+		Standing: control.Standing{Run: row, Answered: answered}, Usage: state.Usage, Cost: state.Cost, Taint: state.Taint, Pending: append([]control.Pending{}, pending...),
 	})
 	return nil
 }

@@ -32,7 +32,8 @@ that fits no other run.
 
 A run is queued before it begins, then running, or waiting in a process that goes on. It is parked
 where its process left it until somebody decides, says something or resumes it, paused where that
-was asked for, and ended for good.`,
+was asked for, and ended for good. A parked run that has got what it waits for is answered: it only
+has to be resumed.`,
 		Example: `  pawl runs
   pawl runs --state parked
   pawl runs show k7x2
@@ -100,16 +101,20 @@ func left(r journal.Run, now time.Time) bool {
 }
 
 // standingNow is standing for a list, which has no place for a driver.
-func standingNow(r journal.Run, now time.Time) string {
-	if left(r, now) {
-		return standing(r) + ", nobody drives it"
+func standingNow(r control.Standing, now time.Time) string {
+	if left(r.Run, now) {
+		return standing(r.Run) + ", nobody drives it"
 	}
-	return standing(r)
+	return standing(r.Run) + toGoOn(r.Answered)
 }
 
-// decidedAbout stands behind the standing of a run that parked for decisions and
-// has got them.
-const decidedAbout = ", answered; resume it"
+// toGoOn stands behind the standing of a parked run.
+func toGoOn(answered bool) string {
+	if answered {
+		return ", answered; resume it"
+	}
+	return ""
+}
 
 // clock is a moment as people at this machine read it.
 func clock(t time.Time) string { return t.Local().Format(time.DateTime) }

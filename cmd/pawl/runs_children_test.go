@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pawlrun/pawl/control"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/llm"
@@ -17,7 +18,7 @@ func TestThePageOfAProgramsRunSaysWhatItWaitsFor(t *testing.T) {
 		"go on     pawl runs input r1 \"MESSAGE\", then in the program ":           {Reason: event.ParkInput},
 		"go on     in the program ": {Reason: event.ParkInterrupted},
 	} {
-		p := page{Run: journal.Run{ID: "r1"}, ofProgram: true, Parked: &parked}
+		p := page{Standing: control.Standing{Run: journal.Run{ID: "r1"}}, ofProgram: true, Parked: &parked}
 		var b strings.Builder
 		if p.head(&b, "pawl"); !strings.Contains(b.String(), want) {
 			t.Errorf("no %q in\n%s", want, b.String())

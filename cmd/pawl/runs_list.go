@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pawlrun/pawl/control"
 	"github.com/pawlrun/pawl/journal"
 )
 
@@ -39,7 +40,7 @@ func (a *app) listCommand() *cobra.Command {
 
 // list is what --json prints: the same envelope as every other list.
 type list struct {
-	Items []journal.Run `json:"items"`
+	Items []control.Standing `json:"items"`
 	// Next is the id to go on after, when there is more.
 	Next string `json:"next,omitempty"`
 }
@@ -65,25 +66,25 @@ func (a *app) listRuns(ctx context.Context, f listFlags) error {
 	if err != nil {
 		return err
 	}
-	page := list{Items: rows}
+	var page list
 	if f.limit > 0 && len(rows) > f.limit {
-		page.Items = rows[:f.limit]
-		page.Next = page.Items[f.limit-1].ID
+		rows = rows[:f.limit]
+		page.Next = rows[f.limit-1].ID
+	}
+	if page.Items, err = s.desk.Standings(ctx, rows); err != nil {
+		return err
 	}
 	if f.json {
-		if page.Items == nil {
-			page.Items = []journal.Run{}
-		}
 		return a.printJSON(page)
 	}
-	return s.printList(ctx, page)
+	return a.printList(page)
 }
 
-func (s *session) printList(ctx context.Context, page list) error {
-	w := tabwriter.NewWriter(s.app.out, 0, 0, 2, ' ', 0)
+func (a *app) printList(page list) error {
+	w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
 	now := time.Now()
 	for _, r := range page.Items {
-		row := r.ID + "\t" + standingNow(r, now) + s.answered(ctx, r) + "\t" + plural(r.Cycles, "cycle") + "\t" + clock(r.Created) + "\t" + firstLine(r.Name, 60) + startedBy(r) + "\n"
+		row := r.ID + "\t" + standingNow(r, now) + "\t" + plural(r.Cycles, "cycle") + "\t" + clock(r.Created) + "\t" + firstLine(r.Name, 60) + startedBy(r.Run) + "\n"
 		if _, err := w.Write([]byte(row)); err != nil {
 			return err
 		}
@@ -92,16 +93,7 @@ func (s *session) printList(ctx context.Context, page list) error {
 		return err
 	}
 	if page.Next != "" {
-		return s.app.printf("… and more; --limit 0 lists all, this list had --limit %s\n", strconv.Itoa(len(page.Items)))
+		return a.printf("… and more; --limit 0 lists all, this list had --limit %s\n", strconv.Itoa(len(page.Items)))
 	}
 	return nil
-}
-
-// answered is for a run that only has to be gone on with. One that cannot be read
-// stays listed as it is.
-func (s *session) answered(ctx context.Context, r journal.Run) string {
-	if done, err := s.desk.Answered(ctx, r); err != nil || !done {
-		return ""
-	}
-	return decidedAbout
 }

@@ -35,11 +35,7 @@ func (p *page) head(b *strings.Builder, pawl string) {
 	}
 	row("run", p.ID)
 	row("name", firstLine(p.Name, 80))
-	state := standing(p.Run)
-	if d := p.Parked; d != nil && d.Reason == event.ParkApproval && len(p.Pending) == 0 {
-		state += decidedAbout
-	}
-	row("state", state)
+	row("state", standing(p.Run)+toGoOn(p.Answered))
 	if p.State == journal.Running || p.State == journal.Waiting {
 		row("driver", p.driver(time.Now(), pawl))
 	}
@@ -73,7 +69,7 @@ func (p *page) head(b *strings.Builder, pawl string) {
 	}
 	if d := p.Parked; d != nil && len(p.Pending) == 0 {
 		row("because", firstLine(d.Detail, 200))
-		if p.answered() {
+		if p.Answered {
 			d = &event.RunParked{}
 		}
 		row("go on", p.goingOn(*d, pawl))

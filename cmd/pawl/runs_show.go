@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pawlrun/pawl/control"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/llm"
@@ -36,7 +37,7 @@ their place. A fork before that event has them all.`,
 					}
 					return a.printCompression(shown)
 				}
-				p := page{Run: r}
+				p := page{Standing: control.Standing{Run: r}}
 				if err := s.each(c.Context(), r.ID, 0, func(_ journal.Record, e *event.Event) error {
 					p.add(e)
 					return nil
@@ -52,6 +53,9 @@ their place. A fork before that event has them all.`,
 					if err := s.asks(c.Context(), &p); err != nil {
 						return err
 					}
+				}
+				if p.Answered, err = s.desk.Answered(c.Context(), r); err != nil {
+					return err
 				}
 				s.folded(c.Context(), &p)
 				if asJSON {
@@ -92,7 +96,7 @@ func (s *session) each(ctx context.Context, run string, after int64, do func(jou
 
 // page is a run at a glance: its row, and a digest of its events.
 type page struct {
-	journal.Run
+	control.Standing
 	Source    string             `json:"source,omitempty"`
 	Workspace string             `json:"workspace,omitempty"`
 	Input     string             `json:"input,omitempty"`

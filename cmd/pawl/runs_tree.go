@@ -9,12 +9,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pawlrun/pawl/control"
 	"github.com/pawlrun/pawl/journal"
 )
 
 // node is a run with the runs it started and those that share its events.
 type node struct {
-	journal.Run
+	control.Standing
 	Children []node `json:"children,omitempty"`
 	Forks    []node `json:"forks,omitempty"`
 }
@@ -45,7 +46,11 @@ func (a *app) treeCommand() *cobra.Command {
 
 // tree reads a run and, oldest first, everything below it.
 func (s *session) tree(ctx context.Context, r journal.Run) (node, error) {
-	n := node{Run: r}
+	n := node{Standing: control.Standing{Run: r}}
+	var err error
+	if n.Answered, err = s.desk.Answered(ctx, r); err != nil && ctx.Err() != nil {
+		return n, err
+	}
 	children, err := s.store.Runs(ctx, journal.Filter{Parent: r.ID})
 	if err != nil {
 		return n, err
@@ -79,7 +84,7 @@ func (a *app) printTree(n node, depth int) error {
 	if n.ForkOf != "" {
 		what += fmt.Sprintf("  (fork of %s at %d)", n.ForkOf, n.ForkSeq)
 	}
-	if err := a.printf("%s%s  %s  %s  %s\n", strings.Repeat("  ", depth), n.ID, standingNow(n.Run, time.Now()), plural(n.Cycles, "cycle"), what); err != nil {
+	if err := a.printf("%s%s  %s  %s  %s\n", strings.Repeat("  ", depth), n.ID, standingNow(n.Standing, time.Now()), plural(n.Cycles, "cycle"), what); err != nil {
 		return err
 	}
 	for _, child := range slices.Concat(n.Children, n.Forks) {

@@ -108,14 +108,3 @@ func (p *page) waiting(row func(name, value string)) {
 		row("waiting", fmt.Sprintf("to be taken up: %s (%s)", w.says(), clock(w.At)))
 	}
 }
-
-// answered says that somebody has sent what the run parked for, so that nothing
-// is left but to go on.
-func (p *page) answered() bool {
-	for _, w := range p.Waiting {
-		if w.Kind == journal.Input && p.Parked.Limit == "" || w.Kind == journal.Raise && w.Setting == p.Parked.Limit {
-			return true
-		}
-	}
-	return false
-}

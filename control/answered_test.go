@@ -1,0 +1,222 @@
+package control_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/pawlrun/pawl/control"
+	"github.com/pawlrun/pawl/engine"
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/journal"
+	"github.com/pawlrun/pawl/journal/journaltest"
+	"github.com/pawlrun/pawl/journal/memory"
+	"github.com/pawlrun/pawl/launch"
+)
+
+// read counts the records that were read.
+type read struct {
+	journal.Store
+	records int
+}
+
+func (s *read) Records(ctx context.Context, run string, after int64, limit int) ([]journal.Record, error) {
+	found, err := s.Store.Records(ctx, run, after, limit)
+	s.records += len(found)
+	return found, err
+}
+
+// shelf is a desk on a journal that a test fills.
+func shelf() (*read, *control.Desk) {
+	store := &read{Store: memory.New(nil)}
+	return store, control.New(store, engine.New(store, launch.Machine, engine.Options{}))
+}
+
+// happens writes events to a run, whose row then says what its last parking
+// does: what comes after that changes no row.
+func happens(t *testing.T, d *journaltest.Driver, events ...event.Data) {
+	t.Helper()
+	state := journal.Status{State: journal.Running}
+	for _, e := range events {
+		b := d.Batch(t, e)
+		if parked, ok := e.(event.RunParked); ok {
+			state = journal.Status{State: journal.Parked, Detail: string(parked.Reason)}
+		}
+		b.Status = state
+		if err := d.Write(t, b); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func answered(t *testing.T, store journal.Store, desk *control.Desk, run string) bool {
+	t.Helper()
+	row, err := store.Run(t.Context(), run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answered, err := desk.Answered(t.Context(), row)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answered
+}
+
+var (
+	forInput    = event.RunParked{Reason: event.ParkInput}
+	atLimit     = event.RunParked{Reason: event.ParkInput, Limit: "max_cycles"}
+	forApproval = event.RunParked{Reason: event.ParkApproval}
+	interrupted = event.RunParked{Reason: event.ParkInterrupted}
+	raised      = event.BudgetRaised{Setting: "max_cycles", Value: 80}
+	said        = event.InputReceived{Text: "go on"}
+)
+
+func asks(call string) event.Data    { return event.ToolPendingApproval{CallID: call} }
+func decides(call string) event.Data { return event.ToolApprovalResolved{CallID: call} }
+
+func TestAParkedRunIsAnsweredOnceItHasWhatItParkedFor(t *testing.T) {
+	for name, tt := range map[string]struct {
+		events   []event.Data
+		inbox    []journal.Command
+		answered bool
+	}{
+		"a message that nobody sent":        {[]event.Data{forInput}, nil, false},
+		"a message":                         {[]event.Data{forInput, said}, nil, true},
+		"a message that came before":        {[]event.Data{said, forInput}, nil, false},
+		"a message for the run before":      {[]event.Data{forInput, said, event.RunResumed{}, forInput}, nil, false},
+		"a message that nobody has read":    {[]event.Data{forInput}, []journal.Command{{Kind: journal.Input}}, true},
+		"a message that is lost":            {[]event.Data{forInput}, []journal.Command{{Kind: journal.Input, Sealed: []byte("x")}}, false},
+		"a limit that nobody raised":        {[]event.Data{atLimit}, nil, false},
+		"a limit, and a message":            {[]event.Data{atLimit, said}, nil, false},
+		"a limit":                           {[]event.Data{atLimit, raised}, nil, true},
+		"a limit, and a message behind it":  {[]event.Data{atLimit, raised, said}, nil, true},
+		"another limit":                     {[]event.Data{atLimit, event.BudgetRaised{Setting: "usd_per_run", Value: 80}}, nil, false},
+		"a limit that was raised before":    {[]event.Data{raised, atLimit}, nil, false},
+		"a limit by a command":              {[]event.Data{atLimit}, []journal.Command{{Kind: journal.Raise, Setting: "max_cycles"}}, true},
+		"another limit by a command":        {[]event.Data{atLimit}, []journal.Command{{Kind: journal.Raise, Setting: "usd_per_run"}}, false},
+		"a decision that nobody made":       {[]event.Data{asks("a"), forApproval}, nil, false},
+		"a decision":                        {[]event.Data{asks("a"), forApproval, decides("a")}, nil, true},
+		"one of two decisions":              {[]event.Data{asks("a"), asks("b"), forApproval, decides("a")}, nil, false},
+		"one of two, of which one is named": {[]event.Data{asks("a"), asks("b"), event.RunParked{Reason: event.ParkApproval, CallIDs: []string{"b"}}, decides("b")}, nil, false},
+		"two decisions":                     {[]event.Data{asks("a"), asks("b"), forApproval, decides("b"), decides("a")}, nil, true},
+		"a decision, and a message":         {[]event.Data{asks("a"), forApproval, said}, nil, false},
+		"a decision in the inbox":           {[]event.Data{asks("a"), forApproval}, []journal.Command{{Kind: journal.Reject, CallID: "a"}}, true},
+		"a decision about what was asked anew": {[]event.Data{
+			asks("a"), forApproval, decides("a"), event.RunResumed{}, event.PolicyDecision{CallID: "a"}, asks("a"), forApproval,
+		}, nil, false},
+		"a decision about what asks no more": {[]event.Data{
+			asks("a"), asks("b"), forApproval, event.RunResumed{}, event.PolicyDecision{CallID: "a"}, event.ToolResult{CallID: "a"}, forApproval, decides("b"),
+		}, nil, true},
+		"a decision about what was asked before another stop": {[]event.Data{asks("a"), forInput, said, event.RunResumed{}, forApproval}, nil, false},
+		"a decision of the cycle before":                      {[]event.Data{asks("a"), event.CycleStart{Cycle: 2}, asks("b"), forApproval, decides("b")}, nil, true},
+		"nothing but to be resumed":                           {[]event.Data{interrupted}, nil, false},
+		"nothing, and got a message":                          {[]event.Data{interrupted, said}, nil, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			store, desk := shelf()
+			happens(t, journaltest.Start(t, store, "run"), append([]event.Data{event.CycleStart{Cycle: 1}}, tt.events...)...)
+			for _, c := range tt.inbox {
+				c.Run = "run"
+				if _, err := store.Send(t.Context(), c); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if got := answered(t, store, desk, "run"); got != tt.answered {
+				t.Errorf("answered: %t", got)
+			}
+		})
+	}
+}
+
+func TestARunWhoseChildrenAskIsAnsweredOnceTheyAre(t *testing.T) {
+	childsLimit := event.RunParked{Reason: event.ParkInput, ParentLimit: "max_cycles"}
+	for name, tt := range map[string]struct {
+		parent, child      []event.Data
+		answered, childToo bool
+	}{
+		"a decision that nobody made":   {[]event.Data{forApproval}, []event.Data{asks("a"), forApproval}, false, false},
+		"a decision":                    {[]event.Data{forApproval}, []event.Data{asks("a"), forApproval, decides("a")}, true, true},
+		"a decision about both":         {[]event.Data{asks("p"), forApproval, decides("p")}, []event.Data{asks("a"), forApproval, decides("a")}, true, true},
+		"a decision about its own call": {[]event.Data{asks("p"), forApproval, decides("p")}, []event.Data{asks("a"), forApproval}, false, false},
+		"a decision of one that was interrupted": {
+			[]event.Data{forApproval}, []event.Data{asks("a"), interrupted}, false, false,
+		},
+		"the child's limit, not raised":           {[]event.Data{forInput}, []event.Data{atLimit}, false, false},
+		"the child's limit":                       {[]event.Data{forInput}, []event.Data{atLimit, raised}, true, true},
+		"the child's limit, raised in the parent": {[]event.Data{forInput, raised}, []event.Data{atLimit}, false, false},
+		"the parent's limit, not raised":          {[]event.Data{atLimit}, []event.Data{childsLimit}, false, false},
+		"the parent's limit":                      {[]event.Data{atLimit, raised}, []event.Data{childsLimit}, true, true},
+		"the parent's limit, raised in the child": {[]event.Data{atLimit}, []event.Data{childsLimit, raised}, false, false},
+		"the parent's limit, raised before": {
+			[]event.Data{raised, forApproval}, []event.Data{childsLimit}, false, false,
+		},
+		"a child that only has to be resumed": {[]event.Data{forApproval}, []event.Data{interrupted}, true, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			store, desk := shelf()
+			happens(t, journaltest.Start(t, store, "parent"), tt.parent...)
+			child := &journaltest.Driver{Store: store}
+			child.Lease = journal.Lease{Run: "child", Owner: "owner"}
+			lease, _, err := store.Create(t.Context(), journal.Run{ID: "child", Parent: "parent", Kind: "Agent"}, child.Batch(t))
+			if err != nil {
+				t.Fatal(err)
+			}
+			child.Lease = lease
+			happens(t, child, tt.child...)
+			if got := answered(t, store, desk, "parent"); got != tt.answered {
+				t.Errorf("the parent is answered: %t", got)
+			}
+			if got := answered(t, store, desk, "child"); got != tt.childToo {
+				t.Errorf("the child is answered: %t", got)
+			}
+		})
+	}
+}
+
+// A list asks it of every run that it shows, however long these are.
+func TestAListReadsNoMoreOfARunThanItsLastCycle(t *testing.T) {
+	for name, tt := range map[string]struct {
+		runs, cycles int
+		end          []event.Data
+		// most is how many records are read of one run at most.
+		most int
+	}{
+		"ended runs":                       {1000, 2, nil, 0},
+		"runs that wait for a decision":    {200, 30, []event.Data{asks("a"), event.RunParked{Reason: event.ParkApproval, CallIDs: []string{"a"}}}, 1},
+		"runs that were decided about":     {200, 30, []event.Data{asks("a"), forApproval, decides("a")}, 9},
+		"runs that wait for a limit":       {200, 30, []event.Data{atLimit}, 1},
+		"runs of which a limit was raised": {200, 30, []event.Data{atLimit, raised}, 9},
+	} {
+		t.Run(name, func(t *testing.T) {
+			store, desk := shelf()
+			for i := range tt.runs {
+				d := journaltest.Start(t, store, fmt.Sprint("run", i))
+				var cycles []event.Data
+				for n := range tt.cycles {
+					cycles = append(cycles, event.CycleStart{Cycle: n + 1}, event.ModelResponse{}, event.ToolCall{}, event.ToolResult{})
+				}
+				d.Append(t, cycles...)
+				if tt.most == 0 {
+					d.End(t)
+					continue
+				}
+				happens(t, d, tt.end...)
+			}
+			rows, err := store.Runs(t.Context(), journal.Filter{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			store.records = 0
+			all, err := desk.Standings(t.Context(), rows)
+			if err != nil || len(all) != tt.runs {
+				t.Fatal(len(all), err)
+			}
+			if store.records > tt.runs*tt.most {
+				t.Errorf("%d records were read of %d runs", store.records, tt.runs)
+			}
+			if all[0].Answered != (tt.most > 1) {
+				t.Errorf("answered: %t", all[0].Answered)
+			}
+		})
+	}
+}
