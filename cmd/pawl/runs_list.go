@@ -2,9 +2,12 @@ package main
 
 import (
 	"context"
-	"strconv"
+	"fmt"
+	"os"
+	"strings"
 	"text/tabwriter"
 	"time"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -77,23 +80,68 @@ func (a *app) listRuns(ctx context.Context, f listFlags) error {
 	if f.json {
 		return a.printJSON(page)
 	}
-	return a.printList(page)
+	switch {
+	case len(rows) > 0:
+		return a.printList(page)
+	case len(f.states) > 0:
+		fmt.Fprintf(a.err, "no run in %s is %s\n", onOneLine(a.journalPath), strings.Join(f.states, " or "))
+	default:
+		fmt.Fprintf(a.err, "there are no runs in %s\n", onOneLine(a.journalPath))
+	}
+	return nil
 }
 
 func (a *app) printList(page list) error {
-	w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
-	now := time.Now()
-	for _, r := range page.Items {
-		row := r.ID + "\t" + standingNow(r, now) + "\t" + plural(r.Cycles, "cycle") + "\t" + clock(r.Created) + "\t" + firstLine(r.Name, 60) + startedBy(r.Run) + "\n"
-		if _, err := w.Write([]byte(row)); err != nil {
+	width := 0
+	if s := screenOf(a.out, os.Getenv); s.terminal {
+		width = s.width()
+	}
+	for _, line := range listLines(page.Items, time.Now(), width) {
+		if err := a.printf("%s\n", line); err != nil {
 			return err
 		}
 	}
-	if err := w.Flush(); err != nil {
-		return err
-	}
 	if page.Next != "" {
-		return a.printf("… and more; --limit 0 lists all, this list had --limit %s\n", strconv.Itoa(len(page.Items)))
+		return a.printf("… and more; --limit 0 lists all, this list had --limit %d\n", len(page.Items))
 	}
 	return nil
+}
+
+// nameRoom is how much of a run's name is shown at least beside the rest of its
+// line.
+const nameRoom = 12
+
+// listLines are runs as a table. Where a terminal of that width is too narrow for
+// it, names are cut, or else each run has two lines. Without a width it is as wide
+// as it is.
+func listLines(items []control.Standing, now time.Time, width int) []string {
+	var table strings.Builder
+	w := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
+	names := 0
+	for _, r := range items {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t\n", r.ID, standingNow(r, now), plural(r.Cycles, "cycle"), clock(r.Created))
+		names = max(names, min(utf8.RuneCountInString(r.Name), nameRoom)+len(startedBy(r.Run)))
+	}
+	_ = w.Flush() // a builder takes everything
+	lines := strings.Split(strings.TrimSuffix(table.String(), "\n"), "\n")
+	fits := width == 0 || utf8.RuneCountInString(lines[0])+names <= width
+	for i, r := range items {
+		if fits {
+			lines[i] = named(lines[i], r.Run, width)
+			continue
+		}
+		second := fmt.Sprintf("  %s  %s  ", plural(r.Cycles, "cycle"), clock(r.Created))
+		lines[i] = r.ID + "  " + standingNow(r, now) + "\n" + clip(named(second, r.Run, width), width)
+	}
+	return lines
+}
+
+// named puts as much of a run's name behind a line as leaves room for who started
+// it.
+func named(line string, r journal.Run, width int) string {
+	room := 60
+	if width > 0 {
+		room = min(room, max(width-utf8.RuneCountInString(line)-len(startedBy(r)), 1))
+	}
+	return line + firstLine(r.Name, room) + startedBy(r)
 }
