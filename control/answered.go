@@ -106,7 +106,7 @@ func (d *Desk) standstill(ctx context.Context, r journal.Run) (standstill, error
 	for _, c := range sent {
 		s.sent(c)
 	}
-	for size, upTo := int64(1), r.Seq; upTo > 0; size, upTo = 8*size, upTo-size {
+	for size, upTo := int64(1), r.Seq; upTo > 0; size, upTo = 4*size, upTo-size {
 		from := max(upTo-size, 0)
 		records, err := d.store.Records(ctx, r.ID, from, int(upTo-from))
 		if err != nil {

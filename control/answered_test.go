@@ -183,9 +183,9 @@ func TestAListReadsNoMoreOfARunThanItsLastCycle(t *testing.T) {
 	}{
 		"ended runs":                       {1000, 2, nil, 0},
 		"runs that wait for a decision":    {200, 30, []event.Data{asks("a"), event.RunParked{Reason: event.ParkApproval, CallIDs: []string{"a"}}}, 1},
-		"runs that were decided about":     {200, 30, []event.Data{asks("a"), forApproval, decides("a")}, 9},
+		"runs that were decided about":     {200, 30, []event.Data{asks("a"), forApproval, decides("a")}, 21},
 		"runs that wait for a limit":       {200, 30, []event.Data{atLimit}, 1},
-		"runs of which a limit was raised": {200, 30, []event.Data{atLimit, raised}, 9},
+		"runs of which a limit was raised": {200, 30, []event.Data{atLimit, raised}, 5},
 	} {
 		t.Run(name, func(t *testing.T) {
 			store, desk := shelf()

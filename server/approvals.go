@@ -119,6 +119,9 @@ func (s *Server) listApprovals(w http.ResponseWriter, r *http.Request) error {
 	runs := pageOf(rows, q.limit, func(row journal.Run) string { return row.ID })
 	page := list[control.Pending]{Items: []control.Pending{}, Next: runs.Next}
 	for _, row := range runs.Items {
+		if answered, err := s.desk.Answered(r.Context(), row); err == nil && answered {
+			continue // without reading it whole
+		}
 		pending, err := s.desk.PendingIn(r.Context(), row.ID)
 		switch {
 		case err != nil && r.Context().Err() != nil:

@@ -1,11 +1,13 @@
 package server_test
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 
@@ -63,6 +65,50 @@ func TestEveryCallThatWaitsIsListedWithItsRun(t *testing.T) {
 		l.stands("/v1/runs/" + runs[1])
 		if diff := cmp.Diff([]string{calls[0], calls[2]}, listed(50)); diff != "" {
 			t.Errorf("after a decision (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// read counts the records that were read.
+type read struct {
+	journal.Store
+	records atomic.Int64
+}
+
+func (s *read) Records(ctx context.Context, run string, after int64, limit int) ([]journal.Record, error) {
+	found, err := s.Store.Records(ctx, run, after, limit)
+	s.records.Add(int64(len(found)))
+	return found, err
+}
+
+// There may be many that nobody has resumed yet, and they may be long.
+func TestTheListOfCallsThatWaitReadsNoAnsweredRunWhole(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &read{Store: memory.New(nil)}
+		s, _ := newServerOn(t, store, anybody, map[string]string{
+			"writes.yaml": strings.Replace(writing["writes.yaml"], "[fs.write]", "[fs.list, fs.write]", 1),
+			"writes.script.yaml": strings.Repeat("- tool_calls: [{name: fs.list, arguments: {path: .}}]\n", 3) +
+				writing["writes.script.yaml"],
+		})
+		l := local{s, t}
+		run, path := l.begin("writes")
+		l.stands(path)
+		calls := pages[control.Pending](l, "/v1/approvals", 50)
+		if len(calls) != 1 {
+			t.Fatalf("%d calls wait", len(calls))
+		}
+		elsewhere := engine.New(store, launch.Machine, engine.Options{})
+		defer elsewhere.Close()
+		if err := elsewhere.Send(t.Context(), journal.Command{Run: run.ID, Kind: journal.Reject, CallID: calls[0].CallID, Text: "no"}); err != nil {
+			t.Fatal(err)
+		}
+		whole := l.stands(path).Seq
+		store.records.Store(0)
+		if calls := pages[control.Pending](l, "/v1/approvals", 50); len(calls) > 0 {
+			t.Errorf("these wait: %+v", calls)
+		}
+		if n := store.records.Load(); n >= whole {
+			t.Errorf("%d records were read of a run of %d events", n, whole)
 		}
 	})
 }
