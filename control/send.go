@@ -28,9 +28,10 @@ func New(store journal.Store, e *engine.Engine) *Desk { return &Desk{store: stor
 
 // Delivery says what became of a command.
 type Delivery struct {
-	Run     string              `json:"run"`
-	Command journal.CommandKind `json:"command"`
-	CallID  string              `json:"callId,omitempty"`
+	Run string `json:"run"`
+	// Command is the verb of the command.
+	Command string `json:"command"`
+	CallID  string `json:"callId,omitempty"`
 	// Live says that a process drove the run when the command was sent, Taken
 	// that the command is in the journal and has its effect.
 	Live  bool          `json:"live"`
@@ -90,7 +91,7 @@ func (d *Desk) Send(ctx context.Context, r journal.Run, c journal.Command) (Deli
 	if err == nil && named != r.ID {
 		now, err = d.store.Run(ctx, named)
 	}
-	delivery := Delivery{Run: named, Command: c.Kind, CallID: c.CallID, Live: live, Taken: taken, State: now.State}
+	delivery := Delivery{Run: named, Command: c.Kind.Verb(), CallID: c.CallID, Live: live, Taken: taken, State: now.State}
 	if receipt.Unsaid != nil {
 		delivery.Unsaid = receipt.Unsaid.Error()
 	}

@@ -29,7 +29,7 @@ func (s *session) deliver(ctx context.Context, r journal.Run, c journal.Command,
 			return err
 		}
 	}
-	what := strings.TrimSpace(string(d.Command) + " " + c.CallID)
+	what := strings.TrimSpace(d.Command + " " + c.CallID)
 	switch {
 	case d.Live && d.Taken:
 		return s.app.printf("run %s: %s taken up by the process that drives it\n", d.Run, what)
@@ -108,7 +108,7 @@ func (s *session) deliverAndResume(ctx context.Context, r journal.Run, c journal
 		return err
 	}
 	err = s.resume(ctx, now, f.output, approving{mode: string(agent.ApproveAsk)})
-	err = halfway(fmt.Sprintf("run %s has got the %s", r.ID, c.Kind), err)
+	err = halfway(fmt.Sprintf("run %s has got the %s", r.ID, c.Kind.Verb()), err)
 	if d.Taken {
 		return err
 	}

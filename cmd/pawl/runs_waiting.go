@@ -15,10 +15,11 @@ import (
 // waitingRef is something that somebody told the run and that nothing has
 // followed from yet: the run is parked, or its driver has not looked.
 type waitingRef struct {
-	Kind journal.CommandKind `json:"kind"`
-	By   string              `json:"by,omitempty"`
-	At   time.Time           `json:"at"`
-	Text string              `json:"text,omitempty"`
+	// Kind is the verb that it was said with.
+	Kind string    `json:"kind"`
+	By   string    `json:"by,omitempty"`
+	At   time.Time `json:"at"`
+	Text string    `json:"text,omitempty"`
 	// Files are those of a message, as people know them.
 	Files  []string `json:"files,omitempty"`
 	CallID string   `json:"callId,omitempty"`
@@ -38,14 +39,14 @@ func (p *page) told(e *event.Event) {
 	w := waitingRef{At: e.Time}
 	switch d := e.Data.(type) {
 	case event.ToolApprovalResolved:
-		w.Kind, w.By, w.Text, w.CallID, w.Edited = journal.Approve, d.Approver, d.Reason, d.CallID, d.Kind == event.ApprovalEdited
+		w.Kind, w.By, w.Text, w.CallID, w.Edited = journal.Approve.Verb(), d.Approver, d.Reason, d.CallID, d.Kind == event.ApprovalEdited
 		if d.Kind == event.ApprovalRejected || d.Kind == event.ApprovalExpired {
-			w.Kind = journal.Reject
+			w.Kind = journal.Reject.Verb()
 		}
 	case event.InputReceived:
-		w.Kind, w.By, w.Text, w.Files = journal.Input, d.By, d.Text, namesOf(d.Media)
+		w.Kind, w.By, w.Text, w.Files = journal.Input.Verb(), d.By, d.Text, namesOf(d.Media)
 	case event.BudgetRaised:
-		w.Kind, w.By, w.Setting, w.Value = journal.Raise, d.By, d.Setting, d.Value
+		w.Kind, w.By, w.Setting, w.Value = journal.Raise.Verb(), d.By, d.Setting, d.Value
 	default:
 		return
 	}
@@ -56,7 +57,7 @@ func (p *page) told(e *event.Event) {
 func (p *page) sent(commands []journal.Command) {
 	for _, c := range commands {
 		p.Waiting = append(p.Waiting, waitingRef{
-			Kind: c.Kind, By: c.By, At: c.At, Text: c.Text, Files: namesOf(c.Media),
+			Kind: c.Kind.Verb(), By: c.By, At: c.At, Text: c.Text, Files: namesOf(c.Media),
 			CallID: c.CallID, Edited: len(c.Args) > 0, Sealed: len(c.Sealed) > 0, Setting: c.Setting, Value: c.Value,
 		})
 	}
@@ -72,19 +73,19 @@ func namesOf(files []llm.Media) []string {
 
 // says tells it in one line.
 func (w waitingRef) says() string {
-	text := string(w.Kind)
-	switch w.Kind {
-	case journal.Approve, journal.Reject:
+	text := w.Kind
+	switch {
+	case w.CallID != "":
 		text += " " + w.CallID
 		if w.Edited {
 			text += " with other arguments"
 		}
-	case journal.Raise:
+	case w.Setting != "":
 		value := none
 		if w.Value != budget.None {
 			value = strconv.FormatFloat(w.Value, 'f', -1, 64)
 		}
-		text = "budget " + w.Setting + " " + value
+		text += " " + w.Setting + " " + value
 	}
 	if w.By != "" {
 		text += " by " + w.By
