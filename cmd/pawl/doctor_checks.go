@@ -20,6 +20,10 @@ import (
 // it is on or will be on.
 func (a *app) journalHealth(ctx context.Context) finding {
 	f := finding{Name: "journal", Health: healthBroken, Help: "name another place with --journal or $PAWL_JOURNAL"}
+	if err := sqlite.CheckPath(a.journalPath); err != nil {
+		f.Detail = err.Error()
+		return f
+	}
 	dir := filepath.Dir(a.journalPath)
 	state := "is not there yet"
 	switch _, err := os.Stat(a.journalPath); {

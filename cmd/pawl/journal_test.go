@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	_ "modernc.org/sqlite"
 )
 
@@ -96,6 +97,45 @@ func TestAJournalThatCannotBeMadeIsNamed(t *testing.T) {
 	if !strings.Contains(f.err, "cannot be written") || !strings.Contains(f.err, "--journal") {
 		t.Errorf("stderr %q", f.err)
 	}
+}
+
+func TestWhatIsNoPathOfAFileIsNoJournal(t *testing.T) {
+	p := greeter(t)
+	before := names(t, p.dir)
+	for path, why := range map[string]string{
+		"": "is empty", ":memory:": "is a name of SQLite's", "file:j.db?mode=memory": "one of that name is ./file:j.db?mode=memory",
+		"runs/": "is a directory's path",
+	} {
+		for _, args := range [][]string{{"run", "agent.yaml", "hi"}, {"runs"}, {"runs", "cancel", "x"}, {"serve", "--addr", "127.0.0.1:0"}} {
+			if f := p.exits(2, append(args, "--journal", path)...); !strings.Contains(f.err, why) || !strings.Contains(f.err, "--journal or $PAWL_JOURNAL") {
+				t.Errorf("%v with the journal %q: %q", args, path, f.err)
+			}
+		}
+		if f := p.exits(1, "doctor", "--journal", path); !strings.Contains(f.out, why) {
+			t.Errorf("doctor with the journal %q: %q", path, f.out)
+		}
+	}
+	if diff := cmp.Diff(before, names(t, p.dir)); diff != "" {
+		t.Errorf("something was left (-before +after)\n%s", diff)
+	}
+	p.exits(0, "run", "agent.yaml", "hi", "--journal", "./:memory:")
+	if f := p.exits(0, "runs", "--journal", "./:memory:"); !strings.Contains(f.out, "final_answer") {
+		t.Errorf("a file that is called so is none: %q", f.out)
+	}
+}
+
+// names are those in a directory.
+func names(t *testing.T, dir string) []string {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []string
+	for _, e := range entries {
+		out = append(out, e.Name())
+	}
+	return out
 }
 
 func TestAJournalOfANewerVersionIsLeftAlone(t *testing.T) {

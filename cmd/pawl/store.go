@@ -43,6 +43,9 @@ type session struct {
 
 // open opens the journal that the command line names.
 func (a *app) open(ctx context.Context, m mode) (*session, error) {
+	if err := sqlite.CheckPath(a.journalPath); err != nil {
+		return nil, usagef("%w; name another one with --journal or $PAWL_JOURNAL", err)
+	}
 	if m != toCreate {
 		if _, err := os.Stat(a.journalPath); errors.Is(err, fs.ErrNotExist) {
 			return nil, usagef("there is no journal at %s, so nothing has run here yet; another one is named with --journal or $PAWL_JOURNAL", a.journalPath)

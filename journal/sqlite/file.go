@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 
 	"github.com/pawlrun/pawl/journal"
@@ -40,6 +41,20 @@ func (f *file) check() error {
 	}
 	if id, err := identityOf(f.wal); err != nil || id != f.log {
 		return fmt.Errorf("sqlite: %s: %w", f.wal, journal.ErrReplaced)
+	}
+	return nil
+}
+
+// CheckPath says why there can be no journal at a path, whatever is there: a
+// journal is a file, and SQLite's own names mean something else by a path.
+func CheckPath(path string) error {
+	switch {
+	case path == "":
+		return errors.New("the path of the journal is empty")
+	case path == ":memory:", strings.HasPrefix(path, "file:"):
+		return fmt.Errorf("%q is a name of SQLite's, and a journal has the path of a file; one of that name is ./%s", path, path)
+	case os.IsPathSeparator(path[len(path)-1]):
+		return fmt.Errorf("%q is a directory's path, and a journal has that of a file", path)
 	}
 	return nil
 }

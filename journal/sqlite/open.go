@@ -32,6 +32,9 @@ type Options struct {
 // [journal.ErrCorrupt], [journal.ErrReadOnly], [journal.ErrFull] or
 // [journal.ErrLocked] where that is why; the file is then as it was.
 func Open(ctx context.Context, path string, o Options) (*Store, error) {
+	if err := CheckPath(path); err != nil {
+		return nil, fmt.Errorf("sqlite: open journal: %w", err)
+	}
 	if o.BusyTimeout == 0 {
 		o.BusyTimeout = 5 * time.Second
 	}
