@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -41,9 +42,16 @@ func helpCommand() *cobra.Command {
 	}
 }
 
-// flagError says of a flag's value what was expected, in the place of the words
-// of the function that could not read it.
-func flagError(err error) error {
+// flagError says of a flag that there is not what it was meant for, and of a
+// flag's value what was expected, in the place of the words of the function that
+// could not read it.
+func flagError(c *cobra.Command, err error) error {
+	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok {
+		if like := flagsLike(c, cmp.Or(unknown.GetSpecifiedShortnames(), unknown.GetSpecifiedName())); len(like) > 0 {
+			return fmt.Errorf("%w; did you mean --%s?", err, strings.Join(like, " or --"))
+		}
+		return err
+	}
 	wrong, ok := errors.AsType[*pflag.InvalidValueError](err)
 	if !ok {
 		return err
@@ -63,4 +71,16 @@ func flagError(err error) error {
 		return err
 	}
 	return fmt.Errorf("--%s is %q; it must be %s: %s", f.Name, wrong.GetValue(), expected, f.Usage)
+}
+
+// flagsLike names the flags of a command that look like the one that there is
+// not, by the rule by which cobra tells this of commands: a flag is known to it
+// as one for that. A word behind a single dash is one, too.
+func flagsLike(c *cobra.Command, word string) []string {
+	word, _, _ = strings.Cut(word, "=")
+	flags := &cobra.Command{SuggestionsMinimumDistance: c.Root().SuggestionsMinimumDistance}
+	c.Flags().VisitAll(func(f *pflag.Flag) {
+		flags.AddCommand(&cobra.Command{Use: f.Name, Hidden: f.Hidden, Run: func(*cobra.Command, []string) {}})
+	})
+	return flags.SuggestionsFor(word)
 }

@@ -129,7 +129,7 @@ a decision or an input; 130 cancelled or interrupted.`,
 	root.SetOut(a.out)
 	root.SetErr(a.err)
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		return usagef("%w\nSee '%s --help'", flagError(err), c.CommandPath())
+		return usagef("%w\nSee '%s --help'", flagError(c, err), c.CommandPath())
 	})
 	root.SetHelpCommand(helpCommand())
 	root.PersistentFlags().StringVar(&a.journalPath, "journal", defaultJournal(), "path of the journal ($PAWL_JOURNAL)")
