@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -12,9 +13,8 @@ import (
 )
 
 // capable holds what the file asks for against what the models can do, as far
-// as that is known before a call. What a provider would reject is an error,
-// what it would ignore a warning.
-func capable(a *spec.Agent, targets []target, resolver *models.Resolver) (warnings []string, err error) {
+// as that is known before a call.
+func capable(a *spec.Agent, targets []target, resolver *models.Resolver) (warnings []string) {
 	for _, t := range targets {
 		if asked := value(a.ModelPolicy.Decoding.MaxTokens); t.maxOutput > 0 && asked > t.maxOutput {
 			warnings = append(warnings, fmt.Sprintf("max_tokens is %d, and %s gives at most %d", asked, t.Model, t.maxOutput))
@@ -25,36 +25,30 @@ func capable(a *spec.Agent, targets []target, resolver *models.Resolver) (warnin
 		if can, known := resolver.Can(t.Model, models.CanTools); known && !can && (a.Tools.Allow == nil || len(a.Tools.Allow) > 0) {
 			warnings = append(warnings, fmt.Sprintf("%s is not known to call tools; tools.allow: [] offers it none", t.Model))
 		}
-		warning, err := hosted(a.Tools.Provider, t.Model, resolver)
-		if err != nil {
-			return nil, err
-		}
-		if warning != "" {
-			warnings = append(warnings, warning)
-		}
 	}
-	return warnings, nil
+	return warnings
 }
 
-// hosted holds the tools that the provider shall run against what it has.
-func hosted(tools []string, model string, resolver *models.Resolver) (warning string, err error) {
-	if len(tools) == 0 {
+// hosted holds a tool that a model's provider shall run against what that has.
+// What keeps the model from being called is said of the model, and a script may
+// stand for any provider.
+func hosted(tool, model string, resolver *models.Resolver) (ignored string, err error) {
+	if provider, _, _ := strings.Cut(model, "/"); provider == "scripted" || provider == "replay" {
 		return "", nil
 	}
-	provider, _, _ := strings.Cut(model, "/")
-	if provider != "scripted" && provider != "replay" && !resolver.RunsOwnTools(model) {
-		return fmt.Sprintf("%s runs no tools of its own, so tools.provider has no effect there", model), nil
-	}
 	client, name, err := resolver.Open(model)
-	if err != nil {
-		return "", fmt.Errorf("launch: %w", err)
+	enc, encodes := client.(llm.Encoder)
+	switch {
+	case err != nil, !encodes:
+		return "", nil
+	case !resolver.RunsOwnTools(model):
+		return fmt.Sprintf("%s runs no tools of its own, so %s has no effect there", model, tool), nil
 	}
-	if enc, ok := client.(llm.Encoder); ok {
-		if _, err := enc.Encode(&llm.Request{Model: name, ProviderTools: tools}); err != nil {
-			return "", fmt.Errorf("launch: tools.provider: %w", err)
-		}
+	_, err = enc.Encode(&llm.Request{Model: name, ProviderTools: []string{tool}})
+	if unknown, ok := errors.AsType[*llm.Error](err); ok {
+		return "", fmt.Errorf("%s: %s", model, unknown.Message)
 	}
-	return "", nil
+	return "", err
 }
 
 // Readable refuses files that a model of a run is known not to take, be it the

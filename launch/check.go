@@ -31,6 +31,9 @@ func (o Options) checks() spec.Options {
 	return spec.Options{
 		Tools: toolNames(), Model: o.Model, Classes: o.Config.Classes, Roles: o.Config.Roles,
 		CheckCommand: checkCommand,
+		CheckHosted: func(dir, model, tool string) (ignored string, err error) {
+			return hosted(tool, model, o.keyless().resolver(dir))
+		},
 		CheckModel: func(dir, name string) error {
 			if err := o.resolver(dir).Check(name); err != nil && !errors.Is(err, models.ErrNoKey) {
 				return plain(err)

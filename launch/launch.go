@@ -128,10 +128,7 @@ func prepare(a *spec.Agent, source string, text []byte, input string, o Options)
 	if err != nil {
 		return fail(err)
 	}
-	warnings, err := capable(a, targets, resolver)
-	if err != nil {
-		return fail(err)
-	}
+	warnings := capable(a, targets, resolver)
 	for _, t := range targets {
 		if err := readable([]string{t.Model}, o.Attachments, resolver); err != nil {
 			return fail(err)

@@ -293,11 +293,14 @@ func TestMaxTokensStayBelowWhatEveryModelOfTheChainCanGive(t *testing.T) {
 
 func TestWhatAProviderWouldRejectOrIgnoreIsSaidBeforeTheRun(t *testing.T) {
 	for text, want := range map[string]string{
-		"model_policy: {primary: openai/gpt-4-turbo, decoding: {max_tokens: 9000}}":                                   "max_tokens is 9000, and openai/gpt-4-turbo gives at most 4096",
-		"model_policy: {primary: ollama/qwen3}\ntools: {provider: [web_search]}":                                      "ollama/qwen3 runs no tools of its own, so tools.provider has no effect there",
-		"model_policy: {primary: anthropic/claude-opus-4-5}\ntools: {provider: [web_sarch]}":                          `refused: there is no provider tool "web_sarch"`,
-		"model_policy: {primary: anthropic/claude-opus-4-5}\ntools: {provider: [web_search]}":                         "tools.provider[0]: web_search runs within the model's answer",
-		"model_policy: {primary: anthropic/claude-opus-4-5}\ntools: {provider: [web_search], may_send: [web_search]}": "",
+		"model_policy: {primary: openai/gpt-4-turbo, decoding: {max_tokens: 9000}}":                                                               "max_tokens is 9000, and openai/gpt-4-turbo gives at most 4096",
+		"model_policy: {primary: ollama/qwen3}\ntools: {provider: [web_search]}":                                                                  "ollama/qwen3 runs no tools of its own, so web_search has no effect there",
+		"model_policy: {primary: anthropic/claude-opus-4-5}\ntools: {provider: [web_sarch]}":                                                      `refused: there is no provider tool "web_sarch"`,
+		"model_policy: {primary: openai/gpt-5}\ntools: {provider: [web_sarch]}":                                                                   `refused: there is no provider tool "web_sarch"; known are code_interpreter, image_generation, web_search,`,
+		"model_policy: {primary: google/gemini-2.5-pro}\ntools: {provider: [web_sarch]}":                                                          `refused: there is no provider tool "web_sarch"; known are codeExecution, code_execution,`,
+		"model_policy: {primary: google/gemini-2.5-pro}\ntools: {provider: [web_fetch, '{\"new\": {}}'], may_send: [web_fetch, '{\"new\": {}}']}": "",
+		"model_policy: {primary: anthropic/claude-opus-4-5}\ntools: {provider: [web_search]}":                                                     "tools.provider[0]: web_search runs within the model's answer",
+		"model_policy: {primary: anthropic/claude-opus-4-5}\ntools: {provider: [web_search], may_send: [web_search]}":                             "",
 	} {
 		started, env, err := launch.Agent(file(t, text), "x", options(t))
 		got := strings.Join(started.Warnings, "\n")

@@ -12,6 +12,13 @@ import (
 // Wires opens the models of a run for what their wires would send, without
 // anything being sent: a key that is not set is no hindrance.
 func Wires(started event.RunStarted, o Options) func(target string) (llm.Model, string, error) {
+	o = o.keyless()
+	o.Dir = cmp.Or(started.Options["dir"], o.Dir)
+	return o.resolver(started.Options["files"]).Open
+}
+
+// keyless are the options with which models are opened for their wires alone.
+func (o Options) keyless() Options {
 	getenv := o.Getenv
 	if getenv == nil {
 		getenv = os.Getenv
@@ -22,6 +29,5 @@ func Wires(started event.RunStarted, o Options) func(target string) (llm.Model, 
 		}
 		return "none"
 	}
-	o.Dir = cmp.Or(started.Options["dir"], o.Dir)
-	return o.resolver(started.Options["files"]).Open
+	return o
 }

@@ -47,9 +47,33 @@ func (t *Tools) validateNames(r *report, o Options) {
 		seconds := float64(t.Timeouts[name])
 		within(r, path, &seconds, 0.001, 86_400)
 	}
-	for i, name := range t.Provider {
+}
+
+// validateHosted holds the tools that a provider shall run against every model
+// that may be asked for them.
+func (a *Agent) validateHosted(r *report, o Options) {
+	models := a.Chain()
+	if o.Model != "" {
+		models = []string{o.Model}
+	}
+	for i, name := range a.Tools.Provider {
+		path := fmt.Sprintf("tools.provider[%d]", i)
 		if name == "" {
-			r.at(fmt.Sprintf("tools.provider[%d]", i), "the provider's name of the tool", "is empty")
+			r.at(path, "the provider's name of the tool", "is empty")
+			continue
+		}
+		for _, model := range models {
+			if o.CheckHosted == nil {
+				break
+			}
+			ignored, err := o.CheckHosted(a.Dir, model, name)
+			if err != nil {
+				r.at(path, "a tool that the providers of all models of the file run", "%v", err)
+				break
+			}
+			if ignored != "" {
+				r.warn(path, "%s", ignored)
+			}
 		}
 	}
 }

@@ -16,6 +16,9 @@ type Options struct {
 	// CheckModel says what is wrong with a model's name; nil leaves names
 	// unchecked. dir is the directory of the file.
 	CheckModel func(dir, name string) error
+	// CheckHosted says what is wrong with a tool that the provider of a model
+	// shall run itself, or why it has no effect there; nil leaves those unchecked.
+	CheckHosted func(dir, model, tool string) (ignored string, err error)
 	// Unpriced says that no price is known of a model; nil leaves that out. It is
 	// a warning where the file sets a cap in money, which a run could not keep.
 	Unpriced func(dir, name string) bool
@@ -38,6 +41,7 @@ func (a *Agent) validate(r *report, o Options) {
 		a.Iteration.validate(r, a, o)
 	}
 	a.Tools.validate(r, o)
+	a.validateHosted(r, o)
 	a.Budgets.validate(r, a)
 	if a.ResultSchema != nil {
 		a.ResultSchema.validate(r, a)

@@ -249,11 +249,11 @@ func TestAToolThatNoProviderRunsIsTold(t *testing.T) {
 	upstream := newProvider(t, reply{text: "seen"})
 	p := newProject(t, map[string]string{"config.yaml": upstream.config(), "agent.yaml": "identity: {name: far}\ntools: {allow: [], provider: [teleport]}\n"})
 	f := p.calls(testKey, "run", "agent.yaml", "hi", "--model", "ollama/qwen3", "--config", "config.yaml")
-	if !strings.Contains(f.err, "warning: ollama/qwen3 runs no tools of its own, so tools.provider has no effect there") || strings.Contains(upstream.last(), "teleport") {
+	if !strings.Contains(f.err, "warning: agent.yaml:2:31: tools.provider[0]: ollama/qwen3 runs no tools of its own, so teleport has no effect there") || strings.Contains(upstream.last(), "teleport") {
 		t.Errorf("exit code %d: %s", f.code, f.err)
 	}
 	f = p.calls(testKey, "run", "agent.yaml", "hi", "--model", "anthropic/claude-sonnet-4-5", "--config", "config.yaml")
-	if f.clean(t, `tools.provider: anthropic: invalid: there is no provider tool "teleport"; known are`); f.code != exitUsage || len(upstream.asked()) != 1 {
+	if f.clean(t, `agent.yaml:2:31: tools.provider[0]: anthropic/claude-sonnet-4-5: there is no provider tool "teleport"; known are`); f.code != exitUsage || len(upstream.asked()) != 1 {
 		t.Errorf("exit code %d after %d requests", f.code, len(upstream.asked()))
 	}
 }

@@ -16,6 +16,11 @@ const maxToolName = 64
 // Encode returns the request: a prefix that stays the same for a run, one piece
 // for each message, and the end. It costs what is new.
 func (m *Model) Encode(req *llm.Request) (*llm.Encoded, error) {
+	for _, name := range req.ProviderTools {
+		if len(providerTool(name)) == 0 {
+			return nil, wire.UnknownProviderTool(provider, name, providerTools)
+		}
+	}
 	names := m.names.For(req.Tools, maxToolName)
 	origin := provider + "/" + req.Model
 	key := "gemini/" + origin + names.Clashes()
@@ -109,29 +114,32 @@ func appendTools(b []byte, req *llm.Request, names *wire.Names) []byte {
 		if i > 0 || len(req.Tools) > 0 {
 			b = append(b, ',')
 		}
-		b = appendHosted(b, name)
+		b = wire.AppendCompact(b, providerTool(name), "{}")
 	}
 	return append(b, "],"...)
 }
 
-// appendHosted appends a tool that Google runs itself: by its name, or whole
-// where it is given as a JSON object because it needs settings.
-func appendHosted(b []byte, name string) []byte {
-	if whole, ok := wire.ProviderToolAsJSON(name); ok {
-		return wire.AppendCompact(b, whole, "{}")
-	}
-	return append(wire.AppendQuoted(append(b, '{'), hosted(name)), ":{}}"...)
+// providerTools are the tools that Google runs itself and that need no settings,
+// by its names, in either spelling, and by those that other services have for the
+// same. Others can be given as JSON.
+var providerTools = map[string]string{
+	"web_search":     `{"googleSearch":{}}`,
+	"google_search":  `{"googleSearch":{}}`,
+	"googleSearch":   `{"googleSearch":{}}`,
+	"code_execution": `{"codeExecution":{}}`,
+	"codeExecution":  `{"codeExecution":{}}`,
+	"web_fetch":      `{"urlContext":{}}`,
+	"url_context":    `{"urlContext":{}}`,
+	"urlContext":     `{"urlContext":{}}`,
+	"google_maps":    `{"googleMaps":{}}`,
+	"googleMaps":     `{"googleMaps":{}}`,
 }
 
-// hosted is Google's name of a tool that it runs itself.
-func hosted(name string) string {
-	switch name {
-	case "web_search":
-		return "googleSearch"
-	case "code_execution":
-		return "codeExecution"
-	case "web_fetch":
-		return "urlContext"
+// providerTool is what a request says of a tool that Google runs, nothing of one
+// that it does not.
+func providerTool(name string) []byte {
+	if whole, ok := wire.ProviderToolAsJSON(name); ok {
+		return whole
 	}
-	return name
+	return []byte(providerTools[name])
 }

@@ -13,6 +13,11 @@ import (
 // Encode returns the streamed form of the request: a prefix that stays the same
 // for a run, one piece for each message, and the end. It costs what is new.
 func (m *Model) Encode(req *llm.Request) (*llm.Encoded, error) {
+	for _, name := range req.ProviderTools {
+		if len(providerTool(name)) == 0 {
+			return nil, wire.UnknownProviderTool(m.provider, name, providerTools)
+		}
+	}
 	p := projection{origin: m.provider + "/" + req.Model, offered: m.offer(req)}
 	name := p.origin + p.names.Clashes()
 	if p.search != nil {
@@ -120,24 +125,29 @@ func appendTools(b []byte, req *llm.Request, offered *offered) []byte {
 		b = offered.appendTool(b, &req.Tools[i])
 	}
 	for _, name := range req.ProviderTools {
-		b = append(b, ',')
-		b = appendProviderTool(b, name)
+		b = wire.AppendCompact(append(b, ','), providerTool(name), "null")
 	}
 	return append(dropByte(b, start), ']')
 }
 
-// appendProviderTool appends a tool that the service runs: by its type, or whole
-// where it is given as a JSON object because it needs settings.
-func appendProviderTool(b []byte, name string) []byte {
+// providerTools are the tools that the service runs itself and that need no
+// settings. Others can be given as JSON.
+var providerTools = map[string]string{
+	"web_search":                    `{"type":"web_search"}`,
+	"web_search_2025_08_26":         `{"type":"web_search_2025_08_26"}`,
+	"web_search_preview":            `{"type":"web_search_preview"}`,
+	"web_search_preview_2025_03_11": `{"type":"web_search_preview_2025_03_11"}`,
+	"code_interpreter":              `{"type":"code_interpreter","container":{"type":"auto"}}`,
+	"image_generation":              `{"type":"image_generation"}`,
+}
+
+// providerTool is what a request says of a tool that the service runs, nothing
+// of one that it does not.
+func providerTool(name string) []byte {
 	if whole, ok := wire.ProviderToolAsJSON(name); ok {
-		return wire.AppendCompact(b, whole, "null")
+		return whole
 	}
-	b = append(b, `{"type":`...)
-	b = wire.AppendQuoted(b, name)
-	if name == "code_interpreter" {
-		b = append(b, `,"container":{"type":"auto"}`...)
-	}
-	return append(b, '}')
+	return []byte(providerTools[name])
 }
 
 // appendMember appends a string member where the value is not empty.
