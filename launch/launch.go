@@ -172,7 +172,7 @@ func prepare(a *spec.Agent, source string, text []byte, input string, o Options)
 		}
 		started.Warnings = append(started.Warnings, w.String())
 	}
-	started.Warnings = slices.Concat(started.Warnings, warnings, o.confined.undecided(cfg.Policy, tools), o.unsupervised(tools), unlimited(cfg.Limits), costs)
+	started.Warnings = slices.Concat(started.Warnings, warnings, o.confined.undecided(cfg.Policy, tools), o.unsupervised(tools), o.confined.besideLinks(tools), unlimited(cfg.Limits), costs)
 	return started, env, nil
 }
 

@@ -1,12 +1,14 @@
 package launch
 
 import (
+	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/pawlrun/pawl/policy"
 	"github.com/pawlrun/pawl/resolve"
+	"github.com/pawlrun/pawl/tool"
 )
 
 // behindLinks are patterns for what names lead to where they are symbolic links,
@@ -49,6 +51,30 @@ func onTheWay(workspace string, patterns ...policy.Pattern) []policy.Pattern {
 	return slices.DeleteFunc(names, func(name policy.Pattern) bool {
 		return name == "." || slices.ContainsFunc(patterns, func(p policy.Pattern) bool { return p.Guards(string(name)) })
 	})
+}
+
+// besideLinks warns of directories in which commands can do less than their owner
+// may expect, because a protected link stands there.
+func (c confinement) besideLinks(tools *tool.Set) []string {
+	if _, runs := tools.Lookup(shellTool); !runs || c.box == nil {
+		return nil
+	}
+	links, err := c.box.ProtectedLinks()
+	if err != nil || len(links) == 0 {
+		return nil // what is wrong with the workspace, each command says
+	}
+	const most = 5
+	more := ""
+	if n := len(links) - most; n > 0 {
+		links, more = links[:most], fmt.Sprintf(" and %d more", n)
+	}
+	for i, link := range links {
+		if rel, err := filepath.Rel(c.policy.Workspace, link); err == nil {
+			links[i] = rel
+		}
+	}
+	return []string{"in the directory of a symbolic link that is protected, commands can make, rename and remove nothing; such links are " +
+		strings.Join(links, ", ") + more + "; with the file itself in its place they can"}
 }
 
 // spelledOut is the name that a pattern gives to a file, or to a tree of them,

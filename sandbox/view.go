@@ -169,6 +169,16 @@ func (b *Box) MayWrite(file string, grants ...Grant) bool {
 	return (v.full || under(v.write...)) && !under(v.protect...)
 }
 
+// ProtectedLinks are the symbolic links of the workspace that are protected. In
+// the directory of each, commands can make, rename and remove nothing.
+func (b *Box) ProtectedLinks() ([]string, error) {
+	if b.policy.Filesystem == FilesystemReadOnly {
+		return nil, nil
+	}
+	_, links, err := protected(b.policy.Workspace, b.policy.Protected)
+	return links, err
+}
+
 func (v *view) guarded(path string) bool {
 	return slices.ContainsFunc(v.protect, func(protected string) bool { return inside(path, protected) })
 }
