@@ -37,6 +37,8 @@ var attacks = map[string]func(args []string) error{
 	"files":        strangeFiles,
 	"get":          get,
 	"tunnel":       tunnel,
+	"visit":        visit,
+	"itself":       itself,
 }
 
 // attack runs one of the attacks in a process of its own.

@@ -16,7 +16,7 @@ const (
 	fdStatus = 4
 	// fdOutput is what the command prints to.
 	fdOutput = 5
-	// fdProxy, behind the supervisor's own program, takes the listening socket of the command's network.
+	// fdProxy, behind the supervisor's own program, takes the listening sockets of the command's network.
 	fdProxy = 7
 )
 
@@ -41,8 +41,9 @@ type plan struct {
 	// network that is the machine's.
 	OwnSockets bool   `json:"own_sockets,omitempty"`
 	Limits     Limits `json:"limits"`
-	// Proxy is the port of the loopback to listen on for the proxy; 0 is none.
-	Proxy int `json:"proxy,omitempty"`
+	// Listen are the ports of the loopback to listen on: the proxy's, and then
+	// those of the machine that are open to the command.
+	Listen []uint16 `json:"listen,omitempty"`
 }
 
 // ruleset is what a process may do with files; all else is denied.

@@ -110,7 +110,7 @@ func (p *Process) start(b *Box, v view, c Command) error {
 	p.supervisor.Stderr = p.trouble
 	p.supervisor.ExtraFiles = []*os.File{controlOut, statusIn, c.Output, b.shim.exe}
 	var listener *os.File
-	if todo.Proxy != 0 {
+	if len(todo.Listen) > 0 {
 		ours, theirs, err := channel()
 		if err != nil {
 			control.Close()
@@ -130,7 +130,7 @@ func (p *Process) start(b *Box, v view, c Command) error {
 	controlOut.Close()
 	err = p.begin(todo)
 	if err == nil && listener != nil {
-		err = p.connect(listener, b.policy.Egress)
+		err = p.connect(listener, b.policy.Egress, todo.Listen[1:])
 	}
 	if err != nil {
 		p.Kill()
@@ -165,8 +165,8 @@ func (b *Box) plan(v view, c Command) plan {
 			todo.Env = with(cached(todo.Env, v), "TMPDIR=/tmp")
 		}
 		if b.policy.Egress.Network == egress.NetworkAllowlist {
-			todo.Proxy = proxyPort
-			todo.Env = with(todo.Env, proxyVariables()...)
+			todo.Listen = append([]uint16{proxyPort}, named(b.policy.Egress)...)
+			todo.Env = with(todo.Env, proxyVariables(b.policy.Egress)...)
 		}
 		return todo
 	}
@@ -206,15 +206,22 @@ func (p *Process) begin(todo plan) error {
 	return errors.New(r.Error)
 }
 
-// connect serves the proxy of the command on the socket that the supervisor
-// made.
-func (p *Process) connect(from *os.File, rules egress.Rules) error {
+// connect serves the proxy of the command, and the machine's own ports, on the
+// sockets that the supervisor made.
+func (p *Process) connect(from *os.File, rules egress.Rules, ports []uint16) error {
 	l, err := takeListener(from)
 	if err != nil {
 		return fmt.Errorf("take the socket of the proxy: %w", err)
 	}
 	p.proxy = newProxy(rules)
 	p.proxy.serve(l)
+	for _, port := range ports {
+		l, err := takeListener(from)
+		if err != nil {
+			return fmt.Errorf("take the socket of port %d: %w", port, err)
+		}
+		p.proxy.lend(l, port)
+	}
 	return nil
 }
 

@@ -38,9 +38,11 @@ const (
 	maxReaches = 200
 )
 
-// proxyVariables say to programs where the proxy is.
-func proxyVariables() []string {
-	const proxy, own = "http://127.0.0.1:3128", "localhost,127.0.0.1,::1"
+// proxyVariables say to programs where the proxy is, and that what they start
+// themselves on their own loopback is reached without it.
+func proxyVariables(rules egress.Rules) []string {
+	const proxy = "http://127.0.0.1:3128"
+	own := strings.Join(direct(rules), ",")
 	return []string{
 		"HTTP_PROXY=" + proxy, "HTTPS_PROXY=" + proxy, "ALL_PROXY=" + proxy, "NO_PROXY=" + own,
 		"http_proxy=" + proxy, "https_proxy=" + proxy, "all_proxy=" + proxy, "no_proxy=" + own,
@@ -113,16 +115,21 @@ func (p *proxy) tunnel(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer here.Close()
+	if _, err := io.WriteString(here, "HTTP/1.1 200 Connection established\r\n\r\n"); err != nil {
+		return
+	}
+	p.join(here, buffered, there)
+}
+
+// join hands on what comes from either side, said being what comes from here.
+func (p *proxy) join(here net.Conn, said io.Reader, there net.Conn) {
 	defer context.AfterFunc(p.over, func() {
 		here.Close()
 		there.Close()
 	})()
-	if _, err := io.WriteString(here, "HTTP/1.1 200 Connection established\r\n\r\n"); err != nil {
-		return
-	}
 	var both sync.WaitGroup
 	both.Go(func() {
-		_, _ = io.Copy(there, buffered)
+		_, _ = io.Copy(there, said)
 		closeWrite(there)
 	})
 	_, _ = io.Copy(here, there)

@@ -15,22 +15,19 @@ import (
 // to the process that holds the other end of [fdProxy]: a socket belongs to
 // the network that it was made in, whoever uses it. So a command reaches a
 // proxy that lives outside, and nothing else.
-func offerListener(port int) error {
+func offerListener(port uint16) error {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return err
 	}
 	defer unix.Close(fd)
-	if err := unix.Bind(fd, &unix.SockaddrInet4{Port: port, Addr: [4]byte{127, 0, 0, 1}}); err != nil {
+	if err := unix.Bind(fd, &unix.SockaddrInet4{Port: int(port), Addr: [4]byte{127, 0, 0, 1}}); err != nil {
 		return err
 	}
 	if err := unix.Listen(fd, unix.SOMAXCONN); err != nil {
 		return err
 	}
-	if err := unix.Sendmsg(fdProxy, []byte{0}, unix.UnixRights(fd), nil, 0); err != nil {
-		return err
-	}
-	return unix.Close(fdProxy)
+	return unix.Sendmsg(fdProxy, []byte{0}, unix.UnixRights(fd), nil, 0)
 }
 
 // channel is where a listener is handed over: ours, and the supervisor's end.

@@ -72,9 +72,9 @@ func (s *supervisor) begin() error {
 	if err := s.prepare(); err != nil {
 		return err
 	}
-	if s.plan.Proxy != 0 {
-		if err := offerListener(s.plan.Proxy); err != nil {
-			return fmt.Errorf("listen for the proxy: %w", err)
+	for _, port := range s.plan.Listen {
+		if err := offerListener(port); err != nil {
+			return fmt.Errorf("listen for the proxy on port %d: %w", port, err)
 		}
 	}
 	if s.command, err = s.start(); err != nil {
