@@ -113,7 +113,7 @@ func (d *driver) fly(call machine.RunTool, child string, observe childObserver, 
 	d.queue = append(d.queue, func(work context.Context) {
 		timed, release := d.until(work, 0)
 		ctx, stop := context.WithCancelCause(timed)
-		start := d.now()
+		start := d.clock.awake()
 		settle := func(end childEnd, err error) []event.Data {
 			if f.seq = end.seq; err != nil {
 				f.err = err
@@ -290,7 +290,7 @@ func (d *driver) childFinished(ctx context.Context, call machine.RunTool, child 
 		ctx = context.WithoutCancel(ctx) // it ended by itself, whatever has come since
 	}
 	result := d.toolResult(ctx, call, r, err, 0)
-	result.DurationMs = d.now().Sub(start).Milliseconds()
+	result.DurationMs = d.clock.awake().Sub(start).Milliseconds()
 	return []event.Data{event.ChildFinished{Child: child, CallID: call.CallID, Outcome: *end.outcome}, d.blobs.detach(result)}
 }
 

@@ -107,7 +107,7 @@ func (d *driver) endWithChild(ctx context.Context, a machine.CancelChild) error 
 	if err := d.reconcile(ctx, a.Child, true); err != nil {
 		return err
 	}
-	for _, data := range d.childFinished(ctx, a.Call, a.Child, end, d.now()) {
+	for _, data := range d.childFinished(ctx, a.Call, a.Child, end, d.clock.awake()) {
 		if err := d.stage(data); err != nil {
 			return err
 		}

@@ -25,6 +25,8 @@ type clock struct {
 	last, when time.Time
 	// skipped is what the clock has skipped since the last event.
 	skipped time.Duration
+	// slept is what it has skipped in all.
+	slept time.Duration
 }
 
 // leap is how far the clock must run ahead of the time of this process to have
@@ -56,6 +58,15 @@ func (c *clock) counted() time.Time {
 	return c.read().Add(-c.skipped)
 }
 
+// awake is the time without all that was skipped. What lies between two of its
+// readings is how long something lasted.
+func (c *clock) awake() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	t := wall(c.read())
+	return t.Add(-c.slept)
+}
+
 func (c *clock) read() time.Time {
 	t, when := c.machine(), time.Now()
 	shown, passed := wall(t).Sub(wall(c.last)), when.Sub(c.when)
@@ -65,6 +76,7 @@ func (c *clock) read() time.Time {
 		t = c.last.Add(passed)
 	case shown-passed >= leap:
 		c.skipped += shown - passed
+		c.slept += shown - passed
 	}
 	c.last, c.when = t, when
 	return t

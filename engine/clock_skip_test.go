@@ -8,6 +8,7 @@ import (
 
 	"github.com/pawlrun/pawl/budget"
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/hook"
 	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/journal/memory"
 	"github.com/pawlrun/pawl/llm/scripted"
@@ -122,6 +123,35 @@ func TestChildrenAndTheRunAboveBothLeaveOutTheSleepOfTheMachine(t *testing.T) {
 		for _, id := range append(r.children(run.ID), run.ID) {
 			if got := skipped(r.whole(id)); got != night {
 				t.Errorf("the journal of %s says that %s were skipped", id, got)
+			}
+		}
+	})
+}
+
+// How long a call or a hook lasted is told without the sleep.
+func TestWhatLastedIsMeasuredWithoutTheSleepOfTheMachine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, clock := setRig(t)
+		child := newRig(t, r.store).tools(lasts("slow", 50*time.Second)).turns(scripted.Turn{ToolCalls: calls("slow", "{}")}, scripted.Turn{Text: "42"})
+		r.turns(scripted.Turn{ToolCalls: calls("ask", task)}, scripted.Turn{Text: "done"}).offers("ask", child)
+		r.hooks(hook.Hook{Name: "look", Stage: event.HookAfterTool, Kind: hook.Observer, Run: func(context.Context, hook.Call) (hook.Answer, error) {
+			time.Sleep(8 * time.Second)
+			return hook.Answer{}, nil
+		}})
+		run := r.start(t.Context())
+		time.Sleep(20 * time.Second)
+		clock.set(night)
+		time.Sleep(35 * time.Second)
+		clock.set(night)
+		outcome(t, run)
+		for _, id := range append(r.children(run.ID), run.ID) {
+			if got := results(r.whole(id)); len(got) != 1 || got[0].DurationMs != 50_000 {
+				t.Errorf("of 50 s, the journal of %s says: %+v", id, got)
+			}
+		}
+		for _, e := range r.whole(run.ID) {
+			if d, ok := e.Data.(event.HookResult); ok && d.DurationMs != 8_000 {
+				t.Errorf("of a hook of 8 s, the journal says: %+v", d)
 			}
 		}
 	})

@@ -34,7 +34,7 @@ func (d *driver) beginHook(a machine.RunHook) {
 func (d *driver) hear(work context.Context, a machine.RunHook) {
 	h, known := d.env.hook(a.Stage, a.Hook)
 	ctx, cancel := d.until(work, h.Timeout)
-	start := d.now()
+	start := d.clock.awake()
 	call := hook.Call{
 		Stage: a.Stage, Hook: a.Hook, Run: d.run, Cycle: a.Cycle, CallID: a.CallID, Tool: a.Tool,
 		Args: json.RawMessage(a.Args), Result: a.Result, Outcome: a.Outcome, Compaction: a.Compaction,
@@ -48,7 +48,7 @@ func (d *driver) hear(work context.Context, a machine.RunHook) {
 		r := hook.Result(call, a.Observer, answer, err)
 		r.Reason, r.Output = stored(r.Reason), stored(r.Output)
 		r.Output, _ = tool.Bound(r.Output, a.MaxResultChars)
-		r.DurationMs = d.now().Sub(start).Milliseconds()
+		r.DurationMs = d.clock.awake().Sub(start).Milliseconds()
 		return []event.Data{r}
 	}
 	d.launch(ctx, cancel, effect{

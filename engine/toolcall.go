@@ -62,10 +62,10 @@ func (d *driver) runTool(work context.Context, a machine.RunTool) {
 		timeout = tool.DefaultTimeout
 	}
 	ctx, cancel := d.until(work, timeout)
-	start := d.now()
+	start := d.clock.awake()
 	settle := func(ctx context.Context, r tool.Result, err error) []event.Data {
 		e := d.toolResult(ctx, a, r, err, timeout)
-		e.DurationMs = d.now().Sub(start).Milliseconds()
+		e.DurationMs = d.clock.awake().Sub(start).Milliseconds()
 		return []event.Data{d.blobs.detach(settledAttempt(ctx, a, e, err))}
 	}
 	d.launch(ctx, cancel, effect{

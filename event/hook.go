@@ -55,6 +55,7 @@ type HookResult struct {
 	// changes nothing.
 	Failed bool `json:"failed,omitempty"`
 	// Observer says that nothing could follow from the hook.
-	Observer   bool  `json:"observer,omitempty"`
+	Observer bool `json:"observer,omitempty"`
+	// DurationMs is how long the hook was heard, without what the clock skipped.
 	DurationMs int64 `json:"durationMs,omitempty"`
 }

@@ -213,9 +213,10 @@ type ToolResult struct {
 	Tools []string `json:"tools,omitempty"`
 	// Untrusted and Private are what the result was found to be; the run's
 	// taint follows from them.
-	Untrusted  bool  `json:"untrusted,omitempty"`
-	Private    bool  `json:"private,omitempty"`
-	EndsRun    bool  `json:"endsRun,omitempty"`
+	Untrusted bool `json:"untrusted,omitempty"`
+	Private   bool `json:"private,omitempty"`
+	EndsRun   bool `json:"endsRun,omitempty"`
+	// DurationMs is how long the attempt lasted, without what the clock skipped.
 	DurationMs int64 `json:"durationMs,omitempty"`
 	// Retryable says that the failure was one that another attempt may cure.
 	Retryable bool `json:"retryable,omitempty"`
