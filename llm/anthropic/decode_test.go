@@ -130,6 +130,39 @@ func TestArgumentsAreWholeOrAFragmentOrNothing(t *testing.T) {
 	}
 }
 
+// A relay of another protocol may open every call at once and end them all at
+// the end, the prose before them as well.
+func TestCallsThatComeSideBySideAreToldApart(t *testing.T) {
+	event := func(kind string, index int, rest string) string {
+		return fmt.Sprintf(`data: {"type":"content_block_%s","index":%d%s}`+"\n\n", kind, index, rest)
+	}
+	input := func(index int, json string) string {
+		return event("delta", index, fmt.Sprintf(`,"delta":{"type":"input_json_delta","partial_json":%q}`, json))
+	}
+	head := messageBegin +
+		event("start", 0, `,"content_block":{"type":"text","text":"both"}`) +
+		event("start", 1, `,"content_block":{"type":"tool_use","id":"toolu_1","name":"one","input":{}}`) +
+		event("start", 2, `,"content_block":{"type":"tool_use","id":"toolu_2","name":"two","input":{}}`) +
+		input(1, `{"path":`) + input(2, `{"name"`) + input(1, `"a"}`) + input(2, `:"b"}`)
+	resp, err := stream(t, head+event("stop", 2, "")+event("stop", 0, "")+event("stop", 1, "")+messageEnd("tool_use", 5), ask())
+	want := llm.Parts{
+		llm.Text{Text: "both"},
+		llm.ToolCall{ProviderID: "toolu_1", Name: "one", Args: json.RawMessage(`{"path":"a"}`)},
+		llm.ToolCall{ProviderID: "toolu_2", Name: "two", Args: json.RawMessage(`{"name":"b"}`)},
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, resp.Parts); diff != "" {
+		t.Error(diff)
+	}
+
+	resp, err = stream(t, head+event("stop", 2, "")+messageEnd("tool_use", 5), ask())
+	if want := (llm.Parts{want[0], want[2]}); err == nil || !cmp.Equal(want, resp.Parts) {
+		t.Errorf("with a call that never ended: %v, %v", resp.Parts, err)
+	}
+}
+
 func TestAStreamThatJustEndsIsBrokenAndItsTextIsKept(t *testing.T) {
 	for name, body := range map[string]string{
 		"before anything":          "",

@@ -19,9 +19,11 @@ type decoder struct {
 	usage  usage
 	blocks []*block
 	// places finds blocks by their numbers, once there are several.
-	places  map[int64]*block
-	parts   int
-	scratch []byte
+	places map[int64]*block
+	// unfinished counts the open blocks that mean something only when whole.
+	unfinished int
+	parts      int
+	scratch    []byte
 	// started and stopped: the message's head and its end have come.
 	started, stopped bool
 }
@@ -46,29 +48,26 @@ func (d *decoder) keep(b *block) {
 	d.blocks = append(d.blocks, b)
 }
 
-// openBlock is the block that has begun and not ended, if any.
-func (d *decoder) openBlock() *block {
-	if n := len(d.blocks); n > 0 && d.blocks[n-1].open {
-		return d.blocks[n-1]
-	}
-	return nil
-}
-
+// startBlock begins a block. Calls may run side by side, as relays of other
+// protocols send them; prose keeps its place only where nothing is open that
+// could still be left out, and ends where the next block begins.
 func (d *decoder) startBlock(index int64, object []byte) error {
-	switch open := d.openBlock(); {
-	case d.find(index) != nil:
+	if d.find(index) != nil {
 		return fmt.Errorf("%w: block %d begins twice", errMalformed, index)
-	case open != nil && !open.prose():
-		return fmt.Errorf("%w: block %d begins inside block %d", errMalformed, index, open.index)
-	case open != nil:
-		open.open = false
 	}
 	b, err := newBlock(index, object)
 	if err != nil {
 		return fmt.Errorf("%w: block %d: %w", errMalformed, index, err)
 	}
+	if b.prose() && d.unfinished > 0 {
+		return fmt.Errorf("%w: block %d begins inside a call", errMalformed, index)
+	}
+	if n := len(d.blocks); n > 0 && d.blocks[n-1].prose() {
+		d.blocks[n-1].open = false
+	}
 	d.keep(b)
 	if !b.prose() {
+		d.unfinished++
 		d.show(b)
 	}
 	return d.add(b, b.first)
@@ -152,10 +151,15 @@ func (d *decoder) deltaOf(b *block, text string, first bool) llm.Delta {
 // delta announced it.
 func (d *decoder) stopBlock(index int64) error {
 	b := d.find(index)
+	if b != nil && b.prose() {
+		b.open = false
+		return nil
+	}
 	if b == nil || !b.open {
 		return fmt.Errorf("%w: the end of block %d, which is not open", errMalformed, index)
 	}
 	b.open = false
+	d.unfinished--
 	if b.kind == kindToolUse && b.text.Len() == 0 {
 		b.text.Write(b.input)
 		if b.text.Len() == 0 {

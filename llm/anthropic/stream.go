@@ -129,13 +129,13 @@ func (d *decoder) endTurn(delta, usage []byte) error {
 }
 
 func (d *decoder) stopMessage() error {
-	switch b := d.openBlock(); {
+	switch {
 	case !d.started:
 		return fmt.Errorf("%w: the message ends and never began", errMalformed)
 	case d.resp.RawFinish == "":
 		return fmt.Errorf("%w: the message ends without a reason", errMalformed)
-	case b != nil && !b.prose():
-		return fmt.Errorf("%w: the message ends inside block %d", errMalformed, b.index)
+	case d.unfinished > 0:
+		return fmt.Errorf("%w: the message ends inside a call", errMalformed)
 	}
 	d.stopped = true
 	return nil
