@@ -179,8 +179,8 @@ func (a Agent) build() (agent.Config, engine.Env, error) {
 	checkTargets(targets, report)
 	offered := a.offers(report)
 	set, err := tool.NewSet(append(secret.Broker(a.tools(), a.Secrets), offered...)...)
-	if err != nil {
-		report("Tools", "%s", strings.TrimPrefix(err.Error(), "tool: "))
+	for _, wrong := range parts(err) {
+		report("Tools", "%s", strings.TrimPrefix(wrong.Error(), "tool: "))
 	}
 	if err == nil {
 		checkSecrets(a.Secrets, set, report)

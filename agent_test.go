@@ -306,6 +306,7 @@ func TestEverythingWrongWithAnAgentIsReportedAtOnceByField(t *testing.T) {
 		"a bare name":       {pawl.Agent{Model: pawl.Target{Name: "b", Client: model.Client}}, []string{"Model"}},
 		"a name twice":      {pawl.Agent{Model: model, Fallbacks: []pawl.Target{model}}, []string{"Fallbacks[0]"}},
 		"a tool twice":      {pawl.Agent{Model: model, Tools: []tool.Tool{echo(), echo()}}, []string{"Tools"}},
+		"several tools":     {pawl.Agent{Model: model, Tools: []tool.Tool{echo(), {}, echo(), {Name: "idle"}}}, []string{"Tools", "Tools", "Tools"}},
 		"an unknown sender": {pawl.Agent{Model: model, MaySend: []string{"x"}}, []string{"MaySend"}},
 		"an unknown gate":   {pawl.Agent{Model: model, Approvals: []string{"x"}}, []string{"Approvals"}},
 		"several": {pawl.Agent{

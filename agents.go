@@ -66,17 +66,21 @@ func (a Agent) offers(report func(field, format string, args ...any)) []tool.Too
 
 // problems are the parts of what [Agent.Validate] reports.
 func problems(err error) []*InvalidAgentError {
-	joined, ok := err.(interface{ Unwrap() []error })
-	if !ok {
-		return nil
-	}
 	var all []*InvalidAgentError
-	for _, e := range joined.Unwrap() {
+	for _, e := range parts(err) {
 		if wrong, ok := errors.AsType[*InvalidAgentError](e); ok {
 			all = append(all, wrong)
 		}
 	}
 	return all
+}
+
+// parts are the errors that a joined one consists of.
+func parts(err error) []error {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		return joined.Unwrap()
+	}
+	return nil
 }
 
 // children are the offered agents as the engine starts them.

@@ -27,25 +27,37 @@ type compiled struct {
 
 // NewSet checks the tools and compiles their schemas. Names must be unique and
 // free of white space, and a schema must be that of an object, because that is
-// what every provider sends.
+// what every provider sends. Everything that is wrong is reported at once,
+// joined.
 func NewSet(tools ...Tool) (*Set, error) {
 	s := &Set{tools: make(map[string]*compiled, len(tools))}
+	var problems []error
 	for _, t := range tools {
-		c, err := newCompiled(t)
-		if err != nil {
-			return nil, err
+		if err := s.add(t); err != nil {
+			problems = append(problems, err)
 		}
-		if s.tools[t.Name] != nil {
-			return nil, fmt.Errorf("tool: %s is declared twice", t.Name)
-		}
-		if other := s.search(); t.Search && other != "" {
-			return nil, fmt.Errorf("tool: %s and %s are both declared to search for tools; only one can", other, t.Name)
-		}
-		s.tools[t.Name] = c
-		s.sorted = append(s.sorted, c)
+	}
+	if len(problems) > 0 {
+		return nil, errors.Join(problems...)
 	}
 	slices.SortFunc(s.sorted, func(a, b *compiled) int { return cmp.Compare(a.Name, b.Name) })
 	return s, nil
+}
+
+func (s *Set) add(t Tool) error {
+	c, err := newCompiled(t)
+	if err != nil {
+		return err
+	}
+	if s.tools[t.Name] != nil {
+		return fmt.Errorf("tool: %s is declared twice", t.Name)
+	}
+	if other := s.search(); t.Search && other != "" {
+		return fmt.Errorf("tool: %s and %s are both declared to search for tools; only one can", other, t.Name)
+	}
+	s.tools[t.Name] = c
+	s.sorted = append(s.sorted, c)
+	return nil
 }
 
 var effects = []event.Effect{
