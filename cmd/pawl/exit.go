@@ -118,7 +118,7 @@ func (a *app) describe(err error) string {
 		{journal.ErrNewer, "the journal %[1]s was written by a newer version of Pawl and was left untouched; use that version, or name another journal with --journal"},
 		{agent.ErrUnsupported, "a run of the journal %[1]s was written by a newer version of Pawl and was left untouched; use that version to go on with it"},
 		{journal.ErrReadOnly, "the journal %[1]s cannot be written; change its permissions, or name another journal with --journal"},
-		{journal.ErrLocked, "the journal %[1]s is locked by another process for too long; try again when that is done"},
+		{journal.ErrLocked, "the journal %[1]s is locked by another process for too long; what it holds is kept. When that is done, '%[2]s runs' lists what '%[2]s runs resume' goes on with"},
 		{journal.ErrStale, "this process lost its run to another process, as one does that stood still; what it did is in the journal %[1]s, and '%[2]s runs' says how the run stands"},
 		{journal.ErrForeign, "%[1]s is there and is not a journal; name another file with --journal"},
 		{journal.ErrReplaced, "the journal %[1]s was deleted or replaced while it was open; stop whatever did that and look at the file that is there now"},

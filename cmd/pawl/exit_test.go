@@ -49,7 +49,7 @@ func TestErrorsNameTheThingAndTheNextStep(t *testing.T) {
 		{fmt.Errorf("x: %w", held), []string{"abc", "process 42 on host", "'pawl --journal j.db runs events abc --follow'"}},
 		{journal.ErrNewer, []string{"j.db", "newer version", "--journal"}},
 		{journal.ErrReadOnly, []string{"j.db", "cannot be written", "--journal"}},
-		{journal.ErrLocked, []string{"j.db", "locked by another process"}},
+		{journal.ErrLocked, []string{"j.db", "locked by another process", "runs resume"}},
 		{journal.ErrFull, []string{"j.db", "no space", "resume"}},
 		{journal.ErrStale, []string{"another process", "j.db", "'pawl --journal j.db runs'"}},
 		{journal.ErrForeign, []string{"j.db", "not a journal"}},
