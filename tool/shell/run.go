@@ -64,19 +64,25 @@ func (o Options) check(a args) error {
 	case strings.ContainsRune(a.Command, 0):
 		return &tool.Error{Type: event.ErrorInvalidArgs, Message: "the command has a NUL byte in it"}
 	}
-	if info, err := os.Stat(o.Dir); err != nil || !info.IsDir() {
-		return o.gone(err)
-	}
-	return nil
+	return o.here()
 }
 
-func (o Options) gone(err error) error {
-	return &tool.Error{Type: event.ErrorWorkspace, Message: fmt.Sprintf("the working directory %s is gone", o.Dir), Err: err}
+// here fails when another directory, or none, has the name of the one in which
+// commands were to run: the file tools do not follow into it either.
+func (o Options) here() error {
+	info, err := os.Stat(o.Dir)
+	if err == nil && info.IsDir() && (o.opened == nil || os.SameFile(o.opened, info)) {
+		return nil
+	}
+	return &tool.Error{
+		Type: event.ErrorWorkspace, Err: err,
+		Message: fmt.Sprintf("the working directory %s is gone or was replaced while the run worked in it", o.Dir),
+	}
 }
 
 func (o Options) startError(err error) error {
-	if _, statErr := os.Stat(o.Dir); statErr != nil {
-		return o.gone(err)
+	if gone := o.here(); gone != nil {
+		return gone
 	}
 	if errors.Is(err, syscall.E2BIG) {
 		return &tool.Error{Type: event.ErrorInvalidArgs, Message: "the command is longer than the system allows; write it to a file and run that", Err: err}

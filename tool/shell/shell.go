@@ -57,6 +57,9 @@ type Options struct {
 	// GateReads says that the owner is asked before a command reads what is
 	// protected, too.
 	GateReads bool
+
+	// opened is what the working directory was at first, nil if it was not there.
+	opened os.FileInfo
 }
 
 func (o Options) withDefaults() Options {
@@ -65,6 +68,9 @@ func (o Options) withDefaults() Options {
 	}
 	if dir, err := filepath.Abs(o.Dir); err == nil {
 		o.Dir = dir
+	}
+	if opened, err := os.Stat(o.Dir); err == nil {
+		o.opened = opened
 	}
 	if o.Sandbox != nil {
 		o.Inside = !o.OnDemand

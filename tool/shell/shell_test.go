@@ -202,10 +202,16 @@ func TestACommandThatCannotRunIsAProblemBeforeItIsJudged(t *testing.T) {
 	if got := problem(" "); got != event.ErrorInvalidArgs {
 		t.Errorf("no command: %s", got)
 	}
-	if err := os.Remove(dir); err != nil {
+	if err := os.Rename(dir, dir+".away"); err != nil {
 		t.Fatal(err)
 	}
 	if got := problem("ls"); got != event.ErrorWorkspace {
 		t.Errorf("a workspace that is gone: %s", got)
+	}
+	if err := os.Symlink(t.TempDir(), dir); err != nil {
+		t.Fatal(err)
+	}
+	if got := problem("ls"); got != event.ErrorWorkspace {
+		t.Errorf("a workspace whose name leads elsewhere: %q", got)
 	}
 }
