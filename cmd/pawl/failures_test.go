@@ -85,3 +85,17 @@ func TestADamagedEventIsNamedByWhateverReadsIt(t *testing.T) {
 		f.clean(t, "event")
 	}
 }
+
+// Its run could not be resumed, and the sandbox could not find it.
+func TestADirectoryThatNoJournalCanNameIsNoWorkspace(t *testing.T) {
+	p := greeter(t)
+	if err := os.Mkdir(filepath.Join(p.dir, "w\xff"), 0o755); err != nil {
+		t.Skipf("there is no such name here: %v", err)
+	}
+	if err := os.Symlink("w\xff", filepath.Join(p.dir, "link")); err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{"w\xff", "link"} {
+		p.exits(exitUsage, "run", "agent.yaml", "hi", "--workspace", dir).clean(t, "--workspace", "not valid UTF-8", "rename it")
+	}
+}

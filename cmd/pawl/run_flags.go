@@ -105,8 +105,8 @@ func (f *runFlags) options(c *cobra.Command) (launch.Options, error) {
 		f.keep(c, &o)
 	}
 	if o.Workspace != "" {
-		if info, err := os.Stat(o.Workspace); err != nil || !info.IsDir() {
-			return o, usagef("--workspace %s is not a directory", f.workspace)
+		if _, err := directory("--workspace", f.workspace); err != nil {
+			return o, err
 		}
 	}
 	o.Dir, err = os.Getwd()

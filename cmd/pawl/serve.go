@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -112,7 +113,9 @@ func (a *app) serverOptions(ctx context.Context, f serveFlags) (server.Options, 
 	return o, nil
 }
 
-// directory is the absolute path of a directory that a flag names.
+// directory is the absolute path of a directory that a flag names. A journal
+// holds text alone, so that a run in a directory whose name is none could not be
+// resumed.
 func directory(flag, path string) (string, error) {
 	if info, err := os.Stat(path); err != nil || !info.IsDir() {
 		return "", usagef("%s %s is not a directory", flag, path)
@@ -120,6 +123,13 @@ func directory(flag, path string) (string, error) {
 	abs, err := filepath.Abs(path)
 	if err != nil {
 		return "", usagef("%s: %w", flag, err)
+	}
+	real, err := filepath.EvalSymlinks(abs)
+	if err != nil {
+		return "", usagef("%s: %w", flag, err)
+	}
+	if !utf8.ValidString(abs + real) {
+		return "", usagef("%s: the name of the directory %s is not valid UTF-8, so that no journal can hold it; rename it", flag, real)
 	}
 	return abs, nil
 }
