@@ -37,15 +37,15 @@ func (c *conn) close() error {
 }
 
 // transact runs a group of operations in one transaction. It fails as a whole
-// when an operation fails after it wrote; one that fails before it wrote
-// leaves the others alone.
+// when an operation fails after it wrote, or so that SQLite ended the transaction
+// (a full disk); one that fails before it wrote leaves the others alone.
 func (c *conn) transact(group []*op) error {
 	if _, err := c.exec("BEGIN IMMEDIATE"); err != nil {
 		return err
 	}
 	for _, o := range group {
 		c.wrote = false
-		if o.err = o.perform(c); o.err != nil && (c.wrote || len(group) == 1) {
+		if o.err = o.perform(c); o.err != nil && (c.wrote || len(group) == 1 || c.db.idle()) {
 			return errors.Join(o.err, c.rollback())
 		}
 	}
@@ -56,7 +56,7 @@ func (c *conn) transact(group []*op) error {
 }
 
 // rollback also forgets what it knew of rows that may not exist any more. A
-// transaction that SQLite ended itself (a full disk) needs no second end.
+// transaction that SQLite ended itself needs no second end.
 func (c *conn) rollback() error {
 	clear(c.rids)
 	if c.db.idle() {

@@ -1,6 +1,10 @@
 package sqlite
 
-import "context"
+import (
+	"context"
+
+	"github.com/pawlrun/pawl/journal"
+)
 
 // Format is the version of the format that is written.
 const Format = schemaVersion
@@ -49,4 +53,22 @@ func (s *Store) Query(text string, args ...any) (row []any, err error) {
 		return err
 	})
 	return row, err
+}
+
+// AppendTogether appends batches in one commit.
+func (s *Store) AppendTogether(batches ...journal.Batch) []error {
+	group := make([]*op, len(batches))
+	for i, b := range batches {
+		group[i] = &op{batch: b, done: make(chan struct{}, 1)}
+	}
+	if alone, err := s.writer.join(group[0]); !alone || err != nil {
+		panic("somebody else is committing")
+	}
+	s.writer.commit(group)
+	s.writer.pass()
+	errs := make([]error, len(group))
+	for i, o := range group {
+		errs[i] = o.err
+	}
+	return errs
 }

@@ -65,6 +65,39 @@ func TestAFullJournalLosesNothingAndGoesOnWhenThereIsSpace(t *testing.T) {
 	intact(t, s, other)
 }
 
+// SQLite ends a transaction itself when there is no space for a change.
+func TestAnAppendThatThereIsNoSpaceForHarmsNoneInTheSameCommit(t *testing.T) {
+	s, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "journal.db"), sqlite.LimitPages(sqlite.Options{}, 40))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	a, b, c := journaltest.Start(t, s, "a"), journaltest.Start(t, s, "b"), journaltest.Start(t, s, "c")
+	for _, large := range []struct {
+		what  string
+		batch func() journal.Batch
+	}{
+		{"event", func() journal.Batch {
+			return b.Batch(t, event.InputReceived{Text: strings.Repeat("x", 200_000), By: "somebody"})
+		}},
+		{"row", func() journal.Batch {
+			batch := b.Batch(t, texts(1)...)
+			batch.Status.Detail = strings.Repeat("x", 200_000)
+			return batch
+		}},
+	} {
+		first, last := a.Batch(t, texts(1)...), c.Batch(t, texts(1)...)
+		got := s.AppendTogether(first, large.batch(), last)
+		if got[0] != nil || !errors.Is(got[1], journal.ErrFull) || got[2] != nil {
+			t.Fatalf("beside a large %s: %v, want ErrFull for the second alone", large.what, got)
+		}
+		a.Seq, a.Head, c.Seq, c.Head = a.Seq+1, first.Head, c.Seq+1, last.Head
+	}
+	for _, d := range []*journaltest.Driver{a, b, c} {
+		intact(t, s, d)
+	}
+}
+
 func TestANewerJournalIsRefusedAndNotTouched(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "journal.db")
 	s, err := sqlite.Open(t.Context(), path, sqlite.Options{})
