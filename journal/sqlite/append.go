@@ -64,16 +64,21 @@ func (c *conn) append(b *journal.Batch) (int64, error) {
 	if err := consecutive(b.Records, before); err != nil {
 		return 0, err
 	}
-	if err := c.updateRun(rid, before, last, b.Head, b); err != nil {
+	end := c.newest + n
+	if err := c.updateRun(rid, before, last, end, b.Head, b); err != nil {
 		return 0, err
 	}
-	return c.insertRecords(rid, b)
+	first, err := c.insertRecords(rid, b)
+	if err == nil && c.newest != end {
+		_, err = c.exec(moveEnd, c.newest, rid)
+	}
+	return first, err
 }
 
 // appendStatus changes a run's row and its inbox on top of whatever event is
 // the last.
 func (c *conn) appendStatus(rid int64, b *journal.Batch) (int64, error) {
-	row, ok, err := c.queryRow(`SELECT seq, head FROM runs WHERE rid = ?1`, rid)
+	row, ok, err := c.queryRow(`SELECT seq, head, last FROM runs WHERE rid = ?1`, rid)
 	if err != nil {
 		return 0, err
 	}
@@ -82,14 +87,16 @@ func (c *conn) appendStatus(rid int64, b *journal.Batch) (int64, error) {
 	}
 	seq, _ := row[0].(int64)
 	head, _ := row[1].(string)
-	if err := c.updateRun(rid, seq, seq, head, b); err != nil {
+	end, _ := row[2].(int64)
+	if err := c.updateRun(rid, seq, seq, end, head, b); err != nil {
 		return 0, err
 	}
 	return c.insertRecords(rid, b)
 }
 
-// updateRun moves a run's row on from one event to another, if the lease holds.
-func (c *conn) updateRun(rid, before, last int64, head string, b *journal.Batch) error {
+// updateRun moves a run's row on from one event to another, if the lease holds;
+// end is the last one's pos, as far as that is known before it is inserted.
+func (c *conn) updateRun(rid, before, last, end int64, head string, b *journal.Batch) error {
 	s, err := c.prepare(updateRun)
 	if err != nil {
 		return err
@@ -105,7 +112,7 @@ func (c *conn) updateRun(rid, before, last int64, head string, b *journal.Batch)
 		s.bindBlob(b.Status.Outcome)
 	}
 	s.bindInt(nanos(b.Time))
-	s.bindInt(last - before)
+	s.bindInt(end)
 	s.bindInt(rid)
 	s.bindInt(b.Lease.Epoch)
 	s.bindText(b.Lease.Owner)
@@ -182,9 +189,9 @@ func (c *conn) insertEvents(rid int64, records []journal.Record) (first int64, e
 		if err != nil {
 			return 0, err
 		}
+		s.bindInt(rid)
 		for i := range rows {
 			r := &rows[i]
-			s.bindInt(rid)
 			s.bindInt(r.Seq)
 			s.bindText(r.Type)
 			s.bindBlob(r.Body)
@@ -192,8 +199,9 @@ func (c *conn) insertEvents(rid int64, records []journal.Record) (first int64, e
 		if _, err := c.run(s); err != nil {
 			return 0, err
 		}
+		c.newest = c.db.lastRow()
 		if first == 0 {
-			first = c.db.lastRow() - int64(len(rows)) + 1
+			first = c.newest - int64(len(rows)) + 1
 		}
 	}
 	return first, nil

@@ -12,6 +12,9 @@ type conn struct {
 	stmts map[string]*statement
 	rids  map[string]int64
 	wrote bool
+	// newest is the pos of the event that was inserted here last. Another process
+	// may have inserted more since.
+	newest int64
 	// erased says that something was deleted of which the log must keep nothing.
 	erased bool
 }

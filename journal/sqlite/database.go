@@ -6,7 +6,6 @@ import (
 	"unsafe"
 
 	"modernc.org/libc"
-	"modernc.org/libc/sys/types"
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
@@ -17,10 +16,6 @@ import (
 type database struct {
 	tls    *libc.TLS
 	handle uintptr
-	// room is where a value is put to be bound: memory of SQLite's, because
-	// Go's has no address that is SQLite's to keep.
-	room     uintptr
-	roomSize int
 }
 
 // sqliteError is what SQLite says of a call that failed.
@@ -60,7 +55,6 @@ func (d *database) open(uri string) error {
 // close ends the connection. Its statements are finalized before.
 func (d *database) close() error {
 	err := d.check(sqlite3.Xsqlite3_close_v2(d.tls, d.handle))
-	libc.Xfree(d.tls, d.room)
 	d.tls.Close()
 	return err
 }
@@ -116,17 +110,6 @@ func (d *database) failure(rc int32) error {
 		}
 	}
 	return &sqliteError{code: rc, message: message}
-}
-
-// makeRoom makes the room at least so large; what was there is gone.
-func (d *database) makeRoom(size int) bool {
-	if d.room != 0 && size <= d.roomSize {
-		return true
-	}
-	libc.Xfree(d.tls, d.room)
-	d.roomSize = max(size, 4<<10)
-	d.room = libc.Xmalloc(d.tls, types.Size_t(d.roomSize))
-	return d.room != 0
 }
 
 // at is what SQLite's memory holds at an address.

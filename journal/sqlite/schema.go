@@ -112,13 +112,16 @@ VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, 1, ?14, ?15, ?16
 ON CONFLICT (id) DO NOTHING`
 
 // updateRun is the fence of every append: it changes the row only under the
-// lease's epoch and on top of the event that the writer saw last. What is added
-// to the newest pos is how many events the append will insert. Its
-// parameters have no numbers, nor have insertEvents', because the driver
-// allocates a name for each that has.
+// lease's epoch and on top of the event that the writer saw last. The pos that
+// the append will end at is not asked of the file, which would be a quarter of
+// the steps, but follows from what this process inserted last.
 const updateRun = `
-UPDATE runs SET seq = ?, head = ?, state = ?, detail = ?, cycles = ?, outcome = ?, updated = ?, last = ` + newestPos + ` + ?
+UPDATE runs SET seq = ?, head = ?, state = ?, detail = ?, cycles = ?, outcome = ?, updated = ?, last = ?
 WHERE rid = ? AND epoch = ? AND owner = ? AND seq = ? AND state <> 'ended'`
+
+// moveEnd is for an append that ended elsewhere, because another process has
+// written since.
+const moveEnd = `UPDATE runs SET last = ?1 WHERE rid = ?2`
 
 // maxRows is how many events one statement adds at most; half a cycle has
 // fewer.
@@ -126,10 +129,11 @@ const maxRows = 8
 
 // insertEvents has the statement for each number of rows. It leaves pos to
 // SQLite: one more than the largest. No other process writes between the
-// inserts of one transaction.
+// inserts of one transaction. FAIL saves SQLite from keeping copies of the pages
+// to undo the statement alone: where it fails, the transaction is rolled back.
 var insertEvents = func() (text [maxRows]string) {
 	for i := range text {
-		text[i] = `INSERT INTO log (rid, seq, type, body) VALUES (?, ?, ?, ?)` + strings.Repeat(`, (?, ?, ?, ?)`, i)
+		text[i] = `INSERT OR FAIL INTO log (rid, seq, type, body) VALUES (?1, ?, ?, ?)` + strings.Repeat(`, (?1, ?, ?, ?)`, i)
 	}
 	return text
 }()

@@ -5,6 +5,8 @@ import (
 	"math"
 	"unsafe"
 
+	"modernc.org/libc"
+	"modernc.org/libc/sys/types"
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
@@ -15,7 +17,16 @@ type statement struct {
 	handle uintptr
 	// bound counts the parameters that have a value; rc is why one has none.
 	bound, rc int32
+	// room is where values are put to be bound, as far as it is used: memory of
+	// SQLite's, because Go's has no address that is SQLite's to keep. What it has
+	// no room for has memory of its own.
+	room  uintptr
+	used  int
+	large []uintptr
 }
+
+// roomSize is enough for half a cycle whose output is short.
+const roomSize = 4 << 10
 
 // next is the number of the parameter that is bound now, unless one before it
 // could not be.
@@ -38,8 +49,8 @@ func (s *statement) bindNull() {
 
 func (s *statement) bindText(v string) {
 	if i, ok := s.next(); ok {
-		if s.rc = lay(s.db, v); s.rc == sqlite3.SQLITE_OK {
-			s.rc = sqlite3.Xsqlite3_bind_text(s.db.tls, s.handle, i, s.db.room, int32(len(v)), sqlite3.SQLITE_TRANSIENT)
+		if p := lay(s, v); s.rc == sqlite3.SQLITE_OK {
+			s.rc = sqlite3.Xsqlite3_bind_text(s.db.tls, s.handle, i, p, int32(len(v)), sqlite3.SQLITE_STATIC)
 		}
 	}
 }
@@ -47,22 +58,39 @@ func (s *statement) bindText(v string) {
 // bindBlob binds bytes; none at all are no NULL.
 func (s *statement) bindBlob(v []byte) {
 	if i, ok := s.next(); ok {
-		if s.rc = lay(s.db, v); s.rc == sqlite3.SQLITE_OK {
-			s.rc = sqlite3.Xsqlite3_bind_blob(s.db.tls, s.handle, i, s.db.room, int32(len(v)), sqlite3.SQLITE_TRANSIENT)
+		if p := lay(s, v); s.rc == sqlite3.SQLITE_OK {
+			s.rc = sqlite3.Xsqlite3_bind_blob(s.db.tls, s.handle, i, p, int32(len(v)), sqlite3.SQLITE_STATIC)
 		}
 	}
 }
 
-// lay puts a value where SQLite can take it from.
-func lay[T string | []byte](d *database, v T) int32 {
-	switch {
-	case len(v) > math.MaxInt32:
-		return sqlite3.SQLITE_TOOBIG
-	case !d.makeRoom(len(v)):
-		return sqlite3.SQLITE_NOMEM
+// lay puts a value where SQLite finds it until the statement is reset.
+func lay[T string | []byte](s *statement, v T) (address uintptr) {
+	if len(v) > math.MaxInt32 {
+		s.rc = sqlite3.SQLITE_TOOBIG
+		return 0
 	}
-	copy(unsafe.Slice(at[byte](d.room), len(v)), v)
-	return sqlite3.SQLITE_OK
+	if address = s.take(len(v)); address == 0 {
+		s.rc = sqlite3.SQLITE_NOMEM
+		return 0
+	}
+	copy(unsafe.Slice(at[byte](address), len(v)), v)
+	return address
+}
+
+// take returns where so many bytes can be put, 0 where there is no memory.
+func (s *statement) take(size int) (address uintptr) {
+	if s.room == 0 {
+		s.room = libc.Xmalloc(s.db.tls, roomSize)
+	}
+	if s.room == 0 || s.used+size > roomSize {
+		address = libc.Xmalloc(s.db.tls, types.Size_t(size))
+		s.large = append(s.large, address)
+		return address
+	}
+	address = s.room + uintptr(s.used)
+	s.used += size
+	return address
 }
 
 // bind binds values of the types that SQLite has.
@@ -150,9 +178,14 @@ func (s *statement) bytes(address uintptr, column int32) []byte {
 func (s *statement) reset() {
 	sqlite3.Xsqlite3_reset(s.db.tls, s.handle)
 	sqlite3.Xsqlite3_clear_bindings(s.db.tls, s.handle)
+	for _, p := range s.large {
+		libc.Xfree(s.db.tls, p)
+	}
+	s.used, s.large = 0, s.large[:0]
 	s.bound, s.rc = 0, sqlite3.SQLITE_OK
 }
 
 func (s *statement) close() {
 	sqlite3.Xsqlite3_finalize(s.db.tls, s.handle)
+	libc.Xfree(s.db.tls, s.room)
 }

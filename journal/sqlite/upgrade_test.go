@@ -182,3 +182,16 @@ func TestARunIsReadAcrossBlocksOfPositions(t *testing.T) {
 		}
 	}
 }
+
+func TestARunIsReadAcrossBlocksThatAnotherProcessWrote(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "journal.db")
+	here, there := openAt(t, path, sqlite.Options{}), openAt(t, path, sqlite.Options{})
+	a, b := journaltest.Start(t, here, "a"), journaltest.Start(t, there, "b")
+	for range 3 {
+		b.Append(t, slices.Repeat(texts(1), 1500)...)
+		a.Append(t, texts(3)...)
+		intact(t, here, a)
+		a.Append(t) // the status alone
+		intact(t, there, a)
+	}
+}
