@@ -293,6 +293,31 @@ func TestAPowerCutWhileTheLogIsErasedLosesNothing(t *testing.T) {
 	p.check(t)
 }
 
+// A copy that leaves a part of the log is not synced, and is taken for done. The
+// disk may not keep it either when the sync of the next copy fails.
+func TestAfterACopyThatTheDiskDidNotKeepTheWholeLogIsCopiedAgain(t *testing.T) {
+	for seed := range uint64(8) {
+		p := newPowerRun(t, seed, 1000)
+		p.appendTo(t, 0)
+		p.meanwhile = func() { p.appendTo(t, 1) }
+		if err := p.stores[0].Checkpoint("PASSIVE"); err != nil {
+			t.Fatal(err)
+		}
+		p.copying = syscall.EIO
+		if err := p.stores[1].Checkpoint("PASSIVE"); err == nil {
+			t.Fatal("a copy whose sync failed succeeded")
+		}
+		for i := range 3 {
+			if err := p.stores[i%2].Checkpoint("PASSIVE"); err != nil {
+				t.Fatal(err)
+			}
+			p.appendTo(t, i%2) // at the start of the log
+		}
+		p.lose(p.file(p.path + "-wal").lose(p.r))
+		p.check(t)
+	}
+}
+
 func newPowerRun(t *testing.T, seed uint64, often int) *powerRun {
 	p := &powerRun{
 		r: rand.New(rand.NewPCG(seed, 0)), path: filepath.Join(t.TempDir(), "0", "journal.db"),

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -93,6 +94,8 @@ type (
 	writeFunc    = func(tls *libc.TLS, file, buf uintptr, n int32, offset int64) int32
 	controlFunc  = func(tls *libc.TLS, file uintptr, op int32, arg uintptr) int32
 	lockFunc     = func(tls *libc.TLS, file uintptr, offset, n, flags int32) int32
+	syncFunc     = func(tls *libc.TLS, file uintptr, flags int32) int32
+	mapFunc      = func(tls *libc.TLS, file uintptr, region, size, extend int32, out uintptr) int32
 	sizeFunc     = func(tls *libc.TLS, file, size uintptr) int32
 	truncateFunc = func(tls *libc.TLS, file uintptr, size int64) int32
 	closeFunc    = func(tls *libc.TLS, file uintptr) int32
@@ -115,7 +118,8 @@ func takeDatabase(tls *libc.TLS, name, file uintptr) {
 	files.mu.Lock()
 	defer files.mu.Unlock()
 	files.database.take(tls, at[sqlite3.TunixFile](file), func(m *sqlite3.Tsqlite3_io_methods) {
-		m.FxShmLock, m.FxWrite, m.FxFileControl = address(lockDatabase), address(writeDatabase), address(controlDatabase)
+		m.FxShmLock, m.FxWrite = address(lockDatabase), address(writeDatabase)
+		m.FxFileControl, m.FxSync = address(controlDatabase), address(syncDatabase)
 	})
 	if files.opened != nil {
 		files.opened(libc.GoString(name), file, nil)
@@ -206,6 +210,40 @@ func controlDatabase(tls *libc.TLS, file uintptr, op int32, arg uintptr) int32 {
 		_ = unix.SyncFileRange(int(at[sqlite3.TunixFile](file).Fh), 0, 0, unix.SYNC_FILE_RANGE_WRITE)
 	}
 	return function[controlFunc](files.database.own.FxFileControl)(tls, file, op, arg)
+}
+
+// syncDatabase sees when what was copied out of the log is not kept by the disk.
+// SQLite then holds what earlier copies wrote for copied all the same, although
+// nothing has synced it: the system may have given up on that as well, and the
+// next copy would let the log go.
+func syncDatabase(tls *libc.TLS, file uintptr, flags int32) int32 {
+	rc := function[syncFunc](files.database.own.FxSync)(tls, file, flags)
+	if rc != sqlite3.SQLITE_OK {
+		forgetCopies(tls, file)
+	}
+	return rc
+}
+
+// Where the shared memory says how much of the log is copied, and how long its
+// first part is (sqlite.org/walformat.html, "The WAL-Index File Format").
+const (
+	copiedAt  = 96
+	shmRegion = 32 << 10
+)
+
+// forgetCopies makes the next copy begin where the log does. Whoever copies
+// holds the lock for that, and the one that keeps others from reading past the
+// log.
+func forgetCopies(tls *libc.TLS, file uintptr) {
+	if at[sqlite3.TunixFile](file).FpShm == 0 {
+		return // not in WAL mode yet
+	}
+	memory := tls.Alloc(int(unsafe.Sizeof(file)))
+	defer tls.Free(int(unsafe.Sizeof(file)))
+	rc := function[mapFunc](files.database.own.FxShmMap)(tls, file, 0, shmRegion, 0, memory)
+	if first := *at[uintptr](memory); rc == sqlite3.SQLITE_OK && first != 0 {
+		atomic.StoreUint32(at[uint32](first+copiedAt), 0)
+	}
 }
 
 func syncLog(_ *libc.TLS, file uintptr, _ int32) int32 {
