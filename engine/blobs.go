@@ -227,8 +227,13 @@ func (b *blobs) referred(ctx context.Context, run string) ([]event.BlobRef, erro
 
 // complete refuses a conversation in which the content of an attachment is
 // still elsewhere: a model must not be asked about a file that it does not get.
-func complete(messages []*llm.Message) error {
-	for _, m := range messages {
+// What stands where it stood in a conversation that was complete is not looked
+// at again.
+func complete(messages, before []*llm.Message) error {
+	for i, m := range messages {
+		if i < len(before) && m == before[i] {
+			continue
+		}
 		for _, p := range m.Parts {
 			switch p := p.(type) {
 			case llm.Media:

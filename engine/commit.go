@@ -45,7 +45,8 @@ func (d *driver) stage(data event.Data) error {
 	if err != nil {
 		return err
 	}
-	if err := d.machine.Apply(&s.event); err != nil {
+	d.applied = s.event
+	if err := d.machine.Apply(&d.applied); err != nil {
 		return fmt.Errorf("engine: run %s: %w", d.run, err)
 	}
 	d.push(s)

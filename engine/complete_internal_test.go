@@ -19,7 +19,8 @@ func TestAModelIsNotAskedAboutAFileThatItDoesNotGet(t *testing.T) {
 		{"one of the task's elsewhere", llm.Parts{here, elsewhere}, `"elsewhere.png" (sha256-2)`},
 		{"one of a result's elsewhere", llm.Parts{llm.ToolResult{Media: []llm.Media{here, elsewhere}}}, `"elsewhere.png" (sha256-2)`},
 	} {
-		err := complete([]*llm.Message{llm.UserText("x"), {Role: llm.RoleUser, Parts: c.parts}})
+		said, other := llm.UserText("x"), llm.UserText("y")
+		err := complete([]*llm.Message{said, {Role: llm.RoleUser, Parts: c.parts}}, []*llm.Message{said, other})
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", c.name, err)
 		}

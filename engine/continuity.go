@@ -48,7 +48,7 @@ func (c *continuity) requested(a *machine.CallModel, model llm.Model, req *llm.R
 	if err != nil || !c.known {
 		return nil
 	}
-	p := sumPrompt(req)
+	p := sumPrompt(req, &c.sent)
 	return p.since(&c.sent)
 }
 

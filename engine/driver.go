@@ -37,6 +37,8 @@ type driver struct {
 
 	memo  *llm.Memo
 	blobs blobs
+	// complete is the last conversation that was found to hold all its contents.
+	complete []*llm.Message
 	// leased is when the lease was asked for last.
 	lease    journal.Lease
 	leased   time.Time
@@ -69,7 +71,9 @@ type driver struct {
 	open  []openCall
 	cache continuity
 
-	// What waits for the next commit, and the effects that may start after it.
+	// What the machine was shown last, what waits for the next commit, and the
+	// effects that may start after it.
+	applied  event.Event
 	staged   []staged
 	consumed []int64
 	queue    []func(work context.Context)

@@ -62,9 +62,10 @@ func (d *driver) prepare(target string, req *llm.Request) (llm.Model, error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := complete(req.Messages); err != nil {
+		if err := complete(req.Messages, d.complete); err != nil {
 			return nil, err
 		}
+		d.complete = req.Messages
 		req.Model, req.Memo = name, d.memo
 		if enc, ok := model.(llm.Encoder); ok {
 			req.Encoded, err = enc.Encode(req)

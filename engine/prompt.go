@@ -24,13 +24,19 @@ type fixedSums struct{ tools, system, all uint32 }
 // maxJournalledSums bounds what one event tells of new messages.
 const maxJournalledSums = 128
 
-// sumPrompt identifies a request.
-func sumPrompt(req *llm.Request) prompt {
-	p := prompt{fixed: fixedSums{tools: sumTools(req.Tools), system: sumText(req.System)}}
+// sumPrompt identifies a request. What stands before its messages is looked at
+// in detail where it is not what stood there before.
+func sumPrompt(req *llm.Request, before *prompt) prompt {
+	var p prompt
 	if sums := req.Encoded.Prompt; len(sums) > 0 {
 		p.fixed.all, p.messages = sums[0], sums[1:]
 	}
 	p.total = len(p.messages)
+	if p.fixed.all == before.fixed.all {
+		p.fixed = before.fixed
+	} else {
+		p.fixed.tools, p.fixed.system = sumTools(req.Tools), sumText(req.System)
+	}
 	return p
 }
 

@@ -13,7 +13,7 @@ import (
 func promptOf(tools, system string, sums ...uint32) prompt {
 	return sumPrompt(&llm.Request{
 		System: system, Tools: []llm.ToolDef{{Name: tools}}, Encoded: &llm.Encoded{Prompt: sums},
-	})
+	}, new(prompt))
 }
 
 func TestTheFirstSegmentThatChangedIsNamed(t *testing.T) {
@@ -34,6 +34,20 @@ func TestTheFirstSegmentThatChangedIsNamed(t *testing.T) {
 		if got := tt.now.changed(&before); got != tt.want {
 			t.Errorf("%s: got %q, want %q", name, got, tt.want)
 		}
+	}
+}
+
+// Where the bytes before the messages are the same, so are the tools and the
+// system text in them, which are not read again.
+func TestWhatStandsBeforeTheMessagesIsLookedAtWhenItChanges(t *testing.T) {
+	before := promptOf("t", "s", 1, 10)
+	unread := &llm.Request{Encoded: &llm.Encoded{Prompt: []uint32{1, 10, 11}}}
+	if now := sumPrompt(unread, &before); now.fixed != before.fixed {
+		t.Errorf("the same bytes give %v, before %v", now.fixed, before.fixed)
+	}
+	unread.Encoded.Prompt[0] = 2
+	if now := sumPrompt(unread, &before); now.fixed == before.fixed || now.changed(&before) != "tools" {
+		t.Errorf("other bytes give %v, before %v", now.fixed, before.fixed)
 	}
 }
 

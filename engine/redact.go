@@ -13,6 +13,9 @@ import (
 // redact takes secrets out of an event before anything follows from it: what
 // the machine applies, the store keeps and subscribers see is the same.
 func (d *driver) redact(s *staged) error {
+	if d.env.Secrets == nil && d.engine.opts.Secrets == nil {
+		return nil
+	}
 	if answer, ok := s.event.Data.(event.ModelResponse); ok {
 		if parts, found := d.redactCalls(answer.Parts); found {
 			answer.Parts = parts

@@ -1,6 +1,7 @@
 package event
 
 import (
+	"bytes"
 	"encoding/json"
 	"math"
 	"strconv"
@@ -112,6 +113,16 @@ func (e *encoder) value(v any) {
 		return
 	}
 	e.b = e.b[:len(e.b)-1] // the end of the line
+}
+
+// raw writes a value that is JSON already.
+func (e *encoder) raw(v json.RawMessage) {
+	b := bytes.NewBuffer(e.b)
+	if err := json.Compact(b, v); err != nil {
+		e.value(v) // says what is wrong with it
+		return
+	}
+	e.b = b.Bytes()
 }
 
 // element writes the one element of a list, without its brackets.

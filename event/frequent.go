@@ -139,7 +139,8 @@ func (x ToolCall) encode(e *encoder) {
 	e.textIf("providerId", x.ProviderID)
 	e.text("tool", x.Tool)
 	if len(x.Args) > 0 {
-		e.member("args", x.Args)
+		e.name("args")
+		e.raw(x.Args)
 	}
 	e.textIf("argsText", x.ArgsText)
 	e.text("effect", string(x.Effect))

@@ -1,6 +1,7 @@
 package llm
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
@@ -14,11 +15,17 @@ import (
 type Memo struct {
 	wire    string
 	encoded map[*Message]Segment
-	prefix  *Segment
-	key     string
-	fixed   Request
+	// asked are the messages of the last request, and segments what they are
+	// encoded as.
+	asked    []*Message
+	segments []Segment
+	prefix   *Segment
+	key      string
+	fixed    Request
 	// kept are the messages of the last request that was found in order.
 	kept []*Message
+	// room is what messages are encoded in, of which exact copies are kept.
+	room []byte
 }
 
 // Segment is encoded bytes with their hash.
@@ -39,18 +46,53 @@ func promptSegment(b []byte) Segment {
 func NewSegment(b []byte) Segment { return Segment{Bytes: b, Sum: sha256.Sum256(b)} }
 
 // Message returns the encoded form of m on a wire, encoding it at most once.
-// What encode returns must depend on m and the wire's name alone.
-func (c *Memo) Message(wire string, m *Message, encode func(*Message) []byte) Segment {
+// What encode appends must depend on m and the wire's name alone.
+func (c *Memo) Message(wire string, m *Message, encode func(dst []byte, m *Message) []byte) Segment {
 	if c == nil {
-		return promptSegment(encode(m))
+		return promptSegment(encode(nil, m))
 	}
 	c.use(wire)
 	seg, ok := c.encoded[m]
 	if !ok {
-		seg = promptSegment(encode(m))
+		b := encode(c.room[:0], m)
+		seg = promptSegment(bytes.Clone(b))
 		c.encoded[m] = seg
+		if cap(b) <= maxRoom {
+			c.room = b
+		}
 	}
 	return seg
+}
+
+// maxRoom is how much room is kept from one message to the next: pictures must
+// not be held twice.
+const maxRoom = 64 << 10
+
+// Messages returns the encoded forms of all messages of a request, as
+// [Memo.Message] does of one. What the request before began with is not looked up
+// again. The segments are good until the next call, and not to be changed.
+func (c *Memo) Messages(wire string, messages []*Message, encode func(dst []byte, m *Message) []byte) []Segment {
+	if c == nil {
+		c = new(Memo)
+	}
+	c.use(wire)
+	n := alike(messages, c.asked)
+	clear(c.segments[n:]) // or it would hold what the conversation does not
+	c.asked, c.segments = messages[:n], c.segments[:n]
+	for _, m := range messages[n:] {
+		c.segments = append(c.segments, c.Message(wire, m, encode))
+	}
+	c.asked = messages
+	return c.segments
+}
+
+// alike counts the messages that both begin with.
+func alike(a, b []*Message) int {
+	n := 0
+	for n < len(a) && n < len(b) && a[n] == b[n] {
+		n++
+	}
+	return n
 }
 
 // before returns the encoded form of what stands before the messages (tools
@@ -128,11 +170,7 @@ func (c *Memo) Unchanged(wire string, messages []*Message) int {
 		return 0
 	}
 	c.use(wire)
-	n := 0
-	for n < len(messages) && n < len(c.kept) && messages[n] == c.kept[n] {
-		n++
-	}
-	return n
+	return alike(messages, c.kept)
 }
 
 // Keep remembers a request's messages as found in order. The slice must not be
@@ -149,20 +187,34 @@ func (c *Memo) use(wire string) {
 	}
 }
 
-// Assemble joins segments into a body whose digest is a hash over the
-// segments' hashes: identifying a request costs the number of its messages,
-// not its bytes.
-func Assemble(segments ...Segment) *Encoded {
-	e := &Encoded{Segments: make([][]byte, len(segments)), Prompt: make([]uint32, 0, len(segments))}
-	h := sha256.New()
-	for i, s := range segments {
-		e.Segments[i] = s.Bytes
-		h.Write(s.Sum[:])
-		if s.prompt {
-			e.Prompt = append(e.Prompt, binary.BigEndian.Uint32(s.Sum[:]))
-		}
+// Assembly is a body that segments are joined into. Its digest is a hash over the segments' hashes:
+// identifying a request costs the number of its messages, not its bytes.
+type Assembly struct {
+	encoded Encoded
+	sums    []byte
+}
+
+// NewAssembly returns an assembly with room for n segments.
+func NewAssembly(n int) *Assembly {
+	return &Assembly{
+		encoded: Encoded{Segments: make([][]byte, 0, n), Prompt: make([]uint32, 0, n)},
+		sums:    make([]byte, 0, n*sha256.Size),
 	}
-	var sum [sha256.Size]byte
-	e.Digest = hex.EncodeToString(h.Sum(sum[:0])[:16])
-	return e
+}
+
+// Add appends a segment.
+func (a *Assembly) Add(s Segment) {
+	a.encoded.Segments = append(a.encoded.Segments, s.Bytes)
+	a.sums = append(a.sums, s.Sum[:]...)
+	if s.prompt {
+		a.encoded.Prompt = append(a.encoded.Prompt, binary.BigEndian.Uint32(s.Sum[:]))
+	}
+}
+
+// Encoded is the whole body. Nothing may be added after it.
+func (a *Assembly) Encoded() *Encoded {
+	sum := sha256.Sum256(a.sums)
+	a.encoded.Digest = hex.EncodeToString(sum[:16])
+	a.sums = nil
+	return &a.encoded
 }

@@ -19,7 +19,8 @@ import (
 // Machine is one run's state machine.
 type Machine interface {
 	// Apply folds one event. An error means that the journal does not fit
-	// the machine; the state is then undefined.
+	// the machine; the state is then undefined. What the event holds may be kept,
+	// but not the event itself: the next one may come in its place.
 	Apply(*event.Event) error
 	// Next returns the actions that are due, in order. It changes nothing
 	// that a fold depends on: called twice it says the same. All of them stay

@@ -20,7 +20,7 @@ type Store struct {
 	mu       sync.RWMutex
 	runs     map[string]*run
 	order    []string
-	log      []journal.Record
+	log      []place
 	pos      int64
 	inboxSeq int64
 	blobs    map[string]*blob
@@ -34,6 +34,13 @@ type run struct {
 	epoch   int64
 	records []journal.Record
 	inbox   []journal.Command
+}
+
+// place is where a record of the log lies: the i-th of a run.
+type place struct {
+	pos int64
+	run *run
+	i   int
 }
 
 type blob struct {
@@ -152,7 +159,7 @@ func (s *Store) append(r *run, b journal.Batch) (int64, error) {
 	for _, rec := range b.Records {
 		s.pos++
 		rec.Pos, rec.Run = s.pos, r.row.ID
-		s.log = append(s.log, rec)
+		s.log = append(s.log, place{pos: s.pos, run: r, i: len(r.records)})
 		r.records = append(r.records, rec)
 		r.row.Seq, r.row.Head = rec.Seq, b.Head
 	}
@@ -188,7 +195,7 @@ func (s *Store) Delete(_ context.Context, id string) error {
 	if forks := s.forksOf(r); len(forks) > 0 {
 		return &journal.ForkedError{Run: id, Forks: forks}
 	}
-	s.log = slices.DeleteFunc(s.log, func(rec journal.Record) bool { return rec.Run == id })
+	s.log = slices.DeleteFunc(s.log, func(p place) bool { return p.run == r })
 	s.order = slices.DeleteFunc(s.order, func(other string) bool { return other == id })
 	maps.DeleteFunc(s.blobs, func(_ string, b *blob) bool {
 		delete(b.runs, r)

@@ -103,18 +103,23 @@ func (r *run) after(after int64, limit int) []journal.Record {
 func (s *Store) Tail(_ context.Context, after int64, limit int) ([]journal.Record, error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	from, _ := slices.BinarySearchFunc(s.log, after+1, func(r journal.Record, pos int64) int { return cmp.Compare(r.Pos, pos) })
-	return slices.Clone(page(s.log, int64(from), limit)), nil
+	from, _ := slices.BinarySearchFunc(s.log, after+1, func(p place, pos int64) int { return cmp.Compare(p.pos, pos) })
+	places := page(s.log, int64(from), limit)
+	records := make([]journal.Record, len(places))
+	for i, p := range places {
+		records[i] = p.run.records[p.i]
+	}
+	return records, nil
 }
 
-// page returns up to limit records behind the first after ones.
-func page(records []journal.Record, after int64, limit int) []journal.Record {
-	from := min(max(int(after), 0), len(records))
-	to := len(records)
+// page returns up to limit elements behind the first after ones.
+func page[T any](list []T, after int64, limit int) []T {
+	from := min(max(int(after), 0), len(list))
+	to := len(list)
 	if limit > 0 {
 		to = min(to, from+limit)
 	}
-	return records[from:to:to]
+	return list[from:to:to]
 }
 
 // Blob returns stored content.

@@ -52,12 +52,12 @@ func (m *Model) marks(req *llm.Request, encoded []llm.Segment) []int {
 	}, messageMarks, lookBackRange)
 }
 
-// appendMarked puts the mark into a message's last block without touching its
+// addMarked puts the mark into a message's last block without touching its
 // encoded bytes: they are memoised, and are the same when the mark moves on.
-func appendMarked(segments []llm.Segment, message llm.Segment, mark string) []llm.Segment {
-	head := message
-	head.Bytes = message.Bytes[:len(message.Bytes)-len(blockEnd)]
-	return append(segments, head, llm.NewSegment([]byte(mark+blockEnd)))
+func addMarked(body *llm.Assembly, message llm.Segment, mark string) {
+	message.Bytes = message.Bytes[:len(message.Bytes)-len(blockEnd)]
+	body.Add(message)
+	body.Add(llm.NewSegment([]byte(mark + blockEnd)))
 }
 
 // minimums are the lengths in tokens below which nothing is cached, by the

@@ -41,17 +41,15 @@ func (m *Model) Encode(req *llm.Request) (*llm.Encoded, error) {
 	}
 	p := &projection{names: m.names.For(req.Tools, maxToolName), family: modelFamily(req.Model)}
 	p.wire = m.provider + "/" + p.family + p.names.Clashes()
-	messages := make([]llm.Segment, len(req.Messages))
-	encodeMessage := func(msg *llm.Message) []byte { return p.appendMessage(nil, m.provider, msg) }
-	for i, msg := range req.Messages {
-		messages[i] = req.Memo.Message(p.wire, msg, encodeMessage)
-	}
+	messages := req.Memo.Messages(p.wire, req.Messages, func(dst []byte, msg *llm.Message) []byte {
+		return p.appendMessage(dst, m.provider, msg)
+	})
 	if err := lint.Request(conform.Anthropic, m.provider, p.wire, req, messages); err != nil {
 		return nil, err
 	}
-	segments := make([]llm.Segment, 0, len(messages)+maxMarks+2)
+	body := llm.NewAssembly(len(messages) + maxMarks + 2)
 	notes := req.SystemNotes()
-	segments = append(segments, req.Memo.RequestPrefix(p.wire, m.variant+notes, req, func() []byte { return m.appendPrefix(nil, p, req, notes) }))
+	body.Add(req.Memo.RequestPrefix(p.wire, m.variant+notes, req, func() []byte { return m.appendPrefix(nil, p, req, notes) }))
 	mark, marked := m.mark(req.Cache), m.marks(req, messages)
 	first := true
 	for i, seg := range messages {
@@ -63,13 +61,13 @@ func (m *Model) Encode(req *llm.Request) (*llm.Encoded, error) {
 			seg.Bytes, first = seg.Bytes[1:], false
 		}
 		if slices.Contains(marked, i) {
-			segments = appendMarked(segments, seg, mark)
+			addMarked(body, seg, mark)
 		} else {
-			segments = append(segments, seg)
+			body.Add(seg)
 		}
 	}
-	segments = append(segments, llm.NewSegment(streamedEnd))
-	return llm.Assemble(segments...), nil
+	body.Add(llm.NewSegment(streamedEnd))
+	return body.Encoded(), nil
 }
 
 // appendPrefix writes everything up to the messages: the settings, then tools

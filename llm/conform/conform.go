@@ -136,9 +136,11 @@ func Read(w Wire, conversation []byte) Items {
 	m := wire.ScanArray(list)
 	for ; m.Next(); r.count++ {
 		from := len(r.elements)
-		fault := broken("json", "", "is no JSON object")
+		var fault *Violation
 		if isObject(m.Value()) {
 			fault = read(&r, m.Value())
+		} else {
+			fault = broken("json", "", "is no JSON object")
 		}
 		for i := range r.elements[from:] {
 			r.elements[from+i].item = r.count

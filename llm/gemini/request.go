@@ -25,21 +25,19 @@ func (m *Model) Encode(req *llm.Request) (*llm.Encoded, error) {
 	origin := provider + "/" + req.Model
 	key := "gemini/" + origin + names.Clashes()
 	signs := strings.HasPrefix(req.Model, "gemini-3")
-	segments := make([]llm.Segment, 0, len(req.Messages)+2)
+	body := llm.NewAssembly(len(req.Messages) + 2)
 	notes := req.SystemNotes()
-	segments = append(segments, req.Memo.RequestPrefix(key, notes, req, func() []byte { return appendPrefix(nil, req, names, notes) }))
-	encode := func(msg *llm.Message) []byte {
+	body.Add(req.Memo.RequestPrefix(key, notes, req, func() []byte { return appendPrefix(nil, req, names, notes) }))
+	messages := req.Memo.Messages(key, req.Messages, func(dst []byte, msg *llm.Message) []byte {
 		e := encoder{names: names, own: msg.Origin == origin, signs: signs}
-		return e.appendMessage(nil, msg)
-	}
-	for _, msg := range req.Messages {
-		segments = append(segments, req.Memo.Message(key, msg, encode))
-	}
-	if err := lint.Request(conform.Gemini, provider, key, req, segments[1:]); err != nil {
+		return e.appendMessage(dst, msg)
+	})
+	if err := lint.Request(conform.Gemini, provider, key, req, messages); err != nil {
 		return nil, err
 	}
-	segments = wire.AppendParted(segments[:1], segments[1:], true)
-	return llm.Assemble(append(segments, llm.NewSegment([]byte("]}")))...), nil
+	wire.AddParted(body, messages, true)
+	body.Add(llm.NewSegment([]byte("]}")))
+	return body.Encoded(), nil
 }
 
 // appendPrefix writes everything up to the contents. Notes are a part of their

@@ -45,12 +45,13 @@ func (m *Model) pinsTask(req *llm.Request) bool {
 	return req.Cache != llm.CacheOff && m.breakpoints(req.Model) && len(req.Messages) > 0 && req.Messages[0].Role == llm.RoleUser
 }
 
-// appendPinned puts the breakpoint into a message's last piece of content and
-// leaves its encoded bytes alone, which are memoised.
-func appendPinned(segments []llm.Segment, message llm.Segment) []llm.Segment {
-	head := message
-	head.Bytes = message.Bytes[:len(message.Bytes)-len(contentEnd)]
-	return append(segments, head, llm.NewSegment([]byte(breakpoint+contentEnd)))
+// addPinned puts the breakpoint into the first message's last piece of content and
+// leaves its encoded bytes alone, which are memoised. The comma that it brings
+// goes: nothing stands before it.
+func addPinned(body *llm.Assembly, first llm.Segment) {
+	first.Bytes = first.Bytes[1 : len(first.Bytes)-len(contentEnd)]
+	body.Add(first)
+	body.Add(llm.NewSegment([]byte(breakpoint + contentEnd)))
 }
 
 // CacheRules says how OpenAI caches for a model; of the services that copy the

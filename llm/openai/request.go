@@ -23,25 +23,26 @@ func (m *Model) Encode(req *llm.Request) (*llm.Encoded, error) {
 	if p.search != nil {
 		name += "+" + searchTool // searches have a form of their own then
 	}
-	segments := make([]llm.Segment, 0, len(req.Messages)+3)
-	segments = append(segments, req.Memo.RequestPrefix(name, m.variant, req, func() []byte {
+	body := llm.NewAssembly(len(req.Messages) + 3)
+	body.Add(req.Memo.RequestPrefix(name, m.variant, req, func() []byte {
 		return m.appendPrefix(nil, req, &p.offered)
 	}))
-	encode := func(msg *llm.Message) []byte { return p.appendMessage(nil, msg) }
+	messages, encode := make([]llm.Segment, len(req.Messages)), p.appendMessage
 	for i, msg := range req.Messages {
 		p.before, p.behind = req.Messages[:i], req.Messages[i+1:]
-		segments = append(segments, req.Memo.Message(name, msg, encode))
+		messages[i] = req.Memo.Message(name, msg, encode)
 	}
-	if err := lint.Request(conform.Responses, m.provider, name, req, segments[1:]); err != nil {
+	if err := lint.Request(conform.Responses, m.provider, name, req, messages); err != nil {
 		return nil, err
 	}
-	pinned := m.pinsTask(req) && len(segments[1].Bytes) > 0
-	segments = wire.AppendParted(segments[:1], segments[1:], true)
-	if pinned {
-		segments = append(appendPinned(segments[:1:1], segments[1]), segments[2:]...)
+	if m.pinsTask(req) && len(messages[0].Bytes) > 0 {
+		addPinned(body, messages[0])
+		wire.AddParted(body, messages[1:], false)
+	} else {
+		wire.AddParted(body, messages, true)
 	}
-	segments = append(segments, llm.NewSegment(streamedEnd))
-	return llm.Assemble(segments...), nil
+	body.Add(llm.NewSegment(streamedEnd))
+	return body.Encoded(), nil
 }
 
 // The ends of a body. Which one is sent is decided by the call, so that the

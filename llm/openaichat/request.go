@@ -24,24 +24,24 @@ func (m *Model) Encode(req *llm.Request) (*llm.Encoded, error) {
 	names := m.names.For(req.Tools, maxToolName)
 	origin := m.provider + "/" + req.Model
 	key := "chat/" + m.profile.Name + "/" + origin + names.Clashes()
-	segments := make([]llm.Segment, 0, len(req.Messages)+2)
+	body := llm.NewAssembly(len(req.Messages) + 2)
 	system, notes := wire.System(req, m.holdsSchema(req)), ""
 	if !m.profile.LateSystem {
 		notes = req.SystemNotes()
 		system = joined(system, notes)
 	}
-	segments = append(segments, req.Memo.RequestPrefix(key, notes, req, func() []byte {
+	body.Add(req.Memo.RequestPrefix(key, notes, req, func() []byte {
 		return m.appendPrefix(nil, req, hosted, names, system)
 	}))
-	encode := func(msg *llm.Message) []byte { return m.appendMessage(nil, msg, names, msg.Origin == origin) }
-	for _, msg := range req.Messages {
-		segments = append(segments, req.Memo.Message(key, msg, encode))
-	}
-	if err := lint.Request(conform.Chat, m.provider, key, req, segments[1:]); err != nil {
+	messages := req.Memo.Messages(key, req.Messages, func(dst []byte, msg *llm.Message) []byte {
+		return m.appendMessage(dst, msg, names, msg.Origin == origin)
+	})
+	if err := lint.Request(conform.Chat, m.provider, key, req, messages); err != nil {
 		return nil, err
 	}
-	segments = wire.AppendParted(segments[:1], segments[1:], system == "")
-	return llm.Assemble(append(segments, llm.NewSegment(m.streamedEnd()))...), nil
+	wire.AddParted(body, messages, system == "")
+	body.Add(llm.NewSegment(m.streamedEnd()))
+	return body.Encoded(), nil
 }
 
 // The ends of a body. Which one is sent is decided by the call, so that the

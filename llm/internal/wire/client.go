@@ -69,7 +69,7 @@ func (c *Client) Post(ctx context.Context, url string, header http.Header, reque
 		return nil, failure
 	}
 	x := &Exchange{
-		Response: resp, RequestID: c.requestID(resp.Header), stop: stop, watchdog: watchdog, secrets: secretsOf(header),
+		Response: resp, RequestID: c.requestID(resp.Header), stop: stop, watchdog: watchdog, asked: header,
 	}
 	x.Body = &watchedReader{r: resp.Body, watchdog: watchdog, idle: idle, ctx: ctx}
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {

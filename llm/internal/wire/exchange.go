@@ -16,8 +16,8 @@ type Exchange struct {
 	RequestID string
 	watchdog  *time.Timer
 	stop      func()
-	// secrets are the credentials that the request carried.
-	secrets []string
+	// asked is the header of the request, which may carry credentials.
+	asked http.Header
 	// markup says that the body begins with a tag.
 	markup bool
 }

@@ -6,10 +6,9 @@ import (
 	"github.com/pawlrun/pawl/llm"
 )
 
-// AppendParted appends encoded messages, each of which brings the comma before
-// it. Where nothing stands before the first one, it needs none. dst may be what
-// stands before the messages in the same slice.
-func AppendParted(dst, messages []llm.Segment, first bool) []llm.Segment {
+// AddParted adds encoded messages to a body, each of which brings the comma before
+// it. Where nothing stands before the first one, it needs none.
+func AddParted(body *llm.Assembly, messages []llm.Segment, first bool) {
 	for _, seg := range messages {
 		if len(seg.Bytes) == 0 {
 			continue
@@ -17,9 +16,8 @@ func AppendParted(dst, messages []llm.Segment, first bool) []llm.Segment {
 		if first {
 			seg.Bytes, first = seg.Bytes[1:], false
 		}
-		dst = append(dst, seg)
+		body.Add(seg)
 	}
-	return dst
 }
 
 // WithEnd is a request with another end, as one that asks for the whole answer

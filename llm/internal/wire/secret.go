@@ -48,7 +48,7 @@ func namesSecret(header string) bool {
 // gateways repeat the key that they refuse, and an error's text goes into the
 // journal, to the terminal and to whoever is sent either (PRODUCT 6).
 func (x *Exchange) Redact(e *llm.Error) *llm.Error {
-	for _, s := range x.secrets {
+	for _, s := range secretsOf(x.asked) {
 		e.Message = strings.ReplaceAll(e.Message, s, redacted)
 		e.Code = strings.ReplaceAll(e.Code, s, redacted)
 	}
