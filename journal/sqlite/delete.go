@@ -98,7 +98,7 @@ func (c *conn) hideRun(run string, now int64) error {
 
 // unshared refuses a run whose events are its forks' as well.
 func (c *conn) unshared(run string) error {
-	row, _, err := c.queryRow(`SELECT group_concat(id) FROM (SELECT id FROM runs WHERE fork_of = ?1 ORDER BY id)`, run)
+	row, _, err := c.queryRow(`SELECT group_concat(id) FROM (SELECT id FROM runs WHERE fork_of = ?1 AND fork_of <> '' ORDER BY id)`, run)
 	if err != nil {
 		return err
 	}

@@ -3,7 +3,15 @@ package sqlite
 import (
 	"context"
 
+	sqlite3 "modernc.org/sqlite/lib"
+
 	"github.com/pawlrun/pawl/journal"
+)
+
+// The queries by which events are read.
+const (
+	OwnLog  = ownLog
+	TailLog = tailLog
 )
 
 // Format is the version of the format that is written.
@@ -71,4 +79,41 @@ func (s *Store) AppendTogether(batches ...journal.Batch) []error {
 		errs[i] = o.err
 	}
 	return errs
+}
+
+// Recompiled runs a query with each of these parameters, and counts how often it
+// was compiled again for them.
+func (s *Store) Recompiled(query string, runs ...[]any) (n int32, err error) {
+	err = s.write(context.Background(), func(c *conn) error {
+		for _, args := range runs {
+			if _, _, err := c.queryRow(query, args...); err != nil {
+				return err
+			}
+		}
+		prepared, err := c.prepare(query)
+		if err == nil {
+			n = sqlite3.Xsqlite3_stmt_status(c.db.tls, prepared.handle, sqlite3.SQLITE_STMTSTATUS_REPREPARE, 0)
+		}
+		return err
+	})
+	return n, err
+}
+
+// Plan is how a list of runs is looked for, a step a line.
+func (s *Store) Plan(ctx context.Context, f journal.Filter) (steps []string, err error) {
+	query, args := s.listing(f)
+	rows, err := s.readers.QueryContext(ctx, `EXPLAIN QUERY PLAN `+query, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var id, parent, unused int
+		var step string
+		if err := rows.Scan(&id, &parent, &unused, &step); err != nil {
+			return nil, err
+		}
+		steps = append(steps, step)
+	}
+	return steps, rows.Err()
 }

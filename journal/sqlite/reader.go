@@ -60,21 +60,27 @@ func (s *Store) Find(ctx context.Context, prefix string) (journal.Run, error) {
 
 // Runs lists runs, newest first.
 func (s *Store) Runs(ctx context.Context, f journal.Filter) ([]journal.Run, error) {
-	query := s.queries.run + ` WHERE 1`
-	var args []any
+	if f.ForkOf != "" && s.queries.run == selectRunUnforked {
+		return nil, nil
+	}
+	query, args := s.listing(f)
+	return s.queryRuns(ctx, query, args...)
+}
+
+// listing is the query for runs. That a parent is not empty tells SQLite that it
+// may use an index in which only those are; else it would look at every run.
+func (s *Store) listing(f journal.Filter) (query string, args []any) {
+	query = s.queries.run + ` WHERE 1`
 	if f.Before != "" {
 		query += ` AND rid < (SELECT rid FROM runs WHERE id = ?)`
 		args = append(args, f.Before)
 	}
 	if f.Parent != "" {
-		query += ` AND parent = ?`
+		query += ` AND parent = ? AND parent <> ''`
 		args = append(args, f.Parent)
 	}
-	if f.ForkOf != "" && s.queries.run == selectRunUnforked {
-		return nil, nil
-	}
 	if f.ForkOf != "" {
-		query += ` AND fork_of = ?`
+		query += ` AND fork_of = ? AND fork_of <> ''`
 		args = append(args, f.ForkOf)
 	}
 	if !f.UpdatedBefore.IsZero() {
@@ -91,7 +97,7 @@ func (s *Store) Runs(ctx context.Context, f journal.Filter) ([]journal.Run, erro
 	if f.Limit > 0 {
 		query += fmt.Sprintf(` LIMIT %d`, f.Limit)
 	}
-	return s.queryRuns(ctx, query, args...)
+	return query, args
 }
 
 func (s *Store) queryRuns(ctx context.Context, query string, args ...any) ([]journal.Run, error) {
