@@ -17,50 +17,68 @@ type Standing struct {
 	Answered bool `json:"answered,omitempty"`
 }
 
-// Standings are rows with what they do not say. A run that cannot be read stays
-// listed as its row has it.
+// Standings are rows with what they do not say. No more is read of a run than its
+// last cycle. One that cannot be read stays listed as its row has it.
 func (d *Desk) Standings(ctx context.Context, rows []journal.Run) ([]Standing, error) {
+	sent, err := d.store.Inbox(ctx, "")
+	if err != nil {
+		return nil, fmt.Errorf("control: what runs were sent: %w", err)
+	}
+	l := look{d, map[string][]journal.Command{}}
+	for _, c := range sent {
+		l.inbox[c.Run] = append(l.inbox[c.Run], c)
+	}
 	all := make([]Standing, len(rows))
 	for i, r := range rows {
-		answered, err := d.Answered(ctx, r)
+		all[i].Run = r
+		if !parkedFor(r, event.ParkApproval) && !parkedFor(r, event.ParkInput) {
+			continue
+		}
+		waits, err := l.waits(ctx, r)
 		if err != nil && ctx.Err() != nil {
 			return nil, err
 		}
-		all[i] = Standing{Run: r, Answered: answered}
+		all[i].Answered = err == nil && !waits
 	}
 	return all, nil
 }
 
-// Answered is [Standing].Answered of one run. A list asks it of many runs, so no
-// more is read of each than its last cycle.
-func (d *Desk) Answered(ctx context.Context, r journal.Run) (bool, error) {
-	if r.State != journal.Parked || r.Detail != string(event.ParkApproval) && r.Detail != string(event.ParkInput) {
-		return false, nil
+// Standing is [Desk.Standings] of one run.
+func (d *Desk) Standing(ctx context.Context, r journal.Run) (Standing, error) {
+	all, err := d.Standings(ctx, []journal.Run{r})
+	if err != nil {
+		return Standing{Run: r}, err
 	}
-	waits, err := d.waits(ctx, r)
-	return err == nil && !waits, err
+	return all[0], nil
+}
+
+func parkedFor(r journal.Run, reason event.ParkReason) bool {
+	return r.State == journal.Parked && r.Detail == string(reason)
+}
+
+// look is one look at how runs stand.
+type look struct {
+	*Desk
+	// inbox is what each run was sent and nobody has taken up.
+	inbox map[string][]journal.Command
 }
 
 // waits says that a run that has not ended, or one that it started, has not been
 // told what it waits for. One that it started and that cannot be read is left
 // out, as in [Desk.Pending].
-func (d *Desk) waits(ctx context.Context, r journal.Run) (bool, error) {
-	children, err := d.children(ctx, r.ID)
-	if err != nil {
-		return false, err
-	}
-	s, err := d.standstill(ctx, r)
+func (l look) waits(ctx context.Context, r journal.Run) (bool, error) {
+	s, err := l.standstill(ctx, r)
 	if err != nil || s.undecided {
 		return true, err
 	}
-	if r.State == journal.Parked && r.Detail == string(event.ParkInput) {
-		told, err := d.told(ctx, r, s, len(children) > 0)
-		if err != nil || !told {
+	if parkedFor(r, event.ParkInput) {
+		told, err := l.told(ctx, r, s)
+		if err != nil || !told && len(s.children) == 0 {
 			return true, err
 		}
 	}
-	for _, child := range children {
-		waits, err := d.waits(ctx, child)
+	for _, id := range s.children {
+		waits, err := l.childWaits(ctx, id)
 		if err != nil && ctx.Err() != nil || err == nil && waits {
 			return true, err
 		}
@@ -68,21 +86,28 @@ func (d *Desk) waits(ctx context.Context, r journal.Run) (bool, error) {
 	return false, nil
 }
 
-// told says that a run which parked for a message or a limit has got it. What
-// one parked for whose children ask is said to them.
-func (d *Desk) told(ctx context.Context, r journal.Run, s standstill, childrenAsk bool) (bool, error) {
+func (l look) childWaits(ctx context.Context, id string) (bool, error) {
+	child, err := l.store.Run(ctx, id)
+	if err != nil || child.State == journal.Ended {
+		return false, err
+	}
+	return l.waits(ctx, child)
+}
+
+// told says that a run which parked for a message or a limit has got it itself.
+func (l look) told(ctx context.Context, r journal.Run, s standstill) (bool, error) {
 	switch {
 	case s.parked.ParentLimit != "":
-		above, err := d.store.Run(ctx, r.Parent)
+		above, err := l.store.Run(ctx, r.Parent)
 		if err != nil {
 			return false, fmt.Errorf("control: the run that started run %s: %w", r.ID, err)
 		}
-		parent, err := d.standstill(ctx, above)
+		parent, err := l.standstill(ctx, above)
 		return parent.raised[s.parked.ParentLimit], err
 	case s.parked.Limit != "":
 		return s.raised[s.parked.Limit], nil
 	}
-	return s.message || childrenAsk, nil
+	return s.message, nil
 }
 
 // standstill is what a run waits for, and what it was told since it parked.
@@ -92,23 +117,22 @@ type standstill struct {
 	undecided bool
 	message   bool
 	raised    map[string]bool
-	// decided are the calls that wait for no decision any more.
-	decided map[string]bool
+	// decided are the calls that wait for no decision any more, and the children
+	// that have ended; children are the others, of a run that did not park at a
+	// limit which is still to be raised.
+	decided  map[string]bool
+	children []string
 }
 
 // standstill reads a run backwards, no further than it must.
-func (d *Desk) standstill(ctx context.Context, r journal.Run) (standstill, error) {
+func (l look) standstill(ctx context.Context, r journal.Run) (standstill, error) {
 	s := standstill{raised: map[string]bool{}, decided: map[string]bool{}}
-	sent, err := d.store.Inbox(ctx, r.ID)
-	if err != nil {
-		return s, fmt.Errorf("control: inbox of run %s: %w", r.ID, err)
-	}
-	for _, c := range sent {
+	for _, c := range l.inbox[r.ID] {
 		s.sent(c)
 	}
 	for size, upTo := int64(1), r.Seq; upTo > 0; size, upTo = 4*size, upTo-size {
 		from := max(upTo-size, 0)
-		records, err := d.store.Records(ctx, r.ID, from, int(upTo-from))
+		records, err := l.store.Records(ctx, r.ID, from, int(upTo-from))
 		if err != nil {
 			return s, fmt.Errorf("control: last events of run %s: %w", r.ID, err)
 		}
@@ -146,7 +170,8 @@ func (s *standstill) before(r journal.Record) (whole bool, err error) {
 	case event.TypeCycleStart, event.TypeRunForked:
 		return true, nil
 	case event.TypeRunParked, event.TypeInputReceived, event.TypeBudgetRaised,
-		event.TypeToolPendingApproval, event.TypeToolApprovalResolved, event.TypeToolResult:
+		event.TypeToolPendingApproval, event.TypeToolApprovalResolved, event.TypeToolResult,
+		event.TypeChildStarted, event.TypeChildFinished:
 	default:
 		return false, nil
 	}
@@ -171,8 +196,15 @@ func (s *standstill) before(r journal.Record) (whole bool, err error) {
 		s.decided[e.CallID] = true
 	case event.ToolResult:
 		s.decided[e.CallID] = true
+	case event.ChildFinished:
+		s.decided[e.Child] = true
+	case event.ChildStarted:
+		if !s.decided[e.Child] {
+			s.children = append(s.children, e.Child)
+		}
 	}
-	return s.undecided || s.parked.Reason == event.ParkInput, nil
+	atLimit := s.parked.Limit != "" || s.parked.ParentLimit != ""
+	return s.undecided || atLimit && !s.raised[s.parked.Limit], nil
 }
 
 func (s *standstill) asked(calls ...string) {

@@ -55,11 +55,11 @@ func answered(t *testing.T, store journal.Store, desk *control.Desk, run string)
 	if err != nil {
 		t.Fatal(err)
 	}
-	answered, err := desk.Answered(t.Context(), row)
+	s, err := desk.Standing(t.Context(), row)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return answered
+	return s.Answered
 }
 
 var (
@@ -90,6 +90,7 @@ func TestAParkedRunIsAnsweredOnceItHasWhatItParkedFor(t *testing.T) {
 		"a limit, and a message":            {[]event.Data{atLimit, said}, nil, false},
 		"a limit":                           {[]event.Data{atLimit, raised}, nil, true},
 		"a limit, and a message behind it":  {[]event.Data{atLimit, raised, said}, nil, true},
+		"a message, after a limit":          {[]event.Data{atLimit, raised, event.RunResumed{}, forInput, said}, nil, true},
 		"another limit":                     {[]event.Data{atLimit, event.BudgetRaised{Setting: "usd_per_run", Value: 80}}, nil, false},
 		"a limit that was raised before":    {[]event.Data{raised, atLimit}, nil, false},
 		"a limit by a command":              {[]event.Data{atLimit}, []journal.Command{{Kind: journal.Raise, Setting: "max_cycles"}}, true},
@@ -141,20 +142,25 @@ func TestARunWhoseChildrenAskIsAnsweredOnceTheyAre(t *testing.T) {
 		"a decision of one that was interrupted": {
 			[]event.Data{forApproval}, []event.Data{asks("a"), interrupted}, false, false,
 		},
-		"the child's limit, not raised":           {[]event.Data{forInput}, []event.Data{atLimit}, false, false},
-		"the child's limit":                       {[]event.Data{forInput}, []event.Data{atLimit, raised}, true, true},
-		"the child's limit, raised in the parent": {[]event.Data{forInput, raised}, []event.Data{atLimit}, false, false},
-		"the parent's limit, not raised":          {[]event.Data{atLimit}, []event.Data{childsLimit}, false, false},
-		"the parent's limit":                      {[]event.Data{atLimit, raised}, []event.Data{childsLimit}, true, true},
-		"the parent's limit, raised in the child": {[]event.Data{atLimit}, []event.Data{childsLimit, raised}, false, false},
+		"the child's limit, not raised":                                    {[]event.Data{forInput}, []event.Data{atLimit}, false, false},
+		"the child's limit":                                                {[]event.Data{forInput}, []event.Data{atLimit, raised}, true, true},
+		"the child's limit, raised in the parent":                          {[]event.Data{forInput, raised}, []event.Data{atLimit}, false, false},
+		"the parent's limit, not raised":                                   {[]event.Data{atLimit}, []event.Data{childsLimit}, false, false},
+		"the parent's limit":                                               {[]event.Data{atLimit, raised}, []event.Data{childsLimit}, true, true},
+		"the parent's limit, raised in the child":                          {[]event.Data{atLimit}, []event.Data{childsLimit, raised}, false, false},
+		"the parent's limit, not raised, and a child that was interrupted": {[]event.Data{atLimit}, []event.Data{interrupted}, false, false},
 		"the parent's limit, raised before": {
 			[]event.Data{raised, forApproval}, []event.Data{childsLimit}, false, false,
+		},
+		"a decision of one that is not heard any more": {
+			[]event.Data{event.ChildFinished{Child: "child"}, asks("p"), forApproval, decides("p")}, []event.Data{asks("a"), forApproval}, true, false,
 		},
 		"a child that only has to be resumed": {[]event.Data{forApproval}, []event.Data{interrupted}, true, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			store, desk := shelf()
-			happens(t, journaltest.Start(t, store, "parent"), tt.parent...)
+			parent := append([]event.Data{event.CycleStart{Cycle: 1}, event.ChildStarted{Child: "child"}}, tt.parent...)
+			happens(t, journaltest.Start(t, store, "parent"), parent...)
 			child := &journaltest.Driver{Store: store}
 			child.Lease = journal.Lease{Run: "child", Owner: "owner"}
 			lease, _, err := store.Create(t.Context(), journal.Run{ID: "child", Parent: "parent", Kind: "Agent"}, child.Batch(t))
@@ -185,7 +191,7 @@ func TestAListReadsNoMoreOfARunThanItsLastCycle(t *testing.T) {
 		"runs that wait for a decision":    {200, 30, []event.Data{asks("a"), event.RunParked{Reason: event.ParkApproval, CallIDs: []string{"a"}}}, 1},
 		"runs that were decided about":     {200, 30, []event.Data{asks("a"), forApproval, decides("a")}, 21},
 		"runs that wait for a limit":       {200, 30, []event.Data{atLimit}, 1},
-		"runs of which a limit was raised": {200, 30, []event.Data{atLimit, raised}, 5},
+		"runs of which a limit was raised": {200, 30, []event.Data{atLimit, raised}, 21},
 	} {
 		t.Run(name, func(t *testing.T) {
 			store, desk := shelf()

@@ -117,9 +117,13 @@ func (s *Server) listApprovals(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	runs := pageOf(rows, q.limit, func(row journal.Run) string { return row.ID })
+	standings, err := s.desk.Standings(r.Context(), runs.Items)
+	if err != nil {
+		return err
+	}
 	page := list[control.Pending]{Items: []control.Pending{}, Next: runs.Next}
-	for _, row := range runs.Items {
-		if answered, err := s.desk.Answered(r.Context(), row); err == nil && answered {
+	for _, row := range standings {
+		if row.Answered {
 			continue // without reading it whole
 		}
 		pending, err := s.desk.PendingIn(r.Context(), row.ID)

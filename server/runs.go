@@ -86,13 +86,13 @@ func (s *Server) showRun(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	answered, err := s.desk.Answered(r.Context(), row)
+	standing, err := s.desk.Standing(r.Context(), row)
 	if err != nil {
 		return err
 	}
 	state := m.State()
 	s.answer(w, r, http.StatusOK, shown{
-		Standing: control.Standing{Run: row, Answered: answered}, Usage: state.Usage, Cost: state.Cost, Taint: state.Taint, Pending: append([]control.Pending{}, pending...),
+		Standing: standing, Usage: state.Usage, Cost: state.Cost, Taint: state.Taint, Pending: append([]control.Pending{}, pending...),
 	})
 	return nil
 }

@@ -54,7 +54,7 @@ their place. A fork before that event has them all.`,
 						return err
 					}
 				}
-				if p.Answered, err = s.desk.Answered(c.Context(), r); err != nil {
+				if p.Standing, err = s.desk.Standing(c.Context(), r); err != nil {
 					return err
 				}
 				s.folded(c.Context(), &p)

@@ -46,9 +46,9 @@ func (a *app) treeCommand() *cobra.Command {
 
 // tree reads a run and, oldest first, everything below it.
 func (s *session) tree(ctx context.Context, r journal.Run) (node, error) {
-	n := node{Standing: control.Standing{Run: r}}
-	var err error
-	if n.Answered, err = s.desk.Answered(ctx, r); err != nil && ctx.Err() != nil {
+	standing, err := s.desk.Standing(ctx, r)
+	n := node{Standing: standing}
+	if err != nil {
 		return n, err
 	}
 	children, err := s.store.Runs(ctx, journal.Filter{Parent: r.ID})
