@@ -30,11 +30,15 @@ func (a *app) journalHealth(ctx context.Context) finding {
 	case err == nil:
 		state = "is there"
 		store, err := sqlite.Open(ctx, a.journalPath, sqlite.Options{ReadOnly: true})
-		if err != nil {
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			state = "is empty yet"
+		case err != nil:
 			f.Detail = fmt.Sprintf("%s: %s", a.journalPath, a.describe(err))
 			return f
+		default:
+			_ = store.Close()
 		}
-		_ = store.Close()
 	case errors.Is(err, fs.ErrNotExist):
 		dir = nearestDirectory(dir)
 	default:

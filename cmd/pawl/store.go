@@ -46,13 +46,17 @@ func (a *app) open(ctx context.Context, m mode) (*session, error) {
 	if err := sqlite.CheckPath(a.journalPath); err != nil {
 		return nil, usagef("%w; name another one with --journal or $PAWL_JOURNAL", err)
 	}
+	nothingRan := usagef("there is no journal at %s, so nothing has run here yet; another one is named with --journal or $PAWL_JOURNAL", a.journalPath)
 	if m != toCreate {
 		if _, err := os.Stat(a.journalPath); errors.Is(err, fs.ErrNotExist) {
-			return nil, usagef("there is no journal at %s, so nothing has run here yet; another one is named with --journal or $PAWL_JOURNAL", a.journalPath)
+			return nil, nothingRan
 		}
 	}
 	first := m == toCreate && a.makesHome()
 	store, err := sqlite.Open(ctx, a.journalPath, sqlite.Options{ReadOnly: m == toRead})
+	if m == toRead && errors.Is(err, fs.ErrNotExist) {
+		return nil, nothingRan
+	}
 	if errors.Is(err, journal.ErrNewer) || errors.Is(err, journal.ErrForeign) {
 		// The file that was named is the wrong one (PRODUCT 8).
 		return nil, usageError(err)

@@ -220,6 +220,26 @@ func TestWhatIsNotAJournalIsRefusedAndNotTouched(t *testing.T) {
 	t.Run("a directory", func(t *testing.T) { wantRefusal(t, t.TempDir(), journal.ErrForeign) })
 }
 
+// Whoever was killed while it made a journal leaves a file that has nothing in
+// it, and is not somebody else's.
+func TestAJournalThatWasNeverFinishedHoldsNothingYet(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "journal.db")
+	for _, made := range []func(){
+		func() {
+			if err := os.WriteFile(path, nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		},
+		func() { tamper(t, path, `CREATE TABLE brief (id INTEGER)`, `DROP TABLE brief`) },
+	} {
+		made()
+		if _, err := sqlite.Open(t.Context(), path, sqlite.Options{ReadOnly: true}); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("to be read: %v", err)
+		}
+	}
+	journaltest.Start(t, open(t, path), "a").Append(t, texts(1)...)
+}
+
 // SQLite keeps the log beside the file itself, where whoever guards the name
 // that was given does not look for it.
 func TestAJournalIsWrittenByItsOwnNameAlone(t *testing.T) {

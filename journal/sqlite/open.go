@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -30,7 +31,9 @@ type Options struct {
 // Open opens the journal at path and creates it, readable by its owner only,
 // when it is not there. It fails with [journal.ErrNewer], [journal.ErrForeign],
 // [journal.ErrCorrupt], [journal.ErrReadOnly], [journal.ErrFull] or
-// [journal.ErrLocked] where that is why; the file is then as it was.
+// [journal.ErrLocked] where that is why; the file is then as it was. One that is
+// only to be read and is empty, because its making was interrupted, is
+// [fs.ErrNotExist] like one that is not there.
 func Open(ctx context.Context, path string, o Options) (*Store, error) {
 	if err := CheckPath(path); err != nil {
 		return nil, fmt.Errorf("sqlite: open journal: %w", err)
@@ -145,15 +148,20 @@ func openWriterConn(path string, o Options) (*conn, error) {
 	return openConn(writerURI(path), writerSettings(o))
 }
 
+// ownerQuery asks whose a database is, and whether there is anything in it.
+const ownerQuery = `
+SELECT application_id, user_version, (SELECT count(*) FROM sqlite_schema) FROM pragma_application_id, pragma_user_version`
+
 // checkOwner is [inspect] for what only the log holds yet.
 func (s *Store) checkOwner(ctx context.Context) error {
-	var application, version int64
-	err := s.readers.QueryRowContext(ctx, `
-SELECT application_id, user_version FROM pragma_application_id, pragma_user_version`).Scan(&application, &version)
-	if err != nil {
+	var application, version, tables int64
+	err := s.readers.QueryRowContext(ctx, ownerQuery).Scan(&application, &version, &tables)
+	switch {
+	case err != nil:
 		return err
-	}
-	if version == 0 {
+	case application == 0 && version == 0 && tables == 0:
+		return fmt.Errorf("the file is empty: %w", fs.ErrNotExist)
+	case version == 0:
 		return journal.ErrForeign
 	}
 	s.queries = queriesOf(version)
@@ -228,8 +236,7 @@ func (c *conn) upgrade(from int64) error {
 // format is the version of the file's format, 0 for an empty file; it refuses
 // what is not ours.
 func (c *conn) format() (int64, error) {
-	row, _, err := c.queryRow(`
-SELECT application_id, user_version, (SELECT count(*) FROM sqlite_schema) FROM pragma_application_id, pragma_user_version`)
+	row, _, err := c.queryRow(ownerQuery)
 	if err != nil {
 		return 0, err
 	}
