@@ -212,6 +212,34 @@ func TestTheHeadOfABrokenAnswerDoesNotCountItsOutput(t *testing.T) {
 	}
 }
 
+func TestAWholeAnswerThatIsNoMessageIsWhatTheEndpointHasToSay(t *testing.T) {
+	for body, want := range map[string]string{
+		`{"detail":"the model is being loaded"}`:          `the service reported an error: {"detail":"the model is being loaded"}`,
+		`{"message":"come back later"}`:                   "come back later",
+		`{"detail":"` + strings.Repeat("x", 1<<20) + `"}`: "",
+	} {
+		resp, err := modelOf([]byte(body)).Generate(t.Context(), ask())
+		e, ok := errors.AsType[*llm.Error](err)
+		switch {
+		case !ok:
+			t.Errorf("%.50s: %+v, %v", body, resp, err)
+		case want == "":
+			if len(e.Message) > 32<<10 {
+				t.Errorf("a message of %d bytes would be journalled", len(e.Message))
+			}
+		case e.Message != want || e.Class != llm.ClassOverloaded || resp != nil:
+			t.Errorf("%s: %+v with class %s: %s", body, resp, e.Class, e.Message)
+		}
+	}
+}
+
+func TestAWholeAnswerMayBeginWithAByteOrderMark(t *testing.T) {
+	body := "\ufeff" + `{"type":"message","content":[{"type":"text","text":"hi"}],"stop_reason":"end_turn","usage":{}}`
+	if resp, err := modelOf([]byte(body)).Generate(t.Context(), ask()); err != nil || resp.Parts.Text() != "hi" {
+		t.Errorf("%+v, %v", resp, err)
+	}
+}
+
 func TestErrorsAreClassifiedByWhatToDoNext(t *testing.T) {
 	for _, c := range []struct {
 		status        int

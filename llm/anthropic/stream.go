@@ -165,6 +165,9 @@ func (d *decoder) message(body []byte) error {
 	if string(kind) == `"error"` || len(failure) > 0 && string(failure) != "null" {
 		return newError(failure, requestID)
 	}
+	if kind == nil && content == nil {
+		return newError(body, requestID) // no message, so it says what is wrong
+	}
 	d.started = true
 	blocks := wire.ScanArray(content)
 	for i := int64(0); blocks.Next(); i++ {

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"bytes"
 	"errors"
 
 	"github.com/pawlrun/pawl/llm"
@@ -46,7 +47,7 @@ func (c *Client) Read(x *Exchange, a Answer) (*llm.Response, error) {
 		if whole && len(resp.Parts) == 0 && resp.Usage.Input == 0 && resp.Usage.Output == 0 {
 			resp = nil // the body is an error and no answer: the call was declined, and nothing is charged to it
 		}
-		e.Provider = c.Provider
+		e.Provider, e.Message = c.Provider, excerpt(e.Message)
 		if e.RequestID == "" {
 			e.RequestID = x.RequestID
 		}
@@ -63,7 +64,7 @@ func readWhole(x *Exchange, a Answer) error {
 	if err != nil {
 		return err
 	}
-	return a.Whole(body)
+	return a.Whole(bytes.TrimPrefix(body, []byte(byteOrderMark)))
 }
 
 // distinguish takes from a call the id that another one of the answer has

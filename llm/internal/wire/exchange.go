@@ -37,9 +37,9 @@ func (x *Exchange) IsJSON() (bool, error) {
 	for {
 		n, err := x.Body.Read(seen[len(seen):cap(seen)])
 		seen = seen[:len(seen)+n]
-		head := bytes.TrimLeft(bytes.TrimPrefix(seen, []byte("\xef\xbb\xbf")), " \t\r\n")
+		head := bytes.TrimLeft(bytes.TrimPrefix(seen, []byte(byteOrderMark)), " \t\r\n")
 		// A mark that has only begun is not looked past.
-		undecided := len(head) == 0 || bytes.HasPrefix([]byte("\xef\xbb\xbf"), seen)
+		undecided := len(head) == 0 || bytes.HasPrefix([]byte(byteOrderMark), seen)
 		if !undecided || err != nil || len(seen) == cap(seen) {
 			x.Body = &replayed{seen: seen, err: err, rest: x.Body}
 			if len(head) == 0 && !errors.Is(err, io.EOF) {
@@ -50,6 +50,8 @@ func (x *Exchange) IsJSON() (bool, error) {
 		}
 	}
 }
+
+const byteOrderMark = "\xef\xbb\xbf"
 
 // webPage says that a page for people came: that of a proxy or of a login, as a
 // rule. It has to look like one, because proxies rewrite the type of streams
