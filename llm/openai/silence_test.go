@@ -59,6 +59,8 @@ func TestSilenceIsBoundedAndEveryByteBreaksIt(t *testing.T) {
 		resp, err := dead.stream(t.Context())
 		if e := asError(t, err); e.Class != llm.ClassNetwork || !errors.Is(err, wire.ErrIdle) || resp.Parts.Text() != "one " {
 			t.Errorf("silent: %v, kept %+v", e, resp)
+		} else if e.Message != "the connection stalled: no byte arrived for too long" {
+			t.Errorf("a person reads %q", e.Message)
 		}
 		if waited := time.Since(start); waited != time.Minute+time.Second {
 			t.Errorf("waited %s", waited)

@@ -20,10 +20,12 @@ func (c *Client) NetworkError(ctx context.Context, err error, requestID string) 
 	}
 	message := err.Error()
 	if cause := context.Cause(ctx); errors.Is(cause, ErrIdle) {
-		message, err = "the connection stalled: "+cause.Error(), cause
+		message, err = stalled, cause
 	}
 	return &llm.Error{Class: llm.ClassNetwork, Provider: c.Provider, Message: message, RequestID: requestID, Err: err}
 }
+
+const stalled = "the connection stalled: no byte arrived for too long"
 
 // Broken is the error of a stream that ended before the provider said so. It
 // is a failure, whatever text it left (FIELD F8, F20).
@@ -32,6 +34,8 @@ func (c *Client) Broken(x *Exchange, err error) *llm.Error {
 	switch {
 	case err == nil, errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		e.Message, e.Err = "the stream ended before the answer was complete", io.ErrUnexpectedEOF
+	case errors.Is(err, ErrIdle):
+		e.Message = stalled
 	case errors.Is(err, ErrAnswerTooLarge), errors.Is(err, ErrEventTooLarge):
 		// The same request is likely to run away again, at the same price.
 		e.Class, e.Message = llm.ClassInvalid, "the answer was given up: "+err.Error()
