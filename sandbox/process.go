@@ -213,15 +213,17 @@ func (p *Process) connect(from *os.File, rules egress.Rules, ports []uint16) err
 	if err != nil {
 		return fmt.Errorf("take the socket of the proxy: %w", err)
 	}
-	p.proxy = newProxy(rules)
-	p.proxy.serve(l)
+	serving := newProxy(rules)
+	serving.serve(l)
 	for _, port := range ports {
 		l, err := takeListener(from)
 		if err != nil {
+			serving.close()
 			return fmt.Errorf("take the socket of port %d: %w", port, err)
 		}
-		p.proxy.lend(l, port)
+		serving.lend(l, port)
 	}
+	p.proxy = serving
 	return nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/pawlrun/pawl/egress"
 )
@@ -19,6 +20,9 @@ const unprivileged = 1024
 
 // maxNamed bounds how many sockets are handed over before a command starts.
 const maxNamed = 64
+
+// acceptPause is how long nobody is heard on a socket that could not be.
+const acceptPause = 20 * time.Millisecond
 
 // named are the ports of the machine itself that rules open by their number. A
 // command finds them on its own loopback: many programs know of no proxy, and
@@ -34,7 +38,8 @@ func named(rules egress.Rules) []uint16 {
 }
 
 // direct are the names for which programs ask no proxy: all of the machine's
-// own, but those under which rules open ports that are not [named].
+// own, but those under which rules open ports that are not [named], or that a
+// socket of IPv4 does not answer to.
 func direct(rules egress.Rules) []string {
 	ports, found := numbers(rules), named(rules)
 	other := uint16(unprivileged)
@@ -43,7 +48,7 @@ func direct(rules egress.Rules) []string {
 	}
 	return slices.DeleteFunc(own(), func(name string) bool {
 		return slices.ContainsFunc(append(ports, other), func(port uint16) bool {
-			return !slices.Contains(found, port) && opens(rules, name, port)
+			return (!slices.Contains(found, port) || name == "::1") && opens(rules, name, port)
 		})
 	})
 }
@@ -82,7 +87,13 @@ func (p *proxy) lend(l net.Listener, port uint16) {
 		for {
 			here, err := l.Accept()
 			if err != nil {
-				return
+				// Too many open files are no reason to hear nobody for good.
+				select {
+				case <-p.over.Done():
+					return
+				case <-time.After(acceptPause):
+					continue
+				}
 			}
 			p.served.Go(func() {
 				defer here.Close()

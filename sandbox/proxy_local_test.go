@@ -16,12 +16,20 @@ import (
 	"github.com/pawlrun/pawl/sandbox"
 )
 
-// welcoming is a server of this machine, and its port.
-func welcoming(t *testing.T) (port string) {
+// welcoming is a server of this machine at one of its addresses, and its port;
+// none where it has no such address.
+func welcoming(t *testing.T, address string) (port string) {
 	t.Helper()
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "welcome") }))
+	l, err := net.Listen("tcp", net.JoinHostPort(address, "0"))
+	if err != nil {
+		return ""
+	}
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "welcome") }))
+	server.Listener.Close()
+	server.Listener = l
+	server.Start()
 	t.Cleanup(server.Close)
-	_, port, err := net.SplitHostPort(server.Listener.Addr().String())
+	_, port, err = net.SplitHostPort(l.Addr().String())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +67,7 @@ func TestOrdinaryProgramsReachAPortOfTheMachineThatItsOwnerNamed(t *testing.T) {
 	if _, err := exec.LookPath("curl"); err != nil {
 		t.Skip("there is no curl")
 	}
-	port, other := welcoming(t), welcoming(t)
+	port, other, six := welcoming(t, "127.0.0.1"), welcoming(t, "127.0.0.1"), welcoming(t, "::1")
 	rules := func(hosts, private egress.Pattern) egress.Rules {
 		return egress.Rules{Network: egress.NetworkAllowlist, Hosts: []egress.Pattern{hosts}, Private: []egress.Pattern{private}}
 	}
@@ -80,8 +88,12 @@ func TestOrdinaryProgramsReachAPortOfTheMachineThatItsOwnerNamed(t *testing.T) {
 		{"a port of the list that is not public", "curl -fsS http://localhost:" + port, rules("localhost", "example.com"), false},
 		{"a port that the list does not have", "curl -fsS http://localhost:" + port, rules("example.com", egress.Pattern("localhost:"+port)), false},
 		{"what the command starts itself", `"$SELF" attack itself`, byPort, true},
+		{"curl, by its address of IPv6", "curl -fsS 'http://[::1]:" + six + "'", rules("::1", egress.Pattern("[::1]:"+six)), true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			if strings.Contains(c.command, "[::1]:'") {
+				t.Skip("this machine has no address of IPv6")
+			}
 			f := newField(t)
 			f.policy.Egress = c.rules
 			got := run(t, open(t, sandbox.Bubblewrap, f.policy), f.command(c.command))

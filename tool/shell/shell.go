@@ -26,7 +26,9 @@ import (
 
 // Options configure [New].
 type Options struct {
-	// Dir is the working directory; empty means this process's.
+	// Dir is the working directory; empty means this process's. Commands run in
+	// the directory that is there when the tool is made, in none that takes its
+	// place.
 	Dir string
 	// Env is the environment of commands, taken as it is; nil means
 	// [Environment] of this process's.
