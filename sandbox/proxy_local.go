@@ -53,12 +53,14 @@ func direct(rules egress.Rules) []string {
 	})
 }
 
-// numbers are the ports that rules name.
+// numbers are the ports that rules name of the machine itself. Those that they
+// name of another are left to what a command starts itself.
 func numbers(rules egress.Rules) []uint16 {
 	var ports []uint16
 	for _, pattern := range slices.Concat(rules.Hosts, rules.Private) {
 		_, text, err := net.SplitHostPort(string(pattern))
-		if port, bad := strconv.ParseUint(text, 10, 16); err == nil && bad == nil {
+		port, bad := strconv.ParseUint(text, 10, 16)
+		if err == nil && bad == nil && slices.ContainsFunc(own(), func(name string) bool { return pattern.Match(name, uint16(port)) }) {
 			ports = append(ports, uint16(port))
 		}
 	}

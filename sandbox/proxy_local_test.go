@@ -74,6 +74,8 @@ func TestOrdinaryProgramsReachAPortOfTheMachineThatItsOwnerNamed(t *testing.T) {
 	byPort := rules("localhost", egress.Pattern("localhost:"+port))
 	byAddress := rules(egress.Pattern("127.0.0.1:"+port), "127.0.0.0/8")
 	byName := rules("localhost", "localhost")
+	ofAnother := rules("localhost", "localhost")
+	ofAnother.Hosts = append(ofAnother.Hosts, egress.Pattern("example.com:"+other))
 	for _, c := range []struct {
 		name, command string
 		rules         egress.Rules
@@ -85,6 +87,7 @@ func TestOrdinaryProgramsReachAPortOfTheMachineThatItsOwnerNamed(t *testing.T) {
 		{"a program in Go", `"$SELF" attack visit http://localhost:` + port, byPort, true},
 		{"another port", "curl -fsS http://localhost:" + other, byPort, false},
 		{"another port, around the proxy", `"$SELF" attack tcp 127.0.0.1:` + other, byPort, false},
+		{"a port of another machine", `"$SELF" attack tcp 127.0.0.1:` + other, ofAnother, false},
 		{"a port of the list that is not public", "curl -fsS http://localhost:" + port, rules("localhost", "example.com"), false},
 		{"a port that the list does not have", "curl -fsS http://localhost:" + port, rules("example.com", egress.Pattern("localhost:"+port)), false},
 		{"what the command starts itself", `"$SELF" attack itself`, byPort, true},
