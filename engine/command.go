@@ -46,6 +46,7 @@ func (e *Engine) prod(run string) {
 }
 
 func (d *driver) commandCame() {
+	d.commanded.Store(true)
 	select {
 	case d.inbox <- struct{}{}:
 	default:
@@ -55,6 +56,7 @@ func (d *driver) commandCame() {
 // takeCommands turns the rows of the run's inbox into events. Each row is
 // taken once, and consumed by the commit of what it became.
 func (d *driver) takeCommands(ctx context.Context) error {
+	d.commanded.Store(false)
 	cmds, err := d.store.Inbox(ctx, d.run)
 	if err != nil {
 		return d.storeFailed(err)
@@ -201,6 +203,7 @@ func (e *Engine) deliver(ctx context.Context, c journal.Command, seq int64, know
 	if c.ID, err = e.store.Send(ctx, c); err != nil {
 		return 0, fmt.Errorf("engine: send %s: %w", c.Kind, err)
 	}
+	e.prod(c.Run)
 	a := answers{seen: map[int64]bool{}, refused: map[int64]bool{}, secrets: known}
 	err = e.answer(ctx, c.Run, &a)
 	switch {

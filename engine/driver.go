@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/pawlrun/pawl/event"
@@ -87,7 +88,10 @@ type driver struct {
 	crew      crew
 	abandoned bool
 
-	inbox chan struct{}
+	// commanded says that commands came which nobody has taken up, and inbox wakes the
+	// driver's goroutine for them.
+	commanded atomic.Bool
+	inbox     chan struct{}
 	// seen are the commands that were taken, asked the calls whose approval a
 	// person is being asked for, asking the flight of the last question that is
 	// still open, hooking the flights of the hooks that are being
@@ -312,7 +316,6 @@ func (d *driver) wait(heartbeat <-chan time.Time) (hear func(work context.Contex
 	case <-d.turn.news:
 	case <-d.drawn():
 	case <-d.inbox:
-		return d.takeCommands
 	case <-ended:
 	case <-d.interrupt:
 		return d.stopForNow
@@ -320,7 +323,19 @@ func (d *driver) wait(heartbeat <-chan time.Time) (hear func(work context.Contex
 	case <-heartbeat:
 		return d.beat
 	}
-	return d.settle
+	return d.takeNews
+}
+
+// takeNews takes up what has come. What this process told the run before an
+// effect ended comes before that: whoever asks for a pause while a call runs
+// means the end of its cycle, and not of the next one.
+func (d *driver) takeNews(work context.Context) error {
+	if d.commanded.Load() {
+		if err := d.takeCommands(work); err != nil {
+			return err
+		}
+	}
+	return d.settle(work)
 }
 
 // stopForNow parks the run once its effects have stopped.

@@ -84,6 +84,27 @@ func TestAPauseParksAtTheNextBoundary(t *testing.T) {
 	})
 }
 
+func TestAPauseThatACallAsksForHoldsFromTheEndOfItsCycle(t *testing.T) {
+	for range 20 { // each might come in time by chance
+		synctest.Test(t, func(t *testing.T) {
+			var run *engine.Run
+			begun := make(chan struct{})
+			r := newRig(t)
+			r.tools(toolFunc("work", func(context.Context) (string, error) {
+				<-begun
+				r.send(journal.Command{Run: run.ID, Kind: journal.Pause, By: "ann"})
+				return "worked", nil
+			})).turns(scripted.Turn{ToolCalls: calls("work", "{}")}, scripted.Turn{Text: "done"})
+			run = r.start(t.Context())
+			close(begun)
+			parkedAs(t, run, event.ParkPaused)
+			if o := outcome(t, r.resume(run.ID)); !o.OK {
+				t.Errorf("outcome %+v", o)
+			}
+		})
+	}
+}
+
 func TestSeveralApprovalsAreAskedForAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var asked, ran atomic.Int32

@@ -93,7 +93,7 @@ func (d *driver) carryOn(s settlement) (next job) {
 		d.turn.tell()
 		return nil
 	}
-	d.step(d.settle)
+	d.step(d.takeNews)
 	if d.turn.over || !d.wakeAt.IsZero() {
 		d.turn.tell()
 	}
