@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"testing"
 
 	"github.com/pawlrun/pawl/llm"
@@ -60,6 +61,13 @@ func TestABrokenHistoryIsRefusedBeforeItIsSent(t *testing.T) {
 				if _, err := m.Generate(t.Context(), &llm.Request{Model: "m", Messages: messages}); err == nil {
 					t.Errorf("history %d was sent", i)
 				}
+			}
+			own := append(slices.Clone(good), call("call_d1b2c3d4e5"), result("call_d1b2c3d4e5"))
+			if err := encode(own); err != nil {
+				t.Fatal(err)
+			}
+			if own[3] = llm.UserText("never mind"); encode(own) == nil {
+				t.Error("what was changed in the very list is not looked at")
 			}
 			longer := append(good[:len(good):len(good)], call("call_c1b2c3d4e5"), result("call_c1b2c3d4e5"))
 			for _, messages := range [][]*llm.Message{longer, good, longer} {

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
+	"slices"
 )
 
 // Memo remembers the encoded form of messages within one run, so that a
@@ -16,7 +17,7 @@ type Memo struct {
 	wire    string
 	encoded map[*Message]Segment
 	// asked are the messages of the last request, and segments what they are
-	// encoded as.
+	// encoded as. The list is the memo's own: a program may change its.
 	asked    []*Message
 	segments []Segment
 	prefix   *Segment
@@ -77,12 +78,11 @@ func (c *Memo) Messages(wire string, messages []*Message, encode func(dst []byte
 	}
 	c.use(wire)
 	n := alike(messages, c.asked)
-	clear(c.segments[n:]) // or it would hold what the conversation does not
-	c.asked, c.segments = messages[:n], c.segments[:n]
+	c.asked, c.segments = slices.Delete(c.asked, n, len(c.asked)), slices.Delete(c.segments, n, len(c.segments))
 	for _, m := range messages[n:] {
 		c.segments = append(c.segments, c.Message(wire, m, encode))
 	}
-	c.asked = messages
+	c.asked = append(c.asked, messages[n:]...)
 	return c.segments
 }
 
@@ -173,11 +173,11 @@ func (c *Memo) Unchanged(wire string, messages []*Message) int {
 	return alike(messages, c.kept)
 }
 
-// Keep remembers a request's messages as found in order. The slice must not be
-// changed.
+// Keep remembers a request's messages as found in order.
 func (c *Memo) Keep(messages []*Message) {
 	if c != nil {
-		c.kept = messages
+		n := alike(messages, c.kept)
+		c.kept = append(slices.Delete(c.kept, n, len(c.kept)), messages[n:]...)
 	}
 }
 
