@@ -47,7 +47,7 @@ func (c *Client) Read(x *Exchange, a Answer) (*llm.Response, error) {
 		if whole && len(resp.Parts) == 0 && resp.Usage.Input == 0 && resp.Usage.Output == 0 {
 			resp = nil // the body is an error and no answer: the call was declined, and nothing is charged to it
 		}
-		e.Provider, e.Message = c.Provider, excerpt(e.Message)
+		e.Provider, e.Message = c.Provider, x.excerpt(e.Message)
 		if e.RequestID == "" {
 			e.RequestID = x.RequestID
 		}

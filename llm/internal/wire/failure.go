@@ -66,10 +66,10 @@ func (c *Client) failure(x *Exchange) *llm.Error {
 	if c.Classify != nil {
 		c.Classify(e, body)
 	}
-	if e.Message != "" {
+	if e.Message = x.excerpt(e.Message); e.Message != "" {
 		return e
 	}
-	e.Message = excerpt(strings.TrimSpace(strings.ToValidUTF8(string(body), "")))
+	e.Message = x.excerpt(strings.TrimSpace(strings.ToValidUTF8(string(body), "")))
 	if e.Message == "" {
 		e.Message = http.StatusText(status)
 	}

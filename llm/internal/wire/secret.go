@@ -48,9 +48,17 @@ func namesSecret(header string) bool {
 // gateways repeat the key that they refuse, and an error's text goes into the
 // journal, to the terminal and to whoever is sent either (PRODUCT 6).
 func (x *Exchange) Redact(e *llm.Error) *llm.Error {
-	for _, s := range secretsOf(x.asked) {
-		e.Message = strings.ReplaceAll(e.Message, s, redacted)
-		e.Code = strings.ReplaceAll(e.Code, s, redacted)
-	}
+	e.Message, e.Code = x.redact(e.Message), x.redact(e.Code)
 	return e
 }
+
+func (x *Exchange) redact(text string) string {
+	for _, s := range secretsOf(x.asked) {
+		text = strings.ReplaceAll(text, s, redacted)
+	}
+	return text
+}
+
+// excerpt is what is kept of a text that a provider said. It is cut behind the
+// redaction, which would not know half a credential.
+func (x *Exchange) excerpt(text string) string { return excerpt(x.redact(text)) }
