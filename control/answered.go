@@ -20,25 +20,24 @@ type Standing struct {
 // Standings are rows with what they do not say. No more is read of a run than its
 // last cycle. One that cannot be read stays listed as its row has it.
 func (d *Desk) Standings(ctx context.Context, rows []journal.Run) ([]Standing, error) {
-	sent, err := d.store.Inbox(ctx, "")
-	if err != nil {
-		return nil, fmt.Errorf("control: what runs were sent: %w", err)
-	}
-	l := look{d, map[string][]journal.Command{}}
-	for _, c := range sent {
-		l.inbox[c.Run] = append(l.inbox[c.Run], c)
-	}
 	all := make([]Standing, len(rows))
+	var parked []*Standing
 	for i, r := range rows {
 		all[i].Run = r
-		if !parkedFor(r, event.ParkApproval) && !parkedFor(r, event.ParkInput) {
-			continue
+		if parkedFor(r, event.ParkApproval) || parkedFor(r, event.ParkInput) {
+			parked = append(parked, &all[i])
 		}
-		waits, err := l.waits(ctx, r)
+	}
+	l := look{Desk: d}
+	if len(parked) > 1 {
+		l.readInboxes(ctx)
+	}
+	for _, s := range parked {
+		waits, err := l.waits(ctx, s.Run)
 		if err != nil && ctx.Err() != nil {
 			return nil, err
 		}
-		all[i].Answered = err == nil && !waits
+		s.Answered = err == nil && !waits
 	}
 	return all, nil
 }
@@ -59,8 +58,32 @@ func parkedFor(r journal.Run, reason event.ParkReason) bool {
 // look is one look at how runs stand.
 type look struct {
 	*Desk
-	// inbox is what each run was sent and nobody has taken up.
-	inbox map[string][]journal.Command
+	// inboxes is what each run was sent and nobody has taken up, nil where that is
+	// asked of each run by itself.
+	inboxes map[string][]journal.Command
+}
+
+// readInboxes reads those of all runs at once, unless one of them is damaged.
+func (l *look) readInboxes(ctx context.Context) {
+	sent, err := l.store.Inbox(ctx, "")
+	if err != nil {
+		return
+	}
+	l.inboxes = map[string][]journal.Command{}
+	for _, c := range sent {
+		l.inboxes[c.Run] = append(l.inboxes[c.Run], c)
+	}
+}
+
+func (l look) inbox(ctx context.Context, run string) ([]journal.Command, error) {
+	if l.inboxes != nil {
+		return l.inboxes[run], nil
+	}
+	sent, err := l.store.Inbox(ctx, run)
+	if err != nil {
+		return nil, fmt.Errorf("control: inbox of run %s: %w", run, err)
+	}
+	return sent, nil
 }
 
 // waits says that a run that has not ended, or one that it started, has not been
@@ -127,7 +150,11 @@ type standstill struct {
 // standstill reads a run backwards, no further than it must.
 func (l look) standstill(ctx context.Context, r journal.Run) (standstill, error) {
 	s := standstill{raised: map[string]bool{}, decided: map[string]bool{}}
-	for _, c := range l.inbox[r.ID] {
+	sent, err := l.inbox(ctx, r.ID)
+	if err != nil {
+		return s, err
+	}
+	for _, c := range sent {
 		s.sent(c)
 	}
 	for size, upTo := int64(1), r.Seq; upTo > 0; size, upTo = 4*size, upTo-size {

@@ -2,7 +2,9 @@ package control_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/pawlrun/pawl/control"
@@ -14,10 +16,20 @@ import (
 	"github.com/pawlrun/pawl/launch"
 )
 
-// read counts the records that were read.
+// read counts the records and commands that were read. A command without a kind
+// is one that cannot be.
 type read struct {
 	journal.Store
-	records int
+	records, commands int
+}
+
+func (s *read) Inbox(ctx context.Context, run string) ([]journal.Command, error) {
+	found, err := s.Store.Inbox(ctx, run)
+	s.commands += len(found)
+	if slices.ContainsFunc(found, func(c journal.Command) bool { return c.Kind == "" }) {
+		return nil, errors.New("a damaged command")
+	}
+	return found, err
 }
 
 func (s *read) Records(ctx context.Context, run string, after int64, limit int) ([]journal.Record, error) {
@@ -224,5 +236,42 @@ func TestAListReadsNoMoreOfARunThanItsLastCycle(t *testing.T) {
 				t.Errorf("answered: %t", all[0].Answered)
 			}
 		})
+	}
+}
+
+// What others were sent may be large, and much.
+func TestTheStandingOfOneRunReadsNoCommandOfAnother(t *testing.T) {
+	store, desk := shelf()
+	for _, run := range []string{"run", "other"} {
+		happens(t, journaltest.Start(t, store, run), event.CycleStart{Cycle: 1}, forInput)
+		if _, err := store.Send(t.Context(), journal.Command{Run: run, Kind: journal.Input}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !answered(t, store, desk, "run") || store.commands != 1 {
+		t.Errorf("%d commands were read", store.commands)
+	}
+}
+
+func TestADamagedCommandHidesNoRunAndChangesNoOther(t *testing.T) {
+	store, desk := shelf()
+	for run, kind := range map[string]journal.CommandKind{"a": journal.Input, "b": "", "c": journal.Input} {
+		happens(t, journaltest.Start(t, store, run), event.CycleStart{Cycle: 1}, forInput)
+		if _, err := store.Send(t.Context(), journal.Command{Run: run, Kind: kind}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rows, err := store.Runs(t.Context(), journal.Filter{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := desk.Standings(t.Context(), rows)
+	if err != nil || len(all) != 3 {
+		t.Fatal(all, err)
+	}
+	for _, s := range all {
+		if s.Answered != (s.ID != "b") {
+			t.Errorf("run %s is answered: %t", s.ID, s.Answered)
+		}
 	}
 }
