@@ -66,9 +66,11 @@ func (d *driver) prepare(target string, req *llm.Request) (llm.Model, error) {
 			return nil, err
 		}
 		d.complete = req.Messages
-		req.Model, req.Memo = name, d.memo
+		req.Model = name
 		if enc, ok := model.(llm.Encoder); ok {
+			req.Memo = d.memo // not for the call, which lasts while the driver goes on
 			req.Encoded, err = enc.Encode(req)
+			req.Memo = nil
 		}
 		return model, err
 	}, func(message string) error { return adapterError(message, nil) })

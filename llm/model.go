@@ -84,7 +84,8 @@ type Request struct {
 	Ordinal int
 	// Encoded, where set, is this request as the adapter's Encode made it.
 	Encoded *Encoded
-	// Memo, where set, remembers encoded messages between calls of one run.
+	// Memo, where set, remembers encoded messages between calls of one run. The
+	// engine sets it for [Encoder] alone.
 	Memo *Memo
 }
 
