@@ -25,7 +25,7 @@ const (
 // start again; one that never is, because commits never pause, is finished by
 // the commit that finds it [checkpointPages] long. A copy goes to the disk in one
 // piece: in steps it takes longer, and so do the slowest commits beside it. It
-// only saves others from waiting, and gives up when it fails.
+// only saves others from waiting, so one that fails is left to the next.
 //
 // It also erases the log where that still has what is to be found nowhere.
 type checkpointer struct {
@@ -78,19 +78,13 @@ func (p *checkpointer) loop() {
 		case <-again:
 			again = nil
 		}
-		if err := c.checkpoint(); err != nil {
-			return
-		}
+		copied := c.checkpoint() == nil
 		if !p.erasing.Load() || again != nil && open {
 			continue
 		}
-		erased, err := p.eraseLog(c, !open)
-		switch {
-		case err != nil:
-			return
-		case erased:
+		if copied && p.eraseLog(c, !open) {
 			again, wait = time.After(erasePause), eraseRetry
-		default:
+		} else {
 			again, wait = time.After(wait), min(2*wait, erasePause)
 		}
 	}

@@ -48,19 +48,18 @@ func (c *conn) erase(query string, args ...any) error {
 
 // eraseLog erases the log if nobody reads or writes it, and says whether it did.
 // The last attempt of a process is a patient one.
-func (p *checkpointer) eraseLog(c *conn, last bool) (erased bool, err error) {
+func (p *checkpointer) eraseLog(c *conn, last bool) (erased bool) {
 	p.erasing.Store(false)
 	patience := eraseBusy
 	if last {
 		patience = eraseLast
 	}
-	if err := c.script(fmt.Sprintf("PRAGMA busy_timeout = %d", patience)); err != nil {
-		return false, err
+	if err := c.script(fmt.Sprintf("PRAGMA busy_timeout = %d", patience)); err == nil {
+		row, _, err := c.queryRow("PRAGMA wal_checkpoint(TRUNCATE)")
+		erased = err == nil && row[0] == int64(0)
 	}
-	row, _, err := c.queryRow("PRAGMA wal_checkpoint(TRUNCATE)")
-	if err == nil && row[0] != int64(0) {
+	if !erased {
 		p.erasing.Store(true)
-		return false, nil
 	}
-	return true, err
+	return erased
 }

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -98,6 +100,38 @@ func TestWhatWasTakenOutOfAnInboxIsFoundNowhere(t *testing.T) {
 				})
 			}
 		}
+	}
+}
+
+// There may be space for what the log holds only later.
+func TestALogThatCouldNotBeCopiedIsErasedOnceItCanBe(t *testing.T) {
+	const word = "correct-horse-battery"
+	path := filepath.Join(t.TempDir(), "journal.db")
+	var full atomic.Bool
+	tap := &sqlite.Tap{
+		Dir: filepath.Dir(path),
+		Write: func(file string, _ []byte, _ int64) error {
+			if !strings.HasSuffix(file, "-wal") && full.CompareAndSwap(true, false) {
+				return syscall.ENOSPC
+			}
+			return nil
+		},
+	}
+	defer tap.Install()()
+	open(t, path) // the other process
+	s := open(t, path)
+	d := journaltest.Start(t, s, "a")
+	id := input(t, s, "a", "it is "+word)
+	full.Store(true)
+	consume(t, d, id)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if full.Load() {
+		t.Fatal("nothing was copied")
+	}
+	if found := filesWith(t, path, word); len(found) > 0 {
+		t.Errorf("it is in %v", found)
 	}
 }
 

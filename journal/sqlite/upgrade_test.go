@@ -194,4 +194,8 @@ func TestARunIsReadAcrossBlocksThatAnotherProcessWrote(t *testing.T) {
 		a.Append(t) // the status alone
 		intact(t, there, a)
 	}
+	a.Append(t, slices.Repeat(texts(1), 1500)...)
+	a.Store = there
+	a.Append(t) // by one who has inserted none of them
+	intact(t, here, a)
 }
