@@ -8,11 +8,15 @@ import (
 	"github.com/pawlrun/pawl/journal"
 )
 
-// The queries by which events are read.
+// The queries by which events and commands are read.
 const (
-	OwnLog  = ownLog
-	TailLog = tailLog
+	OwnLog   = ownLog
+	TailLog  = tailLog
+	OwnInbox = selectOwnInbox
 )
+
+// Listing is the query for runs.
+func (s *Store) Listing(f journal.Filter) (query string, args []any) { return s.listing(f) }
 
 // Format is the version of the format that is written.
 const Format = schemaVersion
@@ -99,9 +103,8 @@ func (s *Store) Recompiled(query string, runs ...[]any) (n int32, err error) {
 	return n, err
 }
 
-// Plan is how a list of runs is looked for, a step a line.
-func (s *Store) Plan(ctx context.Context, f journal.Filter) (steps []string, err error) {
-	query, args := s.listing(f)
+// Plan is how a query is answered, a step a line.
+func (s *Store) Plan(ctx context.Context, query string, args ...any) (steps []string, err error) {
 	rows, err := s.readers.QueryContext(ctx, `EXPLAIN QUERY PLAN `+query, args...)
 	if err != nil {
 		return nil, err

@@ -202,8 +202,11 @@ func (s *Store) queryRecords(ctx context.Context, query string, args ...any) ([]
 
 // Inbox reads what is not consumed.
 func (s *Store) Inbox(ctx context.Context, run string) ([]journal.Command, error) {
-	rows, err := s.readers.QueryContext(ctx, `
-SELECT id, body FROM inbox WHERE ?1 = '' OR rid = (SELECT rid FROM runs WHERE id = ?1) ORDER BY id`, run)
+	query, args := selectInbox, []any(nil)
+	if run != "" {
+		query, args = selectOwnInbox, []any{run}
+	}
+	rows, err := s.readers.QueryContext(ctx, query, args...)
 	if err != nil {
 		return nil, fmt.Errorf("sqlite: read inbox of %s: %w", run, classify(err))
 	}

@@ -211,6 +211,12 @@ SELECT id, parent, kind, name, created, updated, state, detail, cycles, outcome,
 const selectRunUnforked = `
 SELECT id, parent, kind, name, created, updated, state, detail, cycles, outcome, seq, head, owner, expiry, '', 0 FROM runs`
 
+const selectInbox = `
+SELECT id, body FROM inbox ORDER BY id`
+
+const selectOwnInbox = `
+SELECT id, body FROM inbox WHERE rid = (SELECT rid FROM runs WHERE id = ?1) ORDER BY id`
+
 const acquireRun = `
 UPDATE runs SET owner = ?2, epoch = epoch + 1, expiry = ?3
 WHERE id = ?1 AND (owner = '' OR owner = ?4 OR expiry <= ?5)
