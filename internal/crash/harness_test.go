@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -112,7 +113,7 @@ func (w world) look(t *testing.T, do func(s journal.Store)) (ok bool) {
 		return false
 	}
 	s, err := sqlite.Open(t.Context(), path, sqlite.Options{ReadOnly: true})
-	if errors.Is(err, journal.ErrForeign) {
+	if errors.Is(err, fs.ErrNotExist) {
 		return false // killed between the file and its tables
 	}
 	if err != nil {
