@@ -95,11 +95,15 @@ func (e *Engine) endOf(ctx context.Context, row journal.Run) (childEnd, error) {
 // here knows, so it stays out of the child's journal.
 func (d *driver) endWithChild(ctx context.Context, a machine.CancelChild) error {
 	end, err := d.engine.endChild(ctx, a.Child, errAbove.Error())
-	for d.heldUp(ctx, err) && ctx.Err() == nil {
+	for held := err; d.heldUp(ctx, held) && ctx.Err() == nil; held = err {
 		if err = d.renew(ctx); err != nil {
-			return d.storeFailed(err)
+			err = d.storeFailed(err)
+		} else {
+			end, err = d.engine.endChild(ctx, a.Child, errAbove.Error())
 		}
-		end, err = d.engine.endChild(ctx, a.Child, errAbove.Error())
+		if err != nil && ctx.Err() != nil {
+			return held // whoever waited gave up, in the middle of a look
+		}
 	}
 	if err != nil {
 		return err
