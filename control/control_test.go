@@ -111,7 +111,7 @@ func TestADecisionReachesARunThatNobodyDrives(t *testing.T) {
 		o := parked(t)
 		call := o.pending().CallID
 		got, err := o.Send(t.Context(), o.row(), journal.Command{Kind: kind, CallID: call, By: "ann", Text: "because"})
-		if err != nil || !got.Taken || got.Live || got.Run != o.run || got.CallID != call || got.Command != kind.Verb() {
+		if err != nil || !got.Taken || got.Live || got.Run != o.run || got.CallID != call || got.Command != control.Verb(kind) {
 			t.Fatalf("%s: %+v, %v", kind, got, err)
 		}
 		made, err := o.engine.Decision(t.Context(), o.run, call)

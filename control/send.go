@@ -91,7 +91,7 @@ func (d *Desk) Send(ctx context.Context, r journal.Run, c journal.Command) (Deli
 	if err == nil && named != r.ID {
 		now, err = d.store.Run(ctx, named)
 	}
-	delivery := Delivery{Run: named, Command: c.Kind.Verb(), CallID: c.CallID, Live: live, Taken: taken, State: now.State}
+	delivery := Delivery{Run: named, Command: Verb(c.Kind), CallID: c.CallID, Live: live, Taken: taken, State: now.State}
 	if receipt.Unsaid != nil {
 		delivery.Unsaid = receipt.Unsaid.Error()
 	}
@@ -170,4 +170,13 @@ func (d *Desk) taken(ctx context.Context, run string) (bool, error) {
 			return false, ctx.Err()
 		}
 	}
+}
+
+// Verb is the word by which people send a command of a kind, and by which they
+// are told what became of it.
+func Verb(k journal.CommandKind) string {
+	if k == journal.Raise {
+		return "budget"
+	}
+	return string(k)
 }

@@ -124,15 +124,6 @@ const (
 	Raise   CommandKind = "raise"
 )
 
-// Verb is the word by which people send a command of the kind, and by which
-// they are told what became of it.
-func (k CommandKind) Verb() string {
-	if k == Raise {
-		return "budget"
-	}
-	return string(k)
-}
-
 // Command is one row of an inbox.
 type Command struct {
 	ID   int64       `json:"id"`

@@ -187,8 +187,9 @@ func (c *Memo) use(wire string) {
 	}
 }
 
-// Assembly is a body that segments are joined into. Its digest is a hash over the segments' hashes:
-// identifying a request costs the number of its messages, not its bytes.
+// Assembly is a body that segments are joined into. Its digest is a hash over
+// the segments' hashes: identifying a request costs the number of its messages,
+// not its bytes.
 type Assembly struct {
 	encoded Encoded
 	sums    []byte

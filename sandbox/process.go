@@ -165,7 +165,7 @@ func (b *Box) plan(v view, c Command) plan {
 			todo.Env = with(cached(todo.Env, v), "TMPDIR=/tmp")
 		}
 		if b.policy.Egress.Network == egress.NetworkAllowlist {
-			todo.Listen = append([]uint16{proxyPort}, named(b.policy.Egress)...)
+			todo.Listen = append([]uint16{proxyPort}, lentPorts(b.policy.Egress)...)
 			todo.Env = with(todo.Env, proxyVariables(b.policy.Egress)...)
 		}
 		return todo

@@ -42,7 +42,7 @@ const (
 // themselves on their own loopback is reached without it.
 func proxyVariables(rules egress.Rules) []string {
 	const proxy = "http://127.0.0.1:3128"
-	own := strings.Join(direct(rules), ",")
+	own := strings.Join(unproxied(rules), ",")
 	return []string{
 		"HTTP_PROXY=" + proxy, "HTTPS_PROXY=" + proxy, "ALL_PROXY=" + proxy, "NO_PROXY=" + own,
 		"http_proxy=" + proxy, "https_proxy=" + proxy, "all_proxy=" + proxy, "no_proxy=" + own,

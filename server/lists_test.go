@@ -1,13 +1,11 @@
 package server_test
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"net/http"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 
@@ -69,22 +67,10 @@ func TestEveryCallThatWaitsIsListedWithItsRun(t *testing.T) {
 	})
 }
 
-// read counts the records that were read.
-type read struct {
-	journal.Store
-	records atomic.Int64
-}
-
-func (s *read) Records(ctx context.Context, run string, after int64, limit int) ([]journal.Record, error) {
-	found, err := s.Store.Records(ctx, run, after, limit)
-	s.records.Add(int64(len(found)))
-	return found, err
-}
-
 // There may be many that nobody has resumed yet, and they may be long.
 func TestTheListOfCallsThatWaitReadsNoAnsweredRunWhole(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := &read{Store: memory.New(nil)}
+		store := &counted{Store: memory.New(nil)}
 		s, _ := newServerOn(t, store, anybody, map[string]string{
 			"writes.yaml": strings.Replace(writing["writes.yaml"], "[fs.write]", "[fs.list, fs.write]", 1),
 			"writes.script.yaml": strings.Repeat("- tool_calls: [{name: fs.list, arguments: {path: .}}]\n", 3) +
@@ -103,11 +89,11 @@ func TestTheListOfCallsThatWaitReadsNoAnsweredRunWhole(t *testing.T) {
 			t.Fatal(err)
 		}
 		whole := l.stands(path).Seq
-		store.records.Store(0)
+		store.read.Store(0)
 		if calls := pages[control.Pending](l, "/v1/approvals", 50); len(calls) > 0 {
 			t.Errorf("these wait: %+v", calls)
 		}
-		if n := store.records.Load(); n >= whole {
+		if n := store.read.Load(); n >= whole {
 			t.Errorf("%d records were read of a run of %d events", n, whole)
 		}
 	})

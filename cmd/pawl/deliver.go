@@ -108,7 +108,7 @@ func (s *session) deliverAndResume(ctx context.Context, r journal.Run, c journal
 		return err
 	}
 	err = s.resume(ctx, now, f.output, approving{mode: string(agent.ApproveAsk)})
-	err = halfway(fmt.Sprintf("run %s has got the %s", r.ID, c.Kind.Verb()), err)
+	err = halfway(fmt.Sprintf("run %s has got the %s", r.ID, control.Verb(c.Kind)), err)
 	if d.Taken {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl/budget"
+	"github.com/pawlrun/pawl/control"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/llm"
@@ -39,14 +40,14 @@ func (p *page) told(e *event.Event) {
 	w := waitingRef{At: e.Time}
 	switch d := e.Data.(type) {
 	case event.ToolApprovalResolved:
-		w.Kind, w.By, w.Text, w.CallID, w.Edited = journal.Approve.Verb(), d.Approver, d.Reason, d.CallID, d.Kind == event.ApprovalEdited
+		w.Kind, w.By, w.Text, w.CallID, w.Edited = control.Verb(journal.Approve), d.Approver, d.Reason, d.CallID, d.Kind == event.ApprovalEdited
 		if d.Kind == event.ApprovalRejected || d.Kind == event.ApprovalExpired {
-			w.Kind = journal.Reject.Verb()
+			w.Kind = control.Verb(journal.Reject)
 		}
 	case event.InputReceived:
-		w.Kind, w.By, w.Text, w.Files = journal.Input.Verb(), d.By, d.Text, namesOf(d.Media)
+		w.Kind, w.By, w.Text, w.Files = control.Verb(journal.Input), d.By, d.Text, namesOf(d.Media)
 	case event.BudgetRaised:
-		w.Kind, w.By, w.Setting, w.Value = journal.Raise.Verb(), d.By, d.Setting, d.Value
+		w.Kind, w.By, w.Setting, w.Value = control.Verb(journal.Raise), d.By, d.Setting, d.Value
 	default:
 		return
 	}
@@ -57,7 +58,7 @@ func (p *page) told(e *event.Event) {
 func (p *page) sent(commands []journal.Command) {
 	for _, c := range commands {
 		p.Waiting = append(p.Waiting, waitingRef{
-			Kind: c.Kind.Verb(), By: c.By, At: c.At, Text: c.Text, Files: namesOf(c.Media),
+			Kind: control.Verb(c.Kind), By: c.By, At: c.At, Text: c.Text, Files: namesOf(c.Media),
 			CallID: c.CallID, Edited: len(c.Args) > 0, Sealed: len(c.Sealed) > 0, Setting: c.Setting, Value: c.Value,
 		})
 	}

@@ -11,56 +11,67 @@ import (
 	"github.com/pawlrun/pawl/egress"
 )
 
-// own are the names by which programs reach the machine that they run on. In a
-// network of their own that is not the machine whose owner names it.
-func own() []string { return []string{"localhost", "127.0.0.1", "::1"} }
+// loopbackNames are those by which programs reach the machine that they run on.
+// In a network of their own that is not the machine whose owner names it.
+func loopbackNames() []string { return []string{"localhost", "127.0.0.1", "::1"} }
 
 // unprivileged is the first port that a command's network lets everybody have.
 const unprivileged = 1024
 
-// maxNamed bounds how many sockets are handed over before a command starts.
-const maxNamed = 64
+// maxLent bounds how many sockets are handed over before a command starts.
+const maxLent = 64
 
 // acceptPause is how long nobody is heard on a socket that could not be.
 const acceptPause = 20 * time.Millisecond
 
-// named are the ports of the machine itself that rules open by their number. A
-// command finds them on its own loopback: many programs know of no proxy, and
+// lentPorts are the ports of the machine itself that rules open by their number.
+// A command finds them on its own loopback: many programs know of no proxy, and
 // those that do ask none for these names.
-func named(rules egress.Rules) []uint16 {
+func lentPorts(rules egress.Rules) []uint16 {
 	var ports []uint16
-	for _, port := range numbers(rules) {
-		if len(ports) < maxNamed && port >= unprivileged && port != proxyPort && slices.ContainsFunc(own(), func(name string) bool { return opens(rules, name, port) }) {
+	for _, port := range localPorts(rules) {
+		if len(ports) < maxLent && port >= unprivileged && port != proxyPort && openedAs(rules, port) != "" {
 			ports = append(ports, port)
 		}
 	}
 	return ports
 }
 
-// direct are the names for which programs ask no proxy: all of the machine's
-// own, but those under which rules open ports that are not [named], or that a
-// socket of IPv4 does not answer to.
-func direct(rules egress.Rules) []string {
-	ports, found := numbers(rules), named(rules)
+// openedAs is the first of the machine's own names under which rules open a port
+// of it, empty where they open none.
+func openedAs(rules egress.Rules, port uint16) string {
+	for _, name := range loopbackNames() {
+		if opens(rules, name, port) {
+			return name
+		}
+	}
+	return ""
+}
+
+// unproxied are the names for which programs ask no proxy: all of the machine's
+// own, but those under which rules open ports that are not lent, or that a socket
+// of IPv4 does not answer to.
+func unproxied(rules egress.Rules) []string {
+	ports, lent := localPorts(rules), lentPorts(rules)
 	other := uint16(unprivileged)
 	for slices.Contains(ports, other) {
 		other++
 	}
-	return slices.DeleteFunc(own(), func(name string) bool {
+	return slices.DeleteFunc(loopbackNames(), func(name string) bool {
 		return slices.ContainsFunc(append(ports, other), func(port uint16) bool {
-			return (!slices.Contains(found, port) || name == "::1") && opens(rules, name, port)
+			return (!slices.Contains(lent, port) || name == "::1") && opens(rules, name, port)
 		})
 	})
 }
 
-// numbers are the ports that rules name of the machine itself. Those that they
+// localPorts are the ports that rules name of the machine itself. Those that they
 // name of another are left to what a command starts itself.
-func numbers(rules egress.Rules) []uint16 {
+func localPorts(rules egress.Rules) []uint16 {
 	var ports []uint16
 	for _, pattern := range slices.Concat(rules.Hosts, rules.Private) {
 		_, text, err := net.SplitHostPort(string(pattern))
 		port, bad := strconv.ParseUint(text, 10, 16)
-		if err == nil && bad == nil && slices.ContainsFunc(own(), func(name string) bool { return pattern.Match(name, uint16(port)) }) {
+		if err == nil && bad == nil && slices.ContainsFunc(loopbackNames(), func(name string) bool { return pattern.Match(name, uint16(port)) }) {
 			ports = append(ports, uint16(port))
 		}
 	}
@@ -82,8 +93,7 @@ func opens(rules egress.Rules, name string, port uint16) bool {
 // lend joins whoever comes to a port of the command's own loopback with that of
 // the machine, by the rules and on the record of the proxy.
 func (p *proxy) lend(l net.Listener, port uint16) {
-	name := own()[slices.IndexFunc(own(), func(name string) bool { return opens(p.rules, name, port) })]
-	address := net.JoinHostPort(name, strconv.Itoa(int(port)))
+	address := net.JoinHostPort(openedAs(p.rules, port), strconv.Itoa(int(port)))
 	context.AfterFunc(p.over, func() { l.Close() })
 	p.served.Go(func() {
 		for {
