@@ -223,7 +223,7 @@ func (r *Redactor) RedactJSON(doc []byte) ([]byte, bool) {
 			break
 		}
 		end := quote + 1 + stringEnd(doc[quote+1:])
-		inside, found := r.Redact(doc[quote+1 : end])
+		inside, found := r.redactInside(doc[quote+1 : end])
 		changed = changed || found
 		out = append(append(out, doc[:quote+1]...), inside...)
 		doc = doc[end:]
@@ -232,6 +232,46 @@ func (r *Redactor) RedactJSON(doc []byte) ([]byte, bool) {
 		}
 	}
 	return append(out, doc...), changed
+}
+
+// redactInside is [Redactor.Redact] of the inside of a JSON string. What is found
+// may begin or end amid an escape, which then goes with it: half of one is no JSON.
+func (r *Redactor) redactInside(inside []byte) ([]byte, bool) {
+	at, f := r.next(inside, 0)
+	if at < 0 {
+		return inside, false
+	}
+	out, done := make([]byte, 0, len(inside)), 0
+	for ; at >= 0; at, f = r.next(inside, done) {
+		from, to := wholeEscapes(inside, done, at, at+len(f.text))
+		out = append(append(out, inside[done:from]...), f.mark...)
+		done = to
+	}
+	return append(out, inside[done:]...), true
+}
+
+// wholeEscapes widens a range of a string's inside to the escapes that it begins
+// and ends in; no escape stands open at start.
+func wholeEscapes(inside []byte, start, from, to int) (int, int) {
+	i := start
+	for i < to {
+		next := i + 1
+		if inside[i] == '\\' {
+			next = min(i+escapeLength(inside[i:]), len(inside))
+		}
+		if i < from && from < next {
+			from = i
+		}
+		i = next
+	}
+	return from, i
+}
+
+func escapeLength(escape []byte) int {
+	if len(escape) > 1 && escape[1] == 'u' {
+		return len(`\u0000`)
+	}
+	return len(`\n`)
 }
 
 // stringEnd is where a string's closing quote stands.

@@ -121,6 +121,9 @@ func TestVariablesThatHoldCredentialsAreKnownByTheirNames(t *testing.T) {
 func FuzzRedactJSONKeepsDocumentsValid(f *testing.F) {
 	f.Add(`{"a":"12345678"}`, "12345678")
 	f.Add(`{"a":"x\"y\\z1234"}`, `x"y\z1234`)
+	f.Add(`{"a":"\"y\\z1234"}`, `"y\\z123`)
+	f.Add(`{"a":"abcdefgh\"x"}`, `abcdefgh\`)
+	f.Add(`{"a":"\u0041bcdefgh"}`, `0041bcdefgh`)
 	f.Add(`["\u003cabcdefgh"]`, "<abcdefgh")
 	f.Add(`{"12345678":1}`, "12345678")
 	f.Fuzz(func(t *testing.T, doc, value string) {
