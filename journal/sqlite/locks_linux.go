@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync"
 	"syscall"
+	"unsafe"
 
 	"modernc.org/libc"
 	sqlite3 "modernc.org/sqlite/lib"
@@ -72,21 +73,31 @@ func fcntl(tls *libc.TLS, fd, command int32, args uintptr) int32 {
 		return system(tls, fd, command, args)
 	}
 	lock.Fl_pid = 0 // or the system refuses
-	rc := system(tls, fd, bound, args)
+	failure := lockDescription(fd, bound, lock)
 	switch {
-	case rc == -1 && *at[int32](libc.X__errno_location(tls)) == int32(syscall.EINVAL):
+	case failure == syscall.EINVAL:
 		// A system without such locks.
-	case command != sqlite3.F_SETLK || rc != 0:
-		return rc
+	case failure != 0:
+		*at[int32](libc.X__errno_location(tls)) = int32(failure)
+		return -1
+	case command != sqlite3.F_SETLK:
+		return 0
 	case lock.Fl_type != syscall.F_UNLCK:
 		files.bound.add(fd, lock)
-		return rc
+		return 0
 	case files.bound.remove(fd, lock):
-		return rc
+		return 0
 	default:
 		// What was locked before this function was there is given up as well.
 	}
 	return system(tls, fd, command, args)
+}
+
+// lockDescription makes the system call, which never waits, and does without the
+// scheduler's leave for one that may: a commit has half a dozen of these.
+func lockDescription(fd, command int32, lock *sqlite3.Tflock) syscall.Errno {
+	_, _, failure := syscall.RawSyscall(syscall.SYS_FCNTL, uintptr(fd), uintptr(command), uintptr(unsafe.Pointer(lock)))
+	return failure
 }
 
 // boundLocks are the bytes of shared memory, by descriptor, that were locked for
