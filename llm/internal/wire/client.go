@@ -49,6 +49,7 @@ func (c *Client) Post(ctx context.Context, url string, header http.Header, reque
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, &body{segments: request.Segments, begun: &begun})
 	if err != nil {
 		stop()
+		err = withoutCredentials(err)
 		return nil, &llm.Error{Class: llm.ClassInvalid, Provider: c.Provider, Message: err.Error(), Err: err}
 	}
 	req.Header = header
@@ -69,7 +70,8 @@ func (c *Client) Post(ctx context.Context, url string, header http.Header, reque
 		return nil, failure
 	}
 	x := &Exchange{
-		Response: resp, RequestID: c.requestID(resp.Header), stop: stop, watchdog: watchdog, asked: header,
+		Response: resp, RequestID: c.requestID(resp.Header), stop: stop, watchdog: watchdog,
+		secrets: append(secretsOf(header), secretsIn(req.URL)...),
 	}
 	x.Body = &watchedReader{r: resp.Body, watchdog: watchdog, idle: idle, ctx: ctx}
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {

@@ -16,8 +16,8 @@ type Exchange struct {
 	RequestID string
 	watchdog  *time.Timer
 	stop      func()
-	// asked is the header of the request, which may carry credentials.
-	asked http.Header
+	// secrets are the credentials that the request carried.
+	secrets []string
 	// markup says that the body begins with a tag.
 	markup bool
 }

@@ -18,6 +18,7 @@ func (c *Client) NetworkError(ctx context.Context, err error, requestID string) 
 	if known, ok := errors.AsType[*llm.Error](err); ok {
 		return known
 	}
+	err = withoutCredentials(err)
 	message := err.Error()
 	if cause := context.Cause(ctx); errors.Is(cause, ErrIdle) {
 		message, err = stalled, cause
@@ -75,9 +76,7 @@ func (c *Client) failure(x *Exchange) *llm.Error {
 	}
 	if status == http.StatusNotFound || status == http.StatusMethodNotAllowed {
 		// Nobody there speaks this protocol: the base URL is wrong.
-		asked := *x.Response.Request.URL
-		asked.RawQuery, asked.User = "", nil
-		e.Message += "; asked was " + asked.String()
+		e.Message += "; asked was " + plain(*x.Response.Request.URL)
 	}
 	return e
 }

@@ -1,7 +1,9 @@
 package wire
 
 import (
+	"errors"
 	"net/http"
+	"net/url"
 	"strings"
 
 	"github.com/pawlrun/pawl/llm"
@@ -34,10 +36,54 @@ func secretsOf(h http.Header) []string {
 	return secrets
 }
 
-func namesSecret(header string) bool {
-	header = strings.ToLower(header)
+// secretsIn returns the credentials in an address, as they are meant and as they
+// are written there.
+func secretsIn(u *url.URL) []string {
+	values := []string{u.User.Username()}
+	if password, ok := u.User.Password(); ok {
+		values = []string{password}
+	}
+	for name, given := range u.Query() {
+		if namesSecret(name) {
+			values = append(values, given...)
+		}
+	}
+	var secrets []string
+	for _, v := range values {
+		if len(v) >= minSecret {
+			secrets = append(secrets, v, url.QueryEscape(v), url.PathEscape(v))
+		}
+	}
+	return secrets
+}
+
+// plain is an address without what may be a credential.
+func plain(u url.URL) string {
+	u.User, u.RawQuery, u.Fragment = nil, "", ""
+	return u.String()
+}
+
+// withoutCredentials takes the address that was asked out of an error, and
+// leaves what may be known of it: of a credential in one, Go hides a password
+// alone.
+func withoutCredentials(err error) error {
+	failed, ok := err.(*url.Error)
+	if !ok {
+		return err
+	}
+	bare := *failed
+	if u, err := url.Parse(failed.URL); err == nil {
+		bare.URL = plain(*u)
+	} else {
+		bare.URL, bare.Err = redacted, errors.New("it is no address")
+	}
+	return &bare
+}
+
+func namesSecret(name string) bool {
+	name = strings.ToLower(name)
 	for _, part := range []string{"auth", "key", "token", "secret", "password", "cookie"} {
-		if strings.Contains(header, part) {
+		if strings.Contains(name, part) {
 			return true
 		}
 	}
@@ -53,7 +99,7 @@ func (x *Exchange) Redact(e *llm.Error) *llm.Error {
 }
 
 func (x *Exchange) redact(text string) string {
-	for _, s := range secretsOf(x.asked) {
+	for _, s := range x.secrets {
 		text = strings.ReplaceAll(text, s, redacted)
 	}
 	return text
