@@ -76,6 +76,15 @@ func TestOrdinaryProgramsReachAPortOfTheMachineThatItsOwnerNamed(t *testing.T) {
 	byName := rules("localhost", "localhost")
 	ofAnother := rules("localhost", "localhost")
 	ofAnother.Hosts = append(ofAnother.Hosts, egress.Pattern("example.com:"+other))
+	// At most 64 ports are lent, the lowest ones.
+	beside := func(lowest int) egress.Rules {
+		many := rules("localhost", egress.Pattern("localhost:"+port))
+		for i := range 64 {
+			many.Private = append(many.Private, egress.Pattern(fmt.Sprintf("localhost:%d", lowest+i)))
+		}
+		return many
+	}
+	last, first := beside(1024), beside(65536-64)
 	for _, c := range []struct {
 		name, command string
 		rules         egress.Rules
@@ -91,6 +100,9 @@ func TestOrdinaryProgramsReachAPortOfTheMachineThatItsOwnerNamed(t *testing.T) {
 		{"a port of the list that is not public", "curl -fsS http://localhost:" + port, rules("localhost", "example.com"), false},
 		{"a port that the list does not have", "curl -fsS http://localhost:" + port, rules("example.com", egress.Pattern("localhost:"+port)), false},
 		{"what the command starts itself", `"$SELF" attack itself`, byPort, true},
+		{"curl, a port beyond those that are lent", "curl -fsS http://localhost:" + port, last, true},
+		{"a port beyond those that are lent, around the proxy", `"$SELF" attack visit http://localhost:` + port, last, false},
+		{"a program in Go, a lent port where there are more", `"$SELF" attack visit http://localhost:` + port, first, true},
 		{"curl, by its address of IPv6", "curl -fsS 'http://[::1]:" + six + "'", rules("::1", egress.Pattern("[::1]:"+six)), true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
