@@ -41,11 +41,11 @@ func (a *app) listCommand() *cobra.Command {
 	return c
 }
 
-// list is what --json prints: the same envelope as every other list.
+// list is what --json prints.
 type list struct {
 	Items []control.Standing `json:"items"`
-	// Next is the id to go on after, when there is more.
-	Next string `json:"next,omitempty"`
+	// More says that the limit left some out.
+	More bool `json:"more,omitempty"`
 }
 
 func (a *app) listRuns(ctx context.Context, f listFlags) error {
@@ -71,8 +71,7 @@ func (a *app) listRuns(ctx context.Context, f listFlags) error {
 	}
 	var page list
 	if f.limit > 0 && len(rows) > f.limit {
-		rows = rows[:f.limit]
-		page.Next = rows[f.limit-1].ID
+		rows, page.More = rows[:f.limit], true
 	}
 	if page.Items, err = s.desk.Standings(ctx, rows); err != nil {
 		return err
@@ -101,7 +100,7 @@ func (a *app) printList(page list) error {
 			return err
 		}
 	}
-	if page.Next != "" {
+	if page.More {
 		return a.printf("… and more; --limit 0 lists all, this list had --limit %d\n", len(page.Items))
 	}
 	return nil
