@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/pawlrun/pawl/engine"
 	"github.com/pawlrun/pawl/event"
@@ -123,6 +124,9 @@ func Built(a *spec.Agent, input string, o Options) (event.RunStarted, engine.Env
 
 func prepare(a *spec.Agent, source string, text []byte, input string, o Options) (event.RunStarted, engine.Env, error) {
 	fail := func(err error) (event.RunStarted, engine.Env, error) { return event.RunStarted{}, engine.Env{}, err }
+	if err := recordable(source, a.Dir, o.Dir, o.Workspace); err != nil {
+		return fail(err)
+	}
 	resolver := o.resolver(a.Dir)
 	targets, err := targets(a, o, resolver)
 	if err != nil {
@@ -283,6 +287,17 @@ func restore(started event.RunStarted) (*spec.Agent, error) {
 		a.Dir = dir
 	}
 	return a, nil
+}
+
+// recordable refuses a path that a journal, which holds text alone, would have
+// as another one: the run would go on with other files, or with none.
+func recordable(paths ...string) error {
+	for _, path := range paths {
+		if !utf8.ValidString(path) {
+			return fmt.Errorf("launch: the path %s is not valid UTF-8, so that no journal can hold it; rename it", path)
+		}
+	}
+	return nil
 }
 
 // record names the options that a resumed run needs again, whatever directory

@@ -21,6 +21,9 @@ func (a *app) explain(files []string, call string, o launch.Options, asJSON bool
 	if isFile(call) && !isFile(file) {
 		file, call = call, file
 	}
+	if err := textual("CALL", call); err != nil {
+		return err
+	}
 	e, err := launch.Explain(file, call, o)
 	var problems spec.Errors
 	switch {

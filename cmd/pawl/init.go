@@ -124,6 +124,9 @@ func (s scaffold) check(config models.Config) error {
 	if !agentName.MatchString(s.name) {
 		return usagef("%q cannot be the agent's name; use letters, digits, dots and dashes", s.name)
 	}
+	if err := textual("the model's name", s.model); err != nil {
+		return err
+	}
 	if s.model == withoutKey {
 		return nil
 	}

@@ -9,6 +9,7 @@ import (
 	"os/user"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/pawlrun/pawl/control"
 	"github.com/pawlrun/pawl/engine"
@@ -141,10 +142,16 @@ func (q *asker) decide(ctx context.Context, pending event.ToolPendingApproval) (
 	return d, nil
 }
 
-// line asks for one line of text.
+// line asks for one line of text, until what is typed is some.
 func (q *asker) line(ctx context.Context, question string) (string, error) {
-	q.p.ask(bold, question)
-	return q.keys.line(ctx)
+	for {
+		q.p.ask(bold, question)
+		line, err := q.keys.line(ctx)
+		if err != nil || utf8.ValidString(line) {
+			return line, err
+		}
+		q.p.ask(red, "  the answer is not UTF-8: set this terminal to UTF-8, or keep to ASCII\n")
+	}
 }
 
 // edit asks for other arguments, until the tool takes them: a slip must not use

@@ -144,7 +144,7 @@ func fileError(args []string, err error) error {
 // given and says nothing is a slip, such as a variable that is not set or a
 // command that failed before the pipe, and would be paid for.
 func (a *app) task(args []string) (string, error) {
-	text, err := a.input(args)
+	text, err := a.input("INPUT", args)
 	if err != nil || len(args) == 0 || strings.TrimSpace(text) != "" {
 		return text, err
 	}
@@ -154,19 +154,20 @@ func (a *app) task(args []string) (string, error) {
 	return "", usagef("INPUT is empty; leave it out if the run needs none")
 }
 
-// input is the message of the command line, or stdin for "-".
-func (a *app) input(args []string) (string, error) {
+// input is the message of the command line, which its usage calls name, or stdin
+// for "-".
+func (a *app) input(name string, args []string) (string, error) {
 	switch {
 	case len(args) == 0:
 		return "", nil
 	case args[0] != "-":
-		return args[0], nil
+		return args[0], textual(name, args[0])
 	}
 	b, err := readBounded(a.in)
 	if err != nil {
 		return "", fmt.Errorf("read the input from stdin: %w", err)
 	}
-	return string(b), nil
+	return string(b), textual("what came on stdin", string(b))
 }
 
 // errTooLong is what a text beyond the size of an attachment gives.

@@ -89,6 +89,9 @@ func (f *runFlags) options(c *cobra.Command) (launch.Options, error) {
 	if f.model != "" && !strings.Contains(f.model, "/") {
 		return o, usagef("--model is %q; it must be provider/model, for example scripted/answers.yaml", f.model)
 	}
+	if err := textual("--model", f.model); err != nil {
+		return o, err
+	}
 	if o.Vars, err = parseVars(f.vars); err != nil {
 		return o, err
 	}
@@ -169,6 +172,9 @@ func parseVars(pairs []string) (map[string]string, error) {
 		}
 		if _, twice := vars[name]; twice {
 			return nil, usagef("--var %s is given twice", name)
+		}
+		if err := textual("--var "+name, value); err != nil {
+			return nil, err
 		}
 		vars[name] = value
 	}

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"cmp"
+
 	"github.com/spf13/cobra"
 
 	"github.com/pawlrun/pawl/journal"
@@ -17,6 +19,10 @@ func (f *verbFlags) resumable(c *cobra.Command, record *string) {
 	c.Flags().BoolVar(&f.resume, "resume", false, "and go on with the run at once")
 	recordFlag(c, record)
 	f.output.flags(c)
+}
+
+func (f *verbFlags) check() error {
+	return cmp.Or(textual("--reason", f.reason), f.output.check())
 }
 
 func (a *app) pauseCommand() *cobra.Command {
@@ -49,6 +55,9 @@ func (a *app) cancelCommand() *cobra.Command {
 		Example:    "  pawl runs cancel k7x2 --reason \"wrong branch\"",
 		Args:       cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
+			if err := textual("--reason", reason); err != nil {
+				return err
+			}
 			return a.withOpenRun(c.Context(), args[0], func(s *session, r journal.Run) error {
 				return s.deliver(c.Context(), r, journal.Command{Kind: journal.Cancel, Text: reason}, asJSON)
 			})

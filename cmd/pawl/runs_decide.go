@@ -145,6 +145,9 @@ func (s *session) editedArgs(ctx context.Context, p control.Pending, text string
 		}
 		text = string(content)
 	}
+	if err := textual("--args", text); err != nil {
+		return nil, err
+	}
 	args := json.RawMessage(text)
 	err := s.desk.CheckArgs(ctx, p, args)
 	if wrong, ok := errors.AsType[*control.ArgsError](err); ok {

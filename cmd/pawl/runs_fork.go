@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -101,7 +102,7 @@ func (f *forkFlags) check(c *cobra.Command) error {
 	if _, err := approveMode(f.approve); err != nil {
 		return err
 	}
-	return f.output.check()
+	return cmp.Or(textual("--model", f.model), textual("--prompt", f.prompt), f.output.check())
 }
 
 // replaced reads the files of --result.
@@ -116,7 +117,10 @@ func (f *forkFlags) replaced() ([]event.ForkedResult, error) {
 		if err != nil {
 			return nil, usagef("--result %s: %w", call, err)
 		}
-		out = append(out, event.ForkedResult{CallID: call, Output: strings.ToValidUTF8(string(b), "\uFFFD")})
+		if err := textual("--result "+call+": "+onOneLine(path), string(b)); err != nil {
+			return nil, err
+		}
+		out = append(out, event.ForkedResult{CallID: call, Output: string(b)})
 	}
 	return out, nil
 }

@@ -56,7 +56,7 @@ func (a *app) message(text, files []string) (journal.Command, error) {
 	if c.Media, err = attach.Files(files...); err != nil {
 		return c, usageError(err)
 	}
-	if c.Text, err = a.input(text); err != nil {
+	if c.Text, err = a.input("TEXT", text); err != nil {
 		return c, err
 	}
 	switch {

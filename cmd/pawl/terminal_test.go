@@ -66,6 +66,7 @@ func TestOnATerminalAGatedCallIsAskedFor(t *testing.T) {
 		{"something else, and after that no", "never mind\nn\n", "declined", false},
 		{"with other arguments", "e\n{\"command\": \n{\"command\": \"touch edited\"}\n", "changed the arguments of this call to", false},
 		{"with arguments that the tool refuses, and after that with others", "e\n{\"comand\": \"x\"}\n{\"command\": \"touch edited\"}\n", "changed the arguments of this call to", false},
+		{"what is no text, and after that no", "n caf\xe9\nn caf\u00e9\n", "caf\u00e9", false},
 		{"with other arguments, and after all with its own", "e\n\ny\n", "exit code: 0", true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -92,6 +93,9 @@ func TestOnATerminalAGatedCallIsAskedFor(t *testing.T) {
 			}
 			if strings.Contains(tt.name, "refuses") && !strings.Contains(y.plain(), "the arguments of shell.exec do not fit its schema") {
 				t.Errorf("it is not said why the arguments were refused: %q", y.seen())
+			}
+			if strings.Contains(tt.name, "no text") && !strings.Contains(y.plain(), "the answer is not UTF-8") {
+				t.Errorf("it is not said why the answer was not taken: %q", y.seen())
 			}
 			if strings.Contains(tt.name, "something else") && !strings.Contains(y.seen(), "\"n REASON\" to tell the model why") {
 				t.Errorf("it is not said how to answer: %q", y.seen())
