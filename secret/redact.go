@@ -30,11 +30,15 @@ type Redactor struct {
 type form struct {
 	text []byte
 	mark []byte
+	// wraps: programs break it into lines.
+	wraps bool
 }
 
 // NewRedactor returns a redactor of secrets; nil when there are none. A value
 // is found as it is, as JSON, as part of an address or of a page, in base64 and
-// in hex.
+// in hex, also where those are broken into lines. Of a value of several lines
+// each is found by itself, because they may be numbered, indented or ended
+// otherwise.
 func NewRedactor(secrets ...Secret) *Redactor {
 	r := &Redactor{forms: map[uint16][]form{}}
 	for _, s := range secrets {
@@ -43,7 +47,17 @@ func NewRedactor(secrets ...Secret) *Redactor {
 		}
 		mark := Reference(s.Name)
 		for _, text := range formsOf(s.Value) {
-			r.add(text, mark)
+			r.add(form{text: []byte(text), mark: []byte(mark)})
+		}
+		for _, text := range encoded(s.Value) {
+			// A line may end behind the first character, too.
+			r.add(form{text: []byte(text), mark: []byte(mark), wraps: true})
+			r.add(form{text: []byte(text[1:]), mark: []byte(mark), wraps: true})
+		}
+		for _, line := range linesOf(s.Value) {
+			for _, text := range []string{line, inJSON(line, false), inJSON(inJSON(line, false), false)} {
+				r.add(form{text: []byte(text), mark: []byte(mark)})
+			}
 		}
 		r.names = append(r.names, s.Name)
 	}
@@ -66,15 +80,15 @@ func (r *Redactor) Names() []string {
 	return slices.Clone(r.names)
 }
 
-func (r *Redactor) add(text, mark string) {
-	key := pair(text[0], text[1])
-	known := func(f form) bool { return string(f.text) == text }
+func (r *Redactor) add(f form) {
+	key := pair(f.text[0], f.text[1])
+	known := func(other form) bool { return bytes.Equal(other.text, f.text) }
 	if slices.ContainsFunc(r.forms[key], known) {
 		return
 	}
 	r.starts[key>>6] |= 1 << (key & 63)
-	r.firsts[text[0]>>6] |= 1 << (text[0] & 63)
-	r.forms[key] = append(r.forms[key], form{text: []byte(text), mark: []byte(mark)})
+	r.firsts[f.text[0]>>6] |= 1 << (f.text[0] & 63)
+	r.forms[key] = append(r.forms[key], f)
 }
 
 func pair(a, b byte) uint16 { return uint16(a)<<8 | uint16(b) }
@@ -86,7 +100,6 @@ func formsOf(value string) []string {
 	forms := []string{
 		value, plain, page, inJSON(plain, false), inJSON(plain, true), inJSON(page, false),
 		slashed, inJSON(slashed, false), inJSON(slashed, true), marked, inJSON(marked, true),
-		hex.EncodeToString([]byte(value)), strings.ToUpper(hex.EncodeToString([]byte(value))),
 	}
 	for _, unreserved := range unreservedSets {
 		text := inAddress(value, unreserved)
@@ -95,6 +108,27 @@ func formsOf(value string) []string {
 			forms = append(forms, strings.ReplaceAll(text, "%20", "+"))
 		}
 	}
+	return forms
+}
+
+// linesOf are the lines of a value that has several, without those that are too
+// short to be told from others, or that say what the value is.
+func linesOf(value string) []string {
+	if !strings.Contains(value, "\n") {
+		return nil
+	}
+	var lines []string
+	for line := range strings.Lines(value) {
+		if line = strings.TrimSpace(line); len(line) >= likelyLength && !strings.HasPrefix(line, "-----") {
+			lines = append(lines, line)
+		}
+	}
+	return lines
+}
+
+// encoded are the forms of a value in alphabets of a few characters.
+func encoded(value string) []string {
+	forms := []string{hex.EncodeToString([]byte(value)), strings.ToUpper(hex.EncodeToString([]byte(value)))}
 	// What comes before a value decides where its bytes lie in the groups of
 	// base64; the characters at both ends hold bits of their neighbours.
 	for before := range 3 {
@@ -144,36 +178,91 @@ func inJSON(text string, html bool) string {
 	return string(quoted[1 : len(quoted)-1])
 }
 
-// next returns where the next value begins, and in which form; -1 for none.
-func (r *Redactor) next(text []byte, from int) (int, form) {
+// longestBreak bounds what may stand between two lines of a form: the end of the
+// one and the indentation of the other.
+const longestBreak = 64
+
+// begins says how much of a text a form takes up that it begins with, 0 where
+// it does not; open says that it may, if more text follows.
+func (f *form) begins(text []byte) (n int, open bool) {
+	if !f.wraps {
+		if bytes.HasPrefix(text, f.text) {
+			return len(f.text), false
+		}
+		return 0, bytes.HasPrefix(f.text, text)
+	}
+	at := 0
+	for i := range f.text {
+		if i > 0 {
+			gap, open := lineBreak(text[at:])
+			if open {
+				return 0, true
+			}
+			at += gap
+		}
+		switch {
+		case at == len(text):
+			return 0, true
+		case text[at] != f.text[i]:
+			return 0, false
+		}
+		at++
+	}
+	return at, false
+}
+
+// lineBreak is how long the end of a line is that a text begins with, with the
+// indentation after it; the end may be written as JSON writes it. It is 0 for none;
+// open says that more text may make it a longer one.
+func lineBreak(text []byte) (n int, open bool) {
+	for n <= longestBreak {
+		slashes := 0
+		for n+slashes < len(text) && slashes <= longestBreak && text[n+slashes] == '\\' {
+			slashes++
+		}
+		switch rest := text[n+slashes:]; {
+		case len(rest) == 0:
+			return n, n > 0 || slashes > 0
+		case slashes > 0 && (rest[0] == 'n' || rest[0] == 'r'), slashes == 0 && (rest[0] == '\n' || rest[0] == '\r'),
+			slashes == 0 && n > 0 && (rest[0] == ' ' || rest[0] == '\t'):
+			n += slashes + 1
+		default:
+			return n, false
+		}
+	}
+	return 0, false
+}
+
+// next returns where the next value begins, how long it is, and in which form;
+// -1 for none.
+func (r *Redactor) next(text []byte, from int) (at, n int, f form) {
 	for i := from; i+MinLength <= len(text); i++ {
 		key := pair(text[i], text[i+1])
 		if !r.starting(key) {
 			continue
 		}
-		if f, _ := r.begins(key, text[i:]); f != nil {
-			return i, *f
+		if f, n, _ := r.begins(key, text[i:]); f != nil {
+			return i, n, *f
 		}
 	}
-	return -1, form{}
+	return -1, 0, form{}
 }
 
 func (r *Redactor) starting(key uint16) bool { return r.starts[key>>6]&(1<<(key&63)) != 0 }
 
 // begins says which form stands at the beginning of a text, the longest one
-// where there are several; open says that a longer one still may, if more text
-// follows.
-func (r *Redactor) begins(key uint16, text []byte) (f *form, open bool) {
+// where there are several, and how much of the text it takes up; open says that a
+// longer one still may, if more text follows.
+func (r *Redactor) begins(key uint16, text []byte) (f *form, n int, open bool) {
 	forms := r.forms[key]
 	for i := range forms {
-		switch f := &forms[i]; {
-		case bytes.HasPrefix(text, f.text):
-			return f, open
-		case bytes.HasPrefix(f.text, text):
-			open = true
+		n, unsure := forms[i].begins(text)
+		if n > 0 {
+			return &forms[i], n, open
 		}
+		open = open || unsure
 	}
-	return nil, open
+	return nil, 0, open
 }
 
 // Redact puts references in the place of the values in a text, and says
@@ -183,14 +272,14 @@ func (r *Redactor) Redact(text []byte) ([]byte, bool) {
 	if r == nil {
 		return text, false
 	}
-	at, f := r.next(text, 0)
+	at, n, f := r.next(text, 0)
 	if at < 0 {
 		return text, false
 	}
 	out, done := make([]byte, 0, len(text)), 0
-	for ; at >= 0; at, f = r.next(text, done) {
+	for ; at >= 0; at, n, f = r.next(text, done) {
 		out = append(append(out, text[done:at]...), f.mark...)
-		done = at + len(f.text)
+		done = at + n
 	}
 	return append(out, text[done:]...), true
 }
@@ -212,7 +301,7 @@ func (r *Redactor) RedactJSON(doc []byte) ([]byte, bool) {
 	if r == nil {
 		return doc, false
 	}
-	if at, _ := r.next(doc, 0); at < 0 {
+	if at, _, _ := r.next(doc, 0); at < 0 {
 		return doc, false
 	}
 	out := make([]byte, 0, len(doc))
@@ -237,13 +326,13 @@ func (r *Redactor) RedactJSON(doc []byte) ([]byte, bool) {
 // redactInside is [Redactor.Redact] of the inside of a JSON string. What is found
 // may begin or end amid an escape, which then goes with it: half of one is no JSON.
 func (r *Redactor) redactInside(inside []byte) ([]byte, bool) {
-	at, f := r.next(inside, 0)
+	at, n, f := r.next(inside, 0)
 	if at < 0 {
 		return inside, false
 	}
 	out, done := make([]byte, 0, len(inside)), 0
-	for ; at >= 0; at, f = r.next(inside, done) {
-		from, to := wholeEscapes(inside, done, at, at+len(f.text))
+	for ; at >= 0; at, n, f = r.next(inside, done) {
+		from, to := wholeEscapes(inside, done, at, at+n)
 		out = append(append(out, inside[done:from]...), f.mark...)
 		done = to
 	}

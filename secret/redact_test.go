@@ -67,6 +67,60 @@ func TestWhatHoldsNoSecretIsReturnedAsItIs(t *testing.T) {
 	}
 }
 
+// Programs break what they encode into lines: base64 at 76 characters, openssl
+// at 64, xxd at 60.
+func TestAnEncodedValueIsFoundWhereverItIsBrokenIntoLines(t *testing.T) {
+	const long = "sk-service-0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-and-the-rest-of-it"
+	r := secret.NewRedactor(secret.Secret{Name: "DB", Value: long})
+	for name, encoded := range map[string]string{
+		"base64": base64.StdEncoding.EncodeToString([]byte("user:" + long + "\n")), "hex": hex.EncodeToString([]byte(long)),
+	} {
+		whole := r.RedactString(encoded)
+		if len(whole) > 40 {
+			t.Fatalf("%s: unbroken it became %q", name, whole)
+		}
+		for _, end := range []string{"\n", "\r\n", "\n    ", `\n`, `\\r\\n`} {
+			for width := 4; width < len(encoded); width++ {
+				broken := ""
+				for rest := encoded; rest != ""; rest = rest[min(width, len(rest)):] {
+					broken += rest[:min(width, len(rest))] + end
+				}
+				got := r.RedactString(broken)
+				if !strings.Contains(got, "${secret:DB}") || len(strings.ReplaceAll(got, end, "")) > len(whole)+2 {
+					t.Errorf("%s in lines of %d that end in %q became %q", name, width, end, got)
+				}
+			}
+		}
+	}
+	for _, text := range []string{hex.EncodeToString([]byte(long))[:20] + "\n\n" + strings.Repeat(" ", 100) + hex.EncodeToString([]byte(long))[20:], "c2stc2Vydmlj\\"} {
+		if got := r.RedactString(text); got != text {
+			t.Errorf("%q became %q", text, got)
+		}
+	}
+}
+
+func TestTheLinesOfAKeyAreFoundOneByOne(t *testing.T) {
+	const key = "-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1rZXktdjEAAAAABG5vbmU\nQyNTUxOQAAACDHashedThings/Go+Here\nshort=\n-----END OPENSSH PRIVATE KEY-----"
+	r := secret.NewRedactor(secret.Secret{Name: "DEPLOY", Value: key})
+	if got := r.RedactString("it is " + key); got != "it is ${secret:DEPLOY}" {
+		t.Errorf("whole it became %q", got)
+	}
+	for name, text := range map[string]string{
+		"numbered":        "     2\tb3BlbnNzaC1rZXktdjEAAAAABG5vbmU\n     3\tQyNTUxOQAAACDHashedThings/Go+Here\n",
+		"indented":        "key: |\n  b3BlbnNzaC1rZXktdjEAAAAABG5vbmU\n  QyNTUxOQAAACDHashedThings/Go+Here\n",
+		"with other ends": strings.ReplaceAll(key, "\n", "\r\n"),
+		"a search's":      "id:3:QyNTUxOQAAACDHashedThings/Go+Here",
+	} {
+		got := r.RedactString(text)
+		if !strings.Contains(got, "${secret:DEPLOY}") || strings.Contains(got, "b3Blb") || strings.Contains(got, "QyNTU") {
+			t.Errorf("%s: %q became %q", name, text, got)
+		}
+	}
+	if says := "-----BEGIN OPENSSH PRIVATE KEY-----"; r.RedactString(says) != says {
+		t.Error("what says that a key follows is taken for one")
+	}
+}
+
 func TestTheLongerOfTwoSecretsWithOneBeginningIsFound(t *testing.T) {
 	r := secret.NewRedactor(secret.Secret{Name: "SHORT", Value: "abcdefgh"}, secret.Secret{Name: "LONG", Value: "abcdefghijkl"})
 	if got := r.RedactString("abcdefghijkl abcdefghij"); got != "${secret:LONG} ${secret:SHORT}ij" {
@@ -103,6 +157,8 @@ func TestVariablesThatHoldCredentialsAreKnownByTheirNames(t *testing.T) {
 		"EMPTY_TOKEN=", "not a variable", "OPENAI_API_KEY=sk-0123456789abcdef\n", "LANG=en_US.UTF-8-with-a-long-name",
 		"DATABASE_URL=postgres://app:correct%20horse%20battery@db.example/app", "CACHE=redis://:0123456789abcdef@cache:6379", "HOMEPAGE=https://example.com/a:b@c",
 		"GATEWAY=/6af0123456789abcdef", "GREETING=Bearer 0123456789abcdef0", "SHORT=0123456789",
+		"APP_PRIVATE_KEY=-----BEGIN RSA PRIVATE KEY-----\nMIIEpAIBAAKCAQEA\n-----END RSA PRIVATE KEY-----\n",
+		"INDEX=https://pypi-AgEIcHlwaS5vcmc@pypi.example/simple", "ORIGIN=ssh://git@github.com/pawlrun/pawl",
 	}, "GATEWAY", "GREETING", "SHORT", "UNSET")
 	var got []string
 	for _, s := range found {
@@ -112,6 +168,7 @@ func TestVariablesThatHoldCredentialsAreKnownByTheirNames(t *testing.T) {
 		"GITHUB_TOKEN ghp_0123456789abcdef", "AWS_SECRET_ACCESS_KEY wJalrXUtnFEMI/K7MDENG/bPxRfiCY", "DBUS_SESSION_BUS_ADDRESS unix:path=/run/user/1000/bus",
 		"OPENAI_API_KEY sk-0123456789abcdef", "DATABASE_URL correct%20horse%20battery", "DATABASE_URL correct horse battery", "CACHE 0123456789abcdef",
 		"GATEWAY /6af0123456789abcdef", "GREETING 0123456789abcdef0", "GREETING Bearer 0123456789abcdef0",
+		"APP_PRIVATE_KEY -----BEGIN RSA PRIVATE KEY-----\nMIIEpAIBAAKCAQEA\n-----END RSA PRIVATE KEY-----", "INDEX pypi-AgEIcHlwaS5vcmc",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("found (-want +got):\n%s", diff)

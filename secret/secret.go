@@ -81,7 +81,7 @@ func place(value string) bool {
 // FromEnvironment picks the variables whose names say that they hold a
 // credential and whose values look like one, so that a tool which prints them
 // does not put them into a journal. An address or a path is none, but the
-// password in an address is one. Those that are named hold one whatever they
+// password in an address is one, as is a user without a password. Those that are named hold one whatever they
 // look like, if it is long enough.
 func FromEnvironment(env []string, named ...string) []Secret {
 	var found []Secret
@@ -102,7 +102,7 @@ func credentials(name, value string, named bool) []string {
 	case value == "":
 	case named: // it may say of what kind the credential is, as headers do
 		return slices.Compact(append(strings.Fields(value), value))
-	case LikelyName(name) && !place(value):
+	case LikelyName(name) && (!place(value) || strings.Contains(value, "PRIVATE KEY-----")):
 		return []string{value}
 	case strings.Contains(value, "://"):
 		return passwords(value)
@@ -110,7 +110,8 @@ func credentials(name, value string, named bool) []string {
 	return nil
 }
 
-// passwords is the password in an address, as it stands there and as it is meant.
+// passwords is the password in an address, as it stands there and as it is meant;
+// where there is none, the user is the credential.
 func passwords(address string) []string {
 	_, rest, _ := strings.Cut(address, "://")
 	authority, _, _ := strings.Cut(rest, "/")
@@ -118,7 +119,10 @@ func passwords(address string) []string {
 	if at < 0 {
 		return nil
 	}
-	_, written, _ := strings.Cut(authority[:at], ":")
+	written, password, both := strings.Cut(authority[:at], ":")
+	if both {
+		written = password
+	}
 	meant, err := url.PathUnescape(written)
 	if err != nil || meant == written {
 		return []string{written}

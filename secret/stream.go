@@ -9,8 +9,8 @@ import (
 // far is always the beginning of what [Redactor.Redact] makes of the whole text,
 // however that was split: an end that a value may begin with is held back until
 // it is known whether it does, which is at most the length of the longest form
-// but one byte (three more where that would tear a character). It is not safe
-// for concurrent use.
+// but one byte (three more where that would tear a character), with the ends of
+// the lines that it is broken into. It is not safe for concurrent use.
 type Stream struct {
 	stages []stage
 }
@@ -89,7 +89,7 @@ func (s *stage) end() string {
 func (r *Redactor) settled(text []byte) (out []byte, done int) {
 	at := 0
 	for at < len(text) {
-		f, open := r.opening(text[at:])
+		f, n, open := r.opening(text[at:])
 		if open {
 			break
 		}
@@ -98,7 +98,7 @@ func (r *Redactor) settled(text []byte) (out []byte, done int) {
 			continue
 		}
 		out = append(append(out, text[done:at]...), f.mark...)
-		at += len(f.text)
+		at += n
 		done = at
 	}
 	for at < len(text) && at > done && !utf8.RuneStart(text[at]) {
@@ -110,15 +110,15 @@ func (r *Redactor) settled(text []byte) (out []byte, done int) {
 	return out, at
 }
 
-// opening says which form a text begins with; open says that more of the text may
-// make it another one.
-func (r *Redactor) opening(text []byte) (f *form, open bool) {
+// opening says which form a text begins with, and how much of it that takes up;
+// open says that more of the text may make it another one.
+func (r *Redactor) opening(text []byte) (f *form, n int, open bool) {
 	if len(text) == 1 {
-		return nil, r.firsts[text[0]>>6]&(1<<(text[0]&63)) != 0
+		return nil, 0, r.firsts[text[0]>>6]&(1<<(text[0]&63)) != 0
 	}
 	key := pair(text[0], text[1])
 	if !r.starting(key) {
-		return nil, false
+		return nil, 0, false
 	}
 	return r.begins(key, text)
 }

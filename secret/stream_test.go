@@ -36,6 +36,7 @@ func TestASecretIsTakenOutOfATextInPiecesWhereverItIsCut(t *testing.T) {
 		"after a beginning":  value[:6] + value,
 		"twice":              value + value,
 		"in base64":          base64.StdEncoding.EncodeToString([]byte("user:" + value + "\n")),
+		"in lines of base64": strings.ReplaceAll(base64.StdEncoding.EncodeToString([]byte("user:"+value+"\n")), "c", "c\r\n  "),
 		"none":               "nothing but a beginning: " + value[:6],
 	} {
 		want := r.RedactString(text)
@@ -102,6 +103,8 @@ func FuzzAnyCutOfATextShowsTheSame(f *testing.F) {
 	f.Add("YWJjZGVmZ2g=", "abcdefgh", "h", []byte{0, 3})
 	f.Add(`a "quoted\"part" of it`, `"quoted\"`, "\xff\xfe-bytes-", []byte{})
 	f.Add("ééééééé", "\xa9\xa9\xa9\xa9\xa9\xa9\xa9\xa9", "éééé", []byte{2, 4})
+	f.Add("61626364\n  6566\\n6768", "abcdefgh", "bcdefghi", []byte{3, 1})
+	f.Add("one line of it\r\n 2: and the other line", "one line of it, long\nand the other line", "", []byte{9})
 	f.Add("${secret:A}${secret:A}", "${secret", "secret:A}", []byte{1})
 	f.Fuzz(func(t *testing.T, text, one, other string, cuts []byte) {
 		first := secret.NewRedactor(secret.Secret{Name: "A", Value: one}, secret.Secret{Name: "B", Value: other})
