@@ -25,6 +25,8 @@ type reply struct {
 	header     map[string]string
 	// raw is the whole answer, in the words of the one wire that is asked.
 	raw string
+	// foreign is the whole answer of somebody who speaks no wire at all.
+	foreign string
 	// refused is the status of a request that is refused.
 	refused int
 	// damage, where it is set, changes what is streamed.
@@ -84,6 +86,10 @@ func (p *provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if answer.refused != 0 {
 		http.Error(w, `{"error":{"message":"not now"}}`, answer.refused)
+		return
+	}
+	if answer.foreign != "" {
+		_, _ = io.WriteString(w, answer.foreign)
 		return
 	}
 	answer.write(w, r.URL.Path, strings.Contains(r.URL.Path, ":stream") || strings.Contains(string(body), `"stream":true`))

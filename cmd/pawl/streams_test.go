@@ -1,10 +1,12 @@
 package main
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/llm"
 )
 
 // says makes a stream say something else, whichever wire it is of: pairs of
@@ -87,5 +89,61 @@ func TestAProviderThatOnlySendsDamageIsAModelErrorThatSaysSo(t *testing.T) {
 	}
 	if n := len(upstream.asked()); n != 5 || o.NextSafeAction == "" {
 		t.Errorf("%d attempts, then %q", n, o.NextSafeAction)
+	}
+}
+
+// A captive portal or a wrong base URL will say the same again, and no model has
+// seen the request, so it is asked once and nothing is charged.
+func TestWhoeverSpeaksNoWireIsAskedOnceAndChargesNothing(t *testing.T) {
+	for _, c := range []struct{ name, page, kind, told string }{
+		{"a page", "<!doctype html><title>Log in</title>", "text/html", `began with "<!doctype html><title>Log in</title>"`},
+		{"plain text", "Welcome to the hotel.\nPlease accept our terms.\n", "text/plain", `began with "Welcome to the hotel.\nPlease`},
+	} {
+		for _, model := range []string{"anthropic/claude-sonnet-4-5", "openai/gpt-5", "openai-chat/gpt-5", "google/gemini-2.5-pro"} {
+			for _, whole := range []bool{false, true} {
+				t.Run(fmt.Sprintf("%s by %s, whole: %t", c.name, model, whole), func(t *testing.T) {
+					upstream := newProvider(t, reply{foreign: c.page, header: map[string]string{"Content-Type": c.kind}})
+					p := newProject(t, map[string]string{"config.yaml": upstream.config(), "agent.yaml": "identity: {name: x}\ntools: {allow: []}\n"})
+					args := []string{"run", "agent.yaml", "go", "--model", model, "--config", "config.yaml", "--json"}
+					if whole {
+						args = append(args, "--no-stream")
+					}
+					f := p.calls(testKey, args...)
+					events := p.events(f.out)
+					o := p.outcome(events)
+					if f.code != exitFailed || o.Reason != event.ReasonModelError || o.Usage != (llm.Usage{}) || o.Cost.USD != 0 {
+						t.Errorf("exit code %d, outcome %+v", f.code, o)
+					}
+					if n := len(upstream.asked()); n != 1 {
+						t.Errorf("it was asked %d times", n)
+					}
+					for _, said := range []string{"HTTP 200", c.kind, c.told, "base URL", upstream.url} {
+						if !strings.Contains(o.Error.Message, said) {
+							t.Errorf("%q is not told: %s", said, o.Error.Message)
+						}
+					}
+					for _, b := range of[event.BudgetCommitted](events) {
+						if b.USD != 0 || b.Input != 0 || b.Output != 0 {
+							t.Errorf("charged is %+v", b)
+						}
+					}
+				})
+			}
+		}
+	}
+}
+
+// JSON that is no answer is what the endpoint has to say, on whichever wire.
+func TestAnObjectThatIsNoAnswerIsToldAndChargesNothing(t *testing.T) {
+	for _, model := range []string{"anthropic/claude-sonnet-4-5", "openai/gpt-5", "openai-chat/gpt-5", "google/gemini-2.5-pro"} {
+		t.Run(model, func(t *testing.T) {
+			upstream := newProvider(t, reply{foreign: `{"status":"the model is being loaded"}`})
+			p := newProject(t, map[string]string{"config.yaml": upstream.config(), "agent.yaml": "identity: {name: x}\ntools: {allow: []}\nbudgets: {max_retries_per_model_call: 1}\n"})
+			f := p.calls(testKey, "run", "agent.yaml", "go", "--model", model, "--config", "config.yaml", "--json")
+			o := p.outcome(p.events(f.out))
+			if f.code != exitFailed || o.Usage != (llm.Usage{}) || o.Error == nil || !strings.Contains(o.Error.Message, "the model is being loaded") {
+				t.Errorf("exit code %d, outcome %+v, %+v", f.code, o, o.Error)
+			}
+		})
 	}
 }

@@ -79,7 +79,11 @@ func (d *decoder) Whole(body []byte) error {
 	emit := d.emit
 	d.emit = func(llm.Delta) {}
 	err := d.chunk(body)
-	if err == nil && !d.ended() {
+	switch {
+	case err != nil || d.ended():
+	case wire.Member(body, "candidates") == nil && !d.reported:
+		err = failure(body) // no answer, so it says what is wrong
+	default:
 		err = wire.ErrSyntax
 	}
 	wire.EmitWhole(d.Response(err == nil), emit)
@@ -120,9 +124,7 @@ func (d *decoder) chunk(data []byte) error {
 		case "responseId":
 			d.id = wire.Text(v)
 		case "error":
-			e := &llm.Error{Class: llm.ClassOverloaded}
-			classify(e, data)
-			return e
+			return failure(data)
 		}
 	}
 	return m.Err()

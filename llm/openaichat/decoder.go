@@ -94,7 +94,11 @@ func (d *decoder) Whole(body []byte) error {
 	emit := d.emit
 	d.emit = func(llm.Delta) {}
 	err := d.chunk(bytes.TrimSpace(body))
-	if err == nil && d.finish == "" {
+	switch {
+	case err != nil || d.finish != "":
+	case wire.Member(body, "choices") == nil && !d.reported:
+		err = streamFailure(body) // no answer, so it says what is wrong
+	default:
 		err = wire.ErrSyntax
 	}
 	if i := slices.Index(d.order, partThought); i > 0 {

@@ -8,10 +8,14 @@ import (
 	"github.com/pawlrun/pawl/llm/internal/wire"
 )
 
-// streamFailure is the error that a body with an "error" member stands for.
+// streamFailure is the error that a body with an "error" member stands for, or
+// one that is no answer.
 func streamFailure(body []byte) *llm.Error {
 	e := &llm.Error{Class: llm.ClassOverloaded}
 	classify(e, body)
+	if e.Message == "" {
+		e.Message = "the service reported an error: " + strings.ToValidUTF8(string(body), "\uFFFD")
+	}
 	return e
 }
 

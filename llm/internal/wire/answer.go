@@ -31,10 +31,11 @@ func (c *Client) Read(x *Exchange, a Answer) (*llm.Response, error) {
 	if err != nil {
 		return nil, c.Broken(x, err)
 	}
+	spoken := whole
 	if whole {
 		err = readWhole(x, a)
 	} else {
-		err = readEvents(x.Body, a.Events)
+		spoken, err = readEvents(x.Body, a.Events)
 	}
 	resp := a.Response(err == nil)
 	resp.RequestID = x.RequestID
@@ -53,10 +54,13 @@ func (c *Client) Read(x *Exchange, a Answer) (*llm.Response, error) {
 		}
 		return resp, x.Redact(e)
 	}
-	if x.webPage() && len(resp.Parts) == 0 {
+	if len(resp.Parts) > 0 || !x.foreign(spoken) {
+		return resp, c.Broken(x, err)
+	}
+	if !x.opaque() {
 		resp = nil // somebody else answered in the provider's place, and nothing is charged for it
 	}
-	return resp, c.Broken(x, err)
+	return resp, c.notAnswered(x, err)
 }
 
 func readWhole(x *Exchange, a Answer) error {

@@ -114,35 +114,6 @@ func TestAnAnswerIsReadByItsLooks(t *testing.T) {
 	}
 }
 
-// A login page of a proxy costs nothing: no model has seen the request. What
-// only calls itself a page may be an answer, whether or not a part of it came.
-func TestAWebPageInThePlaceOfAnAnswerIsNone(t *testing.T) {
-	for body, none := range map[string]bool{
-		"<html>Log in</html>":                true,
-		"\r\n <!doctype html>":               true,
-		"data: half an answer\n\ndata: <":    false,
-		"event: begun\ndata: half a call, <": false,
-		": thinking":                         false,
-	} {
-		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			w.Header().Set("Content-Type", "text/html; charset=utf-8")
-			w.Header().Set("Content-Length", "1000")
-			_, _ = io.WriteString(w, body)
-		}))
-		t.Cleanup(srv.Close)
-		c := wire.Client{Provider: "acme", HTTP: wire.NewHTTP()}
-		x, err := c.Post(t.Context(), srv.URL, http.Header{}, &llm.Encoded{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		resp, err := c.Read(x, &reading{})
-		e, ok := errors.AsType[*llm.Error](err)
-		if !ok || e.Class != llm.ClassNetwork || (e.Status == http.StatusOK) != none || (resp == nil) != none {
-			t.Errorf("%q is read as %+v, %+v", body, resp, err)
-		}
-	}
-}
-
 // calling is an answer of calls with these ids.
 type calling []string
 

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"strings"
 	"time"
 )
 
@@ -18,8 +17,8 @@ type Exchange struct {
 	stop      func()
 	// secrets are the credentials that the request carried.
 	secrets []string
-	// markup says that the body begins with a tag.
-	markup bool
+	// begun is the body's beginning, once it was looked at.
+	begun *replayed
 }
 
 // Close ends the exchange.
@@ -30,56 +29,60 @@ func (x *Exchange) Close() {
 
 // IsJSON says whether the body is a JSON object in place of an event stream.
 // It looks at the bytes: proxies are known to lose or rewrite Content-Type
-// (FIELD F20). What was looked at is read again from Body. The error is that of
-// a connection which broke before it gave anything to look at.
+// (FIELD F20). What was looked at is read again from Body, but for blanks that
+// keep a connection open until the answer comes, however many. The error is that
+// of a connection which broke before it gave anything to look at.
 func (x *Exchange) IsJSON() (bool, error) {
 	seen := make([]byte, 0, 512)
 	for {
 		n, err := x.Body.Read(seen[len(seen):cap(seen)])
 		seen = seen[:len(seen)+n]
-		head := bytes.TrimLeft(bytes.TrimPrefix(seen, []byte(byteOrderMark)), " \t\r\n")
+		head := withoutBlanks(seen)
 		// A mark that has only begun is not looked past.
 		undecided := len(head) == 0 || bytes.HasPrefix([]byte(byteOrderMark), seen)
-		if !undecided || err != nil || len(seen) == cap(seen) {
-			x.Body = &replayed{seen: seen, err: err, rest: x.Body}
+		if !undecided || err != nil {
+			x.begun = &replayed{seen: seen, err: err, rest: x.Body}
+			x.Body = x.begun
 			if len(head) == 0 && !errors.Is(err, io.EOF) {
 				return false, err
 			}
-			x.markup = len(head) > 0 && head[0] == '<'
 			return len(head) > 0 && head[0] == '{', nil
+		}
+		if len(seen) == cap(seen) {
+			seen = seen[:0]
 		}
 	}
 }
 
 const byteOrderMark = "\xef\xbb\xbf"
 
-// webPage says that a page for people came: that of a proxy or of a login, as a
-// rule. It has to look like one, because proxies rewrite the type of streams
-// too (FIELD F20), and those are paid for.
-func (x *Exchange) webPage() bool { return x.markup && x.calledPage() }
-
-// calledPage says that the answer calls itself such a page.
-func (x *Exchange) calledPage() bool {
-	return strings.HasPrefix(x.Response.Header.Get("Content-Type"), "text/html")
+// withoutBlanks is a body from its first visible byte on.
+func withoutBlanks(body []byte) []byte {
+	return bytes.TrimLeft(bytes.TrimPrefix(body, []byte(byteOrderMark)), " \t\r\n")
 }
 
-// replayed gives what was read before, then the rest.
+// replayed gives what was read before, then the rest. It keeps the beginning of
+// both, as much as seen has room for.
 type replayed struct {
-	seen []byte
-	err  error
-	rest io.Reader
+	seen  []byte
+	given int
+	err   error
+	rest  io.Reader
 }
 
 func (r *replayed) Read(p []byte) (int, error) {
-	if len(r.seen) > 0 {
-		n := copy(p, r.seen)
-		r.seen = r.seen[n:]
+	if r.given < len(r.seen) {
+		n := copy(p, r.seen[r.given:])
+		r.given += n
 		return n, nil
 	}
 	if r.err != nil {
 		return 0, r.err
 	}
-	return r.rest.Read(p)
+	n, err := r.rest.Read(p)
+	r.seen = append(r.seen, p[:min(n, cap(r.seen)-len(r.seen))]...)
+	r.given = len(r.seen)
+	return n, err
 }
 
 // ReadAll reads a body that is not a stream.

@@ -43,9 +43,6 @@ func (c *Client) Broken(x *Exchange, err error) *llm.Error {
 	default:
 		e.Message = "the stream broke: " + err.Error()
 	}
-	if x.webPage() {
-		e.Status = x.Response.StatusCode
-	}
 	if x.calledPage() {
 		e.Message += "; the endpoint called its answer a web page (" + x.Response.Header.Get("Content-Type") + ")"
 	}

@@ -30,6 +30,8 @@ type EventReader struct {
 	name   []byte
 	data   []byte
 	hasAny bool
+	// fields says that there was a field that streams have, or a comment.
+	fields bool
 }
 
 // NewEventReader reads from r, which should not be read elsewhere.
@@ -45,14 +47,40 @@ const bufferSize = 16 << 10
 var readers = sync.Pool{New: func() any { return NewEventReader(nil) }}
 
 // readEvents lends a reader of a stream to read, which keeps nothing of it.
-func readEvents(r io.Reader, read func(*EventReader) error) error {
+// spoken says that it was one, as far as it came.
+func readEvents(r io.Reader, read func(*EventReader) error) (spoken bool, err error) {
 	e := readers.Get().(*EventReader)
 	*e = EventReader{r: r, buf: e.buf, name: e.name, data: e.data}
-	err := read(e)
+	err = read(e)
+	spoken = e.fields || beginsField(e.withoutMark(e.buf[e.start:e.end]))
 	if e.r = nil; len(e.buf) == bufferSize && cap(e.data) <= bufferSize {
 		readers.Put(e)
 	}
-	return err
+	return spoken, err
+}
+
+// beginsField says that a line which was cut may be one of a stream.
+func beginsField(cut []byte) bool {
+	name, _, named := bytes.Cut(cut, []byte{':'})
+	if named || len(cut) == 0 {
+		return named && isField(name)
+	}
+	for _, field := range [...]string{"data", "event", "id", "retry"} {
+		if bytes.HasPrefix([]byte(field), cut) {
+			return true
+		}
+	}
+	return false
+}
+
+// isField says that a line of this name is one of a stream; that of a comment
+// has none.
+func isField(name []byte) bool {
+	switch string(name) {
+	case "", "data", "event", "id", "retry":
+		return true
+	}
+	return false
 }
 
 // Next returns the next event's name and data. Both are valid until the next
@@ -81,6 +109,7 @@ func (e *EventReader) Next() (name, data []byte, err error) {
 func (e *EventReader) field(line []byte) {
 	field, value, _ := bytes.Cut(line, []byte{':'})
 	value = bytes.TrimPrefix(value, []byte{' '})
+	e.fields = e.fields || isField(field)
 	switch string(field) {
 	case "data":
 		if e.hasAny {

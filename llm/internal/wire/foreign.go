@@ -1,0 +1,79 @@
+package wire
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+
+	"github.com/pawlrun/pawl/llm"
+)
+
+// foreign says that the body is visibly something else than an answer: no line
+// of it was one of a stream, or it is a page for people that calls itself one.
+// The type alone does not tell, because proxies rewrite that of streams too
+// (FIELD F20), and those are paid for.
+func (x *Exchange) foreign(spoken bool) bool {
+	head := x.head()
+	switch {
+	case len(head) == 0 || bytes.HasPrefix([]byte(byteOrderMark), head):
+		return false
+	case head[0] == '{':
+		member := withoutBlanks(head[1:])
+		return len(member) > 0 && member[0] != '"' && member[0] != '}'
+	}
+	return !spoken || head[0] == '<' && x.calledPage()
+}
+
+// opaque says that an answer may be in a foreign body all the same, in a form
+// that was not asked for: a list of what a stream would give, or a compression.
+func (x *Exchange) opaque() bool {
+	return x.head()[0] == '[' || x.Response.Header.Get("Content-Encoding") != ""
+}
+
+// head is the beginning of the body, as far as it was kept.
+func (x *Exchange) head() []byte { return withoutBlanks(x.begun.seen) }
+
+// calledPage says that the answer calls itself a page for people.
+func (x *Exchange) calledPage() bool {
+	return strings.HasPrefix(x.Response.Header.Get("Content-Type"), "text/html")
+}
+
+// notAnswered is the error of an answer that is foreign: a login page, a proxy's
+// words, a server that speaks no such API. The same request would have the same
+// answer again.
+func (c *Client) notAnswered(x *Exchange, err error) *llm.Error {
+	status, header := x.Response.StatusCode, x.Response.Header
+	came := fmt.Sprintf("HTTP %d", status)
+	for _, name := range [...]string{"Content-Type", "Content-Encoding"} {
+		if value := header.Get(name); value != "" {
+			came += fmt.Sprintf(", %s %s", name, x.quoted(value))
+		}
+	}
+	return x.Redact(&llm.Error{
+		Class: llm.ClassInvalid, Provider: c.Provider, Status: status, RequestID: x.RequestID, Err: err,
+		Message: fmt.Sprintf("what answered does not speak this API (%s): it began with %s; look at the base URL and at proxies on the way; asked was %s",
+			came, x.quoted(string(x.head())), plain(*x.Response.Request.URL)),
+	})
+}
+
+// maxQuoted bounds what an error quotes of a body that is no error's.
+const maxQuoted = 200
+
+// quoted is the beginning of a text that somebody unknown said, escaped. It is
+// cut behind the redaction, which would not know half a credential, and without
+// the half that the text itself may end in.
+func (x *Exchange) quoted(text string) string {
+	text = x.redact(text)
+	for _, s := range x.secrets {
+		for n := min(len(s), len(text)); n >= minSecret; n-- {
+			if half, cut := strings.CutSuffix(text, s[:n]); cut {
+				text = half + redacted
+				break
+			}
+		}
+	}
+	if len(text) <= maxQuoted {
+		return fmt.Sprintf("%q", text)
+	}
+	return fmt.Sprintf("%q…", strings.ToValidUTF8(text[:maxQuoted], ""))
+}
