@@ -37,7 +37,7 @@ var outputs = [...]string{"ok", "fine", "good"}
 
 func newCycler(t testing.TB, calls int) *cycler {
 	cfg := agent.Config{}
-	cfg.Limits.MaxCycles, cfg.Limits.MaxToolCalls = 1<<40, 1<<40
+	cfg.Limits.MaxCycles, cfg.Limits.MaxToolCalls, cfg.Compact.Window = 1<<40, 1<<40, 1<<40
 	started, err := agent.Start(config(cfg), llm.UserText("go"))
 	if err != nil {
 		t.Fatal(err)
