@@ -65,11 +65,12 @@ func (p *checkpointer) stop() {
 
 func (p *checkpointer) loop() {
 	defer close(p.ended)
-	c, err := p.open()
-	if err != nil {
-		return
-	}
-	defer c.close()
+	var c *conn
+	defer func() {
+		if c != nil {
+			c.close()
+		}
+	}()
 	var again <-chan time.Time // when the log may next be erased, nil for now
 	wait := eraseRetry
 	for open := true; open; {
@@ -78,7 +79,10 @@ func (p *checkpointer) loop() {
 		case <-again:
 			again = nil
 		}
-		copied := c.checkpoint() == nil
+		if c == nil {
+			c, _ = p.open()
+		}
+		copied := c != nil && c.checkpoint() == nil
 		if !p.erasing.Load() || again != nil && open {
 			continue
 		}

@@ -135,6 +135,23 @@ func TestALogThatCouldNotBeCopiedIsErasedOnceItCanBe(t *testing.T) {
 	}
 }
 
+// There may be a descriptor for the connection that copies it only later.
+func TestALogIsErasedOnceItsCopierCanBeOpened(t *testing.T) {
+	const word = "correct-horse-battery"
+	path := filepath.Join(t.TempDir(), "journal.db")
+	open(t, path) // the other process
+	s := open(t, path)
+	s.RefuseCopier()
+	d := journaltest.Start(t, s, "a")
+	consume(t, d, input(t, s, "a", "it is "+word))
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if found := filesWith(t, path, word); len(found) > 0 {
+		t.Errorf("it is in %v", found)
+	}
+}
+
 // Older versions left in the inbox what a run did not take up before its end. Who
 // opens the journal while another process writes still opens it.
 func TestWhatEndedRunsLeftInTheirInboxesGoesWhenAJournalIsOpened(t *testing.T) {

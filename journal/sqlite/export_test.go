@@ -58,6 +58,17 @@ func (s *Store) During(do func()) error {
 	return s.write(context.Background(), func(*conn) error { do(); return nil })
 }
 
+// RefuseCopier lets the connection that copies the log be opened only at the
+// second attempt.
+func (s *Store) RefuseCopier() {
+	p := s.writer.checkpoint
+	open := p.open
+	p.open = func() (*conn, error) {
+		p.open = open
+		return nil, journal.ErrLocked
+	}
+}
+
 // Query returns the first row of a query on the writing connection.
 func (s *Store) Query(text string, args ...any) (row []any, err error) {
 	err = s.write(context.Background(), func(c *conn) (err error) {
