@@ -63,7 +63,7 @@ func (o Options) confinement(a *spec.Agent, pinned string) (confinement, error) 
 	if err := demanded(a, c.tier, c.why); err != nil || c.tier == sandbox.None {
 		return c, err
 	}
-	c.policy.Protected = protection(o.permissions(a).Protected)
+	c.policy.Protected = protect(o.permissions(a).Protected)
 	if err := c.tier.Holds(c.policy); err != nil {
 		return c, refusedf("%w", err)
 	}
@@ -126,7 +126,7 @@ func refusedf(format string, args ...any) error {
 // sandboxPolicy is what the file says, in the words of the sandbox. What it
 // does not say is the workspace, and no network (PRODUCT 6).
 func (o Options) sandboxPolicy(a *spec.Agent) sandbox.Policy {
-	p := sandbox.Policy{Workspace: o.Workspace, Egress: a.Tools.Permissions.Egress(), Protected: protection(rules(a, o).Protected)}
+	p := sandbox.Policy{Workspace: o.Workspace, Egress: a.Tools.Permissions.Egress(), Protected: protect(rules(a, o).Protected)}
 	p.Limits.MemoryBytes, p.Limits.Processes = a.Tools.Permissions.Limits()
 	switch given := a.Tools.Permissions; {
 	case given == nil:
@@ -152,25 +152,24 @@ func (o Options) sandboxPolicy(a *spec.Agent) sandbox.Policy {
 	return p
 }
 
-// protection is what policy protects, as the sandbox asks about it.
-type protection []policy.Pattern
-
-func (p protection) all() []policy.Pattern { return slices.Concat(p, policy.Builtin()) }
-
-// Protects implements [sandbox.Protection].
-func (p protection) Protects(path string) bool {
-	return slices.ContainsFunc(p.all(), func(pattern policy.Pattern) bool { return pattern.Guards(path) })
+// protection is what policy protects, as the sandbox asks about it. That asks about
+// every file of a workspace.
+type protection struct {
+	policy.Guard
+	patterns []policy.Pattern
 }
 
-// Below implements [sandbox.Protection].
-func (p protection) Below(dir string) bool {
-	return slices.ContainsFunc(p.all(), func(pattern policy.Pattern) bool { return pattern.Below(dir) })
+var _ sandbox.Protection = protection{}
+
+func protect(patterns []policy.Pattern) protection {
+	all := slices.Concat(patterns, policy.Builtin())
+	return protection{policy.NewGuard(all...), all}
 }
 
 // Named implements [sandbox.Protection].
 func (p protection) Named() []string {
 	var names []string
-	for _, pattern := range p.all() {
+	for _, pattern := range p.patterns {
 		name, tree := strings.CutSuffix(string(pattern), "/**")
 		if strings.ContainsAny(name, `*?[\`) || strings.HasPrefix(name, "/") || name == "" {
 			continue

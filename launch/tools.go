@@ -26,11 +26,12 @@ import (
 // machines: that has to be named.
 func environment(a *spec.Agent, o Options, resolver *models.Resolver) (engine.Env, *tool.Set, error) {
 	r := rules(a, o)
+	protected := protect(r.Protected)
 	ws, err := fs.Open(o.Workspace, fs.Options{OtherNames: func(name, path string) ([]string, error) {
 		if !slices.Contains(r.GateProtected, name) {
 			return nil, nil
 		}
-		return sandbox.ProtectedNames(o.Workspace, protection(r.Protected), path, true)
+		return sandbox.ProtectedNames(o.Workspace, protected, path, true)
 	}})
 	if err != nil {
 		return engine.Env{}, nil, errors.Join(err, o.closeBox())
@@ -44,7 +45,7 @@ func environment(a *spec.Agent, o Options, resolver *models.Resolver) (engine.En
 	all := builtin(ws, web.Options{Egress: a.Tools.Permissions.Egress(), Places: o.Pages}, shell.Options{
 		Dir: o.Workspace, Sandbox: o.confined.box, Bare: o.Sandbox.Bare(), OnDemand: a.Tools.Permissions.OnDemand(),
 		Inside: o.confined.inside(), Offline: o.confined.offline(), Timeout: a.Tools.Timeouts[shellTool].Duration(),
-		Env: withVariables(shell.Environment(os.Environ()), secrets), Protected: protection(r.Protected),
+		Env: withVariables(shell.Environment(os.Environ()), secrets), Protected: protected,
 		GateReads: slices.Contains(r.GateProtected, shellTool),
 	})
 	all = slices.DeleteFunc(all, func(t tool.Tool) bool { return !allowed(a, t.Name) })

@@ -59,13 +59,14 @@ func (r Rules) protected(tool string, p event.PathUse, pattern Pattern) []Verdic
 // protects finds the pattern that protects a path, or something below it when
 // the whole tree is touched.
 func (r Rules) protects(p event.PathUse) (Pattern, bool) {
+	name := nameParts(p.Path)
 	for _, pattern := range slices.Concat(r.Protected, Builtin()) {
 		if p.Alias && pattern.single() && pattern.Guards(path.Dir(p.Path)) {
 			// The pattern may be a link's on the way to one file: nothing else that the
 			// link leads to is protected for that.
 			continue
 		}
-		if pattern.Guards(p.Path) || p.Tree && pattern.Below(p.Path) {
+		if pattern.parts().guards(name) || p.Tree && pattern.Below(p.Path) {
 			return pattern, true
 		}
 	}
