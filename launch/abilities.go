@@ -51,6 +51,21 @@ func hosted(tool, model string, resolver *models.Resolver) (ignored string, err 
 	return "", err
 }
 
+// runsHosted holds all tools that a run has of its provider against another
+// model, in the words of a file that is checked.
+func runsHosted(tools []string, model string, resolver *models.Resolver) (warnings []string, err error) {
+	for i, tool := range tools {
+		ignored, unknown := hosted(tool, model, resolver)
+		if unknown != nil {
+			err = errors.Join(err, fmt.Errorf("launch: tools.provider[%d]: %w", i, unknown))
+		}
+		if ignored != "" {
+			warnings = append(warnings, fmt.Sprintf("tools.provider[%d]: %s", i, ignored))
+		}
+	}
+	return warnings, err
+}
+
 // Readable refuses files that a model of a run is known not to take, be it the
 // one in use or one that it may fall back on. Of the options the config counts.
 func Readable(m machine.Machine, files []llm.Media, o Options) error {

@@ -134,7 +134,7 @@ func (o Options) change(cfg *agent.Config, started *event.RunStarted) error {
 	if err := o.replace(&cfg.Limits); err != nil {
 		return err
 	}
-	taken := unlimited(cfg.Limits)
+	warnings := unlimited(cfg.Limits)
 	cfg.Approve = cmp.Or(o.Approve, cfg.Approve)
 	cfg.Whole = cfg.Whole || o.Whole
 	if o.Model != "" {
@@ -142,13 +142,18 @@ func (o Options) change(cfg *agent.Config, started *event.RunStarted) error {
 		if err := resolver.Check(o.Model); err != nil {
 			return fmt.Errorf("launch: %w", err)
 		}
+		ignored, err := runsHosted(cfg.ProviderTools, o.Model, resolver)
+		if err != nil {
+			return err
+		}
+		warnings = append(warnings, ignored...)
 		t, _ := targetOf(o.Model, resolver)
 		cfg.Targets = []agent.Target{t}
 		started.Options = maps.Clone(started.Options)
 		started.Options["dir"], started.Options["model"] = absolute(o.Dir), o.Model
 	}
 	warning, err := priced(*cfg, o, o.capsMoney())
-	for _, w := range append(taken, warning) {
+	for _, w := range append(warnings, warning) {
 		if w != "" && !slices.Contains(started.Warnings, w) {
 			started.Warnings = append(slices.Clip(started.Warnings), w)
 		}

@@ -26,17 +26,17 @@ type ForkChanges struct {
 
 // Fork prepares what a fork changes. It is recorded whole, so that a fold of
 // the fork needs nothing but the journal. Of the options, those count
-// that say how models are found.
-func Fork(b *engine.Branch, c ForkChanges, o Options) (event.RunForked, error) {
+// that say how models are found. The warnings are about what is new.
+func Fork(b *engine.Branch, c ForkChanges, o Options) (forked event.RunForked, warnings []string, err error) {
 	for _, r := range c.Results {
 		if err := b.CheckResult(r.CallID); err != nil {
-			return event.RunForked{}, fmt.Errorf("launch: fork: %w", err)
+			return forked, nil, fmt.Errorf("launch: fork: %w", err)
 		}
 	}
-	forked := event.RunForked{Results: c.Results}
+	forked.Results = c.Results
 	m, ok := b.Machine.(*agent.Machine)
 	if !ok {
-		return forked, errors.New("launch: fork: the run is not an agent's")
+		return forked, nil, errors.New("launch: fork: the run is not an agent's")
 	}
 	cfg, started := m.Config(), b.Started
 	if c.Model != "" {
@@ -45,12 +45,13 @@ func Fork(b *engine.Branch, c ForkChanges, o Options) (event.RunForked, error) {
 			started.Options = map[string]string{}
 		}
 		if err := (Options{Model: c.Model, Dir: o.Dir, Getenv: o.Getenv, Config: o.Config, Replay: o.Replay}).change(&cfg, &started); err != nil {
-			return forked, err
+			return forked, nil, err
 		}
 		files := filesOf(slices.Concat(m.Transcript(), m.Unread()))
 		if err := readable([]string{c.Model}, files, o.resolver(started.Options["files"])); err != nil {
-			return forked, err
+			return forked, nil, err
 		}
+		warnings = started.Warnings[len(b.Started.Warnings):]
 		forked.Changed = append(forked.Changed, "model")
 		forked.Options = map[string]string{"dir": started.Options["dir"], "model": c.Model}
 	}
@@ -61,18 +62,17 @@ func Fork(b *engine.Branch, c ForkChanges, o Options) (event.RunForked, error) {
 	if c.Window > 0 {
 		for _, t := range cfg.Targets {
 			if t.ContextWindow > 0 && c.Window > t.ContextWindow {
-				return forked, fmt.Errorf("launch: fork: a context window of %d tokens is more than the %d of %s", c.Window, t.ContextWindow, t.Model)
+				return forked, nil, fmt.Errorf("launch: fork: a context window of %d tokens is more than the %d of %s", c.Window, t.ContextWindow, t.Model)
 			}
 		}
 		cfg.Compact.Window = c.Window
 		forked.Changed = append(forked.Changed, "context_window")
 	}
 	if len(forked.Changed) == 0 {
-		return forked, nil
+		return forked, nil, nil
 	}
-	var err error
 	if forked.Config, err = json.Marshal(cfg); err != nil {
-		return forked, fmt.Errorf("launch: encode config: %w", err)
+		return forked, nil, fmt.Errorf("launch: encode config: %w", err)
 	}
-	return forked, nil
+	return forked, warnings, nil
 }

@@ -181,13 +181,16 @@ func (s *session) makeFork(ctx context.Context, r journal.Run, f *forkFlags, res
 		return forked{}, usageError(err)
 	}
 	models := launch.Options{Dir: dir, Config: config, Replay: (&replays{app: s.app}).open}
-	change, err := launch.Fork(b, launch.ForkChanges{Model: f.model, Prompt: prompt, Window: f.window, Results: results}, models)
+	change, warnings, err := launch.Fork(b, launch.ForkChanges{Model: f.model, Prompt: prompt, Window: f.window, Results: results}, models)
 	if err != nil {
 		return forked{}, usageError(err)
 	}
 	id, err := s.engine.Fork(ctx, b, change)
 	if err != nil {
 		return forked{}, err
+	}
+	for _, w := range warnings {
+		fmt.Fprintf(s.app.err, "warning: %s\n", firstLine(w, 300))
 	}
 	made := forked{Run: id, From: b.Run, Seq: b.Seq, Requested: b.Requested, Changed: append([]string{}, change.Changed...)}
 	for _, res := range change.Results {

@@ -253,7 +253,24 @@ func TestAToolThatNoProviderRunsIsTold(t *testing.T) {
 		t.Errorf("exit code %d: %s", f.code, f.err)
 	}
 	f = p.calls(testKey, "run", "agent.yaml", "hi", "--model", "anthropic/claude-sonnet-4-5", "--config", "config.yaml")
-	if f.clean(t, `agent.yaml:2:31: tools.provider[0]: anthropic/claude-sonnet-4-5: there is no provider tool "teleport"; known are`); f.code != exitUsage || len(upstream.asked()) != 1 {
+	const unknown = `tools.provider[0]: anthropic/claude-sonnet-4-5: there is no provider tool "teleport"; known are`
+	if f.clean(t, "agent.yaml:2:31: "+unknown); f.code != exitUsage || len(upstream.asked()) != 1 {
 		t.Errorf("exit code %d after %d requests", f.code, len(upstream.asked()))
+	}
+
+	// A run that goes on with another model is told so too.
+	id := p.newest()
+	for _, args := range [][]string{{"run", "--continue", id, "again"}, {"runs", "fork", id, "--seq", "3"}} {
+		args = append(args, "--config", "config.yaml", "--model")
+		f = p.calls(testKey, append(args, "anthropic/claude-sonnet-4-5")...)
+		if f.clean(t, unknown); f.code != exitUsage || p.newest() != id || len(upstream.asked()) != 1 {
+			t.Errorf("%q: exit code %d after %d requests, the newest run is %s", args, f.code, len(upstream.asked()), p.newest())
+		}
+	}
+	for _, args := range [][]string{{"run", "--continue", id, "again"}, {"runs", "fork", id, "--seq", "3"}} {
+		f = p.calls(testKey, append(args, "--config", "config.yaml", "--model", "ollama/llama4")...)
+		if f.clean(t, "warning: tools.provider[0]: ollama/llama4 runs no tools of its own, so teleport has no effect there"); f.code != 0 {
+			t.Errorf("%q: exit code %d", args, f.code)
+		}
 	}
 }
