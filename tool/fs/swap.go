@@ -87,14 +87,12 @@ func (w *Workspace) unchanged(p string, content []byte) error {
 // It looks like the file that it will replace, if there is one.
 func (w *Workspace) temp(p string, content []byte, like os.FileInfo) (string, error) {
 	name := path.Join(path.Dir(p), ".pawl-"+rand.Text())
-	f, err := w.root.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
-	if err != nil {
+	f, err := w.empty(name, like)
+	if f == nil {
 		return "", explain(p, err)
 	}
-	_, err = f.Write(content)
-	if err == nil && like != nil {
-		keepOwner(f, like)
-		err = f.Chmod(like.Mode().Perm())
+	if err == nil {
+		_, err = f.Write(content)
 	}
 	if err == nil {
 		err = f.Sync()
@@ -104,6 +102,20 @@ func (w *Workspace) temp(p string, content []byte, like os.FileInfo) (string, er
 		return "", explain(p, err)
 	}
 	return name, nil
+}
+
+// empty makes a new file that looks like another one, if there is one, before
+// anything is in it: nobody may read there what that keeps from them.
+func (w *Workspace) empty(name string, like os.FileInfo) (*os.File, error) {
+	if like == nil {
+		return w.root.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
+	}
+	f, err := w.root.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	keepOwner(f, like)
+	return f, f.Chmod(like.Mode().Perm())
 }
 
 func sumOf(content []byte) [sha256.Size]byte { return sha256.Sum256(content) }
