@@ -30,13 +30,13 @@ type grepArgs struct {
 }
 
 func (w *Workspace) grepTool() tool.Tool {
-	t := tool.New("fs.grep", "Search the text files of the workspace. Gives path:line:text, at most 200 lines; binary files, files above 1 MB and .git are left out.",
-		within(w, w.grep))
+	t := tool.NewWithCall("fs.grep", "Search the text files of the workspace. Gives path:line:text, at most 200 lines; binary files, files above 1 MB and .git are left out.",
+		withinCall(w, w.grep))
 	w.reads(&t, "search for")
 	return t
 }
 
-func (w *Workspace) grep(ctx context.Context, a grepArgs) (tool.Result, error) {
+func (w *Workspace) grep(ctx context.Context, c tool.Call, a grepArgs) (tool.Result, error) {
 	if len(a.Pattern) > maxPattern {
 		return tool.Result{}, invalid("the pattern has %d bytes; at most %d are possible", len(a.Pattern), maxPattern)
 	}
@@ -52,7 +52,7 @@ func (w *Workspace) grep(ctx context.Context, a grepArgs) (tool.Result, error) {
 	if err != nil {
 		return tool.Result{}, err
 	}
-	s := search{w: w, re: re}
+	s := search{w: w, re: re, redact: c.Redact}
 	if info, err := w.root.Stat(start); err == nil && !info.IsDir() {
 		return s.one(ctx, start)
 	}
@@ -72,8 +72,11 @@ func (w *Workspace) grep(ctx context.Context, a grepArgs) (tool.Result, error) {
 
 // search collects the matches of one call.
 type search struct {
-	w    *Workspace
-	re   *regexp.Regexp
+	w  *Workspace
+	re *regexp.Regexp
+	// redact may be nil.
+	redact func(string) string
+
 	out  page
 	hits int
 	more bool
@@ -138,7 +141,7 @@ func (s *search) text(p string, data []byte) error {
 		if at == nil {
 			continue
 		}
-		if s.more = s.hits == maxMatches || !s.out.add(fmt.Sprintf("%s:%d:%s", name, n, excerpt(l, at[0]))); s.more {
+		if s.more = s.hits == maxMatches || !s.out.add(fmt.Sprintf("%s:%d:%s", name, n, s.excerpt(l, at[0]))); s.more {
 			return fs.SkipAll
 		}
 		s.hits++
@@ -146,8 +149,14 @@ func (s *search) text(p string, data []byte) error {
 	return nil
 }
 
-// excerpt is the part of a line around a match.
-func excerpt(l []byte, at int) string {
+// excerpt is the part of a line around a match. It leaves no half of a secret,
+// which nobody would know for one any more.
+func (s *search) excerpt(l []byte, at int) string {
+	if len(l) > maxMatchText && s.redact != nil {
+		before := s.redact(string(l[:at]))
+		l = []byte(s.redact(string(l)))
+		at = min(len(before), len(l))
+	}
 	if len(l) <= maxMatchText {
 		return string(l)
 	}

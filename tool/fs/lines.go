@@ -12,8 +12,15 @@ import (
 type lines struct {
 	r     *bufio.Reader
 	limit int
-	buf   []byte
+	// redact, where there is one, takes secrets out of a line before it is cut:
+	// nobody would know half of one any more.
+	redact func(string) string
+	buf    []byte
 }
+
+// ahead is how many bytes behind the limit are looked at for a secret that
+// begins before it.
+const ahead = 16 << 10
 
 func newLines(r io.Reader, limit int) *lines {
 	return &lines{r: bufio.NewReaderSize(r, 64<<10), limit: limit}
@@ -35,7 +42,7 @@ func (l *lines) next() (line, error) {
 	for {
 		part, err := l.r.ReadSlice('\n')
 		size += int64(len(part))
-		l.buf = append(l.buf, part[:min(len(part), max(0, l.limit+2-len(l.buf)))]...)
+		l.buf = append(l.buf, part[:min(len(part), max(0, l.limit+ahead-len(l.buf)))]...)
 		switch {
 		case err == nil:
 			return l.end(size - 1), nil
@@ -56,7 +63,13 @@ func (l *lines) end(size int64) line {
 		text, size = text[:n-1], size-1
 	}
 	if len(text) > l.limit {
-		text = text[:l.limit]
+		if l.redact != nil {
+			whole := int64(len(text)) == size
+			if text = []byte(l.redact(string(text))); whole {
+				size = int64(len(text))
+			}
+		}
+		text = text[:min(len(text), l.limit)]
 		for range utf8.UTFMax - 1 {
 			if r, n := utf8.DecodeLastRune(text); r != utf8.RuneError || n != 1 {
 				break

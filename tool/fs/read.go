@@ -30,12 +30,12 @@ type readArgs struct {
 }
 
 func (w *Workspace) readTool() tool.Tool {
-	t := tool.New("fs.read", "Read a text file of the workspace. Lines come numbered; long files come in pages.", within(w, w.read))
+	t := tool.NewWithCall("fs.read", "Read a text file of the workspace. Lines come numbered; long files come in pages.", withinCall(w, w.read))
 	w.reads(&t, "read")
 	return t
 }
 
-func (w *Workspace) read(ctx context.Context, a readArgs) (tool.Result, error) {
+func (w *Workspace) read(ctx context.Context, c tool.Call, a readArgs) (tool.Result, error) {
 	switch {
 	case a.Offset < 0:
 		return tool.Result{}, invalid("offset is %d, and lines are counted from 1; give 1 or more, or leave it out to begin at the first", a.Offset)
@@ -51,7 +51,7 @@ func (w *Workspace) read(ctx context.Context, a readArgs) (tool.Result, error) {
 		return tool.Result{}, err
 	}
 	defer f.Close()
-	r := reader{name: p, size: info.Size(), from: max(a.Offset, 1), limit: a.Limit, whole: info.Size() <= maxEdit, hash: sha256.New()}
+	r := reader{name: p, size: info.Size(), from: max(a.Offset, 1), limit: a.Limit, whole: info.Size() <= maxEdit, hash: sha256.New(), redact: c.Redact}
 	if r.limit <= 0 {
 		r.limit = maxLines
 	}
@@ -72,6 +72,7 @@ type reader struct {
 	from, limit int
 	whole       bool
 	hash        hash.Hash
+	redact      func(string) string
 
 	page  page
 	line  int // the last line that was read
@@ -85,6 +86,7 @@ func (r *reader) run(src io.Reader) error {
 		src = io.TeeReader(src, r.hash)
 	}
 	in := newLines(src, maxLine)
+	in.redact = r.redact
 	if start, _ := in.r.Peek(sniff); isBinary(start) {
 		return r.binary()
 	}

@@ -100,11 +100,18 @@ func (w *Workspace) here() error {
 // within wraps the function of a tool so that a workspace that vanishes before
 // or during the call makes the call fail, and not find nothing.
 func within[A any](w *Workspace, run func(context.Context, A) (tool.Result, error)) func(context.Context, A) (tool.Result, error) {
-	return func(ctx context.Context, args A) (tool.Result, error) {
+	checked := withinCall(w, func(ctx context.Context, _ tool.Call, args A) (tool.Result, error) { return run(ctx, args) })
+	return func(ctx context.Context, args A) (tool.Result, error) { return checked(ctx, tool.Call{}, args) }
+}
+
+// withinCall is within for the function of a tool that cuts what it shows, and
+// so has to know what the call's run keeps secret.
+func withinCall[A any](w *Workspace, run func(context.Context, tool.Call, A) (tool.Result, error)) func(context.Context, tool.Call, A) (tool.Result, error) {
+	return func(ctx context.Context, c tool.Call, args A) (tool.Result, error) {
 		if err := w.here(); err != nil {
 			return tool.Result{}, err
 		}
-		r, err := run(ctx, args)
+		r, err := run(ctx, c, args)
 		if gone := w.here(); gone != nil {
 			return tool.Result{}, gone
 		}

@@ -3,6 +3,8 @@ package web_test
 import (
 	"bytes"
 	"compress/gzip"
+	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -11,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/tool"
 	"github.com/pawlrun/pawl/tool/web"
 )
 
@@ -118,6 +121,21 @@ func TestACallMayAskForLess(t *testing.T) {
 		r, err := fetch(t, local(), tt.args)
 		if err != nil || r.Output != tt.want {
 			t.Errorf("%v: %q, %v", tt.args, r.Output, err)
+		}
+	}
+}
+
+// A page that repeats what was sent to it would give a secret away, but for a
+// character, to who asks for less of it again and again.
+func TestWhatACallAsksForLeavesNoHalfOfASecret(t *testing.T) {
+	const secret = "sk-0123456789"
+	address := serve(t, gives("text/plain", "it is "+secret+", you said"))
+	redact := func(text string) string { return strings.ReplaceAll(text, secret, "(a secret)") }
+	for chars := 1; chars < 30; chars++ {
+		args := json.RawMessage(fmt.Sprintf(`{"url":%q,"max_chars":%d}`, address, chars))
+		r, err := web.New(local()).Run(t.Context(), tool.Call{ID: "c", Args: args, Redact: redact})
+		if err != nil || strings.Contains(redact(r.Output), "sk-") {
+			t.Errorf("%d characters: %q, %v", chars, redact(r.Output), err)
 		}
 	}
 }

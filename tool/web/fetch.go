@@ -26,7 +26,7 @@ func (o Options) run(ctx context.Context, c tool.Call, a args) (tool.Result, err
 	ctx, cancel := context.WithTimeout(ctx, o.Timeout-c.Spent)
 	defer cancel()
 	for range o.MaxRedirects + 1 {
-		page, next, err := o.fetch(ctx, t, a)
+		page, next, err := o.fetch(ctx, t, c, a)
 		if err != nil {
 			return tool.Result{}, o.failure(ctx, t, err)
 		}
@@ -69,7 +69,7 @@ func elsewhere(from, to target) tool.Result {
 }
 
 // fetch asks one address. It gives the page, or where the page has moved to.
-func (o Options) fetch(ctx context.Context, t target, a args) (tool.Result, *url.URL, error) {
+func (o Options) fetch(ctx context.Context, t target, c tool.Call, a args) (tool.Result, *url.URL, error) {
 	fail := func(err error) (tool.Result, *url.URL, error) { return tool.Result{}, nil, err }
 	if _, err := o.Egress.Host(t.host, t.port); err != nil {
 		return fail(refused(err))
@@ -107,7 +107,7 @@ func (o Options) fetch(ctx context.Context, t target, a args) (tool.Result, *url
 	if err != nil {
 		return fail(err)
 	}
-	result, err := o.result(ctx, p, t, resp, a)
+	result, err := o.result(ctx, p, t, resp, c, a)
 	return result, nil, err
 }
 

@@ -12,7 +12,7 @@ import (
 )
 
 // result is a page as the model gets it, under a line that says what it is.
-func (o Options) result(ctx context.Context, p page, t target, resp *http.Response, a args) (tool.Result, error) {
+func (o Options) result(ctx context.Context, p page, t target, resp *http.Response, c tool.Call, a args) (tool.Result, error) {
 	text := p.text
 	if isHTML(p.mediaType) && !a.Source {
 		reduced, cut, err := reduce(ctx, p.text, t.url, o.MaxBytes, o.Places)
@@ -25,6 +25,9 @@ func (o Options) result(ctx context.Context, p page, t target, resp *http.Respon
 	notes := []string{t.url.String(), status(resp), p.mediaType}
 	if p.cut {
 		notes = append(notes, "only its beginning was read")
+	}
+	if a.MaxChars > 0 && c.Redact != nil {
+		text = c.Redact(text) // nobody would know half of a secret any more
 	}
 	if n := utf8.RuneCountInString(text); a.MaxChars > 0 && n > a.MaxChars {
 		text = first(text, a.MaxChars)
