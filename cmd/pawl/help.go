@@ -47,8 +47,13 @@ func helpCommand() *cobra.Command {
 // could not read it.
 func flagError(c *cobra.Command, err error) error {
 	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok {
-		if like := flagsLike(c, cmp.Or(unknown.GetSpecifiedShortnames(), unknown.GetSpecifiedName())); len(like) > 0 {
+		word := cmp.Or(unknown.GetSpecifiedShortnames(), unknown.GetSpecifiedName())
+		like := flagsLike(c, word)
+		switch verb, _, _ := c.Find([]string{word}); {
+		case len(like) > 0:
 			return fmt.Errorf("%w; did you mean --%s?", err, strings.Join(like, " or --"))
+		case verb != c && verb.Name() == word:
+			return fmt.Errorf("%w; did you mean '%s'?", err, verb.CommandPath())
 		}
 		return err
 	}

@@ -56,6 +56,11 @@ func (a *app) run(c *cobra.Command, f *runFlags, args []string) error {
 	if err := f.check(); err != nil {
 		return err
 	}
+	if f.detach {
+		if err := f.idle("cannot go with --detach; 'pawl runs events' shows the run"); err != nil {
+			return err
+		}
+	}
 	o, err := f.options(c)
 	if err != nil {
 		return err

@@ -52,7 +52,7 @@ func (f *runFlags) flags(c *cobra.Command) {
 	attachFlag(c, &f.attach, "give an image, a PDF or a text `FILE` with the input (may be repeated)")
 	approveFlag(c, &f.approve)
 	recordFlag(c, &f.record)
-	f.output.flags(c)
+	f.output.flagsUnless(c, "with --detach")
 }
 
 // none is the word that takes a limit away.

@@ -18,11 +18,14 @@ type verbFlags struct {
 func (f *verbFlags) resumable(c *cobra.Command, record *string) {
 	c.Flags().BoolVar(&f.resume, "resume", false, "and go on with the run at once")
 	recordFlag(c, record)
-	f.output.flags(c)
+	f.output.flagsUnless(c, "without --resume")
 }
 
 func (f *verbFlags) check() error {
-	return cmp.Or(textual("--reason", f.reason), f.output.check())
+	if err := cmp.Or(textual("--reason", f.reason), f.output.check()); err != nil || f.resume {
+		return err
+	}
+	return f.idle("needs --resume; without it no run goes here")
 }
 
 func (a *app) pauseCommand() *cobra.Command {

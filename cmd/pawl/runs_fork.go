@@ -84,7 +84,7 @@ stays so where --context-window or --model gives it room.`,
 	fl.BoolVar(&f.noRun, "no-run", false, "only make the fork; 'pawl runs resume' runs it")
 	approveFlag(c, &f.approve)
 	recordFlag(c, &a.recordPath)
-	f.output.flags(c)
+	f.output.flagsUnless(c, "with --no-run")
 	return c
 }
 
@@ -102,7 +102,13 @@ func (f *forkFlags) check(c *cobra.Command) error {
 	if _, err := approveMode(f.approve); err != nil {
 		return err
 	}
-	return cmp.Or(textual("--model", f.model), textual("--prompt", f.prompt), f.output.check())
+	if err := cmp.Or(textual("--model", f.model), textual("--prompt", f.prompt), f.output.check()); err != nil || !f.noRun {
+		return err
+	}
+	if c.Flags().Changed("approve") {
+		return usagef("--approve goes with a run, and --no-run makes none; give it to 'pawl runs resume'")
+	}
+	return f.idle("goes with a run, and --no-run makes none")
 }
 
 // replaced reads the files of --result.

@@ -163,7 +163,7 @@ func (a *app) prune(ctx context.Context, f pruneFlags) error {
 		gone[i] = r.ID
 	}
 	if len(gone) == 0 {
-		fmt.Fprintf(a.err, "nothing to remove: no run that is %s has not changed for %s, is driven by nobody, and started or is shared by no run that stays\n",
+		fmt.Fprintf(a.err, "nothing to remove: whatever is %s changed within %s, is being driven, or has a child or a fork that stays\n",
 			strings.Join(f.states, " or "), f.olderThan)
 	}
 	if f.dryRun && !f.json {

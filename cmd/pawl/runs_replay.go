@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,12 +26,10 @@ func (f *replayFlags) check() error {
 	switch {
 	case f.live:
 		return errors.Join(recordAnew(f.record), f.output.check())
-	case f.words != "":
-		return usagef("--view needs --live-model; a replay without it makes no events")
 	case f.record != "":
 		return usagef("--record needs --live-model; without it no model says anything new")
 	}
-	return f.output.check()
+	return cmp.Or(f.output.check(), f.idle("needs --live-model; a replay without it makes no events"))
 }
 
 func (a *app) replayCommand() *cobra.Command {
@@ -65,7 +64,7 @@ record, and messages that came while it went come again in the same cycles; 'paw
 	}
 	c.Flags().BoolVar(&f.live, "live-model", false, "call the run's real models, with the recorded results of its tools")
 	recordFlag(c, &f.record)
-	f.output.flags(c)
+	f.output.flagsUnless(c, "without --live-model")
 	return c
 }
 

@@ -17,7 +17,7 @@ func (a *app) schemaCommand() *cobra.Command {
 		Short: "Print the JSON Schema of a kind of file",
 		Long: `Prints the JSON Schema (2020-12) of agent files, scripts of a scripted model, or config files, so
 that an editor completes and checks them. 'pawl check' knows more rules than a schema can tell.`,
-		Example:   "  pawl schema agent > .pawl/agent.schema.json",
+		Example:   "  pawl schema agent > agent.schema.json",
 		ValidArgs: kinds,
 		Args:      oneOf(kinds),
 		RunE: func(_ *cobra.Command, args []string) error {

@@ -28,9 +28,17 @@ type output struct {
 	after int64
 }
 
-func (o *output) flags(c *cobra.Command) {
+func (o *output) flags(c *cobra.Command) { o.flagsUnless(c, "") }
+
+// flagsUnless are flags with the case, if any, in which no run goes and --json
+// prints one object.
+func (o *output) flagsUnless(c *cobra.Command, idle string) {
 	f := c.Flags()
-	f.BoolVar(&o.json, "json", false, "print one event a line on stdout and nothing else")
+	usage := "print one event a line on stdout and nothing else"
+	if idle != "" {
+		usage += "; one object " + idle
+	}
+	f.BoolVar(&o.json, "json", false, usage)
 	f.BoolVar(&o.deltas, "deltas", false, "with --json, print the live events too")
 	f.StringVar(&o.words, "view", "", "print the events as JSON lines in the words of aldo, alfred or rondo")
 }
@@ -43,6 +51,17 @@ func (o *output) check() error {
 		return usagef("--json and --view exclude each other; --view prints JSON lines already")
 	case o.deltas && !o.json:
 		return usagef("--deltas needs --json")
+	}
+	return nil
+}
+
+// idle refuses what says how a run is shown where none goes.
+func (o *output) idle(why string) error {
+	switch {
+	case o.words != "":
+		return usagef("--view %s", why)
+	case o.deltas:
+		return usagef("--deltas %s", why)
 	}
 	return nil
 }
