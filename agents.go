@@ -83,6 +83,16 @@ func parts(err error) []error {
 	return nil
 }
 
+// treesSecrets are the secrets of all that a run of the agent may consist of. A
+// tool of one agent may come upon what another one keeps secret.
+func (a Agent) treesSecrets() *secret.Redactor {
+	all := slices.Clone(a.Secrets)
+	for _, o := range a.Agents {
+		all = append(all, o.Agent.Secrets...)
+	}
+	return secret.NewRedactor(all...)
+}
+
 // children are the offered agents as the engine starts them.
 func (a Agent) children() map[string]engine.Child {
 	if len(a.Agents) == 0 {

@@ -198,3 +198,41 @@ func TestAChildsSecretStaysOutOfWhatIsDecidedThroughItsParent(t *testing.T) {
 		})
 	}
 }
+
+func TestWhatOneAgentKeepsSecretIsInNoJournalOfItsTree(t *testing.T) {
+	const ofParent, ofChild = "tok-1234567890-xyz", "pw-abcdefghij-123"
+	look := pawl.Tool("look", "Looks around.", func(context.Context, struct{}) (string, error) {
+		return "there are " + ofParent + " and " + ofChild, nil
+	})
+	looks := scripted.Turn{ToolCalls: []scripted.Call{{Name: "look", Arguments: []byte(`{}`)}}}
+	store := memory.New(nil)
+	child := researcher(looks, scripted.Turn{Text: "seen"})
+	child.Tools, child.Secrets = append(child.Tools, look), []pawl.Secret{{Name: "child", Value: ofChild}}
+	a := writer(child, looks, research, scripted.Turn{Text: "done"})
+	a.Tools, a.Secrets = append(a.Tools, look), []pawl.Secret{{Name: "parent", Value: ofParent}}
+	run, err := a.Start(t.Context(), "Look.", pawl.Options{Journal: store})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s, err := run.Wait(); err != nil || s.Text() != "done" {
+		t.Fatalf("%+v, %v", s, err)
+	}
+	rows, err := store.Runs(t.Context(), journal.Filter{Parent: run.ID()})
+	if err != nil || len(rows) != 1 {
+		t.Fatal(rows, err)
+	}
+	for name, id := range map[string]string{"parent": run.ID(), "child": rows[0].ID} {
+		records, err := store.Records(t.Context(), id, 0, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var stored strings.Builder
+		for _, r := range records {
+			stored.Write(r.Body)
+		}
+		text := stored.String()
+		if strings.Contains(text, ofParent) || strings.Contains(text, ofChild) || !strings.Contains(text, "there are ${secret:parent} and ${secret:child}") {
+			t.Errorf("the %s's journal:\n%s", name, text)
+		}
+	}
+}

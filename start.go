@@ -114,7 +114,7 @@ func (a Agent) start(ctx context.Context, message string, from *event.ContinuedF
 	if err := a.keepsOff(o.Journal, a.rules()); err != nil {
 		return nil, fmt.Errorf("pawl: start: %w", err)
 	}
-	e := newEngine(o.Journal, env.Secrets)
+	e := newEngine(o.Journal, a.treesSecrets())
 	r, err := e.Start(ctx, started, env)
 	if err != nil {
 		return nil, err
@@ -150,7 +150,7 @@ func (a Agent) Resume(ctx context.Context, run string, o Options) (*Run, error) 
 	if o.Journal == nil {
 		return nil, fmt.Errorf("pawl: resume run %s: %w: no journal was given", run, journal.ErrNotFound)
 	}
-	e := newEngine(o.Journal, env.Secrets)
+	e := newEngine(o.Journal, a.treesSecrets())
 	r, err := e.Resume(ctx, run, func(started event.RunStarted) (engine.Env, error) {
 		if err := a.stillKeepsOff(o.Journal, env, started); err != nil {
 			return engine.Env{}, fmt.Errorf("pawl: resume run %s: %w", run, err)
