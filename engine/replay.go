@@ -83,7 +83,12 @@ func (r *replayer) diverges(ev *event.Event, what, recorded, now string) {
 func (r *replayer) step(m machine.Machine, ev *event.Event) error {
 	r.found.Events++
 	switch d := ev.Data.(type) {
-	case event.RunStarted, event.RunForked:
+	case event.RunStarted:
+		return nil
+	case event.RunForked:
+		// A fork begins with nothing encoded: another result may change the form of
+		// the call before it, which is the same message.
+		r.memo = new(llm.Memo)
 		return nil
 	case event.ModelRequested:
 		return r.request(m, ev, d)

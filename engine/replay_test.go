@@ -16,6 +16,7 @@ import (
 	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/llm"
 	"github.com/pawlrun/pawl/llm/anthropic"
+	"github.com/pawlrun/pawl/llm/openai"
 	"github.com/pawlrun/pawl/llm/replay"
 	"github.com/pawlrun/pawl/llm/scripted"
 	"github.com/pawlrun/pawl/machine/agent"
@@ -119,6 +120,49 @@ func TestAReplayOfAThousandStepsSendsTheSameBytes(t *testing.T) {
 		}
 		if got := r.other().replayed(run.ID); got.Compared != steps+1 {
 			t.Errorf("%d of %d requests were compared", got.Compared, steps+1)
+		}
+	})
+}
+
+// What a search is sent as depends on whether it found anything. A fork may say
+// that it did, after the model was asked in vain with the words of its failure.
+func TestAForkThatReplacesAFailedSearchIsReplayedTheSame(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		find := toolFunc("find", func(context.Context) (string, error) { return "", errors.New("the catalogue is away") })
+		find.Search = true
+		clock := numbered("clock", nil)
+		clock.Deferred = true
+		turn := 0
+		r := newRig(t).tools(find, clock).model(struct {
+			modelFunc
+			llm.Encoder
+		}{
+			func(context.Context, *llm.Request, func(llm.Delta)) (*llm.Response, error) {
+				switch turn++; turn {
+				case 1:
+					return &llm.Response{Parts: llm.Parts{llm.ToolCall{
+						ProviderID: "call_a1b2c3d4e5", Name: "find", Args: []byte(`{"q":"time"}`), Raw: []byte(`{"id":"tsc_1","type":"tool_search_call"}`),
+					}}}, nil
+				case 2:
+					return nil, &llm.Error{Class: llm.ClassOverloaded, Message: "later"}
+				}
+				return said("done"), nil
+			},
+			openai.New(openai.Options{Provider: "test"}),
+		})
+		r.cfg.Targets[0].Model = "test/gpt-5.4"
+		model := r.env.Model
+		r.env.Model = func(target string) (llm.Model, string, error) {
+			m, _, err := model(target)
+			return m, "gpt-5.4", err
+		}
+		run := r.start(t.Context())
+		outcome(t, run)
+		failed := slices.IndexFunc(r.whole(run.ID), func(e event.Event) bool { return e.Type() == event.TypeModelAttemptFailed })
+		fork, _ := r.fork(run.ID, int64(failed+1), event.RunForked{Results: []event.ForkedResult{{CallID: run.ID + "-1-1", Output: "found clock"}}})
+		outcome(t, r.resume(fork))
+		if got := r.other().replayed(fork); got.Compared != 3 {
+			t.Errorf("%d requests were compared, want 3", got.Compared)
 		}
 	})
 }
