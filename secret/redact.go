@@ -11,6 +11,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
 )
 
 // Redactor takes values out of what is about to be written down. A nil one
@@ -35,8 +37,8 @@ type form struct {
 }
 
 // NewRedactor returns a redactor of secrets; nil when there are none. A value
-// is found as it is, as JSON, as part of an address or of a page, in base64 and
-// in hex, also where those are broken into lines. Of a value of several lines
+// is found as it is, as JSON, as part of an address or of a page, in the quotes of
+// a shell or of a program, in base64 and in hex, also where those are broken into lines. Of a value of several lines
 // each is found by itself, because they may be numbered, indented or ended
 // otherwise.
 func NewRedactor(secrets ...Secret) *Redactor {
@@ -96,10 +98,17 @@ func pair(a, b byte) uint16 { return uint16(a)<<8 | uint16(b) }
 // formsOf lists the ways in which programs write a value.
 func formsOf(value string) []string {
 	plain, page := inJSON(value, false), inJSON(value, true)
-	slashed, marked := strings.ReplaceAll(plain, "/", `\/`), html.EscapeString(value)
+	slashed := strings.ReplaceAll(plain, "/", `\/`)
 	forms := []string{
 		value, plain, page, inJSON(plain, false), inJSON(plain, true), inJSON(page, false),
-		slashed, inJSON(slashed, false), inJSON(slashed, true), marked, inJSON(marked, true),
+		slashed, inJSON(slashed, false), inJSON(slashed, true),
+	}
+	for _, text := range []string{plain, slashed} {
+		ascii := inASCII(text)
+		forms = append(forms, ascii, inJSON(ascii, false), unicodeEscapes.ReplaceAllStringFunc(ascii, upperDigits))
+	}
+	for _, text := range slices.Concat(inPage(value), inQuotes(value)) {
+		forms = append(forms, text, inJSON(text, false), inJSON(text, true))
 	}
 	for _, unreserved := range unreservedSets {
 		text := inAddress(value, unreserved)
@@ -142,6 +151,54 @@ func encoded(value string) []string {
 	}
 	return forms
 }
+
+// inPage is a text as it stands in a page: programs agree on its signs but for
+// the quotes.
+func inPage(text string) []string {
+	var forms []string
+	escaped := html.EscapeString(text)
+	for _, single := range []string{"&#39;", "&#x27;", "&#039;", "&apos;", "'"} {
+		for _, double := range []string{"&#34;", "&quot;", `"`} {
+			forms = append(forms, strings.NewReplacer("&#39;", single, "&#34;", double).Replace(escaped))
+		}
+	}
+	return forms
+}
+
+// inQuotes is a text as shells and programs quote it: "export -p", "set -x", "%q"
+// of printf, and literals of programming languages and of SQL.
+func inQuotes(text string) []string {
+	return []string{
+		strings.ReplaceAll(text, `'`, `'\''`), strings.ReplaceAll(text, `'`, `'"'"'`), strings.ReplaceAll(text, `'`, `''`),
+		strings.ReplaceAll(text, `\`, `\\`), strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(text),
+		strings.NewReplacer(`\`, `\\`, `"`, `\"`, "$", `\$`, "`", "\\`").Replace(text),
+		shellSigns.ReplaceAllString(text, `\$0`),
+	}
+}
+
+// shellSigns are what "%q" of a shell's printf puts a backslash before.
+var shellSigns = regexp.MustCompile(`[^\w%+,./:=@\x80-\x{10FFFF}-]`)
+
+// inASCII is a text of JSON as programs write it that send no other characters.
+func inASCII(text string) string {
+	var b strings.Builder
+	for _, r := range text {
+		switch high, low := utf16.EncodeRune(r); {
+		case r < utf8.RuneSelf:
+			b.WriteRune(r)
+		case high != utf8.RuneError:
+			fmt.Fprintf(&b, `\u%04x\u%04x`, high, low)
+		default:
+			fmt.Fprintf(&b, `\u%04x`, r)
+		}
+	}
+	return b.String()
+}
+
+// unicodeEscapes are what stands for characters in JSON.
+var unicodeEscapes = regexp.MustCompile(`\\u[0-9a-f]{4}`)
+
+func upperDigits(escape string) string { return escape[:2] + strings.ToUpper(escape[2:]) }
 
 // unreservedSets are what programs leave as it is in a part of an address, beside
 // letters and digits: Go's queries and paths, Python and JavaScript's

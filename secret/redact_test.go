@@ -67,6 +67,35 @@ func TestWhatHoldsNoSecretIsReturnedAsItIs(t *testing.T) {
 	}
 }
 
+// What dash, bash, Python, PHP and SQL make of quotes, and JSON without other
+// characters than those of ASCII.
+func TestAValueIsFoundInTheQuotesOfPrograms(t *testing.T) {
+	const value = "pä's\"s$w\\r`d/\U0001F511&2"
+	r := secret.NewRedactor(secret.Secret{Name: "DB", Value: value})
+	for name, text := range map[string]string{
+		"export -p of dash":    "export DB='pä'\"'\"'s\"s$w\\r`d/\U0001F511&2'",
+		"set of bash":          "DB='pä'\\''s\"s$w\\r`d/\U0001F511&2'",
+		"export -p of bash":    "declare -x DB=\"pä's\\\"s\\$w\\\\r\\`d/\U0001F511&2\"",
+		"printf %q":            "pä\\'s\\\"s\\$w\\\\r\\`d/\U0001F511\\&2",
+		"repr":                 "'pä\\'s\"s$w\\\\r`d/\U0001F511&2'",
+		"SQL":                  "values ('pä''s\"s$w\\r`d/\U0001F511&2')",
+		"JSON of Python":       `{"p": "p\u00e4's\"s$w\\r` + "`" + `d/\ud83d\udd11&2"}`,
+		"JSON of PHP":          `{"p":"p\u00e4's\"s$w\\r` + "`" + `d\/\ud83d\udd11&2"}`,
+		"JSON in capitals":     `{"p":"p\u00E4's\"s$w\\r` + "`" + `d/\uD83D\uDD11&2"}`,
+		"such JSON in JSON":    `{"out":"{\"p\": \"p\\u00e4's\\\"s$w\\\\r` + "`" + `d/\\ud83d\\udd11&2\"}"}`,
+		"html.escape":          "<td>pä&#x27;s&quot;s$w\\r`d/\U0001F511&amp;2</td>",
+		"htmlspecialchars":     "<td>pä&#039;s&quot;s$w\\r`d/\U0001F511&amp;2</td>",
+		"an XML attribute":     `<a p="pä's&quot;s$w\r` + "`" + `d/` + "\U0001F511" + `&amp;2"/>`,
+		"encodeURIComponent":   "?p=p%C3%A4's%22s%24w%5Cr%60d%2F%F0%9F%94%91%262",
+		"quotes within quotes": `{"out":"DB='pä'\\''s\"s$w\\r` + "`" + `d/` + "\U0001F511" + `&2'"}`,
+	} {
+		got := r.RedactString(text)
+		if !strings.Contains(got, "${secret:DB}") || strings.Contains(got, "$w") {
+			t.Errorf("%s: %s became %s", name, text, got)
+		}
+	}
+}
+
 // Programs break what they encode into lines: base64 at 76 characters, openssl
 // at 64, xxd at 60.
 func TestAnEncodedValueIsFoundWhereverItIsBrokenIntoLines(t *testing.T) {
