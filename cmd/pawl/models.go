@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 
@@ -50,6 +51,10 @@ not listed can be called all the same; its price is then not known.`,
 			if asJSON {
 				return a.printJSON(list)
 			}
+			if len(list.Models) == 0 {
+				a.noModels(list, usable)
+				return nil
+			}
 			return a.printModels(list)
 		},
 	}
@@ -95,19 +100,39 @@ func whyNot(err error) string {
 	return err.Error()
 }
 
+// noModels says why a list is empty.
+func (a *app) noModels(list modelList, usable bool) {
+	if usable {
+		fmt.Fprintln(a.err, "no model of the table that fits can be called; 'pawl models' says which keys are missing")
+		return
+	}
+	fmt.Fprintf(a.err, "no model of the table fits; it is of %s, and a model that is not in it can be called all the same\n", list.Date)
+}
+
 // longestName is how wide the column of names may get; longer ones move their
 // own line only.
 const longestName = 44
 
 func (a *app) printModels(list modelList) error {
-	if len(list.Models) == 0 {
-		return a.printf("no model of the table fits; it is of %s\n", list.Date)
+	width := 0
+	if s := screenOf(a.out, os.Getenv); s.terminal {
+		width = s.width()
 	}
+	return a.printf("%s", modelTable(list, width))
+}
+
+// modelTable are models as a table. Where a terminal of that width has no room for
+// a name beside the rest, that stands beneath it.
+func modelTable(list modelList, terminal int) string {
+	const line = "%-*s  %6s  %6s  %6s  %6s  %-3s  %s\n"
+	rest := len(fmt.Sprintf(strings.TrimSuffix(line, "\n"), 0, "", "", "", "", "", "", abilityLetters(nil)))
 	width := len("MODEL")
 	for _, m := range list.Models {
 		width = max(width, min(len(m.Model), longestName))
 	}
-	const line = "%-*s  %6s  %6s  %6s  %6s  %-3s  %s\n"
+	if terminal > 0 {
+		width = max(min(width, terminal-rest), len("MODEL"))
+	}
 	var b strings.Builder
 	fmt.Fprintf(&b, line, width, "MODEL", "WINDOW", "OUTPUT", "IN $", "OUT $", "USE", "CAN")
 	var reasons []string
@@ -122,14 +147,19 @@ func (a *app) printModels(list modelList) error {
 		if m.Price != nil {
 			in, out = dollars(m.Price.Input), dollars(m.Price.Output)
 		}
-		fmt.Fprintf(&b, line, width, m.Model, tokens(m.ContextWindow), tokens(m.MaxOutput), in, out, use, abilityLetters(m.Can))
+		name := m.Model
+		if terminal > 0 && max(len(name), width)+rest > terminal {
+			b.WriteString(name + "\n")
+			name = ""
+		}
+		fmt.Fprintf(&b, line, width, name, tokens(m.ContextWindow), tokens(m.MaxOutput), in, out, use, abilityLetters(m.Can))
 	}
 	fmt.Fprintf(&b, "\n%d models; prices in USD per million tokens, as of %s.\n", len(list.Models), list.Date)
 	b.WriteString("can: t tools, r reasoning, s answers by schema, i images, f files, a audio\n")
 	for _, r := range slices.Compact(reasons) {
 		b.WriteString(r + "\n")
 	}
-	return a.printf("%s", b.String())
+	return b.String()
 }
 
 // abilityLetters shows each ability at a place of its own, so that a column of
