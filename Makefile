@@ -72,4 +72,4 @@ cross:
 # Pages that are generated from the code and its tests.
 docs:
 	$(GO) test ./internal/requirements -update
-	$(GO) test ./event -run Docs -update
+	$(GO) test ./event -update

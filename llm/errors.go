@@ -20,8 +20,7 @@ const (
 	ClassOverloaded Class = "overloaded"
 	// ClassContextOverflow: the request does not fit the model's window.
 	ClassContextOverflow Class = "context_overflow"
-	// ClassInvalid: the request is wrong, or whoever was asked is no model; the
-	// same bytes will fail again.
+	// ClassInvalid: the request is wrong; the same bytes will fail again.
 	ClassInvalid Class = "invalid"
 	// ClassAuth: the key is missing, wrong, or not allowed this model.
 	ClassAuth Class = "auth"

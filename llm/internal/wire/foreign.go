@@ -39,10 +39,14 @@ func (x *Exchange) calledPage() bool {
 }
 
 // notAnswered is the error of an answer that is foreign: a login page, a proxy's
-// words, a server that speaks no such API. The same request would have the same
-// answer again.
+// words, a server that speaks no such API. What stands in the way may pass, as a
+// page that tells of maintenance does, and to ask again costs nothing; but what
+// may be a model's answer would be paid for each time.
 func (c *Client) notAnswered(x *Exchange, err error) *llm.Error {
-	status, header := x.Response.StatusCode, x.Response.Header
+	status, header, class := x.Response.StatusCode, x.Response.Header, llm.ClassNetwork
+	if x.opaque() {
+		class = llm.ClassInvalid
+	}
 	came := fmt.Sprintf("HTTP %d", status)
 	for _, name := range [...]string{"Content-Type", "Content-Encoding"} {
 		if value := header.Get(name); value != "" {
@@ -50,7 +54,7 @@ func (c *Client) notAnswered(x *Exchange, err error) *llm.Error {
 		}
 	}
 	return x.Redact(&llm.Error{
-		Class: llm.ClassInvalid, Provider: c.Provider, Status: status, RequestID: x.RequestID, Err: err,
+		Class: class, Provider: c.Provider, Status: status, RequestID: x.RequestID, Err: err,
 		Message: fmt.Sprintf("what answered does not speak this API (%s): it began with %s; look at the base URL and at proxies on the way; asked was %s",
 			came, x.quoted(string(x.head())), plain(*x.Response.Request.URL)),
 	})

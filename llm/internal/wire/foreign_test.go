@@ -65,7 +65,7 @@ func says(kind, body string) http.HandlerFunc {
 }
 
 // Nothing is charged for the words of a login page, a proxy or another service:
-// no model has seen the request, and the same one would have the same answer.
+// no model has seen the request. They may be gone when it is asked again.
 func TestWhatIsNoAnswerOfTheProtocolIsToldAndNotCharged(t *testing.T) {
 	for _, c := range []struct{ name, kind, body, told string }{
 		{"a page", "text/html; charset=utf-8", "<html>Log in</html>", `(HTTP 200, Content-Type "text/html; charset=utf-8"): it began with "<html>Log in</html>"`},
@@ -85,7 +85,7 @@ func TestWhatIsNoAnswerOfTheProtocolIsToldAndNotCharged(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			resp, e, url := askedOf(t, says(c.kind, c.body))
-			if resp != nil || e.Class != llm.ClassInvalid || e.Status != http.StatusOK || e.RequestID != "r1" {
+			if resp != nil || e.Class != llm.ClassNetwork || e.Status != http.StatusOK || e.RequestID != "r1" {
 				t.Errorf("read as %+v, %+v", resp, e)
 			}
 			if !strings.Contains(e.Message, c.told) || !strings.HasSuffix(e.Message, "look at the base URL and at proxies on the way; asked was "+url+"/v2/chat") {
@@ -106,7 +106,7 @@ func TestAPageIsToldFromAnAnswerWhenItIsCompressedToo(t *testing.T) {
 		_, _ = io.WriteString(z, "<html>Log in</html>")
 		_ = z.Close()
 	})
-	if resp != nil || e.Class != llm.ClassInvalid || !strings.Contains(e.Message, `it began with "<html>Log in</html>"`) {
+	if resp != nil || e.Class != llm.ClassNetwork || !strings.Contains(e.Message, `it began with "<html>Log in</html>"`) {
 		t.Errorf("read as %+v, %+v", resp, e)
 	}
 }
