@@ -26,6 +26,17 @@ type process struct {
 
 func (p *process) die() { p.dead.Store(true) }
 
+// place is the key of the process that a context is in.
+type place struct{}
+
+// inside is a context of what goes on in the process, for the tools: all
+// processes have the same, because to make a set of them is dear.
+func (p *process) inside(ctx context.Context) context.Context {
+	return context.WithValue(ctx, place{}, p)
+}
+
+func processOf(ctx context.Context) *process { return ctx.Value(place{}).(*process) }
+
 // around performs a write, or dies before it, or after it before anybody hears
 // of it, or stalls long enough for others to take the run.
 func (p *process) around(what string, write func() error) error {

@@ -18,6 +18,7 @@ import (
 	"github.com/pawlrun/pawl/llm"
 	"github.com/pawlrun/pawl/machine"
 	"github.com/pawlrun/pawl/machine/agent"
+	"github.com/pawlrun/pawl/tool"
 )
 
 var seedFlag = flag.Int("seed", 0, "play only this seed")
@@ -40,7 +41,7 @@ func TestSeeds(t *testing.T) {
 		})
 	}
 	t.Log(happened)
-	for _, what := range []string{"stuck nudge", "stuck block", "compressed rolling-window threshold", "compressed summarize-older threshold", "budget overrun", "tool retry", "tool failure settled", "tool retry across a restart",
+	for _, what := range []string{"stuck nudge", "stuck block", "compressed rolling-window threshold", "compressed summarize-older threshold", "compressed periodic-summary threshold", "budget overrun", "tool retry", "tool failure settled", "tool retry across a restart",
 		"hook before_run block", "hook before_tool block", "hook before_tool rewrite", "hook before_tool ask", "hook after_tool block", "hook after_tool rewrite",
 		"hook before_compaction block", "hook after_compaction continue", "hook after_run continue", "hook failed",
 		"parked at a limit", "call after a raise of max_tool_calls",
@@ -53,7 +54,7 @@ func TestSeeds(t *testing.T) {
 
 func play(t *testing.T, seed int) map[string]int {
 	w := newWorld(seed)
-	s := &simulation{t: t, world: w}
+	s := &simulation{t: t, world: w, tools: w.toolSet()}
 	w.toTheEnd(s)
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -68,6 +69,7 @@ func play(t *testing.T, seed int) map[string]int {
 type simulation struct {
 	t     *testing.T
 	world *world
+	tools *tool.Set
 
 	mu    sync.Mutex
 	boots int
@@ -94,7 +96,7 @@ func (s *simulation) boot() *incarnation {
 }
 
 func (s *simulation) env(in *incarnation) engine.Env {
-	env := engine.Env{Model: s.world.open(in.process), Tools: s.world.tools(in.process), Hooks: s.world.hooks(in.process)}
+	env := engine.Env{Model: s.world.open(in.process), Tools: s.tools, Hooks: s.world.hooks(in.process)}
 	if s.world.asks {
 		env.Ask = s.world.person
 	}
@@ -178,9 +180,9 @@ func (s *simulation) takeUp(in *incarnation) (*engine.Run, error) {
 			return nil, err
 		}
 		started.Fence = &event.Fence{Nonce: nonce}
-		return in.engine.Start(s.life(), started, s.env(in))
+		return in.engine.Start(in.inside(s.life()), started, s.env(in))
 	}
-	return in.engine.Resume(s.life(), run, func(event.RunStarted) (engine.Env, error) { return s.env(in), nil })
+	return in.engine.Resume(in.inside(s.life()), run, func(event.RunStarted) (engine.Env, error) { return s.env(in), nil })
 }
 
 // run is the id of the run, "" before it is on disk.
@@ -296,8 +298,10 @@ func (s *simulation) operate(in *incarnation, r *engine.Run, stop <-chan struct{
 		if s.world.bad(3) {
 			s.send(in, s.world.command(r.ID, nil))
 		}
-		if m, err := in.engine.Inspect(s.t.Context(), r.ID); err == nil && s.world.cfg.Approve == agent.ApproveWait {
-			s.decideAll(in, r.ID, m.State().Pending)
+		if s.world.cfg.Approve == agent.ApproveWait {
+			if m, err := in.engine.Inspect(s.t.Context(), r.ID); err == nil {
+				s.decideAll(in, r.ID, m.State().Pending)
+			}
 		}
 		if s.world.bad(40) {
 			r.Interrupt()

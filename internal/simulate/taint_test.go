@@ -19,7 +19,9 @@ const nonce = "n0nce"
 func (w *world) label(tools []tool.Tool) {
 	r := rand.New(rand.NewPCG(uint64(w.seed), 17))
 	for i := range tools {
-		if r.IntN(4) > 0 {
+		if w.labels != nil && r.IntN(2) == 0 {
+			tools[i].Labels = w.labels
+		} else if r.IntN(4) > 0 {
 			tools[i].Labels = &event.Labels{Untrusted: r.IntN(3) == 0, Private: r.IntN(3) == 0, Outgoing: r.IntN(3) == 0}
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"strings"
 	"sync"
@@ -31,6 +32,7 @@ type grove struct {
 	*world
 	t      *testing.T
 	agents map[string]agent.Config
+	tools  map[string]*tool.Set
 	boots  int
 	ids    int
 	effect sync.Map // how often each call took effect
@@ -70,7 +72,7 @@ func TestSeedsOfTrees(t *testing.T) {
 }
 
 func newGrove(t *testing.T, seed int) *grove {
-	g := &grove{world: newWorld(seed), t: t, agents: map[string]agent.Config{}}
+	g := &grove{world: newWorld(seed), t: t, agents: map[string]agent.Config{}, tools: map[string]*tool.Set{}}
 	r := g.r
 	config := func(usd float64) agent.Config {
 		cfg := agent.Config{
@@ -93,7 +95,41 @@ func newGrove(t *testing.T, seed int) *grove {
 		cfg.OnBudget = map[string]agent.OnBudget{"usd_per_run": agent.BudgetAsk}
 		g.agents["root"] = cfg
 	}
+	g.outgrow()
+	g.hurry()
+	for name := range g.agents {
+		g.tools[name] = g.toolSet(name)
+	}
 	return g
+}
+
+// outgrow has the children of a tree of five outgrow their windows, drawn from
+// luck of its own: a seed keeps its other events.
+func (g *grove) outgrow() {
+	r := rand.New(rand.NewPCG(uint64(g.seed), 23))
+	if r.IntN(5) > 0 {
+		return
+	}
+	for _, name := range []string{"thrifty", "lavish"} {
+		cfg := g.agents[name]
+		cfg.MaxTokens, cfg.Limits.MaxCycles = 300, 8
+		cfg.Compact = compact.Settings{Window: 500 + r.IntN(200), Strategy: pick(r, compact.PeriodicSummary, compact.SummarizeOlder)}
+		g.agents[name] = cfg
+	}
+}
+
+// hurry gives the children of a tree of three little time for decisions, drawn
+// from luck of its own: a seed keeps its other events.
+func (g *grove) hurry() {
+	r := rand.New(rand.NewPCG(uint64(g.seed), 29))
+	if r.IntN(3) > 0 {
+		return
+	}
+	for _, name := range []string{"thrifty", "lavish"} {
+		cfg := g.agents[name]
+		cfg.Approvals = agent.Approvals{Seconds: float64(100 + r.IntN(400)), OnTimeout: pick(r, agent.TimeoutReject, agent.TimeoutStop)}
+		g.agents[name] = cfg
+	}
 }
 
 // talker is the model of one agent.
@@ -133,13 +169,21 @@ func (m talker) Generate(ctx context.Context, req *llm.Request) (*llm.Response, 
 	return a, nil
 }
 
-// env is what the runs of an agent are made of in a process.
-func (g *grove) env(name string, p *process) engine.Env {
+// asks are the tools that the model of an agent calls.
+func asks(agent string) []string {
+	if agent == "root" {
+		return []string{"read", "thrifty", "lavish", "lavish"}
+	}
+	return []string{"read", "send", "pay", "read"}
+}
+
+// toolSet are the tools of an agent.
+func (g *grove) toolSet(agent string) *tool.Set {
 	build := func(name string, effect event.Effect, concurrent bool) tool.Tool {
 		t := tool.New(name, name, func(ctx context.Context, _ pathArgs) (string, error) { return "", nil })
 		t.Effect, t.Concurrent, t.Labels = effect, concurrent, &event.Labels{}
 		t.Run = func(ctx context.Context, c tool.Call) (tool.Result, error) {
-			if p.dead.Load() {
+			if processOf(ctx).dead.Load() {
 				<-ctx.Done()
 				return tool.Result{}, ctx.Err()
 			}
@@ -157,31 +201,41 @@ func (g *grove) env(name string, p *process) engine.Env {
 		return t
 	}
 	tools := []tool.Tool{build("read", event.EffectPure, true), build("send", event.EffectAtMostOnce, false), build("pay", event.EffectAtMostOnce, false)}
-	asks := []string{"read", "send", "pay", "read"}
-	env := engine.Env{}
-	if name == "root" {
-		asks = []string{"read", "thrifty", "lavish", "lavish"}
-		env.Children = map[string]engine.Child{}
+	if agent == "root" {
 		for _, child := range []string{"thrifty", "lavish"} {
-			t := tool.ForAgent(child, child, nil)
-			tools = append(tools, t)
-			env.Children[child] = engine.Child{
-				Begin: func(args json.RawMessage) (event.RunStarted, engine.Env, error) {
-					cfg, env := g.agents[child], g.env(child, p)
-					cfg.Tools = env.Tools.Defs()
-					started, err := agent.Start(cfg, llm.UserText(string(args)))
-					return started, env, err
-				},
-				Resume: func(event.RunStarted) (engine.Env, error) { return g.env(child, p), nil },
-			}
+			tools = append(tools, tool.ForAgent(child, child, nil))
 		}
 	}
-	env.Model = func(string) (llm.Model, string, error) { return talker{grove: g, process: p, asks: asks}, "m", nil }
 	set, err := tool.NewSet(tools...)
 	if err != nil {
 		panic(err)
 	}
-	env.Tools = set
+	return set
+}
+
+// env is what the runs of an agent are made of in a process.
+func (g *grove) env(name string, p *process) engine.Env {
+	env := engine.Env{
+		Tools: g.tools[name],
+		Model: func(string) (llm.Model, string, error) {
+			return talker{grove: g, process: p, asks: asks(name)}, "m", nil
+		},
+	}
+	if name != "root" {
+		return env
+	}
+	env.Children = map[string]engine.Child{}
+	for _, child := range []string{"thrifty", "lavish"} {
+		env.Children[child] = engine.Child{
+			Begin: func(args json.RawMessage) (event.RunStarted, engine.Env, error) {
+				cfg, env := g.agents[child], g.env(child, p)
+				cfg.Tools = env.Tools.Defs()
+				started, err := agent.Start(cfg, llm.UserText(string(args)))
+				return started, env, err
+			},
+			Resume: func(event.RunStarted) (engine.Env, error) { return g.env(child, p), nil },
+		}
+	}
 	return env
 }
 
@@ -225,7 +279,7 @@ func (g *grove) takeUp(in *incarnation) (*engine.Run, error) {
 				g.seen("taken up with a child under way")
 			}
 		}
-		return in.engine.Resume(g.t.Context(), rows[0].ID, func(event.RunStarted) (engine.Env, error) { return g.env("root", in.process), nil })
+		return in.engine.Resume(in.inside(g.t.Context()), rows[0].ID, func(event.RunStarted) (engine.Env, error) { return g.env("root", in.process), nil })
 	}
 	cfg := g.agents["root"]
 	cfg.Tools = g.env("root", in.process).Tools.Defs()
@@ -233,7 +287,7 @@ func (g *grove) takeUp(in *incarnation) (*engine.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	return in.engine.Start(g.t.Context(), started, g.env("root", in.process))
+	return in.engine.Start(in.inside(g.t.Context()), started, g.env("root", in.process))
 }
 
 func (g *grove) leave(in *incarnation) { in.die() }
@@ -312,7 +366,7 @@ func (g *grove) operate(in *incarnation, run *engine.Run, stop <-chan struct{}) 
 		switch {
 		case g.bad(12):
 			c.Kind = journal.Pause
-		case g.bad(25):
+		case g.bad(10):
 			c.Kind = journal.Cancel
 		case g.bad(8):
 			c.Kind, c.Setting, c.Value = journal.Raise, "usd_per_run", 0.05+float64(g.draw(100))/100

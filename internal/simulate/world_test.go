@@ -1,6 +1,7 @@
 package simulate_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -39,6 +40,12 @@ type world struct {
 	asks bool
 	// honest models never use more than was set aside for a call.
 	honest bool
+	// idea is the only tool that the model calls, "" for any. flaky tools fail
+	// more often than not.
+	idea  string
+	flaky bool
+	// labels are those of every other tool, nil for any.
+	labels *event.Labels
 	// stalled tells of a process that stands still while its lease runs out.
 	stalled chan struct{}
 
@@ -95,6 +102,7 @@ func newWorld(seed int) *world {
 	w.risks()
 	w.gates()
 	w.hooked()
+	w.seldom()
 	return w
 }
 
@@ -304,14 +312,17 @@ func (w *world) answer() *llm.Response {
 	if r.IntN(4) > 0 {
 		a.Parts = append(a.Parts, llm.Text{Text: fmt.Sprint("text ", r.IntN(1000))})
 	}
-	if w.seed%5 == 0 && r.IntN(6) > 0 { // a model with one idea
+	if (w.seed%5 == 0 || w.idea != "") && r.IntN(6) > 0 { // a model with one idea
 		a.Finish = llm.FinishTool
-		a.Parts = append(a.Parts, llm.ToolCall{ProviderID: "p", Name: pick(r, "read", "panic"), Args: []byte(`{"path":"a"}`)})
+		a.Parts = append(a.Parts, llm.ToolCall{ProviderID: "p", Name: cmp.Or(w.idea, pick(r, "read", "panic")), Args: []byte(`{"path":"a"}`)})
 		return a
 	}
 	if r.IntN(7) > 0 {
 		for i := range 1 + r.IntN(4) {
 			name := pick(r, "read", "put", "send", "pay", "slow", "deaf", "panic", "nosuch")
+			if w.flaky {
+				name = pick(r, "read", "put", "put", "send") // mostly what may run again
+			}
 			call := llm.ToolCall{ProviderID: fmt.Sprint("p", i), Name: name, Args: fmt.Appendf(nil, `{"path":"%s"}`, pick(r, "a", "b", "c/d", "c"))}
 			switch r.IntN(30) {
 			case 0:
@@ -343,12 +354,13 @@ type pathArgs struct {
 	Path string `json:"path"`
 }
 
-// tools are the tools as one process runs them; what they do, the world keeps.
-func (w *world) tools(p *process) *tool.Set {
-	build := func(name string, effect event.Effect, deaf bool, act func() (tool.Result, error)) tool.Tool {
+// toolSet are the tools; what they do, the world keeps.
+func (w *world) toolSet() *tool.Set {
+	build := func(name string, effect event.Effect, deaf bool, act func(*process) (tool.Result, error)) tool.Tool {
 		t := tool.New(name, name, func(context.Context, pathArgs) (tool.Result, error) { return tool.Result{}, nil })
 		t.Effect, t.Timeout = effect, 30*time.Second
 		t.Run = func(ctx context.Context, c tool.Call) (tool.Result, error) {
+			p := processOf(ctx)
 			if !w.begins(p, name, c, effect) {
 				<-ctx.Done()
 				return tool.Result{}, ctx.Err()
@@ -368,19 +380,19 @@ func (w *world) tools(p *process) *tool.Set {
 				w.notef("%s dies after the effect of %s", p.name, c.ID)
 				p.die()
 			}
-			return act()
+			return act(p)
 		}
 		return t
 	}
-	says := func(s string) func() (tool.Result, error) {
-		return func() (tool.Result, error) {
-			if w.bad(6) {
+	says := func(s string) func(*process) (tool.Result, error) {
+		return func(p *process) (tool.Result, error) {
+			if w.bad(6) || w.flaky && w.bad(2) {
 				err := errors.New("it did not work")
 				switch w.draw(4) {
 				case 0:
 					err = tool.Transient(err)
 				case 1, 2:
-					if w.bad(4) {
+					if w.flaky || w.bad(4) {
 						time.AfterFunc(time.Duration(w.draw(10_000))*time.Millisecond, p.die)
 					}
 					err = tool.TransientAfter(err, time.Duration(w.draw(100_000))*time.Millisecond)
@@ -404,7 +416,7 @@ func (w *world) tools(p *process) *tool.Set {
 		build("pay", event.EffectIdempotent, false, says("paid")),
 		build("slow", event.EffectReconcilable, false, says("at last")),
 		build("deaf", event.EffectAtMostOnce, true, says("what?")),
-		build("panic", event.EffectPure, false, func() (tool.Result, error) { panic("tool defect") }),
+		build("panic", event.EffectPure, false, func(*process) (tool.Result, error) { panic("tool defect") }),
 	}
 	w.label(all)
 	set, err := tool.NewSet(all...)
