@@ -55,8 +55,12 @@ func (s Secret) Validate() error {
 // the journal in its place.
 func Reference(name string) string { return "${secret:" + name + "}" }
 
-// words in the name of a variable say that its value is a credential.
-var words = []string{"KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL", "AUTH", "COOKIE", "SESSION"}
+// words in the name of a variable say that its value is a credential, and so do
+// endings of it.
+var (
+	words   = []string{"KEY", "TOKEN", "SECRET", "PASS", "CRED", "AUTH", "COOKIE", "SESSION"}
+	endings = []string{"_PAT", "_PWD"}
+)
 
 // LikelyName says whether a variable's name is one that credentials have.
 func LikelyName(name string) bool {
@@ -66,8 +70,11 @@ func LikelyName(name string) bool {
 			return true
 		}
 	}
-	return false
+	return slices.ContainsFunc(endings, func(e string) bool { return strings.HasSuffix(upper, e) })
 }
+
+// proxy says that a variable holds the address of a proxy, which needs no scheme.
+func proxy(name string) bool { return strings.HasSuffix(strings.ToUpper(name), "_PROXY") }
 
 // likelyLength is the least length of a value that is taken for a credential
 // because of its variable's name alone: SESSION=wayland is none.
@@ -104,7 +111,7 @@ func credentials(name, value string, named bool) []string {
 		return slices.Compact(append(strings.Fields(value), value))
 	case LikelyName(name) && (!place(value) || strings.Contains(value, "PRIVATE KEY-----")):
 		return []string{value}
-	case strings.Contains(value, "://"):
+	case strings.Contains(value, "://"), proxy(name):
 		return passwords(value)
 	}
 	return nil
@@ -113,7 +120,10 @@ func credentials(name, value string, named bool) []string {
 // passwords is the password in an address, as it stands there and as it is meant;
 // where there is none, the user is the credential.
 func passwords(address string) []string {
-	_, rest, _ := strings.Cut(address, "://")
+	_, rest, found := strings.Cut(address, "://")
+	if !found {
+		rest = address
+	}
 	authority, _, _ := strings.Cut(rest, "/")
 	at := strings.LastIndexByte(authority, '@')
 	if at < 0 {

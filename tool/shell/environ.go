@@ -37,11 +37,17 @@ func Environment(env []string) []string {
 	out := slices.Clone(set)
 	for _, kv := range env {
 		name, value, ok := strings.Cut(kv, "=")
-		if ok && (slices.Contains(allowed, name) || strings.HasPrefix(name, "LC_")) && !secret.LikelyName(name) && !secretValue.MatchString(value) {
+		if ok && (slices.Contains(allowed, name) || strings.HasPrefix(name, "LC_")) && !secret.LikelyName(name) && !givesAway(name, value) {
 			out = append(out, kv)
 		}
 	}
 	return out
+}
+
+// givesAway says that a variable's value is a credential or has one in it. The
+// address of a proxy needs no scheme.
+func givesAway(name, value string) bool {
+	return secretValue.MatchString(value) || strings.HasSuffix(strings.ToUpper(name), "_PROXY") && strings.Contains(value, "@")
 }
 
 // variable is what a variable holds for the commands.
