@@ -121,8 +121,10 @@ func formsOf(value string) []string {
 }
 
 // linesOf are the lines of a value that has several, without those that are too
-// short to be told from others, or that say what the value is.
+// short to be told from others, or that say what the value is. Keys in variables,
+// and those of service accounts, have the two signs of JSON for the end of a line.
 func linesOf(value string) []string {
+	value = strings.ReplaceAll(value, `\n`, "\n")
 	if !strings.Contains(value, "\n") {
 		return nil
 	}

@@ -130,6 +130,10 @@ func TestAnEncodedValueIsFoundWhereverItIsBrokenIntoLines(t *testing.T) {
 
 func TestTheLinesOfAKeyAreFoundOneByOne(t *testing.T) {
 	const key = "-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1rZXktdjEAAAAABG5vbmU\nQyNTUxOQAAACDHashedThings/Go+Here\nshort=\n-----END OPENSSH PRIVATE KEY-----"
+	account := secret.NewRedactor(secret.Secret{Name: "ACCOUNT", Value: `{"type": "service_account", "private_key": "` + strings.ReplaceAll(key, "\n", `\n`) + `"}`})
+	if got := account.RedactString(key); strings.Contains(got, "b3Blb") || strings.Contains(got, "QyNTU") {
+		t.Errorf("the key of an account became %q", got)
+	}
 	r := secret.NewRedactor(secret.Secret{Name: "DEPLOY", Value: key})
 	if got := r.RedactString("it is " + key); got != "it is ${secret:DEPLOY}" {
 		t.Errorf("whole it became %q", got)
