@@ -72,6 +72,9 @@ func TestPauseParksARunOfAnotherProcessAtItsNextBoundary(t *testing.T) {
 		t.Errorf("exit code %d: %s", f.code, f.err)
 	}
 	p.exits(2, "runs", "pause", id)
+	if f := p.exits(0, "runs"); !strings.HasPrefix(f.out, id+"  paused  ") {
+		t.Errorf("it is listed as %q", f.out)
+	}
 	if f := p.exits(0, "runs", "resume", id); f.out != "the end\n" {
 		t.Errorf("resume prints %q", f.out)
 	}

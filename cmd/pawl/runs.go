@@ -87,7 +87,7 @@ func parseStates(names []string) ([]journal.State, error) {
 
 // standing is where a run stands, with the reason.
 func standing(r journal.Run) string {
-	if r.Detail == "" {
+	if r.Detail == "" || r.Detail == string(r.State) {
 		return string(r.State)
 	}
 	return string(r.State) + ": " + r.Detail

@@ -7,10 +7,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 
 	"github.com/pawlrun/pawl/control"
 	"github.com/pawlrun/pawl/engine"
+	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/journal/sqlite"
 	"github.com/pawlrun/pawl/launch"
@@ -123,8 +125,16 @@ func (s *session) find(ctx context.Context, prefix string) (journal.Run, error) 
 	return r, failure(err)
 }
 
+// endedError names the step that is left, with what it cannot be without: a new
+// message, or a higher limit where one ended the run.
 func (s *session) endedError(r journal.Run) error {
-	return fmt.Errorf("run %s has ended (%s); start a new one from it with '%s run --continue %s'", r.ID, r.Detail, s.app.invocation(), r.ID)
+	with := `"…"`
+	if r.Detail == string(event.ReasonMaxCycles) {
+		with = "--max-cycles N"
+	} else if setting, ok := strings.CutPrefix(r.Detail, string(event.BudgetReason(""))); ok {
+		with = "--limit " + setting + "=…"
+	}
+	return fmt.Errorf("run %s has ended (%s); start a new one from it with '%s run --continue %s %s'", r.ID, r.Detail, s.app.invocation(), r.ID, with)
 }
 
 // withRun opens the journal, finds a run, and closes the journal afterwards.
