@@ -13,29 +13,6 @@ import (
 	"github.com/pawlrun/pawl/policy"
 )
 
-// listen wakes the drivers that commands have come for, as long as this engine
-// drives any run.
-func (e *Engine) listen(ctx context.Context, watch <-chan struct{}) {
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-watch:
-		}
-		cmds, err := e.store.Inbox(ctx, "")
-		if err != nil {
-			continue // a driver looks for itself at its next heartbeat
-		}
-		e.mu.Lock()
-		for _, c := range cmds {
-			if d := e.drivers[c.Run]; d != nil {
-				d.commandCame()
-			}
-		}
-		e.mu.Unlock()
-	}
-}
-
 // prod wakes a driver of this engine, if that run has one, as a command does.
 func (e *Engine) prod(run string) {
 	e.mu.Lock()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -20,8 +21,13 @@ import (
 // live starts a run that stands in a tool until step receives.
 func live(t *testing.T, turns ...scripted.Turn) (r *rig, run *engine.Run, step chan struct{}) {
 	t.Helper()
+	return liveOn(t, memory.New(nil), turns...)
+}
+
+func liveOn(t *testing.T, store journal.Store, turns ...scripted.Turn) (r *rig, run *engine.Run, step chan struct{}) {
+	t.Helper()
 	step = make(chan struct{})
-	r = newRig(t).tools(toolFunc("work", func(ctx context.Context) (string, error) {
+	r = newRig(t, store).tools(toolFunc("work", func(ctx context.Context) (string, error) {
 		select {
 		case <-step:
 			return "worked", nil
@@ -74,6 +80,48 @@ func TestALiveRunTakesCommandsFromItsOwnAndFromAnotherEngine(t *testing.T) {
 			})
 		})
 	}
+}
+
+// opened counts the commands that were read.
+type opened struct {
+	journal.Store
+	commands atomic.Int64
+}
+
+func (s *opened) Inbox(ctx context.Context, run string) ([]journal.Command, error) {
+	found, err := s.Store.Inbox(ctx, run)
+	s.commands.Add(int64(len(found)))
+	return found, err
+}
+
+// A journal may hold thousands for runs that nobody has taken up yet.
+func TestADriverReadsNoCommandsButThoseToItsRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &opened{Store: memory.New(nil)}
+		r, run, step := liveOn(t, store, scripted.Turn{Text: "done"})
+		left, err := r.Create(t.Context(), r.started(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 100 {
+			for _, to := range []string{left, run.ID} {
+				if _, err := store.Send(t.Context(), journal.Command{Run: to, Kind: journal.Input, Text: "and be quick"}); err != nil {
+					t.Fatal(err)
+				}
+				synctest.Wait()
+			}
+		}
+		close(step)
+		if o := outcome(t, run); !o.OK {
+			t.Errorf("outcome %+v", o)
+		}
+		if n := count(r.whole(run.ID), "input.received"); n != 100 {
+			t.Errorf("%d messages were taken up", n)
+		}
+		if n := store.commands.Load(); n > 100 {
+			t.Errorf("%d commands were read, 100 of them to the run", n)
+		}
+	})
 }
 
 func parkedForApproval(t *testing.T) (*rig, string) {

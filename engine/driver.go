@@ -88,10 +88,11 @@ type driver struct {
 	crew      crew
 	abandoned bool
 
-	// commanded says that commands came which nobody has taken up, and inbox wakes the
-	// driver's goroutine for them.
+	// commanded says that commands came which nobody has taken up. inbox wakes the
+	// driver's goroutine for those of this engine, and sent for those of all others.
 	commanded atomic.Bool
 	inbox     chan struct{}
+	sent      <-chan struct{}
 	// seen are the commands that were taken, asked the calls whose approval a
 	// person is being asked for, asking the flight of the last question that is
 	// still open, hooking the flights of the hooks that are being
@@ -140,7 +141,7 @@ func (e *Engine) newDriver(m machine.Machine, env Env, run, parent string) *driv
 func (d *driver) drive(ctx context.Context) error {
 	work, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
-	d.ctx, d.work = ctx, work
+	d.ctx, d.work, d.sent = ctx, work, d.store.WatchInbox(work, d.run)
 	defer d.deadlines.move(machine.Deadline{}, d.now)
 	defer d.crew.dismiss()
 	err := d.loop()
@@ -316,6 +317,8 @@ func (d *driver) wait(heartbeat <-chan time.Time) (hear func(work context.Contex
 	case <-d.turn.news:
 	case <-d.drawn():
 	case <-d.inbox:
+	case <-d.sent:
+		d.commanded.Store(true)
 	case <-ended:
 	case <-d.interrupt:
 		return d.stopForNow

@@ -63,10 +63,8 @@ type Engine struct {
 	// a lease does not protect a process from itself.
 	claims map[string]bool
 	// silences are the leases that end too late, by their runs.
-	silences  map[string]silence
-	drivers   map[string]*driver
-	unlisten  context.CancelFunc
-	listening sync.WaitGroup
+	silences map[string]silence
+	drivers  map[string]*driver
 }
 
 // Env is what a run's effects need. It is built by whoever starts or resumes
@@ -168,7 +166,6 @@ func (e *Engine) Close() error {
 	for _, d := range driven {
 		<-d.done
 	}
-	e.listening.Wait()
 	return nil
 }
 
@@ -339,30 +336,16 @@ func (e *Engine) unclaim(run string) {
 	delete(e.claims, run)
 }
 
-// register makes a driver known, so that commands wake it, and listens for
-// them from the first driver on.
+// register makes a driver known, so that what this process sends wakes it.
 func (e *Engine) register(d *driver) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.drivers[d.run] = d
-	if e.unlisten != nil {
-		return
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	e.unlisten = cancel
-	watch := e.store.WatchInbox(ctx)
-	e.listening.Go(func() { e.listen(ctx, watch) })
 }
 
-// unregister forgets a driver; after the last one nothing of the engine runs
-// any more.
 func (e *Engine) unregister(d *driver) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	delete(e.drivers, d.run)
 	delete(e.claims, d.run)
-	if len(e.drivers) == 0 {
-		e.unlisten()
-		e.unlisten = nil
-	}
 }

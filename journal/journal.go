@@ -202,9 +202,10 @@ type Store interface {
 	// this process or another, at the latest after 100 ms. It is never closed
 	// before ctx ends; several commits may give one receive.
 	Watch(ctx context.Context) <-chan struct{}
-	// WatchInbox is Watch for commands only, so that the appends of a busy
-	// process do not wake its own drivers.
-	WatchInbox(ctx context.Context) <-chan struct{}
+	// WatchInbox is Watch for the commands to one run, so that neither the
+	// appends of a busy process nor what others are sent wakes its driver. It may
+	// receive without a command, where a store does not know what came before.
+	WatchInbox(ctx context.Context, run string) <-chan struct{}
 
 	// Files are the absolute names of the files that runs are kept in, none where
 	// they are in no file: whoever writes one of them can decide about any call

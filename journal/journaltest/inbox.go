@@ -146,7 +146,8 @@ func watchWakes(t *testing.T, s journal.Store, _ *clock) {
 
 func watchInboxWakes(t *testing.T, s journal.Store, _ *clock) {
 	d := Start(t, s, "a")
-	inbox, any := s.WatchInbox(t.Context()), s.Watch(t.Context())
+	Start(t, s, "b")
+	inbox, any := s.WatchInbox(t.Context(), "a"), s.Watch(t.Context())
 	send(t, s, journal.Command{Run: "a", Kind: journal.Pause})
 	wakes(t, inbox, func() bool { return len(look(t, s, "a").Inbox) == 1 })
 	// A store may tell of a command again when it first looks for those of other
@@ -154,6 +155,7 @@ func watchInboxWakes(t *testing.T, s journal.Store, _ *clock) {
 	again := 0
 	for range 5 {
 		d.Append(t, said("busy"))
+		send(t, s, journal.Command{Run: "b", Kind: journal.Pause})
 		wakes(t, any, func() bool { return true })
 		select {
 		case <-inbox:
@@ -162,6 +164,6 @@ func watchInboxWakes(t *testing.T, s journal.Store, _ *clock) {
 		}
 	}
 	if again > 1 {
-		t.Errorf("%d of 5 appends woke those who wait for commands", again)
+		t.Errorf("%d of 5 appends and commands to another run woke those who wait for commands to one", again)
 	}
 }

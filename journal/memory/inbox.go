@@ -23,7 +23,8 @@ func (s *Store) Send(_ context.Context, c journal.Command) (int64, error) {
 	s.inboxSeq++
 	c.ID = s.inboxSeq
 	r.inbox = append(r.inbox, c)
-	s.notify(true)
+	s.notify("")
+	s.notify(c.Run)
 	return c.ID, nil
 }
 
@@ -47,29 +48,32 @@ func (s *Store) Inbox(_ context.Context, id string) ([]journal.Command, error) {
 }
 
 // Watch returns a channel that receives after each commit.
-func (s *Store) Watch(ctx context.Context) <-chan struct{} { return s.watch(ctx, false) }
+func (s *Store) Watch(ctx context.Context) <-chan struct{} { return s.watch(ctx, "") }
 
-// WatchInbox returns a channel that receives after a command was sent.
-func (s *Store) WatchInbox(ctx context.Context) <-chan struct{} { return s.watch(ctx, true) }
+// WatchInbox returns a channel that receives after a command was sent to a run.
+func (s *Store) WatchInbox(ctx context.Context, run string) <-chan struct{} { return s.watch(ctx, run) }
 
-func (s *Store) watch(ctx context.Context, inboxOnly bool) <-chan struct{} {
+func (s *Store) watch(ctx context.Context, run string) <-chan struct{} {
 	ch := make(chan struct{}, 1)
 	s.mu.Lock()
-	s.watchers[ch] = inboxOnly
-	s.mu.Unlock()
+	defer s.mu.Unlock()
+	if s.watchers[run] == nil {
+		s.watchers[run] = map[chan struct{}]bool{}
+	}
+	s.watchers[run][ch] = true
 	context.AfterFunc(ctx, func() {
 		s.mu.Lock()
-		delete(s.watchers, ch)
-		s.mu.Unlock()
+		defer s.mu.Unlock()
+		delete(s.watchers[run], ch)
+		if len(s.watchers[run]) == 0 {
+			delete(s.watchers, run)
+		}
 	})
 	return ch
 }
 
-func (s *Store) notify(inbox bool) {
-	for ch, inboxOnly := range s.watchers {
-		if inboxOnly && !inbox {
-			continue
-		}
+func (s *Store) notify(run string) {
+	for ch := range s.watchers[run] {
 		select {
 		case ch <- struct{}{}:
 		default:

@@ -24,7 +24,8 @@ type Store struct {
 	pos      int64
 	inboxSeq int64
 	blobs    map[string]*blob
-	watchers map[chan struct{}]bool // whether only commands matter
+	// watchers are those of the commands to a run, or ("") of every commit.
+	watchers map[string]map[chan struct{}]bool
 }
 
 type run struct {
@@ -56,7 +57,7 @@ func New(now func() time.Time) *Store {
 	}
 	return &Store{
 		now: now, runs: map[string]*run{}, blobs: map[string]*blob{},
-		watchers: map[chan struct{}]bool{},
+		watchers: map[string]map[chan struct{}]bool{},
 	}
 }
 
@@ -177,7 +178,7 @@ func (s *Store) append(r *run, b journal.Batch) (int64, error) {
 	if b.Release {
 		r.row.Owner, r.row.Expiry = "", time.Time{}
 	}
-	s.notify(false)
+	s.notify("")
 	return first, nil
 }
 
@@ -202,7 +203,7 @@ func (s *Store) Delete(_ context.Context, id string) error {
 		return len(b.runs) == 0
 	})
 	delete(s.runs, id)
-	s.notify(false)
+	s.notify("")
 	return nil
 }
 

@@ -10,9 +10,10 @@ import (
 
 // The queries by which events and commands are read.
 const (
-	OwnLog   = ownLog
-	TailLog  = tailLog
-	OwnInbox = selectOwnInbox
+	OwnLog      = ownLog
+	TailLog     = tailLog
+	OwnInbox    = selectOwnInbox
+	NewCommands = selectCommanded
 )
 
 // Listing is the query for runs.

@@ -139,7 +139,7 @@ func (s *Store) openWriter(ctx context.Context, o Options) error {
 		return errors.Join(err, c.close())
 	}
 	p := newCheckpointer(func() (*conn, error) { return openWriterConn(s.path, o) })
-	s.writer = newWriter(c, f, p, func(inbox bool) { s.watch.notify(inbox) })
+	s.writer = newWriter(c, f, p, func(commanded []string) { s.watch.notify(commanded) })
 	s.writer.eraseLog()
 	return nil
 }

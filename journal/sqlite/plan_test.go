@@ -33,6 +33,18 @@ func TestWhatBelongsToARunIsFoundWithoutLookingAtEveryOther(t *testing.T) {
 	}
 }
 
+// There may be thousands that nobody has taken up.
+func TestNewCommandsAreFoundWithoutLookingAtOlderOnes(t *testing.T) {
+	s := open(t, filepath.Join(t.TempDir(), "journal.db"))
+	plan, err := s.Plan(t.Context(), sqlite.NewCommands, int64(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.HasPrefix(plan[0], "SEARCH i USING INTEGER PRIMARY KEY (rowid>?)") {
+		t.Error(strings.Join(plan, "; "))
+	}
+}
+
 func TestReadingEventsCompilesNoQueryAgain(t *testing.T) {
 	s := open(t, filepath.Join(t.TempDir(), "journal.db"))
 	journaltest.Start(t, s, "a").Append(t, texts(5)...)

@@ -354,7 +354,7 @@ func TestAnotherStoreOnTheFileSeesCommitsAndCommands(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "journal.db")
 	here, there := open(t, path), open(t, path)
 	d := journaltest.Start(t, here, "a")
-	events, commands := there.Watch(t.Context()), here.WatchInbox(t.Context())
+	events, commands := there.Watch(t.Context()), here.WatchInbox(t.Context(), "a")
 	d.Append(t, texts(1)...)
 	for seen := 0; seen < 2; {
 		select {

@@ -163,7 +163,7 @@ func (s *Store) Send(ctx context.Context, cmd journal.Command) (int64, error) {
 		return 0, fmt.Errorf("sqlite: encode command: %w", err)
 	}
 	var id int64
-	err = s.perform(ctx, &op{inbox: true, done: make(chan struct{}, 1), run: func(c *conn) (err error) {
+	err = s.perform(ctx, &op{commanded: cmd.Run, done: make(chan struct{}, 1), run: func(c *conn) (err error) {
 		id, err = c.send(cmd.Run, body)
 		return err
 	}})
@@ -192,10 +192,12 @@ func (c *conn) send(run string, body []byte) (int64, error) {
 }
 
 // Watch returns a channel that receives after each commit of any process.
-func (s *Store) Watch(ctx context.Context) <-chan struct{} { return s.watch.add(ctx, false) }
+func (s *Store) Watch(ctx context.Context) <-chan struct{} { return s.watch.add(ctx, "") }
 
-// WatchInbox returns a channel that receives after a command was sent.
-func (s *Store) WatchInbox(ctx context.Context) <-chan struct{} { return s.watch.add(ctx, true) }
+// WatchInbox returns a channel that receives after a command was sent to a run.
+func (s *Store) WatchInbox(ctx context.Context, run string) <-chan struct{} {
+	return s.watch.add(ctx, run)
+}
 
 func nanos(t time.Time) int64 {
 	if t.IsZero() {

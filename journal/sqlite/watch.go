@@ -17,34 +17,41 @@ const pollInterval = 50 * time.Millisecond
 type watcher struct {
 	db *sql.DB
 
-	mu      sync.Mutex
-	subs    map[chan struct{}]bool // whether only commands matter
+	mu sync.Mutex
+	// subs are those of the commands to a run, or ("") of every commit.
+	subs    map[string]map[chan struct{}]bool
 	cancel  context.CancelFunc
 	stopped bool
 }
 
 func newWatcher(db *sql.DB) *watcher {
-	return &watcher{db: db, subs: map[chan struct{}]bool{}}
+	return &watcher{db: db, subs: map[string]map[chan struct{}]bool{}}
 }
 
-func (w *watcher) add(ctx context.Context, inboxOnly bool) <-chan struct{} {
+func (w *watcher) add(ctx context.Context, run string) <-chan struct{} {
 	ch := make(chan struct{}, 1)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.subs[ch] = inboxOnly
+	if w.subs[run] == nil {
+		w.subs[run] = map[chan struct{}]bool{}
+	}
+	w.subs[run][ch] = true
 	if w.cancel == nil && !w.stopped {
 		poll, cancel := context.WithCancel(context.Background())
 		w.cancel = cancel
 		go w.poll(poll)
 	}
-	context.AfterFunc(ctx, func() { w.remove(ch) })
+	context.AfterFunc(ctx, func() { w.remove(run, ch) })
 	return ch
 }
 
-func (w *watcher) remove(ch chan struct{}) {
+func (w *watcher) remove(run string, ch chan struct{}) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	delete(w.subs, ch)
+	delete(w.subs[run], ch)
+	if len(w.subs[run]) == 0 {
+		delete(w.subs, run)
+	}
 	if len(w.subs) == 0 && w.cancel != nil {
 		w.cancel()
 		w.cancel = nil
@@ -61,14 +68,26 @@ func (w *watcher) stop() {
 	}
 }
 
-// notify wakes the subscribers; those of commands only when there may be one.
-func (w *watcher) notify(inbox bool) {
+// notify wakes the subscribers of a commit, and of the commands that it brought.
+func (w *watcher) notify(commanded []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for ch, inboxOnly := range w.subs {
-		if inboxOnly && !inbox {
-			continue
-		}
+	w.wake("")
+	for _, run := range commanded {
+		w.wake(run)
+	}
+}
+
+func (w *watcher) notifyAll() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for run := range w.subs {
+		w.wake(run)
+	}
+}
+
+func (w *watcher) wake(run string) {
+	for ch := range w.subs[run] {
 		select {
 		case ch <- struct{}{}:
 		default:
@@ -81,8 +100,8 @@ func (w *watcher) notify(inbox bool) {
 func (w *watcher) poll(ctx context.Context) {
 	tick := time.NewTicker(pollInterval)
 	defer tick.Stop()
-	for ctx.Err() == nil {
-		w.look(ctx, tick.C)
+	for command := int64(-1); ctx.Err() == nil; {
+		w.look(ctx, tick.C, &command)
 		select {
 		case <-ctx.Done():
 		case <-tick.C:
@@ -91,26 +110,26 @@ func (w *watcher) poll(ctx context.Context) {
 }
 
 // look tells of commits on one connection, because data_version means
-// something only there, until it fails. What happened before the first look is
-// unknown and counts as news.
-func (w *watcher) look(ctx context.Context, tick <-chan time.Time) {
+// something only there, until it fails. command is the number of the newest
+// command that was told of, or -1: what happened before the first look is unknown
+// and counts as news.
+func (w *watcher) look(ctx context.Context, tick <-chan time.Time, command *int64) {
 	conn, err := w.db.Conn(ctx)
 	if err != nil {
 		return
 	}
 	defer conn.Close()
-	version, command := int64(-1), int64(-1)
+	version := int64(-1)
 	for {
-		var v, c int64
+		var v int64
 		if err := conn.QueryRowContext(ctx, "PRAGMA data_version").Scan(&v); err != nil {
 			return
 		}
 		if v != version {
-			if err := conn.QueryRowContext(ctx, lastCommand).Scan(&c); err != nil {
+			if err := w.tell(ctx, conn, command); err != nil {
 				return
 			}
-			w.notify(c != command)
-			version, command = v, c
+			version = v
 		}
 		select {
 		case <-ctx.Done():
@@ -120,5 +139,43 @@ func (w *watcher) look(ctx context.Context, tick <-chan time.Time) {
 	}
 }
 
-// lastCommand is the number of the newest command ever sent.
-const lastCommand = `SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'inbox'), 0)`
+// tell notifies of a commit, and of the commands that came after one.
+func (w *watcher) tell(ctx context.Context, conn *sql.Conn, command *int64) error {
+	var newest int64
+	if err := conn.QueryRowContext(ctx, lastCommand).Scan(&newest); err != nil {
+		return err
+	}
+	if *command < 0 {
+		w.notifyAll()
+		*command = newest
+		return nil
+	}
+	var runs []string
+	if newest != *command {
+		rows, err := conn.QueryContext(ctx, selectCommanded, *command)
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		for rows.Next() {
+			var run string
+			if err := rows.Scan(&run); err != nil {
+				return err
+			}
+			runs = append(runs, run)
+		}
+		if err := rows.Err(); err != nil {
+			return err
+		}
+	}
+	w.notify(runs)
+	*command = newest
+	return nil
+}
+
+// lastCommand is the number of the newest command ever sent, and selectCommanded
+// are the runs that wait for one sent after it.
+const (
+	lastCommand     = `SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'inbox'), 0)`
+	selectCommanded = `SELECT DISTINCT r.id FROM inbox i CROSS JOIN runs r ON r.rid = i.rid WHERE i.id > ?1`
+)

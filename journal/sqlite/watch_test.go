@@ -17,7 +17,7 @@ func TestAnotherStoreOnTheFileHearsOfEachCommitAndCommandWithin100Ms(t *testing.
 	synctest.Test(t, func(t *testing.T) {
 		here, there := open(t, path), open(t, path)
 		d := journaltest.Start(t, here, "a")
-		events, commands := there.Watch(t.Context()), there.WatchInbox(t.Context())
+		events, commands := there.Watch(t.Context()), there.WatchInbox(t.Context(), "a")
 		hears := func(what string, news <-chan struct{}, do func()) {
 			t.Helper()
 			synctest.Wait()

@@ -23,10 +23,10 @@ type op struct {
 	run   func(*conn) error
 	batch journal.Batch
 	first int64
-	// inbox says that the operation leaves a command for a run's driver.
-	inbox bool
-	err   error
-	done  chan struct{}
+	// commanded is the run for whose driver the operation leaves a command.
+	commanded string
+	err       error
+	done      chan struct{}
 }
 
 func (o *op) perform(c *conn) (err error) {
@@ -47,7 +47,7 @@ type writer struct {
 	conn       *conn
 	file       *file
 	checkpoint *checkpointer
-	committed  func(inbox bool)
+	committed  func(commanded []string)
 	// since counts the events since the log was last asked to be copied.
 	since int
 	pool  sync.Pool
@@ -65,7 +65,7 @@ type writer struct {
 	idle sync.Cond
 }
 
-func newWriter(c *conn, f *file, p *checkpointer, committed func(inbox bool)) *writer {
+func newWriter(c *conn, f *file, p *checkpointer, committed func(commanded []string)) *writer {
 	w := &writer{
 		conn: c, file: f, checkpoint: p, committed: committed,
 		pool: sync.Pool{New: func() any { return &op{done: make(chan struct{}, 1)} }},
@@ -179,11 +179,13 @@ func (w *writer) commit(group []*op) {
 			o.err = w.transact([]*op{o})
 		}
 	}
-	inbox := false
+	var commanded []string
 	for _, o := range group {
-		inbox = inbox || o.inbox
+		if o.commanded != "" {
+			commanded = append(commanded, o.commanded)
+		}
 	}
-	w.committed(inbox)
+	w.committed(commanded)
 	for _, o := range group {
 		o.done <- struct{}{}
 	}
