@@ -50,6 +50,8 @@ func TestNoErrorRepeatsTheKey(t *testing.T) {
 						t.Errorf("the request carries no key: %s", h)
 					}
 					message := "the key " + key + " is not known"
+					rw.Header().Set("Request-Id", "of-"+key)
+					rw.Header().Set("X-Request-Id", "of-"+key)
 					message += strings.Repeat(".", 16<<10-len(message)-len(key)/2) + key // where it is cut
 					if status != http.StatusOK {
 						rw.WriteHeader(status)
@@ -63,7 +65,7 @@ func TestNoErrorRepeatsTheKey(t *testing.T) {
 				_, err := w.model(s.URL).Stream(t.Context(), req, func(llm.Delta) {})
 				s.Close()
 				e, ok := errors.AsType[*llm.Error](err)
-				if !ok || strings.Contains(e.Error()+e.Message+e.Code, key[:8]) || !strings.Contains(e.Message, "is not known") {
+				if !ok || strings.Contains(e.Error()+e.Message+e.Code+e.RequestID, key[:8]) || !strings.Contains(e.Message, "is not known") {
 					t.Errorf("HTTP %d: %v", status, err)
 				}
 			}
