@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -62,6 +63,7 @@ func (d *driver) runTool(work context.Context, a machine.RunTool) {
 		timeout = tool.DefaultTimeout
 	}
 	ctx, cancel := d.until(work, timeout)
+	args := bytes.Clone(a.Args) // a tool may write into them; the conversation has its own
 	start := d.clock.awake()
 	settle := func(ctx context.Context, r tool.Result, err error) []event.Data {
 		e := d.toolResult(ctx, a, r, err, timeout)
@@ -85,7 +87,7 @@ func (d *driver) runTool(work context.Context, a machine.RunTool) {
 			r, err := guard(func() (tool.Result, error) {
 				return d.observeTool(ctx, a, func(ctx context.Context) (tool.Result, error) {
 					return t.Run(ctx, tool.Call{
-						ID: a.CallID, Key: a.Key, Attempt: a.Attempt, Spent: a.Spent, Args: a.Args, Facts: a.Facts,
+						ID: a.CallID, Key: a.Key, Attempt: a.Attempt, Spent: a.Spent, Args: args, Facts: a.Facts,
 						MaxResultChars: max(a.MaxResultChars, 0), Results: &d.blobs, Sandbox: a.Sandbox,
 						Redact: d.redactText,
 					})

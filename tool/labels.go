@@ -1,14 +1,18 @@
 package tool
 
-import "github.com/pawlrun/pawl/event"
+import (
+	"encoding/json"
+
+	"github.com/pawlrun/pawl/event"
+)
 
 // labels are what a call is for the rule of two. What is not declared is
 // assumed to bring in what somebody else wrote, and to send what it is given
 // unless it changes nothing (FIELD section 9).
-func (t *compiled) labels(e *event.ToolCall) event.Labels {
+func (t *compiled) labels(args json.RawMessage, facts *event.Facts) event.Labels {
 	switch {
 	case t.LabelsFor != nil:
-		return t.LabelsFor(e.Args, e.Facts)
+		return t.LabelsFor(args, facts)
 	case t.Labels != nil:
 		return *t.Labels
 	}

@@ -1,6 +1,7 @@
 package tool
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
@@ -161,27 +162,34 @@ func (s *Set) Resolve(callID string, c llm.ToolCall) event.ToolCall {
 }
 
 // declare asks the tool what it says of the call. A declaration that panics
-// makes the call one that cannot be judged, so it is not run.
+// makes the call one that cannot be judged, so it is not run; so does one that
+// writes into the arguments, because what is declared after it is of another call.
 func (t *compiled) declare(e *event.ToolCall) (problem *event.Problem) {
 	defer func() {
 		if p := recover(); p != nil {
 			problem = &event.Problem{Type: event.ErrorPanic, Message: fmt.Sprintf("what %s declares of this call panicked: %v", t.Name, p)}
 		}
 	}()
+	args := bytes.Clone(e.Args)
+	defer func() {
+		if problem == nil && !bytes.Equal(args, e.Args) {
+			problem = &event.Problem{Type: event.ErrorTool, Message: "what " + t.Name + " declares of this call changed the arguments that it was asked about"}
+		}
+	}()
 	if t.Check != nil {
-		if err := t.Check(e.Args); err != nil {
+		if err := t.Check(args); err != nil {
 			return problemOf(err)
 		}
 	}
 	e.Concurrent = t.Concurrent
 	if t.ConcurrentFor != nil {
-		e.Concurrent = t.ConcurrentFor(e.Args)
+		e.Concurrent = t.ConcurrentFor(args)
 	}
 	if t.Access != nil {
-		e.Access = t.Access(e.Args)
+		e.Access = t.Access(args)
 	}
 	if t.Facts != nil {
-		facts := t.Facts(e.Args)
+		facts := t.Facts(args)
 		e.Facts = &facts
 	}
 	if t.Risk != "" {
@@ -190,9 +198,9 @@ func (t *compiled) declare(e *event.ToolCall) (problem *event.Problem) {
 		}
 		e.Facts.Risk = t.Risk
 	}
-	e.Labels = t.labels(e)
+	e.Labels = t.labels(args, e.Facts)
 	if t.Describe != nil {
-		e.Describe = label(t.Describe(e.Args))
+		e.Describe = label(t.Describe(args))
 	}
 	return nil
 }
@@ -281,7 +289,7 @@ func (t Tool) askedTimeout(args json.RawMessage) (d time.Duration) {
 	if t.TimeoutFor == nil {
 		return 0
 	}
-	return t.TimeoutFor(args)
+	return t.TimeoutFor(bytes.Clone(args))
 }
 
 // clip cuts a text after n bytes, never within a character.
