@@ -85,6 +85,9 @@ func (d *driver) seal(data event.Data) (staged, error) {
 	if s.body, err = event.Encode(&s.event); err != nil {
 		return s, fmt.Errorf("engine: run %s: %w", d.run, err)
 	}
+	if err := asStored(&s); err != nil {
+		return s, fmt.Errorf("engine: run %s: %w", d.run, err)
+	}
 	if err := d.redact(&s); err != nil {
 		return s, fmt.Errorf("engine: run %s: %w", d.run, err)
 	}
