@@ -136,15 +136,25 @@ func (e *Engine) newDriver(m machine.Machine, env Env, run, parent string) *driv
 	return d
 }
 
-// drive goes on until the run has ended or parked. Its error is the engine's
-// own failure; a failed run is an outcome.
-func (d *driver) drive(ctx context.Context) error {
+// drive goes on until the run has ended or parked. left is called with the
+// engine's own failure, also where the goroutine is ended; a failed run is an
+// outcome.
+func (d *driver) drive(ctx context.Context, left func(error)) {
 	work, stop := context.WithCancel(context.WithoutCancel(ctx))
-	defer stop()
 	d.ctx, d.work, d.sent = ctx, work, d.store.WatchInbox(work, d.run)
-	defer d.deadlines.move(machine.Deadline{}, d.now)
-	defer d.crew.dismiss()
-	err := d.loop()
+	defer func() {
+		err := d.leave(work)
+		d.crew.dismiss()
+		d.deadlines.move(machine.Deadline{}, d.now)
+		stop()
+		left(err)
+	}()
+	d.loop()
+}
+
+// leave settles what is under way and gives the run up.
+func (d *driver) leave(work context.Context) error {
+	err := d.turn.failure
 	_, store := errors.AsType[*storeError](err)
 	d.broken = err != nil && !store
 	late := d.land()
@@ -159,18 +169,18 @@ func (d *driver) drive(ctx context.Context) error {
 
 // loop goes on until the run has ended or parked, or cannot go on. It leaves with
 // the turn.
-func (d *driver) loop() error {
+func (d *driver) loop() {
 	heartbeat := time.NewTicker(d.engine.opts.LeaseTTL / 3)
 	defer heartbeat.Stop()
 	for hear := d.hearFirst; ; {
 		d.step(hear)
 		d.begin(false)
 		if d.turn.over {
-			return d.turn.failure
+			return
 		}
 		hear = d.wait(heartbeat.C)
 		if d.turn.over {
-			return d.turn.failure
+			return
 		}
 	}
 }

@@ -292,8 +292,8 @@ func (e *Engine) drive(ctx context.Context, d *driver) *Run {
 		d.fund = newFund()
 	}
 	e.register(d)
-	go func() {
-		d.err = d.drive(ctx)
+	go d.drive(ctx, func(err error) {
+		d.err = err
 		e.unregister(d)
 		if d.err == nil && d.final.Phase == machine.Parked {
 			d.err = e.lookOnceMore(context.WithoutCancel(ctx), d)
@@ -301,7 +301,7 @@ func (e *Engine) drive(ctx context.Context, d *driver) *Run {
 		d.err = errors.Join(d.err, d.closeEnv())
 		d.hub.close()
 		close(d.done)
-	}()
+	})
 	return &Run{ID: d.run, engine: e, driver: d}
 }
 

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -120,15 +121,28 @@ func (d *driver) step(hear func(work context.Context) error) {
 	d.turn.over = d.turn.over || d.turn.failure != nil
 }
 
-// contained turns a panic into the error that it is to the run.
+// contained turns a panic into the error that it is to the run. Where code of
+// others ends the goroutine instead, nothing is returned to anybody, so the turn
+// is over with that, and whoever has the run's goroutine leaves.
 func (d *driver) contained(do func() error) (err error) {
+	returned := false
 	defer func() {
-		if p := recover(); p != nil {
+		switch p := recover(); {
+		case p != nil:
 			err = fmt.Errorf("engine: run %s: %w", d.run, newPanicError(p))
+		case !returned:
+			d.turn.over, d.turn.failure = true, fmt.Errorf("engine: run %s: %w", d.run, errEnded)
+			d.turn.tell()
 		}
 	}()
-	return do()
+	err = do()
+	returned = true
+	return err
 }
+
+// errEnded is what keeps a run from going on whose tool or model ended the
+// goroutine that asked it something.
+var errEnded = errors.New("what a tool declares, or a model's adapter, ended the goroutine that drives the run (runtime.Goexit)")
 
 // begin does the effects that were launched, each on a goroutine of its own. The
 // last one is returned instead where the caller has a goroutine for it.

@@ -1,0 +1,73 @@
+package engine_test
+
+import (
+	"context"
+	"encoding/json"
+	"runtime"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/llm"
+	"github.com/pawlrun/pawl/llm/scripted"
+	"github.com/pawlrun/pawl/tool"
+)
+
+// The first cycle is driven by the run's own goroutine or by that of the call
+// before it, as it happens; the second one by that of the first call.
+func TestARunEndsWhenCodeOfOthersEndsTheGoroutineThatDrivesIt(t *testing.T) {
+	const moment = time.Second
+	leaveSecond := func() func() {
+		n := 0
+		return func() {
+			if n++; n == 2 {
+				runtime.Goexit()
+			}
+		}
+	}
+	for name, breakIt := range map[string]func(*rig){
+		"what a tool declares of the first call": func(r *rig) {
+			r.tools(tool.Tool{Name: "work", Schema: anyObject, Run: worked, Facts: func(json.RawMessage) event.Facts { runtime.Goexit(); return event.Facts{} }})
+		},
+		"what a tool declares of the second call": func(r *rig) {
+			leave := leaveSecond()
+			r.tools(tool.Tool{Name: "work", Schema: anyObject, Run: worked, Describe: func(json.RawMessage) string { leave(); return "" }})
+		},
+		"the encoder of the first request": func(r *rig) {
+			model, _, _ := r.env.Model("")
+			r.env.Model = func(string) (llm.Model, string, error) {
+				return encoderFunc{model, func(*llm.Request) (*llm.Encoded, error) { runtime.Goexit(); return nil, nil }}, "m", nil
+			}
+		},
+		"whoever knows the models, at the second request": func(r *rig) {
+			model, _, _ := r.env.Model("")
+			leave := leaveSecond()
+			r.env.Model = func(string) (llm.Model, string, error) { leave(); return model, "m", nil }
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(t).tools(tool.Tool{Name: "work", Schema: anyObject, Run: worked}).turns(
+					scripted.Turn{Delay: moment, ToolCalls: calls("work", `{"n":1}`)},
+					scripted.Turn{Delay: moment, ToolCalls: calls("work", `{"n":2}`)}, scripted.Turn{Text: "done"})
+				breakIt(r)
+				run := r.start(t.Context())
+				state, err := run.Wait(t.Context())
+				if err == nil || !strings.Contains(err.Error(), "ended the goroutine that drives the run") {
+					t.Errorf("error %v", err)
+				}
+				if state.Outcome == nil || state.Outcome.Reason != event.ReasonInternal {
+					t.Errorf("outcome %+v", state.Outcome)
+				}
+				r.whole(run.ID)
+			})
+		})
+	}
+}
+
+func worked(context.Context, tool.Call) (tool.Result, error) {
+	time.Sleep(time.Second)
+	return tool.Result{Output: "worked"}, nil
+}
