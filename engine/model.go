@@ -108,6 +108,9 @@ func (d *driver) answered(ctx context.Context, a machine.CallModel, resp *llm.Re
 		err = adapterPanic("gave neither an answer nor an error")
 	}
 	if err == nil {
+		err = unfit(resp.Parts)
+	}
+	if err == nil {
 		v.veil.end(d.teller(v, cycle, a.Attempt))
 		d.hub.silence(v)
 		return d.blobs.detach(d.response(a, resp))
@@ -216,12 +219,13 @@ func (d *driver) response(a machine.CallModel, r *llm.Response) event.ModelRespo
 }
 
 // wellFormed makes sure that a call's arguments can be stored: none at all are
-// an empty object, and what is not JSON is kept as the text that it is.
+// an empty object, and what is not JSON, or too deep for who reads the journal, is
+// kept as the text that it is.
 func wellFormed(c llm.ToolCall) llm.ToolCall {
 	switch {
 	case len(c.Args) == 0 && c.ArgsText == "":
 		c.Args = json.RawMessage("{}")
-	case len(c.Args) > 0 && !json.Valid(c.Args):
+	case len(c.Args) > 0 && (!json.Valid(c.Args) || nestedTooDeep(c.Args)):
 		c.Args, c.ArgsText = nil, string(c.Args)
 	}
 	return c

@@ -1,0 +1,66 @@
+package engine
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+
+	"github.com/pawlrun/pawl/llm"
+)
+
+// maxNesting is how deep the JSON that a model gave may be nested. Who reads the
+// journal reads no more than 10,000 levels, of which what an answer holds is some
+// below the first; no tool takes more than 256.
+const maxNesting = 1000
+
+// unfit says why an answer cannot be kept as its adapter gave it: no conversation
+// holds such a part, or no journal.
+func unfit(parts llm.Parts) error {
+	for i, p := range parts {
+		var raw json.RawMessage
+		switch p := p.(type) {
+		case llm.Text:
+			raw = p.Raw
+		case llm.Reasoning:
+			raw = p.Raw
+		case llm.ToolCall:
+			raw = p.Raw
+		case llm.Item:
+			raw = p.Raw
+		case llm.Media:
+		case llm.ToolResult:
+			return adapterPanic(fmt.Sprintf("gave an answer whose part %d is the result of a call", i+1))
+		default:
+			return adapterPanic(fmt.Sprintf("gave an answer whose part %d is %T", i+1, p))
+		}
+		if len(raw) > 0 && (!json.Valid(raw) || nestedTooDeep(raw)) {
+			return adapterPanic(fmt.Sprintf("gave an answer whose part %d has a raw form that is no JSON, or is nested deeper than %d levels", i+1, maxNesting))
+		}
+	}
+	return nil
+}
+
+// nestedTooDeep says that a valid JSON text is nested deeper than maxNesting.
+func nestedTooDeep(text []byte) bool {
+	if bytes.Count(text, []byte("["))+bytes.Count(text, []byte("{")) <= maxNesting {
+		return false // as nearly always
+	}
+	depth := 0
+	inString := false
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case inString && c == '\\':
+			i++
+		case c == '"':
+			inString = !inString
+		case inString:
+		case c == '[' || c == '{':
+			if depth++; depth > maxNesting {
+				return true
+			}
+		case c == ']' || c == '}':
+			depth--
+		}
+	}
+	return false
+}
