@@ -322,7 +322,7 @@ func (d *driver) endCancelled(ctx context.Context, c journal.Command, recovered 
 	}
 	for d.machine.State().Phase == machine.Running {
 		actions := d.machine.Next()
-		if len(actions) == 0 || len(d.staged) > maxStaged {
+		if len(actions) == 0 || len(d.staged) > d.mostStaged() {
 			return fmt.Errorf("engine: run %s does not end by its cancel", d.run)
 		}
 		for _, a := range actions {

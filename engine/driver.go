@@ -70,6 +70,7 @@ type driver struct {
 	last  time.Time
 	cycle int
 	open  []openCall
+	calls int // of the last answer
 	cache continuity
 
 	// What the machine was shown last, what waits for the next commit, and the
@@ -234,15 +235,16 @@ func (d *driver) advance(work context.Context) error {
 	return nil
 }
 
-// maxStaged bounds what a machine may decide without an effect: one that never
-// stops deciding is broken, and must not fill the memory.
-const maxStaged = 20_000
+// mostStaged bounds what a machine may decide without an effect: one that never
+// stops deciding is broken, and must not fill the memory. Each call of an answer
+// takes a few decisions, however many a model makes.
+func (d *driver) mostStaged() int { return 20_000 + 20*d.calls }
 
 // decide performs the actions that are due now and says whether more may be
 // due because of them.
 func (d *driver) decide(work context.Context) (bool, error) {
-	if len(d.staged) > maxStaged {
-		return false, fmt.Errorf("engine: run %s: the machine decided %d times without an effect", d.run, maxStaged)
+	if len(d.staged) > d.mostStaged() {
+		return false, fmt.Errorf("engine: run %s: the machine decided %d times without an effect", d.run, len(d.staged))
 	}
 	d.wakeAt, d.waiting = time.Time{}, ""
 	if d.interrupted && !d.cancelled {
