@@ -20,6 +20,9 @@ var ErrNotLoopback = errors.New("server: not an address of this machine alone")
 // localhost. Anything wider needs tokens, which are not built yet.
 func Listen(ctx context.Context, addr string) (net.Listener, error) {
 	host, port, err := net.SplitHostPort(addr)
+	if err == nil {
+		_, err = net.DefaultResolver.LookupPort(ctx, "tcp", port)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%w: %q is not HOST:PORT", ErrNotLoopback, addr)
 	}

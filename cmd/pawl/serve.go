@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -65,7 +66,7 @@ func (a *app) serve(ctx context.Context, f serveFlags) error {
 		return usagef("--addr: %s", control.Plain(err))
 	}
 	if err != nil {
-		return err
+		return fmt.Errorf("%w; name another address with --addr", err)
 	}
 	defer l.Close()
 	session, err := a.open(ctx, toCreate)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -365,4 +366,15 @@ func TestAnotherUserOfThisMachineIsRefused(t *testing.T) {
 		t.Errorf("another user started %d runs", len(runs))
 	}
 	s.stop()
+}
+
+func TestAServerWhosePortIsTakenSaysWhatToDo(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	if f := newProject(t, nil).exits(1, "serve", "--addr", l.Addr().String()); !strings.HasSuffix(f.err, "address already in use; name another address with --addr\n") {
+		t.Errorf("it says %q", f.err)
+	}
 }
