@@ -192,7 +192,7 @@ func TestVariablesThatHoldCredentialsAreKnownByTheirNames(t *testing.T) {
 		"GATEWAY=/6af0123456789abcdef", "GREETING=Bearer 0123456789abcdef0", "SHORT=0123456789",
 		"APP_PRIVATE_KEY=-----BEGIN RSA PRIVATE KEY-----\nMIIEpAIBAAKCAQEA\n-----END RSA PRIVATE KEY-----\n",
 		"DB_PASS=correct-horse-battery", "GITHUB_PAT=11ABCDEFG0123456789", "PATH_TO=x", "OLDPWD=0123456789abcdef", "http_proxy=bob:0123456789abcdef1@proxy:3128",
-		"INDEX=https://pypi-AgEIcHlwaS5vcmc@pypi.example/simple", "ORIGIN=ssh://git@github.com/pawlrun/pawl",
+		"INDEX=https://pypi-AgEIcHlwaS5vcmc3@pypi.example/simple", "STORE=postgres://reporting_service_owner@db.example/app", "ORIGIN=ssh://git@github.com/pawlrun/pawl",
 	}, "GATEWAY", "GREETING", "SHORT", "UNSET")
 	var got []string
 	for _, s := range found {
@@ -203,7 +203,7 @@ func TestVariablesThatHoldCredentialsAreKnownByTheirNames(t *testing.T) {
 		"OPENAI_API_KEY sk-0123456789abcdef", "DATABASE_URL correct%20horse%20battery", "DATABASE_URL correct horse battery", "CACHE 0123456789abcdef",
 		"GATEWAY /6af0123456789abcdef", "GREETING 0123456789abcdef0", "GREETING Bearer 0123456789abcdef0",
 		"APP_PRIVATE_KEY -----BEGIN RSA PRIVATE KEY-----\nMIIEpAIBAAKCAQEA\n-----END RSA PRIVATE KEY-----", "DB_PASS correct-horse-battery", "GITHUB_PAT 11ABCDEFG0123456789",
-		"http_proxy 0123456789abcdef1", "INDEX pypi-AgEIcHlwaS5vcmc",
+		"http_proxy 0123456789abcdef1", "INDEX pypi-AgEIcHlwaS5vcmc3",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("found (-want +got):\n%s", diff)

@@ -88,8 +88,8 @@ func place(value string) bool {
 // FromEnvironment picks the variables whose names say that they hold a
 // credential and whose values look like one, so that a tool which prints them
 // does not put them into a journal. An address or a path is none, but the
-// password in an address is one, as is a user without a password. Those that are named hold one whatever they
-// look like, if it is long enough.
+// password in an address is one, as is a token in the user's place. Those that are
+// named hold one whatever they look like, if it is long enough.
 func FromEnvironment(env []string, named ...string) []Secret {
 	var found []Secret
 	for _, kv := range env {
@@ -118,7 +118,8 @@ func credentials(name, value string, named bool) []string {
 }
 
 // passwords is the password in an address, as it stands there and as it is meant;
-// where there is none, the user is the credential.
+// where there is none, a user with a digit is taken for a token. The name of a
+// person or an account, which paths and tables have as well, seldom has one.
 func passwords(address string) []string {
 	_, rest, found := strings.Cut(address, "://")
 	if !found {
@@ -130,8 +131,11 @@ func passwords(address string) []string {
 		return nil
 	}
 	written, password, both := strings.Cut(authority[:at], ":")
-	if both {
+	switch {
+	case both:
 		written = password
+	case !strings.ContainsAny(written, "0123456789"):
+		return nil
 	}
 	meant, err := url.PathUnescape(written)
 	if err != nil || meant == written {

@@ -93,7 +93,8 @@ func fcntl(tls *libc.TLS, fd, command int32, args uintptr) int32 {
 	return system(tls, fd, command, args)
 }
 
-// lockDescription makes the system call, which never waits, and does without the
+// lockDescription makes the system call, which never waits (but for the server of a
+// network file system, where SQLite shares no log), and does without the
 // scheduler's leave for one that may: a commit has half a dozen of these.
 func lockDescription(fd, command int32, lock *sqlite3.Tflock) syscall.Errno {
 	_, _, failure := syscall.RawSyscall(syscall.SYS_FCNTL, uintptr(fd), uintptr(command), uintptr(unsafe.Pointer(lock)))
