@@ -3,6 +3,7 @@ package control
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/journal"
@@ -48,8 +49,12 @@ func (d *Desk) children(ctx context.Context, run string) ([]journal.Run, error) 
 	return children, nil
 }
 
-// PendingIn are the calls of a run itself that wait for a decision.
+// PendingIn are the calls of a run itself that wait for a decision. A run that
+// asked nobody in its last cycle is not read further.
 func (d *Desk) PendingIn(ctx context.Context, run string) ([]Pending, error) {
+	if asked, err := d.asked(ctx, run); err != nil || !asked {
+		return nil, err
+	}
 	m, err := d.engine.Inspect(ctx, run)
 	if err != nil {
 		return nil, err
@@ -59,4 +64,29 @@ func (d *Desk) PendingIn(ctx context.Context, run string) ([]Pending, error) {
 		calls = append(calls, Pending{Run: run, ToolPendingApproval: p})
 	}
 	return calls, nil
+}
+
+// asked says that a call of a run's last cycle was put to somebody. Calls belong to
+// their cycle, so that none waits where none was.
+func (d *Desk) asked(ctx context.Context, run string) (bool, error) {
+	r, err := d.store.Run(ctx, run)
+	if err != nil {
+		return false, fmt.Errorf("control: run %s: %w", run, err)
+	}
+	for size, upTo := int64(8), r.Seq; upTo > 0; size, upTo = 4*size, upTo-size {
+		from := max(upTo-size, 0)
+		records, err := d.store.Records(ctx, run, from, int(upTo-from))
+		if err != nil {
+			return false, fmt.Errorf("control: last events of run %s: %w", run, err)
+		}
+		for _, rec := range slices.Backward(records) {
+			switch event.Type(rec.Type) {
+			case event.TypeToolPendingApproval:
+				return true, nil
+			case event.TypeCycleStart:
+				return false, nil
+			}
+		}
+	}
+	return false, nil
 }
