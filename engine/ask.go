@@ -136,6 +136,9 @@ func decided(a event.ToolApprovalResolved) error {
 		if !json.Valid(a.Args) {
 			return errors.New("the arguments of the answer are no JSON")
 		}
+		if nestedTooDeep(a.Args) {
+			return fmt.Errorf("the arguments of the answer are nested deeper than %d levels", maxNesting)
+		}
 		return nil
 	}
 	return fmt.Errorf("the answer is %q, none of %s, %s and %s", a.Kind,

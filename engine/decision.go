@@ -69,6 +69,9 @@ func (e *Engine) decidable(ctx context.Context, c journal.Command) error {
 	if len(c.Args) > 0 && !json.Valid(c.Args) {
 		return fmt.Errorf("engine: send %s: the arguments for call %s are no JSON", c.Kind, c.CallID)
 	}
+	if nestedTooDeep(c.Args) {
+		return fmt.Errorf("engine: send %s: the arguments for call %s are nested deeper than %d levels", c.Kind, c.CallID, maxNesting)
+	}
 	m, err := e.Inspect(ctx, c.Run)
 	if err != nil {
 		return err

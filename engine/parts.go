@@ -8,7 +8,7 @@ import (
 	"github.com/pawlrun/pawl/llm"
 )
 
-// maxNesting is how deep the JSON that a model gave may be nested. Who reads the
+// maxNesting is how deep the JSON of a call or an answer may be nested. Who reads the
 // journal reads no more than 10,000 levels, of which what an answer holds is some
 // below the first; no tool takes more than 256.
 const maxNesting = 1000

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/llm"
 )
 
@@ -79,5 +80,20 @@ func TestARawFormMayHoldBracketsInItsTexts(t *testing.T) {
 			t.Errorf("outcome %+v, error %+v", o, o.Error)
 		}
 		r.whole(run.ID)
+	})
+}
+
+func TestNobodyEditsACallIntoWhatAJournalIsNotReadWith(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, _ := argsRig(t)
+		run := r.start(t.Context())
+		parkedAs(t, run, event.ParkApproval)
+		err := r.Send(t.Context(), journal.Command{
+			Run: run.ID, Kind: journal.Approve, CallID: run.ID + "-1-1", By: "ann", Args: json.RawMessage(`{"to":` + nested(9_998) + `}`),
+		})
+		if err == nil || !strings.Contains(err.Error(), "the arguments for call "+run.ID+"-1-1 are nested deeper than 1000 levels") {
+			t.Errorf("error %.200v", err)
+		}
+		r.journal(run.ID)
 	})
 }
