@@ -3,6 +3,7 @@ package control
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/journal"
@@ -15,6 +16,9 @@ type Standing struct {
 	// got what it waits for, also where runs that it started wait for it: it only
 	// has to be gone on with.
 	Answered bool `json:"answered,omitempty"`
+	// Expired says the same of a run for which nobody decided in time: what it
+	// waits for can no longer come.
+	Expired bool `json:"expired,omitempty"`
 }
 
 // Standings are rows with what they do not say. No more is read of a run than its
@@ -28,16 +32,16 @@ func (d *Desk) Standings(ctx context.Context, rows []journal.Run) ([]Standing, e
 			parked = append(parked, &all[i])
 		}
 	}
-	l := look{Desk: d}
+	l := look{Desk: d, now: time.Now()}
 	if len(parked) > 1 {
 		l.readInboxes(ctx)
 	}
 	for _, s := range parked {
-		waits, err := l.waits(ctx, s.Run)
+		h, err := l.hold(ctx, s.Run)
 		if err != nil && ctx.Err() != nil {
 			return nil, err
 		}
-		s.Answered = err == nil && !waits
+		s.Answered, s.Expired = err == nil && h == free, err == nil && h == expired
 	}
 	return all, nil
 }
@@ -58,6 +62,7 @@ func parkedFor(r journal.Run, reason event.ParkReason) bool {
 // look is one look at how runs stand.
 type look struct {
 	*Desk
+	now time.Time
 	// inboxes is what each run was sent and nobody has taken up, nil where that is
 	// asked of each run by itself.
 	inboxes map[string][]journal.Command
@@ -86,35 +91,56 @@ func (l look) inbox(ctx context.Context, run string) ([]journal.Command, error) 
 	return sent, nil
 }
 
-// waits says that a run that has not ended, or one that it started, has not been
-// told what it waits for. One that it started and that cannot be read is left
-// out, as in [Desk.Pending].
-func (l look) waits(ctx context.Context, r journal.Run) (bool, error) {
+// hold is what holds a run.
+type hold uint8
+
+const (
+	// free: nothing does.
+	free hold = iota
+	// expired: nothing does any more, since the time for a decision is over.
+	expired
+	waits
+)
+
+// hold is what holds a run that has not ended: something that it, or a run that
+// it started, waits for and has not been told. A run that it started and that
+// cannot be read is left out, as in [Desk.Pending].
+func (l look) hold(ctx context.Context, r journal.Run) (hold, error) {
 	s, err := l.standstill(ctx, r)
 	if err != nil || s.undecided {
-		return true, err
+		return waits, err
 	}
 	if parkedFor(r, event.ParkInput) {
 		told, err := l.told(ctx, r, s)
 		if err != nil || !told && len(s.children) == 0 {
-			return true, err
+			return waits, err
 		}
+	}
+	most := free
+	if s.expired {
+		most = expired
 	}
 	for _, id := range s.children {
-		waits, err := l.childWaits(ctx, id)
-		if err != nil && ctx.Err() != nil || err == nil && waits {
-			return true, err
+		h, err := l.childsHold(ctx, id)
+		if err != nil && ctx.Err() != nil {
+			return waits, err
+		}
+		if err == nil {
+			most = max(most, h)
+		}
+		if most == waits {
+			break
 		}
 	}
-	return false, nil
+	return most, nil
 }
 
-func (l look) childWaits(ctx context.Context, id string) (bool, error) {
+func (l look) childsHold(ctx context.Context, id string) (hold, error) {
 	child, err := l.store.Run(ctx, id)
 	if err != nil || child.State == journal.Ended {
-		return false, err
+		return free, err
 	}
-	return l.waits(ctx, child)
+	return l.hold(ctx, child)
 }
 
 // told says that a run which parked for a message or a limit has got it itself.
@@ -136,10 +162,14 @@ func (l look) told(ctx context.Context, r journal.Run, s standstill) (bool, erro
 // standstill is what a run waits for, and what it was told since it parked.
 type standstill struct {
 	parked event.RunParked
-	// undecided says that a call waits for a decision.
-	undecided bool
-	message   bool
-	raised    map[string]bool
+	now    time.Time
+	// undecided says that a call waits for a decision, expired that the time for
+	// one is over.
+	undecided, expired bool
+	message            bool
+	raised             map[string]bool
+	// sentAt is when decisions were sent that nobody has taken up, by their calls.
+	sentAt map[string]time.Time
 	// decided are the calls that wait for no decision any more, and the children
 	// that have ended; children are the others, of a run that did not park at a
 	// limit which is still to be raised.
@@ -149,7 +179,7 @@ type standstill struct {
 
 // standstill reads a run backwards, no further than it must.
 func (l look) standstill(ctx context.Context, r journal.Run) (standstill, error) {
-	s := standstill{raised: map[string]bool{}, decided: map[string]bool{}}
+	s := standstill{now: l.now, raised: map[string]bool{}, sentAt: map[string]time.Time{}, decided: map[string]bool{}}
 	sent, err := l.inbox(ctx, r.ID)
 	if err != nil {
 		return s, err
@@ -186,7 +216,9 @@ func (s *standstill) sent(c journal.Command) {
 	case c.Kind == journal.Raise:
 		s.raised[c.Setting] = true
 	case c.Kind == journal.Approve, c.Kind == journal.Reject:
-		s.decided[c.CallID] = true
+		if _, known := s.sentAt[c.CallID]; !known {
+			s.sentAt[c.CallID] = c.At
+		}
 	}
 }
 
@@ -197,7 +229,7 @@ func (s *standstill) before(r journal.Record) (whole bool, err error) {
 	case event.TypeCycleStart, event.TypeRunForked:
 		return true, nil
 	case event.TypeRunParked, event.TypeInputReceived, event.TypeBudgetRaised,
-		event.TypeToolPendingApproval, event.TypeToolApprovalResolved, event.TypeToolResult,
+		event.TypePolicyDecision, event.TypeToolPendingApproval, event.TypeToolApprovalResolved, event.TypeToolResult,
 		event.TypeChildStarted, event.TypeChildFinished:
 	default:
 		return false, nil
@@ -212,15 +244,17 @@ func (s *standstill) before(r journal.Record) (whole bool, err error) {
 		if sinceParked {
 			s.parked = e
 		}
-		s.asked(e.CallIDs...)
 	case event.InputReceived:
 		s.message = s.message || sinceParked
 	case event.BudgetRaised:
 		s.raised[e.Setting] = s.raised[e.Setting] || sinceParked
 	case event.ToolPendingApproval:
-		s.asked(e.CallID)
+		s.asked(e)
+	case event.PolicyDecision:
+		s.decided[e.CallID] = true // what was asked before it is void
 	case event.ToolApprovalResolved:
 		s.decided[e.CallID] = true
+		s.expired = s.expired || sinceParked && e.Kind == event.ApprovalExpired
 	case event.ToolResult:
 		s.decided[e.CallID] = true
 	case event.ChildFinished:
@@ -234,8 +268,17 @@ func (s *standstill) before(r journal.Record) (whole bool, err error) {
 	return s.undecided || atLimit && !s.raised[s.parked.Limit], nil
 }
 
-func (s *standstill) asked(calls ...string) {
-	for _, c := range calls {
-		s.undecided = s.undecided || !s.decided[c]
+func (s *standstill) asked(p event.ToolPendingApproval) {
+	at, sent := s.sentAt[p.CallID]
+	if !sent {
+		at = s.now
 	}
+	switch {
+	case s.decided[p.CallID]:
+	case p.ExpiresAt != nil && !at.Before(*p.ExpiresAt):
+		s.expired = true
+	default:
+		s.undecided = s.undecided || !sent
+	}
+	s.decided[p.CallID] = true
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/pawlrun/pawl/control"
 	"github.com/pawlrun/pawl/engine"
@@ -63,6 +64,11 @@ func happens(t *testing.T, d *journaltest.Driver, events ...event.Data) {
 
 func answered(t *testing.T, store journal.Store, desk *control.Desk, run string) bool {
 	t.Helper()
+	return stands(t, store, desk, run).Answered
+}
+
+func stands(t *testing.T, store journal.Store, desk *control.Desk, run string) control.Standing {
+	t.Helper()
 	row, err := store.Run(t.Context(), run)
 	if err != nil {
 		t.Fatal(err)
@@ -71,7 +77,7 @@ func answered(t *testing.T, store journal.Store, desk *control.Desk, run string)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return s.Answered
+	return s
 }
 
 var (
@@ -82,6 +88,11 @@ var (
 	raised      = event.BudgetRaised{Setting: "max_cycles", Value: 80}
 	said        = event.InputReceived{Text: "go on"}
 )
+
+// asked is asks with little time for an answer.
+func asked(call string) event.Data {
+	return event.ToolPendingApproval{CallID: call, ExpiresAt: new(time.Unix(0, 0))}
+}
 
 func asks(call string) event.Data    { return event.ToolPendingApproval{CallID: call} }
 func decides(call string) event.Data { return event.ToolApprovalResolved{CallID: call} }
@@ -122,8 +133,11 @@ func TestAParkedRunIsAnsweredOnceItHasWhatItParkedFor(t *testing.T) {
 		}, nil, true},
 		"a decision about what was asked before another stop": {[]event.Data{asks("a"), forInput, said, event.RunResumed{}, forApproval}, nil, false},
 		"a decision of the cycle before":                      {[]event.Data{asks("a"), event.CycleStart{Cycle: 2}, asks("b"), forApproval, decides("b")}, nil, true},
-		"nothing but to be resumed":                           {[]event.Data{interrupted}, nil, false},
-		"nothing, and got a message":                          {[]event.Data{interrupted, said}, nil, false},
+		"a decision about what no rule asks about any more, and a limit": {[]event.Data{
+			asks("a"), event.RunParked{Reason: event.ParkApproval, CallIDs: []string{"a"}}, event.RunResumed{}, event.PolicyDecision{CallID: "a"}, atLimit, raised,
+		}, nil, true},
+		"nothing but to be resumed":  {[]event.Data{interrupted}, nil, false},
+		"nothing, and got a message": {[]event.Data{interrupted, said}, nil, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			store, desk := shelf()
@@ -136,6 +150,42 @@ func TestAParkedRunIsAnsweredOnceItHasWhatItParkedFor(t *testing.T) {
 			}
 			if got := answered(t, store, desk, "run"); got != tt.answered {
 				t.Errorf("answered: %t", got)
+			}
+		})
+	}
+}
+
+// A run that only has to be gone on with must not read as one that waits.
+func TestAParkedRunIsExpiredOnceEverythingItWaitsForIsAnsweredOrComesTooLate(t *testing.T) {
+	named := event.RunParked{Reason: event.ParkApproval, CallIDs: []string{"a"}}
+	tooLate := event.ToolApprovalResolved{CallID: "a", Kind: event.ApprovalExpired}
+	for name, tt := range map[string]struct {
+		events []event.Data
+		// sent is when a decision was sent that nobody has taken up, 0 for none.
+		sent    int64
+		expired bool
+	}{
+		"nobody decided":                     {[]event.Data{asked("a"), named}, 0, true},
+		"there is time":                      {[]event.Data{asks("a"), named}, 0, false},
+		"there is time for another one":      {[]event.Data{asks("b"), asked("a"), named}, 0, false},
+		"another one was decided":            {[]event.Data{asks("b"), asked("a"), named, decides("b")}, 0, true},
+		"it was decided":                     {[]event.Data{asked("a"), named, decides("a")}, 0, false},
+		"somebody came too late":             {[]event.Data{asked("a"), named, tooLate}, 0, true},
+		"the one of a stop before":           {[]event.Data{asked("a"), named, event.RunResumed{}, tooLate, event.ToolResult{CallID: "a"}, asks("b"), forApproval, decides("b")}, 0, false},
+		"a limit that nobody raised as well": {[]event.Data{asked("a"), atLimit}, 0, false},
+		"one was sent in time":               {[]event.Data{asked("a"), named}, -1, false},
+		"one was sent too late":              {[]event.Data{asked("a"), named}, 1, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			store, desk := shelf()
+			happens(t, journaltest.Start(t, store, "run"), append([]event.Data{event.CycleStart{Cycle: 1}}, tt.events...)...)
+			if tt.sent != 0 {
+				if _, err := store.Send(t.Context(), journal.Command{Run: "run", Kind: journal.Reject, CallID: "a", At: time.Unix(tt.sent, 0)}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if got := stands(t, store, desk, "run"); got.Expired != tt.expired || got.Expired && got.Answered {
+				t.Errorf("expired: %t, answered: %t", got.Expired, got.Answered)
 			}
 		})
 	}
@@ -200,7 +250,7 @@ func TestAListReadsNoMoreOfARunThanItsLastCycle(t *testing.T) {
 		most int
 	}{
 		"ended runs":                       {1000, 2, nil, 0},
-		"runs that wait for a decision":    {200, 30, []event.Data{asks("a"), event.RunParked{Reason: event.ParkApproval, CallIDs: []string{"a"}}}, 1},
+		"runs that wait for a decision":    {200, 30, []event.Data{asks("a"), event.RunParked{Reason: event.ParkApproval, CallIDs: []string{"a"}}}, 5},
 		"runs that were decided about":     {200, 30, []event.Data{asks("a"), forApproval, decides("a")}, 21},
 		"runs that wait for a limit":       {200, 30, []event.Data{atLimit}, 1},
 		"runs of which a limit was raised": {200, 30, []event.Data{atLimit, raised}, 21},
@@ -232,7 +282,7 @@ func TestAListReadsNoMoreOfARunThanItsLastCycle(t *testing.T) {
 			if store.records > tt.runs*tt.most {
 				t.Errorf("%d records were read of %d runs", store.records, tt.runs)
 			}
-			if all[0].Answered != (tt.most > 1) {
+			if all[0].Answered != (tt.most > 5) {
 				t.Errorf("answered: %t", all[0].Answered)
 			}
 		})

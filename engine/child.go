@@ -56,6 +56,9 @@ type childFlight struct {
 	// last event where it parked. They are read once the flight has landed.
 	err error
 	seq int64
+	// raised says that a limit of this run was changed since the child was last
+	// refused something.
+	raised bool
 }
 
 // beginChild journals the intent of a child and queues its start, or queues a
@@ -343,6 +346,7 @@ func (d *driver) childLeft(work context.Context, s settlement) error {
 	for _, data := range s.data {
 		if p, ok := data.(event.ChildParked); ok {
 			d.parked = append(d.parked, parkedChild{ChildParked: p, seq: f.seq})
+			d.raised = d.raised || f.raised
 		}
 	}
 	return d.reconcile(work, f.run, slices.ContainsFunc(s.data, isFinished))

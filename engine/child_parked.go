@@ -45,6 +45,15 @@ func (d *driver) wakeChildren(ctx context.Context) error {
 	return nil
 }
 
+// limitChanged notes that the children which this run refused something may ask
+// again: those that have parked, and those that are about to.
+func (d *driver) limitChanged() {
+	d.raised = true
+	for _, f := range d.children {
+		f.raised = true
+	}
+}
+
 // waitsAbove says that a child parked at a limit of the run that started it.
 func waitsAbove(p event.ChildParked) bool {
 	return p.Reason == event.ParkInput && p.Limit == "" || p.Reason == event.ParkInterrupted

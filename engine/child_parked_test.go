@@ -15,6 +15,7 @@ import (
 	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/llm/scripted"
 	"github.com/pawlrun/pawl/machine/agent"
+	"github.com/pawlrun/pawl/tool"
 )
 
 // pays is a child that parks until somebody has decided about its payment.
@@ -131,6 +132,31 @@ func TestARaiseWakesAParkedChildWhileItsSiblingGoesOn(t *testing.T) {
 		}
 		if o := outcome(t, run); o.FinalOutput != "done" {
 			t.Errorf("%+v", o)
+		}
+	})
+}
+
+// The run above may hear of the raise before it hears that the child has parked.
+func TestARaiseWakesAChildThatIsAboutToPark(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		child := newRig(t).model(&slowly{output: 10}).priced(0, 1000)
+		child.cfg.MaxTokens = 2000
+		r := newRig(t, child.store).turns(scripted.Turn{ToolCalls: calls("ask", task)}, scripted.Turn{Text: "done"}).offers("ask", child).priced(0, 1000)
+		r.cfg.MaxTokens, r.cfg.Limits.USDPerRun, r.cfg.Limits.MaxWallSeconds = 100, 0.5, budget.None
+		r.cfg.OnBudget = map[string]agent.OnBudget{"usd_per_run": agent.BudgetAsk}
+		r.observed(func(ctx context.Context, _ engine.ToolCall, next handOn) (tool.Result, error) {
+			result, err := next(ctx)
+			time.Sleep(5 * time.Minute)
+			return result, err
+		})
+		defer r.Close()
+		run, _ := r.startsUntilParked(t)
+		r.send(journal.Command{Run: run.ID, Kind: journal.Raise, Setting: "usd_per_run", Value: 50})
+		if o := outcome(t, run); o.FinalOutput != "done" {
+			t.Errorf("%+v", o)
+		}
+		if n := count(r.whole(run.ID), "run.parked"); n != 0 {
+			t.Errorf("the parent parked %d times", n)
 		}
 	})
 }

@@ -53,7 +53,9 @@ func (d *driver) takeCommands(ctx context.Context) error {
 		if c.Kind == journal.Cancel {
 			err = d.cancel(event.CancelRequested{By: c.By, Reason: c.Text})
 		} else if data := d.translate(c); data != nil {
-			d.raised = d.raised || data.EventType() == event.TypeBudgetRaised
+			if data.EventType() == event.TypeBudgetRaised {
+				d.limitChanged()
+			}
 			err = d.stage(data)
 		}
 		if err != nil {

@@ -158,6 +158,11 @@ func (d *driver) grant(x draw) (staged, done bool, err error) {
 	case g.Refusal.Wait:
 		return false, false, nil
 	}
+	for _, f := range d.children {
+		if f.run == x.child {
+			f.raised = false
+		}
+	}
 	x.answer <- event.BudgetRefused{ID: x.ask.ID, Setting: g.Refusal.Setting, Detail: g.Refusal.Detail(), Ask: g.Ask}
 	return false, true, nil
 }

@@ -105,13 +105,16 @@ func standingNow(r control.Standing, now time.Time) string {
 	if left(r.Run, now) {
 		return standing(r.Run) + ", nobody drives it"
 	}
-	return standing(r.Run) + toGoOn(r.Answered)
+	return standing(r.Run) + toGoOn(r)
 }
 
 // toGoOn stands behind the standing of a parked run.
-func toGoOn(answered bool) string {
-	if answered {
+func toGoOn(r control.Standing) string {
+	switch {
+	case r.Answered:
 		return ", answered; resume it"
+	case r.Expired:
+		return ", expired; resume it"
 	}
 	return ""
 }

@@ -35,7 +35,7 @@ func (p *page) head(b *strings.Builder, pawl string) {
 	}
 	row("run", p.ID)
 	row("name", firstLine(p.Name, 80))
-	row("state", standing(p.Run)+toGoOn(p.Answered))
+	row("state", standing(p.Run)+toGoOn(p.Standing))
 	if p.State == journal.Running || p.State == journal.Waiting {
 		row("driver", p.driver(time.Now(), pawl))
 	}
@@ -69,7 +69,7 @@ func (p *page) head(b *strings.Builder, pawl string) {
 	}
 	if d := p.Parked; d != nil && len(p.Pending) == 0 {
 		row("because", firstLine(d.Detail, 200))
-		if p.Answered {
+		if p.Answered || p.Expired {
 			d = &event.RunParked{}
 		}
 		row("go on", p.goingOn(*d, pawl))

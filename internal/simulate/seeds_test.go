@@ -232,12 +232,14 @@ func (s *simulation) drive(in *incarnation, r *engine.Run) bool {
 		return true
 	}
 	w.notef("%s parked the run: %s", in.name, state.Parked.Reason)
+	w.standing()
 	s.decideAll(in, r.ID, state.Pending)
 	s.raise(in, r.ID, state.Parked)
 	if w.bad(4) {
 		s.send(in, w.command(r.ID, state.Pending))
 	}
 	time.Sleep(time.Duration(w.draw(3_600_000)) * time.Millisecond)
+	w.standing()
 	return ended
 }
 
@@ -314,4 +316,5 @@ func (s *simulation) send(in *incarnation, c journal.Command) {
 	if err := in.engine.Send(s.t.Context(), c); err != nil {
 		s.world.notef("operator: %s: %v", c.Kind, firstLine(err))
 	}
+	s.world.standing()
 }

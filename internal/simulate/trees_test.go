@@ -312,8 +312,10 @@ func (g *grove) drive(in *incarnation, run *engine.Run) bool {
 		return true
 	}
 	g.notef("%s parked the run: %s: %s", in.name, state.Parked.Reason, state.Parked.Detail)
+	g.standing()
 	g.decide(in)
 	time.Sleep(time.Duration(g.draw(600_000)) * time.Millisecond)
+	g.standing()
 	return false
 }
 
@@ -330,6 +332,9 @@ func (g *grove) decide(in *incarnation) {
 			g.send(in, journal.Command{Run: row.ID, Kind: journal.Raise, Setting: "usd_per_run", Value: 1 + float64(g.draw(5))})
 		}
 		for _, p := range state.Pending {
+			if g.bad(6) {
+				continue
+			}
 			to := row.ID
 			if row.Parent != "" && g.draw(2) == 0 {
 				to = row.Parent
@@ -351,6 +356,7 @@ func (g *grove) send(in *incarnation, c journal.Command) {
 	if err := in.engine.Send(g.t.Context(), c); err != nil {
 		g.notef("operator: %s: %v", c.Kind, firstLine(err))
 	}
+	g.standing()
 }
 
 // operate sends commands to any run of the tree while it goes.

@@ -65,6 +65,7 @@ type world struct {
 	tool    []named
 	outputs map[string]string
 	hidden  map[string]string
+	events  map[stored]*event.Event
 
 	// happened counts what a run came across, so that it is known to be tried.
 	happened map[string]int
@@ -93,7 +94,7 @@ func newWorld(seed int) *world {
 		seed: seed, r: rand.New(rand.NewPCG(uint64(seed), 7)), store: memory.New(nil),
 		stalled: make(chan struct{}, 1), intents: map[intent]bool{}, settled: map[string]bool{}, ran: map[string]int{}, effects: map[string]event.Effect{},
 		approvals: newApprovals(),
-		outputs:   map[string]string{}, hidden: map[string]string{},
+		outputs:   map[string]string{}, hidden: map[string]string{}, events: map[stored]*event.Event{},
 	}
 	w.odds, w.asks = []int{0, 8, 20, 60}[w.r.IntN(4)], w.r.IntN(2) == 0
 	w.cfg = w.config()

@@ -1,0 +1,244 @@
+package simulate_test
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/pawlrun/pawl/control"
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/journal"
+	"github.com/pawlrun/pawl/machine"
+	"github.com/pawlrun/pawl/machine/agent"
+)
+
+// standing holds what lists say of parked runs, who read it backwards from a
+// run's newest events, against a whole fold: what does the machine do when
+// somebody goes on with the run?
+func (w *world) standing() {
+	ctx := context.Background()
+	open := journal.Filter{States: []journal.State{journal.Running, journal.Waiting, journal.Parked}}
+	before, err := w.store.Runs(ctx, open)
+	if err != nil {
+		w.violate("the runs cannot be listed: %v", err)
+		return
+	}
+	if !slices.ContainsFunc(before, func(r journal.Run) bool { return r.State == journal.Parked }) {
+		return
+	}
+	listed, err := control.New(w.store, nil).Standings(ctx, before)
+	if err != nil {
+		w.violate("the runs' standings cannot be told: %v", err)
+		return
+	}
+	whole := wholeLook{now: time.Now(), runs: map[string]*folded{}}
+	for _, row := range before {
+		if whole.runs[row.ID], err = w.fold(ctx, row); err != nil {
+			w.violate("%v", err)
+			return
+		}
+	}
+	after, err := w.store.Runs(ctx, open)
+	if err != nil || !slices.EqualFunc(before, after, func(a, b journal.Run) bool { return a.Seq == b.Seq && a.State == b.State }) {
+		return // somebody drives them meanwhile
+	}
+	for _, s := range listed {
+		if s.State != journal.Parked {
+			continue
+		}
+		free := false
+		if r := event.ParkReason(s.Detail); r == event.ParkApproval || r == event.ParkInput {
+			free = !whole.waits(s.ID)
+		}
+		late := whole.runs[s.ID].late
+		if s.Answered != (free && !late) || s.Expired != (free && late) {
+			w.violate("run %s is listed at event %d as answered: %t, expired: %t", s.ID, s.Seq, s.Answered, s.Expired)
+		}
+		w.seen("listed as " + called(s))
+	}
+}
+
+// called is how a list calls a parked run.
+func called(s control.Standing) string {
+	switch {
+	case s.Answered:
+		return s.Detail + ", answered"
+	case s.Expired:
+		return s.Detail + ", expired"
+	}
+	return s.Detail
+}
+
+// folded is a run's machine, with what was sent to the run and nobody has taken
+// up.
+type folded struct {
+	*agent.Machine
+	row      journal.Run
+	finished map[string]bool
+	// raised are the limits that were changed since the run parked.
+	raised map[string]bool
+	// waits is known once somebody asked: that goes on with the machine.
+	waits *bool
+	// late says that a decision about one of its calls, or of those of the runs
+	// that it started, comes too late.
+	late bool
+}
+
+func (w *world) fold(ctx context.Context, row journal.Run) (*folded, error) {
+	f := &folded{Machine: agent.New(), row: row, finished: map[string]bool{}, raised: map[string]bool{}}
+	records, err := w.store.Records(ctx, row.ID, 0, int(row.Seq))
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range records {
+		e, err := w.decoded(row.ID, r)
+		if err != nil {
+			return nil, err
+		}
+		if err := f.apply(e); err != nil {
+			return nil, err
+		}
+	}
+	sent, err := w.store.Inbox(ctx, row.ID)
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range sent {
+		if data := f.hears(c); data != nil && row.State == journal.Parked {
+			if err := f.happens(c.At, data); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return f, nil
+}
+
+// decoded is an event as it is stored, which is decoded once: a run is folded
+// again and again.
+func (w *world) decoded(run string, r journal.Record) (*event.Event, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	key := stored{run, r.Seq}
+	if e := w.events[key]; e != nil {
+		return e, nil
+	}
+	e, err := event.Decode(r.Body)
+	if err == nil {
+		w.events[key] = e
+	}
+	return e, err
+}
+
+// stored is the place of an event.
+type stored struct {
+	run string
+	seq int64
+}
+
+// hears is what a command comes to in a parked run.
+func (f *folded) hears(c journal.Command) event.Data {
+	switch c.Kind {
+	case journal.Input:
+		return event.InputReceived{Text: c.Text}
+	case journal.Raise:
+		return event.BudgetRaised{Setting: c.Setting, Value: c.Value}
+	case journal.Approve, journal.Reject:
+		for _, p := range f.State().Pending {
+			if p.CallID == c.CallID {
+				return event.ToolApprovalResolved{CallID: c.CallID, Kind: event.ApprovalRejected, Digest: p.Digest, Policy: p.Policy, At: c.At}
+			}
+		}
+	}
+	return nil
+}
+
+func (f *folded) apply(e *event.Event) error {
+	switch d := e.Data.(type) {
+	case event.ChildFinished:
+		f.finished[d.Child] = true
+	case event.RunParked:
+		clear(f.raised)
+		f.late = false
+	case event.ToolApprovalResolved:
+		f.late = f.late || d.Kind == event.ApprovalExpired
+	case event.BudgetRaised:
+		f.raised[d.Setting] = true
+	}
+	return f.Apply(e)
+}
+
+func (f *folded) happens(at time.Time, data event.Data) error {
+	return f.apply(&event.Event{Run: f.row.ID, Parent: f.row.Parent, Time: at, Data: data})
+}
+
+// wholeLook is how runs stand by their machines.
+type wholeLook struct {
+	now  time.Time
+	runs map[string]*folded
+}
+
+// waits says that a run, or one that it started and still listens to, waits for
+// a decision, or would park as it did if somebody went on with it.
+func (l wholeLook) waits(run string) bool {
+	f := l.runs[run]
+	if f.waits == nil {
+		waits := l.halts(run, f)
+		f.waits = &waits
+	}
+	return *f.waits
+}
+
+func (l wholeLook) halts(run string, f *folded) bool {
+	state := f.State()
+	if state.Phase == machine.Ended {
+		return false
+	}
+	for _, p := range state.Pending {
+		if p.ExpiresAt == nil || l.now.Before(*p.ExpiresAt) {
+			return true
+		}
+		f.late = true
+	}
+	for id, child := range l.runs {
+		if child.row.Parent != run || f.finished[id] {
+			continue
+		}
+		if l.waits(id) {
+			return true
+		}
+		f.late = f.late || child.late
+	}
+	switch p := state.Parked; {
+	case p == nil:
+		return false
+	case f.raised[p.Limit], p.ParentLimit != "" && l.runs[f.row.Parent].raised[p.ParentLimit]:
+		return false // whether it was raised by enough, nobody has promised
+	}
+	return f.happens(l.now, event.RunResumed{}) == nil && l.parksAgain(f, *state.Parked)
+}
+
+// parksAgain says that a run which was gone on with comes to the same halt,
+// before it does anything.
+func (l wholeLook) parksAgain(f *folded, before event.RunParked) bool {
+	for range 100 {
+		var due event.Data
+		for _, a := range f.Next() {
+			switch a := a.(type) {
+			case machine.Record:
+				if due == nil {
+					due = a.Data
+				}
+			case machine.Reserve:
+				grant := l.runs[f.row.Parent].Admit(a.Call)
+				return grant.Ask && grant.Refusal.Setting == before.ParentLimit
+			}
+		}
+		if parked, ok := due.(event.RunParked); ok {
+			return parked.Reason == before.Reason && parked.Limit == before.Limit
+		}
+		if due == nil || f.happens(l.now, due) != nil {
+			return false
+		}
+	}
+	return true
+}
