@@ -92,7 +92,9 @@ var endings = []ending{
 			"- tool_calls: [{name: fs.read, arguments: {path: a.txt}}]\n- tool_calls: [{name: fs.read, arguments: {path: b.txt}}]\n",
 		meanwhile: func(p project) {
 			p.eventually("the run works", p.exists("work/begun"))
-			if err := os.RemoveAll(filepath.Join(p.dir, "work")); err != nil {
+			// The workspace goes before the file that the command waits for.
+			work, gone := filepath.Join(p.dir, "work"), filepath.Join(p.dir, "gone")
+			if err := errors.Join(os.Rename(work, gone), os.RemoveAll(gone)); err != nil {
 				p.t.Fatal(err)
 			}
 		}},
