@@ -104,7 +104,8 @@ func (w *world) fold(ctx context.Context, row journal.Run) (*folded, error) {
 		return nil, err
 	}
 	for _, c := range sent {
-		if data := f.hears(c); data != nil && row.State == journal.Parked {
+		// A raise is also for the children of a run that goes on.
+		if data := f.hears(c); data != nil && (row.State == journal.Parked || c.Kind == journal.Raise) {
 			if err := f.happens(c.At, data); err != nil {
 				return nil, err
 			}
