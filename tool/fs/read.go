@@ -86,7 +86,6 @@ func (r *reader) run(src io.Reader) error {
 		src = io.TeeReader(src, r.hash)
 	}
 	in := newLines(src, maxLine)
-	in.redact = r.redact
 	if start, _ := in.r.Peek(sniff); isBinary(start) {
 		return r.binary()
 	}
@@ -108,21 +107,23 @@ func (r *reader) run(src io.Reader) error {
 		if r.line < r.from || r.more {
 			continue
 		}
-		if bytes.IndexByte(l.text, 0) >= 0 {
+		text := l.beginning(maxLine, r.redact)
+		if bytes.IndexByte(text, 0) >= 0 {
 			return r.binary()
 		}
-		if r.more = r.shown == r.limit || !r.page.add(numbered(r.line, l)); !r.more {
+		if r.more = r.shown == r.limit || !r.page.add(numbered(r.line, text, l.size)); !r.more {
 			r.shown++
 		}
 	}
 	return r.close()
 }
 
-func numbered(n int, l line) string {
-	if l.cut() {
-		return fmt.Sprintf("%6d\t%s… [%d of the line's %d bytes]", n, l.text, len(l.text), l.size)
+// numbered is a line, or the beginning of one that is longer, as the model sees it.
+func numbered(n int, text []byte, size int64) string {
+	if int64(len(text)) < size {
+		return fmt.Sprintf("%6d\t%s… [%d of the line's %d bytes]", n, text, len(text), size)
 	}
-	return fmt.Sprintf("%6d\t%s", n, l.text)
+	return fmt.Sprintf("%6d\t%s", n, text)
 }
 
 func (r *reader) close() error {

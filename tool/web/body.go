@@ -28,14 +28,14 @@ type page struct {
 
 // body reads an answer's body as long as it comes fast enough. What has begun
 // with ctx ends with it: closing the body is the caller's.
-func (o Options) body(ctx context.Context, resp *http.Response) (page, error) {
+func (o Options) body(ctx context.Context, resp *http.Response, redact func(string) string) (page, error) {
 	ctx, giveUp := context.WithCancelCause(ctx)
 	defer giveUp(nil)
 	from := &paced{r: resp.Body}
 	go from.watch(ctx, giveUp)
 	// A read that waits for the next byte sees no context; it ends with the body.
 	defer context.AfterFunc(ctx, func() { _ = resp.Body.Close() })()
-	p, err := o.read(resp, from)
+	p, err := o.read(resp, from, redact)
 	if slow := context.Cause(ctx); err != nil && slow != nil {
 		err = slow
 	}
@@ -43,13 +43,14 @@ func (o Options) body(ctx context.Context, resp *http.Response) (page, error) {
 }
 
 // read takes in what comes of a body: bounded, decompressed, and as UTF-8.
-func (o Options) read(resp *http.Response, from io.Reader) (page, error) {
-	raw := &bounded{r: from, left: o.MaxBytes}
+func (o Options) read(resp *http.Response, from io.Reader, redact func(string) string) (page, error) {
+	most := o.MaxBytes + ahead(redact)
+	raw := &bounded{r: from, left: most}
 	body, err := decompressed(resp, raw)
 	if err != nil {
 		return page{}, err
 	}
-	plain := &bounded{r: body, left: o.MaxBytes}
+	plain := &bounded{r: body, left: most}
 	buffered := bufio.NewReader(plain)
 	p := page{}
 	if p.mediaType, err = kind(resp, buffered); err != nil {
@@ -64,11 +65,34 @@ func (o Options) read(resp *http.Response, from io.Reader) (page, error) {
 	if err != nil || strings.ContainsRune(p.text, 0) {
 		return page{}, unfit(p.mediaType + " with binary content")
 	}
-	if int64(len(p.text)) > o.MaxBytes {
-		// A byte of another encoding may be three of UTF-8.
-		p.text, p.cut = string(wholeRunes([]byte(p.text[:o.MaxBytes]))), true
-	}
+	// A byte of another encoding may be three of UTF-8.
+	p.text, p.cut = o.beginning(p.text, p.cut, redact)
 	return p, nil
+}
+
+// ahead is how much more of a page is read than is shown where half of a secret
+// could be left of it.
+func ahead(redact func(string) string) int64 {
+	if redact == nil {
+		return 0
+	}
+	return tool.Seam
+}
+
+// beginning is so much of a text as is shown, and whether that is not all. It
+// ends with a whole character and leaves no half of what redact takes out, which
+// nobody would know for a secret any more. A text that is cut already goes on
+// where nobody looks.
+func (o Options) beginning(text string, cut bool, redact func(string) string) (string, bool) {
+	end := int64(len(text))
+	if cut {
+		end -= ahead(redact)
+	}
+	end = max(0, min(end, o.MaxBytes))
+	if end == int64(len(text)) {
+		return text, cut
+	}
+	return string(wholeRunes([]byte(text[:tool.SafeEnd(text, int(end), redact)]))), true
 }
 
 // text is content as UTF-8: what the server says, or the content itself, and

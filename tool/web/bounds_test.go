@@ -140,6 +140,46 @@ func TestWhatACallAsksForLeavesNoHalfOfASecret(t *testing.T) {
 	}
 }
 
+// A page that repeats what was sent to it may be filled up so that what is given
+// of it ends amid that.
+func TestTheEndOfACutPageLeavesNoHalfOfASecret(t *testing.T) {
+	secret := strings.Repeat("sk-0123456789ab-", 200)
+	redact := func(text string) string { return strings.ReplaceAll(text, secret, "(a secret)") }
+	o := local()
+	o.MaxBytes = 10_000
+	fill := func(n int) string { return strings.Repeat("filled up ", 1+n/10)[:n] }
+	link := "<a href=x>y</a> "
+	for name, tt := range map[string]struct {
+		contentType, begin string
+	}{
+		"text":                   {"text/plain", ""},
+		"HTML":                   {"text/html", "<p>"},
+		"HTML that grows":        {"text/html", strings.Repeat(link, 100)},
+		"of two bytes each":      {"text/plain; charset=iso-8859-1", strings.Repeat("\xfc", 1000)},
+		"of another size at all": {"text/plain; charset=utf-8", strings.Repeat("\xff", 2000)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, after := range []int{0, 100, 1 << 20} {
+				for before := 100; before < 10_000; before += 450 {
+					address := serve(t, gives(tt.contentType, tt.begin+fill(before)+secret+fill(after)))
+					args := json.RawMessage(fmt.Sprintf(`{"url":%q}`, address))
+					r, err := web.New(o).Run(t.Context(), tool.Call{ID: "c", Args: args, Redact: redact})
+					if err != nil {
+						t.Fatal(err)
+					}
+					_, body, _ := strings.Cut(r.Output, "\n")
+					if left := redact(r.Output); strings.Contains(left, "sk-") {
+						t.Errorf("%d bytes before it and %d after it: …%s", before, after, left[len(left)-60:])
+					}
+					if len(body) > int(o.MaxBytes) || !strings.Contains(body, "filled") {
+						t.Errorf("%d bytes before it and %d after it: %d bytes are given", before, after, len(body))
+					}
+				}
+			}
+		})
+	}
+}
+
 func TestACutPageEndsWithAWholeCharacter(t *testing.T) {
 	o := local()
 	o.MaxBytes = 1001

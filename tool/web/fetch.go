@@ -103,7 +103,7 @@ func (o Options) fetch(ctx context.Context, t target, c tool.Call, a args) (tool
 	if err := busy(resp); err != nil {
 		return fail(err)
 	}
-	p, err := o.body(ctx, resp)
+	p, err := o.body(ctx, resp, c.Redact)
 	if err != nil {
 		return fail(err)
 	}

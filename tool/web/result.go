@@ -15,11 +15,12 @@ import (
 func (o Options) result(ctx context.Context, p page, t target, resp *http.Response, c tool.Call, a args) (tool.Result, error) {
 	text := p.text
 	if isHTML(p.mediaType) && !a.Source {
-		reduced, cut, err := reduce(ctx, p.text, t.url, o.MaxBytes, o.Places)
+		reduced, cut, err := reduce(ctx, p.text, t.url, o.MaxBytes+ahead(c.Redact), o.Places)
 		if err != nil {
 			return tool.Result{}, err
 		}
-		text, p.cut = reduced, p.cut || cut
+		text, cut = o.beginning(reduced, cut, c.Redact)
+		p.cut = p.cut || cut
 	}
 	r := tool.Result{Truncated: p.cut}
 	notes := []string{t.url.String(), status(resp), p.mediaType}

@@ -34,9 +34,9 @@ type Options struct {
 	// Timeout bounds a whole fetch: its redirects, its body, and all attempts at
 	// it together, without the waits between those; 0 means 30 s.
 	Timeout time.Duration
-	// MaxBytes bounds what is read of a page, before and after it was
-	// decompressed; 0 means 5 MiB. What is beyond is left out, and the result
-	// says so.
+	// MaxBytes bounds what is given of a page; 0 means 5 MiB. What is beyond is
+	// left out, and the result says so. No more is read, before and after the page
+	// was decompressed, than these bytes and, in a run, [tool.Seam].
 	MaxBytes int64
 	// Places are shared by whatever fetches in one process; nil is one of the
 	// tool's own.
