@@ -24,6 +24,9 @@ var (
 	// ErrNothingNew is returned when neither a message nor a raised limit
 	// gives the new run anything to do.
 	ErrNothingNew = errors.New("launch: nothing to continue with: give a new message, or raise a limit")
+	// ErrMessageNeeded is an ErrNothingNew where a limit was raised and the last
+	// word is the model's.
+	ErrMessageNeeded = fmt.Errorf("%w: the last word is the model's, so a message is needed", ErrNothingNew)
 )
 
 // Continue prepares a new run that starts from an ended one: the same prompt,
@@ -34,6 +37,9 @@ func Continue(ctx context.Context, store journal.Store, run, input string, o Opt
 	fail := func(err error) (event.RunStarted, engine.Env, error) { return event.RunStarted{}, engine.Env{}, err }
 	old, err := load(ctx, store, run)
 	if err != nil {
+		return fail(err)
+	}
+	if err := recordable(o.Workspace); err != nil {
 		return fail(err)
 	}
 	conversation, err := old.conversation(input, o)
@@ -116,7 +122,7 @@ func (old *ended) conversation(input string, o Options) ([]*llm.Message, error) 
 	case !o.raises():
 		return nil, ErrNothingNew
 	case len(messages) > 0 && messages[len(messages)-1].Role == llm.RoleAssistant:
-		return nil, fmt.Errorf("%w: the last word is the model's, so a message is needed", ErrNothingNew)
+		return nil, ErrMessageNeeded
 	}
 	return messages, nil
 }
@@ -138,6 +144,9 @@ func (o Options) change(cfg *agent.Config, started *event.RunStarted) error {
 	cfg.Approve = cmp.Or(o.Approve, cfg.Approve)
 	cfg.Whole = cfg.Whole || o.Whole
 	if o.Model != "" {
+		if err := recordable(absolute(o.Dir)); err != nil {
+			return err
+		}
 		resolver := o.resolver(started.Options["files"])
 		if err := resolver.Check(o.Model); err != nil {
 			return fmt.Errorf("launch: %w", err)

@@ -123,7 +123,7 @@ func (s *Server) listApprovals(w http.ResponseWriter, r *http.Request) error {
 	}
 	page := list[control.Pending]{Items: []control.Pending{}, Next: runs.Next}
 	for _, row := range standings {
-		if row.Answered {
+		if row.Answered || row.Expired {
 			continue // without reading it whole
 		}
 		pending, err := s.desk.PendingIn(r.Context(), row.ID)

@@ -16,15 +16,18 @@ import (
 // ErrNotLoopback is returned for an address that others than this machine reach.
 var ErrNotLoopback = errors.New("server: not an address of this machine alone")
 
+// ErrNoPort is returned for an address whose port is none.
+var ErrNoPort = errors.New("server: not a port")
+
 // Listen listens on an address of this machine alone: 127.0.0.0/8, ::1 or
 // localhost. Anything wider needs tokens, which are not built yet.
 func Listen(ctx context.Context, addr string) (net.Listener, error) {
 	host, port, err := net.SplitHostPort(addr)
-	if err == nil {
-		_, err = net.DefaultResolver.LookupPort(ctx, "tcp", port)
-	}
 	if err != nil {
 		return nil, fmt.Errorf("%w: %q is not HOST:PORT", ErrNotLoopback, addr)
+	}
+	if _, err := net.DefaultResolver.LookupPort(ctx, "tcp", port); err != nil {
+		return nil, fmt.Errorf("%w: %q is none of 0 to 65535", ErrNoPort, port)
 	}
 	if host == "localhost" {
 		host = "127.0.0.1"

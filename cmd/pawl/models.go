@@ -52,8 +52,7 @@ not listed can be called all the same; its price is then not known.`,
 				return a.printJSON(list)
 			}
 			if len(list.Models) == 0 {
-				a.noModels(list, usable)
-				return nil
+				return a.noModels(list, strings.Join(args, ""), usable)
 			}
 			return a.printModels(list)
 		},
@@ -101,12 +100,19 @@ func whyNot(err error) string {
 }
 
 // noModels says why a list is empty.
-func (a *app) noModels(list modelList, usable bool) {
+func (a *app) noModels(list modelList, filter string, usable bool) error {
 	if usable {
-		fmt.Fprintln(a.err, "no model of the table that fits can be called; 'pawl models' says which keys are missing")
-		return
+		all, err := a.listModels(filter, false)
+		if err != nil {
+			return err
+		}
+		if len(all.Models) > 0 {
+			fmt.Fprintln(a.err, "no model of the table that fits can be called; 'pawl models' says which keys are missing")
+			return nil
+		}
 	}
 	fmt.Fprintf(a.err, "no model of the table fits; it is of %s, and a model that is not in it can be called all the same\n", list.Date)
+	return nil
 }
 
 // longestName is how wide the column of names may get; longer ones move their

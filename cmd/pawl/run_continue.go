@@ -40,6 +40,8 @@ func (s *session) continued(ctx context.Context, from, input string, o launch.Op
 	}
 	started, env, err := launch.Continue(ctx, s.store, r.ID, input, o)
 	switch {
+	case errors.Is(err, launch.ErrMessageNeeded):
+		return nil, usagef("the last word in run %s is the model's, so that a raised limit alone gives it nothing to go on with; give a new message as well", r.ID)
 	case errors.Is(err, launch.ErrNothingNew):
 		return nil, usagef("run %s has nothing to continue with; give a new message, or, where it was stopped by a limit, raise it with --max-cycles, --budget, --timeout or --limit", r.ID)
 	case err != nil:

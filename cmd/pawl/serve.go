@@ -62,7 +62,7 @@ func (a *app) serve(ctx context.Context, f serveFlags) error {
 		return err
 	}
 	l, err := server.Listen(ctx, f.addr)
-	if errors.Is(err, server.ErrNotLoopback) {
+	if errors.Is(err, server.ErrNotLoopback) || errors.Is(err, server.ErrNoPort) {
 		return usagef("--addr: %s", control.Plain(err))
 	}
 	if err != nil {

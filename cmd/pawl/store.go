@@ -125,14 +125,15 @@ func (s *session) find(ctx context.Context, prefix string) (journal.Run, error) 
 	return r, failure(err)
 }
 
-// endedError names the step that is left, with what it cannot be without: a new
-// message, or a higher limit where one ended the run.
+// endedError names the step that is left, with what it cannot be without: a higher
+// limit where one ended the run, and a new message, which it can be without where
+// the last word was not the model's.
 func (s *session) endedError(r journal.Run) error {
 	with := `"…"`
 	if r.Detail == string(event.ReasonMaxCycles) {
-		with = "--max-cycles N"
+		with = `--max-cycles N "…"`
 	} else if setting, ok := strings.CutPrefix(r.Detail, string(event.BudgetReason(""))); ok {
-		with = "--limit " + setting + "=…"
+		with = "--limit " + setting + `=… "…"`
 	}
 	return fmt.Errorf("run %s has ended (%s); start a new one from it with '%s run --continue %s %s'", r.ID, r.Detail, s.app.invocation(), r.ID, with)
 }

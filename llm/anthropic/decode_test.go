@@ -214,7 +214,7 @@ func TestTheHeadOfABrokenAnswerDoesNotCountItsOutput(t *testing.T) {
 
 func TestAWholeAnswerThatIsNoMessageIsWhatTheEndpointHasToSay(t *testing.T) {
 	for body, want := range map[string]string{
-		`{"detail":"the model is being loaded"}`:          `the service reported an error: {"detail":"the model is being loaded"}`,
+		`{"detail":"the model is being loaded"}`:          `the service said: {"detail":"the model is being loaded"}`,
 		`{"message":"come back later"}`:                   "come back later",
 		`{"detail":"` + strings.Repeat("x", 1<<20) + `"}`: "",
 	} {

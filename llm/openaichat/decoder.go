@@ -97,7 +97,7 @@ func (d *decoder) Whole(body []byte) error {
 	switch {
 	case err != nil || d.finish != "":
 	case wire.Member(body, "choices") == nil && !d.reported:
-		err = streamFailure(body) // no answer, so it says what is wrong
+		err = failure(body) // no answer, so it says what is wrong
 	default:
 		err = wire.ErrSyntax
 	}
@@ -134,7 +134,7 @@ func (d *decoder) chunk(data []byte) error {
 			}
 		case "error":
 			if string(v) != "null" {
-				return streamFailure(data)
+				return failure(data)
 			}
 		}
 	}

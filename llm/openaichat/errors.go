@@ -8,13 +8,12 @@ import (
 	"github.com/pawlrun/pawl/llm/internal/wire"
 )
 
-// streamFailure is the error that a body with an "error" member stands for, or
-// one that is no answer.
-func streamFailure(body []byte) *llm.Error {
+// failure is the error that an answer reports, or what stands in its place.
+func failure(body []byte) *llm.Error {
 	e := &llm.Error{Class: llm.ClassOverloaded}
 	classify(e, body)
 	if e.Message == "" {
-		e.Message = "the service reported an error: " + strings.ToValidUTF8(string(body), "\uFFFD")
+		e.Message = "the service said: " + strings.ToValidUTF8(string(body), "\uFFFD")
 	}
 	return e
 }
