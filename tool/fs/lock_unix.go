@@ -48,10 +48,31 @@ func flock(f *os.File) error {
 	return errors.Join(err, lockErr)
 }
 
-// keepOwner gives a file to the owner of another, which only root may do for
-// somebody else: a run as root on somebody's tree must not take files away.
-func keepOwner(f *os.File, like os.FileInfo) {
-	if st, ok := like.Sys().(*syscall.Stat_t); ok && os.Geteuid() == 0 {
-		_ = f.Chown(int(st.Uid), int(st.Gid))
+// keepOwner gives a file to the owner and the group of another as far as this
+// process may, and says which permissions it can then be given: only root may
+// give a file to somebody else, and must, so that a run as root on somebody's
+// tree takes no files away.
+func keepOwner(f *os.File, like os.FileInfo) os.FileMode {
+	mode := like.Mode().Perm()
+	was, ok := like.Sys().(*syscall.Stat_t)
+	if !ok {
+		return mode
 	}
+	if os.Geteuid() != 0 || f.Chown(int(was.Uid), int(was.Gid)) != nil {
+		_ = f.Chown(-1, int(was.Gid))
+	}
+	if info, err := f.Stat(); err == nil {
+		if is, ok := info.Sys().(*syscall.Stat_t); ok && is.Gid == was.Gid {
+			return mode
+		}
+	}
+	return inAnotherGroup(mode)
+}
+
+// inAnotherGroup is what a file's permissions become where its group is lost. The
+// new group's members were others before, and the old one's are others now, so
+// both may do only what both of them might.
+func inAnotherGroup(mode os.FileMode) os.FileMode {
+	both := mode >> 3 & mode & 0o7
+	return mode&0o700 | both<<3 | both
 }

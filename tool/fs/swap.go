@@ -17,7 +17,8 @@ import (
 // not take the lock can still write between the comparison that change makes
 // and the rename; nothing short of its own cooperation prevents that.
 //
-// The file keeps its permissions and, where this process may set it, its owner.
+// The file keeps its owner and its group where this process may set them, and its
+// permissions but for what another group would gain by them.
 func (w *Workspace) update(ctx context.Context, p string, change func(old []byte) ([]byte, error)) error {
 	f, info, err := w.lock(ctx, p)
 	if err != nil {
@@ -105,7 +106,8 @@ func (w *Workspace) temp(p string, content []byte, like os.FileInfo) (string, er
 }
 
 // empty makes a new file that looks like another one, if there is one, before
-// anything is in it: nobody may read there what that keeps from them.
+// anything is in it: nobody but this process's user may read there what the
+// permissions of that keep from them.
 func (w *Workspace) empty(name string, like os.FileInfo) (*os.File, error) {
 	if like == nil {
 		return w.root.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
@@ -114,8 +116,7 @@ func (w *Workspace) empty(name string, like os.FileInfo) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	keepOwner(f, like)
-	return f, f.Chmod(like.Mode().Perm())
+	return f, f.Chmod(keepOwner(f, like))
 }
 
 func sumOf(content []byte) [sha256.Size]byte { return sha256.Sum256(content) }
