@@ -105,6 +105,21 @@ func TestASecretForAHostIsRefusedWhenNobodyKnowsWhereTheCallGoes(t *testing.T) {
 	}
 }
 
+// A model repeats what it read. Where one line of a key stood, the whole key would
+// come into the file or the address that it writes.
+func TestWhatStandsForALineIsNotReplacedByTheValue(t *testing.T) {
+	deploy := secret.Secret{Name: "DEPLOY", Value: key, Tools: []string{"send"}}
+	read := secret.NewRedactor(deploy).RedactString(keyLine)
+	args, err := json.Marshal(request{URL: "https://example.com/", Token: read})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := secret.Broker([]tool.Tool{send("send")}, []secret.Secret{deploy})[0].Run(t.Context(), tool.Call{Args: args})
+	if err != nil || r.Output != "https://example.com/ "+read || read == keyLine {
+		t.Errorf("the line was read as %q and sent as %q, %v", read, r.Output, err)
+	}
+}
+
 func TestACommandHasItsSecretAsAVariable(t *testing.T) {
 	wrapped := secret.Broker([]tool.Tool{send("shell")}, []secret.Secret{
 		{Name: "API", Value: "password-1", Tools: []string{"shell"}},

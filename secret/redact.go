@@ -38,9 +38,11 @@ type form struct {
 
 // NewRedactor returns a redactor of secrets; nil when there are none. A value
 // is found as it is, as JSON, as part of an address or of a page, in the quotes of
-// a shell or of a program, in base64 and in hex, also where those are broken into lines. Of a value of several lines
-// each is found by itself, because they may be numbered, indented or ended
-// otherwise.
+// a shell or of a program, in base64 and in hex. Those two are found in lines, too,
+// which may be indented and numbered, but not behind the names of files, or the
+// places and the text beside hex. The lines of a private key are found one by one;
+// other values of several lines only whole, with the ends of lines that they have
+// or as JSON, since a line of theirs may say what every file of its kind says.
 func NewRedactor(secrets ...Secret) *Redactor {
 	r := &Redactor{forms: map[uint16][]form{}}
 	for _, s := range secrets {
@@ -52,14 +54,10 @@ func NewRedactor(secrets ...Secret) *Redactor {
 			r.add(form{text: []byte(text), mark: []byte(mark)})
 		}
 		for _, text := range encoded(s.Value) {
-			// A line may end behind the first character, too.
 			r.add(form{text: []byte(text), mark: []byte(mark), wraps: true})
-			r.add(form{text: []byte(text[1:]), mark: []byte(mark), wraps: true})
 		}
-		for _, line := range linesOf(s.Value) {
-			for _, text := range []string{line, inJSON(line, false), inJSON(inJSON(line, false), false)} {
-				r.add(form{text: []byte(text), mark: []byte(mark)})
-			}
+		for _, line := range keyLines(s.Value) {
+			r.add(form{text: []byte(line), mark: []byte(lineMark(s.Name))})
 		}
 		r.names = append(r.names, s.Name)
 	}
@@ -83,13 +81,21 @@ func (r *Redactor) Names() []string {
 }
 
 func (r *Redactor) add(f form) {
-	key := pair(f.text[0], f.text[1])
+	r.firsts[f.text[0]>>6] |= 1 << (f.text[0] & 63)
+	r.addUnder(pair(f.text[0], f.text[1]), f)
+	if f.wraps { // a line may end behind the first character, too
+		for _, end := range []byte("\n\r\\") {
+			r.addUnder(pair(f.text[0], end), f)
+		}
+	}
+}
+
+func (r *Redactor) addUnder(key uint16, f form) {
 	known := func(other form) bool { return bytes.Equal(other.text, f.text) }
 	if slices.ContainsFunc(r.forms[key], known) {
 		return
 	}
 	r.starts[key>>6] |= 1 << (key & 63)
-	r.firsts[f.text[0]>>6] |= 1 << (f.text[0] & 63)
 	r.forms[key] = append(r.forms[key], f)
 }
 
@@ -108,6 +114,9 @@ func formsOf(value string) []string {
 		forms = append(forms, ascii, inJSON(ascii, false), unicodeEscapes.ReplaceAllStringFunc(ascii, upperDigits))
 	}
 	for _, text := range slices.Concat(inPage(value), inQuotes(value)) {
+		if text == value {
+			continue
+		}
 		forms = append(forms, text, inJSON(text, false), inJSON(text, true))
 	}
 	for _, unreserved := range unreservedSets {
@@ -120,22 +129,41 @@ func formsOf(value string) []string {
 	return forms
 }
 
-// linesOf are the lines of a value that has several, without those that are too
-// short to be told from others, or that say what the value is. Keys in variables,
-// and those of service accounts, have the two signs of JSON for the end of a line.
-func linesOf(value string) []string {
-	value = strings.ReplaceAll(value, `\n`, "\n")
-	if !strings.Contains(value, "\n") {
-		return nil
-	}
+// keyLines are the lines of the private keys in a value that nobody could have
+// written but who has the key. A variable or the file of a service account may have
+// the signs of JSON for the end of a line.
+func keyLines(value string) []string {
 	var lines []string
-	for line := range strings.Lines(value) {
-		if line = strings.TrimSpace(line); len(line) >= likelyLength && !strings.HasPrefix(line, "-----") {
-			lines = append(lines, line)
+	for _, armoured := range armour.FindAllStringSubmatch(value, -1) {
+		says := strings.ToUpper(armoured[1])
+		if !strings.Contains(says, "KEY") || strings.Contains(says, "PUBLIC") {
+			continue
+		}
+		for _, line := range lineEnds.Split(armoured[2], -1) {
+			line = strings.TrimSpace(line)
+			if len(line) >= likelyLength && base64Line.MatchString(line) && !constant(line) {
+				lines = append(lines, line)
+			}
 		}
 	}
 	return lines
 }
+
+var (
+	armour     = regexp.MustCompile(`(?s)-----BEGIN ([^\n-]*)-----(.*?)-----END `)
+	lineEnds   = regexp.MustCompile(`(?:\\+[nr]|[\r\n])+`)
+	base64Line = regexp.MustCompile(`^[A-Za-z0-9+/]+={0,2}$`)
+)
+
+// constant says that a line is the first one of OpenSSH's keys, which is the same
+// for all of a kind. Where a program wrote the whole key in one line, it is longer.
+func constant(line string) bool {
+	return strings.HasPrefix(line, "b3BlbnNzaC1rZXktdjEA") && len(line) <= 70
+}
+
+// lineMark stands for one line of a value. It is no reference, in whose place the
+// whole value would come when a model repeats it in the arguments of a call.
+func lineMark(name string) string { return "[redacted: a line of " + name + "]" }
 
 // encoded are the forms of a value in alphabets of a few characters.
 func encoded(value string) []string {
@@ -238,7 +266,7 @@ func inJSON(text string, html bool) string {
 }
 
 // longestBreak bounds what may stand between two lines of a form: the end of the
-// one and the indentation of the other.
+// one, and the indentation and the number of the other.
 const longestBreak = 64
 
 // begins says how much of a text a form takes up that it begins with, 0 where
@@ -251,9 +279,9 @@ func (f *form) begins(text []byte) (n int, open bool) {
 		return 0, bytes.HasPrefix(f.text, text)
 	}
 	at := 0
-	for i := range f.text {
-		if i > 0 {
-			gap, open := lineBreak(text[at:])
+	for i, c := range f.text {
+		if at < len(text) && text[at] != c && i > 0 {
+			gap, open := lineBreak(text[at:], f.text[i:])
 			if open {
 				return 0, true
 			}
@@ -262,7 +290,7 @@ func (f *form) begins(text []byte) (n int, open bool) {
 		switch {
 		case at == len(text):
 			return 0, true
-		case text[at] != f.text[i]:
+		case text[at] != c:
 			return 0, false
 		}
 		at++
@@ -271,26 +299,48 @@ func (f *form) begins(text []byte) (n int, open bool) {
 }
 
 // lineBreak is how long the end of a line is that a text begins with, with the
-// indentation after it; the end may be written as JSON writes it. It is 0 for none;
-// open says that more text may make it a longer one.
-func lineBreak(text []byte) (n int, open bool) {
+// indentation and the number of the next one; ends and tabs may be written as
+// JSON writes them. Digits that are all that is left of a form are no number. It
+// is 0 for none; open says that more text may make it a longer one.
+func lineBreak(text, left []byte) (n int, open bool) {
 	for n <= longestBreak {
-		slashes := 0
-		for n+slashes < len(text) && slashes <= longestBreak && text[n+slashes] == '\\' {
-			slashes++
+		rest := text[n:]
+		digits := 0
+		if n > 0 && !bytes.HasPrefix(rest, left) {
+			digits = run(rest, isDigit)
 		}
-		switch rest := text[n+slashes:]; {
-		case len(rest) == 0:
-			return n, n > 0 || slashes > 0
-		case slashes > 0 && (rest[0] == 'n' || rest[0] == 'r'), slashes == 0 && (rest[0] == '\n' || rest[0] == '\r'),
-			slashes == 0 && n > 0 && (rest[0] == ' ' || rest[0] == '\t'):
-			n += slashes + 1
+		slashes := run(rest[digits:], isSlash)
+		if digits+slashes == len(rest) {
+			return n, n+digits+slashes > 0
+		}
+		c, written := rest[digits+slashes], slashes > 0
+		blank := c == '\t' && !written || c == 't' && written
+		switch {
+		case digits > 0 && (blank || c == ':' && !written),
+			digits == 0 && (c == 'n' || c == 'r') && written,
+			digits == 0 && (c == '\n' || c == '\r') && !written,
+			digits == 0 && n > 0 && (blank || c == ' ' && !written):
+			n += digits + slashes + 1
 		default:
 			return n, false
 		}
 	}
 	return 0, false
 }
+
+// run is how many bytes of a kind a text begins with, up to one more than a
+// break may have.
+func run(text []byte, of func(byte) bool) int {
+	n := 0
+	for n < len(text) && n <= longestBreak && of(text[n]) {
+		n++
+	}
+	return n
+}
+
+func isDigit(c byte) bool { return '0' <= c && c <= '9' }
+
+func isSlash(c byte) bool { return c == '\\' }
 
 // next returns where the next value begins, how long it is, and in which form;
 // -1 for none.
@@ -315,9 +365,13 @@ func (r *Redactor) starting(key uint16) bool { return r.starts[key>>6]&(1<<(key&
 func (r *Redactor) begins(key uint16, text []byte) (f *form, n int, open bool) {
 	forms := r.forms[key]
 	for i := range forms {
-		n, unsure := forms[i].begins(text)
+		f := &forms[i]
+		if !f.wraps && len(text) > 3 && (text[2] != f.text[2] || text[3] != f.text[3]) {
+			continue // most are told by a look, and one value has dozens of forms
+		}
+		n, unsure := f.begins(text)
 		if n > 0 {
-			return &forms[i], n, open
+			return f, n, open
 		}
 		open = open || unsure
 	}

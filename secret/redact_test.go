@@ -97,7 +97,7 @@ func TestAValueIsFoundInTheQuotesOfPrograms(t *testing.T) {
 }
 
 // Programs break what they encode into lines: base64 at 76 characters, openssl
-// at 64, xxd at 60.
+// at 64, xxd at 60; cat -n, grep -n and fs.read number these.
 func TestAnEncodedValueIsFoundWhereverItIsBrokenIntoLines(t *testing.T) {
 	const long = "sk-service-0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-and-the-rest-of-it"
 	r := secret.NewRedactor(secret.Secret{Name: "DB", Value: long})
@@ -108,7 +108,7 @@ func TestAnEncodedValueIsFoundWhereverItIsBrokenIntoLines(t *testing.T) {
 		if len(whole) > 40 {
 			t.Fatalf("%s: unbroken it became %q", name, whole)
 		}
-		for _, end := range []string{"\n", "\r\n", "\n    ", `\n`, `\\r\\n`} {
+		for _, end := range []string{"\n", "\r\n", "\n    ", `\n`, `\\r\\n`, "\n    12\t", "\n7:", `\n     3\t`, "\n\t", `\\n\\t`, "\n12:     3\t"} {
 			for width := 4; width < len(encoded); width++ {
 				broken := ""
 				for rest := encoded; rest != ""; rest = rest[min(width, len(rest)):] {
@@ -121,36 +121,81 @@ func TestAnEncodedValueIsFoundWhereverItIsBrokenIntoLines(t *testing.T) {
 			}
 		}
 	}
-	for _, text := range []string{hex.EncodeToString([]byte(long))[:20] + "\n\n" + strings.Repeat(" ", 100) + hex.EncodeToString([]byte(long))[20:], "c2stc2Vydmlj\\"} {
+	inHex := hex.EncodeToString([]byte(long))
+	if got := r.RedactString(inHex[:len(inHex)-2] + "\n" + inHex[len(inHex)-2:] + ": the rest"); got != "${secret:DB}: the rest" {
+		t.Errorf("the digits at its end are taken for a number: %q", got)
+	}
+	for _, text := range []string{
+		inHex[:20] + "\n\n" + strings.Repeat(" ", 100) + inHex[20:], inHex[:20] + "\n" + strings.Repeat("1", 100) + ":" + inHex[20:], "c2stc2Vydmlj\\",
+	} {
 		if got := r.RedactString(text); got != text {
 			t.Errorf("%q became %q", text, got)
 		}
 	}
 }
 
+const (
+	keyHeader = "b3BlbnNzaC1rZXktdjEAAAAABG5vbmU"
+	keyLine   = "QyNTUxOQAAACDHashedThings/Go+Here"
+	key       = "-----BEGIN OPENSSH PRIVATE KEY-----\n" + keyHeader + "\n" + keyLine + "\nshort=\n-----END OPENSSH PRIVATE KEY-----"
+)
+
 func TestTheLinesOfAKeyAreFoundOneByOne(t *testing.T) {
-	const key = "-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1rZXktdjEAAAAABG5vbmU\nQyNTUxOQAAACDHashedThings/Go+Here\nshort=\n-----END OPENSSH PRIVATE KEY-----"
-	account := secret.NewRedactor(secret.Secret{Name: "ACCOUNT", Value: `{"type": "service_account", "private_key": "` + strings.ReplaceAll(key, "\n", `\n`) + `"}`})
-	if got := account.RedactString(key); strings.Contains(got, "b3Blb") || strings.Contains(got, "QyNTU") {
-		t.Errorf("the key of an account became %q", got)
-	}
 	r := secret.NewRedactor(secret.Secret{Name: "DEPLOY", Value: key})
 	if got := r.RedactString("it is " + key); got != "it is ${secret:DEPLOY}" {
 		t.Errorf("whole it became %q", got)
 	}
-	for name, text := range map[string]string{
-		"numbered":        "     2\tb3BlbnNzaC1rZXktdjEAAAAABG5vbmU\n     3\tQyNTUxOQAAACDHashedThings/Go+Here\n",
-		"indented":        "key: |\n  b3BlbnNzaC1rZXktdjEAAAAABG5vbmU\n  QyNTUxOQAAACDHashedThings/Go+Here\n",
-		"with other ends": strings.ReplaceAll(key, "\n", "\r\n"),
-		"a search's":      "id:3:QyNTUxOQAAACDHashedThings/Go+Here",
+	for text, want := range map[string]string{
+		"     3\t" + keyLine + "\n":           "     3\t[redacted: a line of DEPLOY]\n",
+		"key: |\n  " + keyLine + "\n":         "key: |\n  [redacted: a line of DEPLOY]\n",
+		strings.ReplaceAll(key, "\n", "\r\n"): strings.ReplaceAll(strings.ReplaceAll(key, "\n", "\r\n"), keyLine, "[redacted: a line of DEPLOY]"),
+		"id:3:" + keyLine:                     "id:3:[redacted: a line of DEPLOY]",
 	} {
-		got := r.RedactString(text)
-		if !strings.Contains(got, "${secret:DEPLOY}") || strings.Contains(got, "b3Blb") || strings.Contains(got, "QyNTU") {
-			t.Errorf("%s: %q became %q", name, text, got)
+		if got := r.RedactString(text); got != want {
+			t.Errorf("%q became %q", text, got)
 		}
 	}
-	if says := "-----BEGIN OPENSSH PRIVATE KEY-----"; r.RedactString(says) != says {
-		t.Error("what says that a key follows is taken for one")
+	for name, value := range map[string]string{
+		"a service account":    `{"type": "service_account", "private_key": "` + strings.ReplaceAll(key, "\n", `\n`) + `"}`,
+		"JSON in JSON":         `{"private_key": "` + strings.ReplaceAll(key, "\n", `\\n`) + `"}`,
+		"with other ends":      strings.ReplaceAll(key, "\n", "\r\n"),
+		"an OpenVPN key":       strings.ReplaceAll(key, "OPENSSH PRIVATE KEY", "OpenVPN Static key V1"),
+		"behind a certificate": "-----BEGIN CERTIFICATE-----\nMIIBszCCAVmgAwIBAgIUJ\n-----END CERTIFICATE-----\n" + key,
+	} {
+		if got := secret.NewRedactor(secret.Secret{Name: "DEPLOY", Value: value}).RedactString("is " + keyLine); got != "is [redacted: a line of DEPLOY]" {
+			t.Errorf("%s: a line became %q", name, got)
+		}
+	}
+	unbroken := keyHeader + keyLine + keyLine
+	r = secret.NewRedactor(secret.Secret{Name: "DEPLOY", Value: "-----BEGIN OPENSSH PRIVATE KEY-----\n" + unbroken + "\n-----END OPENSSH PRIVATE KEY-----"})
+	if got := r.RedactString("is " + unbroken); got != "is [redacted: a line of DEPLOY]" {
+		t.Errorf("a key in one line became %q", got)
+	}
+}
+
+// What every file of a kind says, and what is no secret, can be read and written
+// although a secret says it, too.
+func TestOtherLinesOfAValueStayText(t *testing.T) {
+	const npmrc = "registry=https://registry.npmjs.org/\n//registry.npmjs.org/:_authToken=npm_0123456789abcdef\n"
+	const encrypted = "-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,0123456789ABCDEF\n\n" + keyLine + "\n-----END RSA PRIVATE KEY-----"
+	const certificate = "-----BEGIN CERTIFICATE-----\nMIIBszCCAVmgAwIBAgIUJ\n-----END CERTIFICATE-----\n-----BEGIN PUBLIC KEY-----\nMFkwEwYHKoZIzj0CAQYIK\n-----END PUBLIC KEY-----"
+	account := "{\n  \"type\": \"service_account\",\n  \"private_key\": \"" + strings.ReplaceAll(key, "\n", `\n`) +
+		"\",\n  \"auth_uri\": \"https://accounts.google.com/o/oauth2/auth\",\n  \"bare\": [\nabcdefghijklmnopqrst\n]\n}"
+	kept := secret.FromEnvironment([]string{"GCP_SA_KEY=" + account})
+	if len(kept) != 1 {
+		t.Fatalf("the account is not known: %d", len(kept))
+	}
+	for _, value := range []string{npmrc, encrypted, certificate, key, account, kept[0].Value} {
+		r := secret.NewRedactor(secret.Secret{Name: "S", Value: value})
+		for line := range strings.Lines(value) {
+			line = strings.TrimSpace(line)
+			if got := r.RedactString("1: " + line); got != "1: "+line && !strings.Contains(line, keyLine) {
+				t.Errorf("%q became %q", line, got)
+			}
+		}
+		if got := r.RedactString(value); len(got) > len("${secret:S}\n") {
+			t.Errorf("whole it became %q", got)
+		}
 	}
 }
 
@@ -193,6 +238,8 @@ func TestVariablesThatHoldCredentialsAreKnownByTheirNames(t *testing.T) {
 		"APP_PRIVATE_KEY=-----BEGIN RSA PRIVATE KEY-----\nMIIEpAIBAAKCAQEA\n-----END RSA PRIVATE KEY-----\n",
 		"DB_PASS=correct-horse-battery", "GITHUB_PAT=11ABCDEFG0123456789", "PATH_TO=x", "OLDPWD=0123456789abcdef", "http_proxy=bob:0123456789abcdef1@proxy:3128",
 		"INDEX=https://pypi-AgEIcHlwaS5vcmc3@pypi.example/simple", "STORE=postgres://reporting_service_owner@db.example/app", "ORIGIN=ssh://git@github.com/pawlrun/pawl",
+		"REMOTE=https://ghp_0123456789abcdef:x-oauth-basic@github.com/a", "CHARGES=https://sk_live_0123456789ab:@api.example/v1", "MIRROR=https://ci2:0123456789abcdef2@git.example",
+		"BOOKS=postgres://reporting_service_owner:hunter2@db.example/app",
 	}, "GATEWAY", "GREETING", "SHORT", "UNSET")
 	var got []string
 	for _, s := range found {
@@ -204,6 +251,7 @@ func TestVariablesThatHoldCredentialsAreKnownByTheirNames(t *testing.T) {
 		"GATEWAY /6af0123456789abcdef", "GREETING 0123456789abcdef0", "GREETING Bearer 0123456789abcdef0",
 		"APP_PRIVATE_KEY -----BEGIN RSA PRIVATE KEY-----\nMIIEpAIBAAKCAQEA\n-----END RSA PRIVATE KEY-----", "DB_PASS correct-horse-battery", "GITHUB_PAT 11ABCDEFG0123456789",
 		"http_proxy 0123456789abcdef1", "INDEX pypi-AgEIcHlwaS5vcmc3",
+		"REMOTE ghp_0123456789abcdef", "CHARGES sk_live_0123456789ab", "MIRROR 0123456789abcdef2",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("found (-want +got):\n%s", diff)

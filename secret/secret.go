@@ -52,7 +52,7 @@ func (s Secret) Validate() error {
 }
 
 // Reference is how the arguments of a call name a secret, and what stands in
-// the journal in its place.
+// the journal in its place; a single line of a key has another sign there.
 func Reference(name string) string { return "${secret:" + name + "}" }
 
 // words in the name of a variable say that its value is a credential, and so do
@@ -118,7 +118,8 @@ func credentials(name, value string, named bool) []string {
 }
 
 // passwords is the password in an address, as it stands there and as it is meant;
-// where there is none, a user with a digit is taken for a token. The name of a
+// where there is none, or one too short to be a credential, as services write that
+// take a token for the user, a user with a digit is taken for one. The name of a
 // person or an account, which paths and tables have as well, seldom has one.
 func passwords(address string) []string {
 	_, rest, found := strings.Cut(address, "://")
@@ -130,12 +131,12 @@ func passwords(address string) []string {
 	if at < 0 {
 		return nil
 	}
-	written, password, both := strings.Cut(authority[:at], ":")
-	switch {
-	case both:
-		written = password
-	case !strings.ContainsAny(written, "0123456789"):
-		return nil
+	user, written, _ := strings.Cut(authority[:at], ":")
+	if len(written) < likelyLength {
+		if !strings.ContainsAny(user, "0123456789") {
+			return nil
+		}
+		written = user
 	}
 	meant, err := url.PathUnescape(written)
 	if err != nil || meant == written {

@@ -2,6 +2,7 @@ package secret_test
 
 import (
 	"encoding/base64"
+	"encoding/hex"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -37,6 +38,9 @@ func TestASecretIsTakenOutOfATextInPiecesWhereverItIsCut(t *testing.T) {
 		"twice":              value + value,
 		"in base64":          base64.StdEncoding.EncodeToString([]byte("user:" + value + "\n")),
 		"in lines of base64": strings.ReplaceAll(base64.StdEncoding.EncodeToString([]byte("user:"+value+"\n")), "c", "c\r\n  "),
+		"in numbered lines":  strings.ReplaceAll(hex.EncodeToString([]byte(value)), "7", "7\n    12\t"),
+		"in lines of JSON":   strings.ReplaceAll(hex.EncodeToString([]byte(value)), "7", `7\n12\t`),
+		"its digits last":    hex.EncodeToString([]byte(value))[:len(value)] + "\n" + hex.EncodeToString([]byte(value))[len(value):],
 		"none":               "nothing but a beginning: " + value[:6],
 	} {
 		want := r.RedactString(text)
@@ -104,6 +108,8 @@ func FuzzAnyCutOfATextShowsTheSame(f *testing.F) {
 	f.Add(`a "quoted\"part" of it`, `"quoted\"`, "\xff\xfe-bytes-", []byte{})
 	f.Add("ééééééé", "\xa9\xa9\xa9\xa9\xa9\xa9\xa9\xa9", "éééé", []byte{2, 4})
 	f.Add("61626364\n  6566\\n6768", "abcdefgh", "bcdefghi", []byte{3, 1})
+	f.Add("616263\n 7:64656667\\n12\\t68: ", "abcdefgh", "abcdefg", []byte{1, 1, 1})
+	f.Add("-----BEGIN KEY-----\nMIIEpAIBAAKCAQEA\n-----END KEY-----\n2:MIIEpAIBAAKCAQEA", "-----BEGIN KEY-----\nMIIEpAIBAAKCAQEA\n-----END KEY-----", "", []byte{60})
 	f.Add("one line of it\r\n 2: and the other line", "one line of it, long\nand the other line", "", []byte{9})
 	f.Add("${secret:A}${secret:A}", "${secret", "secret:A}", []byte{1})
 	f.Fuzz(func(t *testing.T, text, one, other string, cuts []byte) {
