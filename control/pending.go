@@ -50,7 +50,8 @@ func (d *Desk) children(ctx context.Context, run string) ([]journal.Run, error) 
 }
 
 // PendingIn are the calls of a run itself that wait for a decision. A run that
-// asked nobody in its last cycle is not read further.
+// asked nobody in its last cycle is not read further, so that no error does not
+// mean that it can be.
 func (d *Desk) PendingIn(ctx context.Context, run string) ([]Pending, error) {
 	if asked, err := d.asked(ctx, run); err != nil || !asked {
 		return nil, err

@@ -5,8 +5,11 @@ import (
 	"encoding/json"
 	"testing"
 	"testing/synctest"
+	"time"
 
+	"github.com/pawlrun/pawl/engine"
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/hook"
 	"github.com/pawlrun/pawl/llm/scripted"
 	"github.com/pawlrun/pawl/machine"
 	"github.com/pawlrun/pawl/machine/agent"
@@ -30,25 +33,95 @@ func scribble(args json.RawMessage) {
 	}
 }
 
-func TestWhatAToolWritesIntoItsArgumentsIsItsOwn(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t).tools(tool.Tool{Name: "work", Schema: anyObject, Run: func(_ context.Context, c tool.Call) (tool.Result, error) {
-			scribble(c.Args)
-			return tool.Result{Output: "worked"}, nil
-		}}).turns(scripted.Turn{ToolCalls: calls("work", `{"a":1}`)}, scripted.Turn{Text: "done"})
-		run := r.start(t.Context())
-		if o := outcome(t, run); !o.OK {
-			t.Errorf("outcome %+v", o)
-		}
-		r.whole(run.ID)
-		folded, err := r.Inspect(t.Context(), run.ID)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if live, again := transcript(t, run.Machine()), transcript(t, folded); live != again {
-			t.Errorf("the run had\n%s\nand its journal\n%s", live, again)
-		}
-	})
+// Whoever is shown the arguments of a call may write into what they were given:
+// the call runs as it was judged, and the conversation keeps what the model said.
+func TestWhatIsWrittenIntoTheArgumentsOfACallIsTheWritersOwn(t *testing.T) {
+	const args = `{"task":"look"}`
+	var ran string
+	work := tool.Tool{Name: "work", Schema: anyObject, Run: func(_ context.Context, c tool.Call) (tool.Result, error) {
+		ran = string(c.Args)
+		return tool.Result{Output: "worked"}, nil
+	}}
+	for name, write := range map[string]func(*rig){
+		"by the tool": func(r *rig) {
+			scribbles := work
+			scribbles.Run = func(ctx context.Context, c tool.Call) (tool.Result, error) {
+				defer scribble(c.Args)
+				return work.Run(ctx, c)
+			}
+			r.tools(scribbles)
+		},
+		"by a hook": func(r *rig) {
+			r.hooks(hook.Hook{Stage: event.HookBeforeTool, Name: "h", Run: func(_ context.Context, c hook.Call) (hook.Answer, error) {
+				scribble(c.Args)
+				return hook.Answer{}, nil
+			}})
+		},
+		"by an observing hook": func(r *rig) {
+			r.hooks(hook.Hook{Stage: event.HookBeforeTool, Name: "h", Kind: hook.Observer, Run: func(_ context.Context, c hook.Call) (hook.Answer, error) {
+				scribble(c.Args)
+				return hook.Answer{}, nil
+			}})
+		},
+		"by a hook, into its own answer of before": func(r *rig) {
+			answer := json.RawMessage(args)
+			r.hooks(
+				hook.Hook{Stage: event.HookBeforeTool, Name: "rewrites", Run: answers(hook.Answer{Args: answer})},
+				hook.Hook{Stage: event.HookBeforeTool, Name: "scribbles", Run: func(context.Context, hook.Call) (hook.Answer, error) {
+					scribble(answer)
+					return hook.Answer{}, nil
+				}})
+		},
+		"by who is asked": func(r *rig) {
+			r.gate("work").asker(func(_ context.Context, p event.ToolPendingApproval) (event.ToolApprovalResolved, error) {
+				scribble(p.Args)
+				return event.ToolApprovalResolved{Kind: event.ApprovalApproved, Approver: "ann"}, nil
+			})
+		},
+		"by who was asked, into their answer": func(r *rig) {
+			answer := json.RawMessage(args)
+			edited := work
+			edited.TimeoutFor = func(json.RawMessage) time.Duration { scribble(answer); return time.Minute }
+			r.tools(edited).gate("work").asker(func(context.Context, event.ToolPendingApproval) (event.ToolApprovalResolved, error) {
+				return event.ToolApprovalResolved{Kind: event.ApprovalEdited, Args: answer, Approver: "ann"}, nil
+			})
+		},
+		"by whoever begins an agent": func(r *rig) {
+			r.offers("work", newRig(t, r.store).turns(scripted.Turn{Text: "worked"}))
+			offered := r.env.Children["work"]
+			begin := offered.Begin
+			offered.Begin = func(a json.RawMessage) (event.RunStarted, engine.Env, error) {
+				defer scribble(a)
+				ran = string(a)
+				return begin(a)
+			}
+			r.env.Children["work"] = offered
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ran = ""
+				r := newRig(t)
+				if name != "by whoever begins an agent" {
+					r.tools(work)
+				}
+				r.turns(scripted.Turn{ToolCalls: calls("work", args)}, scripted.Turn{Text: "done"})
+				write(r)
+				run := r.start(t.Context())
+				if o := outcome(t, run); !o.OK || ran != args {
+					t.Errorf("ran with %q, outcome %+v", ran, o)
+				}
+				r.whole(run.ID)
+				folded, err := r.Inspect(t.Context(), run.ID)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if live, again := transcript(t, run.Machine()), transcript(t, folded); live != again {
+					t.Errorf("the run had\n%s\nand its journal\n%s", live, again)
+				}
+			})
+		})
+	}
 }
 
 func TestACallWhoseDeclarationWritesIntoItsArgumentsIsNotRun(t *testing.T) {

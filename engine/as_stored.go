@@ -7,9 +7,9 @@ import (
 	"github.com/pawlrun/pawl/event"
 )
 
-// asStored gives an event the texts that its stored form has. JSON holds no
-// bytes that are not UTF-8, and a machine that went on with them would be another
-// one than whoever resumes the run folds from the journal.
+// asStored gives the texts of an event the form that they are stored in. No text
+// of JSON holds bytes that are not UTF-8, and a machine that went on with them
+// would be another one than whoever resumes the run folds from the journal.
 func asStored(s *staged) error {
 	if !bytes.Contains(s.body, []byte(`\ufffd`)) { // which is how such a byte is encoded, and a U+FFFD is not
 		return nil

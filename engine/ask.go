@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -108,7 +109,9 @@ func (d *driver) ask(work context.Context, a machine.Ask) {
 		id: askFlight(p.CallID),
 		do: func(ctx context.Context) []event.Data {
 			answer, err := guard(func() (event.ToolApprovalResolved, error) {
-				answer, err := d.env.Ask(ctx, p)
+				shown := p
+				shown.Args = bytes.Clone(p.Args)
+				answer, err := d.env.Ask(ctx, shown)
 				if err == nil {
 					err = decided(answer)
 				}
@@ -120,6 +123,7 @@ func (d *driver) ask(work context.Context, a machine.Ask) {
 			case over(ctx):
 				return nil
 			}
+			answer.Args = bytes.Clone(answer.Args) // whoever was asked may keep what they gave
 			answer.CallID, answer.Digest, answer.Policy, answer.At = p.CallID, p.Digest, p.Policy, d.now().UTC()
 			return []event.Data{answer}
 		},

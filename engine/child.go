@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -234,7 +235,7 @@ func (d *driver) takeChild(ctx context.Context, a machine.StartChild, child stri
 func (d *driver) makeChild(ctx context.Context, a machine.StartChild, child string, offered Child) (*Run, childEnd, error) {
 	var env Env
 	started, err := guard(func() (started event.RunStarted, err error) {
-		started, env, err = offered.Begin(a.Call.Args)
+		started, env, err = offered.Begin(bytes.Clone(a.Call.Args))
 		return started, err
 	}, toolPanic)
 	if err == nil && len(env.Children) > 0 {
@@ -345,8 +346,7 @@ func (d *driver) childLeft(work context.Context, s settlement) error {
 	}
 	for _, data := range s.data {
 		if p, ok := data.(event.ChildParked); ok {
-			d.parked = append(d.parked, parkedChild{ChildParked: p, seq: f.seq})
-			d.raised = d.raised || f.raised
+			d.parked = append(d.parked, parkedChild{ChildParked: p, seq: f.seq, raised: f.raised})
 		}
 	}
 	return d.reconcile(work, f.run, slices.ContainsFunc(s.data, isFinished))

@@ -13,20 +13,21 @@ import (
 type parkedChild struct {
 	event.ChildParked
 	seq int64
+	// raised says that a limit of the run above was changed since it last refused
+	// the child something.
+	raised bool
 }
 
 // wakeChildren takes up the children that parked for something that somebody
 // has said meanwhile, to them or to this run. Without it they would wait until
 // their siblings are done and somebody resumes the run.
 func (d *driver) wakeChildren(ctx context.Context) error {
-	raised := d.raised
-	d.raised = false
 	if len(d.parked) == 0 || d.interrupted || d.cancelled || d.machine.State().Phase != machine.Running {
 		return nil
 	}
 	waiting := d.parked[:0]
 	for _, p := range d.parked {
-		answered := raised && waitsAbove(p.ChildParked)
+		answered := p.raised && waitsAbove(p.ChildParked)
 		if !answered {
 			var err error
 			if answered, err = d.engine.answeredSince(ctx, p); err != nil {
@@ -48,7 +49,9 @@ func (d *driver) wakeChildren(ctx context.Context) error {
 // limitChanged notes that the children which this run refused something may ask
 // again: those that have parked, and those that are about to.
 func (d *driver) limitChanged() {
-	d.raised = true
+	for i := range d.parked {
+		d.parked[i].raised = true
+	}
 	for _, f := range d.children {
 		f.raised = true
 	}

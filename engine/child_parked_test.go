@@ -13,6 +13,7 @@ import (
 	"github.com/pawlrun/pawl/engine"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/journal"
+	"github.com/pawlrun/pawl/llm"
 	"github.com/pawlrun/pawl/llm/scripted"
 	"github.com/pawlrun/pawl/machine/agent"
 	"github.com/pawlrun/pawl/tool"
@@ -157,6 +158,40 @@ func TestARaiseWakesAChildThatIsAboutToPark(t *testing.T) {
 		}
 		if n := count(r.whole(run.ID), "run.parked"); n != 0 {
 			t.Errorf("the parent parked %d times", n)
+		}
+	})
+}
+
+// A raise counts for whoever was refused before it, and not for a sibling that
+// was refused in spite of it.
+func TestARaiseThatOneChildMissedWakesNoOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		missed := newRig(t).model(&slowly{output: 10}).priced(0, 1000)
+		missed.cfg.MaxTokens = 2000
+		work := toolFunc("work", well)
+		work.Concurrent = true
+		refused := newRig(t, missed.store).tools(work).
+			turns(scripted.Turn{Delay: 2 * time.Minute, ToolCalls: calls("work", "{}"), Usage: &llm.Usage{Output: 400}}, scripted.Turn{Text: "done"}).priced(0, 1000)
+		refused.cfg.MaxTokens = 400
+		r := newRig(t, missed.store).turns(scripted.Turn{ToolCalls: calls("ask", task, "try", task)}, scripted.Turn{Text: "done"}).
+			offers("ask", missed).offers("try", refused).priced(0, 1000)
+		r.cfg.Dispatch, r.cfg.MaxTokens, r.cfg.Limits.USDPerRun, r.cfg.Limits.MaxWallSeconds = agent.ParallelAll, 100, 0.5, budget.None
+		r.cfg.OnBudget = map[string]agent.OnBudget{"usd_per_run": agent.BudgetAsk}
+		r.observed(func(ctx context.Context, c engine.ToolCall, next handOn) (tool.Result, error) {
+			result, err := next(ctx)
+			if c.Tool == "ask" {
+				time.Sleep(5 * time.Minute)
+			}
+			return result, err
+		})
+		defer r.Close()
+		run, _ := r.startsUntilParked(t)
+		r.send(journal.Command{Run: run.ID, Kind: journal.Raise, Setting: "usd_per_run", Value: 0.6})
+		parkedAs(t, run, event.ParkInput)
+		for i, want := range []int{1, 0} {
+			if n := count(r.journal(r.children(run.ID)[i]), "run.resumed"); n != want {
+				t.Errorf("child %d was taken up %d times, want %d", i+1, n, want)
+			}
 		}
 	})
 }

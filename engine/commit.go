@@ -98,7 +98,7 @@ func (d *driver) seal(data event.Data) (staged, error) {
 func (d *driver) noteCalls(data event.Data) {
 	switch x := data.(type) {
 	case event.ModelResponse:
-		d.open, d.calls = d.open[:0], len(x.ToolCalls)
+		d.open, d.answerCalls = d.open[:0], len(x.ToolCalls)
 		for _, c := range x.ToolCalls {
 			d.open = append(d.open, openCall{id: c.CallID, tool: c.Tool})
 		}

@@ -54,10 +54,8 @@ type driver struct {
 	// children are those under way, by their calls; reserving says that the run
 	// above is being asked.
 	children map[string]*childFlight
-	// parked are the children that parked while this run goes on; raised says
-	// that one of its limits was changed, which some of them may wait for.
+	// parked are the children that parked while this run goes on.
 	parked    []parkedChild
-	raised    bool
 	reserving bool
 	// waitingAbove is what the run above was told last: that this one waits for
 	// a person.
@@ -65,13 +63,13 @@ type driver struct {
 
 	// What has been applied: the number, hash and time of the last event, and
 	// what follows from the events for the driver itself.
-	seq   int64
-	head  string
-	last  time.Time
-	cycle int
-	open  []openCall
-	calls int // of the last answer
-	cache continuity
+	seq         int64
+	head        string
+	last        time.Time
+	cycle       int
+	open        []openCall
+	answerCalls int
+	cache       continuity
 
 	// What the machine was shown last, what waits for the next commit, and the
 	// effects that may start after it.
@@ -90,7 +88,8 @@ type driver struct {
 	abandoned bool
 
 	// commanded says that commands came which nobody has taken up. inbox wakes the
-	// driver's goroutine for those of this engine, and sent for those of all others.
+	// driver's goroutine for those of this engine at once, and sent for all that the
+	// store hears of, these as well.
 	commanded atomic.Bool
 	inbox     chan struct{}
 	sent      <-chan struct{}
@@ -238,7 +237,7 @@ func (d *driver) advance(work context.Context) error {
 // mostStaged bounds what a machine may decide without an effect: one that never
 // stops deciding is broken, and must not fill the memory. Each call of an answer
 // takes a few decisions, however many a model makes.
-func (d *driver) mostStaged() int { return 20_000 + 20*d.calls }
+func (d *driver) mostStaged() int { return 20_000 + 20*d.answerCalls }
 
 // decide performs the actions that are due now and says whether more may be
 // due because of them.

@@ -293,14 +293,14 @@ func (e *Engine) drive(ctx context.Context, d *driver) *Run {
 	}
 	e.register(d)
 	go d.drive(ctx, func(err error) {
+		defer close(d.done) // whatever ends the goroutine here
+		defer d.hub.close()
 		d.err = err
 		e.unregister(d)
 		if d.err == nil && d.final.Phase == machine.Parked {
 			d.err = e.lookOnceMore(context.WithoutCancel(ctx), d)
 		}
 		d.err = errors.Join(d.err, d.closeEnv())
-		d.hub.close()
-		close(d.done)
 	})
 	return &Run{ID: d.run, engine: e, driver: d}
 }

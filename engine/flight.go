@@ -122,10 +122,12 @@ func (d *driver) cancelFlights() {
 }
 
 // land stops every effect and waits until each has settled, which grace
-// bounds. What they brought is returned, not journalled.
+// bounds. One that was launched and has not begun begins stopped, because nothing
+// else settles it. What they brought is returned, not journalled.
 func (d *driver) land() []event.Data {
 	var data []event.Data
 	d.cancelFlights()
+	d.begin(false)
 	for {
 		for s, ok := d.turn.landing(); ok; s, ok = d.turn.landing() {
 			d.landed(s)

@@ -12,6 +12,7 @@ import (
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/llm"
 	"github.com/pawlrun/pawl/llm/scripted"
+	"github.com/pawlrun/pawl/machine/agent"
 	"github.com/pawlrun/pawl/tool"
 )
 
@@ -70,4 +71,45 @@ func TestARunEndsWhenCodeOfOthersEndsTheGoroutineThatDrivesIt(t *testing.T) {
 func worked(context.Context, tool.Call) (tool.Result, error) {
 	time.Sleep(time.Second)
 	return tool.Result{Output: "worked"}, nil
+}
+
+// What was to begin in the same moment is not left behind: it would be waited for.
+func TestWhatWasAboutToBeginIsSettledWhenAToolsTimeoutEndsTheGoroutine(t *testing.T) {
+	late := tool.Tool{Name: "late", Schema: anyObject, Concurrent: true, Run: worked, TimeoutFor: func(json.RawMessage) time.Duration { runtime.Goexit(); return 0 }}
+	for name, first := range map[string]string{"an agent": "ask", "a tool": "work"} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				child := newRig(t).turns(scripted.Turn{Text: "42"})
+				r := newRig(t, child.store).tools(tool.Tool{Name: "work", Schema: anyObject, Concurrent: true, Run: worked}, late).
+					turns(scripted.Turn{ToolCalls: calls(first, task, "late", "{}")}).offers("ask", child)
+				r.cfg.Dispatch = agent.ParallelAll
+				closed := false
+				r.env.Close = func() error { closed = true; return nil }
+				run := r.start(t.Context())
+				state, err := run.Wait(t.Context())
+				if err == nil || !strings.Contains(err.Error(), "ended the goroutine that drives the run") {
+					t.Errorf("error %v", err)
+				}
+				if o := state.Outcome; o == nil || !strings.Contains(o.NextSafeAction, "continue the run") {
+					t.Errorf("outcome %+v", o)
+				}
+				if !closed {
+					t.Error("its environment was not closed")
+				}
+				r.ended(run.ID)
+			})
+		})
+	}
+}
+
+func TestARunIsDoneWhoseEnvironmentEndsTheGoroutineThatClosesIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t).turns(scripted.Turn{Text: "done"})
+		r.env.Close = func() error { runtime.Goexit(); return nil }
+		run := r.start(t.Context())
+		drain(t, run, false)
+		if o := outcome(t, run); !o.OK {
+			t.Errorf("outcome %+v", o)
+		}
+	})
 }

@@ -1,8 +1,8 @@
 package engine
 
 import (
+	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -37,7 +37,7 @@ func (d *driver) hear(work context.Context, a machine.RunHook) {
 	start := d.clock.awake()
 	call := hook.Call{
 		Stage: a.Stage, Hook: a.Hook, Run: d.run, Cycle: a.Cycle, CallID: a.CallID, Tool: a.Tool,
-		Args: json.RawMessage(a.Args), Result: a.Result, Outcome: a.Outcome, Compaction: a.Compaction,
+		Args: bytes.Clone(a.Args), Result: a.Result, Outcome: a.Outcome, Compaction: a.Compaction,
 	}
 	settle := func(ctx context.Context, answer hook.Answer, err error) []event.Data {
 		if err != nil {
@@ -45,7 +45,11 @@ func (d *driver) hear(work context.Context, a machine.RunHook) {
 				return nil
 			}
 		}
+		if err == nil && nestedTooDeep(answer.Args) {
+			err = fmt.Errorf("the arguments that it gave are nested deeper than %d levels", maxNesting)
+		}
 		r := hook.Result(call, a.Observer, answer, err)
+		r.Args = bytes.Clone(r.Args) // the hook may keep what it gave
 		r.Reason, r.Output = stored(r.Reason), stored(r.Output)
 		r.Output, _ = tool.Bound(r.Output, a.MaxResultChars)
 		r.DurationMs = d.clock.awake().Sub(start).Milliseconds()

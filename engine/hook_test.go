@@ -78,6 +78,7 @@ func TestAGateMayBlockACallOrRewriteItsInput(t *testing.T) {
 		{"rewrites", hook.Answer{Args: json.RawMessage(`{"text":"ho"}`)}, nil, "said ho", ""},
 		{"rewrites into what does not fit", hook.Answer{Args: json.RawMessage(`{"text":7}`)}, nil, "the hook gate gave this call other arguments, so it was not run", event.ErrorInvalidArgs},
 		{"rewrites into what is no JSON", hook.Answer{Args: json.RawMessage(`{"text":`)}, nil, "no JSON", event.ErrorHookFailed},
+		{"rewrites into what no journal is read with", hook.Answer{Args: json.RawMessage(`{"text":` + nested(9_998) + `}`)}, nil, "nested deeper than 1000 levels", event.ErrorHookFailed},
 		{"blocks", hook.Answer{Decision: event.HookBlock, Reason: "not today"}, nil, "not today", event.ErrorHookBlocked},
 		{"fails", hook.Answer{}, errors.New("the service is down"), "the service is down", event.ErrorHookFailed},
 		{"says what nobody understands", hook.Answer{Decision: "maybe"}, nil, "maybe", event.ErrorHookFailed},

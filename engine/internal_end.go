@@ -13,9 +13,10 @@ import (
 )
 
 // endInternal ends a run whose machine cannot go on: it panicked, or refused
-// an event. That is a defect of ours, and the run must still keep what was paid
-// for, settle its calls and have its one terminal event. The machine is not
-// asked any more. late is what the effects brought that were under way.
+// an event, which is a defect of ours, or code of others ended the goroutine that
+// drove it, which is one of theirs. The run must still keep what was paid for,
+// settle its calls and have its one terminal event. The machine is not asked any
+// more. late is what the effects brought that were under way.
 func (d *driver) endInternal(ctx context.Context, cause error, late []event.Data) error {
 	ctx = context.WithoutCancel(ctx)
 	row, err := d.store.Run(ctx, d.run)
@@ -64,7 +65,10 @@ func (d *driver) internalOutcome(cause error, row journal.Run) event.Outcome {
 		Error:          &event.Failure{Class: "internal", Message: cause.Error()},
 		NextSafeAction: "This is a defect of Pawl; the run's events up to here are kept. Please report it.",
 	}
-	// The machine is broken, so even its state may not be readable.
+	if errors.Is(cause, errEnded) {
+		o.NextSafeAction = "Mend what a tool declares, or the model's adapter, so that it returns; then continue the run: everything paid for is kept."
+	}
+	// The machine may be broken, and even its state not readable.
 	s, err := guard(func() (machine.State, error) { return d.machine.State(), nil },
 		func(message string) error { return errors.New(message) })
 	if err == nil {

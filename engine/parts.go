@@ -13,9 +13,14 @@ import (
 // below the first; no tool takes more than 256.
 const maxNesting = 1000
 
+// maxCalls is how many calls an answer may make. No model makes as many, and what
+// each of them takes to be settled grows with their number.
+const maxCalls = 10_000
+
 // unfit says why an answer cannot be kept as its adapter gave it: no conversation
-// holds such a part, or no journal.
+// holds such a part, or no journal, or it makes more calls than a run can settle.
 func unfit(parts llm.Parts) error {
+	calls := 0
 	for i, p := range parts {
 		var raw json.RawMessage
 		switch p := p.(type) {
@@ -24,6 +29,9 @@ func unfit(parts llm.Parts) error {
 		case llm.Reasoning:
 			raw = p.Raw
 		case llm.ToolCall:
+			if calls++; calls > maxCalls {
+				return adapterPanic(fmt.Sprintf("gave an answer of more than %d calls", maxCalls))
+			}
 			raw = p.Raw
 		case llm.Item:
 			raw = p.Raw

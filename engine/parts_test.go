@@ -97,3 +97,30 @@ func TestNobodyEditsACallIntoWhatAJournalIsNotReadWith(t *testing.T) {
 		r.journal(run.ID)
 	})
 }
+
+func TestAnAnswerOfWhoIsAskedThatAJournalIsNotReadWithIsNone(t *testing.T) {
+	r, got := argsRig(t)
+	run := r.asker(func(context.Context, event.ToolPendingApproval) (event.ToolApprovalResolved, error) {
+		return event.ToolApprovalResolved{Kind: event.ApprovalEdited, Args: json.RawMessage(`{"to":` + nested(9_998) + `}`), Approver: "ann"}, nil
+	}).start(t.Context())
+	parkedAs(t, run, event.ParkApproval)
+	if s := wait(t, run); !strings.Contains(s.Parked.Detail, "nested deeper than 1000 levels") || *got != "" {
+		t.Errorf("ran with %.100q, parked %+v", *got, s.Parked)
+	}
+	r.journal(run.ID)
+}
+
+func TestAnAnswerOfMoreCallsThanAnybodyMakesIsTheAdaptersFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		parts := make(llm.Parts, 10_001)
+		for i := range parts {
+			parts[i] = llm.ToolCall{Name: "work", Args: json.RawMessage(`{}`)}
+		}
+		r := newRig(t).tools(toolFunc("work", well)).model(answersFirst(parts...))
+		run := r.start(t.Context())
+		if o := outcome(t, run); o.Reason != event.ReasonModelError || !strings.Contains(o.Error.Message, "more than 10000 calls") {
+			t.Errorf("outcome %+v, error %+v", o, o.Error)
+		}
+		r.whole(run.ID)
+	})
+}
