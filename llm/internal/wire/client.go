@@ -69,10 +69,7 @@ func (c *Client) Post(ctx context.Context, url string, header http.Header, reque
 		}
 		return nil, failure
 	}
-	x := &Exchange{
-		Response: resp, stop: stop, watchdog: watchdog,
-		secrets: append(secretsOf(header), secretsIn(req.URL)...),
-	}
+	x := &Exchange{Response: resp, stop: stop, watchdog: watchdog, asked: header, address: req.URL}
 	x.RequestID = x.redact(c.requestID(resp.Header))
 	x.Body = &watchedReader{r: resp.Body, watchdog: watchdog, idle: idle, ctx: ctx}
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {

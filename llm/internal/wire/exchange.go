@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"net/url"
 	"time"
 )
 
@@ -15,8 +16,10 @@ type Exchange struct {
 	RequestID string
 	watchdog  *time.Timer
 	stop      func()
-	// secrets are the credentials that the request carried.
-	secrets []string
+	// asked and address are the request's header and address, which may carry
+	// credentials.
+	asked   http.Header
+	address *url.URL
 	// begun is the body's beginning, once it was looked at.
 	begun *replayed
 }

@@ -68,7 +68,7 @@ const maxQuoted = 200
 // the half that the text itself may end in.
 func (x *Exchange) quoted(text string) string {
 	text = x.redact(text)
-	for _, s := range x.secrets {
+	for _, s := range x.secrets() {
 		for n := min(len(s), len(text)); n >= minSecret; n-- {
 			if half, cut := strings.CutSuffix(text, s[:n]); cut {
 				text = half + redacted

@@ -39,10 +39,11 @@ func secretsOf(h http.Header) []string {
 // secretsIn returns the credentials in an address, as they are meant and as they
 // are written there.
 func secretsIn(u *url.URL) []string {
-	values := []string{u.User.Username()}
-	if password, ok := u.User.Password(); ok {
-		values = []string{password}
+	if u == nil {
+		return nil
 	}
+	password, _ := u.User.Password()
+	values := []string{u.User.Username(), password}
 	for name, given := range u.Query() {
 		if namesSecret(name) {
 			values = append(values, given...)
@@ -98,8 +99,14 @@ func (x *Exchange) Redact(e *llm.Error) *llm.Error {
 	return e
 }
 
+// secrets are the credentials that the request carried.
+func (x *Exchange) secrets() []string { return append(secretsOf(x.asked), secretsIn(x.address)...) }
+
 func (x *Exchange) redact(text string) string {
-	for _, s := range x.secrets {
+	if text == "" {
+		return ""
+	}
+	for _, s := range x.secrets() {
 		text = strings.ReplaceAll(text, s, redacted)
 	}
 	return text
