@@ -73,7 +73,7 @@ func fcntl(tls *libc.TLS, fd, command int32, args uintptr) int32 {
 		return system(tls, fd, command, args)
 	}
 	lock.Fl_pid = 0 // or the system refuses
-	failure := lockDescription(fd, bound, lock)
+	failure := lockDescription(tls, fd, bound, args)
 	switch {
 	case failure == syscall.EINVAL:
 		// A system without such locks.
@@ -95,9 +95,16 @@ func fcntl(tls *libc.TLS, fd, command int32, args uintptr) int32 {
 
 // lockDescription makes the system call, which never waits (but for the server of a
 // network file system, where SQLite shares no log), and does without the
-// scheduler's leave for one that may: a commit has half a dozen of these.
-func lockDescription(fd, command int32, lock *sqlite3.Tflock) syscall.Errno {
-	_, _, failure := syscall.RawSyscall(syscall.SYS_FCNTL, uintptr(fd), uintptr(command), uintptr(unsafe.Pointer(lock)))
+// scheduler's leave for one that may: a commit has half a dozen of these. Systems
+// of 32 bits know such locks by another call, which SQLite's own function makes.
+func lockDescription(tls *libc.TLS, fd, command int32, args uintptr) syscall.Errno {
+	if unsafe.Sizeof(args) < 8 {
+		if function[fcntlFunc](files.fcntl)(tls, fd, command, args) == 0 {
+			return 0
+		}
+		return syscall.Errno(*at[int32](libc.X__errno_location(tls)))
+	}
+	_, _, failure := syscall.RawSyscall(syscall.SYS_FCNTL, uintptr(fd), uintptr(command), *at[uintptr](args))
 	return failure
 }
 
