@@ -200,12 +200,10 @@ func (l wholeLook) halts(run string, f *folded) bool {
 		}
 		f.late = true
 	}
-	under := false
 	for id, child := range l.runs {
 		if child.row.Parent != run || f.finished[id] {
 			continue
 		}
-		under = true
 		if l.waits(id) {
 			return true
 		}
@@ -216,8 +214,10 @@ func (l wholeLook) halts(run string, f *folded) bool {
 		return false
 	case f.raised[p.Limit], p.ParentLimit != "" && l.runs[f.row.Parent].raised[p.ParentLimit]:
 		return false // whether it was raised by enough, nobody has promised
-	case p.Limit != "" && under:
-		return true // a child may do what was decided, and then the run parks for that again
+	case p.Limit != "":
+		// Whatever else may happen when somebody goes on with it, such as an end at
+		// another limit that was lowered, or a child's call that was decided.
+		return true
 	}
 	return f.happens(l.now, event.RunResumed{}) == nil && l.parksAgain(f, *state.Parked)
 }
