@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -95,6 +96,28 @@ func TestTheListOfCallsThatWaitReadsNoAnsweredRunWhole(t *testing.T) {
 		}
 		if n := store.read.Load(); n >= whole {
 			t.Errorf("%d records were read of a run of %d events", n, whole)
+		}
+	})
+}
+
+// Nobody can decide about it any more: the run only has to be resumed.
+func TestACallThatNobodyDecidedAboutInTimeIsNoLongerListedAsWaiting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, _ := newServerOn(t, memory.New(nil), anybody, map[string]string{
+			"writes.yaml": writing["writes.yaml"] + "\napprovals: {timeout: 1m}\n", "writes.script.yaml": writing["writes.script.yaml"],
+		})
+		l := local{s, t}
+		_, path := l.begin("writes")
+		l.stands(path)
+		for _, want := range []struct {
+			waiting int
+			expired bool
+		}{{1, false}, {0, true}} {
+			calls, listed := pages[control.Pending](l, "/v1/approvals", 50), pages[control.Standing](l, "/v1/runs", 50)
+			if len(calls) != want.waiting || len(listed) != 1 || listed[0].Expired != want.expired {
+				t.Errorf("these wait: %+v; the run is listed as %+v", calls, listed)
+			}
+			time.Sleep(2 * time.Minute)
 		}
 	})
 }
