@@ -187,20 +187,16 @@ func (l look) standstill(ctx context.Context, r journal.Run) (standstill, error)
 	for _, c := range sent {
 		s.sent(c)
 	}
-	for size, upTo := int64(1), r.Seq; upTo > 0; size, upTo = 4*size, upTo-size {
-		from := max(upTo-size, 0)
-		records, err := l.store.Records(ctx, r.ID, from, int(upTo-from))
+	for rec, err := range l.backwards(ctx, r, 1) {
 		if err != nil {
-			return s, fmt.Errorf("control: last events of run %s: %w", r.ID, err)
+			return s, err
 		}
-		for i := len(records) - 1; i >= 0; i-- {
-			whole, err := s.before(records[i])
-			if err != nil {
-				return s, fmt.Errorf("control: run %s, event %d: %w", r.ID, records[i].Seq, err)
-			}
-			if whole {
-				return s, nil
-			}
+		whole, err := s.before(rec)
+		if err != nil {
+			return s, fmt.Errorf("control: run %s, event %d: %w", r.ID, rec.Seq, err)
+		}
+		if whole {
+			break
 		}
 	}
 	return s, nil

@@ -3,7 +3,6 @@ package control
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/journal"
@@ -74,19 +73,14 @@ func (d *Desk) asked(ctx context.Context, run string) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("control: run %s: %w", run, err)
 	}
-	for size, upTo := int64(8), r.Seq; upTo > 0; size, upTo = 4*size, upTo-size {
-		from := max(upTo-size, 0)
-		records, err := d.store.Records(ctx, run, from, int(upTo-from))
-		if err != nil {
-			return false, fmt.Errorf("control: last events of run %s: %w", run, err)
-		}
-		for _, rec := range slices.Backward(records) {
-			switch event.Type(rec.Type) {
-			case event.TypeToolPendingApproval:
-				return true, nil
-			case event.TypeCycleStart:
-				return false, nil
-			}
+	for rec, err := range d.backwards(ctx, r, 8) {
+		switch {
+		case err != nil:
+			return false, err
+		case rec.Type == string(event.TypeToolPendingApproval):
+			return true, nil
+		case rec.Type == string(event.TypeCycleStart):
+			return false, nil
 		}
 	}
 	return false, nil

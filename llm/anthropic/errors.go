@@ -30,7 +30,7 @@ func newError(failure, requestID []byte) *llm.Error {
 	e := &llm.Error{Class: llm.ClassOverloaded, RequestID: wire.Text(requestID)}
 	describe(e, failure)
 	if e.Message == "" {
-		e.Message = "the service said: " + strings.ToValidUTF8(string(failure), "\uFFFD")
+		e.Message = wire.Said(failure)
 	}
 	return e
 }

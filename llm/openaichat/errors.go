@@ -13,7 +13,7 @@ func failure(body []byte) *llm.Error {
 	e := &llm.Error{Class: llm.ClassOverloaded}
 	classify(e, body)
 	if e.Message == "" {
-		e.Message = "the service said: " + strings.ToValidUTF8(string(body), "\uFFFD")
+		e.Message = wire.Said(body)
 	}
 	return e
 }

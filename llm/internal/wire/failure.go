@@ -88,3 +88,8 @@ func excerpt(s string) string {
 	}
 	return strings.ToValidUTF8(s[:maxRawMessage], "") + fmt.Sprintf("… [the first %d of %d bytes]", maxRawMessage, len(s))
 }
+
+// Said is the message of a failure that has none for people.
+func Said(body []byte) string {
+	return "the service said: " + strings.ToValidUTF8(string(body), "\uFFFD")
+}
