@@ -19,6 +19,7 @@ var targets = []target{
 	{what: "CPU per cycle against the bare loop, in memory, one run", bench: "BenchmarkCycle/memory/runs=1", metric: "ratio", bound: 1.6, unit: "x"},
 	{what: "CPU per cycle against the bare loop, in memory, 64 runs", bench: "BenchmarkCycle/memory/runs=64", metric: "ratio", bound: 2.2, unit: "x"},
 	{what: "CPU per cycle against the bare loop, every event durable, one run", bench: "BenchmarkCycle/durable/runs=1", metric: "ratio", bound: 2.5, unit: "x"},
+	{what: "the bare loop with two raw 4 KiB appends and fsyncs a cycle and no journal, CPU against itself without", bench: "BenchmarkBareLoopThatSyncs", metric: "ratio", unit: "x"},
 	{what: "CPU per cycle against the bare loop, every event durable, 64 runs", bench: "BenchmarkCycle/durable/runs=64", metric: "ratio", bound: 3.5, unit: "x"},
 	{what: "allocations a cycle above the bare loop, in memory", bench: "BenchmarkCycle/memory/runs=1", metric: "extra-allocs/cycle", bound: 300, unit: "allocs"},
 	{what: "20,000 deltas decoded and published to one subscriber, CPU against Scanner with encoding/json", bench: "BenchmarkTwentyThousandDeltas", metric: "ratio", bound: 1, unit: "x"},
