@@ -77,29 +77,31 @@ func TestNoErrorRepeatsTheKey(t *testing.T) {
 // not get there names the address, and one that got there may repeat it.
 func TestNoErrorRepeatsACredentialOfTheAddress(t *testing.T) {
 	const token, key = "tok-very-secret-0123", "key+very/secret=4567"
-	const query = "/v1?version=2025-01-01&key="
 	wires := map[string]func(base string) llm.Streamer{
-		"anthropic": func(base string) llm.Streamer { return anthropic.New(anthropic.Options{BaseURL: base}) },
-		"openai": func(base string) llm.Streamer {
-			return openai.New(openai.Options{BaseURL: base + query + url.QueryEscape(key)})
-		},
+		"anthropic":   func(base string) llm.Streamer { return anthropic.New(anthropic.Options{BaseURL: base}) },
+		"openai":      func(base string) llm.Streamer { return openai.New(openai.Options{BaseURL: base}) },
 		"openai-chat": func(base string) llm.Streamer { return openaichat.New(openaichat.Options{BaseURL: base}) },
 		"google":      func(base string) llm.Streamer { return gemini.New(gemini.Options{BaseURL: base}) },
 	}
+	query := "/v1?version=2025-01-01&sig=" + url.QueryEscape(key)
 	s := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		user, _, _ := r.BasicAuth()
-		http.Error(rw, "no such key: "+user+r.RequestURI+" "+r.FormValue("key"), http.StatusUnauthorized)
+		if strings.HasPrefix(r.URL.Path, "/moved/") {
+			http.Redirect(rw, r, "/v2?"+r.URL.RawQuery+"&ticket=very-new", http.StatusTemporaryRedirect)
+			return
+		}
+		http.Error(rw, "no such key: "+user+r.RequestURI+" "+r.FormValue("sig"), http.StatusUnauthorized)
 	}))
 	defer s.Close()
 	there := strings.TrimPrefix(s.URL, "http://")
 	for name, model := range wires {
-		for _, host := range []string{there, "127.0.0.1:1", "not an address"} {
+		for _, host := range []string{there, there + "/moved", "127.0.0.1:1", "not an address"} {
 			req := &llm.Request{Model: "m", Messages: []*llm.Message{{Role: llm.RoleUser, Parts: llm.Parts{llm.Text{Text: "hi"}}}}}
 			user := token
 			if name == "google" {
 				user += ":x-oauth-basic" // which is no password
 			}
-			_, err := model("http://"+user+"@"+host).Stream(t.Context(), req, func(llm.Delta) {})
+			_, err := model("http://"+user+"@"+host+query).Stream(t.Context(), req, func(llm.Delta) {})
 			e, ok := errors.AsType[*llm.Error](err)
 			if !ok || e.Message == "" {
 				t.Fatalf("%s, %s: %v", name, host, err)
@@ -108,7 +110,7 @@ func TestNoErrorRepeatsACredentialOfTheAddress(t *testing.T) {
 			if strings.Contains(said, "very") {
 				t.Errorf("%s, %s: it is said %q", name, host, said)
 			}
-			if host == there && name == "openai" && !strings.Contains(said, "2025-01-01") {
+			if host == there && !strings.Contains(said, "2025-01-01") {
 				t.Errorf("%s: what is no credential is missing from %q", name, said)
 			}
 		}

@@ -77,7 +77,7 @@ func TestAnAddressThatCannotBeAskedIsRefusedBeforeTheRun(t *testing.T) {
 func TestEndpointsAreTakenAsTheOfficialSDKsTakeThem(t *testing.T) {
 	var path, key string
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		path = r.URL.Path
+		path = r.RequestURI
 		key = r.Header.Get("Authorization") + r.Header.Get("X-Api-Key") + r.Header.Get("X-Goog-Api-Key")
 		w.WriteHeader(http.StatusBadRequest)
 		_, _ = io.WriteString(w, `{"error":{"message":"no"}}`)
@@ -96,6 +96,14 @@ func TestEndpointsAreTakenAsTheOfficialSDKsTakeThem(t *testing.T) {
 		{"google/gemini-2.5-pro", "/v1beta/models/gemini-2.5-pro:generateContent", "g", []string{"GOOGLE_API_KEY", "g", "GOOGLE_GEMINI_BASE_URL", server.URL}},
 		{"ollama/qwen3:8b", "/v1/chat/completions", "", []string{"OLLAMA_HOST", strings.TrimPrefix(server.URL, "http://")}},
 		{"ollama/qwen3:8b", "/v1/chat/completions", "", []string{"OLLAMA_HOST", server.URL + "/"}},
+
+		// A gateway may take its key in a query, on which the SDKs do not agree.
+		{"anthropic/claude-sonnet-4-5", "/x/v1/messages?token=t&v=1", "k", []string{"ANTHROPIC_API_KEY", "k", "ANTHROPIC_BASE_URL", server.URL + "/x/?token=t&v=1"}},
+		{"openai/gpt-5", "/x/responses?token=t/", "Bearer k", []string{"OPENAI_API_KEY", "k", "OPENAI_BASE_URL", server.URL + "/x?token=t/"}},
+		{"openai-chat/m", "/x/chat/completions?token=t%2F", "", []string{"OPENAI_BASE_URL", server.URL + "/x?token=t%2F#part"}},
+		{"google/gemini-2.5-pro", "/x/v1beta/models/gemini-2.5-pro:generateContent?token=t", "k", []string{"GEMINI_API_KEY", "k", "GOOGLE_GEMINI_BASE_URL", server.URL + "/x?token=t"}},
+		{"ollama/qwen3:8b", "/x/v1/chat/completions?token=t", "", []string{"OLLAMA_HOST", server.URL + "/x/?token=t"}},
+		{"ollama/qwen3:8b", "/v1/chat/completions?token=/t", "", []string{"OLLAMA_HOST", strings.TrimPrefix(server.URL, "http://") + "?token=/t"}},
 	} {
 		path, key = "", ""
 		r := models.Resolver{Getenv: env(c.env...)}

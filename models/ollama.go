@@ -14,6 +14,7 @@ func ollamaURL(host string) string {
 	if !ok {
 		scheme, rest = "http", scheme
 	}
+	rest, query, _ := strings.Cut(rest, "?")
 	address, path, _ := strings.Cut(rest, "/")
 	name, port, err := net.SplitHostPort(address)
 	if err != nil {
@@ -26,7 +27,10 @@ func ollamaURL(host string) string {
 	if path = strings.Trim(path, "/"); path != "" {
 		base += "/" + path
 	}
-	return base + "/v1"
+	if base += "/v1"; query != "" {
+		base += "?" + query
+	}
+	return base
 }
 
 func defaultPort(scheme string, given bool) string {

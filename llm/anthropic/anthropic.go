@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/pawlrun/pawl/llm"
@@ -27,7 +26,7 @@ type Options struct {
 	APIKey    string
 	AuthToken string
 	// BaseURL is what comes before /v1/messages, as the official SDKs take it;
-	// empty means [DefaultBaseURL].
+	// empty means [DefaultBaseURL]. A query is kept.
 	BaseURL string
 	// HTTP is the client to use; nil means one that honours the proxy variables
 	// of the environment. Redirects are not followed unless it has a policy of
@@ -73,7 +72,7 @@ var (
 // New returns a model. The model's name comes with each request.
 func New(o Options) *Model {
 	m := &Model{
-		url:      strings.TrimRight(cmp.Or(o.BaseURL, DefaultBaseURL), "/") + "/v1/messages",
+		url:      wire.Endpoint(cmp.Or(o.BaseURL, DefaultBaseURL), "/v1/messages"),
 		header:   headers(o),
 		provider: cmp.Or(o.Provider, defaultProvider), maxTokens: cmp.Or(o.MaxTokens, DefaultMaxTokens),
 		cache: !o.NoCache, extra: o.Extra,

@@ -6,7 +6,6 @@ import (
 	"context"
 	"net/http"
 	"net/url"
-	"strings"
 	"time"
 
 	"github.com/pawlrun/pawl/llm"
@@ -23,7 +22,7 @@ const provider = "google"
 type Options struct {
 	APIKey string
 	// BaseURL is taken as the official SDKs take GOOGLE_GEMINI_BASE_URL: the
-	// API's version and path are added to it.
+	// API's version and path are added to it. A query is kept.
 	BaseURL string
 	// HTTP is the transport; nil means one that follows no redirect.
 	HTTP *http.Client
@@ -49,7 +48,7 @@ var (
 // New returns a model on an endpoint.
 func New(o Options) *Model {
 	return &Model{
-		base: strings.TrimRight(cmp.Or(o.BaseURL, DefaultBaseURL), "/") + "/v1beta/models/",
+		base: cmp.Or(o.BaseURL, DefaultBaseURL),
 		// The key goes into a header: an address ends up in logs.
 		header: wire.Header(map[string]string{"X-Goog-Api-Key": o.APIKey}, o.Headers),
 		client: wire.Client{
@@ -80,5 +79,5 @@ func (m *Model) call(ctx context.Context, req *llm.Request, emit func(llm.Delta)
 	if emit == nil {
 		verb = ":generateContent"
 	}
-	return m.client.Ask(ctx, m.base+url.PathEscape(req.Model)+verb, m.header, body, newDecoder(m.names.For(req.Tools, maxToolName), emit))
+	return m.client.Ask(ctx, wire.Endpoint(m.base, "/v1beta/models/"+url.PathEscape(req.Model)+verb), m.header, body, newDecoder(m.names.For(req.Tools, maxToolName), emit))
 }

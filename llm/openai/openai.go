@@ -12,7 +12,6 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/pawlrun/pawl/llm"
@@ -77,7 +76,7 @@ var (
 // New returns a model of the service that the options describe. A bad address
 // shows with the first call.
 func New(o Options) *Model {
-	m := &Model{provider: cmp.Or(o.Provider, "openai"), url: endpoint(o.BaseURL), header: headers(&o), extra: o.Extra}
+	m := &Model{provider: cmp.Or(o.Provider, "openai"), url: wire.Endpoint(cmp.Or(o.BaseURL, DefaultBaseURL), "/responses"), header: headers(&o), extra: o.Extra}
 	m.official = official(m.url)
 	m.variant = string(m.appendExtra(nil, &llm.Request{}))
 	m.client = wire.Client{
@@ -85,15 +84,6 @@ func New(o Options) *Model {
 		RequestIDs: []string{"X-Request-Id", "Apim-Request-Id"}, Classify: classify,
 	}
 	return m
-}
-
-func endpoint(base string) string {
-	path, query, found := strings.Cut(cmp.Or(base, DefaultBaseURL), "?")
-	url := strings.TrimRight(path, "/") + "/responses"
-	if found {
-		url += "?" + query
-	}
-	return url
 }
 
 func headers(o *Options) http.Header {

@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"context"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/pawlrun/pawl/llm"
@@ -20,6 +19,7 @@ const DefaultBaseURL = "https://api.openai.com/v1"
 type Options struct {
 	APIKey string
 	// BaseURL ends before /chat/completions; empty means [DefaultBaseURL].
+	// A query is kept.
 	BaseURL string
 	// Provider is the prefix of the model's name in a file, as in
 	// "groq/…"; empty means "openai-chat". Reasoning is only echoed to the
@@ -56,7 +56,7 @@ var (
 func New(o Options) *Model {
 	base := cmp.Or(o.BaseURL, DefaultBaseURL)
 	m := &Model{
-		url:      strings.TrimRight(base, "/") + "/chat/completions",
+		url:      wire.Endpoint(base, "/chat/completions"),
 		header:   wire.Header(map[string]string{"Authorization": wire.Bearer(o.APIKey)}, o.Headers),
 		provider: cmp.Or(o.Provider, "openai-chat"),
 	}

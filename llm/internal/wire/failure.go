@@ -58,7 +58,10 @@ func (c *Client) failure(x *Exchange) *llm.Error {
 	e := &llm.Error{Class: llm.ClassOfStatus(status), Provider: c.Provider, Status: status, RequestID: x.RequestID}
 	e.RetryAfter, e.HasRetryAfter = RetryAfter(x.Response.Header, time.Now())
 	if status >= 300 && status < 400 {
-		e.Message = fmt.Sprintf("the endpoint redirects to %q; redirects are not followed", x.Response.Header.Get("Location"))
+		e.Message = "the endpoint redirects and does not say where; redirects are not followed"
+		if to, err := x.Response.Location(); err == nil {
+			e.Message = fmt.Sprintf("the endpoint redirects to %q; redirects are not followed", plain(*to))
+		}
 		return e
 	}
 	if c.Classify != nil {

@@ -37,17 +37,26 @@ func secretsOf(h http.Header) []string {
 }
 
 // secretsIn returns the credentials in an address, as they are meant and as they
-// are written there.
+// are written there. Names tell them from other settings in a query no better
+// than ours do ("sig", "code"), so that all but a version count as one.
 func secretsIn(u *url.URL) []string {
 	if u == nil {
 		return nil
 	}
 	password, _ := u.User.Password()
 	values := []string{u.User.Username(), password}
-	for name, given := range u.Query() {
-		if namesSecret(name) {
-			values = append(values, given...)
+	for pair := range strings.SplitSeq(u.RawQuery, "&") {
+		name, value, named := strings.Cut(pair, "=")
+		switch {
+		case !named:
+			value = name
+		case strings.Contains(strings.ToLower(name), "version"):
+			continue
 		}
+		if meant, err := url.QueryUnescape(value); err == nil {
+			values = append(values, meant)
+		}
+		values = append(values, value)
 	}
 	var secrets []string
 	for _, v := range values {
