@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -246,6 +247,44 @@ func bytesOf(t *testing.T, req llm.Request) string {
 		t.Fatal(err)
 	}
 	return string(b)
+}
+
+// A declaration that ends its goroutine breaks the run amid its calls. What the
+// model asked for is kept, and it is told that the calls never ran.
+func TestARunThatBrokeAmidItsCallsIsContinued(t *testing.T) {
+	m := &recorder{answer: func(req *llm.Request) *llm.Response {
+		if len(req.Messages) > 1 {
+			return textual("done")
+		}
+		r := textual("now")
+		for _, text := range []string{"hi", "ho"} {
+			r.Parts = append(r.Parts, llm.ToolCall{Name: "echo", Args: json.RawMessage(`{"text":"` + text + `"}`)})
+		}
+		r.Finish = llm.FinishTool
+		return r
+	}}
+	broken := echo()
+	broken.Facts = func(json.RawMessage) event.Facts { runtime.Goexit(); return event.Facts{} }
+	a := pawl.Agent{Model: pawl.Target{Name: "test/model", Client: m}, Tools: []tool.Tool{broken}}
+	run := start(t, a, "echo hi")
+	if s, err := run.Wait(); err == nil || s.Status != pawl.StatusFailed {
+		t.Fatalf("state %+v, error %v", s, err)
+	}
+	a.Tools = []tool.Tool{echo()}
+	next, err := a.Continue(t.Context(), run.ID(), "", pawl.Options{Journal: run.Journal()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := final(t, next); s.Text() != "done" || len(s.Messages) != 4 {
+		t.Errorf("state %+v", s)
+	}
+	sent := m.requests[1].Messages
+	for i, want := range []string{"hi", "ho"} {
+		call, result := sent[1].Parts[i+1].(llm.ToolCall), sent[2].Parts[i].(llm.ToolResult)
+		if string(call.Args) != `{"text":"`+want+`"}` || result.CallID != call.CallID || !strings.Contains(result.Output, "before this call ran") {
+			t.Errorf("call %s %s has the result %+v", call.CallID, call.Args, result)
+		}
+	}
 }
 
 func TestOnlyAnEndedRunIsContinued(t *testing.T) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/pawlrun/pawl/event"
@@ -16,14 +15,6 @@ import (
 type staged struct {
 	event event.Event
 	body  []byte
-}
-
-// openCall is a call of the last answer that has no result yet.
-type openCall struct {
-	id, tool string
-	started  bool
-	// child is the run that answers the call, empty for a tool's.
-	child string
 }
 
 // storeError is a failure of the journal. It leaves the run as the journal has
@@ -63,7 +54,7 @@ func (d *driver) stage(data event.Data) error {
 func (d *driver) push(s staged) {
 	d.staged = append(d.staged, s)
 	d.seq, d.head, d.last = s.event.Seq, event.Hash(s.body), s.event.Time
-	d.noteCalls(s.event.Data)
+	d.open.note(s.event.Data)
 	d.cache.note(&s.event)
 	d.blobs.note(s.event.Data)
 }
@@ -92,37 +83,6 @@ func (d *driver) seal(data event.Data) (staged, error) {
 		return s, fmt.Errorf("engine: run %s: %w", d.run, err)
 	}
 	return s, nil
-}
-
-// noteCalls keeps track of the calls that have no result yet.
-func (d *driver) noteCalls(data event.Data) {
-	switch x := data.(type) {
-	case event.ModelResponse:
-		d.open, d.answerCalls = d.open[:0], len(x.ToolCalls)
-		for _, c := range x.ToolCalls {
-			d.open = append(d.open, openCall{id: c.CallID, tool: c.Tool})
-		}
-	case event.ToolStarted:
-		d.noteStarted(x.CallID, true)
-	case event.ToolAttemptFailed:
-		d.noteStarted(x.CallID, false)
-	case event.ChildStarted:
-		for i := range d.open {
-			if d.open[i].id == x.CallID {
-				d.open[i].child = x.Child
-			}
-		}
-	case event.ToolResult:
-		d.open = slices.DeleteFunc(d.open, func(c openCall) bool { return c.id == x.CallID })
-	}
-}
-
-func (d *driver) noteStarted(callID string, started bool) {
-	for i := range d.open {
-		if d.open[i].id == callID {
-			d.open[i].started = started
-		}
-	}
 }
 
 // commit writes what is staged, takes the commands that were answered out of the

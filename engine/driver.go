@@ -63,13 +63,12 @@ type driver struct {
 
 	// What has been applied: the number, hash and time of the last event, and
 	// what follows from the events for the driver itself.
-	seq         int64
-	head        string
-	last        time.Time
-	cycle       int
-	open        []openCall
-	answerCalls int
-	cache       continuity
+	seq   int64
+	head  string
+	last  time.Time
+	cycle int
+	open  openCalls
+	cache continuity
 
 	// What the machine was shown last, what waits for the next commit, and the
 	// effects that may start after it.
@@ -237,7 +236,7 @@ func (d *driver) advance(work context.Context) error {
 // mostStaged bounds what a machine may decide without an effect: one that never
 // stops deciding is broken, and must not fill the memory. Each call of an answer
 // takes a few decisions, however many a model makes.
-func (d *driver) mostStaged() int { return 20_000 + 20*d.answerCalls }
+func (d *driver) mostStaged() int { return 20_000 + 20*len(d.open.calls) }
 
 // decide performs the actions that are due now and says whether more may be
 // due because of them.

@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"errors"
-	"slices"
 	"sync"
 
 	"github.com/pawlrun/pawl/event"
@@ -117,11 +116,15 @@ func (d *driver) told(x draw) (staged bool, err error) {
 	if x.waiting == nil {
 		return true, d.stage(x.used)
 	}
-	i := slices.IndexFunc(d.open, func(c openCall) bool { return c.child == x.child })
-	if i < 0 || d.machine.State().Phase != machine.Running {
+	if d.machine.State().Phase != machine.Running {
 		return false, nil
 	}
-	return true, d.stage(event.ChildWaiting{Child: x.child, CallID: d.open[i].id, Waiting: *x.waiting})
+	for c := range d.open.all() {
+		if c.child == x.child {
+			return true, d.stage(event.ChildWaiting{Child: x.child, CallID: c.id, Waiting: *x.waiting})
+		}
+	}
+	return false, nil
 }
 
 // tellWaiting tells the run above when this one begins to wait for a person, and

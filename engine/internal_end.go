@@ -28,7 +28,8 @@ func (d *driver) endInternal(ctx context.Context, cause error, late []event.Data
 	}
 	outcome := d.internalOutcome(cause, row)
 	results := d.lateResults(late) // which ends the children
-	closing := append(d.lateDraws(ctx, &outcome), results...)
+	closing := append(d.lateDraws(ctx, &outcome), d.lateCalls()...)
+	closing = append(closing, results...)
 	closing = append(closing, event.RunTerminatedBy{Reason: event.ReasonInternal, Error: outcome.Error}, event.RunCompleted{Outcome: outcome})
 	for _, data := range closing {
 		s, err := d.seal(data)
@@ -81,7 +82,7 @@ func (d *driver) internalOutcome(cause error, row journal.Run) event.Outcome {
 // they used to the outcome, which is that of the whole tree.
 func (d *driver) lateDraws(ctx context.Context, o *event.Outcome) []event.Data {
 	var closing []event.Data
-	for _, c := range d.open {
+	for c := range d.open.all() {
 		if c.child == "" {
 			continue
 		}
@@ -104,6 +105,20 @@ func (d *driver) lateDraws(ctx context.Context, o *event.Outcome) []event.Data {
 	return closing
 }
 
+// lateCalls are the calls of an answer that nobody came to look at, so that what
+// the model asked for is kept.
+func (d *driver) lateCalls() []event.Data {
+	var closing []event.Data
+	for _, c := range d.open.unnoted() {
+		kept := unresolved(machine.Resolve{CallID: c.CallID, Call: c})
+		kept.Problem = &event.Problem{Type: event.ErrorCancelled, Message: beforeItRan}
+		closing = append(closing, kept)
+	}
+	return closing
+}
+
+const beforeItRan = "the run ended before this call ran"
+
 // lateResults settles the calls that are open: with what their tools brought,
 // or with why there is nothing.
 func (d *driver) lateResults(late []event.Data) []event.Data {
@@ -117,7 +132,7 @@ func (d *driver) lateResults(late []event.Data) []event.Data {
 			brought[r.CallID] = r.Result
 		}
 	}
-	for _, c := range d.open {
+	for c := range d.open.all() {
 		switch {
 		case c.child != "":
 			closing = append(closing, d.lateChild(c, late)...)
@@ -127,7 +142,7 @@ func (d *driver) lateResults(late []event.Data) []event.Data {
 			closing = append(closing, unsettled(c, event.ErrorInDoubt, "the run ended while this call was running, "+
 				"so it is not known whether it took effect"))
 		default:
-			closing = append(closing, unsettled(c, event.ErrorCancelled, "the run ended before this call ran"))
+			closing = append(closing, unsettled(c, event.ErrorCancelled, beforeItRan))
 		}
 	}
 	return closing

@@ -78,7 +78,7 @@ func (e *Engine) load(ctx context.Context, run string, whole bool) (*driver, eve
 			if err := d.machine.Apply(ev); err != nil {
 				return unreadable(err)
 			}
-			d.noteCalls(ev.Data)
+			d.open.note(ev.Data)
 			d.cache.note(ev)
 			d.blobs.note(ev.Data)
 			d.declared.note(ev.Data)

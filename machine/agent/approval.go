@@ -281,7 +281,7 @@ const maxTold = 4000
 // told is a call's result as the model sees it. The conversation keeps what the
 // model said, so a call that ran with other arguments says so.
 func (c *call) told(output string) string {
-	if c.given == nil {
+	if c.given == nil || c.resolved == nil {
 		return output
 	}
 	args := string(c.resolved.Args)

@@ -205,23 +205,18 @@ func (m *Machine) settle(c *call, d *event.ToolResult) {
 }
 
 func (m *Machine) applyResults() error {
-	results := make([]llm.ToolResult, len(m.calls))
 	truncated := false
-	for i, c := range m.calls {
+	for _, c := range m.calls {
 		if m.phase != phaseTools || !c.done() {
 			return fmt.Errorf("%w: tool.results of cycle %d while %s is open", ErrMisfit, m.cycle, c.ref.CallID)
 		}
 		truncated = truncated || c.result.ErrorType == event.ErrorTruncated
-		results[i] = llm.ToolResult{
-			CallID: c.ref.CallID, Name: c.ref.Name,
-			Output: c.told(m.shown(c.result)), IsError: c.result.IsError, Media: c.result.Media, Tools: c.result.Tools, Pin: c.result.Pin,
-		}
 	}
 	m.phase = phaseSettled
 	m.observe()
 	m.turn.settled(m.response, len(m.calls), truncated)
 	m.mishaps.settled(m.calls)
-	return m.history.Results(results)
+	return m.history.Results(m.toldResults())
 }
 
 func (m *Machine) applyNudge(d event.Nudge) error {
@@ -263,6 +258,15 @@ func (m *Machine) applyResumed(d event.RunResumed) {
 			c.running, c.orphan = false, true
 		}
 	}
+}
+
+func (m *Machine) applyTerminatedBy(d *event.RunTerminatedBy) error {
+	if err := m.closeCycle(); err != nil {
+		return err
+	}
+	m.end, m.phase = d, phaseEnding
+	m.afterRun.due = m.cfg.hookAfter(nil, event.HookAfterRun, "")
+	return nil
 }
 
 // applyCompleted ends the run. Messages that nobody read stay in the history,

@@ -156,11 +156,15 @@ func refusalType(d *event.HookResult) event.ErrorType {
 }
 
 // unheard is the record of a hook that is not heard any more, because the run
-// was cancelled. As a gate it is closed.
+// was cancelled, or ended. As a gate it is closed.
 func (m *Machine) unheard(h *Hook, callID string) event.HookResult {
+	happened := "ended"
+	if m.cancel != nil {
+		happened = "was cancelled"
+	}
 	d := event.HookResult{
 		CallID: callID, Hook: h.Name, Stage: h.Stage, Decision: event.HookBlock, Failed: true, Observer: h.Observer,
-		Reason: "the run was cancelled before this hook was heard",
+		Reason: "the run " + happened + " before this hook was heard",
 	}
 	if h.Observer {
 		d.Decision = event.HookContinue

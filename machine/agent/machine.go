@@ -249,8 +249,7 @@ func (m *Machine) Apply(e *event.Event) error {
 	case event.RunForked:
 		return m.applyForked(e, d)
 	case event.RunTerminatedBy:
-		m.end, m.phase = &d, phaseEnding
-		m.afterRun.due = m.cfg.hookAfter(nil, event.HookAfterRun, "")
+		return m.applyTerminatedBy(&d)
 	case event.RunCompleted:
 		return m.applyCompleted(&d)
 	}

@@ -1,0 +1,82 @@
+package engine
+
+import (
+	"iter"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/llm"
+)
+
+// openCall is a call of the last answer that has no result yet.
+type openCall struct {
+	id, tool string
+	// noted says that its tool_call is journalled.
+	noted, started bool
+	// child is the run that answers the call, empty for a tool's.
+	child   string
+	settled bool
+}
+
+// openCalls are the calls of the last answer, in its order. What one event
+// changes does not depend on how many there are.
+type openCalls struct {
+	answer llm.Parts
+	calls  []openCall
+	byID   map[string]int
+}
+
+func (o *openCalls) all() iter.Seq[openCall] {
+	return func(yield func(openCall) bool) {
+		for _, c := range o.calls {
+			if !c.settled && !yield(c) {
+				return
+			}
+		}
+	}
+}
+
+// note follows the calls along a run's events.
+func (o *openCalls) note(data event.Data) {
+	switch x := data.(type) {
+	case event.ModelResponse:
+		o.answered(x)
+	case event.ToolCall:
+		o.change(x.CallID, func(c *openCall) { c.noted = true })
+	case event.ToolStarted:
+		o.change(x.CallID, func(c *openCall) { c.started = true })
+	case event.ToolAttemptFailed:
+		o.change(x.CallID, func(c *openCall) { c.started = false })
+	case event.ChildStarted:
+		o.change(x.CallID, func(c *openCall) { c.child = x.Child })
+	case event.ToolResult:
+		o.change(x.CallID, func(c *openCall) { c.settled = true })
+	}
+}
+
+func (o *openCalls) answered(x event.ModelResponse) {
+	o.answer, o.calls = llm.Parts(x.Parts), o.calls[:0]
+	clear(o.byID)
+	if o.byID == nil {
+		o.byID = map[string]int{}
+	}
+	for i, c := range x.ToolCalls {
+		o.calls, o.byID[c.CallID] = append(o.calls, openCall{id: c.CallID, tool: c.Tool}), i
+	}
+}
+
+func (o *openCalls) change(id string, to func(*openCall)) {
+	if i, ok := o.byID[id]; ok && !o.calls[i].settled {
+		to(&o.calls[i])
+	}
+}
+
+// unnoted are the open calls without their tool_call, as the model made them.
+func (o *openCalls) unnoted() []llm.ToolCall {
+	var calls []llm.ToolCall
+	for _, asked := range o.answer.ToolCalls() {
+		if i, ok := o.byID[asked.CallID]; ok && !o.calls[i].noted && !o.calls[i].settled {
+			calls = append(calls, asked)
+		}
+	}
+	return calls
+}

@@ -1,0 +1,60 @@
+package agent
+
+import (
+	"bytes"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/llm"
+)
+
+// closeCycle gives the calls of a cycle that the run's end cut short their
+// results in the conversation, so that a run can continue this one: no provider
+// takes a call without a result. What the journal does not have follows from it
+// alone, so that every fold finds the same.
+func (m *Machine) closeCycle() error {
+	if m.phase != phaseTools {
+		return nil
+	}
+	for _, c := range m.calls {
+		if err := m.closeCall(c); err != nil {
+			return err
+		}
+	}
+	return m.history.Results(m.toldResults())
+}
+
+func (m *Machine) closeCall(c *call) error {
+	switch {
+	case c.result != nil:
+	case c.attempt > 0:
+		r := c.failed(event.ErrorInDoubt, "the run ended while this call was running, so it is not known whether it took effect")
+		c.result = &r
+	default:
+		r := c.failed(event.ErrorCancelled, "the run ended before this call ran")
+		c.result = &r
+	}
+	for h := c.hooks.after.due; h != nil; h = c.hooks.after.due {
+		unheard := m.unheard(h, c.ref.CallID)
+		m.heardAfter(&unheard)
+	}
+	if c.resolved != nil || c.given != nil {
+		return nil
+	}
+	asked := event.ToolCall{CallID: c.ref.CallID, Args: c.ref.Args, ArgsText: c.ref.ArgsText}
+	if len(bytes.TrimSpace(asked.Args)) == 0 && asked.ArgsText == "" {
+		asked.Args = []byte("{}") // only a call's own event keeps its arguments
+	}
+	return m.history.Call(c.index, asked)
+}
+
+// toldResults are the results of the cycle's calls as the model sees them.
+func (m *Machine) toldResults() []llm.ToolResult {
+	results := make([]llm.ToolResult, len(m.calls))
+	for i, c := range m.calls {
+		results[i] = llm.ToolResult{
+			CallID: c.ref.CallID, Name: c.ref.Name,
+			Output: c.told(m.shown(c.result)), IsError: c.result.IsError, Media: c.result.Media, Tools: c.result.Tools, Pin: c.result.Pin,
+		}
+	}
+	return results
+}
