@@ -89,6 +89,9 @@ func (e *EventReader) Next() (name, data []byte, err error) {
 	e.name, e.data, e.hasAny = e.name[:0], e.data[:0], false
 	for {
 		line, err := e.line()
+		if errors.Is(err, io.EOF) && e.endsWhole() {
+			return e.name, e.data, nil
+		}
 		if err != nil {
 			return nil, nil, err
 		}
@@ -104,6 +107,18 @@ func (e *EventReader) Next() (name, data []byte, err error) {
 			return nil, nil, ErrEventTooLarge
 		}
 	}
+}
+
+// endsWhole says that a stream ends with an event that lacks nothing but the
+// blank line behind it. Some gateways close the connection without one, and the
+// answer's end would be lost with the event (openai/openai-node#2725).
+func (e *EventReader) endsWhole() bool {
+	if rest := e.buf[e.start:e.end]; bytes.HasPrefix(rest, []byte("data:")) {
+		e.field(rest)
+		e.start = e.end
+	}
+	data := bytes.TrimSpace(e.data)
+	return e.hasAny && (bytes.HasPrefix(data, []byte{'{'}) && Valid(data) || string(data) == "[DONE]")
 }
 
 func (e *EventReader) field(line []byte) {

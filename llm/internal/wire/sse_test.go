@@ -38,6 +38,33 @@ func TestEventsReadTheSameHoweverTheBytesAreCut(t *testing.T) {
 	}
 }
 
+// An event that is whole is not lost for want of the line that ends it.
+func TestTheLastEventMayLackItsEnd(t *testing.T) {
+	for last, want := range map[string]string{
+		"event: end\ndata: {\"a\":\ndata: 1}\r\n": "end|{\"a\":\n1}\x00",
+		"data: {\"a\":1}\r":                       "|{\"a\":1}\x00",
+		"data: {\"a\":1}":                         "|{\"a\":1}\x00",
+		"data:[DONE]":                             "|[DONE]\x00",
+		"data: {\"a\":1":                          "",
+		"data: {\"a\":1}\nda":                     "|{\"a\":1}\x00",
+		"data: {\"a\":\ndata: 1":                  "",
+		"data: 12":                                "",
+		"data: [DON":                              "",
+		"event: end\n":                            "",
+		": {}":                                    "",
+	} {
+		for _, r := range []io.Reader{strings.NewReader("data: 1\n\n" + last), iotest.OneByteReader(strings.NewReader("data: 1\n\n" + last))} {
+			if got, err := readEvents(r); !errors.Is(err, io.EOF) || got != "|1\x00"+want {
+				t.Errorf("%q: got %q, %v", last, got, err)
+			}
+		}
+		broken := iotest.TimeoutReader(iotest.OneByteReader(strings.NewReader(last)))
+		if got, err := readEvents(broken); errors.Is(err, io.EOF) || got != "" {
+			t.Errorf("%q, of which the connection broke: got %q, %v", last, got, err)
+		}
+	}
+}
+
 // readEvents reads every event of a stream, one a line.
 func readEvents(r io.Reader) (string, error) {
 	e := wire.NewEventReader(r)
