@@ -53,7 +53,7 @@ func (d *decoder) toolCall(data []byte, position int64) error {
 	if m.Err() != nil {
 		return m.Err()
 	}
-	c := d.callFor(index, position, id, name)
+	c := d.callFor(index, position, id, name, args)
 	if c.id == "" {
 		c.id = id
 	}
@@ -65,8 +65,9 @@ func (d *decoder) toolCall(data []byte, position int64) error {
 }
 
 // callFor finds the call that a fragment belongs to. Most services number the
-// calls; some give every call the number 0 and another id, or no number.
-func (d *decoder) callFor(index, position int64, id, name string) *call {
+// calls; some give every call the number 0 and another id, or no number, and
+// relays of Gemini not even an id.
+func (d *decoder) callFor(index, position int64, id, name string, args []byte) *call {
 	if index < 0 {
 		index = position
 		if id == "" && name == "" && len(d.calls) > 0 {
@@ -76,6 +77,9 @@ func (d *decoder) callFor(index, position int64, id, name string) *call {
 	for i := len(d.calls) - 1; i >= 0; i-- {
 		c := d.calls[i]
 		if c.index == index && (id == "" || c.id == "" || c.id == id) {
+			if id == "" && c.followedBy(name, args) {
+				break
+			}
 			return c
 		}
 	}
@@ -83,6 +87,23 @@ func (d *decoder) callFor(index, position int64, id, name string) *call {
 	d.calls = append(d.calls, c)
 	d.order = append(d.order, partCall)
 	return c
+}
+
+// followedBy says that a fragment without an id begins another call, although
+// its number is that of this one: it has another name, or brings whole arguments
+// where there are such already. A name alone may be repeated with each fragment.
+func (c *call) followedBy(name string, args []byte) bool {
+	if name == "" || c.name == "" {
+		return false
+	}
+	if name != c.name {
+		return true
+	}
+	text := []byte(wire.Text(args))
+	if len(text) == 0 {
+		text = args
+	}
+	return len(text) > 0 && text[0] == '{' && wire.Valid(text) && wire.Valid([]byte(c.args.String()))
 }
 
 // arguments come as fragments of a string; a few services send the object.
