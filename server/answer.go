@@ -1,7 +1,9 @@
 package server
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 )
 
@@ -23,6 +25,9 @@ func pageOf[T any](left []T, limit int, place func(T) string) list[T] {
 // fail answers with a problem.
 func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	p := *problemOf(err)
+	if errors.Is(err, context.Canceled) && r.Context().Err() != nil {
+		p = *kindClosed.problem("keep the connection open, in both directions, until the answer is there", "the client closed the connection, or its own half of it")
+	}
 	p.Instance = r.URL.Path
 	if p.Status >= http.StatusInternalServerError {
 		s.log.Error("request failed", "method", r.Method, "path", r.URL.Path, "error", err)

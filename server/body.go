@@ -10,17 +10,12 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"time"
 	"unicode/utf8"
 )
 
-const (
-	// maxBody bounds a request's body: an agent file may have 1 MiB, and an
-	// input comes beside it.
-	maxBody = 4 << 20
-	// bodyPatience is how long a client may take to send its body.
-	bodyPatience = 30 * time.Second
-)
+// maxBody bounds a request's body: an agent file may have 1 MiB, and an input
+// comes beside it.
+const maxBody = 4 << 20
 
 // field is one key that a body may have.
 type field struct {
@@ -41,9 +36,6 @@ func readBody(w http.ResponseWriter, r *http.Request, fields ...field) error {
 	if given := r.Header.Get("Content-Type"); !isJSON(given) {
 		return kindMediaType.problem("send the header Content-Type: application/json", "the Content-Type is %q", given)
 	}
-	// A recorder of a test has no connection and so no deadlines.
-	control := http.NewResponseController(w)
-	_ = control.SetReadDeadline(time.Now().Add(bodyPatience))
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return kindTooLarge.problem("send less", "the body has more than %d bytes", tooLarge.Limit)
@@ -51,7 +43,6 @@ func readBody(w http.ResponseWriter, r *http.Request, fields ...field) error {
 	if err != nil {
 		return kindBody.problem("send the whole body", "the body could not be read: %v", err)
 	}
-	_ = control.SetReadDeadline(time.Time{})
 	return decodeObject(body, fields)
 }
 
@@ -115,6 +106,34 @@ func decodeField(dec *json.Decoder, f field) error {
 	}
 	if string(raw) == "null" || json.Unmarshal(raw, f.into) != nil {
 		return fmt.Errorf("%s is not %s", f.name, f.expected)
+	}
+	return nil
+}
+
+// texts is an object of texts: each name once, and none without a text.
+type texts map[string]string
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (t *texts) UnmarshalJSON(raw []byte) error {
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	if first, err := dec.Token(); err != nil || first != json.Delim('{') {
+		return errors.New("no object")
+	}
+	*t = texts{}
+	for dec.More() {
+		name, err := dec.Token()
+		if err != nil {
+			return err
+		}
+		value, err := dec.Token()
+		if err != nil {
+			return err
+		}
+		text, isText := value.(string)
+		if _, twice := (*t)[name.(string)]; twice || !isText {
+			return fmt.Errorf("%s is no text, or there twice", name)
+		}
+		(*t)[name.(string)] = text
 	}
 	return nil
 }

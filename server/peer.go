@@ -39,7 +39,7 @@ type Peers struct {
 // machine does not tell who connects.
 func OwnUser(desk *control.Desk) (Admit, error) {
 	p := Peers{UID: os.Getuid(), Drivers: desk.Drivers}
-	if _, err := p.sockets(); err != nil {
+	if _, _, err := p.find(netip.AddrPort{}, netip.AddrPort{}); err != nil {
 		return nil, fmt.Errorf("server: this machine does not tell which user connects: %w", err)
 	}
 	return p.Admit, nil
@@ -47,20 +47,19 @@ func OwnUser(desk *control.Desk) (Admit, error) {
 
 // Admit implements the type of that name.
 func (p Peers) Admit(ctx context.Context, there, here netip.AddrPort) error {
-	sockets, err := p.sockets()
+	end, listed, err := p.find(there, here)
 	if err != nil {
 		return kindForbidden.problem("decide at the command line, with 'pawl runs'", "it cannot be told which user connects: %v", err)
 	}
-	i := slices.IndexFunc(sockets, func(s socket) bool { return s.local == there && s.remote == here })
 	// A socket that its process has closed belongs to nobody any more, and is
 	// listed as the superuser's.
-	if i < 0 || sockets[i].inode == "0" {
+	if !listed || end.inode == "0" {
 		return kindForbidden.problem("keep the connection open until the answer is there", "it cannot be told which user connects from %s", there)
 	}
-	if uid := sockets[i].uid; uid != p.UID {
+	if uid := end.uid; uid != p.UID {
 		return kindForbidden.problem("ask as the user who started the server", "the connection is of the user %d; the server is open to the user %d alone", uid, p.UID)
 	}
-	return p.notOfRun(ctx, sockets[i].inode)
+	return p.notOfRun(ctx, end.inode)
 }
 
 // notOfRun refuses a socket that a process holds which drives a run or was
@@ -155,29 +154,34 @@ type socket struct {
 	inode         string
 }
 
-// sockets are the TCP connections of this machine. A system without IPv6 has
-// one table.
-func (p Peers) sockets() ([]socket, error) {
-	var all []socket
+// find looks a connection up by its ends. The kernel takes milliseconds to write
+// a table, so no more of them is read than must be. A system without IPv6 has one.
+func (p Peers) find(local, remote netip.AddrPort) (found socket, listed bool, err error) {
 	for _, name := range []string{"tcp", "tcp6"} {
-		f, err := os.Open(filepath.Join(p.proc(), "net", name))
+		found, listed, err = p.findIn(name, local, remote)
 		if errors.Is(err, fs.ErrNotExist) && name == "tcp6" {
-			continue
+			return socket{}, false, nil
 		}
-		if err != nil {
-			return nil, err
-		}
-		lines := bufio.NewScanner(f)
-		for lines.Scan() {
-			if s, ok := parseSocket(lines.Text()); ok {
-				all = append(all, s)
-			}
-		}
-		if err := errors.Join(lines.Err(), f.Close()); err != nil {
-			return nil, err
+		if listed || err != nil {
+			return found, listed, err
 		}
 	}
-	return all, nil
+	return socket{}, false, nil
+}
+
+func (p Peers) findIn(table string, local, remote netip.AddrPort) (socket, bool, error) {
+	f, err := os.Open(filepath.Join(p.proc(), "net", table))
+	if err != nil {
+		return socket{}, false, err
+	}
+	defer f.Close()
+	lines := bufio.NewScanner(f)
+	for lines.Scan() {
+		if s, ok := parseSocket(lines.Text()); ok && s.local == local && s.remote == remote {
+			return s, true, nil
+		}
+	}
+	return socket{}, false, lines.Err()
 }
 
 // parseSocket reads a line of /proc/net/tcp or tcp6; the heading is none.

@@ -58,7 +58,18 @@ func TestOnlyTheUserOfTheServerIsAdmitted(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	p := server.Peers{Proc: t.TempDir(), UID: 1000, Drivers: nobodyDrives}
+	first := proc(t, ends+"01"+rest+" 1000        0 4711 1\n", "")
+	if err := os.Remove(filepath.Join(first, "net", "tcp6")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(filepath.Join(first, "net", "tcp6"), 0o700); err != nil { // what cannot be read
+		t.Fatal(err)
+	}
+	p := server.Peers{Proc: first, UID: 1000, Drivers: nobodyDrives}
+	if err := p.Admit(t.Context(), there, here); err != nil {
+		t.Errorf("the second table is read although the first has the connection: %v", err)
+	}
+	p = server.Peers{Proc: t.TempDir(), UID: 1000, Drivers: nobodyDrives}
 	if err := p.Admit(t.Context(), there, here); err == nil {
 		t.Error("admitted where nobody can be told")
 	}

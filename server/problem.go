@@ -65,6 +65,7 @@ var (
 	kindStands      = kind{http.StatusConflict, "run-stands-still", "The run is not going"}
 	kindCannotGo    = kind{http.StatusConflict, "cannot-go-on", "The run cannot go on here"}
 	kindSecrets     = kind{http.StatusConflict, "secrets-missing", "The run's secrets are not known here"}
+	kindClosed      = kind{http.StatusBadRequest, "connection-closed", "The connection was closed before the answer"}
 	kindUnavailable = kind{http.StatusServiceUnavailable, "unavailable", "Not available now"}
 	kindInternal    = kind{http.StatusInternalServerError, "internal", "The server failed"}
 )

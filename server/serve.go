@@ -42,6 +42,10 @@ func Listen(ctx context.Context, addr string) (net.Listener, error) {
 	return l, nil
 }
 
+// wholeRequest is how long a client may take to send a request, also the body of
+// one that nobody reads: the answer waits for that.
+const wholeRequest = 30 * time.Second
+
 // wholeAnswer is how long a client may take over an answer that is no stream. A
 // stream has a time for each of its writes.
 const wholeAnswer = 2 * time.Minute
@@ -56,6 +60,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	web := &http.Server{
 		Handler:           s.Handler(),
 		ReadHeaderTimeout: 10 * time.Second,
+		ReadTimeout:       wholeRequest,
 		WriteTimeout:      wholeAnswer,
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    64 << 10,

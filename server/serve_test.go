@@ -5,6 +5,7 @@ import (
 	"context"
 	"io"
 	"net"
+	"net/http"
 	"net/netip"
 	"strings"
 	"testing"
@@ -34,9 +35,16 @@ func (l loopback) Addr() net.Addr { return tcp("127.0.0.1:3001") }
 // dial makes a request, of which nothing is read.
 func (l loopback) dial(t *testing.T, path, accept string) net.Conn {
 	t.Helper()
+	return l.send(t, "GET "+path+" HTTP/1.1\r\nAccept: "+accept+"\r\n")
+}
+
+// send sends a request's first line and headers, without the last empty line and
+// the Host.
+func (l loopback) send(t *testing.T, head string) net.Conn {
+	t.Helper()
 	here, there := net.Pipe()
 	l.accepted <- end{there}
-	if _, err := io.WriteString(here, "GET "+path+" HTTP/1.1\r\nHost: 127.0.0.1:3001\r\nAccept: "+accept+"\r\n\r\n"); err != nil {
+	if _, err := io.WriteString(here, head+"Host: 127.0.0.1:3001\r\n\r\n"); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = here.Close() })
@@ -87,6 +95,57 @@ func TestAClientThatReadsNoAnswerIsLetGoAndAStreamLastsLonger(t *testing.T) {
 		cancel()
 		if err := <-served; err != nil {
 			t.Error(err)
+		}
+	})
+}
+
+// A body that never comes keeps nobody from an answer, whoever was to read it.
+func TestARequestWhoseBodyDoesNotComeIsAnswered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, _ := newServer(t, anybody, nil)
+		ctx, cancel := context.WithCancel(t.Context())
+		l, served := loopback{make(chan net.Conn), make(chan struct{})}, make(chan error)
+		go func() { served <- s.Serve(ctx, l) }()
+		for head, want := range map[string]int{
+			"GET /healthz HTTP/1.1\r\nContent-Length: 9\r\n":                                    http.StatusOK,
+			"POST /nothing HTTP/1.1\r\nTransfer-Encoding: chunked\r\n":                          http.StatusNotFound,
+			"POST /v1/runs HTTP/1.1\r\nContent-Length: 9\r\nContent-Type: application/json\r\n": http.StatusBadRequest,
+		} {
+			began := time.Now()
+			conn := l.send(t, head)
+			_ = conn.SetReadDeadline(began.Add(time.Hour))
+			answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
+			switch {
+			case err != nil:
+				t.Errorf("%q: no answer after %s: %v", head, time.Since(began), err)
+			case answer.StatusCode != want || time.Since(began) > 30*time.Second:
+				t.Errorf("%q: status %d after %s, want %d", head, answer.StatusCode, time.Since(began), want)
+			}
+			_ = conn.Close()
+		}
+		cancel()
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestAReaderThatStopsReadingHoldsTheEndOfTheServerUpForASecondAtMost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, _ := newServer(t, anybody, map[string]string{
+			"agent.yaml":  answering,
+			"script.yaml": "- text: the end\n  delay: 1h\n",
+		})
+		_, path := local{s, t}.begin("answers")
+		ctx, cancel := context.WithCancel(t.Context())
+		l, served := loopback{make(chan net.Conn), make(chan struct{})}, make(chan error)
+		go func() { served <- s.Serve(ctx, l) }()
+		l.dial(t, path+"/events", "text/event-stream")
+		synctest.Wait()
+		told := time.Now()
+		cancel()
+		if err := <-served; err != nil || time.Since(told) > 2*time.Second {
+			t.Errorf("the server ends after %s with %v", time.Since(told), err)
 		}
 	})
 }

@@ -19,7 +19,7 @@ type order struct {
 	agent, input, model string
 	spec                json.RawMessage
 	budget              *float64
-	vars                map[string]string
+	vars                texts
 }
 
 // startRun makes a run of an agent of the directory, or of one that the body

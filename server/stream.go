@@ -17,6 +17,8 @@ const (
 	// slowest is how long a reader may take for one write. One that takes
 	// longer is cut off, and reads on from its last event when it comes back.
 	slowest = 30 * time.Second
+	// lastWrite is how long it may take once the server closes.
+	lastWrite = time.Second
 	// streamPage is how many events are read from the journal at once.
 	streamPage = 100
 )
@@ -32,11 +34,17 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, row journal.Run,
 	}
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
-	defer context.AfterFunc(s.running, cancel)()
-	out := &sse{w: w, control: http.NewResponseController(w)}
+	out := &sse{w: w, control: http.NewResponseController(w), ended: ctx.Err}
+	defer context.AfterFunc(s.running, func() {
+		cancel()
+		out.within(lastWrite)
+	})()
 	changed := s.store.Watch(ctx)
 	if err := out.begin(); err != nil {
 		return nil // the reader has gone
+	}
+	if r.Method == http.MethodHead {
+		return nil
 	}
 	beat := time.NewTicker(heartbeat)
 	defer beat.Stop()
@@ -94,6 +102,19 @@ func (s *Server) sendEvents(ctx context.Context, out *sse, run string, after *in
 type sse struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
+	// ended is why nothing more is to be written.
+	ended func() error
+}
+
+// within bounds the write that is under way, and those after it. A recorder of a
+// test has no deadlines.
+func (o *sse) within(d time.Duration) { _ = o.control.SetWriteDeadline(time.Now().Add(d)) }
+
+// ready gives the next write its time, unless there is to be none. It looks for
+// the end after that, so that it cannot give back the time that the end took.
+func (o *sse) ready() error {
+	o.within(slowest)
+	return o.ended()
 }
 
 func (o *sse) begin() error {
@@ -102,19 +123,26 @@ func (o *sse) begin() error {
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Content-Type-Options", "nosniff")
 	o.w.WriteHeader(http.StatusOK)
-	return o.comment("stream")
+	err := o.comment("stream")
+	// The whole request has come; from now on its client's going is listened for.
+	_ = o.control.SetReadDeadline(time.Time{})
+	return err
 }
 
 // send writes an event. Its JSON has no line breaks.
 func (o *sse) send(pos int64, kind string, body []byte) error {
-	_ = o.control.SetWriteDeadline(time.Now().Add(slowest))
+	if err := o.ready(); err != nil {
+		return err
+	}
 	_, err := fmt.Fprintf(o.w, "id: %d\nevent: %s\ndata: %s\n\n", pos, kind, body)
 	return err
 }
 
 // comment writes what readers pass over.
 func (o *sse) comment(text string) error {
-	_ = o.control.SetWriteDeadline(time.Now().Add(slowest))
+	if err := o.ready(); err != nil {
+		return err
+	}
 	if _, err := fmt.Fprintf(o.w, ": %s\n\n", text); err != nil {
 		return err
 	}

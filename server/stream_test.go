@@ -130,3 +130,43 @@ func TestAReaderThatStopsReadingHoldsNoRunUpAndIsCutOff(t *testing.T) {
 		}
 	})
 }
+
+// A stream has no end of its own while its run goes, and HEAD asks for none of it.
+func TestTheHeadOfAStreamIsAnsweredAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, _ := newServer(t, anybody, map[string]string{
+			"agent.yaml":  answering,
+			"script.yaml": "- text: the end\n  delay: 1h\n",
+		})
+		l := local{s, t}
+		_, path := l.begin("answers")
+		began, w := time.Now(), httptest.NewRecorder()
+		l.serve(w, http.MethodHead, path+"/events", "", "text/event-stream")
+		if kind := w.Header().Get("Content-Type"); kind != "text/event-stream" || time.Since(began) > 0 {
+			t.Errorf("%q after %s", kind, time.Since(began))
+		}
+	})
+}
+
+// deserted is a store that is read for a client that has gone.
+type deserted struct{ journal.Store }
+
+func (d deserted) Runs(ctx context.Context, f journal.Filter) ([]journal.Run, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("list runs: %w", err)
+	}
+	return d.Store.Runs(ctx, f)
+}
+
+// A client that closes its half of the connection once it has asked may still
+// read.
+func TestAClientThatHasGoneIsNoFailureOfTheServer(t *testing.T) {
+	s, _ := newServerOn(t, deserted{memory.New(nil)}, anybody, nil)
+	ctx, gone := context.WithCancel(t.Context())
+	gone()
+	w := httptest.NewRecorder()
+	s.Handler().ServeHTTP(w, requestFromHere(ctx, http.MethodGet, "/v1/runs", ""))
+	if w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), "urn:pawl:problem:connection-closed") {
+		t.Errorf("status %d: %s", w.Code, w.Body)
+	}
+}
