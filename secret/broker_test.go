@@ -2,6 +2,8 @@ package secret_test
 
 import (
 	"context"
+	"encoding/base64"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"net/url"
@@ -106,17 +108,31 @@ func TestASecretForAHostIsRefusedWhenNobodyKnowsWhereTheCallGoes(t *testing.T) {
 }
 
 // A model repeats what it read. Where one line of a key stood, the whole key would
-// come into the file or the address that it writes.
-func TestWhatStandsForALineIsNotReplacedByTheValue(t *testing.T) {
+// come into the file or the address that it writes, and where base64 stood, the
+// value as it is.
+func TestWhatStandsForALineOrAnEncodingIsNotReplacedByTheValue(t *testing.T) {
 	deploy := secret.Secret{Name: "DEPLOY", Value: key, Tools: []string{"send"}}
-	read := secret.NewRedactor(deploy).RedactString(keyLine)
-	args, err := json.Marshal(request{URL: "https://example.com/", Token: read})
-	if err != nil {
-		t.Fatal(err)
+	wrapped := secret.Broker([]tool.Tool{send("send")}, []secret.Secret{deploy})[0]
+	for name, text := range map[string]string{
+		"a line": keyLine, "base64": base64.StdEncoding.EncodeToString([]byte(key)), "hex": hex.EncodeToString([]byte(key)),
+	} {
+		read := secret.NewRedactor(deploy).RedactString(text)
+		args, err := json.Marshal(request{URL: "https://example.com/", Token: read})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := wrapped.Run(t.Context(), tool.Call{Args: args})
+		if err != nil || r.Output != "https://example.com/ "+read || read == text {
+			t.Errorf("%s was read as %q and sent as %q, %v", name, read, r.Output, err)
+		}
 	}
-	r, err := secret.Broker([]tool.Tool{send("send")}, []secret.Secret{deploy})[0].Run(t.Context(), tool.Call{Args: args})
-	if err != nil || r.Output != "https://example.com/ "+read || read == keyLine {
-		t.Errorf("the line was read as %q and sent as %q, %v", read, r.Output, err)
+}
+
+func TestASecretThatIsAnotherOneInBase64IsKnownByItsOwnName(t *testing.T) {
+	plain := secret.Secret{Name: "PLAIN", Value: "correct-horses!"}
+	coded := secret.Secret{Name: "CODED", Value: base64.RawStdEncoding.EncodeToString([]byte(plain.Value))}
+	if got := secret.NewRedactor(plain, coded).RedactString(coded.Value); got != "${secret:CODED}" {
+		t.Errorf("it became %q", got)
 	}
 }
 

@@ -45,21 +45,20 @@ type form struct {
 // or as JSON, since a line of theirs may say what every file of its kind says.
 func NewRedactor(secrets ...Secret) *Redactor {
 	r := &Redactor{forms: map[uint16][]form{}}
+	secrets = slices.DeleteFunc(slices.Clone(secrets), func(s Secret) bool { return len(s.Value) < MinLength })
 	for _, s := range secrets {
-		if len(s.Value) < MinLength {
-			continue
-		}
-		mark := Reference(s.Name)
 		for _, text := range formsOf(s.Value) {
-			r.add(form{text: []byte(text), mark: []byte(mark)})
-		}
-		for _, text := range encoded(s.Value) {
-			r.add(form{text: []byte(text), mark: []byte(mark), wraps: true})
-		}
-		for _, line := range keyLines(s.Value) {
-			r.add(form{text: []byte(line), mark: []byte(lineMark(s.Name))})
+			r.add(form{text: []byte(text), mark: []byte(Reference(s.Name))})
 		}
 		r.names = append(r.names, s.Name)
+	}
+	for _, s := range secrets { // after all values, one of which may be what another one is in base64
+		for _, text := range encoded(s.Value) {
+			r.add(form{text: []byte(text), mark: markOf("an encoding", s.Name), wraps: true})
+		}
+		for _, line := range keyLines(s.Value) {
+			r.add(form{text: []byte(line), mark: markOf("a line", s.Name)})
+		}
 	}
 	if len(r.forms) == 0 {
 		return nil
@@ -161,9 +160,10 @@ func constant(line string) bool {
 	return strings.HasPrefix(line, "b3BlbnNzaC1rZXktdjEA") && len(line) <= 70
 }
 
-// lineMark stands for one line of a value. It is no reference, in whose place the
-// whole value would come when a model repeats it in the arguments of a call.
-func lineMark(name string) string { return "[redacted: a line of " + name + "]" }
+// markOf stands for something of a value that is not the value as a text may have
+// it. It is no reference, in whose place the value would come when a model repeats it
+// in the arguments of a call: the whole for a part, or plain where base64 was.
+func markOf(what, name string) []byte { return []byte("[redacted: " + what + " of " + name + "]") }
 
 // encoded are the forms of a value in alphabets of a few characters.
 func encoded(value string) []string {

@@ -42,7 +42,11 @@ func TestAValueIsFoundInEveryFormThatProgramsWrite(t *testing.T) {
 		"after a false dawn":                     value[:5] + value,
 	} {
 		out, found := r.Redact([]byte(text))
-		if !found || !bytes.Contains(out, []byte("${secret:DB}")) || bytes.Contains(out, []byte(value)) {
+		mark := "${secret:DB}"
+		if strings.HasPrefix(name, "in base64") || strings.HasSuffix(name, "hex") {
+			mark = "[redacted: an encoding of DB]"
+		}
+		if !found || !bytes.Contains(out, []byte(mark)) || bytes.Contains(out, []byte(value)) {
 			t.Errorf("%s: %q became %q", name, text, out)
 		}
 		if got := r.RedactString(text); got != string(out) {
@@ -105,7 +109,7 @@ func TestAnEncodedValueIsFoundWhereverItIsBrokenIntoLines(t *testing.T) {
 		"base64": base64.StdEncoding.EncodeToString([]byte("user:" + long + "\n")), "hex": hex.EncodeToString([]byte(long)),
 	} {
 		whole := r.RedactString(encoded)
-		if len(whole) > 40 {
+		if len(whole) > 60 {
 			t.Fatalf("%s: unbroken it became %q", name, whole)
 		}
 		for _, end := range []string{"\n", "\r\n", "\n    ", `\n`, `\\r\\n`, "\n    12\t", "\n7:", `\n     3\t`, "\n\t", `\\n\\t`, "\n12:     3\t"} {
@@ -115,14 +119,14 @@ func TestAnEncodedValueIsFoundWhereverItIsBrokenIntoLines(t *testing.T) {
 					broken += rest[:min(width, len(rest))] + end
 				}
 				got := r.RedactString(broken)
-				if !strings.Contains(got, "${secret:DB}") || len(strings.ReplaceAll(got, end, "")) > len(whole)+2 {
+				if !strings.Contains(got, "[redacted: an encoding of DB]") || len(strings.ReplaceAll(got, end, "")) > len(whole)+2 {
 					t.Errorf("%s in lines of %d that end in %q became %q", name, width, end, got)
 				}
 			}
 		}
 	}
 	inHex := hex.EncodeToString([]byte(long))
-	if got := r.RedactString(inHex[:len(inHex)-2] + "\n" + inHex[len(inHex)-2:] + ": the rest"); got != "${secret:DB}: the rest" {
+	if got := r.RedactString(inHex[:len(inHex)-2] + "\n" + inHex[len(inHex)-2:] + ": the rest"); got != "[redacted: an encoding of DB]: the rest" {
 		t.Errorf("the digits at its end are taken for a number: %q", got)
 	}
 	for _, text := range []string{
@@ -276,7 +280,7 @@ func FuzzRedactJSONKeepsDocumentsValid(f *testing.F) {
 			t.Fatalf("%q without %q is %q", doc, value, out)
 		}
 		plain, _ := r.Redact([]byte(doc))
-		if r != nil && !strings.Contains("${secret:S}", value) && bytes.Contains(plain, []byte(value)) && !strings.Contains(value, "${") {
+		if r != nil && !strings.Contains("${secret:S}[redacted: a line of S][redacted: an encoding of S]", value) && bytes.Contains(plain, []byte(value)) && !strings.Contains(value, "${") {
 			t.Fatalf("%q is still in %q", value, plain)
 		}
 	})
