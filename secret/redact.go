@@ -56,6 +56,9 @@ func NewRedactor(secrets ...Secret) *Redactor {
 		for _, text := range encoded(s.Value) {
 			r.add(form{text: []byte(text), mark: markOf("an encoding", s.Name), wraps: true})
 		}
+		for _, text := range twiceInAddress(s.Value) {
+			r.add(form{text: []byte(text), mark: markOf("an encoding", s.Name)})
+		}
 		for _, line := range keyLines(s.Value) {
 			r.add(form{text: []byte(line), mark: markOf("a line", s.Name)})
 		}
@@ -118,11 +121,16 @@ func formsOf(value string) []string {
 		}
 		forms = append(forms, text, inJSON(text, false), inJSON(text, true))
 	}
-	for _, unreserved := range unreservedSets {
-		text := inAddress(value, unreserved)
-		forms = append(forms, text, escapes.ReplaceAllStringFunc(text, strings.ToLower))
-		if strings.Contains(text, "%20") {
-			forms = append(forms, strings.ReplaceAll(text, "%20", "+"))
+	return append(forms, inAddresses(value)...)
+}
+
+// twiceInAddress are the forms of a value in an address that is itself a part of
+// one, as a page to come back to.
+func twiceInAddress(value string) []string {
+	var forms []string
+	for _, once := range inAddresses(value) {
+		if once != value {
+			forms = append(forms, inAddresses(once)...)
 		}
 	}
 	return forms
@@ -237,6 +245,20 @@ var unreservedSets = []string{"-_.~", "-_.~$&+:=@", "-_.~/", "-_.~!*'()", "-_.~!
 
 // escapes are what stands for bytes in an address.
 var escapes = regexp.MustCompile(`%[0-9A-F]{2}`)
+
+// inAddresses are the ways in which a text stands in an address.
+func inAddresses(text string) []string {
+	var forms []string
+	for _, unreserved := range unreservedSets {
+		form := inAddress(text, unreserved)
+		forms = append(forms, form, escapes.ReplaceAllStringFunc(form, strings.ToLower))
+		if strings.Contains(form, "%20") {
+			forms = append(forms, strings.ReplaceAll(form, "%20", "+"))
+		}
+	}
+	slices.Sort(forms)
+	return slices.Compact(forms)
+}
 
 // inAddress is a text as it stands in an address.
 func inAddress(text, unreserved string) string {

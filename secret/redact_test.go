@@ -55,6 +55,25 @@ func TestAValueIsFoundInEveryFormThatProgramsWrite(t *testing.T) {
 	}
 }
 
+// An address to come back to is a part of another one, and what a program logs of
+// that may have either in capitals.
+func TestAValueIsFoundInAnAddressWithinAnAddress(t *testing.T) {
+	const value = "p w/ä&x:1~2"
+	r := secret.NewRedactor(secret.Secret{Name: "DB", Value: value})
+	for name, once := range map[string]string{
+		"a query": url.QueryEscape(value), "a path": url.PathEscape(value), "small digits": "p%20w%2f%c3%a4%26x%3a1~2", "encodeURI": "p%20w/%C3%A4&x:1~2",
+	} {
+		for name2, twice := range map[string]string{
+			"a query": url.QueryEscape(once), "a path": url.PathEscape(once),
+			"small digits": strings.NewReplacer("%2F", "%2f", "%3A", "%3a").Replace(url.QueryEscape(once)),
+		} {
+			if got := r.RedactString("?to=" + twice + "&z"); got != "?to=[redacted: an encoding of DB]&z" && once != twice {
+				t.Errorf("%s in %s: %q became %q", name, name2, twice, got)
+			}
+		}
+	}
+}
+
 func TestWhatHoldsNoSecretIsReturnedAsItIs(t *testing.T) {
 	r := secret.NewRedactor(secret.Secret{Name: "DB", Value: value})
 	text := []byte(strings.Repeat("p\"a password that is none, p\"a\\ss<wor ", 100))
