@@ -35,3 +35,16 @@ func TestAFailureWithinAStreamIsClassifiedByItsTypeWhereItHasNoStatus(t *testing
 		}
 	}
 }
+
+// Its own chunks without the frame of a stream are as foreign as another API's.
+func TestAStreamWithoutItsFrameIsNotAskedForTwice(t *testing.T) {
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, `{"choices":[{"delta":{"content":"Hi"}}]}`+"\n"+`{"choices":[{"delta":{},"finish_reason":"stop"}]}`+"\n")
+	}))
+	defer srv.Close()
+	m := openaichat.New(openaichat.Options{BaseURL: srv.URL})
+	resp, err := m.Stream(t.Context(), &llm.Request{Model: "m", Messages: []*llm.Message{llm.UserText("go")}}, func(llm.Delta) {})
+	if err == nil || llm.AsError(err).Class != llm.ClassInvalid || resp == nil || resp.Parts.Text() != "Hi" {
+		t.Errorf("read as %+v, %v", resp, err)
+	}
+}

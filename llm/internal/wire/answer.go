@@ -54,7 +54,7 @@ func (c *Client) Read(x *Exchange, a Answer) (*llm.Response, error) {
 		}
 		return resp, x.Redact(e)
 	}
-	if len(resp.Parts) > 0 || !x.foreign(spoken) {
+	if len(resp.Parts) > 0 && !x.lines || !x.foreign(spoken) {
 		return resp, c.Broken(x, err)
 	}
 	if !x.opaque() {
@@ -65,10 +65,12 @@ func (c *Client) Read(x *Exchange, a Answer) (*llm.Response, error) {
 
 func readWhole(x *Exchange, a Answer) error {
 	body, err := x.ReadAll()
+	body = bytes.TrimPrefix(body, []byte(byteOrderMark))
+	x.lines = inLines(body)
 	if err != nil {
 		return err
 	}
-	return a.Whole(bytes.TrimPrefix(body, []byte(byteOrderMark)))
+	return a.Whole(body)
 }
 
 // distinguish takes from a call the id that another one of the answer has

@@ -22,6 +22,8 @@ type Exchange struct {
 	address *url.URL
 	// begun is the body's beginning, once it was looked at.
 	begun *replayed
+	// lines says that the body is one object after the other.
+	lines bool
 }
 
 // Close ends the exchange.

@@ -3,6 +3,7 @@ package wire
 import (
 	"bytes"
 	"fmt"
+	"net/http"
 	"strings"
 
 	"github.com/pawlrun/pawl/llm"
@@ -15,8 +16,12 @@ import (
 func (x *Exchange) foreign(spoken bool) bool {
 	head := x.head()
 	switch {
-	case len(head) == 0 || bytes.HasPrefix([]byte(byteOrderMark), head):
+	case len(head) == 0:
+		return x.Response.StatusCode == http.StatusNoContent
+	case bytes.HasPrefix([]byte(byteOrderMark), head):
 		return false
+	case x.lines:
+		return true
 	case head[0] == '{':
 		member := withoutBlanks(head[1:])
 		return len(member) > 0 && member[0] != '"' && member[0] != '}'
@@ -25,9 +30,18 @@ func (x *Exchange) foreign(spoken bool) bool {
 }
 
 // opaque says that an answer may be in a foreign body all the same, in a form
-// that was not asked for: a list of what a stream would give, or a compression.
+// that was not asked for: a list of what a stream would give, or lines of it, or
+// a compression.
 func (x *Exchange) opaque() bool {
-	return x.head()[0] == '[' || x.Response.Header.Get("Content-Encoding") != ""
+	return x.lines || bytes.HasPrefix(x.head(), []byte{'['}) || x.Response.Header.Get("Content-Encoding") != ""
+}
+
+// inLines says that a body is one object after the other, as Ollama's own API and
+// others stream. No whole answer goes on behind its end, and none that was cut
+// has one.
+func inLines(body []byte) bool {
+	end := valueEnd(body, skipSpace(body, 0), 0)
+	return end >= 0 && bytes.HasPrefix(withoutBlanks(body[end:]), []byte{'{'})
 }
 
 // head is the beginning of the body, as far as it was kept.
@@ -53,10 +67,14 @@ func (c *Client) notAnswered(x *Exchange, err error) *llm.Error {
 			came += fmt.Sprintf(", %s %s", name, x.quoted(value))
 		}
 	}
+	began := "is empty"
+	if head := x.head(); len(head) > 0 {
+		began = "began with " + x.quoted(string(head))
+	}
 	return x.Redact(&llm.Error{
 		Class: class, Provider: c.Provider, Status: status, RequestID: x.RequestID, Err: err,
-		Message: fmt.Sprintf("what answered does not speak this API (%s): it began with %s; look at the base URL and at proxies on the way; asked was %s",
-			came, x.quoted(string(x.head())), plain(*x.Response.Request.URL)),
+		Message: fmt.Sprintf("what answered does not speak this API (%s): it %s; look at the base URL and at proxies on the way; asked was %s",
+			came, began, plain(*x.Response.Request.URL)),
 	})
 }
 

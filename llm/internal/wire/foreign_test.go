@@ -114,7 +114,12 @@ func TestAPageIsToldFromAnAnswerWhenItIsCompressedToo(t *testing.T) {
 // What was paid for is not said to have cost nothing, whatever its form.
 func TestAnAnswerInAFormThatNobodyAskedForIsChargedOnce(t *testing.T) {
 	for kind, answer := range map[string]http.HandlerFunc{
-		"application/json": says("application/json", `[{"a piece":1},{"a piece":2}]`),
+		"application/json":     says("application/json", `[{"a piece":1},{"a piece":2}]`),
+		"application/x-ndjson": says("application/x-ndjson", "\n"+`{"a piece":1}`+"\r\n"+`{"a piece":2}`+"\n"),
+		"application/cut": func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Length", "1000")
+			says("application/cut", `{"a piece":"`+strings.Repeat("x", 600)+`"}`+"\n"+`{"a pie`)(w, r)
+		},
 		"br": func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "text/event-stream")
 			w.Header().Set("Content-Encoding", "br")
@@ -128,11 +133,18 @@ func TestAnAnswerInAFormThatNobodyAskedForIsChargedOnce(t *testing.T) {
 	}
 }
 
+func TestAnAnswerWithoutContentIsNoneAndNotCharged(t *testing.T) {
+	resp, e, _ := askedOf(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
+	if resp != nil || e.Class != llm.ClassNetwork || !strings.Contains(e.Message, "does not speak this API (HTTP 204): it is empty; look") {
+		t.Errorf("read as %+v, %+v", resp, e)
+	}
+}
+
 func TestAStreamThatEndsEarlyIsBrokenWhateverItIsCalled(t *testing.T) {
 	for _, kind := range []string{"text/event-stream", "text/html", "text/plain", ""} {
 		for _, body := range []string{
 			"", " \r\n\n", "\xef\xbb\xbf", "\xef\xbb", "d", "even", "data", "data:", "\xef\xbb\xbfdata: half", "data: half an answer\n\ndata: <", "event: begun\ndata: half a call, <",
-			": thinking", ":\n", "id: 7\n", "retry: 100\n\n", "wrapped:\ndata: half", `{"half`, "{", "{}",
+			": thinking", ":\n", "id: 7\n", "retry: 100\n\n", "wrapped:\ndata: half", `{"half`, "{", "{}", "{}\n", `{"half":{"a":1}`,
 		} {
 			resp, e, _ := askedOf(t, func(w http.ResponseWriter, r *http.Request) {
 				w.Header().Set("Content-Length", "1000")
