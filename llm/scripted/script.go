@@ -96,11 +96,12 @@ func Parse(name string, data []byte) (*Model, error) {
 	return m, nil
 }
 
-// read reads the first document of a script. All that is wrong with it is told
-// at once.
+// read reads the one document of a script. All that is wrong with it is told at
+// once.
 func read(name string, data []byte) ([]fileTurn, error) {
-	var doc yaml.Node
-	switch err := yaml.NewDecoder(bytes.NewReader(data)).Decode(&doc); {
+	var doc, second yaml.Node
+	dec := yaml.NewDecoder(bytes.NewReader(data))
+	switch err := dec.Decode(&doc); {
 	case errors.Is(err, io.EOF), err == nil && len(doc.Content) == 0:
 		return nil, nil
 	case err != nil:
@@ -108,6 +109,11 @@ func read(name string, data []byte) ([]fileTurn, error) {
 	}
 	s := shape{file: name}
 	s.check(doc.Content[0], reflect.TypeFor[[]fileTurn](), "")
+	if err := dec.Decode(&second); err == nil {
+		s.fail(&second, "", "a second document begins here; --- and ... separate documents", "one list of turns")
+	} else if !errors.Is(err, io.EOF) {
+		return nil, unreadable(name, err)
+	}
 	if len(s.wrong) > 0 {
 		return nil, errors.Join(s.wrong...)
 	}
@@ -120,10 +126,11 @@ func read(name string, data []byte) ([]fileTurn, error) {
 
 func (f fileTurn) turn() (Turn, error) {
 	t := Turn{Text: f.Text, Reasoning: f.Reasoning, Finish: llm.Finish(f.Finish), Usage: (*llm.Usage)(nil)}
-	if f.Usage != nil {
+	if u := f.Usage; u != nil && min(u.Input, u.Output, u.CacheRead, u.CacheWrite, u.Reasoning) < 0 {
+		return t, errors.New("usage: a number of tokens is less than 0")
+	} else if u != nil {
 		t.Usage = &llm.Usage{
-			Input: f.Usage.Input, Output: f.Usage.Output, CacheRead: f.Usage.CacheRead,
-			CacheWrite: f.Usage.CacheWrite, Reasoning: f.Usage.Reasoning,
+			Input: u.Input, Output: u.Output, CacheRead: u.CacheRead, CacheWrite: u.CacheWrite, Reasoning: u.Reasoning,
 		}
 	}
 	if !knownFinish(t.Finish) {
@@ -211,12 +218,15 @@ func duration(s string) (time.Duration, error) {
 	if s == "" {
 		return 0, nil
 	}
-	if d, err := time.ParseDuration(s); err == nil {
-		return d, nil
-	}
-	d, err := time.ParseDuration(s + "s")
+	d, err := time.ParseDuration(s)
 	if err != nil {
+		d, err = time.ParseDuration(s + "s")
+	}
+	switch {
+	case err != nil:
 		return 0, fmt.Errorf("%q is neither a duration like 1.5s nor a number of seconds", s)
+	case d < 0:
+		return 0, fmt.Errorf("%q is less than 0", s)
 	}
 	return d, nil
 }

@@ -10,25 +10,32 @@ import (
 
 func TestAScriptThatIsWrongSaysWhereAndWhatWasExpected(t *testing.T) {
 	for script, want := range map[string][]string{
-		"x":                              {`a.yaml:1:1: is "x" (expected a list of turns)`},
-		"text: hi":                       {`a.yaml:1:1: is a mapping (expected a list of turns)`},
-		"- hi":                           {`a.yaml:1:3: turn 1: is "hi" (expected a mapping of text, reasoning, tool_calls, usage, finish, error, delay, expect)`},
-		"- text: hi\n- {txt: hi}":        {`a.yaml:2:4: turn 2: txt: unknown key (expected one of text, reasoning,`},
-		"- text: [hi]":                   {`a.yaml:1:9: turn 1: text: is a list (expected a text)`},
-		"- {text: a, text: b}":           {`a.yaml:1:13: turn 1: text: the key is given twice`},
-		"- usage: {input: many}":         {`a.yaml:1:18: turn 1: usage.input: is "many" (expected a whole number)`},
-		"- usage: {input: 1.5}":          {`usage.input: is "1.5" (expected a whole number)`},
-		"- error: {status: x}":           {`turn 1: error.status: is "x" (expected a whole number)`},
-		"- tool_calls: {name: x}":        {`turn 1: tool_calls: is a mapping (expected a list)`},
-		"- tool_calls: [{nam: x}]":       {`turn 1: tool_calls[0].nam: unknown key (expected one of name, arguments)`},
-		"- tool_calls: [{arguments: x}]": {"turn 1: tool_calls[0]: name is missing"},
-		"- expect: {last: {a: b}}":       {`turn 1: expect.last: is a mapping (expected a text, or a list of texts)`},
-		"- expect: {last: [{a: b}]}":     {`turn 1: expect.last[0]: is a mapping (expected a text)`},
-		"- {delay: soon}":                {`turn 1: delay: "soon" is neither a duration like 1.5s nor a number of seconds`},
-		"- {a: 1}\n- {usage: x, b: 2}":   {"a.yaml:1:4: turn 1: a: unknown key", `a.yaml:2:11: turn 2: usage: is "x"`, "a.yaml:2:14: turn 2: b: unknown key"},
-		"- [a":                           {"a.yaml:2:1:", "(expected valid YAML)"},
-		"- &a [*a]":                      {"turn 1: is a list"},
-		"- text: *nobody":                {"(expected valid YAML)"},
+		"x":                                       {`a.yaml:1:1: is "x" (expected a list of turns)`},
+		"text: hi":                                {`a.yaml:1:1: is a mapping (expected a list of turns)`},
+		"- hi":                                    {`a.yaml:1:3: turn 1: is "hi" (expected a mapping of text, reasoning, tool_calls, usage, finish, error, delay, expect)`},
+		"- text: hi\n- {txt: hi}":                 {`a.yaml:2:4: turn 2: txt: unknown key (expected one of text, reasoning,`},
+		"- text: [hi]":                            {`a.yaml:1:9: turn 1: text: is a list (expected a text)`},
+		"- {text: a, text: b}":                    {`a.yaml:1:13: turn 1: text: the key is given twice`},
+		"- usage: {input: many}":                  {`a.yaml:1:18: turn 1: usage.input: is "many" (expected a whole number)`},
+		"- usage: {input: 1.5}":                   {`usage.input: is "1.5" (expected a whole number)`},
+		"- error: {status: x}":                    {`turn 1: error.status: is "x" (expected a whole number)`},
+		"- tool_calls: {name: x}":                 {`turn 1: tool_calls: is a mapping (expected a list)`},
+		"- tool_calls: [{nam: x}]":                {`turn 1: tool_calls[0].nam: unknown key (expected one of name, arguments)`},
+		"- tool_calls: [{arguments: x}]":          {"turn 1: tool_calls[0]: name is missing"},
+		"- expect: {last: {a: b}}":                {`turn 1: expect.last: is a mapping (expected a text, or a list of texts)`},
+		"- expect: {last: [{a: b}]}":              {`turn 1: expect.last[0]: is a mapping (expected a text)`},
+		"- {delay: soon}":                         {`turn 1: delay: "soon" is neither a duration like 1.5s nor a number of seconds`},
+		"- {a: 1}\n- {usage: x, b: 2}":            {"a.yaml:1:4: turn 1: a: unknown key", `a.yaml:2:11: turn 2: usage: is "x"`, "a.yaml:2:14: turn 2: b: unknown key"},
+		"- [a":                                    {"a.yaml:2:1:", "(expected valid YAML)"},
+		"- &a [*a]":                               {"turn 1: is a list"},
+		"- text: *nobody":                         {"(expected valid YAML)"},
+		"-\n- text: hi":                           {`a.yaml:1:2: turn 1: is empty (expected a mapping of text, reasoning,`},
+		"- tool_calls: [~, {name: x}]":            {`turn 1: tool_calls[0]: is empty (expected a mapping of name, arguments)`},
+		"- text: hi\n---\n- text: ho":             {`a.yaml:2:1: a second document begins here; --- and ... separate documents (expected one list of turns)`},
+		"- text: hi\n---\n- [":                    {"(expected valid YAML)"},
+		"- {delay: -1s}":                          {`turn 1: delay: "-1s" is less than 0`},
+		"- error: {status: 429, retry_after: -1}": {`turn 1: error: retry_after: "-1" is less than 0`},
+		"- usage: {input: -4}":                    {`turn 1: usage: a number of tokens is less than 0`},
 	} {
 		_, err := scripted.Parse("a.yaml", []byte(script))
 		if err == nil {
@@ -50,7 +57,7 @@ func TestAScriptThatIsWrongSaysWhereAndWhatWasExpected(t *testing.T) {
 
 func TestAScriptIsTakenInEveryFormThatItMayHave(t *testing.T) {
 	for _, script := range []string{
-		"", "# nothing yet\n", "---\n", "- text: 5\n", "- text:\n", "-\n", "- tool_calls: [{name: x, arguments: [1, {a: b}]}]\n",
+		"", "# nothing yet\n", "---\n", "- text: 5\n", "- text:\n", "- text: hi\n...\n", "---\n- text: hi\n", "- tool_calls: [{name: x, arguments: [1, {a: b}]}]\n",
 		"- &turn {text: hi}\n- *turn\n", "- &turn {text: hi}\n- {<<: *turn, delay: 1}\n", "- usage: {input: 10, output: 0x10}\n",
 		"- error: {status: 429, retry_after: 1.5}\n", "- {error: {class: network, retry_after: 2s}}\n", "- expect: {last: a, contains: [a, b], tools: []}\n",
 	} {

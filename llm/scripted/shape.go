@@ -55,6 +55,10 @@ func (s *shape) list(n *yaml.Node, t reflect.Type, path, expected string) {
 		if path == "" {
 			at = fmt.Sprintf("turn %d", i+1)
 		}
+		if item.ShortTag() == "!!null" && t.Elem().Kind() == reflect.Struct { // the decoder would leave it out, and what follows would be counted wrong
+			s.fail(item, at, "is empty", "a mapping of "+strings.Join(keysOf(t.Elem()), ", "))
+			continue
+		}
 		s.check(item, t.Elem(), at)
 	}
 }
