@@ -72,7 +72,8 @@ func File(path string) (llm.Media, error) {
 	return m, nil
 }
 
-// Data makes an attachment of content. The name is shown to the model.
+// Data makes an attachment of content. The name is shown to the model, and a
+// journal holds text alone: it would have another name than was given.
 func Data(name string, content []byte) (llm.Media, error) {
 	m := llm.Media{MediaType: sniff(content), Name: name, Data: content}
 	limit := MaxFile
@@ -80,6 +81,8 @@ func Data(name string, content []byte) (llm.Media, error) {
 		limit = MaxText
 	}
 	switch {
+	case !utf8.ValidString(name):
+		return llm.Media{}, errors.New("has a name that is not UTF-8; rename it")
 	case len(content) == 0:
 		return llm.Media{}, errors.New("is empty")
 	case m.MediaType == "":

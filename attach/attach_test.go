@@ -44,6 +44,9 @@ func TestAFileIsWhatItsFirstBytesSay(t *testing.T) {
 	if _, err := attach.Data("a", nil); err == nil {
 		t.Error("an empty file is taken")
 	}
+	if _, err := attach.Data("caf\xe9.txt", []byte("hi")); err == nil || !strings.Contains(err.Error(), "not UTF-8") {
+		t.Errorf("a name that is no text: %v", err)
+	}
 }
 
 func TestFilesAreReadInOrderAndWithinBounds(t *testing.T) {

@@ -48,7 +48,7 @@ type Resolver struct {
 func (r *Resolver) Open(target string) (llm.Model, string, error) {
 	provider, name, ok := strings.Cut(target, "/")
 	if !ok || name == "" {
-		return nil, "", fmt.Errorf("%w: %q has no provider; write provider/model", llm.ErrUnknownModel, target)
+		return nil, "", fmt.Errorf("%w: %q is not provider/model", llm.ErrUnknownModel, target)
 	}
 	id := provider
 	if provider == "scripted" || provider == "replay" {

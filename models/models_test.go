@@ -30,8 +30,8 @@ func env(pairs ...string) func(string) string {
 func TestNamesThatOpenNothingSaySo(t *testing.T) {
 	r := models.Resolver{Getenv: env()}
 	for target, want := range map[string]string{
-		"gpt-5":            "write provider/model",
-		"openai/":          "write provider/model",
+		"gpt-5":            `"gpt-5" is not provider/model`,
+		"openai/":          `"openai/" is not provider/model`,
 		"acme/one":         `there is no provider "acme"; there are anthropic, deepseek,`,
 		"replay/k7x2":      "there is no journal to replay a run from",
 		"scripted/no.yaml": "the script no.yaml does not exist",

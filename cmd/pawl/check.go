@@ -85,21 +85,25 @@ func unreadable(err error) string {
 // right.
 func (a *app) reportChecked(files []checked, asJSON bool) error {
 	ok := !slices.ContainsFunc(files, func(c checked) bool { return !c.OK })
-	if !asJSON {
-		a.printChecked(files)
-	} else if err := a.printJSON(struct {
-		OK    bool      `json:"ok"`
-		Files []checked `json:"files"`
-	}{ok, files}); err != nil {
-		return err
+	var err error
+	if asJSON {
+		err = a.printJSON(struct {
+			OK    bool      `json:"ok"`
+			Files []checked `json:"files"`
+		}{ok, files})
+	} else {
+		err = a.printChecked(files)
 	}
-	if !ok {
+	switch {
+	case err != nil:
+		return err
+	case !ok:
 		return withCode(exitUsage)
 	}
 	return nil
 }
 
-func (a *app) printChecked(files []checked) {
+func (a *app) printChecked(files []checked) error {
 	for _, c := range files {
 		for _, p := range c.Errors {
 			fmt.Fprintln(a.err, p)
@@ -107,8 +111,12 @@ func (a *app) printChecked(files []checked) {
 		for _, p := range c.Warnings {
 			fmt.Fprintln(a.err, "warning:", p)
 		}
-		if c.OK {
-			fmt.Fprintf(a.out, "%s: ok\n", c.File)
+		if !c.OK {
+			continue
+		}
+		if err := a.printf("%s: ok\n", c.File); err != nil {
+			return err
 		}
 	}
+	return nil
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"strings"
 
@@ -34,8 +35,8 @@ func (a *app) explain(files []string, call string, o launch.Options, asJSON bool
 	case asJSON:
 		return a.printJSON(e)
 	}
-	a.printExplanation(e)
-	return nil
+	_, err = io.WriteString(a.out, explanation(e))
+	return err
 }
 
 func isFile(path string) bool {
@@ -43,43 +44,45 @@ func isFile(path string) bool {
 	return err == nil && !info.IsDir()
 }
 
-func (a *app) printExplanation(e launch.Explanation) {
+func explanation(e launch.Explanation) string {
+	var b strings.Builder
 	if p := e.Call.Problem; p != nil {
-		fmt.Fprintf(a.out, "fails     %s: %s\n", p.Type, oneLine(p.Message))
-		return
+		fmt.Fprintf(&b, "fails     %s: %s\n", p.Type, oneLine(p.Message))
+		return b.String()
 	}
 	for _, h := range e.Hooks {
 		kind := "a gate, which may block, ask or rewrite"
 		if h.Observer {
 			kind = "an observer"
 		}
-		fmt.Fprintf(a.out, "hook      %s is heard first: %s\n", oneLine(h.Name), kind)
+		fmt.Fprintf(&b, "hook      %s is heard first: %s\n", oneLine(h.Name), kind)
 	}
-	fmt.Fprintf(a.out, "%-9s by %s\n", e.Decision.Decision, e.Decision.Rule)
+	fmt.Fprintf(&b, "%-9s by %s\n", e.Decision.Decision, e.Decision.Rule)
 	if e.Decision.Reason != "" {
-		fmt.Fprintf(a.out, "because   %s\n", oneLine(e.Decision.Reason))
+		fmt.Fprintf(&b, "because   %s\n", oneLine(e.Decision.Reason))
 	}
 	if e.Hidden != "" {
-		fmt.Fprintf(a.out, "hidden    from the model by %s\n", e.Hidden)
+		fmt.Fprintf(&b, "hidden    from the model by %s\n", e.Hidden)
 	}
 	if e.Call.Facts != nil {
-		a.printFacts(*e.Call.Facts)
+		writeFacts(&b, *e.Call.Facts)
 	}
 	if labels := labelNames(e.Call.Labels); labels != "" {
-		fmt.Fprintf(a.out, "labels    %s\n", labels)
+		fmt.Fprintf(&b, "labels    %s\n", labels)
 	}
 	for _, v := range e.Rules {
-		fmt.Fprintf(a.out, "rule      %s by %s\n", v.Decision, v.Rule)
+		fmt.Fprintf(&b, "rule      %s by %s\n", v.Decision, v.Rule)
 	}
 	if v := e.Tainted; v != nil {
-		fmt.Fprintf(a.out, "%-9s by %s, %s\n", v.Decision, v.Rule, v.Reason)
+		fmt.Fprintf(&b, "%-9s by %s, %s\n", v.Decision, v.Rule, v.Reason)
 	}
-	a.printBoundary(e.Sandbox)
+	writeBoundary(&b, e.Sandbox)
+	return b.String()
 }
 
-// printBoundary says where the call would run; what runs in Pawl itself has no
+// writeBoundary says where the call would run; what runs in Pawl itself has no
 // sandbox.
-func (a *app) printBoundary(b launch.Boundary) {
+func writeBoundary(w *strings.Builder, b launch.Boundary) {
 	if b.Programs {
 		holds := b.Holds
 		if b.Inside && holds.OnDemand {
@@ -87,13 +90,13 @@ func (a *app) printBoundary(b launch.Boundary) {
 			inside.OnDemand, holds = false, &inside
 		}
 		text := boundary(event.RunStarted{Sandbox: string(b.Tier), Confinement: holds})
-		fmt.Fprintf(a.out, "sandbox   %s\n", strings.TrimPrefix(text, "sandbox: "))
+		fmt.Fprintf(w, "sandbox   %s\n", strings.TrimPrefix(text, "sandbox: "))
 	}
 	for _, what := range b.Closed {
-		fmt.Fprintf(a.out, "closed    %s\n", oneLine(what))
+		fmt.Fprintf(w, "closed    %s\n", oneLine(what))
 	}
 	if b.Refused != "" {
-		fmt.Fprintf(a.out, "refused   %s\n", oneLine(b.Refused))
+		fmt.Fprintf(w, "refused   %s\n", oneLine(b.Refused))
 	}
 }
 
@@ -110,23 +113,23 @@ func labelNames(l event.Labels) string {
 	return strings.Join(names, ", ")
 }
 
-func (a *app) printFacts(f event.Facts) {
-	fmt.Fprintf(a.out, "risk      %s\n", f.Risk)
+func writeFacts(b *strings.Builder, f event.Facts) {
+	fmt.Fprintf(b, "risk      %s\n", f.Risk)
 	for _, p := range f.Paths {
-		fmt.Fprintf(a.out, "path      %s%s\n", oneLine(p.Path), pathNotes(p))
+		fmt.Fprintf(b, "path      %s%s\n", oneLine(p.Path), pathNotes(p))
 	}
 	for i := range f.Hosts {
-		fmt.Fprintf(a.out, "host      %s\n", oneLine(f.HostPort(i)))
+		fmt.Fprintf(b, "host      %s\n", oneLine(f.HostPort(i)))
 	}
 	for _, c := range f.Commands {
 		note := ""
 		if c.ReadOnly {
 			note = " (read-only)"
 		}
-		fmt.Fprintf(a.out, "command   %s%s\n", oneLine(strings.Join(c.Words, " ")), note)
+		fmt.Fprintf(b, "command   %s%s\n", oneLine(strings.Join(c.Words, " ")), note)
 	}
 	for _, why := range f.Unclear {
-		fmt.Fprintf(a.out, "unclear   %s\n", oneLine(why))
+		fmt.Fprintf(b, "unclear   %s\n", oneLine(why))
 	}
 }
 

@@ -48,6 +48,27 @@ func TestARunWhoseOutputCannotBeWrittenParksAndSaysSo(t *testing.T) {
 	}
 }
 
+// A script that reads what is right from stdout must not take silence for it.
+func TestAFindingThatCannotBeWrittenIsAnError(t *testing.T) {
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Skip("this system has no /dev/full")
+	}
+	defer full.Close()
+	p := waiting(t)
+	for _, args := range [][]string{{"check", "agent.yaml"}, {"check", "agent.yaml", "--json"}, {"check", "agent.yaml", "--explain", "shell.exec ls"}} {
+		cmd := p.command(args...)
+		var stderr strings.Builder
+		cmd.Stdout, cmd.Stderr = full, &stderr
+		_ = cmd.Run()
+		f := finished{code: cmd.ProcessState.ExitCode(), err: stderr.String()}
+		f.clean(t, "no space left")
+		if f.code == 0 {
+			t.Errorf("%v: exit code 0", args)
+		}
+	}
+}
+
 func TestAWorkspaceThatVanishedIsNamedOnResume(t *testing.T) {
 	p := waiting(t)
 	work := filepath.Join(p.dir, "work")

@@ -68,6 +68,10 @@ func noSuchVerb(c *cobra.Command, args []string) error {
 		return nil
 	}
 	err := fmt.Errorf("unknown command %q for %q", args[0], c.CommandPath())
+	if args[0] == "help" {
+		verb, _, _ := c.Find(args[1:])
+		return fmt.Errorf("%w; did you mean '%s --help'?", err, verb.CommandPath())
+	}
 	if like := c.SuggestionsFor(args[0]); len(like) > 0 {
 		return fmt.Errorf("%w; did you mean %s?", err, strings.Join(like, " or "))
 	}
