@@ -67,7 +67,7 @@ func readDetails(e *llm.Error, v []byte) (reason string) {
 			case "reason":
 				reason = wire.Text(m.Value())
 			case "retryDelay":
-				if d, err := time.ParseDuration(wire.Text(m.Value())); err == nil && !e.HasRetryAfter {
+				if d, err := time.ParseDuration(wire.Text(m.Value())); err == nil && d >= 0 && !e.HasRetryAfter {
 					e.RetryAfter, e.HasRetryAfter = d, true
 				}
 			case "violations":

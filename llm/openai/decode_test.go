@@ -301,12 +301,14 @@ func TestFailuresOfTheServiceAreClassified(t *testing.T) {
 		message string
 		wait    time.Duration
 	}{
-		"too many requests":  {429, http.Header{"Retry-After-Ms": {"250"}}, object("rate_limit_exceeded", "tokens", "slow down"), llm.ClassThrottled, "slow down", 250 * time.Millisecond},
-		"a spoken wait":      {429, nil, object("rate_limit_exceeded", "tokens", "Please try again in 1.5s. Visit"), llm.ClassThrottled, "Please try again in 1.5s. Visit", 1500 * time.Millisecond},
-		"no credit":          {429, nil, object("insufficient_quota", "insufficient_quota", "pay"), llm.ClassQuota, "pay", 0},
-		"too long":           {400, nil, object("context_length_exceeded", "invalid_request_error", "too long"), llm.ClassContextOverflow, "too long", 0},
-		"too long, in words": {400, nil, object("", "invalid_request_error", "This model's maximum prompt length is 8."), llm.ClassContextOverflow, "This model's maximum prompt length is 8.", 0},
-		"a wrong key":        {401, nil, object("invalid_api_key", "invalid_request_error", "wrong key"), llm.ClassAuth, "wrong key", 0},
+		"too many requests":   {429, http.Header{"Retry-After-Ms": {"250"}}, object("rate_limit_exceeded", "tokens", "slow down"), llm.ClassThrottled, "slow down", 250 * time.Millisecond},
+		"a wait of two units": {429, nil, object("rate_limit_exceeded", "tokens", "Please try again in 1m30s."), llm.ClassThrottled, "Please try again in 1m30s.", 90 * time.Second},
+		"an endless wait":     {429, nil, object("rate_limit_exceeded", "tokens", "Please try again in 99999999999999h"), llm.ClassThrottled, "Please try again in 99999999999999h", 100 * 365 * 24 * time.Hour},
+		"a spoken wait":       {429, nil, object("rate_limit_exceeded", "tokens", "Please try again in 1.5s. Visit"), llm.ClassThrottled, "Please try again in 1.5s. Visit", 1500 * time.Millisecond},
+		"no credit":           {429, nil, object("insufficient_quota", "insufficient_quota", "pay"), llm.ClassQuota, "pay", 0},
+		"too long":            {400, nil, object("context_length_exceeded", "invalid_request_error", "too long"), llm.ClassContextOverflow, "too long", 0},
+		"too long, in words":  {400, nil, object("", "invalid_request_error", "This model's maximum prompt length is 8."), llm.ClassContextOverflow, "This model's maximum prompt length is 8.", 0},
+		"a wrong key":         {401, nil, object("invalid_api_key", "invalid_request_error", "wrong key"), llm.ClassAuth, "wrong key", 0},
 		"a wrong key, as a sentence": {
 			400, nil, `{"code":"Client specified an invalid argument","error":"Incorrect API key provided: x"}`,
 			llm.ClassAuth, "Incorrect API key provided: x", 0,

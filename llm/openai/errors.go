@@ -117,6 +117,10 @@ func saidRetryAfter(message string) (time.Duration, bool) {
 	if !found {
 		return 0, false
 	}
+	word, _, _ := strings.Cut(rest, " ")
+	if d, err := time.ParseDuration(strings.TrimRight(word, ".,;")); err == nil && d >= 0 {
+		return d, true // of several units, as "1m30s"
+	}
 	n := 0
 	for n < len(rest) && (rest[n] >= '0' && rest[n] <= '9' || rest[n] == '.') {
 		n++
@@ -136,5 +140,5 @@ func saidRetryAfter(message string) (time.Duration, bool) {
 	case !strings.HasPrefix(rest, "s"):
 		return 0, false
 	}
-	return time.Duration(amount * float64(unit)), true
+	return wire.Wait(amount, unit), true
 }

@@ -94,28 +94,20 @@ func readReset(h http.Header, text string, now time.Time) (time.Duration, bool) 
 		return bounded(d), true
 	}
 	if at, err := time.Parse(time.RFC3339, text); err == nil {
-		return bounded(at.Sub(serverTime(h, now))), true
+		return bounded(at.Sub(wire.ServerTime(h, now))), true
 	}
 	n, err := strconv.ParseFloat(text, 64)
 	switch {
 	case err != nil || !(n >= 0) || n > 1e15:
 		return 0, false
 	case n >= epochMillis:
-		return bounded(time.UnixMilli(int64(n)).Sub(serverTime(h, now))), true
+		return bounded(time.UnixMilli(int64(n)).Sub(wire.ServerTime(h, now))), true
 	case n >= epoch:
-		return bounded(time.Unix(int64(n), 0).Sub(serverTime(h, now))), true
+		return bounded(time.Unix(int64(n), 0).Sub(wire.ServerTime(h, now))), true
 	case n > longestReset.Seconds():
 		return longestReset, true
 	}
 	return time.Duration(n * float64(time.Second)), true
-}
-
-// serverTime is the clock that a provider's times are of, where it tells.
-func serverTime(h http.Header, now time.Time) time.Time {
-	if t, err := http.ParseTime(h.Get("Date")); err == nil {
-		return t
-	}
-	return now
 }
 
 func bounded(d time.Duration) time.Duration { return min(max(d, 0), longestReset) }

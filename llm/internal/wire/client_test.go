@@ -180,6 +180,10 @@ func TestAFailureKeepsWhatTheServiceSaid(t *testing.T) {
 func TestRetryAfterInAllItsForms(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	const century = 100 * 365 * 24 * time.Hour
+	skewed := http.Header{"Date": {"Fri, 02 Jan 2026 04:05:05 GMT"}, "Retry-After": {"Fri, 02 Jan 2026 04:05:10 GMT"}}
+	if got, ok := wire.RetryAfter(skewed, now); got != 5*time.Second || !ok {
+		t.Errorf("a date by the provider's clock gives %s, %t", got, ok)
+	}
 	for _, c := range []struct {
 		name, value string
 		want        time.Duration

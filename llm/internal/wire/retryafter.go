@@ -10,22 +10,32 @@ import (
 // Retry-After in seconds or as a date.
 func RetryAfter(h http.Header, now time.Time) (time.Duration, bool) {
 	if ms, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil && ms >= 0 {
-		return wait(ms, time.Millisecond), true
+		return Wait(ms, time.Millisecond), true
 	}
 	v := h.Get("Retry-After")
 	if s, err := strconv.ParseFloat(v, 64); err == nil && s >= 0 {
-		return wait(s, time.Second), true
+		return Wait(s, time.Second), true
 	}
 	if t, err := http.ParseTime(v); err == nil {
-		return max(t.Sub(now), 0), true
+		return max(t.Sub(ServerTime(h, now)), 0), true
 	}
 	return 0, false
 }
 
-// maxWait bounds what a header can ask for, so that no figure overflows.
+// ServerTime is the clock that a provider's times are of, where it tells: ours
+// may be wrong.
+func ServerTime(h http.Header, now time.Time) time.Time {
+	if t, err := http.ParseTime(h.Get("Date")); err == nil {
+		return t
+	}
+	return now
+}
+
+// maxWait bounds what a provider can ask for, so that no figure overflows.
 const maxWait = 100 * 365 * 24 * time.Hour
 
-func wait(n float64, unit time.Duration) time.Duration {
+// Wait is so many units of time, as a provider says them.
+func Wait(n float64, unit time.Duration) time.Duration {
 	if n >= float64(maxWait/unit) {
 		return maxWait
 	}

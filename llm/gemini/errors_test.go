@@ -1,0 +1,31 @@
+package gemini_test
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/pawlrun/pawl/llm"
+	"github.com/pawlrun/pawl/llm/gemini"
+)
+
+func TestTheWaitThatIsAskedForIsTakenUnlessItMakesNoSense(t *testing.T) {
+	for said, want := range map[string]struct {
+		wait time.Duration
+		said bool
+	}{
+		"1.5s": {1500 * time.Millisecond, true}, "0s": {0, true}, "-5s": {0, false}, "soon": {0, false}, "99999999999999s": {0, false},
+	} {
+		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusTooManyRequests)
+			_, _ = io.WriteString(w, `{"error":{"code":429,"status":"RESOURCE_EXHAUSTED","message":"later","details":[{"@type":"RetryInfo","retryDelay":"`+said+`"}]}}`)
+		}))
+		_, err := gemini.New(gemini.Options{BaseURL: srv.URL}).Generate(t.Context(), &llm.Request{Model: "m", Messages: []*llm.Message{llm.UserText("go")}})
+		srv.Close()
+		if e := llm.AsError(err); e.Class != llm.ClassThrottled || e.RetryAfter != want.wait || e.HasRetryAfter != want.said {
+			t.Errorf("%q: wait %s, %t: %v", said, e.RetryAfter, e.HasRetryAfter, err)
+		}
+	}
+}
