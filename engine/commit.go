@@ -76,6 +76,9 @@ func (d *driver) seal(data event.Data) (staged, error) {
 	if s.body, err = event.Encode(&s.event); err != nil {
 		return s, fmt.Errorf("engine: run %s: %w", d.run, err)
 	}
+	if nestedDeeper(s.body, maxEventNesting) {
+		return s, fmt.Errorf("engine: run %s: %s is nested deeper than %d levels, so nobody could read the journal that holds it", d.run, data.EventType(), maxEventNesting)
+	}
 	if err := asStored(&s); err != nil {
 		return s, fmt.Errorf("engine: run %s: %w", d.run, err)
 	}

@@ -436,6 +436,8 @@ func (d *driver) interruptOnce() {
 	}
 }
 
+var errEndedClosing = errors.New("engine: what closes the run's environment ended its goroutine (runtime.Goexit)")
+
 // closeEnv releases the run's environment once no effect uses it any more. One
 // that was given up on may still do so, and is waited for in the background.
 func (d *driver) closeEnv() error {
@@ -445,10 +447,10 @@ func (d *driver) closeEnv() error {
 	if d.abandoned {
 		go func() {
 			d.running.Wait()
-			_ = d.env.Close()
+			_ = d.env.close()
 		}()
 		return nil
 	}
 	d.running.Wait()
-	return d.env.Close()
+	return d.env.close()
 }

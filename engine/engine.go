@@ -107,7 +107,9 @@ func (v *Env) close() error {
 	if v.Close == nil {
 		return nil
 	}
-	return v.Close()
+	_, err := guard(func() (struct{}, error) { return struct{}{}, v.Close() },
+		func(message string) error { return errors.New("engine: closing the run's environment " + message) })
+	return err
 }
 
 // New returns an engine on a store. machines makes an empty machine of the
@@ -300,7 +302,9 @@ func (e *Engine) drive(ctx context.Context, d *driver) *Run {
 		if d.err == nil && d.final.Phase == machine.Parked {
 			d.err = e.lookOnceMore(context.WithoutCancel(ctx), d)
 		}
-		d.err = errors.Join(d.err, d.closeEnv())
+		left := d.err
+		d.err = errors.Join(left, errEndedClosing) // what stays if closing ends the goroutine
+		d.err = errors.Join(left, d.closeEnv())
 	})
 	return &Run{ID: d.run, engine: e, driver: d}
 }

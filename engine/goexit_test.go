@@ -102,14 +102,22 @@ func TestWhatWasAboutToBeginIsSettledWhenAToolsTimeoutEndsTheGoroutine(t *testin
 	}
 }
 
-func TestARunIsDoneWhoseEnvironmentEndsTheGoroutineThatClosesIt(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t).turns(scripted.Turn{Text: "done"})
-		r.env.Close = func() error { runtime.Goexit(); return nil }
-		run := r.start(t.Context())
-		drain(t, run, false)
-		if o := outcome(t, run); !o.OK {
-			t.Errorf("outcome %+v", o)
-		}
-	})
+func TestARunIsDoneWhoseEnvironmentBreaksWhenItIsClosed(t *testing.T) {
+	for want, breaks := range map[string]func(){
+		"closes the run's environment ended its goroutine":    runtime.Goexit,
+		"closing the run's environment panicked: it is stuck": func() { panic("it is stuck") },
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			r := newRig(t).turns(scripted.Turn{Text: "done"})
+			r.env.Close = func() error { breaks(); return nil }
+			run := r.start(t.Context())
+			state, err := run.Wait(t.Context())
+			if o := state.Outcome; o == nil || !o.OK {
+				t.Errorf("outcome %+v", o)
+			}
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("error %v, want %s", err, want)
+			}
+		})
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -183,6 +184,38 @@ func TestABrokenMachineEndsTheRunAsInternalWithEveryCallSettled(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Whatever it comes from: a reader of JSON takes 10,000 levels.
+func TestAnEventThatNobodyCouldReadEndsTheRunInItsPlace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &broken{Machine: agent.New()}
+		recorded := false
+		b.next = func() []machine.Action {
+			if recorded || b.State().Cycle == 0 {
+				return nil
+			}
+			recorded = true
+			const levels = 9_999
+			return []machine.Action{machine.Record{Data: event.HookResult{
+				Hook: "h", Stage: event.HookBeforeTool, Decision: event.HookRewrite,
+				Args: []byte(strings.Repeat("[", levels) + strings.Repeat("]", levels)),
+			}}}
+		}
+		r := newRig(t).turns(scripted.Turn{Text: "done"})
+		e := engine.New(r.store, func(string) (machine.Machine, error) { return b, nil }, engine.Options{})
+		defer e.Close()
+		r.Engine = e
+		run := r.start(t.Context())
+		s, err := run.Wait(t.Context())
+		if err == nil || !strings.Contains(err.Error(), "hook.result is nested deeper than") ||
+			s.Outcome == nil || s.Outcome.Reason != event.ReasonInternal {
+			t.Errorf("outcome %+v, error %v", s.Outcome, err)
+		}
+		if n := count(r.whole(run.ID), "hook.result"); n != 0 {
+			t.Errorf("%d of the events are there", n)
+		}
+	})
 }
 
 // A parent that breaks leaves nothing set aside for its children, and its

@@ -13,6 +13,10 @@ import (
 // below the first; no tool takes more than 256.
 const maxNesting = 1000
 
+// maxEventNesting is how deep an event may be nested: what takes it up whole, such
+// as a list of events, can still be read.
+const maxEventNesting = 9_000
+
 // maxCalls is how many calls an answer may make. No model makes as many, and what
 // each of them takes to be settled grows with their number.
 const maxCalls = 10_000
@@ -49,8 +53,10 @@ func unfit(parts llm.Parts) error {
 }
 
 // nestedTooDeep says that a valid JSON text is nested deeper than maxNesting.
-func nestedTooDeep(text []byte) bool {
-	if bytes.Count(text, []byte("["))+bytes.Count(text, []byte("{")) <= maxNesting {
+func nestedTooDeep(text []byte) bool { return nestedDeeper(text, maxNesting) }
+
+func nestedDeeper(text []byte, most int) bool {
+	if bytes.Count(text, []byte("["))+bytes.Count(text, []byte("{")) <= most {
 		return false // as nearly always
 	}
 	depth := 0
@@ -63,7 +69,7 @@ func nestedTooDeep(text []byte) bool {
 			inString = !inString
 		case inString:
 		case c == '[' || c == '{':
-			if depth++; depth > maxNesting {
+			if depth++; depth > most {
 				return true
 			}
 		case c == ']' || c == '}':
