@@ -41,8 +41,8 @@ type form struct {
 // a shell or of a program, in base64 and in hex. Those two are found in lines, too,
 // which may be indented and numbered, but not behind the names of files, or the
 // places and the text beside hex. The lines of a private key are found one by one;
-// other values of several lines only whole, with the ends of lines that they have
-// or as JSON, since a line of theirs may say what every file of its kind says.
+// of other values of several lines what looks like a credential, since the rest of a
+// line may say what every file of its kind says.
 func NewRedactor(secrets ...Secret) *Redactor {
 	r := &Redactor{forms: map[uint16][]form{}}
 	secrets = slices.DeleteFunc(slices.Clone(secrets), func(s Secret) bool { return len(s.Value) < MinLength })
@@ -61,6 +61,9 @@ func NewRedactor(secrets ...Secret) *Redactor {
 		}
 		for _, line := range keyLines(s.Value) {
 			r.add(form{text: []byte(line), mark: markOf("a line", s.Name)})
+		}
+		for _, part := range partsOf(s.Value) {
+			r.add(form{text: []byte(part), mark: markOf("a part", s.Name)})
 		}
 	}
 	if len(r.forms) == 0 {
@@ -124,9 +127,16 @@ func formsOf(value string) []string {
 	return append(forms, inAddresses(value)...)
 }
 
+// longestInAddress bounds a value that is looked for in an address within an address,
+// of which there are hundreds of ways to write one full of signs.
+const longestInAddress = 512
+
 // twiceInAddress are the forms of a value in an address that is itself a part of
 // one, as a page to come back to.
 func twiceInAddress(value string) []string {
+	if len(value) > longestInAddress {
+		return nil
+	}
 	var forms []string
 	for _, once := range inAddresses(value) {
 		if once != value {
@@ -134,38 +144,6 @@ func twiceInAddress(value string) []string {
 		}
 	}
 	return forms
-}
-
-// keyLines are the lines of the private keys in a value that nobody could have
-// written but who has the key. A variable or the file of a service account may have
-// the signs of JSON for the end of a line.
-func keyLines(value string) []string {
-	var lines []string
-	for _, armoured := range armour.FindAllStringSubmatch(value, -1) {
-		says := strings.ToUpper(armoured[1])
-		if !strings.Contains(says, "KEY") || strings.Contains(says, "PUBLIC") {
-			continue
-		}
-		for _, line := range lineEnds.Split(armoured[2], -1) {
-			line = strings.TrimSpace(line)
-			if len(line) >= likelyLength && base64Line.MatchString(line) && !constant(line) {
-				lines = append(lines, line)
-			}
-		}
-	}
-	return lines
-}
-
-var (
-	armour     = regexp.MustCompile(`(?s)-----BEGIN ([^\n-]*)-----(.*?)-----END `)
-	lineEnds   = regexp.MustCompile(`(?:\\+[nr]|[\r\n])+`)
-	base64Line = regexp.MustCompile(`^[A-Za-z0-9+/]+={0,2}$`)
-)
-
-// constant says that a line is the first one of OpenSSH's keys, which is the same
-// for all of a kind. Where a program wrote the whole key in one line, it is longer.
-func constant(line string) bool {
-	return strings.HasPrefix(line, "b3BlbnNzaC1rZXktdjEA") && len(line) <= 70
 }
 
 // markOf stands for something of a value that is not the value as a text may have
@@ -262,16 +240,17 @@ func inAddresses(text string) []string {
 
 // inAddress is a text as it stands in an address.
 func inAddress(text, unreserved string) string {
-	var b strings.Builder
+	const digits = "0123456789ABCDEF"
+	b := make([]byte, 0, len(text))
 	for i := range len(text) {
 		switch c := text[i]; {
 		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', strings.IndexByte(unreserved, c) >= 0:
-			b.WriteByte(c)
+			b = append(b, c)
 		default:
-			fmt.Fprintf(&b, "%%%02X", c)
+			b = append(b, '%', digits[c>>4], digits[c&15])
 		}
 	}
-	return b.String()
+	return string(b)
 }
 
 // inJSON is a text as it stands within a JSON string, which may be one that is

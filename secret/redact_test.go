@@ -196,6 +196,33 @@ func TestTheLinesOfAKeyAreFoundOneByOne(t *testing.T) {
 	}
 }
 
+func TestTheCredentialsInAValueOfSeveralLinesAreFoundOneByOne(t *testing.T) {
+	for name, c := range map[string]struct{ value, text, want string }{
+		"npmrc": {"registry=https://registry.npmjs.org/\n//registry.npmjs.org/:_authToken=npm_0123456789abcdef\n",
+			"     2\t//registry.npmjs.org/:_authToken=npm_0123456789abcdef", "     2\t//registry.npmjs.org/:_authToken=[redacted: a part of S]"},
+		"netrc": {"machine api.github.com\n  login deploy-of-the-site\n  password correct-horse-battery\n",
+			"deploy-of-the-site@api.github.com: correct-horse-battery", "deploy-of-the-site@api.github.com: [redacted: a part of S]"},
+		"aws": {"[default]\r\naws_access_key_id = AKIAIOSFODNN7EXAMPLE\r\naws_secret_access_key = wJalrXUtnFEMI/K/MDENG/bPxRfi",
+			"[default] AKIAIOSFODNN7EXAMPLE wJalrXUtnFEMI/K/MDENG/bPxRfi", "[default] [redacted: a part of S] [redacted: a part of S]"},
+		"git-credentials": {"https://bob:correct-horse-battery@git.example.com\nhttps://ghp_0123456789abcdef:x-oauth-basic@github.com\n",
+			"bob: correct-horse-battery ghp_0123456789abcdef github.com", "bob: [redacted: a part of S] [redacted: a part of S] github.com"},
+		"a service account in one line": {`{"private_key_id": "0123456789abcdef0123", "private_key": "-----BEGIN PRIVATE KEY-----\nMIIE\n-----END PRIVATE KEY-----\n", "client_email": "bot@my-project-123456.iam.gserviceaccount.com"}`,
+			"0123456789abcdef0123 my-project-123456.iam.gserviceaccount.com", "[redacted: a part of S] my-project-123456.iam.gserviceaccount.com"},
+		"Maven": {"<server>\n  <id>internal-releases</id>\n  <password>correct-horse-battery</password>\n</server>\n",
+			"<id>internal-releases</id>: correct-horse-battery", "<id>internal-releases</id>: [redacted: a part of S]"},
+		"kubeconfig": {"users:\n- name: gke_project_europe-west1_cluster\n  user:\n    token: eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJ4In0.c2ln-bmF0dXJl\n",
+			"gke_project_europe-west1_cluster eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJ4In0.c2ln-bmF0dXJl", "gke_project_europe-west1_cluster [redacted: a part of S]"},
+		"names with digits": {"oauth2ClientDescription: some\n\"x509CertificateChain\": 2\nbase64EncodedContent = x\ncode=YWJjZGVmZ2hp0123==\n",
+			"oauth2ClientDescription x509CertificateChain base64EncodedContent YWJjZGVmZ2hp0123==", "oauth2ClientDescription x509CertificateChain base64EncodedContent [redacted: a part of S]=="},
+		"a line end":    {"correct-horse-battery-0123456789ab\n", "is correct-horse-battery-0123456789ab.", "is [redacted: a part of S]."},
+		"a single line": {"registry=x _authToken=npm_0123456789abcdef", "npm_0123456789abcdef", "npm_0123456789abcdef"},
+	} {
+		if got := secret.NewRedactor(secret.Secret{Name: "S", Value: c.value}).RedactString(c.text); got != c.want {
+			t.Errorf("%s: got %q, want %q", name, got, c.want)
+		}
+	}
+}
+
 // What every file of a kind says, and what is no secret, can be read and written
 // although a secret says it, too.
 func TestOtherLinesOfAValueStayText(t *testing.T) {
@@ -208,11 +235,12 @@ func TestOtherLinesOfAValueStayText(t *testing.T) {
 	if len(kept) != 1 {
 		t.Fatalf("the account is not known: %d", len(kept))
 	}
+	const token = "npm_0123456789abcdef"
 	for _, value := range []string{npmrc, encrypted, certificate, key, account, kept[0].Value} {
 		r := secret.NewRedactor(secret.Secret{Name: "S", Value: value})
 		for line := range strings.Lines(value) {
 			line = strings.TrimSpace(line)
-			if got := r.RedactString("1: " + line); got != "1: "+line && !strings.Contains(line, keyLine) {
+			if got := r.RedactString("1: " + line); got != "1: "+line && !strings.Contains(line, keyLine) && !strings.Contains(line, token) {
 				t.Errorf("%q became %q", line, got)
 			}
 		}
@@ -299,7 +327,7 @@ func FuzzRedactJSONKeepsDocumentsValid(f *testing.F) {
 			t.Fatalf("%q without %q is %q", doc, value, out)
 		}
 		plain, _ := r.Redact([]byte(doc))
-		if r != nil && !strings.Contains("${secret:S}[redacted: a line of S][redacted: an encoding of S]", value) && bytes.Contains(plain, []byte(value)) && !strings.Contains(value, "${") {
+		if r != nil && !strings.Contains("${secret:S}[redacted: a line of S][redacted: a part of S][redacted: an encoding of S]", value) && bytes.Contains(plain, []byte(value)) && !strings.Contains(value, "${") {
 			t.Fatalf("%q is still in %q", value, plain)
 		}
 	})

@@ -52,8 +52,7 @@ func (s Secret) Validate() error {
 }
 
 // Reference is how the arguments of a call name a secret, and what stands in
-// the journal in its place; a single line of a key, base64 and hex have another
-// sign there.
+// the journal in its place; a part of it, base64 and hex have another sign there.
 func Reference(name string) string { return "${secret:" + name + "}" }
 
 // words in the name of a variable say that its value is a credential, and so do
