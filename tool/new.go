@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 
 	"github.com/google/jsonschema-go/jsonschema"
@@ -14,11 +15,13 @@ import (
 
 // New makes a tool from a function. The schema comes from the fields of A: the
 // json tags name them, a jsonschema tag describes them, and omitempty makes
-// them optional. R is [Result], a string, or anything that encodes as JSON.
+// them optional. A type that reads itself from a text is asked for as one. R is
+// [Result], a pointer to one, a string, or anything that encodes as JSON.
 //
 // The tool is declared at_most_once, not read-only and not concurrent; set the
 // fields of the returned Tool to say otherwise. New panics when A cannot be
-// described by a schema, which is a mistake in the program.
+// described by a schema, or no call could fill it, which is a mistake in the
+// program.
 func New[A, R any](name, description string, run func(ctx context.Context, args A) (R, error)) Tool {
 	return NewWithCall(name, description, func(ctx context.Context, _ Call, args A) (R, error) { return run(ctx, args) })
 }
@@ -39,8 +42,7 @@ func NewWithCall[A, R any](name, description string, run func(ctx context.Contex
 			}
 			out, err := run(ctx, c, args)
 			if err != nil {
-				r, _ := any(out).(Result)
-				return r, err
+				return resultBefore(out), err
 			}
 			return resultOf(out)
 		},
@@ -71,20 +73,39 @@ func decode[A any](raw json.RawMessage) (A, error) {
 // SchemaOf is the JSON Schema of a Go struct or map, by its json and jsonschema
 // tags. Fields are required unless they are omitted when empty.
 func SchemaOf[A any]() (json.RawMessage, error) {
-	s, err := jsonschema.For[A](nil)
+	t := reflect.TypeFor[A]()
+	schemas, err := readSchemas(t)
+	if err != nil {
+		return nil, err
+	}
+	s, err := jsonschema.For[A](&jsonschema.ForOptions{TypeSchemas: schemas})
 	if err != nil {
 		return nil, err
 	}
 	if s.Type != "object" {
-		return nil, fmt.Errorf("must be a struct or a map, not %s", s.Type)
+		return nil, fmt.Errorf("must be a struct or a map, not %s", t)
 	}
 	return json.Marshal(s)
 }
 
+// resultBefore is the Result that a function gave; the zero value where it gave
+// something else.
+func resultBefore(out any) Result {
+	switch r := out.(type) {
+	case Result:
+		return r
+	case *Result:
+		if r != nil {
+			return *r
+		}
+	}
+	return Result{}
+}
+
 func resultOf(out any) (Result, error) {
 	switch v := out.(type) {
-	case Result:
-		return v, nil
+	case Result, *Result:
+		return resultBefore(out), nil
 	case string:
 		return Result{Output: v}, nil
 	}

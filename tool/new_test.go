@@ -65,6 +65,13 @@ func TestResultsOfFunctions(t *testing.T) {
 		{"a Result is taken whole", tool.New("t", "", func(context.Context, struct{}) (tool.Result, error) {
 			return tool.Result{Output: "x", ExitCode: &five, EndsRun: true}, nil
 		}), tool.Result{Output: "x", ExitCode: &five, EndsRun: true}, nil},
+		{"so is what points to one", tool.New("t", "", func(context.Context, struct{}) (*tool.Result, error) {
+			return &tool.Result{Output: "x", Private: true}, nil
+		}), tool.Result{Output: "x", Private: true}, nil},
+		{"what points to none says nothing", tool.New("t", "", func(context.Context, struct{}) (*tool.Result, error) { return nil, nil }), tool.Result{}, nil},
+		{"an error keeps what was done so far, behind a pointer too", tool.New("t", "", func(context.Context, struct{}) (*tool.Result, error) {
+			return &tool.Result{Output: "half"}, failure
+		}), tool.Result{Output: "half"}, failure},
 		{"anything else is JSON", tool.New("t", "", func(context.Context, struct{}) ([]int, error) { return []int{1, 2}, nil }), tool.Result{Output: "[1,2]"}, nil},
 		{"an error is the function's", tool.New("t", "", func(context.Context, struct{}) (string, error) { return "ignored", failure }), tool.Result{}, failure},
 		{"an error keeps what was done so far", tool.New("t", "", func(context.Context, struct{}) (tool.Result, error) {
