@@ -36,20 +36,33 @@ func Prune(ctx context.Context, s Store, o PruneOptions) ([]Run, error) {
 	if o.DryRun {
 		return doomed, nil
 	}
-	var forked *ForkedError
-	for i, r := range doomed {
-		switch err := s.Delete(ctx, r.ID); {
-		case errors.Is(err, ErrNotFound): // somebody else prunes too
-		case errors.As(err, &forked): // somebody has forked it since
-			doomed[i].ID = ""
-		case err != nil:
-			return doomed[:i], fmt.Errorf("journal: prune: %w", err)
+	var gone []Run
+	stays := map[string]bool{}
+	for _, r := range doomed {
+		if !stays[r.ID] {
+			err := s.Delete(ctx, r.ID)
+			if stays[r.ID] = taken(err); err != nil && !taken(err) && !errors.Is(err, ErrNotFound) {
+				return gone, fmt.Errorf("journal: prune: %w", err)
+			}
 		}
+		if stays[r.ID] {
+			stays[r.Parent] = true
+			continue
+		}
+		gone = append(gone, r)
 		if err := ctx.Err(); err != nil {
-			return doomed[:i+1], fmt.Errorf("journal: prune: %w", err)
+			return gone, fmt.Errorf("journal: prune: %w", err)
 		}
 	}
-	return slices.DeleteFunc(doomed, func(r Run) bool { return r.ID == "" }), nil
+	return gone, nil
+}
+
+// taken says that since the runs were listed somebody has forked this one or
+// goes on with it. That they have deleted it is what was wanted.
+func taken(err error) bool {
+	_, forked := errors.AsType[*ForkedError](err)
+	_, held := errors.AsType[*HeldError](err)
+	return forked || held
 }
 
 // mayGo judges a run by itself.
