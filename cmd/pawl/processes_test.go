@@ -225,6 +225,28 @@ func TestDetachPrintsTheRunsID(t *testing.T) {
 	p.exits(0, "runs", "events", id, "--follow")
 }
 
+func TestWithADetachedRunItsLogIsRemoved(t *testing.T) {
+	for _, verb := range [][]string{{"rm"}, {"prune", "--older-than", "0s"}} {
+		t.Run(verb[0], func(t *testing.T) {
+			p := waiting(t)
+			p.write("go", "")
+			id := strings.TrimSuffix(p.exits(0, "run", "agent.yaml", "work", "--detach").out, "\n")
+			p.eventually("its process has left", func() bool { r := p.row(id); return r.State == journal.Ended && r.Owner == "" })
+			p.exits(0, "runs", "prune", "--older-than", "0s", "--dry-run")
+			if log := ".pawl/" + id + ".log"; !p.exists(log)() {
+				t.Fatalf("there is no %s", log)
+			}
+			if verb[0] == "rm" {
+				verb = append(verb, id)
+			}
+			p.exits(0, append([]string{"runs"}, verb...)...)
+			if p.exists(".pawl/" + id + ".log")() {
+				t.Error("its log is still there")
+			}
+		})
+	}
+}
+
 func TestTwoProcessesNeverDriveOneRun(t *testing.T) {
 	p := waiting(t)
 	s := p.startWaiting()

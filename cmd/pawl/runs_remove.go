@@ -91,10 +91,15 @@ func (s *session) remove(ctx context.Context, r journal.Run) ([]string, error) {
 	if err := s.store.Delete(ctx, r.ID); err != nil {
 		return gone, err
 	}
-	if err := os.Remove(logOf(s.app.journalPath, r.ID)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return gone, fmt.Errorf("remove the log of run %s: %w", r.ID, err)
+	return append(gone, r.ID), s.app.removeLog(r.ID)
+}
+
+// removeLog removes what a run wrote while it was detached.
+func (a *app) removeLog(run string) error {
+	if err := os.Remove(logOf(a.journalPath, run)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("remove the log of run %s: %w", run, err)
 	}
-	return append(gone, r.ID), nil
+	return nil
 }
 
 func (a *app) printRemoved(ids []string, asJSON bool) error {
@@ -155,12 +160,15 @@ func (a *app) prune(ctx context.Context, f pruneFlags) error {
 	rows, err := journal.Prune(ctx, s.store, journal.PruneOptions{
 		Before: time.Now().Add(-age), States: selected, DryRun: f.dryRun,
 	})
-	if err != nil {
-		return err
-	}
 	gone := make([]string, len(rows))
 	for i, r := range rows {
 		gone[i] = r.ID
+		if !f.dryRun {
+			err = errors.Join(err, a.removeLog(r.ID))
+		}
+	}
+	if err != nil {
+		return err
 	}
 	if len(gone) == 0 {
 		fmt.Fprintf(a.err, "nothing to remove: whatever is %s changed within %s, is being driven, or has a child or a fork that stays\n",

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -51,47 +52,55 @@ func (a *app) verify(ctx context.Context, args []string, head string, asJSON boo
 		return err
 	}
 	defer s.close()
-	ids, err := s.chosen(ctx, args)
-	if err != nil {
-		return err
-	}
-	results := make([]verified, 0, len(ids))
-	sound := true
-	for _, id := range ids {
-		v, err := s.verifyOne(ctx, id, head)
-		if err != nil {
-			return err
-		}
-		results = append(results, v)
-		sound = sound && v.OK
-	}
+	var results []verified
 	problem := ""
 	if len(args) == 0 {
-		if problem, err = s.checkFile(ctx); err != nil {
-			return err
+		if results, err = s.verifyAll(ctx); err == nil {
+			problem, err = s.checkFile(ctx)
 		}
+	} else {
+		results, err = s.verifyNamed(ctx, args[0], head)
+	}
+	if err != nil {
+		return err
 	}
 	if err := a.printVerified(results, problem, len(args) == 0, asJSON); err != nil {
 		return err
 	}
-	if !sound || problem != "" {
+	unsound := func(v verified) bool { return !v.OK }
+	if slices.ContainsFunc(results, unsound) || problem != "" {
 		return &exitError{code: exitFailed}
 	}
 	return nil
 }
 
-// chosen are the ids of the run that was named, or of all.
-func (s *session) chosen(ctx context.Context, args []string) ([]string, error) {
-	if len(args) > 0 {
-		r, err := s.find(ctx, args[0])
-		return []string{r.ID}, err
+func (s *session) verifyNamed(ctx context.Context, prefix, head string) ([]verified, error) {
+	r, err := s.find(ctx, prefix)
+	if err != nil {
+		return nil, err
 	}
+	v, err := s.verifyOne(ctx, r.ID, head)
+	return []verified{v}, err
+}
+
+// verifyAll leaves out what somebody removes while it reads.
+func (s *session) verifyAll(ctx context.Context) ([]verified, error) {
 	rows, err := s.store.Runs(ctx, journal.Filter{})
-	ids := make([]string, len(rows))
-	for i, r := range rows {
-		ids[i] = r.ID
+	if err != nil {
+		return nil, err
 	}
-	return ids, err
+	results := make([]verified, 0, len(rows))
+	for _, r := range rows {
+		v, err := s.verifyOne(ctx, r.ID, "")
+		switch {
+		case errors.Is(err, journal.ErrNotFound):
+		case err != nil:
+			return nil, err
+		default:
+			results = append(results, v)
+		}
+	}
+	return results, nil
 }
 
 func (s *session) verifyOne(ctx context.Context, id, head string) (verified, error) {
