@@ -323,11 +323,16 @@ func TestWhatGoesWrongInAModelAdapterFailsTheRunWithAnOutcome(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := newRig(t).model(fine)
 				r.env.Model = env.Model
+				began := time.Now()
 				run := r.start(t.Context())
-				if o := outcome(t, run); o.Status != event.StatusFailed || o.Reason != event.ReasonModelError || o.Error == nil {
+				o := outcome(t, run)
+				if o.Status != event.StatusFailed || o.Reason != event.ReasonModelError || o.Error == nil {
 					t.Errorf("outcome %+v", o)
 				}
-				r.whole(run.ID)
+				// To ask again would break it again.
+				if n := count(r.whole(run.ID), "model.requested"); n != 1 || o.Error.Class != string(llm.ClassInvalid) || time.Since(began) > 0 {
+					t.Errorf("it was asked %d times within %s, and failed as %s", n, time.Since(began), o.Error.Class)
+				}
 			})
 		})
 	}

@@ -36,6 +36,7 @@ func TestAFailedCallIsChargedByHowFarItCame(t *testing.T) {
 		{"stopped before anything was sent", nil, &llm.Error{Class: llm.ClassInterrupted, Unsent: true}, llm.Usage{}},
 		{"the provider said no", nil, &llm.Error{Class: llm.ClassOverloaded, Status: 529}, llm.Usage{}},
 		{"sent, and no answer came", nil, &llm.Error{Class: llm.ClassNetwork, Err: errors.New("EOF")}, worst},
+		{"the connection broke after it was made", nil, &llm.Error{Class: llm.ClassNetwork, Err: &net.OpError{Op: "read"}}, worst},
 		{"stopped in mid-flight", nil, &llm.Error{Class: llm.ClassInterrupted, Err: context.Canceled}, worst},
 		{"the adapter broke", nil, &llm.Error{Class: llm.ClassInvalid, Err: errBroken}, worst},
 		{"broken off after its usage was reported", &llm.Response{Usage: reported}, &llm.Error{Class: llm.ClassNetwork}, reported},
@@ -86,6 +87,20 @@ func TestAnAnswerIsChargedByWhatCameWhereItsUsageIsNotReported(t *testing.T) {
 		if diff := cmp.Diff(c.want, used(call, &llm.Response{Parts: parts, Usage: c.reported})); diff != "" {
 			t.Errorf("%s: (-want +got)\n%s", name, diff)
 		}
+	}
+	for name, came := range map[string]llm.Parts{
+		"a service's own item":     {llm.Item{Raw: []byte(`{"type":"web"}`)}},
+		"arguments that are text":  {llm.ToolCall{ArgsText: "fourteen bytes"}},
+		"reasoning that is sealed": {llm.Reasoning{Text: "hm", Signature: "fourteen bytes", Raw: []byte("{}")}},
+	} {
+		want := llm.Usage{Input: 1000, Output: 14, Estimated: true}
+		if diff := cmp.Diff(want, used(call, &llm.Response{Parts: came, Usage: llm.Usage{Estimated: true}})); diff != "" {
+			t.Errorf("%s: (-want +got)\n%s", name, diff)
+		}
+	}
+	unknown := llm.Usage{Input: 1000, Output: 500, Estimated: true}
+	if got := used(call, &llm.Response{Finish: llm.FinishEnd}); got != unknown {
+		t.Errorf("an answer of nothing, of which nothing is reported, is charged %+v", got)
 	}
 	empty := llm.Response{Usage: llm.Usage{Input: 900}}
 	if got := used(call, &empty); got != empty.Usage {

@@ -51,6 +51,12 @@ func (m *mortal) dead() bool {
 	return m.died
 }
 
+func (m *mortal) kill() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.died = true
+}
+
 func (m *mortal) alive() error {
 	if m.dead() {
 		return errDead

@@ -137,6 +137,34 @@ func TestARaiseWakesAParkedChildWhileItsSiblingGoesOn(t *testing.T) {
 	})
 }
 
+// A child that parked at a limit of its own goes on when that one is raised, and
+// not for a message that it does not wait for.
+func TestARaiseOfAParkedChildsOwnLimitWakesIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		child := newRig(t).model(&slowly{output: 10}).priced(0, 1000)
+		child.cfg.MaxTokens, child.cfg.Limits.USDPerRun = 2000, 0.5
+		child.cfg.OnBudget = map[string]agent.OnBudget{"usd_per_run": agent.BudgetAsk}
+		r := besideASibling(t, child)
+		run, id := r.startsUntilParked(t)
+		r.send(journal.Command{Run: id, Kind: journal.Input, Text: "hurry", By: "ann"})
+		synctest.Wait()
+		if row, err := r.store.Run(t.Context(), id); err != nil || row.State != journal.Parked {
+			t.Fatalf("after a message the child is %+v, %v", row.Status, err)
+		}
+		r.send(journal.Command{Run: id, Kind: journal.Raise, Setting: "usd_per_run", Value: 50})
+		synctest.Wait()
+		if row, err := r.store.Run(t.Context(), id); err != nil || row.State != journal.Ended {
+			t.Fatalf("the child is %+v, %v", row.Status, err)
+		}
+		if o := outcome(t, run); o.FinalOutput != "done" {
+			t.Errorf("%+v", o)
+		}
+		if n := count(r.whole(run.ID), "run.parked"); n != 0 {
+			t.Errorf("the parent parked %d times", n)
+		}
+	})
+}
+
 // The run above may hear of the raise before it hears that the child has parked.
 func TestARaiseWakesAChildThatIsAboutToPark(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -260,8 +288,10 @@ type damaged struct {
 
 func (s *damaged) Records(ctx context.Context, run string, after int64, limit int) ([]journal.Record, error) {
 	records, err := s.Store.Records(ctx, run, after, limit)
-	if run == s.run && len(records) > 0 {
-		records[0].Body = []byte(`{"type":`)
+	if run == s.run {
+		for i := range records {
+			records[i].Body = []byte(`{"type":`)
+		}
 	}
 	return records, err
 }
@@ -293,6 +323,43 @@ func TestAParentOfADamagedChildCanBeCancelled(t *testing.T) {
 		}
 		if after, err := store.Run(t.Context(), id); err != nil || after.Head != before.Head {
 			t.Errorf("the child's journal went on: %+v, %v", after, err)
+		}
+	})
+}
+
+// What a child had set aside above when its process died, and whose journal can
+// no more be read, counts as used: nobody knows that it was not (FIELD F27).
+func TestWhatADamagedChildHadSetAsideCountsAsUsed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &damaged{Store: newRig(t).store}
+		mortal := &mortal{Store: store}
+		child := newRig(t, mortal).model(modelFunc(func(context.Context, *llm.Request, func(llm.Delta)) (*llm.Response, error) {
+			mortal.kill()
+			return said("paid for, and never journalled"), nil
+		})).priced(0, 1e6)
+		child.cfg.MaxTokens, child.cfg.Limits.USDPerRun = 7, 100
+		r := newRig(t, mortal).turns(uses(1, 1, scripted.Turn{ToolCalls: calls("ask", task)}), scripted.Turn{Text: "done"}).offers("ask", child).priced(0, 1e6)
+		r.cfg.MaxTokens, r.cfg.Limits.USDPerRun = 9, 100
+		run := r.start(t.Context())
+		if _, err := run.Wait(t.Context()); !errors.Is(err, errDead) {
+			t.Fatalf("the run was left with %v", err)
+		}
+		time.Sleep(time.Minute)
+		store.run = r.children(run.ID)[0]
+		r.t, r.store = t, store
+		newRig(t, store).send(journal.Command{Run: run.ID, Kind: journal.Cancel, By: "ann"})
+		events := r.whole(run.ID)
+		var used []event.BudgetCommitted
+		for _, e := range events {
+			if d, ok := e.Data.(event.BudgetCommitted); ok && d.Run == store.run {
+				used = append(used, d)
+			}
+		}
+		if len(used) != 1 || used[0].Output != 7 || !used[0].Estimated || !near(used[0].USD, 7) {
+			t.Errorf("%+v", used)
+		}
+		if o := events[len(events)-1].Data.(event.RunCompleted).Outcome; !near(o.Cost.USD, 8) {
+			t.Errorf("%+v", o)
 		}
 	})
 }

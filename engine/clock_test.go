@@ -172,6 +172,25 @@ func TestALeaseOfASilentProcessEndsWhereTheClockIsSetBack(t *testing.T) {
 	})
 }
 
+// The clock of whoever drives a run may be ahead of another's for good.
+func TestALivingDriverKeepsItsRunWhereAnothersClockIsBehind(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, clock := setRig(t)
+		clock.set(day)
+		long := toolFunc("long", func(context.Context) (string, error) { time.Sleep(110 * time.Second); return "worked", nil })
+		run := r.tools(long).turns(scripted.Turn{ToolCalls: calls("long", "{}")}, scripted.Turn{Text: "done"}).start(t.Context())
+		other := r.other()
+		patience, cancel := context.WithTimeout(t.Context(), 100*time.Second)
+		defer cancel()
+		if _, err := other.Resume(patience, run.ID, func(event.RunStarted) (engine.Env, error) { return other.env, nil }); err == nil {
+			t.Error("the run was taken from its driver")
+		}
+		if o := outcome(t, run); !o.OK {
+			t.Errorf("outcome %+v", o)
+		}
+	})
+}
+
 func TestALivingDriverKeepsItsRunWhereTheClockIsSet(t *testing.T) {
 	for name, by := range map[string]time.Duration{"back": -day, "back by little": -20 * time.Second} {
 		t.Run(name, func(t *testing.T) {

@@ -195,37 +195,44 @@ func TestARunThatWasLeftTakesItsCommandsWhenItIsResumed(t *testing.T) {
 // The first decision rests in the inbox of such a run, or its time is over there.
 func TestWhoeverDecidesTooLateAboutARunThatWasLeftIsTold(t *testing.T) {
 	for name, c := range map[string]struct {
-		first journal.CommandKind
+		first journal.Command
 		wait  time.Duration
 		want  event.ApprovalKind
 	}{
-		"after an approval":  {journal.Approve, 0, event.ApprovalApproved},
-		"after a rejection":  {journal.Reject, 0, event.ApprovalRejected},
-		"after its time":     {"", time.Hour, event.ApprovalExpired},
-		"as the first, late": {"", 59 * time.Minute, ""},
+		"after an approval":            {journal.Command{Kind: journal.Approve, CallID: "-1-2"}, 0, event.ApprovalApproved},
+		"after an edit":                {journal.Command{Kind: journal.Approve, CallID: "-1-2", Args: []byte(`{}`)}, 0, event.ApprovalEdited},
+		"after a rejection":            {journal.Command{Kind: journal.Reject, CallID: "-1-2"}, 0, event.ApprovalRejected},
+		"after its time":               {journal.Command{}, time.Hour, event.ApprovalExpired},
+		"as the first, late":           {journal.Command{}, 59 * time.Minute, ""},
+		"after a message":              {journal.Command{Kind: journal.Input, Text: "hurry"}, 0, ""},
+		"after one about another call": {journal.Command{Kind: journal.Reject, CallID: "-1-3"}, 0, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				worked := func(context.Context) (string, error) { return "worked", nil }
 				store := &watched{Store: memory.New(nil), onAppend: failOnce("tool_result", journal.ErrFull)}
 				r := newRig(t, store).gate("work").tools(toolFunc("work", worked), toolFunc("free", worked)).
-					turns(scripted.Turn{ToolCalls: calls("free", "{}", "work", "{}")}, scripted.Turn{Text: "done"})
+					turns(scripted.Turn{ToolCalls: calls("free", "{}", "work", "{}", "work", "{}")}, scripted.Turn{Text: "done"})
 				r.cfg.Approve, r.cfg.Approvals.Seconds = agent.ApproveWait, 3600
 				run := r.start(t.Context())
 				if _, err := run.Wait(t.Context()); err == nil {
 					t.Fatal("the run was not left")
 				}
-				send := func(kind journal.CommandKind) error {
-					return r.Send(t.Context(), journal.Command{Run: run.ID, Kind: kind, CallID: run.ID + "-1-2", By: "ann"})
+				send := func(c journal.Command) error {
+					c.Run, c.By = run.ID, "ann"
+					if c.CallID != "" {
+						c.CallID = run.ID + c.CallID
+					}
+					return r.Send(t.Context(), c)
 				}
-				if c.first != "" {
+				if c.first.Kind != "" {
 					if err := send(c.first); err != nil {
 						t.Fatal(err)
 					}
 				}
 				time.Sleep(c.wait)
 				var late *engine.DecidedError
-				if err := send(journal.Approve); errors.As(err, &late) != (c.want != "") || late != nil && late.Decision.Kind != c.want {
+				if err := send(journal.Command{Kind: journal.Approve, CallID: "-1-2"}); errors.As(err, &late) != (c.want != "") || late != nil && late.Decision.Kind != c.want {
 					t.Errorf("whoever comes second hears %v", err)
 				}
 			})

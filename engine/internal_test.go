@@ -17,6 +17,7 @@ import (
 	"github.com/pawlrun/pawl/llm/scripted"
 	"github.com/pawlrun/pawl/machine"
 	"github.com/pawlrun/pawl/machine/agent"
+	"github.com/pawlrun/pawl/tool"
 )
 
 // waitsForApproval is a machine with one open approval, which ends when that
@@ -215,6 +216,53 @@ func TestAnEventThatNobodyCouldReadEndsTheRunInItsPlace(t *testing.T) {
 		if n := count(r.whole(run.ID), "hook.result"); n != 0 {
 			t.Errorf("%d of the events are there", n)
 		}
+	})
+}
+
+// What was under way when a run broke, and ended all the same, was paid for: it is
+// the call's result.
+func TestWhatEndsWhileARunBreaksIsItsCallsResult(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		child := newRig(t).turns(scripted.Turn{Text: "found"})
+		look := toolFunc("look", func(context.Context) (string, error) { time.Sleep(time.Second); return "seen", nil })
+		slow := toolFunc("slow", func(context.Context) (string, error) { time.Sleep(2 * time.Second); return "worked", nil })
+		look.Concurrent, slow.Concurrent = true, true
+		r := newRig(t, child.store).turns(scripted.Turn{ToolCalls: calls("ask", task, "slow", "{}", "look", "{}")}).tools(look, slow).offers("ask", child)
+		r.cfg.Dispatch = agent.ParallelAll
+		b := &broken{Machine: agent.New()}
+		b.apply = func(e *event.Event) error {
+			if d, ok := e.Data.(event.ToolResult); ok && d.Tool == "look" {
+				return errors.New("a defect")
+			}
+			return nil
+		}
+		var machines atomic.Int32 // the parent's comes first
+		e := engine.New(r.store, func(string) (machine.Machine, error) {
+			if machines.Add(1) == 1 {
+				return b, nil
+			}
+			return agent.New(), nil
+		}, engine.Options{Observers: []engine.Observer{{Tool: func(ctx context.Context, c engine.ToolCall, next handOn) (tool.Result, error) {
+			result, err := next(ctx)
+			if c.Tool == "ask" {
+				time.Sleep(2 * time.Second) // the child has ended, and its call has not
+			}
+			return result, err
+		}}}})
+		defer e.Close()
+		r.Engine = e
+		run := r.start(t.Context())
+		if s, err := run.Wait(t.Context()); err == nil || s.Outcome == nil || s.Outcome.Reason != event.ReasonInternal {
+			t.Fatalf("%+v, %v", s.Outcome, err)
+		}
+		got := map[string]string{}
+		for _, res := range results(r.whole(run.ID)) {
+			got[res.Tool] = res.Output
+		}
+		if got["ask"] != "found" || got["slow"] != "worked" {
+			t.Errorf("%q", got)
+		}
+		r.ended(run.ID)
 	})
 }
 

@@ -92,59 +92,79 @@ func TestAStalledSubscriberHoldsNobodyUpAndMissesNoDurableEvent(t *testing.T) {
 }
 
 func TestASubscriberThatLostDeltasIsToldToDropWhatItHas(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		stall, answer := make(chan struct{}), make(chan struct{})
-		say := func(emit func(llm.Delta), word string, times int) {
-			for range times {
-				emit(llm.Delta{Kind: llm.DeltaText, Text: word})
-			}
+	for name, kind := range map[string]llm.DeltaKind{"text": llm.DeltaText, "reasoning": llm.DeltaReasoning, "a call": llm.DeltaToolCall} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { losesDeltas(t, kind) })
+		})
+	}
+}
+
+func losesDeltas(t *testing.T, kind llm.DeltaKind) {
+	stall, answer := make(chan struct{}), make(chan struct{})
+	say := func(emit func(llm.Delta), word string, times int) {
+		for range times {
+			emit(llm.Delta{Kind: kind, Text: word})
 		}
-		turn := 0
-		r := newRig(t).model(modelFunc(func(_ context.Context, _ *llm.Request, emit func(llm.Delta)) (*llm.Response, error) {
-			if turn++; turn == 2 {
-				say(emit, "second", 1)
-				return said("second"), nil
-			}
+	}
+	turn := 0
+	r := newRig(t).model(modelFunc(func(_ context.Context, _ *llm.Request, emit func(llm.Delta)) (*llm.Response, error) {
+		if turn++; turn == 2 {
+			say(emit, "second", 1)
+			return said("second"), nil
+		}
+		<-stall
+		say(emit, "first", 1)
+		synctest.Wait() // the subscriber has it, and stalls
+		say(emit, "lost", 100_000)
+		stall <- struct{}{}
+		synctest.Wait() // the subscriber has caught up
+		say(emit, "late", 3)
+		synctest.Wait()
+		<-answer
+		return &llm.Response{Parts: llm.Parts{llm.Text{Text: "first"}, llm.ToolCall{Name: "none"}}}, nil
+	}))
+	run := r.start(t.Context())
+	shown := ""
+	show := func(text string) {
+		shown += text
+		if text == "first" {
 			<-stall
-			say(emit, "first", 1)
-			synctest.Wait() // the subscriber has it, and stalls
-			say(emit, "lost", 100_000)
-			stall <- struct{}{}
-			synctest.Wait() // the subscriber has caught up
-			say(emit, "late", 3)
-			synctest.Wait()
-			<-answer
-			return &llm.Response{Parts: llm.Parts{llm.Text{Text: "first"}, llm.ToolCall{Name: "none"}}}, nil
-		}))
-		run := r.start(t.Context())
-		shown := ""
-		for e, err := range run.Events(t.Context(), true) {
-			if err != nil {
-				t.Fatal(err)
-			}
-			switch d := e.Data.(type) {
-			case event.ModelRequested:
-				if e.Cycle == 1 {
-					stall <- struct{}{}
-				}
-			case event.Text:
-				shown += d.Text
-				if d.Text == "first" {
-					<-stall
-				}
-			case event.TextReset:
-				shown = ""
-				close(answer)
-			case event.ModelResponse:
-				shown = ""
-			case event.RunTerminatedBy:
-				continue
-			}
-			if strings.Contains(shown, "late") || strings.Contains(shown, "lost") && !strings.HasPrefix(shown, "first") {
-				t.Fatalf("the text that a client shows has a hole: %.40q", shown)
-			}
 		}
-	})
+	}
+	var heard []event.Event
+	for e, err := range run.Events(t.Context(), true) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e.Seq > 0 {
+			heard = append(heard, e)
+		}
+		switch d := e.Data.(type) {
+		case event.ModelRequested:
+			if e.Cycle == 1 {
+				stall <- struct{}{}
+			}
+		case event.Text:
+			show(d.Text)
+		case event.Reasoning:
+			show(d.Text)
+		case event.ToolCallDelta:
+			show(d.Text)
+		case event.TextReset:
+			shown = ""
+			close(answer)
+		case event.ModelResponse:
+			shown = ""
+		case event.RunTerminatedBy:
+			continue
+		}
+		if strings.Contains(shown, "late") || strings.Contains(shown, "lost") && !strings.HasPrefix(shown, "first") {
+			t.Fatalf("what a client shows has a hole: %.40q", shown)
+		}
+	}
+	if diff := cmp.Diff(names(r.whole(run.ID)), names(heard)); diff != "" {
+		t.Errorf("-journal +subscriber:\n%s", diff)
+	}
 }
 
 func TestDeltasStandBetweenTheIntentAndTheAnswerTheyBelongTo(t *testing.T) {
