@@ -50,21 +50,30 @@ func onOneLine(path string) string {
 	return strconv.Quote(path)
 }
 
-// clip cuts a text to a number of characters and marks the cut.
+// clip cuts a text to a number of columns and marks the cut.
 func clip(s string, width int) string {
-	r := []rune(s)
-	if len(r) <= width || width < 1 {
+	if width < 1 || columns(s) <= width {
 		return s
 	}
-	return string(r[:width-1]) + "…"
+	room := width - columns("…")
+	for i, r := range s {
+		if room -= columnsOf(r); room < 0 {
+			return s[:i] + "…"
+		}
+	}
+	return s
 }
 
 // tail is the end of a text on one line, for a live line.
 func tail(s string, width int) string {
 	s = strings.Join(strings.Fields(harmless(s)), " ")
-	r := []rune(s)
-	if len(r) <= width {
+	if columns(s) <= width {
 		return s
 	}
-	return "…" + string(r[len(r)-width+1:])
+	r := []rune(s)
+	from := len(r)
+	for room := width - columns("…"); room >= columnsOf(r[from-1]); from-- {
+		room -= columnsOf(r[from-1])
+	}
+	return "…" + string(r[from:])
 }

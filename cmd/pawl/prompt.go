@@ -79,6 +79,10 @@ func (q *asker) ask(ctx context.Context, pending event.ToolPendingApproval) (eve
 		return d, ctx.Err()
 	}
 	q.withdrawn = time.Time{}
+	if err != nil {
+		q.p.withdraw(" (no answer)")
+		return d, err
+	}
 	q.p.answered()
 	d.Approver = q.by
 	return d, err

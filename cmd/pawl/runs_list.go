@@ -7,7 +7,6 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
-	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -119,11 +118,11 @@ func listLines(items []control.Standing, now time.Time, width int) []string {
 	names := 0
 	for _, r := range items {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t\n", r.ID, standingNow(r, now), plural(r.Cycles, "cycle"), clock(r.Created))
-		names = max(names, min(utf8.RuneCountInString(r.Name), nameRoom)+len(startedBy(r.Run)))
+		names = max(names, min(columns(r.Name), nameRoom)+len(startedBy(r.Run)))
 	}
 	_ = w.Flush() // a builder takes everything
 	lines := strings.Split(strings.TrimSuffix(table.String(), "\n"), "\n")
-	fits := width == 0 || utf8.RuneCountInString(lines[0])+names <= width
+	fits := width == 0 || columns(lines[0])+names <= width
 	for i, r := range items {
 		if fits {
 			lines[i] = named(lines[i], r.Run, width)
@@ -140,7 +139,7 @@ func listLines(items []control.Standing, now time.Time, width int) []string {
 func named(line string, r journal.Run, width int) string {
 	room := 60
 	if width > 0 {
-		room = min(room, max(width-utf8.RuneCountInString(line)-len(startedBy(r)), 1))
+		room = min(room, max(width-columns(line)-len(startedBy(r)), 1))
 	}
 	return line + firstLine(r.Name, room) + startedBy(r)
 }

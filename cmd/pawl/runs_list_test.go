@@ -19,6 +19,7 @@ func TestAListFitsTheTerminal(t *testing.T) {
 	ended := row("k7x2abcdefgh", "mends the tests", journal.Status{State: journal.Ended, Detail: "stuck", Cycles: 2})
 	parked := row("k7x2abcdefgi", "", journal.Status{State: journal.Parked, Detail: "blocked_on_input", Cycles: 300})
 	child := row("k7x2abcdefgj", "pays", journal.Status{State: journal.Ended, Detail: "stuck", Cycles: 1})
+	wide := row("k7x2abcdefgk", "日本語で直す", journal.Status{State: journal.Ended, Detail: "stuck", Cycles: 2})
 	parked.Answered, child.Parent = true, "k7x2abcdefgh"
 	for _, tt := range []struct {
 		items []control.Standing
@@ -37,6 +38,7 @@ func TestAListFitsTheTerminal(t *testing.T) {
 		{[]control.Standing{ended}, 71, []string{"k7x2abcdefgh  ended: stuck  2 cycles  2026-01-02 03:04:05  mends the t…"}},
 		{[]control.Standing{ended}, 70, []string{"k7x2abcdefgh  ended: stuck", "  2 cycles  2026-01-02 03:04:05  mends the tests"}},
 		{[]control.Standing{ended}, 40, []string{"k7x2abcdefgh  ended: stuck", "  2 cycles  2026-01-02 03:04:05  mends …"}},
+		{[]control.Standing{wide}, 40, []string{"k7x2abcdefgk  ended: stuck", "  2 cycles  2026-01-02 03:04:05  日本語…"}},
 		{[]control.Standing{child}, 80, []string{
 			"k7x2abcdefgj  ended: stuck", "  1 cycle  2026-01-02 03:04:05  pays  (started by k7x2abcdefgh)",
 		}},

@@ -6,7 +6,6 @@ import (
 	"os"
 	"sync"
 	"time"
-	"unicode/utf8"
 
 	"golang.org/x/term"
 )
@@ -128,7 +127,7 @@ func (p *printer) draw() {
 	}
 	width := p.screen.width() - 1
 	text := clip(p.fixed, width)
-	if room := width - utf8.RuneCountInString(text); room > 0 {
+	if room := width - columns(text); room > 0 {
 		text += tail(p.moving, room)
 	}
 	fmt.Fprint(p.w, p.screen.paint(faint, text))

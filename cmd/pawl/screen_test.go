@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"strings"
 	"testing"
@@ -50,6 +51,37 @@ func TestTheLiveLineFitsTheScreenAndShowsTheEnd(t *testing.T) {
 	p.live("1: ", "one two\nthree \x1b[31mfour")
 	if got := out.String(); got != "1: …31mfour" {
 		t.Errorf("%q", got)
+	}
+}
+
+// A line that is longer than the screen leaves its first half there for good.
+func TestTheLiveLineFitsTheScreenInLettersOfTwoColumns(t *testing.T) {
+	for width, want := range map[int]string{6: "1: …", 7: "1: …る", 8: "1: …る", 9: "1: …える", 18: "1: 日本語で考える"} {
+		p, out, _ := aTerminal(width)
+		p.live("1: ", "日本語で考える")
+		if got := out.String(); got != want {
+			t.Errorf("%d columns: %q, want %q", width, got, want)
+		}
+	}
+	for width, want := range map[int]string{1: "…", 2: "…", 3: "日…", 4: "日…", 5: "日本…", 6: "日本語"} {
+		if got := clip("日本語", width); got != want {
+			t.Errorf("cut to %d columns: %q, want %q", width, got, want)
+		}
+	}
+}
+
+func TestTheLiveLineSaysWhatGoesOnWhileAFailedCallWaits(t *testing.T) {
+	p, out, now := aTerminal(80)
+	v := newTextView(io.Discard, p, screen{}, 0, "pawl")
+	for _, d := range []event.Data{event.CycleStart{Cycle: 1}, event.ModelRetrying{Attempt: 2, DelayMs: 30000}, event.ModelRequested{Attempt: 2}} {
+		*now = now.Add(time.Second)
+		if err := v.show(event.Event{Data: d}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	waits := strings.Index(out.String(), "cycle 1 · waiting to try again")
+	if calls := strings.LastIndex(out.String(), "cycle 1 · waiting for the model"); waits < 0 || calls < waits {
+		t.Errorf("it reads %q", out.String())
 	}
 }
 
@@ -219,6 +251,45 @@ func TestAQuestionComesAfterWhatLedToIt(t *testing.T) {
 			t.Errorf("it reads %q", out.String())
 		}
 	})
+}
+
+// What led to it was shown before the run parked, to this person or another one.
+func TestAQuestionOfARunThatGoesOnComesAfterThatIsSaid(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, out, _ := aTerminal(80)
+		p.asks = true
+		v, k := newTextView(io.Discard, p, screen{}, 1, "pawl"), newKeyboard()
+		pending := event.ToolPendingApproval{CallID: "k-1-1", Tool: "shell.exec", Args: []byte("{}")}
+		answered := make(chan struct{})
+		go func() {
+			defer close(answered)
+			_, _ = (&asker{keys: k, p: p}).ask(t.Context(), pending)
+		}()
+		for seq, d := range []event.Data{pending, event.RunResumed{}} {
+			synctest.Wait()
+			if err := v.show(event.Event{Seq: int64(seq) + 1, Run: "k", Data: d}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		synctest.Wait()
+		k.take("y")
+		<-answered
+		if said, asked := strings.Index(out.String(), "run k goes on"), strings.Index(out.String(), "approve k-1-1"); said < 0 || asked < said {
+			t.Errorf("it reads %q", out.String())
+		}
+	})
+}
+
+func TestAQuestionThatNobodyWillAnswerEndsItsLine(t *testing.T) {
+	p, out, _ := aTerminal(80)
+	k := newKeyboard()
+	k.finish()
+	if _, err := (&asker{keys: k, p: p}).ask(t.Context(), event.ToolPendingApproval{CallID: "k-1-1"}); !errors.Is(err, errNoAnswer) {
+		t.Errorf("%v", err)
+	}
+	if !strings.HasSuffix(out.String(), "[e]dit:  (no answer)\n") {
+		t.Errorf("it reads %q", out.String())
+	}
 }
 
 // A call of another run of the tree is asked about, and its lines are not here.

@@ -22,6 +22,9 @@ type textView struct {
 	// waits: calls that nobody can be asked about here wait all the same.
 	waits bool
 
+	// open are the calls that a question comes about once what is shown is written.
+	open []string
+
 	position string
 	speech   strings.Builder
 }
@@ -35,11 +38,12 @@ func (v *textView) show(e event.Event) error {
 	v.follow(e)
 	pending, gated := e.Data.(event.ToolPendingApproval)
 	if gated {
-		v.p.toldUpTo(pending.CallID)
+		v.open = append(v.open, pending.CallID)
 	}
 	if e.Seq != 0 && e.Seq <= v.after {
 		return nil
 	}
+	defer v.toldOfOpen()
 	if what, changed := v.status(e); changed {
 		v.live(what)
 	}
@@ -56,6 +60,15 @@ func (v *textView) show(e event.Event) error {
 		return v.printAnswer(d.Outcome.FinalOutput)
 	}
 	return nil
+}
+
+// toldOfOpen lets the questions come of which all that led to them is written.
+// Those from before a run went on come after the line that says so.
+func (v *textView) toldOfOpen() {
+	for _, call := range v.open {
+		v.p.toldUpTo(call)
+	}
+	v.open = nil
 }
 
 func (v *textView) end() error {
@@ -113,7 +126,7 @@ func (v *textView) status(e event.Event) (what string, changed bool) {
 		return "preparing " + d.Tool, true
 	case event.ToolStarted:
 		return "running a tool", true
-	case event.ToolRetrying:
+	case event.ToolRetrying, event.ModelRetrying:
 		return "waiting to try again", true
 	case event.ModelResponse, event.ToolPendingApproval, event.RunParked, event.RunCompleted:
 		return "", true
