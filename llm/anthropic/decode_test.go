@@ -240,6 +240,15 @@ func TestAWholeAnswerMayBeginWithAByteOrderMark(t *testing.T) {
 	}
 }
 
+// Relays of other protocols put an error into a stream as those do.
+func TestAnErrorWithinAStreamNeedsNoType(t *testing.T) {
+	body := `data: {"error":null}` + "\n\n" + `data: {"error":{"type":"rate_limit_error","message":"slowly"}}` + "\n\n"
+	_, err := modelOf([]byte(body)).Stream(t.Context(), ask(), func(llm.Delta) {})
+	if e := llm.AsError(err); e.Class != llm.ClassThrottled || e.Message != "slowly" {
+		t.Errorf("got %v", err)
+	}
+}
+
 func TestErrorsAreClassifiedByWhatToDoNext(t *testing.T) {
 	for _, c := range []struct {
 		status        int

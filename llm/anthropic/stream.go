@@ -78,6 +78,9 @@ func (d *decoder) event(data []byte) error {
 	case `"error"`:
 		return newError(failure, requestID)
 	}
+	if kind == nil && len(failure) > 0 && string(failure) != "null" {
+		return newError(failure, requestID) // as relays of other protocols put it
+	}
 	return nil
 }
 

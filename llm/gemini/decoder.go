@@ -124,7 +124,9 @@ func (d *decoder) chunk(data []byte) error {
 		case "responseId":
 			d.id = wire.Text(v)
 		case "error":
-			return failure(data)
+			if string(v) != "null" {
+				return failure(data)
+			}
 		}
 	}
 	return m.Err()

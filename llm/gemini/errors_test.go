@@ -29,3 +29,14 @@ func TestTheWaitThatIsAskedForIsTakenUnlessItMakesNoSense(t *testing.T) {
 		}
 	}
 }
+
+func TestAnErrorThatIsNullIsNone(t *testing.T) {
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, `{"error":null,"candidates":[{"content":{"parts":[{"text":"hi"}]},"finishReason":"STOP"}]}`)
+	}))
+	defer srv.Close()
+	resp, err := gemini.New(gemini.Options{BaseURL: srv.URL}).Generate(t.Context(), &llm.Request{Model: "m", Messages: []*llm.Message{llm.UserText("go")}})
+	if err != nil || resp.Parts.Text() != "hi" {
+		t.Errorf("read as %+v, %v", resp, err)
+	}
+}

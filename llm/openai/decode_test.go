@@ -341,6 +341,13 @@ func TestFailuresOfTheServiceAreClassified(t *testing.T) {
 	}
 }
 
+func TestAnErrorThatIsNullIsNone(t *testing.T) {
+	s := &service{body: `data: {"error":null}` + "\n\n" + `data: {"type":"response.completed","response":{"status":"completed","error":null}}` + "\n\n"}
+	if resp, err := s.model(openai.Options{}).Stream(t.Context(), question(), func(llm.Delta) {}); err != nil {
+		t.Errorf("read as %+v, %v", resp, err)
+	}
+}
+
 func TestFailuresWithinAStreamAreClassified(t *testing.T) {
 	for name, c := range map[string]struct {
 		event   string

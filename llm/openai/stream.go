@@ -42,7 +42,9 @@ func (e *event) read(data []byte) error {
 		case "response":
 			e.response = v
 		case "error":
-			e.failure = v
+			if string(v) != "null" {
+				e.failure = v
+			}
 		}
 	}
 	return m.Err()
@@ -64,7 +66,7 @@ func (d *decoder) Events(events *wire.EventReader) error {
 		if err != nil {
 			return err
 		}
-		if len(data) == 0 || string(data) == "[DONE]" {
+		if string(data) == "[DONE]" {
 			continue
 		}
 		if err := d.event.read(data); err != nil {

@@ -61,11 +61,12 @@ func newDecoder(m *Model, req *llm.Request, emit func(llm.Delta)) *decoder {
 }
 
 // Events decodes a stream up to its end. Some services never send [DONE]; their
-// answer is whole once a finish reason came, and the usage that was asked for.
+// answer is whole once a finish reason came, and the usage that was asked for,
+// however the connection ends then.
 func (d *decoder) Events(events *wire.EventReader) error {
 	for {
 		_, data, err := events.Next()
-		if errors.Is(err, io.EOF) && d.finish != "" && (d.reported || !d.counted) {
+		if err != nil && d.finish != "" && (d.reported || !d.counted && errors.Is(err, io.EOF)) {
 			return nil
 		}
 		if err != nil {
@@ -77,9 +78,6 @@ func (d *decoder) Events(events *wire.EventReader) error {
 				return io.ErrUnexpectedEOF
 			}
 			return nil
-		}
-		if len(data) == 0 {
-			continue
 		}
 		if err := d.chunk(data); err != nil {
 			return err

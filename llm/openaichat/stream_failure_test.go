@@ -5,7 +5,9 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/pawlrun/pawl/llm"
 	"github.com/pawlrun/pawl/llm/openaichat"
@@ -46,5 +48,58 @@ func TestAStreamWithoutItsFrameIsNotAskedForTwice(t *testing.T) {
 	resp, err := m.Stream(t.Context(), &llm.Request{Model: "m", Messages: []*llm.Message{llm.UserText("go")}}, func(llm.Delta) {})
 	if err == nil || llm.AsError(err).Class != llm.ClassInvalid || resp == nil || resp.Parts.Text() != "Hi" {
 		t.Errorf("read as %+v, %v", resp, err)
+	}
+}
+
+// abrupt answers with a text, and then stays silent or breaks.
+type abrupt struct {
+	io.Reader
+	then error
+	ctx  context.Context
+}
+
+func (a *abrupt) RoundTrip(req *http.Request) (*http.Response, error) {
+	a.ctx = req.Context()
+	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(a), Request: req}, nil
+}
+
+func (a *abrupt) Read(p []byte) (int, error) {
+	n, err := a.Reader.Read(p)
+	if err == nil {
+		return n, nil
+	}
+	if a.then == nil {
+		<-a.ctx.Done()
+		return n, a.ctx.Err()
+	}
+	return n, a.then
+}
+
+// What was paid for is not asked for again because the connection was not closed
+// as it should be.
+func TestAnAnswerWithItsReasonAndItsUsageIsWholeHoweverTheConnectionEnds(t *testing.T) {
+	const text = `data: {"choices":[{"delta":{"content":"Hi"}}]}` + "\n\n"
+	const reason = `data: {"choices":[{"delta":{},"finish_reason":"stop"}]}` + "\n\n"
+	const usage = `data: {"choices":[],"usage":{"prompt_tokens":7,"completion_tokens":1}}` + "\n\n"
+	for name, c := range map[string]struct {
+		body  string
+		then  error
+		whole bool
+	}{
+		"reset":            {text + reason + usage, io.ErrUnexpectedEOF, true},
+		"silent":           {text + reason + usage, nil, true},
+		"without a usage":  {text + reason, io.ErrUnexpectedEOF, false},
+		"without a reason": {text + usage, io.EOF, false},
+		"silent, no usage": {text + reason, nil, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				m := openaichat.New(openaichat.Options{HTTP: &http.Client{Transport: &abrupt{Reader: strings.NewReader(c.body), then: c.then}}})
+				resp, err := m.Stream(t.Context(), &llm.Request{Model: "m", Messages: []*llm.Message{llm.UserText("go")}}, func(llm.Delta) {})
+				if (err == nil) != c.whole || resp == nil || resp.Parts.Text() != "Hi" {
+					t.Errorf("read as %+v, %v", resp, err)
+				}
+			})
+		})
 	}
 }

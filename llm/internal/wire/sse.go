@@ -84,7 +84,7 @@ func isField(name []byte) bool {
 }
 
 // Next returns the next event's name and data. Both are valid until the next
-// call. An event that the stream's end cuts off is not returned: io.EOF.
+// call. One without data only keeps the connection open and is not returned. An event that the stream's end cuts off is not returned: io.EOF.
 func (e *EventReader) Next() (name, data []byte, err error) {
 	e.name, e.data, e.hasAny = e.name[:0], e.data[:0], false
 	for {
@@ -96,10 +96,10 @@ func (e *EventReader) Next() (name, data []byte, err error) {
 			return nil, nil, err
 		}
 		if len(line) == 0 {
-			if e.hasAny {
+			if len(bytes.TrimSpace(e.data)) > 0 {
 				return e.name, e.data, nil
 			}
-			e.name = e.name[:0]
+			e.name, e.data, e.hasAny = e.name[:0], e.data[:0], false
 			continue
 		}
 		e.field(line)

@@ -13,10 +13,11 @@ import (
 
 func TestEventsReadTheSameHoweverTheBytesAreCut(t *testing.T) {
 	for name, stream := range map[string]string{
-		"lf":   "\xef\xbb\xbfevent: a\ndata: 1\ndata:2\n\n: comment\ndata: {}\n\n",
-		"crlf": "\xef\xbb\xbfevent: a\r\ndata: 1\r\ndata:2\r\n\r\n: comment\r\ndata: {}\r\n\r\n",
-		"cr":   "\xef\xbb\xbfevent: a\rdata: 1\rdata:2\r\r: comment\rdata: {}\r\r",
-		"cut":  "\xef\xbb\xbfevent: a\ndata: 1\ndata:2\n\nid: 7\ndata: {}\n\nevent: lost\ndata: never finished\n",
+		"lf":        "\xef\xbb\xbfevent: a\ndata: 1\ndata:2\n\n: comment\ndata: {}\n\n",
+		"crlf":      "\xef\xbb\xbfevent: a\r\ndata: 1\r\ndata:2\r\n\r\n: comment\r\ndata: {}\r\n\r\n",
+		"cr":        "\xef\xbb\xbfevent: a\rdata: 1\rdata:2\r\r: comment\rdata: {}\r\r",
+		"kept open": "data:\n\nevent: ping\ndata\ndata: \t\n\nevent: a\ndata: 1\ndata:2\n\nevent: ping\n\ndata: {}\n\n",
+		"cut":       "\xef\xbb\xbfevent: a\ndata: 1\ndata:2\n\nid: 7\ndata: {}\n\nevent: lost\ndata: never finished\n",
 	} {
 		for _, r := range []io.Reader{strings.NewReader(stream), iotest.OneByteReader(strings.NewReader(stream))} {
 			e := wire.NewEventReader(r)
