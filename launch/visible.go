@@ -28,5 +28,7 @@ func hides(r policy.Rules, tools *tool.Set, name string) (string, bool) {
 	if !known {
 		return "", false
 	}
-	return r.Hides(policy.Tool{Name: t.Name, ReadOnly: t.ReadOnly, Risk: t.Risk, Judged: t.Facts != nil})
+	return r.Hides(policy.Tool{
+		Name: t.Name, ReadOnly: t.ReadOnly, Risk: t.Risk, Judged: t.Facts != nil, Outgoing: t.Labels != nil && t.Labels.Outgoing,
+	})
 }

@@ -45,10 +45,28 @@ func TestPatternMatchesWhatItSays(t *testing.T) {
 		{"**/*.keystore", "a/RELEAS~1.KEY", false, true},
 		{"**/*.keystore", "a/RELEAS~1.KEP", false, false},
 		{"My Secrets/**", "MYSECR~1/a", false, true},
+		{"secrets.pem", "SEA1B2~1.PEM", false, true},
+		{"secrets.pem", "SEXYZW~1.PEM", false, false},
+		{"secrets.pem", "TEA1B2~1.PEM", false, false},
+		{"secrets.pem", "SEA1~1.PEM", false, false},
+		{"se.pem", "SEA1B2~1.PEM", false, false},
+		{"s.pem", "SEA1B2~1.PEM", false, false},
+		{".git/**", ".g\x01it/config", false, true},
 	} {
 		p := policy.Pattern(c.pattern)
 		if p.Match(c.name) != c.match || p.Guards(c.name) != c.guards {
 			t.Errorf("%s on %s: match %v, guards %v", p, c.name, p.Match(c.name), p.Guards(c.name))
+		}
+	}
+}
+
+func TestAPatternIsValidThatCanBeMatched(t *testing.T) {
+	for pattern, want := range map[policy.Pattern]bool{
+		"src/**/*.go": true, "[a-z]": true, "src/[a-": false, "": false,
+		policy.Pattern(strings.Repeat("a", 1000)): true, policy.Pattern(strings.Repeat("a", 1001)): false,
+	} {
+		if got := pattern.Valid(); got != want {
+			t.Errorf("%.20s of %d bytes is valid: %t", pattern, len(pattern), got)
 		}
 	}
 }

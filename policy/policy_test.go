@@ -64,6 +64,8 @@ func TestProtectedPathsAskWhateverElsePermitsTheCall(t *testing.T) {
 		{"the repository's own", open, writes("fs.write", at(".git/config")), event.DecisionAsk, "protected_paths: .git/**"},
 		{"the journal's own", open, writes("fs.write", at(".pawl/journal.db")), event.DecisionAsk, "protected_paths: .pawl/**"},
 		{"everything", open, writes("fs.write", tree(".")), event.DecisionAsk, "protected_paths: **/*.pem"},
+		{"what the sandbox holds", open, writes("fs.write", event.PathUse{Path: "a.txt", Protected: true}), event.DecisionAsk, "protected_paths"},
+		{"given to a program", open, reads("shell.exec", event.PathUse{Path: "a.pem", Given: true}), event.DecisionAsk, "protected_paths: **/*.pem"},
 		{"outside", open, writes("fs.write", event.PathUse{Path: "/tmp/x", Outside: true}), event.DecisionAsk, "workspace"},
 		{"a protected file is read", open, reads("fs.read", at("a.pem")), event.DecisionAllow, "tools.allow"},
 		{"and gated", gated, reads("fs.read", at("a.pem")), event.DecisionAsk, "tools.approvals.fs.read: protected_paths"},
@@ -77,6 +79,18 @@ func TestProtectedPathsAskWhateverElsePermitsTheCall(t *testing.T) {
 	}
 }
 
+func TestAQuestionAboutATreeSaysWhetherTheTreeItselfIsProtected(t *testing.T) {
+	for path, want := range map[string]string{".": ". may hold what is protected", ".git/hooks": ".git/hooks is protected"} {
+		v := policy.Rules{Declared: true}.Decide(writes("fs.write", event.PathUse{Path: path, Tree: true}))
+		if v.Reason != want {
+			t.Errorf("asked because %q, want %q", v.Reason, want)
+		}
+	}
+	if v := (policy.Rules{Declared: true}).Decide(writes("fs.write", event.PathUse{Path: ".git/hooks"})); v.Reason != ".git/hooks is protected" {
+		t.Errorf("asked because %q of a file", v.Reason)
+	}
+}
+
 func TestEveryRuleThatSpokeIsGivenTheStrictestFirst(t *testing.T) {
 	r := policy.Rules{Declared: true, Gates: []string{"fs.write"}}
 	c := writes("fs.write", event.PathUse{Path: "/x", Outside: true})
@@ -85,6 +99,9 @@ func TestEveryRuleThatSpokeIsGivenTheStrictestFirst(t *testing.T) {
 	if v != said[0] || v.Decision != event.DecisionDeny || len(said) != 3 ||
 		said[1].Rule != "tools.approvals.fs.write: always" || said[2].Rule != "tools.allow" {
 		t.Errorf("decided %+v of %+v", v, said)
+	}
+	if _, said := (policy.Rules{Gates: []string{"x"}}).Explain(&event.ToolCall{Tool: "x"}); len(said) != 1 {
+		t.Errorf("beside the rule that spoke there is %+v", said)
 	}
 }
 
@@ -109,5 +126,11 @@ func TestANameThatLeadsThroughALinkForbidsAndDoesNotPermit(t *testing.T) {
 	protected := policy.Rules{Declared: true, Protected: []policy.Pattern{"link/**"}}
 	if got := protected.Decide(writes("fs.write", own, alias)); got.Decision != event.DecisionAsk {
 		t.Errorf("a protected link: %s by %s", got.Decision, got.Rule)
+	}
+	link := policy.Rules{Declared: true, Protected: []policy.Pattern{"link"}}
+	for path, want := range map[string]event.Decision{"link": event.DecisionAsk, "link/a": event.DecisionAllow} {
+		if got := link.Decide(writes("fs.write", own, event.PathUse{Path: path, Alias: true})); got.Decision != want {
+			t.Errorf("%s where link is protected: %s by %s", path, got.Decision, got.Rule)
+		}
 	}
 }

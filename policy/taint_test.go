@@ -2,6 +2,7 @@ package policy_test
 
 import (
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -76,13 +77,41 @@ func TestRuleOfTwo(t *testing.T) {
 	}
 }
 
-func TestHostsThatAFetchMayReach(t *testing.T) {
-	fetch := func(host string) *event.ToolCall {
-		return &event.ToolCall{
-			Tool: "web.fetch", ReadOnly: true, Labels: event.Labels{Untrusted: true, Outgoing: true},
-			Facts: &event.Facts{Hosts: []string{host}, Risk: event.RiskSend},
+func TestAProvidersOwnToolsAreWithheldOnceAllThreeCouldMeet(t *testing.T) {
+	met := event.Taint{Untrusted: outside, Private: inside}
+	for _, tt := range []struct {
+		name              string
+		rules             policy.Rules
+		offered, withheld []string
+	}{
+		{"untrusted text alone", policy.Rules{Taint: event.Taint{Untrusted: outside}}, []string{"search", "code"}, nil},
+		{"private data alone", policy.Rules{Taint: event.Taint{Private: inside}}, []string{"search", "code"}, nil},
+		{"both", policy.Rules{Taint: met}, nil, []string{"search", "code"}},
+		{"both, and one may send", policy.Rules{Taint: met, MaySend: []string{"code"}}, []string{"code"}, []string{"search"}},
+		{"both, and the rule is off", policy.Rules{Taint: met, RuleOfTwo: policy.RuleOfTwoOff}, []string{"search", "code"}, nil},
+	} {
+		offered, w := tt.rules.Offered([]string{"search", "code"})
+		var withheld []string
+		if w != nil {
+			withheld = w.Tools
+			if w.Rule != policy.RuleOfTwoName || !strings.Contains(w.Reason, "call r-2-1") || !strings.Contains(w.Reason, "call r-1-1") {
+				t.Errorf("%s: withheld by %s: %s", tt.name, w.Rule, w.Reason)
+			}
+		}
+		if !slices.Equal(offered, tt.offered) || !slices.Equal(withheld, tt.withheld) {
+			t.Errorf("%s: %v are offered and %v withheld", tt.name, offered, withheld)
 		}
 	}
+}
+
+func fetches(host string) *event.ToolCall {
+	return &event.ToolCall{
+		Tool: "web.fetch", ReadOnly: true, Labels: event.Labels{Untrusted: true, Outgoing: true},
+		Facts: &event.Facts{Hosts: []string{host}, Risk: event.RiskSend},
+	}
+}
+
+func TestHostsThatAFetchMayReach(t *testing.T) {
 	list := egress.Rules{Network: egress.NetworkAllowlist, Hosts: []egress.Pattern{"*.example.com:443"}}
 	here := egress.Rules{Private: []egress.Pattern{"127.0.0.1:8080"}}
 	for _, tt := range []struct {
@@ -108,7 +137,7 @@ func TestHostsThatAFetchMayReach(t *testing.T) {
 		{"a rule about the host", policy.Rules{Declared: true, Rules: []policy.Rule{{Decision: event.DecisionDeny, Tool: "*", Host: "*.org"}}}, "example.org", event.DecisionDeny, "tools.rules: deny *, host *.org"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			call := fetch(tt.host)
+			call := fetches(tt.host)
 			if host, port, err := net.SplitHostPort(tt.host); err == nil {
 				n, _ := strconv.ParseUint(port, 10, 16)
 				call.Facts.Hosts, call.Facts.Ports = []string{host}, []uint16{uint16(n)}

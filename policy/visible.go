@@ -11,6 +11,8 @@ type Tool struct {
 	Risk     event.Risk
 	// Judged says that the tool tells what each call touches.
 	Judged bool
+	// Outgoing says that its calls can reach other machines.
+	Outgoing bool
 }
 
 // Hides says whether every call of a tool would be denied, and by which rule. A
@@ -19,10 +21,11 @@ type Tool struct {
 // use (FIELD section 9).
 func (r Rules) Hides(t Tool) (rule string, hidden bool) {
 	changes := !t.ReadOnly && t.Risk != "" && t.Risk != event.RiskRead
+	mayOnlyReach := t.ReadOnly && t.Outgoing
 	switch {
 	case r.Mode == ModePlan && changes:
 		return ruleOfPlan, true
-	case r.Filesystem == FilesystemNone && t.Judged, r.Filesystem == FilesystemReadOnly && t.Judged && changes:
+	case r.Filesystem == FilesystemNone && t.Judged && !mayOnlyReach, r.Filesystem == FilesystemReadOnly && t.Judged && changes:
 		return r.ruleOfFiles(), true
 	}
 	for _, rule := range r.Rules {

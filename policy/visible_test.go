@@ -12,16 +12,21 @@ import (
 // never takes anything away but the denials.
 func TestAToolIsHiddenWhereEveryCallOfItIsDenied(t *testing.T) {
 	var (
+		fetch   = policy.Tool{Name: "web.fetch", ReadOnly: true, Risk: event.RiskSend, Judged: true, Outgoing: true}
 		read    = policy.Tool{Name: "fs.read", ReadOnly: true, Judged: true}
 		write   = policy.Tool{Name: "fs.write", Risk: event.RiskWrite, Judged: true}
-		shell   = policy.Tool{Name: "shell.exec", Judged: true}
+		shell   = policy.Tool{Name: "shell.exec", Judged: true, Outgoing: true}
 		unknown = policy.Tool{Name: "crm.update"}
+		record  = policy.Tool{Name: "crm.record", Risk: event.RiskWrite}
+		look    = policy.Tool{Name: "crm.look", Risk: event.RiskRead}
 	)
 	calls := map[string][]*event.ToolCall{
+		"web.fetch":  {fetches("example.org")},
 		"fs.read":    {reads("fs.read", event.PathUse{Path: "a"}), reads("fs.read", event.PathUse{Path: "/x", Outside: true})},
 		"fs.write":   {writes("fs.write", event.PathUse{Path: "a"}), writes("fs.write", event.PathUse{Path: "docs/a"})},
 		"shell.exec": {runs("ls"), runs("rm", "x")},
 		"crm.update": {{Tool: "crm.update"}},
+		"crm.record": {{Tool: "crm.record"}},
 	}
 	for _, c := range calls["fs.write"] {
 		c.Facts.Risk = event.RiskWrite
@@ -41,11 +46,14 @@ func TestAToolIsHiddenWhereEveryCallOfItIsDenied(t *testing.T) {
 		{"a rule by star", deny(policy.Rule{Tool: "fs.*"}), map[string]string{"fs.write": "tools.rules: deny fs.*", "fs.read": "tools.rules: deny fs.*"}},
 		{"a rule about some paths", deny(policy.Rule{Tool: "fs.write", Path: "docs/**"}), nil},
 		{"a rule about some commands", deny(policy.Rule{Tool: "shell.exec", Command: "rm *"}), nil},
+		{"a rule about some hosts", deny(policy.Rule{Tool: "web.fetch", Host: "example.com"}), nil},
 		{"a rule about some arguments", deny(policy.Rule{Tool: "*", Args: map[string]string{"x": "y"}}), nil},
 		{"an allow beside the denial", policy.Rules{Rules: []policy.Rule{
 			{Decision: event.DecisionAllow, Tool: "fs.write"}, {Decision: event.DecisionDeny, Tool: "fs.write"},
 		}}, map[string]string{"fs.write": "tools.rules: deny fs.write"}},
-		{"a plan", policy.Rules{Declared: true, Mode: policy.ModePlan}, map[string]string{"fs.write": "mode: plan"}},
+		{"a plan", policy.Rules{Declared: true, Mode: policy.ModePlan}, map[string]string{
+			"fs.write": "mode: plan", "crm.record": "mode: plan",
+		}},
 		{"no files", policy.Rules{Declared: true, Filesystem: policy.FilesystemNone}, map[string]string{
 			"fs.read": "tools.permissions.filesystem: none", "fs.write": "tools.permissions.filesystem: none", "shell.exec": "tools.permissions.filesystem: none",
 		}},
@@ -53,7 +61,7 @@ func TestAToolIsHiddenWhereEveryCallOfItIsDenied(t *testing.T) {
 			"fs.write": "tools.permissions.filesystem: repo-readonly",
 		}},
 	} {
-		for _, tool := range []policy.Tool{read, write, shell, unknown} {
+		for _, tool := range []policy.Tool{fetch, read, write, shell, unknown, record, look} {
 			rule, hidden := c.rules.Hides(tool)
 			if rule != c.hidden[tool.Name] || hidden != (rule != "") {
 				t.Errorf("%s: %s is hidden by %q, want %q", c.name, tool.Name, rule, c.hidden[tool.Name])
@@ -92,6 +100,8 @@ func TestWhatNobodyNamedAsksBeforeASideEffectAndNotBeforeALook(t *testing.T) {
 		{"a command that changes something", runs("rm", "x"), event.DecisionAsk},
 		{"a command that looks elsewhere", outside, event.DecisionAsk},
 		{"a command that is not clear", unclear, event.DecisionAsk},
+		{"a look whose risk nobody states", reads("fs.read", event.PathUse{Path: "a"}), event.DecisionAllow},
+		{"a look at who knows what", reads("fs.read", event.PathUse{Path: "$x", Unknown: true}), event.DecisionAsk},
 		{"a tool that says nothing", &event.ToolCall{Tool: "x"}, event.DecisionAsk},
 	} {
 		if v := (policy.Rules{}).Decide(c.call); v.Decision != c.want {
