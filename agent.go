@@ -110,7 +110,8 @@ type Agent struct {
 
 // Target is a model: its name ("provider/model"), the client that reaches it,
 // and its price. A nil Price means that it is not known, so that no limit in
-// money can hold.
+// money can hold: an agent that sets one is refused. What costs nothing has a
+// Price of nothing.
 type Target struct {
 	Name   string
 	Client llm.Model
@@ -188,7 +189,9 @@ func (a Agent) build() (agent.Config, engine.Env, error) {
 	}
 	a.Hooks = hook.Named(a.Hooks)
 	checkHooks(a.Hooks, report)
+	a.checkChoices(report)
 	a.checkApprovals(report)
+	a.checkMoney(targets, report)
 	checkConditions(a.Conditions, report)
 	a.checkSchema(report)
 	a.checkProviderTools(targets, report)
@@ -246,6 +249,45 @@ func checkTargets(targets []Target, report func(field, format string, args ...an
 		}
 		seen[t.Name] = true
 	}
+}
+
+// checkMoney reports a cap in money that could not be kept (PRODUCT 6). Under the
+// default one a model without a known price runs.
+func (a Agent) checkMoney(targets []Target, report func(field, format string, args ...any)) {
+	limit, _ := a.Limits.CostCap()
+	if limit <= 0 {
+		return
+	}
+	for _, t := range targets {
+		if t.Price == nil {
+			report("Limits", "no price is known for %s, so the cap of USD %.2f could not be kept: give it a Price, or take the cap away", t.Name, limit)
+		}
+	}
+}
+
+// checkChoices reports settings that have none of their values.
+func (a Agent) checkChoices(report func(field, format string, args ...any)) {
+	checkChoice(report, "OnLimit", a.OnLimit, agent.OnLimitStopped, agent.OnLimitOK, agent.OnLimitFail)
+	checkChoice(report, "OnNoToolCall", a.OnNoToolCall, agent.NoToolCallFinish, agent.NoToolCallNudge, agent.NoToolCallStop)
+	checkChoice(report, "Dispatch", a.Dispatch, agent.OrderedGroups, agent.ParallelFirst, agent.ByResource, agent.ParallelAll, agent.Serial)
+	checkChoice(report, "Cache", a.Cache, llm.CacheShort, llm.CacheLong, llm.CacheOff)
+	checkChoice(report, "ApproveMode", a.ApproveMode, ApproveWait, ApprovePark, ApproveCallback, ApproveBypass)
+	checkChoice(report, "OnTimeout", a.OnTimeout, TimeoutReject, TimeoutStop)
+	if a.MaxTokens < 0 {
+		report("MaxTokens", "%d is below 0", a.MaxTokens)
+	}
+}
+
+func checkChoice[T ~string](report func(field, format string, args ...any), field string, given T, values ...T) {
+	if given == "" || slices.Contains(values, given) {
+		return
+	}
+	names := make([]string, len(values))
+	for i, v := range values {
+		names[i] = string(v)
+	}
+	last := len(names) - 1
+	report(field, "%q is not %s or %s", given, strings.Join(names[:last], ", "), names[last])
 }
 
 // checkProviderTools asks every client whether it knows the tools.

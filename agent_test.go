@@ -335,6 +335,7 @@ func TestACancelledContextCancelsTheOneShotAndIsNoError(t *testing.T) {
 
 func TestEverythingWrongWithAnAgentIsReportedAtOnceByField(t *testing.T) {
 	model := says()
+	unpriced := pawl.Target{Name: "scripted/unpriced", Client: model.Client}
 	for name, tt := range map[string]struct {
 		agent  pawl.Agent
 		fields []string
@@ -348,6 +349,16 @@ func TestEverythingWrongWithAnAgentIsReportedAtOnceByField(t *testing.T) {
 		"several tools":     {pawl.Agent{Model: model, Tools: []tool.Tool{echo(), {}, echo(), {Name: "idle"}}}, []string{"Tools", "Tools", "Tools"}},
 		"an unknown sender": {pawl.Agent{Model: model, MaySend: []string{"x"}}, []string{"MaySend"}},
 		"an unknown gate":   {pawl.Agent{Model: model, Approvals: []string{"x"}}, []string{"Approvals"}},
+		"no such limit":     {pawl.Agent{Model: model, OnLimit: "okay"}, []string{"OnLimit"}},
+		"several choices": {pawl.Agent{
+			Model: model, OnNoToolCall: "nugde", Dispatch: "sequential", Cache: "1d", MaxTokens: -1,
+		}, []string{"OnNoToolCall", "Dispatch", "Cache", "MaxTokens"}},
+		"a cap that cannot be kept":      {pawl.Agent{Model: unpriced, Limits: pawl.Limits{USDPerRun: 1}}, []string{"Limits"}},
+		"one for the whole tree":         {pawl.Agent{Model: unpriced, Limits: pawl.Limits{MaxTotalCost: 1}}, []string{"Limits"}},
+		"one that a fallback cannot":     {pawl.Agent{Model: model, Fallbacks: []pawl.Target{unpriced}, Limits: pawl.Limits{USDPerRun: 1}}, []string{"Limits"}},
+		"one that is kept":               {pawl.Agent{Model: model, Limits: pawl.Limits{USDPerRun: 1}}, nil},
+		"no cap":                         {pawl.Agent{Model: unpriced, Limits: pawl.Limits{USDPerRun: -1}}, nil},
+		"an unknown price, nothing said": {pawl.Agent{Model: unpriced}, nil},
 		"several": {pawl.Agent{
 			Schema: json.RawMessage(`{"type":7}`), Conditions: []pawl.Condition{{}, {Kind: "text-includes"}, {Kind: "tool-result"}},
 		}, []string{"Model", "Conditions[0]", "Conditions[1]", "Conditions[2]", "Schema"}},

@@ -70,12 +70,6 @@ func (a Agent) checkNames(set *tool.Set, report func(field, format string, args 
 }
 
 func (a Agent) checkApprovals(report func(field, format string, args ...any)) {
-	if !slices.Contains([]ApproveMode{"", ApproveWait, ApprovePark, ApproveCallback, ApproveBypass}, a.ApproveMode) {
-		report("ApproveMode", "%q is not wait, park, callback or bypass", a.ApproveMode)
-	}
-	if !slices.Contains([]OnTimeout{"", TimeoutReject, TimeoutStop}, a.OnTimeout) {
-		report("OnTimeout", "%q is not reject or stop", a.OnTimeout)
-	}
 	if a.ApproveWithin < 0 {
 		report("ApproveWithin", "%s is before the question", a.ApproveWithin)
 	}

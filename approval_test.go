@@ -11,6 +11,7 @@ import (
 
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/llm"
 	"github.com/pawlrun/pawl/llm/scripted"
 	"github.com/pawlrun/pawl/tool"
 )
@@ -43,6 +44,31 @@ func decisionsOf(t *testing.T, r *pawl.Run) []event.ToolApprovalResolved {
 		}
 	}
 	return out
+}
+
+// A run that goes on without its model would fail for good, and a person's decision
+// would be lost with it.
+func TestARunIsNotTakenUpByAnAgentThatLacksItsModel(t *testing.T) {
+	var ran []string
+	a := gatedAgent(&ran)
+	run := start(t, a, "go")
+	parked := final(t, run)
+	if err := run.Approve(t.Context(), parked.Pending[0].CallID, ""); err != nil {
+		t.Fatal(err)
+	}
+	other := a
+	other.Model.Name = "scripted/other"
+	_, err := other.Resume(t.Context(), run.ID(), pawl.Options{Journal: run.Journal()})
+	if !errors.Is(err, llm.ErrUnknownModel) || !strings.Contains(err.Error(), a.Model.Name) {
+		t.Errorf("the error is %v", err)
+	}
+	run, err = a.Resume(t.Context(), run.ID(), pawl.Options{Journal: run.Journal()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := final(t, run); s.Text() != "done" || len(ran) != 1 {
+		t.Errorf("%s after %d calls", s.Status, len(ran))
+	}
 }
 
 // rows: ALF-66, HAR-66

@@ -51,18 +51,18 @@ func (a Agent) keepsOff(store journal.Store, rules policy.Rules) error {
 // stillKeepsOff is keepsOff for a run that goes on: it is judged by the rules
 // that it began with, whatever the agent's are now, and so are its children.
 func (a Agent) stillKeepsOff(store journal.Store, env engine.Env, started event.RunStarted) error {
-	rules, err := begunWith(started)
+	cfg, err := begunWith(started)
 	if err != nil {
 		return err
 	}
 	for _, o := range a.Agents {
 		child := env.Children[o.Name]
 		child.Resume = func(started event.RunStarted) (engine.Env, error) {
-			rules, err := begunWith(started)
+			cfg, err := begunWith(started)
 			if err != nil {
 				return engine.Env{}, err
 			}
-			if e := o.Agent.unasked(store.Files(), rules); e != nil {
+			if e := o.Agent.unasked(store.Files(), cfg.Policy); e != nil {
 				e.Agent = o.Name
 				return engine.Env{}, e
 			}
@@ -70,15 +70,14 @@ func (a Agent) stillKeepsOff(store journal.Store, env engine.Env, started event.
 		}
 		env.Children[o.Name] = child
 	}
-	return a.keepsOff(store, rules)
+	return a.keepsOff(store, cfg.Policy)
 }
 
-func begunWith(started event.RunStarted) (policy.Rules, error) {
-	var cfg agent.Config
+func begunWith(started event.RunStarted) (cfg agent.Config, err error) {
 	if err := json.Unmarshal(started.Config, &cfg); err != nil {
-		return policy.Rules{}, fmt.Errorf("the rules that the run began with: %w", err)
+		return cfg, fmt.Errorf("the configuration that the run began with: %w", err)
 	}
-	return cfg.Policy, nil
+	return cfg, nil
 }
 
 func (a Agent) unasked(files []string, rules policy.Rules) *JournalError {

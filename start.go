@@ -141,7 +141,8 @@ func input(text string, files []llm.Media) *llm.Message {
 // goes on where the journal ends, with the configuration that the run began
 // with; the agent gives the models and tools behind the names. What was settled
 // is not repeated. A run that somebody drives is refused with a
-// *[journal.HeldError].
+// *[journal.HeldError]; one whose models the agent does not have, with
+// [llm.ErrUnknownModel].
 func (a Agent) Resume(ctx context.Context, run string, o Options) (*Run, error) {
 	_, env, err := a.build()
 	if err != nil {
@@ -155,12 +156,30 @@ func (a Agent) Resume(ctx context.Context, run string, o Options) (*Run, error) 
 		if err := a.stillKeepsOff(o.Journal, env, started); err != nil {
 			return engine.Env{}, fmt.Errorf("pawl: resume run %s: %w", run, err)
 		}
+		if err := stillAnswers(env, started); err != nil {
+			return engine.Env{}, fmt.Errorf("pawl: resume run %s: %w", run, err)
+		}
 		return env, nil
 	})
 	if err != nil {
 		return nil, err
 	}
 	return &Run{run: r, store: o.Journal}, nil
+}
+
+// stillAnswers refuses a run one of whose models the agent does not have: its next
+// request would end it as failed, for good.
+func stillAnswers(env engine.Env, started event.RunStarted) error {
+	cfg, err := begunWith(started)
+	if err != nil {
+		return err
+	}
+	for _, t := range cfg.Targets {
+		if _, _, err := env.Model(t.Model); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Inspect returns the state of any run in a journal, whoever drives it.

@@ -23,6 +23,7 @@ import (
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/journal/sqlite"
+	"github.com/pawlrun/pawl/llm"
 	"github.com/pawlrun/pawl/llm/scripted"
 	"github.com/pawlrun/pawl/tool"
 )
@@ -104,8 +105,11 @@ func desk(in *bufio.Reader) pawl.Agent {
 	})
 
 	return pawl.Agent{
-		Name:      "support-desk",
-		Model:     pawl.Target{Name: "scripted/support-desk", Client: scripted.New("support-desk", script()...)},
+		Name: "support-desk",
+		Model: pawl.Target{
+			Name: "scripted/support-desk", Client: scripted.New("support-desk", script()...),
+			Price: &llm.Price{}, // a script costs nothing
+		},
 		System:    "You answer customers of a lamp shop. Be generous and short.",
 		Tools:     []tool.Tool{lookup, pay},
 		Approvals: []string{"orders.refund"},
