@@ -41,6 +41,11 @@ func TestACallIsAdmittedAtItsWorst(t *testing.T) {
 			refuse: budget.Refusal{Setting: "max_total_cost", Need: 3.024, Left: 1}},
 		{name: "what others hold is not left", limits: budget.Limits{USDPerRun: 10}, held: budget.Amount{USD: 8}, call: call,
 			refuse: budget.Refusal{Setting: "usd_per_run", Need: 3.024, Left: 2, Wait: true}},
+		{name: "there is room beside what others hold", limits: budget.Limits{USDPerRun: 20}, held: budget.Amount{USD: 8}, call: call,
+			want: budget.Amount{USD: 10, Input: 2000, Output: 8000}},
+		{name: "an answer that is free after a question that is too dear", limits: budget.Limits{USDPerRun: 1},
+			call:   budget.Call{Input: 2000, Output: 8000, Price: &llm.Price{Input: 1000}},
+			refuse: budget.Refusal{Setting: "usd_per_run", Need: 2, Left: 1}},
 		{name: "waiting does not help", limits: budget.Limits{USDPerRun: 10}, spent: budget.Spent{USD: 9}, held: budget.Amount{USD: 1}, call: call,
 			refuse: budget.Refusal{Setting: "usd_per_run", Need: 3.024, Left: 0}},
 		{name: "money that is used up", limits: budget.Limits{USDPerRun: 2}, spent: budget.Spent{USD: 2}, call: call,
@@ -146,6 +151,8 @@ func TestARefusalSaysWhatIsMissing(t *testing.T) {
 	}{
 		{budget.Refusal{Setting: "usd_per_run"}, ""},
 		{budget.Refusal{Setting: "usd_per_run", Need: 0.25, Left: 0.1}, "USD 0.2500, and USD 0.1000 are left"},
+		{budget.Refusal{Setting: "max_total_cost", Need: 0.25}, "USD 0.2500, and USD 0.0000 are left"},
+		{budget.Refusal{Setting: "usd_per_run", Because: "a call went beyond it"}, "a call went beyond it"},
 		{budget.Refusal{Setting: "max_input_tokens", Need: 900, Left: -3}, "900 tokens, and 0 are left"},
 	} {
 		if got := tt.refusal.Detail(); !strings.Contains(got, tt.want) || tt.want == "" && got != "" {

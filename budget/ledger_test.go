@@ -99,6 +99,47 @@ func TestAReservationIsMadeAndCommittedOnce(t *testing.T) {
 
 // A ledger of thousands of reservations holds what it was given, whatever came
 // and went, and adds it up as one that was given nothing else.
+func TestMoreOfAnythingIsMore(t *testing.T) {
+	aside := budget.Amount{USD: 1, Input: 10, Output: 5}
+	for _, tt := range []struct {
+		used budget.Amount
+		want bool
+	}{
+		{aside, false},
+		{budget.Amount{USD: 1 + 1e-12, Input: 10, Output: 5}, false},
+		{budget.Amount{USD: 1.001}, true},
+		{budget.Amount{Input: 11}, true},
+		{budget.Amount{Output: 6}, true},
+	} {
+		if got := tt.used.Exceeds(aside); got != tt.want {
+			t.Errorf("%+v exceeds %+v: %t", tt.used, aside, got)
+		}
+	}
+}
+
+// The ids of each pair have the same FNV-1a.
+func TestReservationsAreToldApartThatLookAlikeToTheLedger(t *testing.T) {
+	for _, pair := range [][2]string{{"8yn0iYCKYHlIj4-BwPqk", "GReLUrM4wMqfg9yzV3KQ"}, {"7mohtcOFVz", "c1E51sSEyx"}} {
+		for _, order := range [][2]string{pair, {pair[1], pair[0]}} {
+			var l budget.Ledger
+			for i, id := range []string{"x", pair[0], "y", pair[1]} {
+				l = must(t)(l.Reserve(reservation(id, float64(i+1))))
+			}
+			if _, err := l.Reserve(reservation(pair[1], 1)); !errors.Is(err, budget.ErrReserved) {
+				t.Errorf("%s is reserved twice: %v", pair[1], err)
+			}
+			l = must(t)(l.Commit(order[0], budget.Amount{}))
+			if !l.Admission(order[1]).Given() || l.Admission(order[0]).Given() {
+				t.Errorf("%s was committed, and %s is open: %t", order[0], order[1], l.Admission(order[1]).Given())
+			}
+			l = must(t)(l.Commit(order[1], budget.Amount{}))
+			if got := l.Held(); got != (budget.Amount{USD: 1 + 3, Input: 20, Output: 2}) {
+				t.Errorf("held %+v after %v", got, order)
+			}
+		}
+	}
+}
+
 func TestALedgerHoldsWhatIsReservedAndNotCommitted(t *testing.T) {
 	ok, r := must(t), rand.New(rand.NewPCG(1, 2))
 	var l budget.Ledger

@@ -137,6 +137,69 @@ func TestEveryLimitButTheRetriesCanBeTakenAway(t *testing.T) {
 	}
 }
 
+// Which of two limits is named does not depend on how it is asked for.
+func TestOfTwoEqualLimitsOneIsNamed(t *testing.T) {
+	money := budget.Limits{USDPerRun: 2, MaxTotalCost: 2}
+	if limit, setting := money.CostCap(); limit != 2 || setting != "usd_per_run" {
+		t.Errorf("%s of %v", setting, limit)
+	}
+	if limit, setting := (budget.Limits{}).CostCap(); limit != 0 || setting != "" {
+		t.Errorf("no limit is %s of %v", setting, limit)
+	}
+	seconds := budget.Limits{MaxWallSeconds: 10, MaxIdleSeconds: 10}
+	spent := budget.Spent{Active: 4 * time.Second, Idle: 4 * time.Second}
+	if left, setting := seconds.Remaining(spent); left != 6*time.Second || setting != "max_wall_time_seconds" {
+		t.Errorf("%v of %s are left", left, setting)
+	}
+}
+
+func TestALimitThatWasTakenAwayBoundsNothing(t *testing.T) {
+	var declared budget.Limits
+	for _, setting := range budget.Settings() {
+		if err := declared.Set(setting, 1); err != nil {
+			t.Fatal(err)
+		}
+		// A number of retries is none by being 0, and bounds nothing here.
+		if err := declared.Set(setting, budget.None); err != nil && !strings.Contains(setting, "retries") {
+			t.Fatal(err)
+		}
+	}
+	much := budget.Spent{
+		Cycles: 1e6, ModelCalls: 1e6, Turns: 1e6, ToolCalls: 1e6, Input: 1e12, Output: 1e12, USD: 1e9, Active: 1e6 * time.Hour, Idle: 1e6 * time.Hour,
+	}
+	if s := declared.BeforeToolCall(much); s != "" {
+		t.Errorf("a tool call is refused for %s", s)
+	}
+	if a, refusal := declared.Admit(much, budget.Amount{USD: 1e6}, budget.Call{Input: 1e9, Likely: 1e9, Output: 1e9, Price: thousands}); refusal != (budget.Refusal{}) {
+		t.Errorf("a model call of %+v is refused: %+v", a, refusal)
+	}
+	if _, setting := declared.Remaining(much); setting != "" {
+		t.Errorf("the run has an end, by %s", setting)
+	}
+}
+
+func TestANumberOfRetriesCanBeNone(t *testing.T) {
+	var l budget.Limits
+	for _, setting := range []string{"max_retries_per_model_call", "max_retries_per_tool_call"} {
+		if err := l.Set(setting, 0); err != nil {
+			t.Error(err)
+		}
+	}
+	if l.ModelCalls() != 1 || l.ToolRetries() != 0 {
+		t.Errorf("%d model calls and %d retries of a tool call", l.ModelCalls(), l.ToolRetries())
+	}
+}
+
+func TestACountCanBeAnyThatItsNumberHoldsExactly(t *testing.T) {
+	var l budget.Limits
+	if err := l.Set("max_input_tokens", 1<<53); err != nil || l.MaxInputTokens != 1<<53 {
+		t.Errorf("%d: %v", l.MaxInputTokens, err)
+	}
+	if err := l.Set("max_input_tokens", 1<<53+2); !errors.Is(err, budget.ErrBadValue) {
+		t.Errorf("beyond that: %v", err)
+	}
+}
+
 // TestEverySettingCanBeRaised walks the JSON names, so that a new limit cannot
 // be forgotten in Set.
 func TestEverySettingCanBeRaised(t *testing.T) {

@@ -80,6 +80,9 @@ func TestOnlyAnOpenReservationIsAnAdmission(t *testing.T) {
 	if !a.Given() || a.Usage() != (llm.Usage{Input: 10, Output: 1}) || !a.Equal(l.Admission("a")) || a.Equal(budget.Admission{}) {
 		t.Errorf("%+v", a)
 	}
+	if other := must(t)(l.Reserve(reservation("b", 1))).Admission("b"); other.Equal(a) || (budget.Admission{}).Equal(a) {
+		t.Errorf("another reservation, or none, is %+v", a)
+	}
 	closed := must(t)(l.Commit("a", budget.Amount{}))
 	for name, none := range map[string]budget.Admission{"zero": {}, "another id": l.Admission("b"), "committed": closed.Admission("a")} {
 		if none.Given() || none.Usage() != (llm.Usage{}) || !none.Equal(budget.Admission{}) {

@@ -135,6 +135,54 @@ func TestWhatGoesOnAfterANudgeIsBlockedOnceBeforeTheRunEnds(t *testing.T) {
 			}
 			return r
 		}, []string{"9 nudge unchanged_tree", "14 blocks edit 14 as unchanged_tree"}},
+		{"a call that is right at times", func(int) answer { return answer{"read a"} }, func(n int, call string) event.ToolResult {
+			if n%3 == 0 {
+				return event.ToolResult{Output: fmt.Sprint(n)}
+			}
+			return failed(n, call)
+		}, nil},
+		{"a tool that works beside the one that fails", func(n int) answer {
+			if n == 8 {
+				return answer{"edit f", "read x"}
+			}
+			return answer{fmt.Sprint("read ", n)}
+		}, func(n int, call string) event.ToolResult {
+			if call == "edit f" {
+				return event.ToolResult{Tree: "t"}
+			}
+			return failed(n, call)
+		}, []string{"5 nudge same_error", "8 blocks read x as same_error", "13 nudge same_error", "16 blocks read 16 as same_error", "19 stop same_error"}},
+		{"another call of the tool whose one call was warned of", func(n int) answer {
+			if n > 3 {
+				return answer{fmt.Sprint("read ", n)}
+			}
+			return answer{"read a"}
+		}, func(n int, call string) event.ToolResult {
+			if n > 4 {
+				return event.ToolResult{Output: fmt.Sprint(n)}
+			}
+			return failed(n, call)
+		}, []string{"3 nudge same_call"}},
+		{"another call before the one that was warned of", func(n int) answer {
+			if n == 4 {
+				return answer{"list .", "read a"}
+			}
+			return answer{"read a"}
+		}, func(n int, call string) event.ToolResult {
+			if n == 4 {
+				return event.ToolResult{Output: "a"}
+			}
+			return failed(n, call)
+		}, []string{"3 nudge same_call", "7 nudge same_call", "8 blocks read a as same_call", "9 blocks read a as same_call", "9 stop same_call"}},
+		{"one call again and again, after different ones that failed alike", func(n int) answer {
+			if n > 5 {
+				return answer{"look x"}
+			}
+			return answer{fmt.Sprint("read ", n)}
+		}, failed, []string{
+			"5 nudge same_error", "8 blocks look x as same_error", "9 nudge same_call",
+			"10 blocks look x as same_call", "11 blocks look x as same_call", "11 stop same_call",
+		}},
 		{"one call again and again is blocked each time", func(int) answer { return answer{"read a"} }, failed,
 			[]string{"3 nudge same_call", "4 blocks read a as same_call", "5 blocks read a as same_call", "5 stop same_call"}},
 	} {
@@ -159,6 +207,7 @@ func TestACallWorksThatEditsTheWorkspaceOrRunsWhatIsNotKnownToBeHarmless(t *test
 		{"nothing is known", nil, false},
 		{"reads a file", &event.Facts{Paths: []event.PathUse{{Path: "a"}}, Risk: event.RiskRead}, false},
 		{"writes a file", &event.Facts{Paths: []event.PathUse{{Path: "a", Write: true}}, Risk: event.RiskWrite}, true},
+		{"writes under a name that is no file's own", &event.Facts{Paths: []event.PathUse{{Path: "a", Write: true, Alias: true}}, Risk: event.RiskWrite}, false},
 		{"writes elsewhere", &event.Facts{Paths: []event.PathUse{{Path: "/a", Write: true, Outside: true}}, Risk: event.RiskWrite}, false},
 		{"runs a program", &event.Facts{Commands: command, Risk: event.RiskExecute}, true},
 		{"runs a harmless one", &event.Facts{Commands: command, Risk: event.RiskRead}, false},

@@ -24,6 +24,9 @@ func ran(tree string, news bool) did {
 	return did{facts: event.Facts{Commands: []event.Command{{Words: []string{"make"}}}}, tree: tree, news: news}
 }
 
+// looked is a call after which the tree was looked at, though it changes nothing.
+func looked(tree string) did { d := read(); d.tree = tree; return d }
+
 func read() did { return did{facts: event.Facts{Paths: []event.PathUse{{Path: "main.go"}}}} }
 
 // FIELD 6.9, L11: what counts is the work, not what is called how often.
@@ -55,6 +58,19 @@ func TestCyclesThatLeaveTheWorkingTreeAsItWasAreCounted(t *testing.T) {
 			}
 			return []did{ran("a", true)}
 		}, 0, 0},
+		"an edit to no effect, then tests that say something new before some that do not": {func(n int) []did {
+			if n <= 2 {
+				return []did{edited("a")}
+			}
+			return []did{ran("a", true), ran("a", false)}
+		}, 0, 0},
+		"an edit to no effect, then tests before looks at files": {func(n int) []did {
+			if n <= 2 {
+				return []did{edited("a")}
+			}
+			return []did{ran("a", false), looked("a")}
+		}, 9, 17},
+		"edits before looks at files":         {func(int) []did { return []did{edited("a"), looked("a")} }, 9, 17},
 		"commands alone, whatever they print": {func(int) []did { return []did{ran("a", false)} }, 0, 0},
 		"files read and nothing changed":      {func(int) []did { return []did{read()} }, 0, 0},
 		"edits that change something":         {func(n int) []did { return []did{edited(fmt.Sprint(n))} }, 0, 0},
