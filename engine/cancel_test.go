@@ -348,6 +348,7 @@ func TestAnswersThatLackWhatAdaptersShouldGiveAreStillStored(t *testing.T) {
 				}
 				return &llm.Response{Parts: llm.Parts{
 					llm.ToolCall{Name: "work"}, llm.ToolCall{Name: "work", Args: json.RawMessage(`not json`)},
+					llm.ToolCall{Name: "work", ArgsText: `nor this`},
 				}}, nil
 			}))
 		run := r.start(t.Context())
@@ -355,7 +356,7 @@ func TestAnswersThatLackWhatAdaptersShouldGiveAreStillStored(t *testing.T) {
 			t.Errorf("outcome %+v", o)
 		}
 		res := results(r.whole(run.ID))
-		if res[0].ErrorType != event.ErrorInvalidArgs || res[1].Output != "worked" || !strings.Contains(r.journalText(run.ID), `not json`) {
+		if res[0].ErrorType != event.ErrorInvalidArgs || res[1].ErrorType != event.ErrorInvalidArgs || res[2].Output != "worked" || !strings.Contains(r.journalText(run.ID), `not json`) {
 			t.Errorf("results %+v", res)
 		}
 	})

@@ -93,6 +93,9 @@ func TestACancelOfAParkedChildAnswersItsCallWhileItsSiblingGoesOn(t *testing.T) 
 		if n := count(r.journal(run.ID), "child.finished"); n != 1 {
 			t.Errorf("the parent heard of %d ends", n)
 		}
+		if got := results(r.journal(run.ID)); len(got) != 1 || got[0].ErrorType != event.ErrorCancelled || !strings.Contains(got[0].Output, "did not finish: cancelled") {
+			t.Errorf("the model hears %+v", got)
+		}
 		if o := outcome(t, run); o.FinalOutput != "done" {
 			t.Errorf("%+v", o)
 		}

@@ -345,6 +345,9 @@ func TestAChildEndsWithItsParentsTime(t *testing.T) {
 		if o := below[len(below)-1].Data.(event.RunCompleted).Outcome; o.Reason != event.ReasonCancelled {
 			t.Errorf("%+v", o)
 		}
+		if !strings.Contains(r.journalText(r.children(run.ID)[0]), "has no time left") {
+			t.Error("the child's journal does not say why it ended")
+		}
 		r.balanced(run.ID)
 	})
 }

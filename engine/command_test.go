@@ -154,6 +154,20 @@ func TestADecisionOnAParkedRunIsRecordedAtOnceAndActedOnAtResume(t *testing.T) {
 	}
 }
 
+// A run speaks for its children, and for nobody else's runs.
+func TestADecisionThatNamesAnotherRunsCallHasNoPlace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, id := parkedForApproval(t)
+		another := r.turns(scripted.Turn{ToolCalls: calls("work", "{}")}).start(t.Context())
+		parkedAs(t, another, event.ParkApproval)
+		err := r.Send(t.Context(), journal.Command{Run: id, Kind: journal.Approve, CallID: another.ID + "-1-1", By: "ann"})
+		mustBe(t, err, engine.ErrNotPending)
+		if made := decisions(r.journal(another.ID)); len(made) > 0 {
+			t.Errorf("the other run has %+v", made)
+		}
+	})
+}
+
 func TestACancelEndsAParkedRunWithoutAnyEffect(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, id := parkedForApproval(t)

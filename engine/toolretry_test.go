@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
+	"os"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -111,6 +114,10 @@ func TestAFailureIsTriedAgainOnlyWhenTheToolCallsItTransient(t *testing.T) {
 		{"with a time to wait", tool.TransientAfter(busy, 40*time.Second), 2, 40 * time.Second},
 		{"with too long a time", tool.TransientAfter(busy, 2*time.Minute), 1, 0},
 		{"nothing is wrong", tool.Transient(nil), 1, 0},
+		{"a connection that timed out", fmt.Errorf("read on: %w", &net.OpError{Op: "read", Err: os.ErrDeadlineExceeded}), 2, 200 * time.Millisecond},
+		{"a connection that was refused", &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}, 1, 0},
+		{"a name that was not found in time", &net.DNSError{Name: "example.com", IsTimeout: true}, 2, 200 * time.Millisecond},
+		{"a name that is not there", &net.DNSError{Name: "example.com", IsNotFound: true}, 1, 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -48,6 +48,36 @@ func TestVerifyFindsEveryChangedByte(t *testing.T) {
 	}
 }
 
+// Each event follows on the one before it, and still they are no run.
+//
+// rows: ALDO-63
+func TestVerifyFindsAChainThatIsNoRun(t *testing.T) {
+	end := event.RunCompleted{Outcome: event.Outcome{Status: event.StatusCompleted, Reason: event.ReasonFinalAnswer, OK: true}}
+	for name, c := range map[string]struct {
+		before string
+		events []event.Data
+		seq    int64
+	}{
+		"an event behind the end":            {"", []event.Data{end, event.InputReceived{Text: "hello", By: "somebody"}}, 3},
+		"two ends":                           {"", []event.Data{end, end}, 3},
+		"a beginning that has one before it": {"0123456789abcdef0123456789abcdef", []event.Data{end}, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := memory.New(journaltest.Epoch)
+			d := &journaltest.Driver{Store: s, Head: c.before}
+			d.Lease.Run = "run"
+			b := d.Batch(t, append([]event.Data{event.RunStarted{Kind: "Agent"}}, c.events...)...)
+			if _, _, err := s.Create(t.Context(), journal.Run{ID: "run", Kind: "Agent", Created: journaltest.Epoch()}, b); err != nil {
+				t.Fatal(err)
+			}
+			_, err := journal.Verify(t.Context(), s, "run", "")
+			if damage, ok := errors.AsType[*journal.CorruptError](err); !ok || damage.Seq != c.seq {
+				t.Errorf("%v, want damage at event %d", err, c.seq)
+			}
+		})
+	}
+}
+
 func FuzzVerify(f *testing.F) {
 	for index := range 4 {
 		_, _, original := stored(f, index, func(b []byte) []byte { return b })

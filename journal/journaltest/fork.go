@@ -213,15 +213,32 @@ func verifyFork(t *testing.T, s journal.Store, _ *clock) {
 	if err != nil || v.Events != 6 || v.HeadSeq != 4 {
 		t.Errorf("verify: %+v, %v; want 6 events, and b's head at 4", v, err)
 	}
-	// A fork whose first event names something else than it stands on.
-	_, b := forkBatch(t, s, "lie", "a", 2)
-	wrong := &Driver{Store: s, Seq: 2, Head: b.Head}
-	lie := wrong.batch(t, "lie", event.RunForked{From: "a", Seq: 2, Hash: "0"})
-	lie.Lease = b.Lease
-	if _, _, err := s.Create(t.Context(), journal.Run{ID: "lie", ForkOf: "a", ForkSeq: 2}, lie); err != nil {
-		t.Fatal(err)
+	// Forks whose first event names something else than they stand on.
+	d, b := forkBatch(t, s, "", "a", 2)
+	for id, lie := range map[string]struct {
+		says event.Data
+		on   string
+	}{
+		"on another event":  {event.RunForked{From: "a", Seq: 2, Hash: d.Head}, b.Head},
+		"of another event":  {event.RunForked{From: "a", Seq: 2, Hash: "0"}, d.Head},
+		"at another event":  {event.RunForked{From: "a", Seq: 1, Hash: d.Head}, d.Head},
+		"of another run":    {event.RunForked{From: "b", Seq: 2, Hash: d.Head}, d.Head},
+		"without saying so": {said("three"), d.Head},
+	} {
+		wrong := &Driver{Store: s, Seq: 2, Head: lie.on}
+		first := wrong.batch(t, id, lie.says)
+		first.Lease = b.Lease
+		first.Lease.Run = id
+		if _, _, err := s.Create(t.Context(), journal.Run{ID: id, ForkOf: "a", ForkSeq: 2}, first); err != nil {
+			t.Fatal(err)
+		}
+		if damage, ok := errors.AsType[*journal.CorruptError](verified(t, s, id)); !ok || damage.Seq != 2 && damage.Seq != 3 {
+			t.Errorf("a fork %s: %v", id, damage)
+		}
 	}
-	if _, err := journal.Verify(t.Context(), s, "lie", ""); !errors.Is(err, journal.ErrCorrupt) {
-		t.Errorf("a fork that does not follow on its run: %v, want ErrCorrupt", err)
-	}
+}
+
+func verified(t *testing.T, s journal.Store, id string) error {
+	_, err := journal.Verify(t.Context(), s, id, "")
+	return err
 }
