@@ -249,6 +249,15 @@ func TestAnErrorWithinAStreamNeedsNoType(t *testing.T) {
 	}
 }
 
+func TestNoInputAtTheEndIsNoCountOfIt(t *testing.T) {
+	body := messageBegin + textBlock(0, "hi") +
+		`data: {"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"input_tokens":0,"output_tokens":50}}` + "\n\ndata: {\"type\":\"message_stop\"}\n\n"
+	resp, err := stream(t, body, ask())
+	if err != nil || resp.Usage.Input <= 120 || resp.Usage.Output != 50 {
+		t.Errorf("%+v, %v", resp, err)
+	}
+}
+
 func TestErrorsAreClassifiedByWhatToDoNext(t *testing.T) {
 	for _, c := range []struct {
 		status        int

@@ -1,6 +1,8 @@
 package anthropic
 
 import (
+	"cmp"
+
 	"github.com/pawlrun/pawl/llm"
 	"github.com/pawlrun/pawl/llm/internal/wire"
 )
@@ -13,7 +15,8 @@ type usage struct {
 }
 
 // merge takes over every figure that an object names. A later report restates
-// an earlier one and never adds to it.
+// an earlier one and never adds to it. No input is none that is counted: some
+// relays count the output alone at the end.
 func (u *usage) merge(object []byte) {
 	if len(object) == 0 {
 		return
@@ -26,7 +29,7 @@ func (u *usage) merge(object []byte) {
 		}
 		switch string(m.Key()) {
 		case "input_tokens":
-			u.input, u.reported = wire.Int(v), true
+			u.input, u.reported = cmp.Or(wire.Int(v), u.input), true
 		case "cache_read_input_tokens":
 			u.cacheRead = wire.Int(v)
 		case "cache_creation_input_tokens":

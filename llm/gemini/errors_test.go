@@ -30,13 +30,14 @@ func TestTheWaitThatIsAskedForIsTakenUnlessItMakesNoSense(t *testing.T) {
 	}
 }
 
-func TestAnErrorThatIsNullIsNone(t *testing.T) {
+func TestWhatARelaySaysOfNothingIsNotTaken(t *testing.T) {
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		_, _ = io.WriteString(w, `{"error":null,"candidates":[{"content":{"parts":[{"text":"hi"}]},"finishReason":"STOP"}]}`)
+		_, _ = io.WriteString(w, `data: {"error":null,"candidates":[{"content":{"parts":[{"text":"hi"}]}}],"usageMetadata":{"promptTokenCount":7,"candidatesTokenCount":1}}`+"\n\n"+
+			`data: {"candidates":[{"content":{},"finishReason":"STOP"}],"usageMetadata":{"promptTokenCount":0}}`+"\n\n")
 	}))
 	defer srv.Close()
-	resp, err := gemini.New(gemini.Options{BaseURL: srv.URL}).Generate(t.Context(), &llm.Request{Model: "m", Messages: []*llm.Message{llm.UserText("go")}})
-	if err != nil || resp.Parts.Text() != "hi" {
+	resp, err := gemini.New(gemini.Options{BaseURL: srv.URL}).Stream(t.Context(), &llm.Request{Model: "m", Messages: []*llm.Message{llm.UserText("go")}}, func(llm.Delta) {})
+	if err != nil || resp.Parts.Text() != "hi" || resp.Usage != (llm.Usage{Input: 7, Output: 1}) {
 		t.Errorf("read as %+v, %v", resp, err)
 	}
 }

@@ -6,7 +6,8 @@ import (
 )
 
 // readUsage reduces the counts to ours: prompt tokens hold the cached ones,
-// thoughts and tool-use prompts are counted beside. The last report wins.
+// thoughts and tool-use prompts are counted beside. The last report wins,
+// unless it counts no input, as that of a relay which has lost count.
 func (d *decoder) readUsage(v []byte) {
 	var u llm.Usage
 	var candidates, hosted int64
@@ -26,7 +27,7 @@ func (d *decoder) readUsage(v []byte) {
 			hosted = n
 		}
 	}
-	if seen {
+	if seen && (u.Input > 0 || d.usage.Input == 0) {
 		u.Input += hosted
 		u.Output = candidates + u.Reasoning
 		d.usage, d.reported = u, true

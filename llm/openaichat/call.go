@@ -66,7 +66,8 @@ func (d *decoder) toolCall(data []byte, position int64) error {
 
 // callFor finds the call that a fragment belongs to. Most services number the
 // calls; some give every call the number 0 and another id, or no number, and
-// relays of Gemini not even an id.
+// relays of Gemini not even an id. A new id alone begins no call, because some
+// make one up for every fragment (poolsideai/pool#9).
 func (d *decoder) callFor(index, position int64, id, name string, args []byte) *call {
 	if index < 0 {
 		index = position
@@ -74,14 +75,24 @@ func (d *decoder) callFor(index, position int64, id, name string, args []byte) *
 			return d.calls[len(d.calls)-1]
 		}
 	}
+	var numbered *call
 	for i := len(d.calls) - 1; i >= 0; i-- {
 		c := d.calls[i]
-		if c.index == index && (id == "" || c.id == "" || c.id == id) {
+		switch {
+		case c.index != index:
+			continue
+		case numbered == nil:
+			numbered = c
+		}
+		if id == "" || c.id == "" || c.id == id {
 			if id == "" && c.followedBy(name, args) {
 				break
 			}
 			return c
 		}
+	}
+	if numbered != nil && name == "" {
+		return numbered
 	}
 	c := &call{index: index, part: len(d.order)}
 	d.calls = append(d.calls, c)

@@ -41,6 +41,17 @@ func TestCallsAreToldApartWhateverNumbersThemAndFragmentsAreNot(t *testing.T) {
 			[]string{`{"index":0,"id":"a","function":{"name":"ls","arguments":"{\"at\":"}}`, `{"index":0,"function":{"name":"ls","arguments":"{}"}}`, `{"index":0,"function":{"name":"ls","arguments":"}"}}`, `{"index":0,"function":{"name":"ls","arguments":""}}`},
 			[]string{`ls {"at":{}}`},
 		},
+		"an id with every fragment": {
+			[]string{`{"index":0,"id":"a","function":{"name":"ls","arguments":"{\"at\":"}}`, `{"index":0,"id":"b","function":{"arguments":"1"}}`, `{"index":0,"id":"c","function":{"name":null,"arguments":"}"}}`},
+			[]string{`ls {"at":1}`},
+		},
+		"one number, side by side by their ids": {
+			[]string{
+				`{"index":0,"id":"a","function":{"name":"ls","arguments":"{\"at\":"}}`, `{"index":0,"id":"b","function":{"name":"ls","arguments":"{\"at\":"}}`,
+				`{"index":0,"id":"a","function":{"arguments":"1}"}}`, `{"index":0,"id":"b","function":{"arguments":"2}"}}`,
+			},
+			[]string{`ls {"at":1}`, `ls {"at":2}`},
+		},
 		"fragments side by side, the second first": {
 			[]string{
 				`{"index":1,"id":"b","function":{"name":"ls","arguments":"{\"at\":"}}`, `{"index":0,"id":"a","function":{"name":"ls","arguments":"{\"at\":"}}`,

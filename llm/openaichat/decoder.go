@@ -134,6 +134,10 @@ func (d *decoder) chunk(data []byte) error {
 			if string(v) != "null" {
 				return failure(data)
 			}
+		case "object":
+			if string(v) == `"error"` {
+				return failure(data)
+			}
 		}
 	}
 	return m.Err()

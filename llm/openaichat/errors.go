@@ -48,6 +48,7 @@ func classify(e *llm.Error, body []byte) {
 			if s := wire.Text(m.Value()); s != "" && e.Code == "" {
 				e.Code = s
 			}
+			status = max(status, wire.Int(m.Value()))
 		}
 	}
 	if e.Code == "" {

@@ -17,13 +17,15 @@ import (
 // the error, would be refused again.
 func TestAFailureWithinAStreamIsClassifiedByItsTypeWhereItHasNoStatus(t *testing.T) {
 	for body, want := range map[string]llm.Class{
-		`{"error":{"message":"no such field","type":"invalid_request_error"}}`:                     llm.ClassInvalid,
-		`{"error":{"message":"not this key","type":"authentication_error"}}`:                       llm.ClassAuth,
-		`{"error":{"message":"not this model","type":"permission_error"}}`:                         llm.ClassAuth,
-		`{"error":{"message":"later","type":"invalid_request_error","code":429}}`:                  llm.ClassThrottled,
-		`{"error":{"message":"too much","type":"server_error"}}`:                                   llm.ClassOverloaded,
-		`{"error":{"message":"maximum context length","type":"invalid_request_error"}}`:            llm.ClassContextOverflow,
-		`{"error":{"message":"empty","type":"invalid_request_error","code":"insufficient_quota"}}`: llm.ClassQuota,
+		`{"error":{"message":"no such field","type":"invalid_request_error"}}`:                           llm.ClassInvalid,
+		`{"error":{"message":"not this key","type":"authentication_error"}}`:                             llm.ClassAuth,
+		`{"error":{"message":"not this model","type":"permission_error"}}`:                               llm.ClassAuth,
+		`{"error":{"message":"later","type":"invalid_request_error","code":429}}`:                        llm.ClassThrottled,
+		`{"object":"error","message":"no such field","type":"BadRequestError","param":null,"code":400}`:  llm.ClassInvalid,
+		`{"object":"error","message":"maximum context length is 4","type":"BadRequestError","code":400}`: llm.ClassContextOverflow,
+		`{"error":{"message":"too much","type":"server_error"}}`:                                         llm.ClassOverloaded,
+		`{"error":{"message":"maximum context length","type":"invalid_request_error"}}`:                  llm.ClassContextOverflow,
+		`{"error":{"message":"empty","type":"invalid_request_error","code":"insufficient_quota"}}`:       llm.ClassQuota,
 	} {
 		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "text/event-stream")
@@ -101,5 +103,16 @@ func TestAnAnswerWithItsReasonAndItsUsageIsWholeHoweverTheConnectionEnds(t *test
 				}
 			})
 		})
+	}
+}
+
+func TestACountOfNothingIsNoReport(t *testing.T) {
+	body := `data: {"choices":[{"delta":{"content":"Hi"}}],"usage":{"prompt_tokens":7,"completion_tokens":1}}` + "\n\n" +
+		`data: {"choices":[{"delta":{},"finish_reason":"stop"}],"usage":{"prompt_tokens":0,"completion_tokens":2}}` + "\n\n" +
+		`data: {"choices":[],"usage":{"prompt_tokens":0,"completion_tokens":0,"total_tokens":0}}` + "\n\n"
+	m := openaichat.New(openaichat.Options{HTTP: &http.Client{Transport: &abrupt{Reader: strings.NewReader(body), then: io.EOF}}})
+	resp, err := m.Stream(t.Context(), &llm.Request{Model: "m", Messages: []*llm.Message{llm.UserText("go")}}, func(llm.Delta) {})
+	if err != nil || resp.Usage != (llm.Usage{Input: 7, Output: 2}) {
+		t.Errorf("read as %+v, %v", resp, err)
 	}
 }

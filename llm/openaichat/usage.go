@@ -1,8 +1,13 @@
 package openaichat
 
-import "github.com/pawlrun/pawl/llm/internal/wire"
+import (
+	"cmp"
 
-// readUsage reduces a usage object to ours (FIELD F27). The last one wins. A
+	"github.com/pawlrun/pawl/llm/internal/wire"
+)
+
+// readUsage reduces a usage object to ours (FIELD F27). The last one wins, but for
+// a count of nothing, as a relay sends which has lost count. A
 // service that counts reasoning beside the completion is told by its total.
 func (d *decoder) readUsage(v []byte) {
 	if string(v) == "null" {
@@ -15,9 +20,9 @@ func (d *decoder) readUsage(v []byte) {
 		n := wire.Int(m.Value())
 		switch string(m.Key()) {
 		case "prompt_tokens":
-			u.Input, seen = n, true
+			u.Input, seen = cmp.Or(n, u.Input), true
 		case "completion_tokens":
-			u.Output, seen = n, true
+			u.Output, seen = cmp.Or(n, u.Output), true
 		case "total_tokens":
 			total = n
 		case "prompt_cache_hit_tokens":
