@@ -16,7 +16,7 @@ func keyLines(value string) []string {
 		if !strings.Contains(says, "KEY") || strings.Contains(says, "PUBLIC") {
 			continue
 		}
-		for _, line := range lineEnds.Split(armoured[2], -1) {
+		for _, line := range lineBreaks.Split(armoured[2], -1) {
 			line = strings.TrimSpace(line)
 			if len(line) >= likelyLength && base64Line.MatchString(line) && !constant(line) {
 				lines = append(lines, line)
@@ -28,7 +28,7 @@ func keyLines(value string) []string {
 
 var (
 	armour     = regexp.MustCompile(`(?s)-----BEGIN ([^\n-]*)-----(.*?)-----END `)
-	lineEnds   = regexp.MustCompile(`(?:\\+[nr]|[\r\n])+`)
+	lineBreaks = regexp.MustCompile(`(?:\\+[nr]|[\r\n])+`)
 	base64Line = regexp.MustCompile(`^[A-Za-z0-9+/]+={0,2}$`)
 )
 
@@ -44,11 +44,11 @@ func constant(line string) bool {
 // rest of such a file others say, too, and stays text. In armour it is keyLines that
 // tells them.
 func partsOf(value string) []string {
-	if !lineEnds.MatchString(value) {
+	if !lineBreaks.MatchString(value) {
 		return nil
 	}
 	var parts []string
-	for _, line := range lineEnds.Split(armour.ReplaceAllString(value, "\n"), -1) {
+	for _, line := range lineBreaks.Split(armour.ReplaceAllString(value, "\n"), -1) {
 		for _, at := range names.FindAllStringIndex(line, -1) {
 			if said := assigned.FindStringSubmatch(line[at[1]:]); said != nil && LikelyName(line[at[0]:at[1]]) && !place(said[1]) {
 				parts = append(parts, said[1])

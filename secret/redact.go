@@ -32,15 +32,15 @@ type Redactor struct {
 type form struct {
 	text []byte
 	mark []byte
-	// wraps: programs break it into lines.
-	wraps bool
+	// wraps: programs break it into lines; dumps: and into columns.
+	wraps, dumps bool
 }
 
 // NewRedactor returns a redactor of secrets; nil when there are none. A value
 // is found as it is, as JSON, as part of an address or of a page, in the quotes of
 // a shell or of a program, in base64 and in hex. Those two are found in lines, too,
-// which may be indented and numbered, but not behind the names of files, or the
-// places and the text beside hex. The lines of a private key are found one by one;
+// which may be indented, numbered and behind the names of files, and hex as xxd and
+// hexdump -C print it. The lines of a private key are found one by one;
 // of other values of several lines what looks like a credential, since the rest of a
 // line may say what every file of its kind says.
 func NewRedactor(secrets ...Secret) *Redactor {
@@ -53,7 +53,10 @@ func NewRedactor(secrets ...Secret) *Redactor {
 		r.names = append(r.names, s.Name)
 	}
 	for _, s := range secrets { // after all values, one of which may be what another one is in base64
-		for _, text := range encoded(s.Value) {
+		for _, text := range inHex(s.Value) {
+			r.add(form{text: []byte(text), mark: markOf("an encoding", s.Name), wraps: true, dumps: true})
+		}
+		for _, text := range inBase64(s.Value) {
 			r.add(form{text: []byte(text), mark: markOf("an encoding", s.Name), wraps: true})
 		}
 		for _, text := range twiceInAddress(s.Value) {
@@ -151,9 +154,13 @@ func twiceInAddress(value string) []string {
 // in the arguments of a call: the whole for a part, or plain where base64 was.
 func markOf(what, name string) []byte { return []byte("[redacted: " + what + " of " + name + "]") }
 
-// encoded are the forms of a value in alphabets of a few characters.
-func encoded(value string) []string {
-	forms := []string{hex.EncodeToString([]byte(value)), strings.ToUpper(hex.EncodeToString([]byte(value)))}
+func inHex(value string) []string {
+	small := hex.EncodeToString([]byte(value))
+	return []string{small, strings.ToUpper(small)}
+}
+
+func inBase64(value string) []string {
+	var forms []string
 	// What comes before a value decides where its bytes lie in the groups of
 	// base64; the characters at both ends hold bits of their neighbours.
 	for before := range 3 {
@@ -266,83 +273,6 @@ func inJSON(text string, html bool) string {
 	return string(quoted[1 : len(quoted)-1])
 }
 
-// longestBreak bounds what may stand between two lines of a form: the end of the
-// one, and the indentation and the number of the other.
-const longestBreak = 64
-
-// begins says how much of a text a form takes up that it begins with, 0 where
-// it does not; open says that it may, if more text follows.
-func (f *form) begins(text []byte) (n int, open bool) {
-	if !f.wraps {
-		if bytes.HasPrefix(text, f.text) {
-			return len(f.text), false
-		}
-		return 0, bytes.HasPrefix(f.text, text)
-	}
-	at := 0
-	for i, c := range f.text {
-		if at < len(text) && text[at] != c && i > 0 {
-			gap, open := lineBreak(text[at:], f.text[i:])
-			if open {
-				return 0, true
-			}
-			at += gap
-		}
-		switch {
-		case at == len(text):
-			return 0, true
-		case text[at] != c:
-			return 0, false
-		}
-		at++
-	}
-	return at, false
-}
-
-// lineBreak is how long the end of a line is that a text begins with, with the
-// indentation and the number of the next one; ends and tabs may be written as
-// JSON writes them. Digits that are all that is left of a form are no number. It
-// is 0 for none; open says that more text may make it a longer one.
-func lineBreak(text, left []byte) (n int, open bool) {
-	for n <= longestBreak {
-		rest := text[n:]
-		digits := 0
-		if n > 0 && !bytes.HasPrefix(rest, left) {
-			digits = run(rest, isDigit)
-		}
-		slashes := run(rest[digits:], isSlash)
-		if digits+slashes == len(rest) {
-			return n, n+digits+slashes > 0
-		}
-		c, written := rest[digits+slashes], slashes > 0
-		blank := c == '\t' && !written || c == 't' && written
-		switch {
-		case digits > 0 && (blank || c == ':' && !written),
-			digits == 0 && (c == 'n' || c == 'r') && written,
-			digits == 0 && (c == '\n' || c == '\r') && !written,
-			digits == 0 && n > 0 && (blank || c == ' ' && !written):
-			n += digits + slashes + 1
-		default:
-			return n, false
-		}
-	}
-	return 0, false
-}
-
-// run is how many bytes of a kind a text begins with, up to one more than a
-// break may have.
-func run(text []byte, of func(byte) bool) int {
-	n := 0
-	for n < len(text) && n <= longestBreak && of(text[n]) {
-		n++
-	}
-	return n
-}
-
-func isDigit(c byte) bool { return '0' <= c && c <= '9' }
-
-func isSlash(c byte) bool { return c == '\\' }
-
 // next returns where the next value begins, how long it is, and in which form;
 // -1 for none.
 func (r *Redactor) next(text []byte, from int) (at, n int, f form) {
@@ -371,10 +301,10 @@ func (r *Redactor) begins(key uint16, text []byte) (f *form, n int, open bool) {
 			continue // most are told by a look, and one value has dozens of forms
 		}
 		n, unsure := f.begins(text)
+		open = open || unsure
 		if n > 0 {
 			return f, n, open
 		}
-		open = open || unsure
 	}
 	return nil, 0, open
 }

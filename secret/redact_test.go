@@ -149,7 +149,7 @@ func TestAnEncodedValueIsFoundWhereverItIsBrokenIntoLines(t *testing.T) {
 		t.Errorf("the digits at its end are taken for a number: %q", got)
 	}
 	for _, text := range []string{
-		inHex[:20] + "\n\n" + strings.Repeat(" ", 100) + inHex[20:], inHex[:20] + "\n" + strings.Repeat("1", 100) + ":" + inHex[20:], "c2stc2Vydmlj\\",
+		inHex[:20] + "\n\n" + strings.Repeat(" ", 100) + inHex[20:], inHex[:20] + "\n" + strings.Repeat("1", 300) + ":" + inHex[20:], "c2stc2Vydmlj\\",
 	} {
 		if got := r.RedactString(text); got != text {
 			t.Errorf("%q became %q", text, got)
@@ -316,6 +316,8 @@ func FuzzRedactJSONKeepsDocumentsValid(f *testing.F) {
 	f.Add(`{"a":"abcdefgh\"x"}`, `abcdefgh\`)
 	f.Add(`{"a":"\u0041bcdefgh"}`, `0041bcdefgh`)
 	f.Add(`["\u003cabcdefgh"]`, "<abcdefgh")
+	f.Add(`["61 62 63 64\n00000004: 65 66 67 68  efgh\\"]`, "abcdefgh")
+	f.Add(`["YWJjZGVm\na\\b:2:Z2hpamts",1]`, "abcdefghijkl")
 	f.Add(`{"12345678":1}`, "12345678")
 	f.Fuzz(func(t *testing.T, doc, value string) {
 		r := secret.NewRedactor(secret.Secret{Name: "S", Value: value})

@@ -9,8 +9,8 @@ import (
 // far is always the beginning of what [Redactor.Redact] makes of the whole text,
 // however that was split: an end that a value may begin with is held back until
 // it is known whether it does, which is at most the length of the longest form
-// but one byte (three more where that would tear a character), with the ends,
-// indentations and numbers of the lines that it is broken into. It is not safe for
+// but one byte (three more where that would tear a character), with what stands
+// between the lines and columns that it is broken into. It is not safe for
 // concurrent use.
 type Stream struct {
 	stages []stage

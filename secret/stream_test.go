@@ -41,6 +41,11 @@ func TestASecretIsTakenOutOfATextInPiecesWhereverItIsCut(t *testing.T) {
 		"in numbered lines":  strings.ReplaceAll(hex.EncodeToString([]byte(value)), "7", "7\n    12\t"),
 		"in lines of JSON":   strings.ReplaceAll(hex.EncodeToString([]byte(value)), "7", `7\n12\t`),
 		"its digits last":    hex.EncodeToString([]byte(value))[:len(value)] + "\n" + hex.EncodeToString([]byte(value))[len(value):],
+		"behind names":       behind(base64.StdEncoding.EncodeToString([]byte("user:"+value+"\n")), 16, func(n int) string { return "a-1/b.c:" + strings.Repeat("1", n) + ":" }) + "!",
+		"such lines in JSON": inJSON(behind(hex.EncodeToString([]byte(value)), 20, func(int) string { return "a b\t" })) + "!",
+		"in a dump":          hex.Dump([]byte("user:"+value+"\n")) + "!",
+		"a dump in JSON":     inJSON(xxd("user:"+value+"\n", 16, 2, "%02X")) + "!",
+		"a dump without end": od("user:"+value, "%07o")[:70],
 		"none":               "nothing but a beginning: " + value[:6],
 	} {
 		want := r.RedactString(text)
@@ -111,6 +116,10 @@ func FuzzAnyCutOfATextShowsTheSame(f *testing.F) {
 	f.Add("616263\n 7:64656667\\n12\\t68: ", "abcdefgh", "abcdefg", []byte{1, 1, 1})
 	f.Add("-----BEGIN KEY-----\nMIIEpAIBAAKCAQEA\n-----END KEY-----\n2:MIIEpAIBAAKCAQEA", "-----BEGIN KEY-----\nMIIEpAIBAAKCAQEA\n-----END KEY-----", "", []byte{60})
 	f.Add("one line of it\r\n 2: and the other line", "one line of it, long\nand the other line", "", []byte{9})
+	f.Add("dir/a:1:NjE2MjYz\ndir/a:2:NjQ2NTY2\ndir/a:3:Njc2OA==", "61626364656667686", "", []byte{3})
+	f.Add("00000000: 6162 6364 6566 6768  abcdefgh\n00000008: 696a 6b6c 6d6e  ijklmn\n: 1", "abcdefghijklm", "efghijkl", []byte{1})
+	f.Add(`00000000  61 62 63 64  65 66 67 68 |abcdefgh|\n00000008  69 6a  |i\\\n|\n0`, "abcdefghij", "bcdefghi", []byte{7, 1})
+	f.Add("0000000 61 62 63 64\n0000004 65 66 67 68\n 69", "abcdefghi", "abcdefgh", []byte{2})
 	f.Add("${secret:A}${secret:A}", "${secret", "secret:A}", []byte{1})
 	f.Fuzz(func(t *testing.T, text, one, other string, cuts []byte) {
 		first := secret.NewRedactor(secret.Secret{Name: "A", Value: one}, secret.Secret{Name: "B", Value: other})

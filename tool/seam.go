@@ -2,7 +2,8 @@ package tool
 
 // Seam is how many bytes behind a cut are looked at and not shown, so that a
 // secret which the cut would go through is known for one. The longest secret
-// that a run may declare has fewer in base64, and in hex, broken into lines.
+// that a run may declare has fewer in base64, and in hex, broken into lines; in a dump
+// with the text beside the bytes, or behind long names of files, a shorter one has.
 const Seam = 192 << 10
 
 // SafeEnd is a place in a text, at or before the given one, where nothing that
