@@ -43,10 +43,12 @@ func (o Options) checks() spec.Options {
 	}
 }
 
-// plain leaves out what a place in a file says already.
+// plain leaves out what a place in a file says already, and through which
+// packages a mistake in a script came.
 func plain(err error) error {
-	if text, ok := strings.CutPrefix(err.Error(), llm.ErrUnknownModel.Error()+": "); ok {
-		return errors.New(text)
+	text := err.Error()
+	for _, known := range []string{llm.ErrUnknownModel.Error(), "models", "scripted"} {
+		text = strings.TrimPrefix(text, known+": ")
 	}
-	return err
+	return errors.New(text)
 }

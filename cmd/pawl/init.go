@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pawlrun/pawl/control"
 	"github.com/pawlrun/pawl/launch"
 	"github.com/pawlrun/pawl/models"
 )
@@ -132,7 +133,7 @@ func (s scaffold) check(config models.Config) error {
 	}
 	resolver := &models.Resolver{Config: config, Dirs: []string{s.dir}}
 	if err := resolver.Check(s.model); err != nil && !errors.Is(err, models.ErrNoKey) {
-		return usagef("the model cannot be used: %w; 'pawl models' lists some", err)
+		return usagef("the model cannot be used: %s; 'pawl models' lists some", control.Plain(err))
 	}
 	return nil
 }
@@ -172,7 +173,7 @@ func (s scaffold) write() (err error) {
 // introduce says what was made and what to do next.
 func (a *app) introduce(s scaffold) error {
 	agent := s.path("agent.yaml")
-	run := "pawl run " + quoteArg(agent) + ` "What is in this directory?"`
+	run := "pawl run " + shellWord(agent) + ` "What is in this directory?"`
 	if s.model != withoutKey {
 		run += " --model " + withoutKey
 	}
@@ -180,13 +181,5 @@ func (a *app) introduce(s scaffold) error {
 Next:
   pawl check %s
   %s
-`, agent, s.path("prompt.md"), s.path("answers.yaml"), quoteArg(agent), run)
-}
-
-// quoteArg writes an argument so that a shell takes it for one.
-func quoteArg(s string) string {
-	if strings.ContainsAny(s, " \t'\"\\$`!*?[](){}<>|&;#~") {
-		return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
-	}
-	return s
+`, onOneLine(agent), onOneLine(s.path("prompt.md")), onOneLine(s.path("answers.yaml")), shellWord(agent), run)
 }

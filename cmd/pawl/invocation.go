@@ -1,6 +1,10 @@
 package main
 
-import "mvdan.cc/sh/v3/syntax"
+import (
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
 
 // invocation is how every command begins that is printed as a next step: with
 // the flags that this one was given about its journal and its config file, so
@@ -16,8 +20,11 @@ func (a *app) invocation() string {
 	return words
 }
 
-// shellWord is a path as a shell takes it.
+// shellWord is a path as a shell takes it, and as no command takes it for a flag.
 func shellWord(path string) string {
+	if strings.HasPrefix(path, "-") {
+		path = "./" + path
+	}
 	if q, err := syntax.Quote(path, syntax.LangBash); err == nil {
 		return q
 	}

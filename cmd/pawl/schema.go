@@ -37,6 +37,9 @@ func oneOf(words []string) cobra.PositionalArgs {
 		if len(args) == 1 && slices.Contains(words, args[0]) {
 			return nil
 		}
+		if len(args) == 0 {
+			return fmt.Errorf("one of %s is missing", strings.Join(words, ", "))
+		}
 		return fmt.Errorf("got %q, want one of %s", strings.Join(args, " "), strings.Join(words, ", "))
 	}
 }
