@@ -16,7 +16,8 @@ import (
 // New makes a tool from a function. The schema comes from the fields of A: the
 // json tags name them, a jsonschema tag describes them, and omitempty makes
 // them optional. A type that reads itself from a text is asked for as one. R is
-// [Result], a pointer to one, a string, or anything that encodes as JSON.
+// [Result], a pointer to one, a string, bytes that are one, or anything that
+// encodes as JSON.
 //
 // The tool is declared at_most_once, not read-only and not concurrent; set the
 // fields of the returned Tool to say otherwise. New panics when A cannot be
@@ -108,6 +109,8 @@ func resultOf(out any) (Result, error) {
 		return resultBefore(out), nil
 	case string:
 		return Result{Output: v}, nil
+	case []byte:
+		return Result{Output: string(v)}, nil
 	}
 	b, err := readable(out)
 	if err != nil {

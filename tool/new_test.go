@@ -62,6 +62,10 @@ func TestResultsOfFunctions(t *testing.T) {
 		err  error
 	}{
 		{"a string is the output", tool.New("t", "", func(context.Context, struct{}) (string, error) { return "plain", nil }), tool.Result{Output: "plain"}, nil},
+		{"so are bytes", tool.New("t", "", func(context.Context, struct{}) ([]byte, error) { return []byte("plain"), nil }), tool.Result{Output: "plain"}, nil},
+		{"raw JSON stays what it is", tool.New("t", "", func(context.Context, struct{}) (json.RawMessage, error) {
+			return json.RawMessage(`{"a":1}`), nil
+		}), tool.Result{Output: `{"a":1}`}, nil},
 		{"a Result is taken whole", tool.New("t", "", func(context.Context, struct{}) (tool.Result, error) {
 			return tool.Result{Output: "x", ExitCode: &five, EndsRun: true}, nil
 		}), tool.Result{Output: "x", ExitCode: &five, EndsRun: true}, nil},
