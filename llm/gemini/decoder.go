@@ -24,7 +24,9 @@ type decoder struct {
 	blocked   string
 	usage     llm.Usage
 	reported  bool
-	scratch   []byte
+	// made counts the values of arguments in pieces.
+	made    int
+	scratch []byte
 }
 
 // part is one part of the answer while it grows.
@@ -286,7 +288,7 @@ func (d *decoder) call(data []byte, signature string) error {
 	}
 	open := &d.parts[index]
 	if (goesOn || pieces != nil) && open.partial == nil {
-		open.partial = &partialArgs{}
+		open.partial = &partialArgs{made: &d.made}
 	}
 	if open.partial == nil {
 		return nil

@@ -14,6 +14,8 @@ import (
 type partialArgs struct {
 	open bool
 	root *node
+	// made counts the values of the whole answer.
+	made *int
 }
 
 // node is a value that grows.
@@ -32,8 +34,12 @@ type field struct {
 
 var errPlace = errors.New("gemini: malformed place in streamed arguments")
 
-// maxItems bounds an index, so that a place cannot ask for a giant array.
-const maxItems = 1 << 20
+// A place of a few bytes must not ask for a giant array, nor a long one for a
+// depth that nobody reads: a stack that overflows cannot be recovered.
+const (
+	maxValues = 1 << 16
+	maxDepth  = 1_000
+)
 
 func (a *partialArgs) add(pieces []byte) error {
 	if pieces == nil {
@@ -83,14 +89,17 @@ func (a *partialArgs) at(place string) (*node, error) {
 	if !ok {
 		return nil, errPlace
 	}
-	for rest != "" {
+	for depth := 0; rest != ""; depth++ {
+		if depth > maxDepth || *a.made > maxValues {
+			return nil, errPlace
+		}
 		switch rest[0] {
 		case '.':
 			end := strings.IndexAny(rest[1:], ".[")
 			if end < 0 {
 				end = len(rest) - 1
 			}
-			n = n.field(rest[1 : end+1])
+			n = a.field(n, rest[1:end+1])
 			rest = rest[end+1:]
 		case '[':
 			inner, after, ok := strings.Cut(rest[1:], "]")
@@ -99,14 +108,14 @@ func (a *partialArgs) at(place string) (*node, error) {
 			}
 			rest = after
 			if name := strings.Trim(inner, `'"`); name != inner {
-				n = n.field(name)
+				n = a.field(n, name)
 				continue
 			}
 			i, err := strconv.Atoi(inner)
-			if err != nil || i < 0 || i > len(n.items)+maxItems {
+			if err != nil || i < 0 || i-len(n.items) > maxValues-*a.made {
 				return nil, errPlace
 			}
-			n = n.item(i)
+			n = a.item(n, i)
 		default:
 			return nil, errPlace
 		}
@@ -114,20 +123,22 @@ func (a *partialArgs) at(place string) (*node, error) {
 	return n, nil
 }
 
-func (n *node) field(name string) *node {
+func (a *partialArgs) field(n *node, name string) *node {
 	for _, f := range n.fields {
 		if f.name == name {
 			return f.value
 		}
 	}
 	child := &node{}
+	*a.made++
 	n.fields = append(n.fields, field{name, child})
 	return child
 }
 
-func (n *node) item(i int) *node {
+func (a *partialArgs) item(n *node, i int) *node {
 	for len(n.items) <= i {
 		n.items = append(n.items, &node{})
+		*a.made++
 	}
 	return n.items[i]
 }
