@@ -33,13 +33,17 @@ func TestApprovals(t *testing.T) {
 		}},
 		{"a decision about other arguments is none", ask, func(p *play) {
 			p.answer(asks("", "send a"))
-			p.command(event.ToolApprovalResolved{CallID: "c1.1", Kind: event.ApprovalApproved, Digest: "d:other", At: p.now})
-			p.command(event.ToolApprovalResolved{CallID: "c9.9", Kind: event.ApprovalApproved, Digest: "d:other", At: p.now})
+			q := p.question("c1.1")
+			p.command(event.ToolApprovalResolved{CallID: "c1.1", Kind: event.ApprovalApproved, Digest: "d:other", Policy: q.Policy, At: p.now})
+			p.command(event.ToolApprovalResolved{CallID: "c9.9", Kind: event.ApprovalApproved, Digest: q.Digest, Policy: q.Policy, At: p.now})
 		}},
 		{"the first decision counts, whatever comes after", ask, func(p *play) {
 			p.answer(asks("", "send a"))
+			q := p.question("c1.1")
+			parked(p)
 			p.decide("c1.1", event.ApprovalRejected, "no")
-			p.command(event.ToolApprovalResolved{CallID: "c1.1", Kind: event.ApprovalApproved, Digest: `d:send{"path":"a"}`, At: p.now})
+			p.command(event.ToolApprovalResolved{CallID: "c1.1", Kind: event.ApprovalApproved, Digest: q.Digest, Policy: q.Policy, At: p.now})
+			p.resume()
 		}},
 		{"a decision is good for one attempt", ask, func(p *play) {
 			p.answer(asks("", "put a"))
@@ -140,6 +144,7 @@ func (p *play) edit(id, tool, args, reason string) {
 func TestEditedArgumentsAreJudgedLikeTheModelsOwn(t *testing.T) {
 	deny := policy.Rule{Decision: event.DecisionDeny, Tool: "send", Args: map[string]string{"path": "secret*"}}
 	ask := policy.Rule{Decision: event.DecisionAsk, Tool: "send", Args: map[string]string{"path": "board*"}, Reason: "the board reads this"}
+	allow := policy.Rule{Decision: event.DecisionAllow, Tool: "send", Args: map[string]string{"path": "plain*"}}
 	for _, c := range []struct {
 		name, args string
 		started    bool
@@ -147,12 +152,13 @@ func TestEditedArgumentsAreJudgedLikeTheModelsOwn(t *testing.T) {
 		result     event.ErrorType
 	}{
 		{"what the same rule asks about is approved by whoever wrote it", `{"path":"b"}`, true, false, ""},
+		{"what a rule allows now is approved like the rest", `{"path":"plain"}`, true, false, ""},
 		{"what another rule asks about is asked about again", `{"path":"board"}`, false, true, ""},
 		{"what a rule denies is denied, whoever wrote it", `{"path":"secret"}`, false, false, event.ErrorDenied},
 		{"what the tool refuses is refused", `{"path":"bad"}`, false, false, event.ErrorInvalidArgs},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			p := newPlay(t, agent.Config{Policy: policy.Rules{Gates: []string{"send"}, Rules: []policy.Rule{deny, ask}}})
+			p := newPlay(t, agent.Config{Policy: policy.Rules{Gates: []string{"send"}, Rules: []policy.Rule{deny, ask, allow}}})
 			p.answer(asks("", "send a"))
 			before := p.question("c1.1").Digest
 			p.edit("c1.1", "send", c.args, "mine")
@@ -213,6 +219,32 @@ func TestTheModelKeepsItsOwnWordsAndIsToldWhatRan(t *testing.T) {
 	want := "sent\n" + `[ann changed the arguments of this call to {"path":"b"}. Reason: a has left]`
 	if got, ok := heard.Parts[0].(llm.ToolResult); !ok || got.Output != want {
 		t.Errorf("the model hears %q, want %q", got.Output, want)
+	}
+}
+
+// Who edited a call approved what it became under the rules of that time.
+func TestAnEditUnderAnotherPolicyIsNoApproval(t *testing.T) {
+	for policy, started := range map[string]int{"": 1, "next": 0} {
+		p := newPlay(t, agent.Config{Policy: gated("send")})
+		p.answer(asks("", "send a"))
+		p.command(event.RunParked{Reason: event.ParkApproval, CallIDs: []string{"c1.1"}})
+		p.edit("c1.1", "send", `{"path":"b"}`, "")
+		p.command(event.RunResumed{Policy: policy})
+		if len(p.runs) != started || len(p.live.State().Pending) != 1-started {
+			t.Errorf("under policy %q %d calls run:\n%s", policy, len(p.runs), p.log.String())
+		}
+	}
+}
+
+func TestAnApprovalOutlivesAResumeUnderItsPolicy(t *testing.T) {
+	p := newPlay(t, agent.Config{Policy: gated("send")})
+	p.answer(asks("", "send a"))
+	reading, _, _ := strings.Cut(p.question("c1.1").Policy, "/")
+	p.command(event.RunParked{Reason: event.ParkApproval, CallIDs: []string{"c1.1"}})
+	p.decide("c1.1", event.ApprovalApproved, "")
+	p.command(event.RunResumed{Policy: reading})
+	if len(p.runs) != 1 {
+		t.Errorf("the call is asked about again:\n%s", p.log.String())
 	}
 }
 

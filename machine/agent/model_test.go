@@ -61,6 +61,35 @@ func TestRetryAndFallback(t *testing.T) {
 			p.resume()
 			p.answer(says("done"))
 		}},
+		{"the last model of a chain that is overloaded is waited for as long as it says", agent.Config{}, func(p *play) {
+			p.breaks(llm.ClassOverloaded, retryAfter(30*time.Second))
+			p.after(30 * time.Second)
+			p.answer(says("done"))
+		}},
+		{"a model that is overloaded is left for the next, whatever it says of later", agent.Config{Targets: chain("m/a", "m/b")}, func(p *play) {
+			p.breaks(llm.ClassOverloaded, retryAfter(5*time.Second))
+			p.after(time.Second)
+			p.answer(says("done"))
+		}},
+		{"a failure that the run was parked for counts after the resume", agent.Config{Limits: budget.Limits{MaxModelRetries: new(1)}}, func(p *play) {
+			p.breaks(llm.ClassThrottled, retryAfter(time.Hour))
+			p.now = p.now.Add(time.Hour)
+			p.resume()
+			p.breaks(llm.ClassNetwork)
+		}},
+		{"a call that was stopped to park the run is forgiven once, however often the run is resumed", agent.Config{Limits: budget.Limits{MaxModelRetries: new(0)}}, func(p *play) {
+			p.breakAndPark()
+			p.apply(event.RunResumed{Owner: "other"})
+			p.crash()
+			p.resume()
+			p.breaks(llm.ClassNetwork)
+		}},
+		{"a call whose process died counts, also when the next one dies before it is made again", agent.Config{Limits: budget.Limits{MaxModelRetries: new(0)}}, func(p *play) {
+			p.crash()
+			p.apply(event.RunResumed{Owner: "other"})
+			p.step()
+			p.resume()
+		}},
 		{"a chain that names a model twice goes through it in order", agent.Config{Targets: chain("m/a", "m/b", "m/a", "m/c")}, func(p *play) {
 			for range 4 {
 				p.breaks(llm.ClassOverloaded)
