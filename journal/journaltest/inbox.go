@@ -15,6 +15,7 @@ import (
 func inboxContract() []contract {
 	return []contract{
 		{"commands are read in order until an append consumes them", sendAndConsume},
+		{"a command whose sender has given it up is not taken", givenUp},
 		{"consuming is part of the append", consumeIsAtomic},
 		{"a driver consumes from its own inbox only", consumesOwn},
 		{"the end of a run empties its inbox", endEmptiesInbox},
@@ -45,6 +46,16 @@ func wantInbox(t *testing.T, s journal.Store, run string, want ...journal.Comman
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("inbox of %q (-want +got):\n%s", run, diff)
 	}
+}
+
+func givenUp(t *testing.T, s journal.Store, _ *clock) {
+	Start(t, s, "a")
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := s.Send(ctx, journal.Command{Run: "a", Kind: journal.Pause, By: "me", At: Epoch()}); !errors.Is(err, context.Canceled) {
+		t.Errorf("the error is %v", err)
+	}
+	wantInbox(t, s, "a")
 }
 
 func sendAndConsume(t *testing.T, s journal.Store, _ *clock) {

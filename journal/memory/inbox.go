@@ -10,7 +10,10 @@ import (
 )
 
 // Send puts a command into a run's inbox.
-func (s *Store) Send(_ context.Context, c journal.Command) (int64, error) {
+func (s *Store) Send(ctx context.Context, c journal.Command) (int64, error) {
+	if err := ctx.Err(); err != nil {
+		return 0, fmt.Errorf("memory: send %s to %s: %w", c.Kind, c.Run, err)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r, err := s.find(c.Run)
