@@ -138,17 +138,21 @@ func lintAssistant(m *llm.Message) ([]llm.ToolCall, *LintError) {
 		return nil, &LintError{Rule: RuleEmptyMessage, Detail: "an assistant's message holds neither text nor call"}
 	}
 	var calls []llm.ToolCall
+	var seen map[string]bool // of more than one
 	for _, p := range m.Parts {
 		switch p := p.(type) {
 		case llm.ToolResult:
 			return nil, &LintError{Rule: RuleRole, CallID: p.CallID, Detail: "an assistant's message holds a result"}
 		case llm.ToolCall:
-			for _, other := range calls {
-				if other.CallID == p.CallID {
-					return nil, &LintError{Rule: RuleDuplicateCall, CallID: p.CallID, Detail: "two calls have this id"}
-				}
+			if len(calls) == 1 {
+				seen = map[string]bool{calls[0].CallID: true}
 			}
-			calls = append(calls, p)
+			if seen[p.CallID] {
+				return nil, &LintError{Rule: RuleDuplicateCall, CallID: p.CallID, Detail: "two calls have this id"}
+			}
+			if calls = append(calls, p); seen != nil {
+				seen[p.CallID] = true
+			}
 		}
 	}
 	return calls, nil

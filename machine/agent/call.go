@@ -40,6 +40,8 @@ type call struct {
 	result *event.ToolResult
 	// news says that the result was not there before.
 	news bool
+	// counted is what of the call is in the cycle's tally.
+	counted tally
 }
 
 // start notes an attempt. It uses the approval up: another attempt at a gated

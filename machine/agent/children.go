@@ -83,7 +83,10 @@ func (m *Machine) startChild(c *call) {
 // go on where their own journals stand: what was settled there is paid for, so
 // such a call is never in doubt.
 func (m *Machine) nextChildren() {
-	for _, c := range m.calls {
+	if m.standing.total.children == 0 {
+		return
+	}
+	for _, c := range m.unsettled() {
 		if c.openChild() && c.running {
 			m.startChild(c)
 		}
@@ -118,10 +121,11 @@ func (m *Machine) awaitChildren() {
 	var parked event.RunParked
 	var details []string
 	var limit string
-	for _, c := range m.calls {
+	if m.standing.total.children == 0 || m.standing.total.running > 0 {
+		return
+	}
+	for _, c := range m.unsettled() {
 		switch {
-		case c.running:
-			return
 		case c.openChild() && c.child.parked != nil:
 			d := c.child.parked
 			parked.Reason = weightier(parked.Reason, d.Reason)

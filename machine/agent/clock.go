@@ -38,20 +38,11 @@ func takesUp(d event.Data) bool {
 
 // asking says that the run has nothing to do but wait for a person, whose time
 // is not the run's.
-func (m *Machine) asking() bool {
-	waits := false
-	for _, c := range m.calls {
-		if c.running && !c.childWaits() || c.retry.due() {
-			return false
-		}
-		waits = waits || c.waits() || c.childWaits()
-	}
-	return waits
-}
+func (m *Machine) asking() bool { return m.standing.total.busy == 0 && m.standing.total.waiting > 0 }
 
 // awaitsInChild says that the run waits for a person, and a child of it does.
 func (m *Machine) awaitsInChild() bool {
-	return m.asking() && slices.ContainsFunc(m.calls, (*call).childWaits)
+	return m.asking() && slices.ContainsFunc(m.unsettled(), (*call).childWaits)
 }
 
 // outOfTime is the limit on time that is used up, or "".

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/pawlrun/pawl/event"
@@ -27,18 +28,10 @@ const (
 	Serial Dispatch = "serial"
 )
 
-// startable returns the calls that may start now, in call order. limit bounds
-// how many run at once; 0 bounds nothing.
-func startable(mode Dispatch, calls []*call, limit int) []*call {
-	running, openReads := 0, 0
-	for _, c := range calls {
-		if c.running {
-			running++
-		}
-		if !c.done() && safe(c) {
-			openReads++
-		}
-	}
+// startable returns the calls that may start now, in call order, beside those
+// that run. limit bounds how many run at once; 0 bounds nothing.
+func startable(mode Dispatch, calls []*call, running, limit int) []*call {
+	openRead := mode == ParallelFirst && slices.ContainsFunc(calls, func(c *call) bool { return !c.done() && safe(c) })
 	var ready, before []*call // before: unsettled calls earlier in the answer
 	for _, c := range calls {
 		if limit > 0 && running+len(ready) >= limit {
@@ -47,36 +40,37 @@ func startable(mode Dispatch, calls []*call, limit int) []*call {
 		if c.done() {
 			continue
 		}
-		held := mode == ParallelFirst && !safe(c) && openReads > 0
+		held := mode == ParallelFirst && !safe(c) && openRead
 		if c.allowed() && !held && !follows(mode, before, c) {
 			ready = append(ready, c)
 		}
-		before = append(before, c)
+		if before = append(before, c); barrier(mode, c) {
+			break
+		}
 	}
 	return ready
 }
 
-// follows says that c must wait for one of the unsettled calls before it.
-func follows(mode Dispatch, before []*call, c *call) bool {
-	for _, other := range before {
-		var wait bool
-		switch mode {
-		case ParallelFirst:
-			wait = !safe(c)
-		case ByResource:
-			wait = conflict(other, c, true)
-		case ParallelAll:
-			wait = conflict(other, c, false)
-		case Serial:
-			wait = true
-		default:
-			wait = !safe(other) || !safe(c)
-		}
-		if wait {
-			return true
-		}
+// barrier says that every call behind an unsettled one waits for it.
+func barrier(mode Dispatch, c *call) bool {
+	switch mode {
+	case ParallelFirst:
+		return false
+	case ByResource, ParallelAll:
+		return !safe(c) && exclusive(c)
+	case Serial:
+		return true
 	}
-	return false
+	return !safe(c)
+}
+
+// follows says that c must wait for one of the unsettled calls before it, none of
+// which is a barrier.
+func follows(mode Dispatch, before []*call, c *call) bool {
+	if mode == ByResource || mode == ParallelAll {
+		return slices.ContainsFunc(before, func(other *call) bool { return conflict(other, c, mode == ByResource) })
+	}
+	return len(before) > 0 && !safe(c)
 }
 
 // safe is ALF-56: read-only and concurrency-safe for this call's input.

@@ -50,6 +50,7 @@ func (m *Machine) applyCycleStart(d event.CycleStart) error {
 	}
 	m.cycle, m.spent.Cycles, m.phase = d.Cycle, d.Cycle, phaseModel
 	m.response, m.calls, m.stuck, m.answer.checked = nil, m.calls[:0], nil, nil
+	m.standing = standing{touched: m.standing.touched[:0], moved: m.standing.moved[:0]}
 	m.forgetSummary()
 	m.compaction.hooks = compactionHooks{}
 	m.model.begin()
@@ -142,15 +143,7 @@ func (m *Machine) applyResponse(d *event.ModelResponse) error {
 	for i, ref := range refs {
 		m.calls = append(m.calls, &call{index: i, ref: ref})
 	}
-	return nil
-}
-
-func (m *Machine) call(id string) *call {
-	for _, c := range m.calls {
-		if c.ref.CallID == id {
-			return c
-		}
-	}
+	m.standing.byID = byID(m.calls)
 	return nil
 }
 

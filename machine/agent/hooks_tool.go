@@ -88,7 +88,10 @@ func (c *call) done() bool { return c.result != nil && c.hooks.after.due == nil 
 // afterTools asks for the hooks about the calls that have their results. What
 // depends on a call waits for them: they may change what it left behind.
 func (m *Machine) afterTools() {
-	for _, c := range m.calls {
+	if m.standing.total.unheard == 0 {
+		return
+	}
+	for _, c := range m.unsettled() {
 		h := c.hooks.after.due
 		switch {
 		case h == nil:

@@ -56,6 +56,7 @@ type Machine struct {
 	model    attempt
 	response *event.ModelResponse
 	calls    []*call
+	standing standing
 	turn     turn
 	mishaps  mishaps
 	answer   answer
@@ -118,9 +119,11 @@ func (m *Machine) State() machine.State {
 	case m.parked != nil:
 		s.Phase = machine.Parked
 	}
-	for _, c := range m.calls {
-		if c.waits() {
-			s.Pending = append(s.Pending, *c.pending)
+	if m.standing.total.pending > 0 {
+		for _, c := range m.unsettled() {
+			if c.waits() {
+				s.Pending = append(s.Pending, *c.pending)
+			}
 		}
 	}
 	return s
@@ -154,6 +157,12 @@ func (m *Machine) Unread() []*llm.Message { return slices.Clip(m.inputs) }
 // version and [ErrMisfit] for an event that has no place; an event of a kind
 // that this version does not know is passed over.
 func (m *Machine) Apply(e *event.Event) error {
+	err := m.apply(e)
+	m.recount(e.Data)
+	return err
+}
+
+func (m *Machine) apply(e *event.Event) error {
 	if m.phase == phaseEnded {
 		return fmt.Errorf("%w: %s after the run has ended", ErrMisfit, e.Type())
 	}

@@ -114,6 +114,7 @@ func (p *play) try(d event.Data) error {
 // agree fails unless the other machine is where the live one is.
 func (p *play) agree(other *agent.Machine, what string) {
 	p.t.Helper()
+	other.LookAgain()
 	if diff := cmp.Diff(p.live.State(), other.State()); diff != "" {
 		p.t.Fatalf("%s is in another state (-live +fold):\n%s\n%s", what, diff, p.log.String())
 	}

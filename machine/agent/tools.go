@@ -16,14 +16,7 @@ func (m *Machine) nextCalls() {
 	if m.resolve() {
 		return
 	}
-	open := false
-	for _, c := range m.calls {
-		if !c.done() {
-			open = true
-			break
-		}
-	}
-	if !open {
+	if m.standing.total.open == 0 {
 		m.record(m.results())
 		return
 	}
@@ -38,7 +31,7 @@ func (m *Machine) nextCalls() {
 		return
 	}
 	if !m.asksAt(m.outOfTime()) { // what starts now would be cut short at once
-		for _, c := range startable(m.cfg.Dispatch, m.calls, m.cfg.Limits.MaxParallelTools) {
+		for _, c := range startable(m.cfg.Dispatch, m.unsettled(), m.standing.total.running, m.cfg.Limits.MaxParallelTools) {
 			m.perform(c)
 		}
 	}
@@ -59,6 +52,9 @@ func (m *Machine) nextCalls() {
 // resolve asks for the facts about the calls. Nothing is decided about any of
 // them before all are known: one of them may show that the answer was cut.
 func (m *Machine) resolve() bool {
+	if m.standing.total.unresolved == 0 {
+		return false
+	}
 	for _, c := range m.calls {
 		if c.resolved == nil {
 			m.actions = append(m.actions, c.resolve())
@@ -72,7 +68,7 @@ func (m *Machine) resolve() bool {
 func (m *Machine) nextSteps() (held string) {
 	kind, why := m.unfit()
 	spent, late := m.granted(), m.outOfTime()
-	for _, c := range m.calls {
+	for _, c := range m.toDecide() {
 		stuck, circling := m.circling(c)
 		switch {
 		case c.result != nil || c.running || c.child != nil:
@@ -115,6 +111,7 @@ func (m *Machine) nextSteps() (held string) {
 			m.nextApproval(c)
 		}
 	}
+	m.lookedAt(held)
 	return held
 }
 
@@ -122,11 +119,7 @@ func (m *Machine) nextSteps() (held string) {
 // let through. Hooks and edits bring calls to their decisions in any order.
 func (m *Machine) granted() budget.Spent {
 	spent := m.spent
-	for _, c := range m.calls {
-		if c.granted() {
-			spent.ToolCalls++
-		}
-	}
+	spent.ToolCalls += m.standing.total.granted
 	return spent
 }
 
@@ -166,12 +159,7 @@ func (m *Machine) cut() bool {
 	if limit := int64(m.account.maxTokens); limit > 0 && !r.Usage.Estimated && r.Usage.Output >= limit {
 		return true
 	}
-	for _, c := range m.calls {
-		if c.fragment() {
-			return true
-		}
-	}
-	return false
+	return m.standing.total.fragments > 0
 }
 
 // lost settles a call whose process is gone and that will not run again.

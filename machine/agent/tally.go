@@ -1,0 +1,149 @@
+package agent
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/pawlrun/pawl/event"
+)
+
+// tally counts how the calls of a cycle stand. It follows the calls that an event
+// changes, because to look at all of them after each event takes the square of
+// their number.
+type tally struct {
+	open, unresolved, fragments, granted, running, busy, waiting, pending, retrying, children, unheard int
+}
+
+func (t *tally) add(o tally, times int) {
+	t.open += times * o.open
+	t.unresolved += times * o.unresolved
+	t.fragments += times * o.fragments
+	t.granted += times * o.granted
+	t.running += times * o.running
+	t.busy += times * o.busy
+	t.waiting += times * o.waiting
+	t.pending += times * o.pending
+	t.retrying += times * o.retrying
+	t.children += times * o.children
+	t.unheard += times * o.unheard
+}
+
+func one(is bool) int {
+	if is {
+		return 1
+	}
+	return 0
+}
+
+func (c *call) tally() tally {
+	return tally{
+		open:       one(!c.done()),
+		unresolved: one(c.resolved == nil),
+		fragments:  one(c.resolved != nil && c.fragment()),
+		granted:    one(c.granted()),
+		running:    one(c.running),
+		busy:       one(c.running && !c.childWaits() || c.retry.due()),
+		waiting:    one(c.waits() || c.childWaits()),
+		pending:    one(c.waits()),
+		retrying:   one(c.retry.due()),
+		children:   one(c.openChild()),
+		unheard:    one(c.hooks.after.due != nil),
+	}
+}
+
+// standing is what is known of the calls of a cycle without a look at each.
+type standing struct {
+	total tally
+	byID  map[string]*call
+	// first is the first call that may be open: those before it are done for good.
+	first int
+	// touched are the calls that the event which is being applied changes.
+	touched []*call
+	// rested says that no call had a step before it when they were looked at last,
+	// in these circumstances; moved are those that have changed since.
+	rested bool
+	among  circumstances
+	moved  []*call
+}
+
+// circumstances are what a call's next step depends on beside the call itself, as
+// far as the events of another call change it.
+type circumstances struct {
+	taint         event.Taint
+	late, overrun string
+	cancelled     bool
+}
+
+func (m *Machine) circumstances() circumstances {
+	return circumstances{taint: m.taint, late: m.outOfTime(), overrun: m.account.overrun, cancelled: m.cancel != nil}
+}
+
+// call is the cycle's call of that id, about to be changed; nil when there is none.
+func (m *Machine) call(id string) *call {
+	c := m.standing.byID[id]
+	if c != nil {
+		m.standing.touched = append(m.standing.touched, c)
+	}
+	return c
+}
+
+// byID finds calls by their ids; the first of an id is meant.
+func byID(calls []*call) map[string]*call {
+	found := make(map[string]*call, len(calls))
+	for _, c := range calls {
+		if found[c.ref.CallID] == nil {
+			found[c.ref.CallID] = c
+		}
+	}
+	return found
+}
+
+// unsettled are the calls from the first one on that is not done.
+func (m *Machine) unsettled() []*call {
+	s := &m.standing
+	for s.first < len(m.calls) && m.calls[s.first].done() {
+		s.first++
+	}
+	return m.calls[s.first:]
+}
+
+// recount takes in what an event changed.
+func (m *Machine) recount(data event.Data) {
+	s := &m.standing
+	switch data.(type) {
+	case event.ModelResponse, event.RunResumed, event.RunForked, event.RunTerminatedBy:
+		s.touched = append(s.touched[:0], m.calls...)
+	}
+	for _, c := range s.touched {
+		now := c.tally()
+		s.total.add(c.counted, -1)
+		s.total.add(now, 1)
+		c.counted = now
+	}
+	switch data.(type) {
+	case event.ToolStarted, event.ToolResult:
+		s.moved = append(s.moved, s.touched...)
+	default: // may mean something for any call
+		s.rested = false
+	}
+	s.touched = s.touched[:0]
+}
+
+// toDecide are the calls that may have a step before them, in call order.
+func (m *Machine) toDecide() []*call {
+	s := &m.standing
+	if !s.rested || s.among != m.circumstances() {
+		return m.calls
+	}
+	slices.SortFunc(s.moved, func(a, b *call) int { return cmp.Compare(a.index, b.index) })
+	s.moved = slices.Compact(s.moved)
+	return s.moved
+}
+
+// lookedAt notes that the calls were looked at. What waits for a time, or for a
+// limit that is to be raised, is looked at each time.
+func (m *Machine) lookedAt(held string) {
+	s := &m.standing
+	s.rested = held == "" && len(m.actions) == 0 && s.total.pending == 0 && s.total.retrying == 0
+	s.among, s.moved = m.circumstances(), s.moved[:0]
+}
