@@ -289,6 +289,24 @@ func TestAListReadsNoMoreOfARunThanItsLastCycle(t *testing.T) {
 	}
 }
 
+// loses is a store that has lost the events of a run and kept its row.
+type loses struct{ journal.Store }
+
+func (loses) Records(context.Context, string, int64, int) ([]journal.Record, error) { return nil, nil }
+
+func TestARunWhoseEventsAreLostDoesNotReadAsAnswered(t *testing.T) {
+	store, _ := shelf()
+	happens(t, journaltest.Start(t, store, "run"), event.CycleStart{Cycle: 1}, asks("a"), forApproval)
+	damaged := loses{store}
+	desk := control.New(damaged, engine.New(damaged, launch.Machine, engine.Options{}))
+	if answered(t, store, desk, "run") {
+		t.Error("answered")
+	}
+	if _, err := desk.Pending(t.Context(), "run"); !errors.As(err, new(*journal.CorruptError)) {
+		t.Errorf("what it waits for: %v", err)
+	}
+}
+
 // What others were sent may be large, and much.
 func TestTheStandingOfOneRunReadsNoCommandOfAnother(t *testing.T) {
 	store, desk := shelf()

@@ -20,6 +20,13 @@ func (d *Desk) backwards(ctx context.Context, r journal.Run, size int64) iter.Se
 				yield(journal.Record{}, fmt.Errorf("control: last events of run %s: %w", r.ID, err))
 				return
 			}
+			if missing := upTo - from - int64(len(records)); missing > 0 {
+				// What is not there would read as if it had not been said.
+				yield(journal.Record{}, fmt.Errorf("control: last events of run %s: %w", r.ID, &journal.CorruptError{
+					Run: r.ID, Seq: upTo, What: fmt.Sprintf("of the %d events up to it %d are missing", upTo-from, missing),
+				}))
+				return
+			}
 			for _, rec := range slices.Backward(records) {
 				if !yield(rec, nil) {
 					return
