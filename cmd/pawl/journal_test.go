@@ -204,6 +204,21 @@ func TestAnEditedListIsFoundOut(t *testing.T) {
 	}
 }
 
+// What is gone is told, whatever keeps the rest.
+func TestARemovalThatIsCutShortSaysWhatItRemoved(t *testing.T) {
+	p := greeter(t)
+	p.exits(0, "run", "agent.yaml", "first")
+	first := p.newest()
+	p.exits(0, "run", "agent.yaml", "second")
+	second := p.newest()
+	p.sql("CREATE TRIGGER stays BEFORE DELETE ON runs WHEN old.id = '" + first + "' BEGIN SELECT RAISE(ABORT, 'it stays'); END")
+	f := p.exits(1, "runs", "prune", "--older-than", "0s")
+	if f.out != "removed "+second+"\n" || !strings.Contains(f.err, "it stays") {
+		t.Errorf("stdout %q, stderr %q", f.out, f.err)
+	}
+	p.exits(0, "runs", "show", first)
+}
+
 // A damage beside the runs leaves each of them sound.
 func TestADamagedFileIsFoundOut(t *testing.T) {
 	p := greeter(t)

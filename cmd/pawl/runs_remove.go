@@ -37,7 +37,7 @@ func (a *app) removeCommand() *cobra.Command {
 				}
 				gone, err := s.remove(c.Context(), r)
 				if err != nil {
-					return err
+					return a.cutShort(err, gone, asJSON)
 				}
 				return a.printRemoved(gone, asJSON)
 			})
@@ -114,6 +114,14 @@ func (a *app) printRemoved(ids []string, asJSON bool) error {
 	return nil
 }
 
+// cutShort is a removal's error, after what it had removed by then.
+func (a *app) cutShort(err error, gone []string, asJSON bool) error {
+	if len(gone) > 0 {
+		err = errors.Join(err, a.printRemoved(gone, asJSON))
+	}
+	return err
+}
+
 type pruneFlags struct {
 	olderThan string
 	states    []string
@@ -168,7 +176,7 @@ func (a *app) prune(ctx context.Context, f pruneFlags) error {
 		}
 	}
 	if err != nil {
-		return err
+		return a.cutShort(err, gone, f.json)
 	}
 	if len(gone) == 0 {
 		fmt.Fprintf(a.err, "nothing to remove: whatever is %s changed within %s, is being driven, or has a child or a fork that stays\n",
