@@ -52,21 +52,20 @@ func (f *form) begins(text []byte) (n int, open bool) {
 // every other line ends in what some form begins with.
 func (f *form) gap(text []byte, seen int) (n int, dumped, open bool) {
 	left := f.text[seen:]
-	inDump := f.dumps && seen >= 2
 	if text[0] == ' ' {
-		if inDump {
+		if f.dumps && seen >= 2 {
 			n, open = dumpBreak(text, left)
 		}
 		return n, n > 0, open
 	}
 	n, open = lineBreak(text, left)
-	if n == 0 || open {
+	if n == 0 || open || seen < 2 {
 		return n, false, open
 	}
 	if same, open := goesOn(text[n:], left, 4); same || open {
 		return n, false, open
 	}
-	if inDump {
+	if f.dumps {
 		if m, open := placed(text, left); m > 0 || open {
 			return m, true, open
 		}
