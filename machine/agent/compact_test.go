@@ -117,6 +117,22 @@ func TestPeriodicSummaryIsAModelCallThatIsChargedThreeTimesARun(t *testing.T) {
 	p.check()
 }
 
+// What is set aside for a call in flight is settled by what the call used.
+func TestARaiseLeavesWhatIsSetAsideForACallInFlight(t *testing.T) {
+	for purpose, cycles := range map[event.Purpose]int{"": 0, event.PurposeSummary: 30} {
+		p := newPlay(t, windowed(compact.Settings{Strategy: compact.SummarizeOlder}))
+		p.work(cycles)
+		if p.call.Purpose != purpose {
+			t.Fatalf("the call in flight is for %q", p.call.Purpose)
+		}
+		before := len(p.types())
+		p.command(event.BudgetRaised{Setting: "max_tool_calls", Value: 500})
+		if after := p.types()[before:]; !slices.Equal(after, []event.Type{event.TypeBudgetRaised}) {
+			t.Errorf("a raise during a call for %q brings about %v", purpose, after)
+		}
+	}
+}
+
 // rows: ALF-9, ALF-45, ALF-53..55
 func TestASummaryThatFailsLeavesTheHistoryAndTheLoopGoesOn(t *testing.T) {
 	p := newPlay(t, windowed(compact.Settings{Strategy: compact.SummarizeOlder}))
