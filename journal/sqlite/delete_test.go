@@ -2,6 +2,7 @@ package sqlite_test
 
 import (
 	"database/sql"
+	"errors"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -95,4 +96,29 @@ func TestTheNextDeletionFinishesOneThatACrashCutShort(t *testing.T) {
 		}
 	}
 	intact(t, s, kept)
+}
+
+// A process remembers the numbers of its runs' rows. The number of a run that
+// another one deleted never comes to mean a later run.
+func TestARunThatAnotherProcessDeletedTakesNothingMore(t *testing.T) {
+	for name, data := range map[string][]event.Data{"an event": texts(1), "a state": nil} {
+		t.Run(name, func(t *testing.T) {
+			path, s, d := begun(t)
+			other := open(t, path)
+			if err := s.Release(t.Context(), d.Lease); err != nil {
+				t.Fatal(err)
+			}
+			if err := other.Delete(t.Context(), d.Lease.Run); err != nil {
+				t.Fatal(err)
+			}
+			next := journaltest.Start(t, other, "b")
+			if err := d.Write(t, d.Batch(t, data...)); !errors.Is(err, journal.ErrNotFound) {
+				t.Errorf("error %v, want ErrNotFound", err)
+			}
+			next.End(t)
+			if _, err := journal.Verify(t.Context(), other, "b", next.Head); err != nil {
+				t.Error(err)
+			}
+		})
+	}
 }
