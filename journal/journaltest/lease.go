@@ -42,18 +42,25 @@ func heldIsRefused(t *testing.T, s journal.Store, c *clock) {
 }
 
 func releasedIsFree(t *testing.T, s journal.Store, c *clock) {
-	d := Start(t, s, "a")
+	for run, heir := range map[string]string{"a": "other", "b": "owner"} { // the same owner may take it again, under another epoch
+		freeAtOnce(t, s, c, Start(t, s, run), heir)
+	}
+}
+
+func freeAtOnce(t *testing.T, s journal.Store, c *clock, d *Driver, heir string) {
+	t.Helper()
+	run := d.Lease.Run
 	if err := s.Release(t.Context(), d.Lease); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Release(t.Context(), d.Lease); err != nil {
 		t.Errorf("the second release: %v", err)
 	}
-	lease, err := s.Acquire(t.Context(), "a", "other", "", ttl)
+	lease, err := s.Acquire(t.Context(), run, heir, "", ttl)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if lease.Run != "a" || lease.Owner != "other" || lease.Epoch <= d.Lease.Epoch || !lease.Expiry.Equal(c.Now().Add(ttl)) {
+	if lease.Run != run || lease.Owner != heir || lease.Epoch <= d.Lease.Epoch || !lease.Expiry.Equal(c.Now().Add(ttl)) {
 		t.Errorf("got %+v after %+v", lease, d.Lease)
 	}
 	if err := s.Release(t.Context(), d.Lease); err != nil {
@@ -62,8 +69,8 @@ func releasedIsFree(t *testing.T, s journal.Store, c *clock) {
 	if _, err := s.Renew(t.Context(), d.Lease, ttl); !errors.Is(err, journal.ErrStale) {
 		t.Errorf("a stale renewal: %v, want ErrStale", err)
 	}
-	if row := look(t, s, "a").Row; row.Owner != "other" {
-		t.Errorf("held by %q, want other", row.Owner)
+	if row := look(t, s, run).Row; row.Owner != heir {
+		t.Errorf("held by %q, want %s", row.Owner, heir)
 	}
 	d.Lease = lease
 	d.Append(t, said("under the new lease"))
