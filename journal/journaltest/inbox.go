@@ -162,7 +162,7 @@ func watchInboxWakes(t *testing.T, s journal.Store, _ *clock) {
 	send(t, s, journal.Command{Run: "a", Kind: journal.Pause})
 	wakes(t, inbox, func() bool { return len(look(t, s, "a").Inbox) == 1 })
 	// A store may tell of a command again when it first looks for those of other
-	// processes.
+	// processes, and once more where the command came while it looked.
 	again := 0
 	for range 5 {
 		d.Append(t, said("busy"))
@@ -174,7 +174,7 @@ func watchInboxWakes(t *testing.T, s journal.Store, _ *clock) {
 		case <-time.After(50 * time.Millisecond):
 		}
 	}
-	if again > 1 {
+	if again > 2 {
 		t.Errorf("%d of 5 appends and commands to another run woke those who wait for commands to one", again)
 	}
 }
