@@ -2,7 +2,6 @@ package openaichat
 
 import (
 	"strconv"
-	"strings"
 
 	"github.com/pawlrun/pawl/llm"
 	"github.com/pawlrun/pawl/llm/internal/wire"
@@ -12,7 +11,15 @@ type call struct {
 	index    int64
 	part     int
 	id, name string
-	args     strings.Builder
+	args     argText
+}
+
+// numbered are the calls that have one number.
+type numbered struct {
+	last *call
+	// anonymous had no id when they began.
+	anonymous []*call
+	byID      map[string]*call
 }
 
 func (d *decoder) toolCalls(data []byte) error {
@@ -54,8 +61,9 @@ func (d *decoder) toolCall(data []byte, position int64) error {
 		return m.Err()
 	}
 	c := d.callFor(index, position, id, name, args)
-	if c.id == "" {
+	if c.id == "" && id != "" {
 		c.id = id
+		d.numbers[c.index].byID[id] = c
 	}
 	if c.name == "" {
 		c.name = name
@@ -75,29 +83,48 @@ func (d *decoder) callFor(index, position int64, id, name string, args []byte) *
 			return d.calls[len(d.calls)-1]
 		}
 	}
-	var numbered *call
-	for i := len(d.calls) - 1; i >= 0; i-- {
-		c := d.calls[i]
-		switch {
-		case c.index != index:
-			continue
-		case numbered == nil:
-			numbered = c
-		}
-		if id == "" || c.id == "" || c.id == id {
-			if id == "" && c.followedBy(name, args) {
-				break
-			}
-			return c
-		}
+	n := d.numbers[index]
+	switch {
+	case n == nil, id == "" && n.last.followedBy(name, args):
+		return d.begin(index)
+	case id == "":
+		return n.last
 	}
-	if numbered != nil && name == "" {
-		return numbered
+	if c := n.takes(id); c != nil {
+		return c
 	}
+	if name == "" {
+		return n.last
+	}
+	return d.begin(index)
+}
+
+// begin adds a call.
+func (d *decoder) begin(index int64) *call {
 	c := &call{index: index, part: len(d.order)}
 	d.calls = append(d.calls, c)
 	d.order = append(d.order, partCall)
+	n := d.numbers[index]
+	if n == nil {
+		n = &numbered{byID: map[string]*call{}}
+		d.numbers[index] = n
+	}
+	n.last, n.anonymous = c, append(n.anonymous, c)
 	return c
+}
+
+// takes is the last call that a fragment with an id may belong to: one that has
+// this id, or none so far.
+func (n *numbered) takes(id string) *call {
+	top := len(n.anonymous) - 1
+	for ; top >= 0 && n.anonymous[top].id != ""; top-- {
+		n.anonymous = n.anonymous[:top]
+	}
+	known := n.byID[id]
+	if top >= 0 && (known == nil || n.anonymous[top].part > known.part) {
+		return n.anonymous[top]
+	}
+	return known
 }
 
 // followedBy says that a fragment without an id begins another call, although
@@ -114,7 +141,7 @@ func (c *call) followedBy(name string, args []byte) bool {
 	if len(text) == 0 {
 		text = args
 	}
-	return len(text) > 0 && text[0] == '{' && wire.Valid(text) && wire.Valid([]byte(c.args.String()))
+	return len(text) > 0 && text[0] == '{' && wire.Valid(text) && c.args.whole()
 }
 
 // arguments come as fragments of a string; a few services send the object.

@@ -21,9 +21,11 @@ type decoder struct {
 	text      piece
 	thought   piece
 	refusal   piece
-	details   []detail
+	details   []*detail
+	detailAt  map[detailPlace]*detail
 	hosted    reported
 	calls     []*call
+	numbers   map[int64]*numbered
 	order     []partKind
 	finish    string
 	usage     llm.Usage
@@ -55,7 +57,7 @@ func newDecoder(m *Model, req *llm.Request, emit func(llm.Delta)) *decoder {
 		emit = func(llm.Delta) {}
 	}
 	return &decoder{
-		emit: emit, names: m.names.For(req.Tools, maxToolName), counted: !m.profile.NoUsageOption,
+		emit: emit, names: m.names.For(req.Tools, maxToolName), numbers: map[int64]*numbered{}, counted: !m.profile.NoUsageOption,
 		hosted: reported{asked: len(m.profile.Hosted) > 0 && len(req.ProviderTools) > 0},
 	}
 }

@@ -11,13 +11,20 @@ import (
 // detail is one entry of reasoning_details, put together from its fragments.
 // Signed and encrypted entries must go back as they came.
 type detail struct {
-	kind      string
-	index     int64
+	place     detailPlace
 	text      strings.Builder
 	summary   strings.Builder
 	signature string
 	// other are the members that do not grow, still encoded, in order.
 	other []member
+	// places finds them by their keys.
+	places map[string]int
+}
+
+// detailPlace tells an entry from the others.
+type detailPlace struct {
+	kind  string
+	index int64
 }
 
 type member struct{ key, value string }
@@ -38,13 +45,16 @@ func (d *decoder) readDetails(v []byte) {
 }
 
 func (d *decoder) detailFor(kind string, index int64) *detail {
-	for i := range d.details {
-		if d.details[i].kind == kind && d.details[i].index == index {
-			return &d.details[i]
-		}
+	place := detailPlace{kind, index}
+	if x := d.detailAt[place]; x != nil {
+		return x
 	}
-	d.details = append(d.details, detail{kind: kind, index: index})
-	return &d.details[len(d.details)-1]
+	if d.detailAt == nil {
+		d.detailAt = map[detailPlace]*detail{}
+	}
+	x := &detail{place: place}
+	d.details, d.detailAt[place] = append(d.details, x), x
+	return x
 }
 
 func (x *detail) merge(data []byte) {
@@ -67,20 +77,22 @@ func (x *detail) merge(data []byte) {
 }
 
 func (x *detail) set(key, value string) {
-	for i := range x.other {
-		if x.other[i].key == key {
-			if value != "null" {
-				x.other[i].value = value
-			}
-			return
+	if i, known := x.places[key]; known {
+		if value != "null" {
+			x.other[i].value = value
 		}
+		return
 	}
+	if x.places == nil {
+		x.places = map[string]int{}
+	}
+	x.places[key] = len(x.other)
 	x.other = append(x.other, member{key, value})
 }
 
 func (x *detail) append(b []byte) []byte {
-	b = wire.AppendQuoted(append(b, `{"type":`...), x.kind)
-	b = strconv.AppendInt(append(b, `,"index":`...), x.index, 10)
+	b = wire.AppendQuoted(append(b, `{"type":`...), x.place.kind)
+	b = strconv.AppendInt(append(b, `,"index":`...), x.place.index, 10)
 	if x.text.Len() > 0 {
 		b = wire.AppendQuoted(append(b, `,"text":`...), x.text.String())
 	}

@@ -55,6 +55,8 @@ type reported struct {
 	// annotations name the pages that the answer stands on, executed the calls.
 	annotations []json.RawMessage
 	executed    []json.RawMessage
+	// places finds the calls by the numbers that they came with.
+	places map[int64]int
 }
 
 func (r *reported) annotate(list []byte) {
@@ -68,12 +70,17 @@ func (r *reported) annotate(list []byte) {
 func (r *reported) execute(list []byte) {
 	for a := wire.ScanArray(list); a.Next(); {
 		index := indexOf(a.Value())
-		at := slices.IndexFunc(r.executed, func(x json.RawMessage) bool { return index >= 0 && indexOf(x) == index })
-		if at < 0 {
-			r.executed = append(r.executed, slices.Clone(a.Value()))
+		if at, known := r.places[index]; known {
+			r.executed[at] = slices.Clone(a.Value())
 			continue
 		}
-		r.executed[at] = slices.Clone(a.Value())
+		if index >= 0 {
+			if r.places == nil {
+				r.places = map[int64]int{}
+			}
+			r.places[index] = len(r.executed)
+		}
+		r.executed = append(r.executed, slices.Clone(a.Value()))
 	}
 }
 

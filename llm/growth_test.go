@@ -1,0 +1,105 @@
+package llm_test
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawlrun/pawl/llm"
+	"github.com/pawlrun/pawl/llm/openaichat"
+)
+
+// growing is an answer of n pieces: what stands before them, each, and what
+// stands behind.
+type growing struct {
+	before string
+	piece  func(i int) string
+	after  string
+}
+
+func (g growing) stream(n int) string {
+	var b strings.Builder
+	b.WriteString(g.before)
+	for i := range n {
+		b.WriteString(g.piece(i))
+	}
+	b.WriteString(g.after)
+	return b.String()
+}
+
+// fromMemory answers with a body that is there at once.
+type fromMemory string
+
+func (f fromMemory) RoundTrip(req *http.Request) (*http.Response, error) {
+	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(string(f))), Request: req}, nil
+}
+
+// reading is what it takes to read an answer, at the best of a few times.
+func reading(t *testing.T, model func(*http.Client) llm.Streamer, body string, times int) time.Duration {
+	t.Helper()
+	m := model(&http.Client{Transport: fromMemory(body)})
+	req := &llm.Request{Model: "m", Messages: []*llm.Message{llm.UserText("go")}}
+	best := time.Duration(1<<63 - 1)
+	for range times {
+		begun := time.Now()
+		resp, err := m.Stream(t.Context(), req, func(llm.Delta) {})
+		if best = min(best, time.Since(begun)); err != nil || len(resp.Parts) == 0 {
+			t.Fatalf("the answer is not read: %v", err)
+		}
+	}
+	return best
+}
+
+// A service that is hostile or out of order must not hold a processor for longer
+// than its bytes are worth, however it cuts its answer.
+func TestReadingAnAnswerTakesAsLongAsTheAnswerIs(t *testing.T) {
+	wires := map[string]func(*http.Client) llm.Streamer{
+		"openai-chat": func(c *http.Client) llm.Streamer { return openaichat.New(openaichat.Options{HTTP: c}) },
+	}
+	event := func(format string) func(int) string {
+		return func(i int) string { return "data: " + strings.ReplaceAll(format, "#", fmt.Sprint(i)) + "\n\n" }
+	}
+	chat := func(delta string) growing {
+		return growing{
+			piece: event(`{"choices":[{"index":0,"delta":` + delta + `}]}`),
+			after: "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"so\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n",
+		}
+	}
+	for name, tt := range map[string]struct {
+		wire   string
+		answer func(n int) string
+	}{
+		"entries of reasoning":                         {"openai-chat", chat(`{"reasoning_details":[{"type":"reasoning.text","index":#,"text":"so"}]}`).stream},
+		"members of an entry of reasoning":             {"openai-chat", chat(`{"reasoning_details":[{"type":"reasoning.text","index":0,"member#":"so"}]}`).stream},
+		"calls with numbers":                           {"openai-chat", chat(`{"tool_calls":[{"index":#,"id":"c#","function":{"name":"ls","arguments":"{}"}}]}`).stream},
+		"calls with one number and ids":                {"openai-chat", chat(`{"tool_calls":[{"index":0,"id":"c#","function":{"name":"ls","arguments":"{}"}}]}`).stream},
+		"calls with one number and no ids":             {"openai-chat", chat(`{"tool_calls":[{"index":0,"function":{"name":"ls","arguments":"{}"}}]}`).stream},
+		"calls with one number, many names and no ids": {"openai-chat", chat(`{"tool_calls":[{"index":0,"function":{"name":"ls#","arguments":"{}"}}]}`).stream},
+		"objects within arguments": {"openai-chat", growing{
+			before: event(`{"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"function":{"name":"ls","arguments":"{\"at\":\""}}]}}]}`)(0),
+			piece:  chat(`{"tool_calls":[{"index":0,"function":{"name":"ls","arguments":"{}"}}]}`).piece, after: chat("").after}.stream},
+		"objects behind broken arguments": {"openai-chat", func(n int) string {
+			long := `{"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"function":{"name":"ls","arguments":"{\"at\":[` + strings.Repeat("0,", 8*n) + `0]}x"}}]}}]}`
+			return event(long)(0) + chat(`{"tool_calls":[{"index":0,"function":{"name":"ls","arguments":"{}"}}]}`).stream(n)
+		}},
+		"tools that the service ran": {"openai-chat", chat(`{"executed_tools":[{"index":#,"type":"search"}]}`).stream},
+	} {
+		t.Run(name, func(t *testing.T) {
+			// What grows with the square takes 256 times as long for 16 times the length.
+			const short, times, most, attempts = 1_000, 16, 96, 5
+			few, many := tt.answer(short), tt.answer(times*short)
+			var ratio float64
+			for range attempts {
+				ratio = float64(reading(t, wires[tt.wire], many, 1)) / float64(reading(t, wires[tt.wire], few, 5))
+				if ratio < most {
+					t.Logf("%.0f times", ratio)
+					return
+				}
+			}
+			t.Errorf("an answer that is %d times as long takes %.0f times as long to read", times, ratio)
+		})
+	}
+}
