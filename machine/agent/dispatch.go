@@ -44,18 +44,19 @@ func startable(mode Dispatch, calls []*call, running, limit int) []*call {
 		if c.allowed() && !held && !follows(mode, before, c) {
 			ready = append(ready, c)
 		}
-		if before = append(before, c); barrier(mode, c) {
+		if before = append(before, c); barrier(mode, openRead, c) {
 			break
 		}
 	}
 	return ready
 }
 
-// barrier says that every call behind an unsettled one waits for it.
-func barrier(mode Dispatch, c *call) bool {
+// barrier says that every call behind an unsettled one waits for it; openRead that
+// a call which is safe is unsettled.
+func barrier(mode Dispatch, openRead bool, c *call) bool {
 	switch mode {
 	case ParallelFirst:
-		return false
+		return !openRead
 	case ByResource, ParallelAll:
 		return !safe(c) && exclusive(c)
 	case Serial:
