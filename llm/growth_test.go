@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl/llm"
+	"github.com/pawlrun/pawl/llm/anthropic"
 	"github.com/pawlrun/pawl/llm/openaichat"
 )
 
@@ -37,6 +38,11 @@ func (f fromMemory) RoundTrip(req *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(string(f))), Request: req}, nil
 }
 
+const (
+	anthropicBegin = "data: {\"type\":\"message_start\",\"message\":{\"id\":\"m\",\"model\":\"c\"}}\n\n"
+	anthropicEnd   = "data: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"end_turn\"}}\n\ndata: {\"type\":\"message_stop\"}\n\n"
+)
+
 // reading is what it takes to read an answer, at the best of a few times.
 func reading(t *testing.T, model func(*http.Client) llm.Streamer, body string, times int) time.Duration {
 	t.Helper()
@@ -57,6 +63,7 @@ func reading(t *testing.T, model func(*http.Client) llm.Streamer, body string, t
 // than its bytes are worth, however it cuts its answer.
 func TestReadingAnAnswerTakesAsLongAsTheAnswerIs(t *testing.T) {
 	wires := map[string]func(*http.Client) llm.Streamer{
+		"anthropic":   func(c *http.Client) llm.Streamer { return anthropic.New(anthropic.Options{HTTP: c}) },
 		"openai-chat": func(c *http.Client) llm.Streamer { return openaichat.New(openaichat.Options{HTTP: c}) },
 	}
 	event := func(format string) func(int) string {
@@ -72,6 +79,14 @@ func TestReadingAnAnswerTakesAsLongAsTheAnswerIs(t *testing.T) {
 		wire   string
 		answer func(n int) string
 	}{
+		"growing items of a kind that is not known": {"anthropic", growing{
+			before: anthropicBegin + "data: {\"type\":\"content_block_start\",\"index\":0,\"content_block\":{\"type\":\"later\",\"said\":\"\"}}\n\n",
+			piece:  event(`{"type":"content_block_delta","index":0,"delta":{"type":"later_delta","said":"word #"}}`),
+			after:  "data: {\"type\":\"content_block_stop\",\"index\":0}\n\n" + anthropicEnd}.stream},
+		"citations": {"anthropic", growing{
+			before: anthropicBegin + "data: {\"type\":\"content_block_start\",\"index\":0,\"content_block\":{\"type\":\"text\",\"text\":\"so\"}}\n\n",
+			piece:  event(`{"type":"content_block_delta","index":0,"delta":{"type":"citations_delta","citation":{"at":#}}}`),
+			after:  "data: {\"type\":\"content_block_stop\",\"index\":0}\n\n" + anthropicEnd}.stream},
 		"entries of reasoning":                         {"openai-chat", chat(`{"reasoning_details":[{"type":"reasoning.text","index":#,"text":"so"}]}`).stream},
 		"members of an entry of reasoning":             {"openai-chat", chat(`{"reasoning_details":[{"type":"reasoning.text","index":0,"member#":"so"}]}`).stream},
 		"calls with numbers":                           {"openai-chat", chat(`{"tool_calls":[{"index":#,"id":"c#","function":{"name":"ls","arguments":"{}"}}]}`).stream},
@@ -88,12 +103,12 @@ func TestReadingAnAnswerTakesAsLongAsTheAnswerIs(t *testing.T) {
 		"tools that the service ran": {"openai-chat", chat(`{"executed_tools":[{"index":#,"type":"search"}]}`).stream},
 	} {
 		t.Run(name, func(t *testing.T) {
-			// What grows with the square takes 256 times as long for 16 times the length.
-			const short, times, most, attempts = 1_000, 16, 96, 5
+			// What grows with the square takes 4096 times as long for 64 times the length.
+			const short, times, most, attempts = 500, 64, 800, 5
 			few, many := tt.answer(short), tt.answer(times*short)
 			var ratio float64
 			for range attempts {
-				ratio = float64(reading(t, wires[tt.wire], many, 1)) / float64(reading(t, wires[tt.wire], few, 5))
+				ratio = float64(reading(t, wires[tt.wire], many, 1)) / float64(reading(t, wires[tt.wire], few, 20))
 				if ratio < most {
 					t.Logf("%.0f times", ratio)
 					return

@@ -40,6 +40,8 @@ type block struct {
 	input json.RawMessage
 	// raw is the whole start of a sealed block or an item.
 	raw json.RawMessage
+	// amended is what deltas have made of an item since, nil without any.
+	amended *amendment
 	// more are members that the neutral view has no place for.
 	more      []byte
 	citations []byte
@@ -136,36 +138,6 @@ func (b *block) cite(citation []byte) {
 		b.citations = append(b.citations, ',')
 	}
 	b.citations = wire.AppendCompact(b.citations, citation, "null")
-}
-
-// amend takes a delta of a kind that is not known here: its members belong to
-// the block, text being appended to text. It can only be meant for an item.
-func (b *block) amend(object []byte) error {
-	if b.kind != kindItem {
-		return nil
-	}
-	var members map[string]json.RawMessage
-	if err := json.Unmarshal(b.raw, &members); err != nil {
-		return fmt.Errorf("%w: block %d: %w", errMalformed, b.index, err)
-	}
-	m := wire.ScanObject(object)
-	for m.Next() {
-		key, value := string(m.Key()), m.Value()
-		if key == "type" {
-			continue
-		}
-		if before := members[key]; len(before) > 0 && before[0] == '"' && value[0] == '"' {
-			members[key] = wire.AppendQuoted(nil, wire.Text(before)+wire.Text(value))
-			continue
-		}
-		members[key] = append(json.RawMessage(nil), value...)
-	}
-	raw, err := json.Marshal(members)
-	if err != nil {
-		return fmt.Errorf("%w: block %d: %w", errMalformed, b.index, err)
-	}
-	b.raw = raw
-	return m.Err()
 }
 
 // toPart is the block in neutral form.

@@ -158,6 +158,9 @@ func (d *decoder) stopBlock(index int64) error {
 	if b == nil || !b.open {
 		return fmt.Errorf("%w: the end of block %d, which is not open", errMalformed, index)
 	}
+	if err := b.settle(); err != nil {
+		return err
+	}
 	b.open = false
 	d.unfinished--
 	if b.kind == kindToolUse && b.text.Len() == 0 {
