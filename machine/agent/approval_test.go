@@ -300,6 +300,22 @@ func TestNothingButADecisionDecides(t *testing.T) {
 	}
 }
 
+// A decision of a kind that this version does not know approves nothing, even of
+// the very call and policy that were asked about.
+func TestADecisionOfNoKnownKindLetsNothingRun(t *testing.T) {
+	for _, kind := range []event.ApprovalKind{"", "Approved", "perhaps"} {
+		p := newPlay(t, agent.Config{Policy: gated("send")})
+		p.answer(asks("", "send a"))
+		p.decide("c1.1", kind, "")
+		p.crash()
+		p.resume()
+		if len(p.runs) != 0 || strings.Contains(p.log.String(), string(event.TypeToolStarted)) {
+			t.Errorf("%q lets the call run:\n%s", kind, p.log.String())
+		}
+		p.check()
+	}
+}
+
 func TestWhoIsAskedWhereNobodyIs(t *testing.T) {
 	for mode, want := range map[agent.ApproveMode]machine.Unanswered{
 		agent.ApproveAsk: machine.UnansweredPark, agent.ApproveWait: machine.UnansweredWait, agent.ApproveCallback: machine.UnansweredReject,

@@ -53,6 +53,13 @@ func TestEventsThatDoNotFitARunAreRefused(t *testing.T) {
 			p.answer(asks("", "read a"))
 			return event.ToolResults{Cycle: 1}
 		},
+		"a fork while the model is called": func(p *play) event.Data { return event.RunForked{From: "r"} },
+		"a fork amid the calls":            func(p *play) event.Data { p.answer(asks("", "read a")); return event.RunForked{From: "r"} },
+		"a fork behind the reason of the end": func(p *play) event.Data {
+			p.answer(asks("", "read a"))
+			p.apply(event.RunTerminatedBy{Reason: event.ReasonInternal})
+			return event.RunForked{From: "r"}
+		},
 		"an end without its reason": func(p *play) event.Data { return event.RunCompleted{} },
 		"anything after the end": func(p *play) event.Data {
 			p.answer(says("done"))

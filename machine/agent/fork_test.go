@@ -1,15 +1,22 @@
 package agent_test
 
 import (
+	"encoding/json"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/pawlrun/pawl/budget"
+	"github.com/pawlrun/pawl/compact"
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/llm"
+	"github.com/pawlrun/pawl/machine"
 	"github.com/pawlrun/pawl/machine/agent"
 )
 
-// branch is a fork of the run behind the first event of a kind.
-func (p *play) branch(kind event.Type) *play {
+// branch is a fork of the run behind the first event of a kind, under other
+// settings where some are given.
+func (p *play) branch(kind event.Type, other ...agent.Config) *play {
 	p.t.Helper()
 	b := emptyPlay(p.t)
 	for _, body := range p.journal {
@@ -19,7 +26,13 @@ func (p *play) branch(kind event.Type) *play {
 		}
 		b.apply(e.Data)
 		if e.Type() == kind {
-			b.command(event.RunForked{From: "r", Seq: b.seq})
+			d := event.RunForked{From: "r", Seq: b.seq}
+			for _, cfg := range other {
+				if d.Config, err = json.Marshal(config(cfg)); err != nil {
+					p.t.Fatal(err)
+				}
+			}
+			b.command(d)
 			return b
 		}
 	}
@@ -51,5 +64,138 @@ func TestAForkHasAnAccountOfItsOwn(t *testing.T) {
 			t.Errorf("%s: %s, cost %+v, usage %+v", name, o.Reason, o.Cost, o.Usage)
 		}
 		b.check()
+	}
+}
+
+// A fork under other settings goes on by them alone: nothing of those before
+// holds that they do not name.
+func TestAForkUnderOtherSettingsGoesOnByThemAlone(t *testing.T) {
+	t.Run("what the model is told, and who it is", func(t *testing.T) {
+		p := newPlay(t, agent.Config{
+			System: "be brief", MaxTokens: 4, Limits: budget.Limits{USDPerRun: 300},
+			Targets: []agent.Target{{Model: "m/a"}, {Model: "m/b"}},
+		})
+		p.breaks(llm.ClassOverloaded)
+		p.after(time.Second)
+		p.answer(asks("", "read a"))
+		p.results("c1.1=A")
+		if p.call.Target != "m/b" {
+			t.Fatalf("it did not fall back:\n%s", p.log.String())
+		}
+		b := p.branch(event.TypeToolResults, agent.Config{System: "take your time", Targets: []agent.Target{{Model: "m/c"}}})
+		if r := b.call.Request; b.call.Target != "m/c" || r.System != "take your time" || r.MaxTokens != 0 {
+			t.Errorf("%s is asked with %q for %d tokens at most", b.call.Target, r.System, r.MaxTokens)
+		}
+		b.concludes()
+	})
+	t.Run("which of two models, where both are there", func(t *testing.T) {
+		two := []agent.Target{{Model: "m/a"}, {Model: "m/b"}}
+		p := newPlay(t, agent.Config{Targets: two})
+		p.breaks(llm.ClassOverloaded)
+		p.after(time.Second)
+		p.answer(asks("", "read a"))
+		p.results("c1.1=A")
+		if b := p.branch(event.TypeToolResults, agent.Config{Targets: two}); b.call.Target != "m/a" {
+			t.Errorf("%s is asked under new settings", b.call.Target)
+		}
+		if b := p.branch(event.TypeToolResults); b.call.Target != "m/b" {
+			t.Errorf("%s is asked under the same settings", b.call.Target)
+		}
+	})
+	t.Run("what is asked about", func(t *testing.T) {
+		p := newPlay(t, agent.Config{})
+		p.answer(asks("", "read a"))
+		p.results("c1.1=A")
+		rules := gated("send")
+		rules.Declared = true
+		b := p.branch(event.TypeToolResults, agent.Config{Policy: rules})
+		b.answer(asks("", "send b"))
+		if got := b.question("c2.1").Policy; got != rules.Version() {
+			t.Errorf("it is asked under %s, want %s", got, rules.Version())
+		}
+	})
+	t.Run("what an answer without calls means", func(t *testing.T) {
+		p := newPlay(t, agent.Config{OnNoToolCall: agent.NoToolCallNudge, MaxNudges: 1, NudgeText: "go on"})
+		p.answer(says("done"))
+		b := p.branch(event.TypeNudge, agent.Config{OnNoToolCall: agent.NoToolCallFinish, MaxNudges: 1})
+		b.concludes()
+	})
+}
+
+// What somebody asked of the run before, and what it waited for, is not asked of
+// the fork.
+func TestAForkWaitsForNothingThatTheRunBeforeWaitedFor(t *testing.T) {
+	for name, tt := range map[string]struct {
+		cfg  agent.Config
+		play func(p *play)
+		at   event.Type
+	}{
+		"a pause": {play: func(p *play) {
+			p.apply(event.PauseRequested{})
+			p.results("c1.1=A")
+		}, at: event.TypeToolResults},
+		"a park": {play: func(p *play) {
+			p.apply(event.PauseRequested{})
+			p.results("c1.1=A")
+		}, at: event.TypeRunParked},
+		"a cancel": {play: func(p *play) {
+			p.apply(event.CancelRequested{Reason: "enough"})
+			p.results("c1.1=A")
+		}, at: event.TypeToolResults},
+		"a limit that refused a call": {cfg: agent.Config{Limits: budget.Limits{MaxToolCalls: 1}}, play: func(p *play) {
+			p.results("c1.1=A")
+		}, at: event.TypeToolResults},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPlay(t, tt.cfg)
+			p.answer(asks("", "read a", "read b"))
+			if tt.cfg.Limits.MaxToolCalls == 0 {
+				p.results("c1.2=B")
+			}
+			tt.play(p)
+			b := p.branch(tt.at)
+			if s := b.live.State(); b.call == nil || s.Phase != machine.Running {
+				t.Fatalf("the fork does not go on:\n%s", b.log.String())
+			}
+			b.concludes()
+		})
+	}
+}
+
+// What a provider counted of the request before says nothing about one with
+// another system text: neither what it may cost nor whether it fits.
+func TestAForkWithALongerSystemTextIsMeasuredAnew(t *testing.T) {
+	cfg := windowed(compact.Settings{Strategy: compact.RollingWindow})
+	cfg.System = "be brief"
+	p := newPlay(t, cfg)
+	p.answer(asks("", "read a"))
+	p.results("c1.1=A")
+	other := cfg
+	other.System = strings.Repeat("be careful ", 200)
+	b := p.branch(event.TypeToolResults, other)
+	all := reservations(t, b)
+	if r := all[len(all)-1]; r.Input < int64(len(other.System)) {
+		t.Errorf("%d tokens are set aside for a system text of %d bytes", r.Input, len(other.System))
+	}
+	b.concludes()
+
+	other.System = strings.Repeat("be careful ", 2000)
+	b = p.branch(event.TypeToolResults, other)
+	if o := b.outcome(); o.Error == nil || o.Error.Class != string(llm.ClassContextOverflow) {
+		t.Errorf("%+v\n%s", o, b.log.String())
+	}
+}
+
+// The time of a fork is its own from its beginning, wherever it begins.
+func TestAForkOfARunThatWasParkedHasItsTimeCounted(t *testing.T) {
+	p := newPlay(t, agent.Config{Limits: budget.Limits{MaxWallSeconds: 10}})
+	p.answer(asks("", "read a"))
+	p.apply(event.PauseRequested{})
+	p.results("c1.1=A")
+	b := p.branch(event.TypeRunParked)
+	b.now = b.now.Add(10 * time.Second)
+	b.answer(asks("", "read b"))
+	if o := b.outcome(); o.Limit != "max_wall_time_seconds" {
+		t.Errorf("%+v", o)
 	}
 }

@@ -1,6 +1,7 @@
 package agent_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -271,6 +272,101 @@ func TestACallThatPolicyDeniesWaitsForNoRaise(t *testing.T) {
 	p.results("c1.1=A")
 	if p.call == nil {
 		t.Errorf("the run does not go on:\n%s", p.log.String())
+	}
+}
+
+// Time that is used up between the decision and its result changes nothing about
+// why the call did not run.
+func TestACallThatWasDeniedIsToldSoHoweverLateItIs(t *testing.T) {
+	denying := policy.Rules{Rules: []policy.Rule{{Decision: event.DecisionDeny, Tool: "send", Reason: "no mail"}}}
+	for _, action := range []agent.OnBudget{agent.BudgetStop, agent.BudgetAsk} {
+		p := newPlay(t, agent.Config{
+			Limits: budget.Limits{MaxWallSeconds: 10}, OnBudget: map[string]agent.OnBudget{"max_wall_time_seconds": action}, Policy: denying,
+		})
+		p.respond(asks("", "send a"))
+		p.step() // commits what the answer cost
+		p.step() // resolves the call
+		p.apply(p.live.Next()[0].(machine.Record).Data)
+		p.now = p.now.Add(10 * time.Second)
+		p.command(event.InputReceived{Text: "hurry"})
+		if n := strings.Count(p.log.String(), "not permitted: no mail"); n != 1 {
+			t.Errorf("%s: the call is told %d times that it is denied\n%s", action, n, p.log.String())
+		}
+		p.check()
+	}
+}
+
+// A limit that is lowered below what a call went beyond its reservation with
+// stops the run like the call itself: what was lost is not made again either.
+func TestACallWhoseProcessDiedIsNotRepeatedOnceALimitIsOverrun(t *testing.T) {
+	// A token costs one dollar, and "do it" is at most 53 tokens.
+	p := newPlay(t, agent.Config{MaxTokens: 4, Limits: budget.Limits{USDPerRun: 1000}})
+	p.answer(used(70, 3, asks("", "read a")))
+	p.raise("usd_per_run", 60)
+	p.crash()
+	p.resume()
+	if len(p.runs) > 0 {
+		t.Fatalf("the call is made again:\n%s", p.log.String())
+	}
+	if o := p.outcome(); o.Limit != "usd_per_run" {
+		t.Errorf("%+v", o)
+	}
+	p.check()
+}
+
+// Tools cost nothing of a budget of money, and the answer that asks for them is
+// paid for: only a call that took more than it was allowed stops them.
+func TestALimitOfMoneyThatIsLoweredBelowWhatWasSpentLetsTheAnswersCallsRun(t *testing.T) {
+	// A token costs one dollar, and "do it" is at most 53 tokens.
+	cfg := agent.Config{MaxTokens: 4, Limits: budget.Limits{USDPerRun: 1000}}
+	for name, lowered := range map[string]func(p *play){
+		"while the calls run": func(p *play) {
+			p.answer(used(2, 3, asks("", "read a", "send b")))
+			p.raise("usd_per_run", 4)
+		},
+		"behind a call that took more than it was allowed": func(p *play) {
+			p.answer(used(70, 3, asks("", "read x")))
+			p.results("c1.1=X")
+			p.raise("usd_per_run", 60)
+			p.answer(used(2, 3, asks("", "read a", "send b")))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPlay(t, cfg)
+			lowered(p)
+			p.results(fmt.Sprintf("c%d.1=A", p.cycle), fmt.Sprintf("c%d.2=B", p.cycle))
+			if o := p.outcome(); o.Limit != "usd_per_run" || strings.Contains(p.log.String(), "budget.overrun") {
+				t.Errorf("%+v\n%s", o, p.log.String())
+			}
+			p.check()
+		})
+	}
+}
+
+// A call was refused for one limit: to raise another one gives it no room.
+func TestARaiseOfAnotherLimitLetsARunThatHadNoRoomEnd(t *testing.T) {
+	p := newPlay(t, agent.Config{Limits: budget.Limits{MaxToolCalls: 1}})
+	p.answer(asks("", "read a", "read b"))
+	p.raise("max_input_tokens", 1e6)
+	p.results("c1.1=A")
+	if o := p.outcome(); o.Limit != "max_tool_calls" {
+		t.Errorf("%+v", o)
+	}
+	p.check()
+}
+
+// What the owner says of a limit holds for the runs below as well, also where a
+// call went beyond it.
+func TestARunBelowOneThatOverranALimitIsHeldWhereItsOwnerWantsToBeAsked(t *testing.T) {
+	for action, ask := range map[agent.OnBudget]bool{agent.BudgetAsk: true, agent.BudgetStop: false} {
+		p := newPlay(t, agent.Config{
+			MaxTokens: 4, Limits: budget.Limits{USDPerRun: 57}, OnBudget: map[string]agent.OnBudget{"usd_per_run": action},
+		})
+		p.respond(used(70, 3, asks("", "read a")))
+		p.step() // commits what the answer cost, and says that it was too much
+		if g := p.live.Admit(budget.Call{Input: 1, Output: 1}); g.Refusal.Setting != "usd_per_run" || g.Ask != ask {
+			t.Errorf("%s: %+v\n%s", action, g, p.log.String())
+		}
 	}
 }
 

@@ -30,6 +30,7 @@ type play struct {
 	start   time.Time
 	seq     int64
 	cycle   int
+	parent  string // the run that started this one
 	journal [][]byte
 	log     bytes.Buffer
 
@@ -47,13 +48,18 @@ var epoch = time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC)
 func newPlay(t testing.TB, cfg agent.Config) *play {
 	t.Helper()
 	p := emptyPlay(t)
+	p.starts(cfg)
+	return p
+}
+
+func (p *play) starts(cfg agent.Config) {
+	p.t.Helper()
 	started, err := agent.Start(config(cfg), llm.UserText("do it"))
 	if err != nil {
-		t.Fatal(err)
+		p.t.Fatal(err)
 	}
 	p.apply(started)
 	p.advance()
-	return p
 }
 
 func emptyPlay(t testing.TB) *play {
@@ -89,7 +95,7 @@ func (p *play) try(d event.Data) error {
 	if c, ok := d.(event.CycleStart); ok {
 		p.cycle = c.Cycle
 	}
-	e := &event.Event{Seq: p.seq + 1, Run: "r", Time: p.now, Cycle: p.cycle, Data: d}
+	e := &event.Event{Seq: p.seq + 1, Run: "r", Parent: p.parent, Time: p.now, Cycle: p.cycle, Data: d}
 	body, err := event.Encode(e)
 	if err != nil {
 		p.t.Fatal(err)
@@ -229,6 +235,8 @@ func resolve(a machine.Resolve) event.ToolCall {
 		d.Effect, d.ReadOnly, d.Concurrent, d.Labels = event.EffectIdempotent, true, true, event.Labels{Untrusted: true, Outgoing: true}
 	case "look": // reads what is the owner's
 		d.Effect, d.ReadOnly, d.Concurrent, d.Labels = event.EffectPure, true, true, event.Labels{Private: true}
+	case "hire": // is an agent of its own
+		d.Agent, d.Concurrent = true, true
 	case "mail": // sends
 		d.Labels = event.Labels{Outgoing: true}
 	case "run": // reads and sends

@@ -98,7 +98,9 @@ func TestALoweredOutputCapIsSent(t *testing.T) {
 		"what the money is for":                      {agent.Config{MaxTokens: 4000, Limits: budget.Limits{USDPerRun: 53 + 2000}}, 2000},
 		"what the tokens are":                        {agent.Config{MaxTokens: 4000, Limits: budget.Limits{MaxOutputTokens: 1500}}, 1500},
 		"what the money is for, without the owner's": {agent.Config{Limits: budget.Limits{USDPerRun: 53 + 2000}}, 2000},
-		"none": {agent.Config{}, 0},
+		"what the tokens are, without the owner's":   {agent.Config{Limits: budget.Limits{MaxOutputTokens: 1500}}, 1500},
+		"none":                          {agent.Config{}, 0},
+		"none, for a model of no price": {agent.Config{Targets: []agent.Target{{Model: "m/free"}}, Limits: budget.Limits{USDPerRun: 53 + 2000}}, 0},
 	} {
 		if got := newPlay(t, tt.cfg).call.Request.MaxTokens; got != tt.want {
 			t.Errorf("%s: %d are asked for, want %d", name, got, tt.want)

@@ -188,3 +188,24 @@ func TestACallThatWasLetThroughCountsBeforeItStarts(t *testing.T) {
 	}
 	p.check()
 }
+
+// A call that was tried and is then judged anew, because somebody changed it
+// after a crash, is no other call of the budget's.
+func TestACallThatIsJudgedAgainAfterAnAttemptCountsOnce(t *testing.T) {
+	p := newPlay(t, agent.Config{Policy: gated("put"), Limits: budget.Limits{MaxToolCalls: 1}})
+	p.answer(asks("", "put a"))
+	p.decide("c1.1", event.ApprovalApproved, "")
+	p.crash()
+	p.resume()
+	p.edit("c1.1", "put", `{"path":"b"}`, "")
+	p.results("c1.1=B")
+	p.concludes()
+}
+
+func TestACallThatRunsTakesItsPartOfTheLimitOnce(t *testing.T) {
+	p := newPlay(t, agent.Config{Policy: gated("send"), Dispatch: agent.ParallelAll, Limits: budget.Limits{MaxToolCalls: 2}})
+	p.answer(asks("", "read a", "send b"))
+	p.edit("c1.2", "send", `{"path":"c"}`, "") // is judged while c1.1 runs
+	p.results("c1.1=A", "c1.2=C")
+	p.concludes()
+}

@@ -1,0 +1,177 @@
+package agent_test
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawlrun/pawl/budget"
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/llm"
+	"github.com/pawlrun/pawl/machine"
+	"github.com/pawlrun/pawl/machine/agent"
+	"github.com/pawlrun/pawl/stop"
+)
+
+// hires begins the children "k1" and "k2", as a driver does.
+func (p *play) hires() {
+	p.t.Helper()
+	p.answer(asks("", "hire a", "hire b"))
+	for id, child := range map[string]string{"c1.1": "k1", "c1.2": "k2"} {
+		p.apply(event.ToolStarted{CallID: id, Attempt: 1})
+		p.apply(event.ChildStarted{CallID: id, Child: child})
+	}
+}
+
+// A run whose children all wait parks as the one of them that somebody has the
+// most to do about, and sleeps no longer than any of them.
+func TestARunWhoseChildrenHaveParkedParksAsTheOneThatNeedsMost(t *testing.T) {
+	soon, late := epoch.Add(time.Hour), epoch.Add(2*time.Hour)
+	approval := event.ChildParked{Reason: event.ParkApproval, CallIDs: []string{"c1.1"}}
+	input := event.ChildParked{Reason: event.ParkInput, ParentLimit: "usd_per_run"}
+	interrupted := event.ChildParked{Reason: event.ParkInterrupted}
+	pausedSoon := event.ChildParked{Reason: event.ParkPaused, Until: &soon}
+	pausedLate := event.ChildParked{Reason: event.ParkPaused, Until: &late}
+	for name, tt := range map[string]struct {
+		one, other event.ChildParked
+		want       event.RunParked
+	}{
+		"a decision before a raise":      {approval, input, event.RunParked{Reason: event.ParkApproval}},
+		"a raise before a pause":         {input, pausedSoon, event.RunParked{Reason: event.ParkInput, Until: &soon, Limit: "usd_per_run"}},
+		"a pause before an interruption": {pausedLate, interrupted, event.RunParked{Reason: event.ParkPaused, Until: &late}},
+		"the shorter of two pauses":      {pausedLate, pausedSoon, event.RunParked{Reason: event.ParkPaused, Until: &soon}},
+		"an interruption like any other": {interrupted, interrupted, event.RunParked{Reason: event.ParkInterrupted}},
+	} {
+		for _, order := range [][2]event.ChildParked{{tt.one, tt.other}, {tt.other, tt.one}} {
+			p := newPlay(t, agent.Config{Dispatch: agent.ParallelAll})
+			p.hires()
+			for i, d := range order {
+				d.CallID, d.Child = []string{"c1.1", "c1.2"}[i], []string{"k1", "k2"}[i]
+				if s := p.live.State(); s.Phase != machine.Running {
+					t.Fatalf("%s: parked while %s goes:\n%s", name, d.Child, p.log.String())
+				}
+				p.command(d)
+			}
+			got := p.live.State().Parked
+			if got == nil || got.Reason != tt.want.Reason || got.Limit != tt.want.Limit || (got.Until == nil) != (tt.want.Until == nil) ||
+				got.Until != nil && !got.Until.Equal(*tt.want.Until) {
+				t.Errorf("%s: %+v\n%s", name, got, p.log.String())
+			}
+		}
+	}
+}
+
+// While a child goes, its run keeps it going and leaves alone what has parked.
+func TestAParkedChildIsLeftAloneWhileItsSiblingGoes(t *testing.T) {
+	p := newPlay(t, agent.Config{Dispatch: agent.ParallelAll})
+	p.hires()
+	p.command(event.ChildParked{CallID: "c1.1", Child: "k1", Reason: event.ParkPaused})
+	var kept []string
+	for _, a := range p.live.Next() {
+		if a, ok := a.(machine.StartChild); ok && a.Call.Attempt == 1 {
+			kept = append(kept, a.Child)
+		}
+	}
+	if !slices.Equal(kept, []string{"k2"}) {
+		t.Errorf("kept going are %q\n%s", kept, p.log.String())
+	}
+}
+
+// What a child brings forth is progress of the run that started it.
+func TestARunIsNotIdleWhileItsChildWorks(t *testing.T) {
+	p := newPlay(t, agent.Config{Dispatch: agent.ParallelAll, Limits: budget.Limits{MaxIdleSeconds: 10}})
+	p.hires()
+	p.after(9 * time.Second)
+	p.command(event.BudgetReserved{ID: "1", Run: "k1"})
+	p.command(event.BudgetCommitted{ID: "1", Run: "k1", Usage: &llm.Usage{Input: 1}})
+	if d := p.live.State().Deadline; d.At.Sub(p.now) != 10*time.Second {
+		t.Errorf("it has until %s", d.At.Sub(p.now))
+	}
+}
+
+// A child has one beginning and one end, and what is said of another is not said
+// of it.
+func TestWhatDoesNotFitAChildIsRefused(t *testing.T) {
+	finished := event.ChildFinished{CallID: "c1.1", Child: "k1"}
+	for name, misfit := range map[string]func(p *play) event.Data{
+		"a second child of a call":   func(*play) event.Data { return event.ChildStarted{CallID: "c1.1", Child: "k3"} },
+		"a park of another child":    func(*play) event.Data { return event.ChildParked{CallID: "c1.1", Child: "k2"} },
+		"a wait of no child":         func(*play) event.Data { return event.ChildWaiting{CallID: "c1.1", Child: "k9", Waiting: true} },
+		"a second end":               func(p *play) event.Data { p.apply(finished); return finished },
+		"a park of one that ended":   func(p *play) event.Data { p.apply(finished); return event.ChildParked{CallID: "c1.1", Child: "k1"} },
+		"a refusal of a root's call": func(*play) event.Data { return event.BudgetRefused{ID: "1.1/1"} },
+	} {
+		p := newPlay(t, agent.Config{Dispatch: agent.ParallelAll})
+		p.hires()
+		if err := p.try(misfit(p)); !errors.Is(err, agent.ErrMisfit) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// How often a run calls a model, and how large its requests are, bounds no run
+// below it.
+func TestARunBelowHasTurnsAndRequestsOfItsOwn(t *testing.T) {
+	p := newPlay(t, agent.Config{Limits: budget.Limits{MaxModelTurns: 1, MaxRequestTokens: 100}})
+	p.answer(asks("", "hire a"))
+	if g := p.live.Admit(budget.Call{Input: 1000, Output: 10}); g.Refusal.Setting != "" || g.Ask {
+		t.Errorf("%+v", g)
+	}
+}
+
+// A child took more than it was allowed, and its sibling what it was: together
+// that is more than the limit, which is the overrun of both.
+func TestWhatAChildTookTooMuchIsSaidOnceItsSiblingsShareIsUsed(t *testing.T) {
+	p := newPlay(t, agent.Config{MaxTokens: 4, Dispatch: agent.ParallelAll, Limits: budget.Limits{USDPerRun: 103}})
+	p.hires() // and has spent 3 dollars
+	p.command(event.BudgetReserved{ID: "1", Run: "k1", USD: 40})
+	p.command(event.BudgetReserved{ID: "1", Run: "k2", USD: 60})
+	uses := func(child string, usd float64) {
+		p.command(event.BudgetCommitted{ID: "1", Run: child, USD: usd, Usage: &llm.Usage{Input: 1}, Priced: true})
+	}
+	uses("k1", 50)
+	if strings.Contains(p.log.String(), "budget.overrun") {
+		t.Fatalf("53 of 103 is no overrun:\n%s", p.log.String())
+	}
+	uses("k2", 60)
+	if !strings.Contains(p.log.String(), "budget.overrun") {
+		t.Errorf("113 of 103 is an overrun:\n%s", p.log.String())
+	}
+}
+
+// Where the run above has no room, a run ends or waits as that run's owner says,
+// unless its own owner says what it ends by.
+func TestARunEndsOrWaitsWhereTheRunAboveHasNoRoom(t *testing.T) {
+	refused := func(cfg agent.Config, setting string, ask bool) *play {
+		p := emptyPlay(t)
+		p.parent = "above"
+		p.starts(cfg)
+		due, ok := p.live.Next()[0].(machine.Reserve)
+		if !ok {
+			t.Fatalf("%+v", p.live.Next())
+		}
+		p.command(event.BudgetRefused{ID: due.ID, Setting: setting, Detail: "3 dollars are left", Ask: ask})
+		p.check()
+		return p
+	}
+	own := agent.Config{Conditions: []stop.Condition{{Kind: stop.BudgetExhausted}}}
+	if o := refused(agent.Config{}, "usd_per_run", false).outcome(); o.Reason != "budget:usd_per_run" || o.Kind != "parent" || o.OK {
+		t.Errorf("%+v", o)
+	}
+	if o := refused(own, "usd_per_run", false).outcome(); o.Reason != event.ReasonConditionMet || !o.OK {
+		t.Errorf("with a condition on the budget: %+v", o)
+	}
+	if o := refused(own, "max_input_tokens", false).outcome(); o.Reason != "budget:max_input_tokens" {
+		t.Errorf("with a condition on another budget: %+v", o)
+	}
+	p := refused(agent.Config{}, "usd_per_run", true)
+	if d := p.live.State().Parked; d == nil || d.Reason != event.ParkInput || d.ParentLimit != "usd_per_run" || d.Limit != "" {
+		t.Errorf("where the owner is asked: %+v", d)
+	}
+	p.resume()
+	if _, ok := p.live.Next()[0].(machine.Reserve); !ok {
+		t.Errorf("after the raise it does not ask again: %+v", p.live.Next())
+	}
+}
