@@ -24,6 +24,11 @@ type PruneOptions struct {
 // a tree of its own, and what it stands on stays as long as it does; so neither
 // a child nor a fork ever loses what it stands on (FIELD F26). Children are
 // deleted before their parents. It returns what was deleted, or would be.
+//
+// Each tree is looked at once more before its first run is deleted, and stays
+// whole if somebody has taken up or forked one of its runs by then. Of a tree
+// of which one is taken up or forked while it is being deleted, what was
+// deleted before that is gone, and the rest stays.
 func Prune(ctx context.Context, s Store, o PruneOptions) ([]Run, error) {
 	if len(o.States) == 0 {
 		o.States = []State{Ended}
@@ -34,27 +39,58 @@ func Prune(ctx context.Context, s Store, o PruneOptions) ([]Run, error) {
 	}
 	doomed := o.doomed(rows)
 	if o.DryRun {
-		return doomed, nil
+		return slices.Concat(doomed...), nil
 	}
 	var gone []Run
-	stays := map[string]bool{}
-	for _, r := range doomed {
-		if !stays[r.ID] {
-			err := s.Delete(ctx, r.ID)
-			if stays[r.ID] = taken(err); err != nil && !taken(err) && !errors.Is(err, ErrNotFound) {
-				return gone, fmt.Errorf("journal: prune: %w", err)
-			}
+	for _, tree := range doomed {
+		may, err := o.mayStillGo(ctx, s, tree)
+		if may {
+			var deleted []Run
+			deleted, err = deleteTree(ctx, s, tree)
+			gone = append(gone, deleted...)
 		}
-		if stays[r.ID] {
-			stays[r.Parent] = true
-			continue
-		}
-		gone = append(gone, r)
-		if err := ctx.Err(); err != nil {
+		if err != nil {
 			return gone, fmt.Errorf("journal: prune: %w", err)
 		}
 	}
 	return gone, nil
+}
+
+// deleteTree deletes the runs of a tree up to the first that is taken, and
+// returns which those were.
+func deleteTree(ctx context.Context, s Store, tree []Run) ([]Run, error) {
+	for i, r := range tree {
+		err := s.Delete(ctx, r.ID)
+		if taken(err) {
+			return tree[:i], nil
+		}
+		if err != nil && !errors.Is(err, ErrNotFound) {
+			return tree[:i], err
+		}
+		if err := ctx.Err(); err != nil {
+			return tree[:i+1], err
+		}
+	}
+	return tree, nil
+}
+
+// mayStillGo judges a tree as it is now. The forks that go have gone before it,
+// so one that is there stays.
+func (o PruneOptions) mayStillGo(ctx context.Context, s Store, tree []Run) (bool, error) {
+	for _, listed := range tree {
+		r, err := s.Run(ctx, listed.ID)
+		if errors.Is(err, ErrNotFound) {
+			continue
+		}
+		if err != nil || !o.mayGo(r) {
+			return false, err
+		}
+		forks, err := s.Runs(ctx, Filter{ForkOf: r.ID, Limit: 1})
+		if err != nil || len(forks) > 0 {
+			return false, err
+		}
+	}
+	return true, nil
 }
 
 // taken says that since the runs were listed somebody has forked this one or
@@ -71,10 +107,10 @@ func (o PruneOptions) mayGo(r Run) bool {
 	return slices.Contains(o.States, r.State) && r.Updated.Before(o.Before) && !held
 }
 
-// doomed returns the runs of those trees whose every run may go, and on which no
-// fork stands that stays. rows are newest first, and so is the result: children
-// before their parents.
-func (o PruneOptions) doomed(rows []Run) []Run {
+// doomed returns those trees whose every run may go, and on which no fork stands
+// that stays. rows are newest first, and so are the trees by their roots, forks
+// before what they stand on, and the runs of each, children before their parents.
+func (o PruneOptions) doomed(rows []Run) [][]Run {
 	// A parent is older than its children, so its root is known by then.
 	root, kept := make(map[string]string, len(rows)), map[string]bool{}
 	for _, r := range slices.Backward(rows) {
@@ -93,5 +129,17 @@ func (o PruneOptions) doomed(rows []Run) []Run {
 			kept[base] = true
 		}
 	}
-	return slices.DeleteFunc(slices.Clone(rows), func(r Run) bool { return kept[root[r.ID]] })
+	var doomed [][]Run
+	trees := map[string][]Run{}
+	for _, r := range rows {
+		of := root[r.ID]
+		if kept[of] {
+			continue
+		}
+		trees[of] = append(trees[of], r)
+		if of == r.ID {
+			doomed = append(doomed, trees[of])
+		}
+	}
+	return doomed
 }

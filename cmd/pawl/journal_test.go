@@ -219,6 +219,24 @@ func TestARemovalThatIsCutShortSaysWhatItRemoved(t *testing.T) {
 	p.exits(0, "runs", "show", first)
 }
 
+func TestARemovalThatIsCutShortInAChildSaysWhatItRemovedBelowIt(t *testing.T) {
+	p := greeter(t)
+	var ids [3]string
+	for i := range ids {
+		p.exits(0, "run", "agent.yaml", "hi")
+		ids[i] = p.newest()
+	}
+	root, child, grandchild := ids[0], ids[1], ids[2]
+	p.sql("UPDATE runs SET parent = '" + root + "' WHERE id = '" + child + "'")
+	p.sql("UPDATE runs SET parent = '" + child + "' WHERE id = '" + grandchild + "'")
+	p.sql("CREATE TRIGGER stays BEFORE DELETE ON runs WHEN old.id = '" + child + "' BEGIN SELECT RAISE(ABORT, 'it stays'); END")
+	f := p.exits(1, "runs", "rm", root)
+	if f.out != "removed "+grandchild+"\n" || !strings.Contains(f.err, "it stays") {
+		t.Errorf("stdout %q, stderr %q", f.out, f.err)
+	}
+	p.exits(0, "runs", "show", child)
+}
+
 // A damage beside the runs leaves each of them sound.
 func TestADamagedFileIsFoundOut(t *testing.T) {
 	p := greeter(t)

@@ -83,10 +83,9 @@ func (s *session) remove(ctx context.Context, r journal.Run) ([]string, error) {
 	var gone []string
 	for _, child := range children {
 		ids, err := s.remove(ctx, child)
-		if err != nil {
+		if gone = append(gone, ids...); err != nil {
 			return gone, err
 		}
-		gone = append(gone, ids...)
 	}
 	if err := s.store.Delete(ctx, r.ID); err != nil {
 		return gone, err
