@@ -10,6 +10,8 @@ import (
 
 	"github.com/pawlrun/pawl/llm"
 	"github.com/pawlrun/pawl/llm/anthropic"
+	"github.com/pawlrun/pawl/llm/gemini"
+	"github.com/pawlrun/pawl/llm/openai"
 	"github.com/pawlrun/pawl/llm/openaichat"
 )
 
@@ -41,6 +43,7 @@ func (f fromMemory) RoundTrip(req *http.Request) (*http.Response, error) {
 const (
 	anthropicBegin = "data: {\"type\":\"message_start\",\"message\":{\"id\":\"m\",\"model\":\"c\"}}\n\n"
 	anthropicEnd   = "data: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"end_turn\"}}\n\ndata: {\"type\":\"message_stop\"}\n\n"
+	openaiEnd      = "data: {\"type\":\"response.completed\",\"response\":{\"status\":\"completed\"}}\n\n"
 )
 
 // reading is what it takes to read an answer, at the best of a few times.
@@ -64,6 +67,8 @@ func reading(t *testing.T, model func(*http.Client) llm.Streamer, body string, t
 func TestReadingAnAnswerTakesAsLongAsTheAnswerIs(t *testing.T) {
 	wires := map[string]func(*http.Client) llm.Streamer{
 		"anthropic":   func(c *http.Client) llm.Streamer { return anthropic.New(anthropic.Options{HTTP: c}) },
+		"google":      func(c *http.Client) llm.Streamer { return gemini.New(gemini.Options{HTTP: c}) },
+		"openai":      func(c *http.Client) llm.Streamer { return openai.New(openai.Options{HTTP: c}) },
 		"openai-chat": func(c *http.Client) llm.Streamer { return openaichat.New(openaichat.Options{HTTP: c}) },
 	}
 	event := func(format string) func(int) string {
@@ -101,6 +106,20 @@ func TestReadingAnAnswerTakesAsLongAsTheAnswerIs(t *testing.T) {
 			return event(long)(0) + chat(`{"tool_calls":[{"index":0,"function":{"name":"ls","arguments":"{}"}}]}`).stream(n)
 		}},
 		"tools that the service ran": {"openai-chat", chat(`{"executed_tools":[{"index":#,"type":"search"}]}`).stream},
+		"items that begin as they end": {"openai", growing{
+			piece: event(`{"type":"response.output_item.done","output_index":#,"item":{"type":"message","id":"m#","content":[{"type":"output_text","text":"so"}]}}`), after: openaiEnd}.stream},
+		"items that are open side by side": {"openai", growing{
+			piece: event(`{"type":"response.output_text.delta","output_index":#,"content_index":0,"delta":"so"}`), after: openaiEnd}.stream},
+		"pieces of one message": {"openai", growing{
+			piece: event(`{"type":"response.output_text.delta","output_index":0,"content_index":#,"delta":"so"}`), after: openaiEnd}.stream},
+		"pieces of one message that comes whole": {"openai", growing{
+			before: `data: {"type":"response.output_item.done","output_index":0,"item":{"type":"message","id":"m","content":[`,
+			piece:  func(int) string { return `{"type":"output_text","text":"so"},` },
+			after:  "{\"type\":\"output_text\",\"text\":\"so\"}]}}\n\n" + openaiEnd}.stream},
+		"members of arguments": {"google", growing{
+			before: `data: {"candidates":[{"content":{"parts":[{"functionCall":{"name":"ls","partialArgs":[`,
+			piece:  func(i int) string { return fmt.Sprintf(`{"jsonPath":"$.a%d","numberValue":1},`, i) },
+			after:  "{\"jsonPath\":\"$.b\",\"numberValue\":1}]}}]},\"finishReason\":\"STOP\"}]}\n\n"}.stream},
 	} {
 		t.Run(name, func(t *testing.T) {
 			// What grows with the square takes 4096 times as long for 64 times the length.

@@ -21,6 +21,8 @@ type partialArgs struct {
 // node is a value that grows.
 type node struct {
 	fields []field
+	// byName finds the fields.
+	byName map[string]*node
 	items  []*node
 	text   strings.Builder
 	isText bool
@@ -124,12 +126,14 @@ func (a *partialArgs) at(place string) (*node, error) {
 }
 
 func (a *partialArgs) field(n *node, name string) *node {
-	for _, f := range n.fields {
-		if f.name == name {
-			return f.value
-		}
+	if child := n.byName[name]; child != nil {
+		return child
+	}
+	if n.byName == nil {
+		n.byName = map[string]*node{}
 	}
 	child := &node{}
+	n.byName[name] = child
 	*a.made++
 	n.fields = append(n.fields, field{name, child})
 	return child

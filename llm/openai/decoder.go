@@ -13,6 +13,11 @@ type decoder struct {
 	// limit is the output that was asked for at most, 0 where none was.
 	limit int64
 	items []*item
+	// begun are the items by their places, without those at the end of each that
+	// are done; finished are the ids of those that are, so that one which is
+	// reported twice counts once.
+	begun    map[int64][]*item
+	finished map[string]bool
 	// shown counts the parts that have a place in the answer so far.
 	shown   int
 	event   event

@@ -21,10 +21,11 @@ const (
 type item struct {
 	at      int64
 	kind    itemKind
-	id      string
 	callID  string
 	name    string
 	strands []*strand
+	// pieces finds the strands by their content, once there are several.
+	pieces  map[int64]*strand
 	done    bool
 	settled settled
 }
@@ -43,23 +44,15 @@ type strand struct {
 // find returns the open item at a place. Services that leave out places have
 // all their items at the first, one after the other.
 func (d *decoder) find(at int64) *item {
-	for i := len(d.items) - 1; i >= 0; i-- {
-		if d.items[i].at == at && !d.items[i].done {
-			return d.items[i]
+	begun := d.begun[at]
+	for n := len(begun); n > 0; n-- {
+		if it := begun[n-1]; !it.done {
+			return it
 		}
+		begun = begun[:n-1]
+		d.begun[at] = begun
 	}
 	return nil
-}
-
-// finished says whether an item was closed before, so that one that is reported
-// twice counts once.
-func (d *decoder) finished(id string) bool {
-	for _, it := range d.items {
-		if it.done && it.id == id && id != "" {
-			return true
-		}
-	}
-	return false
 }
 
 // open begins an item. All but messages are one part, which has its place from
@@ -67,6 +60,10 @@ func (d *decoder) finished(id string) bool {
 func (d *decoder) open(at int64, kind itemKind) *item {
 	it := &item{at: at, kind: kind}
 	d.items = append(d.items, it)
+	if d.begun == nil {
+		d.begun = map[int64][]*item{}
+	}
+	d.begun[at] = append(d.begun[at], it)
 	if it.kind != kindMessage {
 		it.strand(d, 0)
 	}
@@ -78,10 +75,18 @@ func (it *item) strand(d *decoder, content int64) *strand {
 	if it.kind != kindMessage {
 		content = 0
 	}
-	for i := len(it.strands) - 1; i >= 0; i-- {
-		if it.strands[i].content == content {
-			return it.strands[i]
+	if n := len(it.strands); n > 0 {
+		last := it.strands[n-1]
+		if last.content == content {
+			return last
 		}
+		if it.pieces == nil {
+			it.pieces = map[int64]*strand{}
+		}
+		it.pieces[last.content] = last
+	}
+	if s := it.pieces[content]; s != nil {
+		return s
 	}
 	s := &strand{content: content, index: d.shown}
 	d.shown++
@@ -91,7 +96,13 @@ func (it *item) strand(d *decoder, content int64) *strand {
 
 // close settles an item with its whole form.
 func (d *decoder) close(it *item, o *output) {
-	it.done, it.id, it.settled = true, wire.Text(o.id), o.settle(&d.offered)
+	it.done, it.settled = true, o.settle(&d.offered)
+	if id := wire.Text(o.id); id != "" {
+		if d.finished == nil {
+			d.finished = map[string]bool{}
+		}
+		d.finished[id] = true
+	}
 	parts := it.settled.parts
 	for i := range parts {
 		parts[i] = d.reconcile(it.strand(d, int64(i)), parts[i])

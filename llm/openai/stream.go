@@ -155,7 +155,7 @@ func (d *decoder) itemDone() error {
 	}
 	it := d.find(d.event.at)
 	switch {
-	case it == nil && d.finished(wire.Text(o.id)):
+	case it == nil && d.finished[wire.Text(o.id)]:
 		return nil
 	case it == nil:
 		it = d.open(d.event.at, o.as())
