@@ -231,10 +231,15 @@ func column(text []byte) (n int, open bool) {
 // endOfLine is where a text has the end of a line, which JSON may have written, -1
 // where it has none.
 func endOfLine(text []byte) int {
-	for i := 0; i < len(text); i++ {
-		if lineEnd(text[i:]) > 0 {
+	for i := 0; i < len(text); {
+		at := bytes.IndexAny(text[i:], "\n\r\\")
+		if at < 0 {
+			return -1
+		}
+		if i += at; lineEnd(text[i:]) > 0 {
 			return i
 		}
+		i += run(text[i:], isSlash)
 	}
 	return -1
 }

@@ -39,48 +39,71 @@ func constant(line string) bool {
 }
 
 // partsOf are the credentials in a value of several lines, such as .npmrc, .netrc or
-// the file of a service account: what a name says of them, what an address has
-// for a password, and what is too much of a jumble to be said by anybody else. The
-// rest of such a file others say, too, and stays text. In armour it is keyLines that
-// tells them.
+// the file of a service account: what a name says of them, and what an address has
+// for a password. The rest of such a file, names of hosts and of projects among it,
+// others say as well, and a call that has to say it could not be made. In armour it
+// is keyLines that tells them.
 func partsOf(value string) []string {
 	if !lineBreaks.MatchString(value) {
 		return nil
 	}
 	var parts []string
+	if alone := strings.TrimSpace(value); !lineBreaks.MatchString(alone) {
+		parts = append(parts, alone) // as a file has it
+	}
 	for _, line := range lineBreaks.Split(armour.ReplaceAllString(value, "\n"), -1) {
-		for _, at := range names.FindAllStringIndex(line, -1) {
-			if said := assigned.FindStringSubmatch(line[at[1]:]); said != nil && LikelyName(line[at[0]:at[1]]) && !place(said[1]) {
-				parts = append(parts, said[1])
-			}
-		}
+		parts = append(parts, assignedIn(line)...)
 		for _, field := range strings.Fields(line) {
 			if strings.Contains(field, "://") {
 				parts = append(parts, passwords(field)...)
-			}
-		}
-		for _, at := range tokens.FindAllStringIndex(line, -1) {
-			if token := strings.Trim(line[at[0]:at[1]], "/."); jumble(token) && !named.MatchString(line[at[1]:]) {
-				parts = append(parts, token)
 			}
 		}
 	}
 	return slices.DeleteFunc(parts, func(part string) bool { return len(part) < likelyLength })
 }
 
-var (
-	names    = regexp.MustCompile(`[A-Za-z0-9_.-]+`)
-	assigned = regexp.MustCompile("^[\"']?(?:\\s*[:=>]\\s*|\\s+)[\"']?([^\\s\"'`,;<>&\\\\]+)")
-	tokens   = regexp.MustCompile(`[A-Za-z0-9+/_.~%-]+`)
-	// named goes on after the name of what comes next.
-	named = regexp.MustCompile(`^["']?\s*(?::|=[^=])`)
-	runs  = regexp.MustCompile(`[A-Za-z0-9]{12,}`)
-)
+// assignedIn are the values in a line that come after the name of a credential.
+// What is taken is not looked at for names again, so that a line costs no more than
+// its length.
+func assignedIn(line string) []string {
+	var values []string
+	for {
+		at := names.FindStringIndex(line)
+		if at == nil {
+			return values
+		}
+		name, rest := line[at[0]:at[1]], line[at[1]:]
+		line = rest
+		if !namesCredential(name) {
+			continue
+		}
+		said := assigned.FindStringSubmatchIndex(rest)
+		if said == nil || said[2] == said[3] && !strings.EqualFold(name, "password") {
+			continue
+		}
+		if v := rest[said[4]:said[5]]; !place(v) {
+			values = append(values, v)
+		}
+		line = rest[said[5]:]
+	}
+}
 
-// jumble says that a word has letters and digits in a run that is longer than
-// words are.
-func jumble(word string) bool {
-	return slices.ContainsFunc(runs.FindAllString(word, -1), func(run string) bool {
-		return strings.ContainsAny(run, "0123456789") && strings.Trim(run, "0123456789") != ""
+// namesCredential is [LikelyName] by whole words: a file may tell its author and
+// its keywords.
+func namesCredential(name string) bool {
+	return slices.ContainsFunc(wordsOf.FindAllString(name, -1), func(word string) bool {
+		return slices.Contains(credentialWords, strings.ToLower(word))
 	})
 }
+
+var (
+	names = regexp.MustCompile(`[A-Za-z0-9_.-]+`)
+	// assigned is a sign, which .netrc does without, and a value.
+	assigned = regexp.MustCompile("^[\"']?\\s*([:=>]?)\\s*[\"']?([^\\s\"'`,;<>&\\\\]+)")
+	wordsOf  = regexp.MustCompile(`[A-Z]?[a-z]+|[A-Z]+`)
+
+	credentialWords = []string{
+		"key", "keys", "apikey", "token", "tokens", "authtoken", "secret", "secrets", "pass", "password", "passwd", "passphrase", "pwd",
+		"credential", "credentials", "creds", "auth", "authorization", "cookie", "session",
+	}
+)

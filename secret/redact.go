@@ -41,7 +41,7 @@ type form struct {
 // a shell or of a program, in base64 and in hex. Those two are found in lines, too,
 // which may be indented, numbered and behind the names of files, and hex as xxd and
 // hexdump -C print it. The lines of a private key are found one by one;
-// of other values of several lines what looks like a credential, since the rest of a
+// of other values of several lines what a name or an address announces, since the rest of a
 // line may say what every file of its kind says.
 func NewRedactor(secrets ...Secret) *Redactor {
 	r := &Redactor{forms: map[uint16][]form{}}

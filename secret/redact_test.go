@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -212,13 +213,28 @@ func TestTheCredentialsInAValueOfSeveralLinesAreFoundOneByOne(t *testing.T) {
 			"<id>internal-releases</id>: correct-horse-battery", "<id>internal-releases</id>: [redacted: a part of S]"},
 		"kubeconfig": {"users:\n- name: gke_project_europe-west1_cluster\n  user:\n    token: eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJ4In0.c2ln-bmF0dXJl\n",
 			"gke_project_europe-west1_cluster eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJ4In0.c2ln-bmF0dXJl", "gke_project_europe-west1_cluster [redacted: a part of S]"},
-		"names with digits": {"oauth2ClientDescription: some\n\"x509CertificateChain\": 2\nbase64EncodedContent = x\ncode=YWJjZGVmZ2hp0123==\n",
-			"oauth2ClientDescription x509CertificateChain base64EncodedContent YWJjZGVmZ2hp0123==", "oauth2ClientDescription x509CertificateChain base64EncodedContent [redacted: a part of S]=="},
-		"a line end":    {"correct-horse-battery-0123456789ab\n", "is correct-horse-battery-0123456789ab.", "is [redacted: a part of S]."},
-		"a single line": {"registry=x _authToken=npm_0123456789abcdef", "npm_0123456789abcdef", "npm_0123456789abcdef"},
+		"names with digits": {"oauth2ClientDescription: some\n\"x509CertificateChain\": 2\nbase64EncodedContent = x\n",
+			"oauth2ClientDescription x509CertificateChain base64EncodedContent", "oauth2ClientDescription x509CertificateChain base64EncodedContent"},
+		"hosts, projects and people": {"server: https://0A1B2C3D4E5F60718293.gr7.eu-west-1.eks.amazonaws.com\nproject_id: acmeproduction2024\nauthor = christopher-lastname\nkeywords: internationalization\n",
+			"0A1B2C3D4E5F60718293.gr7.eu-west-1.eks.amazonaws.com acmeproduction2024 christopher-lastname internationalization",
+			"0A1B2C3D4E5F60718293.gr7.eu-west-1.eks.amazonaws.com acmeproduction2024 christopher-lastname internationalization"},
+		"capital letters": {"export API_TOKEN=correct-horse-battery\nexport REGION=eu\n", "correct-horse-battery", "[redacted: a part of S]"},
+		"a line end":      {"correct-horse-battery-0123456789ab\n", "is correct-horse-battery-0123456789ab.", "is [redacted: a part of S]."},
+		"a single line":   {"registry=x _authToken=npm_0123456789abcdef", "npm_0123456789abcdef", "npm_0123456789abcdef"},
 	} {
 		if got := secret.NewRedactor(secret.Secret{Name: "S", Value: c.value}).RedactString(c.text); got != c.want {
 			t.Errorf("%s: got %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+// The square of such a value's length would be minutes at the start of each run.
+func TestASecretOfOneLongLineIsTakenApartAtOnce(t *testing.T) {
+	for _, part := range []string{"k=", "key=", "a1.=", "http://", "key ", "password ", "key= "} {
+		began := time.Now()
+		secret.NewRedactor(secret.Secret{Name: "S", Value: strings.Repeat(part, 64<<10/len(part)) + "\n\n-"})
+		if took := time.Since(began); took > 10*time.Second {
+			t.Errorf("%q: %s", part, took)
 		}
 	}
 }
