@@ -3,9 +3,11 @@ package tool
 import (
 	"encoding"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/big"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,71 +17,105 @@ import (
 // readSchemas are the schemas of those types within a type that encoding/json
 // reads from something else than they look like: by their look alone a model
 // would be asked for what then cannot be read. An error is about what can be
-// read from nothing, or is read from another place.
+// read from nothing and must be there, or is read from another place.
 func readSchemas(t reflect.Type) (map[reflect.Type]*jsonschema.Schema, error) {
-	found := map[reflect.Type]*jsonschema.Schema{}
+	c := collector{found: map[reflect.Type]*jsonschema.Schema{}, seen: map[place]bool{}}
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
-	return found, collectWithin(t, found, map[reflect.Type]bool{t: true})
+	c.seen[place{t, false}] = true
+	return c.found, c.collectWithin(place{t, false})
 }
 
-func collect(t reflect.Type, found map[reflect.Type]*jsonschema.Schema, seen map[reflect.Type]bool) error {
-	for t.Kind() == reflect.Pointer {
-		t = t.Elem()
-	}
-	if seen[t] {
-		return nil
-	}
-	seen[t] = true
-	if s := readSchema(t); s != nil {
-		found[t] = s
-		return nil
-	}
-	return collectWithin(t, found, seen)
+type collector struct {
+	found map[reflect.Type]*jsonschema.Schema
+	seen  map[place]bool
 }
 
-func collectWithin(t reflect.Type, found map[reflect.Type]*jsonschema.Schema, seen map[reflect.Type]bool) error {
-	switch t.Kind() {
+// place is a type where a call gives it, or may leave it out.
+type place struct {
+	reflect.Type
+	optional bool
+}
+
+func (c collector) collect(p place) error {
+	for p.Kind() == reflect.Pointer {
+		p.Type = p.Elem()
+	}
+	if c.seen[p] {
+		return nil
+	}
+	c.seen[p] = true
+	if s := readSchema(p.Type); s != nil {
+		c.found[p.Type] = s
+		return nil
+	}
+	return c.collectWithin(p)
+}
+
+func (c collector) collectWithin(p place) error {
+	switch p.Kind() {
 	case reflect.Slice, reflect.Array, reflect.Map:
-		return collect(t.Elem(), found, seen)
+		return c.collect(place{p.Elem(), p.optional})
 	case reflect.Interface:
-		if t.NumMethod() > 0 {
-			return fmt.Errorf("nothing can be read into the interface %s", t)
+		switch {
+		case p.NumMethod() > 0 && !p.optional:
+			return fmt.Errorf("nothing can be read into the interface %s", p)
+		case p.NumMethod() > 0:
+			// A null is all that encoding/json reads into it.
+			c.found[p.Type] = &jsonschema.Schema{Types: []string{"null"}}
 		}
 	case reflect.Struct:
-		for field := range t.Fields() {
-			if err := checkField(t, field); err != nil {
-				return err
-			}
-			if !field.IsExported() && !field.Anonymous || field.Tag.Get("json") == "-" {
+		for field := range p.Fields() {
+			if !isRead(field) {
 				continue
 			}
-			if err := collect(field.Type, found, seen); err != nil {
-				return fmt.Errorf("%s.%s: %w", t, field.Name, err)
+			name, options, _ := strings.Cut(field.Tag.Get("json"), ",")
+			settings := strings.Split(options, ",")
+			if err := checkField(field, name, settings); err != nil {
+				return fmt.Errorf("%s.%s: %w", p, field.Name, err)
+			}
+			optional := p.optional || slices.Contains(settings, "omitempty") || slices.Contains(settings, "omitzero")
+			if err := c.collect(place{field.Type, optional}); err != nil {
+				return fmt.Errorf("%s.%s: %w", p, field.Name, err)
 			}
 		}
 	}
 	return nil
+}
+
+// isRead says that encoding/json reads a field, or the fields of one embedded.
+func isRead(field reflect.StructField) bool {
+	return field.Tag.Get("json") != "-" &&
+		(field.IsExported() || field.Anonymous && behindPointer(field.Type).Kind() == reflect.Struct)
+}
+
+func behindPointer(t reflect.Type) reflect.Type {
+	if t.Kind() == reflect.Pointer {
+		return t.Elem()
+	}
+	return t
 }
 
 // checkField refuses a field that the schema would have elsewhere, or otherwise,
 // than encoding/json.
-func checkField(t reflect.Type, field reflect.StructField) error {
-	name, options, _ := strings.Cut(field.Tag.Get("json"), ",")
-	for option := range strings.SplitSeq(options, ",") {
-		if option == "string" {
-			return fmt.Errorf("%s.%s: a number within a string cannot be described: leave the option string out", t, field.Name)
-		}
+func checkField(field reflect.StructField, name string, settings []string) error {
+	t := behindPointer(field.Type)
+	if slices.Contains(settings, "string") && isScalar(t) {
+		return errors.New("a value within a string cannot be described: leave the option string out")
 	}
-	embedded := field.Type
-	if embedded.Kind() == reflect.Pointer {
-		embedded = embedded.Elem()
-	}
-	if field.Anonymous && name != "-" && (name != "" || embedded.Kind() != reflect.Struct && field.IsExported()) {
-		return fmt.Errorf("%s.%s: an embedded field that is one of its own cannot be described: give it a name in Go", t, field.Name)
+	if field.Anonymous && (name != "" || t.Kind() != reflect.Struct) {
+		return errors.New("an embedded field that is one of its own cannot be described: give it a name in Go")
 	}
 	return nil
+}
+
+func isScalar(t reflect.Type) bool {
+	return t.Kind() == reflect.Bool || t.Kind() == reflect.String || isNumber(t)
+}
+
+func isNumber(t reflect.Type) bool {
+	return reflect.Int <= t.Kind() && t.Kind() <= reflect.Float64
 }
 
 // readSchema describes a type that is read in another way than its kind says; nil
@@ -95,19 +131,31 @@ func readSchema(t reflect.Type) *jsonschema.Schema {
 	case pointer.Implements(reflect.TypeFor[encoding.TextUnmarshaler]()):
 		return &jsonschema.Schema{Type: "string"}
 	case pointer.Implements(reflect.TypeFor[json.Unmarshaler]()):
-		if describesItself(t) {
-			return nil
-		}
-		return &jsonschema.Schema{Types: []string{"null", "boolean", "number", "string", "array", "object"}}
+		return readsItself(t)
 	case t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Uint8 && readSchema(t.Elem()) == nil:
 		return &jsonschema.Schema{Types: []string{"null", "string"}, ContentEncoding: "base64"}
 	}
 	return nil
 }
 
-// describesItself says that a type which reads itself has fields to read: it does
-// so to fill in what is missing, or to check it.
-func describesItself(t reflect.Type) bool {
+// readsItself describes a type that reads itself; nil where it is taken to read
+// what it looks like, to check it or to fill in what is missing. A number does so
+// as often to be written by a name.
+func readsItself(t reflect.Type) *jsonschema.Schema {
+	switch {
+	case isNumber(t):
+		return &jsonschema.Schema{Types: []string{"number", "string"}}
+	case isScalar(t) || hasExportedField(t):
+		return nil
+	}
+	return &jsonschema.Schema{
+		Types: []string{"null", "boolean", "number", "string", "array", "object"},
+		// Services refuse an array without items, and some a schema that is only true.
+		Items: &jsonschema.Schema{Description: "any value"},
+	}
+}
+
+func hasExportedField(t reflect.Type) bool {
 	if t.Kind() != reflect.Struct {
 		return false
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"math/big"
 	"net/netip"
 	"testing"
@@ -66,6 +67,40 @@ type extra struct {
 	Tag string `json:"tag,omitempty"`
 }
 
+// colour is a text that is checked.
+type colour string
+
+func (c *colour) UnmarshalJSON(raw []byte) error {
+	var name string
+	if err := json.Unmarshal(raw, &name); err != nil {
+		return err
+	}
+	if name != "red" && name != "green" {
+		return fmt.Errorf("there is no colour %q", name)
+	}
+	*c = colour(name)
+	return nil
+}
+
+// rank is a number that is written by its name.
+type rank int
+
+func (r *rank) UnmarshalJSON(raw []byte) error {
+	if string(raw) != `"first"` {
+		return fmt.Errorf("there is no rank %s", raw)
+	}
+	*r = 1
+	return nil
+}
+
+// yes is a truth that is checked.
+type yes bool
+
+func (y *yes) UnmarshalJSON(raw []byte) error {
+	*y = true
+	return json.Unmarshal(raw, (*bool)(y))
+}
+
 // taken makes a tool of a type, asks it by a call that its schema must let
 // through, or must not, and returns what arrives.
 func taken[A any](t *testing.T, args string) (A, error) {
@@ -107,6 +142,9 @@ func TestASchemaAsksForWhatTheFunctionCanRead(t *testing.T) {
 	takes[of[map[string]level]](t, `{"v": {"a": "low"}}`, "{map[a:1]}")
 	takes[of[money]](t, `{"v": "1.50"}`, "{{150}}")
 	takes[of[page]](t, `{"v": {}}`, "{{50}}")
+	takes[of[colour]](t, `{"v": "red"}`, "{red}")
+	takes[of[rank]](t, `{"v": "first"}`, "{1}")
+	takes[of[yes]](t, `{"v": true}`, "{true}")
 	takes[of[json.RawMessage]](t, `{"v": {"a": [1]}}`, fmt.Sprint(of[json.RawMessage]{json.RawMessage(`{"a": [1]}`)}))
 	takes[of[[]byte]](t, `{"v": "aGk="}`, "{[104 105]}")
 	takes[of[json.Number]](t, `{"v": 1.5}`, "{1.5}")
@@ -123,6 +161,78 @@ func TestASchemaAsksForWhatTheFunctionCanRead(t *testing.T) {
 	refuses[of[[]byte]](t, `{"v": [104, 105]}`)
 	refuses[of[json.Number]](t, `{"v": "1.5"}`)
 	refuses[of[page]](t, `{"v": {"width": 3}}`)
+	refuses[of[colour]](t, `{"v": 1}`)
+	refuses[of[rank]](t, `{"v": {}}`)
+	refuses[of[yes]](t, `{"v": "yes"}`)
+}
+
+// A service refuses an array that does not say what it is of.
+func TestWhateverMayBeAnArraySaysWhatItIsOf(t *testing.T) {
+	for name, schema := range map[string]func() (json.RawMessage, error){
+		"raw JSON":                tool.SchemaOf[of[json.RawMessage]],
+		"raw JSON of a pointer":   tool.SchemaOf[of[*json.RawMessage]],
+		"a struct without a look": tool.SchemaOf[of[money]],
+	} {
+		made, err := schema()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var s struct{ Properties struct{ V map[string]any } }
+		if err := json.Unmarshal(made, &s); err != nil {
+			t.Fatal(err)
+		}
+		if s.Properties.V["type"] == nil || s.Properties.V["items"] == nil {
+			t.Errorf("%s: %s", name, made)
+		}
+	}
+}
+
+type logged struct {
+	Text string       `json:"text"`
+	Log  fmt.Stringer `json:"log,omitempty"`
+	Next fmt.Stringer `json:"next,omitzero"`
+}
+
+type writer io.Writer
+
+type shared struct {
+	Base fmt.Stringer `json:"base,omitempty"`
+}
+
+type deep struct {
+	shared
+	Rows []*logged `json:"rows"`
+}
+
+// What the function fills in by itself does not stop a tool, and a call that
+// would fill it is refused.
+func TestWhatNoCallCanFillMayBeLeftOut(t *testing.T) {
+	takes[logged](t, `{"text": "a"}`, "{a <nil> <nil>}")
+	refuses[logged](t, `{"text": "a", "log": "b"}`)
+	takes[deep](t, `{"rows": []}`, "{{<nil>} []}")
+	refuses[deep](t, `{"rows": [], "base": 1}`)
+	takes[struct {
+		Rows []*of[fmt.Stringer] `json:"rows,omitempty"`
+	}](t, `{}`, "{[]}")
+	refuses[deep](t, `{"rows": [{"text": "a", "log": {}}]}`)
+}
+
+// encoding/json passes over the option string but at single values, over what is
+// not exported, and over what is named "-".
+func TestFieldsThatEncodingJSONPassesOverStopNoTool(t *testing.T) {
+	takes[struct {
+		//lint:ignore SA5008 encoding/json takes it, so programs have it
+		X []int `json:"x,string"`
+	}](t, `{"x": [1]}`, "{[1]}")
+	takes[struct {
+		X int `json:"x"`
+		writer
+	}](t, `{"x": 1}`, "{1 <nil>}")
+	takes[struct {
+		X     int `json:"x"`
+		Y     int `json:"-"`
+		extra `json:"-"`
+	}](t, `{"x": 1}`, "{1 0 {}}")
 }
 
 // That nothing can be called is known when a tool is made, not when a model
@@ -132,6 +242,16 @@ func TestATypeThatNoCallCouldFillMakesNoTool(t *testing.T) {
 		"an interface with methods": tool.SchemaOf[of[fmt.Stringer]],
 		"a number within a string": tool.SchemaOf[struct {
 			N int `json:"n,string"`
+		}],
+		"a truth within a string": tool.SchemaOf[struct {
+			N *bool `json:"n,string"`
+		}],
+		"a text within a string": tool.SchemaOf[struct {
+			N string `json:"n,omitempty,string"`
+		}],
+		"an interface that must be there beside one that need not": tool.SchemaOf[struct {
+			A fmt.Stringer `json:"a,omitempty"`
+			B fmt.Stringer `json:"b"`
 		}],
 		"an embedded field's name": tool.SchemaOf[struct {
 			extra `json:"extra"`

@@ -90,7 +90,7 @@ var formats = map[string]bool{
 
 // object closes an object, if the schema is that of one.
 func (c *closer) object(o object, kept *object) {
-	if !o.has("properties") && o.text("type") != "object" {
+	if !o.has("properties") && !o.mayBeObject() {
 		return
 	}
 	switch extra := string(o.get("additionalProperties")); {

@@ -58,7 +58,7 @@ func strict(schema json.RawMessage, depth int) bool {
 			}
 		}
 	}
-	if !o.has("properties") && o.text("type") != "object" {
+	if !o.has("properties") && !o.mayBeObject() {
 		return true
 	}
 	properties, _ := members(o.get("properties"))
@@ -66,6 +66,13 @@ func strict(schema json.RawMessage, depth int) bool {
 	_ = json.Unmarshal(o.get("required"), &required)
 	return string(o.get("additionalProperties")) == "false" &&
 		!slices.ContainsFunc(properties, func(p member) bool { return !slices.Contains(required, p.name) })
+}
+
+// mayBeObject says that the type of a schema is, or lists, that of an object.
+func (o object) mayBeObject() bool {
+	var types []string
+	_ = json.Unmarshal(o.get("type"), &types)
+	return o.text("type") == "object" || slices.Contains(types, "object")
 }
 
 // subschemas are the schemas that a keyword holds.
