@@ -249,11 +249,15 @@ func TestAnErrorWithinAStreamNeedsNoType(t *testing.T) {
 	}
 }
 
-func TestNoInputAtTheEndIsNoCountOfIt(t *testing.T) {
-	body := messageBegin + textBlock(0, "hi") +
-		`data: {"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"input_tokens":0,"output_tokens":50}}` + "\n\ndata: {\"type\":\"message_stop\"}\n\n"
+func TestACountOfNothingAtTheEndIsNone(t *testing.T) {
+	body := `data: {"type":"message_start","message":{"usage":{"input_tokens":10,"cache_read_input_tokens":1000,"cache_creation_input_tokens":500,` +
+		`"cache_creation":{"ephemeral_1h_input_tokens":400},"output_tokens":1}}}` + "\n\n" + textBlock(0, "hi") +
+		`data: {"type":"message_delta","delta":{},"usage":{"output_tokens":50,"output_tokens_details":{"thinking_tokens":20}}}` + "\n\n" +
+		`data: {"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"input_tokens":0,"cache_read_input_tokens":0,"cache_creation_input_tokens":0,` +
+		`"cache_creation":{"ephemeral_1h_input_tokens":0},"output_tokens":0,"output_tokens_details":{"thinking_tokens":0}}}` + "\n\ndata: {\"type\":\"message_stop\"}\n\n"
 	resp, err := stream(t, body, ask())
-	if err != nil || resp.Usage.Input <= 120 || resp.Usage.Output != 50 {
+	want := llm.Usage{Input: 1510, Output: 50, CacheRead: 1000, CacheWrite: 500, CacheWriteLong: 400, Reasoning: 20}
+	if err != nil || resp.Usage != want {
 		t.Errorf("%+v, %v", resp, err)
 	}
 }

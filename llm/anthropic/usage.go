@@ -15,8 +15,8 @@ type usage struct {
 }
 
 // merge takes over every figure that an object names. A later report restates
-// an earlier one and never adds to it. No input is none that is counted: some
-// relays count the output alone at the end.
+// an earlier one and never adds to it. A count of nothing is none: some relays
+// count the output alone at the end.
 func (u *usage) merge(object []byte) {
 	if len(object) == 0 {
 		return
@@ -31,19 +31,19 @@ func (u *usage) merge(object []byte) {
 		case "input_tokens":
 			u.input, u.reported = cmp.Or(wire.Int(v), u.input), true
 		case "cache_read_input_tokens":
-			u.cacheRead = wire.Int(v)
+			u.cacheRead = cmp.Or(wire.Int(v), u.cacheRead)
 		case "cache_creation_input_tokens":
-			u.cacheWrite = wire.Int(v)
+			u.cacheWrite = cmp.Or(wire.Int(v), u.cacheWrite)
 		case "cache_creation":
 			// What is kept for longer is in the sum beside it, too.
 			if n := wire.Member(v, "ephemeral_1h_input_tokens"); n != nil {
-				u.longWrite = wire.Int(n)
+				u.longWrite = cmp.Or(wire.Int(n), u.longWrite)
 			}
 		case "output_tokens":
-			u.output = wire.Int(v)
+			u.output = cmp.Or(wire.Int(v), u.output)
 		case "output_tokens_details":
 			if n := wire.Member(v, "thinking_tokens"); n != nil {
-				u.reasoning = wire.Int(n)
+				u.reasoning = cmp.Or(wire.Int(n), u.reasoning)
 			}
 		}
 	}

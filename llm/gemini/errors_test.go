@@ -31,13 +31,21 @@ func TestTheWaitThatIsAskedForIsTakenUnlessItMakesNoSense(t *testing.T) {
 }
 
 func TestWhatARelaySaysOfNothingIsNotTaken(t *testing.T) {
-	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		_, _ = io.WriteString(w, `data: {"error":null,"candidates":[{"content":{"parts":[{"text":"hi"}]}}],"usageMetadata":{"promptTokenCount":7,"candidatesTokenCount":1}}`+"\n\n"+
-			`data: {"candidates":[{"content":{},"finishReason":"STOP"}],"usageMetadata":{"promptTokenCount":0}}`+"\n\n")
-	}))
-	defer srv.Close()
-	resp, err := gemini.New(gemini.Options{BaseURL: srv.URL}).Stream(t.Context(), &llm.Request{Model: "m", Messages: []*llm.Message{llm.UserText("go")}}, func(llm.Delta) {})
-	if err != nil || resp.Parts.Text() != "hi" || resp.Usage != (llm.Usage{Input: 7, Output: 1}) {
-		t.Errorf("read as %+v, %v", resp, err)
+	for last, want := range map[string]llm.Usage{
+		`{"promptTokenCount":0}`:                                                       {Input: 9, Output: 4, CacheRead: 5, Reasoning: 3},
+		`{"promptTokenCount":0,"candidatesTokenCount":50}`:                             {Input: 9, Output: 53, CacheRead: 5, Reasoning: 3},
+		`{"candidatesTokenCount":50,"thoughtsTokenCount":6}`:                           {Input: 9, Output: 56, CacheRead: 5, Reasoning: 6},
+		`{"promptTokenCount":8,"candidatesTokenCount":50,"cachedContentTokenCount":6}`: {Input: 8, Output: 53, CacheRead: 6, Reasoning: 3},
+	} {
+		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = io.WriteString(w, `data: {"error":null,"candidates":[{"content":{"parts":[{"text":"hi"}]}}],"usageMetadata":{"promptTokenCount":7,`+
+				`"toolUsePromptTokenCount":2,"cachedContentTokenCount":5,"candidatesTokenCount":1,"thoughtsTokenCount":3}}`+"\n\n"+
+				`data: {"candidates":[{"content":{},"finishReason":"STOP"}],"usageMetadata":`+last+`}`+"\n\n")
+		}))
+		resp, err := gemini.New(gemini.Options{BaseURL: srv.URL}).Stream(t.Context(), &llm.Request{Model: "m", Messages: []*llm.Message{llm.UserText("go")}}, func(llm.Delta) {})
+		srv.Close()
+		if err != nil || resp.Parts.Text() != "hi" || resp.Usage != want {
+			t.Errorf("%s: read as %+v, %v", last, resp, err)
+		}
 	}
 }

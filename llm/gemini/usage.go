@@ -1,13 +1,15 @@
 package gemini
 
 import (
+	"cmp"
+
 	"github.com/pawlrun/pawl/llm"
 	"github.com/pawlrun/pawl/llm/internal/wire"
 )
 
 // readUsage reduces the counts to ours: prompt tokens hold the cached ones,
-// thoughts and tool-use prompts are counted beside. The last report wins,
-// unless it counts no input, as that of a relay which has lost count.
+// thoughts and tool-use prompts are counted beside. The last report wins, but
+// for a count of nothing, as a relay sends which has lost count.
 func (d *decoder) readUsage(v []byte) {
 	var u llm.Usage
 	var candidates, hosted int64
@@ -27,9 +29,16 @@ func (d *decoder) readUsage(v []byte) {
 			hosted = n
 		}
 	}
-	if seen && (u.Input > 0 || d.usage.Input == 0) {
+	was := d.usage
+	switch {
+	case !seen && !d.reported:
+		return
+	case u.Input == 0 && was.Input > 0:
+		u.Input, u.CacheRead = was.Input, was.CacheRead
+	default:
 		u.Input += hosted
-		u.Output = candidates + u.Reasoning
-		d.usage, d.reported = u, true
 	}
+	u.Reasoning = cmp.Or(u.Reasoning, was.Reasoning)
+	u.Output = cmp.Or(candidates, was.Output-was.Reasoning) + u.Reasoning
+	d.usage, d.reported = u, true
 }

@@ -107,12 +107,14 @@ func TestAnAnswerWithItsReasonAndItsUsageIsWholeHoweverTheConnectionEnds(t *test
 }
 
 func TestACountOfNothingIsNoReport(t *testing.T) {
-	body := `data: {"choices":[{"delta":{"content":"Hi"}}],"usage":{"prompt_tokens":7,"completion_tokens":1}}` + "\n\n" +
-		`data: {"choices":[{"delta":{},"finish_reason":"stop"}],"usage":{"prompt_tokens":0,"completion_tokens":2}}` + "\n\n" +
-		`data: {"choices":[],"usage":{"prompt_tokens":0,"completion_tokens":0,"total_tokens":0}}` + "\n\n"
+	body := `data: {"choices":[{"delta":{"content":"Hi"}}],"usage":{"prompt_tokens":9,"completion_tokens":1,` +
+		`"prompt_tokens_details":{"cached_tokens":5,"cache_write_tokens":3}}}` + "\n\n" +
+		`data: {"choices":[{"delta":{},"finish_reason":"stop"}],"usage":{"prompt_tokens":0,"completion_tokens":2,"completion_tokens_details":{"reasoning_tokens":1}}}` + "\n\n" +
+		`data: {"choices":[],"usage":{"prompt_tokens":0,"completion_tokens":0,"total_tokens":0,` +
+		`"prompt_tokens_details":{"cached_tokens":0,"cache_write_tokens":0},"completion_tokens_details":{"reasoning_tokens":0}}}` + "\n\n"
 	m := openaichat.New(openaichat.Options{HTTP: &http.Client{Transport: &abrupt{Reader: strings.NewReader(body), then: io.EOF}}})
 	resp, err := m.Stream(t.Context(), &llm.Request{Model: "m", Messages: []*llm.Message{llm.UserText("go")}}, func(llm.Delta) {})
-	if err != nil || resp.Usage != (llm.Usage{Input: 7, Output: 2}) {
+	if err != nil || resp.Usage != (llm.Usage{Input: 9, Output: 2, CacheRead: 5, CacheWrite: 3, Reasoning: 1}) {
 		t.Errorf("read as %+v, %v", resp, err)
 	}
 }

@@ -31,14 +31,14 @@ func (d *decoder) readUsage(v []byte) {
 			for t := wire.ScanObject(m.Value()); t.Next(); {
 				switch string(t.Key()) {
 				case "cached_tokens":
-					u.CacheRead = wire.Int(t.Value())
+					u.CacheRead = cmp.Or(wire.Int(t.Value()), u.CacheRead)
 				case "cache_write_tokens":
-					u.CacheWrite = wire.Int(t.Value())
+					u.CacheWrite = cmp.Or(wire.Int(t.Value()), u.CacheWrite)
 				}
 			}
 		case "completion_tokens_details":
 			if n := wire.Member(m.Value(), "reasoning_tokens"); n != nil {
-				u.Reasoning = wire.Int(n)
+				u.Reasoning = cmp.Or(wire.Int(n), u.Reasoning)
 			}
 		}
 	}
