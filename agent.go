@@ -176,7 +176,7 @@ func (a Agent) build() (agent.Config, engine.Env, error) {
 	report := func(field, format string, args ...any) {
 		problems = append(problems, &InvalidAgentError{Field: field, Reason: fmt.Sprintf(format, args...)})
 	}
-	targets := append([]Target{a.Model}, a.Fallbacks...)
+	targets := a.targets()
 	checkTargets(targets, report)
 	offered := a.offers(report)
 	set, err := tool.NewSet(append(secret.Broker(a.tools(), a.Secrets), offered...)...)
@@ -191,7 +191,7 @@ func (a Agent) build() (agent.Config, engine.Env, error) {
 	checkHooks(a.Hooks, report)
 	a.checkChoices(report)
 	a.checkApprovals(report)
-	a.checkMoney(targets, report)
+	a.checkMoney(report)
 	checkConditions(a.Conditions, report)
 	a.checkSchema(report)
 	a.checkProviderTools(targets, report)
@@ -202,6 +202,8 @@ func (a Agent) build() (agent.Config, engine.Env, error) {
 	env.Children = a.children()
 	return a.config(targets, set), env, nil
 }
+
+func (a Agent) targets() []Target { return append([]Target{a.Model}, a.Fallbacks...) }
 
 // tools are the agent's own and, beside them, the one that reads on in results
 // that were too long to be shown whole.
@@ -251,17 +253,24 @@ func checkTargets(targets []Target, report func(field, format string, args ...an
 	}
 }
 
-// checkMoney reports a cap in money that could not be kept (PRODUCT 6). Under the
+// checkMoney reports a cap in money that could not be kept (PRODUCT 6), by the
+// agent's models or by those of an offered one, which draws on it. Under the
 // default one a model without a known price runs.
-func (a Agent) checkMoney(targets []Target, report func(field, format string, args ...any)) {
+func (a Agent) checkMoney(report func(field, format string, args ...any)) {
 	limit, _ := a.Limits.CostCap()
 	if limit <= 0 {
 		return
 	}
-	for _, t := range targets {
-		if t.Price == nil {
-			report("Limits", "no price is known for %s, so the cap of USD %.2f could not be kept: give it a Price, or take the cap away", t.Name, limit)
+	check := func(targets []Target, whose string) {
+		for _, t := range targets {
+			if t.Price == nil {
+				report("Limits", "no price is known for %s%s, so the cap of USD %.2f could not be kept: give it a Price, or take the cap away", t.Name, whose, limit)
+			}
 		}
+	}
+	check(a.targets(), "")
+	for _, o := range a.Agents {
+		check(o.Agent.targets(), " of the agent "+o.Name)
 	}
 }
 

@@ -20,9 +20,9 @@ import (
 // That run is a child: it has a journal of its own in the same store, under the
 // id that child.started names, and draws from its parent's budget. Each of its
 // model calls must fit what is left of the parent's Limits as well as of its
-// own; what it uses is part of the parent's usage and cost. Money bounds only
-// models whose price is known, here as there. It ends when the parent is
-// cancelled or out of time, and parks with it. Where it waits for somebody the
+// own; what it uses is part of the parent's usage and cost. A limit in money that
+// the parent sets is refused where the agent has a model without a Price. It ends
+// when the parent is cancelled or out of time, and parks with it. Where it waits for somebody the
 // parent parks too: decide on the child's run, then resume the parent, which
 // wakes it.
 //
@@ -101,7 +101,8 @@ func (a Agent) children() map[string]engine.Child {
 	children := make(map[string]engine.Child, len(a.Agents))
 	for _, o := range slices.Clone(a.Agents) {
 		begin := func(args json.RawMessage) (event.RunStarted, engine.Env, error) { return o.Agent.begin(args) }
-		children[o.Name] = engine.Child{Begin: begin, Resume: o.Agent.again, Secrets: secret.NewRedactor(o.Agent.Secrets...)}
+		again := func(string, event.RunStarted) (engine.Env, error) { return o.Agent.again() }
+		children[o.Name] = engine.Child{Begin: begin, Resume: again, Secrets: secret.NewRedactor(o.Agent.Secrets...)}
 	}
 	return children
 }
@@ -130,7 +131,7 @@ func (a Agent) begin(args json.RawMessage) (event.RunStarted, engine.Env, error)
 }
 
 // again is the environment of a run of the agent that goes on.
-func (a Agent) again(event.RunStarted) (engine.Env, error) {
+func (a Agent) again() (engine.Env, error) {
 	_, env, err := a.build()
 	return env, err
 }

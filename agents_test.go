@@ -77,6 +77,71 @@ func TestWhatIsWrongWithAnOfferedAgentIsReported(t *testing.T) {
 	}
 }
 
+func TestACapInMoneyNeedsThePricesOfOfferedAgentsToo(t *testing.T) {
+	unpriced := func(name string) pawl.Target { return pawl.Target{Name: name, Client: scripted.New("test")} }
+	a := writer(pawl.Agent{Model: unpriced("test/free"), Fallbacks: []pawl.Target{researcher().Model, unpriced("test/freer")}})
+	a.Agents = append(a.Agents, pawl.AgentTool{Name: "check", Agent: researcher()})
+	if err := a.Validate(); err != nil {
+		t.Errorf("under the default cap: %v", err)
+	}
+	for setting, limits := range map[string]pawl.Limits{"usd_per_run": {USDPerRun: 1}, "max_total_cost": {MaxTotalCost: 1}} {
+		a.Limits = limits
+		all := wrongs(t, a.Validate())
+		if len(all) != 2 {
+			t.Fatalf("%s: %v", setting, all)
+		}
+		for i, model := range []string{"test/free", "test/freer"} {
+			if all[i].Field != "Limits" || !strings.Contains(all[i].Reason, "no price is known for "+model+" of the agent research,") {
+				t.Errorf("%s: %v", setting, all[i])
+			}
+		}
+	}
+	a.Agents = a.Agents[1:]
+	if err := a.Validate(); err != nil {
+		t.Errorf("every price is known: %v", err)
+	}
+}
+
+func TestAChildIsNotTakenUpByAnAgentThatLacksItsModel(t *testing.T) {
+	store := memory.New(nil)
+	paid := 0
+	child := researcher(scripted.Turn{ToolCalls: []scripted.Call{{Name: "pay", Arguments: []byte("{}")}}}, scripted.Turn{Text: "paid"})
+	child.Tools = append(child.Tools, pawl.Tool("pay", "Pays.", func(context.Context, struct{}) (string, error) {
+		paid++
+		return "ok", nil
+	}))
+	child.Approvals = []string{"pay"}
+	of := func(child pawl.Agent) pawl.Agent { return writer(child, research, scripted.Turn{Text: "done"}) }
+	run, err := of(child).Start(t.Context(), "Pay.", pawl.Options{Journal: store})
+	if err != nil {
+		t.Fatal(err)
+	}
+	final(t, run)
+	rows, err := store.Runs(t.Context(), journal.Filter{Parent: run.ID()})
+	if err != nil || len(rows) != 1 {
+		t.Fatal(rows, err)
+	}
+	if err := run.Approve(t.Context(), rows[0].ID+"-1-1", ""); err != nil {
+		t.Fatal(err)
+	}
+	resume := func(child pawl.Agent) pawl.State {
+		t.Helper()
+		run, err := of(child).Resume(t.Context(), run.ID(), pawl.Options{Journal: store})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return final(t, run)
+	}
+	other := child
+	other.Model.Name = "test/other"
+	if s := resume(other); s.Parked == nil || !strings.Contains(s.Parked.Detail, "test/small is not among the agent's models") || paid != 0 {
+		t.Fatalf("%s, %+v, paid %d times", s.Status, s.Parked, paid)
+	}
+	if s := resume(child); s.Text() != "done" || paid != 1 {
+		t.Errorf("%s, paid %d times", s.Status, paid)
+	}
+}
+
 func wrongs(t *testing.T, err error) []*pawl.InvalidAgentError {
 	t.Helper()
 	joined, ok := err.(interface{ Unwrap() []error })

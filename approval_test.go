@@ -71,6 +71,58 @@ func TestARunIsNotTakenUpByAnAgentThatLacksItsModel(t *testing.T) {
 	}
 }
 
+// What an agent lacks of the chain keeps a run from going on only where the run
+// stands on it.
+func TestARunIsTakenUpByAnAgentThatHasTheModelItStandsOn(t *testing.T) {
+	target := func(name string, turns ...scripted.Turn) pawl.Target {
+		return pawl.Target{Name: name, Client: scripted.New(name, turns...)}
+	}
+	busy := scripted.Turn{Error: &scripted.Failure{Class: llm.ClassOverloaded, Message: "busy"}}
+	asks, done := scripted.Turn{ToolCalls: calls("send", `{"to":"a"}`)}, scripted.Turn{Text: "done"}
+	first, fallback := target("test/first", asks, done), target("test/fallback", asks, done)
+	failing, takingOver := target("test/first", busy), target("test/fallback", busy, asks, done)
+	for name, c := range map[string]struct {
+		first, fallback, resumed pawl.Target
+		lacks                    string
+	}{
+		"without a fallback that was not needed": {first, fallback, first, ""},
+		"without the model that failed":          {failing, takingOver, takingOver, ""},
+		"without the fallback that took over":    {failing, takingOver, first, "test/fallback"},
+		"without the model that did not fail":    {first, fallback, fallback, "test/first"},
+		"without either":                         {first, fallback, target("test/other"), "test/first"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var ran []string
+				a := gatedAgent(&ran)
+				a.Model, a.Fallbacks = c.first, []pawl.Target{c.fallback}
+				run := start(t, a, "go")
+				parked := final(t, run)
+				if len(parked.Pending) != 1 {
+					t.Fatalf("%s: %+v", parked.Status, parked.Outcome)
+				}
+				if err := run.Approve(t.Context(), parked.Pending[0].CallID, ""); err != nil {
+					t.Fatal(err)
+				}
+				a.Model, a.Fallbacks = c.resumed, nil
+				again, err := a.Resume(t.Context(), run.ID(), pawl.Options{Journal: run.Journal()})
+				if c.lacks != "" {
+					if !errors.Is(err, llm.ErrUnknownModel) || !strings.Contains(err.Error(), c.lacks+" is not among") {
+						t.Errorf("the error is %v", err)
+					}
+					return
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				if s := final(t, again); s.Text() != "done" || len(ran) != 1 {
+					t.Errorf("%s after %d calls", s.Status, len(ran))
+				}
+			})
+		})
+	}
+}
+
 // rows: ALF-66, HAR-66
 func TestAskDecidesAboutACall(t *testing.T) {
 	for _, c := range []struct {

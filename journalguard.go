@@ -1,6 +1,7 @@
 package pawl
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 
@@ -49,15 +50,16 @@ func (a Agent) keepsOff(store journal.Store, rules policy.Rules) error {
 }
 
 // stillKeepsOff is keepsOff for a run that goes on: it is judged by the rules
-// that it began with, whatever the agent's are now, and so are its children.
-func (a Agent) stillKeepsOff(store journal.Store, env engine.Env, started event.RunStarted) error {
+// that it began with, whatever the agent's are now, and so are its children, which
+// must be answered too.
+func (a Agent) stillKeepsOff(ctx context.Context, store journal.Store, env engine.Env, started event.RunStarted) error {
 	cfg, err := begunWith(started)
 	if err != nil {
 		return err
 	}
 	for _, o := range a.Agents {
 		child := env.Children[o.Name]
-		child.Resume = func(started event.RunStarted) (engine.Env, error) {
+		child.Resume = func(run string, started event.RunStarted) (engine.Env, error) {
 			cfg, err := begunWith(started)
 			if err != nil {
 				return engine.Env{}, err
@@ -66,7 +68,11 @@ func (a Agent) stillKeepsOff(store journal.Store, env engine.Env, started event.
 				e.Agent = o.Name
 				return engine.Env{}, e
 			}
-			return o.Agent.again(started)
+			env, err := o.Agent.again()
+			if err == nil {
+				err = stillAnswers(ctx, store, run, env, started)
+			}
+			return env, err
 		}
 		env.Children[o.Name] = child
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/pawlrun/pawl/engine"
 	"github.com/pawlrun/pawl/event"
@@ -141,8 +142,9 @@ func input(text string, files []llm.Media) *llm.Message {
 // goes on where the journal ends, with the configuration that the run began
 // with; the agent gives the models and tools behind the names. What was settled
 // is not repeated. A run that somebody drives is refused with a
-// *[journal.HeldError]; one whose models the agent does not have, with
-// [llm.ErrUnknownModel].
+// *[journal.HeldError]; one whose model the agent does not have, with
+// [llm.ErrUnknownModel]: that is the first, or the fallback that took over. A
+// child of which that is so stays parked, and so does the run.
 func (a Agent) Resume(ctx context.Context, run string, o Options) (*Run, error) {
 	_, env, err := a.build()
 	if err != nil {
@@ -153,10 +155,10 @@ func (a Agent) Resume(ctx context.Context, run string, o Options) (*Run, error) 
 	}
 	e := newEngine(o.Journal, a.treesSecrets())
 	r, err := e.Resume(ctx, run, func(started event.RunStarted) (engine.Env, error) {
-		if err := a.stillKeepsOff(o.Journal, env, started); err != nil {
+		if err := a.stillKeepsOff(ctx, o.Journal, env, started); err != nil {
 			return engine.Env{}, fmt.Errorf("pawl: resume run %s: %w", run, err)
 		}
-		if err := stillAnswers(env, started); err != nil {
+		if err := stillAnswers(ctx, o.Journal, run, env, started); err != nil {
 			return engine.Env{}, fmt.Errorf("pawl: resume run %s: %w", run, err)
 		}
 		return env, nil
@@ -167,19 +169,27 @@ func (a Agent) Resume(ctx context.Context, run string, o Options) (*Run, error) 
 	return &Run{run: r, store: o.Journal}, nil
 }
 
-// stillAnswers refuses a run one of whose models the agent does not have: its next
-// request would end it as failed, for good.
-func stillAnswers(env engine.Env, started event.RunStarted) error {
+// stillAnswers refuses a run that stands on a model that the agent does not have:
+// its next request would end it as failed, for good. The run is read only where a
+// model of its chain is missing, because it may never come to that one.
+func stillAnswers(ctx context.Context, store journal.Store, run string, env engine.Env, started event.RunStarted) error {
 	cfg, err := begunWith(started)
 	if err != nil {
 		return err
 	}
-	for _, t := range cfg.Targets {
-		if _, _, err := env.Model(t.Model); err != nil {
-			return err
-		}
+	missing := func(t agent.Target) bool {
+		_, _, err := env.Model(t.Model)
+		return err != nil
 	}
-	return nil
+	if !slices.ContainsFunc(cfg.Targets, missing) {
+		return nil
+	}
+	m, err := inspect(context.WithoutCancel(ctx), store, run) // a cancelled run is taken up to end it
+	if err != nil {
+		return err
+	}
+	_, _, err = env.Model(m.Model())
+	return err
 }
 
 // Inspect returns the state of any run in a journal, whoever drives it.

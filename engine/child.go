@@ -22,8 +22,8 @@ import (
 type Child struct {
 	// Begin gives the first event and the environment of a new child.
 	Begin func(args json.RawMessage) (event.RunStarted, Env, error)
-	// Resume gives the environment of one that was begun before.
-	Resume func(event.RunStarted) (Env, error)
+	// Resume gives the environment of a run that was begun before.
+	Resume func(run string, started event.RunStarted) (Env, error)
 	// Secrets are those of the environments that both give. They are taken out
 	// of what somebody tells the child, also while it is parked and nobody drives
 	// it; nil knows none.
@@ -222,7 +222,7 @@ func (d *driver) takeChild(ctx context.Context, a machine.StartChild, child stri
 	}
 	var unbuilt error
 	run, err := e.resume(ctx, child, func(started event.RunStarted) (env Env, err error) {
-		env, unbuilt = guard(func() (Env, error) { return offered.Resume(started) }, toolPanic)
+		env, unbuilt = guard(func() (Env, error) { return offered.Resume(child, started) }, toolPanic)
 		return env, unbuilt
 	}, d.fund)
 	if err != nil && (unbuilt != nil || isUnreadable(err)) {

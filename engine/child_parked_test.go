@@ -239,7 +239,7 @@ func TestAChildThatCannotGoOnHereParksItsParent(t *testing.T) {
 		r.send(journal.Command{Run: id, Kind: journal.Approve, CallID: id + "-1-1", By: "ada"})
 		whole := r.env.Children["ask"]
 		keyless := whole
-		keyless.Resume = func(event.RunStarted) (engine.Env, error) { return engine.Env{}, errors.New("there is no key") }
+		keyless.Resume = func(string, event.RunStarted) (engine.Env, error) { return engine.Env{}, errors.New("there is no key") }
 		r.env.Children["ask"] = keyless
 		again := r.other().resume(run.ID)
 		parkedAs(t, again, event.ParkInterrupted)

@@ -40,7 +40,7 @@ func (r *rig) offers(name string, of *rig, beside ...tool.Tool) *rig {
 			started, err := agent.Start(of.cfg.WithDefaults(), llm.UserText(task.Task))
 			return started, of.env, err
 		},
-		Resume: func(event.RunStarted) (engine.Env, error) { return of.env, nil },
+		Resume: func(string, event.RunStarted) (engine.Env, error) { return of.env, nil },
 	}
 	return r
 }

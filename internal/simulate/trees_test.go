@@ -233,7 +233,7 @@ func (g *grove) env(name string, p *process) engine.Env {
 				started, err := agent.Start(cfg, llm.UserText(string(args)))
 				return started, env, err
 			},
-			Resume: func(event.RunStarted) (engine.Env, error) { return g.env(child, p), nil },
+			Resume: func(string, event.RunStarted) (engine.Env, error) { return g.env(child, p), nil },
 		}
 	}
 	return env

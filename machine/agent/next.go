@@ -141,6 +141,10 @@ func (m *Machine) nextAttempt() {
 	}
 }
 
+// Model is the one that the run stands on: the first of its chain, or the fallback
+// that took over.
+func (m *Machine) Model() string { return m.target().Model }
+
 func (m *Machine) target() Target { return m.cfg.Targets[m.model.target] }
 
 func (m *Machine) callModel() {
