@@ -120,6 +120,9 @@ func TestReadingAnAnswerTakesAsLongAsTheAnswerIs(t *testing.T) {
 			before: `data: {"candidates":[{"content":{"parts":[{"functionCall":{"name":"ls","partialArgs":[`,
 			piece:  func(i int) string { return fmt.Sprintf(`{"jsonPath":"$.a%d","numberValue":1},`, i) },
 			after:  "{\"jsonPath\":\"$.b\",\"numberValue\":1}]}}]},\"finishReason\":\"STOP\"}]}\n\n"}.stream},
+		"line ends of one byte": {"openai-chat", growing{
+			before: ":" + strings.Repeat(" ", 1<<22) + "\r",
+			piece:  func(i int) string { return strings.Repeat(":\r", 16) }, after: strings.ReplaceAll(chat("").after, "\n", "\r")}.stream},
 	} {
 		t.Run(name, func(t *testing.T) {
 			// What grows with the square takes 4096 times as long for 64 times the length.

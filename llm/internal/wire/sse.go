@@ -161,7 +161,18 @@ func (e *EventReader) line() ([]byte, error) {
 	}
 }
 
+// indexLineEnd looks at a part of what is buffered at a time: where lines end with
+// CR alone, the next LF may be far behind many of them.
 func indexLineEnd(b []byte) int {
+	for from := 0; from < len(b); from += bufferSize {
+		if i := firstLineEnd(b[from:min(len(b), from+bufferSize)]); i >= 0 {
+			return from + i
+		}
+	}
+	return -1
+}
+
+func firstLineEnd(b []byte) int {
 	lf := bytes.IndexByte(b, '\n')
 	if lf >= 0 {
 		b = b[:lf]
