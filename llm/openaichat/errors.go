@@ -2,6 +2,7 @@ package openaichat
 
 import (
 	"bytes"
+	"cmp"
 	"strings"
 
 	"github.com/pawlrun/pawl/llm"
@@ -21,7 +22,7 @@ func failure(body []byte) *llm.Error {
 // classify reads an error body in any of the shapes that services give it: an
 // object, a plain string, or the message at the top.
 func classify(e *llm.Error, body []byte) {
-	kind, status := "", int64(0)
+	kind, status, outer := "", int64(0), int64(0)
 	for m := wire.ScanObject(bytes.TrimSpace(body)); m.Next(); {
 		switch string(m.Key()) {
 		case "error":
@@ -48,12 +49,13 @@ func classify(e *llm.Error, body []byte) {
 			if s := wire.Text(m.Value()); s != "" && e.Code == "" {
 				e.Code = s
 			}
-			status = max(status, wire.Int(m.Value()))
+			outer = wire.Int(m.Value())
 		}
 	}
 	if e.Code == "" {
 		e.Code = kind
 	}
+	status = cmp.Or(status, outer)
 	switch {
 	case e.Status != 0:
 	case status >= 400 && status < 600:

@@ -23,6 +23,8 @@ func TestAFailureWithinAStreamIsClassifiedByItsTypeWhereItHasNoStatus(t *testing
 		`{"error":{"message":"later","type":"invalid_request_error","code":429}}`:                        llm.ClassThrottled,
 		`{"object":"error","message":"no such field","type":"BadRequestError","param":null,"code":400}`:  llm.ClassInvalid,
 		`{"object":"error","message":"maximum context length is 4","type":"BadRequestError","code":400}`: llm.ClassContextOverflow,
+		`{"error":{"message":"later","code":429},"code":1302}`:                                           llm.ClassThrottled,
+		`{"error":{"message":"not so","code":400},"code":500}`:                                           llm.ClassInvalid,
 		`{"error":{"message":"too much","type":"server_error"}}`:                                         llm.ClassOverloaded,
 		`{"error":{"message":"maximum context length","type":"invalid_request_error"}}`:                  llm.ClassContextOverflow,
 		`{"error":{"message":"empty","type":"invalid_request_error","code":"insufficient_quota"}}`:       llm.ClassQuota,
