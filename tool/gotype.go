@@ -128,7 +128,7 @@ func readSchema(t reflect.Type) *jsonschema.Schema {
 		return &jsonschema.Schema{Type: "number"}
 	case t == reflect.TypeFor[big.Int]():
 		return &jsonschema.Schema{Type: "integer"}
-	case pointer.Implements(reflect.TypeFor[encoding.TextUnmarshaler]()):
+	case pointer.Implements(reflect.TypeFor[encoding.TextUnmarshaler]()) && (opaque(t) || !pointer.Implements(reflect.TypeFor[json.Unmarshaler]())):
 		return &jsonschema.Schema{Type: "string"}
 	case pointer.Implements(reflect.TypeFor[json.Unmarshaler]()):
 		return readsItself(t)
@@ -145,7 +145,7 @@ func readsItself(t reflect.Type) *jsonschema.Schema {
 	switch {
 	case isNumber(t):
 		return &jsonschema.Schema{Types: []string{"number", "string"}}
-	case isScalar(t) || hasExportedField(t):
+	case !opaque(t):
 		return nil
 	}
 	return &jsonschema.Schema{
@@ -154,6 +154,9 @@ func readsItself(t reflect.Type) *jsonschema.Schema {
 		Items: &jsonschema.Schema{Description: "any value"},
 	}
 }
+
+// opaque says that a type's look tells nothing of what it reads.
+func opaque(t reflect.Type) bool { return !isNumber(t) && !isScalar(t) && !hasExportedField(t) }
 
 func hasExportedField(t reflect.Type) bool {
 	if t.Kind() != reflect.Struct {

@@ -93,6 +93,16 @@ func (r *rank) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
+// cents has a text as well, for flags; JSON reads what UnmarshalJSON does.
+type cents int64
+
+func (c *cents) UnmarshalText(text []byte) error {
+	_, err := fmt.Sscanf(string(text), "%d cents", (*int64)(c))
+	return err
+}
+
+func (c *cents) UnmarshalJSON(raw []byte) error { return json.Unmarshal(raw, (*int64)(c)) }
+
 // yes is a truth that is checked.
 type yes bool
 
@@ -144,6 +154,7 @@ func TestASchemaAsksForWhatTheFunctionCanRead(t *testing.T) {
 	takes[of[page]](t, `{"v": {}}`, "{{50}}")
 	takes[of[colour]](t, `{"v": "red"}`, "{red}")
 	takes[of[rank]](t, `{"v": "first"}`, "{1}")
+	takes[of[cents]](t, `{"v": 5}`, "{5}")
 	takes[of[yes]](t, `{"v": true}`, "{true}")
 	takes[of[json.RawMessage]](t, `{"v": {"a": [1]}}`, fmt.Sprint(of[json.RawMessage]{json.RawMessage(`{"a": [1]}`)}))
 	takes[of[[]byte]](t, `{"v": "aGk="}`, "{[104 105]}")
