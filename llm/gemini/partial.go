@@ -93,7 +93,7 @@ func (a *partialArgs) at(place string) (*node, error) {
 	}
 	for depth := 0; rest != ""; depth++ {
 		if depth > maxDepth || *a.made > maxValues {
-			return nil, errPlace
+			return nil, wire.ErrArgumentsTooLarge
 		}
 		switch rest[0] {
 		case '.':
@@ -114,7 +114,10 @@ func (a *partialArgs) at(place string) (*node, error) {
 				continue
 			}
 			i, err := strconv.Atoi(inner)
-			if err != nil || i < 0 || i-len(n.items) > maxValues-*a.made {
+			if i-len(n.items) > maxValues-*a.made { // i is the largest number where inner is larger
+				return nil, wire.ErrArgumentsTooLarge
+			}
+			if err != nil || i < 0 {
 				return nil, errPlace
 			}
 			n = a.item(n, i)

@@ -37,7 +37,7 @@ func (c *Client) Broken(x *Exchange, err error) *llm.Error {
 		e.Message, e.Err = "the stream ended before the answer was complete", io.ErrUnexpectedEOF
 	case errors.Is(err, ErrIdle):
 		e.Message = stalled
-	case errors.Is(err, ErrAnswerTooLarge), errors.Is(err, ErrEventTooLarge):
+	case errors.Is(err, ErrAnswerTooLarge), errors.Is(err, ErrEventTooLarge), errors.Is(err, ErrArgumentsTooLarge):
 		// The same request is likely to run away again, at the same price.
 		e.Class, e.Message = llm.ClassInvalid, "the answer was given up: "+err.Error()
 	default:

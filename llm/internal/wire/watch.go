@@ -22,6 +22,10 @@ const maxAnswer = 128 << 20
 // ErrAnswerTooLarge is returned for an answer beyond the bound.
 var ErrAnswerTooLarge = errors.New("the answer is larger than 128 MiB")
 
+// ErrArgumentsTooLarge is returned for arguments of which more would be built
+// than their bytes are worth.
+var ErrArgumentsTooLarge = errors.New("the streamed arguments hold too many values, or go too deep")
+
 // watchedReader puts the watchdog off with every byte that arrives, and bounds
 // their number.
 type watchedReader struct {
