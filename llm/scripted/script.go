@@ -109,7 +109,12 @@ func read(name string, data []byte) ([]fileTurn, error) {
 	}
 	s := shape{file: name}
 	s.check(doc.Content[0], reflect.TypeFor[[]fileTurn](), "")
-	if err := dec.Decode(&second); err == nil {
+	err := dec.Decode(&second)
+	for err == nil && isEmpty(&second) {
+		second = yaml.Node{}
+		err = dec.Decode(&second)
+	}
+	if err == nil {
 		s.fail(&second, "", "a second document begins here; --- and ... separate documents", "one list of turns")
 	} else if !errors.Is(err, io.EOF) {
 		return nil, unreadable(name, err)
@@ -122,6 +127,11 @@ func read(name string, data []byte) ([]fileTurn, error) {
 		return nil, unreadable(name, err)
 	}
 	return file, nil
+}
+
+// isEmpty says that nothing stands in a document, or a comment alone.
+func isEmpty(doc *yaml.Node) bool {
+	return len(doc.Content) == 0 || doc.Content[0].Kind == yaml.ScalarNode && doc.Content[0].ShortTag() == "!!null" && doc.Content[0].Value == ""
 }
 
 func (f fileTurn) turn() (Turn, error) {

@@ -57,7 +57,7 @@ func TestAScriptThatIsWrongSaysWhereAndWhatWasExpected(t *testing.T) {
 
 func TestAScriptIsTakenInEveryFormThatItMayHave(t *testing.T) {
 	for _, script := range []string{
-		"", "# nothing yet\n", "---\n", "- text: 5\n", "- text:\n", "- text: hi\n...\n", "---\n- text: hi\n", "- tool_calls: [{name: x, arguments: [1, {a: b}]}]\n",
+		"", "# nothing yet\n", "---\n", "- text: 5\n", "- text:\n", "- text: hi\n...\n", "---\n- text: hi\n", "- text: hi\n---\n", "- text: hi\n---\n# the end\n---\n", "- tool_calls: [{name: x, arguments: [1, {a: b}]}]\n",
 		"- &turn {text: hi}\n- *turn\n", "- &turn {text: hi}\n- {<<: *turn, delay: 1}\n", "- usage: {input: 10, output: 0x10}\n",
 		"- error: {status: 429, retry_after: 1.5}\n", "- {error: {class: network, retry_after: 2s}}\n", "- expect: {last: a, contains: [a, b], tools: []}\n",
 	} {
