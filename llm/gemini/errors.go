@@ -68,7 +68,7 @@ func readDetails(e *llm.Error, v []byte) (reason string) {
 				reason = wire.Text(m.Value())
 			case "retryDelay":
 				if d, err := time.ParseDuration(wire.Text(m.Value())); err == nil && d >= 0 && !e.HasRetryAfter {
-					e.RetryAfter, e.HasRetryAfter = d, true
+					e.RetryAfter, e.HasRetryAfter = wire.Bounded(d), true
 				}
 			case "violations":
 				if strings.Contains(string(m.Value()), "PerDay") {

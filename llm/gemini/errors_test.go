@@ -17,6 +17,7 @@ func TestTheWaitThatIsAskedForIsTakenUnlessItMakesNoSense(t *testing.T) {
 		said bool
 	}{
 		"1.5s": {1500 * time.Millisecond, true}, "0s": {0, true}, "-5s": {0, false}, "soon": {0, false}, "99999999999999s": {0, false},
+		"9000000000s": {100 * 365 * 24 * time.Hour, true},
 	} {
 		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(http.StatusTooManyRequests)

@@ -304,6 +304,7 @@ func TestFailuresOfTheServiceAreClassified(t *testing.T) {
 		"too many requests":   {429, http.Header{"Retry-After-Ms": {"250"}}, object("rate_limit_exceeded", "tokens", "slow down"), llm.ClassThrottled, "slow down", 250 * time.Millisecond},
 		"a wait of two units": {429, nil, object("rate_limit_exceeded", "tokens", "Please try again in 1m30s."), llm.ClassThrottled, "Please try again in 1m30s.", 90 * time.Second},
 		"an endless wait":     {429, nil, object("rate_limit_exceeded", "tokens", "Please try again in 99999999999999h"), llm.ClassThrottled, "Please try again in 99999999999999h", 100 * 365 * 24 * time.Hour},
+		"a wait of centuries": {429, nil, object("rate_limit_exceeded", "tokens", "Please try again in 2000000h."), llm.ClassThrottled, "Please try again in 2000000h.", 100 * 365 * 24 * time.Hour},
 		"a spoken wait":       {429, nil, object("rate_limit_exceeded", "tokens", "Please try again in 1.5s. Visit"), llm.ClassThrottled, "Please try again in 1.5s. Visit", 1500 * time.Millisecond},
 		"no credit":           {429, nil, object("insufficient_quota", "insufficient_quota", "pay"), llm.ClassQuota, "pay", 0},
 		"too long":            {400, nil, object("context_length_exceeded", "invalid_request_error", "too long"), llm.ClassContextOverflow, "too long", 0},

@@ -119,7 +119,7 @@ func saidRetryAfter(message string) (time.Duration, bool) {
 	}
 	word, _, _ := strings.Cut(rest, " ")
 	if d, err := time.ParseDuration(strings.TrimRight(word, ".,;")); err == nil && d >= 0 {
-		return d, true // of several units, as "1m30s"
+		return wire.Bounded(d), true // of several units, as "1m30s"
 	}
 	n := 0
 	for n < len(rest) && (rest[n] >= '0' && rest[n] <= '9' || rest[n] == '.') {

@@ -160,6 +160,10 @@ func TestAFailureKeepsWhatTheServiceSaid(t *testing.T) {
 		{status: 302, header: http.Header{"Location": {"http://elsewhere.invalid/"}}, want: llm.Error{
 			Class: llm.ClassInvalid, Message: `the endpoint redirects to "http://elsewhere.invalid/"; redirects are not followed`,
 		}},
+		{status: 300, want: llm.Error{Class: llm.ClassInvalid, Message: "the endpoint redirects and does not say where; redirects are not followed"}},
+		{status: 300, header: http.Header{"Location": {"http://[elsewhere"}}, want: llm.Error{
+			Class: llm.ClassInvalid, Message: "the endpoint redirects to a place that cannot be read; redirects are not followed",
+		}},
 	} {
 		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			for name, values := range c.header {
@@ -194,6 +198,7 @@ func TestRetryAfterInAllItsForms(t *testing.T) {
 		{"Retry-After", "0", 0, true},
 		{"Retry-After", "Fri, 02 Jan 2026 03:05:05 GMT", time.Minute, true},
 		{"Retry-After", "Fri, 02 Jan 2026 03:00:00 GMT", 0, true},
+		{"Retry-After", "Fri, 31 Dec 9999 23:59:59 GMT", century, true},
 		{"Retry-After-Ms", "250", 250 * time.Millisecond, true},
 		{"Retry-After", "1e300", century, true},
 		{"Retry-After", "Inf", century, true},

@@ -58,9 +58,12 @@ func (c *Client) failure(x *Exchange) *llm.Error {
 	e := &llm.Error{Class: llm.ClassOfStatus(status), Provider: c.Provider, Status: status, RequestID: x.RequestID}
 	e.RetryAfter, e.HasRetryAfter = RetryAfter(x.Response.Header, time.Now())
 	if status >= 300 && status < 400 {
-		e.Message = "the endpoint redirects and does not say where; redirects are not followed"
-		if to, err := x.Response.Location(); err == nil {
+		e.Message = "the endpoint redirects to a place that cannot be read; redirects are not followed"
+		switch to, err := x.Response.Location(); {
+		case err == nil:
 			e.Message = fmt.Sprintf("the endpoint redirects to %q; redirects are not followed", plain(*to))
+		case errors.Is(err, http.ErrNoLocation):
+			e.Message = "the endpoint redirects and does not say where; redirects are not followed"
 		}
 		return e
 	}

@@ -17,7 +17,7 @@ func RetryAfter(h http.Header, now time.Time) (time.Duration, bool) {
 		return Wait(s, time.Second), true
 	}
 	if t, err := http.ParseTime(v); err == nil {
-		return max(t.Sub(ServerTime(h, now)), 0), true
+		return Bounded(max(t.Sub(ServerTime(h, now)), 0)), true
 	}
 	return 0, false
 }
@@ -33,6 +33,9 @@ func ServerTime(h http.Header, now time.Time) time.Time {
 
 // maxWait bounds what a provider can ask for, so that no figure overflows.
 const maxWait = 100 * 365 * 24 * time.Hour
+
+// Bounded is a wait, as far as a provider can ask for it.
+func Bounded(d time.Duration) time.Duration { return min(d, maxWait) }
 
 // Wait is so many units of time, as a provider says them.
 func Wait(n float64, unit time.Duration) time.Duration {

@@ -113,7 +113,8 @@ func (e *EventReader) Next() (name, data []byte, err error) {
 // blank line behind it. Some gateways close the connection without one, and the
 // answer's end would be lost with the event (openai/openai-node#2725).
 func (e *EventReader) endsWhole() bool {
-	if rest := e.buf[e.start:e.end]; bytes.HasPrefix(rest, []byte("data:")) {
+	rest := e.withoutMark(e.buf[e.start:e.end])
+	if e.start = e.end - len(rest); bytes.HasPrefix(rest, []byte("data:")) {
 		e.field(rest)
 		e.start = e.end
 	}

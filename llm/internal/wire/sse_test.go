@@ -54,6 +54,9 @@ func TestTheLastEventMayLackItsEnd(t *testing.T) {
 		"event: end\n":                            "",
 		": {}":                                    "",
 	} {
+		if got, err := readEvents(strings.NewReader("\xef\xbb\xbf" + last)); !errors.Is(err, io.EOF) || got != want {
+			t.Errorf("%q behind a byte-order mark: got %q, %v", last, got, err)
+		}
 		for _, r := range []io.Reader{strings.NewReader("data: 1\n\n" + last), iotest.OneByteReader(strings.NewReader("data: 1\n\n" + last))} {
 			if got, err := readEvents(r); !errors.Is(err, io.EOF) || got != "|1\x00"+want {
 				t.Errorf("%q: got %q, %v", last, got, err)
