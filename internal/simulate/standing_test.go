@@ -214,7 +214,7 @@ func (l wholeLook) halts(run string, f *folded) bool {
 		return false
 	case f.raised[p.Limit], p.ParentLimit != "" && l.runs[f.row.Parent].raised[p.ParentLimit]:
 		return false // whether it was raised by enough, nobody has promised
-	case p.Limit != "":
+	case p.Limit != "", p.ParentLimit != "" && len(f.raised) > 0:
 		// Whatever else may happen when somebody goes on with it, such as an end at
 		// another limit that was lowered, or a child's call that was decided.
 		return true
