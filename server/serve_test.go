@@ -11,6 +11,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/pawlrun/pawl/server"
 )
 
 // loopback is a listener within this process, and so within virtual time. What is
@@ -51,6 +53,16 @@ func (l loopback) send(t *testing.T, head string) net.Conn {
 	return here
 }
 
+// serving has a server serve within this process until it is stopped, which
+// returns how that ended.
+func serving(t *testing.T, s *server.Server) (l loopback, stop func() error) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	l, served := loopback{make(chan net.Conn), make(chan struct{})}, make(chan error)
+	go func() { served <- s.Serve(ctx, l) }()
+	return l, func() error { cancel(); return <-served }
+}
+
 // end is the server's end of a connection.
 type end struct{ net.Conn }
 
@@ -68,9 +80,7 @@ func TestAClientThatReadsNoAnswerIsLetGoAndAStreamLastsLonger(t *testing.T) {
 			"script.yaml": "- text: the end\n  delay: 1h\n",
 		})
 		_, path := local{s, t}.begin("answers")
-		ctx, cancel := context.WithCancel(t.Context())
-		l, served := loopback{make(chan net.Conn), make(chan struct{})}, make(chan error)
-		go func() { served <- s.Serve(ctx, l) }()
+		l, stop := serving(t, s)
 
 		silent := l.dial(t, "/v1/runs", "application/json")
 		reader := l.dial(t, path+"/events", "text/event-stream")
@@ -92,8 +102,7 @@ func TestAClientThatReadsNoAnswerIsLetGoAndAStreamLastsLonger(t *testing.T) {
 			t.Errorf("after ten minutes the answer still waits to be read: %q, %v", answer, err)
 		}
 		_ = reader.Close()
-		cancel()
-		if err := <-served; err != nil {
+		if err := stop(); err != nil {
 			t.Error(err)
 		}
 	})
@@ -103,9 +112,7 @@ func TestAClientThatReadsNoAnswerIsLetGoAndAStreamLastsLonger(t *testing.T) {
 func TestARequestWhoseBodyDoesNotComeIsAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, _ := newServer(t, anybody, nil)
-		ctx, cancel := context.WithCancel(t.Context())
-		l, served := loopback{make(chan net.Conn), make(chan struct{})}, make(chan error)
-		go func() { served <- s.Serve(ctx, l) }()
+		l, stop := serving(t, s)
 		for head, want := range map[string]int{
 			"GET /healthz HTTP/1.1\r\nContent-Length: 9\r\n":                                    http.StatusOK,
 			"POST /nothing HTTP/1.1\r\nTransfer-Encoding: chunked\r\n":                          http.StatusNotFound,
@@ -123,8 +130,7 @@ func TestARequestWhoseBodyDoesNotComeIsAnswered(t *testing.T) {
 			}
 			_ = conn.Close()
 		}
-		cancel()
-		if err := <-served; err != nil {
+		if err := stop(); err != nil {
 			t.Error(err)
 		}
 	})
@@ -137,14 +143,11 @@ func TestAReaderThatStopsReadingHoldsTheEndOfTheServerUpForASecondAtMost(t *test
 			"script.yaml": "- text: the end\n  delay: 1h\n",
 		})
 		_, path := local{s, t}.begin("answers")
-		ctx, cancel := context.WithCancel(t.Context())
-		l, served := loopback{make(chan net.Conn), make(chan struct{})}, make(chan error)
-		go func() { served <- s.Serve(ctx, l) }()
+		l, stop := serving(t, s)
 		l.dial(t, path+"/events", "text/event-stream")
 		synctest.Wait()
 		told := time.Now()
-		cancel()
-		if err := <-served; err != nil || time.Since(told) > 2*time.Second {
+		if err := stop(); err != nil || time.Since(told) > 2*time.Second {
 			t.Errorf("the server ends after %s with %v", time.Since(told), err)
 		}
 	})
