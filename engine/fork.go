@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/journal"
@@ -100,7 +98,7 @@ func (b *Branch) fold(machines func(string) (machine.Machine, error)) error {
 			return fmt.Errorf("engine: fork run %s: %w", b.Run, err)
 		}
 		if forked, ok := ev.Data.(event.RunForked); ok {
-			b.Started = changedBy(b.Started, forked)
+			b.Started = b.Started.Forked(forked)
 		}
 	}
 	return nil
@@ -198,20 +196,4 @@ func (e *Engine) Fork(ctx context.Context, b *Branch, change event.RunForked) (s
 		return fail(err)
 	}
 	return d.run, nil
-}
-
-// changedBy is a run's first event as a fork has it.
-func changedBy(started event.RunStarted, forked event.RunForked) event.RunStarted {
-	if len(forked.Config) > 0 {
-		started.Config = slices.Clone(forked.Config)
-	}
-	if len(forked.Options) > 0 {
-		options := maps.Clone(started.Options)
-		if options == nil {
-			options = map[string]string{}
-		}
-		maps.Copy(options, forked.Options)
-		started.Options = options
-	}
-	return started
 }

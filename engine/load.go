@@ -83,7 +83,7 @@ func (e *Engine) load(ctx context.Context, run string, whole bool) (*driver, eve
 			d.blobs.note(ev.Data)
 			d.declared.note(ev.Data)
 			if forked, ok := ev.Data.(event.RunForked); ok {
-				started = changedBy(started, forked)
+				started = started.Forked(forked)
 			}
 			d.seq, d.head, d.last, after = r.Seq, event.Hash(r.Body), ev.Time, r.Seq
 		}

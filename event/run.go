@@ -2,6 +2,8 @@ package event
 
 import (
 	"encoding/json"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -156,6 +158,20 @@ type RunForked struct {
 	Options map[string]string `json:"options,omitempty"`
 	// Results stand in the place of what calls gave in the run it shares.
 	Results []ForkedResult `json:"results,omitempty"`
+}
+
+// Forked is a run's first event as a fork has it.
+func (s RunStarted) Forked(d RunForked) RunStarted {
+	if len(d.Config) > 0 {
+		s.Config = slices.Clone(d.Config)
+	}
+	if len(d.Options) > 0 {
+		options := map[string]string{}
+		maps.Copy(options, s.Options)
+		maps.Copy(options, d.Options)
+		s.Options = options
+	}
+	return s
 }
 
 // ForkedResult is what a fork says a call gave.

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/pawlrun/pawl/engine"
@@ -39,6 +38,11 @@ func Continue(ctx context.Context, store journal.Store, run, input string, o Opt
 	if err != nil {
 		return fail(err)
 	}
+	started := old.started
+	a, err := restore(started)
+	if err != nil {
+		return fail(err)
+	}
 	if err := recordable(o.Workspace); err != nil {
 		return fail(err)
 	}
@@ -46,7 +50,6 @@ func Continue(ctx context.Context, store journal.Store, run, input string, o Opt
 	if err != nil {
 		return fail(err)
 	}
-	started := old.started
 	if o.Workspace != "" {
 		started.Workspace = o.Workspace
 	}
@@ -56,6 +59,11 @@ func Continue(ctx context.Context, store journal.Store, run, input string, o Opt
 	}
 	files := slices.Concat(filesOf(conversation), o.Attachments)
 	if err := readable(modelsOf(cfg.Targets), files, o.resolver(started.Options["files"])); err != nil {
+		return fail(err)
+	}
+	// What is protected, and what hooks run, are files of the workspace as it is now.
+	cfg.Policy = o.pinned(started).permissions(a)
+	if started.HookFiles, err = pinHooks(a, started.Workspace); err != nil {
 		return fail(err)
 	}
 	if started.Config, err = json.Marshal(cfg); err != nil {
@@ -93,8 +101,11 @@ func load(ctx context.Context, store journal.Store, run string) (*ended, error) 
 		if err != nil {
 			return nil, fmt.Errorf("launch: load run %s: %w", run, err)
 		}
-		if s, ok := e.Data.(event.RunStarted); ok {
-			old.started = s
+		switch d := e.Data.(type) {
+		case event.RunStarted:
+			old.started = d
+		case event.RunForked:
+			old.started = old.started.Forked(d)
 		}
 		if err := old.machine.Apply(e); err != nil {
 			return nil, fmt.Errorf("launch: load run %s: %w", run, err)
@@ -158,8 +169,7 @@ func (o Options) change(cfg *agent.Config, started *event.RunStarted) error {
 		warnings = append(warnings, ignored...)
 		t, _ := targetOf(o.Model, resolver)
 		cfg.Targets = []agent.Target{t}
-		started.Options = maps.Clone(started.Options)
-		started.Options["dir"], started.Options["model"] = absolute(o.Dir), o.Model
+		*started = started.Forked(event.RunForked{Options: map[string]string{"dir": absolute(o.Dir), "model": o.Model}})
 	}
 	warning, err := priced(*cfg, o, o.capsMoney())
 	for _, w := range append(warnings, warning) {

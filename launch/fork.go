@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/pawlrun/pawl/engine"
@@ -40,10 +39,6 @@ func Fork(b *engine.Branch, c ForkChanges, o Options) (forked event.RunForked, w
 	}
 	cfg, started := m.Config(), b.Started
 	if c.Model != "" {
-		started.Options = maps.Clone(started.Options)
-		if started.Options == nil {
-			started.Options = map[string]string{}
-		}
 		if err := (Options{Model: c.Model, Dir: o.Dir, Getenv: o.Getenv, Config: o.Config, Replay: o.Replay}).change(&cfg, &started); err != nil {
 			return forked, nil, err
 		}

@@ -231,14 +231,10 @@ func restored(started event.RunStarted, o Options) (engine.Env, confinement, err
 	if err != nil {
 		return engine.Env{}, confinement{}, err
 	}
-	o.Workspace = started.Workspace
+	o = o.pinned(started)
 	if err := present(o.Workspace); err != nil {
 		return engine.Env{}, confinement{}, err
 	}
-	if dir := started.Options["dir"]; dir != "" {
-		o.Dir = dir
-	}
-	o.Model = cmp.Or(o.Model, started.Options["model"])
 	var cfg agent.Config
 	if err := json.Unmarshal(started.Config, &cfg); err != nil {
 		return engine.Env{}, confinement{}, fmt.Errorf("launch: the run's configuration: %w", err)
@@ -259,6 +255,14 @@ func restored(started event.RunStarted, o Options) (engine.Env, confinement, err
 	}
 	env, _, err := environment(a, o, resolver)
 	return env, o.confined, err
+}
+
+// pinned are the options with what a run's first event has in their place.
+func (o Options) pinned(started event.RunStarted) Options {
+	o.Workspace = started.Workspace
+	o.Dir = cmp.Or(started.Options["dir"], o.Dir)
+	o.Model = cmp.Or(o.Model, started.Options["model"])
+	return o
 }
 
 // present says that a run's workspace is where it was.
