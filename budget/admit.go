@@ -3,6 +3,7 @@ package budget
 import (
 	"fmt"
 	"math"
+	"time"
 
 	"github.com/pawlrun/pawl/llm"
 )
@@ -37,6 +38,10 @@ type Refusal struct {
 	// Wait says that there will be room if other calls use less than what is
 	// set aside for them.
 	Wait bool
+	// Call is the one that there is no room for, where whoever asked says so, and
+	// After the wait that would come before it.
+	Call  Call
+	After time.Duration
 }
 
 // Detail is the refusal in words.

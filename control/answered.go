@@ -152,9 +152,9 @@ func (l look) told(ctx context.Context, r journal.Run, s standstill) (bool, erro
 			return false, fmt.Errorf("control: the run that started run %s: %w", r.ID, err)
 		}
 		parent, err := l.standstill(ctx, above)
-		return parent.raised[s.parked.ParentLimit], err
+		return parent.raisedFor(s.parked, s.parked.ParentLimit), err
 	case s.parked.Limit != "":
-		return s.raised[s.parked.Limit], nil
+		return s.raisedFor(s.parked, s.parked.Limit), nil
 	}
 	return s.message, nil
 }
@@ -167,7 +167,8 @@ type standstill struct {
 	// one is over.
 	undecided, expired bool
 	message            bool
-	raised             map[string]bool
+	// raised are the limits that were changed, with their newest values.
+	raised map[string]float64
 	// sentAt is when decisions were sent that nobody has taken up, by their calls.
 	sentAt map[string]time.Time
 	// decided are the calls that wait for no decision any more, and the children
@@ -179,7 +180,7 @@ type standstill struct {
 
 // standstill reads a run backwards, no further than it must.
 func (l look) standstill(ctx context.Context, r journal.Run) (standstill, error) {
-	s := standstill{now: l.now, raised: map[string]bool{}, sentAt: map[string]time.Time{}, decided: map[string]bool{}}
+	s := standstill{now: l.now, raised: map[string]float64{}, sentAt: map[string]time.Time{}, decided: map[string]bool{}}
 	sent, err := l.inbox(ctx, r.ID)
 	if err != nil {
 		return s, err
@@ -210,7 +211,7 @@ func (s *standstill) sent(c journal.Command) {
 	case c.Kind == journal.Input:
 		s.message = true
 	case c.Kind == journal.Raise:
-		s.raised[c.Setting] = true
+		s.raised[c.Setting] = c.Value
 	case c.Kind == journal.Approve, c.Kind == journal.Reject:
 		if _, known := s.sentAt[c.CallID]; !known {
 			s.sentAt[c.CallID] = c.At
@@ -243,7 +244,9 @@ func (s *standstill) before(r journal.Record) (whole bool, err error) {
 	case event.InputReceived:
 		s.message = s.message || sinceParked
 	case event.BudgetRaised:
-		s.raised[e.Setting] = s.raised[e.Setting] || sinceParked
+		if _, newer := s.raised[e.Setting]; sinceParked && !newer {
+			s.raised[e.Setting] = e.Value
+		}
 	case event.ToolPendingApproval:
 		s.asked(e)
 	case event.PolicyDecision:
@@ -261,7 +264,14 @@ func (s *standstill) before(r journal.Record) (whole bool, err error) {
 		}
 	}
 	atLimit := s.parked.Limit != "" || s.parked.ParentLimit != ""
-	return s.undecided || atLimit && !s.raised[s.parked.Limit], nil
+	return s.undecided || atLimit && !s.raisedFor(s.parked, s.parked.Limit), nil
+}
+
+// raisedFor says that a limit of this run was raised as far as a run needs it that
+// parked for that.
+func (s *standstill) raisedFor(parked event.RunParked, limit string) bool {
+	value, changed := s.raised[limit]
+	return changed && parked.Enough(value)
 }
 
 func (s *standstill) asked(p event.ToolPendingApproval) {

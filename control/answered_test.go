@@ -83,6 +83,8 @@ func stands(t *testing.T, store journal.Store, desk *control.Desk, run string) c
 var (
 	forInput    = event.RunParked{Reason: event.ParkInput}
 	atLimit     = event.RunParked{Reason: event.ParkInput, Limit: "max_cycles"}
+	atLimitOf80 = event.RunParked{Reason: event.ParkInput, Limit: "max_cycles", AtLeast: 80}
+	lower       = event.BudgetRaised{Setting: "max_cycles", Value: 79}
 	forApproval = event.RunParked{Reason: event.ParkApproval}
 	interrupted = event.RunParked{Reason: event.ParkInterrupted}
 	raised      = event.BudgetRaised{Setting: "max_cycles", Value: 80}
@@ -103,28 +105,34 @@ func TestAParkedRunIsAnsweredOnceItHasWhatItParkedFor(t *testing.T) {
 		inbox    []journal.Command
 		answered bool
 	}{
-		"a message that nobody sent":        {[]event.Data{forInput}, nil, false},
-		"a message":                         {[]event.Data{forInput, said}, nil, true},
-		"a message that came before":        {[]event.Data{said, forInput}, nil, false},
-		"a message for the run before":      {[]event.Data{forInput, said, event.RunResumed{}, forInput}, nil, false},
-		"a message that nobody has read":    {[]event.Data{forInput}, []journal.Command{{Kind: journal.Input}}, true},
-		"a message that is lost":            {[]event.Data{forInput}, []journal.Command{{Kind: journal.Input, Sealed: []byte("x")}}, false},
-		"a limit that nobody raised":        {[]event.Data{atLimit}, nil, false},
-		"a limit, and a message":            {[]event.Data{atLimit, said}, nil, false},
-		"a limit":                           {[]event.Data{atLimit, raised}, nil, true},
-		"a limit, and a message behind it":  {[]event.Data{atLimit, raised, said}, nil, true},
-		"a message, after a limit":          {[]event.Data{atLimit, raised, event.RunResumed{}, forInput, said}, nil, true},
-		"another limit":                     {[]event.Data{atLimit, event.BudgetRaised{Setting: "usd_per_run", Value: 80}}, nil, false},
-		"a limit that was raised before":    {[]event.Data{raised, atLimit}, nil, false},
-		"a limit by a command":              {[]event.Data{atLimit}, []journal.Command{{Kind: journal.Raise, Setting: "max_cycles"}}, true},
-		"another limit by a command":        {[]event.Data{atLimit}, []journal.Command{{Kind: journal.Raise, Setting: "usd_per_run"}}, false},
-		"a decision that nobody made":       {[]event.Data{asks("a"), forApproval}, nil, false},
-		"a decision":                        {[]event.Data{asks("a"), forApproval, decides("a")}, nil, true},
-		"one of two decisions":              {[]event.Data{asks("a"), asks("b"), forApproval, decides("a")}, nil, false},
-		"one of two, of which one is named": {[]event.Data{asks("a"), asks("b"), event.RunParked{Reason: event.ParkApproval, CallIDs: []string{"b"}}, decides("b")}, nil, false},
-		"two decisions":                     {[]event.Data{asks("a"), asks("b"), forApproval, decides("b"), decides("a")}, nil, true},
-		"a decision, and a message":         {[]event.Data{asks("a"), forApproval, said}, nil, false},
-		"a decision in the inbox":           {[]event.Data{asks("a"), forApproval}, []journal.Command{{Kind: journal.Reject, CallID: "a"}}, true},
+		"a message that nobody sent":           {[]event.Data{forInput}, nil, false},
+		"a message":                            {[]event.Data{forInput, said}, nil, true},
+		"a message that came before":           {[]event.Data{said, forInput}, nil, false},
+		"a message for the run before":         {[]event.Data{forInput, said, event.RunResumed{}, forInput}, nil, false},
+		"a message that nobody has read":       {[]event.Data{forInput}, []journal.Command{{Kind: journal.Input}}, true},
+		"a message that is lost":               {[]event.Data{forInput}, []journal.Command{{Kind: journal.Input, Sealed: []byte("x")}}, false},
+		"a limit that nobody raised":           {[]event.Data{atLimit}, nil, false},
+		"a limit, and a message":               {[]event.Data{atLimit, said}, nil, false},
+		"a limit":                              {[]event.Data{atLimit, raised}, nil, true},
+		"a limit, and a message behind it":     {[]event.Data{atLimit, raised, said}, nil, true},
+		"a message, after a limit":             {[]event.Data{atLimit, raised, event.RunResumed{}, forInput, said}, nil, true},
+		"a limit, and too little":              {[]event.Data{atLimitOf80, lower}, nil, false},
+		"a limit, and just enough":             {[]event.Data{atLimitOf80, raised}, nil, true},
+		"a limit, and none of it":              {[]event.Data{atLimitOf80, event.BudgetRaised{Setting: "max_cycles", Value: -1}}, nil, true},
+		"a limit, and enough, and too little":  {[]event.Data{atLimitOf80, raised, lower}, nil, false},
+		"a limit, and too little, and enough":  {[]event.Data{atLimitOf80, lower, raised}, nil, true},
+		"a limit, and too little by a command": {[]event.Data{atLimitOf80, raised}, []journal.Command{{Kind: journal.Raise, Setting: "max_cycles", Value: 79}}, false},
+		"another limit":                        {[]event.Data{atLimit, event.BudgetRaised{Setting: "usd_per_run", Value: 80}}, nil, false},
+		"a limit that was raised before":       {[]event.Data{raised, atLimit}, nil, false},
+		"a limit by a command":                 {[]event.Data{atLimit}, []journal.Command{{Kind: journal.Raise, Setting: "max_cycles"}}, true},
+		"another limit by a command":           {[]event.Data{atLimit}, []journal.Command{{Kind: journal.Raise, Setting: "usd_per_run"}}, false},
+		"a decision that nobody made":          {[]event.Data{asks("a"), forApproval}, nil, false},
+		"a decision":                           {[]event.Data{asks("a"), forApproval, decides("a")}, nil, true},
+		"one of two decisions":                 {[]event.Data{asks("a"), asks("b"), forApproval, decides("a")}, nil, false},
+		"one of two, of which one is named":    {[]event.Data{asks("a"), asks("b"), event.RunParked{Reason: event.ParkApproval, CallIDs: []string{"b"}}, decides("b")}, nil, false},
+		"two decisions":                        {[]event.Data{asks("a"), asks("b"), forApproval, decides("b"), decides("a")}, nil, true},
+		"a decision, and a message":            {[]event.Data{asks("a"), forApproval, said}, nil, false},
+		"a decision in the inbox":              {[]event.Data{asks("a"), forApproval}, []journal.Command{{Kind: journal.Reject, CallID: "a"}}, true},
 		"a decision about what was asked anew": {[]event.Data{
 			asks("a"), forApproval, decides("a"), event.RunResumed{}, event.PolicyDecision{CallID: "a"}, asks("a"), forApproval,
 		}, nil, false},
@@ -193,6 +201,7 @@ func TestAParkedRunIsExpiredOnceEverythingItWaitsForIsAnsweredOrComesTooLate(t *
 
 func TestARunWhoseChildrenAskIsAnsweredOnceTheyAre(t *testing.T) {
 	childsLimit := event.RunParked{Reason: event.ParkInput, ParentLimit: "max_cycles"}
+	childsLimitOf81 := event.RunParked{Reason: event.ParkInput, ParentLimit: "max_cycles", AtLeast: 81}
 	for name, tt := range map[string]struct {
 		parent, child      []event.Data
 		answered, childToo bool
@@ -209,6 +218,7 @@ func TestARunWhoseChildrenAskIsAnsweredOnceTheyAre(t *testing.T) {
 		"the child's limit, raised in the parent":                          {[]event.Data{forInput, raised}, []event.Data{atLimit}, false, false},
 		"the parent's limit, not raised":                                   {[]event.Data{atLimit}, []event.Data{childsLimit}, false, false},
 		"the parent's limit":                                               {[]event.Data{atLimit, raised}, []event.Data{childsLimit}, true, true},
+		"the parent's limit, raised too little":                            {[]event.Data{atLimit, raised}, []event.Data{childsLimitOf81}, false, false},
 		"the parent's limit, raised in the child":                          {[]event.Data{atLimit}, []event.Data{childsLimit, raised}, false, false},
 		"the parent's limit, not raised, and a child that was interrupted": {[]event.Data{atLimit}, []event.Data{interrupted}, false, false},
 		"the parent's limit, raised before": {

@@ -50,7 +50,8 @@ const takeUp = 2 * time.Second
 // [journal.ErrEnded] for a run that has ended without it, [engine.ErrNotPending] for a
 // decision that has no place, also when another one came first, and
 // [engine.ErrUnread] where the run changed its driver before that could read
-// what nobody else may; it is an [*engine.SecretsError] for what may hold a secret.
+// what nobody else may; it is an [*engine.SecretsError] for what may hold a secret, and
+// an [*engine.RaiseError] for a limit with which the run would park again.
 func (d *Desk) Send(ctx context.Context, r journal.Run, c journal.Command) (Delivery, error) {
 	named, sent := r.ID, time.Now()
 	r, err := d.addressee(ctx, r, c)

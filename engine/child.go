@@ -279,7 +279,7 @@ func (d *driver) childSettled(ctx context.Context, call machine.RunTool, child s
 	if p := end.parked; p != nil {
 		return []event.Data{event.ChildParked{
 			Child: child, CallID: call.CallID, Reason: p.Reason, Detail: p.Detail, CallIDs: p.CallIDs, Until: p.Until,
-			Limit: p.Limit, ParentLimit: p.ParentLimit,
+			Limit: p.Limit, ParentLimit: p.ParentLimit, AtLeast: p.AtLeast,
 		}}
 	}
 	if end.outcome == nil {

@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"sync"
 	"testing"
@@ -181,11 +182,18 @@ func TestAChildWaitsWhereItsParentsOwnerWantsToBeAsked(t *testing.T) {
 		r.cfg.OnBudget = map[string]agent.OnBudget{"usd_per_run": agent.BudgetAsk}
 		run := r.start(t.Context())
 		parkedAs(t, run, event.ParkInput)
-		if s := wait(t, run); !strings.Contains(s.Parked.Detail, "raise it there") || s.Parked.Limit != "usd_per_run" {
+		s := wait(t, run)
+		if !strings.Contains(s.Parked.Detail, "raise it there") || s.Parked.Limit != "usd_per_run" {
 			t.Errorf("%+v", s.Parked)
 		}
 		parkedAs(t, r.other().resume(run.ID), event.ParkInput)
-		r.send(journal.Command{Run: run.ID, Kind: journal.Raise, Setting: "usd_per_run", Value: 5})
+		raise := journal.Command{Run: run.ID, Kind: journal.Raise, Setting: "usd_per_run", Value: s.Parked.AtLeast - 1e-6}
+		var small *engine.RaiseError
+		if err := r.Send(t.Context(), raise); !errors.As(err, &small) || small.AtLeast != s.Parked.AtLeast {
+			t.Errorf("a limit that the child would park at again: %v", err)
+		}
+		raise.Value = s.Parked.AtLeast
+		r.send(raise)
 		if o := outcome(t, r.other().resume(run.ID)); o.FinalOutput != "done" {
 			t.Errorf("%+v", o)
 		}

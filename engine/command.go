@@ -189,6 +189,8 @@ func (e *Engine) deliver(ctx context.Context, c journal.Command, seq int64, know
 	case err != nil:
 	case a.refused[c.ID] && c.Sealed != nil:
 		err = ErrUnread
+	case a.refused[c.ID] && c.Kind == journal.Raise:
+		err = &RaiseError{Run: c.Run, Setting: c.Setting, AtLeast: a.atLeast}
 	case a.refused[c.ID]:
 		err = e.undecidable(ctx, c)
 	default:
@@ -221,6 +223,8 @@ type answers struct {
 	secrets knownSecrets
 	// machine is the run's machine after them, nil when nothing changed.
 	machine machine.Machine
+	// atLeast is what the newest of the limits that were refused would have to be.
+	atLeast float64
 }
 
 // answer settles the inbox of a run that nobody drives. A command may come
@@ -275,7 +279,8 @@ func (e *Engine) answerOnce(ctx context.Context, run string, a *answers) error {
 }
 
 func (d *driver) answerAll(ctx context.Context, cmds []journal.Command, a *answers) error {
-	parked := d.machine.State().Phase == machine.Parked
+	s := d.machine.State()
+	parked := s.Phase == machine.Parked
 	for _, c := range cmds {
 		old := a.seen[c.ID]
 		a.seen[c.ID] = true
@@ -299,6 +304,10 @@ func (d *driver) answerAll(ctx context.Context, cmds []journal.Command, a *answe
 		d.consumed = append(d.consumed, c.ID)
 		if !readable {
 			a.refused[c.ID] = true
+			continue
+		}
+		if c.Kind == journal.Raise && c.Setting == s.Parked.Limit && !s.Parked.Enough(c.Value) {
+			a.refused[c.ID], a.atLeast = true, s.Parked.AtLeast
 			continue
 		}
 		data := d.translate(c)

@@ -166,7 +166,7 @@ func (d *driver) grant(x draw) (staged, done bool, err error) {
 			f.raised = false
 		}
 	}
-	x.answer <- event.BudgetRefused{ID: x.ask.ID, Setting: g.Refusal.Setting, Detail: g.Refusal.Detail(), Ask: g.Ask}
+	x.answer <- event.BudgetRefused{ID: x.ask.ID, Setting: g.Refusal.Setting, Detail: g.Refusal.Detail(), Ask: g.Ask, AtLeast: g.AtLeast}
 	return false, true, nil
 }
 

@@ -24,6 +24,9 @@ type BudgetRefused struct {
 	// Ask says that the parent's owner wants to be asked for more: the child
 	// waits until somebody has raised the limit there.
 	Ask bool `json:"ask,omitempty"`
+	// AtLeast is the value below which raising the limit changes nothing, where
+	// that is known.
+	AtLeast float64 `json:"atLeast,omitempty"`
 }
 
 // BudgetCommitted replaces a reservation by what was really used; all of it is

@@ -18,13 +18,14 @@ type ChildParked struct {
 	Child  string     `json:"child"`
 	CallID string     `json:"callId,omitempty"`
 	Reason ParkReason `json:"reason"`
-	// Detail, CallIDs, Until, Limit and ParentLimit are the child's own, as in
-	// [RunParked].
+	// Detail, CallIDs, Until, Limit, ParentLimit and AtLeast are the child's own,
+	// as in [RunParked].
 	Detail      string     `json:"detail,omitempty"`
 	CallIDs     []string   `json:"callIds,omitempty"`
 	Until       *time.Time `json:"until,omitempty"`
 	Limit       string     `json:"limit,omitempty"`
 	ParentLimit string     `json:"parentLimit,omitempty"`
+	AtLeast     float64    `json:"atLeast,omitempty"`
 }
 
 // ChildWaiting says that a child, which goes on, has nothing to do but wait for

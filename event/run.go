@@ -124,7 +124,14 @@ type RunParked struct {
 	// ParentLimit is the limit of the run that started this one, where that is to
 	// be raised.
 	ParentLimit string `json:"parentLimit,omitempty"`
+	// AtLeast is the value below which raising that limit changes nothing, where
+	// it is known.
+	AtLeast float64 `json:"atLeast,omitempty"`
 }
+
+// Enough says that a limit which the run parked for may let it go on with a
+// value; a negative one takes the limit away.
+func (p RunParked) Enough(value float64) bool { return value < 0 || value >= p.AtLeast }
 
 // RunResumed says that a driver took the run up again. What was in flight
 // before it has an unknown outcome.

@@ -61,4 +61,7 @@ type Grant struct {
 	Refusal budget.Refusal
 	// Ask says that the owner of the limit wants to be asked for more.
 	Ask bool
+	// AtLeast is the value below which raising the limit changes nothing, 0 where
+	// that is not known.
+	AtLeast float64
 }

@@ -75,6 +75,9 @@ func (s *session) send(ctx context.Context, r journal.Run, c journal.Command) (c
 	if missing, ok := errors.AsType[*engine.SecretsError](err); ok {
 		return d, usageError(missing)
 	}
+	if small, ok := errors.AsType[*engine.RaiseError](err); ok {
+		return d, usageError(small)
+	}
 	return d, err
 }
 

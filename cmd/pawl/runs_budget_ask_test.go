@@ -37,12 +37,25 @@ func TestCallsWaitForTheRaiseAndRunOnce(t *testing.T) {
 	p.exits(4, "run", "agent.yaml", "go")
 	id := p.newest()
 	shown := p.exits(0, "runs", "show", id).out
-	for _, want := range []string{"because   max_tool_calls is used up", "go on     pawl runs budget " + id + " max_tool_calls VALUE --resume"} {
+	for _, want := range []string{"because   max_tool_calls is used up; raise it to at least 2 or cancel the run", "go on     pawl runs budget " + id + " max_tool_calls VALUE --resume"} {
 		if !strings.Contains(shown, want) {
 			t.Errorf("the page does not say %q:\n%s", want, shown)
 		}
 	}
 	p.exits(4, "runs", "resume", id)
+	before := p.exits(0, "runs", "events", id).out
+	for _, resume := range [][]string{nil, {"--resume"}} {
+		f := p.exits(2, append([]string{"runs", "budget", id, "max_tool_calls", "1"}, resume...)...)
+		if want := "run " + id + " would park again at once: max_tool_calls must be at least 2 for it to go on, or none"; !strings.Contains(f.err, want) {
+			t.Errorf("the owner is not told %q: %s", want, f.err)
+		}
+	}
+	if after := p.exits(0, "runs", "events", id).out; after != before {
+		t.Errorf("a raise that was refused has left something:\n%s", after)
+	}
+	if listed := p.exits(0, "runs", "list").out; strings.Contains(listed, "answered") {
+		t.Errorf("a run that would park again at once is answered:\n%s", listed)
+	}
 	p.exits(4, "runs", "budget", id, "max_tool_calls", "2", "--resume")
 	p.exits(0, "runs", "budget", id, "max_tool_calls", "none", "--resume")
 	if said := p.read("said"); said != "one\ntwo\nthree\n" {

@@ -121,6 +121,7 @@ func (m *Machine) awaitChildren() {
 	var parked event.RunParked
 	var details []string
 	var limit string
+	var needs []float64
 	if m.standing.total.children == 0 || m.standing.total.running > 0 {
 		return
 	}
@@ -130,12 +131,17 @@ func (m *Machine) awaitChildren() {
 			d := c.child.parked
 			parked.Reason = weightier(parked.Reason, d.Reason)
 			parked.Until = sooner(parked.Until, d.Until)
-			limit = cmp.Or(limit, d.ParentLimit)
+			if limit = cmp.Or(limit, d.ParentLimit); limit != "" && limit == d.ParentLimit {
+				needs = append(needs, d.AtLeast)
+			}
 			details = append(details, waitsFor(c.ref.Name, d))
 		}
 	}
 	if parked.Reason == event.ParkInput {
 		parked.Limit = limit
+	}
+	if parked.Limit != "" {
+		parked.AtLeast = slices.Min(needs) // one of them goes on
 	}
 	if len(details) > 0 {
 		parked.Detail = strings.Join(details, "; ")

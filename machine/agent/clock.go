@@ -49,9 +49,9 @@ func (m *Machine) awaitsInChild() bool {
 func (m *Machine) outOfTime() string { return m.cfg.Limits.OutOfTime(m.spent) }
 
 // tooLateToWait refuses a wait that a limit on time has no room for.
-func tooLateToWait(setting string) budget.Refusal {
+func tooLateToWait(setting string, wait time.Duration) budget.Refusal {
 	return budget.Refusal{
-		Setting: setting, Because: "the wait before the next attempt would last longer than the time that is left",
+		Setting: setting, After: wait, Because: "the wait before the next attempt would last longer than the time that is left",
 	}
 }
 

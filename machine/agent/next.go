@@ -133,7 +133,7 @@ func (m *Machine) nextAttempt() {
 	case m.pause:
 		m.record(event.RunParked{Reason: event.ParkPaused})
 	case m.outlasts(m.model.notBefore) != "":
-		m.exhausted(tooLateToWait(m.outlasts(m.model.notBefore)))
+		m.exhausted(tooLateToWait(m.outlasts(m.model.notBefore), 0))
 	case m.account.id == "":
 		m.reserve()
 	default:
@@ -180,7 +180,7 @@ func (m *Machine) nextRetry(f *event.ModelAttemptFailed) {
 	}
 	refusal := m.refused(m.cfg.Targets[v.target])
 	if setting := m.noTimeFor(v.delay); v.retry && setting != "" {
-		refusal = tooLateToWait(setting)
+		refusal = tooLateToWait(setting, v.delay)
 	}
 	switch {
 	case v.retry && refusal.Setting != "":

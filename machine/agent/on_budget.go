@@ -1,6 +1,8 @@
 package agent
 
 import (
+	"strconv"
+
 	"github.com/pawlrun/pawl/budget"
 	"github.com/pawlrun/pawl/event"
 )
@@ -36,7 +38,11 @@ func (m *Machine) askForMore(r budget.Refusal) {
 	if why := r.Detail(); why != "" {
 		detail = r.Setting + " leaves no room: " + why
 	}
-	m.record(event.RunParked{Reason: event.ParkInput, Limit: r.Setting, Detail: detail + "; raise it or cancel the run"})
+	atLeast, raise := m.cfg.Limits.AtLeast(r, m.granted(), m.share().Held), "; raise it"
+	if atLeast > 0 {
+		raise += " to at least " + strconv.FormatFloat(atLeast, 'f', -1, 64)
+	}
+	m.record(event.RunParked{Reason: event.ParkInput, Limit: r.Setting, Detail: detail + raise + " or cancel the run", AtLeast: atLeast})
 }
 
 // limited keeps a call from starting for which a limit has no room. It is

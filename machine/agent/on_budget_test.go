@@ -71,8 +71,8 @@ func TestARunThatAsksAtItsLimitGoesOnWhenTheLimitIsRaised(t *testing.T) {
 // What there is no room for is not used up.
 func TestARunThatAsksSaysWhatItHasNoRoomFor(t *testing.T) {
 	for usd, want := range map[float64]string{
-		56: "usd_per_run leaves no room: the next call could cost USD 57.0000, and USD 56.0000 are left; raise it or cancel the run",
-		57: "usd_per_run is used up; raise it or cancel the run",
+		56: "usd_per_run leaves no room: the next call could cost USD 57.0000, and USD 56.0000 are left; raise it to at least 57 or cancel the run",
+		57: "usd_per_run is used up; raise it to at least 227 or cancel the run",
 	} {
 		p := newPlay(t, agent.Config{
 			MaxTokens: 4, Limits: budget.Limits{USDPerRun: usd}, OnBudget: map[string]agent.OnBudget{"usd_per_run": agent.BudgetAsk},
@@ -85,6 +85,58 @@ func TestARunThatAsksSaysWhatItHasNoRoomFor(t *testing.T) {
 		if got := p.live.State().Parked.Detail; got != want {
 			t.Errorf("USD %v: %q, want %q", usd, got, want)
 		}
+	}
+}
+
+// What a run says that it needs is what it needs: it goes on with that, and with
+// nothing below.
+func TestARunThatAsksGoesOnWithTheLeastThatItSays(t *testing.T) {
+	for _, tt := range []struct {
+		setting string
+		limits  budget.Limits
+		step    float64
+	}{
+		{"max_model_turns", budget.Limits{MaxModelTurns: 1}, 1},
+		{"max_tool_calls", budget.Limits{MaxToolCalls: 1}, 1},
+		{"usd_per_run", budget.Limits{USDPerRun: 57}, 1e-6},
+		{"usd_per_run", budget.Limits{USDPerRun: 120.5}, 1e-6},
+		{"max_total_cost", budget.Limits{MaxTotalCost: 57}, 1e-6},
+		{"max_input_tokens", budget.Limits{MaxInputTokens: 60}, 1},
+		{"max_output_tokens", budget.Limits{MaxOutputTokens: 4}, 1},
+		{"max_context_tokens_per_request", budget.Limits{MaxRequestTokens: 20}, 1},
+		{"max_wall_time_seconds", budget.Limits{MaxWallSeconds: 5}, 1e-3},
+	} {
+		t.Run(fmt.Sprintf("%s %+v", tt.setting, tt.limits), func(t *testing.T) {
+			at := func() *play {
+				p := newPlay(t, agent.Config{MaxTokens: 4, Limits: tt.limits, OnBudget: map[string]agent.OnBudget{tt.setting: agent.BudgetAsk}})
+				if p.call != nil {
+					p.answer(used(54, 3, asks("", "read a", "send b")))
+				}
+				if len(p.runs) > 0 {
+					p.now = p.now.Add(7 * time.Second)
+					p.results("c1.1=A")
+				}
+				if len(p.runs) > 0 {
+					p.results("c1.2=B")
+				}
+				p.parkedAt(tt.setting)
+				return p
+			}
+			p := at()
+			least := p.live.State().Parked.AtLeast
+			if least == 0 {
+				t.Fatal("it does not say what it needs")
+			}
+			p.raise(tt.setting, least-tt.step)
+			p.resume()
+			p.parkedAt(tt.setting)
+			p = at()
+			p.raise(tt.setting, least)
+			p.resume()
+			if s := p.live.State(); s.Phase == machine.Parked {
+				t.Errorf("with %v it parks again: %+v", least, s.Parked)
+			}
+		})
 	}
 }
 

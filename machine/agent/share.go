@@ -50,7 +50,7 @@ func (m *Machine) exhaustedAbove(r *event.BudgetRefused) {
 	switch {
 	case r.Ask:
 		m.record(event.RunParked{
-			Reason: event.ParkInput, ParentLimit: r.Setting, Detail: sentence(r.Setting, detail) + "; raise it there and resume that run",
+			Reason: event.ParkInput, ParentLimit: r.Setting, AtLeast: r.AtLeast, Detail: sentence(r.Setting, detail) + "; raise it there and resume that run",
 		})
 	case m.conditionOn(r.Setting):
 		m.conditionMet(m.cfg.conditionBudget())
@@ -72,11 +72,17 @@ func (m *Machine) giveBack() bool {
 // Admit sets the call of a run that this one started against what is left
 // here; see [machine.Funder].
 func (m *Machine) Admit(c budget.Call) machine.Grant {
+	share := m.share().Below()
+	a, refusal := budget.Line{share}.Admit(c)
 	if s := m.account.overrun; s != "" {
-		return machine.Grant{Refusal: budget.Refusal{Setting: s, Because: "a call went beyond " + s + ", and nothing starts any more"}, Ask: m.asksAt(s)}
+		a, refusal = budget.Amount{}, budget.Refusal{Setting: s, Because: "a call went beyond " + s + ", and nothing starts any more"}
 	}
-	a, refusal := budget.Line{m.share().Below()}.Admit(c)
-	return machine.Grant{Amount: a, Refusal: refusal, Ask: refusal.Setting != "" && m.asksAt(refusal.Setting)}
+	g := machine.Grant{Amount: a, Refusal: refusal}
+	if refusal.Setting != "" && !refusal.Wait && m.asksAt(refusal.Setting) {
+		refusal.Call = c
+		g.Ask, g.AtLeast = true, share.Limits.AtLeast(refusal, share.Spent, share.Held)
+	}
+	return g
 }
 
 // Drawn are the reservations of a child that are open.

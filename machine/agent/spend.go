@@ -73,7 +73,11 @@ func (m *Machine) refused(t Target) budget.Refusal {
 // admit is the one place where a call of the run is set against the run's own
 // share, whatever it is for. The shares above it are asked by [machine.Reserve].
 func (m *Machine) admit(c budget.Call) (budget.Amount, budget.Refusal) {
-	return budget.Line{m.share()}.Admit(c)
+	a, refusal := budget.Line{m.share()}.Admit(c)
+	if refusal.Setting != "" {
+		refusal.Call = c
+	}
+	return a, refusal
 }
 
 // reserve sets the next call's worst case aside, or ends the run: a call that

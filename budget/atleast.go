@@ -1,0 +1,46 @@
+package budget
+
+import "time"
+
+// AtLeast is the lowest value with which the setting of a refusal would not
+// refuse again, in millionths of a dollar, milliseconds, or ones; 0 where no
+// number would do. Another limit may.
+func (l Limits) AtLeast(r Refusal, s Spent, held Amount) float64 {
+	s.Active += r.After
+	s.Idle += r.After
+	perUnit := 1.0
+	switch {
+	case IsMoney(r.Setting):
+		perUnit = 1e6
+	case r.Setting == "max_wall_time_seconds" || r.Setting == "max_no_progress_seconds":
+		perUnit = float64(time.Second / time.Millisecond)
+	}
+	enough := func(n int64) bool {
+		raised := l
+		return raised.Set(r.Setting, float64(n)/perUnit) == nil && !raised.refuses(r, s, held)
+	}
+	low, high := int64(0), int64(1)<<43 // as a time the longest that a duration holds
+	if !enough(high) {
+		return 0
+	}
+	for high-low > 1 {
+		if mid := low + (high-low)/2; enough(mid) {
+			high = mid
+		} else {
+			low = mid
+		}
+	}
+	return float64(high) / perUnit
+}
+
+// refuses says that the setting of a refusal still has no room.
+func (l Limits) refuses(r Refusal, s Spent, held Amount) bool {
+	if l.BeforeModelCall(s) == r.Setting || l.BeforeToolCall(s) == r.Setting {
+		return true
+	}
+	if r.Call == (Call{}) {
+		return false
+	}
+	_, refusal := l.Admit(s, held, r.Call)
+	return refusal.Setting == r.Setting
+}
