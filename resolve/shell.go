@@ -20,6 +20,8 @@ const (
 	maxStarting = 8
 )
 
+const tooLong = "the command line is too long or too deep to be read"
+
 // Shell establishes what a command line does when /bin/sh runs it in the
 // workspace: the simple commands it is made of, wherever they stand in it, the
 // files that they and its redirections touch, and the hosts they name. A
@@ -49,6 +51,8 @@ type reader struct {
 	facts event.Facts
 	risk  event.Risk
 	depth int
+	// inside counts the substitutions around what is read.
+	inside int
 	// files counts the paths that are no further names of a file.
 	files int
 	// step counts commands and redirections; namings are the paths that they
@@ -74,7 +78,7 @@ const anywhere = ""
 func (r *reader) line(text string, dirs []string, depth int) {
 	switch {
 	case depth > maxNested || len(text) > maxLine:
-		r.unclear("the command line is too long or too deep to be read")
+		r.unclear(tooLong)
 		return
 	case strings.ContainsAny(text, "\r\x00"):
 		r.unclear("the command line has characters that not every shell reads alike")
@@ -290,11 +294,11 @@ func (r *reader) substitutions(n syntax.Node, dirs []string) {
 			if n.TempFile || n.ReplyVar {
 				r.unclear("not every shell reads ${ …; } alike")
 			}
-			r.list(n.Stmts, dirs)
+			r.substitution(n.Stmts, dirs)
 			return false
 		case *syntax.ProcSubst:
 			r.unclear("not every shell reads <( ) alike")
-			r.list(n.Stmts, dirs)
+			r.substitution(n.Stmts, dirs)
 			return false
 		case *syntax.ParamExp:
 			r.notOnlyLooks = r.notOnlyLooks || evaluates(n)
@@ -304,6 +308,19 @@ func (r *reader) substitutions(n syntax.Node, dirs []string) {
 		}
 		return true
 	})
+}
+
+// substitution reads the commands of one substitution. How deep they may stand in
+// each other is bounded because the text of a word is that of all within it: to
+// write it for each of thousands takes minutes.
+func (r *reader) substitution(stmts []*syntax.Stmt, dirs []string) {
+	if r.inside == maxNested {
+		r.unclear(tooLong)
+		return
+	}
+	r.inside++
+	r.list(stmts, dirs)
+	r.inside--
 }
 
 // redirect reads a redirection.

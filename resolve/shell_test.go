@@ -320,3 +320,21 @@ func TestAWrapperTakesOneWordOfItsOwn(t *testing.T) {
 		}
 	}
 }
+
+// Each word is noted with all that is written in it, so that thousands of
+// substitutions in each other would take minutes.
+func TestSubstitutionsTooDeepInEachOtherAreUnclear(t *testing.T) {
+	_, ws := place(t)
+	const why = "the command line is too long or too deep to be read"
+	nested := func(depth int) event.Facts {
+		return ws.Shell(strings.Repeat("echo $(", depth) + "touch x" + strings.Repeat(")", depth))
+	}
+	if f := nested(8); f.Risk != event.RiskWrite || len(f.Unclear) > 0 {
+		t.Errorf("8 deep: risk %s, unclear %q", f.Risk, f.Unclear)
+	}
+	for _, depth := range []int{9, 2000} {
+		if f := nested(depth); f.Risk != event.RiskUnknown || !slices.Contains(f.Unclear, why) {
+			t.Errorf("%d deep: risk %s, unclear %q", depth, f.Risk, f.Unclear)
+		}
+	}
+}
