@@ -97,3 +97,15 @@ func TestTheMinimumIsTheModels(t *testing.T) {
 		t.Error("rules of a cache that nobody asks for")
 	}
 }
+
+// A request may hold four marks, and a fifth is refused. Where no system text was
+// given, the words about the schema are one all the same.
+func TestWordsAboutASchemaTakeTheMarkOfTheSystemText(t *testing.T) {
+	req := ask()
+	req.System, req.SchemaInPrompt, req.Schema = "", true, json.RawMessage(`{"type":"object"}`)
+	req.Tools = []llm.ToolDef{{Name: "look", Schema: json.RawMessage(`{"type":"object"}`)}}
+	got := marked(t, encoded(t, modelOf(nil), req))
+	if _, ok := got["system"]; !ok || len(got) != 2 {
+		t.Errorf("marks at %v", got)
+	}
+}

@@ -88,8 +88,13 @@ func (m *Model) appendPrefix(dst []byte, p *projection, req *llm.Request, notes 
 		dst = append(append(dst, schema...), `}}`...)
 	}
 	dst = m.appendExtra(dst, req)
-	dst = m.appendTools(dst, p, req)
-	dst = appendSystem(dst, wire.System(req, held), m.mark(req.Cache), notes)
+	system, mark := wire.System(req, held), m.mark(req.Cache)
+	ofTools := mark
+	if system != "" {
+		ofTools = "" // the end of the system text is that of the tools as well
+	}
+	dst = appendTools(dst, p, req, ofTools)
+	dst = appendSystem(dst, system, mark, notes)
 	return append(dst, `,"messages":[`...)
 }
 
@@ -128,7 +133,8 @@ func (m *Model) appendExtra(dst []byte, req *llm.Request) []byte {
 	})
 }
 
-func (m *Model) appendTools(dst []byte, p *projection, req *llm.Request) []byte {
+// appendTools writes the tools, the last of them with a mark.
+func appendTools(dst []byte, p *projection, req *llm.Request, mark string) []byte {
 	if len(req.Tools)+len(req.ProviderTools) == 0 {
 		return dst
 	}
@@ -151,8 +157,8 @@ func (m *Model) appendTools(dst []byte, p *projection, req *llm.Request) []byte 
 		}
 		dst = append(dst, `,"input_schema":`...)
 		dst = wire.AppendCompact(dst, t.Schema, `{"type":"object"}`)
-		if req.System == "" && i == len(req.Tools)-1 {
-			dst = append(dst, m.mark(req.Cache)...)
+		if i == len(req.Tools)-1 {
+			dst = append(dst, mark...)
 		}
 		dst = append(dst, '}')
 	}
