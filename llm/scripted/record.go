@@ -53,7 +53,7 @@ func (r *Recorder) Err() error {
 func (r *Recorder) Clean(clean func(turn []byte) []byte) { r.clean = clean }
 
 // Wrap returns the model with its turns recorded. It streams and encodes when
-// the model does.
+// the model does, and knows as much of its provider's cache.
 func (r *Recorder) Wrap(m llm.Model) llm.Model {
 	recorded := recorded{m, r}
 	streamer, streams := m.(llm.Streamer)
@@ -80,6 +80,14 @@ func (m recorded) Generate(ctx context.Context, req *llm.Request) (*llm.Response
 	resp, err := m.Model.Generate(ctx, req)
 	m.recorder.record(ctx, req.Ordinal, resp, err)
 	return resp, err
+}
+
+// CacheRules implements [llm.Cacher] as far as the model does.
+func (m recorded) CacheRules(model string, asked llm.Caching) (rules llm.CacheRules, ok bool) {
+	if cacher, caches := m.Model.(llm.Cacher); caches {
+		rules, ok = cacher.CacheRules(model, asked)
+	}
+	return rules, ok
 }
 
 type recordedStream struct {

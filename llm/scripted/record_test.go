@@ -183,4 +183,18 @@ func TestAWrappedModelCanWhatTheModelCan(t *testing.T) {
 	if _, ok := r.Wrap(scripted.New("s")).(llm.Encoder); ok {
 		t.Error("a model that does not encode does when it is recorded")
 	}
+	known := llm.CacheRules{Minimum: 7}
+	if rules, ok := r.Wrap(cachingModel{scripted.New("s"), known}).(llm.Cacher).CacheRules("m", ""); !ok || rules != known {
+		t.Errorf("the cache of a recorded model is %+v, %v", rules, ok)
+	}
+	if _, ok := r.Wrap(scripted.New("s")).(llm.Cacher).CacheRules("m", ""); ok {
+		t.Error("a model that knows of no cache does when it is recorded")
+	}
 }
+
+type cachingModel struct {
+	llm.Streamer
+	rules llm.CacheRules
+}
+
+func (m cachingModel) CacheRules(string, llm.Caching) (llm.CacheRules, bool) { return m.rules, true }
