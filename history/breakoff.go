@@ -31,7 +31,7 @@ func (h *History) BreakOff() {
 			return ok && open[idsOf(item).ID]
 		})
 	}
-	h.messages = slices.Clone(h.messages)
+	h.messages, h.linted = slices.Clone(h.messages), min(h.linted, last)
 	if h.messages[last] = &m; !substantial(m.Parts) {
 		h.messages = h.messages[:last]
 	}

@@ -231,3 +231,21 @@ func BenchmarkMessages(b *testing.B) {
 		})
 	}
 }
+
+// An answer that a request held already may be the one that leaves.
+func TestWhatIsBrokenOffIsCheckedAnew(t *testing.T) {
+	var h history.History
+	h.User("go")
+	h.Assistant(llm.Parts{llm.Item{Type: "server_tool_use", Raw: json.RawMessage(`{"id":"s"}`)}}, "m/a")
+	if _, err := h.Messages(); err != nil {
+		t.Fatal(err)
+	}
+	h.BreakOff()
+	if messages, err := h.Messages(); err != nil || len(messages) != 1 {
+		t.Errorf("%d messages, %v", len(messages), err)
+	}
+	h.Append(says(call("c1")))
+	if _, err := h.Messages(); err == nil {
+		t.Error("a call without a result is not found behind what was broken off")
+	}
+}
