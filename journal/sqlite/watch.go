@@ -22,6 +22,7 @@ type watcher struct {
 	subs    map[string]map[chan struct{}]bool
 	cancel  context.CancelFunc
 	stopped bool
+	polls   sync.WaitGroup
 }
 
 func newWatcher(db *sql.DB) *watcher {
@@ -39,7 +40,7 @@ func (w *watcher) add(ctx context.Context, run string) <-chan struct{} {
 	if w.cancel == nil && !w.stopped {
 		poll, cancel := context.WithCancel(context.Background())
 		w.cancel = cancel
-		go w.poll(poll)
+		w.polls.Go(func() { w.poll(poll) })
 	}
 	context.AfterFunc(ctx, func() { w.remove(run, ch) })
 	return ch
@@ -58,14 +59,17 @@ func (w *watcher) remove(run string, ch chan struct{}) {
 	}
 }
 
+// stop returns when the connection is given back by which others' commits were
+// looked for.
 func (w *watcher) stop() {
 	w.mu.Lock()
-	defer w.mu.Unlock()
 	w.stopped = true
 	if w.cancel != nil {
 		w.cancel()
 		w.cancel = nil
 	}
+	w.mu.Unlock()
+	w.polls.Wait()
 }
 
 // notify wakes the subscribers of a commit, and of the commands that it brought.

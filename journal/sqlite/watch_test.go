@@ -1,6 +1,7 @@
 package sqlite_test
 
 import (
+	"os"
 	"path/filepath"
 	"testing"
 	"testing/synctest"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/journal/journaltest"
+	"github.com/pawlrun/pawl/journal/sqlite"
 )
 
 // What is promised is how long somebody waits, not how busy the machine is: the
@@ -44,4 +46,20 @@ func TestAnotherStoreOnTheFileHearsOfEachCommitAndCommandWithin100Ms(t *testing.
 			})
 		}
 	})
+}
+
+// Who leaves last takes the log along; nothing of a store may still have the file
+// open then, or the log stays behind with all that was committed since it was begun.
+func TestAWatchedStoreLeavesNoLogWhenItCloses(t *testing.T) {
+	for range 20 {
+		path := filepath.Join(t.TempDir(), "journal.db")
+		s := openAt(t, path, sqlite.Options{})
+		<-s.Watch(t.Context()) // what was before the first look is news
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := os.Stat(path + "-wal"); !os.IsNotExist(err) {
+			t.Fatal("the log was left behind")
+		}
+	}
 }
