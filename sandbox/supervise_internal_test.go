@@ -4,6 +4,7 @@ package sandbox
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"io"
 	"os"
@@ -73,5 +74,31 @@ func TestASupervisorThatNobodyHearsStillEndsEverything(t *testing.T) {
 	}
 	if _, err := io.Copy(io.Discard, lines); err != nil {
 		t.Errorf("something of the command is still there: %v", err)
+	}
+}
+
+// In a namespace whoever finds the command reaped ends the process.
+func TestACommandIsNotReapedBeforeItsEndIsSaid(t *testing.T) {
+	for range 5000 {
+		var said bytes.Buffer
+		s := &supervisor{status: json.NewEncoder(&said)}
+		looking, found := make(chan struct{}), make(chan bool)
+		go func() {
+			close(looking)
+			for {
+				s.mu.Lock()
+				reaped, ended := s.reaped, said.Len() > 0
+				s.mu.Unlock()
+				if reaped {
+					found <- ended
+					return
+				}
+			}
+		}()
+		<-looking
+		s.commandEnded(0)
+		if !<-found {
+			t.Fatal("nobody would say how the command ended")
+		}
 	}
 }

@@ -221,16 +221,17 @@ func (s *supervisor) reap() {
 	}
 }
 
+// commandEnded says how in one step: who finds the command reaped may end this
+// process at once, as in a namespace, and nobody else would say it.
 func (s *supervisor) commandEnded(ws unix.WaitStatus) {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.reaped = true
-	limit := s.limit
-	s.mu.Unlock()
-	r := report{Ended: true, Exit: ws.ExitStatus(), Limit: limit}
+	r := report{Ended: true, Exit: ws.ExitStatus(), Limit: s.limit}
 	if ws.Signaled() {
 		r.Exit, r.Signal = 0, ws.Signal()
 	}
-	_ = s.report(r)
+	_ = s.status.Encode(r)
 }
 
 func (s *supervisor) report(r report) error {
