@@ -101,3 +101,16 @@ func TestACommandThatCouldNotStartLeavesNoProxyBehind(t *testing.T) {
 		t.Errorf("somebody still listens: %v", err)
 	}
 }
+
+// Requests that are under way when a command has ended come to their end after
+// what it asked for was told.
+func TestWhatACommandAskedForStaysAsItWasTold(t *testing.T) {
+	p := newProxy(egress.Rules{})
+	defer p.close()
+	_ = p.note("example.com", 443, nil)
+	told := p.reaches()
+	_ = p.note("example.com", 443, nil)
+	if told[0].Count != 1 {
+		t.Errorf("it is told of %d requests", told[0].Count)
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -197,7 +198,7 @@ func (p *proxy) note(host string, port uint16, err error) error {
 func (p *proxy) reaches() []Reach {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.reached
+	return slices.Clone(p.reached) // requests under way may still add to it
 }
 
 // refuse tells a command why it does not get what it asked for.
