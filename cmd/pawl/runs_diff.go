@@ -76,6 +76,9 @@ type cycleSide struct {
 	Cost    float64      `json:"usd"`
 	Usage   llm.Usage    `json:"usage"`
 	Outcome event.Reason `json:"outcome,omitempty"`
+	// called are the calls by their ids: Results stand in the order of Calls,
+	// whichever was done first.
+	called map[string]int
 }
 
 // side is a run as the diff reads it.
@@ -147,12 +150,28 @@ func (s *side) add(e *event.Event) {
 	case event.ModelAttemptFailed:
 		c.Usage, c.Cost = c.Usage.Add(d.Usage), c.Cost+d.Cost.USD
 	case event.ToolCall:
-		c.Calls = append(c.Calls, label(d))
+		c.call(d)
 	case event.ToolResult:
-		c.Results = append(c.Results, d.Output)
+		if _, made := c.called[d.CallID]; !made { // the end of its run cut it short
+			c.call(event.ToolCall{CallID: d.CallID, Tool: d.Tool})
+		}
+		c.Results[c.called[d.CallID]] = d.Output
 	case event.RunTerminatedBy:
 		c.Outcome = d.Reason
 	}
+}
+
+// call adds a call, or what a person made of it.
+func (c *cycleSide) call(d event.ToolCall) {
+	if at, edited := c.called[d.CallID]; edited {
+		c.Calls[at] = label(d)
+		return
+	}
+	if c.called == nil {
+		c.called = map[string]int{}
+	}
+	c.called[d.CallID] = len(c.Calls)
+	c.Calls, c.Results = append(c.Calls, label(d)), append(c.Results, "")
 }
 
 func (s *session) diff(ctx context.Context, left, right journal.Run) (diff, error) {
@@ -240,10 +259,7 @@ func (c *cycleSide) print(b *strings.Builder, run string) {
 	}
 	fmt.Fprintf(b, "  %s  %d in, %d out, USD %.4f  %s\n", run, c.Usage.Input, c.Usage.Output, c.Cost, firstLine(c.Text, 100))
 	for i, call := range c.Calls {
-		fmt.Fprintf(b, "    → %s\n", firstLine(call, 100))
-		if i < len(c.Results) {
-			fmt.Fprintf(b, "      %s\n", firstLine(c.Results[i], 100))
-		}
+		fmt.Fprintf(b, "    → %s\n      %s\n", firstLine(call, 100), firstLine(c.Results[i], 100))
 	}
 	if c.Outcome != "" {
 		fmt.Fprintf(b, "    ends: %s\n", c.Outcome)
