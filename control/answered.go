@@ -3,6 +3,7 @@ package control
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/pawlrun/pawl/event"
@@ -19,22 +20,36 @@ type Standing struct {
 	// Expired says the same of a run for which nobody decided in time: what it
 	// waits for can no longer come.
 	Expired bool `json:"expired,omitempty"`
+	// Pausing says that a run which is driven was told to pause. It parks once
+	// what is under way, such as a call that waits for a decision, has come to its
+	// end.
+	Pausing bool `json:"pausing,omitempty"`
 }
 
 // Standings are rows with what they do not say. No more is read of a run than its
 // last cycle. One that cannot be read stays listed as its row has it.
 func (d *Desk) Standings(ctx context.Context, rows []journal.Run) ([]Standing, error) {
 	all := make([]Standing, len(rows))
-	var parked []*Standing
+	l := look{Desk: d, now: time.Now()}
+	var parked, driven []*Standing
 	for i, r := range rows {
 		all[i].Run = r
-		if parkedFor(r, event.ParkApproval) || parkedFor(r, event.ParkInput) {
+		switch {
+		case parkedFor(r, event.ParkApproval) || parkedFor(r, event.ParkInput):
 			parked = append(parked, &all[i])
+		case (r.State == journal.Running || r.State == journal.Waiting) && Driven(r, l.now):
+			driven = append(driven, &all[i])
 		}
 	}
-	l := look{Desk: d, now: time.Now()}
-	if len(parked) > 1 {
+	if len(parked)+len(driven) > 1 {
 		l.readInboxes(ctx)
+	}
+	for _, s := range driven {
+		pausing, err := l.pausing(ctx, s.Run)
+		if err != nil && ctx.Err() != nil {
+			return nil, err
+		}
+		s.Pausing = err == nil && pausing
 	}
 	for _, s := range parked {
 		h, err := l.hold(ctx, s.Run)
@@ -53,6 +68,30 @@ func (d *Desk) Standing(ctx context.Context, r journal.Run) (Standing, error) {
 		return Standing{Run: r}, err
 	}
 	return all[0], nil
+}
+
+// pausing says that a pause was sent to a run that is driven. No cycle begins
+// after one, and going on voids it.
+func (l look) pausing(ctx context.Context, r journal.Run) (bool, error) {
+	sent, err := l.inbox(ctx, r.ID)
+	if err != nil {
+		return false, err
+	}
+	if slices.ContainsFunc(sent, func(c journal.Command) bool { return c.Kind == journal.Pause }) {
+		return true, nil
+	}
+	for rec, err := range l.backwards(ctx, r, 8) {
+		if err != nil {
+			return false, err
+		}
+		switch event.Type(rec.Type) {
+		case event.TypePauseRequested:
+			return true, nil
+		case event.TypeCycleStart, event.TypeRunResumed, event.TypeRunForked:
+			return false, nil
+		}
+	}
+	return false, nil
 }
 
 func parkedFor(r journal.Run, reason event.ParkReason) bool {

@@ -251,6 +251,48 @@ func TestARunWhoseChildrenAskIsAnsweredOnceTheyAre(t *testing.T) {
 	}
 }
 
+func TestARunThatIsDrivenIsPausingFromTheRequestUntilItParks(t *testing.T) {
+	pause := event.PauseRequested{By: "ann"}
+	for name, tt := range map[string]struct {
+		events  []event.Data
+		inbox   []journal.Command
+		left    bool
+		pausing bool
+	}{
+		"nobody asked":                                       {[]event.Data{asks("a")}, nil, false, false},
+		"while a call waits for a decision":                  {[]event.Data{asks("a"), pause}, nil, false, true},
+		"with events behind it":                              {[]event.Data{pause, event.ToolCall{}, asks("a")}, nil, false, true},
+		"a command that nobody has read":                     {[]event.Data{asks("a")}, []journal.Command{{Kind: journal.Pause}}, false, true},
+		"another command":                                    {[]event.Data{asks("a")}, []journal.Command{{Kind: journal.Input, Text: "x"}}, false, false},
+		"one that parked":                                    {[]event.Data{pause, event.RunParked{Reason: event.ParkPaused}}, nil, false, false},
+		"one that somebody has gone on with":                 {[]event.Data{pause, event.RunResumed{}, asks("a")}, nil, false, false},
+		"one whose process has gone, which goes on unpaused": {[]event.Data{asks("a"), pause}, nil, true, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			store, desk := shelf()
+			d := journaltest.Start(t, store, "run")
+			happens(t, d, append([]event.Data{event.CycleStart{Cycle: 1}}, tt.events...)...)
+			for _, c := range tt.inbox {
+				c.Run = "run"
+				if _, err := store.Send(t.Context(), c); err != nil {
+					t.Fatal(err)
+				}
+			}
+			row, err := store.Run(t.Context(), "run")
+			if err != nil {
+				t.Fatal(err)
+			}
+			row.Expiry = time.Now().Add(time.Minute)
+			if tt.left {
+				row.Expiry = time.Now().Add(-time.Minute)
+			}
+			if s, err := desk.Standing(t.Context(), row); err != nil || s.Pausing != tt.pausing {
+				t.Errorf("pausing %t, %v", s.Pausing, err)
+			}
+		})
+	}
+}
+
 // A list asks it of every run that it shows, however long these are.
 func TestAListReadsNoMoreOfARunThanItsLastCycle(t *testing.T) {
 	for name, tt := range map[string]struct {

@@ -4,12 +4,14 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/pawlrun/pawl/control"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/journal"
 )
@@ -69,6 +71,9 @@ func TestAPausedRunStandsStillUntilItIsResumed(t *testing.T) {
 		if got := gets[reply](l, http.StatusOK, http.MethodPost, path+"/pause", ""); !got.Live || !got.Taken {
 			t.Errorf("pause gets %+v", got)
 		}
+		if run := gets[control.Standing](l, http.StatusOK, http.MethodGet, path, ""); !run.Pausing {
+			t.Errorf("it does not say that it will pause: %+v", run)
+		}
 		time.Sleep(time.Hour)
 		if run := l.stands(path); run.State != journal.Paused || run.Owner != "" {
 			t.Fatalf("an hour later the run is %s, driven by %q", run.State, run.Owner)
@@ -80,6 +85,29 @@ func TestAPausedRunStandsStillUntilItIsResumed(t *testing.T) {
 		if run := l.stands(path); run.State != journal.Ended || run.Cycles != 2 {
 			t.Errorf("it goes on to %+v", run)
 		}
+	})
+}
+
+// Its next request would end it as failed, for good.
+func TestARunWhoseModelCannotBeHadIsNotGoneOnWith(t *testing.T) {
+	inBubble(t, writing, func(l local, dir string) {
+		_, path := l.begin("writes")
+		before := l.stands(path)
+		script := filepath.Join(dir, "writes.script.yaml")
+		if err := os.Rename(script, script+".gone"); err != nil {
+			t.Fatal(err)
+		}
+		p := l.refuses(http.StatusConflict, "cannot-go-on", http.MethodPost, path+"/resume", "")
+		if !strings.Contains(p.Detail, "writes.script.yaml") || p.Next == "" || p.Run != before.ID {
+			t.Errorf("%+v", p)
+		}
+		if after := l.stands(path); after.State != journal.Parked || after.Seq != before.Seq || after.Owner != "" {
+			t.Errorf("it is %+v", after)
+		}
+		if err := os.Rename(script+".gone", script); err != nil {
+			t.Fatal(err)
+		}
+		gets[reply](l, http.StatusOK, http.MethodPost, path+"/resume", "")
 	})
 }
 

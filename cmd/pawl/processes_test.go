@@ -67,6 +67,12 @@ func TestPauseParksARunOfAnotherProcessAtItsNextBoundary(t *testing.T) {
 	s := p.startWaiting()
 	id := p.newest()
 	p.exits(0, "runs", "pause", id)
+	if f := p.exits(0, "runs"); !strings.HasPrefix(f.out, id+"  running, pausing  ") {
+		t.Errorf("it is listed as %q", f.out)
+	}
+	if f := p.exits(0, "runs", "show", id); !strings.Contains(f.out, "state     running, pausing\n") {
+		t.Errorf("it is shown as %s", f.out)
+	}
 	p.write("go", "")
 	if f := s.wait(); f.code != 4 || !strings.Contains(f.err, "parked: paused") {
 		t.Errorf("exit code %d: %s", f.code, f.err)

@@ -32,7 +32,7 @@ that fits no other run.
 
 A run is queued before it begins, then running, or waiting in a process that goes on. It is parked
 where its process left it until somebody decides, says something or resumes it, paused where that
-was asked for, and ended for good. A parked run that has got what it waits for is answered: it only
+was asked for (pausing until then), and ended for good. A parked run that has got what it waits for is answered: it only
 has to be resumed.`,
 		Example: `  pawl runs
   pawl runs --state parked
@@ -112,9 +112,11 @@ func standingNow(r control.Standing, now time.Time) string {
 	return standing(r.Run) + toGoOn(r)
 }
 
-// toGoOn stands behind the standing of a parked run.
+// toGoOn stands behind the standing of a run that parked, or is about to.
 func toGoOn(r control.Standing) string {
 	switch {
+	case r.Pausing:
+		return ", pausing"
 	case r.Answered:
 		return ", answered; resume it"
 	case r.Expired:

@@ -185,6 +185,27 @@ func TestADecisionFromElsewhereEndsTheQuestion(t *testing.T) {
 	}
 }
 
+// It does not pause before the question is answered, and says so.
+func TestAPauseSentToAQuestionIsSeenToCome(t *testing.T) {
+	p := newProject(t, map[string]string{"agent.yaml": gatedAgent, "script.yaml": shellTurn("touch touched") + "- text: the end\n"})
+	y, s := p.atTerminal(nil, "run", "agent.yaml", "go")
+	p.eventually("it asks", func() bool { return strings.Contains(y.seen(), "[y]es") })
+	id := p.newest()
+	if f := p.exits(0, "runs", "pause", id); !strings.Contains(f.out, "the run parks once what it waits for is decided") {
+		t.Errorf("pause says %q", f.out)
+	}
+	if f := p.exits(0, "runs"); !strings.HasPrefix(f.out, id+"  waiting: approval_required, pausing  ") {
+		t.Errorf("it is listed as %q", f.out)
+	}
+	y.types("y\n")
+	if f := s.wait(); f.code != 4 || !p.exists("touched")() {
+		t.Errorf("exit code %d: %q", f.code, y.seen())
+	}
+	if f := p.exits(0, "runs"); !strings.HasPrefix(f.out, id+"  paused  ") {
+		t.Errorf("it is listed as %q", f.out)
+	}
+}
+
 func TestCtrlCAtAQuestionParksTheRun(t *testing.T) {
 	p := newProject(t, map[string]string{"agent.yaml": gatedAgent, "script.yaml": shellTurn("touch touched") + "- text: the end\n"})
 	y, s := p.atTerminal(nil, "run", "agent.yaml", "go")
