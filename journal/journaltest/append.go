@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -22,6 +23,7 @@ func appendContract() []contract {
 		{"an append may release the lease", appendReleases},
 		{"a status without events is kept", statusAlone},
 		{"a batch may have many events", manyAtOnce},
+		{"a run may be created with several events, behind many of others", createdWithSeveral},
 	}
 }
 
@@ -199,15 +201,37 @@ func appendReleases(t *testing.T, s journal.Store, _ *clock) {
 }
 
 func statusAlone(t *testing.T, s journal.Store, _ *clock) {
+	Start(t, s, "before")
 	d := Start(t, s, "a")
+	Start(t, s, "behind")
+	d.Append(t, slices.Repeat([]event.Data{said("one of many")}, 1500)...)
 	b := d.Batch(t)
 	b.Status = journal.Status{State: journal.Parked, Detail: "interrupted", Cycles: 3}
 	if err := d.Write(t, b); err != nil {
 		t.Fatal(err)
 	}
-	row := look(t, s, "a").Row
-	if diff := cmp.Diff(b.Status, row.Status); diff != "" || row.Seq != 1 || row.Head != d.Head {
-		t.Errorf("row %+v:\n%s", row, diff)
+	after := look(t, s, "a")
+	if diff := cmp.Diff(b.Status, after.Row.Status); diff != "" || after.Row.Seq != d.Seq || after.Row.Head != d.Head {
+		t.Errorf("row %+v:\n%s", after.Row, diff)
+	}
+	if n := int64(len(after.Records)); n != d.Seq {
+		t.Errorf("%d of %d events are read behind it", n, d.Seq)
 	}
 	d.Append(t, said("goes on"))
+}
+
+func createdWithSeveral(t *testing.T, s journal.Store, _ *clock) {
+	Start(t, s, "before").Append(t, slices.Repeat([]event.Data{said("one of many")}, 1500)...)
+	d := &Driver{Store: s}
+	b := d.batch(t, "a", said("first"), said("second"), said("third"))
+	b.Lease = journal.Lease{Run: "a", Owner: "owner", Expiry: Epoch().Add(time.Minute)}
+	if _, _, err := s.Create(t.Context(), journal.Run{ID: "a", Kind: "Agent", Created: Epoch()}, b); err != nil {
+		t.Fatal(err)
+	}
+	for after := range int64(4) {
+		got, err := s.Records(t.Context(), "a", after, 0)
+		if diff := cmp.Diff(b.Records[after:], got, cmpopts.IgnoreFields(journal.Record{}, "Pos"), cmpopts.EquateEmpty()); err != nil || diff != "" {
+			t.Errorf("after %d (-want +got): %v\n%s", after, err, diff)
+		}
+	}
 }

@@ -17,7 +17,9 @@ func deleteContract() []contract {
 		{"a driven run is not deleted", drivenStays},
 		{"a deleted run leaves nothing but its positions", deletedIsGone},
 		{"a position is never given twice", positionsStayUnique},
+		{"a position is not given again when older runs are deleted after the newest", positionsOutliveOlderRuns},
 		{"a blob goes with the last run that needs it", blobsGoWithTheLast},
+		{"all blobs of a run go with it, however many", manyBlobsGo},
 		{"prune deletes whole old trees and nothing that is alive", pruneTrees},
 	}
 }
@@ -48,7 +50,7 @@ func drivenStays(t *testing.T, s journal.Store, c *clock) {
 		t.Errorf("something went:\n%s", diff)
 	}
 	d.Append(t, said("goes on"))
-	c.Advance(time.Hour)
+	c.Advance(d.Lease.Expiry.Sub(c.Now()))
 	if err := s.Delete(t.Context(), "a"); err != nil {
 		t.Errorf("left behind by a driver that is gone: %v", err)
 	}
@@ -62,6 +64,7 @@ func deletedIsGone(t *testing.T, s journal.Store, c *clock) {
 	a.Append(t, slices.Repeat([]event.Data{said("to be forgotten")}, 700)...)
 	b.Append(t, said("to be kept"))
 	send(t, s, journal.Command{Run: "a", Kind: journal.Input, Text: "to be forgotten"})
+	waiting := send(t, s, journal.Command{Run: "b", Kind: journal.Input, Text: "to be kept"})
 	kept := look(t, s, "b")
 	if err := s.Release(t.Context(), a.Lease); err != nil {
 		t.Fatal(err)
@@ -81,7 +84,7 @@ func deletedIsGone(t *testing.T, s journal.Store, c *clock) {
 	if err := a.Write(t, a.Batch(t, said("too late"))); !errors.Is(err, journal.ErrNotFound) {
 		t.Errorf("an append to it: %v, want ErrNotFound", err)
 	}
-	wantInbox(t, s, "")
+	wantInbox(t, s, "", waiting)
 	log, err := s.Tail(t.Context(), 0, 0)
 	if diff := cmp.Diff(kept.Records, log); err != nil || diff != "" {
 		t.Errorf("the tail (-want +got): %v\n%s", err, diff)
@@ -110,6 +113,58 @@ func positionsStayUnique(t *testing.T, s journal.Store, _ *clock) {
 		seen[d.First], last = true, d.First
 		if err := s.Delete(t.Context(), "a"); err != nil {
 			t.Fatal(err)
+		}
+	}
+}
+
+func positionsOutliveOlderRuns(t *testing.T, s journal.Store, _ *clock) {
+	for _, id := range []string{"a", "b", "c"} {
+		ended(t, s, id, "", Epoch())
+	}
+	last := ended(t, s, "last", "", Epoch()).First
+	for _, id := range []string{"last", "c", "b", "a"} {
+		if err := s.Delete(t.Context(), id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if next := ended(t, s, "next", "", Epoch()).First; next <= last {
+		t.Errorf("pos %d is given after %d was", next, last)
+	}
+}
+
+func manyBlobsGo(t *testing.T, s journal.Store, c *clock) {
+	blobs := make([]journal.Blob, 100)
+	for i := range blobs {
+		blobs[i] = journal.NewBlob([]byte{byte(i)})
+	}
+	kept := blobs[10:20]
+	for id, named := range map[string][]journal.Blob{"a": blobs, "b": kept} {
+		d := Start(t, s, id)
+		b := d.Batch(t, said("see the blobs"))
+		b.Blobs = named
+		if err := d.Write(t, b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.Advance(time.Hour)
+	if err := s.Delete(t.Context(), "a"); err != nil {
+		t.Fatal(err)
+	}
+	left := 0
+	for _, blob := range blobs {
+		switch _, err := s.Blob(t.Context(), blob.Digest); {
+		case err == nil:
+			left++
+		case !errors.Is(err, journal.ErrNotFound):
+			t.Fatal(err)
+		}
+	}
+	if left != len(kept) {
+		t.Errorf("%d blobs are left, want the %d that another run named", left, len(kept))
+	}
+	for _, blob := range kept {
+		if _, err := s.Blob(t.Context(), blob.Digest); err != nil {
+			t.Error(err)
 		}
 	}
 }

@@ -80,8 +80,7 @@ func TestTheNextDeletionFinishesOneThatACrashCutShort(t *testing.T) {
 	if n := count(t, path, `SELECT count(*) FROM blobs`); n != 3 {
 		t.Errorf("%d blobs, want 3: one is of both runs", n)
 	}
-	tamper(t, path,
-		`INSERT INTO deleted (rid, first, last) SELECT rid, first, last FROM runs WHERE id = 'first'`, `DELETE FROM runs WHERE id = 'first'`)
+	hide(t, path, "first")
 	if err := s.Delete(t.Context(), "second"); err != nil {
 		t.Fatal(err)
 	}
@@ -94,6 +93,111 @@ func TestTheNextDeletionFinishesOneThatACrashCutShort(t *testing.T) {
 		if n := count(t, path, query); n != want {
 			t.Errorf("%s is %d, want %d", query, n, want)
 		}
+	}
+	intact(t, s, kept)
+}
+
+// hide begins the deletion of a run as a process does that is killed before it
+// has freed anything.
+func hide(t *testing.T, path, run string) {
+	t.Helper()
+	tamper(t, path,
+		`INSERT INTO deleted (rid, first, last) SELECT rid, first, last FROM runs WHERE id = '`+run+`'`,
+		`DELETE FROM runs WHERE id = '`+run+`'`)
+}
+
+// Each keeps its own account of how far it has come, wherever the events of
+// the runs lie among each other's.
+func TestDeletionsThatWereCutShortDoNotForgetEachOther(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "journal.db")
+	s := open(t, path)
+	long(t, s, "buried", 1)
+	if err := s.Delete(t.Context(), "buried"); err != nil {
+		t.Fatal(err)
+	}
+	first, second := journaltest.Start(t, s, "first"), journaltest.Start(t, s, "second")
+	second.Append(t, texts(10)...)
+	first.Append(t, slices.Repeat(texts(1), 3000)...)
+	second.Append(t, texts(10)...)
+	long(t, s, "third", 10)
+	kept := journaltest.Start(t, s, "kept")
+	hide(t, path, "first")
+	hide(t, path, "second")
+	if err := s.Check(t.Context()); err != nil {
+		t.Errorf("amid the deletions: %v", err)
+	}
+	if err := s.Delete(t.Context(), "third"); err != nil {
+		t.Fatal(err)
+	}
+	if n := count(t, path, `SELECT count(*) FROM log`); n != 1 {
+		t.Errorf("%d events are left, want the one of the run that stays", n)
+	}
+	if n := count(t, path, `SELECT count(*) FROM deleted`); n != 0 {
+		t.Errorf("%d deletions are unfinished", n)
+	}
+	intact(t, s, kept)
+}
+
+// One row keeps the newest pos from being given again, and no more than that
+// stays of however many runs.
+func TestDeletedRunsLeaveOneRowAtMost(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "journal.db")
+	s := open(t, path)
+	for i := range 4 {
+		long(t, s, "a", 3)
+		long(t, s, "b", 3)
+		order := []string{"a", "b"}
+		if i%2 == 1 {
+			slices.Reverse(order)
+		}
+		for _, id := range order {
+			if err := s.Delete(t.Context(), id); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if n := count(t, path, `SELECT count(*) FROM log WHERE rid = 0 AND type = '' AND body = x''`); n != 1 {
+			t.Errorf("%d empty rows, want 1", n)
+		}
+		if n := count(t, path, `SELECT count(*) FROM log`); n != 1 {
+			t.Errorf("%d rows, want 1", n)
+		}
+		if err := s.Check(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+	kept := journaltest.Start(t, s, "kept")
+	long(t, s, "a", 3)
+	kept.Append(t, texts(1)...)
+	if err := s.Delete(t.Context(), "a"); err != nil {
+		t.Fatal(err)
+	}
+	if n := count(t, path, `SELECT count(*) FROM log`); n != 2 {
+		t.Errorf("%d rows, want those of the run that stays", n)
+	}
+	if n := count(t, path, `SELECT count(*) FROM deleted`); n != 0 {
+		t.Errorf("%d rows are noted as buried, want none", n)
+	}
+	intact(t, s, kept)
+}
+
+func TestADeletedRunLeavesNoEventHoweverFarApartTheyLie(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "journal.db")
+	s := open(t, path)
+	d, kept := journaltest.Start(t, s, "a"), journaltest.Start(t, s, "kept")
+	for range 3 {
+		d.Append(t, texts(2)...)
+		kept.Append(t, slices.Repeat(texts(1), 1500)...)
+	}
+	d.End(t)
+	if err := s.Release(t.Context(), d.Lease); err != nil {
+		t.Fatal(err)
+	}
+	kept.Append(t, texts(1)...)
+	if err := s.Delete(t.Context(), "a"); err != nil {
+		t.Fatal(err)
+	}
+	if n := count(t, path, `SELECT count(*) FROM log`); n != int(kept.Seq) {
+		t.Errorf("%d events are left, want the %d of the run that stays", n, kept.Seq)
 	}
 	intact(t, s, kept)
 }

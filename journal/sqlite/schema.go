@@ -164,9 +164,9 @@ func queriesOf(version int64) queries {
 }
 
 // ownerless leaves out what is being deleted, and the newest event of a run that
-// was, which stays without a body.
+// was, which stays without a run.
 const ownerless = `
-SELECT count(*) FROM log WHERE rid NOT IN (SELECT rid FROM runs) AND rid NOT IN (SELECT rid FROM deleted) AND length(body) > 0`
+SELECT count(*) FROM log WHERE rid NOT IN (SELECT rid FROM runs) AND rid NOT IN (SELECT rid FROM deleted)`
 
 // ownLog goes back from a run's last block to the one where its reading
 // starts, unless that is the first, and from there on. The order is that of the
