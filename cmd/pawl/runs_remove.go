@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pawlrun/pawl/engine"
 	"github.com/pawlrun/pawl/journal"
 )
 
@@ -28,16 +29,18 @@ func (a *app) removeCommand() *cobra.Command {
 		Example:    "  pawl runs rm k7x2",
 		Args:       cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			return a.withRun(c.Context(), toWrite, args[0], func(s *session, r journal.Run) error {
+			ctx, stop := interruptible(c.Context())
+			defer stop()
+			return a.withRun(ctx, toWrite, args[0], func(s *session, r journal.Run) error {
 				if r.State != journal.Ended && !force {
 					return usagef("run %s has not ended (%s); cancel it first, or remove it all the same with --force", r.ID, standing(r))
 				}
-				if err := s.unshared(c.Context(), r); err != nil {
+				if err := s.unshared(ctx, r); err != nil {
 					return err
 				}
-				gone, err := s.remove(c.Context(), r)
+				gone, err := s.remove(ctx, r)
 				if err != nil {
-					return a.cutShort(err, gone, asJSON)
+					return a.cutShort(ctx, err, gone, asJSON)
 				}
 				return a.printRemoved(gone, asJSON)
 			})
@@ -75,7 +78,25 @@ func (n *node) unshared() error {
 }
 
 // remove deletes a run after everything below it, with its log if it has one.
+// It looks for children once more behind that: somebody may have gone on with
+// the run until it was deleted, and nobody can since.
 func (s *session) remove(ctx context.Context, r journal.Run) ([]string, error) {
+	gone, err := s.removeChildren(ctx, r)
+	if err != nil {
+		return gone, err
+	}
+	if err := s.store.Delete(ctx, r.ID); err != nil {
+		return gone, err
+	}
+	gone = append(gone, r.ID)
+	if err := s.app.removeLog(r.ID); err != nil {
+		return gone, err
+	}
+	late, err := s.removeChildren(ctx, r)
+	return append(gone, late...), err
+}
+
+func (s *session) removeChildren(ctx context.Context, r journal.Run) ([]string, error) {
 	children, err := s.store.Runs(ctx, journal.Filter{Parent: r.ID})
 	if err != nil {
 		return nil, err
@@ -87,10 +108,7 @@ func (s *session) remove(ctx context.Context, r journal.Run) ([]string, error) {
 			return gone, err
 		}
 	}
-	if err := s.store.Delete(ctx, r.ID); err != nil {
-		return gone, err
-	}
-	return append(gone, r.ID), s.app.removeLog(r.ID)
+	return gone, nil
 }
 
 // removeLog removes what a run wrote while it was detached.
@@ -114,7 +132,10 @@ func (a *app) printRemoved(ids []string, asJSON bool) error {
 }
 
 // cutShort is a removal's error, after what it had removed by then.
-func (a *app) cutShort(err error, gone []string, asJSON bool) error {
+func (a *app) cutShort(ctx context.Context, err error, gone []string, asJSON bool) error {
+	if errors.Is(err, context.Canceled) && errors.Is(context.Cause(ctx), engine.ErrInterrupted) {
+		err = &exitError{code: exitCancelled, err: errors.New("interrupted; what else was to be removed stays")}
+	}
 	if len(gone) > 0 {
 		err = errors.Join(err, a.printRemoved(gone, asJSON))
 	}
@@ -159,6 +180,8 @@ func (a *app) prune(ctx context.Context, f pruneFlags) error {
 	if err != nil {
 		return err
 	}
+	ctx, stop := interruptible(ctx)
+	defer stop()
 	s, err := a.open(ctx, toWrite)
 	if err != nil {
 		return err
@@ -175,7 +198,7 @@ func (a *app) prune(ctx context.Context, f pruneFlags) error {
 		}
 	}
 	if err != nil {
-		return a.cutShort(err, gone, f.json)
+		return a.cutShort(ctx, err, gone, f.json)
 	}
 	if len(gone) == 0 {
 		fmt.Fprintf(a.err, "nothing to remove: whatever is %s changed within %s, is being driven, or has a child or a fork that stays\n",

@@ -54,7 +54,9 @@ func (a *app) open(ctx context.Context, m mode) (*session, error) {
 			return nil, nothingRan
 		}
 	}
-	first := m == toCreate && a.makesHome()
+	if m == toCreate {
+		makeHome(filepath.Dir(a.journalPath))
+	}
 	store, err := sqlite.Open(ctx, a.journalPath, sqlite.Options{ReadOnly: m == toRead})
 	if m == toRead && errors.Is(err, fs.ErrNotExist) {
 		return nil, nothingRan
@@ -69,26 +71,24 @@ func (a *app) open(ctx context.Context, m mode) (*session, error) {
 	if err != nil {
 		return nil, failure(err)
 	}
-	if first {
-		keepOutOfGit(filepath.Dir(a.journalPath))
-	}
 	config, unread := a.config()
 	e := engine.New(store, launch.Machine, engine.Options{Secrets: credentials(config)})
 	return &session{app: a, store: store, engine: e, desk: control.New(store, e), unread: unread}, nil
 }
 
-// makesHome says that the directory .pawl of the journal is about to be made.
-func (a *app) makesHome() bool {
-	dir := filepath.Dir(a.journalPath)
-	_, err := os.Stat(dir)
-	return filepath.Base(dir) == ".pawl" && errors.Is(err, fs.ErrNotExist)
-}
-
-// keepOutOfGit keeps the journal out of the repository that the working tree
-// may be: it holds what files and people said. A config file is for everybody.
-// Without it nothing but tidiness is lost.
-func keepOutOfGit(dir string) {
-	_ = os.WriteFile(filepath.Join(dir, ".gitignore"), []byte("*\n!config.yaml\n"), 0o600)
+// makeHome makes the directory .pawl of a journal and keeps what comes into it
+// out of the repository that the working tree may be: a journal holds what files
+// and people said. A config file is for everybody. It does so before there is a
+// journal, so that whoever is killed meanwhile leaves none that is kept by
+// nothing; one that was killed before that has left the directory empty. Where it
+// fails nothing but tidiness is lost.
+func makeHome(dir string) {
+	if filepath.Base(dir) != ".pawl" || sqlite.MakeDir(dir) != nil {
+		return
+	}
+	if entries, err := os.ReadDir(dir); err == nil && len(entries) == 0 {
+		_ = os.WriteFile(filepath.Join(dir, ".gitignore"), []byte("*\n!config.yaml\n"), 0o600)
+	}
 }
 
 // noPlace says that a path can never be a file's.

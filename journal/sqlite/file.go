@@ -63,7 +63,7 @@ func CheckPath(path string) error {
 // agent saw and must not be readable by others. The directory entry is synced,
 // so that a journal that was acknowledged is found again after a power cut.
 func create(path string) error {
-	if err := makeDir(filepath.Dir(path)); err != nil {
+	if err := MakeDir(filepath.Dir(path)); err != nil {
 		return err
 	}
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
@@ -76,13 +76,13 @@ func create(path string) error {
 	return errors.Join(f.Sync(), f.Close(), syncDir(filepath.Dir(path)))
 }
 
-// makeDir is os.MkdirAll whose new directories are on disk when it returns.
-func makeDir(dir string) error {
+// MakeDir is os.MkdirAll whose new directories are on disk when it returns.
+func MakeDir(dir string) error {
 	if _, err := os.Stat(dir); err == nil || !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	parent := filepath.Dir(dir)
-	if err := makeDir(parent); err != nil {
+	if err := MakeDir(parent); err != nil {
 		return err
 	}
 	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
