@@ -31,7 +31,7 @@ func environment(a *spec.Agent, o Options, resolver *models.Resolver) (engine.En
 		if !slices.Contains(r.GateProtected, name) {
 			return nil, nil
 		}
-		return sandbox.ProtectedNames(o.Workspace, protected, path, true)
+		return sandbox.NewOtherNames(o.Workspace, protected).Of(path, true)
 	}})
 	if err != nil {
 		return engine.Env{}, nil, errors.Join(err, o.closeBox())

@@ -120,15 +120,31 @@ func (w *linkWalk) walk(root string, visit func(path string, id fileID, names in
 	})
 }
 
-// ProtectedNames are the protected names of the file at a path of a workspace,
-// and of the files below a directory if below says so, where that is another
-// name of the same file (a hard link): who writes to the one writes to the
-// other, and who reads the one has read the other. Names are relative to the
-// workspace and separated by "/". It looks at no protected file when those at
-// the path have one name only.
-func ProtectedNames(workspace string, p Protection, path string, below bool) ([]string, error) {
-	workspace, ok := resolved(workspace)
-	if p == nil || !ok {
+// OtherNames looks for the protected names that files of a workspace have besides
+// the ones that they are called by (hard links): who writes to the one writes to the
+// other, and who reads the one has read the other. It is for one moment, in which
+// what is protected is looked through once, and not at all where every file that is
+// asked about has one name only.
+type OtherNames struct {
+	workspace string
+	protected Protection
+
+	looked bool
+	names  map[fileID][]string
+	err    error
+}
+
+// NewOtherNames looks in a workspace. Nothing is protected where p is nil.
+func NewOtherNames(workspace string, p Protection) *OtherNames {
+	return &OtherNames{workspace: workspace, protected: p}
+}
+
+// Of are the protected names of the file at a path of the workspace, and of the
+// files below a directory if below says so, but for those that lie there themselves.
+// They are relative to the workspace and separated by "/".
+func (o *OtherNames) Of(path string, below bool) ([]string, error) {
+	workspace, ok := resolved(o.workspace)
+	if o.protected == nil || !ok {
 		return nil, nil
 	}
 	at := filepath.Join(workspace, path)
@@ -140,22 +156,28 @@ func ProtectedNames(workspace string, p Protection, path string, below bool) ([]
 	if err := w.walk(at, func(_ string, id fileID, _ int) { of[id] = true }); err != nil || len(of) == 0 {
 		return nil, err
 	}
-	closed, _, err := protected(workspace, p)
-	if err != nil {
-		return nil, err
+	if !o.looked {
+		o.looked, o.err = true, o.look(workspace)
 	}
 	var found []string
-	for _, root := range closed {
-		err := w.walk(root, func(name string, id fileID, _ int) {
-			rel, err := filepath.Rel(workspace, name)
-			if err == nil && of[id] && !inside(name, at) {
+	for id := range of {
+		for _, name := range o.names[id] {
+			if rel, err := filepath.Rel(workspace, name); err == nil && !inside(name, at) {
 				found = append(found, filepath.ToSlash(rel))
 			}
-		})
-		if err != nil {
-			return nil, err
 		}
 	}
 	slices.Sort(found)
-	return slices.Compact(found), nil
+	return slices.Compact(found), o.err
+}
+
+// look finds every protected file that has several names.
+func (o *OtherNames) look(workspace string) error {
+	closed, _, err := protected(workspace, o.protected)
+	o.names = map[fileID][]string{}
+	w := linkWalk{left: maxEntries}
+	for _, root := range closed {
+		err = errors.Join(err, w.walk(root, func(name string, id fileID, _ int) { o.names[id] = append(o.names[id], name) }))
+	}
+	return err
 }

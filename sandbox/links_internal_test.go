@@ -100,7 +100,7 @@ func TestTheProtectedNamesOfAFileAreFound(t *testing.T) {
 		"a": {".git/hooks/run"}, "b": {"same.pem", "sub/key.pem"}, "sub/key.pem": {"same.pem"},
 	} {
 		for _, workspace := range []string{dir, link} {
-			got, err := ProtectedNames(workspace, dotGit{}, path, false)
+			got, err := NewOtherNames(workspace, dotGit{}).Of(path, false)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -112,7 +112,7 @@ func TestTheProtectedNamesOfAFileAreFound(t *testing.T) {
 		}
 	}
 	for path, want := range map[string][]string{".": nil, "other": {".git/hooks/run"}, "sub": {"same.pem"}} {
-		got, err := ProtectedNames(dir, dotGit{}, path, true)
+		got, err := NewOtherNames(dir, dotGit{}).Of(path, true)
 		if err != nil || !slices.Equal(got, want) {
 			t.Errorf("below %s: %q, %v, want %q", path, got, err, want)
 		}

@@ -14,12 +14,13 @@ import (
 // before a command so much as reads what is protected, the names of what it
 // reads count as well.
 func (o Options) withOtherNames(facts event.Facts) event.Facts {
+	others := sandbox.NewOtherNames(o.Dir, o.Protected)
 	for _, p := range slices.Clone(facts.Paths) {
 		changes := p.Write || p.Given
 		if !changes && !o.GateReads || p.Unknown || p.Outside || p.Alias {
 			continue
 		}
-		names, err := sandbox.ProtectedNames(o.Dir, o.Protected, p.Path, !changes && p.Tree)
+		names, err := others.Of(p.Path, !changes && p.Tree)
 		if err != nil {
 			facts.Unclear = append(facts.Unclear, "whether "+p.Path+" is another name of something protected is not known")
 		}

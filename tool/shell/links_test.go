@@ -54,6 +54,35 @@ func TestACommandIsJudgedByTheProtectedNamesOfAFile(t *testing.T) {
 	}
 }
 
+// looking counts what is looked at for something protected.
+type looking struct {
+	gitAlone
+	at *int
+}
+
+func (l looking) Protects(path string) bool {
+	*l.at++
+	return l.gitAlone.Protects(path)
+}
+
+// A workspace may be full of files with other names, as some package managers make
+// them, and large: it is not looked through for each of those that a command names.
+func TestAWorkspaceIsLookedThroughOnceForAllThatACommandNames(t *testing.T) {
+	dir, looked := t.TempDir(), 0
+	if err := os.WriteFile(filepath.Join(dir, "a"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"b", "c", "d"} {
+		if err := os.Link(filepath.Join(dir, "a"), filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sh := shell.New(shell.Options{Dir: dir, Protected: looking{at: &looked}})
+	if paths := sh.Facts(json.RawMessage(`{"command":"rm a b c d"}`)).Paths; len(paths) != 4 || looked != 4 {
+		t.Errorf("for %d files, %d were looked at", len(paths), looked)
+	}
+}
+
 // gitByLink protects .git and a link that leads to the directory notes.
 type gitByLink struct{ gitAlone }
 
