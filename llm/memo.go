@@ -95,34 +95,21 @@ func alike(a, b []*Message) int {
 	return n
 }
 
-// before returns the encoded form of what stands before the messages (tools
-// and system text), identified by key.
-func (c *Memo) before(wire, key string, encode func() []byte) Segment {
-	if c == nil {
-		return promptSegment(encode())
-	}
-	c.use(wire)
-	if c.prefix == nil || c.key != key {
-		seg := promptSegment(encode())
-		c.prefix, c.key = &seg, key
-	}
-	return *c.prefix
-}
-
 // RequestPrefix returns the encoded form of what stands before the messages of a
 // request; variant tells forms of one request apart. It is encoded again when
 // any of that is not the same as last time.
 func (c *Memo) RequestPrefix(wire, variant string, req *Request, encode func() []byte) Segment {
-	if c != nil && c.prefix != nil && !samePrefix(&c.fixed, req) {
-		c.prefix = nil
+	if c == nil {
+		return promptSegment(encode())
 	}
+	c.use(wire)
 	c.forget(req.Messages)
-	seg := c.before(wire, variant, encode)
-	if c != nil {
-		c.fixed = *req
+	if c.prefix == nil || c.key != variant || !samePrefix(&c.fixed, req) {
+		seg := promptSegment(encode())
+		c.prefix, c.key, c.fixed = &seg, variant, *req
 		c.fixed.Messages, c.fixed.Encoded, c.fixed.Memo = nil, nil, nil
 	}
-	return seg
+	return *c.prefix
 }
 
 // Len is how many messages are remembered.
@@ -134,7 +121,7 @@ const spare = 256
 // forget drops what a conversation no longer holds once there is much of it, so
 // that a run which is compacted again and again does not keep all that it was.
 func (c *Memo) forget(messages []*Message) {
-	if c == nil || len(c.encoded) <= 2*len(messages)+spare {
+	if len(c.encoded) <= 2*len(messages)+spare {
 		return
 	}
 	kept := make(map[*Message]Segment, len(messages))
