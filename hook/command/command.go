@@ -82,7 +82,7 @@ func failure(e shell.Ended) error {
 	if said := strings.TrimSpace(e.Stderr); said != "" {
 		how += ": " + said
 	}
-	return fmt.Errorf("%s", how)
+	return errors.New(how)
 }
 
 func (c Command) environment() []string {

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/pawlrun/pawl/llm"
 )
@@ -59,33 +60,25 @@ func allowed(c byte) bool {
 }
 
 func sanitize(name string, limit int) string {
-	clean := true
-	for i := range len(name) {
-		clean = clean && allowed(name[i])
+	if w := mapped(name); w != "" && len(w) <= limit {
+		return w
 	}
-	if clean && name != "" && len(name) <= limit {
-		return name
-	}
-	mapped := strings.Map(func(r rune) rune {
-		if r < 128 && allowed(byte(r)) {
+	return hashed(name, limit)
+}
+
+// mapped has an underscore for each character that is not allowed.
+func mapped(name string) string {
+	return strings.Map(func(r rune) rune {
+		if r < utf8.RuneSelf && allowed(byte(r)) {
 			return r
 		}
 		return '_'
 	}, name)
-	if mapped == "" || len(mapped) > limit {
-		return hashed(name, limit)
-	}
-	return mapped
 }
 
 func hashed(name string, limit int) string {
 	sum := sha256.Sum256([]byte(name))
 	tail := "_" + hex.EncodeToString(sum[:4])
-	mapped := strings.Map(func(r rune) rune {
-		if r < 128 && allowed(byte(r)) {
-			return r
-		}
-		return '_'
-	}, name)
-	return mapped[:min(len(mapped), limit-len(tail))] + tail
+	w := mapped(name)
+	return w[:min(len(w), limit-len(tail))] + tail
 }
