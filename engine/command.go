@@ -8,6 +8,7 @@ import (
 
 	"github.com/pawlrun/pawl/budget"
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/hook"
 	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/machine"
 	"github.com/pawlrun/pawl/policy"
@@ -322,8 +323,12 @@ func (d *driver) answerAll(ctx context.Context, cmds []journal.Command, a *answe
 	return d.commit(ctx)
 }
 
+// errNobodyHears is why the hooks behind a run that nobody drives are not heard.
+var errNobodyHears = errors.New("the run was cancelled while nobody drove it, so nobody was there to hear the hook")
+
 // endCancelled ends a run that nobody drives, its children first. The machine
-// makes its last decisions; none of them needs another effect.
+// makes its last decisions; none of them needs another effect but hooks, which only
+// who drives the run has.
 func (d *driver) endCancelled(ctx context.Context, c journal.Command, recovered bool) error {
 	if err := d.stage(event.RunResumed{Recovered: recovered, Owner: d.engine.opts.Owner, Policy: policy.Reading}); err != nil {
 		return err
@@ -345,6 +350,8 @@ func (d *driver) endCancelled(ctx context.Context, c journal.Command, recovered 
 				err = d.stage(unresolved(a))
 			case machine.CancelChild:
 				err = d.endWithChild(ctx, a)
+			case machine.RunHook:
+				err = d.stage(hook.Result(hook.Call{Stage: a.Stage, Hook: a.Hook}, a.Observer, hook.Answer{}, errNobodyHears))
 			default:
 				err = fmt.Errorf("engine: run %s asks for an effect after its cancel", d.run)
 			}

@@ -420,6 +420,28 @@ func TestHooksSeeTheRunBeginAndEndAndMayKeepItFromBeginning(t *testing.T) {
 	}
 }
 
+// Whoever cancels a run that nobody drives has none of its hooks, and ends it.
+func TestARunThatNobodyDrivesIsCancelledWithoutTheHooksBehindIt(t *testing.T) {
+	r := newRig(t).tools(say()).gate("say").turns(scripted.Turn{ToolCalls: calls("say", `{"text":"hi"}`)}).
+		hooks(
+			hook.Hook{Stage: event.HookAfterRun, Name: "tell", Run: answers(hook.Answer{})},
+			hook.Hook{Stage: event.HookAfterRun, Name: "log", Run: answers(hook.Answer{})},
+		)
+	run := r.start(t.Context())
+	parkedAs(t, run, event.ParkApproval)
+	r.send(journal.Command{Run: run.ID, Kind: journal.Cancel, By: "somebody"})
+	unheard := event.HookResult{
+		Hook: "tell", Stage: event.HookAfterRun, Decision: event.HookContinue, Observer: true, Failed: true,
+		Reason: "the run was cancelled while nobody drove it, so nobody was there to hear the hook",
+	}
+	second := unheard
+	second.Hook = "log"
+	if diff := cmp.Diff([]event.HookResult{unheard, second}, heard(r.whole(run.ID))); diff != "" {
+		t.Errorf("(-want +recorded):\n%s", diff)
+	}
+	r.replayed(run.ID)
+}
+
 func TestRecordedHooksSayWhatTheySaidAndDoNothing(t *testing.T) {
 	var heardLive atomic.Int64
 	live := func(a hook.Answer, err error) hookFunc {
