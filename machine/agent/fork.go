@@ -25,6 +25,9 @@ func (m *Machine) applyForked(e *event.Event, d event.RunForked) error {
 		if len(m.cfg.Targets) == 0 {
 			return fmt.Errorf("agent: fork %s names no model", e.Run)
 		}
+		if m.cycle == 0 {
+			m.beforeRun = hooks{due: m.cfg.hookAfter(nil, event.HookBeforeRun, "")}
+		}
 	}
 	m.system = prompt(m.cfg.System, m.fence.Active())
 	for _, r := range d.Results {

@@ -114,6 +114,16 @@ func TestAForkUnderOtherSettingsGoesOnByThemAlone(t *testing.T) {
 			t.Errorf("it is asked under %s, want %s", got, rules.Version())
 		}
 	})
+	t.Run("who lets it begin", func(t *testing.T) {
+		p := newPlay(t, hooked(gate(event.HookBeforeRun, "first"), gate(event.HookBeforeRun, "second")))
+		b := p.branch(event.TypeRunStarted, hooked(gate(event.HookBeforeRun, "first"), gate(event.HookBeforeRun, "third")))
+		b.heard("before_run/first/0", goesOn())
+		b.heard("before_run/third/0", blocks("it is late"))
+		if o := b.outcome(); o.Reason != event.ReasonPolicyDenied {
+			t.Errorf("it ended with %+v", o)
+		}
+		b.check()
+	})
 	t.Run("what an answer without calls means", func(t *testing.T) {
 		p := newPlay(t, agent.Config{OnNoToolCall: agent.NoToolCallNudge, MaxNudges: 1, NudgeText: "go on"})
 		p.answer(says("done"))
