@@ -31,6 +31,17 @@ func (d *driver) commandCame() {
 	}
 }
 
+// overrule drops the pauses that were sent before somebody resumed the run, who
+// has decided otherwise.
+func (d *driver) overrule(sent []journal.Command) {
+	for _, c := range sent {
+		if c.Kind == journal.Pause {
+			d.seen[c.ID] = true
+			d.consumed = append(d.consumed, c.ID)
+		}
+	}
+}
+
 // takeCommands turns the rows of the run's inbox into events. Each row is
 // taken once, and consumed by the commit of what it became.
 func (d *driver) takeCommands(ctx context.Context) error {
@@ -71,9 +82,6 @@ func (d *driver) takeCommands(ctx context.Context) error {
 func (d *driver) translate(c journal.Command) event.Data {
 	switch c.Kind {
 	case journal.Pause:
-		if d.resuming {
-			return nil // whoever resumes the run after it has decided otherwise
-		}
 		return event.PauseRequested{By: c.By, Command: c.ID}
 	case journal.Input:
 		return d.blobs.detach(event.InputReceived{Text: c.Text, Media: c.Media, By: c.By, Command: c.ID})

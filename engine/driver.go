@@ -95,12 +95,11 @@ type driver struct {
 	// seen are the commands that were taken, asked the calls whose approval a
 	// person is being asked for, asking the flight of the last question that is
 	// still open, hooking the flights of the hooks that are being
-	// heard or about to be, resuming that the driver has not begun yet.
-	seen     map[int64]bool
-	asked    map[string]bool
-	asking   string
-	hooking  map[string]bool
-	resuming bool
+	// heard or about to be.
+	seen    map[int64]bool
+	asked   map[string]bool
+	asking  string
+	hooking map[string]bool
 	// given is the first cycle whose messages of the environment ([Env.Inputs])
 	// have not been journalled.
 	given int
@@ -189,9 +188,7 @@ func (d *driver) hearFirst(work context.Context) error {
 	if err := d.takeCommands(work); err != nil {
 		return err
 	}
-	err := d.giveInputs(0)
-	d.resuming = false
-	return err
+	return d.giveInputs(0)
 }
 
 // finished says that nothing is left to do here: the run ended, or it parked

@@ -268,9 +268,14 @@ func (e *Engine) resume(ctx context.Context, run string, build func(event.RunSta
 	if d.env, err = build(started); err != nil {
 		return giveUp(err)
 	}
-	d.resuming, d.above, d.env.Inputs = true, above, nil
+	d.above, d.env.Inputs = above, nil
 	resumed := event.RunResumed{Recovered: d.machine.State().Parked == nil, Owner: e.opts.Owner, Policy: policy.Reading, Secrets: e.otherSecrets(d)}
-	if resumed.Unread, err = e.unreadable(ctx, run); err == nil {
+	sent, err := e.store.Inbox(ctx, run)
+	if err != nil {
+		err = fmt.Errorf("engine: resume run %s: %w", run, err)
+	} else {
+		d.overrule(sent)
+		resumed.Unread = e.unreadable(sent)
 		err = d.stage(resumed)
 	}
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/pawlrun/pawl/engine"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/journal"
+	"github.com/pawlrun/pawl/journal/memory"
 	"github.com/pawlrun/pawl/llm/scripted"
 )
 
@@ -82,6 +83,35 @@ func TestAPauseParksAtTheNextBoundary(t *testing.T) {
 			t.Errorf("outcome %+v", o)
 		}
 	})
+}
+
+func TestAPauseThatComesBeforeAResumedRunHasBegunCounts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &prompt{Store: memory.New(nil), heard: func() {}}
+		r := newRig(t, store).turns(scripted.Turn{Text: "too late", Delay: time.Hour}, scripted.Turn{Text: "done"})
+		run := r.start(t.Context())
+		synctest.Wait()
+		run.Interrupt()
+		parkedAs(t, run, event.ParkInterrupted)
+		store.heard = func() { r.send(journal.Command{Run: run.ID, Kind: journal.Pause, By: "ann"}) }
+		parkedAs(t, r.resume(run.ID), event.ParkPaused)
+		store.heard = func() {}
+		if o := outcome(t, r.resume(run.ID)); !o.OK {
+			t.Errorf("outcome %+v", o)
+		}
+	})
+}
+
+// prompt is a store that says when a driver begins to listen.
+type prompt struct {
+	journal.Store
+	heard func()
+}
+
+func (p *prompt) WatchInbox(ctx context.Context, run string) <-chan struct{} {
+	news := p.Store.WatchInbox(ctx, run)
+	p.heard()
+	return news
 }
 
 func TestAPauseThatACallAsksForHoldsFromTheEndOfItsCycle(t *testing.T) {
