@@ -76,15 +76,16 @@ func (p Peers) notOfRun(ctx context.Context, inode string) error {
 		return err
 	}
 	const next = "a person must do this, from a process of their own"
+	owners, ancestry := slices.Sorted(maps.Keys(drivers)), engine.NewAncestry()
 	var others []int
 	hidden, hider := 0, ""
 	for _, pid := range pids {
-		owner := driverOf(pid, drivers)
-		if owner == "" {
+		driver := slices.IndexFunc(owners, func(owner string) bool { return ancestry.ComesFrom(pid, owner) })
+		if driver < 0 {
 			others = append(others, pid)
 			continue
 		}
-		run := drivers[owner]
+		run := drivers[owners[driver]]
 		switch holds, err := p.holds(pid, inode); {
 		case err != nil:
 			hidden, hider = pid, run
@@ -112,16 +113,6 @@ func (p Peers) processes() ([]int, error) {
 		}
 	}
 	return pids, nil
-}
-
-// driverOf is the driver that a process is or comes from, or "".
-func driverOf(pid int, drivers map[string]string) string {
-	for _, owner := range slices.Sorted(maps.Keys(drivers)) {
-		if engine.ComesFrom(pid, owner) {
-			return owner
-		}
-	}
-	return ""
 }
 
 // holds says whether a process has a socket open. One that has ended has none;
