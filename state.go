@@ -70,8 +70,9 @@ func stateOf(run string, m *agent.Machine, s machine.State) State {
 		}
 	}
 	for _, p := range s.Pending {
-		p.Args = bytes.Clone(p.Args)
-		out.Pending = append(out.Pending, p)
+		own := *p
+		own.Args = bytes.Clone(p.Args)
+		out.Pending = append(out.Pending, own)
 	}
 	if o := out.Outcome; o != nil {
 		o.Cost, o.Index, o.Error = clone(o.Cost), clone(o.Index), clone(o.Error)

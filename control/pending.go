@@ -61,7 +61,7 @@ func (d *Desk) PendingIn(ctx context.Context, run string) ([]Pending, error) {
 	}
 	var calls []Pending
 	for _, p := range m.State().Pending {
-		calls = append(calls, Pending{Run: run, ToolPendingApproval: p})
+		calls = append(calls, Pending{Run: run, ToolPendingApproval: *p})
 	}
 	return calls, nil
 }

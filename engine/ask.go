@@ -182,9 +182,9 @@ func (d *driver) unask(flight string) {
 
 // pending returns the open approval of a call, or nil.
 func pending(s machine.State, callID string) *event.ToolPendingApproval {
-	for i := range s.Pending {
-		if s.Pending[i].CallID == callID {
-			return &s.Pending[i]
+	for _, p := range s.Pending {
+		if p.CallID == callID {
+			return p
 		}
 	}
 	return nil

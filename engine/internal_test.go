@@ -58,7 +58,8 @@ func (m *waitsForApproval) State() machine.State {
 		s.Phase = machine.Ended
 	}
 	if m.decision == nil {
-		s.Pending = []event.ToolPendingApproval{m.pending()}
+		p := m.pending()
+		s.Pending = []*event.ToolPendingApproval{&p}
 	}
 	return s
 }

@@ -3,6 +3,7 @@ package engine_test
 import (
 	"context"
 	"encoding/json"
+	"runtime"
 	"testing"
 	"testing/synctest"
 
@@ -29,4 +30,31 @@ func TestAnAnswerMayHoldThousandsOfCalls(t *testing.T) {
 			t.Errorf("%d results, the first is %+v", len(res), res[0])
 		}
 	})
+}
+
+// Each answer is compared with what still waits.
+func TestThousandsOfQuestionsAtOnceTakeLittleMemory(t *testing.T) {
+	parts := make(llm.Parts, 2_000)
+	for i := range parts {
+		parts[i] = llm.ToolCall{Name: "work", Args: json.RawMessage(`{}`)}
+	}
+	r := newRig(t).tools(toolFunc("work", func(context.Context) (string, error) { return "worked", nil })).gate("work").model(answersFirst(parts...)).
+		asker(func(context.Context, event.ToolPendingApproval) (event.ToolApprovalResolved, error) {
+			return event.ToolApprovalResolved{Kind: event.ApprovalRejected, Approver: "ann", Reason: "no"}, nil
+		})
+	r.cfg.Limits.MaxToolCalls = len(parts)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	run := r.start(t.Context())
+	if o := outcome(t, run); !o.OK {
+		t.Errorf("outcome %+v, error %+v", o, o.Error)
+	}
+	runtime.ReadMemStats(&after)
+	const most = 200 << 20
+	if took := after.TotalAlloc - before.TotalAlloc; took > most {
+		t.Errorf("%d questions took %d MiB", len(parts), took>>20)
+	}
+	if res := results(r.whole(run.ID)); len(res) != len(parts) || res[0].ErrorType != event.ErrorRejected {
+		t.Errorf("%d results, the first is %+v", len(res), res[0])
+	}
 }

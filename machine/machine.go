@@ -201,6 +201,6 @@ type State struct {
 	// Asking says that the run goes on and has nothing to do but wait for a
 	// person, whose time is not the run's.
 	Asking bool
-	// Pending are the approvals that wait for a decision.
-	Pending []event.ToolPendingApproval
+	// Pending are the approvals that wait for a decision. They must not be changed.
+	Pending []*event.ToolPendingApproval
 }

@@ -49,7 +49,7 @@ func otherArgs(r *rand.Rand) json.RawMessage {
 
 // decideAll answers what a run asks, most of the time; some answers come late,
 // some bring other arguments, and some are given twice.
-func (s *simulation) decideAll(in *incarnation, run string, pending []event.ToolPendingApproval) {
+func (s *simulation) decideAll(in *incarnation, run string, pending []*event.ToolPendingApproval) {
 	w := s.world
 	if len(pending) > 0 && w.bad(2) {
 		time.Sleep(time.Duration(w.draw(7_200_000)) * time.Millisecond)

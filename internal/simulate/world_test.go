@@ -453,7 +453,7 @@ func (w *world) begins(p *process, name string, c tool.Call, effect event.Effect
 }
 
 // commands that an operator may send at any moment.
-func (w *world) command(run string, pending []event.ToolPendingApproval) journal.Command {
+func (w *world) command(run string, pending []*event.ToolPendingApproval) journal.Command {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	c := journal.Command{Run: run, By: "operator", Text: fmt.Sprint("word ", w.r.IntN(100))}

@@ -120,7 +120,7 @@ func (p *play) question(id string) event.ToolPendingApproval {
 	p.t.Helper()
 	for _, pending := range p.live.State().Pending {
 		if pending.CallID == id {
-			return pending
+			return *pending
 		}
 	}
 	p.t.Fatalf("%s waits for no decision:\n%s", id, p.log.String())
@@ -135,6 +135,19 @@ func (p *play) edit(id, tool, args, reason string) {
 		CallID: id, Kind: event.ApprovalEdited, Digest: pending.Digest, Policy: pending.Policy, Approver: "ann", Reason: reason,
 		At: p.now, Args: json.RawMessage(args),
 	})
+}
+
+func TestTheTimeForADecisionEndsAlsoWhileOtherCallsRun(t *testing.T) {
+	p := newPlay(t, agent.Config{Policy: gated("send"), Dispatch: agent.ParallelAll, Approvals: agent.Approvals{Seconds: 60}})
+	p.answer(asks("", "put a", "put b", "send c"))
+	p.after(59 * time.Second)
+	p.results("c1.1=put")
+	p.question("c1.3")
+	p.after(time.Second)
+	p.result("c1.2", event.ToolResult{Output: "put"})
+	if n := len(p.live.State().Pending); n != 0 || !strings.Contains(p.log.String(), "expired") {
+		t.Errorf("%d calls wait:\n%s", n, p.log.String())
+	}
 }
 
 // A change of the arguments is another action: what was approved of the one

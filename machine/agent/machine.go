@@ -119,10 +119,11 @@ func (m *Machine) State() machine.State {
 	case m.parked != nil:
 		s.Phase = machine.Parked
 	}
-	if m.standing.total.pending > 0 {
+	if n := m.standing.total.pending; n > 0 {
+		s.Pending = make([]*event.ToolPendingApproval, 0, n)
 		for _, c := range m.unsettled() {
 			if c.waits() {
-				s.Pending = append(s.Pending, *c.pending)
+				s.Pending = append(s.Pending, c.pending)
 			}
 		}
 	}
@@ -202,7 +203,9 @@ func (m *Machine) apply(e *event.Event) error {
 		}
 		m.applyHook(&d)
 	case event.ToolPendingApproval:
-		return m.onOpenCall(e, d.CallID, func(c *call) { c.pending = &d })
+		return m.onOpenCall(e, d.CallID, func(c *call) {
+			c.pending, m.standing.until = &d, sooner(m.standing.until, d.ExpiresAt)
+		})
 	case event.ToolApprovalResolved:
 		m.applyApproval(&d)
 	case event.ToolStarted:

@@ -1,6 +1,7 @@
 package agent_test
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"testing"
@@ -12,8 +13,8 @@ import (
 )
 
 // settling is how many looks at a call a machine takes to bring n calls of one
-// answer to their results.
-func settling(t *testing.T, cfg agent.Config, tool string, n int) (looks int) {
+// answer to their results, the last of one tool and the others of another.
+func settling(t *testing.T, cfg agent.Config, last, tool string, n int) (looks int) {
 	t.Helper()
 	m := agent.New()
 	apply := func(d event.Data) {
@@ -29,7 +30,10 @@ func settling(t *testing.T, cfg agent.Config, tool string, n int) (looks int) {
 	apply(started)
 	answer := event.ModelResponse{Cycle: 1, Attempt: 1, Model: "m/a", FinishReason: llm.FinishTool}
 	for i := range n {
-		id := fmt.Sprint("c1.", i)
+		id, tool := fmt.Sprint("c1.", i), tool
+		if i == n-1 {
+			tool = last
+		}
 		answer.ToolCalls = append(answer.ToolCalls, event.CallRef{CallID: id, Tool: tool})
 		answer.Parts = append(answer.Parts, llm.ToolCall{CallID: id, Name: tool, Args: fmt.Appendf(nil, `{"path":"%d"}`, i)})
 	}
@@ -51,6 +55,11 @@ func settling(t *testing.T, cfg agent.Config, tool string, n int) (looks int) {
 			case machine.RunTool:
 				apply(event.ToolStarted{CallID: a.CallID, Attempt: a.Attempt, Key: a.Key})
 				runs = append(runs, a)
+			case machine.RunHook:
+				apply(event.HookResult{CallID: a.CallID, Hook: a.Hook, Stage: a.Stage, Observer: a.Observer, Decision: event.HookContinue})
+			case machine.Ask:
+				p := a.Approval
+				apply(event.ToolApprovalResolved{CallID: p.CallID, Kind: event.ApprovalApproved, Digest: p.Digest, Policy: p.Policy, Approver: "ann", At: epoch})
 			case machine.CallModel:
 				if a.Cycle > 1 {
 					if results != n {
@@ -63,28 +72,34 @@ func settling(t *testing.T, cfg agent.Config, tool string, n int) (looks int) {
 			}
 		}
 		if !changed {
-			apply(event.ToolResult{CallID: runs[0].CallID, Tool: tool, Output: runs[0].CallID})
+			apply(event.ToolResult{CallID: runs[0].CallID, Tool: runs[0].Tool, Output: runs[0].CallID})
 			runs, results = runs[1:], results+1
 		}
 	}
 }
 
 func TestACallIsLookedAtAsOftenAsItMovesHoweverManyAreBesideIt(t *testing.T) {
+	asks, later := gated("send"), agent.Approvals{Seconds: 60}
+	observer := []agent.Hook{{Stage: event.HookAfterTool, Name: "tests", Observer: true}}
 	for name, tt := range map[string]struct {
-		cfg  agent.Config
-		tool string
+		cfg        agent.Config
+		last, tool string
 	}{
-		"one after the other":     {tool: "send"},
-		"reads":                   {tool: "read"},
-		"all at once":             {cfg: agent.Config{Dispatch: agent.ParallelAll}, tool: "put"},
-		"declined":                {cfg: agent.Config{Policy: gated("send"), Approve: agent.ApproveDeny}, tool: "send"},
-		"of a tool that is not":   {tool: "nosuch"},
-		"by what they write into": {cfg: agent.Config{Dispatch: agent.ByResource}, tool: "put"},
+		"one after the other":                  {tool: "send"},
+		"reads":                                {tool: "read"},
+		"all at once":                          {cfg: agent.Config{Dispatch: agent.ParallelAll}, tool: "put"},
+		"declined":                             {cfg: agent.Config{Policy: gated("send"), Approve: agent.ApproveDeny}, tool: "send"},
+		"of a tool that is not":                {tool: "nosuch"},
+		"observed":                             {cfg: agent.Config{Hooks: observer}, tool: "put"},
+		"put to a person":                      {cfg: agent.Config{Policy: asks}, tool: "send"},
+		"beside one that is":                   {cfg: agent.Config{Policy: asks, Dispatch: agent.ParallelAll}, last: "send", tool: "put"},
+		"beside one that will not be for ever": {cfg: agent.Config{Policy: asks, Dispatch: agent.ParallelAll, Approvals: later}, last: "send", tool: "put"},
+		"by what they write into":              {cfg: agent.Config{Dispatch: agent.ByResource}, tool: "put"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			// Each is resolved, judged, asked about, answered, begun and settled, and looked at before and after.
 			const n, most = 3000, 12
-			if looks := settling(t, tt.cfg, tt.tool, n); looks > most*n {
+			if looks := settling(t, tt.cfg, cmp.Or(tt.last, tt.tool), tt.tool, n); looks > most*n {
 				t.Errorf("%d calls are looked at %d times", n, looks)
 			}
 		})

@@ -3,6 +3,7 @@ package agent
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	"github.com/pawlrun/pawl/event"
 )
@@ -60,9 +61,11 @@ type standing struct {
 	// touched are the calls that the event which is being applied changes.
 	touched []*call
 	// rested says that no call had a step before it when they were looked at last,
-	// in these circumstances; moved are those that have changed since.
+	// in these circumstances, and that none has until a time; moved are those that
+	// have changed since.
 	rested bool
 	among  circumstances
+	until  *time.Time
 	moved  []*call
 }
 
@@ -121,7 +124,7 @@ func (m *Machine) recount(data event.Data) {
 		c.counted = now
 	}
 	switch data.(type) {
-	case event.ToolStarted, event.ToolResult:
+	case event.ToolStarted, event.ToolResult, event.HookResult, event.ToolPendingApproval, event.ToolApprovalResolved:
 		s.moved = append(s.moved, s.touched...)
 	default: // may mean something for any call
 		s.rested = false
@@ -132,7 +135,7 @@ func (m *Machine) recount(data event.Data) {
 // toDecide are the calls that may have a step before them, in call order.
 func (m *Machine) toDecide() []*call {
 	s := &m.standing
-	if !s.rested || s.among != m.circumstances() {
+	if !s.rested || s.among != m.circumstances() || s.until != nil && !m.last.Before(*s.until) {
 		return m.calls
 	}
 	slices.SortFunc(s.moved, func(a, b *call) int { return cmp.Compare(a.index, b.index) })
@@ -140,10 +143,10 @@ func (m *Machine) toDecide() []*call {
 	return s.moved
 }
 
-// lookedAt notes that the calls were looked at. What waits for a time, or for a
-// limit that is to be raised, is looked at each time.
+// lookedAt notes that the calls were looked at. What waits for another attempt, or
+// for a limit that is to be raised, is looked at each time.
 func (m *Machine) lookedAt(held string) {
 	s := &m.standing
-	s.rested = held == "" && len(m.actions) == 0 && s.total.pending == 0 && s.total.retrying == 0
+	s.rested = held == "" && len(m.actions) == 0 && s.total.retrying == 0
 	s.among, s.moved = m.circumstances(), s.moved[:0]
 }
