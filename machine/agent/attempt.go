@@ -34,8 +34,8 @@ type attempt struct {
 func (a *attempt) begin() { *a = attempt{number: 1, target: a.target} }
 
 func (a *attempt) requested(d event.ModelRequested) {
-	a.number, a.inFlight, a.orphan = d.Attempt, true, false
-	a.failure, a.notBefore, a.withheld = nil, time.Time{}, d.Withheld
+	a.number, a.inFlight = d.Attempt, true
+	a.notBefore, a.withheld = time.Time{}, d.Withheld
 }
 
 func (a *attempt) failed(d *event.ModelAttemptFailed) {

@@ -79,6 +79,24 @@ func TestAParkedChildIsLeftAloneWhileItsSiblingGoes(t *testing.T) {
 	}
 }
 
+// Whoever takes a run up again has its children go on.
+func TestARunThatIsTakenUpAgainWakesItsChildren(t *testing.T) {
+	p := newPlay(t, agent.Config{Dispatch: agent.ParallelAll})
+	p.hires()
+	p.command(event.ChildParked{CallID: "c1.1", Child: "k1", Reason: event.ParkPaused})
+	p.command(event.ChildParked{CallID: "c1.2", Child: "k2", Reason: event.ParkPaused})
+	p.resume()
+	var woken []string
+	for _, a := range p.live.Next() {
+		if a, ok := a.(machine.StartChild); ok {
+			woken = append(woken, a.Child)
+		}
+	}
+	if !slices.Equal(woken, []string{"k1", "k2"}) {
+		t.Errorf("woken are %q\n%s", woken, p.log.String())
+	}
+}
+
 // What a child brings forth is progress of the run that started it.
 func TestARunIsNotIdleWhileItsChildWorks(t *testing.T) {
 	p := newPlay(t, agent.Config{Dispatch: agent.ParallelAll, Limits: budget.Limits{MaxIdleSeconds: 10}})
@@ -96,11 +114,15 @@ func TestARunIsNotIdleWhileItsChildWorks(t *testing.T) {
 func TestWhatDoesNotFitAChildIsRefused(t *testing.T) {
 	finished := event.ChildFinished{CallID: "c1.1", Child: "k1"}
 	for name, misfit := range map[string]func(p *play) event.Data{
-		"a second child of a call":   func(*play) event.Data { return event.ChildStarted{CallID: "c1.1", Child: "k3"} },
-		"a park of another child":    func(*play) event.Data { return event.ChildParked{CallID: "c1.1", Child: "k2"} },
-		"a wait of no child":         func(*play) event.Data { return event.ChildWaiting{CallID: "c1.1", Child: "k9", Waiting: true} },
-		"a second end":               func(p *play) event.Data { p.apply(finished); return finished },
-		"a park of one that ended":   func(p *play) event.Data { p.apply(finished); return event.ChildParked{CallID: "c1.1", Child: "k1"} },
+		"a second child of a call": func(*play) event.Data { return event.ChildStarted{CallID: "c1.1", Child: "k3"} },
+		"a park of another child":  func(*play) event.Data { return event.ChildParked{CallID: "c1.1", Child: "k2"} },
+		"a wait of no child":       func(*play) event.Data { return event.ChildWaiting{CallID: "c1.1", Child: "k9", Waiting: true} },
+		"a second end":             func(p *play) event.Data { p.apply(finished); return finished },
+		"a park of one that ended": func(p *play) event.Data { p.apply(finished); return event.ChildParked{CallID: "c1.1", Child: "k1"} },
+		"a use of what was not set aside": func(p *play) event.Data {
+			p.apply(event.BudgetReserved{ID: "1", Run: "k1"})
+			return event.BudgetCommitted{ID: "2", Run: "k1"}
+		},
 		"a refusal of a root's call": func(*play) event.Data { return event.BudgetRefused{ID: "1.1/1"} },
 	} {
 		p := newPlay(t, agent.Config{Dispatch: agent.ParallelAll})
@@ -173,5 +195,73 @@ func TestARunEndsOrWaitsWhereTheRunAboveHasNoRoom(t *testing.T) {
 	p.resume()
 	if _, ok := p.live.Next()[0].(machine.Reserve); !ok {
 		t.Errorf("after the raise it does not ask again: %+v", p.live.Next())
+	}
+}
+
+// begins starts a run below another one, which sets aside what it asks for.
+func (p *play) begins(cfg agent.Config) {
+	p.t.Helper()
+	p.parent = "above"
+	p.starts(cfg)
+	p.funds(1500)
+}
+
+// funds sets aside above what the run asks for, with that much for the answer.
+func (p *play) funds(output int64) {
+	p.t.Helper()
+	due, ok := p.live.Next()[0].(machine.Reserve)
+	if !ok {
+		p.t.Fatalf("%+v", p.live.Next())
+	}
+	p.command(event.BudgetReserved{ID: due.ID, Input: due.Call.Input, Output: output, USD: 2000})
+}
+
+// A run below may use what is set aside for it above, and no more: its model is
+// asked to keep to that, and the run above is told what it really used.
+func TestARunBelowKeepsToWhatIsSetAsideForItAndTellsWhatItUsed(t *testing.T) {
+	p := emptyPlay(t)
+	p.begins(agent.Config{})
+	if got := p.call.Request.MaxTokens; got != 1500 {
+		t.Errorf("%d tokens are asked for of 1500", got)
+	}
+	p.respond(used(40, 2, asks("", "read a")))
+	settled, ok := p.live.Next()[0].(machine.Record).Data.(event.BudgetCommitted)
+	if want := (llm.Usage{Input: 40, Output: 2}); !ok || settled.USD != 42 || !settled.Priced || settled.Usage == nil || *settled.Usage != want {
+		t.Errorf("%+v", p.live.Next())
+	}
+}
+
+// A sibling may wait for what a run holds that is paused before its call.
+func TestARunBelowGivesBackWhatItHoldsBeforeItParks(t *testing.T) {
+	p := emptyPlay(t)
+	p.begins(agent.Config{})
+	p.breaks(llm.ClassThrottled, retryAfter(30*time.Second))
+	p.funds(1500)
+	p.apply(event.PauseRequested{})
+	if d, ok := p.live.Next()[0].(machine.Record).Data.(event.BudgetCommitted); !ok || d.Usage != nil {
+		t.Errorf("%+v", p.live.Next())
+	}
+	p.advance()
+	if d := p.live.State().Parked; d == nil || d.Reason != event.ParkPaused {
+		t.Errorf("%+v", d)
+	}
+}
+
+// What became of a reservation is looked for in the child's journal after a crash,
+// as long as it is open.
+func TestWhatAChildHasSetAsideIsOpenUntilItIsUsed(t *testing.T) {
+	p := newPlay(t, agent.Config{Dispatch: agent.ParallelAll})
+	p.hires()
+	p.command(event.BudgetReserved{ID: "1", Run: "k1", Input: 5})
+	p.command(event.BudgetReserved{ID: "1", Run: "k2", Input: 7})
+	if open := p.live.Drawn("k1"); len(open) != 1 || open[0].Input != 5 {
+		t.Errorf("k1 holds %+v", open)
+	}
+	p.command(event.BudgetCommitted{ID: "1", Run: "k1"})
+	if open := p.live.Drawn("k1"); len(open) != 0 {
+		t.Errorf("k1 holds %+v, which it has used", open)
+	}
+	if open := p.live.Drawn("k2"); len(open) != 1 || open[0].Input != 7 {
+		t.Errorf("k2 holds %+v", open)
 	}
 }

@@ -39,6 +39,9 @@ func TestCycle(t *testing.T) {
 			p.answer(asks("", "read a"))
 			p.results("c1.1=A")
 		}},
+		{"there is no ceiling where the owner wants none", agent.Config{Limits: cycles(budget.None)}, func(p *play) {
+			p.answer(says("done"))
+		}},
 		{"a condition met in the last allowed cycle wins over the ceiling", agent.Config{
 			Limits: cycles(1), Conditions: []stop.Condition{green, done},
 		}, func(p *play) {
@@ -139,6 +142,11 @@ func TestBudgets(t *testing.T) {
 			p.results("c1.1=A")
 		}},
 		{"a final answer that used the money up is still the final answer", money(worst), func(p *play) {
+			p.answer(used(54, 3, says("done")))
+		}},
+		{"a condition on money is met by the final answer that used it up", agent.Config{
+			MaxTokens: 4, Limits: budget.Limits{USDPerRun: worst}, Conditions: []stop.Condition{{Kind: stop.BudgetExhausted}},
+		}, func(p *play) {
 			p.answer(used(54, 3, says("done")))
 		}},
 		{"the calls that the budget allows run and the others are told", limit(budget.Limits{MaxToolCalls: 2}), func(p *play) {
@@ -260,6 +268,11 @@ func TestBudgets(t *testing.T) {
 		{"a request that would be too large is not made", limit(budget.Limits{MaxRequestTokens: 100}), func(p *play) {
 			p.answer(asks("", "read a"))
 			p.results("c1.1=" + strings.Repeat("long ", 100))
+		}},
+		{"wall time that is used up while a call waits its turn keeps it from starting", limit(budget.Limits{MaxWallSeconds: 10}), func(p *play) {
+			p.answer(asks("", "send a", "send b"))
+			p.after(10 * time.Second)
+			p.results("c1.1=A")
 		}},
 		{"wall time that is used up keeps calls from starting", limit(budget.Limits{MaxWallSeconds: 10}), func(p *play) {
 			p.now = p.now.Add(11 * time.Second)

@@ -38,7 +38,7 @@ func (m *Machine) applyStarted(e *event.Event, d event.RunStarted) error {
 		m.fence = fence.New(d.Fence.Nonce)
 	}
 	m.system = prompt(m.cfg.System, m.fence.Active())
-	m.size.fixed, m.account.maxTokens = m.fixedSize(), m.cfg.MaxTokens
+	m.size.fixed = m.fixedSize()
 	m.run, m.idle, m.phase, m.policy = e.Run, false, phaseReady, d.Policy
 	m.beforeRun.due = m.cfg.hookAfter(nil, event.HookBeforeRun, "")
 	return nil

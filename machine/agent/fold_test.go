@@ -28,8 +28,16 @@ func TestEventsThatDoNotFitARunAreRefused(t *testing.T) {
 		"a second call in flight":        func(p *play) event.Data { return event.ModelRequested{Attempt: 2} },
 		"a retry of what did not fail":   func(p *play) event.Data { return event.ModelRetrying{Attempt: 2} },
 		"a cycle within a cycle":         func(p *play) event.Data { return event.CycleStart{Cycle: 2} },
-		"a nudge within a cycle":         func(p *play) event.Data { return event.Nudge{Text: "go"} },
-		"a result of no call":            func(p *play) event.Data { return result },
+		"a call of the model amid the calls": func(p *play) event.Data {
+			p.answer(asks("", "read a"))
+			return event.ModelRequested{Attempt: 1}
+		},
+		"a cycle that leaves one out": func(p *play) event.Data {
+			p.respond(says("done"))
+			return event.CycleStart{Cycle: 3}
+		},
+		"a nudge within a cycle": func(p *play) event.Data { return event.Nudge{Text: "go"} },
+		"a result of no call":    func(p *play) event.Data { return result },
 		"a second result": func(p *play) event.Data {
 			p.answer(asks("", "read a", "read b"))
 			p.results("c1.1=A")

@@ -40,7 +40,7 @@ func (m *Machine) applyForked(e *event.Event, d event.RunForked) error {
 	}
 	m.run, m.parent, m.idle = e.Run, e.Parent, false
 	m.spent = budget.Spent{Cycles: m.cycle}
-	m.costs, m.account = budget.Tracker{}, account{maxTokens: m.account.maxTokens}
+	m.costs, m.account = budget.Tracker{}, account{}
 	if len(d.Config) > 0 || len(d.Results) > 0 {
 		// What was reported of another prompt bounds nothing.
 		m.size = size{fixed: m.fixedSize()}

@@ -40,6 +40,24 @@ func (p *play) branch(kind event.Type, other ...agent.Config) *play {
 	return nil
 }
 
+// Providers find what they have cached by the name of the first of the runs that
+// continue one another.
+func TestProvidersKnowARunThatContinuesOthersByTheFirstOfThem(t *testing.T) {
+	for want, from := range map[string]*event.ContinuedFrom{"r": nil, "q": {Run: "q"}, "p": {Run: "q", Root: "p"}} {
+		p := emptyPlay(t)
+		started, err := agent.Start(config(agent.Config{}), llm.UserText("go on"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		started.From = from
+		p.apply(started)
+		p.advance()
+		if got := p.call.Request.CacheKey; got != want {
+			t.Errorf("a run from %+v is known as %s", from, got)
+		}
+	}
+}
+
 // What the run before spent, went beyond or set aside is not the fork's, which
 // has the whole budget before it.
 func TestAForkHasAnAccountOfItsOwn(t *testing.T) {

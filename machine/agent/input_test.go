@@ -32,7 +32,11 @@ func TestATaskIsWhatAUserCanSay(t *testing.T) {
 	if err != nil || started.Input.Origin != "" || started.Input.Text() != "do it" || mine.Origin != llm.OriginLoop {
 		t.Errorf("a task that claims to be the loop's: %+v, %v", started.Input, err)
 	}
-	if _, err := agent.Start(config(agent.Config{}), nil); err != nil {
+	none, err := agent.Start(config(agent.Config{}), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := emptyPlay(t).try(none); err != nil {
 		t.Errorf("no task: %v", err)
 	}
 }

@@ -97,6 +97,27 @@ func TestRetryAndFallback(t *testing.T) {
 			}
 			p.answer(says("done"))
 		}},
+		{"the fallback stays when its call is lost, stopped or broken off", agent.Config{Targets: chain("m/a", "m/b")}, func(p *play) {
+			p.breaks(llm.ClassOverloaded)
+			p.after(time.Second)
+			p.crash()
+			p.resume()
+			p.breakAndPark()
+			p.resume()
+			p.breaks(llm.ClassInterrupted)
+			p.after(time.Second)
+			p.answer(says("done"))
+		}},
+		{"a fallback at the end of the chain is waited for, and not left for the first", agent.Config{Targets: chain("m/a", "m/b")}, func(p *play) {
+			p.breaks(llm.ClassOverloaded)
+			p.after(time.Second)
+			p.breaks(llm.ClassThrottled, retryAfter(10*time.Second))
+			p.after(10 * time.Second)
+			p.breaks(llm.ClassThrottled, retryAfter(time.Hour))
+			p.now = p.now.Add(time.Hour)
+			p.resume()
+			p.answer(says("done"))
+		}},
 		{"authentication is not retried", agent.Config{Targets: chain("m/a", "m/b")}, func(p *play) {
 			p.breaks(llm.ClassAuth, func(f *event.ModelAttemptFailed) { f.Status, f.RequestID = 401, "req_1" })
 		}},

@@ -395,16 +395,19 @@ func TestALimitOfMoneyThatIsLoweredBelowWhatWasSpentLetsTheAnswersCallsRun(t *te
 	}
 }
 
-// A call was refused for one limit: to raise another one gives it no room.
-func TestARaiseOfAnotherLimitLetsARunThatHadNoRoomEnd(t *testing.T) {
-	p := newPlay(t, agent.Config{Limits: budget.Limits{MaxToolCalls: 1}})
-	p.answer(asks("", "read a", "read b"))
-	p.raise("max_input_tokens", 1e6)
-	p.results("c1.1=A")
-	if o := p.outcome(); o.Limit != "max_tool_calls" {
-		t.Errorf("%+v", o)
+// A call was refused for one limit: to raise another one gives it no room, nor
+// does a value that the limit cannot have.
+func TestARaiseThatGivesNoRoomLetsARunThatHadNoneEnd(t *testing.T) {
+	for setting, value := range map[string]float64{"max_input_tokens": 1e6, "max_tool_calls": 2.5} {
+		p := newPlay(t, agent.Config{Limits: budget.Limits{MaxToolCalls: 1}})
+		p.answer(asks("", "read a", "read b"))
+		p.raise(setting, value)
+		p.results("c1.1=A")
+		if o := p.outcome(); o.Limit != "max_tool_calls" {
+			t.Errorf("%s %v: %+v", setting, value, o)
+		}
+		p.check()
 	}
-	p.check()
 }
 
 // What the owner says of a limit holds for the runs below as well, also where a

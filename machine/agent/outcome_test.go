@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawlrun/pawl/budget"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/llm"
 	"github.com/pawlrun/pawl/machine/agent"
@@ -146,5 +147,17 @@ func TestBackoffDoublesWithJitterWithinItsBounds(t *testing.T) {
 	}
 	if len(seen) < 50 {
 		t.Errorf("160 jitters have only %d values", len(seen))
+	}
+}
+
+// rows: ALF-37
+func TestTheWaitBeforeARetryGrowsToAMinuteAndStaysThere(t *testing.T) {
+	p := newPlay(t, agent.Config{Limits: budget.Limits{MaxModelRetries: new(80), MaxWallSeconds: budget.None}})
+	for n := 1; n <= 80; n++ {
+		p.breaks(llm.ClassOverloaded)
+		if wait := p.asleep.NotBefore.Sub(p.now); wait > 75*time.Second || n > 9 && wait < time.Minute {
+			t.Errorf("retry %d waits %s", n, wait)
+		}
+		p.after(75 * time.Second)
 	}
 }

@@ -215,6 +215,8 @@ func resolve(a machine.Resolve) event.ToolCall {
 	switch c.Name {
 	case "read": // says nothing of what it reads
 		d.Effect, d.ReadOnly, d.Concurrent = event.EffectPure, true, true
+	case "scan": // only reads, and not beside others
+		d.Effect, d.ReadOnly = event.EffectPure, true
 	case "get": // reads one path
 		d.Effect, d.ReadOnly, d.Concurrent = event.EffectPure, true, true
 		d.Access = []event.Access{{Key: "file:" + args.Path}}

@@ -116,7 +116,7 @@ func (m *Machine) applyReserved(d event.BudgetReserved) error {
 	}
 	m.account.ledger, m.account.id, m.account.reserved = ledger, d.ID, a
 	m.account.draws, m.account.refused = m.account.draws+1, nil
-	m.account.settled, m.account.exceeded, m.account.outdated = false, false, false
+	m.account.exceeded = false
 	m.account.maxTokens = 0
 	if m.capsOutput() {
 		m.account.maxTokens = int(d.Output)

@@ -78,8 +78,8 @@ func TestToolCallsAreTriedAgain(t *testing.T) {
 		}},
 		{"the other side says how long to wait", agent.Config{}, func(p *play) {
 			p.answer(asks("", "read a"))
-			p.flops("c1.1", 30*time.Second)
-			p.after(30 * time.Second)
+			p.flops("c1.1", time.Minute)
+			p.after(time.Minute)
 			p.results("c1.1=A")
 		}},
 		{"a wait of more than a minute is the model's to know", agent.Config{}, func(p *play) {
@@ -89,6 +89,11 @@ func TestToolCallsAreTriedAgain(t *testing.T) {
 		{"there is no wait beyond the run's time", agent.Config{Limits: budget.Limits{MaxWallSeconds: 10}}, func(p *play) {
 			p.answer(asks("", "read a"))
 			p.flops("c1.1", 10*time.Second)
+		}},
+		{"once a limit is overrun the failure is the result", agent.Config{MaxTokens: 4, Limits: budget.Limits{USDPerRun: 1000}}, func(p *play) {
+			p.answer(used(70, 3, asks("", "read a")))
+			p.raise("usd_per_run", 60)
+			p.flops("c1.1")
 		}},
 		{"another attempt is no other call of the budget's", agent.Config{Limits: budget.Limits{MaxToolCalls: 1}}, func(p *play) {
 			p.answer(asks("", "read a"))
@@ -151,6 +156,13 @@ func TestToolCallsAreTriedAgain(t *testing.T) {
 			p.flops("c1.1")
 			p.after(time.Second)
 			p.results("c1.1=A")
+		}},
+		{"a cancel during the wait of a call that was made again after a crash", agent.Config{}, func(p *play) {
+			p.answer(asks("", "put a"))
+			p.crash()
+			p.resume()
+			p.flops("c1.1")
+			p.cancel()
 		}},
 		{"a raised limit allows more", retries(0), func(p *play) {
 			p.command(event.BudgetRaised{Setting: "max_retries_per_tool_call", Value: 1})

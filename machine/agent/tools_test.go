@@ -1,6 +1,7 @@
 package agent_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/pawlrun/pawl/budget"
@@ -70,6 +71,39 @@ func TestDispatch(t *testing.T) {
 			p.results("c1.2=B")
 		}},
 	})
+}
+
+// What two calls touch decides whether they run together. A directory is all that
+// is in it, and not what only begins like it.
+//
+// rows: ALDO-54, HAR-28
+func TestCallsTakeTurnsWhereWhatTheyTouchOverlaps(t *testing.T) {
+	for name, tt := range map[string]struct {
+		first, second string
+		together      bool
+	}{
+		"a directory, then a file in it":         {"put src", "put src/a", false},
+		"a file, then the directory around it":   {"put src/a", "put src", false},
+		"all files, then one of them":            {"put /", "put /a", false},
+		"a name that begins like another":        {"put src", "put src2", true},
+		"a name as long as another's parent":     {"put lib", "put src/a", true},
+		"who knows what is read, then a file":    {"read x", "put a", false},
+		"what only reads, but not beside others": {"scan a", "read b", false},
+	} {
+		p := newPlay(t, agent.Config{Dispatch: agent.ByResource})
+		p.answer(asks("", tt.first, tt.second))
+		if together := len(p.runs) == 2; together != tt.together {
+			t.Errorf("%s: %v run at first", name, p.running())
+		}
+	}
+}
+
+func TestAnOwnerMayLetAnyNumberOfCallsRunAtOnce(t *testing.T) {
+	p := newPlay(t, agent.Config{Limits: budget.Limits{MaxParallelTools: budget.None}})
+	p.answer(asks("", slices.Repeat([]string{"read a"}, 50)...))
+	if n := len(p.runs); n != 50 {
+		t.Errorf("%d of 50 reads run at once", n)
+	}
 }
 
 // rows: ALDO-51..53, ALDO-55, ALF-61, ALF-62, ALF-71, HAR-3, HAR-15..18, HAR-29, HAR-31, HAR-32, HAR-34
