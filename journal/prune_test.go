@@ -115,6 +115,19 @@ func TestPruneLeavesWhatIsLeftOfATreeOfWhichSomebodyGetsHoldWhileItIsDeleted(t *
 	}
 }
 
+func TestPruneSaysWhatWentBeforeItFailed(t *testing.T) {
+	broken := errors.New("the disk failed")
+	s := contested{rows: branches(), by: map[string]error{"younger": broken}}
+	gone, err := journal.Prune(t.Context(), s, journal.PruneOptions{States: []journal.State{journal.Parked}, Before: journaltest.Epoch()})
+	var ids []string
+	for _, r := range gone {
+		ids = append(ids, r.ID)
+	}
+	if diff := cmp.Diff([]string{"last", "between", "grandchild"}, ids); !errors.Is(err, broken) || diff != "" {
+		t.Errorf("%v, removed (-want +got):\n%s", err, diff)
+	}
+}
+
 // What stands on a tree goes before any of it, also where it is older than some
 // of it.
 func TestPruneDeletesNothingOfATreeBeforeItsForks(t *testing.T) {

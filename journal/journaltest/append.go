@@ -198,6 +198,14 @@ func appendReleases(t *testing.T, s journal.Store, _ *clock) {
 	if err := d.Write(t, d.Batch(t, said("too late"))); !errors.Is(err, journal.ErrStale) {
 		t.Errorf("append after release: %v, want ErrStale", err)
 	}
+	made := (&Driver{}).batch(t, "b", said("made for somebody else"))
+	made.Lease, made.Release = journal.Lease{Run: "b", Owner: "owner", Expiry: Epoch().Add(time.Minute)}, true
+	if _, _, err := s.Create(t.Context(), journal.Run{ID: "b", Kind: "Agent", Created: Epoch()}, made); err != nil {
+		t.Fatal(err)
+	}
+	if row := look(t, s, "b").Row; row.Owner != "" {
+		t.Errorf("released by its first batch, still held by %s", row.Owner)
+	}
 }
 
 func statusAlone(t *testing.T, s journal.Store, _ *clock) {

@@ -65,7 +65,10 @@ func TestWhatWasTakenOutOfAnInboxIsFoundNowhere(t *testing.T) {
 	} {
 		for _, copied := range []bool{false, true} {
 			for how, take := range map[string]func(*testing.T, *sqlite.Store, *journaltest.Driver, int64){
-				"taken up":               func(t *testing.T, _ *sqlite.Store, d *journaltest.Driver, id int64) { consume(t, d, id) },
+				"taken up": func(t *testing.T, _ *sqlite.Store, d *journaltest.Driver, id int64) { consume(t, d, id) },
+				"taken up with one that is gone": func(t *testing.T, _ *sqlite.Store, d *journaltest.Driver, id int64) {
+					consume(t, d, id, id+1)
+				},
 				"left when its run ends": func(t *testing.T, _ *sqlite.Store, d *journaltest.Driver, _ int64) { d.End(t) },
 				"deleted with its run": func(t *testing.T, s *sqlite.Store, d *journaltest.Driver, _ int64) {
 					if err := s.Release(t.Context(), d.Lease); err != nil {

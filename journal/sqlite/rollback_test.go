@@ -79,3 +79,19 @@ func copyFile(t *testing.T, from, to string) {
 		t.Fatal(err)
 	}
 }
+
+// One that fails when half of it is written takes back its half, and no more.
+func TestABatchThatFailsHalfwayHarmsNobodyElseInItsCommit(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "journal.db")
+	s := open(t, path)
+	bad, good := journaltest.Start(t, s, "bad"), journaltest.Start(t, s, "good")
+	tamper(t, path, `CREATE TRIGGER refuse BEFORE INSERT ON log WHEN new.seq = 3 BEGIN SELECT RAISE(ABORT, 'refused'); END`)
+	b := good.Batch(t, texts(1)...)
+	errs := s.AppendTogether(bad.Batch(t, texts(2)...), b)
+	if errs[0] == nil || errs[1] != nil {
+		t.Fatalf("the one that is refused: %v, the one beside it: %v", errs[0], errs[1])
+	}
+	good.Seq, good.Head = good.Seq+1, b.Head
+	intact(t, s, bad)
+	intact(t, s, good)
+}
