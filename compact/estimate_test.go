@@ -7,6 +7,7 @@ import (
 	"unicode/utf16"
 
 	"github.com/pawlrun/pawl/compact"
+	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/llm"
 )
 
@@ -45,6 +46,23 @@ func TestAConversationIsEstimatedWithAllThatItCarries(t *testing.T) {
 	if got, want := compact.Messages(conversation), 2+1+1+3+2; got != want {
 		t.Errorf("%d tokens, want %d", got, want)
 	}
+	image := llm.Media{MediaType: "image/png", Data: []byte("1234")}
+	for _, c := range []struct {
+		part llm.Part
+		want int
+	}{
+		{llm.Reasoning{Text: "123456789"}, 3},
+		{llm.Reasoning{Text: "1234", Signature: "12345"}, 2},
+		{llm.Reasoning{Text: "1234", Signature: "12345", Raw: json.RawMessage(`"1234"`)}, 3},
+		{llm.ToolCall{Name: "read", ArgsText: `{"path":`}, 1 + 2},
+		{image, 1600},
+		{llm.ToolResult{Output: "12345", Media: []llm.Media{image, image}}, 2 + 2*1600},
+		{llm.Item{Raw: json.RawMessage(`"1234567"`)}, 3},
+	} {
+		if got := compact.Message(&llm.Message{Parts: llm.Parts{c.part}}); got != c.want {
+			t.Errorf("%d tokens, want %d: %+v", got, c.want, c.part)
+		}
+	}
 	tools := []llm.ToolDef{{Name: "read", Description: "12345678", Schema: json.RawMessage(`{}`)}}
 	if got, want := compact.Overhead("1234", tools), 1+1+2+1; got != want {
 		t.Errorf("overhead of %d tokens, want %d", got, want)
@@ -68,6 +86,12 @@ func TestAMeterAgreesWithTheEstimateHoweverTheConversationChanges(t *testing.T) 
 	check(conversation[10:30])
 	m.Reset()
 	check(conversation)
+	shorter, err := compact.Apply(conversation, event.HistoryCompressed{Cleared: []string{"c3"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.Reset() // as many messages as before, and the same one at the end
+	check(shorter)
 }
 
 func TestAWarmMeterAllocatesAndReadsNothing(t *testing.T) {

@@ -17,18 +17,17 @@ func end(messages []*llm.Message, i int) int {
 func (s Settings) tail(messages []*llm.Message) int {
 	turns, count := s.KeepTurns, s.KeepMessages
 	if turns == 0 && count == 0 {
-		turns, count = DefaultKeepTurns, DefaultKeepMessages
 		if s.Strategy == RollingWindow || s.Strategy == PeriodicSummary {
-			count = 0
+			turns = DefaultKeepTurns
 		} else {
-			turns = 0
+			count = DefaultKeepMessages
 		}
 	}
 	if turns > 0 {
 		return lastTurns(messages, turns)
 	}
 	at := max(len(messages)-count, 0)
-	for at > 0 && at < len(messages) && messages[at].Role == llm.RoleTool {
+	for at > 0 && messages[at].Role == llm.RoleTool {
 		at--
 	}
 	return at

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/pawlrun/pawl/compact"
+	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/llm"
 )
 
@@ -85,5 +86,77 @@ func TestAPictureRepeatsNothing(t *testing.T) {
 		if !strings.HasPrefix(r.CallID, "text") || r.By != "text11" {
 			t.Errorf("%s is taken for %s again", r.CallID, r.By)
 		}
+	}
+}
+
+// A picture costs what no word beside it shows, so that it goes with the old
+// results however little was said of it.
+func TestAnOldPictureIsClearedHoweverFewItsWords(t *testing.T) {
+	messages := talk(1)
+	for i := range 4 {
+		messages = append(messages, turn(fmt.Sprint("seen", i), "a picture", func(r *llm.ToolResult) {
+			r.Media = []llm.Media{{MediaType: "image/png", Data: []byte{byte(i)}}}
+		})...)
+	}
+	messages = append(messages, talk(3)[1:]...)
+	after, d := carry(t, compact.Settings{}, situation(messages, 7000), "")
+	if d == nil || !slices.Contains(d.Cleared, "seen0") {
+		t.Fatalf("%+v", d)
+	}
+	if r := after[4].Parts[0].(llm.ToolResult); len(r.Media) != 0 {
+		t.Errorf("%+v", r)
+	}
+}
+
+// A state that a newer one replaced says nothing any more, also among what is
+// newest and where the two differ.
+func TestAStateGivesWayToTheNewerOne(t *testing.T) {
+	state := func(i int) string { return strings.Repeat(fmt.Sprint("state ", i, " "), 800) }
+	messages := talk(1)
+	for i := range 3 {
+		messages = append(messages, turn(fmt.Sprint("todo", i), state(i), pin("todo"))...)
+	}
+	messages = append(messages, turn("other", state(3), nil)...)
+	_, d := carry(t, compact.Settings{KeepMessages: 8}, situation(messages, 9000), "sum")
+	want := []event.RepeatedResult{{CallID: "todo0", By: "todo2"}, {CallID: "todo1", By: "todo2"}}
+	if d == nil || !slices.Equal(d.Repeated, want) {
+		t.Errorf("%+v", d)
+	}
+}
+
+// Ends that are together about as long as the whole make nothing shorter, however
+// many bytes its characters have, and nothing is said of it then.
+func TestAResultThatIsHardlyLongerThanItsEndsIsLeftAlone(t *testing.T) {
+	for _, c := range []struct {
+		output string
+		want   bool
+	}{
+		{strings.Repeat("x", 8200), false},
+		{strings.Repeat("x", 8300), true},
+		{strings.Repeat("日", 8200), false},
+		{strings.Repeat("日", 8300), true},
+	} {
+		messages := slices.Concat(talk(30), turn("long", strings.Repeat("x", 20_000), nil), turn("near", c.output, nil), turn("new", "fine", nil))
+		_, d := carry(t, compact.Settings{KeepMessages: 6}, situation(messages, 15_000), "sum")
+		if d == nil || d.Strategy != "clear-results" || (len(d.Clamped) == 2) != c.want {
+			t.Errorf("%d bytes: %+v", len(c.output), d)
+		}
+	}
+}
+
+// Where even the shortest ends of the newest results do not fit, of those that
+// say the same only the last stays.
+func TestTheNewestResultsThatSayTheSameStayOnce(t *testing.T) {
+	asked, answered := call("c0", strings.Repeat("the same ", 50))
+	for i := range 9 {
+		more, result := call(fmt.Sprint("c", i+1), strings.Repeat("the same ", 50))
+		asked.Parts, answered.Parts = append(asked.Parts, more.Parts[1]), append(answered.Parts, result.Parts...)
+	}
+	in := situation([]*llm.Message{llm.UserText("task"), asked, answered}, 900)
+	in.Must = true
+	after, d := carry(t, compact.Settings{Strategy: compact.RollingWindow}, in, "")
+	if d == nil || len(d.Repeated) != 9 || d.Repeated[0] != (event.RepeatedResult{CallID: "c0", By: "c9"}) ||
+		after[2].Parts[9].(llm.ToolResult).Output != answered.Parts[9].(llm.ToolResult).Output {
+		t.Errorf("%+v", d)
 	}
 }

@@ -111,7 +111,7 @@ func (w *work) aim() int {
 		whole = min(whole, w.before)
 	}
 	limit := int(w.settings.ratio() * float64(whole))
-	return max(floor+(limit-floor)/2, limit/2)
+	return floor + (limit-floor)/2
 }
 
 // worth says that going down to so many tokens is worth the provider's cache
@@ -150,9 +150,6 @@ func (w *work) roll() *event.HistoryCompressed {
 		i = to
 	}
 	d := event.HistoryCompressed{Removed: ranges(gone)}
-	if d.Removed == nil {
-		return nil
-	}
 	if text := decisions(w.Decisions); text != "" {
 		d.Summary, d.SummaryAt = text, place(gone)
 	}

@@ -128,6 +128,46 @@ func TestRollingWindowDropsTheOldestTurnsAndKeepsTaskAndNewest(t *testing.T) {
 	}
 }
 
+// The oldest turns go until the request is half way between what always stays and
+// the size at which compaction begins, and no further: what is gone is lost, and
+// a step that were too small would have to be paid for again at once.
+//
+// rows: ALDO-21
+func TestRollingStopsHalfWayDown(t *testing.T) {
+	const window = 10_000
+	floor := strings.Repeat("the task ", 800) // 1,800 tokens
+	messages := append([]*llm.Message{llm.UserText(floor)}, talk(100)[1:]...)
+	step := compact.Messages(messages[1:3])
+	for _, s := range []compact.Settings{{Strategy: compact.RollingWindow}, {Strategy: compact.RollingWindow, Ratio: 0.5}} {
+		in := situation(messages, window)
+		_, d := carry(t, s, in, "")
+		if d == nil {
+			t.Fatal("nothing was done")
+		}
+		kept := in.Overhead + in.Sizes[0]
+		goal := int64(kept + (int(max(s.Ratio, 0.8)*window)-kept)/2)
+		if s.Ratio != 0 {
+			goal = int64(kept + (int(s.Ratio*window)-kept)/2)
+		}
+		if d.TokensAfter > goal || d.TokensAfter <= goal-int64(step)-5 {
+			t.Errorf("%+v: %d tokens are left in steps of %d, want %d", s, d.TokensAfter, step, goal)
+		}
+	}
+}
+
+// What the loop says goes before the user's first word, and what only looks like
+// a summary, go as anything else does.
+func TestWhatIsNeitherTheUsersWordNorASummaryRollsAway(t *testing.T) {
+	opening := llm.UserText("a word of the loop")
+	opening.Origin = llm.OriginLoop
+	echo := &llm.Message{Role: llm.RoleAssistant, Parts: llm.Parts{llm.Text{Text: compact.Header + "\nas the model has it"}}}
+	messages := append([]*llm.Message{opening, echo}, talk(20)...)
+	after, d := carry(t, compact.Settings{Strategy: compact.RollingWindow}, situation(messages, 2000), "")
+	if d == nil || after[0].Text() != "the task: mend it" || d.Removed[0] != (event.MessageRange{From: 0, To: 2}) {
+		t.Errorf("%+v:\n%s", d, texts(after))
+	}
+}
+
 // rows: ALDO-23
 func TestTheLastTwoTurnsStayHoweverLongTheyAre(t *testing.T) {
 	messages := talk(5)
@@ -203,6 +243,63 @@ func TestADefaultSummaryIsAskedForBehindTheWholeConversation(t *testing.T) {
 		after, d := carry(t, compact.Settings{}, in, "what happened")
 		if d == nil || d.Strategy != "summarize-older" || after[0] != messages[0] || after[len(after)-1] != messages[len(messages)-1] {
 			t.Errorf("window %d: %+v", window, d)
+		}
+	}
+}
+
+// However small the window and large what stands beside the conversation: the call
+// for a summary fits, with the room for its answer and the run's next request
+// beside it, and is behind as much of the conversation as there is room for.
+func TestACallForASummaryUsesTheRoomThatThereIs(t *testing.T) {
+	messages := talk(200)
+	for window := 12_000; window < 40_000; window += 97 {
+		in := situation(messages, window)
+		in.Overhead = 5000
+		plan := compact.Settings{Strategy: compact.PeriodicSummary}.Next(in)
+		if plan.Summary == nil {
+			continue
+		}
+		asked := plan.Summary.Messages
+		room := compact.SummaryTokens(window)
+		size := compact.Messages(asked) + in.Overhead + 2*room
+		if plan.Summary.MaxTokens != room || size > window {
+			t.Fatalf("window %d: asked with %d tokens, the room for two summaries among them", window, size)
+		}
+		if words := fmt.Sprintf("at most %d words", room/2); !strings.Contains(asked[len(asked)-1].Text(), words) {
+			t.Fatalf("window %d: not asked for %s", window, words)
+		}
+		n := len(asked) - 1
+		next := min(n+3, len(messages))
+		if n == len(messages)-5 {
+			next = len(messages) // what is newest comes as one
+		}
+		if n < len(messages) && size+compact.Messages(messages[n:next]) <= window {
+			t.Fatalf("window %d: asked behind %d of %d messages with %d tokens", window, n, len(messages), size)
+		}
+	}
+}
+
+// rows: ALDO-26
+func TestTheOwnerSaysHowManySummariesARunHas(t *testing.T) {
+	none, one := 0, 1
+	for _, c := range []struct {
+		strategy compact.Strategy
+		most     *int
+		had      int
+		want     bool
+	}{
+		{compact.PeriodicSummary, nil, 2, true},
+		{compact.PeriodicSummary, nil, 3, false},
+		{compact.PeriodicSummary, &one, 0, true},
+		{compact.PeriodicSummary, &one, 1, false},
+		{compact.SummarizeOlder, nil, 100, true},
+		{compact.SummarizeOlder, &none, 0, false},
+		{compact.RollingWindow, &one, 0, false},
+	} {
+		in := situation(talk(82), 12_000)
+		in.Summaries = c.had
+		if plan := (compact.Settings{Strategy: c.strategy, MaxSummaries: c.most}).Next(in); (plan.Summary != nil) != c.want {
+			t.Errorf("%s after %d summaries: asks for one: %t", c.strategy, c.had, plan.Summary != nil)
 		}
 	}
 }
@@ -354,6 +451,19 @@ func TestWhatIsNewestIsShortenedWhenNothingElseIsLeft(t *testing.T) {
 	}
 	if out := after[4].Parts[0].(llm.ToolResult).Output; !strings.HasPrefix(out, "0123456789") || !strings.Contains(out, "characters left out") {
 		t.Errorf("the newest result reads %.80q", out)
+	}
+}
+
+// The newest result keeps as much of its ends as fits.
+func TestTheNewestResultIsShortenedNoFurtherThanItMust(t *testing.T) {
+	messages := append([]*llm.Message{llm.UserText("task")}, turn("c0", strings.Repeat("0123456789", 5000), nil)...)
+	for window, chars := range map[int]int{20_000: 8000, 8000: 4000, 3000: 2000, 2500: 1000, 700: 500, 400: 250} {
+		in := situation(messages, window)
+		in.Must = true
+		_, d := carry(t, compact.Settings{Strategy: compact.RollingWindow}, in, "")
+		if d == nil || len(d.Clamped) != 1 || d.Clamped[0].Chars != chars {
+			t.Errorf("window %d: %+v, want %d characters of each end", window, d, chars)
+		}
 	}
 }
 

@@ -3,6 +3,7 @@ package compact
 import (
 	"iter"
 	"slices"
+	"unicode/utf8"
 
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/llm"
@@ -17,7 +18,7 @@ const (
 	// squeezeMost and squeezeLeast are what each end of the newest results keeps,
 	// at first and in the end, when the request must become shorter.
 	squeezeMost, squeezeLeast = 8000, 250
-	// clampSlack is how many bytes a result has to be longer than its two ends
+	// clampSlack is how many characters a result has to be longer than its two ends
 	// for the line between them to be worth it.
 	clampSlack = 200
 )
@@ -110,7 +111,7 @@ func (w *work) repeats(gone []string) []event.RepeatedResult {
 			}
 			key := [2]string{r.Name, r.Output}
 			by, again := later[key]
-			if newest := w.states[r.Pin]; !again && newest != "" && newest != r.CallID {
+			if newest := w.states[r.Pin]; !again && newest != "" {
 				by, again = newest, true
 			}
 			if again && !w.isState(&r) {
@@ -151,7 +152,7 @@ func (w *work) clamps(from, to, chars int) []event.ClampedResult {
 	var clamped []event.ClampedResult
 	for _, m := range w.Messages[from:max(from, to)] {
 		for r := range results(m) {
-			if len(r.Output) > 2*chars+clampSlack && !w.isState(&r) {
+			if utf8.RuneCountInString(r.Output) > 2*chars+clampSlack && !w.isState(&r) {
 				clamped = append(clamped, event.ClampedResult{CallID: r.CallID, Chars: chars})
 			}
 		}

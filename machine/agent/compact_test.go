@@ -287,6 +287,18 @@ func TestAnOverflowIsAnsweredByOneCompactionAndOneRetry(t *testing.T) {
 		p.answer(says("done"))
 		p.check()
 	})
+	t.Run("and asked for with less than was too long", func(t *testing.T) {
+		p := newPlay(t, agent.Config{MaxTokens: 100, Compact: compact.Settings{Strategy: compact.PeriodicSummary}})
+		p.work(40)
+		refused := compact.Messages(p.call.Request.Messages)
+		overflow(p)
+		if p.call.Purpose != event.PurposeSummary {
+			t.Fatalf("no summary:\n%s", p.log.String())
+		}
+		if size := compact.Messages(p.call.Request.Messages); size > refused*4/5 {
+			t.Errorf("asked for with %d tokens where %d were too many", size, refused)
+		}
+	})
 	t.Run("not where compaction is off", func(t *testing.T) {
 		p := newPlay(t, agent.Config{Compact: compact.Settings{Off: true}})
 		p.work(12)
