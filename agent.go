@@ -190,7 +190,6 @@ func (a Agent) build() (agent.Config, engine.Env, error) {
 	a.Hooks = hook.Named(a.Hooks)
 	checkHooks(a.Hooks, report)
 	a.checkChoices(report)
-	a.checkApprovals(report)
 	a.checkMoney(report)
 	checkConditions(a.Conditions, report)
 	a.checkSchema(report)
@@ -284,6 +283,9 @@ func (a Agent) checkChoices(report func(field, format string, args ...any)) {
 	checkChoice(report, "OnTimeout", a.OnTimeout, TimeoutReject, TimeoutStop)
 	if a.MaxTokens < 0 {
 		report("MaxTokens", "%d is below 0", a.MaxTokens)
+	}
+	if a.ApproveWithin < 0 {
+		report("ApproveWithin", "%s is before the question", a.ApproveWithin)
 	}
 }
 

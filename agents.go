@@ -122,7 +122,7 @@ func (a Agent) begin(args json.RawMessage) (event.RunStarted, engine.Env, error)
 	if env.Tools.Fences() {
 		fence = &event.Fence{}
 	}
-	started, err := agent.StartFenced(cfg, input(t.Task, nil), fence)
+	started, err := agent.StartFenced(cfg, event.InputReceived{Text: t.Task}.Message(), fence)
 	if err != nil {
 		return event.RunStarted{}, engine.Env{}, fmt.Errorf("pawl: start: %w", err)
 	}

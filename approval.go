@@ -69,12 +69,6 @@ func (a Agent) checkNames(set *tool.Set, report func(field, format string, args 
 	}
 }
 
-func (a Agent) checkApprovals(report func(field, format string, args ...any)) {
-	if a.ApproveWithin < 0 {
-		report("ApproveWithin", "%s is before the question", a.ApproveWithin)
-	}
-}
-
 // asker asks the program. What it cannot answer is not approved: a panic is a
 // rejection, because asking again would only panic again.
 func (a Agent) asker(ctx context.Context, p event.ToolPendingApproval) (answer event.ToolApprovalResolved, err error) {

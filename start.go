@@ -104,7 +104,7 @@ func (a Agent) start(ctx context.Context, message string, from *event.ContinuedF
 	if fence == nil && env.Tools.Fences() {
 		fence = &event.Fence{}
 	}
-	started, err := agent.StartFenced(cfg, input(message, o.Attachments), fence)
+	started, err := agent.StartFenced(cfg, event.InputReceived{Text: message, Media: o.Attachments}.Message(), fence)
 	if err != nil {
 		return nil, fmt.Errorf("pawl: start: %w", err)
 	}
@@ -121,21 +121,6 @@ func (a Agent) start(ctx context.Context, message string, from *event.ContinuedF
 		return nil, err
 	}
 	return &Run{run: r, store: o.Journal}, nil
-}
-
-// input is what the user says: a text, files, or both; nil for nothing.
-func input(text string, files []llm.Media) *llm.Message {
-	var parts llm.Parts
-	if text != "" {
-		parts = append(parts, llm.Text{Text: text})
-	}
-	for _, f := range files {
-		parts = append(parts, f)
-	}
-	if len(parts) == 0 {
-		return nil
-	}
-	return &llm.Message{Role: llm.RoleUser, Parts: parts}
 }
 
 // Resume takes up a run that parked, or that a process left which is gone. It

@@ -71,7 +71,7 @@ func stateOf(run string, m *agent.Machine, s machine.State) State {
 	}
 	for _, p := range s.Pending {
 		own := *p
-		own.Args = bytes.Clone(p.Args)
+		own.Args, own.ExpiresAt = bytes.Clone(p.Args), clone(p.ExpiresAt)
 		out.Pending = append(out.Pending, own)
 	}
 	if o := out.Outcome; o != nil {
@@ -82,7 +82,7 @@ func stateOf(run string, m *agent.Machine, s machine.State) State {
 		out.Status = Status(s.Outcome.Status)
 	case s.Parked != nil:
 		out.Status = StatusParked
-		out.Parked.CallIDs = slices.Clone(s.Parked.CallIDs)
+		out.Parked.CallIDs, out.Parked.Until = slices.Clone(s.Parked.CallIDs), clone(s.Parked.Until)
 	}
 	if called(out) {
 		out.Cost = &Cost{Cost: s.Cost, Usage: s.Usage}
@@ -129,7 +129,7 @@ func copyPart(p llm.Part) llm.Part {
 		p.Args, p.Raw = bytes.Clone(p.Args), bytes.Clone(p.Raw)
 		return p
 	case llm.ToolResult:
-		p.Media = slices.Clone(p.Media)
+		p.Media, p.Tools = slices.Clone(p.Media), slices.Clone(p.Tools)
 		for i := range p.Media {
 			p.Media[i].Data = bytes.Clone(p.Media[i].Data)
 		}

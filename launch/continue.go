@@ -69,7 +69,8 @@ func Continue(ctx context.Context, store journal.Store, run, input string, o Opt
 	if started.Config, err = json.Marshal(cfg); err != nil {
 		return fail(fmt.Errorf("launch: encode config: %w", err))
 	}
-	started.Vocabulary, started.Policy, started.Input = event.Version, cfg.Policy.Version(), message(input, o.Attachments)
+	started.Vocabulary, started.Policy = event.Version, cfg.Policy.Version()
+	started.Input = event.InputReceived{Text: input, Media: o.Attachments}.Message()
 	started.From = &event.ContinuedFrom{Run: run, Seq: old.seq, Root: old.machine.Workload(), History: conversation, Taint: old.machine.State().Taint}
 	started.Sandbox = ""
 	env, confined, err := restored(started, o)

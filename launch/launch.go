@@ -163,7 +163,7 @@ func prepare(a *spec.Agent, source string, text []byte, input string, o Options)
 	if tools.Fences() {
 		marks = &event.Fence{}
 	}
-	started, err := agent.StartFenced(cfg, message(cmp.Or(input, begin), o.Attachments), marks)
+	started, err := agent.StartFenced(cfg, event.InputReceived{Text: cmp.Or(input, begin), Media: o.Attachments}.Message(), marks)
 	if err != nil {
 		return fail(closing(env, err))
 	}
@@ -183,21 +183,6 @@ func prepare(a *spec.Agent, source string, text []byte, input string, o Options)
 // begin is the first message of a run whose whole task is in its prompt: no
 // provider answers without one.
 const begin = "Begin."
-
-// message is the user's input with its files, or nil when there is none.
-func message(input string, files []llm.Media) *llm.Message {
-	m := &llm.Message{Role: llm.RoleUser}
-	if input != "" {
-		m.Parts = append(m.Parts, llm.Text{Text: input})
-	}
-	for _, f := range files {
-		m.Parts = append(m.Parts, f)
-	}
-	if len(m.Parts) == 0 {
-		return nil
-	}
-	return m
-}
 
 // closing closes an environment that will not be used.
 func closing(env engine.Env, err error) error {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -77,7 +78,7 @@ func (a *app) view(o output, p *printer) view {
 	case o.words != "":
 		return &wordsView{out: a.jsonOut(), words: vocabularies()[o.words]()}
 	}
-	return newTextView(a.out, p, screenOf(a.out, getenv), o.after, a.invocation())
+	return newTextView(a.out, p, screenOf(a.out, os.Getenv), o.after, a.invocation())
 }
 
 // jsonView prints one event a line.

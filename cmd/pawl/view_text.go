@@ -3,13 +3,10 @@ package main
 import (
 	"fmt"
 	"io"
-	"os"
 	"strings"
 
 	"github.com/pawlrun/pawl/event"
 )
-
-func getenv(name string) string { return os.Getenv(name) }
 
 // textView prints progress to stderr and the answer to stdout.
 type textView struct {

@@ -1,0 +1,46 @@
+package pawl_test
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/llm"
+	"github.com/pawlrun/pawl/llm/scripted"
+	"github.com/pawlrun/pawl/tool"
+)
+
+// A program that writes into what it was told must not move a run's deadlines.
+func TestTheStateOfAParkedRunIsACopy(t *testing.T) {
+	a := gatedAgent(new([]string))
+	a.ApproveWithin = time.Hour
+	a.Tools = append(a.Tools, tool.Tool{
+		Name: "find", Description: "Find tools.", Schema: json.RawMessage(`{"type":"object"}`), Effect: event.EffectPure, ReadOnly: true,
+		Run: func(context.Context, tool.Call) (tool.Result, error) {
+			return tool.Result{Output: "send", Tools: []string{"send"}}, nil
+		},
+	})
+	a.Model = says(scripted.Turn{ToolCalls: calls("find", `{}`)}, scripted.Turn{ToolCalls: calls("send", `{"to":"a"}`)})
+	run := start(t, a, "go")
+	before, err := json.Marshal(final(t, run))
+	if err != nil {
+		t.Fatal(err)
+	}
+	vandal := final(t, run)
+	*vandal.Pending[0].ExpiresAt = time.Time{}
+	copy(vandal.Pending[0].Args, `{"to":"b"}`)
+	vandal.Parked.CallIDs[0] = "changed"
+	found := vandal.Messages[2].Parts[0].(llm.ToolResult)
+	found.Tools[0] = "changed"
+	after, err := json.Marshal(final(t, run))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(before), string(after)); diff != "" {
+		t.Errorf("a caller changed the run:\n%s", diff)
+	}
+}
