@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"fmt"
 	"os"
 	"strconv"
 	"strings"
@@ -106,17 +105,6 @@ func splitMachine(id string) (host, boot, pids string) {
 
 // parentOf is the process that started another, 0 when that is not known.
 func parentOf(pid int) int {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return 0
-	}
-	fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
-	if len(fields) < 2 {
-		return 0
-	}
-	parent, err := strconv.Atoi(fields[1])
-	if err != nil {
-		return 0
-	}
+	parent, _ := strconv.Atoi(stat(pid, statParent))
 	return parent
 }

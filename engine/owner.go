@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"crypto/rand"
 	"fmt"
 	"os"
@@ -32,36 +33,36 @@ func machineID() string {
 	return fmt.Sprintf("%s:%s:%s", strings.ReplaceAll(host, "/", "_"), id, strings.Trim(strings.TrimPrefix(ns, "pid:"), "[]"))
 }
 
-// startTime is the moment a process started, in the kernel's ticks since boot,
-// or "" where that cannot be read.
-func startTime(pid int) string {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+// The fields of a line of /proc/PID/stat, counted behind the command's name.
+const (
+	statState  = 0
+	statParent = 1
+	statStart  = 19
+)
+
+// stat is a field of what the kernel says of a process, or "" where that cannot
+// be read. The command's name is in parentheses and may hold anything, parentheses
+// too.
+func stat(pid, field int) string {
+	line, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return ""
 	}
-	_, start := parseStat(string(stat))
-	return start
+	fields := bytes.Fields(line[bytes.LastIndexByte(line, ')')+1:])
+	if len(fields) <= field {
+		return ""
+	}
+	return string(fields[field])
 }
 
-// parseStat reads the state and the start time from a line of /proc/PID/stat.
-// The command's name is in parentheses and may hold anything, parentheses too.
-func parseStat(stat string) (state, start string) {
-	fields := strings.Fields(stat[strings.LastIndexByte(stat, ')')+1:])
-	const startField = 19 // the 22nd field of the line
-	if len(fields) <= startField {
-		return "", ""
-	}
-	return fields[0], fields[startField]
-}
+// startTime is the moment a process started, in the kernel's ticks since boot,
+// or "" where that cannot be read.
+func startTime(pid int) string { return stat(pid, statStart) }
 
 // isZombie says that a process has ended and only waits for its parent to
 // notice: signals still reach it, but it drives nothing any more.
 func isZombie(pid int) bool {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return false
-	}
-	state, _ := parseStat(string(stat))
+	state := stat(pid, statState)
 	return state == "Z" || state == "X"
 }
 
