@@ -44,8 +44,6 @@ func (m *Machine) applyForked(e *event.Event, d event.RunForked) error {
 	if len(d.Config) > 0 || len(d.Results) > 0 {
 		// What was reported of another prompt bounds nothing.
 		m.size = size{fixed: m.fixedSize()}
-	}
-	if len(d.Config) > 0 || len(d.Results) > 0 {
 		m.compaction.begin()
 	}
 	m.model = attempt{number: 1, target: target}
