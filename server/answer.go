@@ -1,10 +1,13 @@
 package server
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"net/http"
+	"strconv"
+	"time"
 )
 
 // list is one page of a list; Next is the cursor of the page after it.
@@ -32,24 +35,35 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if p.Status >= http.StatusInternalServerError {
 		s.log.Error("request failed", "method", r.Method, "path", r.URL.Path, "error", err)
 	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.Header().Set("Cache-Control", "no-store")
-	w.WriteHeader(p.Status)
-	s.encode(w, r, p)
+	s.write(w, r, p.Status, "application/problem+json", p)
 }
 
 // answer answers with a value as JSON.
 func (s *Server) answer(w http.ResponseWriter, r *http.Request, status int, v any) {
-	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("Cache-Control", "no-store")
-	w.WriteHeader(status)
-	s.encode(w, r, v)
+	s.write(w, r, status, "application/json", v)
 }
 
-func (s *Server) encode(w http.ResponseWriter, r *http.Request, v any) {
-	enc := json.NewEncoder(w)
+func (s *Server) write(w http.ResponseWriter, r *http.Request, status int, contentType string, v any) {
+	var body bytes.Buffer
+	enc := json.NewEncoder(&body)
 	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
+	err := enc.Encode(v)
+	h := w.Header()
+	h.Set("Content-Type", contentType)
+	h.Set("Cache-Control", "no-store")
+	h.Set("Content-Length", strconv.Itoa(body.Len()))
+	control := http.NewResponseController(w)
+	// A reader that has stopped reading does not hold the server's end up. So that
+	// this bounds all of the answer, none of it is left to be sent behind here.
+	defer context.AfterFunc(s.running, func() { _ = control.SetWriteDeadline(time.Now().Add(lastWrite)) })()
+	w.WriteHeader(status)
+	if err == nil {
+		_, err = w.Write(body.Bytes())
+	}
+	if err == nil {
+		err = control.Flush()
+	}
+	if err != nil {
 		s.log.Debug("answer not delivered", "path", r.URL.Path, "error", err)
 	}
 }

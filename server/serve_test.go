@@ -145,6 +145,7 @@ func TestAReaderThatStopsReadingHoldsTheEndOfTheServerUpForASecondAtMost(t *test
 		_, path := local{s, t}.begin("answers")
 		l, stop := serving(t, s)
 		l.dial(t, path+"/events", "text/event-stream")
+		l.dial(t, "/v1/runs", "application/json")
 		synctest.Wait()
 		told := time.Now()
 		if err := stop(); err != nil || time.Since(told) > 2*time.Second {
