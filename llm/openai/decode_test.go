@@ -66,6 +66,15 @@ func TestDeltasBuildUpToThePartsThatTheyName(t *testing.T) {
 	}
 }
 
+func TestACountOfNothingAtTheEndReplacesNoEarlierOne(t *testing.T) {
+	counted := strings.Replace(created, `"status"`, `"usage":{"input_tokens":7,"input_tokens_details":{"cached_tokens":5,"cache_write_tokens":1},"output_tokens":2,"output_tokens_details":{"reasoning_tokens":1}},"status"`, 1)
+	zeros := strings.Replace(completed, `{"input_tokens":7,"output_tokens":3}`, `{"input_tokens":0,"input_tokens_details":{"cached_tokens":0,"cache_write_tokens":0},"output_tokens":3,"output_tokens_details":{"reasoning_tokens":0}}`, 1)
+	resp, _, err := stream(t, sse(counted, textAdded, textDelta("one two"), textDone, zeros))
+	if want := (llm.Usage{Input: 7, CacheRead: 5, CacheWrite: 1, Output: 3, Reasoning: 1}); err != nil || resp.Usage != want {
+		t.Errorf("%+v, %v, want %+v", resp.Usage, err, want)
+	}
+}
+
 func TestItemsAreTakenFromWhereverTheServicePutsThem(t *testing.T) {
 	const output = `[{"type":"message","id":"msg_1","content":[{"type":"output_text","text":"one two"}]}]`
 	full := strings.Replace(completed, `"output":[]`, `"output":`+output, 1)

@@ -120,7 +120,7 @@ func (d *decoder) take(field []byte) (ended bool, err error) {
 // last reads the terminal event. Its name decides where the object's status is
 // missing or was left at what it was.
 func (d *decoder) last(name string) error {
-	d.result = result{id: d.result.id, model: d.result.model}
+	d.result = result{id: d.result.id, model: d.result.model, usage: d.result.usage, hasUsage: d.result.hasUsage}
 	if err := d.result.read(d.event.response); err != nil {
 		return err
 	}

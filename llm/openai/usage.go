@@ -1,11 +1,14 @@
 package openai
 
 import (
+	"cmp"
+
 	"github.com/pawlrun/pawl/llm/internal/wire"
 )
 
 // readUsage reads token counts. The service counts as we do: cached tokens are
-// in the input and reasoning is in the output.
+// in the input and reasoning is in the output. The last report wins, but for a
+// count of nothing, as a relay sends which has lost count.
 func (r *result) readUsage(raw []byte) {
 	if len(raw) == 0 || raw[0] != '{' {
 		return
@@ -13,9 +16,9 @@ func (r *result) readUsage(raw []byte) {
 	for m := wire.ScanObject(raw); m.Next(); {
 		switch v := m.Value(); string(m.Key()) {
 		case "input_tokens":
-			r.usage.Input, r.hasUsage = wire.Int(v), true
+			r.usage.Input, r.hasUsage = cmp.Or(wire.Int(v), r.usage.Input), true
 		case "output_tokens":
-			r.usage.Output = wire.Int(v)
+			r.usage.Output = cmp.Or(wire.Int(v), r.usage.Output)
 		case "input_tokens_details", "output_tokens_details":
 			r.readDetails(v)
 		}
@@ -26,11 +29,11 @@ func (r *result) readDetails(raw []byte) {
 	for m := wire.ScanObject(raw); m.Next(); {
 		switch v := m.Value(); string(m.Key()) {
 		case "cached_tokens":
-			r.usage.CacheRead = wire.Int(v)
+			r.usage.CacheRead = cmp.Or(wire.Int(v), r.usage.CacheRead)
 		case "cache_write_tokens":
-			r.usage.CacheWrite = wire.Int(v)
+			r.usage.CacheWrite = cmp.Or(wire.Int(v), r.usage.CacheWrite)
 		case "reasoning_tokens":
-			r.usage.Reasoning = wire.Int(v)
+			r.usage.Reasoning = cmp.Or(wire.Int(v), r.usage.Reasoning)
 		}
 	}
 }

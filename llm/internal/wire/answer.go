@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bytes"
+	"compress/gzip"
 	"errors"
 
 	"github.com/pawlrun/pawl/llm"
@@ -28,6 +29,9 @@ type Answer interface {
 func (c *Client) Read(x *Exchange, a Answer) (*llm.Response, error) {
 	defer x.Close()
 	whole, err := x.IsJSON()
+	if errors.Is(err, gzip.ErrHeader) {
+		return a.Response(false), c.Broken(x, err) // it may be an answer, and have been paid for
+	}
 	if err != nil {
 		return nil, c.Broken(x, err)
 	}

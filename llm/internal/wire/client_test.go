@@ -181,6 +181,22 @@ func TestAFailureKeepsWhatTheServiceSaid(t *testing.T) {
 	}
 }
 
+// The client of net/http fails where it reads such a place, redirects off or not.
+func TestARedirectToAPlaceThatCannotBeReadIsToldAsThat(t *testing.T) {
+	for _, status := range []int{301, 302, 303, 307, 308} {
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Location", "http://[elsewhere?key=hidden")
+			w.WriteHeader(status)
+		}))
+		_, err := client(wire.NewHTTP()).Post(t.Context(), s.URL, http.Header{}, body("{}"))
+		s.Close()
+		e, ok := errors.AsType[*llm.Error](err)
+		if !ok || e.Class != llm.ClassInvalid || e.Message != "the endpoint redirects to a place that cannot be read; redirects are not followed" {
+			t.Errorf("HTTP %d: %+v", status, err)
+		}
+	}
+}
+
 func TestRetryAfterInAllItsForms(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	const century = 100 * 365 * 24 * time.Hour

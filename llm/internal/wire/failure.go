@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
@@ -19,6 +20,9 @@ func (c *Client) NetworkError(ctx context.Context, err error, requestID string) 
 		return known
 	}
 	err = withoutCredentials(err)
+	if strings.Contains(err.Error(), "failed to parse Location header") { // net/http has no error of its own for it
+		return &llm.Error{Class: llm.ClassInvalid, Provider: c.Provider, Message: unreadableRedirect, RequestID: requestID}
+	}
 	message := err.Error()
 	if cause := context.Cause(ctx); errors.Is(cause, ErrIdle) {
 		message, err = stalled, cause
@@ -27,6 +31,8 @@ func (c *Client) NetworkError(ctx context.Context, err error, requestID string) 
 }
 
 const stalled = "the connection stalled: no byte arrived for too long"
+
+const unreadableRedirect = "the endpoint redirects to a place that cannot be read; redirects are not followed"
 
 // Broken is the error of a stream that ended before the provider said so. It
 // is a failure, whatever text it left (FIELD F8, F20).
@@ -40,6 +46,8 @@ func (c *Client) Broken(x *Exchange, err error) *llm.Error {
 	case errors.Is(err, ErrAnswerTooLarge), errors.Is(err, ErrEventTooLarge), errors.Is(err, ErrArgumentsTooLarge):
 		// The same request is likely to run away again, at the same price.
 		e.Class, e.Message = llm.ClassInvalid, "the answer was given up: "+err.Error()
+	case errors.Is(err, gzip.ErrHeader):
+		e.Class, e.Message = llm.ClassInvalid, "the answer calls itself compressed (Content-Encoding gzip) and is not; look at proxies on the way"
 	default:
 		e.Message = "the stream broke: " + err.Error()
 	}
@@ -58,7 +66,7 @@ func (c *Client) failure(x *Exchange) *llm.Error {
 	e := &llm.Error{Class: llm.ClassOfStatus(status), Provider: c.Provider, Status: status, RequestID: x.RequestID}
 	e.RetryAfter, e.HasRetryAfter = RetryAfter(x.Response.Header, time.Now())
 	if status >= 300 && status < 400 {
-		e.Message = "the endpoint redirects to a place that cannot be read; redirects are not followed"
+		e.Message = unreadableRedirect
 		switch to, err := x.Response.Location(); {
 		case err == nil:
 			e.Message = fmt.Sprintf("the endpoint redirects to %q; redirects are not followed", plain(*to))

@@ -111,6 +111,17 @@ func TestAPageIsToldFromAnAnswerWhenItIsCompressedToo(t *testing.T) {
 	}
 }
 
+// Asked again it would say so again, and might be paid for each time.
+func TestAPlainAnswerThatCallsItselfCompressedIsToldAsThat(t *testing.T) {
+	resp, e, _ := askedOf(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Encoding", "gzip")
+		_, _ = io.WriteString(w, `{"an answer":"that is not compressed"}`)
+	})
+	if resp == nil || !resp.Usage.Estimated || e.Class != llm.ClassInvalid || !strings.Contains(e.Message, "calls itself compressed") {
+		t.Errorf("read as %+v, %+v", resp, e)
+	}
+}
+
 // What was paid for is not said to have cost nothing, whatever its form.
 func TestAnAnswerInAFormThatNobodyAskedForIsChargedOnce(t *testing.T) {
 	for kind, answer := range map[string]http.HandlerFunc{
