@@ -95,3 +95,21 @@ func TestABatchThatFailsHalfwayHarmsNobodyElseInItsCommit(t *testing.T) {
 	intact(t, s, bad)
 	intact(t, s, good)
 }
+
+// The number that a run would have had is the next one's.
+func TestARunThatCouldNotBeCreatedTakesNothing(t *testing.T) {
+	path, s, d := begun(t)
+	tamper(t, path, `CREATE TRIGGER refuse BEFORE INSERT ON log BEGIN SELECT RAISE(ABORT, 'refused'); END`)
+	never := *d
+	never.Lease.Run, never.Seq, never.Head = "never", 0, ""
+	if _, _, err := s.Create(t.Context(), journal.Run{ID: "never", Kind: "Agent"}, never.Batch(t, texts(1)...)); err == nil {
+		t.Fatal("it is created")
+	}
+	tamper(t, path, `DROP TRIGGER refuse`)
+	next := journaltest.Start(t, s, "next")
+	never.Seq, never.Head = next.Seq, next.Head
+	if err := never.Write(t, never.Batch(t, texts(1)...)); !errors.Is(err, journal.ErrNotFound) {
+		t.Errorf("error %v, want ErrNotFound", err)
+	}
+	intact(t, s, next)
+}
