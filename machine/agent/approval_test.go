@@ -127,6 +127,15 @@ func (p *play) question(id string) event.ToolPendingApproval {
 	return event.ToolPendingApproval{}
 }
 
+// Who decides is told what the call can do.
+func TestAQuestionSaysHowRiskyTheCallIs(t *testing.T) {
+	p := newPlay(t, agent.Config{Policy: gated("edit")})
+	p.answer(asks("", "edit a"))
+	if got := p.question("c1.1").Risk; got != event.RiskWrite {
+		t.Errorf("the risk is %q", got)
+	}
+}
+
 // edit approves a call with other arguments.
 func (p *play) edit(id, tool, args, reason string) {
 	p.t.Helper()

@@ -152,6 +152,10 @@ func TestWhatHappensToCallsEndsTheRun(t *testing.T) {
 			p.answer(asks("", "lost a"))
 			p.answer(asks("", "lost a"))
 		}, event.ReasonToolUnavailable, "lost"},
+		{"arguments that a tool of the run does not take", agent.Config{Tools: []llm.ToolDef{{Name: "read"}}}, func(p *play) {
+			p.answer(asks("", "read bad"))
+			p.answer(asks("", "read bad"))
+		}, "", ""},
 		{"a tool that never was", agent.Config{}, func(p *play) {
 			p.answer(asks("", "lost a"))
 			p.answer(asks("", "lost a"))
