@@ -128,6 +128,17 @@ func TestPruneSaysWhatWentBeforeItFailed(t *testing.T) {
 	}
 }
 
+func TestADryRunNamesNoTreeThatAForkWhichStaysStandsOn(t *testing.T) {
+	rows := branches()
+	fork := &rows[slices.IndexFunc(rows, func(r journal.Run) bool { return r.ID == "between" })]
+	fork.ForkOf, fork.State = "older", journal.Ended
+	o := journal.PruneOptions{States: []journal.State{journal.Parked}, Before: journaltest.Epoch(), DryRun: true}
+	would, err := journal.Prune(t.Context(), contested{rows: rows}, o)
+	if err != nil || len(would) != 2 || would[0].ID != "last" || would[1].ID != "first" {
+		t.Errorf("%v, it would remove %+v, want last and first", err, would)
+	}
+}
+
 // What stands on a tree goes before any of it, also where it is older than some
 // of it.
 func TestPruneDeletesNothingOfATreeBeforeItsForks(t *testing.T) {
