@@ -78,6 +78,12 @@ func Continue(ctx context.Context, store journal.Store, run, input string, o Opt
 		return fail(err)
 	}
 	confined.pin(&started)
+	o.confined = confined
+	for _, w := range slices.Concat(confined.undecided(cfg.Policy, env.Tools), o.unsupervised(env.Tools), confined.besideLinks(env.Tools)) {
+		if !slices.Contains(started.Warnings, w) {
+			started.Warnings = append(slices.Clip(started.Warnings), w)
+		}
+	}
 	if started.Fence == nil && env.Tools.Fences() {
 		started.Fence = &event.Fence{}
 	}

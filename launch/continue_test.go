@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/pawlrun/pawl/engine"
@@ -132,4 +133,20 @@ func TestContinuedForkFindsTheModelThatItWasGiven(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = env.Close()
+}
+
+// The ended run may have had a sandbox that the new one has not.
+func TestContinuedRunWarnsOfCommandsThatNothingHolds(t *testing.T) {
+	store := memory.New(nil)
+	started, _, env := start(t, file(t, "tools: {allow: [fs.list, fs.glob, shell.exec], approvals: {shell.exec: never}}"), options(t))
+	started.Sandbox, started.Warnings = "bubblewrap", nil
+	id, _ := run(t, store, started, env)
+	next, env, err := launch.Continue(t.Context(), store, id, "go on", launch.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = env.Close()
+	if len(next.Warnings) != 1 || !strings.Contains(next.Warnings[0], "commands run unasked and outside a sandbox") {
+		t.Errorf("warns of %q", next.Warnings)
+	}
 }
