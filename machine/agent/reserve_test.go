@@ -86,6 +86,23 @@ func TestASummaryIsReservedForAllThatItSends(t *testing.T) {
 	}
 }
 
+// A summary that is asked for in place is bounded by what the provider counted of
+// the conversation, and by what it has not read yet.
+func TestASummaryInPlaceIsReservedForWhatTheProviderHasNotRead(t *testing.T) {
+	p := newPlay(t, windowed(compact.Settings{Strategy: compact.PeriodicSummary}))
+	p.work(30)
+	if p.call.Purpose != event.PurposeSummary {
+		t.Fatal("no summary")
+	}
+	messages := p.call.Request.Messages
+	result := messages[len(messages)-2].Parts[0].(llm.ToolResult)
+	unread := int64(len(messages[len(messages)-1].Text()) + len(result.Output))
+	all := reservations(t, p)
+	if r := all[len(all)-1]; r.Input < unread || len(result.Output) == 0 {
+		t.Errorf("%s sets %d tokens aside, and %d bytes are unread", r.ID, r.Input, unread)
+	}
+}
+
 // A cap that was lowered to what can be paid for is what the provider is asked
 // to keep to; where no budget depends on one, none is sent.
 func TestALoweredOutputCapIsSent(t *testing.T) {
