@@ -103,6 +103,22 @@ func TestASummaryInPlaceIsReservedForWhatTheProviderHasNotRead(t *testing.T) {
 	}
 }
 
+// A provider that holds tools back has not counted them. What a search finds it
+// reads whole.
+func TestTheToolsThatASearchFoundAreSetAsideFor(t *testing.T) {
+	p := newPlay(t, agent.Config{Tools: []llm.ToolDef{
+		{Name: "read"},
+		{Name: "deploy", Deferred: true, Schema: []byte(`{"description":"` + strings.Repeat("d", 5000) + `"}`)},
+		{Name: "other", Deferred: true, Schema: []byte(`{"description":"` + strings.Repeat("o", 5000) + `"}`)},
+	}})
+	p.answer(used(40, 10, asks("", "read docs")))
+	p.result("c1.1", event.ToolResult{Output: "found one", Tools: []string{"deploy"}})
+	all := reservations(t, p)
+	if r := all[len(all)-1]; r.Input < 5000 || r.Input >= 10_000 {
+		t.Errorf("%s sets %d tokens aside", r.ID, r.Input)
+	}
+}
+
 // A cap that was lowered to what can be paid for is what the provider is asked
 // to keep to; where no budget depends on one, none is sent.
 func TestALoweredOutputCapIsSent(t *testing.T) {

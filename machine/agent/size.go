@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/pawlrun/pawl/event"
@@ -47,9 +48,13 @@ func (m *Machine) fixedSize() int64 {
 		n += schemaOverhead + int64(len(cfg.Schema))
 	}
 	for _, t := range cfg.Tools {
-		n += partOverhead + int64(len(t.Name)+len(t.Description)+len(t.Schema))
+		n += toolSize(t)
 	}
 	return n
+}
+
+func toolSize(t llm.ToolDef) int64 {
+	return partOverhead + int64(len(t.Name)+len(t.Description)+len(t.Schema))
 }
 
 // answered takes in what a provider reported; next is where the messages begin
@@ -62,14 +67,14 @@ func (s *size) answered(d *event.ModelResponse, next int) {
 	s.from, s.since = next, 0
 }
 
-// measure counts the messages that are new. A history that became shorter is
-// counted again.
-func (s *size) measure(messages []*llm.Message) {
+// measure counts the messages that are new, with what tools they tell the model
+// of. A history that became shorter is counted again.
+func (s *size) measure(messages []*llm.Message, tools []llm.ToolDef) {
 	if len(messages) < s.counted {
 		s.total, s.since, s.counted, s.reported, s.from = 0, 0, 0, 0, 0
 	}
 	for i, m := range messages[s.counted:] {
-		n := messageSize(m)
+		n := messageSize(m) + foundSize(m, tools)
 		s.total += n
 		if s.counted+i >= s.from {
 			s.since += n
@@ -90,6 +95,22 @@ func (s *size) tokens(model string, unread int64) (worst, likely int64) {
 		known *= 2
 	}
 	return min(all, known+s.since+unread), s.reported + (s.since+unread)/bytesPerToken
+}
+
+// foundSize is that of the tools that a search in a message found: the provider,
+// which has held them back so far, reads them there.
+func foundSize(m *llm.Message, tools []llm.ToolDef) int64 {
+	n := int64(0)
+	for _, p := range m.Parts {
+		if r, ok := p.(llm.ToolResult); ok && len(r.Tools) > 0 {
+			for _, t := range tools {
+				if t.Deferred && slices.Contains(r.Tools, t.Name) {
+					n += toolSize(t)
+				}
+			}
+		}
+	}
+	return n
 }
 
 func messageSize(m *llm.Message) int64 {

@@ -50,7 +50,7 @@ func (m *Machine) pricedCall(t Target) budget.Call {
 	if output <= 0 {
 		output = defaultOutput
 	}
-	m.size.measure(m.history.All())
+	m.size.measure(m.history.All(), m.cfg.Tools)
 	unread := int64(0)
 	for _, said := range m.inputs {
 		unread += messageSize(said)

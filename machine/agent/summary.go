@@ -36,7 +36,7 @@ func (m *Machine) pricedSummary(s *compact.SummaryRequest) budget.Call {
 	if s.SamePrefix {
 		// No more than the conversation and the instruction behind it: what the
 		// provider counted of the one bounds it better than its bytes do.
-		m.size.measure(m.history.All())
+		m.size.measure(m.history.All(), m.cfg.Tools)
 		call.Input, call.Likely = m.size.tokens(m.target().Model, messageSize(s.Messages[len(s.Messages)-1]))
 		return call
 	}
