@@ -13,8 +13,12 @@ import (
 // of it. Figures that no call can have are no report: less than nothing would
 // give back what other calls have spent, and a call whose request, or whose
 // answer, is said to be nothing would be free under any budget.
-func used(a machine.CallModel, r *llm.Response) llm.Usage {
-	u, n := reported(r.Usage), written(r.Parts)
+//
+// More may have come than is left: a call that was not whole is not in a partial
+// answer. streamed is the bytes of all that was told while it came, 0 where the
+// answer is whole.
+func used(a machine.CallModel, r *llm.Response, streamed int) llm.Usage {
+	u, n := reported(r.Usage), max(written(r.Parts), streamed)
 	lacks := u.Estimated || u.Input == 0 || u.Output == 0 && n > 0
 	if !lacks || n == 0 && r.Finish == llm.FinishPause {
 		return u // a request that a service has queued has used nothing yet
@@ -57,10 +61,10 @@ func written(parts llm.Parts) int {
 // declined a call, and one that could not be reached, charges nothing; a call
 // that broke off without a word about its usage is charged by what came of it,
 // or by what was set aside for it (FIELD F27).
-func charged(a machine.CallModel, partial *llm.Response, e *llm.Error) llm.Usage {
+func charged(a machine.CallModel, partial *llm.Response, streamed int, e *llm.Error) llm.Usage {
 	switch {
 	case partial != nil:
-		return used(a, partial)
+		return used(a, partial, streamed)
 	case sent(e):
 		return budget.Unreported(a.Admission.Usage(), llm.Usage{}, 0)
 	}

@@ -53,7 +53,7 @@ func TestAFailedCallIsChargedByHowFarItCame(t *testing.T) {
 			&llm.Error{Class: llm.ClassNetwork}, llm.Usage{Input: 1000, Output: 4, Estimated: true},
 		},
 	} {
-		if diff := cmp.Diff(c.want, charged(call, c.partial, c.err)); diff != "" {
+		if diff := cmp.Diff(c.want, charged(call, c.partial, 0, c.err)); diff != "" {
 			t.Errorf("%s: (-want +got)\n%s", c.name, diff)
 		}
 	}
@@ -84,7 +84,7 @@ func TestAnAnswerIsChargedByWhatCameWhereItsUsageIsNotReported(t *testing.T) {
 		"less than nothing written":    {llm.Usage{Input: 900, Output: 20, CacheWrite: -1e6}, came},
 		"more than sums of it can say": {llm.Usage{Input: 1 << 62, Output: 20}, came},
 	} {
-		if diff := cmp.Diff(c.want, used(call, &llm.Response{Parts: parts, Usage: c.reported})); diff != "" {
+		if diff := cmp.Diff(c.want, used(call, &llm.Response{Parts: parts, Usage: c.reported}, 0)); diff != "" {
 			t.Errorf("%s: (-want +got)\n%s", name, diff)
 		}
 	}
@@ -94,20 +94,20 @@ func TestAnAnswerIsChargedByWhatCameWhereItsUsageIsNotReported(t *testing.T) {
 		"reasoning that is sealed": {llm.Reasoning{Text: "hm", Signature: "fourteen bytes", Raw: []byte("{}")}},
 	} {
 		want := llm.Usage{Input: 1000, Output: 14, Estimated: true}
-		if diff := cmp.Diff(want, used(call, &llm.Response{Parts: came, Usage: llm.Usage{Estimated: true}})); diff != "" {
+		if diff := cmp.Diff(want, used(call, &llm.Response{Parts: came, Usage: llm.Usage{Estimated: true}}, 0)); diff != "" {
 			t.Errorf("%s: (-want +got)\n%s", name, diff)
 		}
 	}
 	unknown := llm.Usage{Input: 1000, Output: 500, Estimated: true}
-	if got := used(call, &llm.Response{Finish: llm.FinishEnd}); got != unknown {
+	if got := used(call, &llm.Response{Finish: llm.FinishEnd}, 0); got != unknown {
 		t.Errorf("an answer of nothing, of which nothing is reported, is charged %+v", got)
 	}
 	empty := llm.Response{Usage: llm.Usage{Input: 900}}
-	if got := used(call, &empty); got != empty.Usage {
+	if got := used(call, &empty, 0); got != empty.Usage {
 		t.Errorf("an answer of nothing that is reported as such is charged %+v", got)
 	}
 	queued := llm.Response{Finish: llm.FinishPause, Usage: llm.Usage{Estimated: true}}
-	if got := used(call, &queued); got != queued.Usage {
+	if got := used(call, &queued, 0); got != queued.Usage {
 		t.Errorf("what waits in a queue is charged %+v", got)
 	}
 }

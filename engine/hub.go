@@ -62,6 +62,8 @@ type voice struct {
 	veil     *veil
 	spoke    bool
 	silenced bool
+	// streamed counts the bytes of all its deltas, whoever heard them.
+	streamed atomic.Int64
 }
 
 type subscriber struct {

@@ -46,7 +46,7 @@ func (d *driver) beginModel(a machine.CallModel) (bool, error) {
 		if errors.Is(err, llm.ErrUnknownModel) || failure.Class == llm.ClassNetwork {
 			failure = &llm.Error{Class: llm.ClassInvalid, Message: err.Error(), Err: err}
 		}
-		return true, d.stage(d.attemptFailed(a, nil, failure))
+		return true, d.stage(d.attemptFailed(a, nil, 0, failure))
 	}
 	d.queue = append(d.queue, func(work context.Context) { d.callModel(work, a, model, &req) })
 	return true, nil
@@ -118,9 +118,9 @@ func (d *driver) answered(ctx context.Context, a machine.CallModel, resp *llm.Re
 	d.hub.retract(v, cycle, a.Attempt)
 	failure := llm.AsError(err)
 	if ctx.Err() != nil {
-		failure = &llm.Error{Class: llm.ClassInterrupted, Message: "the call was stopped: " + stopCause(ctx), Unsent: failure.Unsent, Err: err}
+		failure = &llm.Error{Class: llm.ClassInterrupted, Message: "the call was stopped: " + stopCause(ctx), Status: failure.Status, Unsent: failure.Unsent, Err: err}
 	}
-	return d.attemptFailed(a, resp, failure)
+	return d.attemptFailed(a, resp, int(v.streamed.Load()), failure)
 }
 
 // generate calls the model, streaming where both sides want that (ALF-31).
@@ -129,6 +129,7 @@ func (d *driver) generate(ctx context.Context, a machine.CallModel, model llm.Mo
 	if ok && a.Stream {
 		tell := d.teller(v, cycle, a.Attempt)
 		return streamer.Stream(ctx, req, func(delta llm.Delta) {
+			v.streamed.Add(int64(len(delta.Text) + len(delta.Tool)))
 			if delta.Text != "" || delta.Tool != "" {
 				v.veil.say(delta, tell)
 			}
@@ -170,8 +171,8 @@ func liveData(delta llm.Delta, attempt int) event.Data {
 	return event.Text{Text: delta.Text, Attempt: attempt, Index: delta.Index}
 }
 
-func (d *driver) attemptFailed(a machine.CallModel, partial *llm.Response, e *llm.Error) event.ModelAttemptFailed {
-	usage := charged(a, partial, e)
+func (d *driver) attemptFailed(a machine.CallModel, partial *llm.Response, streamed int, e *llm.Error) event.ModelAttemptFailed {
+	usage := charged(a, partial, streamed, e)
 	if partial == nil {
 		partial = &llm.Response{}
 	}
@@ -192,7 +193,7 @@ func (d *driver) attemptFailed(a machine.CallModel, partial *llm.Response, e *ll
 // response gives every call of an answer its id and moves the arguments out:
 // they are stored once, in tool_call.
 func (d *driver) response(a machine.CallModel, r *llm.Response) event.ModelResponse {
-	usage := used(a, r)
+	usage := used(a, r, 0)
 	e := event.ModelResponse{
 		Cycle: a.Cycle, Attempt: a.Attempt, ToolCalls: []event.CallRef{}, FinishReason: r.Finish, RawFinish: r.RawFinish, FinishDetail: r.FinishDetail,
 		Usage: usage, Model: a.Target, Cost: cost(a.Price, usage), Parts: event.Answer(r.Parts),

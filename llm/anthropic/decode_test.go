@@ -194,12 +194,15 @@ func TestAStreamThatJustEndsIsBrokenAndItsTextIsKept(t *testing.T) {
 // word about what a broken answer has used.
 func TestTheHeadOfABrokenAnswerDoesNotCountItsOutput(t *testing.T) {
 	head := strings.Replace(messageBegin, `"output_tokens":1`, `"output_tokens":2`, 1)
+	const halfCall = `data: {"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"t","name":"write","input":{}}}` + "\n\n" +
+		`data: {"type":"content_block_delta","index":0,"delta":{"type":"input_json_delta","partial_json":"{\"text\": \"once"}}` + "\n\n"
 	for name, c := range map[string]struct {
 		body string
 		want llm.Usage
 	}{
 		"nothing behind it":  {head, llm.Usage{Output: 2, Estimated: true}},
 		"a text behind it":   {head + textBlock(0, "half an ans"), llm.Usage{Estimated: true}},
+		"half a call behind": {head + halfCall, llm.Usage{Estimated: true}},
 		"its end and no end": {head + textBlock(0, "an answer") + strings.Split(messageEnd("end_turn", 9), "\n\n")[0] + "\n\n", llm.Usage{Output: 9, Estimated: true}},
 		"whole":              {head + textBlock(0, "an answer") + messageEnd("end_turn", 9), llm.Usage{Output: 9}},
 		"whole, no report":   {strings.Replace(messageBegin, `"input_tokens"`, `"unknown"`, 1) + textBlock(0, "an answer") + messageEnd("end_turn", 9), llm.Usage{Output: 9, Estimated: true}},

@@ -183,7 +183,7 @@ func (d *decoder) Response(complete bool) *llm.Response {
 	d.resp.Usage = d.usage.neutral()
 	d.resp.Usage.Estimated = !complete || !d.usage.reported
 	if !complete {
-		if d.resp.RawFinish == "" && len(d.resp.Parts) > 0 {
+		if d.resp.RawFinish == "" && len(d.blocks) > 0 {
 			d.resp.Usage.Output = 0 // the head counts none of what came after it
 		}
 		d.resp.RawFinish = ""
