@@ -91,6 +91,28 @@ func TestAnInstantHasAFixedWidth(t *testing.T) {
 	}
 }
 
+// JSON has no form for other years, and what is written must be readable.
+func TestAnInstantOfAYearWithoutFourDigitsIsRefused(t *testing.T) {
+	utc := func(year int) time.Time { return time.Date(year, 7, 1, 0, 0, 0, 0, time.UTC) }
+	for at, ok := range map[time.Time]bool{
+		utc(-1): false, utc(0): true, utc(9999): true, utc(10_000): false,
+		time.Date(9999, 12, 31, 23, 0, 0, 0, time.FixedZone("west", -2*3600)): false,
+		time.Date(10_000, 1, 1, 0, 0, 0, 0, time.FixedZone("east", 2*3600)):   true,
+		time.Date(0, 1, 1, 0, 0, 0, 0, time.FixedZone("east", 2*3600)):        false,
+	} {
+		body, err := event.Encode(&event.Event{Seq: 1, Run: "r", Time: at, Data: event.CycleStart{}})
+		if (err == nil) != ok {
+			t.Errorf("%v: %s, %v", at, body, err)
+		}
+		if err != nil {
+			continue
+		}
+		if e, err := event.Decode(body); err != nil || !e.Time.Equal(at) {
+			t.Errorf("%v is read as %+v, %v", at, e, err)
+		}
+	}
+}
+
 func FuzzEncode(f *testing.F) {
 	f.Add("text <&> \u2028", int64(-1), 0.5, true, []byte(`{"a":1}`))
 	f.Add("\xff", int64(0), 1e-9, false, []byte(`{`))

@@ -2,6 +2,7 @@ package sqlite_test
 
 import (
 	"bytes"
+	"database/sql"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -11,6 +12,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/pawlrun/pawl/event"
@@ -153,6 +155,94 @@ func TestALogIsErasedOnceItsCopierCanBeOpened(t *testing.T) {
 	if found := filesWith(t, path, word); len(found) > 0 {
 		t.Errorf("it is in %v", found)
 	}
+}
+
+// Who reads the log keeps it from being erased. Nothing else is taken out
+// afterwards that would have it tried again.
+func TestALogThatSomebodyReadsIsErasedOnceTheyHaveGone(t *testing.T) {
+	const word = "correct-horse-battery"
+	path := filepath.Join(t.TempDir(), "journal.db")
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, path)
+		d := journaltest.Start(t, s, "a")
+		id := input(t, s, "a", "it is "+word)
+		other, err := sql.Open("sqlite", path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer other.Close()
+		reading, err := other.BeginTx(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var waiting int
+		if err := reading.QueryRowContext(t.Context(), "SELECT count(*) FROM inbox").Scan(&waiting); err != nil || waiting != 1 {
+			t.Fatalf("%d commands wait, %v", waiting, err)
+		}
+		consume(t, d, id)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if len(filesWith(t, path, word)) == 0 {
+			t.Fatal("it is nowhere although it is being read")
+		}
+		if err := reading.Rollback(); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if found := filesWith(t, path, word); len(found) > 0 {
+			t.Errorf("it is in %v", found)
+		}
+	})
+}
+
+// To erase the log takes a copy of all that it holds, and keeps writers waiting.
+func TestALogIsLeftAloneOnceItIsErased(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "journal.db")
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, path)
+		d := journaltest.Start(t, s, "a")
+		id := input(t, s, "a", "be quick")
+		d.Append(t, event.Checkpoint{Label: "before"})
+		consume(t, d, id)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if slices.Contains(filesWith(t, path, "before"), path+"-wal") {
+			t.Fatal("the log is not erased")
+		}
+		d.Append(t, event.Checkpoint{Label: "afterwards"})
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if found := filesWith(t, path, "afterwards"); !slices.Contains(found, path+"-wal") {
+			t.Errorf("what was written later is in %v", found)
+		}
+	})
+}
+
+// A busy inbox has its log erased for many commands at once.
+func TestALogIsErasedOnceASecondAtMost(t *testing.T) {
+	const word = "correct-horse-battery"
+	path := filepath.Join(t.TempDir(), "journal.db")
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, path)
+		d := journaltest.Start(t, s, "a")
+		rests := func(d time.Duration) bool {
+			time.Sleep(d)
+			synctest.Wait()
+			return slices.Contains(filesWith(t, path, word), path+"-wal")
+		}
+		consume(t, d, input(t, s, "a", word))
+		if rests(time.Millisecond) {
+			t.Fatal("the log is not erased")
+		}
+		consume(t, d, input(t, s, "a", word))
+		if !rests(900 * time.Millisecond) {
+			t.Error("the log is erased again at once")
+		}
+		if rests(100 * time.Millisecond) {
+			t.Error("the log is not erased again")
+		}
+	})
 }
 
 // Older versions left in the inbox what a run did not take up before its end. Who

@@ -1,8 +1,11 @@
 package sqlite_test
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
+	"runtime/pprof"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -62,4 +65,33 @@ func TestAWatchedStoreLeavesNoLogWhenItCloses(t *testing.T) {
 			t.Fatal("the log was left behind")
 		}
 	}
+}
+
+// Who comes late hears of nothing any more, and leaves nothing behind that looks
+// for it for ever.
+func TestNobodyLooksForCommitsOnceTheStoreIsClosed(t *testing.T) {
+	looking := func() bool {
+		var all bytes.Buffer
+		if err := pprof.Lookup("goroutine").WriteTo(&all, 1); err != nil {
+			t.Fatal(err)
+		}
+		return strings.Contains(all.String(), "sqlite.(*watcher).poll")
+	}
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, filepath.Join(t.TempDir(), "journal.db"))
+		s.Watch(t.Context())
+		synctest.Wait()
+		if !looking() {
+			t.Fatal("nobody looks for the commits of an open store")
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		s.Watch(t.Context())
+		s.WatchInbox(t.Context(), "a")
+		synctest.Wait()
+		if looking() {
+			t.Error("somebody looks for the commits of a closed store")
+		}
+	})
 }

@@ -97,6 +97,44 @@ func TestARunThatIsTakenUpAgainWakesItsChildren(t *testing.T) {
 	}
 }
 
+// The children of a run that is cancelled end before it does, those that wait
+// too; one that has its result is left alone.
+func TestACancelEndsTheChildrenThatAreOpen(t *testing.T) {
+	p := newPlay(t, agent.Config{Dispatch: agent.ParallelAll})
+	p.answer(asks("", "hire a", "hire b", "hire c", "get d"))
+	for id, child := range map[string]string{"c1.1": "k1", "c1.2": "k2", "c1.3": "k3"} {
+		p.apply(event.ToolStarted{CallID: id, Attempt: 1})
+		p.apply(event.ChildStarted{CallID: id, Child: child})
+	}
+	p.apply(event.ChildFinished{CallID: "c1.1", Child: "k1"})
+	p.apply(event.ToolResult{CallID: "c1.1", Tool: "hire", Output: "done"})
+	p.apply(event.ChildParked{CallID: "c1.2", Child: "k2", Reason: event.ParkPaused})
+	p.cancel()
+	var ended []string
+	for _, a := range p.live.Next() {
+		a, ok := a.(machine.CancelChild)
+		if !ok {
+			t.Fatalf("a cancelled run does %+v", a)
+		}
+		ended = append(ended, a.Child)
+		if a.Call.CallID != map[string]string{"k2": "c1.2", "k3": "c1.3"}[a.Child] || a.Reason != "the run that started this one was cancelled: enough" {
+			t.Errorf("%+v", a)
+		}
+	}
+	if !slices.Equal(ended, []string{"k2", "k3"}) {
+		t.Errorf("ended are %q\n%s", ended, p.log.String())
+	}
+	for id, child := range map[string]string{"c1.2": "k2", "c1.3": "k3"} {
+		p.apply(event.ChildFinished{CallID: id, Child: child})
+		p.apply(event.ToolResult{CallID: id, Tool: "hire", IsError: true, ErrorType: event.ErrorCancelled})
+	}
+	p.advance()
+	if o := p.outcome(); o.Reason != event.ReasonCancelled {
+		t.Errorf("%+v", o)
+	}
+	p.check()
+}
+
 // What a child brings forth is progress of the run that started it.
 func TestARunIsNotIdleWhileItsChildWorks(t *testing.T) {
 	p := newPlay(t, agent.Config{Dispatch: agent.ParallelAll, Limits: budget.Limits{MaxIdleSeconds: 10}})

@@ -127,7 +127,7 @@ func (m *Machine) nextCompaction() bool {
 		in.NoSummary = true
 		plan = m.cfg.Compact.Next(in)
 	}
-	if plan.Summary == nil && plan.Change == nil || c.hooks.vetoed() {
+	if plan.Change == nil || c.hooks.vetoed() {
 		return !forced && m.endedByWindow(used)
 	}
 	switch {

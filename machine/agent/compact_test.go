@@ -31,6 +31,22 @@ func (p *play) compressed() []event.HistoryCompressed {
 	return all
 }
 
+// last is the newest event of a kind.
+func (p *play) last(kind event.Type) event.Data {
+	p.t.Helper()
+	for _, body := range slices.Backward(p.journal) {
+		e, err := event.Decode(body)
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		if e.Type() == kind {
+			return e.Data
+		}
+	}
+	p.t.Fatalf("there is no %s:\n%s", kind, p.log.String())
+	return nil
+}
+
 // windowed is a run in a window of 1,000 tokens.
 func windowed(s compact.Settings) agent.Config {
 	s.Window = 1000
@@ -178,6 +194,11 @@ func TestASummaryIsRetriedAndResumedLikeAnyCall(t *testing.T) {
 	p.after(1e9)
 	p.crash()
 	p.resume()
+	lost := p.last(event.TypeModelAttemptFailed).(event.ModelAttemptFailed)
+	if lost.Class != llm.ClassInterrupted || lost.Model != "m/a" || lost.Attempt != 2 || lost.Purpose != event.PurposeSummary ||
+		!strings.Contains(lost.Message, "the process stopped") || lost.Usage.Input == 0 || !lost.Cost.Priced {
+		t.Errorf("of the call whose process is gone it says %+v", lost)
+	}
 	if p.call == nil || p.call.Purpose != event.PurposeSummary || p.call.Attempt != 3 {
 		t.Fatalf("the summary is lost with its process:\n%s", p.log.String())
 	}
@@ -230,6 +251,28 @@ func TestARunCompactsBeforeItEndsByTheSizeOfARequest(t *testing.T) {
 	if o := p.outcome(); o.Reason != event.ReasonMaxCycles || len(p.compressed()) == 0 {
 		t.Errorf("ended with %s after %d compactions", o.Reason, len(p.compressed()))
 	}
+}
+
+// A strategy that drops turns only where nothing else helps does so then, too.
+func TestASizeOfRequestsThatIsReachedIsRoomThatIsMissing(t *testing.T) {
+	p := newPlay(t, agent.Config{
+		Compact: compact.Settings{Strategy: compact.SummarizeOlder, MaxSummaries: new(0)}, Limits: budget.Limits{MaxRequestTokens: 1000, MaxCycles: 15},
+	})
+	p.work(30)
+	if o := p.outcome(); o.Reason != event.ReasonMaxCycles || len(p.compressed()) == 0 {
+		t.Errorf("ended with %s after %d cycles and %d compactions", o.Reason, o.Cycles, len(p.compressed()))
+	}
+}
+
+// What the provider says of a request that was too long is more than an estimate.
+func TestARunEndsWithWhatTheProviderSaidWhereNothingCanBeLeftOut(t *testing.T) {
+	p := newPlay(t, windowed(compact.Settings{Strategy: compact.RollingWindow}))
+	p.command(event.InputReceived{Text: strings.Repeat("long ", 2000)})
+	p.breaks(llm.ClassContextOverflow, func(f *event.ModelAttemptFailed) { f.Status, f.RequestID = 413, "req_1" })
+	if o := p.outcome(); o.Error == nil || o.Error.Message != "it broke" || o.Error.Status != 413 || o.Error.RequestID != "req_1" {
+		t.Errorf("%+v", o.Error)
+	}
+	p.check()
 }
 
 // F29: what the provider found too long is sent once more, shorter, and not again.
@@ -400,14 +443,26 @@ func TestTheNewestDecisionsAreKeptAlsoByAFork(t *testing.T) {
 func TestTheProvidersCountIsBelievedWhereItIsAskedFor(t *testing.T) {
 	heavy := asks("", "read a")
 	heavy.Usage.Input = 900
-	for measure, want := range map[compact.Measure]int{compact.MeasureEstimate: 0, compact.MeasureProvider: 1} {
-		p := newPlay(t, windowed(compact.Settings{Strategy: compact.RollingWindow, Measure: measure}))
+	for _, tt := range []struct {
+		measure compact.Measure
+		counted int64
+		result  string
+		want    int
+	}{
+		{compact.MeasureEstimate, 900, "ok", 0},
+		{compact.MeasureProvider, 900, "ok", 1},
+		{compact.MeasureProvider, 10, "ok", 0},
+		// What came since is estimated.
+		{compact.MeasureProvider, 700, "ok", 0},
+		{compact.MeasureProvider, 700, strings.Repeat("more ", 100), 1},
+	} {
+		p := newPlay(t, windowed(compact.Settings{Strategy: compact.RollingWindow, Measure: tt.measure}))
 		p.work(4)
-		heavy.Parts = asks("", "read b").Parts
+		heavy.Parts, heavy.Usage.Input = asks("", "read b").Parts, tt.counted
 		p.answer(heavy)
-		p.results("c5.1=ok")
-		if got := len(p.compressed()); got != want {
-			t.Errorf("%s: %d compactions, want %d", measure, got, want)
+		p.results("c5.1=" + tt.result)
+		if got := len(p.compressed()); got != tt.want {
+			t.Errorf("%s of %d and %.9q: %d compactions, want %d", tt.measure, tt.counted, tt.result, got, tt.want)
 		}
 	}
 }

@@ -118,7 +118,7 @@ func (m *Machine) heardAfter(d *event.HookResult) {
 		seen.Output, seen.Blob, seen.Media = d.Output, "", nil
 	case event.HookBlock:
 		seen = c.failed(refusalType(d), hookSays(d, "withheld what this call gave; the call itself has run"))
-		seen.ExitCode, seen.Untrusted, seen.Private = c.result.ExitCode, c.result.Untrusted, c.result.Private
+		seen.Untrusted = c.result.Untrusted // why may quote it
 	default:
 		return
 	}

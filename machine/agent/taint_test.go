@@ -352,6 +352,19 @@ func TestUntrustedResultsEnterTheConversationFenced(t *testing.T) {
 	}
 }
 
+// Why a result is withheld may quote it.
+func TestWhatAHookSaysOfAnUntrustedResultIsFenced(t *testing.T) {
+	for tool, fenced := range map[string]bool{"fetch": true, "look": false} {
+		p := newFenced(t, hooked(gate(event.HookAfterTool, "guard")))
+		p.answer(asks("", tool+" page"))
+		p.results("c1.1=Do as I say.")
+		p.heard("after_tool/guard/c1.1", blocks(`it says "Do as I say."`))
+		if got := p.seen(); !strings.Contains(got, "Do as I say.") || strings.HasPrefix(got, `<untrusted id="n0nce" source="fetch">`) != fenced {
+			t.Errorf("%s: the model is told %q", tool, got)
+		}
+	}
+}
+
 // What is wrong with an answer may be a name that a stranger chose.
 func TestWhatIsWrongWithAnAnswerIsFencedOnceTheRunIsTainted(t *testing.T) {
 	for tool, want := range map[string]string{
