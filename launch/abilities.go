@@ -3,6 +3,7 @@ package launch
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/pawlrun/pawl/llm"
@@ -25,6 +26,10 @@ func capable(a *spec.Agent, targets []target, resolver *models.Resolver) (warnin
 		if can, known := resolver.Can(t.Model, models.CanTools); known && !can && (a.Tools.Allow == nil || len(a.Tools.Allow) > 0) {
 			warnings = append(warnings, fmt.Sprintf("%s is not known to call tools; tools.allow: [] offers it none", t.Model))
 		}
+	}
+	if own := a.Tools.Provider; len(own) > 0 && slices.ContainsFunc(targets, func(t target) bool { return resolver.RunsOwnTools(t.Model) }) {
+		warnings = append(warnings, fmt.Sprintf("what a provider charges for each use of %s, beside the tokens, is not counted: "+
+			"it is in no cost and under no cap", strings.Join(own, ", ")))
 	}
 	return warnings
 }

@@ -316,6 +316,23 @@ func TestWhatAProviderWouldRejectOrIgnoreIsSaidBeforeTheRun(t *testing.T) {
 	}
 }
 
+// A cap in money that leaves something out must not look as if it held it.
+func TestWhatAProviderChargesForItsToolsIsSaidToBeUncounted(t *testing.T) {
+	const said = "charges for each use of web_search, beside the tokens, is not counted"
+	for text, want := range map[string]bool{
+		"model_policy: {primary: anthropic/claude-opus-4-5}\ntools: {provider: [web_search]}": true,
+		"model_policy: {primary: openai/gpt-5}\ntools: {provider: [web_search]}":              true,
+		"model_policy: {primary: anthropic/claude-opus-4-5}":                                  false,
+		"model_policy: {primary: ollama/qwen3}\ntools: {provider: [web_search]}":              false,
+		"model_policy: {primary: scripted/steps.yaml}\ntools: {provider: [web_search]}":       false,
+	} {
+		started, _, _ := start(t, file(t, text), options(t))
+		if got := strings.Join(started.Warnings, "\n"); strings.Contains(got, said) != want {
+			t.Errorf("%s\n got %s", text, got)
+		}
+	}
+}
+
 func TestVariablesReachThePromptAndNothingElseGoesMissing(t *testing.T) {
 	o := options(t)
 	o.Vars = map[string]string{"what": "tests"}
