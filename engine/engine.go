@@ -242,12 +242,16 @@ func (e *Engine) create(ctx context.Context, id string, started event.RunStarted
 	return d, nil
 }
 
+// ErrReplay is returned for a run whose calls were answered from the record of
+// another: with tools that act it would do what was only to be looked at.
+var ErrReplay = errors.New("engine: the run is a replay, whose record was with the process that began it")
+
 // Resume takes up a run that nobody drives: parked, or left by a process that
 // is gone. build makes the run's environment from its first event. Cancelling
 // ctx cancels the run, as with [Engine.Start].
 //
 // A child of another run goes on when that is resumed, and is refused with a
-// *[ChildError].
+// *[ChildError]; a replay is refused with an [ErrReplay].
 func (e *Engine) Resume(ctx context.Context, run string, build func(event.RunStarted) (Env, error)) (*Run, error) {
 	return e.resume(ctx, run, build, nil)
 }
@@ -264,6 +268,9 @@ func (e *Engine) resume(ctx context.Context, run string, build func(event.RunSta
 	}
 	if d.parent != "" && above == nil {
 		return giveUp(&ChildError{Run: run, Parent: d.parent})
+	}
+	if started.Replays != "" {
+		return giveUp(fmt.Errorf("%w; replay run %s anew", ErrReplay, started.Replays))
 	}
 	if d.env, err = build(started); err != nil {
 		return giveUp(err)

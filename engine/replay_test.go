@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 
@@ -331,4 +332,28 @@ func TestQuestionsAboutSeveralCallsAreReplayed(t *testing.T) {
 			r.replayed(run.ID)
 		})
 	}
+}
+
+// What answered the calls of a replay is not in its journal: whoever went on with
+// it would do what the run did that it replays. A fork of it has tools of its own.
+func TestAReplayIsNotTakenUpWithToolsThatAct(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t).turns(scripted.Turn{Text: "done"})
+		started := r.started()
+		started.Replays = "k7x2"
+		id, err := r.Create(t.Context(), started, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			_, err := r.Resume(t.Context(), id, func(event.RunStarted) (engine.Env, error) { return r.env, nil })
+			if !errors.Is(err, engine.ErrReplay) || !strings.Contains(err.Error(), "k7x2") {
+				t.Errorf("the replay: %v", err)
+			}
+		}
+		fork, _ := r.fork(id, 1, event.RunForked{})
+		if o := outcome(t, r.resume(fork)); !o.OK {
+			t.Errorf("a fork of it ended as %+v", o)
+		}
+	})
 }

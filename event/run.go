@@ -57,6 +57,9 @@ type RunStarted struct {
 	Taint Taint `json:"taint,omitzero"`
 	// From is the ended run that this one continues, with its history.
 	From *ContinuedFrom `json:"from,omitempty"`
+	// Replays is the run whose record answers the calls of this one, so that they
+	// have no effect. Only the process that begins it has that record at hand.
+	Replays string `json:"replays,omitempty"`
 }
 
 // HookFile is what a file of a hook held when the run began.
@@ -167,8 +170,9 @@ type RunForked struct {
 	Results []ForkedResult `json:"results,omitempty"`
 }
 
-// Forked is a run's first event as a fork has it.
+// Forked is a run's first event as a fork has it. A fork of a replay has tools.
 func (s RunStarted) Forked(d RunForked) RunStarted {
+	s.Replays = ""
 	if len(d.Config) > 0 {
 		s.Config = slices.Clone(d.Config)
 	}

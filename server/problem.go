@@ -139,6 +139,7 @@ var knownErrors = []struct {
 	next   string
 }{
 	{engine.ErrNotPending, kindNotPending, "no call of that id waits for a decision", "read the run's approvals for the calls that wait"},
+	{engine.ErrReplay, kindCannotGo, "", "'pawl runs replay --live-model' replays anew"},
 	{engine.ErrUnread, kindUnavailable, "only the process that drove the run could have read this, and it drives it no more", "send it again"},
 	{journal.ErrNotFound, kindNotFound, "it is not in the journal, or not any more", "list the runs at /v1/runs"},
 	{journal.ErrEnded, kindEnded, "the run has ended and takes nothing more", "start a new run; 'pawl run --continue' starts one from it"},

@@ -117,9 +117,12 @@ func (s *session) readSide(ctx context.Context, r journal.Run) (*side, error) {
 	return out, err
 }
 
-// timeless leaves out of an event what never repeats.
+// timeless leaves out of an event what a replay never repeats.
 func timeless(d event.Data) event.Data {
 	switch d := d.(type) {
+	case event.RunStarted:
+		d.Replays = ""
+		return d
 	case event.ToolResult:
 		d.DurationMs, d.Tree = 0, ""
 		return d

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -13,6 +14,7 @@ import (
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/launch"
+	"github.com/pawlrun/pawl/machine/agent"
 )
 
 type replayFlags struct {
@@ -40,7 +42,8 @@ func (a *app) replayCommand() *cobra.Command {
 		Long: `Runs the loop of RUN again with the recorded answers of its models and the recorded results of its
 tools: no network, no effect. Every decision, and every request byte for byte, is held against the
 journal. With --live-model the run's real models are called in a new run, its tools answer from the
-record, and messages that came while it went come again in the same cycles; 'pawl runs diff' then shows where the two part.`,
+record, and messages that came while it went come again in the same cycles; 'pawl runs diff' then shows where the two part.
+Limits that were raised hold from the start. A replay that stops half way is made anew, not resumed.`,
 		Example: `  pawl runs replay k7x2
   pawl runs replay k7x2 --json
   pawl runs replay k7x2 --live-model
@@ -118,10 +121,31 @@ func (a *app) printReplayed(found engine.Replayed) error {
 	return nil
 }
 
+// launchedForReplay is launchedAs for a run whose questions are answered beforehand:
+// the raises that the run was given hold from the start, and none of its calls parks it.
+func (s *session) launchedForReplay(ctx context.Context, r journal.Run) (event.RunStarted, error) {
+	b, err := s.engine.Branch(ctx, r.ID, r.Seq)
+	if err != nil {
+		return event.RunStarted{}, err
+	}
+	m, ok := b.Machine.(*agent.Machine)
+	if !ok {
+		return b.Started, nil
+	}
+	cfg := m.Config()
+	if cfg.Approve == agent.ApprovePark {
+		cfg.Approve = agent.ApproveAsk
+	}
+	if b.Started.Config, err = json.Marshal(cfg); err != nil {
+		return event.RunStarted{}, fmt.Errorf("encode the settings of run %s: %w", r.ID, err)
+	}
+	return b.Started, nil
+}
+
 // replayLive makes a new run of the same start, whose tools only answer from
 // the record.
 func (s *session) replayLive(ctx context.Context, r journal.Run, f replayFlags) error {
-	started, err := s.launchedAs(ctx, r)
+	started, err := s.launchedForReplay(ctx, r)
 	if err != nil {
 		return err
 	}
@@ -156,6 +180,7 @@ func (s *session) replayLive(ctx context.Context, r journal.Run, f replayFlags) 
 	ctx, stop := interruptible(ctx)
 	defer stop()
 	p := newPrinter(s.app.err, screenOf(s.app.err, os.Getenv))
+	started.Replays = r.ID
 	run, err := s.engine.Start(ctx, started, env)
 	if err != nil {
 		return errors.Join(err, closeEnv(env))

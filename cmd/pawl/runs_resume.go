@@ -108,6 +108,9 @@ func (s *session) resume(ctx context.Context, row journal.Run, o output, who app
 	if child, ok := errors.AsType[*engine.ChildError](err); ok {
 		return usageError(child)
 	}
+	if errors.Is(err, engine.ErrReplay) {
+		return usageError(err)
+	}
 	if err != nil {
 		return err
 	}
