@@ -14,6 +14,7 @@ import (
 	"github.com/pawlrun/pawl/llm"
 	"github.com/pawlrun/pawl/machine"
 	"github.com/pawlrun/pawl/machine/agent"
+	"github.com/pawlrun/pawl/spec"
 )
 
 // Errors of [Continue].
@@ -31,7 +32,8 @@ var (
 // Continue prepares a new run that starts from an ended one: the same prompt,
 // tools and models, its conversation, and a new message or other limits. An
 // ended run itself never goes on. Of the options, those that were not set keep
-// the ended run's values.
+// the ended run's values. What is known of the models, what the workspace holds
+// and what the owner is warned of are as they are now.
 func Continue(ctx context.Context, store journal.Store, run, input string, o Options) (event.RunStarted, engine.Env, error) {
 	fail := func(err error) (event.RunStarted, engine.Env, error) { return event.RunStarted{}, engine.Env{}, err }
 	old, err := load(ctx, store, run)
@@ -50,44 +52,62 @@ func Continue(ctx context.Context, store journal.Store, run, input string, o Opt
 	if err != nil {
 		return fail(err)
 	}
-	if o.Workspace != "" {
-		started.Workspace = o.Workspace
-	}
+	started.Workspace = cmp.Or(o.Workspace, started.Workspace)
 	cfg := old.machine.Config()
-	if err := o.change(&cfg, &started); err != nil {
+	targets, hosted, err := o.change(a, &cfg, &started)
+	if err != nil {
 		return fail(err)
 	}
+	o = o.pinned(started)
+	resolver := o.resolver(a.Dir)
 	files := slices.Concat(filesOf(conversation), o.Attachments)
-	if err := readable(modelsOf(cfg.Targets), files, o.resolver(started.Options["files"])); err != nil {
+	if err := readable(modelsOf(cfg.Targets), files, resolver); err != nil {
 		return fail(err)
 	}
 	// What is protected, and what hooks run, are files of the workspace as it is now.
-	cfg.Policy = o.pinned(started).permissions(a)
+	cfg.Policy = o.permissions(a)
 	if started.HookFiles, err = pinHooks(a, started.Workspace); err != nil {
 		return fail(err)
 	}
 	if started.Config, err = json.Marshal(cfg); err != nil {
 		return fail(fmt.Errorf("launch: encode config: %w", err))
 	}
-	started.Vocabulary, started.Policy = event.Version, cfg.Policy.Version()
-	started.Input = event.InputReceived{Text: input, Media: o.Attachments}.Message()
-	started.From = &event.ContinuedFrom{Run: run, Seq: old.seq, Root: old.machine.Workload(), History: conversation, Taint: old.machine.State().Taint}
 	started.Sandbox = ""
 	env, confined, err := restored(started, o)
 	if err != nil {
 		return fail(err)
 	}
-	confined.pin(&started)
 	o.confined = confined
-	for _, w := range slices.Concat(confined.undecided(cfg.Policy, env.Tools), o.unsupervised(env.Tools), confined.besideLinks(env.Tools)) {
-		if !slices.Contains(started.Warnings, w) {
-			started.Warnings = append(slices.Clip(started.Warnings), w)
+	marks := started.Fence
+	if marks == nil && env.Tools.Fences() {
+		marks = &event.Fence{}
+	}
+	next, err := agent.StartFenced(cfg, event.InputReceived{Text: input, Media: o.Attachments}.Message(), marks)
+	if err != nil {
+		return fail(closing(env, err))
+	}
+	next.Name, next.Source, next.Spec, next.Workspace = started.Name, started.Source, started.Spec, started.Workspace
+	next.Options, next.HookFiles = started.Options, started.HookFiles
+	next.From = &event.ContinuedFrom{Run: run, Seq: old.seq, Root: old.machine.Workload(), History: conversation, Taint: old.machine.State().Taint}
+	confined.pin(&next)
+	// Where the file cannot be read any more, what was said of it still is.
+	next.Warnings = slices.Concat(started.Warnings, hosted)
+	if again, err := spec.ParseAgent(started.Source, []byte(started.Spec), o.checks()); err == nil {
+		a.Warnings, next.Warnings = again.Warnings, nil
+		for i := range a.Warnings {
+			a.Warnings[i].File, a.Warnings[i].Line = "", 0 // the file may be another one now
 		}
 	}
-	if started.Fence == nil && env.Tools.Fences() {
-		started.Fence = &event.Fence{}
+	warnings, err := o.warnings(a, cfg, targets, env.Tools)
+	if err != nil {
+		return fail(closing(env, err))
 	}
-	return started, env, nil
+	for _, w := range warnings {
+		if !slices.Contains(next.Warnings, w) {
+			next.Warnings = append(next.Warnings, w)
+		}
+	}
+	return next, env, nil
 }
 
 // ended is an ended run as its journal tells it.
@@ -153,36 +173,45 @@ func modelsOf(targets []agent.Target) []string {
 	return names
 }
 
-// change puts the flags in the place of what the ended run had.
-func (o Options) change(cfg *agent.Config, started *event.RunStarted) error {
+// change puts the flags in the place of what the ended run had, and what is known
+// of its models now in the place of what was. a is nil for a run without a file.
+// The warnings are about tools of the models' providers.
+func (o Options) change(a *spec.Agent, cfg *agent.Config, started *event.RunStarted) (found []target, warnings []string, err error) {
 	if err := o.replace(&cfg.Limits); err != nil {
-		return err
+		return nil, nil, err
 	}
-	warnings := unlimited(cfg.Limits)
 	cfg.Approve = cmp.Or(o.Approve, cfg.Approve)
 	cfg.Whole = cfg.Whole || o.Whole
+	changed, names := map[string]string{}, modelsOf(cfg.Targets)
+	if o.Approve != "" {
+		changed["approve"] = string(o.Approve)
+	}
 	if o.Model != "" {
 		if err := recordable(absolute(o.Dir)); err != nil {
-			return err
+			return nil, nil, err
 		}
-		resolver := o.resolver(started.Options["files"])
-		if err := resolver.Check(o.Model); err != nil {
-			return fmt.Errorf("launch: %w", err)
-		}
-		ignored, err := runsHosted(cfg.ProviderTools, o.Model, resolver)
-		if err != nil {
-			return err
-		}
-		warnings = append(warnings, ignored...)
-		t, _ := targetOf(o.Model, resolver)
-		cfg.Targets = []agent.Target{t}
-		*started = started.Forked(event.RunForked{Options: map[string]string{"dir": absolute(o.Dir), "model": o.Model}})
+		changed["dir"], changed["model"], names = absolute(o.Dir), o.Model, []string{o.Model}
 	}
-	warning, err := priced(*cfg, o, o.capsMoney())
-	for _, w := range append(warnings, warning) {
-		if w != "" && !slices.Contains(started.Warnings, w) {
-			started.Warnings = append(slices.Clip(started.Warnings), w)
+	*started = started.Forked(event.RunForked{Options: changed})
+	resolver := o.pinned(*started).resolver(started.Options["files"])
+	if found, err = targetsOf(names, resolver); err != nil {
+		return nil, nil, err
+	}
+	if o.Model != "" {
+		if warnings, err = runsHosted(cfg.ProviderTools, o.Model, resolver); err != nil {
+			return nil, nil, err
 		}
 	}
-	return err
+	before := cfg.Targets
+	cfg.Targets = nil
+	for _, t := range found {
+		if i := slices.IndexFunc(before, func(b agent.Target) bool { return b.Model == t.Model }); i >= 0 {
+			t.Price, t.ContextWindow = cmp.Or(t.Price, before[i].Price), cmp.Or(t.ContextWindow, before[i].ContextWindow)
+		}
+		cfg.Targets = append(cfg.Targets, t.Target)
+	}
+	if a != nil {
+		cfg.MaxTokens = maxTokens(a, found)
+	}
+	return found, warnings, nil
 }

@@ -5,17 +5,21 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/pawlrun/pawl/compact"
 	"github.com/pawlrun/pawl/engine"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/hook"
+	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/journal/memory"
 	"github.com/pawlrun/pawl/launch"
 	"github.com/pawlrun/pawl/llm"
 	"github.com/pawlrun/pawl/llm/scripted"
 	"github.com/pawlrun/pawl/machine/agent"
+	"github.com/pawlrun/pawl/models"
 	"github.com/pawlrun/pawl/tool"
 )
 
@@ -141,12 +145,162 @@ func TestContinuedRunWarnsOfCommandsThatNothingHolds(t *testing.T) {
 	started, _, env := start(t, file(t, "tools: {allow: [fs.list, fs.glob, shell.exec], approvals: {shell.exec: never}}"), options(t))
 	started.Sandbox, started.Warnings = "bubblewrap", nil
 	id, _ := run(t, store, started, env)
-	next, env, err := launch.Continue(t.Context(), store, id, "go on", launch.Options{})
+	next, _ := continued(t, store, id, launch.Options{})
+	if !warnsOf(next.Warnings, "commands run unasked and outside a sandbox") {
+		t.Errorf("warns of %q", next.Warnings)
+	}
+}
+
+// ended is a run of a file that has ended, whatever its model is called.
+func ended(t *testing.T, text string, o launch.Options) (journal.Store, string) {
+	t.Helper()
+	model, err := scripted.Parse("answers.yaml", []byte("- text: done\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	_ = env.Close()
-	if len(next.Warnings) != 1 || !strings.Contains(next.Warnings[0], "commands run unasked and outside a sandbox") {
-		t.Errorf("warns of %q", next.Warnings)
+	started, _, env := start(t, file(t, text), o)
+	env.Model = func(string) (llm.Model, string, error) { return model, "", nil }
+	store := memory.New(nil)
+	id, _ := run(t, store, started, env)
+	return store, id
+}
+
+// continued goes on from a run, and returns the new one's configuration.
+func continued(t *testing.T, store journal.Store, id string, o launch.Options) (event.RunStarted, agent.Config) {
+	t.Helper()
+	o.Getenv = options(t).Getenv
+	next, env, err := launch.Continue(t.Context(), store, id, "go on", o)
+	if err != nil {
+		t.Fatal(err)
 	}
+	defer env.Close()
+	var cfg agent.Config
+	if err := json.Unmarshal(next.Config, &cfg); err != nil {
+		t.Fatal(err)
+	}
+	return next, cfg
+}
+
+// forkedTo is what a fork at the first event changes for another model.
+func forkedTo(t *testing.T, store journal.Store, id, model string) (agent.Config, []string, error) {
+	t.Helper()
+	e := engine.New(store, launch.Machine, engine.Options{})
+	defer e.Close()
+	b, err := e.Branch(t.Context(), id, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var cfg agent.Config
+	change, warnings, err := launch.Fork(b, launch.ForkChanges{Model: model}, options(t))
+	if err == nil {
+		err = json.Unmarshal(change.Config, &cfg)
+	}
+	return cfg, warnings, err
+}
+
+// A provider refuses a request for a longer answer than its model gives.
+func TestAnotherModelIsAskedForNoLongerAnswersThanItGives(t *testing.T) {
+	const haiku = "anthropic/claude-3-haiku-20240307"
+	for _, tt := range []struct {
+		file   string
+		want   int
+		warned bool
+	}{
+		{"model_policy: {primary: anthropic/claude-sonnet-4-5}", 4096, false},
+		{"model_policy: {primary: anthropic/claude-sonnet-4-5, decoding: {max_tokens: 5000}}", 5000, true},
+	} {
+		store, id := ended(t, tt.file, options(t))
+		next, cfg := continued(t, store, id, launch.Options{Model: haiku})
+		if cfg.MaxTokens != tt.want || warnsOf(next.Warnings, "gives at most 4096") != tt.warned {
+			t.Errorf("%s: continued with %d tokens and %q", tt.file, cfg.MaxTokens, next.Warnings)
+		}
+		cfg, warnings, err := forkedTo(t, store, id, haiku)
+		if err != nil || cfg.MaxTokens != tt.want || warnsOf(warnings, "gives at most 4096") != tt.warned {
+			t.Errorf("%s: forked with %d tokens, %q and %v", tt.file, cfg.MaxTokens, warnings, err)
+		}
+	}
+}
+
+func TestAnotherModelKeepsACapThatSomebodySet(t *testing.T) {
+	const unpriced = "openai/gpt-unknown"
+	dollars := 2.5
+	byFlag := options(t)
+	byFlag.BudgetUSD = &dollars
+	for name, tt := range map[string]struct {
+		file    string
+		o       launch.Options
+		refused bool
+	}{
+		"by the file": {"model_policy: {primary: openai/gpt-5, budget: {usd_per_run: 5}}", options(t), true},
+		"by a flag":   {"model_policy: {primary: openai/gpt-5}", byFlag, true},
+		"by nobody":   {"model_policy: {primary: openai/gpt-5}", options(t), false},
+	} {
+		store, id := ended(t, tt.file, tt.o)
+		_, env, err := launch.Continue(t.Context(), store, id, "go on", launch.Options{Model: unpriced, Getenv: tt.o.Getenv})
+		if env.Close != nil {
+			_ = env.Close()
+		}
+		if got := err != nil && strings.Contains(err.Error(), "no price is known for "+unpriced); got != tt.refused {
+			t.Errorf("%s: continued: %v", name, err)
+		}
+		_, _, err = forkedTo(t, store, id, unpriced)
+		if got := err != nil && strings.Contains(err.Error(), "no price is known for "+unpriced); got != tt.refused {
+			t.Errorf("%s: forked: %v", name, err)
+		}
+	}
+}
+
+func TestContinuedRunGoesByWhatIsKnownOfItsModelNow(t *testing.T) {
+	const model = "openai/gpt-unknown"
+	of := func(usd float64, window int) launch.Options {
+		o := options(t)
+		o.Config.Models = map[string]models.Override{model: {ContextWindow: window, Price: &llm.Price{Input: usd, Output: usd}}}
+		return o
+	}
+	store, id := ended(t, "model_policy: {primary: "+model+"}", of(1, 50_000))
+	if _, cfg := continued(t, store, id, of(3, 90_000)); cfg.Targets[0].Price.Input != 3 || cfg.Targets[0].ContextWindow != 90_000 {
+		t.Errorf("with another price and window: %+v", cfg.Targets[0])
+	}
+	if _, cfg := continued(t, store, id, launch.Options{}); cfg.Targets[0].Price == nil || cfg.Targets[0].Price.Input != 1 || cfg.Targets[0].ContextWindow != 50_000 {
+		t.Errorf("where nothing is known any more: %+v", cfg.Targets[0])
+	}
+}
+
+// What the ended run was warned of may be so no more.
+func TestContinuedRunIsWarnedOfWhatIsSoNow(t *testing.T) {
+	const byDefault, asWritten = "the default cap", "untrusted text, private data"
+	store, id := ended(t, "tools: {rule_of_two: off}", options(t))
+	before, _ := continued(t, store, id, launch.Options{})
+	dollars := 10.0
+	next, _ := continued(t, store, id, launch.Options{BudgetUSD: &dollars})
+	if !warnsOf(before.Warnings, byDefault) || warnsOf(next.Warnings, byDefault) || !warnsOf(next.Warnings, asWritten) {
+		t.Errorf("continued under the same cap %q, and under another %q", before.Warnings, next.Warnings)
+	}
+}
+
+func TestContinueRefusesAModelWithoutRoomForThePrompt(t *testing.T) {
+	const small = "openai/gpt-small"
+	o := options(t)
+	o.Config.Models = map[string]models.Override{small: {ContextWindow: 6000}}
+	store, id := ended(t, "prompt: {system: '"+strings.Repeat("Be brief. ", 4000)+"'}\nmodel_policy: {primary: openai/gpt-5}", o)
+	o.Model = small
+	if _, _, err := launch.Continue(t.Context(), store, id, "go on", o); !errors.Is(err, compact.ErrNoRoom) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestContinuedRunNamesTheFlagsThatItGoesBy(t *testing.T) {
+	o := options(t)
+	o.Approve = agent.ApproveAll
+	store, id := ended(t, "", o)
+	if next, cfg := continued(t, store, id, launch.Options{}); next.Options["approve"] != "all" || cfg.Approve != agent.ApproveAll {
+		t.Errorf("without a flag %q, %q", next.Options["approve"], cfg.Approve)
+	}
+	if next, cfg := continued(t, store, id, launch.Options{Approve: agent.ApproveDeny}); next.Options["approve"] != "deny" || cfg.Approve != agent.ApproveDeny {
+		t.Errorf("with one %q, %q", next.Options["approve"], cfg.Approve)
+	}
+}
+
+func warnsOf(warnings []string, what string) bool {
+	return slices.ContainsFunc(warnings, func(w string) bool { return strings.Contains(w, what) })
 }

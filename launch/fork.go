@@ -9,6 +9,7 @@ import (
 	"github.com/pawlrun/pawl/engine"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/machine/agent"
+	"github.com/pawlrun/pawl/spec"
 )
 
 // ForkChanges are what a fork does otherwise than the run that it shares.
@@ -39,14 +40,14 @@ func Fork(b *engine.Branch, c ForkChanges, o Options) (forked event.RunForked, w
 	}
 	cfg, started := m.Config(), b.Started
 	if c.Model != "" {
-		if err := (Options{Model: c.Model, Dir: o.Dir, Getenv: o.Getenv, Config: o.Config, Replay: o.Replay}).change(&cfg, &started); err != nil {
+		changed := Options{Model: c.Model, Dir: o.Dir, Getenv: o.Getenv, Config: o.Config, Replay: o.Replay}
+		if warnings, err = changed.swap(&cfg, &started); err != nil {
 			return forked, nil, err
 		}
 		files := filesOf(slices.Concat(m.Transcript(), m.Unread()))
 		if err := readable([]string{c.Model}, files, o.resolver(started.Options["files"])); err != nil {
 			return forked, nil, err
 		}
-		warnings = started.Warnings[len(b.Started.Warnings):]
 		forked.Changed = append(forked.Changed, "model")
 		forked.Options = map[string]string{"dir": started.Options["dir"], "model": c.Model}
 	}
@@ -70,4 +71,28 @@ func Fork(b *engine.Branch, c ForkChanges, o Options) (forked event.RunForked, w
 		return forked, nil, fmt.Errorf("launch: encode config: %w", err)
 	}
 	return forked, warnings, nil
+}
+
+// swap puts another model in the place of a run's, and says what is to be known
+// of it that was not said before.
+func (o Options) swap(cfg *agent.Config, started *event.RunStarted) (warnings []string, err error) {
+	var a *spec.Agent
+	if started.Spec != "" {
+		if a, err = restore(*started); err != nil {
+			return nil, err
+		}
+	}
+	found, warnings, err := o.change(a, cfg, started)
+	if err != nil {
+		return nil, err
+	}
+	if a != nil {
+		warnings = append(warnings, capable(a, found, o.resolver(a.Dir))...)
+	}
+	limit, _ := cfg.Limits.CostCap()
+	warning, err := priced(*cfg, o, o.setsCap(a, limit))
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(append(warnings, warning), func(w string) bool { return w == "" || slices.Contains(started.Warnings, w) }), nil
 }

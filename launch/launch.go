@@ -25,6 +25,7 @@ import (
 	"github.com/pawlrun/pawl/models"
 	"github.com/pawlrun/pawl/sandbox"
 	"github.com/pawlrun/pawl/spec"
+	"github.com/pawlrun/pawl/tool"
 	"github.com/pawlrun/pawl/tool/web"
 )
 
@@ -132,7 +133,6 @@ func prepare(a *spec.Agent, source string, text []byte, input string, o Options)
 	if err != nil {
 		return fail(err)
 	}
-	warnings := capable(a, targets, resolver)
 	for _, t := range targets {
 		if err := readable([]string{t.Model}, o.Attachments, resolver); err != nil {
 			return fail(err)
@@ -155,7 +155,7 @@ func prepare(a *spec.Agent, source string, text []byte, input string, o Options)
 	if err := o.replace(&cfg.Limits); err != nil {
 		return fail(closing(env, err))
 	}
-	costs, err := money(a, o, cfg)
+	warnings, err := o.warnings(a, cfg, targets, tools)
 	if err != nil {
 		return fail(closing(env, err))
 	}
@@ -170,14 +170,26 @@ func prepare(a *spec.Agent, source string, text []byte, input string, o Options)
 	started.Name, started.Source, started.Spec, started.Workspace = a.Identity.Name, source, string(text), o.Workspace
 	started.Options, started.HookFiles = o.record(a), o.hookPins
 	o.confined.pin(&started)
+	started.Warnings = warnings
+	return started, env, nil
+}
+
+// warnings are what the owner should know of a run that begins. The error is that
+// of [priced].
+func (o Options) warnings(a *spec.Agent, cfg agent.Config, targets []target, tools *tool.Set) ([]string, error) {
+	costs, err := money(a, o, cfg)
+	if err != nil {
+		return nil, err
+	}
+	var all []string
 	for _, w := range a.Warnings {
 		if w.Path == "approvals.mode" && o.Approve != "" {
 			continue // the flag holds in its place
 		}
-		started.Warnings = append(started.Warnings, w.String())
+		all = append(all, w.String())
 	}
-	started.Warnings = slices.Concat(started.Warnings, warnings, o.confined.undecided(cfg.Policy, tools), o.unsupervised(tools), o.confined.besideLinks(tools), unlimited(cfg.Limits), costs)
-	return started, env, nil
+	return slices.Concat(all, capable(a, targets, o.resolver(a.Dir)), o.confined.undecided(cfg.Policy, tools), o.unsupervised(tools),
+		o.confined.besideLinks(tools), unlimited(cfg.Limits), costs), nil
 }
 
 // begin is the first message of a run whose whole task is in its prompt: no
@@ -247,6 +259,7 @@ func (o Options) pinned(started event.RunStarted) Options {
 	o.Workspace = started.Workspace
 	o.Dir = cmp.Or(started.Options["dir"], o.Dir)
 	o.Model = cmp.Or(o.Model, started.Options["model"])
+	o.Approve = cmp.Or(o.Approve, agent.ApproveMode(started.Options["approve"]))
 	return o
 }
 

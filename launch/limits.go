@@ -69,8 +69,9 @@ func (o Options) capsMoney() bool {
 
 // money says what the owner should know about what the run may cost.
 func money(a *spec.Agent, o Options, cfg agent.Config) (warnings []string, err error) {
-	set := o.capsMoney() || value(a.ModelPolicy.Budget.USDPerRun) > 0 || value(a.Budgets.MaxTotalCost) > 0
-	if limit, _ := cfg.Limits.CostCap(); limit > 0 && !set {
+	limit, _ := cfg.Limits.CostCap()
+	set := o.setsCap(a, limit)
+	if limit > 0 && !set {
 		warnings = append(warnings, fmt.Sprintf("the run stops at USD %.2f, the default cap; "+
 			"--budget, --no-budget or model_policy.budget.usd_per_run change it", limit))
 	}
@@ -79,6 +80,13 @@ func money(a *spec.Agent, o Options, cfg agent.Config) (warnings []string, err e
 		warnings = append(warnings, warning)
 	}
 	return warnings, err
+}
+
+// setsCap says that somebody set a cap in money: a flag, the file, or whoever
+// changed it in a run that this one comes of, and not only the default.
+func (o Options) setsCap(a *spec.Agent, limit float64) bool {
+	return o.capsMoney() || limit != budget.DefaultUSDPerRun ||
+		a != nil && (value(a.ModelPolicy.Budget.USDPerRun) > 0 || value(a.Budgets.MaxTotalCost) > 0)
 }
 
 // priced holds the cap in money against what is known of the models' prices. A

@@ -32,6 +32,10 @@ func targets(a *spec.Agent, o Options, resolver *models.Resolver) ([]target, err
 	if len(names) == 0 {
 		return nil, ErrNoModel
 	}
+	return targetsOf(names, resolver)
+}
+
+func targetsOf(names []string, resolver *models.Resolver) ([]target, error) {
 	var out []target
 	for _, name := range names {
 		if err := resolver.Check(name); err != nil {
