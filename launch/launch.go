@@ -236,6 +236,10 @@ func restored(started event.RunStarted, o Options) (engine.Env, confinement, err
 	if err := json.Unmarshal(started.Config, &cfg); err != nil {
 		return engine.Env{}, confinement{}, fmt.Errorf("launch: the run's configuration: %w", err)
 	}
+	if !o.guards(cfg.Policy) {
+		return engine.Env{}, confinement{}, fmt.Errorf("launch: the rules that the run began with let its tools write the journal where it lies now (%s); "+
+			"move it out of the run's workspace", o.Journal)
+	}
 	resolver := o.resolver(a.Dir)
 	for _, t := range cfg.Targets {
 		if err := resolver.Check(t.Model); err != nil {

@@ -28,12 +28,32 @@ func (o Options) journalPatterns() []policy.Pattern {
 	}
 	var names literals
 	names.add(o.Workspace, o.Journal)
-	if rel, ok := inside(o.Workspace, filepath.Join(real(filepath.Dir(o.Journal)), filepath.Base(o.Journal))); ok {
+	if rel, ok := o.journalInside(); ok {
 		own := literally(rel)
 		names = append(literals{own + "*"}, slices.DeleteFunc(names, func(p policy.Pattern) bool { return p == own })...)
 	}
 	return slices.DeleteFunc(names, func(name policy.Pattern) bool {
 		return slices.ContainsFunc(policy.Builtin(), func(p policy.Pattern) bool { return p.Guards(string(name)) })
+	})
+}
+
+// journalInside is the name that the journal has in the workspace.
+func (o Options) journalInside() (rel string, ok bool) {
+	if o.Journal == "" {
+		return "", false
+	}
+	return inside(o.Workspace, filepath.Join(real(filepath.Dir(o.Journal)), filepath.Base(o.Journal)))
+}
+
+// guards says that rules protect the journal as it lies now. A run is judged by
+// the rules that it began with, and its journal may have been moved since.
+func (o Options) guards(r policy.Rules) bool {
+	rel, ok := o.journalInside()
+	if !ok {
+		return true
+	}
+	return slices.ContainsFunc(slices.Concat(r.Protected, policy.Builtin()), func(p policy.Pattern) bool {
+		return p.Guards(rel) && p.Guards(rel+"-wal")
 	})
 }
 

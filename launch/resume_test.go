@@ -1,0 +1,49 @@
+package launch_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/pawlrun/pawl/launch"
+)
+
+// A run is judged by the rules that it began with. These know the journal where
+// it lay then.
+func TestARunIsNotResumedWhereItsToolsMayWriteTheJournal(t *testing.T) {
+	o := options(t)
+	elsewhere := filepath.Join(t.TempDir(), "runs.db")
+	for _, tt := range []struct {
+		began, now string
+		refused    bool
+	}{
+		{"runs.db", "runs.db", false},
+		{"runs.db", elsewhere, false},
+		{"runs.db", "moved.db", true},
+		{elsewhere, "runs.db", true},
+		{elsewhere, ".pawl/runs.db", false},
+		{elsewhere, "link/runs.db", true},
+	} {
+		if err := os.MkdirAll(filepath.Join(o.Workspace, "data"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		_ = os.Symlink("data", filepath.Join(o.Workspace, "link"))
+		at := func(name string) string {
+			if filepath.IsAbs(name) {
+				return name
+			}
+			return filepath.Join(o.Workspace, name)
+		}
+		o.Journal = at(tt.began)
+		started, _, env := start(t, file(t, ""), o)
+		_ = env.Close()
+		env, err := launch.Environment(started, launch.Options{Journal: at(tt.now)})
+		if env.Close != nil {
+			_ = env.Close()
+		}
+		if got := err != nil && strings.Contains(err.Error(), "write the journal"); got != tt.refused || err != nil && !got {
+			t.Errorf("from %s to %s: %v", tt.began, tt.now, err)
+		}
+	}
+}
