@@ -100,9 +100,16 @@ var carryingVariables = []string{
 	"GIT_EXTERNAL_DIFF", "GIT_ASKPASS", "SSH_ASKPASS", "PROMPT_COMMAND", "BROWSER", "LESSOPEN", "LESSCLOSE", "RSYNC_RSH", "CVS_RSH", "TAR_OPTIONS",
 }
 
+// proxy is the end of the variables by which programs are told to talk to another
+// machine than the one that they are asked for. Most are read in lower case.
+const proxy = "_proxy"
+
 // value reads what a variable is set to, where some program or shell would run
-// it.
+// it, or talk to the machine that it names.
 func (r *reader) value(name string, w word, dirs []string) {
+	if strings.HasSuffix(strings.ToLower(name), proxy) {
+		r.addressed(w)
+	}
 	switch {
 	case strings.HasPrefix(name, "GIT_CONFIG"):
 		r.unclear("it sets " + name + ", which tells git what to run")

@@ -146,6 +146,7 @@ func (r *reader) cd(args []word, dirs []string) after {
 		args = args[1:]
 	}
 	if len(args) != 1 || args[0].computed || strings.HasPrefix(args[0].text, "-") || args[0].text == "" {
+		r.moved = []string{anywhere}
 		return after{[]string{anywhere}, union(dirs, []string{anywhere})}
 	}
 	var to []string
@@ -159,6 +160,7 @@ func (r *reader) cd(args []word, dirs []string) after {
 			to = union(to, []string{filepath.Join(dir, p)})
 		}
 	}
+	r.moved = union(r.moved, to)
 	return after{to, union(dirs, to)}
 }
 

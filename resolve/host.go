@@ -5,6 +5,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/pawlrun/pawl/event"
 )
@@ -65,27 +66,66 @@ var remoteGit = []string{"push", "fetch", "pull", "clone", "ls-remote"}
 func (r *reader) hosts(words []word) {
 	name := program(words[0].text)
 	sends := slices.Contains(senders, name) || name == "git" && len(words) > 1 && slices.Contains(remoteGit, words[1].text)
-	for _, w := range words[1:] {
-		if w.computed {
-			if sends || strings.Contains(w.text, "://") {
-				r.unclear("which machine " + trim(w.text) + " names, is computed when it runs")
+	for i, w := range words[1:] {
+		switch host := hostOf(w.text); {
+		case sends && (w.computed || host == ""):
+			r.addressed(w)
+			if flags := addressFlags[name]; flags != nil && host == "" && !w.computed && w.text != "" && w.text[0] != '-' &&
+				(i == 0 || !strings.HasPrefix(words[i].text, "-") || flags.MatchString(words[i].text)) {
+				before, _, _ := strings.Cut(w.text, "/")
+				before, _, _ = strings.Cut(before, ":")
+				r.host(before)
 			}
-			continue
-		}
-		if host := hostOf(w.text); host == unreadable {
-			r.unclear("which machine " + trim(w.text) + " names, cannot be read")
-		} else if host != "" {
+		case w.computed && strings.Contains(w.text, "://"):
+			r.computedHost(w)
+		case !w.computed:
 			r.host(host)
-		} else if sends && hostName.MatchString(w.text) {
-			r.host(w.text)
 		}
 	}
+}
+
+// addressed notes the machine that a word names which is an address, or has one
+// behind the name of an option. An address need not say by which protocol.
+func (r *reader) addressed(w word) {
+	if w.computed {
+		r.computedHost(w)
+		return
+	}
+	for _, text := range []string{w.text, behindOption(w.text)} {
+		if host := hostOf(text); host != "" {
+			r.host(host)
+		} else if m := bareHost.FindStringSubmatch(text); m != nil {
+			r.host(m[1])
+		}
+	}
+}
+
+// behindOption is the value that stands in the same word as its option.
+func behindOption(text string) string {
+	if _, value, ok := strings.Cut(text, "="); ok && strings.HasPrefix(text, "--") {
+		return value
+	}
+	if len(text) > 2 && text[0] == '-' && text[1] != '-' {
+		return text[2:]
+	}
+	return ""
+}
+
+func (r *reader) computedHost(w word) {
+	r.unclear("which machine " + trim(w.text) + " names, is computed when it runs")
+}
+
+// addressFlags are the options without a value of programs that take every word
+// which is no value for an address, also a name without a dot or a number.
+var addressFlags = map[string]pattern{
+	"curl": newPattern(`^-[#0-46aBfgGiIjJkLlnNOpqRsSvZ]+$`),
+	"wget": newPattern(`^-[46bcdEFHkKLmNpqrSvx]+$`),
 }
 
 var (
 	remote   = newPattern(`^(?:[A-Za-z0-9._-]+@)?([A-Za-z0-9][A-Za-z0-9.-]*):[^/\\].*$`)
 	userHost = newPattern(`^[A-Za-z0-9._-]+@([A-Za-z0-9][A-Za-z0-9.-]*)(?::.*)?$`)
-	hostName = newPattern(`^[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*\.[A-Za-z]{2,}$|^[0-9]{1,3}(\.[0-9]{1,3}){3}$|^localhost$`)
+	bareHost = newPattern(`^((?:[A-Za-z0-9_-]+\.)+[A-Za-z]{2,}\.?|[0-9]{1,3}(?:\.[0-9]{1,3}){3}|localhost)(?:[:/?#].*)?$`)
 )
 
 // unreadable is in the place of a host that programs may read in one way or
@@ -152,6 +192,10 @@ func hostOf(text string) string {
 const maxHost = 253
 
 func (r *reader) host(name string) {
+	if name == unreadable || strings.ContainsFunc(name, func(c rune) bool { return c > unicode.MaxASCII }) {
+		r.unclear("which machine " + trim(name) + " names, cannot be read")
+		return
+	}
 	name = strings.TrimSuffix(strings.ToLower(name), ".")
 	if name == "" || slices.Contains(r.facts.Hosts, name) {
 		return

@@ -28,6 +28,9 @@ func (r *reader) reads(name string, args []word, computed bool, dirs []string) b
 		r.mayDo(name, args, dirs)
 		return false
 	}
+	if name == "ps" && slices.ContainsFunc(args, showsEnvironments) {
+		r.path(word{text: "/proc"}, dirs, event.PathUse{Tree: true})
+	}
 	r.optionFiles(name, args, dirs)
 	r.listed(name, args, dirs)
 	r.imports(name, args)
@@ -35,6 +38,13 @@ func (r *reader) reads(name string, args []word, computed bool, dirs []string) b
 		r.operandFiles(args, dirs)
 	}
 	return true
+}
+
+// showsEnvironments says that ps may show what other processes have in their
+// environments.
+func showsEnvironments(a word) bool {
+	return a.computed || strings.Contains(strings.ToLower(a.text), "environ") || strings.HasPrefix(a.text, "-") && strings.Contains(a.text, "E") ||
+		!strings.HasPrefix(a.text, "-") && strings.Contains(a.text, "e")
 }
 
 // operandFiles notes what could be the name of a file that is read.

@@ -38,6 +38,15 @@ func (r *reader) sets(name string, args []word) {
 		}
 	case name == "getopts" && len(args) > 1:
 		r.setsNamed(name, args[1])
+	case name == "set":
+		for _, a := range args {
+			if a.is("--") {
+				break
+			}
+			if a.computed || a.is("physical") || strings.HasPrefix(a.text, "-") && strings.Contains(a.text, "P") {
+				r.unclear("set may change what cd does with a link")
+			}
+		}
 	case name == "printf" || name == "wait":
 		for i, a := range args {
 			option := map[string]string{"printf": "-v", "wait": "-p"}[name]

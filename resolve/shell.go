@@ -60,6 +60,10 @@ type reader struct {
 	step    int
 	namings []naming
 	links   []link
+	// bodies are those of the functions that a line declares, which run where they are
+	// called, and moved where the line may be then.
+	bodies []*syntax.Stmt
+	moved  []string
 	// looked is how many names of files have been held against patterns.
 	looked int
 	// notOnlyLooks says that no command of the line is known to change nothing,
@@ -90,7 +94,16 @@ func (r *reader) line(text string, dirs []string, depth int) {
 	}
 	r.atLeast(event.RiskRead)
 	r.depth = depth
+	r.misreads(file, text)
+	outer := r.bodies
+	r.bodies = nil
 	r.list(file.Stmts, dirs)
+	if len(r.moved) > 0 {
+		for _, body := range r.bodies {
+			r.stmt(body, r.moved)
+		}
+	}
+	r.bodies = outer
 }
 
 // after is where the shell may be when a part of the line has ended: when it
@@ -115,6 +128,15 @@ func (r *reader) stmt(s *syntax.Stmt, dirs []string) after {
 		r.redirect(redirect, dirs)
 	}
 	at := r.command(s.Cmd, dirs)
+	for _, redirect := range s.Redirs {
+		if !endsInBackground(redirect) {
+			continue
+		}
+		at = stay(union(dirs, at.any))
+		if c, ok := s.Cmd.(*syntax.CallExpr); ok && len(c.Args) > 0 && c.End().After(redirect.Pos()) {
+			r.unclear("not every shell takes what stands behind &> for words of the same command")
+		}
+	}
 	if s.Background || s.Coprocess || s.Disown {
 		return stay(dirs)
 	}
@@ -122,6 +144,12 @@ func (r *reader) stmt(s *syntax.Stmt, dirs []string) after {
 		at.ok = at.any
 	}
 	return at
+}
+
+// endsInBackground says that some shells take the beginning of a redirection for the
+// end of a command that is left in the background: "cd a &>b".
+func endsInBackground(n *syntax.Redirect) bool {
+	return n.Op == syntax.RdrAll || n.Op == syntax.AppAll
 }
 
 func (r *reader) command(c syntax.Command, dirs []string) after {
@@ -151,6 +179,7 @@ func (r *reader) command(c syntax.Command, dirs []string) after {
 		return r.stmt(c.Stmt, dirs)
 	case *syntax.FuncDecl:
 		r.renames(c)
+		r.bodies = append(r.bodies, c.Body)
 		return r.repeated(dirs, func(dirs []string) after { return r.stmt(c.Body, dirs) })
 	case *syntax.DeclClause:
 		return r.declare(c, dirs)
@@ -279,7 +308,7 @@ func (r *reader) assign(name string) {
 }
 
 func ownVariable(name string) bool {
-	return name == strings.ToLower(name) || strings.HasPrefix(name, "LC_") ||
+	return name == strings.ToLower(name) && !strings.HasSuffix(name, proxy) && !strings.HasPrefix(name, "npm_config_") || strings.HasPrefix(name, "LC_") ||
 		slices.Contains([]string{"LANG", "TZ", "NO_COLOR", "CI", "TERM", "COLUMNS"}, name)
 }
 

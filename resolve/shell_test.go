@@ -240,7 +240,7 @@ func TestCommandLineNamesTheHosts(t *testing.T) {
 		"curl -s https://API.Example.com:8443/x http://b.test": "api.example.com b.test",
 		"git clone git@github.com:a/b":                         "github.com",
 		"scp a me@host:b":                                      "host",
-		"curl example.com/x example.org":                       "example.org",
+		"curl example.com/x example.org":                       "example.com example.org",
 		"go get https://user:pw@proxy.test/x":                  "proxy.test",
 		"echo a:b c@d":                                         "d",
 		"ls":                                                   "",

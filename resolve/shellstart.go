@@ -54,7 +54,7 @@ func startOf(args []word) (start shellStart, ok bool) {
 			return start, true
 		}
 		letters := a.text[1:]
-		if strings.ContainsAny(letters, "sO") {
+		if strings.ContainsAny(letters, "sOP") {
 			return start, false
 		}
 		start.byText = start.byText || strings.Contains(letters, "c")
