@@ -233,6 +233,7 @@ func TestTheWallTimeBudgetStopsWhatIsInFlight(t *testing.T) {
 	}
 }
 
+// rows: ALDO-55, HAR-3
 func TestWhatPanicsInAToolBecomesItsResult(t *testing.T) {
 	base := func() tool.Tool { return toolFunc("bad", func(context.Context) (string, error) { return "fine", nil }) }
 	for name, breakIt := range map[string]func(*tool.Tool){

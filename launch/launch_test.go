@@ -276,6 +276,11 @@ func TestRunDoesNotStartWithoutAModelOrItsKey(t *testing.T) {
 	if !errors.As(err, &problems) || problems[0].Path != "model_policy.primary.model" {
 		t.Errorf("a script that is not there: %v", err)
 	}
+	problems = nil
+	_, _, err = launch.Agent(file(t, "model_policy: {primary: sonnet}"), "x", o)
+	if !errors.As(err, &problems) || problems[0].Path != "model_policy.primary.model" || !strings.Contains(err.Error(), "expected provider/model") {
+		t.Errorf("no provider: %v", err)
+	}
 }
 
 func TestMaxTokensStayBelowWhatEveryModelOfTheChainCanGive(t *testing.T) {

@@ -15,6 +15,8 @@ const gatedReads = `{allow: [fs.read, fs.grep, fs.list, shell.exec], protected_p
 // The traps of FIELD section 9 that others fell into, as far as they are about
 // rules over a call; each is named by the version that mended it there. A case
 // is the tools block of a file, a call, and what must be decided.
+//
+// rows: ALDO-57
 func TestTrapsThatOthersFellInto(t *testing.T) {
 	dir := t.TempDir()
 	for _, d := range []string{".git", "src/lib", "lib/src"} {

@@ -86,6 +86,8 @@ func runs(words ...string) *event.ToolCall {
 
 // What is known to change nothing and to stay inside runs, whoever is asked
 // about the rest (PRODUCT 6).
+//
+// rows: ALF-79
 func TestWhatNobodyNamedAsksBeforeASideEffectAndNotBeforeALook(t *testing.T) {
 	outside := runs("ls")
 	outside.Facts.Paths = []event.PathUse{{Path: "/etc", Outside: true}}

@@ -90,7 +90,7 @@ func TestAnAnswerIsHeardOnceWhetherItWasStreamedOrNot(t *testing.T) {
 	}
 }
 
-// rows: ALF-15, ALF-16, ALF-21..25
+// rows: ALF-15, ALF-16, ALF-21..25, ALF-43
 func TestAlfredsLoopIsDoneExactlyOnceOnEveryPath(t *testing.T) {
 	failed := event.Outcome{Status: event.StatusFailed, Reason: event.ReasonModelError, Error: &event.Failure{Message: "no such model"}}
 	tests := []struct {

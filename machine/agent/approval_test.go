@@ -374,6 +374,42 @@ func TestAnApprovalIsNoPermissionForWhatComesAfter(t *testing.T) {
 	}
 }
 
+// Where nobody is asked about it, a call that cannot be taken back is made once:
+// neither its failure nor the death of its process is followed by another
+// attempt. What only reads and sends no more than its question is made again.
+//
+// rows: HAR-54, HAR-56, HAR-57, HAR-58, HAR-59
+func TestWhatCannotBeTakenBackIsMadeOnceWhereNobodyIsAsked(t *testing.T) {
+	never := agent.Config{Policy: policy.Rules{Declared: true, Open: []string{"pay"}}}
+	all := agent.Config{Policy: policy.Rules{HighRisk: map[string]event.Risk{"pay": event.RiskFinancial}}, Approve: agent.ApproveAll}
+	bypass := all
+	bypass.Approve = agent.ApproveBypass
+	for name, cfg := range map[string]agent.Config{"never": never, "--approve all": all, "bypass": bypass} {
+		for _, risk := range []event.Risk{event.RiskFinancial, event.RiskSend, event.RiskDelete, event.RiskPermission} {
+			t.Run(name+" "+string(risk), func(t *testing.T) {
+				p := newPlay(t, cfg)
+				p.answer(asks("", "pay "+string(risk)))
+				if p.runs["c1.1"].Retries {
+					t.Error("its failure would be followed by another attempt")
+				}
+				p.crash()
+				p.resume()
+				if len(p.runs) != 0 || !strings.Contains(p.log.String(), "because what it does cannot be taken back") {
+					t.Errorf("after a crash:\n%s", p.log.String())
+				}
+			})
+		}
+	}
+	p := newPlay(t, never)
+	p.answer(asks("", "search a"))
+	if !p.runs["c1.1"].Retries {
+		t.Error("a search that fails is not made again")
+	}
+	p.crash()
+	p.resume()
+	p.results("c1.1=found")
+}
+
 // What pays, sends, deletes or grants is asked about, so that no failure is
 // followed by another attempt that nobody approved, even where the tool
 // declares that running twice does no harm.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/llm"
+	"github.com/pawlrun/pawl/policy"
 )
 
 // call is one tool call of the current cycle, from request to settlement.
@@ -82,9 +83,15 @@ func permits(d event.Decision) bool { return unasked(d) || d == event.DecisionAs
 // unasked says that a call runs without anybody's approval.
 func unasked(d event.Decision) bool { return d == event.DecisionAllow || d == event.DecisionSandbox }
 
-// repeatable says that an orphaned attempt may simply run again.
+// repeatable says that the tool declares that to run twice does no harm.
 func (c *call) repeatable() bool {
 	return c.resolved.Effect == event.EffectPure || c.resolved.Effect == event.EffectIdempotent
+}
+
+// final says that what the call does cannot be taken back. A tool that only
+// reads sends no more than its question.
+func (c *call) final() bool {
+	return c.resolved.Facts != nil && policy.High(c.resolved.Facts.Risk) && !c.resolved.ReadOnly
 }
 
 // fragment says that the arguments break off: what a cut answer leaves behind,

@@ -31,7 +31,7 @@ func (p *play) types() []event.Type {
 // next call. The order there: cancel, budget, compact, budget again, call; and
 // nothing is compressed for nobody.
 //
-// rows: ALDO-20, ALF-45, HAR-22, HAR-23
+// rows: ALDO-20, ALDO-47, ALF-45, HAR-22, HAR-23
 func TestNothingIsCompressedForARunThatIsAboutToEnd(t *testing.T) {
 	due := windowed(compact.Settings{Strategy: compact.RollingWindow, Inclusive: true})
 	with := func(change func(*agent.Config)) agent.Config {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/pawlrun/pawl/budget"
 	"github.com/pawlrun/pawl/compact"
@@ -100,10 +101,16 @@ func TestTheHistoryIsCompressedBetweenCyclesWhenItIsDueAndNotBefore(t *testing.T
 
 // rows: ALDO-24..27
 func TestPeriodicSummaryIsAModelCallThatIsChargedThreeTimesARun(t *testing.T) {
-	p := newPlay(t, windowed(compact.Settings{Strategy: compact.PeriodicSummary, Inclusive: true}))
+	cfg := windowed(compact.Settings{Strategy: compact.PeriodicSummary, Inclusive: true})
+	dollar := &llm.Price{Input: 1e6, Output: 1e6} // for every token
+	cfg.Targets = []agent.Target{{Model: "m/a", Price: dollar}, {Model: "m/b", Price: dollar}}
+	cfg.Limits.MaxCycles = 100
+	p := newPlay(t, cfg)
+	p.breaks(llm.ClassOverloaded)
+	p.after(time.Second)
 	for n := range 3 {
 		p.work(30)
-		if p.call.Purpose != event.PurposeSummary || p.call.Target != "m/a" || p.call.Stream {
+		if p.call.Purpose != event.PurposeSummary || p.call.Target != "m/b" || p.call.Stream {
 			t.Fatalf("summary %d: %+v", n+1, p.call)
 		}
 		messages := p.call.Request.Messages
@@ -127,8 +134,13 @@ func TestPeriodicSummaryIsAModelCallThatIsChargedThreeTimesARun(t *testing.T) {
 	p.resume() // the count is the run's, not the process's
 	p.work(30)
 	compressed := p.compressed()
-	if len(compressed) < 4 || compressed[3].Strategy != "rolling-window" || compressed[3].Usage != nil {
-		t.Errorf("after three summaries: %+v", compressed[3:])
+	if len(compressed) < 5 {
+		t.Fatalf("%d compactions", len(compressed))
+	}
+	for _, d := range compressed[3:] {
+		if d.Strategy != "rolling-window" || d.Usage != nil {
+			t.Errorf("after three summaries: %+v", d)
+		}
 	}
 	p.check()
 }

@@ -52,6 +52,16 @@ func TestCycle(t *testing.T) {
 			p.answer(asks("<task-complete>", "shell tsc"))
 			p.result("c1.1", event.ToolResult{Output: "tsc ok", ExitCode: new(0)})
 		}},
+		{"a text that is looked for is the answer's, not the task's, a thought's, an argument's or a tool's", agent.Config{
+			Conditions: []stop.Condition{{Kind: stop.TextIncludes, Text: "do it"}},
+		}, func(p *play) {
+			r := asks("looking", "read do it")
+			r.Parts = append(llm.Parts{llm.Reasoning{Text: "I do it"}}, r.Parts...)
+			p.answer(r)
+			p.results("c1.1=do it")
+			p.answer(asks("I do it", "read b"))
+			p.results("c2.1=B")
+		}},
 		{"a cycle without a call is nudged after its conditions were checked", agent.Config{
 			OnNoToolCall: agent.NoToolCallNudge, Conditions: []stop.Condition{done},
 		}, func(p *play) {
@@ -116,7 +126,7 @@ func TestARunWithoutATaskParksUntilItHasOne(t *testing.T) {
 	}
 }
 
-// rows: HAR-11, HAR-22, HAR-51, ALDO-36
+// rows: HAR-11, HAR-22, HAR-51, ALDO-10, ALDO-36
 func TestBudgets(t *testing.T) {
 	limit := func(l budget.Limits) agent.Config { return agent.Config{Limits: l} }
 	// A token costs one dollar, and "do it" is at most 53 tokens.

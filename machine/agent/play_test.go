@@ -161,6 +161,9 @@ func (p *play) step() bool {
 				p.asleep = &a
 				continue
 			}
+			if said, err := p.live.Conversation(); a.Purpose == "" && (err != nil || !slices.Equal(a.Request.Messages, said)) {
+				p.t.Fatalf("the model is sent %d messages of %d (%v)", len(a.Request.Messages), len(said), err)
+			}
 			p.apply(event.ModelRequested{Attempt: a.Attempt, Model: a.Target, Purpose: a.Purpose, Withheld: a.Withheld})
 			p.call = &a
 			changed = true
@@ -228,6 +231,10 @@ func resolve(a machine.Resolve) event.ToolCall {
 		d.Facts = &event.Facts{Commands: []event.Command{{Words: []string{"go", "test", args.Path}}}, Risk: event.RiskUnknown}
 	case "peek": // reads one path, and is not declared to be harmless
 		d.Access = []event.Access{{Key: "file:" + args.Path}}
+	case "pay": // does what cannot be taken back, of the kind that it is told
+		d.Effect, d.Facts = event.EffectIdempotent, &event.Facts{Risk: event.Risk(args.Path)}
+	case "search": // sends its question, and reads
+		d.Effect, d.ReadOnly, d.Facts = event.EffectIdempotent, true, &event.Facts{Risk: event.RiskSend}
 	case "poll": // is meant to be called again and again
 		d.Effect, d.Polling = event.EffectPure, true
 	case "send", "done": // says nothing at all

@@ -31,9 +31,16 @@ func (r *retry) due() bool { return r.failure != nil }
 // mayRetry says that a failure of the call's next attempt may be followed by
 // another attempt: the tool declares that to run twice does no harm, and nobody
 // had to approve the call, because an approval is good for one attempt. What
-// pays, sends, deletes or grants is neither (HAR-56 to 60).
+// pays, sends, deletes or grants is made once (HAR-56 to 60).
 func (m *Machine) mayRetry(c *call) bool {
-	return c.repeatable() && unasked(c.verdict.Decision) && c.retry.count < m.cfg.Limits.ToolRetries()
+	return m.mayRepeat(c) && unasked(c.verdict.Decision) && c.retry.count < m.cfg.Limits.ToolRetries()
+}
+
+// mayRepeat says that an attempt whose process is gone may be made again. One
+// that cannot be taken back is made again only when a person approves it anew.
+func (m *Machine) mayRepeat(c *call) bool {
+	alone := c.verdict != nil && unasked(c.verdict.Decision) || m.answeredBy() != ""
+	return c.repeatable() && !(alone && c.final())
 }
 
 // nextToolRetry decides about an attempt that failed: another one after a wait,

@@ -72,7 +72,7 @@ func (m *Machine) nextSteps() (held string) {
 		stuck, circling := m.circling(c)
 		switch {
 		case c.result != nil || c.running || c.child != nil:
-		case c.orphan && (m.cancel != nil || !c.repeatable()):
+		case c.orphan && (m.cancel != nil || !m.mayRepeat(c)):
 			m.record(m.lost(c))
 		case c.retry.undecided:
 			m.nextToolRetry(c)
@@ -164,12 +164,15 @@ func (m *Machine) cut() bool {
 
 // lost settles a call whose process is gone and that will not run again.
 func (m *Machine) lost(c *call) event.ToolResult {
-	if c.resolved.Effect == event.EffectPure {
+	if c.resolved.Effect == event.EffectPure && m.mayRepeat(c) {
 		return c.failed(event.ErrorCancelled, "the run was cancelled after the process had stopped while this call was running")
 	}
 	why := "its effect class is " + string(c.resolved.Effect)
-	if c.repeatable() {
+	switch {
+	case m.mayRepeat(c):
 		why = "the run was cancelled"
+	case c.repeatable():
+		why = "what it does cannot be taken back"
 	}
 	return c.failed(event.ErrorInDoubt, "the process stopped while this call was running, so it is not known "+
 		"whether it took effect; it was not repeated because "+why+". Check the state before you call it again")

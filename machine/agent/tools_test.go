@@ -106,7 +106,7 @@ func TestAnOwnerMayLetAnyNumberOfCallsRunAtOnce(t *testing.T) {
 	}
 }
 
-// rows: ALDO-51..53, ALDO-55, ALF-61, ALF-62, ALF-71, HAR-3, HAR-15..18, HAR-29, HAR-31, HAR-32, HAR-34
+// rows: ALDO-51..53, ALDO-55, ALF-61, ALF-62, ALF-71, HAR-3, HAR-4, HAR-15..18, HAR-29, HAR-31, HAR-32, HAR-34
 func TestEveryCallGetsOneResult(t *testing.T) {
 	capped := agent.Config{MaxTokens: 100}
 	spent := func(r llm.Response, output int64) llm.Response { r.Usage.Output = output; return r }
@@ -121,6 +121,13 @@ func TestEveryCallGetsOneResult(t *testing.T) {
 				p.result([]string{"c1.1", "c1.2", "c1.3", "c1.4"}[i], event.ToolResult{
 					IsError: true, ErrorType: kind, Output: agent.ErrorOutput(kind, "it <failed>"),
 				})
+			}
+			sent := p.call.Request.Messages
+			for i, kind := range []event.ErrorType{event.ErrorTool, event.ErrorPanic, event.ErrorTimeout, event.ErrorCancelled} {
+				got := sent[len(sent)-1].Parts[i].(llm.ToolResult)
+				if !got.IsError || got.Output != agent.ErrorOutput(kind, "it <failed>") {
+					p.t.Errorf("the model is told of %s with %+v", kind, got)
+				}
 			}
 			p.answer(says("I see"))
 		}},

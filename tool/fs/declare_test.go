@@ -12,7 +12,7 @@ import (
 // TestWhatTheToolsDeclare pins what recovery, dispatch and policy act on:
 // search and reading run beside others, writes do not (FIELD F15).
 //
-// rows: HAR-63, HAR-64
+// rows: ALF-18, HAR-63, HAR-64
 func TestWhatTheToolsDeclare(t *testing.T) {
 	p := newPlace(t, map[string]string{"a/b.txt": "x"})
 	real, err := filepath.EvalSymlinks(p.dir)

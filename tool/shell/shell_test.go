@@ -110,7 +110,7 @@ func TestACallThatIsCancelledBeforeItStartsDoesNotRun(t *testing.T) {
 	})
 }
 
-// rows: HAR-64
+// rows: ALF-18, HAR-64
 func TestWhatTheToolDeclares(t *testing.T) {
 	sh := shell.New(shell.Options{Dir: t.TempDir(), Timeout: time.Minute, MaxTimeout: 5 * time.Minute})
 	set, err := tool.NewSet(sh)
