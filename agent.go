@@ -1,11 +1,11 @@
 package pawl
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -83,7 +83,8 @@ type Agent struct {
 	// way of a call narrower, never wider: Approvals hold whatever a hook says.
 	Hooks []Hook
 	// Limits are the run's budgets. A limit that is 0 has its default
-	// (50 cycles, USD 5.00, one hour, 200 tool calls); a negative one is none.
+	// (50 cycles, USD 5.00 unless MaxTotalCost is set, one hour, 200 tool
+	// calls); a negative one is none.
 	Limits Limits
 	// Conditions end the run when a cycle meets one of them; the first that
 	// matches wins.
@@ -111,7 +112,8 @@ type Agent struct {
 // Target is a model: its name ("provider/model"), the client that reaches it,
 // and its price. A nil Price means that it is not known, so that no limit in
 // money can hold: an agent that sets one is refused. What costs nothing has a
-// Price of nothing.
+// Price of nothing. A Price without a figure for cached tokens takes them for
+// fresh ones.
 type Target struct {
 	Name   string
 	Client llm.Model
@@ -247,9 +249,44 @@ func checkTargets(targets []Target, report func(field, format string, args ...an
 			report(field, "the name %q is not of the form provider/model", t.Name)
 		case seen[t.Name]:
 			report(field, "%s is named twice", t.Name)
+		case !canBePrice(t.Price):
+			report(field, "the price of %s has a figure that is below 0 or no number", t.Name)
 		}
 		seen[t.Name] = true
 	}
+}
+
+// canBePrice says that no call can be charged less than nothing, which would give
+// back what others have spent.
+func canBePrice(p *llm.Price) bool {
+	if p == nil {
+		return true
+	}
+	figures := []float64{p.Input, p.Output, p.CacheRead, p.CacheWrite}
+	if l := p.Long; l != nil {
+		figures = append(figures, l.Input, l.Output, l.CacheRead, l.CacheWrite)
+	}
+	return !slices.ContainsFunc(figures, func(usd float64) bool { return !(usd >= 0) || math.IsInf(usd, 0) })
+}
+
+// wholePrice has what cached tokens cost where nobody says: else nine tenths of a
+// long run would be free.
+func wholePrice(p *llm.Price) *llm.Price {
+	if p == nil {
+		return nil
+	}
+	whole := *p
+	if whole.CacheRead == 0 && whole.CacheWrite == 0 {
+		whole.CacheRead, whole.CacheWrite = whole.Input, whole.Input
+	}
+	if p.Long != nil {
+		long := *p.Long
+		if long.CacheRead == 0 && long.CacheWrite == 0 {
+			long.CacheRead, long.CacheWrite = long.Input, long.Input
+		}
+		whole.Long = &long
+	}
+	return &whole
 }
 
 // checkMoney reports a cap in money that could not be kept (PRODUCT 6), by the
@@ -336,10 +373,12 @@ func (a Agent) config(targets []Target, set *tool.Set) agent.Config {
 		OnLimit: a.OnLimit, OnNoToolCall: a.OnNoToolCall, Dispatch: a.Dispatch,
 		Policy: a.rules(), Cache: a.Cache, Hooks: declared(a.Hooks),
 	}
-	cfg.Limits.USDPerRun = cmp.Or(cfg.Limits.USDPerRun, budget.DefaultUSDPerRun)
+	if l := &cfg.Limits; l.USDPerRun == 0 && l.MaxTotalCost <= 0 {
+		l.USDPerRun = budget.DefaultUSDPerRun
+	}
 	cfg.Approve, cfg.Approvals = a.ApproveMode, agent.Approvals{Seconds: a.ApproveWithin.Seconds(), OnTimeout: a.OnTimeout}
 	for _, t := range targets {
-		cfg.Targets = append(cfg.Targets, agent.Target{Model: t.Name, Price: t.Price})
+		cfg.Targets = append(cfg.Targets, agent.Target{Model: t.Name, Price: wholePrice(t.Price)})
 	}
 	return cfg.WithDefaults()
 }

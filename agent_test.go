@@ -357,6 +357,7 @@ func TestEverythingWrongWithAnAgentIsReportedAtOnceByField(t *testing.T) {
 		"one for the whole tree":         {pawl.Agent{Model: unpriced, Limits: pawl.Limits{MaxTotalCost: 1}}, []string{"Limits"}},
 		"one that a fallback cannot":     {pawl.Agent{Model: model, Fallbacks: []pawl.Target{unpriced}, Limits: pawl.Limits{USDPerRun: 1}}, []string{"Limits"}},
 		"one that is kept":               {pawl.Agent{Model: model, Limits: pawl.Limits{USDPerRun: 1}}, nil},
+		"a price that gives money back":  {pawl.Agent{Model: pawl.Target{Name: "test/model", Client: scripted.New("test"), Price: &llm.Price{Input: 1, Output: -1}}}, []string{"Model"}},
 		"no cap":                         {pawl.Agent{Model: unpriced, Limits: pawl.Limits{USDPerRun: -1}}, nil},
 		"an unknown price, nothing said": {pawl.Agent{Model: unpriced}, nil},
 		"several": {pawl.Agent{
