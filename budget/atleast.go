@@ -3,11 +3,15 @@ package budget
 import "time"
 
 // AtLeast is the lowest value with which the setting of a refusal would not
-// refuse again, in millionths of a dollar, milliseconds, or ones; 0 where no
-// number would do. Another limit may.
-func (l Limits) AtLeast(r Refusal, s Spent, held Amount) float64 {
+// refuse again if nothing were set aside for other calls, which may use none of
+// it; in millionths of a dollar, milliseconds, or ones. It is 0 where no number
+// would do, or the refusal says too little. Another limit may refuse.
+func (l Limits) AtLeast(r Refusal, s Spent) float64 {
 	s.Active += r.After
 	s.Idle += r.After
+	if !l.refuses(r, s) {
+		return 0
+	}
 	perUnit := 1.0
 	switch {
 	case IsMoney(r.Setting):
@@ -17,7 +21,7 @@ func (l Limits) AtLeast(r Refusal, s Spent, held Amount) float64 {
 	}
 	enough := func(n int64) bool {
 		raised := l
-		return raised.Set(r.Setting, float64(n)/perUnit) == nil && !raised.refuses(r, s, held)
+		return raised.Set(r.Setting, float64(n)/perUnit) == nil && !raised.refuses(r, s)
 	}
 	low, high := int64(0), int64(1)<<43 // as a time the longest that a duration holds
 	if !enough(high) {
@@ -34,13 +38,13 @@ func (l Limits) AtLeast(r Refusal, s Spent, held Amount) float64 {
 }
 
 // refuses says that the setting of a refusal still has no room.
-func (l Limits) refuses(r Refusal, s Spent, held Amount) bool {
+func (l Limits) refuses(r Refusal, s Spent) bool {
 	if l.BeforeModelCall(s) == r.Setting || l.BeforeToolCall(s) == r.Setting {
 		return true
 	}
 	if r.Call == (Call{}) {
 		return false
 	}
-	_, refusal := l.Admit(s, held, r.Call)
+	_, refusal := l.Admit(s, Amount{}, r.Call)
 	return refusal.Setting == r.Setting
 }

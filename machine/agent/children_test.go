@@ -181,6 +181,27 @@ func TestARunBelowHasTurnsAndRequestsOfItsOwn(t *testing.T) {
 	}
 }
 
+// What its siblings have set aside, they may give back.
+func TestARunBelowIsToldWhatItNeedsWhateverBecomesOfItsSiblings(t *testing.T) {
+	p := newPlay(t, agent.Config{
+		MaxTokens: 4, Dispatch: agent.ParallelAll, Limits: budget.Limits{USDPerRun: 100},
+		OnBudget: map[string]agent.OnBudget{"usd_per_run": agent.BudgetAsk},
+	})
+	p.hires() // and has spent 3 dollars
+	p.command(event.BudgetReserved{ID: "1", Run: "k1", USD: 50})
+	price := llm.Price{Input: 1e6, Output: 1e6}
+	asked := budget.Call{Input: 96, Output: 2, Price: &price}
+	g := p.live.Admit(asked)
+	if !g.Ask || g.AtLeast != 101 {
+		t.Errorf("%+v, want to be asked for 101 at least", g)
+	}
+	p.command(event.BudgetCommitted{ID: "1", Run: "k1"})
+	p.command(event.BudgetRaised{Setting: "usd_per_run", Value: g.AtLeast})
+	if g := p.live.Admit(asked); g.Refusal.Setting != "" {
+		t.Errorf("with that it has no room: %+v", g.Refusal)
+	}
+}
+
 // A child took more than it was allowed, and its sibling what it was: together
 // that is more than the limit, which is the overrun of both.
 func TestWhatAChildTookTooMuchIsSaidOnceItsSiblingsShareIsUsed(t *testing.T) {

@@ -38,7 +38,7 @@ func (m *Machine) askForMore(r budget.Refusal) {
 	if why := r.Detail(); why != "" {
 		detail = r.Setting + " leaves no room: " + why
 	}
-	atLeast, raise := m.cfg.Limits.AtLeast(r, m.granted(), m.share().Held), "; raise it"
+	atLeast, raise := m.cfg.Limits.AtLeast(r, m.granted()), "; raise it"
 	if atLeast > 0 {
 		raise += " to at least " + strconv.FormatFloat(atLeast, 'f', -1, 64)
 	}

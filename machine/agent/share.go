@@ -80,7 +80,7 @@ func (m *Machine) Admit(c budget.Call) machine.Grant {
 	g := machine.Grant{Amount: a, Refusal: refusal}
 	if refusal.Setting != "" && !refusal.Wait && m.asksAt(refusal.Setting) {
 		refusal.Call = c
-		g.Ask, g.AtLeast = true, share.Limits.AtLeast(refusal, share.Spent, share.Held)
+		g.Ask, g.AtLeast = true, share.Limits.AtLeast(refusal, share.Spent)
 	}
 	return g
 }

@@ -1,6 +1,7 @@
 package agent_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -35,6 +36,9 @@ func TestAWallTimeThatComesDuringAWaitEndsTheWait(t *testing.T) {
 		p.breaks(llm.ClassThrottled, retryAfter(30*time.Second))
 		p.raise("max_wall_time_seconds", 30)
 		p.parkedAt("max_wall_time_seconds")
+		if parked := p.live.State().Parked; parked.AtLeast != 0 || strings.Contains(parked.Detail, "at least") {
+			t.Errorf("it asks for less than it has: %+v", parked)
+		}
 		p.raise("max_wall_time_seconds", 60)
 		p.resume()
 		p.after(30 * time.Second)
