@@ -54,6 +54,7 @@ func (m *Machine) applyCycleStart(d event.CycleStart) error {
 	m.forgetSummary()
 	m.compaction.hooks = compactionHooks{}
 	m.model.begin()
+	m.beforeRun = hooks{} // forks of older versions did not hear them all
 	m.takeInputs()
 	return nil
 }

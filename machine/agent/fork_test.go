@@ -142,6 +142,18 @@ func TestAForkUnderOtherSettingsGoesOnByThemAlone(t *testing.T) {
 		}
 		b.check()
 	})
+	t.Run("who would let it begin, once it has begun unheard by them", func(t *testing.T) {
+		p := newPlay(t, agent.Config{})
+		b := p.branch(event.TypeRunStarted, hooked(gate(event.HookBeforeRun, "first")))
+		b.apply(event.CycleStart{Cycle: 1}) // as forks did before they heard all gates
+		clear(b.hooks)
+		b.advance()
+		b.answer(asks("", "read a"))
+		b.results("c1.1=A")
+		if len(b.hooks) > 0 {
+			t.Errorf("it is asked in cycle %d who lets it begin", b.cycle)
+		}
+	})
 	t.Run("what an answer without calls means", func(t *testing.T) {
 		p := newPlay(t, agent.Config{OnNoToolCall: agent.NoToolCallNudge, MaxNudges: 1, NudgeText: "go on"})
 		p.answer(says("done"))
