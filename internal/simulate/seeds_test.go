@@ -313,8 +313,19 @@ func (s *simulation) operate(in *incarnation, r *engine.Run, stop <-chan struct{
 
 func (s *simulation) send(in *incarnation, c journal.Command) {
 	s.world.notef("operator: %s %s", c.Kind, c.CallID)
-	if err := in.engine.Send(s.t.Context(), c); err != nil {
-		s.world.notef("operator: %s: %v", c.Kind, firstLine(err))
+	s.world.sent(c, in.engine.Send(s.t.Context(), c))
+}
+
+// sent takes what a sender is told. A command may find its run ended, its call
+// decided or its process dead, and a raise may be too small; nothing else keeps
+// it from being taken.
+func (w *world) sent(c journal.Command, err error) {
+	if err != nil {
+		w.notef("operator: %s: %v", c.Kind, firstLine(err))
 	}
-	s.world.standing()
+	_, small := errors.AsType[*engine.RaiseError](err)
+	if err != nil && !small && !errors.Is(err, journal.ErrEnded) && !errors.Is(err, engine.ErrNotPending) && !errors.Is(err, errCrashed) {
+		w.violate("%s was not taken: %v", c.Kind, err)
+	}
+	w.standing()
 }

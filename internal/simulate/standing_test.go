@@ -75,8 +75,9 @@ type folded struct {
 	*agent.Machine
 	row      journal.Run
 	finished map[string]bool
-	// raised are the limits that were changed since the run parked.
-	raised map[string]bool
+	// raised are the limits that were changed since the run parked, with their
+	// newest values.
+	raised map[string]float64
 	// waits is known once somebody asked: that goes on with the machine.
 	waits *bool
 	// late says that a decision about one of its calls, or of those of the runs
@@ -85,7 +86,7 @@ type folded struct {
 }
 
 func (w *world) fold(ctx context.Context, row journal.Run) (*folded, error) {
-	f := &folded{Machine: agent.New(), row: row, finished: map[string]bool{}, raised: map[string]bool{}}
+	f := &folded{Machine: agent.New(), row: row, finished: map[string]bool{}, raised: map[string]float64{}}
 	records, err := w.store.Records(ctx, row.ID, 0, int(row.Seq))
 	if err != nil {
 		return nil, err
@@ -163,7 +164,7 @@ func (f *folded) apply(e *event.Event) error {
 	case event.ToolApprovalResolved:
 		f.late = f.late || d.Kind == event.ApprovalExpired
 	case event.BudgetRaised:
-		f.raised[d.Setting] = true
+		f.raised[d.Setting] = d.Value
 	}
 	return f.Apply(e)
 }
@@ -212,14 +213,21 @@ func (l wholeLook) halts(run string, f *folded) bool {
 	switch p := state.Parked; {
 	case p == nil:
 		return false
-	case f.raised[p.Limit], p.ParentLimit != "" && l.runs[f.row.Parent].raised[p.ParentLimit]:
-		return false // whether it was raised by enough, nobody has promised
+	case f.raisedFor(p, p.Limit), p.ParentLimit != "" && l.runs[f.row.Parent].raisedFor(p, p.ParentLimit):
+		return false // whether it goes on with what may be enough, nobody has promised
 	case p.Limit != "", p.ParentLimit != "" && len(f.raised) > 0:
 		// Whatever else may happen when somebody goes on with it, such as an end at
 		// another limit that was lowered, or a child's call that was decided.
 		return true
 	}
 	return f.happens(l.now, event.RunResumed{}) == nil && l.parksAgain(f, *state.Parked)
+}
+
+// raisedFor says that a limit of this run was raised to what may be enough for a
+// run that parked at it.
+func (f *folded) raisedFor(p *event.RunParked, limit string) bool {
+	value, changed := f.raised[limit]
+	return changed && p.Enough(value)
 }
 
 // parksAgain says that a run which was gone on with comes to the same halt,

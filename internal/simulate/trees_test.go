@@ -353,10 +353,7 @@ func pick2[T any](g *grove, a, b T) T {
 
 func (g *grove) send(in *incarnation, c journal.Command) {
 	g.notef("operator: %s %s %s", c.Kind, c.Run, c.CallID)
-	if err := in.engine.Send(g.t.Context(), c); err != nil {
-		g.notef("operator: %s: %v", c.Kind, firstLine(err))
-	}
-	g.standing()
+	g.sent(c, in.engine.Send(g.t.Context(), c))
 }
 
 // operate sends commands to any run of the tree while it goes.
