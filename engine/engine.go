@@ -311,8 +311,13 @@ func (e *Engine) drive(ctx context.Context, d *driver) *Run {
 		defer d.hub.close()
 		d.err = err
 		e.unregister(d)
-		if d.err == nil && d.final.Phase == machine.Parked {
+		_, broken := errors.AsType[*storeError](err)
+		switch {
+		case err == nil && d.final.Phase == machine.Parked:
 			d.err = e.lookOnceMore(context.WithoutCancel(ctx), d)
+		case broken && d.released: // the store has come back
+			clear(d.seen) // what was taken up is not in the journal
+			_ = e.lookOnceMore(context.WithoutCancel(ctx), d)
 		}
 		left := d.err
 		d.err = errors.Join(left, errEndedClosing) // what stays if closing ends the goroutine

@@ -60,9 +60,12 @@ func (d *driver) releaseLease(ctx context.Context) {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releasePatience)
-	go func() {
-		defer cancel()
-		_ = d.store.Release(ctx, d.lease)
-	}()
-	<-ctx.Done()
+	defer cancel()
+	released := make(chan error, 1)
+	go func() { released <- d.store.Release(ctx, d.lease) }()
+	select {
+	case err := <-released:
+		d.released = err == nil
+	case <-ctx.Done():
+	}
 }

@@ -93,6 +93,28 @@ func TestARunWhoseCommitStallsPastItsLeaseGoesOnWhenNobodyTookIt(t *testing.T) {
 	})
 }
 
+func TestACancelCountsThatComesWhileADriverLeavesForAFailureOfItsStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &watched{Store: memory.New(nil)}
+		r := newRig(t, store).tools(say()).turns(scripted.Turn{ToolCalls: calls("say", `{"text":"hi"}`)})
+		full := failOnce("tool.started", journal.ErrFull)
+		store.onAppend = func(b journal.Batch) error {
+			err := full(b)
+			if err != nil {
+				r.send(journal.Command{Run: b.Lease.Run, Kind: journal.Cancel, By: "ann"})
+			}
+			return err
+		}
+		run := r.start(t.Context())
+		s, err := run.Wait(t.Context())
+		mustBe(t, err, journal.ErrFull)
+		if s.Outcome == nil || s.Outcome.Reason != event.ReasonCancelled {
+			t.Errorf("it is left as %+v", s)
+		}
+		r.whole(run.ID)
+	})
+}
+
 // stuck is a store that fails an append and never comes back from a release.
 type stuck struct {
 	journal.Store
