@@ -12,11 +12,25 @@ import (
 	"github.com/pawlrun/pawl/llm"
 	"github.com/pawlrun/pawl/machine"
 	"github.com/pawlrun/pawl/machine/agent"
+	"github.com/pawlrun/pawl/stop"
 )
 
 // branch is a fork of the run behind the first event of a kind, under other
 // settings where some are given.
 func (p *play) branch(kind event.Type, other ...agent.Config) *play {
+	p.t.Helper()
+	var d event.RunForked
+	for _, cfg := range other {
+		raw, err := json.Marshal(config(cfg))
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		d.Config = raw
+	}
+	return p.fork(kind, d)
+}
+
+func (p *play) fork(kind event.Type, d event.RunForked) *play {
 	p.t.Helper()
 	b := emptyPlay(p.t)
 	for _, body := range p.journal {
@@ -26,12 +40,7 @@ func (p *play) branch(kind event.Type, other ...agent.Config) *play {
 		}
 		b.apply(e.Data)
 		if e.Type() == kind {
-			d := event.RunForked{From: "r", Seq: b.seq}
-			for _, cfg := range other {
-				if d.Config, err = json.Marshal(config(cfg)); err != nil {
-					p.t.Fatal(err)
-				}
-			}
+			d.From, d.Seq = "r", b.seq
 			b.command(d)
 			return b
 		}
@@ -224,6 +233,40 @@ func TestAForkWithALongerSystemTextIsMeasuredAnew(t *testing.T) {
 	if o := b.outcome(); o.Error == nil || o.Error.Class != string(llm.ClassContextOverflow) {
 		t.Errorf("%+v\n%s", o, b.log.String())
 	}
+}
+
+// A result that is longer than the one that it replaces is in no count of the
+// provider's; where nothing is replaced, the count still holds.
+func TestAForkWithAnotherResultIsMeasuredAnew(t *testing.T) {
+	p := newPlay(t, agent.Config{MaxTokens: 10})
+	p.answer(used(10, 5, asks(strings.Repeat("many words ", 500), "read a")))
+	p.results("c1.1=A")
+	newest := func(p *play) int64 {
+		all := reservations(t, p)
+		return all[len(all)-1].Input
+	}
+	if same := p.branch(event.TypeToolResults); newest(same) != newest(p) || newest(p) > 1000 {
+		t.Errorf("%d tokens are set aside by a fork, %d by the run", newest(same), newest(p))
+	}
+	long := strings.Repeat("a", 5000)
+	other := p.fork(event.TypeToolResults, event.RunForked{Results: []event.ForkedResult{{CallID: "c1.1", Output: long}}})
+	if newest(other) < 5500+5000 {
+		t.Errorf("%d tokens are set aside for a result of %d bytes behind words of 5500", newest(other), len(long))
+	}
+	other.concludes()
+}
+
+// A cycle whose result is another one is judged by that.
+func TestAForksConditionIsAboutItsOwnResult(t *testing.T) {
+	cond := stop.Condition{Kind: stop.ToolResult, Tool: "read", Match: stop.Match{Contains: "passed"}}
+	p := newPlay(t, agent.Config{Conditions: []stop.Condition{cond}})
+	p.answer(asks("", "read a"))
+	p.results("c1.1=2 failed")
+	b := p.fork(event.TypeToolResults, event.RunForked{Results: []event.ForkedResult{{CallID: "c1.1", Output: "all passed"}}})
+	if o := b.outcome(); o.Reason != event.ReasonConditionMet || o.Cycles != 1 {
+		t.Errorf("%+v", o)
+	}
+	b.check()
 }
 
 // The time of a fork is its own from its beginning, wherever it begins.

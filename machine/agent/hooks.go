@@ -66,7 +66,7 @@ type hooks struct {
 // follow from it: of an observer nothing does, and the result of another hook
 // comes too late, or a second time.
 func (h *hooks) heard(c *Config, d *event.HookResult, tool string) bool {
-	if h.due == nil || h.due.Name != d.Hook || h.due.Stage != d.Stage {
+	if h.due == nil || h.due.Name != d.Hook {
 		return false
 	}
 	observer := h.due.Observer

@@ -235,6 +235,34 @@ func TestHooksBeforeATool(t *testing.T) {
 	})
 }
 
+// A hook says nothing for another one that is still to be heard.
+func TestAnotherHooksWordIsNotThatOfTheOneThatIsDue(t *testing.T) {
+	p := newPlay(t, hooked(gate(event.HookBeforeTool, "guard"), gate(event.HookBeforeTool, "second")))
+	p.answer(asks("", "send a"))
+	p.apply(event.HookResult{CallID: "c1.1", Hook: "second", Stage: event.HookBeforeTool, Decision: event.HookContinue})
+	p.advance()
+	p.heard("before_tool/guard/c1.1", goesOn())
+	if len(p.runs) > 0 {
+		t.Fatal("the call runs before the second hook is heard")
+	}
+	p.heard("before_tool/second/c1.1", blocks("not on Sundays"))
+	if got := p.seen(); !strings.Contains(got, "not on Sundays") {
+		t.Errorf("the model sees %q", got)
+	}
+	p.check()
+}
+
+// What a hook is told, and gives back, is bounded as a tool's result is.
+func TestAHookIsToldWhenItIsHeardAndHowMuchItMaySay(t *testing.T) {
+	cfg := hooked(gate(event.HookBeforeTool, "guard"))
+	cfg.Limits.MaxResultChars = 700
+	p := newPlay(t, cfg)
+	p.answer(asks("", "send a"))
+	if a := p.hooks["before_tool/guard/c1.1"]; a.Cycle != 1 || a.MaxResultChars != 700 || a.Observer {
+		t.Errorf("%+v", a)
+	}
+}
+
 // edits gives a call that waits other arguments, as a person does.
 func (p *play) edits(id, path string) {
 	p.t.Helper()
@@ -343,6 +371,22 @@ func TestHooksAfterATool(t *testing.T) {
 	})
 }
 
+// That nobody listens any more takes nothing away from what an observer would
+// have been told of.
+func TestAnObserverThatIsNotHeardAnyMoreWithholdsNothing(t *testing.T) {
+	p := newPlay(t, hooked(observer(event.HookAfterTool, "log")))
+	p.answer(asks("", "send a"))
+	p.results("c1.1=A")
+	p.cancel()
+	d := p.last(event.TypeHookResult).(event.HookResult)
+	if !d.Observer || d.Decision != event.HookContinue || !d.Failed || d.Reason != "the run was cancelled before this hook was heard" {
+		t.Errorf("%+v", d)
+	}
+	if got := p.seen(); got != "A" {
+		t.Errorf("a run that goes on from here sees %q", got)
+	}
+}
+
 // seen is what the model sees of the results so far.
 func (p *play) seen() string {
 	var out []string
@@ -393,7 +437,7 @@ func TestHooksAroundACompaction(t *testing.T) {
 	p := newPlay(t, cfg)
 	p.work(20)
 	at := p.hooks["before_compaction/keep/"+strconv.Itoa(p.cycle)]
-	if at.Compaction == nil || at.Compaction.TokensBefore <= 800 || at.Compaction.Trigger != event.CompressThreshold || len(p.compressed()) > 0 {
+	if at.Compaction == nil || at.Compaction.TokensBefore <= 800 || at.Compaction.Trigger != event.CompressThreshold || at.Compaction.Strategy != "rolling-window" || at.Compaction.Kept == 0 || len(p.compressed()) > 0 {
 		t.Fatalf("the gate is told of %+v after %d compactions", at.Compaction, len(p.compressed()))
 	}
 	p.heard(at.ID, blocks("not yet"))
@@ -417,6 +461,40 @@ func TestHooksAroundACompaction(t *testing.T) {
 		t.Error("the run does not go on")
 	}
 	p.check()
+}
+
+// A run that is cancelled while a hook behind a compaction is due ends, and says
+// that nobody heard it.
+func TestACancelBehindACompactionEndsTheRun(t *testing.T) {
+	cfg := windowed(compact.Settings{Strategy: compact.RollingWindow})
+	cfg.Hooks = []agent.Hook{observer(event.HookAfterCompaction, "tell")}
+	p := newPlay(t, cfg)
+	p.work(20)
+	if len(p.hooks) != 1 {
+		t.Fatalf("no hook is due:\n%s", p.log.String())
+	}
+	p.command(event.CancelRequested{Reason: "enough"})
+	if d := p.last(event.TypeHookResult).(event.HookResult); d.Hook != "tell" || d.Decision != event.HookContinue || !d.Failed {
+		t.Errorf("%+v", d)
+	}
+	if o := p.outcome(); o.Reason != event.ReasonCancelled {
+		t.Errorf("%+v", o)
+	}
+	p.check()
+}
+
+// Where the driver has ended the run, nothing is heard but what is behind that.
+func TestAHookBehindACompactionIsNotHeardOnceTheRunHasItsEnd(t *testing.T) {
+	cfg := windowed(compact.Settings{Strategy: compact.RollingWindow})
+	cfg.Hooks = []agent.Hook{observer(event.HookAfterCompaction, "tell"), observer(event.HookAfterRun, "bye")}
+	p := newPlay(t, cfg)
+	p.work(20)
+	p.hooks = map[string]machine.RunHook{}
+	p.command(event.RunTerminatedBy{Reason: event.ReasonInternal})
+	p.heard("after_run/bye/"+strconv.Itoa(p.cycle), goesOn())
+	if o := p.outcome(); o.Reason != event.ReasonInternal || len(p.compressed()) != 1 {
+		t.Errorf("%+v after %d compactions", o, len(p.compressed()))
+	}
 }
 
 func TestAGateThatNeverLetsTheConversationBeShortenedEndsTheRunWhereNothingFits(t *testing.T) {

@@ -27,6 +27,7 @@ type play struct {
 	live    *agent.Machine
 	folded  *agent.Machine
 	now     time.Time
+	skipped time.Duration // of the time to the next event
 	start   time.Time
 	seq     int64
 	cycle   int
@@ -95,7 +96,7 @@ func (p *play) try(d event.Data) error {
 	if c, ok := d.(event.CycleStart); ok {
 		p.cycle = c.Cycle
 	}
-	e := &event.Event{Seq: p.seq + 1, Run: "r", Parent: p.parent, Time: p.now, Cycle: p.cycle, Data: d}
+	e := &event.Event{Seq: p.seq + 1, Run: "r", Parent: p.parent, Time: p.now, SkippedMs: p.skipped.Milliseconds(), Cycle: p.cycle, Data: d}
 	body, err := event.Encode(e)
 	if err != nil {
 		p.t.Fatal(err)

@@ -1,6 +1,7 @@
 package agent_test
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 
@@ -116,6 +117,61 @@ func TestTheToolsThatASearchFoundAreSetAsideFor(t *testing.T) {
 	all := reservations(t, p)
 	if r := all[len(all)-1]; r.Input < 5000 || r.Input >= 10_000 {
 		t.Errorf("%s sets %d tokens aside", r.ID, r.Input)
+	}
+}
+
+// What nobody has counted is set aside for by its bytes, or by what a provider
+// counts for an image: an estimate of an answer that broke off is no count.
+func TestAllThatAConversationHoldsIsSetAsideFor(t *testing.T) {
+	long := strings.Repeat("a", 4000)
+	raw := json.RawMessage(`{"x":"` + long + `"}`)
+	next := func(part llm.Part) int64 {
+		answer := asks("", "read a")
+		answer.Usage.Estimated = true
+		if call, ok := part.(llm.ToolCall); ok {
+			answer.Parts[0] = call
+		} else if part != nil {
+			answer.Parts = append(llm.Parts{part}, answer.Parts...)
+		}
+		p := newPlay(t, agent.Config{})
+		p.answer(answer)
+		p.results("c1.1=A")
+		all := reservations(t, p)
+		return all[len(all)-1].Input
+	}
+	plain := next(nil)
+	call := llm.ToolCall{ProviderID: "p0", Name: "read", Args: json.RawMessage(`{"path":"a"}`)}
+	signed, asWritten, longer := call, call, call
+	signed.Signature, asWritten.Raw, longer.Args = long, raw, json.RawMessage(`{"path":"`+long+`"}`)
+	for name, tt := range map[string]struct {
+		part llm.Part
+		size int64
+	}{
+		"text":                               {llm.Text{Text: long}, 4000},
+		"text as the provider wrote it":      {llm.Text{Text: "x", Raw: raw}, 4000},
+		"a thought":                          {llm.Reasoning{Text: long}, 4000},
+		"a thought's signature":              {llm.Reasoning{Signature: long}, 4000},
+		"a thought as the provider wrote it": {llm.Reasoning{Text: "x", Raw: raw}, 4000},
+		"an item of the provider's":          {llm.Item{Type: "search", Raw: raw}, 4000},
+		"a call's arguments":                 {longer, 4000},
+		"a call's signature":                 {signed, 4000},
+		"a call as the provider wrote it":    {asWritten, 4000},
+		"an image, however small":            {llm.Media{MediaType: "image/png", Data: []byte("x")}, 8192},
+		"an image, however large":            {llm.Media{MediaType: "image/png", Data: make([]byte, 9000)}, 8192},
+		"a document":                         {llm.Media{MediaType: "application/pdf", Data: make([]byte, 4000)}, 4000},
+		"a document that lies elsewhere":     {llm.Media{MediaType: "application/pdf", URL: "https://x.test/a.pdf"}, 8192},
+	} {
+		if more := next(tt.part) - plain; more < tt.size-16 || more > tt.size+64 {
+			t.Errorf("%s: %d tokens more are set aside, want %d", name, more, tt.size)
+		}
+	}
+}
+
+// A provider describes its own tools in words of its own.
+func TestAProvidersOwnToolsAreSetAsideFor(t *testing.T) {
+	without, with := reservations(t, newPlay(t, agent.Config{})), reservations(t, newPlay(t, agent.Config{ProviderTools: []string{"web_search"}}))
+	if more := with[0].Input - without[0].Input; more < 1000 {
+		t.Errorf("%d tokens are set aside for a tool", more)
 	}
 }
 

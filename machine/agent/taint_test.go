@@ -119,6 +119,17 @@ func taints(m *agent.Machine) string {
 	return strings.Join(s, ", ")
 }
 
+// An owner who asks where it began looks at the first of them.
+func TestTheFirstSourceOfATaintIsTheOneThatIsNamed(t *testing.T) {
+	p := newPlay(t, agent.Config{ProviderTools: []string{"web_search"}, Policy: policy.Rules{RuleOfTwo: policy.RuleOfTwoOff}})
+	meet(p)
+	p.answer(found("fetch more", "look more"))
+	p.results("c3.1=text", "c3.2=text")
+	if got := taints(p.live); got != "r c1.1 fetch, r c2.1 look" {
+		t.Errorf("the taint is %q", got)
+	}
+}
+
 func TestTaintOutlivesTheTextThatBroughtIt(t *testing.T) {
 	p := newPlay(t, agent.Config{})
 	meet(p)
@@ -309,6 +320,18 @@ func TestAPauseForAToolThatIsOfferedIsNoBreak(t *testing.T) {
 	}
 }
 
+// A turn that the provider has finished is an answer, whatever is withheld from
+// the next one because of it.
+func TestAnAnswerIsNotBrokenOffByWhatItBroughtIn(t *testing.T) {
+	p := newPlay(t, agent.Config{ProviderTools: []string{"web_search"}})
+	p.answer(asks("", "look file"))
+	p.results("c1.1=mine")
+	p.answer(found())
+	if o := p.outcome(); o.Reason != event.ReasonFinalAnswer {
+		t.Errorf("%+v\n%s", o, p.log.String())
+	}
+}
+
 const nonce = "n0nce"
 
 func newFenced(t *testing.T, cfg agent.Config) *play {
@@ -403,6 +426,25 @@ func TestAnUntrustedImageHasTheMarksBesideIt(t *testing.T) {
 	}
 }
 
+// Without a fence there are no marks to stand beside.
+func TestAnImageWithoutAFenceIsAsTheToolGaveIt(t *testing.T) {
+	p := newPlay(t, agent.Config{})
+	p.answer(asks("", "fetch page"))
+	p.result("c1.1", event.ToolResult{Output: "a chart", Media: []llm.Media{{MediaType: "image/png", Data: []byte("x")}}})
+	if r := p.call.Request.Messages[2].Parts[0].(llm.ToolResult); r.Output != "a chart" || len(r.Media) != 1 {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestARunThatGoesOnMarksWithTheSameFence(t *testing.T) {
+	if f := newPlay(t, agent.Config{}).live.Fence(); f != nil {
+		t.Errorf("without a fence it is %+v", f)
+	}
+	if f := newFenced(t, agent.Config{}).live.Fence(); f == nil || f.Nonce != nonce {
+		t.Errorf("it is %+v", f)
+	}
+}
+
 func TestAFenceStaysWholeWhenItsTextIsShortened(t *testing.T) {
 	p := newFenced(t, agent.Config{})
 	p.answer(asks("", "fetch page"))
@@ -432,6 +474,14 @@ func TestAForkedResultIsFencedAsTheOneItReplaces(t *testing.T) {
 	}
 	if p.call.Request.System != fence.Notice {
 		t.Errorf("the system text is %q", p.call.Request.System)
+	}
+
+	p = newFenced(t, agent.Config{})
+	p.answer(asks("", "look file"))
+	p.results("c1.1=mine")
+	b := p.fork(event.TypeToolResults, event.RunForked{Results: []event.ForkedResult{{CallID: "c1.1", Output: "other"}}})
+	if got := b.call.Request.Messages[2].Parts[0].(llm.ToolResult).Output; got != "other" {
+		t.Errorf("the trusted result is %q", got)
 	}
 }
 
