@@ -86,6 +86,8 @@ var unclearPrograms = []string{
 	"eval", "xargs", "parallel", "source", ".", "trap", "alias", "watch", "sudo", "doas", "su", "runuser", "chroot", "unshare", "nsenter", "script", "at",
 	"batch", "shopt", "crontab", "systemd-run", "flock", "busybox", "toybox", "pushd", "popd", "enable", "hash", "bind", "complete", "coproc", "ssh",
 	"mapfile", "readarray", "compgen", "fc", "ksh", "mksh", "zsh", "csh", "tcsh", "fish",
+	"pkexec", "run0", "sg", "newgrp", "setpriv", "capsh", "machinectl", "proot", "bwrap", "firejail", "tmux", "screen", "start-stop-daemon", "run-parts",
+	"entr", "expect",
 }
 
 // wrappers run the command that follows their own arguments. The value is the
@@ -110,7 +112,14 @@ var wrappers = map[string]pattern{
 	"prlimit": newPattern(`^--[a-z]+=[0-9:]+$`),
 	"strace":  newPattern(`^-[fqrtT]+$`),
 	"ltrace":  newPattern(`^-[frtT]+$`),
+
+	"fakeroot": onlyItsEnd, "unbuffer": onlyItsEnd, "chronic": onlyItsEnd, "ifne": onlyItsEnd, "torsocks": onlyItsEnd, "proxychains": onlyItsEnd,
+	"proxychains4": onlyItsEnd, "catchsegv": onlyItsEnd, "valgrind": onlyItsEnd, "choom": onlyItsEnd, "numactl": onlyItsEnd, "xvfb-run": onlyItsEnd,
+	"dbus-run-session": onlyItsEnd, "systemd-inhibit": onlyItsEnd,
 }
+
+// onlyItsEnd is the pattern of a wrapper of which no option is known.
+var onlyItsEnd = newPattern(`^--$`)
 
 func (r *reader) wrapped(name string, args []word, dirs []string, depth int) {
 	operand := false
