@@ -16,3 +16,14 @@ func moved(judged, now []event.PathUse) bool {
 		return !slices.Contains(judged, p) && (led || !p.Found)
 	})
 }
+
+// looked says that a command which was known only to look when the call was judged
+// is not any more: a program of its name may have been put where it is looked for.
+func looked(judged, now []event.Command) bool {
+	for i, c := range judged {
+		if c.ReadOnly && (i >= len(now) || !now[i].ReadOnly) {
+			return true
+		}
+	}
+	return false
+}

@@ -30,6 +30,9 @@ func TestACommandRunsOnlyWhereItsPathsLeadWhereTheyLed(t *testing.T) {
 		"a link to what a pattern finds, too": {"base64 *.go als*", func(dir string) error { return relink(dir, "also", "secret") }, false},
 		"a new link to a file that is there":  {"base64 *.go", func(dir string) error { return os.Symlink("secret", dir+"/new.go") }, false},
 		"a link that is written to":           {"echo x > a.go", func(dir string) error { return relink(dir, "a.go", "secret") }, false},
+		"a program in the place of a look": {"cat a.go", func(dir string) error {
+			return errors.Join(os.Mkdir(dir+"/bin", 0o700), os.WriteFile(dir+"/bin/cat", []byte("#!/bin/sh\n"), 0o700))
+		}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir, err := filepath.EvalSymlinks(t.TempDir())
@@ -44,7 +47,7 @@ func TestACommandRunsOnlyWhereItsPathsLeadWhereTheyLed(t *testing.T) {
 			if err := os.Symlink("a.go", filepath.Join(dir, "also")); err != nil {
 				t.Fatal(err)
 			}
-			sh := shell.New(shell.Options{Dir: dir, Env: os.Environ()})
+			sh := shell.New(shell.Options{Dir: dir, Env: append(os.Environ(), "PATH="+dir+"/bin:"+os.Getenv("PATH"))})
 			args, err := json.Marshal(map[string]string{"command": c.command})
 			if err != nil {
 				t.Fatal(err)

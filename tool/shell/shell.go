@@ -108,9 +108,16 @@ func New(o Options) tool.Tool {
 	t.Check = func(raw json.RawMessage) error { return o.check(argsOf(raw)) }
 	t.Facts = func(raw json.RawMessage) event.Facts { return o.facts(argsOf(raw).Command) }
 	t.Run = func(ctx context.Context, c tool.Call) (tool.Result, error) {
-		if c.Facts != nil && moved(c.Facts.Paths, t.Facts(c.Args).Paths) {
-			return tool.Result{}, &tool.Error{Type: event.ErrorConflict,
-				Message: "a path of the command leads to another file now than when the call was permitted; make the call again"}
+		if c.Facts != nil {
+			now := t.Facts(c.Args)
+			switch {
+			case moved(c.Facts.Paths, now.Paths):
+				return tool.Result{}, &tool.Error{Type: event.ErrorConflict,
+					Message: "a path of the command leads to another file now than when the call was permitted; make the call again"}
+			case looked(c.Facts.Commands, now.Commands):
+				return tool.Result{}, &tool.Error{Type: event.ErrorConflict,
+					Message: "a command that was known to change nothing when the call was permitted may do more now; make the call again"}
+			}
 		}
 		return run(ctx, c)
 	}
