@@ -135,6 +135,56 @@ func TestACancelEndsTheChildrenThatAreOpen(t *testing.T) {
 	p.check()
 }
 
+// A child has read what its run has, and answers as a tool of the run would.
+func TestAChildBeginsWithWhatItsRunHasTakenIn(t *testing.T) {
+	p := newPlay(t, agent.Config{Limits: budget.Limits{MaxResultChars: 700}})
+	meet(p)
+	p.answer(asks("", "hire a"))
+	begins := func(attempt int, child string) {
+		t.Helper()
+		next := p.live.Next()
+		if len(next) != 1 {
+			t.Fatalf("%+v", next)
+		}
+		a, ok := next[0].(machine.StartChild)
+		if !ok || a.Child != child || a.Call.Attempt != attempt || a.Call.MaxResultChars != 700 || a.Call.Key == "" {
+			t.Errorf("%+v", next[0])
+		}
+		if got := a.Taint; got.Untrusted == nil || got.Private == nil || got.Untrusted.CallID != "c1.1" {
+			t.Errorf("it begins with %+v", got)
+		}
+	}
+	begins(1, "")
+	p.apply(event.ToolStarted{CallID: "c3.1", Attempt: 1})
+	p.apply(event.ChildStarted{CallID: "c3.1", Child: "k1"})
+	p.crash()
+	p.resume()
+	begins(1, "k1")
+}
+
+// A parked child is left alone, whatever it waits for, until it waits no more.
+func TestAParkedChildGoesOnOnceItWaitsNoMore(t *testing.T) {
+	p := newPlay(t, agent.Config{Dispatch: agent.ParallelAll})
+	p.hires()
+	keeps := func(want ...string) {
+		t.Helper()
+		var kept []string
+		for _, a := range p.live.Next() {
+			if a, ok := a.(machine.StartChild); ok {
+				kept = append(kept, a.Child)
+			}
+		}
+		if !slices.Equal(kept, want) {
+			t.Errorf("kept going are %q, want %q", kept, want)
+		}
+	}
+	p.apply(event.ChildParked{CallID: "c1.1", Child: "k1", Reason: event.ParkApproval, CallIDs: []string{"x"}})
+	p.apply(event.ChildWaiting{CallID: "c1.1", Child: "k1", Waiting: true})
+	keeps("k2")
+	p.apply(event.ChildWaiting{CallID: "c1.1", Child: "k1"})
+	keeps("k1", "k2")
+}
+
 // What a child brings forth is progress of the run that started it.
 func TestARunIsNotIdleWhileItsChildWorks(t *testing.T) {
 	p := newPlay(t, agent.Config{Dispatch: agent.ParallelAll, Limits: budget.Limits{MaxIdleSeconds: 10}})
@@ -168,6 +218,11 @@ func TestWhatDoesNotFitAChildIsRefused(t *testing.T) {
 		if err := p.try(misfit(p)); !errors.Is(err, agent.ErrMisfit) {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+	p := newPlay(t, agent.Config{})
+	p.answer(asks("", "hire a"))
+	if err := p.try(event.ChildStarted{CallID: "c1.1", Child: "k1"}); !errors.Is(err, agent.ErrMisfit) {
+		t.Errorf("a child of a call that was not started: %v", err)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawlrun/pawl/budget"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/machine/agent"
 )
@@ -59,5 +60,46 @@ func TestOnlyTimeInWhichTheRunWasGoingIsItsOwn(t *testing.T) {
 		if s := p.live.Spent(); s.Active != tt.want {
 			t.Errorf("%s: it is %s, want %s", name, s.Active, tt.want)
 		}
+	}
+}
+
+// When a limit on time is used up is known ahead, unless the run waits for a
+// person, or has nothing before it but to tell of its end.
+func TestTheDeadlineOfARunIsThatOfItsLimitOnTime(t *testing.T) {
+	limits := budget.Limits{MaxWallSeconds: 10}
+	left := func(p *play) time.Duration { return p.live.State().Deadline.At.Sub(p.now) }
+
+	p := newPlay(t, agent.Config{Limits: limits})
+	if d := p.live.State().Deadline; left(p) != 10*time.Second || d.Setting != "max_wall_time_seconds" || d.Asks {
+		t.Errorf("%+v", d)
+	}
+	p.now = p.now.Add(20 * time.Second)
+	p.apply(event.InputReceived{Text: "be quick"})
+	if left(p) != 0 {
+		t.Errorf("once it has passed, %s are left", left(p))
+	}
+
+	p = newPlay(t, agent.Config{Limits: limits, OnBudget: map[string]agent.OnBudget{"max_wall_time_seconds": agent.BudgetAsk}})
+	if !p.live.State().Deadline.Asks {
+		t.Error("where the owner is asked it does not say so")
+	}
+
+	p = newPlay(t, agent.Config{Limits: limits, Dispatch: agent.ParallelAll})
+	p.hires()
+	p.apply(event.ChildWaiting{CallID: "c1.1", Child: "k1", Waiting: true})
+	if left(p) != 10*time.Second {
+		t.Errorf("while a child goes, %s are left", left(p))
+	}
+	p.apply(event.ChildWaiting{CallID: "c1.2", Child: "k2", Waiting: true})
+	if d := p.live.State().Deadline; !d.At.IsZero() {
+		t.Errorf("while all wait for a person it is %+v", d)
+	}
+
+	cfg := hooked(observer(event.HookAfterRun, "tell"))
+	cfg.Limits = limits
+	p = newPlay(t, cfg)
+	p.answer(says("done"))
+	if d := p.live.State().Deadline; len(p.hooks) != 1 || !d.At.IsZero() {
+		t.Errorf("at the end of the run it is %+v", d)
 	}
 }

@@ -250,3 +250,12 @@ func TestACallThatRunsTakesItsPartOfTheLimitOnce(t *testing.T) {
 	p.results("c1.1=A", "c1.2=C")
 	p.concludes()
 }
+
+// What a tool does is held against what its call was judged by.
+func TestAToolIsGivenTheFactsThatItsCallWasJudgedBy(t *testing.T) {
+	p := newPlay(t, agent.Config{})
+	p.answer(asks("", "edit a"))
+	if f := p.runs["c1.1"].Facts; f == nil || len(f.Paths) != 1 || f.Paths[0].Path != "a" {
+		t.Errorf("%+v", f)
+	}
+}
