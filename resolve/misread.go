@@ -27,6 +27,7 @@ func (r *reader) misreads(file *syntax.File, text string) {
 		start, end := min(int(from.Offset()), len(text)), min(int(to.Offset()), len(text))
 		return text[min(start, end):end]
 	}
+	looked := uint(0) // where the last expansion ends that was looked at, with all in it
 	syntax.Walk(file, func(n syntax.Node) bool {
 		switch n := n.(type) {
 		case *syntax.Redirect:
@@ -42,6 +43,10 @@ func (r *reader) misreads(file *syntax.File, text string) {
 				part("a quoted text")
 			}
 		case *syntax.ParamExp:
+			if n.Pos().Offset() < looked {
+				return true
+			}
+			looked = n.End().Offset()
 			if quotesEnd(n) {
 				part("an expansion")
 			}

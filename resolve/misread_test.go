@@ -2,7 +2,9 @@ package resolve_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/pawlrun/pawl/event"
 )
@@ -55,6 +57,8 @@ func TestALineIsReadFromWhereverAShellIsThen(t *testing.T) {
 		"{ cd src; } &>>log && echo x > .git/config",
 		"f() { echo x > config; }; cd .git && f",
 		"f() { echo x > config; }; cd $y; f",
+		"g() { f() { echo x > config; }; }; g && cd .git && f",
+		"g() { sh -c 'f() { echo x > config; }; cd .git && f'; }; g",
 		"set -P && cd src/up/.. && echo x > .git/config",
 		"set -o physical && cd src/up/.. && echo x > .git/config",
 		"set $y && cd src/up/.. && echo x > .git/config",
@@ -125,6 +129,20 @@ func TestTheEnvironmentsOfOtherProcessesLieOutsideTheWorkspace(t *testing.T) {
 		outside := slices.ContainsFunc(ws.Shell(line).Paths, func(p event.PathUse) bool { return p.Outside })
 		if outside != shows {
 			t.Errorf("%s: %+v", line, ws.Shell(line).Paths)
+		}
+	}
+}
+
+func TestALineIsReadInATimeThatGrowsWithIt(t *testing.T) {
+	_, ws := place(t)
+	for name, line := range map[string]string{
+		"expansions": "echo " + strings.Repeat("${a:-", 9000) + strings.Repeat("}", 9000),
+		"functions":  "cd x; " + strings.Repeat("f() { ", 7000) + ":;" + strings.Repeat(" };", 7000),
+	} {
+		start := time.Now()
+		ws.Shell(line)
+		if took := time.Since(start); took > 3*time.Second {
+			t.Errorf("%s in each other take %s", name, took)
 		}
 	}
 }

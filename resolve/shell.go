@@ -61,9 +61,10 @@ type reader struct {
 	namings []naming
 	links   []link
 	// bodies are those of the functions that a line declares, which run where they are
-	// called, and moved where the line may be then.
-	bodies []*syntax.Stmt
-	moved  []string
+	// called, and moved where the line may be then. declaring: one of them is read.
+	bodies    []*syntax.Stmt
+	moved     []string
+	declaring bool
 	// looked is how many names of files have been held against patterns.
 	looked int
 	// notOnlyLooks says that no command of the line is known to change nothing,
@@ -95,15 +96,16 @@ func (r *reader) line(text string, dirs []string, depth int) {
 	r.atLeast(event.RiskRead)
 	r.depth = depth
 	r.misreads(file, text)
-	outer := r.bodies
-	r.bodies = nil
+	outer, declaring := r.bodies, r.declaring
+	r.bodies, r.declaring = nil, false
 	r.list(file.Stmts, dirs)
 	if len(r.moved) > 0 {
+		r.declaring = true
 		for _, body := range r.bodies {
 			r.stmt(body, r.moved)
 		}
 	}
-	r.bodies = outer
+	r.bodies, r.declaring = outer, declaring
 }
 
 // after is where the shell may be when a part of the line has ended: when it
@@ -179,8 +181,14 @@ func (r *reader) command(c syntax.Command, dirs []string) after {
 		return r.stmt(c.Stmt, dirs)
 	case *syntax.FuncDecl:
 		r.renames(c)
-		r.bodies = append(r.bodies, c.Body)
-		return r.repeated(dirs, func(dirs []string) after { return r.stmt(c.Body, dirs) })
+		if !r.declaring { // what a function declares is read with it
+			r.bodies = append(r.bodies, c.Body)
+		}
+		outer := r.declaring
+		r.declaring = true
+		at := r.repeated(dirs, func(dirs []string) after { return r.stmt(c.Body, dirs) })
+		r.declaring = outer
+		return at
 	case *syntax.DeclClause:
 		return r.declare(c, dirs)
 	}
