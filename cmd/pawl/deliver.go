@@ -32,7 +32,7 @@ func (s *session) deliver(ctx context.Context, r journal.Run, c journal.Command,
 	what := strings.TrimSpace(d.Command + " " + c.CallID)
 	switch {
 	case d.Live && d.Taken && c.Kind == journal.Pause && d.State == journal.Waiting:
-		return s.app.printf("run %s: pause taken up by the process that drives it; the run parks once what it waits for is decided\n", d.Run)
+		return s.app.printf("run %s: pause taken up by the process that drives it; the run parks once what it waits for has come\n", d.Run)
 	case d.Live && d.Taken:
 		return s.app.printf("run %s: %s taken up by the process that drives it\n", d.Run, what)
 	case d.Live:

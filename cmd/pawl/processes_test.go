@@ -4,6 +4,8 @@ import (
 	"bufio"
 	"encoding/json"
 	"errors"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"strings"
 	"syscall"
@@ -83,6 +85,33 @@ func TestPauseParksARunOfAnotherProcessAtItsNextBoundary(t *testing.T) {
 	}
 	if f := p.exits(0, "runs", "resume", id); f.out != "the end\n" {
 		t.Errorf("resume prints %q", f.out)
+	}
+}
+
+// A call that is made again later is waited for as well, and nobody decides about it.
+func TestAPauseBeforeACallIsMadeAgainIsSeenToCome(t *testing.T) {
+	asked := make(chan struct{}, 1)
+	busy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Retry-After", "30")
+		w.WriteHeader(http.StatusServiceUnavailable)
+		asked <- struct{}{}
+	}))
+	defer busy.Close()
+	p := newProject(t, map[string]string{
+		"agent.yaml": "identity: {name: fetcher}\nmodel_policy: {primary: {model: scripted/script.yaml}}\ntools:\n  allow: [web.fetch]\n" +
+			"  permissions: {network: allowlist, hosts: [127.0.0.1], private_hosts: [127.0.0.1]}\n",
+		"script.yaml": "- tool_calls: [{name: web.fetch, arguments: {url: '" + busy.URL + "'}}]\n",
+	})
+	s := p.start("run", "agent.yaml", "go")
+	p.eventually("it asks", func() bool { return len(asked) > 0 })
+	id := p.newest()
+	p.eventually("it waits", func() bool { return p.row(id).State == journal.Waiting })
+	if f := p.exits(0, "runs", "pause", id); !strings.HasSuffix(f.out, "; the run parks once what it waits for has come\n") {
+		t.Errorf("pause says %q", f.out)
+	}
+	p.exits(0, "runs", "cancel", id)
+	if f := s.wait(); f.code != 130 {
+		t.Errorf("exit code %d: %s", f.code, f.err)
 	}
 }
 

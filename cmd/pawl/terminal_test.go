@@ -191,7 +191,7 @@ func TestAPauseSentToAQuestionIsSeenToCome(t *testing.T) {
 	y, s := p.atTerminal(nil, "run", "agent.yaml", "go")
 	p.eventually("it asks", func() bool { return strings.Contains(y.seen(), "[y]es") })
 	id := p.newest()
-	if f := p.exits(0, "runs", "pause", id); !strings.Contains(f.out, "the run parks once what it waits for is decided") {
+	if f := p.exits(0, "runs", "pause", id); !strings.Contains(f.out, "the run parks once what it waits for has come") {
 		t.Errorf("pause says %q", f.out)
 	}
 	if f := p.exits(0, "runs"); !strings.HasPrefix(f.out, id+"  waiting: approval_required, pausing  ") {
