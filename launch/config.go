@@ -3,7 +3,6 @@ package launch
 import (
 	"cmp"
 	"slices"
-	"strings"
 
 	"github.com/pawlrun/pawl/budget"
 	"github.com/pawlrun/pawl/compact"
@@ -94,7 +93,7 @@ func compaction(s spec.Settings) compact.Settings {
 // rules are the file's permissions. Tools are listed in the order of their
 // names, so that the same file always gives the same bytes.
 func rules(a *spec.Agent, o Options) policy.Rules {
-	r := policy.Rules{Declared: a.Tools.Allow != nil}
+	r := policy.Rules{Declared: a.Tools.Allow != nil, Nested: o.nested.patterns}
 	for _, name := range toolNames() {
 		switch a.Tools.Approvals[name] {
 		case "always":
@@ -134,9 +133,7 @@ func rules(a *spec.Agent, o Options) policy.Rules {
 	}
 	r.Protected = append(r.Protected, hookFiles(a, o.Workspace)...)
 	own := behindLinks(o.Workspace, r.Protected...)
-	// Whoever named nothing protects nothing outside, where a write asks anyway.
-	builtin := slices.DeleteFunc(behindLinks(o.Workspace, policy.Builtin()...), func(p policy.Pattern) bool { return strings.HasPrefix(string(p), "/") })
-	r.Protected = slices.Concat(r.Protected, builtin, own)
+	r.Protected = slices.Concat(r.Protected, linkedWithin(o.Workspace, policy.Builtin()), own)
 	r.Protected = append(r.Protected, onTheWay(o.Workspace, append(policy.Builtin(), r.Protected...)...)...)
 	return r
 }

@@ -73,9 +73,11 @@ type Options struct {
 	Journal string
 
 	// confined is where the commands of the run run, and hookPins what the programs
-	// of its hooks held when it began.
+	// of its hooks held when it began, and nested the repositories that were
+	// within its workspace then.
 	confined confinement
 	hookPins []event.HookFile
+	nested   nested
 }
 
 // Limit is a new value of one of [budget.Settings]; [budget.None] takes the
@@ -144,6 +146,7 @@ func prepare(a *spec.Agent, source string, text []byte, input string, o Options)
 	if o.hookPins, err = pinHooks(a, o.Workspace); err != nil {
 		return fail(err)
 	}
+	o.nested = nestedIn(o.Workspace)
 	if o.confined, err = o.confine(a, ""); err != nil {
 		return fail(err)
 	}
@@ -189,7 +192,7 @@ func (o Options) warnings(a *spec.Agent, cfg agent.Config, targets []target, too
 		all = append(all, w.String())
 	}
 	return slices.Concat(all, capable(a, targets, o.resolver(a.Dir)), o.confined.undecided(cfg.Policy, tools), o.unsupervised(tools),
-		o.confined.besideLinks(tools), unlimited(cfg.Limits), costs), nil
+		o.confined.besideLinks(tools), o.nested.unsearched(tools), unlimited(cfg.Limits), costs), nil
 }
 
 // begin is the first message of a run whose whole task is in its prompt: no
@@ -251,6 +254,7 @@ func restored(started event.RunStarted, o Options) (engine.Env, confinement, err
 			return engine.Env{}, confinement{}, err
 		}
 	}
+	o.nested.patterns = cfg.Policy.Nested
 	if o.confined, err = o.confine(a, started.Sandbox); err != nil {
 		return engine.Env{}, confinement{}, err
 	}

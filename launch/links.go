@@ -39,6 +39,12 @@ func behindLinks(workspace string, patterns ...policy.Pattern) []policy.Pattern 
 	return behind
 }
 
+// linkedWithin is [behindLinks] for what nobody named: it protects nothing outside
+// the workspace, where a write asks anyway.
+func linkedWithin(workspace string, patterns []policy.Pattern) []policy.Pattern {
+	return slices.DeleteFunc(behindLinks(workspace, patterns...), func(p policy.Pattern) bool { return strings.HasPrefix(string(p), "/") })
+}
+
 // onTheWay are the links by which one gets to what patterns name: whoever changes
 // one of them decides what is found there.
 func onTheWay(workspace string, patterns ...policy.Pattern) []policy.Pattern {

@@ -63,7 +63,7 @@ func (o Options) confinement(a *spec.Agent, pinned string) (confinement, error) 
 	if err := demanded(a, c.tier, c.why); err != nil || c.tier == sandbox.None {
 		return c, err
 	}
-	c.policy.Protected = protect(o.permissions(a).Protected)
+	c.policy.Protected = protect(o.permissions(a))
 	if err := c.tier.Holds(c.policy); err != nil {
 		return c, refusedf("%w", err)
 	}
@@ -126,7 +126,7 @@ func refusedf(format string, args ...any) error {
 // sandboxPolicy is what the file says, in the words of the sandbox. What it
 // does not say is the workspace, and no network (PRODUCT 6).
 func (o Options) sandboxPolicy(a *spec.Agent) sandbox.Policy {
-	p := sandbox.Policy{Workspace: o.Workspace, Egress: a.Tools.Permissions.Egress(), Protected: protect(rules(a, o).Protected)}
+	p := sandbox.Policy{Workspace: o.Workspace, Egress: a.Tools.Permissions.Egress(), Protected: protect(rules(a, o))}
 	p.Limits.MemoryBytes, p.Limits.Processes = a.Tools.Permissions.Limits()
 	switch given := a.Tools.Permissions; {
 	case given == nil:
@@ -161,12 +161,13 @@ type protection struct {
 
 var _ sandbox.Protection = protection{}
 
-func protect(patterns []policy.Pattern) protection {
-	all := slices.Concat(patterns, policy.Builtin())
-	return protection{policy.NewGuard(all...), all}
+func protect(r policy.Rules) protection {
+	own := slices.Concat(r.Protected, policy.Builtin())
+	return protection{policy.NewGuard(slices.Concat(own, r.Nested)...), own}
 }
 
-// Named implements [sandbox.Protection].
+// Named implements [sandbox.Protection]. A nested repository that was taken away
+// leaves nothing to hold.
 func (p protection) Named() []string {
 	var names []string
 	for _, pattern := range p.patterns {

@@ -26,7 +26,7 @@ import (
 // machines: that has to be named.
 func environment(a *spec.Agent, o Options, resolver *models.Resolver) (engine.Env, *tool.Set, error) {
 	r := rules(a, o)
-	protected := protect(r.Protected)
+	protected := protect(r)
 	ws, err := fs.Open(o.Workspace, fs.Options{OtherNames: func(name, path string) ([]string, error) {
 		if !slices.Contains(r.GateProtected, name) {
 			return nil, nil

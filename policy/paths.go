@@ -60,7 +60,7 @@ func (r Rules) protected(tool string, p event.PathUse, pattern Pattern) []Verdic
 // the whole tree is touched.
 func (r Rules) protects(p event.PathUse) (Pattern, bool) {
 	name := nameParts(p.Path)
-	for _, pattern := range slices.Concat(r.Protected, Builtin()) {
+	for _, pattern := range slices.Concat(r.Protected, Builtin(), r.Nested) {
 		if p.Alias && pattern.single() && pattern.Guards(path.Dir(p.Path)) {
 			// The pattern may be a link's on the way to one file: nothing else that the
 			// link leads to is protected for that.
@@ -70,5 +70,5 @@ func (r Rules) protects(p event.PathUse) (Pattern, bool) {
 			return pattern, true
 		}
 	}
-	return "", false
+	return nested, nested.parts().guards(name)
 }

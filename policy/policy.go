@@ -33,6 +33,10 @@ type Rules struct {
 	// Protected are the paths that are written with an approval only. Those of
 	// [Builtin] are protected besides.
 	Protected []Pattern `json:"protected,omitempty"`
+	// Nested are those of the repositories within the workspace that were there
+	// when the run began: a call that touches a whole tree with one of them in it
+	// asks.
+	Nested []Pattern `json:"nested,omitempty"`
 	// Rules are the owner's own.
 	Rules []Rule `json:"rules,omitempty"`
 	Mode  Mode   `json:"mode,omitempty"`
@@ -82,6 +86,11 @@ const (
 // which decide what later commands run, and Pawl's journals, in which a tool
 // could otherwise approve its own calls.
 func Builtin() []Pattern { return []Pattern{".git/**", ".pawl/**"} }
+
+// nested protects the same of the repositories within a workspace. It is held
+// against the names that a call touches: that it may hold such a name could be
+// said of every tree.
+const nested Pattern = "**/.git/**"
 
 // Verdict is what one rule says of a call, or the decision with the rule that
 // made it.

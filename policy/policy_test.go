@@ -48,6 +48,7 @@ func reads(tool string, paths ...event.PathUse) *event.ToolCall {
 func TestProtectedPathsAskWhateverElsePermitsTheCall(t *testing.T) {
 	open := policy.Rules{Declared: true, Open: []string{"fs.write"}, Protected: []policy.Pattern{"**/*.pem", "deploy"}}
 	gated := policy.Rules{Declared: true, GateProtected: []string{"fs.read", "fs.write"}, Protected: open.Protected}
+	within := policy.Rules{Declared: true, Open: []string{"fs.write"}, Nested: []policy.Pattern{"vendor/lib/.git/**"}}
 	at := func(p string) event.PathUse { return event.PathUse{Path: p} }
 	tree := func(p string) event.PathUse { return event.PathUse{Path: p, Tree: true} }
 	for _, c := range []struct {
@@ -63,6 +64,11 @@ func TestProtectedPathsAskWhateverElsePermitsTheCall(t *testing.T) {
 		{"the second of two", open, writes("fs.write", at("a.txt"), at("a.pem")), event.DecisionAsk, "protected_paths: **/*.pem"},
 		{"the repository's own", open, writes("fs.write", at(".git/config")), event.DecisionAsk, "protected_paths: .git/**"},
 		{"the journal's own", open, writes("fs.write", at(".pawl/journal.db")), event.DecisionAsk, "protected_paths: .pawl/**"},
+		{"a repository's within", open, writes("fs.write", at("vendor/lib/.git/hooks/pre-commit")), event.DecisionAsk, "protected_paths: **/.git/**"},
+		{"a file beside a repository", open, writes("fs.write", at("vendor/lib/.gitignore")), event.DecisionAllow, "tools.approvals.fs.write: never"},
+		{"a repository's within is read", open, reads("fs.read", at("vendor/lib/.git/HEAD")), event.DecisionAllow, "tools.allow"},
+		{"a tree in which none was found", within, writes("fs.write", tree("build")), event.DecisionAllow, "tools.approvals.fs.write: never"},
+		{"a tree in which one was found", within, writes("fs.write", tree("vendor")), event.DecisionAsk, "protected_paths: vendor/lib/.git/**"},
 		{"everything", open, writes("fs.write", tree(".")), event.DecisionAsk, "protected_paths: **/*.pem"},
 		{"what the sandbox holds", open, writes("fs.write", event.PathUse{Path: "a.txt", Protected: true}), event.DecisionAsk, "protected_paths"},
 		{"given to a program", open, reads("shell.exec", event.PathUse{Path: "a.pem", Given: true}), event.DecisionAsk, "protected_paths: **/*.pem"},

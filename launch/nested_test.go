@@ -1,0 +1,58 @@
+package launch_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/launch"
+)
+
+// What a repository within the workspace runs at the next git command is in files
+// of its own, as it is for the workspace's.
+func TestARepositoryWithinTheWorkspaceIsProtectedLikeTheWorkspacesOwn(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"vendor/lib/.git/hooks", "vendor/lib/src", "build/out", "sub", "linked", "elsewhere/hooks"} {
+		if err := os.MkdirAll(filepath.Join(dir, name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(dir, "sub/.git"), []byte("gitdir: ../.git/modules/sub\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("../elsewhere", filepath.Join(dir, "linked/.git")); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "agent.yaml")
+	text := "identity: {name: x}\nmodel_policy: {primary: anthropic/claude-sonnet-4-5}\n" +
+		"tools: {allow: [fs.read, fs.write, fs.grep, shell.exec], approvals: {shell.exec: never}}\n"
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for call, want := range map[string]event.Decision{
+		`fs.write {"path":"vendor/lib/.git/hooks/pre-commit","content":""}`: event.DecisionAsk,
+		`fs.write {"path":"sub/.git","content":"gitdir: x"}`:                event.DecisionAsk,
+		`fs.write {"path":"elsewhere/hooks/pre-commit","content":""}`:       event.DecisionAsk,
+		`fs.write {"path":"build/.git/config","content":""}`:                event.DecisionAsk,
+		"shell.exec echo x > vendor/lib/.git/config":                        event.DecisionAsk,
+		"shell.exec cd vendor/lib && cp a .git/hooks/pre-commit":            event.DecisionAsk,
+		"shell.exec cd vendor/lib && git config core.fsmonitor ./x":         event.DecisionAsk,
+		"shell.exec mv build/out vendor/lib/.git":                           event.DecisionAsk,
+		"shell.exec rm -rf vendor":                                          event.DecisionAsk,
+		"shell.exec mv vendor old":                                          event.DecisionAsk,
+		`fs.read {"path":"vendor/lib/.git/config"}`:                         event.DecisionAllow,
+		`fs.grep {"pattern":"x","path":"vendor"}`:                           event.DecisionAllow,
+		`fs.write {"path":"vendor/lib/src/a.go","content":""}`:              event.DecisionAllow,
+		`fs.write {"path":"vendor/lib/.gitignore","content":""}`:            event.DecisionAllow,
+		"shell.exec cat sub/.git":                                           event.DecisionAllow,
+		"shell.exec cd sub && git log -p":                                   event.DecisionAllow,
+		"shell.exec cd vendor/lib && git add . && git commit -m x":          event.DecisionAllow,
+		"shell.exec make -C vendor/lib":                                     event.DecisionAllow,
+		"shell.exec rm -rf build vendor/lib/src":                            event.DecisionAllow,
+		"shell.exec git clone https://example.com/x.git third":              event.DecisionAllow,
+		`shell.exec eval "$X"`:                                              event.DecisionAllow,
+	} {
+		decides(t, "of the file", path, call, launch.Options{Workspace: dir}, want)
+	}
+}
