@@ -1,6 +1,7 @@
 package web
 
 import (
+	"bytes"
 	"context"
 	"io"
 
@@ -18,7 +19,8 @@ var formatting = map[atom.Atom]bool{
 }
 
 // markup reads a page without its formatting elements. One that hides what is
-// in it stays, as an element that ends with its paragraph.
+// in it stays, as an element that ends with its paragraph. What is text here stays
+// text: the inside of a style in a drawing is none for the parser.
 type markup struct {
 	tokens *html.Tokenizer
 	// concealing says of the open formatting elements of each name whether they
@@ -38,8 +40,11 @@ func (m *markup) Read(p []byte) (int, error) {
 			return 0, m.tokens.Err()
 		}
 		m.rest = append(m.rest[:0], m.tokens.Raw()...)
-		if kind == html.StartTagToken || kind == html.SelfClosingTagToken || kind == html.EndTagToken {
+		switch kind {
+		case html.StartTagToken, html.SelfClosingTagToken, html.EndTagToken:
 			m.tag(kind)
+		case html.TextToken:
+			m.rest = bytes.ReplaceAll(m.rest, []byte("<"), []byte("&lt;"))
 		}
 	}
 	n := copy(p, m.rest)

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -145,30 +146,44 @@ func (w *writer) element(n *html.Node) {
 // link writes the text of a link with where it leads, as Markdown does; a link
 // that shows nothing, or leads to nothing that is fetched, is its text alone.
 func (w *writer) link(n *html.Node) {
-	to := w.address(attribute(n, "href"))
-	if to == "" {
+	to := w.reference(attribute(n, "href"))
+	if to == nil {
 		w.children(n)
 		return
 	}
 	inner := writer{base: w.base, limit: w.limit - w.b.Len(), pre: w.pre}
 	inner.children(n)
 	if shown := strings.TrimSpace(inner.b.String()); shown != "" {
-		w.raw("[" + shown + "](" + to + ")")
+		w.raw("[" + shown + "](" + w.address(to) + ")")
 		w.space = inner.space
 	}
 	w.full = w.full || inner.full
 }
 
-// address is where a link leads, empty for what is not fetched.
-func (w *writer) address(href string) string {
+// reference is what a link says of where it leads, nil for what is not fetched.
+// It costs no more than the link is long, whatever the page's own address.
+func (w *writer) reference(href string) *url.URL {
 	if href == "" || strings.HasPrefix(href, "#") {
-		return ""
+		return nil
 	}
-	u, err := w.base.Parse(strings.TrimSpace(href))
+	to, err := url.Parse(strings.TrimSpace(href))
 	if err != nil {
-		return ""
+		return nil
 	}
-	t, err := check(u)
+	whole := *to
+	whole.Scheme = cmp.Or(to.Scheme, w.base.Scheme)
+	if to.Scheme == "" && to.Host == "" && to.User == nil {
+		whole.Host = w.base.Host
+	}
+	if _, err := check(&whole); err != nil {
+		return nil
+	}
+	return to
+}
+
+// address is where a reference leads.
+func (w *writer) address(to *url.URL) string {
+	t, err := check(w.base.ResolveReference(to))
 	if err != nil {
 		return ""
 	}

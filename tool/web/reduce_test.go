@@ -79,6 +79,9 @@ func TestAPageThatIsMadeToBeDearIsReadLikeAnyOther(t *testing.T) {
 		{"links in links", strings.Repeat("<a href=/y><marquee>x", 200), "[x[x[x", false},
 		{"short links to long addresses", strings.Repeat("<a href='?'>x</a>", 10_000), "[x](https://example.com/ppp", true},
 		{"formatting that goes on in each paragraph", open + strings.Repeat("<p>x", 4000), "x\n\nx", false},
+		{"the same where a style is no text", "a<svg><style><foreignObject>" + open + strings.Repeat("<p>x", 4000), "a", false},
+		{"the same where a title is no text", "a<math><title><annotation-xml encoding=text/html>" + open + strings.Repeat("<p>x", 4000), "a", false},
+		{"links that show nothing", strings.Repeat("<a href='?'></a>", 10_000) + "x", "x", false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var before, after runtime.MemStats
