@@ -31,7 +31,7 @@ var layers = []layer{
 	{name: "edge contracts", packages: []string{"tool", "hook", "journal", "llm/internal/wire"}},
 	{name: "edges", packages: []string{
 		"llm/scripted", "llm/replay", "llm/anthropic", "llm/openai", "llm/openaichat", "llm/gemini", "llm/transport", "llm/conform", "llm/internal/lint", "journal/memory", "journal/sqlite", "journal/journaltest",
-		"attach", "sandbox", "tool/fs", "tool/result", "tool/shell", "tool/web", "resolve", "models", "secret", "hook/command",
+		"attach", "sandbox", "tool/fs", "tool/internal/search", "tool/result", "tool/shell", "tool/web", "resolve", "models", "secret", "hook/command",
 	}, within: true},
 	{name: "drivers", packages: []string{"engine", "spec"}},
 	{name: "assembly", packages: []string{"launch"}},

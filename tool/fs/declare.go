@@ -13,32 +13,37 @@ import (
 	"github.com/pawlrun/pawl/tool"
 )
 
-// reads declares a tool that looks at the file or directory that its path
-// argument names: it has no effect and may run beside others. The owner's
-// files are private, and trusted unless the owner says otherwise.
-func (w *Workspace) reads(t *tool.Tool, verb string) {
+// place is the path of the file or directory that a call is about, as the model
+// wrote it.
+type place func(args json.RawMessage) string
+
+// reads declares a tool that looks at one place: it has no effect and may run
+// beside others. The owner's files are private, and trusted unless the owner
+// says otherwise.
+func (w *Workspace) reads(t *tool.Tool, verb string, at place) {
 	t.Effect, t.ReadOnly, t.Concurrent = event.EffectPure, true, true
-	t.Access, t.Describe = w.access(false), describe(verb)
+	t.Access, t.Describe = w.access(at, false), describe(verb)
 	t.Labels = &event.Labels{Private: true}
-	w.judged(t, event.PathUse{Tree: t.Name != "fs.read"}, event.RiskRead)
+	w.judged(t, at, event.PathUse{Tree: t.Name != "fs.read"}, event.RiskRead)
 }
 
 // writes declares a tool that changes the file that its path argument names.
 func (w *Workspace) writes(t *tool.Tool, verb string) {
-	t.Access, t.Describe = w.access(true), describe(verb)
+	t.Access, t.Describe = w.access(pathOf, true), describe(verb)
 	t.Labels, t.Risk, t.Writing = &event.Labels{}, event.RiskWrite, w.writing
-	w.judged(t, event.PathUse{Write: true}, event.RiskWrite)
+	w.judged(t, pathOf, event.PathUse{Write: true}, event.RiskWrite)
 }
 
-// judged declares the file that the path argument leads to, and refuses a call
+// judged declares the file that a call's place leads to, and refuses a call
 // that leads to another one when it runs than when it was judged: somebody may
 // have put a symbolic link in between.
-func (w *Workspace) judged(t *tool.Tool, use event.PathUse, risk event.Risk) {
+func (w *Workspace) judged(t *tool.Tool, at place, use event.PathUse, risk event.Risk) {
 	facts := func(args json.RawMessage) event.Facts {
-		p := w.paths.Path(filepath.Clean(pathOf(args)))
+		named := filepath.Clean(at(args))
+		p := w.paths.Path(named)
 		p.Write, p.Tree = use.Write, use.Tree
 		f := event.Facts{Paths: []event.PathUse{p}, Risk: risk, Confined: true}
-		for _, alias := range w.paths.Aliases(filepath.Clean(pathOf(args))) {
+		for _, alias := range w.paths.Aliases(named) {
 			alias.Write, alias.Tree = use.Write, use.Tree
 			f.Paths = append(f.Paths, alias)
 		}
@@ -52,7 +57,7 @@ func (w *Workspace) judged(t *tool.Tool, use event.PathUse, risk event.Risk) {
 	t.Check = func(json.RawMessage) error { return w.here() }
 	t.Run = func(ctx context.Context, c tool.Call) (tool.Result, error) {
 		if c.Facts != nil && !slices.Equal(facts(c.Args).Paths, c.Facts.Paths) {
-			return tool.Result{}, conflict("%s leads to another file now than when the call was permitted; make the call again", quote(pathOf(c.Args)))
+			return tool.Result{}, conflict("%s leads to another file now than when the call was permitted; make the call again", quote(at(c.Args)))
 		}
 		return run(ctx, c)
 	}
@@ -86,9 +91,9 @@ func (w *Workspace) withOtherNames(f event.Facts, reader, path string) event.Fac
 // was written: keys are hierarchical, so a write conflicts with a read of the
 // same file and of every directory above it, and with nothing beside it
 // (FIELD F15).
-func (w *Workspace) access(write bool) func(json.RawMessage) []event.Access {
+func (w *Workspace) access(at place, write bool) func(json.RawMessage) []event.Access {
 	return func(args json.RawMessage) []event.Access {
-		p, err := w.resolve(pathOf(args))
+		p, err := w.resolve(at(args))
 		if err != nil {
 			return []event.Access{{Key: "*", Write: write}}
 		}
@@ -96,6 +101,7 @@ func (w *Workspace) access(write bool) func(json.RawMessage) []event.Access {
 	}
 }
 
+// pathOf is what the path argument names.
 func pathOf(args json.RawMessage) string {
 	var a struct {
 		Path string `json:"path"`

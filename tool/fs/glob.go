@@ -3,6 +3,7 @@ package fs
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"io/fs"
 	"path"
 	"strings"
@@ -17,12 +18,16 @@ type globArgs struct {
 
 func (w *Workspace) globTool() tool.Tool {
 	t := tool.New("fs.glob", "Find files of the workspace by a pattern of their paths. At most 500, in the order of their names; .git is left out.", within(w, w.glob))
-	w.reads(&t, "find")
+	w.reads(&t, "find", w.searched)
 	return t
 }
 
 func (w *Workspace) glob(ctx context.Context, a globArgs) (tool.Result, error) {
-	base, pattern, err := w.split(cmp.Or(a.Path, "."), a.Pattern)
+	dir, pattern, err := w.split(cmp.Or(a.Path, "."), a.Pattern)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	base, err := w.resolve(dir)
 	if err != nil {
 		return tool.Result{}, err
 	}
@@ -55,8 +60,20 @@ func (w *Workspace) glob(ctx context.Context, a globArgs) (tool.Result, error) {
 	return out.result(more), nil
 }
 
+// searched is where a call looks: its pattern may begin with directories that lead
+// to another place than its path.
+func (w *Workspace) searched(args json.RawMessage) string {
+	var a globArgs
+	_ = json.Unmarshal(args, &a)
+	dir, _, err := w.split(cmp.Or(a.Path, "."), a.Pattern)
+	if err != nil {
+		return pathOf(args)
+	}
+	return dir
+}
+
 // split moves the directories that a pattern begins with and that are no
-// pattern themselves into the base, so that only what can match is searched.
+// pattern themselves into its directory, so that only what can match is searched.
 func (w *Workspace) split(dir, pattern string) (base, rest string, err error) {
 	if path.IsAbs(pattern) {
 		for _, known := range []string{w.dir, w.real} {
@@ -69,15 +86,19 @@ func (w *Workspace) split(dir, pattern string) (base, rest string, err error) {
 			return "", "", outside(pattern)
 		}
 	}
-	for {
-		first, more, ok := strings.Cut(pattern, "/")
-		if !ok || strings.ContainsAny(first, `*?[{\`) {
-			break
-		}
-		dir, pattern = dir+"/"+first, more
+	at := strings.LastIndexByte(pattern[:firstSign(pattern)], '/')
+	if at < 0 {
+		return dir, pattern, nil
 	}
-	base, err = w.resolve(dir)
-	return base, pattern, err
+	return dir + "/" + pattern[:at], pattern[at+1:], nil
+}
+
+// firstSign is where a pattern has the first character that does not stand for itself.
+func firstSign(pattern string) int {
+	if at := strings.IndexAny(pattern, `*?[{\`); at >= 0 {
+		return at
+	}
+	return len(pattern)
 }
 
 // depthOf is how many levels a pattern can reach, 0 for any number.

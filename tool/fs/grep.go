@@ -8,10 +8,10 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"regexp"
 	"unicode/utf8"
 
 	"github.com/pawlrun/pawl/tool"
+	"github.com/pawlrun/pawl/tool/internal/search"
 )
 
 const (
@@ -32,15 +32,12 @@ type grepArgs struct {
 func (w *Workspace) grepTool() tool.Tool {
 	t := tool.NewWithCall("fs.grep", "Search the text files of the workspace. Gives path:line:text, at most 200 lines; binary files, files above 1 MB and .git are left out.",
 		withinCall(w, w.grep))
-	w.reads(&t, "search for")
+	w.reads(&t, "search for", pathOf)
 	return t
 }
 
 func (w *Workspace) grep(ctx context.Context, c tool.Call, a grepArgs) (tool.Result, error) {
-	if len(a.Pattern) > maxPattern {
-		return tool.Result{}, invalid("the pattern has %d bytes; at most %d are possible", len(a.Pattern), maxPattern)
-	}
-	re, err := regexp.Compile(a.Pattern)
+	pattern, err := search.Compile(a.Pattern)
 	if err != nil {
 		return tool.Result{}, invalid("the pattern is no RE2 regular expression: %v", err)
 	}
@@ -52,7 +49,7 @@ func (w *Workspace) grep(ctx context.Context, c tool.Call, a grepArgs) (tool.Res
 	if err != nil {
 		return tool.Result{}, err
 	}
-	s := search{w: w, re: re, redact: c.Redact}
+	s := grepping{w: w, pattern: pattern, redact: c.Redact}
 	if info, err := w.root.Stat(start); err == nil && !info.IsDir() {
 		return s.one(ctx, start)
 	}
@@ -70,10 +67,10 @@ func (w *Workspace) grep(ctx context.Context, c tool.Call, a grepArgs) (tool.Res
 	return s.out.result(s.more), nil
 }
 
-// search collects the matches of one call.
-type search struct {
-	w  *Workspace
-	re *regexp.Regexp
+// grepping collects the matches of one call.
+type grepping struct {
+	w       *Workspace
+	pattern *search.Pattern
 	// redact may be nil.
 	redact func(string) string
 
@@ -85,7 +82,7 @@ type search struct {
 }
 
 // one searches the one file that the call names, and says why if it cannot.
-func (s *search) one(ctx context.Context, p string) (tool.Result, error) {
+func (s *grepping) one(ctx context.Context, p string) (tool.Result, error) {
 	f, info, err := s.w.open(p, os.O_RDONLY)
 	if err != nil {
 		return tool.Result{}, err
@@ -106,7 +103,7 @@ func (s *search) one(ctx context.Context, p string) (tool.Result, error) {
 
 // file searches one file of a walk. One that cannot be read is counted, not an
 // error: the others are still worth searching.
-func (s *search) file(ctx context.Context, p string) error {
+func (s *grepping) file(ctx context.Context, p string) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -129,15 +126,18 @@ func (s *search) file(ctx context.Context, p string) error {
 		s.binary++
 		return nil
 	}
-	return s.text(p, data)
+	return s.text(ctx, p, data)
 }
 
-func (s *search) text(p string, data []byte) error {
+func (s *grepping) text(ctx context.Context, p string, data []byte) error {
 	name, n := quote(p), 0
 	for l := range bytes.Lines(data) {
 		n++
 		l = bytes.TrimRight(l, "\r\n")
-		at := s.re.FindIndex(l)
+		at, err := s.pattern.Find(ctx, l)
+		if err != nil {
+			return err
+		}
 		if at == nil {
 			continue
 		}
@@ -151,7 +151,7 @@ func (s *search) text(p string, data []byte) error {
 
 // excerpt is the part of a line around a match. It leaves no half of a secret,
 // which nobody would know for one any more.
-func (s *search) excerpt(l []byte, at int) string {
+func (s *grepping) excerpt(l []byte, at int) string {
 	if len(l) > maxMatchText && s.redact != nil {
 		before := s.redact(string(l[:at]))
 		l = []byte(s.redact(string(l)))
@@ -178,7 +178,7 @@ func (s *search) excerpt(l []byte, at int) string {
 	return text
 }
 
-func (s *search) report() {
+func (s *grepping) report() {
 	switch {
 	case s.more:
 		s.out.note("the first %d matching lines; there are more, so use a narrower pattern or path", s.hits)

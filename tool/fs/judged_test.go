@@ -96,3 +96,36 @@ func TestACallInAWorkspaceThatIsGoneIsAProblemBeforeItIsJudged(t *testing.T) {
 		t.Errorf("when it is gone: %+v", problem)
 	}
 }
+
+// A pattern may begin with directories of its own, which lead to another place
+// than the path: what is searched is what policy judges.
+func TestASearchByPatternIsJudgedByWhereItLooks(t *testing.T) {
+	p := newPlace(t, map[string]string{"open/a": "", "shut/b": ""})
+	symlink(t, "../shut", p.path("open/link"))
+	for _, tt := range []struct {
+		args  args
+		names []string
+	}{
+		{args{"pattern": "*", "path": "open"}, []string{"open"}},
+		{args{"pattern": "../shut/*", "path": "open"}, []string{"shut"}},
+		{args{"pattern": "shut/*"}, []string{"shut"}},
+		{args{"pattern": p.path("shut/*"), "path": "open"}, []string{"shut"}},
+		{args{"pattern": "link/*", "path": "open"}, []string{"shut", "open/link"}},
+	} {
+		raw, err := json.Marshal(tt.args)
+		if err != nil {
+			t.Fatal(err)
+		}
+		call := p.set.Resolve("c", llm.ToolCall{Name: "fs.glob", Args: raw})
+		var names []string
+		for _, used := range call.Facts.Paths {
+			names = append(names, used.Path)
+		}
+		if !slices.Equal(names, tt.names) {
+			t.Errorf("%s is judged by %q, want %q", raw, names, tt.names)
+		}
+		if key := "file:" + p.path(names[0]); len(call.Access) != 1 || call.Access[0].Key != key {
+			t.Errorf("%s has the keys %v, want %s", raw, call.Access, key)
+		}
+	}
+}

@@ -5,10 +5,9 @@ import (
 	"regexp"
 	"strings"
 	"unicode/utf8"
-)
 
-// maxPattern bounds a pattern in bytes.
-const maxPattern = 1000
+	"github.com/pawlrun/pawl/tool/internal/search"
+)
 
 // compileGlob turns a glob into a regular expression, which unlike a matcher
 // that backtracks takes linear time on any pattern. A star stands for any
@@ -17,8 +16,8 @@ const maxPattern = 1000
 // alternatives, two stars as a whole part of the path for any number of
 // directories, and a backslash makes the next character stand for itself.
 func compileGlob(pattern string) (*regexp.Regexp, error) {
-	if len(pattern) > maxPattern {
-		return nil, invalid("the pattern has %d bytes; at most %d are possible", len(pattern), maxPattern)
+	if len(pattern) > search.MaxPattern {
+		return nil, invalid("the pattern has %d bytes; at most %d are possible", len(pattern), search.MaxPattern)
 	}
 	g := globber{rest: pattern, start: true}
 	err := g.translate()

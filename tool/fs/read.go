@@ -31,7 +31,7 @@ type readArgs struct {
 
 func (w *Workspace) readTool() tool.Tool {
 	t := tool.NewWithCall("fs.read", "Read a text file of the workspace. Lines come numbered; long files come in pages.", withinCall(w, w.read))
-	w.reads(&t, "read")
+	w.reads(&t, "read", pathOf)
 	return t
 }
 

@@ -1,11 +1,14 @@
 package fs_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
@@ -214,5 +217,17 @@ func BenchmarkGrep(b *testing.B) {
 	}
 	for b.Loop() {
 		p.good("fs.grep", args{"pattern": "need[l]e"})
+	}
+}
+
+// A few characters of a pattern can keep the search of one line busy for minutes.
+func TestASearchEndsWithItsCall(t *testing.T) {
+	p := newPlace(t, map[string]string{"one": strings.Repeat("x", 1<<20), "many": strings.Repeat(strings.Repeat("x", 4000)+"\n", 250)})
+	for _, file := range []string{"one", "many"} {
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+		defer cancel()
+		if r, err := p.callWith(ctx, "fs.grep", args{"pattern": ".{0,1000}z", "path": file}); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%s: got %q, %v", file, r.Output, err)
+		}
 	}
 }

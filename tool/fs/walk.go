@@ -44,9 +44,6 @@ func (k *walker) walk(ctx context.Context, start string) error {
 }
 
 func (k *walker) directory(ctx context.Context, dir string, level int) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
 	entries, err := k.w.entries(dir)
 	switch {
 	case err != nil && level == 1:
@@ -58,6 +55,9 @@ func (k *walker) directory(ctx context.Context, dir string, level int) error {
 		k.unread++
 	}
 	for _, e := range entries {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
 		p := path.Join(dir, e.Name())
 		switch {
 		case !e.IsDir():

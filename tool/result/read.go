@@ -3,11 +3,11 @@ package result
 import (
 	"context"
 	"fmt"
-	"regexp"
 	"unicode/utf8"
 
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/tool"
+	"github.com/pawlrun/pawl/tool/internal/search"
 )
 
 func run(ctx context.Context, c tool.Call, a args) (tool.Result, error) {
@@ -19,10 +19,10 @@ func run(ctx context.Context, c tool.Call, a args) (tool.Result, error) {
 	case a.Limit < 0:
 		return tool.Result{}, invalid("limit must not be negative, and is %d", a.Limit)
 	}
-	var pattern *regexp.Regexp
+	var pattern *search.Pattern
 	if a.Pattern != "" {
 		var err error
-		if pattern, err = regexp.Compile(a.Pattern); err != nil {
+		if pattern, err = search.Compile(a.Pattern); err != nil {
 			return tool.Result{}, invalid("pattern: %v", err)
 		}
 	}

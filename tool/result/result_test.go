@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"github.com/pawlrun/pawl/event"
@@ -100,6 +101,7 @@ func TestWhatCannotBeReadIsSaidWithItsReason(t *testing.T) {
 		{`{"handle":"h","offset":-1}`, event.ErrorInvalidArgs, "offset must not be negative, and is -1"},
 		{`{"handle":"h","limit":-1}`, event.ErrorInvalidArgs, "limit must not be negative, and is -1"},
 		{`{"handle":"h","offset":4}`, event.ErrorInvalidArgs, "offset 4 is beyond the end: the result has 3 characters"},
+		{`{"handle":"h","pattern":"` + strings.Repeat("a", 1001) + `"}`, event.ErrorInvalidArgs, "pattern: it has 1001 bytes; at most 1000 are possible"},
 		{`{"handle":"h","pattern":"("}`, event.ErrorInvalidArgs, "pattern: error parsing regexp: missing closing ): `(`"},
 	} {
 		_, err := read(kept{content: "abc"}, 0, c.args)
@@ -277,5 +279,16 @@ func TestTheToolDeclaresThatItChangesNothing(t *testing.T) {
 	}
 	if got := r.Describe(args); got != "read sha256-01234567… from 7" {
 		t.Errorf("it is described as %q", got)
+	}
+}
+
+// A few characters of a pattern can keep the search of one line busy for hours.
+func TestASearchEndsWithItsCall(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	k := kept{content: strings.Repeat("x", 1<<20)}
+	r, err := result.New().Run(ctx, tool.Call{Args: json.RawMessage(`{"handle":"h","pattern":".{0,1000}z"}`), Results: k})
+	if !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %q, %v", r.Output, err)
 	}
 }

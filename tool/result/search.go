@@ -4,9 +4,10 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"regexp"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/pawlrun/pawl/tool/internal/search"
 )
 
 const (
@@ -22,16 +23,16 @@ const (
 // characters hold, under a line that says where to go on. Of a line that is
 // too long to be shown, what follows the part that is shown is searched as a
 // line of its own.
-func (t text) search(ctx context.Context, pattern *regexp.Regexp, offset, limit int) (string, error) {
+func (t text) search(ctx context.Context, pattern *search.Pattern, offset, limit int) (string, error) {
 	s := scan{text: t, at: t.after(0, offset), chars: offset}
 	s.line = 1 + bytes.Count(t.content[:s.at], []byte{'\n'})
 	var found strings.Builder
 	matches, size := 0, 0
 	for s.at < len(t.content) {
-		if err := ctx.Err(); err != nil {
+		m, next, ok, err := s.match(ctx, pattern)
+		if err != nil {
 			return "", err
 		}
-		m, next, ok := s.match(pattern)
 		if ok {
 			length := utf8.RuneCountInString(m)
 			if matches > 0 && (matches == maxMatches || size+length > limit) {
@@ -54,25 +55,25 @@ type scan struct {
 
 // match looks at the line from here on. It gives the match as it is shown and
 // where the next look begins.
-func (s *scan) match(pattern *regexp.Regexp) (shown string, next int, ok bool) {
+func (s *scan) match(ctx context.Context, pattern *search.Pattern) (shown string, next int, ok bool, err error) {
 	end, next := len(s.content), len(s.content)
 	if i := bytes.IndexByte(s.content[s.at:], '\n'); i >= 0 {
 		end, next = s.at+i, s.at+i+1
 	}
 	line := bytes.TrimSuffix(s.content[s.at:end], []byte{'\r'})
-	loc := pattern.FindIndex(line)
-	if loc == nil {
-		return "", next, false
+	loc, err := pattern.Find(ctx, line)
+	if loc == nil || err != nil {
+		return "", next, false, err
 	}
 	place := s.chars + utf8.RuneCount(line[:loc[0]])
 	if len(line) <= maxLine {
-		return fmt.Sprintf("line %d, offset %d: %s\n", s.line, place, line), next, true
+		return fmt.Sprintf("line %d, offset %d: %s\n", s.line, place, line), next, true, nil
 	}
 	from, to := wholeRunes(line, max(0, loc[0]-lead), min(len(line), max(0, loc[0]-lead)+maxLine))
 	if to < len(line) {
 		next = s.at + to
 	}
-	return fmt.Sprintf("line %d, offset %d: %s%s%s\n", s.line, place, ellipsis(from > 0), line[from:to], ellipsis(to < len(line))), next, true
+	return fmt.Sprintf("line %d, offset %d: %s%s%s\n", s.line, place, ellipsis(from > 0), line[from:to], ellipsis(to < len(line))), next, true, nil
 }
 
 // advance moves to a later byte.
