@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/pawlrun/pawl/llm/transport"
 	"github.com/pawlrun/pawl/sandbox"
@@ -159,7 +160,12 @@ a decision or an input; 130 cancelled or interrupted.`,
 // unless it says otherwise; what is left is cobra's and means wrong usage.
 func classifyErrors(c *cobra.Command) {
 	if run := c.RunE; run != nil {
-		c.RunE = func(c *cobra.Command, args []string) error { return failure(run(c, args)) }
+		c.RunE = func(c *cobra.Command, args []string) error {
+			if err := emptyFlag(c); err != nil {
+				return err
+			}
+			return failure(run(c, args))
+		}
 	}
 	if check := c.Args; check != nil {
 		c.Args = func(c *cobra.Command, args []string) error {
@@ -175,6 +181,19 @@ func classifyErrors(c *cobra.Command) {
 	for _, child := range c.Commands() {
 		classifyErrors(child)
 	}
+}
+
+// emptyFlag refuses a flag that is given without a value, such as a shell's
+// variable that is not set: what leaving it out means is not what was asked
+// for. A reason may be none, and of the journal's path more is said where it is opened.
+func emptyFlag(c *cobra.Command) (err error) {
+	c.Flags().Visit(func(f *pflag.Flag) {
+		kind, text := f.Value.Type(), f.Value.String()
+		if f.Name != "reason" && f.Name != "journal" && (kind == "string" && text == "" || kind == "stringSlice" && text == "[]") {
+			err = usagef("--%s is empty; give it a value, or leave it out", f.Name)
+		}
+	})
+	return err
 }
 
 // counted says in the words of a command's usage which of its arguments are

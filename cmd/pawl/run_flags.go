@@ -125,16 +125,8 @@ func (f *runFlags) limits(c *cobra.Command, o *launch.Options) error {
 	default:
 		o.MaxCycles = n
 	}
-	for _, arg := range f.limitArgs {
-		setting, text, ok := strings.Cut(arg, "=")
-		if !ok {
-			return usagef("--limit is %q; it must be setting=value, for example max_tool_calls=400", arg)
-		}
-		value, err := limitValue(setting, text)
-		if err != nil {
-			return usagef("--limit %s: %w", arg, err)
-		}
-		o.Limits = append(o.Limits, launch.Limit{Setting: setting, Value: value})
+	if err := f.limitArguments(c, o); err != nil {
+		return err
 	}
 	if c.Flags().Changed("budget") {
 		switch {
@@ -152,6 +144,42 @@ func (f *runFlags) limits(c *cobra.Command, o *launch.Options) error {
 		return usagef("--timeout is %q; it must be a duration like 90s or 10m, or none", f.timeout)
 	default:
 		o.TimeoutSeconds = d.Seconds()
+	}
+	return nil
+}
+
+// limitArguments are the settings of --limit. A limit that is set twice is
+// refused: which of the two its owner meant, nobody can know.
+func (f *runFlags) limitArguments(c *cobra.Command, o *launch.Options) error {
+	setBy := make(map[string]string)
+	for flag, settings := range map[string][]string{
+		"budget": {"usd_per_run"}, "no-budget": {"usd_per_run", "max_total_cost"},
+		"max-cycles": {"max_cycles"}, "timeout": {"max_wall_time_seconds"},
+	} {
+		for _, setting := range settings {
+			if c.Flags().Changed(flag) {
+				setBy[setting] = flag
+			}
+		}
+	}
+	for _, arg := range f.limitArgs {
+		setting, text, ok := strings.Cut(arg, "=")
+		if !ok {
+			return usagef("--limit is %q; it must be setting=value, for example max_tool_calls=400", arg)
+		}
+		value, err := limitValue(setting, text)
+		if err != nil {
+			return usagef("--limit %s: %w", arg, err)
+		}
+		switch flag := setBy[setting]; flag {
+		case "":
+			setBy[setting] = "limit"
+		case "limit":
+			return usagef("--limit %s is given twice", setting)
+		default:
+			return usagef("--limit %s and --%s exclude each other", arg, flag)
+		}
+		o.Limits = append(o.Limits, launch.Limit{Setting: setting, Value: value})
 	}
 	return nil
 }
