@@ -290,6 +290,9 @@ func TestTwoProcessesNeverDriveOneRun(t *testing.T) {
 	if !strings.Contains(f.err, "is being driven by process") || !strings.Contains(f.err, "--follow") {
 		t.Errorf("stderr %q", f.err)
 	}
+	if f := p.exits(2, "runs", "rm", id); strings.Contains(f.err, "--force") || !strings.Contains(f.err, "cancel it first") {
+		t.Errorf("what is told does not help with a run that is driven: %q", f.err)
+	}
 	p.exits(1, "runs", "rm", id, "--force")
 	p.write("go", "")
 	if f := s.wait(); f.code != 0 {

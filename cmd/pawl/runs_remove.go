@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pawlrun/pawl/control"
 	"github.com/pawlrun/pawl/engine"
 	"github.com/pawlrun/pawl/journal"
 )
@@ -18,6 +19,12 @@ import (
 // removed is what rm and prune print as JSON.
 type removed struct {
 	Removed []string `json:"removed"`
+}
+
+// spared is what a dry run prints as JSON: what it would have removed.
+type spared struct {
+	removed
+	WouldRemove []string `json:"wouldRemove"`
 }
 
 func (a *app) removeCommand() *cobra.Command {
@@ -33,7 +40,7 @@ func (a *app) removeCommand() *cobra.Command {
 			defer stop()
 			return a.withRun(ctx, toWrite, args[0], func(s *session, r journal.Run) error {
 				if r.State != journal.Ended && !force {
-					return usagef("run %s has not ended (%s); cancel it first, or remove it all the same with --force", r.ID, standing(r))
+					return usagef("run %s has not ended (%s); cancel it first%s", r.ID, standing(r), orForce(r))
 				}
 				if err := s.unshared(ctx, r); err != nil {
 					return err
@@ -49,6 +56,14 @@ func (a *app) removeCommand() *cobra.Command {
 	c.Flags().BoolVar(&force, "force", false, "also a run that is parked")
 	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	return c
+}
+
+// orForce is the other way to remove a run that has not ended, where it is one.
+func orForce(r journal.Run) string {
+	if control.Alive(r, time.Now()) {
+		return ""
+	}
+	return ", or remove it all the same with --force"
 }
 
 // unshared refuses a run that has forks, or one below it that has, before
@@ -197,20 +212,25 @@ func (a *app) prune(ctx context.Context, f pruneFlags) error {
 			err = errors.Join(err, a.removeLog(r.ID))
 		}
 	}
-	if err != nil {
+	switch {
+	case err != nil && f.dryRun:
+		return a.cutShort(ctx, err, nil, f.json)
+	case err != nil:
 		return a.cutShort(ctx, err, gone, f.json)
-	}
-	if len(gone) == 0 {
+	case len(gone) == 0:
 		fmt.Fprintf(a.err, "nothing to remove: whatever is %s changed within %s, is being driven, or has a child or a fork that stays\n",
 			strings.Join(f.states, " or "), f.olderThan)
 	}
-	if f.dryRun && !f.json {
-		return a.printDryRun(gone)
+	if f.dryRun {
+		return a.printSpared(gone, f.json)
 	}
 	return a.printRemoved(gone, f.json)
 }
 
-func (a *app) printDryRun(ids []string) error {
+func (a *app) printSpared(ids []string, asJSON bool) error {
+	if asJSON {
+		return a.printJSON(spared{removed{[]string{}}, ids})
+	}
 	for _, id := range ids {
 		if err := a.printf("would remove %s\n", id); err != nil {
 			return err

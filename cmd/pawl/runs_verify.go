@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/pawlrun/pawl/control"
+	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/journal"
 )
 
@@ -36,6 +38,8 @@ With --all it also reads the journal's file as a whole, and finds pages that a d
 				return usagef("name one run, or --all of them")
 			case all && head != "":
 				return usagef("--head is the hash of one run and cannot go with --all")
+			case head != "" && !isHash(head):
+				return usagef("--head is %q; it must be a whole hash, 32 hex digits as a run prints them at its end", head)
 			}
 			return a.verify(c.Context(), args, head, asJSON)
 		},
@@ -44,6 +48,11 @@ With --all it also reads the journal's file as a whole, and finds pages that a d
 	c.Flags().StringVar(&head, "head", "", "the hash of an event of the run that was noted elsewhere")
 	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	return c
+}
+
+// isHash says that a text has the form of [event.Hash].
+func isHash(s string) bool {
+	return len(s) == len(event.Hash(nil)) && strings.Trim(s, "0123456789abcdef") == ""
 }
 
 func (a *app) verify(ctx context.Context, args []string, head string, asJSON bool) error {
