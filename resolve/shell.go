@@ -2,7 +2,6 @@ package resolve
 
 import (
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -113,6 +112,19 @@ func (r *reader) line(text string, dirs []string, depth int) {
 type after struct{ ok, any []string }
 
 func stay(dirs []string) after { return after{dirs, dirs} }
+
+func union(a, b []string) []string {
+	out := slices.Clone(a)
+	for _, s := range b {
+		if !slices.Contains(out, s) {
+			out = append(out, s)
+		}
+	}
+	if len(out) > maxStarting {
+		return []string{anywhere}
+	}
+	return out
+}
 
 func (r *reader) list(stmts []*syntax.Stmt, dirs []string) after {
 	at := stay(dirs)
@@ -258,68 +270,6 @@ func (r *reader) repeated(dirs []string, body func([]string) after) after {
 	return stay(dirs)
 }
 
-// declare reads export, readonly, local and the like. Only export, readonly and
-// local are known to do no more than to set what is written there: the others
-// can give a variable a kind by which a shell evaluates what it is set to.
-func (r *reader) declare(c *syntax.DeclClause, dirs []string) after {
-	if c.Variant == nil || !slices.Contains([]string{"export", "readonly", "local"}, c.Variant.Value) {
-		r.notOnlyLooks = true
-	}
-	for _, a := range c.Args {
-		if a.Name != nil && a.Naked && a.Value == nil && a.Index == nil {
-			continue
-		}
-		// Some shells split what is set here like any other word.
-		r.notOnlyLooks = r.notOnlyLooks || wordOf(a.Value).several
-		if a.Name != nil {
-			r.assignment(a, dirs)
-			continue
-		}
-		r.substitutions(a, dirs)
-		w := wordOf(a.Value)
-		r.notOnlyLooks = r.notOnlyLooks || !w.is("-p", "--")
-		r.declares(w)
-		if hidesCommands(w.text) {
-			r.unclear("a declaration may run what stands in " + trim(w.text))
-		}
-	}
-	return stay(dirs)
-}
-
-// assignment reads one variable that is set. The index of one, and those of an
-// array, are evaluated.
-func (r *reader) assignment(a *syntax.Assign, dirs []string) {
-	r.substitutions(a, dirs)
-	r.notOnlyLooks = r.notOnlyLooks || a.Index != nil || a.Array != nil || a.Append && a.Value == nil
-	if a.Name == nil {
-		return
-	}
-	r.assign(a.Name.Value)
-	if a.Value != nil {
-		r.value(a.Name.Value, wordOf(a.Value), dirs)
-	}
-}
-
-// assign notes that a variable is set. Those in lower case are the line's own;
-// others may change what any program does.
-func (r *reader) assign(name string) {
-	switch {
-	case name == "CDPATH" || name == "IFS":
-		r.unclear("it sets " + name)
-	case ownVariable(name):
-	default:
-		r.atLeast(event.RiskExecute)
-		if len(r.facts.Commands) < maxFacts {
-			r.facts.Commands = append(r.facts.Commands, event.Command{Words: []string{name + "="}, Computed: true})
-		}
-	}
-}
-
-func ownVariable(name string) bool {
-	return name == strings.ToLower(name) && !strings.HasSuffix(name, proxy) && !strings.HasPrefix(name, "npm_config_") || strings.HasPrefix(name, "LC_") ||
-		slices.Contains([]string{"LANG", "TZ", "NO_COLOR", "CI", "TERM", "COLUMNS"}, name)
-}
-
 // substitutions reads the commands inside a word or another construct.
 func (r *reader) substitutions(n syntax.Node, dirs []string) {
 	if n == nil {
@@ -391,108 +341,4 @@ func (r *reader) writes(w word, dirs []string) {
 	r.connects(w)
 	r.atLeast(event.RiskWrite)
 	r.path(w, dirs, event.PathUse{Write: true})
-}
-
-// path notes a file that is named from any of the directories.
-func (r *reader) path(w word, dirs []string, use event.PathUse) {
-	name := w.text
-	if w.computed {
-		dir, _, ok := cutLast(w.prefix, "/")
-		switch {
-		case w.glob && ok:
-			name, use.Tree = dir+"/", true
-		case w.glob:
-			name, use.Tree = ".", true
-		default:
-			r.unknown(w, use)
-			return
-		}
-	}
-	for _, dir := range dirs {
-		if dir == anywhere && !filepath.IsAbs(name) {
-			r.unknown(w, use)
-			continue
-		}
-		abs := absolute(dir, name)
-		if ofProcess(abs) {
-			r.unknown(w, use)
-			continue
-		}
-		found := r.ws.PathFrom(dir, name)
-		straight := found == r.ws.within(filepath.Clean(abs))
-		found.Write, found.Tree, found.Given, found.Found = use.Write, use.Tree, use.Given, use.Found && straight
-		r.named(abs, use)
-		r.use(found)
-		for _, alias := range r.ws.aliasesFrom(dir, name) {
-			alias.Write, alias.Tree, alias.Given = use.Write, use.Tree, use.Given
-			r.use(alias)
-		}
-		if link, ok := r.ws.link(abs); ok && use.Write {
-			link.Write = true
-			r.use(link)
-		}
-	}
-}
-
-func (r *reader) unknown(w word, use event.PathUse) {
-	use.Path, use.Unknown, use.Found = trim(w.text), true, false
-	r.use(use)
-}
-
-func (r *reader) use(p event.PathUse) {
-	switch {
-	case slices.Contains(r.facts.Paths, p):
-	case r.files == maxFacts && !p.Alias, len(r.facts.Paths)-r.files == maxFacts && p.Alias:
-		r.unclear("it names too many files")
-	default:
-		r.facts.Paths = append(r.facts.Paths, p)
-		if !p.Alias {
-			r.files++
-		}
-	}
-}
-
-func (r *reader) unclear(why string) {
-	if !slices.Contains(r.facts.Unclear, why) && len(r.facts.Unclear) < 20 {
-		r.facts.Unclear = append(r.facts.Unclear, why)
-	}
-}
-
-// risks are the classes in the order of what they can do.
-var risks = []event.Risk{
-	"", event.RiskRead, event.RiskWrite, event.RiskExecute, event.RiskDelete, event.RiskSend, event.RiskPermission, event.RiskFinancial, event.RiskUnknown,
-}
-
-func (r *reader) atLeast(risk event.Risk) {
-	if slices.Index(risks, risk) > slices.Index(risks, r.risk) {
-		r.risk = risk
-	}
-}
-
-func union(a, b []string) []string {
-	out := slices.Clone(a)
-	for _, s := range b {
-		if !slices.Contains(out, s) {
-			out = append(out, s)
-		}
-	}
-	if len(out) > maxStarting {
-		return []string{anywhere}
-	}
-	return out
-}
-
-func cutLast(s, sep string) (before, after string, found bool) {
-	if i := strings.LastIndex(s, sep); i >= 0 {
-		return s[:i], s[i+len(sep):], true
-	}
-	return s, "", false
-}
-
-// trim shortens what a command line said.
-func trim(s string) string {
-	if len(s) > event.MaxWord {
-		return strings.ToValidUTF8(s[:event.MaxWord], "") + event.WordCut
-	}
-	return s
 }
