@@ -67,6 +67,36 @@ func TestAScriptIsTakenInEveryFormThatItMayHave(t *testing.T) {
 	}
 }
 
+func TestWhatATurnSaysBeforeItFailsArrives(t *testing.T) {
+	for script, want := range map[string]struct {
+		streamed string
+		usage    llm.Usage
+	}{
+		"{text: half an answer, error: {class: network}}": {"half an answer", llm.Usage{Estimated: true}},
+		"{error: {class: network, partial: half of it}}":  {"half of it", llm.Usage{Estimated: true}},
+		"{reasoning: hm, text: so, tool_calls: [{name: x, arguments: '{'}], usage: {input: 7, output: 2}, error: {status: 529}}": {
+			"hmsox{", llm.Usage{Input: 7, Output: 2},
+		},
+	} {
+		m, err := scripted.Parse("a.yaml", []byte("- "+script))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var streamed strings.Builder
+		resp, err := m.Stream(t.Context(), &llm.Request{}, func(d llm.Delta) { streamed.WriteString(d.Tool + d.Text) })
+		if err == nil || resp == nil || streamed.String() != want.streamed || resp.Usage != want.usage {
+			t.Errorf("%s: streamed %q, response %+v, error %v", script, streamed.String(), resp, err)
+		}
+	}
+	m, err := scripted.Parse("a.yaml", []byte("- error: {status: 429}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if resp, err := m.Generate(t.Context(), &llm.Request{}); err == nil || resp != nil {
+		t.Errorf("of a turn that only fails came %+v, %v", resp, err)
+	}
+}
+
 func TestAScriptThatIsTooShortSaysHowTurnsAreCounted(t *testing.T) {
 	_, err := scripted.New("a", scripted.Turn{Text: "hi"}).Generate(t.Context(), &llm.Request{Ordinal: 1})
 	const want = "the run asks for turn 2 and the script ends after 1; the calls of all models of a run are counted together"

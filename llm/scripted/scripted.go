@@ -24,7 +24,7 @@ type Turn struct {
 	// Finish overrides the finish reason, which is otherwise "tool" with
 	// calls and "end" without.
 	Finish llm.Finish
-	// Error makes the call fail.
+	// Error makes the call fail, after whatever else the turn says.
 	Error *Failure
 	// Delay is waited before the answer.
 	Delay  time.Duration
@@ -95,7 +95,7 @@ func (m *Model) Stream(ctx context.Context, req *llm.Request, emit func(llm.Delt
 		return nil, m.fail(llm.ClassNetwork, err.Error())
 	}
 	if t.Error != nil {
-		return m.failure(t.Error, emit)
+		return m.broken(n, t, req, emit), m.failure(t.Error)
 	}
 	return m.answer(n, t, req, emit), nil
 }
@@ -118,7 +118,19 @@ func (m *Model) fail(class llm.Class, message string) error {
 	return &llm.Error{Class: class, Provider: "scripted/" + m.name, Message: message}
 }
 
-func (m *Model) failure(f *Failure, emit func(llm.Delta)) (*llm.Response, error) {
+// broken is what arrives of an answer before it fails, nil for nothing.
+func (m *Model) broken(n int, t Turn, req *llm.Request, emit func(llm.Delta)) *llm.Response {
+	t.Text += t.Error.Partial
+	if t.Text == "" && t.Reasoning == "" && len(t.ToolCalls) == 0 && t.Usage == nil {
+		return nil
+	}
+	if t.Usage == nil {
+		t.Usage = &llm.Usage{Estimated: true}
+	}
+	return m.answer(n, t, req, emit)
+}
+
+func (m *Model) failure(f *Failure) error {
 	e := &llm.Error{Class: f.Class, Provider: "scripted/" + m.name, Status: f.Status, Message: f.Message}
 	if e.Message == "" {
 		e.Message = "scripted failure"
@@ -126,12 +138,7 @@ func (m *Model) failure(f *Failure, emit func(llm.Delta)) (*llm.Response, error)
 	if f.RetryAfter != nil {
 		e.RetryAfter, e.HasRetryAfter = *f.RetryAfter, true
 	}
-	var resp *llm.Response
-	if f.Partial != "" {
-		emitWords(f.Partial, 0, llm.DeltaText, emit)
-		resp = &llm.Response{Parts: llm.Parts{llm.Text{Text: f.Partial}}, Usage: llm.Usage{Estimated: true}}
-	}
-	return resp, e
+	return e
 }
 
 func (m *Model) answer(n int, t Turn, req *llm.Request, emit func(llm.Delta)) *llm.Response {
