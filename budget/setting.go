@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strings"
 )
 
 // None in the place of a limit takes the limit away, where that makes sense: a
@@ -126,6 +127,18 @@ var (
 	// ErrBadValue: the limit cannot have that value.
 	ErrBadValue = errors.New("budget: bad value")
 )
+
+// UnpricedError is returned for a cap in money that could not be kept, because
+// nobody knows what a call of these models may cost (PRODUCT 6).
+type UnpricedError struct {
+	Models []string
+	USD    float64
+}
+
+// Error names the models and the cap.
+func (e *UnpricedError) Error() string {
+	return fmt.Sprintf("no price is known for %s, so the cap of USD %.2f could not be kept", strings.Join(e.Models, ", "), e.USD)
+}
 
 // Set replaces the limit with the given JSON name. A value must be finite and
 // above 0, and whole where the limit counts something; a number of retries may

@@ -59,7 +59,7 @@ func TestWhoeverSpeaksToARunThatEndsWithoutHearingItIsTold(t *testing.T) {
 		{Kind: journal.Input, Text: "one more thing", By: "ann"},
 		{Kind: journal.Pause, By: "ann"},
 		{Kind: journal.Cancel, By: "ann"},
-		{Kind: journal.Raise, Setting: "usd_per_run", Value: 9, By: "ann"},
+		{Kind: journal.Raise, Setting: "max_cycles", Value: 9, By: "ann"},
 	} {
 		shared, done := memory.New(nil), make(chan struct{})
 		run := atWork(t, distracted{shared}, done)
@@ -121,7 +121,7 @@ func TestWhatWasNotHeardIsNotTakenForWhatWas(t *testing.T) {
 		for _, c := range []journal.Command{
 			{Kind: journal.Input, Text: "one more thing", By: "ann"},
 			{Kind: journal.Cancel, By: "ann"},
-			{Kind: journal.Raise, Setting: "usd_per_run", Value: 9, By: "ann"},
+			{Kind: journal.Raise, Setting: "max_cycles", Value: 9, By: "ann"},
 		} {
 			t.Run(string(c.Kind)+", the run ends "+name, func(t *testing.T) { sendTwice(t, c, ending) })
 		}

@@ -145,6 +145,9 @@ func (e *Engine) send(ctx context.Context, c journal.Command, from sender) (r Re
 	if err := e.decidable(ctx, c); err != nil {
 		return r, err
 	}
+	if err := e.keepable(ctx, c); err != nil {
+		return r, err
+	}
 	for _, m := range c.Media {
 		if len(m.Data) == 0 {
 			return r, fmt.Errorf("engine: send %s: the attachment %q has no content", c.Kind, m.Name)
@@ -168,6 +171,24 @@ func (e *Engine) send(ctx context.Context, c journal.Command, from sender) (r Re
 	r.ID, err = e.deliver(ctx, c, row.Seq, known)
 	e.prod(row.Parent)
 	return r, err
+}
+
+// keepable refuses a limit that the run could not keep.
+func (e *Engine) keepable(ctx context.Context, c journal.Command) error {
+	if c.Kind != journal.Raise || !budget.IsMoney(c.Setting) {
+		return nil
+	}
+	m, err := e.Inspect(ctx, c.Run)
+	if err != nil {
+		return err
+	}
+	if capped, ok := m.(machine.Capped); ok && m.State().Phase != machine.Ended {
+		err = capped.CanKeep(c.Setting, c.Value)
+	}
+	if err != nil {
+		return fmt.Errorf("engine: send %s: %w", c.Kind, err)
+	}
+	return nil
 }
 
 // confided is a command as it may rest where some of the run's secrets are not

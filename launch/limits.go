@@ -96,17 +96,16 @@ func priced(cfg agent.Config, o Options, set bool) (warning string, err error) {
 		return "", fmt.Errorf("launch: a budget of USD %g is no budget; it must be above 0", *o.BudgetUSD)
 	}
 	limit, _ := cfg.Limits.CostCap()
-	names := unpriced(cfg.Targets)
+	names := cfg.Unpriced()
 	switch {
-	case names == "":
+	case len(names) == 0:
 		return "", nil
 	case limit > 0 && set:
-		return "", fmt.Errorf("launch: no price is known for %s, so the cap of USD %.2f could not be kept; "+
-			"use a model with a known price, or run it with --no-budget", names, limit)
+		return "", fmt.Errorf("launch: %w; use a model with a known price, or run it with --no-budget", &budget.UnpricedError{Models: names, USD: limit})
 	case limit > 0:
-		return fmt.Sprintf("no price is known for %s, so the default cap of USD %.2f cannot stop its calls", names, limit), nil
+		return fmt.Sprintf("no price is known for %s, so the default cap of USD %.2f cannot stop its calls", strings.Join(names, ", "), limit), nil
 	}
-	return fmt.Sprintf("no price is known for %s, so the run's cost is not counted in full", names), nil
+	return fmt.Sprintf("no price is known for %s, so the run's cost is not counted in full", strings.Join(names, ", ")), nil
 }
 
 // unlimited tells of the limits that the owner took away, so that the run's
@@ -117,16 +116,6 @@ func unlimited(l budget.Limits) []string {
 		return nil
 	}
 	return []string{strings.Join(names, ", ") + ": taken away, as was asked for; nothing of the kind stops the run"}
-}
-
-func unpriced(targets []agent.Target) string {
-	var names []string
-	for _, t := range targets {
-		if t.Price == nil {
-			names = append(names, t.Model)
-		}
-	}
-	return strings.Join(names, ", ")
 }
 
 func value[T any](p *T) T {

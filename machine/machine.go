@@ -31,6 +31,14 @@ type Machine interface {
 	State() State
 }
 
+// Capped is a machine that knows which limits it could not keep to.
+type Capped interface {
+	Machine
+	// CanKeep says why a limit could not be kept with a new value, which then is
+	// not given to it. It changes nothing.
+	CanKeep(setting string, value float64) error
+}
+
 // Action is what a machine wants done: [Record], [CallModel], [Resolve],
 // [RunHook], [RunTool], [StartChild], [CancelChild], [Reserve], [CheckAnswer] or
 // [Ask].

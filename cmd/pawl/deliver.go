@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pawlrun/pawl/budget"
 	"github.com/pawlrun/pawl/control"
 	"github.com/pawlrun/pawl/engine"
 	"github.com/pawlrun/pawl/journal"
@@ -76,6 +77,9 @@ func (s *session) send(ctx context.Context, r journal.Run, c journal.Command) (c
 	}
 	if missing, ok := errors.AsType[*engine.SecretsError](err); ok {
 		return d, usageError(missing)
+	}
+	if unpriced, ok := errors.AsType[*budget.UnpricedError](err); ok {
+		return d, usagef("run %s: %w", r.ID, unpriced)
 	}
 	if small, ok := errors.AsType[*engine.RaiseError](err); ok {
 		return d, usageError(small)

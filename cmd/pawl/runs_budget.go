@@ -24,7 +24,8 @@ what holds where nobody has said stands in brackets:
 Reaching a limit stops a run. In the agent file on_limit says what reaching the cycle cap means, and
 budgets.actions what another limit does: ok stops the run and counts as well, ask parks it until the
 limit is raised here, as far as 'pawl runs show' says at least: a value with which the run would park
-again at once is refused, and changes nothing. For example:
+again at once is refused, and changes nothing. So is a cap in money on a run whose model has no price
+that is known: it could not be kept. For example:
 
   budgets: {max_tool_calls: 50, actions: {max_tool_calls: ask}}`,
 		Example: "  pawl runs budget k7x2 usd_per_run 10 --resume\n" +

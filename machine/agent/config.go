@@ -90,6 +90,17 @@ type Target struct {
 	NoSchema bool `json:"no_schema,omitempty"`
 }
 
+// Unpriced are the models that a run may call and whose price is not known.
+func (c Config) Unpriced() []string {
+	var names []string
+	for _, t := range c.Targets {
+		if t.Price == nil {
+			names = append(names, t.Model)
+		}
+	}
+	return names
+}
+
 // OnLimit says what reaching the cycle cap means for the caller.
 type OnLimit string
 

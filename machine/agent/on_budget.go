@@ -22,6 +22,20 @@ func (m *Machine) exhausted(r budget.Refusal) {
 	}
 }
 
+// CanKeep implements [machine.Capped]: a cap in money needs the price of every
+// model that the run may call. The cap that the run has parked for counts what
+// has a price, and may be raised.
+func (m *Machine) CanKeep(setting string, value float64) error {
+	if !budget.IsMoney(setting) || value <= 0 || m.parked != nil && budget.IsMoney(m.parked.Limit) {
+		return nil
+	}
+	names := m.cfg.Unpriced()
+	if len(names) == 0 {
+		return nil
+	}
+	return &budget.UnpricedError{Models: names, USD: value}
+}
+
 // conditionOn says that one of the owner's conditions is about a limit.
 func (m *Machine) conditionOn(setting string) bool {
 	return budget.IsMoney(setting) && m.cfg.conditionBudget() >= 0

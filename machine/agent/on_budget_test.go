@@ -1,6 +1,7 @@
 package agent_test
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -461,4 +462,42 @@ func resultsOf(m *llm.Message) string {
 		}
 	}
 	return strings.Join(outputs, " ")
+}
+
+// What a call costs that has no price, no cap can count.
+func TestACapInMoneyNeedsThePriceOfEveryModel(t *testing.T) {
+	priced, free := agent.Target{Model: "a/priced", Price: &llm.Price{Input: 1, Output: 1}}, agent.Target{Model: "a/unknown"}
+	for _, tt := range []struct {
+		name    string
+		targets []agent.Target
+		setting string
+		value   float64
+		refused bool
+	}{
+		{"priced", []agent.Target{priced}, "usd_per_run", 5, false},
+		{"not priced", []agent.Target{free}, "usd_per_run", 5, true},
+		{"not priced, by the other name", []agent.Target{free}, "max_total_cost", 5, true},
+		{"a fallback that is not", []agent.Target{priced, free}, "usd_per_run", 5, true},
+		{"the cap is taken away", []agent.Target{free}, "usd_per_run", budget.None, false},
+		{"another limit", []agent.Target{free}, "max_cycles", 5, false},
+	} {
+		p := newPlay(t, agent.Config{Targets: tt.targets})
+		err := p.live.CanKeep(tt.setting, tt.value)
+		if _, unpriced := errors.AsType[*budget.UnpricedError](err); unpriced != tt.refused {
+			t.Errorf("%s: %v", tt.name, err)
+		}
+	}
+}
+
+// A chain of which some models are priced may park at its cap, and goes on with
+// a higher one.
+func TestTheCapThatARunParkedForMayBeRaised(t *testing.T) {
+	p := newPlay(t, agent.Config{
+		Targets: []agent.Target{{Model: "a/priced", Price: &llm.Price{Input: 1e6, Output: 1e6}}, {Model: "a/unknown"}},
+		Limits:  budget.Limits{USDPerRun: 1}, OnBudget: map[string]agent.OnBudget{"usd_per_run": agent.BudgetAsk},
+	})
+	p.parkedAt("usd_per_run")
+	if err := p.live.CanKeep("usd_per_run", 1e9); err != nil {
+		t.Error(err)
+	}
 }
