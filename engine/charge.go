@@ -3,6 +3,7 @@ package engine
 import (
 	"errors"
 	"net"
+	"net/http"
 
 	"github.com/pawlrun/pawl/budget"
 	"github.com/pawlrun/pawl/llm"
@@ -59,8 +60,8 @@ func written(parts llm.Parts) int {
 
 // charged is what a call that failed is taken to have used. A provider that
 // declined a call, and one that could not be reached, charges nothing; a call
-// that broke off without a word about its usage is charged by what came of it,
-// or by what was set aside for it (FIELD F27).
+// that broke off, or was given up on the way, without a word about its usage is
+// charged by what came of it, or by what was set aside for it (FIELD F27).
 func charged(a machine.CallModel, partial *llm.Response, streamed int, e *llm.Error) llm.Usage {
 	switch {
 	case partial != nil:
@@ -77,7 +78,7 @@ var errBroken = errors.New("engine: the model adapter broke")
 // sent says that a failed call may have reached its provider, although nothing
 // came back.
 func sent(e *llm.Error) bool {
-	if errors.Is(e, errBroken) {
+	if errors.Is(e, errBroken) || waitedInVain(e.Status) {
 		return true
 	}
 	if e.Unsent || e.Status != 0 || e.Class != llm.ClassNetwork && e.Class != llm.ClassInterrupted {
@@ -88,4 +89,12 @@ func sent(e *llm.Error) bool {
 	}
 	_, unknown := errors.AsType[*net.DNSError](e)
 	return !unknown
+}
+
+// waitedInVain says that by its status somebody on the way to the model had the
+// whole request and gave up on the answer: a gateway (504), Cloudflare (524), or a
+// service on what stands behind it (408). Like a connection that stalls, it says
+// nothing of what was done meanwhile.
+func waitedInVain(status int) bool {
+	return status == http.StatusRequestTimeout || status == http.StatusGatewayTimeout || status == 524
 }

@@ -75,6 +75,7 @@ func (g *grove) check() {
 	if c := root.outcome.Cost; c != nil && math.Abs(c.USD-usd) > 1e-9 {
 		g.violate("the tree cost %v, and its root says %v", usd, c.USD)
 	}
+	g.bill.settled(g.world, root.outcome.Usage, usd)
 }
 
 // balanced holds a child's account against what its parent's journal says of it.

@@ -76,7 +76,7 @@ func newGrove(t *testing.T, seed int) *grove {
 	r := g.r
 	config := func(usd float64) agent.Config {
 		cfg := agent.Config{
-			Targets:   []agent.Target{{Model: "m/a", Price: &llm.Price{Input: 3, Output: 15}}, {Model: "m/b", Price: &llm.Price{Input: 1, Output: 5}}}[:1+r.IntN(2)],
+			Targets:   []agent.Target{{Model: "m/a", Price: priceOf("m/a")}, {Model: "m/b", Price: priceOf("m/b")}}[:1+r.IntN(2)],
 			Limits:    budget.Limits{MaxCycles: 2 + r.IntN(6), MaxParallelTools: 1 + r.IntN(4), MaxWallSeconds: float64(600 + r.IntN(20_000)), USDPerRun: usd},
 			MaxTokens: pick(r, 300, 2000), Policy: policy.Rules{Declared: true, Gates: []string{"pay"}},
 			Dispatch: pick(r, agent.ParallelAll, agent.ParallelAll, agent.OrderedGroups),
@@ -136,6 +136,7 @@ func (g *grove) hurry() {
 type talker struct {
 	*grove
 	process *process
+	target  string
 	asks    []string
 }
 
@@ -145,10 +146,13 @@ func (m talker) Generate(ctx context.Context, req *llm.Request) (*llm.Response, 
 		m.process.die()
 	}
 	if err := sleep(ctx, time.Duration(m.draw(20_000))*time.Millisecond); err != nil {
+		m.bill.add(m.target, m.bill.whole(req))
 		return nil, &llm.Error{Class: llm.ClassNetwork, Message: err.Error(), Err: err}
 	}
 	if m.bad(6) {
-		return m.failure()
+		partial, err := m.failure()
+		m.bill.failed(m.target, req, partial, err)
+		return partial, err
 	}
 	a := &llm.Response{Finish: llm.FinishEnd, Usage: llm.Usage{Input: 1 + textBytes(req)/4, Output: int64(1 + m.draw(req.MaxTokens))}}
 	if !m.honest && m.draw(5) == 0 {
@@ -166,6 +170,7 @@ func (m talker) Generate(ctx context.Context, req *llm.Request) (*llm.Response, 
 			a.Parts = append(a.Parts, llm.ToolCall{ProviderID: fmt.Sprint("p", i), Name: name, Args: []byte(args)})
 		}
 	}
+	m.bill.add(m.target, a.Usage)
 	return a, nil
 }
 
@@ -217,8 +222,8 @@ func (g *grove) toolSet(agent string) *tool.Set {
 func (g *grove) env(name string, p *process) engine.Env {
 	env := engine.Env{
 		Tools: g.tools[name],
-		Model: func(string) (llm.Model, string, error) {
-			return talker{grove: g, process: p, asks: asks(name)}, "m", nil
+		Model: func(target string) (llm.Model, string, error) {
+			return talker{grove: g, process: p, target: target, asks: asks(name)}, "m", nil
 		},
 	}
 	if name != "root" {

@@ -58,6 +58,7 @@ type world struct {
 	// approvals follows what is on disk.
 	approvals *approvals
 	taints    taints
+	bill      *bill
 
 	// fortune is the hooks' luck. tool are the calls' as they stand on disk,
 	// outputs what they gave, hidden what a hook took away of that.
@@ -93,8 +94,8 @@ func newWorld(seed int) *world {
 	w := &world{
 		seed: seed, r: rand.New(rand.NewPCG(uint64(seed), 7)), store: memory.New(nil),
 		stalled: make(chan struct{}, 1), intents: map[intent]bool{}, settled: map[string]bool{}, ran: map[string]int{}, effects: map[string]event.Effect{},
-		approvals: newApprovals(),
-		outputs:   map[string]string{}, hidden: map[string]string{}, events: map[stored]*event.Event{},
+		approvals: newApprovals(), bill: newBill(seed),
+		outputs: map[string]string{}, hidden: map[string]string{}, events: map[stored]*event.Event{},
 	}
 	w.odds, w.asks = []int{0, 8, 20, 60}[w.r.IntN(4)], w.r.IntN(2) == 0
 	w.cfg = w.config()
@@ -110,7 +111,7 @@ func newWorld(seed int) *world {
 func (w *world) config() agent.Config {
 	r := w.r
 	cfg := agent.Config{
-		Targets: []agent.Target{{Model: "m/a", Price: &llm.Price{Input: 3, Output: 15}}, {Model: "m/b", Price: &llm.Price{Input: 1, Output: 5}}}[:1+r.IntN(2)],
+		Targets: []agent.Target{{Model: "m/a", Price: priceOf("m/a")}, {Model: "m/b", Price: priceOf("m/b")}}[:1+r.IntN(2)],
 		Limits: budget.Limits{
 			MaxCycles: 1 + r.IntN(16), MaxToolCalls: 3 + r.IntN(60), MaxParallelTools: 1 + r.IntN(4),
 			MaxWallSeconds: float64(60 + r.IntN(20_000)), MaxResultChars: 500,
@@ -211,12 +212,13 @@ func (w *world) notef(format string, args ...any) {
 type model struct {
 	world   *world
 	process *process
+	target  string
 }
 
 // open gives the models of a process; some can stream and some cannot.
 func (w *world) open(p *process) func(string) (llm.Model, string, error) {
 	return func(target string) (llm.Model, string, error) {
-		m := &model{world: w, process: p}
+		m := &model{world: w, process: p, target: target}
 		if target == "m/a" {
 			return streamer{m}, "a", nil
 		}
@@ -249,13 +251,17 @@ func (m *model) Generate(ctx context.Context, req *llm.Request) (*llm.Response, 
 		m.process.die()
 	}
 	if err := sleep(ctx, time.Duration(w.draw(20_000))*time.Millisecond); err != nil {
+		w.bill.add(m.target, w.bill.whole(req))
 		return nil, &llm.Error{Class: llm.ClassNetwork, Message: err.Error(), Err: err}
 	}
 	if w.bad(80) {
+		w.bill.add(m.target, w.bill.whole(req))
 		panic("the adapter has a defect")
 	}
 	if w.bad(6) {
-		return w.failure()
+		partial, err := w.failure()
+		w.bill.failed(m.target, req, partial, err)
+		return partial, err
 	}
 	a := w.answer()
 	switch {
@@ -264,6 +270,7 @@ func (m *model) Generate(ctx context.Context, req *llm.Request) (*llm.Response, 
 	case w.honest:
 		a.Usage.Input, a.Usage.Output = 1+textBytes(req)/4, min(a.Usage.Output, int64(req.MaxTokens))
 	}
+	w.bill.add(m.target, a.Usage)
 	return a, nil
 }
 
@@ -286,7 +293,7 @@ func textBytes(req *llm.Request) int64 {
 	return n
 }
 
-func (w *world) failure() (*llm.Response, error) {
+func (w *world) failure() (*llm.Response, *llm.Error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	e := &llm.Error{
@@ -296,6 +303,7 @@ func (w *world) failure() (*llm.Response, error) {
 	if w.r.IntN(8) == 0 {
 		e.Class = pick(w.r, llm.ClassQuota, llm.ClassContextOverflow, llm.ClassInvalid, llm.ClassAuth, llm.ClassRefused, llm.ClassInterrupted)
 	}
+	w.bill.gateway(e)
 	if w.r.IntN(2) == 0 {
 		e.RetryAfter, e.HasRetryAfter = time.Duration(w.r.IntN(100))*time.Second, true
 	}
