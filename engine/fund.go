@@ -182,9 +182,14 @@ func (d *driver) deliver() {
 // reserveFlight is the flight that waits for the answer of the run above.
 const reserveFlight = "reserve"
 
-// askAbove asks the run above for a part of its budget, once.
+// askAbove asks the run above for a part of its budget, once. A call whose time
+// has not come sets the alarm instead.
 func (d *driver) askAbove(a machine.Reserve) error {
 	switch {
+	case a.NotBefore.After(d.now()):
+		d.wake(a.NotBefore)
+		d.waiting = journal.WaitRetry
+		return nil
 	case d.reserving:
 		return nil
 	case d.above == nil:

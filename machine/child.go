@@ -1,6 +1,8 @@
 package machine
 
 import (
+	"time"
+
 	"github.com/pawlrun/pawl/budget"
 	"github.com/pawlrun/pawl/event"
 )
@@ -36,6 +38,9 @@ type Reserve struct {
 	ID string
 	// Call is the call at its worst, its output as the run's own share allows.
 	Call budget.Call
+	// NotBefore is the end of a durable wait before the call, zero for none: until
+	// then nothing is asked for, because others may use it.
+	NotBefore time.Time
 }
 
 func (StartChild) action()  {}

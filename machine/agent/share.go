@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/pawlrun/pawl/budget"
 	"github.com/pawlrun/pawl/event"
@@ -19,15 +20,16 @@ func (m *Machine) share() budget.Share {
 }
 
 // setAside records a reservation that the run's own share has room for. In a
-// run that another one started it asks for it above: what the run above has
-// left bounds this one, whatever its own limits say (FIELD F3).
-func (m *Machine) setAside(id string, c budget.Call, a budget.Amount) {
+// run that another one started it asks for it above, when the call's time has
+// come: what the run above has left bounds this one, whatever its own limits say
+// (FIELD F3).
+func (m *Machine) setAside(id string, c budget.Call, a budget.Amount, notBefore time.Time) {
 	if m.parent == "" {
 		m.record(event.BudgetReserved{ID: id, USD: a.USD, Input: a.Input, Output: a.Output})
 		return
 	}
 	c.Output = a.Output
-	m.actions = append(m.actions, machine.Reserve{ID: m.drawID(id), Call: c})
+	m.actions = append(m.actions, machine.Reserve{ID: m.drawID(id), Call: c, NotBefore: notBefore})
 }
 
 // drawID is an id that no other reservation of the run has, so that the run

@@ -92,7 +92,7 @@ func (m *Machine) reserve() {
 	case above != nil:
 		m.exhaustedAbove(above)
 	default:
-		m.setAside(id, call, a)
+		m.setAside(id, call, a, m.model.notBefore)
 	}
 }
 

@@ -73,7 +73,7 @@ func (m *Machine) callSummary(s *compact.SummaryRequest) {
 	if m.account.id == "" {
 		call := m.pricedSummary(s)
 		amount, _ := m.admit(call)
-		m.setAside(m.summaryID(), call, amount)
+		m.setAside(m.summaryID(), call, amount, a.notBefore)
 		return
 	}
 	req := llm.Request{
