@@ -1,6 +1,7 @@
 package pawl
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -269,21 +270,17 @@ func canBePrice(p *llm.Price) bool {
 	return !slices.ContainsFunc(figures, func(usd float64) bool { return !(usd >= 0) || math.IsInf(usd, 0) })
 }
 
-// wholePrice has what cached tokens cost where nobody says: else nine tenths of a
-// long run would be free.
+// wholePrice has what it costs to read a cached token where nobody says: else nine
+// tenths of a long run would be free.
 func wholePrice(p *llm.Price) *llm.Price {
 	if p == nil {
 		return nil
 	}
 	whole := *p
-	if whole.CacheRead == 0 && whole.CacheWrite == 0 {
-		whole.CacheRead, whole.CacheWrite = whole.Input, whole.Input
-	}
+	whole.CacheRead = cmp.Or(whole.CacheRead, whole.Input)
 	if p.Long != nil {
 		long := *p.Long
-		if long.CacheRead == 0 && long.CacheWrite == 0 {
-			long.CacheRead, long.CacheWrite = long.Input, long.Input
-		}
+		long.CacheRead = cmp.Or(long.CacheRead, long.Input)
 		whole.Long = &long
 	}
 	return &whole

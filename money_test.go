@@ -23,7 +23,8 @@ func TestCachedTokensCostWhatFreshOnesDoWhereThePriceDoesNotSay(t *testing.T) {
 	}{
 		"not said":               {llm.Price{Input: 1000, Output: 1000}, 1.01},
 		"said":                   {llm.Price{Input: 1000, Output: 1000, CacheRead: 100, CacheWrite: 1250}, 0.1 + 0.08 + 0.125 + 0.01},
-		"writing is free":        {llm.Price{Input: 1000, Output: 1000, CacheRead: 100}, 0.1 + 0.08 + 0.01},
+		"said of reading alone":  {llm.Price{Input: 1000, Output: 1000, CacheRead: 100}, 0.1 + 0.08 + 0.1 + 0.01},
+		"said of writing alone":  {llm.Price{Input: 1000, Output: 1000, CacheWrite: 1250}, 0.1 + 0.8 + 0.125 + 0.01},
 		"nothing":                {llm.Price{}, 0},
 		"not said of a long one": {llm.Price{Long: &llm.LongPrice{Over: 500, Input: 2000, Output: 1000}}, 2.01},
 	} {

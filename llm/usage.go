@@ -30,7 +30,8 @@ func (u Usage) Add(v Usage) Usage {
 	}
 }
 
-// Price is what a model costs, in USD per million tokens.
+// Price is what a model costs, in USD per million tokens. A CacheWrite below Input
+// is what a token costs beside that.
 type Price struct {
 	Input      float64 `json:"input"`
 	Output     float64 `json:"output"`
@@ -64,6 +65,9 @@ const longWrite = 2
 func (p Price) Of(u Usage) float64 {
 	if l := p.Long; l != nil && u.Input > l.Over {
 		p = Price{Input: l.Input, Output: l.Output, CacheRead: l.CacheRead, CacheWrite: l.CacheWrite}
+	}
+	if p.CacheWrite < p.Input {
+		p.CacheWrite += p.Input // nobody gives a token away for being kept
 	}
 	fresh := max(u.Input-u.CacheRead-u.CacheWrite, 0)
 	return (float64(fresh)*p.Input +
