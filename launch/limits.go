@@ -101,7 +101,7 @@ func priced(cfg agent.Config, o Options, set bool) (warning string, err error) {
 	case len(names) == 0:
 		return "", nil
 	case limit > 0 && set:
-		return "", fmt.Errorf("launch: %w; use a model with a known price, or run it with --no-budget", &budget.UnpricedError{Models: names, USD: limit})
+		return "", fmt.Errorf("launch: %w; use a model with a known price, name its price in the config file, or run it with --no-budget", &budget.UnpricedError{Models: names, USD: limit})
 	case limit > 0:
 		return fmt.Sprintf("no price is known for %s, so the default cap of USD %.2f cannot stop its calls", strings.Join(names, ", "), limit), nil
 	}

@@ -2,9 +2,12 @@ package models
 
 import (
 	"cmp"
+	"net/netip"
+	"net/url"
 	"slices"
 	"strings"
 
+	"github.com/pawlrun/pawl/egress"
 	"github.com/pawlrun/pawl/llm"
 	"github.com/pawlrun/pawl/llm/anthropic"
 	"github.com/pawlrun/pawl/llm/openaichat"
@@ -85,14 +88,45 @@ func (r *Resolver) Price(target string) *llm.Price {
 }
 
 // pricedAs is the name under which the table knows a target. What a compatible
-// service asks for a model is known only by whose address it has.
+// service asks for a model is known only by whose address it has, and so is what
+// somebody else asks who runs a program that its users run as a rule.
 func (r *Resolver) pricedAs(target string) string {
 	provider, name, _ := strings.Cut(target, "/")
 	s, ok := r.service(provider)
-	if !ok || !s.custom && provider != "openai-chat" {
+	if !ok || !s.custom && !s.local && provider != "openai-chat" {
 		return target
 	}
-	return openaichat.ProfileFor(cmp.Or(s.baseURL, openaichat.DefaultBaseURL)).Name + "/" + name
+	address := cmp.Or(s.baseURL, openaichat.DefaultBaseURL)
+	near := ownNetwork(address)
+	if s.local && near {
+		return target
+	}
+	as := openaichat.ProfileFor(address).Name
+	if services[as].local && !near {
+		as = "" // nobody's, so that no price is known
+	}
+	return as + "/" + name
+}
+
+// ownNames are the ends of names that mean something in private networks alone:
+// those that are reserved for them, those that are never given away besides (RFC
+// 6762, appendix G), and those of clusters and overlays.
+var ownNames = [...]string{
+	".localhost", ".local", ".internal", ".home.arpa", ".intranet", ".private", ".corp", ".home", ".lan", ".svc", ".ts.net",
+}
+
+// ownNetwork says that an address is on this machine or in a private network, as
+// far as it shows: a name that may be anybody's does not.
+func ownNetwork(address string) bool {
+	u, err := url.Parse(address)
+	if err != nil {
+		return false
+	}
+	host := strings.ToLower(strings.TrimSuffix(u.Hostname(), "."))
+	if a, err := netip.ParseAddr(host); err == nil {
+		return egress.Classify(a) != egress.Public
+	}
+	return host != "" && !strings.Contains(host, ".") || slices.ContainsFunc(ownNames[:], func(end string) bool { return strings.HasSuffix(host, end) })
 }
 
 // local says that a target runs on this machine, or nowhere.

@@ -49,6 +49,39 @@ func TestCompatibleServiceIsPricedByItsAddress(t *testing.T) {
 	}
 }
 
+// The name of a program that anybody may run says nothing of who runs it.
+func TestAModelCostsNothingOnlyWhereItsOwnersMayRunIt(t *testing.T) {
+	free := &llm.Price{}
+	at := func(provider, base string) *llm.Price {
+		r := models.Resolver{Getenv: env(), Config: models.Config{Providers: map[string]models.Provider{provider: {BaseURL: base}}}}
+		return r.Price(provider + "/openai/gpt-oss-20b")
+	}
+	for _, base := range []string{
+		"http://localhost:8000/v1", "http://127.0.0.1:8000/v1", "http://[::1]:8000/v1", "http://10.1.2.3:8000/v1", "http://100.100.1.2/v1", "http://[fd12::1]/v1",
+		"http://vllm:8000/v1", "http://host.docker.internal:8000/v1", "http://gpu.LAN/v1", "http://gpu.local./v1", "http://vllm.default.svc:8000/v1", "http://gpu.tail1234.ts.net/v1",
+	} {
+		for _, provider := range []string{"vllm", "ollama", "llamacpp"} {
+			if diff := cmp.Diff(free, at(provider, base)); diff != "" {
+				t.Errorf("%s at %s (-want +got):\n%s", provider, base, diff)
+			}
+		}
+	}
+	for _, base := range []string{"https://vllm.example.com/v1", "http://93.184.216.34:11434/v1", "https://localhost.example.com/v1", "https://gpu-local.net/v1"} {
+		for _, provider := range []string{"vllm", "ollama", "llamacpp", "acme"} {
+			if p := at(provider, base); p != nil {
+				t.Errorf("%s at %s costs %+v", provider, base, p)
+			}
+		}
+	}
+	cloud := models.Resolver{Getenv: env("OLLAMA_HOST", "https://ollama.com", "OLLAMA_API_KEY", "k")}
+	if p := cloud.Price("ollama/gpt-oss:120b"); p != nil {
+		t.Errorf("ollama's cloud costs %+v", p)
+	}
+	if p := at("vllm", "https://api.groq.com/openai/v1"); p == nil || p.Output == 0 {
+		t.Errorf("groq costs %+v", p)
+	}
+}
+
 func TestLimitsOfAModelAreKnown(t *testing.T) {
 	r := models.Resolver{}
 	info, ok := r.Lookup("openai/gpt-4-turbo")

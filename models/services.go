@@ -30,7 +30,8 @@ type service struct {
 	// counts; optional says that it also works without.
 	keys     []string
 	optional bool
-	// local says that it is run by its users, who pay nothing per token.
+	// local says that it is run by its users as a rule, who pay nothing per token
+	// in their own network.
 	local   bool
 	profile string
 	// custom says that only the config file knows it.
