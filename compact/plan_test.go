@@ -170,14 +170,18 @@ func TestWhatIsNeitherTheUsersWordNorASummaryRollsAway(t *testing.T) {
 
 // rows: ALDO-23
 func TestTheLastTwoTurnsStayHoweverLongTheyAre(t *testing.T) {
-	messages := talk(5)
-	after, d := carry(t, compact.Settings{Strategy: compact.RollingWindow}, situation(messages, 100), "")
-	if d == nil || len(after) != 5 {
-		t.Fatalf("%d messages stay: %+v", len(after), d)
-	}
-	for i, m := range after[1:] {
-		if m != messages[len(messages)-4+i] {
-			t.Errorf("message %d of the last two turns changed", i)
+	for _, must := range []bool{false, true} {
+		messages := talk(5)
+		in := situation(messages, 100)
+		in.Must = must
+		after, d := carry(t, compact.Settings{Strategy: compact.RollingWindow}, in, "")
+		if d == nil || len(after) != 5 {
+			t.Fatalf("%d messages stay: %+v", len(after), d)
+		}
+		for i, m := range after[1:] {
+			if m != messages[len(messages)-4+i] {
+				t.Errorf("message %d of the last two turns changed", i)
+			}
 		}
 	}
 }

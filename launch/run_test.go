@@ -138,6 +138,7 @@ func TestSettingsOfTheFileEndTheRun(t *testing.T) {
 	}
 }
 
+// rows: ALDO-56
 func TestApprovalsOfTheFileDecideWhoIsAsked(t *testing.T) {
 	for name, c := range map[string]struct {
 		file   string
@@ -329,5 +330,9 @@ func TestAgentBuiltInCodeRunsAndIsHeldToTheRules(t *testing.T) {
 	var problems spec.Errors
 	if _, _, err := launch.Built(a, "do it", options(t)); !errors.As(err, &problems) || problems[0].Path != "composite" {
 		t.Errorf("got %v", err)
+	}
+	const sent = "identity: {name: sent}\nmodel_policy: {primary: scripted/steps.yaml}\niteration: {max_cycles: 2}\ncomposite: {strategy: sequential}\n"
+	if _, _, err := launch.Sent("sent.yaml", []byte(sent), "do it", options(t)); !errors.As(err, &problems) || problems[0].Path != "composite" {
+		t.Errorf("of an agent that was sent: got %v", err)
 	}
 }

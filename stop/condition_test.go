@@ -28,6 +28,8 @@ func TestConditions(t *testing.T) {
 		{"text in other letters", []stop.Condition{text}, stop.Cycle{Text: "<DONE>"}, -1},
 		{"exit code alone", []stop.Condition{exit(new(0), "")}, stop.Cycle{Results: []*event.ToolResult{ran("shell.exec", "x", new(0))}}, 0},
 		{"another exit code", []stop.Condition{exit(new(0), "")}, stop.Cycle{Results: []*event.ToolResult{ran("shell.exec", "x", new(1))}}, -1},
+		{"a failure that is looked for", []stop.Condition{exit(new(1), "")}, stop.Cycle{Results: []*event.ToolResult{ran("shell.exec", "x", new(1))}}, 0},
+		{"no failure where one is looked for", []stop.Condition{exit(new(1), "")}, stop.Cycle{Results: []*event.ToolResult{ran("shell.exec", "x", new(0))}}, -1},
 		{"no exit code at all", []stop.Condition{exit(new(0), "")}, stop.Cycle{Results: []*event.ToolResult{ran("shell.exec", "x", nil)}}, -1},
 		{"output alone", []stop.Condition{exit(nil, "ok")}, stop.Cycle{Results: []*event.ToolResult{ran("shell.exec", "all ok", new(3))}}, 0},
 		{"both hold", []stop.Condition{exit(new(0), "ok")}, stop.Cycle{Results: []*event.ToolResult{ran("shell.exec", "ok", new(0))}}, 0},

@@ -357,7 +357,7 @@ func TestWhoIsAskedWhereNobodyIs(t *testing.T) {
 // An approval is of one call. The same call made again is asked about again,
 // and so is every other call of the tool.
 //
-// rows: HAR-68, ALDO-62
+// rows: HAR-68, ALDO-56, ALDO-62
 func TestAnApprovalIsNoPermissionForWhatComesAfter(t *testing.T) {
 	p := newPlay(t, agent.Config{Policy: gated("send")})
 	p.answer(asks("", "send a", "send a"))

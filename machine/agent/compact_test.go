@@ -70,7 +70,7 @@ func (p *play) work(n int) {
 
 func first(messages []*llm.Message) string { return messages[0].Text() }
 
-// rows: ALDO-5, ALDO-18..20, ALDO-28, ALDO-47, HAR-23
+// rows: ALDO-5, ALDO-18..20, ALDO-28, ALDO-39, ALDO-47, HAR-23
 func TestTheHistoryIsCompressedBetweenCyclesWhenItIsDueAndNotBefore(t *testing.T) {
 	p := newPlay(t, windowed(compact.Settings{Strategy: compact.RollingWindow, Inclusive: true}))
 	for p.cycle < 20 {
@@ -128,6 +128,9 @@ func TestPeriodicSummaryIsAModelCallThatIsChargedThreeTimesARun(t *testing.T) {
 		}
 		if got := p.call.Request.Messages[d.SummaryAt].Text(); got != d.Summary || !strings.Contains(got, fmt.Sprint("summary ", n+1)) {
 			t.Errorf("in the place of the summary stands %q", got)
+		}
+		if size := compact.Messages(p.call.Request.Messages); int64(size) != d.TokensAfter || size >= compact.Messages(messages) {
+			t.Errorf("the next request has %d tokens, before %d; the event says %d", size, compact.Messages(messages), d.TokensAfter)
 		}
 	}
 	p.crash()

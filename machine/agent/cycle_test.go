@@ -66,6 +66,10 @@ func TestCycle(t *testing.T) {
 			OnNoToolCall: agent.NoToolCallNudge, Conditions: []stop.Condition{done},
 		}, func(p *play) {
 			p.answer(says("thinking aloud"))
+			sent := p.call.Request.Messages
+			if last := sent[len(sent)-1]; last.Role != llm.RoleUser || last.Text() != agent.DefaultNudge {
+				p.t.Errorf("the newest message is %+v", last)
+			}
 			p.answer(asks("", "read a"))
 			p.results("c2.1=A")
 			p.answer(says("all <task-complete>"))

@@ -45,6 +45,11 @@ func TestDispatch(t *testing.T) {
 			p.fails("c1.2", event.ErrorTool)
 			p.results("c1.3=3", "c1.1=1")
 		}},
+		{"a failing call does not hold up those behind it", mode(agent.OrderedGroups), func(p *play) {
+			p.answer(asks("", "send a", "read b", "send c"))
+			p.fails("c1.1", event.ErrorTool)
+			p.results("c1.2=B", "c1.3=C")
+		}},
 		{"parallel-all: an exclusive tool is alone", mode(agent.ParallelAll), func(p *play) {
 			p.answer(asks("", "read a", "shell b", "put c", "send d"))
 			p.results("c1.1=A", "c1.2=B", "c1.3=C", "c1.4=D")
