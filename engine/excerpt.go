@@ -15,6 +15,19 @@ import (
 // that is longer (F13).
 type excerpt struct {
 	text, blob string
+	// whole is what text is an excerpt of, empty where nothing is left out.
+	whole string
+}
+
+// contains are those of the texts that stand in what was cut.
+func (x excerpt) contains(texts []string) []string {
+	var found []string
+	for _, text := range texts {
+		if x.whole != "" && strings.Contains(x.whole, text) {
+			found = append(found, text)
+		}
+	}
+	return found
 }
 
 // excerpt cuts an output that is longer than limit characters to its head and
@@ -26,7 +39,7 @@ func (d *driver) excerpt(output string, limit int, partial bool) excerpt {
 		return excerpt{text: stored(output)}
 	}
 	digest := d.blobs.keep([]byte(output))
-	return excerpt{text: stored(cut.Text(d.readOn(digest, cut.From, partial))), blob: digest}
+	return excerpt{text: stored(cut.Text(d.readOn(digest, cut.From, partial))), blob: digest, whole: output}
 }
 
 // readOn says how to get at what was left out.
@@ -59,7 +72,7 @@ func (d *driver) excerptOfError(kind event.ErrorType, message string, r tool.Res
 		}
 		text := stored(tool.ErrorOutput(kind, message, cut.Text(d.readOn(digest, cut.From, r.Truncated))))
 		if utf8.RuneCountInString(text) <= limit {
-			return excerpt{text: text, blob: d.blobs.keep([]byte(r.Output))}
+			return excerpt{text: text, blob: d.blobs.keep([]byte(r.Output)), whole: whole}
 		}
 	}
 	return d.excerpt(whole, limit, r.Truncated)

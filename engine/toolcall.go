@@ -125,6 +125,7 @@ func (d *driver) toolResult(ctx context.Context, a machine.RunTool, r tool.Resul
 		x = d.excerpt(r.Output, a.MaxResultChars, r.Truncated)
 	}
 	e.Output, e.Blob, e.Truncated = x.text, x.blob, e.Truncated || x.blob != ""
+	e.Contains = x.contains(a.Sought)
 	if came {
 		e.Untrusted, e.Private = e.Untrusted || a.Labels.Untrusted, e.Private || a.Labels.Private
 	}

@@ -131,7 +131,7 @@ func FuzzEncode(f *testing.F) {
 			event.ToolCall{CallID: text, Args: raw, ReadOnly: flag, Labels: event.Labels{Private: flag}},
 			event.PolicyDecision{CallID: text, Reason: text, Sandbox: flag},
 			event.ToolStarted{CallID: text, Attempt: int(n)},
-			event.ToolResult{Output: text, IsError: flag, DurationMs: n, Tools: []string{text}},
+			event.ToolResult{Output: text, IsError: flag, DurationMs: n, Tools: []string{text}, Contains: []string{text}},
 			event.ToolResults{Results: []event.ResultRef{{CallID: text, IsError: flag}}},
 		} {
 			sameAsPlainly(t, d)

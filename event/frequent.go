@@ -197,6 +197,9 @@ func (x ToolResult) encode(e *encoder) {
 	e.textIf("limit", x.Limit)
 	e.boolIf("truncated", x.Truncated)
 	e.textIf("blob", x.Blob)
+	if len(x.Contains) > 0 {
+		e.member("contains", x.Contains)
+	}
 	if len(x.Media) > 0 {
 		e.member("media", x.Media)
 	}

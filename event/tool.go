@@ -207,8 +207,11 @@ type ToolResult struct {
 	Truncated bool   `json:"truncated,omitempty"`
 	// Blob is the digest of the whole output where Output is its head and
 	// tail. The journal keeps it once, and the model may page through it.
-	Blob  string      `json:"blob,omitempty"`
-	Media []llm.Media `json:"media,omitempty"`
+	Blob string `json:"blob,omitempty"`
+	// Contains are the texts that the run's conditions look for and that stand in
+	// the whole output, where Output is its head and tail.
+	Contains []string    `json:"contains,omitempty"`
+	Media    []llm.Media `json:"media,omitempty"`
 	// Tools names the deferred tools that a search found.
 	Tools []string `json:"tools,omitempty"`
 	// Untrusted and Private are what the result was found to be; the run's

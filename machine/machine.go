@@ -116,6 +116,9 @@ type RunTool struct {
 	Spent time.Duration
 	// MaxResultChars bounds what the model sees of the result.
 	MaxResultChars int
+	// Sought are texts to look for in the whole of the result's output, where the
+	// model sees less of it.
+	Sought []string
 	// Sandbox says that policy lets the call run in the sandbox only.
 	Sandbox bool
 }

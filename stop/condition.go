@@ -3,6 +3,7 @@
 package stop
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/pawlrun/pawl/event"
@@ -108,5 +109,18 @@ func (m Match) meets(r *event.ToolResult) bool {
 	if m.ExitCode != nil && (r.ExitCode == nil || *r.ExitCode != *m.ExitCode) {
 		return false
 	}
-	return strings.Contains(r.Output, m.Contains)
+	return strings.Contains(r.Output, m.Contains) || slices.Contains(r.Contains, m.Contains)
+}
+
+// Sought are the texts that conditions look for in the results of a tool. Where
+// a result keeps only a part of the tool's output, whoever has the whole of it
+// must say which of them are there ([event.ToolResult.Contains]).
+func Sought(conditions []Condition, tool string) []string {
+	var texts []string
+	for _, cond := range conditions {
+		if cond.Kind == ToolResult && cond.Tool == tool && cond.Match.Contains != "" {
+			texts = append(texts, cond.Match.Contains)
+		}
+	}
+	return texts
 }

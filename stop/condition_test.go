@@ -1,6 +1,7 @@
 package stop_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/pawlrun/pawl/event"
@@ -32,6 +33,10 @@ func TestConditions(t *testing.T) {
 		{"no failure where one is looked for", []stop.Condition{exit(new(1), "")}, stop.Cycle{Results: []*event.ToolResult{ran("shell.exec", "x", new(0))}}, -1},
 		{"no exit code at all", []stop.Condition{exit(new(0), "")}, stop.Cycle{Results: []*event.ToolResult{ran("shell.exec", "x", nil)}}, -1},
 		{"output alone", []stop.Condition{exit(nil, "ok")}, stop.Cycle{Results: []*event.ToolResult{ran("shell.exec", "all ok", new(3))}}, 0},
+		{"output that is kept in part, and holds it elsewhere", []stop.Condition{exit(nil, "ok")},
+			stop.Cycle{Results: []*event.ToolResult{{Tool: "shell.exec", Output: "a … z", Contains: []string{"done", "ok"}}}}, 0},
+		{"output that is kept in part, and holds something else", []stop.Condition{exit(nil, "ok")},
+			stop.Cycle{Results: []*event.ToolResult{{Tool: "shell.exec", Output: "a … z", Contains: []string{"not ok"}}}}, -1},
 		{"both hold", []stop.Condition{exit(new(0), "ok")}, stop.Cycle{Results: []*event.ToolResult{ran("shell.exec", "ok", new(0))}}, 0},
 		{"only the code holds", []stop.Condition{exit(new(0), "ok")}, stop.Cycle{Results: []*event.ToolResult{ran("shell.exec", "no", new(0))}}, -1},
 		{"only the output holds", []stop.Condition{exit(new(0), "ok")}, stop.Cycle{Results: []*event.ToolResult{ran("shell.exec", "ok", new(1))}}, -1},
@@ -56,6 +61,21 @@ func TestConditions(t *testing.T) {
 	}
 	if got := stop.IndexOf(nil, stop.BudgetExhausted); got != -1 {
 		t.Errorf("index in nothing %d", got)
+	}
+}
+
+func TestWhatConditionsLookForInTheOutputOfATool(t *testing.T) {
+	results := []stop.Condition{
+		{Kind: stop.TextIncludes, Text: "<done>"},
+		{Kind: stop.ToolResult, Tool: "test", Match: stop.Match{Contains: "ok"}},
+		{Kind: stop.ToolResult, Tool: "test", Match: stop.Match{ExitCode: new(0)}},
+		{Kind: stop.ToolResult, Tool: "lint", Match: stop.Match{Contains: "clean"}},
+		{Kind: stop.ToolResult, Tool: "test", Match: stop.Match{ExitCode: new(1), Contains: "passed"}},
+	}
+	for tool, want := range map[string][]string{"test": {"ok", "passed"}, "lint": {"clean"}, "other": nil} {
+		if got := stop.Sought(results, tool); !slices.Equal(got, want) {
+			t.Errorf("of %s: %q, want %q", tool, got, want)
+		}
 	}
 }
 

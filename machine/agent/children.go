@@ -9,6 +9,7 @@ import (
 
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/machine"
+	"github.com/pawlrun/pawl/stop"
 )
 
 // childRun is the run that answers a call.
@@ -65,7 +66,7 @@ func (m *Machine) taskCall(c *call) machine.RunTool {
 	return machine.RunTool{
 		CallID: c.ref.CallID, Attempt: c.attempt, Key: c.key(m.run), Tool: c.ref.Name,
 		Args: c.resolved.Args, Facts: c.resolved.Facts, Labels: c.resolved.Labels,
-		MaxResultChars: m.cfg.Limits.MaxResultChars,
+		MaxResultChars: m.cfg.Limits.MaxResultChars, Sought: stop.Sought(m.cfg.Conditions, c.ref.Name),
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/pawlrun/pawl/machine"
 	"github.com/pawlrun/pawl/machine/agent"
 	"github.com/pawlrun/pawl/policy"
+	"github.com/pawlrun/pawl/stop"
 )
 
 // shown is what a hook is told, for a listing.
@@ -306,6 +307,14 @@ func TestHooksAfterATool(t *testing.T) {
 			if got := p.seen(); !strings.HasSuffix(got, "the key is …") {
 				p.t.Errorf("the model sees %q", got)
 			}
+		}},
+		{"a condition is not met by what a gate took out", agent.Config{
+			Hooks: []agent.Hook{redact}, Limits: cycles(1),
+			Conditions: []stop.Condition{{Kind: stop.ToolResult, Tool: "send", Match: stop.Match{Contains: "1234"}}},
+		}, func(p *play) {
+			p.answer(asks("", "send a"))
+			p.result("c1.1", event.ToolResult{Output: "the keys are […] and so on", Blob: "sha256-1", Contains: []string{"1234"}})
+			p.heard("after_tool/redact/c1.1", event.HookResult{Decision: event.HookRewrite, Output: "the keys are …"})
 		}},
 		{"a gate withholds a result, and so does one that fails", hooked(redact), func(p *play) {
 			p.answer(asks("", "send a", "send b"))

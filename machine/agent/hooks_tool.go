@@ -115,7 +115,7 @@ func (m *Machine) heardAfter(d *event.HookResult) {
 	seen := *c.result
 	switch d.Decision {
 	case event.HookRewrite:
-		seen.Output, seen.Blob, seen.Media = d.Output, "", nil
+		seen.Output, seen.Blob, seen.Contains, seen.Media = d.Output, "", nil, nil
 	case event.HookBlock:
 		seen = c.failed(refusalType(d), hookSays(d, "withheld what this call gave; the call itself has run"))
 		seen.Untrusted = c.result.Untrusted // why may quote it
