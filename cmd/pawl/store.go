@@ -55,7 +55,7 @@ func (a *app) open(ctx context.Context, m mode) (*session, error) {
 		}
 	}
 	if m == toCreate {
-		makeHome(filepath.Dir(a.journalPath))
+		makeHome(a.journalPath)
 	}
 	store, err := sqlite.Open(ctx, a.journalPath, sqlite.Options{ReadOnly: m == toRead})
 	if m == toRead && errors.Is(err, fs.ErrNotExist) {
@@ -76,19 +76,26 @@ func (a *app) open(ctx context.Context, m mode) (*session, error) {
 	return &session{app: a, store: store, engine: e, desk: control.New(store, e), unread: unread}, nil
 }
 
-// makeHome makes the directory .pawl of a journal and keeps what comes into it
-// out of the repository that the working tree may be: a journal holds what files
-// and people said. A config file is for everybody. It does so before there is a
-// journal, so that whoever is killed meanwhile leaves none that is kept by
-// nothing; one that was killed before that has left the directory empty. Where it
-// fails nothing but tidiness is lost.
-func makeHome(dir string) {
+// makeHome makes the directory .pawl of a journal that is not there yet, and keeps
+// what comes into it out of the repository that the working tree may be: a journal
+// holds what files and people said. A config file is for everybody. It does so
+// before there is a journal, so that whoever is killed meanwhile leaves none that
+// is kept by nothing. What is said there already stands. Where it fails nothing
+// but tidiness is lost.
+func makeHome(journal string) {
+	dir := filepath.Dir(journal)
 	if filepath.Base(dir) != ".pawl" || sqlite.MakeDir(dir) != nil {
 		return
 	}
-	if entries, err := os.ReadDir(dir); err == nil && len(entries) == 0 {
-		_ = os.WriteFile(filepath.Join(dir, ".gitignore"), []byte("*\n!config.yaml\n"), 0o600)
+	if _, err := os.Lstat(journal); !errors.Is(err, fs.ErrNotExist) {
+		return
 	}
+	f, err := os.OpenFile(filepath.Join(dir, ".gitignore"), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return
+	}
+	_, _ = f.WriteString("*\n!config.yaml\n")
+	_ = f.Close()
 }
 
 // noPlace says that a path can never be a file's.
