@@ -139,6 +139,35 @@ func TestContinuedForkFindsTheModelThatItWasGiven(t *testing.T) {
 	_ = env.Close()
 }
 
+// The script that a fork answers from is a file of its own, as that of the file is.
+func TestAForkProtectsTheScriptOfItsModel(t *testing.T) {
+	o := options(t)
+	if err := os.WriteFile(filepath.Join(o.Workspace, "other.yaml"), []byte("- text: done\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	store, id := ended(t, "", o)
+	e := engine.New(store, launch.Machine, engine.Options{})
+	defer e.Close()
+	b, err := e.Branch(t.Context(), id, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	change, _, err := launch.Fork(b, launch.ForkChanges{Model: "scripted/other.yaml"}, launch.Options{Dir: o.Workspace})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var cfg agent.Config
+	if err := json.Unmarshal(change.Config, &cfg); err != nil {
+		t.Fatal(err)
+	}
+	v := cfg.Policy.Decide(&event.ToolCall{Tool: "fs.write", Facts: &event.Facts{
+		Risk: event.RiskWrite, Paths: []event.PathUse{{Path: "other.yaml", Write: true}},
+	}})
+	if v.Decision != event.DecisionAsk || v.Rule != "protected_paths: other.yaml" {
+		t.Errorf("writing the script is %s by %s", v.Decision, v.Rule)
+	}
+}
+
 // The ended run may have had a sandbox that the new one has not.
 func TestContinuedRunWarnsOfCommandsThatNothingHolds(t *testing.T) {
 	store := memory.New(nil)

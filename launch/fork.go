@@ -73,8 +73,8 @@ func Fork(b *engine.Branch, c ForkChanges, o Options) (forked event.RunForked, w
 	return forked, warnings, nil
 }
 
-// swap puts another model in the place of a run's, and says what is to be known
-// of it that was not said before.
+// swap puts another model in the place of a run's, protects the script that it
+// answers from, and says what is to be known of it that was not said before.
 func (o Options) swap(cfg *agent.Config, started *event.RunStarted) (warnings []string, err error) {
 	var a *spec.Agent
 	if started.Spec != "" {
@@ -87,6 +87,10 @@ func (o Options) swap(cfg *agent.Config, started *event.RunStarted) (warnings []
 		return nil, err
 	}
 	if a != nil {
+		o.Workspace = started.Workspace
+		var scripts literals
+		o.addScripts(&scripts, a.Dir, o.Model)
+		cfg.Policy.Protected = slices.Concat(cfg.Policy.Protected, scripts)
 		warnings = append(warnings, capable(a, found, o.resolver(a.Dir))...)
 	}
 	limit, _ := cfg.Limits.CostCap()

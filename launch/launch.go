@@ -23,6 +23,7 @@ import (
 	"github.com/pawlrun/pawl/machine"
 	"github.com/pawlrun/pawl/machine/agent"
 	"github.com/pawlrun/pawl/models"
+	"github.com/pawlrun/pawl/policy"
 	"github.com/pawlrun/pawl/sandbox"
 	"github.com/pawlrun/pawl/spec"
 	"github.com/pawlrun/pawl/tool"
@@ -78,6 +79,8 @@ type Options struct {
 	confined confinement
 	hookPins []event.HookFile
 	nested   nested
+	// protected is what the rules protect that a run began with.
+	protected []policy.Pattern
 }
 
 // Limit is a new value of one of [budget.Settings]; [budget.None] takes the
@@ -254,7 +257,11 @@ func restored(started event.RunStarted, o Options) (engine.Env, confinement, err
 			return engine.Env{}, confinement{}, err
 		}
 	}
-	o.nested.patterns = cfg.Policy.Nested
+	if o.opensConfig(a, cfg.Policy) {
+		return engine.Env{}, confinement{}, fmt.Errorf("launch: the rules that the run began with let its tools write the config file (%s); "+
+			"keep it outside of the run's workspace, or in its .pawl", o.Config.File)
+	}
+	o.nested.patterns, o.protected = cfg.Policy.Nested, cfg.Policy.Protected
 	if o.confined, err = o.confine(a, started.Sandbox); err != nil {
 		return engine.Env{}, confinement{}, err
 	}

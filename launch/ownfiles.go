@@ -16,16 +16,38 @@ func (o Options) ownFiles(a *spec.Agent) []policy.Pattern {
 	for _, file := range a.Files() {
 		names.add(o.Workspace, file)
 	}
-	resolver := o.resolver(a.Dir)
-	for _, model := range o.modelNames(a) {
+	o.addScripts(&names, a.Dir, o.modelNames(a)...)
+	o.addConfig(&names)
+	return names
+}
+
+// addScripts adds those of models that answer from one, as they are found from a
+// file's directory.
+func (o Options) addScripts(names *literals, dir string, models ...string) {
+	resolver := o.resolver(dir)
+	for _, model := range models {
 		if script, ok := resolver.Script(model); ok {
 			names.add(o.Workspace, script)
 		}
 	}
+}
+
+func (o Options) addConfig(names *literals) {
 	if o.Config.File != "" {
 		names.add(o.Workspace, o.Config.File)
 	}
-	return names
+}
+
+// opensConfig says that tools of the file may write the config file as it lies
+// now, by rules that were made when it lay elsewhere.
+func (o Options) opensConfig(a *spec.Agent, r policy.Rules) bool {
+	if !slices.ContainsFunc([]string{"fs.write", "fs.edit", shellTool}, func(name string) bool { return allowed(a, name) }) {
+		return false
+	}
+	var names literals
+	o.addConfig(&names)
+	held := protect(r)
+	return slices.ContainsFunc(names, func(name policy.Pattern) bool { return !held.Protects(string(name)) })
 }
 
 // modelNames are the models that a run of the file may call. A file that is read

@@ -12,10 +12,15 @@ import (
 
 // permissions are the file's rules, and the protection of the file itself and of
 // the journal where these lie in the workspace: whoever writes to them could
-// permit or approve calls.
+// permit or approve calls. What a run began with stays protected.
 func (o Options) permissions(a *spec.Agent) policy.Rules {
 	r := rules(a, o)
 	r.Protected = slices.Concat(r.Protected, o.ownFiles(a), o.journalPatterns())
+	for _, p := range o.protected {
+		if !slices.Contains(r.Protected, p) {
+			r.Protected = append(r.Protected, p)
+		}
+	}
 	return r
 }
 

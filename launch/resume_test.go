@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/pawlrun/pawl/launch"
+	"github.com/pawlrun/pawl/models"
 )
 
 // A run is judged by the rules that it began with. These know the journal where
@@ -44,6 +45,46 @@ func TestARunIsNotResumedWhereItsToolsMayWriteTheJournal(t *testing.T) {
 		}
 		if got := err != nil && strings.Contains(err.Error(), "write the journal"); got != tt.refused || err != nil && !got {
 			t.Errorf("from %s to %s: %v", tt.began, tt.now, err)
+		}
+	}
+}
+
+// Whoever writes the config file decides where the next run's credentials go. The
+// rules of a run know the one that it began with.
+func TestARunIsNotResumedWhereItsToolsMayWriteTheConfigFile(t *testing.T) {
+	elsewhere := filepath.Join(t.TempDir(), "config.yaml")
+	for _, tt := range []struct {
+		began, now, tools string
+		refused           bool
+	}{
+		{"a.yaml", "a.yaml", "[fs.write]", false},
+		{"a.yaml", "", "[fs.write]", false},
+		{"", "a.yaml", "[fs.write]", true},
+		{"a.yaml", "b.yaml", "[shell.exec]", true},
+		{"a.yaml", "b.yaml", "[fs.read]", false},
+		{"", ".pawl/config.yaml", "[fs.write]", false},
+		{"", elsewhere, "[fs.write]", false},
+		{"", "link.yaml", "[fs.write]", true},
+	} {
+		o := options(t)
+		if err := os.Symlink(elsewhere, filepath.Join(o.Workspace, "link.yaml")); err != nil {
+			t.Fatal(err)
+		}
+		at := func(name string) models.Config {
+			if name != "" && !filepath.IsAbs(name) {
+				name = filepath.Join(o.Workspace, name)
+			}
+			return models.Config{File: name}
+		}
+		o.Config = at(tt.began)
+		started, _, env := start(t, file(t, "tools: {allow: "+tt.tools+"}"), o)
+		_ = env.Close()
+		env, err := launch.Environment(started, launch.Options{Config: at(tt.now)})
+		if env.Close != nil {
+			_ = env.Close()
+		}
+		if got := err != nil && strings.Contains(err.Error(), "write the config file"); got != tt.refused || err != nil && !got {
+			t.Errorf("from %q to %q with %s: %v", tt.began, tt.now, tt.tools, err)
 		}
 	}
 }
