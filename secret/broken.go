@@ -66,7 +66,7 @@ func (f *form) gap(text []byte, seen int) (n int, dumped, open bool) {
 		return n, false, open
 	}
 	if f.dumps {
-		if m, open := placed(text, left); m > 0 || open {
+		if m, open := placed(n, false, text, left); m > 0 || open {
 			return m, true, open
 		}
 	}
@@ -97,7 +97,12 @@ func goesOn(text, left []byte, look int) (same, open bool) {
 // JSON writes them. Digits that are all that is left of a form are no number. It
 // is 0 for none; open says that more text may make it a longer one.
 func lineBreak(text, left []byte) (n int, open bool) {
-	for n <= longestBreak {
+	return lineBreakWithin(longestBreak, text, left)
+}
+
+// lineBreakWithin is lineBreak for one of so many bytes at most.
+func lineBreakWithin(most int, text, left []byte) (n int, open bool) {
+	for n <= most {
 		rest := text[n:]
 		digits := 0
 		if n > 0 && !bytes.HasPrefix(rest, left) {
@@ -166,27 +171,29 @@ func dumpBreak(text, left []byte) (n int, open bool) {
 		return 0, false
 	}
 	line := text[:min(len(text), longestColumn)]
-	for at := spaces; at < len(line); at += lineEnd(line[at:]) {
+	for at := spaces; at < len(line); {
 		end := endOfLine(line[at:])
 		if end < 0 {
 			break
 		}
 		at += end
-		if n, open := placed(text[at:], left); n > 0 || open {
+		// One line end after the other is one break, which is looked behind once.
+		broken, open := lineBreakWithin(longestColumn+longestBreak, text[at:], left)
+		if n, open := placed(broken, open, text[at:], left); n > 0 || open {
 			return at + n, open
 		}
 		if !isSlash(text[at]) { // the text beside a dump may say what JSON writes for it
 			return 0, false
 		}
+		at += max(broken, lineEnd(line[at:]))
 	}
 	return 0, len(text) < longestColumn
 }
 
-// placed is how long the end of a line is that a text begins with, with what a dump
-// has before the bytes of the next one: where they lie, which may be numbered, or
-// spaces alone.
-func placed(text, left []byte) (n int, open bool) {
-	n, open = lineBreak(text, left)
+// placed is how long the end of a line is that a text begins with, n bytes of a
+// break, with what a dump has before the bytes of the next one: where they lie,
+// which may be numbered, or spaces alone.
+func placed(n int, open bool, text, left []byte) (int, bool) {
 	if n == 0 || open {
 		return 0, open
 	}

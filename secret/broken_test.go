@@ -5,7 +5,9 @@ import (
 	"encoding/hex"
 	"fmt"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/pawlrun/pawl/secret"
 )
@@ -164,5 +166,33 @@ func TestWhatLooksLikeAPieceOfAnEncodedValueStays(t *testing.T) {
 	}
 	if got := r.RedactString(inHex[:2] + " " + inHex[2:] + " and  more\n"); got != "[redacted: an encoding of S] and  more\n" {
 		t.Errorf("a text behind bytes was taken for one beside them: %q", got)
+	}
+}
+
+// A dump is looked at to the end of its line, and behind what JSON has for the ends
+// of more of them. Sixteen MiB of a program's output were looked at for minutes.
+func TestColumnsThatEndAgainAndAgainAreLookedAtOnce(t *testing.T) {
+	processor := func() time.Duration {
+		var r syscall.Rusage
+		if err := syscall.Getrusage(syscall.RUSAGE_SELF, &r); err != nil {
+			t.Fatal(err)
+		}
+		return time.Duration(r.Utime.Nano() + r.Stime.Nano())
+	}
+	r := secret.NewRedactor(secret.Secret{Name: "S", Value: service})
+	columns := strings.Repeat(hex.EncodeToString([]byte(service[:1]))+"  ", 20)
+	redacting := func(unit string) time.Duration {
+		text := strings.Repeat(unit, 1<<20/len(unit))
+		began := processor()
+		if got := r.RedactString(text); got != text {
+			t.Errorf("%.40q has become %.40q", text, got)
+		}
+		return processor() - began
+	}
+	plain := redacting(columns)
+	for _, end := range []string{` \n`, `\r`} {
+		if took := redacting(columns + strings.Repeat(end, 40)); took > 6*plain {
+			t.Errorf("with %q it takes %s, without %s", end, took, plain)
+		}
 	}
 }
