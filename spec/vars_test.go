@@ -2,10 +2,13 @@ package spec_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/pawlrun/pawl/spec"
 )
@@ -54,6 +57,46 @@ func TestVariableWithoutValueAndValueWithoutVariableAreErrors(t *testing.T) {
 	_, err = parse(t, file, small+"prompt: {system: 'x ${y}'}\n").Expand(nil)
 	if !errors.As(err, &problems) || problems[0].Line != 3 || problems[0].Column != 18 {
 		t.Errorf("got %v", err)
+	}
+}
+
+// A prompt that names thousands of variables took minutes to be refused, and a short
+// one that names a long value again and again the memory of the machine.
+func TestAPromptFullOfVariablesCostsNoMoreThanItIsLong(t *testing.T) {
+	var names strings.Builder
+	for i := range 100_000 {
+		fmt.Fprintf(&names, "${v%d}\n", i)
+	}
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "p.md"), []byte(names.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	a := parse(t, filepath.Join(dir, "a.yaml"), small+"prompt: {system_file: p.md}\n")
+	began := time.Now()
+	_, err := a.Expand(map[string]string{"v1": "x"})
+	var problems, unasked spec.Errors
+	if !errors.As(err, &problems) || len(problems) != 1001 || problems[999].Line != 1001 || problems[1000].Message != "there are more problems than can be told at once" {
+		t.Errorf("%d problems", len(problems))
+	}
+	others := map[string]string{}
+	for i := range 20_000 {
+		others[fmt.Sprintf("w%d", i)] = ""
+	}
+	if _, err := a.Expand(others); !errors.As(err, &unasked) || len(unasked) != 1001 {
+		t.Errorf("%d problems with values that nobody asks for", len(unasked))
+	}
+	if got := len(a.Variables()); got != 100_000 {
+		t.Errorf("%d variables", got)
+	}
+	if took := time.Since(began); took > 20*time.Second {
+		t.Errorf("it took %s", took)
+	}
+	often := &spec.Agent{System: strings.Repeat("${a}", 10_000)}
+	if _, err := often.Expand(map[string]string{"a": strings.Repeat("x", 1000)}); err == nil || !strings.Contains(err.Error(), "with its values it has more than 4 MiB") {
+		t.Errorf("10 MB of prompt: %v", err)
+	}
+	if got, err := often.Expand(map[string]string{"a": strings.Repeat("x", 400)}); err != nil || len(got) != 4_000_000 {
+		t.Errorf("4 MB of prompt: %d bytes, %v", len(got), err)
 	}
 }
 
