@@ -15,6 +15,9 @@ import (
 // zeros at either end, and the power of ten that they are multiplied by. Equal
 // numbers give equal parts, however they are written.
 func decimal(n string) (negative bool, digits string, exp int, err error) {
+	if len(n) > maxNumber {
+		return false, "", 0, fmt.Errorf("the number %s has %d characters; at most %d are possible", clip(n, 50), len(n), maxNumber)
+	}
 	mantissa, exponent, scientific := n, "", false
 	if i := strings.IndexAny(n, "eE"); i >= 0 {
 		mantissa, exponent, scientific = n[:i], n[i+1:], true

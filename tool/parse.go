@@ -9,10 +9,12 @@ import (
 )
 
 // The bounds of what is accepted as arguments. Deeper nesting would let a
-// model exhaust the stack of a validator, larger exponents its memory.
+// model exhaust the stack of a validator, larger exponents and longer numbers its
+// memory.
 const (
 	maxDepth    = 256
 	maxExponent = 1000
+	maxNumber   = 10_000
 )
 
 // parse reads one JSON value, numbers as [json.Number]. It refuses what two

@@ -2,6 +2,7 @@ package tool_test
 
 import (
 	"encoding/json"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -58,6 +59,7 @@ func TestViolationsAreWordsThatAModelCanActOn(t *testing.T) {
 		{`{"path":"a"} {}`, `not valid JSON: invalid character '{' after top-level value`},
 		{`{"path":"a"`, `not valid JSON: unexpected end of JSON input`},
 		{`{"path":"a","limit":1e999999999}`, `not valid JSON: the number 1e999999999 is out of range`},
+		{`{"path":"a","limit":` + strings.Repeat("1", 10_001) + `}`, `not valid JSON: the number ` + strings.Repeat("1", 50) + `… has 10001 characters; at most 10000 are possible`},
 	} {
 		got := ""
 		if err := s.Validate(json.RawMessage(c.args)); err != nil {
@@ -82,6 +84,30 @@ func TestAThousandViolationsAreSaidInAFewLines(t *testing.T) {
 	err = compile(t, `{"type":"object","additionalProperties":false}`).Validate(json.RawMessage(`{"` + long + `":1}`))
 	if err == nil || len(err.Error()) > 1000 {
 		t.Errorf("an unknown member of a megabyte is quoted in %d bytes", len(err.Error()))
+	}
+}
+
+// A million mistakes were a gigabyte of words, of which ten lines were told.
+func TestWrongArgumentsCostNoMoreMemoryThanTheyAreLong(t *testing.T) {
+	many := `[` + strings.Repeat("0,", 50_000) + `0]`
+	for schema, value := range map[string]string{
+		`{"type":"string"}`: many,
+		`{"anyOf":[{"type":"string"},{"type":"object"},{"type":"boolean"}]}`:         many,
+		`{"anyOf":[{"items":{"type":"string"}},{"items":{"type":"object"}}]}`:        `[` + many + `]`,
+		`{"type":"integer","minimum":0,"maximum":5}`:                                 `[` + strings.Repeat("9", 100_000) + `]`,
+		`{"type":"array","items":{"enum":["one","of","many","words"]},"minItems":1}`: `[` + many + `]`,
+	} {
+		s := compile(t, `{"type":"object","properties":{"l":{"type":"array","items":`+schema+`}}}`)
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		err := s.Validate(json.RawMessage(`{"l":` + value + `}`))
+		runtime.ReadMemStats(&after)
+		if err == nil || len(err.Error()) > 7000 {
+			t.Errorf("%s: %v", schema, err)
+		}
+		if used := (after.TotalAlloc - before.TotalAlloc) >> 20; used > 120 {
+			t.Errorf("%s: %d MiB were taken for %d KiB", schema, used, len(value)>>10)
+		}
 	}
 }
 

@@ -33,9 +33,9 @@ func (s *Schema) explain(err error) error {
 		return err
 	}
 	x := explainer{root: s.compiled, printer: message.NewPrinter(language.English)}
-	lines := x.violations(invalid)
-	if more := len(lines) - maxViolations; more > 0 {
-		lines = append(lines[:maxViolations], fmt.Sprintf("and %d more", more))
+	lines, more := x.violations(nil, invalid)
+	if more > 0 {
+		lines = append(lines, fmt.Sprintf("and %d more", more))
 	}
 	return errors.New(strings.Join(lines, "; "))
 }
@@ -45,27 +45,44 @@ type explainer struct {
 	printer *message.Printer
 }
 
-// violations are the leaves of the tree, except that alternatives of which
-// none fits stay together.
-func (x explainer) violations(e *jsonschema.ValidationError) []string {
-	if len(e.Causes) == 0 {
-		return []string{at(e.InstanceLocation) + clip(x.words(e), maxViolationText)}
+// violations adds the leaves of the tree to lines, except that alternatives of
+// which none fits stay together. What there is no room for is only counted: there
+// may be one for each of a million items.
+func (x explainer) violations(lines []string, e *jsonschema.ValidationError) (all []string, more int) {
+	if len(e.Causes) > 0 && !alternative(e) {
+		for _, cause := range e.Causes {
+			var left int
+			lines, left = x.violations(lines, cause)
+			more += left
+		}
+		return lines, more
 	}
+	if len(lines) == maxViolations {
+		return lines, 1
+	}
+	line := at(e.InstanceLocation) + clip(x.words(e), maxViolationText)
+	if alternative(e) {
+		line = x.alternatives(e)
+	}
+	if len(lines) > 0 && lines[len(lines)-1] == line {
+		return lines, 0
+	}
+	return append(lines, line), 0
+}
+
+func alternative(e *jsonschema.ValidationError) bool {
 	switch e.ErrorKind.(type) {
 	case *kind.AnyOf, *kind.OneOf:
-		return []string{x.alternatives(e)}
+		return len(e.Causes) > 0
 	}
-	var lines []string
-	for _, cause := range e.Causes {
-		lines = append(lines, x.violations(cause)...)
-	}
-	return slices.Compact(lines)
+	return false
 }
 
 func (x explainer) alternatives(e *jsonschema.ValidationError) string {
 	var forms []string
 	for _, cause := range e.Causes {
-		forms = append(forms, strings.Join(x.violations(cause), " and "))
+		lines, _ := x.violations(nil, cause)
+		forms = append(forms, strings.Join(lines, " and "))
 	}
 	slices.Sort(forms)
 	forms = slices.Compact(forms)
