@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/pawlrun/pawl/llm"
+	"github.com/pawlrun/pawl/llm/internal/wire"
 )
 
 // Call is one recorded model call whose outcome is known.
@@ -46,6 +47,9 @@ func New(run string, calls []Call, report func(Difference)) *Model {
 	}
 	return &Model{run: run, calls: calls, report: report}
 }
+
+// Encode is the request as it is journalled: nobody is sent it.
+func (m *Model) Encode(req *llm.Request) (*llm.Encoded, error) { return wire.Plain(req) }
 
 // Generate gives the recorded outcome of the request's place, whether the
 // request is the recorded one or not. Behind the last one it fails.

@@ -180,7 +180,7 @@ func TestAWrappedModelCanWhatTheModelCan(t *testing.T) {
 	if _, ok := r.Wrap(plainModel{scripted.New("s")}).(llm.Streamer); ok {
 		t.Error("a model that does not stream does when it is recorded")
 	}
-	if _, ok := r.Wrap(scripted.New("s")).(llm.Encoder); ok {
+	if _, ok := r.Wrap(plainModel{scripted.New("s")}).(llm.Encoder); ok {
 		t.Error("a model that does not encode does when it is recorded")
 	}
 	known := llm.CacheRules{Minimum: 7}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl/llm"
+	"github.com/pawlrun/pawl/llm/internal/wire"
 )
 
 // Turn is one scripted answer.
@@ -73,7 +74,13 @@ type Model struct {
 // New returns a model that answers with the turns in order.
 func New(name string, turns ...Turn) *Model { return &Model{name: name, turns: turns} }
 
-var _ llm.Streamer = (*Model)(nil)
+var (
+	_ llm.Streamer = (*Model)(nil)
+	_ llm.Encoder  = (*Model)(nil)
+)
+
+// Encode is the request as it is journalled: nobody is sent it.
+func (m *Model) Encode(req *llm.Request) (*llm.Encoded, error) { return wire.Plain(req) }
 
 // Generate answers whole.
 func (m *Model) Generate(ctx context.Context, req *llm.Request) (*llm.Response, error) {
