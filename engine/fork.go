@@ -71,6 +71,11 @@ func (e *Engine) Branch(ctx context.Context, run string, seq int64) (*Branch, er
 		if err != nil {
 			return fail(err)
 		}
+		if r.Seq == 1 { // a replay begins a run with it, which has to bring its attachments
+			if ev.Data, err = (&blobs{store: e.store}).attach(ctx, ev.Data); err != nil {
+				return fail(err)
+			}
+		}
 		b.events = append(b.events, ev)
 		if open.note(ev.Data); !open.any() {
 			b.Run, b.Seq, b.Hash = ev.Run, r.Seq, event.Hash(r.Body)
