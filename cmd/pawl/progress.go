@@ -256,15 +256,24 @@ func retrying(d event.ModelRetrying) string {
 }
 
 func parked(run string, d event.RunParked, pawl string) []note {
-	text := "parked: " + string(d.Reason)
-	if d.Detail != "" {
-		text += ", " + firstLine(d.Detail, 200)
-	}
-	notes := []note{{yellow, text}}
+	notes := []note{parkedFor(d)}
 	for _, id := range d.CallIDs {
 		notes = append(notes, note{plain, decideWith(run, id, pawl)})
 	}
 	return append(notes, note{plain, "go on with: " + pawl + " " + goingOn(run, d)})
+}
+
+func parkedFor(d event.RunParked) note {
+	text := "parked: " + string(d.Reason)
+	if d.Detail != "" {
+		text += ", " + firstLine(d.Detail, 200)
+	}
+	return note{yellow, text}
+}
+
+// notGoingOn is said of a replay that ended early: its record was with its process.
+func notGoingOn(replays, pawl string) string {
+	return "a replay is not taken up again; begin it anew with: " + pawl + " runs replay " + replays + " --live-model"
 }
 
 // decideWith is how a call is decided about from another command line.

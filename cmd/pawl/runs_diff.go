@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -20,7 +21,8 @@ func (a *app) diffCommand() *cobra.Command {
 		Use:   "diff RUN RUN",
 		Short: "Show where two runs part, and what each did from there",
 		Long: `Compares the events of two runs, without what always differs (ids, times, positions), names the
-first that is not the same, and shows the cycles of both from there side by side.`,
+first that is not the same, and shows the cycles of both from there side by side. Of a run and its
+replay it also leaves out how the run's questions were answered and its limits raised.`,
 		Example: "  pawl runs diff k7x2 p4c9\n  pawl runs diff k7x2 p4c9 --json",
 		Args:    cobra.ExactArgs(2),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -88,8 +90,9 @@ type side struct {
 	cycles []cycleSide
 }
 
-// readSide reads a run, with one word in the place of the ids that it has.
-func (s *session) readSide(ctx context.Context, r journal.Run) (*side, error) {
+// readSide reads a run, with one word in the place of the ids that it has. What a
+// replay does not repeat is left out where the two sides are a run and its replay.
+func (s *session) readSide(ctx context.Context, r journal.Run, ofReplay bool) (*side, error) {
 	out := &side{}
 	line, err := journal.Lineage(ctx, s.store, r.ID)
 	if err != nil {
@@ -101,11 +104,26 @@ func (s *session) readSide(ctx context.Context, r journal.Run) (*side, error) {
 	}
 	own := regexp.MustCompile(`\b(` + strings.Join(ids, "|") + `)\b`)
 	err = s.each(ctx, r.ID, 0, func(_ journal.Record, e *event.Event) error {
-		switch e.Data.(type) {
+		data := timeless(e.Data)
+		switch d := data.(type) {
 		case event.RunForked, event.RunResumed:
 			return nil // how a run came to go on is not what it did
+		case event.RunStarted:
+			if ofReplay {
+				begun, err := s.launchedForReplay(ctx, r)
+				if err != nil {
+					return err
+				}
+				d.Config = begun.Config
+				data = d
+			}
 		}
-		body, err := event.Encode(&event.Event{Cycle: e.Cycle, Data: timeless(e.Data)})
+		if ofReplay {
+			if data = answered(data); data == nil {
+				return nil
+			}
+		}
+		body, err := event.Encode(&event.Event{Cycle: e.Cycle, Data: data})
 		if err != nil {
 			return err
 		}
@@ -134,6 +152,25 @@ func timeless(d event.Data) event.Data {
 		return d
 	case event.ModelAttemptFailed:
 		d.RequestID = ""
+		return d
+	case event.ToolPendingApproval:
+		d.ExpiresAt = nil
+		return d
+	case event.ToolApprovalResolved:
+		d.At = time.Time{}
+		return d
+	}
+	return d
+}
+
+// answered leaves out of an event what a run has and its replay has not, because
+// its questions are answered beforehand; nil for one that only is about these.
+func answered(d event.Data) event.Data {
+	switch d := d.(type) {
+	case event.RunParked, event.BudgetRaised, event.BudgetWarning:
+		return nil
+	case event.ToolApprovalResolved:
+		d.Approver, d.Reason = "", ""
 		return d
 	}
 	return d
@@ -177,13 +214,38 @@ func (c *cycleSide) call(d event.ToolCall) {
 	c.Calls, c.Results = append(c.Calls, label(d)), append(c.Results, "")
 }
 
+// isReplay says that one of two runs is a replay of the other.
+func (s *session) isReplay(ctx context.Context, left, right journal.Run) (bool, error) {
+	for _, pair := range [][2]journal.Run{{left, right}, {right, left}} {
+		records, err := s.store.Records(ctx, pair[0].ID, 0, 1)
+		if err != nil {
+			return false, err
+		}
+		if len(records) == 0 || pair[0].ForkOf != "" {
+			continue
+		}
+		first, err := event.Decode(records[0].Body)
+		if err != nil {
+			return false, err
+		}
+		if d, ok := first.Data.(event.RunStarted); ok && d.Replays == pair[1].ID {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
 func (s *session) diff(ctx context.Context, left, right journal.Run) (diff, error) {
 	d := diff{Left: left.ID, Right: right.ID, Cycles: []cyclePair{}}
-	l, err := s.readSide(ctx, left)
+	ofReplay, err := s.isReplay(ctx, left, right)
 	if err != nil {
 		return d, err
 	}
-	r, err := s.readSide(ctx, right)
+	l, err := s.readSide(ctx, left, ofReplay)
+	if err != nil {
+		return d, err
+	}
+	r, err := s.readSide(ctx, right, ofReplay)
 	if err != nil {
 		return d, err
 	}

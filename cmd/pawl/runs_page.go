@@ -83,6 +83,8 @@ func (p *page) head(b *strings.Builder, pawl string) {
 // goingOn is the command that takes the run up again.
 func (p *page) goingOn(d event.RunParked, pawl string) string {
 	switch step, more := strings.CutSuffix(goingOn(p.ID, d), " --resume"); {
+	case p.replays != "":
+		return notGoingOn(p.replays, pawl)
 	case p.ofProgram && more:
 		return pawl + " " + step + ", then " + inProgram
 	case p.ofProgram:
@@ -98,7 +100,10 @@ const inProgram = "in the program that started it, which embeds Pawl"
 
 func (p *page) driver(now time.Time, pawl string) string {
 	goOn := "go on with '" + pawl + " runs resume " + toResume(p.Run) + "'"
-	if p.ofProgram {
+	switch {
+	case p.replays != "":
+		goOn = notGoingOn(p.replays, pawl)
+	case p.ofProgram:
 		goOn = "it goes on " + inProgram
 	}
 	switch {

@@ -161,6 +161,7 @@ func (s *session) replayLive(ctx context.Context, r journal.Run, f replayFlags) 
 	// No command runs, so a weaker sandbox than the run's does.
 	elsewhere := started
 	elsewhere.Sandbox = ""
+	config.File = "" // nor is anything written
 	env, err := launch.Environment(elsewhere, launch.Options{Config: config, Replay: replayed.open, Sandbox: machine, Limiter: &s.app.limiter})
 	if err != nil {
 		return err

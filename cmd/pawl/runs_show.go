@@ -114,6 +114,8 @@ type page struct {
 	account
 	// ofProgram says that a program which embeds Pawl started the run.
 	ofProgram bool
+	// replays is the run of which this one is a replay, if it is one.
+	replays string
 	// Children are the runs that this one started, in that order.
 	Children []childRef `json:"children,omitempty"`
 	// Compactions are where the conversation became shorter.
@@ -222,7 +224,7 @@ func (p *page) hook(d event.HookResult) {
 }
 
 func (p *page) started(d event.RunStarted) {
-	p.ofProgram = d.Spec == ""
+	p.ofProgram, p.replays = d.Spec == "", d.Replays
 	p.Source, p.Workspace, p.Hidden = d.Source, d.Workspace, hiddenOf(d.Config)
 	if d.Input != nil {
 		p.Input = d.Input.Parts.Text()

@@ -18,6 +18,8 @@ type textView struct {
 	pawl string
 	// waits: calls that nobody can be asked about here wait all the same.
 	waits bool
+	// replays is the run of which this one is a replay, if it is one.
+	replays string
 
 	// open are the calls that a question comes about once what is shown is written.
 	open []string
@@ -47,7 +49,11 @@ func (v *textView) show(e event.Event) error {
 	if gated && v.p.asks {
 		return nil // the question says it
 	}
-	for _, l := range append(skipped(e), progress(e, v.pawl)...) {
+	notes := progress(e, v.pawl)
+	if d, ok := e.Data.(event.RunParked); ok && v.replays != "" {
+		notes = []note{parkedFor(d), {plain, notGoingOn(v.replays, v.pawl)}}
+	}
+	for _, l := range append(skipped(e), notes...) {
 		v.p.line(l.style, l.text)
 	}
 	if gated && v.waits {
@@ -99,7 +105,7 @@ func (v *textView) printAnswer(answer string) error {
 func (v *textView) follow(e event.Event) {
 	switch d := e.Data.(type) {
 	case event.RunStarted:
-		v.waits = v.p.cannotAsk && waits(d.Config)
+		v.waits, v.replays = v.p.cannotAsk && waits(d.Config), d.Replays
 	case event.CycleStart:
 		v.position = position(d)
 		v.speech.Reset()
