@@ -30,12 +30,20 @@ func used(a machine.CallModel, r *llm.Response, streamed int) llm.Usage {
 // mostTokens is more than any call can use, and little enough for sums of it.
 const mostTokens = 1 << 40
 
-// reported is a provider's report, or none where it cannot be one.
+// reported is a provider's report, or none where it cannot be one. Of a whole that
+// is less than a part of it the part was left out, as some relays do that pass on
+// the figures of a service with another habit.
 func reported(u llm.Usage) llm.Usage {
 	for _, n := range [...]int64{u.Input, u.Output, u.CacheRead, u.CacheWrite, u.CacheWriteLong, u.Reasoning} {
 		if n < 0 || n > mostTokens {
 			return llm.Usage{Estimated: true}
 		}
+	}
+	if cached := u.CacheRead + u.CacheWrite; u.Input > 0 && cached > u.Input {
+		u.Input += cached
+	}
+	if u.Output > 0 && u.Reasoning > u.Output {
+		u.Output += u.Reasoning
 	}
 	return u
 }

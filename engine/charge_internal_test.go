@@ -76,17 +76,20 @@ func TestAnAnswerIsChargedByWhatCameWhereItsUsageIsNotReported(t *testing.T) {
 	came := llm.Usage{Input: 1000, Output: 12, Estimated: true}
 	whole := llm.Usage{Input: 900, Output: 20, CacheRead: 800, CacheWrite: 50, CacheWriteLong: 50, Reasoning: 3}
 	for name, c := range map[string]struct{ reported, want llm.Usage }{
-		"reported":                     {whole, whole},
-		"not reported":                 {llm.Usage{Estimated: true}, came},
-		"the input alone":              {llm.Usage{Input: 900, Estimated: true}, llm.Usage{Input: 900, Output: 12, Estimated: true}},
-		"nothing at all":               {llm.Usage{}, came},
-		"no input":                     {llm.Usage{Output: 20}, llm.Usage{Input: 1000, Output: 20, Estimated: true}},
-		"no output":                    {llm.Usage{Input: 900, CacheRead: 800}, llm.Usage{Input: 900, CacheRead: 800, Output: 12, Estimated: true}},
-		"less than no input":           {llm.Usage{Input: -1, Output: 20}, came},
-		"less than no output":          {llm.Usage{Input: 900, Output: -20}, came},
-		"less than nothing cached":     {llm.Usage{Input: 900, Output: 20, CacheRead: -1e6}, came},
-		"less than nothing written":    {llm.Usage{Input: 900, Output: 20, CacheWrite: -1e6}, came},
-		"more than sums of it can say": {llm.Usage{Input: 1 << 62, Output: 20}, came},
+		"reported":                       {whole, whole},
+		"not reported":                   {llm.Usage{Estimated: true}, came},
+		"the input alone":                {llm.Usage{Input: 900, Estimated: true}, llm.Usage{Input: 900, Output: 12, Estimated: true}},
+		"nothing at all":                 {llm.Usage{}, came},
+		"no input":                       {llm.Usage{Output: 20}, llm.Usage{Input: 1000, Output: 20, Estimated: true}},
+		"no output":                      {llm.Usage{Input: 900, CacheRead: 800}, llm.Usage{Input: 900, CacheRead: 800, Output: 12, Estimated: true}},
+		"cached tokens beside the input": {llm.Usage{Input: 100, Output: 20, CacheRead: 800, CacheWrite: 50}, llm.Usage{Input: 950, Output: 20, CacheRead: 800, CacheWrite: 50}},
+		"cached tokens and no input":     {llm.Usage{Output: 20, CacheRead: 800}, llm.Usage{Input: 1000, Output: 20, CacheRead: 800, Estimated: true}},
+		"reasoning beside the output":    {llm.Usage{Input: 900, Output: 20, Reasoning: 30}, llm.Usage{Input: 900, Output: 50, Reasoning: 30}},
+		"less than no input":             {llm.Usage{Input: -1, Output: 20}, came},
+		"less than no output":            {llm.Usage{Input: 900, Output: -20}, came},
+		"less than nothing cached":       {llm.Usage{Input: 900, Output: 20, CacheRead: -1e6}, came},
+		"less than nothing written":      {llm.Usage{Input: 900, Output: 20, CacheWrite: -1e6}, came},
+		"more than sums of it can say":   {llm.Usage{Input: 1 << 62, Output: 20}, came},
 	} {
 		if diff := cmp.Diff(c.want, used(call, &llm.Response{Parts: parts, Usage: c.reported}, 0)); diff != "" {
 			t.Errorf("%s: (-want +got)\n%s", name, diff)
