@@ -13,3 +13,6 @@ func (m *Machine) LookAgain() {
 
 // ToDecide is how many calls the machine looks at when it is asked what is due.
 func (m *Machine) ToDecide() int { return len(m.toDecide()) }
+
+// MediaSize is how many tokens a file takes at the most.
+var MediaSize = mediaSize

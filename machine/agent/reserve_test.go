@@ -159,10 +159,22 @@ func TestAllThatAConversationHoldsIsSetAsideFor(t *testing.T) {
 		"an image, however small":            {llm.Media{MediaType: "image/png", Data: []byte("x")}, 8192},
 		"an image, however large":            {llm.Media{MediaType: "image/png", Data: make([]byte, 9000)}, 8192},
 		"a document":                         {llm.Media{MediaType: "application/pdf", Data: make([]byte, 4000)}, 4000},
-		"a document that lies elsewhere":     {llm.Media{MediaType: "application/pdf", URL: "https://x.test/a.pdf"}, 8192},
+		"a document that lies elsewhere":     {llm.Media{MediaType: "application/pdf", URL: "https://x.test/a.pdf"}, 300_000},
+		"an image that lies elsewhere":       {llm.Media{MediaType: "image/png", URL: "https://x.test/a.png"}, 8192},
+		"a file of text":                     {llm.Media{MediaType: "text/plain", Data: make([]byte, 4000)}, 4000},
 	} {
 		if more := next(tt.part) - plain; more < tt.size-16 || more > tt.size+64 {
 			t.Errorf("%s: %d tokens more are set aside, want %d", name, more, tt.size)
+		}
+	}
+}
+
+// A document's pages are bounded by what any provider reads of one, a text by
+// nothing but its length.
+func TestALongTextIsSetAsideForAsAWhole(t *testing.T) {
+	for mediaType, want := range map[string]int64{"text/plain": 900_000, "application/pdf": 300_000, "image/png": 8192} {
+		if got := agent.MediaSize(llm.Media{MediaType: mediaType, Data: make([]byte, 900_000)}); got != want {
+			t.Errorf("%d tokens are set aside for a %s, want %d", got, mediaType, want)
 		}
 	}
 }

@@ -30,7 +30,7 @@ const (
 	messageOverhead = 16
 	partOverhead    = 32
 	// mediaTokens is more than any provider counts for one image, and
-	// documentTokens more than one counts for one document.
+	// documentTokens more than one counts for one document of pages.
 	mediaTokens    = 8192
 	documentTokens = 300_000
 	// hostedTokens is allowed for a tool that the provider describes itself.
@@ -138,10 +138,16 @@ func messageSize(m *llm.Message) int64 {
 	return n
 }
 
-// mediaSize is in tokens: those of a picture have nothing to do with its bytes.
+// mediaSize is in tokens: those of a picture have nothing to do with its bytes, and
+// a document may lie elsewhere.
 func mediaSize(m llm.Media) int64 {
-	if strings.HasPrefix(m.MediaType, "image/") || len(m.Data) == 0 {
+	switch {
+	case strings.HasPrefix(m.MediaType, "image/"):
 		return mediaTokens
+	case strings.HasPrefix(m.MediaType, "text/") && len(m.Data) > 0:
+		return int64(len(m.Data))
+	case len(m.Data) == 0:
+		return documentTokens
 	}
 	return min(int64(len(m.Data)), documentTokens)
 }
