@@ -89,7 +89,7 @@ func TestEveryLimitHoldsAndCanBeRaisedWhileTheRunGoes(t *testing.T) {
 		"max_model_turns":                {low: 1, high: 9, stops: "budget:max_model_turns"},
 		"max_tool_calls":                 {low: 2, high: 9, stops: "budget:max_tool_calls"},
 		"max_wall_time_seconds":          {low: 8, high: 100, stops: "budget:max_wall_time_seconds"},
-		"max_input_tokens":               {low: 900, high: 1e6, stops: "budget:max_input_tokens"},
+		"max_input_tokens":               {low: 2000, high: 1e6, stops: "budget:max_input_tokens"},
 		"max_output_tokens":              {low: 2200, high: 1e6, stops: "budget:max_output_tokens"},
 		"max_no_progress_seconds":        {low: 6, high: 100, stops: "budget:max_no_progress_seconds"},
 		"max_context_tokens_per_request": {low: 1000, high: 1e6, stops: "budget:max_context_tokens_per_request"},

@@ -179,6 +179,34 @@ func TestALongTextIsSetAsideForAsAWhole(t *testing.T) {
 	}
 }
 
+// A provider tells the model in words of its own how tools are used. The requests
+// are recorded ones, with what was counted of each.
+func TestTheWordsAroundToolsAreSetAsideFor(t *testing.T) {
+	city := json.RawMessage(`{"additionalProperties":false,"properties":{"city":{"type":"string"}},"required":["city"],"type":"object"}`)
+	for name, tt := range map[string]struct {
+		cfg     agent.Config
+		counted int64
+	}{
+		"one without arguments": {agent.Config{
+			System: "You must use tools whenever possible. What's the best language to learn?",
+			Tools: []llm.ToolDef{{
+				Name: "best_language_to_learn", Description: "Gets the best language to learn",
+				Schema: json.RawMessage(`{"type":"object","properties":{},"required":[],"additionalProperties":false,"strict":true}`),
+			}},
+		}, 579},
+		"two and an answer by schema": {agent.Config{
+			System: "Give me complete details about Tokyo",
+			Tools:  []llm.ToolDef{{Name: "lookup_country", Schema: city}, {Name: "get_founded_year", Schema: city}},
+			Schema: json.RawMessage(`{"additionalProperties":false,"properties":{"city":{"type":"string"},"country":{"type":"string"},` +
+				`"population":{"type":"integer"}},"required":["city","country","population"],"type":"object"}`),
+		}, 797},
+	} {
+		if r := reservations(t, newPlay(t, tt.cfg)); r[0].Input < tt.counted {
+			t.Errorf("%s: %d tokens are set aside of %d", name, r[0].Input, tt.counted)
+		}
+	}
+}
+
 // A provider describes its own tools in words of its own.
 func TestAProvidersOwnToolsAreSetAsideFor(t *testing.T) {
 	without, with := reservations(t, newPlay(t, agent.Config{})), reservations(t, newPlay(t, agent.Config{ProviderTools: []string{"web_search"}}))

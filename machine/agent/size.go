@@ -33,8 +33,10 @@ const (
 	// documentTokens more than one counts for one document of pages.
 	mediaTokens    = 8192
 	documentTokens = 300_000
-	// hostedTokens is allowed for a tool that the provider describes itself.
+	// hostedTokens is allowed for a tool that the provider describes itself, and
+	// toolWords for what it says of tools as such.
 	hostedTokens = 4096
+	toolWords    = 1024
 	// schemaOverhead is for the words around a schema in the system text.
 	schemaOverhead = 256
 	// bytesPerToken is what text has on average; in the worst case it is 1.
@@ -46,6 +48,9 @@ func (m *Machine) fixedSize() int64 {
 	n := int64(len(m.system)) + hostedTokens*int64(len(cfg.ProviderTools))
 	if len(cfg.Schema) > 0 {
 		n += schemaOverhead + int64(len(cfg.Schema))
+	}
+	if len(cfg.Tools) > 0 {
+		n += toolWords
 	}
 	for _, t := range cfg.Tools {
 		n += toolSize(t)
