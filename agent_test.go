@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -117,6 +118,9 @@ func TestAStateIsACopyAndItsUsageIsTheSumOfAllTurns(t *testing.T) {
 	if before.Usage != (llm.Usage{Input: 20, Output: 6}) || before.Cost == nil || before.Cost.Usage != before.Usage || before.Cost.USD == 0 {
 		t.Errorf("usage %+v, cost %+v", before.Usage, before.Cost)
 	}
+	if before.Turns != 2 || before.Status != pawl.StatusCompleted || len(before.Messages) != 4 {
+		t.Errorf("%s after %d turns with %d messages", before.Status, before.Turns, len(before.Messages))
+	}
 	snapshot, err := json.Marshal(before)
 	if err != nil {
 		t.Fatal(err)
@@ -140,6 +144,37 @@ func TestAStateIsACopyAndItsUsageIsTheSumOfAllTurns(t *testing.T) {
 	}
 }
 
+// rows: ALF-26
+func TestWhoReadsAParkedRunCannotChangeWhatItWaitsFor(t *testing.T) {
+	photo := tool.Tool{Name: "photo", Schema: json.RawMessage(`{"type":"object"}`), Run: func(context.Context, tool.Call) (tool.Result, error) {
+		return tool.Result{Media: []llm.Media{{MediaType: "image/png", Data: []byte("\x89PNG")}}}, nil
+	}}
+	a := pawl.Agent{
+		Tools: []tool.Tool{photo, echo()}, Approvals: []string{"echo"}, ApproveWithin: time.Hour,
+		Model: says(scripted.Turn{ToolCalls: calls("photo", `{}`)}, scripted.Turn{ToolCalls: calls("echo", `{"text":"hi"}`)}),
+	}
+	run := start(t, a, "go")
+	vandal := final(t, run)
+	if vandal.Status != pawl.StatusParked || len(vandal.Pending) != 1 || vandal.Parked == nil {
+		t.Fatalf("%+v", vandal)
+	}
+	before, err := json.Marshal(vandal)
+	if err != nil {
+		t.Fatal(err)
+	}
+	copy(vandal.Pending[0].Args, `{"text":"no"}`)
+	*vandal.Pending[0].ExpiresAt = time.Time{}
+	vandal.Parked.CallIDs[0] = "another"
+	copy(vandal.Messages[2].Parts[0].(llm.ToolResult).Media[0].Data, "no")
+	now, err := json.Marshal(final(t, run))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(before), string(now)); diff != "" {
+		t.Errorf("a caller changed the run:\n%s", diff)
+	}
+}
+
 // rows: ALF-27
 func TestCostIsAbsentUntilAModelHasBeenCalled(t *testing.T) {
 	a := echoing()
@@ -148,9 +183,20 @@ func TestCostIsAbsentUntilAModelHasBeenCalled(t *testing.T) {
 	if err != nil || s.Cost != nil || s.Outcome.Cost != nil || s.Status != pawl.StatusStopped {
 		t.Errorf("without a call: status %s, cost %+v (%v)", s.Status, s.Cost, err)
 	}
-	s, err = echoing().Run(t.Context(), "echo hi")
-	if err != nil || s.Cost == nil || !s.Cost.Priced {
-		t.Errorf("with calls: cost %+v (%v)", s.Cost, err)
+	ready, during := make(chan *pawl.Run, 1), make(chan pawl.State, 1)
+	a = pawl.Agent{Model: pawl.Target{Name: "test/model", Price: &llm.Price{}, Client: &recorder{answer: func(*llm.Request) *llm.Response {
+		run := <-ready
+		s, _ := run.State(context.Background())
+		during <- s
+		return textual("done")
+	}}}}
+	run := start(t, a, "go")
+	ready <- run
+	if s := <-during; s.Status != pawl.StatusRunning || s.Cost != nil {
+		t.Errorf("during the first call: status %s, cost %+v", s.Status, s.Cost)
+	}
+	if s = final(t, run); s.Cost == nil || !s.Cost.Priced {
+		t.Errorf("with a call: cost %+v", s.Cost)
 	}
 }
 

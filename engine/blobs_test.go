@@ -142,7 +142,7 @@ func TestContentThatWasAlteredIsNotRead(t *testing.T) {
 	}
 }
 
-// rows: HAR-6
+// rows: HAR-6, HAR-48
 func TestALongOutputOfAFailedCallIsCutWithinItsStructure(t *testing.T) {
 	whole := strings.Repeat("\"quoted\"\n", 2000)
 	r := newRig(t).tools(printing("fail", tool.Result{Output: whole}, errors.New("it broke")),

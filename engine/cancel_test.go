@@ -20,6 +20,7 @@ import (
 	"github.com/pawlrun/pawl/tool"
 )
 
+// rows: HAR-17
 func TestACancelReachesToolsAndSettlesEveryCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		started := make(chan struct{}, 2)
@@ -37,11 +38,19 @@ func TestACancelReachesToolsAndSettlesEveryCall(t *testing.T) {
 			t.Errorf("outcome %+v", o)
 		}
 		for _, res := range results(r.whole(run.ID)) {
-			if res.ErrorType != event.ErrorCancelled {
+			if res.ErrorType != event.ErrorCancelled || !structured(res) {
 				t.Errorf("result of %s is %s: %s", res.CallID, res.ErrorType, res.Output)
 			}
 		}
 	})
+}
+
+// structured says that what the model is told of a failure is an object that names
+// its kind.
+func structured(r event.ToolResult) bool {
+	var said struct{ Error, Type string }
+	err := json.Unmarshal([]byte(r.Output), &said)
+	return err == nil && r.IsError && said.Error != "" && said.Type == string(r.ErrorType)
 }
 
 func TestACancelReachesTheModel(t *testing.T) {
@@ -96,7 +105,7 @@ func TestARunWhoseContextHasEndedIsNotCreated(t *testing.T) {
 	}
 }
 
-// rows: ALF-42
+// rows: ALF-8, ALF-42
 func TestACancelThatComesBeforeTheFirstCallLeavesTheModelAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -193,6 +202,7 @@ func TestAModelThatIgnoresItsContextIsGivenUpAndHeardNoMore(t *testing.T) {
 	})
 }
 
+// rows: HAR-18
 func TestAToolIsStoppedAtItsTimeoutAndTheRunGoesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slow := blocking("slow", make(chan struct{}, 1))
@@ -202,7 +212,7 @@ func TestAToolIsStoppedAtItsTimeoutAndTheRunGoesOn(t *testing.T) {
 		if o := outcome(t, run); !o.OK {
 			t.Errorf("outcome %+v", o)
 		}
-		if res := results(r.whole(run.ID)); res[0].ErrorType != event.ErrorTimeout || res[0].DurationMs != 3000 {
+		if res := results(r.whole(run.ID)); res[0].ErrorType != event.ErrorTimeout || res[0].DurationMs != 3000 || !structured(res[0]) {
 			t.Errorf("result %+v", res[0])
 		}
 	})

@@ -322,7 +322,7 @@ func TestAHookThatIsNotThereAnyMoreIsClosed(t *testing.T) {
 // to be trusted is settled before the hooks behind the call are heard; the fence
 // is put up around what they leave of it.
 //
-// rows: ALF-65, ALF-66, ALF-72
+// rows: ALF-65, ALF-66, ALF-72, HAR-1
 func TestTheStepsOfACallComeInTheirOrder(t *testing.T) {
 	var steps []string
 	note := func(format string, args ...any) { steps = append(steps, fmt.Sprintf(format, args...)) }

@@ -15,7 +15,7 @@ import (
 // declares, and nothing else: each class of work is a tool that declares what
 // such a tool does.
 //
-// rows: HAR-62, HAR-63, HAR-64
+// rows: ALF-56, ALF-57, HAR-62, HAR-63, HAR-64
 func TestOnlyIndependentReadsRunBesideEachOther(t *testing.T) {
 	type declared struct {
 		effect               event.Effect

@@ -3,6 +3,7 @@ package engine_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -11,7 +12,7 @@ import (
 	"github.com/pawlrun/pawl/tool"
 )
 
-// rows: HAR-8, HAR-37, ALF-68
+// rows: HAR-8, HAR-37, HAR-61, ALF-68
 func TestAResultCanBeTracedToItsCallItsCycleAndItsRun(t *testing.T) {
 	var got []tool.Call
 	note := tool.Tool{
@@ -29,7 +30,7 @@ func TestAResultCanBeTracedToItsCallItsCycleAndItsRun(t *testing.T) {
 	run := r.start(t.Context())
 	events := drain(t, run, false)
 
-	requested := map[string]event.ToolCall{}
+	requested, keys := map[string]event.ToolCall{}, map[string]string{}
 	var settled []string
 	for _, e := range events {
 		switch d := e.Data.(type) {
@@ -38,10 +39,15 @@ func TestAResultCanBeTracedToItsCallItsCycleAndItsRun(t *testing.T) {
 			if e.Run != run.ID || e.Cycle == 0 || !strings.HasPrefix(d.CallID, run.ID+"-") {
 				t.Errorf("call %s is of run %q and cycle %d", d.CallID, e.Run, e.Cycle)
 			}
+		case event.ToolStarted:
+			keys[d.CallID] = d.Key
 		case event.ToolResult:
 			call := requested[d.CallID]
 			if want := "noted " + string(call.Args); d.Output != want || d.Tool != call.Tool {
 				t.Errorf("result of %s is %q of %s, want %q of %s", d.CallID, d.Output, d.Tool, want, call.Tool)
+			}
+			if prefix := fmt.Sprintf("%s-%d-", run.ID, e.Cycle); e.Run != run.ID || !strings.HasPrefix(d.CallID, prefix) {
+				t.Errorf("the result of %s is of run %q and cycle %d", d.CallID, e.Run, e.Cycle)
 			}
 			settled = append(settled, d.CallID)
 		}
@@ -52,6 +58,9 @@ func TestAResultCanBeTracedToItsCallItsCycleAndItsRun(t *testing.T) {
 	for i, c := range got {
 		if c.ID != settled[i] || string(c.Args) != string(requested[c.ID].Args) {
 			t.Errorf("the tool was given %s %s for call %s", c.ID, c.Args, settled[i])
+		}
+		if c.Key == "" || c.Key != keys[c.ID] {
+			t.Errorf("the tool was given the key %q for call %s, which was begun under %q", c.Key, c.ID, keys[c.ID])
 		}
 	}
 }

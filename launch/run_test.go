@@ -218,6 +218,37 @@ func TestRunIsResumedThoughItsFilesAreGone(t *testing.T) {
 	}
 }
 
+// rows: HAR-24
+func TestAToolThatTheRunMayNotUseIsNotInTheModelsView(t *testing.T) {
+	for name, c := range map[string]struct {
+		file string
+		want []string
+	}{
+		"all that is allowed":       {"tools: {allow: [fs.glob, fs.list, fs.write]}", []string{"fs.glob", "fs.list", "fs.write", "result.read"}},
+		"a rule denies every call":  {"tools: {allow: [fs.glob, fs.list, fs.write], rules: [{deny: fs.list}]}", []string{"fs.glob", "fs.write", "result.read"}},
+		"a rule denies single ones": {"tools: {allow: [fs.glob, fs.list], rules: [{deny: fs.list, path: secret/**}]}", []string{"fs.glob", "fs.list", "result.read"}},
+		"a run that only plans":     {"tools: {allow: [fs.glob, fs.write], mode: plan}", []string{"fs.glob", "result.read"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var sent recorder
+			started, _, env := start(t, file(t, c.file), options(t))
+			run(t, memory.New(nil), started, sent.wrap(env))
+			for i, r := range sent.requests {
+				var got []string
+				for _, d := range r.Tools {
+					got = append(got, d.Name)
+				}
+				if !slices.Equal(got, c.want) {
+					t.Errorf("request %d: the model sees %v, want %v", i+1, got, c.want)
+				}
+			}
+			if len(sent.requests) == 0 {
+				t.Error("no model was asked")
+			}
+		})
+	}
+}
+
 // rows: ALF-82
 func TestPromptOfTheFileIsTheSystemTextOfEveryRequest(t *testing.T) {
 	var sent recorder

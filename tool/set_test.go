@@ -101,7 +101,7 @@ func TestResolveSaysWhatIsWrongWithACallBeforeItRuns(t *testing.T) {
 	}
 }
 
-// rows: ALF-18
+// rows: ALF-18, ALF-56
 func TestResolveCarriesTheDeclarationOfTheTool(t *testing.T) {
 	s := newSet(t, tool.Tool{
 		Name: "x", Effect: event.EffectIdempotent, ReadOnly: true, Run: noop, Schema: json.RawMessage(`{"type":"object"}`),

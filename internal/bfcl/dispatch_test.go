@@ -20,6 +20,7 @@ import (
 	"github.com/pawlrun/pawl/llm"
 	"github.com/pawlrun/pawl/machine"
 	"github.com/pawlrun/pawl/machine/agent"
+	"github.com/pawlrun/pawl/policy"
 	"github.com/pawlrun/pawl/tool"
 )
 
@@ -64,7 +65,7 @@ type received struct {
 	calls map[string]any
 }
 
-func ask(ctx context.Context, e *engine.Engine, w wireFormat, q question) error {
+func ask(ctx context.Context, e *engine.Engine, w wireFormat, q question, rules ...policy.Rule) error {
 	got := received{calls: map[string]any{}}
 	var tools []tool.Tool
 	for _, f := range q.Function {
@@ -94,9 +95,12 @@ func ask(ctx context.Context, e *engine.Engine, w wireFormat, q question) error 
 	for _, d := range set.Defs() {
 		s.local = append(s.local, d.Name)
 	}
-	outcome, err := run(ctx, e, w.open(&http.Client{Transport: s}), set, q.text())
+	r, outcome, err := run(ctx, e, w.open(&http.Client{Transport: s}), set, q.text(), rules...)
 	if err != nil {
 		return err
+	}
+	if len(rules) > 0 {
+		return stopped(ctx, r, s.calls, &got)
 	}
 	if outcome.Reason != event.ReasonFinalAnswer || outcome.FinalOutput != "done" {
 		return fmt.Errorf("the run ended with %s: %+v", outcome.Reason, outcome.Error)
@@ -104,24 +108,70 @@ func ask(ctx context.Context, e *engine.Engine, w wireFormat, q question) error 
 	return compare(s.calls, &got)
 }
 
-func run(ctx context.Context, e *engine.Engine, model llm.Model, set *tool.Set, task string) (*event.Outcome, error) {
+// stopped wants each right call in the journal, with the decision that kept it
+// from its tool.
+func stopped(ctx context.Context, r *engine.Run, want []call, got *received) error {
+	if len(got.calls) > 0 {
+		return fmt.Errorf("%d denied calls were dispatched", len(got.calls))
+	}
+	var asked, story []string
+	for range want {
+		asked = append(asked, "tool_call", "policy.decision deny", "tool_result "+string(event.ErrorDenied))
+	}
+	for e, err := range r.Events(ctx, false) {
+		if err != nil {
+			return err
+		}
+		switch d := e.Data.(type) {
+		case event.ToolCall:
+			story = append(story, "tool_call")
+		case event.PolicyDecision:
+			story = append(story, "policy.decision "+string(d.Decision))
+		case event.ToolStarted:
+			story = append(story, "tool.started")
+		case event.ToolResult:
+			story = append(story, "tool_result "+string(d.ErrorType))
+		}
+	}
+	slices.Sort(asked)
+	slices.Sort(story)
+	if diff := cmp.Diff(asked, story); diff != "" {
+		return fmt.Errorf("(-want +got)\n%s", diff)
+	}
+	return nil
+}
+
+// rows: HAR-88
+func TestEveryCallIsJudgedAndJournalledOnAllFourWires(t *testing.T) {
+	e := engine.New(memory.New(nil), func(string) (machine.Machine, error) { return agent.New(), nil }, engine.Options{})
+	defer e.Close()
+	for _, w := range wires() {
+		for _, q := range load(t, "parallel")[:3] {
+			if err := ask(t.Context(), e, w, q, policy.Rule{Decision: event.DecisionDeny, Tool: "*"}); err != nil {
+				t.Errorf("%s on %s: %v", q.ID, w.name, err)
+			}
+		}
+	}
+}
+
+func run(ctx context.Context, e *engine.Engine, model llm.Model, set *tool.Set, task string, rules ...policy.Rule) (*engine.Run, *event.Outcome, error) {
 	cfg := agent.Config{Targets: []agent.Target{{Model: "test/m", Price: &llm.Price{}}}, Tools: set.Defs(), Whole: true}
-	cfg.Policy.Declared = true
+	cfg.Policy.Declared, cfg.Policy.Rules = true, rules
 	started, err := agent.Start(cfg.WithDefaults(), llm.UserText(task))
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	r, err := e.Start(ctx, started, engine.Env{
 		Model: func(string) (llm.Model, string, error) { return model, "m", nil }, Tools: set,
 	})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	state, err := r.Wait(ctx)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return state.Outcome, nil
+	return r, state.Outcome, nil
 }
 
 // compare holds what the tools received against the right calls, in order.

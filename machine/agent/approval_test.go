@@ -14,7 +14,7 @@ import (
 	"github.com/pawlrun/pawl/policy"
 )
 
-// rows: ALDO-58, ALDO-61, ALDO-62, HAR-35, HAR-65, HAR-66
+// rows: ALDO-58, ALDO-61, ALDO-62, HAR-35, HAR-65..67
 func TestApprovals(t *testing.T) {
 	ask := agent.Config{Policy: gated("send", "put")}
 	hour := agent.Config{Policy: ask.Policy, Approvals: agent.Approvals{Seconds: 3600}}

@@ -13,6 +13,7 @@ func conditionOn(text string) agent.Config {
 	return agent.Config{Conditions: []stop.Condition{{Kind: stop.TextIncludes, Text: text}}}
 }
 
+// rows: ALF-8
 func TestCommands(t *testing.T) {
 	golden(t, "command", []scenario{
 		{"a message joins the history at the next boundary", agent.Config{}, func(p *play) {

@@ -70,7 +70,7 @@ func (p *play) work(n int) {
 
 func first(messages []*llm.Message) string { return messages[0].Text() }
 
-// rows: ALDO-5, ALDO-18..20, ALDO-28, ALDO-39, ALDO-47, HAR-23
+// rows: ALDO-5, ALDO-18..20, ALDO-28, ALDO-39, ALDO-47, HAR-23, HAR-1
 func TestTheHistoryIsCompressedBetweenCyclesWhenItIsDueAndNotBefore(t *testing.T) {
 	p := newPlay(t, windowed(compact.Settings{Strategy: compact.RollingWindow, Inclusive: true}))
 	for p.cycle < 20 {
@@ -166,10 +166,15 @@ func TestARaiseLeavesWhatIsSetAsideForACallInFlight(t *testing.T) {
 
 // rows: ALF-9, ALF-45, ALF-53..55
 func TestASummaryThatFailsLeavesTheHistoryAndTheLoopGoesOn(t *testing.T) {
-	p := newPlay(t, windowed(compact.Settings{Strategy: compact.SummarizeOlder}))
+	cfg := windowed(compact.Settings{Strategy: compact.SummarizeOlder})
+	cfg.System, cfg.Tools = "You mend.", []llm.ToolDef{{Name: "read"}}
+	p := newPlay(t, cfg)
 	p.work(30)
-	if p.call.Purpose != event.PurposeSummary || p.call.Request.System == "" || len(p.call.Request.Tools) > 0 {
+	if p.call.Purpose != event.PurposeSummary || !strings.HasPrefix(p.call.Request.System, "You compact the history") || len(p.call.Request.Tools) > 0 {
 		t.Fatalf("%+v", p.call)
+	}
+	if asked := p.call.Request.Messages; len(asked) != 1 || !strings.Contains(asked[0].Text(), "USER: do it\n") {
+		t.Fatalf("the summary is asked for with %d messages", len(asked))
 	}
 	before, _ := p.live.Conversation()
 	p.breaks(llm.ClassQuota)

@@ -24,6 +24,7 @@ func meet(p *play) {
 	p.results("c2.1=the secret")
 }
 
+// rows: HAR-33
 func TestOutgoingCallsAskOnceUntrustedTextAndPrivateDataHaveMet(t *testing.T) {
 	golden(t, "taint", []scenario{
 		{"all three meet, and a person lets the call through", agent.Config{}, func(p *play) {

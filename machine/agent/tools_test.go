@@ -14,7 +14,7 @@ import (
 
 func gated(tools ...string) policy.Rules { return policy.Rules{Gates: tools} }
 
-// rows: ALDO-43, ALDO-44, ALDO-54, ALF-14, ALF-56..60, HAR-28
+// rows: ALDO-43, ALDO-44, ALDO-54, ALF-14, ALF-56..60, HAR-28, HAR-62
 func TestDispatch(t *testing.T) {
 	mode := func(d agent.Dispatch) agent.Config { return agent.Config{Dispatch: d} }
 	mixed := []string{"read a", "read b", "send c", "read d"}
@@ -209,8 +209,14 @@ func TestEveryCallGetsOneResult(t *testing.T) {
 			p.command(event.CancelRequested{Reason: "give up"})
 			p.resume()
 		}},
-		{"a call without a permission is denied and says why", agent.Config{Policy: gated("send"), Approve: agent.ApproveDeny}, func(p *play) {
+		{"a call that its owner rejects beforehand says so", agent.Config{Policy: gated("send"), Approve: agent.ApproveDeny}, func(p *play) {
 			p.answer(asks("", "send a"))
+		}},
+		{"a call that a rule denies is not run and says why", agent.Config{Policy: policy.Rules{Rules: []policy.Rule{
+			{Decision: event.DecisionDeny, Tool: "send", Reason: `no "mail" today`},
+		}}}, func(p *play) {
+			p.answer(asks("", "send a", "read b"))
+			p.results("c1.2=B")
 		}},
 	})
 }

@@ -423,6 +423,7 @@ func TestAProxyIsAskedForWhatMayBeReached(t *testing.T) {
 	}
 }
 
+// rows: HAR-63
 func TestTheToolDeclaresThatItIsAWayOut(t *testing.T) {
 	set, err := tool.NewSet(web.New(web.Options{}))
 	if err != nil {
