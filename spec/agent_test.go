@@ -46,6 +46,26 @@ func TestAgentBuiltInCodeIsHeldToTheRulesOfAFile(t *testing.T) {
 	}
 }
 
+// Problems of an agent without a file have no places to be told in the order of.
+func TestProblemsWithoutPlacesAreToldInTheSameOrder(t *testing.T) {
+	a := &spec.Agent{
+		Identity: spec.Identity{Name: "x"}, ModelPolicy: spec.ModelPolicy{Primary: spec.Model{Model: "scripted/a.yaml"}},
+		Tools: spec.Tools{
+			Approvals: map[string]string{"fs.read": "a", "fs.edit": "b", "fs.list": "c", "fs.write": "d"},
+			Rules:     []spec.Rule{{Allow: "no.a", Ask: "no.b", Deny: "no.c", Sandbox: "no.d"}},
+		},
+	}
+	first := a.Validate(rules)
+	if first == nil || strings.Count(first.Error(), "\n") < 8 {
+		t.Fatalf("problems: %v", first)
+	}
+	for range 20 {
+		if again := a.Validate(rules); again.Error() != first.Error() {
+			t.Fatalf("once\n%v\nthen\n%v", first, again)
+		}
+	}
+}
+
 func TestTextOfAnAgentBuiltInCodeRestoresIt(t *testing.T) {
 	for name, a := range map[string]*spec.Agent{
 		"hooks": {

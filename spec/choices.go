@@ -3,6 +3,7 @@ package spec
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 )
 
@@ -49,7 +50,9 @@ func (r *report) chosen(v reflect.Value, path string, allowed []string) {
 			r.chosen(v.Index(i), fmt.Sprintf("%s[%d]", path, i), allowed)
 		}
 	case reflect.Map:
-		for _, key := range v.MapKeys() {
+		keys := v.MapKeys()
+		slices.SortFunc(keys, func(a, b reflect.Value) int { return strings.Compare(a.String(), b.String()) })
+		for _, key := range keys {
 			r.chosen(v.MapIndex(key), join(path, key.String()), allowed)
 		}
 	}

@@ -34,9 +34,9 @@ func (p Rule) validate(r *report, path string, t *Tools, o Options) {
 	if given != 1 {
 		r.at(path, "one of allow, ask, deny and sandbox, with the name of a tool", "has %d of them", given)
 	}
-	for key, tool := range map[string]string{"allow": p.Allow, "ask": p.Ask, "deny": p.Deny, "sandbox": p.Sandbox} {
-		if tool != "" && !strings.Contains(tool, "*") {
-			t.known(r, path+"."+key, tool, o)
+	for _, named := range []struct{ key, tool string }{{"allow", p.Allow}, {"ask", p.Ask}, {"deny", p.Deny}, {"sandbox", p.Sandbox}} {
+		if named.tool != "" && !strings.Contains(named.tool, "*") {
+			t.known(r, path+"."+named.key, named.tool, o)
 		}
 	}
 	if p.Path != "" && !policy.Pattern(p.Path).Valid() {
