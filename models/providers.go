@@ -99,5 +99,5 @@ func (r *Resolver) client(provider, proxy string) (*http.Client, error) {
 			return nil, err
 		}
 	}
-	return transport.New(o), nil
+	return transport.New(o)
 }

@@ -105,9 +105,9 @@ func TestNextRequestWaitsForTheResetOfWhateverIsUsedUp(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				provider := &says{status: c.status, header: c.header()}
 				var limiter transport.Limiter
-				one := transport.New(transport.Options{Base: &http.Client{Transport: provider}, Limiter: &limiter, Provider: "acme"})
-				two := transport.New(transport.Options{Base: &http.Client{Transport: provider}, Limiter: &limiter, Provider: "acme"})
-				other := transport.New(transport.Options{Base: &http.Client{Transport: provider}, Limiter: &limiter, Provider: "other"})
+				one := client(t, transport.Options{Base: &http.Client{Transport: provider}, Limiter: &limiter, Provider: "acme"})
+				two := client(t, transport.Options{Base: &http.Client{Transport: provider}, Limiter: &limiter, Provider: "acme"})
+				other := client(t, transport.Options{Base: &http.Client{Transport: provider}, Limiter: &limiter, Provider: "other"})
 				if err := ask(t.Context(), one); err != nil {
 					t.Fatal(err)
 				}
@@ -126,7 +126,7 @@ func TestNextRequestWaitsForTheResetOfWhateverIsUsedUp(t *testing.T) {
 func TestAWaitEndsWithItsContextAndNothingIsSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		provider := &says{status: 429, header: headers("Retry-After", "50")}
-		c := transport.New(transport.Options{Base: &http.Client{Transport: provider}, Limiter: new(transport.Limiter), Provider: "acme"})
+		c := client(t, transport.Options{Base: &http.Client{Transport: provider}, Limiter: new(transport.Limiter), Provider: "acme"})
 		if err := ask(t.Context(), c); err != nil {
 			t.Fatal(err)
 		}
@@ -146,7 +146,7 @@ func TestAWaitEndsWithItsContextAndNothingIsSent(t *testing.T) {
 func TestAHoldThatIsTooLongIsTheMachinesToDecide(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		provider := &says{status: 200, header: headers("X-Ratelimit-Remaining-Requests", "0", "X-Ratelimit-Reset-Requests", "2h")}
-		c := transport.New(transport.Options{Base: &http.Client{Transport: provider}, Limiter: new(transport.Limiter), Provider: "acme"})
+		c := client(t, transport.Options{Base: &http.Client{Transport: provider}, Limiter: new(transport.Limiter), Provider: "acme"})
 		if err := ask(t.Context(), c); err != nil {
 			t.Fatal(err)
 		}
@@ -223,7 +223,7 @@ func TestManyRunsTogetherStayWithinTheLimit(t *testing.T) {
 	}
 	base := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}}
 	client := func() *http.Client {
-		return transport.New(transport.Options{Base: base, Limiter: &limiter, Provider: "acme"})
+		return client(t, transport.Options{Base: base, Limiter: &limiter, Provider: "acme"})
 	}
 	if err := send(client()); err != nil {
 		t.Fatal(err)
@@ -248,9 +248,34 @@ func TestManyRunsTogetherStayWithinTheLimit(t *testing.T) {
 	t.Logf("%d requests in %d windows of %d", provider.answered, provider.windows, provider.limit)
 }
 
+// client is a client that can be made.
+func client(t *testing.T, o transport.Options) *http.Client {
+	t.Helper()
+	c, err := transport.New(o)
+	if err != nil {
+		t.Error(err)
+	}
+	return c
+}
+
+// Who names a proxy wants no request to go past it.
+func TestAProxyIsNotLeftOutBeforeATransportThatTakesNone(t *testing.T) {
+	base := &http.Client{Transport: roundTripper(func(*http.Request) (*http.Response, error) { return nil, errors.New("sent past the proxy") })}
+	if _, err := transport.New(transport.Options{Base: base, Proxy: &url.URL{Scheme: "http", Host: "proxy.example:3128"}}); !errors.Is(err, transport.ErrNoProxy) {
+		t.Errorf("got %v", err)
+	}
+	if _, err := transport.New(transport.Options{Base: base}); err != nil {
+		t.Error(err)
+	}
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
 func TestProxyReplacesThatOfTheEnvironment(t *testing.T) {
 	proxy := &url.URL{Scheme: "http", Host: "proxy.example:3128"}
-	c := transport.New(transport.Options{Proxy: proxy})
+	c := client(t, transport.Options{Proxy: proxy})
 	got, err := c.Transport.(*http.Transport).Proxy(httptest.NewRequest(http.MethodPost, "http://api.example", nil))
 	if err != nil || got.String() != proxy.String() {
 		t.Errorf("the proxy is %v, %v", got, err)
@@ -267,7 +292,7 @@ func FuzzHeadersNeverHoldForLong(f *testing.F) {
 			"X-Ratelimit-Remaining-Tokens", tokens, "Anthropic-Ratelimit-Tokens-Remaining", tokens,
 			"X-Ratelimit-Reset-Tokens", tokensReset, "Anthropic-Ratelimit-Tokens-Reset", tokensReset, "Retry-After", after)}
 		synctest.Test(t, func(t *testing.T) {
-			c := transport.New(transport.Options{Base: &http.Client{Transport: provider}, Limiter: new(transport.Limiter), Provider: "acme"})
+			c := client(t, transport.Options{Base: &http.Client{Transport: provider}, Limiter: new(transport.Limiter), Provider: "acme"})
 			_ = ask(t.Context(), c)
 			begin := time.Now()
 			_ = ask(t.Context(), c)
@@ -304,7 +329,7 @@ func TestTheFirstBurstIsSmallWhileNothingIsKnown(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				provider := &held{after: c.answers}
 				var limiter transport.Limiter
-				client := transport.New(transport.Options{Base: &http.Client{Transport: provider}, Limiter: &limiter, Provider: "acme"})
+				client := client(t, transport.Options{Base: &http.Client{Transport: provider}, Limiter: &limiter, Provider: "acme"})
 				var all sync.WaitGroup
 				for range runs {
 					all.Go(func() {

@@ -3,6 +3,7 @@
 package transport
 
 import (
+	"errors"
 	"net/http"
 	"net/url"
 
@@ -21,14 +22,22 @@ type Options struct {
 	Provider string
 }
 
+// ErrNoProxy is returned for a proxy in front of a transport that takes none.
+var ErrNoProxy = errors.New("transport: the client sends by a transport of its own, which takes no proxy from here; name the proxy there")
+
 // New returns a client. Redirects are not followed unless Base has a policy of
-// its own.
-func New(o Options) *http.Client {
+// its own. The error is [ErrNoProxy] where requests would go past the proxy,
+// because Base sends them by something else than an [*http.Transport].
+func New(o Options) (*http.Client, error) {
 	client := *wire.WithoutRedirects(o.Base)
 	if client.Transport == nil {
 		client.Transport = wire.NewHTTP().Transport
 	}
-	if t, ok := client.Transport.(*http.Transport); ok && o.Proxy != nil {
+	if o.Proxy != nil {
+		t, ok := client.Transport.(*http.Transport)
+		if !ok {
+			return nil, ErrNoProxy
+		}
 		t = t.Clone()
 		t.Proxy = http.ProxyURL(o.Proxy)
 		client.Transport = t
@@ -36,5 +45,5 @@ func New(o Options) *http.Client {
 	if o.Limiter != nil {
 		client.Transport = &limited{gate: o.Limiter.gate(o.Provider), base: client.Transport}
 	}
-	return &client
+	return &client, nil
 }
