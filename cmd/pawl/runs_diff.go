@@ -1,12 +1,14 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"regexp"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -54,6 +56,8 @@ type diff struct {
 	Same   int64       `json:"same"`
 	PartAt *parting    `json:"partAt,omitempty"`
 	Cycles []cyclePair `json:"cycles"`
+	// left and right are the first that is not alike, in words.
+	left, right string
 }
 
 // parting is the first event that differs, as each run has it; one that has
@@ -256,6 +260,7 @@ func (s *session) diff(ctx context.Context, left, right journal.Run) (diff, erro
 	d.Same = int64(n)
 	if n < len(l.plain) || n < len(r.plain) {
 		d.PartAt = &parting{}
+		d.left, d.right = l.told(n, r), r.told(n, l)
 		if d.PartAt.Left, err = l.at(n); err != nil {
 			return d, err
 		}
@@ -284,6 +289,32 @@ func (s *side) at(n int) (json.RawMessage, error) {
 	return s.events[n].MarshalJSON()
 }
 
+// told is an event from shortly before the place at which it is another than
+// the other side's.
+func (s *side) told(n int, other *side) string {
+	if n >= len(s.events) {
+		return "nothing more"
+	}
+	_, data, _ := bytes.Cut(s.plain[n], []byte(`"data":`))
+	from := 0
+	if n < len(other.events) {
+		_, theirs, _ := bytes.Cut(other.plain[n], []byte(`"data":`))
+		for from < len(data) && from < len(theirs) && data[from] == theirs[from] {
+			from++
+		}
+	}
+	const before, shown = 60, 300
+	from = max(from-before, 0)
+	for from > 0 && !utf8.RuneStart(data[from]) {
+		from--
+	}
+	text := string(data[from:])
+	if from > 0 {
+		text = "…" + text
+	}
+	return fmt.Sprintf("event %d, %s: %s", s.events[n].Seq, s.events[n].Type(), firstLine(text, shown))
+}
+
 func alike(a, b cycleSide) bool {
 	left, err := json.Marshal(a)
 	right, errRight := json.Marshal(b)
@@ -296,16 +327,7 @@ func (a *app) printDiff(d diff) error {
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s and %s have %s in common and part here:\n", d.Left, d.Right, plural(int(d.Same), "event"))
-	for _, side := range []struct {
-		run  string
-		body json.RawMessage
-	}{{d.Left, d.PartAt.Left}, {d.Right, d.PartAt.Right}} {
-		text := "nothing more"
-		if side.body != nil {
-			text = firstLine(string(side.body), 300)
-		}
-		fmt.Fprintf(&b, "  %s  %s\n", side.run, text)
-	}
+	fmt.Fprintf(&b, "  %s  %s\n  %s  %s\n", d.Left, d.left, d.Right, d.right)
 	for _, c := range d.Cycles {
 		if c.Same {
 			continue
