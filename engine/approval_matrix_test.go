@@ -20,6 +20,8 @@ import (
 // An approval in every combination of what may be true around it: decided yes or
 // no, streamed or not, with reasoning that must return untouched or without,
 // and with a provider that gives every call the same id (FIELD 11.1).
+//
+// rows: ALDO-58
 func TestApprovalsInEveryCombination(t *testing.T) {
 	for _, approve := range []bool{true, false} {
 		for _, whole := range []bool{true, false} {

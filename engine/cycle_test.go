@@ -143,7 +143,7 @@ func TestACycleTellsAllOfWhatWasAskedAndWhatCame(t *testing.T) {
 	}
 }
 
-// rows: ALF-56..59, ALDO-43, ALDO-54
+// rows: ALF-56..59, ALDO-54
 func TestSlowReadsFinishInAnyOrderAndResultsKeepTheModelsOrder(t *testing.T) {
 	// The first read returns only once the second's result is in the journal.
 	settled := make(chan struct{})

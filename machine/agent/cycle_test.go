@@ -31,6 +31,16 @@ func TestCycle(t *testing.T) {
 			p.answer(asks("", "read b"))
 			p.results("c2.1=B")
 		}},
+		{"the ceiling is the run's, whoever drives it", agent.Config{Limits: cycles(2), OnLimit: agent.OnLimitOK}, func(p *play) {
+			p.answer(asks("", "read a"))
+			p.crash()
+			p.resume()
+			p.results("c1.1=A")
+			p.crash()
+			p.resume()
+			p.answer(asks("", "read b"))
+			p.results("c2.1=B")
+		}},
 		{"the ceiling is a stop by default", agent.Config{Limits: cycles(1)}, func(p *play) {
 			p.answer(asks("", "read a"))
 			p.results("c1.1=A")
