@@ -58,8 +58,8 @@ func (c *compaction) begin() {
 }
 
 // contextSize estimates the next request: system text, tools, conversation,
-// and the messages that will join it.
-func (m *Machine) contextSize(messages []*llm.Message) (sizes []int, total int) {
+// and the messages that will join it; more of them than the run knows of.
+func (m *Machine) contextSize(messages []*llm.Message, more ...*llm.Message) (sizes []int, total int) {
 	c := &m.compaction
 	if c.overhead == 0 {
 		c.overhead = compact.Overhead(m.system, m.cfg.Tools)
@@ -72,7 +72,7 @@ func (m *Machine) contextSize(messages []*llm.Message) (sizes []int, total int) 
 			total += n
 		}
 	}
-	return sizes, total + compact.Messages(m.inputs)
+	return sizes, total + compact.Messages(m.inputs) + compact.Messages(more)
 }
 
 // window is the context window that holds for the model in use. A limit on the
@@ -87,8 +87,9 @@ func (m *Machine) window() (tokens int, known bool) {
 
 // nextCompaction makes the conversation shorter when that is due, between a
 // settled cycle and the next call (REQUIREMENTS C-4), and says whether
-// something was to be done: the next call waits for it (F11).
-func (m *Machine) nextCompaction() bool {
+// something was to be done: the next call waits for it (F11). more is what will
+// be said before that call.
+func (m *Machine) nextCompaction(more ...*llm.Message) bool {
 	c := &m.compaction
 	if m.cfg.Compact.Off {
 		return false
@@ -98,7 +99,7 @@ func (m *Machine) nextCompaction() bool {
 		m.internal(err)
 		return true
 	}
-	sizes, used := m.contextSize(messages)
+	sizes, used := m.contextSize(messages, more...)
 	window, known := m.window()
 	forced := c.overflow == reliefDue
 	measured := used

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pawlrun/pawl/budget"
 	"github.com/pawlrun/pawl/compact"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/llm"
@@ -77,6 +78,73 @@ func TestNothingIsCompressedForARunThatIsAboutToEnd(t *testing.T) {
 			}
 		})
 	}
+}
+
+// What the loop says so that the model goes on comes last, behind what compaction
+// leaves, and counts for the size of the request that follows.
+//
+// rows: ALDO-47, ALDO-48
+func TestACycleWithoutCallsIsCompressedBeforeItIsNudged(t *testing.T) {
+	for name, c := range map[string]struct {
+		strategy compact.Strategy
+		nudge    string
+	}{
+		"rolled":                              {compact.RollingWindow, "go on"},
+		"summed up":                           {compact.PeriodicSummary, "go on"},
+		"due by the words of the nudge alone": {compact.RollingWindow, strings.Repeat("go on ", 100)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg := windowed(compact.Settings{Strategy: c.strategy, Inclusive: true})
+			cfg.OnNoToolCall, cfg.MaxNudges, cfg.NudgeText = agent.NoToolCallNudge, budget.None, c.nudge
+			p := newPlay(t, cfg)
+			for p.cycle < 30 {
+				if p.call.Purpose != "" {
+					p.answer(says("what happened"))
+					continue
+				}
+				p.answer(says(strings.Repeat(fmt.Sprint("step ", p.cycle, " is done, "), 30)))
+				if sent := p.call.Request.Messages; p.call.Purpose == "" && (sent[len(sent)-1].Text() != c.nudge || sent[len(sent)-2].Role != llm.RoleAssistant) {
+					t.Fatalf("the newest messages are %+v and %+v", sent[len(sent)-2], sent[len(sent)-1])
+				}
+			}
+			if len(p.compressed()) < 3 {
+				t.Fatalf("%d compactions", len(p.compressed()))
+			}
+			types := p.types()
+			for i, kind := range types {
+				if kind == event.TypeHistoryCompressed && types[i+1] != event.TypeNudge {
+					t.Errorf("event %d, a compaction, is followed by %s", i+1, types[i+1])
+				}
+			}
+			p.check()
+		})
+	}
+}
+
+// A pause while the summary is made parks the run behind it; what was paid for is
+// used when the run goes on, and of the same messages that it was made of.
+func TestAPauseDuringASummaryBeforeANudgeKeepsTheSummary(t *testing.T) {
+	cfg := windowed(compact.Settings{Strategy: compact.SummarizeOlder})
+	cfg.OnNoToolCall, cfg.MaxNudges = agent.NoToolCallNudge, budget.None
+	p := newPlay(t, cfg)
+	for p.call.Purpose == "" {
+		p.answer(says(strings.Repeat(fmt.Sprint("step ", p.cycle, " is done, "), 20)))
+	}
+	before, _ := p.live.Conversation()
+	p.command(event.PauseRequested{})
+	p.answer(says("what happened"))
+	if d := p.live.State().Parked; d == nil || d.Reason != event.ParkPaused || len(p.compressed()) > 0 {
+		t.Fatalf("parked %+v after %d compactions", d, len(p.compressed()))
+	}
+	p.resume()
+	all := p.compressed()
+	if len(all) != 1 || all[0].Usage == nil || all[0].Kept+all[0].Dropped != len(before)+1 {
+		t.Fatalf("of %d messages: %+v", len(before), all)
+	}
+	if sent := p.call.Request.Messages; p.call.Purpose != "" || sent[len(sent)-1].Origin != llm.OriginLoop || len(sent) != all[0].Kept+1 {
+		t.Errorf("the next request has %d messages, of which %d were kept", len(sent), all[0].Kept)
+	}
+	p.check()
 }
 
 // REQUIREMENTS C-5: the trigger and its measure, each as its owner sets them.

@@ -132,11 +132,15 @@ func (m *Machine) withoutCalls() {
 	}
 }
 
-// nudge adds a user message, unless no cycle is left to answer it.
+// nudge adds a user message, unless no cycle is left to answer it. It comes behind
+// what compaction leaves (ALDO-47, ALDO-48), but for the one that takes away what
+// no provider would read again, not even for a summary.
 func (m *Machine) nudge(kind event.NudgeKind, text string) {
-	if m.atCeiling() {
+	switch {
+	case m.atCeiling(), m.pause && m.compaction.asked: // parks, and then goes on with the summary
 		m.nextCycle()
-		return
+	case kind != event.NudgeWithheld && !m.pause && curedByCompaction(m.refused(m.target())) && m.nextCompaction(llm.UserText(text)):
+	default:
+		m.record(event.Nudge{Kind: kind, Text: text})
 	}
-	m.record(event.Nudge{Kind: kind, Text: text})
 }

@@ -83,10 +83,8 @@ func (m *Machine) nextCycle() {
 		m.terminate(event.RunTerminatedBy{Reason: event.ReasonMaxCycles, Limit: "max_cycles"})
 	default:
 		refusal := m.refused(m.target())
-		if tooLong := refusal.Setting == "max_context_tokens_per_request"; (refusal.Setting == "" || tooLong) && m.nextCompaction() {
-			return
-		}
 		switch {
+		case curedByCompaction(refusal) && m.nextCompaction():
 		case refusal.Setting != "":
 			m.exhausted(refusal)
 		case m.account.id != "":
@@ -96,6 +94,12 @@ func (m *Machine) nextCycle() {
 			m.record(event.CycleStart{Cycle: m.cycle + 1, MaxCycles: m.cfg.Limits.MaxCycles})
 		}
 	}
+}
+
+// curedByCompaction says that nothing stands against another call, or nothing
+// that a shorter conversation would not put right.
+func curedByCompaction(r budget.Refusal) bool {
+	return r.Setting == "" || r.Setting == "max_context_tokens_per_request"
 }
 
 func (m *Machine) atCeiling() bool {
