@@ -19,7 +19,7 @@ func Plain(err error) string {
 func inner(name string) bool {
 	switch name {
 	case "agent", "attach", "budget", "compact", "conform", "control", "egress", "engine", "fs", "history", "journal", "launch", "llm",
-		"memory", "models", "pawl", "resolve", "sandbox", "secret", "server", "spec", "sqlite", "tool":
+		"memory", "models", "pawl", "resolve", "sandbox", "secret", "server", "spec", "sqlite", "tool", "transport":
 		return true
 	}
 	return false
