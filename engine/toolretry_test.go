@@ -18,6 +18,7 @@ import (
 
 	"github.com/pawlrun/pawl/engine"
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/llm/scripted"
 	"github.com/pawlrun/pawl/tool"
 )
@@ -218,6 +219,31 @@ func TestAnAttemptIsToldHowLongThoseBeforeItRan(t *testing.T) {
 		outcome(t, r.start(t.Context()))
 		if diff := cmp.Diff([]time.Duration{0, 3 * time.Second, 6 * time.Second}, spent); diff != "" {
 			t.Errorf("(-want +got)\n%s", diff)
+		}
+	})
+}
+
+func TestARunThatIsPausedDuringTheWaitForAnotherAttemptParksAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t).tools(flaky("look", tool.TransientAfter(errors.New("busy"), 50*time.Second))).
+			turns(scripted.Turn{ToolCalls: calls("look", `{}`)}, scripted.Turn{Text: "done"})
+		began := time.Now()
+		run := r.start(t.Context())
+		synctest.Wait()
+		r.send(journal.Command{Run: run.ID, Kind: journal.Pause})
+		if _, err := run.Wait(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		row, err := r.store.Run(t.Context(), run.ID)
+		if err != nil || row.State != journal.Paused || time.Since(began) >= time.Second {
+			t.Errorf("after %s the run is %s (%v)", time.Since(began), row.State, err)
+		}
+		next := r.resume(run.ID)
+		if o := outcome(t, next); o.Reason != event.ReasonFinalAnswer || time.Since(began) != 50*time.Second {
+			t.Errorf("ended with %+v after %s", o, time.Since(began))
+		}
+		if got := attempts(r.whole(run.ID)); len(got) != 2 {
+			t.Errorf("attempts %v", got)
 		}
 	})
 }

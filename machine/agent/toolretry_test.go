@@ -7,6 +7,7 @@ import (
 
 	"github.com/pawlrun/pawl/budget"
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/machine"
 	"github.com/pawlrun/pawl/machine/agent"
 )
 
@@ -212,4 +213,54 @@ func TestAnAttemptThatNobodyMadeCannotFail(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+}
+
+// A pause finds nothing under way while a tool waits for its next attempt, so the
+// run parks there as it does while it waits for its model.
+func TestAPauseParksARunThatOnlyWaitsForAnotherAttempt(t *testing.T) {
+	paused := func(p *play) bool {
+		s := p.live.State()
+		return s.Phase == machine.Parked && s.Parked.Reason == event.ParkPaused && len(p.runs) == 0
+	}
+	t.Run("that waits when it is told", func(t *testing.T) {
+		p := newPlay(t, agent.Config{})
+		p.answer(asks("", "read a", "put b"))
+		p.flops("c1.1", time.Minute)
+		p.command(event.PauseRequested{})
+		if !paused(p) {
+			t.Fatalf("it goes on:\n%s", p.log.String())
+		}
+		p.now = p.now.Add(20 * time.Second)
+		p.resume()
+		if len(p.runs) != 0 {
+			t.Fatalf("the attempt is made before its time:\n%s", p.log.String())
+		}
+		p.after(40 * time.Second)
+		p.results("c1.1=A", "c1.2=B")
+		p.concludes()
+	})
+	t.Run("that waits after it was told", func(t *testing.T) {
+		p := newPlay(t, agent.Config{})
+		p.answer(asks("", "read a"))
+		p.command(event.PauseRequested{})
+		p.flops("c1.1", time.Minute)
+		if !paused(p) {
+			t.Errorf("it goes on:\n%s", p.log.String())
+		}
+		p.check()
+	})
+	t.Run("and not while another call is under way", func(t *testing.T) {
+		p := newPlay(t, agent.Config{})
+		p.answer(asks("", "read a", "read b"))
+		p.flops("c1.1", time.Minute)
+		p.command(event.PauseRequested{})
+		if paused(p) {
+			t.Fatalf("it parks beside a call that runs:\n%s", p.log.String())
+		}
+		p.results("c1.2=B")
+		if !paused(p) {
+			t.Errorf("it goes on:\n%s", p.log.String())
+		}
+		p.check()
+	})
 }

@@ -3,10 +3,12 @@ package agent
 import (
 	"cmp"
 	"fmt"
+	"slices"
 
 	"github.com/pawlrun/pawl/budget"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/llm"
+	"github.com/pawlrun/pawl/machine"
 	"github.com/pawlrun/pawl/policy"
 )
 
@@ -36,6 +38,9 @@ func (m *Machine) nextCalls() {
 		}
 	}
 	switch {
+	case m.pause && m.onlyWaits():
+		m.actions = m.actions[:0]
+		m.record(event.RunParked{Reason: event.ParkPaused})
 	case len(m.actions) > 0:
 	case m.asking():
 		m.ask()
@@ -47,6 +52,15 @@ func (m *Machine) nextCalls() {
 		m.awaitChildren()
 	}
 	m.nextChildren()
+}
+
+// onlyWaits says that all that is due are further attempts whose time has not come,
+// and that nothing else is under way and nobody is waited for.
+func (m *Machine) onlyWaits() bool {
+	return m.standing.total.running == 0 && m.standing.total.waiting == 0 && len(m.actions) > 0 && !slices.ContainsFunc(m.actions, func(a machine.Action) bool {
+		run, ok := a.(machine.RunTool)
+		return !ok || !run.NotBefore.After(m.last)
+	})
 }
 
 // resolve asks for the facts about the calls. Nothing is decided about any of
