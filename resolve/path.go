@@ -4,12 +4,14 @@
 package resolve
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/pawlrun/pawl/event"
 )
@@ -122,10 +124,12 @@ func (w Workspace) link(abs string) (event.PathUse, bool) {
 }
 
 // maxLinks is how many symbolic links one path may lead through, and maxSteps
-// how many parts it may have when all of them are followed.
+// how many parts it may have when all of them are followed. Nothing has a name of
+// more than maxName bytes.
 const (
 	maxLinks = 40
 	maxSteps = 4096
+	maxName  = 255
 )
 
 // follow walks an absolute path from the root of the file system. It reports
@@ -155,7 +159,11 @@ func walk(abs string, come func(name string, rest []string)) (name string, ok bo
 			continue
 		}
 		come(next, steps)
-		if info, err := os.Lstat(next); err != nil || info.Mode()&os.ModeSymlink == 0 {
+		info, err := os.Lstat(next)
+		if errors.Is(err, syscall.ENAMETOOLONG) && len(step) <= maxName {
+			return next, false // who gets there step by step may find a link
+		}
+		if err != nil || info.Mode()&os.ModeSymlink == 0 {
 			done = next
 			continue
 		}

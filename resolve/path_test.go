@@ -108,6 +108,20 @@ func FuzzPath(f *testing.F) {
 }
 
 // A rule may know a file by any of the names that lead to it.
+// The system looks at no path of more than 4095 bytes, but who gets there step by step
+// may find a link.
+func TestAPathThatIsTooLongToBeLookedAtIsOutside(t *testing.T) {
+	_, ws := place(t)
+	if got := ws.Path(strings.Repeat(strings.Repeat("d", 200)+"/", 22) + "link"); !got.Outside {
+		t.Error("a path that is too long is inside")
+	}
+	for _, p := range []string{strings.Repeat(strings.Repeat("d", 200)+"/", 10), strings.Repeat("d", 256)} {
+		if got := ws.Path(p); got.Outside {
+			t.Errorf("%.20s… of %d bytes is outside", p, len(p))
+		}
+	}
+}
+
 func TestANameThatLeadsThroughLinksIsSaidBesideTheFilesOwn(t *testing.T) {
 	dir, ws := place(t)
 	if err := os.Symlink("deep/..", filepath.Join(dir, "rises")); err != nil {

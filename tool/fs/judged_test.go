@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/pawlrun/pawl/event"
@@ -39,6 +40,40 @@ func TestLinkThatAppearsAfterTheDecisionIsNotFollowed(t *testing.T) {
 	if _, err := write.Run(t.Context(), tool.Call{Args: args, Facts: p.set.Resolve("c", llm.ToolCall{Name: "fs.write", Args: args}).Facts}); err != nil {
 		t.Errorf("what was judged as it is now: %v", err)
 	}
+}
+
+// Of a path that is longer than the system takes nobody can say where it leads, and
+// yet a tool that goes step by step would get there: it is outside, and refused.
+func TestALinkAtTheEndOfAPathThatIsTooLongLeadsNowhere(t *testing.T) {
+	p := newPlace(t, map[string]string{".git/HEAD": "x"})
+	root, err := os.OpenRoot(p.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	const deep = 22
+	far := strings.Repeat(strings.Repeat("d", 200)+"/", deep)
+	if err := errors.Join(root.MkdirAll(far, 0o755), root.Symlink(strings.Repeat("../", deep)+".git", far+"link")); err != nil {
+		t.Fatal(err)
+	}
+	for name, a := range everyTool(far + "link/config") {
+		call := p.resolve(name, a)
+		if paths := call.Facts.Paths; !paths[0].Outside {
+			t.Errorf("%s is judged by a path inside the workspace", name)
+		}
+		found, _ := p.set.Lookup(name)
+		_, err := found.Run(t.Context(), tool.Call{Args: call.Args, Facts: call.Facts})
+		if failed, ok := errors.AsType[*tool.Error](err); !ok || failed.Type != event.ErrorInvalidArgs || !strings.Contains(err.Error(), "longer than a path may be") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := os.Stat(p.path(".git/config")); err == nil {
+		t.Error("the protected file was written")
+	}
+	if err := root.MkdirAll(strings.Repeat("a/", 501), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	p.bad("fs.read", args{"path": strings.Repeat("a/", 501)}, event.ErrorInvalidArgs, "more than 500 parts")
 }
 
 // A file that is read by one name may have a protected one besides.

@@ -40,8 +40,15 @@ func (w *Workspace) local(p string) (string, error) {
 	return filepath.ToSlash(clean), nil
 }
 
-// maxLinks is how many symbolic links one path may lead through.
-const maxLinks = 40
+const (
+	// maxLinks is how many symbolic links one path may lead through, and maxSteps
+	// how many parts it may have when all of them are followed.
+	maxLinks = 40
+	maxSteps = 500
+	// maxPath is how many bytes the system takes for one path: policy cannot say
+	// where a longer one leads.
+	maxPath = 4095
+)
 
 // resolve turns a path of the model's into the one name of the file inside the
 // workspace: it follows symbolic links, so that two names of one file are one
@@ -54,10 +61,15 @@ func (w *Workspace) resolve(p string) (string, error) {
 	}
 	done, links := ".", 0
 	steps := strings.Split(rest, "/")
-	for len(steps) > 0 {
+	for taken := 0; len(steps) > 0; taken++ {
 		next := path.Join(done, steps[0])
 		steps = steps[1:]
-		if !filepath.IsLocal(next) {
+		switch {
+		case taken == maxSteps:
+			return "", invalid("%s has more than %d parts", quote(p), maxSteps)
+		case len(w.real)+len("/")+len(next) > maxPath:
+			return "", invalid("%s is longer than a path may be", quote(p))
+		case !filepath.IsLocal(next):
 			return "", outside(p)
 		}
 		info, err := w.root.Lstat(next)
