@@ -3,6 +3,7 @@ package sandbox
 import (
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -86,7 +87,18 @@ func (t tempDir) remove() error {
 		return nil
 	}
 	defer t.lock.Close()
-	if err := os.RemoveAll(t.path); err != nil {
+	root, err := os.OpenRoot(t.path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err == nil {
+		s := sweep{left: math.MaxInt}
+		err = errors.Join(s.empty(root), root.Close())
+	}
+	if err == nil {
+		err = os.Remove(t.path)
+	}
+	if err != nil {
 		return fmt.Errorf("sandbox: delete temporary files: %w", err)
 	}
 	return nil
