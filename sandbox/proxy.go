@@ -35,8 +35,10 @@ const (
 	proxyPort = 3128
 	// dialTimeout bounds the way to a machine.
 	dialTimeout = 30 * time.Second
-	// maxReaches bounds what is kept of a command that asks for everything.
+	// maxReaches bounds what is kept of a command that asks for everything, and
+	// maxWhy how much of what stood against one is, in bytes: it may name the machine.
 	maxReaches = 200
+	maxWhy     = 300
 )
 
 // proxyVariables say to programs where the proxy is, and that what they start
@@ -60,13 +62,15 @@ type proxy struct {
 	over   context.Context
 	cancel context.CancelFunc
 	served sync.WaitGroup
+	// places are those of the connections under way.
+	places places
 
 	mu      sync.Mutex
 	reached []Reach
 }
 
 func newProxy(rules egress.Rules) *proxy {
-	p := &proxy{rules: rules}
+	p := &proxy{rules: rules, places: newPlaces()}
 	p.over, p.cancel = context.WithCancel(context.Background())
 	transport := &http.Transport{DialContext: p.dial, DisableKeepAlives: true}
 	forward := &httputil.ReverseProxy{
@@ -92,7 +96,7 @@ func newProxy(rules egress.Rules) *proxy {
 }
 
 func (p *proxy) serve(l net.Listener) {
-	p.served.Go(func() { _ = p.server.Serve(l) })
+	p.served.Go(func() { _ = p.server.Serve(p.places.listener(p.over, l)) })
 }
 
 // close ends every connection.
@@ -177,9 +181,9 @@ func (p *proxy) dial(ctx context.Context, network, address string) (net.Conn, er
 
 // note keeps what was asked for, and gives the error back.
 func (p *proxy) note(host string, port uint16, err error) error {
-	r := Reach{Host: strings.ToValidUTF8(host[:min(len(host), 255)], "\uFFFD"), Port: port, Count: 1}
+	r := Reach{Host: beginning(host, 255), Port: port, Count: 1}
 	if err != nil {
-		r.Denied = err.Error()
+		r.Denied = beginning(err.Error(), maxWhy)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -193,6 +197,11 @@ func (p *proxy) note(host string, port uint16, err error) error {
 		p.reached = append(p.reached, r)
 	}
 	return err
+}
+
+// beginning is so many bytes of a text at most.
+func beginning(text string, most int) string {
+	return strings.ToValidUTF8(text[:min(len(text), most)], "\uFFFD")
 }
 
 func (p *proxy) reaches() []Reach {
