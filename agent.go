@@ -112,9 +112,9 @@ type Agent struct {
 
 // Target is a model: its name ("provider/model"), the client that reaches it,
 // and its price. A nil Price means that it is not known, so that no limit in
-// money can hold: an agent that sets one is refused. What costs nothing has a
-// Price of nothing. A Price without a figure for cached tokens takes them for
-// fresh ones.
+// money can hold: an agent that sets one is refused, and under the default one a
+// run begins with a warning. What costs nothing has a Price of nothing. A Price
+// without a figure for cached tokens takes them for fresh ones.
 type Target struct {
 	Name   string
 	Client llm.Model
@@ -305,6 +305,23 @@ func (a Agent) checkMoney(report func(field, format string, args ...any)) {
 	for _, o := range a.Agents {
 		check(o.Agent.targets(), " of the agent "+o.Name)
 	}
+}
+
+// warnings are what the owner should know of a run that begins: which models, its
+// own and those of the agents that draw from its budget, no cap in money stops.
+func (a Agent) warnings(cfg agent.Config) []string {
+	unpriced := cfg.Unpriced()
+	for _, o := range a.Agents {
+		for _, t := range o.Agent.targets() {
+			if t.Price == nil && !slices.Contains(unpriced, t.Name) {
+				unpriced = append(unpriced, t.Name)
+			}
+		}
+	}
+	if warning := cfg.Limits.Uncounted(unpriced); warning != "" {
+		return []string{warning}
+	}
+	return nil
 }
 
 // checkChoices reports settings that have none of their values.

@@ -126,7 +126,7 @@ func (a Agent) begin(args json.RawMessage) (event.RunStarted, engine.Env, error)
 	if err != nil {
 		return event.RunStarted{}, engine.Env{}, fmt.Errorf("pawl: start: %w", err)
 	}
-	started.Name = a.Name
+	started.Name, started.Warnings = a.Name, a.warnings(cfg)
 	return started, env, nil
 }
 

@@ -2,6 +2,7 @@ package pawl_test
 
 import (
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/pawlrun/pawl"
@@ -50,6 +51,43 @@ func TestTheDefaultCapInMoneyGivesWayToTheOneThatIsSet(t *testing.T) {
 		a := pawl.Agent{Model: answersOnce(llm.Price{Output: 6e6}, llm.Usage{Input: 1, Output: 1}), MaxTokens: 1, Limits: tt.limits}
 		if s, err := a.Run(t.Context(), "go"); err != nil || s.Outcome == nil || s.Outcome.Reason != tt.want {
 			t.Errorf("%s: %+v (%v)", name, s.Outcome, err)
+		}
+	}
+}
+
+// Whoever has not said what a run may cost is told, in its first event, what the
+// default cannot stop (PRODUCT 6).
+func TestARunBeginsWithAWarningOfModelsWhosePriceIsNotKnown(t *testing.T) {
+	unknown := func(name string) pawl.Target {
+		return pawl.Target{Name: name, Client: scripted.New("test", scripted.Turn{Text: "done"})}
+	}
+	free := unknown("test/free")
+	free.Price = &llm.Price{}
+	const default5, none = "so the default cap of USD 5.00 cannot stop its calls", "so the run's cost is not counted in full"
+	for name, tt := range map[string]struct {
+		agent pawl.Agent
+		want  []string
+	}{
+		"the model":             {pawl.Agent{Model: unknown("test/a")}, []string{"no price is known for test/a, " + default5}},
+		"a fallback":            {pawl.Agent{Model: free, Fallbacks: []pawl.Target{unknown("test/b")}}, []string{"no price is known for test/b, " + default5}},
+		"an offered agent's":    {pawl.Agent{Model: free, Agents: []pawl.AgentTool{{Name: "ask", Description: "Ask.", Agent: pawl.Agent{Model: unknown("test/c")}}}}, []string{"no price is known for test/c, " + default5}},
+		"no cap":                {pawl.Agent{Model: unknown("test/a"), Limits: pawl.Limits{USDPerRun: -1}}, []string{"no price is known for test/a, " + none}},
+		"a price that is known": {pawl.Agent{Model: free}, nil},
+	} {
+		r, err := tt.agent.Start(t.Context(), "go", pawl.Options{})
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		for e, err := range r.Events() {
+			if started, ok := e.Data.(event.RunStarted); ok || err != nil {
+				if !slices.Equal(started.Warnings, tt.want) || err != nil {
+					t.Errorf("%s: %q, want %q (%v)", name, started.Warnings, tt.want, err)
+				}
+				break
+			}
+		}
+		if _, err := r.Wait(); err != nil {
+			t.Fatal(err)
 		}
 	}
 }

@@ -108,7 +108,7 @@ func (a Agent) start(ctx context.Context, message string, from *event.ContinuedF
 	if err != nil {
 		return nil, fmt.Errorf("pawl: start: %w", err)
 	}
-	started.Name, started.From = a.Name, from
+	started.Name, started.From, started.Warnings = a.Name, from, a.warnings(cfg)
 	if o.Journal == nil {
 		o.Journal = memory.New(nil)
 	}

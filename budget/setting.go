@@ -140,6 +140,19 @@ func (e *UnpricedError) Error() string {
 	return fmt.Sprintf("no price is known for %s, so the cap of USD %.2f could not be kept", strings.Join(e.Models, ", "), e.USD)
 }
 
+// Uncounted tells an owner of models whose price is not known what no cap in
+// money can do about them; it is empty where there are none.
+func (l Limits) Uncounted(models []string) string {
+	names := strings.Join(models, ", ")
+	switch usd, _ := l.CostCap(); {
+	case len(models) == 0:
+		return ""
+	case usd > 0:
+		return fmt.Sprintf("no price is known for %s, so the default cap of USD %.2f cannot stop its calls", names, usd)
+	}
+	return "no price is known for " + names + ", so the run's cost is not counted in full"
+}
+
 // Set replaces the limit with the given JSON name. A value must be finite and
 // above 0, and whole where the limit counts something; a number of retries may
 // be 0, and [None] takes any other limit away. On an error nothing has changed.

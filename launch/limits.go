@@ -97,15 +97,10 @@ func priced(cfg agent.Config, o Options, set bool) (warning string, err error) {
 	}
 	limit, _ := cfg.Limits.CostCap()
 	names := cfg.Unpriced()
-	switch {
-	case len(names) == 0:
-		return "", nil
-	case limit > 0 && set:
+	if len(names) > 0 && limit > 0 && set {
 		return "", fmt.Errorf("launch: %w; use a model with a known price, name its price in the config file, or run it with --no-budget", &budget.UnpricedError{Models: names, USD: limit})
-	case limit > 0:
-		return fmt.Sprintf("no price is known for %s, so the default cap of USD %.2f cannot stop its calls", strings.Join(names, ", "), limit), nil
 	}
-	return fmt.Sprintf("no price is known for %s, so the run's cost is not counted in full", strings.Join(names, ", ")), nil
+	return cfg.Limits.Uncounted(names), nil
 }
 
 // unlimited tells of the limits that the owner took away, so that the run's
