@@ -44,6 +44,13 @@ func (b *bill) gateway(e *llm.Error) {
 	}
 }
 
+// deaf says that a call is one that nothing stops.
+func (b *bill) deaf() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.luck.IntN(8) == 0
+}
+
 func (b *bill) add(target string, u llm.Usage) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -62,14 +69,18 @@ func (b *bill) failed(target string, req *llm.Request, partial *llm.Response, e 
 	}
 }
 
-// settled holds the account of a run, or of a tree, against what the providers
-// ask for: what a run says that it cost is never less. Models that use more than
-// was set aside for them may do so where nobody hears of it.
-func (b *bill) settled(w *world, u llm.Usage, usd float64) {
+// settled holds the account of a run, or of a tree, against what the providers ask
+// for: what a run says that it cost is never less, and no more is owed than the
+// highest cap in money allowed. Models that use more than was set aside for them may
+// do so where nobody hears of it.
+func (b *bill) settled(w *world, u llm.Usage, usd, most float64) {
 	b.mu.Lock()
 	owed := b.owed
 	b.mu.Unlock()
 	if account := (budget.Amount{USD: usd, Input: u.Input, Output: u.Output}); w.honest && owed.Exceeds(account) {
 		w.violate("the providers ask for %+v, and the account holds %+v", owed, account)
+	}
+	if w.honest && owed.USD > most+1e-9 {
+		w.violate("the providers ask for USD %v under a cap of %v", owed.USD, most)
 	}
 }

@@ -154,7 +154,7 @@ func (p *promises) compressed(d event.HistoryCompressed) {
 func (p *promises) end(row journal.Run) {
 	w := p.world
 	p.spending.end(w, p.usage, p.usd)
-	w.bill.settled(w, p.usage, p.usd)
+	w.bill.settled(w, p.usage, p.usd, p.spending.most)
 	w.taints.end(p)
 	if p.ends != 1 || p.reasons != 1 {
 		w.violate("%d terminal events for %d reasons", p.ends, p.reasons)

@@ -22,11 +22,14 @@ type spending struct {
 	overrun  string
 	// unsaid is an overrun that nobody has been told of yet.
 	unsaid bool
+	// most is the highest cap in money so far.
+	most float64
 	// warned is the share of each limit that was warned of since a limit changed.
 	warned map[string]int
 }
 
 func (s *spending) event(w *world, data event.Data, limits budget.Limits) {
+	s.most = max(s.most, caps(limits).USD)
 	switch d := data.(type) {
 	case event.BudgetReserved:
 		if s.open != nil {

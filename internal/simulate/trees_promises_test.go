@@ -27,6 +27,8 @@ type trunk struct {
 	children map[string]map[string]drawn
 	started  map[string]int64
 	finished map[string]event.Outcome
+	// most is the highest cap in money that the run had.
+	most float64
 }
 
 // check holds every journal that is left against the promises about trees.
@@ -75,7 +77,7 @@ func (g *grove) check() {
 	if c := root.outcome.Cost; c != nil && math.Abs(c.USD-usd) > 1e-9 {
 		g.violate("the tree cost %v, and its root says %v", usd, c.USD)
 	}
-	g.bill.settled(g.world, root.outcome.Usage, usd)
+	g.bill.settled(g.world, root.outcome.Usage, usd, root.most)
 }
 
 // balanced holds a child's account against what its parent's journal says of it.
@@ -126,6 +128,7 @@ func (g *grove) fold(row journal.Run) *trunk {
 			return k
 		}
 		account.event(e.Data, m.Config().Limits)
+		k.most = max(k.most, caps(m.Config().Limits).USD)
 		switch d := e.Data.(type) {
 		case event.ModelRequested:
 			calls++

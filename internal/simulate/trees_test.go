@@ -145,6 +145,9 @@ func (m talker) Generate(ctx context.Context, req *llm.Request) (*llm.Response, 
 		m.notef("%s dies during a model call", m.process.name)
 		m.process.die()
 	}
+	if m.bill.deaf() {
+		ctx = context.WithoutCancel(ctx)
+	}
 	if err := sleep(ctx, time.Duration(m.draw(20_000))*time.Millisecond); err != nil {
 		m.bill.add(m.target, m.bill.whole(req))
 		return nil, &llm.Error{Class: llm.ClassNetwork, Message: err.Error(), Err: err}

@@ -250,6 +250,9 @@ func (m *model) Generate(ctx context.Context, req *llm.Request) (*llm.Response, 
 		w.notef("%s dies during a model call", m.process.name)
 		m.process.die()
 	}
+	if w.bill.deaf() {
+		ctx = context.WithoutCancel(ctx)
+	}
 	if err := sleep(ctx, time.Duration(w.draw(20_000))*time.Millisecond); err != nil {
 		w.bill.add(m.target, w.bill.whole(req))
 		return nil, &llm.Error{Class: llm.ClassNetwork, Message: err.Error(), Err: err}
