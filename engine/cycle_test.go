@@ -54,7 +54,7 @@ func TestACycleJournalsItsEventsInTheDeclaredOrder(t *testing.T) {
 	}
 }
 
-// rows: ALDO-38..44, ALDO-51..55
+// rows: ALDO-38..44, ALDO-51..55, ALF-71, HAR-15
 func TestACycleTellsAllOfWhatWasAskedAndWhatCame(t *testing.T) {
 	lookUp := func(name string, run func(context.Context, tool.Call) (tool.Result, error)) tool.Tool {
 		look := tool.New(name, "Look it up.", func(context.Context, struct {

@@ -41,7 +41,7 @@ func (n network) RoundTrip(r *http.Request) (*http.Response, error) { return n(r
 
 // fetching is a tool that reads from a server that does not answer the first
 // request, and whose network gives up before the tool does.
-func fetching(effect event.Effect) (tool.Tool, *int32) {
+func fetching(effect event.Effect, readOnly bool) (tool.Tool, *int32) {
 	requests := new(int32)
 	client := &http.Client{Timeout: 50 * time.Millisecond, Transport: network(func(r *http.Request) (*http.Response, error) {
 		if *requests++; *requests == 1 {
@@ -58,18 +58,23 @@ func fetching(effect event.Effect) (tool.Tool, *int32) {
 		defer resp.Body.Close()
 		return resp.Status, nil
 	})
-	fetch.Effect = effect
+	fetch.Effect, fetch.ReadOnly = effect, readOnly
 	return fetch, requests
 }
 
 // rows: HAR-53, HAR-54, HAR-60
 func TestANetworkTimeoutIsTriedAgainOnlyWhereThatIsDeclaredHarmless(t *testing.T) {
-	for effect, want := range map[event.Effect]int32{
-		event.EffectPure: 2, event.EffectIdempotent: 2, event.EffectReconcilable: 1, event.EffectAtMostOnce: 1, "": 1,
+	type declared struct {
+		effect   event.Effect
+		readOnly bool
+	}
+	for d, want := range map[declared]int32{
+		{event.EffectPure, false}: 2, {event.EffectIdempotent, false}: 2, {event.EffectReconcilable, false}: 1, {event.EffectAtMostOnce, false}: 1,
+		{"", false}: 1, {"", true}: 2, {event.EffectAtMostOnce, true}: 1,
 	} {
-		t.Run("effect "+string(effect), func(t *testing.T) {
+		t.Run(fmt.Sprintf("effect %s, read-only %t", d.effect, d.readOnly), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				fetch, requests := fetching(effect)
+				fetch, requests := fetching(d.effect, d.readOnly)
 				r := newRig(t).tools(fetch).turns(scripted.Turn{ToolCalls: calls("fetch", `{}`)}, scripted.Turn{Text: "done"})
 				run := r.start(t.Context())
 				outcome(t, run)

@@ -19,8 +19,8 @@ import (
 // [Result], a pointer to one, a string, bytes that are one, or anything that
 // encodes as JSON.
 //
-// The tool is declared at_most_once, not read-only and not concurrent; set the
-// fields of the returned Tool to say otherwise. New panics when A cannot be
+// The tool is not declared read-only or concurrent, and so its calls are
+// at_most_once; set the fields of the returned Tool to say otherwise. New panics when A cannot be
 // described by a schema, or no call could fill it, which is a mistake in the
 // program.
 func New[A, R any](name, description string, run func(ctx context.Context, args A) (R, error)) Tool {
@@ -35,7 +35,7 @@ func NewWithCall[A, R any](name, description string, run func(ctx context.Contex
 		panic(fmt.Sprintf("tool: arguments of %s: %v", name, err))
 	}
 	return Tool{
-		Name: name, Description: description, Schema: schema, Effect: event.EffectAtMostOnce,
+		Name: name, Description: description, Schema: schema,
 		Run: func(ctx context.Context, c Call) (Result, error) {
 			args, err := decode[A](c.Args)
 			if err != nil {

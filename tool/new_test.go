@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/llm"
 	"github.com/pawlrun/pawl/tool"
 )
 
@@ -42,7 +43,8 @@ func TestAToolIsMadeFromAFunctionInAFewLines(t *testing.T) {
 	if diff := cmp.Diff(want, schema); diff != "" {
 		t.Errorf("schema (-want +got)\n%s", diff)
 	}
-	if weather.Effect != event.EffectAtMostOnce || weather.ReadOnly || weather.Concurrent {
+	if c := newSet(t, weather).Resolve("c", llm.ToolCall{Name: weather.Name, Args: json.RawMessage(`{"city":"Köln"}`)}); c.Problem != nil ||
+		c.Effect != event.EffectAtMostOnce || c.ReadOnly || c.Concurrent {
 		t.Error("a function is not the dangerous kind of tool until it says otherwise")
 	}
 	// 2.0 is an integer to JSON Schema, so it must be one to the function.

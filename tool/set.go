@@ -144,7 +144,7 @@ func (s *Set) Resolve(callID string, c llm.ToolCall) event.ToolCall {
 		e.Problem = &event.Problem{Type: event.ErrorUnknownTool, Message: s.unknown(c.Name)}
 		return e
 	}
-	e.Effect, e.ReadOnly, e.Polling, e.Agent = cmp.Or(t.Effect, event.EffectAtMostOnce), t.ReadOnly, t.Polling, t.Agent
+	e.Effect, e.ReadOnly, e.Polling, e.Agent = t.effect(), t.ReadOnly, t.Polling, t.Agent
 	switch {
 	case err != nil:
 		if _, wrong := parse([]byte(e.ArgsText)); len(e.Args) == 0 && wrong != nil {

@@ -126,6 +126,28 @@ func TestResolveCarriesTheDeclarationOfTheTool(t *testing.T) {
 	}
 }
 
+// What changes nothing may be made again, unless its owner says otherwise; of what
+// says nothing that is not known.
+//
+// rows: HAR-53, HAR-60
+func TestAToolThatOnlyReadsMayBeAskedAgain(t *testing.T) {
+	for _, c := range []struct {
+		declared tool.Tool
+		want     event.Effect
+	}{
+		{tool.Tool{}, event.EffectAtMostOnce},
+		{tool.Tool{ReadOnly: true}, event.EffectIdempotent},
+		{tool.Tool{ReadOnly: true, Effect: event.EffectPure}, event.EffectPure},
+		{tool.Tool{ReadOnly: true, Effect: event.EffectAtMostOnce}, event.EffectAtMostOnce},
+		{tool.Tool{Effect: event.EffectIdempotent}, event.EffectIdempotent},
+	} {
+		c.declared.Name, c.declared.Run = "x", noop
+		if got := newSet(t, c.declared).Resolve("c", llm.ToolCall{Name: "x"}).Effect; got != c.want {
+			t.Errorf("read-only %t and %q is %q, want %q", c.declared.ReadOnly, c.declared.Effect, got, c.want)
+		}
+	}
+}
+
 func TestADeclarationThatPanicsMakesTheCallAProblem(t *testing.T) {
 	s := newSet(t, tool.Tool{
 		Name: "x", Run: noop, Access: func(json.RawMessage) []event.Access { panic("no idea") },

@@ -25,6 +25,7 @@ type Tool struct {
 	// Schema is the JSON Schema (2020-12) of the arguments, an object.
 	Schema json.RawMessage
 	// Effect is what running the same call twice would do; empty means
+	// [event.EffectIdempotent] of a tool that is read-only, and of any other
 	// [event.EffectAtMostOnce].
 	Effect event.Effect
 	// Risk is what harm every call of the tool can do, in the place of what
@@ -80,6 +81,17 @@ type Tool struct {
 	// Run does the work. It must return soon after ctx ends. An error becomes
 	// a structured result; so does a panic.
 	Run func(ctx context.Context, c Call) (Result, error)
+}
+
+// effect is the class of the tool's calls: what changes nothing may be done again.
+func (t *Tool) effect() event.Effect {
+	switch {
+	case t.Effect != "":
+		return t.Effect
+	case t.ReadOnly:
+		return event.EffectIdempotent
+	}
+	return event.EffectAtMostOnce
 }
 
 // DefaultTimeout bounds a call of a tool that does not say (PRODUCT 6).

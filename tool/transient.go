@@ -4,8 +4,8 @@ import "time"
 
 // TransientError says that a call failed for a reason that another attempt may
 // cure, such as a server that is busy: nothing is wrong with the call itself.
-// The loop makes another attempt where the tool is declared pure or idempotent
-// and nobody had to approve the call; else the model is told, as of any failure.
+// The loop makes another attempt where the tool is declared pure, idempotent or
+// read-only and nobody had to approve the call; else the model is told, as of any failure.
 type TransientError struct {
 	Err error
 	// RetryAfter is how long to wait, as the other side asks; nil leaves it to
