@@ -91,7 +91,7 @@ func TestTheTriggerIsReachedOrExceeded(t *testing.T) {
 	}
 }
 
-// rows: ALF-7
+// rows: ALDO-5, ALF-7
 func TestTheWindowIsTheSmallerOneThatIsKnown(t *testing.T) {
 	for _, c := range []struct {
 		set, model, want int

@@ -17,7 +17,7 @@ import (
 // A run of long answers, with one field of the iteration block changed at a
 // time. What the run does shows each of the four.
 //
-// rows: ALDO-4, ALDO-5, ALDO-7, ALDO-12
+// rows: ALDO-4, ALDO-5, ALDO-7, ALDO-12, ALDO-48
 func TestEachFieldOfAnIterationHasItsEffect(t *testing.T) {
 	type seen struct {
 		Reason event.Reason

@@ -8,7 +8,7 @@ import (
 	"github.com/pawlrun/pawl/stop"
 )
 
-// rows: ALDO-29..36
+// rows: ALDO-10, ALDO-29..36
 func TestConditions(t *testing.T) {
 	exit := func(code *int, contains string) stop.Condition {
 		return stop.Condition{Kind: stop.ToolResult, Tool: "shell.exec", Match: stop.Match{ExitCode: code, Contains: contains}}
