@@ -24,6 +24,9 @@ type Standing struct {
 	// what is under way, such as a call that waits for a decision, has come to its
 	// end.
 	Pausing bool `json:"pausing,omitempty"`
+	// Undriven says that a run was going when its process ended: it stands as that
+	// left it, until somebody resumes it.
+	Undriven bool `json:"undriven,omitempty"`
 }
 
 // Standings are rows with what they do not say. No more is read of a run than its
@@ -34,10 +37,12 @@ func (d *Desk) Standings(ctx context.Context, rows []journal.Run) ([]Standing, e
 	var parked, driven []*Standing
 	for i, r := range rows {
 		all[i].Run = r
+		going := r.State == journal.Running || r.State == journal.Waiting
+		all[i].Undriven = going && !Alive(r, l.now)
 		switch {
 		case parkedFor(r, event.ParkApproval) || parkedFor(r, event.ParkInput):
 			parked = append(parked, &all[i])
-		case (r.State == journal.Running || r.State == journal.Waiting) && Driven(r, l.now):
+		case going && Driven(r, l.now):
 			driven = append(driven, &all[i])
 		}
 	}

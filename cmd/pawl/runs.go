@@ -97,16 +97,9 @@ func standing(r journal.Run) string {
 	return string(r.State) + ": " + r.Detail
 }
 
-// left says that a run was going when its process ended: it stands as that
-// left it, until somebody resumes it.
-func left(r journal.Run, now time.Time) bool {
-	going := r.State == journal.Running || r.State == journal.Waiting
-	return going && !control.Alive(r, now)
-}
-
 // standingNow is standing for a list, which has no place for a driver.
-func standingNow(r control.Standing, now time.Time) string {
-	if left(r.Run, now) {
+func standingNow(r control.Standing) string {
+	if r.Undriven {
 		return standing(r.Run) + ", nobody drives it"
 	}
 	return standing(r.Run) + toGoOn(r)

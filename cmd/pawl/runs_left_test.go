@@ -21,6 +21,12 @@ func TestARunThatItsProcessLeftIsShownSoAndGoesOnAtOnce(t *testing.T) {
 	if list := p.exits(0, "runs").out; !strings.Contains(list, "  running  ") {
 		t.Errorf("a run that goes is listed as\n%s", list)
 	}
+	verbs := [][]string{{"runs"}, {"runs", "tree", id}, {"runs", "show", id}}
+	for _, verb := range verbs {
+		if said := p.exits(0, append(verb, "--json")...).out; !strings.Contains(said, `"state":"running"`) || strings.Contains(said, "undriven") {
+			t.Errorf("%v tells programs of a run that goes\n%s", verb, said)
+		}
+	}
 	if err := s.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
@@ -28,7 +34,12 @@ func TestARunThatItsProcessLeftIsShownSoAndGoesOnAtOnce(t *testing.T) {
 	if page := p.exits(0, "runs", "show", id).out; !strings.Contains(page, "which is gone; go on with 'pawl runs resume "+id+"'") {
 		t.Errorf("a run that was left is shown as\n%s", page)
 	}
-	for _, verb := range [][]string{{"runs"}, {"runs", "tree", id}} {
+	for _, verb := range verbs {
+		if said := p.exits(0, append(verb, "--json")...).out; !strings.Contains(said, `"undriven":true`) {
+			t.Errorf("%v tells programs of a run that was left\n%s", verb, said)
+		}
+	}
+	for _, verb := range verbs[:2] {
 		if list := p.exits(0, verb...).out; !strings.Contains(list, "  running, nobody drives it  ") {
 			t.Errorf("%v lists a run that was left as\n%s", verb, list)
 		}

@@ -6,7 +6,6 @@ import (
 	"os"
 	"strings"
 	"text/tabwriter"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -94,7 +93,7 @@ func (a *app) printList(page list) error {
 	if s := screenOf(a.out, os.Getenv); s.terminal {
 		width = s.width()
 	}
-	for _, line := range listLines(page.Items, time.Now(), width) {
+	for _, line := range listLines(page.Items, width) {
 		if err := a.printf("%s\n", line); err != nil {
 			return err
 		}
@@ -112,12 +111,12 @@ const nameRoom = 12
 // listLines are runs as a table. Where a terminal of that width is too narrow for
 // it, names are cut, or else each run has two lines. Without a width it is as wide
 // as it is.
-func listLines(items []control.Standing, now time.Time, width int) []string {
+func listLines(items []control.Standing, width int) []string {
 	var table strings.Builder
 	w := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
 	names := 0
 	for _, r := range items {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t\n", r.ID, standingNow(r, now), plural(r.Cycles, "cycle"), clock(r.Created))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t\n", r.ID, standingNow(r), plural(r.Cycles, "cycle"), clock(r.Created))
 		names = max(names, min(columns(r.Name), nameRoom)+len(startedBy(r.Run)))
 	}
 	_ = w.Flush() // a builder takes everything
@@ -129,7 +128,7 @@ func listLines(items []control.Standing, now time.Time, width int) []string {
 			continue
 		}
 		second := fmt.Sprintf("  %s  %s  ", plural(r.Cycles, "cycle"), clock(r.Created))
-		lines[i] = r.ID + "  " + standingNow(r, now) + "\n" + clip(named(second, r.Run, width), width)
+		lines[i] = r.ID + "  " + standingNow(r) + "\n" + clip(named(second, r.Run, width), width)
 	}
 	return lines
 }

@@ -43,7 +43,7 @@ func TestAListFitsTheTerminal(t *testing.T) {
 			"k7x2abcdefgj  ended: stuck", "  1 cycle  2026-01-02 03:04:05  pays  (started by k7x2abcdefgh)",
 		}},
 	} {
-		got := strings.Split(strings.Join(listLines(tt.items, at, tt.width), "\n"), "\n")
+		got := strings.Split(strings.Join(listLines(tt.items, tt.width), "\n"), "\n")
 		if diff := cmp.Diff(tt.want, got); diff != "" {
 			t.Errorf("%d columns (-want +got):\n%s", tt.width, diff)
 		}

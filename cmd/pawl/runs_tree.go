@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -84,7 +83,7 @@ func (a *app) printTree(n node, depth int) error {
 	if n.ForkOf != "" {
 		what += fmt.Sprintf("  (fork of %s at %d)", n.ForkOf, n.ForkSeq)
 	}
-	if err := a.printf("%s%s  %s  %s  %s\n", strings.Repeat("  ", depth), n.ID, standingNow(n.Standing, time.Now()), plural(n.Cycles, "cycle"), what); err != nil {
+	if err := a.printf("%s%s  %s  %s  %s\n", strings.Repeat("  ", depth), n.ID, standingNow(n.Standing), plural(n.Cycles, "cycle"), what); err != nil {
 		return err
 	}
 	for _, child := range slices.Concat(n.Children, n.Forks) {
