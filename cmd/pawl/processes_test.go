@@ -88,8 +88,8 @@ func TestPauseParksARunOfAnotherProcessAtItsNextBoundary(t *testing.T) {
 	}
 }
 
-// A call that is made again later is waited for as well, and nobody decides about it.
-func TestAPauseBeforeACallIsMadeAgainIsSeenToCome(t *testing.T) {
+// Nothing is under way while a call waits to be made again, however long that is.
+func TestAPauseBeforeACallIsMadeAgainParksTheRun(t *testing.T) {
 	asked := make(chan struct{}, 1)
 	busy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Retry-After", "30")
@@ -106,12 +106,9 @@ func TestAPauseBeforeACallIsMadeAgainIsSeenToCome(t *testing.T) {
 	p.eventually("it asks", func() bool { return len(asked) > 0 })
 	id := p.newest()
 	p.eventually("it waits", func() bool { return p.row(id).State == journal.Waiting })
-	if f := p.exits(0, "runs", "pause", id); !strings.HasSuffix(f.out, "; the run parks once what it waits for has come\n") {
-		t.Errorf("pause says %q", f.out)
-	}
-	p.exits(0, "runs", "cancel", id)
-	if f := s.wait(); f.code != 130 {
-		t.Errorf("exit code %d: %s", f.code, f.err)
+	p.exits(0, "runs", "pause", id)
+	if f := s.wait(); f.code != 4 || p.row(id).State != journal.Paused {
+		t.Errorf("exit code %d, the run is %s: %s", f.code, p.row(id).State, f.err)
 	}
 }
 
