@@ -38,16 +38,13 @@ type Explanation struct {
 	Sandbox Boundary `json:"sandbox"`
 }
 
-// ErrBadCall is returned for a call that [Explain] cannot read.
-var ErrBadCall = errors.New("launch: not a call")
-
 // Explain says what a run of an agent file would do with one call of a tool,
 // without running it or opening a sandbox: "fs.write {...}" with arguments in
 // JSON, or "shell.exec COMMAND" with the one argument that the tool needs as it is.
 func Explain(path, call string, o Options) (Explanation, error) {
 	name, rest, _ := strings.Cut(strings.TrimSpace(call), " ")
 	if name == "" {
-		return Explanation{}, fmt.Errorf("%w: give a tool and its arguments, for example 'fs.read {\"path\": \"a.txt\"}'", ErrBadCall)
+		return Explanation{}, errors.New("launch: not a call: give a tool and its arguments, for example 'fs.read {\"path\": \"a.txt\"}'")
 	}
 	a, _, err := spec.ReadAgent(path, o.checks())
 	if err != nil {
@@ -111,5 +108,5 @@ func readArgs(t tool.Tool, text string) (json.RawMessage, error) {
 	for i, name := range schema.Required {
 		form[i] = fmt.Sprintf("%q: …", name)
 	}
-	return nil, fmt.Errorf("%w: the arguments of %s are no object in JSON; write '%s {%s}'", ErrBadCall, t.Name, t.Name, strings.Join(form, ", "))
+	return nil, fmt.Errorf("launch: not a call: the arguments of %s are no object in JSON; write '%s {%s}'", t.Name, t.Name, strings.Join(form, ", "))
 }

@@ -30,16 +30,10 @@ func (d Difference) String() string {
 		d.Call, d.Run, d.Segment, d.Offset, d.Recorded, d.Now)
 }
 
-// First compares two requests as a model sees them and returns the first
+// first compares two requests as a model sees them and returns the first
 // difference, if there is one. What names a run is left out: its id in the ids
-// of calls, the nonce of its fences, and the key of its cache.
-func First(now, then *llm.Request) (Difference, bool) {
-	d, _ := first(now, then, 0)
-	return d, d.Segment != ""
-}
-
-// first compares from a message on, those before being known to be alike. It
-// also returns how many are.
+// of calls, the nonce of its fences, and the key of its cache. It compares from a
+// message on, those before being known to be alike, and also returns how many are.
 func first(now, then *llm.Request, from int) (Difference, int) {
 	for _, s := range []struct{ name, now, then string }{
 		{"system prompt", now.System, then.System},
