@@ -79,6 +79,9 @@ func (d *Desk) Send(ctx context.Context, r journal.Run, c journal.Command) (Deli
 		if err := d.Overtaken(ctx, c, sent); err != nil {
 			return Delivery{}, err
 		}
+		if err := d.refused(ctx, c, r.Seq); err != nil {
+			return Delivery{}, err
+		}
 	}
 	now, err := d.store.Run(ctx, r.ID)
 	if err == nil && receipt.Sealed && taken && now.Owner != "" && now.Owner != r.Owner {
@@ -97,6 +100,25 @@ func (d *Desk) Send(ctx context.Context, r journal.Run, c journal.Command) (Deli
 		delivery.Unsaid = receipt.Unsaid.Error()
 	}
 	return delivery, err
+}
+
+// refused is an [*engine.RaiseError] for a raise that whoever answered for the run
+// passed over, and nil for any other command. seq is the run's last event before.
+func (d *Desk) refused(ctx context.Context, c journal.Command, seq int64) error {
+	if c.Kind != journal.Raise {
+		return nil
+	}
+	if heard, err := d.engine.Heard(ctx, c, seq); heard || err != nil {
+		return err
+	}
+	m, err := d.engine.Inspect(ctx, c.Run)
+	if err != nil {
+		return fmt.Errorf("control: send %s: %w", c.Kind, err)
+	}
+	if p := m.State().Parked; p != nil && p.Limit == c.Setting && !p.Enough(c.Value) {
+		return &engine.RaiseError{Run: c.Run, Setting: c.Setting, AtLeast: p.AtLeast}
+	}
+	return nil // it went on, or ended, meanwhile
 }
 
 // addressee is the row of the run that takes a command: a decision about a call
