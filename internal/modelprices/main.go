@@ -116,9 +116,13 @@ func sorted(m map[string]source) []string {
 }
 
 // usable leaves out what is not a model of text, and what is billed in a way
-// that input and output prices do not tell.
+// that input and output prices do not tell. Google's own "latest" names go from one
+// model to the next, and the source keeps the price of an earlier one: a fifth of
+// what it has under OpenRouter's name for the same.
 func (m source) usable(name string) bool {
 	switch {
+	case strings.HasPrefix(name, "gemini-") && strings.HasSuffix(name, "-latest"):
+		return false
 	case m.Cost == nil, m.Limit.Context <= 0, strings.Contains(name, "embed"):
 		return false
 	case !slices.Equal(m.Modalities.Output, []string{"text"}), len(m.Cost.Tiers) > 1:

@@ -22,6 +22,11 @@ func TestOnlyTextModelsWithAPlainPriceAreTaken(t *testing.T) {
 			"text-embedding-1": {"cost": {"input": 1, "output": 0}, ` + text + `},
 			"thinks-apart": {"cost": {"input": 1, "output": 4, "reasoning": 2}, ` + text + `}
 		},
+		"google": {
+			"gemini-flash-latest": {"cost": {"input": 0.3, "output": 2.5}, ` + text + `},
+			"gemini-2.5-flash": {"cost": {"input": 0.3, "output": 2.5}, ` + text + `}
+		},
+		"openai": {"gpt-5-chat-latest": {"cost": {"input": 1.25, "output": 10}, ` + text + `}},
 		"somebody-else": {"c": {"cost": {"input": 1, "output": 1}, ` + text + `}}
 	}`
 	got, err := convert([]byte(data), "2026-07-02")
@@ -30,7 +35,9 @@ func TestOnlyTextModelsWithAPlainPriceAreTaken(t *testing.T) {
 	}
 	want := `{"date":"2026-07-02","models":{
 "anthropic/a":{"price":{"input":1,"output":4,"cacheRead":1,"cacheWrite":1,"long":{"over":500,"input":2,"output":8,"cacheRead":0.1,"cacheWrite":2}},"context":1000,"output":10,"can":["tools","reasoning","schema"]},
-"anthropic/b":{"price":{"input":2,"output":8,"cacheRead":0.2,"cacheWrite":2.5},"context":1000,"output":10}
+"anthropic/b":{"price":{"input":2,"output":8,"cacheRead":0.2,"cacheWrite":2.5},"context":1000,"output":10},
+"google/gemini-2.5-flash":{"price":{"input":0.3,"output":2.5,"cacheRead":0.3,"cacheWrite":0.3},"context":1000,"output":10},
+"openai/gpt-5-chat-latest":{"price":{"input":1.25,"output":10,"cacheRead":1.25,"cacheWrite":1.25},"context":1000,"output":10}
 }}
 `
 	if diff := cmp.Diff(want, string(got)); diff != "" {
