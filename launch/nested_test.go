@@ -48,6 +48,7 @@ func TestARepositoryWithinTheWorkspaceIsProtectedLikeTheWorkspacesOwn(t *testing
 		"shell.exec cat sub/.git":                                           event.DecisionAllow,
 		"shell.exec cd sub && git log -p":                                   event.DecisionAllow,
 		"shell.exec cd vendor/lib && git add . && git commit -m x":          event.DecisionAllow,
+		"shell.exec cd vendor/lib && git config --get user.name":            event.DecisionAllow,
 		"shell.exec make -C vendor/lib":                                     event.DecisionAllow,
 		"shell.exec rm -rf build vendor/lib/src":                            event.DecisionAllow,
 		"shell.exec git clone https://example.com/x.git third":              event.DecisionAllow,

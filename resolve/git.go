@@ -132,18 +132,35 @@ func (r *reader) git(args []word, harmless bool, dirs []string) bool {
 	switch sub {
 	case "":
 	case "config":
+		writes := !showsConfig(operands)
 		for _, a := range args {
 			if a.text == "--global" || a.text == "--system" {
-				r.path(word{text: "~/.gitconfig", computed: true}, dirs, event.PathUse{Write: true})
+				r.path(word{text: "~/.gitconfig", computed: true}, dirs, event.PathUse{Write: writes})
 			}
 		}
-		r.path(word{text: ".git/config"}, dirs, event.PathUse{Write: true})
+		r.path(word{text: ".git/config"}, dirs, event.PathUse{Write: writes})
 	case "clean", "reset", "restore", "checkout", "rm", "gc", "prune":
 		r.atLeast(event.RiskDelete)
 	case "push", "fetch", "pull", "clone", "ls-remote", "submodule", "send-email":
 		r.atLeast(event.RiskSend)
 	}
 	r.gitRunsMore(sub, operands, dirs)
+	return false
+}
+
+// showsConfig says that git config only shows settings. What stands before the
+// option that says so must be known to take no value, which could look like it.
+func showsConfig(operands []word) bool {
+	for _, a := range operands {
+		switch {
+		case a.computed:
+			return false
+		case a.is("-l", "--list", "--get", "--get-all", "--get-regexp", "--get-urlmatch"):
+			return true
+		case !a.is("--global", "--system", "--local", "--worktree", "--show-origin", "--show-scope", "--name-only", "--includes", "--no-includes", "-z", "--null"):
+			return false
+		}
+	}
 	return false
 }
 
