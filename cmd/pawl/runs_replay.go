@@ -89,7 +89,7 @@ func (s *session) replay(ctx context.Context, r journal.Run, asJSON bool) error 
 	if err != nil {
 		return err
 	}
-	found, err := s.engine.Replay(ctx, r.ID, launch.Wires(started, launch.Options{Config: config}))
+	found, err := s.engine.Replay(ctx, r.ID, launch.Wires(started, launch.Options{Config: config, Replay: (&replays{app: s.app}).open}))
 	if err != nil {
 		return err
 	}
