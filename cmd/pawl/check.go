@@ -106,10 +106,10 @@ func (a *app) reportChecked(files []checked, asJSON bool) error {
 func (a *app) printChecked(files []checked) error {
 	for _, c := range files {
 		for _, p := range c.Errors {
-			fmt.Fprintln(a.err, p)
+			fmt.Fprintln(a.err, harmless(p.String()))
 		}
 		for _, p := range c.Warnings {
-			fmt.Fprintln(a.err, "warning:", p)
+			fmt.Fprintln(a.err, "warning:", harmless(p.String()))
 		}
 		if !c.OK {
 			continue

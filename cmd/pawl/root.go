@@ -94,7 +94,7 @@ func (a *app) report(err error) int {
 		if _, ok := errors.AsType[spec.Errors](exit.err); !ok {
 			text = "pawl: " + text // the lines of a file's problems begin with their place, for editors
 		}
-		fmt.Fprintln(a.err, text)
+		fmt.Fprintln(a.err, harmless(text))
 	}
 	return exit.code
 }

@@ -112,6 +112,22 @@ func TestAPipeGetsPlainLinesOnly(t *testing.T) {
 	}
 }
 
+// A file of somebody else's is read before anybody decides to run it.
+func TestWhatIsWrongWithAFileCannotSteerTheTerminal(t *testing.T) {
+	const evil = `a\e]0;title\ab\u202ec`
+	p := newProject(t, map[string]string{
+		"key.yaml":     `"` + evil + `": 1`,
+		"warning.yaml": "apiVersion: aldo-ai/agent.v1\nidentity: {name: x}\nmodel_policy: {primary: {model: scripted/s.yaml}}\n\"" + evil + "\": 1\n",
+		"s.yaml":       "- text: done\n",
+	})
+	for _, args := range [][]string{{"check", "key.yaml"}, {"run", "key.yaml", "x"}, {"check", "warning.yaml"}, {"run", "warning.yaml", "x"}} {
+		f := p.pawl(args...)
+		if said := f.err; !strings.Contains(said, "a\uFFFD") || harmless(said) != said {
+			t.Errorf("%v says %q", args, said)
+		}
+	}
+}
+
 func TestWhatModelsAndToolsSayCannotSteerTheTerminal(t *testing.T) {
 	const evil = "a\x1b]0;title\x07b\rc\u202Ed\x9b31m\te\u200bf\U000e0041g\u2028h\u2066"
 	got := harmless(evil)
