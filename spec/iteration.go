@@ -12,8 +12,8 @@ func (it *Iteration) validate(r *report, a *Agent, o Options) {
 	if c := a.Effective().Compact; it.SummaryStrategy != "" && c != nil && c.Strategy != "" {
 		r.at("iteration.summary_strategy", "summary_strategy or compact.strategy, one of the two", "both are given")
 	}
-	if r.has("iteration.termination_conditions") && len(it.TerminationConditions) == 0 {
-		r.at("iteration.termination_conditions", "at least one condition", "is an empty list")
+	if path := "iteration.termination_conditions"; r.has(path) && !r.reported(path) && len(it.TerminationConditions) == 0 {
+		r.at(path, "at least one condition", "is an empty list")
 	}
 	for i, c := range it.TerminationConditions {
 		c.validate(r, fmt.Sprintf("iteration.termination_conditions[%d]", i), a, o)
@@ -70,6 +70,7 @@ func (c Condition) validateTool(r *report, path string, a *Agent, o Options) {
 		a.Tools.usable(r, path+".tool", c.Tool, o)
 	}
 	switch {
+	case r.reported(path + ".match.exit_code"), r.reported(path + ".match.contains"):
 	case c.Match == nil || c.Match.ExitCode == nil && c.Match.Contains == "":
 		missing(r, path+".match", "exit_code, contains, or both")
 	default:
