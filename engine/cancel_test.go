@@ -218,6 +218,7 @@ func TestAToolIsStoppedAtItsTimeoutAndTheRunGoesOn(t *testing.T) {
 	})
 }
 
+// rows: HAR-18
 func TestTheWallTimeBudgetStopsWhatIsInFlight(t *testing.T) {
 	for name, turn := range map[string]scripted.Turn{
 		"a tool":  {ToolCalls: calls("slow", "{}")},
@@ -234,7 +235,7 @@ func TestTheWallTimeBudgetStopsWhatIsInFlight(t *testing.T) {
 					t.Errorf("outcome %+v after %s", o, time.Since(began))
 				}
 				for _, res := range results(r.whole(run.ID)) {
-					if res.ErrorType != event.ErrorTimeout {
+					if res.ErrorType != event.ErrorTimeout || !structured(res) {
 						t.Errorf("result %+v", res)
 					}
 				}

@@ -39,7 +39,7 @@ func (p *play) flops(id string, wait ...time.Duration) {
 	p.command(p.flop(id, wait...))
 }
 
-// rows: HAR-50, HAR-53..60
+// rows: HAR-42, HAR-50, HAR-53..60
 func TestToolCallsAreTriedAgain(t *testing.T) {
 	retries := func(n int) agent.Config { return agent.Config{Limits: budget.Limits{MaxToolRetries: &n}} }
 	golden(t, "toolretry", []scenario{
