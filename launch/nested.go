@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"fmt"
 	"os"
 	"path"
 	"path/filepath"
@@ -10,15 +11,21 @@ import (
 	"github.com/pawlrun/pawl/tool"
 )
 
-// maxNestedEntries bounds the search for nested repositories, which is made once
-// when a run begins.
-const maxNestedEntries = 100_000
+const (
+	// maxNestedEntries bounds the search for nested repositories, which is made once
+	// when a run begins.
+	maxNestedEntries = 100_000
+	// maxNested is how many of them are protected: each costs every command two
+	// mounts, and with some thousands of those none could be started.
+	maxNested = 100
+)
 
 // nested are the .git of the repositories within a workspace when a run begins.
 // One that the run itself makes later is its own to work in.
 type nested struct {
 	patterns []policy.Pattern
-	// missed says that the workspace was too large to look through whole.
+	// missed says that there may be more: the workspace is too large to look through
+	// whole, or has too many.
 	missed bool
 }
 
@@ -27,24 +34,25 @@ func nestedIn(workspace string) nested {
 	var found nested
 	held := policy.NewGuard(".git")
 	left := maxNestedEntries
-	for dirs := []string{"."}; len(dirs) > 0; dirs = dirs[1:] {
+	for dirs := []string{"."}; len(dirs) > 0 && !found.missed; dirs = dirs[1:] {
 		entries, err := os.ReadDir(filepath.Join(workspace, dirs[0]))
 		if err != nil {
 			continue // what this process cannot read, its commands cannot
 		}
 		if left -= len(entries); left < 0 {
 			found.missed = true
-			break
+			continue
 		}
 		for _, e := range entries {
 			name := path.Join(dirs[0], e.Name())
-			switch {
-			case held.Protects(e.Name()):
-				if dirs[0] != "." {
-					found.patterns = append(found.patterns, literally(name)+"/**")
-				}
-			case e.IsDir():
+			switch git := held.Protects(e.Name()); {
+			case !git && e.IsDir():
 				dirs = append(dirs, name)
+			case !git, dirs[0] == ".":
+			case len(found.patterns) == maxNested:
+				found.missed = true
+			default:
+				found.patterns = append(found.patterns, literally(name)+"/**")
 			}
 		}
 	}
@@ -58,6 +66,6 @@ func (n nested) unsearched(tools *tool.Set) []string {
 	if _, runs := tools.Lookup(shellTool); !runs || !n.missed {
 		return nil
 	}
-	return []string{"the workspace is too large to be looked through for repositories within it, so commands may change the .git of one that lies deep; " +
-		"name those directories in tools.protected_paths"}
+	return []string{fmt.Sprintf("the workspace has more than %d repositories within it, or is too large to be looked through for them, "+
+		"so commands may change the .git of some; name those directories in tools.protected_paths", maxNested)}
 }

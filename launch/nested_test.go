@@ -1,8 +1,11 @@
 package launch_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/pawlrun/pawl/event"
@@ -55,5 +58,33 @@ func TestARepositoryWithinTheWorkspaceIsProtectedLikeTheWorkspacesOwn(t *testing
 		`shell.exec eval "$X"`:                                              event.DecisionAllow,
 	} {
 		decides(t, "of the file", path, call, launch.Options{Workspace: dir}, want)
+	}
+}
+
+// Each that is protected costs every command two mounts: with hundreds of them one
+// took seconds to start, and with thousands none did.
+func TestSoManyRepositoriesWithinTheWorkspaceAreProtected(t *testing.T) {
+	o := options(t)
+	repository := func(name string) {
+		if err := os.MkdirAll(filepath.Join(o.Workspace, name, ".git"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range 99 {
+		repository(fmt.Sprintf("deep/down/r%03d", i))
+	}
+	repository("near")
+	told := func(w string) bool { return strings.Contains(w, "more than 100 repositories within it") }
+	path := file(t, "tools: {allow: [fs.write, shell.exec]}")
+	if started, _, _ := start(t, path, o); slices.ContainsFunc(started.Warnings, told) {
+		t.Errorf("with 100 it says %q", started.Warnings)
+	}
+	repository("deep/down/r099")
+	started, cfg, _ := start(t, path, o)
+	if !slices.ContainsFunc(started.Warnings, told) {
+		t.Errorf("with 101 it says %q", started.Warnings)
+	}
+	if n := cfg.Policy.Nested; len(n) != 100 || !slices.Contains(n, "near/.git/**") {
+		t.Errorf("%d are protected: %v", len(n), n)
 	}
 }
