@@ -121,30 +121,44 @@ func TestACycleWithoutCallsIsCompressedBeforeItIsNudged(t *testing.T) {
 	}
 }
 
-// A pause while the summary is made parks the run behind it; what was paid for is
-// used when the run goes on, and of the same messages that it was made of.
-func TestAPauseDuringASummaryBeforeANudgeKeepsTheSummary(t *testing.T) {
-	cfg := windowed(compact.Settings{Strategy: compact.SummarizeOlder})
-	cfg.OnNoToolCall, cfg.MaxNudges = agent.NoToolCallNudge, budget.None
-	p := newPlay(t, cfg)
-	for p.call.Purpose == "" {
-		p.answer(says(strings.Repeat(fmt.Sprint("step ", p.cycle, " is done, "), 20)))
+// A run that parks while the summary is made uses what was paid for when it goes
+// on, and of the same messages that it was made of.
+func TestARunThatParksDuringASummaryBeforeANudgeKeepsTheSummary(t *testing.T) {
+	for name, c := range map[string]struct {
+		meanwhile, then event.Data
+		parked          event.ParkReason
+	}{
+		"paused":            {event.PauseRequested{}, nil, event.ParkPaused},
+		"at a limit's edge": {event.BudgetRaised{Setting: "max_model_turns", Value: 1}, event.BudgetRaised{Setting: "max_model_turns", Value: 50}, event.ParkInput},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg := windowed(compact.Settings{Strategy: compact.SummarizeOlder})
+			cfg.OnNoToolCall, cfg.MaxNudges = agent.NoToolCallNudge, budget.None
+			cfg.OnBudget = map[string]agent.OnBudget{"max_model_turns": agent.BudgetAsk}
+			p := newPlay(t, cfg)
+			for p.call.Purpose == "" {
+				p.answer(says(strings.Repeat(fmt.Sprint("step ", p.cycle, " is done, "), 20)))
+			}
+			before, _ := p.live.Conversation()
+			p.command(c.meanwhile)
+			p.answer(says("what happened"))
+			if d := p.live.State().Parked; d == nil || d.Reason != c.parked || len(p.compressed()) > 0 {
+				t.Fatalf("parked %+v after %d compactions", d, len(p.compressed()))
+			}
+			if c.then != nil {
+				p.command(c.then)
+			}
+			p.resume()
+			all := p.compressed()
+			if len(all) != 1 || all[0].Usage == nil || all[0].Kept+all[0].Dropped != len(before)+1 {
+				t.Fatalf("of %d messages: %+v", len(before), all)
+			}
+			if sent := p.call.Request.Messages; p.call.Purpose != "" || sent[len(sent)-1].Origin != llm.OriginLoop || len(sent) != all[0].Kept+1 {
+				t.Errorf("the next request has %d messages, of which %d were kept", len(sent), all[0].Kept)
+			}
+			p.check()
+		})
 	}
-	before, _ := p.live.Conversation()
-	p.command(event.PauseRequested{})
-	p.answer(says("what happened"))
-	if d := p.live.State().Parked; d == nil || d.Reason != event.ParkPaused || len(p.compressed()) > 0 {
-		t.Fatalf("parked %+v after %d compactions", d, len(p.compressed()))
-	}
-	p.resume()
-	all := p.compressed()
-	if len(all) != 1 || all[0].Usage == nil || all[0].Kept+all[0].Dropped != len(before)+1 {
-		t.Fatalf("of %d messages: %+v", len(before), all)
-	}
-	if sent := p.call.Request.Messages; p.call.Purpose != "" || sent[len(sent)-1].Origin != llm.OriginLoop || len(sent) != all[0].Kept+1 {
-		t.Errorf("the next request has %d messages, of which %d were kept", len(sent), all[0].Kept)
-	}
-	p.check()
 }
 
 // REQUIREMENTS C-5: the trigger and its measure, each as its owner sets them.

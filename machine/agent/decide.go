@@ -136,10 +136,11 @@ func (m *Machine) withoutCalls() {
 // what compaction leaves (ALDO-47, ALDO-48), but for the one that takes away what
 // no provider would read again, not even for a summary.
 func (m *Machine) nudge(kind event.NudgeKind, text string) {
+	goesOn := !m.pause && curedByCompaction(m.refused(m.target()))
 	switch {
-	case m.atCeiling(), m.pause && m.compaction.asked: // parks, and then goes on with the summary
+	case m.atCeiling(), m.compaction.asked && !goesOn: // parks, and then goes on with the summary
 		m.nextCycle()
-	case kind != event.NudgeWithheld && !m.pause && curedByCompaction(m.refused(m.target())) && m.nextCompaction(llm.UserText(text)):
+	case kind != event.NudgeWithheld && goesOn && m.nextCompaction(llm.UserText(text)):
 	default:
 		m.record(event.Nudge{Kind: kind, Text: text})
 	}
