@@ -86,6 +86,10 @@ func TestPauseParksARunOfAnotherProcessAtItsNextBoundary(t *testing.T) {
 	if f := p.exits(0, "runs", "resume", id); f.out != "the end\n" {
 		t.Errorf("resume prints %q", f.out)
 	}
+	p.exits(0, "runs", "replay", id, "--live-model")
+	if f := p.exits(0, "runs", "diff", id, p.newest()); !strings.Contains(f.out, "are the same") {
+		t.Errorf("its replay did %s", f.out)
+	}
 }
 
 // Nothing is under way while a call waits to be made again, however long that is.

@@ -24,7 +24,7 @@ func (a *app) diffCommand() *cobra.Command {
 		Short: "Show where two runs part, and what each did from there",
 		Long: `Compares the events of two runs, without what always differs (ids, times, positions), names the
 first that is not the same, and shows the cycles of both from there side by side. Of a run and its
-replay it also leaves out how the run's questions were answered and its limits raised.`,
+replay it also leaves out when the run was paused, told something, answered and given a higher limit.`,
 		Example: "  pawl runs diff k7x2 p4c9\n  pawl runs diff k7x2 p4c9 --json",
 		Args:    cobra.ExactArgs(2),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -167,12 +167,16 @@ func timeless(d event.Data) event.Data {
 	return d
 }
 
-// answered leaves out of an event what a run has and its replay has not, because
-// its questions are answered beforehand; nil for one that only is about these.
+// answered leaves out of an event what a run has and its replay has not, or at
+// another place of the cycle, because what people do to a run is done to a replay
+// beforehand and no tool of it reaches out; nil for one that only is about these.
 func answered(d event.Data) event.Data {
 	switch d := d.(type) {
-	case event.RunParked, event.BudgetRaised, event.BudgetWarning:
+	case event.RunParked, event.PauseRequested, event.InputReceived, event.BudgetRaised, event.BudgetWarning:
 		return nil
+	case event.ToolResult:
+		d.Reached = nil
+		return d
 	case event.ToolApprovalResolved:
 		d.Approver, d.Reason = "", ""
 		return d

@@ -29,3 +29,11 @@ func TestDiffShowsEachResultUnderItsCall(t *testing.T) {
 		t.Errorf("shown:\n%s\nwanted:\n%s", shown, want)
 	}
 }
+
+// No tool of a replay reaches out, so what the run's calls reached is no difference.
+func TestDiffOfAReplayLeavesOutWhatTheRunReached(t *testing.T) {
+	reached := event.ToolResult{CallID: "r-1-1", Output: "fetched", Reached: []event.Reach{{}}}
+	if d, ok := answered(reached).(event.ToolResult); !ok || len(d.Reached) > 0 || d.Output != "fetched" {
+		t.Errorf("compared is %+v", d)
+	}
+}
