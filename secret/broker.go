@@ -84,20 +84,32 @@ func (b broker) of(name string) []string {
 	return refs
 }
 
+// maxFilled bounds the bytes that values add to the arguments of one call, which may
+// name a long one as often as they like.
+const maxFilled = 4 << 20
+
 // fill puts values in the place of references. A reference to a name that
 // nobody declared is a text like any other.
 func (b broker) fill(t tool.Tool, c tool.Call) (json.RawMessage, error) {
 	var err error
+	added, permitted := 0, map[string]bool{}
 	filled := reference.ReplaceAllFunc(c.Args, func(ref []byte) []byte {
 		s, ok := b.secrets[string(reference.FindSubmatch(ref)[1])]
 		if !ok || err != nil {
 			return ref
 		}
-		if err = s.permits(t.Name, c); err != nil {
-			return ref
+		if !permitted[s.Name] {
+			if err = s.permits(t.Name, c); err != nil {
+				return ref
+			}
+			permitted[s.Name] = true
 		}
 		if b.inEnvironment(t.Name) {
 			return []byte("${" + s.Name + "}")
+		}
+		if added += len(s.Value); added > maxFilled {
+			err = fmt.Errorf("the call names secrets so often that they are more than %d MiB", maxFilled>>20)
+			return ref
 		}
 		return []byte(inJSON(s.Value, false))
 	})

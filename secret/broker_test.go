@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/pawlrun/pawl/egress"
 	"github.com/pawlrun/pawl/event"
@@ -92,6 +93,36 @@ func TestASecretGoesToItsToolsAndItsHostsAlone(t *testing.T) {
 				t.Errorf("gave %q, %v; want %q", r.Output, err, c.want)
 			}
 		})
+	}
+}
+
+// A model may repeat a reference as often as it likes. Each one had the whole call
+// looked through, and brought the whole value.
+func TestASecretThatIsNamedAgainAndAgainCostsNoMoreThanOnce(t *testing.T) {
+	for _, c := range []struct {
+		value   string
+		refused string
+	}{
+		{value: strings.Repeat("v", 100)},
+		{value: strings.Repeat("v", 1000), refused: "names secrets so often that they are more than 4 MiB"},
+	} {
+		tools := secret.Broker([]tool.Tool{send("send")}, []secret.Secret{{Name: "S", Value: c.value, Tools: []string{"send"}, Hosts: []egress.Pattern{"api.example.com"}}})
+		args, err := json.Marshal(request{URL: "https://api.example.com/", Token: strings.Repeat("${secret:S}", 20_000)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		facts := tools[0].Facts(args)
+		began := time.Now()
+		r, err := tools[0].Run(t.Context(), tool.Call{Args: args, Facts: &facts})
+		switch {
+		case c.refused == "" && (err != nil || len(r.Output) < 2_000_000):
+			t.Errorf("%d bytes, %v", len(r.Output), err)
+		case c.refused != "" && (err == nil || !strings.Contains(err.Error(), c.refused)):
+			t.Errorf("%d bytes, %v", len(r.Output), err)
+		}
+		if took := time.Since(began); took > 10*time.Second {
+			t.Errorf("it took %s", took)
+		}
 	}
 }
 
