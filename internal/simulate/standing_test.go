@@ -243,7 +243,8 @@ func (l wholeLook) parksAgain(f *folded, before event.RunParked) bool {
 				}
 			case machine.Reserve:
 				grant := l.runs[f.row.Parent].Admit(a.Call)
-				return grant.Ask && grant.Refusal.Setting == before.ParentLimit
+				// What another run of the tree holds at the moment is no answer either.
+				return (grant.Ask || grant.Refusal.Wait) && grant.Refusal.Setting == before.ParentLimit
 			}
 		}
 		if parked, ok := due.(event.RunParked); ok {
