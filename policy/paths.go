@@ -70,5 +70,6 @@ func (r Rules) protects(p event.PathUse) (Pattern, bool) {
 			return pattern, true
 		}
 	}
-	return nested, nested.parts().guards(name)
+	// What a program is given may be a pattern of its own, to leave out */.git/*.
+	return nested, (p.Write || !p.Given) && nested.parts().guards(name)
 }
