@@ -249,18 +249,28 @@ func TestAPauseParksARunThatOnlyWaitsForAnotherAttempt(t *testing.T) {
 		}
 		p.check()
 	})
-	t.Run("and not while another call is under way", func(t *testing.T) {
-		p := newPlay(t, agent.Config{})
-		p.answer(asks("", "read a", "read b"))
-		p.flops("c1.1", time.Minute)
-		p.command(event.PauseRequested{})
-		if paused(p) {
-			t.Fatalf("it parks beside a call that runs:\n%s", p.log.String())
-		}
-		p.results("c1.2=B")
-		if !paused(p) {
-			t.Errorf("it goes on:\n%s", p.log.String())
-		}
-		p.check()
-	})
+	for what, c := range map[string]struct {
+		cfg        agent.Config
+		begin, end func(*play)
+	}{
+		"another call is under way": {agent.Config{}, func(*play) {}, func(p *play) { p.results("c1.2=B") }},
+		"a hook is heard": {hooked(observer(event.HookAfterTool, "log", "read")), func(p *play) { p.results("c1.2=B") },
+			func(p *play) { p.heard("after_tool/log/c1.2", goesOn()) }},
+	} {
+		t.Run("and not while "+what, func(t *testing.T) {
+			p := newPlay(t, c.cfg)
+			p.answer(asks("", "read a", "read b"))
+			c.begin(p)
+			p.flops("c1.1", time.Minute)
+			p.command(event.PauseRequested{})
+			if p.live.State().Phase == machine.Parked {
+				t.Fatalf("it parks:\n%s", p.log.String())
+			}
+			c.end(p)
+			if !paused(p) {
+				t.Errorf("it goes on:\n%s", p.log.String())
+			}
+			p.check()
+		})
+	}
 }
