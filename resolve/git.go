@@ -148,20 +148,24 @@ func (r *reader) git(args []word, harmless bool, dirs []string) bool {
 	return false
 }
 
-// showsConfig says that git config only shows settings. What stands before the
-// option that says so must be known to take no value, which could look like it.
+// showsConfig says that git config only shows settings: its operands are an option
+// that says so, others that are known to take no value, which could look like it, and
+// then names. An option that is not known, or is computed, may take the first one
+// back (--no-get).
 func showsConfig(operands []word) bool {
+	shows := false
 	for _, a := range operands {
 		switch {
 		case a.computed:
 			return false
 		case a.is("-l", "--list", "--get", "--get-all", "--get-regexp", "--get-urlmatch"):
-			return true
-		case !a.is("--global", "--system", "--local", "--worktree", "--show-origin", "--show-scope", "--name-only", "--includes", "--no-includes", "-z", "--null"):
+			shows = true
+		case a.is("--global", "--system", "--local", "--worktree", "--bool", "--int", "--show-origin", "--show-scope", "--name-only", "--includes", "--no-includes", "-z", "--null"):
+		case !shows, strings.HasPrefix(a.text, "-"):
 			return false
 		}
 	}
-	return false
+	return shows
 }
 
 // fits says that a subcommand with these operands changes nothing. A stash
