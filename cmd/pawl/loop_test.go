@@ -217,3 +217,76 @@ func TestEveryCycleCanBeRebuiltFromTheJournalAlone(t *testing.T) {
 		t.Errorf("input %q, usage %+v", got.Input, got.Usage)
 	}
 }
+
+// However a run leaves, and whoever reads it how often, its reader hears once
+// that the loop is over, and never while it goes on.
+//
+// rows: ALF-15, ALF-16, ALF-22, ALF-24, ALF-25, ALF-43
+func TestAlfredHearsOnceThatTheLoopIsOver(t *testing.T) {
+	for _, tt := range []struct {
+		name, file, script string
+		args               []string
+		exit               int
+		want               []string
+	}{
+		{name: "the turns are used up", script: goesOn, args: []string{"--max-cycles", "1"}, exit: 3, want: []string{"error", "done max_turns"}},
+		{name: "the model's error", script: "- error: {status: 401, class: auth}\n", exit: 1, want: []string{"error", "done provider_error"}},
+		{name: "the last retry", file: "budgets: {max_retries_per_model_call: 1}\n", script: strings.Repeat("- error: {status: 529, class: overloaded}\n", 2),
+			exit: 1, want: []string{"retrying", "error", "done provider_error"}},
+		{name: "parked for a person", file: gated, script: shellTurn("echo hi"), exit: 4, want: []string{"done aborted"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			p := newProject(t, map[string]string{
+				"agent.yaml":  "identity: {name: ending}\nmodel_policy: {primary: scripted/script.yaml}\n" + tt.file,
+				"script.yaml": tt.script, "a.txt": "x",
+			})
+			driven := p.exits(tt.exit, append([]string{"run", "agent.yaml", "go", "--view", "alfred"}, tt.args...)...)
+			id := p.newest()
+			read := p.exits(0, "runs", "events", id, "--view", "alfred")
+			followed := p.exits(0, "runs", "events", id, "--view", "alfred", "--follow")
+			for who, f := range map[string]finished{"driven": driven, "read": read, "followed": followed} {
+				if got := endOfLoop(t, f.out); !slices.Equal(got, tt.want) {
+					t.Errorf("%s: %v, want %v\n%s", who, got, tt.want, f.out)
+				}
+			}
+		})
+	}
+}
+
+// rows: ALF-22
+func TestAlfredHearsNoEndThatIsNotTheRuns(t *testing.T) {
+	p := newProject(t, map[string]string{
+		"agent.yaml":  shellAgent,
+		"script.yaml": shellTurn("touch begun; while [ ! -e go ]; do sleep 0.01; done") + "- text: Done.\n",
+	})
+	s := p.start("run", "agent.yaml", "go")
+	p.eventually("the command runs", p.exists("begun"))
+	id := p.newest()
+	if got := endOfLoop(t, p.exits(0, "runs", "events", id, "--view", "alfred").out); len(got) > 0 {
+		t.Errorf("while the run goes on: %v", got)
+	}
+	p.write("go", "")
+	if f := s.wait(); f.code != 0 {
+		t.Fatal(f.err)
+	}
+	for _, follow := range []string{"--follow=false", "--follow"} {
+		if got := endOfLoop(t, p.exits(0, "runs", "events", id, "--view", "alfred", "--after", "1000", follow).out); len(got) > 0 {
+			t.Errorf("%s behind the end of a run that succeeded: %v", follow, got)
+		}
+	}
+}
+
+// endOfLoop is what a reader of Alfred's words hears of retries, errors and the end.
+func endOfLoop(t *testing.T, out string) (heard []string) {
+	t.Helper()
+	for line := range strings.Lines(out) {
+		var o struct{ Type, Status string }
+		if err := json.Unmarshal([]byte(line), &o); err != nil {
+			t.Fatal(err)
+		}
+		if o.Type == "retrying" || o.Type == "error" || o.Type == "done" {
+			heard = append(heard, strings.TrimSpace(o.Type+" "+o.Status))
+		}
+	}
+	return heard
+}

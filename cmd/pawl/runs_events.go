@@ -73,6 +73,22 @@ func (t *tailer) print(ctx context.Context, v view) error {
 	if err := t.drain(ctx, v); err != nil {
 		return err
 	}
+	r, err := t.store.Run(ctx, t.run)
+	if err != nil {
+		return err
+	}
+	if standsStill(r) || isAbandoned(r, t.now()) {
+		return end(v, r)
+	}
+	return nil
+}
+
+// end ends the view of a run that has left. How it ended is in its last event,
+// which a reader who asks for what came later does not hear again.
+func end(v view, r journal.Run) error {
+	if r.State == journal.Ended {
+		return nil
+	}
 	return v.end()
 }
 
@@ -92,7 +108,7 @@ func (t *tailer) follow(ctx context.Context, v view) error {
 		case r.Seq > t.after:
 			continue
 		case standsStill(r):
-			return v.end()
+			return end(v, r)
 		case isAbandoned(r, t.now()):
 			return errors.Join(v.end(), fmt.Errorf("nobody drives run %s any more; go on with '%s runs resume %s'", r.ID, t.pawl, r.ID))
 		}

@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/llm"
@@ -76,7 +77,7 @@ func (w *alfredWords) say(e event.Event) []any {
 		if d.EditedBy != "" {
 			return nil // its reader knows the call, and shows it once
 		}
-		return []any{alfredToolUse{"tool_use", d.CallID, d.Tool, label(d), argsOf(d)}}
+		return []any{alfredToolUse{"tool_use", d.CallID, d.Tool, alfredLabel(d), argsOf(d)}}
 	case event.ToolResult:
 		return []any{alfredToolResult{"tool_result", d.CallID, d.Tool, d.Output, d.IsError}}
 	case event.ModelRetrying:
@@ -85,6 +86,12 @@ func (w *alfredWords) say(e event.Event) []any {
 		return w.finish(d.Outcome)
 	}
 	return nil
+}
+
+// alfredLabel is short (ALF-18): where a tool has no label for a call, its
+// arguments stand for it, and they may be a whole file.
+func alfredLabel(d event.ToolCall) string {
+	return clip(strings.Join(strings.Fields(harmless(label(d))), " "), 200)
 }
 
 // end closes a stream that parked: Alfred's loop has no such state, and its
@@ -115,12 +122,13 @@ func (w *alfredWords) finish(o event.Outcome) []any {
 	return []any{done}
 }
 
-// alfredStatusOf tells completion from limit from failure (ALF-24).
+// alfredStatusOf tells completion from limit from failure (ALF-24): a limit that
+// is a condition of the file's is one all the same.
 func alfredStatusOf(o event.Outcome) alfredStatus {
 	switch r := o.Reason; {
 	case o.Status == event.StatusCancelled:
 		return alfredAborted
-	case o.Status == event.StatusCompleted, r == event.ReasonConditionMet, r == event.ReasonNoAnswerOrCall:
+	case o.Status == event.StatusCompleted, r == event.ReasonNoAnswerOrCall:
 		return alfredSuccess
 	case r == event.ReasonMaxCycles, r == event.ReasonStuck, r == event.ReasonRepeatedFailure, o.Limit != "":
 		return alfredMaxTurns
@@ -135,5 +143,5 @@ func alfredMessage(o event.Outcome) string {
 	case o.Reason == event.ReasonMaxCycles:
 		return fmt.Sprintf("the limit of %d turns is reached", o.Cycles)
 	}
-	return "stopped: " + string(o.Reason)
+	return "stopped: " + reason(o)
 }

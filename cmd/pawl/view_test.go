@@ -43,6 +43,7 @@ func TestAlfredHearsTextToolsAndRetries(t *testing.T) {
 		event.Text{Text: "Let me "}, event.Text{Text: ""}, event.Text{Text: "look."}, answer("Let me look."),
 		event.ToolCall{CallID: "r1-1-1", Tool: "fs.read", Args: json.RawMessage(`{"path":"a"}`), Describe: "read a"},
 		event.ToolResult{CallID: "r1-1-1", Tool: "fs.read", Output: "<hi>", IsError: false},
+		event.ToolResult{CallID: "r1-1-2", Tool: "fs.read", Output: "gone", IsError: true},
 		ended(event.Outcome{Status: event.StatusCompleted, Reason: event.ReasonFinalAnswer}),
 	)
 	want := []string{
@@ -51,10 +52,40 @@ func TestAlfredHearsTextToolsAndRetries(t *testing.T) {
 		`{"type":"text","text":"look."}`,
 		`{"type":"tool_use","id":"r1-1-1","name":"fs.read","describe":"read a","input":{"path":"a"}}`,
 		`{"type":"tool_result","id":"r1-1-1","name":"fs.read","output":"<hi>","isError":false}`,
+		`{"type":"tool_result","id":"r1-1-2","name":"fs.read","output":"gone","isError":true}`,
 		`{"type":"done","status":"success"}`,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// What a tool has no label for, the model's own arguments stand for, which may
+// be a whole file.
+//
+// rows: ALF-18
+func TestAlfredDescribesACallInAFewWordsWhateverItsArguments(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		call event.ToolCall
+		want string
+	}{
+		{"no arguments", event.ToolCall{Tool: "now"}, "now"},
+		{"short ones", event.ToolCall{Tool: "say", Args: json.RawMessage(`{"text":"hi"}`)}, `say {"text":"hi"}`},
+		{"on many lines", event.ToolCall{Tool: "say", Args: json.RawMessage("{\n\t\"text\": \"hi\"\n}")}, `say { "text": "hi" }`},
+		{"a whole file", event.ToolCall{Tool: "say", Args: json.RawMessage(`"` + strings.Repeat("x", 100_000) + `"`)}, `say "` + strings.Repeat("x", 194) + "…"},
+		{"no JSON, and words for the terminal", event.ToolCall{Tool: "say", ArgsText: "{\x1b[2J\u202e"}, harmless("say {\x1b[2J\u202e")},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			tt.call.CallID = "r1-1-1"
+			var o struct{ Describe string }
+			if err := json.Unmarshal([]byte(say(t, "alfred", tt.call)[0]), &o); err != nil {
+				t.Fatal(err)
+			}
+			if o.Describe != tt.want {
+				t.Errorf("%.200q, want %q", o.Describe, tt.want)
+			}
+		})
 	}
 }
 
@@ -101,6 +132,9 @@ func TestAlfredsLoopIsDoneExactlyOnceOnEveryPath(t *testing.T) {
 	}{
 		{"final answer", []event.Data{ended(event.Outcome{Status: event.StatusCompleted, Reason: event.ReasonFinalAnswer})}, "", "success"},
 		{"condition", []event.Data{ended(event.Outcome{Status: event.StatusCompleted, Reason: event.ReasonConditionMet})}, "", "success"},
+		{"condition on the budget", []event.Data{ended(event.Outcome{Status: event.StatusStopped, Reason: event.ReasonConditionMet, Kind: "budget-exhausted", Limit: "usd_per_run", OK: true})}, "stopped: condition_met (budget-exhausted)", "max_turns"},
+		{"no answer and no call", []event.Data{ended(event.Outcome{Status: event.StatusStopped, Reason: event.ReasonNoAnswerOrCall})}, "", "success"},
+		{"repeated failure", []event.Data{ended(event.Outcome{Status: event.StatusFailed, Reason: event.ReasonRepeatedFailure})}, "stopped: repeated_failure", "max_turns"},
 		{"turn limit", []event.Data{ended(event.Outcome{Status: event.StatusStopped, Reason: event.ReasonMaxCycles, Cycles: 3})}, "the limit of 3 turns is reached", "max_turns"},
 		{"budget", []event.Data{ended(event.Outcome{Status: event.StatusStopped, Reason: "budget:usd_per_run", Limit: "usd_per_run"})}, "stopped: budget:usd_per_run", "max_turns"},
 		{"stuck", []event.Data{ended(event.Outcome{Status: event.StatusStopped, Reason: event.ReasonStuck})}, "stopped: stuck", "max_turns"},
