@@ -235,8 +235,10 @@ func (p *page) started(d event.RunStarted) {
 	p.PerCycle = []cycleLine{}
 }
 
-// forked puts what was spent so far on the account of those who spent it.
+// forked puts what was spent so far on the account of those who spent it. A fork of
+// a replay has tools, and is none.
 func (p *page) forked(d event.RunForked) {
+	p.replays = ""
 	if p.Inherited == nil {
 		p.Inherited = &inherited{}
 	}

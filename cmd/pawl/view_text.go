@@ -106,6 +106,8 @@ func (v *textView) follow(e event.Event) {
 	switch d := e.Data.(type) {
 	case event.RunStarted:
 		v.waits, v.replays = v.p.cannotAsk && waits(d.Config), d.Replays
+	case event.RunForked:
+		v.replays = "" // a fork has tools
 	case event.CycleStart:
 		v.position = position(d)
 		v.speech.Reset()
