@@ -60,7 +60,7 @@ func (r Rules) protected(tool string, p event.PathUse, pattern Pattern) []Verdic
 // the whole tree is touched.
 func (r Rules) protects(p event.PathUse) (Pattern, bool) {
 	name := nameParts(p.Path)
-	for _, pattern := range slices.Concat(r.Protected, Builtin(), r.Nested) {
+	for _, pattern := range slices.Concat(r.Protected, Builtin()) {
 		if p.Alias && pattern.single() && pattern.Guards(path.Dir(p.Path)) {
 			// The pattern may be a link's on the way to one file: nothing else that the
 			// link leads to is protected for that.
@@ -70,6 +70,13 @@ func (r Rules) protects(p event.PathUse) (Pattern, bool) {
 			return pattern, true
 		}
 	}
-	// What a program is given may be a pattern of its own, to leave out */.git/*.
-	return nested, (p.Write || !p.Given) && nested.parts().guards(name)
+	// What a program is given may be a tree to copy, or a pattern of its own, to leave
+	// out */.git/*.
+	held := p.Write || !p.Given
+	for _, pattern := range r.Nested {
+		if pattern.parts().guards(name) || held && p.Tree && pattern.Below(p.Path) {
+			return pattern, true
+		}
+	}
+	return nested, held && nested.parts().guards(name)
 }

@@ -69,6 +69,7 @@ func TestProtectedPathsAskWhateverElsePermitsTheCall(t *testing.T) {
 		{"a repository's within is read", open, reads("fs.read", at("vendor/lib/.git/HEAD")), event.DecisionAllow, "tools.allow"},
 		{"a pattern that a program is given", within, reads("shell.exec", event.PathUse{Path: "*/.git/*", Given: true}), event.DecisionAllow, "tools.allow"},
 		{"a program is given one that was found", within, reads("shell.exec", event.PathUse{Path: "vendor/lib/.git", Given: true}), event.DecisionAsk, "protected_paths: vendor/lib/.git/**"},
+		{"a tree with one that is copied", within, reads("shell.exec", event.PathUse{Path: "vendor", Tree: true, Given: true}), event.DecisionAllow, "tools.allow"},
 		{"a tree in which none was found", within, writes("fs.write", tree("build")), event.DecisionAllow, "tools.approvals.fs.write: never"},
 		{"a tree in which one was found", within, writes("fs.write", tree("vendor")), event.DecisionAsk, "protected_paths: vendor/lib/.git/**"},
 		{"everything", open, writes("fs.write", tree(".")), event.DecisionAsk, "protected_paths: **/*.pem"},
