@@ -64,7 +64,8 @@ func (r *Run) Cancel(ctx context.Context, reason string) error {
 	return r.send(ctx, journal.Command{Kind: journal.Cancel, Text: reason})
 }
 
-// Pause parks the run at the end of its cycle.
+// Pause parks the run at the end of its cycle, or at once where all that it does is
+// to wait before it makes a call again.
 func (r *Run) Pause(ctx context.Context) error {
 	return r.send(ctx, journal.Command{Kind: journal.Pause})
 }
