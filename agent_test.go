@@ -221,7 +221,7 @@ func TestBreakingOutDetachesAndManyMayRangeAtOnce(t *testing.T) {
 	}
 }
 
-// rows: HAR-1, HAR-19, HAR-20, HAR-21, HAR-24, HAR-29, ALDO-39, ALF-12
+// rows: HAR-1, HAR-19, HAR-20, HAR-21, HAR-24, HAR-29, ALDO-39, ALF-1, ALF-12
 func TestEachStepIsBuiltAnewFromTheTaskAndWhatHappenedSince(t *testing.T) {
 	m := &recorder{answer: func(*llm.Request) *llm.Response {
 		return &llm.Response{Parts: llm.Parts{llm.ToolCall{Name: "echo", Args: json.RawMessage(`{"text":"hi"}`)}}, Finish: llm.FinishTool}

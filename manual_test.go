@@ -102,9 +102,10 @@ func transcript(t *testing.T, byHand []*llm.Message, byEngine []llm.Message) {
 
 // rows: HAR-38
 func TestAProgramMayDriveTheLoopItselfToTheSameTranscript(t *testing.T) {
+	told := &scripted.Expectation{Tools: []string{"echo"}, System: []string{"You echo."}}
 	turns := []scripted.Turn{
-		{Text: "both", ToolCalls: append(calls("echo", `{"text":"one"}`), calls("echo", `{"text":"two"}`)...)},
-		{Text: "mistakes", ToolCalls: append(calls("ecko", `{}`), calls("echo", `{"txt":"three"}`)...)},
+		{Expect: told, Text: "both", ToolCalls: append(calls("echo", `{"text":"one"}`), calls("echo", `{"text":"two"}`)...)},
+		{Expect: told, Text: "mistakes", ToolCalls: append(calls("ecko", `{}`), calls("echo", `{"txt":"three"}`)...)},
 		{Text: "the end"},
 	}
 	a := echoing()

@@ -61,3 +61,24 @@ func TestWhatStaysIsWhatTheStrategyOrItsOwnerSays(t *testing.T) {
 		})
 	}
 }
+
+// Six messages stay and no seventh, unless the sixth is a result, whose call stays
+// with it.
+//
+// rows: ALF-50, ALF-51
+func TestSixMessagesStayUnlessTheyBeginWithinAGroup(t *testing.T) {
+	for newest, stays := range map[string]int{"": 6, "go on": 7} {
+		messages := talk(59)
+		if newest != "" {
+			messages = append(messages, llm.UserText(newest))
+		}
+		after, d := carry(t, compact.Settings{Strategy: compact.SummarizeOlder}, situation(messages, 10_000), "what happened")
+		if d == nil {
+			t.Fatal("nothing was done")
+		}
+		// The task and the summary are before them.
+		if got := len(after) - 2; got != stays || after[2] != messages[len(messages)-stays] {
+			t.Errorf("%d messages stay behind %q, want %d", got, newest, stays)
+		}
+	}
+}

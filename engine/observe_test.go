@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"context"
+	"slices"
 	"testing"
 
 	"github.com/pawlrun/pawl/engine"
@@ -38,5 +39,31 @@ func TestAnObserverHandsACallOnOnce(t *testing.T) {
 		turns(scripted.Turn{ToolCalls: calls("send", `{}`)}, scripted.Turn{Text: "done"})
 	if o := outcome(t, r.start(t.Context())); o.FinalOutput != "done" || o.Cycles != 2 || sent != 1 || refused != 3 {
 		t.Errorf("%q after %d cycles, sent %d times, refused %d times", o.FinalOutput, o.Cycles, sent, refused)
+	}
+}
+
+// A span closes when its observer returns, and what the call used is not the
+// run's before.
+//
+// rows: ALF-11
+func TestWhatACallUsedIsTheRunsOnceItsObserversHaveReturned(t *testing.T) {
+	store := memory.New(nil)
+	r := newRig(t, store)
+	var before []int64
+	r.Engine = engine.New(store, newMachine, engine.Options{Observers: []engine.Observer{{
+		Model: func(ctx context.Context, c engine.ModelCall, next func(context.Context) (*llm.Response, error)) (*llm.Response, error) {
+			resp, err := next(ctx)
+			before = append(before, r.spent(c.Run).Input)
+			return resp, err
+		},
+	}}})
+	defer r.Engine.Close()
+	r.tools(toolFunc("look", func(context.Context) (string, error) { return "seen", nil })).turns(
+		scripted.Turn{ToolCalls: calls("look", `{}`), Usage: &llm.Usage{Input: 10, Output: 1}},
+		scripted.Turn{Text: "done", Usage: &llm.Usage{Input: 20, Output: 1}})
+	run := r.start(t.Context())
+	o := outcome(t, run)
+	if !slices.Equal(before, []int64{0, 10}) || r.spent(run.ID).Input != 30 || o.Usage.Input != 30 || o.Cost == nil {
+		t.Errorf("%d tokens while the spans were open, then %d; the outcome has %+v and the cost %v", before, r.spent(run.ID).Input, o.Usage, o.Cost)
 	}
 }

@@ -3,10 +3,12 @@ package engine_test
 import (
 	"context"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -18,6 +20,65 @@ import (
 
 func durable(events []event.Event) []event.Event {
 	return slices.DeleteFunc(slices.Clone(events), func(e event.Event) bool { return e.Seq == 0 })
+}
+
+// rows: ALF-2
+func TestEventsAreConsumedOneByOneWhileTheRunGoesOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		step := make(chan struct{})
+		r := newRig(t).tools(toolFunc("work", func(context.Context) (string, error) { <-step; return "ok", nil })).turns(
+			scripted.Turn{ToolCalls: calls("work", "{}")}, scripted.Turn{Text: "done"})
+		run := r.start(t.Context())
+		next, stop := iter.Pull2(run.Events(t.Context(), false))
+		defer stop()
+		until := func(want event.Type) {
+			for {
+				e, err, ok := next()
+				if err != nil || !ok {
+					t.Fatalf("no %s: %v", want, err)
+				}
+				if e.Type() == want {
+					return
+				}
+			}
+		}
+		until("tool.started")
+		if names := names(r.journal(run.ID)); slices.Contains(names, "tool_result") {
+			t.Errorf("the tool had not been let go, and the journal has %v", names)
+		}
+		step <- struct{}{}
+		wait(t, run) // although nobody consumes what it says
+		until("run.completed")
+		if e, err, ok := next(); ok {
+			t.Errorf("behind the end: %+v (%v)", e, err)
+		}
+	})
+}
+
+// rows: ALF-20
+func TestARetryIsHeardBeforeItsWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t).turns(scripted.Turn{Error: &scripted.Failure{Class: llm.ClassOverloaded}}, scripted.Turn{Text: "done"})
+		start := time.Now()
+		run := r.start(t.Context())
+		var announced time.Duration
+		for e, err := range run.Events(t.Context(), false) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			switch d := e.Data.(type) {
+			case event.ModelRetrying:
+				announced = time.Duration(d.DelayMs) * time.Millisecond
+				if waited := time.Since(start); waited != 0 || d.Reason == "" || announced <= 0 {
+					t.Errorf("heard after %s: %+v", waited, d)
+				}
+			case event.ModelRequested:
+				if waited := time.Since(start); d.Attempt == 2 && (announced == 0 || waited != announced) {
+					t.Errorf("the wait was %s, announced were %s", waited, announced)
+				}
+			}
+		}
+	})
 }
 
 // flood says a number of words, then answers.

@@ -12,7 +12,7 @@ import (
 	"github.com/pawlrun/pawl/tool"
 )
 
-// rows: HAR-8, HAR-37, HAR-61, ALF-68
+// rows: HAR-7, HAR-8, HAR-37, HAR-61, ALF-68
 func TestAResultCanBeTracedToItsCallItsCycleAndItsRun(t *testing.T) {
 	var got []tool.Call
 	note := tool.Tool{

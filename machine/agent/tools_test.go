@@ -111,7 +111,7 @@ func TestAnOwnerMayLetAnyNumberOfCallsRunAtOnce(t *testing.T) {
 	}
 }
 
-// rows: ALDO-51..53, ALDO-55, ALF-61, ALF-62, ALF-71, HAR-3, HAR-4, HAR-15..18, HAR-29, HAR-31, HAR-32, HAR-34
+// rows: ALDO-51..53, ALDO-55, ALF-61, ALF-62, ALF-71, HAR-3, HAR-4, HAR-7, HAR-15..18, HAR-29, HAR-31, HAR-32, HAR-34
 func TestEveryCallGetsOneResult(t *testing.T) {
 	capped := agent.Config{MaxTokens: 100}
 	spent := func(r llm.Response, output int64) llm.Response { r.Usage.Output = output; return r }
