@@ -379,6 +379,7 @@ func TestACancelledContextCancelsTheOneShotAndIsNoError(t *testing.T) {
 	}
 }
 
+// rows: ALF-79
 func TestEverythingWrongWithAnAgentIsReportedAtOnceByField(t *testing.T) {
 	model := says()
 	unpriced := pawl.Target{Name: "scripted/unpriced", Client: model.Client}

@@ -73,7 +73,7 @@ func file(t *testing.T, text string) string {
 // What the machine gets of each file: the tools by their names, the rest
 // whole.
 //
-// rows: ALDO-3, ALDO-7..11, ALDO-18, ALF-81, HAR-41..50
+// rows: ALDO-3, ALDO-7..11, ALDO-18, ALF-79, ALF-81, HAR-41..50
 func TestAgentFilesBecomeTheMachinesConfiguration(t *testing.T) {
 	entries, err := os.ReadDir("testdata/good")
 	if err != nil {

@@ -34,7 +34,7 @@ func marks(f event.Facts) []string {
 	return out
 }
 
-// rows: HAR-33
+// rows: HAR-33, HAR-58, HAR-59
 func TestCommandLineIsAsDangerousAsItsWorstPart(t *testing.T) {
 	_, ws := place(t)
 	for line, want := range map[string]event.Risk{

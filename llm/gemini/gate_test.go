@@ -22,6 +22,7 @@ func adapter() wiregate.Adapter {
 	}
 }
 
+// rows: ALF-29, ALF-30, ALF-32
 func TestRecordedTraffic(t *testing.T) { wiregate.Gates(t, adapter()) }
 
 func itemType(p llm.Part) string {

@@ -24,7 +24,7 @@ func adapter() wiregate.Adapter {
 	}
 }
 
-// rows: HAR-85
+// rows: ALF-29, ALF-30, ALF-32, HAR-85
 func TestRecordedTraffic(t *testing.T) { wiregate.Gates(t, adapter()) }
 
 // thoughtless is a session whose client did not send the reasoning back, which

@@ -39,7 +39,7 @@ func newModel(profile openaichat.Profile) func(string, *http.Client) wiregate.Mo
 	}
 }
 
-// rows: HAR-86
+// rows: ALF-29, ALF-30, ALF-32, HAR-86
 func TestRecordedTraffic(t *testing.T) { wiregate.Gates(t, adapter()) }
 
 // itemType names nothing: a chat message has no order of parts.
