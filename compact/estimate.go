@@ -1,6 +1,7 @@
 package compact
 
 import (
+	"strings"
 	"unicode/utf8"
 
 	"github.com/pawlrun/pawl/llm"
@@ -48,14 +49,25 @@ func Message(m *llm.Message) int {
 		case llm.ToolCall:
 			n += Tokens(p.Name) + (len(p.Args)+3)/4 + Tokens(p.ArgsText)
 		case llm.ToolResult:
-			n += Tokens(p.Output) + len(p.Media)*mediaTokens
+			n += Tokens(p.Output)
+			for i := range p.Media {
+				n += media(&p.Media[i])
+			}
 		case llm.Media:
-			n += mediaTokens
+			n += media(&p)
 		case llm.Item:
 			n += (len(p.Raw) + 3) / 4
 		}
 	}
 	return n
+}
+
+// media estimates an image or a file. A text goes to the model as its words.
+func media(m *llm.Media) int {
+	if strings.HasPrefix(m.MediaType, "text/") && len(m.Data) > 0 {
+		return (len(m.Data) + 3) / 4
+	}
+	return mediaTokens
 }
 
 // Messages estimates the tokens of a conversation (ALF-47).

@@ -56,11 +56,14 @@ func TestAConversationIsEstimatedWithAllThatItCarries(t *testing.T) {
 		{llm.Reasoning{Text: "1234", Signature: "12345", Raw: json.RawMessage(`"1234"`)}, 3},
 		{llm.ToolCall{Name: "read", ArgsText: `{"path":`}, 1 + 2},
 		{image, 1600},
+		{llm.Media{MediaType: "text/plain", Data: []byte(strings.Repeat("a word ", 1000))}, 1750},
+		{llm.Media{MediaType: "text/plain", URL: "https://example.com/a.txt"}, 1600},
+		{llm.ToolResult{Output: "12345", Media: []llm.Media{{MediaType: "text/csv", Data: []byte("1234567")}}}, 2 + 2},
 		{llm.ToolResult{Output: "12345", Media: []llm.Media{image, image}}, 2 + 2*1600},
 		{llm.Item{Raw: json.RawMessage(`"1234567"`)}, 3},
 	} {
 		if got := compact.Message(&llm.Message{Parts: llm.Parts{c.part}}); got != c.want {
-			t.Errorf("%d tokens, want %d: %+v", got, c.want, c.part)
+			t.Errorf("%d tokens, want %d: %.200v", got, c.want, c.part)
 		}
 	}
 	tools := []llm.ToolDef{{Name: "read", Description: "12345678", Schema: json.RawMessage(`{}`)}}

@@ -463,6 +463,26 @@ func TestWhatIsNewestIsShortenedWhenNothingElseIsLeft(t *testing.T) {
 	}
 }
 
+// Without this no request after such a result would be taken again.
+func TestPicturesOfTheNewestResultLeaveWhenNothingElseHelps(t *testing.T) {
+	asked, answer := call("shots", "three pictures")
+	r := answer.Parts[0].(llm.ToolResult)
+	r.Media = []llm.Media{{MediaType: "image/png", Data: []byte{1}}, {MediaType: "image/png", Data: []byte{2}}}
+	answer.Parts[0] = r
+	in := situation([]*llm.Message{llm.UserText("task"), asked, answer}, 128_000)
+	if plan := (compact.Settings{}).Next(in); plan.Change != nil && len(plan.Change.Cleared) > 0 {
+		t.Errorf("they leave while the request fits: %+v", plan.Change)
+	}
+	in.Must = true
+	after, d := carry(t, compact.Settings{}, in, "")
+	if d == nil {
+		t.Fatal("nothing leaves")
+	}
+	if got := after[len(after)-1].Parts[0].(llm.ToolResult); len(got.Media) > 0 || !strings.Contains(got.Output, "was cleared to save room") {
+		t.Errorf("the newest result is %+v", got)
+	}
+}
+
 // The newest result keeps as much of its ends as fits.
 func TestTheNewestResultIsShortenedNoFurtherThanItMust(t *testing.T) {
 	messages := append([]*llm.Message{llm.UserText("task")}, turn("c0", strings.Repeat("0123456789", 5000), nil)...)

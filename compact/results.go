@@ -126,7 +126,8 @@ func (w *work) repeats(gone []string) []event.RepeatedResult {
 }
 
 // squeeze shortens what is newest: all results but those of the last answer
-// become stubs, and those are clamped as far as it takes.
+// become stubs, and those are clamped as far as it takes. What pictures and files
+// they bring leaves last, because the model has not seen them yet.
 func (w *work) squeeze() *event.HistoryCompressed {
 	last := w.lastResults()
 	d := event.HistoryCompressed{Cleared: w.clears(0, last)}
@@ -143,7 +144,26 @@ func (w *work) squeeze() *event.HistoryCompressed {
 			best = next
 		}
 	}
+	if best == nil || int(best.TokensAfter) > w.goal {
+		d.Cleared = append(d.Cleared, w.withMedia(last)...)
+		if next := w.change(ClearResults, d); next != nil {
+			best = next
+		}
+	}
 	return best
+}
+
+// withMedia are the calls, from one place on, whose results bring pictures or files.
+func (w *work) withMedia(from int) []string {
+	var ids []string
+	for _, m := range w.Messages[from:] {
+		for r := range results(m) {
+			if len(r.Media) > 0 && !w.isState(&r) {
+				ids = append(ids, r.CallID)
+			}
+		}
+	}
+	return ids
 }
 
 // clamps are the results, in the messages from one place to another, that are
