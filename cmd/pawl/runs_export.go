@@ -28,7 +28,8 @@ func (a *app) exportCommand() *cobra.Command {
 		Short: "Write a run into one file that holds all of it",
 		Long: `Writes a run with the runs that it started and those that it is a fork of, their events as they are
 stored and the contents that these refer to, as JSON lines. The hashes that chain the events are in
-it, so that it can be checked without the journal.`,
+it, so that a Go program can check the file without the journal (journal.VerifyExport);
+'pawl runs verify' checks a run in its journal.`,
 		Example: "  pawl runs export k7x2 --out run.jsonl\n  pawl runs export k7x2 | gzip > run.jsonl.gz",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
