@@ -141,10 +141,10 @@ func (b *blobs) detach(data event.Data) event.Data {
 
 // attach is the inverse of detach, for an event as the store has it.
 func (b *blobs) attach(ctx context.Context, data event.Data) (event.Data, error) {
-	return attach(data, func(digest string) ([]byte, error) { return b.load(ctx, digest) })
+	return attached(data, func(digest string) ([]byte, error) { return b.load(ctx, digest) })
 }
 
-func attach(data event.Data, content func(digest string) ([]byte, error)) (event.Data, error) {
+func attached(data event.Data, content func(digest string) ([]byte, error)) (event.Data, error) {
 	return event.MapMedia(data, func(m llm.Media) (llm.Media, error) {
 		if m.Blob == "" || len(m.Data) > 0 {
 			return m, nil
@@ -168,7 +168,7 @@ func (b *blobs) begin(ctx context.Context, started event.RunStarted) (event.Data
 		}
 		started.From = &from
 	}
-	data, err := attach(started, func(digest string) ([]byte, error) {
+	data, err := attached(started, func(digest string) ([]byte, error) {
 		if content, ok := b.fresh[digest]; ok {
 			return content, nil
 		}

@@ -148,10 +148,8 @@ func (e *Engine) send(ctx context.Context, c journal.Command, from sender) (r Re
 	if err := e.keepable(ctx, c); err != nil {
 		return r, err
 	}
-	for _, m := range c.Media {
-		if len(m.Data) == 0 {
-			return r, fmt.Errorf("engine: send %s: the attachment %q has no content", c.Kind, m.Name)
-		}
+	if err := sendable(c.Media); err != nil {
+		return r, fmt.Errorf("engine: send %s: %w", c.Kind, err)
 	}
 	row, err := e.store.Run(ctx, c.Run)
 	if err != nil {

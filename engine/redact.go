@@ -76,7 +76,7 @@ func reattach(data, original event.Data) (event.Data, error) {
 	}); err != nil {
 		return nil, err
 	}
-	return attach(data, func(digest string) ([]byte, error) { return contents[digest], nil })
+	return attached(data, func(digest string) ([]byte, error) { return contents[digest], nil })
 }
 
 func (d *driver) withoutSecrets(doc []byte) ([]byte, bool) {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/pawlrun/pawl/event"
@@ -107,13 +108,18 @@ func toolPanic(message string) error {
 
 // toolResult turns what a tool gave into the call's settlement.
 func (d *driver) toolResult(ctx context.Context, a machine.RunTool, r tool.Result, err error, timeout time.Duration) event.ToolResult {
+	media, left := carried(r.Media)
 	e := event.ToolResult{
 		CallID: a.CallID, Tool: a.Tool, IsError: r.IsError, ErrorType: r.ErrorType, ExitCode: r.ExitCode,
-		Media: r.Media, Tools: r.Tools, Untrusted: r.Untrusted, Private: r.Private, EndsRun: r.EndsRun, Truncated: r.Truncated, Pin: r.Pin, Reached: r.Reached,
+		Media: media, Tools: r.Tools, Untrusted: r.Untrusted, Private: r.Private, EndsRun: r.EndsRun, Truncated: r.Truncated, Pin: r.Pin, Reached: r.Reached,
 	}
 	// Before anything is cut, or half of a secret could be left.
 	r.Output = d.redactText(r.Output)
 	came := true
+	if left != "" {
+		r.Output = strings.TrimLeft(r.Output+"\n\n"+left, "\n")
+		e.Truncated = true
+	}
 	var x excerpt
 	if err != nil {
 		e.IsError = true
