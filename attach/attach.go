@@ -34,18 +34,47 @@ var (
 // Files reads files in their order. The error names the file.
 func Files(paths ...string) ([]llm.Media, error) {
 	var all []llm.Media
-	total := 0
+	var sizes Sizes
 	for _, path := range paths {
 		m, err := File(path)
 		if err != nil {
 			return nil, err
 		}
-		if total += len(m.Data); total > MaxAll {
-			return nil, fmt.Errorf("attach: %s %w: together the files have more than %d MiB", path, ErrTooLarge, MaxAll>>20)
+		if err := sizes.Add(&m); err != nil {
+			return nil, fmt.Errorf("attach: %s %w", path, err)
 		}
 		all = append(all, m)
 	}
 	return all, nil
+}
+
+// Sizes are those of the images and files that go with one message. The zero
+// value is of none.
+type Sizes struct{ total int }
+
+// Add adds one. The error is [ErrTooLarge] for one beyond the bounds, alone or
+// together with the others, which is not added.
+func (s *Sizes) Add(m *llm.Media) error {
+	if err := bounded(m); err != nil {
+		return err
+	}
+	if s.total+len(m.Data) > MaxAll {
+		return fmt.Errorf("%w: together the files have more than %d MiB", ErrTooLarge, MaxAll>>20)
+	}
+	s.total += len(m.Data)
+	return nil
+}
+
+// bounded refuses one that is too large by itself.
+func bounded(m *llm.Media) error {
+	limit := MaxFile
+	if strings.HasPrefix(m.MediaType, "text/") {
+		limit = MaxText
+	}
+	if len(m.Data) > limit {
+		return fmt.Errorf("%w: it has %d bytes or more, and at most %d MiB of this kind are taken", ErrTooLarge, len(m.Data), limit>>20)
+	}
+	return nil
 }
 
 // File reads one file.
@@ -76,10 +105,6 @@ func File(path string) (llm.Media, error) {
 // journal holds text alone: it would have another name than was given.
 func Data(name string, content []byte) (llm.Media, error) {
 	m := llm.Media{MediaType: sniff(content), Name: name, Data: content}
-	limit := MaxFile
-	if m.MediaType == "text/plain" {
-		limit = MaxText
-	}
 	switch {
 	case !utf8.ValidString(name):
 		return llm.Media{}, errors.New("has a name that is not UTF-8; rename it")
@@ -87,8 +112,9 @@ func Data(name string, content []byte) (llm.Media, error) {
 		return llm.Media{}, errors.New("is empty")
 	case m.MediaType == "":
 		return llm.Media{}, ErrType
-	case len(content) > limit:
-		return llm.Media{}, fmt.Errorf("%w: it has %d bytes or more, and at most %d MiB of this kind are taken", ErrTooLarge, len(content), limit>>20)
+	}
+	if err := bounded(&m); err != nil {
+		return llm.Media{}, err
 	}
 	return m, nil
 }

@@ -20,15 +20,16 @@ type distracted struct{ journal.Store }
 
 func (distracted) Inbox(context.Context, string) ([]journal.Command, error) { return nil, nil }
 
-// endsBehind is the store of a sender: a run ends while a command to it rests.
-type endsBehind struct {
+// behindSender is the store of a sender: something happens to a run while a command
+// to it rests, before the sender comes to it.
+type behindSender struct {
 	journal.Store
-	end func()
+	happens func()
 }
 
-func (s endsBehind) Send(ctx context.Context, c journal.Command) (int64, error) {
+func (s behindSender) Send(ctx context.Context, c journal.Command) (int64, error) {
 	id, err := s.Store.Send(ctx, c)
-	s.end()
+	s.happens()
 	return id, err
 }
 
@@ -67,7 +68,7 @@ func TestWhoeverSpeaksToARunThatEndsWithoutHearingItIsTold(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		store := endsBehind{shared, func() {
+		store := behindSender{shared, func() {
 			close(done)
 			if s, err := run.Wait(); err != nil || s.Text() != "done" {
 				t.Errorf("%+v, %v", s, err)
@@ -115,7 +116,7 @@ func (s endsMeanwhile) Watch(ctx context.Context) <-chan struct{} {
 // have read the row of the run before either spoke.
 func TestWhatWasNotHeardIsNotTakenForWhatWas(t *testing.T) {
 	for name, ending := range map[string]func(journal.Store, func()) journal.Store{
-		"behind it": func(s journal.Store, end func()) journal.Store { return endsBehind{s, end} },
+		"behind it": func(s journal.Store, end func()) journal.Store { return behindSender{s, end} },
 		"meanwhile": func(s journal.Store, end func()) journal.Store { return endsMeanwhile{s, end} },
 	} {
 		for _, c := range []journal.Command{

@@ -1,7 +1,6 @@
 package control_test
 
 import (
-	"context"
 	"errors"
 	"testing"
 
@@ -12,19 +11,6 @@ import (
 	"github.com/pawlrun/pawl/launch"
 )
 
-// answeredBehind is the store of a sender: somebody else answers the run's inbox
-// before the sender comes to it, as a driver does that leaves.
-type answeredBehind struct {
-	journal.Store
-	answer func()
-}
-
-func (s answeredBehind) Send(ctx context.Context, c journal.Command) (int64, error) {
-	id, err := s.Store.Send(ctx, c)
-	s.answer()
-	return id, err
-}
-
 // A limit that is not enough is refused by whoever answers for the run, and told to
 // whoever sent it.
 func TestWhoeverRaisesALimitTooLittleIsToldWhoeverAnswers(t *testing.T) {
@@ -34,7 +20,7 @@ model_policy: {primary: scripted/turns.yaml}
 tools: {allow: [fs.write]}
 budgets: {max_model_turns: 1, actions: {max_model_turns: ask}}
 `, func(*event.RunStarted) {})
-		sender := answeredBehind{o.store, func() {
+		sender := behindSender{o.store, func() {
 			if err := o.engine.Send(t.Context(), journal.Command{Run: o.run, Kind: journal.Pause, By: "ben"}); err != nil {
 				t.Error(err)
 			}

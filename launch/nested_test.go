@@ -27,12 +27,8 @@ func TestARepositoryWithinTheWorkspaceIsProtectedLikeTheWorkspacesOwn(t *testing
 	if err := os.Symlink("../elsewhere", filepath.Join(dir, "linked/.git")); err != nil {
 		t.Fatal(err)
 	}
-	path := filepath.Join(t.TempDir(), "agent.yaml")
-	text := "identity: {name: x}\nmodel_policy: {primary: anthropic/claude-sonnet-4-5}\n" +
-		"tools: {allow: [fs.read, fs.write, fs.grep, shell.exec], approvals: {shell.exec: never}}\n"
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	path := file(t, "model_policy: {primary: anthropic/claude-sonnet-4-5}\n"+
+		"tools: {allow: [fs.read, fs.write, fs.grep, shell.exec], approvals: {shell.exec: never}}\n")
 	for call, want := range map[string]event.Decision{
 		`fs.write {"path":"vendor/lib/.git/hooks/pre-commit","content":""}`: event.DecisionAsk,
 		`fs.write {"path":"sub/.git","content":"gitdir: x"}`:                event.DecisionAsk,
