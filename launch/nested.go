@@ -6,6 +6,7 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/pawlrun/pawl/policy"
 	"github.com/pawlrun/pawl/tool"
@@ -35,10 +36,7 @@ func nestedIn(workspace string) nested {
 	held := policy.NewGuard(".git")
 	left := maxNestedEntries
 	for dirs := []string{"."}; len(dirs) > 0 && !found.missed; dirs = dirs[1:] {
-		entries, err := os.ReadDir(filepath.Join(workspace, dirs[0]))
-		if err != nil {
-			continue // what this process cannot read, its commands cannot
-		}
+		entries := listed(filepath.Join(workspace, dirs[0]), left+1)
 		if left -= len(entries); left < 0 {
 			found.missed = true
 			continue
@@ -59,6 +57,20 @@ func nestedIn(workspace string) nested {
 	found.patterns = append(found.patterns, linkedWithin(workspace, found.patterns)...)
 	slices.Sort(found.patterns)
 	return found
+}
+
+// listed are so many entries of a directory at most, by name: one may hold millions.
+// Of what this process cannot read there are none, because its commands cannot
+// read it either.
+func listed(dir string, most int) []os.DirEntry {
+	f, err := os.Open(dir)
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	entries, _ := f.ReadDir(most)
+	slices.SortFunc(entries, func(a, b os.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
+	return entries
 }
 
 // unsearched warns of a workspace in which repositories may have been missed.
