@@ -93,7 +93,7 @@ func (m *Members) member() bool {
 		}
 		m.at = skipSpace(m.data, m.at+1)
 	}
-	stop := valueEnd(m.data, m.at, 0)
+	stop := valueEnd(m.data, m.at, 1)
 	if stop < 0 {
 		return m.fail()
 	}

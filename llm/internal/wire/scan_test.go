@@ -81,6 +81,25 @@ func TestScanningCostsNoAllocation(t *testing.T) {
 }
 
 // FuzzQuote writes text as JSON and reads it back with encoding/json and ours.
+func TestNestingEndsWhereThatOfEncodingJSONDoes(t *testing.T) {
+	for depth := 9_998; depth <= 10_001; depth++ {
+		for _, inmost := range []string{"", "1", "{}"} {
+			array := strings.Repeat("[", depth) + inmost + strings.Repeat("]", depth)
+			for _, text := range []string{array, `{"a":` + array + `}`} {
+				if got, want := wire.Valid([]byte(text)), json.Valid([]byte(text)); got != want {
+					t.Errorf("%d arrays around %q in %.1q: Valid is %t, encoding/json says %t", depth, inmost, text, got, want)
+				}
+			}
+			m := wire.ScanObject([]byte(`{"a":` + array + `}`))
+			for m.Next() {
+			}
+			if got, want := m.Err() == nil, json.Valid([]byte(`{"a":`+array+`}`)); got != want {
+				t.Errorf("%d arrays around %q: a scan says %v, encoding/json %t", depth, inmost, m.Err(), want)
+			}
+		}
+	}
+}
+
 func FuzzQuote(f *testing.F) {
 	for _, s := range []string{"", "a\"b\\c\n\x00\x1f", "é😀\u2028<&>", "\xff\xed\xa0\x80"} {
 		f.Add(s)

@@ -55,7 +55,7 @@ func escapeLen(s []byte) int {
 
 // valueEnd returns the offset after the value that begins at i, or -1.
 func valueEnd(b []byte, i, depth int) int {
-	if i >= len(b) || depth > maxDepth {
+	if i >= len(b) {
 		return -1
 	}
 	switch c := b[i]; {
@@ -82,6 +82,9 @@ func literalEnd(b []byte, i int, word string) int {
 }
 
 func compoundEnd(b []byte, i, depth int) int {
+	if depth >= maxDepth {
+		return -1
+	}
 	object := b[i] == '{'
 	end := byte(']')
 	if object {
