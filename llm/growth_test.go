@@ -5,10 +5,10 @@ import (
 	"io"
 	"net/http"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
+	"github.com/pawlrun/pawl/internal/processor"
 	"github.com/pawlrun/pawl/llm"
 	"github.com/pawlrun/pawl/llm/anthropic"
 	"github.com/pawlrun/pawl/llm/gemini"
@@ -47,29 +47,18 @@ const (
 	openaiEnd      = "data: {\"type\":\"response.completed\",\"response\":{\"status\":\"completed\"}}\n\n"
 )
 
-// processor is the time that this process has had one, which others on the machine
-// cannot make longer.
-func processor(t *testing.T) time.Duration {
-	t.Helper()
-	var r syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &r); err != nil {
-		t.Fatal(err)
-	}
-	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
-}
-
 // reading is what it takes to read an answer several times.
 func reading(t *testing.T, model func(*http.Client) llm.Streamer, body string, times int) time.Duration {
 	t.Helper()
 	m := model(&http.Client{Transport: fromMemory(body)})
 	req := &llm.Request{Model: "m", Messages: []*llm.Message{llm.UserText("go")}}
-	begun := processor(t)
+	begun := processor.Time(t)
 	for range times {
 		if resp, err := m.Stream(t.Context(), req, func(llm.Delta) {}); err != nil || len(resp.Parts) == 0 {
 			t.Fatalf("the answer is not read: %v", err)
 		}
 	}
-	return (processor(t) - begun) / time.Duration(times)
+	return (processor.Time(t) - begun) / time.Duration(times)
 }
 
 // A service that is hostile or out of order must not hold a processor for longer

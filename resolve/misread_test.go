@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/processor"
 )
 
 // dash or bash, called as sh, removes x by each of these lines.
@@ -139,9 +140,9 @@ func TestALineIsReadInATimeThatGrowsWithIt(t *testing.T) {
 		"expansions": "echo " + strings.Repeat("${a:-", 9000) + strings.Repeat("}", 9000),
 		"functions":  "cd x; " + strings.Repeat("f() { ", 7000) + ":;" + strings.Repeat(" };", 7000),
 	} {
-		start := time.Now()
+		start := processor.Time(t)
 		ws.Shell(line)
-		if took := time.Since(start); took > 3*time.Second {
+		if took := processor.Time(t) - start; took > 3*time.Second {
 			t.Errorf("%s in each other take %s", name, took)
 		}
 	}

@@ -5,10 +5,10 @@ import (
 	"encoding/hex"
 	"fmt"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
+	"github.com/pawlrun/pawl/internal/processor"
 	"github.com/pawlrun/pawl/secret"
 )
 
@@ -172,22 +172,15 @@ func TestWhatLooksLikeAPieceOfAnEncodedValueStays(t *testing.T) {
 // A dump is looked at to the end of its line, and behind what JSON has for the ends
 // of more of them. Sixteen MiB of a program's output were looked at for minutes.
 func TestColumnsThatEndAgainAndAgainAreLookedAtOnce(t *testing.T) {
-	processor := func() time.Duration {
-		var r syscall.Rusage
-		if err := syscall.Getrusage(syscall.RUSAGE_SELF, &r); err != nil {
-			t.Fatal(err)
-		}
-		return time.Duration(r.Utime.Nano() + r.Stime.Nano())
-	}
 	r := secret.NewRedactor(secret.Secret{Name: "S", Value: service})
 	columns := strings.Repeat(hex.EncodeToString([]byte(service[:1]))+"  ", 20)
 	redacting := func(unit string) time.Duration {
 		text := strings.Repeat(unit, 1<<20/len(unit))
-		began := processor()
+		began := processor.Time(t)
 		if got := r.RedactString(text); got != text {
 			t.Errorf("%.40q has become %.40q", text, got)
 		}
-		return processor() - began
+		return processor.Time(t) - began
 	}
 	plain := redacting(columns)
 	for _, end := range []string{` \n`, `\r`} {

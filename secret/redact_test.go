@@ -7,12 +7,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/url"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/pawlrun/pawl/internal/processor"
 	"github.com/pawlrun/pawl/secret"
 )
 
@@ -231,9 +233,9 @@ func TestTheCredentialsInAValueOfSeveralLinesAreFoundOneByOne(t *testing.T) {
 // The square of such a value's length would be minutes at the start of each run.
 func TestASecretOfOneLongLineIsTakenApartAtOnce(t *testing.T) {
 	for _, part := range []string{"k=", "key=", "a1.=", "http://", "key ", "password ", "key= "} {
-		began := time.Now()
+		began := processor.Time(t)
 		secret.NewRedactor(secret.Secret{Name: "S", Value: strings.Repeat(part, 64<<10/len(part)) + "\n\n-"})
-		if took := time.Since(began); took > 10*time.Second {
+		if took := processor.Time(t) - began; took > 10*time.Second {
 			t.Errorf("%q: %s", part, took)
 		}
 	}
@@ -335,6 +337,8 @@ func FuzzRedactJSONKeepsDocumentsValid(f *testing.F) {
 	f.Add(`["61 62 63 64\n00000004: 65 66 67 68  efgh\\"]`, "abcdefgh")
 	f.Add(`["YWJjZGVm\na\\b:2:Z2hpamts",1]`, "abcdefghijkl")
 	f.Add(`{"12345678":1}`, "12345678")
+	f.Add(`{"a":"1234567 12345671234567$"}`, "1234567$")
+	marks := regexp.MustCompile(`\$\{secret:S\}|\[redacted: an? (line|part|encoding) of S\]`)
 	f.Fuzz(func(t *testing.T, doc, value string) {
 		r := secret.NewRedactor(secret.Secret{Name: "S", Value: value})
 		out, found := r.RedactJSON([]byte(doc))
@@ -345,8 +349,11 @@ func FuzzRedactJSONKeepsDocumentsValid(f *testing.F) {
 			t.Fatalf("%q without %q is %q", doc, value, out)
 		}
 		plain, _ := r.Redact([]byte(doc))
-		if r != nil && !strings.Contains("${secret:S}[redacted: a line of S][redacted: a part of S][redacted: an encoding of S]", value) && bytes.Contains(plain, []byte(value)) && !strings.Contains(value, "${") {
-			t.Fatalf("%q is still in %q", value, plain)
+		// What stands before a mark and its own first sign may look like the value.
+		for _, kept := range marks.Split(string(plain), -1) {
+			if r != nil && strings.Contains(kept, value) {
+				t.Fatalf("%q is still in %q", value, plain)
+			}
 		}
 	})
 }

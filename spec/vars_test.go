@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawlrun/pawl/internal/processor"
 	"github.com/pawlrun/pawl/spec"
 )
 
@@ -72,7 +73,7 @@ func TestAPromptFullOfVariablesCostsNoMoreThanItIsLong(t *testing.T) {
 		t.Fatal(err)
 	}
 	a := parse(t, filepath.Join(dir, "a.yaml"), small+"prompt: {system_file: p.md}\n")
-	began := time.Now()
+	began := processor.Time(t)
 	_, err := a.Expand(map[string]string{"v1": "x"})
 	var problems, unasked spec.Errors
 	if !errors.As(err, &problems) || len(problems) != 1001 || problems[999].Line != 1001 || problems[1000].Message != "there are more problems than can be told at once" {
@@ -88,7 +89,7 @@ func TestAPromptFullOfVariablesCostsNoMoreThanItIsLong(t *testing.T) {
 	if got := len(a.Variables()); got != 100_000 {
 		t.Errorf("%d variables", got)
 	}
-	if took := time.Since(began); took > 20*time.Second {
+	if took := processor.Time(t) - began; took > 20*time.Second {
 		t.Errorf("it took %s", took)
 	}
 	often := &spec.Agent{System: strings.Repeat("${a}", 10_000)}
@@ -110,7 +111,7 @@ func FuzzExpand(f *testing.F) {
 		switch {
 		case err == nil && !slices.Equal(asked, []string{name}):
 			t.Errorf("%q asks for %q and was content with %q", system, asked, name)
-		case err != nil && slices.Equal(asked, []string{name}):
+		case err != nil && slices.Equal(asked, []string{name}) && len(system)*(len(value)+1) <= 4<<20:
 			t.Errorf("%q with %q: %v", system, name, err)
 		case err == nil && len(got) > len(system)*(len(value)+1):
 			t.Errorf("%q became %q", system, got)

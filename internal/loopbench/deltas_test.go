@@ -12,6 +12,7 @@ import (
 
 	"github.com/pawlrun/pawl/engine"
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/processor"
 	"github.com/pawlrun/pawl/journal/memory"
 	"github.com/pawlrun/pawl/llm"
 	"github.com/pawlrun/pawl/llm/anthropic"
@@ -61,15 +62,15 @@ func BenchmarkTwentyThousandDeltas(b *testing.B) {
 	model := anthropic.New(anthropic.Options{APIKey: "k", HTTP: client})
 	var ratios, ours, scanner []float64
 	for b.Loop() {
-		start := processCPU(b)
+		start := processor.Time(b)
 		if err := scan(body); err != nil {
 			b.Fatal(err)
 		}
-		middle := processCPU(b)
+		middle := processor.Time(b)
 		if err := follow(e, model); err != nil {
 			b.Fatal(err)
 		}
-		end := processCPU(b)
+		end := processor.Time(b)
 		scanner = append(scanner, float64(middle-start)/manyDeltas)
 		ours = append(ours, float64(end-middle)/manyDeltas)
 		ratios = append(ratios, float64(end-middle)/float64(middle-start))

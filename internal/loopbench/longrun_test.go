@@ -12,6 +12,7 @@ import (
 
 	"github.com/pawlrun/pawl/engine"
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/processor"
 	"github.com/pawlrun/pawl/journal/memory"
 	"github.com/pawlrun/pawl/llm"
 	"github.com/pawlrun/pawl/llm/anthropic"
@@ -68,7 +69,7 @@ func longRun(b *testing.B, size int) (time.Duration, int64) {
 		b.Fatal(err)
 	}
 	model := anthropic.New(anthropic.Options{APIKey: "k", HTTP: client})
-	start := processCPU(b)
+	start := processor.Time(b)
 	r, err := e.Start(context.Background(), started, engine.Env{
 		Model: func(string) (llm.Model, string, error) { return model, "claude-sonnet-4-5", nil }, Tools: set,
 	})
@@ -79,7 +80,7 @@ func longRun(b *testing.B, size int) (time.Duration, int64) {
 	if err != nil || s.Outcome.Cycles != longCycles {
 		b.Fatalf("the run ended with %+v: %v", s.Outcome, err)
 	}
-	return processCPU(b) - start, sent.Load()
+	return processor.Time(b) - start, sent.Load()
 }
 
 func shortAnswer(turn int, call bool) []byte {

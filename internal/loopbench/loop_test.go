@@ -11,12 +11,12 @@ import (
 	"runtime"
 	"slices"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/pawlrun/pawl/engine"
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/processor"
 	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/journal/memory"
 	"github.com/pawlrun/pawl/journal/sqlite"
@@ -51,7 +51,7 @@ func measure(b *testing.B, n int, loop func(id string) error) cost {
 	runtime.GC()
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	start := processCPU(b)
+	start := processor.Time(b)
 	var wg sync.WaitGroup
 	errs := make(chan error, n)
 	for i := range n {
@@ -62,7 +62,7 @@ func measure(b *testing.B, n int, loop func(id string) error) cost {
 		})
 	}
 	wg.Wait()
-	cpu := processCPU(b) - start
+	cpu := processor.Time(b) - start
 	runtime.ReadMemStats(&after)
 	select {
 	case err := <-errs:
@@ -71,14 +71,6 @@ func measure(b *testing.B, n int, loop func(id string) error) cost {
 	}
 	total := float64(n * cycles)
 	return cost{cpu: time.Duration(float64(cpu) / total), allocs: float64(after.Mallocs-before.Mallocs) / total}
-}
-
-func processCPU(b *testing.B) time.Duration {
-	var r syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &r); err != nil {
-		b.Fatal(err)
-	}
-	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
 }
 
 func newMachine(string) (machine.Machine, error) { return agent.New(), nil }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/pawlrun/pawl/engine"
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/processor"
 	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/journal/sqlite"
 	"github.com/pawlrun/pawl/llm"
@@ -39,7 +40,7 @@ func BenchmarkThousandRuns(b *testing.B) {
 		e := engine.New(store, newMachine, engine.Options{})
 		empty := bytesInUse()
 		halfway := newMeeting(thousand)
-		start := processCPU(b)
+		start := processor.Time(b)
 		var all sync.WaitGroup
 		for i := range thousand {
 			all.Go(func() {
@@ -52,7 +53,7 @@ func BenchmarkThousandRuns(b *testing.B) {
 		held := bytesInUse() - empty
 		close(halfway.over)
 		all.Wait()
-		cpu := processCPU(b) - start
+		cpu := processor.Time(b) - start
 		e.Close()
 		if err := file.Close(); err != nil {
 			b.Fatal(err)

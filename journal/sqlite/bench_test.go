@@ -7,11 +7,11 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/processor"
 	"github.com/pawlrun/pawl/journal/journaltest"
 	"github.com/pawlrun/pawl/journal/sqlite"
 )
@@ -92,7 +92,7 @@ func benchmarkWriters(b *testing.B, writers, size int) {
 	latencies := make([][]time.Duration, writers)
 	b.ReportAllocs()
 	b.ResetTimer()
-	cpu := cpuTime(b)
+	cpu := processor.Time(b)
 	var wg sync.WaitGroup
 	for i, d := range drivers {
 		latencies[i] = make([]time.Duration, 0, each)
@@ -110,7 +110,7 @@ func benchmarkWriters(b *testing.B, writers, size int) {
 	}
 	wg.Wait()
 	b.StopTimer()
-	cpu = cpuTime(b) - cpu
+	cpu = processor.Time(b) - cpu
 	all := slices.Concat(latencies...)
 	b.ReportMetric(float64(each*size*writers)/b.Elapsed().Seconds(), "events/s")
 	b.ReportMetric(float64(quantile(all, 0.5)), "p50-ns")
@@ -118,17 +118,6 @@ func benchmarkWriters(b *testing.B, writers, size int) {
 	b.ReportMetric(float64(cpu)/float64(each*size*writers), "cpu-ns/event")
 	b.ReportMetric(float64(logSize(b, s)), "wal-B")
 	reportDisk(b, filepath.Join(dir, "raw"))
-}
-
-// cpuTime is what this process has used so far: the one figure that a busy
-// machine leaves alone.
-func cpuTime(b *testing.B) time.Duration {
-	b.Helper()
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		b.Fatal(err)
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 // reportDisk says what the disk was capable of just now: a p99 of 64 writers
