@@ -97,6 +97,9 @@ func FuzzPath(f *testing.F) {
 		if !got.Outside {
 			name = filepath.Join(dir, name)
 		}
+		if strings.HasPrefix(name, "/proc/") {
+			return // a pipe's name there is none, and what a process has open changes
+		}
 		found, err := os.Lstat(name)
 		if err != nil || !os.SameFile(real, found) {
 			t.Errorf("%q was taken for %+v, which is another file (%v)", p, got, err)

@@ -180,6 +180,19 @@ func FuzzPaths(f *testing.F) {
 		if len(path) > 200 || strings.Count(path, "/") > 20 {
 			return
 		}
+		left, err := os.ReadDir(p.dir) // by the input before
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range left {
+			if e.Name() == "up" || e.Name() == "root" {
+				continue
+			}
+			if err := os.RemoveAll(p.path(e.Name())); err != nil {
+				t.Fatal(err)
+			}
+		}
+		q.put("a/b.txt", "inside")
 		for name, a := range everyTool(path) {
 			if name == "fs.write" || name == "fs.edit" {
 				continue
