@@ -106,7 +106,8 @@ func (m *Machine) nextCompaction(more ...*llm.Message) bool {
 	if m.cfg.Compact.Measure == compact.MeasureMessages {
 		measured -= c.overhead
 	}
-	if !forced && !m.cfg.Compact.Due(measured, window) && (!known || used <= window) {
+	// What a summary was due for may be gone when it comes: it is paid for.
+	if !forced && c.summary == nil && !m.cfg.Compact.Due(measured, window) && (!known || used <= window) {
 		return false
 	}
 	in := compact.Situation{

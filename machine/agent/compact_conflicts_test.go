@@ -308,3 +308,32 @@ func TestAConversationOfManyWindowsIsSummedUpPieceByPiece(t *testing.T) {
 		p.check()
 	}
 }
+
+// A message takes the place of the nudge that a summary was due for, and may be
+// shorter. What was paid for is used all the same.
+func TestAMessageDuringASummaryBeforeANudgeTakesTheNudgesPlaceAndNotTheSummarys(t *testing.T) {
+	for name, message := range map[string]string{
+		"a word": "stop", "as long as the nudge": strings.Repeat("words ", 100), "more than fits": strings.Repeat("words ", 500),
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg := windowed(compact.Settings{Strategy: compact.SummarizeOlder})
+			cfg.OnNoToolCall, cfg.MaxNudges, cfg.NudgeText = agent.NoToolCallNudge, budget.None, strings.Repeat("go on ", 100)
+			p := newPlay(t, cfg)
+			for p.call.Purpose == "" {
+				p.answer(says(strings.Repeat(fmt.Sprint("step ", p.cycle, " is done, "), 5)))
+			}
+			p.command(event.InputReceived{Text: message})
+			p.answer(says("what happened"))
+			if all := p.compressed(); len(all) == 0 || all[0].Usage == nil || !strings.Contains(all[0].Summary, "what happened") {
+				t.Fatalf("the summary is not used: %+v\n%s", all, p.log.String())
+			}
+			if name == "more than fits" {
+				return
+			}
+			if sent := p.call.Request.Messages; sent[len(sent)-1].Text() != message {
+				t.Errorf("the newest message is %q", sent[len(sent)-1].Text())
+			}
+			p.check()
+		})
+	}
+}
