@@ -55,6 +55,7 @@ func (d *driver) push(s staged) {
 	d.staged = append(d.staged, s)
 	d.seq, d.head, d.last = s.event.Seq, event.Hash(s.body), s.event.Time
 	d.open.note(s.event.Data)
+	d.bill.note(s.event.Data)
 	d.cache.note(&s.event)
 	d.blobs.note(s.event.Data)
 }

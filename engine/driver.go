@@ -69,11 +69,13 @@ type driver struct {
 	cycle int
 	open  openCalls
 	cache continuity
+	bill  bill
 
 	// What the machine was shown last, what waits for the next commit, and the
 	// effects that may start after it.
 	applied  event.Event
 	staged   []staged
+	taking   event.Data // what an effect brought, until it is staged
 	consumed []int64
 	queue    []func(work context.Context)
 
@@ -369,9 +371,11 @@ func (d *driver) settle(work context.Context) error {
 				continue
 			}
 			broken := d.cache.check(data)
+			d.taking = data
 			if err := d.stage(data); err != nil {
 				return err
 			}
+			d.taking = nil
 			if broken == nil {
 				continue
 			}

@@ -7,7 +7,6 @@ import (
 
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/journal"
-	"github.com/pawlrun/pawl/llm"
 	"github.com/pawlrun/pawl/machine"
 	"github.com/pawlrun/pawl/tool"
 )
@@ -26,17 +25,15 @@ func (d *driver) endInternal(ctx context.Context, cause error, late []event.Data
 	if len(d.staged) == 0 || d.staged[0].event.Seq != row.Seq+1 {
 		d.staged, d.seq, d.head = d.staged[:0], row.Seq, row.Head
 	}
-	outcome := d.internalOutcome(cause, row)
 	results := d.lateResults(late) // which ends the children
-	closing := append(d.lateDraws(ctx, &outcome), d.lateCalls()...)
-	closing = append(closing, results...)
-	closing = append(closing, event.RunTerminatedBy{Reason: event.ReasonInternal, Error: outcome.Error}, event.RunCompleted{Outcome: outcome})
-	for _, data := range closing {
-		s, err := d.seal(data)
-		if err != nil {
-			return errors.Join(cause, err)
-		}
-		d.push(s)
+	closing := append(d.lateModel(cause, late), d.lateDraws(ctx)...)
+	closing = append(append(closing, d.lateCalls()...), results...)
+	if err := d.pushAll(closing); err != nil {
+		return errors.Join(cause, err)
+	}
+	outcome := d.internalOutcome(cause, row)
+	if err := d.pushAll([]event.Data{event.RunTerminatedBy{Reason: event.ReasonInternal, Error: outcome.Error}, event.RunCompleted{Outcome: outcome}}); err != nil {
+		return errors.Join(cause, err)
 	}
 	status := journal.Status{State: journal.Ended, Detail: string(event.ReasonInternal), Cycles: outcome.Cycles}
 	if status.Outcome, err = json.Marshal(outcome); err != nil {
@@ -60,11 +57,30 @@ func (d *driver) endInternal(ctx context.Context, cause error, late []event.Data
 	return cause
 }
 
+// pushAll queues events that the machine is not asked about.
+func (d *driver) pushAll(all []event.Data) error {
+	for _, data := range all {
+		s, err := d.seal(data)
+		if err != nil {
+			return err
+		}
+		d.push(s)
+	}
+	return nil
+}
+
+// internalOutcome says how the run ended, once all that it paid for is in its
+// events.
 func (d *driver) internalOutcome(cause error, row journal.Run) event.Outcome {
 	o := event.Outcome{
 		Status: event.StatusFailed, Reason: event.ReasonInternal, Cycles: row.Cycles,
 		Error:          &event.Failure{Class: "internal", Message: cause.Error()},
 		NextSafeAction: "This is a defect of Pawl; the run's events up to here are kept. Please report it.",
+		Usage:          d.bill.sums.Usage(),
+	}
+	if d.bill.sums.Calls() > 0 {
+		cost := d.bill.sums.Cost()
+		o.Cost = &cost
 	}
 	if errors.Is(cause, errEnded) {
 		o.NextSafeAction = "Mend what a tool declares, or the model's adapter, so that it returns; then continue the run: everything paid for is kept."
@@ -73,14 +89,13 @@ func (d *driver) internalOutcome(cause error, row journal.Run) event.Outcome {
 	s, err := guard(func() (machine.State, error) { return d.machine.State(), nil },
 		func(message string) error { return errors.New(message) })
 	if err == nil {
-		o.Cycles, o.Usage, o.Cost = s.Cycle, s.Usage, &s.Cost
+		o.Cycles = s.Cycle
 	}
 	return o
 }
 
-// lateDraws settles what is set aside for the calls of children, and adds what
-// they used to the outcome, which is that of the whole tree.
-func (d *driver) lateDraws(ctx context.Context, o *event.Outcome) []event.Data {
+// lateDraws settles what is set aside for the calls of children.
+func (d *driver) lateDraws(ctx context.Context) []event.Data {
 	var closing []event.Data
 	for c := range d.open.all() {
 		if c.child == "" {
@@ -93,13 +108,6 @@ func (d *driver) lateDraws(ctx context.Context, o *event.Outcome) []event.Data {
 		}
 		for _, used := range committed {
 			closing = append(closing, used)
-			if used.Usage == nil {
-				continue
-			}
-			o.Usage = o.Usage.Add(*used.Usage)
-			if o.Cost != nil {
-				o.Cost = &llm.Cost{USD: o.Cost.USD + used.USD, Priced: o.Cost.Priced && used.Priced}
-			}
 		}
 	}
 	return closing

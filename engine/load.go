@@ -79,6 +79,7 @@ func (e *Engine) load(ctx context.Context, run string, whole bool) (*driver, eve
 				return unreadable(err)
 			}
 			d.open.note(ev.Data)
+			d.bill.note(ev.Data)
 			d.cache.note(ev)
 			d.blobs.note(ev.Data)
 			d.declared.note(ev.Data)
