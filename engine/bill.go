@@ -89,7 +89,7 @@ func (d *driver) lateAttempt(cause error, late []event.Data) event.ModelAttemptF
 		switch x := data.(type) {
 		case event.ModelResponse:
 			failed.Usage, failed.Cost = x.Usage, x.Cost
-			failed.PartialText = clipped(llm.Parts(x.Parts).Text(), maxPartialText)
+			failed.PartialText = d.partialText(llm.Parts(x.Parts))
 			return failed
 		case event.ModelAttemptFailed:
 			failed.Usage, failed.Cost, failed.PartialText = x.Usage, x.Cost, x.PartialText

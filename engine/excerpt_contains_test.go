@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/hook"
 	"github.com/pawlrun/pawl/llm/scripted"
 	"github.com/pawlrun/pawl/stop"
 	"github.com/pawlrun/pawl/tool"
@@ -54,6 +55,37 @@ func TestAConditionIsMetByWhatTheModelIsNotShownOfAResult(t *testing.T) {
 			if got := results(r.whole(run.ID)); len(got) != 1 || !slices.Equal(got[0].Contains, c.contains) {
 				t.Errorf("%+v", got)
 			}
+		})
+	}
+}
+
+// A gate behind a tool has the last word on what a call gave, however long that
+// is. A condition is about all of it.
+func TestAConditionIsMetByWhatTheModelIsNotShownOfAGatesOutput(t *testing.T) {
+	filler := strings.Repeat("a line of output\n", 40)
+	for name, c := range map[string]struct {
+		output   string
+		contains []string
+		reason   event.Reason
+	}{
+		"in the middle of a long output": {filler + "ALL PASSED\n" + filler, []string{"ALL PASSED"}, event.ReasonConditionMet},
+		"in a short one":                 {"ALL PASSED", nil, event.ReasonConditionMet},
+		"nowhere":                        {filler + filler, nil, event.ReasonFinalAnswer},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t).tools(say()).turns(saying("hi")...).hooks(hook.Hook{
+				Stage: event.HookAfterTool, Name: "gate", Kind: hook.Gate, Run: answers(hook.Answer{Output: &c.output}),
+			})
+			r.cfg.Limits.MaxResultChars = 300
+			r.cfg.Conditions = []stop.Condition{{Kind: stop.ToolResult, Tool: "say", Match: stop.Match{Contains: "ALL PASSED"}}}
+			run := r.start(t.Context())
+			if o := outcome(t, run); o.Reason != c.reason {
+				t.Errorf("ended with %s, want %s", o.Reason, c.reason)
+			}
+			if got := heard(r.whole(run.ID)); len(got) != 1 || !slices.Equal(got[0].Contains, c.contains) || len(got[0].Output) > 400 {
+				t.Errorf("%+v", got)
+			}
+			r.replayed(run.ID)
 		})
 	}
 }

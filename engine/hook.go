@@ -48,10 +48,18 @@ func (d *driver) hear(work context.Context, a machine.RunHook) {
 		if err == nil && nestedTooDeep(answer.Args) {
 			err = fmt.Errorf("the arguments that it gave are nested deeper than %d levels", maxNesting)
 		}
+		// Before anything is cut, or half of a secret could be left.
+		if err != nil {
+			err = errors.New(d.redactText(err.Error()))
+		}
+		answer.Reason = d.redactText(answer.Reason)
 		r := hook.Result(call, a.Observer, answer, err)
 		r.Args = bytes.Clone(r.Args) // the hook may keep what it gave
-		r.Reason, r.Output = stored(r.Reason), stored(r.Output)
-		r.Output, _ = tool.Bound(r.Output, a.MaxResultChars)
+		r.Reason = stored(r.Reason)
+		r.Output = stored(d.redactText(r.Output))
+		if text, cut := tool.Bound(r.Output, a.MaxResultChars); cut {
+			r.Output, r.Contains = text, excerpt{whole: r.Output}.contains(a.Sought)
+		}
 		r.DurationMs = d.clock.awake().Sub(start).Milliseconds()
 		return []event.Data{r}
 	}

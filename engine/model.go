@@ -178,7 +178,7 @@ func (d *driver) attemptFailed(a machine.CallModel, partial *llm.Response, strea
 	}
 	f := event.ModelAttemptFailed{
 		Attempt: a.Attempt, Model: a.Target, Purpose: a.Purpose, Class: e.Class, Status: e.Status, Code: e.Code, Message: e.Message,
-		RequestID: e.RequestID, PartialText: clipped(partial.Parts.Text(), maxPartialText), Usage: usage, Cost: cost(a.Price, usage),
+		RequestID: e.RequestID, PartialText: d.partialText(partial.Parts), Usage: usage, Cost: cost(a.Price, usage),
 	}
 	if f.Message == "" {
 		f.Message = e.Error()
@@ -249,6 +249,12 @@ func stopCause(ctx context.Context) string {
 // maxPartialText is how much of what a broken attempt had said its event keeps,
 // in bytes: an answer of one endless line is not worth more.
 const maxPartialText = 1 << 20
+
+// partialText is what a model had said. It is looked through before it is cut, or
+// half of a secret could be left.
+func (d *driver) partialText(parts llm.Parts) string {
+	return clipped(d.redactText(parts.Text()), maxPartialText)
+}
 
 // clipped is the beginning of a text, at most limit bytes of whole characters.
 func clipped(text string, limit int) string {

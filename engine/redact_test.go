@@ -13,6 +13,7 @@ import (
 
 	"github.com/pawlrun/pawl/engine"
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/hook"
 	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/journal/sqlite"
 	"github.com/pawlrun/pawl/llm"
@@ -183,5 +184,38 @@ func TestACallKeepsItsArgumentsWhereASecretIsTakenOut(t *testing.T) {
 		if len(made) != 1 || made[0].Digest != tool.Digest("work", made[0].Args, "") {
 			t.Errorf("%s: the digest is of other arguments: %+v", name, made)
 		}
+	}
+}
+
+// Half of a secret is not found any more, so what is cut is looked through before.
+func TestNothingIsCutThroughASecret(t *testing.T) {
+	filled := func(before int) string { return strings.Repeat("a", before) + password + strings.Repeat("b", 2<<20) }
+	output := filled(1000*2/3 - 5)
+	broken := modelFunc(func(context.Context, *llm.Request, func(llm.Delta)) (*llm.Response, error) {
+		return &llm.Response{Parts: llm.Parts{llm.Text{Text: filled(1<<20 - 5)}}}, &llm.Error{Class: llm.ClassInvalid, Message: "no"}
+	})
+	gate := func(stage event.HookStage, a hook.Answer, err error) hook.Hook {
+		return hook.Hook{Stage: stage, Name: "gate", Kind: hook.Gate, Run: func(context.Context, hook.Call) (hook.Answer, error) { return a, err }}
+	}
+	for name, prepare := range map[string]func(r *rig){
+		"the output of a gate": func(r *rig) { r.hooks(gate(event.HookAfterTool, hook.Answer{Output: &output}, nil)) },
+		"the reason of a gate": func(r *rig) {
+			r.hooks(gate(event.HookBeforeTool, hook.Answer{Decision: event.HookBlock, Reason: filled(3995)}, nil))
+		},
+		"the failure of a gate":    func(r *rig) { r.hooks(gate(event.HookBeforeTool, hook.Answer{}, errors.New(filled(3995)))) },
+		"what a model said before": func(r *rig) { r.model(broken) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t).tools(say()).turns(saying("hi")...)
+			r.env.Secrets = secret.NewRedactor(secret.Secret{Name: "DB", Value: password})
+			r.cfg.Limits.MaxResultChars = 1000
+			prepare(r)
+			run := r.start(t.Context())
+			outcome(t, run)
+			if text := r.journalText(run.ID); strings.Contains(text, "aahun") {
+				at := strings.Index(text, "aahun")
+				t.Errorf("the journal holds %q", text[at:at+30])
+			}
+		})
 	}
 }

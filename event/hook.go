@@ -50,6 +50,9 @@ type HookResult struct {
 	Args json.RawMessage `json:"args,omitempty"`
 	// Output is what the model sees in the place of the call's output.
 	Output string `json:"output,omitempty"`
+	// Contains are the texts that the run's conditions look for and that stand in
+	// the whole of what the hook gave, where Output is its head and tail.
+	Contains []string `json:"contains,omitempty"`
 	// Failed says that the hook was not heard: it crashed, took too long, or
 	// said what cannot be understood. A gate that fails blocks, an observer
 	// changes nothing.

@@ -175,8 +175,10 @@ type RunHook struct {
 	// Compaction is why the conversation is to become shorter, and after it
 	// what has become of it.
 	Compaction *event.HistoryCompressed
-	// MaxResultChars bounds what the model sees of a result.
+	// MaxResultChars bounds what the model sees of a result. Sought are the texts
+	// that conditions look for in all that the hook puts in its place.
 	MaxResultChars int
+	Sought         []string
 }
 
 func (Record) action()      {}

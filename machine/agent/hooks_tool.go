@@ -4,6 +4,7 @@ import (
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/machine"
 	"github.com/pawlrun/pawl/policy"
+	"github.com/pawlrun/pawl/stop"
 )
 
 // callHooks is how far the hooks about a call have come.
@@ -100,6 +101,7 @@ func (m *Machine) afterTools() {
 		default:
 			m.runHook(h, func(a *machine.RunHook) {
 				a.CallID, a.Tool, a.Args, a.Result = c.ref.CallID, c.ref.Name, c.resolved.Args, c.result
+				a.Sought = stop.Sought(m.cfg.Conditions, c.ref.Name)
 			})
 		}
 	}
@@ -115,7 +117,7 @@ func (m *Machine) heardAfter(d *event.HookResult) {
 	seen := *c.result
 	switch d.Decision {
 	case event.HookRewrite:
-		seen.Output, seen.Blob, seen.Contains, seen.Media = d.Output, "", nil, nil
+		seen.Output, seen.Blob, seen.Contains, seen.Media = d.Output, "", d.Contains, nil
 	case event.HookBlock:
 		seen = c.failed(refusalType(d), hookSays(d, "withheld what this call gave; the call itself has run"))
 		seen.Untrusted = c.result.Untrusted // why may quote it
