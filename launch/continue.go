@@ -65,7 +65,7 @@ func Continue(ctx context.Context, store journal.Store, run, input string, o Opt
 		return fail(err)
 	}
 	// What is protected, and what hooks run, are files of the workspace as it is now.
-	o.nested = nestedIn(started.Workspace)
+	o.nested = nestedFor(a, started.Workspace)
 	cfg.Policy = o.permissions(a)
 	if started.HookFiles, err = pinHooks(a, started.Workspace); err != nil {
 		return fail(err)

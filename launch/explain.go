@@ -50,7 +50,7 @@ func Explain(path, call string, o Options) (Explanation, error) {
 	if err != nil {
 		return Explanation{}, err
 	}
-	o.nested = nestedIn(o.Workspace)
+	o.nested = nestedFor(a, o.Workspace)
 	var refusal error
 	if o.confined, refusal = o.confinement(a, ""); refusal != nil && !errors.Is(refusal, ErrSandbox) {
 		return Explanation{}, refusal

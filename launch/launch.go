@@ -149,7 +149,7 @@ func prepare(a *spec.Agent, source string, text []byte, input string, o Options)
 	if o.hookPins, err = pinHooks(a, o.Workspace); err != nil {
 		return fail(err)
 	}
-	o.nested = nestedIn(o.Workspace)
+	o.nested = nestedFor(a, o.Workspace)
 	if o.confined, err = o.confine(a, ""); err != nil {
 		return fail(err)
 	}

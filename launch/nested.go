@@ -2,6 +2,7 @@ package launch
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -9,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/pawlrun/pawl/policy"
+	"github.com/pawlrun/pawl/spec"
 	"github.com/pawlrun/pawl/tool"
 )
 
@@ -28,6 +30,18 @@ type nested struct {
 	// missed says that there may be more: the workspace is too large to look through
 	// whole, or has too many.
 	missed bool
+}
+
+// nestedFor are those of an agent's workspace. One whose tools only read, and ask
+// before nothing that they read, changes none: a large workspace, or one on a slow
+// disk, would hold its starts up for nothing.
+func nestedFor(a *spec.Agent, workspace string) nested {
+	asks := slices.Contains(slices.Collect(maps.Values(a.Tools.Approvals)), "protected_paths")
+	writes := slices.ContainsFunc(anyBuiltin(), func(t tool.Tool) bool { return !t.ReadOnly && allowed(a, t.Name) })
+	if !asks && !writes {
+		return nested{}
+	}
+	return nestedIn(workspace)
 }
 
 // nestedIn looks through a workspace, what lies near its top first.

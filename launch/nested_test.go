@@ -90,3 +90,33 @@ func TestSoManyRepositoriesWithinTheWorkspaceAreProtected(t *testing.T) {
 		t.Errorf("%d are protected: %v", len(n), n)
 	}
 }
+
+// To look through a workspace takes a listing of each of its directories, at every
+// start of a run.
+func TestAWorkspaceIsLookedThroughForRepositoriesOnlyWhereSomethingDependsOnThem(t *testing.T) {
+	o := options(t)
+	if err := os.MkdirAll(filepath.Join(o.Workspace, "vendor/lib/.git"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for tools, want := range map[string]bool{
+		"{allow: [fs.read, fs.grep, fs.glob, web.fetch]}": false,
+		"{allow: []}": false,
+		"{allow: [fs.grep], approvals: {fs.grep: always}}":          false,
+		"{allow: [fs.grep], approvals: {fs.grep: protected_paths}}": true,
+		"{allow: [fs.read, fs.write]}":                              true,
+		"{allow: [fs.read, fs.edit]}":                               true,
+		"{allow: [shell.exec]}":                                     true,
+		"{mode: default}":                                           true,
+	} {
+		started, env, err := launch.Agent(file(t, "tools: "+tools), "go", o)
+		if err != nil {
+			t.Fatal(tools, err)
+		}
+		if got := strings.Contains(string(started.Config), "vendor/lib/.git/**"); got != want {
+			t.Errorf("tools %s: looked through %t, want %t", tools, got, want)
+		}
+		if err := env.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}

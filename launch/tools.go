@@ -93,10 +93,13 @@ func withResults(tools []tool.Tool) []tool.Tool {
 	return append(tools, result.New())
 }
 
+// anyBuiltin are those tools as they are declared, of no workspace.
+func anyBuiltin() []tool.Tool { return builtin(&fs.Workspace{}, web.Options{}, shell.Options{}) }
+
 // toolNames are the names that a file may use.
 func toolNames() []string {
 	names := []string{result.Name}
-	for _, t := range builtin(&fs.Workspace{}, web.Options{}, shell.Options{}) {
+	for _, t := range anyBuiltin() {
 		names = append(names, t.Name)
 	}
 	slices.Sort(names)
