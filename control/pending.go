@@ -3,6 +3,8 @@ package control
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/journal"
@@ -48,40 +50,107 @@ func (d *Desk) children(ctx context.Context, run string) ([]journal.Run, error) 
 	return children, nil
 }
 
-// PendingIn are the calls of a run itself that wait for a decision. A run that
-// asked nobody in its last cycle is not read further, so that no error does not
-// mean that it can be.
+// PendingIn are the calls of a run itself that wait for a decision. Calls belong to
+// their cycle, so no more of a run is read than its last one: no error does not mean
+// that the rest can be.
 func (d *Desk) PendingIn(ctx context.Context, run string) ([]Pending, error) {
-	if asked, err := d.asked(ctx, run); err != nil || !asked {
-		return nil, err
-	}
-	m, err := d.engine.Inspect(ctx, run)
+	r, err := d.store.Run(ctx, run)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("control: run %s: %w", run, err)
 	}
-	var calls []Pending
-	for _, p := range m.State().Pending {
-		calls = append(calls, Pending{Run: run, ToolPendingApproval: *p})
+	q := questions{closed: map[string]bool{}, answers: map[string][]event.ToolApprovalResolved{}}
+	for rec, err := range d.backwards(ctx, r, 8) {
+		if err != nil {
+			return nil, err
+		}
+		whole, err := q.before(rec)
+		if err != nil {
+			return nil, fmt.Errorf("control: run %s, event %d: %w", run, rec.Seq, err)
+		}
+		if whole {
+			break
+		}
+	}
+	calls := make([]Pending, len(q.open))
+	for i, p := range q.open {
+		calls[i] = Pending{Run: run, ToolPendingApproval: p}
 	}
 	return calls, nil
 }
 
-// asked says that a call of a run's last cycle was put to somebody. Calls belong to
-// their cycle, so that none waits where none was.
-func (d *Desk) asked(ctx context.Context, run string) (bool, error) {
-	r, err := d.store.Run(ctx, run)
-	if err != nil {
-		return false, fmt.Errorf("control: run %s: %w", run, err)
+// questions are the calls of a cycle about which somebody was asked and nobody has
+// decided. Its events are read backwards, and the machine decides by the same, so
+// the simulator holds the two to each other.
+type questions struct {
+	open []event.ToolPendingApproval
+	// closed are the calls of which what was asked before is void, or answered.
+	closed  map[string]bool
+	answers map[string][]event.ToolApprovalResolved
+	// readings are those of the policy under which the run was gone on with: what
+	// was asked under another one is judged again.
+	readings []string
+}
+
+// before takes in what happened before, and says whether that is all.
+func (q *questions) before(r journal.Record) (whole bool, err error) {
+	switch event.Type(r.Type) {
+	case event.TypeCycleStart, event.TypeRunForked, event.TypeRunTerminatedBy:
+		return true, nil
+	case event.TypeModelResponse, event.TypeRunResumed, event.TypePolicyDecision, event.TypeToolPendingApproval,
+		event.TypeToolApprovalResolved, event.TypeToolStarted, event.TypeToolResult:
+	default:
+		return false, nil
 	}
-	for rec, err := range d.backwards(ctx, r, 8) {
-		switch {
-		case err != nil:
-			return false, err
-		case rec.Type == string(event.TypeToolPendingApproval):
-			return true, nil
-		case rec.Type == string(event.TypeCycleStart):
-			return false, nil
+	e, err := event.Decode(r.Body)
+	if err != nil {
+		return false, err
+	}
+	switch d := e.Data.(type) {
+	case event.ModelResponse:
+		q.inOrderOf(d.ToolCalls)
+		return true, nil
+	case event.RunResumed:
+		q.readings = append(q.readings, d.Policy)
+	case event.PolicyDecision:
+		q.closed[d.CallID] = true
+	case event.ToolStarted:
+		q.closed[d.CallID] = true
+	case event.ToolResult:
+		q.closed[d.CallID] = true
+	case event.ToolApprovalResolved:
+		q.answers[d.CallID] = append(q.answers[d.CallID], d)
+	case event.ToolPendingApproval:
+		if !q.closed[d.CallID] && !q.answered(d) && !q.voids(d) {
+			q.open = append(q.open, d)
 		}
+		q.closed[d.CallID] = true
 	}
 	return false, nil
+}
+
+// answered says that a decision counts: one about other arguments, under another
+// policy or after the time for it does not.
+func (q *questions) answered(p event.ToolPendingApproval) bool {
+	return slices.ContainsFunc(q.answers[p.CallID], func(d event.ToolApprovalResolved) bool {
+		late := d.Kind != event.ApprovalExpired && p.ExpiresAt != nil && !d.At.Before(*p.ExpiresAt)
+		return d.Digest == p.Digest && d.Policy == p.Policy && !late
+	})
+}
+
+// voids says that the run was gone on with under another reading of the policy
+// since it asked.
+func (q *questions) voids(p event.ToolPendingApproval) bool {
+	asked, _, _ := strings.Cut(p.Policy, "/")
+	return slices.ContainsFunc(q.readings, func(reading string) bool { return reading != "" && reading != asked })
+}
+
+func (q *questions) inOrderOf(calls []event.CallRef) {
+	if len(q.open) < 2 {
+		return
+	}
+	place := make(map[string]int, len(calls))
+	for i, c := range calls {
+		place[c.CallID] = i
+	}
+	slices.SortFunc(q.open, func(a, b event.ToolPendingApproval) int { return place[a.CallID] - place[b.CallID] })
 }

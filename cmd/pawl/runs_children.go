@@ -91,7 +91,7 @@ func (s *session) asks(ctx context.Context, p *page) error {
 		if !c.Decided {
 			continue
 		}
-		_, err := s.desk.PendingIn(ctx, c.Run) // a child that parked for a decision asked for it, and is read whole
+		_, err := s.engine.Inspect(ctx, c.Run)
 		p.Children[i].Decided, p.Children[i].Unread = err == nil, err != nil
 	}
 	return nil

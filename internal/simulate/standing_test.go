@@ -32,9 +32,14 @@ func (w *world) standing() {
 		return
 	}
 	whole := wholeLook{now: time.Now(), runs: map[string]*folded{}}
+	waiting := map[string][]control.Pending{}
 	for _, row := range before {
 		if whole.runs[row.ID], err = w.fold(ctx, row); err != nil {
 			w.violate("%v", err)
+			return
+		}
+		if waiting[row.ID], err = control.New(w.store, nil).PendingIn(ctx, row.ID); err != nil {
+			w.violate("the calls of run %s cannot be listed: %v", row.ID, err)
 			return
 		}
 	}
@@ -43,6 +48,9 @@ func (w *world) standing() {
 		return // somebody drives them meanwhile
 	}
 	for _, s := range listed {
+		if got, want := callsOf(waiting[s.ID]), whole.runs[s.ID].asked; !slices.Equal(got, want) {
+			w.violate("of run %s these calls are listed at event %d: %v, and these wait: %v", s.ID, s.Seq, got, want)
+		}
 		if s.State != journal.Parked {
 			continue
 		}
@@ -56,6 +64,13 @@ func (w *world) standing() {
 		}
 		w.seen("listed as " + called(s))
 	}
+}
+
+func callsOf(pending []control.Pending) (calls []string) {
+	for _, p := range pending {
+		calls = append(calls, p.CallID+" "+p.Digest)
+	}
+	return calls
 }
 
 // called is how a list calls a parked run.
@@ -78,6 +93,8 @@ type folded struct {
 	// raised are the limits that were changed since the run parked, with their
 	// newest values.
 	raised map[string]float64
+	// asked are the calls that wait by the journal alone.
+	asked []string
 	// waits is known once somebody asked: that goes on with the machine.
 	waits *bool
 	// late says that a decision about one of its calls, or of those of the runs
@@ -99,6 +116,9 @@ func (w *world) fold(ctx context.Context, row journal.Run) (*folded, error) {
 		if err := f.apply(e); err != nil {
 			return nil, err
 		}
+	}
+	for _, p := range f.State().Pending {
+		f.asked = append(f.asked, p.CallID+" "+p.Digest)
 	}
 	sent, err := w.store.Inbox(ctx, row.ID)
 	if err != nil {
