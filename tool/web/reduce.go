@@ -36,9 +36,29 @@ func reduce(ctx context.Context, page string, base *url.URL, limit int64, places
 	if err != nil {
 		return "", false, unreadable(ctx, err)
 	}
-	w := writer{base: base, limit: int(limit)}
+	w := writer{base: baseOf(doc, base), limit: int(limit)}
 	w.node(doc)
 	return strings.TrimSpace(w.b.String()), w.full, nil
+}
+
+// baseOf is what the links of a page are relative to: what the page says first, or
+// its own address.
+func baseOf(doc *html.Node, page *url.URL) *url.URL {
+	for n := range doc.Descendants() {
+		if n.DataAtom != atom.Base || !has(n, "href") {
+			continue
+		}
+		said, err := page.Parse(strings.TrimSpace(attribute(n, "href")))
+		if err != nil {
+			return page
+		}
+		to, err := check(said)
+		if err != nil {
+			return page
+		}
+		return to.url
+	}
+	return page
 }
 
 // unreadable is the error of a page that was not read to its end. Where its

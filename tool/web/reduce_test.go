@@ -32,6 +32,10 @@ func TestAPageIsReducedToWhatAPersonReads(t *testing.T) {
 		{"code as it stands", "<pre>a\n  b</pre>c", "a\n  b\n\nc"},
 		{"links", `<a href="/x?a=1#top">one</a> <a href=other>two</a>, <a href="#here">three</a> <a href="javascript:x()">four</a><a href=/y> </a>`,
 			"[one](https://example.com/x?a=1) [two](https://example.com/dir/other), three four"},
+		{"links of a page with another base", `<base target=x><base href="/docs/v2/"><base href=/no/><a href=a>x</a> <a href=/b>y</a>`,
+			"[x](https://example.com/docs/v2/a) [y](https://example.com/b)"},
+		{"a base on another host", `<base href="//other.example/d/"><a href=a>x</a>`, "[x](https://other.example/d/a)"},
+		{"a base that is no place", `<base href="data:text/html,"><a href=a>x</a>`, "[x](https://example.com/dir/a)"},
 		{"a link with credentials", `<a href="https://u:p@example.com/">x</a>`, "x"},
 		{"an image", `<img alt="a cat" src=x>`, "[image: a cat]"},
 		{"a break", "a<br>b<br/>c", "a\nb\nc"},
@@ -77,6 +81,7 @@ func TestAPageThatIsMadeToBeDearIsReadLikeAnyOther(t *testing.T) {
 	}{
 		{"anchors in anchors", strings.Repeat("<a><marquee>x", 200), "xxx", false},
 		{"links in links", strings.Repeat("<a href=/y><marquee>x", 200), "[x[x[x", false},
+		{"short links on a long base", "<base href='/" + strings.Repeat("p", 100_000) + "/'>" + strings.Repeat("<a href=y>x</a>", 10_000), "[x](https://example.com/ppp", true},
 		{"short links to long addresses", strings.Repeat("<a href='?'>x</a>", 10_000), "[x](https://example.com/ppp", true},
 		{"formatting that goes on in each paragraph", open + strings.Repeat("<p>x", 4000), "x\n\nx", false},
 		{"the same where a style is no text", "a<svg><style><foreignObject>" + open + strings.Repeat("<p>x", 4000), "a", false},
