@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"golang.org/x/text/language"
@@ -12,7 +13,12 @@ import (
 
 // Schema is a compiled JSON Schema: 2020-12 unless its $schema names another
 // draft. It is safe for concurrent use.
-type Schema struct{ compiled *jsonschema.Schema }
+type Schema struct {
+	compiled *jsonschema.Schema
+	// mu lets one validation go on at a time, and effort is its count.
+	mu     sync.Mutex
+	effort effort
+}
 
 // CompileSchema compiles a schema. References to other documents are refused:
 // a schema must not make the loop fetch anything.
@@ -76,15 +82,16 @@ func compile(raw json.RawMessage, loader jsonschema.URLLoader) (s *Schema, err e
 	c := jsonschema.NewCompiler()
 	c.DefaultDraft(jsonschema.Draft2020)
 	c.UseLoader(loader)
+	s = new(Schema)
+	s.effort.count(c)
 	const url = "mem:///schema.json"
 	if err := c.AddResource(url, doc); err != nil {
 		return nil, err
 	}
-	compiled, err := c.Compile(url)
-	if err != nil {
+	if s.compiled, err = c.Compile(url); err != nil {
 		return nil, schemaError(err)
 	}
-	return &Schema{compiled: compiled}, nil
+	return s, nil
 }
 
 // Validate checks a JSON value. The error lists the violations, each with the
@@ -96,14 +103,18 @@ func (s *Schema) Validate(raw json.RawMessage) error {
 	if err != nil {
 		return fmt.Errorf("not valid JSON: %w", err)
 	}
-	return s.validate(v)
+	return s.validate(v, len(raw))
 }
 
-func (s *Schema) validate(v any) (err error) {
+// validate holds a value that was read from so many bytes against the schema.
+func (s *Schema) validate(v any, size int) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("cannot be validated: %v", p)
 		}
 	}()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.effort.begin(size)
 	return s.explain(s.compiled.Validate(v))
 }

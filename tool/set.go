@@ -152,7 +152,7 @@ func (s *Set) Resolve(callID string, c llm.ToolCall) event.ToolCall {
 		}
 		e.Problem = t.invalid("are not valid JSON: " + err.Error() + fragment(e.ArgsText))
 	default:
-		if err := t.schema.validate(args); err != nil {
+		if err := t.schema.validate(args, len(e.Args)); err != nil {
 			e.Problem = t.invalid("do not fit its schema: " + err.Error())
 		} else {
 			e.Problem = t.declare(&e)

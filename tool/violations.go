@@ -162,11 +162,10 @@ func at(location []string) string {
 	if len(location) == 0 {
 		return ""
 	}
-	escape := strings.NewReplacer("~", "~0", "/", "~1")
 	var b strings.Builder
 	for _, step := range location {
 		b.WriteByte('/')
-		b.WriteString(escape.Replace(step))
+		b.WriteString(strings.ReplaceAll(strings.ReplaceAll(step, "~", "~0"), "/", "~1"))
 	}
 	return clip(b.String(), maxViolationText) + ": "
 }
