@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -66,6 +67,8 @@ func meant(root *cobra.Command, err error) error {
 	unknown := fmt.Sprintf("unknown command %q for \"pawl\"", word)
 	verb, _, _ := root.Find([]string{"runs", word})
 	switch like := root.SuggestionsFor(word); {
+	case unbuilt(word):
+		return usagef("'pawl %s' is not built yet; 'pawl --help' lists the commands that are", word)
 	case len(like) > 0:
 		return usagef("%s; did you mean %s?", unknown, strings.Join(like, " or "))
 	case isFile(word):
@@ -74,6 +77,12 @@ func meant(root *cobra.Command, err error) error {
 		return usagef("%s; did you mean 'pawl runs %s'?", unknown, word)
 	}
 	return usagef("%s; 'pawl --help' lists them", unknown)
+}
+
+// unbuilt says that a word is a command that there is to be: who has read of it
+// shall not look for a mistake of their own.
+func unbuilt(word string) bool {
+	return slices.Contains([]string{"code", "eval", "loop", "mcp", "token", "worker"}, word)
 }
 
 // report prints an error and gives its exit code. Whatever does not come out
