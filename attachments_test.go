@@ -2,6 +2,8 @@ package pawl_test
 
 import (
 	"bytes"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/pawlrun/pawl"
@@ -55,5 +57,29 @@ func TestFilesGoWithATaskAndAreStoredBesideItsEvents(t *testing.T) {
 	if first, last := seen(messages[0]), seen(messages[len(messages)-1]); len(messages) != 3 || len(last) != 1 ||
 		!bytes.Equal(first[0].Data, photo.Data) || string(last[0].Data) != "a dog" {
 		t.Errorf("%d messages: %+v", len(messages), last)
+	}
+}
+
+func TestAttachmentsBeyondWhatAnyRequestCarriesAreRefusedBeforeTheRunBegins(t *testing.T) {
+	m := &recorder{answer: func(*llm.Request) *llm.Response { return textual("a cat") }}
+	a := pawl.Agent{Model: pawl.Target{Name: "test/model", Client: m}}
+	page := llm.Media{MediaType: "image/png", Name: "page.png", Data: make([]byte, 12<<20)}
+	small := llm.Media{MediaType: "image/png", Name: "dot.png", Data: []byte("x")}
+	for name, c := range map[string]struct {
+		files []llm.Media
+		want  string
+	}{
+		"together": {[]llm.Media{page, page}, "together the files have more than 20 MiB"},
+		"too many": {slices.Repeat([]llm.Media{small}, 101), "at most 100 images and files"},
+		"hollow":   {[]llm.Media{small, {MediaType: "image/png", Name: "none.png"}}, `"none.png" has no content`},
+	} {
+		store := memory.New(nil)
+		_, err := a.Start(t.Context(), "what is this?", pawl.Options{Journal: store, Attachments: c.files})
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if runs, err := store.Runs(t.Context(), journal.Filter{}); err != nil || len(runs) != 0 || len(m.requests) != 0 {
+			t.Errorf("%s: %d runs and %d requests are there: %v", name, len(runs), len(m.requests), err)
+		}
 	}
 }

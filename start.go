@@ -24,8 +24,10 @@ type Options struct {
 	// could write them unasked is refused with a *[JournalError]. Tools of the
 	// program's own are known by what they say ([tool.Tool.Writing]).
 	Journal journal.Store
-	// Attachments are images and files that go with the task or the message.
-	// What is larger than 32 KiB is stored once, beside the run's events.
+	// Attachments are images and files that go with the task or the message, a
+	// hundred at most and within the sizes that package attach takes; beyond, the
+	// error is an [attach.ErrTooLarge] or [attach.ErrTooMany]. What is larger than
+	// 32 KiB is stored once, beside the run's events.
 	Attachments []llm.Media
 }
 

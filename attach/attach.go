@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"unicode/utf8"
 
 	"github.com/pawlrun/pawl/llm"
@@ -23,12 +24,18 @@ const (
 	MaxAll  = 20 << 20
 )
 
+// MaxFiles is how many images and files go with one message: what the strictest
+// provider takes in a whole request.
+const MaxFiles = 100
+
 // Errors that callers may tell apart.
 var (
 	// ErrType is returned for a file that no model reads.
 	ErrType = errors.New("is not an image (PNG, JPEG, GIF, WebP), a PDF or a text in UTF-8")
 	// ErrTooLarge is returned for a file, or for files, beyond the bounds.
 	ErrTooLarge = errors.New("is too large")
+	// ErrTooMany is returned for one file more than go with a message.
+	ErrTooMany = errors.New("is one too many")
 )
 
 // Files reads files in their order. The error names the file.
@@ -50,18 +57,23 @@ func Files(paths ...string) ([]llm.Media, error) {
 
 // Sizes are those of the images and files that go with one message. The zero
 // value is of none.
-type Sizes struct{ total int }
+type Sizes struct{ total, files int }
 
 // Add adds one. The error is [ErrTooLarge] for one beyond the bounds, alone or
-// together with the others, which is not added.
+// together with the others, which is not added, and [ErrTooMany] for one more than
+// [MaxFiles].
 func (s *Sizes) Add(m *llm.Media) error {
 	if err := bounded(m); err != nil {
 		return err
 	}
-	if s.total+len(m.Data) > MaxAll {
+	switch {
+	case s.total+len(m.Data) > MaxAll:
 		return fmt.Errorf("%w: together the files have more than %d MiB", ErrTooLarge, MaxAll>>20)
+	case s.files == MaxFiles:
+		return fmt.Errorf("%w: at most %d images and files are taken", ErrTooMany, MaxFiles)
 	}
 	s.total += len(m.Data)
+	s.files++
 	return nil
 }
 
@@ -77,9 +89,9 @@ func bounded(m *llm.Media) error {
 	return nil
 }
 
-// File reads one file.
+// File reads one file, or a pipe that somebody writes.
 func File(path string) (llm.Media, error) {
-	f, err := os.Open(path)
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe that nobody writes would be waited for
 	if err != nil {
 		return llm.Media{}, fmt.Errorf("attach: %w", err)
 	}
@@ -87,7 +99,7 @@ func File(path string) (llm.Media, error) {
 	switch info, err := f.Stat(); {
 	case err != nil:
 		return llm.Media{}, fmt.Errorf("attach: %w", err)
-	case info.IsDir():
+	case info.IsDir() || info.Mode()&os.ModeDevice != 0:
 		return llm.Media{}, fmt.Errorf("attach: %s is not a file", path)
 	}
 	data, err := io.ReadAll(io.LimitReader(f, MaxFile+1))

@@ -3,10 +3,13 @@ package attach_test
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/pawlrun/pawl/attach"
@@ -71,5 +74,33 @@ func TestFilesAreReadInOrderAndWithinBounds(t *testing.T) {
 	}
 	if _, err := attach.Files(dir); err == nil || !strings.Contains(err.Error(), "is not a file") {
 		t.Errorf("a directory: %v", err)
+	}
+	if _, err := attach.Files(slices.Repeat([]string{note}, attach.MaxFiles+1)...); !errors.Is(err, attach.ErrTooMany) {
+		t.Errorf("too many: %v", err)
+	}
+}
+
+func TestAPipeIsReadWhereSomebodyWritesItAndNothingIsWaitedFor(t *testing.T) {
+	idle := filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(idle, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := attach.File(idle); err == nil || !strings.Contains(err.Error(), "is empty") {
+		t.Errorf("a pipe that nobody writes: %v", err)
+	}
+	if _, err := attach.File("/dev/zero"); err == nil || !strings.Contains(err.Error(), "is not a file") {
+		t.Errorf("a device: %v", err)
+	}
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	go func() {
+		w.WriteString("a note")
+		w.Close()
+	}()
+	if m, err := attach.File(fmt.Sprintf("/dev/fd/%d", r.Fd())); err != nil || string(m.Data) != "a note" {
+		t.Errorf("a shell's substitution: %q: %v", m.Data, err)
 	}
 }

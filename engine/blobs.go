@@ -177,6 +177,11 @@ func (b *blobs) begin(ctx context.Context, started event.RunStarted) (event.Data
 	if err != nil {
 		return nil, err
 	}
+	if whole, ok := data.(event.RunStarted); ok {
+		if err := sendable(mediaOf(whole.Input)); err != nil {
+			return nil, err
+		}
+	}
 	return b.detach(data), nil
 }
 
