@@ -30,7 +30,7 @@ func Check(path string, o Options) (warnings []spec.Problem, err error) {
 func (o Options) checks() spec.Options {
 	return spec.Options{
 		Tools: toolNames(), Model: o.Model, Classes: o.Config.Classes, Roles: o.Config.Roles,
-		CheckCommand: checkCommand,
+		CheckCommand: checkCommand, Unmet: unmet,
 		CheckHosted: func(dir, model, tool string) (ignored string, err error) {
 			return hosted(tool, model, o.keyless().resolver(dir))
 		},

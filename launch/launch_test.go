@@ -415,6 +415,39 @@ func TestCheckWarnsOfACapThatNoRunCouldKeep(t *testing.T) {
 	}
 }
 
+// A run that waits for what cannot come goes on to a limit, and pays for it.
+func TestAConditionThatNoResultCanMeetIsWarnedOf(t *testing.T) {
+	const result = "iteration: {max_cycles: 3, termination_conditions: [{kind: text-includes, text: DONE}, {kind: tool-result, tool: "
+	for text, want := range map[string]string{
+		"tools: {allow: [shell.exec]}\n" + result + "shell.exec, match: {exit_code: 0}}]}":                                  "",
+		"tools: {allow: [fs.read]}\n" + result + "fs.read, match: {contains: ok}}]}":                                        "",
+		"tools: {allow: [fs.read]}\n" + result + "fs.read, match: {exit_code: 0, contains: ok}}]}":                          "fs.read gives no exit code",
+		result + "web.fetch, match: {contains: ok}}]}":                                                                      "the agent has no web.fetch, because tools.allow does not name it",
+		result + "shell.exec, match: {exit_code: 0}}]}":                                                                     "",
+		result + "result.read, match: {contains: ok}}]}":                                                                    "",
+		"tools: {allow: [fs.write], mode: plan}\n" + result + "fs.write, match: {contains: ok}}]}":                          "every call of fs.write is denied by mode: plan",
+		"tools: {allow: [fs.read], permissions: {filesystem: none}}\n" + result + "fs.read, match: {contains: ok}}]}":       "every call of fs.read is denied by tools.permissions.filesystem: none",
+		"tools: {rules: [{deny: shell.exec}]}\n" + result + "shell.exec, match: {exit_code: 0}}]}":                          "every call of shell.exec is denied by tools.rules: deny shell.exec",
+		"tools: {rules: [{deny: shell.exec, command: \"git push *\"}]}\n" + result + "shell.exec, match: {exit_code: 0}}]}": "",
+	} {
+		text = "model_policy: {primary: openai/gpt-5}\n" + text
+		warnings, err := launch.Check(file(t, text), launch.Options{Getenv: func(string) string { return "" }})
+		if err != nil {
+			t.Errorf("%s: %v", text, err)
+			continue
+		}
+		got := ""
+		for _, w := range warnings {
+			if got += strings.TrimPrefix(w.Message, "this condition can never be met: "); w.Path != "iteration.termination_conditions[1]" || w.Line == 0 {
+				t.Errorf("%s: %+v", text, w)
+			}
+		}
+		if got != want {
+			t.Errorf("%s: warned of %q, want %q", text, got, want)
+		}
+	}
+}
+
 func TestARunWithToolsCanReadOnInTheirResultsAndOneWithoutHasNothing(t *testing.T) {
 	for allow, want := range map[string][]string{
 		"[]":                     nil,

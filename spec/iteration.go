@@ -16,13 +16,15 @@ func (it *Iteration) validate(r *report, a *Agent, o Options) {
 		r.at(path, "at least one condition", "is an empty list")
 	}
 	for i, c := range it.TerminationConditions {
-		c.validate(r, fmt.Sprintf("iteration.termination_conditions[%d]", i), a, o)
+		c.validate(r, conditionPath(i), a, o)
 	}
 	if a.Composite != nil {
 		r.at("composite", "iteration or composite, one of the two",
 			"composite is given together with iteration: the one is a team of agents, the other a single agent")
 	}
 }
+
+func conditionPath(i int) string { return fmt.Sprintf("iteration.termination_conditions[%d]", i) }
 
 // onlyOnce reports a setting that stands at the top level and in the iteration
 // block. Two cycle caps are no conflict: the smaller one holds.

@@ -145,7 +145,7 @@ func (a *Agent) endsWithAnswer(r *report, path string) {
 	}
 	for i, c := range a.Iteration.TerminationConditions {
 		if kind := stop.Kind(c.Kind); kind == stop.TextIncludes || kind == stop.ToolResult {
-			r.at("iteration.termination_conditions["+strconv.Itoa(i)+"]", "no such condition beside "+path,
+			r.at(conditionPath(i), "no such condition beside "+path,
 				"it would end the run before there is an answer to hold to the schema")
 		}
 	}

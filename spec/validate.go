@@ -25,6 +25,9 @@ type Options struct {
 	// CheckCommand says what keeps a program from being run; nil leaves
 	// programs unchecked. dir is the directory of the file.
 	CheckCommand func(dir string, c Command) error
+	// Unmet says which termination conditions no run of a valid agent can meet, by
+	// their places in the list, and why; nil leaves that out.
+	Unmet func(*Agent) map[int]string
 	// Classes are the models that capability classes stand for, Roles those of
 	// the roles for which the file names none.
 	Classes, Roles map[string]string
@@ -51,6 +54,14 @@ func (a *Agent) validate(r *report, o Options) {
 	}
 	a.refuseUnbuilt(r)
 	a.readPrompt(r)
+	if a.Iteration != nil && o.Unmet != nil && len(r.problems) == 0 {
+		unmet := o.Unmet(a)
+		for i := range a.Iteration.TerminationConditions {
+			if why := unmet[i]; why != "" {
+				r.warn(conditionPath(i), "this condition can never be met: %s", why)
+			}
+		}
+	}
 }
 
 func (s *Settings) validate(r *report, prefix string) {
