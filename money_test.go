@@ -7,6 +7,8 @@ import (
 
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/journal"
+	"github.com/pawlrun/pawl/journal/memory"
 	"github.com/pawlrun/pawl/llm"
 	"github.com/pawlrun/pawl/llm/scripted"
 )
@@ -89,5 +91,36 @@ func TestARunBeginsWithAWarningOfModelsWhosePriceIsNotKnown(t *testing.T) {
 		if _, err := r.Wait(); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// A child's journal is read on its own, so it says of its own models what its
+// parent's says of all.
+func TestAChildBeginsWithTheWarningsOfItsOwnModels(t *testing.T) {
+	store := memory.New(nil)
+	child := researcher(scripted.Turn{Text: "330 m"})
+	child.Model.Price = nil
+	run, err := writer(child, research, scripted.Turn{Text: "It is 330 m high."}).Start(t.Context(), "Write.", pawl.Options{Journal: store})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := run.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	rows, err := store.Runs(t.Context(), journal.Filter{Parent: run.ID()})
+	if err != nil || len(rows) != 1 {
+		t.Fatalf("%+v, %v", rows, err)
+	}
+	records, err := store.Records(t.Context(), rows[0].ID, 0, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, err := event.Decode(records[0].Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"no price is known for test/small, so the default cap of USD 5.00 cannot stop its calls"}
+	if got := first.Data.(event.RunStarted).Warnings; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
 	}
 }

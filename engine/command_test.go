@@ -185,6 +185,18 @@ func TestACancelEndsAParkedRunWithoutAnyEffect(t *testing.T) {
 	})
 }
 
+// To a run that has ended nothing is to be said any more, whatever its models cost.
+func TestACapForARunThatHasEndedIsRefusedBecauseOfThat(t *testing.T) {
+	r := newRig(t).turns(scripted.Turn{Text: "done"})
+	r.cfg.Targets[0].Price = nil
+	run := r.start(t.Context())
+	outcome(t, run)
+	err := r.Send(t.Context(), journal.Command{Run: run.ID, Kind: journal.Raise, Setting: "usd_per_run", Value: 5})
+	if _, unpriced := errors.AsType[*budget.UnpricedError](err); !errors.Is(err, journal.ErrEnded) || unpriced {
+		t.Errorf("%v", err)
+	}
+}
+
 func TestARunThatWasLeftTakesItsCommandsWhenItIsResumed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &watched{Store: memory.New(nil), onAppend: failOnce("tool_result", journal.ErrFull)}

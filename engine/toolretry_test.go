@@ -19,6 +19,7 @@ import (
 	"github.com/pawlrun/pawl/engine"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/journal"
+	"github.com/pawlrun/pawl/journal/memory"
 	"github.com/pawlrun/pawl/llm/scripted"
 	"github.com/pawlrun/pawl/tool"
 )
@@ -84,6 +85,46 @@ func TestANetworkTimeoutIsTriedAgainOnlyWhereThatIsDeclaredHarmless(t *testing.T
 				}
 				if got := results(events)[0]; got.IsError != (want == 1) || want == 1 && !got.Retryable {
 					t.Errorf("the result is %+v", got)
+				}
+			})
+		})
+	}
+}
+
+// A tool that destroys may say that to run twice does no harm, and its owner that
+// nobody is to be asked: it runs once, whatever became of it.
+//
+// rows: HAR-56, HAR-57, HAR-58, HAR-59
+func TestWhatDestroysRunsOnceWhereItFailsAndWhereItsProcessDies(t *testing.T) {
+	for _, risk := range []event.Risk{event.RiskDelete, event.RiskFinancial, event.RiskSend, event.RiskPermission} {
+		t.Run(string(risk), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				remove := flaky("remove", tool.Transient(errors.New("the server is busy")))
+				remove.Risk = risk
+				r := newRig(t).tools(remove).turns(scripted.Turn{ToolCalls: calls("remove", "{}")}, scripted.Turn{Text: "done"})
+				r.cfg.Policy.Open = []string{"remove"}
+				run := r.start(t.Context())
+				outcome(t, run)
+				events := r.whole(run.ID)
+				if got := results(events)[0]; len(attempts(events)) != 1 || !got.IsError || !strings.Contains(got.Output, "busy") {
+					t.Errorf("%d attempts, result %+v", len(attempts(events)), got)
+				}
+
+				ran := 0
+				remove = flaky("remove")
+				once := remove.Run
+				remove.Run = func(ctx context.Context, c tool.Call) (tool.Result, error) { ran++; return once(ctx, c) }
+				remove.Risk = risk
+				store := &watched{Store: memory.New(nil), onAppend: failOnce("tool_result", journal.ErrFull)}
+				r = newRig(t, store).tools(remove).turns(scripted.Turn{ToolCalls: calls("remove", "{}")}, scripted.Turn{Text: "done"})
+				r.cfg.Policy.Open = []string{"remove"}
+				run = r.start(t.Context())
+				if _, err := run.Wait(t.Context()); err == nil {
+					t.Fatal("the result was kept")
+				}
+				outcome(t, r.resume(run.ID))
+				if got := results(r.whole(run.ID))[0]; ran != 1 || got.ErrorType != event.ErrorInDoubt {
+					t.Errorf("ran %d times, result %+v", ran, got)
 				}
 			})
 		})

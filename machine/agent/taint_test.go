@@ -9,8 +9,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/pawlrun/pawl/compact"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/fence"
+	"github.com/pawlrun/pawl/history"
 	"github.com/pawlrun/pawl/llm"
 	"github.com/pawlrun/pawl/machine/agent"
 	"github.com/pawlrun/pawl/policy"
@@ -295,6 +297,34 @@ func TestAPausedTurnGoesOnWithoutTheToolsThatAreWithheld(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The half-done call leaves before anything is compressed: no provider would read
+// it again, not even to sum it up.
+func TestAHalfDoneCallIsLeftOutBeforeTheConversationIsSummedUp(t *testing.T) {
+	cfg := windowed(compact.Settings{Strategy: compact.PeriodicSummary, Ratio: 0.5})
+	cfg.ProviderTools = []string{"web_search"}
+	p := newPlay(t, cfg)
+	p.work(3)
+	p.answer(asks("", "look file"))
+	p.results("c4.1=mine")
+	half := says("")
+	half.Parts = llm.Parts{llm.Text{Text: strings.Repeat("I look. ", 130)}, llm.Item{Type: "server_tool_use", Raw: json.RawMessage(`{"id":"s"}`)}}
+	half.Finish = llm.FinishPause
+	p.answer(half)
+	if p.call == nil || p.call.Purpose != event.PurposeSummary {
+		t.Fatalf("no summary is due:\n%s", p.log.String())
+	}
+	for _, m := range p.call.Request.Messages {
+		if len(history.HalfDone(m.Parts)) > 0 {
+			t.Errorf("the summary is asked for with %+v", m)
+		}
+	}
+	p.answer(says("what happened"))
+	if text := p.log.String(); strings.Count(text, "provider_tools_withheld") != 1 || len(p.compressed()) != 1 {
+		t.Errorf("%d compactions:\n%s", len(p.compressed()), text)
+	}
+	p.check()
 }
 
 // A tool that the owner trusts goes on after a pause, although another one is

@@ -9,6 +9,7 @@ import (
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/machine"
 	"github.com/pawlrun/pawl/machine/agent"
+	"github.com/pawlrun/pawl/policy"
 )
 
 // flop is an attempt at a call that failed and that another may cure, as a
@@ -254,12 +255,18 @@ func TestAPauseParksARunThatOnlyWaitsForAnotherAttempt(t *testing.T) {
 		begin, end func(*play)
 	}{
 		"another call is under way": {agent.Config{}, func(*play) {}, func(p *play) { p.results("c1.2=B") }},
+		"a person is asked": {agent.Config{Policy: policy.Rules{Gates: []string{"scan"}}}, func(p *play) { p.results("c1.2=B") },
+			func(p *play) { p.decide("c1.3", event.ApprovalRejected, "no") }},
 		"a hook is heard": {hooked(observer(event.HookAfterTool, "log", "read")), func(p *play) { p.results("c1.2=B") },
 			func(p *play) { p.heard("after_tool/log/c1.2", goesOn()) }},
 	} {
 		t.Run("and not while "+what, func(t *testing.T) {
 			p := newPlay(t, c.cfg)
-			p.answer(asks("", "read a", "read b"))
+			asked := []string{"read a", "read b"}
+			if len(c.cfg.Policy.Gates) > 0 {
+				asked = append(asked, "scan c")
+			}
+			p.answer(asks("", asked...))
 			c.begin(p)
 			p.flops("c1.1", time.Minute)
 			p.command(event.PauseRequested{})
