@@ -346,7 +346,7 @@ func (d *driver) childLeft(work context.Context, s settlement) error {
 	}
 	for _, data := range s.data {
 		if p, ok := data.(event.ChildParked); ok {
-			d.parked = append(d.parked, parkedChild{ChildParked: p, seq: f.seq, raised: f.raised})
+			d.parked = append(d.parked, parkedChild{ChildParked: p, seq: f.seq, raised: f.raised, news: true})
 		}
 	}
 	return d.reconcile(work, f.run, slices.ContainsFunc(s.data, isFinished))

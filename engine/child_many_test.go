@@ -5,10 +5,14 @@ import (
 	"fmt"
 	"math"
 	"runtime"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/pawlrun/pawl/budget"
 	"github.com/pawlrun/pawl/engine"
+	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/journal/memory"
 	"github.com/pawlrun/pawl/llm"
 	"github.com/pawlrun/pawl/llm/scripted"
@@ -76,4 +80,53 @@ func TestAThousandChildrenOfOneParentEachCostWhatAHundredDo(t *testing.T) {
 			}
 		})
 	}
+}
+
+// runReads counts how often a run's row is looked at.
+type runReads struct {
+	journal.Store
+	n atomic.Int64
+}
+
+func (s *runReads) Run(ctx context.Context, id string) (journal.Run, error) {
+	s.n.Add(1)
+	return s.Store.Run(ctx, id)
+}
+
+// A child that parked is looked at when it parks, and when somebody says something
+// to it: not whenever something else happens, such as the end of a sibling.
+func TestParkedChildrenAreLookedAtNoOftenerTheMoreThereAre(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		each := map[int]int64{}
+		for _, n := range []int{10, 80} {
+			store := &runReads{Store: memory.New(nil)}
+			pairs := []string{"think", task}
+			for range n {
+				pairs = append(pairs, "ask", task)
+			}
+			r := newRig(t, store).turns(scripted.Turn{ToolCalls: calls(pairs...)}, scripted.Turn{Text: "done"}).
+				offers("ask", pays(t, store)).offers("think", newRig(t, store).model(takes(30*time.Minute)))
+			r.cfg.Dispatch = agent.ParallelAll
+			run := r.start(t.Context())
+			time.Sleep(time.Minute)
+			parked, err := store.Runs(t.Context(), journal.Filter{Parent: run.ID, States: []journal.State{journal.Parked}})
+			if err != nil || len(parked) != n {
+				t.Fatalf("%d of %d children have parked, %v", len(parked), n, err)
+			}
+			for _, c := range parked {
+				r.send(journal.Command{Run: c.ID, Kind: journal.Approve, CallID: c.ID + "-1-1", By: "ann"})
+				synctest.Wait()
+			}
+			each[n] = store.n.Load() / int64(n)
+			if o := outcome(t, run); o.FinalOutput != "done" {
+				t.Errorf("%+v", o)
+			}
+			if parked := count(r.whole(run.ID), "child.parked"); parked != n {
+				t.Errorf("%d of %d children parked", parked, n)
+			}
+		}
+		if each[80] > each[10]+1 {
+			t.Errorf("of eighty parked children each is looked at %d times, of ten %d", each[80], each[10])
+		}
+	})
 }

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"sync"
 
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/journal"
@@ -16,6 +17,41 @@ type parkedChild struct {
 	// raised says that a limit of the run above was changed since it last refused
 	// the child something.
 	raised bool
+	// news says that somebody may have said something to the child since its
+	// journal was looked at.
+	news bool
+}
+
+// spokenTo are the children to which somebody has said something. They are safe for
+// concurrent use.
+type spokenTo struct {
+	mu sync.Mutex
+	of map[string]bool
+}
+
+func (t *spokenTo) note(child string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.of == nil {
+		t.of = map[string]bool{}
+	}
+	t.of[child] = true
+}
+
+func (t *spokenTo) take() map[string]bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	of := t.of
+	t.of = nil
+	return of
+}
+
+// childrenMayKnow has the journals of all parked children looked at: another
+// process tells this one nothing.
+func (d *driver) childrenMayKnow() {
+	for i := range d.parked {
+		d.parked[i].news = true
+	}
 }
 
 // wakeChildren takes up the children that parked for something that somebody
@@ -25,14 +61,16 @@ func (d *driver) wakeChildren(ctx context.Context) error {
 	if len(d.parked) == 0 || d.interrupted || d.cancelled || d.machine.State().Phase != machine.Running {
 		return nil
 	}
+	told := d.spokenTo.take()
 	waiting := d.parked[:0]
 	for _, p := range d.parked {
 		answered := p.raised && waitsAbove(p.ChildParked)
-		if !answered {
+		if !answered && (p.news || told[p.Child]) {
 			var err error
 			if answered, err = d.engine.answeredSince(ctx, p); err != nil {
 				return d.storeFailed(err)
 			}
+			p.news = false
 		}
 		if !answered {
 			waiting = append(waiting, p)

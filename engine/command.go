@@ -14,13 +14,19 @@ import (
 	"github.com/pawlrun/pawl/policy"
 )
 
-// prod wakes a driver of this engine, if that run has one, as a command does.
-func (e *Engine) prod(run string) {
+// prod wakes a driver of this engine, if that run has one, as a command does. That
+// of a parent is told to which of its children something was said.
+func (e *Engine) prod(run, child string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if d := e.drivers[run]; d != nil {
-		d.commandCame()
+	d := e.drivers[run]
+	if d == nil {
+		return
 	}
+	if child != "" {
+		d.spokenTo.note(child)
+	}
+	d.commandCame()
 }
 
 func (d *driver) commandCame() {
@@ -167,7 +173,7 @@ func (e *Engine) send(ctx context.Context, c journal.Command, from sender) (r Re
 		}
 	}
 	r.ID, err = e.deliver(ctx, c, row.Seq, known)
-	e.prod(row.Parent)
+	e.prod(row.Parent, c.Run)
 	return r, err
 }
 
@@ -210,7 +216,7 @@ func (e *Engine) deliver(ctx context.Context, c journal.Command, seq int64, know
 	if c.ID, err = e.store.Send(ctx, c); err != nil {
 		return 0, fmt.Errorf("engine: send %s: %w", c.Kind, err)
 	}
-	e.prod(c.Run)
+	e.prod(c.Run, "")
 	a := answers{seen: map[int64]bool{}, refused: map[int64]bool{}, secrets: known}
 	err = e.answer(ctx, c.Run, &a)
 	switch {

@@ -56,6 +56,7 @@ type driver struct {
 	children map[string]*childFlight
 	// parked are the children that parked while this run goes on.
 	parked    []parkedChild
+	spokenTo  spokenTo
 	reserving bool
 	// waitingAbove is what the run above was told last: that this one waits for
 	// a person.

@@ -14,6 +14,7 @@ func (d *driver) beat(ctx context.Context) error {
 	if errors.Is(err, journal.ErrStale) || errors.Is(err, journal.ErrNotFound) || err != nil && d.leaseOver() {
 		return d.storeFailed(err)
 	}
+	d.childrenMayKnow()
 	return d.takeCommands(ctx)
 }
 
