@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/llm"
@@ -16,9 +17,12 @@ import (
 // answer to their results, the last of one tool and the others of another.
 func settling(t *testing.T, cfg agent.Config, last, tool string, n int) (looks int) {
 	t.Helper()
-	m := agent.New()
+	m, now := agent.New(), epoch
 	apply := func(d event.Data) {
-		if err := m.Apply(&event.Event{Run: "r", Time: epoch, Data: d}); err != nil {
+		if _, ok := d.(event.ToolResult); ok {
+			now = now.Add(time.Millisecond)
+		}
+		if err := m.Apply(&event.Event{Run: "r", Time: now, Data: d}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -38,11 +42,15 @@ func settling(t *testing.T, cfg agent.Config, last, tool string, n int) (looks i
 		answer.Parts = append(answer.Parts, llm.ToolCall{CallID: id, Name: tool, Args: fmt.Appendf(nil, `{"path":"%d"}`, i)})
 	}
 	var runs []machine.RunTool
+	children := map[string]string{}
 	results := 0
 	for {
 		looks += m.ToDecide()
 		changed := false
 		for _, a := range slices.Clone(m.Next()) {
+			if c, ok := a.(machine.StartChild); ok && children[c.Call.CallID] != "" {
+				continue // it is under way
+			}
 			changed = true
 			switch a := a.(type) {
 			case machine.Record:
@@ -55,10 +63,22 @@ func settling(t *testing.T, cfg agent.Config, last, tool string, n int) (looks i
 			case machine.RunTool:
 				apply(event.ToolStarted{CallID: a.CallID, Attempt: a.Attempt, Key: a.Key})
 				runs = append(runs, a)
+			case machine.StartChild:
+				id := a.Call.CallID
+				children[id] = "r-" + id
+				apply(event.ToolStarted{CallID: id, Attempt: 1})
+				apply(event.ChildStarted{Child: children[id], CallID: id})
+				apply(event.BudgetReserved{ID: "1", Run: children[id]})
+				runs = append(runs, a.Call)
 			case machine.RunHook:
 				apply(event.HookResult{CallID: a.CallID, Hook: a.Hook, Stage: a.Stage, Observer: a.Observer, Decision: event.HookContinue})
 			case machine.Ask:
 				p := a.Approval
+				if p.ExpiresAt != nil {
+					now = *p.ExpiresAt
+					apply(event.ToolApprovalResolved{CallID: p.CallID, Kind: event.ApprovalExpired, Digest: p.Digest, Policy: p.Policy, At: now})
+					continue
+				}
 				apply(event.ToolApprovalResolved{CallID: p.CallID, Kind: event.ApprovalApproved, Digest: p.Digest, Policy: p.Policy, Approver: "ann", At: epoch})
 			case machine.CallModel:
 				if a.Cycle > 1 {
@@ -72,6 +92,10 @@ func settling(t *testing.T, cfg agent.Config, last, tool string, n int) (looks i
 			}
 		}
 		if !changed {
+			if child := children[runs[0].CallID]; child != "" {
+				apply(event.BudgetCommitted{ID: "1", Run: child, Usage: &llm.Usage{}})
+				apply(event.ChildFinished{Child: child, CallID: runs[0].CallID})
+			}
 			apply(event.ToolResult{CallID: runs[0].CallID, Tool: runs[0].Tool, Output: runs[0].CallID})
 			runs, results = runs[1:], results+1
 		}
@@ -94,6 +118,8 @@ func TestACallIsLookedAtAsOftenAsItMovesHoweverManyAreBesideIt(t *testing.T) {
 		"put to a person":                      {cfg: agent.Config{Policy: asks}, tool: "send"},
 		"beside one that is":                   {cfg: agent.Config{Policy: asks, Dispatch: agent.ParallelAll}, last: "send", tool: "put"},
 		"beside one that will not be for ever": {cfg: agent.Config{Policy: asks, Dispatch: agent.ParallelAll, Approvals: later}, last: "send", tool: "put"},
+		"beside one whose time is over":        {cfg: agent.Config{Policy: asks, Dispatch: agent.ParallelAll, Approvals: agent.Approvals{Seconds: 0.1}}, last: "send", tool: "put"},
+		"agents":                               {cfg: agent.Config{Dispatch: agent.ParallelAll}, tool: "hire"},
 		"by what they write into":              {cfg: agent.Config{Dispatch: agent.ByResource}, tool: "put"},
 	} {
 		t.Run(name, func(t *testing.T) {

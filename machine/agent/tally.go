@@ -124,8 +124,10 @@ func (m *Machine) recount(data event.Data) {
 		c.counted = now
 	}
 	switch data.(type) {
-	case event.ToolStarted, event.ToolResult, event.HookResult, event.ToolPendingApproval, event.ToolApprovalResolved:
+	case event.PolicyDecision, event.ToolStarted, event.ToolResult, event.HookResult, event.ToolPendingApproval,
+		event.ToolApprovalResolved, event.ChildStarted, event.ChildParked, event.ChildWaiting, event.ChildFinished:
 		s.moved = append(s.moved, s.touched...)
+	case event.BudgetReserved, event.BudgetCommitted: // what follows for calls is among the circumstances
 	default: // may mean something for any call
 		s.rested = false
 	}
@@ -135,12 +137,26 @@ func (m *Machine) recount(data event.Data) {
 // toDecide are the calls that may have a step before them, in call order.
 func (m *Machine) toDecide() []*call {
 	s := &m.standing
-	if !s.rested || s.among != m.circumstances() || s.until != nil && !m.last.Before(*s.until) {
+	if s.until != nil && !m.last.Before(*s.until) {
+		s.rested, s.until = false, m.nextExpiry()
+	}
+	if !s.rested || s.among != m.circumstances() {
 		return m.calls
 	}
 	slices.SortFunc(s.moved, func(a, b *call) int { return cmp.Compare(a.index, b.index) })
 	s.moved = slices.Compact(s.moved)
 	return s.moved
+}
+
+// nextExpiry is when the next of the calls that wait expires, of those whose time
+// is not over.
+func (m *Machine) nextExpiry() (next *time.Time) {
+	for _, c := range m.unsettled() {
+		if at := c.pending; c.waits() && at.ExpiresAt != nil && !late(at, m.last) {
+			next = sooner(next, at.ExpiresAt)
+		}
+	}
+	return next
 }
 
 // lookedAt notes that the calls were looked at. What waits for another attempt, or
