@@ -21,8 +21,9 @@ type Rule struct {
 	Path Pattern           `json:"path,omitempty"`
 	// Host is a machine's name; "*.example.com" is every machine below it.
 	Host string `json:"host,omitempty"`
-	// Command is the beginning of a simple command, word by word; a star at its
-	// end stands for any further words. Without one the command ends there.
+	// Command is the beginning of a simple command, word by word. A rule that
+	// allows is about this command alone; a star at its end stands for any
+	// further words. Every other rule holds whatever words follow.
 	Command string `json:"command,omitempty"`
 	Reason  string `json:"reason,omitempty"`
 }
@@ -108,8 +109,8 @@ func (r Rule) covers(c event.Command) bool {
 }
 
 // forbids says that a command may be one that the rule is about: under a path
-// to the program, with options before its subcommand, or with words that are
-// computed when it runs or too long to be kept.
+// to the program, with options before its subcommand, with further words behind
+// it, or with words that are computed when it runs or too long to be kept.
 func (r Rule) forbids(c event.Command) bool {
 	if len(c.Words) == 0 {
 		return false
@@ -118,6 +119,9 @@ func (r Rule) forbids(c event.Command) bool {
 		return wild(pattern, word) || c.Computed && strings.ContainsAny(word, "$`*?[{~") || mayGoOn(pattern, word)
 	}
 	pattern, words := strings.Fields(r.Command), slices.Clone(c.Words)
+	if n := len(pattern); n == 0 || pattern[n-1] != "*" {
+		pattern = append(pattern, "*")
+	}
 	words[0] = path.Base(words[0])
 	if sub, ok := strings.CutPrefix(words[0], "git-"); ok && forbids(pattern, slices.Concat([]string{"git", sub}, words[1:]), may) {
 		return true // how git starts its own commands

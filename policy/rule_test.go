@@ -42,6 +42,7 @@ func TestARuleThatAllowsSpeaksOnlyOfACallThatItCoversAltogether(t *testing.T) {
 		want bool
 	}{
 		{"one command", touch, line(command("touch", "a")), true},
+		{"further words", policy.Rule{Tool: "*", Command: "touch a"}, line(command("touch", "a", "b")), false},
 		{"another beside it", touch, line(command("touch", "a"), command("rm", "b")), false},
 		{"one beside it that only looks", touch, line(command("touch", "a"), looks("cat", "b")), true},
 		{"only some that look", touch, line(looks("cat", "a"), looks("wc")), false},
@@ -81,6 +82,10 @@ func TestARuleThatForbidsSpeaksWhereverTheCallMayBeWhatItIsAbout(t *testing.T) {
 		{"one command of two", push, line(command("ls"), command("git", "push")), true},
 		{"in a call that is not clear", push, unclear, true},
 		{"behind options", push, line(command("git", "-C", ".", "push")), true},
+		{"further words", policy.Rule{Tool: "*", Command: "rm"}, line(command("rm", "-rf", "x")), true},
+		{"further words behind options", policy.Rule{Tool: "*", Command: "git push"}, line(command("git", "-C", ".", "push", "origin")), true},
+		{"a word that only begins like it", policy.Rule{Tool: "*", Command: "rm"}, line(command("rmdir", "x")), false},
+		{"fewer words", policy.Rule{Tool: "*", Command: "rm -rf"}, line(command("rm")), false},
 		{"another behind options", push, line(command("git", "-C", ".", "status")), false},
 		{"the word elsewhere", push, line(command("git", "log", "push")), false},
 		{"a word that is computed", push, line(computed("git", "$x")), true},

@@ -9,7 +9,7 @@ import (
 // Reading names how this package reads rules and facts. It changes whenever
 // the same rules would decide otherwise about the same call, so that no
 // approval is used under a policy that its giver did not know.
-const Reading = "4"
+const Reading = "5"
 
 // Version names the rules together with how they are read: "1/0f3a…".
 func (r Rules) Version() string {

@@ -160,7 +160,6 @@ func TestRulesSpeakByToolArgumentPathHostAndCommand(t *testing.T) {
 		{"a host that only ends like it", policy.Rule{Tool: "*", Host: "*.example.com"}, host("badexample.com"), false},
 		{"a command", policy.Rule{Tool: "shell.exec", Command: "git push *"}, runs("git", "push", "origin"), true},
 		{"a command without more words", policy.Rule{Tool: "shell.exec", Command: "git push *"}, runs("git", "push"), true},
-		{"a command that ends", policy.Rule{Tool: "shell.exec", Command: "git push"}, runs("git", "push", "--force"), false},
 		{"another command", policy.Rule{Tool: "shell.exec", Command: "git push *"}, runs("git", "pull"), false},
 		{"all that a rule gives must apply", policy.Rule{Tool: "fs.write", Path: "docs/**", Host: "example.com"}, file("docs/a"), false},
 	} {
