@@ -49,9 +49,10 @@ func (d *driver) askOnce(a machine.Ask) {
 		return
 	}
 	d.asked[id], d.asking = true, askFlight(id)
+	first := a // what is captured moves to the heap, also of a call that is asked about already
 	d.queue = append(d.queue, func(work context.Context) {
 		if d.asked[id] { // it may have been decided in the commit that came between
-			d.ask(work, a)
+			d.ask(work, first)
 		}
 	})
 }

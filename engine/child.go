@@ -81,7 +81,8 @@ func (d *driver) beginChild(work context.Context, a machine.StartChild) (bool, e
 	} else if err := d.reconcile(work, child, false); err != nil {
 		return false, err
 	}
-	d.fly(a.Call, child, d.observeStart, func(ctx context.Context) (childEnd, error) { return d.playChild(ctx, a, child) })
+	begun := a // what is captured moves to the heap, also of a child that is under way
+	d.fly(a.Call, child, d.observeStart, func(ctx context.Context) (childEnd, error) { return d.playChild(ctx, begun, child) })
 	return d.seq != before, nil
 }
 

@@ -101,6 +101,7 @@ type driver struct {
 	// heard or about to be.
 	seen    map[int64]bool
 	asked   map[string]bool
+	asks    []machine.Ask // those of the last decision, for their room
 	asking  string
 	hooking map[string]bool
 	// given is the first cycle whose messages of the environment ([Env.Inputs])
@@ -249,7 +250,7 @@ func (d *driver) decide(work context.Context) (bool, error) {
 		return false, d.parkInterrupted()
 	}
 	progress := false
-	var asks []machine.Ask
+	asks := d.asks[:0]
 	for _, a := range d.machine.Next() {
 		var err error
 		changed := true
@@ -286,7 +287,7 @@ func (d *driver) decide(work context.Context) (bool, error) {
 		}
 		progress = progress || changed
 	}
-	if len(asks) > 0 {
+	if d.asks = asks; len(asks) > 0 {
 		asked, err := d.beginAsk(asks)
 		return progress || asked, err
 	}

@@ -203,7 +203,10 @@ func (m *Machine) ask() {
 		case m.cfg.Approve == ApprovePark:
 			parked.CallIDs = append(parked.CallIDs, c.ref.CallID)
 		default:
-			m.actions = append(m.actions, machine.Ask{Approval: *c.pending, Unanswered: unanswered(m.cfg.Approve)})
+			if c.due == nil {
+				c.due = machine.Ask{Approval: *c.pending, Unanswered: unanswered(m.cfg.Approve)}
+			}
+			m.actions = append(m.actions, c.due)
 		}
 	}
 	if len(parked.CallIDs) > 0 {

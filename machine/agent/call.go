@@ -9,6 +9,7 @@ import (
 
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/llm"
+	"github.com/pawlrun/pawl/machine"
 	"github.com/pawlrun/pawl/policy"
 )
 
@@ -42,6 +43,10 @@ type call struct {
 	news bool
 	// counted is what of the call is in the cycle's tally.
 	counted tally
+	// due is what the call asks for until an event changes it. It is asked for again
+	// after each event of the others, and to make it each time would take the square
+	// of their number.
+	due machine.Action
 }
 
 // start notes an attempt. It uses the approval up: another attempt at a gated

@@ -71,13 +71,17 @@ func (m *Machine) taskCall(c *call) machine.RunTool {
 }
 
 func (m *Machine) startChild(c *call) {
-	a := machine.StartChild{Call: m.taskCall(c), Taint: m.taint}
-	if c.child == nil {
-		a.Call.Attempt++
-	} else {
-		a.Child = c.child.id
+	a, made := c.due.(machine.StartChild)
+	if !made || a.Taint != m.taint || a.Call.MaxResultChars != m.cfg.Limits.MaxResultChars {
+		a = machine.StartChild{Call: m.taskCall(c), Taint: m.taint}
+		if c.child == nil {
+			a.Call.Attempt++
+		} else {
+			a.Child = c.child.id
+		}
+		c.due = a
 	}
-	m.actions = append(m.actions, a)
+	m.actions = append(m.actions, c.due)
 }
 
 // nextChildren keeps the children going that are under way. After a crash they

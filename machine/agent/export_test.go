@@ -6,7 +6,7 @@ func (m *Machine) LookAgain() {
 	s := &m.standing
 	s.total, s.first, s.rested = tally{}, 0, false
 	for _, c := range m.calls {
-		c.counted = c.tally()
+		c.counted, c.due = c.tally(), nil
 		s.total.add(c.counted, 1)
 	}
 }

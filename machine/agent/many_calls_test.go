@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawlrun/pawl/budget"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/llm"
 	"github.com/pawlrun/pawl/machine"
@@ -127,6 +128,36 @@ func TestACallIsLookedAtAsOftenAsItMovesHoweverManyAreBesideIt(t *testing.T) {
 			const n, most = 3000, 12
 			if looks := settling(t, tt.cfg, cmp.Or(tt.last, tt.tool), tt.tool, n); looks > most*n {
 				t.Errorf("%d calls are looked at %d times", n, looks)
+			}
+		})
+	}
+}
+
+// Children that go, and people who are asked, are answered one at a time.
+func TestWhatHundredsOfCallsAskForIsNotMadeAnewEachTime(t *testing.T) {
+	const n = 100
+	for name, tt := range map[string]struct {
+		call string
+		cfg  agent.Config
+	}{
+		"children that go":      {"hire a", agent.Config{Dispatch: agent.ParallelAll}},
+		"questions to a person": {"send a", agent.Config{Policy: gated("send"), Dispatch: agent.ParallelAll}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tt.cfg.Limits.MaxToolCalls, tt.cfg.Limits.MaxParallelTools = budget.None, budget.None
+			p := newPlay(t, tt.cfg)
+			p.answer(asks("", slices.Repeat([]string{tt.call}, n)...))
+			for _, a := range slices.Clone(p.live.Next()) {
+				if a, ok := a.(machine.StartChild); ok {
+					p.apply(event.ToolStarted{CallID: a.Call.CallID, Attempt: 1})
+					p.apply(event.ChildStarted{CallID: a.Call.CallID, Child: "k" + a.Call.CallID})
+				}
+			}
+			if due := len(p.live.Next()); due != n {
+				t.Fatalf("%d of %d calls ask for something", due, n)
+			}
+			if made := testing.AllocsPerRun(10, func() { p.live.Next() }); made >= n {
+				t.Errorf("to ask for %d again takes %.0f allocations", n, made)
 			}
 		})
 	}

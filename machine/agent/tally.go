@@ -121,7 +121,7 @@ func (m *Machine) recount(data event.Data) {
 		now := c.tally()
 		s.total.add(c.counted, -1)
 		s.total.add(now, 1)
-		c.counted = now
+		c.counted, c.due = now, nil
 	}
 	switch data.(type) {
 	case event.PolicyDecision, event.ToolStarted, event.ToolResult, event.HookResult, event.ToolPendingApproval,
