@@ -70,7 +70,7 @@ func udp(args []string) error {
 	if _, err := c.Write([]byte("secret")); err != nil {
 		return err
 	}
-	if err := c.SetReadDeadline(time.Now().Add(2 * time.Second)); err != nil {
+	if err := c.SetReadDeadline(time.Now().Add(5 * time.Second)); err != nil {
 		return err
 	}
 	_, err = c.Read(make([]byte, 16))
@@ -154,7 +154,7 @@ func memory(args []string) error {
 	for i := 0; i < len(b); i += 4096 {
 		b[i] = 1
 	}
-	time.Sleep(time.Second)
+	time.Sleep(5 * time.Second)
 	runtime.KeepAlive(b)
 	return nil
 }

@@ -296,7 +296,7 @@ func TestALimitIsNamed(t *testing.T) {
 	inBoth(t, func(t *testing.T, tier sandbox.Tier, f field) {
 		b := open(t, tier, f.policy)
 		for command, limit := range map[string]string{
-			`for i in $(seq 150); do sleep 2 & done; wait`: sandbox.LimitProcesses,
+			`for i in $(seq 150); do sleep 60 & done; wait`: sandbox.LimitProcesses,
 			`"$SELF" attack memory 400`:                    sandbox.LimitMemory,
 			`kill -9 $$`:                                   "",
 		} {

@@ -59,7 +59,7 @@ func adopt(shim sandbox.Shim) error {
 	if _, err := p.Wait(); err == nil {
 		return fmt.Errorf("the supervisor was not killed")
 	}
-	if err := r.SetReadDeadline(time.Now().Add(30 * time.Second)); err != nil {
+	if err := r.SetReadDeadline(time.Now().Add(2 * time.Minute)); err != nil {
 		return err
 	}
 	if _, err := io.Copy(io.Discard, r); err != nil {
@@ -70,7 +70,7 @@ func adopt(shim sandbox.Shim) error {
 		return err
 	}
 	// What this program started itself is nobody's orphan.
-	for end := time.Now().Add(30 * time.Second); strings.Count(children(), " ") != 1; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(2 * time.Minute); strings.Count(children(), " ") != 1; time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			return fmt.Errorf("the children are %q, and should be %d alone", children(), own.Process.Pid)
 		}

@@ -89,7 +89,7 @@ func (w world) read(t *testing.T, name string) string {
 // await waits for a file that another process makes.
 func (w world) await(t *testing.T, name string) {
 	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(2 * time.Millisecond) {
+	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(2 * time.Millisecond) {
 		if _, err := os.Stat(w.path(name)); err == nil {
 			return
 		}

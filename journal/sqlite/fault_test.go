@@ -355,7 +355,7 @@ func TestClosedIsClosedForEverybody(t *testing.T) {
 	for range writers {
 		select {
 		case <-refused:
-		case <-time.After(10 * time.Second):
+		case <-time.After(2 * time.Minute):
 			t.Fatal("an append waits for a journal that is closed")
 		}
 	}

@@ -208,7 +208,7 @@ func TestManyRunsTogetherStayWithinTheLimit(t *testing.T) {
 	server := httptest.NewServer(provider)
 	defer server.Close()
 	var limiter transport.Limiter
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	send := func(c *http.Client) error {
 		req, err := http.NewRequestWithContext(ctx, http.MethodPost, server.URL, strings.NewReader("{}"))
