@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -78,7 +79,8 @@ func Readable(m machine.Machine, files []llm.Media, o Options) error {
 	if !ok {
 		return nil
 	}
-	return readable(modelsOf(a.Config().Targets), files, o.resolver(""))
+	names, resolver := modelsOf(a.Config().Targets), o.resolver("")
+	return cmp.Or(readable(names, files, resolver), shown(names, files, resolver))
 }
 
 // readable refuses files that a model of the chain is known not to take.
@@ -95,6 +97,24 @@ func readable(names []string, files []llm.Media, resolver *models.Resolver) erro
 			if can, known := resolver.Can(name, ability); known && !can {
 				return fmt.Errorf("launch: %s is not known to take %s, and %s is one; use another model, or say in the config "+
 					"file what it can: models: {%s: {can: [%s, …]}}", name, kind, f.Name, name, ability)
+			}
+		}
+	}
+	return nil
+}
+
+// shown refuses new images that a model of the chain is known not to be shown: of
+// one that a run has already its requests say so in words.
+func shown(names []string, files []llm.Media, resolver *models.Resolver) error {
+	for _, name := range names {
+		client, _, err := resolver.Open(name)
+		viewer, ok := client.(llm.Viewer)
+		if err != nil || !ok {
+			continue // what keeps the model from being called is said of the model
+		}
+		for i := range files {
+			if err := viewer.Shows(&files[i]); err != nil {
+				return fmt.Errorf("launch: %s would not see %s: %w", name, files[i].Name, err)
 			}
 		}
 	}

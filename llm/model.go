@@ -31,6 +31,13 @@ type Encoder interface {
 	Encode(req *Request) (*Encoded, error)
 }
 
+// Viewer is a [Model] that knows which images its provider refuses. A request names
+// those in words.
+type Viewer interface {
+	// Shows says why an image is not shown to the model; nil where it is.
+	Shows(m *Media) error
+}
+
 // Encoded is a request body in pieces, so that a piece that did not change is
 // neither encoded nor copied again.
 type Encoded struct {

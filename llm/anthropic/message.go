@@ -71,11 +71,11 @@ func (p *projection) appendPart(dst []byte, part llm.Part, native bool) []byte {
 			return appendReasoning(dst, v)
 		}
 	case llm.Media:
-		return appendMedia(dst, v)
+		return p.appendMedia(dst, v)
 	case llm.ToolCall:
 		return p.appendCall(dst, v, native)
 	case llm.ToolResult:
-		return appendResult(dst, v)
+		return p.appendResult(dst, v)
 	case llm.Item:
 		if native {
 			return wire.AppendCompact(dst, v.Raw, "")
@@ -165,7 +165,7 @@ func callID(ours, provider string) string {
 	}, ours)
 }
 
-func appendResult(dst []byte, r llm.ToolResult) []byte {
+func (p *projection) appendResult(dst []byte, r llm.ToolResult) []byte {
 	dst = append(dst, `{"type":"tool_result","tool_use_id":`...)
 	dst = wire.AppendQuoted(dst, callID(r.CallID, r.ProviderID))
 	switch {
@@ -179,7 +179,7 @@ func appendResult(dst []byte, r llm.ToolResult) []byte {
 			if i > 0 {
 				dst = append(dst, ',')
 			}
-			dst = appendMedia(dst, m)
+			dst = p.appendMedia(dst, m)
 		}
 		dst = append(dst, ']')
 	case strings.TrimSpace(r.Output) != "":
@@ -194,7 +194,11 @@ func appendResult(dst []byte, r llm.ToolResult) []byte {
 
 // appendMedia writes an image or a document. What the service cannot take is
 // named in words, so that the model knows that something is missing.
-func appendMedia(dst []byte, m llm.Media) []byte {
+func (p *projection) appendMedia(dst []byte, m llm.Media) []byte {
+	m, words := p.images.Shown(m)
+	if words != "" {
+		return appendText(dst, llm.Text{Text: words}, false)
+	}
 	kind, title := "document", m.Name
 	switch {
 	case strings.HasPrefix(m.MediaType, "image/"):
@@ -205,9 +209,7 @@ func appendMedia(dst []byte, m llm.Media) []byte {
 		dst = append(wire.AppendQuoted(dst, string(m.Data)), '}')
 		return appendTitle(dst, title)
 	default:
-		dst = append(dst, `{"type":"text","text":`...)
-		dst = wire.AppendQuoted(dst, fmt.Sprintf("[the file %q of type %q cannot be shown to this model]", m.Name, m.MediaType))
-		return append(dst, '}')
+		return appendText(dst, llm.Text{Text: fmt.Sprintf("[the file %q of type %q cannot be shown to this model]", m.Name, m.MediaType)}, false)
 	}
 	dst = append(dst, `{"type":"`...)
 	dst = append(dst, kind...)

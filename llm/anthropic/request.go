@@ -29,6 +29,8 @@ type projection struct {
 	family string
 	// wire names the encoding of a message for the memo.
 	wire string
+	// images is what of images the service takes in this request.
+	images wire.Images
 }
 
 // Encode returns the streamed form of the request: a prefix that stays the same
@@ -40,7 +42,11 @@ func (m *Model) Encode(req *llm.Request) (*llm.Encoded, error) {
 		}
 	}
 	p := &projection{names: m.names.For(req.Tools, maxToolName), family: modelFamily(req.Model)}
+	p.images = images(countImages(req.Messages))
 	p.wire = m.provider + "/" + p.family + p.names.Clashes()
+	if p.images.Side == maxManySide {
+		p.wire += "+many" // large images have a form of their own then
+	}
 	messages := req.Memo.Messages(p.wire, req.Messages, func(dst []byte, msg *llm.Message) []byte {
 		return p.appendMessage(dst, m.provider, msg)
 	})

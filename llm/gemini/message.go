@@ -125,7 +125,19 @@ func (e *encoder) appendResult(b []byte, r llm.ToolResult) []byte {
 	return b
 }
 
+// images is what the API takes of images.
+func images() wire.Images {
+	return wire.Images{Types: []string{"image/png", "image/jpeg", "image/webp", "image/heic", "image/heif"}}
+}
+
+// Shows says why an image would not be shown to the model.
+func (m *Model) Shows(f *llm.Media) error { return images().Refused(f) }
+
 func appendMedia(b []byte, f llm.Media) []byte {
+	f, words := images().Shown(f)
+	if words != "" {
+		return append(wire.AppendQuoted(append(b, `{"text":`...), words), '}')
+	}
 	if f.URL != "" {
 		b = wire.AppendQuoted(append(b, `{"fileData":{"mimeType":`...), f.MediaType)
 		return append(wire.AppendQuoted(append(b, `,"fileUri":`...), f.URL), "}}"...)

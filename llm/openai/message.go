@@ -56,6 +56,9 @@ func appendSaid(b []byte, role string, m *llm.Message) []byte {
 // dropByte removes the byte at i: the comma before the first of several.
 func dropByte(b []byte, i int) []byte { return append(b[:i], b[i+1:]...) }
 
+// Shows says why an image would not be shown to the model.
+func (m *Model) Shows(f *llm.Media) error { return wire.OpenAIImages().Refused(f) }
+
 func appendInputText(b []byte, text string) []byte {
 	b = append(b, `,{"type":"input_text","text":`...)
 	b = wire.AppendQuoted(b, text)
@@ -68,6 +71,11 @@ func appendMedia(b []byte, m *llm.Media) []byte {
 	if text, ok := wire.FileText(m); ok {
 		return appendInputText(b, text)
 	}
+	shown, words := wire.OpenAIImages().Shown(*m)
+	if words != "" {
+		return appendInputText(b, words)
+	}
+	m = &shown
 	if strings.HasPrefix(m.MediaType, "image/") {
 		b = append(b, `,{"type":"input_image","detail":"auto","image_url":`...)
 		b = wire.AppendSource(b, m)

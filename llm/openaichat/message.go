@@ -77,9 +77,16 @@ func appendContent(b []byte, parts llm.Parts) []byte {
 	return append(b, ']')
 }
 
+// Shows says why an image would not be shown to the model.
+func (m *Model) Shows(f *llm.Media) error { return wire.OpenAIImages().Refused(f) }
+
 func appendMedia(b []byte, f llm.Media) []byte {
 	if text, ok := wire.FileText(&f); ok {
 		return append(wire.AppendQuoted(append(b, `{"type":"text","text":`...), text), '}')
+	}
+	f, words := wire.OpenAIImages().Shown(f)
+	if words != "" {
+		return append(wire.AppendQuoted(append(b, `{"type":"text","text":`...), words), '}')
 	}
 	if strings.HasPrefix(f.MediaType, "image/") {
 		return append(wire.AppendSource(append(b, `{"type":"image_url","image_url":{"url":`...), &f), "}}"...)

@@ -1,0 +1,51 @@
+package anthropic
+
+import (
+	"strings"
+
+	"github.com/pawlrun/pawl/llm"
+	"github.com/pawlrun/pawl/llm/internal/wire"
+)
+
+// What the API takes of images. Where a request has more than manyImages, each may
+// only have the smaller size.
+const (
+	manyImages  = 20
+	maxSide     = 8000
+	maxManySide = 2000
+	maxEncoded  = 10 << 20
+)
+
+// images is what the API takes in a request with so many of them.
+func images(count int) wire.Images {
+	s := wire.Images{Types: []string{"image/png", "image/jpeg", "image/gif", "image/webp"}, Side: maxSide, Encoded: maxEncoded}
+	if count > manyImages {
+		s.Side = maxManySide
+	}
+	return s
+}
+
+// Shows says why an image would not be shown to the model.
+func (m *Model) Shows(f *llm.Media) error { return images(1).Refused(f) }
+
+// countImages counts the images of a request.
+func countImages(messages []*llm.Message) (n int) {
+	isImage := func(m llm.Media) bool { return strings.HasPrefix(m.MediaType, "image/") }
+	for _, m := range messages {
+		for _, p := range m.Parts {
+			switch p := p.(type) {
+			case llm.Media:
+				if isImage(p) {
+					n++
+				}
+			case llm.ToolResult:
+				for _, f := range p.Media {
+					if isImage(f) {
+						n++
+					}
+				}
+			}
+		}
+	}
+	return n
+}
