@@ -122,7 +122,7 @@ func (r Rule) forbids(c event.Command) bool {
 	if n := len(pattern); n == 0 || pattern[n-1] != "*" {
 		pattern = append(pattern, "*")
 	}
-	words[0] = path.Base(words[0])
+	pattern[0], words[0] = path.Base(pattern[0]), path.Base(words[0])
 	if sub, ok := strings.CutPrefix(words[0], "git-"); ok && forbids(pattern, slices.Concat([]string{"git", sub}, words[1:]), may) {
 		return true // how git starts its own commands
 	}

@@ -86,6 +86,8 @@ func TestARuleThatForbidsSpeaksWhereverTheCallMayBeWhatItIsAbout(t *testing.T) {
 		{"further words behind options", policy.Rule{Tool: "*", Command: "git push"}, line(command("git", "-C", ".", "push", "origin")), true},
 		{"a word that only begins like it", policy.Rule{Tool: "*", Command: "rm"}, line(command("rmdir", "x")), false},
 		{"fewer words", policy.Rule{Tool: "*", Command: "rm -rf"}, line(command("rm")), false},
+		{"a program that the rule gives a path", policy.Rule{Tool: "*", Command: "./deploy.sh"}, line(command("./deploy.sh", "now")), true},
+		{"that program by another path", policy.Rule{Tool: "*", Command: "/bin/rm *"}, line(command("rm", "x")), true},
 		{"another behind options", push, line(command("git", "-C", ".", "status")), false},
 		{"the word elsewhere", push, line(command("git", "log", "push")), false},
 		{"a word that is computed", push, line(computed("git", "$x")), true},
