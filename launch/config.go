@@ -123,14 +123,16 @@ func rules(a *spec.Agent, o Options) policy.Rules {
 		if given.Decision == event.DecisionAllow {
 			continue
 		}
-		for _, behind := range behindLinks(o.Workspace, given.Path) {
-			given.Path = behind
+		within := inWorkspace(o.Workspace, given.Path)
+		for _, p := range slices.Concat(within, behindLinks(o.Workspace, append(within, given.Path)...)) {
+			given.Path = p
 			r.Rules = append(r.Rules, given)
 		}
 	}
 	for _, p := range a.Tools.ProtectedPaths {
 		r.Protected = append(r.Protected, policy.Pattern(p))
 	}
+	r.Protected = append(r.Protected, inWorkspace(o.Workspace, r.Protected...)...)
 	r.Protected = append(r.Protected, hookFiles(a, o.Workspace)...)
 	own := behindLinks(o.Workspace, r.Protected...)
 	r.Protected = slices.Concat(r.Protected, linkedWithin(o.Workspace, policy.Builtin()), own)

@@ -39,6 +39,22 @@ func behindLinks(workspace string, patterns ...policy.Pattern) []policy.Pattern 
 	return behind
 }
 
+// inWorkspace are the patterns of absolute paths as they are about the
+// workspace's own, which a call's facts name from there.
+func inWorkspace(workspace string, patterns ...policy.Pattern) []policy.Pattern {
+	var within []policy.Pattern
+	for _, p := range patterns {
+		for _, dir := range []string{absolute(workspace), real(workspace)} {
+			for _, own := range p.Within(dir) {
+				if !slices.Contains(within, own) {
+					within = append(within, own)
+				}
+			}
+		}
+	}
+	return within
+}
+
 // linkedWithin is [behindLinks] for what nobody named: it protects nothing outside
 // the workspace, where a write asks anyway.
 func linkedWithin(workspace string, patterns []policy.Pattern) []policy.Pattern {

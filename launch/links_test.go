@@ -44,6 +44,36 @@ func TestWhatAProtectedLinkLeadsToIsProtected(t *testing.T) {
 	}
 }
 
+// The tools name what is in the workspace from there, whatever its owner writes.
+func TestAnAbsolutePatternHoldsInTheWorkspace(t *testing.T) {
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	linked := filepath.Join(t.TempDir(), "project")
+	if err := os.Symlink(dir, linked); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "agent.yaml")
+	text := "identity: {name: x}\nmodel_policy: {primary: anthropic/claude-sonnet-4-5}\ntools:\n  allow: [fs.read, fs.write, shell.exec]\n" +
+		"  protected_paths: [\"" + dir + "/deploy/**\", \"" + linked + "/key.txt\", \"" + filepath.Dir(dir) + "/**\"]\n" +
+		"  rules: [{deny: \"*\", path: \"" + dir + "/**/*.pem\"}]\n"
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for call, want := range map[string]event.Decision{
+		`fs.write {"path":"deploy/a","content":""}`:             event.DecisionAsk,
+		`fs.write {"path":"` + dir + `/deploy/a","content":""}`: event.DecisionAsk,
+		`shell.exec echo x > deploy/a`:                          event.DecisionAsk,
+		`fs.write {"path":"key.txt","content":""}`:              event.DecisionAsk,
+		`fs.read a/b.pem`:                                       event.DecisionDeny,
+		`fs.read a/b.txt`:                                       event.DecisionAllow,
+		`fs.write {"path":"other/a","content":""}`:              event.DecisionAllow,
+	} {
+		decides(t, "of the file", path, call, launch.Options{Workspace: linked}, want)
+	}
+}
+
 // What the owner's rules forbid of a name, they forbid of what it leads to, and
 // under every name that leads through a link of that name.
 func TestARuleHoldsForWhatALinkOfItsNameLeadsTo(t *testing.T) {

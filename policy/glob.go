@@ -34,6 +34,42 @@ func (p Pattern) Match(name string) bool {
 	return match(split(string(p)), split(name))
 }
 
+// Within is what a pattern of absolute paths says of a directory's own paths:
+// "/srv/app/keys/**" says "keys/**" of those in /srv/app. One that is about all
+// below a directory further up says nothing of them.
+func (p Pattern) Within(dir string) []Pattern {
+	if !strings.HasPrefix(string(p), "/") {
+		return nil
+	}
+	pattern := split(string(p))
+	at := make([]bool, len(pattern)+1)
+	at[0] = true
+	for _, name := range split(dir) {
+		next := make([]bool, len(at))
+		for i, part := range pattern {
+			switch {
+			case !at[i]:
+			case part != "**":
+				next[i+1] = next[i+1] || matchesPart(part, name)
+			case i+1 < len(pattern):
+				at[i+1], next[i] = true, true
+			}
+		}
+		at = next
+	}
+	var within []Pattern
+	for i, reached := range at {
+		switch {
+		case !reached:
+		case i == len(pattern):
+			within = append(within, "**")
+		default:
+			within = append(within, Pattern(strings.Join(pattern[i:], "/")))
+		}
+	}
+	return within
+}
+
 func split(p string) []string {
 	parts := strings.Split(path.Clean(p), "/")
 	if len(parts) == 1 && parts[0] == "." {

@@ -1,6 +1,7 @@
 package policy_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -108,4 +109,31 @@ func FuzzPattern(f *testing.F) {
 		}
 		p.Below(name)
 	})
+}
+
+func TestAPatternOfAbsolutePathsHoldsForADirectorysOwn(t *testing.T) {
+	for _, c := range []struct {
+		pattern policy.Pattern
+		want    []policy.Pattern
+	}{
+		{"/srv/app/keys/**", []policy.Pattern{"keys/**"}},
+		{"/srv/app/.env", []policy.Pattern{".env"}},
+		{"/srv/app/**/*.pem", []policy.Pattern{"**/*.pem"}},
+		{"/srv/*/.env", []policy.Pattern{".env"}},
+		{"/**/app/.env", []policy.Pattern{"**/app/.env", ".env"}},
+		{"/srv/**/*.pem", []policy.Pattern{"**/*.pem"}},
+		{"/srv/app/**", []policy.Pattern{"**"}},
+		{"/srv/app/", []policy.Pattern{"**"}},
+		{"/srv/other/.env", nil},
+		{"/srv/application/.env", nil},
+		{"/srv/**", nil}, // what lies beside the directory
+		{"/srv", nil},
+		{"/**", nil},
+		{"srv/app/.env", nil},
+		{"**/*.pem", nil},
+	} {
+		if got := c.pattern.Within("/srv/app"); !slices.Equal(got, c.want) {
+			t.Errorf("%s: %q, want %q", c.pattern, got, c.want)
+		}
+	}
 }
