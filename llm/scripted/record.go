@@ -55,19 +55,25 @@ func (r *Recorder) Clean(clean func(turn []byte) []byte) { r.clean = clean }
 // Wrap returns the model with its turns recorded. It streams and encodes when
 // the model does, and knows as much of its provider's cache.
 func (r *Recorder) Wrap(m llm.Model) llm.Model {
-	recorded := recorded{m, r}
+	whole := recorded{m, r}
 	streamer, streams := m.(llm.Streamer)
-	if !streams {
-		return recorded
-	}
-	streaming := recordedStream{recorded, streamer}
-	if encoder, encodes := m.(llm.Encoder); encodes {
+	encoder, encodes := m.(llm.Encoder)
+	streaming := recordedStream{whole, streamer}
+	switch {
+	case streams && encodes:
 		return struct {
 			recordedStream
 			llm.Encoder
 		}{streaming, encoder}
+	case streams:
+		return streaming
+	case encodes:
+		return struct {
+			recorded
+			llm.Encoder
+		}{whole, encoder}
 	}
-	return streaming
+	return whole
 }
 
 type recorded struct {

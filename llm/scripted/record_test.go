@@ -175,6 +175,11 @@ func TestARecordingThatCannotBeWrittenCostsNoAnswer(t *testing.T) {
 // plainModel neither streams nor encodes.
 type plainModel struct{ llm.Model }
 
+// wholeModel encodes and does not stream, as a recorded run.
+type wholeModel struct{ llm.Model }
+
+func (wholeModel) Encode(*llm.Request) (*llm.Encoded, error) { return &llm.Encoded{}, nil }
+
 func TestAWrappedModelCanWhatTheModelCan(t *testing.T) {
 	r := scripted.NewRecorder("unused")
 	if _, ok := r.Wrap(plainModel{scripted.New("s")}).(llm.Streamer); ok {
@@ -182,6 +187,10 @@ func TestAWrappedModelCanWhatTheModelCan(t *testing.T) {
 	}
 	if _, ok := r.Wrap(plainModel{scripted.New("s")}).(llm.Encoder); ok {
 		t.Error("a model that does not encode does when it is recorded")
+	}
+	_, streams := r.Wrap(wholeModel{scripted.New("s")}).(llm.Streamer)
+	if _, ok := r.Wrap(wholeModel{scripted.New("s")}).(llm.Encoder); !ok || streams {
+		t.Errorf("of a model that encodes and does not stream: encodes %t, streams %t", ok, streams)
 	}
 	known := llm.CacheRules{Minimum: 7}
 	if rules, ok := r.Wrap(cachingModel{scripted.New("s"), known}).(llm.Cacher).CacheRules("m", ""); !ok || rules != known {
