@@ -41,11 +41,22 @@ func (s *session) deliver(ctx context.Context, r journal.Run, c journal.Command,
 	case d.State == journal.Ended:
 		return s.app.printf("run %s: %s recorded, the run has ended\n", d.Run, what)
 	}
-	goOn := "with: " + s.app.invocation() + " runs resume " + toResume(r)
-	if of, err := s.desk.OfProgram(ctx, toResume(r)); err == nil && of {
-		goOn = inProgram
+	return s.app.printf("run %s: %s recorded; %s\n", d.Run, what, s.goOn(ctx, r))
+}
+
+// goOn says how a run that has not ended is taken up again.
+func (s *session) goOn(ctx context.Context, r journal.Run) string {
+	pawl := s.app.invocation()
+	if whole, err := s.store.Run(ctx, toResume(r)); err == nil {
+		switch started, err := s.launchedAs(ctx, whole); {
+		case err != nil:
+		case started.Replays != "":
+			return notGoingOn(started.Replays, pawl)
+		case started.Spec == "":
+			return "go on " + inProgram
+		}
 	}
-	return s.app.printf("run %s: %s recorded; go on %s\n", d.Run, what, goOn)
+	return "go on with: " + pawl + " runs resume " + toResume(r)
 }
 
 // send is [control.Desk.Send] in the name of whoever runs this command.

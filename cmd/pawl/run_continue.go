@@ -36,7 +36,7 @@ func (s *session) continued(ctx context.Context, from, input string, o launch.Op
 		return nil, err
 	}
 	if r.State != journal.Ended {
-		return nil, usagef("run %s has not ended (%s); go on with '%s runs resume %s'", r.ID, standing(r), s.app.invocation(), r.ID)
+		return nil, usagef("run %s has not ended (%s); %s", r.ID, standing(r), s.goOn(ctx, r))
 	}
 	started, env, err := launch.Continue(ctx, s.store, r.ID, input, o)
 	switch {
