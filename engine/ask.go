@@ -135,7 +135,7 @@ func (d *driver) ask(work context.Context, a machine.Ask) {
 // decided says what keeps an answer from being a decision.
 func decided(a event.ToolApprovalResolved) error {
 	switch a.Kind {
-	case event.ApprovalApproved, event.ApprovalRejected:
+	case event.ApprovalApproved, event.ApprovalRejected, event.ApprovalExpired:
 		return nil
 	case event.ApprovalEdited:
 		if !json.Valid(a.Args) {

@@ -42,8 +42,8 @@ func (a *app) replayCommand() *cobra.Command {
 		Long: `Runs the loop of RUN again with the recorded answers of its models and the recorded results of its
 tools: no network, no effect. Every decision, and every request byte for byte, is held against the
 journal. With --live-model the run's real models are called in a new run, its tools answer from the
-record, and messages that came while it went come again in the same cycles; 'pawl runs diff' then shows where the two part.
-Limits that were raised hold from the start. A replay that stops half way is made anew, not resumed.`,
+record, questions are decided as they were, and messages that came while it went come again in the same cycles; 'pawl runs diff'
+then shows where the two part. Limits that were raised hold from the start. A replay that stops half way is made anew, not resumed.`,
 		Example: `  pawl runs replay k7x2
   pawl runs replay k7x2 --json
   pawl runs replay k7x2 --live-model
@@ -175,8 +175,11 @@ func (s *session) replayLive(ctx context.Context, r journal.Run, f replayFlags) 
 	if env.Inputs, err = s.engine.RecordedInputs(ctx, r.ID); err != nil {
 		return errors.Join(err, closeEnv(env))
 	}
+	if env.Ask, err = s.engine.RecordedDecisions(ctx, r.ID); err != nil {
+		return errors.Join(err, closeEnv(env))
+	}
+	env.AskInTurn = true
 	env.Tree = nil // nothing is changed, whatever the recorded calls changed
-	env.Ask = answerAll(event.ApprovalApproved, "replay of "+r.ID)
 	env = recording(env, f.record, config)
 	ctx, stop := interruptible(ctx)
 	defer stop()
