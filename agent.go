@@ -387,14 +387,11 @@ func (a Agent) config(targets []Target, set *tool.Set) agent.Config {
 		OnLimit: a.OnLimit, OnNoToolCall: a.OnNoToolCall, Dispatch: a.Dispatch,
 		Policy: a.rules(), Cache: a.Cache, Hooks: declared(a.Hooks),
 	}
-	if l := &cfg.Limits; l.USDPerRun == 0 && l.MaxTotalCost <= 0 {
-		l.USDPerRun = budget.DefaultUSDPerRun
-	}
 	cfg.Approve, cfg.Approvals = a.ApproveMode, agent.Approvals{Seconds: a.ApproveWithin.Seconds(), OnTimeout: a.OnTimeout}
 	for _, t := range targets {
 		cfg.Targets = append(cfg.Targets, agent.Target{Model: t.Name, Price: wholePrice(t.Price)})
 	}
-	return cfg.WithDefaults()
+	return cfg.WithDefaultCap().WithDefaults()
 }
 
 // rules are what the agent's calls are judged by.

@@ -51,7 +51,7 @@ func config(a *spec.Agent, o Options, targets []target, tools *tool.Set) agent.C
 		// ALDO's trigger is crossed when it is reached (REQUIREMENTS C-5).
 		cfg.Compact.Inclusive = s.Compact == nil || s.Compact.Inclusive == nil || *s.Compact.Inclusive
 	}
-	return cfg.WithDefaults()
+	return cfg.WithDefaultCap().WithDefaults()
 }
 
 // iteration applies ALDO's block, whose defaults differ from a plain agent's.

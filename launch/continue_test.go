@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pawlrun/pawl/budget"
 	"github.com/pawlrun/pawl/compact"
 	"github.com/pawlrun/pawl/engine"
 	"github.com/pawlrun/pawl/event"
@@ -253,16 +254,17 @@ func TestAnotherModelIsAskedForNoLongerAnswersThanItGives(t *testing.T) {
 func TestAnotherModelKeepsACapThatSomebodySet(t *testing.T) {
 	const unpriced = "openai/gpt-unknown"
 	dollars := 2.5
-	byFlag := options(t)
-	byFlag.BudgetUSD = &dollars
+	byFlag, asDefault := options(t), options(t)
+	byFlag.BudgetUSD, asDefault.BudgetUSD = &dollars, new(budget.DefaultUSDPerRun)
 	for name, tt := range map[string]struct {
 		file    string
 		o       launch.Options
 		refused bool
 	}{
-		"by the file": {"model_policy: {primary: openai/gpt-5, budget: {usd_per_run: 5}}", options(t), true},
-		"by a flag":   {"model_policy: {primary: openai/gpt-5}", byFlag, true},
-		"by nobody":   {"model_policy: {primary: openai/gpt-5}", options(t), false},
+		"by the file":                       {"model_policy: {primary: openai/gpt-5, budget: {usd_per_run: 5}}", options(t), true},
+		"by a flag":                         {"model_policy: {primary: openai/gpt-5}", byFlag, true},
+		"by a flag, as high as the default": {"model_policy: {primary: openai/gpt-5}", asDefault, true},
+		"by nobody":                         {"model_policy: {primary: openai/gpt-5}", options(t), false},
 	} {
 		store, id := ended(t, tt.file, tt.o)
 		_, env, err := launch.Continue(t.Context(), store, id, "go on", launch.Options{Model: unpriced, Getenv: tt.o.Getenv})

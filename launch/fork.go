@@ -93,8 +93,7 @@ func (o Options) swap(cfg *agent.Config, started *event.RunStarted) (warnings []
 		cfg.Policy.Protected = slices.Concat(cfg.Policy.Protected, scripts)
 		warnings = append(warnings, capable(a, found, o.resolver(a.Dir))...)
 	}
-	limit, _ := cfg.Limits.CostCap()
-	warning, err := priced(*cfg, o, o.setsCap(a, limit))
+	warning, err := priced(*cfg, o)
 	if err != nil {
 		return nil, err
 	}

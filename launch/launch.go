@@ -158,7 +158,7 @@ func prepare(a *spec.Agent, source string, text []byte, input string, o Options)
 		return fail(err)
 	}
 	cfg := config(a, o, targets, tools)
-	if err := o.replace(&cfg.Limits); err != nil {
+	if err := o.replace(&cfg); err != nil {
 		return fail(closing(env, err))
 	}
 	warnings, err := o.warnings(a, cfg, targets, tools)
@@ -183,7 +183,7 @@ func prepare(a *spec.Agent, source string, text []byte, input string, o Options)
 // warnings are what the owner should know of a run that begins. The error is that
 // of [priced].
 func (o Options) warnings(a *spec.Agent, cfg agent.Config, targets []target, tools *tool.Set) ([]string, error) {
-	costs, err := money(a, o, cfg)
+	costs, err := money(o, cfg)
 	if err != nil {
 		return nil, err
 	}

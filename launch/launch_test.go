@@ -176,7 +176,13 @@ func TestFlagsReplaceTheFilesLimitsAndTheSmallerOfItsOwnHolds(t *testing.T) {
 		"--max-cycles":      {twoCaps, func(o *launch.Options) { o.MaxCycles = 20 }, limits{20, 2, 60, "usd_per_run"}},
 		"--budget":          {twoCaps, func(o *launch.Options) { o.BudgetUSD = new(7.5) }, limits{6, 7.5, 60, "usd_per_run"}},
 		"--no-budget":       {twoCaps, func(o *launch.Options) { o.NoBudget = true }, limits{6, 0, 60, ""}},
-		"--timeout":         {twoCaps, func(o *launch.Options) { o.TimeoutSeconds = 300 }, limits{6, 2, 300, "usd_per_run"}},
+		"one flag is enough": {"", func(o *launch.Options) { o.Limits = []launch.Limit{{Setting: "max_total_cost", Value: 9}} },
+			limits{50, 9, 3600, "max_total_cost"}},
+		"a flag beside a cap": {twoCaps, func(o *launch.Options) { o.Limits = []launch.Limit{{Setting: "max_total_cost", Value: 9}} },
+			limits{6, 2, 60, "usd_per_run"}},
+		"the default stays": {"", func(o *launch.Options) { o.Limits = []launch.Limit{{Setting: "max_total_cost", Value: budget.None}} },
+			limits{50, 5, 3600, "usd_per_run"}},
+		"--timeout": {twoCaps, func(o *launch.Options) { o.TimeoutSeconds = 300 }, limits{6, 2, 300, "usd_per_run"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := options(t)

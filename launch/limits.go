@@ -15,7 +15,7 @@ import (
 // same thing. What nobody set is left to the defaults.
 func limits(a *spec.Agent) budget.Limits {
 	b := a.Budgets
-	l := budget.Limits{
+	return budget.Limits{
 		MaxCycles:     value(a.Effective().MaxCycles),
 		MaxModelTurns: value(b.MaxModelTurns), MaxToolCalls: value(b.MaxToolCalls),
 		MaxParallelTools: value(b.MaxParallelTools), MaxWallSeconds: value(b.MaxWallSeconds),
@@ -25,32 +25,21 @@ func limits(a *spec.Agent) budget.Limits {
 		MaxIdleSeconds: value(b.MaxIdleSeconds), MaxRequestTokens: value(b.MaxRequestTokens),
 		USDPerRun: value(a.ModelPolicy.Budget.USDPerRun), MaxTotalCost: value(b.MaxTotalCost),
 	}
-	if l.USDPerRun == 0 && l.MaxTotalCost <= 0 {
-		l.USDPerRun = budget.DefaultUSDPerRun
-	}
-	return l
 }
 
 // replace puts the flags in the place of the limits that they are about.
-func (o Options) replace(l *budget.Limits) error {
-	set := func(setting string, value float64) error {
-		if value == 0 {
-			return nil
-		}
-		if err := l.Set(setting, value); err != nil {
-			return fmt.Errorf("launch: %w", err)
-		}
-		return nil
-	}
-	switch {
+func (o Options) replace(cfg *agent.Config) error {
+	switch l := &cfg.Limits; {
 	case o.NoBudget:
-		l.USDPerRun, l.MaxTotalCost = 0, 0
+		l.USDPerRun, l.MaxTotalCost, cfg.DefaultCap = 0, 0, false
 	case o.BudgetUSD != nil:
-		l.USDPerRun, l.MaxTotalCost = *o.BudgetUSD, 0
+		l.USDPerRun, l.MaxTotalCost, cfg.DefaultCap = *o.BudgetUSD, 0, false
 	}
-	problems := []error{set("max_cycles", float64(o.MaxCycles)), set("max_wall_time_seconds", o.TimeoutSeconds)}
-	for _, limit := range o.Limits {
-		if err := l.Set(limit.Setting, limit.Value); err != nil {
+	said := slices.DeleteFunc([]Limit{{"max_cycles", float64(o.MaxCycles)}, {"max_wall_time_seconds", o.TimeoutSeconds}},
+		func(l Limit) bool { return l.Value == 0 })
+	var problems []error
+	for _, limit := range append(said, o.Limits...) {
+		if err := cfg.SetLimit(limit.Setting, limit.Value); err != nil {
 			problems = append(problems, fmt.Errorf("launch: %w", err))
 		}
 	}
@@ -62,42 +51,28 @@ func (o Options) raises() bool {
 	return len(o.Limits) > 0 || o.MaxCycles != 0 || o.TimeoutSeconds != 0 || o.NoBudget || o.BudgetUSD != nil
 }
 
-// capsMoney says that a flag sets a cap in money.
-func (o Options) capsMoney() bool {
-	return o.BudgetUSD != nil || slices.ContainsFunc(o.Limits, func(l Limit) bool { return budget.IsMoney(l.Setting) && l.Value > 0 })
-}
-
 // money says what the owner should know about what the run may cost.
-func money(a *spec.Agent, o Options, cfg agent.Config) (warnings []string, err error) {
-	limit, _ := cfg.Limits.CostCap()
-	set := o.setsCap(a, limit)
-	if limit > 0 && !set {
+func money(o Options, cfg agent.Config) (warnings []string, err error) {
+	if limit, _ := cfg.Limits.CostCap(); cfg.DefaultCap {
 		warnings = append(warnings, fmt.Sprintf("the run stops at USD %.2f, the default cap; "+
 			"--budget, --no-budget or model_policy.budget.usd_per_run change it", limit))
 	}
-	warning, err := priced(cfg, o, set)
+	warning, err := priced(cfg, o)
 	if warning != "" {
 		warnings = append(warnings, warning)
 	}
 	return warnings, err
 }
 
-// setsCap says that somebody set a cap in money: a flag, the file, or whoever
-// changed it in a run that this one comes of, and not only the default.
-func (o Options) setsCap(a *spec.Agent, limit float64) bool {
-	return o.capsMoney() || limit != budget.DefaultUSDPerRun ||
-		a != nil && (value(a.ModelPolicy.Budget.USDPerRun) > 0 || value(a.Budgets.MaxTotalCost) > 0)
-}
-
 // priced holds the cap in money against what is known of the models' prices. A
 // cap that somebody set and that could not be kept is an error (PRODUCT 6).
-func priced(cfg agent.Config, o Options, set bool) (warning string, err error) {
+func priced(cfg agent.Config, o Options) (warning string, err error) {
 	if o.BudgetUSD != nil && *o.BudgetUSD <= 0 {
 		return "", fmt.Errorf("launch: a budget of USD %g is no budget; it must be above 0", *o.BudgetUSD)
 	}
 	limit, _ := cfg.Limits.CostCap()
 	names := cfg.Unpriced()
-	if len(names) > 0 && limit > 0 && set {
+	if len(names) > 0 && limit > 0 && !cfg.DefaultCap {
 		return "", fmt.Errorf("launch: %w; use a model with a known price, name its price in the config file, or run it with --no-budget", &budget.UnpricedError{Models: names, USD: limit})
 	}
 	return cfg.Limits.Uncounted(names), nil

@@ -8,6 +8,7 @@ import (
 
 	"github.com/pawlrun/pawl/budget"
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/machine/agent"
 	"github.com/pawlrun/pawl/models"
 )
 
@@ -23,9 +24,10 @@ type account struct {
 	IdleSeconds   float64 `json:"idleSeconds"`
 	// started are the calls that are counted, windows the context windows of
 	// the run's models as they were known when it began, or else are known here: 0
-	// where they are not.
+	// where they are not; pins are the run's settings by now.
 	started map[string]bool
 	windows map[string]int
+	pins    agent.Config
 }
 
 func (a *account) add(data event.Data) {
@@ -38,7 +40,8 @@ func (a *account) add(data event.Data) {
 			a.pinned(d.Config)
 		}
 	case event.BudgetRaised:
-		_ = a.Limits.Set(d.Setting, d.Value) // what cannot be set changed nothing then either
+		_ = a.pins.SetLimit(d.Setting, d.Value) // what cannot be set changed nothing then either
+		a.Limits = a.pins.Limits
 	case event.ModelResponse:
 		if d.Purpose == "" {
 			a.Turns++
@@ -56,17 +59,11 @@ func (a *account) add(data event.Data) {
 
 // pinned reads what a run's first event says of its limits and models.
 func (a *account) pinned(config json.RawMessage) {
-	var c struct {
-		Limits  budget.Limits `json:"limits"`
-		Targets []struct {
-			Model         string `json:"model"`
-			ContextWindow int    `json:"context_window"`
-		} `json:"targets"`
-	}
+	var c agent.Config
 	if json.Unmarshal(config, &c) != nil {
 		return
 	}
-	a.Limits, a.windows = c.Limits, map[string]int{}
+	a.pins, a.Limits, a.windows = c, c.Limits, map[string]int{}
 	for _, t := range c.Targets {
 		if t.ContextWindow > 0 {
 			a.windows[t.Model] = t.ContextWindow

@@ -34,8 +34,11 @@ type Config struct {
 	Tools         []llm.ToolDef   `json:"tools,omitempty"`
 	// Hidden are the tools that the model is not told of, because policy would
 	// deny every call of them.
-	Hidden       []HiddenTool     `json:"hidden,omitempty"`
-	Limits       budget.Limits    `json:"limits"`
+	Hidden []HiddenTool  `json:"hidden,omitempty"`
+	Limits budget.Limits `json:"limits"`
+	// DefaultCap says that nobody has set a cap in money, and that USDPerRun is
+	// the default.
+	DefaultCap   bool             `json:"default_cap,omitempty"`
 	Conditions   []stop.Condition `json:"conditions,omitempty"`
 	OnLimit      OnLimit          `json:"on_limit,omitempty"`
 	OnNoToolCall OnNoToolCall     `json:"on_no_tool_call,omitempty"`
@@ -88,6 +91,30 @@ type Target struct {
 	ContextWindow int `json:"context_window,omitempty"`
 	// NoSchema says that the model is known not to answer by schema.
 	NoSchema bool `json:"no_schema,omitempty"`
+}
+
+// WithDefaultCap caps what a run may cost where its owner has not said.
+func (c Config) WithDefaultCap() Config {
+	if l := &c.Limits; l.USDPerRun == 0 && l.MaxTotalCost <= 0 {
+		l.USDPerRun, c.DefaultCap = budget.DefaultUSDPerRun, true
+	}
+	return c
+}
+
+// SetLimit replaces a limit, as [budget.Limits.Set] does. A cap in money takes the
+// place of the default one, whichever of the two settings it is.
+func (c *Config) SetLimit(setting string, value float64) error {
+	if err := c.Limits.Set(setting, value); err != nil {
+		return err
+	}
+	switch {
+	case !c.DefaultCap:
+	case setting == "usd_per_run":
+		c.DefaultCap = false
+	case budget.IsMoney(setting) && value > 0:
+		c.Limits.USDPerRun, c.DefaultCap = 0, false
+	}
+	return nil
 }
 
 // Unpriced are the models that a run may call and whose price is not known.

@@ -501,3 +501,31 @@ func TestTheCapThatARunParkedForMayBeRaised(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Who says what a run may cost means it, whichever of the two settings they name.
+func TestACapThatSomebodySetsTakesThePlaceOfTheDefault(t *testing.T) {
+	for _, c := range []struct {
+		setting    string
+		value, cap float64
+		byDefault  bool
+	}{
+		{"max_total_cost", 9, 9, false},
+		{"max_total_cost", 3, 3, false},
+		{"max_total_cost", budget.None, 5, true},
+		{"usd_per_run", 5, 5, false},
+		{"usd_per_run", budget.None, 0, false},
+		{"max_tool_calls", 7, 5, true},
+	} {
+		cfg := agent.Config{}.WithDefaultCap()
+		if err := cfg.SetLimit(c.setting, c.value); err != nil {
+			t.Fatal(err)
+		}
+		if got, _ := cfg.Limits.CostCap(); got != c.cap || cfg.DefaultCap != c.byDefault {
+			t.Errorf("%s of %v: the cap is %v, by default: %t", c.setting, c.value, got, cfg.DefaultCap)
+		}
+	}
+	cfg := agent.Config{Limits: budget.Limits{MaxTotalCost: 9}}.WithDefaultCap()
+	if got, _ := cfg.Limits.CostCap(); got != 9 || cfg.DefaultCap {
+		t.Errorf("of a run with a cap it is %v, by default: %t", got, cfg.DefaultCap)
+	}
+}

@@ -204,7 +204,7 @@ func (m *Machine) warn(g budget.Group) bool {
 // applyRaised changes a limit. A setting or a value that there is not changes
 // nothing: whoever sends it is told, and a running run does not fail by it.
 func (m *Machine) applyRaised(d event.BudgetRaised) {
-	if err := m.cfg.Limits.Set(d.Setting, d.Value); err != nil {
+	if err := m.cfg.SetLimit(d.Setting, d.Value); err != nil {
 		return
 	}
 	if d.Setting == m.stopBudget {
