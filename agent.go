@@ -309,16 +309,8 @@ func (a Agent) checkMoney(report func(field, format string, args ...any)) {
 
 // warnings are what the owner should know of a run that begins: which models, its
 // own and those of the agents that draw from its budget, no cap in money stops.
-func (a Agent) warnings(cfg agent.Config) []string {
-	unpriced := cfg.Unpriced()
-	for _, o := range a.Agents {
-		for _, t := range o.Agent.targets() {
-			if t.Price == nil && !slices.Contains(unpriced, t.Name) {
-				unpriced = append(unpriced, t.Name)
-			}
-		}
-	}
-	if warning := cfg.Limits.Uncounted(unpriced); warning != "" {
+func warnings(cfg agent.Config) []string {
+	if warning := cfg.Limits.Uncounted(cfg.Unpriced()); warning != "" {
 		return []string{warning}
 	}
 	return nil
@@ -390,6 +382,13 @@ func (a Agent) config(targets []Target, set *tool.Set) agent.Config {
 	cfg.Approve, cfg.Approvals = a.ApproveMode, agent.Approvals{Seconds: a.ApproveWithin.Seconds(), OnTimeout: a.OnTimeout}
 	for _, t := range targets {
 		cfg.Targets = append(cfg.Targets, agent.Target{Model: t.Name, Price: wholePrice(t.Price)})
+	}
+	for _, o := range a.Agents {
+		for _, t := range o.Agent.targets() {
+			if t.Price == nil {
+				cfg.UnpricedBelow = append(cfg.UnpricedBelow, t.Name)
+			}
+		}
 	}
 	return cfg.WithDefaultCap().WithDefaults()
 }

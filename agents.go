@@ -126,7 +126,7 @@ func (a Agent) begin(args json.RawMessage) (event.RunStarted, engine.Env, error)
 	if err != nil {
 		return event.RunStarted{}, engine.Env{}, fmt.Errorf("pawl: start: %w", err)
 	}
-	started.Name, started.Warnings = a.Name, a.warnings(cfg)
+	started.Name, started.Warnings = a.Name, warnings(cfg)
 	return started, env, nil
 }
 

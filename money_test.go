@@ -1,11 +1,14 @@
 package pawl_test
 
 import (
+	"errors"
 	"math"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/budget"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/journal/memory"
@@ -122,5 +125,37 @@ func TestAChildBeginsWithTheWarningsOfItsOwnModels(t *testing.T) {
 	want := []string{"no price is known for test/small, so the default cap of USD 5.00 cannot stop its calls"}
 	if got := first.Data.(event.RunStarted).Warnings; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// A cap could not be kept where what an offered agent calls has no price.
+func TestACapIsRefusedToARunThatOffersAnAgentWithoutAPrice(t *testing.T) {
+	target := func(name string, p *llm.Price) pawl.Target {
+		return pawl.Target{Name: name, Client: scripted.New("test", scripted.Turn{Text: "done", Delay: time.Hour}), Price: p}
+	}
+	for _, tt := range []struct {
+		price *llm.Price
+		want  []string
+	}{
+		{nil, []string{"test/below"}},
+		{&llm.Price{}, nil},
+	} {
+		below := pawl.Agent{Model: target("test/below", tt.price), Fallbacks: []pawl.Target{target("test/other", &llm.Price{})}}
+		a := pawl.Agent{Model: target("test/above", &llm.Price{}), Agents: []pawl.AgentTool{{Name: "ask", Description: "Ask.", Agent: below}}}
+		r, err := a.Start(t.Context(), "go", pawl.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = r.Raise(t.Context(), "max_total_cost", 10)
+		unpriced, refused := errors.AsType[*budget.UnpricedError](err)
+		if refused != (tt.want != nil) || refused && !slices.Equal(unpriced.Models, tt.want) {
+			t.Errorf("below a price of %v: %v", tt.price, err)
+		}
+		if err := r.Cancel(t.Context(), ""); err != nil {
+			t.Error(err)
+		}
+		if _, err := r.Wait(); err != nil {
+			t.Error(err)
+		}
 	}
 }

@@ -97,7 +97,7 @@ func (r *Run) Reject(ctx context.Context, callID, reason string) error {
 
 // Raise replaces one limit of the run by its setting's name ("max_cycles",
 // "usd_per_run"). The error is a [*budget.UnpricedError] for a cap in money where
-// a model that the run may call has no price.
+// a model that the run, or an agent that it offers, may call has no price.
 func (r *Run) Raise(ctx context.Context, setting string, value float64) error {
 	return r.send(ctx, journal.Command{Kind: journal.Raise, Setting: setting, Value: value})
 }

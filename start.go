@@ -110,7 +110,7 @@ func (a Agent) start(ctx context.Context, message string, from *event.ContinuedF
 	if err != nil {
 		return nil, fmt.Errorf("pawl: start: %w", err)
 	}
-	started.Name, started.From, started.Warnings = a.Name, from, a.warnings(cfg)
+	started.Name, started.From, started.Warnings = a.Name, from, warnings(cfg)
 	if o.Journal == nil {
 		o.Journal = memory.New(nil)
 	}

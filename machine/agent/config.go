@@ -8,6 +8,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/pawlrun/pawl/budget"
 	"github.com/pawlrun/pawl/compact"
@@ -38,10 +39,13 @@ type Config struct {
 	Limits budget.Limits `json:"limits"`
 	// DefaultCap says that nobody has set a cap in money, and that USDPerRun is
 	// the default.
-	DefaultCap   bool             `json:"default_cap,omitempty"`
-	Conditions   []stop.Condition `json:"conditions,omitempty"`
-	OnLimit      OnLimit          `json:"on_limit,omitempty"`
-	OnNoToolCall OnNoToolCall     `json:"on_no_tool_call,omitempty"`
+	DefaultCap bool `json:"default_cap,omitempty"`
+	// UnpricedBelow are models without a known price of the agents that the run
+	// offers: what those cost counts here.
+	UnpricedBelow []string         `json:"unpriced_below,omitempty"`
+	Conditions    []stop.Condition `json:"conditions,omitempty"`
+	OnLimit       OnLimit          `json:"on_limit,omitempty"`
+	OnNoToolCall  OnNoToolCall     `json:"on_no_tool_call,omitempty"`
 	// OnBudget says what reaching a limit means, by the limit's name; a limit
 	// that it does not name stops the run.
 	OnBudget map[string]OnBudget `json:"on_budget,omitempty"`
@@ -117,12 +121,18 @@ func (c *Config) SetLimit(setting string, value float64) error {
 	return nil
 }
 
-// Unpriced are the models that a run may call and whose price is not known.
+// Unpriced are the models that a run, or an agent that it offers, may call and
+// whose price is not known.
 func (c Config) Unpriced() []string {
 	var names []string
 	for _, t := range c.Targets {
 		if t.Price == nil {
 			names = append(names, t.Model)
+		}
+	}
+	for _, model := range c.UnpricedBelow {
+		if !slices.Contains(names, model) {
+			names = append(names, model)
 		}
 	}
 	return names
