@@ -237,7 +237,7 @@ func (r *replayer) decision(m machine.Machine, ev *event.Event) error {
 	var near []byte
 	for _, a := range m.Next() {
 		record, ok := a.(machine.Record)
-		if !ok || record.Data.EventType() != ev.Type() || callOf(record.Data) != callOf(ev.Data) {
+		if !ok || record.Data.EventType() != ev.Type() || event.CallOf(record.Data) != event.CallOf(ev.Data) {
 			continue
 		}
 		now, err := dataOf(record.Data)
@@ -278,23 +278,6 @@ func machineMade(d event.Data) bool {
 func byDriver(d event.Data) bool {
 	parked, ok := d.(event.RunParked)
 	return ok && (parked.Reason == event.ParkInterrupted || parked.Reason == event.ParkApproval)
-}
-
-// callOf is the call that a decision or a settlement is about.
-func callOf(d event.Data) string {
-	switch d := d.(type) {
-	case event.PolicyDecision:
-		return d.CallID
-	case event.ToolPendingApproval:
-		return d.CallID
-	case event.ToolApprovalResolved:
-		return d.CallID
-	case event.ToolRetrying:
-		return d.CallID
-	case event.ToolResult:
-		return d.CallID
-	}
-	return ""
 }
 
 // dataOf is an event's payload in its stored form.

@@ -2,19 +2,22 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
-	"time"
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
+	"github.com/pawlrun/pawl/budget"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/llm"
+	"github.com/pawlrun/pawl/machine/agent"
 )
 
 func (a *app) diffCommand() *cobra.Command {
@@ -22,9 +25,9 @@ func (a *app) diffCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "diff RUN RUN",
 		Short: "Show where two runs part, and what each did from there",
-		Long: `Compares the events of two runs, without what always differs (ids, times, positions), names the
-first that is not the same, and shows the cycles of both from there side by side. Of a run and its
-replay it also leaves out when the run was paused, told something, answered and given a higher limit.`,
+		Long: `Compares what two runs did, names the first event that is not the same, and shows the cycles of both
+from there side by side. Left out is what differs between runs that do the same: ids, times, positions,
+limits and what was set aside within them, pauses, attempts that failed, and which call of an answer was done first.`,
 		Example: "  pawl runs diff k7x2 p4c9\n  pawl runs diff k7x2 p4c9 --json",
 		Args:    cobra.ExactArgs(2),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -52,7 +55,8 @@ replay it also leaves out when the run was paused, told something, answered and 
 type diff struct {
 	Left  string `json:"left"`
 	Right string `json:"right"`
-	// Same is how many events are alike, PartAt the first that is not.
+	// Same is how many of the events that are compared are alike, PartAt the first
+	// that is not.
 	Same   int64       `json:"same"`
 	PartAt *parting    `json:"partAt,omitempty"`
 	Cycles []cyclePair `json:"cycles"`
@@ -87,16 +91,23 @@ type cycleSide struct {
 	called map[string]int
 }
 
-// side is a run as the diff reads it.
+// side is a run as the diff reads it: what it did, and in which cycle.
 type side struct {
-	events []*event.Event
-	plain  [][]byte
+	told   []telling
 	cycles []cycleSide
+	// calls are about the calls of the answer that is read, inputs are what came in
+	// its cycle.
+	calls, inputs []telling
 }
 
-// readSide reads a run, with one word in the place of the ids that it has. What a
-// replay does not repeat is left out where the two sides are a run and its replay.
-func (s *session) readSide(ctx context.Context, r journal.Run, ofReplay bool) (*side, error) {
+// telling is an event and how it is compared: as it was decided, with one word in
+// the place of the run's ids.
+type telling struct {
+	event *event.Event
+	plain []byte
+}
+
+func (s *session) readSide(ctx context.Context, r journal.Run) (*side, error) {
 	out := &side{}
 	line, err := journal.Lineage(ctx, s.store, r.ID)
 	if err != nil {
@@ -108,80 +119,62 @@ func (s *session) readSide(ctx context.Context, r journal.Run, ofReplay bool) (*
 	}
 	own := regexp.MustCompile(`\b(` + strings.Join(ids, "|") + `)\b`)
 	err = s.each(ctx, r.ID, 0, func(_ journal.Record, e *event.Event) error {
-		data := timeless(e.Data)
-		switch d := data.(type) {
-		case event.RunForked, event.RunResumed:
-			return nil // how a run came to go on is not what it did
-		case event.RunStarted:
-			if ofReplay {
-				begun, err := s.launchedForReplay(ctx, r)
-				if err != nil {
-					return err
-				}
-				d.Config = begun.Config
-				data = d
-			}
-		}
-		if ofReplay {
-			if data = answered(data); data == nil {
-				return nil
-			}
+		out.add(e)
+		data, err := compared(e.Data)
+		if data == nil || err != nil {
+			return err
 		}
 		body, err := event.Encode(&event.Event{Cycle: e.Cycle, Data: data})
 		if err != nil {
 			return err
 		}
-		out.events = append(out.events, e)
-		out.plain = append(out.plain, own.ReplaceAll(body, []byte("RUN")))
-		out.add(e)
+		out.tell(telling{e, own.ReplaceAll(body, []byte("RUN"))})
 		return nil
 	})
+	out.settle()
+	out.told = append(out.told, out.inputs...)
 	return out, err
 }
 
-// timeless leaves out of an event what a replay never repeats.
-func timeless(d event.Data) event.Data {
-	switch d := d.(type) {
-	case event.RunStarted:
-		d.Replays = ""
-		return d
-	case event.ToolResult:
-		d.DurationMs, d.Tree = 0, ""
-		return d
-	case event.ModelResponse:
-		d.ResponseID, d.RequestID = "", ""
-		return d
-	case event.ModelRequested:
-		d.RequestDigest, d.RequestBytes = "", 0
-		return d
-	case event.ModelAttemptFailed:
-		d.RequestID = ""
-		return d
-	case event.ToolPendingApproval:
-		d.ExpiresAt = nil
-		return d
-	case event.ToolApprovalResolved:
-		d.At = time.Time{}
-		return d
+// compared is an event as it was decided. Limits, and whom to ask, only show in
+// what follows from them.
+func compared(d event.Data) (event.Data, error) {
+	d = event.Decided(d)
+	started, ok := d.(event.RunStarted)
+	var cfg agent.Config
+	if !ok || json.Unmarshal(started.Config, &cfg) != nil {
+		return d, nil
 	}
-	return d
+	cfg.Limits, cfg.DefaultCap, cfg.Approve = budget.Limits{}, false, ""
+	config, err := json.Marshal(cfg)
+	started.Config = config
+	return started, err
 }
 
-// answered leaves out of an event what a run has and its replay has not, or at
-// another place of the cycle, because what people do to a run is done to a replay
-// beforehand and no tool of it reaches out; nil for one that only is about these.
-func answered(d event.Data) event.Data {
-	switch d := d.(type) {
-	case event.RunParked, event.PauseRequested, event.InputReceived, event.BudgetRaised, event.BudgetWarning:
-		return nil
-	case event.ToolResult:
-		d.Reached = nil
-		return d
-	case event.ToolApprovalResolved:
-		d.Approver, d.Reason = "", ""
-		return d
+// tell adds what the run did. What it did about a call stands with that call,
+// whichever of an answer was done first, and what the run was told stands where the
+// cycle ends in which it came.
+func (s *side) tell(t telling) {
+	switch t.event.Data.(type) {
+	case event.InputReceived:
+		s.inputs = append(s.inputs, t)
+		return
+	case event.CycleStart, event.RunTerminatedBy:
+		s.settle()
+		s.told, s.inputs = append(s.told, s.inputs...), nil
 	}
-	return d
+	if event.CallOf(t.event.Data) != "" {
+		s.calls = append(s.calls, t)
+		return
+	}
+	s.settle()
+	s.told = append(s.told, t)
+}
+
+// settle adds what was done about the calls of an answer.
+func (s *side) settle() {
+	slices.SortStableFunc(s.calls, func(a, b telling) int { return cmp.Compare(event.CallOf(a.event.Data), event.CallOf(b.event.Data)) })
+	s.told, s.calls = append(s.told, s.calls...), nil
 }
 
 func (s *side) add(e *event.Event) {
@@ -222,49 +215,24 @@ func (c *cycleSide) call(d event.ToolCall) {
 	c.Calls, c.Results = append(c.Calls, label(d)), append(c.Results, "")
 }
 
-// isReplay says that one of two runs is a replay of the other.
-func (s *session) isReplay(ctx context.Context, left, right journal.Run) (bool, error) {
-	for _, pair := range [][2]journal.Run{{left, right}, {right, left}} {
-		records, err := s.store.Records(ctx, pair[0].ID, 0, 1)
-		if err != nil {
-			return false, err
-		}
-		if len(records) == 0 || pair[0].ForkOf != "" {
-			continue
-		}
-		first, err := event.Decode(records[0].Body)
-		if err != nil {
-			return false, err
-		}
-		if d, ok := first.Data.(event.RunStarted); ok && d.Replays == pair[1].ID {
-			return true, nil
-		}
-	}
-	return false, nil
-}
-
 func (s *session) diff(ctx context.Context, left, right journal.Run) (diff, error) {
 	d := diff{Left: left.ID, Right: right.ID, Cycles: []cyclePair{}}
-	ofReplay, err := s.isReplay(ctx, left, right)
+	l, err := s.readSide(ctx, left)
 	if err != nil {
 		return d, err
 	}
-	l, err := s.readSide(ctx, left, ofReplay)
-	if err != nil {
-		return d, err
-	}
-	r, err := s.readSide(ctx, right, ofReplay)
+	r, err := s.readSide(ctx, right)
 	if err != nil {
 		return d, err
 	}
 	n := 0
-	for n < len(l.plain) && n < len(r.plain) && string(l.plain[n]) == string(r.plain[n]) {
+	for n < len(l.told) && n < len(r.told) && bytes.Equal(l.told[n].plain, r.told[n].plain) {
 		n++
 	}
 	d.Same = int64(n)
-	if n < len(l.plain) || n < len(r.plain) {
+	if n < len(l.told) || n < len(r.told) {
 		d.PartAt = &parting{}
-		d.left, d.right = l.told(n, r), r.told(n, l)
+		d.left, d.right = l.says(n, r), r.says(n, l)
 		if d.PartAt.Left, err = l.at(n); err != nil {
 			return d, err
 		}
@@ -287,22 +255,22 @@ func (s *session) diff(ctx context.Context, left, right journal.Run) (diff, erro
 }
 
 func (s *side) at(n int) (json.RawMessage, error) {
-	if n >= len(s.events) {
+	if n >= len(s.told) {
 		return nil, nil
 	}
-	return s.events[n].MarshalJSON()
+	return s.told[n].event.MarshalJSON()
 }
 
-// told is an event from shortly before the place at which it is another than
+// says is an event from shortly before the place at which it is another than
 // the other side's.
-func (s *side) told(n int, other *side) string {
-	if n >= len(s.events) {
+func (s *side) says(n int, other *side) string {
+	if n >= len(s.told) {
 		return "nothing more"
 	}
-	_, data, _ := bytes.Cut(s.plain[n], []byte(`"data":`))
+	_, data, _ := bytes.Cut(s.told[n].plain, []byte(`"data":`))
 	from := 0
-	if n < len(other.events) {
-		_, theirs, _ := bytes.Cut(other.plain[n], []byte(`"data":`))
+	if n < len(other.told) {
+		_, theirs, _ := bytes.Cut(other.told[n].plain, []byte(`"data":`))
 		for from < len(data) && from < len(theirs) && data[from] == theirs[from] {
 			from++
 		}
@@ -316,7 +284,7 @@ func (s *side) told(n int, other *side) string {
 	if from > 0 {
 		text = "…" + text
 	}
-	return fmt.Sprintf("event %d, %s: %s", s.events[n].Seq, s.events[n].Type(), firstLine(text, shown))
+	return fmt.Sprintf("event %d, %s: %s", s.told[n].event.Seq, s.told[n].event.Type(), firstLine(text, shown))
 }
 
 func alike(a, b cycleSide) bool {

@@ -1,8 +1,11 @@
 package main
 
 import (
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/pawlrun/pawl/event"
 )
@@ -30,10 +33,27 @@ func TestDiffShowsEachResultUnderItsCall(t *testing.T) {
 	}
 }
 
-// No tool of a replay reaches out, so what the run's calls reached is no difference.
-func TestDiffOfAReplayLeavesOutWhatTheRunReached(t *testing.T) {
-	reached := event.ToolResult{CallID: "r-1-1", Output: "fetched", Reached: []event.Reach{{}}}
-	if d, ok := answered(reached).(event.ToolResult); !ok || len(d.Reached) > 0 || d.Output != "fetched" {
-		t.Errorf("compared is %+v", d)
+// Which call is done first, and when a message comes in the cycle, is luck.
+func TestDiffComparesWhatWasDoneNotWhen(t *testing.T) {
+	order := func(events ...event.Data) []string {
+		var s side
+		for _, d := range events {
+			s.tell(telling{event: &event.Event{Data: d}})
+		}
+		s.settle()
+		var names []string
+		for _, of := range s.told {
+			names = append(names, string(of.event.Type())+" "+event.CallOf(of.event.Data))
+		}
+		return names
+	}
+	one, two := event.ToolCall{CallID: "r-1-1"}, event.ToolCall{CallID: "r-1-2"}
+	oneDone, twoDone := event.ToolResult{CallID: "r-1-1"}, event.ToolResult{CallID: "r-1-2"}
+	want := order(event.CycleStart{}, one, two, oneDone, twoDone, event.ToolResults{}, event.InputReceived{}, event.CycleStart{})
+	if diff := cmp.Diff(want, order(event.CycleStart{}, event.InputReceived{}, one, two, twoDone, oneDone, event.ToolResults{}, event.CycleStart{})); diff != "" {
+		t.Error(diff)
+	}
+	if later := order(event.CycleStart{}, one, two, oneDone, twoDone, event.ToolResults{}, event.CycleStart{}, event.InputReceived{}, event.RunTerminatedBy{}); slices.Equal(want, later) {
+		t.Error("a message of the next cycle stands where one of this cycle does")
 	}
 }
