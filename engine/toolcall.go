@@ -115,7 +115,10 @@ func (d *driver) toolResult(ctx context.Context, a machine.RunTool, r tool.Resul
 	}
 	// Before anything is cut, or half of a secret could be left.
 	r.Output = d.redactText(r.Output)
-	came := true
+	came := !errors.Is(err, errRecorded)
+	if !came {
+		err = nil
+	}
 	if left != "" {
 		r.Output = strings.TrimLeft(r.Output+"\n\n"+left, "\n")
 		e.Truncated = true
