@@ -14,47 +14,52 @@ import (
 // askFlight is the flight that waits for a person's answer about a call.
 func askFlight(callID string) string { return "ask:" + callID }
 
-// beginAsk puts pending approvals to a person. Where there is none, each call's
-// own rule says whether it waits, is rejected, or parks the run.
-func (d *driver) beginAsk(asks []machine.Ask) (bool, error) {
-	if expired, err := d.expire(asks); expired || err != nil {
+// beginAsk puts pending approvals to a person. Where there is none, the run's rule
+// says whether they wait, are rejected, or park the run.
+func (d *driver) beginAsk(a machine.Ask) (bool, error) {
+	if expired, err := d.expire(a.Approvals); expired || err != nil {
 		return expired, err
 	}
-	var parked []string
-	rejected := false
-	for _, a := range asks {
-		switch {
-		case d.env.Ask != nil:
-			d.askOnce(a)
-		case a.Unanswered == machine.UnansweredWait:
-		case a.Unanswered == machine.UnansweredReject:
-			rejected = true
-			if err := d.stage(d.rejection(a.Approval, "nobody can be asked here")); err != nil {
+	switch {
+	case d.env.Ask != nil:
+		d.askOnce(a)
+	case a.Unanswered == machine.UnansweredWait:
+	case a.Unanswered == machine.UnansweredReject:
+		for _, p := range a.Approvals {
+			if err := d.stage(d.rejection(*p, "nobody can be asked here")); err != nil {
 				return false, err
 			}
-		default:
-			parked = append(parked, a.Approval.CallID)
 		}
-	}
-	if len(parked) > 0 {
-		return true, d.stage(event.RunParked{Reason: event.ParkApproval, CallIDs: parked})
+		d.waiting = string(event.ParkApproval)
+		return true, nil
+	default:
+		parked := event.RunParked{Reason: event.ParkApproval}
+		for _, p := range a.Approvals {
+			parked.CallIDs = append(parked.CallIDs, p.CallID)
+		}
+		return true, d.stage(parked)
 	}
 	d.waiting = string(event.ParkApproval)
-	return rejected, nil
+	return false, nil
 }
 
+// askOnce queues the questions that are not being asked already.
 func (d *driver) askOnce(a machine.Ask) {
-	id := a.Approval.CallID
-	if d.flights[askFlight(id)] != nil || d.asked[id] || d.env.AskInTurn && d.asking != "" {
-		return
-	}
-	d.asked[id], d.asking = true, askFlight(id)
-	first := a // what is captured moves to the heap, also of a call that is asked about already
-	d.queue = append(d.queue, func(work context.Context) {
-		if d.asked[id] { // it may have been decided in the commit that came between
-			d.ask(work, first)
+	for _, p := range a.Approvals {
+		if d.env.AskInTurn && d.asking != "" {
+			return
 		}
-	})
+		id := p.CallID
+		if d.asked[id] || d.flights[askFlight(id)] != nil {
+			continue
+		}
+		d.asked[id], d.asking = true, askFlight(id)
+		d.queue = append(d.queue, func(work context.Context) {
+			if d.asked[id] { // it may have been decided in the commit that came between
+				d.ask(work, *p, a.Unanswered)
+			}
+		})
+	}
 }
 
 // rejection is what the engine answers in the place of somebody who cannot.
@@ -67,10 +72,10 @@ func (d *driver) rejection(p event.ToolPendingApproval, why string) event.ToolAp
 
 // expire settles the approvals whose time is over and sets the alarm for the
 // next that will be: nobody waits for ever (FIELD F18).
-func (d *driver) expire(asks []machine.Ask) (bool, error) {
+func (d *driver) expire(pending []*event.ToolPendingApproval) (bool, error) {
 	expired := false
-	for _, a := range asks {
-		at := a.Approval.ExpiresAt
+	for _, p := range pending {
+		at := p.ExpiresAt
 		if at == nil {
 			continue
 		}
@@ -80,7 +85,7 @@ func (d *driver) expire(asks []machine.Ask) (bool, error) {
 		}
 		expired = true
 		if err := d.stage(event.ToolApprovalResolved{
-			CallID: a.Approval.CallID, Kind: event.ApprovalExpired, Digest: a.Approval.Digest, Policy: a.Approval.Policy,
+			CallID: p.CallID, Kind: event.ApprovalExpired, Digest: p.Digest, Policy: p.Policy,
 			Reason: "nobody decided in time", At: d.now().UTC(),
 		}); err != nil {
 			return false, err
@@ -89,8 +94,7 @@ func (d *driver) expire(asks []machine.Ask) (bool, error) {
 	return expired, nil
 }
 
-func (d *driver) ask(work context.Context, a machine.Ask) {
-	p := a.Approval
+func (d *driver) ask(work context.Context, p event.ToolPendingApproval, unanswered machine.Unanswered) {
 	ctx, cancel := context.WithCancel(work)
 	// over says that nobody waits for this answer any more. Who is asked often
 	// gives none because their time was up, and that is no rejection.
@@ -99,9 +103,9 @@ func (d *driver) ask(work context.Context, a machine.Ask) {
 	}
 	undecided := func(ctx context.Context, why string) []event.Data {
 		switch {
-		case over(ctx), a.Unanswered == machine.UnansweredWait: // where it waits, somebody else's answer will do
+		case over(ctx), unanswered == machine.UnansweredWait: // where it waits, somebody else's answer will do
 			return nil
-		case a.Unanswered == machine.UnansweredReject:
+		case unanswered == machine.UnansweredReject:
 			return []event.Data{d.rejection(p, why)}
 		}
 		return []event.Data{event.RunParked{Reason: event.ParkApproval, CallIDs: []string{p.CallID}, Detail: why}}

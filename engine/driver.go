@@ -101,7 +101,6 @@ type driver struct {
 	// heard or about to be.
 	seen    map[int64]bool
 	asked   map[string]bool
-	asks    []machine.Ask // those of the last decision, for their room
 	asking  string
 	hooking map[string]bool
 	// given is the first cycle whose messages of the environment ([Env.Inputs])
@@ -250,7 +249,7 @@ func (d *driver) decide(work context.Context) (bool, error) {
 		return false, d.parkInterrupted()
 	}
 	progress := false
-	asks := d.asks[:0]
+	var ask *machine.Ask
 	for _, a := range d.machine.Next() {
 		var err error
 		changed := true
@@ -277,7 +276,7 @@ func (d *driver) decide(work context.Context) (bool, error) {
 			d.beginHook(a)
 			changed = false
 		case machine.Ask:
-			asks = append(asks, a)
+			ask = &a
 			changed = false
 		default:
 			err = fmt.Errorf("engine: run %s: the machine asks for %T, which this driver cannot do", d.run, a)
@@ -287,8 +286,8 @@ func (d *driver) decide(work context.Context) (bool, error) {
 		}
 		progress = progress || changed
 	}
-	if d.asks = asks; len(asks) > 0 {
-		asked, err := d.beginAsk(asks)
+	if ask != nil {
+		asked, err := d.beginAsk(*ask)
 		return progress || asked, err
 	}
 	return progress, nil

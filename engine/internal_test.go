@@ -47,7 +47,7 @@ func (m *waitsForApproval) Next() []machine.Action {
 	case m.outcome != nil:
 		return nil
 	case m.decision == nil:
-		return []machine.Action{machine.Ask{Approval: m.pending()}}
+		return []machine.Action{machine.Ask{Approvals: m.State().Pending}}
 	}
 	return []machine.Action{machine.Record{Data: event.RunCompleted{Outcome: event.Outcome{Reason: event.ReasonFinalAnswer}}}}
 }

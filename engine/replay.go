@@ -310,7 +310,12 @@ func describeActions(actions []machine.Action) string {
 		case machine.CheckAnswer:
 			b.WriteString("a check of the answer")
 		case machine.Ask:
-			b.WriteString("a decision on " + a.Approval.CallID)
+			for i, p := range a.Approvals {
+				if i > 0 {
+					b.WriteString(", ")
+				}
+				b.WriteString("a decision on " + p.CallID)
+			}
 		}
 	}
 	return b.String()

@@ -131,9 +131,10 @@ type CheckAnswer struct {
 	Answer string
 }
 
-// Ask asks a person about a pending approval.
+// Ask asks a person about the approvals that are pending.
 type Ask struct {
-	Approval event.ToolPendingApproval
+	// Approvals are those of [State.Pending], which must not be changed.
+	Approvals []*event.ToolPendingApproval
 	// Unanswered is what to do where nobody can be asked, or whoever is asked
 	// cannot decide.
 	Unanswered Unanswered

@@ -196,21 +196,17 @@ func (m *Machine) editorApproves(c *call) bool {
 
 // ask puts every pending approval to a person, once nothing else is due.
 func (m *Machine) ask() {
-	parked := event.RunParked{Reason: event.ParkApproval}
-	for _, c := range m.calls {
-		switch {
-		case !c.waits():
-		case m.cfg.Approve == ApprovePark:
-			parked.CallIDs = append(parked.CallIDs, c.ref.CallID)
-		default:
-			if c.due == nil {
-				c.due = machine.Ask{Approval: *c.pending, Unanswered: unanswered(m.cfg.Approve)}
-			}
-			m.actions = append(m.actions, c.due)
+	pending := m.pending()
+	switch {
+	case len(pending) == 0:
+	case m.cfg.Approve == ApprovePark:
+		parked := event.RunParked{Reason: event.ParkApproval}
+		for _, p := range pending {
+			parked.CallIDs = append(parked.CallIDs, p.CallID)
 		}
-	}
-	if len(parked.CallIDs) > 0 {
 		m.record(parked)
+	default:
+		m.actions = append(m.actions, machine.Ask{Approvals: pending, Unanswered: unanswered(m.cfg.Approve)})
 	}
 }
 

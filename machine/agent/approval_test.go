@@ -348,8 +348,8 @@ func TestWhoIsAskedWhereNobodyIs(t *testing.T) {
 		if !ok || asked.Unanswered != want {
 			t.Errorf("%s: %+v", mode, p.live.Next())
 		}
-		if forEver := asked.Approval.ExpiresAt == nil; forEver == (mode == agent.ApproveWait) {
-			t.Errorf("%s: asks until %v", mode, asked.Approval.ExpiresAt)
+		if forEver := asked.Approvals[0].ExpiresAt == nil; forEver == (mode == agent.ApproveWait) {
+			t.Errorf("%s: asks until %v", mode, asked.Approvals[0].ExpiresAt)
 		}
 	}
 }

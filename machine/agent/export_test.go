@@ -4,7 +4,7 @@ package agent
 // followed what the events changed.
 func (m *Machine) LookAgain() {
 	s := &m.standing
-	s.total, s.first, s.rested = tally{}, 0, false
+	s.total, s.first, s.rested, s.pending = tally{}, 0, false, nil
 	for _, c := range m.calls {
 		c.counted, c.due = c.tally(), nil
 		s.total.add(c.counted, 1)

@@ -119,14 +119,7 @@ func (m *Machine) State() machine.State {
 	case m.parked != nil:
 		s.Phase = machine.Parked
 	}
-	if n := m.standing.total.pending; n > 0 {
-		s.Pending = make([]*event.ToolPendingApproval, 0, n)
-		for _, c := range m.unsettled() {
-			if c.waits() {
-				s.Pending = append(s.Pending, c.pending)
-			}
-		}
-	}
+	s.Pending = m.pending()
 	return s
 }
 

@@ -185,7 +185,9 @@ func (p *play) step() bool {
 				p.note("> hears %s%s", a.ID, shown(a))
 			}
 		case machine.Ask:
-			p.asked = append(p.asked, a.Approval)
+			for _, approval := range a.Approvals {
+				p.asked = append(p.asked, *approval)
+			}
 		}
 	}
 	if !changed {

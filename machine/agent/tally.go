@@ -58,6 +58,9 @@ type standing struct {
 	byID  map[string]*call
 	// first is the first call that may be open: those before it are done for good.
 	first int
+	// pending are the questions that nobody has answered, nil until they are asked
+	// for. Others have the slice as well, so it is never changed.
+	pending []*event.ToolPendingApproval
 	// touched are the calls that the event which is being applied changes.
 	touched []*call
 	// rested says that no call had a step before it when they were looked at last,
@@ -119,6 +122,9 @@ func (m *Machine) recount(data event.Data) {
 	}
 	for _, c := range s.touched {
 		now := c.tally()
+		if now.pending+c.counted.pending > 0 {
+			s.pending = nil
+		}
 		s.total.add(c.counted, -1)
 		s.total.add(now, 1)
 		c.counted, c.due = now, nil
@@ -148,12 +154,26 @@ func (m *Machine) toDecide() []*call {
 	return s.moved
 }
 
+// pending are the approvals that wait for a decision, in call order.
+func (m *Machine) pending() []*event.ToolPendingApproval {
+	s := &m.standing
+	if n := s.total.pending; n > 0 && s.pending == nil {
+		s.pending = make([]*event.ToolPendingApproval, 0, n)
+		for _, c := range m.unsettled() {
+			if c.waits() {
+				s.pending = append(s.pending, c.pending)
+			}
+		}
+	}
+	return s.pending
+}
+
 // nextExpiry is when the next of the calls that wait expires, of those whose time
 // is not over.
 func (m *Machine) nextExpiry() (next *time.Time) {
-	for _, c := range m.unsettled() {
-		if at := c.pending; c.waits() && at.ExpiresAt != nil && !late(at, m.last) {
-			next = sooner(next, at.ExpiresAt)
+	for _, p := range m.pending() {
+		if p.ExpiresAt != nil && !late(p, m.last) {
+			next = sooner(next, p.ExpiresAt)
 		}
 	}
 	return next

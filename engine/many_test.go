@@ -12,6 +12,7 @@ import (
 
 	"github.com/pawlrun/pawl/budget"
 	"github.com/pawlrun/pawl/engine"
+	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/journal/memory"
 	"github.com/pawlrun/pawl/llm"
@@ -129,4 +130,32 @@ func TestParkedChildrenAreLookedAtNoOftenerTheMoreThereAre(t *testing.T) {
 			t.Errorf("of eighty parked children each is looked at %d times, of ten %d", each[80], each[10])
 		}
 	})
+}
+
+// A person who is asked about one call after the other may be asked about many.
+func TestAThousandQuestionsOfOneAnswerEachCostWhatAHundredDo(t *testing.T) {
+	each := map[int]uint64{}
+	for _, n := range []int{100, 1000} {
+		var pairs []string
+		for i := range n {
+			pairs = append(pairs, "send", fmt.Sprintf(`{"to":"%d"}`, i))
+		}
+		r := newRig(t).turns(scripted.Turn{ToolCalls: calls(pairs...)}, scripted.Turn{Text: "done"}).
+			tools(argsTool("send", func(string) {})).gate("send").
+			asker(func(context.Context, event.ToolPendingApproval) (event.ToolApprovalResolved, error) {
+				return event.ToolApprovalResolved{Kind: event.ApprovalApproved, Approver: "ann"}, nil
+			})
+		r.env.AskInTurn, r.cfg.Limits.MaxToolCalls = true, budget.None
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		if o := outcome(t, r.start(t.Context())); o.FinalOutput != "done" {
+			t.Fatalf("%d questions: %+v", n, o)
+		}
+		runtime.ReadMemStats(&after)
+		each[n] = (after.TotalAlloc - before.TotalAlloc) / uint64(n)
+	}
+	t.Logf("bytes allocated for each: %v", each)
+	if each[1000] > 2*each[100] {
+		t.Errorf("of a thousand questions each allocates %d bytes, of a hundred %d", each[1000], each[100])
+	}
 }
