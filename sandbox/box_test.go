@@ -307,6 +307,21 @@ func TestALimitIsNamed(t *testing.T) {
 	})
 }
 
+// What is written there is memory of the machine that no process has as its own.
+func TestFilesInMemoryAreBoundedAsMemoryIs(t *testing.T) {
+	f := newField(t)
+	f.policy.Limits.MemoryBytes = 32 << 20
+	b := open(t, sandbox.Bubblewrap, f.policy)
+	got := run(t, b, f.command(`exec 2>/dev/null; head -c 100000000 /dev/zero >/dev/shm/file; wc -c </dev/shm/file; : >/dev/file && echo beside it; ls /dev/file; true`))
+	if want := "33554432\n"; got.output != want || got.Limit != "" {
+		t.Errorf("%+v, want %q", got, want)
+	}
+	if got := run(t, open(t, sandbox.Landlock, f.policy), f.command(`: >/dev/shm/file && echo written; true`)); strings.Contains(got.output, "written") {
+		t.Errorf("%+v", got)
+	}
+	gate.pass(t)
+}
+
 func TestACommandThatCannotBeStartedSaysWhy(t *testing.T) {
 	inBoth(t, func(t *testing.T, tier sandbox.Tier, f field) {
 		b := open(t, tier, f.policy)

@@ -27,8 +27,9 @@ func findBubblewrap() (string, bool) {
 // of the whole machine. Of a new /proc bwrap leaves most of it open.
 var tunables = []string{"/proc/acpi", "/proc/fs", "/proc/mtrr", "/proc/pressure", "/proc/scsi", "/proc/sys"}
 
-// wrap says a view in bwrap's words. Later words lie over earlier ones.
-func (v view) wrap(network egress.Network, temp, home string) []string {
+// wrap says a view in bwrap's words. Later words lie over earlier ones. shared is
+// how many bytes of files in memory there may be, a negative number says no bound.
+func (v view) wrap(network egress.Network, shared int64, temp, home string) []string {
 	args := []string{"--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try", "--as-pid-1", "--cap-drop", "ALL"}
 	if os.Getuid() == 0 {
 		for _, name := range []string{"CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_FOWNER", "CAP_FSETID"} {
@@ -49,6 +50,9 @@ func (v view) wrap(network egress.Network, temp, home string) []string {
 		bind("--ro-bind", "/")
 	}
 	args = append(args, "--dev", "/dev", "--proc", "/proc")
+	if shared > 0 { // of a file in memory no process has a part that counts as its own
+		args = append(args, "--size", fmt.Sprint(shared), "--perms", "1777", "--tmpfs", "/dev/shm", "--remount-ro", "/dev")
+	}
 	if os.Getuid() == 0 {
 		bind("--ro-bind-try", tunables...)
 	}

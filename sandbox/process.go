@@ -147,7 +147,7 @@ func (b *Box) command(v view) *exec.Cmd {
 	cmd := &exec.Cmd{Path: programPath, Args: []string{"pawl", supervisorArg}, Dir: "/", Env: []string{}, SysProcAttr: &syscall.SysProcAttr{Setsid: true}}
 	if b.tier == Bubblewrap {
 		cmd.Path, _ = findBubblewrap()
-		cmd.Args = append([]string{"bwrap"}, v.wrap(b.policy.Egress.Network, b.temp, b.home)...)
+		cmd.Args = append([]string{"bwrap"}, v.wrap(b.policy.Egress.Network, b.policy.Limits.MemoryBytes, b.temp, b.home)...)
 	}
 	return cmd
 }
