@@ -9,6 +9,7 @@ import (
 
 	"github.com/pawlrun/pawl/compact"
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/fence"
 	"github.com/pawlrun/pawl/history"
 	"github.com/pawlrun/pawl/llm"
 )
@@ -572,4 +573,36 @@ func extend(r *rand.Rand, messages []*llm.Message, ids *int) []*llm.Message {
 		said.Origin = llm.OriginLoop
 	}
 	return append(messages, said)
+}
+
+// A summary is a model call, so it is asked for only where the longest that is kept
+// still makes the conversation shorter, with all that stands around it.
+func TestASummaryThatFillsItsRoomIsWorthWhatItCost(t *testing.T) {
+	asked := 0
+	for _, strategy := range []compact.Strategy{"", compact.PeriodicSummary, compact.SummarizeOlder} {
+		for _, marks := range []fence.Fence{{}, fence.New("0123456789abcdef")} {
+			for _, decided := range [][]string{nil, {"send {} was rejected by ann: not to customers"}} {
+				for size := 1; size < 400; size++ {
+					messages := []*llm.Message{llm.UserText("the task: mend it")}
+					for i := range 6 {
+						text := strings.Repeat(string(rune('a'+i))+" ", size)
+						messages = append(messages, &llm.Message{Role: llm.RoleAssistant, Parts: llm.Parts{llm.Text{Text: text}}}, llm.UserText("go on"))
+					}
+					in := situation(messages, 800)
+					in.Untrusted, in.Fence, in.Decisions = marks.Active(), marks, decided
+					plan := compact.Settings{Strategy: strategy}.Next(in)
+					if plan.Summary == nil {
+						continue
+					}
+					asked++
+					if in.Summarized(*plan.Change, strings.Repeat("long ", 1000)) == nil {
+						t.Fatalf("%q, marked %t, %d decisions, texts of %d: the summary is thrown away", strategy, marks.Active(), len(decided), 2*size)
+					}
+				}
+			}
+		}
+	}
+	if asked < 100 {
+		t.Errorf("%d summaries are asked for", asked)
+	}
 }

@@ -60,8 +60,9 @@ func (w *work) summarize() (Plan, bool) {
 			leaves += w.Sizes[i]
 		}
 	}
-	// The whole room is set against it, so that any summary is worth it.
-	if !w.worth(w.before - leaves + room + Tokens(decisions(w.Decisions))) {
+	// The whole room is set against it, with all that stands around it, so that any
+	// summary is worth it.
+	if !w.worth(w.before - leaves + room + cutMark + Message(llm.UserText(w.told("x", w.Untrusted)))) {
 		return Plan{}, false
 	}
 	d := event.HistoryCompressed{
@@ -140,18 +141,25 @@ func (in Situation) Summarized(d event.HistoryCompressed, text string) *event.Hi
 	if text == "" {
 		return nil
 	}
-	text = cut(text, SummaryTokens(in.Window))
-	if d.Untrusted {
+	d.Summary = in.told(cut(text, SummaryTokens(in.Window)), d.Untrusted)
+	w := work{Situation: in, before: int(d.TokensBefore)}
+	return w.change(Strategy(d.Strategy), d)
+}
+
+// told is a summary as the model reads it.
+func (in Situation) told(text string, untrusted bool) string {
+	if untrusted {
 		text = in.Fence.Wrap("summary", text)
 	}
 	text = Header + "\n" + text
 	if kept := decisions(in.Decisions); kept != "" {
 		text += "\n\n" + kept
 	}
-	d.Summary = text
-	w := work{Situation: in, before: int(d.TokensBefore)}
-	return w.change(Strategy(d.Strategy), d)
+	return text
 }
+
+// cutMark is more tokens than what [cut] writes behind a text has.
+const cutMark = 2
 
 // cut bounds a text to so many tokens.
 func cut(text string, tokens int) string {
