@@ -85,6 +85,7 @@ type promises struct {
 	hooks    hookPromises
 	attempts attempts
 	asking   asking
+	summed   summed
 }
 
 func (p *promises) event(e *event.Event, last bool) {
@@ -93,6 +94,7 @@ func (p *promises) event(e *event.Event, last bool) {
 	p.spending.event(w, e.Data, p.machine.Config().Limits)
 	p.attempts.event(w, e)
 	p.asking.event(w, e.Data)
+	p.summed.event(w, e.Data)
 	p.allowed = max(p.allowed, p.machine.Config().Limits.MaxToolCalls)
 	switch d := e.Data.(type) {
 	case event.CycleStart:

@@ -43,7 +43,7 @@ func TestSeeds(t *testing.T) {
 	t.Log(happened)
 	for _, what := range []string{"stuck nudge", "stuck block", "compressed rolling-window threshold", "compressed summarize-older threshold", "compressed periodic-summary threshold", "budget overrun", "tool retry", "tool failure settled", "tool retry across a restart",
 		"hook before_run block", "hook before_tool block", "hook before_tool rewrite", "hook before_tool ask", "hook after_tool block", "hook after_tool rewrite",
-		"hook before_compaction block", "hook after_compaction continue", "hook after_run continue", "hook failed",
+		"summary used", "summary before a nudge", "hook before_compaction block", "hook after_compaction continue", "hook after_run continue", "hook failed",
 		"parked at a limit", "call after a raise of max_tool_calls",
 		"sent with an approval", "sent by name", "sent at the owner's risk"} {
 		if *seedFlag == 0 && happened[what] == 0 {
@@ -295,7 +295,7 @@ func (s *simulation) operate(in *incarnation, r *engine.Run, stop <-chan struct{
 		select {
 		case <-stop:
 			return
-		case <-time.After(time.Duration(5_000+s.world.draw(120_000)) * time.Millisecond):
+		case <-time.After(s.world.silence()):
 		}
 		if s.world.bad(3) {
 			s.send(in, s.world.command(r.ID, nil))
@@ -309,6 +309,14 @@ func (s *simulation) operate(in *incarnation, r *engine.Run, stop <-chan struct{
 			r.Interrupt()
 		}
 	}
+}
+
+// silence is how long an operator says nothing.
+func (w *world) silence() time.Duration {
+	if w.chatty {
+		return time.Duration(1_000+w.draw(8_000)) * time.Millisecond
+	}
+	return time.Duration(5_000+w.draw(120_000)) * time.Millisecond
 }
 
 func (s *simulation) send(in *incarnation, c journal.Command) {

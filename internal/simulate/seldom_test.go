@@ -2,6 +2,7 @@ package simulate_test
 
 import (
 	"math/rand/v2"
+	"strings"
 
 	"github.com/pawlrun/pawl/compact"
 	"github.com/pawlrun/pawl/event"
@@ -32,5 +33,12 @@ func (w *world) seldom() {
 	case n < 10: // an owner who takes the risk of the rule of two
 		w.cfg.Policy.MaySend, w.cfg.Policy.RuleOfTwo = nil, policy.RuleOfTwoOff
 		w.labels = &event.Labels{Untrusted: true, Private: true, Outgoing: true}
+	case n < 14: // a conversation that only nudges and messages keep going
+		w.chatty, w.odds, w.honest, w.cfg.MaxTokens, w.cfg.Limits.MaxCycles = true, pick(r, 0, 60), true, 300, 16
+		w.cfg.OnNoToolCall, w.cfg.MaxNudges, w.cfg.NudgeText = agent.NoToolCallNudge, 0, strings.Repeat("go on ", 1+r.IntN(80))
+		w.cfg.Compact = compact.Settings{
+			Window:   400 + r.IntN(400),
+			Strategy: pick(r, "", compact.PeriodicSummary, compact.SummarizeOlder),
+		}
 	}
 }

@@ -44,6 +44,8 @@ type world struct {
 	// more often than not.
 	idea  string
 	flaky bool
+	// chatty models seldom call a tool, and people talk to them all the time.
+	chatty bool
 	// labels are those of every other tool, nil for any.
 	labels *event.Labels
 	// stalled tells of a process that stands still while its lease runs out.
@@ -321,6 +323,11 @@ func (w *world) answer() *llm.Response {
 	defer w.mu.Unlock()
 	r := w.r
 	a := &llm.Response{Usage: llm.Usage{Input: int64(r.IntN(900)), Output: int64(r.IntN(300))}, Finish: llm.FinishEnd}
+	if w.chatty && r.IntN(8) > 0 {
+		text := strings.Repeat(fmt.Sprint("word ", r.IntN(1000), " "), 1+r.IntN(40))
+		a.Parts, a.Usage.Output = append(a.Parts, llm.Text{Text: text}), int64(len(text)/4+1+r.IntN(100))
+		return a
+	}
 	if r.IntN(4) > 0 {
 		a.Parts = append(a.Parts, llm.Text{Text: fmt.Sprint("text ", r.IntN(1000))})
 	}
