@@ -19,7 +19,7 @@ type ApprovalSettings struct {
 const maxApprovalSeconds = 366 * 86_400
 
 func (s *ApprovalSettings) validate(r *report, path string) {
-	if t := s.Timeout; t != nil && !(*t >= 1 && *t <= maxApprovalSeconds) {
+	if t := s.Timeout; t != nil && !r.reported(path+".timeout") && !(*t >= 1 && *t <= maxApprovalSeconds) {
 		r.at(path+".timeout", "1 second to 366 days", "is %g seconds", float64(*t))
 	}
 	if s.Mode == "bypass" {

@@ -1,11 +1,13 @@
 package spec
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/pawlrun/pawl/egress"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/policy"
+	"github.com/pawlrun/pawl/secret"
 )
 
 // Policy is the rule as policy judges by it.
@@ -39,12 +41,37 @@ func (p Rule) validate(r *report, path string, t *Tools, o Options) {
 			t.known(r, path+"."+named.key, named.tool, o)
 		}
 	}
-	if p.Path != "" && !policy.Pattern(p.Path).Valid() {
-		r.at(path+".path", "a pattern such as docs/** or **/*.pem", "%q is not a pattern", p.Path)
+	if p.Path != "" {
+		validatePattern(r, path+".path", p.Path)
+	}
+	if p.Command != "" {
+		if why := noCommand(strings.Fields(p.Command)); why != "" {
+			r.at(path+".command", "the words that a command begins with, such as git push", "%q %s", p.Command, why)
+		}
 	}
 	if p.Host != "" && !matchesHosts(p.Host) {
 		r.at(path+".host", "a host such as *.example.com, without a scheme or a port", "%q matches no host", p.Host)
 	}
+}
+
+// noCommand says why no command can be what a rule names, or "". Such a rule
+// would let everything past, too.
+func noCommand(words []string) string {
+	if len(words) == 0 {
+		return "names no command"
+	}
+	if name, _, assigned := strings.Cut(words[0], "="); assigned && secret.ValidName(name) {
+		return "begins with a variable, which is no part of a command"
+	}
+	for _, word := range words {
+		switch {
+		case slices.Contains([]string{"&&", "||", "|", ";", "&", ">", ">>", "<"}, word):
+			return "has " + word + " in it, and a rule is about one command of a line"
+		case strings.ContainsAny(word[:1], "'\""):
+			return "has quotes in it, and words are compared without theirs"
+		}
+	}
+	return ""
 }
 
 // matchesHosts says that a pattern can match a host as calls name it. One that

@@ -2,6 +2,7 @@ package spec
 
 import (
 	"fmt"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -78,13 +79,29 @@ func (a *Agent) validateHosted(r *report, o Options) {
 	}
 }
 
-func validatePattern(r *report, path, pattern string) {
+// validatePattern reports a pattern of paths that is none, and one that could
+// match nothing as it was meant: it would let everything past what it guards.
+func validatePattern(r *report, at, pattern string) {
+	clean := path.Clean(pattern)
 	switch {
 	case !policy.Pattern(pattern).Valid():
-		r.at(path, "a pattern such as .git/** or **/*.pem", "%q is not a pattern", pattern)
-	case strings.HasPrefix(pattern, "~") || strings.HasPrefix(pattern, "../"):
-		r.at(path, "a pattern relative to the workspace, or an absolute one", "%q would match nothing", pattern)
+		r.at(at, "a pattern such as .git/** or **/*.pem", "%q is not a pattern", pattern)
+	case strings.HasPrefix(pattern, "~"), clean == "..", strings.HasPrefix(clean, "../"):
+		r.at(at, "a pattern relative to the workspace, or an absolute one", "%q would match nothing", pattern)
+	case strings.HasPrefix(pattern, "!"):
+		r.at(at, "patterns of what is meant", "%q would take nothing away", pattern)
+	case alternatives(pattern):
+		r.at(at, "a pattern for each of them", "%q has alternatives, which are not known here", pattern)
+	case strings.TrimSpace(pattern) != pattern:
+		r.at(at, "a pattern without them", "%q begins or ends with spaces", pattern)
 	}
+}
+
+// alternatives says that a pattern has some like {a,b}, as those of fs.glob do.
+func alternatives(pattern string) bool {
+	_, inside, open := strings.Cut(strings.ReplaceAll(pattern, "[{]", ""), "{")
+	inside, _, closed := strings.Cut(inside, "}")
+	return open && closed && strings.Contains(inside, ",")
 }
 
 // known reports a tool that does not exist.
