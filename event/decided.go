@@ -16,14 +16,11 @@ func Decided(d Data) Data {
 	switch d := d.(type) {
 	case RunForked, RunParked, RunResumed, PauseRequested,
 		BudgetRaised, BudgetReserved, BudgetRefused, BudgetCommitted, BudgetWarning, BudgetOverrun, CacheBreak,
-		ModelRequested, ModelAttemptFailed, ModelRetrying, ToolStarted, ToolAttemptFailed, ToolRetrying,
+		CycleStart, ModelRequested, ModelAttemptFailed, ModelRetrying, ToolStarted, ToolAttemptFailed, ToolRetrying,
 		ChildStarted, ChildParked, ChildWaiting, ChildFinished:
 		return nil
 	case RunStarted:
 		d.Replays, d.Fence, d.Sandbox, d.Confinement, d.Warnings = "", nil, "", nil, nil
-		return d
-	case CycleStart:
-		d.MaxCycles = 0
 		return d
 	case InputReceived:
 		d.Command = 0

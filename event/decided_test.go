@@ -22,7 +22,6 @@ func TestRunsThatDoTheSameAreDecidedAlike(t *testing.T) {
 	for _, pair := range [][2]event.Data{
 		{event.RunStarted{Kind: "Agent", Fence: &event.Fence{Nonce: "a"}}, event.RunStarted{Kind: "Agent", Fence: &event.Fence{Nonce: "b"}, Replays: "r"}},
 		{event.RunStarted{Sandbox: "landlock", Confinement: &event.Confinement{MemoryBytes: 9}, Warnings: []string{"the default cap"}}, event.RunStarted{Sandbox: "none"}},
-		{event.CycleStart{Cycle: 2, MaxCycles: 5}, event.CycleStart{Cycle: 2, MaxCycles: 9}},
 		{event.InputReceived{Text: "more", Command: 4}, event.InputReceived{Text: "more"}},
 		{
 			event.ModelResponse{Attempt: 1, ResponseID: "a", RequestID: "a", Parts: answer("a", `"a"`), Usage: llm.Usage{Input: 3}},
@@ -51,7 +50,7 @@ func TestRunsThatDoTheSameAreDecidedAlike(t *testing.T) {
 	}
 	for _, d := range []event.Data{
 		event.RunForked{}, event.RunParked{}, event.RunResumed{}, event.PauseRequested{}, event.BudgetRaised{}, event.BudgetReserved{},
-		event.BudgetRefused{}, event.BudgetCommitted{}, event.BudgetWarning{}, event.BudgetOverrun{}, event.CacheBreak{}, event.ModelRequested{},
+		event.BudgetRefused{}, event.BudgetCommitted{}, event.BudgetWarning{}, event.BudgetOverrun{}, event.CacheBreak{}, event.CycleStart{}, event.ModelRequested{},
 		event.ToolStarted{}, event.ToolAttemptFailed{}, event.ToolRetrying{}, event.ChildStarted{}, event.ChildParked{}, event.ChildWaiting{},
 		event.ChildFinished{}, event.HookResult{Observer: true}, event.ModelAttemptFailed{}, event.ModelRetrying{},
 	} {

@@ -120,6 +120,7 @@ func (s *session) readSide(ctx context.Context, r journal.Run) (*side, error) {
 	own := regexp.MustCompile(`\b(` + strings.Join(ids, "|") + `)\b`)
 	err = s.each(ctx, r.ID, 0, func(_ journal.Record, e *event.Event) error {
 		out.add(e)
+		out.pass(e.Data)
 		data, err := compared(e.Data)
 		if data == nil || err != nil {
 			return err
@@ -155,20 +156,24 @@ func compared(d event.Data) (event.Data, error) {
 // whichever of an answer was done first, and what the run was told stands where the
 // cycle ends in which it came.
 func (s *side) tell(t telling) {
-	switch t.event.Data.(type) {
-	case event.InputReceived:
+	switch _, input := t.event.Data.(event.InputReceived); {
+	case input:
 		s.inputs = append(s.inputs, t)
-		return
+	case event.CallOf(t.event.Data) != "":
+		s.calls = append(s.calls, t)
+	default:
+		s.settle()
+		s.told = append(s.told, t)
+	}
+}
+
+// pass ends what the run was told in a cycle where an event ends the cycle.
+func (s *side) pass(d event.Data) {
+	switch d.(type) {
 	case event.CycleStart, event.RunTerminatedBy:
 		s.settle()
 		s.told, s.inputs = append(s.told, s.inputs...), nil
 	}
-	if event.CallOf(t.event.Data) != "" {
-		s.calls = append(s.calls, t)
-		return
-	}
-	s.settle()
-	s.told = append(s.told, t)
 }
 
 // settle adds what was done about the calls of an answer.

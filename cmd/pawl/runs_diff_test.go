@@ -38,6 +38,7 @@ func TestDiffComparesWhatWasDoneNotWhen(t *testing.T) {
 	order := func(events ...event.Data) []string {
 		var s side
 		for _, d := range events {
+			s.pass(d)
 			s.tell(telling{event: &event.Event{Data: d}})
 		}
 		s.settle()
