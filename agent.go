@@ -194,7 +194,7 @@ func (a Agent) build() (agent.Config, engine.Env, error) {
 	checkHooks(a.Hooks, report)
 	a.checkChoices(report)
 	a.checkMoney(report)
-	checkConditions(a.Conditions, report)
+	checkConditions(a.Conditions, set, report)
 	a.checkSchema(report)
 	a.checkProviderTools(targets, report)
 	if len(problems) > 0 {
@@ -358,7 +358,11 @@ func (a Agent) checkProviderTools(targets []Target, report func(field, format st
 	}
 }
 
-func checkConditions(conditions []Condition, report func(field, format string, args ...any)) {
+// checkConditions reports conditions that mean nothing, and those on a tool that is
+// not there: no run could meet one, and it would go on to a limit. What is wrong
+// with the tools themselves, which leaves no set, is reported already.
+func checkConditions(conditions []Condition, set *tool.Set, report func(field, format string, args ...any)) {
+	there := func(name string) bool { _, ok := set.Lookup(name); return ok }
 	for i, c := range conditions {
 		field := fmt.Sprintf("Conditions[%d]", i)
 		switch {
@@ -366,6 +370,8 @@ func checkConditions(conditions []Condition, report func(field, format string, a
 			report(field, "text-includes needs a Text")
 		case c.Kind == stop.ToolResult && c.Tool == "":
 			report(field, "tool-result needs a Tool")
+		case c.Kind == stop.ToolResult && set != nil && !there(c.Tool):
+			report(field, "there is no tool %q", c.Tool)
 		case c.Kind != stop.TextIncludes && c.Kind != stop.ToolResult && c.Kind != stop.BudgetExhausted:
 			report(field, "the kind %q is not text-includes, tool-result or budget-exhausted", c.Kind)
 		}

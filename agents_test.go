@@ -77,6 +77,18 @@ func TestWhatIsWrongWithAnOfferedAgentIsReported(t *testing.T) {
 	}
 }
 
+// A run cannot meet a condition on a tool that it lacks. An agent that is offered
+// is one, and so is the tool that comes with any other.
+func TestAConditionNamesAToolThatIsThere(t *testing.T) {
+	a := writer(researcher())
+	for _, name := range []string{"research", "result.read", "resarch"} {
+		a.Conditions = append(a.Conditions, pawl.Condition{Kind: "tool-result", Tool: name, Match: pawl.Match{Contains: "found"}})
+	}
+	if err := a.Validate(); err == nil || err.Error() != `pawl: agent: Conditions[2]: there is no tool "resarch"` {
+		t.Errorf("%v", err)
+	}
+}
+
 func TestACapInMoneyNeedsThePricesOfOfferedAgentsToo(t *testing.T) {
 	unpriced := func(name string) pawl.Target { return pawl.Target{Name: name, Client: scripted.New("test")} }
 	a := writer(pawl.Agent{Model: unpriced("test/free"), Fallbacks: []pawl.Target{researcher().Model, unpriced("test/freer")}})
