@@ -32,8 +32,9 @@ const (
 // that run. limit bounds how many run at once; 0 bounds nothing.
 func startable(mode Dispatch, calls []*call, running, limit int) []*call {
 	openRead := mode == ParallelFirst && slices.ContainsFunc(calls, func(c *call) bool { return !c.done() && safe(c) })
-	var ready, before []*call // before: unsettled calls earlier in the answer
-	for _, c := range calls {
+	var ready []*call
+	first := true // of those that are unsettled
+	for i, c := range calls {
 		if limit > 0 && running+len(ready) >= limit {
 			break
 		}
@@ -41,10 +42,10 @@ func startable(mode Dispatch, calls []*call, running, limit int) []*call {
 			continue
 		}
 		held := mode == ParallelFirst && !safe(c) && openRead
-		if c.allowed() && !held && !follows(mode, before, c) {
+		if c.allowed() && !held && (first || !follows(mode, calls[:i], c)) {
 			ready = append(ready, c)
 		}
-		if before = append(before, c); barrier(mode, openRead, c) {
+		if first = false; barrier(mode, openRead, c) {
 			break
 		}
 	}
@@ -65,13 +66,13 @@ func barrier(mode Dispatch, openRead bool, c *call) bool {
 	return !safe(c)
 }
 
-// follows says that c must wait for one of the unsettled calls before it, none of
-// which is a barrier.
+// follows says that c must wait for one of the calls before it, of which some are
+// unsettled and none of these is a barrier.
 func follows(mode Dispatch, before []*call, c *call) bool {
 	if mode == ByResource || mode == ParallelAll {
-		return slices.ContainsFunc(before, func(other *call) bool { return conflict(other, c, mode == ByResource) })
+		return slices.ContainsFunc(before, func(other *call) bool { return !other.done() && conflict(other, c, mode == ByResource) })
 	}
-	return len(before) > 0 && !safe(c)
+	return !safe(c)
 }
 
 // safe is ALF-56: read-only and concurrency-safe for this call's input.

@@ -166,3 +166,14 @@ func TestWhatHundredsOfCallsAskForIsNotMadeAnewEachTime(t *testing.T) {
 		})
 	}
 }
+
+// One after the other they wait for a file, and each end of one looks for the next.
+func TestCallsThatWaitForOneResourceAreNotListedAnewEachTime(t *testing.T) {
+	for _, mode := range []agent.Dispatch{agent.ParallelAll, agent.ByResource} {
+		p := newPlay(t, agent.Config{Dispatch: mode, Limits: budget.Limits{MaxToolCalls: budget.None}})
+		p.answer(asks("", slices.Repeat([]string{"put a"}, 60)...))
+		if made := testing.AllocsPerRun(10, func() { p.live.Next() }); made > 2 {
+			t.Errorf("%s: to find that none of 60 may start takes %.0f allocations", mode, made)
+		}
+	}
+}
