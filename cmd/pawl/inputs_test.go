@@ -14,7 +14,7 @@ tools: {allow: [fs.read], approvals: {fs.read: always}}
 `
 
 func TestFilesThatComeWhileARunGoesReachEveryProvider(t *testing.T) {
-	photo, report := "GIF89a a photo", "%PDF-1.7 "+strings.Repeat("a long report ", 10_000)
+	photo, report := "\x89PNG\r\n\x1a\n a photo", "%PDF-1.7 "+strings.Repeat("a long report ", 10_000)
 	inBase64 := func(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) }
 	for _, model := range []string{"anthropic/claude-sonnet-4-5", "openai/gpt-4o", "openai-chat/gpt-4o", "google/gemini-2.5-pro", "ollama/any"} {
 		t.Run(strings.ReplaceAll(model, "/", " "), func(t *testing.T) {
@@ -97,7 +97,7 @@ func TestFilesThatARunCannotReadAreNotSentToIt(t *testing.T) {
 func TestAFileReachesARunThatAnotherProcessDrives(t *testing.T) {
 	upstream := newProvider(t, reply{tool: "shell_exec", args: `{"command":"touch begun; while [ ! -e go ]; do sleep 0.01; done"}`}, reply{text: "seen"})
 	p := newProject(t, map[string]string{
-		"config.yaml": upstream.config(), "agent.yaml": "identity: {name: waits}\ntools: {allow: [shell.exec]}\n", "photo.gif": "GIF89a a photo",
+		"config.yaml": upstream.config(), "agent.yaml": "identity: {name: waits}\ntools: {allow: [shell.exec]}\n", "photo.gif": "GIF89a\x01\x00\x01\x00 a photo",
 	})
 	driver := p.startWith([]string{testKey}, "run", "agent.yaml", "look", "--model", "anthropic/claude-sonnet-4-5", "--config", "config.yaml", "--no-budget")
 	p.eventually("the command runs", p.exists("begun"))
@@ -109,7 +109,7 @@ func TestAFileReachesARunThatAnotherProcessDrives(t *testing.T) {
 	if f := driver.wait(); f.code != 0 || f.out != "seen\n" || !strings.Contains(f.err, "input: like this [image/gif photo.gif]") {
 		t.Errorf("exit code %d, stdout %q: %s", f.code, f.out, f.err)
 	}
-	if body := upstream.last(); !strings.Contains(body, base64.StdEncoding.EncodeToString([]byte("GIF89a a photo"))) {
+	if body := upstream.last(); !strings.Contains(body, base64.StdEncoding.EncodeToString([]byte("GIF89a\x01\x00\x01\x00 a photo"))) {
 		t.Errorf("the request is %s", body)
 	}
 }
@@ -117,7 +117,7 @@ func TestAFileReachesARunThatAnotherProcessDrives(t *testing.T) {
 func TestAForkWithAnUnreadFileGoesToNoModelThatCannotReadIt(t *testing.T) {
 	upstream := newProvider(t, reply{tool: "shell_exec", args: `{"command":"touch begun; while [ ! -e go ]; do sleep 0.01; done"}`}, reply{text: "seen"})
 	p := newProject(t, map[string]string{
-		"config.yaml": upstream.config(), "agent.yaml": "identity: {name: waits}\ntools: {allow: [shell.exec]}\n", "photo.gif": "GIF89a a photo",
+		"config.yaml": upstream.config(), "agent.yaml": "identity: {name: waits}\ntools: {allow: [shell.exec]}\n", "photo.gif": "GIF89a\x01\x00\x01\x00 a photo",
 	})
 	driver := p.startWith([]string{testKey}, "run", "agent.yaml", "look", "--model", "ollama/seeing", "--config", "config.yaml")
 	p.eventually("the command runs", p.exists("begun"))
@@ -137,7 +137,7 @@ func TestAForkWithAnUnreadFileGoesToNoModelThatCannotReadIt(t *testing.T) {
 		t.Errorf("exit code %d after %d requests", f.code, len(upstream.asked()))
 	}
 	f = p.calls(testKey, "runs", "fork", id, "--seq", last, "--config", "config.yaml")
-	if f.code != 0 || f.out != "seen\n" || !strings.Contains(upstream.last(), base64.StdEncoding.EncodeToString([]byte("GIF89a a photo"))) {
+	if f.code != 0 || f.out != "seen\n" || !strings.Contains(upstream.last(), base64.StdEncoding.EncodeToString([]byte("GIF89a\x01\x00\x01\x00 a photo"))) {
 		t.Errorf("exit code %d, stdout %q: %s", f.code, f.out, f.err)
 	}
 }

@@ -9,16 +9,16 @@ import (
 func TestFilesAndASchemaReachAllFourProviders(t *testing.T) {
 	upstream := newProvider(t, reply{text: `{"good":true}`})
 	p := newProject(t, map[string]string{
-		"config.yaml": upstream.config(), "photo": "GIF89a a photo", "note.md": "remember <this>",
+		"config.yaml": upstream.config(), "photo": "\x89PNG\r\n\x1a\n a photo", "note.md": "remember <this>",
 		"agent.yaml": "identity: {name: judge}\ntools: {allow: []}\n" +
 			"resultSchema: {type: object, properties: {good: {type: boolean}}, required: [good], additionalProperties: false}\n",
 	})
-	photo := base64.StdEncoding.EncodeToString([]byte("GIF89a a photo"))
+	photo := base64.StdEncoding.EncodeToString([]byte("\x89PNG\r\n\x1a\n a photo"))
 	for model, want := range map[string][]string{
-		"anthropic/claude-sonnet-4-5": {`"media_type":"image/gif"`, `"type":"document"`, `"output_config"`},
+		"anthropic/claude-sonnet-4-5": {`"media_type":"image/png"`, `"type":"document"`, `"output_config"`},
 		"openai/gpt-5":                {`"type":"input_image"`, `"type":"input_text"`, `"json_schema"`},
 		"openai-chat/gpt-5":           {`"type":"image_url"`, `"type":"text"`, `"response_format"`},
-		"google/gemini-2.5-pro":       {`"mimeType":"image/gif"`, `"responseJsonSchema"`},
+		"google/gemini-2.5-pro":       {`"mimeType":"image/png"`, `"responseJsonSchema"`},
 		"ollama/seeing":               {`"type":"image_url"`, "matches this JSON schema"},
 	} {
 		f := p.calls(testKey, "run", "agent.yaml", "judge", "--model", model, "--config", "config.yaml", "--no-stream",
@@ -41,13 +41,13 @@ func TestFilesAndASchemaReachAllFourProviders(t *testing.T) {
 
 	// What a run was given goes with the run that continues it, and a message
 	// may be a file alone.
-	p.write("second", "GIF89a another")
+	p.write("second", "\x89PNG\r\n\x1a\n another")
 	f := p.calls(testKey, "run", "--continue", p.newest(), "--attach", "second", "--config", "config.yaml")
 	if f.code != 0 {
 		t.Fatalf("exit code %d: %s", f.code, f.err)
 	}
 	if body := upstream.last(); !strings.Contains(body, photo) ||
-		!strings.Contains(body, base64.StdEncoding.EncodeToString([]byte("GIF89a another"))) {
+		!strings.Contains(body, base64.StdEncoding.EncodeToString([]byte("\x89PNG\r\n\x1a\n another"))) {
 		t.Errorf("the continued run sends %s", body)
 	}
 }
