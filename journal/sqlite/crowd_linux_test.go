@@ -85,6 +85,27 @@ func (c *crowd) start() (*engine.Run, error) {
 	})
 }
 
+// meet starts all runs and waits until each is in the tool. Those that are let go
+// have ended when the group is done.
+func (c *crowd) meet() *sync.WaitGroup {
+	var runs sync.WaitGroup
+	for range c.size {
+		runs.Go(func() {
+			run, err := c.start()
+			if err != nil {
+				c.t.Error(err)
+				c.arrived.Done()
+				return
+			}
+			if s, err := run.Wait(c.t.Context()); err != nil || !s.Outcome.OK || s.Outcome.Cycles != 4 {
+				c.t.Errorf("run %s: %+v, %v", run.ID, s.Outcome, err)
+			}
+		})
+	}
+	c.arrived.Wait()
+	return &runs
+}
+
 // held is what is in use on the heap and by goroutines, in bytes.
 func held() uint64 {
 	runtime.GC()
@@ -110,6 +131,24 @@ func (c *crowd) keepsLeases() {
 	}
 }
 
+// A disk that takes no time has nobody wait for it, so that nothing is shared.
+func TestRunsThatGoAtOnceShareTheirCommits(t *testing.T) {
+	const size = 64
+	c := newCrowd(t, size, time.Minute)
+	runs := c.meet()
+	synced := c.syncs.Load()
+	close(c.over)
+	runs.Wait()
+	// Each has four commits left.
+	if synced = c.syncs.Load() - synced; synced > size {
+		t.Errorf("the disk was asked for %d syncs by %d runs that were let go", synced, size)
+	}
+	t.Logf("%d syncs for %d appends", synced, 4*size)
+	if err := c.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestOfAThousandRunsOnASlowDiskNoneStarvesOrLosesItsLease(t *testing.T) {
 	if os.Getenv("PAWL_LONG") == "" {
 		t.Skip("takes PAWL_LONG=1, and a machine that has time for it")
@@ -119,21 +158,7 @@ func TestOfAThousandRunsOnASlowDiskNoneStarvesOrLosesItsLease(t *testing.T) {
 	const size, ttl = 1000, 15 * time.Second
 	c := newCrowd(t, size, ttl)
 	bytes, goroutines := held(), runtime.NumGoroutine()
-	var runs sync.WaitGroup
-	for range size {
-		runs.Go(func() {
-			run, err := c.start()
-			if err != nil {
-				t.Error(err)
-				c.arrived.Done()
-				return
-			}
-			if s, err := run.Wait(t.Context()); err != nil || !s.Outcome.OK || s.Outcome.Cycles != 4 {
-				t.Errorf("run %s: %+v, %v", run.ID, s.Outcome, err)
-			}
-		})
-	}
-	c.arrived.Wait()
+	runs := c.meet()
 	bytes, goroutines = held()-bytes, runtime.NumGoroutine()-goroutines
 	if each := bytes / uint64(size); each > 100<<10 {
 		t.Errorf("a run in a tool holds %d bytes", each)
