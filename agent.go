@@ -324,6 +324,20 @@ func (a Agent) checkChoices(report func(field, format string, args ...any)) {
 	checkChoice(report, "Cache", a.Cache, llm.CacheShort, llm.CacheLong, llm.CacheOff)
 	checkChoice(report, "ApproveMode", a.ApproveMode, ApproveWait, ApprovePark, ApproveCallback, ApproveBypass)
 	checkChoice(report, "OnTimeout", a.OnTimeout, TimeoutReject, TimeoutStop)
+	if t := a.Temperature; t != nil && (math.IsNaN(*t) || math.IsInf(*t, 0)) {
+		report("Temperature", "%v is no number", *t)
+	}
+	for _, limit := range []struct {
+		name  string
+		value float64
+	}{
+		{"USDPerRun", a.Limits.USDPerRun}, {"MaxTotalCost", a.Limits.MaxTotalCost},
+		{"MaxWallSeconds", a.Limits.MaxWallSeconds}, {"MaxIdleSeconds", a.Limits.MaxIdleSeconds},
+	} {
+		if math.IsNaN(limit.value) || math.IsInf(limit.value, 1) {
+			report("Limits", "%s: %v is no number; a value below 0 is no limit", limit.name, limit.value)
+		}
+	}
 	if a.MaxTokens < 0 {
 		report("MaxTokens", "%d is below 0", a.MaxTokens)
 	}

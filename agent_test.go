@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"math"
 	"runtime"
 	"slices"
 	"strings"
@@ -486,5 +487,15 @@ func TestAnInterruptedRunStopsWhatItDoesAndGoesOnWhenItIsResumed(t *testing.T) {
 	}
 	if s := final(t, next); s.Text() != "done" || len(at) != 0 {
 		t.Errorf("the tool ran %d times more; state %+v", len(at), s)
+	}
+}
+
+func TestAFigureThatIsNoNumberIsReportedByItsField(t *testing.T) {
+	nan, inf := math.NaN(), math.Inf(1)
+	err := pawl.Agent{Temperature: &nan, Limits: pawl.Limits{USDPerRun: nan, MaxTotalCost: inf, MaxWallSeconds: inf, MaxIdleSeconds: nan}}.Validate()
+	for _, want := range []string{"Temperature: NaN", "USDPerRun: NaN", "MaxTotalCost: +Inf", "MaxWallSeconds: +Inf", "MaxIdleSeconds: NaN"} {
+		if err == nil || !strings.Contains(err.Error(), want+" is no number") {
+			t.Errorf("nothing says %s: %v", want, err)
+		}
 	}
 }
