@@ -38,7 +38,8 @@ test-long: cross fuzz
 # a real one names the input that it wrote.
 fuzz:
 	@mkdir -p bin
-	@$(GO) list -f '{{.ImportPath}} {{.Dir}}' ./... | while read -r pkg dir; do \
+	@packages=$$($(GO) list -f '{{.ImportPath}} {{.Dir}}' ./...) || exit 1; \
+	echo "$$packages" | while read -r pkg dir; do \
 		grep -hso '^func Fuzz[A-Za-z0-9_]*' "$$dir"/*_test.go | sed 's/^func //' | while read -r f; do \
 			echo "fuzz $$pkg $$f"; \
 			$(GO) test "$$pkg" -run '^$$' -fuzz "^$$f\$$" -fuzztime $(FUZZTIME) >bin/fuzz.log 2>&1 && continue; \
