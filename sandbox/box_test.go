@@ -56,6 +56,26 @@ func TestRootChangesNoSettingOfTheKernel(t *testing.T) {
 	})
 }
 
+// What only root reads, root's commands would read without any capability.
+func TestRootsCommandsDoNotReadThePasswordsOfTheMachine(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root may read them")
+	}
+	if _, err := os.ReadFile("/etc/shadow"); err != nil {
+		t.Skip("this machine has none:", err)
+	}
+	const readable = `for f in /etc/shadow /etc/gshadow /etc/sudoers /etc/ssl/private/*; do cat "$f" 2>/dev/null; done; cat /etc/passwd`
+	inBoth(t, func(t *testing.T, tier sandbox.Tier, f field) {
+		all, err := os.ReadFile("/etc/passwd")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := run(t, open(t, tier, f.policy), f.command(readable)); got.Code != 0 || got.output != string(all) {
+			t.Errorf("%+v is read, and only what everybody reads should be", got)
+		}
+	})
+}
+
 func TestNothingStaysWhereSomethingProtectedIsNot(t *testing.T) {
 	f := newField(t)
 	for _, name := range []string{".git", ".pawl"} {

@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -47,6 +48,25 @@ type view struct {
 // temporary directories are private, and sockets of the machine's services lie
 // in the others.
 var veiled = []string{"/tmp", "/var/tmp", "/run"}
+
+// roots are passwords and keys of the machine, which nobody but root reads.
+// Commands of a root's have no capability, but these files are their own.
+var roots = []string{
+	"/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-", "/etc/sudoers", "/etc/sudoers.d", "/etc/ssl/private", "/etc/pki/tls/private", "/etc/krb5.keytab",
+	"/etc/ssh/ssh_host_rsa_key", "/etc/ssh/ssh_host_ecdsa_key", "/etc/ssh/ssh_host_ed25519_key", "/etc/NetworkManager/system-connections", "/etc/kubernetes", "/etc/rancher",
+}
+
+// openable are those of some paths that this process can open.
+func openable(paths []string) []string {
+	return slices.DeleteFunc(slices.Clone(paths), func(path string) bool {
+		f, err := os.Open(path)
+		if err != nil {
+			return true
+		}
+		f.Close()
+		return false
+	})
+}
 
 // view works out what a command with some grants finds.
 func (b *Box) view(grants []Grant) (view, error) {
@@ -101,8 +121,9 @@ func (v *view) above() []string {
 	return slices.Compact(dirs)
 }
 
-// veil hides the home directory and everybody's directories.
+// veil hides the home directory, everybody's directories and root's own files.
 func (b *Box) veil(v *view) {
+	v.hide = append(v.hide, existing(openable(roots))...)
 	v.veil = existing(veiled)
 	v.veil = slices.Compact(v.veil)
 	home := homeOf(b.policy.Environment)
