@@ -115,10 +115,14 @@ func (r Rule) forbids(c event.Command) bool {
 	if len(c.Words) == 0 {
 		return false
 	}
+	computed := func(word string) bool { return c.Computed && strings.ContainsAny(word, "$`*?[{~") }
 	may := func(pattern, word string) bool {
-		return wild(pattern, word) || c.Computed && strings.ContainsAny(word, "$`*?[{~") || mayGoOn(pattern, word)
+		return wild(pattern, word) || computed(word) || mayGoOn(pattern, word)
 	}
 	pattern, words := strings.Fields(r.Command), slices.Clone(c.Words)
+	if len(pattern) > 0 && starsBelow(pattern[0]) && !strings.Contains(words[0], "/") && !computed(words[0]) && !strings.HasSuffix(words[0], event.WordCut) {
+		return false // its name alone would fit, as that of any program might
+	}
 	if n := len(pattern); n == 0 || pattern[n-1] != "*" {
 		pattern = append(pattern, "*")
 	}
@@ -127,6 +131,13 @@ func (r Rule) forbids(c event.Command) bool {
 		return true // how git starts its own commands
 	}
 	return forbids(pattern, words, may)
+}
+
+// starsBelow says that a pattern is about programs in a directory of the workspace
+// by a star in their names: none of them is called without a path.
+func starsBelow(pattern string) bool {
+	dir, name := path.Split(pattern)
+	return dir != "" && !strings.ContainsAny(dir[:1], "/~*") && strings.Contains(name, "*")
 }
 
 func forbids(pattern, words []string, may func(pattern, word string) bool) bool {
