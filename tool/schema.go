@@ -79,17 +79,23 @@ func compile(raw json.RawMessage, loader jsonschema.URLLoader) (s *Schema, err e
 	if err != nil {
 		return nil, fmt.Errorf("not valid JSON: %w", err)
 	}
-	c := jsonschema.NewCompiler()
-	c.DefaultDraft(jsonschema.Draft2020)
-	c.UseLoader(loader)
 	s = new(Schema)
-	s.effort.count(c)
-	const url = "mem:///schema.json"
-	if err := c.AddResource(url, doc); err != nil {
-		return nil, err
-	}
-	if s.compiled, err = c.Compile(url); err != nil {
-		return nil, schemaError(err)
+	// The keyword that counts would have less of the schema checked, so that is
+	// done without it.
+	for _, counted := range []bool{false, true} {
+		c := jsonschema.NewCompiler()
+		c.DefaultDraft(jsonschema.Draft2020)
+		c.UseLoader(loader)
+		if counted {
+			s.effort.count(c)
+		}
+		const url = "mem:///schema.json"
+		if err := c.AddResource(url, doc); err != nil {
+			return nil, err
+		}
+		if s.compiled, err = c.Compile(url); err != nil {
+			return nil, schemaError(err)
+		}
 	}
 	return s, nil
 }

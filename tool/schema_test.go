@@ -127,6 +127,7 @@ func TestASchemaMustNotMakeTheLoopFetchAnything(t *testing.T) {
 func TestAWrongSchemaIsAnErrorNotAPanic(t *testing.T) {
 	for _, schema := range []string{
 		``, `nonsense`, `{"type":"objekt"}`, `{"properties":3}`, `{"pattern":"("}`, `{"minimum":1e999999999}`,
+		`{"title":5}`, `{"$schema":"https://json-schema.org/draft/2019-09/schema","format":5}`, `{"definitions":{"a":{"type":5}}}`,
 		`{"$ref":"#/nowhere"}`, strings.Repeat(`{"not":`, 10_000) + `{}` + strings.Repeat(`}`, 10_000),
 	} {
 		if _, err := tool.CompileSchema(json.RawMessage(schema)); err == nil {
