@@ -53,8 +53,8 @@ func (e *Engine) RecordedTools(ctx context.Context, run string, tools *tool.Set)
 	return tool.NewSet(all...)
 }
 
-// errRecorded goes with a result that was recorded: it says itself what came in,
-// and the labels of its tool add nothing.
+// errRecorded goes with a result that was recorded, as far as the driver: the
+// result says itself what came in, and the labels of its tool add nothing.
 var errRecorded = errors.New("engine: the result of a record")
 
 // recordedResults are safe for concurrent use.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/pawlrun/pawl/engine"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/llm/scripted"
 	"github.com/pawlrun/pawl/tool"
@@ -26,6 +27,14 @@ func TestARecordedResultIsAsTrustedAsItWas(t *testing.T) {
 		}
 		turns := []scripted.Turn{{ToolCalls: calls("fetch", `{"to":"a"}`)}, {ToolCalls: calls("fetch", `{"to":"b"}`)}, {Text: "done"}}
 		r := newRig(t).tools(fetch).turns(turns...)
+		var failures []error
+		r.Engine = engine.New(r.store, newMachine, engine.Options{Observers: []engine.Observer{{
+			Tool: func(ctx context.Context, _ engine.ToolCall, next func(context.Context) (tool.Result, error)) (tool.Result, error) {
+				result, err := next(ctx)
+				failures = append(failures, err)
+				return result, err
+			},
+		}}})
 		run := r.start(t.Context())
 		if o := outcome(t, run); !o.OK {
 			t.Fatalf("outcome %+v", o)
@@ -55,6 +64,9 @@ func TestARecordedResultIsAsTrustedAsItWas(t *testing.T) {
 		}
 		if diff := cmp.Diff(want, of(again.ID)); diff != "" {
 			t.Errorf("results (-run +replay):\n%s", diff)
+		}
+		if len(failures) != 4 || failures[2] != nil || failures[3] != nil {
+			t.Errorf("observers are told of %v", failures)
 		}
 	})
 }
