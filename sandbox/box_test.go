@@ -76,6 +76,19 @@ func TestRootsCommandsDoNotReadThePasswordsOfTheMachine(t *testing.T) {
 	})
 }
 
+func TestAWorkspaceAmongTheMachinesKeysIsNotHiddenFromItsCommands(t *testing.T) {
+	const keys = "/etc/ssl/private"
+	if _, err := os.ReadDir(keys); err != nil {
+		t.Skip("this machine has none, or they are not to be read:", err)
+	}
+	inBoth(t, func(t *testing.T, tier sandbox.Tier, f field) {
+		f.policy.Workspace = keys
+		if !open(t, tier, f.policy).MayWrite(keys + "/new.pem") {
+			t.Error("nothing may be written in the workspace")
+		}
+	})
+}
+
 func TestNothingStaysWhereSomethingProtectedIsNot(t *testing.T) {
 	f := newField(t)
 	for _, name := range []string{".git", ".pawl"} {

@@ -121,9 +121,14 @@ func (v *view) above() []string {
 	return slices.Compact(dirs)
 }
 
-// veil hides the home directory, everybody's directories and root's own files.
+// veil hides the home directory, everybody's directories and root's own files,
+// but not the workspace with them.
 func (b *Box) veil(v *view) {
-	v.hide = append(v.hide, existing(openable(roots))...)
+	for _, path := range existing(openable(roots)) {
+		if !inside(v.workspace, path) {
+			v.hide = append(v.hide, path)
+		}
+	}
 	v.veil = existing(veiled)
 	v.veil = slices.Compact(v.veil)
 	home := homeOf(b.policy.Environment)
