@@ -107,6 +107,12 @@ type telling struct {
 	plain []byte
 }
 
+// data is what is compared of the event but its cycle.
+func (t telling) data() []byte {
+	_, data, _ := bytes.Cut(t.plain, []byte(`"data":`))
+	return bytes.TrimSuffix(data, []byte("}"))
+}
+
 func (s *session) readSide(ctx context.Context, r journal.Run) (*side, error) {
 	out := &side{}
 	line, err := journal.Lineage(ctx, s.store, r.ID)
@@ -125,7 +131,7 @@ func (s *session) readSide(ctx context.Context, r journal.Run) (*side, error) {
 		if data == nil || err != nil {
 			return err
 		}
-		body, err := event.Encode(&event.Event{Cycle: e.Cycle, Data: data})
+		body, err := encoded(e.Cycle, data)
 		if err != nil {
 			return err
 		}
@@ -150,6 +156,19 @@ func compared(d event.Data) (event.Data, error) {
 	config, err := json.Marshal(cfg)
 	started.Config = config
 	return started, err
+}
+
+// encoded is an event as it was decided, without the members that are always empty
+// in one: what is shown of it would tell of an attempt 0, or of the year 1.
+func encoded(cycle int, d event.Data) ([]byte, error) {
+	body, err := event.Encode(&event.Event{Cycle: cycle, Data: d})
+	switch d.(type) {
+	case event.ModelResponse:
+		body = bytes.Replace(body, []byte(`"attempt":0,`), nil, 1)
+	case event.ToolApprovalResolved:
+		body = bytes.Replace(body, []byte(`"at":"0001-01-01T00:00:00Z",`), nil, 1)
+	}
+	return body, err
 }
 
 // tell adds what the run did. What it did about a call stands with that call,
@@ -272,10 +291,10 @@ func (s *side) says(n int, other *side) string {
 	if n >= len(s.told) {
 		return "nothing more"
 	}
-	_, data, _ := bytes.Cut(s.told[n].plain, []byte(`"data":`))
+	data := s.told[n].data()
 	from := 0
 	if n < len(other.told) {
-		_, theirs, _ := bytes.Cut(other.told[n].plain, []byte(`"data":`))
+		theirs := other.told[n].data()
 		for from < len(data) && from < len(theirs) && data[from] == theirs[from] {
 			from++
 		}

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"encoding/json"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -56,5 +58,18 @@ func TestDiffComparesWhatWasDoneNotWhen(t *testing.T) {
 	}
 	if later := order(event.CycleStart{}, one, two, oneDone, twoDone, event.ToolResults{}, event.CycleStart{}, event.InputReceived{}, event.RunTerminatedBy{}); slices.Equal(want, later) {
 		t.Error("a message of the next cycle stands where one of this cycle does")
+	}
+}
+
+// What two runs never share is not compared, and nothing is made up in its place.
+func TestDiffShowsNoAttemptAndNoTimeThatThereWasNot(t *testing.T) {
+	for want, d := range map[string]event.Data{
+		`{"cycle":1,"textLength":4,`:                                     event.ModelResponse{Cycle: 1, Attempt: 2, TextLength: 4},
+		`{"callId":"r-1-1","kind":"","digest":"","approver":"","policy"`: event.ToolApprovalResolved{CallID: "r-1-1", At: time.Unix(1, 0), Policy: "p"},
+	} {
+		body, err := encoded(1, event.Decided(d))
+		if shown := string(telling{plain: body}.data()); err != nil || !strings.HasPrefix(shown, want) || !json.Valid([]byte(shown)) {
+			t.Errorf("%s: %s, %v", d.EventType(), shown, err)
+		}
 	}
 }
