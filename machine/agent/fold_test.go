@@ -4,7 +4,9 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -159,6 +161,11 @@ func randomConfig(r *rand.Rand) agent.Config {
 	if r.IntN(4) == 0 {
 		cfg.Conditions = []stop.Condition{{Kind: stop.TextIncludes, Text: "word 3"}, {Kind: stop.BudgetExhausted}}
 	}
+	if r.IntN(3) == 0 {
+		cfg.Hooks = []agent.Hook{
+			gate(event.HookBeforeTool, "guard", "put", "send", "get"), observer(event.HookBeforeTool, "log"), gate(event.HookAfterTool, "redact", "read"),
+		}
+	}
 	return cfg
 }
 
@@ -196,6 +203,15 @@ func (p *play) goOn(r *rand.Rand) {
 	p.t.Helper()
 	pending := p.live.State().Pending
 	switch ids := p.running(); {
+	case len(p.hooks) > 0:
+		answers := []event.HookResult{goesOn(), goesOn(), goesOn(), blocks("no"), wantsAPerson("sure?")}
+		if id := pick(r, slices.Sorted(maps.Keys(p.hooks))...); p.hooks[id].Stage == event.HookAfterTool {
+			p.heard(id, pick(r, answers[:4]...))
+		} else {
+			p.heard(id, pick(r, append(answers, rewrites(fmt.Sprint("f", r.IntN(9))))...))
+		}
+	case len(pending) > 0 && len(p.live.Config().Hooks) > 0 && r.IntN(2) == 0:
+		p.edits(pick(r, pending...).CallID, "e")
 	case p.call != nil && r.IntN(4) == 0:
 		class := pick(r, llm.ClassOverloaded, llm.ClassNetwork, llm.ClassThrottled, llm.ClassInterrupted, llm.ClassOverloaded, llm.ClassInvalid)
 		p.breaks(class, func(f *event.ModelAttemptFailed) {

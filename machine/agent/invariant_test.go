@@ -21,6 +21,9 @@ func (p *play) check() {
 		}
 		switch d := e.Data.(type) {
 		case event.ModelResponse:
+			if d.Purpose == event.PurposeSummary {
+				continue // its calls are none of the run's
+			}
 			for _, c := range d.ToolCalls {
 				calls = append(calls, c.CallID)
 			}

@@ -46,9 +46,10 @@ func settling(t *testing.T, cfg agent.Config, last, tool string, n int) (looks i
 	children := map[string]string{}
 	results := 0
 	for {
-		looks += m.ToDecide()
+		due, looked := m.Looking()
+		looks += looked
 		changed := false
-		for _, a := range slices.Clone(m.Next()) {
+		for _, a := range slices.Clone(due) {
 			if c, ok := a.(machine.StartChild); ok && children[c.Call.CallID] != "" {
 				continue // it is under way
 			}
@@ -106,6 +107,7 @@ func settling(t *testing.T, cfg agent.Config, last, tool string, n int) (looks i
 func TestACallIsLookedAtAsOftenAsItMovesHoweverManyAreBesideIt(t *testing.T) {
 	asks, later := gated("send"), agent.Approvals{Seconds: 60}
 	observer := []agent.Hook{{Stage: event.HookAfterTool, Name: "tests", Observer: true}}
+	hooks := []agent.Hook{{Stage: event.HookBeforeTool, Name: "tells", Observer: true}, {Stage: event.HookBeforeTool, Name: "guards"}}
 	for name, tt := range map[string]struct {
 		cfg        agent.Config
 		last, tool string
@@ -116,6 +118,7 @@ func TestACallIsLookedAtAsOftenAsItMovesHoweverManyAreBesideIt(t *testing.T) {
 		"declined":                             {cfg: agent.Config{Policy: gated("send"), Approve: agent.ApproveDeny}, tool: "send"},
 		"of a tool that is not":                {tool: "nosuch"},
 		"observed":                             {cfg: agent.Config{Hooks: observer}, tool: "put"},
+		"guarded":                              {cfg: agent.Config{Hooks: hooks}, tool: "put"},
 		"put to a person":                      {cfg: agent.Config{Policy: asks}, tool: "send"},
 		"beside one that is":                   {cfg: agent.Config{Policy: asks, Dispatch: agent.ParallelAll}, last: "send", tool: "put"},
 		"beside one that will not be for ever": {cfg: agent.Config{Policy: asks, Dispatch: agent.ParallelAll, Approvals: later}, last: "send", tool: "put"},

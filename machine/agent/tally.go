@@ -2,6 +2,7 @@ package agent
 
 import (
 	"cmp"
+	"iter"
 	"slices"
 	"time"
 
@@ -63,10 +64,10 @@ type standing struct {
 	pending []*event.ToolPendingApproval
 	// touched are the calls that the event which is being applied changes.
 	touched []*call
-	// rested says that no call had a step before it when they were looked at last,
-	// in these circumstances, and that none has until a time; moved are those that
-	// have changed since.
-	rested bool
+	// looked is how many calls, from the first on, were looked at in these
+	// circumstances. None of them has a step before it until a time, but for those
+	// that had one then and those that have changed since, which moved holds.
+	looked int
 	among  circumstances
 	until  *time.Time
 	moved  []*call
@@ -135,23 +136,49 @@ func (m *Machine) recount(data event.Data) {
 		s.moved = append(s.moved, s.touched...)
 	case event.BudgetReserved, event.BudgetCommitted: // what follows for calls is among the circumstances
 	default: // may mean something for any call
-		s.rested = false
+		s.looked = 0
 	}
 	s.touched = s.touched[:0]
 }
 
-// toDecide are the calls that may have a step before them, in call order.
-func (m *Machine) toDecide() []*call {
+// gather brings the calls that moved into call order.
+func (m *Machine) gather() {
 	s := &m.standing
 	if s.until != nil && !m.last.Before(*s.until) {
-		s.rested, s.until = false, m.nextExpiry()
+		s.looked, s.until = 0, m.nextExpiry()
 	}
-	if !s.rested || s.among != m.circumstances() {
-		return m.calls
+	if now := m.circumstances(); s.among != now {
+		s.looked, s.among = 0, now
 	}
 	slices.SortFunc(s.moved, func(a, b *call) int { return cmp.Compare(a.index, b.index) })
 	s.moved = slices.Compact(s.moved)
-	return s.moved
+	for n := len(s.moved); n > 0 && s.moved[n-1].index >= s.looked; n-- {
+		s.moved = s.moved[:n-1]
+	}
+}
+
+// toDecide are the calls that may have a step before them, in call order. What is
+// due for a call, or waits for another attempt, is looked at each time. Where the
+// loop breaks, the calls from there on are still to be looked at.
+func (m *Machine) toDecide() iter.Seq[*call] {
+	return func(yield func(*call) bool) {
+		m.gather()
+		s := &m.standing
+		moved, others := s.moved, m.calls[s.looked:]
+		s.moved, s.looked = s.moved[:0], len(m.calls)
+		for _, calls := range [...][]*call{moved, others} {
+			for _, c := range calls {
+				due := len(m.actions)
+				if !yield(c) {
+					s.looked = c.index
+					return
+				}
+				if len(m.actions) > due || c.retry.due() {
+					s.moved = append(s.moved, c)
+				}
+			}
+		}
+	}
 }
 
 // pending are the approvals that wait for a decision, in call order.
@@ -177,12 +204,4 @@ func (m *Machine) nextExpiry() (next *time.Time) {
 		}
 	}
 	return next
-}
-
-// lookedAt notes that the calls were looked at. What waits for another attempt, or
-// for a limit that is to be raised, is looked at each time.
-func (m *Machine) lookedAt(held string) {
-	s := &m.standing
-	s.rested = held == "" && len(m.actions) == 0 && s.total.retrying == 0
-	s.among, s.moved = m.circumstances(), s.moved[:0]
 }

@@ -82,7 +82,8 @@ func (m *Machine) resolve() bool {
 func (m *Machine) nextSteps() (held string) {
 	kind, why := m.unfit()
 	spent, late := m.granted(), m.outOfTime()
-	for _, c := range m.toDecide() {
+calls:
+	for c := range m.toDecide() {
 		stuck, circling := m.circling(c)
 		switch {
 		case c.result != nil || c.running || c.child != nil:
@@ -104,6 +105,8 @@ func (m *Machine) nextSteps() (held string) {
 			m.block(c, stuck)
 		case c.resolved.Problem != nil:
 			m.record(m.problem(c))
+		case c.verdict == nil && c.hooks.before.due != nil && m.hearsAll():
+			break calls // nothing starts before all hooks have been heard
 		case c.verdict == nil && m.beforeTool(c):
 		case c.verdict == nil:
 			v := m.judge(c)
@@ -125,7 +128,9 @@ func (m *Machine) nextSteps() (held string) {
 			m.nextApproval(c)
 		}
 	}
-	m.lookedAt(held)
+	if held != "" {
+		m.standing.looked = 0
+	}
 	return held
 }
 
