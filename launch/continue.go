@@ -178,6 +178,7 @@ func modelsOf(targets []agent.Target) []string {
 // of its models now in the place of what was. a is nil for a run without a file.
 // The warnings are about tools of the models' providers.
 func (o Options) change(a *spec.Agent, cfg *agent.Config, started *event.RunStarted) (found []target, warnings []string, err error) {
+	cfg.DefaultCap = cappedByDefault(cfg, started)
 	if err := o.replace(cfg); err != nil {
 		return nil, nil, err
 	}

@@ -281,6 +281,33 @@ func TestAnotherModelKeepsACapThatSomebodySet(t *testing.T) {
 	}
 }
 
+// Older versions did not keep whether a cap was the default one.
+func TestARunOfAnOlderVersionUnderTheDefaultCapGoesOnUnderIt(t *testing.T) {
+	const unpriced = "openai/gpt-unknown"
+	started, cfg, env := start(t, file(t, "model_policy: {primary: openai/gpt-5}"), options(t))
+	cfg.DefaultCap = false
+	var err error
+	if started.Config, err = json.Marshal(cfg); err != nil {
+		t.Fatal(err)
+	}
+	model, err := scripted.Parse("answers.yaml", []byte("- text: done\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	env.Model = func(string) (llm.Model, string, error) { return model, "", nil }
+	store := memory.New(nil)
+	id, _ := run(t, store, started, env)
+	if next, cfg := continued(t, store, id, launch.Options{Model: unpriced}); !cfg.DefaultCap || !warnsOf(next.Warnings, "the default cap") {
+		t.Errorf("continued by default: %t, with %q", cfg.DefaultCap, next.Warnings)
+	}
+	if _, cfg := continued(t, store, id, launch.Options{Limits: []launch.Limit{{Setting: "max_total_cost", Value: 9}}}); cfg.DefaultCap || cfg.Limits.USDPerRun != 0 {
+		t.Errorf("continued with a cap of its own: %+v", cfg.Limits)
+	}
+	if cfg, _, err := forkedTo(t, store, id, unpriced); err != nil || !cfg.DefaultCap {
+		t.Errorf("forked by default: %t, %v", cfg.DefaultCap, err)
+	}
+}
+
 func TestContinuedRunGoesByWhatIsKnownOfItsModelNow(t *testing.T) {
 	const model = "openai/gpt-unknown"
 	of := func(usd float64, window int) launch.Options {

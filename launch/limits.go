@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/pawlrun/pawl/budget"
+	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/machine/agent"
 	"github.com/pawlrun/pawl/spec"
 )
@@ -54,14 +55,26 @@ func (o Options) raises() bool {
 // money says what the owner should know about what the run may cost.
 func money(o Options, cfg agent.Config) (warnings []string, err error) {
 	if limit, _ := cfg.Limits.CostCap(); cfg.DefaultCap {
-		warnings = append(warnings, fmt.Sprintf("the run stops at USD %.2f, the default cap; "+
-			"--budget, --no-budget or model_policy.budget.usd_per_run change it", limit))
+		warnings = append(warnings, stopsByDefault(limit))
 	}
 	warning, err := priced(cfg, o)
 	if warning != "" {
 		warnings = append(warnings, warning)
 	}
 	return warnings, err
+}
+
+func stopsByDefault(limit float64) string {
+	return fmt.Sprintf("the run stops at USD %.2f, the default cap; "+
+		"--budget, --no-budget or model_policy.budget.usd_per_run change it", limit)
+}
+
+// cappedByDefault says that nobody has set the cap in money of an earlier run.
+// Those of older versions say it in their warnings alone.
+func cappedByDefault(cfg *agent.Config, started *event.RunStarted) bool {
+	l := cfg.Limits
+	return cfg.DefaultCap || l.USDPerRun == budget.DefaultUSDPerRun && l.MaxTotalCost <= 0 &&
+		slices.Contains(started.Warnings, stopsByDefault(l.USDPerRun))
 }
 
 // priced holds the cap in money against what is known of the models' prices. A
