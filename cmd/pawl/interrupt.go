@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"os"
 	"os/signal"
 	"syscall"
@@ -36,7 +37,10 @@ func interruptible(ctx context.Context) (context.Context, func()) {
 		}
 	}()
 	return ctx, func() {
-		signal.Stop(ch)
+		// A run parks faster than the same signal may arrive again.
+		if !errors.Is(context.Cause(ctx), engine.ErrInterrupted) {
+			signal.Stop(ch)
+		}
 		cancel(nil)
 	}
 }
