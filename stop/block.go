@@ -61,8 +61,8 @@ func (r *Repetition) circling(asked []Asked) (d event.Stuck, ok bool) {
 			circle[0] = r.before
 		}
 		going := true
-		for k, call := range asked {
-			going = going && call.Digest == circle[k%2].Digest
+		for k := 0; going && k < len(asked); k++ {
+			going = asked[k].Digest == circle[k%2].Digest
 		}
 		if n := len(asked); going && n > 0 {
 			return event.Stuck{

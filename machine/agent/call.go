@@ -19,7 +19,9 @@ type call struct {
 	ref      llm.ToolCall
 	resolved *event.ToolCall
 	// own is the digest of the call as the model made it.
-	own     string
+	own string
+	// asked is how many calls the watch for repetition is shown up to this one.
+	asked   int
 	verdict *event.PolicyDecision
 	pending *event.ToolPendingApproval
 	// since is the time of the last event about this call.

@@ -168,7 +168,7 @@ func (m *Machine) applyToolCall(d *event.ToolCall) error {
 	if m.phase != phaseTools || c == nil || c.resolved != nil {
 		return fmt.Errorf("%w: tool_call %s is not due in cycle %d", ErrMisfit, d.CallID, m.cycle)
 	}
-	c.resolved = d
+	c.resolved, m.asked = d, m.asked[:0]
 	if c.given != nil {
 		return nil // the conversation keeps what the model said
 	}

@@ -74,6 +74,8 @@ type Machine struct {
 	repetition          stop.Repetition
 	// stuck is what was decided about repetition in this cycle.
 	stuck *event.Stuck
+	// asked are the calls of the answer as the watch for repetition is shown them,
+	// listed once somebody needs them.
 	asked []stop.Asked
 	// stopBudget is the setting that refused a call of this cycle.
 	stopBudget string

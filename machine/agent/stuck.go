@@ -39,15 +39,22 @@ func (m *Machine) circling(c *call) (event.Stuck, bool) {
 	if !m.repetition.Warned() || c.result != nil || c.attempt > 0 || c.verdict != nil || c.resolved.Polling {
 		return event.Stuck{}, false
 	}
-	m.asked = m.asked[:0]
-	for _, other := range m.calls[:c.index+1] {
-		if !other.resolved.Polling {
-			m.asked = append(m.asked, stop.Asked{Tool: other.ref.Name, Digest: other.own, Works: stop.Works(other.resolved.Facts)})
-		}
+	if len(m.asked) == 0 {
+		m.listAsked()
 	}
-	d, ok := m.repetition.Blocked(m.asked)
+	d, ok := m.repetition.Blocked(m.asked[:c.asked])
 	d.CallID = c.ref.CallID
 	return d, ok
+}
+
+// listAsked lists the calls of the answer for the watch for repetition.
+func (m *Machine) listAsked() {
+	for _, c := range m.calls {
+		if !c.resolved.Polling {
+			m.asked = append(m.asked, stop.Asked{Tool: c.ref.Name, Digest: c.own, Works: stop.Works(c.resolved.Facts)})
+		}
+		c.asked = len(m.asked)
+	}
 }
 
 // block keeps a call from running: the decision first, then its result.
