@@ -93,7 +93,7 @@ var escapes = []struct {
 	{name: "load a program into the kernel", command: `"$SELF" attack bpf`},
 	{name: "open a file by its handle", command: `"$SELF" attack handle`},
 
-	{name: "start too many processes", command: `for i in $(seq 150); do sleep 60 & done; sleep 5`},
+	{name: "start too many processes", command: `for i in $(seq 150); do sleep 60 & all="$all $!"; done; sleep 5; kill $all`},
 	{name: "use too much memory", command: `"$SELF" attack memory 400`},
 }
 
