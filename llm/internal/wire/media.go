@@ -9,6 +9,7 @@ import (
 	"image/jpeg"
 	"image/png"
 	"io"
+	"mime"
 	"net/http"
 	"slices"
 	"strings"
@@ -77,10 +78,14 @@ func imageType(m *llm.Media) string {
 	if seen := http.DetectContentType(m.Data); strings.HasPrefix(seen, "image/") {
 		return seen
 	}
-	if m.MediaType == "image/jpg" {
+	said := m.MediaType
+	if plain, _, err := mime.ParseMediaType(said); err == nil {
+		said = plain // in small letters, and without parameters
+	}
+	if said == "image/jpg" {
 		return "image/jpeg"
 	}
-	return m.MediaType
+	return said
 }
 
 // longSide is the larger of an image's measures in pixels, 0 where it is not known.

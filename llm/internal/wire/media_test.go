@@ -32,6 +32,7 @@ func TestAnImageIsShownUnderItsOwnTypeOrNamedInWords(t *testing.T) {
 		"as it is":             {llm.Media{MediaType: "image/png", Data: picture(100, 3, pngOf)}, "image/png", ""},
 		"under another's type": {llm.Media{MediaType: "image/png", Data: picture(9, 9, jpegOf)}, "image/jpeg", ""},
 		"by its short name":    {llm.Media{MediaType: "image/jpg", URL: "https://example.com/a"}, "image/jpeg", ""},
+		"in capitals":          {llm.Media{MediaType: "image/PNG; q=1", URL: "https://example.com/a"}, "image/png", ""},
 		"of unknown bytes":     {llm.Media{MediaType: "image/png", Data: []byte("png")}, "image/png", ""},
 		"no image":             {llm.Media{MediaType: "application/pdf", Data: []byte("%PDF-")}, "application/pdf", ""},
 		"of another type":      {llm.Media{MediaType: "image/tiff", Name: "a.tif", Data: []byte("II*\x00")}, "", `the image "a.tif" cannot be shown to this model: it is of type "image/tiff"`},
