@@ -50,7 +50,7 @@ func (m *Machine) applyCycleStart(d event.CycleStart) error {
 	}
 	m.cycle, m.spent.Cycles, m.phase = d.Cycle, d.Cycle, phaseModel
 	m.response, m.calls, m.stuck, m.answer.checked = nil, m.calls[:0], nil, nil
-	m.standing = standing{touched: m.standing.touched[:0], moved: m.standing.moved[:0]}
+	m.standing = standing{touched: m.standing.touched[:0], moved: m.standing.moved[:0], behind: m.standing.behind[:0]}
 	m.forgetSummary()
 	m.compaction.hooks = compactionHooks{}
 	m.model.begin()

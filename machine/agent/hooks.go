@@ -80,10 +80,11 @@ func (h *hooks) heard(c *Config, d *event.HookResult, tool string) bool {
 	return true
 }
 
-// runHook asks for a hook to be heard, unless enough are. What it is about is
-// filled by change.
+// runHook asks for a hook to be heard. What it is about is filled by change. No
+// more are heard at once than calls may run at once: an answer of a hundred
+// calls must not start a hundred programs.
 func (m *Machine) runHook(h *Hook, change func(*machine.RunHook)) {
-	if m.hearsAll() {
+	if limit := m.cfg.Limits.MaxParallelTools; limit > 0 && m.hearing() >= limit {
 		return
 	}
 	a := machine.RunHook{
@@ -99,21 +100,15 @@ func (m *Machine) runHook(h *Hook, change func(*machine.RunHook)) {
 	m.actions = append(m.actions, a)
 }
 
-// hearsAll says that as many hooks are asked for as may be heard at once, which
-// are no more than calls may run at once: an answer of a hundred calls must not
-// start a hundred programs.
-func (m *Machine) hearsAll() bool {
-	limit := m.cfg.Limits.MaxParallelTools
-	if limit <= 0 {
-		return false
-	}
+// hearing counts the hooks that are asked for.
+func (m *Machine) hearing() int {
 	n := 0
 	for _, a := range m.actions {
 		if _, ok := a.(machine.RunHook); ok {
 			n++
 		}
 	}
-	return n >= limit
+	return n
 }
 
 // applyHook folds what followed from a hook. What comes too late, or a second

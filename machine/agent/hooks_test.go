@@ -539,3 +539,15 @@ func TestARewriteDoesNotHideThatTheModelGoesInCircles(t *testing.T) {
 	}
 	p.check()
 }
+
+// A journal of an older version says the same: what waits for no hook is decided
+// beside those calls that do, however many may be heard at once.
+func TestACallThatNoHookIsAboutIsDecidedWhileOthersWaitForTheirs(t *testing.T) {
+	cfg := agent.Config{Hooks: []agent.Hook{gate(event.HookBeforeTool, "guard", "put")}}
+	cfg.Limits.MaxParallelTools = 1
+	p := newPlay(t, cfg)
+	p.answer(asks("", "put a", "put b", "get c"))
+	if d, ok := p.last(event.TypePolicyDecision).(event.PolicyDecision); !ok || d.CallID != "c1.3" || len(p.hooks) != 1 {
+		t.Errorf("decided %+v while %d hooks are heard", d, len(p.hooks))
+	}
+}

@@ -71,6 +71,9 @@ type standing struct {
 	among  circumstances
 	until  *time.Time
 	moved  []*call
+	// behind are those of the calls that were looked at which wait for a hook's
+	// turn, in call order.
+	behind []*call
 }
 
 // circumstances are what a call's next step depends on beside the call itself, as
@@ -141,7 +144,8 @@ func (m *Machine) recount(data event.Data) {
 	s.touched = s.touched[:0]
 }
 
-// gather brings the calls that moved into call order.
+// gather brings the calls that moved, and those whose turn a hook's may be, into
+// call order.
 func (m *Machine) gather() {
 	s := &m.standing
 	if s.until != nil && !m.last.Before(*s.until) {
@@ -150,33 +154,54 @@ func (m *Machine) gather() {
 	if now := m.circumstances(); s.among != now {
 		s.looked, s.among = 0, now
 	}
-	slices.SortFunc(s.moved, func(a, b *call) int { return cmp.Compare(a.index, b.index) })
-	s.moved = slices.Compact(s.moved)
-	for n := len(s.moved); n > 0 && s.moved[n-1].index >= s.looked; n-- {
-		s.moved = s.moved[:n-1]
+	if s.looked == 0 {
+		s.moved, s.behind = s.moved[:0], s.behind[:0]
+		return
 	}
+	for turns := m.cfg.Limits.MaxParallelTools; turns > 0 && len(s.behind) > 0; s.behind = s.behind[1:] {
+		if c := s.behind[0]; c.awaitsHook() {
+			s.moved = append(s.moved, c)
+			turns--
+		}
+	}
+	slices.SortFunc(s.moved, byIndex)
+	s.moved = slices.Compact(s.moved)
 }
 
+// awaitsHook says that a hook is to be heard before anything is decided about the
+// call.
+func (c *call) awaitsHook() bool {
+	return c.result == nil && c.verdict == nil && c.hooks.before.due != nil
+}
+
+func byIndex(a, b *call) int { return cmp.Compare(a.index, b.index) }
+
 // toDecide are the calls that may have a step before them, in call order. What is
-// due for a call, or waits for another attempt, is looked at each time. Where the
-// loop breaks, the calls from there on are still to be looked at.
+// due for a call, or waits for another attempt, is looked at each time.
 func (m *Machine) toDecide() iter.Seq[*call] {
 	return func(yield func(*call) bool) {
 		m.gather()
 		s := &m.standing
 		moved, others := s.moved, m.calls[s.looked:]
 		s.moved, s.looked = s.moved[:0], len(m.calls)
+		waiting := len(s.behind)
 		for _, calls := range [...][]*call{moved, others} {
 			for _, c := range calls {
 				due := len(m.actions)
 				if !yield(c) {
-					s.looked = c.index
 					return
 				}
-				if len(m.actions) > due || c.retry.due() {
+				switch {
+				case len(m.actions) > due || c.retry.due():
 					s.moved = append(s.moved, c)
+				case c.awaitsHook():
+					s.behind = append(s.behind, c)
 				}
 			}
+		}
+		if waiting > 0 && len(s.behind) > waiting {
+			slices.SortFunc(s.behind, byIndex)
+			s.behind = slices.Compact(s.behind)
 		}
 	}
 }

@@ -82,7 +82,6 @@ func (m *Machine) resolve() bool {
 func (m *Machine) nextSteps() (held string) {
 	kind, why := m.unfit()
 	spent, late := m.granted(), m.outOfTime()
-calls:
 	for c := range m.toDecide() {
 		stuck, circling := m.circling(c)
 		switch {
@@ -105,8 +104,6 @@ calls:
 			m.block(c, stuck)
 		case c.resolved.Problem != nil:
 			m.record(m.problem(c))
-		case c.verdict == nil && c.hooks.before.due != nil && m.hearsAll():
-			break calls // nothing starts before all hooks have been heard
 		case c.verdict == nil && m.beforeTool(c):
 		case c.verdict == nil:
 			v := m.judge(c)
