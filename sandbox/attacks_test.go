@@ -35,6 +35,8 @@ var attacks = map[string]func(args []string) error{
 	"handle":       systemCall(unix.SYS_OPEN_BY_HANDLE_AT, ^uintptr(0), 0, 0),
 	"open-for-ptr": openMemory,
 	"files":        strangeFiles,
+	"call":         call,
+	"openat2":      openHow,
 	"get":          get,
 	"tunnel":       tunnel,
 	"visit":        visit,
@@ -75,6 +77,38 @@ func udp(args []string) error {
 	}
 	_, err = c.Read(make([]byte, 16))
 	return err
+}
+
+// call makes a system call of a number with the arguments that the words say.
+func call(words []string) error {
+	free, err := os.Open("free")
+	if err != nil {
+		return err
+	}
+	defer free.Close()
+	here := unix.AT_FDCWD
+	path := func(name string) uintptr { return uintptr(unsafe.Pointer(&append([]byte(name), 0)[0])) }
+	known := map[string]uintptr{
+		"here": uintptr(here), "opened": free.Fd(), "free": path("free"), "new": path("new"), "dir": path("."), "mode": unix.S_IFREG | unix.S_ISUID | 0o755,
+	}
+	var args [5]uintptr
+	for i, w := range words {
+		n, err := strconv.Atoi(w)
+		if args[i] = uintptr(n); err != nil {
+			args[i] = known[w]
+		}
+	}
+	_, _, errno := unix.Syscall6(args[0], args[1], args[2], args[3], args[4], 0, 0)
+	return orNil(errno)
+}
+
+// openHow makes a file whose mode no filter sees.
+func openHow([]string) error {
+	fd, err := unix.Openat2(unix.AT_FDCWD, "new", &unix.OpenHow{Flags: unix.O_CREAT | unix.O_WRONLY, Mode: unix.S_ISUID | 0o755})
+	if err != nil {
+		return err
+	}
+	return unix.Close(fd)
 }
 
 // limit bounds what another process may use.

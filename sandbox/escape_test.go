@@ -23,14 +23,19 @@ import (
 // both are the tiers that hold something.
 var both = []sandbox.Tier{sandbox.Bubblewrap, sandbox.Landlock}
 
-// escapes are attempts to reach what a command shall not reach. A command
+// neither says of an attempt that no tier holds it.
+var neither = []sandbox.Tier{sandbox.None}
+
+// escape is an attempt to reach what a command shall not reach. Its command
 // exits with 0 when it got there, as all do without a sandbox.
-var escapes = []struct {
+type escape struct {
 	name, command string
 	// holds are the tiers that hold it; both where that says nothing. The
 	// others do not, and docs/architecture.md says so.
 	holds []sandbox.Tier
-}{
+}
+
+var escapes = append([]escape{
 	{name: "write outside the workspace", command: `echo x > "$OUT/new"`},
 	{name: "write outside by ..", command: `echo x > "sub/../../outside/new"`},
 	{name: "write outside by a link", command: `ln -sf "$OUT" link && echo x > link/new`},
@@ -93,9 +98,21 @@ var escapes = []struct {
 	{name: "load a program into the kernel", command: `"$SELF" attack bpf`},
 	{name: "open a file by its handle", command: `"$SELF" attack handle`},
 
+	{name: "make a program run as its owner", command: `cd open && chmod u+s free`},
+	{name: "install a program that runs as its owner", command: `cd open && install -m 4755 free new`},
+	{name: "copy a program that runs as its owner", command: `cd open && cp -p "$OUT/setuid" new && test -u new`},
+	{name: "set a program's owner to run as by fchmod", command: fmt.Sprintf(`cd open && "$SELF" attack call %d opened mode && test -u free`, unix.SYS_FCHMOD)},
+	{name: "set a program's owner to run as by fchmodat", command: fmt.Sprintf(`cd open && "$SELF" attack call %d here free mode && test -u free`, unix.SYS_FCHMODAT)},
+	{name: "set a program's owner to run as by fchmodat2", command: fmt.Sprintf(`cd open && "$SELF" attack call %d here free mode 0 && test -u free || chmod u+s free`, unix.SYS_FCHMODAT2)}, // chmod, before Linux 6.6
+	{name: "make a program that runs as its owner by mknodat", command: fmt.Sprintf(`cd open && "$SELF" attack call %d here new mode 0 && test -u new`, unix.SYS_MKNODAT)},
+	{name: "make a program that runs as its owner by openat", command: fmt.Sprintf(`cd open && "$SELF" attack call %d here new %d mode && test -u new`, unix.SYS_OPENAT, unix.O_CREAT)},
+	{name: "make a program that runs as its owner without a name", command: fmt.Sprintf(`cd open && "$SELF" attack call %d here dir %d mode`, unix.SYS_OPENAT, unix.O_TMPFILE|unix.O_WRONLY)},
+	{name: "make a program that runs as its owner by openat2", command: `cd open && "$SELF" attack openat2 && test -u new`, holds: neither},
+	{name: "make a program run as its group", command: `cd open && chmod g+s free && test -g free`, holds: neither},
+
 	{name: "start too many processes", command: `for i in $(seq 150); do sleep 60 & all="$all $!"; done; sleep 5; kill $all`},
 	{name: "use too much memory", command: `"$SELF" attack memory 400`},
-}
+}, escapesHere...)
 
 // field is what there is to reach.
 type field struct {
@@ -148,10 +165,10 @@ func newField(t *testing.T) field {
 	}
 	f := field{workspace: dir("work")}
 	outside, house := dir("outside"), dir("house")
-	for _, name := range []string{"work/sub", "work/deep/down", "work/soon", "work/other", "work/.git", "work/.pawl", "house/.ssh", "outside/spare"} {
+	for _, name := range []string{"work/sub", "work/deep/down", "work/soon", "work/other", "work/open", "work/.git", "work/.pawl", "house/.ssh", "outside/spare"} {
 		dir(name)
 	}
-	for _, name := range []string{"work/free", "work/.git/config", "work/sub/key.pem", "work/deep/down/key.pem", "work/.pawl/journal.db", "outside/file", "outside/journal.db", "house/.ssh/id", "house/diary"} {
+	for _, name := range []string{"work/free", "work/open/free", "work/.git/config", "work/sub/key.pem", "work/deep/down/key.pem", "work/.pawl/journal.db", "outside/file", "outside/journal.db", "house/.ssh/id", "house/diary"} {
 		if err := os.WriteFile(filepath.Join(root, name), []byte("here\n"), 0o644); err != nil {
 			t.Fatal(err)
 		}
@@ -170,6 +187,13 @@ func newField(t *testing.T) field {
 		if err := exec.Command("cp", exe, self).Run(); err != nil {
 			t.Fatal(err)
 		}
+	}
+	setuid := filepath.Join(outside, "setuid")
+	if err := os.WriteFile(setuid, nil, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(setuid, os.ModeSetuid|0o755); err != nil {
+		t.Fatal(err)
 	}
 	inherited(t, filepath.Join(outside, "file"))
 	abstract := fmt.Sprintf("@pawl-%d-%s", os.Getpid(), filepath.Base(root))
@@ -371,5 +395,31 @@ func TestWhatATierHolds(t *testing.T) {
 				})
 			}
 		})
+	}
+}
+
+// TestModesThatGiveNoRightsAreGiven tries in each tier what looks like making a
+// program that runs as its owner, and is not.
+func TestModesThatGiveNoRightsAreGiven(t *testing.T) {
+	opens := func(path string, flags int) string {
+		return fmt.Sprintf(`"$SELF" attack call %d here %s %d mode`, unix.SYS_OPENAT, path, flags)
+	}
+	for name, command := range map[string]string{
+		"a program":                         `install -m 755 free new && cp -p new new2 && chmod -R u=rwX,go=rX .`,
+		"a directory for everybody":         `mkdir new && chmod 1777 new && install -d -m 755 new2`,
+		"a directory of a group":            `mkdir new && chmod 2775 new && cp -a new new2 && tar -cf t.tar new && rm -r new && tar -xpf t.tar && test -g new`,
+		"a file that is opened, not made":   opens("free", unix.O_RDWR),
+		"a directory that is opened":        opens("dir", unix.O_DIRECTORY),
+		"a directory with a program's mode": fmt.Sprintf(`"$SELF" attack call %d here new mode && test ! -u new`, unix.SYS_MKDIRAT),
+		"a repository that a group shares":  `mkdir new && cd new && git init -q --shared`,
+	} {
+		for _, tier := range both {
+			t.Run(name+" in "+string(tier), func(t *testing.T) {
+				f := newField(t)
+				if got := run(t, open(t, tier, f.policy), f.command("cd open && "+command)); got.Code != 0 || got.Signal != 0 {
+					t.Errorf("it ended with %+v", got)
+				}
+			})
+		}
 	}
 }

@@ -7,4 +7,7 @@ const (
 	foreignCalls = 0
 )
 
-var deniedHere []uint32
+var (
+	deniedHere   []uint32
+	withModeHere []modeCall
+)

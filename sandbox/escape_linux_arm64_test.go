@@ -1,0 +1,3 @@
+package sandbox_test
+
+var escapesHere []escape
