@@ -109,8 +109,8 @@ func (r Rule) covers(c event.Command) bool {
 }
 
 // forbids says that a command may be one that the rule is about: under a path
-// to the program, with options before its subcommand, with further words behind
-// it, or with words that are computed when it runs or too long to be kept.
+// to the program, with options between its words, with further words behind it,
+// or with words that are computed when it runs or too long to be kept.
 func (r Rule) forbids(c event.Command) bool {
 	if len(c.Words) == 0 {
 		return false
@@ -123,10 +123,13 @@ func (r Rule) forbids(c event.Command) bool {
 	if len(pattern) > 0 && starsBelow(pattern[0]) && !strings.Contains(words[0], "/") && !computed(words[0]) && !strings.HasSuffix(words[0], event.WordCut) {
 		return false // its name alone would fit, as that of any program might
 	}
-	if n := len(pattern); n == 0 || pattern[n-1] != "*" {
-		pattern = append(pattern, "*")
+	if n := len(pattern); n > 1 && pattern[n-1] == "*" {
+		pattern = pattern[:n-1]
 	}
-	pattern[0], words[0] = path.Base(pattern[0]), path.Base(words[0])
+	if len(pattern) > 0 {
+		pattern[0] = path.Base(pattern[0])
+	}
+	words[0] = path.Base(words[0])
 	if sub, ok := strings.CutPrefix(words[0], "git-"); ok && forbids(pattern, slices.Concat([]string{"git", sub}, words[1:]), may) {
 		return true // how git starts its own commands
 	}
@@ -140,16 +143,21 @@ func starsBelow(pattern string) bool {
 	return dir != "" && !strings.ContainsAny(dir[:1], "/~*") && strings.Contains(name, "*")
 }
 
+// forbids says that a command may begin as a pattern does, with options anywhere
+// between its words. Which options take the next word for a value is the program's
+// affair, so behind one any word may be the next of the pattern.
 func forbids(pattern, words []string, may func(pattern, word string) bool) bool {
-	if fits(pattern, words, may) {
-		return true
-	}
-	for i := 1; len(words) > 1 && strings.HasPrefix(words[1], "-") && i < len(words); i++ {
-		if fits(pattern, slices.Concat(words[:1], words[i:]), may) {
-			return true
+	reached := make([]bool, len(words)+1)
+	reached[0] = true
+	for _, p := range pattern {
+		next, after := make([]bool, len(words)+1), false
+		for at, word := range words {
+			after = after || reached[at] && strings.HasPrefix(word, "-")
+			next[at+1] = (after || reached[at]) && may(p, word)
 		}
+		reached = next
 	}
-	return false
+	return slices.Contains(reached, true)
 }
 
 // mayGoOn says that a word which was cut may be one that fits.

@@ -95,6 +95,8 @@ func TestARuleThatForbidsSpeaksWhereverTheCallMayBeWhatItIsAbout(t *testing.T) {
 		{"a program that is in none of the workspace", policy.Rule{Tool: "*", Command: "./bin/*"}, line(looks("ls")), false},
 		{"such a one with a word that is computed", policy.Rule{Tool: "*", Command: "./bin/d*"}, line(computed("date", "$x")), false},
 		{"any program of a directory that commands are looked up in", policy.Rule{Tool: "*", Command: "/opt/bin/*"}, line(command("x")), true},
+		{"behind options of a subcommand", policy.Rule{Tool: "*", Command: "docker compose down"}, line(command("docker", "--debug", "compose", "-f", "all.yaml", "down", "-v")), true},
+		{"another that names it behind its own", policy.Rule{Tool: "*", Command: "docker compose down"}, line(command("docker", "compose", "logs", "-f", "down")), false},
 		{"another behind options", push, line(command("git", "-C", ".", "status")), false},
 		{"the word elsewhere", push, line(command("git", "log", "push")), false},
 		{"a word that is computed", push, line(computed("git", "$x")), true},
