@@ -55,17 +55,31 @@ func (d *driver) observeModel(ctx context.Context, a machine.CallModel, call fun
 
 // observeTool runs the tool inside the engine's observers.
 func (d *driver) observeTool(ctx context.Context, a machine.RunTool, call func(context.Context) (tool.Result, error)) (tool.Result, error) {
-	c := ToolCall{Run: d.run, CallID: a.CallID, Attempt: a.Attempt, Tool: a.Tool}
-	if len(d.engine.opts.Observers) > 0 {
-		call = once(call)
+	if len(d.engine.opts.Observers) == 0 {
+		return call(ctx)
 	}
+	c := ToolCall{Run: d.run, CallID: a.CallID, Attempt: a.Attempt, Tool: a.Tool}
+	made := call
+	var recorded atomic.Bool // which is no failure to observers
+	call = once(func(ctx context.Context) (tool.Result, error) {
+		r, err := made(ctx)
+		if errors.Is(err, errRecorded) {
+			recorded.Store(true)
+			err = nil
+		}
+		return r, err
+	})
 	for i := len(d.engine.opts.Observers) - 1; i >= 0; i-- {
 		if wrap := d.engine.opts.Observers[i].Tool; wrap != nil {
 			next := call
 			call = func(ctx context.Context) (tool.Result, error) { return wrap(ctx, c, next) }
 		}
 	}
-	return call(ctx)
+	r, err := call(ctx)
+	if err == nil && recorded.Load() {
+		err = errRecorded
+	}
+	return r, err
 }
 
 // errAgain is what an observer gets that hands a call on a second time.

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/pawlrun/pawl/event"
@@ -67,13 +66,8 @@ func (d *driver) runTool(work context.Context, a machine.RunTool) {
 	ctx, cancel := d.until(work, timeout)
 	args := bytes.Clone(a.Args) // a tool may write into them; the conversation has its own
 	start := d.clock.awake()
-	var recorded atomic.Bool
 	settle := func(ctx context.Context, r tool.Result, err error) []event.Data {
-		given := a
-		if recorded.Load() {
-			given.Labels = event.Labels{}
-		}
-		e := d.toolResult(ctx, given, r, err, timeout)
+		e := d.toolResult(ctx, a, r, err, timeout)
 		e.DurationMs = d.clock.awake().Sub(start).Milliseconds()
 		return []event.Data{d.blobs.detach(settledAttempt(ctx, a, e, err))}
 	}
@@ -93,16 +87,11 @@ func (d *driver) runTool(work context.Context, a machine.RunTool) {
 			}
 			r, err := guard(func() (tool.Result, error) {
 				return d.observeTool(ctx, a, func(ctx context.Context) (tool.Result, error) {
-					r, err := t.Run(ctx, tool.Call{
+					return t.Run(ctx, tool.Call{
 						ID: a.CallID, Key: a.Key, Attempt: a.Attempt, Spent: a.Spent, Args: args, Facts: a.Facts,
 						MaxResultChars: max(a.MaxResultChars, 0), Results: &d.blobs, Sandbox: a.Sandbox,
 						Redact: d.redactText,
 					})
-					if errors.Is(err, errRecorded) {
-						recorded.Store(true)
-						err = nil // it is no failure to observers
-					}
-					return r, err
 				})
 			}, toolPanic)
 			return d.withTree(ctx, &t, a, settle(ctx, r, err))
@@ -126,7 +115,10 @@ func (d *driver) toolResult(ctx context.Context, a machine.RunTool, r tool.Resul
 	}
 	// Before anything is cut, or half of a secret could be left.
 	r.Output = d.redactText(r.Output)
-	came := true
+	came := !errors.Is(err, errRecorded)
+	if !came {
+		err = nil
+	}
 	if left != "" {
 		r.Output = strings.TrimLeft(r.Output+"\n\n"+left, "\n")
 		e.Truncated = true
