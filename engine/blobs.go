@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/pawlrun/pawl/event"
@@ -177,8 +178,8 @@ func (b *blobs) begin(ctx context.Context, started event.RunStarted) (event.Data
 	if err != nil {
 		return nil, err
 	}
-	if whole, ok := data.(event.RunStarted); ok {
-		if err := sendable(mediaOf(whole.Input)); err != nil {
+	if whole, ok := data.(event.RunStarted); ok && whole.Input != nil {
+		if err := sendable(slices.Collect(whole.Input.Parts.Media())); err != nil {
 			return nil, err
 		}
 	}
@@ -239,18 +240,9 @@ func complete(messages, before []*llm.Message) error {
 		if i < len(before) && m == before[i] {
 			continue
 		}
-		for _, p := range m.Parts {
-			switch p := p.(type) {
-			case llm.Media:
-				if p.Blob != "" && len(p.Data) == 0 {
-					return hollow(p)
-				}
-			case llm.ToolResult:
-				for i := range p.Media {
-					if f := &p.Media[i]; f.Blob != "" && len(f.Data) == 0 {
-						return hollow(*f)
-					}
-				}
+		for f := range m.Parts.Media() {
+			if f.Blob != "" && len(f.Data) == 0 {
+				return hollow(f)
 			}
 		}
 	}

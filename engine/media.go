@@ -48,16 +48,3 @@ func sendable(media []llm.Media) error {
 	}
 	return nil
 }
-
-// mediaOf are the images and files of a message.
-func mediaOf(m *llm.Message) (all []llm.Media) {
-	if m == nil {
-		return nil
-	}
-	for _, p := range m.Parts {
-		if f, ok := p.(llm.Media); ok {
-			all = append(all, f)
-		}
-	}
-	return all
-}

@@ -1,7 +1,6 @@
 package launch
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -79,8 +78,16 @@ func Readable(m machine.Machine, files []llm.Media, o Options) error {
 	if !ok {
 		return nil
 	}
-	names, resolver := modelsOf(a.Config().Targets), o.resolver("")
-	return cmp.Or(readable(names, files, resolver), shown(names, files, resolver))
+	return taken(modelsOf(a.Config().Targets), nil, files, o.resolver(""))
+}
+
+// taken refuses files that a model of the chain is known not to take: those that a
+// conversation has, and new ones.
+func taken(names []string, had, given []llm.Media, resolver *models.Resolver) error {
+	if err := readable(names, slices.Concat(had, given), resolver); err != nil {
+		return err
+	}
+	return shown(names, given, resolver)
 }
 
 // readable refuses files that a model of the chain is known not to take.
@@ -124,14 +131,7 @@ func shown(names []string, files []llm.Media, resolver *models.Resolver) error {
 // filesOf are the images and files of a conversation.
 func filesOf(messages []*llm.Message) (files []llm.Media) {
 	for _, m := range messages {
-		for _, p := range m.Parts {
-			switch p := p.(type) {
-			case llm.Media:
-				files = append(files, p)
-			case llm.ToolResult:
-				files = append(files, p.Media...)
-			}
-		}
+		files = slices.AppendSeq(files, m.Parts.Media())
 	}
 	return files
 }

@@ -60,8 +60,7 @@ func Continue(ctx context.Context, store journal.Store, run, input string, o Opt
 	}
 	o = o.pinned(started)
 	resolver := o.resolver(a.Dir)
-	files := slices.Concat(filesOf(conversation), o.Attachments)
-	if err := cmp.Or(readable(modelsOf(cfg.Targets), files, resolver), shown(modelsOf(cfg.Targets), o.Attachments, resolver)); err != nil {
+	if err := taken(modelsOf(cfg.Targets), filesOf(conversation), o.Attachments, resolver); err != nil {
 		return fail(err)
 	}
 	// What is protected, and what hooks run, are files of the workspace as it is now.

@@ -139,7 +139,7 @@ func prepare(a *spec.Agent, source string, text []byte, input string, o Options)
 		return fail(err)
 	}
 	for _, t := range targets {
-		if err := cmp.Or(readable([]string{t.Model}, o.Attachments, resolver), shown([]string{t.Model}, o.Attachments, resolver)); err != nil {
+		if err := taken([]string{t.Model}, nil, o.Attachments, resolver); err != nil {
 			return fail(err)
 		}
 	}

@@ -3,6 +3,7 @@ package llm
 import (
 	"encoding/json"
 	"fmt"
+	"iter"
 	"strings"
 )
 
@@ -43,6 +44,26 @@ func (p Parts) ToolCalls() []ToolCall {
 		}
 	}
 	return calls
+}
+
+// Media are the images and files, those in the results of calls too.
+func (p Parts) Media() iter.Seq[Media] {
+	return func(yield func(Media) bool) {
+		for _, part := range p {
+			switch part := part.(type) {
+			case Media:
+				if !yield(part) {
+					return
+				}
+			case ToolResult:
+				for _, m := range part.Media {
+					if !yield(m) {
+						return
+					}
+				}
+			}
+		}
+	}
 }
 
 // MarshalJSON writes each part with its kind as the first member.

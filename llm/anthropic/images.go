@@ -30,20 +30,10 @@ func (m *Model) Shows(f *llm.Media) error { return images(1).Refused(f) }
 
 // countImages counts the images of a request.
 func countImages(messages []*llm.Message) (n int) {
-	isImage := func(m llm.Media) bool { return strings.HasPrefix(m.MediaType, "image/") }
 	for _, m := range messages {
-		for _, p := range m.Parts {
-			switch p := p.(type) {
-			case llm.Media:
-				if isImage(p) {
-					n++
-				}
-			case llm.ToolResult:
-				for _, f := range p.Media {
-					if isImage(f) {
-						n++
-					}
-				}
+		for f := range m.Parts.Media() {
+			if strings.HasPrefix(f.MediaType, "image/") {
+				n++
 			}
 		}
 	}
