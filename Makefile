@@ -5,10 +5,15 @@ TOOL := $(GO) tool -modfile=tools/go.mod
 EXAMPLE := examples/fix-the-test
 FUZZTIME ?= 15s
 RUNS ?= 5
+VERSION ?= $(shell git describe --tags --always --dirty)
+SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct)
+DIST ?= dist
+TARGETS := linux_amd64 linux_arm64 darwin_amd64 darwin_arm64
 
-.PHONY: run test test-long fuzz bench lint cross build docs
+.PHONY: run test test-commands test-long fuzz bench lint cross build docs recording release
 
 build:
+	@test -e bin/pawl || echo "Building bin/pawl. The first time, its modules are downloaded and compiled: one to three minutes."
 	@mkdir -p bin
 	$(GO) build -trimpath -ldflags="-s -w" -o bin/pawl ./cmd/pawl
 
@@ -16,23 +21,25 @@ run: build
 	@rm -rf bin/example; cp -r $(EXAMPLE)/project bin/example
 	bin/pawl --journal bin/journal.db run $(EXAMPLE)/agent.yaml "Make the tests pass." --workspace bin/example --approve all
 
-# Prints a line per package and per fixture gate; the whole log is in bin. A test
-# says what is wrong before its line FAIL, so both sides of it are shown.
+# Prints a line per package and fixture gate, what failed tests said, and every
+# skip with its reason. The whole log is in bin.
 define tests
 	@mkdir -p bin
-	@$(1) >bin/test.log 2>&1; status=$$?; \
-		grep -E '^(ok|FAIL|panic:)|^ *--- FAIL|gate .* passed' bin/test.log; \
-		if [ $$status -ne 0 ]; then echo "--- what failed:"; grep -nE -B25 -A25 '^ *--- FAIL|^panic:|\[build failed\]|DATA RACE' bin/test.log | head -300; fi; \
-		exit $$status
+	@$(GO) build -o bin/testreport ./internal/testreport
+	@$(1) 2>&1 | bin/testreport -log bin/test.log
 endef
 
 test: lint
-	$(call tests,$(GO) test -v ./...)
+	$(call tests,$(GO) test -json -timeout 20m ./...)
+
+# The packages that start commands, which is where sandbox tiers differ.
+test-commands:
+	$(call tests,$(GO) test -json -count=1 -timeout 20m . ./cmd/pawl ./internal/crash ./launch ./sandbox ./tool/shell)
 
 # Kills of the real process, thousands of simulated crashes, races, fuzzing.
 test-long: cross fuzz
-	$(call tests,PAWL_LONG=1 $(GO) test -v -timeout 20m ./...)
-	$(call tests,$(GO) test -v -race -timeout 20m ./engine ./journal/... ./machine/... ./tool/... ./llm/... ./internal/simulate)
+	$(call tests,PAWL_LONG=1 $(GO) test -json -timeout 20m ./...)
+	$(call tests,$(GO) test -json -race -timeout 20m ./engine ./journal/... ./machine/... ./tool/... ./llm/... ./internal/simulate)
 
 # Before Go 1.27 the end of -fuzztime is at times reported as a failure (go.dev/issue/75804);
 # a real one names the input that it wrote.
@@ -52,11 +59,12 @@ fuzz:
 # the other: runs that follow each other see the same moment of the disk.
 bench:
 	{ for run in $$(seq $(RUNS)); do \
-			$(GO) test -run '^$$' -bench . -skip ThousandRuns -benchtime 7x -timeout 30m ./internal/loopbench; \
+			$(GO) test -run '^$$' -bench . -skip 'ThousandRuns|TenThousand' -benchtime 7x -timeout 30m ./internal/loopbench; \
+			$(GO) test -run '^$$' -bench TenThousand -benchtime 1x -timeout 30m ./internal/loopbench; \
 			$(GO) test -run '^$$' -bench ThousandRuns -benchtime 2x -timeout 30m ./internal/loopbench; \
 			$(GO) test -run '^$$' -bench . -benchmem -timeout 30m ./journal/sqlite; \
 		done; \
-		$(GO) test -run '^$$' -bench . -benchmem -timeout 30m ./llm/... ./engine; \
+		$(GO) test -run '^$$' -bench . -benchmem -timeout 30m ./llm/... ./follow; \
 		cd internal/sdkbench && $(GO) test -run '^$$' -bench . -benchtime 7x .; } \
 		| $(GO) run ./internal/figures -runs $(RUNS) -write docs/benchmarks.md
 
@@ -74,3 +82,24 @@ cross:
 docs:
 	$(GO) test ./internal/requirements -update
 	$(GO) test ./event -update
+	$(GO) test ./spec -run TestThePage -update
+	$(GO) test ./cmd/pawl -run TestTheRecording -update
+
+# The recording at the top of README.md; make docs writes it there.
+recording: build
+	@PATH="$(CURDIR)/bin:$$PATH" examples/kill-and-resume/record.sh
+
+# Archives for the systems that Pawl builds for, and their checksums. The same
+# sources, Go version and VERSION give the same bytes. Needs GNU tar.
+release: $(TARGETS:%=$(DIST)/pawl_$(VERSION)_%.tar.gz)
+	cd $(DIST) && sha256sum $(notdir $^) >SHA256SUMS
+
+$(DIST)/pawl_$(VERSION)_%.tar.gz: FORCE
+	@rm -rf $(@:.tar.gz=); mkdir -p $(@:.tar.gz=); cp LICENSE README.md $(@:.tar.gz=)
+	CGO_ENABLED=0 GOOS=$(firstword $(subst _, ,$*)) GOARCH=$(lastword $(subst _, ,$*)) $(GO) build -trimpath -buildvcs=false \
+		-ldflags="-s -w -X main.version=$(VERSION)" -o $(@:.tar.gz=)/pawl ./cmd/pawl
+	@tar -C $(DIST) --sort=name --owner=0 --group=0 --numeric-owner --mode=go=rX,u+rw --mtime=@$(SOURCE_DATE_EPOCH) \
+		-cf - $(notdir $(@:.tar.gz=)) | gzip -9n >$@
+	@rm -rf $(@:.tar.gz=)
+
+FORCE:

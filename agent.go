@@ -6,12 +6,15 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/pawlrun/pawl/assembly"
 	"github.com/pawlrun/pawl/budget"
+	"github.com/pawlrun/pawl/compact"
 	"github.com/pawlrun/pawl/engine"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/hook"
@@ -21,132 +24,149 @@ import (
 	"github.com/pawlrun/pawl/secret"
 	"github.com/pawlrun/pawl/stop"
 	"github.com/pawlrun/pawl/tool"
-	"github.com/pawlrun/pawl/tool/result"
 )
 
 // Agent is a model with its instructions, tools and limits. Only Model is
-// required; what is not set has the default that a careful owner would choose.
-// An Agent is a value: it may be copied, changed between runs, and used by any
-// number of runs at once.
+// required; the other fields have safe defaults. An Agent is a value: it may be
+// copied, changed between runs, and used by any number of runs at once.
 type Agent struct {
 	// Name is shown in lists of runs.
 	Name string
-	// Model answers. Fallbacks take over, in order and for the rest of the
-	// run, when it is overloaded or cannot be reached.
+	// Model answers. If it is overloaded or cannot be reached, the Fallbacks are
+	// used, in order and for the rest of the run.
 	Model     Target
 	Fallbacks []Target
-	// System is the text that stands before the conversation.
+	// System is the system prompt.
 	System string
-	// Tools are what the model may ask for. A tool that is named here runs
-	// without asking, unless Approvals names it, it is declared to do what
-	// cannot be taken back ([tool.Tool.Risk]), or the call starts programs without
-	// a sandbox ([event.Facts].Unsandboxed): such a program could decide about
-	// calls in a person's place; see NeverAsk. A run with tools has result.read
-	// too, for results that are too long to be shown whole.
+	// Tools are the tools that the model may call. A tool listed here runs without
+	// asking, except in three cases: Approvals names it, it is declared to do
+	// something that cannot be undone ([tool.Tool.Risk]), or the call starts
+	// programs without a sandbox ([event.Facts].Unsandboxed), because such a
+	// program could approve calls itself; see NeverAsk. A run with tools also has
+	// result.read, for results that are too long to be shown whole.
 	Tools []tool.Tool
 	// Agents are other agents that the model may give a task to; see [AgentTool].
 	Agents []AgentTool
-	// ProviderTools are tools that the provider runs on its side, by its names
-	// ("web_search"). What they did is in the answer; none of it permits a
-	// tool of the program's.
+	// ProviderTools are tools that the provider runs itself, by its names
+	// ("web_search"). Their results are part of the answer. They do not permit any
+	// of the program's own tools.
 	ProviderTools []string
-	// Approvals are the names of tools whose every call a person decides,
-	// through Ask. Without Ask the run parks; see [Run.Approve].
+	// Approvals are the names of tools of which every call needs a person's
+	// approval, through Ask. Without Ask the run parks; see [Run.Approve].
 	Approvals []string
-	// NeverAsk are the names of tools that run without asking even where they
-	// start programs without a sandbox or are declared to do what cannot be taken
-	// back, like those with "tools.approvals: never" in an agent file. What is
-	// protected asks all the same.
+	// NeverAsk are the names of tools that run without asking even if they start
+	// programs without a sandbox or are declared to do something that cannot be
+	// undone, like "tools.approvals: never" in an agent file. Protected paths still
+	// ask.
 	NeverAsk []string
-	// Secrets are values that neither a model nor the journal may see. A tool
-	// that may have one gets it in the place of ${secret:NAME} in its
-	// arguments; wherever a value turns up otherwise, the name stands instead.
+	// Secrets are values that neither a model nor the journal may see. A tool that
+	// may use one receives it in place of ${secret:NAME} in its arguments. Wherever
+	// else a value appears, it is replaced by its name.
 	Secrets []Secret
-	// MaySend are the names of tools that are called without asking even once
-	// untrusted text and private data have met in a run. Of a tool, Labels says
-	// what its results are and whether it can send; see [tool.Tool].
+	// MaySend are the names of tools that are called without asking even when a run
+	// has both untrusted text and private data. [tool.Tool.Labels] declares what a
+	// tool's results contain and whether it can send.
 	MaySend []string
-	// Ask puts a call to a person and waits for the decision; see [Decision]. An
-	// error says that nobody can decide now, and parks the run; a panic rejects
-	// the call. It may be called for several calls at once. Its context ends when
-	// the call has been decided elsewhere, ApproveWithin is over or the run stops;
-	// what it says then decides nothing.
+	// Permissions are rules for the calls of the tools, and paths that are protected.
+	Permissions Permissions
+	// Ask asks a person about a call and waits for the [Decision]. An error means
+	// that no one can decide now, and parks the run; a panic rejects the call. Ask
+	// may be called for several calls at once. Its context ends when the call is
+	// decided elsewhere, when ApproveWithin has passed, or when the run stops; its
+	// answer is then ignored.
 	Ask func(ctx context.Context, a Approval) (Decision, error)
-	// ApproveMode says what happens to calls that need an approval. By default
-	// Ask decides, and without Ask the run parks.
+	// ApproveMode sets what happens to calls that need an approval. By default Ask
+	// decides, and without Ask the run parks.
 	ApproveMode ApproveMode
-	// ApproveWithin is how long a decision may take, 0 for ever, and OnTimeout
-	// what happens when none comes in time: by default the call is rejected. A
-	// decision that comes later is none, also on a run that has parked.
+	// ApproveWithin is the time for a decision; 0 means no limit. OnTimeout sets
+	// what happens when it has passed: by default the call is rejected. A later
+	// decision is ignored, also for a parked run.
 	ApproveWithin time.Duration
 	OnTimeout     OnTimeout
-	// Hooks are heard at their moments of a run, in this order. They make the
-	// way of a call narrower, never wider: Approvals hold whatever a hook says.
+	// Hooks run at their stages of a run, in this order. They can restrict a call
+	// but not permit one: Approvals apply whatever a hook answers.
 	Hooks []Hook
-	// Limits are the run's budgets. A limit that is 0 has its default
-	// (50 cycles, USD 5.00 unless MaxTotalCost is set, one hour, 200 tool
-	// calls); a negative one is none.
+	// Limits are the limits of the run. A limit that is 0 has its default (50
+	// cycles, USD 5.00 unless MaxTotalCost is set, one hour, 200 tool calls); a
+	// negative one removes the limit.
 	Limits Limits
+	// OnBudget sets what reaching a limit means, by the limit's setting
+	// ("max_tool_calls"); by default the run stops.
+	OnBudget map[string]OnBudget
 	// Conditions end the run when a cycle meets one of them; the first that
 	// matches wins.
 	Conditions []Condition
-	// OnLimit says whether reaching the cycle cap counts as well.
+	// OnLimit sets whether reaching the cycle limit counts as a success.
 	OnLimit OnLimit
-	// OnNoToolCall says what an answer without tool calls means; by default it
-	// is the final answer.
+	// OnNoToolCall sets what an answer without tool calls means; by default it is
+	// the final answer.
 	OnNoToolCall OnNoToolCall
+	// NudgeText is what the model is told after such an answer if OnNoToolCall is
+	// "nudge", at most MaxNudges times in a row: 3 by default, without a limit if
+	// negative.
+	NudgeText string
+	MaxNudges int
+	// OnDenied and OnRejected set what a call means that a rule denied or a person
+	// rejected: by default the model is told and the run continues.
+	OnDenied, OnRejected OnRefusedCall
+	// FailureThreshold is the number of calls in a row that may fail before the run
+	// ends: 20 by default, without a limit if negative.
+	FailureThreshold int
+	// Compaction sets when and how a long conversation is made shorter.
+	Compaction Compaction
 	// Dispatch is the order in which the calls of one answer run.
 	Dispatch Dispatch
-	// MaxTokens caps one answer; Temperature is the model's default when nil.
+	// MaxTokens limits the length of one answer. Temperature is the model's default
+	// when nil.
 	MaxTokens   int
 	Temperature *float64
-	// Schema, where set, is the JSON Schema of an object that the final answer
-	// must match; see [SchemaOf] and [State.Decode]. An answer that does not is
-	// fed back with what is wrong with it, and the third of them ends the run
-	// as a repeated failure.
+	// Schema, if set, is the JSON Schema of the object that the final answer must
+	// be; see [SchemaOf] and [State.Decode]. An answer that does not match is
+	// returned to the model with the violations. The third one ends the run as a
+	// repeated failure.
 	Schema json.RawMessage
-	// Cache is what to ask of the providers' prompt caches; by default their
-	// ordinary lifetime.
+	// Cache sets how long the providers' prompt caches keep the run's requests; by
+	// default their ordinary lifetime.
 	Cache llm.Caching
+	// submits says that the result comes by a tool, as that of a step of a workflow.
+	submits bool
 }
 
-// Target is a model: its name ("provider/model"), the client that reaches it,
-// and its price. A nil Price means that it is not known, so that no limit in
-// money can hold: an agent that sets one is refused, and under the default one a
-// run begins with a warning. What costs nothing has a Price of nothing. A Price
-// without a figure for cached tokens takes them for fresh ones.
-type Target struct {
-	Name   string
-	Client llm.Model
-	Price  *llm.Price
-}
-
-// Words of other packages that an embedding program needs.
+// Types of other packages that an embedding program needs.
 type (
-	// Limits are the hard limits of a run.
+	// Target is a model: its name, the client that calls it, and its price.
+	// models.Named returns one by its name.
+	Target = llm.Target
+	// Limits are the limits of a run.
 	Limits = budget.Limits
-	// Condition is one declared way for a run to end.
+	// Condition is a declared condition that ends a run.
 	Condition = stop.Condition
-	// Match is what a tool result must show to meet a condition.
+	// Match is what a tool result must contain to meet a condition.
 	Match = stop.Match
 	// Approval is a call that waits for a decision.
 	Approval = event.ToolPendingApproval
 	// Secret is a value that only tools may see.
 	Secret = secret.Secret
-	// ApproveMode says who answers when a call needs an approval.
+	// ApproveMode says who decides about a call that needs an approval.
 	ApproveMode = agent.ApproveMode
-	// OnTimeout is what becomes of a run when nobody decides in time.
+	// OnTimeout says what happens to a run when a decision does not come in time.
 	OnTimeout = agent.OnTimeout
 	// Outcome is how a run ended.
 	Outcome = event.Outcome
 	// Event is one record of a run, or a live delta.
 	Event = event.Event
-	// OnLimit says what reaching the cycle cap means.
+	// OnLimit says what reaching the cycle limit means.
 	OnLimit = agent.OnLimit
 	// OnNoToolCall says what an answer without tool calls means.
 	OnNoToolCall = agent.OnNoToolCall
 	// Dispatch is the order in which the calls of one answer run.
 	Dispatch = agent.Dispatch
+	// OnBudget says what reaching a limit means.
+	OnBudget = agent.OnBudget
+	// OnRefusedCall says what a denied or rejected call means.
+	OnRefusedCall = agent.OnRefusedCall
+	// Compaction says when and how a conversation is made shorter.
+	Compaction = compact.Settings
 )
 
 // Tool makes a tool from a function; see [tool.New].
@@ -154,8 +174,8 @@ func Tool[A, R any](name, description string, run func(ctx context.Context, args
 	return tool.New(name, description, run)
 }
 
-// InvalidAgentError is one thing that is wrong with an [Agent]. All of them are
-// reported at once, joined.
+// InvalidAgentError is one error in an [Agent]. All errors are reported at
+// once, joined.
 type InvalidAgentError struct {
 	// Field names the field of Agent.
 	Field  string
@@ -165,24 +185,24 @@ type InvalidAgentError struct {
 // Error names the field and what is wrong with it.
 func (e *InvalidAgentError) Error() string { return "pawl: agent: " + e.Field + ": " + e.Reason }
 
-// Validate reports everything that is wrong with the agent, as joined
-// *[InvalidAgentError], without calling anything.
+// Validate reports all errors in the agent, as joined *[InvalidAgentError],
+// without calling anything.
 func (a Agent) Validate() error {
-	_, _, err := a.build()
+	_, err := a.prepare(false)
 	return err
 }
 
-// build gives the configuration that a run pins and the environment that its
-// effects need.
-func (a Agent) build() (agent.Config, engine.Env, error) {
+// prepare gives what all runs of the agent share. child says that another run
+// starts them.
+func (a Agent) prepare(child bool) (*assembly.Prepared, error) {
 	var problems []error
 	report := func(field, format string, args ...any) {
 		problems = append(problems, &InvalidAgentError{Field: field, Reason: fmt.Sprintf(format, args...)})
 	}
 	targets := a.targets()
 	checkTargets(targets, report)
-	offered := a.offers(report)
-	set, err := tool.NewSet(append(secret.Broker(a.tools(), a.Secrets), offered...)...)
+	agents := a.offers(report)
+	set, err := tool.NewSet(append(slices.Clip(a.tools()), toolsOf(agents)...)...)
 	for _, wrong := range parts(err) {
 		report("Tools", "%s", strings.TrimPrefix(wrong.Error(), "tool: "))
 	}
@@ -193,16 +213,22 @@ func (a Agent) build() (agent.Config, engine.Env, error) {
 	a.Hooks = hook.Named(a.Hooks)
 	checkHooks(a.Hooks, report)
 	a.checkChoices(report)
-	a.checkMoney(report)
+	a.checkLoop(report)
+	a.Permissions.check(set, report)
+	cfg := a.config(targets)
+	if err := assembly.Affordable(cfg); err != nil {
+		report("Limits", "%s: name the price of each model, or take the limit away", strings.TrimPrefix(err.Error(), "budget: "))
+	}
 	checkConditions(a.Conditions, set, report)
 	a.checkSchema(report)
 	a.checkProviderTools(targets, report)
 	if len(problems) > 0 {
-		return agent.Config{}, engine.Env{}, errors.Join(problems...)
+		return nil, errors.Join(problems...)
 	}
-	env := a.environment(targets, set)
-	env.Children = a.children()
-	return a.config(targets, set), env, nil
+	return assembly.Definition{
+		Name: a.Name, Config: cfg, Child: child, Host: a.host(targets),
+		Tools: a.tools(), Secrets: a.Secrets, Hooks: a.Hooks, Agents: agents, Compiled: set,
+	}.Prepare()
 }
 
 func (a Agent) targets() []Target { return append([]Target{a.Model}, a.Fallbacks...) }
@@ -210,11 +236,14 @@ func (a Agent) targets() []Target { return append([]Target{a.Model}, a.Fallbacks
 // tools are the agent's own and, beside them, the one that reads on in results
 // that were too long to be shown whole.
 func (a Agent) tools() []tool.Tool {
-	named := func(t tool.Tool) bool { return t.Name == result.Name }
-	if len(a.Tools)+len(a.Agents) == 0 || slices.ContainsFunc(a.Tools, named) {
-		return a.Tools
+	var tools []tool.Tool
+	if len(a.Tools)+len(a.Agents) > 0 {
+		tools = assembly.WithResults(a.Tools)
 	}
-	return append(slices.Clip(a.Tools), result.New())
+	if a.submits {
+		tools = append(tools, tool.ForResult(a.Schema))
+	}
+	return tools
 }
 
 func checkSecrets(secrets []Secret, set *tool.Set, report func(field, format string, args ...any)) {
@@ -286,36 +315,6 @@ func wholePrice(p *llm.Price) *llm.Price {
 	return &whole
 }
 
-// checkMoney reports a cap in money that could not be kept (PRODUCT 6), by the
-// agent's models or by those of an offered one, which draws on it. Under the
-// default one a model without a known price runs.
-func (a Agent) checkMoney(report func(field, format string, args ...any)) {
-	limit, _ := a.Limits.CostCap()
-	if limit <= 0 {
-		return
-	}
-	check := func(targets []Target, whose string) {
-		for _, t := range targets {
-			if t.Price == nil {
-				report("Limits", "no price is known for %s%s, so the cap of USD %.2f could not be kept: give it a Price, or take the cap away", t.Name, whose, limit)
-			}
-		}
-	}
-	check(a.targets(), "")
-	for _, o := range a.Agents {
-		check(o.Agent.targets(), " of the agent "+o.Name)
-	}
-}
-
-// warnings are what the owner should know of a run that begins: which models, its
-// own and those of the agents that draw from its budget, no cap in money stops.
-func warnings(cfg agent.Config) []string {
-	if warning := cfg.Limits.Uncounted(cfg.Unpriced()); warning != "" {
-		return []string{warning}
-	}
-	return nil
-}
-
 // checkChoices reports settings that have none of their values.
 func (a Agent) checkChoices(report func(field, format string, args ...any)) {
 	checkChoice(report, "OnLimit", a.OnLimit, agent.OnLimitStopped, agent.OnLimitOK, agent.OnLimitFail)
@@ -325,24 +324,38 @@ func (a Agent) checkChoices(report func(field, format string, args ...any)) {
 	checkChoice(report, "ApproveMode", a.ApproveMode, ApproveWait, ApprovePark, ApproveCallback, ApproveBypass)
 	checkChoice(report, "OnTimeout", a.OnTimeout, TimeoutReject, TimeoutStop)
 	if t := a.Temperature; t != nil && (math.IsNaN(*t) || math.IsInf(*t, 0)) {
-		report("Temperature", "%v is no number", *t)
+		report("Temperature", "%v is not a number", *t)
 	}
-	for _, limit := range []struct {
-		name  string
-		value float64
-	}{
-		{"USDPerRun", a.Limits.USDPerRun}, {"MaxTotalCost", a.Limits.MaxTotalCost},
-		{"MaxWallSeconds", a.Limits.MaxWallSeconds}, {"MaxIdleSeconds", a.Limits.MaxIdleSeconds},
-	} {
-		if math.IsNaN(limit.value) || math.IsInf(limit.value, 1) {
-			report("Limits", "%s: %v is no number; a value below 0 is no limit", limit.name, limit.value)
-		}
-	}
+	checkLimits(a.Limits, report)
 	if a.MaxTokens < 0 {
 		report("MaxTokens", "%d is below 0", a.MaxTokens)
 	}
 	if a.ApproveWithin < 0 {
 		report("ApproveWithin", "%s is before the question", a.ApproveWithin)
+	}
+}
+
+func checkLimits(l Limits, report func(field, format string, args ...any)) {
+	for _, s := range budget.Table() {
+		if n, _ := s.Value(l); math.IsNaN(n) || math.IsInf(n, 1) {
+			report("Limits", "%s: %v is not a number; a value below 0 is no limit", s.Field(), n)
+		}
+	}
+}
+
+// checkLoop reports settings of the loop that mean nothing.
+func (a Agent) checkLoop(report func(field, format string, args ...any)) {
+	checkChoice(report, "OnDenied", a.OnDenied, agent.RefusedContinue, agent.RefusedStop)
+	checkChoice(report, "OnRejected", a.OnRejected, agent.RefusedContinue, agent.RefusedStop)
+	for _, setting := range slices.Sorted(maps.Keys(a.OnBudget)) {
+		field := "OnBudget[" + setting + "]"
+		if !slices.Contains(budget.Stopping(), setting) {
+			report(field, "is no limit that a run can reach")
+		}
+		checkChoice(report, field, a.OnBudget[setting], agent.BudgetStop, agent.BudgetOK, agent.BudgetAsk)
+	}
+	if err := a.Compaction.Check(); err != nil {
+		report("Compaction", "%s", strings.TrimPrefix(err.Error(), "compact: "))
 	}
 }
 
@@ -376,48 +389,49 @@ func (a Agent) checkProviderTools(targets []Target, report func(field, format st
 // not there: no run could meet one, and it would go on to a limit. What is wrong
 // with the tools themselves, which leaves no set, is reported already.
 func checkConditions(conditions []Condition, set *tool.Set, report func(field, format string, args ...any)) {
-	there := func(name string) bool { _, ok := set.Lookup(name); return ok }
 	for i, c := range conditions {
 		field := fmt.Sprintf("Conditions[%d]", i)
-		switch {
-		case c.Kind == stop.TextIncludes && c.Text == "":
-			report(field, "text-includes needs a Text")
-		case c.Kind == stop.ToolResult && c.Tool == "":
-			report(field, "tool-result needs a Tool")
-		case c.Kind == stop.ToolResult && set != nil && !there(c.Tool):
+		c.Check(func(key, expected, format string, args ...any) {
+			report(field, "%s %s (expected %s)", key, fmt.Sprintf(format, args...), expected)
+		})
+		if _, there := set.Lookup(c.Tool); set != nil && c.Tool != "" && !there {
 			report(field, "there is no tool %q", c.Tool)
-		case c.Kind != stop.TextIncludes && c.Kind != stop.ToolResult && c.Kind != stop.BudgetExhausted:
-			report(field, "the kind %q is not text-includes, tool-result or budget-exhausted", c.Kind)
 		}
 	}
 }
 
-func (a Agent) config(targets []Target, set *tool.Set) agent.Config {
+// config is what the agent says of the loop.
+func (a Agent) config(targets []Target) agent.Config {
 	cfg := agent.Config{
 		System: a.System, MaxTokens: a.MaxTokens, Temperature: a.Temperature, Schema: a.Schema,
-		Tools: set.Defs(), ProviderTools: a.ProviderTools, Limits: a.Limits, Conditions: a.Conditions,
+		ProviderTools: a.ProviderTools, Limits: a.Limits, Conditions: a.Conditions,
 		OnLimit: a.OnLimit, OnNoToolCall: a.OnNoToolCall, Dispatch: a.Dispatch,
-		Policy: a.rules(), Cache: a.Cache, Hooks: declared(a.Hooks),
+		NudgeText: a.NudgeText, MaxNudges: a.MaxNudges, OnDenied: a.OnDenied, OnRejected: a.OnRejected,
+		FailureThreshold: a.FailureThreshold, OnBudget: a.OnBudget, Compact: a.Compaction,
+		Policy: a.rules(), Cache: a.Cache, UnpricedBelow: a.unpricedBelow(),
+	}
+	if a.submits {
+		cfg.Schema, cfg.Result = nil, tool.ResultName
 	}
 	cfg.Approve, cfg.Approvals = a.ApproveMode, agent.Approvals{Seconds: a.ApproveWithin.Seconds(), OnTimeout: a.OnTimeout}
 	for _, t := range targets {
 		cfg.Targets = append(cfg.Targets, agent.Target{Model: t.Name, Price: wholePrice(t.Price)})
 	}
+	return cfg
+}
+
+// unpricedBelow are the models without a price of all agents that are offered.
+func (a Agent) unpricedBelow() []string {
+	var names []string
 	for _, o := range a.Agents {
 		for _, t := range o.Agent.targets() {
 			if t.Price == nil {
-				cfg.UnpricedBelow = append(cfg.UnpricedBelow, t.Name)
+				names = append(names, t.Name)
 			}
 		}
+		names = append(names, o.Agent.unpricedBelow()...)
 	}
-	return cfg.WithDefaultCap().WithDefaults()
-}
-
-// rules are what the agent's calls are judged by.
-func (a Agent) rules() policy.Rules {
-	return policy.Rules{
-		Declared: true, Gates: a.Approvals, Open: a.NeverAsk, MaySend: a.MaySend, HighRisk: a.highRisk(),
-	}
+	return names
 }
 
 // highRisk are the tools that ask before every call because of what they are
@@ -432,8 +446,9 @@ func (a Agent) highRisk() map[string]event.Risk {
 	return risks
 }
 
-func (a Agent) environment(targets []Target, set *tool.Set) engine.Env {
-	env := engine.Env{Tools: set, Hooks: a.Hooks, Secrets: secret.NewRedactor(a.Secrets...), Model: func(name string) (llm.Model, string, error) {
+// host is what the agent brings to where its runs are driven.
+func (a Agent) host(targets []Target) engine.Env {
+	env := engine.Env{Model: func(name string) (llm.Model, string, error) {
 		for _, t := range targets {
 			if t.Name == name {
 				_, model, _ := strings.Cut(name, "/")

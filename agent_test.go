@@ -409,8 +409,8 @@ func TestEverythingWrongWithAnAgentIsReportedAtOnceByField(t *testing.T) {
 		"no cap":                         {pawl.Agent{Model: unpriced, Limits: pawl.Limits{USDPerRun: -1}}, nil},
 		"an unknown price, nothing said": {pawl.Agent{Model: unpriced}, nil},
 		"several": {pawl.Agent{
-			Schema: json.RawMessage(`{"type":7}`), Conditions: []pawl.Condition{{}, {Kind: "text-includes"}, {Kind: "tool-result"}},
-		}, []string{"Model", "Conditions[0]", "Conditions[1]", "Conditions[2]", "Schema"}},
+			Schema: json.RawMessage(`{"type":7}`), Conditions: []pawl.Condition{{}, {Kind: "text-includes"}, {Kind: "tool-result", Tool: "x"}, {Kind: "budget-exhausted", Text: "x"}},
+		}, []string{"Model", "Conditions[0]", "Conditions[1]", "Conditions[2]", "Conditions[2]", "Conditions[3]", "Schema"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var fields []string
@@ -494,7 +494,7 @@ func TestAFigureThatIsNoNumberIsReportedByItsField(t *testing.T) {
 	nan, inf := math.NaN(), math.Inf(1)
 	err := pawl.Agent{Temperature: &nan, Limits: pawl.Limits{USDPerRun: nan, MaxTotalCost: inf, MaxWallSeconds: inf, MaxIdleSeconds: nan}}.Validate()
 	for _, want := range []string{"Temperature: NaN", "USDPerRun: NaN", "MaxTotalCost: +Inf", "MaxWallSeconds: +Inf", "MaxIdleSeconds: NaN"} {
-		if err == nil || !strings.Contains(err.Error(), want+" is no number") {
+		if err == nil || !strings.Contains(err.Error(), want+" is not a number") {
 			t.Errorf("nothing says %s: %v", want, err)
 		}
 	}

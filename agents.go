@@ -1,65 +1,114 @@
 package pawl
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 
+	"github.com/pawlrun/pawl/assembly"
 	"github.com/pawlrun/pawl/engine"
 	"github.com/pawlrun/pawl/event"
-	"github.com/pawlrun/pawl/machine/agent"
 	"github.com/pawlrun/pawl/secret"
 	"github.com/pawlrun/pawl/tool"
 )
 
-// AgentTool is an agent that another one may call like a tool. The argument of
-// a call is {"task": "…"}; its result is the final output of a run of the agent,
-// or an error that says why there is none and what can be done about it.
+// AgentTool is an agent that another agent may call like a tool. The argument
+// of a call is {"task": "…"}; its result is the final output of a run of the
+// agent, or an error that says why there is none and what can be done about it.
 //
-// That run is a child: it has a journal of its own in the same store, under the
-// id that child.started names, and draws from its parent's budget. Each of its
-// model calls must fit what is left of the parent's Limits as well as of its
-// own; what it uses is part of the parent's usage and cost. A limit in money that
-// the parent sets is refused where the agent has a model without a Price. It ends
-// when the parent is cancelled or out of time, and parks with it. Where it waits for somebody the
-// parent parks too: decide on the child's run, then resume the parent, which
-// wakes it.
+// That run is a child: it has its own journal in the same store, under the id
+// that child.started records, and uses its parent's budget. Each of its model
+// calls must fit the rest of the parent's Limits and of its own; its usage and
+// cost are part of the parent's. If the parent sets a cost limit, an agent that
+// has a model without a Price is refused. The child ends when the parent is
+// cancelled or out of time, and parks with it. If it waits for a person, the
+// parent parks too: decide on the child's run or on any run above it, then
+// resume the root, which resumes the child.
 //
-// The agent's own Tools, Approvals, Hooks and Ask hold in its run, and none of
-// the parent's. It sees nothing of the parent's conversation but the task. What
-// the parent has taken in counts for its rule of two as well, and its answer is
-// untrusted text for the parent.
+// The agent's own Tools, Approvals, Hooks and Ask apply in its run, and none of
+// the parent's. It sees nothing of the parent's conversation but the task. For
+// the rule of two it starts with the untrusted text and private data that the
+// parent has read, and its answer is untrusted text for the parent.
 type AgentTool struct {
-	// Name is what the model calls it by, among the names of the Tools.
+	// Name is what the model calls the agent by. It must differ from the names of
+	// the Tools.
 	Name string
 	// Description tells the model what to call it for.
 	Description string
-	// Agent does the work. It cannot offer agents itself.
+	// MaxDepth is how many levels of runs there may be below the run that offers it; 0
+	// leaves it to the tree.
+	MaxDepth int
+	// Agent does the work. It may offer agents itself, up to [MaxDepth] levels
+	// deep.
 	Agent Agent
 }
 
-// offers declares the agents as tools, and reports what is wrong with them.
-func (a Agent) offers(report func(field, format string, args ...any)) []tool.Tool {
-	var tools []tool.Tool
+// MaxDepth is the maximum depth of a tree of runs, the root included.
+const MaxDepth = event.MaxDepth
+
+// depth is how deep the tree of a run of the agent may become.
+func (a Agent) depth() int {
+	below := 0
+	for _, o := range a.Agents {
+		below = max(below, o.Agent.depth())
+	}
+	return 1 + below
+}
+
+// offers prepares the agents that the model may give a task to, each once for all of
+// its runs, and reports what is wrong with them.
+func (a Agent) offers(report func(field, format string, args ...any)) []assembly.Agent {
+	var agents []assembly.Agent
 	for i, o := range a.Agents {
 		field := fmt.Sprintf("Agents[%d]", i)
-		if len(o.Agent.Agents) > 0 {
-			report(field+".Agent.Agents", "an agent that is offered to another one cannot offer agents itself")
-			o.Agent.Agents = nil
+		if deep := 1 + o.Agent.depth(); deep > MaxDepth {
+			report(field+".Agent.Agents", "a tree of runs is at most %d deep, and this one could be %d", MaxDepth, deep)
+			continue
 		}
-		_, env, err := o.Agent.build()
+		if o.MaxDepth < 0 {
+			report(field+".MaxDepth", "%d is below 0", o.MaxDepth)
+		}
+		tools, offered, err := o.Agent.offered()
 		for _, wrong := range problems(err) {
 			report(field+".Agent."+wrong.Field, "%s", wrong.Reason)
 		}
 		if err != nil {
 			continue
 		}
-		t := tool.ForAgent(o.Name, o.Description, env.Tools)
+		offered.Tool, offered.MaxDepth = tool.ForAgent(o.Name, o.Description, tools), o.MaxDepth
 		if len(o.Agent.ProviderTools) > 0 {
-			t.Labels.Outgoing = true // what a provider looks up leaves for it
+			offered.Tool.Labels.Outgoing = true // what a provider looks up leaves for it
 		}
-		tools = append(tools, t)
+		agents = append(agents, offered)
+	}
+	return agents
+}
+
+// offered is the agent as other runs start it, prepared once for all of its runs, and
+// its tools.
+func (a Agent) offered() (*tool.Set, assembly.Agent, error) {
+	child, err := a.prepare(true)
+	if err != nil {
+		return nil, assembly.Agent{}, err
+	}
+	return child.Env().Tools, assembly.Agent{
+		Secrets: a.allSecrets(),
+		Begin: func(_ string, input event.InputReceived) (event.RunStarted, engine.Env, error) {
+			started, err := child.Start(input, nil)
+			if err != nil {
+				return event.RunStarted{}, engine.Env{}, fmt.Errorf("pawl: start: %w", err)
+			}
+			return started, child.Env(), nil
+		},
+		Resume: func(string, event.RunStarted) (engine.Env, error) { return child.Env(), nil },
+	}, nil
+}
+
+// toolsOf are the tools that stand for agents.
+func toolsOf(agents []assembly.Agent) []tool.Tool {
+	var tools []tool.Tool
+	for _, a := range agents {
+		tools = append(tools, a.Tool)
 	}
 	return tools
 }
@@ -85,53 +134,12 @@ func parts(err error) []error {
 
 // treesSecrets are the secrets of all that a run of the agent may consist of. A
 // tool of one agent may come upon what another one keeps secret.
-func (a Agent) treesSecrets() *secret.Redactor {
+func (a Agent) treesSecrets() *secret.Redactor { return secret.NewRedactor(a.allSecrets()...) }
+
+func (a Agent) allSecrets() []secret.Secret {
 	all := slices.Clone(a.Secrets)
 	for _, o := range a.Agents {
-		all = append(all, o.Agent.Secrets...)
+		all = append(all, o.Agent.allSecrets()...)
 	}
-	return secret.NewRedactor(all...)
-}
-
-// children are the offered agents as the engine starts them.
-func (a Agent) children() map[string]engine.Child {
-	if len(a.Agents) == 0 {
-		return nil
-	}
-	children := make(map[string]engine.Child, len(a.Agents))
-	for _, o := range slices.Clone(a.Agents) {
-		begin := func(args json.RawMessage) (event.RunStarted, engine.Env, error) { return o.Agent.begin(args) }
-		again := func(string, event.RunStarted) (engine.Env, error) { return o.Agent.again() }
-		children[o.Name] = engine.Child{Begin: begin, Resume: again, Secrets: secret.NewRedactor(o.Agent.Secrets...)}
-	}
-	return children
-}
-
-// begin is the first event and the environment of a run of the agent that a
-// call asks for.
-func (a Agent) begin(args json.RawMessage) (event.RunStarted, engine.Env, error) {
-	var t tool.Task
-	if err := json.Unmarshal(args, &t); err != nil {
-		return event.RunStarted{}, engine.Env{}, fmt.Errorf("pawl: the task: %w", err)
-	}
-	cfg, env, err := a.build()
-	if err != nil {
-		return event.RunStarted{}, engine.Env{}, err
-	}
-	var fence *event.Fence
-	if env.Tools.Fences() {
-		fence = &event.Fence{}
-	}
-	started, err := agent.StartFenced(cfg, event.InputReceived{Text: t.Task}.Message(), fence)
-	if err != nil {
-		return event.RunStarted{}, engine.Env{}, fmt.Errorf("pawl: start: %w", err)
-	}
-	started.Name, started.Warnings = a.Name, warnings(cfg)
-	return started, env, nil
-}
-
-// again is the environment of a run of the agent that goes on.
-func (a Agent) again() (engine.Env, error) {
-	_, env, err := a.build()
-	return env, err
+	return all
 }

@@ -56,7 +56,9 @@ func TestAnAgentCallsAnotherOne(t *testing.T) {
 
 func TestWhatIsWrongWithAnOfferedAgentIsReported(t *testing.T) {
 	deep := researcher()
-	deep.Agents = []pawl.AgentTool{{Name: "more", Agent: researcher()}}
+	for range pawl.MaxDepth - 1 {
+		deep.Agents = []pawl.AgentTool{{Name: "more", Agent: deep}}
+	}
 	broken := pawl.Agent{Model: pawl.Target{Name: "nameless", Client: scripted.New("test")}, Approvals: []string{"nothing"}}
 	a := writer(researcher())
 	a.Tools = append(a.Tools, pawl.Tool("look", "", func(context.Context, struct{}) (string, error) { return "", nil }))
@@ -99,13 +101,8 @@ func TestACapInMoneyNeedsThePricesOfOfferedAgentsToo(t *testing.T) {
 	for setting, limits := range map[string]pawl.Limits{"usd_per_run": {USDPerRun: 1}, "max_total_cost": {MaxTotalCost: 1}} {
 		a.Limits = limits
 		all := wrongs(t, a.Validate())
-		if len(all) != 2 {
-			t.Fatalf("%s: %v", setting, all)
-		}
-		for i, model := range []string{"test/free", "test/freer"} {
-			if all[i].Field != "Limits" || !strings.Contains(all[i].Reason, "no price is known for "+model+" of the agent research,") {
-				t.Errorf("%s: %v", setting, all[i])
-			}
+		if len(all) != 1 || all[0].Field != "Limits" || !strings.Contains(all[0].Reason, "no price is known for test/free, test/freer,") {
+			t.Errorf("%s: %v", setting, all)
 		}
 	}
 	a.Agents = a.Agents[1:]
@@ -209,6 +206,38 @@ func TestAChildsApprovalIsDecidedOnItsOwnRun(t *testing.T) {
 	}
 	if s, err = again.Wait(); err != nil || s.Text() != "done" || paid != 1 {
 		t.Errorf("%+v, %v, paid %d times", s, err, paid)
+	}
+}
+
+// What waits in a run below is listed with every run above it, and may be decided
+// on the root.
+func TestWhatWaitsBelowIsListedOnTheRoot(t *testing.T) {
+	store := memory.New(nil)
+	leaf := researcher(scripted.Turn{ToolCalls: []scripted.Call{{Name: "pay", Arguments: []byte("{}")}}}, scripted.Turn{Text: "paid"})
+	leaf.Tools = append(leaf.Tools, pawl.Tool("pay", "Pays.", func(context.Context, struct{}) (string, error) { return "ok", nil }))
+	leaf.Approvals = []string{"pay"}
+	root := writer(writer(leaf, research, scripted.Turn{Text: "between is done"}), research, scripted.Turn{Text: "done"})
+	run, err := root.Start(t.Context(), "Pay.", pawl.Options{Journal: store})
+	if err != nil {
+		t.Fatal(err)
+	}
+	waited, err := run.Wait()
+	if err != nil || waited.Status != pawl.StatusParked || len(waited.Pending) != 1 || waited.Pending[0].Tool != "pay" {
+		t.Fatalf("%+v, %v", waited, err)
+	}
+	looked, err := run.State(t.Context())
+	if err != nil || len(looked.Pending) != 1 || looked.Pending[0].CallID != waited.Pending[0].CallID {
+		t.Fatalf("%+v, %v", looked, err)
+	}
+	if err := run.Approve(t.Context(), waited.Pending[0].CallID, "fine"); err != nil {
+		t.Fatal(err)
+	}
+	again, err := root.Resume(t.Context(), run.ID(), pawl.Options{Journal: store})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s, err := again.Wait(); err != nil || s.Text() != "done" || len(s.Pending) != 0 {
+		t.Errorf("%+v, %v", s, err)
 	}
 }
 

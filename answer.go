@@ -7,15 +7,14 @@ import (
 	"slices"
 
 	"github.com/pawlrun/pawl/machine/agent"
-	"github.com/pawlrun/pawl/stop"
 	"github.com/pawlrun/pawl/tool"
 )
 
 // ErrNoAnswer is returned by [State.Decode] for a run that has no final answer.
 var ErrNoAnswer = errors.New("pawl: the run has no final answer")
 
-// SchemaOf is the JSON Schema of a Go type, for [Agent.Schema]. Fields are named
-// and described by their json and jsonschema tags.
+// SchemaOf returns the JSON Schema of a Go type, for [Agent.Schema]. Fields are
+// named and described by their json and jsonschema tags.
 func SchemaOf[T any]() (json.RawMessage, error) {
 	schema, err := tool.SchemaOf[T]()
 	if err != nil {
@@ -54,7 +53,7 @@ func (a Agent) checkSchema(report func(field, format string, args ...any)) {
 	if a.OnNoToolCall != "" && a.OnNoToolCall != agent.NoToolCallFinish {
 		report("OnNoToolCall", "is %q, and with a Schema an answer without a call must end the run", a.OnNoToolCall)
 	}
-	early := func(c Condition) bool { return c.Kind == stop.TextIncludes || c.Kind == stop.ToolResult }
+	early := func(c Condition) bool { return c.Kind.Known() && !c.Kind.OfMoney() }
 	if i := slices.IndexFunc(a.Conditions, early); i >= 0 {
 		report(fmt.Sprintf("Conditions[%d]", i), "would end the run before there is an answer to hold to the Schema")
 	}

@@ -13,14 +13,14 @@ import (
 
 // Decision is the answer to an [Approval]. The zero value rejects the call.
 type Decision struct {
-	// Approve lets the call run, once.
+	// Approve permits the call to run, once.
 	Approve bool
-	// Args, where given, are the arguments with which an approved call runs in
-	// the place of the model's. They are validated and judged like those; where
-	// a rule asks about them that did not ask before, Ask is called again. The
-	// model is told what ran.
+	// Args, if set, are the arguments with which an approved call runs instead of
+	// the model's. They are validated and judged like the model's; if a rule asks
+	// about them that did not ask before, Ask is called again. The model is told
+	// what ran.
 	Args json.RawMessage
-	// Reason is kept, and the model is told why a call was rejected.
+	// Reason is recorded, and the model is told why a call was rejected.
 	Reason string
 	// By names who decided; empty means the program's Ask.
 	By string
@@ -28,22 +28,22 @@ type Decision struct {
 
 // The values of [Agent.ApproveMode]; the default is none of them.
 const (
-	// ApproveWait holds a call until somebody decides through [Run.Approve] or
-	// from another process, for an hour where ApproveWithin does not say. Ask,
-	// where it is set, is asked as well.
+	// ApproveWait lets a call wait until a person decides through [Run.Approve] or
+	// from another process, for an hour unless ApproveWithin is set. Ask, if set,
+	// is called as well.
 	ApproveWait = agent.ApproveWait
 	// ApprovePark parks the run without asking; the decision resumes it.
 	ApprovePark = agent.ApprovePark
-	// ApproveCallback is for programs in which only Ask decides: a call that it
-	// cannot decide, because it fails or is missing, is rejected.
+	// ApproveCallback is for programs in which only Ask decides: if Ask fails or is
+	// missing, the call is rejected.
 	ApproveCallback = agent.ApproveCallback
-	// ApproveBypass approves every call, and records that it did.
+	// ApproveBypass approves every call, and records each approval.
 	ApproveBypass = agent.ApproveBypass
 )
 
 // The values of [Agent.OnTimeout].
 const (
-	// TimeoutReject tells the model that nobody decided, and goes on.
+	// TimeoutReject tells the model that no one decided, and continues the run.
 	TimeoutReject = agent.TimeoutReject
 	// TimeoutStop ends the run.
 	TimeoutStop = agent.TimeoutStop
@@ -71,24 +71,28 @@ func (a Agent) checkNames(set *tool.Set, report func(field, format string, args 
 
 // asker asks the program. What it cannot answer is not approved: a panic is a
 // rejection, because asking again would only panic again.
-func (a Agent) asker(ctx context.Context, p event.ToolPendingApproval) (answer event.ToolApprovalResolved, err error) {
+func (a Agent) asker(ctx context.Context, q event.Question) (answer event.Resolution, err error) {
 	const program = "the program's Ask"
 	defer func() {
 		if v := recover(); v != nil {
-			answer = event.ToolApprovalResolved{Kind: event.ApprovalRejected, Approver: program, Reason: fmt.Sprintf("%s panicked: %v", program, v)}
+			answer = event.Resolution{Kind: event.ApprovalRejected, Approver: program, Reason: fmt.Sprintf("%s panicked: %v", program, v)}
 			err = nil
 		}
 	}()
-	if p.ExpiresAt != nil {
+	call, is := q.Asked.(Approval)
+	if !is {
+		return event.Resolution{}, fmt.Errorf("%s is asked about calls alone", program)
+	}
+	if q.ExpiresAt != nil {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithDeadline(ctx, *p.ExpiresAt)
+		ctx, cancel = context.WithDeadline(ctx, *q.ExpiresAt)
 		defer cancel()
 	}
-	d, err := a.Ask(ctx, p)
+	d, err := a.Ask(ctx, call)
 	if err != nil {
-		return event.ToolApprovalResolved{}, err
+		return event.Resolution{}, err
 	}
-	answer = event.ToolApprovalResolved{Kind: event.ApprovalRejected, Approver: d.By, Reason: d.Reason}
+	answer = event.Resolution{Kind: event.ApprovalRejected, Approver: d.By, Reason: d.Reason}
 	if answer.Approver == "" {
 		answer.Approver = program
 	}

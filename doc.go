@@ -1,6 +1,6 @@
 // Package pawl runs agents that loop until done: it calls a model, runs the
-// tools the model asks for, feeds the results back, and repeats until something
-// that you declared says stop.
+// tools the model asks for, feeds the results back, and repeats until a stop
+// condition is met.
 //
 //	agent := pawl.Agent{
 //		Name:   "greeter",
@@ -10,14 +10,14 @@
 //	}
 //	final, err := agent.Run(ctx, "Greet customer 17.")
 //
-// [Agent.Run] does it all; [Agent.Start] gives a [Run] whose events can be
-// ranged over while it goes. Breaking out of the range detaches and leaves the
-// run going; cancelling the context cancels the run. An error is a failure of
-// the engine or of its journal; a run that failed, or that a limit stopped, says
-// so in its [Outcome].
+// [Agent.Run] runs a task to its end. [Agent.Start] returns a [Run] whose
+// events can be ranged over while it is running. Breaking out of the range
+// leaves the run running; cancelling the context cancels the run. An error is a
+// failure of the engine or of its journal. A run that failed, or that a limit
+// stopped, says so in its [Outcome].
 //
 // Every step is journalled, in memory unless [Options] name a store. With a
-// durable one ([github.com/pawlrun/pawl/journal/sqlite]) what was paid for
-// survives a crash: [Agent.Resume] goes on where the journal ends, and no side
+// durable store ([github.com/pawlrun/pawl/journal/sqlite]) a crash loses no
+// finished work: [Agent.Resume] continues where the journal ends, and no side
 // effect happens twice.
 package pawl

@@ -15,6 +15,7 @@ import (
 	"github.com/pawlrun/pawl/journal/sqlite"
 	"github.com/pawlrun/pawl/llm"
 	"github.com/pawlrun/pawl/llm/scripted"
+	"github.com/pawlrun/pawl/models"
 	"github.com/pawlrun/pawl/tool"
 )
 
@@ -37,6 +38,30 @@ func Example() {
 	}
 	fmt.Println(final.Status, final.Text())
 	// Output: completed Hello, world.
+}
+
+// A model by its name: with "anthropic/claude-sonnet-4-5" the key comes from
+// ANTHROPIC_API_KEY, and what fails says why.
+func Example_named() {
+	for _, name := range []string{"scripted/testdata/umbrella.yaml", "scripted/testdata/refused.yaml"} {
+		model, err := models.Named(name)
+		if err != nil {
+			log.Fatal(err)
+		}
+		agent := pawl.Agent{Model: model}
+		final, err := agent.Run(context.Background(), "How do I dress in Bergen?")
+		if err == nil {
+			err = final.Err()
+		}
+		if err != nil {
+			fmt.Println(strings.TrimPrefix(err.Error(), "pawl: run "+final.Run+" "))
+			continue
+		}
+		fmt.Println(final.Text())
+	}
+	// Output:
+	// Take an umbrella.
+	// failed: model_error: invalid x-api-key
 }
 
 // An agent may give tasks to another one. What the other one uses is part of
@@ -63,8 +88,8 @@ func ExampleAgentTool() {
 			log.Fatal(err)
 		}
 		switch d := e.Data.(type) {
-		case event.ChildFinished:
-			fmt.Println("the historian:", d.Outcome.FinalOutput)
+		case event.ToolResult:
+			fmt.Println("the historian:", d.Output)
 		case event.RunCompleted:
 			fmt.Println("the agent:", d.Outcome.FinalOutput)
 		}
@@ -227,8 +252,8 @@ func ExampleRun_Approve() {
 	// completed It is out. <nil>
 }
 
-// A limit stops a run. That is neither a success nor a failure, and everything
-// that was paid for is kept: Continue goes on from it under a higher limit.
+// A limit stops a run. That is neither a success nor a failure, and finished work
+// is kept: Continue goes on from it under a higher limit.
 func ExampleAgent_Continue() {
 	ctx := context.Background()
 	step := pawl.Tool("step", "Do a step.", func(context.Context, struct{}) (string, error) { return "one step further", nil })
@@ -277,7 +302,7 @@ func ExampleLimits() {
 	fmt.Println(final.Outcome.NextSafeAction)
 	// Output:
 	// stopped by usd_per_run: USD 0.60
-	// Look at what the money went into; if it was worth it, continue the run with a higher usd_per_run.
+	// Check what the money was spent on; if it was worth it, continue the run with a higher usd_per_run.
 }
 
 // With a journal on disk a run outlives its process: whoever opens the journal

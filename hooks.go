@@ -5,17 +5,15 @@ import (
 	"fmt"
 
 	"github.com/pawlrun/pawl/hook"
-	"github.com/pawlrun/pawl/machine/agent"
-	"github.com/pawlrun/pawl/tool/result"
 )
 
-// Words of the hooks of an [Agent].
+// Types of the hooks of an [Agent].
 type (
-	// Hook is a function that is heard at a fixed moment of a run.
+	// Hook is a function that runs at a fixed stage of a run.
 	Hook = hook.Hook
-	// HookCall is what a hook is told.
+	// HookCall is what a hook is called with.
 	HookCall = hook.Call
-	// HookAnswer is what a gate says; the zero value lets things go on.
+	// HookAnswer is what a gate answers; the zero value lets the run continue.
 	HookAnswer = hook.Answer
 )
 
@@ -34,13 +32,4 @@ func checkHooks(hooks []Hook, report func(field, format string, args ...any)) {
 		}
 		seen[id] = true
 	}
-}
-
-// declared are the hooks as the machine knows them.
-func declared(hooks []Hook) []agent.Hook {
-	var out []agent.Hook
-	for _, h := range hooks {
-		out = append(out, agent.Hook{Stage: h.Stage, Name: h.Name, Observer: h.Kind == hook.Observer, Tools: h.About(result.Name)})
-	}
-	return out
 }

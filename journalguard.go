@@ -1,8 +1,10 @@
 package pawl
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"github.com/pawlrun/pawl/engine"
@@ -12,14 +14,14 @@ import (
 	"github.com/pawlrun/pawl/policy"
 )
 
-// JournalError is returned for a run that does not begin or go on because one
-// of its tools could write its journal without anybody being asked. Whoever
-// writes that can decide about any call in a person's place.
+// JournalError is returned for a run that is not started or resumed because one
+// of its tools could write its journal without asking. A tool that writes the
+// journal could approve any call.
 type JournalError struct {
-	// File is the journal's, or one that belongs to it.
+	// File is the journal's file, or one that belongs to it.
 	File string
-	// Tool is the one that could write it, and Agent the offered agent that has
-	// it, if it is not the run's own.
+	// Tool is the tool that could write it. Agent is the offered agent that has the
+	// tool, if it is not the run's own.
 	Tool, Agent string
 }
 
@@ -41,8 +43,9 @@ func (a Agent) keepsOff(store journal.Store, rules policy.Rules) error {
 		return e
 	}
 	for _, o := range a.Agents {
-		if e := o.Agent.unasked(files, o.Agent.rules()); e != nil {
-			e.Agent = o.Name
+		err := o.Agent.keepsOff(store, o.Agent.rules())
+		if e, ok := errors.AsType[*JournalError](err); ok {
+			e.Agent = cmp.Or(e.Agent, o.Name)
 			return e
 		}
 	}
@@ -57,18 +60,23 @@ func (a Agent) stillKeepsOff(ctx context.Context, store journal.Store, env engin
 	if err != nil {
 		return err
 	}
-	for _, o := range a.Agents {
+	guardChildren(ctx, store, env, a.Agents)
+	return a.keepsOff(store, cfg.Policy)
+}
+
+// guardChildren holds the runs of agents to stillKeepsOff as they go on.
+func guardChildren(ctx context.Context, store journal.Store, env engine.Env, agents []AgentTool) {
+	for _, o := range agents {
 		child := env.Children[o.Name]
+		resume := child.Resume
 		child.Resume = func(run string, started event.RunStarted) (engine.Env, error) {
-			cfg, err := begunWith(started)
-			if err != nil {
-				return engine.Env{}, err
+			env, err := resume(run, started)
+			if err == nil {
+				err = o.Agent.stillKeepsOff(ctx, store, env, started)
 			}
-			if e := o.Agent.unasked(store.Files(), cfg.Policy); e != nil {
-				e.Agent = o.Name
-				return engine.Env{}, e
+			if e, ok := errors.AsType[*JournalError](err); ok {
+				e.Agent = cmp.Or(e.Agent, o.Name)
 			}
-			env, err := o.Agent.again()
 			if err == nil {
 				err = stillAnswers(ctx, store, run, env, started)
 			}
@@ -76,7 +84,6 @@ func (a Agent) stillKeepsOff(ctx context.Context, store journal.Store, env engin
 		}
 		env.Children[o.Name] = child
 	}
-	return a.keepsOff(store, cfg.Policy)
 }
 
 func begunWith(started event.RunStarted) (cfg agent.Config, err error) {

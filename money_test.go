@@ -61,14 +61,15 @@ func TestTheDefaultCapInMoneyGivesWayToTheOneThatIsSet(t *testing.T) {
 }
 
 // Whoever has not said what a run may cost is told, in its first event, what the
-// default cannot stop (PRODUCT 6).
+// default cannot stop.
 func TestARunBeginsWithAWarningOfModelsWhosePriceIsNotKnown(t *testing.T) {
 	unknown := func(name string) pawl.Target {
 		return pawl.Target{Name: name, Client: scripted.New("test", scripted.Turn{Text: "done"})}
 	}
 	free := unknown("test/free")
 	free.Price = &llm.Price{}
-	const default5, none = "so the default cap of USD 5.00 cannot stop its calls", "so the run's cost is not counted in full"
+	const default5, none = "so the default cost limit of USD 5.00 cannot stop its calls", "so the run's cost is not counted in full"
+	const removed = "usd_per_run: removed, as requested; nothing of this kind stops the run"
 	for name, tt := range map[string]struct {
 		agent pawl.Agent
 		want  []string
@@ -76,7 +77,7 @@ func TestARunBeginsWithAWarningOfModelsWhosePriceIsNotKnown(t *testing.T) {
 		"the model":             {pawl.Agent{Model: unknown("test/a")}, []string{"no price is known for test/a, " + default5}},
 		"a fallback":            {pawl.Agent{Model: free, Fallbacks: []pawl.Target{unknown("test/b")}}, []string{"no price is known for test/b, " + default5}},
 		"an offered agent's":    {pawl.Agent{Model: free, Agents: []pawl.AgentTool{{Name: "ask", Description: "Ask.", Agent: pawl.Agent{Model: unknown("test/c")}}}}, []string{"no price is known for test/c, " + default5}},
-		"no cap":                {pawl.Agent{Model: unknown("test/a"), Limits: pawl.Limits{USDPerRun: -1}}, []string{"no price is known for test/a, " + none}},
+		"no cap":                {pawl.Agent{Model: unknown("test/a"), Limits: pawl.Limits{USDPerRun: -1}}, []string{removed, "no price is known for test/a, " + none}},
 		"a price that is known": {pawl.Agent{Model: free}, nil},
 	} {
 		r, err := tt.agent.Start(t.Context(), "go", pawl.Options{})
@@ -122,7 +123,7 @@ func TestAChildBeginsWithTheWarningsOfItsOwnModels(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"no price is known for test/small, so the default cap of USD 5.00 cannot stop its calls"}
+	want := []string{"no price is known for test/small, so the run's cost is not counted in full"}
 	if got := first.Data.(event.RunStarted).Warnings; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}

@@ -5,13 +5,15 @@ import (
 	"encoding/json"
 	"iter"
 
+	"github.com/pawlrun/pawl/drive"
 	"github.com/pawlrun/pawl/engine"
 	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/llm"
-	"github.com/pawlrun/pawl/machine/agent"
+	"github.com/pawlrun/pawl/machine"
 )
 
-// ErrNotPending is returned for a decision on a call that waits for none.
+// ErrNotPending is returned for a decision on a call that does not wait for
+// one.
 var ErrNotPending = engine.ErrNotPending
 
 // DecidedError is returned for a decision that comes after another one, or too
@@ -20,71 +22,74 @@ type DecidedError = engine.DecidedError
 
 // Run is a run that this process drives. It is safe for concurrent use.
 type Run struct {
-	run   *engine.Run
+	run   drive.Run
 	store journal.Store
 }
 
 // ID names the run in its journal.
-func (r *Run) ID() string { return r.run.ID }
+func (r *Run) ID() string { return r.run.RunID() }
 
-// Journal is the store that keeps the run, also one in memory.
+// Journal is the store of the run, also one in memory.
 func (r *Run) Journal() journal.Store { return r.store }
 
-// Events yields the run's events from the first on, each once it is stored, and
-// ends when the run has ended or parked. Any number of callers may range at
-// once and at any time. Breaking out detaches and leaves the run going. The
-// error is a failure of the engine; a run that failed says so in its last
-// event. An event must not be changed.
+// Events yields the run's events from the first on, each after it is stored,
+// and ends when the run has ended or parked. Any number of callers may range at
+// once and at any time. Breaking out leaves the run running. The error is a
+// failure of the engine; a run that failed says so in its last event. An event
+// must not be changed.
 func (r *Run) Events() iter.Seq2[Event, error] { return r.run.Events(context.Background(), false) }
 
-// Stream is [Run.Events] with the live deltas among them: [event.Text],
-// [event.Reasoning] and [event.ToolCallDelta] as the model speaks, and
-// [event.TextReset] when what an attempt had said is void.
+// Stream is [Run.Events] with the live deltas included: [event.Text],
+// [event.Reasoning] and [event.ToolCallDelta] as the model streams them, and
+// [event.TextReset] when the text of a failed attempt must be discarded.
 func (r *Run) Stream() iter.Seq2[Event, error] { return r.run.Events(context.Background(), true) }
 
-// Wait blocks until the run has ended or parked and returns its state, the same
-// whether or not anybody ranged over the events. The error is a failure of the
-// engine.
+// Wait blocks until the run has ended or parked and returns its state, whether
+// or not the events were ranged over. The error is a failure of the engine.
 func (r *Run) Wait() (State, error) {
 	s, err := r.run.Wait(context.Background())
-	m, _ := r.run.Machine().(*agent.Machine)
-	return stateOf(r.run.ID, m, s), err
+	m, _ := r.run.Machine().(machine.Conversing)
+	out := stateOf(r.run.RunID(), m, s)
+	if err == nil && out.Status == StatusParked {
+		err = out.addBelow(context.Background(), r.store)
+	}
+	return out, err
 }
 
-// State returns the run's state as its journal has it now.
-func (r *Run) State(ctx context.Context) (State, error) { return Inspect(ctx, r.store, r.run.ID) }
+// State returns the run's current state, from its journal.
+func (r *Run) State(ctx context.Context) (State, error) { return Inspect(ctx, r.store, r.run.RunID()) }
 
-// Interrupt parks the run: what is in flight is stopped and settled first. It
-// does not wait; [Agent.Resume] goes on.
+// Interrupt parks the run: calls in progress are stopped and settled first. It
+// does not wait; [Agent.Resume] continues the run.
 func (r *Run) Interrupt() { r.run.Interrupt() }
 
-// Cancel ends the run for good, also one that has parked: what is in flight is
-// stopped, every open call is settled, and the outcome's status is cancelled.
+// Cancel ends the run, also a parked one: calls in progress are stopped, every
+// open call is settled, and the outcome's status is cancelled.
 func (r *Run) Cancel(ctx context.Context, reason string) error {
 	return r.send(ctx, journal.Command{Kind: journal.Cancel, Text: reason})
 }
 
-// Pause parks the run at the end of its cycle, or at once where all that it does is
-// to wait before it makes a call again.
+// Pause parks the run at the end of its cycle, or at once if it only waits to
+// retry a call.
 func (r *Run) Pause(ctx context.Context) error {
 	return r.send(ctx, journal.Command{Kind: journal.Pause})
 }
 
-// Input adds a message, which the model reads at the next cycle. Images and
-// files may go with it, or stand alone.
+// Input adds a message, which the model reads in the next cycle. Images and
+// files may be added to it or sent alone.
 func (r *Run) Input(ctx context.Context, message string, files ...llm.Media) error {
 	return r.send(ctx, journal.Command{Kind: journal.Input, Text: message, Media: files})
 }
 
-// Approve lets a pending call run, once. On a parked run the decision is
-// recorded and acted on when the run is resumed. A call that has been decided
-// already, or whose time is over, gives a *[DecidedError]; one that waits for
-// nothing [ErrNotPending].
+// Approve permits a pending call to run, once. On a parked run the decision is
+// recorded and takes effect when the run is resumed. A call that is already
+// decided, or has expired, gives a *[DecidedError]; a call that does not wait
+// for a decision gives [ErrNotPending].
 func (r *Run) Approve(ctx context.Context, callID, reason string) error {
 	return r.send(ctx, journal.Command{Kind: journal.Approve, CallID: callID, Text: reason})
 }
 
-// ApproveEdited lets a pending call run with other arguments, which are
+// ApproveEdited permits a pending call to run with other arguments, which are
 // validated and judged like the model's own; see [Decision].
 func (r *Run) ApproveEdited(ctx context.Context, callID string, args json.RawMessage, reason string) error {
 	return r.send(ctx, journal.Command{Kind: journal.Approve, CallID: callID, Args: args, Text: reason})
@@ -96,8 +101,8 @@ func (r *Run) Reject(ctx context.Context, callID, reason string) error {
 }
 
 // Raise replaces one limit of the run by its setting's name ("max_cycles",
-// "usd_per_run"). The error is a [*budget.UnpricedError] for a cap in money where
-// a model that the run, or an agent that it offers, may call has no price.
+// "usd_per_run"). The error is a [*budget.UnpricedError] for a cost limit if a
+// model that the run or an agent of it may call has no price.
 func (r *Run) Raise(ctx context.Context, setting string, value float64) error {
 	return r.send(ctx, journal.Command{Kind: journal.Raise, Setting: setting, Value: value})
 }

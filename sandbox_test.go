@@ -35,7 +35,7 @@ func TestAProgramsCommandWithoutASandboxAsksUnlessItsToolNeverDoes(t *testing.T)
 	if err != nil || s.Status != pawl.StatusParked || built() {
 		t.Fatalf("%+v, %v, built: %v", s, err, built())
 	}
-	if len(s.Pending) != 1 || !strings.HasPrefix(s.Pending[0].Reason, "without a sandbox a command can do all that you can") {
+	if len(s.Pending) != 1 || !strings.HasPrefix(s.Pending[0].Reason, "without a sandbox a command has all your permissions") {
 		t.Errorf("%+v waits", s.Pending)
 	}
 

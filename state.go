@@ -2,15 +2,15 @@ package pawl
 
 import (
 	"bytes"
+	"fmt"
 	"slices"
 
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/llm"
 	"github.com/pawlrun/pawl/machine"
-	"github.com/pawlrun/pawl/machine/agent"
 )
 
-// Status is where a run stands: running, parked, or how it ended.
+// Status is the state of a run: running, parked, or how it ended.
 type Status string
 
 // The statuses. The last four are those of an [Outcome].
@@ -23,7 +23,7 @@ const (
 	StatusCancelled        = Status(event.StatusCancelled)
 )
 
-// State is a run's condition. It is a copy: changing it changes nothing of the
+// State is the state of a run. It is a copy: changing it does not change the
 // run.
 type State struct {
 	// Run is the run's id.
@@ -31,7 +31,7 @@ type State struct {
 	Status Status
 	// Messages is the conversation so far, without the system text.
 	Messages []llm.Message
-	// Turns counts the cycles that were begun.
+	// Turns counts the cycles that have begun.
 	Turns int
 	// Usage is the sum over all turns.
 	Usage llm.Usage
@@ -39,8 +39,9 @@ type State struct {
 	Cost *Cost
 	// Outcome is how the run ended, nil before that.
 	Outcome *Outcome
-	// Parked says what a parked run waits for; Pending are the calls that
-	// wait for a decision.
+	// Parked says what a parked run waits for; Pending are the calls that wait for
+	// a decision, its own and then those of the runs below it. Each may be decided
+	// on this run.
 	Parked  *event.RunParked
 	Pending []Approval
 }
@@ -59,7 +60,25 @@ func (s State) Text() string {
 	return s.Outcome.FinalOutput
 }
 
-func stateOf(run string, m *agent.Machine, s machine.State) State {
+// Err returns nil for a run that ended well ([Outcome.OK]). Otherwise it says
+// why: the error that made the run fail, the limit that stopped it, or what it
+// waits for.
+func (s State) Err() error {
+	o := s.Outcome
+	switch {
+	case o != nil && o.OK:
+		return nil
+	case o != nil && o.Error != nil:
+		return fmt.Errorf("pawl: run %s %s: %s: %s", s.Run, o.Status, o.Reason, o.Error.Message)
+	case o != nil:
+		return fmt.Errorf("pawl: run %s %s: %s", s.Run, o.Status, o.Reason)
+	case s.Parked != nil:
+		return fmt.Errorf("pawl: run %s is parked: %s", s.Run, s.Parked.Reason)
+	}
+	return fmt.Errorf("pawl: run %s has not ended", s.Run)
+}
+
+func stateOf(run string, m machine.Conversing, s machine.State) State {
 	out := State{
 		Run: run, Status: StatusRunning, Turns: s.Cycle, Usage: s.Usage,
 		Messages: []llm.Message{}, Parked: clone(s.Parked), Outcome: clone(s.Outcome),
@@ -69,10 +88,10 @@ func stateOf(run string, m *agent.Machine, s machine.State) State {
 			out.Messages = append(out.Messages, copyMessage(message))
 		}
 	}
-	for _, p := range s.Pending {
-		own := *p
-		own.Args, own.ExpiresAt = bytes.Clone(p.Args), clone(p.ExpiresAt)
-		out.Pending = append(out.Pending, own)
+	for _, q := range s.Pending {
+		if own, is := q.Clone().Asked.(Approval); is {
+			out.Pending = append(out.Pending, own)
+		}
 	}
 	if o := out.Outcome; o != nil {
 		o.Cost, o.Index, o.Error = clone(o.Cost), clone(o.Index), clone(o.Error)

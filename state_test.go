@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/llm"
 	"github.com/pawlrun/pawl/llm/scripted"
@@ -42,5 +43,25 @@ func TestTheStateOfAParkedRunIsACopy(t *testing.T) {
 	}
 	if diff := cmp.Diff(string(before), string(after)); diff != "" {
 		t.Errorf("a caller changed the run:\n%s", diff)
+	}
+}
+
+func TestARunThatDidNotEndWellSaysWhy(t *testing.T) {
+	outcome := func(o pawl.Outcome) pawl.State { return pawl.State{Run: "r", Outcome: &o} }
+	refused := pawl.Outcome{Status: event.StatusFailed, Reason: event.ReasonModelError, Error: &event.Failure{Message: "invalid x-api-key"}}
+	for want, s := range map[string]pawl.State{
+		"": outcome(pawl.Outcome{Status: event.StatusStopped, Reason: event.ReasonMaxCycles, OK: true}),
+		"pawl: run r failed: model_error: invalid x-api-key": outcome(refused),
+		"pawl: run r stopped: budget:usd_per_run":            outcome(pawl.Outcome{Status: event.StatusStopped, Reason: event.BudgetReason("usd_per_run")}),
+		"pawl: run r is parked: approval_required":           {Run: "r", Parked: &event.RunParked{Reason: event.ParkApproval}},
+		"pawl: run r has not ended":                          {Run: "r"},
+	} {
+		got := ""
+		if err := s.Err(); err != nil {
+			got = err.Error()
+		}
+		if got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
 	}
 }

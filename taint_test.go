@@ -47,7 +47,7 @@ func TestAProgramsOutgoingCallAsksOnceUntrustedTextAndPrivateDataHaveMet(t *test
 	if _, err := a.Run(t.Context(), "go"); err != nil {
 		t.Fatal(err)
 	}
-	if *sent != 2 || len(*asked) != 1 || !strings.Contains((*asked)[0], "untrusted text came in (letter in cycle 2") {
+	if *sent != 2 || len(*asked) != 1 || !strings.Contains((*asked)[0], "untrusted text read in cycle 2 (letter") {
 		t.Errorf("sent %d times, asked %q", *sent, *asked)
 	}
 

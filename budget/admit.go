@@ -8,35 +8,35 @@ import (
 	"github.com/pawlrun/pawl/llm"
 )
 
-// MinOutput is how far the output cap of a call is lowered at most to fit what
-// is left of a budget; a call with less room would only be cut off.
+// MinOutput is the lowest output limit to which a call is reduced so that it
+// fits the rest of a budget. A shorter answer would only be cut off.
 const MinOutput = 1024
 
 // Call is a model call that has not been made yet.
 type Call struct {
-	// Input is the most tokens that the request can have, Output the cap on
-	// the answer.
+	// Input is the most tokens that the request can have, Output the limit on the
+	// answer.
 	Input  int64
 	Output int64
 	// Likely is the number of input tokens to be expected.
 	Likely int64
-	// Price is nil when none is known; money then bounds nothing (PRODUCT 6).
+	// Price is nil if it is not known; a cost limit then has no effect.
 	Price *llm.Price
-	// KeptLong says that the request may write a cache entry that is kept for
-	// an hour, which is dearer.
+	// KeptLong says that the request may write a cache entry with the lifetime of
+	// an hour, which costs more.
 	KeptLong bool
 }
 
-// Refusal says which setting has no room for a call. The zero value is none.
+// Refusal says which limit a call does not fit. The zero value is no refusal.
 type Refusal struct {
 	Setting string
-	// Need is what the call takes at the least, Left what there is.
+	// Need is the least that the call takes, Left what is left.
 	Need float64
 	Left float64
-	// Because is the refusal in words where figures do not say it.
+	// Because is the refusal in words, if figures do not explain it.
 	Because string
-	// Wait says that there will be room if other calls use less than what is
-	// set aside for them.
+	// Wait says that the call will fit if other calls use less than what is
+	// reserved for them.
 	Wait bool
 	// Call is the one that there is no room for, where whoever asked says so, and
 	// After the wait that would come before it.
@@ -55,12 +55,9 @@ func (r Refusal) Detail() string {
 	return fmt.Sprintf("the next call could take %.0f tokens, and %.0f are left", r.Need, max(r.Left, 0))
 }
 
-// IsMoney says that a setting limits what a run costs.
-func IsMoney(setting string) bool { return setting == "usd_per_run" || setting == "max_total_cost" }
-
-// Admit sets the worst case of a call against what is left of the limits. It
-// lowers the output cap to what can be paid for, down to [MinOutput], before it
-// refuses. A call that is refused has cost nothing (FIELD F3, F29).
+// Admit checks the worst case of a call against the rest of the limits. It
+// reduces the output limit, down to [MinOutput], before it refuses. A refused
+// call costs nothing.
 func (l Limits) Admit(s Spent, held Amount, c Call) (Amount, Refusal) {
 	if setting := l.BeforeModelCall(s); setting != "" {
 		return Amount{}, Refusal{Setting: setting}
@@ -75,10 +72,10 @@ func (l Limits) Admit(s Spent, held Amount, c Call) (Amount, Refusal) {
 
 func (l Limits) fit(s Spent, held Amount, c Call) (Amount, Refusal) {
 	if most := l.MaxRequestTokens; most > 0 && c.Likely > most {
-		return Amount{}, Refusal{Setting: "max_context_tokens_per_request", Need: float64(c.Likely), Left: float64(most)}
+		return Amount{}, Refusal{Setting: RequestTokens, Need: float64(c.Likely), Left: float64(most)}
 	}
 	if left := l.MaxInputTokens - s.Input - held.Input; l.MaxInputTokens > 0 && c.Input > left {
-		return Amount{}, Refusal{Setting: "max_input_tokens", Need: float64(c.Input), Left: float64(left)}
+		return Amount{}, Refusal{Setting: InputTokens, Need: float64(c.Input), Left: float64(left)}
 	}
 	output, floor := c.Output, min(c.Output, MinOutput)
 	if l.MaxOutputTokens > 0 {
@@ -86,7 +83,7 @@ func (l Limits) fit(s Spent, held Amount, c Call) (Amount, Refusal) {
 		// An owner who allows less than the floor in total means it.
 		floor = min(floor, l.MaxOutputTokens)
 		if left < floor {
-			return Amount{}, Refusal{Setting: "max_output_tokens", Need: float64(floor), Left: float64(left)}
+			return Amount{}, Refusal{Setting: OutputTokens, Need: float64(floor), Left: float64(left)}
 		}
 		output = min(output, left)
 	}
@@ -143,9 +140,9 @@ func (c Call) worst(output int64) float64 {
 	return most
 }
 
-// Unreported is what to charge for a call whose usage the provider did not say,
-// as when its stream broke: what was received where that is known, else what
-// was set aside; never nothing (FIELD F27).
+// Unreported returns what to charge for a call whose usage the provider did not
+// report, as when its stream broke: what was received, if that is known, else
+// what was reserved; never nothing.
 func Unreported(reserved, received llm.Usage, bytes int) llm.Usage {
 	u := received
 	u.Estimated = true

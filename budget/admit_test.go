@@ -14,7 +14,7 @@ import (
 // A dollar a thousand tokens, so that the arithmetic can be seen.
 var thousands = &llm.Price{Input: 1000, Output: 1000}
 
-// rows: HAR-12, HAR-22, HAR-45..47
+// rows: HAR-11, HAR-12, HAR-22, HAR-45..47
 func TestACallIsAdmittedAtItsWorst(t *testing.T) {
 	call := budget.Call{Input: 2000, Output: 8000, Price: thousands}
 	for _, tt := range []struct {

@@ -2,10 +2,10 @@ package budget
 
 import "time"
 
-// AtLeast is the lowest value with which the setting of a refusal would not
-// refuse again if nothing were set aside for other calls, which may use none of
-// it; in millionths of a dollar, milliseconds, or ones. It is 0 where no number
-// would do, or the refusal says too little. Another limit may refuse.
+// AtLeast returns the lowest value with which the setting of a refusal would
+// not refuse again if nothing were reserved for other calls; in millionths of a
+// dollar, milliseconds, or ones. It is 0 if no number would do, or the refusal
+// says too little. Another limit may still refuse.
 func (l Limits) AtLeast(r Refusal, s Spent) float64 {
 	s.Active += r.After
 	s.Idle += r.After
@@ -13,10 +13,10 @@ func (l Limits) AtLeast(r Refusal, s Spent) float64 {
 		return 0
 	}
 	perUnit := 1.0
-	switch {
-	case IsMoney(r.Setting):
+	switch setting, _ := Find(r.Setting); setting.Kind {
+	case Money:
 		perUnit = 1e6
-	case r.Setting == "max_wall_time_seconds" || r.Setting == "max_no_progress_seconds":
+	case Time, Idle:
 		perUnit = float64(time.Second / time.Millisecond)
 	}
 	enough := func(n int64) bool {

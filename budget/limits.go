@@ -1,78 +1,174 @@
-// Package budget holds the limits of a run and what it has spent: pure
-// arithmetic, so that the same events always give the same verdict.
+// Package budget defines the limits of a run and what it has spent: pure
+// arithmetic, so that the same events always give the same result.
 package budget
 
 import "time"
 
-// Limits are the hard limits of a run; 0 means no limit. Before
-// [Limits.WithDefaults] it means that the owner has not said, and a negative
-// value that there is to be none. The JSON names are the settings' names, which
-// a stop reports.
+// Limits are the limits of a run; 0 means no limit. Before
+// [Limits.WithDefaults], 0 means that the limit is not set, and a negative
+// value removes it. The JSON names are the names of the settings, which a stop
+// reports.
 type Limits struct {
-	MaxCycles        int     `json:"max_cycles,omitempty"`
-	USDPerRun        float64 `json:"usd_per_run,omitempty"`
-	MaxModelTurns    int     `json:"max_model_turns,omitempty"`
-	MaxToolCalls     int     `json:"max_tool_calls,omitempty"`
-	MaxParallelTools int     `json:"max_parallel_tool_calls,omitempty"`
-	MaxWallSeconds   float64 `json:"max_wall_time_seconds,omitempty"`
-	MaxInputTokens   int64   `json:"max_input_tokens,omitempty"`
-	MaxOutputTokens  int64   `json:"max_output_tokens,omitempty"`
-	MaxTotalCost     float64 `json:"max_total_cost,omitempty"`
-	MaxResultChars   int     `json:"max_tool_result_chars,omitempty"`
-	MaxModelRetries  *int    `json:"max_retries_per_model_call,omitempty"`
-	MaxToolRetries   *int    `json:"max_retries_per_tool_call,omitempty"`
-	// MaxIdleSeconds bounds the time without anything new: a tool result or a
-	// text that was not there before (FIELD F2). Half a text is none yet.
-	MaxIdleSeconds float64 `json:"max_no_progress_seconds,omitempty"`
-	// MaxRequestTokens bounds the context of a single request (FIELD F2).
-	MaxRequestTokens int64 `json:"max_context_tokens_per_request,omitempty"`
+	MaxCycles        int     `json:"max_cycles,omitempty" yaml:"-"`
+	USDPerRun        float64 `json:"usd_per_run,omitempty" yaml:"-"`
+	MaxModelTurns    int     `json:"max_model_turns,omitempty" yaml:"max_model_turns,omitempty" none:"yes"`
+	MaxToolCalls     int     `json:"max_tool_calls,omitempty" yaml:"max_tool_calls,omitempty" none:"yes"`
+	MaxParallelTools int     `json:"max_parallel_tool_calls,omitempty" yaml:"max_parallel_tool_calls,omitempty" none:"yes"`
+	MaxWallSeconds   float64 `json:"max_wall_time_seconds,omitempty" yaml:"max_wall_time_seconds,omitempty" none:"yes"`
+	MaxInputTokens   int64   `json:"max_input_tokens,omitempty" yaml:"max_input_tokens,omitempty" none:"yes"`
+	MaxOutputTokens  int64   `json:"max_output_tokens,omitempty" yaml:"max_output_tokens,omitempty" none:"yes"`
+	MaxTotalCost     float64 `json:"max_total_cost,omitempty" yaml:"max_total_cost,omitempty" none:"yes"`
+	MaxResultChars   int     `json:"max_tool_result_chars,omitempty" yaml:"max_tool_result_chars,omitempty" none:"yes"`
+	MaxModelRetries  *int    `json:"max_retries_per_model_call,omitempty" yaml:"max_retries_per_model_call,omitempty"`
+	MaxToolRetries   *int    `json:"max_retries_per_tool_call,omitempty" yaml:"max_retries_per_tool_call,omitempty"`
+	// MaxIdleSeconds limits the time without a new tool result or a new text. A
+	// text counts when it is complete.
+	MaxIdleSeconds float64 `json:"max_no_progress_seconds,omitempty" yaml:"max_no_progress_seconds,omitempty" none:"yes"`
+	// MaxRequestTokens limits the context of a single request.
+	MaxRequestTokens int64 `json:"max_context_tokens_per_request,omitempty" yaml:"max_context_tokens_per_request,omitempty" none:"yes"`
 }
 
-// The defaults of PRODUCT 6.
+// Split parts the limits in money and time, which hold for a tree of runs as a whole,
+// from those that hold for each run.
+func (l Limits) Split() (ofTree, ofEach Limits) {
+	ofTree = Limits{USDPerRun: l.USDPerRun, MaxWallSeconds: l.MaxWallSeconds, MaxTotalCost: l.MaxTotalCost}
+	l.USDPerRun, l.MaxWallSeconds, l.MaxTotalCost = 0, 0, 0
+	return ofTree, l
+}
+
+// SplitSums is [Limits.Split] for a tree whose tokens and whose time without anything
+// new are bounded as a whole, too.
+func (l Limits) SplitSums() (ofTree, ofEach Limits) {
+	ofTree, ofEach = l.Split()
+	ofTree.MaxInputTokens, ofTree.MaxOutputTokens, ofTree.MaxIdleSeconds = l.MaxInputTokens, l.MaxOutputTokens, l.MaxIdleSeconds
+	ofEach.MaxInputTokens, ofEach.MaxOutputTokens, ofEach.MaxIdleSeconds = 0, 0, 0
+	return ofTree, ofEach
+}
+
+// The names of the limits that more is to be said of than the table does.
 const (
-	DefaultMaxCycles        = 50
-	DefaultUSDPerRun        = 5.00
-	DefaultMaxToolCalls     = 200
-	DefaultMaxParallelTools = 8
-	DefaultMaxWallSeconds   = 3600
-	DefaultMaxResultChars   = 30_000
-	DefaultModelCalls       = 5
-	DefaultToolRetries      = 4
+	CycleCap      = "max_cycles"
+	CostPerRun    = "usd_per_run"
+	TotalCost     = "max_total_cost"
+	WallTime      = "max_wall_time_seconds"
+	IdleTime      = "max_no_progress_seconds"
+	InputTokens   = "max_input_tokens"
+	OutputTokens  = "max_output_tokens"
+	RequestTokens = "max_context_tokens_per_request"
 )
 
-// WithDefaults fills what is not set with the careful owner's choice, and takes
-// away what the owner wants to be without a limit. It is meant to be called
-// once: what it took away would be filled again.
+// The defaults that are not in the table.
+const (
+	DefaultUSDPerRun   = 5.00
+	DefaultModelCalls  = 5
+	DefaultToolRetries = 4
+)
+
+const many = 1e9
+
+// settings are the limits, in the order of the fields.
+var settings = [...]Setting{
+	{
+		Name: CycleCap, of: func(l Limits) float64 { return float64(l.MaxCycles) }, used: func(s Spent) float64 { return float64(s.Cycles) },
+		Kind: Count, Unit: "cycles", Default: 50, Flag: "max-cycles", Example: "30",
+		About: "Cycles of a run: a model call with its tool calls each (50).",
+	},
+	{
+		Name: CostPerRun, of: func(l Limits) float64 { return l.USDPerRun }, used: func(s Spent) float64 { return s.USD },
+		Kind: Money, Stops: true, Flag: "budget", Example: "2.00",
+		About: "Cost of the run in USD (5.00, unless max_total_cost is set).",
+	},
+	{
+		Name: "max_model_turns", of: func(l Limits) float64 { return float64(l.MaxModelTurns) }, used: func(s Spent) float64 { return float64(s.Turns) },
+		Kind: Count, Unit: "answers", Low: 1, High: many, Stops: true, forbids: modelCalls, Example: "40",
+		About: "Model calls that were answered.",
+	},
+	{
+		Name: "max_tool_calls", of: func(l Limits) float64 { return float64(l.MaxToolCalls) }, used: func(s Spent) float64 { return float64(s.ToolCalls) },
+		Kind: Count, Unit: "tool calls", Low: 1, High: many, Default: 200, Stops: true, forbids: toolCalls, Example: "100",
+		About: "Tool calls of the run (200).",
+	},
+	{
+		Name: "max_parallel_tool_calls", of: func(l Limits) float64 { return float64(l.MaxParallelTools) },
+		Kind: Each, Low: 1, High: 1024, Default: 8, Example: "4",
+		About: "Tool calls at the same time (8).",
+	},
+	{
+		Name: WallTime, of: func(l Limits) float64 { return l.MaxWallSeconds }, used: func(s Spent) float64 { return s.Active.Seconds() },
+		Kind: Time, Low: 0.001, High: many, Default: 3600, Stops: true, Flag: "timeout", Example: "600",
+		About: "Wall time in seconds, without the time that the run is parked (3600).",
+	},
+	{
+		Name: InputTokens, of: func(l Limits) float64 { return float64(l.MaxInputTokens) }, used: func(s Spent) float64 { return float64(s.Input) },
+		Kind: Tokens, Unit: "tokens in", Low: 1, Stops: true, forbids: modelCalls, Example: "2000000",
+		About: "Input tokens of all requests.",
+	},
+	{
+		Name: OutputTokens, of: func(l Limits) float64 { return float64(l.MaxOutputTokens) }, used: func(s Spent) float64 { return float64(s.Output) },
+		Kind: Tokens, Unit: "tokens out", Low: 1, Stops: true, forbids: modelCalls, Example: "100000",
+		About: "Output tokens of all answers.",
+	},
+	{
+		Name: TotalCost, of: func(l Limits) float64 { return l.MaxTotalCost }, used: func(s Spent) float64 { return s.USD },
+		Kind: Money, Stops: true, Example: "2.00",
+		About: "Cost of the run in USD, as usd_per_run; the smaller of the two applies.",
+	},
+	{
+		Name: "max_tool_result_chars", of: func(l Limits) float64 { return float64(l.MaxResultChars) },
+		Kind: Each, Low: 1, High: 100_000_000, Default: 30_000, Example: "20000",
+		About: "Characters of one tool result that the model sees (30000).",
+	},
+	{
+		Name: "max_retries_per_model_call",
+		Kind: Each, High: 100, Example: "2",
+		About: "Retries of one model call (4).",
+	},
+	{
+		Name: "max_retries_per_tool_call",
+		Kind: Each, High: 100, Example: "0",
+		About: "Retries of one tool call that is safe to repeat (4).",
+	},
+	{
+		Name: IdleTime, of: func(l Limits) float64 { return l.MaxIdleSeconds }, used: func(s Spent) float64 { return s.Idle.Seconds() },
+		Kind: Idle, Unit: "without progress", Low: 0.001, High: many, Stops: true, Example: "300",
+		About: "Seconds without new text or a new tool result; a call that takes longer is stopped.",
+	},
+	{
+		Name: RequestTokens, of: func(l Limits) float64 { return float64(l.MaxRequestTokens) },
+		Kind: Each, Unit: "tokens a request", Low: 1, Stops: true, Example: "150000",
+		About: "Input tokens of one request.",
+	},
+}
+
+// WithDefaults sets the default of every limit that is not set, and removes
+// those that are negative. Call it only once: a second call would set the
+// defaults of the removed limits.
 func (l Limits) WithDefaults() Limits {
-	setDefault(&l.MaxCycles, DefaultMaxCycles)
-	setDefault(&l.MaxToolCalls, DefaultMaxToolCalls)
-	setDefault(&l.MaxParallelTools, DefaultMaxParallelTools)
-	setDefault(&l.MaxWallSeconds, DefaultMaxWallSeconds)
-	setDefault(&l.MaxResultChars, DefaultMaxResultChars)
-	return l.withoutNone()
-}
-
-func setDefault[T comparable](p *T, v T) {
-	var zero T
-	if *p == zero {
-		*p = v
+	for _, s := range settings {
+		switch n, number := s.Value(l); {
+		case number && n < 0:
+			_ = l.Set(s.Name, None) // what is a number can be none
+		case number && n == 0 && s.Default > 0:
+			_ = l.Set(s.Name, s.Default)
+		}
 	}
+	return l
 }
 
-// CostCap is the tighter of the two money limits and the setting it came
-// from, or 0.
+// CostCap returns the lower of the two cost limits and the name of its setting,
+// or 0.
 func (l Limits) CostCap() (limit float64, setting string) {
 	switch {
 	case l.USDPerRun > 0 && (l.MaxTotalCost <= 0 || l.USDPerRun <= l.MaxTotalCost):
-		return l.USDPerRun, "usd_per_run"
+		return l.USDPerRun, CostPerRun
 	case l.MaxTotalCost > 0:
-		return l.MaxTotalCost, "max_total_cost"
+		return l.MaxTotalCost, TotalCost
 	}
 	return 0, ""
 }
 
-// ModelCalls is how many calls one model request may take in total: the first
-// and its retries (ALF-44, HAR-49).
+// ModelCalls returns how many calls one model request may take in total: the
+// first and its retries (ALF-44, HAR-49).
 func (l Limits) ModelCalls() int {
 	if l.MaxModelRetries != nil {
 		return max(*l.MaxModelRetries, 0) + 1
@@ -95,12 +191,13 @@ type Spent struct {
 	// ModelCalls counts every attempt, Turns the ones that gave an answer.
 	ModelCalls int
 	Turns      int
-	// ToolCalls counts calls that were started, however often each was.
+	// ToolCalls counts the calls that were started, each once, however many
+	// attempts it took.
 	ToolCalls int
 	Input     int64
 	Output    int64
 	USD       float64
-	// Active is the time the run has been going; parked time is left out.
+	// Active is the time that the run has been running, without parked time.
 	Active time.Duration
 	// Idle is the part of Active since the run last brought anything new.
 	Idle time.Duration
@@ -116,49 +213,55 @@ func (l Limits) BeforeModelCall(s Spent) string {
 		return setting
 	case costCap > 0 && s.USD >= costCap:
 		return costSetting
-	case l.MaxModelTurns > 0 && s.Turns >= l.MaxModelTurns:
-		return "max_model_turns"
-	case l.MaxInputTokens > 0 && s.Input >= l.MaxInputTokens:
-		return "max_input_tokens"
-	case l.MaxOutputTokens > 0 && s.Output >= l.MaxOutputTokens:
-		return "max_output_tokens"
 	}
-	return ""
+	return l.forbidden(s, modelCalls)
 }
 
 // BeforeToolCall returns the setting that forbids another tool call, or "".
 func (l Limits) BeforeToolCall(s Spent) string {
-	if l.MaxToolCalls > 0 && s.ToolCalls >= l.MaxToolCalls {
-		return "max_tool_calls"
+	if setting := l.forbidden(s, toolCalls); setting != "" {
+		return setting
 	}
 	return l.OutOfTime(s)
+}
+
+// forbidden is the count that is used up and forbids a kind of call, or "".
+func (l Limits) forbidden(s Spent, c calls) string {
+	for i := range settings {
+		if x := &settings[i]; x.forbids == c {
+			if limit := x.of(l); limit > 0 && x.used(s) >= limit {
+				return x.Name
+			}
+		}
+	}
+	return ""
 }
 
 // OutOfTime returns the limit on time that is used up, or "".
 func (l Limits) OutOfTime(s Spent) string {
 	switch {
 	case l.MaxWallSeconds > 0 && s.Active >= seconds(l.MaxWallSeconds):
-		return "max_wall_time_seconds"
+		return WallTime
 	case l.Stalled(s):
-		return "max_no_progress_seconds"
+		return IdleTime
 	}
 	return ""
 }
 
-// Stalled says that nothing new has come for as long as the limits allow.
+// Stalled reports whether nothing new has come for as long as the limits allow.
 func (l Limits) Stalled(s Spent) bool {
 	return l.MaxIdleSeconds > 0 && s.Idle >= seconds(l.MaxIdleSeconds)
 }
 
-// Remaining is how much longer the run may go if nothing new comes of it, and
-// the setting that allows no more; "" where no limit does.
+// Remaining returns how much longer the run may run if nothing new comes, and
+// the setting that limits it; "" if none does.
 func (l Limits) Remaining(s Spent) (left time.Duration, setting string) {
 	if l.MaxWallSeconds > 0 {
-		left, setting = seconds(l.MaxWallSeconds)-s.Active, "max_wall_time_seconds"
+		left, setting = seconds(l.MaxWallSeconds)-s.Active, WallTime
 	}
 	if l.MaxIdleSeconds > 0 {
 		if idle := seconds(l.MaxIdleSeconds) - s.Idle; setting == "" || idle < left {
-			left, setting = idle, "max_no_progress_seconds"
+			left, setting = idle, IdleTime
 		}
 	}
 	return left, setting

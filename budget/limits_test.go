@@ -211,6 +211,10 @@ func TestEverySettingCanBeRaised(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
+		setting, _ := budget.Find(name)
+		if n, number := setting.Value(l); number && n != 7 || setting.Field() != kind.Field(i).Name {
+			t.Errorf("%s is %v, of the field %s", name, n, setting.Field())
+		}
 		raw, err := json.Marshal(l)
 		if err != nil {
 			t.Fatal(err)
@@ -264,7 +268,8 @@ func TestEveryLimitIsDescribedWithItsDefault(t *testing.T) {
 	}
 	bracket := regexp.MustCompile(`\(([0-9.]+)`)
 	for _, setting := range budget.Settings() {
-		about, said := budget.About(setting), 0.0
+		limit, _ := budget.Find(setting)
+		about, said := limit.About, 0.0
 		if m := bracket.FindStringSubmatch(about); m != nil {
 			said, _ = strconv.ParseFloat(m[1], 64)
 		}
@@ -272,7 +277,7 @@ func TestEveryLimitIsDescribedWithItsDefault(t *testing.T) {
 			t.Errorf("%s: %q, and the default is %v", setting, about, values[setting])
 		}
 	}
-	if budget.About("max_patience") != "" {
+	if _, known := budget.Find("max_patience"); known {
 		t.Error("something is said of what is no limit")
 	}
 }

@@ -4,117 +4,135 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"reflect"
+	"slices"
 	"strings"
 )
 
-// None in the place of a limit takes the limit away, where that makes sense: a
-// number of retries is none by being 0.
+// None, in place of a limit, removes the limit. Numbers of retries use 0
+// instead.
 const None = -1
 
-// setting is one limit: its name, where it is kept, and what it bounds with the
-// default in brackets.
-type setting struct {
-	name  string
-	place func(*Limits) any
-	about string
+// Setting is a limit: all that is to be known of it but what enforces it.
+type Setting struct {
+	// Name is what its owner calls it, Flag what the command line does, where it
+	// has a flag of its own.
+	Name, Flag string
+	Kind       Kind
+	// Unit is what it counts, as in "3 of 5 cycles".
+	Unit string
+	// Low and High are the smallest and the largest value that a file may give,
+	// 0 for no such bound, and Default what holds where nobody has said.
+	Low, High, Default float64
+	// Stops says that reaching it ends a run with a reason of its own. The cycle
+	// cap does not: on_limit says what reaching it means.
+	Stops bool
+	// About says what it bounds, with the default in brackets. Example is a value.
+	About, Example string
+
+	// of is the limit as a number, nil for a number of retries.
+	of func(Limits) float64
+	// used is how much of it a run has used, nil where it bounds each thing alone.
+	used    func(Spent) float64
+	forbids calls
 }
 
-// value is the limit as a number; false for a number of retries.
-func (s setting) value(l *Limits) (n float64, ok bool) {
-	switch p := s.place(l).(type) {
-	case *int:
-		return float64(*p), true
-	case *int64:
-		return float64(*p), true
-	case *float64:
-		return *p, true
+// Kind is what a limit bounds.
+type Kind int
+
+// The kinds, in the order in which limits are told of.
+const (
+	Money Kind = iota
+	Count
+	Tokens
+	Time
+	// Idle is time without progress.
+	Idle
+	// Each is of limits on each call, request or result alone.
+	Each
+)
+
+// calls are what a count forbids once it is used up.
+type calls int
+
+const (
+	modelCalls calls = iota + 1
+	toolCalls
+)
+
+// Place is where the limit is kept: an *int, *int64 or *float64, or a **int for
+// a number of retries.
+func (s *Setting) Place(l *Limits) any {
+	return reflect.ValueOf(l).Elem().FieldByName(s.Field()).Addr().Interface()
+}
+
+// Field is the name of the limit's field in [Limits].
+func (s *Setting) Field() string {
+	i := slices.IndexFunc(settings[:], func(other Setting) bool { return other.Name == s.Name })
+	return reflect.TypeFor[Limits]().Field(i).Name
+}
+
+// Value is the limit as a number; false for a number of retries.
+func (s *Setting) Value(l Limits) (n float64, ok bool) {
+	if s.of == nil {
+		return 0, false
 	}
-	return 0, false
+	return s.of(l), true
 }
 
-// settings are the limits by the names that owners know them by, in the order
-// of the fields.
-var settings = [...]setting{
-	{"max_cycles", func(l *Limits) any { return &l.MaxCycles },
-		"Cycles of a run: a model call with its tool calls each (50)."},
-	{"usd_per_run", func(l *Limits) any { return &l.USDPerRun },
-		"What the run may cost in USD (5.00, unless max_total_cost is set)."},
-	{"max_model_turns", func(l *Limits) any { return &l.MaxModelTurns },
-		"Answers of the model."},
-	{"max_tool_calls", func(l *Limits) any { return &l.MaxToolCalls },
-		"Tool calls that are started (200)."},
-	{"max_parallel_tool_calls", func(l *Limits) any { return &l.MaxParallelTools },
-		"Tool calls at a time (8)."},
-	{"max_wall_time_seconds", func(l *Limits) any { return &l.MaxWallSeconds },
-		"Seconds that the run goes, without those that it is parked (3600)."},
-	{"max_input_tokens", func(l *Limits) any { return &l.MaxInputTokens },
-		"Tokens of all requests together."},
-	{"max_output_tokens", func(l *Limits) any { return &l.MaxOutputTokens },
-		"Tokens of all answers together."},
-	{"max_total_cost", func(l *Limits) any { return &l.MaxTotalCost },
-		"What the run may cost in USD, as usd_per_run; the smaller one holds."},
-	{"max_tool_result_chars", func(l *Limits) any { return &l.MaxResultChars },
-		"Characters of one tool result that the model sees (30000)."},
-	{"max_retries_per_model_call", func(l *Limits) any { return &l.MaxModelRetries },
-		"Further attempts at one model call (4)."},
-	{"max_retries_per_tool_call", func(l *Limits) any { return &l.MaxToolRetries },
-		"Further attempts at one tool call that may safely run twice (4)."},
-	{"max_no_progress_seconds", func(l *Limits) any { return &l.MaxIdleSeconds },
-		"Seconds without a text or a tool result that is new; a call that takes longer is ended."},
-	{"max_context_tokens_per_request", func(l *Limits) any { return &l.MaxRequestTokens },
-		"Tokens of one request."},
+// Used is how much of the limit a run has used, 0 where it bounds each thing alone.
+func (s *Setting) Used(spent Spent) float64 {
+	if s.used == nil {
+		return 0
+	}
+	return s.used(spent)
 }
 
-// Settings are the names of the limits.
-func Settings() []string {
-	names := make([]string, len(settings))
-	for i, s := range settings {
-		names[i] = s.name
+// Table is all limits, in the order in which owners are told of them.
+func Table() []Setting { return slices.Clone(settings[:]) }
+
+// Find returns the limit of a name; false for what is no limit.
+func Find(name string) (Setting, bool) {
+	i := slices.IndexFunc(settings[:], func(s Setting) bool { return s.Name == name })
+	if i < 0 {
+		return Setting{}, false
+	}
+	return settings[i], true
+}
+
+// Settings returns the names of the limits.
+func Settings() []string { return names(func(Setting) bool { return true }) }
+
+// Stopping returns the names of the limits that end a run with a reason of
+// their own. The cycle limit is not one of them: on_limit says what reaching it
+// means.
+func Stopping() []string { return names(func(s Setting) bool { return s.Stops }) }
+
+func names(which func(Setting) bool) []string {
+	var names []string
+	for _, s := range settings {
+		if which(s) {
+			names = append(names, s.Name)
+		}
 	}
 	return names
 }
 
-// About says what a limit bounds, and its default in brackets, or "" for what is
-// no limit.
-func About(name string) string {
-	for _, s := range settings {
-		if s.name == name {
-			return s.about
-		}
-	}
-	return ""
+// IsMoney says that a setting limits what a run costs.
+func IsMoney(setting string) bool {
+	s, known := Find(setting)
+	return known && s.Kind == Money
 }
 
-// Stopping are the names of the limits that end a run with a reason of their own.
-// The cycle cap is none of them: on_limit says what reaching it means.
-func Stopping() []string {
-	return []string{
-		"usd_per_run", "max_model_turns", "max_tool_calls", "max_wall_time_seconds", "max_input_tokens", "max_output_tokens",
-		"max_total_cost", "max_no_progress_seconds", "max_context_tokens_per_request",
-	}
-}
-
-// withoutNone has 0 for each limit that the owner took away.
-func (l Limits) withoutNone() Limits {
-	for _, s := range settings {
-		if n, ok := s.value(&l); ok && n < 0 {
-			_ = l.Set(s.name, None) // what is a number can be none
-		}
-	}
-	return l
-}
-
-// Lacks names the limits that a careful owner would set and that are not there.
+// Lacks returns the names of the recommended limits that are not set.
 func (l Limits) Lacks() []string {
 	var names []string
 	if cost, _ := l.CostCap(); cost == 0 {
-		names = append(names, "usd_per_run")
+		names = append(names, CostPerRun)
 	}
-	defaults := Limits{}.WithDefaults()
 	for _, s := range settings {
-		is, _ := s.value(&l)
-		if by, _ := s.value(&defaults); by > 0 && is == 0 {
-			names = append(names, s.name)
+		if is, _ := s.Value(l); is == 0 && s.Default > 0 {
+			names = append(names, s.Name)
 		}
 	}
 	return names
@@ -122,57 +140,55 @@ func (l Limits) Lacks() []string {
 
 // Errors of [Limits.Set].
 var (
-	// ErrUnknownSetting: there is no limit of that name.
+	// ErrUnknownSetting: there is no limit with that name.
 	ErrUnknownSetting = errors.New("budget: unknown setting")
 	// ErrBadValue: the limit cannot have that value.
 	ErrBadValue = errors.New("budget: bad value")
 )
 
-// UnpricedError is returned for a cap in money that could not be kept, because
-// nobody knows what a call of these models may cost (PRODUCT 6).
+// UnpricedError is returned for a cost limit that cannot be enforced, because
+// the price of these models is not known.
 type UnpricedError struct {
 	Models []string
 	USD    float64
 }
 
-// Error names the models and the cap.
+// Error names the models and the limit.
 func (e *UnpricedError) Error() string {
-	return fmt.Sprintf("no price is known for %s, so the cap of USD %.2f could not be kept", strings.Join(e.Models, ", "), e.USD)
+	return fmt.Sprintf("no price is known for %s, so the cost limit of USD %.2f cannot be enforced", strings.Join(e.Models, ", "), e.USD)
 }
 
-// Uncounted tells an owner of models whose price is not known what no cap in
-// money can do about them; it is empty where there are none.
+// Uncounted returns a warning that a cost limit does not cover the models whose
+// price is not known; it is empty if there are none.
 func (l Limits) Uncounted(models []string) string {
 	names := strings.Join(models, ", ")
 	switch usd, _ := l.CostCap(); {
 	case len(models) == 0:
 		return ""
 	case usd > 0:
-		return fmt.Sprintf("no price is known for %s, so the default cap of USD %.2f cannot stop its calls", names, usd)
+		return fmt.Sprintf("no price is known for %s, so the default cost limit of USD %.2f cannot stop its calls", names, usd)
 	}
 	return "no price is known for " + names + ", so the run's cost is not counted in full"
 }
 
 // Set replaces the limit with the given JSON name. A value must be finite and
-// above 0, and whole where the limit counts something; a number of retries may
-// be 0, and [None] takes any other limit away. On an error nothing has changed.
+// above 0, and whole if the limit counts something; a number of retries may be
+// 0, and [None] removes any other limit. On an error nothing has changed.
 func (l *Limits) Set(setting string, value float64) error {
-	for _, s := range settings {
-		if s.name != setting {
-			continue
-		}
-		switch p := s.place(l).(type) {
-		case *float64:
-			return setLimit(p, setting, value)
-		case *int:
-			return setWhole(p, setting, value)
-		case *int64:
-			return setWhole(p, setting, value)
-		case **int:
-			return setRetries(p, setting, value)
-		}
+	s, known := Find(setting)
+	if !known {
+		return fmt.Errorf("%w: %q", ErrUnknownSetting, setting)
 	}
-	return fmt.Errorf("%w: %q", ErrUnknownSetting, setting)
+	switch p := s.Place(l).(type) {
+	case *float64:
+		return setLimit(p, setting, value)
+	case *int:
+		return setWhole(p, setting, value)
+	case *int64:
+		return setWhole(p, setting, value)
+	default:
+		return setRetries(p.(**int), setting, value)
+	}
 }
 
 func setLimit(p *float64, setting string, value float64) error {

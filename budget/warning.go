@@ -9,11 +9,8 @@ type Warning struct {
 	Percent int
 }
 
-// Levels are the shares of each limit that were warned of already.
-type Levels [limitCount]uint8
-
-// limitCount is the number of limits that are used up over a run's life.
-const limitCount = 8
+// Levels are the shares of each limit for which a warning was given.
+type Levels [len(settings)]uint8
 
 // Group says which limits to look at.
 type Group int
@@ -24,38 +21,43 @@ const (
 	OfCycles
 )
 
+// kinds are those of a group's limits, in the order in which it warns.
+func (g Group) kinds() [2]Kind {
+	if g == OfCalls {
+		return [2]Kind{Money, Tokens}
+	}
+	return [2]Kind{Count, Time}
+}
+
 // share is how much of a limit has been used.
 type share struct {
 	setting     string
 	used, limit float64
 }
 
-// shares lists the limits of a run; a limit of 0 is none. The order is fixed,
-// because [Levels] are kept by place.
-func (l Limits) shares(s Spent) [limitCount]share {
-	return [limitCount]share{
-		{"usd_per_run", s.USD, l.USDPerRun},
-		{"max_total_cost", s.USD, l.MaxTotalCost},
-		{"max_input_tokens", float64(s.Input), float64(l.MaxInputTokens)},
-		{"max_output_tokens", float64(s.Output), float64(l.MaxOutputTokens)},
-		{"max_cycles", float64(s.Cycles), float64(l.MaxCycles)},
-		{"max_model_turns", float64(s.Turns), float64(l.MaxModelTurns)},
-		{"max_tool_calls", float64(s.ToolCalls), float64(l.MaxToolCalls)},
-		{"max_wall_time_seconds", s.Active.Seconds(), l.MaxWallSeconds},
+// usage is what is to be looked at of a group's limits.
+type usage struct {
+	limits Limits
+	spent  Spent
+	group  Group
+}
+
+// shares are what of the limits has been used, by their places.
+func (u *usage) shares(yield func(int, share) bool) {
+	for _, kind := range u.group.kinds() {
+		for i := range settings {
+			if x := &settings[i]; x.Kind == kind && !yield(i, share{x.Name, x.used(u.spent), x.of(u.limits)}) {
+				return
+			}
+		}
 	}
 }
 
-// ofCalls is how many of the shares, from the first, [OfCalls] is about.
-const ofCalls = 4
-
-// Warn calls warn for each limit of a group of which a larger share has been
-// used than was warned of. Where several shares were passed at once it tells of
-// the largest.
+// Warn calls warn for each limit of a group of which a larger share is used
+// than was warned of. If several shares were passed at once, it reports the
+// largest.
 func (l Limits) Warn(s Spent, warned *Levels, g Group, warn func(Warning)) {
-	for i, x := range l.shares(s) {
-		if (i < ofCalls) != (g == OfCalls) {
-			continue
-		}
+	for i, x := range (&usage{l, s, g}).shares {
 		if p := x.percent(); p > warned[i] {
 			warn(Warning{Setting: x.setting, Used: x.used, Limit: x.limit, Percent: int(p)})
 		}
@@ -77,28 +79,29 @@ func (x share) percent() uint8 {
 
 // Warned returns the levels with one more warning given.
 func (v Levels) Warned(setting string, percent int) Levels {
-	for i, x := range (Limits{}).shares(Spent{}) {
-		if x.setting == setting {
+	for i := range settings {
+		if settings[i].Name == setting {
 			v[i] = uint8(percent)
 		}
 	}
 	return v
 }
 
-// Raised returns the levels after a limit changed: shares that are not used up
-// any more are warned of again.
+// Raised returns the levels after a limit changed: there will be new warnings
+// for shares that are no longer used up.
 func (l Limits) Raised(s Spent, v Levels) Levels {
-	for i, x := range l.shares(s) {
-		v[i] = min(v[i], x.percent())
+	for _, g := range []Group{OfCalls, OfCycles} {
+		for i, x := range (&usage{l, s, g}).shares {
+			v[i] = min(v[i], x.percent())
+		}
 	}
 	return v
 }
 
-// Overrun is the limit on what calls use up that the run has gone beyond, if
-// there is one. To reach a limit exactly is no overrun.
+// Overrun returns the limit that the run has exceeded, if there is one.
+// Reaching a limit exactly is not an overrun.
 func (l Limits) Overrun(s Spent) (Warning, bool) {
-	shares := l.shares(s)
-	for _, x := range shares[:ofCalls] {
+	for _, x := range (&usage{l, s, OfCalls}).shares {
 		if x.limit > 0 && x.used > x.limit+rounding {
 			return Warning{Setting: x.setting, Used: x.used, Limit: x.limit, Percent: 100}, true
 		}

@@ -3,6 +3,7 @@ package compact
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/pawlrun/pawl/llm"
 )
@@ -41,7 +42,7 @@ const (
 	MeasureMessages Measure = "messages"
 )
 
-// The defaults (PRODUCT 6, ALF-7, ALF-49, ALF-51, ALDO-23, ALDO-26).
+// The defaults (ALF-7, ALF-49, ALF-51, ALDO-23, ALDO-26).
 const (
 	DefaultWindow       = 200_000
 	DefaultRatio        = 0.8
@@ -74,6 +75,26 @@ type Settings struct {
 	// SummaryRole is who says a summary: the user's place when it is empty, or
 	// [llm.RoleSystem] (REQUIREMENTS C-6).
 	SummaryRole llm.Role `json:"summary_role,omitempty"`
+}
+
+// Check says what is wrong with settings that a program gives. Those of a file are
+// bounded by its keys.
+func (s Settings) Check() error {
+	switch {
+	case !slices.Contains([]Strategy{"", RollingWindow, PeriodicSummary, SummarizeOlder}, s.Strategy):
+		return fmt.Errorf("compact: there is no strategy %q", s.Strategy)
+	case !slices.Contains([]Measure{"", MeasureEstimate, MeasureProvider, MeasureMessages}, s.Measure):
+		return fmt.Errorf("compact: there is no measure %q", s.Measure)
+	case s.Ratio != 0 && !(s.Ratio >= 0.1 && s.Ratio <= 1):
+		return fmt.Errorf("compact: the ratio %v is not between 0.1 and 1", s.Ratio)
+	case s.Window < 0, s.KeepTurns < 0, s.KeepMessages < 0, s.MaxSummaries != nil && *s.MaxSummaries < 0:
+		return errors.New("compact: a number is below 0")
+	case s.KeepTurns > 0 && s.KeepMessages > 0:
+		return errors.New("compact: KeepTurns and KeepMessages are both given")
+	case s.SummaryRole != "" && s.SummaryRole != llm.RoleUser && s.SummaryRole != llm.RoleSystem:
+		return fmt.Errorf("compact: nobody of the role %q says a summary", s.SummaryRole)
+	}
+	return nil
 }
 
 // WindowFor is the window that holds for a model, whose own is 0 when it is not

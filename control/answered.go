@@ -1,6 +1,7 @@
 package control
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -10,27 +11,25 @@ import (
 	"github.com/pawlrun/pawl/journal"
 )
 
-// Standing is a run as lists show it.
+// Standing is the state of a run as lists show it.
 type Standing struct {
 	journal.Run
-	// Answered says that a run which parked for decisions, a message or a limit has
-	// got what it waits for, also where runs that it started wait for it: it only
-	// has to be gone on with.
+	// Answered reports that a parked run has received the decisions, the message or
+	// the limit that it or a run below it waited for: it only has to be resumed.
 	Answered bool `json:"answered,omitempty"`
-	// Expired says the same of a run for which nobody decided in time: what it
-	// waits for can no longer come.
+	// Expired reports that the time for the decision that a parked run waited for
+	// has passed: it only has to be resumed.
 	Expired bool `json:"expired,omitempty"`
-	// Pausing says that a run which is driven was told to pause. It parks once
-	// what is under way, such as a call that waits for a decision, has come to its
-	// end.
+	// Pausing reports that a running run was told to pause. It parks when its calls
+	// in progress have ended.
 	Pausing bool `json:"pausing,omitempty"`
-	// Undriven says that a run was going when its process ended: it stands as that
-	// left it, until somebody resumes it.
+	// Undriven reports that a run's process ended without parking it. The run can
+	// be resumed.
 	Undriven bool `json:"undriven,omitempty"`
 }
 
-// Standings are rows with what they do not say. No more is read of a run than its
-// last cycle. One that cannot be read stays listed as its row has it.
+// Standings adds to rows what they do not contain. It reads only the last cycle
+// of each run. A run that cannot be read is listed as its row has it.
 func (d *Desk) Standings(ctx context.Context, rows []journal.Run) ([]Standing, error) {
 	all := make([]Standing, len(rows))
 	l := look{Desk: d, now: time.Now()}
@@ -191,9 +190,9 @@ func (l look) childsHold(ctx context.Context, id string) (hold, error) {
 func (l look) told(ctx context.Context, r journal.Run, s standstill) (bool, error) {
 	switch {
 	case s.parked.ParentLimit != "":
-		above, err := l.store.Run(ctx, r.Parent)
+		above, err := l.store.Run(ctx, cmp.Or(s.parked.LimitRun, r.Parent))
 		if err != nil {
-			return false, fmt.Errorf("control: the run that started run %s: %w", r.ID, err)
+			return false, fmt.Errorf("control: a run above run %s: %w", r.ID, err)
 		}
 		parent, err := l.standstill(ctx, above)
 		return parent.raisedFor(s.parked, s.parked.ParentLimit), err
@@ -266,14 +265,16 @@ func (s *standstill) sent(c journal.Command) {
 // before adds the event before those that were added, and says whether the ones
 // before it change nothing any more. Calls belong to their cycle.
 func (s *standstill) before(r journal.Record) (whole bool, err error) {
-	switch event.Type(r.Type) {
+	t := event.Type(r.Type)
+	switch t {
 	case event.TypeCycleStart, event.TypeRunForked:
 		return true, nil
 	case event.TypeRunParked, event.TypeInputReceived, event.TypeBudgetRaised,
-		event.TypePolicyDecision, event.TypeToolPendingApproval, event.TypeToolApprovalResolved, event.TypeToolResult,
-		event.TypeChildStarted, event.TypeChildFinished:
+		event.TypePolicyDecision, event.TypeToolResult, event.TypeChildStarted, event.TypeChildFinished:
 	default:
-		return false, nil
+		if !t.Asks() && !t.Resolves() {
+			return false, nil
+		}
 	}
 	e, err := event.Decode(r.Body)
 	if err != nil {
@@ -291,15 +292,13 @@ func (s *standstill) before(r journal.Record) (whole bool, err error) {
 		if _, newer := s.raised[e.Setting]; sinceParked && !newer {
 			s.raised[e.Setting] = e.Value
 		}
-	case event.ToolPendingApproval:
-		s.asked(e)
-	case event.PolicyDecision:
-		s.decided[e.CallID] = true // what was asked before it is void
-	case event.ToolApprovalResolved:
-		s.decided[e.CallID] = true
-		s.expired = s.expired || sinceParked && e.Kind == event.ApprovalExpired
-	case event.ToolResult:
-		s.decided[e.CallID] = true
+	case event.Asking:
+		s.asked(e.Question())
+	case event.Voiding:
+		s.decided[e.Voids()] = true
+	case event.Resolving:
+		s.decided[e.Resolution().ID] = true
+		s.expired = s.expired || sinceParked && e.Resolution().Kind == event.ApprovalExpired
 	case event.ChildFinished:
 		s.decided[e.Child] = true
 	case event.ChildStarted:
@@ -318,17 +317,17 @@ func (s *standstill) raisedFor(parked event.RunParked, limit string) bool {
 	return changed && parked.Enough(value)
 }
 
-func (s *standstill) asked(p event.ToolPendingApproval) {
-	at, sent := s.sentAt[p.CallID]
+func (s *standstill) asked(q event.Question) {
+	at, sent := s.sentAt[q.ID]
 	if !sent {
 		at = s.now
 	}
 	switch {
-	case s.decided[p.CallID]:
-	case p.ExpiresAt != nil && !at.Before(*p.ExpiresAt):
+	case s.decided[q.ID]:
+	case q.Late(at):
 		s.expired = true
 	default:
 		s.undecided = s.undecided || !sent
 	}
-	s.decided[p.CallID] = true
+	s.decided[q.ID] = true
 }

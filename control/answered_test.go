@@ -14,7 +14,7 @@ import (
 	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/journal/journaltest"
 	"github.com/pawlrun/pawl/journal/memory"
-	"github.com/pawlrun/pawl/launch"
+	"github.com/pawlrun/pawl/machine/versions"
 )
 
 // read counts the records and commands that were read. A command without a kind
@@ -42,7 +42,7 @@ func (s *read) Records(ctx context.Context, run string, after int64, limit int) 
 // shelf is a desk on a journal that a test fills.
 func shelf() (*read, *control.Desk) {
 	store := &read{Store: memory.New(nil)}
-	return store, control.New(store, engine.New(store, launch.Machine, engine.Options{}))
+	return store, control.New(store, engine.New(store, versions.Make, engine.Options{}))
 }
 
 // happens writes events to a run, whose row then says what its last parking
@@ -350,7 +350,7 @@ func TestARunWhoseEventsAreLostDoesNotReadAsAnswered(t *testing.T) {
 	store, _ := shelf()
 	happens(t, journaltest.Start(t, store, "run"), event.CycleStart{Cycle: 1}, asks("a"), forApproval)
 	damaged := loses{store}
-	desk := control.New(damaged, engine.New(damaged, launch.Machine, engine.Options{}))
+	desk := control.New(damaged, engine.New(damaged, versions.Make, engine.Options{}))
 	if answered(t, store, desk, "run") {
 		t.Error("answered")
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/journal/memory"
-	"github.com/pawlrun/pawl/launch"
 	"github.com/pawlrun/pawl/llm/scripted"
+	"github.com/pawlrun/pawl/machine/versions"
 )
 
 const token = "tok-1234567890-xyz"
@@ -55,7 +55,7 @@ func family(t *testing.T, mode pawl.ApproveMode) (store *inbox, desk *control.De
 		t.Fatal(err)
 	}
 	store = &inbox{Store: shared}
-	e := engine.New(store, launch.Machine, engine.Options{})
+	e := engine.New(store, versions.Make, engine.Options{})
 	t.Cleanup(func() {
 		if err := e.Close(); err != nil {
 			t.Error(err)
@@ -99,7 +99,7 @@ func TestADecisionForAProgramsChildIsSealedToItsDriver(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := desk.Send(t.Context(), row, journal.Command{Kind: journal.Approve, CallID: call, By: "ann", Text: "use " + token})
+	got, err := desk.Send(t.Context(), row, byAnn(journal.Command{Kind: journal.Approve, CallID: call, By: "ann", Text: "use " + token}))
 	if err != nil || !got.Live || !got.Taken || got.Run != run.ID() {
 		t.Fatalf("%+v, %v", got, err)
 	}
@@ -113,7 +113,7 @@ func TestADecisionForAProgramsChildIsSealedToItsDriver(t *testing.T) {
 		t.Errorf("there rested %+v", store.sent)
 	}
 	err = desk.Overtaken(t.Context(), journal.Command{Run: run.ID(), Kind: journal.Reject, CallID: call, By: "bob"}, time.Now())
-	if d, ok := errors.AsType[*engine.DecidedError](err); !ok || d.Decision.Kind != event.ApprovalApproved {
+	if d, ok := errors.AsType[*engine.DecidedError](err); !ok || d.Decision.Resolution().Kind != event.ApprovalApproved {
 		t.Errorf("whoever comes second is told %v", err)
 	}
 }
@@ -132,7 +132,7 @@ func TestAProgramsParkedChildIsToldNothingThatMayHoldASecret(t *testing.T) {
 		"a reason":  {Kind: journal.Reject, CallID: call, By: "ann", Text: "not with " + token},
 		"arguments": {Kind: journal.Approve, CallID: call, By: "ann", Args: []byte(`{"to":"` + token + `"}`)},
 	} {
-		_, err := desk.Send(t.Context(), row, c)
+		_, err := desk.Send(t.Context(), row, byAnn(c))
 		if unknown, ok := errors.AsType[*engine.SecretsError](err); !ok || unknown.Run != child || !slices.Equal(unknown.Missing, []string{"token"}) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -140,7 +140,7 @@ func TestAProgramsParkedChildIsToldNothingThatMayHoldASecret(t *testing.T) {
 	if len(store.sent) != 0 || stored(t, store, run.ID(), child) != before {
 		t.Errorf("the child was told something: %+v", store.sent)
 	}
-	if got, err := desk.Send(t.Context(), row, journal.Command{Kind: journal.Reject, CallID: call, By: "ann", Text: "no"}); err != nil || !got.Taken || got.Run != run.ID() {
+	if got, err := desk.Send(t.Context(), row, byAnn(journal.Command{Kind: journal.Reject, CallID: call, By: "ann", Text: "no"})); err != nil || !got.Taken || got.Run != run.ID() {
 		t.Errorf("a call cannot be declined: %+v, %v", got, err)
 	}
 }
@@ -149,7 +149,7 @@ func TestWhatWaitsInAChildWaitsInItsParent(t *testing.T) {
 	store, desk, run, child, call := family(t, pawl.ApproveWait)
 	for _, of := range []string{run.ID(), child} {
 		pending, err := desk.Pending(t.Context(), of)
-		if err != nil || len(pending) != 1 || pending[0].Run != child || pending[0].CallID != call {
+		if err != nil || len(pending) != 1 || pending[0].Run != child || pending[0].ID != call {
 			t.Errorf("of %s: %+v, %v", of, pending, err)
 		}
 	}
@@ -172,11 +172,11 @@ func TestWhatWaitsInAChildWaitsInItsParent(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := journal.Command{Kind: journal.Approve, CallID: call, By: "ann"}
-	if _, err := desk.Send(t.Context(), row, c); err != nil {
+	if _, err := desk.Send(t.Context(), row, byAnn(c)); err != nil {
 		t.Fatal(err)
 	}
 	c.Run = run.ID()
-	if d, err := desk.Decided(t.Context(), c); err != nil || d == nil || d.Approver != "ann" {
+	if d, err := desk.Decided(t.Context(), c); err != nil || d == nil || d.Resolution().Approver != "ann" {
 		t.Errorf("decided: %+v, %v", d, err)
 	}
 	if _, err := run.Wait(); err != nil {
@@ -203,7 +203,7 @@ func TestAChildThatCannotBeReadHidesNothingElse(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := &damaged{store, child}
-	e := engine.New(d, launch.Machine, engine.Options{})
+	e := engine.New(d, versions.Make, engine.Options{})
 	defer e.Close()
 	desk := control.New(d, e)
 	if pending, err := desk.Pending(t.Context(), run.ID()); err != nil || len(pending) != 0 {

@@ -1,6 +1,7 @@
 package control_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"os"
@@ -10,12 +11,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawlrun/pawl/access"
 	"github.com/pawlrun/pawl/control"
 	"github.com/pawlrun/pawl/engine"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/journal/memory"
 	"github.com/pawlrun/pawl/launch"
+	"github.com/pawlrun/pawl/launch/kinds"
+	"github.com/pawlrun/pawl/machine/versions"
 )
 
 // office is a desk with one run that has parked to ask about one call.
@@ -52,13 +56,17 @@ func parkedAs(t *testing.T, file string, pin func(*event.RunStarted)) office {
 		}
 	}
 	store := memory.New(nil)
-	e := engine.New(store, launch.Machine, engine.Options{})
+	e := engine.New(store, versions.Make, engine.Options{})
 	t.Cleanup(func() {
 		if err := e.Close(); err != nil {
 			t.Error(err)
 		}
 	})
-	started, env, err := launch.Agent(filepath.Join(dir, "agent.yaml"), "go", launch.Options{Workspace: dir})
+	agent, err := kinds.Read(filepath.Join(dir, "agent.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	started, env, err := agent.Launch("go", launch.Options{Flags: launch.Flags{Workspace: dir}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,13 +117,13 @@ func (o office) journal() string {
 func TestADecisionReachesARunThatNobodyDrives(t *testing.T) {
 	for kind, want := range map[journal.CommandKind]event.ApprovalKind{journal.Approve: event.ApprovalApproved, journal.Reject: event.ApprovalRejected} {
 		o := parked(t)
-		call := o.pending().CallID
+		call := o.pending().ID
 		got, err := o.Send(t.Context(), o.row(), journal.Command{Kind: kind, CallID: call, By: "ann", Text: "because"})
 		if err != nil || !got.Taken || got.Live || got.Run != o.run || got.CallID != call || got.Command != control.Verb(kind) {
 			t.Fatalf("%s: %+v, %v", kind, got, err)
 		}
-		made, err := o.engine.Decision(t.Context(), o.run, call)
-		if err != nil || made == nil || made.Kind != want || made.Approver != "ann" || made.Reason != "because" {
+		made, err := o.engine.Decisions(t.Context(), o.run, call)
+		if err != nil || len(made) != 1 || made[0].Resolution().Kind != want || made[0].Resolution().Approver != "ann" || made[0].Resolution().Reason != "because" || made[0].Resolution().Command != got.ID {
 			t.Errorf("%s: %+v, %v", kind, made, err)
 		}
 		// It is decided once.
@@ -148,7 +156,7 @@ func TestWhatAParkedRunIsToldIsLookedThroughForItsSecrets(t *testing.T) {
 	if _, err := o.Send(t.Context(), o.row(), journal.Command{Kind: journal.Input, Text: "the word is open-sesame-4711", By: "ann"}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := o.Send(t.Context(), o.row(), journal.Command{Kind: journal.Approve, CallID: o.pending().CallID, Args: args, Text: "open-sesame-4711", By: "ann"}); err != nil {
+	if _, err := o.Send(t.Context(), o.row(), journal.Command{Kind: journal.Approve, CallID: o.pending().ID, Args: args, Text: "open-sesame-4711", By: "ann"}); err != nil {
 		t.Fatal(err)
 	}
 	if text := o.journal(); strings.Contains(text, "sesame") || !strings.Contains(text, "the word is") {
@@ -174,7 +182,7 @@ func TestOtherArgumentsAreHeldToTheToolBeforeTheQuestionIsUsedUp(t *testing.T) {
 			t.Errorf("%s: %v", args, err)
 		}
 	}
-	if o.pending().CallID != p.CallID {
+	if o.pending().ID != p.ID {
 		t.Error("the question is gone")
 	}
 }
@@ -213,8 +221,8 @@ func TestAParkedRunIsToldNothingThatMayHoldASecretUnseen(t *testing.T) {
 	before := o.journal()
 	for name, c := range map[string]journal.Command{
 		"a message": {Kind: journal.Input, Text: "the word is open-sesame-4711"},
-		"a reason":  {Kind: journal.Reject, CallID: o.pending().CallID, Text: "open-sesame-4711"},
-		"arguments": {Kind: journal.Approve, CallID: o.pending().CallID, Args: json.RawMessage(`{"path":"a","content":"open-sesame-4711"}`)},
+		"a reason":  {Kind: journal.Reject, CallID: o.pending().ID, Text: "open-sesame-4711"},
+		"arguments": {Kind: journal.Approve, CallID: o.pending().ID, Args: json.RawMessage(`{"path":"a","content":"open-sesame-4711"}`)},
 	} {
 		_, err := o.Send(t.Context(), o.row(), c)
 		if missing, ok := errors.AsType[*engine.SecretsError](err); !ok || len(missing.Missing) != 1 || missing.Missing[0] != "door" || missing.Run != o.run {
@@ -224,7 +232,7 @@ func TestAParkedRunIsToldNothingThatMayHoldASecretUnseen(t *testing.T) {
 	if o.journal() != before {
 		t.Error("the run was told something")
 	}
-	if got, err := o.Send(t.Context(), o.row(), journal.Command{Kind: journal.Reject, CallID: o.pending().CallID, Text: "no", By: "ann"}); err != nil || !got.Taken {
+	if got, err := o.Send(t.Context(), o.row(), journal.Command{Kind: journal.Reject, CallID: o.pending().ID, Text: "no", By: "ann"}); err != nil || !got.Taken {
 		t.Errorf("a call cannot be declined: %+v, %v", got, err)
 	}
 }
@@ -238,7 +246,7 @@ func TestARunIsCancelledWithoutAReasonThatMayHoldASecret(t *testing.T) {
 		if err != nil || !got.Taken || got.State != journal.Ended || !strings.Contains(got.Unsaid, "door") {
 			t.Errorf("%s: %+v, %v", name, got, err)
 		}
-		if text := o.journal(); strings.Contains(text, "sesame") || !strings.Contains(text, `{"by":"ann"}`) {
+		if text := o.journal(); strings.Contains(text, "sesame") || !strings.Contains(text, `{"by":"ann","principal":`) {
 			t.Errorf("%s: the journal holds the reason, or not the cancel:\n%s", name, text)
 		}
 		t.Setenv("DOOR_WORD", "open-sesame-4711")
@@ -261,7 +269,7 @@ func TestARunWhoseFileCannotBeReadIsStillStoppedAndDecidedAbout(t *testing.T) {
 	} {
 		o := parkedAs(t, agentFile, unreadable)
 		if c.Kind == journal.Approve || c.Kind == journal.Reject {
-			c.CallID = o.pending().CallID
+			c.CallID = o.pending().ID
 		}
 		if got, err := o.Send(t.Context(), o.row(), c); err != nil || !got.Taken || (got.State == journal.Ended) != (c.Kind == journal.Cancel) {
 			t.Errorf("%s: %+v, %v", name, got, err)
@@ -293,8 +301,9 @@ func TestTheJournalDecidesWhatARunIsToldWhoseFileCannotBeRead(t *testing.T) {
 
 func TestWhoeverDecidesSecondIsToldWhatWasDecided(t *testing.T) {
 	o := parked(t)
-	call, sent := o.pending().CallID, time.Now()
-	if _, err := o.Send(t.Context(), o.row(), journal.Command{Kind: journal.Approve, CallID: call, By: "ann"}); err != nil {
+	call, sent := o.pending().ID, time.Now()
+	first, err := o.Send(t.Context(), o.row(), journal.Command{Kind: journal.Approve, CallID: call, By: "ann"})
+	if err != nil {
 		t.Fatal(err)
 	}
 	for name, c := range map[string]struct {
@@ -302,7 +311,9 @@ func TestWhoeverDecidesSecondIsToldWhatWasDecided(t *testing.T) {
 		at      time.Time
 		second  bool
 	}{
-		"the one that counts":      {journal.Command{Kind: journal.Approve, By: "ann"}, sent, false},
+		"the one that counts":      {journal.Command{Kind: journal.Approve, By: "ann", ID: first.ID}, sent, false},
+		"an equal one":             {journal.Command{Kind: journal.Approve, By: "ann", ID: first.ID + 1}, sent, true},
+		"one without a number":     {journal.Command{Kind: journal.Approve, By: "ann"}, sent, false},
 		"another one's":            {journal.Command{Kind: journal.Approve, By: "bob"}, sent, true},
 		"another decision":         {journal.Command{Kind: journal.Reject, By: "ann"}, sent, true},
 		"the same, but later":      {journal.Command{Kind: journal.Approve, By: "ann"}, time.Now().Add(time.Minute), true},
@@ -310,8 +321,38 @@ func TestWhoeverDecidesSecondIsToldWhatWasDecided(t *testing.T) {
 	} {
 		c.command.Run, c.command.CallID = o.run, call
 		err := o.Overtaken(t.Context(), c.command, c.at)
-		if d, ok := errors.AsType[*engine.DecidedError](err); ok != c.second || ok && d.Decision.Approver != "ann" || !ok && err != nil {
+		if d, ok := errors.AsType[*engine.DecidedError](err); ok != c.second || ok && d.Decision.Resolution().Approver != "ann" || !ok && err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// byAnn is a command of somebody who may give it.
+func byAnn(c journal.Command) journal.Command {
+	c.Principal = event.Principal{Name: "ann", Role: string(access.Editor), Proof: event.ProofUser}
+	return c
+}
+
+// Send is that of the desk, by somebody who may send.
+func (o office) Send(ctx context.Context, r journal.Run, c journal.Command) (control.Delivery, error) {
+	return o.Desk.Send(ctx, r, byAnn(c))
+}
+
+// A command without a principal, or of one who only reads, reaches no run.
+func TestWhoMayTellARunNothingTellsItNothing(t *testing.T) {
+	o := parked(t)
+	for _, role := range []access.Role{"", access.Anyone, access.Viewer, "owner"} {
+		c := journal.Command{Kind: journal.Cancel, Principal: event.Principal{Name: "eve", Role: string(role)}}
+		_, err := o.Desk.Send(t.Context(), o.row(), c)
+		denied, ok := errors.AsType[*access.DeniedError](err)
+		if !ok || denied.Name != "eve" || denied.Need != access.Editor {
+			t.Errorf("%q: %v", role, err)
+		}
+	}
+	if left, err := o.store.Inbox(t.Context(), o.run); err != nil || len(left) > 0 {
+		t.Errorf("the run was told %v, %v", left, err)
+	}
+	if _, err := o.Send(t.Context(), o.row(), journal.Command{Kind: journal.Cancel}); err != nil {
+		t.Error(err)
 	}
 }

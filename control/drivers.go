@@ -11,11 +11,11 @@ import (
 	"github.com/pawlrun/pawl/journal"
 )
 
-// Driven says that a process holds the run's lease.
+// Driven reports whether a process holds the run's lease.
 func Driven(r journal.Run, now time.Time) bool { return r.Owner != "" && r.Expiry.After(now) }
 
-// Alive says that a process drives the run: one holds its lease, and is not known
-// to be gone.
+// Alive reports whether a process drives the run: it holds the lease and is not
+// known to have ended.
 func Alive(r journal.Run, now time.Time) bool { return Driven(r, now) && !engine.OwnerGone(r.Owner) }
 
 // Driver is the readable part of a lease's owner: process and host.
@@ -28,14 +28,14 @@ func Driver(owner string) string {
 	return "process " + parts[1] + " on " + host
 }
 
-// ErrCannotTell: this process is where it sees no driver, though a run's tool
-// may have put it there.
+// ErrCannotTell is returned in a process that cannot see the drivers of runs,
+// so that a run's tool may have started it.
 var ErrCannotTell = errors.New("this command is in a PID namespace of its own, where it cannot be told from a tool")
 
-// StartedByRun names the run whose driver has started this process, directly or
-// through others, or "" when no run has. Such a process decides about nothing:
-// neither its own run's calls nor another's. It is an [ErrCannotTell] where this
-// process does not see whether one has.
+// StartedByRun returns the run whose driver started this process, directly or
+// through others, or "" if no run did. Such a process may not decide about
+// calls, of its own run or of another. The error is [ErrCannotTell] if this
+// process cannot see who started it.
 func (d *Desk) StartedByRun(ctx context.Context) (string, error) {
 	drivers, err := d.Drivers(ctx)
 	if err != nil {
@@ -52,7 +52,7 @@ func (d *Desk) StartedByRun(ctx context.Context) (string, error) {
 	return "", nil
 }
 
-// Drivers are the owners of the leases of runs that are going, each with one of
+// Drivers returns the owners of the leases of running runs, each with one of
 // its runs.
 func (d *Desk) Drivers(ctx context.Context) (map[string]string, error) {
 	rows, err := d.store.Runs(ctx, journal.Filter{States: []journal.State{journal.Running, journal.Waiting}})

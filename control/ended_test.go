@@ -11,8 +11,8 @@ import (
 	"github.com/pawlrun/pawl/engine"
 	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/journal/memory"
-	"github.com/pawlrun/pawl/launch"
 	"github.com/pawlrun/pawl/llm/scripted"
+	"github.com/pawlrun/pawl/machine/versions"
 )
 
 // distracted is the store of a driver that looks into no inbox.
@@ -74,8 +74,8 @@ func TestWhoeverSpeaksToARunThatEndsWithoutHearingItIsTold(t *testing.T) {
 				t.Errorf("%+v, %v", s, err)
 			}
 		}}
-		e := engine.New(store, launch.Machine, engine.Options{})
-		if got, err := control.New(store, e).Send(t.Context(), row, c); !errors.Is(err, journal.ErrEnded) {
+		e := engine.New(store, versions.Make, engine.Options{})
+		if got, err := control.New(store, e).Send(t.Context(), row, byAnn(c)); !errors.Is(err, journal.ErrEnded) {
 			t.Errorf("%s: %+v, %v; want ErrEnded", c.Kind, got, err)
 		}
 		if left, err := shared.Inbox(t.Context(), run.ID()); err != nil || len(left) > 0 {
@@ -140,9 +140,9 @@ func sendTwice(t *testing.T, c journal.Command, ending func(journal.Store, func(
 	if err != nil {
 		t.Fatal(err)
 	}
-	first := engine.New(shared, launch.Machine, engine.Options{})
+	first := engine.New(shared, versions.Make, engine.Options{})
 	defer first.Close()
-	if got, err := control.New(shared, first).Send(t.Context(), row, c); err != nil || !got.Taken {
+	if got, err := control.New(shared, first).Send(t.Context(), row, byAnn(c)); err != nil || !got.Taken {
 		t.Fatalf("first: %+v, %v", got, err)
 	}
 	driver.now.Store(true)
@@ -152,9 +152,9 @@ func sendTwice(t *testing.T, c journal.Command, ending func(journal.Store, func(
 			t.Error(err)
 		}
 	})
-	second := engine.New(store, launch.Machine, engine.Options{})
+	second := engine.New(store, versions.Make, engine.Options{})
 	defer second.Close()
-	got, err := control.New(store, second).Send(t.Context(), row, c)
+	got, err := control.New(store, second).Send(t.Context(), row, byAnn(c))
 	switch {
 	case c.Kind == journal.Cancel && (err != nil || got.State != journal.Ended):
 		t.Errorf("second: %+v, %v; the run is cancelled as it asks", got, err)

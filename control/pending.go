@@ -1,64 +1,129 @@
 package control
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/journal"
 )
 
-// Pending is a call that waits for a decision, with the run that made it.
+// Pending is a question that waits for a decision, with the run that asks it.
 type Pending struct {
-	Run string `json:"run"`
-	event.ToolPendingApproval
+	Run string
+	event.Question
+	// Above are the runs from the root of the tree down to the one whose questions
+	// are listed, and Path the way from there to the one that asks, empty where it
+	// is that one.
+	Above []string
+	Path  []Step
 }
 
-// Pending are the calls that wait for a decision, those of a run before those
-// of the runs that it started: a decision about any of them may be sent to it
-// (DESIGN, "The tree of runs"). A run that it started and that cannot be read,
-// or not any more, is left out: the others can be decided about all the same.
+// MarshalJSON gives the question as surfaces show it.
+func (p Pending) MarshalJSON() ([]byte, error) {
+	path := slices.Clone(p.Above)
+	for _, step := range p.Path {
+		path = append(path, step.Run)
+	}
+	return json.Marshal(struct {
+		ID        string             `json:"id"`
+		Kind      event.QuestionKind `json:"kind"`
+		Run       string             `json:"run"`
+		Path      []string           `json:"path"`
+		Step      string             `json:"step,omitempty"`
+		Reason    string             `json:"reason"`
+		Digest    string             `json:"digest"`
+		ExpiresAt *time.Time         `json:"expiresAt,omitempty"`
+		What      any                `json:"what"`
+	}{p.ID, p.Kind, p.Run, path, p.Step, cmp.Or(p.Reason, p.Rule), p.Digest, p.ExpiresAt, p.What})
+}
+
+// Call is what is asked about a call, and whether the question is about one.
+func (p Pending) Call() (event.ToolPendingApproval, bool) {
+	call, is := p.Asked.(event.ToolPendingApproval)
+	return call, is
+}
+
+// Pending returns the questions that wait for a decision: those of a run, then
+// those of the runs below it. A decision on any of them may be sent to the run. A
+// run below it that cannot be read is left out, so that the others can be decided.
 func (d *Desk) Pending(ctx context.Context, run string) ([]Pending, error) {
 	all, err := d.PendingIn(ctx, run)
 	if err != nil {
 		return nil, err
 	}
-	children, err := d.children(ctx, run)
+	below, err := d.Below(ctx, run)
 	if err != nil {
 		return nil, err
 	}
-	for i := len(children) - 1; i >= 0; i-- { // they come newest first
-		more, err := d.PendingIn(ctx, children[i].ID)
+	for _, r := range below {
+		if !slices.Contains([]journal.State{journal.Running, journal.Waiting, journal.Parked}, r.State) {
+			continue
+		}
+		more, err := d.PendingIn(ctx, r.ID)
 		if err != nil && ctx.Err() != nil {
 			return nil, err
 		}
+		for i := range more {
+			more[i].Path = r.Path
+		}
 		all = append(all, more...)
+	}
+	if len(all) == 0 {
+		return nil, nil
+	}
+	above, err := d.above(ctx, run)
+	if err != nil {
+		return nil, err
+	}
+	for i := range all {
+		all[i].Above = above
 	}
 	return all, nil
 }
 
-// children are the runs that a run started and that have not ended.
-func (d *Desk) children(ctx context.Context, run string) ([]journal.Run, error) {
-	children, err := d.store.Runs(ctx, journal.Filter{
-		Parent: run, States: []journal.State{journal.Running, journal.Waiting, journal.Parked},
-	})
-	if err != nil {
-		return nil, fmt.Errorf("control: runs that run %s started: %w", run, err)
+// Asked is [Desk.PendingIn], with the runs above the one that asks.
+func (d *Desk) Asked(ctx context.Context, run string) ([]Pending, error) {
+	all, err := d.PendingIn(ctx, run)
+	if err != nil || len(all) == 0 {
+		return nil, err
 	}
-	return children, nil
+	above, err := d.above(ctx, run)
+	for i := range all {
+		all[i].Above = above
+	}
+	return all, err
 }
 
-// PendingIn are the calls of a run itself that wait for a decision. Calls belong to
-// their cycle, so no more of a run is read than its last one: no error does not mean
-// that the rest can be.
+// above are the runs from the root of its tree down to a run.
+func (d *Desk) above(ctx context.Context, run string) ([]string, error) {
+	var way []string
+	for id := run; id != ""; {
+		r, err := d.store.Run(ctx, id)
+		if err != nil {
+			return nil, fmt.Errorf("control: run %s, above run %s: %w", id, run, err)
+		}
+		way, id = append(way, id), r.Parent
+	}
+	slices.Reverse(way)
+	return way, nil
+}
+
+// PendingIn returns the questions of the run itself that wait for a decision,
+// without the runs above it. Those about calls belong to their cycle, so only the
+// last cycle is read. A nil error therefore does not mean that the rest of the run
+// can be read.
 func (d *Desk) PendingIn(ctx context.Context, run string) ([]Pending, error) {
 	r, err := d.store.Run(ctx, run)
 	if err != nil {
 		return nil, fmt.Errorf("control: run %s: %w", run, err)
 	}
-	q := questions{closed: map[string]bool{}, answers: map[string][]event.ToolApprovalResolved{}}
+	q := questions{closed: map[string]bool{}, answers: map[string][]event.Resolution{}}
 	for rec, err := range d.backwards(ctx, r, 8) {
 		if err != nil {
 			return nil, err
@@ -71,21 +136,23 @@ func (d *Desk) PendingIn(ctx context.Context, run string) ([]Pending, error) {
 			break
 		}
 	}
-	calls := make([]Pending, len(q.open))
-	for i, p := range q.open {
-		calls[i] = Pending{Run: run, ToolPendingApproval: p}
+	slices.SortStableFunc(q.open, func(a, b event.Question) int { return q.place[a.ID] - q.place[b.ID] })
+	pending := make([]Pending, len(q.open))
+	for i, asked := range q.open {
+		pending[i] = Pending{Run: run, Question: asked}
 	}
-	return calls, nil
+	return pending, nil
 }
 
-// questions are the calls of a cycle about which somebody was asked and nobody has
-// decided. Its events are read backwards, and the machine decides by the same, so
+// questions are what somebody was asked and nobody has decided. Its events are read backwards, and the machine decides by the same, so
 // the simulator holds the two to each other.
 type questions struct {
-	open []event.ToolPendingApproval
-	// closed are the calls of which what was asked before is void, or answered.
+	open []event.Question
+	// closed are the ids of what was asked before and is void, or answered.
 	closed  map[string]bool
-	answers map[string][]event.ToolApprovalResolved
+	answers map[string][]event.Resolution
+	// place is that of the calls in their answer.
+	place map[string]int
 	// readings are those of the policy under which the run was gone on with: what
 	// was asked under another one is judged again.
 	readings []string
@@ -93,11 +160,11 @@ type questions struct {
 
 // before takes in what happened before, and says whether that is all.
 func (q *questions) before(r journal.Record) (whole bool, err error) {
-	switch event.Type(r.Type) {
-	case event.TypeCycleStart, event.TypeRunForked, event.TypeRunTerminatedBy:
+	switch t := event.Type(r.Type); {
+	case t == event.TypeCycleStart, t == event.TypeRunForked, t == event.TypeRunTerminatedBy:
 		return true, nil
-	case event.TypeModelResponse, event.TypeRunResumed, event.TypePolicyDecision, event.TypeToolPendingApproval,
-		event.TypeToolApprovalResolved, event.TypeToolStarted, event.TypeToolResult:
+	case t.Asks(), t.Resolves(), t == event.TypeModelResponse, t == event.TypeRunResumed,
+		t == event.TypePolicyDecision, t == event.TypeToolStarted, t == event.TypeToolResult:
 	default:
 		return false, nil
 	}
@@ -107,50 +174,32 @@ func (q *questions) before(r journal.Record) (whole bool, err error) {
 	}
 	switch d := e.Data.(type) {
 	case event.ModelResponse:
-		q.inOrderOf(d.ToolCalls)
+		q.place = make(map[string]int, len(d.ToolCalls))
+		for i, c := range d.ToolCalls {
+			q.place[c.CallID] = i
+		}
 		return true, nil
 	case event.RunResumed:
 		q.readings = append(q.readings, d.Policy)
-	case event.PolicyDecision:
-		q.closed[d.CallID] = true
-	case event.ToolStarted:
-		q.closed[d.CallID] = true
-	case event.ToolResult:
-		q.closed[d.CallID] = true
-	case event.ToolApprovalResolved:
-		q.answers[d.CallID] = append(q.answers[d.CallID], d)
-	case event.ToolPendingApproval:
-		if !q.closed[d.CallID] && !q.answered(d) && !q.voids(d) {
-			q.open = append(q.open, d)
+	case event.Resolving:
+		made := d.Resolution()
+		q.answers[made.ID] = append(q.answers[made.ID], made)
+	case event.Asking:
+		asked := d.Question()
+		asked.Step = cmp.Or(asked.Step, e.Step)
+		if !q.closed[asked.ID] && !slices.ContainsFunc(q.answers[asked.ID], asked.Counts) && !q.voids(asked) {
+			q.open = slices.Insert(q.open, 0, asked)
 		}
-		q.closed[d.CallID] = true
+		q.closed[asked.ID] = true
+	case event.Voiding:
+		q.closed[d.Voids()] = true
 	}
 	return false, nil
 }
 
-// answered says that a decision counts: one about other arguments, under another
-// policy or after the time for it does not.
-func (q *questions) answered(p event.ToolPendingApproval) bool {
-	return slices.ContainsFunc(q.answers[p.CallID], func(d event.ToolApprovalResolved) bool {
-		late := d.Kind != event.ApprovalExpired && p.ExpiresAt != nil && !d.At.Before(*p.ExpiresAt)
-		return d.Digest == p.Digest && d.Policy == p.Policy && !late
-	})
-}
-
 // voids says that the run was gone on with under another reading of the policy
 // since it asked.
-func (q *questions) voids(p event.ToolPendingApproval) bool {
-	asked, _, _ := strings.Cut(p.Policy, "/")
-	return slices.ContainsFunc(q.readings, func(reading string) bool { return reading != "" && reading != asked })
-}
-
-func (q *questions) inOrderOf(calls []event.CallRef) {
-	if len(q.open) < 2 {
-		return
-	}
-	place := make(map[string]int, len(calls))
-	for i, c := range calls {
-		place[c.CallID] = i
-	}
-	slices.SortFunc(q.open, func(a, b event.ToolPendingApproval) int { return place[a.CallID] - place[b.CallID] })
+func (q *questions) voids(asked event.Question) bool {
+	by, _, judged := strings.Cut(asked.Policy, "/")
+	return judged && slices.ContainsFunc(q.readings, func(reading string) bool { return reading != "" && reading != by })
 }

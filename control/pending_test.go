@@ -86,7 +86,7 @@ func TestACallWaitsFromTheQuestionUntilWhatAnswersIt(t *testing.T) {
 			}
 			var got []string
 			for _, c := range calls {
-				got = append(got, c.CallID+" "+c.Digest)
+				got = append(got, c.ID+" "+c.Digest)
 			}
 			if !slices.Equal(got, tt.want) {
 				t.Errorf("these wait: %q, want %q", got, tt.want)

@@ -1,26 +1,27 @@
 package control
 
-import "strings"
+import (
+	_ "embed"
+	"slices"
+	"strings"
+)
 
-// Plain is an error as people read it: without the names of the packages that
-// it came through before it says anything. Those of providers stay.
+// packages are the names with which errors of Pawl's own packages begin. A test
+// finds them.
+//
+//go:embed packages.txt
+var packages string
+
+// Plain returns an error as text for people: without the names of the packages
+// that it was wrapped in. Names of providers stay.
 func Plain(err error) string {
+	names := strings.Fields(packages)
 	text := err.Error()
 	for {
 		name, rest, ok := strings.Cut(text, ": ")
-		if !ok || !inner(name) {
+		if !ok || !slices.Contains(names, name) {
 			return text
 		}
 		text = rest
 	}
-}
-
-// inner says that a name is that of a package whose errors begin with it.
-func inner(name string) bool {
-	switch name {
-	case "agent", "attach", "budget", "compact", "conform", "control", "egress", "engine", "fs", "history", "journal", "launch", "llm",
-		"memory", "models", "pawl", "resolve", "sandbox", "secret", "server", "spec", "sqlite", "tool", "transport":
-		return true
-	}
-	return false
 }

@@ -14,9 +14,9 @@ import (
 	"github.com/pawlrun/pawl/engine"
 	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/journal/sqlite"
-	"github.com/pawlrun/pawl/launch"
 	"github.com/pawlrun/pawl/llm"
 	"github.com/pawlrun/pawl/llm/scripted"
+	"github.com/pawlrun/pawl/machine/versions"
 	"github.com/pawlrun/pawl/tool"
 )
 
@@ -51,7 +51,7 @@ func parkedProgram(t *testing.T, a pawl.Agent) *ledger {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := engine.New(store, launch.Machine, engine.Options{})
+	e := engine.New(store, versions.Make, engine.Options{})
 	t.Cleanup(func() {
 		if err := errors.Join(e.Close(), store.Close()); err != nil {
 			t.Error(err)
@@ -75,7 +75,7 @@ func (l *ledger) send(c journal.Command) (control.Delivery, error) {
 		l.t.Fatal(err)
 	}
 	c.By = "ann"
-	return l.desk.Send(l.t.Context(), row, c)
+	return l.desk.Send(l.t.Context(), row, byAnn(c))
 }
 
 // holding are the files of the journal that have a text anywhere in them.
@@ -176,7 +176,7 @@ func (s olderJournal) Records(ctx context.Context, run string, after int64, limi
 func TestARunThatDoesNotSayWhatItsSecretsAreMayHaveSome(t *testing.T) {
 	l := parkedProgram(t, payer())
 	l.store = olderJournal{l.store}
-	l.desk = control.New(l.store, engine.New(l.store, launch.Machine, engine.Options{}))
+	l.desk = control.New(l.store, engine.New(l.store, versions.Make, engine.Options{}))
 	_, err := l.send(journal.Command{Kind: journal.Input, Text: "it is " + token})
 	if refused, ok := errors.AsType[*engine.SecretsError](err); !ok || len(refused.Missing) != 0 {
 		t.Errorf("it was told: %v", err)

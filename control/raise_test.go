@@ -8,7 +8,7 @@ import (
 	"github.com/pawlrun/pawl/engine"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/journal"
-	"github.com/pawlrun/pawl/launch"
+	"github.com/pawlrun/pawl/machine/versions"
 )
 
 // A limit that is not enough is refused by whoever answers for the run, and told to
@@ -25,10 +25,10 @@ budgets: {max_model_turns: 1, actions: {max_model_turns: ask}}
 				t.Error(err)
 			}
 		}}
-		e := engine.New(sender, launch.Machine, engine.Options{})
+		e := engine.New(sender, versions.Make, engine.Options{})
 		t.Cleanup(func() { _ = e.Close() })
 		c := journal.Command{Kind: journal.Raise, Setting: "max_model_turns", Value: value, By: "ann"}
-		d, err := control.New(sender, e).Send(t.Context(), o.row(), c)
+		d, err := control.New(sender, e).Send(t.Context(), o.row(), byAnn(c))
 		var refused *engine.RaiseError
 		if told := errors.As(err, &refused) && refused.AtLeast == 2 && refused.Setting == "max_model_turns" && refused.Run == o.run; told != small || !small && (err != nil || !d.Taken) {
 			t.Errorf("raised to %v: %+v, %v", value, d, err)

@@ -1,6 +1,6 @@
-// Package control is how somebody acts on a run from outside its driver: with
-// decisions about calls, messages, pauses and cancels. It says what became of
-// them, whichever process drives the run.
+// Package control acts on a run from outside its driver: with decisions about
+// calls, messages, pauses and cancels. It reports the result, whichever process
+// drives the run.
 package control
 
 import (
@@ -10,10 +10,11 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/pawlrun/pawl/access"
 	"github.com/pawlrun/pawl/engine"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/journal"
-	"github.com/pawlrun/pawl/launch"
+	"github.com/pawlrun/pawl/launch/kinds"
 )
 
 // Desk sends commands to the runs of one journal. It is safe for concurrent
@@ -23,21 +24,23 @@ type Desk struct {
 	engine *engine.Engine
 }
 
-// New returns a desk on a journal and the engine that drives its runs here.
+// New returns a Desk for a journal and the engine that drives its runs here.
 func New(store journal.Store, e *engine.Engine) *Desk { return &Desk{store: store, engine: e} }
 
-// Delivery says what became of a command.
+// Delivery is the result of sending a command.
 type Delivery struct {
+	// ID is the command's number in the inbox.
+	ID  int64  `json:"-"`
 	Run string `json:"run"`
 	// Command is the verb of the command.
 	Command string `json:"command"`
 	CallID  string `json:"callId,omitempty"`
-	// Live says that a process drove the run when the command was sent, Taken
-	// that the command is in the journal and has its effect.
+	// Live reports whether a process drove the run when the command was sent. Taken
+	// reports whether the command is in the journal and takes effect.
 	Live  bool          `json:"live"`
 	Taken bool          `json:"taken"`
 	State journal.State `json:"state"`
-	// Unsaid is why a cancel went without its reason, if it did.
+	// Unsaid is why a cancel was sent without its reason, if it was.
 	Unsaid string `json:"unsaid,omitempty"`
 }
 
@@ -45,14 +48,18 @@ type Delivery struct {
 // within 100 ms.
 const takeUp = 2 * time.Second
 
-// Send delivers a command to the run of a row, in the name of c.By, and waits
-// for a moment until its driver has taken it up. The error wraps
-// [journal.ErrEnded] for a run that has ended without it, [engine.ErrNotPending] for a
-// decision that has no place, also when another one came first, and
-// [engine.ErrUnread] where the run changed its driver before that could read
-// what nobody else may; it is an [*engine.SecretsError] for what may hold a secret, and
-// an [*engine.RaiseError] for a limit with which the run would park again.
+// Send sends a command to a run, in the name of c.Principal, and waits a moment for
+// the run's driver to receive it. The error is an [*access.DeniedError] for who may
+// not tell a run anything. It wraps [journal.ErrEnded] for a run
+// that has ended, [engine.ErrNotPending] for a decision that no call waits for,
+// also if another decision came first, and [engine.ErrUnread] if the run's
+// driver changed before it could read a sealed command. It is an
+// [*engine.SecretsError] for text that may contain a secret, and an
+// [*engine.RaiseError] for a limit at which the run would park again.
 func (d *Desk) Send(ctx context.Context, r journal.Run, c journal.Command) (Delivery, error) {
+	if err := access.Authorise(c.Principal, access.Editor); err != nil {
+		return Delivery{}, err
+	}
 	named, sent := r.ID, time.Now()
 	r, err := d.addressee(ctx, r, c)
 	if err != nil {
@@ -95,7 +102,7 @@ func (d *Desk) Send(ctx context.Context, r journal.Run, c journal.Command) (Deli
 	if err == nil && named != r.ID {
 		now, err = d.store.Run(ctx, named)
 	}
-	delivery := Delivery{Run: named, Command: Verb(c.Kind), CallID: c.CallID, Live: live, Taken: taken, State: now.State}
+	delivery := Delivery{ID: c.ID, Run: named, Command: Verb(c.Kind), CallID: c.CallID, Live: live, Taken: taken, State: now.State}
 	if receipt.Unsaid != nil {
 		delivery.Unsaid = receipt.Unsaid.Error()
 	}
@@ -121,14 +128,15 @@ func (d *Desk) refused(ctx context.Context, c journal.Command, seq int64) error 
 	return nil // it went on, or ended, meanwhile
 }
 
-// addressee is the row of the run that takes a command: a decision about a call
-// of a child's goes to the child.
+// addressee is the row of the run that takes a command: a decision goes to the run
+// that asks.
 func (d *Desk) addressee(ctx context.Context, r journal.Run, c journal.Command) (journal.Run, error) {
 	c.Run = r.ID
-	if to := d.engine.Addressee(ctx, c); to != r.ID {
-		return d.store.Run(ctx, to)
+	to, err := d.engine.Addressee(ctx, c)
+	if err != nil || to == r.ID {
+		return r, err
 	}
-	return r, nil
+	return d.store.Run(ctx, to)
 }
 
 // knows are the secrets that a run's file names, with the values that can be had
@@ -140,7 +148,7 @@ func (d *Desk) knows(ctx context.Context, run string) (engine.Knowledge, error) 
 	if err != nil || started.Spec == "" {
 		return engine.Knowledge{}, err
 	}
-	secrets, missing, err := launch.Redactor(started)
+	secrets, missing, err := kinds.Redactor(started)
 	if err != nil {
 		return engine.Knowledge{}, nil
 	}
@@ -161,9 +169,9 @@ func (d *Desk) started(ctx context.Context, run string) (event.RunStarted, error
 	return started, nil
 }
 
-// Redact takes the secrets of a run out of texts that are to be journalled with
-// another run that comes of it. It is a *[engine.SecretsError] for a text that
-// may hold one whose value cannot be had here.
+// Redact removes the secrets of a run from texts for the journal of another run
+// that starts from it. The error is a *[engine.SecretsError] for a text that
+// may contain a secret whose value is not available here.
 func (d *Desk) Redact(ctx context.Context, run string, texts ...*string) error {
 	known, err := d.knows(ctx, run)
 	if err != nil {
@@ -195,8 +203,7 @@ func (d *Desk) taken(ctx context.Context, run string) (bool, error) {
 	}
 }
 
-// Verb is the word by which people send a command of a kind, and by which they
-// are told what became of it.
+// Verb returns the name of a kind of command, as people write and read it.
 func Verb(k journal.CommandKind) string {
 	if k == journal.Raise {
 		return "budget"

@@ -23,12 +23,12 @@ import (
 )
 
 // asker is somebody who answers when the test lets them.
-type asker = func(context.Context, event.ToolPendingApproval) (event.ToolApprovalResolved, error)
+type asker = func(context.Context, event.Question) (event.Resolution, error)
 
 // silent is asked and never answers.
-func silent(ctx context.Context, _ event.ToolPendingApproval) (event.ToolApprovalResolved, error) {
+func silent(ctx context.Context, _ event.Question) (event.Resolution, error) {
 	<-ctx.Done()
-	return event.ToolApprovalResolved{}, ctx.Err()
+	return event.Resolution{}, ctx.Err()
 }
 
 // gatedRig is a run with one call that needs an approval, and counts how often
@@ -79,9 +79,9 @@ func TestARunParkedTodayIsResumedNextMonthByTheDecision(t *testing.T) {
 func TestThinkingAboutAnApprovalCostsNoTime(t *testing.T) {
 	for name, answer := range map[string]func(r *rig){
 		"at a terminal": func(r *rig) {
-			r.asker(func(context.Context, event.ToolPendingApproval) (event.ToolApprovalResolved, error) {
+			r.asker(func(context.Context, event.Question) (event.Resolution, error) {
 				time.Sleep(10 * time.Hour)
-				return event.ToolApprovalResolved{Kind: event.ApprovalApproved, Approver: "ann"}, nil
+				return event.Resolution{Kind: event.ApprovalApproved, Approver: "ann"}, nil
 			})
 		},
 		"from elsewhere, while the run waits": func(r *rig) {
@@ -121,7 +121,7 @@ func TestADecisionAfterTheExpiryIsNone(t *testing.T) {
 				time.Sleep(time.Hour)
 				err := r.Send(t.Context(), journal.Command{Run: run.ID, Kind: kind, CallID: run.ID + "-1-1", By: "ann"})
 				var late *engine.DecidedError
-				if !errors.As(err, &late) || late.Decision.Kind != event.ApprovalExpired || !errors.Is(err, engine.ErrNotPending) {
+				if !errors.As(err, &late) || late.Decision.Resolution().Kind != event.ApprovalExpired || !errors.Is(err, engine.ErrNotPending) {
 					t.Errorf("whoever comes too late hears %v", err)
 				}
 				if o := outcome(t, r.resume(run.ID)); !o.OK || ran.Load() != 0 {
@@ -152,9 +152,9 @@ func TestADecisionCountsByTheTimeAtWhichItWasMade(t *testing.T) {
 }
 
 func TestNobodyToAsk(t *testing.T) {
-	boom := func(context.Context, event.ToolPendingApproval) (event.ToolApprovalResolved, error) { panic("boom") }
-	broken := func(context.Context, event.ToolPendingApproval) (event.ToolApprovalResolved, error) {
-		return event.ToolApprovalResolved{}, errors.New("no terminal")
+	boom := func(context.Context, event.Question) (event.Resolution, error) { panic("boom") }
+	broken := func(context.Context, event.Question) (event.Resolution, error) {
+		return event.Resolution{}, errors.New("no terminal")
 	}
 	for _, c := range []struct {
 		name   string
@@ -228,7 +228,7 @@ func TestSevenCallsAskAtOnceAndTwoSurfacesAnswer(t *testing.T) {
 					switch err := r.Send(t.Context(), c); {
 					case errors.As(err, &decided):
 						second.Add(1)
-						if decided.Decision.Approver == by {
+						if decided.Decision.Resolution().Approver == by {
 							t.Errorf("%s is told of their own decision: %v", by, err)
 						}
 					case errors.Is(err, journal.ErrEnded):
@@ -290,8 +290,8 @@ func TestSomebodyEditsACallFromElsewhere(t *testing.T) {
 func TestSomebodyEditsTheCallThatTheyAreAskedAbout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, got := argsRig(t)
-		r.asker(func(context.Context, event.ToolPendingApproval) (event.ToolApprovalResolved, error) {
-			return event.ToolApprovalResolved{Kind: event.ApprovalEdited, Approver: "ann", Args: json.RawMessage(`{"to":"b"}`)}, nil
+		r.asker(func(context.Context, event.Question) (event.Resolution, error) {
+			return event.Resolution{Kind: event.ApprovalEdited, Approver: "ann", Args: json.RawMessage(`{"to":"b"}`)}, nil
 		})
 		run := r.start(t.Context())
 		if o := outcome(t, run); !o.OK || *got != `{"to":"b"}` {
@@ -313,8 +313,8 @@ func TestSomebodyEditsTheCallThatTheyAreAskedAbout(t *testing.T) {
 func TestAnEditThatIsNoJSONDecidesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, got := argsRig(t)
-		r.asker(func(context.Context, event.ToolPendingApproval) (event.ToolApprovalResolved, error) {
-			return event.ToolApprovalResolved{Kind: event.ApprovalEdited, Approver: "ann", Args: json.RawMessage(`{"to":`)}, nil
+		r.asker(func(context.Context, event.Question) (event.Resolution, error) {
+			return event.Resolution{Kind: event.ApprovalEdited, Approver: "ann", Args: json.RawMessage(`{"to":`)}, nil
 		})
 		run := r.start(t.Context())
 		parkedAs(t, run, event.ParkApproval)

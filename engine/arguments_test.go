@@ -73,17 +73,17 @@ func TestWhatIsWrittenIntoTheArgumentsOfACallIsTheWritersOwn(t *testing.T) {
 				}})
 		},
 		"by who is asked": func(r *rig) {
-			r.gate("work").asker(func(_ context.Context, p event.ToolPendingApproval) (event.ToolApprovalResolved, error) {
-				scribble(p.Args)
-				return event.ToolApprovalResolved{Kind: event.ApprovalApproved, Approver: "ann"}, nil
+			r.gate("work").asker(func(_ context.Context, p event.Question) (event.Resolution, error) {
+				scribble(p.What.(event.CallAsked).Args)
+				return event.Resolution{Kind: event.ApprovalApproved, Approver: "ann"}, nil
 			})
 		},
 		"by who was asked, into their answer": func(r *rig) {
 			answer := json.RawMessage(args)
 			edited := work
 			edited.TimeoutFor = func(json.RawMessage) time.Duration { scribble(answer); return time.Minute }
-			r.tools(edited).gate("work").asker(func(context.Context, event.ToolPendingApproval) (event.ToolApprovalResolved, error) {
-				return event.ToolApprovalResolved{Kind: event.ApprovalEdited, Args: answer, Approver: "ann"}, nil
+			r.tools(edited).gate("work").asker(func(context.Context, event.Question) (event.Resolution, error) {
+				return event.Resolution{Kind: event.ApprovalEdited, Args: answer, Approver: "ann"}, nil
 			})
 		},
 		"by whoever begins an agent": func(r *rig) {

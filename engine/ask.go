@@ -6,18 +6,20 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/machine"
 )
 
-// askFlight is the flight that waits for a person's answer about a call.
-func askFlight(callID string) string { return "ask:" + callID }
+// askFlight is the flight that waits for a person's answer to a question.
+func askFlight(id string) string { return "ask:" + id }
 
-// beginAsk puts pending approvals to a person. Where there is none, the run's rule
-// says whether they wait, are rejected, or park the run.
+// beginAsk puts questions to a person. Where there is none, the machine says
+// whether they wait, are rejected, or park the run.
 func (d *driver) beginAsk(a machine.Ask) (bool, error) {
-	if expired, err := d.expire(a.Approvals); expired || err != nil {
+	if expired, err := d.expire(a.Questions); expired || err != nil {
 		return expired, err
 	}
 	switch {
@@ -25,57 +27,53 @@ func (d *driver) beginAsk(a machine.Ask) (bool, error) {
 		d.askOnce(a)
 	case a.Unanswered == machine.UnansweredWait:
 	case a.Unanswered == machine.UnansweredReject:
-		for _, p := range a.Approvals {
-			if err := d.stage(d.rejection(*p, "nobody can be asked here")); err != nil {
+		for _, q := range a.Questions {
+			if err := d.stage(d.rejection(q, "nobody can be asked here")); err != nil {
 				return false, err
 			}
 		}
-		d.waiting = string(event.ParkApproval)
 		return true, nil
 	default:
 		parked := event.RunParked{Reason: event.ParkApproval}
-		for _, p := range a.Approvals {
-			parked.CallIDs = append(parked.CallIDs, p.CallID)
+		for _, q := range a.Questions {
+			parked.CallIDs = append(parked.CallIDs, q.ID)
 		}
 		return true, d.stage(parked)
 	}
-	d.waiting = string(event.ParkApproval)
 	return false, nil
 }
 
-// askOnce queues the questions that are not being asked already.
+// askOnce queues the questions that are not being asked already, and those that
+// nobody answered while the run had something else to do.
 func (d *driver) askOnce(a machine.Ask) {
-	for _, p := range a.Approvals {
+	for _, q := range a.Questions {
 		if d.env.AskInTurn && d.asking != "" {
 			return
 		}
-		id := p.CallID
-		if d.asked[id] || d.flights[askFlight(id)] != nil {
+		id := q.ID
+		if was, asked := d.asked[id]; asked && was == a.Unanswered || d.flights[askFlight(id)] != nil {
 			continue
 		}
-		d.asked[id], d.asking = true, askFlight(id)
+		d.asked[id], d.asking = a.Unanswered, askFlight(id)
 		d.queue = append(d.queue, func(work context.Context) {
-			if d.asked[id] { // it may have been decided in the commit that came between
-				d.ask(work, *p, a.Unanswered)
+			if _, asked := d.asked[id]; asked && d.flights[askFlight(id)] == nil { // it may have been decided in the commit that came between
+				d.ask(work, *q, a.Unanswered)
 			}
 		})
 	}
 }
 
 // rejection is what the engine answers in the place of somebody who cannot.
-func (d *driver) rejection(p event.ToolPendingApproval, why string) event.ToolApprovalResolved {
-	return event.ToolApprovalResolved{
-		CallID: p.CallID, Kind: event.ApprovalRejected, Digest: p.Digest, Policy: p.Policy,
-		Approver: "nobody", Reason: why, At: d.now().UTC(),
-	}
+func (d *driver) rejection(q *event.Question, why string) event.Data {
+	return q.Resolve(event.Resolution{Kind: event.ApprovalRejected, Approver: "nobody", Reason: why, At: d.now().UTC()})
 }
 
-// expire settles the approvals whose time is over and sets the alarm for the
+// expire settles the questions whose time is over and sets the alarm for the
 // next that will be: nobody waits for ever (FIELD F18).
-func (d *driver) expire(pending []*event.ToolPendingApproval) (bool, error) {
+func (d *driver) expire(pending []*event.Question) (bool, error) {
 	expired := false
-	for _, p := range pending {
-		at := p.ExpiresAt
+	for _, q := range pending {
+		at := q.ExpiresAt
 		if at == nil {
 			continue
 		}
@@ -84,41 +82,37 @@ func (d *driver) expire(pending []*event.ToolPendingApproval) (bool, error) {
 			continue
 		}
 		expired = true
-		if err := d.stage(event.ToolApprovalResolved{
-			CallID: p.CallID, Kind: event.ApprovalExpired, Digest: p.Digest, Policy: p.Policy,
-			Reason: "nobody decided in time", At: d.now().UTC(),
-		}); err != nil {
+		expiry := event.Resolution{Kind: event.ApprovalExpired, Reason: "nobody decided in time", At: d.now().UTC()}
+		if err := d.stage(q.Resolve(expiry)); err != nil {
 			return false, err
 		}
 	}
 	return expired, nil
 }
 
-func (d *driver) ask(work context.Context, p event.ToolPendingApproval, unanswered machine.Unanswered) {
+func (d *driver) ask(work context.Context, q event.Question, unanswered machine.Unanswered) {
 	ctx, cancel := context.WithCancel(work)
 	// over says that nobody waits for this answer any more. Who is asked often
 	// gives none because their time was up, and that is no rejection.
 	over := func(ctx context.Context) bool {
-		return ctx.Err() != nil || p.ExpiresAt != nil && !p.ExpiresAt.After(d.now())
+		return ctx.Err() != nil || q.Late(d.now())
 	}
 	undecided := func(ctx context.Context, why string) []event.Data {
 		switch {
 		case over(ctx), unanswered == machine.UnansweredWait: // where it waits, somebody else's answer will do
 			return nil
 		case unanswered == machine.UnansweredReject:
-			return []event.Data{d.rejection(p, why)}
+			return []event.Data{d.rejection(&q, why)}
 		}
-		return []event.Data{event.RunParked{Reason: event.ParkApproval, CallIDs: []string{p.CallID}, Detail: why}}
+		return []event.Data{event.RunParked{Reason: event.ParkApproval, CallIDs: []string{q.ID}, Detail: why}}
 	}
 	d.launch(ctx, cancel, effect{
-		id: askFlight(p.CallID),
+		id: askFlight(q.ID),
 		do: func(ctx context.Context) []event.Data {
-			answer, err := guard(func() (event.ToolApprovalResolved, error) {
-				shown := p
-				shown.Args = bytes.Clone(p.Args)
-				answer, err := d.env.Ask(ctx, shown)
+			answer, err := guard(func() (event.Resolution, error) {
+				answer, err := d.env.Ask(ctx, q.Clone())
 				if err == nil {
-					err = decided(answer)
+					err = decided(&q, answer)
 				}
 				return answer, err
 			}, func(message string) error { return errors.New("the asker " + message) })
@@ -128,33 +122,42 @@ func (d *driver) ask(work context.Context, p event.ToolPendingApproval, unanswer
 			case over(ctx):
 				return nil
 			}
-			answer.Args = bytes.Clone(answer.Args) // whoever was asked may keep what they gave
-			answer.CallID, answer.Digest, answer.Policy, answer.At = p.CallID, p.Digest, p.Policy, d.now().UTC()
-			return []event.Data{answer}
+			answer.Args = bytes.Clone(answer.Args)       // whoever was asked may keep what they gave
+			answer.At, answer.Command = d.now().UTC(), 0 // nobody sent it
+			if answer.Remember = answer.Remember && answer.Kind == event.ApprovalApproved && q.Offer != nil; !answer.Remember {
+				return []event.Data{q.Resolve(answer)}
+			}
+			return []event.Data{q.Resolve(answer), event.PermissionAdded{CallID: q.ID, Permission: *q.Offer, By: answer.Approver, Principal: answer.Principal}}
 		},
 		giveUp: func(ctx context.Context, why error) []event.Data { return undecided(ctx, why.Error()) },
 	})
 }
 
 // decided says what keeps an answer from being a decision.
-func decided(a event.ToolApprovalResolved) error {
-	switch a.Kind {
-	case event.ApprovalApproved, event.ApprovalRejected, event.ApprovalExpired:
-		return nil
-	case event.ApprovalEdited:
-		if !json.Valid(a.Args) {
-			return errors.New("the arguments of the answer are no JSON")
-		}
-		if nestedTooDeep(a.Args) {
-			return fmt.Errorf("the arguments of the answer are nested deeper than %d levels", maxNesting)
-		}
-		return nil
+func decided(q *event.Question, a event.Resolution) error {
+	switch {
+	case a.Kind == event.ApprovalExpired:
+	case !slices.Contains(q.Takes, a.Kind):
+		return fmt.Errorf("the answer is %q, none of %s", a.Kind, inWords(q.Takes))
+	case a.Kind == event.ApprovalEdited && !json.Valid(a.Args):
+		return errors.New("the arguments of the answer are no JSON")
+	case a.Kind == event.ApprovalEdited && nestedTooDeep(a.Args):
+		return fmt.Errorf("the arguments of the answer are nested deeper than %d levels", maxNesting)
 	}
-	return fmt.Errorf("the answer is %q, none of %s, %s and %s", a.Kind,
-		event.ApprovalApproved, event.ApprovalRejected, event.ApprovalEdited)
+	return nil
 }
 
-// dismiss stops asking about calls that have been decided elsewhere, or when
+// inWords lists the ways to decide as a sentence has them.
+func inWords(kinds []event.ApprovalKind) string {
+	words := make([]string, len(kinds))
+	for i, k := range kinds {
+		words[i] = string(k)
+	}
+	last := len(words) - 1
+	return strings.Join(words[:last], ", ") + " and " + words[last]
+}
+
+// dismiss stops asking about what has been decided elsewhere, or when
 // the run has parked: the first answer from any side wins. The run above is not
 // asked any more either by a run that has parked.
 func (d *driver) dismiss() {
@@ -177,7 +180,7 @@ func (d *driver) dismiss() {
 	}
 }
 
-// unask lets the next call be asked about once the flight of a question has
+// unask lets the next question be put once the flight of a question has
 // landed.
 func (d *driver) unask(flight string) {
 	if d.asking == flight {
@@ -185,11 +188,11 @@ func (d *driver) unask(flight string) {
 	}
 }
 
-// pending returns the open approval of a call, or nil.
-func pending(s machine.State, callID string) *event.ToolPendingApproval {
-	for _, p := range s.Pending {
-		if p.CallID == callID {
-			return p
+// pending returns the question with an id that waits for a decision, or nil.
+func pending(s machine.State, id string) *event.Question {
+	for _, q := range s.Pending {
+		if q.ID == id {
+			return q
 		}
 	}
 	return nil

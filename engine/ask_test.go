@@ -1,9 +1,12 @@
 package engine_test
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -38,17 +41,17 @@ func TestCallsAreAskedAboutInTurn(t *testing.T) {
 				r := newRig(t).gate("work").
 					tools(toolFunc("work", func(context.Context) (string, error) { ran.Add(1); return "worked", nil })).
 					turns(scripted.Turn{ToolCalls: five}, scripted.Turn{Text: "done"}).
-					asker(func(ctx context.Context, p event.ToolPendingApproval) (event.ToolApprovalResolved, error) {
+					asker(func(ctx context.Context, p event.Question) (event.Resolution, error) {
 						if open.Add(1) != 1 {
 							t.Error("two questions are open at once")
 						}
 						defer open.Add(-1)
-						heard = append(heard, p.CallID[len(p.CallID)-1:])
+						heard = append(heard, p.ID[len(p.ID)-1:])
 						select {
 						case <-ctx.Done():
-							return event.ToolApprovalResolved{}, ctx.Err()
+							return event.Resolution{}, ctx.Err()
 						case <-time.After(time.Minute):
-							return event.ToolApprovalResolved{Kind: event.ApprovalApproved, Approver: "ann"}, nil
+							return event.Resolution{Kind: event.ApprovalApproved, Approver: "ann"}, nil
 						}
 					})
 				r.env.AskInTurn = true
@@ -80,14 +83,14 @@ func TestAnAnswerToAQuestionThatIsOverIsNone(t *testing.T) {
 		"an approval":  {event.ApprovalApproved, nil},
 		"nothing said": {"", nil},
 	} {
-		asked := func(ctx context.Context, p event.ToolPendingApproval) (event.ToolApprovalResolved, error) {
+		asked := func(ctx context.Context, p event.Question) (event.Resolution, error) {
 			if p.ExpiresAt != nil {
 				var cancel context.CancelFunc
 				ctx, cancel = context.WithDeadline(ctx, *p.ExpiresAt)
 				defer cancel()
 			}
 			<-ctx.Done()
-			return event.ToolApprovalResolved{Kind: late.kind, Approver: "ann"}, late.err
+			return event.Resolution{Kind: late.kind, Approver: "ann"}, late.err
 		}
 		t.Run(name+" after its time", func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -120,4 +123,58 @@ func TestAnAnswerToAQuestionThatIsOverIsNone(t *testing.T) {
 			})
 		})
 	}
+}
+
+// What is allowed beside an approval is an event of its own, the same again in a
+// replay, and nothing of a fork. Who was offered nothing allows nothing.
+//
+// rows: HAR-68
+func TestWhatIsAllowedBesideAnApprovalIsRecorded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		build := toolFunc("build", func(context.Context) (string, error) { return "built", nil })
+		build.Facts = func(json.RawMessage) event.Facts {
+			return event.Facts{Commands: []event.Command{{Words: []string{"go", "build"}}}}
+		}
+		twice := scripted.Turn{ToolCalls: []scripted.Call{call("build", "{}"), call("plain", "{}")}}
+		var asked []string
+		r := newRig(t).gate("build", "plain").
+			tools(build, toolFunc("plain", func(context.Context) (string, error) { return "done", nil })).
+			turns(twice, twice, scripted.Turn{Text: "done"}).
+			asker(func(_ context.Context, p event.Question) (event.Resolution, error) {
+				asked = append(asked, p.Subject)
+				return event.Resolution{Kind: event.ApprovalApproved, Approver: "ann", Remember: true}, nil
+			})
+		r.env.AskInTurn = true
+		run := r.start(t.Context())
+		if o := outcome(t, run); !o.OK {
+			t.Fatalf("outcome %+v", o)
+		}
+		if want := []string{"build", "plain", "plain"}; !slices.Equal(asked, want) {
+			t.Errorf("asked about %v, want %v", asked, want)
+		}
+		var added []event.PermissionAdded
+		var settled int64
+		for _, e := range r.journal(run.ID) {
+			switch d := e.Data.(type) {
+			case event.ToolResults:
+				settled = cmp.Or(settled, e.Seq)
+			case event.PermissionAdded:
+				added = append(added, d)
+			case event.ToolApprovalResolved:
+				if d.Remember != strings.HasSuffix(d.CallID, "-1-1") {
+					t.Errorf("%s allows more: %t", d.CallID, d.Remember)
+				}
+			}
+		}
+		want := []event.PermissionAdded{{CallID: run.ID + "-1-1", Permission: event.Permission{Tool: "build", Command: "go build *"}, By: "ann"}}
+		if !slices.Equal(added, want) {
+			t.Errorf("recorded is %+v, want %+v", added, want)
+		}
+		r.replayed(run.ID)
+		asked = nil
+		fork, _ := r.fork(run.ID, settled, event.RunForked{})
+		if outcome(t, r.resume(fork)); !slices.Equal(asked, []string{"build", "plain"}) {
+			t.Errorf("the fork asks about %v", asked)
+		}
+	})
 }

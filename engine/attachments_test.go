@@ -111,8 +111,8 @@ func TestARequestHasTheSameBytesBeforeAndAfterARestart(t *testing.T) {
 	outcome(t, other.resume(first.ID))
 
 	whole := encoding(turns...)
-	undisturbed := equip(newRig(t), whole).asker(func(context.Context, event.ToolPendingApproval) (event.ToolApprovalResolved, error) {
-		return event.ToolApprovalResolved{Kind: event.ApprovalApproved, Approver: "test"}, nil
+	undisturbed := equip(newRig(t), whole).asker(func(context.Context, event.Question) (event.Resolution, error) {
+		return event.Resolution{Kind: event.ApprovalApproved, Approver: "test"}, nil
 	})
 	second := begin(undisturbed)
 	outcome(t, second)

@@ -18,7 +18,7 @@ import (
 // More may have come than is left: a call that was not whole is not in a partial
 // answer. streamed is the bytes of all that was told while it came, 0 where the
 // answer is whole.
-func used(a machine.CallModel, r *llm.Response, streamed int) llm.Usage {
+func used(a *machine.CallModel, r *llm.Response, streamed int) llm.Usage {
 	u, n := reported(r.Usage), max(written(r.Parts), streamed)
 	lacks := u.Estimated || u.Input == 0 || u.Output == 0 && n > 0
 	if !lacks || n == 0 && r.Finish == llm.FinishPause {
@@ -70,7 +70,7 @@ func written(parts llm.Parts) int {
 // declined a call, and one that could not be reached, charges nothing; a call
 // that broke off, or was given up on the way, without a word about its usage is
 // charged by what came of it, or by what was set aside for it (FIELD F27).
-func charged(a machine.CallModel, partial *llm.Response, streamed int, e *llm.Error) llm.Usage {
+func charged(a *machine.CallModel, partial *llm.Response, streamed int, e *llm.Error) llm.Usage {
 	switch {
 	case partial != nil:
 		return used(a, partial, streamed)

@@ -21,7 +21,7 @@ func TestAFailedCallIsChargedByHowFarItCame(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	call := machine.CallModel{Admission: ledger.Admission("1")}
+	call := &machine.CallModel{Admission: ledger.Admission("1")}
 	worst := llm.Usage{Input: 1000, Output: 500, Estimated: true}
 	reported := llm.Usage{Input: 900, Output: 20}
 	for _, c := range []struct {
@@ -71,7 +71,7 @@ func TestAnAnswerIsChargedByWhatCameWhereItsUsageIsNotReported(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	call := machine.CallModel{Admission: ledger.Admission("1")}
+	call := &machine.CallModel{Admission: ledger.Admission("1")}
 	parts := llm.Parts{llm.Reasoning{Text: "hm"}, llm.Text{Text: "I look"}, llm.ToolCall{Name: "ls", Args: []byte(`{}`)}}
 	came := llm.Usage{Input: 1000, Output: 12, Estimated: true}
 	whole := llm.Usage{Input: 900, Output: 20, CacheRead: 800, CacheWrite: 50, CacheWriteLong: 50, Reasoning: 3}

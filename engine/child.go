@@ -2,6 +2,7 @@ package engine
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -17,17 +18,34 @@ import (
 	"github.com/pawlrun/pawl/tool"
 )
 
-// Child is an agent that a run may start, behind the tool of its name. Both
-// functions are called from the goroutine of a call, of several calls at once.
+// Child is what a run may start, behind the name of a tool or of a step: a run, or a
+// function of the program. Begin and Resume are called from the goroutine of a call, of several calls at once.
 type Child struct {
 	// Begin gives the first event and the environment of a new child.
 	Begin func(args json.RawMessage) (event.RunStarted, Env, error)
+	// BeginIn is Begin of one whose workspace is that directory; nil where it can have
+	// no other one than its own.
+	BeginIn func(dir string, args json.RawMessage) (event.RunStarted, Env, error)
 	// Resume gives the environment of a run that was begun before.
 	Resume func(run string, started event.RunStarted) (Env, error)
 	// Secrets are those of the environments that both give. They are taken out
 	// of what somebody tells the child, also while it is parked and nobody drives
 	// it; nil knows none.
 	Secrets *secret.Redactor
+	// Func does the work in the place of a run. It has no journal of its own: what it
+	// gave is in its parent's, and where a crash or an interruption came first it is
+	// called again. It must return soon after ctx ends, and is called from several
+	// goroutines at once.
+	Func func(ctx context.Context, input json.RawMessage) (Output, error)
+	// MaxDepth is how many levels of runs there may be below the run that offers
+	// it, 0 for as many as the tree has room for.
+	MaxDepth int
+}
+
+// Output is what a function gave: a text, and a result as JSON, nil for none.
+type Output struct {
+	Text   string
+	Result json.RawMessage
 }
 
 // ChildError is returned for a run that goes on under its parent alone: it
@@ -35,11 +53,13 @@ type Child struct {
 type ChildError struct {
 	Run    string
 	Parent string
+	// Root is the first of the runs above, which is the one to resume.
+	Root string
 }
 
 // Error names the run to resume instead.
 func (e *ChildError) Error() string {
-	return fmt.Sprintf("run %s was started by run %s and draws from its budget, so it goes on when run %s is resumed", e.Run, e.Parent, e.Parent)
+	return fmt.Sprintf("run %s was started by run %s and draws from its budget, so it continues when run %s is resumed", e.Run, e.Parent, e.Root)
 }
 
 // errAbove is why a child ends whose parent was cancelled, and errAboveTime why
@@ -47,49 +67,98 @@ func (e *ChildError) Error() string {
 var (
 	errAbove     = errors.New("the run that started this one was cancelled")
 	errAboveTime = errors.New("the run that started this one has no time left")
-	errDeep      = errors.New("an agent that is offered to another one cannot offer agents itself")
 )
+
+// DepthError is why a run was not started: the tree that it is of is as deep as
+// it may be.
+type DepthError struct {
+	// Most is the depth that the tree may have, Path the names of the runs from its
+	// root down to the one that was not started.
+	Most int
+	Path []string
+}
+
+// Error names the limit and the runs.
+func (e *DepthError) Error() string {
+	return fmt.Sprintf("a tree of runs is at most %d deep here (max_depth): %s", e.Most, strings.Join(e.Path, " > "))
+}
 
 // childFlight is a child under way.
 type childFlight struct {
 	run string
+	// stop ends it, for that cause.
+	stop context.CancelCauseFunc
 	// err is why nobody knows what became of the child, and seq the number of its
 	// last event where it parked. They are read once the flight has landed.
 	err error
 	seq int64
+	// driven is the child's run where it is driven on the flight's own goroutine, and
+	// leave releases its context.
+	driven *Run
+	leave  func()
+	// apart is the step in whose worktree the child works, empty for none.
+	apart string
 	// raised says that a limit of this run was changed since the child was last
 	// refused something.
 	raised bool
 }
 
+// childID is the id of a child's flight.
+func childID(action string) string { return "child " + action }
+
 // beginChild journals the intent of a child and queues its start, or queues a
 // child that was begun before. One that is under way is left alone.
 func (d *driver) beginChild(work context.Context, a machine.StartChild) (bool, error) {
-	id := a.Call.CallID
-	if d.children[id] != nil {
+	if d.children[childID(a.ID)] != nil {
 		return false, nil
 	}
 	before, child := d.seq, a.Child
+	if again, ok := d.machine.(machine.Repeater); ok && child != "" {
+		a = again.Again(child)
+	}
 	if child == "" {
 		child = d.engine.opts.NewID()
-		if err := d.stage(event.ToolStarted{CallID: id, Attempt: a.Call.Attempt, Key: a.Call.Key}); err != nil {
-			return false, err
-		}
-		if err := d.stage(event.ChildStarted{Child: child, Kind: "Agent", Name: a.Call.Tool, CallID: id}); err != nil {
+		if err := d.intendChild(a, child); err != nil {
 			return false, err
 		}
 	} else if err := d.reconcile(work, child, false); err != nil {
 		return false, err
 	}
 	begun := a // what is captured moves to the heap, also of a child that is under way
-	d.fly(a.Call, child, d.observeStart, func(ctx context.Context) (childEnd, error) { return d.playChild(ctx, begun, child) })
+	d.fly(a.ID, a.Call, child, d.observeStart, func(ctx context.Context, f *childFlight) (childEnd, error) {
+		if begun.Worktree {
+			f.apart = begun.Step
+		}
+		return d.playChild(ctx, &begun, f)
+	})
 	return d.seq != before, nil
 }
 
-// cancelChild queues the end of a child that is not under way.
+func (d *driver) intendChild(a machine.StartChild, child string) error {
+	intent := event.ChildStarted{Child: child, Kind: a.Kind, Name: a.Name, Step: a.Step, ID: a.ID}
+	if c := a.Call; c != nil {
+		intent.ID, intent.CallID = "", c.CallID
+		if err := d.stage(event.ToolStarted{CallID: c.CallID, Attempt: c.Attempt, Key: c.Key}); err != nil {
+			return err
+		}
+	}
+	return d.stage(intent)
+}
+
+// stopped is why a child ends that its parent does not want any more.
+type stopped struct{ reason string }
+
+func (e stopped) Error() string { return e.reason }
+
+// cancelChild ends a child that is under way, or queues the end of one that is not.
 func (d *driver) cancelChild(a machine.CancelChild) {
-	if d.children[a.Call.CallID] == nil {
-		d.fly(a.Call, a.Child, d.observeEnd, func(ctx context.Context) (childEnd, error) {
+	switch f := d.children[childID(a.ID)]; {
+	case f != nil && f.stop != nil && !d.cancelled:
+		f.stop(stopped{a.Reason})
+	case f == nil:
+		// What it parked for does not matter any more.
+		d.parked = slices.DeleteFunc(d.parked, func(p parkedChild) bool { return p.Child == a.Child })
+		d.fly(a.ID, a.Call, a.Child, d.observeEnd, func(ctx context.Context, _ *childFlight) (childEnd, error) {
 			return d.endChild(ctx, a.Child, a.Reason)
 		})
 	}
@@ -103,22 +172,31 @@ type childEnd struct {
 	taint   event.Taint
 	// seq is the number of the last event of a child that parked.
 	seq int64
+	// worktree is where it worked, nil where it had none of its own.
+	worktree *event.Worktree
 	// failed is why the agent could not be started, and withheld what the
 	// observers answered instead of handing the call on.
 	failed, withheld error
 }
 
-// fly queues the flight of a child, which is played inside the observers.
-func (d *driver) fly(call machine.RunTool, child string, observe childObserver, play childPlay) {
+// fly queues the flight of a child. One that answers a call is played inside the
+// observers.
+func (d *driver) fly(id string, call *machine.RunTool, child string, observe childObserver, bring func(context.Context, *childFlight) (childEnd, error)) {
 	f := &childFlight{run: child}
+	play := func(ctx context.Context) (childEnd, error) { return bring(ctx, f) }
+	if inside := play; call != nil {
+		play = func(ctx context.Context) (childEnd, error) { return observe(ctx, *call, child, inside) }
+	}
 	if d.children == nil {
 		d.children = map[string]*childFlight{}
 	}
-	d.children[call.CallID] = f
+	d.children[childID(id)] = f
 	d.queue = append(d.queue, func(work context.Context) {
-		timed, release := d.until(work, 0)
-		ctx, stop := context.WithCancelCause(timed)
+		ctx, stop, release := d.stoppable(work, 0)
+		f.stop = stop
 		start := d.clock.awake()
+		var end childEnd
+		var err error
 		settle := func(end childEnd, err error) []event.Data {
 			if f.seq = end.seq; err != nil {
 				f.err = err
@@ -126,14 +204,34 @@ func (d *driver) fly(call machine.RunTool, child string, observe childObserver, 
 			}
 			return d.childSettled(ctx, call, child, end, start)
 		}
-		d.launch(ctx, func() { stop(nil); release() }, effect{
-			id: call.CallID, unhurried: true,
-			do: func(ctx context.Context) []event.Data {
-				return settle(observe(ctx, call, child, play))
+		d.launch(ctx, release, effect{
+			id: childID(id), unhurried: true,
+			before: []func(context.Context){
+				func(ctx context.Context) { end, err = play(ctx) },
+				func(context.Context) {
+					if f.driven != nil {
+						f.driven.driver.drive()
+					}
+				},
 			},
-			giveUp: func(_ context.Context, why error) []event.Data { return settle(childEnd{}, why) },
+			do: func(ctx context.Context) []event.Data {
+				if f.driven != nil {
+					f.leave()
+					end, err = f.driven.left()
+				}
+				if f.apart != "" && end.outcome != nil && end.failed == nil {
+					end.worktree = d.leftTree(ctx, f.apart)
+				}
+				return settle(end, err)
+			},
+			giveUp: func(_ context.Context, why error) []event.Data {
+				if f.driven != nil {
+					return settle(f.driven.left()) // what ended the goroutine was code of the child's
+				}
+				return settle(childEnd{}, why)
+			},
 		})
-		d.flights[call.CallID].cancel = func() { stop(d.whyStopped()) }
+		d.flights[childID(id)].cancel = func() { stop(d.whyStopped()) }
 	})
 }
 
@@ -146,35 +244,76 @@ func (d *driver) whyStopped() error {
 	return ErrInterrupted
 }
 
-// playChild drives a child until it ends or parks.
-func (d *driver) playChild(ctx context.Context, a machine.StartChild, child string) (childEnd, error) {
+// playChild has a child driven until it ends or parks. One that answers no call is
+// left to the flight to drive, so that no other goroutine waits for it; what ends the
+// goroutine of another must not end the observers of its call.
+func (d *driver) playChild(ctx context.Context, a *machine.StartChild, f *childFlight) (childEnd, error) {
 	inside, leave := context.WithCancelCause(context.WithoutCancel(ctx))
-	defer leave(nil)
-	defer context.AfterFunc(ctx, func() { leave(above(ctx)) })()
+	unwatch := context.AfterFunc(ctx, func() { leave(above(ctx)) })
+	f.leave = func() { unwatch(); leave(nil) }
+	run, end, err := d.reachChild(ctx, inside, a, f.run)
+	if run != nil && a.Call == nil {
+		f.driven = run
+		return childEnd{}, nil
+	}
+	defer f.leave()
+	if run == nil {
+		return end, err
+	}
+	go run.driver.drive()
+	<-run.driver.done
+	return run.left()
+}
+
+// reachChild takes a child, once its lease is free. It has no run where the child has
+// ended or is not to go on, and where it was stopped before it was there. inside is
+// the context of the run.
+func (d *driver) reachChild(ctx, inside context.Context, a *machine.StartChild, child string) (*Run, childEnd, error) {
 	for {
 		switch cause := above(ctx); {
 		case waitsForTime(ctx):
-			return childEnd{parked: &event.RunParked{Reason: event.ParkInterrupted, Detail: errAboveTime.Error()}}, nil
+			return nil, childEnd{parked: &event.RunParked{Reason: event.ParkInterrupted, Detail: errAboveTime.Error()}}, nil
 		case errors.Is(cause, ErrInterrupted):
-			return childEnd{}, nil
+			return nil, childEnd{}, nil
 		case cause != nil:
-			return d.endChild(ctx, child, cause.Error())
+			end, err := d.endChild(ctx, child, cause.Error())
+			return nil, end, err
+		}
+		if offered := d.env.Children[a.Name]; offered.Func != nil {
+			end, err := callFunc(ctx, offered, a.Input)
+			return nil, end, err
 		}
 		run, end, err := d.takeChild(inside, a, child)
-		switch {
-		case d.heldUp(ctx, err):
-		case err != nil && inside.Err() != nil:
-			// It was stopped before it was there.
-		case err != nil || run == nil:
-			return end, err
-		default:
-			end, err := leftAs(run.Wait(context.WithoutCancel(ctx)))
-			if end.parked != nil {
-				end.seq = run.driver.seq
-			}
-			return end, err
+		if !d.heldUp(ctx, err) && (err == nil || inside.Err() == nil) {
+			return run, end, err
 		}
 	}
+}
+
+// callFunc does what a child is that is a function. One that was stopped before it
+// was done is called again where its parent goes on.
+func callFunc(ctx context.Context, offered Child, input json.RawMessage) (childEnd, error) {
+	out, err := guard(func() (Output, error) {
+		out, err := offered.Func(ctx, bytes.Clone(input))
+		if err == nil && len(out.Result) > 0 && !json.Valid(out.Result) {
+			err = errors.New("its result is not JSON")
+		}
+		return out, err
+	}, toolPanic)
+	o := event.Outcome{
+		Status: event.StatusCompleted, Reason: event.ReasonFinalAnswer, OK: true, Completed: true,
+		FinalOutput: out.Text, LastOutput: out.Text, Result: out.Result,
+	}
+	switch cause := above(ctx); {
+	case err == nil:
+	case waitsForTime(ctx), errors.Is(cause, ErrInterrupted):
+		return childEnd{}, nil
+	case cause != nil:
+		o = event.Outcome{Status: event.StatusCancelled, Reason: event.ReasonCancelled}
+	default:
+		o = event.Outcome{Status: event.StatusFailed, Reason: event.ReasonStepFailed, Error: &event.Failure{Class: "func", Message: err.Error()}}
+	}
+	return childEnd{outcome: &o}, nil
 }
 
 // waitsForTime says that a run's children stop because it has no time left, and
@@ -192,21 +331,21 @@ func above(ctx context.Context) error {
 		return ErrInterrupted
 	case errors.As(cause, new(outOfTime)):
 		return errAboveTime
-	case cause == nil || errors.Is(cause, ErrInterrupted):
+	case cause == nil || errors.Is(cause, ErrInterrupted) || errors.As(cause, new(stopped)):
 		return cause
 	}
 	return errAbove
 }
 
-// takeChild starts a child or takes up one that was begun before. One that has
+// takeChild makes a child or takes up one that was begun before, to be driven. One that has
 // ended already, or cannot go on, has no run. What keeps a child from going on
 // here may be mended, so that it parks; what it did is kept. What keeps one from
 // being made would do so again, and is the call's error.
-func (d *driver) takeChild(ctx context.Context, a machine.StartChild, child string) (*Run, childEnd, error) {
+func (d *driver) takeChild(ctx context.Context, a *machine.StartChild, child string) (*Run, childEnd, error) {
 	e, kept := d.engine, context.WithoutCancel(ctx)
 	row, err := e.store.Run(kept, child)
 	missing := errors.Is(err, journal.ErrNotFound)
-	offered, known := d.env.Children[a.Call.Tool]
+	offered, known := d.env.Children[a.Name]
 	switch {
 	case err != nil && !missing:
 		return nil, childEnd{}, d.storeFailed(err)
@@ -214,7 +353,7 @@ func (d *driver) takeChild(ctx context.Context, a machine.StartChild, child stri
 		end, err := e.endOf(kept, row)
 		return nil, end, err
 	case !known:
-		gone := errors.New("the agent " + a.Call.Tool + " is not there any more")
+		gone := errors.New("the agent " + a.Name + " is not there any more")
 		end, err := d.endChild(ctx, child, gone.Error())
 		end.failed = gone
 		return nil, end, err
@@ -225,7 +364,7 @@ func (d *driver) takeChild(ctx context.Context, a machine.StartChild, child stri
 	run, err := e.resume(ctx, child, func(started event.RunStarted) (env Env, err error) {
 		env, unbuilt = guard(func() (Env, error) { return offered.Resume(child, started) }, toolPanic)
 		return env, unbuilt
-	}, d.fund)
+	}, d)
 	if err != nil && (unbuilt != nil || isUnreadable(err)) {
 		return nil, childEnd{parked: &event.RunParked{Reason: event.ParkInterrupted, Detail: "it cannot go on: " + err.Error()}}, nil
 	}
@@ -233,37 +372,84 @@ func (d *driver) takeChild(ctx context.Context, a machine.StartChild, child stri
 }
 
 // makeChild starts a child that is not there yet.
-func (d *driver) makeChild(ctx context.Context, a machine.StartChild, child string, offered Child) (*Run, childEnd, error) {
+func (d *driver) makeChild(ctx context.Context, a *machine.StartChild, child string, offered Child) (*Run, childEnd, error) {
+	if d.depth >= d.deepest() {
+		err := &DepthError{Most: d.deepest(), Path: append(d.path(), a.Name)}
+		return nil, childEnd{outcome: notStarted(event.ReasonMaxDepth, err), failed: err}, nil
+	}
 	var env Env
 	started, err := guard(func() (started event.RunStarted, err error) {
-		started, env, err = offered.Begin(bytes.Clone(a.Call.Args))
+		begin := offered.Begin
+		if a.Worktree {
+			if begin, err = d.beginApart(ctx, a, offered); err != nil {
+				return started, err
+			}
+		}
+		started, env, err = begin(bytes.Clone(a.Input))
 		return started, err
 	}, toolPanic)
-	if err == nil && len(env.Children) > 0 {
-		err = errors.Join(errDeep, env.close())
-	}
 	if err == nil {
 		started.Taint = a.Taint
-		run, startErr := d.engine.start(ctx, child, started, d.run, env, d.fund)
+		d.place(&started, a.Step, offered)
+		started.Trace = d.traceBelow(a.Call)
+		run, startErr := d.engine.start(ctx, child, started, d, env)
 		if startErr == nil || ctx.Err() != nil || errors.As(startErr, new(*storeError)) {
 			return run, childEnd{}, startErr
 		}
 		err = startErr
 	}
-	return nil, childEnd{outcome: notStarted(err), failed: err}, nil
+	return nil, childEnd{outcome: notStarted(event.ReasonToolUnavailable, err), failed: err}, nil
+}
+
+// place says where in the tree a child of the run stands.
+func (d *driver) place(started *event.RunStarted, step string, offered Child) {
+	started.Root, started.Parent, started.Step, started.Depth = d.root, d.run, step, d.depth+1
+	if deepest := d.deepest(); offered.MaxDepth > 0 {
+		started.MaxDepth = min(deepest, d.depth+offered.MaxDepth)
+	} else if deepest != event.MaxDepth {
+		started.MaxDepth = deepest
+	}
+}
+
+// standsBelow says which driver has started this one's run, nil for none.
+func (d *driver) standsBelow(above *driver) {
+	if above != nil {
+		d.above = above
+	}
+}
+
+// deepest is the depth that runs below this one may have.
+func (d *driver) deepest() int { return cmp.Or(d.maxDepth, event.MaxDepth) }
+
+// path are the names of the runs from the root down to this one.
+func (d *driver) path() []string {
+	var names []string
+	for at := d; at != nil; at = at.above {
+		names = append(names, cmp.Or(at.name, at.run))
+	}
+	slices.Reverse(names)
+	return names
 }
 
 // notStarted is the outcome of a child that never was.
-func notStarted(err error) *event.Outcome {
+func notStarted(reason event.Reason, err error) *event.Outcome {
 	return &event.Outcome{
-		Status: event.StatusFailed, Reason: event.ReasonToolUnavailable,
-		Error: &event.Failure{Class: "not_started", Message: err.Error()},
+		Status: event.StatusFailed, Reason: reason, Error: &event.Failure{Class: "not_started", Message: err.Error()},
 	}
+}
+
+// left is where a child stands whose driver is done.
+func (r *Run) left() (childEnd, error) {
+	end, err := leftAs(&r.driver.final, r.driver.err)
+	if end.parked != nil {
+		end.seq = r.driver.seq
+	}
+	return end, err
 }
 
 // leftAs is where a child stands that is not driven any more. What its
 // environment or its last look at the inbox failed with changes nothing of that.
-func leftAs(s machine.State, err error) (childEnd, error) {
+func leftAs(s *machine.State, err error) (childEnd, error) {
 	switch {
 	case s.Outcome != nil:
 		return childEnd{outcome: s.Outcome, taint: s.Taint}, nil
@@ -276,12 +462,16 @@ func leftAs(s machine.State, err error) (childEnd, error) {
 }
 
 // childSettled is what a child's flight brings.
-func (d *driver) childSettled(ctx context.Context, call machine.RunTool, child string, end childEnd, start time.Time) []event.Data {
+func (d *driver) childSettled(ctx context.Context, call *machine.RunTool, child string, end childEnd, start time.Time) []event.Data {
 	if p := end.parked; p != nil {
-		return []event.Data{event.ChildParked{
-			Child: child, CallID: call.CallID, Reason: p.Reason, Detail: p.Detail, CallIDs: p.CallIDs, Until: p.Until,
-			Limit: p.Limit, ParentLimit: p.ParentLimit, AtLeast: p.AtLeast,
-		}}
+		parked := event.ChildParked{
+			Child: child, Reason: p.Reason, Detail: p.Detail, CallIDs: p.CallIDs, Until: p.Until,
+			Limit: p.Limit, ParentLimit: p.ParentLimit, LimitRun: p.LimitRun, AtLeast: p.AtLeast,
+		}
+		if call != nil {
+			parked.CallID = call.CallID
+		}
+		return []event.Data{parked}
 	}
 	if end.outcome == nil {
 		return nil
@@ -289,14 +479,19 @@ func (d *driver) childSettled(ctx context.Context, call machine.RunTool, child s
 	return d.childFinished(ctx, call, child, end, start)
 }
 
-func (d *driver) childFinished(ctx context.Context, call machine.RunTool, child string, end childEnd, start time.Time) []event.Data {
+func (d *driver) childFinished(ctx context.Context, call *machine.RunTool, child string, end childEnd, start time.Time) []event.Data {
+	if call == nil {
+		return []event.Data{event.ChildFinished{Child: child, Outcome: *end.outcome, Taint: end.taint, Worktree: end.worktree}}
+	}
 	r, err := childResult(call.Tool, end)
 	if end.outcome.Status != event.StatusCancelled {
 		ctx = context.WithoutCancel(ctx) // it ended by itself, whatever has come since
 	}
-	result := d.toolResult(ctx, call, r, err, 0)
+	result := d.toolResult(ctx, *call, r, err, 0)
 	result.DurationMs = d.clock.awake().Sub(start).Milliseconds()
-	return []event.Data{event.ChildFinished{Child: child, CallID: call.CallID, Outcome: *end.outcome}, d.blobs.detach(result)}
+	outcome := *end.outcome
+	outcome.FinalOutput, outcome.LastOutput = "", ""
+	return []event.Data{event.ChildFinished{Child: child, CallID: call.CallID, Outcome: outcome}, d.record.Blobs.Detach(result)}
 }
 
 // childResult is how a child ended in the words of a tool: its final output, or
@@ -356,22 +551,4 @@ func (d *driver) childLeft(work context.Context, s settlement) error {
 func isFinished(data event.Data) bool {
 	_, ok := data.(event.ChildFinished)
 	return ok
-}
-
-// Addressee is the run that a command is for: a decision about a call goes to
-// the run that made the call, where that is the named run or a child of it. An id
-// of a call begins with that of its run.
-func (e *Engine) Addressee(ctx context.Context, c journal.Command) string {
-	if !isDecision(c) || strings.HasPrefix(c.CallID, c.Run+"-") {
-		return c.Run
-	}
-	parts := strings.Split(c.CallID, "-")
-	if len(parts) < 3 {
-		return c.Run
-	}
-	made := strings.Join(parts[:len(parts)-2], "-")
-	if row, err := e.store.Run(ctx, made); err == nil && row.Parent == c.Run {
-		return made
-	}
-	return c.Run
 }

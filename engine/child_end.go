@@ -73,14 +73,17 @@ func (e *Engine) endChild(ctx context.Context, child, reason string) (childEnd, 
 	if err := d.endCancelled(ctx, journal.Command{By: e.opts.Owner, Text: reason}, recovered); err != nil {
 		return childEnd{}, err
 	}
-	return leftAs(d.machine.State(), nil)
+	state := d.machine.State()
+	return leftAs(&state, nil)
 }
 
 // endOf is how a run ended, by its journal. Of one that cannot be folded, as
 // when its machine broke, the row knows.
 func (e *Engine) endOf(ctx context.Context, row journal.Run) (childEnd, error) {
-	if d, _, err := e.load(ctx, row.ID, false); err == nil && d.machine.State().Outcome != nil {
-		return leftAs(d.machine.State(), nil)
+	if d, _, err := e.load(ctx, row.ID, false); err == nil {
+		if state := d.machine.State(); state.Outcome != nil {
+			return leftAs(&state, nil)
+		}
 	}
 	var o event.Outcome
 	if err := json.Unmarshal(row.Outcome, &o); err != nil {
@@ -121,16 +124,16 @@ func (d *driver) endWithChild(ctx context.Context, a machine.CancelChild) error 
 
 // lateChild settles the call of a child when its parent breaks: with what its
 // flight brought, or by ending it.
-func (d *driver) lateChild(c openCall, late []event.Data) []event.Data {
+func (d *driver) lateChild(c openChild, late []event.Data) []event.Data {
 	var brought []event.Data
 	for _, data := range late {
 		switch x := data.(type) {
 		case event.ChildFinished:
-			if x.CallID == c.id {
+			if x.Child == c.run {
 				brought = append(brought, x)
 			}
 		case event.ToolResult:
-			if x.CallID == c.id {
+			if x.CallID == c.call {
 				brought = append(brought, x)
 			}
 		}
@@ -139,14 +142,11 @@ func (d *driver) lateChild(c openCall, late []event.Data) []event.Data {
 		return brought
 	}
 	const broke = "the run that started this one broke"
-	end, err := d.engine.endChild(context.Background(), c.child, broke)
+	end, err := d.engine.endChild(context.Background(), c.run, broke)
 	if err != nil {
 		end = childEnd{outcome: &event.Outcome{
 			Status: event.StatusFailed, Reason: event.ReasonInternal, Error: &event.Failure{Class: "internal", Message: broke + ": " + err.Error()},
 		}}
 	}
-	return []event.Data{
-		event.ChildFinished{Child: c.child, CallID: c.id, Outcome: *end.outcome},
-		unsettled(c, event.ErrorCancelled, "the run ended while this agent was at work"),
-	}
+	return []event.Data{event.ChildFinished{Child: c.run, CallID: c.call, Outcome: *end.outcome}}
 }

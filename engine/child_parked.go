@@ -20,6 +20,9 @@ type parkedChild struct {
 	// news says that somebody may have said something to the child since its
 	// journal was looked at.
 	news bool
+	// below are the children that it waits for, once they have been looked for.
+	below  []parkedChild
+	looked bool
 }
 
 // spokenTo are the children to which somebody has said something. They are safe for
@@ -67,7 +70,7 @@ func (d *driver) wakeChildren(ctx context.Context) error {
 		answered := p.raised && waitsAbove(p.ChildParked)
 		if !answered && (p.news || told[p.Child]) {
 			var err error
-			if answered, err = d.engine.answeredSince(ctx, p); err != nil {
+			if answered, err = d.engine.answeredSince(ctx, &p); err != nil {
 				return d.storeFailed(err)
 			}
 			p.news = false
@@ -92,6 +95,17 @@ func (d *driver) limitChanged() {
 	}
 	for _, f := range d.children {
 		f.raised = true
+		d.engine.raisedAbove(f.run)
+	}
+}
+
+// raisedAbove tells a driver of this engine that a run above may have more room.
+func (e *Engine) raisedAbove(run string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if d := e.drivers[run]; d != nil {
+		d.raisedAbove.Store(true)
+		d.commandCame()
 	}
 }
 
@@ -101,30 +115,100 @@ func waitsAbove(p event.ChildParked) bool {
 }
 
 // answeredSince says that a parked run has been told what it waits for, or has
-// ended without it.
-func (e *Engine) answeredSince(ctx context.Context, p parkedChild) (bool, error) {
+// ended without it; so has one that waits for runs below it where one of those has.
+func (e *Engine) answeredSince(ctx context.Context, p *parkedChild) (bool, error) {
 	row, err := e.store.Run(ctx, p.Child)
 	switch {
-	case err != nil || row.Seq == p.seq:
+	case err != nil:
 		return false, err
 	case row.State == journal.Ended:
 		return true, nil
 	case row.State != journal.Parked, p.Reason != event.ParkApproval && p.Reason != event.ParkInput:
 		return false, nil
+	case row.Seq != p.seq:
+		told, err := e.toldSince(ctx, p)
+		if told || err != nil {
+			return told, err
+		}
 	}
+	if err := e.lookBelow(ctx, p); err != nil {
+		return false, err
+	}
+	for i := range p.below {
+		if answered, err := e.answeredSince(ctx, &p.below[i]); answered || err != nil {
+			return answered, err
+		}
+	}
+	return false, nil
+}
+
+func (e *Engine) toldSince(ctx context.Context, p *parkedChild) (bool, error) {
 	said, err := e.store.Records(ctx, p.Child, p.seq, 0)
 	if err != nil {
 		return false, err
 	}
 	for _, r := range said {
-		switch event.Type(r.Type) {
-		case event.TypeToolApprovalResolved:
+		switch t := event.Type(r.Type); {
+		case t.Resolves():
 			return true, nil
-		case event.TypeInputReceived, event.TypeBudgetRaised:
+		case t == event.TypeInputReceived, t == event.TypeBudgetRaised:
 			if p.Reason == event.ParkInput {
 				return true, nil
 			}
 		}
 	}
 	return false, nil
+}
+
+// lookBelow finds the runs that a parked one waits for, once: none comes or goes
+// as long as it is parked.
+func (e *Engine) lookBelow(ctx context.Context, p *parkedChild) error {
+	if p.looked {
+		return nil
+	}
+	records, err := e.store.Records(ctx, p.Child, 0, int(p.seq))
+	if err != nil {
+		return err
+	}
+	open := map[string]event.ChildParked{}
+	for _, r := range records {
+		switch event.Type(r.Type) {
+		case event.TypeChildParked, event.TypeChildFinished:
+		default:
+			continue
+		}
+		ev, err := event.Decode(r.Body)
+		if err != nil {
+			return &unreadableError{err}
+		}
+		switch x := ev.Data.(type) {
+		case event.ChildParked:
+			open[x.Child] = x
+		case event.ChildFinished:
+			delete(open, x.Child)
+		}
+	}
+	p.looked = true
+	for _, parked := range open {
+		seq, err := e.lastParked(ctx, parked.Child)
+		if err != nil {
+			return err
+		}
+		p.below = append(p.below, parkedChild{ChildParked: parked, seq: seq})
+	}
+	return nil
+}
+
+// lastParked is the number of the event by which a run parked last.
+func (e *Engine) lastParked(ctx context.Context, run string) (seq int64, err error) {
+	records, err := e.store.Records(ctx, run, 0, 0)
+	if err != nil {
+		return 0, err
+	}
+	for _, r := range records {
+		if r.Type == string(event.TypeRunParked) {
+			seq = r.Seq
+		}
+	}
+	return seq, nil
 }

@@ -14,13 +14,13 @@ import (
 )
 
 // thinks is a person who approves after a while.
-func thinks(d time.Duration) func(context.Context, event.ToolPendingApproval) (event.ToolApprovalResolved, error) {
-	return func(ctx context.Context, _ event.ToolPendingApproval) (event.ToolApprovalResolved, error) {
+func thinks(d time.Duration) func(context.Context, event.Question) (event.Resolution, error) {
+	return func(ctx context.Context, _ event.Question) (event.Resolution, error) {
 		select {
 		case <-ctx.Done():
-			return event.ToolApprovalResolved{}, ctx.Err()
+			return event.Resolution{}, ctx.Err()
 		case <-time.After(d):
-			return event.ToolApprovalResolved{Kind: event.ApprovalApproved, Approver: "ann"}, nil
+			return event.Resolution{Kind: event.ApprovalApproved, Approver: "ann"}, nil
 		}
 	}
 }

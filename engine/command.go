@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/pawlrun/pawl/budget"
+	"github.com/pawlrun/pawl/drive"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/hook"
 	"github.com/pawlrun/pawl/journal"
@@ -29,12 +30,22 @@ func (e *Engine) prod(run, child string) {
 	d.commandCame()
 }
 
+// prodAbove tells the drivers of all runs above one that somebody has said
+// something to it.
+func (e *Engine) prodAbove(ctx context.Context, row journal.Run) {
+	for row.Parent != "" {
+		e.prod(row.Parent, row.ID)
+		above, err := e.store.Run(ctx, row.Parent)
+		if err != nil {
+			return // they look for themselves before long
+		}
+		row = above
+	}
+}
+
 func (d *driver) commandCame() {
 	d.commanded.Store(true)
-	select {
-	case d.inbox <- struct{}{}:
-	default:
-	}
+	d.turn.tell()
 }
 
 // overrule drops the pauses that were sent before somebody resumed the run, who
@@ -52,6 +63,15 @@ func (d *driver) overrule(sent []journal.Command) {
 // taken once, and consumed by the commit of what it became.
 func (d *driver) takeCommands(ctx context.Context) error {
 	d.commanded.Store(false)
+	if d.raisedAbove.Swap(false) {
+		d.limitChanged()
+	}
+	if err := d.takeMail(); err != nil {
+		return err
+	}
+	if d.unborn {
+		return nil // nobody could send it any
+	}
 	cmds, err := d.store.Inbox(ctx, d.run)
 	if err != nil {
 		return d.storeFailed(err)
@@ -69,7 +89,7 @@ func (d *driver) takeCommands(ctx context.Context) error {
 		}
 		c, _ = known.clean(c)
 		if c.Kind == journal.Cancel {
-			err = d.cancel(event.CancelRequested{By: c.By, Reason: c.Text})
+			err = d.cancel(event.CancelRequested{By: c.By, Reason: c.Text, Principal: c.Principal})
 		} else if data := d.translate(c); data != nil {
 			if data.EventType() == event.TypeBudgetRaised {
 				d.limitChanged()
@@ -83,16 +103,16 @@ func (d *driver) takeCommands(ctx context.Context) error {
 	return d.wakeChildren(ctx)
 }
 
-// translate gives the event that a command becomes, or nil for a decision on a
-// call that does not wait for one (any more).
+// translate gives the event that a command becomes, or nil for a decision on
+// what does not wait for one (any more).
 func (d *driver) translate(c journal.Command) event.Data {
 	switch c.Kind {
 	case journal.Pause:
-		return event.PauseRequested{By: c.By, Command: c.ID}
+		return event.PauseRequested{By: c.By, Command: c.ID, Principal: c.Principal}
 	case journal.Input:
-		return d.blobs.detach(event.InputReceived{Text: c.Text, Media: c.Media, By: c.By, Command: c.ID})
+		return d.record.Blobs.Detach(event.InputReceived{Text: c.Text, Media: c.Media, By: c.By, Command: c.ID, Principal: c.Principal})
 	case journal.Raise:
-		return event.BudgetRaised{Setting: c.Setting, Value: c.Value, By: c.By, Command: c.ID}
+		return event.BudgetRaised{Setting: c.Setting, Value: c.Value, By: c.By, Command: c.ID, Principal: c.Principal}
 	case journal.Approve, journal.Reject:
 		return d.decision(c)
 	}
@@ -102,8 +122,8 @@ func (d *driver) translate(c journal.Command) event.Data {
 // Send delivers a command. The run's driver consumes it, wherever it is; with
 // no live driver the command is settled here: a cancel ends the run, and
 // anything else is journalled for a run that is parked. A run that was left
-// without having parked takes it when it is resumed. A decision about a call of
-// a child's may be sent to the child or to its parent.
+// without having parked takes it when it is resumed. A decision may be sent to the
+// run that asks, or to any above it.
 //
 // What may hold secrets of the run that neither the sender nor anybody here
 // knows is only for the eyes of the process that drives the run, which can take
@@ -147,14 +167,16 @@ func (e *Engine) send(ctx context.Context, c journal.Command, from sender) (r Re
 			return r, fmt.Errorf("engine: send %s: %w", c.Kind, err)
 		}
 	}
-	c.Run = e.Addressee(ctx, c)
+	if c.Run, err = e.Addressee(ctx, c); err != nil {
+		return r, err
+	}
 	if err := e.decidable(ctx, c); err != nil {
 		return r, err
 	}
 	if err := e.keepable(ctx, c); err != nil {
 		return r, err
 	}
-	if err := sendable(c.Media); err != nil {
+	if err := drive.Sendable(c.Media); err != nil {
 		return r, fmt.Errorf("engine: send %s: %w", c.Kind, err)
 	}
 	row, err := e.store.Run(ctx, c.Run)
@@ -173,7 +195,7 @@ func (e *Engine) send(ctx context.Context, c journal.Command, from sender) (r Re
 		}
 	}
 	r.ID, err = e.deliver(ctx, c, row.Seq, known)
-	e.prod(row.Parent, c.Run)
+	e.prodAbove(ctx, row)
 	return r, err
 }
 
@@ -357,7 +379,7 @@ func (d *driver) answerAll(ctx context.Context, cmds []journal.Command, a *answe
 }
 
 // errNobodyHears is why the hooks behind a run that nobody drives are not heard.
-var errNobodyHears = errors.New("the run was cancelled while nobody drove it, so nobody was there to hear the hook")
+var errNobodyHears = errors.New("the run was cancelled while no process drove it, so the hook did not run")
 
 // endCancelled ends a run that nobody drives, its children first. The machine
 // makes its last decisions; none of them needs another effect but hooks, which only
@@ -366,7 +388,7 @@ func (d *driver) endCancelled(ctx context.Context, c journal.Command, recovered 
 	if err := d.stage(event.RunResumed{Recovered: recovered, Owner: d.engine.opts.Owner, Policy: policy.Reading}); err != nil {
 		return err
 	}
-	if err := d.cancel(event.CancelRequested{By: c.By, Reason: c.Text}); err != nil {
+	if err := d.cancel(event.CancelRequested{By: c.By, Reason: c.Text, Principal: c.Principal}); err != nil {
 		return err
 	}
 	for d.machine.State().Phase == machine.Running {

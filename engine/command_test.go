@@ -258,7 +258,7 @@ func TestWhoeverDecidesTooLateAboutARunThatWasLeftIsTold(t *testing.T) {
 				}
 				time.Sleep(c.wait)
 				var late *engine.DecidedError
-				if err := send(journal.Command{Kind: journal.Approve, CallID: "-1-2"}); errors.As(err, &late) != (c.want != "") || late != nil && late.Decision.Kind != c.want {
+				if err := send(journal.Command{Kind: journal.Approve, CallID: "-1-2"}); errors.As(err, &late) != (c.want != "") || late != nil && late.Decision.Resolution().Kind != c.want {
 					t.Errorf("whoever comes second hears %v", err)
 				}
 			})

@@ -1,12 +1,14 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"time"
 
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/follow"
 	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/machine"
 )
@@ -42,7 +44,7 @@ func (d *driver) stage(data event.Data) error {
 	}
 	d.push(s)
 	switch data.(type) {
-	case event.BudgetRaised, event.ToolResult, event.BudgetCommitted, event.ChildWaiting: // a limit that is another, what may be news, a pause
+	case event.BudgetRaised, event.ToolResult, event.CommandFinished, event.BudgetCommitted, event.ChildWaiting: // a limit that is another, what may be news, a pause
 		if len(d.flights) > 0 {
 			d.moveDeadlines()
 		}
@@ -55,9 +57,12 @@ func (d *driver) push(s staged) {
 	d.staged = append(d.staged, s)
 	d.seq, d.head, d.last = s.event.Seq, event.Hash(s.body), s.event.Time
 	d.open.note(s.event.Data)
+	d.begun.note(s.event.Data)
+	d.commands.note(s.event.Data)
 	d.bill.note(s.event.Data)
-	d.cache.note(&s.event)
-	d.blobs.note(s.event.Data)
+	d.cache.Note(&s.event)
+	d.record.Blobs.Note(s.event.Data)
+	d.noteMail(s.event.Data)
 }
 
 // seal gives data its place in the run's chain.
@@ -71,22 +76,38 @@ func (d *driver) seal(data event.Data) (staged, error) {
 	at, skipped := d.clock.stamp()
 	s := staged{event: event.Event{
 		Seq: d.seq + 1, Run: d.run, Parent: d.parent, Time: at.UTC().Truncate(time.Microsecond), SkippedMs: skipped.Milliseconds(),
-		Cycle: d.cycle, Data: data, Prev: d.head,
+		Cycle: d.cycle, Step: d.stepOf(data), Data: data, Prev: d.head,
 	}}
 	var err error
-	if s.body, err = event.Encode(&s.event); err != nil {
-		return s, fmt.Errorf("engine: run %s: %w", d.run, err)
-	}
-	if nestedDeeper(s.body, maxEventNesting) {
-		return s, fmt.Errorf("engine: run %s: %s is nested deeper than %d levels, so nobody could read the journal that holds it", d.run, data.EventType(), maxEventNesting)
-	}
-	if err := asStored(&s); err != nil {
-		return s, fmt.Errorf("engine: run %s: %w", d.run, err)
-	}
-	if err := d.redact(&s); err != nil {
+	if s.body, err = d.record.Seal(&s.event); err != nil {
 		return s, fmt.Errorf("engine: run %s: %w", d.run, err)
 	}
 	return s, nil
+}
+
+// stepOf is the step that an event belongs to: that which it tells of, or whose
+// child it is about, or which the run is.
+func (d *driver) stepOf(data event.Data) string {
+	var child string
+	switch x := data.(type) {
+	case event.Stepped:
+		return cmp.Or(x.OfStep(), d.live.step)
+	case event.ChildParked:
+		child = x.Child
+	case event.ChildWaiting:
+		child = x.Child
+	case event.ChildFinished:
+		child = x.Child
+	case event.BudgetReserved:
+		child = x.Run
+	case event.BudgetCommitted:
+		child = x.Run
+	}
+	if child == "" {
+		return d.live.step
+	}
+	c, _ := d.begun.of(child)
+	return cmp.Or(c.step, d.live.step)
 }
 
 // commit writes what is staged, takes the commands that were answered out of the
@@ -97,8 +118,10 @@ func (d *driver) commit(ctx context.Context) error {
 		return nil
 	}
 	b := d.batch(d.status())
-	b.Release = d.finished()
-	pos, err := d.store.Append(ctx, b)
+	if !d.unborn {
+		b.Release = d.finished()
+	}
+	pos, err := d.write(ctx, b)
 	if err != nil {
 		return d.storeFailed(err)
 	}
@@ -108,9 +131,37 @@ func (d *driver) commit(ctx context.Context) error {
 	return nil
 }
 
+// write appends a batch, or makes the run with it.
+func (d *driver) write(ctx context.Context, b journal.Batch) (pos int64, err error) {
+	if !d.unborn {
+		return d.store.Append(ctx, b)
+	}
+	asked := time.Now()
+	b.Lease = journal.Lease{Run: d.run, Owner: d.lease.Owner, Expiry: d.engine.opts.Now().Add(d.engine.opts.LeaseTTL)}
+	lease, pos, err := d.store.Create(ctx, journal.Run{
+		ID: d.run, Parent: d.parent, Root: d.root, Depth: d.depth, Kind: d.kind, Name: d.name, Created: d.last,
+	}, b)
+	if err != nil {
+		return 0, fmt.Errorf("create it: %w", err)
+	}
+	d.lease, d.leased, d.unborn = lease, asked, false
+	return pos, nil
+}
+
+// waits reports whether a run that is not made yet has nothing to do but to ask the
+// run above for a part of its budget. It is made when the answer comes, or with the
+// next beat of its lease.
+func (d *driver) waits() bool { return d.unborn && d.reserving && len(d.queue) == 1 }
+
 func (d *driver) batch(status journal.Status) journal.Batch {
 	b := journal.Batch{Lease: d.lease, Head: d.head, Consumed: d.consumed, Status: status, Time: d.last}
-	b.Blobs = d.blobs.take(d.staged)
+	b.Blobs = d.record.Blobs.Take(func(yield func(event.Data) bool) {
+		for i := range d.staged {
+			if !yield(d.staged[i].event.Data) {
+				return
+			}
+		}
+	})
 	b.Records = make([]journal.Record, len(d.staged))
 	for i := range d.staged {
 		s := &d.staged[i]
@@ -140,10 +191,18 @@ func (d *driver) status() journal.Status {
 
 // publish hands out what is on disk now.
 func (d *driver) publish(pos int64) {
+	var heard []follow.Event
+	listened := d.engine.follower.Listened()
 	for i := range d.staged {
-		d.staged[i].event.Pos = pos + int64(i)
+		s := &d.staged[i]
+		s.event.Pos = pos + int64(i)
+		d.live.committed(s.event.Seq, s.event.Pos)
+		d.observeEvent(&s.event)
+		if listened {
+			heard = append(heard, follow.Durable(s.event, len(s.body)))
+		}
 	}
-	d.hub.publish(d.staged)
+	d.engine.follower.Publish(d.root, heard)
 	clear(d.staged)
-	d.staged, d.consumed = d.staged[:0], nil
+	d.staged, d.consumed, d.news = d.staged[:0], nil, 0
 }

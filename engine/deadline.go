@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/pawlrun/pawl/budget"
 	"github.com/pawlrun/pawl/machine"
 )
 
@@ -13,6 +14,12 @@ import (
 // something new comes or a limit is changed, and may come to a run that had
 // none (see [deadlines]); the timeout does not move.
 func (d *driver) until(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
+	ctx, _, release := d.stoppable(ctx, timeout)
+	return ctx, release
+}
+
+// stoppable is until for what may also be stopped for a cause.
+func (d *driver) stoppable(ctx context.Context, timeout time.Duration) (_ context.Context, cancel context.CancelCauseFunc, release func()) {
 	stop := func() {}
 	if timeout > 0 {
 		ctx, stop = context.WithTimeoutCause(ctx, timeout, errTimeout)
@@ -20,7 +27,7 @@ func (d *driver) until(ctx context.Context, timeout time.Duration) (context.Cont
 	ctx, end := context.WithCancelCause(ctx)
 	d.moveDeadlines()
 	d.deadlines.hold(&end)
-	return ctx, func() {
+	return ctx, end, func() {
 		d.deadlines.release(&end)
 		end(nil)
 		stop()
@@ -35,7 +42,7 @@ type outOfTime struct {
 }
 
 func (e outOfTime) Error() string {
-	if e.setting == "max_no_progress_seconds" {
+	if e.setting == budget.IdleTime {
 		return "nothing new had come of the run for as long as " + e.setting + " allows"
 	}
 	return "the run's wall time is used up"

@@ -161,9 +161,9 @@ func TestNeitherParkedTimeNorAPersonsUsesUpTheWallTime(t *testing.T) {
 		parked := r.start(t.Context())
 		parkedAs(t, parked, event.ParkApproval)
 		time.Sleep(48 * time.Hour)
-		r.asker(func(_ context.Context, p event.ToolPendingApproval) (event.ToolApprovalResolved, error) {
+		r.asker(func(_ context.Context, p event.Question) (event.Resolution, error) {
 			time.Sleep(time.Hour)
-			return event.ToolApprovalResolved{Kind: event.ApprovalApproved, Approver: "ann"}, nil
+			return event.Resolution{Kind: event.ApprovalApproved, Approver: "ann"}, nil
 		})
 		o := outcome(t, r.resume(parked.ID))
 		if o.Reason != event.ReasonFinalAnswer {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/pawlrun/pawl/event"
@@ -12,44 +13,50 @@ import (
 	"github.com/pawlrun/pawl/machine"
 )
 
-// ErrNotPending is returned for a decision on a call that waits for none.
+// ErrNotPending is returned for a decision on what waits for none.
 var ErrNotPending = errors.New("engine: no such call waits for a decision")
 
 // DecidedError is returned for a decision that comes after another one, or
 // after the time for it was over. It is an [ErrNotPending].
 type DecidedError struct {
 	// Decision is the one that counts.
-	Decision event.ToolApprovalResolved
+	Decision event.Resolving
 }
 
 // Error says what was decided, by whom and when.
 func (e *DecidedError) Error() string {
-	d := e.Decision
+	d := e.Decision.Resolution()
 	at := d.At.Format(time.RFC3339)
 	if d.Kind == event.ApprovalExpired {
-		return fmt.Sprintf("call %s is already resolved: nobody decided in time, so it expired at %s", d.CallID, at)
+		return fmt.Sprintf("%s %s is already resolved: nobody decided in time, so it expired at %s", d.Of, d.ID, at)
 	}
-	return fmt.Sprintf("call %s is already resolved: %s by %s at %s", d.CallID, d.Kind, d.Approver, at)
+	return fmt.Sprintf("%s %s is already resolved: %s by %s at %s", d.Of, d.ID, d.Kind, d.Approver, at)
 }
 
-// Is says that the call does not wait any more.
+// Is says that nothing waits for a decision any more.
 func (e *DecidedError) Is(target error) bool { return target == ErrNotPending }
 
-// decision is what a command says of a pending call: nil when the call does not
-// wait for it, and its expiry when it comes too late, by the time at which it
-// was sent.
+// decision is what a command says of a question: nil when it does not wait for
+// that, and its expiry when it comes too late, by the time at which it was sent.
 func (d *driver) decision(c journal.Command) event.Data {
-	p := pending(d.machine.State(), c.CallID)
-	if p == nil {
+	q := pending(d.machine.State(), c.CallID)
+	if q == nil {
 		return nil
 	}
-	r := event.ToolApprovalResolved{
-		CallID: p.CallID, Kind: event.ApprovalApproved, Digest: p.Digest, Policy: p.Policy,
-		Approver: c.By, Reason: c.Text, At: c.At,
-	}
+	r := resolution(c)
 	switch {
-	case p.ExpiresAt != nil && !c.At.Before(*p.ExpiresAt):
-		r.Kind, r.Approver, r.Reason = event.ApprovalExpired, "", "the decision of "+c.By+" came too late"
+	case q.Late(c.At):
+		r = event.Resolution{Kind: event.ApprovalExpired, Reason: "the decision of " + c.By + " came too late", At: c.At, Command: c.ID}
+	case !slices.Contains(q.Takes, r.Kind):
+		return nil
+	}
+	return q.Resolve(r)
+}
+
+// resolution is what a command decides.
+func resolution(c journal.Command) event.Resolution {
+	r := event.Resolution{Kind: event.ApprovalApproved, Approver: c.By, Reason: c.Text, At: c.At, Command: c.ID, Principal: c.Principal}
+	switch {
 	case c.Kind == journal.Reject:
 		r.Kind = event.ApprovalRejected
 	case len(c.Args) > 0:
@@ -77,24 +84,24 @@ func (e *Engine) decidable(ctx context.Context, c journal.Command) error {
 		return err
 	}
 	s := m.State()
-	p := pending(s, c.CallID)
+	q := pending(s, c.CallID)
 	switch {
-	case p == nil:
+	case q == nil:
 		return e.undecidable(ctx, c)
+	case !slices.Contains(q.Takes, resolution(c).Kind):
+		return fmt.Errorf("engine: send %s: %s %s is decided by one of %s, not by %s", c.Kind, q.Kind, q.ID, inWords(q.Takes), resolution(c).Kind)
 	case s.Phase == machine.Parked:
 		return nil // it is decided at once, and whoever is too late hears of it then
-	case p.ExpiresAt != nil && !p.ExpiresAt.After(e.opts.Now()):
-		return &DecidedError{Decision: event.ToolApprovalResolved{
-			CallID: p.CallID, Kind: event.ApprovalExpired, Digest: p.Digest, Policy: p.Policy, At: p.ExpiresAt.UTC(),
-		}}
+	case q.Late(e.opts.Now()):
+		return &DecidedError{Decision: q.Resolve(event.Resolution{Kind: event.ApprovalExpired, At: q.ExpiresAt.UTC()})}
 	}
-	return e.undecided(ctx, c, p)
+	return e.undecided(ctx, c, q)
 }
 
-// undecided says that another decision on a call was not sent before: where a
+// undecided says that another decision on a question was not sent before: where a
 // run was left in mid-flight, the first one rests in its inbox until it goes on.
 // What is sealed may be lost with its reader.
-func (e *Engine) undecided(ctx context.Context, c journal.Command, p *event.ToolPendingApproval) error {
+func (e *Engine) undecided(ctx context.Context, c journal.Command, q *event.Question) error {
 	sent, err := e.store.Inbox(ctx, c.Run)
 	if err != nil {
 		return fmt.Errorf("engine: send %s: %w", c.Kind, err)
@@ -103,16 +110,9 @@ func (e *Engine) undecided(ctx context.Context, c journal.Command, p *event.Tool
 		if !isDecision(first) || first.CallID != c.CallID || first.Sealed != nil {
 			continue
 		}
-		d := event.ToolApprovalResolved{
-			CallID: p.CallID, Kind: event.ApprovalApproved, Digest: p.Digest, Policy: p.Policy, Approver: first.By, At: first.At,
-		}
-		switch {
-		case first.Kind == journal.Reject:
-			d.Kind = event.ApprovalRejected
-		case len(first.Args) > 0:
-			d.Kind, d.Args = event.ApprovalEdited, first.Args
-		}
-		return &DecidedError{Decision: d}
+		d := resolution(first)
+		d.Reason, d.Command = "", 0
+		return &DecidedError{Decision: q.Resolve(d)}
 	}
 	return nil
 }
@@ -122,39 +122,39 @@ func (e *Engine) undecidable(ctx context.Context, c journal.Command) error {
 	if row, err := e.store.Run(ctx, c.Run); err == nil && row.State == journal.Ended {
 		return fmt.Errorf("engine: run %s: %w", c.Run, journal.ErrEnded)
 	}
-	d, err := e.Decision(ctx, c.Run, c.CallID)
+	made, err := e.Decisions(ctx, c.Run, c.CallID)
 	switch {
 	case err != nil:
 		return err
-	case d == nil:
+	case len(made) == 0:
 		return fmt.Errorf("%w: %s", ErrNotPending, c.CallID)
 	}
-	return &DecidedError{Decision: *d}
+	return &DecidedError{Decision: made[0]}
 }
 
-// Decision returns the newest decision on a call, or nil when there is none.
-func (e *Engine) Decision(ctx context.Context, run, callID string) (*event.ToolApprovalResolved, error) {
+// Decisions returns the decisions of a run about a question, the newest first.
+func (e *Engine) Decisions(ctx context.Context, run, id string) (made []event.Resolving, err error) {
 	records, err := e.store.Records(ctx, run, 0, 0)
 	if err != nil {
 		return nil, fmt.Errorf("engine: decisions of run %s: %w", run, err)
 	}
 	for i := len(records) - 1; i >= 0; i-- {
-		if records[i].Type != string(event.TypeToolApprovalResolved) {
+		if !event.Type(records[i].Type).Resolves() {
 			continue
 		}
 		ev, err := event.Decode(records[i].Body)
 		if err != nil {
 			return nil, fmt.Errorf("engine: run %s, event %d: %w", run, records[i].Seq, err)
 		}
-		if d, ok := ev.Data.(event.ToolApprovalResolved); ok && d.CallID == callID {
-			return &d, nil
+		if d, ok := ev.Data.(event.Resolving); ok && d.Resolution().ID == id {
+			made = append(made, d)
 		}
 	}
-	return nil, nil
+	return made, nil
 }
 
 // expires says that an event is a decision that came too late.
 func expires(data event.Data) bool {
-	d, ok := data.(event.ToolApprovalResolved)
-	return ok && d.Kind == event.ApprovalExpired
+	d, ok := data.(event.Resolving)
+	return ok && d.Resolution().Kind == event.ApprovalExpired
 }

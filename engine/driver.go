@@ -8,9 +8,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/pawlrun/pawl/drive"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/journal"
-	"github.com/pawlrun/pawl/llm"
 	"github.com/pawlrun/pawl/machine"
 )
 
@@ -21,12 +21,21 @@ type driver struct {
 	store   journal.Store
 	machine machine.Machine
 	env     Env
-	hub     *hub
+	live    *live
 	// now reads the clock, which is the run's; leases go by the machine's.
 	clock *clock
 	now   func() time.Time
 
 	run, parent, kind, name string
+	// root is the first of the runs above, depth how deep the run is below it, both
+	// counted, and maxDepth how deep runs below may be, 0 where nobody said.
+	root            string
+	depth, maxDepth int
+	// traced is the trace of the run's first event, birth when that was, and watching
+	// what observers do with its events.
+	traced   event.Trace
+	birth    time.Time
+	watching []func(*event.Event)
 	// declared are the secrets that the journal names.
 	declared declaredSecrets
 
@@ -36,28 +45,35 @@ type driver struct {
 	ctx, work context.Context
 	turn      turn
 
-	memo  *llm.Memo
-	blobs blobs
-	// complete is the last conversation that was found to hold all its contents.
-	complete []*llm.Message
-	// leased is when the lease was asked for last.
+	record   *drive.Recorder
+	requests drive.Requests
+	// leased is when the lease was asked for last. A run that is unborn is made by its
+	// first commit.
+	unborn   bool
 	lease    journal.Lease
 	leased   time.Time
 	released bool
 
 	// fund is what the run's children draw from, nil for a run that offers no
-	// agents, and above what the run itself draws from, nil for one that nobody
-	// started. draws wait for room, granted for the next commit.
-	fund, above *fund
-	draws       []draw
-	granted     []granted
-	// children are those under way, by their calls; reserving says that the run
+	// agents, and above drives the run whose fund this one draws from, nil for one
+	// that nobody started. draws wait for room, granted for the next commit.
+	fund    *fund
+	above   *driver
+	draws   []*draw
+	granted []func()
+	// mail is what lies ready for the run's children, and has the messages that the
+	// run has taken in itself, by their ids.
+	mail mail
+	has  map[string]bool
+	// children are those under way, by their flights; reserving says that the run
 	// above is being asked.
 	children map[string]*childFlight
 	// parked are the children that parked while this run goes on.
-	parked    []parkedChild
-	spokenTo  spokenTo
-	reserving bool
+	parked   []parkedChild
+	spokenTo spokenTo
+	// raisedAbove says that a limit of a run above was changed.
+	raisedAbove atomic.Bool
+	reserving   bool
 	// waitingAbove is what the run above was told last: that this one waits for
 	// a person.
 	waitingAbove bool
@@ -69,8 +85,11 @@ type driver struct {
 	last  time.Time
 	cycle int
 	open  openCalls
-	cache continuity
-	bill  bill
+	begun openChildren
+	// commands are those under way.
+	commands openCommands
+	cache    drive.Continuity
+	bill     bill
 
 	// What the machine was shown last, what waits for the next commit, and the
 	// effects that may start after it.
@@ -82,27 +101,28 @@ type driver struct {
 
 	// flights are the effects under way, by id, launched those that have not
 	// begun. The driver never leaves before every flight has landed.
-	flights   map[string]*flight
+	flights map[string]*flight
+	// news is how many effects have ended since the last commit.
+	news      int
 	deadlines deadlines
 	launched  []job
 	running   sync.WaitGroup
 	crew      crew
 	abandoned bool
 
-	// commanded says that commands came which nobody has taken up. inbox wakes the
-	// driver's goroutine for those of this engine at once, and sent for all that the
-	// store hears of, these as well.
+	// commanded says that commands came which nobody has taken up. Those of this engine
+	// wake the driver's goroutine at once, and sent does for all that the store hears of,
+	// these as well.
 	commanded atomic.Bool
-	inbox     chan struct{}
 	sent      <-chan struct{}
-	// seen are the commands that were taken, asked the calls whose approval a
-	// person is being asked for, asking the flight of the last question that is
-	// still open, hooking the flights of the hooks that are being
-	// heard or about to be.
-	seen    map[int64]bool
-	asked   map[string]bool
-	asking  string
-	hooking map[string]bool
+	// seen are the commands that were taken, asked the questions that were put to a
+	// person and how they may stay unanswered, asking the flight of the last question
+	// that is still open, underWay the flights of hooks and of judgements that are
+	// under way or about to be.
+	seen     map[int64]bool
+	asked    map[string]machine.Unanswered
+	asking   string
+	underWay map[string]bool
 	// given is the first cycle whose messages of the environment ([Env.Inputs])
 	// have not been journalled.
 	given int
@@ -127,28 +147,33 @@ type driver struct {
 func (e *Engine) newDriver(m machine.Machine, env Env, run, parent string) *driver {
 	c := newClock(e.opts.Now)
 	d := &driver{
-		engine: e, store: e.store, machine: m, env: env, hub: &hub{run: run, parent: parent, now: c.now}, clock: c, now: c.now,
-		run: run, parent: parent, memo: new(llm.Memo), blobs: blobs{store: e.store},
+		engine: e, store: e.store, machine: m, live: &live{run: run, parent: parent, now: c.now}, clock: c, now: c.now,
+		run: run, parent: parent, root: run, depth: 1, record: drive.NewRecorder(e.store),
 		flights: map[string]*flight{}, turn: newTurn(),
-		inbox: make(chan struct{}, 1), seen: map[int64]bool{}, asked: map[string]bool{},
+		seen: map[int64]bool{}, asked: map[string]machine.Unanswered{},
 		interrupt: make(chan struct{}, 1), done: make(chan struct{}), crew: newCrew(),
 	}
-	d.blobs.clean = d.redactMedia
+	d.equip(env)
 	return d
 }
 
-// drive goes on until the run has ended or parked. left is called with the
-// engine's own failure, also where the goroutine is ended; a failed run is an
-// outcome.
-func (d *driver) drive(ctx context.Context, left func(error)) {
-	work, stop := context.WithCancel(context.WithoutCancel(ctx))
-	d.ctx, d.work, d.sent = ctx, work, d.store.WatchInbox(work, d.run)
+// equip gives the driver what its run's effects need.
+func (d *driver) equip(env Env) {
+	d.env = env
+	d.record.Equip(env.Tools, env.Secrets, d.engine.opts.Secrets)
+}
+
+// drive goes on until the run has ended or parked. It leaves properly also where the
+// goroutine is ended.
+func (d *driver) drive() {
+	work, stop := context.WithCancel(context.WithoutCancel(d.ctx))
+	d.work, d.sent = work, d.store.WatchInbox(work, d.run)
 	defer func() {
 		err := d.leave(work)
 		d.crew.dismiss()
 		d.deadlines.move(machine.Deadline{}, d.now)
 		stop()
-		left(err)
+		d.left(err)
 	}()
 	d.loop()
 }
@@ -217,8 +242,10 @@ func (d *driver) advance(work context.Context) error {
 		}
 	}
 	d.dismiss()
-	if err := d.commit(work); err != nil {
-		return err
+	if !d.waits() {
+		if err := d.commit(work); err != nil {
+			return err
+		}
 	}
 	if err := d.keepLease(work); err != nil {
 		return err
@@ -235,8 +262,9 @@ func (d *driver) advance(work context.Context) error {
 
 // mostStaged bounds what a machine may decide without an effect: one that never
 // stops deciding is broken, and must not fill the memory. Each call of an answer
-// takes a few decisions, however many a model makes.
-func (d *driver) mostStaged() int { return 20_000 + 20*len(d.open.calls) }
+// takes a few decisions, however many a model makes, and so does each child
+// and each effect that has ended.
+func (d *driver) mostStaged() int { return 20_000 + 20*(len(d.open.calls)+len(d.children)+d.news) }
 
 // decide performs the actions that are due now and says whether more may be
 // due because of them.
@@ -246,6 +274,9 @@ func (d *driver) decide(work context.Context) (bool, error) {
 	}
 	d.wakeAt, d.waiting = time.Time{}, ""
 	if d.interrupted && !d.cancelled {
+		if progress, err := d.keepAnswer(); progress || err != nil {
+			return progress, err
+		}
 		return false, d.parkInterrupted()
 	}
 	progress := false
@@ -261,17 +292,28 @@ func (d *driver) decide(work context.Context) (bool, error) {
 		case machine.CheckAnswer:
 			err = d.stage(checkAnswer(a))
 		case machine.CallModel:
-			changed, err = d.beginModel(a)
+			changed, err = d.beginModel(&a)
 		case machine.RunTool:
 			changed, err = d.beginTool(a)
+		case machine.RunCommand:
+			changed, err = d.beginCommand(a)
 		case machine.StartChild:
 			changed, err = d.beginChild(work, a)
+		case machine.Deliver:
+			d.handOver(a)
+			changed = false
 		case machine.CancelChild:
 			d.cancelChild(a)
 			changed = false
 		case machine.Reserve:
 			err = d.askAbove(a)
 			changed = false
+		case machine.Wait:
+			changed, err = d.await(a)
+		case machine.Evaluate:
+			err = d.stage(d.evaluate(a))
+		case machine.Observe:
+			err = d.stage(d.observe(a))
 		case machine.RunHook:
 			d.beginHook(a)
 			changed = false
@@ -289,6 +331,25 @@ func (d *driver) decide(work context.Context) (bool, error) {
 	if ask != nil {
 		asked, err := d.beginAsk(*ask)
 		return progress || asked, err
+	}
+	return progress, nil
+}
+
+// keepAnswer journals the calls of an answer that came while the run is stopped: only a
+// call's own event has its arguments, so without it they would be lost.
+func (d *driver) keepAnswer() (progress bool, err error) {
+	for _, a := range d.machine.Next() {
+		r, is := a.(machine.Record)
+		if !is {
+			continue
+		}
+		switch r.Data.(type) {
+		case event.BudgetCommitted, event.ToolCall:
+			if err := d.stage(r.Data); err != nil {
+				return progress, err
+			}
+			progress = true
+		}
 	}
 	return progress, nil
 }
@@ -326,7 +387,6 @@ func (d *driver) wait(heartbeat <-chan time.Time) (hear func(work context.Contex
 	select {
 	case <-d.turn.news:
 	case <-d.drawn():
-	case <-d.inbox:
 	case <-d.sent:
 		d.commanded.Store(true)
 	case <-ended:
@@ -363,6 +423,7 @@ func (d *driver) settle(work context.Context) error {
 	landed := false
 	for s, ok := d.turn.landing(); ok; s, ok = d.turn.landing() {
 		landed = true
+		d.news++
 		d.landed(s)
 		if err := d.childLeft(work, s); err != nil {
 			return err
@@ -371,7 +432,7 @@ func (d *driver) settle(work context.Context) error {
 			if d.overtaken(data) {
 				continue
 			}
-			broken := d.cache.check(data)
+			broken := d.cache.Check(data)
 			d.taking = data
 			if err := d.stage(data); err != nil {
 				return err
@@ -395,8 +456,8 @@ func (d *driver) settle(work context.Context) error {
 // elsewhere, or the run does not wait any more.
 func (d *driver) overtaken(data event.Data) bool {
 	switch x := data.(type) {
-	case event.ToolApprovalResolved:
-		return pending(d.machine.State(), x.CallID) == nil
+	case event.Resolving:
+		return pending(d.machine.State(), x.Resolution().ID) == nil
 	case event.BudgetReserved, event.BudgetRefused:
 		return d.machine.State().Phase != machine.Running
 	case event.RunParked:

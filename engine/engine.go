@@ -11,6 +11,7 @@ package engine
 import (
 	"context"
 	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -19,10 +20,13 @@ import (
 	"sync"
 	"time"
 
+	"github.com/pawlrun/pawl/drive"
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/follow"
 	"github.com/pawlrun/pawl/hook"
 	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/llm"
+	"github.com/pawlrun/pawl/llm/replay"
 	"github.com/pawlrun/pawl/machine"
 	"github.com/pawlrun/pawl/policy"
 	"github.com/pawlrun/pawl/secret"
@@ -54,8 +58,11 @@ type Options struct {
 // Engine drives runs on one journal. It is safe for concurrent use.
 type Engine struct {
 	store    journal.Store
+	follower *follow.Follower
 	machines func(version string) (machine.Machine, error)
 	opts     Options
+	// observed says that an observer wants the events of runs.
+	observed bool
 	letters  letterbox
 
 	mu sync.Mutex
@@ -79,11 +86,11 @@ type Env struct {
 	// Hooks are the hooks that the run's configuration declares, by stage and
 	// name; see [hook.Named].
 	Hooks []hook.Hook
-	// Ask puts a pending approval to a person and waits for the answer; nil
-	// where nobody can be asked, and the run then parks.
-	Ask func(ctx context.Context, p event.ToolPendingApproval) (event.ToolApprovalResolved, error)
-	// AskInTurn has Ask called for one call after another, in the order in which
-	// the model made them. Without it Ask is called for all of them at once.
+	// Ask puts a question to a person and waits for the answer; nil where nobody
+	// can be asked, and the run then parks.
+	Ask func(ctx context.Context, q event.Question) (event.Resolution, error)
+	// AskInTurn has Ask called for one question after another, calls in the order in
+	// which the model made them. Without it Ask is called for all of them at once.
 	AskInTurn bool
 	// Tree identifies what the workspace of the run holds, so that a run whose
 	// edits change nothing can be told from one that gets on; nil where the run
@@ -91,8 +98,18 @@ type Env struct {
 	// have changed a file.
 	Tree func(ctx context.Context) (string, error)
 	// Children are the agents that the run may start, by the names of the tools
-	// that stand for them. None of them may have children itself.
+	// that stand for them.
 	Children map[string]Child
+	// Evaluate gives what an expression of the run's language comes to over values,
+	// both as JSON; nil where the run has none. It must be quick and have no effect.
+	Evaluate func(ctx context.Context, expression string, variables json.RawMessage) (json.RawMessage, error)
+	// Commands runs the programs that the run's machine asks for; nil where none
+	// can run. Rules judge those that the machine does not judge itself.
+	Commands tool.Commands
+	Rules    policy.Rules
+	// Worktrees are the directories of steps that work apart from each other; nil where
+	// there are none.
+	Worktrees Worktrees
 	// Inputs are messages that a run which is started is given while it goes, by
 	// the cycle that is under way, 0 before the first: those of a recorded run
 	// ([Engine.RecordedInputs]). A run that is resumed is given none.
@@ -132,7 +149,7 @@ func New(store journal.Store, machines func(version string) (machine.Machine, er
 		o.LeaseTTL = 15 * time.Second
 	}
 	return &Engine{
-		store: store, machines: machines, opts: o, letters: letters,
+		store: store, follower: follow.New(store), machines: machines, opts: o, letters: letters, observed: o.observed(),
 		claims: map[string]bool{}, silences: map[string]silence{}, drivers: map[string]*driver{},
 	}
 }
@@ -175,18 +192,36 @@ func (e *Engine) Close() error {
 // its cause is [ErrInterrupted], which parks it; a ctx that has ended already
 // creates nothing.
 func (e *Engine) Start(ctx context.Context, started event.RunStarted, env Env) (*Run, error) {
-	return e.start(ctx, e.opts.NewID(), started, "", env, nil)
+	return e.StartAs(ctx, e.opts.NewID(), started, env)
 }
 
-// start creates a run of that id and drives it. above is what a child draws
-// from.
-func (e *Engine) start(ctx context.Context, id string, started event.RunStarted, parent string, env Env, above *fund) (*Run, error) {
+// StartAs is [Engine.Start] for a run of that id. The error wraps [journal.ErrExists]
+// where there is one already.
+func (e *Engine) StartAs(ctx context.Context, id string, started event.RunStarted, env Env) (*Run, error) {
+	return driven(e.start(ctx, id, started, nil, env))
+}
+
+// driven drives a run on a goroutine of its own, unless there was an error.
+func driven(r *Run, err error) (*Run, error) {
+	if err == nil {
+		go r.driver.drive()
+	}
+	return r, err
+}
+
+// start creates a run of that id, which is to be driven. above drives the run that
+// starts it, nil for nobody.
+func (e *Engine) start(ctx context.Context, id string, started event.RunStarted, above *driver, env Env) (*Run, error) {
+	parent := ""
+	if above != nil {
+		parent = above.run
+	}
 	d, err := e.create(ctx, id, started, parent, env)
 	if err != nil {
 		return nil, errors.Join(err, env.close())
 	}
-	d.above = above
-	return e.drive(ctx, d), nil
+	d.standsBelow(above)
+	return e.ready(ctx, d), nil
 }
 
 // Create makes a run without driving it: its first event is journalled and its
@@ -213,38 +248,40 @@ func (e *Engine) create(ctx context.Context, id string, started event.RunStarted
 		return nil, fmt.Errorf("engine: create run: %w", err)
 	}
 	d := e.newDriver(m, env, id, parent)
-	d.kind, d.name = started.Kind, started.Name
+	if e.opts.traced() && parent == "" && started.Trace.ID == "" {
+		started.Trace = event.NewTrace(id)
+	}
+	d.begins(started)
 	if started.Fence != nil && started.Fence.Nonce == "" {
 		started.Fence = &event.Fence{Nonce: e.opts.NewNonce()}
 	}
-	started.Secrets = e.secretNames(d)
-	first, err := d.blobs.begin(ctx, started)
+	started.Secrets = e.secretNames(ctx, d)
+	first, err := d.record.Blobs.Begin(ctx, started)
 	if err != nil {
 		return nil, fmt.Errorf("engine: create run: %w", err)
 	}
 	if err := d.stage(first); err != nil {
 		return nil, fmt.Errorf("engine: create run: %w", err)
 	}
+	d.birth = d.last
 	if err := e.claim(d.run); err != nil {
 		return nil, err
 	}
-	b, asked := d.batch(d.status()), time.Now()
-	b.Lease = journal.Lease{Run: d.run, Owner: e.opts.Owner, Expiry: e.opts.Now().Add(e.opts.LeaseTTL)}
-	lease, pos, err := e.store.Create(ctx, journal.Run{
-		ID: d.run, Parent: d.parent, Kind: d.kind, Name: d.name, Created: d.last,
-	}, b)
-	if err != nil {
-		e.unclaim(d.run)
-		return nil, d.storeFailed(fmt.Errorf("create it: %w", err))
+	d.unborn, d.leased = true, time.Now()
+	d.lease = journal.Lease{Run: d.run, Owner: e.opts.Owner, Expiry: e.opts.Now().Add(e.opts.LeaseTTL)}
+	if parent != "" {
+		return d, nil // the run above has the intent, so what a crash loses is begun anew
 	}
-	d.lease, d.leased = lease, asked
-	d.publish(pos)
+	if err := d.commit(ctx); err != nil {
+		e.unclaim(d.run)
+		return nil, err
+	}
 	return d, nil
 }
 
 // ErrReplay is returned for a run whose calls were answered from the record of
 // another: with tools that act it would do what was only to be looked at.
-var ErrReplay = errors.New("engine: the run is a replay, whose record was with the process that began it")
+var ErrReplay = errors.New("engine: the run is a replay, which cannot be resumed after its process has ended")
 
 // Resume takes up a run that nobody drives: parked, or left by a process that
 // is gone. build makes the run's environment from its first event. Cancelling
@@ -253,10 +290,10 @@ var ErrReplay = errors.New("engine: the run is a replay, whose record was with t
 // A child of another run goes on when that is resumed, and is refused with a
 // *[ChildError]; a replay is refused with an [ErrReplay].
 func (e *Engine) Resume(ctx context.Context, run string, build func(event.RunStarted) (Env, error)) (*Run, error) {
-	return e.resume(ctx, run, build, nil)
+	return driven(e.resume(ctx, run, build, nil))
 }
 
-func (e *Engine) resume(ctx context.Context, run string, build func(event.RunStarted) (Env, error), above *fund) (*Run, error) {
+func (e *Engine) resume(ctx context.Context, run string, build func(event.RunStarted) (Env, error), above *driver) (*Run, error) {
 	d, started, err := e.takePatiently(ctx, run)
 	if err != nil {
 		return nil, err
@@ -267,16 +304,19 @@ func (e *Engine) resume(ctx context.Context, run string, build func(event.RunSta
 		return nil, err
 	}
 	if d.parent != "" && above == nil {
-		return giveUp(&ChildError{Run: run, Parent: d.parent})
+		return giveUp(&ChildError{Run: run, Parent: d.parent, Root: d.root})
 	}
 	if started.Replays != "" {
-		return giveUp(fmt.Errorf("%w; replay run %s anew", ErrReplay, started.Replays))
+		return giveUp(fmt.Errorf("%w; replay run %s again", ErrReplay, started.Replays))
 	}
-	if d.env, err = build(started); err != nil {
+	env, err := build(started)
+	if err != nil {
 		return giveUp(err)
 	}
-	d.above, d.env.Inputs = above, nil
-	resumed := event.RunResumed{Recovered: d.machine.State().Parked == nil, Owner: e.opts.Owner, Policy: policy.Reading, Secrets: e.otherSecrets(d)}
+	d.equip(env)
+	d.standsBelow(above)
+	d.env.Inputs = nil
+	resumed := event.RunResumed{Recovered: d.machine.State().Parked == nil, Owner: e.opts.Owner, Policy: policy.Reading, Secrets: e.otherSecrets(ctx, d)}
 	sent, err := e.store.Inbox(ctx, run)
 	if err != nil {
 		err = fmt.Errorf("engine: resume run %s: %w", run, err)
@@ -288,7 +328,16 @@ func (e *Engine) resume(ctx context.Context, run string, build func(event.RunSta
 	if err != nil {
 		return giveUp(errors.Join(err, d.env.close()))
 	}
-	return e.drive(ctx, d), nil
+	return e.ready(ctx, d), nil
+}
+
+// past reads what the runs of the store did.
+func (e *Engine) past() drive.Past { return drive.Past{Store: e.store, Machines: e.machines} }
+
+// Recording reads what a run asked its models and what they answered. A call
+// that was interrupted has no outcome and is left out.
+func (e *Engine) Recording(ctx context.Context, run string) ([]replay.Call, error) {
+	return e.past().Recording(ctx, run)
 }
 
 // Inspect folds a run's journal without taking it, for display.
@@ -300,30 +349,34 @@ func (e *Engine) Inspect(ctx context.Context, run string) (machine.Machine, erro
 	return d.machine, nil
 }
 
-// drive starts the goroutine that drives a run.
-func (e *Engine) drive(ctx context.Context, d *driver) *Run {
+// ready makes a run known that is to be driven until ctx ends.
+func (e *Engine) ready(ctx context.Context, d *driver) *Run {
 	if len(d.env.Children) > 0 {
 		d.fund = newFund()
 	}
+	d.ctx, d.live.source = ctx, e.follower.Source(d.root)
 	e.register(d)
-	go d.drive(ctx, func(err error) {
-		defer close(d.done) // whatever ends the goroutine here
-		defer d.hub.close()
-		d.err = err
-		e.unregister(d)
-		_, broken := errors.AsType[*storeError](err)
-		switch {
-		case err == nil && d.final.Phase == machine.Parked:
-			d.err = e.lookOnceMore(context.WithoutCancel(ctx), d)
-		case broken && d.released: // the store has come back
-			clear(d.seen) // what was taken up is not in the journal
-			_ = e.lookOnceMore(context.WithoutCancel(ctx), d)
-		}
-		left := d.err
-		d.err = errors.Join(left, errEndedClosing) // what stays if closing ends the goroutine
-		d.err = errors.Join(left, d.closeEnv())
-	})
-	return &Run{ID: d.run, engine: e, driver: d}
+	return &Run{ID: d.run, engine: e, driver: d, begun: d.seq}
+}
+
+// left is what is done when a driver leaves, with the engine's own failure.
+func (d *driver) left(err error) {
+	defer close(d.done) // whatever ends the goroutine here
+	defer d.live.source.Close()
+	d.err = err
+	d.engine.unregister(d)
+	ctx := context.WithoutCancel(d.ctx)
+	_, broken := errors.AsType[*storeError](err)
+	switch {
+	case err == nil && d.final.Phase == machine.Parked:
+		d.err = d.engine.lookOnceMore(ctx, d)
+	case broken && d.released: // the store has come back
+		clear(d.seen) // what was taken up is not in the journal
+		_ = d.engine.lookOnceMore(ctx, d)
+	}
+	left := d.err
+	d.err = errors.Join(left, errEndedClosing) // what stays if closing ends the goroutine
+	d.err = errors.Join(left, d.closeEnv())
 }
 
 // lookOnceMore answers the commands that came while a driver was leaving.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"time"
 
@@ -42,7 +43,10 @@ type settlement struct {
 // the turn.
 type effect struct {
 	id string
-	// do must return soon after its context ends, and must not panic.
+	// before is what comes before do, each on a stack that has nothing of the others.
+	before []func(context.Context)
+	// do must return soon after its context ends, and must not panic; nor may what comes
+	// before.
 	do func(context.Context) []event.Data
 	// unhurried says that do takes the time that it takes to return, because what
 	// it waits for is bounded by itself.
@@ -62,25 +66,17 @@ func (d *driver) launch(ctx context.Context, cancel context.CancelFunc, e effect
 	f := &flight{id: e.id, cancel: cancel}
 	d.flights[e.id] = f
 	d.running.Add(1)
-	unwatch := context.AfterFunc(ctx, func() {
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		if f.settled || e.unhurried {
-			return
-		}
-		f.patient = time.AfterFunc(grace, func() {
-			if f.settle() {
-				d.report(settlement{flight: e.id, data: e.giveUp(ctx, errNoReturn), abandoned: true})
-			}
-		})
-	})
+	unwatch := func() bool { return true }
+	if !e.unhurried {
+		unwatch = context.AfterFunc(ctx, func() { d.losePatience(ctx, f, e) })
+	}
 	landed := func() (first bool) {
 		unwatch()
 		cancel()
 		d.running.Done()
 		return f.settle()
 	}
-	d.launched = append(d.launched, func() job {
+	perform := func(part func(context.Context), then job) job {
 		returned := false
 		defer func() {
 			if returned {
@@ -91,13 +87,49 @@ func (d *driver) launch(ctx context.Context, cancel context.CancelFunc, e effect
 				d.report(settlement{flight: e.id, data: data})
 			}
 		}()
-		data := e.do(ctx)
+		part(ctx)
 		returned = true
+		return then
+	}
+	var data []event.Data
+	next := func() job {
 		if !landed() {
 			return nil
 		}
 		return d.carryOn(settlement{flight: e.id, data: data})
+	}
+	for _, part := range slices.Backward(append(e.before, func(ctx context.Context) { data = e.do(ctx) })) {
+		then := next
+		next = func() job { return perform(part, then) }
+	}
+	d.launched = append(d.launched, next)
+}
+
+// losePatience gives an effect up whose context has ended and that does not return.
+func (d *driver) losePatience(ctx context.Context, f *flight, e effect) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.settled {
+		return
+	}
+	f.patient = time.AfterFunc(grace, func() {
+		if f.settle() {
+			d.report(settlement{flight: e.id, data: e.giveUp(ctx, errNoReturn), abandoned: true})
+		}
 	})
+}
+
+// once notes that a flight is to begin whose action stays due, and reports whether it was
+// not noted before.
+func (d *driver) once(flight string) bool {
+	if d.underWay[flight] {
+		return false
+	}
+	if d.underWay == nil {
+		d.underWay = map[string]bool{}
+	}
+	d.underWay[flight] = true
+	return true
 }
 
 // settle says whether the caller is the one to settle the flight.
@@ -142,7 +174,7 @@ func (d *driver) land() []event.Data {
 
 func (d *driver) landed(s settlement) {
 	delete(d.flights, s.flight)
-	delete(d.hooking, s.flight)
+	delete(d.underWay, s.flight)
 	d.unask(s.flight)
 	d.reserving = d.reserving && s.flight != reserveFlight
 	d.abandoned = d.abandoned || s.abandoned

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/pawlrun/pawl/drive"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/machine"
@@ -72,7 +73,7 @@ func (e *Engine) Branch(ctx context.Context, run string, seq int64) (*Branch, er
 			return fail(err)
 		}
 		if r.Seq == 1 { // a replay begins a run with it, which has to bring its attachments
-			if ev.Data, err = (&blobs{store: e.store}).attach(ctx, ev.Data); err != nil {
+			if ev.Data, err = drive.NewBlobs(e.store).Attach(ctx, ev.Data); err != nil {
 				return fail(err)
 			}
 		}
@@ -109,13 +110,15 @@ func (b *Branch) fold(machines func(string) (machine.Machine, error)) error {
 	return nil
 }
 
-// openEffects follows what is under way along a run's events.
+// openEffects follows what is under way along a run's events, but for children: a
+// fork begins those anew.
 type openEffects struct {
 	model, calls, ended bool
-	children            int
+	commands            openCommands
 }
 
 func (o *openEffects) note(data event.Data) {
+	o.commands.note(data)
 	switch d := data.(type) {
 	case event.ModelRequested:
 		o.model = true
@@ -125,16 +128,14 @@ func (o *openEffects) note(data event.Data) {
 		o.model, o.calls = false, len(d.ToolCalls) > 0
 	case event.ToolResults:
 		o.calls = false
-	case event.ChildStarted:
-		o.children++
-	case event.ChildFinished:
-		o.children--
 	case event.RunTerminatedBy:
 		o.ended = true
 	}
 }
 
-func (o *openEffects) any() bool { return o.model || o.calls || o.ended || o.children > 0 }
+func (o *openEffects) any() bool {
+	return o.model || o.calls || o.ended || len(o.commands) > 0
+}
 
 // CheckResult says whether a fork here may change what a call gave: the result
 // must be there, and no answer that went on from it.

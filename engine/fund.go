@@ -1,14 +1,18 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"sync"
 
+	"github.com/pawlrun/pawl/budget"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/llm"
 	"github.com/pawlrun/pawl/machine"
+	"github.com/pawlrun/pawl/machine/tree"
 )
 
 // fund is where the children of a run draw from its budget. Nobody waits while
@@ -16,50 +20,71 @@ import (
 // so neither a child nor its parent can hold the other up.
 type fund struct {
 	mu    sync.Mutex
-	draws []draw
+	draws []*draw
 	came  chan struct{}
 }
 
 func newFund() *fund { return &fund{came: make(chan struct{}, 1)} }
 
-// draw is what a child says to its parent: it asks for a reservation, or tells
-// what one was used for, or whether it waits for a person. A child tells before
-// it asks again.
+// draw is what a child says to its parent: it asks for a reservation, or takes
+// that back, or tells what one was used for, or whether it waits for a person. A
+// child tells before it asks again. It is also what the run above the parent
+// answers, where the parent asks that in its turn.
 type draw struct {
 	child   string
 	waiting *bool
-	ask     *machine.Reserve
-	// answer takes the answer to an ask, and has room for it.
-	answer chan event.Data
-	used   event.BudgetCommitted
+	used    *event.BudgetCommitted
+	// last says that the child has ended with this: it is journalled with that end.
+	last bool
+
+	ask *machine.Reserve
+	// answer takes the answer to an ask, and does not wait.
+	answer func(event.Data)
+	// passed says that the run above is being asked in its turn, for what asked
+	// says, and said is its answer.
+	passed bool
+	asked  budget.Amount
+	said   event.Data
+	// withdrawn names the ask that is taken back, and answered is the one that the
+	// run above has answered.
+	withdrawn string
+	answered  *draw
+	// post is a message for others, and read names one that the child has taken in.
+	post *posted
+	read string
 }
 
-func (f *fund) put(x draw) {
+func (f *fund) put(x *draw) {
 	f.mu.Lock()
 	f.draws = append(f.draws, x)
 	f.mu.Unlock()
+	if x.last {
+		return
+	}
 	select {
 	case f.came <- struct{}{}:
 	default:
 	}
 }
 
-// take empties the fund. Of a run that offers no agents any more it is nil.
-func (f *fund) take() []draw {
+// take takes out all but what others than the child that has left end with. Of a run
+// that offers no agents any more the fund is nil.
+func (f *fund) take(left string) (taken []*draw) {
 	if f == nil {
 		return nil
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	draws := f.draws
-	f.draws = nil
-	return draws
-}
-
-// granted is an answer that may be given once what it says is on disk.
-type granted struct {
-	answer chan event.Data
-	data   event.Data
+	var kept []*draw
+	for _, x := range f.draws {
+		if x.last && x.child != left {
+			kept = append(kept, x)
+		} else {
+			taken = append(taken, x)
+		}
+	}
+	f.draws = kept
+	return taken
 }
 
 // drawn is the channel that wakes a driver for its children's draws, nil for a
@@ -81,20 +106,17 @@ func (d *driver) answerDraws(left string) (progress bool, err error) {
 	}
 	// What was used comes first, so that whoever has waited longest for the room
 	// is the first to have it.
-	for _, x := range d.fund.take() {
-		if x.ask != nil {
-			d.draws = append(d.draws, x)
-			continue
-		}
-		staged, err := d.told(x)
+	for _, x := range d.fund.take(left) {
+		staged, err := d.hearDraw(x)
 		if err != nil {
 			return false, err
 		}
 		progress = progress || staged
 	}
-	var waiting []draw
+	waiting := d.draws[:0]
 	for _, x := range d.draws {
 		if x.child == left {
+			d.withdraw(x)
 			continue
 		}
 		staged, done, err := d.grant(x)
@@ -106,25 +128,71 @@ func (d *driver) answerDraws(left string) (progress bool, err error) {
 		}
 		progress = progress || staged
 	}
+	clear(d.draws[len(waiting):])
 	d.draws = waiting
 	return progress, nil
 }
 
+// hearDraw takes in what a child, or the run above, has said.
+func (d *driver) hearDraw(x *draw) (staged bool, err error) {
+	switch {
+	case x.ask != nil:
+		d.draws = append(d.draws, x)
+	case x.withdrawn != "":
+		i := slices.IndexFunc(d.draws, func(y *draw) bool { return y.child == x.child && y.ask.ID == x.withdrawn })
+		if i >= 0 {
+			d.withdraw(d.draws[i])
+			d.draws = slices.Delete(d.draws, i, i+1)
+		}
+	case x.post != nil:
+		return d.carry(x)
+	case x.read != "":
+		return d.delivered(x.child, x.read)
+	case x.answered != nil:
+		if slices.Contains(d.draws, x.answered) {
+			x.answered.said = x.said
+		} else {
+			d.returnAbove(x.said)
+		}
+	default:
+		return d.told(x)
+	}
+	return false, nil
+}
+
+// withdraw takes back what the run above is being asked for a child that has
+// left, or asks for nothing any more.
+func (d *driver) withdraw(x *draw) {
+	switch {
+	case x.said != nil:
+		d.returnAbove(x.said)
+	case x.passed:
+		d.above.fund.put(&draw{child: d.run, withdrawn: tree.ReservationID(x.child, x.ask.ID)})
+	}
+	x.passed, x.asked, x.said = false, budget.Amount{}, nil
+}
+
+// returnAbove gives back what the run above has set aside and nobody needs.
+func (d *driver) returnAbove(said event.Data) {
+	if r, ok := said.(event.BudgetReserved); ok {
+		d.above.fund.put(&draw{child: d.run, used: &event.BudgetCommitted{ID: r.ID, Run: d.run}})
+	}
+}
+
 // told journals what a child tells. That one waits is of interest as long as its
 // call is open.
-func (d *driver) told(x draw) (staged bool, err error) {
+func (d *driver) told(x *draw) (staged bool, err error) {
 	if x.waiting == nil {
-		return true, d.stage(x.used)
+		return true, d.stage(*x.used)
 	}
 	if d.machine.State().Phase != machine.Running {
 		return false, nil
 	}
-	for c := range d.open.all() {
-		if c.child == x.child {
-			return true, d.stage(event.ChildWaiting{Child: x.child, CallID: c.id, Waiting: *x.waiting})
-		}
+	c, open := d.begun.of(x.child)
+	if !open {
+		return false, nil
 	}
-	return false, nil
+	return true, d.stage(event.ChildWaiting{Child: x.child, CallID: c.call, Waiting: *x.waiting})
 }
 
 // tellWaiting tells the run above when this one begins to wait for a person, and
@@ -138,42 +206,91 @@ func (d *driver) tellWaiting() {
 		return
 	}
 	d.waitingAbove = s.Asking
-	d.above.put(draw{child: d.run, waiting: &s.Asking})
+	d.above.fund.put(&draw{child: d.run, waiting: &s.Asking})
 }
 
-// grant answers a child that asks. Of a run that is on its way out nobody gets
-// anything: its children are, too.
-func (d *driver) grant(x draw) (staged, done bool, err error) {
+// grant answers a child that asks, once the runs above have set the call aside,
+// too. Of a run that is on its way out nobody gets anything: its children are, too.
+func (d *driver) grant(x *draw) (progress, done bool, err error) {
 	funder, ok := d.machine.(machine.Funder)
-	if !ok || d.interrupted || d.cancelled || d.machine.State().Phase != machine.Running {
+	if !ok || d.interrupted || d.cancelled || d.machine.State().Phase != machine.Running || x.passed && x.said == nil {
 		return false, false, nil
 	}
-	g := funder.Admit(x.ask.Call)
+	open := slices.ContainsFunc(funder.Drawn(x.child), func(r event.BudgetReserved) bool { return r.ID == x.ask.ID })
+	if open { // it was granted to who has left since, and is about to come back
+		return false, false, nil
+	}
+	call := x.ask.Call
+	switch said := x.said.(type) {
+	case event.BudgetRefused:
+		d.refuse(x, event.BudgetRefused{
+			ID: x.ask.ID, Setting: said.Setting, Detail: said.Detail, Ask: said.Ask, AtLeast: said.AtLeast, Run: cmp.Or(said.Run, d.above.run),
+		})
+		return false, true, nil
+	case event.BudgetReserved:
+		call.Output = said.Output
+	}
+	g := funder.Admit(call, d.askedAbove(x))
 	switch {
-	case g.Refusal.Setting == "":
-		r := event.BudgetReserved{ID: x.ask.ID, USD: g.Amount.USD, Input: g.Amount.Input, Output: g.Amount.Output, Run: x.child}
-		if err := d.stage(r); err != nil {
-			return false, false, err
+	case g.Refusal.Setting != "":
+		d.withdraw(x)
+		if g.Refusal.Wait {
+			return false, false, nil
 		}
-		r.Run = ""
-		d.granted = append(d.granted, granted{answer: x.answer, data: r})
-		return true, true, nil
-	case g.Refusal.Wait:
+		d.refuse(x, event.BudgetRefused{ID: x.ask.ID, Setting: g.Refusal.Setting, Detail: g.Refusal.Detail(), Ask: g.Ask, AtLeast: g.AtLeast})
+		return false, true, nil
+	case d.above != nil && x.said == nil:
+		d.askFor(x, g.Amount)
 		return false, false, nil
+	case x.passed && g.Amount.Output != call.Output: // there is less room here by now
+		d.withdraw(x)
+		return true, false, nil
 	}
+	r := event.BudgetReserved{ID: x.ask.ID, USD: g.Amount.USD, Input: g.Amount.Input, Output: g.Amount.Output, Run: x.child}
+	if err := d.stage(r); err != nil {
+		return false, false, err
+	}
+	r.Run = ""
+	d.granted = append(d.granted, func() { x.answer(r) })
+	return true, true, nil
+}
+
+// askFor asks the run above for what this one has room for. What it answers comes
+// back through the fund, as what children say does.
+func (d *driver) askFor(x *draw, a budget.Amount) {
+	ask := *x.ask
+	ask.ID, ask.Call.Output = tree.ReservationID(x.child, ask.ID), a.Output
+	x.passed, x.asked = true, a
+	d.above.fund.put(&draw{child: d.run, ask: &ask, answer: func(said event.Data) {
+		d.fund.put(&draw{answered: x, said: said})
+	}})
+}
+
+// askedAbove is what the run above is being asked for on behalf of others: it is
+// as good as set aside here.
+func (d *driver) askedAbove(but *draw) budget.Amount {
+	var sum budget.Amount
+	for _, x := range d.draws {
+		if x != but {
+			sum = sum.Add(x.asked)
+		}
+	}
+	return sum
+}
+
+func (d *driver) refuse(x *draw, r event.BudgetRefused) {
 	for _, f := range d.children {
 		if f.run == x.child {
 			f.raised = false
 		}
 	}
-	x.answer <- event.BudgetRefused{ID: x.ask.ID, Setting: g.Refusal.Setting, Detail: g.Refusal.Detail(), Ask: g.Ask, AtLeast: g.AtLeast}
-	return false, true, nil
+	x.answer(r)
 }
 
-// deliver gives the children what is reserved for them on disk.
+// deliver gives the children the answers that say what is on disk by now.
 func (d *driver) deliver() {
-	for _, g := range d.granted {
-		g.answer <- g.data
+	for _, answer := range d.granted {
+		answer()
 	}
 	clear(d.granted)
 	d.granted = d.granted[:0]
@@ -215,7 +332,7 @@ func (d *driver) awaitAbove(work context.Context, a machine.Reserve) {
 		id: reserveFlight,
 		do: func(ctx context.Context) []event.Data {
 			answer := make(chan event.Data, 1)
-			d.above.put(draw{child: d.run, ask: &a, answer: answer})
+			d.above.fund.put(&draw{child: d.run, ask: &a, answer: func(said event.Data) { answer <- said }})
 			select {
 			case data := <-answer:
 				return []event.Data{data}
@@ -227,21 +344,25 @@ func (d *driver) awaitAbove(work context.Context, a machine.Reserve) {
 	})
 }
 
-// tellAbove tells the run above what calls used, once that is on disk here.
+// tellAbove tells the run above what calls used, its own and those of the runs
+// below, and which messages have come, once that is on disk here.
 func (d *driver) tellAbove() {
 	if d.above == nil {
 		return
 	}
 	for i := range d.staged {
-		if used, ok := d.staged[i].event.Data.(event.BudgetCommitted); ok && used.Run == "" {
-			used.Run = d.run
-			d.above.put(draw{child: d.run, used: used})
+		switch x := d.staged[i].event.Data.(type) {
+		case event.BudgetCommitted:
+			x.ID, x.Run = tree.ReservationID(x.Run, x.ID), d.run
+			d.above.fund.put(&draw{child: d.run, used: &x, last: d.finished()})
+		case event.InputReceived:
+			d.confirm(x.MessageID)
 		}
 	}
 }
 
 // reconcile makes the run's account say of a child what the child's own journal
-// says.
+// says, and of one that has ended which messages it has.
 func (d *driver) reconcile(ctx context.Context, child string, ended bool) error {
 	committed, err := d.unsettledDraws(ctx, child, ended)
 	if err != nil {
@@ -252,7 +373,10 @@ func (d *driver) reconcile(ctx context.Context, child string, ended bool) error 
 			return err
 		}
 	}
-	return nil
+	if !ended {
+		return nil
+	}
+	return d.reconcileMail(ctx, child)
 }
 
 // unsettledDraws are what the run's account lacks of a child: what was reserved
@@ -319,8 +443,9 @@ func (e *Engine) usedBy(ctx context.Context, run string) (map[string]*event.Budg
 		}
 		switch x := ev.Data.(type) {
 		case event.BudgetReserved:
-			used[x.ID] = nil
+			used[tree.ReservationID(x.Run, x.ID)] = nil
 		case event.BudgetCommitted:
+			x.ID, x.Run = tree.ReservationID(x.Run, x.ID), ""
 			used[x.ID] = &x
 		}
 	}

@@ -9,10 +9,14 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/pawlrun/pawl/engine"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/llm"
 	"github.com/pawlrun/pawl/llm/scripted"
 	"github.com/pawlrun/pawl/machine/agent"
+	"github.com/pawlrun/pawl/machine/flow"
+	"github.com/pawlrun/pawl/machine/versions"
+	"github.com/pawlrun/pawl/plan"
 	"github.com/pawlrun/pawl/tool"
 )
 
@@ -119,5 +123,25 @@ func TestARunIsDoneWhoseEnvironmentBreaksWhenItIsClosed(t *testing.T) {
 				t.Errorf("error %v, want %s", err, want)
 			}
 		})
+	}
+}
+
+// A step's run is driven on a goroutine of its workflow, which loses no more than that.
+func TestAStepIsDoneWhoseEnvironmentEndsTheGoroutineWhenItIsClosed(t *testing.T) {
+	r := newRig(t).turns(scripted.Turn{Text: "done"})
+	r.env.Close = func() error { runtime.Goexit(); return nil }
+	begin := func(json.RawMessage) (event.RunStarted, engine.Env, error) { return r.started(), r.env, nil }
+	started, err := flow.Start(flow.Config{Plan: plan.Plan{Steps: []plan.Step{doneBy("only")}}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := engine.New(r.store, versions.Make, engine.Options{})
+	defer func() { _ = e.Close() }()
+	run, err := e.Start(t.Context(), started, engine.Env{Children: map[string]engine.Child{"worker": {Begin: begin}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if state, err := run.Wait(t.Context()); err != nil || state.Outcome == nil || state.Outcome.FinalOutput != "done" {
+		t.Fatalf("%+v, %v", state.Outcome, err)
 	}
 }

@@ -102,7 +102,7 @@ func (r *rig) gate(names ...string) *rig {
 	return r
 }
 
-func (r *rig) asker(ask func(context.Context, event.ToolPendingApproval) (event.ToolApprovalResolved, error)) *rig {
+func (r *rig) asker(ask func(context.Context, event.Question) (event.Resolution, error)) *rig {
 	r.env.Ask = ask
 	return r
 }

@@ -47,7 +47,7 @@ func becomes(kind journal.CommandKind, t event.Type) bool {
 	case journal.Raise:
 		return t == event.TypeBudgetRaised
 	}
-	return t == event.TypeToolApprovalResolved
+	return t.Resolves()
 }
 
 // isOf says that an event of the type that a command becomes is of this one. Of
@@ -62,8 +62,8 @@ func isOf(data event.Data, c journal.Command) bool {
 		return d.Command == c.ID
 	case event.BudgetRaised:
 		return d.Command == c.ID
-	case event.ToolApprovalResolved:
-		return d.CallID == c.CallID
+	case event.Resolving:
+		return d.Resolution().ID == c.CallID
 	}
 	return false
 }

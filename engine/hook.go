@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/pawlrun/pawl/drive"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/hook"
 	"github.com/pawlrun/pawl/machine"
@@ -19,13 +20,9 @@ func hookFlight(id string) string { return "hook:" + id }
 // beginHook queues a hook that is not being heard already. It leaves one
 // record, its result: a hook that a crash cut short is heard again.
 func (d *driver) beginHook(a machine.RunHook) {
-	if d.hooking[hookFlight(a.ID)] {
+	if !d.once(hookFlight(a.ID)) {
 		return
 	}
-	if d.hooking == nil {
-		d.hooking = map[string]bool{}
-	}
-	d.hooking[hookFlight(a.ID)] = true
 	d.queue = append(d.queue, func(work context.Context) { d.hear(work, a) })
 }
 
@@ -50,15 +47,15 @@ func (d *driver) hear(work context.Context, a machine.RunHook) {
 		}
 		// Before anything is cut, or half of a secret could be left.
 		if err != nil {
-			err = errors.New(d.redactText(err.Error()))
+			err = errors.New(d.record.Secrets.Text(err.Error()))
 		}
-		answer.Reason = d.redactText(answer.Reason)
+		answer.Reason = d.record.Secrets.Text(answer.Reason)
 		r := hook.Result(call, a.Observer, answer, err)
 		r.Args = bytes.Clone(r.Args) // the hook may keep what it gave
-		r.Reason = stored(r.Reason)
-		r.Output = stored(d.redactText(r.Output))
+		r.Reason = drive.Stored(r.Reason)
+		r.Output = drive.Stored(d.record.Secrets.Text(r.Output))
 		if text, cut := tool.Bound(r.Output, a.MaxResultChars); cut {
-			r.Output, r.Contains = text, excerpt{whole: r.Output}.contains(a.Sought)
+			r.Output, r.Contains = text, drive.Excerpt{Whole: r.Output}.Contains(a.Sought)
 		}
 		r.DurationMs = d.clock.awake().Sub(start).Milliseconds()
 		return []event.Data{r}

@@ -350,9 +350,9 @@ func TestTheStepsOfACallComeInTheirOrder(t *testing.T) {
 			note("after %s, untrusted %v", c.Result.Output, c.Result.Untrusted)
 			return hook.Answer{}, nil
 		}},
-	).asker(func(_ context.Context, p event.ToolPendingApproval) (event.ToolApprovalResolved, error) {
-		note("permission %s", p.Args)
-		return event.ToolApprovalResolved{Kind: event.ApprovalApproved, Approver: "ann"}, nil
+	).asker(func(_ context.Context, p event.Question) (event.Resolution, error) {
+		note("permission %s", p.What.(event.CallAsked).Args)
+		return event.Resolution{Kind: event.ApprovalApproved, Approver: "ann"}, nil
 	})
 	r.model(modelFunc(func(_ context.Context, req *llm.Request, _ func(llm.Delta)) (*llm.Response, error) {
 		if last := req.Messages[len(req.Messages)-1]; last.Role == llm.RoleTool {
@@ -432,7 +432,7 @@ func TestARunThatNobodyDrivesIsCancelledWithoutTheHooksBehindIt(t *testing.T) {
 	r.send(journal.Command{Run: run.ID, Kind: journal.Cancel, By: "somebody"})
 	unheard := event.HookResult{
 		Hook: "tell", Stage: event.HookAfterRun, Decision: event.HookContinue, Observer: true, Failed: true,
-		Reason: "the run was cancelled while nobody drove it, so nobody was there to hear the hook",
+		Reason: "the run was cancelled while no process drove it, so the hook did not run",
 	}
 	second := unheard
 	second.Hook = "log"

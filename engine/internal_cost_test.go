@@ -65,7 +65,10 @@ func TestARunThatADefectEndsSaysWhatItsOwnCallsCost(t *testing.T) {
 				run := r.start(t.Context())
 				if c.delay > 0 {
 					synctest.Wait()
-					r.send(journal.Command{Run: run.ID, Kind: journal.Input, Text: "and this"})
+					err := run.Send(t.Context(), journal.Command{Kind: journal.Input, Text: "and this"})
+					if err != nil && !errors.Is(err, journal.ErrEnded) { // it ends by what it was sent
+						t.Fatal(err)
+					}
 				}
 				s, err := run.Wait(t.Context())
 				if err == nil || s.Outcome == nil || s.Outcome.Reason != event.ReasonInternal {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/journal"
@@ -19,7 +20,7 @@ import (
 func (d *driver) endInternal(ctx context.Context, cause error, late []event.Data) error {
 	ctx = context.WithoutCancel(ctx)
 	row, err := d.store.Run(ctx, d.run)
-	if err != nil {
+	if err != nil && !d.unborn {
 		return errors.Join(cause, err)
 	}
 	if len(d.staged) == 0 || d.staged[0].event.Seq != row.Seq+1 {
@@ -28,6 +29,7 @@ func (d *driver) endInternal(ctx context.Context, cause error, late []event.Data
 	results := d.lateResults(late) // which ends the children
 	closing := append(d.lateModel(cause, late), d.lateDraws(ctx)...)
 	closing = append(append(closing, d.lateCalls()...), results...)
+	closing = append(closing, d.lateCommands(late)...)
 	if err := d.pushAll(closing); err != nil {
 		return errors.Join(cause, err)
 	}
@@ -39,14 +41,14 @@ func (d *driver) endInternal(ctx context.Context, cause error, late []event.Data
 	if status.Outcome, err = json.Marshal(outcome); err != nil {
 		return errors.Join(cause, err)
 	}
-	status.Outcome, _ = d.withoutSecrets(status.Outcome)
+	status.Outcome, _ = d.record.Secrets.JSON(status.Outcome)
 	b := d.batch(status)
-	b.Release = true
-	pos, err := d.store.Append(ctx, b)
+	b.Release = !d.unborn
+	pos, err := d.write(ctx, b)
 	if err != nil {
 		return errors.Join(cause, d.storeFailed(err))
 	}
-	d.released = true
+	d.released = b.Release
 	d.publish(pos)
 	d.final = machine.State{
 		Phase: machine.Ended, Outcome: &outcome, Cycle: outcome.Cycles, Usage: outcome.Usage,
@@ -75,7 +77,7 @@ func (d *driver) internalOutcome(cause error, row journal.Run) event.Outcome {
 	o := event.Outcome{
 		Status: event.StatusFailed, Reason: event.ReasonInternal, Cycles: row.Cycles,
 		Error:          &event.Failure{Class: "internal", Message: cause.Error()},
-		NextSafeAction: "This is a defect of Pawl; the run's events up to here are kept. Please report it.",
+		NextSafeAction: "This is a bug in Pawl. The run's events up to here are kept. Please report it.",
 		Usage:          d.bill.sums.Usage(),
 	}
 	if d.bill.sums.Calls() > 0 {
@@ -83,7 +85,7 @@ func (d *driver) internalOutcome(cause error, row journal.Run) event.Outcome {
 		o.Cost = &cost
 	}
 	if errors.Is(cause, errEnded) {
-		o.NextSafeAction = "Mend what a tool declares, or the model's adapter, so that it returns; then continue the run: everything paid for is kept."
+		o.NextSafeAction = "Fix the tool or the model adapter so that it returns, then continue the run; finished work is kept."
 	}
 	// The machine may be broken, and even its state not readable.
 	s, err := guard(func() (machine.State, error) { return d.machine.State(), nil },
@@ -97,11 +99,8 @@ func (d *driver) internalOutcome(cause error, row journal.Run) event.Outcome {
 // lateDraws settles what is set aside for the calls of children.
 func (d *driver) lateDraws(ctx context.Context) []event.Data {
 	var closing []event.Data
-	for c := range d.open.all() {
-		if c.child == "" {
-			continue
-		}
-		committed, err := guard(func() ([]event.BudgetCommitted, error) { return d.unsettledDraws(ctx, c.child, true) },
+	for _, c := range d.begun.all() {
+		committed, err := guard(func() ([]event.BudgetCommitted, error) { return d.unsettledDraws(ctx, c.run, true) },
 			func(message string) error { return errors.New(message) })
 		if err != nil {
 			continue // the child's own journal says it
@@ -140,10 +139,16 @@ func (d *driver) lateResults(late []event.Data) []event.Data {
 			brought[r.CallID] = r.Result
 		}
 	}
+	answered := map[string]bool{}
+	for _, c := range d.begun.all() {
+		closing = append(closing, d.lateChild(c, late)...)
+		answered[c.call] = true
+	}
 	for c := range d.open.all() {
 		switch {
-		case c.child != "":
-			closing = append(closing, d.lateChild(c, late)...)
+		case answered[c.id] && slices.ContainsFunc(closing, func(data event.Data) bool { return settles(data, c.id) }):
+		case answered[c.id]:
+			closing = append(closing, unsettled(c, event.ErrorCancelled, "the run ended while this agent was at work"))
 		case brought[c.id] != nil:
 			closing = append(closing, brought[c.id])
 		case c.started:
@@ -154,6 +159,11 @@ func (d *driver) lateResults(late []event.Data) []event.Data {
 		}
 	}
 	return closing
+}
+
+func settles(data event.Data, call string) bool {
+	r, ok := data.(event.ToolResult)
+	return ok && r.CallID == call
 }
 
 func unsettled(c openCall, kind event.ErrorType, message string) event.ToolResult {

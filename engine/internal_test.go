@@ -28,8 +28,8 @@ type waitsForApproval struct {
 	outcome  *event.Outcome
 }
 
-func (m *waitsForApproval) pending() event.ToolPendingApproval {
-	return event.ToolPendingApproval{CallID: "c", Tool: "t", Digest: "d", ExpiresAt: &m.expires}
+func (m *waitsForApproval) pending() event.Question {
+	return event.ToolPendingApproval{CallID: "c", Tool: "t", Digest: "d", ExpiresAt: &m.expires}.Question()
 }
 
 func (m *waitsForApproval) Apply(e *event.Event) error {
@@ -47,7 +47,7 @@ func (m *waitsForApproval) Next() []machine.Action {
 	case m.outcome != nil:
 		return nil
 	case m.decision == nil:
-		return []machine.Action{machine.Ask{Approvals: m.State().Pending}}
+		return []machine.Action{machine.Ask{Questions: m.State().Pending}}
 	}
 	return []machine.Action{machine.Record{Data: event.RunCompleted{Outcome: event.Outcome{Reason: event.ReasonFinalAnswer}}}}
 }
@@ -59,7 +59,7 @@ func (m *waitsForApproval) State() machine.State {
 	}
 	if m.decision == nil {
 		p := m.pending()
-		s.Pending = []*event.ToolPendingApproval{&p}
+		s.Pending = []*event.Question{&p}
 	}
 	return s
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pawlrun/pawl/drive"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/secret"
@@ -84,7 +85,7 @@ func (d *driver) knownSecrets() knownSecrets {
 // ones that the run's journal names. A journal is only read for a command that
 // may hold one.
 func (e *Engine) knownSecrets(ctx context.Context, row journal.Run, from sender, c journal.Command) (knownSecrets, error) {
-	known := e.drivenSecrets(row, from.driver)
+	known := e.drivenSecrets(ctx, row, from.driver)
 	if !known.complete {
 		known.redactors = []*secret.Redactor{from.knows.Secrets}
 	}
@@ -108,12 +109,19 @@ func without(names, others []string) []string {
 	return slices.Compact(names)
 }
 
-// drivenSecrets are those of the drivers of a run and of its parent, where they
-// are here, and of the sender that drove one of them.
-func (e *Engine) drivenSecrets(row journal.Run, from *driver) (known knownSecrets) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	for _, d := range []*driver{e.drivers[row.ID], e.drivers[row.Parent], from} {
+// drivenSecrets are those of the drivers of a run and of the runs above it, where
+// they are here, and of the sender that drove one of them.
+func (e *Engine) drivenSecrets(ctx context.Context, row journal.Run, from *driver) (known knownSecrets) {
+	drivers := []*driver{e.driverOf(row.ID)}
+	for at := row.Parent; at != ""; {
+		drivers = append(drivers, e.driverOf(at))
+		above, err := e.store.Run(ctx, at)
+		if err != nil {
+			break
+		}
+		at = above.Parent
+	}
+	for _, d := range append(drivers, from) {
 		if d != nil {
 			known.redactors = append(known.redactors, d.secretsFor(row.ID)...)
 			known.complete = true
@@ -122,11 +130,18 @@ func (e *Engine) drivenSecrets(row journal.Run, from *driver) (known knownSecret
 	return known
 }
 
+// driverOf is the driver of a run, nil where it is not driven here.
+func (e *Engine) driverOf(run string) *driver {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.drivers[run]
+}
+
 // clean takes the secrets out of a command, and says whether it can be written
 // down now.
 func (k knownSecrets) clean(c journal.Command) (journal.Command, bool) {
 	for _, r := range k.redactors {
-		c = redactCommand(c, r)
+		c = drive.RedactCommand(c, r)
 	}
 	return c, k.complete || !MayHoldSecret(c)
 }
@@ -202,9 +217,9 @@ func (e *Engine) declaredSecrets(ctx context.Context, run string) (declared decl
 // secretNames are the names of all that is to be kept out of what a run is told:
 // its own secrets, those of the agents that it offers, and its parent's. It is
 // never nil.
-func (e *Engine) secretNames(d *driver) []string {
+func (e *Engine) secretNames(ctx context.Context, d *driver) []string {
 	names := []string{}
-	for _, r := range append(d.secretsFor(d.run), e.drivenSecrets(journal.Run{ID: d.run, Parent: d.parent}, nil).redactors...) {
+	for _, r := range append(d.secretsFor(d.run), e.drivenSecrets(ctx, journal.Run{ID: d.run, Parent: d.parent}, nil).redactors...) {
 		names = append(names, r.Names()...)
 	}
 	slices.Sort(names)
@@ -213,8 +228,8 @@ func (e *Engine) secretNames(d *driver) []string {
 
 // otherSecrets are the names of a run's secrets where they are others than its
 // journal says, nil where they are the same.
-func (e *Engine) otherSecrets(d *driver) []string {
-	names := e.secretNames(d)
+func (e *Engine) otherSecrets(ctx context.Context, d *driver) []string {
+	names := e.secretNames(ctx, d)
 	if d.declared != nil && slices.Equal(names, d.declared) {
 		return nil
 	}

@@ -19,6 +19,9 @@ func (d *driver) beat(ctx context.Context) error {
 }
 
 func (d *driver) renew(ctx context.Context) error {
+	if d.unborn {
+		return nil // the commit that follows makes the run
+	}
 	asked := time.Now()
 	lease, err := d.store.Renew(ctx, d.lease, d.engine.opts.LeaseTTL)
 	if err == nil {
@@ -57,7 +60,7 @@ const releasePatience = 5 * time.Second
 // whatever the context says, so the write is left behind then: its epoch is old
 // for everybody who takes the run meanwhile.
 func (d *driver) releaseLease(ctx context.Context) {
-	if d.released {
+	if d.released || d.unborn {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releasePatience)

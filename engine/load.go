@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -71,7 +72,7 @@ func (e *Engine) load(ctx context.Context, run string, whole bool) (*driver, eve
 				})
 			}
 			if whole {
-				if ev.Data, err = d.blobs.attach(ctx, ev.Data); err != nil {
+				if ev.Data, err = d.record.Blobs.Attach(ctx, ev.Data); err != nil {
 					return fail(fmt.Errorf("event %d: %w", r.Seq, err))
 				}
 			}
@@ -79,12 +80,16 @@ func (e *Engine) load(ctx context.Context, run string, whole bool) (*driver, eve
 				return unreadable(err)
 			}
 			d.open.note(ev.Data)
+			d.begun.note(ev.Data)
+			d.commands.note(ev.Data)
 			d.bill.note(ev.Data)
-			d.cache.note(ev)
-			d.blobs.note(ev.Data)
+			d.cache.Note(ev)
+			d.record.Blobs.Note(ev.Data)
 			d.declared.note(ev.Data)
+			d.noteMail(ev.Data)
 			if forked, ok := ev.Data.(event.RunForked); ok {
 				started = started.Forked(forked)
+				d.traced, d.birth = started.Trace, ev.Time
 			}
 			d.seq, d.head, d.last, after = r.Seq, event.Hash(r.Body), ev.Time, r.Seq
 		}
@@ -125,6 +130,15 @@ func (e *Engine) begin(run string, first *event.Event) (*driver, event.RunStarte
 		parent = ""
 	}
 	d := e.newDriver(m, Env{}, run, parent)
-	d.kind, d.name = started.Kind, started.Name
+	d.begins(started)
+	d.birth = first.Time
 	return d, started, nil
+}
+
+// begins takes in what the run's first event says of it.
+func (d *driver) begins(started event.RunStarted) {
+	d.kind, d.name, d.maxDepth, d.traced = started.Kind, started.Name, started.MaxDepth, started.Trace
+	if d.parent != "" {
+		d.root, d.depth, d.live.step = cmp.Or(started.Root, d.parent), max(started.Depth, 2), started.Step
+	}
 }

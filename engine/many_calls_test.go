@@ -39,8 +39,8 @@ func TestThousandsOfQuestionsAtOnceTakeLittleMemory(t *testing.T) {
 		parts[i] = llm.ToolCall{Name: "work", Args: json.RawMessage(`{}`)}
 	}
 	r := newRig(t).tools(toolFunc("work", func(context.Context) (string, error) { return "worked", nil })).gate("work").model(answersFirst(parts...)).
-		asker(func(context.Context, event.ToolPendingApproval) (event.ToolApprovalResolved, error) {
-			return event.ToolApprovalResolved{Kind: event.ApprovalRejected, Approver: "ann", Reason: "no"}, nil
+		asker(func(context.Context, event.Question) (event.Resolution, error) {
+			return event.Resolution{Kind: event.ApprovalRejected, Approver: "ann", Reason: "no"}, nil
 		})
 	r.cfg.Limits.MaxToolCalls = len(parts)
 	var before, after runtime.MemStats

@@ -142,8 +142,8 @@ func TestAThousandQuestionsOfOneAnswerEachCostWhatAHundredDo(t *testing.T) {
 		}
 		r := newRig(t).turns(scripted.Turn{ToolCalls: calls(pairs...)}, scripted.Turn{Text: "done"}).
 			tools(argsTool("send", func(string) {})).gate("send").
-			asker(func(context.Context, event.ToolPendingApproval) (event.ToolApprovalResolved, error) {
-				return event.ToolApprovalResolved{Kind: event.ApprovalApproved, Approver: "ann"}, nil
+			asker(func(context.Context, event.Question) (event.Resolution, error) {
+				return event.Resolution{Kind: event.ApprovalApproved, Approver: "ann"}, nil
 			})
 		r.env.AskInTurn, r.cfg.Limits.MaxToolCalls = true, budget.None
 		var before, after runtime.MemStats

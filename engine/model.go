@@ -19,7 +19,7 @@ const modelFlight = "model"
 
 // beginModel journals the intent of a model call and queues the call. A call
 // whose time has not come sets the alarm instead.
-func (d *driver) beginModel(a machine.CallModel) (bool, error) {
+func (d *driver) beginModel(a *machine.CallModel) (bool, error) {
 	if a.NotBefore.After(d.now()) {
 		d.wake(a.NotBefore)
 		d.waiting = journal.WaitRetry
@@ -28,12 +28,12 @@ func (d *driver) beginModel(a machine.CallModel) (bool, error) {
 	if !a.Admission.Given() {
 		return false, fmt.Errorf("engine: run %s: attempt %d at %s was not admitted by a budget", d.run, a.Attempt, a.Target)
 	}
-	req := a.Request
-	model, err := d.prepare(a.Target, &req)
+	req := &a.Request
+	model, err := d.prepare(a.Target, req)
 	intent := event.ModelRequested{Attempt: a.Attempt, Model: a.Target, Purpose: a.Purpose, Withheld: a.Withheld}
 	if req.Encoded != nil {
 		intent.RequestDigest, intent.RequestBytes = req.Encoded.Digest, req.Encoded.Len()
-		intent.Prompt = d.cache.requested(&a, model, &req)
+		intent.Prompt = d.cache.Requested(a, model, req)
 	}
 	if stageErr := d.stage(intent); stageErr != nil {
 		return false, stageErr
@@ -48,7 +48,7 @@ func (d *driver) beginModel(a machine.CallModel) (bool, error) {
 		}
 		return true, d.stage(d.attemptFailed(a, nil, 0, failure))
 	}
-	d.queue = append(d.queue, func(work context.Context) { d.callModel(work, a, model, &req) })
+	d.queue = append(d.queue, func(work context.Context) { d.callModel(work, a, model, req) })
 	return true, nil
 }
 
@@ -62,17 +62,7 @@ func (d *driver) prepare(target string, req *llm.Request) (llm.Model, error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := complete(req.Messages, d.complete); err != nil {
-			return nil, err
-		}
-		d.complete = req.Messages
-		req.Model = name
-		if enc, ok := model.(llm.Encoder); ok {
-			req.Memo = d.memo // not for the call, which lasts while the driver goes on
-			req.Encoded, err = enc.Encode(req)
-			req.Memo = nil
-		}
-		return model, err
+		return model, d.requests.Make(req, model, name)
 	}, func(message string) error { return adapterError(message, nil) })
 }
 
@@ -82,7 +72,7 @@ func adapterError(message string, cause error) error {
 	return &llm.Error{Class: llm.ClassInvalid, Message: "the model adapter " + message, Err: cause}
 }
 
-func (d *driver) callModel(work context.Context, a machine.CallModel, model llm.Model, req *llm.Request) {
+func (d *driver) callModel(work context.Context, a *machine.CallModel, model llm.Model, req *llm.Request) {
 	ctx, cancel := d.until(work, 0)
 	cycle, v := d.cycle, &voice{veil: d.newVeil()}
 	d.launch(ctx, cancel, effect{
@@ -103,7 +93,7 @@ func (d *driver) callModel(work context.Context, a machine.CallModel, model llm.
 
 // answered is the settlement of a model call. It also ends the call's deltas,
 // and takes them back when they led to nothing.
-func (d *driver) answered(ctx context.Context, a machine.CallModel, resp *llm.Response, err error, cycle int, v *voice) event.Data {
+func (d *driver) answered(ctx context.Context, a *machine.CallModel, resp *llm.Response, err error, cycle int, v *voice) event.Data {
 	if err == nil && resp == nil {
 		err = adapterPanic("gave neither an answer nor an error")
 	}
@@ -112,10 +102,10 @@ func (d *driver) answered(ctx context.Context, a machine.CallModel, resp *llm.Re
 	}
 	if err == nil {
 		v.veil.end(d.teller(v, cycle, a.Attempt))
-		d.hub.silence(v)
-		return d.blobs.detach(d.response(a, resp))
+		d.live.silence(v)
+		return d.record.Blobs.Detach(d.response(a, resp))
 	}
-	d.hub.retract(v, cycle, a.Attempt)
+	d.live.retract(v, cycle, a.Attempt)
 	failure := llm.AsError(err)
 	if ctx.Err() != nil {
 		failure = &llm.Error{Class: llm.ClassInterrupted, Message: "the call was stopped: " + stopCause(ctx), Status: failure.Status, Unsent: failure.Unsent, Err: err}
@@ -124,7 +114,7 @@ func (d *driver) answered(ctx context.Context, a machine.CallModel, resp *llm.Re
 }
 
 // generate calls the model, streaming where both sides want that (ALF-31).
-func (d *driver) generate(ctx context.Context, a machine.CallModel, model llm.Model, req *llm.Request, cycle int, v *voice) (*llm.Response, error) {
+func (d *driver) generate(ctx context.Context, a *machine.CallModel, model llm.Model, req *llm.Request, cycle int, v *voice) (*llm.Response, error) {
 	streamer, ok := model.(llm.Streamer)
 	if ok && a.Stream {
 		tell := d.teller(v, cycle, a.Attempt)
@@ -155,9 +145,7 @@ func (d *driver) publishWhole(resp *llm.Response, attempt, cycle int, v *voice) 
 // listens.
 func (d *driver) teller(v *voice, cycle, attempt int) func(llm.Delta) {
 	return func(delta llm.Delta) {
-		if d.hub.heard() {
-			d.hub.say(v, cycle, liveData(delta, attempt))
-		}
+		d.live.say(v, cycle, func() event.Data { return liveData(delta, attempt) })
 	}
 }
 
@@ -171,7 +159,7 @@ func liveData(delta llm.Delta, attempt int) event.Data {
 	return event.Text{Text: delta.Text, Attempt: attempt, Index: delta.Index}
 }
 
-func (d *driver) attemptFailed(a machine.CallModel, partial *llm.Response, streamed int, e *llm.Error) event.ModelAttemptFailed {
+func (d *driver) attemptFailed(a *machine.CallModel, partial *llm.Response, streamed int, e *llm.Error) event.ModelAttemptFailed {
 	usage := charged(a, partial, streamed, e)
 	if partial == nil {
 		partial = &llm.Response{}
@@ -192,7 +180,7 @@ func (d *driver) attemptFailed(a machine.CallModel, partial *llm.Response, strea
 
 // response gives every call of an answer its id and moves the arguments out:
 // they are stored once, in tool_call.
-func (d *driver) response(a machine.CallModel, r *llm.Response) event.ModelResponse {
+func (d *driver) response(a *machine.CallModel, r *llm.Response) event.ModelResponse {
 	usage := used(a, r, 0)
 	e := event.ModelResponse{
 		Cycle: a.Cycle, Attempt: a.Attempt, ToolCalls: []event.CallRef{}, FinishReason: r.Finish, RawFinish: r.RawFinish, FinishDetail: r.FinishDetail,
@@ -253,7 +241,7 @@ const maxPartialText = 1 << 20
 // partialText is what a model had said. It is looked through before it is cut, or
 // half of a secret could be left.
 func (d *driver) partialText(parts llm.Parts) string {
-	return clipped(d.redactText(parts.Text()), maxPartialText)
+	return clipped(d.record.Secrets.Text(parts.Text()), maxPartialText)
 }
 
 // clipped is the beginning of a text, at most limit bytes of whole characters.

@@ -1,10 +1,14 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"sync/atomic"
+	"time"
 
+	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/llm"
 	"github.com/pawlrun/pawl/machine"
 	"github.com/pawlrun/pawl/tool"
@@ -12,12 +16,76 @@ import (
 
 // Observer wraps the effects of runs to watch them: telemetry, recording. It
 // must call next exactly once and hand on what that returns; it decides nothing.
-// Either function may be nil. Observers are called from many goroutines.
+// Any function may be nil. Observers are called from many goroutines.
 type Observer struct {
 	// Model wraps one attempt at a model call.
 	Model func(ctx context.Context, c ModelCall, next func(context.Context) (*llm.Response, error)) (*llm.Response, error)
 	// Tool wraps one attempt at a tool call, which permission was given for.
 	Tool func(ctx context.Context, c ToolCall, next func(context.Context) (tool.Result, error)) (tool.Result, error)
+	// Run returns what is given the run's events from here on, each once it is
+	// on disk and one after another. It is asked anew when a run is resumed. It
+	// must be quick: the run waits for it.
+	Run func(r RunInfo) func(*event.Event)
+	// Traces says that the runs which begin here are to have a trace.
+	Traces bool
+}
+
+// RunInfo says which run is observed.
+type RunInfo struct {
+	Run, Root, Parent, Kind, Name string
+	// Began is when the run did, and Trace what tells of it.
+	Began time.Time
+	Trace event.Trace
+}
+
+// observed reports whether an observer wants the events of runs.
+func (o *Options) observed() bool {
+	return slices.ContainsFunc(o.Observers, func(o Observer) bool { return o.Run != nil })
+}
+
+// traced reports whether runs that begin here have a trace.
+func (o *Options) traced() bool {
+	return slices.ContainsFunc(o.Observers, func(o Observer) bool { return o.Traces })
+}
+
+// trace is what tells of the run: what its first event says, or of one that had none
+// what follows from its place in the tree.
+func (d *driver) trace() event.Trace {
+	if d.traced.ID != "" {
+		return d.traced
+	}
+	t := event.NewTrace(cmp.Or(d.root, d.run))
+	if d.parent != "" {
+		t.Parent = t.Span(d.parent, "")
+	}
+	return t
+}
+
+// traceBelow is the trace of a run that this one starts, for a call where it answers
+// one.
+func (d *driver) traceBelow(call *machine.RunTool) event.Trace {
+	switch {
+	case d.traced.ID == "" && !d.engine.opts.traced():
+		return event.Trace{}
+	case call != nil:
+		return d.trace().Below(d.run, call.CallID)
+	}
+	return d.trace().Below(d.run, "")
+}
+
+// observeEvent tells the observers what is on disk now.
+func (d *driver) observeEvent(ev *event.Event) {
+	if d.watching == nil && d.engine.observed {
+		info := RunInfo{Run: d.run, Root: cmp.Or(d.root, d.run), Parent: d.parent, Kind: d.kind, Name: d.name, Began: d.birth, Trace: d.trace()}
+		for _, o := range d.engine.opts.Observers {
+			if o.Run != nil {
+				d.watching = append(d.watching, o.Run(info))
+			}
+		}
+	}
+	for _, watch := range d.watching {
+		watch(ev)
+	}
 }
 
 // ModelCall says which model call is observed.
@@ -39,7 +107,7 @@ type ToolCall struct {
 
 // observeModel calls the model inside the engine's observers, the first of
 // them outermost.
-func (d *driver) observeModel(ctx context.Context, a machine.CallModel, call func(context.Context) (*llm.Response, error)) (*llm.Response, error) {
+func (d *driver) observeModel(ctx context.Context, a *machine.CallModel, call func(context.Context) (*llm.Response, error)) (*llm.Response, error) {
 	c := ModelCall{Run: d.run, Cycle: a.Cycle, Attempt: a.Attempt, Target: a.Target}
 	if len(d.engine.opts.Observers) > 0 {
 		call = once(call)

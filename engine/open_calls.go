@@ -12,9 +12,7 @@ type openCall struct {
 	id, tool string
 	// noted says that its tool_call is journalled.
 	noted, started bool
-	// child is the run that answers the call, empty for a tool's.
-	child   string
-	settled bool
+	settled        bool
 }
 
 // openCalls are the calls of the last answer, in its order. What one event
@@ -46,8 +44,6 @@ func (o *openCalls) note(data event.Data) {
 		o.change(x.CallID, func(c *openCall) { c.started = true })
 	case event.ToolAttemptFailed:
 		o.change(x.CallID, func(c *openCall) { c.started = false })
-	case event.ChildStarted:
-		o.change(x.CallID, func(c *openCall) { c.child = x.Child })
 	case event.ToolResult:
 		o.change(x.CallID, func(c *openCall) { c.settled = true })
 	}

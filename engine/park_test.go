@@ -141,15 +141,15 @@ func TestSeveralApprovalsAreAskedForAtOnce(t *testing.T) {
 		both := make(chan struct{})
 		r := newRig(t).gate("work").tools(toolFunc("work", func(context.Context) (string, error) { ran.Add(1); return "worked", nil })).
 			turns(scripted.Turn{ToolCalls: calls("work", "{}", "work", "{}")}, scripted.Turn{Text: "done"}).
-			asker(func(_ context.Context, p event.ToolPendingApproval) (event.ToolApprovalResolved, error) {
+			asker(func(_ context.Context, p event.Question) (event.Resolution, error) {
 				if asked.Add(1) == 2 {
 					close(both)
 				}
 				<-both
-				if p.CallID[len(p.CallID)-1] == '2' {
-					return event.ToolApprovalResolved{Kind: event.ApprovalRejected, Approver: "ann", Reason: "no"}, nil
+				if p.ID[len(p.ID)-1] == '2' {
+					return event.Resolution{Kind: event.ApprovalRejected, Approver: "ann", Reason: "no"}, nil
 				}
-				return event.ToolApprovalResolved{Kind: event.ApprovalApproved, Approver: "ann"}, nil
+				return event.Resolution{Kind: event.ApprovalApproved, Approver: "ann"}, nil
 			})
 		run := r.start(t.Context())
 		outcome(t, run)
@@ -165,16 +165,16 @@ func TestSeveralApprovalsAreAskedForAtOnce(t *testing.T) {
 }
 
 func TestAnAskerThatCannotDecideParksTheRun(t *testing.T) {
-	for name, ask := range map[string]func(context.Context, event.ToolPendingApproval) (event.ToolApprovalResolved, error){
-		"an error": func(context.Context, event.ToolPendingApproval) (event.ToolApprovalResolved, error) {
-			return event.ToolApprovalResolved{}, errors.New("no terminal")
+	for name, ask := range map[string]func(context.Context, event.Question) (event.Resolution, error){
+		"an error": func(context.Context, event.Question) (event.Resolution, error) {
+			return event.Resolution{}, errors.New("no terminal")
 		},
-		"a panic": func(context.Context, event.ToolPendingApproval) (event.ToolApprovalResolved, error) { panic("boom") },
-		"an error that panics when it is read": func(context.Context, event.ToolPendingApproval) (event.ToolApprovalResolved, error) {
-			return event.ToolApprovalResolved{}, (*brokenError)(nil)
+		"a panic": func(context.Context, event.Question) (event.Resolution, error) { panic("boom") },
+		"an error that panics when it is read": func(context.Context, event.Question) (event.Resolution, error) {
+			return event.Resolution{}, (*brokenError)(nil)
 		},
-		"no answer": func(context.Context, event.ToolPendingApproval) (event.ToolApprovalResolved, error) {
-			return event.ToolApprovalResolved{}, nil
+		"no answer": func(context.Context, event.Question) (event.Resolution, error) {
+			return event.Resolution{}, nil
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -182,12 +182,12 @@ func TestAnAskerThatCannotDecideParksTheRun(t *testing.T) {
 				var asked atomic.Int32
 				r := newRig(t).gate("work").tools(toolFunc("work", func(context.Context) (string, error) { return "worked", nil })).
 					turns(scripted.Turn{ToolCalls: calls("work", "{}", "work", "{}")}, scripted.Turn{Text: "done"}).
-					asker(func(ctx context.Context, p event.ToolPendingApproval) (event.ToolApprovalResolved, error) {
+					asker(func(ctx context.Context, p event.Question) (event.Resolution, error) {
 						if asked.Add(1) == 1 {
 							return ask(ctx, p)
 						}
 						<-ctx.Done() // the other question is still open when the run parks
-						return event.ToolApprovalResolved{}, ctx.Err()
+						return event.Resolution{}, ctx.Err()
 					})
 				run := r.start(t.Context())
 				parkedAs(t, run, event.ParkApproval)
@@ -195,7 +195,7 @@ func TestAnAskerThatCannotDecideParksTheRun(t *testing.T) {
 					t.Errorf("parked %d times", n)
 				}
 				for _, p := range wait(t, run).Pending {
-					r.send(journal.Command{Run: run.ID, Kind: journal.Approve, CallID: p.CallID, By: "ann"})
+					r.send(journal.Command{Run: run.ID, Kind: journal.Approve, CallID: p.ID, By: "ann"})
 				}
 				if o := outcome(t, r.resume(run.ID)); !o.OK {
 					t.Errorf("outcome %+v", o)
@@ -210,9 +210,9 @@ func TestTheFirstDecisionWinsWhereverItComesFrom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t).gate("work").tools(toolFunc("work", func(context.Context) (string, error) { return "worked", nil })).
 			turns(scripted.Turn{ToolCalls: calls("work", "{}")}, scripted.Turn{Text: "done"}).
-			asker(func(ctx context.Context, _ event.ToolPendingApproval) (event.ToolApprovalResolved, error) {
+			asker(func(ctx context.Context, _ event.Question) (event.Resolution, error) {
 				<-ctx.Done() // an asker that answers although its question was withdrawn
-				return event.ToolApprovalResolved{Kind: event.ApprovalRejected, Approver: "the terminal"}, nil
+				return event.Resolution{Kind: event.ApprovalRejected, Approver: "the terminal"}, nil
 			})
 		run := r.start(t.Context())
 		synctest.Wait()
@@ -234,9 +234,9 @@ func TestADecisionThatNobodyMakesInTimeExpires(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
 		m := &waitsForApproval{expires: time.Now().Add(time.Hour)}
-		r.env.Ask = func(ctx context.Context, _ event.ToolPendingApproval) (event.ToolApprovalResolved, error) {
+		r.env.Ask = func(ctx context.Context, _ event.Question) (event.Resolution, error) {
 			<-ctx.Done()
-			return event.ToolApprovalResolved{}, ctx.Err()
+			return event.Resolution{}, ctx.Err()
 		}
 		began := time.Now()
 		run := startMachine(t, r, m)

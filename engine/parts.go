@@ -1,10 +1,10 @@
 package engine
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 
+	"github.com/pawlrun/pawl/drive"
 	"github.com/pawlrun/pawl/llm"
 )
 
@@ -12,10 +12,6 @@ import (
 // journal reads no more than 10,000 levels, of which what an answer holds is some
 // below the first; no tool takes more than 256.
 const maxNesting = 1000
-
-// maxEventNesting is how deep an event may be nested: what takes it up whole, such
-// as a list of events, can still be read.
-const maxEventNesting = 9_000
 
 // maxCalls is how many calls an answer may make. No model makes as many, and what
 // each of them takes to be settled grows with their number.
@@ -53,28 +49,4 @@ func unfit(parts llm.Parts) error {
 }
 
 // nestedTooDeep says that a valid JSON text is nested deeper than maxNesting.
-func nestedTooDeep(text []byte) bool { return nestedDeeper(text, maxNesting) }
-
-func nestedDeeper(text []byte, most int) bool {
-	if bytes.Count(text, []byte("["))+bytes.Count(text, []byte("{")) <= most {
-		return false // as nearly always
-	}
-	depth := 0
-	inString := false
-	for i := 0; i < len(text); i++ {
-		switch c := text[i]; {
-		case inString && c == '\\':
-			i++
-		case c == '"':
-			inString = !inString
-		case inString:
-		case c == '[' || c == '{':
-			if depth++; depth > most {
-				return true
-			}
-		case c == ']' || c == '}':
-			depth--
-		}
-	}
-	return false
-}
+func nestedTooDeep(text []byte) bool { return drive.NestedDeeper(text, maxNesting) }

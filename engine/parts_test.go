@@ -100,8 +100,8 @@ func TestNobodyEditsACallIntoWhatAJournalIsNotReadWith(t *testing.T) {
 
 func TestAnAnswerOfWhoIsAskedThatAJournalIsNotReadWithIsNone(t *testing.T) {
 	r, got := argsRig(t)
-	run := r.asker(func(context.Context, event.ToolPendingApproval) (event.ToolApprovalResolved, error) {
-		return event.ToolApprovalResolved{Kind: event.ApprovalEdited, Args: json.RawMessage(`{"to":` + nested(9_998) + `}`), Approver: "ann"}, nil
+	run := r.asker(func(context.Context, event.Question) (event.Resolution, error) {
+		return event.Resolution{Kind: event.ApprovalEdited, Args: json.RawMessage(`{"to":` + nested(9_998) + `}`), Approver: "ann"}, nil
 	}).start(t.Context())
 	parkedAs(t, run, event.ParkApproval)
 	if s := wait(t, run); !strings.Contains(s.Parked.Detail, "nested deeper than 1000 levels") || *got != "" {

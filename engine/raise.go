@@ -13,5 +13,5 @@ type RaiseError struct {
 // Error says what would be enough.
 func (e *RaiseError) Error() string {
 	return "run " + e.Run + " would park again at once: " + e.Setting + " must be at least " +
-		strconv.FormatFloat(e.AtLeast, 'f', -1, 64) + " for it to go on, or none"
+		strconv.FormatFloat(e.AtLeast, 'f', -1, 64) + " for the run to continue, or none"
 }

@@ -14,17 +14,19 @@ import (
 // was decided about the same call in a run, the first time the first decision.
 // What nobody decided there is approved, because a replay has no effects. It is
 // meant for [Env.AskInTurn].
-func (e *Engine) RecordedDecisions(ctx context.Context, run string) (func(context.Context, event.ToolPendingApproval) (event.ToolApprovalResolved, error), error) {
-	var asked []*event.ToolApprovalResolved // in the order of the questions
-	err := e.refold(ctx, run, func(_ machine.Machine, ev *event.Event) error {
+func (e *Engine) RecordedDecisions(ctx context.Context, run string) (func(context.Context, event.Question) (event.Resolution, error), error) {
+	var asked []*event.Resolution // in the order of the questions
+	err := e.past().Refold(ctx, run, func(_ machine.Machine, ev *event.Event) error {
 		switch d := ev.Data.(type) {
-		case event.ToolPendingApproval:
-			asked = append(asked, &event.ToolApprovalResolved{CallID: d.CallID, Digest: d.Digest})
-		case event.ToolApprovalResolved:
-			// Of a call that was asked about again the last question is meant.
+		case event.Asking:
+			q := d.Question()
+			asked = append(asked, &event.Resolution{ID: q.ID, Digest: q.Digest})
+		case event.Resolving:
+			// Of what was asked again the last question is meant.
+			r := d.Resolution()
 			for _, q := range slices.Backward(asked) {
-				if q.CallID == d.CallID {
-					*q = d
+				if q.ID == r.ID {
+					*q = r
 					break
 				}
 			}
@@ -34,7 +36,7 @@ func (e *Engine) RecordedDecisions(ctx context.Context, run string) (func(contex
 	if err != nil {
 		return nil, fmt.Errorf("engine: recorded decisions of run %s: %w", run, err)
 	}
-	said := &recordedDecisions{run: run, byDigest: map[string][]event.ToolApprovalResolved{}}
+	said := &recordedDecisions{run: run, byDigest: map[string][]event.Resolution{}}
 	for _, d := range asked {
 		if d.Kind != "" {
 			said.byDigest[d.Digest] = append(said.byDigest[d.Digest], *d)
@@ -47,17 +49,17 @@ func (e *Engine) RecordedDecisions(ctx context.Context, run string) (func(contex
 type recordedDecisions struct {
 	run      string
 	mu       sync.Mutex
-	byDigest map[string][]event.ToolApprovalResolved
+	byDigest map[string][]event.Resolution
 }
 
-func (r *recordedDecisions) answer(_ context.Context, p event.ToolPendingApproval) (event.ToolApprovalResolved, error) {
+func (r *recordedDecisions) answer(_ context.Context, q event.Question) (event.Resolution, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	left := r.byDigest[p.Digest]
+	left := r.byDigest[q.Digest]
 	if len(left) == 0 {
 		by := "replay of " + r.run
-		return event.ToolApprovalResolved{Kind: event.ApprovalApproved, Approver: by, Reason: "decided by the " + by}, nil
+		return event.Resolution{Kind: event.ApprovalApproved, Approver: by, Reason: "decided by the " + by}, nil
 	}
-	r.byDigest[p.Digest] = left[1:]
+	r.byDigest[q.Digest] = left[1:]
 	return left[0], nil
 }

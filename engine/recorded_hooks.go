@@ -18,7 +18,7 @@ import (
 func (e *Engine) RecordedHooks(ctx context.Context, run string, hooks []hook.Hook) ([]hook.Hook, error) {
 	said := &recordedAnswers{byMoment: map[moment][]event.HookResult{}}
 	digests := map[string]string{}
-	err := e.refold(ctx, run, func(_ machine.Machine, ev *event.Event) error {
+	err := e.past().Refold(ctx, run, func(_ machine.Machine, ev *event.Event) error {
 		switch d := ev.Data.(type) {
 		case event.ToolCall:
 			digests[d.CallID] = d.Digest

@@ -12,12 +12,12 @@ import (
 // cycle that was under way, for [Env.Inputs].
 func (e *Engine) RecordedInputs(ctx context.Context, run string) (map[int][]event.InputReceived, error) {
 	inputs, cycle := map[int][]event.InputReceived{}, 0
-	err := e.refold(ctx, run, func(_ machine.Machine, ev *event.Event) error {
+	err := e.past().Refold(ctx, run, func(_ machine.Machine, ev *event.Event) error {
 		switch d := ev.Data.(type) {
 		case event.CycleStart:
 			cycle = d.Cycle
 		case event.InputReceived:
-			d.Command = 0 // that of the recorded run's inbox
+			d.Command, d.MessageID = 0, "" // those of the recorded run's inboxes
 			inputs[cycle] = append(inputs[cycle], d)
 		}
 		return nil
@@ -34,7 +34,7 @@ func (e *Engine) RecordedInputs(ctx context.Context, run string) (map[int][]even
 func (d *driver) giveInputs(cycle int) error {
 	for ; d.given <= cycle; d.given++ {
 		for _, said := range d.env.Inputs[d.given] {
-			if err := d.stage(d.blobs.detach(said)); err != nil {
+			if err := d.stage(d.record.Blobs.Detach(said)); err != nil {
 				return err
 			}
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/pawlrun/pawl/drive"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/machine"
 	"github.com/pawlrun/pawl/tool"
@@ -17,9 +18,9 @@ import (
 // says so.
 func (e *Engine) RecordedTools(ctx context.Context, run string, tools *tool.Set) (*tool.Set, error) {
 	recorded := &recordedResults{byDigest: map[string][]tool.Result{}}
-	content := blobs{store: e.store}
+	content := drive.NewBlobs(e.store)
 	digests, started := map[string]string{}, map[string]bool{}
-	err := e.refold(ctx, run, func(_ machine.Machine, ev *event.Event) error {
+	err := e.past().Refold(ctx, run, func(_ machine.Machine, ev *event.Event) error {
 		switch d := ev.Data.(type) {
 		case event.ToolCall:
 			digests[d.CallID] = d.Digest
@@ -30,7 +31,7 @@ func (e *Engine) RecordedTools(ctx context.Context, run string, tools *tool.Set)
 				return nil
 			}
 			if d.Blob != "" {
-				whole, err := content.load(ctx, d.Blob)
+				whole, err := content.Load(ctx, d.Blob)
 				if err != nil {
 					return err
 				}

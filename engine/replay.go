@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/pawlrun/pawl/drive"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/llm"
 	"github.com/pawlrun/pawl/machine"
@@ -55,7 +56,7 @@ type Replayed struct {
 // journal. open may fail for a model, whose requests are then not compared.
 func (e *Engine) Replay(ctx context.Context, run string, open func(target string) (llm.Model, string, error)) (Replayed, error) {
 	r := replayer{open: open, memo: new(llm.Memo), found: Replayed{Run: run, Divergences: []Divergence{}}}
-	if err := e.refold(ctx, run, r.step); err != nil {
+	if err := e.past().Refold(ctx, run, r.step); err != nil {
 		return r.found, fmt.Errorf("engine: replay run %s: %w", run, err)
 	}
 	return r.found, nil
@@ -101,12 +102,23 @@ func (r *replayer) step(m machine.Machine, ev *event.Event) error {
 	case event.ToolStarted:
 		r.intent(m, ev, d.CallID, func(a machine.Action) bool {
 			run, ok := a.(machine.RunTool)
-			if child, is := a.(machine.StartChild); is {
-				run, ok = child.Call, child.Child == ""
+			if child, is := a.(machine.StartChild); is && child.Call != nil {
+				run, ok = *child.Call, child.Child == ""
 			}
 			return ok && run.CallID == d.CallID && run.Attempt == d.Attempt && run.Key == d.Key
 		})
 		return nil
+	case event.CommandStarted:
+		r.intent(m, ev, d.ID, func(a machine.Action) bool {
+			run, ok := a.(machine.RunCommand)
+			return ok && run.ID == d.ID && run.Attempt == d.Attempt && run.Verdict != nil && slices.Equal(run.Argv, d.Argv)
+		})
+		return nil
+	case event.PolicyDecision:
+		if slices.ContainsFunc(m.Next(), func(a machine.Action) bool { return unjudged(a, d.CallID) }) {
+			r.found.Decisions++
+			return nil
+		}
 	case event.BudgetReserved:
 		if drawn(m, d.ID) || d.Run != "" {
 			r.found.Decisions++
@@ -132,8 +144,14 @@ func (r *replayer) step(m machine.Machine, ev *event.Event) error {
 
 // drawn says that the run asks the run above for a reservation of that id.
 func drawn(m machine.Machine, id string) bool {
-	a, ok := due[machine.Reserve](m)
+	a, ok := drive.Due[machine.Reserve](m)
 	return ok && a.ID == id
+}
+
+// unjudged says that an action asks for a command of that id to be judged.
+func unjudged(a machine.Action, id string) bool {
+	run, ok := a.(machine.RunCommand)
+	return ok && run.ID == id && run.Verdict == nil
 }
 
 // hook holds the result of a hook against the hooks that are due.
@@ -167,12 +185,12 @@ func (r *replayer) intent(m machine.Machine, ev *event.Event, callID string, is 
 		r.found.Decisions++
 		return
 	}
-	r.diverges(ev, "this is not due for call "+callID, "", describeActions(actions))
+	r.diverges(ev, "this is not due for "+callID, "", describeActions(actions))
 }
 
 // answer holds an answer against the schema again.
 func (r *replayer) answer(m machine.Machine, ev *event.Event, d event.AnswerChecked) {
-	a, ok := due[machine.CheckAnswer](m)
+	a, ok := drive.Due[machine.CheckAnswer](m)
 	if !ok {
 		r.diverges(ev, "no answer is to be checked", "", describeActions(m.Next()))
 		return
@@ -185,7 +203,7 @@ func (r *replayer) answer(m machine.Machine, ev *event.Event, d event.AnswerChec
 
 func (r *replayer) request(m machine.Machine, ev *event.Event, d event.ModelRequested) error {
 	r.found.Requests++
-	a, ok := due[machine.CallModel](m)
+	a, ok := drive.Due[machine.CallModel](m)
 	if !ok {
 		r.diverges(ev, "no model call is due", d.Model, describeActions(m.Next()))
 		return nil
@@ -265,7 +283,7 @@ func (r *replayer) decision(m machine.Machine, ev *event.Event) error {
 // machineMade says that only a machine decides such an event.
 func machineMade(d event.Data) bool {
 	switch d.(type) {
-	case event.CycleStart, event.PolicyDecision, event.ToolPendingApproval, event.ToolResults, event.Nudge, event.Stuck,
+	case event.CycleStart, event.PolicyDecision, event.Asking, event.ToolResults, event.Nudge, event.Stuck,
 		event.ModelRetrying, event.ToolRetrying, event.BudgetReserved, event.BudgetCommitted, event.BudgetWarning, event.BudgetOverrun,
 		event.HistoryCompressed,
 		event.RunTerminatedBy, event.RunCompleted:
@@ -281,7 +299,9 @@ func byDriver(d event.Data) bool {
 }
 
 // dataOf is an event's payload in its stored form.
-func dataOf(d event.Data) ([]byte, error) { return event.Encode(&event.Event{Data: d}) }
+func dataOf(d event.Data) ([]byte, error) {
+	return event.Encode(&event.Event{Data: event.Unexplained(d)})
+}
 
 // describeActions names what a machine asks for.
 func describeActions(actions []machine.Action) string {
@@ -297,8 +317,10 @@ func describeActions(actions []machine.Action) string {
 			b.WriteString("a call of " + attemptOf(a.Target, a.Attempt))
 		case machine.RunTool:
 			b.WriteString("attempt " + strconv.Itoa(a.Attempt) + " at " + a.CallID)
+		case machine.RunCommand:
+			b.WriteString("attempt " + strconv.Itoa(a.Attempt) + " at the command " + a.ID)
 		case machine.StartChild:
-			b.WriteString("the agent of " + a.Call.CallID)
+			b.WriteString("the run of " + a.ID)
 		case machine.CancelChild:
 			b.WriteString("the end of run " + a.Child)
 		case machine.Reserve:
@@ -309,12 +331,18 @@ func describeActions(actions []machine.Action) string {
 			b.WriteString("the facts about " + a.CallID)
 		case machine.CheckAnswer:
 			b.WriteString("a check of the answer")
+		case machine.Wait:
+			b.WriteString("the wait " + a.ID)
+		case machine.Evaluate:
+			b.WriteString("what " + a.Expression + " gives")
+		case machine.Observe:
+			b.WriteString("iteration " + strconv.Itoa(a.Iteration.Number))
 		case machine.Ask:
-			for i, p := range a.Approvals {
+			for i, q := range a.Questions {
 				if i > 0 {
 					b.WriteString(", ")
 				}
-				b.WriteString("a decision on " + p.CallID)
+				b.WriteString("a decision on " + q.ID)
 			}
 		}
 	}

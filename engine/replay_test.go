@@ -93,7 +93,7 @@ func TestAReplayGivesTheSameEventsAndRequests(t *testing.T) {
 				}
 				for _, p := range s.Pending {
 					kind := []journal.CommandKind{journal.Approve, journal.Reject}[rng.IntN(2)]
-					r.send(journal.Command{Run: id, Kind: kind, CallID: p.CallID, By: "ann"})
+					r.send(journal.Command{Run: id, Kind: kind, CallID: p.ID, By: "ann"})
 				}
 				r.send(journal.Command{Run: id, Kind: journal.Input, Text: "and mind this", By: "ann"})
 				run = r.resume(id)

@@ -3,9 +3,8 @@ package engine
 import (
 	"context"
 	"fmt"
-	"iter"
 
-	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/drive"
 	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/machine"
 )
@@ -15,7 +14,14 @@ type Run struct {
 	ID     string
 	engine *Engine
 	driver *driver
+	// begun is the number of the last event before those of this driver.
+	begun int64
 }
+
+var _ drive.Run = (*Run)(nil)
+
+// RunID implements [drive.Run].
+func (r *Run) RunID() string { return r.ID }
 
 // Send delivers a command to this run as [Engine.Send] does, also once it has
 // parked, without the secrets of its environment and of the agents that this
@@ -24,54 +30,6 @@ func (r *Run) Send(ctx context.Context, c journal.Command) error {
 	c.Run = r.ID
 	_, err := r.engine.send(ctx, c, sender{driver: r.driver})
 	return err
-}
-
-// Events yields the run's events from the first on: the durable ones in order
-// and without gaps, and, where deltas is true, the live ones that happen while
-// the caller is listening. It ends when the run is not driven any more.
-//
-// Any number of callers may range at once, each at its own pace; one that lags
-// far behind loses deltas, which a text.reset tells it, and never a durable
-// event. Breaking out of the range detaches and leaves the run going, and so
-// does the end of ctx, which yields its error. The error is an engine's
-// failure; a failed run is an event. An event's data is shared: it must not be
-// changed.
-func (r *Run) Events(ctx context.Context, deltas bool) iter.Seq2[event.Event, error] {
-	return func(yield func(event.Event, error) bool) {
-		hub := r.driver.hub
-		sub := hub.subscribe(deltas)
-		defer hub.unsubscribe(sub)
-		s := &stream{store: r.engine.store, run: r.ID, deltas: deltas, yield: yield}
-		if !s.replay(ctx) {
-			return
-		}
-		buf := make([]entry, 64)
-		for {
-			n, gap, ok := sub.read(ctx, buf)
-			switch {
-			case ctx.Err() != nil:
-				s.fail(ctx.Err())
-				return
-			case !ok:
-				<-r.driver.done
-				if r.driver.overtook && !s.replay(ctx) {
-					return
-				}
-				if r.driver.err != nil {
-					yield(event.Event{}, r.driver.err)
-				}
-				return
-			case gap && !s.tear(ctx, buf[:n]):
-				return
-			}
-			for i := range buf[:n] {
-				if !s.take(ctx, &buf[i]) {
-					return
-				}
-			}
-			clear(buf[:n])
-		}
-	}
 }
 
 // Wait blocks until the run has ended or parked, or ctx ends; the latter

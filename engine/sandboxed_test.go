@@ -36,8 +36,8 @@ func TestACallThatARulePutsIntoTheSandboxRunsThereOrNotAtAll(t *testing.T) {
 				}}
 			free := work
 			free.Name = "free"
-			r := newRig(t).tools(work, free).asker(func(context.Context, event.ToolPendingApproval) (event.ToolApprovalResolved, error) {
-				return event.ToolApprovalResolved{Kind: event.ApprovalApproved}, nil
+			r := newRig(t).tools(work, free).asker(func(context.Context, event.Question) (event.Resolution, error) {
+				return event.Resolution{Kind: event.ApprovalApproved}, nil
 			}).turns(scripted.Turn{ToolCalls: calls("work", `{}`)}, scripted.Turn{ToolCalls: calls("free", `{}`)}, scripted.Turn{Text: "done"})
 			r.cfg.Policy = policy.Rules{Declared: true, Gates: tt.gates, Rules: []policy.Rule{{Decision: event.DecisionSandbox, Tool: "work"}}}
 			run := r.start(t.Context())

@@ -15,7 +15,7 @@ import (
 
 // ErrUnread is returned for what only the process that drove a run could have
 // read, when it drives the run no more.
-var ErrUnread = errors.New("engine: only the process that drove the run could have read this, and it drives it no more; send it again")
+var ErrUnread = errors.New("engine: only the process that drove the run could have read this, and it no longer does; send it again")
 
 // ErrNoKey is why something that the process which drives a run alone may read
 // cannot be sent: no process drives it, or that has no key.

@@ -350,6 +350,31 @@ func TestEventsOfARunThatParkedEnd(t *testing.T) {
 	}
 }
 
+// rows: ALF-31, ALF-32
+func TestARetryIsStreamedAndWhiteSpaceIsHeard(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		attempts := 0
+		m := modelFunc(func(_ context.Context, _ *llm.Request, emit func(llm.Delta)) (*llm.Response, error) {
+			if attempts++; attempts == 1 {
+				return nil, &llm.Error{Class: llm.ClassOverloaded, Message: "come back later"}
+			}
+			for _, text := range []string{"one", " ", "\n", "", "\t\n", "two"} {
+				emit(llm.Delta{Kind: llm.DeltaText, Text: text})
+			}
+			return said("taken from the stream"), nil
+		})
+		var heard []string
+		for _, e := range newRig(t).model(m).heard() {
+			if d, ok := e.Data.(event.Text); ok {
+				heard = append(heard, d.Text)
+			}
+		}
+		if want := []string{"one", " ", "\n", "\t\n", "two"}; !slices.Equal(heard, want) || attempts != 2 {
+			t.Errorf("of attempt %d: %q, want %q", attempts, heard, want)
+		}
+	})
+}
+
 // rows: ALF-29..34
 func TestStreamedAndWholeAnswersGiveEventsOfTheSameShape(t *testing.T) {
 	shape := func(m llm.Model) string {

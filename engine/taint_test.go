@@ -82,8 +82,8 @@ func TestTheJournalNamesWhatIsWithheldFromTheProvider(t *testing.T) {
 			}
 		}
 	}
-	want := []string{"nothing", "nothing", "web_search by the rule of two: untrusted text came in (page in cycle 1, call " + run.ID + "-1-1), " +
-		"private data was read (look in cycle 2, call " + run.ID + "-2-1), and what the provider runs itself can send it elsewhere"}
+	want := []string{"nothing", "nothing", "web_search by the rule of two: untrusted text read in cycle 1 (page, call " + run.ID + "-1-1), " +
+		"private data read in cycle 2 (look, call " + run.ID + "-2-1), and the tools that the provider runs can send it elsewhere"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pawlrun/pawl/drive"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/machine"
@@ -65,11 +66,11 @@ func (d *driver) runTool(work context.Context, a machine.RunTool) {
 	}
 	ctx, cancel := d.until(work, timeout)
 	args := bytes.Clone(a.Args) // a tool may write into them; the conversation has its own
-	start := d.clock.awake()
+	start, post := d.clock.awake(), d.poster(a.CallID)
 	settle := func(ctx context.Context, r tool.Result, err error) []event.Data {
 		e := d.toolResult(ctx, a, r, err, timeout)
 		e.DurationMs = d.clock.awake().Sub(start).Milliseconds()
-		return []event.Data{d.blobs.detach(settledAttempt(ctx, a, e, err))}
+		return []event.Data{d.record.Blobs.Detach(settledAttempt(ctx, a, e, err))}
 	}
 	d.launch(ctx, cancel, effect{
 		id: a.CallID,
@@ -89,8 +90,8 @@ func (d *driver) runTool(work context.Context, a machine.RunTool) {
 				return d.observeTool(ctx, a, func(ctx context.Context) (tool.Result, error) {
 					return t.Run(ctx, tool.Call{
 						ID: a.CallID, Key: a.Key, Attempt: a.Attempt, Spent: a.Spent, Args: args, Facts: a.Facts,
-						MaxResultChars: max(a.MaxResultChars, 0), Results: &d.blobs, Sandbox: a.Sandbox,
-						Redact: d.redactText,
+						MaxResultChars: max(a.MaxResultChars, 0), Results: d.record.Blobs, Sandbox: a.Sandbox,
+						Redact: d.record.Secrets.Text, Post: post,
 					})
 				})
 			}, toolPanic)
@@ -108,13 +109,13 @@ func toolPanic(message string) error {
 
 // toolResult turns what a tool gave into the call's settlement.
 func (d *driver) toolResult(ctx context.Context, a machine.RunTool, r tool.Result, err error, timeout time.Duration) event.ToolResult {
-	media, left := carried(r.Media)
+	media, left := drive.Carried(r.Media)
 	e := event.ToolResult{
 		CallID: a.CallID, Tool: a.Tool, IsError: r.IsError, ErrorType: r.ErrorType, ExitCode: r.ExitCode,
-		Media: media, Tools: r.Tools, Untrusted: r.Untrusted, Private: r.Private, EndsRun: r.EndsRun, Truncated: r.Truncated, Pin: r.Pin, Reached: r.Reached,
+		Media: media, Tools: r.Tools, Untrusted: r.Untrusted, Private: r.Private, EndsRun: r.EndsRun, Truncated: r.Truncated, Pin: r.Pin, Reached: r.Reached, Changed: r.Changed,
 	}
 	// Before anything is cut, or half of a secret could be left.
-	r.Output = d.redactText(r.Output)
+	r.Output = d.record.Secrets.Text(r.Output)
 	came := !errors.Is(err, errRecorded)
 	if !came {
 		err = nil
@@ -123,18 +124,18 @@ func (d *driver) toolResult(ctx context.Context, a machine.RunTool, r tool.Resul
 		r.Output = strings.TrimLeft(r.Output+"\n\n"+left, "\n")
 		e.Truncated = true
 	}
-	var x excerpt
+	var x drive.Excerpt
 	if err != nil {
 		e.IsError = true
 		kind, message, own := failure(ctx, err, timeout)
-		message = d.redactText(message)
+		message = d.record.Secrets.Text(message)
 		e.ErrorType, came = kind, !own || r.Output != "" || len(r.Media) > 0
-		x = d.excerptOfError(kind, message, r, a.MaxResultChars)
+		x = d.record.ExcerptOfError(kind, message, r, a.MaxResultChars)
 	} else {
-		x = d.excerpt(r.Output, a.MaxResultChars, r.Truncated)
+		x = d.record.Excerpt(r.Output, a.MaxResultChars, r.Truncated)
 	}
-	e.Output, e.Blob, e.Truncated = x.text, x.blob, e.Truncated || x.blob != ""
-	e.Contains = x.contains(a.Sought)
+	e.Output, e.Blob, e.Truncated = x.Text, x.Blob, e.Truncated || x.Blob != ""
+	e.Contains = x.Contains(a.Sought)
 	if came {
 		e.Untrusted, e.Private = e.Untrusted || a.Labels.Untrusted, e.Private || a.Labels.Private
 	}

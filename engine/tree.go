@@ -20,12 +20,29 @@ func (d *driver) withTree(ctx context.Context, t *tool.Tool, a machine.RunTool, 
 	if !ok || d.env.Tree == nil || t.ReadOnly || a.Facts == nil || a.Facts.Risk == event.RiskRead || ctx.Err() != nil {
 		return settled
 	}
-	ctx, cancel := context.WithTimeout(ctx, treePatience)
+	if e.Tree = d.tree(ctx, treePatience); e.Tree == "" {
+		return settled
+	}
+	return []event.Data{e}
+}
+
+// observe completes an iteration by what the workspace holds now. It may take longer:
+// what an iteration changed decides whether the loop is stuck.
+func (d *driver) observe(a machine.Observe) event.Data {
+	a.Iteration.Tree = d.tree(d.work, 10*treePatience)
+	return a.Iteration
+}
+
+// tree identifies what the workspace holds, empty where that cannot be said in time.
+func (d *driver) tree(ctx context.Context, patience time.Duration) string {
+	if d.env.Tree == nil {
+		return ""
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	state, err := guard(func() (string, error) { return d.env.Tree(ctx) }, adapterPanic)
 	if err != nil {
-		return settled
+		return ""
 	}
-	e.Tree = state
-	return []event.Data{e}
+	return state
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 )
 
@@ -25,10 +24,11 @@ type turn struct {
 	failure error
 
 	// landings are the effects that have ended and whose settlement is not
-	// journalled yet. news wakes the driver's goroutine: for them, because it is
-	// over, or because there is another moment to wait for.
+	// journalled yet, behind as many as were taken up already. news wakes the driver's goroutine: for them, for
+	// commands, because it is over, or because there is another moment to wait for.
 	mu       sync.Mutex
 	landings []settlement
+	taken    int
 	news     chan struct{}
 }
 
@@ -66,11 +66,12 @@ func (t *turn) bring(s settlement) {
 func (t *turn) landing() (s settlement, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if len(t.landings) == 0 {
+	if t.taken == len(t.landings) {
+		t.landings, t.taken = t.landings[:0], 0
 		return settlement{}, false
 	}
-	s = t.landings[0]
-	t.landings = slices.Delete(t.landings, 0, 1)
+	s, t.landings[t.taken] = t.landings[t.taken], settlement{}
+	t.taken++
 	return s, true
 }
 

@@ -2,14 +2,14 @@ package event
 
 import "github.com/pawlrun/pawl/llm"
 
-// BlobRef is a reference to content that the journal keeps beside the events,
-// once for each digest (FIELD F26).
+// BlobRef refers to content that the journal stores beside the events, once for
+// each digest.
 type BlobRef struct {
 	// Digest identifies the content ("sha256-" and hexadecimal digits).
 	Digest string `json:"digest"`
 	// Untrusted says that the content came from outside.
 	Untrusted bool `json:"untrusted,omitempty"`
-	// Private says that it holds what must not leave.
+	// Private says that the content must not leave the machine.
 	Private bool `json:"private,omitempty"`
 }
 
@@ -25,6 +25,10 @@ func Blobs(d Data) []BlobRef {
 		refs = x.appendBlob(refs)
 	case ToolAttemptFailed:
 		refs = x.Result.appendBlob(refs)
+	case CommandFinished:
+		if x.Blob != "" {
+			refs = append(refs, BlobRef{Digest: x.Blob, Untrusted: x.Untrusted, Private: x.Private})
+		}
 	}
 	// Nothing is changed, and so nothing fails.
 	_, _ = MapMedia(d, func(m llm.Media) (llm.Media, error) {

@@ -2,35 +2,41 @@ package event
 
 import "github.com/pawlrun/pawl/llm"
 
-// BudgetReserved sets the worst case of a call aside before it is made. Output
-// is the cap on the answer that the call is made with.
+// BudgetReserved reserves the worst case of a call before it is made. Output is
+// the limit on the answer that the call is made with.
 type BudgetReserved struct {
 	ID     string  `json:"id"`
 	USD    float64 `json:"usd"`
 	Input  int64   `json:"input"`
 	Output int64   `json:"output"`
-	// Run is the child that makes the call; empty for the run itself. A child's
-	// own journal has the same reservation, behind this one.
+	// Run is the child that makes the call; empty for the run itself. The child's
+	// own journal has the same reservation.
 	Run string `json:"run,omitempty"`
 }
 
-// BudgetRefused says that a child's call was not made, because the run that
-// started it has no room for it. The parent's journal says why it has none.
+func (BudgetReserved) EventType() Type { return TypeBudgetReserved }
+
+// BudgetRefused says that a child's call was not made, because it does not fit
+// the budget of the run that started it. The parent's journal says why.
 type BudgetRefused struct {
 	ID string `json:"id"`
-	// Setting is the limit of the parent's, Detail the refusal in words.
+	// Setting is the limit of the run above, Detail the refusal in words.
 	Setting string `json:"setting"`
 	Detail  string `json:"detail,omitempty"`
-	// Ask says that the parent's owner wants to be asked for more: the child
-	// waits until somebody has raised the limit there.
+	// Run is the run whose limit it is; absent where it is the parent.
+	Run string `json:"run,omitempty"`
+	// Ask says that the limit asks to be raised: the child waits until it is raised
+	// on that run.
 	Ask bool `json:"ask,omitempty"`
 	// AtLeast is the value below which raising the limit changes nothing, where
 	// that is known.
 	AtLeast float64 `json:"atLeast,omitempty"`
 }
 
-// BudgetCommitted replaces a reservation by what was really used; all of it is
-// 0 for a call that was not made after all.
+func (BudgetRefused) EventType() Type { return "budget.refused" }
+
+// BudgetCommitted replaces a reservation by the real use, which is all 0 for a
+// call that was not made.
 type BudgetCommitted struct {
 	ID     string  `json:"id"`
 	USD    float64 `json:"usd"`
@@ -46,6 +52,8 @@ type BudgetCommitted struct {
 	Priced bool       `json:"priced,omitempty"`
 }
 
+func (BudgetCommitted) EventType() Type { return TypeBudgetCommitted }
+
 // BudgetWarning says that a share of a limit has been used.
 type BudgetWarning struct {
 	Setting string  `json:"setting"`
@@ -54,10 +62,14 @@ type BudgetWarning struct {
 	Percent int     `json:"percent"`
 }
 
-// BudgetOverrun says that reported usage went beyond its reservation and, with
-// it, beyond the limit. Nothing starts after it.
+func (BudgetWarning) EventType() Type { return "budget.warning" }
+
+// BudgetOverrun says that reported usage exceeded its reservation and so the
+// limit. No call starts after it.
 type BudgetOverrun struct {
 	Setting string  `json:"setting"`
 	Used    float64 `json:"used"`
 	Limit   float64 `json:"limit"`
 }
+
+func (BudgetOverrun) EventType() Type { return "budget.overrun" }

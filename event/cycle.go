@@ -9,11 +9,13 @@ type CycleStart struct {
 	MaxCycles int `json:"maxCycles"`
 }
 
-// Purpose says what a model call is for, where it is not a cycle's answer.
+func (CycleStart) EventType() Type { return TypeCycleStart }
+
+// Purpose is the purpose of a model call that does not answer a cycle.
 type Purpose string
 
-// PurposeSummary is a call that shortens the history. Its answer is no answer
-// of the run's: it goes into history.compressed.
+// PurposeSummary is a call that writes a summary for a compaction. Its answer
+// is recorded in history.compressed and is not an answer of the run.
 const PurposeSummary Purpose = "summary"
 
 // ModelRequested is the intent of one attempt at a model call.
@@ -31,6 +33,8 @@ type ModelRequested struct {
 	// although the run has them; nil where it names all.
 	Withheld *Withheld `json:"withheld,omitempty"`
 }
+
+func (ModelRequested) EventType() Type { return TypeModelRequested }
 
 // PromptSums identifies the segments of a request that a provider may cache,
 // by what is new since the run's previous request, so that a change can be named
@@ -75,6 +79,8 @@ type ModelResponse struct {
 	Purpose      Purpose `json:"purpose,omitempty"`
 }
 
+func (ModelResponse) EventType() Type { return TypeModelResponse }
+
 // Answer is a response's parts. In the stored form its calls come without
 // arguments; those are in the tool_call events beside it.
 type Answer llm.Parts
@@ -112,6 +118,8 @@ type ModelAttemptFailed struct {
 	Purpose      Purpose `json:"purpose,omitempty"`
 }
 
+func (ModelAttemptFailed) EventType() Type { return TypeModelAttemptFailed }
+
 // ModelRetrying announces the next attempt, before its wait (ALF-20).
 type ModelRetrying struct {
 	Attempt   int    `json:"attempt"`
@@ -123,12 +131,16 @@ type ModelRetrying struct {
 	Purpose Purpose `json:"purpose,omitempty"`
 }
 
+func (ModelRetrying) EventType() Type { return "model.retrying" }
+
 // ToolResults closes the tool phase of a cycle (ALDO-45); the outputs are in
 // the tool_result events.
 type ToolResults struct {
 	Cycle   int         `json:"cycle"`
 	Results []ResultRef `json:"results"`
 }
+
+func (ToolResults) EventType() Type { return TypeToolResults }
 
 // ResultRef is one line of [ToolResults], in call order.
 type ResultRef struct {
@@ -137,9 +149,9 @@ type ResultRef struct {
 	IsError bool   `json:"isError"`
 }
 
-// HistoryCompressed says exactly what left the history and what stayed
-// (ALDO-28). The messages that left are still in the events before it, so that
-// they can be shown, and the step undone.
+// HistoryCompressed records exactly which messages were removed from the
+// conversation and which were kept (ALDO-28). The removed messages are still in
+// the events before it, so that they can be shown and the step undone.
 type HistoryCompressed struct {
 	Strategy string `json:"strategy"`
 	// Trigger is what made it due.
@@ -167,12 +179,14 @@ type HistoryCompressed struct {
 	// SummaryRole is who says the summary: the user's place where it is empty,
 	// "system" where the owner wants it to have the system's authority.
 	SummaryRole llm.Role `json:"summaryRole,omitempty"`
-	// Untrusted says that the summary was made when the run had taken in text
-	// that is not trusted, so that what it says stands between the fence's marks.
+	// Untrusted says that the run had read untrusted text when the summary was
+	// made, so that the summary is placed between the fence's markers.
 	Untrusted bool       `json:"untrusted,omitempty"`
 	Usage     *llm.Usage `json:"usage,omitempty"`
 	Cost      *llm.Cost  `json:"cost,omitempty"`
 }
+
+func (HistoryCompressed) EventType() Type { return TypeHistoryCompressed }
 
 // CompressTrigger is what made a compression due.
 type CompressTrigger string
@@ -198,21 +212,23 @@ type RepeatedResult struct {
 	By     string `json:"by"`
 }
 
-// ClampedResult is a result of which the model goes on to see so many
+// ClampedResult is a result of which the model from then on sees so many
 // characters of its head and its tail.
 type ClampedResult struct {
 	CallID string `json:"callId"`
 	Chars  int    `json:"chars"`
 }
 
-// AnswerChecked is what an answer that would end the run came to when it was
-// held against the schema that the run asks for.
+// AnswerChecked is the result of checking an answer that would end the run
+// against the run's schema.
 type AnswerChecked struct {
 	Cycle int `json:"cycle"`
 	// Problem says why the answer is none, in words for the model; empty for
 	// one that is valid.
 	Problem string `json:"problem,omitempty"`
 }
+
+func (AnswerChecked) EventType() Type { return "answer.checked" }
 
 // NudgeKind says what a nudge is about.
 type NudgeKind string
@@ -225,27 +241,34 @@ const (
 	NudgeMalformed  NudgeKind = "malformed"
 	NudgeStuck      NudgeKind = "stuck"
 	NudgeInvalid    NudgeKind = "invalid_answer"
+	// NudgeResult: the run must end with a call of its result tool, and the next
+	// request offers no other.
+	NudgeResult NudgeKind = "no_result"
 	// NudgeWithheld: the provider was going on with tools of its own that it may
 	// not use any more. Its half-done calls of them leave the conversation.
 	NudgeWithheld NudgeKind = "provider_tools_withheld"
 )
 
-// Nudge is a user message that the loop itself adds.
+// Nudge is a user message that the loop adds itself.
 type Nudge struct {
 	Kind NudgeKind `json:"kind"`
 	Text string    `json:"text"`
 }
 
-// Stuck reports repetition and what was done about it (FIELD F1).
+func (Nudge) EventType() Type { return TypeNudge }
+
+// Stuck reports repetition and what was done about it.
 type Stuck struct {
 	Pattern string `json:"pattern"`
 	Tool    string `json:"tool,omitempty"`
 	// Count is how often in a row it has happened, with what is asked for now.
 	Count  int         `json:"count"`
 	Action StuckAction `json:"action"`
-	// CallID is the call that is kept from running.
+	// CallID is the call that is blocked.
 	CallID string `json:"callId,omitempty"`
 }
+
+func (Stuck) EventType() Type { return "stuck" }
 
 // StuckAction is what is done about repetition, in the order of severity.
 type StuckAction string
@@ -265,3 +288,5 @@ type CacheBreak struct {
 	TokensRewritten int64   `json:"tokensRewritten"`
 	USD             float64 `json:"usd"`
 }
+
+func (CacheBreak) EventType() Type { return "cache.break" }

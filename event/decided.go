@@ -8,22 +8,29 @@ import (
 
 // Decided is what an event says of what its run did, the same for each run that
 // does the same, such as a replay or a fork of it. It leaves out of the event
-// what depends on when, where and within which limits the run is driven, and what
-// a provider says for itself alone. It is nil for an event that tells only how
+// what depends on when, where and within which limits the run is driven, what a
+// provider says for itself alone, and explanations for people, which another
+// version of the program may word differently. It is nil for an event that tells only how
 // the run came to go on, what was set aside and charged, or how what is settled
 // elsewhere came about: an intent, an attempt that failed, a child.
 func Decided(d Data) Data {
-	switch d := d.(type) {
-	case RunForked, RunParked, RunResumed, PauseRequested,
-		BudgetRaised, BudgetReserved, BudgetRefused, BudgetCommitted, BudgetWarning, BudgetOverrun, CacheBreak,
-		CycleStart, ModelRequested, ModelAttemptFailed, ModelRetrying, ToolStarted, ToolAttemptFailed, ToolRetrying,
-		ChildStarted, ChildParked, ChildWaiting, ChildFinished:
+	if byName()[d.EventType()].aside {
 		return nil
+	}
+	switch d := Unexplained(d).(type) {
 	case RunStarted:
 		d.Replays, d.Fence, d.Sandbox, d.Confinement, d.Warnings = "", nil, "", nil, nil
+		d.Root, d.Parent, d.Step, d.Depth = "", "", "", 0
+		d.Principal, d.Trace = Principal{}, Trace{}
+		return d
+	case CancelRequested:
+		d.Principal = Principal{}
+		return d
+	case PermissionAdded:
+		d.Principal = Principal{}
 		return d
 	case InputReceived:
-		d.Command = 0
+		d.Command, d.MessageID, d.Taint, d.Principal = 0, "", Taint{}, Principal{}
 		return d
 	case ModelResponse:
 		d.Attempt, d.ResponseID, d.RequestID, d.Parts = 0, "", "", said(d.Parts)
@@ -35,7 +42,13 @@ func Decided(d Data) Data {
 		d.ExpiresAt = nil
 		return d
 	case ToolApprovalResolved:
-		d.At = time.Time{}
+		d.At, d.Command, d.Principal = time.Time{}, 0, Principal{}
+		return d
+	case ReviewRequested:
+		d.ExpiresAt = nil
+		return d
+	case ReviewResolved:
+		d.At, d.Command, d.Principal = time.Time{}, 0, Principal{}
 		return d
 	case HookResult:
 		if d.Observer {
@@ -44,18 +57,66 @@ func Decided(d Data) Data {
 		d.DurationMs = 0
 		return d
 	case ToolResult:
-		d.DurationMs, d.Retryable, d.Tree, d.Reached = 0, false, "", nil
+		d.DurationMs, d.Retryable, d.Tree, d.Reached, d.Changed = 0, false, "", nil, nil
+		return d
+	case CommandFinished:
+		d.DurationMs, d.Reached, d.Changed, d.Worktree = 0, nil, nil, nil
+		return d
+	case StepFinished:
+		if d.Worktree = nil; d.Error != nil {
+			d.Error = d.Error.decided()
+		}
+		return d
+	case Iteration:
+		d.Child = ""
+		return d
+	case JudgeVerdict:
+		d.Child = ""
+		return d
+	case MessageSent:
+		d.ID, d.Taint = "", Taint{}
+		return d
+	case MessageDelivered:
+		d.ID = ""
+		return d
+	case MessageDropped:
+		d.ID = ""
 		return d
 	case RunTerminatedBy:
-		if d.Error != nil {
+		if d.LimitRun = ""; d.Error != nil {
 			d.Error = d.Error.decided()
 		}
 		return d
 	case RunCompleted:
-		d.Outcome.Usage, d.Outcome.Cost = llm.Usage{}, nil
+		d.Outcome.Usage, d.Outcome.Cost, d.Outcome.LimitRun = llm.Usage{}, nil, ""
 		if d.Outcome.Error != nil {
 			d.Outcome.Error = d.Outcome.Error.decided()
 		}
+		return d
+	}
+	return d
+}
+
+// Unexplained returns d without its explanations for people, which another
+// version of the program may word differently. What a model is told stays.
+func Unexplained(d Data) Data {
+	switch d := d.(type) {
+	case PolicyDecision:
+		if d.Decision == DecisionAsk {
+			d.Reason = ""
+		}
+		return d
+	case ToolPendingApproval:
+		d.Reason, d.Offer, d.OnExpiry = "", nil, ""
+		return d
+	case RunParked:
+		d.Detail = ""
+		return d
+	case RunTerminatedBy:
+		d.Detail = ""
+		return d
+	case RunCompleted:
+		d.Outcome.NextSafeAction = ""
 		return d
 	}
 	return d
@@ -98,6 +159,8 @@ func CallOf(d Data) string {
 	case ToolPendingApproval:
 		return d.CallID
 	case ToolApprovalResolved:
+		return d.CallID
+	case PermissionAdded:
 		return d.CallID
 	case ToolStarted:
 		return d.CallID

@@ -32,9 +32,16 @@ func TestRunsThatDoTheSameAreDecidedAlike(t *testing.T) {
 		{event.ToolApprovalResolved{CallID: "r-1-1", Kind: event.ApprovalRejected, At: now}, event.ToolApprovalResolved{CallID: "r-1-1", Kind: event.ApprovalRejected}},
 		{event.HookResult{Hook: "guard", Decision: event.HookBlock, DurationMs: 12}, event.HookResult{Hook: "guard", Decision: event.HookBlock}},
 		{
-			event.ToolResult{CallID: "r-1-1", Output: "done", DurationMs: 9, Tree: "t", Retryable: true, Reached: []event.Reach{{Host: "h"}}},
+			event.ToolResult{CallID: "r-1-1", Output: "done", DurationMs: 9, Tree: "t", Retryable: true, Reached: []event.Reach{{Host: "h"}}, Changed: []event.Change{{Path: ".git", Kept: "/k"}}},
 			event.ToolResult{CallID: "r-1-1", Output: "done"},
 		},
+		{event.Iteration{Number: 1, Output: "ok", Child: "a"}, event.Iteration{Number: 1, Output: "ok", Child: "b"}},
+		{event.JudgeVerdict{Number: 1, Verdict: event.VerdictDone, Child: "a"}, event.JudgeVerdict{Number: 1, Verdict: event.VerdictDone, Child: "b"}},
+		{event.InputReceived{Text: "more", MessageID: "a", Taint: event.Taint{Untrusted: &event.TaintSource{Run: "a"}}}, event.InputReceived{Text: "more"}},
+		{event.MessageSent{ID: "a", From: "x", Text: "so", Taint: event.Taint{Private: &event.TaintSource{Run: "a"}}}, event.MessageSent{ID: "b", From: "x", Text: "so"}},
+		{event.MessageDelivered{ID: "a", To: "x"}, event.MessageDelivered{ID: "b", To: "x"}},
+		{event.MessageDropped{ID: "a", Reason: event.DropMailboxFull}, event.MessageDropped{ID: "b", Reason: event.DropMailboxFull}},
+		{event.CommandFinished{ID: "test", Output: "ok", DurationMs: 9, Reached: []event.Reach{{Host: "h"}}}, event.CommandFinished{ID: "test", Output: "ok"}},
 		{
 			event.RunTerminatedBy{Reason: event.ReasonModelError, Error: &event.Failure{Class: "auth", RequestID: "a"}},
 			event.RunTerminatedBy{Reason: event.ReasonModelError, Error: &event.Failure{Class: "auth"}},
@@ -52,7 +59,7 @@ func TestRunsThatDoTheSameAreDecidedAlike(t *testing.T) {
 		event.RunForked{}, event.RunParked{}, event.RunResumed{}, event.PauseRequested{}, event.BudgetRaised{}, event.BudgetReserved{},
 		event.BudgetRefused{}, event.BudgetCommitted{}, event.BudgetWarning{}, event.BudgetOverrun{}, event.CacheBreak{}, event.CycleStart{}, event.ModelRequested{},
 		event.ToolStarted{}, event.ToolAttemptFailed{}, event.ToolRetrying{}, event.ChildStarted{}, event.ChildParked{}, event.ChildWaiting{},
-		event.ChildFinished{}, event.HookResult{Observer: true}, event.ModelAttemptFailed{}, event.ModelRetrying{},
+		event.ChildFinished{}, event.WaitStarted{}, event.WaitFinished{}, event.CommandStarted{}, event.StepStarted{}, event.HookResult{Observer: true}, event.ModelAttemptFailed{}, event.ModelRetrying{},
 	} {
 		if event.Decided(d) != nil {
 			t.Errorf("%s is taken for something that the run did", d.EventType())
@@ -72,6 +79,10 @@ func TestWhatARunDidIsKeptOfItsEvents(t *testing.T) {
 		{event.ToolApprovalResolved{Kind: event.ApprovalRejected, Reason: "no"}, event.ToolApprovalResolved{Kind: event.ApprovalRejected, Reason: "never"}},
 		{event.HookResult{Decision: event.HookBlock}, event.HookResult{Decision: event.HookAsk}},
 		{event.ToolResult{Output: "done"}, event.ToolResult{Output: "failed"}},
+		{event.CommandFinished{Output: "done"}, event.CommandFinished{Output: "failed"}},
+		{event.Iteration{Output: "a"}, event.Iteration{Output: "b"}},
+		{event.MessageSent{Text: "a"}, event.MessageSent{Text: "b"}},
+		{event.MessageDropped{Reason: event.DropMailboxFull}, event.MessageDropped{Reason: event.DropUnknownStep}},
 		{event.HistoryCompressed{Dropped: 1}, event.HistoryCompressed{Dropped: 2}},
 		{event.RunTerminatedBy{Reason: event.ReasonStuck}, event.RunTerminatedBy{Reason: event.ReasonCancelled}},
 		{event.RunCompleted{Outcome: event.Outcome{FinalOutput: "a"}}, event.RunCompleted{Outcome: event.Outcome{FinalOutput: "b"}}},

@@ -16,6 +16,8 @@ import (
 type encoder struct {
 	b   []byte
 	err error
+	// shown says that surfaces show the event, rather than a store.
+	shown bool
 }
 
 // Write implements io.Writer.

@@ -22,6 +22,13 @@ type Type string
 // Data is the payload of an event: one of this package's structs.
 type Data interface{ EventType() Type }
 
+// Stepped is a payload that may be about a step of a workflow.
+type Stepped interface {
+	Data
+	// OfStep is the step's namespaced id, empty for none.
+	OfStep() string
+}
+
 // Event is one durable, numbered record in a run's journal.
 type Event struct {
 	// Pos counts in commit order over the whole store; the store gives it.
@@ -37,7 +44,10 @@ type Event struct {
 	SkippedMs int64
 	// Cycle is the cycle the event belongs to, 0 outside any.
 	Cycle int
-	Data  Data
+	// Step is the namespaced id of the step of a workflow that the event belongs to:
+	// its run was started as that step, or is the workflow, which tells of it.
+	Step string
+	Data Data
 	// Prev is the hash of the run's previous event as stored, empty for the
 	// first: accidental change and naive edits break the chain.
 	Prev string
@@ -56,19 +66,25 @@ type envelope struct {
 	SkippedMs int64           `json:"skippedMs,omitempty"`
 	Type      Type            `json:"type"`
 	Cycle     int             `json:"cycle,omitempty"`
+	Step      string          `json:"step,omitempty"`
 	Data      json.RawMessage `json:"data"`
 	Prev      string          `json:"prev,omitempty"`
 }
 
 // Encode returns the stored form: one JSON object without pos, which the store
 // knows only at the commit and keeps beside it.
-func Encode(e *Event) ([]byte, error) {
+func Encode(e *Event) ([]byte, error) { return encode(e, false) }
+
+// abridged is a payload that is stored without what can be told from the rest.
+type abridged interface{ stored() any }
+
+func encode(e *Event, shown bool) ([]byte, error) {
 	if y := e.Time.UTC().Year(); y < 0 || y > 9999 {
 		return nil, fmt.Errorf("event: encode %s: the year %d has no form in JSON", e.Type(), y)
 	}
 	enc := encoders.Get().(*encoder)
 	defer encoders.Put(enc)
-	enc.b, enc.err = enc.b[:0], nil
+	enc.b, enc.err, enc.shown = enc.b[:0], nil, shown
 	enc.open('{')
 	enc.intIf("seq", e.Seq)
 	enc.text("run", e.Run)
@@ -78,6 +94,7 @@ func Encode(e *Event) ([]byte, error) {
 	enc.intIf("skippedMs", e.SkippedMs)
 	enc.text("type", string(e.Type()))
 	enc.intIf("cycle", int64(e.Cycle))
+	enc.textIf("step", e.Step)
 	enc.name("data")
 	enc.data(e.Data)
 	enc.textIf("prev", e.Prev)
@@ -100,6 +117,12 @@ func (e *encoder) data(d Data) {
 		if e.b = append(e.b, d.Raw...); !json.Valid(d.Raw) {
 			e.err = errors.New("its data is not valid JSON")
 		}
+	case abridged:
+		if e.shown {
+			e.value(d)
+		} else {
+			e.value(d.stored())
+		}
 	default:
 		e.value(d)
 	}
@@ -112,13 +135,16 @@ func Decode(stored []byte) (*Event, error) {
 	if err := json.Unmarshal(stored, &env); err != nil {
 		return nil, fmt.Errorf("event: decode: %w", err)
 	}
-	data, err := decodeData(env.Type, env.Data)
+	data, err := Data(Unknown{Type: env.Type, Raw: env.Data}), error(nil)
+	if k, known := byName()[env.Type]; known {
+		data, err = k.decode(env.Data)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("event: decode %s (seq %d): %w", env.Type, env.Seq, err)
 	}
 	return &Event{
 		Pos: env.Pos, Seq: env.Seq, Run: env.Run, Parent: env.Parent, Time: env.Time,
-		SkippedMs: env.SkippedMs, Cycle: env.Cycle, Data: data, Prev: env.Prev,
+		SkippedMs: env.SkippedMs, Cycle: env.Cycle, Step: env.Step, Data: data, Prev: env.Prev,
 	}, nil
 }
 
@@ -135,11 +161,11 @@ func WithPos(stored []byte, pos int64) []byte {
 // MarshalJSON gives the event as surfaces show it: pos first, and neither pos
 // nor seq for one that is live only.
 func (e *Event) MarshalJSON() ([]byte, error) {
-	stored, err := Encode(e)
+	whole, err := encode(e, true)
 	if err != nil || e.Pos == 0 {
-		return stored, err
+		return whole, err
 	}
-	return WithPos(stored, e.Pos), nil
+	return WithPos(whole, e.Pos), nil
 }
 
 // UnmarshalJSON reads an event with or without pos.

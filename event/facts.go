@@ -22,11 +22,11 @@ type Facts struct {
 	// Unclear says what could not be established: the call may touch more
 	// than the facts say.
 	Unclear []string `json:"unclear,omitempty"`
-	// Confined says that the tool opens nothing outside the workspace, whoever
-	// approves it.
+	// Confined says that the tool opens nothing outside the workspace, even with an
+	// approval.
 	Confined bool `json:"confined,omitempty"`
-	// Unsandboxed says that the programs which the call starts have the rights
-	// of the user, unless a rule puts the call into the sandbox.
+	// Unsandboxed says that the programs which the call starts have the user's
+	// rights, unless a rule requires the sandbox for the call.
 	Unsandboxed bool `json:"unsandboxed,omitempty"`
 }
 
@@ -64,8 +64,8 @@ type PathUse struct {
 	// Unknown says that the path is computed when the call runs; Path is how
 	// the call writes it.
 	Unknown bool `json:"unknown,omitempty"`
-	// Given says that a program is given the path of which it is not known
-	// what it does.
+	// Given says that the path is an argument of a program of which it is not known
+	// what it does with it.
 	Given bool `json:"given,omitempty"`
 	// Found says that the path is one of those that a pattern of names stands for,
 	// and its own name: no link leads to it.
@@ -113,7 +113,7 @@ const (
 	RiskDelete Risk = "delete"
 	// RiskSend: something leaves for another machine or person.
 	RiskSend Risk = "send"
-	// RiskPermission: somebody's rights change.
+	// RiskPermission: someone's rights change.
 	RiskPermission Risk = "permission_change"
 	// RiskFinancial: money moves.
 	RiskFinancial Risk = "financial"

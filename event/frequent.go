@@ -177,6 +177,10 @@ func (x PolicyDecision) encode(e *encoder) {
 	e.textIf("reason", x.Reason)
 	e.boolIf("sandbox", x.Sandbox)
 	e.text("digest", x.Digest)
+	if x.Facts != nil {
+		e.member("facts", x.Facts)
+	}
+	e.textIf("step", x.Step)
 }
 
 func (x ToolStarted) encode(e *encoder) {
@@ -215,6 +219,9 @@ func (x ToolResult) encode(e *encoder) {
 	e.textIf("tree", x.Tree)
 	if len(x.Reached) > 0 {
 		e.member("reached", x.Reached)
+	}
+	if len(x.Changed) > 0 {
+		e.member("changed", x.Changed)
 	}
 }
 

@@ -2,7 +2,7 @@ package event
 
 import "encoding/json"
 
-// HookStage is a moment of a run at which the owner's hooks are heard.
+// HookStage is the moment of a run at which the owner's hooks run.
 type HookStage string
 
 // The stages, in the order of a run's life.
@@ -23,7 +23,7 @@ const (
 	HookAfterRun HookStage = "after_run"
 )
 
-// HookDecision is what follows from a hook.
+// HookDecision is the decision of a hook.
 type HookDecision string
 
 // The decisions. None of them permits anything that policy does not.
@@ -38,27 +38,28 @@ const (
 	HookBlock HookDecision = "block"
 )
 
-// HookResult is what followed from a hook. A fold takes it from here and never
-// runs a hook again.
+// HookResult is the result of a hook. A fold reads it and never runs the hook
+// again.
 type HookResult struct {
 	CallID   string       `json:"callId,omitempty"`
 	Hook     string       `json:"hook"`
 	Stage    HookStage    `json:"stage"`
 	Decision HookDecision `json:"decision"`
 	Reason   string       `json:"reason,omitempty"`
-	// Args are the arguments in the place of those that the hook was shown.
+	// Args replace the arguments that the hook was given.
 	Args json.RawMessage `json:"args,omitempty"`
-	// Output is what the model sees in the place of the call's output.
+	// Output replaces the call's output for the model.
 	Output string `json:"output,omitempty"`
 	// Contains are the texts that the run's conditions look for and that stand in
 	// the whole of what the hook gave, where Output is its head and tail.
 	Contains []string `json:"contains,omitempty"`
-	// Failed says that the hook was not heard: it crashed, took too long, or
-	// said what cannot be understood. A gate that fails blocks, an observer
-	// changes nothing.
+	// Failed says that the hook failed: it crashed, took too long, or gave an
+	// invalid answer. A gate that fails blocks; an observer changes nothing.
 	Failed bool `json:"failed,omitempty"`
-	// Observer says that nothing could follow from the hook.
+	// Observer says that the hook could not change anything.
 	Observer bool `json:"observer,omitempty"`
-	// DurationMs is how long the hook was heard, without what the clock skipped.
+	// DurationMs is how long the hook ran, without what the clock skipped.
 	DurationMs int64 `json:"durationMs,omitempty"`
 }
+
+func (HookResult) EventType() Type { return TypeHookResult }

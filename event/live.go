@@ -26,8 +26,8 @@ type ToolCallDelta struct {
 	Index   int    `json:"index"`
 }
 
-// TextReset says that the partial text of an attempt is void: the attempt
-// failed and another follows (FIELD F20).
+// TextReset says that the streamed text of an attempt must be discarded: the
+// attempt failed and another follows.
 type TextReset struct {
 	Attempt int `json:"attempt"`
 }

@@ -2,62 +2,203 @@ package event
 
 import (
 	"encoding/json"
+	"strconv"
 	"time"
 )
 
-// Iteration closes one pass of an outer loop (RON-35).
+// Iteration closes one pass of a loop (RON-35).
 type Iteration struct {
-	Index         int    `json:"index"`
-	Number        int    `json:"number"`
-	MaxIterations int    `json:"maxIterations,omitempty"`
-	Output        string `json:"output"`
-	Child         string `json:"child,omitempty"`
+	// Step is the step whose loop it is, where a workflow's is.
+	Step string `json:"step,omitempty"`
+	// Index counts from 0, Number from 1.
+	Index         int `json:"index"`
+	Number        int `json:"iteration"`
+	MaxIterations int `json:"maxIterations,omitempty"`
+	// Item is the element that the pass was for, where the loop has elements.
+	Item   json.RawMessage `json:"item,omitempty"`
+	Output string          `json:"output"`
+	// Child is the run that the pass was.
+	Child string `json:"child,omitempty"`
+	// Exit is why that run ended, and Tree identifies what the workspace held then: the
+	// same tree gives the same text. Of a refinement loop both are there, Tree where it
+	// could be found out.
+	Exit Reason `json:"exit,omitempty"`
+	Tree string `json:"tree,omitempty"`
+	// Evidence is what the pass showed for itself: commands, tests, diffs, files.
+	Evidence json.RawMessage `json:"evidence,omitempty"`
 }
+
+func (Iteration) EventType() Type  { return "iteration" }
+func (d Iteration) OfStep() string { return d.Step }
 
 // Progress is what an iteration leaves for the next (RON-36).
 type Progress struct {
-	Number   int    `json:"number"`
+	// Step is as in [Iteration].
+	Step     string `json:"step,omitempty"`
+	Number   int    `json:"iteration"`
 	Learning string `json:"learning"`
+	// Patterns replace the head of the log; empty leaves it as it is.
+	Patterns string `json:"patterns,omitempty"`
 }
+
+func (Progress) EventType() Type  { return "progress" }
+func (d Progress) OfStep() string { return d.Step }
 
 // ReviewRequested asks a person about an iteration (RON-20).
 type ReviewRequested struct {
 	LoopID string `json:"loopId"`
-	Number int    `json:"number"`
+	Step   string `json:"step,omitempty"`
+	Number int    `json:"iteration"`
 	Output string `json:"output"`
+	// Digest is that of what is asked about.
+	Digest string `json:"digest"`
+	Reason string `json:"reason,omitempty"`
+	// Limit is how many iterations there were to be, where what is asked is whether there
+	// may be more.
+	Limit int `json:"limit,omitempty"`
+	// ExpiresAt is when a decision comes too late, nil for never, and OnExpiry what
+	// becomes of the run then.
+	ExpiresAt *time.Time `json:"expiresAt,omitempty"`
+	OnExpiry  OnExpiry   `json:"onExpiry,omitempty"`
 }
+
+func (ReviewRequested) EventType() Type  { return "review.requested" }
+func (d ReviewRequested) OfStep() string { return d.Step }
 
 // ReviewResolved is the person's answer.
 type ReviewResolved struct {
-	LoopID   string    `json:"loopId"`
-	Approved bool      `json:"approved"`
-	Approver string    `json:"approver,omitempty"`
+	LoopID string       `json:"loopId"`
+	Step   string       `json:"step,omitempty"`
+	Kind   ApprovalKind `json:"kind"`
+	// Digest is that of what was asked about.
+	Digest   string    `json:"digest"`
+	Approver string    `json:"approver"`
 	Reason   string    `json:"reason,omitempty"`
 	At       time.Time `json:"at"`
+	// Command is as in [PauseRequested]: it tells equal decisions apart, of which
+	// only the first counts.
+	Command int64 `json:"command,omitempty"`
+	// Principal is as in [ToolApprovalResolved].
+	Principal Principal `json:"principal,omitzero"`
+}
+
+func (ReviewResolved) EventType() Type  { return "review.resolved" }
+func (d ReviewResolved) OfStep() string { return d.Step }
+
+// Question is about the iteration.
+func (d ReviewRequested) Question() Question {
+	kind := QuestionReview
+	if d.Limit > 0 {
+		kind = QuestionLimit
+	}
+	return Question{
+		ID: d.LoopID, Kind: kind, Step: d.Step, Digest: d.Digest, Reason: d.Reason, ExpiresAt: d.ExpiresAt, OnExpiry: d.OnExpiry,
+		Subject: "iteration " + strconv.Itoa(d.Number), What: ReviewAsked{Iteration: d.Number, Output: d.Output},
+		Takes: []ApprovalKind{ApprovalApproved, ApprovalRejected, ApprovalContinue}, Asked: d,
+	}
+}
+
+func (d ReviewRequested) clone() Asking {
+	d.ExpiresAt = clone(d.ExpiresAt)
+	return d
+}
+
+// ReviewAsked is what is asked about an iteration.
+type ReviewAsked struct {
+	Iteration int    `json:"iteration"`
+	Output    string `json:"output"`
+}
+
+// Resolved is the decision about the iteration.
+func (d ReviewRequested) Resolved(r Resolution) Resolving {
+	return ReviewResolved{
+		LoopID: r.ID, Step: d.Step, Kind: r.Kind, Digest: r.Digest, Approver: r.Approver, Reason: r.Reason, At: r.At,
+		Command: r.Command, Principal: r.Principal,
+	}
+}
+
+// Resolution is the decision, as that about any question.
+func (d ReviewResolved) Resolution() Resolution {
+	return Resolution{
+		ID: d.LoopID, Of: QuestionReview, Kind: d.Kind, Digest: d.Digest, Approver: d.Approver, Reason: d.Reason, At: d.At,
+		Command: d.Command, Principal: d.Principal,
+	}
 }
 
 // JudgeVerdict is what a judge said of an iteration.
 type JudgeVerdict struct {
-	Verdict string          `json:"verdict"`
+	Step    string          `json:"step,omitempty"`
+	Number  int             `json:"iteration"`
+	Verdict Verdict         `json:"verdict"`
 	Reason  string          `json:"reason,omitempty"`
 	Result  json.RawMessage `json:"result,omitempty"`
-	Failed  bool            `json:"failed,omitempty"`
+	// Child is the judge's run.
+	Child string `json:"child"`
+	// Failed says that the judge gave no verdict of its own.
+	Failed bool `json:"failed,omitempty"`
 }
 
-// StepStarted opens a step of a workflow.
+func (JudgeVerdict) EventType() Type  { return "judge.verdict" }
+func (d JudgeVerdict) OfStep() string { return d.Step }
+
+// Verdict is a judge's word.
+type Verdict string
+
+// The verdicts.
+const (
+	VerdictDone           Verdict = "done"
+	VerdictNotDone        Verdict = "not_done"
+	VerdictImpossible     Verdict = "impossible"
+	VerdictBlockedOnHuman Verdict = "blocked_on_human"
+)
+
+// StepStarted opens an attempt of a step of a workflow. The first attempt of one that
+// is a run has none: see [ChildStarted.BeginsStep].
 type StepStarted struct {
-	Step  string `json:"step"`
+	// Step is the step's namespaced id.
+	Step    string `json:"step"`
+	Attempt int    `json:"attempt"`
+	// Child is the run that the step is, where it is one.
 	Child string `json:"child,omitempty"`
+	// Index is the element that the step is for, from 0, where it is for one.
+	Index *int `json:"index,omitempty"`
 }
 
-// StepFinished closes a step.
+func (StepStarted) EventType() Type  { return "step.started" }
+func (d StepStarted) OfStep() string { return d.Step }
+
+// StepFinished closes an attempt of a step.
 type StepFinished struct {
 	Step    string          `json:"step"`
-	Status  string          `json:"status"`
-	Content string          `json:"content,omitempty"`
+	Status  StepStatus      `json:"status"`
+	Content string          `json:"content"`
 	Result  json.RawMessage `json:"result,omitempty"`
 	Error   *Failure        `json:"error,omitempty"`
+	Attempt int             `json:"attempt"`
+	// Worktree is where the step worked, of one that has a worktree of its own.
+	Worktree *Worktree `json:"worktree,omitempty"`
 }
+
+// Worktree is a git worktree of a step, as it was left.
+type Worktree struct {
+	// Path is its directory, and Head the commit that it is at.
+	Path string `json:"path"`
+	Head string `json:"head"`
+}
+
+func (StepFinished) EventType() Type  { return "step.finished" }
+func (d StepFinished) OfStep() string { return d.Step }
+
+// StepStatus is how a step ended.
+type StepStatus string
+
+// The statuses of a step.
+const (
+	StepStatusCompleted StepStatus = "completed"
+	StepStatusFailed    StepStatus = "failed"
+	StepStatusSkipped   StepStatus = "skipped"
+	StepStatusCancelled StepStatus = "cancelled"
+)
 
 // StepSkipped says why a step did not run.
 type StepSkipped struct {
@@ -65,23 +206,86 @@ type StepSkipped struct {
 	Reason string `json:"reason"`
 }
 
+func (StepSkipped) EventType() Type  { return "step.skipped" }
+func (d StepSkipped) OfStep() string { return d.Step }
+
 // MessageSent is a message between steps on its way.
 type MessageSent struct {
-	ID   string `json:"id"`
-	From string `json:"from"`
-	To   string `json:"to"`
-	Text string `json:"text"`
+	// ID names the message among all of the run's.
+	ID string `json:"id"`
+	// From and To are namespaced ids of steps, or [Coordinator]; To is empty for what
+	// is said to the people who watch the run.
+	From string      `json:"from"`
+	To   string      `json:"to"`
+	Text string      `json:"text"`
+	Kind MessageKind `json:"kind,omitempty"`
+	// Taint is what the sender had read.
+	Taint Taint `json:"taint,omitzero"`
 }
 
-// MessageDelivered says that the addressee read it.
+func (MessageSent) EventType() Type  { return "message.sent" }
+func (d MessageSent) OfStep() string { return d.From }
+
+// Coordinator is the address of the agent that receives what a workflow's steps send.
+const Coordinator = "coordinator"
+
+// MessageKind is what a message of the coordinator is for; those of steps have none.
+type MessageKind string
+
+// The kinds of messages.
+const (
+	MessageInfo          MessageKind = "info"
+	MessageContextUpdate MessageKind = "context_update"
+	// MessageCancel ends the step that it is for.
+	MessageCancel MessageKind = "cancel"
+	// MessageNarration tells the people who watch what is happening.
+	MessageNarration MessageKind = "narration"
+	// MessageFinal is the coordinator's closing word.
+	MessageFinal MessageKind = "final"
+)
+
+// MessageDelivered says that it is in the conversation of a run, or with the
+// people who watch.
 type MessageDelivered struct {
 	ID string `json:"id"`
+	// To is the step that has it: one of a later iteration, perhaps, than that which
+	// the message was sent to.
 	To string `json:"to"`
 }
 
+func (MessageDelivered) EventType() Type  { return "message.delivered" }
+func (d MessageDelivered) OfStep() string { return d.To }
+
 // MessageDropped says that nobody will, and why.
 type MessageDropped struct {
-	ID     string `json:"id"`
-	To     string `json:"to"`
-	Reason string `json:"reason"`
+	ID     string     `json:"id"`
+	To     string     `json:"to"`
+	Reason DropReason `json:"reason"`
+}
+
+func (MessageDropped) EventType() Type { return "message.dropped" }
+
+// DropReason is why a message reaches nobody.
+type DropReason string
+
+// The reasons to drop a message.
+const (
+	DropWorkflowCancelled  DropReason = "workflow-cancelled"
+	DropTargetTerminal     DropReason = "target-terminal"
+	DropUnknownStep        DropReason = "unknown-step"
+	DropMailboxClosed      DropReason = "mailbox-closed-by-finalize"
+	DropMaxWakeCycles      DropReason = "max-wake-cycles"
+	DropHoldTimeout        DropReason = "hold-timeout"
+	DropMailboxFull        DropReason = "mailbox-full"
+	DropNoTranscript       DropReason = "no-transcript"
+	DropTranscriptTooLarge DropReason = "transcript-too-large"
+	DropResumeShutdown     DropReason = "resume-shutdown"
+	DropResolverError      DropReason = "resolver-error"
+)
+
+// LoopCompleted reports whether RondoFlow calls a loop of that outcome completed: a goal
+// was met or the cap was reached. Any other has failed, also one that was stopped (C-21).
+func LoopCompleted(o Outcome) bool {
+	capped := o.Reason == ReasonMaxIterations && o.Status == StatusStopped || o.Reason == ReasonMaxCycles
+	return o.Status == StatusCompleted || o.Reason == ReasonConditionMet || capped
 }

@@ -1,9 +1,13 @@
 package event
 
-import "github.com/pawlrun/pawl/llm"
+import (
+	"encoding/json"
 
-// Reason is why a run ended: the closed list of PRODUCT 5. A budget's reason
-// is [BudgetReason] of its setting.
+	"github.com/pawlrun/pawl/llm"
+)
+
+// Reason is why a run ended, from a closed list. A budget's reason is
+// [BudgetReason] of its setting.
 type Reason string
 
 // The reasons.
@@ -22,6 +26,12 @@ const (
 	ReasonEmptyResponse    Reason = "empty_response"
 	ReasonRefused          Reason = "refused"
 	ReasonJudgeUnavailable Reason = "judge_unavailable"
+	ReasonStepFailed       Reason = "step_failed"
+	ReasonConditionError   Reason = "condition_error"
+	ReasonMaxDepth         Reason = "max_depth"
+	ReasonMaxIterations    Reason = "maxIterations"
+	ReasonIterationFailed  Reason = "iteration_failed"
+	ReasonImpossible       Reason = "impossible"
 	ReasonCancelled        Reason = "cancelled"
 	ReasonInternal         Reason = "internal"
 )
@@ -30,10 +40,10 @@ const (
 // example "budget:usd_per_run".
 func BudgetReason(setting string) Reason { return Reason("budget:" + setting) }
 
-// Status is the coarse class of an outcome.
+// Status is the class of an outcome.
 type Status string
 
-// The statuses. A limit is neither a success nor a failure: it is stopped.
+// The statuses. A run that a limit stopped is neither a success nor a failure.
 const (
 	StatusCompleted Status = "completed"
 	StatusStopped   Status = "stopped"
@@ -50,12 +60,25 @@ type Outcome struct {
 	Completed bool   `json:"completed"`
 	// Limit names the setting that stopped the run, where one did.
 	Limit string `json:"limit,omitempty"`
+	// LimitRun is the run above whose limit it is; absent if it is the run's own or,
+	// by the kind parent, that of the run that started this one.
+	LimitRun string `json:"limitRun,omitempty"`
 	// Index and Kind say which termination condition matched.
 	Index *int     `json:"index,omitempty"`
 	Kind  string   `json:"kind,omitempty"`
 	Error *Failure `json:"error,omitempty"`
+	// Step is the step of a workflow that the reason is about.
+	Step string `json:"step,omitempty"`
+	// AtIteration is the iteration of a loop that the reason is about, from 1, and
+	// Iterations how many there were.
+	AtIteration int `json:"iteration,omitempty"`
+	Iterations  int `json:"iterations,omitempty"`
+	// Steps are how the top-level steps of a workflow ended.
+	Steps *StepCounts `json:"steps,omitempty"`
+	// Result is what the run gave by its result tool, as JSON.
+	Result json.RawMessage `json:"result,omitempty"`
 	// FinalOutput is the run's result; LastOutput is always the last text
-	// the model gave, whole.
+	// the model gave, whole. A stored event leaves it out where it is the final output.
 	FinalOutput    string    `json:"final_output"`
 	LastOutput     string    `json:"last_output"`
 	NextSafeAction string    `json:"next_safe_action,omitempty"`
@@ -65,6 +88,14 @@ type Outcome struct {
 	Cost *llm.Cost `json:"cost,omitempty"`
 }
 
+// StepCounts are how many steps ended in which way.
+type StepCounts struct {
+	Completed int `json:"completed"`
+	Failed    int `json:"failed"`
+	Skipped   int `json:"skipped"`
+	Cancelled int `json:"cancelled"`
+}
+
 // Failure is a structured error.
 type Failure struct {
 	// Class is an [llm.Class] for a model's error, else a short word.
@@ -72,4 +103,30 @@ type Failure struct {
 	Message   string `json:"message"`
 	Status    int    `json:"status,omitempty"`
 	RequestID string `json:"requestId,omitempty"`
+	// Limit is the limit of a workflow, or of a run above it, that a step of it came
+	// upon, and LimitRun the run above whose limit it is.
+	Limit    string `json:"limit,omitempty"`
+	LimitRun string `json:"limitRun,omitempty"`
+}
+
+// abridgedOutcome is an outcome as an event keeps it whose last output is the final
+// one: the text stands there once.
+type abridgedOutcome struct {
+	Outcome
+	LastOutput *string `json:"last_output,omitempty"`
+}
+
+// abridge says whether an outcome can be kept so.
+func (o Outcome) abridge() (abridgedOutcome, bool) {
+	return abridgedOutcome{Outcome: o}, o.FinalOutput != "" && o.LastOutput == o.FinalOutput
+}
+
+// whole is the outcome of which an event was read.
+func (a abridgedOutcome) whole() Outcome {
+	o := a.Outcome
+	o.LastOutput = o.FinalOutput
+	if a.LastOutput != nil {
+		o.LastOutput = *a.LastOutput
+	}
+	return o
 }

@@ -131,7 +131,7 @@ writes it anew.
 
 `)
 	p.table(&b, p.types["event.Event"], map[string]string{
-		"Pos": "pos", "Seq": "seq", "Run": "run", "Parent": "parent", "Time": "time", "SkippedMs": "skippedMs", "Cycle": "cycle", "Data": "data", "Prev": "prev",
+		"Pos": "pos", "Seq": "seq", "Run": "run", "Parent": "parent", "Time": "time", "SkippedMs": "skippedMs", "Cycle": "cycle", "Step": "step", "Data": "data", "Prev": "prev",
 	})
 	b.WriteString("\n`type` is the event's name. Members that are absent are zero or empty.\n")
 	for _, d := range event.All() {
@@ -182,7 +182,7 @@ func (p *page) table(b *bytes.Buffer, d *declared, names map[string]string) {
 	b.WriteString("| field | type | meaning |\n| --- | --- | --- |\n")
 	for _, f := range fields {
 		name := names[f.Names[0].Name]
-		optional := name == "parent" || name == "skippedMs" || name == "cycle" || name == "prev"
+		optional := name == "parent" || name == "skippedMs" || name == "cycle" || name == "step" || name == "prev"
 		if f.Tag != nil {
 			tag, _ := strconv.Unquote(f.Tag.Value)
 			parts := strings.Split(reflect.StructTag(tag).Get("json"), ",")

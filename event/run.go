@@ -1,6 +1,7 @@
 package event
 
 import (
+	"cmp"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -10,8 +11,8 @@ import (
 	"github.com/pawlrun/pawl/llm"
 )
 
-// RunStarted is the first event of every run. It pins whatever a later fold or
-// projection depends on: a journal means the same after an upgrade.
+// RunStarted is the first event of every run. It records everything that a
+// later fold depends on, so that a journal means the same after an upgrade.
 type RunStarted struct {
 	// Vocabulary is the [Version] that wrote the journal.
 	Vocabulary int `json:"vocabulary"`
@@ -34,6 +35,9 @@ type RunStarted struct {
 	// another process can build the same agent again.
 	Source string `json:"source,omitempty"`
 	Spec   string `json:"spec,omitempty"`
+	// Agents are the files of the agents that the run offers as tools, and of those
+	// that these offer, as they were when it began.
+	Agents []AgentFile `json:"agents,omitempty"`
 	// Options are the flags that changed the file's values, by name.
 	Options map[string]string `json:"options,omitempty"`
 	// Sandbox is the active tier ("none" when there is no OS boundary).
@@ -44,7 +48,9 @@ type RunStarted struct {
 	HookFiles []HookFile `json:"hookFiles,omitempty"`
 	// Confinement is what the sandbox holds, where there is one.
 	Confinement *Confinement `json:"confinement,omitempty"`
-	Warnings    []string     `json:"warnings,omitempty"`
+	// Governance is [GovernanceExternal] of a run whose work another program does.
+	Governance string   `json:"governance,omitempty"`
+	Warnings   []string `json:"warnings,omitempty"`
 	// Secrets are the names of the values that are taken out of everything the
 	// run journals, so that who lacks one knows what must not be told to it. It is
 	// absent where a version wrote the event that did not say: there may be some.
@@ -52,14 +58,44 @@ type RunStarted struct {
 	// Fence is how untrusted results are marked for the model; absent where
 	// the run has no tool that could give any.
 	Fence *Fence `json:"fence,omitempty"`
-	// Taint is what the run that started this one had taken in: it may be in
-	// the task.
+	// Taint is what the run that started this one had read: it may be in the task.
 	Taint Taint `json:"taint,omitzero"`
+	// Root is the first of the runs above, Parent the one that started this one and
+	// Depth how many there are on the way from the root, both counted; absent in
+	// a root, and in what older versions wrote, where a parent is the root.
+	Root   string `json:"root,omitempty"`
+	Parent string `json:"parent,omitempty"`
+	// Step is the step of the parent's workflow that this run is, where it is one.
+	Step  string `json:"step,omitempty"`
+	Depth int    `json:"depth,omitempty"`
+	// MaxDepth is the greatest depth that a run below may have; absent where
+	// nobody said, see [MaxDepth].
+	MaxDepth int `json:"maxDepth,omitempty"`
 	// From is the ended run that this one continues, with its history.
 	From *ContinuedFrom `json:"from,omitempty"`
 	// Replays is the run whose record answers the calls of this one, so that they
 	// have no effect. Only the process that begins it has that record at hand.
 	Replays string `json:"replays,omitempty"`
+	// Principal is who started the run; a run that another one started has none.
+	Principal Principal `json:"principal,omitzero"`
+	// Trace is the trace that tells of the run, where there is one.
+	Trace Trace `json:"trace,omitzero"`
+}
+
+func (RunStarted) EventType() Type { return TypeRunStarted }
+
+// GovernanceExternal says that another program does the work of a run: one decision
+// lets all of it run, and what it does is neither judged nor journalled here.
+const GovernanceExternal = "external"
+
+// MaxDepth is how deep a tree of runs may be where nobody says; the root is
+// counted.
+const MaxDepth = 8
+
+// AgentFile is an agent file with all that it takes from other files.
+type AgentFile struct {
+	Source string `json:"source"`
+	Spec   string `json:"spec"`
 }
 
 // HookFile is what a file of a hook held when the run began.
@@ -102,10 +138,10 @@ type ContinuedFrom struct {
 	Blobs []BlobRef `json:"blobs,omitempty"`
 }
 
-// ParkReason is why a run waits for somebody.
+// ParkReason is why a run is parked.
 type ParkReason string
 
-// The park reasons (PRODUCT 4).
+// The park reasons.
 const (
 	ParkApproval    ParkReason = "approval_required"
 	ParkInput       ParkReason = "blocked_on_input"
@@ -113,45 +149,49 @@ const (
 	ParkPaused      ParkReason = "paused"
 )
 
-// RunParked says that the run stopped going without having ended.
+// RunParked says that the run stopped running without having ended.
 type RunParked struct {
 	Reason ParkReason `json:"reason"`
 	Detail string     `json:"detail,omitempty"`
 	// CallIDs are the calls that wait for a decision.
 	CallIDs []string `json:"callIds,omitempty"`
-	// Until is when going on makes sense, where that is known.
+	// Until is when resuming makes sense, if that is known.
 	Until *time.Time `json:"until,omitempty"`
-	// Limit is the limit that somebody is asked to raise, where the run parked
-	// for that.
+	// Limit is the limit to raise, if the run parked for that.
 	Limit string `json:"limit,omitempty"`
-	// ParentLimit is the limit of the run that started this one, where that is to
-	// be raised.
+	// ParentLimit is the limit of a run above this one, if that must be raised.
+	// LimitRun is that run; absent if it is the one that started this one.
 	ParentLimit string `json:"parentLimit,omitempty"`
+	LimitRun    string `json:"limitRun,omitempty"`
 	// AtLeast is the value below which raising that limit changes nothing, where
 	// it is known.
 	AtLeast float64 `json:"atLeast,omitempty"`
 }
 
-// Enough says that a limit which the run parked for may let it go on with a
-// value; a negative one takes the limit away.
+func (RunParked) EventType() Type { return TypeRunParked }
+
+// Enough reports whether the run may continue if the limit for which it parked
+// has this value; a negative value removes the limit.
 func (p RunParked) Enough(value float64) bool { return value < 0 || value >= p.AtLeast }
 
-// RunResumed says that a driver took the run up again. What was in flight
-// before it has an unknown outcome.
+// RunResumed says that a driver resumed the run. The outcome of calls that were
+// in progress before it is unknown.
 type RunResumed struct {
 	// Recovered is true when the previous driver left without parking.
 	Recovered bool   `json:"recovered,omitempty"`
 	Owner     string `json:"owner,omitempty"`
-	// Policy is how rules are read from here on, see policy.Version. What was
-	// approved under another reading is asked about again.
+	// Policy is how rules are read from here on, see policy.Version. Calls that
+	// were approved under another reading ask again.
 	Policy string `json:"policy,omitempty"`
-	// Unread is how many commands were sealed to the previous driver, so that
-	// nobody can read them any more; they have to be sent again.
+	// Unread counts the commands that were sealed to the previous driver, so that
+	// they cannot be read any more; they must be sent again.
 	Unread int `json:"unread,omitempty"`
 	// Secrets are the names of the run's secrets from here on, where they are
 	// others than before.
 	Secrets []string `json:"secrets,omitzero"`
 }
+
+func (RunResumed) EventType() Type { return TypeRunResumed }
 
 // RunForked starts a run that shares another's journal up to Seq.
 type RunForked struct {
@@ -160,19 +200,29 @@ type RunForked struct {
 	// Requested is the number asked for, where Seq was rounded down.
 	Requested int64  `json:"requested,omitempty"`
 	Hash      string `json:"hash"`
-	// Changed names what is different from here on: model, prompt, context_window.
+	// Changed names what differs from here on: model, prompt, context_window.
 	Changed []string `json:"changed,omitempty"`
 	// Config is the machine's configuration from here on, and Options what
 	// replaces options of run.started, where something was changed.
 	Config  json.RawMessage   `json:"config,omitempty"`
 	Options map[string]string `json:"options,omitempty"`
-	// Results stand in the place of what calls gave in the run it shares.
+	// Results replace the results of calls in the run whose events are shared.
 	Results []ForkedResult `json:"results,omitempty"`
+	// Principal is who made the fork.
+	Principal Principal `json:"principal,omitzero"`
 }
 
-// Forked is a run's first event as a fork has it. A fork of a replay has tools.
+func (RunForked) EventType() Type { return TypeRunForked }
+
+// Forked is a run's first event as a fork has it. A fork of a replay has tools,
+// and one of a run that another one started is a root, with no more below it than
+// that run could have.
 func (s RunStarted) Forked(d RunForked) RunStarted {
-	s.Replays = ""
+	if s.Depth > 1 {
+		s.MaxDepth = cmp.Or(s.MaxDepth, MaxDepth) - s.Depth + 1
+	}
+	s.Replays, s.Root, s.Parent, s.Step, s.Depth = "", "", "", "", 0
+	s.Principal, s.Trace = d.Principal, Trace{}
 	if len(d.Config) > 0 {
 		s.Config = slices.Clone(d.Config)
 	}
@@ -185,7 +235,7 @@ func (s RunStarted) Forked(d RunForked) RunStarted {
 	return s
 }
 
-// ForkedResult is what a fork says a call gave.
+// ForkedResult replaces the result of a call in a fork.
 type ForkedResult struct {
 	CallID string `json:"callId"`
 	Output string `json:"output"`
@@ -193,12 +243,19 @@ type ForkedResult struct {
 
 // RunTerminatedBy names what ended the loop; run.completed follows.
 type RunTerminatedBy struct {
-	Reason Reason   `json:"reason"`
-	Index  *int     `json:"index,omitempty"`
-	Kind   string   `json:"kind,omitempty"`
-	Limit  string   `json:"limit,omitempty"`
-	Error  *Failure `json:"error,omitempty"`
-	Detail string   `json:"detail,omitempty"`
+	Reason Reason `json:"reason"`
+	Index  *int   `json:"index,omitempty"`
+	Kind   string `json:"kind,omitempty"`
+	Limit  string `json:"limit,omitempty"`
+	// LimitRun is the run above whose limit it is; absent if it is the run's own or,
+	// by the kind parent, that of the run that started this one.
+	LimitRun string   `json:"limitRun,omitempty"`
+	Error    *Failure `json:"error,omitempty"`
+	Detail   string   `json:"detail,omitempty"`
+	// Step is the step of a workflow that the reason is about, and AtIteration the
+	// iteration of a loop, from 1.
+	Step        string `json:"step,omitempty"`
+	AtIteration int    `json:"iteration,omitempty"`
 	// CallID is the call whose result met the condition, or ended the run: the
 	// evidence for what the run claims.
 	CallID string `json:"callId,omitempty"`
@@ -207,16 +264,43 @@ type RunTerminatedBy struct {
 	Output string `json:"output,omitempty"`
 }
 
+func (RunTerminatedBy) EventType() Type { return TypeRunTerminatedBy }
+
 // RunCompleted is the one terminal event of a run that ended, on every path.
 type RunCompleted struct {
 	Outcome Outcome `json:"outcome"`
+}
+
+func (RunCompleted) EventType() Type { return TypeRunCompleted }
+
+type storedRunCompleted struct {
+	Outcome abridgedOutcome `json:"outcome"`
+}
+
+func (d RunCompleted) stored() any {
+	if o, ok := d.Outcome.abridge(); ok {
+		return storedRunCompleted{Outcome: o}
+	}
+	return d
+}
+
+// UnmarshalJSON reads the event as it is stored, or as surfaces show it.
+func (d *RunCompleted) UnmarshalJSON(b []byte) error {
+	var s storedRunCompleted
+	err := json.Unmarshal(b, &s)
+	d.Outcome = s.Outcome.whole()
+	return err
 }
 
 // CancelRequested asks the run to end; whatever is in flight is stopped first.
 type CancelRequested struct {
 	By     string `json:"by,omitempty"`
 	Reason string `json:"reason,omitempty"`
+	// Principal is who By names, with role and proof.
+	Principal Principal `json:"principal,omitzero"`
 }
+
+func (CancelRequested) EventType() Type { return TypeCancelRequested }
 
 // PauseRequested asks the run to park at the next boundary.
 type PauseRequested struct {
@@ -224,10 +308,14 @@ type PauseRequested struct {
 	// Command is the number that the inbox gave what somebody sent; absent where
 	// it came from elsewhere, or an older version wrote the event.
 	Command int64 `json:"command,omitempty"`
+	// Principal is as in [CancelRequested].
+	Principal Principal `json:"principal,omitzero"`
 }
 
-// InputReceived is a message that somebody added while the run went. It joins
-// the history at the next boundary (FIELD F25).
+func (PauseRequested) EventType() Type { return TypePauseRequested }
+
+// InputReceived is a message that was sent while the run was running. It joins
+// the conversation between two cycles.
 type InputReceived struct {
 	Text string `json:"text"`
 	// Media are the images and files that go with the text, or stand alone.
@@ -235,7 +323,15 @@ type InputReceived struct {
 	By    string      `json:"by,omitempty"`
 	// Command is as in [PauseRequested].
 	Command int64 `json:"command,omitempty"`
+	// MessageID is the id of the message that it is, where another run of the tree
+	// said it, and Taint what that run had read.
+	MessageID string `json:"messageId,omitempty"`
+	Taint     Taint  `json:"taint,omitzero"`
+	// Principal is as in [CancelRequested].
+	Principal Principal `json:"principal,omitzero"`
 }
+
+func (InputReceived) EventType() Type { return TypeInputReceived }
 
 // Message is what joins the history, or nil when there is nothing in it.
 func (d InputReceived) Message() *llm.Message {
@@ -255,14 +351,55 @@ func (d InputReceived) Message() *llm.Message {
 // BudgetRaised replaces one limit of a running run.
 type BudgetRaised struct {
 	Setting string `json:"setting"`
-	// Value is the new limit; -1 takes it away.
+	// Value is the new limit; -1 removes it.
 	Value float64 `json:"value"`
 	By    string  `json:"by,omitempty"`
 	// Command is as in [PauseRequested].
 	Command int64 `json:"command,omitempty"`
+	// Principal is as in [CancelRequested].
+	Principal Principal `json:"principal,omitzero"`
 }
+
+func (BudgetRaised) EventType() Type { return TypeBudgetRaised }
 
 // Checkpoint marks a point that a fork or a reader may want to return to.
 type Checkpoint struct {
 	Label string `json:"label"`
+	// Step is the step whose loop it is of, and Number the last iteration before it.
+	Step   string `json:"step,omitempty"`
+	Number int    `json:"iteration,omitempty"`
+	// Child is the run that was asked, and Verdict what it said; absent if it gave none.
+	Child   string  `json:"child,omitempty"`
+	Verdict Verdict `json:"verdict,omitempty"`
+	// Questions are what a goal asks itself there (HAR-70 to 75).
+	Questions []CheckpointQuestion `json:"questions,omitempty"`
+	// Plan is the goal's plan as it stands then.
+	Plan json.RawMessage `json:"plan,omitempty"`
+}
+
+// CheckpointQuestion is a question of a checkpoint, and its answer.
+type CheckpointQuestion struct {
+	Question string `json:"question"`
+	Answer   string `json:"answer"`
+}
+
+func (Checkpoint) EventType() Type { return "checkpoint" }
+
+// OfStep is the step whose loop it is of.
+func (d Checkpoint) OfStep() string { return d.Step }
+
+// The two questions of a goal's checkpoint that a model answers.
+const (
+	AskObjective = "Is the objective still valid?"
+	AskHuman     = "Is a person needed before the next step?"
+)
+
+// Answer is that to a question, empty for none.
+func (d Checkpoint) Answer(question string) string {
+	for _, q := range d.Questions {
+		if q.Question == question {
+			return q.Answer
+		}
+	}
+	return ""
 }

@@ -1,31 +1,38 @@
 package event
 
-// Labels say of a call what the rule of two is about: which text it brings in
-// and whether it can carry something out (FIELD section 9).
+import "cmp"
+
+// Labels say what a call reads and whether it can send data out, for the rule
+// of two.
 type Labels struct {
 	// Untrusted: the result may hold text that somebody else wrote, and so
 	// instructions that are not the owner's.
 	Untrusted bool `json:"untrusted,omitempty"`
-	// Private: the call can read what must not leave: files, an environment,
-	// an account.
+	// Private: the call can read data that must not leave the machine: files, an
+	// environment, an account.
 	Private bool `json:"private,omitempty"`
-	// Outgoing: the call can carry something to another machine or person. A
-	// web page that is only fetched is asked for by an address, and an address
-	// can say a lot.
+	// Outgoing: the call can send data to another machine or person. Fetching a web
+	// page counts, because its address can contain data.
 	Outgoing bool `json:"outgoing,omitempty"`
 }
 
-// Taint is what a run has taken in. It never becomes less: whatever was read is
-// in what the model does next, also when the text itself has left the
+// Taint is what a run has read: untrusted text, private data. It is never
+// cleared: the text may influence the model even after it has left the
 // conversation.
 type Taint struct {
-	// Untrusted and Private are where such text first came in; nil where none did.
+	// Untrusted and Private are the calls that first read such data; nil if none
+	// did.
 	Untrusted *TaintSource `json:"untrusted,omitempty"`
 	Private   *TaintSource `json:"private,omitempty"`
 }
 
-// Withheld are tools of a provider's own that a request does not name: they
-// send within the answer, where nobody can be asked.
+// With returns the union of both; the first sources are kept.
+func (t Taint) With(other Taint) Taint {
+	return Taint{Untrusted: cmp.Or(t.Untrusted, other.Untrusted), Private: cmp.Or(t.Private, other.Private)}
+}
+
+// Withheld are tools of the provider that a request does not offer: they send
+// data within the answer, where no one can be asked.
 type Withheld struct {
 	Tools []string `json:"tools"`
 	// Rule is the rule of the policy that withholds them.
@@ -35,7 +42,7 @@ type Withheld struct {
 
 // TaintSource is the call that brought something in.
 type TaintSource struct {
-	// Run is the run that made the call: this one, or one that it goes on from.
+	// Run is the run that made the call: this one, or one that it continues.
 	Run    string `json:"run"`
 	Cycle  int    `json:"cycle"`
 	CallID string `json:"callId,omitempty"`
@@ -43,8 +50,23 @@ type TaintSource struct {
 	Tool string `json:"tool"`
 }
 
-// Fence is what marks untrusted text for the model. Whoever knows the nonce
-// still cannot forge a marker, but nobody outside should know it.
+// Fence marks untrusted text for the model. Even someone who knows the nonce
+// cannot forge a marker, but no one outside should know it.
 type Fence struct {
 	Nonce string `json:"nonce"`
+}
+
+// Brings is the taint by what a source brought in.
+func (s TaintSource) Brings(untrusted, private bool) (t Taint) {
+	if !untrusted && !private {
+		return t
+	}
+	source := s
+	if untrusted {
+		t.Untrusted = &source
+	}
+	if private {
+		t.Private = &source
+	}
+	return t
 }

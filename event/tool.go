@@ -1,6 +1,7 @@
 package event
 
 import (
+	"bytes"
 	"encoding/json"
 	"time"
 
@@ -8,7 +9,7 @@ import (
 )
 
 // Effect is what repeating a tool call would do: the tool declares it, and
-// recovery acts on it (FIELD F4).
+// recovery after a crash depends on it.
 type Effect string
 
 // The effect classes.
@@ -53,10 +54,14 @@ const (
 	ErrorOutsidePaths ErrorType = "outside_workspace"
 	ErrorWorkspace    ErrorType = "workspace_unavailable"
 	ErrorUnavailable  ErrorType = "tool_unavailable"
+	// ErrorNotStarted: the program of a command could not be started.
+	ErrorNotStarted ErrorType = "not_started"
+	// ErrorProtected: the call changed protected paths, see [ToolResult.Changed].
+	ErrorProtected ErrorType = "protected_path_changed"
 	// ErrorAgent: an agent that was called did not end well.
 	ErrorAgent ErrorType = "agent_error"
 	// ErrorHookBlocked: a hook of the owner's said no. ErrorHookFailed: one
-	// that must be heard could not be (FIELD F28).
+	// that must answer did not.
 	ErrorHookBlocked ErrorType = "blocked_by_hook"
 	ErrorHookFailed  ErrorType = "hook_failed"
 )
@@ -80,18 +85,17 @@ type ToolCall struct {
 	ReadOnly bool            `json:"readOnly,omitempty"`
 	// Concurrent says that the call may run beside others (ALF-56).
 	Concurrent bool `json:"concurrent,omitempty"`
-	// Polling says that the same call is meant to be made again and again.
+	// Polling says that the same call is meant to be repeated.
 	Polling bool `json:"polling,omitempty"`
-	// Agent says that the call starts a run of its own, and gives what that ends
-	// with.
+	// Agent says that the call starts a run, and returns its final output.
 	Agent  bool     `json:"agent,omitempty"`
 	Access []Access `json:"access,omitempty"`
-	// Labels say what text the call brings in and what it can carry out.
+	// Labels say what the call reads and whether it can send.
 	Labels Labels `json:"labels,omitzero"`
 	// Describe is a short label for people (ALF-18).
 	Describe string `json:"describe,omitempty"`
-	// EditedBy is who put these arguments in the place of the model's, which
-	// stand in the call's first tool_call.
+	// EditedBy is who replaced the model's arguments by these; the model's are in
+	// the call's first tool_call.
 	EditedBy string `json:"editedBy,omitempty"`
 	// Digest identifies tool and arguments, for approvals.
 	Digest  string   `json:"digest"`
@@ -99,7 +103,9 @@ type ToolCall struct {
 	Problem *Problem `json:"problem,omitempty"`
 }
 
-// Decision is what policy says of a call.
+func (ToolCall) EventType() Type { return TypeToolCall }
+
+// Decision is the policy's decision about a call.
 type Decision string
 
 // The decisions.
@@ -119,7 +125,16 @@ type PolicyDecision struct {
 	// Sandbox says that the call, if it runs, runs in the sandbox.
 	Sandbox bool   `json:"sandbox,omitempty"`
 	Digest  string `json:"digest"`
+	// Facts are what a command was judged by, CallID then being its id, and Step the
+	// step that it is. Those of a call are in its tool_call.
+	Facts *Facts `json:"facts,omitempty"`
+	Step  string `json:"step,omitempty"`
 }
+
+// OfStep is the step that the command is.
+func (d PolicyDecision) OfStep() string { return d.Step }
+
+func (PolicyDecision) EventType() Type { return TypePolicyDecision }
 
 // ToolPendingApproval opens an approval, bound to the exact arguments and to
 // the policy that asks.
@@ -133,13 +148,58 @@ type ToolPendingApproval struct {
 	Rule string `json:"rule,omitempty"`
 	Risk Risk   `json:"risk,omitempty"`
 	// Policy is the version of the policy that asks. A decision under another
-	// one is none.
+	// version does not count.
 	Policy string `json:"policy,omitempty"`
-	// ExpiresAt is when a decision comes too late; nil for never.
+	// ExpiresAt is the end of the time for a decision; nil if there is none.
+	// OnExpiry is what becomes of the run then, empty for [ExpiryRejects].
 	ExpiresAt *time.Time `json:"expiresAt,omitempty"`
+	OnExpiry  OnExpiry   `json:"onExpiry,omitempty"`
+	// Offer is the rule that a person may add for the rest of the run with the
+	// approval; absent if no such rule would answer the question.
+	Offer *Permission `json:"offer,omitempty"`
+	// Fixed says that the arguments cannot be edited: they are a command's of the
+	// run's machine, whose id is CallID and whose step is Step.
+	Fixed bool   `json:"fixed,omitempty"`
+	Step  string `json:"step,omitempty"`
 }
 
-// ApprovalKind is how an approval was decided.
+// OfStep is the step that a command is.
+func (d ToolPendingApproval) OfStep() string { return d.Step }
+
+func (ToolPendingApproval) EventType() Type { return TypeToolPendingApproval }
+
+// Permission permits calls of a tool for the rest of a run, if the question is
+// one that asks about all calls of the tool.
+type Permission struct {
+	Tool string `json:"tool"`
+	// Command is a pattern for the simple commands of a command line that do more
+	// than look: words, and a star at the end for any further ones.
+	Command string `json:"command,omitempty"`
+	// Path is a pattern for all files that the call names.
+	Path string `json:"path,omitempty"`
+}
+
+// String is the permission as it is shown to people: the tool and the pattern.
+func (p Permission) String() string {
+	if p.Command != "" {
+		return p.Tool + ", command " + p.Command
+	}
+	return p.Tool + ", path " + p.Path
+}
+
+// PermissionAdded is a rule that a person added for the rest of the run,
+// together with an approval. The approval itself covers only its own call.
+type PermissionAdded struct {
+	CallID     string     `json:"callId"`
+	Permission Permission `json:"permission"`
+	By         string     `json:"by"`
+	// Principal is as in [CancelRequested].
+	Principal Principal `json:"principal,omitzero"`
+}
+
+func (PermissionAdded) EventType() Type { return "permission.added" }
+
+// ApprovalKind is how a question was decided.
 type ApprovalKind string
 
 // The kinds of decisions.
@@ -150,9 +210,13 @@ const (
 	// ApprovalEdited: the call may run with other arguments, once those have
 	// been validated, resolved and judged like the model's own.
 	ApprovalEdited ApprovalKind = "edited"
+	// ApprovalContinue: the loop continues with another iteration.
+	ApprovalContinue ApprovalKind = "continue"
+	// ApprovalCancelled: nobody needs the decision any more.
+	ApprovalCancelled ApprovalKind = "cancelled"
 )
 
-// ToolApprovalResolved is somebody's decision on a pending call.
+// ToolApprovalResolved is a decision about a pending call.
 type ToolApprovalResolved struct {
 	CallID string       `json:"callId"`
 	Kind   ApprovalKind `json:"kind"`
@@ -166,7 +230,17 @@ type ToolApprovalResolved struct {
 	// Args are the arguments in the place of the model's, where Kind is
 	// [ApprovalEdited].
 	Args json.RawMessage `json:"args,omitempty"`
+	// Remember says that the rule offered with the approval was accepted. The rule
+	// is an event of its own, [PermissionAdded].
+	Remember bool `json:"remember,omitempty"`
+	// Command is as in [PauseRequested]: it tells equal decisions apart, of which
+	// only the first counts.
+	Command int64 `json:"command,omitempty"`
+	// Principal is who Approver names, with role and proof.
+	Principal Principal `json:"principal,omitzero"`
 }
+
+func (ToolApprovalResolved) EventType() Type { return TypeToolApprovalResolved }
 
 // ToolStarted is the intent: stored before the effect may begin.
 type ToolStarted struct {
@@ -176,8 +250,10 @@ type ToolStarted struct {
 	Key string `json:"key,omitempty"`
 }
 
+func (ToolStarted) EventType() Type { return TypeToolStarted }
+
 // ToolAttemptFailed settles an attempt that another one may cure: the tool or
-// the network said so, and the call is one that may run again.
+// the network reported that, and the call may run again.
 type ToolAttemptFailed struct {
 	CallID  string `json:"callId"`
 	Attempt int    `json:"attempt"`
@@ -187,12 +263,16 @@ type ToolAttemptFailed struct {
 	RetryAfterMs *int64 `json:"retryAfterMs,omitempty"`
 }
 
+func (ToolAttemptFailed) EventType() Type { return "tool.attempt_failed" }
+
 // ToolRetrying announces the next attempt at a call, before its wait.
 type ToolRetrying struct {
 	CallID  string `json:"callId"`
 	Attempt int    `json:"attempt"`
 	DelayMs int64  `json:"delayMs"`
 }
+
+func (ToolRetrying) EventType() Type { return "tool.retrying" }
 
 // ToolResult is the one settlement of a call, on every path (HAR-3).
 type ToolResult struct {
@@ -231,13 +311,79 @@ type ToolResult struct {
 	// Reached are the machines that the call asked for where a list of hosts
 	// bounds them.
 	Reached []Reach `json:"reached,omitempty"`
+	// Changed are the protected paths that the call changed without a decision, in
+	// a sandbox that cannot prevent it. At most a hundred are listed separately.
+	Changed []Change `json:"changed,omitempty"`
+}
+
+func (ToolResult) EventType() Type { return TypeToolResult }
+
+// Change is a protected path that a call changed. What was made or deleted as a
+// whole directory is one.
+type Change struct {
+	// Path is relative to the workspace.
+	Path string `json:"path"`
+	// Undone says that the path is again as it was before the call.
+	Undone bool `json:"undone,omitempty"`
+	// Kept is where the undone version is stored on this machine, because someone
+	// else may have made the change while the call ran.
+	Kept string `json:"kept,omitempty"`
 }
 
 // Reach is one machine that a call asked for.
 type Reach struct {
 	Host string `json:"host"`
 	Port int    `json:"port,omitempty"`
-	// Denied is why it was not reached; absent where nothing stood against it.
+	// Denied is why the host was refused; absent if it was not.
 	Denied string `json:"denied,omitempty"`
 	Count  int    `json:"count"`
 }
+
+// Question is about the call.
+func (d ToolPendingApproval) Question() Question {
+	takes := []ApprovalKind{ApprovalApproved, ApprovalRejected, ApprovalEdited}
+	if d.Fixed {
+		takes = takes[:2]
+	}
+	return Question{
+		ID: d.CallID, Kind: QuestionCall, Step: d.Step, Digest: d.Digest, Policy: d.Policy, Rule: d.Rule, Reason: d.Reason, ExpiresAt: d.ExpiresAt,
+		OnExpiry: d.OnExpiry, Offer: d.Offer, Subject: d.Tool, What: CallAsked{Tool: d.Tool, Args: d.Args},
+		Takes: takes, Asked: d,
+	}
+}
+
+func (d ToolPendingApproval) clone() Asking {
+	d.Args, d.ExpiresAt = bytes.Clone(d.Args), clone(d.ExpiresAt)
+	return d
+}
+
+// CallAsked is what is asked about a call.
+type CallAsked struct {
+	Tool string          `json:"tool"`
+	Args json.RawMessage `json:"args,omitempty"`
+}
+
+// Resolved is the decision about the call.
+func (ToolPendingApproval) Resolved(r Resolution) Resolving {
+	return ToolApprovalResolved{
+		CallID: r.ID, Kind: r.Kind, Digest: r.Digest, Approver: r.Approver, Reason: r.Reason, At: r.At, Policy: r.Policy,
+		Args: r.Args, Remember: r.Remember, Command: r.Command, Principal: r.Principal,
+	}
+}
+
+// Resolution is the decision, as that about any question.
+func (d ToolApprovalResolved) Resolution() Resolution {
+	return Resolution{
+		ID: d.CallID, Of: QuestionCall, Kind: d.Kind, Digest: d.Digest, Approver: d.Approver, Reason: d.Reason, At: d.At, Policy: d.Policy,
+		Args: d.Args, Remember: d.Remember, Command: d.Command, Principal: d.Principal,
+	}
+}
+
+// Voids is the call, which is judged again.
+func (d PolicyDecision) Voids() string { return d.CallID }
+
+// Voids is the call, which has begun.
+func (d ToolStarted) Voids() string { return d.CallID }
+
+// Voids is the call, which has ended.
+func (d ToolResult) Voids() string { return d.CallID }

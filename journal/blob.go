@@ -14,8 +14,8 @@ func Digest(content []byte) string {
 	return digestPrefix + hex.EncodeToString(sum[:])
 }
 
-// NewBlob is content under its own digest.
+// NewBlob returns content under its digest.
 func NewBlob(content []byte) Blob { return Blob{Digest: Digest(content), Bytes: content} }
 
-// Intact says that content is what its digest says.
+// Intact reports whether the content matches its digest.
 func (b Blob) Intact() bool { return b.Digest == Digest(b.Bytes) }

@@ -12,49 +12,49 @@ import (
 var (
 	// ErrNotFound: there is no such run, blob or event.
 	ErrNotFound = errors.New("journal: not found")
-	// ErrExists: a run of that id is there already.
+	// ErrExists: a run with that id exists.
 	ErrExists = errors.New("journal: run exists")
-	// ErrStale: the lease was lost; whoever held it must stop at once.
+	// ErrStale: the lease was lost; its former holder must stop at once.
 	ErrStale = errors.New("journal: stale lease")
-	// ErrEnded: the run has ended and takes nothing more.
+	// ErrEnded: the run has ended and accepts no more commands.
 	ErrEnded = errors.New("journal: run has ended")
 	// ErrNewer: a newer version wrote the journal.
 	ErrNewer = errors.New("journal: written by a newer version")
 	// ErrFull: there is no space left; nothing was written.
 	ErrFull = errors.New("journal: no space left")
-	// ErrIO: the disk failed to read or write; what was acknowledged before is
-	// kept as far as the disk keeps it. A store whose disk did not keep a commit
-	// takes no more of them until it is opened anew.
+	// ErrIO: the disk failed to read or write. Earlier acknowledged writes are kept
+	// as far as the disk keeps them. A store whose disk lost a commit accepts no
+	// more until it is opened again.
 	ErrIO = errors.New("journal: the disk failed")
-	// ErrLocked: another process holds the journal for too long.
+	// ErrLocked: another process has locked the journal for too long.
 	ErrLocked = errors.New("journal: locked by another process")
 	// ErrReadOnly: the journal cannot be written.
 	ErrReadOnly = errors.New("journal: read-only")
-	// ErrAmbiguous: an id prefix fits several runs.
+	// ErrAmbiguous: an id prefix matches several runs.
 	ErrAmbiguous = errors.New("journal: ambiguous run id")
 	// ErrCorrupt: what is stored is not what was written.
 	ErrCorrupt = errors.New("journal: damaged")
-	// ErrForeign: the file is something else than a journal.
+	// ErrForeign: the file is not a journal.
 	ErrForeign = errors.New("journal: not a journal")
 	// ErrReplaced: the file was deleted or replaced while it was open, so that
-	// what is written reaches nobody.
+	// later writes would be lost.
 	ErrReplaced = errors.New("journal: deleted or replaced while open")
 )
 
-// HeldError says who drives a run that somebody else wanted to drive.
+// HeldError says which process drives a run that another one tried to drive.
 type HeldError struct {
 	Run    string
 	Owner  string
 	Expiry time.Time
 }
 
-// Error names the holder and until when it holds.
+// Error names the holder and the time at which its lease expires.
 func (e *HeldError) Error() string {
 	return fmt.Sprintf("journal: run %s is driven by %s (lease until %s)", e.Run, e.Owner, e.Expiry.Format(time.RFC3339))
 }
 
-// ForkedError is returned for a run that cannot be deleted because others
-// stand on its events.
+// ForkedError is returned for a run that cannot be deleted because other runs
+// share its events.
 type ForkedError struct {
 	Run string
 	// Forks are the runs that share its events, in the order of their ids.
@@ -66,11 +66,11 @@ func (e *ForkedError) Error() string {
 	return fmt.Sprintf("journal: run %s is shared by its forks: %s", e.Run, strings.Join(e.Forks, ", "))
 }
 
-// CorruptError is the first place of a run where its journal is not what its
+// CorruptError is the first place at which the journal of a run is not what its
 // driver wrote. It is an [ErrCorrupt].
 type CorruptError struct {
 	Run string
-	// Seq is the event that is wrong or missing, 0 when it is the run's row.
+	// Seq is the event that is wrong or missing, 0 for the run's row.
 	Seq int64
 	// What is wrong; Want and Got are the values that disagree, if any.
 	What string

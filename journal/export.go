@@ -37,10 +37,10 @@ type exportLine struct {
 	End        *Exported       `json:"end,omitempty"`
 }
 
-// Export writes a run as JSON lines, with what it cannot be understood without:
-// the events that it shares with the runs it is a fork of, the runs that it
+// Export writes a run as JSON lines, with everything that it depends on: the
+// events that it shares with the runs it is a fork of, the runs that it
 // started, and the contents that their events refer to. Events are written as
-// they are stored, so that [VerifyExport] can check their chain.
+// they are stored, so that [VerifyExport] can check their hash chain.
 func Export(ctx context.Context, s Store, run string, w io.Writer) (Exported, error) {
 	x := exporter{store: s, w: w, blobs: map[string]bool{}}
 	err := x.line(exportLine{Export: ExportVersion, Vocabulary: event.Version, Run: run})
@@ -173,10 +173,10 @@ func (x *exporter) contents(ctx context.Context) error {
 	return nil
 }
 
-// VerifyExport reads what [Export] wrote and checks it as [Verify] checks a
-// journal: the run that was exported, those that it started, and every content
-// by its digest. What is not as written gives an error that is [ErrCorrupt],
-// an export of a newer version one that is [ErrNewer].
+// VerifyExport reads the output of [Export] and checks it as [Verify] checks a
+// journal: the exported run, the runs that it started, and every content by its
+// digest. A mismatch gives an error that is [ErrCorrupt], an export of a newer
+// version one that is [ErrNewer].
 func VerifyExport(ctx context.Context, r io.Reader) (Verified, Exported, error) {
 	f, err := readExport(r)
 	if err != nil {

@@ -1,10 +1,10 @@
-// Package journal is the contract of a durable store of runs: an append-only,
-// numbered log of events per run, one lease per run, and an inbox of commands.
+// Package journal defines a durable store of runs: an append-only, numbered log
+// of events per run, one lease per run, and an inbox of commands.
 //
 // A run is driven by the holder of its lease. Every append carries the lease's
-// epoch and fails, in the same transaction, when it is stale; so two processes
-// on one journal never drive one run. Everybody else speaks to a run through
-// its inbox.
+// epoch and fails, in the same transaction, if it is stale, so that two
+// processes with one journal never drive the same run. All others send commands
+// to the run's inbox.
 package journal
 
 import (
@@ -12,13 +12,14 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/llm"
 )
 
-// State is where a run stands, as lists show it.
+// State is the state of a run, as lists show it.
 type State string
 
-// The states (DESIGN, "The words").
+// The states.
 const (
 	Queued  State = "queued"
 	Running State = "running"
@@ -28,20 +29,27 @@ const (
 	Ended   State = "ended"
 )
 
-// WaitRetry is the detail of a run that is [Waiting] for its next attempt at
-// something that failed. One that waits for a decision has the reason for which
-// it would park.
+// WaitRetry is the detail of a run that is [Waiting] to retry something that
+// failed. A run that waits for a decision has the reason for which it would
+// park.
 const WaitRetry = "retry"
 
-// States are all states, in the order in which a run comes to them.
+// WaitTime is the detail of a run that is [Waiting] for a time.
+const WaitTime = "time"
+
+// States returns all states, in the order in which a run reaches them.
 func States() []State { return []State{Queued, Running, Waiting, Parked, Paused, Ended} }
 
 // Run is the store's row about a run: what lists need without a fold.
 type Run struct {
 	ID     string `json:"id"`
 	Parent string `json:"parent,omitempty"`
-	// ForkOf is the run whose events up to ForkSeq are this run's as well; its
-	// own begin behind them.
+	// Root is the first of the runs above, the run itself where nobody started it,
+	// and Depth how many there are on the way from it, both counted.
+	Root  string `json:"root,omitempty"`
+	Depth int    `json:"depth,omitempty"`
+	// ForkOf is the run whose events up to ForkSeq this run shares; its own events
+	// follow them.
 	ForkOf  string `json:"forkOf,omitempty"`
 	ForkSeq int64  `json:"forkSeq,omitempty"`
 	Kind    string `json:"kind"`
@@ -54,9 +62,22 @@ type Run struct {
 	// Seq and Head are the number and the hash of the last event.
 	Seq  int64  `json:"seq"`
 	Head string `json:"head"`
-	// Owner holds the lease, if anybody does.
+	// Owner holds the lease; empty if no one does.
 	Owner  string    `json:"owner,omitempty"`
 	Expiry time.Time `json:"-"`
+}
+
+// Placed returns the row with its place in the tree. A row without one was
+// written when a tree was at most two runs deep.
+func (r Run) Placed() Run {
+	switch {
+	case r.Root != "":
+	case r.Parent != "":
+		r.Root, r.Depth = r.Parent, 2
+	default:
+		r.Root, r.Depth = r.ID, 1
+	}
+	return r
 }
 
 // Status is the part of a run's row that its driver keeps up to date.
@@ -84,34 +105,36 @@ type Record struct {
 	Type string
 	// Body is the event's stored form (event.Encode), without pos.
 	Body []byte
+	// Root is that of the run's tree, where the record was read by Tail or Tree.
+	Root string
 }
 
-// Batch is what one append writes, all of it or nothing.
+// Batch is what one append writes: all of it or nothing.
 type Batch struct {
 	Lease   Lease
 	Records []Record
 	// Head is the hash of the last record's body.
 	Head string
-	// Consumed are inbox rows that the records answer.
+	// Consumed are the inbox rows that the records answer.
 	Consumed []int64
 	Status   Status
 	// Time is that of the run's last event.
 	Time time.Time
 	// Blobs are stored beside the records, once per digest.
 	Blobs []Blob
-	// Release gives the lease up in the same transaction.
+	// Release gives up the lease in the same transaction.
 	Release bool
 }
 
 // Blob is content stored once, by its digest. A run that refers to one names it
-// in a batch, also when it is stored already: it goes when the last run that
-// named it is deleted.
+// in a batch, even if it is stored already: it is deleted with the last run
+// that named it.
 type Blob struct {
 	Digest string
 	Bytes  []byte
 }
 
-// CommandKind is what an inbox row asks for.
+// CommandKind is the kind of a command.
 type CommandKind string
 
 // The commands that may reach a run from outside its driver.
@@ -129,17 +152,19 @@ type Command struct {
 	ID   int64       `json:"id"`
 	Run  string      `json:"run"`
 	Kind CommandKind `json:"kind"`
-	// By is who asks; Text is an input or a reason.
-	By   string `json:"by,omitempty"`
-	Text string `json:"text,omitempty"`
+	// By is who sent the command, and Principal the same with role and proof; Text
+	// is an input or a reason.
+	By        string          `json:"by,omitempty"`
+	Principal event.Principal `json:"principal,omitzero"`
+	Text      string          `json:"text,omitempty"`
 	// Media are the images and files of an input, with their contents.
 	Media  []llm.Media `json:"media,omitempty"`
 	CallID string      `json:"callId,omitempty"`
-	// Args are the arguments with which to run a call that is approved, in the
-	// place of its own; empty leaves them.
+	// Args are the arguments with which to run an approved call, instead of its
+	// own; empty keeps those.
 	Args json.RawMessage `json:"args,omitempty"`
-	// Sealed stands for Text, Media and Args where only the process that drives
-	// the run may read them.
+	// Sealed replaces Text, Media and Args if only the process that drives the run
+	// may read them.
 	Sealed []byte `json:"sealed,omitempty"`
 	// Setting and Value are for [Raise].
 	Setting string    `json:"setting,omitempty"`
@@ -151,6 +176,12 @@ type Command struct {
 type Filter struct {
 	States []State
 	Parent string
+	// Root selects the runs of a tree, the root included. Roots selects the runs
+	// that no other run started.
+	Root  string
+	Roots bool
+	// Kind and Name select the runs of a kind, and of a name.
+	Kind, Name string
 	// ForkOf selects the forks of a run.
 	ForkOf string
 	// UpdatedBefore leaves out runs that were written to at or after it.
@@ -175,12 +206,12 @@ type Store interface {
 	Acquire(ctx context.Context, run, owner, dead string, ttl time.Duration) (Lease, error)
 	// Renew extends a lease.
 	Renew(ctx context.Context, l Lease, ttl time.Duration) (Lease, error)
-	// Release gives a lease up; releasing a stale one does nothing.
+	// Release gives up a lease; releasing a stale one does nothing.
 	Release(ctx context.Context, l Lease) error
-	// Append writes a batch durably and returns the pos of its first record;
-	// the others follow without gaps. An error means that nothing was written.
-	// One that ends the run empties its inbox, which nobody will read any more.
-	// The store does not change the batch and may keep its bytes.
+	// Append writes a batch durably and returns the pos of its first record; the
+	// others follow without gaps. An error means that nothing was written. A batch
+	// that ends the run empties its inbox. The store does not change the batch and
+	// may keep its bytes.
 	Append(ctx context.Context, b Batch) (int64, error)
 
 	// Run returns a run's row, Find the one whose id begins with prefix.
@@ -190,8 +221,13 @@ type Store interface {
 	// Records returns up to limit records (0: all) of a run after a seq. Those
 	// that a fork shares are its ancestors' own, with their run and pos.
 	Records(ctx context.Context, run string, after int64, limit int) ([]Record, error)
-	// Tail returns up to limit records of any run after a pos.
+	// Tail returns up to limit records of any run after a pos, and Last the newest
+	// pos that a record was given, 0 for none.
 	Tail(ctx context.Context, after int64, limit int) ([]Record, error)
+	Last(ctx context.Context) (int64, error)
+	// Tree returns up to limit records of a root and of all runs below it, after a
+	// pos.
+	Tree(ctx context.Context, root string, after int64, limit int) ([]Record, error)
 
 	// Send puts a command into a run's inbox and returns its number there, which
 	// no other command of the store ever has; Inbox reads what is not
@@ -207,15 +243,24 @@ type Store interface {
 	// receive without a command, where a store does not know what came before.
 	WatchInbox(ctx context.Context, run string) <-chan struct{}
 
-	// Files are the absolute names of the files that runs are kept in, none where
-	// they are in no file: whoever writes one of them can decide about any call
-	// of any run.
+	// Note adds a note and returns it with its number, and true. Where there is one of
+	// its key that has not expired by n.At, that is returned, and false. Amend
+	// replaces a note's body, or takes the note away where body is nil. Notes returns
+	// up to limit notes without a key, newest first, from before a number (0: the
+	// newest) on.
+	Note(ctx context.Context, n Note) (kept Note, fresh bool, err error)
+	Amend(ctx context.Context, id int64, body []byte) error
+	Notes(ctx context.Context, before int64, limit int) ([]Note, error)
+
+	// Files returns the absolute names of the files that the runs are stored in,
+	// none for a store without files. A program that can write one of them can
+	// approve any call of any run.
 	Files() []string
 	Blob(ctx context.Context, digest string) ([]byte, error)
-	// Delete removes a run that nobody drives, its events, its inbox and the
-	// blobs that no other run named; a run that has forks stays, with a
-	// *[ForkedError]. The run is gone at once; the space is
-	// freed in steps, between which others write. Positions stay unique.
+	// Delete removes a run that no process drives, with its events, its inbox and
+	// the blobs that no other run named. A run with forks stays, with a
+	// *[ForkedError]. The run disappears at once; the space is freed in steps,
+	// between which others write. Positions stay unique.
 	Delete(ctx context.Context, run string) error
 	Close() error
 }

@@ -13,9 +13,9 @@ type Stretch struct {
 	From, To int64
 }
 
-// Lineage says which run wrote which of a run's events, from the first on. The
-// last stretch is the run's own and ends with its last event; before it come
-// those of its ancestors, where it is a fork.
+// Lineage returns which run wrote which of a run's events, from the first on.
+// The last stretch is the run's own and ends with its last event. Before it are
+// those of its ancestors, if it is a fork.
 func Lineage(ctx context.Context, s Store, run string) ([]Stretch, error) {
 	var line []Stretch
 	end := int64(-1)
@@ -34,6 +34,16 @@ func Lineage(ctx context.Context, s Store, run string) ([]Stretch, error) {
 	}
 	slices.Reverse(line)
 	return line, nil
+}
+
+// Below returns of the rows of a tree, those above first, that of a run and those of
+// the runs below it.
+func Below(tree []Run, run string) []Run {
+	within := map[string]bool{run: true}
+	return slices.DeleteFunc(slices.Clone(tree), func(r Run) bool {
+		within[r.ID] = within[r.ID] || within[r.Parent]
+		return !within[r.ID]
+	})
 }
 
 // ownerOf is the run that wrote an event; the newest also writes what follows.

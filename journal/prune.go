@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// PruneOptions say what [Prune] may delete.
+// PruneOptions select what [Prune] may delete.
 type PruneOptions struct {
-	// Before is the time that a run must not have been written to since, nor
-	// its lease have been alive.
+	// Before is the time since which a run must not have been written to, nor its
+	// lease held.
 	Before time.Time
 	// States are those that a run may be in; none means [Ended].
 	States []State
@@ -19,16 +19,15 @@ type PruneOptions struct {
 	DryRun bool
 }
 
-// Prune deletes old runs that have ended, in whole trees: a run goes together
-// with its descendants, and only when all of them may go. A fork is the root of
-// a tree of its own, and what it stands on stays as long as it does; so neither
-// a child nor a fork ever loses what it stands on (FIELD F26). Children are
-// deleted before their parents. It returns what was deleted, or would be.
+// Prune deletes old runs that have ended, in whole trees: a run together with
+// its descendants, and only if all of them may be deleted. A fork is the root
+// of a tree of its own, and the run that it shares events with stays as long as
+// the fork. Children are deleted before their parents. Prune returns what was
+// deleted, or would be.
 //
-// Each tree is looked at once more before its first run is deleted, and stays
-// whole if somebody has taken up or forked one of its runs by then. Of a tree
-// of which one is taken up or forked while it is being deleted, what was
-// deleted before that is gone, and the rest stays.
+// Each tree is checked again before its first run is deleted, and stays whole
+// if one of its runs has been resumed or forked by then. If that happens while
+// the tree is being deleted, the remaining runs stay.
 func Prune(ctx context.Context, s Store, o PruneOptions) ([]Run, error) {
 	if len(o.States) == 0 {
 		o.States = []State{Ended}

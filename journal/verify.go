@@ -9,42 +9,42 @@ import (
 	"github.com/pawlrun/pawl/event"
 )
 
-// Verified says what a run's journal was found to hold.
+// Verified is the result of checking a run's journal.
 type Verified struct {
 	Run string `json:"run"`
 	// Events is how many events the chain has, Head the hash of the last.
 	Events int64  `json:"events"`
 	Head   string `json:"head"`
-	// HeadSeq is the number of the event that the head given by the caller
-	// belongs to; what follows it is only as good as the chain. 0 without one.
+	// HeadSeq is the number of the event that the head given by the caller belongs
+	// to; the events after it are covered only by the chain. It is 0 without a
+	// head.
 	HeadSeq int64 `json:"headSeq,omitempty"`
-	// Blobs is how many contents the events refer to, each found to be what
-	// its digest says.
+	// Blobs counts the contents that the events refer to, each with a matching
+	// digest.
 	Blobs int `json:"blobs,omitempty"`
 }
 
 // verifyPage is how many events are read at once.
 const verifyPage = 500
 
-// Verify reads a run's journal from its first event to its last and recomputes
-// what links them: numbers without gaps, the run's id in every event, and the
-// hash of each event in the one that follows it, the last one's in the run's
-// row, and everything else that the row tells lists, as the events have it, but
-// for two things: who holds the run's lease is in no event, and a row's times are
-// those of its events only as this version writes them, so that a change of them
-// is not found. Nothing may follow the run's end. Whatever an event refers to must
-// be there and be what its digest says.
+// Verify reads a run's journal from the first event to the last and checks it:
+// numbers without gaps, the run's id in every event, the hash of each event in
+// the next one and of the last one in the run's row. It also checks the rest of
+// the row against the events, except for the holder of the lease, which no
+// event records, and the times, which older versions wrote differently. Nothing
+// may follow the run's end. Every content that an event refers to must exist
+// and match its digest.
 //
-// The chain alone finds accidental change and naive edits. Somebody who
-// rewrites a tail can rewrite its hashes too; to find that, pass head, the
-// hash of an event that was noted elsewhere (the last one's is printed at the
-// end of a run). With head "" there is no such check.
+// The chain alone finds accidental changes and simple edits. Someone who
+// rewrites the end of a journal can also rewrite its hashes. To find that, pass
+// head, the hash of an event that was noted elsewhere (the last one's is
+// printed at the end of a run). An empty head skips this check.
 //
 // A fork is read from the first event of the run that it shares: the chain
-// goes through all its ancestors.
+// includes all its ancestors.
 //
-// A journal that is not what was written gives a [*CorruptError]; a run that is
-// not there gives [ErrNotFound].
+// The error is a [*CorruptError] for a journal that was changed, and
+// [ErrNotFound] for a run that does not exist.
 func Verify(ctx context.Context, s Store, run, head string) (Verified, error) {
 	row, err := s.Run(ctx, run)
 	if err != nil {

@@ -13,17 +13,20 @@ import (
 // older version they are the commit's, whose clock may have been set back, and
 // which may have come much later, after a suspend or with commands alone.
 type account struct {
-	parent, kind, name string
-	cycles             int
+	parent, root, kind, name string
+	depth                    int
+	cycles                   int
 	// untouched says that nothing has happened since the run was forked.
 	untouched bool
 	parked    *event.RunParked
-	// asking are the calls that wait for a person, with what was asked, nothing
-	// where a child of the run asks; retrying says that an attempt of the cycle
+	// asking is what waits for a person, by its id, nothing where a child of the run
+	// asks; retrying says that an attempt of the cycle
 	// failed, so that another may be waited for.
-	asking   map[string]event.ToolPendingApproval
+	asking   map[string]event.Question
 	retrying bool
-	outcome  *event.Outcome
+	// waits counts the waits that have not ended.
+	waits   int
+	outcome *event.Outcome
 }
 
 // add takes the next event; own says that the run wrote it itself.
@@ -35,8 +38,11 @@ func (a *account) add(e *event.Event, own bool) {
 	switch d := e.Data.(type) {
 	case event.RunStarted:
 		a.kind, a.name = d.Kind, d.Name
+		if own {
+			a.root, a.depth = d.Root, d.Depth
+		}
 	case event.RunForked:
-		a.untouched, a.parked, a.asking = true, nil, nil
+		a.untouched, a.parked, a.asking, a.waits = true, nil, nil, 0
 	case event.RunParked:
 		a.parked = &d
 	case event.RunResumed, event.CancelRequested:
@@ -45,19 +51,26 @@ func (a *account) add(e *event.Event, own bool) {
 		a.cycles, a.retrying, a.asking = d.Cycle, false, nil
 	case event.ModelRetrying, event.ToolAttemptFailed:
 		a.retrying = true
-	case event.ToolPendingApproval:
-		a.ask(d)
-	case event.ToolApprovalResolved:
-		if counts(a.asking[d.CallID], d) {
-			delete(a.asking, d.CallID)
+	case event.WaitStarted:
+		a.waits++
+	case event.WaitFinished:
+		a.waits--
+	case event.Asking:
+		a.ask(d.Question())
+	case event.Resolving:
+		r := d.Resolution()
+		if q := a.asking[r.ID]; q.Counts(r) {
+			delete(a.asking, r.ID)
 		}
 	case event.ChildWaiting:
-		delete(a.asking, d.CallID)
+		delete(a.asking, d.Child)
 		if d.Waiting {
-			a.ask(event.ToolPendingApproval{CallID: d.CallID})
+			a.ask(event.Question{ID: d.Child})
 		}
 	case event.ChildParked:
-		delete(a.asking, d.CallID)
+		delete(a.asking, d.Child)
+	case event.ChildFinished:
+		delete(a.asking, d.Child)
 	case event.ToolResult:
 		delete(a.asking, d.CallID)
 	case event.RunCompleted:
@@ -66,18 +79,11 @@ func (a *account) add(e *event.Event, own bool) {
 }
 
 // ask notes what a person is asked.
-func (a *account) ask(p event.ToolPendingApproval) {
+func (a *account) ask(q event.Question) {
 	if a.asking == nil {
-		a.asking = map[string]event.ToolPendingApproval{}
+		a.asking = map[string]event.Question{}
 	}
-	a.asking[p.CallID] = p
-}
-
-// counts says that a decision is one about what was asked, and in time: a call
-// goes on waiting after any other.
-func counts(p event.ToolPendingApproval, d event.ToolApprovalResolved) bool {
-	late := d.Kind != event.ApprovalExpired && p.ExpiresAt != nil && !d.At.Before(*p.ExpiresAt)
-	return d.Digest == p.Digest && d.Policy == p.Policy && !late
+	a.asking[q.ID] = q
 }
 
 // fault is what is wrong with a row, the zero value nothing.
@@ -85,11 +91,14 @@ type fault struct{ what, want, got string }
 
 // check holds a row against the events up to its last one.
 func (a *account) check(row Run) fault {
+	row = row.Placed()
 	switch {
 	case row.Kind != a.kind || row.Name != a.name:
 		return fault{"it names another agent than the run's first event", a.kind + " " + a.name, row.Kind + " " + row.Name}
 	case row.Parent != a.parent:
 		return fault{"it names another run that started this one than the run's events", a.parent, row.Parent}
+	case row.Root != a.placed(row).Root || row.Depth != a.placed(row).Depth:
+		return fault{"it stands elsewhere in a tree than the run's first event says", a.placed(row).Root, row.Root}
 	case row.Cycles != a.cycles:
 		return fault{"it counts other cycles than the run's events", num(int64(a.cycles)), num(int64(row.Cycles))}
 	}
@@ -97,6 +106,11 @@ func (a *account) check(row Run) fault {
 		return fault{"the run's state is none that its events lead to", inWords(can), is.String()}
 	}
 	return a.checkOutcome(row.Outcome)
+}
+
+// placed is where the run stands in its tree.
+func (a *account) placed(row Run) Run {
+	return Run{ID: row.ID, Parent: a.parent, Root: a.root, Depth: a.depth}.Placed()
 }
 
 // standing is a state with its detail.
@@ -131,6 +145,9 @@ func (a *account) standings() []standing {
 	}
 	if a.retrying {
 		all = append(all, standing{Waiting, WaitRetry})
+	}
+	if a.waits > 0 {
+		all = append(all, standing{Waiting, WaitTime})
 	}
 	if len(a.asking) > 0 {
 		all = append(all, standing{Waiting, string(event.ParkApproval)})

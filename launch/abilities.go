@@ -21,15 +21,15 @@ func capable(a *spec.Agent, targets []target, resolver *models.Resolver) (warnin
 			warnings = append(warnings, fmt.Sprintf("max_tokens is %d, and %s gives at most %d", asked, t.Model, t.maxOutput))
 		}
 		if a.ResultSchema != nil && t.NoSchema {
-			warnings = append(warnings, fmt.Sprintf("%s cannot be held to resultSchema, so it is told of it; its answers are checked all the same", t.Model))
+			warnings = append(warnings, fmt.Sprintf("%s cannot enforce resultSchema, so the schema is in the prompt; answers are still validated", t.Model))
 		}
 		if can, known := resolver.Can(t.Model, models.CanTools); known && !can && (a.Tools.Allow == nil || len(a.Tools.Allow) > 0) {
 			warnings = append(warnings, fmt.Sprintf("%s is not known to call tools; tools.allow: [] offers it none", t.Model))
 		}
 	}
 	if own := a.Tools.Provider; len(own) > 0 && slices.ContainsFunc(targets, func(t target) bool { return resolver.RunsOwnTools(t.Model) }) {
-		warnings = append(warnings, fmt.Sprintf("what a provider charges for each use of %s, beside the tokens, is not counted: "+
-			"it is in no cost and under no cap", strings.Join(own, ", ")))
+		warnings = append(warnings, fmt.Sprintf("the provider charges for each use of %s, beside the tokens; this is not counted: "+
+			"it is not part of the cost or of any limit", strings.Join(own, ", ")))
 	}
 	return warnings
 }
@@ -38,7 +38,7 @@ func capable(a *spec.Agent, targets []target, resolver *models.Resolver) (warnin
 // What keeps the model from being called is said of the model, and a script may
 // stand for any provider.
 func hosted(tool, model string, resolver *models.Resolver) (ignored string, err error) {
-	if provider, _, _ := strings.Cut(model, "/"); provider == "scripted" || provider == "replay" {
+	if provider, _, _ := strings.Cut(model, "/"); models.BuiltIn(provider) {
 		return "", nil
 	}
 	client, name, err := resolver.Open(model)
@@ -74,7 +74,7 @@ func runsHosted(tools []string, model string, resolver *models.Resolver) (warnin
 // Readable refuses files that a model of a run is known not to take, be it the
 // one in use or one that it may fall back on. Of the options the config counts.
 func Readable(m machine.Machine, files []llm.Media, o Options) error {
-	a, ok := m.(*agent.Machine)
+	a, ok := m.(agent.Configured)
 	if !ok {
 		return nil
 	}

@@ -18,7 +18,7 @@ func TestAContinuedRunHasAnAccountOfItsOwn(t *testing.T) {
 	if first.Reason != "budget:max_model_turns" {
 		t.Fatalf("ended with %+v", first)
 	}
-	next, env, err := launch.Continue(t.Context(), store, id, "Go on.", launch.Options{Getenv: options(t).Getenv})
+	next, env, err := launch.Continue(t.Context(), store, id, "Go on.", launch.Options{Host: launch.Host{Getenv: options(t).Getenv}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,6 +3,7 @@ package launch
 import (
 	"cmp"
 
+	"github.com/pawlrun/pawl/assembly"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/llm"
 	"github.com/pawlrun/pawl/machine/agent"
@@ -27,10 +28,10 @@ func CheckCall(started event.RunStarted, c llm.ToolCall) (*event.Problem, error)
 	if err != nil {
 		return nil, err
 	}
-	o := Options{Workspace: started.Workspace}
-	env, tools, err := environment(a, o, o.resolver(a.Dir))
+	o := Options{Flags: Flags{Workspace: started.Workspace}}
+	env, err := o.environment(a, o.resolver(a.Dir))
 	if err != nil {
 		return nil, err
 	}
-	return tools.Resolve(c.CallID, c).Problem, closing(env, nil)
+	return env.Tools.Resolve(c.CallID, c).Problem, assembly.Closing(env, nil)
 }

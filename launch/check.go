@@ -11,10 +11,10 @@ import (
 
 // Check validates an agent file as a run would, without a workspace, a key or
 // a call. The error is [spec.Errors] when the file is there and wrong.
-func Check(path string, o Options) (warnings []spec.Problem, err error) {
+func Check(f File, o Options) (warnings []spec.Problem, err error) {
 	rules := o.checks()
 	rules.Unpriced = func(dir, name string) bool { return o.resolver(dir).Price(name) == nil }
-	a, _, err := spec.ReadAgent(path, rules)
+	a, err := spec.ParseAgent(f.Path, f.Text, rules)
 	if err != nil {
 		return nil, err
 	}
@@ -22,20 +22,40 @@ func Check(path string, o Options) (warnings []spec.Problem, err error) {
 	if names := a.Variables(); len(names) > 0 {
 		warnings = append(warnings, a.OfPrompt("a run needs --var "+strings.Join(names, "=… and --var ")+"=…"))
 	}
-	return warnings, nil
+	if names := a.TaskVariables(); len(names) > 0 {
+		warnings = append(warnings, a.OfTask("a run without INPUT needs --var "+strings.Join(names, "=… and --var ")+"=…"))
+	}
+	return append(warnings, o.refusals(f.Path, a)...), nil
+}
+
+// refusals say why this machine would not run the file. They are no fault of the
+// file's, which may be meant for another machine.
+func (o Options) refusals(path string, a *spec.Agent) []spec.Problem {
+	if o.Sandbox == nil || a.Composite != nil {
+		return nil
+	}
+	_, err := o.confinement(a, "")
+	if err == nil {
+		return nil
+	}
+	return []spec.Problem{{File: path, Message: "'pawl run' refuses this on this machine: " + strings.TrimPrefix(err.Error(), ErrSandbox.Error()+": ")}}
 }
 
 // checks are what a file is held to: the tools and models of this
 // version. That a key is not set is no fault of the file's.
 func (o Options) checks() spec.Options {
 	return spec.Options{
-		Tools: toolNames(), Model: o.Model, Classes: o.Config.Classes, Roles: o.Config.Roles,
-		CheckCommand: checkCommand, Unmet: unmet,
+		Tools: toolNames(), Aliases: aliases(), Model: o.Model, Classes: o.Config.Classes, Roles: o.Config.Roles,
+		CheckCommand: checkCommand, CheckAgent: o.checkOffered(map[string]bool{}), Unmet: unmet,
 		CheckHosted: func(dir, model, tool string) (ignored string, err error) {
 			return hosted(tool, model, o.keyless().resolver(dir))
 		},
 		CheckModel: func(dir, name string) error {
-			if err := o.resolver(dir).Check(name); err != nil && !errors.Is(err, models.ErrNoKey) {
+			resolver := o.resolver(dir)
+			if err := resolver.Check(name); err != nil && !errors.Is(err, models.ErrNoKey) {
+				return plain(err)
+			}
+			if err := checkName(name, resolver); err != nil {
 				return plain(err)
 			}
 			return nil

@@ -2,6 +2,7 @@ package launch
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	"github.com/pawlrun/pawl/budget"
@@ -11,22 +12,20 @@ import (
 	"github.com/pawlrun/pawl/machine/agent"
 	"github.com/pawlrun/pawl/policy"
 	"github.com/pawlrun/pawl/spec"
-	"github.com/pawlrun/pawl/stop"
 	"github.com/pawlrun/pawl/tool"
 )
 
-// config is what the machine gets of a file and of the flags.
-func config(a *spec.Agent, o Options, targets []target, tools *tool.Set) agent.Config {
+// config is what a file says of the loop.
+func (o Options) config(a *spec.Agent, targets []target) (cfg agent.Config, err error) {
 	s := a.Effective()
-	cfg := agent.Config{
+	cfg = agent.Config{
 		System: a.System, ProviderTools: a.Tools.Provider,
 		MaxTokens: maxTokens(a, targets), Temperature: a.ModelPolicy.Decoding.Temperature,
 		Limits:  limits(a),
 		OnLimit: agent.OnLimit(s.OnLimit), OnNoToolCall: agent.OnNoToolCall(s.OnNoToolCall),
 		Dispatch: agent.Dispatch(s.ToolDispatch), NudgeText: s.NudgeText,
-		Compact: compaction(s), Policy: o.permissions(a), Hooks: declared(hooks(a, o)), Approve: o.Approve, Whole: o.Whole,
+		Compact: compaction(s), Policy: o.permissions(a), Approve: o.Approve, Whole: o.Whole,
 	}
-	cfg.Tools, cfg.Hidden = offered(cfg.Policy, tools)
 	approvals(s.Approvals, &cfg)
 	for _, t := range targets {
 		cfg.Targets = append(cfg.Targets, t.Target)
@@ -34,15 +33,13 @@ func config(a *spec.Agent, o Options, targets []target, tools *tool.Set) agent.C
 	if a.ResultSchema != nil {
 		cfg.Schema = a.ResultSchema.JSON
 	}
+	if o.byTool(a) {
+		cfg.Schema, cfg.Result = nil, tool.ResultName
+	}
 	if s.Cache != nil {
 		cfg.Cache = llm.Caching(s.Cache.TTL)
 	}
-	for setting, action := range a.Budgets.Actions {
-		if cfg.OnBudget == nil {
-			cfg.OnBudget = map[string]agent.OnBudget{}
-		}
-		cfg.OnBudget[setting] = agent.OnBudget(action)
-	}
+	cfg.OnBudget = actions(a.Budgets)
 	cfg.MaxNudges = value(s.MaxNudges)
 	cfg.OnDenied, cfg.OnRejected = agent.OnRefusedCall(s.OnDenied), agent.OnRefusedCall(s.OnRejected)
 	cfg.FailureThreshold = value(s.FailureThreshold)
@@ -51,7 +48,20 @@ func config(a *spec.Agent, o Options, targets []target, tools *tool.Set) agent.C
 		// ALDO's trigger is crossed when it is reached (REQUIREMENTS C-5).
 		cfg.Compact.Inclusive = s.Compact == nil || s.Compact.Inclusive == nil || *s.Compact.Inclusive
 	}
-	return cfg.WithDefaultCap().WithDefaults()
+	cfg.UnpricedBelow, err = o.tree.unpriced.of(o.source, func() ([]string, error) { return o.unpricedBelow(a, map[string]bool{}) })
+	return cfg, err
+}
+
+// actions say what reaching a limit means, nil where nobody does.
+func actions(b spec.Budgets) map[string]agent.OnBudget {
+	var all map[string]agent.OnBudget
+	for setting, action := range b.Actions {
+		if all == nil {
+			all = map[string]agent.OnBudget{}
+		}
+		all[setting] = agent.OnBudget(action)
+	}
+	return all
 }
 
 // iteration applies ALDO's block, whose defaults differ from a plain agent's.
@@ -63,13 +73,7 @@ func iteration(it *spec.Iteration, cfg *agent.Config) {
 	cfg.FailureThreshold = cmp.Or(cfg.FailureThreshold, budget.None)
 	cfg.Dispatch = cmp.Or(cfg.Dispatch, agent.ParallelAll)
 	cfg.Compact.Strategy = cmp.Or(cfg.Compact.Strategy, compact.Strategy(it.SummaryStrategy), compact.RollingWindow)
-	for _, c := range it.TerminationConditions {
-		cond := stop.Condition{Kind: stop.Kind(c.Kind), Text: c.Text, Tool: c.Tool}
-		if c.Match != nil {
-			cond.Match = stop.Match{ExitCode: c.Match.ExitCode, Contains: c.Match.Contains}
-		}
-		cfg.Conditions = append(cfg.Conditions, cond)
-	}
+	cfg.Conditions = it.TerminationConditions
 }
 
 // compaction is what the file says of a conversation that grows too long. What
@@ -94,8 +98,15 @@ func compaction(s spec.Settings) compact.Settings {
 // names, so that the same file always gives the same bytes.
 func rules(a *spec.Agent, o Options) policy.Rules {
 	r := policy.Rules{Declared: a.Tools.Allow != nil, Nested: o.nested.patterns}
-	for _, name := range toolNames() {
+	agents := a.Tools.AgentNames()
+	named := slices.Sorted(maps.Keys(a.Tools.Approvals))
+	named = slices.DeleteFunc(named, func(name string) bool { return slices.Contains(agents, name) })
+	for _, name := range slices.Concat(named, agents) {
 		switch a.Tools.Approvals[name] {
+		case "":
+			if slices.Contains(agents, name) {
+				r.Open = append(r.Open, name) // its own calls are judged by its own file
+			}
 		case "always":
 			r.Gates = append(r.Gates, name)
 		case "never":

@@ -8,11 +8,10 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/pawlrun/pawl/assembly"
 	"github.com/pawlrun/pawl/engine"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/journal"
-	"github.com/pawlrun/pawl/llm"
-	"github.com/pawlrun/pawl/machine"
 	"github.com/pawlrun/pawl/machine/agent"
 	"github.com/pawlrun/pawl/spec"
 )
@@ -20,13 +19,13 @@ import (
 // Errors of [Continue].
 var (
 	// ErrNotEnded is returned for a run that can still go on by itself.
-	ErrNotEnded = errors.New("launch: the run has not ended; resume it instead")
+	ErrNotEnded = assembly.ErrNotEnded
 	// ErrNothingNew is returned when neither a message nor a raised limit
 	// gives the new run anything to do.
 	ErrNothingNew = errors.New("launch: nothing to continue with: give a new message, or raise a limit")
 	// ErrMessageNeeded is an ErrNothingNew where a limit was raised and the last
 	// word is the model's.
-	ErrMessageNeeded = fmt.Errorf("%w: the last word is the model's, so a message is needed", ErrNothingNew)
+	ErrMessageNeeded = fmt.Errorf("%w: the last message is the model's, so a new message is needed", ErrNothingNew)
 )
 
 // Continue prepares a new run that starts from an ended one: the same prompt,
@@ -36,11 +35,11 @@ var (
 // and what the owner is warned of are as they are now.
 func Continue(ctx context.Context, store journal.Store, run, input string, o Options) (event.RunStarted, engine.Env, error) {
 	fail := func(err error) (event.RunStarted, engine.Env, error) { return event.RunStarted{}, engine.Env{}, err }
-	old, err := load(ctx, store, run)
+	old, err := assembly.Load(ctx, store, run)
 	if err != nil {
 		return fail(err)
 	}
-	started := old.started
+	started := old.Started
 	a, err := restore(started)
 	if err != nil {
 		return fail(err)
@@ -48,23 +47,22 @@ func Continue(ctx context.Context, store journal.Store, run, input string, o Opt
 	if err := recordable(o.Workspace); err != nil {
 		return fail(err)
 	}
-	conversation, err := old.conversation(input, o)
-	if err != nil {
+	if err := o.moves(old, input); err != nil {
 		return fail(err)
 	}
 	started.Workspace = cmp.Or(o.Workspace, started.Workspace)
-	cfg := old.machine.Config()
+	cfg := old.Machine.Config()
 	targets, hosted, err := o.change(a, &cfg, &started)
 	if err != nil {
 		return fail(err)
 	}
 	o = o.pinned(started)
 	resolver := o.resolver(a.Dir)
-	if err := taken(modelsOf(cfg.Targets), filesOf(conversation), o.Attachments, resolver); err != nil {
+	if err := taken(modelsOf(cfg.Targets), filesOf(old.From.History), o.Attachments, resolver); err != nil {
 		return fail(err)
 	}
 	// What is protected, and what hooks run, are files of the workspace as it is now.
-	o.nested = nestedFor(a, started.Workspace)
+	o.nested = nestedFor(a, started.Workspace, o.tree.builtin())
 	cfg.Policy = o.permissions(a)
 	if started.HookFiles, err = pinHooks(a, started.Workspace); err != nil {
 		return fail(err)
@@ -78,17 +76,17 @@ func Continue(ctx context.Context, store journal.Store, run, input string, o Opt
 		return fail(err)
 	}
 	o.confined = confined
-	marks := started.Fence
-	if marks == nil && env.Tools.Fences() {
-		marks = &event.Fence{}
+	if err := affordable(cfg); err != nil {
+		return fail(assembly.Closing(env, err))
 	}
-	next, err := agent.StartFenced(cfg, event.InputReceived{Text: input, Media: o.Attachments}.Message(), marks)
+	next, err := assembly.Start(cfg, env, event.InputReceived{Text: input, Media: o.Attachments}, started.Fence)
 	if err != nil {
-		return fail(closing(env, err))
+		return fail(assembly.Closing(env, err))
 	}
 	next.Name, next.Source, next.Spec, next.Workspace = started.Name, started.Source, started.Spec, started.Workspace
 	next.Options, next.HookFiles = started.Options, started.HookFiles
-	next.From = &event.ContinuedFrom{Run: run, Seq: old.seq, Root: old.machine.Workload(), History: conversation, Taint: old.machine.State().Taint}
+	next.Agents, next.MaxDepth = started.Agents, started.MaxDepth
+	next.From = &old.From
 	confined.pin(&next)
 	// Where the file cannot be read any more, what was said of it still is.
 	next.Warnings = slices.Concat(started.Warnings, hosted)
@@ -98,11 +96,7 @@ func Continue(ctx context.Context, store journal.Store, run, input string, o Opt
 			a.Warnings[i].File, a.Warnings[i].Line = "", 0 // the file may be another one now
 		}
 	}
-	warnings, err := o.warnings(a, cfg, targets, env.Tools)
-	if err != nil {
-		return fail(closing(env, err))
-	}
-	for _, w := range warnings {
+	for _, w := range o.warnings(a, cfg, targets, env.Tools) {
 		if !slices.Contains(next.Warnings, w) {
 			next.Warnings = append(next.Warnings, w)
 		}
@@ -110,59 +104,16 @@ func Continue(ctx context.Context, store journal.Store, run, input string, o Opt
 	return next, env, nil
 }
 
-// ended is an ended run as its journal tells it.
-type ended struct {
-	started event.RunStarted
-	machine *agent.Machine
-	seq     int64
-}
-
-func load(ctx context.Context, store journal.Store, run string) (*ended, error) {
-	records, err := store.Records(ctx, run, 0, 0)
-	if err != nil {
-		return nil, fmt.Errorf("launch: load run %s: %w", run, err)
-	}
-	old := &ended{machine: agent.New()}
-	for _, rec := range records {
-		e, err := event.Decode(rec.Body)
-		if err != nil {
-			return nil, fmt.Errorf("launch: load run %s: %w", run, err)
-		}
-		switch d := e.Data.(type) {
-		case event.RunStarted:
-			old.started = d
-		case event.RunForked:
-			old.started = old.started.Forked(d)
-		}
-		if err := old.machine.Apply(e); err != nil {
-			return nil, fmt.Errorf("launch: load run %s: %w", run, err)
-		}
-		old.seq = rec.Seq
-	}
-	if len(records) == 0 {
-		return nil, fmt.Errorf("launch: load run %s: %w", run, journal.ErrNotFound)
-	}
-	if old.machine.State().Phase != machine.Ended {
-		return nil, fmt.Errorf("%w: %s", ErrNotEnded, run)
-	}
-	return old, nil
-}
-
-// conversation is what the new run starts from. A conversation whose last word
-// is the model's needs a new message: no provider answers its own answer.
-func (old *ended) conversation(input string, o Options) ([]*llm.Message, error) {
-	messages, err := old.machine.Conversation()
-	if err != nil {
-		return nil, fmt.Errorf("launch: the run's conversation: %w", err)
-	}
+// moves says what is missing to give a run that continues old something to do.
+func (o Options) moves(old *assembly.Ended, input string) error {
 	switch {
 	case input != "" || len(o.Attachments) > 0:
 	case !o.raises():
-		return nil, ErrNothingNew
-	case len(messages) > 0 && messages[len(messages)-1].Role == llm.RoleAssistant:
-		return nil, ErrMessageNeeded
+		return ErrNothingNew
+	case old.Answered():
+		return ErrMessageNeeded
 	}
-	return messages, nil
+	return nil
 }
 
 func modelsOf(targets []agent.Target) []string {
@@ -195,6 +146,11 @@ func (o Options) change(a *spec.Agent, cfg *agent.Config, started *event.RunStar
 	}
 	*started = started.Forked(event.RunForked{Options: changed})
 	resolver := o.pinned(*started).resolver(started.Options["files"])
+	if o.Model != "" {
+		if err := checkName(o.Model, resolver); err != nil {
+			return nil, nil, fmt.Errorf("launch: %w", err)
+		}
+	}
 	if found, err = targetsOf(names, resolver); err != nil {
 		return nil, nil, err
 	}

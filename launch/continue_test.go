@@ -20,6 +20,7 @@ import (
 	"github.com/pawlrun/pawl/llm"
 	"github.com/pawlrun/pawl/llm/scripted"
 	"github.com/pawlrun/pawl/machine/agent"
+	"github.com/pawlrun/pawl/machine/versions"
 	"github.com/pawlrun/pawl/models"
 	"github.com/pawlrun/pawl/tool"
 )
@@ -33,7 +34,7 @@ func TestContinuedRunProtectsWhatLiesInItsOwnWorkspace(t *testing.T) {
 	started, cfg, env := start(t, file(t, "tools: {allow: [fs.list, fs.glob, fs.write]}"), o)
 	id, _ := run(t, store, started, env)
 
-	next, env, err := launch.Continue(t.Context(), store, id, "go on", launch.Options{Workspace: elsewhere, Journal: o.Journal})
+	next, env, err := launch.Continue(t.Context(), store, id, "go on", launch.Options{Flags: launch.Flags{Workspace: elsewhere}, Host: launch.Host{Journal: o.Journal}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +99,7 @@ func TestContinueRefusesARunThatAProgramStarted(t *testing.T) {
 	store, set := memory.New(nil), tool.Set{}
 	id, _ := run(t, store, started, engine.Env{Tools: &set, Model: func(string) (llm.Model, string, error) { return model, "", nil }})
 	for name, o := range map[string]launch.Options{
-		"as it was": {}, "with another model": {Model: "scripted/steps.yaml", Dir: "testdata/scripts"},
+		"as it was": {}, "with another model": {Flags: launch.Flags{Model: "scripted/steps.yaml", Dir: "testdata/scripts"}},
 	} {
 		if _, _, err := launch.Continue(t.Context(), store, id, "go on", o); !errors.Is(err, launch.ErrNoFile) {
 			t.Errorf("%s: got %v", name, err)
@@ -114,13 +115,13 @@ func TestContinuedForkFindsTheModelThatItWasGiven(t *testing.T) {
 	}
 	started, _, env := start(t, file(t, ""), options(t))
 	id, _ := run(t, store, started, env)
-	e := engine.New(store, launch.Machine, engine.Options{})
+	e := engine.New(store, versions.Make, engine.Options{})
 	defer e.Close()
 	b, err := e.Branch(t.Context(), id, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	change, _, err := launch.Fork(b, launch.ForkChanges{Model: "scripted/other.yaml"}, launch.Options{Dir: dir})
+	change, _, err := launch.Fork(b, launch.ForkChanges{Model: "scripted/other.yaml"}, launch.Options{Flags: launch.Flags{Dir: dir}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -147,13 +148,13 @@ func TestAForkProtectsTheScriptOfItsModel(t *testing.T) {
 		t.Fatal(err)
 	}
 	store, id := ended(t, "", o)
-	e := engine.New(store, launch.Machine, engine.Options{})
+	e := engine.New(store, versions.Make, engine.Options{})
 	defer e.Close()
 	b, err := e.Branch(t.Context(), id, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	change, _, err := launch.Fork(b, launch.ForkChanges{Model: "scripted/other.yaml"}, launch.Options{Dir: o.Workspace})
+	change, _, err := launch.Fork(b, launch.ForkChanges{Model: "scripted/other.yaml"}, launch.Options{Flags: launch.Flags{Dir: o.Workspace}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -176,7 +177,7 @@ func TestContinuedRunWarnsOfCommandsThatNothingHolds(t *testing.T) {
 	started.Sandbox, started.Warnings = "bubblewrap", nil
 	id, _ := run(t, store, started, env)
 	next, _ := continued(t, store, id, launch.Options{})
-	if !warnsOf(next.Warnings, "commands run unasked and outside a sandbox") {
+	if !warnsOf(next.Warnings, "commands run without approval and without a sandbox") {
 		t.Errorf("warns of %q", next.Warnings)
 	}
 }
@@ -214,7 +215,7 @@ func continued(t *testing.T, store journal.Store, id string, o launch.Options) (
 // forkedTo is what a fork at the first event changes for another model.
 func forkedTo(t *testing.T, store journal.Store, id, model string) (agent.Config, []string, error) {
 	t.Helper()
-	e := engine.New(store, launch.Machine, engine.Options{})
+	e := engine.New(store, versions.Make, engine.Options{})
 	defer e.Close()
 	b, err := e.Branch(t.Context(), id, 1)
 	if err != nil {
@@ -240,7 +241,7 @@ func TestAnotherModelIsAskedForNoLongerAnswersThanItGives(t *testing.T) {
 		{"model_policy: {primary: anthropic/claude-sonnet-4-5, decoding: {max_tokens: 5000}}", 5000, true},
 	} {
 		store, id := ended(t, tt.file, options(t))
-		next, cfg := continued(t, store, id, launch.Options{Model: haiku})
+		next, cfg := continued(t, store, id, launch.Options{Flags: launch.Flags{Model: haiku}})
 		if cfg.MaxTokens != tt.want || warnsOf(next.Warnings, "gives at most 4096") != tt.warned {
 			t.Errorf("%s: continued with %d tokens and %q", tt.file, cfg.MaxTokens, next.Warnings)
 		}
@@ -267,7 +268,7 @@ func TestAnotherModelKeepsACapThatSomebodySet(t *testing.T) {
 		"by nobody":                         {"model_policy: {primary: openai/gpt-5}", options(t), false},
 	} {
 		store, id := ended(t, tt.file, tt.o)
-		_, env, err := launch.Continue(t.Context(), store, id, "go on", launch.Options{Model: unpriced, Getenv: tt.o.Getenv})
+		_, env, err := launch.Continue(t.Context(), store, id, "go on", launch.Options{Flags: launch.Flags{Model: unpriced}, Host: launch.Host{Getenv: tt.o.Getenv}})
 		if env.Close != nil {
 			_ = env.Close()
 		}
@@ -286,6 +287,7 @@ func TestARunOfAnOlderVersionUnderTheDefaultCapGoesOnUnderIt(t *testing.T) {
 	const unpriced = "openai/gpt-unknown"
 	started, cfg, env := start(t, file(t, "model_policy: {primary: openai/gpt-5}"), options(t))
 	cfg.DefaultCap = false
+	started.Warnings = []string{"the run stops at USD 5.00, the default cap; --budget, --no-budget or model_policy.budget.usd_per_run change it"}
 	var err error
 	if started.Config, err = json.Marshal(cfg); err != nil {
 		t.Fatal(err)
@@ -297,10 +299,10 @@ func TestARunOfAnOlderVersionUnderTheDefaultCapGoesOnUnderIt(t *testing.T) {
 	env.Model = func(string) (llm.Model, string, error) { return model, "", nil }
 	store := memory.New(nil)
 	id, _ := run(t, store, started, env)
-	if next, cfg := continued(t, store, id, launch.Options{Model: unpriced}); !cfg.DefaultCap || !warnsOf(next.Warnings, "the default cap") {
+	if next, cfg := continued(t, store, id, launch.Options{Flags: launch.Flags{Model: unpriced}}); !cfg.DefaultCap || !warnsOf(next.Warnings, "the default cost limit of USD 5.00") {
 		t.Errorf("continued by default: %t, with %q", cfg.DefaultCap, next.Warnings)
 	}
-	if _, cfg := continued(t, store, id, launch.Options{Limits: []launch.Limit{{Setting: "max_total_cost", Value: 9}}}); cfg.DefaultCap || cfg.Limits.USDPerRun != 0 {
+	if _, cfg := continued(t, store, id, launch.Options{Flags: launch.Flags{Limits: []launch.Limit{{Setting: "max_total_cost", Value: 9}}}}); cfg.DefaultCap || cfg.Limits.USDPerRun != 0 {
 		t.Errorf("continued with a cap of its own: %+v", cfg.Limits)
 	}
 	if cfg, _, err := forkedTo(t, store, id, unpriced); err != nil || !cfg.DefaultCap {
@@ -326,11 +328,11 @@ func TestContinuedRunGoesByWhatIsKnownOfItsModelNow(t *testing.T) {
 
 // What the ended run was warned of may be so no more.
 func TestContinuedRunIsWarnedOfWhatIsSoNow(t *testing.T) {
-	const byDefault, asWritten = "the default cap", "untrusted text, private data"
+	const byDefault, asWritten = "the default cost limit", "untrusted text, private data"
 	store, id := ended(t, "tools: {rule_of_two: off}", options(t))
 	before, _ := continued(t, store, id, launch.Options{})
 	dollars := 10.0
-	next, _ := continued(t, store, id, launch.Options{BudgetUSD: &dollars})
+	next, _ := continued(t, store, id, launch.Options{Flags: launch.Flags{BudgetUSD: &dollars}})
 	if !warnsOf(before.Warnings, byDefault) || warnsOf(next.Warnings, byDefault) || !warnsOf(next.Warnings, asWritten) {
 		t.Errorf("continued under the same cap %q, and under another %q", before.Warnings, next.Warnings)
 	}
@@ -354,7 +356,7 @@ func TestContinuedRunNamesTheFlagsThatItGoesBy(t *testing.T) {
 	if next, cfg := continued(t, store, id, launch.Options{}); next.Options["approve"] != "all" || cfg.Approve != agent.ApproveAll {
 		t.Errorf("without a flag %q, %q", next.Options["approve"], cfg.Approve)
 	}
-	if next, cfg := continued(t, store, id, launch.Options{Approve: agent.ApproveDeny}); next.Options["approve"] != "deny" || cfg.Approve != agent.ApproveDeny {
+	if next, cfg := continued(t, store, id, launch.Options{Flags: launch.Flags{Approve: agent.ApproveDeny}}); next.Options["approve"] != "deny" || cfg.Approve != agent.ApproveDeny {
 		t.Errorf("with one %q, %q", next.Options["approve"], cfg.Approve)
 	}
 }

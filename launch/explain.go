@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/pawlrun/pawl/assembly"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/llm"
 	"github.com/pawlrun/pawl/machine/agent"
@@ -41,47 +42,48 @@ type Explanation struct {
 // Explain says what a run of an agent file would do with one call of a tool,
 // without running it or opening a sandbox: "fs.write {...}" with arguments in
 // JSON, or "shell.exec COMMAND" with the one argument that the tool needs as it is.
-func Explain(path, call string, o Options) (Explanation, error) {
+func Explain(f File, call string, o Options) (Explanation, error) {
 	name, rest, _ := strings.Cut(strings.TrimSpace(call), " ")
 	if name == "" {
 		return Explanation{}, errors.New("launch: not a call: give a tool and its arguments, for example 'fs.read {\"path\": \"a.txt\"}'")
 	}
-	a, _, err := spec.ReadAgent(path, o.checks())
+	a, err := spec.ParseAgent(f.Path, f.Text, o.checks())
 	if err != nil {
 		return Explanation{}, err
 	}
-	o.nested = nestedFor(a, o.Workspace)
+	o.nested = nestedFor(a, o.Workspace, anyBuiltin())
 	var refusal error
 	if o.confined, refusal = o.confinement(a, ""); refusal != nil && !errors.Is(refusal, ErrSandbox) {
 		return Explanation{}, refusal
 	}
-	env, tools, err := environment(a, o, o.resolver(a.Dir))
+	env, err := o.environment(a, o.resolver(a.Dir))
 	if err != nil {
 		return Explanation{}, err
 	}
+	tools := env.Tools
 	c := llm.ToolCall{CallID: "explained", Name: name}
 	if t, known := tools.Lookup(name); known {
 		if c.Args, err = readArgs(t, strings.TrimSpace(rest)); err != nil {
-			return Explanation{}, closing(env, err)
+			return Explanation{}, assembly.Closing(env, err)
 		}
 	}
 	e := Explanation{Call: tools.Resolve(c.CallID, c), Hooks: []agent.Hook{}, Rules: []policy.Verdict{}}
 	if e.Call.Problem == nil {
-		cfg := agent.Config{Hooks: declared(env.Hooks)}
+		cfg := agent.Config{Hooks: assembly.Declared(env.Hooks)}
 		e.Hooks = append(e.Hooks, cfg.HooksBefore(e.Call.Tool)...)
 		r := o.permissions(a)
 		e.Decision, e.Rules = r.Explain(&e.Call)
-		e.Hidden, _ = hides(r, tools, e.Call.Tool)
+		e.Hidden, _ = assembly.Hides(r, tools, e.Call.Tool)
 		r.Taint = event.Taint{Untrusted: &event.TaintSource{}, Private: &event.TaintSource{}}
 		if v := r.Decide(&e.Call); v.Decision != e.Decision.Decision {
-			v.Reason = "once untrusted text and private data have met in the run"
+			v.Reason = "once the run has both untrusted text and private data"
 			e.Tainted = &v
 		}
 		if t, known := tools.Lookup(e.Call.Tool); known {
 			e.Sandbox = o.confined.boundary(refusal, t, e.Decision.Sandbox, e.Call.Facts)
 		}
 	}
-	return e, closing(env, nil)
+	return e, assembly.Closing(env, nil)
 }
 
 // readArgs reads what stands behind a tool's name: an object in JSON, or as it is

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/pawlrun/pawl/assembly"
 	"github.com/pawlrun/pawl/engine"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/machine/agent"
@@ -34,13 +35,13 @@ func Fork(b *engine.Branch, c ForkChanges, o Options) (forked event.RunForked, w
 		}
 	}
 	forked.Results = c.Results
-	m, ok := b.Machine.(*agent.Machine)
+	m, ok := b.Machine.(agent.Configured)
 	if !ok {
 		return forked, nil, errors.New("launch: fork: the run is not an agent's")
 	}
 	cfg, started := m.Config(), b.Started
 	if c.Model != "" {
-		changed := Options{Model: c.Model, Dir: o.Dir, Getenv: o.Getenv, Config: o.Config, Replay: o.Replay}
+		changed := Options{Flags: Flags{Model: c.Model, Dir: o.Dir}, Host: o.Host}
 		if warnings, err = changed.swap(&cfg, &started); err != nil {
 			return forked, nil, err
 		}
@@ -73,6 +74,15 @@ func Fork(b *engine.Branch, c ForkChanges, o Options) (forked event.RunForked, w
 	return forked, warnings, nil
 }
 
+// forkAsIs is for runs that do in a fork what they were to do: their agents are
+// changed in their file.
+func forkAsIs(_ *engine.Branch, c ForkChanges, _ Options) (event.RunForked, []string, error) {
+	if c.Model != "" || c.Prompt != "" || c.Window > 0 || len(c.Results) > 0 {
+		return event.RunForked{}, nil, errors.New("launch: fork: a workflow goes on as it was begun; run its changed file, or fork the run of a step")
+	}
+	return event.RunForked{}, nil, nil
+}
+
 // swap puts another model in the place of a run's, protects the script that it
 // answers from, and says what is to be known of it that was not said before.
 func (o Options) swap(cfg *agent.Config, started *event.RunStarted) (warnings []string, err error) {
@@ -93,9 +103,8 @@ func (o Options) swap(cfg *agent.Config, started *event.RunStarted) (warnings []
 		cfg.Policy.Protected = slices.Concat(cfg.Policy.Protected, scripts)
 		warnings = append(warnings, capable(a, found, o.resolver(a.Dir))...)
 	}
-	warning, err := priced(*cfg, o)
-	if err != nil {
+	if err := affordable(*cfg); err != nil {
 		return nil, err
 	}
-	return slices.DeleteFunc(append(warnings, warning), func(w string) bool { return w == "" || slices.Contains(started.Warnings, w) }), nil
+	return slices.DeleteFunc(append(warnings, assembly.Warnings(*cfg)...), func(w string) bool { return slices.Contains(started.Warnings, w) }), nil
 }

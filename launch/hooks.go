@@ -6,10 +6,8 @@ import (
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/hook"
 	"github.com/pawlrun/pawl/hook/command"
-	"github.com/pawlrun/pawl/machine/agent"
 	"github.com/pawlrun/pawl/policy"
 	"github.com/pawlrun/pawl/spec"
-	"github.com/pawlrun/pawl/tool/result"
 )
 
 // hooks are the file's, as programs that run in the workspace and have to be
@@ -32,16 +30,7 @@ func hooks(a *spec.Agent, o Options) []hook.Hook {
 }
 
 func commandOf(h spec.HookAt, dir, workspace string) command.Command {
-	return command.Command{Words: h.Command.Words, Line: h.Command.Line, FileDir: absolute(dir), Workspace: absolute(workspace)}
-}
-
-// declared are hooks as the machine knows them.
-func declared(hooks []hook.Hook) []agent.Hook {
-	var out []agent.Hook
-	for _, h := range hooks {
-		out = append(out, agent.Hook{Stage: h.Stage, Name: h.Name, Observer: h.Kind == hook.Observer, Tools: h.About(result.Name)})
-	}
-	return out
+	return command.Command{Words: h.Command.Words, Line: h.Command.Line, FileDir: absolute(h.From(dir)), Workspace: absolute(workspace)}
 }
 
 // hookFiles are patterns for the files in the workspace that the hooks are made

@@ -29,8 +29,8 @@ func TestARunHoldsTheProgramsOfItsHooks(t *testing.T) {
 	write("script.yaml", "- text: done\n", 0o600)
 	write("agent.yaml", "identity: {name: guarded}\nmodel_policy: {primary: {model: scripted/script.yaml}}\nprompt: {system: Work.}\n"+
 		"tools: {allow: [fs.read]}\nhooks: {before_tool: [{command: [./guard]}, {command: \"exit 2\"}]}\n", 0o600)
-	o := launch.Options{Workspace: dir, Dir: dir}
-	started, env, err := launch.Agent(filepath.Join(dir, "agent.yaml"), "", o)
+	o := launch.Options{Flags: launch.Flags{Workspace: dir, Dir: dir}}
+	started, env, err := launch.Agent(read(t, filepath.Join(dir, "agent.yaml")), "go", o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,103 +16,32 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/pawlrun/pawl/assembly"
 	"github.com/pawlrun/pawl/engine"
 	"github.com/pawlrun/pawl/event"
-	"github.com/pawlrun/pawl/llm"
-	"github.com/pawlrun/pawl/llm/transport"
-	"github.com/pawlrun/pawl/machine"
 	"github.com/pawlrun/pawl/machine/agent"
 	"github.com/pawlrun/pawl/models"
-	"github.com/pawlrun/pawl/policy"
-	"github.com/pawlrun/pawl/sandbox"
 	"github.com/pawlrun/pawl/spec"
 	"github.com/pawlrun/pawl/tool"
-	"github.com/pawlrun/pawl/tool/web"
 )
 
-// Options are the flags that change what a file says.
-type Options struct {
-	// Model replaces every model of the file.
-	Model string
-	// Workspace is the directory that the tools work in.
-	Workspace string
-	// MaxCycles replaces the file's cycle caps; 0 leaves them, and
-	// [budget.None] takes them away.
-	MaxCycles int
-	// BudgetUSD replaces the file's caps in money, NoBudget removes them.
-	BudgetUSD *float64
-	NoBudget  bool
-	// TimeoutSeconds replaces the wall-time budget; 0 leaves it, and
-	// [budget.None] takes it away.
-	TimeoutSeconds float64
-	// Limits replace single limits of the file, after all of the above.
-	Limits  []Limit
-	Approve agent.ApproveMode
-	// Whole asks the provider for whole answers instead of streams.
-	Whole bool
-	// Attachments are images and files that go with the input.
-	Attachments []llm.Media
-	// Vars are the values of the prompt's ${name}.
-	Vars map[string]string
-	// Dir is the directory that relative paths of flags are relative to.
-	Dir string
-	// Getenv looks keys and endpoints up; nil means os.Getenv.
-	Getenv func(string) string
-	// Replay opens the model that answers from a recorded run; nil where there
-	// is no journal.
-	Replay func(run string) (llm.Model, error)
-	// Config is what the owner's config file says, see [ReadConfig].
-	Config models.Config
-	// Limiter is shared by all runs of a process; nil limits nothing.
-	Limiter *transport.Limiter
-	// Pages are shared by all runs of a process; nil are each run's own.
-	Pages *web.Places
-	// Sandbox is what this machine can do; nil runs commands without one.
-	Sandbox *sandbox.Machine
-	// Journal is the path of the journal, which no command may read and no tool
-	// may write: a call could otherwise approve itself.
-	Journal string
-
-	// confined is where the commands of the run run, and hookPins what the programs
-	// of its hooks held when it began, and nested the repositories that were
-	// within its workspace then.
-	confined confinement
-	hookPins []event.HookFile
-	nested   nested
-	// protected is what the rules protect that a run began with.
-	protected []policy.Pattern
-}
-
-// Limit is a new value of one of [budget.Settings]; [budget.None] takes the
-// limit away.
-type Limit struct {
-	Setting string
-	Value   float64
-}
-
-// Machine makes an empty machine of the version that a journal names.
-func Machine(version string) (machine.Machine, error) {
-	if version != agent.Version {
-		return nil, fmt.Errorf("launch: %w: machine %s", agent.ErrUnsupported, version)
+// Agent prepares a run of an agent file.
+func Agent(f File, input string, o Options) (event.RunStarted, engine.Env, error) {
+	if f.Sent {
+		return sent(f, input, o)
 	}
-	return agent.New(), nil
-}
-
-// Agent prepares a run of an agent file. The error is [spec.Errors] when the
-// file is wrong; whatever it is, nothing has begun.
-func Agent(path string, input string, o Options) (event.RunStarted, engine.Env, error) {
-	source, err := filepath.Abs(path)
+	source, err := filepath.Abs(f.Path)
 	if err != nil {
 		return event.RunStarted{}, engine.Env{}, fmt.Errorf("launch: %w", err)
 	}
-	a, text, err := spec.ReadAgent(path, o.checks())
+	a, err := spec.ParseAgent(f.Path, f.Text, o.checks())
 	if err != nil {
 		return event.RunStarted{}, engine.Env{}, err
 	}
 	if a.Identity.Name == "" {
-		a.Identity.Name = strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
+		a.Identity.Name = nameOf(f.Path)
 	}
-	return prepare(a, source, text, input, o)
+	return prepare(a, source, f.Text, input, o)
 }
 
 // Built prepares a run of an agent that was built in code. It is held to the
@@ -133,8 +62,17 @@ func prepare(a *spec.Agent, source string, text []byte, input string, o Options)
 	if err := recordable(source, a.Dir, o.Dir, o.Workspace); err != nil {
 		return fail(err)
 	}
+	if a.StartsOthers() {
+		return ofPlan(a, source, text, input, o)
+	}
+	if a.External() != nil {
+		return byRunner(a, source, text, input, o)
+	}
+	if o.tree == nil {
+		o.tree = newTree(nil)
+	}
 	resolver := o.resolver(a.Dir)
-	targets, err := targets(a, o, resolver)
+	targets, err := o.targetsOf(o.source, a, resolver)
 	if err != nil {
 		return fail(err)
 	}
@@ -143,50 +81,60 @@ func prepare(a *spec.Agent, source string, text []byte, input string, o Options)
 			return fail(err)
 		}
 	}
-	if a.System, err = a.Expand(o.Vars); err != nil {
-		return fail(err)
+	if !o.started {
+		if err := o.beginTree(a); err != nil {
+			return fail(err)
+		}
+		if input, err = o.input(a, input); err != nil {
+			return fail(err)
+		}
 	}
 	if o.hookPins, err = pinHooks(a, o.Workspace); err != nil {
 		return fail(err)
 	}
-	o.nested = nestedFor(a, o.Workspace)
+	o.nested = nestedFor(a, o.Workspace, o.tree.builtin())
 	if o.confined, err = o.confine(a, ""); err != nil {
 		return fail(err)
 	}
-	env, tools, err := environment(a, o, resolver)
+	d, err := o.definition(a, resolver)
 	if err != nil {
 		return fail(err)
 	}
-	cfg := config(a, o, targets, tools)
-	if err := o.replace(&cfg); err != nil {
-		return fail(closing(env, err))
+	env := d.Host
+	if d.Config, err = o.config(a, targets); err != nil {
+		return fail(assembly.Closing(env, err))
 	}
-	warnings, err := o.warnings(a, cfg, targets, tools)
+	p, err := d.Prepare()
 	if err != nil {
-		return fail(closing(env, err))
+		return fail(assembly.Closing(env, unaffordable(err)))
 	}
-	var marks *event.Fence
-	if tools.Fences() {
-		marks = &event.Fence{}
-	}
-	started, err := agent.StartFenced(cfg, event.InputReceived{Text: cmp.Or(input, begin), Media: o.Attachments}.Message(), marks)
+	env = p.Env()
+	warnings := o.warnings(a, p.Config, targets, env.Tools)
+	started, err := p.Start(event.InputReceived{Text: input, Media: o.Attachments}, nil)
 	if err != nil {
-		return fail(closing(env, err))
+		return fail(assembly.Closing(env, err))
 	}
-	started.Name, started.Source, started.Spec, started.Workspace = a.Identity.Name, source, string(text), o.Workspace
+	started.Source, started.Spec, started.Workspace = source, string(text), o.Workspace
 	started.Options, started.HookFiles = o.record(a), o.hookPins
+	if o.pinAgents(&started); !o.started {
+		started.MaxDepth = o.MaxDepth
+	}
 	o.confined.pin(&started)
 	started.Warnings = warnings
 	return started, env, nil
 }
 
-// warnings are what the owner should know of a run that begins. The error is that
-// of [priced].
-func (o Options) warnings(a *spec.Agent, cfg agent.Config, targets []target, tools *tool.Set) ([]string, error) {
-	costs, err := money(o, cfg)
-	if err != nil {
-		return nil, err
+// beginTree prepares what the root of a tree pins for all runs below it.
+func (o *Options) beginTree(a *spec.Agent) (err error) {
+	if a.System, err = a.Expand(o.Vars); err != nil {
+		return err
 	}
+	o.levels = levelsBelow(event.RunStarted{MaxDepth: o.MaxDepth})
+	return o.gather(a)
+}
+
+// warnings are what the owner should know of a run that begins.
+func (o Options) warnings(a *spec.Agent, cfg agent.Config, targets []target, tools *tool.Set) []string {
 	var all []string
 	for _, w := range a.Warnings {
 		if w.Path == "approvals.mode" && o.Approve != "" {
@@ -195,19 +143,26 @@ func (o Options) warnings(a *spec.Agent, cfg agent.Config, targets []target, too
 		all = append(all, w.String())
 	}
 	return slices.Concat(all, capable(a, targets, o.resolver(a.Dir)), o.confined.undecided(cfg.Policy, tools), o.unsupervised(tools),
-		o.confined.besideLinks(tools), o.nested.unsearched(tools), unlimited(cfg.Limits), costs), nil
+		o.confined.besideLinks(tools), o.confined.belowHidden(tools), o.nested.unsearched(tools), assembly.Removed(cfg.Limits.Lacks(), o.started), money(cfg))
 }
 
-// begin is the first message of a run whose whole task is in its prompt: no
-// provider answers without one.
-const begin = "Begin."
+// ErrNoInput is returned for a run that would have nothing to do: no input, no
+// attachment, and no task in its file.
+var ErrNoInput = errors.New("launch: there is no input, and the file has no prompt.task")
 
-// closing closes an environment that will not be used.
-func closing(env engine.Env, err error) error {
-	if env.Close != nil {
-		_ = env.Close()
+// input is what a run is told that nobody else started: the task of its file where
+// it is given nothing.
+func (o Options) input(a *spec.Agent, given string) (string, error) {
+	if given == "" {
+		var err error
+		if given, err = a.ExpandTask(o.Vars); err != nil {
+			return "", err
+		}
 	}
-	return err
+	if strings.TrimSpace(given) == "" && len(o.Attachments) == 0 {
+		return "", ErrNoInput
+	}
+	return given, nil
 }
 
 // Environment builds the environment of a run that is resumed from its first
@@ -218,15 +173,13 @@ func closing(env engine.Env, err error) error {
 // journal count: what the flags said was pinned when the run began. A run goes
 // on in no weaker sandbox than it began in; the error is then [ErrSandbox].
 func Environment(started event.RunStarted, o Options) (engine.Env, error) {
-	env, _, err := restored(started, Options{
-		Config: o.Config, Limiter: o.Limiter, Pages: o.Pages, Replay: o.Replay, Sandbox: o.Sandbox, Journal: o.Journal,
-	})
+	env, _, err := restored(started, o.seams())
 	return env, err
 }
 
 // ErrNoFile is returned for a run that a program started which embeds Pawl: what
 // it is made of is in that program, not in an agent file.
-var ErrNoFile = errors.New("launch: the run was started by a program that embeds Pawl, not from an agent file, so only that program can go on with it")
+var ErrNoFile = errors.New("launch: the run was started by a program that embeds Pawl, not from an agent file, so only that program can resume it")
 
 // restored is [Environment] with all the seams of o, and says in which sandbox.
 func restored(started event.RunStarted, o Options) (engine.Env, confinement, error) {
@@ -238,13 +191,20 @@ func restored(started event.RunStarted, o Options) (engine.Env, confinement, err
 	if err := present(o.Workspace); err != nil {
 		return engine.Env{}, confinement{}, err
 	}
+	if a.StartsOthers() {
+		env, err := o.resumePlan(a, started)
+		return env, confinement{}, err
+	}
+	if started.Governance == event.GovernanceExternal {
+		env, err := o.resumeProcess(a, started)
+		return env, confinement{}, err
+	}
 	var cfg agent.Config
 	if err := json.Unmarshal(started.Config, &cfg); err != nil {
 		return engine.Env{}, confinement{}, fmt.Errorf("launch: the run's configuration: %w", err)
 	}
-	if !o.guards(cfg.Policy) {
-		return engine.Env{}, confinement{}, fmt.Errorf("launch: the rules that the run began with let its tools write the journal where it lies now (%s); "+
-			"move it out of the run's workspace", o.Journal)
+	if err := o.guarded(cfg.Policy); err != nil {
+		return engine.Env{}, confinement{}, err
 	}
 	resolver := o.resolver(a.Dir)
 	for _, t := range cfg.Targets {
@@ -265,7 +225,7 @@ func restored(started event.RunStarted, o Options) (engine.Env, confinement, err
 	if o.confined, err = o.confine(a, started.Sandbox); err != nil {
 		return engine.Env{}, confinement{}, err
 	}
-	env, _, err := environment(a, o, resolver)
+	env, err := o.environment(a, resolver)
 	return env, o.confined, err
 }
 
@@ -275,6 +235,10 @@ func (o Options) pinned(started event.RunStarted) Options {
 	o.Dir = cmp.Or(started.Options["dir"], o.Dir)
 	o.Model = cmp.Or(o.Model, started.Options["model"])
 	o.Approve = cmp.Or(o.Approve, agent.ApproveMode(started.Options["approve"]))
+	o.levels, o.started = levelsBelow(started), started.Parent != ""
+	if files := pinnedAgents(started); o.tree == nil || !maps.Equal(files, o.tree.files) {
+		o.tree = newTree(files)
+	}
 	return o
 }
 
@@ -283,7 +247,7 @@ func present(workspace string) error {
 	info, err := os.Stat(workspace)
 	switch {
 	case errors.Is(err, fs.ErrNotExist), err == nil && !info.IsDir():
-		return fmt.Errorf("launch: the run's workspace %s is gone; put the directory back, then go on with the run", workspace)
+		return fmt.Errorf("launch: the run's workspace %s is gone; put the directory back, then resume the run", workspace)
 	case err != nil:
 		return fmt.Errorf("launch: the run's workspace: %w", err)
 	}
@@ -311,7 +275,7 @@ func restore(started event.RunStarted) (*spec.Agent, error) {
 func recordable(paths ...string) error {
 	for _, path := range paths {
 		if !utf8.ValidString(path) {
-			return fmt.Errorf("launch: the path %s is not valid UTF-8, so that no journal can hold it; rename it", path)
+			return fmt.Errorf("launch: the path %s is not valid UTF-8, so it cannot be in a journal; rename it", path)
 		}
 	}
 	return nil
@@ -334,5 +298,9 @@ func absolute(dir string) string {
 
 // resolver opens the models of a file in dir.
 func (o Options) resolver(dir string) *models.Resolver {
-	return &models.Resolver{Dirs: []string{dir, o.Dir}, Getenv: o.Getenv, Config: o.Config, Limiter: o.Limiter, Replay: o.Replay}
+	r := &models.Resolver{Dirs: []string{dir, o.Dir}, Getenv: o.Getenv, Config: o.Config, Limiter: o.Limiter, Replay: o.Replay}
+	if o.tree != nil {
+		r.Known = o.tree.prices
+	}
+	return r
 }

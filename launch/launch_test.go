@@ -27,22 +27,23 @@ var update = flag.Bool("update", false, "write the golden files anew")
 // options are those of a command line without flags, on an empty workspace,
 // with keys that nobody will use.
 func options(t *testing.T) launch.Options {
-	return launch.Options{
+	return launch.Options{Flags: launch.Flags{
 		Workspace: t.TempDir(), Dir: "testdata/scripts",
+	}, Host: launch.Host{
 		Getenv: func(name string) string {
 			if strings.HasSuffix(name, "_API_KEY") {
 				return "test"
 			}
 			return ""
 		},
-	}
+	}}
 }
 
 // start launches a file and returns its first event with the configuration in
 // it.
 func start(t *testing.T, path string, o launch.Options) (event.RunStarted, agent.Config, engine.Env) {
 	t.Helper()
-	started, env, err := launch.Agent(path, "do it", o)
+	started, env, err := launch.Agent(read(t, path), "do it", o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,6 +53,16 @@ func start(t *testing.T, path string, o launch.Options) (event.RunStarted, agent
 		t.Fatal(err)
 	}
 	return started, cfg, env
+}
+
+// read is a file as it is launched.
+func read(t *testing.T, path string) launch.File {
+	t.Helper()
+	text, err := spec.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return launch.File{Path: path, Text: text}
 }
 
 // file writes an agent file that has a model.
@@ -173,7 +184,7 @@ func TestFlagsReplaceTheFilesLimitsAndTheSmallerOfItsOwnHolds(t *testing.T) {
 		"nothing set":       {"", nil, limits{50, 5, 3600, "usd_per_run"}},
 		"the file":          {twoCaps, nil, limits{6, 2, 60, "usd_per_run"}},
 		"one cap is enough": {"budgets: {max_total_cost: 9}", nil, limits{50, 9, 3600, "max_total_cost"}},
-		"--max-cycles":      {twoCaps, func(o *launch.Options) { o.MaxCycles = 20 }, limits{20, 2, 60, "usd_per_run"}},
+		"--max-cycles":      {twoCaps, func(o *launch.Options) { o.Limits = []launch.Limit{{Setting: budget.CycleCap, Value: 20}} }, limits{20, 2, 60, "usd_per_run"}},
 		"--budget":          {twoCaps, func(o *launch.Options) { o.BudgetUSD = new(7.5) }, limits{6, 7.5, 60, "usd_per_run"}},
 		"--no-budget":       {twoCaps, func(o *launch.Options) { o.NoBudget = true }, limits{6, 0, 60, ""}},
 		"one flag is enough": {"", func(o *launch.Options) { o.Limits = []launch.Limit{{Setting: "max_total_cost", Value: 9}} },
@@ -182,7 +193,7 @@ func TestFlagsReplaceTheFilesLimitsAndTheSmallerOfItsOwnHolds(t *testing.T) {
 			limits{6, 2, 60, "usd_per_run"}},
 		"the default stays": {"", func(o *launch.Options) { o.Limits = []launch.Limit{{Setting: "max_total_cost", Value: budget.None}} },
 			limits{50, 5, 3600, "usd_per_run"}},
-		"--timeout": {twoCaps, func(o *launch.Options) { o.TimeoutSeconds = 300 }, limits{6, 2, 300, "usd_per_run"}},
+		"--timeout": {twoCaps, func(o *launch.Options) { o.Limits = []launch.Limit{{Setting: budget.WallTime, Value: 300}} }, limits{6, 2, 300, "usd_per_run"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := options(t)
@@ -208,21 +219,21 @@ func TestModelFlagReplacesEveryModelOfTheFile(t *testing.T) {
 	}
 }
 
-// PRODUCT 6: who sets a cap must be able to rely on it.
+// Who sets a cap must be able to rely on it.
 func TestModelWithoutAPriceIsRefusedUnderABudgetThatSomebodySet(t *testing.T) {
 	const unknown = "model_policy: {primary: {model: openai/gpt-unheard-of}}"
 	for name, c := range map[string]struct {
 		file, refused, warned string
 		flag                  func(*launch.Options)
 	}{
-		"default":     {file: unknown, warned: "no price is known for openai/gpt-unheard-of, so the default cap of USD 5.00 cannot stop its calls"},
+		"default":     {file: unknown, warned: "no price is known for openai/gpt-unheard-of, so the default cost limit of USD 5.00 cannot stop its calls"},
 		"--no-budget": {file: unknown, warned: "the run's cost is not counted in full", flag: func(o *launch.Options) { o.NoBudget = true }},
-		"--budget":    {file: unknown, refused: "the cap of USD 1.00 could not be kept", flag: func(o *launch.Options) { o.BudgetUSD = new(1.0) }},
+		"--budget":    {file: unknown, refused: "the cost limit of USD 1.00 cannot be enforced", flag: func(o *launch.Options) { o.BudgetUSD = new(1.0) }},
 		"usd_per_run": {
 			file:    "model_policy: {primary: {model: openai/gpt-unheard-of}, budget: {usd_per_run: 3}}",
 			refused: "no price is known for openai/gpt-unheard-of",
 		},
-		"max_total_cost": {file: unknown + "\nbudgets: {max_total_cost: 3}", refused: "the cap of USD 3.00 could not be kept"},
+		"max_total_cost": {file: unknown + "\nbudgets: {max_total_cost: 3}", refused: "the cost limit of USD 3.00 cannot be enforced"},
 		"in a fallback":  {file: "model_policy: {primary: openai/gpt-5, fallbacks: [openai/x], budget: {usd_per_run: 3}}", refused: "no price is known for openai/x,"},
 		"--budget 0":     {file: "", refused: "must be above 0", flag: func(o *launch.Options) { o.BudgetUSD = new(0.0) }},
 	} {
@@ -231,7 +242,7 @@ func TestModelWithoutAPriceIsRefusedUnderABudgetThatSomebodySet(t *testing.T) {
 			if c.flag != nil {
 				c.flag(&o)
 			}
-			started, env, err := launch.Agent(file(t, c.file), "do it", o)
+			started, env, err := launch.Agent(read(t, file(t, c.file)), "do it", o)
 			if c.refused != "" {
 				if err == nil || !strings.Contains(err.Error(), c.refused) {
 					t.Errorf("got %v", err)
@@ -252,13 +263,19 @@ func TestModelWithoutAPriceIsRefusedUnderABudgetThatSomebodySet(t *testing.T) {
 func TestDefaultCapIsSaidAtTheStart(t *testing.T) {
 	said := func(o launch.Options, text string) bool {
 		started, _, _ := start(t, file(t, text), o)
-		return slices.ContainsFunc(started.Warnings, func(w string) bool { return strings.Contains(w, "stops at USD 5.00, the default cap") })
+		return slices.ContainsFunc(started.Warnings, func(w string) bool { return strings.Contains(w, "stops at USD 5.00, the default cost limit") })
 	}
 	if !said(options(t), "") {
 		t.Error("the default cap is not said")
 	}
 	if said(options(t), "model_policy: {primary: openai/gpt-5, budget: {usd_per_run: 5}}") {
 		t.Error("a cap of the file's is said to be the default")
+	}
+	if said(options(t), "model_policy: {primary: openai/gpt-unheard-of}") {
+		t.Error("a cap is said that cannot stop the only model")
+	}
+	if !said(options(t), "model_policy: {primary: openai/gpt-unheard-of, fallbacks: [openai/gpt-5]}") {
+		t.Error("a cap is not said that can stop one of the models")
 	}
 	free := options(t)
 	if free.NoBudget = true; said(free, "") {
@@ -270,20 +287,20 @@ func TestDefaultCapIsSaidAtTheStart(t *testing.T) {
 func TestRunDoesNotStartWithoutAModelOrItsKey(t *testing.T) {
 	o := options(t)
 	o.Getenv = func(string) string { return "" }
-	_, _, err := launch.Agent(file(t, "model_policy: {primary: scripted/steps.yaml, fallbacks: [openai/gpt-5]}"), "x", o)
+	_, _, err := launch.Agent(read(t, file(t, "model_policy: {primary: scripted/steps.yaml, fallbacks: [openai/gpt-5]}")), "x", o)
 	if !errors.Is(err, models.ErrNoKey) || !strings.Contains(err.Error(), "OPENAI_API_KEY") {
 		t.Errorf("a fallback without a key: %v", err)
 	}
-	if _, _, err := launch.Agent("testdata/good/aldo-seed.yaml", "x", o); !errors.Is(err, launch.ErrNoModel) {
+	if _, _, err := launch.Agent(read(t, "testdata/good/aldo-seed.yaml"), "x", o); !errors.Is(err, launch.ErrNoModel) {
 		t.Errorf("no model: %v", err)
 	}
 	var problems spec.Errors
-	_, _, err = launch.Agent(file(t, "model_policy: {primary: scripted/nowhere.yaml}"), "x", o)
+	_, _, err = launch.Agent(read(t, file(t, "model_policy: {primary: scripted/nowhere.yaml}")), "x", o)
 	if !errors.As(err, &problems) || problems[0].Path != "model_policy.primary.model" {
 		t.Errorf("a script that is not there: %v", err)
 	}
 	problems = nil
-	_, _, err = launch.Agent(file(t, "model_policy: {primary: sonnet}"), "x", o)
+	_, _, err = launch.Agent(read(t, file(t, "model_policy: {primary: sonnet}")), "x", o)
 	if !errors.As(err, &problems) || problems[0].Path != "model_policy.primary.model" || !strings.Contains(err.Error(), "expected provider/model") {
 		t.Errorf("no provider: %v", err)
 	}
@@ -313,7 +330,7 @@ func TestWhatAProviderWouldRejectOrIgnoreIsSaidBeforeTheRun(t *testing.T) {
 		"model_policy: {primary: anthropic/claude-opus-4-5}\ntools: {provider: [web_search]}":                                                     "tools.provider[0]: web_search runs within the model's answer",
 		"model_policy: {primary: anthropic/claude-opus-4-5}\ntools: {provider: [web_search], may_send: [web_search]}":                             "",
 	} {
-		started, env, err := launch.Agent(file(t, text), "x", options(t))
+		started, env, err := launch.Agent(read(t, file(t, text)), "x", options(t))
 		got := strings.Join(started.Warnings, "\n")
 		if err != nil {
 			got = "refused: " + err.Error()
@@ -329,7 +346,7 @@ func TestWhatAProviderWouldRejectOrIgnoreIsSaidBeforeTheRun(t *testing.T) {
 
 // A cap in money that leaves something out must not look as if it held it.
 func TestWhatAProviderChargesForItsToolsIsSaidToBeUncounted(t *testing.T) {
-	const said = "charges for each use of web_search, beside the tokens, is not counted"
+	const said = "charges for each use of web_search, beside the tokens; this is not counted"
 	for text, want := range map[string]bool{
 		"model_policy: {primary: anthropic/claude-opus-4-5}\ntools: {provider: [web_search]}": true,
 		"model_policy: {primary: openai/gpt-5}\ntools: {provider: [web_search]}":              true,
@@ -352,7 +369,7 @@ func TestVariablesReachThePromptAndNothingElseGoesMissing(t *testing.T) {
 		t.Errorf("system is %q", cfg.System)
 	}
 	o.Vars = map[string]string{"waht": "tests"}
-	_, _, err := launch.Agent(file(t, "prompt: {system: 'You fix ${what}.'}"), "x", o)
+	_, _, err := launch.Agent(read(t, file(t, "prompt: {system: 'You fix ${what}.'}")), "x", o)
 	var problems spec.Errors
 	if !errors.As(err, &problems) || len(problems) != 2 {
 		t.Errorf("got %v", err)
@@ -376,9 +393,9 @@ func TestTimeoutOfTheFileIsTheMostThatACallGets(t *testing.T) {
 }
 
 func TestCheckTellsWhatARunWouldNeed(t *testing.T) {
-	warnings, err := launch.Check(file(t, "prompt: {system: '${a} ${b}'}\nmodel_policy: {primary: openai/gpt-5}"), launch.Options{
+	warnings, err := launch.Check(read(t, file(t, "prompt: {system: '${a} ${b}'}\nmodel_policy: {primary: openai/gpt-5}")), launch.Options{Host: launch.Host{
 		Getenv: func(string) string { return "" },
-	})
+	}})
 	if err != nil {
 		t.Fatalf("a missing key is no fault of the file's: %v", err)
 	}
@@ -403,7 +420,7 @@ func TestCheckWarnsOfACapThatNoRunCouldKeep(t *testing.T) {
 		"model_policy: {primary: openai/gpt-5, budget: {usd_per_run: 2}}":                               nil,
 		"model_policy: {primary: ollama/whatever, budget: {usd_per_run: 2}}":                            nil,
 	} {
-		warnings, err := launch.Check(file(t, text), launch.Options{Getenv: func(string) string { return "" }})
+		warnings, err := launch.Check(read(t, file(t, text)), launch.Options{Host: launch.Host{Getenv: func(string) string { return "" }}})
 		if err != nil {
 			t.Fatalf("%s: %v", text, err)
 		}
@@ -437,7 +454,7 @@ func TestAConditionThatNoResultCanMeetIsWarnedOf(t *testing.T) {
 		"tools: {rules: [{deny: shell.exec, command: \"git push *\"}]}\n" + result + "shell.exec, match: {exit_code: 0}}]}": "",
 	} {
 		text = "model_policy: {primary: openai/gpt-5}\n" + text
-		warnings, err := launch.Check(file(t, text), launch.Options{Getenv: func(string) string { return "" }})
+		warnings, err := launch.Check(read(t, file(t, text)), launch.Options{Host: launch.Host{Getenv: func(string) string { return "" }}})
 		if err != nil {
 			t.Errorf("%s: %v", text, err)
 			continue

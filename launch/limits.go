@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pawlrun/pawl/assembly"
 	"github.com/pawlrun/pawl/budget"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/machine/agent"
@@ -15,31 +16,23 @@ import (
 // limits are the file's budgets, the smaller one where two of them limit the
 // same thing. What nobody set is left to the defaults.
 func limits(a *spec.Agent) budget.Limits {
-	b := a.Budgets
-	return budget.Limits{
-		MaxCycles:     value(a.Effective().MaxCycles),
-		MaxModelTurns: value(b.MaxModelTurns), MaxToolCalls: value(b.MaxToolCalls),
-		MaxParallelTools: value(b.MaxParallelTools), MaxWallSeconds: value(b.MaxWallSeconds),
-		MaxInputTokens: value(b.MaxInputTokens), MaxOutputTokens: value(b.MaxOutputTokens),
-		MaxResultChars:  value(b.MaxResultChars),
-		MaxModelRetries: b.MaxModelRetries, MaxToolRetries: b.MaxToolRetries,
-		MaxIdleSeconds: value(b.MaxIdleSeconds), MaxRequestTokens: value(b.MaxRequestTokens),
-		USDPerRun: value(a.ModelPolicy.Budget.USDPerRun), MaxTotalCost: value(b.MaxTotalCost),
-	}
+	l := a.Budgets.Limits
+	l.MaxCycles, l.USDPerRun = value(a.Effective().MaxCycles), value(a.CapUSD())
+	return l
 }
 
 // replace puts the flags in the place of the limits that they are about.
 func (o Options) replace(cfg *agent.Config) error {
 	switch l := &cfg.Limits; {
+	case o.BudgetUSD != nil && *o.BudgetUSD <= 0:
+		return fmt.Errorf("launch: the budget of USD %g must be above 0", *o.BudgetUSD)
 	case o.NoBudget:
 		l.USDPerRun, l.MaxTotalCost, cfg.DefaultCap = 0, 0, false
 	case o.BudgetUSD != nil:
 		l.USDPerRun, l.MaxTotalCost, cfg.DefaultCap = *o.BudgetUSD, 0, false
 	}
-	said := slices.DeleteFunc([]Limit{{"max_cycles", float64(o.MaxCycles)}, {"max_wall_time_seconds", o.TimeoutSeconds}},
-		func(l Limit) bool { return l.Value == 0 })
 	var problems []error
-	for _, limit := range append(said, o.Limits...) {
+	for _, limit := range o.Limits {
 		if err := cfg.SetLimit(limit.Setting, limit.Value); err != nil {
 			problems = append(problems, fmt.Errorf("launch: %w", err))
 		}
@@ -49,23 +42,20 @@ func (o Options) replace(cfg *agent.Config) error {
 
 // raises says that a flag sets a limit.
 func (o Options) raises() bool {
-	return len(o.Limits) > 0 || o.MaxCycles != 0 || o.TimeoutSeconds != 0 || o.NoBudget || o.BudgetUSD != nil
+	return len(o.Limits) > 0 || o.NoBudget || o.BudgetUSD != nil
 }
 
 // money says what the owner should know about what the run may cost.
-func money(o Options, cfg agent.Config) (warnings []string, err error) {
-	if limit, _ := cfg.Limits.CostCap(); cfg.DefaultCap {
+func money(cfg agent.Config) (warnings []string) {
+	priceKnown := func(t agent.Target) bool { return t.Price != nil }
+	if limit, _ := cfg.Limits.CostCap(); cfg.DefaultCap && slices.ContainsFunc(cfg.Targets, priceKnown) {
 		warnings = append(warnings, stopsByDefault(limit))
 	}
-	warning, err := priced(cfg, o)
-	if warning != "" {
-		warnings = append(warnings, warning)
-	}
-	return warnings, err
+	return append(warnings, assembly.Warnings(cfg)...)
 }
 
 func stopsByDefault(limit float64) string {
-	return fmt.Sprintf("the run stops at USD %.2f, the default cap; "+
+	return fmt.Sprintf("the run stops at USD %.2f, the default cost limit; "+
 		"--budget, --no-budget or model_policy.budget.usd_per_run change it", limit)
 }
 
@@ -74,31 +64,19 @@ func stopsByDefault(limit float64) string {
 func cappedByDefault(cfg *agent.Config, started *event.RunStarted) bool {
 	l := cfg.Limits
 	return cfg.DefaultCap || l.USDPerRun == budget.DefaultUSDPerRun && l.MaxTotalCost <= 0 &&
-		slices.Contains(started.Warnings, stopsByDefault(l.USDPerRun))
+		slices.ContainsFunc(started.Warnings, func(w string) bool {
+			return strings.HasPrefix(w, fmt.Sprintf("the run stops at USD %.2f, the default c", l.USDPerRun)) // "cap" or "cost limit"
+		})
 }
 
-// priced holds the cap in money against what is known of the models' prices. A
-// cap that somebody set and that could not be kept is an error (PRODUCT 6).
-func priced(cfg agent.Config, o Options) (warning string, err error) {
-	if o.BudgetUSD != nil && *o.BudgetUSD <= 0 {
-		return "", fmt.Errorf("launch: a budget of USD %g is no budget; it must be above 0", *o.BudgetUSD)
-	}
-	limit, _ := cfg.Limits.CostCap()
-	names := cfg.Unpriced()
-	if len(names) > 0 && limit > 0 && !cfg.DefaultCap {
-		return "", fmt.Errorf("launch: %w; use a model with a known price, name its price in the config file, or run it with --no-budget", &budget.UnpricedError{Models: names, USD: limit})
-	}
-	return cfg.Limits.Uncounted(names), nil
-}
+// affordable is [assembly.Affordable], and says what a command line can do about it.
+func affordable(cfg agent.Config) error { return unaffordable(assembly.Affordable(cfg)) }
 
-// unlimited tells of the limits that the owner took away, so that the run's
-// first event says it (PRODUCT 6: every limit is visible there).
-func unlimited(l budget.Limits) []string {
-	names := l.Lacks()
-	if len(names) == 0 {
-		return nil
+func unaffordable(err error) error {
+	if _, ok := errors.AsType[*budget.UnpricedError](err); ok {
+		return fmt.Errorf("launch: %w; use a model with a known price, name its price in the config file, or run it with --no-budget", err)
 	}
-	return []string{strings.Join(names, ", ") + ": taken away, as was asked for; nothing of the kind stops the run"}
+	return err
 }
 
 func value[T any](p *T) T {

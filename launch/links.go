@@ -85,18 +85,39 @@ func (c confinement) besideLinks(tools *tool.Set) []string {
 	if err != nil || len(links) == 0 {
 		return nil // what is wrong with the workspace, each command says
 	}
+	return []string{"in the directory of a symbolic link that is protected, commands can make, rename and remove nothing; such links are " +
+		c.named(links) + "; with the file itself in its place they can"}
+}
+
+// belowHidden warns of the same where something hidden lies in the workspace, as in
+// a home directory.
+func (c confinement) belowHidden(tools *tool.Set) []string {
+	if _, runs := tools.Lookup(shellTool); !runs || c.box == nil {
+		return nil
+	}
+	hidden, err := c.box.HiddenWithin()
+	if err != nil || len(hidden) == 0 {
+		return nil
+	}
+	return []string{"the workspace has files that commands may not read (" + c.named(hidden) + "), so in this sandbox tier they can list, make, rename and " +
+		"remove nothing in the directories above those; name a directory of the project's own with --workspace"}
+}
+
+// named are some paths of the workspace, a few of them by name.
+func (c confinement) named(paths []string) string {
 	const most = 5
 	more := ""
-	if n := len(links) - most; n > 0 {
-		links, more = links[:most], fmt.Sprintf(" and %d more", n)
+	if n := len(paths) - most; n > 0 {
+		paths, more = paths[:most], fmt.Sprintf(" and %d more", n)
 	}
-	for i, link := range links {
-		if rel, err := filepath.Rel(c.policy.Workspace, link); err == nil {
-			links[i] = rel
+	names := make([]string, len(paths))
+	for i, path := range paths {
+		names[i] = path
+		if rel, err := filepath.Rel(c.policy.Workspace, path); err == nil {
+			names[i] = rel
 		}
 	}
-	return []string{"in the directory of a symbolic link that is protected, commands can make, rename and remove nothing; such links are " +
-		strings.Join(links, ", ") + more + "; with the file itself in its place they can"}
+	return strings.Join(names, ", ") + more
 }
 
 // spelledOut is the name that a pattern gives to a file, or to a tree of them,

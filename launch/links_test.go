@@ -40,7 +40,7 @@ func TestWhatAProtectedLinkLeadsToIsProtected(t *testing.T) {
 		`fs.write {"path":"conf/b.yaml","content":""}`:             event.DecisionAllow,
 		`fs.write {"path":"other.md","content":""}`:                event.DecisionAllow,
 	} {
-		decides(t, "of the file", path, call, launch.Options{Workspace: dir}, want)
+		decides(t, "of the file", path, call, launch.Options{Flags: launch.Flags{Workspace: dir}}, want)
 	}
 }
 
@@ -70,7 +70,7 @@ func TestAnAbsolutePatternHoldsInTheWorkspace(t *testing.T) {
 		`fs.read a/b.txt`:                                       event.DecisionAllow,
 		`fs.write {"path":"other/a","content":""}`:              event.DecisionAllow,
 	} {
-		decides(t, "of the file", path, call, launch.Options{Workspace: linked}, want)
+		decides(t, "of the file", path, call, launch.Options{Flags: launch.Flags{Workspace: linked}}, want)
 	}
 }
 
@@ -113,7 +113,7 @@ func TestARuleHoldsForWhatALinkOfItsNameLeadsTo(t *testing.T) {
 		`fs.read {"path":"keys/other"}`:                event.DecisionAllow,
 		`fs.read {"path":"current/a"}`:                 event.DecisionAllow,
 	} {
-		decides(t, "of the file", path, call, launch.Options{Workspace: dir}, want)
+		decides(t, "of the file", path, call, launch.Options{Flags: launch.Flags{Workspace: dir}}, want)
 	}
 }
 
@@ -141,7 +141,7 @@ func TestALinkBetweenANameAndItsFileIsHeldLikeTheName(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, call := range []string{"shell.exec rm -r links", "shell.exec mv links old"} {
-			decides(t, tools, path, call, launch.Options{Workspace: dir}, want)
+			decides(t, tools, path, call, launch.Options{Flags: launch.Flags{Workspace: dir}}, want)
 		}
 	}
 }
@@ -171,7 +171,7 @@ func TestALinkToTheOwnFilesProtectsNothingElseBehindIt(t *testing.T) {
 		`shell.exec rm agents`:                                    event.DecisionAsk,
 		`shell.exec ln -sfn elsewhere agents`:                     event.DecisionAsk,
 	} {
-		decides(t, "of the file", path, call, launch.Options{Workspace: dir, Journal: filepath.Join(dir, "agents", "runs.db")}, want)
+		decides(t, "of the file", path, call, launch.Options{Flags: launch.Flags{Workspace: dir}, Host: launch.Host{Journal: filepath.Join(dir, "agents", "runs.db")}}, want)
 	}
 }
 
@@ -194,7 +194,7 @@ func TestALinkToARepositoryElsewhereMakesNoUnclearCommandAsk(t *testing.T) {
 		"shell.exec some-tool .git/config":  event.DecisionAsk,
 		"shell.exec ln -sfn elsewhere .git": event.DecisionAsk,
 	} {
-		decides(t, "of the file", path, call, launch.Options{Workspace: dir}, want)
+		decides(t, "of the file", path, call, launch.Options{Flags: launch.Flags{Workspace: dir}}, want)
 	}
 }
 
@@ -224,6 +224,6 @@ func TestANameBehindALinkForbidsNothingBesideIt(t *testing.T) {
 		"shell.exec ln -sfT releases/8 current":              event.DecisionAsk,
 		"shell.exec echo x > current/a":                      event.DecisionAllow,
 	} {
-		decides(t, "of the file", path, call, launch.Options{Workspace: dir}, want)
+		decides(t, "of the file", path, call, launch.Options{Flags: launch.Flags{Workspace: dir}}, want)
 	}
 }

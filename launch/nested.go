@@ -35,9 +35,9 @@ type nested struct {
 // nestedFor are those of an agent's workspace. One whose tools only read, and ask
 // before nothing that they read, changes none: a large workspace, or one on a slow
 // disk, would hold its starts up for nothing.
-func nestedFor(a *spec.Agent, workspace string) nested {
+func nestedFor(a *spec.Agent, workspace string, builtin []tool.Tool) nested {
 	asks := slices.Contains(slices.Collect(maps.Values(a.Tools.Approvals)), "protected_paths")
-	writes := slices.ContainsFunc(anyBuiltin(), func(t tool.Tool) bool { return !t.ReadOnly && allowed(a, t.Name) })
+	writes := slices.ContainsFunc(builtin, func(t tool.Tool) bool { return !t.ReadOnly && allowed(a, t.Name) })
 	if !asks && !writes {
 		return nested{}
 	}
@@ -58,6 +58,7 @@ func nestedIn(workspace string) nested {
 		for _, e := range entries {
 			name := path.Join(dirs[0], e.Name())
 			switch git := held.Protects(e.Name()); {
+			case dirs[0] == "." && e.Name() == ".pawl": // is protected whole
 			case !git && e.IsDir():
 				dirs = append(dirs, name)
 			case !git, dirs[0] == ".":

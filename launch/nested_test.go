@@ -59,7 +59,7 @@ func TestARepositoryWithinTheWorkspaceIsProtectedLikeTheWorkspacesOwn(t *testing
 		"shell.exec git clone https://example.com/x.git third":              event.DecisionAllow,
 		`shell.exec eval "$X"`:                                              event.DecisionAllow,
 	} {
-		decides(t, "of the file", path, call, launch.Options{Workspace: dir}, want)
+		decides(t, "of the file", path, call, launch.Options{Flags: launch.Flags{Workspace: dir}}, want)
 	}
 }
 
@@ -108,7 +108,7 @@ func TestAWorkspaceIsLookedThroughForRepositoriesOnlyWhereSomethingDependsOnThem
 		"{allow: [shell.exec]}":                                     true,
 		"{mode: default}":                                           true,
 	} {
-		started, env, err := launch.Agent(file(t, "tools: "+tools), "go", o)
+		started, env, err := launch.Agent(read(t, file(t, "tools: "+tools)), "go", o)
 		if err != nil {
 			t.Fatal(tools, err)
 		}

@@ -13,8 +13,7 @@ import (
 	"github.com/pawlrun/pawl/machine/agent"
 )
 
-// Whatever takes a limit away is said in the run's first event; nothing else
-// does (PRODUCT 6).
+// Whatever takes a limit away is said in the run's first event; nothing else does.
 func TestALimitThatIsTakenAwayIsGoneAndSaid(t *testing.T) {
 	gone := func(l budget.Limits, setting string) bool {
 		switch setting {
@@ -41,9 +40,9 @@ func TestALimitThatIsTakenAwayIsGoneAndSaid(t *testing.T) {
 		{"--no-budget beside a cap of the file", "budgets: {max_total_cost: 2}", func(o *launch.Options) { o.NoBudget = true }, "usd_per_run"},
 		{"max_cycles of the file", "max_cycles: none", nil, "max_cycles"},
 		{"max_cycles of the iteration", "iteration: {max_cycles: none}", nil, "max_cycles"},
-		{"--max-cycles none", "max_cycles: 3", func(o *launch.Options) { o.MaxCycles = budget.None }, "max_cycles"},
+		{"--max-cycles none", "max_cycles: 3", func(o *launch.Options) { o.Limits = []launch.Limit{{Setting: budget.CycleCap, Value: budget.None}} }, "max_cycles"},
 		{"wall time of the file", "budgets: {max_wall_time_seconds: none}", nil, "max_wall_time_seconds"},
-		{"--timeout none", "", func(o *launch.Options) { o.TimeoutSeconds = budget.None }, "max_wall_time_seconds"},
+		{"--timeout none", "", func(o *launch.Options) { o.Limits = []launch.Limit{{Setting: budget.WallTime, Value: budget.None}} }, "max_wall_time_seconds"},
 		{"tool calls", "budgets: {max_tool_calls: none}", nil, "max_tool_calls"},
 		{"--limit max_tool_calls=none", "budgets: {max_tool_calls: 3}", func(o *launch.Options) {
 			o.Limits = []launch.Limit{{Setting: "max_tool_calls", Value: budget.None}}
@@ -61,7 +60,7 @@ func TestALimitThatIsTakenAwayIsGoneAndSaid(t *testing.T) {
 			if !gone(cfg.Limits, tt.setting) {
 				t.Errorf("the limits are %+v", cfg.Limits)
 			}
-			said := func(w string) bool { return strings.HasPrefix(w, tt.setting+": taken away") }
+			said := func(w string) bool { return strings.HasPrefix(w, tt.setting+": removed") }
 			if !slices.ContainsFunc(started.Warnings, said) {
 				t.Errorf("nobody is told: %q", started.Warnings)
 			}
@@ -96,7 +95,7 @@ func TestAContinuedRunMayHaveALimitTakenAway(t *testing.T) {
 	store := memory.New(nil)
 	started, _, env := start(t, file(t, "max_cycles: 1"), options(t))
 	id, _ := run(t, store, started, env)
-	next, env, err := launch.Continue(t.Context(), store, id, "", launch.Options{MaxCycles: budget.None, Getenv: options(t).Getenv})
+	next, env, err := launch.Continue(t.Context(), store, id, "", launch.Options{Flags: launch.Flags{Limits: []launch.Limit{{Setting: budget.CycleCap, Value: budget.None}}}, Host: launch.Host{Getenv: options(t).Getenv}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,7 +124,7 @@ func TestAFlagChangesAnyLimitOfARun(t *testing.T) {
 	}
 	o := options(t)
 	o.Limits = []launch.Limit{{Setting: "max_patience", Value: 7}}
-	if _, _, err := launch.Agent(file(t, ""), "do it", o); !errors.Is(err, budget.ErrUnknownSetting) {
+	if _, _, err := launch.Agent(read(t, file(t, "")), "do it", o); !errors.Is(err, budget.ErrUnknownSetting) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -150,7 +149,7 @@ func TestAContinuedRunMayHaveAnyLimitRaised(t *testing.T) {
 	started, _, env := start(t, file(t, "budgets: {max_model_turns: 1}"), options(t))
 	id, _ := run(t, store, started, env)
 	raised := []launch.Limit{{Setting: "max_model_turns", Value: 9}}
-	next, env, err := launch.Continue(t.Context(), store, id, "", launch.Options{Limits: raised, Getenv: options(t).Getenv})
+	next, env, err := launch.Continue(t.Context(), store, id, "", launch.Options{Flags: launch.Flags{Limits: raised}, Host: launch.Host{Getenv: options(t).Getenv}})
 	if err != nil {
 		t.Fatal(err)
 	}

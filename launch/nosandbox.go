@@ -5,12 +5,13 @@ import (
 	"fmt"
 
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/machine"
 	"github.com/pawlrun/pawl/policy"
 	"github.com/pawlrun/pawl/tool"
 )
 
 // shellTool is the tool that runs commands.
-const shellTool = "shell.exec"
+const shellTool = machine.CommandTool
 
 // exposes says that there are commands which run outside a sandbox.
 func (c confinement) exposes(tools *tool.Set) bool {
@@ -34,6 +35,6 @@ func (c confinement) undecided(r policy.Rules, tools *tool.Set) []string {
 	if r.Mode == policy.ModeBypass {
 		key = "tools.mode: bypass"
 	}
-	return []string{fmt.Sprintf("%s: commands run unasked and outside a sandbox (%s), where one could decide about calls in your place",
+	return []string{fmt.Sprintf("%s: commands run without approval and without a sandbox (%s); such a command could approve calls in your place",
 		key, cmp.Or(c.why, "on-demand"))}
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/pawlrun/pawl/engine"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/journal/memory"
-	"github.com/pawlrun/pawl/launch"
 	"github.com/pawlrun/pawl/machine/agent"
+	"github.com/pawlrun/pawl/machine/versions"
 	"github.com/pawlrun/pawl/models"
 )
 
@@ -69,7 +69,7 @@ iteration: {max_cycles: 2, context_window: 64000}
 		if interrupt != nil {
 			interrupt = cancel
 		}
-		e := engine.New(memory.New(nil), launch.Machine, engine.Options{})
+		e := engine.New(memory.New(nil), versions.Make, engine.Options{})
 		defer func() { _ = e.Close() }()
 		r, err := e.Start(ctx, started, env)
 		if err != nil {

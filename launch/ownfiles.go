@@ -6,6 +6,7 @@ import (
 
 	"github.com/pawlrun/pawl/policy"
 	"github.com/pawlrun/pawl/spec"
+	"github.com/pawlrun/pawl/tool"
 )
 
 // ownFiles are patterns for the agent file, the files that it names, and the
@@ -41,7 +42,7 @@ func (o Options) addConfig(names *literals) {
 // opensConfig says that tools of the file may write the config file as it lies
 // now, by rules that were made when it lay elsewhere.
 func (o Options) opensConfig(a *spec.Agent, r policy.Rules) bool {
-	if !slices.ContainsFunc([]string{"fs.write", "fs.edit", shellTool}, func(name string) bool { return allowed(a, name) }) {
+	if !slices.ContainsFunc(anyBuiltin(), func(t tool.Tool) bool { return t.Writing != nil && allowed(a, t.Name) }) {
 		return false
 	}
 	var names literals

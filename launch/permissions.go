@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -50,16 +51,17 @@ func (o Options) journalInside() (rel string, ok bool) {
 	return inside(o.Workspace, filepath.Join(real(filepath.Dir(o.Journal)), filepath.Base(o.Journal)))
 }
 
-// guards says that rules protect the journal as it lies now. A run is judged by
-// the rules that it began with, and its journal may have been moved since.
-func (o Options) guards(r policy.Rules) bool {
+// guarded refuses rules that do not protect the journal as it lies now. A run is
+// judged by the rules that it began with, and its journal may have been moved since.
+func (o Options) guarded(r policy.Rules) error {
 	rel, ok := o.journalInside()
-	if !ok {
-		return true
-	}
-	return slices.ContainsFunc(slices.Concat(r.Protected, policy.Builtin()), func(p policy.Pattern) bool {
+	if !ok || slices.ContainsFunc(slices.Concat(r.Protected, policy.Builtin()), func(p policy.Pattern) bool {
 		return p.Guards(rel) && p.Guards(rel+"-wal")
-	})
+	}) {
+		return nil
+	}
+	return fmt.Errorf("launch: the rules that the run began with let its tools write the journal where it lies now (%s); "+
+		"move it out of the run's workspace", o.Journal)
 }
 
 // literals are patterns that stand for one file each.

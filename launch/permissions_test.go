@@ -13,7 +13,7 @@ import (
 // words of the case.
 func decides(t *testing.T, about, file, call string, o launch.Options, want event.Decision) {
 	t.Helper()
-	e, err := launch.Explain(file, call, o)
+	e, err := launch.Explain(read(t, file), call, o)
 	switch {
 	case err != nil:
 		t.Errorf("%s: %s: %v", about, call, err)
@@ -57,7 +57,7 @@ func TestNoToolWritesToTheJournal(t *testing.T) {
 		{"state/runs.db", `shell.exec ln -sfn elsewhere link`, event.DecisionAllow},
 		{"../elsewhere.db", `fs.write {"path":"a.txt","content":""}`, event.DecisionAllow},
 	} {
-		decides(t, "with the journal "+c.journal, path, c.call, launch.Options{Workspace: dir, Journal: filepath.Join(dir, c.journal)}, c.want)
+		decides(t, "with the journal "+c.journal, path, c.call, launch.Options{Flags: launch.Flags{Workspace: dir}, Host: launch.Host{Journal: filepath.Join(dir, c.journal)}}, c.want)
 	}
 }
 
@@ -98,6 +98,6 @@ func TestNoToolWritesToTheFileThatTheRunBeganWith(t *testing.T) {
 		{began, `fs.read {"path":"agents/a.yaml"}`, event.DecisionAllow},
 		{began, `shell.exec cat agents/a.yaml`, event.DecisionAllow},
 	} {
-		decides(t, "of a run of "+c.file, filepath.Join(dir, c.file), c.call, launch.Options{Workspace: dir}, c.want)
+		decides(t, "of a run of "+c.file, filepath.Join(dir, c.file), c.call, launch.Options{Flags: launch.Flags{Workspace: dir}}, c.want)
 	}
 }

@@ -39,7 +39,7 @@ func TestARunIsNotResumedWhereItsToolsMayWriteTheJournal(t *testing.T) {
 		o.Journal = at(tt.began)
 		started, _, env := start(t, file(t, ""), o)
 		_ = env.Close()
-		env, err := launch.Environment(started, launch.Options{Journal: at(tt.now)})
+		env, err := launch.Environment(started, launch.Options{Host: launch.Host{Journal: at(tt.now)}})
 		if env.Close != nil {
 			_ = env.Close()
 		}
@@ -79,7 +79,7 @@ func TestARunIsNotResumedWhereItsToolsMayWriteTheConfigFile(t *testing.T) {
 		o.Config = at(tt.began)
 		started, _, env := start(t, file(t, "tools: {allow: "+tt.tools+"}"), o)
 		_ = env.Close()
-		env, err := launch.Environment(started, launch.Options{Config: at(tt.now)})
+		env, err := launch.Environment(started, launch.Options{Host: launch.Host{Config: at(tt.now)}})
 		if env.Close != nil {
 			_ = env.Close()
 		}

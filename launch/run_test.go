@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/pawlrun/pawl/budget"
 	"github.com/pawlrun/pawl/engine"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/fence"
@@ -20,6 +21,7 @@ import (
 	"github.com/pawlrun/pawl/journal/memory"
 	"github.com/pawlrun/pawl/launch"
 	"github.com/pawlrun/pawl/llm"
+	"github.com/pawlrun/pawl/machine/versions"
 	"github.com/pawlrun/pawl/models"
 	"github.com/pawlrun/pawl/spec"
 )
@@ -51,7 +53,7 @@ func (m recorded) Generate(ctx context.Context, req *llm.Request) (*llm.Response
 // run drives a launched run to its end and returns its events.
 func run(t *testing.T, store journal.Store, started event.RunStarted, env engine.Env) (string, []event.Event) {
 	t.Helper()
-	e := engine.New(store, launch.Machine, engine.Options{Now: ticking(started)})
+	e := engine.New(store, versions.Make, engine.Options{Now: ticking(started)})
 	defer func() { _ = e.Close() }()
 	r, err := e.Start(t.Context(), started, env)
 	if err != nil {
@@ -198,15 +200,15 @@ func TestRunIsResumedThoughItsFilesAreGone(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	e := engine.New(store, launch.Machine, engine.Options{})
+	e := engine.New(store, versions.Make, engine.Options{})
 	defer func() { _ = e.Close() }()
 	r, err := e.Resume(t.Context(), id, func(s event.RunStarted) (engine.Env, error) {
 		env, err := launch.Environment(s, launch.Options{})
 		if _, ok := env.Tools.Lookup("shell.exec"); ok {
 			t.Error("a tool that the file does not allow came with the resumption")
 		}
-		env.Ask = func(_ context.Context, p event.ToolPendingApproval) (event.ToolApprovalResolved, error) {
-			return event.ToolApprovalResolved{Kind: event.ApprovalApproved, Approver: "test"}, nil
+		env.Ask = func(_ context.Context, p event.Question) (event.Resolution, error) {
+			return event.Resolution{Kind: event.ApprovalApproved, Approver: "test"}, nil
 		}
 		return env, err
 	})
@@ -280,7 +282,7 @@ func TestContinuedRunSendsTheEndedRunsConversationUnchanged(t *testing.T) {
 	if got := outcome(t, events); got.Reason != event.ReasonMaxCycles {
 		t.Fatalf("ended with %s", got.Reason)
 	}
-	next, env, err := launch.Continue(t.Context(), store, id, "Look once more.", launch.Options{MaxCycles: 7, Getenv: options(t).Getenv})
+	next, env, err := launch.Continue(t.Context(), store, id, "Look once more.", launch.Options{Flags: launch.Flags{Limits: []launch.Limit{{Setting: budget.CycleCap, Value: 7}}}, Host: launch.Host{Getenv: options(t).Getenv}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -322,9 +324,9 @@ func TestContinueNeedsAnEndedRunAndSomethingNew(t *testing.T) {
 		want             error
 	}{
 		{"nothing new", stopped, "", launch.Options{}, launch.ErrNothingNew},
-		{"a raised limit", stopped, "", launch.Options{MaxCycles: 9}, nil},
+		{"a raised limit", stopped, "", launch.Options{Flags: launch.Flags{Limits: []launch.Limit{{Setting: budget.CycleCap, Value: 9}}}}, nil},
 		{"a message", answered, "go on", launch.Options{}, nil},
-		{"a raised limit after an answer", answered, "", launch.Options{MaxCycles: 9}, launch.ErrNothingNew},
+		{"a raised limit after an answer", answered, "", launch.Options{Flags: launch.Flags{Limits: []launch.Limit{{Setting: budget.CycleCap, Value: 9}}}}, launch.ErrNothingNew},
 		{"a parked run", parked, "go on", launch.Options{}, launch.ErrNotEnded},
 		{"no such run", "zzz", "go on", launch.Options{}, journal.ErrNotFound},
 	} {
@@ -357,13 +359,13 @@ func TestAgentBuiltInCodeRunsAndIsHeldToTheRules(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = resumed.Close()
-	a.Composite = map[string]any{"strategy": "sequential"}
+	a.Composite = &spec.Composite{Strategy: "sequential"}
 	var problems spec.Errors
 	if _, _, err := launch.Built(a, "do it", options(t)); !errors.As(err, &problems) || problems[0].Path != "composite" {
 		t.Errorf("got %v", err)
 	}
 	const sent = "identity: {name: sent}\nmodel_policy: {primary: scripted/steps.yaml}\niteration: {max_cycles: 2}\ncomposite: {strategy: sequential}\n"
-	if _, _, err := launch.Sent("sent.yaml", []byte(sent), "do it", options(t)); !errors.As(err, &problems) || problems[0].Path != "composite" {
+	if _, _, err := launch.Agent(launch.File{Path: "sent.yaml", Text: []byte(sent), Sent: true}, "do it", options(t)); !errors.As(err, &problems) || problems[0].Path != "composite" {
 		t.Errorf("of an agent that was sent: got %v", err)
 	}
 }

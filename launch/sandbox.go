@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -14,6 +12,7 @@ import (
 	"github.com/pawlrun/pawl/policy"
 	"github.com/pawlrun/pawl/sandbox"
 	"github.com/pawlrun/pawl/spec"
+	"github.com/pawlrun/pawl/worktree"
 )
 
 // ErrSandbox is returned for a run that may not go without a sandbox, or
@@ -53,7 +52,7 @@ func (o Options) confine(a *spec.Agent, pinned string) (confinement, error) {
 // is.
 func (o Options) confinement(a *spec.Agent, pinned string) (confinement, error) {
 	c := confinement{tier: sandbox.None, policy: o.sandboxPolicy(a), onDemand: a.Tools.Permissions.OnDemand()}
-	c.why = "this program has not looked for one"
+	c.why = "this program has not checked for one"
 	if o.Sandbox != nil {
 		c.tier, c.why = o.Sandbox.Tier(), o.Sandbox.Why()
 	}
@@ -63,11 +62,21 @@ func (o Options) confinement(a *spec.Agent, pinned string) (confinement, error) 
 	if err := demanded(a, c.tier, c.why); err != nil || c.tier == sandbox.None {
 		return c, err
 	}
-	c.policy.Protected = protect(o.permissions(a))
-	if err := c.tier.Holds(c.policy); err != nil {
-		return c, refusedf("%w", err)
+	c.policy.Protected, c.policy.Hidden = protect(o.permissions(a)), o.hidden(c.tier)
+	if err := o.journalApart(a, c.tier); err != nil {
+		return c, err
 	}
-	return c, nil
+	err := c.tier.Holds(c.policy)
+	switch {
+	case err == nil:
+		return c, nil
+	case !allowed(a, shellTool):
+		// No command runs in the box; web.fetch holds itself to the list.
+		c.policy.Egress = egress.Rules{Network: egress.NetworkNone}
+		return c, nil
+	}
+	return c, refusedf("tools.permissions.network is %s, which this machine does not hold for commands (%w; %s); say network: none or network: host, "+
+		"take shell.exec out of tools.allow, because web.fetch alone needs no sandbox, or get a stronger tier", c.policy.Egress.Network, err, c.why)
 }
 
 // inside says that every command runs in a sandbox.
@@ -124,9 +133,10 @@ func refusedf(format string, args ...any) error {
 }
 
 // sandboxPolicy is what the file says, in the words of the sandbox. What it
-// does not say is the workspace, and no network (PRODUCT 6).
+// does not say is the workspace, and no network.
 func (o Options) sandboxPolicy(a *spec.Agent) sandbox.Policy {
 	p := sandbox.Policy{Workspace: o.Workspace, Egress: a.Tools.Permissions.Egress(), Protected: protect(rules(a, o))}
+	p.Readable = worktree.Repository(real(o.Workspace))
 	p.Limits.MemoryBytes, p.Limits.Processes = a.Tools.Permissions.Limits()
 	switch given := a.Tools.Permissions; {
 	case given == nil:
@@ -137,17 +147,6 @@ func (o Options) sandboxPolicy(a *spec.Agent) sandbox.Policy {
 	}
 	if p.Egress.Network == "" {
 		p.Egress.Network = egress.NetworkNone
-	}
-	p.Hidden = append(p.Hidden, filepath.Join(o.Workspace, ".pawl"))
-	if o.Journal != "" {
-		journal := absolute(o.Journal)
-		if filepath.Base(filepath.Dir(journal)) == ".pawl" {
-			p.Hidden = append(p.Hidden, filepath.Dir(journal))
-		}
-		p.Hidden = append(p.Hidden, journal, journal+"-wal", journal+"-shm")
-	}
-	if dir, err := os.UserConfigDir(); err == nil {
-		p.Hidden = append(p.Hidden, filepath.Join(dir, "pawl"))
 	}
 	return p
 }

@@ -50,16 +50,21 @@ func Redactor(started event.RunStarted) (r *secret.Redactor, missing []string, e
 	if err != nil {
 		return nil, nil, err
 	}
-	var known []secret.Secret
+	known, missing := known(a)
+	return secret.NewRedactor(known...), missing, nil
+}
+
+// known are the secrets of a file that can be had here, and the names of the others.
+func known(a *spec.Agent) (found []secret.Secret, missing []string) {
 	for _, name := range slices.Sorted(maps.Keys(a.Tools.Secrets)) {
 		value, err := valueOf(a.Tools.Secrets[name], a.Dir, os.Getenv)
 		if err != nil {
 			missing = append(missing, name)
 			continue
 		}
-		known = append(known, secret.Secret{Name: name, Value: value})
+		found = append(found, secret.Secret{Name: name, Value: value})
 	}
-	return secret.NewRedactor(known...), missing, nil
+	return found, missing
 }
 
 func (o Options) getenv() func(string) string {

@@ -10,9 +10,9 @@ import (
 	"github.com/pawlrun/pawl/spec"
 )
 
-// Sent prepares a run of an agent file that somebody sent as a text, see
+// sent prepares a run of an agent file that somebody sent as a text, see
 // [spec.ParseSent]. Scripts that it names are read from o.Dir and nowhere else.
-func Sent(name string, text []byte, input string, o Options) (event.RunStarted, engine.Env, error) {
+func sent(f File, input string, o Options) (event.RunStarted, engine.Env, error) {
 	rules := o.checks()
 	check := rules.CheckModel
 	rules.CheckModel = func(_, model string) error {
@@ -21,7 +21,7 @@ func Sent(name string, text []byte, input string, o Options) (event.RunStarted, 
 		}
 		return check(o.Dir, model)
 	}
-	a, err := spec.ParseSent(name, text, rules)
+	a, err := spec.ParseSent(f.Path, f.Text, rules)
 	if err != nil {
 		return event.RunStarted{}, engine.Env{}, err
 	}

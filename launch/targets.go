@@ -25,14 +25,30 @@ type target struct {
 // targets lists the models of the run in the order in which they are tried.
 // Each of them must be callable as far as that shows without a call.
 func targets(a *spec.Agent, o Options, resolver *models.Resolver) ([]target, error) {
+	if a.StartsOthers() || a.External() != nil {
+		return nil, nil // those have some, or need none
+	}
 	names := a.Chain()
 	if o.Model != "" {
+		if err := checkName(o.Model, resolver); err != nil {
+			return nil, fmt.Errorf("launch: %w", err)
+		}
 		names = []string{o.Model}
 	}
 	if len(names) == 0 {
 		return nil, ErrNoModel
 	}
 	return targetsOf(names, resolver)
+}
+
+// checkName is [models.Resolver.CheckName], and says how to go on where the name is
+// meant.
+func checkName(name string, resolver *models.Resolver) error {
+	err := resolver.CheckName(name)
+	if err != nil {
+		err = fmt.Errorf("%w If the name is right, list it in the config file: models: {%s: {}}", err, name)
+	}
+	return err
 }
 
 func targetsOf(names []string, resolver *models.Resolver) ([]target, error) {

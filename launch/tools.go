@@ -8,11 +8,12 @@ import (
 	"slices"
 	"time"
 
+	"github.com/pawlrun/pawl/assembly"
 	"github.com/pawlrun/pawl/engine"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/models"
+	"github.com/pawlrun/pawl/policy"
 	"github.com/pawlrun/pawl/sandbox"
-	"github.com/pawlrun/pawl/secret"
 	"github.com/pawlrun/pawl/spec"
 	"github.com/pawlrun/pawl/tool"
 	"github.com/pawlrun/pawl/tool/fs"
@@ -21,10 +22,28 @@ import (
 	"github.com/pawlrun/pawl/tool/web"
 )
 
-// environment builds what a run's effects need. A file without tools.allow has
-// every tool that there is (ALF-81), but for the one that reaches other
-// machines: that has to be named.
-func environment(a *spec.Agent, o Options, resolver *models.Resolver) (engine.Env, *tool.Set, error) {
+// environment builds what a run's effects need.
+func (o Options) environment(a *spec.Agent, resolver *models.Resolver) (engine.Env, error) {
+	d, err := o.definition(a, resolver)
+	if err != nil {
+		return engine.Env{}, err
+	}
+	env, err := d.Environment()
+	if err != nil {
+		return engine.Env{}, assembly.Closing(d.Host, err)
+	}
+	return env, nil
+}
+
+// definition is what a file says, but for the configuration, which a run has from
+// its first event on. Its host is open.
+func (o Options) definition(a *spec.Agent, resolver *models.Resolver) (d assembly.Definition, err error) {
+	fail := func(err error) (assembly.Definition, error) {
+		return assembly.Definition{}, assembly.Closing(d.Host, err)
+	}
+	if o.tree == nil {
+		o.tree = newTree(nil)
+	}
 	r := rules(a, o)
 	protected := protect(r)
 	ws, err := fs.Open(o.Workspace, fs.Options{OtherNames: func(name, path string) ([]string, error) {
@@ -34,22 +53,53 @@ func environment(a *spec.Agent, o Options, resolver *models.Resolver) (engine.En
 		return sandbox.NewOtherNames(o.Workspace, protected).Of(path, true)
 	}})
 	if err != nil {
-		return engine.Env{}, nil, errors.Join(err, o.closeBox())
+		return d, errors.Join(err, o.closeBox())
 	}
-	env := engine.Env{Model: resolver.Open, Tree: ws.State, Hooks: hooks(a, o), Close: func() error { return errors.Join(ws.Close(), o.closeBox()) }}
-	secrets, err := secrets(a, o)
-	if err != nil {
-		return engine.Env{}, nil, closing(env, err)
+	d = assembly.Definition{
+		Name: a.Identity.Name, Change: o.replace, Child: o.started, Hooks: hooks(a, o), Variables: []string{shellTool},
+		Host: engine.Env{Model: resolver.Open, Tree: ws.State, Close: func() error { return errors.Join(ws.Close(), o.closeBox()) }},
 	}
-	env.Secrets = secret.NewRedactor(secrets...)
-	all := builtin(ws, web.Options{Egress: a.Tools.Permissions.Egress(), Places: o.Pages}, shell.Options{
+	if o.tree.pinned(o.source) {
+		if d.Compiled, err = o.declaredOf(o.source); err != nil {
+			return fail(err)
+		}
+	}
+	if d.Secrets, err = o.secretsOf(o.source, a); err != nil {
+		return fail(err)
+	}
+	if d.Below, err = o.secretsOffered(a, map[string]bool{}); err != nil {
+		return fail(err)
+	}
+	programs := o.programs(a, r)
+	programs.Env = withVariables(programs.Env, d.Secrets)
+	d.Tools = o.tools(a, ws, programs)
+	if o.byTool(a) {
+		d.Tools = append(d.Tools, tool.ForResult(a.ResultSchema.JSON))
+	}
+	d.Tools = append(d.Tools, o.messages(a)...)
+	if allowed(a, shellTool) {
+		d.Host.Commands, d.Host.Rules = shell.Commands(programs), r
+	}
+	if d.Agents, err = o.offers(a); err != nil {
+		return fail(err)
+	}
+	return d, nil
+}
+
+// programs is how the commands of a run are run.
+func (o Options) programs(a *spec.Agent, r policy.Rules) shell.Options {
+	return shell.Options{
 		Dir: o.Workspace, Sandbox: o.confined.box, Bare: o.Sandbox.Bare(), OnDemand: a.Tools.Permissions.OnDemand(),
 		Inside: o.confined.inside(), Offline: o.confined.offline(), Timeout: a.Tools.Timeouts[shellTool].Duration(),
-		Env: withVariables(shell.Environment(os.Environ()), secrets), Protected: protected,
-		GateReads: slices.Contains(r.GateProtected, shellTool),
-	})
-	all = slices.DeleteFunc(all, func(t tool.Tool) bool { return !allowed(a, t.Name) })
-	all = withResults(all)
+		Env: shell.Environment(os.Environ()), Protected: protect(r), GateReads: slices.Contains(r.GateProtected, shellTool),
+	}
+}
+
+// tools are those of a file as it declares them. One without tools.allow has every
+// tool that there is (ALF-81), but for the one that reaches other machines: that has
+// to be named.
+func (o Options) tools(a *spec.Agent, ws *fs.Workspace, s shell.Options) []tool.Tool {
+	all := offering(a, builtin(ws, web.Options{Egress: a.Tools.Permissions.Egress(), Places: o.Pages}, s))
 	for i, t := range all {
 		if limit, ok := a.Tools.Timeouts[t.Name]; ok {
 			all[i] = bounded(t, limit.Duration())
@@ -59,10 +109,17 @@ func environment(a *spec.Agent, o Options, resolver *models.Resolver) (engine.En
 		}
 	}
 	declare(all, a.Tools)
-	if env.Tools, err = tool.NewSet(secret.Broker(all, secrets, shellTool)...); err != nil {
-		return engine.Env{}, nil, closing(env, err)
+	return all
+}
+
+// offering are those of the built-in tools that a file has, and what reads on in
+// their results.
+func offering(a *spec.Agent, all []tool.Tool) []tool.Tool {
+	all = slices.DeleteFunc(all, func(t tool.Tool) bool { return !allowed(a, t.Name) })
+	if len(all) == 0 {
+		return nil
 	}
-	return env, env.Tools, nil
+	return assembly.WithResults(all)
 }
 
 func (o Options) closeBox() error {
@@ -84,15 +141,6 @@ func builtin(ws *fs.Workspace, w web.Options, s shell.Options) []tool.Tool {
 	return append(ws.Tools(), web.New(w), shell.New(s))
 }
 
-// withResults adds result.read to tools that may give long results. It needs
-// no permission, because it reads only what the run was given before.
-func withResults(tools []tool.Tool) []tool.Tool {
-	if len(tools) == 0 {
-		return nil
-	}
-	return append(tools, result.New())
-}
-
 // anyBuiltin are those tools as they are declared, of no workspace.
 func anyBuiltin() []tool.Tool { return builtin(&fs.Workspace{}, web.Options{}, shell.Options{}) }
 
@@ -103,6 +151,17 @@ func toolNames() []string {
 		names = append(names, t.Name)
 	}
 	slices.Sort(names)
+	return names
+}
+
+// aliases are the names of tools by what other programs call them.
+func aliases() map[string]string {
+	names := map[string]string{}
+	for _, t := range anyBuiltin() {
+		for _, other := range t.Aliases {
+			names[other] = t.Name
+		}
+	}
 	return names
 }
 

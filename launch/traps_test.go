@@ -85,7 +85,7 @@ func TestTrapsThatOthersFellInto(t *testing.T) {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		e, err := launch.Explain(path, c.call, launch.Options{Workspace: dir})
+		e, err := launch.Explain(read(t, path), c.call, launch.Options{Flags: launch.Flags{Workspace: dir}})
 		if err != nil {
 			t.Errorf("%s: %v", c.trap, err)
 			continue

@@ -1,23 +1,17 @@
 package launch
 
 import (
-	"slices"
-
+	"github.com/pawlrun/pawl/assembly"
 	"github.com/pawlrun/pawl/policy"
 	"github.com/pawlrun/pawl/spec"
-	"github.com/pawlrun/pawl/stop"
 	"github.com/pawlrun/pawl/tool"
-	"github.com/pawlrun/pawl/tool/fs"
-	"github.com/pawlrun/pawl/tool/shell"
-	"github.com/pawlrun/pawl/tool/web"
 )
 
 // unmet says of those conditions of a valid file that no result can meet, by their
 // places, why: a run that waits for one ends by a limit, and pays for all the cycles
 // before.
 func unmet(a *spec.Agent) map[int]string {
-	all := builtin(&fs.Workspace{}, web.Options{}, shell.Options{})
-	all = withResults(slices.DeleteFunc(all, func(t tool.Tool) bool { return !allowed(a, t.Name) }))
+	all := offering(a, anyBuiltin())
 	declare(all, a.Tools)
 	tools, err := tool.NewSet(all...)
 	if err != nil {
@@ -32,11 +26,11 @@ func unmet(a *spec.Agent) map[int]string {
 	}
 	why := map[int]string{}
 	for i, c := range a.Iteration.TerminationConditions {
-		if c.Kind != string(stop.ToolResult) {
+		if c.Tool == "" {
 			continue
 		}
 		_, has := tools.Lookup(c.Tool)
-		rule, hidden := hides(said, tools, c.Tool)
+		rule, hidden := assembly.Hides(said, tools, c.Tool)
 		switch {
 		case !has:
 			why[i] = "the agent has no " + c.Tool + ", because tools.allow does not name it"

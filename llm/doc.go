@@ -1,8 +1,8 @@
-// Package llm holds the provider-neutral words of a model call: messages and
+// Package llm defines the provider-neutral form of a model call: messages and
 // their parts, usage, finish reasons, classified errors, and the [Model]
-// interface that every wire adapter implements.
+// interface that every provider adapter implements.
 //
-// The neutral form is what the loop reasons about. What a provider needs back
-// byte for byte (signatures, encrypted reasoning, server-side items) travels
-// beside it in the Raw fields and is echoed only to the provider that made it.
+// The loop works with the neutral form. What a provider must get back byte for
+// byte (signatures, encrypted reasoning, server-side items) is kept in the Raw
+// fields and sent only to the provider that made it.
 package llm

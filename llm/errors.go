@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Class is what an error of a model call means for the loop. It decides
-// between waiting, another model, and stopping (FIELD F22).
+// Class is what an error of a model call means for the loop: wait, try another
+// model, or stop.
 type Class string
 
 // The classes. A class says what to do next, not which status code came.
@@ -37,20 +37,20 @@ const (
 type Error struct {
 	Class    Class
 	Provider string
-	// Status is the HTTP status, 0 where there was no answer.
+	// Status is the HTTP status, 0 if there was no answer.
 	Status int
-	// Code is the provider's own word for the error.
+	// Code is the provider's own code for the error.
 	Code string
-	// Message is the provider's message, whole.
+	// Message is the provider's whole message.
 	Message   string
 	RequestID string
 	// RetryAfter is how long the provider asked to wait; HasRetryAfter
 	// tells "at once" from "did not say".
 	RetryAfter    time.Duration
 	HasRetryAfter bool
-	// Unsent says that the provider was sent nothing of the call, so that it
-	// cannot have charged for it: no connection, no proxy that would make one,
-	// or a certificate that was not believed. False where that is not known.
+	// Unsent says that nothing of the call was sent to the provider, so that it
+	// cannot have charged for it: no connection, no proxy that would connect, or a
+	// certificate that was not trusted. It is false if that is not known.
 	Unsent bool
 	Err    error
 }
@@ -79,11 +79,12 @@ func (e *Error) Error() string {
 // Unwrap returns the cause, if any.
 func (e *Error) Unwrap() error { return e.Err }
 
-// ErrUnknownModel is wrapped by resolvers that have no such model.
+// ErrUnknownModel is wrapped by resolvers that do not have a model.
 var ErrUnknownModel = errors.New("llm: unknown model")
 
-// AsError returns err as an *Error, classifying what is not one as a network
-// failure: an adapter that could not even say what went wrong saw no answer.
+// AsError returns err as an *Error. An error of another type is classified as a
+// network failure, because the adapter received no answer that it could
+// classify.
 func AsError(err error) *Error {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e

@@ -105,7 +105,7 @@ func (c *Memo) RequestPrefix(wire, variant string, req *Request, encode func() [
 	c.use(wire)
 	c.forget(req.Messages)
 	if c.prefix == nil || c.key != variant || !samePrefix(&c.fixed, req) {
-		seg := promptSegment(encode())
+		seg := promptSegment(bytes.Clone(encode()))
 		c.prefix, c.key, c.fixed = &seg, variant, *req
 		c.fixed.Messages, c.fixed.Encoded, c.fixed.Memo = nil, nil, nil
 	}

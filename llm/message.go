@@ -12,10 +12,10 @@ const (
 	RoleAssistant Role = "assistant"
 	// RoleTool carries the results of one cycle's calls, in call order.
 	RoleTool Role = "tool"
-	// RoleSystem is what the loop says with the system's authority, and nobody
-	// else: the summary of what was compacted, where the owner wants it so. It
-	// holds text alone. Where a wire has no place for it among the messages, it
-	// stands behind the system text ([Request.SystemNotes]).
+	// RoleSystem is text of the loop with the system's authority: the summary of
+	// what was compacted, if the owner configured it so. It holds text only. If a
+	// wire has no place for it among the messages, it follows the system text
+	// ([Request.SystemNotes]).
 	RoleSystem Role = "system"
 )
 
@@ -25,13 +25,13 @@ type Message struct {
 	Role  Role  `json:"role"`
 	Parts Parts `json:"parts"`
 	// Origin names the model ("provider/model") that produced an assistant
-	// message. Reasoning of another origin is never echoed (FIELD F23). On a
+	// message. Reasoning of another origin is never echoed. On a
 	// user's message it is empty or [OriginLoop].
 	Origin string `json:"origin,omitempty"`
 }
 
-// OriginLoop is the origin of what the loop says in the user's place or with the
-// system's role: a nudge, or the summary of what was compacted.
+// OriginLoop is the origin of messages that the loop adds in the user's place
+// or with the system's role: a nudge, or the summary of what was compacted.
 const OriginLoop = "loop"
 
 // UserText is a user message of one text part.
@@ -49,13 +49,13 @@ type Part interface{ kind() partKind }
 // Text is prose, from either side.
 type Text struct {
 	Text string `json:"text"`
-	// Raw is the provider's own item where Text alone would lose something
-	// (citations, an item id that its reasoning is paired with).
+	// Raw is the provider's own item if Text alone would lose something (citations,
+	// an item id that its reasoning is paired with).
 	Raw json.RawMessage `json:"raw,omitempty"`
 }
 
 // Reasoning is what a model thought before it spoke. Signature and Raw are
-// opaque and go back unchanged, whole block in or whole block out (FIELD 3.1).
+// opaque and go back unchanged, whole block in or whole block out.
 type Reasoning struct {
 	Text      string          `json:"text,omitempty"`
 	Signature string          `json:"signature,omitempty"`
@@ -66,15 +66,15 @@ type Reasoning struct {
 type Media struct {
 	MediaType string `json:"mediaType"`
 	Name      string `json:"name,omitempty"`
-	// Data is the content. A stored form that has Blob leaves it out.
+	// Data is the content. A stored form with Blob leaves it out.
 	Data []byte `json:"data,omitempty"`
 	URL  string `json:"url,omitempty"`
-	// Blob is the digest of Data, where the journal keeps it once, beside the
-	// events. The engine sets it; adapters read Data alone.
+	// Blob is the digest of Data, if the journal stores it once, beside the events.
+	// The engine sets it; adapters read only Data.
 	Blob string `json:"blob,omitempty"`
 }
 
-// MarshalJSON writes a part whose content lies elsewhere without it.
+// MarshalJSON leaves out content that is stored elsewhere.
 func (m Media) MarshalJSON() ([]byte, error) {
 	if m.Blob != "" {
 		m.Data = nil
@@ -85,8 +85,8 @@ func (m Media) MarshalJSON() ([]byte, error) {
 
 // ToolCall is the model's request to run a tool. The model never runs one.
 type ToolCall struct {
-	// CallID is ours, unique in the tree of runs; ProviderID is the
-	// provider's, which some of them reuse from turn to turn (FIELD F6).
+	// CallID is Pawl's id, unique in the tree of runs. ProviderID is the
+	// provider's, which may be reused from turn to turn.
 	CallID     string `json:"callId,omitempty"`
 	ProviderID string `json:"providerId,omitempty"`
 	Name       string `json:"name"`
@@ -111,8 +111,8 @@ type ToolResult struct {
 	// Tools names the deferred tools that a search found, which the model may
 	// call from here on.
 	Tools []string `json:"tools,omitempty"`
-	// Pin names a piece of the work's state that the result holds, such as the
-	// open todos. It goes on no wire: compaction leaves the newest result of
+	// Pin names a piece of the work's state that the result holds, such as the open
+	// todos. It is not sent to the provider: compaction keeps the newest result of
 	// each name as it is.
 	Pin string `json:"pin,omitempty"`
 }

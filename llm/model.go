@@ -6,7 +6,7 @@ import (
 )
 
 // Model is one model behind one wire. Implementations are safe for concurrent
-// use and never retry: retries live in the machine alone (FIELD F22).
+// use and never retry: retries live in the machine alone.
 type Model interface {
 	// Generate makes one call and returns the whole answer. When the call
 	// fails after something was received, the response holds what came and
@@ -31,10 +31,10 @@ type Encoder interface {
 	Encode(req *Request) (*Encoded, error)
 }
 
-// Viewer is a [Model] that knows which images its provider refuses. A request names
-// those in words.
+// Viewer is a [Model] that knows which images its provider refuses. A request
+// replaces those with text.
 type Viewer interface {
-	// Shows says why an image is not shown to the model; nil where it is.
+	// Shows returns why an image is not shown to the model, or nil if it is.
 	Shows(m *Media) error
 }
 
@@ -45,9 +45,9 @@ type Encoded struct {
 	// Digest identifies the concatenated segments: equal bytes give equal
 	// digests within one run.
 	Digest string
-	// Prompt are the beginnings of the hashes of what the model reads: what
-	// stands before the messages, then each message. Cache marks are no part
-	// of it, so a message has the same one wherever the marks stand.
+	// Prompt are the beginnings of the hashes of what the model reads: everything
+	// before the messages, then each message. It does not include cache marks, so a
+	// message has the same hash wherever the marks are.
 	Prompt []uint32
 }
 
@@ -69,12 +69,12 @@ type Request struct {
 	// Tools are offered in this order; the engine sorts them by name once
 	// per run, so that the prefix never moves.
 	Tools []ToolDef
-	// MaxTokens caps the answer; 0 leaves it to the adapter.
+	// MaxTokens limits the answer; 0 leaves it to the adapter.
 	MaxTokens   int
 	Temperature *float64
-	// Schema, where set, asks for an answer that validates against it. A model
-	// or a service that cannot be held to it, or not beside tools, is told of
-	// it in the system text. Adapters validate nothing.
+	// Schema, if set, asks for an answer that validates against it. If a model or a
+	// service cannot enforce it, or not beside tools, the schema is added to the
+	// system text. Adapters validate nothing.
 	Schema json.RawMessage
 	// SchemaInPrompt says that the model is known not to answer by schema.
 	SchemaInPrompt bool
@@ -83,16 +83,15 @@ type Request struct {
 	// CacheKey groups requests that share a prefix: the id of the first of the
 	// runs that continue one another.
 	CacheKey string
-	// Cache is what to ask of the provider's cache; "" is its ordinary
-	// lifetime.
+	// Cache is the lifetime to ask of the provider's cache; "" is its ordinary one.
 	Cache Caching
 	// Ordinal counts the calls of the run whose outcome was known before
 	// this one; a scripted or replayed model finds its place by it.
 	Ordinal int
-	// Encoded, where set, is this request as the adapter's Encode made it.
+	// Encoded, if set, is this request as the adapter's Encode made it.
 	Encoded *Encoded
-	// Memo, where set, remembers encoded messages between calls of one run. The
-	// engine sets it for [Encoder] alone.
+	// Memo, if set, remembers encoded messages between calls of one run. The engine
+	// sets it for an [Encoder] only.
 	Memo *Memo
 }
 
@@ -112,28 +111,28 @@ func (r *Request) SystemNotes() string {
 	return notes
 }
 
-// ToolDef is a tool as the model is told of it.
+// ToolDef is a tool as it is described to the model.
 type ToolDef struct {
 	Name        string          `json:"name"`
 	Description string          `json:"description,omitempty"`
 	Schema      json.RawMessage `json:"schema"`
-	// Deferred says that the model need not know of the tool before a search
-	// has found it. Where a provider cannot hold a tool back, or there is no
-	// tool to search with, it is offered from the beginning.
+	// Deferred says that the tool may be left out until a search has found it. If a
+	// provider does not support that, or no tool searches, it is offered from the
+	// beginning.
 	Deferred bool `json:"deferred,omitempty"`
 	// Search marks the tool that finds deferred ones: [ToolResult.Tools] of its
 	// results names them. At most one tool of a request is marked.
 	Search bool `json:"search,omitempty"`
 }
 
-// Response is what one call gave.
+// Response is the result of one call.
 type Response struct {
 	Parts  Parts
 	Finish Finish
-	// RawFinish is the provider's own word for Finish.
+	// RawFinish is the provider's own value for Finish.
 	RawFinish string
-	// FinishDetail is what the provider says about Finish, for people: why it
-	// refused, as a rule. "" where it says nothing.
+	// FinishDetail is the provider's explanation of Finish, for people, such as why
+	// it refused. It is "" if there is none.
 	FinishDetail string
 	Usage        Usage
 	// Model is the model that answered, as the provider names it.
@@ -166,7 +165,7 @@ type Delta struct {
 	Tool string
 }
 
-// Finish is why a model stopped, in neutral words (FIELD 3.2).
+// Finish is why a model stopped, in provider-neutral form.
 type Finish string
 
 // The closed list of finish reasons.

@@ -1,7 +1,7 @@
 package llm
 
-// Usage counts tokens. Input counts cached tokens in and Output counts
-// reasoning in, whatever the provider's own habit (FIELD F27).
+// Usage counts tokens. Input includes cached tokens and Output includes
+// reasoning, whatever the provider's own convention.
 type Usage struct {
 	Input      int64 `json:"input"`
 	Output     int64 `json:"output"`
@@ -58,7 +58,7 @@ type Cost struct {
 }
 
 // longWrite is what writing a token to be kept for an hour costs, in input
-// tokens, at the one provider that offers it (FIELD 4.1).
+// tokens, at the one provider that offers it.
 const longWrite = 2
 
 // Of returns what the usage costs.

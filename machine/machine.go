@@ -40,8 +40,8 @@ type Capped interface {
 }
 
 // Action is what a machine wants done: [Record], [CallModel], [Resolve],
-// [RunHook], [RunTool], [StartChild], [CancelChild], [Reserve], [CheckAnswer] or
-// [Ask].
+// [RunHook], [RunTool], [RunCommand], [StartChild], [CancelChild], [Deliver],
+// [Reserve], [CheckAnswer], [Wait], [Evaluate] or [Ask].
 type Action interface{ action() }
 
 // Record asks for a decision to be journalled.
@@ -131,26 +131,52 @@ type CheckAnswer struct {
 	Answer string
 }
 
-// Ask asks a person about the approvals that are pending.
+// Wait asks for time to pass. Its intent is wait.started and its settlement
+// wait.finished; it stays due until that is there. It is cancelled by not being due
+// any more.
+type Wait struct {
+	// ID names the wait among all of the run's.
+	ID    string
+	Until time.Time
+	// Begun says that its intent is journalled.
+	Begun bool
+}
+
+// Evaluate asks for what an expression gives over values. It has no effect; its
+// record is condition.evaluated.
+type Evaluate struct {
+	// ID names the evaluation among all of the run's.
+	ID         string
+	Step       string
+	Expression string
+	// Variables is a JSON object of the values by their names.
+	Variables json.RawMessage
+}
+
+// Observe asks for an iteration to be journalled with what the run's workspace holds
+// now. It has no effect beside that.
+type Observe struct{ Iteration event.Iteration }
+
+// Ask asks a person what is to be decided.
 type Ask struct {
-	// Approvals are those of [State.Pending], which must not be changed.
-	Approvals []*event.ToolPendingApproval
+	// Questions are those of [State.Pending], which must not be changed.
+	Questions []*event.Question
 	// Unanswered is what to do where nobody can be asked, or whoever is asked
 	// cannot decide.
 	Unanswered Unanswered
 }
 
-// Unanswered is what becomes of a call about which nobody can be asked here.
+// Unanswered is what becomes of a question that nobody can be asked here.
 type Unanswered string
 
 // The ways to go on without an answer (REQUIREMENTS C-8).
 const (
 	// UnansweredPark: the run parks, and a decision resumes it.
 	UnansweredPark Unanswered = ""
-	// UnansweredWait: the call waits for a decision from elsewhere, and the
+	// UnansweredWait: the question waits for a decision from elsewhere, and the
 	// run stays in its process.
 	UnansweredWait Unanswered = "wait"
-	// UnansweredReject: the call is rejected.
+	// UnansweredReject: what was asked is rejected.
 	UnansweredReject Unanswered = "reject"
 )
 
@@ -189,6 +215,9 @@ func (RunHook) action()     {}
 func (RunTool) action()     {}
 func (CheckAnswer) action() {}
 func (Ask) action()         {}
+func (Wait) action()        {}
+func (Evaluate) action()    {}
+func (Observe) action()     {}
 
 // Phase is where a run stands.
 type Phase string
@@ -215,6 +244,6 @@ type State struct {
 	// Asking says that the run goes on and has nothing to do but wait for a
 	// person, whose time is not the run's.
 	Asking bool
-	// Pending are the approvals that wait for a decision. They must not be changed.
-	Pending []*event.ToolPendingApproval
+	// Pending are the questions that wait for a decision. They must not be changed.
+	Pending []*event.Question
 }

@@ -14,8 +14,9 @@ import (
 	"github.com/pawlrun/pawl/models"
 )
 
-// What one run is told holds for the next one, whichever wire they speak, and
-// reaches the machine as what it is: throttled, with the time to wait.
+// What one run is told of a model and a key holds for the next one, whichever
+// wire they speak, and reaches the machine as what it is: throttled, with the
+// time to wait. Of other models and keys nothing was said.
 func TestRunsOfAProcessShareWhatAProviderSays(t *testing.T) {
 	var asked atomic.Int64
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -24,25 +25,33 @@ func TestRunsOfAProcessShareWhatAProviderSays(t *testing.T) {
 		w.WriteHeader(http.StatusTooManyRequests)
 	}))
 	defer server.Close()
-	environment := env("ANTHROPIC_API_KEY", "k", "ANTHROPIC_BASE_URL", server.URL, "OPENAI_API_KEY", "k", "OPENAI_BASE_URL", server.URL,
-		"GEMINI_API_KEY", "k", "GOOGLE_GEMINI_BASE_URL", server.URL, "OLLAMA_HOST", server.URL)
+	environment := func(key string) func(string) string {
+		return env("ANTHROPIC_API_KEY", key, "ANTHROPIC_BASE_URL", server.URL, "OPENAI_API_KEY", key, "OPENAI_BASE_URL", server.URL,
+			"GEMINI_API_KEY", key, "GOOGLE_GEMINI_BASE_URL", server.URL, "OLLAMA_HOST", server.URL, "OLLAMA_API_KEY", key)
+	}
 	var limiter transport.Limiter
-	for _, target := range []string{"anthropic/m", "openai/m", "openai-chat/m", "google/m", "ollama/m"} {
+	for _, provider := range []string{"anthropic", "openai", "openai-chat", "google", "ollama"} {
 		asked.Store(0)
-		for run := range 2 {
-			r := &models.Resolver{Getenv: environment, Limiter: &limiter}
-			m, name, err := r.Open(target)
+		for i, run := range []struct {
+			key, model string
+			// asked is how often the provider was asked in all.
+			asked int64
+		}{
+			{"k", "m", 1}, {"k", "m", 1}, {"k", "another", 2}, {"k", "another", 2}, {"j", "m", 3}, {"j", "m", 3}, {"k", "m", 3},
+		} {
+			r := &models.Resolver{Getenv: environment(run.key), Limiter: &limiter}
+			m, name, err := r.Open(provider + "/" + run.model)
 			if err != nil {
 				t.Fatal(err)
 			}
 			_, err = m.Generate(context.Background(), &llm.Request{Model: name, Messages: []*llm.Message{llm.UserText("hi")}})
 			failure, ok := errors.AsType[*llm.Error](err)
 			if !ok || failure.Class != llm.ClassThrottled || !failure.HasRetryAfter || failure.RetryAfter < time.Hour {
-				t.Errorf("%s, run %d: %v", target, run+1, err)
+				t.Errorf("%s, run %d: %v", provider, i+1, err)
 			}
-		}
-		if n := asked.Load(); n != 1 {
-			t.Errorf("%s: the provider was asked %d times", target, n)
+			if n := asked.Load(); n != run.asked {
+				t.Errorf("%s, run %d, of %s with the key %s: the provider was asked %d times in all, want %d", provider, i+1, run.model, run.key, n, run.asked)
+			}
 		}
 	}
 }

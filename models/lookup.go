@@ -60,7 +60,11 @@ func (r *Resolver) known() (*Table, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.table == nil {
-		t, err := Known()
+		read := r.Known
+		if read == nil {
+			read = Known
+		}
+		t, err := read()
 		if err != nil {
 			return nil, err
 		}
@@ -93,7 +97,7 @@ func (r *Resolver) Price(target string) *llm.Price {
 func (r *Resolver) pricedAs(target string) string {
 	provider, name, _ := strings.Cut(target, "/")
 	s, ok := r.service(provider)
-	if !ok || !s.custom && !s.local && provider != "openai-chat" {
+	if !ok || !s.custom && !s.local && !s.elsewhere {
 		return target
 	}
 	address := cmp.Or(s.baseURL, openaichat.DefaultBaseURL)
@@ -132,5 +136,5 @@ func ownNetwork(address string) bool {
 // local says that a target runs on this machine, or nowhere.
 func local(target string) bool {
 	provider := providerOf(target)
-	return provider == "scripted" || provider == "replay" || services[provider].local
+	return BuiltIn(provider) || services[provider].local
 }

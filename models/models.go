@@ -35,6 +35,9 @@ type Resolver struct {
 	// Limiter, where set, keeps the requests of all providers within their
 	// rate limits. It is shared by the resolvers of a process.
 	Limiter *transport.Limiter
+	// Known gives what the table has that this version was built with, for resolvers
+	// that share it; nil means [Known].
+	Known func() (Table, error)
 
 	mu sync.Mutex
 	// opened are the models of providers by the provider's name, and scripts
@@ -51,7 +54,7 @@ func (r *Resolver) Open(target string) (llm.Model, string, error) {
 		return nil, "", fmt.Errorf("%w: %q is not provider/model", llm.ErrUnknownModel, target)
 	}
 	id := provider
-	if provider == "scripted" || provider == "replay" {
+	if BuiltIn(provider) {
 		id = target
 	}
 	r.mu.Lock()
@@ -78,14 +81,8 @@ func (r *Resolver) Check(target string) error {
 }
 
 func (r *Resolver) open(provider, name string) (llm.Model, error) {
-	switch provider {
-	case "scripted":
-		return r.openScript(name)
-	case "replay":
-		if r.Replay == nil {
-			return nil, fmt.Errorf("%w: %s/%s: there is no journal to replay a run from", llm.ErrUnknownModel, provider, name)
-		}
-		return r.Replay(name)
+	if open := builtIn[provider]; open != nil {
+		return open(r, name)
 	}
 	model, err := r.provider(provider)
 	if err == nil && model == nil {
@@ -93,6 +90,23 @@ func (r *Resolver) open(provider, name string) (llm.Model, error) {
 			llm.ErrUnknownModel, provider, name, provider, strings.Join(r.providerNames(), ", "))
 	}
 	return model, err
+}
+
+// builtIn are what stands in the place of a provider and calls none.
+var builtIn = map[string]func(*Resolver, string) (llm.Model, error){
+	"scripted": (*Resolver).openScript,
+	"replay":   (*Resolver).openReplay,
+}
+
+// BuiltIn reports whether models of that name call no provider: they answer from
+// a script or from a record.
+func BuiltIn(provider string) bool { return builtIn[provider] != nil }
+
+func (r *Resolver) openReplay(run string) (llm.Model, error) {
+	if r.Replay == nil {
+		return nil, fmt.Errorf("%w: replay/%s: there is no journal to replay a run from", llm.ErrUnknownModel, run)
+	}
+	return r.Replay(run)
 }
 
 func (r *Resolver) env(name string) string {

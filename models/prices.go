@@ -4,6 +4,7 @@ import (
 	_ "embed"
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"github.com/pawlrun/pawl/llm"
 )
@@ -67,4 +68,15 @@ func (t Table) Lookup(target string) (Info, bool) {
 	}
 	info, ok := t.Models[target]
 	return info, ok
+}
+
+// Find gives the name of a model its provider. It must be the one that has the
+// model; of several the one that comes first in the alphabet is as good as any.
+func (t Table) Find(name string) (target string, known bool) {
+	for whole := range t.Models {
+		if _, own, _ := strings.Cut(whole, "/"); own == name && (!known || whole < target) {
+			target, known = whole, true
+		}
+	}
+	return target, known
 }

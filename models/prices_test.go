@@ -38,6 +38,11 @@ func TestCompatibleServiceIsPricedByItsAddress(t *testing.T) {
 		r := models.Resolver{Getenv: env("OPENAI_BASE_URL", base)}
 		return r.Price("openai-chat/" + name)
 	}
+	for _, own := range []string{"", "https://api.openai.com/v1", "https://api.openai.com/v1/"} {
+		if p := at(own, "gpt-5"); p == nil || p.Output != 10 {
+			t.Errorf("OpenAI's own address %q: %v", own, p)
+		}
+	}
 	if p := at("https://api.groq.com/openai/v1", "openai/gpt-oss-20b"); p == nil || p.Output == 0 {
 		t.Errorf("groq: %v", p)
 	}

@@ -33,29 +33,60 @@ func (r *Resolver) provider(name string) (llm.Model, error) {
 	if err != nil {
 		return nil, fmt.Errorf("models: provider %s: headers: %w", name, err)
 	}
-	client, err := r.client(name, s.proxy)
+	client, err := r.client(name, key, s.proxy)
 	if err != nil {
 		return nil, fmt.Errorf("models: provider %s: %w", name, err)
 	}
-	switch s.protocol {
-	case messages:
-		o := anthropic.Options{APIKey: key, BaseURL: s.baseURL, HTTP: client, Headers: headers}
-		if len(s.keys) > 1 { // which of them is set says in which header it goes
-			o.APIKey, o.AuthToken = r.secret("ANTHROPIC_API_KEY"), r.secret("ANTHROPIC_AUTH_TOKEN")
-		}
-		return anthropic.New(o), nil
-	case responses:
-		return openai.New(openai.Options{
-			APIKey: key, BaseURL: s.baseURL, HTTP: client, Headers: headers,
-			Organization: r.env("OPENAI_ORG_ID"), Project: r.env("OPENAI_PROJECT_ID"),
-		}), nil
-	case generateContent:
-		return gemini.New(gemini.Options{APIKey: key, BaseURL: s.baseURL, HTTP: client, Headers: headers}), nil
+	a := access{name: name, service: s, key: key, client: client, headers: headers}
+	return s.wire.open(r, a), nil
+}
+
+// access is what a wire needs to reach a provider.
+type access struct {
+	service
+	name, key string
+	client    *http.Client
+	headers   map[string]string
+}
+
+// wire is a wire format, with the address of the provider that it comes from.
+type wire struct {
+	baseURL string
+	open    func(*Resolver, access) llm.Model
+}
+
+var (
+	chat            = &wire{openai.DefaultBaseURL, openChat}
+	messages        = &wire{anthropic.DefaultBaseURL, openMessages}
+	responses       = &wire{openai.DefaultBaseURL, openResponses}
+	generateContent = &wire{gemini.DefaultBaseURL, openGenerateContent}
+)
+
+// openMessages sends the second of the keys, if that is set, in another header.
+func openMessages(r *Resolver, a access) llm.Model {
+	o := anthropic.Options{APIKey: a.key, BaseURL: a.baseURL, HTTP: a.client, Headers: a.headers}
+	if len(a.keys) > 1 {
+		o.APIKey, o.AuthToken = r.secret(a.keys[0]), r.secret(a.keys[1])
 	}
-	habits := s.habits()
+	return anthropic.New(o)
+}
+
+func openResponses(r *Resolver, a access) llm.Model {
+	return openai.New(openai.Options{
+		APIKey: a.key, BaseURL: a.baseURL, HTTP: a.client, Headers: a.headers,
+		Organization: r.env("OPENAI_ORG_ID"), Project: r.env("OPENAI_PROJECT_ID"),
+	})
+}
+
+func openGenerateContent(_ *Resolver, a access) llm.Model {
+	return gemini.New(gemini.Options{APIKey: a.key, BaseURL: a.baseURL, HTTP: a.client, Headers: a.headers})
+}
+
+func openChat(_ *Resolver, a access) llm.Model {
+	habits := a.habits()
 	return openaichat.New(openaichat.Options{
-		APIKey: key, BaseURL: s.baseURL, Provider: name, Profile: &habits, HTTP: client, Headers: headers,
-	}), nil
+		APIKey: a.key, BaseURL: a.baseURL, Provider: a.name, Profile: &habits, HTTP: a.client, Headers: a.headers,
+	})
 }
 
 // key returns the value of the first of the variables that is set.
@@ -91,8 +122,8 @@ func noKey(provider string, variables ...string) error {
 }
 
 // client returns the HTTP client of a provider.
-func (r *Resolver) client(provider, proxy string) (*http.Client, error) {
-	o := transport.Options{Base: r.HTTP, Limiter: r.Limiter, Provider: provider}
+func (r *Resolver) client(provider, key, proxy string) (*http.Client, error) {
+	o := transport.Options{Base: r.HTTP, Limiter: r.Limiter, Provider: provider, Key: key}
 	if proxy != "" {
 		var err error
 		if o.Proxy, err = r.proxy(proxy); err != nil {

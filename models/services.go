@@ -10,26 +10,22 @@ import (
 	"github.com/pawlrun/pawl/llm/openaichat"
 )
 
-// protocol is the wire that a provider speaks.
-type protocol int
-
-const (
-	chat protocol = iota
-	messages
-	responses
-	generateContent
-)
-
 // service is how a provider is reached.
 type service struct {
-	protocol protocol
+	// wire is what it speaks.
+	wire *wire
 	// baseURL is the address; empty means the wire's own default. Where
-	// baseEnv is set, that variable replaces it.
+	// baseEnv is set, that variable replaces it, read as address says.
 	baseURL, baseEnv string
+	address          func(string) string
 	// keys are the variables that may hold the key, the first one that is set
 	// counts; optional says that it also works without.
 	keys     []string
 	optional bool
+	// elsewhere says that at another address than the wire's own it is whatever
+	// server is compatible: that needs no key as a rule, and its address says what
+	// it costs.
+	elsewhere bool
 	// local says that it is run by its users as a rule, who pay nothing per token
 	// in their own network.
 	local   bool
@@ -41,21 +37,22 @@ type service struct {
 }
 
 // services are the providers that are known by name, with the addresses and
-// the variables that their own documentation gives.
+// the variables that their own documentation gives. How a compatible service
+// differs from OpenAI's own is in its profile ([openaichat.Profile]).
 var services = map[string]service{
-	"anthropic":   {protocol: messages, baseEnv: "ANTHROPIC_BASE_URL", keys: []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"}},
-	"openai":      {protocol: responses, baseEnv: "OPENAI_BASE_URL", keys: []string{"OPENAI_API_KEY"}},
-	"openai-chat": {baseEnv: "OPENAI_BASE_URL", keys: []string{"OPENAI_API_KEY"}},
-	"google":      {protocol: generateContent, baseEnv: "GOOGLE_GEMINI_BASE_URL", keys: []string{"GEMINI_API_KEY", "GOOGLE_API_KEY"}},
-	"deepseek":    {baseURL: "https://api.deepseek.com", keys: []string{"DEEPSEEK_API_KEY"}, profile: "deepseek"},
-	"groq":        {baseURL: "https://api.groq.com/openai/v1", keys: []string{"GROQ_API_KEY"}, profile: "groq"},
-	"mistral":     {baseURL: "https://api.mistral.ai/v1", keys: []string{"MISTRAL_API_KEY"}, profile: "mistral"},
-	"openrouter":  {baseURL: "https://openrouter.ai/api/v1", keys: []string{"OPENROUTER_API_KEY"}, profile: "openrouter"},
-	"xai":         {baseURL: "https://api.x.ai/v1", keys: []string{"XAI_API_KEY"}, profile: "xai"},
-	"zai":         {baseURL: "https://api.z.ai/api/paas/v4", keys: []string{"ZAI_API_KEY"}, profile: "zai"},
-	"llamacpp":    {baseURL: "http://127.0.0.1:8080/v1", keys: []string{"LLAMA_API_KEY"}, optional: true, local: true, profile: "llamacpp"},
-	"ollama":      {baseEnv: "OLLAMA_HOST", keys: []string{"OLLAMA_API_KEY"}, optional: true, local: true, profile: "ollama"},
-	"vllm":        {baseURL: "http://127.0.0.1:8000/v1", keys: []string{"VLLM_API_KEY"}, optional: true, local: true, profile: "vllm"},
+	"anthropic":   {wire: messages, baseEnv: "ANTHROPIC_BASE_URL", keys: []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"}},
+	"openai":      {wire: responses, baseEnv: "OPENAI_BASE_URL", keys: []string{"OPENAI_API_KEY"}},
+	"openai-chat": {wire: chat, baseEnv: "OPENAI_BASE_URL", keys: []string{"OPENAI_API_KEY"}, elsewhere: true},
+	"google":      {wire: generateContent, baseEnv: "GOOGLE_GEMINI_BASE_URL", keys: []string{"GEMINI_API_KEY", "GOOGLE_API_KEY"}},
+	"deepseek":    {wire: chat, baseURL: "https://api.deepseek.com", keys: []string{"DEEPSEEK_API_KEY"}, profile: "deepseek"},
+	"groq":        {wire: chat, baseURL: "https://api.groq.com/openai/v1", keys: []string{"GROQ_API_KEY"}, profile: "groq"},
+	"mistral":     {wire: chat, baseURL: "https://api.mistral.ai/v1", keys: []string{"MISTRAL_API_KEY"}, profile: "mistral"},
+	"openrouter":  {wire: chat, baseURL: "https://openrouter.ai/api/v1", keys: []string{"OPENROUTER_API_KEY"}, profile: "openrouter"},
+	"xai":         {wire: chat, baseURL: "https://api.x.ai/v1", keys: []string{"XAI_API_KEY"}, profile: "xai"},
+	"zai":         {wire: chat, baseURL: "https://api.z.ai/api/paas/v4", keys: []string{"ZAI_API_KEY"}, profile: "zai"},
+	"llamacpp":    {wire: chat, baseURL: "http://127.0.0.1:8080/v1", keys: []string{"LLAMA_API_KEY"}, optional: true, local: true, profile: "llamacpp"},
+	"ollama":      {wire: chat, baseEnv: "OLLAMA_HOST", address: ollamaURL, keys: []string{"OLLAMA_API_KEY"}, optional: true, local: true, profile: "ollama"},
+	"vllm":        {wire: chat, baseURL: "http://127.0.0.1:8000/v1", keys: []string{"VLLM_API_KEY"}, optional: true, local: true, profile: "vllm"},
 }
 
 // KnownProviders lists the providers that are known by name.
@@ -83,16 +80,15 @@ func (r *Resolver) service(name string) (service, bool) {
 		return s, false
 	}
 	if !known {
-		s = service{custom: true, optional: p.APIKeyEnv == ""}
+		s = service{wire: chat, custom: true, optional: p.APIKeyEnv == ""}
 	}
-	s.baseURL = r.address(name, s, p.BaseURL)
+	s.baseURL = r.address(s, p.BaseURL)
 	if p.BaseURL != "" {
 		s.baseEnv = "" // it has no say
 	}
 	if p.APIKeyEnv != "" {
 		s.keys, s.optional = []string{p.APIKeyEnv}, false
-	} else if name == "openai-chat" {
-		// A compatible server needs no key as a rule, OpenAI's own does.
+	} else if s.elsewhere {
 		s.optional = s.baseURL != ""
 	}
 	if p.Profile != "" {
@@ -102,12 +98,12 @@ func (r *Resolver) service(name string) (service, bool) {
 	return s, true
 }
 
-func (r *Resolver) address(name string, s service, configured string) string {
+func (r *Resolver) address(s service, configured string) string {
 	switch {
 	case configured != "":
 		return configured
-	case name == "ollama":
-		return ollamaURL(r.env(s.baseEnv))
+	case s.address != nil:
+		return s.address(r.env(s.baseEnv))
 	case s.baseEnv != "":
 		return r.env(s.baseEnv)
 	}
@@ -130,7 +126,7 @@ func (s service) checkAddress() error {
 // few of the compatible services do.
 func (r *Resolver) RunsOwnTools(target string) bool {
 	s, ok := r.service(providerOf(target))
-	return ok && (s.protocol != chat || len(s.habits().Hosted) > 0)
+	return ok && (s.wire != chat || len(s.habits().Hosted) > 0)
 }
 
 // habits are those of a compatible service: the ones that it is known for by its

@@ -25,7 +25,7 @@ func (r Rules) unsandboxed(c *event.ToolCall, said []Verdict) []Verdict {
 	}
 	return []Verdict{{
 		Decision: event.DecisionAsk, Rule: NoSandboxName,
-		Reason: "without a sandbox a command can do all that you can, so it could decide about calls in your place",
+		Reason: "without a sandbox a command has all your permissions, so it could approve calls in your place",
 	}}
 }
 
@@ -34,8 +34,8 @@ func permitted(said []Verdict) bool {
 	return all(said, func(v Verdict) bool { return v.Decision == event.DecisionAllow })
 }
 
-// NeverAsks says that the owner wants calls of a tool to run without a
-// question, whatever they do besides.
+// NeverAsks reports whether the owner wants calls of a tool to run without
+// asking where nothing else asks.
 func (r Rules) NeverAsks(tool string) bool {
 	return slices.Contains(r.Open, tool) || r.Mode == ModeBypass
 }

@@ -86,7 +86,7 @@ func TestACommandThatAsksAnywayIsAskedAboutOnce(t *testing.T) {
 func TestTheOwnerIsToldWhyACommandWithoutASandboxAsks(t *testing.T) {
 	r := policy.Rules{Declared: true}
 	v := r.Decide(&event.ToolCall{Tool: "shell.exec", Facts: &event.Facts{Unsandboxed: true, Risk: event.RiskExecute}})
-	const want = "without a sandbox a command can do all that you can, so it could decide about calls in your place"
+	const want = "without a sandbox a command has all your permissions, so it could approve calls in your place"
 	if v.Reason != want {
 		t.Errorf("the reason is %q, want %q", v.Reason, want)
 	}

@@ -8,7 +8,7 @@ import (
 )
 
 // paths judges what a call touches: a write outside the workspace and a write
-// to something protected ask, whatever else permits the call (PRODUCT 6).
+// to something protected ask, whatever else permits the call.
 func (r Rules) paths(c *event.ToolCall) []Verdict {
 	if c.Facts == nil {
 		return nil

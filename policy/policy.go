@@ -1,9 +1,9 @@
 // Package policy decides whether a tool call may run: pure rules over what the
 // driver resolved about it.
 //
-// Every rule that has something to say of a call says it; a denial wins over a
-// question and a question over a permission, whichever of them is the more
-// specific one or stands first. Only where no rule speaks do the defaults.
+// All rules that match a call are considered. A denial takes precedence over a
+// question, and a question over a permission, whatever their order and however
+// specific they are. The defaults apply only if no rule matches.
 package policy
 
 import (
@@ -15,60 +15,61 @@ import (
 
 // Rules are the permissions of one run.
 type Rules struct {
-	// Declared is true when the owner named the tools that may be used. What
-	// is there only by default asks before any side effect (PRODUCT 6).
+	// Declared is true if the owner named the tools that may be used. Other tools
+	// ask before any side effect.
 	Declared bool `json:"declared,omitempty"`
-	// Gates are the tools whose every call needs an approval.
+	// Gates are the tools of which every call needs an approval.
 	Gates []string `json:"gates,omitempty"`
-	// HighRisk are the tools that are declared to do what cannot be taken back,
-	// with the kind of harm; each call of them needs an approval (HAR-61).
+	// HighRisk are the tools that are declared to do something that cannot be
+	// undone, with the kind of harm; each call of them needs an approval (HAR-61).
 	HighRisk map[string]event.Risk `json:"high_risk,omitempty"`
-	// Open are the tools that never ask, though nobody named them in
-	// tools.allow or no sandbox holds their programs. What is protected asks all
-	// the same.
+	// Open are the tools that never ask, even if tools.allow does not name them or
+	// their programs run without a sandbox. Protected paths still ask.
 	Open []string `json:"open,omitempty"`
-	// GateProtected are the tools that ask before they so much as look at a
-	// protected path, and when it is not clear which paths they touch.
+	// GateProtected are the tools that ask even before reading a protected path,
+	// and when it is not clear which paths they touch.
 	GateProtected []string `json:"gate_protected,omitempty"`
-	// Protected are the paths that are written with an approval only. Those of
-	// [Builtin] are protected besides.
+	// Protected are the paths that need an approval to be written, besides those of
+	// [Builtin].
 	Protected []Pattern `json:"protected,omitempty"`
-	// Nested are those of the repositories within the workspace that were there
-	// when the run began: a call that touches a whole tree with one of them in it
-	// asks.
+	// Nested are the .git directories of the repositories within the workspace that
+	// existed when the run began: a call that touches a whole tree with one of them
+	// in it asks.
 	Nested []Pattern `json:"nested,omitempty"`
 	// Rules are the owner's own.
 	Rules []Rule `json:"rules,omitempty"`
 	Mode  Mode   `json:"mode,omitempty"`
-	// Filesystem bounds what any call may do to files; empty bounds nothing
-	// more than the workspace does.
+	// Filesystem limits what any call may do to files; empty adds no limit.
 	Filesystem Filesystem `json:"filesystem,omitempty"`
-	// Network bounds the hosts that tools of Pawl's own may reach.
+	// Network limits the hosts that Pawl's own tools may reach.
 	Network egress.Rules `json:"network,omitzero"`
 	// RuleOfTwo says what happens to an outgoing call once untrusted text and
 	// private data have met; empty means [RuleOfTwoAsk].
 	RuleOfTwo RuleOfTwo `json:"rule_of_two,omitempty"`
-	// MaySend are the tools that the rule of two does not hold.
+	// MaySend are the tools that the rule of two does not apply to.
 	MaySend []string `json:"may_send,omitempty"`
-	// Taint is what the run has taken in so far. It is no setting: the run's
-	// state goes in here for one decision.
+	// Taint is what the run has read so far. It is not a setting: it is the run's
+	// state, for one decision.
 	Taint event.Taint `json:"-"`
+	// Permissions are what a person allowed for the rest of the run. Like Taint
+	// they are the run's state, not a setting.
+	Permissions []event.Permission `json:"-"`
 }
 
-// Mode says what happens to calls that no rule of the owner's settles.
+// Mode sets what happens to calls that no rule of the owner's matches.
 type Mode string
 
 // The modes.
 const (
-	// ModeDefault: what the owner did not name asks before a side effect.
+	// ModeDefault: tools that the owner did not name ask before a side effect.
 	ModeDefault Mode = "default"
 	// ModeAcceptEdits: files inside the workspace are written without asking.
 	ModeAcceptEdits Mode = "accept-edits"
 	// ModePlan: every call that may change something is denied.
 	ModePlan Mode = "plan"
-	// ModeBypass: what would only ask because nobody named it, because it is
-	// unclear, or because it runs without a sandbox, runs. Gates, protected
-	// paths and denials hold.
+	// ModeBypass: a call runs that would ask only because nothing names it, because
+	// it is unclear, or because it runs without a sandbox. Gates, protected paths
+	// and denials still apply.
 	ModeBypass Mode = "bypass"
 )
 
@@ -92,14 +93,14 @@ func Builtin() []Pattern { return []Pattern{".git/**", ".pawl/**"} }
 // said of every tree.
 const nested Pattern = "**/.git/**"
 
-// Verdict is what one rule says of a call, or the decision with the rule that
-// made it.
+// Verdict is the answer of one rule about a call, or the decision with the rule
+// that made it.
 type Verdict struct {
 	Decision event.Decision `json:"decision"`
 	Rule     string         `json:"rule"`
 	Reason   string         `json:"reason,omitempty"`
-	// Sandbox says that some rule puts the call into the sandbox, whichever
-	// rule decided whether it runs (HAR-36).
+	// Sandbox says that some rule requires the sandbox for the call, whichever rule
+	// decided whether it runs (HAR-36).
 	Sandbox bool `json:"sandbox,omitempty"`
 }
 
@@ -109,10 +110,10 @@ func (r Rules) Decide(c *event.ToolCall) Verdict {
 	return v
 }
 
-// Explain judges a call and gives every rule that spoke, the strictest first.
-// The first of them decided.
+// Explain judges a call and returns the answer of every rule that matches, the
+// strictest first. The first of them decides.
 func (r Rules) Explain(c *event.ToolCall) (Verdict, []Verdict) {
-	said := r.judge(c)
+	said := r.personal(c, r.judge(c))
 	boxed := slices.ContainsFunc(said, func(v Verdict) bool { return v.Decision == event.DecisionSandbox })
 	if boxed && !slices.ContainsFunc(said, func(v Verdict) bool { return v.Decision == event.DecisionAllow }) {
 		// Where a call runs is no permission to run it.
@@ -141,7 +142,7 @@ func strictness(d event.Decision) int {
 func (r Rules) judge(c *event.ToolCall) []Verdict {
 	said := r.met(c)
 	if r.Mode == ModePlan && !harmless(c) {
-		said = append(said, Verdict{Decision: event.DecisionDeny, Rule: ruleOfPlan, Reason: "the run is planning, so nothing may be changed"})
+		said = append(said, Verdict{Decision: event.DecisionDeny, Rule: ruleOfPlan, Reason: "the run is in plan mode, so nothing may be changed"})
 	}
 	said = append(said, r.files(c)...)
 	for _, rule := range r.Rules {
@@ -150,10 +151,10 @@ func (r Rules) judge(c *event.ToolCall) []Verdict {
 		}
 	}
 	if slices.Contains(r.Gates, c.Tool) {
-		said = append(said, Verdict{Decision: event.DecisionAsk, Rule: "tools.approvals." + c.Tool + ": always"})
+		said = append(said, Verdict{Decision: event.DecisionAsk, Rule: alwaysAsks(c.Tool)})
 	}
 	if risk := r.HighRisk[c.Tool]; risk != "" {
-		said = append(said, Verdict{Decision: event.DecisionAsk, Rule: "risk: " + string(risk), Reason: c.Tool + " is declared to do what cannot be taken back"})
+		said = append(said, Verdict{Decision: event.DecisionAsk, Rule: "risk: " + string(risk), Reason: c.Tool + " is declared to be irreversible"})
 	}
 	said = append(said, r.paths(c)...)
 	said = append(said, r.unclear(c)...)
@@ -200,13 +201,19 @@ func edits(c *event.ToolCall) bool {
 	return c.Facts != nil && c.Facts.Risk == event.RiskWrite && len(c.Facts.Paths) > 0 && within(c)
 }
 
+// alwaysAsks is how the rule signs that gates a tool.
+func alwaysAsks(tool string) string { return "tools.approvals." + tool + ": always" }
+
+// defaultAsks is how the default signs that asks.
+const defaultAsks = "default: side effects ask"
+
 // byDefault is for calls of which no rule says anything.
 func byDefault(c *event.ToolCall) Verdict {
 	if harmless(c) && within(c) {
 		return Verdict{Decision: event.DecisionAllow, Rule: "default: read-only"}
 	}
 	return Verdict{
-		Decision: event.DecisionAsk, Rule: "default: side effects ask",
+		Decision: event.DecisionAsk, Rule: defaultAsks,
 		Reason: "the agent file names no tools.allow, so a call of a tool that can have side effects needs an approval",
 	}
 }

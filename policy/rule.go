@@ -9,21 +9,21 @@ import (
 	"github.com/pawlrun/pawl/event"
 )
 
-// Rule is one rule of the owner's. It applies where everything applies that it
-// gives. A rule that denies or asks applies when any part of a call matches; a
-// rule that allows only when the whole call does.
+// Rule is one rule of the owner's. It applies if everything that it gives
+// matches. A rule that denies or asks applies if any part of a call matches; a
+// rule that allows only if the whole call does.
 type Rule struct {
 	Decision event.Decision `json:"decision"`
-	// Tool is a tool's name, in which a star stands for any characters.
+	// Tool is a tool's name, in which a star matches any characters.
 	Tool string `json:"tool"`
-	// Args are patterns for arguments by name; a star stands for any characters.
+	// Args are patterns for arguments by name; a star matches any characters.
 	Args map[string]string `json:"args,omitempty"`
 	Path Pattern           `json:"path,omitempty"`
 	// Host is a machine's name; "*.example.com" is every machine below it.
 	Host string `json:"host,omitempty"`
 	// Command is the beginning of a simple command, word by word. A rule that
-	// allows is about this command alone; a star at its end stands for any
-	// further words. Every other rule holds whatever words follow.
+	// allows matches only this command, unless it ends in a star for further words.
+	// Every other rule matches whatever words follow.
 	Command string `json:"command,omitempty"`
 	Reason  string `json:"reason,omitempty"`
 }

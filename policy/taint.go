@@ -7,22 +7,22 @@ import (
 	"github.com/pawlrun/pawl/event"
 )
 
-// RuleOfTwo says what happens to an outgoing call once untrusted text and
-// private data have met in a run. It is the value of tools.rule_of_two.
+// RuleOfTwo sets what happens to an outgoing call once a run has both untrusted
+// text and private data. It is the value of tools.rule_of_two.
 type RuleOfTwo string
 
 // The values.
 const (
 	// RuleOfTwoAsk: such a call needs an approval, whatever else permits it.
 	RuleOfTwoAsk RuleOfTwo = "ask"
-	// RuleOfTwoOff: the owner takes the risk.
+	// RuleOfTwoOff: the rule is off; the owner accepts the risk.
 	RuleOfTwoOff RuleOfTwo = "off"
 )
 
 // RuleOfTwoName is how the rule signs its verdicts.
 const RuleOfTwoName = "rule of two"
 
-// met is the rule of two (FIELD section 9): instructions of somebody else,
+// met is the rule of two: instructions of somebody else,
 // private data and a way out must not come together unless a person has looked
 // at the call. A call that can read and send at once needs only the
 // instructions. No permission silences the rule but the ones that name it.
@@ -32,11 +32,11 @@ func (r Rules) met(c *event.ToolCall) []Verdict {
 	}
 	private := "the call itself can read private data"
 	if p := r.Taint.Private; p != nil {
-		private = "private data was read (" + where(p) + ")"
+		private = "private data read " + where(p)
 	}
 	return []Verdict{{
 		Decision: event.DecisionAsk, Rule: RuleOfTwoName,
-		Reason: fmt.Sprintf("untrusted text came in (%s), %s, and %s can send it elsewhere", where(r.Taint.Untrusted), private, c.Tool),
+		Reason: fmt.Sprintf("untrusted text read %s, %s, and %s can send it elsewhere", where(r.Taint.Untrusted), private, c.Tool),
 	}}
 }
 
@@ -62,7 +62,7 @@ func (r Rules) Offered(providerTools []string) (offered []string, withheld *even
 		}
 		if withheld == nil {
 			withheld = &event.Withheld{Rule: RuleOfTwoName, Reason: fmt.Sprintf(
-				"untrusted text came in (%s), private data was read (%s), and what the provider runs itself can send it elsewhere",
+				"untrusted text read %s, private data read %s, and the tools that the provider runs can send it elsewhere",
 				where(r.Taint.Untrusted), where(r.Taint.Private))}
 		}
 		withheld.Tools = append(withheld.Tools, name)
@@ -71,9 +71,9 @@ func (r Rules) Offered(providerTools []string) (offered []string, withheld *even
 }
 
 func where(s *event.TaintSource) string {
-	text := fmt.Sprintf("%s in cycle %d", s.Tool, s.Cycle)
+	source := s.Tool
 	if s.CallID != "" {
-		text += ", call " + s.CallID
+		source += ", call " + s.CallID
 	}
-	return text
+	return fmt.Sprintf("in cycle %d (%s)", s.Cycle, source)
 }

@@ -67,7 +67,7 @@ func TestRuleOfTwo(t *testing.T) {
 	}
 	r := rules(nil)
 	r.Taint = met
-	want := "untrusted text came in (web.fetch in cycle 2, call r-2-1), private data was read (fs.read in cycle 1, call r-1-1), and mail can send it elsewhere"
+	want := "untrusted text read in cycle 2 (web.fetch, call r-2-1), private data read in cycle 1 (fs.read, call r-1-1), and mail can send it elsewhere"
 	if got := r.Decide(mail); got.Reason != want {
 		t.Errorf("the reason is %q", got.Reason)
 	}

@@ -18,7 +18,7 @@ type Tool struct {
 // Hides says whether every call of a tool would be denied, and by which rule. A
 // model that is offered such a tool spends its turns on denials, so a run does
 // not offer it: in a planning run only those tools are in view that a plan may
-// use (FIELD section 9).
+// use.
 func (r Rules) Hides(t Tool) (rule string, hidden bool) {
 	changes := !t.ReadOnly && t.Risk != "" && t.Risk != event.RiskRead
 	mayOnlyReach := t.ReadOnly && t.Outgoing

@@ -85,7 +85,7 @@ func runs(words ...string) *event.ToolCall {
 }
 
 // What is known to change nothing and to stay inside runs, whoever is asked
-// about the rest (PRODUCT 6).
+// about the rest.
 //
 // rows: ALF-79
 func TestWhatNobodyNamedAsksBeforeASideEffectAndNotBeforeALook(t *testing.T) {

@@ -72,7 +72,7 @@ func udp(args []string) error {
 	if _, err := c.Write([]byte("secret")); err != nil {
 		return err
 	}
-	if err := c.SetReadDeadline(time.Now().Add(5 * time.Second)); err != nil {
+	if err := c.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
 		return err
 	}
 	_, err = c.Read(make([]byte, 16))
@@ -178,7 +178,7 @@ func openMemory(args []string) error {
 	return f.Close()
 }
 
-// memory holds some megabytes long enough to be seen.
+// memory holds some megabytes until it is ended for it.
 func memory(args []string) error {
 	n, err := strconv.Atoi(args[0])
 	if err != nil {
@@ -188,7 +188,7 @@ func memory(args []string) error {
 	for i := 0; i < len(b); i += 4096 {
 		b[i] = 1
 	}
-	time.Sleep(5 * time.Second)
+	time.Sleep(time.Minute)
 	runtime.KeepAlive(b)
 	return nil
 }

@@ -11,7 +11,7 @@ import (
 // BenchmarkStart starts the least command there is, with its end and what
 // follows it.
 func BenchmarkStart(b *testing.B) {
-	for _, tier := range []sandbox.Tier{sandbox.Bubblewrap, sandbox.Landlock} {
+	for _, tier := range tiers {
 		b.Run(string(tier), func(b *testing.B) {
 			dir := b.TempDir()
 			box, err := machine().Open(tier, sandbox.Policy{Workspace: dir})

@@ -4,10 +4,12 @@ package sandbox_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -16,9 +18,13 @@ import (
 	"github.com/pawlrun/pawl/sandbox"
 )
 
-// inBoth runs a test in each tier, in a field of its own.
-func inBoth(t *testing.T, test func(*testing.T, sandbox.Tier, field)) {
-	for _, tier := range both {
+// inEach runs a test in each tier, in a field of its own.
+func inEach(t *testing.T, test func(*testing.T, sandbox.Tier, field)) { in(t, tiers, test) }
+
+// in runs a test in some tiers, in a field of its own for each.
+func in(t *testing.T, tiers []sandbox.Tier, test func(*testing.T, sandbox.Tier, field)) {
+	t.Helper()
+	for _, tier := range tiers {
 		t.Run(string(tier), func(t *testing.T) {
 			test(t, tier, newField(t))
 			gate.pass(t)
@@ -48,7 +54,7 @@ func TestRootChangesNoSettingOfTheKernel(t *testing.T) {
 	// Processes that end meanwhile are no matter, which find complains of.
 	const writable = `command -v find >/dev/null || echo there is no find; ` +
 		`find /proc -path '/proc/[0-9]*' -prune -o -type f -perm -200 -print 2>/dev/null | while read -r f; do { true >> "$f"; } 2>/dev/null && echo "$f"; done; true`
-	inBoth(t, func(t *testing.T, tier sandbox.Tier, f field) {
+	inEach(t, func(t *testing.T, tier sandbox.Tier, f field) {
 		b := open(t, tier, f.policy)
 		if got := run(t, b, f.command(writable)); got.Code != 0 || got.output != "" {
 			t.Errorf("%+v may be opened for writing", got)
@@ -65,7 +71,7 @@ func TestRootsCommandsDoNotReadThePasswordsOfTheMachine(t *testing.T) {
 		t.Skip("this machine has none:", err)
 	}
 	const readable = `for f in /etc/shadow /etc/gshadow /etc/sudoers /etc/ssl/private/*; do cat "$f" 2>/dev/null; done; cat /etc/passwd`
-	inBoth(t, func(t *testing.T, tier sandbox.Tier, f field) {
+	inEach(t, func(t *testing.T, tier sandbox.Tier, f field) {
 		all, err := os.ReadFile("/etc/passwd")
 		if err != nil {
 			t.Fatal(err)
@@ -81,7 +87,7 @@ func TestAWorkspaceAmongTheMachinesKeysIsNotHiddenFromItsCommands(t *testing.T) 
 	if _, err := os.ReadDir(keys); err != nil {
 		t.Skip("this machine has none, or they are not to be read:", err)
 	}
-	inBoth(t, func(t *testing.T, tier sandbox.Tier, f field) {
+	inEach(t, func(t *testing.T, tier sandbox.Tier, f field) {
 		f.policy.Workspace = keys
 		if !open(t, tier, f.policy).MayWrite(keys + "/new.pem") {
 			t.Error("nothing may be written in the workspace")
@@ -90,27 +96,45 @@ func TestAWorkspaceAmongTheMachinesKeysIsNotHiddenFromItsCommands(t *testing.T) 
 }
 
 func TestNothingStaysWhereSomethingProtectedIsNot(t *testing.T) {
-	f := newField(t)
-	for _, name := range []string{".git", ".pawl"} {
-		if err := os.RemoveAll(filepath.Join(f.workspace, name)); err != nil {
+	in(t, withMounts, func(t *testing.T, tier sandbox.Tier, f field) {
+		for _, name := range []string{".git", ".pawl"} {
+			if err := os.RemoveAll(filepath.Join(f.workspace, name)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		before := names(t, f.workspace)
+		got := run(t, open(t, tier, f.policy), f.command(`mkdir .git/hooks || mkdir .git || echo > later/x || mv later z || git init -q . || echo held; touch made`))
+		if got.output == "" || !strings.HasSuffix(got.output, "held\n") {
+			t.Errorf("%+v", got)
+		}
+		if diff := cmp.Diff(append(before, "made"), names(t, f.workspace), cmp.Transformer("sorted", func(s []string) []string { return slices.Sorted(slices.Values(s)) })); diff != "" {
+			t.Errorf("the workspace (-want +got)\n%s", diff)
+		}
+	})
+}
+
+// What a newcomer does first: a repository, or what pawl init writes, has
+// protected directories at its top.
+func TestTheTopOfTheWorkspaceIsWorkedIn(t *testing.T) {
+	in(t, withMounts, func(t *testing.T, tier sandbox.Tier, f field) {
+		b := open(t, tier, f.policy)
+		if got := run(t, b, f.command(`set -e; touch new; mkdir new-dir; mv new new-dir; ls -la | grep -c '\.git$'; rm free; rm -r new-dir; sed -i s/x/y/ open/free; echo kept > kept; stat -c %u kept`)); got.output != fmt.Sprintf("1\n%d\n", os.Getuid()) || got.Code != 0 {
+			t.Errorf("%+v", got)
+		}
+		info, err := os.Stat(filepath.Join(f.workspace, "kept"))
+		if err != nil {
 			t.Fatal(err)
 		}
-	}
-	before := names(t, f.workspace)
-	got := run(t, open(t, sandbox.Bubblewrap, f.policy), f.command(`mkdir .git/hooks || mkdir .git || echo > later/x || mv later z || git init -q . || echo held; touch made`))
-	if got.output == "" || !strings.HasSuffix(got.output, "held\n") {
-		t.Errorf("%+v", got)
-	}
-	if diff := cmp.Diff(append(before, "made"), names(t, f.workspace), cmp.Transformer("sorted", func(s []string) []string { return slices.Sorted(slices.Values(s)) })); diff != "" {
-		t.Errorf("the workspace (-want +got)\n%s", diff)
-	}
-	gate.pass(t)
+		if owner := info.Sys().(*syscall.Stat_t).Uid; int(owner) != os.Getuid() {
+			t.Errorf("what it makes belongs to %d, and this is %d", owner, os.Getuid())
+		}
+	})
 }
 
 // A repository may be a link to where it lies, and so may the directory of the
 // journals.
 func TestAProtectedLinkIsNotReplaced(t *testing.T) {
-	inBoth(t, func(t *testing.T, tier sandbox.Tier, f field) {
+	inEach(t, func(t *testing.T, tier sandbox.Tier, f field) {
 		root := filepath.Dir(f.workspace)
 		for _, name := range []string{"outside/git", "work/plain", "work/alone"} {
 			if err := os.Mkdir(filepath.Join(root, name), 0o755); err != nil {
@@ -133,20 +157,20 @@ func TestAProtectedLinkIsNotReplaced(t *testing.T) {
 			`rm .git`, `mv .git sub/git`, `ln -sfn sub .git`, `mkdir sub/n && ln -s n sub/git && mv -T sub/git .git`,
 			`rm deep/key.pem`, `echo x > deep/key.pem`, `rm alone/key.pem`, `mv alone away`, `mv deep away`, `mv deep/down deep/away`,
 		} {
-			if got := run(t, b, f.command(command)); got.Code == 0 {
+			if got := run(t, b, f.command(command)); !got.held() {
 				t.Errorf("%s: %+v", command, got)
 			}
 		}
 		for _, file := range []string{".git", "deep/key.pem", "alone/key.pem"} {
-			if b.MayWrite(filepath.Join(f.workspace, file)) {
-				t.Errorf("it may write %s", file)
+			if b.MayWrite(filepath.Join(f.workspace, file)) != (tier == sandbox.Landlock) {
+				t.Errorf("whether it may write %s is said wrongly", file)
 			}
 		}
 		if got := run(t, b, f.command(`echo x > free && echo x > plain/new`)); got.Code != 0 {
 			t.Errorf("what is not protected: %+v", got)
 		}
 		if tier == sandbox.Landlock {
-			return // which holds a whole directory for what is protected in it, whoever granted what
+			return // in which nothing can be made beside what is hidden
 		}
 		if got := run(t, b, f.command(`rm deep/down/link && mkdir deep/down/more && mv plain/new deep/down/more`)); got.Code != 0 {
 			t.Errorf("beside what is not protected: %+v", got)
@@ -159,41 +183,26 @@ func TestAProtectedLinkIsNotReplaced(t *testing.T) {
 	})
 }
 
-// The one thing about protected paths that the landlock tier cannot do, where
-// nothing protected exists in the same directory.
-func TestLandlockDoesNotHoldWhatIsNotThere(t *testing.T) {
-	f := newField(t)
-	for _, name := range []string{".git", ".pawl", "sub/key.pem", "deep"} {
-		if err := os.RemoveAll(filepath.Join(f.workspace, name)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	f.policy.Hidden = nil
-	if got := run(t, open(t, sandbox.Landlock, f.policy), f.command(`mkdir later && echo x > later/file`)); got.Code != 0 {
-		t.Errorf("it holds it now, so say so in docs/architecture.md: %+v", got)
-	}
-}
-
 func TestAGrantOpensWhatItNamesAndNoMore(t *testing.T) {
-	inBoth(t, func(t *testing.T, tier sandbox.Tier, f field) {
+	inEach(t, func(t *testing.T, tier sandbox.Tier, f field) {
 		b := open(t, tier, f.policy)
 		outside := filepath.Join(filepath.Dir(f.workspace), "outside")
 		for _, c := range []struct {
 			name, command string
 			grant         sandbox.Grant
-			code          int
+			open          bool
 		}{
-			{"a file outside", `echo granted > "$OUT/file"`, sandbox.Grant{Path: filepath.Join(outside, "file")}, 0},
-			{"a new file outside", `echo granted > "$OUT/spare/new"`, sandbox.Grant{Path: filepath.Join(outside, "spare", "new")}, 0},
-			{"a protected file", `echo granted > .git/config`, sandbox.Grant{Path: filepath.Join(f.workspace, ".git/config")}, 0},
-			{"beside a protected file", `echo granted > .git/other`, sandbox.Grant{Path: filepath.Join(f.workspace, ".git/config")}, 2},
-			{"a protected tree", `echo granted > .git/other`, sandbox.Grant{Path: filepath.Join(f.workspace, ".git"), Tree: true}, 0},
-			{"what is hidden stays so", `cat .pawl/journal.db`, sandbox.Grant{Path: f.workspace, Tree: true}, 1},
+			{"a file outside", `echo granted > "$OUT/file"`, sandbox.Grant{Path: filepath.Join(outside, "file")}, true},
+			{"a new file outside", `echo granted > "$OUT/spare/new"`, sandbox.Grant{Path: filepath.Join(outside, "spare", "new")}, true},
+			{"a protected file", `echo granted > .git/config`, sandbox.Grant{Path: filepath.Join(f.workspace, ".git/config")}, true},
+			{"beside a protected file", `echo granted > .git/other`, sandbox.Grant{Path: filepath.Join(f.workspace, ".git/config")}, false},
+			{"a protected tree", `echo granted > .git/other`, sandbox.Grant{Path: filepath.Join(f.workspace, ".git"), Tree: true}, true},
+			{"what is hidden stays so", `cat .pawl/journal.db`, sandbox.Grant{Path: f.workspace, Tree: true}, false},
 		} {
 			command := f.command(c.command)
 			command.Grants = []sandbox.Grant{c.grant}
-			if got := run(t, b, command); got.Code != c.code {
-				t.Errorf("%s: %+v, want code %d", c.name, got, c.code)
+			if got := run(t, b, command); got.held() == c.open {
+				t.Errorf("%s: %+v, want it open: %t", c.name, got, c.open)
 			}
 		}
 		for _, path := range []string{"file", "spare/new"} {
@@ -204,9 +213,34 @@ func TestAGrantOpensWhatItNamesAndNoMore(t *testing.T) {
 	})
 }
 
+// A repository that is still to be made is granted by its own name, not by the
+// directory that it will be in.
+func TestAGrantForWhatIsNotThereYetOpensNothingBesideIt(t *testing.T) {
+	inEach(t, func(t *testing.T, tier sandbox.Tier, f field) {
+		if err := os.RemoveAll(filepath.Join(f.workspace, ".git")); err != nil {
+			t.Fatal(err)
+		}
+		b := open(t, tier, f.policy)
+		for _, c := range []struct {
+			command string
+			open    bool
+		}{
+			{`echo x > sub/key.pem`, false},
+			{`mkdir -p later && echo x > later/file`, false},
+			{`mkdir .git && echo x > .git/config`, tier != sandbox.Landlock}, // in which nothing can be made beside what is hidden
+		} {
+			command := f.command(c.command)
+			command.Grants = []sandbox.Grant{{Path: filepath.Join(f.workspace, ".git"), Tree: true}}
+			if got := run(t, b, command); got.held() == c.open {
+				t.Errorf("%s: %+v, want it open: %t", c.command, got, c.open)
+			}
+		}
+	})
+}
+
 // A command may put a link where another one, in the same moment, was let write.
 func TestAGrantIsNotForWhatAPathLeadsToMeanwhile(t *testing.T) {
-	inBoth(t, func(t *testing.T, tier sandbox.Tier, f field) {
+	inEach(t, func(t *testing.T, tier sandbox.Tier, f field) {
 		b := open(t, tier, f.policy)
 		outside := filepath.Join(filepath.Dir(f.workspace), "outside")
 		for link, target := range map[string]string{"there": "file", "not-there": "spare/new", "dir": "spare"} {
@@ -227,7 +261,7 @@ func TestAGrantIsNotForWhatAPathLeadsToMeanwhile(t *testing.T) {
 // Whoever may use the machine's network still does not reach its desktop, which
 // would type for them.
 func TestTheMachinesNetworkIsNotItsAbstractSockets(t *testing.T) {
-	inBoth(t, func(t *testing.T, tier sandbox.Tier, f field) {
+	inEach(t, func(t *testing.T, tier sandbox.Tier, f field) {
 		f.policy.Egress = egress.Rules{Network: egress.NetworkHost}
 		open(t, sandbox.Landlock, f.policy) // the kernel is new enough
 		b := open(t, tier, f.policy)
@@ -241,7 +275,7 @@ func TestTheMachinesNetworkIsNotItsAbstractSockets(t *testing.T) {
 }
 
 func TestAReadOnlyWorkspace(t *testing.T) {
-	inBoth(t, func(t *testing.T, tier sandbox.Tier, f field) {
+	inEach(t, func(t *testing.T, tier sandbox.Tier, f field) {
 		f.policy.Filesystem = sandbox.FilesystemReadOnly
 		b := open(t, tier, f.policy)
 		if got := run(t, b, f.command(`cat free && echo x > "$TMPDIR/t" && cat "$TMPDIR/t"`)); got.output != "here\nx\n" {
@@ -254,14 +288,14 @@ func TestAReadOnlyWorkspace(t *testing.T) {
 }
 
 func TestAFullFileSystemIsWrittenButForWhatIsProtectedOrHidden(t *testing.T) {
-	inBoth(t, func(t *testing.T, tier sandbox.Tier, f field) {
+	inEach(t, func(t *testing.T, tier sandbox.Tier, f field) {
 		f.policy.Filesystem = sandbox.FilesystemFull
 		b := open(t, tier, f.policy)
 		if got := run(t, b, f.command(`echo x > "$OUT/file" && cat "$HOUSE/diary" && echo x > free`)); got.Code != 0 {
 			t.Errorf("%+v", got)
 		}
 		for _, command := range []string{`echo x > .git/config`, `cat "$OUT/journal.db"`, `cat .pawl/journal.db`} {
-			if got := run(t, b, f.command(command)); got.Code == 0 {
+			if got := run(t, b, f.command(command)); !got.held() {
 				t.Errorf("%s: %+v", command, got)
 			}
 		}
@@ -271,7 +305,7 @@ func TestAFullFileSystemIsWrittenButForWhatIsProtectedOrHidden(t *testing.T) {
 func TestABoxMayWriteWhatItsCommandsWrite(t *testing.T) {
 	for _, filesystem := range []sandbox.Filesystem{sandbox.FilesystemReadOnly, sandbox.FilesystemReadWrite, sandbox.FilesystemFull} {
 		t.Run(string(filesystem), func(t *testing.T) {
-			inBoth(t, func(t *testing.T, tier sandbox.Tier, f field) {
+			inEach(t, func(t *testing.T, tier sandbox.Tier, f field) {
 				f.policy.Filesystem = filesystem
 				b := open(t, tier, f.policy)
 				var files []string
@@ -290,9 +324,10 @@ func TestABoxMayWriteWhatItsCommandsWrite(t *testing.T) {
 					for _, file := range files {
 						said[file], before[file] = b.MayWrite(file, granted...), size(file)
 					}
-					run(t, b, command)
+					changed := run(t, b, command).Changed
 					for _, file := range files {
-						if wrote := size(file) > before[file]; wrote != said[file] && (wrote || before[file] > 0) {
+						wrote := size(file) > before[file] || slices.ContainsFunc(changed, func(c sandbox.Change) bool { return filepath.Join(f.workspace, c.Path) == file })
+						if wrote != said[file] && (wrote || before[file] > 0) {
 							t.Errorf("%s, with grants %t: it may be written %t, and was %t", file, granted != nil, said[file], wrote)
 						}
 					}
@@ -310,7 +345,7 @@ func size(file string) int64 {
 }
 
 func TestCommandsOfABoxShareTemporaryFilesAndThoseOfAWorkspaceAHome(t *testing.T) {
-	inBoth(t, func(t *testing.T, tier sandbox.Tier, f field) {
+	inEach(t, func(t *testing.T, tier sandbox.Tier, f field) {
 		first, second := open(t, tier, f.policy), open(t, tier, f.policy)
 		run(t, first, f.command(`echo temporary > "$TMPDIR/t"; echo kept > "$HOME/k"`))
 		if got := run(t, first, f.command(`cat "$TMPDIR/t" "$HOME/k"`)); got.output != "temporary\nkept\n" {
@@ -326,7 +361,7 @@ func TestCommandsOfABoxShareTemporaryFilesAndThoseOfAWorkspaceAHome(t *testing.T
 }
 
 func TestALimitIsNamed(t *testing.T) {
-	inBoth(t, func(t *testing.T, tier sandbox.Tier, f field) {
+	inEach(t, func(t *testing.T, tier sandbox.Tier, f field) {
 		b := open(t, tier, f.policy)
 		for command, limit := range map[string]string{
 			`for i in $(seq 150); do sleep 60 & done; wait`: sandbox.LimitProcesses,
@@ -342,13 +377,15 @@ func TestALimitIsNamed(t *testing.T) {
 
 // What is written there is memory of the machine that no process has as its own.
 func TestFilesInMemoryAreBoundedAsMemoryIs(t *testing.T) {
+	in(t, withMounts, func(t *testing.T, tier sandbox.Tier, f field) {
+		f.policy.Limits.MemoryBytes = 32 << 20
+		b := open(t, tier, f.policy)
+		got := run(t, b, f.command(`exec 2>/dev/null; head -c 100000000 /dev/zero >/dev/shm/file; wc -c </dev/shm/file; : >/dev/file && echo beside it; ls /dev/file; true`))
+		if want := "33554432\n"; got.output != want || got.Limit != "" {
+			t.Errorf("%+v, want %q", got, want)
+		}
+	})
 	f := newField(t)
-	f.policy.Limits.MemoryBytes = 32 << 20
-	b := open(t, sandbox.Bubblewrap, f.policy)
-	got := run(t, b, f.command(`exec 2>/dev/null; head -c 100000000 /dev/zero >/dev/shm/file; wc -c </dev/shm/file; : >/dev/file && echo beside it; ls /dev/file; true`))
-	if want := "33554432\n"; got.output != want || got.Limit != "" {
-		t.Errorf("%+v, want %q", got, want)
-	}
 	if got := run(t, open(t, sandbox.Landlock, f.policy), f.command(`: >/dev/shm/file && echo written; true`)); strings.Contains(got.output, "written") {
 		t.Errorf("%+v", got)
 	}
@@ -356,7 +393,7 @@ func TestFilesInMemoryAreBoundedAsMemoryIs(t *testing.T) {
 }
 
 func TestACommandThatCannotBeStartedSaysWhy(t *testing.T) {
-	inBoth(t, func(t *testing.T, tier sandbox.Tier, f field) {
+	inEach(t, func(t *testing.T, tier sandbox.Tier, f field) {
 		b := open(t, tier, f.policy)
 		null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
 		if err != nil {
@@ -390,7 +427,7 @@ func TestABoxNeedsATierThatWorks(t *testing.T) {
 }
 
 func TestTiersAreOrdered(t *testing.T) {
-	order := []sandbox.Tier{sandbox.Bubblewrap, sandbox.Landlock, sandbox.None}
+	order := []sandbox.Tier{sandbox.Bubblewrap, sandbox.Namespaces, sandbox.Landlock, sandbox.None}
 	for i, a := range order {
 		for j, b := range order {
 			if got := a.AtLeast(b); got != (i <= j) {

@@ -3,9 +3,6 @@ package sandbox
 import (
 	"fmt"
 	"os"
-	"path/filepath"
-	"slices"
-	"sort"
 
 	"github.com/pawlrun/pawl/egress"
 )
@@ -23,12 +20,7 @@ func findBubblewrap() (string, bool) {
 	return "", false
 }
 
-// tunables are what root may change of the kernel without any capability, and so
-// of the whole machine. Of a new /proc bwrap leaves most of it open.
-var tunables = []string{"/proc/acpi", "/proc/fs", "/proc/mtrr", "/proc/pressure", "/proc/scsi", "/proc/sys"}
-
-// wrap says a view in bwrap's words. Later words lie over earlier ones. shared is
-// how many bytes of files in memory there may be, a negative number says no bound.
+// wrap says a view in bwrap's words.
 func (v view) wrap(network egress.Network, shared int64, temp, home string) []string {
 	args := []string{"--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try", "--as-pid-1", "--cap-drop", "ALL"}
 	if os.Getuid() == 0 {
@@ -39,70 +31,42 @@ func (v view) wrap(network egress.Network, shared int64, temp, home string) []st
 	if network != egress.NetworkHost {
 		args = append(args, "--unshare-net")
 	}
-	bind := func(how string, paths ...string) {
-		for _, p := range paths {
-			args = append(args, how, p, p)
-		}
-	}
-	if v.full {
-		bind("--bind", "/")
-	} else {
-		bind("--ro-bind", "/")
-	}
-	args = append(args, "--dev", "/dev", "--proc", "/proc")
-	if shared > 0 { // of a file in memory no process has a part that counts as its own
-		args = append(args, "--size", fmt.Sprint(shared), "--perms", "1777", "--tmpfs", "/dev/shm", "--remount-ro", "/dev")
-	}
-	if os.Getuid() == 0 {
-		bind("--ro-bind-try", tunables...)
-	}
-	for _, dir := range v.veil {
-		switch dir {
-		case v.home:
-			args = append(args, "--bind", home, dir)
-		case "/run":
-			args = append(args, "--size", fmt.Sprint(1<<20), "--tmpfs", dir)
-		default:
-			args = append(args, "--bind", temp, dir)
-		}
-	}
-	bind("--ro-bind", v.show...)
-	bind("--bind", v.write...)
-	if !slices.Contains(v.write, v.workspace) {
-		bind("--ro-bind", v.workspace)
-	}
-	if slices.Contains(v.write, v.workspace) {
-		var shut []string
-		for _, link := range v.links {
-			shut = append(shut, filepath.Dir(link))
-		}
-		for _, dir := range shortFirst(slices.Concat(v.pin, shut)) {
-			if slices.Contains(shut, dir) {
-				bind("--ro-bind", dir)
-				bind("--bind-try", around(dir, v.links)...)
-			} else {
-				bind("--bind", dir) // what something is mounted on cannot be moved
-			}
-		}
-	}
-	bind("--ro-bind", shortFirst(v.protect)...)
-	for _, h := range v.holes {
-		bind("--ro-bind", h.path)
-	}
-	bind("--bind", v.grant...)
-	for _, p := range shortFirst(v.hide) {
-		if info, err := os.Stat(p); err == nil && info.IsDir() {
-			args = append(args, "--size", fmt.Sprint(1<<12), "--perms", "0555", "--tmpfs", p, "--remount-ro", p)
-		} else {
-			args = append(args, "--ro-bind", os.DevNull, p)
-		}
+	for _, m := range v.mounts(shared, temp, home) {
+		args = append(args, m.words()...)
 	}
 	return append(args, "--chdir", "/", "--", programPath, supervisorArg)
 }
 
-// shortFirst puts directories before what lies in them.
-func shortFirst(paths []string) []string {
-	paths = slices.Clone(paths)
-	sort.SliceStable(paths, func(i, j int) bool { return len(paths[i]) < len(paths[j]) })
-	return slices.Compact(paths)
+// words are the arguments that have bwrap make a mount.
+func (m mount) words() []string {
+	var words []string
+	switch m.Kind {
+	case mountBind:
+		how := "--bind"
+		if m.ReadOnly {
+			how = "--ro-bind"
+		}
+		if m.Optional {
+			how += "-try"
+		}
+		return []string{how, m.From, m.At}
+	case mountDevices:
+		words = []string{"--dev", m.At}
+		if m.Size > 0 {
+			words = append(words, mount{Kind: mountMemory, At: m.At + "/shm", Size: m.Size, Mode: 0o1777}.words()...)
+			words = append(words, "--remount-ro", m.At)
+		}
+	case mountProcesses:
+		words = []string{"--proc", m.At}
+	case mountMemory:
+		words = []string{"--size", fmt.Sprint(m.Size)}
+		if m.Mode != 0 {
+			words = append(words, "--perms", fmt.Sprintf("%04o", m.Mode))
+		}
+		words = append(words, "--tmpfs", m.At)
+		if m.ReadOnly {
+			words = append(words, "--remount-ro", m.At)
+		}
+	}
+	return words
 }

@@ -10,11 +10,11 @@ import (
 var devices = []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"}
 
 // rules say a view in the words of Landlock, which can only grant whole trees.
-// So everything is granted around what is not: a directory that holds
-// something hidden cannot be listed, and in one that holds something protected
-// nothing can be made, removed or renamed.
+// So everything is granted around what is hidden: in a directory that is above
+// something hidden nothing can be listed, made, removed or renamed. What is
+// protected is granted, and compared before and after each command (see
+// [snapshot]): in the place where people work, something protected lies at the top.
 func (v view) rules(temp, home string) *ruleset {
-	closed := slices.Concat(v.hide, v.protect, v.links)
 	unread := slices.Concat(v.hide, v.veil)
 	r := &ruleset{Device: devices, Write: []string{temp}}
 	if home != "" {
@@ -24,15 +24,35 @@ func (v view) rules(temp, home string) *ruleset {
 	r.Read = append(r.Read, v.show...)
 	r.Read = append(r.Read, around(v.workspace, v.hide)...)
 	if v.full {
-		r.Write = append(r.Write, around("/", closed)...)
+		r.Write = append(r.Write, around("/", v.hide)...)
 	}
 	for _, dir := range v.write {
-		r.Write = append(r.Write, around(dir, closed)...)
+		r.Write = append(r.Write, around(dir, v.hide)...)
 	}
 	for _, path := range v.grant {
 		r.Write = append(r.Write, around(path, v.hide)...)
 	}
 	return r
+}
+
+// lookingOnly keeps git from writing to a repository that somebody only looks at,
+// which would be a change of what is protected.
+func lookingOnly(env []string) []string {
+	env = with(env, "GIT_OPTIONAL_LOCKS=0")
+	if lookup(env, "GIT_CONFIG_COUNT") != "" {
+		return env
+	}
+	return with(env, "GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=diff.autoRefreshIndex", "GIT_CONFIG_VALUE_0=false")
+}
+
+// HiddenWithin are the hidden paths of the workspace in a tier in which commands can
+// list, make, rename and remove nothing in the directories above them.
+func (b *Box) HiddenWithin() ([]string, error) {
+	if b.tier != Landlock {
+		return nil, nil
+	}
+	v, err := b.view(nil)
+	return slices.DeleteFunc(v.hide, func(path string) bool { return !inside(path, v.workspace) }), err
 }
 
 // moved is the environment of a command whose home and temporary directories

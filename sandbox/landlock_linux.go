@@ -5,6 +5,8 @@ package sandbox
 import (
 	"errors"
 	"fmt"
+	"io/fs"
+	"syscall"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -111,4 +113,13 @@ func grant(ruleset int, path string, access uint64) error {
 		return errno
 	}
 	return nil
+}
+
+// stampOf is the stamp of a file; a command cannot set the time of its last change.
+func stampOf(info fs.FileInfo) stamp {
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return stamp{}
+	}
+	return stamp{inode: st.Ino, size: st.Size, modified: st.Mtim.Nano(), changed: st.Ctim.Nano()}
 }

@@ -109,16 +109,16 @@ func TestOrdinaryProgramsReachAPortOfTheMachineThatItsOwnerNamed(t *testing.T) {
 			if strings.Contains(c.command, "[::1]:'") {
 				t.Skip("this machine has no address of IPv6")
 			}
-			f := newField(t)
-			f.policy.Egress = c.rules
-			got := run(t, open(t, sandbox.Bubblewrap, f.policy), f.command(c.command))
-			if (got.Code == 0) != c.works {
-				t.Errorf("it ended with %d: %s", got.Code, got.output)
-			}
-			if reached := len(got.Reached) == 1 && got.Reached[0].Denied == ""; reached != (c.works && !strings.Contains(c.command, "itself")) {
-				t.Errorf("on record is %+v", got.Reached)
-			}
-			gate.pass(t)
+			in(t, withMounts, func(t *testing.T, tier sandbox.Tier, f field) {
+				f.policy.Egress = c.rules
+				got := run(t, open(t, tier, f.policy), f.command(c.command))
+				if (got.Code == 0) != c.works {
+					t.Errorf("it ended with %d: %s", got.Code, got.output)
+				}
+				if reached := len(got.Reached) == 1 && got.Reached[0].Denied == ""; reached != (c.works && !strings.Contains(c.command, "itself")) {
+					t.Errorf("on record is %+v", got.Reached)
+				}
+			})
 		})
 	}
 }

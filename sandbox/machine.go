@@ -100,7 +100,7 @@ func (t Tier) Holds(p Policy) error {
 	case t == None && (p.Egress.Network != egress.NetworkHost || p.Filesystem != FilesystemFull):
 		return fmt.Errorf("%w: without a sandbox, nothing holds network: %s and filesystem: %s", ErrUnavailable, p.Egress.Network, p.Filesystem)
 	case t == Landlock && p.Egress.Network == egress.NetworkAllowlist:
-		return fmt.Errorf("%w: network: allowlist needs the bubblewrap tier, because only there is a network of the command's own", ErrUnavailable)
+		return fmt.Errorf("%w: network: allowlist needs the bubblewrap or the namespaces tier, because only there is a network of the command's own", ErrUnavailable)
 	}
 	return nil
 }

@@ -28,14 +28,18 @@ type plan struct {
 	Args []string `json:"args"`
 	Env  []string `json:"env"`
 	Dir  string   `json:"dir"`
+	// Input says that the command reads what the supervisor itself could read.
+	Input bool `json:"input,omitempty"`
 	// Namespace says that the supervisor is the first process of a process
 	// namespace: with its end, everything in there ends.
 	Namespace bool `json:"namespace,omitempty"`
+	// Unshared is what the namespaces tier builds in namespaces that are new.
+	Unshared *unshared `json:"unshared,omitempty"`
 	// Free restricts the command in nothing.
 	Free bool `json:"free,omitempty"`
 	// Families are the socket families that may be used; nil means all.
 	Families []int `json:"families"`
-	// Landlock are the rules of the landlock tier.
+	// Landlock are the rules of the landlock tier, or those within namespaces.
 	Landlock *ruleset `json:"landlock,omitempty"`
 	// OwnSockets keeps the command from abstract sockets that it did not make, in a
 	// network that is the machine's.
@@ -44,6 +48,19 @@ type plan struct {
 	// Listen are the ports of the loopback to listen on: the proxy's, and then
 	// those of the machine that are open to the command.
 	Listen []uint16 `json:"listen,omitempty"`
+}
+
+// unshared is what a supervisor does in namespaces that are new, before anything
+// else.
+type unshared struct {
+	// User and Group are those that this process was, and shall be in there. nil
+	// where somebody else has seen to that.
+	User  *int `json:"user,omitempty"`
+	Group *int `json:"group,omitempty"`
+	// Mounts build the file system.
+	Mounts []mount `json:"mounts"`
+	// Loopback: the network is new.
+	Loopback bool `json:"loopback,omitempty"`
 }
 
 // ruleset is what a process may do with files; all else is denied.

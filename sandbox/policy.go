@@ -34,6 +34,9 @@ type Policy struct {
 	Egress egress.Rules
 	// Protected says what in the workspace is read-only; nil protects nothing.
 	Protected Protection
+	// Readable are files and directories outside of the workspace that commands may
+	// read, wherever they lie.
+	Readable []string
 	// Hidden are files and directories that commands cannot read.
 	Hidden []string
 	// Environment is the environment of this process by which programs in its

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"os"
 	"strings"
+
+	"golang.org/x/sys/unix"
 )
 
 // probe runs the least command there is in a tier.
@@ -95,13 +97,15 @@ func helpFor(t Tier, err error) string {
 		return "use Linux 6.12 or newer, or install bubblewrap"
 	case errors.Is(err, errNoTemp):
 		return "let TMPDIR name a directory that you may write"
-	case t != Bubblewrap:
+	case !t.mounts():
 		return ""
+	case errors.Is(err, unix.ENOSYS), errors.Is(err, unix.EINVAL):
+		return "use Linux 5.12 or newer, with user namespaces"
 	case restrictedByAppArmor():
-		return "allow bwrap to make user namespaces: an AppArmor profile for it, or sysctl kernel.apparmor_restrict_unprivileged_userns=0"
+		return fmt.Sprintf("allow %s to make user namespaces: an AppArmor profile for it, or sysctl kernel.apparmor_restrict_unprivileged_userns=0", map[Tier]string{Bubblewrap: "bwrap", Namespaces: "pawl"}[t])
 	case sysctl("kernel/unprivileged_userns_clone") == "0":
 		return "allow user namespaces: sysctl kernel.unprivileged_userns_clone=1"
-	case sysctl("user/max_user_namespaces") == "0":
+	case errors.Is(err, unix.ENOSPC), sysctl("user/max_user_namespaces") == "0":
 		return "allow user namespaces: sysctl user.max_user_namespaces=15000"
 	case strings.Contains(text, "permitted") || strings.Contains(text, "denied"):
 		return "in a container, allow it to make namespaces (docker: --security-opt seccomp=unconfined --security-opt systempaths=unconfined)"

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"strings"
@@ -21,8 +22,8 @@ type Command struct {
 	Args []string
 	Dir  string
 	Env  []string
-	// Output takes what the command prints. The command's input is empty.
-	Output *os.File
+	// Input is what the command reads; nil is nothing. Output takes what it prints.
+	Input, Output *os.File
 	// Grants are what it may write besides.
 	Grants []Grant
 }
@@ -36,6 +37,8 @@ type End struct {
 	Limit string
 	// Reached are the machines that it asked for, where a list bounds them.
 	Reached []Reach
+	// Changed are the protected paths that it changed.
+	Changed []Change
 }
 
 // Process is a command that runs in a box, with all that it started.
@@ -47,6 +50,8 @@ type Process struct {
 	trouble    *trouble
 	// proxy is nil where nothing may be reached, or everything.
 	proxy *proxy
+	// before is nil where the tier keeps the command from what is protected.
+	before *snapshot
 
 	end    End
 	lost   error
@@ -76,7 +81,12 @@ func (b *Box) Start(c Command) (*Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	if b.tier == Bubblewrap {
+	if b.tier == Landlock {
+		if p.before, err = b.snapshotOf(v, c.Grants); err != nil {
+			return nil, err
+		}
+	}
+	if b.tier.mounts() {
 		// Only where another mount can lie over them do placeholders hold.
 		for _, h := range v.holes {
 			if h.put() {
@@ -108,6 +118,9 @@ func (p *Process) start(b *Box, v view, c Command) error {
 	todo := b.plan(v, c)
 	p.supervisor = b.command(v)
 	p.supervisor.Stderr = p.trouble
+	if todo.Input = c.Input != nil; todo.Input {
+		p.supervisor.Stdin = c.Input
+	}
 	p.supervisor.ExtraFiles = []*os.File{controlOut, statusIn, c.Output, b.shim.exe}
 	var listener *os.File
 	if len(todo.Listen) > 0 {
@@ -124,7 +137,7 @@ func (p *Process) start(b *Box, v view, c Command) error {
 	if err := p.supervisor.Start(); err != nil {
 		control.Close()
 		status.Close()
-		return fmt.Errorf("sandbox: start: %w", err)
+		return b.refused(err)
 	}
 	statusIn.Close()
 	controlOut.Close()
@@ -145,11 +158,22 @@ func (p *Process) start(b *Box, v view, c Command) error {
 // command is the supervisor's.
 func (b *Box) command(v view) *exec.Cmd {
 	cmd := &exec.Cmd{Path: programPath, Args: []string{"pawl", supervisorArg}, Dir: "/", Env: []string{}, SysProcAttr: &syscall.SysProcAttr{Setsid: true}}
-	if b.tier == Bubblewrap {
+	switch b.tier {
+	case Bubblewrap:
 		cmd.Path, _ = findBubblewrap()
 		cmd.Args = append([]string{"bwrap"}, v.wrap(b.policy.Egress.Network, b.policy.Limits.MemoryBytes, b.temp, b.home)...)
+	case Namespaces:
+		unshare(cmd.SysProcAttr, b.policy.Egress.Network)
 	}
 	return cmd
+}
+
+// refused says what a supervisor that does not start was refused.
+func (b *Box) refused(err error) error {
+	if refusal, ok := errors.AsType[*fs.PathError](err); ok && b.tier == Namespaces {
+		return fmt.Errorf("sandbox: new namespaces are refused: %w", refusal.Err)
+	}
+	return fmt.Errorf("sandbox: start: %w", err)
 }
 
 // plan is what the supervisor is told.
@@ -158,9 +182,13 @@ func (b *Box) plan(v view, c Command) plan {
 		return barePlan(c)
 	}
 	todo := plan{Args: c.Args, Env: c.Env, Dir: c.Dir, Limits: b.policy.Limits, Families: ownNetwork}
-	if b.tier == Bubblewrap {
+	if b.tier.mounts() {
 		todo.Namespace = true
-		todo.OwnSockets = b.policy.Egress.Network == egress.NetworkHost
+		if b.tier == Namespaces {
+			todo.Unshared, todo.Landlock = b.unshared(v), v.within()
+		} else {
+			todo.OwnSockets = b.policy.Egress.Network == egress.NetworkHost
+		}
 		if !v.full {
 			todo.Env = with(cached(todo.Env, v), "TMPDIR=/tmp")
 		}
@@ -174,8 +202,9 @@ func (b *Box) plan(v view, c Command) plan {
 		todo.Families = []int{}
 	}
 	todo.Landlock = v.rules(b.temp, b.home)
+	todo.Env = lookingOnly(todo.Env)
 	if !v.full {
-		todo.Env = moved(cached(c.Env, v), v, b.temp, b.home)
+		todo.Env = moved(cached(todo.Env, v), v, b.temp, b.home)
 	}
 	return todo
 }
@@ -264,6 +293,7 @@ func (p *Process) Wait() (End, error) {
 	p.await()
 	<-p.ended
 	p.fill()
+	p.end.Changed, p.before = append(p.end.Changed, p.before.settle()...), nil
 	if p.proxy != nil {
 		p.proxy.close()
 		p.end.Reached = p.proxy.reaches()

@@ -95,31 +95,31 @@ func TestACommandReachesTheHostsOfTheListAlone(t *testing.T) {
 		{name: "around the proxy", command: `"$SELF" attack tcp 127.0.0.1:` + port, rules: listed},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			f := newField(t)
-			f.policy.Egress = c.rules
-			got := run(t, open(t, sandbox.Bubblewrap, f.policy), f.command(c.command))
-			if (got.Code == 0) != c.works {
-				t.Errorf("it ended with %d: %s", got.Code, got.output)
-			}
-			var want []sandbox.Reach
-			if c.works {
-				want = []sandbox.Reach{{Host: "localhost", Port: number, Count: 1}}
-			}
-			if c.denied != "" {
-				if len(got.Reached) != 1 || got.Reached[0].Host != c.denied || got.Reached[0].Denied == "" {
-					t.Errorf("%+v", got.Reached)
+			in(t, withMounts, func(t *testing.T, tier sandbox.Tier, f field) {
+				f.policy.Egress = c.rules
+				got := run(t, open(t, tier, f.policy), f.command(c.command))
+				if (got.Code == 0) != c.works {
+					t.Errorf("it ended with %d: %s", got.Code, got.output)
 				}
-			} else if diff := cmp.Diff(want, got.Reached); diff != "" {
-				t.Errorf("(-want +got)\n%s", diff)
-			}
-			gate.pass(t)
+				var want []sandbox.Reach
+				if c.works {
+					want = []sandbox.Reach{{Host: "localhost", Port: number, Count: 1}}
+				}
+				if c.denied != "" {
+					if len(got.Reached) != 1 || got.Reached[0].Host != c.denied || got.Reached[0].Denied == "" {
+						t.Errorf("%+v", got.Reached)
+					}
+				} else if diff := cmp.Diff(want, got.Reached); diff != "" {
+					t.Errorf("(-want +got)\n%s", diff)
+				}
+			})
 		})
 	}
 }
 
 func TestAListOfHostsNeedsANetworkOfTheCommandsOwn(t *testing.T) {
 	p := sandbox.Policy{Egress: egress.Rules{Network: egress.NetworkAllowlist, Hosts: []egress.Pattern{"example.com"}}}
-	for tier, holds := range map[sandbox.Tier]bool{sandbox.Bubblewrap: true, sandbox.Landlock: false, sandbox.None: false} {
+	for tier, holds := range map[sandbox.Tier]bool{sandbox.Bubblewrap: true, sandbox.Namespaces: true, sandbox.Landlock: false, sandbox.None: false} {
 		if err := tier.Holds(p); (err == nil) != holds {
 			t.Errorf("%s: %v", tier, err)
 		}

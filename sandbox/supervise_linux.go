@@ -69,6 +69,11 @@ func (s *supervisor) begin() error {
 	if err := json.Unmarshal(line, &s.plan); err != nil {
 		return fmt.Errorf("read the plan: %w", err)
 	}
+	if s.plan.Unshared != nil {
+		if err := s.plan.Unshared.build(); err != nil {
+			return err
+		}
+	}
 	if err := s.prepare(); err != nil {
 		return err
 	}
@@ -95,7 +100,7 @@ func (s *supervisor) prepare() error {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("adopt orphans: %w", err)
 	}
-	if s.plan.Namespace {
+	if s.plan.Namespace && s.plan.Unshared == nil {
 		// The parent is bwrap, which has one thread; see prctl(2) for why that
 		// matters.
 		if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0); err != nil {
@@ -126,13 +131,16 @@ func (s *supervisor) start() (pid int, err error) {
 }
 
 func (s *supervisor) exec() (int, error) {
-	null, err := os.Open(os.DevNull)
-	if err != nil {
-		return 0, err
+	input := os.Stdin
+	if !s.plan.Input {
+		var err error
+		if input, err = os.Open(os.DevNull); err != nil {
+			return 0, err
+		}
 	}
-	defer null.Close()
+	defer input.Close() // who writes to it hears that nobody reads it any more
 	attr := &syscall.ProcAttr{
-		Dir: s.plan.Dir, Env: s.plan.Env, Files: []uintptr{null.Fd(), fdOutput, fdOutput},
+		Dir: s.plan.Dir, Env: s.plan.Env, Files: []uintptr{input.Fd(), fdOutput, fdOutput},
 		Sys: &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL},
 	}
 	pid, err := syscall.ForkExec(s.plan.Args[0], s.plan.Args, attr)

@@ -9,6 +9,9 @@ type Tier string
 const (
 	// Bubblewrap: namespaces made by bwrap, with a seccomp filter inside.
 	Bubblewrap Tier = "bubblewrap"
+	// Namespaces: namespaces made by this program itself, with Landlock rules and a
+	// seccomp filter inside.
+	Namespaces Tier = "namespaces"
 	// Landlock: Landlock rules and a seccomp filter on an ordinary process.
 	Landlock Tier = "landlock"
 	// None: no boundary.
@@ -16,7 +19,7 @@ const (
 )
 
 // Tiers returns all tiers, the strongest first.
-func Tiers() []Tier { return []Tier{Bubblewrap, Landlock, None} }
+func Tiers() []Tier { return []Tier{Bubblewrap, Namespaces, Landlock, None} }
 
 // AtLeast says that t is as strong as other, or stronger. A tier that nobody
 // knows is weaker than all.
@@ -24,3 +27,7 @@ func (t Tier) AtLeast(other Tier) bool {
 	at := slices.Index(Tiers(), t)
 	return at >= 0 && at <= slices.Index(Tiers(), other)
 }
+
+// mounts reports whether commands of a tier find a file system and processes of
+// their own.
+func (t Tier) mounts() bool { return t == Bubblewrap || t == Namespaces }

@@ -75,6 +75,7 @@ func (b *Box) view(grants []Grant) (view, error) {
 	if !v.full {
 		b.veil(&v)
 	}
+	v.show = append(v.show, existing(p.Readable)...)
 	if p.Filesystem != FilesystemReadOnly {
 		v.write = append(v.write, p.Workspace)
 		var err error
@@ -168,8 +169,8 @@ func (v *view) allow(g Grant) {
 		v.holes = slices.DeleteFunc(v.holes, func(h placeholder) bool { return inside(g.Path, h.path) })
 	}
 	if g.Tree {
-		v.protect = slices.DeleteFunc(v.protect, func(protected string) bool { return inside(protected, path) })
-		v.holes = slices.DeleteFunc(v.holes, func(h placeholder) bool { return inside(h.path, path) })
+		v.protect = slices.DeleteFunc(v.protect, func(protected string) bool { return inside(protected, g.Path) })
+		v.holes = slices.DeleteFunc(v.holes, func(h placeholder) bool { return inside(h.path, g.Path) })
 	}
 	if !slices.ContainsFunc(v.write, func(dir string) bool { return inside(path, dir) }) || v.guarded(path) {
 		v.grant = append(v.grant, path)
@@ -183,6 +184,9 @@ func (b *Box) MayWrite(file string, grants ...Grant) bool {
 	if err != nil {
 		return true
 	}
+	if b.tier == Landlock {
+		v.protect, v.links = nil, nil // which only hides
+	}
 	under := func(dirs ...string) bool {
 		return slices.ContainsFunc(dirs, func(dir string) bool { return inside(file, dir) })
 	}
@@ -195,10 +199,10 @@ func (b *Box) MayWrite(file string, grants ...Grant) bool {
 	return (v.full || under(v.write...)) && !under(v.protect...)
 }
 
-// ProtectedLinks are the symbolic links of the workspace that are protected. In
-// the directory of each, commands can make, rename and remove nothing.
+// ProtectedLinks are the symbolic links of the workspace that are protected, where
+// in the directory of each commands can make, rename and remove nothing.
 func (b *Box) ProtectedLinks() ([]string, error) {
-	if b.policy.Filesystem == FilesystemReadOnly {
+	if b.policy.Filesystem == FilesystemReadOnly || b.tier == Landlock {
 		return nil, nil
 	}
 	_, links, err := protected(b.policy.Workspace, b.policy.Protected)

@@ -1,7 +1,7 @@
 // Package secret keeps values that must not be written down. It hands one to
 // the tools that may have it, by name and at the last moment, so that neither
 // the model nor the journal ever holds it; and it takes known values out of
-// everything that is journalled (PRODUCT 6).
+// everything that is journalled.
 package secret
 
 import (

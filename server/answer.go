@@ -7,6 +7,7 @@ import (
 	"errors"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -16,13 +17,14 @@ type list[T any] struct {
 	Next  string `json:"next,omitempty"`
 }
 
-// pageOf is the first page of what is left of a list, of which place gives the
-// cursor that stands for an element.
-func pageOf[T any](left []T, limit int, place func(T) string) list[T] {
+// pageOf is the first page of what is left of a list of that name, of which place
+// gives the text that stands for an element. The cursor names the list as well, so
+// that it is one of no other.
+func pageOf[T any](name string, left []T, limit int, place func(T) string) list[T] {
 	if len(left) <= limit {
 		return list[T]{Items: append([]T{}, left...)}
 	}
-	return list[T]{Items: left[:limit], Next: place(left[limit-1])}
+	return list[T]{Items: left[:limit], Next: name + ":" + place(left[limit-1])}
 }
 
 // fail answers with a problem.
@@ -35,7 +37,17 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if p.Status >= http.StatusInternalServerError {
 		s.log.Error("request failed", "method", r.Method, "path", r.URL.Path, "error", err)
 	}
-	s.write(w, r, p.Status, "application/problem+json", p)
+	if p.Status == http.StatusUnauthorized {
+		w.Header().Set("WWW-Authenticate", "Bearer")
+	}
+	if p.retryAfter > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(int(p.retryAfter.Seconds())))
+	}
+	var v any = p
+	if strings.HasPrefix(r.URL.Path, rondoPaths) {
+		v = refusalOf(p, err)
+	}
+	s.write(w, r, p.Status, "application/problem+json", v)
 }
 
 // answer answers with a value as JSON.

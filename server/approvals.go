@@ -2,60 +2,83 @@ package server
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
-	"net/http"
 	"strings"
 
 	"github.com/pawlrun/pawl/control"
+	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/journal"
 )
 
-func (s *Server) approve(w http.ResponseWriter, r *http.Request) error {
-	c := journal.Command{Kind: journal.Approve}
-	return s.decide(w, r, &c, append(decisionFields(&c), field{"args", &c.Args, "the arguments to run the call with instead, as an object"}))
+// decision is what a body says about something that a run asks.
+type decision struct {
+	CallID string `json:"callId" jsonschema:"the id of a call that waits, as a text"`
+	Reason string `json:"reason,omitempty" jsonschema:"why, as a text"`
 }
 
-func (s *Server) reject(w http.ResponseWriter, r *http.Request) error {
-	c := journal.Command{Kind: journal.Reject}
-	return s.decide(w, r, &c, decisionFields(&c))
+// permission may change the call that it is about.
+type permission struct {
+	decision
+	Args json.RawMessage `json:"args,omitempty" jsonschema:"the arguments to run the call with instead, as an object"`
 }
 
-func decisionFields(c *journal.Command) []field {
-	return []field{
-		{"callId", &c.CallID, "the id of a call that waits, as a text"},
-		{"reason", &c.Text, "why, as a text"},
+func (s *Server) approve(a *asked[none, permission]) (said, error) {
+	return decide(s, a, journal.Command{Kind: journal.Approve, CallID: a.body.CallID, Text: a.body.Reason, Args: a.body.Args})
+}
+
+func (s *Server) reject(a *asked[none, decision]) (said, error) {
+	return decide(s, a, journal.Command{Kind: journal.Reject, CallID: a.body.CallID, Text: a.body.Reason})
+}
+
+// approval is a call that waits for a decision, with the run that made it and the
+// way to that from the run whose calls are listed.
+type approval struct {
+	Run string `json:"run"`
+	event.ToolPendingApproval
+	Path []control.Step `json:"path,omitempty"`
+}
+
+// approvalsOf are the calls among questions.
+func approvalsOf(pending []control.Pending) []approval {
+	calls := []approval{}
+	for _, p := range pending {
+		if call, is := p.Call(); is {
+			calls = append(calls, approval{Run: p.Run, ToolPendingApproval: call, Path: p.Path})
+		}
 	}
+	return calls
 }
 
-// decide resolves a pending call and makes the run go on from the decision,
+// decide resolves a question and makes the run go on from the decision,
 // whoever drove it before (ALDO-59, ALDO-60).
-func (s *Server) decide(w http.ResponseWriter, r *http.Request, c *journal.Command, fields []field) error {
-	row, err := s.find(r)
+func decide[B any](s *Server, a *asked[none, B], c journal.Command) (said, error) {
+	row, err := s.find(a.Request)
 	if err != nil {
-		return err
-	}
-	if err := readBody(w, r, fields...); err != nil {
-		return err
+		return said{}, err
 	}
 	switch {
 	case c.CallID == "":
-		return missing("callId", "name one of the calls at /v1/runs/"+row.ID+"/approvals")
+		return said{}, missing("callId", "name one of the calls at /v1/runs/"+row.ID+"/approvals")
 	case c.Kind == journal.Reject && strings.TrimSpace(c.Text) == "":
-		return missing("reason", "say why: it is what the model is told")
+		return said{}, missing("reason", "say why: it is what the model is told")
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), patience)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(a.Context()), patience)
 	defer cancel()
-	if err := s.checkArgs(ctx, row.ID, c); err != nil {
-		return err
+	if err := s.checkArgs(ctx, row.ID, &c); err != nil {
+		return said{}, err
 	}
-	answer, err := s.send(ctx, row, *c)
+	answer, err := s.send(ctx, row, c)
 	if err != nil {
-		return err
+		return said{}, err
 	}
-	if answer.Decision, err = s.desk.Decided(ctx, named(row, *c)); err != nil {
-		return err
+	if answer.Taken { // what was not taken up yet may still come second
+		if answer.Decision, err = s.desk.Decided(ctx, named(row, c)); err != nil {
+			return said{}, err
+		}
 	}
-	return s.andGoOn(ctx, w, r, answer)
+	a.status = statusOf(answer)
+	return s.andGoOn(ctx, answer), nil
 }
 
 // checkArgs refuses other arguments for a call that its tool would refuse.
@@ -68,12 +91,12 @@ func (s *Server) checkArgs(ctx context.Context, run string, c *journal.Command) 
 		return err
 	}
 	for _, p := range pending {
-		if p.CallID != c.CallID {
+		if p.ID != c.CallID {
 			continue
 		}
 		err := s.desk.CheckArgs(ctx, p, c.Args)
 		if wrong, ok := errors.AsType[*control.ArgsError](err); ok {
-			return kindArgs.problem("give arguments that fit the schema of "+p.Tool, "%s", wrong.Message).about(run, c.CallID).at("/args")
+			return kindArgs.problem("give arguments that fit the schema of "+p.Subject, "%s", wrong.Message).about(run, c.CallID).at("/args")
 		}
 		return err
 	}
@@ -82,59 +105,80 @@ func (s *Server) checkArgs(ctx context.Context, run string, c *journal.Command) 
 
 // showApprovals lists the calls of a run, and of the runs that it started, that
 // wait for a decision.
-func (s *Server) showApprovals(w http.ResponseWriter, r *http.Request) error {
-	row, err := s.find(r)
+func (s *Server) showApprovals(a *asked[none, none]) (list[approval], error) {
+	row, err := s.find(a.Request)
 	if err != nil {
-		return err
+		return list[approval]{}, err
 	}
-	if _, err := readQuery(r); err != nil {
-		return err
-	}
-	pending, err := s.desk.Pending(r.Context(), row.ID)
-	if err != nil {
-		return err
-	}
-	s.answer(w, r, http.StatusOK, list[control.Pending]{Items: append([]control.Pending{}, pending...)})
-	return nil
+	pending, err := s.desk.Pending(a.Context(), row.ID)
+	return list[approval]{Items: approvalsOf(pending)}, err
 }
 
-// listApprovals lists the calls of all runs that wait for a decision, those of
-// the newest runs first. A page ends with a run: limit is how many runs are
-// looked at, and its items may be more or none. A run that cannot be read is left
-// out.
-func (s *Server) listApprovals(w http.ResponseWriter, r *http.Request) error {
-	q, err := readQuery(r)
+// listApprovals lists the calls of all runs that wait for a decision. See
+// [Server.questionsOfAll] for its pages.
+func (s *Server) listApprovals(a *asked[paging, none]) (list[approval], error) {
+	page, err := s.questionsOfAll(a.Context(), a.query)
+	return list[approval]{Items: approvalsOf(page.Items), Next: page.Next}, err
+}
+
+// listQuestions lists what all runs ask people.
+func (s *Server) listQuestions(a *asked[paging, none]) (list[control.Pending], error) {
+	return s.questionsOfAll(a.Context(), a.query)
+}
+
+// questionsQuery is what the list of a run's questions is asked for.
+type questionsQuery struct {
+	Tree bool `json:"tree,omitempty" jsonschema:"whether what the runs below ask is listed, too"`
+}
+
+// showQuestions lists what a run asks people, and where it is wanted also what those
+// below it do.
+func (s *Server) showQuestions(a *asked[questionsQuery, none]) (list[control.Pending], error) {
+	row, err := s.find(a.Request)
 	if err != nil {
-		return err
+		return list[control.Pending]{}, err
 	}
-	if err := s.knowsCursor(r.Context(), q); err != nil {
-		return err
+	read := s.desk.Asked
+	if a.query.Tree {
+		read = s.desk.Pending
 	}
-	rows, err := s.store.Runs(r.Context(), journal.Filter{
-		States: []journal.State{journal.Running, journal.Waiting, journal.Parked}, Before: q.cursor, Limit: q.limit + 1,
+	pending, err := read(a.Context(), row.ID)
+	return list[control.Pending]{Items: append([]control.Pending{}, pending...)}, err
+}
+
+// questionsOfAll are what all runs ask people, those of the newest runs first. A page
+// ends with a run: limit is how many runs are looked at, and its items may be more or
+// none. A run that cannot be read is left out.
+func (s *Server) questionsOfAll(ctx context.Context, q paging) (list[control.Pending], error) {
+	page := list[control.Pending]{Items: []control.Pending{}}
+	last, err := s.lastRun(ctx, "questions", q)
+	if err != nil {
+		return page, err
+	}
+	rows, err := s.store.Runs(ctx, journal.Filter{
+		States: []journal.State{journal.Running, journal.Waiting, journal.Parked}, Before: last, Limit: q.limit() + 1,
 	})
 	if err != nil {
-		return err
+		return page, err
 	}
-	runs := pageOf(rows, q.limit, func(row journal.Run) string { return row.ID })
-	standings, err := s.desk.Standings(r.Context(), runs.Items)
+	runs := pageOf("questions", rows, q.limit(), func(row journal.Run) string { return row.ID })
+	standings, err := s.desk.Standings(ctx, runs.Items)
 	if err != nil {
-		return err
+		return page, err
 	}
-	page := list[control.Pending]{Items: []control.Pending{}, Next: runs.Next}
+	page.Next = runs.Next
 	for _, row := range standings {
 		if row.Answered || row.Expired {
 			continue // without reading it whole
 		}
-		pending, err := s.desk.PendingIn(r.Context(), row.ID)
+		pending, err := s.desk.Asked(ctx, row.ID)
 		switch {
-		case err != nil && r.Context().Err() != nil:
-			return err
-		case err != nil: // the other runs' calls can be decided about all the same
-			s.log.Error("a run's calls cannot be read", "run", row.ID, "error", err)
+		case err != nil && ctx.Err() != nil:
+			return page, err
+		case err != nil: // the other runs' questions can be decided all the same
+			s.log.Error("a run's questions cannot be read", "run", row.ID, "error", err)
 		}
 		page.Items = append(page.Items, pending...)
 	}
-	s.answer(w, r, http.StatusOK, page)
-	return nil
+	return page, nil
 }

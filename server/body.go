@@ -8,6 +8,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"reflect"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -27,6 +28,22 @@ type field struct {
 	expected string
 }
 
+// fieldsOf are the fields of a struct, also of those within it, by their names in
+// JSON; what the schema says of one is what is expected of it.
+func fieldsOf(into any) []field {
+	v := reflect.ValueOf(into).Elem()
+	var out []field
+	for _, f := range reflect.VisibleFields(v.Type()) {
+		if f.Anonymous {
+			continue
+		}
+		value := v.FieldByIndex(f.Index)
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		out = append(out, field{name, value.Addr().Interface(), f.Tag.Get("jsonschema")})
+	}
+	return out
+}
+
 // readBody reads the one JSON object of a request's body; no body at all is an
 // object without keys. An error is a [*Problem].
 func readBody(w http.ResponseWriter, r *http.Request, fields ...field) error {
@@ -36,14 +53,23 @@ func readBody(w http.ResponseWriter, r *http.Request, fields ...field) error {
 	if given := r.Header.Get("Content-Type"); !isJSON(given) {
 		return kindMediaType.problem("send the header Content-Type: application/json", "the Content-Type is %q", given)
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
-	if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		return kindTooLarge.problem("send less", "the body has more than %d bytes", tooLarge.Limit)
-	}
+	body, err := wholeBody(w, r)
 	if err != nil {
-		return kindBody.problem("send the whole body", "the body could not be read: %v", err)
+		return err
 	}
 	return decodeObject(body, fields)
+}
+
+// wholeBody reads a body that is not too large. An error is a [*Problem].
+func wholeBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		return nil, kindTooLarge.problem("send less", "the body has more than %d bytes", tooLarge.Limit)
+	}
+	if err != nil {
+		return nil, kindBody.problem("send the whole body", "the body could not be read: %v", err)
+	}
+	return body, nil
 }
 
 func isJSON(contentType string) bool {

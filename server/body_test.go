@@ -14,13 +14,23 @@ import (
 const answering = "identity: {name: answers}\nmodel_policy: {primary: {model: scripted/script.yaml}}\ntools: {allow: []}\n"
 
 func TestABodyIsReadStrictly(t *testing.T) {
-	s := listening(t, map[string]string{"agent.yaml": answering, "script.yaml": "- text: the end\n"})
+	s := listening(t, map[string]string{
+		"agent.yaml": answering, "script.yaml": "- text: the end\n",
+		"tasked.yaml": "identity: {name: tasked}\nmodel_policy: {primary: {model: scripted/script.yaml}}\nprompt: {task: Go.}\n",
+	})
 	for name, c := range map[string]struct {
 		body    string
 		status  int
 		pointer string
 	}{
 		"an agent":                  {`{"agent": "answers", "input": "go"}`, 201, ""},
+		"no input":                  {`{"agent": "answers"}`, 400, "/input"},
+		"an empty input":            {`{"agent": "answers", "input": ""}`, 400, "/input"},
+		"a blank input":             {`{"agent": "answers", "input": " \n"}`, 400, "/input"},
+		"a task in the file":        {`{"agent": "tasked"}`, 201, ""},
+		"a blank one beside it":     {`{"agent": "tasked", "input": " "}`, 400, "/input"},
+		"a task in a file sent":     {`{"spec": {"identity": {"name": "x"}, "model_policy": {"primary": "scripted/script.yaml"}, "prompt": {"task": "Go."}}}`, 201, ""},
+		"no task in a file sent":    {`{"spec": {"identity": {"name": "x"}, "model_policy": {"primary": "scripted/script.yaml"}}}`, 400, "/input"},
 		"nothing":                   {``, 400, "/agent"},
 		"no JSON":                   {`agent=answers`, 400, ""},
 		"no object":                 {`["answers"]`, 400, ""},
@@ -88,7 +98,7 @@ func TestASpecOfABodyNamesNoFileOfThisMachine(t *testing.T) {
 	if err := os.Symlink(outside, filepath.Join(dir, "link.yaml")); err != nil {
 		t.Fatal(err)
 	}
-	web := httptest.NewServer(s.Handler())
+	web := httptest.NewServer(conforming(t, s))
 	defer web.Close()
 	to := site{web, t}
 	spec := func(model, more string) string {
@@ -129,6 +139,34 @@ func TestASpecOfABodyNamesNoFileOfThisMachine(t *testing.T) {
 	}
 }
 
+// FuzzQueries: whatever a list is asked for gets an answer that is no failure of the
+// server.
+func FuzzQueries(f *testing.F) {
+	for _, seed := range []string{
+		"limit=1&cursor=runs:x", "limit=0", "limit=99999999999999999999", "state=parked&state=ended", "children=yes", "cursor=audit:9223372036854775808", "cursor=%zz", "a;b", "cursor=runs:",
+	} {
+		for _, path := range []string{"/v1/runs", "/v1/audit", "/v1/agents", "/v1/questions"} {
+			f.Add(path, seed)
+		}
+	}
+	made, _ := newServer(f, anybody, nil)
+	s := conforming(f, made)
+	f.Fuzz(func(t *testing.T, path, query string) {
+		switch path {
+		case "/v1/runs", "/v1/audit", "/v1/agents":
+		default:
+			path = "/v1/questions"
+		}
+		r := requestFromHere(t.Context(), http.MethodGet, path, "")
+		r.URL.RawQuery = query
+		w := httptest.NewRecorder()
+		s.ServeHTTP(w, r)
+		if w.Code >= 500 || w.Code < 200 {
+			t.Errorf("%s?%s: status %d: %s", path, query, w.Code, w.Body)
+		}
+	})
+}
+
 // FuzzBodies: whatever is sent gets an answer that is no failure of the server.
 func FuzzBodies(f *testing.F) {
 	for _, seed := range []string{
@@ -139,7 +177,7 @@ func FuzzBodies(f *testing.F) {
 		f.Add("/v1/runs/none/approve", seed)
 	}
 	made, _ := newServer(f, anybody, nil)
-	s := made.Handler()
+	s := conforming(f, made)
 	f.Fuzz(func(t *testing.T, path, body string) {
 		if path != "/v1/runs" {
 			path = "/v1/runs/none/approve"

@@ -21,73 +21,81 @@ const patience = 30 * time.Second
 type said struct {
 	control.Delivery
 	// Decision is what a decision was recorded as.
-	Decision *event.ToolApprovalResolved `json:"decision,omitempty"`
+	Decision event.Resolving `json:"decision,omitempty"`
 	// Problem says why the run does not go on, although it has heard.
 	Problem *Problem `json:"problem,omitempty"`
 }
 
-func (s *Server) cancel(w http.ResponseWriter, r *http.Request) error {
-	c := journal.Command{Kind: journal.Cancel}
-	return s.command(w, r, &c, []field{{"reason", &c.Text, "why, as a text"}}, nil)
+// cancelling is the body of a cancel.
+type cancelling struct {
+	Reason string `json:"reason,omitempty" jsonschema:"why, as a text"`
 }
 
-func (s *Server) pause(w http.ResponseWriter, r *http.Request) error {
-	c := journal.Command{Kind: journal.Pause}
-	return s.command(w, r, &c, nil, func(row journal.Run) error {
+func (s *Server) cancel(a *asked[none, cancelling]) (said, error) {
+	return command(s, a, journal.Command{Kind: journal.Cancel, Text: a.body.Reason}, nil)
+}
+
+func (s *Server) pause(a *asked[none, none]) (said, error) {
+	return command(s, a, journal.Command{Kind: journal.Pause}, func(row journal.Run) error {
 		if row.State == journal.Parked || row.State == journal.Paused {
-			return kindStands.problem("POST /v1/runs/"+row.ID+"/resume makes it go on", "run %s is %s: %s", row.ID, row.State, row.Detail).about(row.ID, "")
+			return kindStands.problem("POST /v1/runs/"+row.ID+"/resume resumes it", "run %s is %s: %s", row.ID, row.State, row.Detail).about(row.ID, "")
 		}
 		return nil
 	})
 }
 
+// message is the body of an input.
+type message struct {
+	Text string `json:"text" jsonschema:"the message, as a text"`
+}
+
 // input adds a message to a run. One that has parked to wait for it goes on.
-func (s *Server) input(w http.ResponseWriter, r *http.Request) error {
-	c := journal.Command{Kind: journal.Input}
-	return s.command(w, r, &c, []field{{"text", &c.Text, "the message, as a text"}}, func(journal.Run) error {
-		if strings.TrimSpace(c.Text) == "" {
+func (s *Server) input(a *asked[none, message]) (said, error) {
+	return command(s, a, journal.Command{Kind: journal.Input, Text: a.body.Text}, func(journal.Run) error {
+		if strings.TrimSpace(a.body.Text) == "" {
 			return missing("text", "say something")
 		}
 		return nil
 	})
 }
 
-// command sends what a body says to a run, if check lets it.
-func (s *Server) command(w http.ResponseWriter, r *http.Request, c *journal.Command, fields []field, check func(journal.Run) error) error {
-	row, err := s.find(r)
+// command sends a command to the run that a path names, if check lets it.
+func command[B any](s *Server, a *asked[none, B], c journal.Command, check func(journal.Run) error) (said, error) {
+	row, err := s.find(a.Request)
 	if err != nil {
-		return err
-	}
-	if err := readBody(w, r, fields...); err != nil {
-		return err
+		return said{}, err
 	}
 	if check != nil {
 		if err := check(row); err != nil {
-			return err
+			return said{}, err
 		}
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), patience)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(a.Context()), patience)
 	defer cancel()
-	answer, err := s.send(ctx, row, *c)
+	answer, err := s.send(ctx, row, c)
 	if err != nil {
-		return err
+		return said{}, err
 	}
+	a.status = statusOf(answer)
 	if c.Kind == journal.Input && row.Detail == string(event.ParkInput) {
-		return s.andGoOn(ctx, w, r, answer)
+		answer = s.andGoOn(ctx, answer)
 	}
-	s.answer(w, r, statusOf(answer), answer)
-	return nil
+	return answer, nil
 }
 
-// send delivers a command in the name of this server's user.
+// send delivers a command in the name of who asks.
 func (s *Server) send(ctx context.Context, row journal.Run, c journal.Command) (said, error) {
-	c.By = s.by
+	c.Principal = principalOf(ctx)
+	c.By = "http:" + c.Principal.Name
 	d, err := s.desk.Send(ctx, row, c)
 	if errors.Is(err, journal.ErrEnded) && c.CallID != "" {
 		// That it was decided before says more than that the run is over.
 		if made, readErr := s.desk.Decided(ctx, named(row, c)); readErr == nil && made != nil {
-			err = &engine.DecidedError{Decision: *made}
+			err = &engine.DecidedError{Decision: made}
 		}
+	}
+	if err != nil && c.Kind == journal.Raise {
+		return said{}, err
 	}
 	if err != nil {
 		return said{}, problemOf(err).about(row.ID, c.CallID)
@@ -101,9 +109,9 @@ func named(row journal.Run, c journal.Command) journal.Command {
 	return c
 }
 
-// andGoOn drives the run on and answers. What keeps it from going on does not
-// undo what was said to it, so it is told beside that.
-func (s *Server) andGoOn(ctx context.Context, w http.ResponseWriter, r *http.Request, answer said) error {
+// andGoOn drives the run on. What keeps it from going on does not undo what was
+// said to it, so it is told beside that.
+func (s *Server) andGoOn(ctx context.Context, answer said) said {
 	row, err := s.goOn(ctx, answer.Run)
 	if err != nil {
 		s.log.Error("run does not go on", "run", answer.Run, "error", err)
@@ -111,8 +119,7 @@ func (s *Server) andGoOn(ctx context.Context, w http.ResponseWriter, r *http.Req
 	} else {
 		answer.State = row.State
 	}
-	s.answer(w, r, statusOf(answer), answer)
-	return nil
+	return answer
 }
 
 // statusOf says whether a command has had its effect already.
@@ -124,20 +131,13 @@ func statusOf(answer said) int {
 }
 
 // resume drives a run on that has parked, or that its process left.
-func (s *Server) resume(w http.ResponseWriter, r *http.Request) error {
-	row, err := s.find(r)
+func (s *Server) resume(a *asked[none, none]) (journal.Run, error) {
+	row, err := s.find(a.Request)
 	if err != nil {
-		return err
-	}
-	if err := readBody(w, r); err != nil {
-		return err
+		return row, err
 	}
 	if err := s.takeUp(row.ID); err != nil {
-		return problemOf(err).about(row.ID, "")
+		return row, problemOf(err).about(row.ID, "")
 	}
-	if row, err = s.moved(context.WithoutCancel(r.Context()), row.ID, row.Seq); err != nil {
-		return err
-	}
-	s.answer(w, r, http.StatusOK, row)
-	return nil
+	return s.moved(context.WithoutCancel(a.Context()), row.ID, row.Seq)
 }

@@ -2,9 +2,11 @@ package server_test
 
 import (
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -28,6 +30,9 @@ var writing = map[string]string{
 	"writes.yaml":        "identity: {name: writes}\nmodel_policy: {primary: {model: scripted/writes.script.yaml}}\ntools: {allow: [fs.write], approvals: {fs.write: always}}\n",
 	"writes.script.yaml": "- tool_calls: [{name: fs.write, arguments: {path: asked.txt, content: asked}}]\n- text: the end\n",
 }
+
+// somebody is the user of these servers.
+var somebody = event.Principal{Name: "somebody", Role: "admin", Proof: event.ProofUser}
 
 // inBubble plays with a server where time is virtual.
 func inBubble(t *testing.T, files map[string]string, play func(l local, dir string)) {
@@ -125,7 +130,7 @@ func TestAMessageReachesARunThatGoes(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		l.stands(path)
-		want := []event.InputReceived{{Text: "and be quick", By: "http:somebody", Command: 1}}
+		want := []event.InputReceived{{Text: "and be quick", By: "http:somebody", Command: 1, Principal: somebody}}
 		if diff := cmp.Diff(want, happened[event.InputReceived](l, path)); diff != "" {
 			t.Errorf("the run has heard (-want +got):\n%s", diff)
 		}
@@ -141,7 +146,7 @@ func TestACancelledRunEndsAtOnceAndKnowsWhoseWordItWas(t *testing.T) {
 		if run := l.stands(path); run.State != journal.Ended || run.Detail != string(event.ReasonCancelled) {
 			t.Errorf("the run is %s: %s", run.State, run.Detail)
 		}
-		want := []event.CancelRequested{{By: "http:somebody", Reason: "too slow"}}
+		want := []event.CancelRequested{{By: "http:somebody", Reason: "too slow", Principal: somebody}}
 		if diff := cmp.Diff(want, happened[event.CancelRequested](l, path)); diff != "" {
 			t.Errorf("the run has heard (-want +got):\n%s", diff)
 		}
@@ -149,6 +154,38 @@ func TestACancelledRunEndsAtOnceAndKnowsWhoseWordItWas(t *testing.T) {
 			l.refuses(http.StatusConflict, "run-ended", http.MethodPost, path+"/"+verb, "")
 		}
 	})
+}
+
+// A client that was told that its decision counts may act on it: with ten of them
+// nine would be wrong.
+func TestOfEqualDecisionsAtOnceOneIsToldThatItCounts(t *testing.T) {
+	for verb, said := range map[string]string{"approve": `"reason": "fine"`, "reject": `"reason": "no"`, "approve with arguments": `"args": {"path": "told.txt", "content": "told"}`} {
+		t.Run(verb, func(t *testing.T) {
+			inBubble(t, writing, func(l local, _ string) {
+				run, path := l.begin("writes")
+				l.stands(path)
+				method, _, _ := strings.Cut(verb, " ")
+				body := `{"callId": "` + run.ID + `-1-1", ` + said + `}`
+				answers := make([]*httptest.ResponseRecorder, 10)
+				var all sync.WaitGroup
+				for i := range answers {
+					answers[i] = httptest.NewRecorder()
+					all.Go(func() { l.serve(answers[i], http.MethodPost, path+"/"+method, body) })
+				}
+				all.Wait()
+				codes := map[int]int{}
+				for _, w := range answers {
+					codes[w.Code]++
+					if w.Code != http.StatusOK && !strings.Contains(w.Body.String(), "already-decided") {
+						t.Errorf("one gets %s", w.Body)
+					}
+				}
+				if codes[http.StatusOK] != 1 || codes[http.StatusConflict] != 9 {
+					t.Errorf("ten equal decisions get %v", codes)
+				}
+			})
+		})
+	}
 }
 
 func TestAnApprovalMayGiveTheCallOtherArguments(t *testing.T) {
@@ -168,7 +205,7 @@ func TestAnApprovalMayGiveTheCallOtherArguments(t *testing.T) {
 			}
 		}
 		body := `{"callId": "` + call + `", "reason": "there", "args": {"path": "told.txt", "content": "told"}}`
-		if got := gets[reply](l, http.StatusOK, http.MethodPost, path+"/approve", body); got.Decision == nil || got.Decision.Approver != "http:somebody" {
+		if got := gets[reply](l, http.StatusOK, http.MethodPost, path+"/approve", body); got.Decision == nil || got.Decision.Approver != "http:somebody" || got.Decision.Principal != somebody {
 			t.Errorf("approve gets %+v", got)
 		}
 		if run := l.stands(path); run.State != journal.Ended {

@@ -7,17 +7,19 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl/control"
+	"github.com/pawlrun/pawl/drive"
 	"github.com/pawlrun/pawl/engine"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/launch"
+	"github.com/pawlrun/pawl/launch/kinds"
 	"github.com/pawlrun/pawl/llm"
 	"github.com/pawlrun/pawl/llm/replay"
 )
 
-// start creates a run and drives it until it ends, parks, or the server closes.
-func (s *Server) start(started event.RunStarted, env engine.Env) (string, error) {
-	r, err := s.engine.Start(s.running, started, env)
+// start creates a run of an id and drives it until it ends, parks, or the server closes.
+func (s *Server) start(id string, started event.RunStarted, env engine.Env) (string, error) {
+	r, err := s.engine.StartAs(s.running, id, started, env)
 	if err != nil {
 		return "", err
 	}
@@ -28,12 +30,12 @@ func (s *Server) start(started event.RunStarted, env engine.Env) (string, error)
 // takeUp drives a run from where it stands.
 func (s *Server) takeUp(run string) error {
 	r, err := s.engine.Resume(s.running, run, func(started event.RunStarted) (engine.Env, error) {
-		env, err := launch.Environment(started, s.launch)
+		env, err := kinds.Resume(started, s.launch)
 		if errors.Is(err, launch.ErrNoFile) {
 			return env, problemOf(err).about(run, "")
 		}
 		if err != nil {
-			return env, kindCannotGo.problem("put right what is missing, then POST /v1/runs/"+run+"/resume", "%s", control.Plain(err)).about(run, "")
+			return env, kindCannotGo.problem("fix what is missing, then POST /v1/runs/"+run+"/resume", "%s", control.Plain(err)).about(run, "")
 		}
 		return env, nil
 	})
@@ -68,10 +70,10 @@ func (s *Server) moved(ctx context.Context, run string, seq int64) (journal.Run,
 
 // attend waits for a run in the background; how it ended is in the journal, and
 // the log hears of what is not.
-func (s *Server) attend(r *engine.Run) {
+func (s *Server) attend(r drive.Run) {
 	s.going.Go(func() {
 		if _, err := r.Wait(context.Background()); err != nil {
-			s.log.Error("run left", "run", r.ID, "error", err)
+			s.log.Error("run left", "run", r.RunID(), "error", err)
 		}
 	})
 }
@@ -146,7 +148,11 @@ func (s *Server) tryToGoOn(ctx context.Context, run string) (progress, error) {
 		return heard, err
 	}
 	if len(unheard) == 0 {
-		if parks, err := s.parksSince(ctx, r); err != nil || !parks {
+		parks, err := s.parksSince(ctx, r)
+		if err == nil && !parks {
+			parks, err = s.toldBelow(ctx, r)
+		}
+		if err != nil || !parks {
 			return heard, err
 		}
 	}
@@ -164,13 +170,20 @@ func (s *Server) tryToGoOn(ctx context.Context, run string) (progress, error) {
 }
 
 // underParent says how a child goes on: by itself where a process drives its
-// parent, and else when that is resumed.
+// tree, and else when that is resumed.
 func (s *Server) underParent(ctx context.Context, child journal.Run) error {
-	parent, err := s.store.Run(ctx, child.Parent)
-	if err != nil || control.Alive(parent, time.Now()) {
+	root, err := s.store.Run(ctx, child.Root)
+	if err != nil || control.Alive(root, time.Now()) {
 		return err
 	}
-	return &engine.ChildError{Run: child.ID, Parent: child.Parent}
+	return &engine.ChildError{Run: child.ID, Parent: child.Parent, Root: child.Root}
+}
+
+// toldBelow says that a run has parked for runs below it, and those have been told
+// what they wait for.
+func (s *Server) toldBelow(ctx context.Context, r journal.Run) (bool, error) {
+	standing, err := s.desk.Standing(ctx, r)
+	return standing.Answered || standing.Expired, err
 }
 
 // parksSince says that a run has parked and that something was said to it after
@@ -193,6 +206,6 @@ func (s *Server) replay(run string) (llm.Model, error) {
 		return nil, err
 	}
 	return replay.New(run, calls, func(d replay.Difference) {
-		s.log.Warn("a request was not the recorded one", "run", run, "difference", d)
+		s.log.Warn("a request differed from the recorded one", "run", run, "difference", d)
 	}), nil
 }

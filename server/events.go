@@ -7,39 +7,67 @@ import (
 	"fmt"
 	"mime"
 	"net/http"
-	"sort"
 	"strconv"
 	"strings"
 
+	"github.com/pawlrun/pawl/agui"
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/follow"
 	"github.com/pawlrun/pawl/journal"
 )
 
+// hearing is which events of a run are wanted, and how.
+type hearing struct {
+	paging
+	After  string `json:"after,omitempty" jsonschema:"the pos of the event behind which to begin"`
+	Tree   bool   `json:"tree,omitempty" jsonschema:"in a stream, also the events of all runs below it, in the order of pos"`
+	Deltas bool   `json:"deltas,omitempty" jsonschema:"in a stream, also live events, which have no pos, of runs that this server drives"`
+	Format string `json:"format,omitempty" jsonschema:"the words of a stream: pawl, unless this says ag-ui"`
+	// Snapshot is for the first request: a reader that comes back gives its place.
+	Snapshot bool `json:"snapshot,omitempty" jsonschema:"begin a stream with the state of the run, as event snapshot, and go on behind it, unless a place is given"`
+}
+
 // events gives a run's events, as a page or, to who asks for text/event-stream,
 // as a stream. The place of an event is its pos in both.
-func (s *Server) events(w http.ResponseWriter, r *http.Request) error {
+func (s *Server) events(a *asked[hearing, none]) (list[eventJSON], error) {
+	r, page, from := a.Request, list[eventJSON]{}, cmp.Or(a.query.Cursor, a.query.After)
 	row, err := s.find(r)
 	if err != nil {
-		return err
-	}
-	q, err := readQuery(r)
-	if err != nil {
-		return err
+		return page, err
 	}
 	streams := wantsStream(r)
-	from := q.cursor
 	if streams {
 		from = cmp.Or(r.Header.Get("Last-Event-ID"), from)
 	}
-	after, err := s.seqAfter(r.Context(), row, from)
+	after, err := placeOf(from)
 	if err != nil {
-		return err
+		return page, err
 	}
 	if streams {
-		return s.stream(w, r, row, after)
+		t := stream{server: s, row: row, query: follow.Query{Run: row.ID, After: after, Tree: a.query.Tree, Deltas: a.query.Deltas}}
+		switch {
+		case a.query.Format == "ag-ui" && !a.query.Snapshot:
+			t.speak(agui.New(row.ID))
+		case a.query.Format != "" && a.query.Format != "pawl":
+			return page, kindQuery.problem("give pawl or ag-ui, the latter without snapshot", "format is %q", a.query.Format)
+		case a.query.Snapshot && from == "":
+			if err := t.begin(r.Context()); err != nil {
+				return page, err
+			}
+		}
+		return page, cmp.Or(t.serve(a.w, r), errAnswered)
 	}
-	return s.eventPage(w, r, row, after, q.limit)
+	return s.eventPage(r.Context(), row, after, a.query.limit())
 }
+
+// eventJSON is an event as clients see it.
+type eventJSON json.RawMessage
+
+// liveJSON is a live event as clients see it.
+type liveJSON json.RawMessage
+
+// MarshalJSON implements [json.Marshaler].
+func (e eventJSON) MarshalJSON() ([]byte, error) { return e, nil }
 
 func wantsStream(r *http.Request) bool {
 	for _, accept := range r.Header.Values("Accept") {
@@ -52,9 +80,8 @@ func wantsStream(r *http.Request) bool {
 	return false
 }
 
-// seqAfter is the number of the run's last event up to a pos: 0 for none. A
-// run's pos grow with its numbers.
-func (s *Server) seqAfter(ctx context.Context, row journal.Run, pos string) (int64, error) {
+// placeOf reads a pos, 0 for none.
+func placeOf(pos string) (int64, error) {
 	if pos == "" {
 		return 0, nil
 	}
@@ -62,35 +89,31 @@ func (s *Server) seqAfter(ctx context.Context, row journal.Run, pos string) (int
 	if err != nil || after < 0 {
 		return 0, kindQuery.problem("give the pos of an event, or the next of a page", "the place %q is no pos", pos)
 	}
-	seq := sort.Search(int(row.Seq), func(i int) bool {
-		var records []journal.Record
-		if err == nil {
-			records, err = s.store.Records(ctx, row.ID, int64(i), 1)
-		}
-		return err != nil || len(records) == 0 || records[0].Pos > after
-	})
-	return int64(seq), err
+	return after, nil
 }
 
 // eventPage gives events as they are stored, with their pos.
-func (s *Server) eventPage(w http.ResponseWriter, r *http.Request, row journal.Run, after int64, limit int) error {
-	records, err := s.store.Records(r.Context(), row.ID, after, limit+1)
+func (s *Server) eventPage(ctx context.Context, row journal.Run, after int64, limit int) (list[eventJSON], error) {
+	page := list[eventJSON]{Items: []eventJSON{}}
+	seq, err := journal.SeqAfter(ctx, s.store, row, after)
 	if err != nil {
-		return err
+		return page, err
 	}
-	page := list[json.RawMessage]{Items: []json.RawMessage{}}
+	records, err := s.store.Records(ctx, row.ID, seq, limit+1)
+	if err != nil {
+		return page, err
+	}
 	for i, rec := range records[:min(len(records), limit)] {
 		body, err := shownEvent(rec)
 		if err != nil {
-			return err
+			return page, err
 		}
-		page.Items = append(page.Items, body)
+		page.Items = append(page.Items, eventJSON(body))
 		if i == limit-1 && len(records) > limit {
 			page.Next = strconv.FormatInt(rec.Pos, 10)
 		}
 	}
-	s.answer(w, r, http.StatusOK, page)
-	return nil
+	return page, nil
 }
 
 // shownEvent is an event as clients see it: with its pos, which is not among

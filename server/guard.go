@@ -5,35 +5,103 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strconv"
+	"strings"
+	"time"
+
+	"github.com/pawlrun/pawl/control"
+	"github.com/pawlrun/pawl/event"
 )
 
-// Admit says whether the process at the other end of a loopback connection may
-// speak to the server; the error says why not.
+// Admit says whether the process at the other end of a connection may speak to the
+// server at all; the error says why not.
 type Admit func(ctx context.Context, there, here netip.AddrPort) error
 
-// guarded lets only those requests through that come from the server's own user
-// and were meant for it. Nothing of a request is looked at before.
+// guarded lets only those requests through that were meant for the server, and says
+// of each who makes it. Nothing of a request is looked at before.
 func (s *Server) guarded(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		here, there, err := endsOf(r)
+		here, there, err := s.endsOf(r)
 		if err == nil {
 			err = s.admit(r.Context(), there, here)
 		}
 		if err == nil {
-			err = meantFor(r, here)
+			err = s.meantFor(r, here)
 		}
+		done := func() {}
+		if err == nil {
+			r, done, err = s.identified(r, there)
+		}
+		defer done()
 		if err != nil {
-			s.log.Warn("request refused", "method", r.Method, "path", r.URL.Path, "remote", r.RemoteAddr, "reason", err)
-			s.fail(w, r, err)
+			s.refuse(w, r, err)
 			return
 		}
 		next.ServeHTTP(w, r)
 	})
 }
 
+// identified is a request with its principal: who the token names that comes with it,
+// nobody where none does, and without tokens the server's own user.
+func (s *Server) identified(r *http.Request, there netip.AddrPort) (_ *http.Request, done func(), err error) {
+	p, ctx, done := s.user, r.Context(), func() {}
+	given, has := r.Header["Authorization"]
+	known, unknown := rates()
+	who, allowed := "user "+p.Name, known
+	if s.keys != nil {
+		p, who, allowed = event.Principal{}, "address "+there.Addr().String(), unknown
+	}
+	if s.keys != nil && has {
+		token, bearer := strings.CutPrefix(given[0], "Bearer ")
+		entry, within, end, ok := s.keys.admit(ctx, token)
+		switch {
+		case ok && bearer && len(given) == 1:
+			p, ctx, done, who, allowed = entry, within, end, "token "+entry.Name, known
+		case ok:
+			end()
+			fallthrough
+		default:
+			err = kindToken.problem("send the header Authorization: Bearer TOKEN with a token that 'pawl token list' shows", "the token does not count")
+		}
+	}
+	if wait := s.limiter.take(who, allowed, time.Now()); wait > 0 {
+		p := kindBusy.problem("wait as long as the header Retry-After says", "there were too many requests; the next is answered in %s", wait)
+		p.retryAfter, err = wait, p
+	}
+	return r.WithContext(context.WithValue(ctx, principalKey{}, p)), done, err
+}
+
+// principalKey is the key of a request's principal in its context.
+type principalKey struct{}
+
+// principalOf is who asks: nobody, unless the guard knew who.
+func principalOf(ctx context.Context) event.Principal {
+	p, _ := ctx.Value(principalKey{}).(event.Principal)
+	return p
+}
+
+// refuse answers a request that somebody may not make.
+func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
+	s.log.Warn("request refused", "method", r.Method, "path", r.URL.Path, "remote", r.RemoteAddr, "principal", principalOf(r.Context()).Name, "reason", err)
+	p := principalOf(r.Context())
+	if s.limiter.take("refused "+p.Name+" "+hostOf(r.RemoteAddr), refusals(), time.Now()) == 0 {
+		s.audit(r, problemOf(err).Status, control.Plain(err))
+	}
+	s.fail(w, r, err)
+}
+
+// hostOf is an address without its port.
+func hostOf(remote string) string {
+	host, _, err := net.SplitHostPort(remote)
+	if err != nil {
+		return remote
+	}
+	return host
+}
+
 // endsOf are the two ends of a request's connection.
-func endsOf(r *http.Request) (here, there netip.AddrPort, err error) {
+func (s *Server) endsOf(r *http.Request) (here, there netip.AddrPort, err error) {
 	local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
 	if !ok {
 		return here, there, kindForbidden.problem("connect by TCP", "the connection cannot be told")
@@ -43,7 +111,8 @@ func endsOf(r *http.Request) (here, there netip.AddrPort, err error) {
 		there, err = netip.ParseAddrPort(r.RemoteAddr)
 	}
 	here, there = unmapped(here), unmapped(there)
-	if err != nil || !here.Addr().IsLoopback() || !there.Addr().IsLoopback() {
+	wide := s.keys != nil
+	if err != nil || !wide && (!here.Addr().IsLoopback() || !there.Addr().IsLoopback()) {
 		return here, there, kindForbidden.problem("connect from this machine, by its loopback address",
 			"the connection comes from %s to %s; without tokens only this machine is served", r.RemoteAddr, local)
 	}
@@ -56,12 +125,12 @@ func unmapped(a netip.AddrPort) netip.AddrPort { return netip.AddrPortFrom(a.Add
 // meantFor refuses requests that a web page of another origin makes (CSRF), and
 // those that reached this server by somebody else's name for it (DNS
 // rebinding).
-func meantFor(r *http.Request, here netip.AddrPort) error {
+func (s *Server) meantFor(r *http.Request, here netip.AddrPort) error {
 	const next = "use the address that the server printed when it started"
-	if !isOwnHost(r.Host, here) {
+	if !s.isOwnHost(r.Host, here) {
 		return kindForbidden.problem(next, "the Host is %q, which is no name of this server", r.Host)
 	}
-	if origins, given := r.Header["Origin"]; given && (len(origins) != 1 || origins[0] != "http://"+r.Host) {
+	if origins, given := r.Header["Origin"]; given && (len(origins) != 1 || origins[0] != s.scheme+"://"+r.Host) {
 		return kindForbidden.problem(next, "the request comes from the origin %q, another one than this server's", origins)
 	}
 	switch site := r.Header.Get("Sec-Fetch-Site"); site {
@@ -72,10 +141,18 @@ func meantFor(r *http.Request, here netip.AddrPort) error {
 	}
 }
 
-// isOwnHost says that a Host is the address that was connected to, or localhost.
-func isOwnHost(host string, here netip.AddrPort) bool {
+// isOwnHost says that a Host is the address that was connected to, localhost there,
+// or a name that the server was given.
+func (s *Server) isOwnHost(host string, here netip.AddrPort) bool {
+	if slices.Contains(s.hosts, host) {
+		return true
+	}
 	port := strconv.Itoa(int(here.Port()))
-	for _, own := range []string{here.Addr().String(), "localhost"} {
+	names := append([]string{here.Addr().String()}, s.hosts...)
+	if here.Addr().IsLoopback() {
+		names = append(names, "localhost")
+	}
+	for _, own := range names {
 		if host == net.JoinHostPort(own, port) {
 			return true
 		}

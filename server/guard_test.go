@@ -55,7 +55,7 @@ func TestRequestsThatWereMeantForSomebodyElseAreRefused(t *testing.T) {
 
 func TestWhoIsNotAdmittedGetsNothing(t *testing.T) {
 	s, _ := newServer(t, func(context.Context, netip.AddrPort, netip.AddrPort) error { return errors.New("somebody else") }, nil)
-	web := httptest.NewServer(s.Handler())
+	web := httptest.NewServer(conforming(t, s))
 	defer web.Close()
 	for _, path := range []string{"/v1/runs", "/healthz", "/nothing"} {
 		answer, err := web.Client().Get(web.URL + path)
@@ -82,7 +82,7 @@ func TestOnlyLoopbackConnectionsAreServed(t *testing.T) {
 	for _, remote := range []string{"192.0.2.1:4000", "nonsense", "127.0.0.1:4000"} {
 		r.RemoteAddr = remote
 		w := httptest.NewRecorder()
-		s.Handler().ServeHTTP(w, r)
+		conforming(t, s).ServeHTTP(w, r)
 		if w.Code != http.StatusForbidden {
 			t.Errorf("from %s: status %d", remote, w.Code)
 		}

@@ -18,6 +18,7 @@ import (
 	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/journal/memory"
 	"github.com/pawlrun/pawl/launch"
+	"github.com/pawlrun/pawl/machine/versions"
 	"github.com/pawlrun/pawl/server"
 )
 
@@ -37,10 +38,10 @@ func newServerOn(t testing.TB, store journal.Store, admit server.Admit, files ma
 			t.Fatal(err)
 		}
 	}
-	e := engine.New(store, launch.Machine, engine.Options{})
+	e := engine.New(store, versions.Make, engine.Options{})
 	s, err := server.New(server.Options{
 		Store: store, Engine: e, Desk: control.New(store, e), Agents: dir,
-		Launch: launch.Options{Workspace: dir}, User: "somebody", Admit: admit,
+		Launch: launch.Options{Flags: launch.Flags{Workspace: dir}}, User: "somebody", Admit: admit,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -65,7 +66,7 @@ type site struct {
 func listening(t *testing.T, files map[string]string) site {
 	t.Helper()
 	s, _ := newServer(t, anybody, files)
-	web := httptest.NewServer(s.Handler())
+	web := httptest.NewServer(conforming(t, s))
 	t.Cleanup(web.Close)
 	return site{web, t}
 }
@@ -116,7 +117,7 @@ type local struct {
 
 // serve answers a request of this machine.
 func (l local) serve(w http.ResponseWriter, method, path, body string, accept ...string) {
-	l.Handler().ServeHTTP(w, requestFromHere(l.t.Context(), method, path, body, accept...))
+	conforming(l.t, l.Server).ServeHTTP(w, requestFromHere(l.t.Context(), method, path, body, accept...))
 }
 
 // requestFromHere is a request with JSON over a connection of this machine.

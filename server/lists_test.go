@@ -14,9 +14,10 @@ import (
 
 	"github.com/pawlrun/pawl/control"
 	"github.com/pawlrun/pawl/engine"
+	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/journal/memory"
-	"github.com/pawlrun/pawl/launch"
+	"github.com/pawlrun/pawl/machine/versions"
 )
 
 // pages are the items of all pages of a list, which must be no longer than
@@ -80,18 +81,18 @@ func TestTheListOfCallsThatWaitReadsNoAnsweredRunWhole(t *testing.T) {
 		l := local{s, t}
 		run, path := l.begin("writes")
 		l.stands(path)
-		calls := pages[control.Pending](l, "/v1/approvals", 50)
+		calls := pages[event.ToolPendingApproval](l, "/v1/approvals", 50)
 		if len(calls) != 1 {
 			t.Fatalf("%d calls wait", len(calls))
 		}
-		elsewhere := engine.New(store, launch.Machine, engine.Options{})
+		elsewhere := engine.New(store, versions.Make, engine.Options{})
 		defer elsewhere.Close()
 		if err := elsewhere.Send(t.Context(), journal.Command{Run: run.ID, Kind: journal.Reject, CallID: calls[0].CallID, Text: "no"}); err != nil {
 			t.Fatal(err)
 		}
 		whole := l.stands(path).Seq
 		store.read.Store(0)
-		if calls := pages[control.Pending](l, "/v1/approvals", 50); len(calls) > 0 {
+		if calls := pages[event.ToolPendingApproval](l, "/v1/approvals", 50); len(calls) > 0 {
 			t.Errorf("these wait: %+v", calls)
 		}
 		if n := store.read.Load(); n >= whole {
@@ -113,7 +114,7 @@ func TestACallThatNobodyDecidedAboutInTimeIsNoLongerListedAsWaiting(t *testing.T
 			waiting int
 			expired bool
 		}{{1, false}, {0, true}} {
-			calls, listed := pages[control.Pending](l, "/v1/approvals", 50), pages[control.Standing](l, "/v1/runs", 50)
+			calls, listed := pages[event.ToolPendingApproval](l, "/v1/approvals", 50), pages[control.Standing](l, "/v1/runs", 50)
 			if len(calls) != want.waiting || len(listed) != 1 || listed[0].Expired != want.expired {
 				t.Errorf("these wait: %+v; the run is listed as %+v", calls, listed)
 			}
@@ -139,7 +140,7 @@ func TestARunThatOnlyHasToBeResumedIsListedAsAnswered(t *testing.T) {
 			}
 		}
 		says(false)
-		elsewhere := engine.New(store, launch.Machine, engine.Options{})
+		elsewhere := engine.New(store, versions.Make, engine.Options{})
 		defer elsewhere.Close()
 		if err := elsewhere.Send(t.Context(), journal.Command{Run: run.ID, Kind: journal.Reject, CallID: run.ID + "-1-1", Text: "no"}); err != nil {
 			t.Fatal(err)

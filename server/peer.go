@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -27,7 +28,7 @@ import (
 type Peers struct {
 	// Proc is where the kernel's tables are; empty means /proc.
 	Proc string
-	// UID is the user who is admitted.
+	// UID is the user who is admitted, -1 for all: then tokens say who it is.
 	UID int
 	// Drivers are the owners of the runs that are going, each with one of its
 	// runs; see [control.Desk.Drivers].
@@ -45,21 +46,44 @@ func OwnUser(desk *control.Desk) (Admit, error) {
 	return p.Admit, nil
 }
 
+// TokenHolders admits all but what a run has started: a run could otherwise use the
+// token of somebody else. Where this machine does not tell which processes connect
+// it admits all.
+func TokenHolders(desk *control.Desk) Admit {
+	p := Peers{UID: -1, Drivers: desk.Drivers}
+	if _, _, err := p.find(netip.AddrPort{}, netip.AddrPort{}); err != nil {
+		return func(context.Context, netip.AddrPort, netip.AddrPort) error { return nil }
+	}
+	return p.Admit
+}
+
 // Admit implements the type of that name.
 func (p Peers) Admit(ctx context.Context, there, here netip.AddrPort) error {
 	end, listed, err := p.find(there, here)
 	if err != nil {
 		return kindForbidden.problem("decide at the command line, with 'pawl runs'", "it cannot be told which user connects: %v", err)
 	}
+	if !listed && p.UID < 0 && !ofThisMachine(there.Addr()) {
+		return nil
+	}
 	// A socket that its process has closed belongs to nobody any more, and is
 	// listed as the superuser's.
 	if !listed || end.inode == "0" {
 		return kindForbidden.problem("keep the connection open until the answer is there", "it cannot be told which user connects from %s", there)
 	}
-	if uid := end.uid; uid != p.UID {
+	if uid := end.uid; p.UID >= 0 && uid != p.UID {
 		return kindForbidden.problem("ask as the user who started the server", "the connection is of the user %d; the server is open to the user %d alone", uid, p.UID)
 	}
 	return p.notOfRun(ctx, end.inode)
+}
+
+// ofThisMachine reports whether an address is one of this machine, or may be.
+func ofThisMachine(a netip.Addr) bool {
+	own, err := net.InterfaceAddrs()
+	return err != nil || a.IsLoopback() || slices.ContainsFunc(own, func(each net.Addr) bool {
+		prefix, err := netip.ParsePrefix(each.String())
+		return err != nil || prefix.Addr().Unmap() == a.Unmap().WithZone("")
+	})
 }
 
 // notOfRun refuses a socket that a process holds which drives a run or was
@@ -90,7 +114,7 @@ func (p Peers) notOfRun(ctx context.Context, inode string) error {
 		case err != nil:
 			hidden, hider = pid, run
 		case holds:
-			return kindForbidden.problem(next, "the request comes from process %d, which run %s has started; no run speaks to the server", pid, run).about(run, "")
+			return kindForbidden.problem(next, "the request comes from process %d, which run %s has started; a run cannot use the server", pid, run).about(run, "")
 		}
 	}
 	inPlainSight := func(pid int) bool { holds, err := p.holds(pid, inode); return err == nil && holds }

@@ -26,13 +26,21 @@ func TestAListSaysWhatItCannotBeAskedFor(t *testing.T) {
 		run, path := l.begin("writes")
 		l.stands(path)
 		for path, names := range map[string]string{
-			"/v1/runs?state=asleep":              "asleep",
-			"/v1/runs?state=parked&state=Parked": "Parked",
-			"/v1/runs?state=":                    `""`,
-			"/v1/runs?cursor=nowhere":            "nowhere",
-			"/v1/approvals?cursor=nowhere":       "nowhere",
-			"/v1/agents?cursor=nowhere":          "nowhere",
-			"/v1/agents?cursor=writes":           "writes",
+			"/v1/runs?state=asleep":               "asleep",
+			"/v1/runs?state=parked&state=Parked":  "Parked",
+			"/v1/runs?state=":                     `""`,
+			"/v1/runs?cursor=nowhere":             "nowhere",
+			"/v1/approvals?cursor=nowhere":        "nowhere",
+			"/v1/agents?cursor=nowhere":           "nowhere",
+			"/v1/agents?cursor=writes":            "writes",
+			"/v1/agents?cursor=agents:nowhere":    "nowhere",
+			"/v1/runs?cursor=runs:nowhere":        "nowhere",
+			"/v1/runs?cursor=agents:writes.yaml":  "agents:writes.yaml",
+			"/v1/runs?cursor=questions:" + run.ID: "questions",
+			"/v1/questions?cursor=runs:" + run.ID: "runs:",
+			"/v1/runs?cursor=" + run.ID:           run.ID,
+			"/v1/audit?cursor=runs:1":             "runs:1",
+			path + "/tree?cursor=runs:" + run.ID:  "runs:",
 		} {
 			if p := l.refuses(http.StatusBadRequest, "bad-query", http.MethodGet, path, ""); !strings.Contains(p.Detail, names) {
 				t.Errorf("%s: %q does not name %s", path, p.Detail, names)
@@ -41,7 +49,7 @@ func TestAListSaysWhatItCannotBeAskedFor(t *testing.T) {
 		if p := l.refuses(http.StatusBadRequest, "bad-query", http.MethodGet, "/v1/runs?state=asleep", ""); !strings.Contains(p.Next, "queued, running, waiting, parked, paused or ended") {
 			t.Errorf("the states are not named: %q", p.Next)
 		}
-		for _, path := range []string{"/v1/runs?cursor=" + run.ID, "/v1/approvals?cursor=" + run.ID, "/v1/agents?cursor=writes.yaml", "/v1/runs?state=ended"} {
+		for _, path := range []string{"/v1/runs?cursor=runs:" + run.ID, "/v1/approvals?cursor=questions:" + run.ID, "/v1/agents?cursor=agents:writes.yaml", "/v1/runs?state=ended"} {
 			if page := gets[struct{ Items []any }](l, http.StatusOK, http.MethodGet, path, ""); len(page.Items) != 0 {
 				t.Errorf("%s: %v behind the last one", path, page.Items)
 			}

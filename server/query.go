@@ -1,10 +1,12 @@
 package server
 
 import (
+	"fmt"
 	"net/http"
 	"net/url"
-	"slices"
+	"reflect"
 	"strconv"
+	"strings"
 )
 
 // How many things a page of a list has.
@@ -13,41 +15,90 @@ const (
 	pageMost    = 500
 )
 
-// query is what a list is asked for.
-type query struct {
-	limit  int
-	cursor string
-	values url.Values
+// size is how many things a page is to have: from 1 to [pageMost].
+type size int
+
+// paging is what every list takes.
+type paging struct {
+	Limit  size   `json:"limit,omitempty" jsonschema:"how many items a page has at most"`
+	Cursor string `json:"cursor,omitempty" jsonschema:"the next of the page before"`
 }
 
-// readQuery reads limit, cursor and the parameters that a path takes beside
-// them. An error is a [*Problem].
-func readQuery(r *http.Request, also ...string) (query, error) {
-	const next = "a list takes limit, cursor and what its path adds to them"
+// limit is how many items a page has.
+func (p paging) limit() int {
+	if p.Limit == 0 {
+		return pageDefault
+	}
+	return int(p.Limit)
+}
+
+// after is the place in a list of that name that the cursor stands for, "" for the
+// beginning.
+func (p paging) after(name string) (place string, err error) {
+	place, is := strings.CutPrefix(p.Cursor, name+":")
+	if p.Cursor != "" && (!is || place == "") {
+		return "", kindQuery.problem("give the next of a page of this list, or leave the cursor out to start from the beginning", "the cursor %q is none of this list", p.Cursor)
+	}
+	return place, nil
+}
+
+// readQuery reads the parameters of a request into the fields of a struct, by their
+// names in JSON. Each must be known, and only a list may be given several times. An
+// error is a [*Problem].
+func readQuery(r *http.Request, into any) error {
+	fields := fieldsOf(into)
+	names := make([]string, len(fields))
+	byName := map[string]reflect.Value{}
+	for i, f := range fields {
+		names[i], byName[f.name] = f.name, reflect.ValueOf(f.into).Elem()
+	}
+	next := "this path takes no parameters"
+	if len(names) > 0 {
+		next = "its parameters are " + strings.Join(names, ", ")
+	}
 	values, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
-		return query{}, kindQuery.problem(next, "the query cannot be read: %v", err)
+		return kindQuery.problem(next, "the query cannot be read: %v", err)
 	}
-	q := query{limit: pageDefault, values: values}
 	for name, given := range values {
+		field, known := byName[name]
 		switch {
-		case name != "limit" && name != "cursor" && !slices.Contains(also, name):
-			return q, kindQuery.problem(next, "there is no parameter %q", name)
-		case len(given) > 1 && !slices.Contains(also, name):
-			return q, kindQuery.problem(next, "the parameter %q is given %d times", name, len(given))
+		case !known:
+			return kindQuery.problem(next, "there is no parameter %q", name)
+		case len(given) > 1 && field.Kind() != reflect.Slice:
+			return kindQuery.problem(next, "the parameter %q is given %d times", name, len(given))
+		}
+		if expected, ok := setParameter(field, given); !ok {
+			return kindQuery.problem("give "+expected, "%s is %q", name, given[0])
 		}
 	}
-	q.cursor = values.Get("cursor")
-	if text := values.Get("limit"); values.Has("limit") {
-		q.limit, err = strconv.Atoi(text)
-		if err != nil || q.limit < 1 || q.limit > pageMost {
-			return q, kindQuery.problem("give a whole number from 1 to "+strconv.Itoa(pageMost), "limit is %q", text)
-		}
+	return nil
+}
+
+// setParameter sets a field to what a parameter is given as, or says what is
+// expected of it.
+func setParameter(field reflect.Value, given []string) (expected string, ok bool) {
+	switch v := field.Addr().Interface().(type) {
+	case *size:
+		n, err := strconv.Atoi(given[0])
+		*v = size(n)
+		return fmt.Sprintf("a whole number from 1 to %d", pageMost), err == nil && n >= 1 && n <= pageMost
+	case *bool:
+		*v = given[0] == "true"
+		return "true or false", *v || given[0] == "false"
+	case *string:
+		*v = given[0]
+		return "", true
 	}
-	return q, nil
+	list := reflect.MakeSlice(field.Type(), len(given), len(given))
+	for i, text := range given {
+		list.Index(i).SetString(text)
+	}
+	field.Set(list)
+	return "", true
 }
 
 // noSuchPlace is the problem of a cursor that a list cannot go on after.
 func noSuchPlace(thing, cursor string) *Problem {
-	return kindQuery.problem("give the next of a page, or leave the cursor out to begin anew", "the cursor %q is no %s to go on after; it may have been removed", cursor, thing)
+	return kindQuery.problem("give the next of a page, or leave the cursor out to start from the beginning", "the cursor %q is not a known %s; it may have been removed", cursor, thing)
 }

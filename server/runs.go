@@ -12,56 +12,56 @@ import (
 	"github.com/pawlrun/pawl/llm"
 )
 
-// listRuns gives the newest runs first. The cursor is the last run of the page
-// before.
-func (s *Server) listRuns(w http.ResponseWriter, r *http.Request) error {
-	q, err := readQuery(r, "state")
+// runsQuery is what the list of runs is asked for.
+type runsQuery struct {
+	paging
+	State    []journal.State `json:"state,omitempty" jsonschema:"the states of the runs; all when left out"`
+	Children bool            `json:"children,omitempty" jsonschema:"whether runs are listed that other runs started"`
+}
+
+// listRuns gives the newest runs first, without those that others started unless
+// children=true. The cursor is the last run of the page before.
+func (s *Server) listRuns(a *asked[runsQuery, none]) (list[control.Standing], error) {
+	q := a.query
+	none := list[control.Standing]{}
+	if err := knownStates(q.State); err != nil {
+		return none, err
+	}
+	last, err := s.lastRun(a.Context(), "runs", q.paging)
 	if err != nil {
-		return err
+		return none, err
 	}
-	filter := journal.Filter{Before: q.cursor, Limit: q.limit + 1}
-	if filter.States, err = statesOf(q.values["state"]); err != nil {
-		return err
-	}
-	if err := s.knowsCursor(r.Context(), q); err != nil {
-		return err
-	}
-	rows, err := s.store.Runs(r.Context(), filter)
+	rows, err := s.store.Runs(a.Context(), journal.Filter{States: q.State, Before: last, Limit: q.limit() + 1, Roots: !q.Children})
 	if err != nil {
-		return err
+		return none, err
 	}
-	page := pageOf(rows, q.limit, func(row journal.Run) string { return row.ID })
-	items, err := s.desk.Standings(r.Context(), page.Items)
-	if err != nil {
-		return err
+	page := pageOf("runs", rows, q.limit(), func(row journal.Run) string { return row.ID })
+	items, err := s.desk.Standings(a.Context(), page.Items)
+	return list[control.Standing]{Items: items, Next: page.Next}, err
+}
+
+// knownStates refuses a state that no run can have.
+func knownStates(states []journal.State) error {
+	for _, state := range states {
+		if !slices.Contains(journal.States(), state) {
+			return kindQuery.problem("state can be queued, running, waiting, parked, paused or ended", "there is no state %q", string(state))
+		}
 	}
-	s.answer(w, r, http.StatusOK, list[control.Standing]{Items: items, Next: page.Next})
 	return nil
 }
 
-// statesOf reads the states that a list is narrowed to.
-func statesOf(names []string) ([]journal.State, error) {
-	var out []journal.State
-	for _, name := range names {
-		if !slices.Contains(journal.States(), journal.State(name)) {
-			return nil, kindQuery.problem("state can be queued, running, waiting, parked, paused or ended", "there is no state %q", name)
-		}
-		out = append(out, journal.State(name))
+// lastRun is the run that a cursor stands for. One that is no run would give an empty
+// page, like the end of the list.
+func (s *Server) lastRun(ctx context.Context, list string, p paging) (string, error) {
+	run, err := p.after(list)
+	if err != nil || run == "" {
+		return "", err
 	}
-	return out, nil
-}
-
-// knowsCursor refuses a cursor that is no run, which would give an empty page
-// like the end of the list.
-func (s *Server) knowsCursor(ctx context.Context, q query) error {
-	if q.cursor == "" {
-		return nil
-	}
-	_, err := s.store.Run(ctx, q.cursor)
+	_, err = s.store.Run(ctx, run)
 	if errors.Is(err, journal.ErrNotFound) {
-		return noSuchPlace("run", q.cursor)
+		return "", noSuchPlace("run", p.Cursor)
 	}
-	return err
+	return run, err
 }
 
 // shown is a run as it stands, from its row and from a fold of its journal.
@@ -69,32 +69,36 @@ type shown struct {
 	control.Standing
 	Usage   llm.Usage         `json:"usage"`
 	Cost    llm.Cost          `json:"cost"`
-	Pending []control.Pending `json:"pending"`
+	Pending []approval        `json:"pending"`
+	Waiting []control.Pending `json:"waiting"`
 	Taint   event.Taint       `json:"taint,omitzero"`
 }
 
-func (s *Server) showRun(w http.ResponseWriter, r *http.Request) error {
-	row, err := s.find(r)
+func (s *Server) showRun(a *asked[none, none]) (shown, error) {
+	row, err := s.find(a.Request)
 	if err != nil {
-		return err
+		return shown{}, err
 	}
-	m, err := s.engine.Inspect(r.Context(), row.ID)
+	return s.stands(a.Context(), row)
+}
+
+func (s *Server) stands(ctx context.Context, row journal.Run) (shown, error) {
+	m, err := s.engine.Inspect(ctx, row.ID)
 	if err != nil {
-		return err
+		return shown{}, err
 	}
-	pending, err := s.desk.Pending(r.Context(), row.ID)
+	pending, err := s.desk.Pending(ctx, row.ID)
 	if err != nil {
-		return err
+		return shown{}, err
 	}
-	standing, err := s.desk.Standing(r.Context(), row)
+	standing, err := s.desk.Standing(ctx, row)
 	if err != nil {
-		return err
+		return shown{}, err
 	}
 	state := m.State()
-	s.answer(w, r, http.StatusOK, shown{
-		Standing: standing, Usage: state.Usage, Cost: state.Cost, Taint: state.Taint, Pending: append([]control.Pending{}, pending...),
-	})
-	return nil
+	return shown{
+		Standing: standing, Usage: state.Usage, Cost: state.Cost, Taint: state.Taint, Pending: approvalsOf(pending), Waiting: append([]control.Pending{}, pending...),
+	}, nil
 }
 
 // find returns the row of the run that a path names.

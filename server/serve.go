@@ -13,15 +13,16 @@ import (
 	"github.com/pawlrun/pawl/engine"
 )
 
-// ErrNotLoopback is returned for an address that others than this machine reach.
+// ErrNotLoopback is returned for an address that others than this machine reach,
+// where there are no tokens.
 var ErrNotLoopback = errors.New("server: not an address of this machine alone")
 
 // ErrNoPort is returned for an address whose port is none.
 var ErrNoPort = errors.New("server: not a port")
 
-// Listen listens on an address of this machine alone: 127.0.0.0/8, ::1 or
-// localhost. Anything wider needs tokens, which are not built yet.
-func Listen(ctx context.Context, addr string) (net.Listener, error) {
+// Listen listens on an address. Without tokens it is one of this machine alone:
+// 127.0.0.0/8, ::1 or localhost.
+func Listen(ctx context.Context, addr string, tokens bool) (net.Listener, error) {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %q is not HOST:PORT", ErrNotLoopback, addr)
@@ -32,8 +33,8 @@ func Listen(ctx context.Context, addr string) (net.Listener, error) {
 	if host == "localhost" {
 		host = "127.0.0.1"
 	}
-	if ip, err := netip.ParseAddr(host); err != nil || !ip.IsLoopback() || ip.Zone() != "" {
-		return nil, fmt.Errorf("%w: %q; it can be 127.0.0.1, [::1] or localhost, because tokens and roles are not built yet", ErrNotLoopback, addr)
+	if ip, err := netip.ParseAddr(host); !tokens && (err != nil || !ip.IsLoopback() || ip.Zone() != "") {
+		return nil, fmt.Errorf("%w: %q; it can be 127.0.0.1, [::1] or localhost, and any address with --tokens FILE", ErrNotLoopback, addr)
 	}
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", net.JoinHostPort(host, port))
 	if err != nil {

@@ -3,22 +3,28 @@
 //
 // It is a client of the journal's events like every surface. What it drives
 // itself it drives through the same engine as the command line; commands to
-// runs of other processes go through their inboxes. It has no tokens yet, so it
-// is open to its own user alone, from this machine, and to no program that a
-// run has started.
+// runs of other processes go through their inboxes. Without
+// tokens it is open to its own user alone, from this machine, and with or without
+// them to no program that a run has started.
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
 	"net/http"
 	"sync"
 
+	"github.com/pawlrun/pawl/access"
 	"github.com/pawlrun/pawl/control"
 	"github.com/pawlrun/pawl/engine"
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/follow"
 	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/launch"
+	"github.com/pawlrun/pawl/launch/kinds"
+	"github.com/pawlrun/pawl/signals"
 )
 
 // Options are what a server serves, and to whom.
@@ -31,10 +37,18 @@ type Options struct {
 	Agents string
 	// Launch is what every run is launched with.
 	Launch launch.Options
-	// User is who asks, as far as records are concerned: "http:" and this name.
+	// User is the name of the server's own user.
 	User string
-	// Admit says who may speak to the server; see [OwnUser].
+	// Admit says who may speak to the server; see [OwnUser] and [TokenHolders].
 	Admit Admit
+	// Tokens is the file of the tokens that are needed; empty serves User alone.
+	Tokens string
+	// Hosts are names of the server beside its address.
+	Hosts []string
+	// TLS reports whether clients speak HTTPS to the server.
+	TLS bool
+	// Metrics are what the engine counts; nil counts requests alone.
+	Metrics *signals.Metrics
 	// Log hears of refused and failed requests and of runs that could not go
 	// on; nil drops that.
 	Log *slog.Logger
@@ -45,11 +59,24 @@ type Server struct {
 	store  journal.Store
 	engine *engine.Engine
 	desk   *control.Desk
-	agents directory
+	files  directory
 	launch launch.Options
-	by     string
+	user   event.Principal
 	admit  Admit
-	log    *slog.Logger
+	// keys are the tokens that are needed, nil for none.
+	keys    *keyring
+	limiter limiter
+	// underway are the requests with an Idempotency-Key that have no answer yet.
+	underway underway
+	hosts    []string
+	scheme   string
+	log      *slog.Logger
+	// router answers what the guard lets through; document says what there is.
+	router   http.Handler
+	document func() (document, error)
+	// follower has the events of all runs for those who listen here.
+	follower *follow.Follower
+	metrics  *signals.Metrics
 
 	// running ends, with [engine.ErrInterrupted], when the server closes: the
 	// runs that it drives park then.
@@ -69,11 +96,29 @@ func New(o Options) (*Server, error) {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	s := &Server{
-		store: o.Store, engine: o.Engine, desk: o.Desk, agents: directory{path: o.Agents}, launch: o.Launch,
-		by: "http:" + o.User, admit: o.Admit, log: o.Log,
+		store: o.Store, engine: o.Engine, desk: o.Desk, files: directory{path: o.Agents, files: map[string]*known{}, older: map[[3]string]kinds.File{}}, launch: o.Launch,
+		user: event.Principal{Name: o.User, Role: string(access.Admin), Proof: event.ProofUser}, admit: o.Admit, log: o.Log,
+		follower: o.Engine.Follower(), metrics: cmp.Or(o.Metrics, signals.NewMetrics()),
 	}
 	s.launch.Dir, s.launch.Replay = o.Agents, s.replay
+	var err error
+	if s.router, err = s.routes(operations()); err != nil {
+		return nil, err
+	}
+	s.document = sync.OnceValues(func() (document, error) { return documentOf(operations()) })
+	s.underway.keys, s.limiter.left, s.hosts, s.scheme = map[string]bool{}, map[string]*allowance{}, o.Hosts, "http"
+	if o.TLS {
+		s.scheme = "https"
+	}
+	if o.Tokens != "" {
+		if s.keys, err = newKeyring(o.Tokens, o.Log); err != nil {
+			return nil, err
+		}
+	}
 	s.running, s.stop = context.WithCancelCause(context.Background())
+	if s.keys != nil {
+		s.going.Go(func() { s.keys.watch(s.running) })
+	}
 	return s, nil
 }
 
@@ -87,63 +132,7 @@ func (s *Server) Close() error {
 }
 
 // Handler answers all requests, also those that it refuses.
-func (s *Server) Handler() http.Handler { return s.recovered(s.guarded(s.routes())) }
-
-// routes are the paths of this server, each with its methods.
-func (s *Server) routes() http.Handler {
-	mux := http.NewServeMux()
-	for path, methods := range map[string]map[string]handler{
-		"/healthz":                {http.MethodGet: s.health},
-		"/readyz":                 {http.MethodGet: s.ready},
-		"/v1/agents":              {http.MethodGet: s.listAgents},
-		"/v1/approvals":           {http.MethodGet: s.listApprovals},
-		"/v1/runs":                {http.MethodGet: s.listRuns, http.MethodPost: s.startRun},
-		"/v1/runs/{id}":           {http.MethodGet: s.showRun},
-		"/v1/runs/{id}/events":    {http.MethodGet: s.events},
-		"/v1/runs/{id}/approvals": {http.MethodGet: s.showApprovals},
-		"/v1/runs/{id}/approve":   {http.MethodPost: s.approve},
-		"/v1/runs/{id}/reject":    {http.MethodPost: s.reject},
-		"/v1/runs/{id}/cancel":    {http.MethodPost: s.cancel},
-		"/v1/runs/{id}/pause":     {http.MethodPost: s.pause},
-		"/v1/runs/{id}/resume":    {http.MethodPost: s.resume},
-		"/v1/runs/{id}/input":     {http.MethodPost: s.input},
-	} {
-		s.route(mux, path, methods)
-	}
-	mux.Handle("/", s.handle(func(_ http.ResponseWriter, r *http.Request) error {
-		return kindNotFound.problem("the paths of this server are those of 'pawl serve --help'", "there is nothing at %s", r.URL.Path)
-	}))
-	return mux
-}
-
-// handler answers a request, or returns why it cannot.
-type handler func(w http.ResponseWriter, r *http.Request) error
-
-func (s *Server) handle(h handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if err := h(w, r); err != nil {
-			s.fail(w, r, err)
-		}
-	})
-}
-
-// route serves a path; a method that it does not take is told which it does.
-func (s *Server) route(mux *http.ServeMux, path string, methods map[string]handler) {
-	var allowed string
-	for _, method := range []string{http.MethodGet, http.MethodPost} {
-		if h, ok := methods[method]; ok {
-			mux.Handle(method+" "+path, s.handle(h))
-			if allowed != "" {
-				allowed += ", "
-			}
-			allowed += method
-		}
-	}
-	mux.Handle(path, s.handle(func(w http.ResponseWriter, r *http.Request) error {
-		w.Header().Set("Allow", allowed)
-		return kindMethod.problem("use "+allowed, "%s takes no %s", r.URL.Path, r.Method)
-	}))
-}
+func (s *Server) Handler() http.Handler { return s.recovered(s.guarded(s.router)) }
 
 // recovered answers a request whose handler panicked, instead of tearing its
 // connection off.
@@ -161,27 +150,28 @@ func (s *Server) recovered(next http.Handler) http.Handler {
 	})
 }
 
-func (s *Server) health(w http.ResponseWriter, r *http.Request) error {
-	s.answer(w, r, http.StatusOK, map[string]string{"status": "ok"})
-	return nil
+// wellbeing is how the server is.
+type wellbeing struct {
+	Status string `json:"status"`
 }
+
+func (s *Server) health(*asked[none, none]) (wellbeing, error) { return wellbeing{"ok"}, nil }
 
 // ready says that the journal can be read and written, and that the server is
 // not closing. To give up a lease that nobody has is a commit that changes
 // nothing: a journal whose disk failed, or whose file is not there any more,
 // refuses it like every other.
-func (s *Server) ready(w http.ResponseWriter, r *http.Request) error {
+func (s *Server) ready(a *asked[none, none]) (wellbeing, error) {
 	if s.running.Err() != nil {
-		return context.Cause(s.running)
+		return wellbeing{}, context.Cause(s.running)
 	}
-	if _, err := s.store.Runs(r.Context(), journal.Filter{Limit: 1}); err != nil {
-		return s.unready(err, "read")
+	if _, err := s.store.Runs(a.Context(), journal.Filter{Limit: 1}); err != nil {
+		return wellbeing{}, s.unready(err, "read")
 	}
-	if err := s.store.Release(r.Context(), journal.Lease{}); err != nil {
-		return s.unready(err, "written")
+	if err := s.store.Release(a.Context(), journal.Lease{}); err != nil {
+		return wellbeing{}, s.unready(err, "written")
 	}
-	s.answer(w, r, http.StatusOK, map[string]string{"status": "ready"})
-	return nil
+	return wellbeing{"ready"}, nil
 }
 
 // unready is why the journal is of no use now.

@@ -1,68 +1,60 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
-	"net/http"
 	"strings"
 
+	"github.com/pawlrun/pawl/access"
 	"github.com/pawlrun/pawl/control"
 	"github.com/pawlrun/pawl/engine"
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/launch"
+	"github.com/pawlrun/pawl/launch/kinds"
 	"github.com/pawlrun/pawl/spec"
 )
 
 // order is what a client wants run.
 type order struct {
-	agent, input, model string
-	spec                json.RawMessage
-	budget              *float64
-	vars                texts
+	Agent    string          `json:"agent,omitempty" jsonschema:"the name of an agent, a team or a loop, as a text"`
+	Workflow string          `json:"workflow,omitempty" jsonschema:"the name of a workflow or a goal, as a text"`
+	Spec     json.RawMessage `json:"spec,omitempty" jsonschema:"a file of any kind, as an object or as a text in YAML"`
+	Input    *string         `json:"input,omitempty" jsonschema:"a text"`
+	Model    string          `json:"model,omitempty" jsonschema:"provider/model, as a text"`
+	Budget   *float64        `json:"budget,omitempty" jsonschema:"an amount in USD, as a number"`
+	Vars     texts           `json:"vars,omitempty" jsonschema:"an object of texts"`
 }
 
-// startRun makes a run of an agent of the directory, or of one that the body
+// startRun makes a run of a file of the directory, or of one that the body
 // brings, and drives it.
-func (s *Server) startRun(w http.ResponseWriter, r *http.Request) error {
-	o, err := readOrder(w, r)
+func (s *Server) startRun(a *asked[none, order]) (journal.Run, error) {
+	if err := a.body.check(); err != nil {
+		return journal.Run{}, err
+	}
+	if a.body.Spec != nil { // what a file allows its run, whoever brings it allows
+		if err := access.Authorise(principalOf(a.Context()), access.Admin); err != nil {
+			return journal.Run{}, err
+		}
+	}
+	id := reserved(a.Context())
+	if made, err := s.store.Run(a.Context(), id); id != "" && err == nil { // the same request made it
+		a.w.Header().Set("Location", "/v1/runs/"+id)
+		return made, nil
+	}
+	id = cmp.Or(id, engine.NewID())
+	started, env, err := s.prepare(a.body)
 	if err != nil {
-		return err
+		return journal.Run{}, err
 	}
-	started, env, err := s.prepare(o)
-	if err != nil {
-		return err
+	started.Principal = principalOf(a.Context())
+	if _, err := s.start(id, started, env); err != nil && !errors.Is(err, journal.ErrExists) {
+		return journal.Run{}, err
 	}
-	id, err := s.start(started, env)
-	if err != nil {
-		return err
-	}
-	row, err := s.store.Run(context.WithoutCancel(r.Context()), id)
-	if err != nil {
-		return err
-	}
-	w.Header().Set("Location", "/v1/runs/"+id)
-	s.answer(w, r, http.StatusCreated, row)
-	return nil
-}
-
-func readOrder(w http.ResponseWriter, r *http.Request) (order, error) {
-	var o order
-	if err := readBody(w, r, orderFields(&o)...); err != nil {
-		return o, err
-	}
-	return o, o.check()
-}
-
-func orderFields(o *order) []field {
-	return []field{
-		{"agent", &o.agent, "the name of an agent, as a text"},
-		{"spec", &o.spec, "an agent file, as an object or as a text in YAML"},
-		{"input", &o.input, "a text"},
-		{"model", &o.model, "provider/model, as a text"},
-		{"budget", &o.budget, "an amount in USD, as a number"},
-		{"vars", &o.vars, "an object of texts"},
-	}
+	a.w.Header().Set("Location", "/v1/runs/"+id)
+	return s.store.Run(context.WithoutCancel(a.Context()), id)
 }
 
 // check says what is wrong with an order before anything is read for it.
@@ -70,36 +62,62 @@ func (o *order) check() error {
 	wrong := func(pointer, next, format string, args ...any) error {
 		return kindBody.problem(next, format, args...).at(pointer)
 	}
-	switch given := o.spec != nil; {
-	case given && o.agent != "":
-		return wrong("/spec", "give agent or spec", "agent and spec exclude each other")
-	case !given && o.agent == "":
-		return wrong("/agent", "name one of the agents at /v1/agents, or send an agent file as spec", "there is neither agent nor spec")
-	case o.model != "" && !strings.Contains(o.model, "/"):
-		return wrong("/model", "write provider/model, for example anthropic/claude-sonnet-4-5", "the model is %q", o.model)
-	case o.budget != nil && *o.budget <= 0:
-		return wrong("/budget", "give more than 0, or leave it out for the default", "the budget is %g", *o.budget)
+	given := 0
+	for _, is := range []bool{o.Agent != "", o.Workflow != "", o.Spec != nil} {
+		if is {
+			given++
+		}
+	}
+	switch {
+	case given > 1:
+		return wrong(o.last(), "give one of agent, workflow and spec", "agent, workflow and spec exclude each other")
+	case given == 0:
+		return wrong("/agent", "name one of the agents at /v1/agents or of the workflows at /v1/workflows, or send a file as spec", "there is none of agent, workflow and spec")
+	case o.Model != "" && !strings.Contains(o.Model, "/"):
+		return wrong("/model", "write provider/model, for example anthropic/claude-sonnet-4-5", "the model is %q", o.Model)
+	case o.Input != nil && strings.TrimSpace(*o.Input) == "":
+		return wrong("/input", "say what to do, or leave it out where the agent has prompt.task", "the input is empty")
+	case o.Budget != nil && *o.Budget <= 0:
+		return wrong("/budget", "give more than 0, or leave it out for the default", "the budget is %g", *o.Budget)
 	}
 	return nil
+}
+
+// last is the place of the last of those keys that exclude each other.
+func (o *order) last() string {
+	if o.Spec != nil {
+		return "/spec"
+	}
+	return "/workflow"
 }
 
 // prepare makes what starts a run; nothing has begun when it fails.
 func (s *Server) prepare(o order) (started event.RunStarted, env engine.Env, err error) {
 	l := s.launch
-	l.Model, l.Vars, l.BudgetUSD = o.model, o.vars, o.budget
-	if err := launch.ConfineScript(l.Dir, o.model); err != nil {
+	l.Model, l.Vars, l.BudgetUSD = o.Model, o.Vars, o.Budget
+	input := ""
+	if o.Input != nil {
+		input = *o.Input
+	}
+	if err := launch.ConfineScript(l.Dir, o.Model); err != nil {
 		return started, env, kindAgent.problem("name a file of the agents directory", "%v", err).at("/model")
 	}
-	if o.spec != nil {
-		name, text := sentFile(o.spec)
-		started, env, err = launch.Sent(name, text, o.input, l)
+	if o.Spec != nil {
+		name, text := sentFile(o.Spec)
+		started, env, err = kinds.Sent(name, text).Launch(input, l)
 		return started, env, cannotStart(err)
 	}
-	path, err := s.agents.find(o.agent)
-	if err != nil {
-		return started, env, err
+	family, workflows := families()
+	if o.Workflow != "" {
+		family = workflows
 	}
-	started, env, err = launch.Agent(path, o.input, l)
+	f, err := s.files.find(family, cmp.Or(o.Agent, o.Workflow))
+	if problem, is := errors.AsType[*Problem](err); is {
+		return started, env, problem
+	}
+	if err == nil {
+		started, env, err = f.Launch(input, l)
+	}
 	return started, env, cannotStart(err)
 }
 
@@ -109,7 +127,10 @@ func cannotStart(err error) error {
 	if _, ok := errors.AsType[spec.Errors](err); ok || err == nil {
 		return err
 	}
-	return kindAgent.problem("put right what is missing, or change the agent", "%s", control.Plain(err))
+	if errors.Is(err, launch.ErrNoInput) {
+		return missing("input", "say what to do, or give the agent prompt.task")
+	}
+	return kindAgent.problem("fix what is missing, or change the agent", "%s", control.Plain(err))
 }
 
 // sentFile is an agent file that stands in a body: an object is JSON, a text is

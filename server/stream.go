@@ -2,99 +2,236 @@ package server
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
+	"github.com/pawlrun/pawl/agui"
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/follow"
 	"github.com/pawlrun/pawl/journal"
 )
 
 const (
 	// heartbeat is how often a stream says that it is alive when nothing else
-	// does (PRODUCT 7).
-	heartbeat = 10 * time.Second
+	// does: a little less than the ten seconds that readers are promised.
+	heartbeat = 9 * time.Second
 	// slowest is how long a reader may take for one write. One that takes
 	// longer is cut off, and reads on from its last event when it comes back.
 	slowest = 30 * time.Second
 	// lastWrite is how long it may take once the server closes.
 	lastWrite = time.Second
-	// streamPage is how many events are read from the journal at once.
-	streamPage = 100
+	// gather is the least time between two writes of a stream that has come to the
+	// end: what comes meanwhile goes into one, so that a busy run does not cost a
+	// write for each event.
+	gather = 25 * time.Millisecond
+	// pieces are how many bytes are written at once.
+	pieces = 32 << 10
 )
 
 // stream sends a run's events as they come, whoever drives it, until the run
-// has ended or the reader has gone. It reads from the journal at the reader's
-// pace, so that no run waits for a reader. A reader that has everything of an
-// ended run is told not to come back.
-func (s *Server) stream(w http.ResponseWriter, r *http.Request, row journal.Run, after int64) error {
-	if row.State == journal.Ended && after >= row.Seq {
-		w.WriteHeader(http.StatusNoContent)
-		return nil
-	}
-	ctx, cancel := context.WithCancel(r.Context())
-	defer cancel()
-	out := &sse{w: w, control: http.NewResponseController(w), ended: ctx.Err}
-	defer context.AfterFunc(s.running, func() {
-		cancel()
-		out.within(lastWrite)
-	})()
-	changed := s.store.Watch(ctx)
-	if err := out.begin(); err != nil {
-		return nil // the reader has gone
-	}
-	if r.Method == http.MethodHead {
-		return nil
-	}
-	beat := time.NewTicker(heartbeat)
-	defer beat.Stop()
-	for {
-		sent, err := s.sendEvents(ctx, out, row.ID, &after)
-		if err != nil {
-			s.log.Debug("stream ended", "run", row.ID, "error", err)
-			return nil
-		}
-		if sent == event.TypeRunCompleted {
-			return nil
-		}
-		select {
-		case <-changed:
-		case <-beat.C:
-			if err := out.comment("alive"); err != nil {
-				return nil
-			}
-		case <-ctx.Done():
-			return nil
-		}
-	}
+// has ended or the reader has gone. It reads at the reader's pace, so that no run
+// waits for a reader.
+type stream struct {
+	server *Server
+	row    journal.Run
+	query  follow.Query
+	// first is what the stream begins with, nil for its events, and has are the
+	// numbers of the events of each run up to which that tells of them.
+	first *snapshot
+	has   map[string]int64
+	// agui says the events in the words of AG-UI, nil for their own. It begins with
+	// the first of all, and what the reader has, up to a pos, is not sent.
+	agui   *agui.Translator
+	behind int64
+	out    sse
 }
 
-// sendEvents sends what the journal holds beyond an event, and returns the type
-// of the last that it sent.
-func (s *Server) sendEvents(ctx context.Context, out *sse, run string, after *int64) (last event.Type, err error) {
-	for {
-		records, err := s.store.Records(ctx, run, *after, streamPage)
+// speak has the stream speak AG-UI.
+func (t *stream) speak(words *agui.Translator) {
+	t.agui, t.behind, t.query.After = words, t.query.After, 0
+}
+
+// snapshot is a run as it stands where its stream begins.
+type snapshot struct {
+	// Pos is the place behind which the events begin.
+	Pos int64 `json:"pos"`
+	Run shown `json:"run"`
+	// Tree are the run and all below it, where those are asked for.
+	Tree []journal.Run `json:"tree,omitempty"`
+}
+
+// begin has the stream begin with how the run stands. The place is read before that:
+// what has come in between is left out of the events.
+func (t *stream) begin(ctx context.Context) (err error) {
+	s, snap := t.server, snapshot{}
+	if snap.Pos, err = s.store.Last(ctx); err != nil {
+		return err
+	}
+	if t.row, err = s.store.Run(ctx, t.row.ID); err != nil {
+		return err
+	}
+	if t.query.Tree {
+		if snap.Tree, err = s.store.Runs(ctx, journal.Filter{Root: t.row.Placed().Root}); err != nil {
+			return err
+		}
+		slices.Reverse(snap.Tree) // those above come first
+		snap.Tree = journal.Below(snap.Tree, t.row.ID)
+	}
+	if snap.Run, err = s.stands(ctx, t.row); err != nil {
+		return err
+	}
+	t.has = map[string]int64{t.row.ID: t.row.Seq}
+	for _, row := range snap.Tree {
+		t.has[row.ID] = row.Seq
+	}
+	t.first, t.query.After = &snap, snap.Pos
+	return nil
+}
+
+// serve answers a request. A reader that has everything of an ended run is told not
+// to come back.
+func (t *stream) serve(w http.ResponseWriter, r *http.Request) error {
+	s := t.server
+	if after := max(t.behind, t.query.After); t.first == nil && t.row.State == journal.Ended && after > 0 {
+		if seq, err := journal.SeqAfter(r.Context(), s.store, t.row, after); err != nil || seq >= t.row.Seq {
+			w.WriteHeader(http.StatusNoContent)
+			return err
+		}
+	}
+	sub, err := s.follower.Subscribe(r.Context(), t.query)
+	if err != nil {
+		return err
+	}
+	defer sub.Close()
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	t.out = sse{w: w, control: http.NewResponseController(w), ended: ctx.Err}
+	defer context.AfterFunc(s.running, func() {
+		cancel()
+		t.out.within(lastWrite)
+	})()
+	if err := t.out.begin(); err != nil || r.Method == http.MethodHead {
+		return nil // the reader has gone, or wants no more
+	}
+	if err := t.send(ctx, sub); err != nil {
+		s.log.Debug("stream ended", "run", t.row.ID, "error", err)
+	}
+	return nil
+}
+
+// send writes what a subscription gives until the run has ended.
+func (t *stream) send(ctx context.Context, sub *follow.Subscription) error {
+	beat := time.NewTicker(heartbeat)
+	defer beat.Stop()
+	var written time.Time
+	over, err := t.sendFirst()
+	for !over && err == nil {
+		events, err := sub.Poll(ctx)
 		if err != nil {
-			return last, err
+			return err
 		}
-		for _, rec := range records {
-			body, err := shownEvent(rec)
-			if err != nil {
-				return last, err
+		if over, err = t.sendAll(follow.Coalesce(events)); over || err != nil {
+			return err
+		}
+		if len(events) > 0 {
+			written = time.Now()
+		}
+		if sub.More() {
+			continue
+		}
+		select {
+		case <-sub.Wake():
+			if rest := gather - time.Since(written); rest > 0 && !sleep(ctx, rest) {
+				return ctx.Err()
 			}
-			if err := out.send(rec.Pos, rec.Type, body); err != nil {
-				return last, err
+		case <-beat.C:
+			if err := t.out.comment("alive"); err != nil {
+				return err
 			}
-			*after, last = rec.Seq, event.Type(rec.Type)
+		case <-ctx.Done():
+			return ctx.Err()
 		}
-		if len(records) > 0 {
-			if err := out.flush(); err != nil {
-				return last, err
-			}
+	}
+	return err
+}
+
+// sendFirst writes what the stream begins with, and reports whether that is all.
+func (t *stream) sendFirst() (over bool, err error) {
+	if t.first == nil {
+		return false, nil
+	}
+	body, err := json.Marshal(t.first)
+	if err != nil {
+		return false, err
+	}
+	if err := t.out.add(t.first.Pos, "snapshot", body); err != nil {
+		return false, err
+	}
+	return t.row.State == journal.Ended, t.out.flush()
+}
+
+// sendAll writes events, and reports whether the run has ended with them.
+func (t *stream) sendAll(events []follow.Event) (over bool, err error) {
+	for i := range events {
+		e := &events[i]
+		if e.Seq > 0 && e.Seq <= t.has[e.Run] {
+			continue
 		}
-		if len(records) < streamPage {
-			return last, nil
+		if err := t.add(e); err != nil {
+			return false, err
 		}
+		if over = e.Run == t.row.ID && e.Type() == event.TypeRunCompleted; over {
+			break
+		}
+	}
+	if len(events) == 0 {
+		return over, nil
+	}
+	return over, t.out.flush()
+}
+
+// add adds an event to what is written.
+func (t *stream) add(e *follow.Event) error {
+	if t.agui == nil {
+		body, err := e.JSON()
+		if err != nil {
+			return err
+		}
+		return t.out.add(e.Pos, string(e.Type()), body)
+	}
+	events := t.agui.Translate(&e.Event)
+	if e.Pos > 0 && e.Pos <= t.behind {
+		return nil
+	}
+	for i := range events {
+		body, err := json.Marshal(events[i])
+		if err != nil {
+			return err
+		}
+		// Who comes back is told again all that the event is in AG-UI, or nothing.
+		pos := e.Pos
+		if i < len(events)-1 {
+			pos = 0
+		}
+		if err := t.out.add(pos, "", body); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sleep reports whether a time has passed before ctx ended.
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
 	}
 }
 
@@ -104,17 +241,32 @@ type sse struct {
 	control *http.ResponseController
 	// ended is why nothing more is to be written.
 	ended func() error
+	// text is what is not written yet.
+	text []byte
 }
 
 // within bounds the write that is under way, and those after it. A recorder of a
 // test has no deadlines.
 func (o *sse) within(d time.Duration) { _ = o.control.SetWriteDeadline(time.Now().Add(d)) }
 
-// ready gives the next write its time, unless there is to be none. It looks for
-// the end after that, so that it cannot give back the time that the end took.
-func (o *sse) ready() error {
+// write writes what there is, in its time, unless there is to be no more. It looks
+// for the end after it has set the time, so that it cannot give back what the end took.
+func (o *sse) write() error {
 	o.within(slowest)
-	return o.ended()
+	if err := o.ended(); err != nil {
+		return err
+	}
+	_, err := o.w.Write(o.text)
+	o.text = o.text[:0]
+	return err
+}
+
+// flush has the reader get all of it.
+func (o *sse) flush() error {
+	if err := o.write(); err != nil {
+		return err
+	}
+	return o.control.Flush()
 }
 
 func (o *sse) begin() error {
@@ -129,24 +281,25 @@ func (o *sse) begin() error {
 	return err
 }
 
-// send writes an event. Its JSON has no line breaks.
-func (o *sse) send(pos int64, kind string, body []byte) error {
-	if err := o.ready(); err != nil {
-		return err
+// add adds an event, whose body has no line breaks. Only a durable one has an id, so
+// that a reader which comes back after a live one goes on behind the durable one
+// before it.
+func (o *sse) add(pos int64, kind string, body []byte) error {
+	if pos > 0 {
+		o.text = fmt.Appendf(o.text, "id: %d\n", pos)
 	}
-	_, err := fmt.Fprintf(o.w, "id: %d\nevent: %s\ndata: %s\n\n", pos, kind, body)
-	return err
+	if kind != "" {
+		o.text = fmt.Appendf(o.text, "event: %s\n", kind)
+	}
+	o.text = fmt.Appendf(o.text, "data: %s\n\n", body)
+	if len(o.text) < pieces {
+		return nil
+	}
+	return o.write()
 }
 
 // comment writes what readers pass over.
 func (o *sse) comment(text string) error {
-	if err := o.ready(); err != nil {
-		return err
-	}
-	if _, err := fmt.Fprintf(o.w, ": %s\n\n", text); err != nil {
-		return err
-	}
+	o.text = fmt.Appendf(o.text, ": %s\n\n", text)
 	return o.flush()
 }
-
-func (o *sse) flush() error { return o.control.Flush() }

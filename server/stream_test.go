@@ -2,10 +2,12 @@ package server_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -93,7 +95,7 @@ func (c *counted) Records(ctx context.Context, run string, after int64, limit in
 	return records, err
 }
 
-func TestAReaderThatStopsReadingHoldsNoRunUpAndIsCutOff(t *testing.T) {
+func TestAReaderThatStopsReadingHoldsNobodyUpAndIsCutOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &counted{Store: memory.New(nil)}
 		script := ""
@@ -123,6 +125,9 @@ func TestAReaderThatStopsReadingHoldsNoRunUpAndIsCutOff(t *testing.T) {
 		}
 		if read > 100 {
 			t.Errorf("%d events are held for a reader that takes no more", read)
+		}
+		if other := l.streamed(path+"/events", ""); len(other) < 200 || time.Since(began) > 2*time.Second {
+			t.Errorf("after %s another reader has %d events", time.Since(began), len(other))
 		}
 		<-ended
 		if cut != 30*time.Second {
@@ -165,8 +170,159 @@ func TestAClientThatHasGoneIsNoFailureOfTheServer(t *testing.T) {
 	ctx, gone := context.WithCancel(t.Context())
 	gone()
 	w := httptest.NewRecorder()
-	s.Handler().ServeHTTP(w, requestFromHere(ctx, http.MethodGet, "/v1/runs", ""))
+	conforming(t, s).ServeHTTP(w, requestFromHere(ctx, http.MethodGet, "/v1/runs", ""))
 	if w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), "urn:pawl:problem:connection-closed") {
 		t.Errorf("status %d: %s", w.Code, w.Body)
 	}
+}
+
+// frame is an event of a stream.
+type frame struct{ id, kind, data string }
+
+func framesOf(text string) (frames []frame) {
+	for part := range strings.SplitSeq(text, "\n\n") {
+		var f frame
+		for line := range strings.SplitSeq(part, "\n") {
+			name, value, _ := strings.Cut(line, ": ")
+			switch name {
+			case "id":
+				f.id = value
+			case "event":
+				f.kind = value
+			case "data":
+				f.data = value
+			}
+		}
+		if f.data != "" {
+			frames = append(frames, f)
+		}
+	}
+	return frames
+}
+
+// streamed reads a stream to its end.
+func (l local) streamed(path, lastEvent string) []frame {
+	l.t.Helper()
+	w := &reader{ResponseRecorder: httptest.NewRecorder()}
+	r := requestFromHere(l.t.Context(), http.MethodGet, path, "", "text/event-stream")
+	if lastEvent != "" {
+		r.Header.Set("Last-Event-ID", lastEvent)
+	}
+	conforming(l.t, l.Server).ServeHTTP(w, r)
+	return framesOf(w.text())
+}
+
+// asking is an agent that asks another one, which writes a file.
+func asking() map[string]string {
+	return map[string]string{
+		"asks.yaml":    "identity: {name: asks}\nmodel_policy: {primary: {model: scripted/asks.script}}\ntools: {allow: [helper], agents: [{file: helps.yaml, name: helper, description: helps}]}\n",
+		"helps.yaml":   "identity: {name: helps, description: helps}\nmodel_policy: {primary: {model: scripted/helps.script}}\ntools: {allow: [fs.write]}\n",
+		"asks.script":  "- tool_calls: [{name: helper, arguments: {task: write}}]\n- {text: all is written, delay: 1s}\n",
+		"helps.script": "- tool_calls: [{name: fs.write, arguments: {path: a.txt, content: x}}]\n- {text: it is written, delay: 1s}\n",
+	}
+}
+
+// Whenever a client comes back, it gets what it would have got.
+func TestAClientThatComesBackAfterAnyEventGetsTheSameSequence(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, _ := newServer(t, anybody, asking())
+		l := local{s, t}
+		_, path := l.begin("asks")
+		for _, tree := range []string{"", "tree=true"} {
+			whole := l.streamed(path+"/events?"+tree, "")
+			if n := len(whole); n < 20 || whole[n-1].kind != "run.completed" {
+				t.Fatalf("%d events", n)
+			}
+			for i, f := range whole {
+				byHeader, byQuery := l.streamed(path+"/events?"+tree, f.id), l.streamed(path+"/events?after="+f.id+"&"+tree, "")
+				if rest := whole[i+1:]; !slices.Equal(byHeader, rest) || !slices.Equal(byQuery, rest) {
+					t.Fatalf("after event %d of %d of %q there are %d and %d", i+1, len(whole), tree, len(byHeader), len(byQuery))
+				}
+			}
+		}
+	})
+}
+
+func TestLiveEventsAreInAStreamForWhoAsksForThem(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, _ := newServer(t, anybody, asking())
+		l := local{s, t}
+		_, path := l.begin("asks")
+		plain := make(chan []frame)
+		go func() { plain <- l.streamed(path+"/events?tree=true", "") }()
+		heard := l.streamed(path+"/events?tree=true&deltas=true", "")
+		var said, durable []frame
+		for _, f := range heard {
+			if f.id == "" {
+				said = append(said, f)
+			} else {
+				durable = append(durable, f)
+			}
+		}
+		if len(said) < 2 || !slices.Equal(durable, <-plain) {
+			t.Errorf("%d live events among %d", len(said), len(heard))
+		}
+	})
+}
+
+// A stream that begins with the state goes on behind it, and one that goes on from a
+// place does not begin again.
+func TestAStreamMayBeginWithHowTheRunStands(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, _ := newServer(t, anybody, asking())
+		l := local{s, t}
+		run, path := l.begin("asks")
+		time.Sleep(500 * time.Millisecond) // the helper's model thinks
+		heard := l.streamed(path+"/events?tree=true&snapshot=true", "")
+		whole := l.streamed(path+"/events?tree=true", "")
+		var snap struct {
+			Pos  int64
+			Run  journal.Run
+			Tree []journal.Run
+		}
+		if err := json.Unmarshal([]byte(heard[0].data), &snap); err != nil {
+			t.Fatal(err)
+		}
+		if heard[0].kind != "snapshot" || snap.Run.ID != run.ID || snap.Run.State != journal.Running || len(snap.Tree) != 2 {
+			t.Fatalf("the stream begins with %+v", heard[0])
+		}
+		at := slices.IndexFunc(whole, func(f frame) bool { return f.id == fmt.Sprint(snap.Pos) })
+		if at < 5 || !slices.Equal(heard[1:], whole[at+1:]) {
+			t.Errorf("behind the state at %d there are %d of %d events", at, len(heard)-1, len(whole))
+		}
+		if again := l.streamed(path+"/events?tree=true&snapshot=true", heard[1].id); !slices.Equal(again, heard[2:]) {
+			t.Errorf("who comes back gets %d events, beginning with %s", len(again), again[0].kind)
+		}
+		if ended := l.streamed(path+"/events?snapshot=true", ""); len(ended) != 1 || ended[0].kind != "snapshot" {
+			t.Errorf("of an ended run %d events are sent", len(ended))
+		}
+	})
+}
+
+// late is a store in which events come between the place where a stream begins and
+// the state that it begins with.
+type late struct{ journal.Store }
+
+func (s late) Last(ctx context.Context) (int64, error) {
+	pos, err := s.Store.Last(ctx)
+	return max(pos-5, 0), err
+}
+
+func TestWhatTheStateOfARunHasIsNotSentBehindIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, _ := newServerOn(t, late{memory.New(nil)}, anybody, asking())
+		l := local{s, t}
+		_, path := l.begin("asks")
+		time.Sleep(500 * time.Millisecond)
+		heard := l.streamed(path+"/events?tree=true&snapshot=true", "")
+		whole := l.streamed(path+"/events?tree=true", "")
+		var snap struct{ Pos int64 }
+		if err := json.Unmarshal([]byte(heard[0].data), &snap); err != nil {
+			t.Fatal(err)
+		}
+		at := slices.IndexFunc(whole, func(f frame) bool { return f.id == fmt.Sprint(snap.Pos+5) })
+		if at < 5 || !slices.Equal(heard[1:], whole[at+1:]) {
+			t.Errorf("behind the state at %d there are %d of %d events", at, len(heard)-1, len(whole))
+		}
+	})
 }

@@ -38,12 +38,18 @@ type Agent struct {
 
 	Hooks *Hooks `yaml:"hooks,omitempty"`
 
-	// What follows is read so that it can be refused: it is not built yet.
-	Loop             *Loop `yaml:"loop,omitempty"`
-	Composite        any   `yaml:"composite,omitempty"`
-	Sandbox          any   `yaml:"sandbox,omitempty"`
-	Carry            any   `yaml:"carry,omitempty"`
-	OnIterationError any   `yaml:"on_iteration_error,omitempty"`
+	// Composite makes the agent a team of others.
+	Composite   *Composite   `yaml:"composite,omitempty"`
+	Spawn       *Spawn       `yaml:"spawn,omitempty"`
+	Termination *Termination `yaml:"termination,omitempty"`
+
+	// Loop repeats the agent. Its settings may stand at the top level, too.
+	Loop         *Loop `yaml:"loop,omitempty"`
+	LoopSettings `yaml:",inline"`
+
+	// What follows is read so that it can be refused: it is not built yet, and
+	// the schema does not offer it.
+	Sandbox any `yaml:"sandbox,omitempty" unbuilt:"yes"`
 
 	// Dir is the directory of the file; paths in it are relative to it. File is
 	// the file's name there, empty for a text that somebody sent.
@@ -54,12 +60,15 @@ type Agent struct {
 	// Warnings are what the owner should know and what stops nothing.
 	Warnings []Problem `yaml:"-"`
 
-	// systemAt is where System stands, for problems inside it.
-	systemAt Problem
+	// systemAt is where System stands, for problems inside it, and taskAt where
+	// the task does.
+	systemAt, taskAt Problem
 	// byClass are the models of the file's capability classes, and byRole is
 	// that of its role where the file names none.
 	byClass map[string]string
 	byRole  string
+	// agents are those that the file defines within itself, nil where it does not.
+	agents []AgentTool
 }
 
 // Identity names an agent.
@@ -115,21 +124,31 @@ type Money struct {
 	USDPerRun *float64 `yaml:"usd_per_run,omitempty" none:"yes"`
 }
 
-// Prompt is the system text, inline or in a file.
+// Prompt is the system text, inline or in a file, and the task of a run that is
+// given none.
 type Prompt struct {
 	System     string `yaml:"system,omitempty"`
 	SystemFile string `yaml:"system_file,omitempty"`
+	Task       string `yaml:"task,omitempty"`
 }
 
 // ReadAgent reads and validates an agent file. The error is [Errors] when the
 // file is there and wrong. The text is the file's content as it was read.
 func ReadAgent(path string, o Options) (a *Agent, text []byte, err error) {
-	text, err = readFile(path)
-	if err != nil {
-		return nil, nil, fmt.Errorf("spec: %w", err)
+	if text, err = ReadFile(path); err != nil {
+		return nil, nil, err
 	}
 	a, err = ParseAgent(path, text, o)
 	return a, text, err
+}
+
+// ReadFile reads a file of a bounded size, of whatever kind it is.
+func ReadFile(path string) ([]byte, error) {
+	text, err := readFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("spec: %w", err)
+	}
+	return text, nil
 }
 
 // ParseAgent validates an agent file's content. Files that it names are read
@@ -174,13 +193,17 @@ func (a *Agent) Validate(o Options) error {
 // in it, so that no other file is needed.
 func (a *Agent) Text() ([]byte, error) {
 	whole := *a
-	whole.Prompt = Prompt{System: a.System}
+	whole.Prompt = Prompt{System: a.System, Task: a.Prompt.Task}
 	text, err := yaml.Marshal(&whole)
 	if err != nil {
 		return nil, fmt.Errorf("spec: write the agent: %w", err)
 	}
 	return text, nil
 }
+
+// withinWorkflow separates the path of a workflow file from the name of an agent
+// that it defines, in the path of that agent.
+const withinWorkflow = "#agents."
 
 // decode returns nil when the text is not an agent file at all.
 func decode(path string, data []byte) (*Agent, *report) {
@@ -189,9 +212,13 @@ func decode(path string, data []byte) (*Agent, *report) {
 	if root == nil || r.refuseOtherKinds(root) {
 		return nil, r
 	}
+	path, within, _ := strings.Cut(path, withinWorkflow)
 	a := &Agent{Dir: filepath.Dir(path)}
 	if path != "" {
 		a.File = filepath.Base(path)
+	}
+	if within != "" {
+		a.File += withinWorkflow + within
 	}
 	version, _ := scalarOf(root, "apiVersion")
 	d := &decoder{report: r, root: reflect.TypeFor[Agent](), lenient: version == VersionAldo}
@@ -217,17 +244,17 @@ func dropAldoRole(d *decoder, root *yaml.Node) {
 	}
 }
 
-// refuseOtherKinds reports a file of a kind that is not built yet, in place of
-// every key that an agent does not know.
+// refuseOtherKinds reports a file of another kind, in place of every key that an
+// agent does not know.
 func (r *report) refuseOtherKinds(root *yaml.Node) bool {
 	kind, _ := scalarOf(root, "kind")
-	if _, steps := scalarOf(root, "steps"); steps && kind == "" {
+	if _, steps := scalarOf(root, "steps"); steps {
 		kind = "Workflow"
 	}
 	if kind != "Workflow" && kind != "Goal" {
 		return false
 	}
-	r.fail(root, "kind", "an agent", "a %s is not built yet", strings.ToLower(kind))
+	r.fail(root, "kind", "an agent", "this is a %s", strings.ToLower(kind))
 	return true
 }
 
@@ -243,24 +270,27 @@ func scalarOf(root *yaml.Node, key string) (text string, given bool) {
 
 // readFile reads a text file of a bounded size. What has no size, as a device
 // or a pipe, is read no further than a file.
-func readFile(path string) ([]byte, error) {
+func readFile(path string) ([]byte, error) { return readUpTo(path, maxFile) }
+
+// readUpTo is readFile with another bound.
+func readUpTo(path string, most int64) ([]byte, error) {
 	info, err := os.Stat(path)
 	switch {
 	case err != nil:
 		return nil, err
 	case info.IsDir():
 		return nil, fmt.Errorf("%s is a directory", path)
-	case info.Size() > maxFile:
-		return nil, fmt.Errorf("%s has %d bytes; at most 1 MiB is read", path, info.Size())
+	case info.Size() > most:
+		return nil, fmt.Errorf("%s has %d bytes; at most %d MiB is read", path, info.Size(), most>>20)
 	}
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, maxFile+1))
-	if len(text) > maxFile {
-		return nil, fmt.Errorf("%s goes on after 1 MiB; at most that is read", path)
+	text, err := io.ReadAll(io.LimitReader(f, most+1))
+	if int64(len(text)) > most {
+		return nil, fmt.Errorf("%s is larger than %d MiB, the most that is read", path, most>>20)
 	}
 	return text, err
 }

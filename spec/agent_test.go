@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/pawlrun/pawl/spec"
+	"github.com/pawlrun/pawl/stop"
 )
 
 // rows: ALDO-69
@@ -26,15 +27,15 @@ func TestAgentBuiltInCodeIsHeldToTheRulesOfAFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	for path, spoil := range map[string]func(*spec.Agent){
-		"composite":                 func(a *spec.Agent) { a.Composite = map[string]any{"strategy": "debate"} },
+		"composite":                 func(a *spec.Agent) { a.Composite = &spec.Composite{Strategy: "debate"} },
 		"iteration.max_cycles":      func(a *spec.Agent) { a.Iteration.MaxCycles = new(0) },
 		"tools.allow[0]":            func(a *spec.Agent) { a.Tools.Allow = spec.Names{"fs.raed"} },
 		"tools.permissions.network": func(a *spec.Agent) { a.Tools.Permissions = &spec.Permissions{Network: "some"} },
 		"identity.name":             func(a *spec.Agent) { a.Identity.Name = "" },
 		"prompt.system_file":        func(a *spec.Agent) { a.Prompt.SystemFile = "nowhere.md" },
-		"budgets.max_total_cost":    func(a *spec.Agent) { a.Budgets.MaxTotalCost = new(-2.0) },
+		"budgets.max_total_cost":    func(a *spec.Agent) { a.Budgets.MaxTotalCost = -2 },
 		"iteration.termination_conditions[0].kind": func(a *spec.Agent) {
-			a.Iteration.TerminationConditions = []spec.Condition{{Kind: "never"}}
+			a.Iteration.TerminationConditions = []stop.Condition{{Kind: "never"}}
 		},
 	} {
 		a := good()
@@ -94,8 +95,8 @@ func TestTextOfAnAgentBuiltInCodeRestoresIt(t *testing.T) {
 				Timeouts: spec.Timeouts{"fs.read": 2.5},
 			},
 			Settings: spec.Settings{OnLimit: "ok", MaxNudges: new(2)},
-			Iteration: &spec.Iteration{TerminationConditions: []spec.Condition{
-				{Kind: "tool-result", Tool: "fs.read", Match: &spec.Match{ExitCode: new(0)}},
+			Iteration: &spec.Iteration{TerminationConditions: []stop.Condition{
+				{Kind: "tool-result", Tool: "fs.read", Match: stop.Match{ExitCode: new(0)}},
 			}},
 		},
 	} {

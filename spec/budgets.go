@@ -10,21 +10,10 @@ import (
 )
 
 // Budgets are the ten budgets of the harness (HAR-41 to HAR-50), the time
-// without progress and the size of a request; nil means the default, [None]
-// that there is no limit.
+// without progress and the size of a request; 0 means the default, [None] that
+// there is no limit.
 type Budgets struct {
-	MaxModelTurns    *int     `yaml:"max_model_turns,omitempty" none:"yes"`
-	MaxToolCalls     *int     `yaml:"max_tool_calls,omitempty" none:"yes"`
-	MaxParallelTools *int     `yaml:"max_parallel_tool_calls,omitempty" none:"yes"`
-	MaxWallSeconds   *float64 `yaml:"max_wall_time_seconds,omitempty" none:"yes"`
-	MaxInputTokens   *int64   `yaml:"max_input_tokens,omitempty" none:"yes"`
-	MaxOutputTokens  *int64   `yaml:"max_output_tokens,omitempty" none:"yes"`
-	MaxTotalCost     *float64 `yaml:"max_total_cost,omitempty" none:"yes"`
-	MaxResultChars   *int     `yaml:"max_tool_result_chars,omitempty" none:"yes"`
-	MaxModelRetries  *int     `yaml:"max_retries_per_model_call,omitempty"`
-	MaxToolRetries   *int     `yaml:"max_retries_per_tool_call,omitempty"`
-	MaxIdleSeconds   *float64 `yaml:"max_no_progress_seconds,omitempty" none:"yes"`
-	MaxRequestTokens *int64   `yaml:"max_context_tokens_per_request,omitempty" none:"yes"`
+	budget.Limits `yaml:",inline"`
 	// Actions says for each limit what reaching it means (REQUIREMENTS C-7).
 	Actions BudgetActions `yaml:"actions,omitempty"`
 }
@@ -40,32 +29,22 @@ func (*BudgetActions) expected() string { return "a mapping from a limit to stop
 func (*BudgetActions) JSONSchema() map[string]any {
 	properties := map[string]any{}
 	for _, setting := range budget.Stopping() {
-		properties[setting] = map[string]any{"enum": []string{"stop", "ok", "ask"}}
+		properties[setting] = map[string]any{
+			"enum": []string{"stop", "ok", "ask"}, "description": "What reaching " + setting + " means: stop (the default), ok or ask.",
+		}
 	}
 	return map[string]any{
 		"type": "object", "properties": properties, "additionalProperties": false,
-		"description": "What reaching a limit means: stop (the default) ends the run, ok ends it and counts as well, " +
-			"ask parks it until somebody has raised the limit. For example {max_tool_calls: ask}.",
 	}
 }
 
 func (b *Budgets) validate(r *report, a *Agent) {
-	const many = 1_000_000_000
-	limit(r, "budgets.max_model_turns", b.MaxModelTurns, 1, many)
-	limit(r, "budgets.max_tool_calls", b.MaxToolCalls, 1, many)
-	limit(r, "budgets.max_parallel_tool_calls", b.MaxParallelTools, 1, 1024)
-	limit(r, "budgets.max_wall_time_seconds", b.MaxWallSeconds, 0.001, many)
-	limit(r, "budgets.max_input_tokens", b.MaxInputTokens, 1, math.MaxInt64)
-	limit(r, "budgets.max_output_tokens", b.MaxOutputTokens, 1, math.MaxInt64)
-	money(r, "budgets.max_total_cost", b.MaxTotalCost)
-	limit(r, "budgets.max_tool_result_chars", b.MaxResultChars, 1, 100_000_000)
-	within(r, "budgets.max_retries_per_model_call", b.MaxModelRetries, 0, 100)
-	within(r, "budgets.max_retries_per_tool_call", b.MaxToolRetries, 0, 100)
-	limit(r, "budgets.max_no_progress_seconds", b.MaxIdleSeconds, 0.001, many)
-	limit(r, "budgets.max_context_tokens_per_request", b.MaxRequestTokens, 1, math.MaxInt64)
+	for _, s := range budget.Table() {
+		b.bounds(r, "budgets."+s.Name, s)
+	}
 	for _, setting := range sortedKeys(b.Actions) {
 		path := "budgets.actions." + setting
-		if setting == "max_cycles" {
+		if setting == budget.CycleCap {
 			r.at(path, "on_limit", "is the cycle cap; on_limit says what reaching it means")
 			continue
 		}
@@ -81,9 +60,29 @@ func (b *Budgets) validate(r *report, a *Agent) {
 	}
 }
 
+// bounds holds a limit to the values that it may have, where it is given.
+func (b *Budgets) bounds(r *report, path string, s budget.Setting) {
+	given, number := s.Value(b.Limits)
+	if number && given == 0 && !r.has(path) {
+		return
+	}
+	switch p := s.Place(&b.Limits).(type) {
+	case *int:
+		limit(r, path, p, int(s.Low), int(s.High))
+	case *int64:
+		limit(r, path, p, int64(s.Low), math.MaxInt64)
+	case *float64:
+		if s.Kind == budget.Money {
+			money(r, path, p)
+		} else {
+			limit(r, path, p, s.Low, s.High)
+		}
+	case **int:
+		within(r, path, *p, int(s.Low), int(s.High))
+	}
+}
+
 // endsOnBudget says that a condition of the file is about the money.
 func (a *Agent) endsOnBudget() bool {
-	return a.Iteration != nil && slices.ContainsFunc(a.Iteration.TerminationConditions, func(c Condition) bool {
-		return c.Kind == string(stop.BudgetExhausted)
-	})
+	return a.Iteration != nil && slices.ContainsFunc(a.Iteration.TerminationConditions, func(c stop.Condition) bool { return c.Kind.OfMoney() })
 }

@@ -13,6 +13,9 @@ func choicesOf(f reflect.StructField) []string {
 	if tag, ok := f.Tag.Lookup("oneof"); ok {
 		return strings.Fields(tag)
 	}
+	if named, ok := reflect.Zero(f.Type).Interface().(interface{ Choices() []string }); ok {
+		return named.Choices()
+	}
 	return nil
 }
 

@@ -77,7 +77,7 @@ func TestClassesAndRolesOfTheConfigFillTheChain(t *testing.T) {
 		}
 	}
 	for policy, want := range map[string]string{
-		"primary: {capability_class: fast}": `3:44: model_policy.primary.capability_class: no config file says which model "fast" stands for (expected one of cheap, coding-frontier)`,
+		"primary: {capability_class: fast}": `3:44: model_policy.primary.capability_class: no config file defines the class "fast" (expected one of cheap, coding-frontier)`,
 		"primary: x/p, role: architect":     `"architect" has no model there`,
 	} {
 		_, err := spec.ParseAgent("a.yaml", []byte("identity: {name: x}\n\nmodel_policy: {"+policy+"}\n"), o)

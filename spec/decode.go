@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"reflect"
@@ -21,7 +22,9 @@ type decoder struct {
 	// lenient says whether an unknown key without a near neighbour may stay.
 	lenient bool
 	// homes tells for each key of the file where it belongs.
-	homes  map[string]string
+	homes map[string]string
+	// most is how many values there may be, 0 for maxValues.
+	most   int
 	values int
 }
 
@@ -72,10 +75,11 @@ func (d *decoder) value(n *yaml.Node, path string, v reflect.Value) {
 // which only aliases of aliases can bring about.
 func (d *decoder) exhausted(n *yaml.Node, path string) bool {
 	d.values++
-	if d.values == maxValues+1 {
-		d.fail(n, path, "fewer aliases", "the file expands to more than %d values", maxValues)
+	most := cmp.Or(d.most, maxValues)
+	if d.values == most+1 {
+		d.fail(n, path, "fewer aliases", "the file expands to more than %d values", most)
 	}
-	return d.values > maxValues
+	return d.values > most
 }
 
 // free decodes a value whose form nothing here depends on.

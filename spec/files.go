@@ -13,6 +13,9 @@ func (a *Agent) Files() []string {
 	for _, name := range sortedKeys(a.Tools.Secrets) {
 		named = append(named, a.Tools.Secrets[name].File)
 	}
+	for _, t := range a.Offers() {
+		named = append(named, t.File)
+	}
 	var files []string
 	for _, file := range named {
 		switch {

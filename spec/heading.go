@@ -1,47 +1,90 @@
 package spec
 
 import (
+	"cmp"
+	"fmt"
 	"strings"
 
 	"go.yaml.in/yaml/v4"
 )
 
-// Heading is what an agent file says of itself.
-type Heading struct{ Name, Version, Description string }
+// Heading is what a file says of itself, and by what its kind is known.
+type Heading struct {
+	// Kind is the text at "kind", and Keys are the keys at the top.
+	Kind string
+	Keys map[string]bool
 
-// ReadHeading reads the heading of an agent file, also of one that is wrong
-// elsewhere. ok is false for a file that is no agent's, because it cannot be
-// read or has none of the keys by which an agent is known.
-func ReadHeading(path string) (h Heading, ok bool) {
-	text, err := readFile(path)
-	if err != nil {
-		return Heading{}, false
-	}
-	return ParseHeading(text)
+	// Loops says that a refinement loop is switched on.
+	Loops bool
+
+	Name, Version, Description string
 }
 
-// ParseHeading is [ReadHeading] of a file's content.
-func ParseHeading(text []byte) (h Heading, ok bool) {
+// Agent says that the file is an agent's, right or wrong. One with steps is a
+// workflow, whatever its kind.
+func (h Heading) Agent() bool {
+	switch {
+	case h.Keys["steps"], h.Team(), h.Loop():
+		return false
+	case h.Kind != "":
+		return h.Kind == "Agent"
+	}
+	return h.Keys["identity"] || h.Keys["model_policy"] || h.Keys["prompt"]
+}
+
+// Team says that the file is that of an agent which is a team, right or wrong.
+func (h Heading) Team() bool {
+	return h.Keys["composite"] && !h.Keys["steps"] && (h.Kind == "" || h.Kind == "Agent")
+}
+
+// Loop says that the file is that of an agent with a refinement loop that is switched
+// on, right or wrong.
+func (h Heading) Loop() bool {
+	return h.Loops && !h.Keys["steps"] && !h.Keys["composite"] && (h.Kind == "" || h.Kind == "Agent")
+}
+
+// Workflow says that the file is a workflow's, right or wrong.
+func (h Heading) Workflow() bool { return h.Keys["steps"] || h.Kind == "Workflow" }
+
+// Goal says that the file is a goal's, right or wrong.
+func (h Heading) Goal() bool { return h.Kind == "Goal" && !h.Keys["steps"] }
+
+// ParseHeading reads the heading of a file, also of one that is wrong elsewhere.
+// It is empty for a text without keys.
+func ParseHeading(text []byte) Heading {
+	h, _ := ReadHeading(text)
+	return h
+}
+
+// ReadHeading is [ParseHeading], with an error for a text that is no YAML.
+func ReadHeading(text []byte) (Heading, error) {
 	var doc yaml.Node
-	if err := yaml.Unmarshal(text, &doc); err != nil || len(doc.Content) == 0 || doc.Content[0].Kind != yaml.MappingNode {
-		return Heading{}, false
+	if err := yaml.Unmarshal(text, &doc); err != nil {
+		return Heading{}, fmt.Errorf("spec: no YAML: %w", err)
+	}
+	if len(doc.Content) == 0 || doc.Content[0].Kind != yaml.MappingNode {
+		return Heading{}, nil
 	}
 	var file struct {
-		Kind     string
-		Identity struct{ Name, Version, Description string }
+		Kind, Name, Version, Description string
+		Identity                         struct{ Name, Version, Description string }
+		Loop                             struct {
+			Enabled bool `yaml:"loopEnabled"`
+		}
 	}
 	var keys map[string]yaml.Node
 	if err := doc.Decode(&keys); err != nil {
-		return Heading{}, false
+		return Heading{}, fmt.Errorf("spec: no YAML: %w", err)
 	}
 	// What is wrong in one place leaves the others.
 	_ = doc.Decode(&file)
-	has := func(key string) bool { _, ok := keys[key]; return ok }
-	switch {
-	case file.Kind == "Agent":
-	case file.Kind != "" || has("steps"), !has("identity") && !has("model_policy") && !has("prompt"):
-		return Heading{}, false
-	}
 	i := file.Identity
-	return Heading{i.Name, i.Version, strings.TrimSpace(i.Description)}, true
+	h := Heading{
+		Kind: file.Kind, Keys: map[string]bool{}, Loops: file.Loop.Enabled, Name: cmp.Or(i.Name, file.Name), Version: cmp.Or(i.Version, file.Version),
+		Description: strings.TrimSpace(cmp.Or(i.Description, file.Description)),
+	}
+	for key := range keys {
+		h.Keys[key] = true
+	}
+	return h, nil
 }

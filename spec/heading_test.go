@@ -19,16 +19,18 @@ func TestTheHeadingOfAnAgentFile(t *testing.T) {
 		"a kind alone":             {"kind: Agent\n", &spec.Heading{}},
 		"a name that is no scalar": {"identity: {name: [a]}\n", &spec.Heading{}},
 		"a workflow":               {"identity: {name: a}\nsteps: []\n", nil},
+		"one of whatever kind":     {"kind: Agent\nidentity: {name: a}\nsteps: []\n", nil},
 		"another kind":             {"kind: Goal\nidentity: {name: a}\n", nil},
 		"anything else":            {"a: b\n", nil},
 		"a list":                   {"- identity\n", nil},
 		"nothing":                  {"", nil},
 		"no YAML":                  {"identity: {", nil},
 	} {
-		got, ok := spec.ParseHeading([]byte(c.text))
-		if ok != (c.want != nil) {
-			t.Errorf("%s: it is an agent's: %t", name, ok)
-		} else if ok {
+		got := spec.ParseHeading([]byte(c.text))
+		if got.Agent() != (c.want != nil) {
+			t.Errorf("%s: it is an agent's: %t", name, got.Agent())
+		} else if got.Agent() {
+			got.Kind, got.Keys = "", nil
 			if diff := cmp.Diff(*c.want, got); diff != "" {
 				t.Errorf("%s (-want +got)\n%s", name, diff)
 			}
@@ -46,7 +48,8 @@ func FuzzHeading(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		h, ok := spec.ParseHeading(text)
+		h := spec.ParseHeading(text)
+		ok := h.Agent()
 		a, err := spec.ParseAgent("agent.yaml", text, spec.Options{})
 		if err != nil {
 			return

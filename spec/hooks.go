@@ -2,6 +2,7 @@ package spec
 
 import (
 	"fmt"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -31,6 +32,9 @@ type Hook struct {
 	// Name is by default made of the stage and the hook's place in it.
 	Name    string  `yaml:"name,omitempty"`
 	Command Command `yaml:"command,omitempty"`
+	// Dir is the directory that paths of the command are relative to, itself relative to
+	// that of the file, which it is by default.
+	Dir string `yaml:"dir,omitempty"`
 	// Tools are the tools whose calls it is about: names in which a star stands
 	// for any characters; none means all. ToolPattern is Alfred's form of one.
 	Tools          []string `yaml:"tools,omitempty"`
@@ -38,6 +42,15 @@ type Hook struct {
 	TimeoutSeconds *Seconds `yaml:"timeout_seconds,omitempty"`
 	// Kind is by default what the stage's hooks are.
 	Kind string `yaml:"kind,omitempty" oneof:"gate observer"`
+}
+
+// From is the directory that paths of the command are relative to, where that of the file
+// is dir.
+func (h Hook) From(dir string) string {
+	if filepath.IsAbs(h.Dir) {
+		return h.Dir
+	}
+	return filepath.Join(dir, h.Dir)
 }
 
 // About are the patterns of the tools that the hook is about.
@@ -164,7 +177,7 @@ func (h HookAt) validate(r *report, a *Agent, o Options) {
 	case !tools && len(h.About()) > 0:
 		r.at(h.Path+".tools", "no such key", "a hook of %s is about no tool", h.Stage)
 	case tools && r.has(h.Path+".tools") && len(h.Tools) == 0 && !r.reported(h.Path+".tools"):
-		r.at(h.Path+".tools", "at least one tool, or no such key", "is an empty list, so the hook would never be heard")
+		r.at(h.Path+".tools", "at least one tool, or no such key", "is an empty list, so the hook would never run")
 	case tools:
 		for i, pattern := range h.Tools {
 			a.Tools.matched(r, fmt.Sprintf("%s.tools[%d]", h.Path, i), pattern, o)
@@ -186,7 +199,7 @@ func (h HookAt) checkCommand(r *report, a *Agent, o Options) {
 	case strings.TrimSpace(h.Command.Line) == "" && (len(h.Command.Words) == 0 || strings.TrimSpace(h.Command.Words[0]) == ""):
 		r.at(path, h.Command.expected(), "names no program")
 	case o.CheckCommand != nil:
-		if err := o.CheckCommand(a.Dir, h.Command); err != nil {
+		if err := o.CheckCommand(h.From(a.Dir), h.Command); err != nil {
 			r.at(path, "a program that can be run, relative to the agent file", "%v", err)
 		}
 	}

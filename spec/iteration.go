@@ -3,7 +3,8 @@ package spec
 import (
 	"fmt"
 	"reflect"
-	"slices"
+
+	"github.com/pawlrun/pawl/stop"
 )
 
 func (it *Iteration) validate(r *report, a *Agent, o Options) {
@@ -16,7 +17,7 @@ func (it *Iteration) validate(r *report, a *Agent, o Options) {
 		r.at(path, "at least one condition", "is an empty list")
 	}
 	for i, c := range it.TerminationConditions {
-		c.validate(r, conditionPath(i), a, o)
+		validateCondition(r, conditionPath(i), c, a, o)
 	}
 	if a.Composite != nil {
 		r.at("composite", "iteration or composite, one of the two",
@@ -39,43 +40,21 @@ func (a *Agent) onlyOnce(r *report) {
 	}
 }
 
-func (c Condition) validate(r *report, path string, a *Agent, o Options) {
-	var uses []string
-	switch c.Kind {
-	case "text-includes":
-		uses = []string{"text"}
-		if c.Text == "" {
-			missing(r, path+".text", "the text to look for")
+func validateCondition(r *report, path string, c stop.Condition, a *Agent, o Options) {
+	c.Check(func(key, expected, format string, args ...any) {
+		at := path + "." + key
+		switch {
+		case format == "is missing" && (r.reported(at+".exit_code") || r.reported(at+".contains")):
+		case format == "is missing":
+			missing(r, at, expected)
+		case !r.reported(at):
+			r.at(at, expected, format, args...)
 		}
-	case "tool-result":
-		uses = []string{"tool", "match"}
-		c.validateTool(r, path, a, o)
-	case "budget-exhausted":
-	case "":
-		missing(r, path+".kind", "one of text-includes, tool-result, budget-exhausted")
-		return
-	default:
-		return // another kind is reported already
+	})
+	if at := path + ".match"; c.Kind.Known() && !c.Kind.Needs("match") && c.Match == (stop.Match{}) && r.has(at) {
+		r.at(at, "no such key", "a %s condition does not have it", c.Kind)
 	}
-	given := map[string]bool{"text": c.Text != "", "tool": c.Tool != "", "match": c.Match != nil}
-	for _, key := range []string{"text", "tool", "match"} {
-		if given[key] && !slices.Contains(uses, key) {
-			r.at(path+"."+key, "no such key", "a %s condition does not have it", c.Kind)
-		}
-	}
-}
-
-func (c Condition) validateTool(r *report, path string, a *Agent, o Options) {
-	if c.Tool == "" {
-		missing(r, path+".tool", "the name of a tool")
-	} else {
+	if c.Kind.Needs("tool") && c.Tool != "" {
 		a.Tools.usable(r, path+".tool", c.Tool, o)
-	}
-	switch {
-	case r.reported(path + ".match.exit_code"), r.reported(path + ".match.contains"):
-	case c.Match == nil || c.Match.ExitCode == nil && c.Match.Contains == "":
-		missing(r, path+".match", "exit_code, contains, or both")
-	default:
-		within(r, path+".match.exit_code", c.Match.ExitCode, 0, 255)
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/pawlrun/pawl/budget"
 )
 
 func (p *ModelPolicy) validate(r *report, a *Agent, o Options) {
@@ -27,12 +29,12 @@ func (p *ModelPolicy) validate(r *report, a *Agent, o Options) {
 	} else if known && m == (Model{}) {
 		r.at(rolePath, "a role with a model in model_policy.roles", "%q has no model there", role)
 	}
-	if len(a.Chain()) == 0 && o.Model == "" && !r.has("model_policy.primary") {
+	if len(a.Chain()) == 0 && o.Model == "" && !r.has("model_policy.primary") && a.Composite == nil && (a.Loop == nil || a.Loop.Runner == nil) {
 		r.warn("model_policy.primary", "the file names no model, so it runs only with --model")
 	}
 	within(r, "model_policy.decoding.temperature", p.Decoding.Temperature, 0, 2)
 	within(r, "model_policy.decoding.max_tokens", p.Decoding.MaxTokens, 1, 10_000_000)
-	money(r, "model_policy.budget.usd_per_run", p.Budget.USDPerRun)
+	money(r, "model_policy.budget."+budget.CostPerRun, p.Budget.USDPerRun)
 }
 
 // chosenRole is the file's role and where it stands.
@@ -71,7 +73,7 @@ func (p *ModelPolicy) class(r *report, a *Agent, path, class string, o Options) 
 		if len(o.Classes) > 0 {
 			expected = "one of " + strings.Join(sortedKeys(o.Classes), ", ")
 		}
-		r.at(path, expected, "no config file says which model %q stands for", class)
+		r.at(path, expected, "no config file defines the class %q", class)
 		return
 	}
 	if a.byClass == nil {
@@ -90,7 +92,7 @@ func (p *ModelPolicy) check(r *report, a *Agent, path, name string, o Options) {
 		return
 	}
 	if setting := a.moneyCap(); setting != "" && o.Unpriced != nil && o.Unpriced(a.Dir, name) {
-		r.warn(path, "no price is known for %s, so a run is refused under %s; name its price in the config file, or run it with --no-budget", name, setting)
+		r.warn(path, "no price is known for %s, so a run is refused under %s; set its price in the config file, or use --no-budget", name, setting)
 	}
 }
 
@@ -98,9 +100,9 @@ func (p *ModelPolicy) check(r *report, a *Agent, path, name string, o Options) {
 func (a *Agent) moneyCap() string {
 	switch usd, total := a.ModelPolicy.Budget.USDPerRun, a.Budgets.MaxTotalCost; {
 	case usd != nil && *usd > 0:
-		return "model_policy.budget.usd_per_run"
-	case total != nil && *total > 0:
-		return "budgets.max_total_cost"
+		return "model_policy.budget." + budget.CostPerRun
+	case total > 0:
+		return "budgets." + budget.TotalCost
 	}
 	return ""
 }

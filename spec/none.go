@@ -22,15 +22,13 @@ func isNone(n *yaml.Node) bool {
 	return n != nil && n.Kind == yaml.ScalarNode && n.Tag == "!!str" && n.Value == "none"
 }
 
-// setNone takes the limit away that a pointer to a number stands for.
+// setNone takes the limit away that a number, or a pointer to one, stands for.
 func setNone(v reflect.Value) {
-	v.Set(reflect.New(v.Type().Elem()))
-	switch n := v.Elem(); n.Kind() {
-	case reflect.Float64:
-		n.SetFloat(None)
-	default:
-		n.SetInt(None)
+	if v.Kind() == reflect.Pointer {
+		v.Set(reflect.New(v.Type().Elem()))
+		v = v.Elem()
 	}
+	v.Set(reflect.ValueOf(None).Convert(v.Type()))
 }
 
 // limit is [within] for a limit that can be taken away. A number that means

@@ -2,12 +2,12 @@ package spec_test
 
 import (
 	"errors"
-	"reflect"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/pawlrun/pawl/budget"
 	"github.com/pawlrun/pawl/spec"
 )
 
@@ -34,16 +34,13 @@ func TestNoneTakesALimitAway(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	budgets := reflect.ValueOf(a.Budgets)
-	for i := range budgets.NumField() {
-		name, f := budgets.Type().Field(i).Name, budgets.Field(i)
-		if f.Kind() != reflect.Pointer {
-			continue // what reaching a limit means is none
-		}
-		if retries := strings.HasSuffix(name, "Retries"); retries != f.IsNil() {
-			t.Errorf("%s is set: %t", name, !f.IsNil())
-		} else if !retries && f.Elem().Convert(reflect.TypeFor[float64]()).Float() != spec.None {
-			t.Errorf("%s is %v", name, f.Elem())
+	for _, s := range budget.Table() {
+		n, number := s.Value(a.Budgets.Limits)
+		switch named := strings.Contains(withoutLimits, "  "+s.Name+":"); {
+		case named != (n == spec.None):
+			t.Errorf("%s is %v", s.Name, n)
+		case number && !named && s.Name != budget.CycleCap && s.Name != budget.CostPerRun:
+			t.Errorf("%s cannot be none in a file", s.Name)
 		}
 	}
 	if *a.MaxCycles != spec.None || *a.MaxNudges != spec.None || *a.ModelPolicy.Budget.USDPerRun != spec.None {

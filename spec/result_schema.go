@@ -10,7 +10,6 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
-	"github.com/pawlrun/pawl/stop"
 	"github.com/pawlrun/pawl/tool"
 )
 
@@ -144,7 +143,7 @@ func (a *Agent) endsWithAnswer(r *report, path string) {
 		return
 	}
 	for i, c := range a.Iteration.TerminationConditions {
-		if kind := stop.Kind(c.Kind); kind == stop.TextIncludes || kind == stop.ToolResult {
+		if c.Kind.Known() && !c.Kind.OfMoney() {
 			r.at(conditionPath(i), "no such condition beside "+path,
 				"it would end the run before there is an answer to hold to the schema")
 		}

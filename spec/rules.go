@@ -1,13 +1,10 @@
 package spec
 
 import (
-	"slices"
 	"strings"
 
-	"github.com/pawlrun/pawl/egress"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/policy"
-	"github.com/pawlrun/pawl/secret"
 )
 
 // Policy is the rule as policy judges by it.
@@ -41,43 +38,10 @@ func (p Rule) validate(r *report, path string, t *Tools, o Options) {
 			t.known(r, path+"."+named.key, named.tool, o)
 		}
 	}
-	if p.Path != "" {
-		validatePattern(r, path+".path", p.Path)
-	}
-	if p.Command != "" {
-		if why := noCommand(strings.Fields(p.Command)); why != "" {
-			r.at(path+".command", "the words that a command begins with, such as git push", "%q %s", p.Command, why)
-		}
-	}
-	if p.Host != "" && !matchesHosts(p.Host) {
-		r.at(path+".host", "a host such as *.example.com, without a scheme or a port", "%q matches no host", p.Host)
-	}
+	p.Policy().Check(func(key string) policy.Report { return reporting(r, path+"."+key) })
 }
 
-// noCommand says why no command can be what a rule names, or "". Such a rule
-// would let everything past, too.
-func noCommand(words []string) string {
-	if len(words) == 0 {
-		return "names no command"
-	}
-	if name, _, assigned := strings.Cut(words[0], "="); assigned && secret.ValidName(name) {
-		return "begins with a variable, which is no part of a command"
-	}
-	for _, word := range words {
-		switch {
-		case slices.Contains([]string{"&&", "||", "|", ";", "&", ">", ">>", "<"}, word):
-			return "has " + word + " in it, and a rule is about one command of a line"
-		case strings.ContainsAny(word[:1], "'\""):
-			return "has quotes in it, and words are compared without theirs"
-		}
-	}
-	return ""
-}
-
-// matchesHosts says that a pattern can match a host as calls name it. One that
-// cannot would let everything past a rule that denies.
-func matchesHosts(pattern string) bool {
-	host := strings.ToLower(strings.ReplaceAll(pattern, "*", "a"))
-	canonical, err := egress.CanonicalHost(host)
-	return err == nil && canonical == host
+// reporting reports problems of one place.
+func reporting(r *report, path string) policy.Report {
+	return func(expected, format string, args ...any) { r.at(path, expected, format, args...) }
 }

@@ -1,28 +1,34 @@
 package spec
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"reflect"
 	"strings"
 
-	"github.com/pawlrun/pawl/budget"
 	"github.com/pawlrun/pawl/llm/scripted"
 )
 
 // SchemaKinds are the kinds of files that have a schema.
-func SchemaKinds() []string { return []string{"agent", "script", "config"} }
+func SchemaKinds() []string { return []string{"agent", "workflow", "goal", "script", "config"} }
 
 // Schema returns the JSON Schema (2020-12) of a kind of file. It is made of the
 // same types that the strict parser fills, so that the two cannot differ in a
 // key or a type. Rules between keys are the parser's alone.
 func Schema(kind string) ([]byte, error) {
-	b := &schemaBuilder{defs: schema{}}
+	said, err := readProperties()
+	if err != nil {
+		return nil, err
+	}
+	b := &schemaBuilder{defs: schema{}, said: said}
 	var root schema
 	switch kind {
 	case "agent":
 		root = agentSchema(b)
+	case "workflow":
+		root = b.of(reflect.TypeFor[Workflow](), nil)
+	case "goal":
+		root = b.of(reflect.TypeFor[Goal](), nil)
 	case "script":
 		root = b.of(scripted.FileType(), nil)
 	case "config":
@@ -38,6 +44,9 @@ func Schema(kind string) ([]byte, error) {
 	}
 	for k, v := range root {
 		whole[k] = v
+	}
+	if b.err != nil {
+		return nil, b.err
 	}
 	text, err := json.MarshalIndent(whole, "", "  ")
 	if err != nil {
@@ -62,7 +71,11 @@ func agentSchema(b *schemaBuilder) schema {
 }
 
 // schemaBuilder collects the schemas of structs by the names of their types.
-type schemaBuilder struct{ defs schema }
+type schemaBuilder struct {
+	defs schema
+	said properties
+	err  error
+}
 
 // schemaOf is a type that has several forms, and says so itself.
 type schemaOf interface{ JSONSchema() map[string]any }
@@ -117,12 +130,15 @@ func (b *schemaBuilder) object(t reflect.Type) schema {
 	fields := fieldsOf(t)
 	for _, key := range sortedKeys(fields) {
 		f := t.FieldByIndex(fields[key])
+		if f.Tag.Get("unbuilt") != "" {
+			continue
+		}
 		properties[key] = b.of(f.Type, choicesOf(f))
 		if takesNone(f) {
 			properties[key] = schema{"anyOf": []any{properties[key], schema{"const": "none"}}}
 		}
-		if text := cmp.Or(f.Tag.Get("doc"), budget.About(key)); text != "" {
-			properties[key].(schema)["description"] = text
+		if err := b.said.of(name, key).describe(key, properties[key].(schema)); err != nil {
+			b.err = err
 		}
 	}
 	b.defs[name] = schema{"type": "object", "properties": properties, "additionalProperties": false}

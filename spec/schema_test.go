@@ -61,7 +61,7 @@ func instance(t *testing.T, text []byte) any {
 func files(t *testing.T, accepts func(path string, data []byte) bool) map[string][]byte {
 	t.Helper()
 	found := map[string][]byte{}
-	for _, dir := range []string{"../examples", "../launch/testdata", "../spec/testdata", "../cmd/pawl/testdata", "../docs"} {
+	for _, dir := range []string{"../examples", "../launch/testdata", "../spec/testdata", "../cmd/pawl/testdata", "../cmd/pawl/templates", "../docs"} {
 		err := filepath.WalkDir(dir, func(path string, e os.DirEntry, err error) error {
 			if err != nil || e.IsDir() || filepath.Ext(path) != ".yaml" {
 				return err
@@ -87,7 +87,11 @@ func TestFilesThatTheParserTakesFitTheSchemaOfTheirKind(t *testing.T) {
 		"agent": {func(path string, data []byte) bool {
 			_, err := spec.ParseAgent(path, data, spec.Options{})
 			return err == nil
-		}, 4},
+		}, 8},
+		"workflow": {func(path string, data []byte) bool {
+			_, err := spec.ParseWorkflow(path, data, spec.Options{})
+			return err == nil
+		}, 16},
 		"script": {func(path string, data []byte) bool {
 			_, err := scripted.Parse(path, data)
 			return err == nil && bytes.HasPrefix(bytes.TrimSpace(data), []byte("-"))
@@ -118,6 +122,10 @@ func TestSchemasRefuseWhatTheParserDoes(t *testing.T) {
 		"identity: {name: x}\nmodel_policy: {primary: {modle: x/y}}":            "agent",
 		"identity: {name: x}\niteration: {termination_conditions: [{kind: t}]}": "agent",
 		"apiVersion: aldo-ai/agent.v1\niteration: {max_cycle: 3}":               "agent",
+		"name: x\nsteps: [{id: a, agnet: b}]":                                   "workflow",
+		"name: x\nsteps: [{id: a, timeout: 5 minutes}]":                         "workflow",
+		"name: x\nsteps: [{id: a, loop: {forEach: 3}}]":                         "workflow",
+		"name: x\nsteps: [{id: a}]\noptions: {scheduler: fair}":                 "workflow",
 		"- txt: hi":                       "script",
 		"- {tool_calls: [{nam: x}]}":      "script",
 		"- {error: {status: bad}}":        "script",
@@ -144,7 +152,7 @@ func TestSchemaOffersTheChoicesOfTheRules(t *testing.T) {
 	for path, allowed := range map[string]string{
 		"on_limit": "ok, stopped, fail", "iteration.on_limit": "ok, stopped, fail", "tools.approvals.*": "always, never, protected_paths",
 		"tools.labels.*[]": "untrusted, private, outgoing", "tools.mode": "default, accept-edits, plan, bypass", "cache": "5m, 1h, off",
-		"hooks.before_tool[].kind": "gate, observer", "tools.permissions.sandbox": "required, bubblewrap, landlock, on-demand",
+		"hooks.before_tool[].kind": "gate, observer", "tools.permissions.sandbox": "required, bubblewrap, namespaces, landlock, on-demand",
 	} {
 		if found[path] != allowed {
 			t.Errorf("%s: the schema offers %q, want %q", path, found[path], allowed)
@@ -239,7 +247,7 @@ func nested(path, value string) string {
 }
 
 func TestUnknownKindHasNoSchema(t *testing.T) {
-	if _, err := spec.Schema("goal"); err == nil || !strings.Contains(err.Error(), "agent, script, config") {
+	if _, err := spec.Schema("dance"); err == nil || !strings.Contains(err.Error(), "agent, workflow, goal, script, config") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/pawlrun/pawl/egress"
+	"github.com/pawlrun/pawl/machine"
 	"github.com/pawlrun/pawl/secret"
 )
 
@@ -56,8 +57,8 @@ func (t *Tools) validateSecrets(r *report, o Options) {
 				r.at(at, "a host without a port", "%q would not hold, because a secret is for every port of a host", host)
 			}
 		}
-		if len(s.Hosts) > 0 && slices.Contains(s.Tools, "shell.exec") {
-			r.at(path+".hosts", "no hosts, or tools without shell.exec", "would not hold, because a command may send it anywhere")
+		if len(s.Hosts) > 0 && slices.Contains(s.Tools, machine.CommandTool) {
+			r.at(path+".hosts", "no hosts, or tools without "+machine.CommandTool, "would not hold, because a command may send it anywhere")
 		}
 	}
 }

@@ -1,5 +1,7 @@
 package spec
 
+import "fmt"
+
 // ParseSent validates an agent file that somebody sent as a text and that has
 // no directory here. It is held to the rules of a file, and may name no file
 // and no variable of this machine: its reader might not be allowed to read
@@ -32,9 +34,20 @@ func (a *Agent) refuseFiles(r *report) {
 		refuse("resultSchema", "the JSON Schema itself")
 		a.ResultSchema.File = ""
 	}
+	for i := range a.Tools.Agents {
+		refuse(fmt.Sprintf("tools.agents[%d].file", i), "a file without it, or an agent of the agents directory")
+	}
+	a.Tools.Agents = nil
+	if a.Composite != nil {
+		refuse("composite", "a file without it, or an agent of the agents directory")
+	}
 	if len(a.Hooks.All()) > 0 {
 		r.at("hooks", "a file without it, or an agent of the agents directory", "starts programs of this machine, which a file that was sent may not")
 		a.Hooks = nil
+	}
+	if a.Loop != nil && a.Loop.Runner != nil {
+		r.at("loop.runner", "a file without it, or an agent of the agents directory", "starts a program of this machine, which a file that was sent may not")
+		a.Loop.Runner = nil
 	}
 	for _, name := range sortedKeys(a.Tools.Secrets) {
 		r.at(join("tools.secrets", name), "a file without it, or an agent of the agents directory", "is a secret of this machine, which a file that was sent may not name")

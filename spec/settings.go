@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"go.yaml.in/yaml/v4"
+
+	"github.com/pawlrun/pawl/stop"
 )
 
 // Settings are how the loop behaves. They stand at the top level of a file or
@@ -16,7 +18,7 @@ type Settings struct {
 	OnNoToolCall     string   `yaml:"on_no_tool_call,omitempty" oneof:"finish nudge stop"`
 	OnDenied         string   `yaml:"on_denied,omitempty" oneof:"continue stop"`
 	OnRejected       string   `yaml:"on_rejected,omitempty" oneof:"continue stop"`
-	FailureThreshold *int     `yaml:"failure_threshold,omitempty" none:"yes" doc:"How many calls in a row may fail before the run ends; unless said, 20 that came from more than one answer, and none in an iteration."`
+	FailureThreshold *int     `yaml:"failure_threshold,omitempty" none:"yes"`
 	ToolDispatch     string   `yaml:"tool_dispatch,omitempty" oneof:"ordered-groups parallel-first by-resource parallel-all serial"`
 	NudgeText        string   `yaml:"nudge_text,omitempty"`
 	MaxNudges        *int     `yaml:"max_nudges,omitempty" none:"yes"`
@@ -48,35 +50,8 @@ type Keep struct {
 // Iteration is ALDO's block: one agent that loops until a condition is met.
 type Iteration struct {
 	Settings              `yaml:",inline"`
-	SummaryStrategy       string      `yaml:"summary_strategy,omitempty" oneof:"rolling-window periodic-summary"`
-	TerminationConditions []Condition `yaml:"termination_conditions,omitempty"`
-}
-
-// Condition is one declared way for a run to end (ALDO-7).
-type Condition struct {
-	Kind  string `yaml:"kind" oneof:"text-includes tool-result budget-exhausted"`
-	Text  string `yaml:"text,omitempty"`
-	Tool  string `yaml:"tool,omitempty"`
-	Match *Match `yaml:"match,omitempty"`
-}
-
-// Match is what a tool result must show; both where both are given.
-type Match struct {
-	ExitCode *int   `yaml:"exit_code,omitempty"`
-	Contains string `yaml:"contains,omitempty"`
-}
-
-// Loop is RondoFlow's refinement loop.
-type Loop struct {
-	Enabled       bool          `yaml:"loopEnabled,omitempty"`
-	Criteria      *LoopCriteria `yaml:"loopCriteria,omitempty"`
-	MaxIterations *int          `yaml:"maxIterations,omitempty"`
-}
-
-// LoopCriteria says when a refinement loop is done.
-type LoopCriteria struct {
-	Type  string `yaml:"type,omitempty" oneof:"max_iterations regex test_pass manual"`
-	Value string `yaml:"value,omitempty"`
+	SummaryStrategy       string           `yaml:"summary_strategy,omitempty" oneof:"rolling-window periodic-summary"`
+	TerminationConditions []stop.Condition `yaml:"termination_conditions,omitempty"`
 }
 
 // Tools says which tools the agent may use, and how.
@@ -88,6 +63,9 @@ type Tools struct {
 	Timeouts  Timeouts          `yaml:"timeouts,omitempty"`
 	// Provider are tools that the provider runs itself, by its names.
 	Provider []string `yaml:"provider,omitempty"`
+
+	// Agents are agent files that the model may call like tools.
+	Agents []AgentTool `yaml:"agents,omitempty"`
 
 	// ProtectedPaths are globs, relative to the workspace.
 	ProtectedPaths []string     `yaml:"protected_paths,omitempty"`
@@ -106,10 +84,11 @@ type Tools struct {
 	Effects map[string]string `yaml:"effects,omitempty" oneof:"pure idempotent reconcilable at_most_once"`
 	Risks   map[string]string `yaml:"risks,omitempty" oneof:"read_only write execute delete send permission_change financial"`
 
-	// What follows is read so that it can be refused: it is not built yet.
-	MCP    []any `yaml:"mcp,omitempty"`
-	Hooks  any   `yaml:"hooks,omitempty"`
-	Guards any   `yaml:"guards,omitempty"`
+	// What follows is read so that it can be refused: it is not built yet, and
+	// the schema does not offer it.
+	MCP    []any `yaml:"mcp,omitempty" unbuilt:"yes"`
+	Hooks  any   `yaml:"hooks,omitempty" unbuilt:"yes"`
+	Guards any   `yaml:"guards,omitempty" unbuilt:"yes"`
 }
 
 // Names is a list of which an empty one says something else than none.
@@ -143,7 +122,7 @@ type Permissions struct {
 	Filesystem string `yaml:"filesystem,omitempty" oneof:"none repo-readonly repo-readwrite full"`
 	// Sandbox is the tier that the run demands, or how much of it the sandbox
 	// is for.
-	Sandbox string `yaml:"sandbox,omitempty" oneof:"required bubblewrap landlock on-demand"`
+	Sandbox string `yaml:"sandbox,omitempty" oneof:"required bubblewrap namespaces landlock on-demand"`
 	// MemoryMB and Processes bound one command with all that it starts.
 	MemoryMB  *int `yaml:"memory_mb,omitempty"`
 	Processes *int `yaml:"processes,omitempty"`

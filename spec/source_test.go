@@ -64,7 +64,7 @@ iteration:
 `)
 	var texts []string
 	for _, c := range a.Iteration.TerminationConditions {
-		texts = append(texts, c.Kind+" "+c.Text)
+		texts = append(texts, string(c.Kind)+" "+c.Text)
 	}
 	want := []string{"text-includes done", "text-includes finished", "text-includes last"}
 	if diff := cmp.Diff(want, texts); diff != "" {
@@ -141,6 +141,7 @@ func FuzzParseAgent(f *testing.F) {
 	f.Add("a.yaml", "a: &x {b: *x}\n<<: [*x, {y: 1}]\n")
 	f.Add("a.yaml", "identity: {name: \u00e9}\niteration:\n  termination_conditions: [{kind: text-includes}]\n")
 	f.Add("a.yaml", "00\r0\x1c")
+	f.Add("a.yaml", "identity: {name: x}\ncomposite: {strategy: debate, subagents: [{agent: a}, {file: b.yaml, as: c}], aggregator: d, max_rounds: 2, terminate: round > 1}\ntermination: {max_turns: 3}")
 	f.Add("a.json", `{"a": [1, {"b": null}], "a": "\ud800"} x`)
 	f.Add("a.yaml", "tools: {approvals: {shell.exec: always}, timeouts: {shell.exec: 1m}}\n---\n? [1]\n: 2")
 	f.Fuzz(func(t *testing.T, name, text string) {

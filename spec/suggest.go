@@ -59,18 +59,24 @@ func distance(a, b string) int {
 }
 
 // homes lists for every key of a file where it belongs, for keys that stand in
-// the wrong place: the outermost place first, and one outside a list before the
-// others.
+// the wrong place: the outermost place first, one outside a list before the others,
+// and one in the mapping with more keys.
 func homes(root reflect.Type) map[string]string {
 	type place struct {
 		t    reflect.Type
 		path string
 	}
-	into := map[string]string{}
+	into, seen := map[string]string{}, map[reflect.Type]bool{}
 	for level := []place{{root, ""}}; len(level) > 0; {
 		var next []place
-		slices.SortStableFunc(level, func(a, b place) int { return strings.Count(a.path, "[]") - strings.Count(b.path, "[]") })
+		slices.SortStableFunc(level, func(a, b place) int {
+			return cmp.Or(strings.Count(a.path, "[]")-strings.Count(b.path, "[]"), b.t.NumField()-a.t.NumField())
+		})
 		for _, at := range level {
+			if seen[at.t] { // steps are within steps
+				continue
+			}
+			seen[at.t] = true
 			fields := fieldsOf(at.t)
 			for _, name := range sortedKeys(fields) {
 				path := join(at.path, name)

@@ -2,7 +2,6 @@ package spec
 
 import (
 	"fmt"
-	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -11,9 +10,12 @@ import (
 )
 
 func (t *Tools) validate(r *report, o Options) {
+	if o.Tools != nil {
+		o.Tools = append(slices.Clone(o.Tools), t.AgentNames()...)
+	}
 	t.validateNames(r, o)
 	for i, pattern := range t.ProtectedPaths {
-		validatePattern(r, fmt.Sprintf("tools.protected_paths[%d]", i), pattern)
+		policy.Pattern(pattern).Check(reporting(r, fmt.Sprintf("tools.protected_paths[%d]", i)))
 	}
 	if t.Mode == "bypass" {
 		r.warn("tools.mode", "calls that would ask run unasked, but for what approvals, rules and protected paths say")
@@ -79,31 +81,6 @@ func (a *Agent) validateHosted(r *report, o Options) {
 	}
 }
 
-// validatePattern reports a pattern of paths that is none, and one that could
-// match nothing as it was meant: it would let everything past what it guards.
-func validatePattern(r *report, at, pattern string) {
-	clean := path.Clean(pattern)
-	switch {
-	case !policy.Pattern(pattern).Valid():
-		r.at(at, "a pattern such as .git/** or **/*.pem", "%q is not a pattern", pattern)
-	case strings.HasPrefix(pattern, "~"), clean == "..", strings.HasPrefix(clean, "../"):
-		r.at(at, "a pattern relative to the workspace, or an absolute one", "%q would match nothing", pattern)
-	case strings.HasPrefix(pattern, "!"):
-		r.at(at, "patterns of what is meant", "%q would take nothing away", pattern)
-	case alternatives(pattern):
-		r.at(at, "a pattern for each of them", "%q has alternatives, which are not known here", pattern)
-	case strings.TrimSpace(pattern) != pattern:
-		r.at(at, "a pattern without them", "%q begins or ends with spaces", pattern)
-	}
-}
-
-// alternatives says that a pattern has some like {a,b}, as those of fs.glob do.
-func alternatives(pattern string) bool {
-	_, inside, open := strings.Cut(strings.ReplaceAll(pattern, "[{]", ""), "{")
-	inside, _, closed := strings.Cut(inside, "}")
-	return open && closed && strings.Contains(inside, ",")
-}
-
 // known reports a tool that does not exist.
 func (t *Tools) known(r *report, path, name string, o Options) bool {
 	if o.Tools == nil || slices.Contains(o.Tools, name) {
@@ -122,7 +99,7 @@ func (t *Tools) known(r *report, path, name string, o Options) bool {
 
 // usable reports a tool that does not exist or that the file does not allow.
 func (t *Tools) usable(r *report, path, name string, o Options) {
-	if t.known(r, path, name, o) && t.Allow != nil && !slices.Contains(t.Allow, name) {
+	if t.known(r, path, name, o) && t.Allow != nil && !slices.Contains(t.Allow, name) && !slices.Contains(t.AgentNames(), name) {
 		r.at(path, "a tool of tools.allow", "%q is not in tools.allow", name)
 	}
 }

@@ -11,20 +11,31 @@ import (
 type Options struct {
 	// Tools are the names of the tools that exist; nil leaves names unchecked.
 	Tools []string
+	// Aliases are the names of tools by what other programs call them.
+	Aliases map[string]string
 	// Model replaces every model of the file, which then need not name one.
 	Model string
 	// CheckModel says what is wrong with a model's name; nil leaves names
 	// unchecked. dir is the directory of the file.
 	CheckModel func(dir, name string) error
+	// FindModel gives a name without a provider the one that is known to have the
+	// model; nil knows none.
+	FindModel func(name string) (whole string, known bool)
 	// CheckHosted says what is wrong with a tool that the provider of a model
 	// shall run itself, or why it has no effect there; nil leaves those unchecked.
 	CheckHosted func(dir, model, tool string) (ignored string, err error)
 	// Unpriced says that no price is known of a model; nil leaves that out. It is
 	// a warning where the file sets a cap in money, which a run could not keep.
 	Unpriced func(dir, name string) bool
+	// CheckAgent says what is wrong with an agent file that is offered as a tool,
+	// by its absolute path; nil leaves those unchecked.
+	CheckAgent func(source string) error
 	// CheckCommand says what keeps a program from being run; nil leaves
 	// programs unchecked. dir is the directory of the file.
 	CheckCommand func(dir string, c Command) error
+	// CheckWorktrees says why steps can have no git worktrees of their own; nil leaves
+	// that unchecked.
+	CheckWorktrees func() error
 	// Unmet says which termination conditions no run of a valid agent can meet, by
 	// their places in the list, and why; nil leaves that out.
 	Unmet func(*Agent) map[int]string
@@ -43,6 +54,9 @@ func (a *Agent) validate(r *report, o Options) {
 	if a.Iteration != nil {
 		a.Iteration.validate(r, a, o)
 	}
+	a.validateAgents(r, o)
+	a.validateTeam(r, o)
+	a.validateLoop(r, o)
 	a.Tools.validate(r, o)
 	a.validateHosted(r, o)
 	a.Budgets.validate(r, a)
@@ -95,6 +109,10 @@ func (c *Compact) validate(r *report, path string) {
 func (a *Agent) readPrompt(r *report) {
 	a.System = a.Prompt.System
 	a.systemAt = r.problem(r.place("prompt.system"), "prompt.system", "", "")
+	a.taskAt = r.problem(r.place("prompt.task"), "prompt.task", "", "")
+	if strings.TrimSpace(a.Prompt.Task) == "" && (a.Prompt.Task != "" || r.has("prompt.task")) && !r.reported("prompt.task") {
+		r.at("prompt.task", "a text", "is empty")
+	}
 	if a.Prompt.SystemFile == "" {
 		notEmpty(r, "prompt.system_file", a.Prompt.SystemFile)
 		return

@@ -10,16 +10,21 @@ import (
 // variable is ${name}, or $${ which stands for a literal ${.
 const variable = `\$\$\{|\$\{([A-Za-z_][A-Za-z0-9_]*)\}`
 
-// maxExpanded bounds a system text with its values, in bytes: a short one may name
+// maxExpanded bounds a text of the prompt with its values, in bytes: a short one may name
 // a long value as often as it likes.
 const maxExpanded = 4 << 20
 
 // Variables lists the names that the system text refers to as ${name}, in
 // order of appearance.
-func (a *Agent) Variables() []string {
+func (a *Agent) Variables() []string { return variablesOf(a.System) }
+
+// TaskVariables are those of the task.
+func (a *Agent) TaskVariables() []string { return variablesOf(a.Prompt.Task) }
+
+func variablesOf(text string) []string {
 	var names []string
 	seen := map[string]bool{}
-	for _, m := range regexp.MustCompile(variable).FindAllStringSubmatch(a.System, -1) {
+	for _, m := range regexp.MustCompile(variable).FindAllStringSubmatch(text, -1) {
 		if m[1] != "" && !seen[m[1]] {
 			seen[m[1]] = true
 			names = append(names, m[1])
@@ -30,33 +35,43 @@ func (a *Agent) Variables() []string {
 
 // Expand returns the system text with every ${name} replaced by its value;
 // $${ stands for a literal ${. A name without a value, and a value that no
-// name asks for, is an error: either is a misspelling; so is a text of more than
-// 4 MiB. The error is [Errors].
+// name asks for, here or in the task, is an error: either is a misspelling; so is a
+// text of more than 4 MiB. The error is [Errors].
 func (a *Agent) Expand(values map[string]string) (string, error) {
-	problems := a.unasked(values)
-	at := places{data: []byte(a.System), line: 1, column: 1}
+	return expand(a.System, a.systemAt, values, a.unasked(values))
+}
+
+// ExpandTask is [Agent.Expand] of the task, "" where the file has none.
+func (a *Agent) ExpandTask(values map[string]string) (string, error) {
+	return expand(a.Prompt.Task, a.taskAt, values, nil)
+}
+
+// expand gives a text that stands at a place, or what is wrong with it beside the
+// problems that there are already.
+func expand(text string, where Problem, values map[string]string, problems Errors) (string, error) {
+	at := places{data: []byte(text), line: 1, column: 1}
 	var b strings.Builder
 	done := 0
-	for _, m := range regexp.MustCompile(variable).FindAllStringSubmatchIndex(a.System, -1) {
-		b.WriteString(a.System[done:m[0]])
+	for _, m := range regexp.MustCompile(variable).FindAllStringSubmatchIndex(text, -1) {
+		b.WriteString(text[done:m[0]])
 		done = m[1]
 		if m[2] < 0 {
 			b.WriteString("${")
 			continue
 		}
-		name := a.System[m[2]:m[3]]
+		name := text[m[2]:m[3]]
 		value, ok := values[name]
 		switch {
 		case !ok && len(problems) < maxProblems:
-			problems = append(problems, a.unset(name, at.at(m[0])))
+			problems = append(problems, where.unset(name, at.at(m[0])))
 		case !ok:
-			return "", append(problems, a.OfPrompt("there are more problems than can be told at once"))
+			return "", append(problems, where.saying("there are more problems than can be told at once"))
 		case b.Len()+len(value) > maxExpanded:
-			return "", append(problems, a.OfPrompt("with its values it has more than 4 MiB"))
+			return "", append(problems, where.saying("with its values it has more than 4 MiB"))
 		}
 		b.WriteString(value)
 	}
-	b.WriteString(a.System[done:])
+	b.WriteString(text[done:])
 	if len(problems) > 0 {
 		return "", problems
 	}
@@ -67,7 +82,7 @@ func (a *Agent) Expand(values map[string]string) (string, error) {
 func (a *Agent) unasked(values map[string]string) Errors {
 	const looked = 100 // more names are a text of another kind
 	var problems Errors
-	names := a.Variables()
+	names := append(a.Variables(), a.TaskVariables()...)
 	asked := map[string]bool{}
 	for _, name := range names {
 		asked[name] = true
@@ -86,16 +101,20 @@ func (a *Agent) unasked(values map[string]string) Errors {
 }
 
 // OfPrompt is a problem with the system text as a whole.
-func (a *Agent) OfPrompt(message string) Problem {
-	p := a.systemAt
+func (a *Agent) OfPrompt(message string) Problem { return a.systemAt.saying(message) }
+
+// OfTask is one with the task.
+func (a *Agent) OfTask(message string) Problem { return a.taskAt.saying(message) }
+
+func (p Problem) saying(message string) Problem {
 	p.Message = message
 	return p
 }
 
 // unset is the problem of a name without a value. Inside a prompt file its
 // place is known exactly.
-func (a *Agent) unset(name string, at *yaml.Node) Problem {
-	p := a.OfPrompt("${" + name + "} has no value")
+func (p Problem) unset(name string, at *yaml.Node) Problem {
+	p.Message = "${" + name + "} has no value"
 	p.Expected = "--var " + name + "=…, or $${" + name + "} for the text itself"
 	if p.Path == "prompt.system_file" {
 		p.Line, p.Column = at.Line, at.Column

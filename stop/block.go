@@ -19,17 +19,17 @@ func (r *Repetition) Warned() bool {
 	return false
 }
 
-// Blocked says whether the last of the calls asked for, in their order, must not
-// run, because the model was told that it goes round in circles and goes on:
+// Blocked reports whether the last of the calls asked for, in their order, must
+// not run, because the model was told that it repeats itself and continues:
 //
-//   - a call that continues a circle of one call or of two, each time;
-//   - when calls have kept failing alike for a while after the nudge, the calls
-//     of the tool that failed last, in one answer: the model has to look at the
-//     error, and is then free to call the tool again;
+//   - a call that continues a repetition of one call or of two, each time;
+//   - when calls have kept failing with the same kind of error for a while after
+//     the nudge, the calls of the tool that failed last, in one answer: the model
+//     has to read the error, and may then call the tool again;
 //   - when the working tree has not changed for a while after the nudge, the
-//     calls that edit or run commands, in one answer; looking at files goes on.
+//     calls that edit or run commands, in one answer; reading files continues.
 //
-// A monologue has no call that could be blocked.
+// Repeated text without a call cannot be blocked.
 func (r *Repetition) Blocked(asked []Asked) (d event.Stuck, ok bool) {
 	if d, ok := r.circling(asked); ok {
 		return d, true

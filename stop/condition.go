@@ -19,29 +19,73 @@ const (
 	BudgetExhausted Kind = "budget-exhausted"
 )
 
-// Condition is one declared way for a run to end.
-type Condition struct {
-	Kind Kind `json:"kind"`
-	// Text is the substring that a text-includes condition looks for,
-	// case-sensitively, in the cycle's assistant text (ALDO-31).
-	Text string `json:"text,omitempty"`
-	// Tool names the tool whose results a tool-result condition looks at.
-	Tool  string `json:"tool,omitempty"`
-	Match Match  `json:"match,omitzero"`
+// form is what there is to know of a kind of condition.
+type form struct {
+	kind Kind
+	// needs are the keys that the condition has, all of which it needs.
+	needs []string
+	// money says that it is met when the money is used up, which is no success.
+	money bool
+	met   func(Condition, Cycle) bool
 }
 
-// Match is what a tool result must show; with both set, both must hold
+// forms are the kinds of conditions, in the order in which owners are told of them.
+var forms = [...]form{
+	{kind: TextIncludes, needs: []string{"text"}, met: func(cond Condition, c Cycle) bool { return strings.Contains(c.Text, cond.Text) }},
+	{kind: ToolResult, needs: []string{"tool", "match"}, met: func(cond Condition, c Cycle) bool { return cond.Evidence(c) != nil }},
+	{kind: BudgetExhausted, money: true, met: func(_ Condition, c Cycle) bool { return c.LimitUSD > 0 && c.SpentUSD >= c.LimitUSD }},
+}
+
+func (k Kind) form() (form, bool) {
+	i := slices.IndexFunc(forms[:], func(f form) bool { return f.kind == k })
+	if i < 0 {
+		return form{}, false
+	}
+	return forms[i], true
+}
+
+// Choices are the kinds that there are.
+func (Kind) Choices() []string {
+	var all []string
+	for _, f := range forms {
+		all = append(all, string(f.kind))
+	}
+	return all
+}
+
+// Known reports whether there is such a kind.
+func (k Kind) Known() bool { _, known := k.form(); return known }
+
+// Needs reports whether a condition of the kind has a key, which it then needs.
+func (k Kind) Needs(key string) bool { f, _ := k.form(); return slices.Contains(f.needs, key) }
+
+// OfMoney reports whether a condition of the kind is met by what a run has spent,
+// which is no success.
+func (k Kind) OfMoney() bool { f, _ := k.form(); return f.money }
+
+// Condition is a declared condition that ends a run.
+type Condition struct {
+	Kind Kind `json:"kind" yaml:"kind"`
+	// Text is the substring that a text-includes condition looks for,
+	// case-sensitively, in the cycle's assistant text (ALDO-31).
+	Text string `json:"text,omitempty" yaml:"text,omitempty"`
+	// Tool names the tool whose results a tool-result condition looks at.
+	Tool  string `json:"tool,omitempty" yaml:"tool,omitempty"`
+	Match Match  `json:"match,omitzero" yaml:"match,omitempty"`
+}
+
+// Match is what a tool result must contain; with both set, both must hold
 // (ALDO-33 to 35).
 type Match struct {
-	ExitCode *int   `json:"exit_code,omitempty"`
-	Contains string `json:"contains,omitempty"`
+	ExitCode *int   `json:"exit_code,omitempty" yaml:"exit_code,omitempty"`
+	Contains string `json:"contains,omitempty" yaml:"contains,omitempty"`
 }
 
 // Cycle is what a finished cycle did, as conditions see it.
 type Cycle struct {
 	Text    string
 	Results []*event.ToolResult
-	// SpentUSD is the run's cumulative spend, LimitUSD its cap (0: none).
+	// SpentUSD is the run's cumulative spend, LimitUSD its limit (0: none).
 	SpentUSD float64
 	LimitUSD float64
 }
@@ -57,31 +101,13 @@ func First(conditions []Condition, c Cycle) int {
 	return -1
 }
 
-// IndexOf returns the index of the first condition of a kind, or -1.
-func IndexOf(conditions []Condition, kind Kind) int {
-	for i, cond := range conditions {
-		if cond.Kind == kind {
-			return i
-		}
-	}
-	return -1
-}
-
 func (cond Condition) met(c Cycle) bool {
-	switch cond.Kind {
-	case TextIncludes:
-		return strings.Contains(c.Text, cond.Text)
-	case ToolResult:
-		return cond.Evidence(c) != nil
-	case BudgetExhausted:
-		return c.LimitUSD > 0 && c.SpentUSD >= c.LimitUSD
-	}
-	return false
+	f, known := cond.Kind.form()
+	return known && f.met(cond, c)
 }
 
-// Evidence is the result that meets a condition on results, or nil. What a tool
-// did not do is no evidence: a call that was only asked for meets nothing,
-// whatever the words of its refusal (HAR-14).
+// Evidence returns the result that meets a condition on results, or nil. A call
+// that did not run meets nothing, whatever its refusal says (HAR-14).
 func (cond Condition) Evidence(c Cycle) *event.ToolResult {
 	if cond.Kind != ToolResult {
 		return nil
@@ -112,9 +138,10 @@ func (m Match) meets(r *event.ToolResult) bool {
 	return strings.Contains(r.Output, m.Contains) || slices.Contains(r.Contains, m.Contains)
 }
 
-// Sought are the texts that conditions look for in the results of a tool. Where
-// a result keeps only a part of the tool's output, whoever has the whole of it
-// must say which of them are there ([event.ToolResult.Contains]).
+// Sought returns the texts that conditions look for in the results of a tool.
+// If a result keeps only a part of the tool's output, the code that has the
+// whole output must record which of them it contains
+// ([event.ToolResult.Contains]).
 func Sought(conditions []Condition, tool string) []string {
 	var texts []string
 	for _, cond := range conditions {

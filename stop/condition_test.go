@@ -42,6 +42,9 @@ func TestConditions(t *testing.T) {
 		{"only the output holds", []stop.Condition{exit(new(0), "ok")}, stop.Cycle{Results: []*event.ToolResult{ran("shell.exec", "ok", new(1))}}, -1},
 		{"each holds of another call", []stop.Condition{exit(new(0), "ok")},
 			stop.Cycle{Results: []*event.ToolResult{ran("shell.exec", "no", new(0)), ran("shell.exec", "ok", new(1))}}, -1},
+		{"another failure than the one that is looked for", []stop.Condition{exit(new(1), "")}, stop.Cycle{Results: []*event.ToolResult{ran("shell.exec", "x", new(2))}}, -1},
+		{"a tool whose name begins with the one that is named", []stop.Condition{exit(new(0), "")}, stop.Cycle{Results: []*event.ToolResult{ran("shell.exec.dry", "x", new(0))}}, -1},
+		{"a tool whose name is the beginning of the one that is named", []stop.Condition{exit(new(0), "")}, stop.Cycle{Results: []*event.ToolResult{ran("shell", "x", new(0))}}, -1},
 		{"another tool's result", []stop.Condition{exit(new(0), "")}, stop.Cycle{Results: []*event.ToolResult{ran("other", "x", new(0))}}, -1},
 		{"the second of two results", []stop.Condition{exit(new(0), "")},
 			stop.Cycle{Results: []*event.ToolResult{ran("shell.exec", "x", new(1)), ran("shell.exec", "x", new(0))}}, 0},
@@ -55,12 +58,6 @@ func TestConditions(t *testing.T) {
 		if got := stop.First(tt.conditions, tt.cycle); got != tt.want {
 			t.Errorf("%s: %d, want %d", tt.name, got, tt.want)
 		}
-	}
-	if got := stop.IndexOf([]stop.Condition{text, money}, stop.BudgetExhausted); got != 1 {
-		t.Errorf("index %d", got)
-	}
-	if got := stop.IndexOf(nil, stop.BudgetExhausted); got != -1 {
-		t.Errorf("index in nothing %d", got)
 	}
 }
 

@@ -6,8 +6,8 @@ import (
 	"github.com/pawlrun/pawl/event"
 )
 
-// Message is what the model is told: about a nudge as the user's word, about a
-// blocked call as its result.
+// Message returns what the model is told: a nudge as a user message, a blocked
+// call as its result.
 func Message(d event.Stuck) string {
 	if d.Action == event.StuckBlock {
 		return refusal(d)

@@ -6,7 +6,7 @@ import (
 	"github.com/pawlrun/pawl/event"
 )
 
-// Pattern names a way of going round in circles (FIELD F1).
+// Pattern names a kind of repetition.
 type Pattern string
 
 // The patterns that [Repetition] knows.
@@ -34,8 +34,8 @@ var patterns = [...]Pattern{SameCall, AlternatingCalls, SameError, Monologue, Un
 // circle all of them, those of the other patterns once (see [Repetition.Blocked]).
 type rung struct{ nudge, more int }
 
-// ladder is PRODUCT 6 for one call, and the same in pairs for two. An honest run
-// comes across the other patterns, too, so they take longer.
+// ladder is the default for one call, and the same in pairs for two. The other
+// patterns also occur in runs that make progress, so they take longer.
 func (p Pattern) ladder() rung {
 	switch p {
 	case SameCall:
@@ -59,10 +59,10 @@ type Call struct {
 	Blocked Pattern
 }
 
-// Repetition recognises a run that goes round in circles. It sees the settled
-// calls and the answers of a run in their order, and is independent of what
-// the history still holds, so that no compaction hides a circle. The zero value
-// is ready; it is not safe for concurrent use.
+// Repetition detects a run that repeats itself. It sees the settled calls and
+// the answers of a run in their order, not the conversation, so that compaction
+// does not hide a repetition. The zero value is ready; it is not safe for
+// concurrent use.
 type Repetition struct {
 	// last and before are the newest two calls.
 	last, before Call
@@ -76,9 +76,9 @@ type Repetition struct {
 	states []string
 }
 
-// Called takes in a settled call. Calls that are meant to be repeated are not
-// to be told of. One that was not run because of what other calls came to is
-// none of them: it neither goes on with anything nor breaks it.
+// Called records a settled call. Calls that are meant to be repeated must not
+// be recorded. A call that was blocked because of other calls neither continues
+// nor breaks a repetition.
 func (r *Repetition) Called(c Call) {
 	if c.Blocked == SameError || c.Blocked == UnchangedTree {
 		r.blocked[c.Blocked.index()] = true
@@ -107,7 +107,7 @@ func (r *Repetition) Called(c Call) {
 	r.before, r.last = r.last, c
 }
 
-// Answered takes in an answer: its text, and whether it asks for calls.
+// Answered records an answer: its text, and whether it contains calls.
 func (r *Repetition) Answered(text string, calls bool) {
 	if calls {
 		text = "" // an answer with calls is no monologue, and its words need no look
@@ -163,8 +163,8 @@ func (p Pattern) index() int {
 	return len(patterns) - 1
 }
 
-// Due says what the cycle that has settled calls for: a nudge, an end, or,
-// when ok is false, nothing.
+// Due returns what must follow the settled cycle: a nudge, the end, or, if ok
+// is false, nothing.
 func (r *Repetition) Due() (d event.Stuck, ok bool) {
 	for i, p := range patterns {
 		n, ladder := r.count[i], p.ladder()

@@ -40,18 +40,17 @@ func edits(f *event.Facts) bool {
 	return slices.ContainsFunc(f.Paths, func(p event.PathUse) bool { return p.Write && !p.Outside && !p.Alias })
 }
 
-// Works says that a call of these facts, nil for none, is there to change the
-// working tree or to run something that may.
+// Works reports whether a call with these facts (nil for none) changes the
+// working tree or runs something that may.
 func Works(f *event.Facts) bool {
 	return f != nil && f.Risk != event.RiskRead && (runs(f) || edits(f))
 }
 
-// Worked takes in a settled cycle. One that brings the working tree into a
-// state that it was not in before is progress, whatever else happens (FIELD
-// 6.9). One that edits and does not is counted; so is, once an edit has come to
-// nothing, one that runs a command which brings nothing to light. Everything
-// else is exploration, which may take as long as it takes: a run that never
-// meant to change a file is never counted.
+// Worked records a settled cycle. A cycle that brings the working tree into a
+// new state is progress, whatever else happens. A cycle that edits without
+// doing so is counted. After an edit without effect, so is a cycle that runs a
+// command without a new result. Everything else is exploration and may take any
+// time: a run that never tries to change a file is never counted.
 func (r *Repetition) Worked(w Work) {
 	fresh := false
 	for _, state := range w.States {

@@ -16,11 +16,10 @@ var taskSchema = json.RawMessage(`{"type":"object","properties":{"task":{"type":
 	`"required":["task"],"additionalProperties":false}`)
 
 // ForAgent declares an agent as a tool. A call's arguments are a [Task]; its
-// result is what the agent's run ends with. What the agent itself may call says
-// what such a call can do: it changes nothing, and may run beside others, where
-// that is true of all of own; it can send where one of them can. An agent's words
-// are untrusted text like those of anybody else who is not the owner (FIELD
-// section 9).
+// result is the final output of the agent's run. What the call can do follows
+// from the agent's own tools: it changes nothing, and may run beside others, if
+// that holds for all of them; it can send if one of them can. An agent's output
+// is untrusted text, like any text that is not the owner's.
 func ForAgent(name, description string, own *Set) Tool {
 	t := Tool{
 		Name: name, Description: description, Schema: taskSchema, Effect: event.EffectAtMostOnce, Agent: true,

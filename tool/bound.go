@@ -5,8 +5,8 @@ import (
 	"unicode/utf8"
 )
 
-// Excerpt is a text of which a model sees head and tail alone. The tail is
-// there because that is where programs say what went wrong.
+// Excerpt is the head and the tail of a text that is too long for a model. The
+// tail is kept because programs print what went wrong at the end.
 type Excerpt struct {
 	Head, Tail string
 	// From is where the omitted part begins, Omitted how long it is, both in
@@ -14,8 +14,8 @@ type Excerpt struct {
 	From, Omitted int
 }
 
-// Cut gives head and tail of a text that is longer than limit characters, and
-// says whether it is. A limit of 0 or less bounds nothing.
+// Cut returns head and tail of a text that is longer than limit characters, and
+// reports whether it is. A limit of 0 or less means no limit.
 func Cut(s string, limit int) (Excerpt, bool) {
 	if limit <= 0 || len(s) <= limit || utf8.RuneCountInString(s) <= limit {
 		return Excerpt{}, false
@@ -27,8 +27,8 @@ func Cut(s string, limit int) (Excerpt, bool) {
 	}, true
 }
 
-// Text is head and tail with a line between them that says what is missing,
-// and more about it where there is more to say.
+// Text returns head and tail with a line between them that says what is
+// missing, followed by more, if given.
 func (e Excerpt) Text(more string) string {
 	if more != "" {
 		more = "; " + more
@@ -37,8 +37,8 @@ func (e Excerpt) Text(more string) string {
 }
 
 // Bound cuts a text that is longer than limit characters to its head and tail
-// and says so in between, so that a model knows what it does not see. A limit
-// of 0 bounds nothing.
+// with a line between them, so that a model knows that something is missing. A
+// limit of 0 means no limit.
 func Bound(s string, limit int) (string, bool) {
 	e, cut := Cut(s, limit)
 	if !cut {

@@ -8,7 +8,7 @@ import (
 
 // labels are what a call is for the rule of two. What is not declared is
 // assumed to bring in what somebody else wrote, and to send what it is given
-// unless it changes nothing (FIELD section 9).
+// unless it changes nothing.
 func (t *compiled) labels(args json.RawMessage, facts *event.Facts) event.Labels {
 	switch {
 	case t.LabelsFor != nil:
@@ -19,8 +19,8 @@ func (t *compiled) labels(args json.RawMessage, facts *event.Facts) event.Labels
 	return event.Labels{Untrusted: true, Outgoing: !t.ReadOnly}
 }
 
-// Fences says that some tool may bring in text that is not trusted, so that a
-// run needs a fence for it.
+// Fences reports whether some tool may return untrusted text, so that a run
+// needs a fence for it.
 func (s *Set) Fences() bool {
 	if s == nil {
 		return false

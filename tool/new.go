@@ -15,14 +15,14 @@ import (
 
 // New makes a tool from a function. The schema comes from the fields of A: the
 // json tags name them, a jsonschema tag describes them, and omitempty makes
-// them optional. A type that reads itself from a text is asked for as one. R is
-// [Result], a pointer to one, a string, bytes that are one, or anything that
-// encodes as JSON.
+// them optional. A type that implements encoding.TextUnmarshaler is described
+// as a string. R is [Result], a pointer to one, a string, bytes that are one,
+// or anything that encodes as JSON.
 //
-// The tool is not declared read-only or concurrent, and so its calls are
-// at_most_once; set the fields of the returned Tool to say otherwise. New panics when A cannot be
-// described by a schema, or no call could fill it, which is a mistake in the
-// program.
+// The tool is not declared read-only or concurrent, so its calls are
+// at_most_once; set the fields of the returned Tool to change that. New panics
+// if A cannot be described by a schema, or no call could fill it, which is a
+// mistake in the program.
 func New[A, R any](name, description string, run func(ctx context.Context, args A) (R, error)) Tool {
 	return NewWithCall(name, description, func(ctx context.Context, _ Call, args A) (R, error) { return run(ctx, args) })
 }
@@ -71,8 +71,8 @@ func decode[A any](raw json.RawMessage) (A, error) {
 	return args, &Error{Type: event.ErrorInvalidArgs, Message: text, Err: err}
 }
 
-// SchemaOf is the JSON Schema of a Go struct or map, by its json and jsonschema
-// tags. Fields are required unless they are omitted when empty.
+// SchemaOf returns the JSON Schema of a Go struct or map, from its json and
+// jsonschema tags. Fields are required unless they have omitempty.
 func SchemaOf[A any]() (json.RawMessage, error) {
 	t := reflect.TypeFor[A]()
 	schemas, err := readSchemas(t)

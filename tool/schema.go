@@ -26,7 +26,7 @@ func CompileSchema(raw json.RawMessage) (*Schema, error) {
 	return compile(raw, refuse{})
 }
 
-// SchemaError says what is wrong with a schema, and where in it.
+// SchemaError says what is wrong with a schema, and where.
 type SchemaError struct {
 	// At is the path of the keyword that is wrong.
 	At      []string
@@ -101,9 +101,9 @@ func compile(raw json.RawMessage, loader jsonschema.URLLoader) (s *Schema, err e
 }
 
 // Validate checks a JSON value. The error lists the violations, each with the
-// path of the value that it is about, in words that a model can act on. A
-// value that names a member twice is refused whatever the schema says, because
-// readers differ in which of the two they take.
+// path of the value, in words that a model can act on. A value that has a
+// member twice is always refused, because parsers differ in which of the two
+// they use.
 func (s *Schema) Validate(raw json.RawMessage) error {
 	v, err := parse(raw)
 	if err != nil {

@@ -1,15 +1,16 @@
 package tool
 
-// Seam is how many bytes behind a cut are looked at and not shown, so that a
-// secret which the cut would go through is known for one. The longest secret
-// that a run may declare has fewer in base64, and in hex, broken into lines; in a dump
-// with the text beside the bytes, or behind long names of files, a shorter one has.
+// Seam is the number of bytes after a cut that are examined but not shown, so
+// that a secret across the cut is recognised. It is longer than the longest
+// secret that a run may declare, in base64 or in hex, broken into lines. In a
+// dump with the text beside the bytes, or after long file names, only shorter
+// secrets are recognised.
 const Seam = 192 << 10
 
-// SafeEnd is a place in a text, at or before the given one, where nothing that
-// redact takes out goes on: who shows what is before it shows no half of a
-// secret. Where the text is itself the beginning of a longer one, [Seam] bytes
-// must follow the given place. A nil redact takes nothing out.
+// SafeEnd returns a place in a text, at or before the given one, that does not
+// divide anything that redact removes: a text that is shown up to there
+// contains no half of a secret. If the text is the beginning of a longer one,
+// [Seam] bytes must follow the given place. A nil redact removes nothing.
 func SafeEnd(text string, at int, redact func(string) string) int {
 	if redact == nil {
 		return max(0, at)

@@ -27,26 +27,29 @@ type compiled struct {
 }
 
 // NewSet checks the tools and compiles their schemas. Names must be unique and
-// free of white space, and a schema must be that of an object, because that is
-// what every provider sends. Everything that is wrong is reported at once,
-// joined.
-func NewSet(tools ...Tool) (*Set, error) {
-	s := &Set{tools: make(map[string]*compiled, len(tools))}
+// free of white space, and a schema must describe an object, because every
+// provider sends one. All errors are reported at once, joined.
+func NewSet(tools ...Tool) (*Set, error) { return (*Set)(nil).Again(tools...) }
+
+// Again is [NewSet] for another run of the same agent: a tool that has the schema
+// which it has in s is not compiled again. A nil set has none.
+func (s *Set) Again(tools ...Tool) (*Set, error) {
+	next := &Set{tools: make(map[string]*compiled, len(tools))}
 	var problems []error
 	for _, t := range tools {
-		if err := s.add(t); err != nil {
+		if err := next.add(t, s.lookup(t.Name)); err != nil {
 			problems = append(problems, err)
 		}
 	}
 	if len(problems) > 0 {
 		return nil, errors.Join(problems...)
 	}
-	slices.SortFunc(s.sorted, func(a, b *compiled) int { return cmp.Compare(a.Name, b.Name) })
-	return s, nil
+	slices.SortFunc(next.sorted, func(a, b *compiled) int { return cmp.Compare(a.Name, b.Name) })
+	return next, nil
 }
 
-func (s *Set) add(t Tool) error {
-	c, err := newCompiled(t)
+func (s *Set) add(t Tool, before *compiled) error {
+	c, err := newCompiled(t, before)
 	if err != nil {
 		return err
 	}
@@ -70,7 +73,7 @@ var risks = []event.Risk{
 	event.RiskFinancial, event.RiskUnknown,
 }
 
-func newCompiled(t Tool) (*compiled, error) {
+func newCompiled(t Tool, before *compiled) (*compiled, error) {
 	switch {
 	case t.Name == "":
 		return nil, errors.New("tool: a tool has no name")
@@ -79,16 +82,19 @@ func newCompiled(t Tool) (*compiled, error) {
 	case t.Run == nil && !t.Agent:
 		return nil, fmt.Errorf("tool: %s has no Run function", t.Name)
 	case t.Run != nil && t.Agent:
-		return nil, fmt.Errorf("tool: %s is an agent and has a Run function, which nobody would call", t.Name)
+		return nil, fmt.Errorf("tool: %s is an agent and has a Run function, which is never called", t.Name)
 	case !slices.Contains(effects, t.Effect):
 		return nil, fmt.Errorf("tool: %s declares the unknown effect class %q", t.Name, t.Effect)
 	case !slices.Contains(risks, t.Risk):
 		return nil, fmt.Errorf("tool: %s declares the unknown risk %q", t.Name, t.Risk)
 	case t.Search && t.Deferred:
-		return nil, fmt.Errorf("tool: %s searches for tools and is deferred itself, so nobody would find it", t.Name)
+		return nil, fmt.Errorf("tool: %s searches for tools and is deferred itself, so it can never be found", t.Name)
 	}
 	if len(t.Schema) == 0 {
 		t.Schema = json.RawMessage(`{"type":"object","properties":{},"additionalProperties":false}`)
+	}
+	if before != nil && bytes.Equal(before.Schema, t.Schema) {
+		return &compiled{Tool: t, schema: before.schema}, nil
 	}
 	schema, err := CompileSchema(t.Schema)
 	if err != nil {
@@ -101,7 +107,7 @@ func newCompiled(t Tool) (*compiled, error) {
 	return &compiled{Tool: t, schema: schema}, nil
 }
 
-// Defs are the tools as the model is told of them, in a stable order.
+// Defs returns the tools as they are described to the model, in a stable order.
 func (s *Set) Defs() []llm.ToolDef {
 	if s == nil {
 		return nil
@@ -122,9 +128,9 @@ func (s *Set) Lookup(name string) (Tool, bool) {
 	return t.Tool, true
 }
 
-// Resolve establishes what policy and dispatch must know of a call before it
-// is judged. It never runs the tool. A call without any argument text has the
-// arguments {}, as some providers leave an empty object out.
+// Resolve establishes what policy and dispatch must know of a call before it is
+// judged. It never runs the tool. A call without any argument text has the
+// arguments {}, because some providers omit an empty object.
 func (s *Set) Resolve(callID string, c llm.ToolCall) event.ToolCall {
 	e := event.ToolCall{
 		CallID: callID, ProviderID: c.ProviderID, Tool: c.Name, Args: c.Args, ArgsText: c.ArgsText,

@@ -1,10 +1,10 @@
-// Package tool is the contract of a tool: what it declares to the loop and to
-// the model, how it is called, and how its result is bounded.
+// Package tool defines a tool: what it declares to the loop and to the model,
+// how it is called, and how its result is bounded.
 //
-// The declaration decides what happens around a call: its effect class governs
-// recovery after a crash, read-only and concurrency-safe govern what may run
-// beside it, and its resource keys keep overlapping calls apart. What is not
-// declared is assumed to be dangerous.
+// The declaration decides what happens around a call: its effect class sets
+// what happens after a crash, read-only and concurrent set what may run beside
+// it, and its resource keys keep overlapping calls apart. What is not declared
+// is assumed to be dangerous.
 package tool
 
 import (
@@ -22,55 +22,58 @@ type Tool struct {
 	// Name may contain dots; wire adapters map it to what a provider allows.
 	Name        string
 	Description string
+	// Aliases are what other programs call it, for the files that were written for
+	// those.
+	Aliases []string
 	// Schema is the JSON Schema (2020-12) of the arguments, an object.
 	Schema json.RawMessage
 	// Effect is what running the same call twice would do; empty means
-	// [event.EffectIdempotent] of a tool that is read-only, and of any other
-	// [event.EffectAtMostOnce].
+	// [event.EffectIdempotent] for a read-only tool and [event.EffectAtMostOnce]
+	// for any other.
 	Effect event.Effect
-	// Risk is what harm every call of the tool can do, in the place of what
-	// Facts says of the single call; empty leaves it to Facts. A tool that
-	// deletes, sends, moves money or changes rights asks before every call.
+	// Risk is the harm that every call of the tool can do, replacing what Facts
+	// says of the single call; empty leaves it to Facts. A tool that deletes,
+	// sends, moves money or changes rights asks before every call.
 	Risk event.Risk
 	// ReadOnly says that the tool changes nothing.
 	ReadOnly bool
-	// Concurrent says that calls may run beside others; where it depends on
-	// the arguments, set ConcurrentFor instead.
+	// Concurrent says that calls may run beside others; if that depends on the
+	// arguments, set ConcurrentFor instead.
 	Concurrent    bool
 	ConcurrentFor func(args json.RawMessage) bool
-	// Polling says that the same call is meant to be made again and again, as
-	// to see whether something has finished: it is never taken for a loop.
+	// Polling says that the same call is meant to be repeated, for example to see
+	// whether something has finished. It never counts as repetition.
 	Polling bool
 	// Access names the resources that a call touches; nil means unknown.
 	Access func(args json.RawMessage) []event.Access
-	// Check says what keeps a call from being run whoever permits it, so that
-	// nobody is asked about it; nil means that nothing is known to. It may look at
-	// the world and must not change it. An [*Error] says the type of the failure.
+	// Check returns an error for a call that cannot run even with permission, so
+	// that no person is asked about it; nil means no check. It may read the outside
+	// world and must not change it. An [*Error] sets the type of the failure.
 	Check func(args json.RawMessage) error
-	// Facts says what a call touches, for policy; nil means that nothing is
-	// known of it but the tool. It may look at the world and must not change it.
+	// Facts returns what a call touches, for policy; nil means that only the tool
+	// is known. It may read the outside world and must not change it.
 	Facts func(args json.RawMessage) event.Facts
-	// Writing gives the facts of the calls by which a file of this machine could
-	// be written or replaced, none where no call can; nil means that none is
-	// known. By them a run is kept from tools that could write its journal
-	// unasked, and so decide about calls in a person's place.
+	// Writing returns the facts of the calls that could write or replace a file of
+	// this machine; an empty result means that no call can, nil means that none is
+	// known. A run is refused if one of its tools could write its journal without
+	// asking, and so approve calls.
 	Writing func(file string) []event.Facts
-	// Describe gives a short label of a call for people; nil means the name.
+	// Describe returns a short label of a call for people; nil means the name.
 	Describe func(args json.RawMessage) string
-	// Timeout bounds one attempt; 0 means [DefaultTimeout]. TimeoutFor, where
-	// set, reads it from the arguments.
+	// Timeout limits one attempt; 0 means [DefaultTimeout]. TimeoutFor, if set,
+	// reads it from the arguments.
 	Timeout    time.Duration
 	TimeoutFor func(args json.RawMessage) time.Duration
-	// Labels say what text a call brings in and what it can carry out; where
-	// that depends on the call, set LabelsFor instead. Where both are nil, the
-	// results are untrusted, and the tool can send unless it is read-only.
+	// Labels declare what a call reads and whether it can send; if that depends on
+	// the call, set LabelsFor instead. If both are nil, the results are untrusted,
+	// and the tool can send unless it is read-only.
 	Labels    *event.Labels
 	LabelsFor func(args json.RawMessage, facts *event.Facts) event.Labels
-	// Sandboxed says that Run runs a call in the sandbox where [Call.Sandbox]
-	// says so. Such a call of any other tool is refused.
+	// Sandboxed says that Run runs a call in the sandbox if [Call.Sandbox] is set.
+	// Such a call of any other tool is refused.
 	Sandboxed bool
-	// Deferred says that the model need not be told of the tool before a search
-	// has found it, where its provider can hold tools back.
+	// Deferred says that the model need not be told of the tool until a search has
+	// found it, if its provider supports that.
 	Deferred bool
 	// Search says that the tool finds deferred ones, by [Result.Tools]. A set
 	// has at most one such tool.
@@ -94,37 +97,41 @@ func (t *Tool) effect() event.Effect {
 	return event.EffectAtMostOnce
 }
 
-// DefaultTimeout bounds a call of a tool that does not say (PRODUCT 6).
+// DefaultTimeout limits a call of a tool without a Timeout.
 const DefaultTimeout = 120 * time.Second
 
 // Call is one attempt at a tool call.
 type Call struct {
-	// ID is unique in the tree of runs; Key is the same for every attempt at
-	// the call and fit to be an idempotency key.
+	// ID is unique in the tree of runs. Key is the same for every attempt at the
+	// call; use it as an idempotency key.
 	ID      string
 	Key     string
 	Attempt int
-	// Spent is how long the attempts ran that failed before this one, for a tool
-	// that bounds all of them together.
+	// Spent is how long the failed attempts before this one ran, for a tool that
+	// limits all of them together.
 	Spent time.Duration
 	Args  json.RawMessage
-	// Facts are what the call was judged by. A tool that finds something else
-	// when it runs must refuse the call: the decision was about another one.
+	// Facts are what the call was judged by. A tool that finds something else when
+	// it runs must refuse the call, because the decision was about another one.
 	Facts *event.Facts
-	// Sandbox says that the call may run in the sandbox only.
+	// Sandbox says that the call may run only in the sandbox.
 	Sandbox bool
-	// MaxResultChars is how much of the result the model will see, in
-	// characters; 0 is all of it.
+	// MaxResultChars is how much of the result the model will see, in characters; 0
+	// means all of it.
 	MaxResultChars int
-	// Results reads what earlier calls of the run gave; nil outside a run.
+	// Results reads the results of earlier calls of the run; nil outside a run.
 	Results Results
-	// Redact takes the secrets that the run knows out of a text; nil outside a
-	// run. The engine takes them out of every result. A tool that drops a part
-	// of its output itself must not leave half of a secret, and looks by this.
+	// Redact removes the secrets that the run knows from a text; nil outside a run.
+	// The engine removes them from every result. A tool that drops a part of its
+	// output must use Redact so that no half of a secret remains.
 	Redact func(text string) string
+	// Post hands a message to the run that started this one, and returns what became of
+	// it; nil in a run that nobody started, or whose parent carries no messages. The
+	// same call can post the same message again: it counts once.
+	Post func(ctx context.Context, to, text string, kind event.MessageKind) (string, error)
 }
 
-// Results are the outputs that were too large for the model and are kept
+// Results are the outputs that were too large for the model and are stored
 // whole. It is safe for concurrent use.
 type Results interface {
 	// Read returns the output behind a handle of this run, or of one that it
@@ -140,7 +147,8 @@ type Stored struct {
 	Private   bool
 }
 
-// Result is what a call gave. Output is what the model sees, after bounding.
+// Result is the result of a call. Output is what the model sees, after
+// bounding.
 type Result struct {
 	Output    string
 	IsError   bool
@@ -156,13 +164,14 @@ type Result struct {
 	Truncated bool
 	// EndsRun ends the run with Output as its final output.
 	EndsRun bool
-	// Pin names a piece of the work's state that Output holds whole, such as
-	// the open todos or the goal: the newest result of each name stays in the
-	// conversation word for word when that becomes shorter, and those before it
-	// are the first to leave. A failed call pins nothing.
+	// Pin names a piece of the work's state that Output holds whole, such as the
+	// open todos or the goal. Compaction keeps the newest result of each name
+	// unchanged and removes the older ones first. A failed call pins nothing.
 	Pin string
 	// Reached are the machines that the call asked for through the sandbox.
 	Reached []event.Reach
+	// Changed are the protected paths that the call changed without a decision.
+	Changed []event.Change
 }
 
 // Error is an error with a type that the model and the journal see.
@@ -170,9 +179,8 @@ type Error struct {
 	Type    event.ErrorType
 	Message string
 	Err     error
-	// NothingCame says that Message holds the tool's own words alone, and
-	// nothing that the call was to bring in: its result is neither untrusted nor
-	// private, whatever the call's labels say.
+	// NothingCame says that Message is entirely the tool's own text: the result is
+	// neither untrusted nor private, whatever the call's labels say.
 	NothingCame bool
 }
 

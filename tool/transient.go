@@ -2,14 +2,14 @@ package tool
 
 import "time"
 
-// TransientError says that a call failed for a reason that another attempt may
-// cure, such as a server that is busy: nothing is wrong with the call itself.
-// The loop makes another attempt where the tool is declared pure, idempotent or
-// read-only and nobody had to approve the call; else the model is told, as of any failure.
+// TransientError is a failure that another attempt may cure, such as a busy
+// server; the call itself is correct. The loop makes another attempt if the
+// tool is declared pure, idempotent or read-only and no person had to approve
+// the call. Otherwise the model is told, as of any failure.
 type TransientError struct {
 	Err error
-	// RetryAfter is how long to wait, as the other side asks; nil leaves it to
-	// the loop. Of more than a minute the model is told instead.
+	// RetryAfter is how long the other side asks to wait; nil leaves it to the
+	// loop. If it is more than a minute, the model is told instead.
 	RetryAfter *time.Duration
 }
 

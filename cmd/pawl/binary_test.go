@@ -63,6 +63,8 @@ type startedProcess struct {
 	*exec.Cmd
 	t        *testing.T
 	out, err *transcript
+	// screen ends when all that the process wrote on a terminal was seen.
+	screen <-chan struct{}
 }
 
 // transcript is what a process has printed so far.
@@ -140,6 +142,9 @@ func (s *startedProcess) wait() finished {
 		if status, ok := exit.Sys().(syscall.WaitStatus); ok && status.Signaled() {
 			f.code = -int(status.Signal())
 		}
+	}
+	if s.screen != nil {
+		<-s.screen
 	}
 	f.out, f.err = s.out.String(), s.err.String()
 	return f

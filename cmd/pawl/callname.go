@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/pawlrun/pawl/journal"
+	"github.com/pawlrun/pawl/control"
 )
 
 // namesCall says that what a user wrote means the call of this id: the whole
@@ -31,13 +31,13 @@ func cutCall(id string) (run, place string) {
 }
 
 // wholeCall is the id of the call that a user means who wrote it for a run. A
-// call of a run that this one started has to be written with that run's id, or
+// call of a run below this one has to be written with that run's id, or
 // with a beginning of it that only that one has: else an answer that is given
 // twice would be one to another question. What names no run stays as it is.
-func wholeCall(run string, children []journal.Run, written string) (string, error) {
+func wholeCall(run string, below []control.Below, written string) (string, error) {
 	begins, place := cutCall(written)
 	var fits []string
-	for _, child := range children {
+	for _, child := range below {
 		switch {
 		case child.ID == begins:
 			return written, nil
@@ -50,7 +50,7 @@ func wholeCall(run string, children []journal.Run, written string) (string, erro
 		return run + "-" + place, nil
 	case len(fits) > 1:
 		slices.Sort(fits)
-		return "", usagef("call %q may be one of several runs that run %s started: %s; write the whole id", written, run, strings.Join(fits, ", "))
+		return "", usagef("call %q may be one of several runs below run %s: %s; write the whole id", written, run, strings.Join(fits, ", "))
 	case len(fits) == 1:
 		return fits[0] + "-" + place, nil
 	}

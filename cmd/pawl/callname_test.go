@@ -3,6 +3,7 @@ package main
 import (
 	"testing"
 
+	"github.com/pawlrun/pawl/control"
 	"github.com/pawlrun/pawl/journal"
 )
 
@@ -23,7 +24,10 @@ func TestACallIsNamedByItsIdOrByItsPlaceInARun(t *testing.T) {
 }
 
 func TestAChildsCallIsNamedOnlyWithTheChild(t *testing.T) {
-	children := []journal.Run{{ID: "def"}, {ID: "abz"}, {ID: "ghi"}, {ID: "ghj"}}
+	var children []control.Below
+	for _, id := range []string{"def", "abz", "ghi", "ghj"} {
+		children = append(children, control.Below{Run: journal.Run{ID: id}})
+	}
 	for written, want := range map[string]string{
 		"1-1": "abc-1-1", "11-2": "abc-11-2", "a-1-1": "abc-1-1", "ab-1-1": "abc-1-1", "abc-1-1": "abc-1-1",
 		"d-1-1": "def-1-1", "def-3-1": "def-3-1", "abz-1-1": "abz-1-1", "ghj-4-1": "ghj-4-1",
@@ -34,7 +38,7 @@ func TestAChildsCallIsNamedOnlyWithTheChild(t *testing.T) {
 		}
 	}
 	// An embedding program may give runs ids of its own.
-	if got, err := wholeCall("may-12", []journal.Run{{ID: "may"}}, "may-2-1"); got != "may-2-1" || err != nil {
+	if got, err := wholeCall("may-12", []control.Below{{Run: journal.Run{ID: "may"}}}, "may-2-1"); got != "may-2-1" || err != nil {
 		t.Errorf("a child's whole id means %q, %v", got, err)
 	}
 }

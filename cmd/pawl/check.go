@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawlrun/pawl/launch"
+	"github.com/pawlrun/pawl/launch/kinds"
 	"github.com/pawlrun/pawl/spec"
 )
 
@@ -23,15 +24,18 @@ type checked struct {
 
 func (a *app) checkCommand() *cobra.Command {
 	var asJSON bool
-	var explain, workspace string
+	var explain, workspace, graph string
 	c := &cobra.Command{
 		Use:   "check FILE...",
-		Short: "Validate agent files without calling a model",
-		Long: "Validate agent files without calling a model: every problem of every file, with its line,\n" +
-			"its column and what was expected. The exit code is 0 when all files are right, else 2.\n\n" +
-			"With --explain it says of one call whether it would be allowed, denied or asked about, what is\n" +
-			"known of the call, which rules spoke (the first of them decides), and in which sandbox it would\nrun on this machine. Nothing of the call is run. CALL is a tool and its arguments in JSON; where the tool\nneeds only one text, such as a command, a path or a URL, that is enough.",
-		Example: "  pawl check agent.yaml\n  pawl check agents/*.yaml --json\n" +
+		Short: "Validate agent and workflow files without calling a model",
+		Long: "Validate agent and workflow files without calling a model: every problem of every file, with its line,\n" +
+			"its column and what was expected. The exit code is 0 when all files are right, else 2.\n" +
+			"If only this machine would refuse to run a file, that is a warning.\n\n" +
+			"With --explain it prints what would happen to one call: whether it is allowed, denied or asked\n" +
+			"about, what is known about it, which rules match (the first of them decides), and in which\n" +
+			"sandbox it would run on this machine. The call is not run. CALL is a tool and its arguments in\n" +
+			"JSON; if the tool needs only one text, such as a command, a path or a URL, the text is enough.",
+		Example: "  pawl check agent.yaml\n  pawl check agents/*.yaml --json\n  pawl check workflow.yaml --graph\n" +
 			"  pawl check agent.yaml --explain 'shell.exec rm -rf build'\n" +
 			"  pawl check agent.yaml --explain 'fs.write {\"path\": \".git/config\", \"content\": \"x\"}' --workspace project",
 		Args: cobra.MinimumNArgs(1),
@@ -40,28 +44,73 @@ func (a *app) checkCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			machine, err := a.sandbox(c.Context())
+			if err != nil {
+				return err
+			}
+			if err := a.place(machine); err != nil {
+				return err
+			}
 			if explain != "" {
-				machine, err := a.sandbox(c.Context())
-				if err != nil {
-					return err
-				}
-				return a.explain(args, explain, launch.Options{Config: config, Workspace: workspace, Journal: a.journalPath, Sandbox: machine}, asJSON)
+				return a.explain(args, explain, launch.Options{Flags: launch.Flags{Workspace: workspace}, Host: launch.Host{Config: config, Journal: a.journalPath, Sandbox: machine}}, asJSON)
+			}
+			if graph != "" {
+				return a.draw(args, graph, launch.Options{Host: launch.Host{Config: config}})
 			}
 			files := make([]checked, len(args))
 			for i, path := range args {
-				files[i] = check(path, launch.Options{Config: config, Replay: (&replays{app: a}).open})
+				files[i] = check(path, launch.Options{Flags: launch.Flags{Workspace: workspace}, Host: launch.Host{
+					Config: config, Replay: (&replays{app: a}).open, Journal: a.journalPath, Sandbox: machine,
+				}})
 			}
 			return a.reportChecked(files, asJSON)
 		},
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
-	c.Flags().StringVar(&explain, "explain", "", "say what the policy would do with `CALL`, a tool and its arguments")
-	c.Flags().StringVar(&workspace, "workspace", "", "the directory that paths of the call are relative to (default: the current one)")
+	c.Flags().StringVar(&explain, "explain", "", "print what the policy would do with `CALL`, a tool and its arguments")
+	c.Flags().StringVar(&graph, "graph", "", "draw a workflow: tree, or mermaid for a Mermaid flowchart")
+	c.Flags().Lookup("graph").NoOptDefVal = graphTree
+	c.Flags().StringVar(&workspace, "workspace", "", "directory that the paths in the call are relative to (default: the current one)")
 	return c
 }
 
+// The ways to draw a workflow.
+const (
+	graphTree    = "tree"
+	graphMermaid = "mermaid"
+)
+
+// draw prints what files say is to be done.
+func (a *app) draw(paths []string, as string, o launch.Options) error {
+	if as != graphTree && as != graphMermaid {
+		return usagef("--graph is %q; it can be tree or mermaid", as)
+	}
+	for _, path := range paths {
+		f, err := kinds.Read(path)
+		if err != nil {
+			return fileError([]string{path}, err)
+		}
+		p, err := f.Plan(o)
+		if err != nil {
+			return usageError(err)
+		}
+		drawn := p.Tree()
+		if as == graphMermaid {
+			drawn = p.Mermaid()
+		}
+		if err := a.printf("%s", harmless(drawn)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func check(path string, o launch.Options) checked {
-	warnings, err := launch.Check(path, o)
+	var warnings []spec.Problem
+	f, err := kinds.Read(path)
+	if err == nil {
+		warnings, err = f.Check(o)
+	}
 	c := checked{File: path, OK: err == nil, Errors: []spec.Problem{}, Warnings: append([]spec.Problem{}, warnings...)}
 	var problems spec.Errors
 	switch {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/launch"
+	"github.com/pawlrun/pawl/launch/kinds"
 	"github.com/pawlrun/pawl/spec"
 )
 
@@ -25,7 +26,11 @@ func (a *app) explain(files []string, call string, o launch.Options, asJSON bool
 	if err := textual("CALL", call); err != nil {
 		return err
 	}
-	e, err := launch.Explain(file, call, o)
+	f, err := kinds.Read(file)
+	if err != nil {
+		return usagef("%v", err)
+	}
+	e, err := f.Explain(call, o)
 	var problems spec.Errors
 	switch {
 	case errors.As(err, &problems):
@@ -51,11 +56,11 @@ func explanation(e launch.Explanation) string {
 		return b.String()
 	}
 	for _, h := range e.Hooks {
-		kind := "a gate, which may block, ask or rewrite"
+		kind := "may block, ask or rewrite"
 		if h.Observer {
 			kind = "an observer"
 		}
-		fmt.Fprintf(&b, "hook      %s is heard first: %s\n", oneLine(h.Name), kind)
+		fmt.Fprintf(&b, "hook      %s runs first: %s\n", oneLine(h.Name), kind)
 	}
 	fmt.Fprintf(&b, "%-9s by %s\n", e.Decision.Decision, e.Decision.Rule)
 	if e.Decision.Reason != "" {

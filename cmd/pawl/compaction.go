@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -9,7 +10,7 @@ import (
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/llm"
-	"github.com/pawlrun/pawl/machine/agent"
+	"github.com/pawlrun/pawl/machine"
 )
 
 // compaction is one history.compressed of a run.
@@ -43,7 +44,7 @@ func leaving(d event.HistoryCompressed) string {
 			kept += fmt.Sprintf(", which took %d tokens in, %d out", d.Usage.Input, d.Usage.Output)
 		}
 		if d.Cost != nil {
-			kept += ", " + money(d.Cost)
+			kept += ", " + money(d.Cost, *cmp.Or(d.Usage, &llm.Usage{}))
 		}
 	}
 	return strings.Join(append(parts, kept), ", ")
@@ -116,9 +117,9 @@ func (s *session) compression(ctx context.Context, r journal.Run, seq int64) (sh
 	if err != nil {
 		return out, err
 	}
-	m, ok := before.Machine.(*agent.Machine)
+	m, ok := before.Machine.(machine.Conversing)
 	if !ok {
-		return out, fmt.Errorf("run %s is not an agent's", r.ID)
+		return out, fmt.Errorf("run %s is no conversation", r.ID)
 	}
 	messages := m.Transcript()
 	fates, err := compact.Fates(messages, out.HistoryCompressed)

@@ -17,8 +17,8 @@ func (a *app) completionCommand() *cobra.Command {
 	shells := []string{"bash", "zsh", "fish", "powershell"}
 	return &cobra.Command{
 		Use:   "completion " + strings.Join(shells, "|"),
-		Short: "Print the completion script of a shell",
-		Long:  "Prints what makes a shell complete commands, flags, agent files and run ids.",
+		Short: "Print a shell completion script",
+		Long:  "Prints a script that makes a shell complete commands, flags, agent files and run ids.",
 		Example: `  source <(pawl completion bash)
   pawl completion zsh > "${fpath[1]}/_pawl"
   pawl completion fish > ~/.config/fish/completions/pawl.fish`,

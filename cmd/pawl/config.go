@@ -18,7 +18,7 @@ func (a *app) config() (models.Config, error) {
 	}
 	c, err := launch.ReadConfig(path)
 	if err != nil {
-		return c, usagef("the config file is wrong:\n%w", err)
+		return c, usagef("the config file has errors:\n%w", err)
 	}
 	return c, nil
 }
@@ -46,7 +46,7 @@ func (a *app) configFile() (string, error) {
 }
 
 func configPlaces() []string {
-	places := []string{filepath.Join(".pawl", "config.yaml")}
+	places := []string{filepath.Join(nearest(), "config.yaml")}
 	dir := os.Getenv("XDG_CONFIG_HOME")
 	if home, err := os.UserHomeDir(); dir == "" && err == nil {
 		dir = filepath.Join(home, ".config")

@@ -33,11 +33,11 @@ func (s *session) deliver(ctx context.Context, r journal.Run, c journal.Command,
 	what := strings.TrimSpace(d.Command + " " + c.CallID)
 	switch {
 	case d.Live && d.Taken && c.Kind == journal.Pause && d.State == journal.Waiting:
-		return s.app.printf("run %s: pause taken up by the process that drives it; the run parks once what it waits for has come\n", d.Run)
+		return s.app.printf("run %s: pause received by its process; the run pauses when its current call has finished\n", d.Run)
 	case d.Live && d.Taken:
-		return s.app.printf("run %s: %s taken up by the process that drives it\n", d.Run, what)
+		return s.app.printf("run %s: %s received by its process\n", d.Run, what)
 	case d.Live:
-		return s.app.printf("run %s: %s sent to the process that drives it, which has not taken it up yet\n", d.Run, what)
+		return s.app.printf("run %s: %s sent to its process, which has not read it yet\n", d.Run, what)
 	case d.State == journal.Ended:
 		return s.app.printf("run %s: %s recorded, the run has ended\n", d.Run, what)
 	}
@@ -53,10 +53,10 @@ func (s *session) goOn(ctx context.Context, r journal.Run) string {
 		case started.Replays != "":
 			return notGoingOn(started.Replays, pawl)
 		case started.Spec == "":
-			return "go on " + inProgram
+			return "continue " + inProgram
 		}
 	}
-	return "go on with: " + pawl + " runs resume " + toResume(r)
+	return "continue with: " + pawl + " runs resume " + toResume(r)
 }
 
 // send is [control.Desk.Send] in the name of whoever runs this command.
@@ -68,13 +68,14 @@ func (s *session) send(ctx context.Context, r journal.Run, c journal.Command) (c
 	}
 	unsaid := ""
 	if s.unread != nil && engine.MayHoldSecret(c) {
-		err := usagef("what run %s is told might carry into its journal a credential that the config file names: %w", r.ID, s.unread)
+		err := usagef("the text for run %s could bring a credential of the config file into its journal: %w", r.ID, s.unread)
 		if c.Kind != journal.Cancel {
 			return control.Delivery{}, err
 		}
 		c.Text, unsaid = "", err.Error()
 	}
-	c.By = whoAmI()
+	c.Principal = itsUser()
+	c.By = c.Principal.Name
 	d, err := s.desk.Send(ctx, r, c)
 	d.Unsaid = cmp.Or(d.Unsaid, unsaid)
 	switch {
@@ -105,9 +106,9 @@ func (s *session) deliverAndResume(ctx context.Context, r journal.Run, c journal
 	switch {
 	case s.app.recordPath == "":
 	case !f.resume:
-		return usagef("--record goes with --resume: without it nothing runs here that could be recorded")
+		return usagef("--record needs --resume: without it there is nothing to record")
 	case elsewhere:
-		return usagef("--record: run %s is driven by another process, and only that could record it", r.ID)
+		return usagef("--record: run %s is driven by another process, which alone can record it", r.ID)
 	}
 	if !f.resume || elsewhere {
 		return s.deliver(ctx, r, c, f.json)
@@ -116,7 +117,7 @@ func (s *session) deliverAndResume(ctx context.Context, r journal.Run, c journal
 	case err != nil:
 		return err
 	case of:
-		return usagef("%w; leave --resume out, and it takes that up when it does", launch.ErrNoFile)
+		return usagef("%w; without --resume, that program receives it when it resumes the run", launch.ErrNoFile)
 	}
 	sent := time.Now()
 	d, err := s.send(ctx, r, c)
@@ -128,13 +129,13 @@ func (s *session) deliverAndResume(ctx context.Context, r journal.Run, c journal
 		return err
 	}
 	err = s.resume(ctx, now, f.output, approving{mode: string(agent.ApproveAsk)})
-	err = halfway(fmt.Sprintf("run %s has got the %s", r.ID, control.Verb(c.Kind)), err)
+	err = halfway(fmt.Sprintf("run %s: %s recorded", r.ID, control.Verb(c.Kind)), err)
 	if d.Taken {
 		return err
 	}
 	// Somebody else drove the run just then, and may have brought another
 	// decision.
-	c.Run, c.By = r.ID, whoAmI()
+	c.ID, c.Run, c.By = d.ID, r.ID, whoAmI()
 	if second := s.desk.Overtaken(ctx, c, sent); errors.Is(second, engine.ErrNotPending) {
 		return usageError(second)
 	}

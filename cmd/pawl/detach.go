@@ -37,7 +37,7 @@ func (l *launched) detach(ctx context.Context, asJSON bool, record string) error
 	}
 	d, gone, err := s.app.spawn(id, record)
 	if err != nil {
-		return fmt.Errorf("%w; go on with '%s runs resume %s'", err, s.app.invocation(), id)
+		return fmt.Errorf("%w; continue with '%s runs resume %s'", err, s.app.invocation(), id)
 	}
 	if err := s.takenUp(ctx, d, gone); err != nil {
 		return err
@@ -45,7 +45,7 @@ func (l *launched) detach(ctx context.Context, asJSON bool, record string) error
 	if asJSON {
 		return s.app.printJSON(d)
 	}
-	fmt.Fprintf(s.app.err, "the run goes on in the background, its log is %s\nwatch it with: %s runs events %s --follow\n", d.Log, s.app.invocation(), d.Run)
+	fmt.Fprintf(s.app.err, "the run continues in the background; its log is %s\nwatch it with: %s runs log %s --follow\n", d.Log, s.app.invocation(), d.Run)
 	return s.app.printf("%s\n", d.Run)
 }
 
@@ -93,7 +93,7 @@ func (a *app) spawn(id, record string) (detached, <-chan error, error) {
 // takenUp waits until the other process drives the run, or has done so: only
 // then is it true that the run goes on.
 func (s *session) takenUp(ctx context.Context, d detached, gone <-chan error) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, takeUp, errors.New("the background process did not take the run up in time"))
+	ctx, cancel := context.WithTimeoutCause(ctx, takeUp, errors.New("the background process did not start the run in time"))
 	defer cancel()
 	watch := s.store.Watch(ctx)
 	for {

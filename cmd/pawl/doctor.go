@@ -38,19 +38,21 @@ type diagnosis struct {
 	Version  build             `json:"version"`
 	Findings []finding         `json:"findings"`
 	Sandbox  []sandbox.Finding `json:"sandbox"`
+	// Permissions are what agent files may ask for here.
+	Permissions []permission `json:"permissions"`
 }
 
 func (a *app) doctorCommand() *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "doctor",
-		Short: "Say what this machine can do",
-		Long: `Says what this machine can do: whether the journal can be written and how long its disk takes to
-make a write durable, which sandbox the commands of a run get and why no stronger one, which
-models can be called, and what else runs need. Everything is tried, not looked up, and nothing is
-left behind. The exit code is 0 when nothing that is needed is broken, else 1.
+		Short: "Check what this machine supports",
+		Long: `Checks what this machine supports: whether the journal can be written and how long a durable write
+takes, which sandbox the commands of a run get and why no stronger one, which models can be called, and
+what else runs need. Each check does the real thing and leaves nothing behind. The exit code is 0 when
+nothing required is broken, else 1.
 
-$PAWL_SANDBOX names the strongest sandbox that runs may use: bubblewrap, landlock or none.`,
+$PAWL_SANDBOX names the strongest sandbox that runs may use: bubblewrap, namespaces, landlock or none.`,
 		Example: "  pawl doctor\n  pawl doctor --json\n  pawl doctor --journal /srv/agents/journal.db",
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -79,6 +81,10 @@ func (a *app) diagnose(ctx context.Context) (diagnosis, error) {
 	if err != nil {
 		return d, err
 	}
+	if err := a.place(machine); err != nil {
+		return d, err
+	}
+	d.Permissions = permissions(machine.Tier())
 	d.Sandbox = sandbox.Detect(ctx, a.shim).Findings()
 	d.Findings = append(d.Findings, a.journalHealth(ctx), sandboxHealth(machine), a.configHealth(), a.modelHealth(), a.terminalHealth(), gitHealth(ctx), a.clockHealth())
 	for _, f := range d.Findings {
@@ -89,7 +95,7 @@ func (a *app) diagnose(ctx context.Context) (diagnosis, error) {
 
 func (a *app) printDiagnosis(d diagnosis) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "pawl %s (%s)\n\n", d.Version.Version, d.Version.Go)
+	fmt.Fprintf(&b, "%s\n\n", d.Version)
 	marks := map[health]note{healthOK: {green, "✓"}, healthLacks: {yellow, "!"}, healthBroken: {red, "✗"}}
 	s := screenOf(a.out, os.Getenv)
 	for _, f := range d.Findings {
@@ -103,16 +109,17 @@ func (a *app) printDiagnosis(d diagnosis) error {
 	for _, f := range d.Sandbox {
 		b.WriteString(tierLine(f))
 	}
+	b.WriteString(permissionLines(d.Permissions))
 	return a.printf("%s", b.String())
 }
 
 func tierLine(f sandbox.Finding) string {
 	switch {
 	case f.Tier == sandbox.None && f.Why != "":
-		return fmt.Sprintf("  none        commands run with your own permissions, and nothing ends what they leave behind: there is no supervisor (%s)\n", f.Why)
+		return fmt.Sprintf("  none        commands run with your permissions, and background processes are not ended: there is no supervisor (%s)\n", f.Why)
 	case f.Tier == sandbox.None:
-		return "  none        commands run with your own permissions: one that sets out to can get away, kill its run and decide about calls;\n" +
-			"              so one asks unless it is known only to look or to edit, or the file has tools.approvals: {shell.exec: never}\n"
+		return "  none        commands run with your permissions: a hostile one can escape, kill its run and approve calls;\n" +
+			"              so a command asks unless it is known only to read or edit, or the file has tools.approvals: {shell.exec: never}\n"
 	case f.Works:
 		return fmt.Sprintf("  %-11s works, a command starts in %d ms\n", f.Tier, f.StartMs)
 	}
@@ -125,8 +132,8 @@ func tierLine(f sandbox.Finding) string {
 
 // sandboxHealth says what runs will get.
 func sandboxHealth(m *sandbox.Machine) finding {
-	f := finding{Name: "sandbox", Health: healthOK, Detail: "commands run in the tier " + string(m.Tier())}
-	if m.Tier() == sandbox.Bubblewrap {
+	f := finding{Name: "sandbox", Health: healthOK, Detail: "commands run in " + string(m.Tier())}
+	if m.Tier().AtLeast(sandbox.Namespaces) {
 		return f
 	}
 	f.Health, f.Detail = healthLacks, f.Detail+" ("+m.Why()+")"

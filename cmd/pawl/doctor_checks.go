@@ -52,7 +52,7 @@ func (a *app) journalHealth(ctx context.Context) finding {
 	}
 	f = finding{Name: "journal", Health: healthOK, Detail: fmt.Sprintf("%s %s; its disk makes a write durable in %s", a.journalPath, state, rounded(took))}
 	if took > slowSync {
-		f.Health, f.Help = healthLacks, "every step of a run waits for the disk twice; put the journal on a faster one with --journal"
+		f.Health, f.Help = healthLacks, "every step of a run waits for the disk twice; use a faster disk with --journal"
 	}
 	return f
 }
@@ -116,7 +116,7 @@ func (a *app) configHealth() finding {
 	case err != nil:
 		return finding{Name: "config", Health: healthBroken, Detail: err.Error()}
 	case path == "":
-		return finding{Name: "config", Health: healthOK, Detail: "there is no config file, and none is needed"}
+		return finding{Name: "config", Health: healthOK, Detail: "no config file (none is needed)"}
 	}
 	return finding{Name: "config", Health: healthOK, Detail: path}
 }
@@ -127,7 +127,7 @@ func (a *app) modelHealth() finding {
 	f := finding{Name: "models", Health: healthOK}
 	config, err := a.config()
 	if err != nil {
-		return finding{Name: "models", Health: healthLacks, Detail: "not looked at, because the config file is wrong"}
+		return finding{Name: "models", Health: healthLacks, Detail: "not checked, because the config file has errors"}
 	}
 	known, _, err := (&models.Resolver{Config: config}).List()
 	if err != nil {
@@ -148,7 +148,7 @@ func (a *app) modelHealth() finding {
 		f.Health = healthLacks
 	}
 	if len(missing) > 0 {
-		f.Help = "cannot: " + strings.Join(missing, ", ") + "; 'pawl models' says which keys are missing"
+		f.Help = "cannot: " + strings.Join(missing, ", ") + "; 'pawl models' says which API keys are missing"
 	}
 	return f
 }
@@ -167,7 +167,7 @@ func (a *app) terminalHealth() finding {
 func gitHealth(ctx context.Context) finding {
 	out, err := exec.CommandContext(ctx, "git", "version").Output()
 	if err != nil {
-		return finding{Name: "git", Health: healthLacks, Detail: "does not run: " + err.Error(), Help: "agents that work on code will want it"}
+		return finding{Name: "git", Health: healthLacks, Detail: "does not run: " + err.Error(), Help: "agents that work on code need it"}
 	}
 	return finding{Name: "git", Health: healthOK, Detail: strings.TrimPrefix(strings.TrimSpace(string(out)), "git version ")}
 }
@@ -182,7 +182,7 @@ func (a *app) clockHealth() finding {
 		return f
 	}
 	if made, err := time.Parse(time.DateOnly, date); err == nil && now.Before(made) {
-		f.Health, f.Help = healthLacks, "the clock is before "+date+", when this version was made; set it, because journals keep times"
+		f.Health, f.Help = healthLacks, "the clock is before "+date+", when this version was built; set the clock, because journals record times"
 	}
 	return f
 }

@@ -12,6 +12,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -33,10 +34,12 @@ type ending struct {
 	name   string
 	reason event.Reason
 	exit   int
-	// file is added to the agent file, script is what the model says; a run
-	// without one calls a provider that takes money.
+	// file is added to the agent file, or what the judge of a workflow says; script
+	// is what the model says, and a run without one calls a provider that takes money.
 	file, script string
-	args         []string
+	// workflow is a workflow file in the place of the agent file.
+	workflow string
+	args     []string
 	// meanwhile happens while the run goes.
 	meanwhile func(p project)
 }
@@ -48,6 +51,10 @@ const (
 		"- text: done\n"
 	gated  = "tools: {allow: [shell.exec], approvals: {shell.exec: always}}\n"
 	denied = "tools: {allow: [shell.exec], rules: [{deny: shell.exec, reason: no commands here}]}\n"
+	judged = "apiVersion: pawl/v1\nname: judged\nagents:\n  a: {description: Works., model: scripted/script.yaml, tools: []}\n" +
+		"  j:\n    {description: Judges., model: scripted/judge.yaml, tools: [], resultSchema: {type: object, required: [done], " +
+		"properties: {done: {type: boolean}, verdict: {type: string}, reason: {type: string}}}}\n" +
+		"steps:\n  - {id: work, agent: a, instructions: Work., loop: {maxIterations: 2, untilAgent: j, judge_failures_max: 1"
 )
 
 // endings are all ways to end that there are so far.
@@ -85,6 +92,20 @@ var endings = []ending{
 	{name: "too many failures in a row", reason: event.ReasonRepeatedFailure, exit: 1, file: "failure_threshold: 2\n",
 		script: "- tool_calls: [{name: fs.read, arguments: {path: nowhere}}, {name: fs.read, arguments: {path: ../outside}}]\n"},
 
+	{name: "a failed step", reason: event.ReasonStepFailed, exit: 1, script: "- error: {status: 401, class: auth}\n",
+		workflow: "name: fails\nagents: {a: {description: Works., model: scripted/script.yaml}}\nsteps: [{id: work, agent: a, instructions: Work.}]\n"},
+	{name: "a condition that cannot be evaluated", reason: event.ReasonConditionError, exit: 1, script: "- text: many\n",
+		workflow: "name: counts\nagents: {a: {description: Works., model: scripted/script.yaml}}\nsteps:\n- {id: work, agent: a, instructions: Work.}\n" +
+			"- {id: more, agent: a, instructions: Work., dependsOn: [work], condition: 'int(steps.work.content) > 1'}\n"},
+	{name: "a judge who gives no verdict", reason: event.ReasonJudgeUnavailable, exit: 1, script: "- text: tried\n",
+		file: "- text: hm\n- text: hm\n", workflow: judged + "}}\n"},
+	{name: "a judge who says impossible", reason: event.ReasonImpossible, exit: 1, script: "- text: tried\n",
+		file:     "- tool_calls: [{name: submit_result, arguments: {done: false, verdict: impossible, reason: there is no such file}}]\n",
+		workflow: judged + "}}\n"},
+	{name: "the cap of a loop", reason: event.ReasonMaxIterations, exit: 3, script: "- text: tried\n- text: tried\n",
+		file:     strings.Repeat("- tool_calls: [{name: submit_result, arguments: {done: false}}]\n", 2),
+		workflow: judged + ", on_limit: stopped}}\n"},
+
 	{name: "denied", reason: event.ReasonPolicyDenied, exit: 1, file: denied + "on_denied: stop\n", script: shellTurn("echo hi")},
 	{name: "rejected", reason: event.ReasonRejected, exit: 1, file: gated + "on_rejected: stop\n", script: shellTurn("echo hi"), args: []string{"--approve", "deny"}},
 	{name: "the workspace is gone", reason: event.ReasonToolUnavailable, exit: 1, args: []string{"--workspace", "work"},
@@ -106,7 +127,7 @@ var endings = []ending{
 }
 
 // Every reason of the closed list, reached by the binary: what its owner is
-// told, what a script reads, and the exit code (PRODUCT 3, 5).
+// told, what a script reads, and the exit code.
 //
 // rows: ALDO-36, HAR-9..13, HAR-20, HAR-22, HAR-26, HAR-27, HAR-30, HAR-41, HAR-42, HAR-44..47, HAR-51, HAR-77, HAR-78, HAR-81..84
 func TestEveryReasonIsReachedAndSaysWhatToDo(t *testing.T) {
@@ -138,8 +159,10 @@ func TestEveryReasonIsReachedAndSaysWhatToDo(t *testing.T) {
 func TestNoReasonIsForgotten(t *testing.T) {
 	reached := map[string]bool{
 		string(event.ReasonInternal): true, // by a broken machine, no file brings it about
-		// Nothing judges yet.
-		string(event.ReasonJudgeUnavailable): true,
+		// By a run that is never made: what it was to do fails in the one above.
+		string(event.ReasonMaxDepth): true,
+		// Refinement loops have iterations that fail, and are not built yet.
+		string(event.ReasonIterationFailed): true,
 	}
 	for _, e := range endings {
 		reached[string(e.reason)] = true
@@ -197,7 +220,11 @@ func (e ending) play(t *testing.T) event.Outcome {
 	if !strings.Contains(e.file, "tools:") {
 		agent += "tools: {allow: [shell.exec, fs.read]}\n"
 	}
-	p := newProject(t, map[string]string{"agent.yaml": agent + e.file, "script.yaml": e.script, "a.txt": "content"})
+	agent += e.file
+	if e.workflow != "" {
+		agent = e.workflow
+	}
+	p := newProject(t, map[string]string{"agent.yaml": agent, "script.yaml": e.script, "judge.yaml": e.file, "a.txt": "content"})
 	if err := os.Mkdir(filepath.Join(p.dir, "work"), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -214,7 +241,9 @@ func (e ending) play(t *testing.T) event.Outcome {
 	if f.code != e.exit {
 		t.Fatalf("exit code %d, want %d; %s", f.code, e.exit, f.err)
 	}
-	o := p.outcome(p.events(f.out))
+	events := p.events(f.out)
+	root := events[0].Run
+	o := p.outcome(slices.DeleteFunc(events, func(ev event.Event) bool { return ev.Run != root }))
 	if o.Reason != e.reason {
 		t.Errorf("ended with %s, want %s: %+v", o.Reason, e.reason, o.Error)
 	}

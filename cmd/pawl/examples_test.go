@@ -88,3 +88,35 @@ func TestTheGuardedExampleKeepsPasswordsOutOfFilesAndTokensFromTheModel(t *testi
 		t.Errorf("the diary says %q, %v", told, err)
 	}
 }
+
+// anyStep answers whatever a step of the examples asks for; a step that has no result
+// to submit answers in the second turn.
+const anyStep = `
+- text: "Done: LGTM, healthy."
+  tool_calls: [{name: submit_result, arguments: {done: true, reason: fine, services: [{name: auth}], features: [login], passed: true, files: [a.go]}}]
+- text: "Done: LGTM, healthy."
+`
+
+// Every example of the workflow specification and every snippet of the page on loops
+// runs by one scripted model in the place of all.
+func TestTheExamplesOfWorkflowsRunByAScript(t *testing.T) {
+	dir := filepath.Join("..", "..", "spec", "testdata", "workflow")
+	p := newProject(t, map[string]string{"any.yaml": anyStep})
+	for folder, want := range map[string]int{"examples": 15, "seed": 8} {
+		if err := os.CopyFS(filepath.Join(p.dir, folder), os.DirFS(filepath.Join(dir, folder))); err != nil {
+			t.Fatal(err)
+		}
+		files, err := filepath.Glob(filepath.Join(p.dir, folder, "*.*"))
+		if err != nil || len(files) != want {
+			t.Fatalf("%d files in %s, %v", len(files), folder, err)
+		}
+		for _, file := range files {
+			ended := p.exits(0, "run", file, "Do it.", "--model", "scripted/any.yaml", "--approve", "all", "--no-budget", "--json")
+			events := p.events(ended.out)
+			last := of[event.RunCompleted](events)
+			if n := last[len(last)-1].Outcome.Steps; n == nil || n.Failed+n.Cancelled > 0 {
+				t.Errorf("%s ends as %+v", file, last[len(last)-1].Outcome)
+			}
+		}
+	}
+}

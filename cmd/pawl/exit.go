@@ -11,11 +11,12 @@ import (
 	"github.com/pawlrun/pawl/control"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/journal"
+	"github.com/pawlrun/pawl/launch"
 	"github.com/pawlrun/pawl/machine"
 	"github.com/pawlrun/pawl/machine/agent"
 )
 
-// The exit codes (PRODUCT 3).
+// The exit codes.
 const (
 	exitOK        = 0
 	exitFailed    = 1
@@ -62,7 +63,7 @@ func halfway(done string, err error) error {
 	if !ok || exit.code != exitUsage {
 		return err
 	}
-	return &exitError{code: exitFailed, err: fmt.Errorf("%s, and does not go on: %s", done, control.Plain(exit.err))}
+	return &exitError{code: exitFailed, err: fmt.Errorf("%s, but the run does not continue: %s", done, control.Plain(exit.err))}
 }
 
 // exitOf is the exit code of an outcome.
@@ -104,26 +105,29 @@ func brokenPipe(err error) bool { return errors.Is(err, syscall.EPIPE) }
 // the next step. A panic's stack is for the developers of Pawl, not for them.
 func (a *app) describe(err error) string {
 	if held, ok := errors.AsType[*journal.HeldError](err); ok {
-		return fmt.Sprintf("run %s is being driven by %s; watch it with '%s runs events %s --follow'",
+		return fmt.Sprintf("run %s is being driven by %s; watch it with '%s runs log %s --follow'",
 			held.Run, control.Driver(held.Owner), a.invocation(), held.Run)
 	}
 	if forked, ok := errors.AsType[*journal.ForkedError](err); ok {
 		forks := strings.Join(forked.Forks, ", ")
 		return fmt.Sprintf("run %s is shared by its forks (%s) and stays as long as they do; remove those first with 'pawl runs rm'", forked.Run, forks)
 	}
+	if inside, ok := errors.AsType[*launch.JournalError](err); ok {
+		return moveJournal(inside)
+	}
 	for _, known := range []struct {
 		is   error
 		text string
 	}{
 		{journal.ErrNewer, "the journal %[1]s was written by a newer version of Pawl and was left untouched; use that version, or name another journal with --journal"},
-		{agent.ErrUnsupported, "a run of the journal %[1]s was written by a newer version of Pawl and was left untouched; use that version to go on with it"},
+		{agent.ErrUnsupported, "a run of the journal %[1]s was written by a newer version of Pawl and was left untouched; use that version to resume it"},
 		{journal.ErrReadOnly, "the journal %[1]s cannot be written; change its permissions, or name another journal with --journal"},
-		{journal.ErrLocked, "the journal %[1]s is locked by another process for too long; what it holds is kept. When that is done, '%[2]s runs' lists what '%[2]s runs resume' goes on with"},
-		{journal.ErrStale, "this process lost its run to another process, as one does that stood still; what it did is in the journal %[1]s, and '%[2]s runs' says how the run stands"},
-		{journal.ErrForeign, "%[1]s is there and is not a journal; name another file with --journal"},
-		{journal.ErrReplaced, "the journal %[1]s was deleted or replaced while it was open; stop whatever did that and look at the file that is there now"},
-		{journal.ErrIO, "the disk under the journal %[1]s failed; look at the disk and check what is there with '%[2]s runs verify --all', then go on with '%[2]s runs resume'"},
-		{journal.ErrFull, "there is no space left for the journal %[1]s; what it holds is kept. Free some space; '%[2]s runs' then lists what '%[2]s runs resume' goes on with"},
+		{journal.ErrLocked, "the journal %[1]s has been locked by another process for too long; nothing in it is lost. When that process is done, '%[2]s runs' lists the runs that '%[2]s runs resume' can continue"},
+		{journal.ErrStale, "another process took this run over, because this one had stopped for too long; its work is in the journal %[1]s, and '%[2]s runs' shows the run's state"},
+		{journal.ErrForeign, "%[1]s exists and is not a journal; name another file with --journal"},
+		{journal.ErrReplaced, "the journal %[1]s was deleted or replaced while it was open; stop the program that did it and check the file that is there now"},
+		{journal.ErrIO, "the disk of the journal %[1]s failed; check the disk, then the journal with '%[2]s runs verify --all', then continue with '%[2]s runs resume'"},
+		{journal.ErrFull, "there is no space left for the journal %[1]s; nothing in it is lost. Free some space; '%[2]s runs' then lists the runs that '%[2]s runs resume' can continue"},
 	} {
 		if errors.Is(err, known.is) {
 			return fmt.Sprintf(known.text, a.journalPath, a.invocation())
@@ -131,7 +135,7 @@ func (a *app) describe(err error) string {
 	}
 	text := withoutStack(control.Plain(err))
 	if _, run := errors.AsType[*journal.CorruptError](err); errors.Is(err, journal.ErrCorrupt) && !run {
-		text += fmt.Sprintf("; bring %s back from a copy, or name another journal with --journal", a.journalPath)
+		text += fmt.Sprintf("; restore %s from a backup, or name another journal with --journal", a.journalPath)
 	}
 	if errors.Is(err, fs.ErrPermission) && strings.Contains(text, "journal") {
 		text += "; name another journal with --journal"

@@ -46,7 +46,7 @@ func TestErrorsNameTheThingAndTheNextStep(t *testing.T) {
 		err   error
 		words []string
 	}{
-		{fmt.Errorf("x: %w", held), []string{"abc", "process 42 on host", "'pawl --journal j.db runs events abc --follow'"}},
+		{fmt.Errorf("x: %w", held), []string{"abc", "process 42 on host", "'pawl --journal j.db runs log abc --follow'"}},
 		{journal.ErrNewer, []string{"j.db", "newer version", "--journal"}},
 		{journal.ErrReadOnly, []string{"j.db", "cannot be written", "--journal"}},
 		{journal.ErrLocked, []string{"j.db", "locked by another process", "runs resume"}},

@@ -3,14 +3,16 @@ package main
 import (
 	"context"
 	"fmt"
+	"iter"
 
-	"github.com/pawlrun/pawl/engine"
+	"github.com/pawlrun/pawl/drive"
+	"github.com/pawlrun/pawl/event"
 )
 
 // follow shows a run that this process drives until it has ended or parked,
 // and gives its exit code as an error.
-func (a *app) follow(r *engine.Run, v view, live bool) error {
-	shown := show(r, v, live)
+func (a *app) follow(r drive.Run, v view, o output) error {
+	shown := show(o.events(r), v)
 	if shown != nil {
 		// Nobody hears the run any more, so it must not go on spending.
 		r.Interrupt()
@@ -23,15 +25,15 @@ func (a *app) follow(r *engine.Run, v view, live bool) error {
 	case brokenPipe(shown):
 		return withCode(exitOfState(state))
 	case shown != nil:
-		return failure(fmt.Errorf("%w; the journal has everything: %s runs show %s", shown, a.invocation(), r.ID))
+		return failure(fmt.Errorf("%w; the journal is complete: %s runs show %s", shown, a.invocation(), r.RunID()))
 	}
 	return withCode(exitOfState(state))
 }
 
 // show gives every event to the view until there are no more. An engine's
 // failure ends the view too, and is what Wait returns.
-func show(r *engine.Run, v view, live bool) error {
-	for e, err := range r.Events(context.Background(), live) {
+func show(events iter.Seq2[event.Event, error], v view) error {
+	for e, err := range events {
 		if err != nil {
 			break
 		}

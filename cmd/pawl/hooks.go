@@ -10,7 +10,7 @@ func hookLine(d event.HookResult) string {
 	did := ""
 	switch {
 	case d.Failed && d.Decision == event.HookBlock:
-		did = "failed, and is closed"
+		did = "failed, and so blocks"
 	case d.Failed:
 		did = "failed"
 	case d.Decision == event.HookBlock && d.Stage == event.HookAfterTool:
@@ -22,7 +22,7 @@ func hookLine(d event.HookResult) string {
 	case d.Decision == event.HookRewrite:
 		did = "changed the arguments to " + string(d.Args)
 	case d.Decision == event.HookAsk:
-		did = "wants a decision"
+		did = "asks for a decision"
 	default:
 		return ""
 	}

@@ -23,7 +23,7 @@ func TestWhatAProviderRanOnItsSideIsShown(t *testing.T) {
 		item("executableCode", `{"executableCode":{"language":"PYTHON","code":"1+1"}}`),
 		item("codeExecutionResult", `{"codeExecutionResult":{"outcome":"OUTCOME_OK"}}`),
 		llm.Text{Text: "Otters swim."},
-	}}}, "pawl")
+	}}}, new(nextStep))
 	var lines []string
 	for _, n := range notes {
 		lines = append(lines, n.text)

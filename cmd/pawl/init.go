@@ -8,19 +8,21 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"strconv"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/pawlrun/pawl/control"
 	"github.com/pawlrun/pawl/launch"
+	"github.com/pawlrun/pawl/launch/kinds"
 	"github.com/pawlrun/pawl/models"
 )
 
 // scaffold is what a first agent is made of.
 type scaffold struct {
 	dir, name, model string
+	template         template
 }
 
 // withoutKey is the model that a first agent has when nobody names one: it
@@ -29,15 +31,24 @@ const withoutKey = "scripted/answers.yaml"
 
 func (a *app) initCommand() *cobra.Command {
 	s := scaffold{}
+	chosen := templateNames()[0]
 	c := &cobra.Command{
 		Use:   "init [DIR]",
-		Short: "Write a first agent that runs at once",
-		Long: `Writes an agent file, its prompt, and scripted answers with which it runs at once and without a
-key. What is there already is never overwritten. On a terminal the name and the model are asked
-for; elsewhere, or with the flags, nothing is.`,
-		Example: "  pawl init\n  pawl init helper --name helper --model anthropic/claude-sonnet-4-5",
-		Args:    cobra.MaximumNArgs(1),
-		RunE: func(c *cobra.Command, args []string) error {
+		Short: "Write a first agent, workflow or goal that runs at once",
+		Long: `Writes an agent file, its prompt, its schema for editors, and scripted answers with which it runs
+at once and without an API key; a workflow with the agents of its steps; or a goal. Existing files are never overwritten. On a terminal it asks for the
+name and the model, unless flags give them.
+
+Templates:
+` + listed(),
+		Example: `  pawl init
+  pawl init fixer --template fix-tests
+  pawl init helper --name helper --model anthropic/claude-sonnet-4-5`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(c *cobra.Command, args []string) (err error) {
+			if s.template, err = templateNamed(chosen); err != nil {
+				return err
+			}
 			s.dir = "."
 			if len(args) > 0 {
 				s.dir = args[0]
@@ -45,8 +56,9 @@ for; elsewhere, or with the flags, nothing is.`,
 			return a.init(c, s)
 		},
 	}
-	c.Flags().StringVar(&s.name, "name", "", "the agent's name (default: the directory's)")
-	c.Flags().StringVar(&s.model, "model", "", "the agent's model (default: "+withoutKey+", which needs no key)")
+	c.Flags().StringVar(&s.name, "name", "", "the name of what is written (default: the directory's)")
+	c.Flags().StringVar(&s.model, "model", "", "the model (default: "+withoutKey+", which needs no key)")
+	c.Flags().StringVar(&chosen, "template", chosen, "what to begin with: "+strings.Join(templateNames(), ", "))
 	return c
 }
 
@@ -62,13 +74,21 @@ func (a *app) init(c *cobra.Command, s scaffold) error {
 	if err := s.check(config); err != nil {
 		return err
 	}
-	if err := s.write(); err != nil {
+	files, err := s.template.files(s.name, s.model)
+	if err != nil {
 		return err
 	}
-	if _, err := launch.Check(s.path("agent.yaml"), launch.Options{Config: config}); err != nil {
+	if err := s.write(files); err != nil {
+		return err
+	}
+	f, err := kinds.Read(s.path(s.template.File))
+	if err == nil {
+		_, err = f.Check(launch.Options{Host: launch.Host{Config: config}})
+	}
+	if err != nil {
 		return fmt.Errorf("what was written is wrong: %w", err)
 	}
-	return a.introduce(s)
+	return a.introduce(s, files)
 }
 
 // ask asks for what no flag says, where somebody can answer.
@@ -79,7 +99,7 @@ func (a *app) ask(c *cobra.Command, s *scaffold) {
 		flag, what, otherwise string
 		into                  *string
 	}{
-		{"name", "name of the agent", s.defaultName(), &s.name},
+		{"name", "name of the " + s.template.what(), s.defaultName(), &s.name},
 		{"model", "model", withoutKey, &s.model},
 	} {
 		if c.Flags().Changed(q.flag) {
@@ -111,9 +131,13 @@ func (s scaffold) path(name string) string { return filepath.Join(s.dir, name) }
 
 // free refuses a directory in which something would be overwritten.
 func (s scaffold) free() error {
-	for _, name := range []string{"agent.yaml", "prompt.md", "answers.yaml"} {
-		if _, err := os.Lstat(s.path(name)); err == nil {
-			return usagef("%s is there already and is not overwritten; name another directory", s.path(name))
+	files, err := s.template.files(s.name, s.model)
+	if err != nil {
+		return err
+	}
+	for _, f := range slices.Backward(files) {
+		if _, err := os.Lstat(s.path(f.name)); err == nil {
+			return usagef("%s is there already and is not overwritten; name another directory", s.path(f.name))
 		} else if !errors.Is(err, fs.ErrNotExist) {
 			return usagef("%w", err)
 		}
@@ -123,7 +147,7 @@ func (s scaffold) free() error {
 
 func (s scaffold) check(config models.Config) error {
 	if !agentName.MatchString(s.name) {
-		return usagef("%q cannot be the agent's name; use letters, digits, dots and dashes", s.name)
+		return usagef("%q cannot be its name; use letters, digits, dots and dashes", s.name)
 	}
 	if err := textual("the model's name", s.model); err != nil {
 		return err
@@ -140,7 +164,7 @@ func (s scaffold) check(config models.Config) error {
 
 // write writes the files, and takes back those that it made when one of them
 // cannot be written.
-func (s scaffold) write() (err error) {
+func (s scaffold) write(files []newFile) (err error) {
 	if err := os.MkdirAll(s.dir, 0o755); err != nil {
 		return usagef("%w", err)
 	}
@@ -152,16 +176,16 @@ func (s scaffold) write() (err error) {
 			}
 		}
 	}()
-	for _, f := range []struct{ name, text string }{
-		{"prompt.md", firstPrompt},
-		{"answers.yaml", firstAnswers},
-		{"agent.yaml", fmt.Sprintf(firstAgent, strconv.Quote(s.name), strconv.Quote(s.model))},
-	} {
-		file, err := os.OpenFile(s.path(f.name), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
+	for _, f := range files {
+		path := s.path(f.name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return usagef("%w", err)
+		}
+		file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
 		if err != nil {
 			return usagef("%w", err)
 		}
-		made = append(made, s.path(f.name))
+		made = append(made, path)
 		_, err = file.WriteString(f.text)
 		if err := errors.Join(err, file.Close()); err != nil {
 			return err
@@ -171,15 +195,29 @@ func (s scaffold) write() (err error) {
 }
 
 // introduce says what was made and what to do next.
-func (a *app) introduce(s scaffold) error {
-	agent := s.path("agent.yaml")
-	run := "pawl run " + shellWord(agent) + ` "What is in this directory?"`
+func (a *app) introduce(s scaffold, files []newFile) error {
+	file := s.path(s.template.File)
+	run := fmt.Sprintf("%s run %s", a.invocation(), shellWord(file))
+	if s.template.Task != "" {
+		run += fmt.Sprintf(" %q", s.template.Task)
+	}
+	if s.template.Workspace != "" {
+		run += " --workspace " + shellWord(s.path(s.template.Workspace))
+	}
+	model := "For a real model set its key, such as ANTHROPIC_API_KEY, and add --model anthropic/claude-sonnet-4-5,\n" +
+		"or put its name into each agent's file. 'pawl models' lists some."
 	if s.model != withoutKey {
 		run += " --model " + withoutKey
+		model = "Without --model it calls " + onOneLine(s.model) + ", which needs its key unless it runs on this machine."
 	}
-	return a.printf(`Wrote %s (the agent), %s (its instructions) and %s (answers that need no key).
+	var beside []string
+	for _, f := range files[:len(files)-1] {
+		beside = append(beside, f.name)
+	}
+	return a.printf(`Wrote %s (the %s) and, beside it, %s.
 Next:
-  pawl check %s
+  %s check %s
   %s
-`, onOneLine(agent), onOneLine(s.path("prompt.md")), onOneLine(s.path("answers.yaml")), shellWord(agent), run)
+This needs no key: the answers come from answers.yaml. %s
+`, onOneLine(file), s.template.what(), strings.Join(beside, ", "), a.invocation(), shellWord(file), run, model)
 }

@@ -102,7 +102,7 @@ func TestAFileReachesARunThatAnotherProcessDrives(t *testing.T) {
 	driver := p.startWith([]string{testKey}, "run", "agent.yaml", "look", "--model", "anthropic/claude-sonnet-4-5", "--config", "config.yaml", "--no-budget")
 	p.eventually("the command runs", p.exists("begun"))
 	f := p.calls(testKey, "runs", "input", p.newest(), "like this", "--attach", "photo.gif", "--config", "config.yaml")
-	if f.code != 0 || !strings.Contains(f.out, "taken up by the process that drives it") {
+	if f.code != 0 || !strings.Contains(f.out, "received by its process") {
 		t.Errorf("exit code %d: %s%s", f.code, f.out, f.err)
 	}
 	p.write("go", "")

@@ -187,7 +187,7 @@ func TestAnEditedJournalIsFoundOut(t *testing.T) {
 	p.exits(0, "run", "agent.yaml", "hi")
 	id := p.newest()
 	p.sql("UPDATE log SET body = replace(body, 'hello', 'jello') WHERE type = 'model.response'")
-	if f := p.exits(1, "runs", "verify", id); !strings.Contains(f.out, "NOT as written") {
+	if f := p.exits(1, "runs", "verify", id); !strings.Contains(f.out, "journal checksum does NOT match") {
 		t.Errorf("stdout %q", f.out)
 	}
 	p.exits(1, "runs", "verify", "--all")

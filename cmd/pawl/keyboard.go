@@ -19,20 +19,29 @@ type keyboard struct {
 	open  bool
 	ended bool
 	lines []string
-	// came receives when a line or the end of the input has come.
-	came chan struct{}
+	// came receives when a line or the end of the input has come, wanted when a
+	// line is to be read. reading says that one is.
+	came, wanted chan struct{}
+	reading      bool
 }
 
-func newKeyboard() *keyboard { return &keyboard{came: make(chan struct{}, 1)} }
+func newKeyboard() *keyboard {
+	return &keyboard{came: make(chan struct{}, 1), wanted: make(chan struct{}, 1)}
+}
 
 // listen reads in the background, because a read of a terminal cannot be taken
-// back when the question has become void.
+// back when the question has become void. It reads only while a line is waited
+// for, so that an editor has the terminal to itself.
 func listen(in io.Reader) *keyboard {
 	k := newKeyboard()
 	k.terminal, _ = in.(*os.File)
 	go func() {
 		defer k.finish()
-		for s := bufio.NewScanner(in); s.Scan(); {
+		for s := bufio.NewScanner(in); ; {
+			<-k.wanted
+			if !s.Scan() {
+				return
+			}
 			k.take(s.Text())
 		}
 	}()
@@ -49,6 +58,7 @@ func (k *keyboard) finish() {
 
 func (k *keyboard) take(line string) {
 	k.mu.Lock()
+	k.reading = false
 	if k.open {
 		k.lines = append(k.lines, line)
 	}
@@ -80,7 +90,7 @@ func (k *keyboard) end() {
 	k.open, k.lines = false, nil
 }
 
-var errNoAnswer = errors.New("nobody answered at the terminal")
+var errNoAnswer = errors.New("no answer at the terminal")
 
 // line waits for the next line that is typed.
 func (k *keyboard) line(ctx context.Context) (string, error) {
@@ -93,6 +103,13 @@ func (k *keyboard) line(ctx context.Context) (string, error) {
 			return line, ctx.Err()
 		}
 		ended := k.ended
+		if !ended && !k.reading {
+			k.reading = true
+			select {
+			case k.wanted <- struct{}{}:
+			default:
+			}
+		}
 		k.mu.Unlock()
 		if ended {
 			return "", errNoAnswer

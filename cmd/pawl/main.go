@@ -12,5 +12,5 @@ func main() {
 	sandbox.Hide()
 	shim = shim.Adopt() // after Hide, which may keep this process from knowing its own children
 	surviveBrokenPipe()
-	os.Exit(execute(os.Args[1:], streams{in: os.Stdin, out: os.Stdout, err: os.Stderr}, shim))
+	os.Exit(execute(os.Args, streams{in: os.Stdin, out: os.Stdout, err: os.Stderr}, shim))
 }

@@ -13,6 +13,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
@@ -38,7 +39,7 @@ func TestMain(m *testing.M) {
 	if err := flag.Set("test.parallel", strconv.Itoa(2*runtime.GOMAXPROCS(0))); err != nil {
 		panic(err)
 	}
-	testscript.Main(m, map[string]func(){"pawl": main, "stubborn": stubborn, "petitioner": petitioner})
+	testscript.Main(m, map[string]func(){"pawl": main, "stubborn": stubborn, "petitioner": petitioner, "toy": toyProgram})
 }
 
 // stubborn is a process whose first Ctrl-C does not end it.
@@ -129,14 +130,22 @@ func site(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// runID NAME puts the id of the newest run of the journal into a variable.
+// runID NAME puts the id of the newest run of the journal that no other one started
+// into a variable, and runID NAME any that of the newest of all.
 func runID(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) != 1 {
-		ts.Fatalf("usage: runid NAME")
+	any := len(args) == 2 && args[1] == "any"
+	if neg || len(args) != 1 && !any {
+		ts.Fatalf("usage: runid NAME [any]")
 	}
-	r, err := newestOf(context.Background(), ts.MkAbs(cmp.Or(ts.Getenv("PAWL_JOURNAL"), ".pawl/journal.db")))
+	path := ts.MkAbs(cmp.Or(ts.Getenv("PAWL_JOURNAL"), ".pawl/journal.db"))
+	if folder, err := os.ReadFile(ts.MkAbs(".pawl/journal")); err == nil && ts.Getenv("PAWL_JOURNAL") == "" {
+		path = filepath.Join(strings.TrimSpace(string(folder)), journalName)
+	}
+	r, err := newestOf(context.Background(), path)
 	ts.Check(err)
-	ts.Setenv(args[0], r.ID)
+	if ts.Setenv(args[0], r.Root); any {
+		ts.Setenv(args[0], r.ID)
+	}
 }
 
 // seqOf NAME TYPE puts the number of the last event of a type, among those

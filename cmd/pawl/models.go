@@ -36,11 +36,11 @@ func (a *app) modelsCommand() *cobra.Command {
 	var asJSON, usable bool
 	c := &cobra.Command{
 		Use:   "models [FILTER]",
-		Short: "List known models with windows, prices and whether they can be called",
-		Long: `Lists the models that this version and the config file know: the context window and the longest
-answer in tokens, the prices in USD per million tokens, what the model can do beyond text, and
-whether the key of its provider is set. FILTER keeps the names that contain it. A model that is
-not listed can be called all the same; its price is then not known.`,
+		Short: "List known models with context windows and prices",
+		Long: `Lists the models of the built-in table and the config file: context window and output limit in tokens,
+prices in USD per million tokens, capabilities beyond text, and whether the provider's API key is set.
+FILTER keeps the names that contain it. A model that is not listed can be called too; its price is then
+unknown.`,
 		Example: "  pawl models claude\n  pawl models --usable\n  pawl models gpt-5 --json",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -107,11 +107,11 @@ func (a *app) noModels(list modelList, filter string, usable bool) error {
 			return err
 		}
 		if len(all.Models) > 0 {
-			fmt.Fprintln(a.err, "no model of the table that fits can be called; 'pawl models' says which keys are missing")
+			fmt.Fprintln(a.err, "no matching model can be called; 'pawl models' says which API keys are missing")
 			return nil
 		}
 	}
-	fmt.Fprintf(a.err, "no model of the table fits; it is of %s, and a model that is not in it can be called all the same\n", list.Date)
+	fmt.Fprintf(a.err, "no model matches in the table of %s; a model that is not listed can be called too\n", list.Date)
 	return nil
 }
 
@@ -158,7 +158,7 @@ func modelTable(list modelList, terminal int) string {
 			b.WriteString(name + "\n")
 			name = ""
 		}
-		fmt.Fprintf(&b, line, width, name, tokens(m.ContextWindow), tokens(m.MaxOutput), in, out, use, abilityLetters(m.Can))
+		fmt.Fprintf(&b, line, width, name, thousands(m.ContextWindow), thousands(m.MaxOutput), in, out, use, abilityLetters(m.Can))
 	}
 	fmt.Fprintf(&b, "\n%d models; prices in USD per million tokens, as of %s.\n", len(list.Models), list.Date)
 	b.WriteString("can: t tools, r reasoning, s answers by schema, i images, f files, a audio\n")
@@ -182,8 +182,8 @@ func abilityLetters(can []string) string {
 	return b.String()
 }
 
-// tokens writes a number of tokens shortly: 128k, 1M, 1.05M.
-func tokens(n int) string {
+// thousands writes a number of tokens shortly: 128k, 1M, 1.05M.
+func thousands(n int) string {
 	switch {
 	case n == 0:
 		return "?"

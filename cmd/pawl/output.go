@@ -5,7 +5,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"unicode"
+
+	"github.com/pawlrun/pawl/cmd/pawl/internal/terminal"
 )
 
 // printJSON prints one object on one line.
@@ -20,21 +21,11 @@ func (a *app) printf(format string, args ...any) error {
 	return err
 }
 
-// harmless replaces what could steer a terminal: text of models and tools is
-// data, and must not move the cursor, change colours, reorder what is read or
-// hide in characters that nobody sees. Line breaks and tabs stay, and what joins
-// letters and pictures.
-func harmless(s string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case r == '\n', r == '\t', r == '\u200c', r == '\u200d':
-			return r
-		case unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp):
-			return '\uFFFD'
-		}
-		return r
-	}, s)
-}
+// harmless is [terminal.Harmless].
+func harmless(s string) string { return terminal.Harmless(s) }
+
+// columns is [terminal.Columns].
+func columns(s string) int { return terminal.Columns(s) }
 
 // firstLine is the first line of a text, cut to a width for progress lines.
 func firstLine(s string, width int) string {
@@ -57,7 +48,7 @@ func clip(s string, width int) string {
 	}
 	room := width - columns("…")
 	for i, r := range s {
-		if room -= columnsOf(r); room < 0 {
+		if room -= terminal.ColumnsOf(r); room < 0 {
 			return s[:i] + "…"
 		}
 	}
@@ -72,8 +63,8 @@ func tail(s string, width int) string {
 	}
 	r := []rune(s)
 	from := len(r)
-	for room := width - columns("…"); room >= columnsOf(r[from-1]); from-- {
-		room -= columnsOf(r[from-1])
+	for room := width - columns("…"); room >= terminal.ColumnsOf(r[from-1]); from-- {
+		room -= terminal.ColumnsOf(r[from-1])
 	}
 	return "…" + string(r[from:])
 }

@@ -45,7 +45,7 @@ func TestCancelReachesARunOfAnotherProcessAndStopsItsTool(t *testing.T) {
 	p := waiting(t)
 	s := p.startWaiting("--json")
 	id := p.newest()
-	if f := p.exits(0, "runs", "cancel", id, "--reason", "wrong branch"); !strings.Contains(f.out, "taken up by the process that drives it") {
+	if f := p.exits(0, "runs", "cancel", id, "--reason", "wrong branch"); !strings.Contains(f.out, "received by its process") {
 		t.Errorf("cancel says %q", f.out)
 	}
 	f := s.wait()

@@ -1,30 +1,37 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"os/user"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
 
+	"github.com/pawlrun/pawl/access"
 	"github.com/pawlrun/pawl/control"
 	"github.com/pawlrun/pawl/engine"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/machine/agent"
 )
 
-// asker puts approvals to the person at the terminal. It is asked about one call
-// after another (engine.Env.AskInTurn).
+// asker puts questions to the person at the terminal, one after another
+// (engine.Env.AskInTurn).
 type asker struct {
 	keys *keyboard
 	p    *printer
-	by   string
+	by   event.Principal
 	// check is [control.Desk.CheckArgs].
 	check func(context.Context, control.Pending, json.RawMessage) error
+	// workspace is where a run's files are, "" where that is not known; nil where
+	// nobody knows it.
+	workspace func(ctx context.Context, run string) string
+	// editor is the command that opens a text, "" for none.
+	editor string
 	// withdrawn is when the last question was taken back, zero when it was
 	// answered.
 	withdrawn time.Time
@@ -38,37 +45,58 @@ const misfire = time.Second
 // other runs of a tree are asked about here, too, and their lines are not.
 const patient = time.Second
 
-// asking makes an environment ask: there is somebody at the terminal, the owner
-// gave the answers beforehand (deny, all), or nobody can be asked.
-func (s *session) asking(env *engine.Env, mode agent.ApproveMode, p *printer) {
-	env.AskInTurn = true
+// asking makes environments ask: there is somebody at the terminal, the owner
+// gave the answers beforehand (deny, all), or nobody can be asked. All runs of a
+// tree share the one who is asked, who hears of one call after the other.
+func (s *session) asking(mode agent.ApproveMode, p *printer) func(*engine.Env) {
+	var ask func(context.Context, event.Question) (event.Resolution, error)
 	switch {
 	case mode == agent.ApproveAll:
-		env.Ask = answerAll(event.ApprovalApproved, "--approve all")
+		ask = answerAll(event.ApprovalApproved, "--approve all")
 	case mode == agent.ApproveDeny:
-		env.Ask = answerAll(event.ApprovalRejected, "--approve deny")
+		ask = answerAll(event.ApprovalRejected, "--approve deny")
 	case screenOf(s.app.in, os.Getenv).terminal && p.screen.terminal:
 		p.asks = true
-		env.Ask = (&asker{keys: listen(s.app.in), p: p, by: whoAmI(), check: s.desk.CheckArgs}).ask
+		ask = inTurn((&asker{
+			keys: s.app.typed(), p: p, by: itsUser(), check: s.desk.CheckArgs, workspace: s.workspaceOf,
+			editor: cmp.Or(os.Getenv("VISUAL"), os.Getenv("EDITOR")),
+		}).ask)
 	default:
 		p.cannotAsk = true
 	}
+	return func(env *engine.Env) { env.Ask, env.AskInTurn = ask, true }
 }
 
-func answerAll(kind event.ApprovalKind, by string) func(context.Context, event.ToolPendingApproval) (event.ToolApprovalResolved, error) {
-	return func(context.Context, event.ToolPendingApproval) (event.ToolApprovalResolved, error) {
-		return event.ToolApprovalResolved{Kind: kind, Approver: by, Reason: "decided by the flag " + by}, nil
+// inTurn puts one question after the other.
+func inTurn(
+	ask func(context.Context, event.Question) (event.Resolution, error),
+) func(context.Context, event.Question) (event.Resolution, error) {
+	turn := make(chan struct{}, 1)
+	return func(ctx context.Context, p event.Question) (event.Resolution, error) {
+		select {
+		case turn <- struct{}{}:
+		case <-ctx.Done():
+			return event.Resolution{}, ctx.Err()
+		}
+		defer func() { <-turn }()
+		return ask(ctx, p)
 	}
 }
 
-func (q *asker) ask(ctx context.Context, pending event.ToolPendingApproval) (event.ToolApprovalResolved, error) {
+func answerAll(kind event.ApprovalKind, by string) func(context.Context, event.Question) (event.Resolution, error) {
+	return func(context.Context, event.Question) (event.Resolution, error) {
+		return event.Resolution{Kind: kind, Approver: by, Reason: "decided by the flag " + by}, nil
+	}
+}
+
+func (q *asker) ask(ctx context.Context, pending event.Question) (event.Resolution, error) {
 	if err := q.pause(ctx); err != nil {
-		return event.ToolApprovalResolved{}, err
+		return event.Resolution{}, err
 	}
-	q.catchUp(ctx, pending.CallID)
+	q.catchUp(ctx, pending.ID)
 	q.keys.begin()
 	defer q.keys.end()
-	q.p.ask(yellow, fmt.Sprintf("approve %s: %s %s?\n", pending.CallID, pending.Tool, harmless(string(pending.Args))))
+	q.shows(ctx, pending)
 	if why := askedBy(pending); why != "" {
 		q.p.ask(faint, "  "+why+"\n")
 	}
@@ -84,13 +112,51 @@ func (q *asker) ask(ctx context.Context, pending event.ToolPendingApproval) (eve
 		return d, err
 	}
 	q.p.answered()
-	d.Approver = q.by
+	d.Approver, d.Principal = q.by.Name, q.by
 	return d, err
+}
+
+// shows puts the question: what is asked about, or the difference that a call would
+// make to a file.
+func (q *asker) shows(ctx context.Context, pending event.Question) {
+	about, diff := askedAbout(pending), ""
+	if call, is := pending.Asked.(event.ToolPendingApproval); is {
+		about = harmless(string(call.Args))
+		if path, changed := q.change(ctx, call); path != "" {
+			about, diff = oneLine(path), changed
+		}
+	}
+	q.p.ask(yellow, fmt.Sprintf("approve %s: %s %s?\n", pending.ID, pending.Subject, about))
+	if diff != "" {
+		q.p.ask(plain, diff)
+	}
+}
+
+// askedAbout is what a question is about, as JSON.
+func askedAbout(q event.Question) string {
+	b, err := json.Marshal(q.What)
+	if err != nil {
+		return ""
+	}
+	return harmless(string(b))
+}
+
+// workspaceOf is where a run's files are, "" where that is not known.
+func (s *session) workspaceOf(ctx context.Context, run string) string {
+	row, err := s.store.Run(ctx, run)
+	if err != nil {
+		return ""
+	}
+	started, err := s.launchedAs(ctx, row)
+	if err != nil {
+		return ""
+	}
+	return started.Workspace
 }
 
 // askedBy says which setting of the agent file, or which rule of Pawl, makes a
 // call wait for a decision, and why.
-func askedBy(d event.ToolPendingApproval) string {
+func askedBy(d event.Question) string {
 	var parts []string
 	if d.Rule != "" {
 		parts = append(parts, "asked by "+d.Rule)
@@ -125,15 +191,27 @@ func (q *asker) catchUp(ctx context.Context, call string) {
 }
 
 // decide asks until there is an answer.
-func (q *asker) decide(ctx context.Context, pending event.ToolPendingApproval) (d event.ToolApprovalResolved, err error) {
+func (q *asker) decide(ctx context.Context, pending event.Question) (d event.Resolution, err error) {
+	answers, edits := "  [y]es, [n]o, n and a reason: ", slices.Contains(pending.Takes, event.ApprovalEdited)
+	if edits {
+		answers = "  [y]es, [n]o, n and a reason, [e]dit: "
+	}
+	if pending.Offer != nil {
+		answers = "  [y]es, [n]o, n and a reason, [a]llow, [e]dit: "
+		q.p.ask(faint, "  a approves this call and allows for this run: "+oneLine(pending.Offer.String())+"\n")
+	}
 	for d.Kind == "" {
-		line, err := q.line(ctx, "  [y]es, [n]o, n and a reason, [e]dit: ")
+		line, err := q.line(ctx, answers)
 		if err != nil {
 			return d, err
 		}
-		switch d = decision(line); d.Kind {
+		d = decision(line)
+		if d.Remember && pending.Offer == nil || d.Kind == event.ApprovalEdited && !edits {
+			d = event.Resolution{}
+		}
+		switch d.Kind {
 		case "":
-			q.p.ask(faint, "  answer y to approve, n to reject, \"n REASON\" to tell the model why, or e to change the arguments\n")
+			q.p.ask(faint, howToAnswer(pending.Offer != nil, edits))
 		case event.ApprovalEdited:
 			if d.Args, err = q.edit(ctx, pending); err != nil {
 				return d, err
@@ -144,6 +222,16 @@ func (q *asker) decide(ctx context.Context, pending event.ToolPendingApproval) (
 		}
 	}
 	return d, nil
+}
+
+func howToAnswer(offered, edits bool) string {
+	switch {
+	case !edits:
+		return "  answer y to approve, n to reject, or \"n REASON\" to say why\n"
+	case offered:
+		return "  answer y to approve, n to reject, \"n REASON\" to tell the model why, a to approve it and to allow what is said above, or e to change the arguments\n"
+	}
+	return "  answer y to approve, n to reject, \"n REASON\" to tell the model why, or e to change the arguments\n"
 }
 
 // line asks for one line of text, until what is typed is some.
@@ -158,27 +246,9 @@ func (q *asker) line(ctx context.Context, question string) (string, error) {
 	}
 }
 
-// edit asks for other arguments, until the tool takes them: a slip must not use
-// the question up. An empty line keeps those of the call and goes back to it.
-func (q *asker) edit(ctx context.Context, pending event.ToolPendingApproval) (json.RawMessage, error) {
-	run, _ := cutCall(pending.CallID)
-	for {
-		line, err := q.line(ctx, "  arguments as a JSON object on one line: ")
-		if err != nil || strings.TrimSpace(line) == "" {
-			return nil, err
-		}
-		args := json.RawMessage(strings.TrimSpace(line))
-		wrong, is := errors.AsType[*control.ArgsError](q.check(ctx, control.Pending{Run: run, ToolPendingApproval: pending}, args))
-		if !is { // also where it cannot be known here: the run checks again
-			return args, nil
-		}
-		q.p.ask(red, "  "+oneLine(wrong.Message)+"\n")
-	}
-}
-
 // decision reads an answer. Only a clear word decides; anything else is no
 // answer, because a slip must neither let a call through nor turn it down.
-func decision(line string) event.ToolApprovalResolved {
+func decision(line string) event.Resolution {
 	word, why, _ := strings.Cut(strings.TrimSpace(line), " ")
 	why = strings.TrimSpace(why)
 	switch word = strings.ToLower(strings.TrimRight(word, ",:")); {
@@ -186,15 +256,23 @@ func decision(line string) event.ToolApprovalResolved {
 		if why == "" {
 			why = "declined"
 		}
-		return event.ToolApprovalResolved{Kind: event.ApprovalRejected, Reason: why}
+		return event.Resolution{Kind: event.ApprovalRejected, Reason: why}
 	case why != "":
-		return event.ToolApprovalResolved{}
+		return event.Resolution{}
 	case word == "y", word == "yes":
-		return event.ToolApprovalResolved{Kind: event.ApprovalApproved}
+		return event.Resolution{Kind: event.ApprovalApproved}
+	case word == "a", word == "allow":
+		return event.Resolution{Kind: event.ApprovalApproved, Remember: true}
 	case word == "e", word == "edit":
-		return event.ToolApprovalResolved{Kind: event.ApprovalEdited}
+		return event.Resolution{Kind: event.ApprovalEdited}
 	}
-	return event.ToolApprovalResolved{}
+	return event.Resolution{}
+}
+
+// itsUser is the principal of this command line: who can open the journal's file
+// may do all with it.
+func itsUser() event.Principal {
+	return event.Principal{Name: whoAmI(), Role: string(access.Admin), Proof: event.ProofUser}
 }
 
 // whoAmI names the person in what is recorded.

@@ -54,9 +54,9 @@ func (p *replays) verdict(err error) error {
 	if p.differs == 0 {
 		return err
 	}
-	what := "1 request was not the recorded one"
+	what := "1 request differed from the recorded one"
 	if p.differs > 1 {
-		what = fmt.Sprintf("%d requests were not the recorded ones", p.differs)
+		what = fmt.Sprintf("%d requests differed from the recorded ones", p.differs)
 	}
 	return &exitError{code: exitFailed, err: fmt.Errorf("%s; %s", what, p.first)}
 }

@@ -9,12 +9,14 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/pawlrun/pawl/llm/transport"
 	"github.com/pawlrun/pawl/sandbox"
+	"github.com/pawlrun/pawl/signals"
 	"github.com/pawlrun/pawl/spec"
 	"github.com/pawlrun/pawl/tool/web"
 )
@@ -28,10 +30,21 @@ type streams struct {
 // app is what the commands share.
 type app struct {
 	streams
+	// arg0 is how this program was called.
+	arg0        string
 	journalPath string
 	configPath  string
+	// metrics count what runs do; nil where nobody asks for them.
+	metrics *signals.Metrics
+	// pending are the calls of a run and of all below it that wait for a decision;
+	// nil until the journal is open.
+	pending func(run string) []string
+	// pointFrom is where the journal would be that goes elsewhere when it is made.
+	pointFrom string
 	// recordPath is the script that a resumed run's answers are added to.
 	recordPath string
+	// typed is what is typed at the terminal, from the first question on.
+	typed func() *keyboard
 	// limiter is shared by all runs of this process.
 	limiter transport.Limiter
 	// pages are, too.
@@ -40,17 +53,18 @@ type app struct {
 	shim sandbox.Shim
 }
 
-// execute runs one command line and gives its exit code.
+// execute runs one command line, which begins with the name that this program
+// was called by, and gives its exit code.
 func execute(args []string, s streams, shim sandbox.Shim) (code int) {
-	a := &app{streams: s, shim: shim}
+	a := &app{streams: s, arg0: args[0], shim: shim, typed: sync.OnceValue(func() *keyboard { return listen(s.in) })}
 	defer func() {
 		if p := recover(); p != nil {
-			fmt.Fprintf(s.err, "pawl: internal error: %v; what runs have journalled is kept. Please report this\n", p)
+			fmt.Fprintf(s.err, "pawl: internal error: %v; the journal is kept. Please report this\n", p)
 			code = exitFailed
 		}
 	}()
 	root := a.rootCommand()
-	root.SetArgs(args)
+	root.SetArgs(args[1:])
 	return a.report(meant(root, root.Execute()))
 }
 
@@ -82,7 +96,7 @@ func meant(root *cobra.Command, err error) error {
 // unbuilt says that a word is a command that there is to be: who has read of it
 // shall not look for a mistake of their own.
 func unbuilt(word string) bool {
-	return slices.Contains([]string{"code", "eval", "loop", "mcp", "token", "worker"}, word)
+	return slices.Contains([]string{"code", "eval", "mcp", "token", "worker"}, word)
 }
 
 // report prints an error and gives its exit code. Whatever does not come out
@@ -120,8 +134,12 @@ func (a *app) rootCommand() *cobra.Command {
 		Use:   "pawl",
 		Short: "Run agents that loop until done",
 		Long: `Pawl runs agents that loop until done: it calls a model, runs the tools the model asks for,
-feeds the results back, and repeats until something that you declared says stop. Every step is
-in a durable journal, so whatever crashes, what was paid for is kept.
+feeds the results back, and repeats until a stop condition is met. Every step is stored in a durable
+journal, so a crash loses no finished work.
+
+The journal and the config file are in the nearest .pawl: that of the current directory, or of the
+first directory above it that has one which belongs to you. The search ends below your home directory
+and at the boundary of the file system. A flag or variable that names a file takes precedence.
 
 Exit codes: 0 ok; 1 failed; 2 usage or invalid file; 3 stopped by a limit; 4 parked, waiting for
 a decision or an input; 130 cancelled or interrupted.`,
@@ -130,9 +148,14 @@ a decision or an input; 130 cancelled or interrupted.`,
   pawl run agent.yaml "Make the failing test pass"
   pawl runs
   pawl runs resume k7x2`,
+		Version:                    thisBuild().String(),
 		SuggestionsMinimumDistance: 2,
 		SilenceErrors:              true,
 		SilenceUsage:               true,
+		PersistentPreRunE: func(*cobra.Command, []string) (err error) {
+			a.journalPath, err = followed(a.journalPath)
+			return err
+		},
 	}
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.SetIn(a.in)
@@ -142,18 +165,20 @@ a decision or an input; 130 cancelled or interrupted.`,
 		return usagef("%w\nSee '%s --help'", flagError(c, err), c.CommandPath())
 	})
 	root.SetHelpCommand(helpCommand())
-	root.PersistentFlags().StringVar(&a.journalPath, "journal", defaultJournal(), "path of the journal ($PAWL_JOURNAL)")
-	root.PersistentFlags().StringVar(&a.configPath, "config", "", "config file ($PAWL_CONFIG, .pawl/config.yaml)")
+	root.SetVersionTemplate("{{.Version}}\n")
+	root.Flags().Bool("version", false, "print the version") // cobra's own would take -v for it too
+	root.PersistentFlags().StringVar(&a.journalPath, "journal", defaultJournal(), "path of the journal ($PAWL_JOURNAL, journal.db of the nearest .pawl)")
+	root.PersistentFlags().StringVar(&a.configPath, "config", "", "config file ($PAWL_CONFIG, config.yaml of the nearest .pawl)")
 	root.AddGroup(
 		&cobra.Group{ID: groupRun, Title: "Run agents:"},
-		&cobra.Group{ID: groupLook, Title: "Look at runs and act on them:"},
+		&cobra.Group{ID: groupLook, Title: "Inspect and control runs:"},
 		&cobra.Group{ID: groupOther, Title: "More:"},
 	)
 	root.SetHelpCommandGroupID(groupOther)
 	for group, commands := range map[string][]*cobra.Command{
-		groupRun:   {a.runCommand(), a.checkCommand(), a.serveCommand()},
+		groupRun:   {a.runCommand(), a.loopCommand(), a.checkCommand(), a.serveCommand()},
 		groupLook:  {a.runsCommand()},
-		groupOther: {a.initCommand(), a.modelsCommand(), a.schemaCommand(), a.doctorCommand(), a.completionCommand(), a.versionCommand()},
+		groupOther: {a.initCommand(), a.modelsCommand(), a.schemaCommand(), a.tokenCommand(), a.doctorCommand(), a.completionCommand(), a.versionCommand()},
 	} {
 		for _, c := range commands {
 			c.GroupID = group
@@ -231,5 +256,5 @@ func defaultJournal() string {
 	if p := os.Getenv("PAWL_JOURNAL"); p != "" {
 		return p
 	}
-	return filepath.Join(".pawl", "journal.db")
+	return filepath.Join(nearest(), journalName)
 }

@@ -15,16 +15,19 @@ import (
 	"github.com/pawlrun/pawl/engine"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/launch"
+	"github.com/pawlrun/pawl/launch/kinds"
+	"github.com/pawlrun/pawl/signals"
 )
 
 func (a *app) runCommand() *cobra.Command {
 	var f runFlags
 	c := &cobra.Command{
 		Use:   "run FILE [INPUT]",
-		Short: "Run an agent",
-		Long: `Runs an agent file on an input. The answer goes to stdout, progress to stderr. INPUT may be
-"-" for stdin, and is left out where the prompt says it all. Ctrl-C parks the run; 'pawl runs resume' goes on with it.
-'pawl init' writes a first agent file, and 'pawl schema agent' tells what can stand in one.`,
+		Short: "Run an agent, a team, a workflow or a goal",
+		Long: `Runs an agent, team, workflow or goal file on an input. The answer goes to stdout, progress to stderr. INPUT may be
+"-" for stdin. Without INPUT, prompt.task of the file is the input; without that too, you are asked
+at a terminal. Ctrl-C parks the run; 'pawl runs resume' continues it. 'pawl init' writes a first
+agent file, and 'pawl schema agent' prints the schema of one.`,
 		Example: `  pawl run agent.yaml "Fix the failing test"
   git diff | pawl run reviewer.yaml -
   pawl run agent.yaml "What is wrong here?" --attach screenshot.png --attach report.pdf
@@ -33,9 +36,10 @@ func (a *app) runCommand() *cobra.Command {
   pawl run --continue k7x2 "Now do the same for the other package"
   pawl run --continue k7x2 --limit max_tool_calls=400`,
 		Args: func(_ *cobra.Command, args []string) error { return f.arguments(args) },
-		RunE: func(c *cobra.Command, args []string) error { return a.run(c, &f, args) },
+		RunE: func(c *cobra.Command, args []string) error { return a.run(c, &f, ofFile(f.withInput(args))) },
 	}
 	f.flags(c)
+	c.Flags().StringVar(&f.from, "continue", "", "start from this ended run, with a new message or a raised limit")
 	return c
 }
 
@@ -48,11 +52,55 @@ func (f *runFlags) arguments(args []string) error {
 		return fmt.Errorf("got %d arguments, want FILE and INPUT; quote an input with spaces", len(args))
 	case len(args) == 0 && f.from == "":
 		return errors.New("FILE is missing")
+	case f.input != "" && (len(args) == 2 || len(args) == 1 && f.from != ""):
+		return errors.New("INPUT is given twice, also with --input; leave one out")
 	}
 	return nil
 }
 
-func (a *app) run(c *cobra.Command, f *runFlags, args []string) error {
+// withInput puts the input of a flag in the place of INPUT.
+func (f *runFlags) withInput(args []string) []string {
+	if f.input == "" {
+		return args
+	}
+	return append(args, f.input)
+}
+
+// job is what a command line asks for: what is to be run, and on what.
+type job struct {
+	// words are what is not a flag, and input those of them that are INPUT.
+	words, input []string
+	// open gives what prepares the run; it is called once, when everything else is known.
+	open func() (launcher, error)
+}
+
+// launcher prepares a run, see [launch.Kind.Launch].
+type launcher func(input string, o launch.Options) (event.RunStarted, engine.Env, error)
+
+// ofFile is a run of the file that the words begin with.
+func ofFile(words []string) job {
+	j := job{words: words}
+	if len(words) == 0 {
+		return j // a run is continued
+	}
+	j.input = words[1:]
+	j.open = func() (launcher, error) {
+		f, err := kinds.Read(words[0])
+		if err != nil {
+			return nil, fileError(words, err)
+		}
+		return func(input string, o launch.Options) (event.RunStarted, engine.Env, error) {
+			started, env, err := f.Launch(input, o)
+			if err != nil {
+				err = fileError(words, err)
+			}
+			return started, env, err
+		}, nil
+	}
+	return j
+}
+
+func (a *app) run(c *cobra.Command, f *runFlags, j job) error {
 	if err := f.check(); err != nil {
 		return err
 	}
@@ -71,10 +119,15 @@ func (a *app) run(c *cobra.Command, f *runFlags, args []string) error {
 	if o.Sandbox, err = a.sandbox(c.Context()); err != nil {
 		return err
 	}
+	if err := a.place(o.Sandbox); err != nil {
+		return err
+	}
 	o.Limiter, o.Pages, o.Journal = &a.limiter, &a.pages, a.journalPath
 	replayed := &replays{app: a}
 	o.Replay = replayed.open
-	l, err := a.prepare(c.Context(), f, args, o)
+	var dress func(*engine.Env)
+	o.Dress = func(env *engine.Env) { dress(env) }
+	l, err := a.prepare(c.Context(), f, j, o)
 	if err != nil {
 		return err
 	}
@@ -86,13 +139,14 @@ func (a *app) run(c *cobra.Command, f *runFlags, args []string) error {
 	defer stop()
 	p := newPrinter(a.err, screenOf(a.err, os.Getenv))
 	v := a.view(f.output, p)
-	l.session.asking(&l.env, o.Approve, p)
+	dress = l.session.asking(o.Approve, p)
+	dress(&l.env)
 	l.env = recording(l.env, f.record, o.Config)
 	r, err := l.session.engine.Start(ctx, l.started, l.env)
 	if err != nil {
 		return errors.Join(err, closeEnv(l.env))
 	}
-	return replayed.verdict(a.follow(r, v, f.live()))
+	return replayed.verdict(a.follow(r, v, f.output))
 }
 
 // launched is a run that is ready to start.
@@ -104,22 +158,33 @@ type launched struct {
 
 // prepare opens the journal once everything else is known to be right, so that
 // a wrong command line leaves nothing behind.
-func (a *app) prepare(ctx context.Context, f *runFlags, args []string, o launch.Options) (*launched, error) {
-	if f.from != "" {
-		return a.prepareContinued(ctx, f.from, args, o)
+func (a *app) prepare(ctx context.Context, flags *runFlags, j job, o launch.Options) (*launched, error) {
+	if flags.from != "" {
+		return a.prepareContinued(ctx, flags.from, j.words, o)
 	}
-	input, err := a.task(args[1:])
+	input, err := a.task(j.input)
 	if err != nil {
 		return nil, err
 	}
-	started, env, err := launch.Agent(args[0], input, o)
+	begin, err := j.open()
 	if err != nil {
-		return nil, fileError(args, err)
+		return nil, err
+	}
+	started, env, err := begin(input, o)
+	if errors.Is(err, launch.ErrNoInput) {
+		if input, err = a.askForInput(ctx); err != nil {
+			return nil, err
+		}
+		started, env, err = begin(input, o)
+	}
+	if err != nil {
+		return nil, err
 	}
 	s, err := a.open(ctx, toCreate)
 	if err != nil {
 		return nil, errors.Join(err, closeEnv(env))
 	}
+	started.Principal, started.Trace = itsUser(), signals.Parent(os.Getenv)
 	return &launched{session: s, started: started, env: env}, nil
 }
 
@@ -154,9 +219,32 @@ func (a *app) task(args []string) (string, error) {
 		return text, err
 	}
 	if args[0] == "-" {
-		return "", usagef("nothing came on stdin, so INPUT is empty; leave the - out if the run needs no INPUT")
+		return "", usagef("nothing came on stdin, so INPUT is empty; leave the - out where the file has prompt.task")
 	}
-	return "", usagef("INPUT is empty; leave it out if the run needs none")
+	return "", usagef("INPUT is empty; leave it out where the file has prompt.task")
+}
+
+// askForInput asks whoever is at the terminal for the INPUT that the command line
+// and the file lack. It is an error where nobody is.
+func (a *app) askForInput(ctx context.Context) (string, error) {
+	missing := usagef("INPUT is missing; say what to do, give - for stdin, or write prompt.task in the file")
+	if !screenOf(a.in, os.Getenv).terminal || !screenOf(a.err, os.Getenv).terminal {
+		return "", missing
+	}
+	keys := a.typed()
+	keys.begin()
+	defer keys.end()
+	for {
+		fmt.Fprint(a.err, "input: ")
+		text, err := keys.line(ctx)
+		if errors.Is(err, errNoAnswer) {
+			fmt.Fprintln(a.err)
+			return "", missing
+		}
+		if err != nil || strings.TrimSpace(text) != "" {
+			return text, errors.Join(err, textual("INPUT", text))
+		}
+	}
 }
 
 // input is the message of the command line, which its usage calls name, or stdin
@@ -167,6 +255,9 @@ func (a *app) input(name string, args []string) (string, error) {
 		return "", nil
 	case args[0] != "-":
 		return args[0], textual(name, args[0])
+	}
+	if screenOf(a.in, os.Getenv).terminal {
+		fmt.Fprintf(a.err, "type %s, and end it with Ctrl-D on a line of its own\n", name)
 	}
 	b, err := readBounded(a.in)
 	if err != nil {

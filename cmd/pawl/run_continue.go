@@ -6,6 +6,7 @@ import (
 
 	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/launch"
+	"github.com/pawlrun/pawl/launch/kinds"
 )
 
 // prepareContinued makes a new run from an ended one: its file, tools, models
@@ -38,14 +39,15 @@ func (s *session) continued(ctx context.Context, from, input string, o launch.Op
 	if r.State != journal.Ended {
 		return nil, usagef("run %s has not ended (%s); %s", r.ID, standing(r), s.goOn(ctx, r))
 	}
-	started, env, err := launch.Continue(ctx, s.store, r.ID, input, o)
+	started, env, err := kinds.Continue(ctx, s.store, r.ID, input, o)
 	switch {
 	case errors.Is(err, launch.ErrMessageNeeded):
-		return nil, usagef("the last word in run %s is the model's, so that a raised limit alone gives it nothing to go on with; give a new message as well", r.ID)
+		return nil, usagef("run %s ends with an answer of the model, so a raised limit alone is not enough; give a new message as well", r.ID)
 	case errors.Is(err, launch.ErrNothingNew):
 		return nil, usagef("run %s has nothing to continue with; give a new message, or, where it was stopped by a limit, raise it with --max-cycles, --budget, --timeout or --limit", r.ID)
 	case err != nil:
 		return nil, usageError(err)
 	}
+	started.Principal = itsUser()
 	return &launched{session: s, started: started, env: env}, nil
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/pawlrun/pawl/attach"
 	"github.com/pawlrun/pawl/budget"
 	"github.com/pawlrun/pawl/control"
+	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/launch"
 	"github.com/pawlrun/pawl/machine/agent"
 )
@@ -20,6 +21,7 @@ import (
 // runFlags are the flags that every run takes.
 type runFlags struct {
 	model     string
+	input     string
 	workspace string
 	maxCycles string
 	budget    float64
@@ -27,6 +29,8 @@ type runFlags struct {
 	timeout   string
 	limitArgs []string
 	approve   string
+	maxDepth  int
+	atOnce    int
 	noStream  bool
 	detach    bool
 	from      string
@@ -38,16 +42,18 @@ type runFlags struct {
 
 func (f *runFlags) flags(c *cobra.Command) {
 	fl := c.Flags()
-	fl.StringVar(&f.model, "model", "", "use this model in place of every model of the file")
+	fl.StringVarP(&f.model, "model", "m", "", "use this model in place of every model of the file")
+	fl.StringVarP(&f.input, "input", "p", "", "the INPUT, as a flag")
 	fl.StringVar(&f.workspace, "workspace", ".", "directory that the tools work in")
-	fl.StringVar(&f.maxCycles, "max-cycles", "", "stop after this many cycles, or none for no cap (default 50, or the file's)")
-	fl.Float64Var(&f.budget, "budget", 0, "cap in USD (default 5.00, or the file's)")
-	fl.BoolVar(&f.noBudget, "no-budget", false, "no cap in USD")
+	fl.StringVar(&f.maxCycles, "max-cycles", "", "stop after this many cycles, or none for no limit (default 50, or the file's)")
+	fl.IntVar(&f.maxDepth, "max-depth", 0, "maximum depth of the tree of runs, this run included (default 8)")
+	fl.IntVar(&f.atOnce, "max-concurrency", 0, "how many agents of a workflow may be at work at once (default 64, or less where the file says so)")
+	fl.Float64Var(&f.budget, "budget", 0, "cost limit in USD (default 5.00, or the file's)")
+	fl.BoolVar(&f.noBudget, "no-budget", false, "no cost limit")
 	fl.StringVar(&f.timeout, "timeout", "", "wall-time budget, for example 10m, or none (default 1h, or the file's)")
 	fl.StringArrayVar(&f.limitArgs, "limit", nil, "change a limit, as setting=value, for example max_tool_calls=400; 'pawl runs budget --help' lists them")
 	fl.BoolVar(&f.noStream, "no-stream", false, "ask the provider for whole answers")
 	fl.BoolVar(&f.detach, "detach", false, "run in the background, outliving this terminal, and print the run id")
-	fl.StringVar(&f.from, "continue", "", "start from this ended run, with a new message or a raised limit")
 	fl.StringArrayVar(&f.vars, "var", nil, "set a variable of the file, as name=value")
 	attachFlag(c, &f.attach, "give an image, a PDF or a text `FILE` with the input (may be repeated)")
 	approveFlag(c, &f.approve)
@@ -75,7 +81,7 @@ func approveMode(mode string) (agent.ApproveMode, error) {
 
 // options turns the flags into what launches a run; its errors are the user's.
 func (f *runFlags) options(c *cobra.Command) (launch.Options, error) {
-	o := launch.Options{Model: f.model, NoBudget: f.noBudget, Whole: f.noStream}
+	o := launch.Options{Flags: launch.Flags{Model: f.model, NoBudget: f.noBudget, Whole: f.noStream}}
 	var err error
 	if o.Approve, err = approveMode(f.approve); err != nil {
 		return o, err
@@ -117,14 +123,24 @@ func (f *runFlags) options(c *cobra.Command) (launch.Options, error) {
 }
 
 func (f *runFlags) limits(c *cobra.Command, o *launch.Options) error {
+	set := func(setting string, value float64) {
+		o.Limits = append(o.Limits, launch.Limit{Setting: setting, Value: value})
+	}
 	switch n, err := strconv.Atoi(f.maxCycles); {
 	case f.maxCycles == none:
-		o.MaxCycles = budget.None
+		set(budget.CycleCap, budget.None)
 	case c.Flags().Changed("max-cycles") && (err != nil || n < 1):
 		return usagef("--max-cycles is %q; it must be a whole number of at least 1, or none", f.maxCycles)
-	default:
-		o.MaxCycles = n
+	case n > 0:
+		set(budget.CycleCap, float64(n))
 	}
+	if c.Flags().Changed("max-depth") && (f.maxDepth < 1 || f.maxDepth > event.MaxDepth) {
+		return usagef("--max-depth is %d; it must be 1 to %d", f.maxDepth, event.MaxDepth)
+	}
+	if c.Flags().Changed("max-concurrency") && f.atOnce < 1 {
+		return usagef("--max-concurrency is %d; it must be at least 1", f.atOnce)
+	}
+	o.MaxDepth, o.MaxConcurrency = f.maxDepth, f.atOnce
 	if err := f.limitArguments(c, o); err != nil {
 		return err
 	}
@@ -133,17 +149,17 @@ func (f *runFlags) limits(c *cobra.Command, o *launch.Options) error {
 		case f.noBudget:
 			return usagef("--budget and --no-budget exclude each other")
 		case !(f.budget > 0) || math.IsInf(f.budget, 0):
-			return usagef("--budget is %g; it must be more than 0 (--no-budget removes the cap)", f.budget)
+			return usagef("--budget is %g; it must be more than 0 (--no-budget removes the limit)", f.budget)
 		}
 		o.BudgetUSD = &f.budget
 	}
 	switch d, err := time.ParseDuration(f.timeout); {
 	case f.timeout == none:
-		o.TimeoutSeconds = budget.None
+		set(budget.WallTime, budget.None)
 	case c.Flags().Changed("timeout") && (err != nil || d <= 0):
 		return usagef("--timeout is %q; it must be a duration like 90s or 10m, or none", f.timeout)
-	default:
-		o.TimeoutSeconds = d.Seconds()
+	case d > 0:
+		set(budget.WallTime, d.Seconds())
 	}
 	return nil
 }
@@ -152,13 +168,10 @@ func (f *runFlags) limits(c *cobra.Command, o *launch.Options) error {
 // refused: which of the two its owner meant, nobody can know.
 func (f *runFlags) limitArguments(c *cobra.Command, o *launch.Options) error {
 	setBy := make(map[string]string)
-	for flag, settings := range map[string][]string{
-		"budget": {"usd_per_run"}, "no-budget": {"usd_per_run", "max_total_cost"},
-		"max-cycles": {"max_cycles"}, "timeout": {"max_wall_time_seconds"},
-	} {
-		for _, setting := range settings {
-			if c.Flags().Changed(flag) {
-				setBy[setting] = flag
+	for _, s := range budget.Table() {
+		for _, flag := range []string{s.Flag, "no-budget"} {
+			if c.Flags().Changed(flag) && (flag == s.Flag || s.Kind == budget.Money) {
+				setBy[s.Name] = flag
 			}
 		}
 	}

@@ -25,15 +25,13 @@ func (a *app) runsCommand() *cobra.Command {
 	var f listFlags
 	c := &cobra.Command{
 		Use:   "runs",
-		Short: "List runs, look at them and act on them",
-		Long: `Without a verb, lists the runs of the journal, newest first: the id, how the run stands, how many
-cycles it took, when it began and which agent it is. Every verb takes a run's id or a prefix of it
-that fits no other run.
+		Short: "List, inspect and control runs",
+		Long: `Without a subcommand, lists the runs of the journal, newest first: id, state, cost, cycles, name,
+start, model and input. Every subcommand takes a run id or a unique prefix of one.
 
-A run is queued before it begins, then running, or waiting in a process that goes on. It is parked
-where its process left it until somebody decides, says something or resumes it, paused where that
-was asked for (pausing until then), and ended for good. A parked run that has got what it waits for is answered: it only
-has to be resumed.`,
+States: queued (not started), running, waiting (for a decision, in a process that is still running),
+parked (waiting without a process: for a decision, a message, or a resume), paused (on request), ended.
+A parked run is shown as answered when it has what it waited for and only has to be resumed.`,
 		Example: `  pawl runs
   pawl runs --state parked
   pawl runs show k7x2
@@ -46,8 +44,8 @@ has to be resumed.`,
 	f.flags(c)
 	c.AddGroup(
 		&cobra.Group{ID: groupRead, Title: "Look:"},
-		&cobra.Group{ID: groupDecide, Title: "Act on a run:"},
-		&cobra.Group{ID: groupKeep, Title: "Keep the journal:"},
+		&cobra.Group{ID: groupDecide, Title: "Control:"},
+		&cobra.Group{ID: groupKeep, Title: "Journal:"},
 	)
 	add := func(group string, verbs ...*cobra.Command) {
 		for _, v := range verbs {
@@ -55,7 +53,7 @@ has to be resumed.`,
 			c.AddCommand(v)
 		}
 	}
-	add(groupRead, a.listCommand(), a.showCommand(), a.eventsCommand(), a.treeCommand(), a.replayCommand(), a.diffCommand(), a.exportCommand())
+	add(groupRead, a.listCommand(), a.showCommand(), a.logCommand(), a.eventsCommand(), a.treeCommand(), a.replayCommand(), a.diffCommand(), a.exportCommand())
 	add(groupDecide, a.resumeCommand(), a.forkCommand(), a.pauseCommand(), a.cancelCommand(), a.inputCommand(),
 		a.approveCommand(), a.rejectCommand(), a.budgetCommand())
 	add(groupKeep, a.verifyCommand(), a.removeCommand(), a.pruneCommand())
@@ -75,7 +73,7 @@ func noSuchVerb(c *cobra.Command, args []string) error {
 	if like := c.SuggestionsFor(args[0]); len(like) > 0 {
 		return fmt.Errorf("%w; did you mean %s?", err, strings.Join(like, " or "))
 	}
-	return fmt.Errorf("%w; a run is named after a verb, as in 'pawl runs show k7x2'", err)
+	return fmt.Errorf("%w; write the command before the run, as in 'pawl runs show k7x2'", err)
 }
 
 func parseStates(names []string) ([]journal.State, error) {
@@ -100,7 +98,7 @@ func standing(r journal.Run) string {
 // standingNow is standing for a list, which has no place for a driver.
 func standingNow(r control.Standing) string {
 	if r.Undriven {
-		return standing(r.Run) + ", nobody drives it"
+		return standing(r.Run) + ", no process drives it"
 	}
 	return standing(r.Run) + toGoOn(r)
 }
@@ -133,7 +131,7 @@ func parseAge(s string) (time.Duration, error) {
 		d = time.Duration(n * float64(24*time.Hour))
 	}
 	if err != nil || d < 0 {
-		return 0, usagef("%q is no age; write it like 30d, 12h or 90m", s)
+		return 0, usagef("%q is not an age; write it like 30d, 12h or 90m", s)
 	}
 	return d, nil
 }

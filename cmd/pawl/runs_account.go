@@ -1,8 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -88,34 +90,35 @@ func (a *account) window(model string) (models.Info, bool) {
 func (p *page) used() string {
 	l := p.Limits
 	var parts []string
-	count := func(used, limit int64, what string) {
-		if limit > 0 {
-			parts = append(parts, fmt.Sprintf("%d of %d %s", used, limit, what))
-		}
-	}
 	if limit, _ := l.CostCap(); limit > 0 {
-		usd := 0.0
+		used := 0.0
 		if p.Cost != nil {
-			usd = p.Cost.USD
+			used = p.Cost.USD
 		}
-		parts = append(parts, fmt.Sprintf("USD %.4f of %s", usd, dollars(limit)))
+		parts = append(parts, usd(used, p.Usage)+" of "+dollars(limit))
 	}
-	count(int64(p.Cycles), int64(l.MaxCycles), "cycles")
-	count(int64(p.Turns), int64(l.MaxModelTurns), "answers")
-	count(int64(p.ToolCalls), int64(l.MaxToolCalls), "tool calls")
-	count(p.Usage.Input, l.MaxInputTokens, "tokens in")
-	count(p.Usage.Output, l.MaxOutputTokens, "tokens out")
-	if l.MaxWallSeconds > 0 {
-		parts = append(parts, lasting(p.ActiveSeconds)+" of "+lasting(l.MaxWallSeconds))
+	spent := budget.Spent{
+		Cycles: p.Cycles, Turns: p.Turns, ToolCalls: p.ToolCalls, Input: p.Usage.Input, Output: p.Usage.Output,
+		Active: seconds(p.ActiveSeconds), Idle: seconds(p.IdleSeconds),
 	}
-	if l.MaxIdleSeconds > 0 {
-		parts = append(parts, lasting(p.IdleSeconds)+" of "+lasting(l.MaxIdleSeconds)+" without progress")
-	}
-	if l.MaxRequestTokens > 0 {
-		parts = append(parts, fmt.Sprintf("%d tokens a request", l.MaxRequestTokens))
+	table := budget.Table()
+	slices.SortStableFunc(table, func(a, b budget.Setting) int { return cmp.Compare(a.Kind, b.Kind) })
+	for _, s := range table {
+		limit, _ := s.Value(l)
+		switch used := s.Used(spent); {
+		case limit <= 0 || s.Kind == budget.Money:
+		case s.Kind == budget.Each:
+			parts = append(parts, bound(s, limit)...)
+		case s.Kind == budget.Time || s.Kind == budget.Idle:
+			parts = append(parts, lasting(used)+" of "+strings.TrimSpace(lasting(limit)+" "+s.Unit))
+		default:
+			parts = append(parts, fmt.Sprintf("%.0f of %.0f %s", used, limit, s.Unit))
+		}
 	}
 	return strings.Join(parts, ", ")
 }
+
+func seconds(n float64) time.Duration { return time.Duration(n * float64(time.Second)) }
 
 // lasting is a time as people read it: to a tenth of a second below a minute, to
 // a second above.

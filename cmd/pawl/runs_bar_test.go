@@ -40,13 +40,13 @@ func TestThePageOfARunShowsWhereMoneyAndContextWent(t *testing.T) {
 	}{
 		"elsewhere": {screen{}, `
 tokens    . cached input  = fresh input  # output
-cycle 1   =========#             10000 in (     0 cached)    510 out  USD 0.0300    2 % of window  I look  1 further attempt
+cycle 1   =========#             10000 in (     0 cached)    510 out  at most USD 0.0300    2 % of window  I look  1 further attempt
 cycle 2   ........==========#    20000 in (  9000 cached)   1000 out  USD 0.0300    5 % of window  
 cycle 3   =#                        40 in (     0 cached)      2 out  USD 0.0000    
 `},
 		"on a terminal": {screen{terminal: true, live: true, colour: true}, `
 tokens    ░ cached input  ▓ fresh input  █ output
-cycle 1   ▓▓▓▓▓▓▓▓▓█             10000 in (     0 cached)    510 out  USD 0.0300    2 % of window  I look  1 further attempt
+cycle 1   ▓▓▓▓▓▓▓▓▓█             10000 in (     0 cached)    510 out  at most USD 0.0300    2 % of window  I look  1 further attempt
 cycle 2   ░░░░░░░░▓▓▓▓▓▓▓▓▓▓█    20000 in (  9000 cached)   1000 out  USD 0.0300    5 % of window  
 cycle 3   ▓█                        40 in (     0 cached)      2 out  USD 0.0000    
 `},
@@ -95,7 +95,7 @@ func TestThePageSaysHowMuchOfEachLimitIsUsed(t *testing.T) {
 // it happens.
 func TestWhatWasPaidForNothingIsShown(t *testing.T) {
 	missed := event.CacheBreak{Segment: "system", Guess: "the system text is another", TokensRewritten: 1234, USD: 0.0042}
-	const line = "cache missed at system: 1234 tokens paid anew, USD 0.0042 (the system text is another)"
+	const line = "prompt cache missed at system: 1234 tokens charged again, USD 0.0042 (the system text is another)"
 	p := spentPage()
 	p.add(&event.Event{Seq: 9, Data: missed})
 	var b strings.Builder
@@ -105,9 +105,9 @@ func TestWhatWasPaidForNothingIsShown(t *testing.T) {
 	}
 	for want, d := range map[string]event.Data{
 		line: missed,
-		"a call used more than was set aside for it: 1.2 of 1 of usd_per_run; nothing starts until it is raised": event.BudgetOverrun{Setting: "usd_per_run", Used: 1.2, Limit: 1},
+		"a call exceeded its budget reservation: 1.2 of 1 of usd_per_run; nothing starts until the limit is raised": event.BudgetOverrun{Setting: "usd_per_run", Used: 1.2, Limit: 1},
 	} {
-		if notes := progress(event.Event{Data: d}, "pawl"); len(notes) != 1 || strings.TrimSpace(notes[0].text) != want {
+		if notes := progress(event.Event{Data: d}, new(nextStep)); len(notes) != 1 || strings.TrimSpace(notes[0].text) != want {
 			t.Errorf("progress says %+v, want %q", notes, want)
 		}
 	}
@@ -120,7 +120,7 @@ func TestThePageCountsEveryLimit(t *testing.T) {
 		MaxCycles: 9, USDPerRun: 2, MaxModelTurns: 7, MaxToolCalls: 8, MaxWallSeconds: 90, MaxInputTokens: 40_000, MaxOutputTokens: 2000,
 		MaxIdleSeconds: 30, MaxRequestTokens: 5000,
 	}
-	const want = "USD 0.0600 of 2.00, 3 of 9 cycles, 3 of 7 answers, 0 of 8 tool calls, 30040 of 40000 tokens in, 1512 of 2000 tokens out, " +
+	const want = "at most USD 0.0600 of 2.00, 3 of 9 cycles, 3 of 7 answers, 0 of 8 tool calls, 30040 of 40000 tokens in, 1512 of 2000 tokens out, " +
 		"1m2s of 1m30s, 4.2s of 30s without progress, 5000 tokens a request"
 	if got := p.used(); got != want {
 		t.Errorf("%s\nwant %s", got, want)

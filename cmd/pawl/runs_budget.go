@@ -16,16 +16,15 @@ func (a *app) budgetCommand() *cobra.Command {
 	var f verbFlags
 	c := &cobra.Command{
 		Use:   "budget RUN SETTING VALUE",
-		Short: "Change a limit of a run, also while it goes",
-		Long: `Changes a limit of a run. VALUE is a number, or none to take the limit away. SETTING is one of these;
-what holds where nobody has said stands in brackets:
+		Short: "Change a limit of a run, also while it is running",
+		Long: `Changes a limit of a run. VALUE is a number, or none to remove the limit. SETTING is one of these, with
+its default in parentheses:
 
 ` + limitList() + `
-Reaching a limit stops a run. In the agent file on_limit says what reaching the cycle cap means, and
-budgets.actions what another limit does: ok stops the run and counts as well, ask parks it until the
-limit is raised here, as far as 'pawl runs show' says at least: a value with which the run would park
-again at once is refused, and changes nothing. So is a cap in money on a run whose model has no price
-that is known: it could not be kept. For example:
+A run that reaches a limit stops. In the agent file, on_limit says how reaching the cycle limit counts,
+and budgets.actions says it for the other limits: ok stops the run and counts as success, ask parks the
+run until the limit is raised here. 'pawl runs show' says the smallest value that lets the run continue;
+a smaller one is refused. A cost limit is refused for a run whose model has no known price. Example:
 
   budgets: {max_tool_calls: 50, actions: {max_tool_calls: ask}}`,
 		Example: "  pawl runs budget k7x2 usd_per_run 10 --resume\n" +
@@ -52,8 +51,8 @@ that is known: it could not be kept. For example:
 // limitList names every limit in a line of its own.
 func limitList() string {
 	var b strings.Builder
-	for _, setting := range budget.Settings() {
-		fmt.Fprintf(&b, "  %-30s  %s\n", setting, budget.About(setting))
+	for _, s := range budget.Table() {
+		fmt.Fprintf(&b, "  %-30s  %s\n", s.Name, s.About)
 	}
 	return b.String()
 }

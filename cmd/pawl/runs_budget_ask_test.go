@@ -16,7 +16,7 @@ func TestARunThatAsksAtALimitGoesOnWhenItIsRaised(t *testing.T) {
 		"script.yaml": shellTurn("echo hi") + "- text: done\n",
 	})
 	f := p.exits(4, "run", "agent.yaml", "go")
-	if want := "max_model_turns VALUE --resume"; !strings.Contains(f.err, want) {
+	if want := "max_model_turns 2 --resume"; !strings.Contains(f.err, want) {
 		t.Errorf("the owner is not told %q: %s", want, f.err)
 	}
 	f = p.exits(0, "runs", "budget", p.newest(), "max_model_turns", "5", "--resume", "--json")
@@ -37,7 +37,7 @@ func TestCallsWaitForTheRaiseAndRunOnce(t *testing.T) {
 	p.exits(4, "run", "agent.yaml", "go")
 	id := p.newest()
 	shown := p.exits(0, "runs", "show", id).out
-	for _, want := range []string{"because   max_tool_calls is used up; raise it to at least 2 or cancel the run", "go on     pawl runs budget " + id + " max_tool_calls VALUE --resume"} {
+	for _, want := range []string{"because   max_tool_calls is used up; raise it to at least 2 or cancel the run", "continue  pawl runs budget " + id + " max_tool_calls 2 --resume"} {
 		if !strings.Contains(shown, want) {
 			t.Errorf("the page does not say %q:\n%s", want, shown)
 		}
@@ -46,7 +46,7 @@ func TestCallsWaitForTheRaiseAndRunOnce(t *testing.T) {
 	before := p.exits(0, "runs", "events", id).out
 	for _, resume := range [][]string{nil, {"--resume"}} {
 		f := p.exits(2, append([]string{"runs", "budget", id, "max_tool_calls", "1"}, resume...)...)
-		if want := "run " + id + " would park again at once: max_tool_calls must be at least 2 for it to go on, or none"; !strings.Contains(f.err, want) {
+		if want := "run " + id + " would park again at once: max_tool_calls must be at least 2 for the run to continue, or none"; !strings.Contains(f.err, want) {
 			t.Errorf("the owner is not told %q: %s", want, f.err)
 		}
 	}
@@ -61,7 +61,7 @@ func TestCallsWaitForTheRaiseAndRunOnce(t *testing.T) {
 	if said := p.read("said"); said != "one\ntwo\nthree\n" {
 		t.Errorf("the calls said %q", said)
 	}
-	if shown := p.exits(0, "runs", "show", id).out; strings.Contains(shown, "go on") {
+	if shown := p.exits(0, "runs", "show", id).out; strings.Contains(shown, "\ncontinue") {
 		t.Errorf("a run that has ended is to go on:\n%s", shown)
 	}
 }

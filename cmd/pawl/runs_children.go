@@ -13,10 +13,14 @@ import (
 
 // childRef is a run that a run started, as its journal tells of it.
 type childRef struct {
-	Run    string             `json:"run"`
-	Name   string             `json:"name,omitempty"`
-	CallID string             `json:"callId,omitempty"`
-	Parked *event.ChildParked `json:"parked,omitempty"`
+	Run    string `json:"run"`
+	Name   string `json:"name,omitempty"`
+	CallID string `json:"callId,omitempty"`
+	// Step names a run that is a step, or a judge, with its iteration and attempt, and
+	// Finished is how the step ended.
+	Step     string              `json:"step,omitempty"`
+	Finished *event.StepFinished `json:"finished,omitempty"`
+	Parked   *event.ChildParked  `json:"parked,omitempty"`
 	// Decided says that nothing is left to decide about in a child that parked
 	// for a decision.
 	Decided bool `json:"decided,omitempty"`
@@ -26,6 +30,7 @@ type childRef struct {
 	Outcome *event.Outcome `json:"outcome,omitempty"`
 	// Cost is what the child has used of the run's budget so far.
 	Cost *llm.Cost `json:"cost,omitempty"`
+	used llm.Usage
 }
 
 // startedBy marks a run that another one started, behind its name.
@@ -36,15 +41,29 @@ func startedBy(r journal.Run) string {
 	return "  (started by " + r.Parent + ")"
 }
 
-// toResume is the run to resume so that a run goes on: a child goes on with the
-// run that started it.
-func toResume(r journal.Run) string { return cmp.Or(r.Parent, r.ID) }
+// toResume is the run to resume so that a run goes on: what another one started
+// goes on with the root of its tree.
+func toResume(r journal.Run) string { return cmp.Or(r.Root, r.ID) }
 
 // child takes in an event about one of the run's children.
 func (p *page) child(data event.Data) {
 	switch d := data.(type) {
 	case event.ChildStarted:
-		p.Children = append(p.Children, childRef{Run: d.Child, Name: d.Name, CallID: d.CallID})
+		if p.childAt == nil {
+			p.childAt, p.childFor = map[string]int{}, map[string]string{}
+		}
+		p.childAt[d.Child], p.childFor[d.Step] = len(p.Children), d.Child
+		p.Children = append(p.Children, childRef{Run: d.Child, Name: d.Name, CallID: d.CallID, Step: d.ID})
+	case event.JudgeVerdict:
+		delete(p.childFor, d.Step)
+	case event.Checkpoint:
+		delete(p.childFor, d.Step)
+	case event.StepFinished:
+		p.childOf(p.childFor[d.Step], func(c *childRef) { c.Finished = &d })
+	case event.StepSkipped:
+		p.skipped = append(p.skipped, d)
+	case event.RunForked:
+		p.skipped = nil
 	case event.ChildParked:
 		p.childOf(d.Child, func(c *childRef) { c.Parked = &d })
 	case event.ChildWaiting:
@@ -67,20 +86,19 @@ func (p *page) child(data event.Data) {
 			if c.Cost == nil {
 				c.Cost = &llm.Cost{Priced: true}
 			}
+			c.used = c.used.Add(*d.Usage)
 			c.Cost.USD, c.Cost.Priced = c.Cost.USD+cost.USD, c.Cost.Priced && cost.Priced
 		})
 	}
 }
 
 func (p *page) childOf(run string, change func(*childRef)) {
-	for i := range p.Children {
-		if p.Children[i].Run == run {
-			change(&p.Children[i])
-		}
+	if i, known := p.childAt[run]; known {
+		change(&p.Children[i])
 	}
 }
 
-// asks takes in the calls of the run's children that wait for a decision.
+// asks takes in what waits for a decision in the run and in all below it.
 func (s *session) asks(ctx context.Context, p *page) error {
 	pending, err := s.desk.Pending(ctx, p.ID)
 	if err != nil {
@@ -98,12 +116,19 @@ func (s *session) asks(ctx context.Context, p *page) error {
 }
 
 func (p *page) asks(pending []control.Pending) {
+	p.questions = pending
 	open := map[string]bool{}
-	for _, call := range pending {
-		if call.Run != p.ID {
-			open[call.Run] = true
-			p.Pending = append(p.Pending, pendingOf(call.Run, call.ToolPendingApproval))
+	for _, q := range pending {
+		for _, step := range q.Path {
+			open[step.Run] = true
 		}
+		if call, is := q.Call(); is {
+			p.Pending = append(p.Pending, pendingOf(q.Run, call, q.Path))
+		}
+		p.Waiting = append(p.Waiting, q)
+	}
+	for _, w := range p.said {
+		p.Waiting = append(p.Waiting, w)
 	}
 	for i, c := range p.Children {
 		p.Children[i].Decided = c.Parked != nil && c.Parked.Reason == event.ParkApproval && !open[c.Run]
@@ -112,16 +137,16 @@ func (p *page) asks(pending []control.Pending) {
 
 // said is the child in a line: which run it is, how it stands, what it cost.
 func (c childRef) said() string {
-	stands := "goes on with this run"
+	stands := "resumes with this run"
 	switch {
 	case c.Outcome != nil:
 		stands = fmt.Sprintf("%s, %s", c.Outcome.Status, reason(*c.Outcome))
 	case c.Unread:
 		stands = "parked: " + string(c.Parked.Reason) + ", and cannot be read"
 	case c.Decided:
-		stands = "decided about, " + stands
+		stands = "decided, " + stands
 	case c.Parked != nil:
 		stands = "parked: " + string(c.Parked.Reason)
 	}
-	return firstLine(fmt.Sprintf("%s  %s  %s  %s", c.Run, c.Name, stands, money(c.Cost)), 200)
+	return firstLine(fmt.Sprintf("%s  %s  %s  %s", c.Run, c.Name, stands, money(c.Cost, c.used)), 200)
 }

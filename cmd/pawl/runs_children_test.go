@@ -14,11 +14,11 @@ import (
 // what it waits for.
 func TestThePageOfAProgramsRunSaysWhatItWaitsFor(t *testing.T) {
 	for want, parked := range map[string]event.RunParked{
-		"go on     pawl runs budget r1 max_tool_calls VALUE, then in the program ": {Limit: "max_tool_calls"},
-		"go on     pawl runs input r1 \"MESSAGE\", then in the program ":           {Reason: event.ParkInput},
-		"go on     in the program ": {Reason: event.ParkInterrupted},
+		"continue  pawl runs budget r1 max_tool_calls 4, then in the program ": {Reason: event.ParkInput, Limit: "max_tool_calls", AtLeast: 4},
+		"continue  pawl runs input r1 -, then in the program ":                 {Reason: event.ParkInput},
+		"continue  in the program ":                                            {Reason: event.ParkInterrupted},
 	} {
-		p := page{Standing: control.Standing{Run: journal.Run{ID: "r1"}}, ofProgram: true, Parked: &parked}
+		p := page{Standing: control.Standing{Run: journal.Run{ID: "r1"}}, origin: origin{ofProgram: true}, Parked: &parked}
 		var b strings.Builder
 		if p.head(&b, "pawl"); !strings.Contains(b.String(), want) {
 			t.Errorf("no %q in\n%s", want, b.String())
@@ -55,7 +55,7 @@ func TestThePageOfARunNamesItsChildren(t *testing.T) {
 	}
 	for _, takenUp := range []event.Data{event.ChildWaiting{Child: "r3"}, event.RunResumed{}} {
 		play(event.ChildParked{Child: "r3", Reason: event.ParkApproval}, takenUp)
-		if got := p.Children[1].said(); !strings.Contains(got, "goes on with this run") {
+		if got := p.Children[1].said(); !strings.Contains(got, "resumes with this run") {
 			t.Errorf("after %T: %s", takenUp, got)
 		}
 	}

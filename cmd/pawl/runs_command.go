@@ -16,7 +16,7 @@ type verbFlags struct {
 }
 
 func (f *verbFlags) resumable(c *cobra.Command, record *string) {
-	c.Flags().BoolVar(&f.resume, "resume", false, "and go on with the run at once")
+	c.Flags().BoolVar(&f.resume, "resume", false, "and resume the run at once")
 	recordFlag(c, record)
 	f.output.flagsUnless(c, "without --resume")
 }
@@ -25,20 +25,20 @@ func (f *verbFlags) check() error {
 	if err := cmp.Or(textual("--reason", f.reason), f.output.check()); err != nil || f.resume {
 		return err
 	}
-	return f.idle("needs --resume; without it no run goes here")
+	return f.idle("needs --resume; without it this command drives no run")
 }
 
 func (a *app) pauseCommand() *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use:     "pause RUN",
-		Short:   "Park a run at its next boundary",
+		Short:   "Pause a run after the current step",
 		Example: "  pawl runs pause k7x2",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			return a.withOpenRun(c.Context(), args[0], func(s *session, r journal.Run) error {
 				if r.State == journal.Parked || r.State == journal.Paused {
-					return usagef("run %s is not going: %s", r.ID, standing(r))
+					return usagef("run %s is not running: %s", r.ID, standing(r))
 				}
 				return s.deliver(c.Context(), r, journal.Command{Kind: journal.Pause}, asJSON)
 			})
@@ -54,7 +54,7 @@ func (a *app) cancelCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:        "cancel RUN",
 		SuggestFor: []string{"stop", "kill"},
-		Short:      "End a run for good; what it was doing is stopped first",
+		Short:      "Cancel a run; it cannot be resumed",
 		Example:    "  pawl runs cancel k7x2 --reason \"wrong branch\"",
 		Args:       cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {

@@ -24,7 +24,7 @@ model is told what ran.`
 	c.Example = `  pawl runs approve k7x2 3-1
   pawl runs approve k7x2 3-1 --reason "reviewed" --resume
   pawl runs approve k7x2 3-1 --args '{"command": "git push origin review"}' --resume`
-	c.Flags().StringVar(&args, "args", "", "run the call with these arguments instead: a JSON object, or a file that holds one")
+	c.Flags().StringVar(&args, "args", "", "run the call with these arguments instead: a JSON object, or a file with one")
 	return c
 }
 
@@ -40,8 +40,8 @@ func (a *app) rejectCommand() *cobra.Command {
 func (a *app) decisionCommand(kind journal.CommandKind, edited *string) *cobra.Command {
 	var f verbFlags
 	c := &cobra.Command{
-		Long: `CALL is the id that the pending approval names, or the end of it: "3-1" is a call of RUN itself, "k7x2-3-1" one of
-RUN or of a run that it started, whose id begins so. 'pawl runs show' lists the calls that wait.
+		Long: `CALL is the id of the call, or the end of it: "3-1" is a call of RUN itself, "k7x2-3-1" one of RUN or of a
+run below it whose id begins with k7x2. A review is named by its loop's id. 'pawl runs show' lists what waits.
 `,
 		Args: cobra.ExactArgs(2),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -58,11 +58,11 @@ RUN or of a run that it started, whose id begins so. 'pawl runs show' lists the 
 				if err := s.decidedByPerson(c.Context()); err != nil {
 					return err
 				}
-				p, err := s.pendingCall(c.Context(), r, args[1])
+				p, err := s.pendingQuestion(c.Context(), r, args[1])
 				if err != nil {
 					return err
 				}
-				command := journal.Command{Kind: kind, CallID: p.CallID, Text: f.reason}
+				command := journal.Command{Kind: kind, CallID: p.ID, Text: f.reason}
 				if command.Args, err = s.editedArgs(c.Context(), p, *edited); err != nil {
 					return err
 				}
@@ -78,13 +78,13 @@ RUN or of a run that it started, whose id begins so. 'pawl runs show' lists the 
 // decidedByPerson refuses a decision that a run's own tool or hook would make:
 // what a run starts can decide about no call, its own or another run's.
 func (s *session) decidedByPerson(ctx context.Context) error {
-	return s.notOfRun(ctx, "no run decides about calls; a person must")
+	return s.notOfRun(ctx, "a run cannot decide about calls; a person must")
 }
 
 // saidByPerson refuses what a run's own tool or hook would say to a run: a model
 // takes it for the words of its user, and a limit is its owner's.
 func (s *session) saidByPerson(ctx context.Context) error {
-	return s.notOfRun(ctx, "no run speaks in a person's place or raises a limit; a person must")
+	return s.notOfRun(ctx, "a run cannot send messages in a person's place or raise a limit; a person must")
 }
 
 func (s *session) notOfRun(ctx context.Context, because string) error {
@@ -98,38 +98,58 @@ func (s *session) notOfRun(ctx context.Context, because string) error {
 	return err
 }
 
-// pendingCall finds the call that waits for a decision and that a user named.
-func (s *session) pendingCall(ctx context.Context, r journal.Run, name string) (control.Pending, error) {
+// pendingQuestion finds what waits for a decision and a user named.
+func (s *session) pendingQuestion(ctx context.Context, r journal.Run, name string) (control.Pending, error) {
 	pending, err := s.desk.Pending(ctx, r.ID)
 	if err != nil {
 		return control.Pending{}, err
 	}
-	children, err := s.store.Runs(ctx, journal.Filter{Parent: r.ID})
+	if p, err := theOne(r, pending, name); p.ID != "" || err != nil {
+		return p, err
+	}
+	below, err := s.desk.Below(ctx, r.ID)
 	if err != nil {
 		return control.Pending{}, err
 	}
-	id, err := wholeCall(r.ID, children, name)
+	id, err := wholeCall(r.ID, below, name)
 	if err != nil {
 		return control.Pending{}, err
 	}
 	var waiting []string
 	for _, p := range pending {
-		if p.CallID == id {
+		if p.ID == id {
 			return p, nil
 		}
-		waiting = append(waiting, p.CallID)
+		waiting = append(waiting, p.ID)
 	}
 	these := strings.Join(waiting, ", ")
 	d, err := s.desk.Decided(ctx, journal.Command{Kind: journal.Approve, Run: r.ID, CallID: id})
+	if err == nil && d == nil { // the id of a review begins with no run's
+		d, err = s.desk.Decided(ctx, journal.Command{Kind: journal.Approve, Run: r.ID, CallID: name})
+	}
 	switch decided := err == nil && d != nil; {
 	case decided && these != "":
-		return control.Pending{}, usagef("%w; these wait: %s", &engine.DecidedError{Decision: *d}, these)
+		return control.Pending{}, usagef("%w; these wait: %s", &engine.DecidedError{Decision: d}, these)
 	case decided:
-		return control.Pending{}, usageError(&engine.DecidedError{Decision: *d})
+		return control.Pending{}, usageError(&engine.DecidedError{Decision: d})
 	case these == "":
 		return control.Pending{}, usagef("run %s waits for no decision", r.ID)
 	}
 	return control.Pending{}, usagef("call %q of run %s waits for no decision; these do: %s", name, r.ID, these)
+}
+
+// theOne is the question of an id, the zero value where there is none.
+func theOne(r journal.Run, pending []control.Pending, id string) (one control.Pending, err error) {
+	var asked []string
+	for _, p := range pending {
+		if p.ID == id {
+			one, asked = p, append(asked, p.Run)
+		}
+	}
+	if len(asked) > 1 {
+		return control.Pending{}, usageError(&engine.AmbiguousError{Run: r.ID, ID: id, Asked: asked})
+	}
+	return one, nil
 }
 
 // editedArgs reads the arguments that a user gives a call, and refuses what the

@@ -18,16 +18,20 @@ import (
 	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/llm"
 	"github.com/pawlrun/pawl/machine/agent"
+	"github.com/pawlrun/pawl/machine/flow"
 )
 
 func (a *app) diffCommand() *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "diff RUN RUN",
-		Short: "Show where two runs part, and what each did from there",
-		Long: `Compares what two runs did, names the first event that is not the same, and shows the cycles of both
-from there side by side. Left out is what differs between runs that do the same: ids, times, positions,
-limits and what was set aside within them, pauses, attempts that failed, and which call of an answer was done first.`,
+		Short: "Compare two runs",
+		Long: `Compares two runs. It names the first event that differs and shows the cycles of both runs from there,
+side by side. Not compared: ids, times, positions, limits and budget reservations, pauses, failed
+attempts, and the order in which the calls of one answer, or steps that go at once, finished.
+
+Runs that the two started are compared as well: those of a workflow or a team by their steps with
+iteration and attempt, agents that were called as tools in the order of the calls.`,
 		Example: "  pawl runs diff k7x2 p4c9\n  pawl runs diff k7x2 p4c9 --json",
 		Args:    cobra.ExactArgs(2),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -36,7 +40,7 @@ limits and what was set aside within them, pauses, attempts that failed, and whi
 				if err != nil {
 					return err
 				}
-				d, err := s.diff(c.Context(), left, right)
+				d, err := s.diff(c.Context(), left, right, nil, nil)
 				if err != nil {
 					return err
 				}
@@ -53,6 +57,7 @@ limits and what was set aside within them, pauses, attempts that failed, and whi
 
 // diff is what two runs have in common and where they part.
 type diff struct {
+	spot
 	Left  string `json:"left"`
 	Right string `json:"right"`
 	// Same is how many of the events that are compared are alike, PartAt the first
@@ -60,6 +65,11 @@ type diff struct {
 	Same   int64       `json:"same"`
 	PartAt *parting    `json:"partAt,omitempty"`
 	Cycles []cyclePair `json:"cycles"`
+	// Below are the runs that both started, OnlyLeft and OnlyRight those that one of
+	// the two did.
+	Below     []diff  `json:"below,omitempty"`
+	OnlyLeft  []below `json:"onlyLeft,omitempty"`
+	OnlyRight []below `json:"onlyRight,omitempty"`
 	// left and right are the first that is not alike, in words.
 	left, right string
 }
@@ -98,6 +108,11 @@ type side struct {
 	// calls are about the calls of the answer that is read, inputs are what came in
 	// its cycle.
 	calls, inputs []telling
+	// below are the runs that it started, places where those of steps stand there.
+	below  []below
+	places map[string]int
+	// words are those that stand for the run and the marks of those above it.
+	words []string
 }
 
 // telling is an event and how it is compared: as it was decided, with one word in
@@ -113,18 +128,27 @@ func (t telling) data() []byte {
 	return bytes.TrimSuffix(data, []byte("}"))
 }
 
-func (s *session) readSide(ctx context.Context, r journal.Run) (*side, error) {
-	out := &side{}
+// readSide reads a run below runs of which each has words of its own.
+func (s *session) readSide(ctx context.Context, r journal.Run, above []string) (*side, error) {
+	out := &side{places: map[string]int{}, words: slices.Clone(above)}
 	line, err := journal.Lineage(ctx, s.store, r.ID)
 	if err != nil {
 		return nil, err
 	}
-	ids := make([]string, len(line))
-	for i, stretch := range line {
-		ids[i] = regexp.QuoteMeta(stretch.Run)
+	for _, stretch := range line {
+		out.words = append(out.words, regexp.QuoteMeta(stretch.Run))
 	}
-	own := regexp.MustCompile(`\b(` + strings.Join(ids, "|") + `)\b`)
+	var own *regexp.Regexp
 	err = s.each(ctx, r.ID, 0, func(_ journal.Record, e *event.Event) error {
+		switch d := e.Data.(type) {
+		case event.RunStarted:
+			if d.Fence != nil && d.Fence.Nonce != "" {
+				out.words = append(out.words, regexp.QuoteMeta(d.Fence.Nonce))
+			}
+			own = regexp.MustCompile(`\b(` + strings.Join(out.words, "|") + `)\b`)
+		case event.ChildStarted:
+			out.start(d)
+		}
 		out.add(e)
 		out.pass(e.Data)
 		data, err := compared(e.Data)
@@ -140,6 +164,7 @@ func (s *session) readSide(ctx context.Context, r journal.Run) (*side, error) {
 	})
 	out.settle()
 	out.told = append(out.told, out.inputs...)
+	out.numberCalls()
 	return out, err
 }
 
@@ -148,13 +173,24 @@ func (s *session) readSide(ctx context.Context, r journal.Run) (*side, error) {
 func compared(d event.Data) (event.Data, error) {
 	d = event.Decided(d)
 	started, ok := d.(event.RunStarted)
-	var cfg agent.Config
-	if !ok || json.Unmarshal(started.Config, &cfg) != nil {
+	if !ok {
 		return d, nil
 	}
-	cfg.Limits, cfg.DefaultCap, cfg.Approve = budget.Limits{}, false, ""
-	config, err := json.Marshal(cfg)
-	started.Config = config
+	var err error
+	switch started.Machine {
+	case flow.Version:
+		var cfg flow.Config
+		if json.Unmarshal(started.Config, &cfg) == nil {
+			cfg.Limits = budget.Limits{}
+			started.Config, err = json.Marshal(cfg)
+		}
+	case agent.Version:
+		var cfg agent.Config
+		if json.Unmarshal(started.Config, &cfg) == nil {
+			cfg.Limits, cfg.DefaultCap, cfg.Approve = budget.Limits{}, false, ""
+			started.Config, err = json.Marshal(cfg)
+		}
+	}
 	return started, err
 }
 
@@ -165,7 +201,7 @@ func encoded(cycle int, d event.Data) ([]byte, error) {
 	switch d.(type) {
 	case event.ModelResponse:
 		body = bytes.Replace(body, []byte(`"attempt":0,`), nil, 1)
-	case event.ToolApprovalResolved:
+	case event.Resolving:
 		body = bytes.Replace(body, []byte(`"at":"0001-01-01T00:00:00Z",`), nil, 1)
 	}
 	return body, err
@@ -239,16 +275,29 @@ func (c *cycleSide) call(d event.ToolCall) {
 	c.Calls, c.Results = append(c.Calls, label(d)), append(c.Results, "")
 }
 
-func (s *session) diff(ctx context.Context, left, right journal.Run) (diff, error) {
+// diff compares two runs, and what they started, below runs of which each has words
+// of its own.
+func (s *session) diff(ctx context.Context, left, right journal.Run, aboveLeft, aboveRight []string) (diff, error) {
 	d := diff{Left: left.ID, Right: right.ID, Cycles: []cyclePair{}}
-	l, err := s.readSide(ctx, left)
+	l, err := s.readSide(ctx, left, aboveLeft)
 	if err != nil {
 		return d, err
 	}
-	r, err := s.readSide(ctx, right)
+	r, err := s.readSide(ctx, right, aboveRight)
 	if err != nil {
 		return d, err
 	}
+	ranks := map[string]int{}
+	l.bySteps(ranks)
+	r.bySteps(ranks)
+	if err := d.compare(l, r); err != nil {
+		return d, err
+	}
+	return d, s.diffBelow(ctx, &d, l, r)
+}
+
+// compare compares what two runs did themselves.
+func (d *diff) compare(l, r *side) (err error) {
 	n := 0
 	for n < len(l.told) && n < len(r.told) && bytes.Equal(l.told[n].plain, r.told[n].plain) {
 		n++
@@ -258,10 +307,10 @@ func (s *session) diff(ctx context.Context, left, right journal.Run) (diff, erro
 		d.PartAt = &parting{}
 		d.left, d.right = l.says(n, r), r.says(n, l)
 		if d.PartAt.Left, err = l.at(n); err != nil {
-			return d, err
+			return err
 		}
 		if d.PartAt.Right, err = r.at(n); err != nil {
-			return d, err
+			return err
 		}
 	}
 	for i := range max(len(l.cycles), len(r.cycles)) {
@@ -275,7 +324,7 @@ func (s *session) diff(ctx context.Context, left, right journal.Run) (diff, erro
 		pair.Same = pair.Left != nil && pair.Right != nil && alike(*pair.Left, *pair.Right)
 		d.Cycles = append(d.Cycles, pair)
 	}
-	return d, nil
+	return nil
 }
 
 func (s *side) at(n int) (json.RawMessage, error) {
@@ -318,21 +367,39 @@ func alike(a, b cycleSide) bool {
 }
 
 func (a *app) printDiff(d diff) error {
-	if d.PartAt == nil {
-		return a.printf("%s and %s are the same: %s\n", d.Left, d.Right, plural(int(d.Same), "event"))
-	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s and %s have %s in common and part here:\n", d.Left, d.Right, plural(int(d.Same), "event"))
-	fmt.Fprintf(&b, "  %s  %s\n  %s  %s\n", d.Left, d.left, d.Right, d.right)
+	same, all := d.alike()
+	switch {
+	case d.PartAt == nil && all && same == 0:
+		fmt.Fprintf(&b, "%s and %s are the same: %s\n", d.Left, d.Right, plural(int(d.Same), "event"))
+	case d.PartAt == nil && all:
+		fmt.Fprintf(&b, "%s and %s are the same: %s, and %s below\n", d.Left, d.Right, plural(int(d.Same), "event"), plural(same, "run"))
+	default:
+		d.printOwn(&b)
+		d.printBelow(&b, "")
+		if same > 0 {
+			fmt.Fprintf(&b, "\n%s below: the same in both\n", plural(same, "run"))
+		}
+	}
+	return a.printf("%s", b.String())
+}
+
+// printOwn prints what is different in what two runs did themselves.
+func (d *diff) printOwn(b *strings.Builder) {
+	if d.PartAt == nil {
+		fmt.Fprintf(b, "%s and %s have all their %s in common, and part below\n", d.Left, d.Right, plural(int(d.Same), "event"))
+		return
+	}
+	fmt.Fprintf(b, "%s and %s have %s in common and part here:\n", d.Left, d.Right, plural(int(d.Same), "event"))
+	fmt.Fprintf(b, "  %s  %s\n  %s  %s\n", d.Left, d.left, d.Right, d.right)
 	for _, c := range d.Cycles {
 		if c.Same {
 			continue
 		}
-		fmt.Fprintf(&b, "\ncycle %d\n", c.Cycle)
-		c.Left.print(&b, d.Left)
-		c.Right.print(&b, d.Right)
+		fmt.Fprintf(b, "\ncycle %d\n", c.Cycle)
+		c.Left.print(b, d.Left)
+		c.Right.print(b, d.Right)
 	}
-	return a.printf("%s", b.String())
 }
 
 func (c *cycleSide) print(b *strings.Builder, run string) {
@@ -340,7 +407,7 @@ func (c *cycleSide) print(b *strings.Builder, run string) {
 		fmt.Fprintf(b, "  %s  had ended\n", run)
 		return
 	}
-	fmt.Fprintf(b, "  %s  %d in, %d out, USD %.4f  %s\n", run, c.Usage.Input, c.Usage.Output, c.Cost, firstLine(c.Text, 100))
+	fmt.Fprintf(b, "  %s  %d in, %d out, %s  %s\n", run, c.Usage.Input, c.Usage.Output, usd(c.Cost, c.Usage), firstLine(c.Text, 100))
 	for i, call := range c.Calls {
 		fmt.Fprintf(b, "    → %s\n      %s\n", firstLine(call, 100), firstLine(c.Results[i], 100))
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -71,5 +72,34 @@ func TestDiffShowsNoAttemptAndNoTimeThatThereWasNot(t *testing.T) {
 		if shown := string(telling{plain: body}.data()); err != nil || !strings.HasPrefix(shown, want) || !json.Valid([]byte(shown)) {
 			t.Errorf("%s: %s, %v", d.EventType(), shown, err)
 		}
+	}
+}
+
+// Which of the steps under way is done first is luck, and the end of the run stays last.
+func TestDiffComparesWhatStepsDidNotWhichWasFirst(t *testing.T) {
+	ranks := map[string]int{}
+	order := func(events ...event.Data) (names []string) {
+		s := side{places: map[string]int{}}
+		for _, d := range events {
+			s.tell(telling{event: &event.Event{Data: d}})
+		}
+		s.bySteps(ranks)
+		for _, of := range s.told {
+			name := string(of.event.Type())
+			if about, is := of.event.Data.(event.Stepped); is {
+				name += " " + about.OfStep()
+			}
+			names = append(names, name)
+		}
+		return names
+	}
+	item := func(step string, index int) []event.Data {
+		return []event.Data{event.StepFinished{Step: fmt.Sprintf("%s[%d].do", step, index)}, event.Iteration{Step: step, Index: index}}
+	}
+	one, two := item("each", 0), item("each", 1)
+	first, last := event.RunStarted{}, event.RunTerminatedBy{}
+	want := order(first, one[0], two[0], one[1], two[1], event.StepFinished{Step: "each"}, last)
+	if got := order(first, two[0], two[1], one[0], one[1], event.StepFinished{Step: "each"}, last); !slices.Equal(got, want) || got[0] != "run.started" || got[6] != "run.terminated_by" {
+		t.Errorf("%q is compared with %q", got, want)
 	}
 }

@@ -9,13 +9,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawlrun/pawl/control"
-	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/follow"
 	"github.com/pawlrun/pawl/journal"
 )
 
 // eventFlags say which events of a run to print, and how.
 type eventFlags struct {
 	follow   bool
+	tree     bool
 	after    int64
 	afterPos int64
 	json     bool
@@ -25,22 +26,28 @@ type eventFlags struct {
 func (a *app) eventsCommand() *cobra.Command {
 	var f eventFlags
 	c := &cobra.Command{
-		Use:        "events RUN",
-		SuggestFor: []string{"log", "logs"},
-		Short:      "Print a run's events, one a line",
-		Long: `Prints the journal of a run, one event a line. With --follow it goes on until the run ends or
-parks, whichever process drives it; live text is only with the process that drives it.`,
+		Use:   "events RUN",
+		Short: "Print a run's events, one a line",
+		Long: `Prints the journal of a run, one event a line. With --follow it continues until the run ends or
+parks, whichever process drives it. Live text is not in the journal and so not printed. With --tree the
+events of all runs below it are among them, in the order of pos.`,
 		Example: `  pawl runs events k7x2
+  pawl runs events k7x2 --tree
   pawl runs events k7x2 --follow
   pawl runs events k7x2 --after 120`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			o := output{json: f.words == "", words: f.words}
-			if err := o.check(); err != nil {
+			if err := errors.Join(o.check(), f.check(c)); err != nil {
 				return err
 			}
 			return a.withRun(c.Context(), toRead, args[0], func(s *session, r journal.Run) error {
-				t := tailer{store: s.store, run: r.ID, after: f.after, afterPos: f.afterPos, now: time.Now, pawl: a.invocation()}
+				t, err := s.tail(c.Context(), follow.Query{Run: r.ID, Tree: f.tree, After: f.afterPos})
+				if err != nil {
+					return err
+				}
+				defer t.sub.Close()
+				t.after = f.after
 				if f.follow {
 					return t.follow(c.Context(), a.view(o, nil))
 				}
@@ -48,7 +55,8 @@ parks, whichever process drives it; live text is only with the process that driv
 			})
 		},
 	}
-	c.Flags().BoolVar(&f.follow, "follow", false, "go on until the run ends or parks")
+	c.Flags().BoolVar(&f.follow, "follow", false, "continue until the run ends or parks")
+	c.Flags().BoolVar(&f.tree, "tree", false, "also the events of all runs below it")
 	c.Flags().Int64Var(&f.after, "after", 0, "only events after this seq")
 	c.Flags().Int64Var(&f.afterPos, "after-pos", 0, "only events after this pos")
 	c.Flags().BoolVar(&f.json, "json", false, "one event a line (always so)")
@@ -56,16 +64,32 @@ parks, whichever process drives it; live text is only with the process that driv
 	return c
 }
 
-// tailer reads a run's events from the journal as they come, whoever drives
-// the run.
+func (f *eventFlags) check(c *cobra.Command) error {
+	switch {
+	case f.tree && c.Flags().Changed("after"):
+		return usagef("--after counts the events of one run; with --tree give --after-pos")
+	case f.tree && f.words != "":
+		return usagef("--view shows one run; leave --tree out")
+	}
+	return nil
+}
+
+// tailer reads a run's events as they come, whoever drives the run.
 type tailer struct {
-	store    journal.Store
-	run      string
-	after    int64
-	afterPos int64
-	now      func() time.Time
+	store journal.Store
+	run   string
+	sub   *follow.Subscription
+	// after is the number up to which events are not shown, and seq that up to which
+	// those of the run were read.
+	after, seq int64
+	now        func() time.Time
 	// pawl begins the command that is named as a next step.
 	pawl string
+}
+
+func (s *session) tail(ctx context.Context, q follow.Query) (tailer, error) {
+	sub, err := s.engine.Follower().Subscribe(ctx, q)
+	return tailer{store: s.store, run: q.Run, sub: sub, now: time.Now, pawl: s.app.invocation()}, err
 }
 
 // print gives the events that are there to the view.
@@ -95,9 +119,14 @@ func end(v view, r journal.Run) error {
 // follow gives the events to the view as they come, until the run has ended or
 // parked, or nobody drives it any more.
 func (t *tailer) follow(ctx context.Context, v view) error {
-	changed := t.store.Watch(ctx)
+	return t.watch(ctx, func() error { return t.drain(ctx, v) }, v, standsStill)
+}
+
+// watch drains the run whenever something may have come, until it is done or
+// nobody drives it any more.
+func (t *tailer) watch(ctx context.Context, drain func() error, v view, done func(journal.Run) bool) error {
 	for {
-		if err := t.drain(ctx, v); err != nil {
+		if err := drain(); err != nil {
 			return err
 		}
 		r, err := t.store.Run(ctx, t.run)
@@ -105,15 +134,21 @@ func (t *tailer) follow(ctx context.Context, v view) error {
 			return err
 		}
 		switch {
-		case r.Seq > t.after:
+		case r.Seq > t.seq:
+			t.seq = r.Seq
+			t.sub.CatchUp() // the journal may be ahead of what was told
 			continue
-		case standsStill(r):
+		case done(r):
 			return end(v, r)
+		case standsStill(r):
+			if err := v.end(); err != nil {
+				return err
+			}
 		case isAbandoned(r, t.now()):
-			return errors.Join(v.end(), fmt.Errorf("nobody drives run %s any more; go on with '%s runs resume %s'", r.ID, t.pawl, r.ID))
+			return errors.Join(v.end(), fmt.Errorf("no process drives run %s any more; continue with '%s runs resume %s'", r.ID, t.pawl, r.ID))
 		}
 		select {
-		case <-changed:
+		case <-t.sub.Wake():
 		case <-time.After(time.Second):
 		case <-ctx.Done():
 			return ctx.Err()
@@ -121,29 +156,26 @@ func (t *tailer) follow(ctx context.Context, v view) error {
 	}
 }
 
-// drain prints what the journal holds beyond what was printed.
+// drain gives what there is beyond what was given.
 func (t *tailer) drain(ctx context.Context, v view) error {
-	const size = 500
 	for {
-		records, err := t.store.Records(ctx, t.run, t.after, size)
+		events, err := t.sub.Poll(ctx)
 		if err != nil {
 			return err
 		}
-		for _, rec := range records {
-			t.after = rec.Seq
-			if rec.Pos <= t.afterPos {
+		for i := range events {
+			e := &events[i].Event
+			if e.Run == t.run {
+				t.seq = e.Seq
+			}
+			if e.Seq <= t.after { // only where the events are those of one run
 				continue
 			}
-			e, err := event.Decode(rec.Body)
-			if err != nil {
-				return err
-			}
-			e.Pos = rec.Pos
 			if err := v.show(*e); err != nil {
 				return err
 			}
 		}
-		if len(records) < size {
+		if len(events) == 0 && !t.sub.More() {
 			return nil
 		}
 	}

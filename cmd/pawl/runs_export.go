@@ -25,11 +25,11 @@ func (a *app) exportCommand() *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "export RUN",
-		Short: "Write a run into one file that holds all of it",
-		Long: `Writes a run with the runs that it started and those that it is a fork of, their events as they are
-stored and the contents that these refer to, as JSON lines. The hashes that chain the events are in
-it, so that a Go program can check the file without the journal (journal.VerifyExport);
-'pawl runs verify' checks a run in its journal.`,
+		Short: "Export a run to one file",
+		Long: `Writes a run as JSON lines, with the runs that it started and the runs that it is a fork of: their
+events as they are stored, and the contents that the events refer to. The file includes the hash
+chain, so that a Go program can check it without the journal (journal.VerifyExport). 'pawl runs
+verify' checks a run in its journal.`,
 		Example: "  pawl runs export k7x2 --out run.jsonl\n  pawl runs export k7x2 | gzip > run.jsonl.gz",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -41,7 +41,7 @@ it, so that a Go program can check the file without the journal (journal.VerifyE
 			})
 		},
 	}
-	c.Flags().StringVar(&out, "out", "", "the file to write; it must not be there yet (default: stdout)")
+	c.Flags().StringVar(&out, "out", "", "the file to write; it must not exist yet (default: stdout)")
 	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object about the file")
 	return c
 }

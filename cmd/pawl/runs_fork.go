@@ -14,6 +14,7 @@ import (
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/launch"
+	"github.com/pawlrun/pawl/launch/kinds"
 	"github.com/pawlrun/pawl/machine/agent"
 )
 
@@ -42,15 +43,14 @@ func (a *app) forkCommand() *cobra.Command {
 	var f forkFlags
 	c := &cobra.Command{
 		Use:   "fork RUN --seq N",
-		Short: "Begin a new run that shares a run's events up to N",
-		Long: `Makes a new run that shares the journal of RUN up to event N and goes on from there, with another
-model, another system prompt, another context window or another result of a call if you say so. N is rounded down to an
-event at which no call was open and the run had not ended. What RUN spent is not counted against
-the fork. Files are not rewound: the tools find them as they are now. --record writes what the
-models say from there on.
+		Short: "Start a new run from event N of a run",
+		Long: `Starts a new run that shares the journal of RUN up to event N and continues from there, optionally with
+another model, system prompt, context window or result of a call. N is rounded down to an event where no
+call was open. The spend of RUN does not count against the fork. Files are not rewound: the tools see
+them as they are now. --record writes the model answers from there on.
 
-A fork at the event before a history.compressed undoes that: the conversation is whole again, and
-stays so where --context-window or --model gives it room.`,
+A fork before a history.compressed event has the whole conversation again, if --context-window or
+--model gives it enough room.`,
 		Example: `  pawl runs fork k7x2 --seq 40
   pawl runs fork k7x2 --seq 40 --model anthropic/claude-opus-4-5
   pawl runs fork k7x2 --seq 210 --context-window 200000
@@ -77,11 +77,11 @@ stays so where --context-window or --model gives it room.`,
 	}
 	fl := c.Flags()
 	fl.Int64Var(&f.seq, "seq", 0, "the last event to share; 'pawl runs events RUN' numbers them")
-	fl.StringVar(&f.model, "model", "", "go on with this model")
-	fl.StringVar(&f.prompt, "prompt", "", "go on with this system prompt")
-	fl.IntVar(&f.window, "context-window", 0, "go on with this context window in tokens, at most the model's own")
+	fl.StringVarP(&f.model, "model", "m", "", "continue with this model")
+	fl.StringVar(&f.prompt, "prompt", "", "continue with this system prompt")
+	fl.IntVar(&f.window, "context-window", 0, "continue with this context window in tokens, at most the model's own")
 	fl.StringArrayVar(&f.results, "result", nil, "put a file's content in the place of a call's result, as CALL=FILE; CALL may be the end of its id (3-1)")
-	fl.BoolVar(&f.noRun, "no-run", false, "only make the fork; 'pawl runs resume' runs it")
+	fl.BoolVar(&f.noRun, "no-run", false, "only create the fork; 'pawl runs resume' runs it")
 	approveFlag(c, &f.approve)
 	recordFlag(c, &a.recordPath)
 	f.output.flagsUnless(c, "with --no-run")
@@ -147,14 +147,14 @@ func (s *session) fork(ctx context.Context, r journal.Run, f *forkFlags, approve
 	if made.Seq != made.Requested {
 		note += fmt.Sprintf(", the last before %d at which no call was open", made.Requested)
 	}
-	fmt.Fprintf(s.app.err, "%s\nfiles are not rewound: tools find them as they are now\n", note)
+	fmt.Fprintf(s.app.err, "%s\nfiles are not rewound: tools see them as they are now\n", note)
 	if !f.noRun {
 		row, err := s.store.Run(ctx, made.Run)
 		if err != nil {
 			return err
 		}
 		err = s.resume(ctx, row, f.output, approving{f.approve, approveSaid})
-		return halfway(fmt.Sprintf("run %s is there", made.Run), err)
+		return halfway(fmt.Sprintf("run %s was created", made.Run), err)
 	}
 	if f.json {
 		return s.app.printJSON(made)
@@ -186,11 +186,12 @@ func (s *session) makeFork(ctx context.Context, r journal.Run, f *forkFlags, res
 	if err := s.desk.Redact(ctx, r.ID, said...); err != nil {
 		return forked{}, usageError(err)
 	}
-	models := launch.Options{Dir: dir, Config: config, Replay: (&replays{app: s.app}).open}
-	change, warnings, err := launch.Fork(b, launch.ForkChanges{Model: f.model, Prompt: prompt, Window: f.window, Results: results}, models)
+	models := launch.Options{Flags: launch.Flags{Dir: dir}, Host: launch.Host{Config: config, Replay: (&replays{app: s.app}).open}}
+	change, warnings, err := kinds.Fork(b, launch.ForkChanges{Model: f.model, Prompt: prompt, Window: f.window, Results: results}, models)
 	if err != nil {
 		return forked{}, usageError(err)
 	}
+	change.Principal = itsUser()
 	id, err := s.engine.Fork(ctx, b, change)
 	if err != nil {
 		return forked{}, err

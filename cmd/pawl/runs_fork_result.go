@@ -39,7 +39,7 @@ func (s *session) nameResults(ctx context.Context, r journal.Run, seq int64, res
 		case c.closed == 0:
 			return usagef("--result %s: its result came in event %d, and calls beside it are still open", c.id, c.result)
 		case c.closed > seq:
-			return usagef("--result %s: its result came in event %d, and the calls of its cycle end behind the fork; fork at %d", c.id, c.result, c.closed)
+			return usagef("--result %s: its result came in event %d, and its cycle ends after the fork; fork at %d", c.id, c.result, c.closed)
 		case named[c.id]:
 			return usagef("--result %s is given twice", c.id)
 		}
@@ -90,7 +90,7 @@ func findCall(r journal.Run, calls []settledCall, written string) (settledCall, 
 	case len(fits) == 1:
 		return fits[0], nil
 	case len(fits) > 1:
-		return settledCall{}, usagef("--result %s: several calls are called so: %s", written, idsOf(fits))
+		return settledCall{}, usagef("--result %s: several calls match: %s", written, idsOf(fits))
 	case len(calls) == 0:
 		return settledCall{}, usagef("--result %s: run %s has made no calls", written, r.ID)
 	}

@@ -17,9 +17,9 @@ func (a *app) inputCommand() *cobra.Command {
 	var files []string
 	c := &cobra.Command{
 		Use:   "input RUN [TEXT]",
-		Short: "Add a message to a run; it is read at the next boundary",
-		Long: `Adds a message to a run: a text, files, or both. TEXT may be "-" for stdin. A file that a model of
-the run is known not to take is refused before it is sent.`,
+		Short: "Send a message to a run",
+		Long: `Sends a message to a run: text, files, or both. The run reads it before its next model call. TEXT may
+be "-" for stdin. A file that the run's model is known not to accept is refused.`,
 		Example: `  pawl runs input k7x2 "Leave the tests alone"
   pawl runs input k7x2 "Yes, use port 8080" --resume
   pawl runs input k7x2 "It looks like this" --attach screenshot.png`,
@@ -95,7 +95,7 @@ func (s *session) readable(ctx context.Context, r journal.Run, message journal.C
 	if err != nil {
 		return err
 	}
-	if err := launch.Readable(m, message.Media, launch.Options{Config: config}); err != nil {
+	if err := launch.Readable(m, message.Media, launch.Options{Host: launch.Host{Config: config}}); err != nil {
 		return usageError(err)
 	}
 	return nil

@@ -31,7 +31,7 @@ func TestARunThatItsProcessLeftIsShownSoAndGoesOnAtOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.wait()
-	if page := p.exits(0, "runs", "show", id).out; !strings.Contains(page, "which is gone; go on with 'pawl runs resume "+id+"'") {
+	if page := p.exits(0, "runs", "show", id).out; !strings.Contains(page, "which has died; continue with 'pawl runs resume "+id+"'") {
 		t.Errorf("a run that was left is shown as\n%s", page)
 	}
 	for _, verb := range verbs {
@@ -40,7 +40,7 @@ func TestARunThatItsProcessLeftIsShownSoAndGoesOnAtOnce(t *testing.T) {
 		}
 	}
 	for _, verb := range verbs[:2] {
-		if list := p.exits(0, verb...).out; !strings.Contains(list, "  running, nobody drives it  ") {
+		if list := p.exits(0, verb...).out; !strings.Contains(list, "  running, no process drives it  ") {
 			t.Errorf("%v lists a run that was left as\n%s", verb, list)
 		}
 	}

@@ -2,26 +2,28 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
-	"github.com/pawlrun/pawl/control"
 	"github.com/pawlrun/pawl/journal"
 )
 
 type listFlags struct {
-	json   bool
-	states []string
-	limit  int
+	json     bool
+	children bool
+	states   []string
+	limit    int
 }
 
 func (f *listFlags) flags(c *cobra.Command) {
 	c.Flags().BoolVar(&f.json, "json", false, "print one JSON object")
 	c.Flags().StringSliceVar(&f.states, "state", nil, "only runs in this state: queued, running, waiting, parked, paused, ended")
+	c.Flags().BoolVar(&f.children, "children", false, "also the runs that others started")
 	c.Flags().IntVar(&f.limit, "limit", 50, "at most this many, 0 for all")
 }
 
@@ -41,13 +43,13 @@ func (a *app) listCommand() *cobra.Command {
 
 // list is what --json prints.
 type list struct {
-	Items []control.Standing `json:"items"`
+	Items []summarized `json:"items"`
 	// More says that the limit left some out.
 	More bool `json:"more,omitempty"`
 }
 
 func (a *app) listRuns(ctx context.Context, f listFlags) error {
-	filter := journal.Filter{}
+	filter := journal.Filter{Roots: !f.children}
 	var err error
 	if filter.States, err = parseStates(f.states); err != nil {
 		return err
@@ -56,7 +58,10 @@ func (a *app) listRuns(ctx context.Context, f listFlags) error {
 		return usagef("--limit is %d; it must be 0 or more", f.limit)
 	}
 	s, err := a.open(ctx, toRead)
-	if err != nil {
+	switch {
+	case f.json && errors.Is(err, errNoJournal):
+		return a.printJSON(list{Items: []summarized{}}) // for a program no runs are no mistake
+	case err != nil:
 		return err
 	}
 	defer s.close()
@@ -71,9 +76,11 @@ func (a *app) listRuns(ctx context.Context, f listFlags) error {
 	if f.limit > 0 && len(rows) > f.limit {
 		rows, page.More = rows[:f.limit], true
 	}
-	if page.Items, err = s.desk.Standings(ctx, rows); err != nil {
+	standings, err := s.desk.Standings(ctx, rows)
+	if err != nil {
 		return err
 	}
+	page.Items = s.summaries(ctx, standings)
 	if f.json {
 		return a.printJSON(page)
 	}
@@ -104,41 +111,66 @@ func (a *app) printList(page list) error {
 	return nil
 }
 
-// nameRoom is how much of a run's name is shown at least beside the rest of its
-// line.
-const nameRoom = 12
+// The columns that are cut: the most that a run's name and its model take, and how
+// much of its input is shown at least beside the rest of its line.
+const (
+	nameRoom  = 24
+	modelRoom = 32
+	inputRoom = 16
+)
 
-// listLines are runs as a table. Where a terminal of that width is too narrow for
-// it, names are cut, or else each run has two lines. Without a width it is as wide
-// as it is.
-func listLines(items []control.Standing, width int) []string {
-	var table strings.Builder
-	w := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
-	names := 0
-	for _, r := range items {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t\n", r.ID, standingNow(r), plural(r.Cycles, "cycle"), clock(r.Created))
-		names = max(names, min(columns(r.Name), nameRoom)+len(startedBy(r.Run)))
+// listLines are runs as a table, whose last column is as much of the input as
+// fits. Where a terminal of that width is too narrow for it each run has two lines.
+// Without a width it is as wide as it is.
+func listLines(items []summarized, width int) []string {
+	names, models := nameRoom, modelRoom
+	if width == 0 {
+		names, models = 0, 0 // whole
 	}
-	_ = w.Flush() // a builder takes everything
-	lines := strings.Split(strings.TrimSuffix(table.String(), "\n"), "\n")
-	fits := width == 0 || columns(lines[0])+names <= width
+	rows := make([][]string, len(items))
 	for i, r := range items {
-		if fits {
-			lines[i] = named(lines[i], r.Run, width)
-			continue
+		rows[i] = []string{
+			r.ID, standingNow(r.Standing), r.cost(), plural(r.Cycles, "cycle"),
+			firstLine(r.Name, names) + startedBy(r.Run), clock(r.Created), firstLine(r.Model, models),
 		}
-		second := fmt.Sprintf("  %s  %s  ", plural(r.Cycles, "cycle"), clock(r.Created))
-		lines[i] = r.ID + "  " + standingNow(r) + "\n" + clip(named(second, r.Run, width), width)
+	}
+	lines := aligned(rows)
+	if width > 0 && slices.ContainsFunc(lines, func(line string) bool { return columns(line)+inputRoom > width }) {
+		for i, row := range rows {
+			lines[i] = clip(strings.Join(row[:5], "  "), width) + "\n" + withInput("  "+strings.Join(row[5:], "  ")+"  ", items[i].Input, width)
+		}
+		return lines
+	}
+	for i := range lines {
+		lines[i] = withInput(lines[i], items[i].Input, width)
 	}
 	return lines
 }
 
-// named puts as much of a run's name behind a line as leaves room for who started
-// it.
-func named(line string, r journal.Run, width int) string {
-	room := 60
-	if width > 0 {
-		room = min(room, max(width-columns(line)-len(startedBy(r)), 1))
+// withInput puts as much of a run's input behind a line as fits.
+func withInput(line, input string, width int) string {
+	if width == 0 {
+		return line + firstLine(input, 100)
 	}
-	return line + firstLine(r.Name, room) + startedBy(r)
+	return clip(line+firstLine(input, width), width)
+}
+
+// aligned puts cells below each other, also those in wide letters.
+func aligned(rows [][]string) []string {
+	var widths []int
+	for _, row := range rows {
+		for i, cell := range row {
+			if i == len(widths) {
+				widths = append(widths, 0)
+			}
+			widths[i] = max(widths[i], columns(cell))
+		}
+	}
+	lines := make([]string, len(rows))
+	for i, row := range rows {
+		for j, cell := range row {
+			lines[i] += cell + strings.Repeat(" ", widths[j]-columns(cell)+2)
+		}
+	}
+	return lines
 }

@@ -18,6 +18,8 @@ import (
 func (a *app) printPage(p page) error {
 	var b strings.Builder
 	p.head(&b, a.invocation())
+	p.stepLines(&b)
+	p.checkpointLines(&b)
 	p.cycles(&b, inkFor(screenOf(a.out, os.Getenv)))
 	p.compactions(&b, a.invocation())
 	if err := p.outcome(&b); err != nil {
@@ -46,73 +48,91 @@ func (p *page) head(b *strings.Builder, pawl string) {
 	row("input", firstLine(p.Input, 100))
 	row("created", clock(p.Created))
 	row("updated", clock(p.Updated))
+	did := plural(p.Cycles, "cycle")
+	if len(p.Steps) > 0 {
+		did = plural(len(p.Steps), "step")
+	} else if l := p.steps.ledger; l != nil {
+		did = plural(l.ended(), "iteration")
+	}
 	row("usage", fmt.Sprintf("%s, %d tokens in (%d cached), %d out, %s",
-		plural(p.Cycles, "cycle"), p.Usage.Input, p.Usage.CacheRead, p.Usage.Output, money(p.Cost)))
+		did, p.Usage.Input, p.Usage.CacheRead, p.Usage.Output, money(p.Cost, p.Usage)))
 	row("limits", p.used())
 	if in := p.Inherited; in != nil {
 		row("fork of", fmt.Sprintf("%s at event %d", p.ForkOf, p.ForkSeq))
 		row("changed", strings.Join(in.Changed, ", "))
-		row("inherited", fmt.Sprintf("%d tokens in, %d out, %s, not counted here", in.Usage.Input, in.Usage.Output, money(in.Cost)))
+		row("inherited", fmt.Sprintf("%d tokens in, %d out, %s, not counted here", in.Usage.Input, in.Usage.Output, money(in.Cost, in.Usage)))
 	}
 	for _, c := range p.Children {
-		row("child", c.said())
+		// A workflow has its steps, which may be thousands of runs, and a loop its iterations.
+		if len(p.Steps)+len(p.Iterations) == 0 || c.Parked != nil {
+			row("child", c.said())
+		}
 	}
 	row("untrusted", tookIn(p.Taint.Untrusted))
 	row("private", tookIn(p.Taint.Private))
 	if p.Taint.Untrusted != nil && p.Taint.Private != nil {
-		row("taint", "untrusted text and private data have met: calls that can send ask first and the provider's own tools are withheld, unless tools.rule_of_two or tools.may_send says otherwise")
+		row("taint", "the run has untrusted text and private data: calls that can send need an approval and the provider's own tools are withheld, unless tools.rule_of_two or tools.may_send says otherwise")
 	}
 	row("hidden", hiddenText(p.Hidden))
-	row("head", p.Head)
+	for _, d := range p.Allowed {
+		row("allowed", fmt.Sprintf("%s (by %s, with call %s)", firstLine(d.Permission.String(), 200), firstLine(d.By, 60), d.CallID))
+	}
+	row("checksum", p.Head)
 	for _, h := range p.Hooks {
 		row("hook", firstLine(h.said(), 200))
 	}
-	if d := p.Parked; d != nil && len(p.Pending) == 0 {
+	if d := p.Parked; d != nil && len(p.questions) == 0 {
 		row("because", firstLine(d.Detail, 200))
 		if p.Answered || p.Expired {
 			d = &event.RunParked{}
 		}
-		row("go on", p.goingOn(*d, pawl))
+		row("continue", p.goingOn(*d, pawl))
 	}
 	p.waiting(row)
-	for _, ref := range p.Pending {
-		ref.rows(p.Run, time.Now(), pawl, row)
+	for _, q := range p.questions {
+		questionRows(q, p.Run, time.Now(), pawl, row)
 	}
 }
 
 // goingOn is the command that takes the run up again.
 func (p *page) goingOn(d event.RunParked, pawl string) string {
-	switch step, more := strings.CutSuffix(goingOn(p.ID, d), " --resume"); {
-	case p.replays != "":
-		return notGoingOn(p.replays, pawl)
-	case p.ofProgram && more:
-		return pawl + " " + step + ", then " + inProgram
-	case p.ofProgram:
-		return inProgram
-	case p.Parent != "" && d.Limit == "":
+	if p.Parent != "" && d.Limit == "" && !p.ofProgram && p.replays == "" {
 		return pawl + " runs resume " + toResume(p.Run)
 	}
-	return pawl + " " + goingOn(p.ID, d)
+	return (&nextStep{pawl: pawl, account: p.account, origin: p.origin}).takeUp(p.ID, d)
 }
 
-// inProgram is where a run goes on that no agent file describes.
-const inProgram = "in the program that started it, which embeds Pawl"
-
 func (p *page) driver(now time.Time, pawl string) string {
-	goOn := "go on with '" + pawl + " runs resume " + toResume(p.Run) + "'"
+	goOn := "continue with '" + pawl + " runs resume " + toResume(p.Run) + "'"
 	switch {
 	case p.replays != "":
 		goOn = notGoingOn(p.replays, pawl)
 	case p.ofProgram:
-		goOn = "it goes on " + inProgram
+		goOn = "it continues " + inProgram
 	}
 	switch {
 	case control.Driven(p.Run, now) && engine.OwnerGone(p.Owner):
-		return control.Driver(p.Owner) + ", which is gone; " + goOn
+		return control.Driver(p.Owner) + ", which has died; " + goOn
 	case control.Driven(p.Run, now):
 		return control.Driver(p.Owner)
 	}
 	return "none; " + goOn
+}
+
+// stepLines are the steps of a workflow, one a line, or the iterations of a loop.
+func (p *page) stepLines(b *strings.Builder) {
+	for i, it := range p.Iterations {
+		if i == 0 {
+			b.WriteString("\n")
+		}
+		b.WriteString(strings.Join(it.said(fmt.Sprintf("%3d", it.Iteration)), "\n") + "\n")
+	}
+	for i, l := range p.Steps {
+		if i == 0 {
+			b.WriteString("\n")
+		}
+		b.WriteString(l.said() + "\n")
+	}
 }
 
 func (p *page) cycles(b *strings.Builder, k ink) {
@@ -122,8 +142,8 @@ func (p *page) cycles(b *strings.Builder, k ink) {
 	largest := p.largest()
 	fmt.Fprintf(b, "\n%s\n", k.legend())
 	for _, c := range p.PerCycle {
-		fmt.Fprintf(b, "cycle %-3d %s %7d in (%6d cached) %6d out  USD %.4f  %s  %s\n",
-			c.Cycle, k.bar(c.Usage, largest), c.Usage.Input, c.Usage.CacheRead, c.Usage.Output, c.USD, c.share(), c.what())
+		fmt.Fprintf(b, "cycle %-3d %s %7d in (%6d cached) %6d out  %s  %s  %s\n",
+			c.Cycle, k.bar(c.Usage, largest), c.Usage.Input, c.Usage.CacheRead, c.Usage.Output, usd(c.USD, c.Usage), c.share(), c.what())
 		for _, h := range c.Hooks {
 			fmt.Fprintf(b, "          %s\n", firstLine(h.said(), 200))
 		}
@@ -138,7 +158,7 @@ func (h hookRef) said() string {
 	if h.line != "" {
 		return h.line
 	}
-	return strings.TrimSpace(h.CallID + " hook " + h.Hook + " was heard")
+	return strings.TrimSpace(h.CallID + " hook " + h.Hook + " ran")
 }
 
 // what says in one line what a cycle did.

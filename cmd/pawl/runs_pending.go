@@ -1,19 +1,22 @@
 package main
 
 import (
+	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
+	"github.com/pawlrun/pawl/control"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/journal"
 )
 
 // pendingRef is a call that waits for a decision.
 type pendingRef struct {
-	// Run is the run that made the call: the page's own, or one that it started.
+	// Run is the run that made the call: the page's own, or one below it, to which
+	// Path is the way.
 	Run       string          `json:"run"`
 	CallID    string          `json:"callId"`
 	Tool      string          `json:"tool"`
@@ -24,43 +27,63 @@ type pendingRef struct {
 	Risk      event.Risk      `json:"risk,omitempty"`
 	Policy    string          `json:"policy,omitempty"`
 	ExpiresAt *time.Time      `json:"expiresAt,omitempty"`
+	Path      []control.Step  `json:"path,omitempty"`
 }
 
-// rows show what is asked, why, until when, and how to answer.
-func (r pendingRef) rows(shown journal.Run, now time.Time, pawl string, row func(name, value string)) {
-	row("waits for", fmt.Sprintf("%s %s %s", r.CallID, r.Tool, firstLine(string(r.Args), 300)))
-	if r.Run != shown.ID {
-		row("  in", "run "+r.Run+", which this one started")
+// questionRows show what is asked, why, until when, and how to answer.
+func questionRows(q control.Pending, shown journal.Run, now time.Time, pawl string, row func(name, value string)) {
+	about, risk := askedAbout(q.Question), ""
+	if call, is := q.Call(); is {
+		about, risk = string(call.Args), string(call.Risk)
 	}
-	row("  by", firstLine(r.Rule, 100))
-	row("  because", firstLine(r.Reason, 200))
-	row("  risk", string(r.Risk))
-	row("  digest", r.Digest)
-	if r.ExpiresAt != nil && !now.Before(*r.ExpiresAt) {
-		row("  expires", "at "+clock(*r.ExpiresAt)+", which is over: '"+pawl+" runs resume "+toResume(shown)+"' goes on without it")
+	row("waits for", fmt.Sprintf("%s %s %s", q.ID, q.Subject, firstLine(about, 300)))
+	switch {
+	case len(q.Path) > 1:
+		row("  in", "run "+q.Run+", by way of "+wayOf(q.Path))
+	case q.Run != shown.ID:
+		row("  in", "run "+q.Run+", which this one started")
+	}
+	row("  by", firstLine(q.Rule, 100))
+	row("  because", firstLine(q.Reason, 200))
+	row("  risk", risk)
+	row("  digest", q.Digest)
+	if q.Late(now) {
+		row("  expires", "at "+clock(*q.ExpiresAt)+", which has passed; '"+pawl+" runs resume "+toResume(shown)+"' continues without it")
 		return
 	}
-	if r.ExpiresAt != nil {
-		row("  expires", "at "+clock(*r.ExpiresAt))
+	if q.ExpiresAt != nil {
+		row("  expires", "at "+clock(*q.ExpiresAt))
 	}
-	call := strings.TrimPrefix(r.CallID, r.Run+"-")
-	row("  decide", fmt.Sprintf("%s runs approve %s %s, or %s runs reject %s %s --reason \"…\"", pawl, r.Run, call, pawl, r.Run, call))
+	id := strings.TrimPrefix(q.ID, q.Run+"-")
+	row("  decide", fmt.Sprintf("%s runs approve %s %s, or %s runs reject %s %s --reason \"…\"", pawl, q.Run, id, pawl, q.Run, id))
 }
 
-// asked notes a question. One that was asked before, under other arguments or
-// another policy, is void.
-func (p *page) asked(d event.ToolPendingApproval) {
-	p.decided(d.CallID)
-	p.Pending = append(p.Pending, pendingOf(p.ID, d))
+// wayOf are the runs of a path by name.
+func wayOf(path []control.Step) string {
+	names := make([]string, len(path))
+	for i, step := range path {
+		names[i] = cmp.Or(step.Name, step.Run)
+	}
+	return strings.Join(names, " > ")
 }
 
-func pendingOf(run string, d event.ToolPendingApproval) pendingRef {
+// pendingIDs are the calls of a run and of all below it that wait for a decision.
+// A list that cannot be made is empty: only a next step depends on it.
+func (s *session) pendingIDs(ctx context.Context, run string) []string {
+	pending, err := s.desk.Pending(ctx, run)
+	if err != nil {
+		return nil
+	}
+	ids := make([]string, len(pending))
+	for i, p := range pending {
+		ids[i] = p.ID
+	}
+	return ids
+}
+
+func pendingOf(run string, d event.ToolPendingApproval, path []control.Step) pendingRef {
 	return pendingRef{
 		Run: run, CallID: d.CallID, Tool: d.Tool, Args: d.Args, Digest: d.Digest, Rule: d.Rule, Reason: d.Reason,
-		Risk: d.Risk, Policy: d.Policy, ExpiresAt: d.ExpiresAt,
+		Risk: d.Risk, Policy: d.Policy, ExpiresAt: d.ExpiresAt, Path: path,
 	}
-}
-
-func (p *page) decided(callID string) {
-	p.Pending = slices.DeleteFunc(p.Pending, func(r pendingRef) bool { return r.CallID == callID })
 }

@@ -32,7 +32,7 @@ func (a *app) removeCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:        "rm RUN",
 		SuggestFor: []string{"delete", "remove"},
-		Short:      "Remove an ended run and the runs it started from the journal",
+		Short:      "Remove an ended run and its children",
 		Example:    "  pawl runs rm k7x2",
 		Args:       cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -149,7 +149,7 @@ func (a *app) printRemoved(ids []string, asJSON bool) error {
 // cutShort is a removal's error, after what it had removed by then.
 func (a *app) cutShort(ctx context.Context, err error, gone []string, asJSON bool) error {
 	if errors.Is(err, context.Canceled) && errors.Is(context.Cause(ctx), engine.ErrInterrupted) {
-		err = &exitError{code: exitCancelled, err: errors.New("interrupted; what else was to be removed stays")}
+		err = &exitError{code: exitCancelled, err: errors.New("interrupted; the remaining runs were not removed")}
 	}
 	if len(gone) > 0 {
 		err = errors.Join(err, a.printRemoved(gone, asJSON))
@@ -168,17 +168,16 @@ func (a *app) pruneCommand() *cobra.Command {
 	var f pruneFlags
 	c := &cobra.Command{
 		Use:   "prune --older-than AGE",
-		Short: "Remove runs that ended long ago",
-		Long: `Removes runs that have not changed for an age, with the runs they started. Only ended runs,
-unless --state says otherwise; a run that is being driven is never removed, and neither is one
-that started a run which stays, or that a fork shares which stays.`,
+		Short: "Remove old runs",
+		Long: `Removes runs that have not changed for the given time, with the runs they started. Only ended runs are
+removed, unless --state says otherwise. A running run is never removed, nor one whose child or fork stays.`,
 		Example: "  pawl runs prune --older-than 30d\n  pawl runs prune --older-than 12h --dry-run",
 		Args:    cobra.NoArgs,
 		RunE:    func(c *cobra.Command, _ []string) error { return a.prune(c.Context(), f) },
 	}
 	c.Flags().StringVar(&f.olderThan, "older-than", "", "how long ago the run changed last: 30d, 12h, 90m")
 	c.Flags().StringSliceVar(&f.states, "state", []string{string(journal.Ended)}, "runs in this state: ended, parked, paused, queued (a fork that never ran)")
-	c.Flags().BoolVar(&f.dryRun, "dry-run", false, "only say which runs would go")
+	c.Flags().BoolVar(&f.dryRun, "dry-run", false, "only print the runs that would be removed")
 	c.Flags().BoolVar(&f.json, "json", false, "print one JSON object")
 	return c
 }
@@ -218,7 +217,7 @@ func (a *app) prune(ctx context.Context, f pruneFlags) error {
 	case err != nil:
 		return a.cutShort(ctx, err, gone, f.json)
 	case len(gone) == 0:
-		fmt.Fprintf(a.err, "nothing to remove: whatever is %s changed within %s, is being driven, or has a child or a fork that stays\n",
+		fmt.Fprintf(a.err, "nothing to remove: each run that is %s changed within %s, is being driven, or has a child or a fork that stays\n",
 			strings.Join(f.states, " or "), f.olderThan)
 	}
 	if f.dryRun {

@@ -72,7 +72,7 @@ func TestAPruneThatIsInterruptedSaysWhatWent(t *testing.T) {
 		t.Fatal(err)
 	}
 	f := s.wait()
-	if f.code != 130 || f.err != "pawl: interrupted; what else was to be removed stays\n" {
+	if f.code != 130 || f.err != "pawl: interrupted; the remaining runs were not removed\n" {
 		t.Errorf("exit code %d, %s", f.code, f.err)
 	}
 	there := p.listed(store)

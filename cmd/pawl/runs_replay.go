@@ -14,7 +14,9 @@ import (
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/launch"
+	"github.com/pawlrun/pawl/launch/kinds"
 	"github.com/pawlrun/pawl/machine/agent"
+	"github.com/pawlrun/pawl/models"
 )
 
 type replayFlags struct {
@@ -38,12 +40,13 @@ func (a *app) replayCommand() *cobra.Command {
 	var f replayFlags
 	c := &cobra.Command{
 		Use:   "replay RUN",
-		Short: "Run a run's loop again from what was recorded, and say what differs",
-		Long: `Runs the loop of RUN again with the recorded answers of its models and the recorded results of its
-tools: no network, no effect. Every decision, and every request byte for byte, is held against the
-journal. With --live-model the run's real models are called in a new run, its tools answer from the
-record, questions are decided as they were, and messages that came while it went come again in the same cycles; 'pawl runs diff'
-then shows where the two part. Limits that were raised hold from the start. A replay that stops half way is made anew, not resumed.`,
+		Short: "Replay a run from its journal and report differences",
+		Long: `Repeats the loop of RUN with the recorded model answers and tool results, without network and without
+side effects. Every decision and every request, byte for byte, is compared with the journal.
+
+With --live-model a new run calls the real models. Its tools answer from the record, approvals are
+decided as before, and messages arrive in the same cycles; 'pawl runs diff' shows where the two runs
+differ. Raised limits apply from the start. An interrupted replay cannot be resumed; start it again.`,
 		Example: `  pawl runs replay k7x2
   pawl runs replay k7x2 --json
   pawl runs replay k7x2 --live-model
@@ -81,41 +84,84 @@ func (s *session) launchedAs(ctx context.Context, r journal.Run) (event.RunStart
 }
 
 func (s *session) replay(ctx context.Context, r journal.Run, asJSON bool) error {
-	started, err := s.launchedAs(ctx, r)
-	if err != nil {
-		return err
-	}
 	config, err := s.app.config()
 	if err != nil {
 		return err
 	}
-	found, err := s.engine.Replay(ctx, r.ID, launch.Wires(started, launch.Options{Config: config, Replay: (&replays{app: s.app}).open}))
+	family, err := s.family(ctx, r)
 	if err != nil {
 		return err
+	}
+	var found replayedTree
+	for i, run := range family {
+		one, err := s.replayOne(ctx, run, config)
+		switch {
+		case err != nil:
+			return err
+		case i == 0:
+			found.Replayed = one
+		default:
+			found.Below = append(found.Below, one)
+		}
 	}
 	if asJSON {
 		err = s.app.printJSON(found)
 	} else {
 		err = s.app.printReplayed(found)
 	}
-	if err == nil && len(found.Divergences) > 0 {
+	if err == nil && found.diverges() > 0 {
 		return withCode(exitFailed)
 	}
 	return err
 }
 
-func (a *app) printReplayed(found engine.Replayed) error {
-	verdict := "the same"
-	if n := len(found.Divergences); n > 0 {
-		verdict = "NOT the same, " + plural(n, "divergence")
+// replayedTree is what a replay of a run found, and of those below it.
+type replayedTree struct {
+	engine.Replayed
+	Below []engine.Replayed `json:"below,omitempty"`
+}
+
+func (t *replayedTree) diverges() int {
+	n := len(t.Divergences)
+	for _, below := range t.Below {
+		n += len(below.Divergences)
 	}
-	if err := a.printf("%s: %s: %s, %s and %s made again, %d compared byte for byte\n", found.Run, verdict,
-		plural(int(found.Events), "event"), plural(found.Decisions, "decision"), plural(found.Requests, "request"), found.Compared); err != nil {
+	return n
+}
+
+func (s *session) replayOne(ctx context.Context, r journal.Run, config models.Config) (engine.Replayed, error) {
+	started, err := s.launchedAs(ctx, r)
+	if err != nil {
+		return engine.Replayed{}, err
+	}
+	return s.engine.Replay(ctx, r.ID, launch.Wires(started, launch.Options{Host: launch.Host{Config: config, Replay: (&replays{app: s.app}).open}}))
+}
+
+func (a *app) printReplayed(found replayedTree) error {
+	verdict, sum := "the same", found.Replayed
+	for _, below := range found.Below {
+		sum.Events += below.Events
+		sum.Decisions += below.Decisions
+		sum.Requests += below.Requests
+		sum.Compared += below.Compared
+	}
+	if n := found.diverges(); n > 0 {
+		verdict = "replay does NOT match, " + plural(n, "divergence")
+	}
+	if err := a.printf("%s: %s: %s, %s and %s made again, %d compared byte for byte%s\n", found.Run, verdict,
+		plural(int(sum.Events), "event"), plural(sum.Decisions, "decision"), plural(sum.Requests, "request"), sum.Compared, alsoBelow(len(found.Below))); err != nil {
 		return err
 	}
 	for _, d := range found.Divergences {
 		if err := a.printf("  %s\n", harmless(clip(d.String(), 1000))); err != nil {
 			return err
+		}
+	}
+	for _, below := range found.Below {
+		for _, d := range below.Divergences {
+			if err := a.printf("  %s: %s\n", below.Run, harmless(clip(d.String(), 1000))); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -128,7 +174,7 @@ func (s *session) launchedForReplay(ctx context.Context, r journal.Run) (event.R
 	if err != nil {
 		return event.RunStarted{}, err
 	}
-	m, ok := b.Machine.(*agent.Machine)
+	m, ok := b.Machine.(agent.Configured)
 	if !ok {
 		return b.Started, nil
 	}
@@ -162,7 +208,7 @@ func (s *session) replayLive(ctx context.Context, r journal.Run, f replayFlags) 
 	elsewhere := started
 	elsewhere.Sandbox = ""
 	config.File = "" // nor is anything written
-	env, err := launch.Environment(elsewhere, launch.Options{Config: config, Replay: replayed.open, Sandbox: machine, Limiter: &s.app.limiter})
+	env, err := kinds.Resume(elsewhere, launch.Options{Host: launch.Host{Config: config, Replay: replayed.open, Sandbox: machine, Limiter: &s.app.limiter}})
 	if err != nil {
 		return err
 	}
@@ -185,11 +231,12 @@ func (s *session) replayLive(ctx context.Context, r journal.Run, f replayFlags) 
 	defer stop()
 	p := newPrinter(s.app.err, screenOf(s.app.err, os.Getenv))
 	started.Replays = r.ID
+	started.Principal = itsUser()
 	run, err := s.engine.Start(ctx, started, env)
 	if err != nil {
 		return errors.Join(err, closeEnv(env))
 	}
-	err = replayed.verdict(s.app.follow(run, s.app.view(f.output, p), f.output.live()))
+	err = replayed.verdict(s.app.follow(run, s.app.view(f.output, p), f.output))
 	fmt.Fprintf(s.app.err, "tools answered from the record of %s; compare with: %s runs diff %s %s\n", r.ID, s.app.invocation(), r.ID, run.ID)
 	return err
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/launch"
+	"github.com/pawlrun/pawl/launch/kinds"
 	"github.com/pawlrun/pawl/machine/agent"
 )
 
@@ -22,9 +23,10 @@ func (a *app) resumeCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:        "resume RUN",
 		SuggestFor: []string{"continue"},
-		Short:      "Go on with a run that parked or whose process is gone",
-		Long: `Goes on with a run. What was settled is not repeated; a call that was running when its process
-died runs again only if that cannot do harm. --record goes on with a recording. --json and --view print the run from its first event.`,
+		Short:      "Resume a paused run",
+		Long: `Resumes a run that is parked, paused, or whose process has died. Finished calls are not repeated. A call
+that was running when the process died runs again only if that is safe. --record continues a recording.
+--json and --view print the run from its first event.`,
 		Example: "  pawl runs resume k7x2\n  pawl runs resume k7x2 --approve deny --json",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -92,17 +94,18 @@ func (s *session) resume(ctx context.Context, row journal.Run, o output, who app
 	replayed := &replays{app: s.app}
 	o.after = row.Seq
 	v := s.app.view(o, p)
+	dress := s.asking(mode, p)
 	r, err := s.engine.Resume(ctx, row.ID, func(started event.RunStarted) (engine.Env, error) {
 		if err := who.fits(row.ID, started.Config); err != nil {
 			return engine.Env{}, err
 		}
-		env, err := launch.Environment(started, launch.Options{
-			Config: config, Limiter: &s.app.limiter, Pages: &s.app.pages, Replay: replayed.open, Sandbox: machine, Journal: s.app.journalPath,
-		})
+		env, err := kinds.Resume(started, launch.Options{Host: launch.Host{
+			Config: config, Limiter: &s.app.limiter, Pages: &s.app.pages, Replay: replayed.open, Sandbox: machine, Journal: s.app.journalPath, Dress: dress,
+		}})
 		if err != nil { // nothing has been done, as when a run does not start
 			return env, usageError(err)
 		}
-		s.asking(&env, mode, p)
+		dress(&env)
 		return recording(env, s.app.recordPath, config), nil
 	})
 	if child, ok := errors.AsType[*engine.ChildError](err); ok {
@@ -114,5 +117,5 @@ func (s *session) resume(ctx context.Context, row journal.Run, o output, who app
 	if err != nil {
 		return err
 	}
-	return replayed.verdict(s.app.follow(r, v, o.live()))
+	return replayed.verdict(s.app.follow(r, v, o))
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/control"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/journal"
@@ -15,18 +16,27 @@ import (
 )
 
 func (a *app) showCommand() *cobra.Command {
-	var asJSON bool
+	var asJSON, extract bool
 	var compression int64
 	c := &cobra.Command{
 		Use:   "show RUN",
-		Short: "Show how a run stands: outcome, cost, and what each cycle did",
-		Long: `Shows how a run stands: outcome, cost, what each cycle did, and where its history was compressed.
-With --compression it shows one of these: which messages left, which stayed, and what stands in
-their place. A fork before that event has them all.`,
-		Example: "  pawl runs show k7x2\n  pawl runs show k7x2 --json\n  pawl runs show k7x2 --compression 211",
+		Short: "Show the state, outcome, cost and cycles of a run",
+		Long: `Shows a run: its state, outcome, cost, each cycle, and where its history was compressed.
+With --compression it shows one compression: which messages were removed, which were kept, and what
+replaced them. A fork before that event has all messages.
+With --extract it prints what evaluators see of an ended run, as JSON: text, finalToolResult, cycles
+and terminatedBy.`,
+		Example: "  pawl runs show k7x2\n  pawl runs show k7x2 --json\n  pawl runs show k7x2 --extract\n  pawl runs show k7x2 --compression 211",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			return a.withRun(c.Context(), toRead, args[0], func(s *session, r journal.Run) error {
+				if extract {
+					x, err := pawl.ExtractOf(c.Context(), s.store, r.ID)
+					if err != nil {
+						return fmt.Errorf("run %s: %w", r.ID, err)
+					}
+					return a.printJSON(x)
+				}
 				if c.Flags().Changed("compression") {
 					shown, err := s.compression(c.Context(), r, compression)
 					switch {
@@ -49,10 +59,13 @@ their place. A fork before that event has them all.`,
 					return err
 				}
 				p.sent(inbox)
-				if len(p.Children) > 0 {
-					if err := s.asks(c.Context(), &p); err != nil {
-						return err
-					}
+				if l := p.steps.ledger; l != nil {
+					p.Iterations = l.lines
+				} else {
+					p.Steps = p.steps.all()
+				}
+				if err := s.asks(c.Context(), &p); err != nil {
+					return err
 				}
 				if p.Standing, err = s.desk.Standing(c.Context(), r); err != nil {
 					return err
@@ -66,7 +79,8 @@ their place. A fork before that event has them all.`,
 		},
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
-	c.Flags().Int64Var(&compression, "compression", 0, "show what this event, a history.compressed, took away")
+	c.Flags().BoolVar(&extract, "extract", false, "print what evaluators see of the run, as JSON")
+	c.Flags().Int64Var(&compression, "compression", 0, "show what this history.compressed event removed")
 	return c
 }
 
@@ -106,18 +120,33 @@ type page struct {
 	Inherited *inherited         `json:"inherited,omitempty"`
 	Hidden    []agent.HiddenTool `json:"hidden,omitempty"`
 	Pending   []pendingRef       `json:"pending,omitempty"`
-	Waiting   []waitingRef       `json:"waiting,omitempty"`
-	Parked    *event.RunParked   `json:"parked,omitempty"`
-	Because   string             `json:"because,omitempty"`
-	Taint     event.Taint        `json:"taint,omitzero"`
-	PerCycle  []cycleLine        `json:"perCycle"`
+	// Waiting are the questions that wait for a decision, and behind them what was
+	// said to the run and waits to be taken up.
+	Waiting   []any            `json:"waiting,omitempty"`
+	Parked    *event.RunParked `json:"parked,omitempty"`
+	said      []waitingRef
+	questions []control.Pending
+	// Allowed is what people allowed for the rest of the run.
+	Allowed  []event.PermissionAdded `json:"allowed,omitempty"`
+	Because  string                  `json:"because,omitempty"`
+	Taint    event.Taint             `json:"taint,omitzero"`
+	PerCycle []cycleLine             `json:"perCycle"`
 	account
-	// ofProgram says that a program which embeds Pawl started the run.
-	ofProgram bool
-	// replays is the run of which this one is a replay, if it is one.
-	replays string
+	origin
+	// Steps are those of a workflow.
+	Steps []stepLine `json:"steps,omitempty"`
+	steps steps
+	// Iterations are those of a refinement loop.
+	Iterations []*iterationLine `json:"iterations,omitempty"`
+	// Checkpoints are those of a goal.
+	Checkpoints []event.Checkpoint `json:"checkpoints,omitempty"`
 	// Children are the runs that this one started, in that order.
 	Children []childRef `json:"children,omitempty"`
+	// childAt are their places there by run, and childFor the run of each step that
+	// was begun last; skipped are the steps that did not run.
+	childAt  map[string]int
+	childFor map[string]string
+	skipped  []event.StepSkipped
 	// Compactions are where the conversation became shorter.
 	Compactions []compaction `json:"compactions,omitempty"`
 	// Hooks are those about the run as a whole.
@@ -157,12 +186,16 @@ type cycleLine struct {
 
 func (p *page) add(e *event.Event) {
 	p.account.add(e.Data)
+	p.origin.add(e.Data)
 	p.child(e.Data)
+	p.steps.add(e)
 	switch d := e.Data.(type) {
 	case event.RunStarted:
 		p.started(d)
 	case event.RunForked:
 		p.forked(d)
+	case event.Checkpoint:
+		p.Checkpoints = append(p.Checkpoints, d)
 	case event.CycleStart:
 		p.PerCycle = append(p.PerCycle, cycleLine{Cycle: d.Cycle, Start: e.Time})
 	case event.ModelResponse:
@@ -195,12 +228,9 @@ func (p *page) add(e *event.Event) {
 		}
 	case event.HistoryCompressed:
 		p.Compactions = append(p.Compactions, compaction{Seq: e.Seq, Cycle: e.Cycle, UndoSeq: e.Seq - 1, HistoryCompressed: d})
-	case event.ToolPendingApproval:
-		p.asked(d)
-	case event.ToolApprovalResolved:
-		p.decided(d.CallID)
+	case event.PermissionAdded:
+		p.Allowed = append(p.Allowed, d)
 	case event.ToolResult:
-		p.decided(d.CallID)
 		if c := p.cycle(); c != nil && d.IsError {
 			c.Errors++
 		}
@@ -224,7 +254,6 @@ func (p *page) hook(d event.HookResult) {
 }
 
 func (p *page) started(d event.RunStarted) {
-	p.ofProgram, p.replays = d.Spec == "", d.Replays
 	p.Source, p.Workspace, p.Hidden = d.Source, d.Workspace, hiddenOf(d.Config)
 	if d.Input != nil {
 		p.Input = d.Input.Parts.Text()
@@ -235,10 +264,9 @@ func (p *page) started(d event.RunStarted) {
 	p.PerCycle = []cycleLine{}
 }
 
-// forked puts what was spent so far on the account of those who spent it. A fork of
-// a replay has tools, and is none.
+// forked puts what was spent so far on the account of those who spent it.
 func (p *page) forked(d event.RunForked) {
-	p.replays = ""
+	p.Allowed = nil
 	if p.Inherited == nil {
 		p.Inherited = &inherited{}
 	}

@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/pawlrun/pawl/event"
-	"github.com/pawlrun/pawl/machine/agent"
+	"github.com/pawlrun/pawl/machine"
 )
 
 // folded adds what only a fold of the run's events knows: what it has taken in,
@@ -17,8 +17,8 @@ func (s *session) folded(ctx context.Context, p *page) {
 		return
 	}
 	p.Taint = m.State().Taint
-	if a, ok := m.(*agent.Machine); ok {
-		spent := a.Spent()
+	if m, ok := m.(machine.Spending); ok {
+		spent := m.Spent()
 		p.ActiveSeconds, p.IdleSeconds = spent.Active.Seconds(), spent.Idle.Seconds()
 	}
 }

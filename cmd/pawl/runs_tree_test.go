@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -130,11 +131,15 @@ func TestWhatWaitsInAChildIsShownAndDecidedOnEitherRun(t *testing.T) {
 					t.Errorf("%v does not say %q:\n%s", args, want, f.out)
 				}
 			}
-			says("payer  (started by "+parent+")\n", "runs")
+			says("payer  (started by "+parent+")  ", "runs", "--children")
 			says("\n  "+child+"  parked: approval_required  ", "runs", "tree", parent)
 			says("waits for "+child+"-1-1 pay {}\n  in      run "+child+", which this one started\n", "runs", "show", parent)
 			says("  decide  pawl runs approve "+child+" 1-1, or ", "runs", "show", parent)
 			says(`"pending":[{"run":"`+child+`","callId":"`+child+`-1-1"`, "runs", "show", parent, "--json")
+			waiting := `"waiting":[{"id":"` + child + `-1-1","kind":"call","run":"` + child + `","path":["` + parent + `","` + child + `"],"reason":"`
+			says(waiting, "runs", "show", parent, "--json")
+			says(waiting, "runs", "show", child, "--json")
+			says(`"what":{"tool":"pay","args":{}}}]`, "runs", "show", parent, "--json")
 			says("parent    "+parent+"\n", "runs", "show", child)
 
 			f := p.exits(2, "runs", "approve", parent, "1-1")
@@ -142,27 +147,27 @@ func TestWhatWaitsInAChildIsShownAndDecidedOnEitherRun(t *testing.T) {
 				t.Errorf("a bare place on the parent: %s", f.err)
 			}
 			run, call := to(parent, child)
-			refused := "the run was started by a program that embeds Pawl, not from an agent file, so only that program can go on with it"
+			refused := "the run was started by a program that embeds Pawl, not from an agent file, so only that program can resume it"
 			f = p.exits(2, "runs", "approve", run, call, "--resume")
-			if want := "pawl: " + refused + "; leave --resume out, and it takes that up when it does\n"; f.err != want {
+			if want := "pawl: " + refused + "; without --resume, that program receives it when it resumes the run\n"; f.err != want {
 				t.Errorf("who approves and resumes is told %q, want %q", f.err, want)
 			}
 			says(parent+"  parked: approval_required  ", "runs")
-			says("approve "+child+"-1-1 recorded; go on in the program that started it", "runs", "approve", run, call)
+			says("approve "+child+"-1-1 recorded; continue in the program that started it", "runs", "approve", run, call)
 			says(parent+"  parked: approval_required, answered; resume it  ", "runs")
-			says(child+"  parked: approval_required, answered; resume it  ", "runs")
+			says(child+"  parked: approval_required, answered; resume it  ", "runs", "--children")
 			if f := p.exits(2, "runs", "resume", parent); f.err != "pawl: "+refused+"\n" {
 				t.Errorf("who resumes is told %q", f.err)
 			}
-			says("  payer  decided about, goes on with this run  ", "runs", "show", parent)
-			says("go on     in the program that started it", "runs", "show", child)
+			says("  payer  decided, resumes with this run  ", "runs", "show", parent)
+			says("continue  in the program that started it", "runs", "show", child)
 			says("state     parked: approval_required, answered; resume it\n", "runs", "show", parent)
 			f = p.exits(2, "runs", "approve", run, call)
 			if !strings.Contains(f.err, "already resolved: approved") {
 				t.Errorf("a second decision is told: %s", f.err)
 			}
 			f = p.exits(2, "runs", "resume", child)
-			if !strings.Contains(f.err, "goes on when run "+parent+" is resumed") {
+			if !strings.Contains(f.err, "continues when run "+parent+" is resumed") {
 				t.Errorf("a child by itself is told: %s", f.err)
 			}
 		})
@@ -181,8 +186,15 @@ func TestWhatWaitsInAChildIsListedAndDecidedOverHTTP(t *testing.T) {
 			t.Errorf("%s: %+v", path, got)
 		}
 	}
-	shown := asks[struct{ Pending []waiting }](s, http.StatusOK, http.MethodGet, "/v1/runs/"+parent, "")
-	if len(shown.Pending) != 1 || shown.Pending[0].Run != child {
+	shown := asks[struct {
+		Pending []waiting
+		Waiting []struct {
+			ID, Kind string
+			Path     []string
+		}
+	}](s, http.StatusOK, http.MethodGet, "/v1/runs/"+parent, "")
+	if len(shown.Pending) != 1 || shown.Pending[0].Run != child || len(shown.Waiting) != 1 || shown.Waiting[0].ID != child+"-1-1" ||
+		shown.Waiting[0].Kind != "call" || !slices.Equal(shown.Waiting[0].Path, []string{parent, child}) {
 		t.Errorf("%+v", shown)
 	}
 	if got := asks[struct{ Type string }](s, http.StatusNotFound, http.MethodPost, "/v1/runs/"+parent+"/approve", `{"callId": "1-1"}`); got.Type != "urn:pawl:problem:not-pending" {
@@ -193,7 +205,7 @@ func TestWhatWaitsInAChildIsListedAndDecidedOverHTTP(t *testing.T) {
 		Decision event.ToolApprovalResolved
 		Problem  struct{ Type, Next string }
 	}](s, http.StatusOK, http.MethodPost, "/v1/runs/"+child+"/approve", `{"callId": "`+child+`-1-1"}`)
-	if got.Decision.Kind != event.ApprovalApproved || got.Problem.Type != "urn:pawl:problem:cannot-go-on" || got.Problem.Next != "POST /v1/runs/"+parent+"/resume" {
+	if got.Decision.Resolution().Kind != event.ApprovalApproved || got.Problem.Type != "urn:pawl:problem:cannot-go-on" || got.Problem.Next != "POST /v1/runs/"+parent+"/resume" {
 		t.Errorf("%+v", got)
 	}
 }

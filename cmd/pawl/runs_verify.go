@@ -18,6 +18,9 @@ type verified struct {
 	journal.Verified
 	OK      bool   `json:"ok"`
 	Problem string `json:"problem,omitempty"`
+	// Below is how many runs below it were checked, and Unsound those that are not OK.
+	Below   int        `json:"below,omitempty"`
+	Unsound []verified `json:"unsound,omitempty"`
 }
 
 func (a *app) verifyCommand() *cobra.Command {
@@ -25,11 +28,10 @@ func (a *app) verifyCommand() *cobra.Command {
 	var head string
 	c := &cobra.Command{
 		Use:   "verify RUN | --all",
-		Short: "Check that a run's journal is what was written",
-		Long: `Recomputes the chain of hashes over a run's events, and the digests of the long results and attachments
-that they refer to: that finds accidental change and naive edits.
-With --head, the hash that was printed at the end of the run, it finds a rewritten journal too.
-With --all it also reads the journal's file as a whole, and finds pages that a disk has damaged.`,
+		Short: "Verify the journal checksum of a run",
+		Long: `Recomputes the hash chain over a run's events and the digests of stored results and attachments. This
+finds damage and simple edits. The runs below it are checked too. With --head, the journal checksum that was printed at the end of the run,
+it also finds a rewritten journal. With --all it checks every run and the journal file itself.`,
 		Example: "  pawl runs verify k7x2 --head 3f0c…\n  pawl runs verify --all",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -39,13 +41,13 @@ With --all it also reads the journal's file as a whole, and finds pages that a d
 			case all && head != "":
 				return usagef("--head is the hash of one run and cannot go with --all")
 			case head != "" && !isHash(head):
-				return usagef("--head is %q; it must be a whole hash, 32 hex digits as a run prints them at its end", head)
+				return usagef("--head is %q; it must be 32 hex digits, as a run prints them at its end", head)
 			}
 			return a.verify(c.Context(), args, head, asJSON)
 		},
 	}
 	c.Flags().BoolVar(&all, "all", false, "check every run of the journal")
-	c.Flags().StringVar(&head, "head", "", "the hash of an event of the run that was noted elsewhere")
+	c.Flags().StringVar(&head, "head", "", "the journal checksum that a run printed at its end")
 	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	return c
 }
@@ -89,7 +91,23 @@ func (s *session) verifyNamed(ctx context.Context, prefix, head string) ([]verif
 		return nil, err
 	}
 	v, err := s.verifyOne(ctx, r.ID, head)
-	return []verified{v}, err
+	if err != nil {
+		return nil, err
+	}
+	family, err := s.family(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	for _, child := range family[1:] {
+		below, err := s.verifyOne(ctx, child.ID, "")
+		if err != nil {
+			return nil, err
+		}
+		if v.Below++; !below.OK {
+			v.OK, v.Unsound = false, append(v.Unsound, below)
+		}
+	}
+	return []verified{v}, nil
 }
 
 // verifyAll leaves out what somebody removes while it reads.
@@ -147,10 +165,15 @@ func (a *app) printVerified(results []verified, problem string, many, asJSON boo
 		switch {
 		case asJSON:
 			err = a.printJSON(v)
-		case v.OK:
-			err = a.printf("%s: sound, %s%s, head %s\n", v.Run, plural(int(v.Events), "event"), contents(v.Blobs), v.Head)
+		case v.Problem == "":
+			err = a.printf("%s: journal checksum ok, %s%s, head %s%s\n", v.Run, plural(int(v.Events), "event"), contents(v.Blobs), v.Head, alsoBelow(v.Below-len(v.Unsound)))
 		default:
-			err = a.printf("%s: NOT as written: %s\n", v.Run, v.Problem)
+			err = a.printf("%s: journal checksum does NOT match: %s\n", v.Run, v.Problem)
+		}
+		for _, below := range v.Unsound {
+			if err == nil && !asJSON {
+				err = a.printf("%s: journal checksum does NOT match: %s\n", below.Run, below.Problem)
+			}
 		}
 		if err != nil {
 			return err
@@ -160,6 +183,14 @@ func (a *app) printVerified(results []verified, problem string, many, asJSON boo
 		return a.printf("%s: %s; what 'pawl runs show' can still read, 'pawl runs export' saves\n", a.journalPath, problem)
 	}
 	return nil
+}
+
+// alsoBelow says of how many runs below one the same holds, if there are any.
+func alsoBelow(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return " (and " + plural(n, "run") + " below it)"
 }
 
 // contents says how many long results and attachments were checked, if any.

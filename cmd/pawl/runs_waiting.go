@@ -34,14 +34,15 @@ type waitingRef struct {
 // told notes what a parked run was told. Going on takes it up.
 func (p *page) told(e *event.Event) {
 	if p.Parked == nil {
-		p.Waiting = nil
+		p.said = nil
 		return
 	}
 	w := waitingRef{At: e.Time}
 	switch d := e.Data.(type) {
-	case event.ToolApprovalResolved:
-		w.Kind, w.By, w.Text, w.CallID, w.Edited = control.Verb(journal.Approve), d.Approver, d.Reason, d.CallID, d.Kind == event.ApprovalEdited
-		if d.Kind == event.ApprovalRejected || d.Kind == event.ApprovalExpired {
+	case event.Resolving:
+		r := d.Resolution()
+		w.Kind, w.By, w.Text, w.CallID, w.Edited = control.Verb(journal.Approve), r.Approver, r.Reason, r.ID, r.Kind == event.ApprovalEdited
+		if r.Kind == event.ApprovalRejected || r.Kind == event.ApprovalExpired {
 			w.Kind = control.Verb(journal.Reject)
 		}
 	case event.InputReceived:
@@ -51,13 +52,13 @@ func (p *page) told(e *event.Event) {
 	default:
 		return
 	}
-	p.Waiting = append(p.Waiting, w)
+	p.said = append(p.said, w)
 }
 
 // sent adds what is still in the run's inbox.
 func (p *page) sent(commands []journal.Command) {
 	for _, c := range commands {
-		p.Waiting = append(p.Waiting, waitingRef{
+		p.said = append(p.said, waitingRef{
 			Kind: control.Verb(c.Kind), By: c.By, At: c.At, Text: c.Text, Files: namesOf(c.Media),
 			CallID: c.CallID, Edited: len(c.Args) > 0, Sealed: len(c.Sealed) > 0, Setting: c.Setting, Value: c.Value,
 		})
@@ -106,7 +107,7 @@ func (w waitingRef) says() string {
 
 // waiting are the rows about what the run was told.
 func (p *page) waiting(row func(name, value string)) {
-	for _, w := range p.Waiting {
-		row("waiting", fmt.Sprintf("to be taken up: %s (%s)", w.says(), clock(w.At)))
+	for _, w := range p.said {
+		row("waiting", fmt.Sprintf("not read yet: %s (%s)", w.says(), clock(w.At)))
 	}
 }

@@ -15,7 +15,7 @@ const sandboxVariable = "PAWL_SANDBOX"
 func (a *app) sandbox(ctx context.Context) (*sandbox.Machine, error) {
 	most := sandbox.Tier(os.Getenv(sandboxVariable))
 	if most != "" && !most.AtLeast(sandbox.None) {
-		return nil, usagef("$%s is %q; it can be bubblewrap, landlock or none", sandboxVariable, most)
+		return nil, usagef("$%s is %q; it can be bubblewrap, namespaces, landlock or none", sandboxVariable, most)
 	}
 	return sandbox.Strongest(ctx, a.shim, most), nil
 }

@@ -7,21 +7,21 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/pawlrun/pawl/spec"
+	"github.com/pawlrun/pawl/launch/kinds"
 )
 
 func (a *app) schemaCommand() *cobra.Command {
-	kinds := spec.SchemaKinds()
+	names := kinds.Schemas()
 	return &cobra.Command{
-		Use:   "schema " + strings.Join(kinds, "|"),
+		Use:   "schema " + strings.Join(names, "|"),
 		Short: "Print the JSON Schema of a kind of file",
-		Long: `Prints the JSON Schema (2020-12) of agent files, scripts of a scripted model, or config files, so
-that an editor completes and checks them. 'pawl check' knows more rules than a schema can tell.`,
+		Long: `Prints the JSON Schema (2020-12) of agent files, workflow files, scripts of a scripted model, or config files, so
+that an editor completes and checks them. 'pawl check' also checks rules that no schema can express.`,
 		Example:   "  pawl schema agent > agent.schema.json",
-		ValidArgs: kinds,
-		Args:      oneOf(kinds),
+		ValidArgs: names,
+		Args:      oneOf(names),
 		RunE: func(_ *cobra.Command, args []string) error {
-			text, err := spec.Schema(args[0])
+			text, err := kinds.Schema(args[0])
 			if err != nil {
 				return err
 			}

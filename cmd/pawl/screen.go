@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"regexp"
+	"strings"
 	"sync"
 	"time"
 
@@ -16,12 +18,15 @@ type screen struct {
 	terminal bool
 	// live says that a line can be drawn again, colour that it can be painted.
 	live, colour bool
-	width        func() int
+	// reflows says that a line which is longer than a window has become goes on
+	// in the next row, as nearly everywhere.
+	reflows       bool
+	width, height func() int
 }
 
 // screenOf looks at a stream and at the customary variables.
 func screenOf(w any, getenv func(string) string) screen {
-	s := screen{width: func() int { return 80 }}
+	s := screen{width: func() int { return 80 }, height: func() int { return 24 }}
 	f, ok := w.(*os.File)
 	if !ok || !term.IsTerminal(int(f.Fd())) {
 		return s
@@ -29,11 +34,18 @@ func screenOf(w any, getenv func(string) string) screen {
 	s.terminal = true
 	s.live = getenv("TERM") != "dumb"
 	s.colour = s.live && getenv("NO_COLOR") == ""
+	s.reflows = getenv("XTERM_VERSION") == "" && getenv("STY") == "" && getenv("TERM") != "linux"
 	s.width = func() int {
 		if w, _, err := term.GetSize(int(f.Fd())); err == nil && w > 0 {
 			return w
 		}
 		return 80
+	}
+	s.height = func() int {
+		if _, h, err := term.GetSize(int(f.Fd())); err == nil && h > 0 {
+			return h
+		}
+		return 24
 	}
 	return s
 }
@@ -58,19 +70,26 @@ func (s screen) paint(st style, text string) string {
 	return "\x1b[" + string(st) + "m" + text + "\x1b[0m"
 }
 
-// printer writes progress: lines that stay, and below them, on a terminal, one
-// line that is drawn again and again. It is safe for concurrent use.
+// printer writes progress: lines that stay, and below them, on a terminal, those
+// that are drawn again and again. It is safe for concurrent use.
 type printer struct {
 	w      io.Writer
 	screen screen
 	now    func() time.Time
 
-	mu      sync.Mutex
-	fixed   string
-	moving  string
-	shown   bool
+	mu     sync.Mutex
+	fixed  string
+	moving string
+	// partial is the line of an answer that is still being written.
+	partial string
+	// below are more live lines, above that one; nil where there are none.
+	below func() []note
+	// shown is how many columns each live line takes, none where there are none.
+	shown   []int
 	painted time.Time
-	asking  bool
+	// later draws what is below again.
+	later  *time.Timer
+	asking bool
 	// asks says that somebody is asked about calls here.
 	asks bool
 	// cannotAsk says that calls are to be asked about, and that nobody can be
@@ -113,26 +132,135 @@ func (p *printer) live(fixed, moving string) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.fixed, p.moving = fixed, moving
-	if fixed+moving != "" && p.shown && p.now().Sub(p.painted) < repaint {
+	p.fixed, p.moving, p.partial = fixed, moving, ""
+	if fixed+moving != "" && len(p.shown) > 0 && p.now().Sub(p.painted) < repaint {
 		return
 	}
 	p.clear()
 	p.draw()
 }
 
+// says writes lines of an answer that stay, and makes the one that is still being
+// written the live line.
+func (p *printer) says(lines []string, partial string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.fixed, p.moving, p.partial = "", "", partial
+	if p.asking {
+		p.held = append(p.held, lines...)
+		return
+	}
+	p.clear()
+	for _, line := range lines {
+		fmt.Fprintln(p.w, line)
+	}
+	p.draw()
+}
+
+// shows has more live lines.
+func (p *printer) shows(below func() []note) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.below = below
+}
+
+// changes makes a change to what is shown below, which is drawn soon.
+func (p *printer) changes(change func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	change()
+	if p.below == nil || p.asking {
+		return
+	}
+	if wait := repaint - p.now().Sub(p.painted); wait > 0 && p.later != nil {
+		p.later.Reset(wait)
+		return
+	}
+	p.clear()
+	p.draw()
+}
+
+// settle makes lines that stay of those below.
+func (p *printer) settle() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.below == nil {
+		return
+	}
+	lines := p.below()
+	p.below = nil
+	p.clear()
+	if p.later != nil {
+		p.later.Stop()
+	}
+	for _, l := range lines {
+		fmt.Fprintln(p.w, p.screen.paint(l.style, l.text))
+	}
+}
+
+// again draws what is below once more, because time has passed.
+func (p *printer) again() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case p.below == nil:
+	case p.asking:
+		p.later.Reset(time.Second)
+	default:
+		p.clear()
+		p.draw()
+	}
+}
+
 func (p *printer) draw() {
-	if p.fixed+p.moving == "" || p.asking || !p.screen.live {
+	if p.asking || !p.screen.live {
 		return
 	}
 	width := p.screen.width() - 1
-	text := clip(p.fixed, width)
+	var rows []string
+	if p.below != nil {
+		for _, l := range p.below() {
+			rows = append(rows, p.screen.paint(l.style, clip(l.text, width)))
+		}
+		if p.later == nil {
+			p.later = time.AfterFunc(time.Second, p.again)
+		}
+		p.later.Reset(time.Second)
+	}
+	if text := p.lastLine(width); text != "" {
+		rows = append(rows, text)
+	}
+	if len(rows) == 0 {
+		return
+	}
+	fmt.Fprint(p.w, strings.Join(rows, "\n"))
+	for _, row := range rows {
+		p.shown = append(p.shown, columns(sgr.ReplaceAllString(row, "")))
+	}
+	p.painted = p.now()
+}
+
+// lastLine is the last of the live lines, "" where there is none.
+func (p *printer) lastLine(width int) string {
+	text := p.partial
+	if plainText := sgr.ReplaceAllString(text, ""); text != "" && columns(plainText) > width {
+		text = tail(plainText, width)
+	}
+	if text != "" {
+		return text
+	}
+	text = clip(p.fixed, width)
 	if room := width - columns(text); room > 0 {
 		text += tail(p.moving, room)
 	}
-	fmt.Fprint(p.w, p.screen.paint(faint, text))
-	p.shown, p.painted = true, p.now()
+	if text == "" {
+		return ""
+	}
+	return p.screen.paint(faint, text)
 }
+
+// sgr are the sequences by which text is painted.
+var sgr = regexp.MustCompile("\x1b\\[[0-9;]*m")
 
 // ask writes a question, or a part of it, and leaves the cursor behind it. Until it is answered or
 // withdrawn nothing else is written.
@@ -164,11 +292,24 @@ func (p *printer) withdraw(why string) {
 	p.answered()
 }
 
+// clear takes the live lines away, all rows of them where the window has become
+// narrower than a line is.
 func (p *printer) clear() {
-	if p.shown {
-		fmt.Fprint(p.w, "\r\x1b[K")
-		p.shown = false
+	if len(p.shown) == 0 {
+		return
 	}
+	above := len(p.shown) - 1
+	for _, columns := range p.shown {
+		if p.screen.reflows && columns > 0 {
+			above += (columns - 1) / max(p.screen.width(), 1)
+		}
+	}
+	if above > 0 {
+		fmt.Fprintf(p.w, "\x1b[%dA\r\x1b[J", above)
+	} else {
+		fmt.Fprint(p.w, "\r\x1b[K")
+	}
+	p.shown = nil
 }
 
 // tells says that lines of a run are written here.

@@ -137,7 +137,7 @@ func TestWhatModelsAndToolsSayCannotSteerTheTerminal(t *testing.T) {
 		}
 	}
 	for _, said := range []event.ToolResult{{Tool: "x", Output: evil}, {Tool: evil, Output: "there is no such tool", IsError: true}} {
-		notes := progress(event.Event{Data: said}, "pawl")
+		notes := progress(event.Event{Data: said}, new(nextStep))
 		if strings.ContainsAny(notes[0].text, "\x1b\r\x07") {
 			t.Errorf("%q", notes[0].text)
 		}
@@ -161,13 +161,14 @@ func TestOnlyAClearWordDecides(t *testing.T) {
 		kind   event.ApprovalKind
 		reason string
 	}{
+		"a": {event.ApprovalApproved, ""}, "Allow": {event.ApprovalApproved, ""}, "a b": {}, "all": {},
 		"y": {event.ApprovalApproved, ""}, " YES ": {event.ApprovalApproved, ""}, "y.": {}, "yes please": {}, "yo": {}, "ye": {},
 		"n": {event.ApprovalRejected, "declined"}, "No": {event.ApprovalRejected, "declined"}, "no,": {event.ApprovalRejected, "declined"},
 		"n too risky": {event.ApprovalRejected, "too risky"}, "no, too risky": {event.ApprovalRejected, "too risky"},
 		"n: it is late": {event.ApprovalRejected, "it is late"}, "not there": {}, "never": {}, "nope": {},
-		"e": {event.ApprovalEdited, ""}, "edit it": {}, "": {}, "  ": {}, "?": {}, "a": {},
+		"e": {event.ApprovalEdited, ""}, "edit it": {}, "": {}, "  ": {}, "?": {},
 	} {
-		if got := decision(line); got.Kind != want.kind || got.Reason != want.reason {
+		if got := decision(line); got.Kind != want.kind || got.Reason != want.reason || got.Remember != (want.kind != "" && strings.HasPrefix(strings.ToLower(line), "a")) {
 			t.Errorf("%q gives %+v", line, got)
 		}
 	}
@@ -177,15 +178,15 @@ func TestAQuestionIsPutAgainUntilItIsAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, out, _ := aTerminal(80)
 		k := newKeyboard()
-		q := &asker{keys: k, p: p, by: "ann"}
+		q := &asker{keys: k, p: p, by: event.Principal{Name: "ann"}}
 		k.take("y") // before anything is asked
 		type answer struct {
-			event.ToolApprovalResolved
+			event.Resolution
 			err error
 		}
 		answers := make(chan answer, 1)
 		go func() {
-			d, err := q.ask(t.Context(), event.ToolPendingApproval{CallID: "k-1-1", Tool: "shell.exec", Args: []byte(`{"command":"ls"}`)})
+			d, err := q.ask(t.Context(), event.ToolPendingApproval{CallID: "k-1-1", Tool: "shell.exec", Args: []byte(`{"command":"ls"}`)}.Question())
 			answers <- answer{d, err}
 		}()
 		for _, line := range []string{"", "sure", "y"} {
@@ -199,7 +200,7 @@ func TestAQuestionIsPutAgainUntilItIsAnswered(t *testing.T) {
 			t.Errorf("asked %d times, want 3: %q", n, out.String())
 		}
 		k.finish()
-		if _, err := q.ask(t.Context(), event.ToolPendingApproval{}); err != errNoAnswer {
+		if _, err := q.ask(t.Context(), event.ToolPendingApproval{}.Question()); err != errNoAnswer {
 			t.Errorf("after the end of input: %v", err)
 		}
 	})
@@ -210,11 +211,11 @@ func TestWhatIsTypedJustAfterAQuestionWasTakenBackAnswersNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, out, _ := aTerminal(80)
 		k := newKeyboard()
-		q := &asker{keys: k, p: p, by: "ann"}
+		q := &asker{keys: k, p: p, by: event.Principal{Name: "ann"}}
 		ctx, decided := context.WithCancel(t.Context())
 		asked := make(chan error, 1)
 		go func() {
-			_, err := q.ask(ctx, event.ToolPendingApproval{CallID: "k-1-1"})
+			_, err := q.ask(ctx, event.ToolPendingApproval{CallID: "k-1-1"}.Question())
 			asked <- err
 		}()
 		synctest.Wait()
@@ -222,9 +223,9 @@ func TestWhatIsTypedJustAfterAQuestionWasTakenBackAnswersNothing(t *testing.T) {
 		if err := <-asked; err == nil {
 			t.Fatal("somebody answered")
 		}
-		answers := make(chan event.ToolApprovalResolved, 1)
+		answers := make(chan event.Resolution, 1)
 		go func() {
-			d, _ := q.ask(t.Context(), event.ToolPendingApproval{CallID: "k-1-2"})
+			d, _ := q.ask(t.Context(), event.ToolPendingApproval{CallID: "k-1-2"}.Question())
 			answers <- d
 		}()
 		synctest.Wait()
@@ -252,7 +253,7 @@ func TestAQuestionComesAfterWhatLedToIt(t *testing.T) {
 		answered := make(chan struct{})
 		go func() {
 			defer close(answered)
-			_, _ = (&asker{keys: k, p: p}).ask(t.Context(), pending)
+			_, _ = (&asker{keys: k, p: p}).ask(t.Context(), pending.Question())
 		}()
 		synctest.Wait()
 		for _, d := range []event.Data{event.ToolCall{CallID: "k-1-1", Tool: "shell.exec", Describe: "run make"}, pending} {
@@ -279,7 +280,7 @@ func TestAQuestionOfARunThatGoesOnComesAfterThatIsSaid(t *testing.T) {
 		answered := make(chan struct{})
 		go func() {
 			defer close(answered)
-			_, _ = (&asker{keys: k, p: p}).ask(t.Context(), pending)
+			_, _ = (&asker{keys: k, p: p}).ask(t.Context(), pending.Question())
 		}()
 		for seq, d := range []event.Data{pending, event.RunResumed{}} {
 			synctest.Wait()
@@ -290,7 +291,7 @@ func TestAQuestionOfARunThatGoesOnComesAfterThatIsSaid(t *testing.T) {
 		synctest.Wait()
 		k.take("y")
 		<-answered
-		if said, asked := strings.Index(out.String(), "run k goes on"), strings.Index(out.String(), "approve k-1-1"); said < 0 || asked < said {
+		if said, asked := strings.Index(out.String(), "run k resumed"), strings.Index(out.String(), "approve k-1-1"); said < 0 || asked < said {
 			t.Errorf("it reads %q", out.String())
 		}
 	})
@@ -300,7 +301,7 @@ func TestAQuestionThatNobodyWillAnswerEndsItsLine(t *testing.T) {
 	p, out, _ := aTerminal(80)
 	k := newKeyboard()
 	k.finish()
-	if _, err := (&asker{keys: k, p: p}).ask(t.Context(), event.ToolPendingApproval{CallID: "k-1-1"}); !errors.Is(err, errNoAnswer) {
+	if _, err := (&asker{keys: k, p: p}).ask(t.Context(), event.ToolPendingApproval{CallID: "k-1-1"}.Question()); !errors.Is(err, errNoAnswer) {
 		t.Errorf("%v", err)
 	}
 	if !strings.HasSuffix(out.String(), "[e]dit:  (no answer)\n") {
@@ -316,7 +317,7 @@ func TestAQuestionDoesNotWaitForLinesThatNeverCome(t *testing.T) {
 		k, answered := newKeyboard(), make(chan struct{})
 		go func() {
 			defer close(answered)
-			_, _ = (&asker{keys: k, p: p}).ask(t.Context(), event.ToolPendingApproval{CallID: "child-1-1"})
+			_, _ = (&asker{keys: k, p: p}).ask(t.Context(), event.ToolPendingApproval{CallID: "child-1-1"}.Question())
 		}()
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
@@ -333,7 +334,7 @@ func TestAQuestionEndsWithTheRun(t *testing.T) {
 	q := &asker{keys: newKeyboard(), p: p}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := q.ask(ctx, event.ToolPendingApproval{}); err == nil {
+	if _, err := q.ask(ctx, event.ToolPendingApproval{}.Question()); err == nil {
 		t.Error("no error")
 	}
 }

@@ -80,7 +80,7 @@ func TestASecretThatIsTypedToALiveRunRestsOnNoDisk(t *testing.T) {
 	if err := s.Process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
-	if f := p.exits(0, "runs", "input", id, "again: "+vaultWord); !strings.Contains(f.out, "has not taken it up yet") {
+	if f := p.exits(0, "runs", "input", id, "again: "+vaultWord); !strings.Contains(f.out, "has not read it yet") {
 		t.Errorf("a process that is held up has taken it up: %s", f.out)
 	}
 	nowhere("while its driver is held up")

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -14,34 +15,44 @@ import (
 	"github.com/pawlrun/pawl/control"
 	"github.com/pawlrun/pawl/launch"
 	"github.com/pawlrun/pawl/server"
+	"github.com/pawlrun/pawl/signals"
 )
 
 // serveFlags say what a server serves.
 type serveFlags struct {
-	addr, agents, workspace string
+	addr, agents, workspace, tokens string
+	hosts                           []string
+	certificate, key                string
 }
 
 func (a *app) serveCommand() *cobra.Command {
 	var f serveFlags
 	c := &cobra.Command{
 		Use:   "serve",
-		Short: "Start, watch and decide about runs over HTTP",
-		Long: `Serves runs over HTTP, on this machine and to your user alone: programs of other users, web pages of
-other sites and programs that a run has started are refused. Tokens and roles are not built yet, so a
-wider address is refused, too. The address is printed on stdout, the log goes to stderr. Ctrl-C or
-SIGTERM parks what is running; 'pawl runs resume', or a request to the next server, goes on.
+		Short: "Serve runs over HTTP",
+		Long: `Serves runs over HTTP. Without tokens it serves this machine and your user alone: programs of other users,
+web pages of other sites and programs that a run has started are refused. With tokens ('pawl token create') it
+serves whoever sends one, in its role, and may listen on any address; it, or a proxy in front of it, must speak
+TLS then, and --host gives it the proxy's name. The address is printed on stdout, the log goes to stderr. Ctrl-C
+or SIGTERM parks the running runs; 'pawl runs resume', or a request to the next server, resumes them.
 
-  POST /v1/runs                      {agent | spec, input, model?, budget?, vars?}
+  POST /v1/runs                      {agent | workflow | spec, input?, model?, budget?, vars?}; NAME@VERSION names a version
   GET  /v1/runs                      ?state=parked&limit=50&cursor=…
-  GET  /v1/runs/{id}                 how it stands, what it cost, what it waits for
+  GET  /v1/runs/{id}                 its state and cost, and what it waits for
   GET  /v1/runs/{id}/events          JSON pages, or with Accept: text/event-stream as they come
-  GET  /v1/runs/{id}/approvals       the calls that wait for a decision
-  POST /v1/runs/{id}/approve         {callId, reason?, args?}; the run goes on
-  POST /v1/runs/{id}/reject          {callId, reason}; the run goes on
+  GET  /v1/runs/{id}/tree            the run and the runs below it
+  GET  /v1/runs/{id}/questions       what it asks people; ?tree=true with the runs below it
+  POST /v1/runs/{id}/approve         {callId, reason?, args?}; the run continues
+  POST /v1/runs/{id}/reject          {callId, reason}; the run continues
   POST /v1/runs/{id}/input           {text}
+  POST /v1/runs/{id}/budget          {setting, value}; a run that parked at the limit continues
   POST /v1/runs/{id}/cancel          {reason?}
   POST /v1/runs/{id}/pause, /resume
-  GET  /v1/agents, /v1/approvals, /healthz, /readyz`,
+  POST /v1/runs/{id}/fork            {seq, model?, prompt?, contextWindow?}; POST /resume drives the fork
+  GET  /v1/agents, /v1/workflows, /v1/questions, /v1/approvals, /healthz, /readyz
+  GET  /v1/audit                     who was refused what, and who changed what
+  GET  /metrics                      what runs and requests did, for Prometheus
+  GET  /openapi.json                 all of this in OpenAPI 3.1, with the role of each operation`,
 		Example: `  pawl serve
   pawl serve --addr 127.0.0.1:8080 --agents ./agents --workspace ./project
   curl -H 'Content-Type: application/json' 127.0.0.1:3001/v1/runs -d '{"agent": "fixer", "input": "Make the tests pass."}'
@@ -50,8 +61,13 @@ SIGTERM parks what is running; 'pawl runs resume', or a request to the next serv
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return a.serve(c.Context(), f) },
 	}
-	c.Flags().StringVar(&f.addr, "addr", "127.0.0.1:3001", "loopback address to listen on; port 0 takes a free one")
+	c.Flags().StringVar(&f.addr, "addr", "127.0.0.1:3001", "address to listen on, a loopback address without tokens; port 0 takes a free one")
+	c.Flags().StringVar(&f.tokens, "tokens", "", "file of the tokens that are needed (tokens.yaml beside the journal, if it is there)")
+	c.Flags().StringArrayVar(&f.hosts, "host", nil, "name of the server beside its address, as clients send it in Host (repeatable)")
 	c.Flags().StringVar(&f.agents, "agents", ".", "directory of the agent files that can be run by name")
+	c.Flags().StringVar(&f.certificate, "tls-cert", "", "file of the certificate, with those that sign it, to speak HTTPS (needs --tls-key)")
+	c.Flags().StringVar(&f.key, "tls-key", "", "file of the certificate's key")
+	c.MarkFlagsRequiredTogether("tls-cert", "tls-key")
 	c.Flags().StringVar(&f.workspace, "workspace", ".", "directory that the tools of all runs work in")
 	return c
 }
@@ -61,7 +77,7 @@ func (a *app) serve(ctx context.Context, f serveFlags) error {
 	if err != nil {
 		return err
 	}
-	l, err := server.Listen(ctx, f.addr)
+	l, err := server.Listen(ctx, f.addr, o.Tokens != "")
 	if errors.Is(err, server.ErrNotLoopback) || errors.Is(err, server.ErrNoPort) {
 		return usagef("--addr: %s", control.Plain(err))
 	}
@@ -69,13 +85,25 @@ func (a *app) serve(ctx context.Context, f serveFlags) error {
 		return fmt.Errorf("%w; name another address with --addr", err)
 	}
 	defer l.Close()
+	scheme := "http"
+	if o.TLS {
+		pair, err := tls.LoadX509KeyPair(f.certificate, f.key)
+		if err != nil {
+			return usagef("--tls-cert, --tls-key: %w", err)
+		}
+		scheme, l = "https", tls.NewListener(l, &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12})
+	}
+	a.metrics = signals.NewMetrics()
+	o.Metrics = a.metrics
 	session, err := a.open(ctx, toCreate)
 	if err != nil {
 		return err
 	}
 	defer session.close()
 	o.Store, o.Engine, o.Desk = session.store, session.engine, session.desk
-	if o.Admit, err = server.OwnUser(session.desk); err != nil {
+	if o.Tokens != "" {
+		o.Admit = server.TokenHolders(session.desk)
+	} else if o.Admit, err = server.OwnUser(session.desk); err != nil {
 		return err
 	}
 	s, err := server.New(o)
@@ -84,7 +112,7 @@ func (a *app) serve(ctx context.Context, f serveFlags) error {
 	}
 	ctx, stop := interruptible(ctx)
 	defer stop()
-	if err := a.printf("http://%s\n", l.Addr()); err != nil {
+	if err := a.printf("%s://%s\n", scheme, l.Addr()); err != nil {
 		return err
 	}
 	return s.Serve(ctx, l)
@@ -92,22 +120,28 @@ func (a *app) serve(ctx context.Context, f serveFlags) error {
 
 // serverOptions are what the command line says of a server.
 func (a *app) serverOptions(ctx context.Context, f serveFlags) (server.Options, error) {
-	o := server.Options{User: whoAmI(), Log: slog.New(slog.NewTextHandler(a.err, nil))}
+	o := server.Options{User: whoAmI(), Log: slog.New(slog.NewTextHandler(a.err, nil)), Tokens: f.tokens, Hosts: f.hosts, TLS: f.certificate != ""}
+	if _, err := os.Stat(a.tokensFile()); f.tokens == "" && err == nil {
+		o.Tokens = a.tokensFile()
+	}
 	var err error
 	if o.Agents, err = directory("--agents", f.agents); err != nil {
 		return o, err
 	}
-	l := launch.Options{Limiter: &a.limiter, Pages: &a.pages}
+	l := launch.Options{Host: launch.Host{Limiter: &a.limiter, Pages: &a.pages}}
 	if l.Workspace, err = directory("--workspace", f.workspace); err != nil {
-		return o, err
-	}
-	if l.Journal, err = filepath.Abs(a.journalPath); err != nil {
 		return o, err
 	}
 	if l.Config, err = a.config(); err != nil {
 		return o, err
 	}
 	if l.Sandbox, err = a.sandbox(ctx); err != nil {
+		return o, err
+	}
+	if err := a.place(l.Sandbox); err != nil {
+		return o, err
+	}
+	if l.Journal, err = filepath.Abs(a.journalPath); err != nil {
 		return o, err
 	}
 	o.Launch = l
@@ -130,7 +164,7 @@ func directory(flag, path string) (string, error) {
 		return "", usagef("%s: %w", flag, err)
 	}
 	if !utf8.ValidString(abs + real) {
-		return "", usagef("%s: the name of the directory %s is not valid UTF-8, so that no journal can hold it; rename it", flag, real)
+		return "", usagef("%s: the name of the directory %s is not valid UTF-8, so it cannot be in a journal; rename it", flag, real)
 	}
 	return abs, nil
 }

@@ -35,7 +35,13 @@ type served struct {
 // serve starts a server and waits until it listens.
 func (p project) serve(env ...string) served {
 	p.t.Helper()
-	s := &startedProcess{Cmd: p.command("serve", "--addr", "127.0.0.1:0"), t: p.t, out: new(transcript), err: new(transcript)}
+	return p.serveWith(nil, env...)
+}
+
+// serveWith is serve with further arguments.
+func (p project) serveWith(args []string, env ...string) served {
+	p.t.Helper()
+	s := &startedProcess{Cmd: p.command(append([]string{"serve", "--addr", "127.0.0.1:0"}, args...)...), t: p.t, out: new(transcript), err: new(transcript)}
 	pipe, err := s.StdoutPipe()
 	if err != nil {
 		p.t.Fatal(err)

@@ -15,9 +15,10 @@ import (
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/journal/sqlite"
-	"github.com/pawlrun/pawl/launch"
+	"github.com/pawlrun/pawl/machine/versions"
 	"github.com/pawlrun/pawl/models"
 	"github.com/pawlrun/pawl/secret"
+	"github.com/pawlrun/pawl/signals"
 )
 
 // mode is what a command wants of the journal.
@@ -32,12 +33,17 @@ const (
 	toCreate
 )
 
+// errNoJournal is wrapped where a journal is to be read that is not there.
+var errNoJournal = errors.New("there is no journal")
+
 // session is an open journal with an engine on it.
 type session struct {
 	app    *app
 	store  journal.Store
 	engine *engine.Engine
 	desk   *control.Desk
+	// exporter tells OpenTelemetry what runs do; nil where nobody wants to know.
+	exporter *signals.Exporter
 	// unread is what is wrong with the config file; nil where its credentials
 	// are known, so that they are taken out of what runs are told.
 	unread error
@@ -48,13 +54,16 @@ func (a *app) open(ctx context.Context, m mode) (*session, error) {
 	if err := sqlite.CheckPath(a.journalPath); err != nil {
 		return nil, usagef("%w; name another one with --journal or $PAWL_JOURNAL", err)
 	}
-	nothingRan := usagef("there is no journal at %s, so nothing has run here yet; another one is named with --journal or $PAWL_JOURNAL", a.journalPath)
+	nothingRan := usagef("%w at %s, so nothing has run here yet; another one is named with --journal or $PAWL_JOURNAL", errNoJournal, a.journalPath)
 	if m != toCreate {
 		if _, err := os.Stat(a.journalPath); errors.Is(err, fs.ErrNotExist) {
 			return nil, nothingRan
 		}
 	}
 	if m == toCreate {
+		if err := a.point(); err != nil {
+			return nil, err
+		}
 		makeHome(a.journalPath)
 	}
 	store, err := sqlite.Open(ctx, a.journalPath, sqlite.Options{ReadOnly: m == toRead})
@@ -62,7 +71,7 @@ func (a *app) open(ctx context.Context, m mode) (*session, error) {
 		return nil, nothingRan
 	}
 	if errors.Is(err, journal.ErrNewer) || errors.Is(err, journal.ErrForeign) {
-		// The file that was named is the wrong one (PRODUCT 8).
+		// The file that was named is the wrong one.
 		return nil, usageError(err)
 	}
 	if wrong, ok := errors.AsType[*fs.PathError](err); ok && noPlace(wrong.Err) {
@@ -72,8 +81,23 @@ func (a *app) open(ctx context.Context, m mode) (*session, error) {
 		return nil, failure(err)
 	}
 	config, unread := a.config()
-	e := engine.New(store, launch.Machine, engine.Options{Secrets: credentials(config)})
-	return &session{app: a, store: store, engine: e, desk: control.New(store, e), unread: unread}, nil
+	o := engine.Options{Secrets: credentials(config)}
+	var exporter *signals.Exporter
+	if m != toRead {
+		if exporter, err = signals.Open(signals.FromEnvironment(os.Getenv)); err != nil {
+			fmt.Fprintf(a.err, "pawl: runs go on without telemetry: %v\n", err)
+		}
+		if exporter != nil {
+			o.Observers = append(o.Observers, exporter.Observer())
+		}
+	}
+	if a.metrics != nil {
+		o.Observers = append(o.Observers, a.metrics.Observer())
+	}
+	e := engine.New(store, versions.Make, o)
+	s := &session{app: a, exporter: exporter, store: store, engine: e, desk: control.New(store, e), unread: unread}
+	a.pending = func(run string) []string { return s.pendingIDs(ctx, run) }
+	return s, nil
 }
 
 // makeHome makes the directory .pawl of a journal that is not there yet, and keeps
@@ -118,6 +142,11 @@ func credentials(config models.Config) *secret.Redactor {
 func (s *session) close() {
 	_ = s.engine.Close()
 	_ = s.store.Close()
+	if s.exporter != nil {
+		if err := s.exporter.Close(); err != nil {
+			fmt.Fprintf(s.app.err, "pawl: %v\n", err)
+		}
+	}
 }
 
 // find returns the run that a unique prefix names.

@@ -23,12 +23,13 @@ type typist struct {
 func (p project) atTerminal(env []string, args ...string) (*typist, *startedProcess) {
 	p.t.Helper()
 	s := &startedProcess{Cmd: p.command(args...), t: p.t, out: new(transcript), err: new(transcript)}
-	s.Env = append(append(s.Env, "TERM=xterm", "NO_COLOR="), env...)
+	s.Env = append(append(s.Env, "TERM=xterm", "NO_COLOR=", "VISUAL=", "EDITOR="), env...)
 	file, err := pty.StartWithSize(s.Cmd, &pty.Winsize{Rows: 24, Cols: 80})
 	if err != nil {
 		p.t.Fatal(err)
 	}
 	y := &typist{t: p.t, file: file, done: make(chan struct{})}
+	s.screen = y.done
 	go y.watch()
 	p.t.Cleanup(func() { file.Close() })
 	return y, s
@@ -105,7 +106,7 @@ func TestOnATerminalAGatedCallIsAskedFor(t *testing.T) {
 }
 
 // prompt is the end of a question.
-const prompt = "[y]es, [n]o, n and a reason, [e]dit: "
+const prompt = "[y]es, [n]o, n and a reason, [a]llow, [e]dit: "
 
 // threeCalls is an answer that asks for three calls, each of which touches a
 // file of its own.
@@ -191,7 +192,7 @@ func TestAPauseSentToAQuestionIsSeenToCome(t *testing.T) {
 	y, s := p.atTerminal(nil, "run", "agent.yaml", "go")
 	p.eventually("it asks", func() bool { return strings.Contains(y.seen(), "[y]es") })
 	id := p.newest()
-	if f := p.exits(0, "runs", "pause", id); !strings.Contains(f.out, "the run parks once what it waits for has come") {
+	if f := p.exits(0, "runs", "pause", id); !strings.Contains(f.out, "the run pauses when its current call has finished") {
 		t.Errorf("pause says %q", f.out)
 	}
 	if f := p.exits(0, "runs"); !strings.HasPrefix(f.out, id+"  waiting: approval_required, pausing  ") {
@@ -238,8 +239,8 @@ func TestATerminalShowsALiveLineAndTheAnswerOnce(t *testing.T) {
 	if !strings.Contains(plain, "cycle 1/50 · waiting for the model") || !strings.Contains(plain, "\r\x1b[K") {
 		t.Errorf("no live line: %q", plain)
 	}
-	if !strings.HasSuffix(plain, "\r\nthe answer\r\n") {
-		t.Errorf("it does not end with the answer: %q", plain)
+	if n := strings.Count(plain, "the answer\r\n"); n != 1 {
+		t.Errorf("the answer stands there %d times: %q", n, plain)
 	}
 }
 

@@ -35,6 +35,9 @@ func thisBuild() build {
 	return b
 }
 
+// String is the build in a line.
+func (b build) String() string { return fmt.Sprintf("pawl %s (%s)", b.Version, b.Go) }
+
 func (a *app) versionCommand() *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
@@ -47,8 +50,7 @@ func (a *app) versionCommand() *cobra.Command {
 			if asJSON {
 				return a.printJSON(b)
 			}
-			_, err := fmt.Fprintf(a.out, "pawl %s (%s)\n", b.Version, b.Go)
-			return err
+			return a.printf("%s\n", b)
 		},
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")

@@ -1,14 +1,17 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
+	"iter"
 	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/pawlrun/pawl/drive"
 	"github.com/pawlrun/pawl/event"
 )
 
@@ -35,13 +38,13 @@ func (o *output) flags(c *cobra.Command) { o.flagsUnless(c, "") }
 // prints one object.
 func (o *output) flagsUnless(c *cobra.Command, idle string) {
 	f := c.Flags()
-	usage := "print one event a line on stdout and nothing else"
+	usage := "print one event per line on stdout and nothing else, also of the runs below it"
 	if idle != "" {
 		usage += "; one object " + idle
 	}
 	f.BoolVar(&o.json, "json", false, usage)
-	f.BoolVar(&o.deltas, "deltas", false, "with --json, print the live events too")
-	f.StringVar(&o.words, "view", "", "print the events as JSON lines in the words of aldo, alfred or rondo")
+	f.BoolVar(&o.deltas, "deltas", false, "with --json, also print live events")
+	f.StringVar(&o.words, "view", "", "print the events as JSON lines in the format of aldo, alfred or rondo")
 }
 
 func (o *output) check() error {
@@ -67,8 +70,13 @@ func (o *output) idle(why string) error {
 	return nil
 }
 
-// live says that the view wants live events.
-func (o *output) live() bool { return !o.json || o.deltas }
+// events are what the view shows of a run: JSON lines are of its whole tree.
+func (o *output) events(r drive.Run) iter.Seq2[event.Event, error] {
+	if o.json {
+		return r.Tree(context.Background(), o.deltas)
+	}
+	return r.Events(context.Background(), true)
+}
 
 // view makes the view that the flags ask for. Progress goes through p.
 func (a *app) view(o output, p *printer) view {
@@ -78,7 +86,9 @@ func (a *app) view(o output, p *printer) view {
 	case o.words != "":
 		return &wordsView{out: a.jsonOut(), words: vocabularies()[o.words]()}
 	}
-	return newTextView(a.out, p, screenOf(a.out, os.Getenv), o.after, a.invocation())
+	v := newTextView(a.out, p, screenOf(a.out, os.Getenv), o.after, a.invocation())
+	v.next.pending = a.pending
+	return v
 }
 
 // jsonView prints one event a line.

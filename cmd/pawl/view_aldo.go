@@ -2,8 +2,10 @@ package main
 
 import (
 	"encoding/json"
+	"strings"
 	"time"
 
+	"github.com/pawlrun/pawl/budget"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/llm"
 	"github.com/pawlrun/pawl/stop"
@@ -166,7 +168,7 @@ func aldoReason(r event.Reason, kind string) string {
 	switch {
 	case r == event.ReasonConditionMet && kind != "":
 		return kind
-	case r == event.BudgetReason("usd_per_run"), r == event.BudgetReason("max_total_cost"):
+	case budget.IsMoney(strings.TrimPrefix(string(r), string(event.BudgetReason("")))):
 		return string(stop.BudgetExhausted)
 	}
 	return string(r)

@@ -1,19 +1,22 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/llm"
+	"github.com/pawlrun/pawl/machine/flow"
 )
 
 // rondoWords says a run as RondoFlow's loop events and, for what happens
 // within an iteration, as its agent events. A run that is not a loop counts
 // its cycles as the total.
 type rondoWords struct {
-	speech     speech
+	speech speech
+	// loop says that the run is a refinement loop, and iterations are those that ended.
+	loop       bool
 	iterations int
-	started    bool
 }
 
 // The objects, one type for each event of that vocabulary (RON-35 to 39).
@@ -80,6 +83,10 @@ func (w *rondoWords) end() []any { return nil }
 func (w *rondoWords) say(e event.Event) []any {
 	switch d := e.Data.(type) {
 	case event.RunStarted:
+		var c flow.Config
+		if w.loop = d.Machine == flow.Version && json.Unmarshal(d.Config, &c) == nil && c.Plan.Refine; w.loop {
+			return nil // whose words are the five of its loop
+		}
 		return []any{rondoStatus{"agent:status", e.Run, "running"}}
 	case event.Text:
 		return rondoSpeech(w.speech.piece(d.Text))
@@ -100,7 +107,7 @@ func (w *rondoWords) say(e event.Event) []any {
 	case event.ToolPendingApproval:
 		return []any{rondoApproval{"agent:approval", d.CallID, d.Tool, d.Args}}
 	case event.Iteration:
-		w.iterations, w.started = d.Number, true
+		w.iterations = d.Number
 		return []any{rondoIteration{"iteration", d.Number, d.MaxIterations, d.Output}}
 	case event.Progress:
 		return []any{rondoProgress{"progress", d.Number, d.Learning}}
@@ -112,21 +119,21 @@ func (w *rondoWords) say(e event.Event) []any {
 	return nil
 }
 
-// last is the one terminal event: completed when a goal was met or the cap was
-// reached, else failed.
+// last is the one terminal event (C-21): completed when a goal was met or the cap was
+// reached, else failed, also for a loop that was stopped.
 func (w *rondoWords) last(o event.Outcome) any {
-	n := o.Cycles
-	if w.started {
-		n = w.iterations
+	n := cmp.Or(w.iterations, o.Cycles)
+	if w.loop {
+		n = o.Iterations
 	}
-	if o.Status == event.StatusCompleted || o.Reason == event.ReasonMaxCycles || o.Reason == event.ReasonConditionMet {
+	if event.LoopCompleted(o) {
 		return rondoCompleted{"completed", n, o.FinalOutput}
 	}
 	message := string(o.Reason)
 	if o.Error != nil {
 		message = o.Error.Message
 	}
-	return rondoFailed{"failed", n, message}
+	return rondoFailed{"failed", cmp.Or(o.AtIteration, n), message}
 }
 
 func rondoSpeech(text string) []any {

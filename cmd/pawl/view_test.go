@@ -121,6 +121,23 @@ func TestAnAnswerIsHeardOnceWhetherItWasStreamedOrNot(t *testing.T) {
 	}
 }
 
+// rows: ALDO-28
+func TestAldoHearsEveryCompression(t *testing.T) {
+	got := say(t, "aldo",
+		event.HistoryCompressed{Strategy: "rolling-window", Dropped: 3, Kept: 5},
+		event.HistoryCompressed{Strategy: "periodic-summary", Dropped: 7, Kept: 2},
+	)
+	if len(got) != 2 {
+		t.Fatalf("%d lines for 2 compressions: %q", len(got), got)
+	}
+	for i, want := range []string{`"dropped":3,"kept":5`, `"dropped":7,"kept":2`} {
+		var o struct{ Type string }
+		if err := json.Unmarshal([]byte(got[i]), &o); err != nil || o.Type != "history.compressed" || !strings.Contains(got[i], want) {
+			t.Errorf("%s, want history.compressed with %s (%v)", got[i], want, err)
+		}
+	}
+}
+
 // rows: ALF-15, ALF-16, ALF-21..25, ALF-43
 func TestAlfredsLoopIsDoneExactlyOnceOnEveryPath(t *testing.T) {
 	failed := event.Outcome{Status: event.StatusFailed, Reason: event.ReasonModelError, Error: &event.Failure{Message: "no such model"}}

@@ -3,41 +3,69 @@ package main
 import (
 	"fmt"
 	"io"
+	"os"
 	"strings"
+	"time"
 
+	"github.com/pawlrun/pawl/cmd/pawl/internal/markdown"
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/llm"
 )
 
-// textView prints progress to stderr and the answer to stdout.
+// textView prints progress to stderr and the answer to stdout. On a terminal the text
+// of the model is part of the progress; where both are the same terminal, that is
+// the answer.
 type textView struct {
 	out    io.Writer
 	answer screen
-	p      *printer
-	after  int64
-	// pawl begins the commands that are named as next steps.
-	pawl string
+	// text shows what the model says, nil where nobody looks on. both says that the
+	// answer goes to the same terminal.
+	text  *liveText
+	both  bool
+	p     *printer
+	after int64
+	next  nextStep
 	// waits: calls that nobody can be asked about here wait all the same.
 	waits bool
-	// replays is the run of which this one is a replay, if it is one.
-	replays string
 
 	// open are the calls that a question comes about once what is shown is written.
 	open []string
 
 	position string
-	speech   strings.Builder
+	// steps are those of a workflow.
+	steps steps
 }
 
 func newTextView(out io.Writer, p *printer, answer screen, after int64, pawl string) *textView {
 	p.tells()
-	return &textView{out: out, p: p, answer: answer, after: after, pawl: pawl}
+	v := &textView{out: out, p: p, answer: answer, after: after, next: nextStep{pawl: pawl}}
+	v.next.steps = &v.steps
+	if p.screen.terminal {
+		v.text, v.both = newLiveText(p), answer.terminal && sameStream(out, p.w)
+	}
+	return v
+}
+
+// sameStream reports whether two streams are the same one.
+func sameStream(a, b io.Writer) bool {
+	f, is := a.(*os.File)
+	g, too := b.(*os.File)
+	if !is || !too {
+		return false
+	}
+	one, err := f.Stat()
+	if err != nil {
+		return false
+	}
+	other, err := g.Stat()
+	return err == nil && os.SameFile(one, other)
 }
 
 func (v *textView) show(e event.Event) error {
 	v.follow(e)
-	pending, gated := e.Data.(event.ToolPendingApproval)
+	asking, gated := e.Data.(event.Asking)
 	if gated {
-		v.open = append(v.open, pending.CallID)
+		v.open = append(v.open, asking.Question().ID)
 	}
 	if e.Seq != 0 && e.Seq <= v.after {
 		return nil
@@ -46,23 +74,84 @@ func (v *textView) show(e event.Event) error {
 	if what, changed := v.status(e); changed {
 		v.live(what)
 	}
+	v.stepNotes(e)
 	if gated && v.p.asks {
 		return nil // the question says it
 	}
-	notes := progress(e, v.pawl)
-	if d, ok := e.Data.(event.RunParked); ok && v.replays != "" {
-		notes = []note{parkedFor(d), {plain, notGoingOn(v.replays, v.pawl)}}
-	}
-	for _, l := range append(skipped(e), notes...) {
+	for _, l := range append(skipped(e), v.notes(e)...) {
 		v.p.line(l.style, l.text)
 	}
 	if gated && v.waits {
-		v.p.line(plain, waitingNote(e.Run, pending, v.pawl))
+		v.p.line(plain, waitingNote(e.Run, asking.Question(), v.next.pawl))
 	}
 	if d, ok := e.Data.(event.RunCompleted); ok {
 		return v.printAnswer(d.Outcome.FinalOutput)
 	}
 	return nil
+}
+
+// notes are the lines about an event. On a terminal the model's text has its own way
+// there, and a failed command shows more of what it wrote.
+func (v *textView) notes(e event.Event) []note {
+	if v.text == nil {
+		return progress(e, &v.next)
+	}
+	switch d := e.Data.(type) {
+	case event.Text:
+		v.text.piece(d.Text)
+	case event.TextReset:
+		v.text.reset()
+	case event.ModelResponse:
+		if d.Purpose != "" {
+			return nil
+		}
+		v.text.whole(llm.Parts(d.Parts).Text())
+		return hosted(llm.Parts(d.Parts))
+	case event.ToolResult:
+		return append(progress(e, &v.next), excerpt(d, v.p.screen.width())...)
+	}
+	return progress(e, &v.next)
+}
+
+// stepNotes tell of the steps of a workflow: in a tree that is drawn again and again
+// where that can be, else in a line for each that begins or ends.
+func (v *textView) stepNotes(e event.Event) {
+	if v.p.screen.live {
+		switch d := e.Data.(type) {
+		case event.RunStarted:
+			if len(v.steps.lines) > 0 {
+				v.p.shows(v.tree)
+			}
+			return
+		case event.RunParked, event.RunCompleted:
+			v.p.settle()
+			return
+		case event.StepFinished:
+			if v.steps.byID[d.Step] != nil || d.Status != event.StepStatusFailed {
+				return
+			}
+		default:
+			return
+		}
+	}
+	for _, l := range v.steps.notes(e) {
+		v.p.line(l.style, l.text)
+	}
+}
+
+// mostSteps is how many lines the live tree of a workflow has at most.
+const mostSteps = 20
+
+func (v *textView) tree() []note {
+	v.steps.now = latest(v.steps.now, v.p.now())
+	return v.steps.tree(min(mostSteps, v.p.screen.height()-3))
+}
+
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
 }
 
 // toldOfOpen lets the questions come of which all that led to them is written.
@@ -76,6 +165,7 @@ func (v *textView) toldOfOpen() {
 
 func (v *textView) end() error {
 	v.p.live("", "")
+	v.p.settle()
 	return nil
 }
 
@@ -87,62 +177,46 @@ func (v *textView) live(what string) {
 	v.p.live(v.position+" · ", what)
 }
 
-// printAnswer prints what the run was for. Only a terminal needs protection
-// from it; a pipe gets every byte.
+// printAnswer prints what the run was for, unless it was the last that stood on the
+// same screen. Only a terminal needs protection from it; a pipe gets every byte.
 func (v *textView) printAnswer(answer string) error {
-	if answer == "" {
+	switch {
+	case answer == "", v.both && strings.TrimSpace(answer) == strings.TrimSpace(v.text.last):
 		return nil
-	}
-	if v.answer.terminal {
-		answer = harmless(answer)
+	case v.answer.terminal:
+		answer = strings.Join(markdown.Lines(answer, v.answer.wrapAt(), v.answer.colour), "\n")
 	}
 	_, err := fmt.Fprintln(v.out, answer)
 	return err
 }
 
-// follow keeps what the live line shows: where the run is, and what the model
-// is saying.
+// follow keeps what the live line shows beside what goes on: where the run is.
 func (v *textView) follow(e event.Event) {
+	v.next.add(e.Data)
+	v.p.changes(func() { v.steps.add(&e) })
 	switch d := e.Data.(type) {
 	case event.RunStarted:
-		v.waits, v.replays = v.p.cannotAsk && waits(d.Config), d.Replays
-	case event.RunForked:
-		v.replays = "" // a fork has tools
+		v.waits = v.p.cannotAsk && waits(d.Config)
 	case event.CycleStart:
 		v.position = position(d)
-		v.speech.Reset()
-	case event.Text:
-		v.speech.WriteString(d.Text)
-	case event.TextReset, event.ModelResponse:
-		v.speech.Reset()
 	}
 }
 
 // status is what goes on after an event, where that changes it; "" for nothing.
 func (v *textView) status(e event.Event) (what string, changed bool) {
 	switch d := e.Data.(type) {
-	case event.CycleStart, event.ModelRequested, event.TextReset:
+	case event.CycleStart, event.ModelRequested:
 		return "waiting for the model", true
 	case event.Reasoning:
 		return "thinking", true
-	case event.Text:
-		return lastOf(v.speech.String(), 400), true
 	case event.ToolCallDelta:
 		return "preparing " + d.Tool, true
 	case event.ToolStarted:
 		return "running a tool", true
 	case event.ToolRetrying, event.ModelRetrying:
 		return "waiting to try again", true
-	case event.ModelResponse, event.ToolPendingApproval, event.RunParked, event.RunCompleted:
+	case event.ModelResponse, event.Asking, event.RunParked, event.RunCompleted:
 		return "", true
 	}
 	return "", false
-}
-
-// lastOf bounds a text before it is looked at rune by rune.
-func lastOf(s string, n int) string {
-	if len(s) > n {
-		s = strings.ToValidUTF8(s[len(s)-n:], "")
-	}
-	return s
 }

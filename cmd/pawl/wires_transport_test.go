@@ -162,7 +162,28 @@ func TestTheLimitsOfAProviderHoldForEveryRunOfAProcess(t *testing.T) {
 	}
 }
 
-// Base URLs are taken as the providers' own SDKs take them (PRODUCT 3).
+// A wait that is too long is asked for one model, so another one of the same
+// provider answers.
+func TestALongWaitOnOneModelLeavesTheOthersOfItsProvider(t *testing.T) {
+	for provider, models := range map[string][2]string{
+		"openai": {"gpt-4o", "gpt-4o-mini"}, "openai-chat": {"gpt-4o", "gpt-4o-mini"},
+		"anthropic": {"claude-sonnet-4-5", "claude-haiku-4-5"}, "google": {"gemini-2.5-pro", "gemini-2.5-flash"},
+	} {
+		t.Run(provider, func(t *testing.T) {
+			upstream := newProvider(t, reply{refused: http.StatusTooManyRequests, header: map[string]string{"Retry-After": "7200"}}, reply{text: "seen"})
+			p := newProject(t, map[string]string{
+				"config.yaml": upstream.config(),
+				"agent.yaml":  fmt.Sprintf("identity: {name: far}\ntools: {allow: []}\nmodel_policy: {primary: %s/%s, fallbacks: [%s/%s]}\n", provider, models[0], provider, models[1]),
+			})
+			f := p.startWith([]string{testKey}, "run", "agent.yaml", "look", "--config", "config.yaml", "--no-budget").wait()
+			if f.code != 0 || f.out != "seen\n" || len(upstream.asked()) != 2 {
+				t.Errorf("exit code %d, stdout %q, asked %d times: %s", f.code, f.out, len(upstream.asked()), f.err)
+			}
+		})
+	}
+}
+
+// Base URLs are taken as the providers' own SDKs take them.
 func TestAddressesAndKeysComeFromTheCustomaryVariables(t *testing.T) {
 	for _, tt := range []struct {
 		model, path, keyHeader, key string

@@ -1,5 +1,5 @@
-// Package architecture holds the tests of the house itself: which package may
-// import which. docs/architecture.md draws the same picture.
+// Package architecture holds the tests of the layers: which package may
+// import which. docs/architecture.md has the same table.
 package architecture
 
 import (
@@ -19,31 +19,40 @@ type layer struct {
 	within   bool
 }
 
-// layers lists the rooms from the bottom up. A package may import packages of
+// layers lists the packages from the bottom up. A package may import packages of
 // lower layers, and of its own layer where that says so.
 var layers = []layer{
 	{name: "words", packages: []string{"llm"}},
 	{name: "vocabulary", packages: []string{"event"}},
-	{name: "guards", packages: []string{"egress", "fence"}},
-	{name: "rules", packages: []string{"stop", "budget", "policy", "history", "compact"}},
+	{name: "guards", packages: []string{"egress", "fence", "access"}},
+	{name: "evaluators", packages: []string{"eval"}},
+	{name: "rules", packages: []string{"stop", "budget", "question", "policy", "history", "compact", "plan"}},
 	{name: "machine contract", packages: []string{"machine"}},
-	{name: "machines", packages: []string{"machine/agent"}},
+	{name: "tree of runs", packages: []string{"machine/tree", "machine/refine", "machine/goal"}},
+	{name: "machines", packages: []string{"machine/agent", "machine/flow", "machine/process"}},
+	{name: "table of machines", packages: []string{"machine/versions"}},
 	{name: "edge contracts", packages: []string{"tool", "hook", "journal", "llm/internal/wire"}},
 	{name: "edges", packages: []string{
 		"llm/scripted", "llm/replay", "llm/anthropic", "llm/openai", "llm/openaichat", "llm/gemini", "llm/transport", "llm/conform", "llm/internal/lint", "journal/memory", "journal/sqlite", "journal/journaltest",
-		"attach", "sandbox", "tool/fs", "tool/internal/search", "tool/result", "tool/shell", "tool/web", "resolve", "models", "secret", "hook/command",
+		"access/tokens", "attach", "sandbox", "tool/external", "tool/fs", "tool/internal/search", "tool/result", "tool/shell", "tool/web", "resolve", "models", "secret", "hook/command", "expr", "worktree",
 	}, within: true},
+	{name: "what drivers share", packages: []string{"drive", "follow"}},
 	{name: "drivers", packages: []string{"engine", "spec"}},
-	{name: "assembly", packages: []string{"launch"}},
+	{name: "assembly", packages: []string{"assembly"}},
+	{name: "files", packages: []string{"launch"}},
+	{name: "table of kinds", packages: []string{"launch/kinds"}},
 	{name: "control", packages: []string{"control"}},
 	{name: "library", packages: []string{""}},
+	{name: "encodings", packages: []string{"agui"}},
+	{name: "signals", packages: []string{"signals"}},
 	{name: "server", packages: []string{"server"}},
+	{name: "terminal", packages: []string{"cmd/pawl/internal/terminal", "cmd/pawl/internal/markdown"}, within: true},
 	{name: "surfaces", packages: []string{"cmd/pawl", "telemetry", "examples/support-desk"}},
 }
 
 // edgeMayNotImport is the rule that layers alone do not say: what touches the
 // world knows nothing of the rules and machines that decide.
-var edgeMayNotImport = []string{"stop", "budget", "policy", "history", "compact", "machine", "machine/agent"}
+var edgeMayNotImport = []string{"stop", "budget", "question", "policy", "history", "compact", "machine", "machine/tree", "machine/agent", "machine/flow", "machine/process", "machine/versions"}
 
 func layerOf(pkg string) (int, bool) {
 	for i, l := range layers {
@@ -92,7 +101,7 @@ func TestImportsPointDownOnly(t *testing.T) {
 		}
 		from, ok := layerOf(pkg)
 		if !ok {
-			t.Errorf("%s has no room in the house: add it to layers and to docs/architecture.md", pkg)
+			t.Errorf("%s is in no layer: add it to layers and to docs/architecture.md", pkg)
 			continue
 		}
 		for _, imp := range p.Imports {
@@ -103,9 +112,9 @@ func TestImportsPointDownOnly(t *testing.T) {
 			at, known := layerOf(to)
 			switch {
 			case !known:
-				t.Errorf("%s imports %s, which has no room in the house", pkg, to)
+				t.Errorf("%s imports %s, which is in no layer", pkg, to)
 			case at > from, at == from && !layers[from].within:
-				t.Errorf("%s (%s) imports %s (%s): an arrow points up", pkg, layers[from].name, to, layers[at].name)
+				t.Errorf("%s (%s) imports %s (%s): an import points up", pkg, layers[from].name, to, layers[at].name)
 			case strings.HasPrefix(layers[from].name, "edge") && slices.Contains(edgeMayNotImport, to):
 				t.Errorf("%s imports %s: an edge knows no rule and no machine", pkg, to)
 			}
@@ -113,10 +122,29 @@ func TestImportsPointDownOnly(t *testing.T) {
 	}
 }
 
-// TestPureRoomsTouchNoWorld keeps I/O, clocks and randomness out of what must
+// TestOnlyTheTerminalReadsMarkdown keeps the parser out of what programs embed.
+func TestOnlyTheTerminalReadsMarkdown(t *testing.T) {
+	found := 0
+	for _, p := range list(t) {
+		for _, imp := range p.Imports {
+			if !strings.HasPrefix(imp, "github.com/yuin/goldmark") {
+				continue
+			}
+			if pkg, _ := local(p.ImportPath); pkg != "cmd/pawl/internal/markdown" {
+				t.Errorf("%s imports %s", pkg, imp)
+			}
+			found++
+		}
+	}
+	if found == 0 {
+		t.Error("nobody reads Markdown")
+	}
+}
+
+// TestPurePackagesDoNoIO keeps I/O, clocks and randomness out of what must
 // be foldable.
-func TestPureRoomsTouchNoWorld(t *testing.T) {
-	pure := []string{"llm", "event", "egress", "fence", "stop", "budget", "policy", "history", "compact", "machine", "machine/agent"}
+func TestPurePackagesDoNoIO(t *testing.T) {
+	pure := []string{"llm", "event", "egress", "fence", "access", "stop", "budget", "question", "policy", "history", "compact", "plan", "machine/refine", "machine", "machine/tree", "machine/agent", "machine/flow", "machine/process", "machine/versions"}
 	banned := []string{"os", "os/exec", "net", "net/http", "math/rand", "math/rand/v2", "crypto/rand", "io/fs", "database/sql"}
 	for _, p := range list(t) {
 		pkg, _ := local(p.ImportPath)

@@ -127,7 +127,7 @@ func TestOnADiskThatFailsNothingThatWasPublishedIsLost(t *testing.T) {
 	w.write(t, "go", "")
 	err := cmd.Wait()
 	if said := stderr.String(); cmd.ProcessState.ExitCode() != 1 ||
-		!strings.Contains(said, "the disk under the journal") || !strings.Contains(said, "pawl runs resume") {
+		!strings.Contains(said, "the disk of the journal") || !strings.Contains(said, "pawl runs resume") {
 		t.Fatalf("on a disk that fails: %v\n%s", err, said)
 	}
 	disk.mends()

@@ -26,14 +26,14 @@ func TestKilledWithChildrenInFlightNothingIsLostOrDoneTwiceInTheTree(t *testing.
 	random := rand.New(rand.NewPCG(seed(t), 1))
 	for killed := 0; killed < kills && !t.Failed(); {
 		dir := t.TempDir()
-		killed += max(killFamilyUntilDone(t, dir, random, min(kills-killed, 10)), 1)
+		killed += max(killFamilyUntilDone(t, familyDir, dir, random, min(kills-killed, 10)), 1)
 		checkFamily(t, dir)
 	}
 }
 
-// killFamilyUntilDone plays the program and kills it, up to budget times, until
+// killFamilyUntilDone plays a program and kills it, up to budget times, until
 // its run has ended. It returns how often it killed.
-func killFamilyUntilDone(t *testing.T, dir string, random *rand.Rand, budget int) (killed int) {
+func killFamilyUntilDone(t *testing.T, program, dir string, random *rand.Rand, budget int) (killed int) {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
@@ -42,7 +42,7 @@ func killFamilyUntilDone(t *testing.T, dir string, random *rand.Rand, budget int
 	for {
 		var stderr bytes.Buffer
 		cmd := exec.Command(self)
-		cmd.Env, cmd.Stderr = append(os.Environ(), familyDir+"="+dir), &stderr
+		cmd.Env, cmd.Stderr = append(os.Environ(), program+"="+dir), &stderr
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}

@@ -28,9 +28,15 @@ const (
 	lines    = 3
 )
 
-// playFamily starts the program's run, or takes up the one that is there unless
-// it has ended.
-func playFamily(dir string) error {
+// owner is an agent or a workflow whose run is the root of a tree.
+type owner interface {
+	Start(ctx context.Context, input string, o library.Options) (*library.Run, error)
+	Resume(ctx context.Context, run string, o library.Options) (*library.Run, error)
+}
+
+// playFamily starts the owner's run, or takes up the one that is there unless it has
+// ended.
+func playFamily(dir string, owner owner) error {
 	ctx := context.Background()
 	store, err := sqlite.Open(ctx, filepath.Join(dir, "journal.db"), sqlite.Options{})
 	if err != nil {
@@ -41,7 +47,6 @@ func playFamily(dir string) error {
 	if err != nil {
 		return err
 	}
-	owner := familyOf(dir)
 	run, err := (*library.Run)(nil), error(nil)
 	for _, r := range rows {
 		switch {

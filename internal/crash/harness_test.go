@@ -23,12 +23,16 @@ import (
 var pawl string
 
 func TestMain(m *testing.M) {
-	if dir := os.Getenv(familyDir); dir != "" {
-		if err := playFamily(dir); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
+	for name, of := range map[string]func(dir string) owner{
+		familyDir: func(dir string) owner { return familyOf(dir) }, itemsDir: func(dir string) owner { return itemsOf(dir) },
+	} {
+		if dir := os.Getenv(name); dir != "" {
+			if err := playFamily(dir, of(dir)); err != nil {
+				fmt.Fprintln(os.Stderr, err)
+				os.Exit(1)
+			}
+			os.Exit(0)
 		}
-		os.Exit(0)
 	}
 	os.Exit(buildAndRun(m))
 }

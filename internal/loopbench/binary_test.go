@@ -8,14 +8,21 @@ import (
 	"time"
 )
 
-// BenchmarkBinary measures the release binary: its size, and how long the
-// smallest command takes from start to end.
-func BenchmarkBinary(b *testing.B) {
+// binary builds the release binary and returns where it is.
+func binary(b *testing.B) string {
+	b.Helper()
 	bin := filepath.Join(b.TempDir(), "pawl")
 	out, err := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", bin, "github.com/pawlrun/pawl/cmd/pawl").CombinedOutput()
 	if err != nil {
 		b.Fatalf("build: %v\n%s", err, out)
 	}
+	return bin
+}
+
+// BenchmarkBinary measures the release binary: its size, and how long the
+// smallest command takes from start to end.
+func BenchmarkBinary(b *testing.B) {
+	bin := binary(b)
 	info, err := os.Stat(bin)
 	if err != nil {
 		b.Fatal(err)

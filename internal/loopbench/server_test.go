@@ -23,6 +23,10 @@ func TestMain(m *testing.M) {
 		serve()
 		return
 	}
+	if events, err := strconv.ParseInt(os.Getenv(readersEnv), 10, 64); err == nil {
+		read(events)
+		return
+	}
 	os.Exit(m.Run())
 }
 
@@ -41,18 +45,18 @@ func serve() {
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		os.Exit(0)
 	}()
-	s := &server{turns: map[string]int{}}
+	s := &modelServer{turns: map[string]int{}}
 	_ = http.Serve(l, s)
 }
 
-// server speaks the Messages API. The base URL of a run ends in /ID/N: the
+// modelServer speaks the Messages API. The base URL of a run ends in /ID/N: the
 // answer of its N-th request is text, those before it ask for the tool.
-type server struct {
+type modelServer struct {
 	mu    sync.Mutex
 	turns map[string]int
 }
 
-func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (s *modelServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.Copy(io.Discard, r.Body)
 	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
 	last, _ := strconv.Atoi(parts[1])

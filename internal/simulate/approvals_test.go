@@ -26,20 +26,20 @@ func (w *world) gates() {
 }
 
 // person answers an approval in their own time, or leaves the terminal.
-func (w *world) person(ctx context.Context, _ event.ToolPendingApproval) (event.ToolApprovalResolved, error) {
+func (w *world) person(ctx context.Context, _ event.Question) (event.Resolution, error) {
 	if err := sleep(ctx, time.Duration(w.draw(600_000))*time.Millisecond); err != nil {
-		return event.ToolApprovalResolved{}, err
+		return event.Resolution{}, err
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch w.r.IntN(10) {
 	case 0, 1:
-		return event.ToolApprovalResolved{}, errors.New("nobody is there")
+		return event.Resolution{}, errors.New("nobody is there")
 	case 2:
-		return event.ToolApprovalResolved{Kind: event.ApprovalEdited, Approver: "ann", Args: otherArgs(w.r)}, nil
+		return event.Resolution{Kind: event.ApprovalEdited, Approver: "ann", Args: otherArgs(w.r)}, nil
 	}
 	kind := pick(w.r, event.ApprovalApproved, event.ApprovalApproved, event.ApprovalRejected)
-	return event.ToolApprovalResolved{Kind: kind, Approver: "ann", Reason: "at the terminal"}, nil
+	return event.Resolution{Kind: kind, Approver: "ann", Reason: "at the terminal"}, nil
 }
 
 // otherArgs are arguments that a person gives a call; some do not fit.
@@ -49,7 +49,7 @@ func otherArgs(r *rand.Rand) json.RawMessage {
 
 // decideAll answers what a run asks, most of the time; some answers come late,
 // some bring other arguments, and some are given twice.
-func (s *simulation) decideAll(in *incarnation, run string, pending []*event.ToolPendingApproval) {
+func (s *simulation) decideAll(in *incarnation, run string, pending []*event.Question) {
 	w := s.world
 	if len(pending) > 0 && w.bad(2) {
 		time.Sleep(time.Duration(w.draw(7_200_000)) * time.Millisecond)
@@ -58,7 +58,7 @@ func (s *simulation) decideAll(in *incarnation, run string, pending []*event.Too
 		if w.bad(4) {
 			continue
 		}
-		c := journal.Command{Run: run, Kind: journal.Approve, CallID: p.CallID, By: "operator", Text: "as you ask"}
+		c := journal.Command{Run: run, Kind: journal.Approve, CallID: p.ID, By: "operator", Text: "as you ask"}
 		switch w.draw(6) {
 		case 0, 1:
 			c.Kind = journal.Reject

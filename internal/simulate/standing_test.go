@@ -1,15 +1,17 @@
 package simulate_test
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
 
+	"github.com/pawlrun/pawl/budget"
 	"github.com/pawlrun/pawl/control"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/machine"
-	"github.com/pawlrun/pawl/machine/agent"
+	"github.com/pawlrun/pawl/machine/versions"
 )
 
 // standing holds what lists say of parked runs, who read it backwards from a
@@ -68,7 +70,7 @@ func (w *world) standing() {
 
 func callsOf(pending []control.Pending) (calls []string) {
 	for _, p := range pending {
-		calls = append(calls, p.CallID+" "+p.Digest)
+		calls = append(calls, p.ID+" "+p.Digest)
 	}
 	return calls
 }
@@ -87,7 +89,7 @@ func called(s control.Standing) string {
 // folded is a run's machine, with what was sent to the run and nobody has taken
 // up.
 type folded struct {
-	*agent.Machine
+	machine.Funder
 	row      journal.Run
 	finished map[string]bool
 	// raised are the limits that were changed since the run parked, with their
@@ -102,8 +104,17 @@ type folded struct {
 	late bool
 }
 
+// machineOf is the machine of a run that begins so.
+func machineOf(d event.RunStarted) machine.Funder {
+	m, err := versions.Make(d.Machine)
+	if err != nil {
+		panic(err)
+	}
+	return m.(machine.Funder)
+}
+
 func (w *world) fold(ctx context.Context, row journal.Run) (*folded, error) {
-	f := &folded{Machine: agent.New(), row: row, finished: map[string]bool{}, raised: map[string]float64{}}
+	f := &folded{row: row, finished: map[string]bool{}, raised: map[string]float64{}}
 	records, err := w.store.Records(ctx, row.ID, 0, int(row.Seq))
 	if err != nil {
 		return nil, err
@@ -113,12 +124,15 @@ func (w *world) fold(ctx context.Context, row journal.Run) (*folded, error) {
 		if err != nil {
 			return nil, err
 		}
+		if d, first := e.Data.(event.RunStarted); first {
+			f.Funder = machineOf(d)
+		}
 		if err := f.apply(e); err != nil {
 			return nil, err
 		}
 	}
 	for _, p := range f.State().Pending {
-		f.asked = append(f.asked, p.CallID+" "+p.Digest)
+		f.asked = append(f.asked, p.ID+" "+p.Digest)
 	}
 	sent, err := w.store.Inbox(ctx, row.ID)
 	if err != nil {
@@ -166,8 +180,8 @@ func (f *folded) hears(c journal.Command) event.Data {
 		return event.BudgetRaised{Setting: c.Setting, Value: c.Value}
 	case journal.Approve, journal.Reject:
 		for _, p := range f.State().Pending {
-			if p.CallID == c.CallID {
-				return event.ToolApprovalResolved{CallID: c.CallID, Kind: event.ApprovalRejected, Digest: p.Digest, Policy: p.Policy, At: c.At}
+			if p.ID == c.CallID {
+				return p.Resolve(event.Resolution{Kind: event.ApprovalRejected, At: c.At})
 			}
 		}
 	}
@@ -182,6 +196,8 @@ func (f *folded) apply(e *event.Event) error {
 		clear(f.raised)
 		f.late = false
 	case event.ToolApprovalResolved:
+		f.late = f.late || d.Kind == event.ApprovalExpired
+	case event.ReviewResolved:
 		f.late = f.late || d.Kind == event.ApprovalExpired
 	case event.BudgetRaised:
 		f.raised[d.Setting] = d.Value
@@ -233,7 +249,7 @@ func (l wholeLook) halts(run string, f *folded) bool {
 	switch p := state.Parked; {
 	case p == nil:
 		return false
-	case f.raisedFor(p, p.Limit), p.ParentLimit != "" && l.runs[f.row.Parent].raisedFor(p, p.ParentLimit):
+	case f.raisedFor(p, p.Limit), p.ParentLimit != "" && l.runs[cmp.Or(p.LimitRun, f.row.Parent)].raisedFor(p, p.ParentLimit):
 		return false // whether it goes on with what may be enough, nobody has promised
 	case p.Limit != "", p.ParentLimit != "" && len(f.raised) > 0:
 		// Whatever else may happen when somebody goes on with it, such as an end at
@@ -262,9 +278,7 @@ func (l wholeLook) parksAgain(f *folded, before event.RunParked) bool {
 					due = a.Data
 				}
 			case machine.Reserve:
-				grant := l.runs[f.row.Parent].Admit(a.Call)
-				// What another run of the tree holds at the moment is no answer either.
-				return (grant.Ask || grant.Refusal.Wait) && grant.Refusal.Setting == before.ParentLimit
+				return l.asksAgain(f, a.Call, before)
 			}
 		}
 		if parked, ok := due.(event.RunParked); ok {
@@ -275,4 +289,22 @@ func (l wholeLook) parksAgain(f *folded, before event.RunParked) bool {
 		}
 	}
 	return true
+}
+
+// asksAgain says that one of the runs above has no room for a call, and asks for
+// the limit at which the run parked. What another run of the tree holds at the
+// moment is no answer either, nor what others used of a share nearer than that.
+func (l wholeLook) asksAgain(f *folded, c budget.Call, before event.RunParked) bool {
+	for at := f.row.Parent; at != ""; at = l.runs[at].row.Parent {
+		grant := l.runs[at].Admit(c, budget.Amount{})
+		switch nearer := before.LimitRun != "" && at != before.LimitRun; {
+		case grant.Refusal.Setting == "":
+		case nearer:
+			return true
+		default:
+			return (grant.Ask || grant.Refusal.Wait) && grant.Refusal.Setting == before.ParentLimit
+		}
+		c.Output = grant.Amount.Output
+	}
+	return false
 }

@@ -3,13 +3,19 @@ package simulate_test
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/pawlrun/pawl/budget"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/journal"
+	"github.com/pawlrun/pawl/llm"
+	"github.com/pawlrun/pawl/machine"
 	"github.com/pawlrun/pawl/machine/agent"
+	"github.com/pawlrun/pawl/machine/flow"
+	processes "github.com/pawlrun/pawl/machine/process"
 )
 
 // drawn is one reservation, as the journal of a run has it.
@@ -19,14 +25,25 @@ type drawn struct {
 	used     *event.BudgetCommitted
 }
 
+// draws are reservations by their ids. One that was given back may be set aside
+// again under its id.
+type draws map[string][]drawn
+
 // trunk is what the journal of one run says.
 type trunk struct {
 	row      journal.Run
 	outcome  event.Outcome
-	own      map[string]drawn
-	children map[string]map[string]drawn
+	own      draws
+	children map[string]draws
 	started  map[string]int64
 	finished map[string]event.Outcome
+	// funcs are the children that are functions, which have no journal.
+	funcs map[string]bool
+	first event.RunStarted
+	*story
+	parked bool
+	// used is what its own calls took and the runs that it started.
+	used llm.Usage
 	// most is the highest cap in money that the run had.
 	most float64
 }
@@ -42,12 +59,34 @@ func (g *grove) check() {
 		return
 	}
 	root := trees[rows[0].ID]
-	for id, at := range root.started {
+	for _, row := range rows {
+		run := trees[row.ID]
+		g.startedWell(trees, run)
+		if above := trees[row.Parent]; run != root && (above == nil || above.started[row.ID] == 0) {
+			g.violate("run %s has the parent %q, which does not know of it", row.ID, row.Parent)
+		}
+		g.placed(trees, run)
+		g.read(trees, run)
+	}
+	if g.t.Failed() || len(g.violations) > 0 {
+		return
+	}
+	usd := g.spent(trees, root, math.Inf(1))
+	g.bill.settled(g.world, root.outcome.Usage, usd, root.most)
+}
+
+// startedWell holds what a run says of those that it started against what these
+// say themselves.
+func (g *grove) startedWell(trees map[string]*trunk, run *trunk) {
+	for id, at := range run.started {
 		child := trees[id]
-		end, ok := root.finished[id]
+		end, ok := run.finished[id]
 		switch {
 		case !ok:
 			g.violate("child %s has no child.finished", id)
+		case run.funcs[id] && child != nil:
+			g.violate("the function %s has a journal", id)
+		case run.funcs[id]:
 		case child == nil && end.Status != event.StatusCancelled && end.Reason != event.ReasonToolUnavailable:
 			g.violate("child %s was never made and ended as %+v", id, end)
 		case child == nil:
@@ -57,45 +96,70 @@ func (g *grove) check() {
 			g.violate("child %s was started before it was meant to be", id)
 		}
 		if child != nil {
-			g.balanced(root, child)
+			g.balanced(run, child)
 		}
 	}
-	for _, row := range rows[1:] {
-		if root.started[row.ID] == 0 || row.Parent != root.row.ID {
-			g.violate("run %s has the parent %q, which does not know of it", row.ID, row.Parent)
+}
+
+// placed holds a run's row and first event against where it stands in the tree.
+func (g *grove) placed(trees map[string]*trunk, run *trunk) {
+	depth, at := 1, run
+	for at.row.Parent != "" && trees[at.row.Parent] != nil {
+		depth, at = depth+1, trees[at.row.Parent]
+	}
+	if run.row.Root != at.row.ID || run.row.Depth != depth || depth > 1 && (run.first.Root != at.row.ID || run.first.Depth != depth) {
+		g.violate("run %s is %d below %s, and its row says %+v", run.row.ID, depth, at.row.ID, run.row)
+	}
+	if depth == 4 {
+		g.seen("a tree four deep")
+		if run.parked {
+			g.seen("a leaf parked four deep")
 		}
 	}
+}
+
+// spent is what a run and all below it paid for. It is what the run says, and
+// where no provider lies no more than the smallest cap on the way to the root.
+func (g *grove) spent(trees map[string]*trunk, run *trunk, cap float64) float64 {
+	cap = min(cap, run.most)
 	var usd float64
-	for _, d := range root.own {
-		usd += d.used.USD
-	}
-	for _, child := range trees {
-		if child != root && child.outcome.Cost != nil {
-			usd += child.outcome.Cost.USD
+	for _, of := range run.own {
+		for _, d := range of {
+			usd += d.used.USD
 		}
 	}
-	if c := root.outcome.Cost; c != nil && math.Abs(c.USD-usd) > 1e-9 {
-		g.violate("the tree cost %v, and its root says %v", usd, c.USD)
+	for id := range run.started {
+		if child := trees[id]; child != nil {
+			usd += g.spent(trees, child, cap)
+		}
 	}
-	g.bill.settled(g.world, root.outcome.Usage, usd, root.most)
+	if c := run.outcome.Cost; c != nil && math.Abs(c.USD-usd) > 1e-9 {
+		g.violate("run %s and those below it cost %v, and it says %v", run.row.ID, usd, c.USD)
+	}
+	if g.honest && usd > cap+1e-9 {
+		g.violate("run %s and those below it cost %v under a cap of %v", run.row.ID, usd, cap)
+	}
+	return usd
 }
 
 // balanced holds a child's account against what its parent's journal says of it.
 func (g *grove) balanced(root, child *trunk) {
-	above := root.children[child.row.ID]
-	for id, d := range child.own {
-		a, ok := above[id]
-		switch {
-		case !ok:
-			g.violate("%s of %s was never set aside above", id, child.row.ID)
-		case a.at >= d.at || a.reserved.USD != d.reserved.USD || a.reserved.Input != d.reserved.Input || a.reserved.Output != d.reserved.Output:
-			g.violate("%s of %s is %+v at %d, and above %+v at %d", id, child.row.ID, d.reserved, d.at, a.reserved, a.at)
-		case a.used == nil || a.used.USD != d.used.USD || a.used.Input != d.used.Input || a.used.Output != d.used.Output:
-			g.violate("%s of %s used %+v, and above %+v", id, child.row.ID, d.used, a.used)
+	above := draws{}
+	for id, of := range root.children[child.row.ID] {
+		above[id] = slices.Clone(of)
+	}
+	for id, of := range child.drawn() {
+		for _, d := range of {
+			i := slices.IndexFunc(above[id], func(a drawn) bool { return a.covers(d) })
+			if i < 0 {
+				g.violate("%s of %s is %+v at %d, used %+v, and above are %+v", id, child.row.ID, d.reserved, d.at, d.used, above[id])
+				continue
+			}
+			above[id] = slices.Delete(above[id], i, i+1)
 		}
 	}
-	for id, a := range above {
-		if _, ok := child.own[id]; !ok {
+	for id, left := range above {
+		for _, a := range left {
 			if a.used == nil || a.used.USD != 0 || a.used.Usage != nil {
 				g.violate("%s of %s was never used, and above it was %+v", id, child.row.ID, a.used)
 			}
@@ -103,9 +167,30 @@ func (g *grove) balanced(root, child *trunk) {
 	}
 }
 
+// covers says that a reservation is one of the run above for a reservation of a
+// child: it came first, and says the same of both its sides.
+func (a drawn) covers(d drawn) bool {
+	return a.at < d.at && a.used != nil && d.used != nil &&
+		a.reserved.USD == d.reserved.USD && a.reserved.Input == d.reserved.Input && a.reserved.Output == d.reserved.Output &&
+		a.used.USD == d.used.USD && a.used.Input == d.used.Input && a.used.Output == d.used.Output &&
+		(a.used.Usage == nil) == (d.used.Usage == nil)
+}
+
+// drawn are the run's own reservations and those of all below it, as the run above
+// knows them.
+func (k *trunk) drawn() draws {
+	all := maps.Clone(k.own)
+	for child, of := range k.children {
+		for id, d := range of {
+			all[child+"/"+id] = d
+		}
+	}
+	return all
+}
+
 // fold folds one journal and holds it against the promises about single runs.
 func (g *grove) fold(row journal.Run) *trunk {
-	k := &trunk{row: row, own: map[string]drawn{}, children: map[string]map[string]drawn{}, started: map[string]int64{}, finished: map[string]event.Outcome{}}
+	k := &trunk{row: row, own: draws{}, children: map[string]draws{}, started: map[string]int64{}, finished: map[string]event.Outcome{}, funcs: map[string]bool{}}
 	records, err := g.store.Records(g.t.Context(), row.ID, 0, 0)
 	if err != nil {
 		g.t.Fatal(err)
@@ -113,7 +198,8 @@ func (g *grove) fold(row journal.Run) *trunk {
 	if row.State != journal.Ended {
 		g.violate("run %s is %s", row.ID, row.State)
 	}
-	m, head, ends, calls := agent.New(), "", 0, 0
+	var m machine.Funder
+	head, ends, calls := "", 0, 0
 	account := sums{g: g, run: row.ID, held: map[string]budget.Amount{}}
 	settled := map[string]bool{}
 	for i, r := range records {
@@ -123,20 +209,36 @@ func (g *grove) fold(row journal.Run) *trunk {
 			return k
 		}
 		head = event.Hash(r.Body)
+		if d, first := e.Data.(event.RunStarted); first {
+			m = machineOf(d)
+		}
 		if err := m.Apply(e); err != nil {
 			g.violate("the journal of %s does not fold: %v", row.ID, err)
 			return k
 		}
-		account.event(e.Data, m.Config().Limits)
-		k.most = max(k.most, caps(m.Config().Limits).USD)
+		account.event(e.Data, limitsOf(m))
+		k.most = max(k.most, caps(limitsOf(m)).USD)
+		k.story.event(e.Data)
 		switch d := e.Data.(type) {
+		case event.RunStarted:
+			k.first, k.story = d, g.newStory(row, d)
+		case event.RunParked:
+			k.parked = true
+		case event.BudgetRefused:
+			if d.Run != "" && d.Run != row.Parent {
+				g.seen("refused by a share two above")
+			}
 		case event.ModelRequested:
 			calls++
 			if d.Purpose == event.PurposeSummary && row.Parent != "" {
 				g.seen("summary in a child")
 			}
-		case event.ModelResponse, event.ModelAttemptFailed:
+		case event.ModelResponse:
 			calls--
+			k.used = k.used.Add(d.Usage)
+		case event.ModelAttemptFailed:
+			calls--
+			k.used = k.used.Add(d.Usage)
 		case event.ToolResult:
 			if settled[d.CallID] {
 				g.violate("%s has two results", d.CallID)
@@ -146,7 +248,7 @@ func (g *grove) fold(row journal.Run) *trunk {
 			if k.started[d.Child] != 0 {
 				g.violate("child %s is started twice", d.Child)
 			}
-			k.started[d.Child] = r.Pos
+			k.started[d.Child], k.funcs[d.Child] = r.Pos, d.Kind == flow.KindFunc
 		case event.ChildParked:
 			g.seen("child parked")
 		case event.ChildFinished:
@@ -154,6 +256,7 @@ func (g *grove) fold(row journal.Run) *trunk {
 				g.violate("child %s is finished twice", d.Child)
 			}
 			k.finished[d.Child] = d.Outcome
+			k.used = k.used.Add(d.Outcome.Usage)
 			switch {
 			case d.Outcome.OK:
 				g.seen("child ok")
@@ -163,14 +266,14 @@ func (g *grove) fold(row journal.Run) *trunk {
 				g.seen("child stopped by its parent's limit")
 			}
 		case event.BudgetReserved:
-			k.in(d.Run)[d.ID] = drawn{reserved: d, at: r.Pos}
+			k.in(d.Run)[d.ID] = append(k.in(d.Run)[d.ID], drawn{reserved: d, at: r.Pos})
 		case event.BudgetCommitted:
 			if d.Run != "" && d.Usage == nil {
 				g.seen("given back")
 			}
-			x := k.in(d.Run)[d.ID]
-			x.used = &d
-			k.in(d.Run)[d.ID] = x
+			if all := k.in(d.Run)[d.ID]; len(all) > 0 {
+				all[len(all)-1].used = &d
+			}
 		case event.RunCompleted:
 			ends++
 			k.outcome = d.Outcome
@@ -185,19 +288,34 @@ func (g *grove) fold(row journal.Run) *trunk {
 	if ends != 1 {
 		g.violate("run %s has %d terminal events", row.ID, ends)
 	}
+	k.story.end()
+	if k.used != k.outcome.Usage {
+		g.violate("run %s and those below it used %+v, and it says %+v", row.ID, k.used, k.outcome.Usage)
+	}
 	if len(account.held) > 0 {
 		g.violate("run %s ended with %v set aside", row.ID, account.held)
 	}
 	return k
 }
 
+// limitsOf are the limits that a run has.
+func limitsOf(m machine.Machine) budget.Limits {
+	switch m := m.(type) {
+	case *flow.Machine:
+		return m.Limits
+	case *processes.Machine:
+		return m.Limits
+	}
+	return m.(*agent.Machine).Config().Limits
+}
+
 // in are the reservations of a child, or the run's own.
-func (k *trunk) in(child string) map[string]drawn {
+func (k *trunk) in(child string) draws {
 	if child == "" {
 		return k.own
 	}
 	if k.children[child] == nil {
-		k.children[child] = map[string]drawn{}
+		k.children[child] = draws{}
 	}
 	return k.children[child]
 }

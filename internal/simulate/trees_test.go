@@ -1,12 +1,14 @@
 package simulate_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -21,6 +23,9 @@ import (
 	"github.com/pawlrun/pawl/llm"
 	"github.com/pawlrun/pawl/machine"
 	"github.com/pawlrun/pawl/machine/agent"
+	"github.com/pawlrun/pawl/machine/flow"
+	processes "github.com/pawlrun/pawl/machine/process"
+	"github.com/pawlrun/pawl/machine/versions"
 	"github.com/pawlrun/pawl/policy"
 	"github.com/pawlrun/pawl/tool"
 )
@@ -33,19 +38,22 @@ type grove struct {
 	t      *testing.T
 	agents map[string]agent.Config
 	tools  map[string]*tool.Set
+	offers map[string][]string
 	boots  int
 	ids    int
 	effect sync.Map // how often each call took effect
+	*workflows
 }
 
 func TestSeedsOfTrees(t *testing.T) {
 	first, last := 1, 150
 	if os.Getenv("PAWL_LONG") != "" {
-		last = 5000
+		last = 2500
 	}
 	if *seedFlag != 0 {
 		first, last = *seedFlag, *seedFlag
 	}
+	oneByOne(t)
 	happened := map[string]int{}
 	for seed := first; seed <= last && !t.Failed(); seed++ {
 		synctest.Test(t, func(t *testing.T) {
@@ -64,15 +72,23 @@ func TestSeedsOfTrees(t *testing.T) {
 	}
 	t.Log(happened)
 	for _, what := range []string{"child ok", "child parked", "child cancelled", "child stopped by its parent's limit", "two calls at once in a tree",
-		"taken up with a child under way", "given back", "overrun by a child", "summary in a child"} {
+		"taken up with a child under way", "given back", "overrun by a child", "summary in a child", "a tree four deep", "a leaf parked four deep",
+		"refused by a share two above"} {
 		if *seedFlag == 0 && happened[what] == 0 {
 			t.Errorf("no seed came across %q", what)
 		}
 	}
 }
 
+// oneByOne has one goroutine run after the other, so that what happens at the same
+// moment mostly goes the same way when a seed is played again.
+func oneByOne(t *testing.T) {
+	before := runtime.GOMAXPROCS(1)
+	t.Cleanup(func() { runtime.GOMAXPROCS(before) })
+}
+
 func newGrove(t *testing.T, seed int) *grove {
-	g := &grove{world: newWorld(seed), t: t, agents: map[string]agent.Config{}, tools: map[string]*tool.Set{}}
+	g := emptyGrove(t, seed)
 	r := g.r
 	config := func(usd float64) agent.Config {
 		cfg := agent.Config{
@@ -97,10 +113,20 @@ func newGrove(t *testing.T, seed int) *grove {
 	}
 	g.outgrow()
 	g.hurry()
+	g.offers["root"] = []string{"thrifty", "lavish"}
+	g.says = g.chat
+	g.deepen()
 	for name := range g.agents {
 		g.tools[name] = g.toolSet(name)
 	}
 	return g
+}
+
+func emptyGrove(t *testing.T, seed int) *grove {
+	return &grove{
+		world: newWorld(seed), t: t, agents: map[string]agent.Config{}, tools: map[string]*tool.Set{}, offers: map[string][]string{},
+		workflows: newWorkflows(),
+	}
 }
 
 // outgrow has the children of a tree of five outgrow their windows, drawn from
@@ -132,12 +158,26 @@ func (g *grove) hurry() {
 	}
 }
 
+// deepen lets the agents of every other tree offer agents as well, so that it is
+// up to four deep.
+func (g *grove) deepen() {
+	if g.seed%2 == 0 {
+		return
+	}
+	for _, level := range []struct{ of, offered string }{{"", "-3"}, {"-3", "-4"}} {
+		for _, name := range []string{"thrifty", "lavish"} {
+			g.agents[name+level.offered] = g.agents[name]
+			g.offers[name+level.of] = []string{"thrifty" + level.offered, "lavish" + level.offered}
+		}
+	}
+}
+
 // talker is the model of one agent.
 type talker struct {
 	*grove
 	process *process
 	target  string
-	asks    []string
+	name    string
 }
 
 func (m talker) Generate(ctx context.Context, req *llm.Request) (*llm.Response, error) {
@@ -152,7 +192,7 @@ func (m talker) Generate(ctx context.Context, req *llm.Request) (*llm.Response, 
 		m.bill.add(m.target, m.bill.whole(req))
 		return nil, &llm.Error{Class: llm.ClassNetwork, Message: err.Error(), Err: err}
 	}
-	if m.bad(6) {
+	if !m.steady && m.bad(6) {
 		partial, err := m.failure()
 		m.bill.failed(m.target, req, partial, err)
 		return partial, err
@@ -161,28 +201,39 @@ func (m talker) Generate(ctx context.Context, req *llm.Request) (*llm.Response, 
 	if !m.honest && m.draw(5) == 0 {
 		a.Usage.Input += 30_000
 	}
-	a.Parts = append(a.Parts, llm.Text{Text: fmt.Sprint("text ", m.draw(1000), strings.Repeat(" and more", m.draw(30)))})
-	if m.draw(4) > 0 {
-		a.Finish, a.Usage.Output = llm.FinishTool, min(a.Usage.Output, int64(req.MaxTokens)-1)
-		for i := range 1 + m.draw(3) {
-			name := m.asks[m.draw(len(m.asks))]
-			args := fmt.Sprintf(`{"path":"%d"}`, m.draw(9))
-			if name == "thrifty" || name == "lavish" {
-				args = fmt.Sprintf(`{"task":"find out about %d"}`, m.draw(9))
-			}
-			a.Parts = append(a.Parts, llm.ToolCall{ProviderID: fmt.Sprint("p", i), Name: name, Args: []byte(args)})
-		}
+	if err := m.says(m.name, req, a); err != nil {
+		m.bill.failed(m.target, req, nil, err)
+		return nil, err
 	}
 	m.bill.add(m.target, a.Usage)
 	return a, nil
 }
 
+// chat is what a model says that goes by luck alone.
+func (g *grove) chat(name string, req *llm.Request, a *llm.Response) *llm.Error {
+	a.Parts = append(a.Parts, llm.Text{Text: fmt.Sprint("text ", g.draw(1000), strings.Repeat(" and more", g.draw(30)))})
+	if g.draw(4) == 0 {
+		return nil
+	}
+	a.Finish, a.Usage.Output = llm.FinishTool, min(a.Usage.Output, int64(req.MaxTokens)-1)
+	asks := g.asks(name)
+	for i := range 1 + g.draw(3) {
+		name := asks[g.draw(len(asks))]
+		args := fmt.Sprintf(`{"path":"%d"}`, g.draw(9))
+		if strings.HasPrefix(name, "thrifty") || strings.HasPrefix(name, "lavish") {
+			args = fmt.Sprintf(`{"task":"find out about %d"}`, g.draw(9))
+		}
+		a.Parts = append(a.Parts, llm.ToolCall{ProviderID: fmt.Sprint("p", i), Name: name, Args: []byte(args)})
+	}
+	return nil
+}
+
 // asks are the tools that the model of an agent calls.
-func asks(agent string) []string {
+func (g *grove) asks(agent string) []string {
 	if agent == "root" {
 		return []string{"read", "thrifty", "lavish", "lavish"}
 	}
-	return []string{"read", "send", "pay", "read"}
+	return append([]string{"read", "send", "pay", "read"}, g.offers[agent]...)
 }
 
 // toolSet are the tools of an agent.
@@ -209,12 +260,10 @@ func (g *grove) toolSet(agent string) *tool.Set {
 		return t
 	}
 	tools := []tool.Tool{build("read", event.EffectPure, true), build("send", event.EffectAtMostOnce, false), build("pay", event.EffectAtMostOnce, false)}
-	if agent == "root" {
-		for _, child := range []string{"thrifty", "lavish"} {
-			tools = append(tools, tool.ForAgent(child, child, nil))
-		}
+	for _, child := range g.offers[agent] {
+		tools = append(tools, tool.ForAgent(child, child, nil))
 	}
-	set, err := tool.NewSet(tools...)
+	set, err := tool.NewSet(append(tools, g.own[agent]...)...)
 	if err != nil {
 		panic(err)
 	}
@@ -226,33 +275,45 @@ func (g *grove) env(name string, p *process) engine.Env {
 	env := engine.Env{
 		Tools: g.tools[name],
 		Model: func(target string) (llm.Model, string, error) {
-			return talker{grove: g, process: p, target: target, asks: asks(name)}, "m", nil
+			return talker{grove: g, process: p, target: target, name: name}, "m", nil
 		},
+		Children: map[string]engine.Child{},
 	}
-	if name != "root" {
-		return env
-	}
-	env.Children = map[string]engine.Child{}
-	for _, child := range []string{"thrifty", "lavish"} {
+	for _, child := range g.offers[name] {
 		env.Children[child] = engine.Child{
 			Begin: func(args json.RawMessage) (event.RunStarted, engine.Env, error) {
-				cfg, env := g.agents[child], g.env(child, p)
-				cfg.Tools = env.Tools.Defs()
-				started, err := agent.Start(cfg, llm.UserText(string(args)))
-				return started, env, err
+				return g.begin(child, string(args), p)
 			},
 			Resume: func(string, event.RunStarted) (engine.Env, error) { return g.env(child, p), nil },
 		}
 	}
+	g.equip(&env, name, p)
 	return env
+}
+
+// begin is the beginning of a run by the name of its agent, or of its workflow.
+func (g *grove) begin(name, task string, p *process) (started event.RunStarted, env engine.Env, err error) {
+	env = g.env(name, p)
+	if cfg, is := g.flows[name]; is {
+		started, err = flow.Start(cfg, llm.UserText(task))
+		return started, env, err
+	}
+	if cfg, is := g.runners[name]; is {
+		started, err = processes.Start(cfg, task)
+		return started, env, err
+	}
+	cfg := g.agents[name]
+	cfg.Tools = env.Tools.Defs()
+	started, err = agent.Start(cfg, llm.UserText(task))
+	return started, env, err
 }
 
 func (g *grove) boot() *incarnation {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.boots++
-	p := &process{Store: g.store, world: g.world, name: fmt.Sprint("process ", g.boots), committed: func(journal.Batch) {}}
-	e := engine.New(p, func(string) (machine.Machine, error) { return agent.New(), nil }, engine.Options{
+	p := &process{Store: g.store, world: g.world, name: fmt.Sprint("process ", g.boots), committed: g.committed}
+	e := engine.New(p, versions.Make, engine.Options{
 		Owner: p.name,
 		NewID: func() string {
 			g.mu.Lock()
@@ -260,6 +321,7 @@ func (g *grove) boot() *incarnation {
 			g.ids++
 			return fmt.Sprintf("r%d", g.ids)
 		},
+		NewNonce: func() string { return nonce },
 	})
 	g.t.Cleanup(func() { _ = e.Close() })
 	return &incarnation{process: p, engine: e}
@@ -289,13 +351,11 @@ func (g *grove) takeUp(in *incarnation) (*engine.Run, error) {
 		}
 		return in.engine.Resume(in.inside(g.t.Context()), rows[0].ID, func(event.RunStarted) (engine.Env, error) { return g.env("root", in.process), nil })
 	}
-	cfg := g.agents["root"]
-	cfg.Tools = g.env("root", in.process).Tools.Defs()
-	started, err := agent.Start(cfg, llm.UserText("do it"))
+	started, env, err := g.begin("root", "do it", in.process)
 	if err != nil {
 		return nil, err
 	}
-	return in.engine.Start(in.inside(g.t.Context()), started, g.env("root", in.process))
+	return in.engine.Start(in.inside(g.t.Context()), started, env)
 }
 
 func (g *grove) leave(in *incarnation) { in.die() }
@@ -305,10 +365,16 @@ func (g *grove) drive(in *incarnation, run *engine.Run) bool {
 	stop := make(chan struct{})
 	var beside sync.WaitGroup
 	beside.Go(func() { g.operate(in, run, stop) })
-	state, err := run.Wait(g.t.Context())
+	ctx, cancel := context.WithTimeout(g.t.Context(), 30*24*time.Hour)
+	defer cancel()
+	state, err := run.Wait(ctx)
 	close(stop)
 	beside.Wait()
 	switch {
+	case ctx.Err() != nil:
+		g.violate("%s waits for nothing that comes", in.name)
+		in.die()
+		return true
 	case err != nil:
 		g.notef("%s gives the run up: %v", in.name, firstLine(err))
 		if _, ok := errors.AsType[*engine.PanicError](err); ok || state.Outcome != nil && state.Outcome.Reason == event.ReasonInternal {
@@ -316,7 +382,9 @@ func (g *grove) drive(in *incarnation, run *engine.Run) bool {
 		}
 		in.die()
 		return false
-	case state.Phase == machine.Ended:
+	}
+	g.sameAnew(in, run.ID, state)
+	if state.Phase == machine.Ended {
 		return true
 	}
 	g.notef("%s parked the run: %s: %s", in.name, state.Parked.Reason, state.Parked.Detail)
@@ -327,27 +395,58 @@ func (g *grove) drive(in *incarnation, run *engine.Run) bool {
 	return false
 }
 
+// sameAnew holds the state that a run was left in against a fold of its journal.
+func (g *grove) sameAnew(in *incarnation, run string, state machine.State) {
+	m, err := in.engine.Inspect(g.t.Context(), run)
+	if err != nil {
+		g.violate("run %s does not fold: %v", run, err)
+		return
+	}
+	was, err := json.Marshal(state)
+	again, err2 := json.Marshal(m.State())
+	if err != nil || err2 != nil || !bytes.Equal(was, again) {
+		g.violate("run %s was left as\n%s\nand folds to\n%s\n%v %v", run, was, again, err, err2)
+	}
+}
+
 // decide lets somebody look at the parked tree: they raise what it asks for, and
 // decide about the calls that wait, on the run itself or on the one above.
 func (g *grove) decide(in *incarnation) {
 	for _, row := range g.rows() {
+		if row.State == journal.Ended {
+			continue
+		}
 		m, err := in.engine.Inspect(g.t.Context(), row.ID)
 		if err != nil {
 			continue
 		}
 		state := m.State()
-		if row.Parent == "" && g.draw(3) == 0 {
-			g.send(in, journal.Command{Run: row.ID, Kind: journal.Raise, Setting: "usd_per_run", Value: 1 + float64(g.draw(5))})
+		if row.Parent == "" && !g.steady && g.draw(3) == 0 {
+			value := 1 + float64(g.draw(5))
+			if g.isCalm() {
+				value = 1000 // or nobody raises it to what the tree needs
+			}
+			g.send(in, journal.Command{Run: row.ID, Kind: journal.Raise, Setting: "usd_per_run", Value: value})
+		}
+		if p := state.Parked; p != nil && p.Detail == "which?" {
+			g.send(in, journal.Command{Run: row.ID, Kind: journal.Input, By: "operator", Text: "this one"})
+		}
+		if row.Parent == "" && g.flows["root"].Plan.Refine && !g.steady && g.bad(8) {
+			g.send(in, journal.Command{Run: row.ID, Kind: journal.Cancel, By: "operator"})
 		}
 		for _, p := range state.Pending {
 			if g.bad(6) {
 				continue
 			}
 			to := row.ID
-			if row.Parent != "" && g.draw(2) == 0 {
-				to = row.Parent
+			for above := row.Parent; above != "" && g.draw(2) == 0; {
+				up, err := g.store.Run(g.t.Context(), above)
+				if err != nil {
+					g.t.Fatal(err)
+				}
+				to, above = up.ID, up.Parent
 			}
-			g.send(in, journal.Command{Run: to, Kind: pick2(g, journal.Approve, journal.Reject), CallID: p.CallID, By: "operator"})
+			g.send(in, journal.Command{Run: to, Kind: pick2(g, journal.Approve, journal.Reject), CallID: p.ID, By: "operator"})
 		}
 	}
 }
@@ -372,11 +471,19 @@ func (g *grove) operate(in *incarnation, run *engine.Run, stop <-chan struct{}) 
 			return
 		case <-time.After(time.Duration(5_000+g.draw(60_000)) * time.Millisecond):
 		}
+		if g.quiet {
+			continue
+		}
 		rows := g.rows()
 		c := journal.Command{Run: rows[g.draw(len(rows))].ID, By: "operator", Text: "word"}
 		switch {
 		case g.bad(12):
 			c.Kind = journal.Pause
+		case g.steady && !g.bad(30):
+			continue
+		case g.steady:
+			run.Interrupt()
+			continue
 		case g.bad(10):
 			c.Kind = journal.Cancel
 		case g.bad(8):

@@ -69,6 +69,8 @@ type world struct {
 	outputs map[string]string
 	hidden  map[string]string
 	events  map[stored]*event.Event
+	// ended are the runs whose journals were verified after their end.
+	ended map[string]bool
 
 	// happened counts what a run came across, so that it is known to be tried.
 	happened map[string]int
@@ -97,7 +99,7 @@ func newWorld(seed int) *world {
 		seed: seed, r: rand.New(rand.NewPCG(uint64(seed), 7)), store: memory.New(nil),
 		stalled: make(chan struct{}, 1), intents: map[intent]bool{}, settled: map[string]bool{}, ran: map[string]int{}, effects: map[string]event.Effect{},
 		approvals: newApprovals(), bill: newBill(seed),
-		outputs: map[string]string{}, hidden: map[string]string{}, events: map[stored]*event.Event{},
+		outputs: map[string]string{}, hidden: map[string]string{}, events: map[stored]*event.Event{}, ended: map[string]bool{},
 	}
 	w.odds, w.asks = []int{0, 8, 20, 60}[w.r.IntN(4)], w.r.IntN(2) == 0
 	w.cfg = w.config()
@@ -170,6 +172,12 @@ func (w *world) turnCalm() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.calm = true
+}
+
+func (w *world) isCalm() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.calm
 }
 
 // bad says that something that happens once in n times happens.
@@ -471,13 +479,13 @@ func (w *world) begins(p *process, name string, c tool.Call, effect event.Effect
 }
 
 // commands that an operator may send at any moment.
-func (w *world) command(run string, pending []*event.ToolPendingApproval) journal.Command {
+func (w *world) command(run string, pending []*event.Question) journal.Command {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	c := journal.Command{Run: run, By: "operator", Text: fmt.Sprint("word ", w.r.IntN(100))}
 	switch n := w.r.IntN(12); {
 	case len(pending) > 0 && n < 8:
-		c.CallID = pick(w.r, pending...).CallID
+		c.CallID = pick(w.r, pending...).ID
 		c.Kind = pick(w.r, journal.Approve, journal.Approve, journal.Reject)
 	case n == 0:
 		c.Kind = journal.Cancel

@@ -14,6 +14,7 @@ import (
 	"github.com/pawlrun/pawl/llm"
 	"github.com/pawlrun/pawl/machine"
 	"github.com/pawlrun/pawl/machine/agent"
+	"github.com/pawlrun/pawl/machine/versions"
 	"github.com/pawlrun/pawl/policy"
 	"github.com/pawlrun/pawl/tool"
 )
@@ -131,7 +132,7 @@ func newLoop(t *testing.T, a *Adapter, s *Scenario) (*loop, string) {
 		t.Fatal(err)
 	}
 	l.replay = Serve(t, l.scenario.Exchanges...)
-	l.engine = engine.New(memory.New(nil), func(string) (machine.Machine, error) { return agent.New(), nil }, engine.Options{})
+	l.engine = engine.New(memory.New(nil), versions.Make, engine.Options{})
 	t.Cleanup(func() { _ = l.engine.Close() })
 	return l, ""
 }
@@ -215,7 +216,7 @@ func (l *loop) segment(ctx context.Context, t *testing.T, from []*llm.Message, i
 	if state.Outcome == nil {
 		t.Fatalf("the run did not end: %+v", state.Parked)
 	}
-	m, ok := r.Machine().(*agent.Machine)
+	m, ok := r.Machine().(machine.Conversing)
 	if !ok {
 		t.Fatalf("machine is a %T", r.Machine())
 	}

@@ -86,6 +86,9 @@ func deletedIsGone(t *testing.T, s journal.Store, c *clock) {
 	}
 	wantInbox(t, s, "", waiting)
 	log, err := s.Tail(t.Context(), 0, 0)
+	for i := range log {
+		log[i].Root = ""
+	}
 	if diff := cmp.Diff(kept.Records, log); err != nil || diff != "" {
 		t.Errorf("the tail (-want +got): %v\n%s", err, diff)
 	}

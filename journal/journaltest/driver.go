@@ -23,16 +23,28 @@ type Driver struct {
 	Head  string
 	First int64
 
+	parent string
 	cycles int
 }
 
 // Start creates a run with its first event, run.started.
 func Start(t testing.TB, s journal.Store, id string) *Driver {
 	t.Helper()
-	d := &Driver{Store: s}
+	return StartBelow(t, s, id, journal.Run{})
+}
+
+// StartBelow creates a run that another one started.
+func StartBelow(t testing.TB, s journal.Store, id string, parent journal.Run) *Driver {
+	t.Helper()
+	d := &Driver{Store: s, parent: parent.ID}
 	b := d.batch(t, id, event.RunStarted{Kind: "Agent", Name: "conformance"})
 	b.Lease = journal.Lease{Run: id, Owner: "owner", Expiry: Epoch().Add(time.Minute)}
-	lease, pos, err := s.Create(t.Context(), journal.Run{ID: id, Kind: "Agent", Name: "conformance", Created: Epoch()}, b)
+	row := journal.Run{ID: id, Kind: "Agent", Name: "conformance", Created: Epoch()}
+	if parent.ID != "" {
+		parent = parent.Placed()
+		row.Parent, row.Root, row.Depth = parent.ID, parent.Root, parent.Depth+1
+	}
+	lease, pos, err := s.Create(t.Context(), row, b)
 	if err != nil {
 		t.Fatalf("create run %s: %v", id, err)
 	}
@@ -53,7 +65,7 @@ func (d *Driver) batch(t testing.TB, run string, data ...event.Data) journal.Bat
 		Records: make([]journal.Record, len(data)),
 	}
 	for i, payload := range data {
-		e := event.Event{Seq: d.Seq + int64(i) + 1, Run: run, Time: Epoch(), Data: payload, Prev: b.Head}
+		e := event.Event{Seq: d.Seq + int64(i) + 1, Run: run, Parent: d.parent, Time: Epoch(), Data: payload, Prev: b.Head}
 		body, err := event.Encode(&e)
 		if err != nil {
 			t.Fatalf("encode event %d of run %s: %v", e.Seq, run, err)

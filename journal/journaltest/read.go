@@ -17,6 +17,7 @@ func readContract() []contract {
 		{"a run is found by a prefix that only it has", findByPrefix},
 		{"lists filter and page, newest first", listRuns},
 		{"records and the tail page", pages},
+		{"a tree is read in the order of its commits", readTree},
 		{"a run's row holds what was said of it", rowIsKept},
 	}
 }
@@ -50,17 +51,17 @@ func findByPrefix(t *testing.T, s journal.Store, _ *clock) {
 
 func listRuns(t *testing.T, s journal.Store, _ *clock) {
 	for i, r := range []struct {
-		id, parent string
-		state      journal.State
+		id, parent, kind string
+		state            journal.State
 	}{
-		{"a", "", journal.Running}, {"b", "a", journal.Parked}, {"c", "", journal.Ended},
-		{"d", "a", journal.Ended}, {"e", "", journal.Running},
+		{"a", "", "Loop", journal.Running}, {"b", "a", "Agent", journal.Parked}, {"c", "", "Agent", journal.Ended},
+		{"d", "a", "Loop", journal.Ended}, {"e", "", "Loop", journal.Running},
 	} {
 		d := &Driver{Store: s}
 		b := d.batch(t, r.id, said("first"))
 		b.Lease = journal.Lease{Run: r.id, Owner: "owner"}
 		b.Status.State, b.Time = r.state, Epoch().Add(time.Duration(i)*time.Hour)
-		if _, _, err := s.Create(t.Context(), journal.Run{ID: r.id, Parent: r.parent, Kind: "Agent", Created: Epoch()}, b); err != nil {
+		if _, _, err := s.Create(t.Context(), journal.Run{ID: r.id, Parent: r.parent, Kind: r.kind, Name: "n" + r.parent, Created: Epoch()}, b); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -77,6 +78,12 @@ func listRuns(t *testing.T, s journal.Store, _ *clock) {
 		{"one state", journal.Filter{States: []journal.State{journal.Ended}}, []string{"d", "c"}},
 		{"two states", journal.Filter{States: []journal.State{journal.Ended, journal.Parked}}, []string{"d", "c", "b"}},
 		{"children", journal.Filter{Parent: "a"}, []string{"d", "b"}},
+		{"a tree", journal.Filter{Root: "a"}, []string{"d", "b", "a"}},
+		{"a part of a tree", journal.Filter{Root: "a", States: []journal.State{journal.Ended}}, []string{"d"}},
+		{"roots", journal.Filter{Roots: true}, []string{"e", "c", "a"}},
+		{"a kind", journal.Filter{Kind: "Loop"}, []string{"e", "d", "a"}},
+		{"a name", journal.Filter{Name: "na"}, []string{"d", "b"}},
+		{"a kind and a name", journal.Filter{Kind: "Loop", Name: "n", Limit: 1}, []string{"e"}},
 		{"children that ended", journal.Filter{Parent: "a", States: []journal.State{journal.Ended}}, []string{"d"}},
 		{"quiet since", journal.Filter{UpdatedBefore: Epoch().Add(2 * time.Hour)}, []string{"b", "a"}},
 		{"filter and page", journal.Filter{States: []journal.State{journal.Running}, Before: "e", Limit: 5}, []string{"a"}},
@@ -123,6 +130,9 @@ func pages(t *testing.T, s journal.Store, _ *clock) {
 	if diff := cmp.Diff(log[5:10], part); err != nil || diff != "" {
 		t.Errorf("a part of the tail: %v\n%s", err, diff)
 	}
+	if last, err := s.Last(t.Context()); err != nil || last != log[len(log)-1].Pos {
+		t.Errorf("the last pos is %d, %v; want %d", last, err, log[len(log)-1].Pos)
+	}
 }
 
 func rowIsKept(t *testing.T, s journal.Store, _ *clock) {
@@ -131,12 +141,12 @@ func rowIsKept(t *testing.T, s journal.Store, _ *clock) {
 	b.Lease = journal.Lease{Run: "a", Owner: "owner", Expiry: Epoch().Add(time.Minute)}
 	b.Status = journal.Status{State: journal.Running, Detail: "starting", Cycles: 1}
 	created := Epoch().Add(-time.Second)
-	lease, pos, err := s.Create(t.Context(), journal.Run{ID: "a", Parent: "p", Kind: "Goal", Name: "name", Created: created}, b)
+	lease, pos, err := s.Create(t.Context(), journal.Run{ID: "a", Parent: "p", Root: "r", Depth: 3, Kind: "Goal", Name: "name", Created: created}, b)
 	if err != nil || pos == 0 || lease.Run != "a" || lease.Owner != "owner" || lease.Epoch == 0 {
 		t.Fatalf("create: %+v, pos %d, %v", lease, pos, err)
 	}
 	want := journal.Run{
-		ID: "a", Parent: "p", Kind: "Goal", Name: "name", Created: created, Updated: Epoch(),
+		ID: "a", Parent: "p", Root: "r", Depth: 3, Kind: "Goal", Name: "name", Created: created, Updated: Epoch(),
 		Status: b.Status, Seq: 1, Head: b.Head, Owner: "owner", Expiry: Epoch().Add(time.Minute),
 	}
 	if diff := cmp.Diff(want, look(t, s, "a").Row); diff != "" {
@@ -144,5 +154,41 @@ func rowIsKept(t *testing.T, s journal.Store, _ *clock) {
 	}
 	if _, err := s.Run(t.Context(), "nobody"); !errors.Is(err, journal.ErrNotFound) {
 		t.Errorf("a run that is not there: %v, want ErrNotFound", err)
+	}
+}
+
+func readTree(t *testing.T, s journal.Store, _ *clock) {
+	drivers := []*Driver{Start(t, s, "before"), Start(t, s, "a"), Start(t, s, "other")}
+	b := journal.Run{ID: "b", Root: "a", Depth: 2}
+	drivers = append(drivers, StartBelow(t, s, "b", journal.Run{ID: "a"}), StartBelow(t, s, "c", b))
+	for range 3 {
+		for _, d := range drivers {
+			d.Append(t, said("more"))
+		}
+	}
+	if last, err := s.Last(t.Context()); err != nil || last == 0 {
+		t.Errorf("the last pos is %d, %v", last, err)
+	}
+	all, err := s.Tail(t.Context(), 0, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	roots := map[string]string{"before": "before", "a": "a", "other": "other", "b": "a", "c": "a"}
+	for _, r := range all {
+		if r.Root != roots[r.Run] {
+			t.Errorf("an event of run %s is of the tree of %q", r.Run, r.Root)
+		}
+	}
+	want := slices.DeleteFunc(slices.Clone(all), func(r journal.Record) bool { return r.Run == "before" || r.Run == "other" })
+	got, err := s.Tree(t.Context(), "a", 0, 0)
+	if diff := cmp.Diff(want, got); err != nil || diff != "" {
+		t.Errorf("the tree: %v\n%s", err, diff)
+	}
+	part, err := s.Tree(t.Context(), "a", got[2].Pos, 4)
+	if diff := cmp.Diff(got[3:7], part); err != nil || diff != "" {
+		t.Errorf("a part of the tree: %v\n%s", err, diff)
+	}
+	if _, err := s.Tree(t.Context(), "nobody", 0, 0); !errors.Is(err, journal.ErrNotFound) {
+		t.Errorf("a tree that is not there: %v", err)
 	}
 }

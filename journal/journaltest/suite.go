@@ -25,6 +25,7 @@ func Run(t *testing.T, open Open) {
 		{"lease", leaseContract()},
 		{"inbox", inboxContract()},
 		{"read", readContract()},
+		{"note", noteContract()},
 		{"delete", deleteContract()},
 		{"fork", forkContract()},
 		{"concurrency", concurrencyContract()},

@@ -23,6 +23,8 @@ type Store struct {
 	log      []place
 	pos      int64
 	inboxSeq int64
+	notes    []journal.Note
+	noteSeq  int64
 	blobs    map[string]*blob
 	// watchers are those of the commands to a run, or ("") of every commit.
 	watchers map[string]map[chan struct{}]bool
@@ -42,6 +44,12 @@ type place struct {
 	pos int64
 	run *run
 	i   int
+}
+
+func (p place) record() journal.Record {
+	r := p.run.records[p.i]
+	r.Root = p.run.row.Root
+	return r
 }
 
 type blob struct {
@@ -75,6 +83,7 @@ func (s *Store) Create(_ context.Context, row journal.Run, b journal.Batch) (jou
 	}
 	lease := b.Lease
 	lease.Run, lease.Epoch = row.ID, 1
+	row = row.Placed()
 	row.Seq, row.Head, row.Owner, row.Expiry = row.ForkSeq, "", lease.Owner, lease.Expiry
 	r := &run{row: row, epoch: 1}
 	if row.ForkOf != "" {

@@ -57,6 +57,8 @@ func (s *Store) Runs(_ context.Context, f journal.Filter) ([]journal.Run, error)
 			continue
 		}
 		if !ok || f.Parent != "" && r.row.Parent != f.Parent || f.ForkOf != "" && r.row.ForkOf != f.ForkOf ||
+			f.Root != "" && r.row.Root != f.Root || f.Roots && r.row.Parent != "" ||
+			f.Kind != "" && r.row.Kind != f.Kind || f.Name != "" && r.row.Name != f.Name ||
 			len(f.States) > 0 && !slices.Contains(f.States, r.row.State) ||
 			!f.UpdatedBefore.IsZero() && !r.row.Updated.Before(f.UpdatedBefore) {
 			continue
@@ -107,7 +109,34 @@ func (s *Store) Tail(_ context.Context, after int64, limit int) ([]journal.Recor
 	places := page(s.log, int64(from), limit)
 	records := make([]journal.Record, len(places))
 	for i, p := range places {
-		records[i] = p.run.records[p.i]
+		records[i] = p.record()
+	}
+	return records, nil
+}
+
+// Last is the newest pos that a record was given.
+func (s *Store) Last(context.Context) (int64, error) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.pos, nil
+}
+
+// Tree returns records of a root and of all runs below it after a pos.
+func (s *Store) Tree(_ context.Context, root string, after int64, limit int) ([]journal.Record, error) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if _, err := s.find(root); err != nil {
+		return nil, err
+	}
+	from, _ := slices.BinarySearchFunc(s.log, after+1, func(p place, pos int64) int { return cmp.Compare(p.pos, pos) })
+	var records []journal.Record
+	for _, p := range s.log[from:] {
+		if limit > 0 && len(records) == limit {
+			break
+		}
+		if p.run.row.Root == root {
+			records = append(records, p.record())
+		}
 	}
 	return records, nil
 }

@@ -12,6 +12,7 @@ func (c *conn) create(row journal.Run, b *journal.Batch) (int64, error) {
 	if err := consecutive(b.Records, row.ForkSeq); err != nil {
 		return 0, err
 	}
+	row = row.Placed()
 	if row.ForkOf != "" {
 		seq, ok, err := c.queryInt(`SELECT seq FROM runs WHERE id = ?1`, row.ForkOf)
 		if err == nil && (!ok || seq < row.ForkSeq) {
@@ -24,7 +25,7 @@ func (c *conn) create(row journal.Run, b *journal.Batch) (int64, error) {
 	rid, ok, err := c.insert(insertRun, row.ID, row.Parent, row.Kind, row.Name, nanos(row.Created), nanos(b.Time),
 		string(b.Status.State), b.Status.Detail, int64(b.Status.Cycles), bytesOrNil(b.Status.Outcome),
 		row.ForkSeq+int64(len(b.Records)), b.Head, ownerAfter(b), expiryAfter(b), row.ForkOf, row.ForkSeq,
-		int64(len(b.Records)))
+		int64(len(b.Records)), row.Root, int64(row.Depth))
 	if err != nil {
 		return 0, err
 	}

@@ -18,10 +18,10 @@ func scanRun(row scanner) (journal.Run, error) {
 	var created, updated, expiry int64
 	var outcome []byte
 	err := row.Scan(&r.ID, &r.Parent, &r.Kind, &r.Name, &created, &updated, &r.State, &r.Detail, &r.Cycles,
-		&outcome, &r.Seq, &r.Head, &r.Owner, &expiry, &r.ForkOf, &r.ForkSeq)
+		&outcome, &r.Seq, &r.Head, &r.Owner, &expiry, &r.ForkOf, &r.ForkSeq, &r.Root, &r.Depth)
 	r.Created, r.Updated, r.Expiry = fromNanos(created), fromNanos(updated), fromNanos(expiry)
 	r.Outcome = outcome
-	return r, err
+	return r.Placed(), err
 }
 
 // Run returns a run's row.
@@ -78,6 +78,26 @@ func (s *Store) listing(f journal.Filter) (query string, args []any) {
 	if f.Parent != "" {
 		query += ` AND parent = ? AND parent <> ''`
 		args = append(args, f.Parent)
+	}
+	switch {
+	case f.Root == "":
+	case s.rootless():
+		query += ` AND (id = ? OR parent = ?)`
+		args = append(args, f.Root, f.Root)
+	default:
+		query += ` AND rid IN (SELECT rid FROM runs WHERE id = ? UNION ALL SELECT rid FROM runs WHERE root = ? AND parent <> '')`
+		args = append(args, f.Root, f.Root)
+	}
+	if f.Roots {
+		query += ` AND parent = ''`
+	}
+	if f.Kind != "" {
+		query += ` AND kind = ?`
+		args = append(args, f.Kind)
+	}
+	if f.Name != "" {
+		query += ` AND name = ?`
+		args = append(args, f.Name)
 	}
 	if f.ForkOf != "" {
 		query += ` AND fork_of = ? AND fork_of <> ''`
@@ -154,6 +174,26 @@ func (s *Store) Tail(ctx context.Context, after int64, limit int) ([]journal.Rec
 	return s.queryRecords(ctx, s.queries.tail, after, noLimit(limit))
 }
 
+// Last is the newest pos that a record was given.
+func (s *Store) Last(ctx context.Context) (pos int64, err error) {
+	if err := s.readers.QueryRowContext(ctx, s.queries.last).Scan(&pos); err != nil {
+		return 0, fmt.Errorf("sqlite: find the newest event: %w", classify(err))
+	}
+	return pos, nil
+}
+
+// Tree returns records of a root and of all runs below it after a pos.
+func (s *Store) Tree(ctx context.Context, root string, after int64, limit int) ([]journal.Record, error) {
+	records, err := s.queryRecords(ctx, s.queries.tree, root, after, noLimit(limit))
+	if err == nil && len(records) == 0 {
+		_, err = s.Run(ctx, root)
+	}
+	return records, err
+}
+
+// rootless says that the file is of a version that kept no roots.
+func (s *Store) rootless() bool { return s.queries.run != selectRun }
+
 func noLimit(n int) int {
 	if n <= 0 {
 		return -1
@@ -189,7 +229,7 @@ func (s *Store) queryRecords(ctx context.Context, query string, args ...any) ([]
 	var out []journal.Record
 	for rows.Next() {
 		var r journal.Record
-		if err := rows.Scan(&r.Pos, &r.Run, &r.Seq, &r.Type, &r.Body); err != nil {
+		if err := rows.Scan(&r.Pos, &r.Run, &r.Seq, &r.Type, &r.Body, &r.Root); err != nil {
 			return nil, fmt.Errorf("sqlite: read events: %w", classify(err))
 		}
 		out = append(out, r)

@@ -3,7 +3,7 @@ package sqlite
 import "strings"
 
 // schemaVersion is stored in the file; a file of a newer one is refused.
-const schemaVersion = 3
+const schemaVersion = 5
 
 // applicationID marks the file as a journal of ours ("Pawl").
 const applicationID = 0x5061776c
@@ -37,9 +37,12 @@ CREATE TABLE runs (
 	fork_of  TEXT NOT NULL DEFAULT '',
 	fork_seq INTEGER NOT NULL DEFAULT 0,
 	first    INTEGER NOT NULL DEFAULT 0,
-	last     INTEGER NOT NULL DEFAULT 0
+	last     INTEGER NOT NULL DEFAULT 0,
+	root     TEXT NOT NULL DEFAULT '',
+	depth    INTEGER NOT NULL DEFAULT 1
 );
 CREATE INDEX runs_parent ON runs (parent) WHERE parent <> '';
+CREATE INDEX runs_root ON runs (root) WHERE parent <> '';
 CREATE INDEX runs_fork ON runs (fork_of) WHERE fork_of <> '';
 CREATE TABLE log (
 	pos  INTEGER PRIMARY KEY,
@@ -70,7 +73,7 @@ CREATE TABLE deleted (
 	first INTEGER NOT NULL DEFAULT 0,
 	last  INTEGER NOT NULL DEFAULT 0
 );
-`
+` + notes
 
 // upgrades bring a file of an older version to the next, by the version that
 // they start from.
@@ -100,6 +103,14 @@ DROP INDEX events_run;
 ALTER TABLE events RENAME TO log;
 CREATE INDEX log_block ON log (pos >> 10, rid, seq);
 `,
+	// Until version 3 a tree was two runs deep.
+	3: `
+ALTER TABLE runs ADD COLUMN root TEXT NOT NULL DEFAULT '';
+ALTER TABLE runs ADD COLUMN depth INTEGER NOT NULL DEFAULT 1;
+UPDATE runs SET root = iif(parent = '', id, parent), depth = iif(parent = '', 1, 2);
+CREATE INDEX runs_root ON runs (root) WHERE parent <> '';
+`,
+	4: notes,
 }
 
 // newestPos is the largest pos in the file. Nobody else writes between a
@@ -107,8 +118,8 @@ CREATE INDEX log_block ON log (pos >> 10, rid, seq);
 const newestPos = `coalesce((SELECT max(pos) FROM log), 0)`
 
 const insertRun = `
-INSERT INTO runs (id, parent, kind, name, created, updated, state, detail, cycles, outcome, seq, head, owner, epoch, expiry, fork_of, fork_seq, first, last)
-VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, 1, ?14, ?15, ?16, ` + newestPos + ` + 1, ` + newestPos + ` + ?17)
+INSERT INTO runs (id, parent, kind, name, created, updated, state, detail, cycles, outcome, seq, head, owner, epoch, expiry, fork_of, fork_seq, first, last, root, depth)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, 1, ?14, ?15, ?16, ` + newestPos + ` + 1, ` + newestPos + ` + ?17, ?18, ?19)
 ON CONFLICT (id) DO NOTHING`
 
 // updateRun is the fence of every append: it changes the row only under the
@@ -149,18 +160,21 @@ const consumeCommand = `DELETE FROM inbox WHERE id = ?1 AND rid = ?2`
 type queries struct {
 	// run selects runs' rows; records selects what a run wrote itself after an
 	// event (run, after, limit), tail what any run wrote after a pos (after,
+	// limit), last finds the newest pos, tree what those of a tree did (root, after,
 	// limit), ownerless counts the events whose run's row was taken away.
-	run, records, tail, ownerless string
+	run, records, tail, last, tree, ownerless string
 }
 
 func queriesOf(version int64) queries {
 	switch version {
 	case 1:
-		return queries{run: selectRunUnforked, records: ownEventsUnforked, tail: tailEvents}
+		return queries{run: selectRunUnforked, records: ownEventsUnforked, tail: tailEvents, last: lastEvent, tree: treeEvents}
 	case 2:
-		return queries{run: selectRun, records: ownEvents, tail: tailEvents}
+		return queries{run: selectRunRootless, records: ownEvents, tail: tailEvents, last: lastEvent, tree: treeEvents}
+	case 3:
+		return queries{run: selectRunRootless, records: ownLog, tail: tailLogRootless, last: lastLog, tree: treeLogRootless, ownerless: ownerless}
 	}
-	return queries{run: selectRun, records: ownLog, tail: tailLog, ownerless: ownerless}
+	return queries{run: selectRun, records: ownLog, tail: tailLog, last: lastLog, tree: treeLog, ownerless: ownerless}
 }
 
 // ownerless leaves out what is being deleted, and the newest event of a run that
@@ -184,32 +198,60 @@ WITH RECURSIVE
 	block (n) AS (
 		SELECT min(n) FROM back UNION ALL
 		SELECT n + 1 FROM block CROSS JOIN run WHERE n < high)
-SELECT e.pos, run.id, e.seq, e.type, e.body
+SELECT e.pos, run.id, e.seq, e.type, e.body, ''
 FROM block CROSS JOIN run CROSS JOIN log e INDEXED BY log_block ON e.pos >> 10 = block.n AND e.rid = run.rid
 WHERE e.seq > ?2 LIMIT ?3 + 0`
 
 const tailLog = `
-SELECT e.pos, r.id, e.seq, e.type, e.body FROM log e JOIN runs r ON r.rid = e.rid
+SELECT e.pos, r.id, e.seq, e.type, e.body, iif(r.parent = '', r.id, r.root) FROM log e JOIN runs r ON r.rid = e.rid
 WHERE e.pos > ?1 ORDER BY e.pos LIMIT ?2 + 0`
 
+// treeLog goes over what all runs wrote between the first and the last event of
+// the tree, and reads the bodies of the tree's own.
+const treeLog = `
+SELECT e.pos, r.id, e.seq, e.type, e.body, ?1 FROM log e JOIN runs r ON r.rid = e.rid
+WHERE e.pos > max(?2, (SELECT first - 1 FROM runs WHERE id = ?1))
+	AND e.rid IN (SELECT rid FROM runs WHERE id = ?1 UNION ALL SELECT rid FROM runs WHERE root = ?1 AND parent <> '')
+ORDER BY e.pos LIMIT ?3 + 0`
+
+// tailLogRootless is for a file in which a tree was two runs deep.
+const tailLogRootless = `
+SELECT e.pos, r.id, e.seq, e.type, e.body, iif(r.parent = '', r.id, r.parent) FROM log e JOIN runs r ON r.rid = e.rid
+WHERE e.pos > ?1 ORDER BY e.pos LIMIT ?2 + 0`
+
+const lastLog = `SELECT coalesce(max(pos), 0) FROM log`
+
+const treeLogRootless = `
+SELECT e.pos, r.id, e.seq, e.type, e.body, ?1 FROM log e JOIN runs r ON r.rid = e.rid
+WHERE e.pos > ?2 AND (r.id = ?1 OR r.parent = ?1) ORDER BY e.pos LIMIT ?3 + 0`
+
 const (
+	lastEvent  = `SELECT coalesce(max(pos), 0) FROM events`
+	treeEvents = `
+SELECT e.pos, r.id, e.seq, e.type, e.body, ?1 FROM events e JOIN runs r ON r.rid = e.rid
+WHERE e.pos > ?2 AND (r.id = ?1 OR r.parent = ?1) ORDER BY e.pos LIMIT ?3`
 	ownEventsUnforked = `
-SELECT e.pos, r.id, e.seq, e.type, e.body FROM events e JOIN runs r ON r.rid = e.rid
+SELECT e.pos, r.id, e.seq, e.type, e.body, '' FROM events e JOIN runs r ON r.rid = e.rid
 WHERE e.rid = (SELECT rid FROM runs WHERE id = ?1) AND e.seq > ?2 ORDER BY e.seq LIMIT ?3`
 	ownEvents = `
-SELECT e.pos, r.id, e.seq, e.type, e.body FROM events e JOIN runs r ON r.rid = e.rid
+SELECT e.pos, r.id, e.seq, e.type, e.body, '' FROM events e JOIN runs r ON r.rid = e.rid
 WHERE e.rid = (SELECT rid FROM runs WHERE id = ?1 AND fork_seq <= ?2) AND e.seq > ?2 ORDER BY e.seq LIMIT ?3`
 	tailEvents = `
-SELECT e.pos, r.id, e.seq, e.type, e.body FROM events e JOIN runs r ON r.rid = e.rid
+SELECT e.pos, r.id, e.seq, e.type, e.body, iif(r.parent = '', r.id, r.parent) FROM events e JOIN runs r ON r.rid = e.rid
 WHERE e.pos > ?1 ORDER BY e.pos LIMIT ?2`
 )
 
 const selectRun = `
-SELECT id, parent, kind, name, created, updated, state, detail, cycles, outcome, seq, head, owner, expiry, fork_of, fork_seq FROM runs`
+SELECT id, parent, kind, name, created, updated, state, detail, cycles, outcome, seq, head, owner, expiry, fork_of, fork_seq, root, depth FROM runs`
+
+// selectRunRootless is selectRun for a file of version 2 or 3 that may only be
+// read.
+const selectRunRootless = `
+SELECT id, parent, kind, name, created, updated, state, detail, cycles, outcome, seq, head, owner, expiry, fork_of, fork_seq, '', 0 FROM runs`
 
 // selectRunUnforked is selectRun for a file of version 1 that may only be read.
 const selectRunUnforked = `
-SELECT id, parent, kind, name, created, updated, state, detail, cycles, outcome, seq, head, owner, expiry, '', 0 FROM runs`
+SELECT id, parent, kind, name, created, updated, state, detail, cycles, outcome, seq, head, owner, expiry, '', 0, '', 0 FROM runs`
 
 const selectInbox = `
 SELECT id, body FROM inbox ORDER BY id`

@@ -13,6 +13,10 @@ import (
 
 // downgrades turn a file of a version into one of the version before.
 var downgrades = map[int][]string{
+	5: {"DROP TABLE notes", "PRAGMA user_version = 4"},
+	4: {
+		"DROP INDEX runs_root", "ALTER TABLE runs DROP COLUMN root", "ALTER TABLE runs DROP COLUMN depth", "PRAGMA user_version = 3",
+	},
 	3: {
 		"DROP INDEX log_block", "ALTER TABLE log RENAME TO events", "CREATE UNIQUE INDEX events_run ON events (rid, seq)",
 		"ALTER TABLE runs DROP COLUMN first", "ALTER TABLE runs DROP COLUMN last",
@@ -86,8 +90,17 @@ func TestAJournalOfAnOlderVersionIsReadAndUpgraded(t *testing.T) {
 		if err != nil || len(before) != 1802 {
 			t.Errorf("version %d, read only: %d events in the tail, %v", version, len(before), err)
 		}
+		if last, err := old.Last(t.Context()); err != nil || last < before[len(before)-1].Pos || before[0].Root != before[0].Run {
+			t.Errorf("version %d, read only: the last pos is %d, %v; the first event is of the tree %q", version, last, err, before[0].Root)
+		}
 		if forks, err := old.Runs(t.Context(), journal.Filter{ForkOf: "a"}); err != nil || len(forks) != 0 {
 			t.Errorf("version %d, its forks: %v, %v", version, forks, err)
+		}
+		if tree, err := old.Tree(t.Context(), "a", before[1000].Pos, 0); err != nil || len(tree) != 351 {
+			t.Errorf("version %d, read only: %d events in the tree, %v", version, len(tree), err)
+		}
+		if tree, err := old.Runs(t.Context(), journal.Filter{Root: "a"}); err != nil || len(tree) != 1 || tree[0].Root != "a" {
+			t.Errorf("version %d, the tree: %+v, %v", version, tree, err)
 		}
 		if err := old.Close(); err != nil {
 			t.Fatal(err)
@@ -98,6 +111,9 @@ func TestAJournalOfAnOlderVersionIsReadAndUpgraded(t *testing.T) {
 			d.Store = s
 			d.Append(t, texts(2)...)
 			intact(t, s, d)
+		}
+		if tree, err := s.Runs(t.Context(), journal.Filter{Root: "a"}); err != nil || len(tree) != 1 || tree[0].Root != "a" {
+			t.Errorf("version %d, upgraded, the tree: %+v, %v", version, tree, err)
 		}
 		// The deleted run had three events and its start behind the others.
 		if after, err := s.Tail(t.Context(), before[1801].Pos, 0); err != nil || len(after) != 4 || after[0].Pos != before[1801].Pos+5 {

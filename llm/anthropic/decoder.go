@@ -22,8 +22,10 @@ type decoder struct {
 	places map[int64]*block
 	// unfinished counts the open blocks that mean something only when whole.
 	unfinished int
-	parts      int
-	scratch    []byte
+	// content are the blocks that came whole and are not taken yet.
+	content []byte
+	parts   int
+	scratch []byte
 	// started and stopped: the message's head and its end have come.
 	started, stopped bool
 }

@@ -32,6 +32,7 @@ func newError(failure, requestID []byte) *llm.Error {
 	if e.Message == "" {
 		e.Message = wire.Said(failure)
 	}
+	wire.ReadQuota(e, failure)
 	return e
 }
 

@@ -1,6 +1,7 @@
 package anthropic
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -66,7 +67,14 @@ func (d *decoder) event(data []byte) error {
 	case `"content_block_delta"`:
 		return d.delta(wire.Int(index), delta)
 	case `"content_block_start"`:
-		return d.startBlock(wire.Int(index), block)
+		i := wire.Int(index)
+		if i == 0 {
+			d.content = nil // the stream gives it all
+		}
+		if err := d.wholeBlocks(); err != nil {
+			return err
+		}
+		return d.startBlock(i, block)
 	case `"content_block_stop"`:
 		return d.stopBlock(wire.Int(index))
 	case `"message_start"`:
@@ -85,11 +93,16 @@ func (d *decoder) event(data []byte) error {
 }
 
 // startMessage takes the head of an answer. Some gateways send it twice; the
-// second stands.
+// second stands. Its content is empty as a rule; calls that the model's code made
+// come whole in it.
 func (d *decoder) startMessage(message []byte) error {
 	d.started = true
 	m := wire.ScanObject(message)
 	for m.Next() {
+		if string(m.Key()) == "content" {
+			d.content = bytes.Clone(m.Value())
+			continue
+		}
 		d.head(m.Key(), m.Value())
 	}
 	return m.Err()
@@ -132,6 +145,9 @@ func (d *decoder) endTurn(delta, usage []byte) error {
 }
 
 func (d *decoder) stopMessage() error {
+	if err := d.wholeBlocks(); err != nil {
+		return err
+	}
 	switch {
 	case !d.started:
 		return fmt.Errorf("%w: the message ends and never began", errMalformed)
@@ -171,8 +187,17 @@ func (d *decoder) message(body []byte) error {
 	if kind == nil && content == nil {
 		return newError(body, requestID) // no message, so it says what is wrong
 	}
-	d.started = true
-	blocks := wire.ScanArray(content)
+	d.started, d.content = true, content
+	return d.stopMessage()
+}
+
+// wholeBlocks takes the blocks that came whole.
+func (d *decoder) wholeBlocks() error {
+	if len(d.content) == 0 {
+		return nil
+	}
+	blocks := wire.ScanArray(d.content)
+	d.content = nil
 	for i := int64(0); blocks.Next(); i++ {
 		if err := d.startBlock(i, blocks.Value()); err != nil {
 			return err
@@ -184,5 +209,5 @@ func (d *decoder) message(body []byte) error {
 	if blocks.Err() != nil {
 		return fmt.Errorf("%w: %w", errMalformed, blocks.Err())
 	}
-	return d.stopMessage()
+	return nil
 }

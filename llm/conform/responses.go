@@ -8,7 +8,7 @@ import (
 
 // readItem reads an input item of the Responses API.
 func readItem(r *Items, raw []byte) *Violation {
-	var i struct{ kind, role, id, name string }
+	var i struct{ kind, role, id, name, execution string }
 	var content, arguments, sealed []byte
 	for m := wire.ScanObject(raw); m.Next(); {
 		switch string(m.Key()) {
@@ -20,6 +20,8 @@ func readItem(r *Items, raw []byte) *Violation {
 			i.id = wire.Text(m.Value())
 		case "name":
 			i.name = wire.Text(m.Value())
+		case "execution":
+			i.execution = wire.Text(m.Value())
 		case "content":
 			content = m.Value()
 		case "arguments":
@@ -38,8 +40,8 @@ func readItem(r *Items, raw []byte) *Violation {
 		return readSaid(i.role, content)
 	case i.kind == "reasoning":
 		add(element{kind: reasoning, mark: given(sealed) || given(content)})
-	case i.kind == "tool_search_output" && i.id == "":
-		add(element{kind: other, mark: true}) // the service's own search
+	case strings.HasPrefix(i.kind, "tool_search_") && i.execution != "client":
+		add(element{kind: other, mark: true}) // the service's own search, which nobody answers
 	case isOutput(i.kind):
 		add(element{kind: result, id: i.id})
 		if i.id == "" {

@@ -22,8 +22,10 @@ type decoder struct {
 	parts     []part
 	finish    string
 	blocked   string
-	usage     llm.Usage
-	reported  bool
+	// said is what the service says of finish or blocked, for people.
+	said     string
+	usage    llm.Usage
+	reported bool
 	// made counts the values of arguments in pieces.
 	made    int
 	scratch []byte
@@ -116,9 +118,7 @@ func (d *decoder) chunk(data []byte) error {
 				return err
 			}
 		case "promptFeedback":
-			if reason := wire.Member(v, "blockReason"); reason != nil {
-				d.blocked = wire.Text(reason)
-			}
+			d.feedback(v)
 		case "usageMetadata":
 			d.readUsage(v)
 		case "modelVersion":
@@ -134,13 +134,25 @@ func (d *decoder) chunk(data []byte) error {
 	return m.Err()
 }
 
+// feedback takes why the prompt was not answered.
+func (d *decoder) feedback(data []byte) {
+	for m := wire.ScanObject(data); m.Next(); {
+		switch string(m.Key()) {
+		case "blockReason":
+			d.blocked = wire.Text(m.Value())
+		case "blockReasonMessage":
+			d.said = wire.Text(m.Value())
+		}
+	}
+}
+
 func (d *decoder) candidates(data []byte) error {
 	list := wire.ScanArray(data)
 	for n := 0; list.Next(); n++ {
 		if n > 0 {
 			continue
 		}
-		finish := ""
+		finish, said := "", ""
 		m := wire.ScanObject(list.Value())
 		for m.Next() {
 			switch string(m.Key()) {
@@ -150,13 +162,15 @@ func (d *decoder) candidates(data []byte) error {
 				}
 			case "finishReason":
 				finish = wire.Text(m.Value())
+			case "finishMessage":
+				said = wire.Text(m.Value())
 			}
 		}
 		if m.Err() != nil {
 			return m.Err()
 		}
 		if finish != "" && finish != "FINISH_REASON_UNSPECIFIED" {
-			d.finish = finish
+			d.finish, d.said = finish, said
 		}
 	}
 	return list.Err()
@@ -218,8 +232,9 @@ func (d *decoder) part(data []byte) error {
 	return nil
 }
 
-// text grows the open text, or opens one. A signature closes it: what follows
-// is another part, and the pair must go back together.
+// text grows the open text, or opens one. One that is signed, and it may be
+// empty, is a part of its own: Google wants no part with a signature merged with
+// one without.
 func (d *decoder) text(v []byte, thought bool, signature string) {
 	kind, delta := textPart, llm.DeltaText
 	if thought {
@@ -230,7 +245,7 @@ func (d *decoder) text(v []byte, thought bool, signature string) {
 		return
 	}
 	last := len(d.parts) - 1
-	if last < 0 || d.parts[last].kind != kind || d.parts[last].signature != "" {
+	if last < 0 || d.parts[last].kind != kind || d.parts[last].signature != signature || signature != "" {
 		d.parts = append(d.parts, part{kind: kind})
 		last++
 	}
@@ -282,6 +297,9 @@ func (d *decoder) call(data []byte, signature string) error {
 	}
 	index := len(d.parts) - 1
 	if index < 0 || d.parts[index].partial == nil || !d.parts[index].partial.open {
+		if p.id == "" && p.name == "" && len(p.args) == 0 && pieces == nil && !goesOn {
+			return nil // it ends a call that has ended, or none
+		}
 		d.parts = append(d.parts, p)
 		index++
 		d.emit(llm.Delta{Kind: llm.DeltaToolCall, Index: index, Tool: d.names.Local(p.name), Text: string(p.args)})

@@ -15,6 +15,7 @@ func failure(body []byte) *llm.Error {
 	if e.Message == "" {
 		e.Message = wire.Said(body)
 	}
+	wire.ReadQuota(e, body)
 	return e
 }
 

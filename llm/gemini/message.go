@@ -5,8 +5,9 @@ import (
 	"github.com/pawlrun/pawl/llm/internal/wire"
 )
 
-// unsigned stands for the signature of a call that another provider's model
-// made. It is Google's documented way out, for the first call of a step only.
+// unsigned stands for the signature of a call that has none: another provider's
+// model made it, or a gateway dropped what Google had signed. It is Google's
+// documented way out, for the first call of a step only.
 const unsigned = "skip_thought_signature_validator"
 
 // encoder renders the messages of one request.
@@ -98,12 +99,12 @@ func (e *encoder) appendCall(b []byte, c llm.ToolCall, first bool) []byte {
 	}
 	b = wire.AppendQuoted(append(b, `"name":`...), e.names.Wire(c.Name))
 	b = append(wire.AppendCompact(append(b, `,"args":`...), c.Args, "{}"), '}')
-	signature := c.Signature
-	if !e.own {
-		signature = ""
-		if first && e.signs {
-			signature = unsigned
-		}
+	signature := ""
+	if e.own {
+		signature = c.Signature
+	}
+	if signature == "" && first && e.signs {
+		signature = unsigned
 	}
 	return append(appendSignature(b, signature), '}')
 }

@@ -10,7 +10,7 @@ import (
 // Response is what has come so far. Of an answer that is not whole the calls
 // are left out: none of them may be trusted to be complete (FIELD F8).
 func (d *decoder) Response(complete bool) *llm.Response {
-	r := &llm.Response{ID: d.id, Model: d.model, Usage: d.usage, RawFinish: d.finish}
+	r := &llm.Response{ID: d.id, Model: d.model, Usage: d.usage, RawFinish: d.finish, FinishDetail: d.said}
 	if d.finish == "" && d.blocked != "" {
 		r.RawFinish = "promptFeedback/" + d.blocked
 	}
@@ -82,7 +82,7 @@ func (d *decoder) neutralFinish(calls int) llm.Finish {
 		return llm.FinishLength
 	case "MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL":
 		return llm.FinishMalformed
-	case "SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "IMAGE_SAFETY", "LANGUAGE":
+	case "SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "IMAGE_SAFETY", "LANGUAGE", "MODEL_ARMOR":
 		return llm.FinishRefusal
 	}
 	return llm.FinishFailed

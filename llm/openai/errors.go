@@ -75,7 +75,7 @@ func classOfCode(code string) llm.Class {
 	switch code {
 	case "rate_limit_exceeded", "rate_limit_error", "too_many_requests":
 		return llm.ClassThrottled
-	case "insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "usage_limit_reached", "usage_not_included":
+	case "billing_hard_limit_reached", "billing_not_active", "usage_limit_reached", "usage_not_included":
 		return llm.ClassQuota
 	case "context_length_exceeded":
 		return llm.ClassContextOverflow

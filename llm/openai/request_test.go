@@ -133,8 +133,12 @@ func TestImagesAndFilesGoInWithTheUserAndWithResults(t *testing.T) {
 }
 
 // Some services count call ids up from nought in every answer, so that an id
-// alone does not name a call (FIELD F6).
-func TestCallIDsThatRepeatFromTurnToTurnAreMadeUnique(t *testing.T) {
+// alone does not name a call. Services that check refuse it the second time:
+// "Duplicate function_call_output for call_id 'terminal:0'. Each function_call
+// must have exactly one matching function_call_output" (mnfst/llm-gateway#2851,
+// NousResearch/hermes-agent#102629). The first one is told apart, too: what a
+// message is sent as must not rest on others, which a compaction may take away.
+func TestCallIDsThatAServiceCountsUpAreToldApart(t *testing.T) {
 	messages := []*llm.Message{}
 	for _, ours := range []string{"run-1", "run-2"} {
 		messages = append(messages,
@@ -144,6 +148,11 @@ func TestCallIDsThatRepeatFromTurnToTurnAreMadeUnique(t *testing.T) {
 	wantInput(t, messages, `[
 		{"type":"function_call","call_id":"call_0_run-1","name":"add","arguments":"{}"},
 		{"type":"function_call_output","call_id":"call_0_run-1","output":"run-1"},
+		{"type":"function_call","call_id":"call_0_run-2","name":"add","arguments":"{}"},
+		{"type":"function_call_output","call_id":"call_0_run-2","output":"run-2"}
+	]`)
+	// With the later answer alone, as behind a compaction, it is the same.
+	wantInput(t, messages[2:], `[
 		{"type":"function_call","call_id":"call_0_run-2","name":"add","arguments":"{}"},
 		{"type":"function_call_output","call_id":"call_0_run-2","output":"run-2"}
 	]`)

@@ -20,15 +20,21 @@ type decoder struct {
 	id, model string
 	text      piece
 	thought   piece
-	refusal   piece
-	details   []*detail
-	detailAt  map[detailPlace]*detail
-	hosted    reported
-	calls     []*call
-	numbers   map[int64]*numbered
-	order     []partKind
-	finish    string
-	usage     llm.Usage
+	// named is the member that thoughts came in, kept where they go back under
+	// the name that they came under.
+	named    string
+	echoes   bool
+	refusal  piece
+	details  []*detail
+	detailAt map[detailPlace]*detail
+	hosted   reported
+	calls    []*call
+	numbers  map[int64]*numbered
+	order    []partKind
+	finish   string
+	usage    llm.Usage
+	// pieces says that deltas have brought something.
+	pieces bool
 	// counted says that usage was asked for, reported that it came.
 	counted  bool
 	reported bool
@@ -58,7 +64,7 @@ func newDecoder(m *Model, req *llm.Request, emit func(llm.Delta)) *decoder {
 	}
 	return &decoder{
 		emit: emit, names: m.names.For(req.Tools, maxToolName), numbers: map[int64]*numbered{}, counted: !m.profile.NoUsageOption,
-		hosted: reported{asked: len(m.profile.Hosted) > 0 && len(req.ProviderTools) > 0},
+		echoes: m.profile.Echo == EchoSame, hosted: reported{asked: len(m.profile.Hosted) > 0 && len(req.ProviderTools) > 0},
 	}
 }
 
@@ -145,19 +151,26 @@ func (d *decoder) chunk(data []byte) error {
 	return m.Err()
 }
 
+// choices takes the first choice. Perplexity gives the message so far beside each
+// delta, and an empty delta in a whole answer: a message counts where no delta
+// has brought anything.
 func (d *decoder) choices(data []byte) error {
 	list := wire.ScanArray(data)
 	for n := 0; list.Next(); n++ {
 		if n > 0 {
 			continue
 		}
+		var message []byte
 		m := wire.ScanObject(list.Value())
 		for m.Next() {
 			switch string(m.Key()) {
-			case "delta", "message":
+			case "delta":
 				if err := d.delta(m.Value()); err != nil {
 					return err
 				}
+				d.pieces = d.pieces || len(d.order)+len(d.details) > 0
+			case "message":
+				message = m.Value()
 			case "finish_reason":
 				if f := wire.Text(m.Value()); f != "" {
 					d.finish = f
@@ -168,6 +181,11 @@ func (d *decoder) choices(data []byte) error {
 		}
 		if m.Err() != nil {
 			return m.Err()
+		}
+		if message != nil && !d.pieces {
+			if err := d.delta(message); err != nil {
+				return err
+			}
 		}
 	}
 	return list.Err()
@@ -186,6 +204,9 @@ func (d *decoder) delta(data []byte) error {
 		case "reasoning_content", "reasoning":
 			if d.thought.b.Len() == thought {
 				d.grow(&d.thought, partThought, llm.DeltaReasoning, v)
+				if d.named == "" && d.thought.open {
+					d.named = string(m.Key())
+				}
 			}
 		case "reasoning_details":
 			d.readDetails(v)
@@ -249,7 +270,7 @@ func (d *decoder) Response(complete bool) *llm.Response {
 	for _, kind := range d.order {
 		switch kind {
 		case partThought:
-			r.Parts = append(r.Parts, llm.Reasoning{Text: d.thought.b.String(), Signature: d.signature(), Raw: d.rawDetails()})
+			r.Parts = append(r.Parts, llm.Reasoning{Text: d.thought.b.String(), Signature: d.signature(), Raw: d.rawThought()})
 		case partText:
 			r.Parts = append(r.Parts, llm.Text{Text: d.text.b.String()})
 		case partRefusal:

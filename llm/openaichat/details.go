@@ -124,6 +124,15 @@ func (d *decoder) rawDetails() json.RawMessage {
 	return append(b, ']')
 }
 
+// rawThought is what a thought goes back as: the details, else the name of the
+// member that holds its text, where the service does not have one of its own.
+func (d *decoder) rawThought() json.RawMessage {
+	if len(d.details) == 0 && d.echoes && d.named != "" {
+		return wire.AppendQuoted(nil, d.named)
+	}
+	return d.rawDetails()
+}
+
 func (d *decoder) signature() string {
 	for i := range d.details {
 		if s := d.details[i].signature; s != "" {

@@ -16,6 +16,7 @@ func failure(body []byte) *llm.Error {
 	if e.Message == "" {
 		e.Message = wire.Said(body)
 	}
+	wire.ReadQuota(e, body)
 	return e
 }
 
@@ -81,7 +82,7 @@ func classOf(code, kind, message string) (llm.Class, bool) {
 		return false
 	}
 	switch {
-	case code == "insufficient_quota" || kind == "insufficient_quota" || has("insufficient balance", "credit balance", "exceeded your current quota"):
+	case has("insufficient balance", "credit balance", "exceeded your current quota"):
 		return llm.ClassQuota, true
 	case code == "context_length_exceeded" || has("maximum context length", "context length exceeded", "exceeds the available context", "prompt is too long"):
 		return llm.ClassContextOverflow, true

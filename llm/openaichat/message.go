@@ -146,12 +146,20 @@ func (m *Model) appendCall(b []byte, c llm.ToolCall, names *wire.Names) []byte {
 func (m *Model) appendReasoning(b []byte, parts llm.Parts) []byte {
 	for _, p := range parts {
 		r, ok := p.(llm.Reasoning)
+		if !ok {
+			continue
+		}
+		echo := m.profile.Echo
+		if echo == EchoSame {
+			if echo = Echo(wire.Text(r.Raw)); len(r.Raw) > 0 && r.Raw[0] == '[' {
+				echo = EchoDetails
+			}
+		}
 		switch {
-		case !ok:
-		case m.profile.Echo == EchoDetails && len(r.Raw) > 0:
+		case echo == EchoDetails && len(r.Raw) > 0:
 			return wire.AppendCompact(append(b, `,"reasoning_details":`...), r.Raw, "[]")
-		case (m.profile.Echo == EchoContent || m.profile.Echo == EchoPlain) && r.Text != "":
-			b = append(append(append(b, `,"`...), m.profile.Echo...), `":`...)
+		case (echo == EchoContent || echo == EchoPlain) && r.Text != "":
+			b = append(append(append(b, `,"`...), echo...), `":`...)
 			return wire.AppendQuoted(b, r.Text)
 		}
 	}

@@ -93,5 +93,5 @@ func (m *Model) call(ctx context.Context, req *llm.Request, emit func(llm.Delta)
 	if emit == nil {
 		body, accept = wire.WithEnd(body, m.streamedEnd(), wholeEnd), "application/json"
 	}
-	return m.client.Ask(ctx, m.url, wire.Accepting(m.header, accept), body, newDecoder(m, req, emit))
+	return m.client.Ask(wire.ForModel(ctx, req.Model), m.url, wire.Accepting(m.header, accept), body, newDecoder(m, req, emit))
 }

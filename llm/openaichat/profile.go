@@ -17,6 +17,8 @@ const (
 	EchoContent Echo = "reasoning_content"
 	EchoPlain   Echo = "reasoning"
 	EchoDetails Echo = "reasoning_details"
+	// EchoSame: under the name that the service gave it.
+	EchoSame Echo = "same"
 )
 
 // Format says how a service is asked for an answer by schema.
@@ -72,10 +74,15 @@ type Profile struct {
 // xai, from its documentation and the recordings that charmbracelet/fantasy
 // keeps (providertests): a call comes whole in one chunk ("Function calling").
 // Thoughts come in reasoning_content, which stands behind the content in a whole
-// answer; nothing is said of taking them back. completion_tokens leaves
+// answer, and a message of the assistant has that member. completion_tokens leaves
 // reasoning_tokens out, and total_tokens does not ("Consumption and rate
 // limits"), which is how usage is told apart. A bad key is a 400 with a plain
 // string in error.
+//
+// vercel has OpenRouter's reasoning_details, with Gemini's signature of a call in
+// an entry that has the call's id (earendil-works/pi#3255,
+// 8monkey-ai/hebo-gateway#186). llamacpp reads reasoning_content of gpt-oss and
+// other models that were trained to see it again (ggml-org/llama.cpp#16934).
 var profiles = map[string]Profile{
 	"openai":     {Name: "openai", MaxTokens: "max_completion_tokens", CacheKey: true, LateSystem: true, Hosted: openAIHosted},
 	"azure":      {Name: "azure", MaxTokens: "max_completion_tokens", LateSystem: true},
@@ -84,9 +91,10 @@ var profiles = map[string]Profile{
 	"openrouter": {Name: "openrouter", MaxTokens: "max_tokens", Echo: EchoDetails, Hosted: openRouterHosted},
 	"groq":       {Name: "groq", MaxTokens: "max_tokens", Format: FormatSchemaAlone, Hosted: groqHosted},
 	"mistral":    {Name: "mistral", MaxTokens: "max_tokens", NoUsageOption: true, EmptyContent: true, ShortIDs: true},
-	"xai":        {Name: "xai", MaxTokens: "max_tokens"},
+	"vercel":     {Name: "vercel", MaxTokens: "max_tokens", Echo: EchoDetails},
+	"xai":        {Name: "xai", MaxTokens: "max_tokens", Echo: EchoContent},
 	"ollama":     {Name: "ollama", MaxTokens: "max_tokens", Echo: EchoContent, Format: FormatSchemaAlone},
-	"llamacpp":   {Name: "llamacpp", MaxTokens: "max_tokens", Format: FormatSchemaAlone},
+	"llamacpp":   {Name: "llamacpp", MaxTokens: "max_tokens", Echo: EchoContent, Format: FormatSchemaAlone},
 	"vllm":       {Name: "vllm", MaxTokens: "max_tokens", Echo: EchoPlain, Format: FormatSchemaAlone},
 }
 
@@ -103,11 +111,12 @@ func ProfileNames() []string { return slices.Sorted(maps.Keys(profiles)) }
 var hosts = []struct{ suffix, profile string }{
 	{"api.openai.com", "openai"}, {"openai.azure.com", "azure"}, {"services.ai.azure.com", "azure"},
 	{"deepseek.com", "deepseek"}, {"z.ai", "zai"}, {"bigmodel.cn", "zai"}, {"openrouter.ai", "openrouter"},
-	{"groq.com", "groq"}, {"mistral.ai", "mistral"}, {"x.ai", "xai"},
+	{"groq.com", "groq"}, {"mistral.ai", "mistral"}, {"x.ai", "xai"}, {"ai-gateway.vercel.sh", "vercel"},
 }
 
 // ProfileFor guesses the profile from a base URL. What it does not know gets
-// the habits that most compatible servers share.
+// the habits that most compatible servers share; one that names its thoughts is
+// taken to read them under that name.
 func ProfileFor(baseURL string) Profile {
 	u, err := url.Parse(baseURL)
 	if err == nil {
@@ -120,5 +129,5 @@ func ProfileFor(baseURL string) Profile {
 			return profiles["ollama"]
 		}
 	}
-	return Profile{Name: "compatible", MaxTokens: "max_tokens"}
+	return Profile{Name: "compatible", MaxTokens: "max_tokens", Echo: EchoSame}
 }

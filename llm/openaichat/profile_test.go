@@ -25,10 +25,10 @@ var update = flag.Bool("update", false, "write the golden files anew")
 
 // described are the services of which the fixtures have no recording: what they
 // send is written down from their documentation, in testdata; see the profiles.
-var described = []string{"vllm", "xai"}
+var described = []string{"vercel", "vllm", "xai"}
 
 // unrecorded are their streams, by the file.
-var unrecorded = map[string]string{"vllm": "vllm", "vllm-0.11": "vllm", "vllm-0.10": "vllm", "xai": "xai"}
+var unrecorded = map[string]string{"vllm": "vllm", "vllm-0.11": "vllm", "vllm-0.10": "vllm", "xai": "xai", "vercel": "vercel"}
 
 func TestEveryNamedServiceHasTrafficUnderItsProfile(t *testing.T) {
 	recorded := map[string]int{}

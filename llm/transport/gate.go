@@ -22,7 +22,7 @@ const (
 	firstWait  = 2 * time.Second
 )
 
-// gate lets the requests of one provider through. Requests are numbered in the
+// gate lets the requests to one model of a provider through. Requests are numbered in the
 // order in which they pass; what a provider says is left becomes the number of
 // the last one that may.
 type gate struct {

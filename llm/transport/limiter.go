@@ -1,50 +1,66 @@
 package transport
 
 import (
+	"crypto/sha256"
 	"net/http"
 	"sync"
+
+	"github.com/pawlrun/pawl/llm/internal/wire"
 )
 
 // Limiter keeps the requests of a process within what its providers say is
 // left: after each answer it reads the provider's rate-limit headers, and while
-// nothing is left it holds further requests of that provider back until the
-// reset. One is shared by everything in a process that asks the same providers
-// with the same keys. A request that would be held for more than a minute fails
-// instead, with an [llm.Error] of class throttled that says for how long, so
-// that its run can go to another model or park.
+// nothing is left it holds further requests of that model and key back until the
+// reset. Providers count by model and key as a rule; where one counts all models
+// together, the first request to another one is told so. One limiter is shared by
+// everything in a process that asks the same providers. A request that would be
+// held for more than a minute fails instead, with an [llm.Error] of class
+// throttled that says for how long, so that its run can go to another model or
+// park.
 //
-// Until a provider has answered for the first time, at most four requests are
-// under way to it; others wait for that answer, for two seconds at most.
+// Until a model has answered for the first time, at most four requests are under
+// way to it; others wait for that answer, for two seconds at most.
 //
 // The zero value knows of no limit yet. It is safe for concurrent use.
 type Limiter struct {
 	mu    sync.Mutex
-	gates map[string]*gate
+	gates map[account]*gate
 }
 
-func (l *Limiter) gate(provider string) *gate {
+// account is what a provider counts requests by.
+type account struct {
+	provider, model string
+	// key is a hash of the key.
+	key [sha256.Size]byte
+}
+
+func (l *Limiter) gate(a account) *gate {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	g := l.gates[provider]
+	g := l.gates[a]
 	if g == nil {
-		g = &gate{provider: provider, changed: make(chan struct{})}
+		g = &gate{provider: a.provider, changed: make(chan struct{})}
 		if l.gates == nil {
-			l.gates = map[string]*gate{}
+			l.gates = map[account]*gate{}
 		}
-		l.gates[provider] = g
+		l.gates[a] = g
 	}
 	return g
 }
 
-// limited is a transport behind a gate.
+// limited is a transport behind the gates of an account, one for each model.
 type limited struct {
-	gate *gate
-	base http.RoundTripper
+	limiter *Limiter
+	account account
+	base    http.RoundTripper
 }
 
 // RoundTrip implements [http.RoundTripper].
 func (t *limited) RoundTrip(req *http.Request) (*http.Response, error) {
-	p, err := t.gate.enter(req.Context())
+	of := t.account
+	of.model = wire.ModelOf(req.Context())
+	gate := t.limiter.gate(of)
+	p, err := gate.enter(req.Context())
 	if err != nil {
 		if req.Body != nil {
 			_ = req.Body.Close()
@@ -53,9 +69,9 @@ func (t *limited) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	resp, err := t.base.RoundTrip(req)
 	if err != nil {
-		t.gate.leave(p, nil, 0)
+		gate.leave(p, nil, 0)
 		return nil, err
 	}
-	t.gate.leave(p, resp.Header, resp.StatusCode)
+	gate.leave(p, resp.Header, resp.StatusCode)
 	return resp, nil
 }

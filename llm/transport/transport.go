@@ -3,6 +3,7 @@
 package transport
 
 import (
+	"crypto/sha256"
 	"errors"
 	"net/http"
 	"net/url"
@@ -17,9 +18,10 @@ type Options struct {
 	Base *http.Client
 	// Proxy, where set, replaces the environment's and that of Base.
 	Proxy *url.URL
-	// Limiter, where set, limits the requests. Provider names whose they are.
-	Limiter  *Limiter
-	Provider string
+	// Limiter, where set, limits the requests. Provider names whose they are, Key
+	// is the key that they are made with.
+	Limiter       *Limiter
+	Provider, Key string
 }
 
 // ErrNoProxy is returned for a proxy in front of a transport that takes none.
@@ -43,7 +45,7 @@ func New(o Options) (*http.Client, error) {
 		client.Transport = t
 	}
 	if o.Limiter != nil {
-		client.Transport = &limited{gate: o.Limiter.gate(o.Provider), base: client.Transport}
+		client.Transport = &limited{limiter: o.Limiter, account: account{provider: o.Provider, key: sha256.Sum256([]byte(o.Key))}, base: client.Transport}
 	}
 	return &client, nil
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/pawlrun/pawl/budget"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/llm"
+	"github.com/pawlrun/pawl/machine/tree"
 	"github.com/pawlrun/pawl/stop"
 )
 
@@ -14,9 +15,9 @@ import (
 // call has spent nothing that could be looked at.
 func nextSafeAction(end *event.RunTerminatedBy, spent budget.Spent) string {
 	switch r := end.Reason; {
-	case isBudget(r) && end.Kind == kindAbove:
+	case isBudget(r) && end.Kind == tree.KindAbove:
 		return "The limit is that of the run which started this one: raise " + end.Limit + " there, or give this agent less to do."
-	case isBudget(r), end.Kind == string(stop.BudgetExhausted):
+	case isBudget(r), stop.Kind(end.Kind).OfMoney():
 		return afterLimit(end.Limit, spent)
 	case end.Kind == kindInvalidAnswer:
 		return "Read what was wrong with the answers; simplify the schema or say in the prompt how to fill it, and continue the run."
@@ -39,16 +40,16 @@ func nextSafeAction(end *event.RunTerminatedBy, spent budget.Spent) string {
 func afterLimit(setting string, spent budget.Spent) string {
 	raise := "; if it was worth it, continue the run with a higher " + setting + "."
 	switch {
-	case setting == "max_context_tokens_per_request" && spent.ToolCalls == 0:
+	case setting == budget.RequestTokens && spent.ToolCalls == 0:
 		return "Allow larger requests, or shorten the prompt, the task or the list of tools, and continue the run."
-	case setting == "max_context_tokens_per_request":
+	case setting == budget.RequestTokens:
 		return "Allow larger requests, or shorter results with max_tool_result_chars, and continue the run."
-	case setting == "max_wall_time_seconds":
-		return "Look at what took the time" + raise
-	case setting == "max_no_progress_seconds" && spent.Turns == 0:
-		return "No answer came for as long as " + setting + " allows: read what the model calls failed with; mend the cause, name another model or raise the limit, and continue the run."
-	case setting == "max_no_progress_seconds":
-		return "Nothing new came for as long as " + setting + " allows: read the last answers and results. Say another way, or raise the limit if a call needs longer, and continue the run."
+	case setting == budget.WallTime:
+		return "Check what took the time" + raise
+	case setting == budget.IdleTime && spent.Turns == 0:
+		return "No answer came for as long as " + setting + " allows: read why the model calls failed; fix the cause, use another model or raise the limit, and continue the run."
+	case setting == budget.IdleTime:
+		return "Nothing new came for as long as " + setting + " allows: read the last answers and results. Suggest another way, or raise the limit if a call needs longer, and continue the run."
 	case spent.ModelCalls == 0 && budget.IsMoney(setting):
 		return "Nothing was spent: the first call could already cost more than " + setting + " allows. " +
 			"Raise it, lower max_tokens or choose a cheaper model, and continue the run."
@@ -56,29 +57,29 @@ func afterLimit(setting string, spent budget.Spent) string {
 		return "Nothing was used: the first call could already take more than " + setting + " allows. " +
 			"Raise it or shorten the prompt and the task, and continue the run."
 	case budget.IsMoney(setting):
-		return "Look at what the money went into" + raise
+		return "Check what the money was spent on" + raise
 	}
-	return "Look at what was used" + raise
+	return "Check what was used" + raise
 }
 
 // afterCircle says where to look for what kept the run from getting on.
 func afterCircle(p stop.Pattern) string {
 	switch p {
 	case stop.SameError:
-		return "Read what the last calls failed with; mend their cause or say another way, and continue the run."
+		return "Read why the last calls failed; fix the cause or suggest another way, and continue the run."
 	case stop.Monologue:
 		return "Read the last output; tell the agent in a message what its next step is or what to say when the task is done, and continue the run."
 	case stop.UnchangedTree:
-		return "Look at what the last edits and commands were meant to change, because the files are as they were; say another way, and continue the run."
+		return "The last edits and commands left the files unchanged. Suggest another way, and continue the run."
 	}
-	return "Read the repeated calls and their results; mend their cause or say another way, and continue the run."
+	return "Read the repeated calls and their results; fix the cause or suggest another way, and continue the run."
 }
 
 func afterModelError(class llm.Class, spent budget.Spent) string {
-	const kept = "continue the run: everything paid for is kept."
+	const kept = "continue the run; finished work is kept."
 	switch class {
 	case llm.ClassAuth:
-		return "Mend the key or what it is allowed to do, and " + kept
+		return "Check the API key and its permissions, and " + kept
 	case llm.ClassQuota:
 		return "Raise the quota at the provider or choose another model, and " + kept
 	case llm.ClassContextOverflow:
@@ -87,7 +88,7 @@ func afterModelError(class llm.Class, spent budget.Spent) string {
 		}
 		return "Use a model with a larger window, or shorten the results with max_tool_result_chars, and " + kept
 	case llm.ClassInvalid:
-		return "Read what the provider complains about and change that: the same request would be refused again. Then " + kept
+		return "Fix what the provider reports: the same request would be refused again. Then " + kept
 	case llm.ClassThrottled, llm.ClassOverloaded, llm.ClassNetwork:
 		return "Wait until the provider answers again or name a fallback, and " + kept
 	}
@@ -97,31 +98,31 @@ func afterModelError(class llm.Class, spent budget.Spent) string {
 func advice(r event.Reason) string {
 	switch r {
 	case event.ReasonMaxCycles:
-		return "Look at what the last cycles did; if they made progress, continue the run with a higher cycle cap."
+		return "Check what the last cycles did; if they made progress, continue the run with a higher cycle limit."
 	case event.ReasonNoAnswerOrCall:
 		return "Read the last output; tell the agent in a new message what is missing."
 	case event.ReasonRejected:
 		return "Read why it was rejected; continue the run with a message that says what to do differently."
 	case event.ReasonRepeatedFailure:
-		return "Read what the last calls failed with; mend the cause or say another way, and continue the run with a message."
+		return "Read why the last calls failed; fix the cause or suggest another way, and continue the run with a message."
 	case event.ReasonPolicyDenied:
 		return "Read which rule denied the call; change the permissions or the task, and start again."
 	case event.ReasonToolUnavailable:
-		return "Bring back what the call needs, and continue the run with a message."
+		return "Make the missing tool available again, and continue the run with a message."
 	case event.ReasonModelError:
-		return "Read the error; when its cause is mended, continue the run: everything paid for is kept."
+		return "Read the error and fix its cause, then continue the run; finished work is kept."
 	case event.ReasonTruncated:
 		return "Raise the output limit of the model, or ask for the work in smaller pieces, and continue the run."
 	case event.ReasonEmptyResponse:
-		return "Try another model, or say the task again in other words."
+		return "Try another model, or rephrase the task."
 	case event.ReasonRefused:
 		return "Read why the model declined; change the task or choose another model."
 	case event.ReasonJudgeUnavailable:
-		return "Mend the judge, and continue the run: nothing has been judged wrongly."
+		return "Fix the judge, and continue the run."
 	case event.ReasonCancelled:
 		return "Nothing is running; continue the run if it should go on."
 	case event.ReasonInternal:
-		return "This is a defect of Pawl; the run's events up to here are kept. Please report it."
+		return "This is a bug in Pawl. The run's events up to here are kept. Please report it."
 	}
 	return "Read the run's events to see what happened, then continue the run or start a new one."
 }

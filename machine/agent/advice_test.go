@@ -37,7 +37,7 @@ func TestTheAdviceSpeaksOfNothingThatTheRunHasNotHad(t *testing.T) {
 		}, says: []string{"Nothing was spent", "usd_per_run"}, hush: []string{"went into"}},
 		{name: "the second call is too dear", cfg: limited(budget.Limits{USDPerRun: 3000}),
 			play: func(p *play) { p.answer(used(1000, 1000, asks("", "read a"))); p.results("c1.1=A") },
-			says: []string{"what the money went into", "usd_per_run"}, hush: []string{"Nothing was"}},
+			says: []string{"what the money was spent on", "usd_per_run"}, hush: []string{"Nothing was"}},
 		{name: "the first call has too much input", cfg: limited(budget.Limits{MaxInputTokens: 1}),
 			says: []string{"Nothing was used", "max_input_tokens"}, hush: []string{"what was used"}},
 		{name: "the second call has too much input", cfg: limited(budget.Limits{MaxInputTokens: 500}),
@@ -53,7 +53,7 @@ func TestTheAdviceSpeaksOfNothingThatTheRunHasNotHad(t *testing.T) {
 			says: []string{"shorter results"}},
 		{name: "no answer ever came", cfg: limited(budget.Limits{MaxIdleSeconds: 5}),
 			play: func(p *play) { p.after(10 * time.Second); p.breaks(llm.ClassOverloaded) },
-			says: []string{"No answer came", "failed with"}, hush: []string{"results"}},
+			says: []string{"No answer came", "failed"}, hush: []string{"results"}},
 		{name: "nothing new came", cfg: limited(budget.Limits{MaxIdleSeconds: 5}),
 			play: func(p *play) {
 				p.answer(asks("", "read a"))
@@ -71,17 +71,17 @@ func TestTheAdviceSpeaksOfNothingThatTheRunHasNotHad(t *testing.T) {
 			says: []string{"which rule denied the call"}},
 		{name: "one call again and again", end: stuck(stop.SameCall), says: []string{"the repeated calls"}},
 		{name: "two calls in turn", end: stuck(stop.AlternatingCalls), says: []string{"the repeated calls"}},
-		{name: "failures of one kind", end: stuck(stop.SameError), says: []string{"failed with"}, hush: []string{"repeated calls"}},
+		{name: "failures of one kind", end: stuck(stop.SameError), says: []string{"failed"}, hush: []string{"repeated calls"}},
 		{name: "words without a call", end: stuck(stop.Monologue), says: []string{"the last output"}, hush: []string{"calls"}},
-		{name: "nothing changed", end: stuck(stop.UnchangedTree), says: []string{"the files are as they were"}, hush: []string{"repeated"}},
+		{name: "nothing changed", end: stuck(stop.UnchangedTree), says: []string{"left the files unchanged"}, hush: []string{"repeated"}},
 		{name: "a cancel between two cycles", play: func(p *play) { p.cancel() },
-			says: []string{"Nothing is running"}, hush: []string{"cut short"}},
+			says: []string{"Nothing is running"}, hush: []string{"interrupted"}},
 		{name: "a cancel after a crash amid a call", play: func(p *play) {
 			p.answer(asks("", "send a"))
 			p.crash()
 			p.apply(event.RunResumed{Owner: "other"})
 			p.cancel()
-		}, says: []string{"Nothing is running", "cut short", "look before it is made again"}},
+		}, says: []string{"Nothing is running", "interrupted", "check before you repeat it"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			p := newPlay(t, tt.cfg)

@@ -46,7 +46,7 @@ func (m *Machine) finish(d event.RunTerminatedBy) {
 		})
 	default:
 		problem := checked.Problem // names what the answer has, such as a property
-		if m.taint.Untrusted != nil {
+		if m.run.Taint.Untrusted != nil {
 			problem = m.fence.Wrap("answer", problem)
 		}
 		m.nudge(event.NudgeInvalid, invalidNudge(problem))

@@ -44,14 +44,14 @@ type Approvals struct {
 }
 
 // OnTimeout is what becomes of a run when nobody decides in time.
-type OnTimeout string
+type OnTimeout = event.OnExpiry
 
 // The values of approvals.on_timeout.
 const (
 	// TimeoutReject tells the model that nobody decided, and goes on.
-	TimeoutReject OnTimeout = "reject"
+	TimeoutReject = event.ExpiryRejects
 	// TimeoutStop ends the run as rejected once the cycle has settled.
-	TimeoutStop OnTimeout = "stop"
+	TimeoutStop = event.ExpiryStops
 )
 
 // DefaultWaitSeconds bounds [ApproveWait] where nothing else is said: a process
@@ -60,7 +60,7 @@ const DefaultWaitSeconds = 3600
 
 // edit is what somebody put in the place of a call's arguments.
 type edit struct {
-	*event.ToolApprovalResolved
+	*event.Resolution
 	// before is the call that the editor saw, and asked the hook that wanted it
 	// to be decided.
 	before *event.ToolCall
@@ -96,12 +96,8 @@ func (c *call) key(run string) string {
 // judged takes a decision of policy. What was approved under an earlier one is
 // not approved under this one.
 func (c *call) judged(d *event.PolicyDecision) {
-	c.verdict, c.pending, c.approval = d, nil, nil
-}
-
-// late says that a decision at that time comes too late.
-func late(p *event.ToolPendingApproval, at time.Time) bool {
-	return p.ExpiresAt != nil && !at.Before(*p.ExpiresAt)
+	c.verdict = d
+	c.unask()
 }
 
 // nextApproval brings a call that needs an approval one step further.
@@ -109,18 +105,39 @@ func (m *Machine) nextApproval(c *call) {
 	switch {
 	case c.pending == nil:
 		m.record(m.question(c))
-	case c.approval == nil && m.editorApproves(c):
-		m.record(c.resolution(event.ApprovalApproved, c.edit.Approver, c.edit.Reason, c.edit.At))
-	case c.approval == nil && m.answeredBy() != "":
+	case c.approval() == nil && m.editorApproves(c):
+		m.record(c.pending.Resolve(event.Resolution{
+			Kind: event.ApprovalApproved, Approver: c.edit.Approver, Reason: c.edit.Reason, At: c.edit.At, Principal: c.edit.Principal,
+		}))
+	case c.approval() == nil && m.answeredBy() != "":
 		m.record(m.answerBeforehand(c))
-	case c.approval == nil && late(c.pending, m.last):
-		m.record(c.resolution(event.ApprovalExpired, "", nobodyDecided, later(*c.pending.ExpiresAt, m.takenUp)))
-	case c.approval == nil || c.approval.Kind == event.ApprovalApproved:
-	case c.approval.Kind == event.ApprovalExpired:
+	case c.approval() == nil && c.pending.Late(m.run.Now):
+		m.record(c.resolution(event.ApprovalExpired, "", nobodyDecided, later(*c.pending.ExpiresAt, m.run.TakenUp)))
+	case c.approval() == nil && m.permittedSince(c) != nil:
+		by := m.permittedSince(c)
+		m.record(c.pending.Resolve(event.Resolution{
+			Kind: event.ApprovalApproved, Approver: by.By, Reason: "allowed for this run: " + by.Permission.String(), At: later(c.since, m.run.TakenUp), Principal: by.Principal,
+		}))
+	case c.approval() == nil || c.approval().Kind == event.ApprovalApproved:
+	case c.approval().Kind == event.ApprovalExpired:
 		m.record(c.rejected(event.ErrorExpired, nobodyDecided))
 	default:
-		m.record(c.rejected(event.ErrorRejected, c.approval.Reason))
+		m.record(c.rejected(event.ErrorRejected, c.approval().Reason))
 	}
+}
+
+// permittedSince is what a person allowed after a call was asked about, and by which
+// nobody would ask about it now; nil for nothing.
+func (m *Machine) permittedSince(c *call) *event.PermissionAdded {
+	if c.pending.Offer == nil || c.attempt > 0 || len(m.permissions) == 0 || !unasked(m.judge(c).Decision) {
+		return nil
+	}
+	for i, p := range m.permissions {
+		if p.Permission == *c.pending.Offer {
+			return &m.permissions[i]
+		}
+	}
+	return nil
 }
 
 const nobodyDecided = "nobody decided in time"
@@ -135,9 +152,12 @@ func (m *Machine) question(c *call) event.ToolPendingApproval {
 	if c.resolved.Facts != nil {
 		p.Risk = c.resolved.Facts.Risk
 	}
+	if c.hooks.asked == nil {
+		p.Offer = m.rules().Permission(c.resolved)
+	}
 	if s := m.cfg.Approvals.Seconds; s > 0 {
-		at := later(c.since, m.takenUp).Add(time.Duration(s * float64(time.Second)))
-		p.ExpiresAt = &at
+		at := later(c.since, m.run.TakenUp).Add(time.Duration(s * float64(time.Second)))
+		p.ExpiresAt, p.OnExpiry = &at, m.cfg.Approvals.OnTimeout
 	}
 	return p
 }
@@ -152,11 +172,8 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-func (c *call) resolution(kind event.ApprovalKind, by, why string, at time.Time) event.ToolApprovalResolved {
-	return event.ToolApprovalResolved{
-		CallID: c.ref.CallID, Kind: kind, Digest: c.pending.Digest, Policy: c.pending.Policy,
-		Approver: by, Reason: why, At: at,
-	}
+func (c *call) resolution(kind event.ApprovalKind, by, why string, at time.Time) event.Resolving {
+	return c.pending.Resolve(event.Resolution{Kind: kind, Approver: by, Reason: why, At: at})
 }
 
 // answeredBy names the setting that answers every question beforehand, or is
@@ -171,13 +188,13 @@ func (m *Machine) answeredBy() string {
 	return ""
 }
 
-func (m *Machine) answerBeforehand(c *call) event.ToolApprovalResolved {
+func (m *Machine) answerBeforehand(c *call) event.Resolving {
 	kind := event.ApprovalApproved
 	if m.cfg.Approve == ApproveDeny {
 		kind = event.ApprovalRejected
 	}
 	by := m.answeredBy()
-	return c.resolution(kind, by, "decided by the run's setting "+by, later(c.since, m.takenUp))
+	return c.resolution(kind, by, "decided by the run's setting "+by, later(c.since, m.run.TakenUp))
 }
 
 // editorApproves says that whoever edited the call has approved what it became:
@@ -201,12 +218,12 @@ func (m *Machine) ask() {
 	case len(pending) == 0:
 	case m.cfg.Approve == ApprovePark:
 		parked := event.RunParked{Reason: event.ParkApproval}
-		for _, p := range pending {
-			parked.CallIDs = append(parked.CallIDs, p.CallID)
+		for _, q := range pending {
+			parked.CallIDs = append(parked.CallIDs, q.ID)
 		}
 		m.record(parked)
 	default:
-		m.actions = append(m.actions, machine.Ask{Approvals: pending, Unanswered: unanswered(m.cfg.Approve)})
+		m.actions = append(m.actions, machine.Ask{Questions: pending, Unanswered: unanswered(m.cfg.Approve)})
 	}
 }
 
@@ -220,25 +237,20 @@ func unanswered(mode ApproveMode) machine.Unanswered {
 	return machine.UnansweredPark
 }
 
-// applyApproval folds a decision. One that comes a second time, too late, for
-// other arguments than the pending ones or under another policy changes
-// nothing.
-func (m *Machine) applyApproval(d *event.ToolApprovalResolved) {
-	c := m.call(d.CallID)
-	if c == nil || !c.waits() || c.pending.Digest != d.Digest || c.pending.Policy != d.Policy {
-		return
-	}
-	if d.Kind != event.ApprovalExpired && late(c.pending, d.At) {
+// applyApproval folds a decision. One that does not count changes nothing.
+func (m *Machine) applyApproval(d event.Resolution) {
+	c := m.call(d.ID)
+	if c == nil || c.result != nil || !c.pending.Take(d) {
 		return
 	}
 	m.decided(c, "was "+string(d.Kind)+" by "+d.Approver, d.Reason)
 	if d.Kind != event.ApprovalEdited {
-		c.approval = d
 		return
 	}
-	c.edit = &edit{ToolApprovalResolved: d, before: c.resolved, asked: c.hooks.asked}
+	c.edit = &edit{Resolution: &d, before: c.resolved, asked: c.hooks.asked}
 	c.given = &given{args: d.Args, by: d.Approver, reason: d.Reason}
-	c.resolved, c.verdict, c.pending = nil, nil, nil
+	c.resolved = nil
+	c.judged(nil)
 	c.hooks.again(&m.cfg, c.ref.Name)
 }
 

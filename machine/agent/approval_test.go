@@ -119,8 +119,8 @@ func TestApprovals(t *testing.T) {
 func (p *play) question(id string) event.ToolPendingApproval {
 	p.t.Helper()
 	for _, pending := range p.live.State().Pending {
-		if pending.CallID == id {
-			return *pending
+		if pending.ID == id {
+			return pending.Asked.(event.ToolPendingApproval)
 		}
 	}
 	p.t.Fatalf("%s waits for no decision:\n%s", id, p.log.String())
@@ -348,8 +348,8 @@ func TestWhoIsAskedWhereNobodyIs(t *testing.T) {
 		if !ok || asked.Unanswered != want {
 			t.Errorf("%s: %+v", mode, p.live.Next())
 		}
-		if forEver := asked.Approvals[0].ExpiresAt == nil; forEver == (mode == agent.ApproveWait) {
-			t.Errorf("%s: asks until %v", mode, asked.Approvals[0].ExpiresAt)
+		if forEver := asked.Questions[0].ExpiresAt == nil; forEver == (mode == agent.ApproveWait) {
+			t.Errorf("%s: asks until %v", mode, asked.Questions[0].ExpiresAt)
 		}
 	}
 }
@@ -372,6 +372,42 @@ func TestAnApprovalIsNoPermissionForWhatComesAfter(t *testing.T) {
 	if len(p.runs) != 0 {
 		t.Fatalf("the same call in the next cycle was not asked about:\n%s", p.log.String())
 	}
+}
+
+// What a person allows beside an approval is an event of its own: it answers what is
+// asked about like calls, those of the same answer and those after a crash, and no
+// other.
+//
+// rows: HAR-68
+func TestAPersonAllowsLikeCallsForTheRestOfTheRun(t *testing.T) {
+	p := newPlay(t, agent.Config{Policy: gated("test", "edit")})
+	p.answer(asks("", "test a", "test b", "edit docs/x"))
+	offer := p.question("c1.1").Offer
+	if offer == nil || *offer != (event.Permission{Tool: "test", Command: "go test *"}) {
+		t.Fatalf("offered is %v", offer)
+	}
+	p.decide("c1.1", event.ApprovalApproved, "")
+	if len(p.live.State().Pending) != 2 {
+		t.Fatalf("the approval alone answered more than its own question:\n%s", p.log.String())
+	}
+	p.command(event.PermissionAdded{CallID: "c1.1", Permission: *offer, By: "ann"})
+	if left := p.live.State().Pending; len(left) != 1 || left[0].ID != "c1.3" {
+		t.Fatalf("these wait still: %v\n%s", left, p.log.String())
+	}
+	if !strings.Contains(p.log.String(), `{"callId":"c1.2","kind":"approved","reason":"allowed for this run: test, command go test *"}`) {
+		t.Errorf("it is not said who allowed the second call:\n%s", p.log.String())
+	}
+	p.decide("c1.3", event.ApprovalRejected, "no")
+	p.results("c1.1=ok")
+	p.crash()
+	p.resume()
+	p.answer(asks("", "test c", "edit docs/x"))
+	if got := p.running(); len(got) != 1 || got[0] != "c2.1" {
+		t.Fatalf("%v run:\n%s", got, p.log.String())
+	}
+	p.question("c2.2")
+	p.results("c2.1=ok")
+	p.decide("c2.2", event.ApprovalRejected, "no")
 }
 
 // Where nobody is asked about it, a call that cannot be taken back is made once:

@@ -70,7 +70,7 @@ func (a *attempt) retrying(d event.ModelRetrying, at time.Time, targets []Target
 }
 
 // maxRetryAfter is the longest wait that a provider may ask of an unattended
-// run on the same model (PRODUCT 6; FIELD F22 tells of sixteen days).
+// run on the same model.
 const maxRetryAfter = 60 * time.Second
 
 // verdict is what to do about a failed attempt: try again at target after
@@ -82,7 +82,7 @@ type verdict struct {
 	delay  time.Duration
 }
 
-// judge decides about a failed attempt (ALF-35 to 44, PRODUCT 6). targets is
+// judge decides about a failed attempt (ALF-35 to 44). targets is
 // the length of the chain, limit the number of calls in total that one request
 // may take.
 func judge(a *attempt, targets, limit int, seed string) verdict {

@@ -10,7 +10,9 @@ import (
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/llm"
 	"github.com/pawlrun/pawl/machine"
+	"github.com/pawlrun/pawl/machine/tree"
 	"github.com/pawlrun/pawl/policy"
+	"github.com/pawlrun/pawl/question"
 )
 
 // call is one tool call of the current cycle, from request to settlement.
@@ -23,14 +25,14 @@ type call struct {
 	// asked is how many calls the watch for repetition is shown up to this one.
 	asked   int
 	verdict *event.PolicyDecision
-	pending *event.ToolPendingApproval
+	// pending is the question about the call, nil where nobody was asked.
+	pending *question.Asked
 	// since is the time of the last event about this call.
-	since    time.Time
-	approval *event.ToolApprovalResolved
-	edit     *edit
-	given    *given
-	attempt  int
-	running  bool
+	since   time.Time
+	edit    *edit
+	given   *given
+	attempt int
+	running bool
 	// orphan: the process that ran the call is gone.
 	orphan bool
 	// blocked is the decision that the call will not run, because it goes on with
@@ -39,7 +41,7 @@ type call struct {
 	retry   retry
 	hooks   callHooks
 	// child is the run that answers the call, nil where none was begun.
-	child  *childRun
+	child  *tree.Child
 	result *event.ToolResult
 	// news says that the result was not there before.
 	news bool
@@ -55,7 +57,7 @@ type call struct {
 // call needs another decision (HAR-68).
 func (c *call) start(attempt int) {
 	c.attempt, c.running, c.orphan = attempt, true, false
-	c.pending, c.approval = nil, nil
+	c.unask()
 	c.retry.started()
 	if c.edit != nil {
 		c.edit.spent = true
@@ -63,7 +65,16 @@ func (c *call) start(attempt int) {
 }
 
 // waits says that the call has nothing before it but a person's decision.
-func (c *call) waits() bool { return c.result == nil && c.pending != nil && c.approval == nil }
+func (c *call) waits() bool { return c.result == nil && c.pending.Open() }
+
+// unask makes what was asked about the call void.
+func (c *call) unask() {
+	c.pending.Void()
+	c.pending = nil
+}
+
+// approval is what was decided about the call, nil while nothing was.
+func (c *call) approval() *event.Resolution { return c.pending.Decided() }
 
 // allowed says that nothing stands between the call and its dispatch.
 func (c *call) allowed() bool {
@@ -74,7 +85,7 @@ func (c *call) allowed() bool {
 	case unasked(d):
 		return true
 	case d == event.DecisionAsk:
-		return c.approval != nil && c.approval.Kind == event.ApprovalApproved
+		return c.approval() != nil && c.approval().Kind == event.ApprovalApproved
 	}
 	return false
 }

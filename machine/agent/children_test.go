@@ -231,7 +231,7 @@ func TestWhatDoesNotFitAChildIsRefused(t *testing.T) {
 func TestARunBelowHasTurnsAndRequestsOfItsOwn(t *testing.T) {
 	p := newPlay(t, agent.Config{Limits: budget.Limits{MaxModelTurns: 1, MaxRequestTokens: 100}})
 	p.answer(asks("", "hire a"))
-	if g := p.live.Admit(budget.Call{Input: 1000, Output: 10}); g.Refusal.Setting != "" || g.Ask {
+	if g := p.live.Admit(budget.Call{Input: 1000, Output: 10}, budget.Amount{}); g.Refusal.Setting != "" || g.Ask {
 		t.Errorf("%+v", g)
 	}
 }
@@ -246,13 +246,13 @@ func TestARunBelowIsToldWhatItNeedsWhateverBecomesOfItsSiblings(t *testing.T) {
 	p.command(event.BudgetReserved{ID: "1", Run: "k1", USD: 50})
 	price := llm.Price{Input: 1e6, Output: 1e6}
 	asked := budget.Call{Input: 96, Output: 2, Price: &price}
-	g := p.live.Admit(asked)
+	g := p.live.Admit(asked, budget.Amount{})
 	if !g.Ask || g.AtLeast != 101 {
 		t.Errorf("%+v, want to be asked for 101 at least", g)
 	}
 	p.command(event.BudgetCommitted{ID: "1", Run: "k1"})
 	p.command(event.BudgetRaised{Setting: "usd_per_run", Value: g.AtLeast})
-	if g := p.live.Admit(asked); g.Refusal.Setting != "" {
+	if g := p.live.Admit(asked, budget.Amount{}); g.Refusal.Setting != "" {
 		t.Errorf("with that it has no room: %+v", g.Refusal)
 	}
 }

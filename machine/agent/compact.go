@@ -114,7 +114,7 @@ func (m *Machine) nextCompaction(more ...*llm.Message) bool {
 		Messages: messages, Sizes: sizes, Overhead: c.overhead, Window: window,
 		Summaries: c.summaries, NoSummary: c.strikes >= maxStrikes || c.void,
 		Must: forced || known && used > window, Trigger: event.CompressThreshold, Decisions: c.decisions,
-		Untrusted: m.taint.Untrusted != nil, Fence: m.fence,
+		Untrusted: m.run.Taint.Untrusted != nil, Fence: m.fence,
 	}
 	if forced {
 		// The provider counts more than the estimate does, or has less room.
@@ -225,7 +225,7 @@ func (m *Machine) nextRelief() bool {
 	if m.compaction.overflow != reliefDue {
 		return false
 	}
-	if setting := m.cfg.Limits.BeforeModelCall(m.spent); setting != "" {
+	if setting := m.cfg.Limits.BeforeModelCall(m.run.Spent); setting != "" {
 		m.exhausted(budget.Refusal{Setting: setting})
 		return true
 	}

@@ -99,6 +99,33 @@ func TestTheHistoryIsCompressedBetweenCyclesWhenItIsDueAndNotBefore(t *testing.T
 	p.check()
 }
 
+// A run that continues another begins with a conversation that may be too long
+// for its first request.
+//
+// rows: HAR-23
+func TestALongConversationIsCompressedBeforeTheFirstCall(t *testing.T) {
+	var history []*llm.Message
+	for i := range 20 {
+		history = append(history, llm.UserText(fmt.Sprint("question ", i)), &llm.Message{
+			Role: llm.RoleAssistant, Parts: llm.Parts{llm.Text{Text: strings.Repeat(fmt.Sprint(i, " is "), 80)}},
+		})
+	}
+	p := emptyPlay(t)
+	started, err := agent.Start(config(windowed(compact.Settings{Strategy: compact.RollingWindow})), llm.UserText("go on"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	started.From = &event.ContinuedFrom{Run: "q", Seq: 9, History: history}
+	p.apply(started)
+	p.advance()
+	if n := len(p.compressed()); n != 1 {
+		t.Errorf("%d compactions before the first call:\n%s", n, p.log.String())
+	}
+	if size := compact.Messages(p.call.Request.Messages); p.call.Cycle != 1 || size >= 800 {
+		t.Errorf("the first call is of cycle %d and has %d tokens in a window of 1000", p.call.Cycle, size)
+	}
+}
+
 // rows: ALDO-24..27
 func TestPeriodicSummaryIsAModelCallThatIsChargedThreeTimesARun(t *testing.T) {
 	cfg := windowed(compact.Settings{Strategy: compact.PeriodicSummary, Inclusive: true})

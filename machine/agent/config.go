@@ -15,12 +15,16 @@ import (
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/history"
 	"github.com/pawlrun/pawl/llm"
+	"github.com/pawlrun/pawl/machine/tree"
 	"github.com/pawlrun/pawl/policy"
 	"github.com/pawlrun/pawl/stop"
 )
 
 // Version names the machine's rules; a run's first event pins it.
 const Version = "agent/1"
+
+// Kind is the kind of the runs that the machine is of, as files name it.
+const Kind = "Agent"
 
 // Config is everything that a run of an agent depends on. It is stored whole
 // in run.started, so that a fold needs nothing but the journal.
@@ -32,7 +36,13 @@ type Config struct {
 	Temperature   *float64        `json:"temperature,omitempty"`
 	Schema        json.RawMessage `json:"schema,omitempty"`
 	ProviderTools []string        `json:"provider_tools,omitempty"`
-	Tools         []llm.ToolDef   `json:"tools,omitempty"`
+	// Result is the tool by whose arguments the run gives its result, and without a
+	// call of which it does not end well; empty for none.
+	Result string `json:"result,omitempty"`
+	// AllText makes the final output of what the model said in all answers, instead
+	// of the last.
+	AllText bool          `json:"all_text,omitempty"`
+	Tools   []llm.ToolDef `json:"tools,omitempty"`
 	// Hidden are the tools that the model is not told of, because policy would
 	// deny every call of them.
 	Hidden []HiddenTool  `json:"hidden,omitempty"`
@@ -113,7 +123,7 @@ func (c *Config) SetLimit(setting string, value float64) error {
 	}
 	switch {
 	case !c.DefaultCap:
-	case setting == "usd_per_run":
+	case setting == budget.CostPerRun:
 		c.DefaultCap = false
 	case budget.IsMoney(setting) && value > 0:
 		c.Limits.USDPerRun, c.DefaultCap = 0, false
@@ -148,17 +158,14 @@ const (
 	OnLimitFail    OnLimit = "fail"
 )
 
-// OnBudget says what reaching a limit means (REQUIREMENTS C-7).
-type OnBudget string
+// OnBudget says what reaching a limit means.
+type OnBudget = tree.OnBudget
 
 // The values of budgets.actions.
 const (
-	BudgetStop OnBudget = "stop"
-	// BudgetOK stops the run, and the caller counts that as well.
-	BudgetOK OnBudget = "ok"
-	// BudgetAsk parks the run until somebody has raised the limit. Resumed
-	// before that it parks again; a cancel ends it.
-	BudgetAsk OnBudget = "ask"
+	BudgetStop = tree.BudgetStop
+	BudgetOK   = tree.BudgetOK
+	BudgetAsk  = tree.BudgetAsk
 )
 
 // OnNoToolCall says what a cycle without tool calls means.
@@ -243,7 +250,7 @@ func StartFenced(cfg Config, input *llm.Message, f *event.Fence) (event.RunStart
 	}
 	return event.RunStarted{
 		Vocabulary: event.Version, Machine: Version, Projection: history.Version, Policy: cfg.Policy.Version(),
-		Kind: "Agent", Config: raw, Input: input, Fence: f,
+		Kind: Kind, Config: raw, Input: input, Fence: f,
 	}, nil
 }
 
@@ -265,5 +272,7 @@ func (c *Config) fits(input *llm.Message, fenced bool) error {
 	return nil
 }
 
-// conditionBudget is the index of the budget-exhausted condition, or -1.
-func (c *Config) conditionBudget() int { return stop.IndexOf(c.Conditions, stop.BudgetExhausted) }
+// conditionBudget is the index of the first condition on the money, or -1.
+func (c *Config) conditionBudget() int {
+	return slices.IndexFunc(c.Conditions, func(cond stop.Condition) bool { return cond.Kind.OfMoney() })
+}

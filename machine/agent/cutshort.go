@@ -24,6 +24,7 @@ func (m *Machine) closeCycle() error {
 }
 
 func (m *Machine) closeCall(c *call) error {
+	c.pending.Void()
 	switch {
 	case c.result != nil:
 	case c.attempt > 0:

@@ -55,7 +55,7 @@ func TestTheConversationOfARunThatBrokeAmidItsCallsIsWhole(t *testing.T) {
 				p.answer(asks("", "send a"))
 				pending := p.asked[0]
 				p.apply(event.ToolApprovalResolved{
-					CallID: pending.CallID, Kind: event.ApprovalEdited, Digest: pending.Digest, Policy: pending.Policy,
+					CallID: pending.ID, Kind: event.ApprovalEdited, Digest: pending.Digest, Policy: pending.Policy,
 					Approver: "ann", Args: []byte(`{"path":"c"}`), At: p.now,
 				})
 			},

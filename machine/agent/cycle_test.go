@@ -1,9 +1,12 @@
 package agent_test
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/pawlrun/pawl/budget"
 	"github.com/pawlrun/pawl/event"
@@ -30,6 +33,10 @@ func TestCycle(t *testing.T) {
 			p.results("c1.1=A")
 			p.answer(asks("", "read b"))
 			p.results("c2.1=B")
+		}},
+		{"the ceiling is ok where the owner says so, also after a call that failed", agent.Config{Limits: cycles(1), OnLimit: agent.OnLimitOK}, func(p *play) {
+			p.answer(asks("", "shell tsc"))
+			p.result("c1.1", event.ToolResult{Output: "exit code: 2", ExitCode: new(2), IsError: true, ErrorType: event.ErrorTool})
 		}},
 		{"the ceiling is the run's, whoever drives it", agent.Config{Limits: cycles(2), OnLimit: agent.OnLimitOK}, func(p *play) {
 			p.answer(asks("", "read a"))
@@ -60,6 +67,11 @@ func TestCycle(t *testing.T) {
 		}},
 		{"the first condition of the list is the one reported", agent.Config{Conditions: []stop.Condition{done, green}}, func(p *play) {
 			p.answer(asks("<task-complete>", "shell tsc"))
+			p.result("c1.1", event.ToolResult{Output: "tsc ok", ExitCode: new(0)})
+		}},
+		{"a condition that is met ends the run although a message waits to be read", agent.Config{Conditions: []stop.Condition{green}}, func(p *play) {
+			p.answer(asks("", "shell tsc"))
+			p.command(event.InputReceived{Text: "one more thing"})
 			p.result("c1.1", event.ToolResult{Output: "tsc ok", ExitCode: new(0)})
 		}},
 		{"a text that is looked for is the answer's, not the task's, a thought's, an argument's or a tool's", agent.Config{
@@ -113,6 +125,21 @@ func TestCycle(t *testing.T) {
 	})
 }
 
+// rows: ALDO-40
+func TestEveryCallOfACycleCarriesTheToolsAlsoTheLastOne(t *testing.T) {
+	tools := []llm.ToolDef{{Name: "read", Schema: json.RawMessage(`{"type":"object"}`)}, {Name: "shell", Schema: json.RawMessage(`{}`)}}
+	p := newPlay(t, agent.Config{Limits: cycles(3), OnNoToolCall: agent.NoToolCallNudge, Tools: tools})
+	for cycle := 1; cycle <= 3; cycle++ {
+		if diff := cmp.Diff(tools, p.call.Request.Tools); diff != "" {
+			t.Errorf("cycle %d (-declared +sent):\n%s", cycle, diff)
+		}
+		p.answer(says("thinking aloud"))
+	}
+	if o := p.outcome(); o.Reason != event.ReasonMaxCycles {
+		t.Errorf("the third cycle was not the last: %+v", o)
+	}
+}
+
 func TestARunWithoutATaskParksUntilItHasOne(t *testing.T) {
 	p := emptyPlay(t)
 	started, err := agent.Start(config(agent.Config{}), llm.UserText("  "))
@@ -157,6 +184,10 @@ func TestBudgets(t *testing.T) {
 			MaxTokens: 4, Limits: budget.Limits{USDPerRun: worst}, Conditions: []stop.Condition{{Kind: stop.BudgetExhausted}},
 		}, func(p *play) {
 			p.answer(used(54, 3, asks("", "read a")))
+			p.results("c1.1=A")
+		}},
+		{"the input of earlier calls leaves no room for the next, which alone would fit", limit(budget.Limits{MaxInputTokens: 200}), func(p *play) {
+			p.answer(used(60, 3, asks("", "read a")))
 			p.results("c1.1=A")
 		}},
 		{"a condition about money has nothing to say of another budget", agent.Config{

@@ -12,7 +12,7 @@ import (
 // condition. Conditions come before limits, so that one met in the last
 // allowed cycle wins over the ceiling (ALDO-16).
 func (m *Machine) nextDecision() {
-	if m.cancel != nil {
+	if m.run.Cancel != nil {
 		m.cancelled()
 		return
 	}
@@ -50,7 +50,7 @@ func (m *Machine) hasRoom() bool {
 }
 
 func (m *Machine) cycleView() stop.Cycle {
-	c := stop.Cycle{Text: llm.Parts(m.response.Parts).Text(), SpentUSD: m.spent.USD}
+	c := stop.Cycle{Text: llm.Parts(m.response.Parts).Text(), SpentUSD: m.run.Spent.USD}
 	c.LimitUSD, _ = m.cfg.Limits.CostCap()
 	for _, call := range m.calls {
 		c.Results = append(c.Results, call.result)
@@ -60,6 +60,10 @@ func (m *Machine) cycleView() stop.Cycle {
 
 func (m *Machine) endedByTool() bool {
 	for _, c := range m.calls {
+		if m.isResult(c) {
+			m.terminate(event.RunTerminatedBy{Reason: event.ReasonFinalAnswer, Kind: "tool:" + c.ref.Name, CallID: c.ref.CallID})
+			return true
+		}
 		if c.result.EndsRun && !c.result.IsError {
 			m.finish(event.RunTerminatedBy{
 				Reason: event.ReasonFinalAnswer, Kind: "tool:" + c.ref.Name, CallID: c.ref.CallID, Output: c.result.Output,
@@ -121,6 +125,8 @@ func (m *Machine) withoutCalls() {
 		m.nudge(event.NudgeTruncated, m.truncatedNudge())
 	case malformed(f, 0):
 		m.nudge(event.NudgeMalformed, malformedNudge)
+	case m.cfg.Result != "":
+		m.withoutResult()
 	case m.cfg.OnNoToolCall == NoToolCallStop:
 		m.terminate(event.RunTerminatedBy{Reason: event.ReasonNoAnswerOrCall})
 	case m.cfg.OnNoToolCall == NoToolCallNudge && m.cfg.MaxNudges > 0 && m.turn.nudges >= m.cfg.MaxNudges:

@@ -9,6 +9,7 @@ import (
 	"github.com/pawlrun/pawl/fence"
 	"github.com/pawlrun/pawl/history"
 	"github.com/pawlrun/pawl/llm"
+	"github.com/pawlrun/pawl/question"
 )
 
 func (m *Machine) applyStarted(e *event.Event, d event.RunStarted) error {
@@ -22,14 +23,14 @@ func (m *Machine) applyStarted(e *event.Event, d event.RunStarted) error {
 	if len(m.cfg.Targets) == 0 {
 		return fmt.Errorf("agent: run %s names no model", e.Run)
 	}
-	m.workload, m.parent, m.taint = e.Run, e.Parent, d.Taint
+	m.workload = e.Run
 	if d.From != nil {
 		m.workload = cmp.Or(d.From.Root, d.From.Run)
 		if err := history.Lint(d.From.History); err != nil {
 			return fmt.Errorf("agent: history of run %s, which run %s continues: %w", d.From.Run, e.Run, err)
 		}
 		m.history.Append(d.From.History...)
-		m.taint = d.From.Taint
+		m.run.Taint = d.From.Taint
 	}
 	if d.Input != nil && spoken(d.Input.Parts) {
 		m.history.Append(d.Input)
@@ -39,7 +40,7 @@ func (m *Machine) applyStarted(e *event.Event, d event.RunStarted) error {
 	}
 	m.system = prompt(m.cfg.System, m.fence.Active())
 	m.size.fixed = m.fixedSize()
-	m.run, m.idle, m.phase, m.policy = e.Run, false, phaseReady, d.Policy
+	m.phase, m.policy = phaseReady, d.Policy
 	m.beforeRun.due = m.cfg.hookAfter(nil, event.HookBeforeRun, "")
 	return nil
 }
@@ -48,8 +49,8 @@ func (m *Machine) applyCycleStart(d event.CycleStart) error {
 	if m.phase != phaseReady && m.phase != phaseSettled || d.Cycle != m.cycle+1 {
 		return fmt.Errorf("%w: cycle %d starts during cycle %d", ErrMisfit, d.Cycle, m.cycle)
 	}
-	m.cycle, m.spent.Cycles, m.phase = d.Cycle, d.Cycle, phaseModel
-	m.response, m.calls, m.stuck, m.answer.checked = nil, m.calls[:0], nil, nil
+	m.cycle, m.run.Spent.Cycles, m.phase = d.Cycle, d.Cycle, phaseModel
+	m.response, m.calls, m.questions, m.stuck, m.answer.checked = nil, m.calls[:0], question.List{}, nil, nil
 	m.standing = standing{touched: m.standing.touched[:0], moved: m.standing.moved[:0], behind: m.standing.behind[:0]}
 	m.forgetSummary()
 	m.compaction.hooks = compactionHooks{}
@@ -72,7 +73,7 @@ func (m *Machine) applyRequested(d event.ModelRequested) error {
 		return fmt.Errorf("%w: attempt %d at a model call, which is not due", ErrMisfit, d.Attempt)
 	}
 	m.model.requested(d)
-	m.spent.ModelCalls++
+	m.run.Spent.ModelCalls++
 	m.gotOn()
 	return nil
 }
@@ -121,7 +122,7 @@ func (m *Machine) applyResponse(d *event.ModelResponse) error {
 	}
 	m.spend(d.Usage, d.Cost)
 	m.answered++
-	m.spent.Turns++
+	m.run.Spent.Turns++
 	m.model.inFlight, m.model.orphan = false, false
 	m.response = d
 	if d.FinishReason == llm.FinishContext {
@@ -132,7 +133,7 @@ func (m *Machine) applyResponse(d *event.ModelResponse) error {
 	m.history.Assistant(parts, d.Model)
 	m.size.answered(d, m.history.Len())
 	m.noteText(d)
-	m.turn.heard(d, len(refs), len(m.cfg.Schema) > 0)
+	m.turn.heard(d, len(refs), len(m.cfg.Schema) > 0, m.cfg.AllText)
 	m.heardAnswer(parts, len(refs))
 	m.tookIn(parts)
 	if len(refs) == 0 {
@@ -180,7 +181,7 @@ func (m *Machine) applyToolCall(d *event.ToolCall) error {
 func (m *Machine) applyToolStarted(e *event.Event, d event.ToolStarted) error {
 	return m.onOpenCall(e, d.CallID, func(c *call) {
 		if c.attempt == 0 {
-			m.spent.ToolCalls++
+			m.run.Spent.ToolCalls++
 		}
 		c.start(d.Attempt)
 	})
@@ -188,6 +189,7 @@ func (m *Machine) applyToolStarted(e *event.Event, d event.ToolStarted) error {
 
 func (m *Machine) settle(c *call, d *event.ToolResult) {
 	c.result, c.running, c.orphan, c.retry = d, false, false, retry{}
+	c.pending.Void()
 	c.news = m.noteResult(d)
 	m.tainted(d)
 	if c.attempt > 0 {
@@ -221,25 +223,20 @@ func (m *Machine) applyNudge(d event.Nudge) error {
 		m.history.BreakOff()
 	}
 	m.history.Loop(d.Text)
-	if d.Kind == event.NudgeNoToolCall {
+	switch d.Kind {
+	case event.NudgeNoToolCall:
 		m.turn.nudges++
+	case event.NudgeResult:
+		m.turn.resultAsked = true
 	}
 	m.phase = phaseReady
 	return nil
 }
 
-// applyCancel also wakes a parked run: it has only its end before it.
-func (m *Machine) applyCancel(d *event.CancelRequested) {
-	if m.cancel == nil {
-		m.cancel = d
-	}
-	m.parked = nil
-}
-
 // applyResumed turns what was in flight into orphans: their outcome is
 // unknown, and Next decides by effect class (FIELD F4).
 func (m *Machine) applyResumed(d event.RunResumed) {
-	m.parked, m.pause = nil, false
+	m.pause = false
 	m.judgeBy(d.Policy)
 	m.model.resume()
 	m.account.refused = nil
@@ -247,29 +244,30 @@ func (m *Machine) applyResumed(d event.RunResumed) {
 	for _, c := range m.calls {
 		switch {
 		case c.openChild():
-			c.child.parked, c.child.waiting, c.running = nil, false, true
+			c.child.Apply(d)
+			c.running = true
 		case c.running:
 			c.running, c.orphan = false, true
 		}
 	}
 }
 
-func (m *Machine) applyTerminatedBy(d *event.RunTerminatedBy) error {
+func (m *Machine) applyTerminatedBy() error {
 	if err := m.closeCycle(); err != nil {
 		return err
 	}
-	m.end, m.phase = d, phaseEnding
+	m.phase = phaseEnding
 	m.afterRun.due = m.cfg.hookAfter(nil, event.HookAfterRun, "")
 	return nil
 }
 
 // applyCompleted ends the run. Messages that nobody read stay in the history,
 // where a run that continues this one finds them (F25).
-func (m *Machine) applyCompleted(d *event.RunCompleted) error {
+func (m *Machine) applyCompleted() error {
 	if m.phase != phaseEnding {
 		return fmt.Errorf("%w: run.completed without run.terminated_by", ErrMisfit)
 	}
 	m.takeInputs()
-	m.outcome, m.phase = &d.Outcome, phaseEnded
+	m.phase = phaseEnded
 	return nil
 }

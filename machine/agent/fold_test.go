@@ -211,7 +211,7 @@ func (p *play) goOn(r *rand.Rand) {
 			p.heard(id, pick(r, append(answers, rewrites(fmt.Sprint("f", r.IntN(9))))...))
 		}
 	case len(pending) > 0 && len(p.live.Config().Hooks) > 0 && r.IntN(2) == 0:
-		p.edits(pick(r, pending...).CallID, "e")
+		p.edits(pick(r, pending...).ID, "e")
 	case p.call != nil && r.IntN(4) == 0:
 		class := pick(r, llm.ClassOverloaded, llm.ClassNetwork, llm.ClassThrottled, llm.ClassInterrupted, llm.ClassOverloaded, llm.ClassInvalid)
 		p.breaks(class, func(f *event.ModelAttemptFailed) {
@@ -230,7 +230,7 @@ func (p *play) goOn(r *rand.Rand) {
 		p.result(pick(r, ids...), d)
 	case len(pending) > 0:
 		kind := pick(r, event.ApprovalApproved, event.ApprovalApproved, event.ApprovalRejected, event.ApprovalExpired)
-		p.decide(pick(r, pending...).CallID, kind, "said so")
+		p.decide(pick(r, pending...).ID, kind, "said so")
 	default:
 		p.after(90 * time.Second)
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/pawlrun/pawl/budget"
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/machine/tree"
 )
 
 // applyForked goes on from another run's events as a run of its own. What that
@@ -38,15 +39,14 @@ func (m *Machine) applyForked(e *event.Event, d event.RunForked) error {
 			c.result = &event.ToolResult{CallID: c.result.CallID, Tool: c.result.Tool, Output: r.Output, Untrusted: c.result.Untrusted, Private: c.result.Private}
 		}
 	}
-	m.run, m.parent, m.idle = e.Run, e.Parent, false
-	m.spent = budget.Spent{Cycles: m.cycle}
-	m.costs, m.account = budget.Tracker{}, account{}
+	m.run.Account = tree.Account{Spent: budget.Spent{Cycles: m.cycle}}
+	m.account, m.permissions = account{}, nil
 	if len(d.Config) > 0 || len(d.Results) > 0 {
 		// What was reported of another prompt bounds nothing.
 		m.size = size{fixed: m.fixedSize()}
 		m.compaction.begin()
 	}
 	m.model = attempt{number: 1, target: target}
-	m.parked, m.cancel, m.pause, m.stopBudget = nil, nil, false, ""
+	m.run.Parked, m.run.Cancel, m.pause, m.stopBudget = nil, nil, false, ""
 	return nil
 }

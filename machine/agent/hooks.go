@@ -159,7 +159,7 @@ func refusalType(d *event.HookResult) event.ErrorType {
 // was cancelled, or ended. As a gate it is closed.
 func (m *Machine) unheard(h *Hook, callID string) event.HookResult {
 	happened := "ended"
-	if m.cancel != nil {
+	if m.run.Cancel != nil {
 		happened = "was cancelled"
 	}
 	d := event.HookResult{

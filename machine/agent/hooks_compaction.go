@@ -46,7 +46,7 @@ func (m *Machine) afterCompaction() bool {
 	switch {
 	case h == nil || m.phase >= phaseEnding:
 		return false
-	case m.cancel != nil:
+	case m.run.Cancel != nil:
 		m.record(m.unheard(h, ""))
 	default:
 		m.runHook(h, func(a *machine.RunHook) { a.Compaction = m.compaction.hooks.done })

@@ -268,7 +268,7 @@ func TestAHookIsToldWhenItIsHeardAndHowMuchItMaySay(t *testing.T) {
 func (p *play) edits(id, path string) {
 	p.t.Helper()
 	for _, pending := range p.live.State().Pending {
-		if pending.CallID == id {
+		if pending.ID == id {
 			p.command(event.ToolApprovalResolved{
 				CallID: id, Kind: event.ApprovalEdited, Digest: pending.Digest, Policy: pending.Policy, Approver: "ann",
 				Args: json.RawMessage(`{"path":"` + path + `"}`), At: p.now,

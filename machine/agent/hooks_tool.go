@@ -96,7 +96,7 @@ func (m *Machine) afterTools() {
 		h := c.hooks.after.due
 		switch {
 		case h == nil:
-		case m.cancel != nil:
+		case m.run.Cancel != nil:
 			m.record(m.unheard(h, c.ref.CallID))
 		default:
 			m.runHook(h, func(a *machine.RunHook) {

@@ -1,10 +1,8 @@
 package agent
 
 import (
-	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/pawlrun/pawl/budget"
 	"github.com/pawlrun/pawl/event"
@@ -12,24 +10,24 @@ import (
 	"github.com/pawlrun/pawl/history"
 	"github.com/pawlrun/pawl/llm"
 	"github.com/pawlrun/pawl/machine"
+	"github.com/pawlrun/pawl/machine/tree"
+	"github.com/pawlrun/pawl/question"
 	"github.com/pawlrun/pawl/stop"
 )
 
 // ErrUnsupported is returned for a journal that another version wrote in a way
 // that this one does not understand.
-var ErrUnsupported = errors.New("agent: journal needs a newer version")
+var ErrUnsupported = machine.ErrUnsupported
 
 // ErrMisfit is returned for an event that cannot follow on those before it,
 // such as a second result of a call or anything after run.completed. A driver
 // that meets it must not journal the event.
-var ErrMisfit = errors.New("agent: event does not fit the run")
+var ErrMisfit = tree.ErrMisfit
 
 // Machine is the state of one agent run. It is built by applying the run's
 // events in order, and is not safe for concurrent use.
 type Machine struct {
-	run string
-	// parent is the run that started this one, empty for none.
-	parent string
+	run tree.Base
 	// workload is the first of the runs that continue one another, or share
 	// events as forks do: their requests have a prefix in common.
 	workload string
@@ -42,31 +40,26 @@ type Machine struct {
 	cycle   int
 	// answered counts the model calls whose outcome is known.
 	answered int
-	spent    budget.Spent
-	costs    budget.Tracker
 	account  account
 	size     size
 	novelty  novelty
-	last     time.Time
-	// takenUp is when somebody last took the run up again.
-	takenUp time.Time
-	idle    bool
-	parked  *event.RunParked
 
 	model    attempt
 	response *event.ModelResponse
 	calls    []*call
-	standing standing
-	turn     turn
-	mishaps  mishaps
-	answer   answer
+	// questions are those about the calls.
+	questions question.List
+	standing  standing
+	turn      turn
+	mishaps   mishaps
+	answer    answer
 
 	inputs     []*llm.Message
-	cancel     *event.CancelRequested
 	pause      bool
 	compaction compaction
-	taint      event.Taint
-	fence      fence.Fence
+	// permissions are what people allowed for the rest of the run.
+	permissions []event.PermissionAdded
+	fence       fence.Fence
 	// system is the owner's text, and what the model must know of fences.
 	system string
 	// beforeRun and afterRun are the hooks about the run as a whole.
@@ -80,8 +73,6 @@ type Machine struct {
 	// stopBudget is the setting that refused a call of this cycle.
 	stopBudget string
 
-	end     *event.RunTerminatedBy
-	outcome *event.Outcome
 	actions []machine.Action
 }
 
@@ -103,25 +94,22 @@ const (
 	phaseEnded
 )
 
+// Configured is the machine of an agent's run, whatever its version.
+type Configured interface {
+	machine.Conversing
+	// Config is the configuration that the run has now.
+	Config() Config
+}
+
 // New returns a machine that expects run.started.
-func New() *Machine { return &Machine{idle: true} }
+func New() *Machine { return &Machine{} }
 
 var _ machine.Funder = (*Machine)(nil)
 
 // State says where the run stands.
 func (m *Machine) State() machine.State {
-	s := machine.State{
-		Phase: machine.Running, Parked: m.parked, Outcome: m.outcome,
-		Cycle: m.cycle, Usage: m.costs.Usage(), Cost: m.costs.Cost(), Deadline: m.deadline(), Taint: m.taint,
-		Asking: !m.idle && m.asking(),
-	}
-	switch {
-	case m.phase == phaseEnded:
-		s.Phase = machine.Ended
-	case m.parked != nil:
-		s.Phase = machine.Parked
-	}
-	s.Pending = m.pending()
+	s := m.run.State(m.asking())
+	s.Cycle, s.Deadline, s.Pending = m.cycle, m.deadline(), m.pending()
 	return s
 }
 
@@ -131,7 +119,7 @@ func (m *Machine) Config() Config { return m.cfg }
 
 // Spent is what the run has used, and how long it has been going up to its last
 // event.
-func (m *Machine) Spent() budget.Spent { return m.spent }
+func (m *Machine) Spent() budget.Spent { return m.run.Spent }
 
 // Workload is the id under which providers know the conversation: that of the
 // first of the runs that continue one another (FIELD 4.1).
@@ -162,7 +150,7 @@ func (m *Machine) apply(e *event.Event) error {
 	if m.phase == phaseEnded {
 		return fmt.Errorf("%w: %s after the run has ended", ErrMisfit, e.Type())
 	}
-	m.clock(e)
+	m.run.Fold(e, m.asking())
 	if m.phase == phaseNew {
 		d, ok := e.Data.(event.RunStarted)
 		if !ok {
@@ -199,10 +187,12 @@ func (m *Machine) apply(e *event.Event) error {
 		m.applyHook(&d)
 	case event.ToolPendingApproval:
 		return m.onOpenCall(e, d.CallID, func(c *call) {
-			c.pending, m.standing.until = &d, sooner(m.standing.until, d.ExpiresAt)
+			c.pending, m.standing.until = m.questions.Ask(d.Question()), tree.Sooner(m.standing.until, d.ExpiresAt)
 		})
 	case event.ToolApprovalResolved:
-		m.applyApproval(&d)
+		m.applyApproval(d.Resolution())
+	case event.PermissionAdded:
+		m.permissions = append(m.permissions, d)
 	case event.ToolStarted:
 		return m.applyToolStarted(e, d)
 	case event.ToolAttemptFailed:
@@ -222,17 +212,18 @@ func (m *Machine) apply(e *event.Event) error {
 	case event.Stuck:
 		return m.applyStuck(&d)
 	case event.InputReceived:
+		m.run.Taint = m.run.Taint.With(d.Taint)
 		if said := d.Message(); said != nil {
 			m.inputs = append(m.inputs, said)
 		}
 	case event.ChildStarted:
 		return m.applyChildStarted(e, d)
 	case event.ChildParked:
-		return m.applyChildParked(e, d)
+		return m.onChild(e, d.CallID, d.Child)
 	case event.ChildWaiting:
-		return m.applyChildWaiting(e, d)
+		return m.onChild(e, d.CallID, d.Child)
 	case event.ChildFinished:
-		return m.applyChildFinished(e, d)
+		return m.onChild(e, d.CallID, d.Child)
 	case event.BudgetRefused:
 		return m.applyRefused(d)
 	case event.BudgetReserved:
@@ -242,23 +233,19 @@ func (m *Machine) apply(e *event.Event) error {
 	case event.BudgetWarning:
 		m.account.warned = m.account.warned.Warned(d.Setting, d.Percent)
 	case event.BudgetOverrun:
-		m.account.overrun = d.Setting
+		m.run.Overrun = d.Setting
 	case event.BudgetRaised:
 		m.applyRaised(d)
-	case event.CancelRequested:
-		m.applyCancel(&d)
 	case event.PauseRequested:
 		m.pause = true
-	case event.RunParked:
-		m.parked = &d
 	case event.RunResumed:
 		m.applyResumed(d)
 	case event.RunForked:
 		return m.applyForked(e, d)
 	case event.RunTerminatedBy:
-		return m.applyTerminatedBy(&d)
+		return m.applyTerminatedBy()
 	case event.RunCompleted:
-		return m.applyCompleted(&d)
+		return m.applyCompleted()
 	}
 	return nil
 }

@@ -73,17 +73,17 @@ func settling(t *testing.T, cfg agent.Config, last, tool string, n int) (looks i
 				apply(event.ToolStarted{CallID: id, Attempt: 1})
 				apply(event.ChildStarted{Child: children[id], CallID: id})
 				apply(event.BudgetReserved{ID: "1", Run: children[id]})
-				runs = append(runs, a.Call)
+				runs = append(runs, *a.Call)
 			case machine.RunHook:
 				apply(event.HookResult{CallID: a.CallID, Hook: a.Hook, Stage: a.Stage, Observer: a.Observer, Decision: event.HookContinue})
 			case machine.Ask:
-				p := a.Approvals[0]
+				p := a.Questions[0]
 				if p.ExpiresAt != nil {
 					now = *p.ExpiresAt
-					apply(event.ToolApprovalResolved{CallID: p.CallID, Kind: event.ApprovalExpired, Digest: p.Digest, Policy: p.Policy, At: now})
+					apply(event.ToolApprovalResolved{CallID: p.ID, Kind: event.ApprovalExpired, Digest: p.Digest, Policy: p.Policy, At: now})
 					continue
 				}
-				apply(event.ToolApprovalResolved{CallID: p.CallID, Kind: event.ApprovalApproved, Digest: p.Digest, Policy: p.Policy, Approver: "ann", At: epoch})
+				apply(event.ToolApprovalResolved{CallID: p.ID, Kind: event.ApprovalApproved, Digest: p.Digest, Policy: p.Policy, Approver: "ann", At: epoch})
 			case machine.CallModel:
 				if a.Cycle > 1 {
 					if results != n {
@@ -160,7 +160,7 @@ func TestWhatHundredsOfCallsAskForIsNotMadeAnewEachTime(t *testing.T) {
 			}
 			due := len(p.live.Next())
 			if ask, ok := p.live.Next()[0].(machine.Ask); ok {
-				due = len(ask.Approvals)
+				due = len(ask.Questions)
 			}
 			if due != n {
 				t.Fatalf("%d of %d calls ask for something", due, n)

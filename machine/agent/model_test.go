@@ -50,6 +50,14 @@ func TestRetryAndFallback(t *testing.T) {
 			p.after(time.Second)
 			p.answer(says("done"))
 		}},
+		{"a retry-after that is shorter than the backoff is waited verbatim", agent.Config{}, func(p *play) {
+			p.breaks(llm.ClassOverloaded)
+			p.after(time.Second)
+			p.breaks(llm.ClassThrottled, retryAfter(20*time.Millisecond))
+			p.after(20 * time.Millisecond)
+			p.breaks(llm.ClassThrottled, retryAfter(0))
+			p.answer(says("done"))
+		}},
 		{"a long retry-after advances", agent.Config{Targets: chain("m/a", "m/b")}, func(p *play) {
 			p.breaks(llm.ClassThrottled, retryAfter(61*time.Second))
 			p.after(time.Second)
@@ -174,6 +182,20 @@ func TestRetryAndFallback(t *testing.T) {
 	})
 }
 
+// rows: ALF-31
+func TestARetryStreamsWhereTheFirstAttemptDid(t *testing.T) {
+	for _, whole := range []bool{false, true} {
+		p := newPlay(t, agent.Config{Whole: whole, Targets: chain("m/a", "m/b")})
+		for attempt := 1; attempt <= 3; attempt++ {
+			if p.call.Stream == whole {
+				t.Errorf("attempt %d streams: %t, where whole answers are wanted: %t", attempt, p.call.Stream, whole)
+			}
+			p.breaks(llm.ClassOverloaded)
+			p.after(2 * time.Second)
+		}
+	}
+}
+
 // breakAndPark is what a driver does that is told to stop.
 func (p *play) breakAndPark() {
 	p.t.Helper()
@@ -181,6 +203,38 @@ func (p *play) breakAndPark() {
 	p.call = nil
 	p.apply(event.ModelAttemptFailed{Attempt: c.Attempt, Model: c.Target, Class: llm.ClassInterrupted, Message: "stopped"})
 	p.command(event.RunParked{Reason: event.ParkInterrupted})
+}
+
+// rows: ALF-12
+func TestEveryAnswerJoinsTheConversationHoweverItEnded(t *testing.T) {
+	settled := func(p *play) { p.results("c1.1=A") }
+	none := func(*play) {}
+	for _, tt := range []struct {
+		name   string
+		answer llm.Response
+		then   func(*play)
+	}{
+		{"with a call", asks("looking", "read a"), settled},
+		{"with a call, and called an end", finish(llm.FinishEnd, asks("looking", "read a")), settled},
+		{"without a call", says("looking"), none},
+		{"cut by length", finish(llm.FinishLength, says("looking")), none},
+		{"cut by length within its calls", finish(llm.FinishLength, asks("looking", "read a", "read !{")), none},
+		{"paused", finish(llm.FinishPause, says("looking")), none},
+		{"announcing a call that does not come", finish(llm.FinishTool, says("looking")), none},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			p := newPlay(t, agent.Config{OnNoToolCall: agent.NoToolCallNudge})
+			p.answer(tt.answer)
+			tt.then(p)
+			if p.call == nil {
+				t.Fatalf("no second request:\n%s", p.log.String())
+			}
+			said := p.call.Request.Messages
+			if len(said) < 2 || said[1].Role != llm.RoleAssistant || said[1].Text() != "looking" || len(said[1].Parts) != len(tt.answer.Parts) {
+				t.Errorf("the next request does not hold the answer: %+v", said)
+			}
+		})
+	}
 }
 
 // rows: ALF-13, HAR-27

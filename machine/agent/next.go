@@ -9,13 +9,12 @@ import (
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/llm"
 	"github.com/pawlrun/pawl/machine"
-	"github.com/pawlrun/pawl/stop"
 )
 
 // Next returns what is due. The order of its checks is the order of a cycle.
 func (m *Machine) Next() []machine.Action {
 	m.actions = m.actions[:0]
-	if m.parked != nil {
+	if m.run.Parked != nil {
 		return nil
 	}
 	if m.nextSettlement() || m.summarising() || m.afterCompaction() {
@@ -54,7 +53,7 @@ func (m *Machine) terminate(d event.RunTerminatedBy) {
 }
 
 func (m *Machine) cancelled() {
-	m.terminate(event.RunTerminatedBy{Reason: event.ReasonCancelled, Detail: m.cancel.Reason})
+	m.terminate(event.RunTerminatedBy{Reason: event.ReasonCancelled, Detail: m.run.Cancel.Reason})
 }
 
 func (m *Machine) internal(err error) {
@@ -67,7 +66,7 @@ func (m *Machine) internal(err error) {
 // (ALF-8), then a pause, then the limits (ALDO-13, HAR-22).
 func (m *Machine) nextCycle() {
 	switch {
-	case m.cancel != nil:
+	case m.run.Cancel != nil:
 		m.cancelled()
 	case m.pause && m.giveBack():
 	case m.pause:
@@ -80,7 +79,7 @@ func (m *Machine) nextCycle() {
 		m.runHook(m.beforeRun.due, func(*machine.RunHook) {})
 	case m.warn(budget.OfCycles):
 	case m.atCeiling():
-		m.terminate(event.RunTerminatedBy{Reason: event.ReasonMaxCycles, Limit: "max_cycles"})
+		m.terminate(event.RunTerminatedBy{Reason: event.ReasonMaxCycles, Limit: budget.CycleCap})
 	default:
 		refusal := m.refused(m.target())
 		switch {
@@ -99,7 +98,7 @@ func (m *Machine) nextCycle() {
 // curedByCompaction says that nothing stands against another call, or nothing
 // that a shorter conversation would not put right.
 func curedByCompaction(r budget.Refusal) bool {
-	return r.Setting == "" || r.Setting == "max_context_tokens_per_request"
+	return r.Setting == "" || r.Setting == budget.RequestTokens
 }
 
 func (m *Machine) atCeiling() bool {
@@ -107,14 +106,12 @@ func (m *Machine) atCeiling() bool {
 }
 
 func (m *Machine) conditionMet(i int) {
-	d := event.RunTerminatedBy{Reason: event.ReasonConditionMet, Index: &i, Kind: string(m.cfg.Conditions[i].Kind)}
-	switch m.cfg.Conditions[i].Kind {
-	case stop.BudgetExhausted:
+	met := m.cfg.Conditions[i]
+	d := event.RunTerminatedBy{Reason: event.ReasonConditionMet, Index: &i, Kind: string(met.Kind)}
+	if met.Kind.OfMoney() {
 		_, d.Limit = m.cfg.Limits.CostCap()
-	case stop.ToolResult:
-		if r := m.cfg.Conditions[i].Evidence(m.cycleView()); r != nil {
-			d.CallID = r.CallID
-		}
+	} else if r := met.Evidence(m.cycleView()); r != nil {
+		d.CallID = r.CallID
 	}
 	m.terminate(d)
 }
@@ -129,7 +126,7 @@ func (m *Machine) nextAttempt() {
 			Usage:   m.unreported(), Cost: m.costOf(m.unreported()),
 		})
 	case m.model.inFlight:
-	case m.cancel != nil:
+	case m.run.Cancel != nil:
 		m.cancelled()
 	case m.model.failure != nil:
 		m.nextRetry(m.model.failure)
@@ -162,12 +159,12 @@ func (m *Machine) callModel() {
 	m.actions = append(m.actions, machine.CallModel{
 		Cycle: m.cycle, Attempt: m.model.number, Target: t.Model, Price: t.Price,
 		Request: llm.Request{
-			System: m.system, Messages: messages, Tools: m.cfg.Tools,
+			System: m.system, Messages: messages, Tools: m.offered(),
 			MaxTokens: m.account.maxTokens, Temperature: m.cfg.Temperature, Schema: m.cfg.Schema, SchemaInPrompt: t.NoSchema,
 			ProviderTools: hosted, CacheKey: m.workload, Cache: m.cfg.Cache, Ordinal: m.answered,
 		},
 		Stream: !m.cfg.Whole, NotBefore: m.model.notBefore,
-		Admission: m.account.ledger.Admission(m.account.id), Withheld: withheld,
+		Admission: m.run.Ledger.Admission(m.account.id), Withheld: withheld,
 	})
 }
 
@@ -177,7 +174,7 @@ func (m *Machine) nextRetry(f *event.ModelAttemptFailed) {
 	if m.nextRelief() {
 		return
 	}
-	seed := m.run + "/" + strconv.Itoa(m.cycle) + "/" + strconv.Itoa(f.Attempt)
+	seed := m.run.ID + "/" + strconv.Itoa(m.cycle) + "/" + strconv.Itoa(f.Attempt)
 	v := judge(&m.model, len(m.cfg.Targets), m.cfg.Limits.ModelCalls(), seed)
 	if m.compaction.overflow == reliefGiven {
 		v = verdict{retry: true, target: m.model.target}
@@ -196,10 +193,10 @@ func (m *Machine) nextRetry(f *event.ModelAttemptFailed) {
 			FromModel: f.Model, ToModel: m.cfg.Targets[v.target].Model,
 		})
 	case v.park:
-		until := m.last.Add(v.delay)
+		until := m.run.Now.Add(v.delay)
 		m.record(event.RunParked{
 			Reason: event.ParkPaused, Until: &until,
-			Detail: fmt.Sprintf("%s asks to wait %s, longer than an unattended run waits", f.Model, v.delay.Round(time.Second)),
+			Detail: fmt.Sprintf("%s asks for a wait of %s, longer than a run waits by itself", f.Model, v.delay.Round(time.Second)),
 		})
 	default:
 		reason := event.ReasonModelError

@@ -12,7 +12,7 @@ import (
 // novelty remembers what the run brought forth lately, so that time in which
 // nothing new comes can be told from progress (FIELD F2).
 type novelty struct {
-	recent [memory]uint64
+	recent []uint64
 	next   int
 }
 
@@ -26,38 +26,32 @@ func (m *Machine) noteText(d *event.ModelResponse) {
 
 func (m *Machine) noteResult(d *event.ToolResult) (news bool) { return m.note(d.Tool, d.Output) }
 
-// note takes in what came and says whether it was not there before. The time
-// without progress then begins again, unless its limit was reached before: what
-// comes when the run is stopped for it, such as the end of a call that it cut
-// short, is no progress.
+// note takes in what came and says whether it was not there before, which is
+// progress.
 func (m *Machine) note(kind, content string) (news bool) {
 	if strings.TrimSpace(content) == "" {
 		return false
 	}
 	h := fingerprint(kind, content)
-	if slices.Contains(m.novelty.recent[:], h) {
+	if slices.Contains(m.novelty.recent, h) {
 		return false
 	}
-	m.novelty.recent[m.novelty.next%memory] = h
-	m.novelty.next++
-	m.progress()
-	return true
-}
-
-// progress begins the time without anything new again. An answer in a child is
-// progress of its parent's: whether the child gets on is for its own limit.
-func (m *Machine) progress() {
-	if !m.cfg.Limits.Stalled(m.spent) {
-		m.spent.Idle = 0
+	if n := &m.novelty; len(n.recent) < memory {
+		n.recent = append(n.recent, h)
+	} else {
+		n.recent[n.next%memory] = h
+		n.next++
 	}
+	m.run.Progress(m.cfg.Limits)
+	return true
 }
 
 // gotOn takes it from the journal that the run went on. Nobody asks a model when
 // the time without progress is over, but older versions took what came of a call
 // that outlasted it for progress.
 func (m *Machine) gotOn() {
-	if m.cfg.Limits.Stalled(m.spent) {
-		m.spent.Idle = 0
+	if m.cfg.Limits.Stalled(m.run.Spent) {
+		m.run.Spent.Idle = 0
 	}
 }
 

@@ -1,15 +1,14 @@
 package agent
 
 import (
-	"strconv"
-
 	"github.com/pawlrun/pawl/budget"
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/machine/tree"
 )
 
 // exhausted ends the run at a budget, or parks it where its owner wants to be
 // asked. A budget-exhausted condition in the owner's list turns a money stop
-// into the condition it names (PRODUCT 5).
+// into the condition it names.
 func (m *Machine) exhausted(r budget.Refusal) {
 	switch {
 	case m.warn(budget.OfCycles):
@@ -26,7 +25,7 @@ func (m *Machine) exhausted(r budget.Refusal) {
 // model that the run may call. The cap that the run has parked for counts what
 // has a price, and may be raised.
 func (m *Machine) CanKeep(setting string, value float64) error {
-	if !budget.IsMoney(setting) || value <= 0 || m.parked != nil && budget.IsMoney(m.parked.Limit) {
+	if !budget.IsMoney(setting) || value <= 0 || m.run.Parked != nil && budget.IsMoney(m.run.Parked.Limit) {
 		return nil
 	}
 	names := m.cfg.Unpriced()
@@ -52,11 +51,7 @@ func (m *Machine) askForMore(r budget.Refusal) {
 	if why := r.Detail(); why != "" {
 		detail = r.Setting + " leaves no room: " + why
 	}
-	atLeast, raise := m.cfg.Limits.AtLeast(r, m.granted()), "; raise it"
-	if atLeast > 0 {
-		raise += " to at least " + strconv.FormatFloat(atLeast, 'f', -1, 64)
-	}
-	m.record(event.RunParked{Reason: event.ParkInput, Limit: r.Setting, Detail: detail + raise + " or cancel the run", AtLeast: atLeast})
+	m.record(tree.ParkAt(r.Setting, detail, m.cfg.Limits.AtLeast(r, m.granted())))
 }
 
 // limited keeps a call from starting for which a limit has no room. It is

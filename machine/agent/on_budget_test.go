@@ -420,7 +420,7 @@ func TestARunBelowOneThatOverranALimitIsHeldWhereItsOwnerWantsToBeAsked(t *testi
 		})
 		p.respond(used(70, 3, asks("", "read a")))
 		p.step() // commits what the answer cost, and says that it was too much
-		if g := p.live.Admit(budget.Call{Input: 1, Output: 1}); g.Refusal.Setting != "usd_per_run" || g.Ask != ask {
+		if g := p.live.Admit(budget.Call{Input: 1, Output: 1}, budget.Amount{}); g.Refusal.Setting != "usd_per_run" || g.Ask != ask {
 			t.Errorf("%s: %+v\n%s", action, g, p.log.String())
 		}
 	}

@@ -12,27 +12,30 @@ import (
 // conclude builds the outcome of a run whose end has been recorded.
 func (m *Machine) conclude() event.Outcome {
 	o := event.Outcome{
-		Reason: m.end.Reason, Limit: m.end.Limit, Index: m.end.Index, Kind: m.end.Kind, Error: m.end.Error,
+		Reason: m.run.Terminated.Reason, Limit: m.run.Terminated.Limit, LimitRun: m.run.Terminated.LimitRun, Index: m.run.Terminated.Index, Kind: m.run.Terminated.Kind, Error: m.run.Terminated.Error,
 		FinalOutput: m.turn.said, LastOutput: m.turn.said,
-		Cycles: m.cycle, Usage: m.costs.Usage(),
+		Cycles: m.cycle, Usage: m.run.Costs.Usage(),
 	}
 	switch {
-	case m.end.Output != "":
-		o.FinalOutput = m.end.Output
-	case m.end.Reason == event.ReasonFinalAnswer:
+	case m.cfg.AllText:
+		o.FinalOutput = m.turn.all
+	case m.run.Terminated.Output != "":
+		o.FinalOutput = m.run.Terminated.Output
+	case m.run.Terminated.Reason == event.ReasonFinalAnswer:
 		o.FinalOutput = m.turn.answer
 	}
-	if m.spent.ModelCalls > 0 {
-		cost := m.costs.Cost()
+	if m.run.Spent.ModelCalls > 0 {
+		cost := m.run.Costs.Cost()
 		o.Cost = &cost
 	}
+	o.Result = m.result()
 	o.Status, o.OK, o.Completed = m.grade()
 	var advice []string
 	if !o.Completed {
-		advice = append(advice, nextSafeAction(m.end, m.spent))
+		advice = append(advice, nextSafeAction(m.run.Terminated, m.run.Spent))
 	}
 	if m.leftInDoubt() {
-		advice = append(advice, "A call was cut short and may have taken effect: look before it is made again.")
+		advice = append(advice, "A call was interrupted and may have taken effect: check before you repeat it.")
 	}
 	if n := len(m.inputs); n > 0 {
 		advice = append(advice, unread(n))
@@ -50,18 +53,18 @@ func (m *Machine) leftInDoubt() bool {
 // unread says that messages came too late (F25).
 func unread(n int) string {
 	if n == 1 {
-		return "One message came too late to be read; continue the run to have it read."
+		return "One message came too late; continue the run to have it read."
 	}
-	return strconv.Itoa(n) + " messages came too late to be read; continue the run to have them read."
+	return strconv.Itoa(n) + " messages came too late; continue the run to have them read."
 }
 
 // grade separates what happened from what the owner wants to call well.
 func (m *Machine) grade() (status event.Status, ok, completed bool) {
-	switch r := m.end.Reason; {
+	switch r := m.run.Terminated.Reason; {
 	case r == event.ReasonFinalAnswer:
 		return event.StatusCompleted, true, true
 	case r == event.ReasonConditionMet:
-		if m.end.Kind == string(stop.BudgetExhausted) {
+		if stop.Kind(m.run.Terminated.Kind).OfMoney() {
 			return event.StatusStopped, true, false
 		}
 		return event.StatusCompleted, true, true
@@ -73,7 +76,7 @@ func (m *Machine) grade() (status event.Status, ok, completed bool) {
 			return event.StatusFailed, false, false
 		}
 		return event.StatusStopped, false, false
-	case isBudget(r) && m.cfg.OnBudget[m.end.Limit] == BudgetOK:
+	case isBudget(r) && m.cfg.OnBudget[m.run.Terminated.Limit] == BudgetOK:
 		return event.StatusStopped, true, false
 	case isBudget(r),
 		r == event.ReasonStuck, r == event.ReasonTruncated, r == event.ReasonNoAnswerOrCall:

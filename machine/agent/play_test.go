@@ -35,12 +35,12 @@ type play struct {
 	journal [][]byte
 	log     bytes.Buffer
 
-	call    *machine.CallModel          // in flight
-	asleep  *machine.CallModel          // waits for its time
-	runs    map[string]machine.RunTool  // in flight
-	pending []machine.RunTool           // wait for their time
-	asked   []event.ToolPendingApproval // by the last Next
-	hooks   map[string]machine.RunHook  // in flight
+	call    *machine.CallModel         // in flight
+	asleep  *machine.CallModel         // waits for its time
+	runs    map[string]machine.RunTool // in flight
+	pending []machine.RunTool          // wait for their time
+	asked   []event.Question           // by the last Next
+	hooks   map[string]machine.RunHook // in flight
 }
 
 var epoch = time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC)
@@ -185,8 +185,8 @@ func (p *play) step() bool {
 				p.note("> hears %s%s", a.ID, shown(a))
 			}
 		case machine.Ask:
-			for _, approval := range a.Approvals {
-				p.asked = append(p.asked, *approval)
+			for _, q := range a.Questions {
+				p.asked = append(p.asked, *q)
 			}
 		}
 	}
@@ -204,8 +204,8 @@ func (p *play) noteRest() {
 	for _, a := range p.pending {
 		p.note("> %s sleeps until %.3f", a.CallID, a.NotBefore.Sub(p.start).Seconds())
 	}
-	for _, a := range p.asked {
-		p.note("> asks about %s", a.CallID)
+	for _, q := range p.asked {
+		p.note("> asks about %s", q.ID)
 	}
 }
 
@@ -387,7 +387,7 @@ func (p *play) command(d event.Data) {
 func (p *play) decide(id string, kind event.ApprovalKind, reason string) {
 	p.t.Helper()
 	for _, pending := range p.live.State().Pending {
-		if pending.CallID == id {
+		if pending.ID == id {
 			p.command(event.ToolApprovalResolved{
 				CallID: id, Kind: kind, Digest: pending.Digest, Policy: pending.Policy, Approver: "ann", Reason: reason, At: p.now,
 			})

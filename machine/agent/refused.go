@@ -70,7 +70,7 @@ func unavailable(kind event.ErrorType) bool {
 // that, each way of refusing with its own reason (HAR-83).
 func (m *Machine) endedByRefusal() bool {
 	for _, c := range m.calls {
-		switch v, a := c.verdict, c.approval; {
+		switch v, a := c.verdict, c.approval(); {
 		case m.cfg.OnDenied == RefusedStop && v != nil && !permits(v.Decision):
 			return m.fail(event.ReasonPolicyDenied, string(event.ErrorDenied), sentence(c.ref.Name+" was denied", v.Rule, v.Reason))
 		case m.cfg.OnRejected == RefusedStop && a != nil && a.Kind == event.ApprovalRejected:

@@ -68,6 +68,10 @@ func TestWhatHappensToCallsEndsTheRun(t *testing.T) {
 			p.answer(asks("", "send a", "read b"))
 			p.results("c1.2=B")
 		}, event.ReasonPolicyDenied, "send was denied: tools.rules: deny send: no mail"},
+		{"a denied call that is not the first of its answer", agent.Config{Policy: denying, OnDenied: agent.RefusedStop}, func(p *play) {
+			p.answer(asks("", "read a", "read b", "send c"))
+			p.results("c1.1=A", "c1.2=B")
+		}, event.ReasonPolicyDenied, "send was denied: tools.rules: deny send: no mail"},
 		{"a call that only fails with a denial of its own", agent.Config{OnDenied: agent.RefusedStop}, func(p *play) {
 			p.answer(asks("", "read a"))
 			p.fails("c1.1", event.ErrorDenied)

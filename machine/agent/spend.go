@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"fmt"
 	"strconv"
 
 	"github.com/pawlrun/pawl/budget"
@@ -9,13 +8,11 @@ import (
 	"github.com/pawlrun/pawl/llm"
 )
 
-// account is the run's side of the ledger: what is set aside for the call that
+// account is the run's side of its ledger: what is set aside for the call that
 // is due or under way, and what its owner has been told.
 type account struct {
-	ledger budget.Ledger
-	// id names the open reservation, "" for none; reserved is its amount.
-	id       string
-	reserved budget.Amount
+	// id names the open reservation, "" for none.
+	id string
 	// outdated says that a limit was changed before the call began, so that it
 	// is to be asked for anew.
 	outdated bool
@@ -31,14 +28,9 @@ type account struct {
 	maxTokens int
 	warned    budget.Levels
 	// draws counts the run's own reservations. refused is the newest answer of
-	// the run above that has no room, nil for none; drawn are the reservations of
-	// the run's children that are open.
+	// the run above that has no room, nil for none.
 	draws   int
 	refused *event.BudgetRefused
-	drawn   map[string][]event.BudgetReserved
-	// overrun is the setting that a call went beyond, "" for none. Nothing
-	// starts any more.
-	overrun string
 }
 
 // defaultOutput is set aside for the answer where no cap is known.
@@ -64,7 +56,7 @@ func (m *Machine) refused(t Target) budget.Refusal {
 	if m.account.id != "" {
 		// What was set aside is used or given back before anything else is
 		// asked for.
-		return budget.Refusal{Setting: m.cfg.Limits.BeforeModelCall(m.spent)}
+		return budget.Refusal{Setting: m.cfg.Limits.BeforeModelCall(m.run.Spent)}
 	}
 	_, refusal := m.admit(m.pricedCall(t))
 	return refusal
@@ -73,7 +65,7 @@ func (m *Machine) refused(t Target) budget.Refusal {
 // admit is the one place where a call of the run is set against the run's own
 // share, whatever it is for. The shares above it are asked by [machine.Reserve].
 func (m *Machine) admit(c budget.Call) (budget.Amount, budget.Refusal) {
-	a, refusal := budget.Line{m.share()}.Admit(c)
+	a, refusal := budget.Line{m.run.Share(m.cfg.Limits)}.Admit(c)
 	if refusal.Setting != "" {
 		refusal.Call = c
 	}
@@ -102,22 +94,15 @@ func (m *Machine) reserve() {
 func (m *Machine) capsOutput() bool {
 	l := m.cfg.Limits
 	money, _ := l.CostCap()
-	return m.cfg.MaxTokens > 0 || l.MaxOutputTokens > 0 || money > 0 && m.target().Price != nil || m.parent != ""
+	return m.cfg.MaxTokens > 0 || l.MaxOutputTokens > 0 || money > 0 && m.target().Price != nil || m.run.Parent != ""
 }
 
 func (m *Machine) applyReserved(d event.BudgetReserved) error {
-	if d.Run != "" {
-		return m.applyDrawn(d)
+	if err := m.run.Reserve(d); err != nil || d.Run != "" {
+		return err
 	}
-	a := budget.Amount{USD: d.USD, Input: d.Input, Output: d.Output}
-	ledger, err := m.account.ledger.Reserve(budget.Reservation{ID: d.ID, Amount: a})
-	if err != nil {
-		return fmt.Errorf("%w: %w", ErrMisfit, err)
-	}
-	m.account.ledger, m.account.id, m.account.reserved = ledger, d.ID, a
-	m.account.draws, m.account.refused = m.account.draws+1, nil
-	m.account.exceeded = false
-	m.account.maxTokens = 0
+	m.account.id, m.account.draws, m.account.refused = d.ID, m.account.draws+1, nil
+	m.account.exceeded, m.account.maxTokens = false, 0
 	if m.capsOutput() {
 		m.account.maxTokens = int(d.Output)
 	}
@@ -125,35 +110,25 @@ func (m *Machine) applyReserved(d event.BudgetReserved) error {
 }
 
 func (m *Machine) applyCommitted(d event.BudgetCommitted) error {
-	if d.Run != "" {
-		return m.applyUsed(d)
+	exceeded, err := m.run.Commit(d, m.cfg.Limits)
+	m.account.exceeded = m.account.exceeded || exceeded
+	if d.Run == "" {
+		m.account.id, m.account.settled, m.account.outdated = "", false, false
 	}
-	ledger, err := m.account.ledger.Commit(d.ID, budget.Amount{USD: d.USD, Input: d.Input, Output: d.Output})
-	if err != nil {
-		return fmt.Errorf("%w: %w", ErrMisfit, err)
-	}
-	m.account.ledger, m.account.id, m.account.settled, m.account.outdated = ledger, "", false, false
-	return nil
+	return err
 }
 
 // spend adds what a settled call cost.
 func (m *Machine) spend(u llm.Usage, c llm.Cost) {
-	m.sum(u, c)
+	m.run.Use(u, c)
 	a := &m.account
 	if a.id == "" {
 		return
 	}
 	a.settled, a.used, a.priced = true, u, c.Priced
 	a.charged = budget.Amount{USD: c.USD, Input: u.Input, Output: u.Output}
-	a.exceeded = a.charged.Exceeds(a.reserved)
-}
-
-// sum adds a call to what the run and its children have used.
-func (m *Machine) sum(u llm.Usage, c llm.Cost) {
-	m.costs = m.costs.Add(u, c)
-	m.spent.Input += u.Input
-	m.spent.Output += u.Output
-	m.spent.USD = m.costs.Cost().USD
+	reserved, _ := m.run.Ledger.Reserved(a.id)
+	a.exceeded = a.charged.Exceeds(reserved)
 }
 
 // committed is what a call that was made really used. A run above adds the
@@ -163,7 +138,7 @@ func (m *Machine) committed() event.BudgetCommitted {
 	d := event.BudgetCommitted{
 		ID: a.id, USD: a.charged.USD, Input: a.charged.Input, Output: a.charged.Output, Estimated: a.used.Estimated,
 	}
-	if m.parent != "" {
+	if m.run.Parent != "" {
 		used := a.used
 		d.Usage, d.Priced = &used, a.priced
 	}
@@ -183,8 +158,8 @@ func (m *Machine) nextSettlement() bool {
 	case a.outdated:
 		m.record(event.BudgetCommitted{ID: a.id})
 	}
-	if a.exceeded && a.overrun == "" {
-		if w, over := m.cfg.Limits.Overrun(m.spent); over {
+	if a.exceeded && m.run.Overrun == "" {
+		if w, over := m.cfg.Limits.Overrun(m.run.Spent); over {
 			m.record(event.BudgetOverrun{Setting: w.Setting, Used: w.Used, Limit: w.Limit})
 		}
 	}
@@ -195,7 +170,7 @@ func (m *Machine) nextSettlement() bool {
 // warn records the warnings that are due and says whether there were any.
 func (m *Machine) warn(g budget.Group) bool {
 	before := len(m.actions)
-	m.cfg.Limits.Warn(m.spent, &m.account.warned, g, func(w budget.Warning) {
+	m.cfg.Limits.Warn(m.run.Spent, &m.account.warned, g, func(w budget.Warning) {
 		m.record(event.BudgetWarning{Setting: w.Setting, Used: w.Used, Limit: w.Limit, Percent: w.Percent})
 	})
 	return len(m.actions) > before
@@ -210,17 +185,15 @@ func (m *Machine) applyRaised(d event.BudgetRaised) {
 	if d.Setting == m.stopBudget {
 		m.stopBudget = ""
 	}
-	m.account.warned = m.cfg.Limits.Raised(m.spent, m.account.warned)
-	m.account.overrun = "" // said again where it still holds, or another does
+	m.account.warned = m.cfg.Limits.Raised(m.run.Spent, m.account.warned)
+	m.run.Overrun = "" // said again where it still holds, or another does
 	m.account.outdated = m.account.id != "" && !m.account.settled && !m.model.inFlight && !m.compaction.call.inFlight
 }
 
 // unreported is what a call is charged whose process is gone.
 func (m *Machine) unreported() llm.Usage {
-	return budget.Unreported(m.account.ledger.Admission(m.account.id).Usage(), llm.Usage{}, 0)
+	return budget.Unreported(m.run.Ledger.Admission(m.account.id).Usage(), llm.Usage{}, 0)
 }
-
-func costOfUse(d event.BudgetCommitted) llm.Cost { return llm.Cost{USD: d.USD, Priced: d.Priced} }
 
 func (m *Machine) costOf(u llm.Usage) llm.Cost {
 	p := m.target().Price

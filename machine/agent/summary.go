@@ -88,7 +88,7 @@ func (m *Machine) callSummary(s *compact.SummaryRequest) {
 	m.actions = append(m.actions, machine.CallModel{
 		Cycle: m.cycle, Attempt: max(a.number, 1), Target: t.Model, Price: t.Price, Purpose: event.PurposeSummary,
 		Request: req, NotBefore: a.notBefore,
-		Admission: m.account.ledger.Admission(m.account.id), Withheld: withheld,
+		Admission: m.run.Ledger.Admission(m.account.id), Withheld: withheld,
 	})
 }
 
@@ -113,7 +113,7 @@ func (m *Machine) nextSummary(in *compact.Situation) bool {
 	if f == nil {
 		return false
 	}
-	seed := m.run + "/summary/" + strconv.Itoa(m.answered)
+	seed := m.run.ID + "/summary/" + strconv.Itoa(m.answered)
 	v := judge(&c.call, 1, m.cfg.Limits.ModelCalls(), seed)
 	if !v.retry || m.noTimeFor(v.delay) != "" {
 		in.NoSummary = true
@@ -149,7 +149,7 @@ func (m *Machine) applySummaryRequested(d event.ModelRequested) error {
 	}
 	a.requested(d)
 	m.compaction.asked = true
-	m.spent.ModelCalls++
+	m.run.Spent.ModelCalls++
 	return nil
 }
 

@@ -11,30 +11,21 @@ import (
 	"github.com/pawlrun/pawl/policy"
 )
 
-// tainted notes what a result brought in. The first source of each kind is
-// kept: it is what an owner wants to look at.
+// tainted notes what a result brought in.
 func (m *Machine) tainted(d *event.ToolResult) {
-	if !d.Untrusted && !d.Private {
-		return
-	}
-	source := &event.TaintSource{Run: m.run, Cycle: m.cycle, CallID: d.CallID, Tool: d.Tool}
-	if d.Untrusted && m.taint.Untrusted == nil {
-		m.taint.Untrusted = source
-	}
-	if d.Private && m.taint.Private == nil {
-		m.taint.Private = source
-	}
+	source := event.TaintSource{Run: m.run.ID, Cycle: m.cycle, CallID: d.CallID, Tool: d.Tool}
+	m.run.Taint = m.run.Taint.With(source.Brings(d.Untrusted, d.Private))
 }
 
 // tookIn notes that the provider ran a tool of its own within an answer: what
 // it found there is nobody's that the owner knows.
 func (m *Machine) tookIn(parts llm.Parts) {
-	if len(m.cfg.ProviderTools) == 0 || m.taint.Untrusted != nil {
+	if len(m.cfg.ProviderTools) == 0 || m.run.Taint.Untrusted != nil {
 		return
 	}
 	for _, p := range parts {
 		if item, ok := p.(llm.Item); ok {
-			m.taint.Untrusted = &event.TaintSource{Run: m.run, Cycle: m.cycle, Tool: item.Type}
+			m.run.Taint.Untrusted = &event.TaintSource{Run: m.run.ID, Cycle: m.cycle, Tool: item.Type}
 			return
 		}
 	}
@@ -43,7 +34,10 @@ func (m *Machine) tookIn(parts llm.Parts) {
 // rules are the run's permissions as they stand now.
 func (m *Machine) rules() policy.Rules {
 	r := m.cfg.Policy
-	r.Taint = m.taint
+	r.Taint = m.run.Taint
+	for _, p := range m.permissions {
+		r.Permissions = append(r.Permissions, p.Permission)
+	}
 	return r
 }
 
@@ -103,7 +97,7 @@ const besideText = "[The images and files of this result come from outside, too.
 // their words: they stand behind the fence, or, where there is none, nowhere.
 func (m *Machine) quoted(tool, text string) string {
 	switch {
-	case m.taint.Untrusted == nil:
+	case m.run.Taint.Untrusted == nil:
 		return text
 	case !m.fence.Active():
 		return "[…]"

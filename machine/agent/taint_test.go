@@ -288,7 +288,7 @@ func TestAPausedTurnGoesOnWithoutTheToolsThatAreWithheld(t *testing.T) {
 			if w := p.call.Withheld; w == nil || !cmp.Equal(w.Tools, []string{"web_search"}) || w.Rule != policy.RuleOfTwoName {
 				t.Errorf("withheld %+v", w)
 			}
-			if last.Role != llm.RoleUser || last.Origin != llm.OriginLoop || !strings.Contains(last.Parts.Text(), "web_search no more, because untrusted text came in (server_tool_use in cycle 2)") {
+			if last.Role != llm.RoleUser || last.Origin != llm.OriginLoop || !strings.Contains(last.Parts.Text(), "web_search no more, because untrusted text read in cycle 2 (server_tool_use)") {
 				t.Errorf("the model is told %+v", last)
 			}
 			before := req.Messages[len(req.Messages)-2]

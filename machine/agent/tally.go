@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/question"
 )
 
 // tally counts how the calls of a cycle stand. It follows the calls that an event
@@ -61,7 +62,7 @@ type standing struct {
 	first int
 	// pending are the questions that nobody has answered, nil until they are asked
 	// for. Others have the slice as well, so it is never changed.
-	pending []*event.ToolPendingApproval
+	pending []*event.Question
 	// touched are the calls that the event which is being applied changes.
 	touched []*call
 	// looked is how many calls, from the first on, were looked at in these
@@ -85,7 +86,7 @@ type circumstances struct {
 }
 
 func (m *Machine) circumstances() circumstances {
-	return circumstances{taint: m.taint, late: m.outOfTime(), overrun: m.account.overrun, cancelled: m.cancel != nil}
+	return circumstances{taint: m.run.Taint, late: m.outOfTime(), overrun: m.run.Overrun, cancelled: m.run.Cancel != nil}
 }
 
 // call is the cycle's call of that id, about to be changed; nil when there is none.
@@ -148,8 +149,8 @@ func (m *Machine) recount(data event.Data) {
 // call order.
 func (m *Machine) gather() {
 	s := &m.standing
-	if s.until != nil && !m.last.Before(*s.until) {
-		s.looked, s.until = 0, m.nextExpiry()
+	if s.until != nil && !m.run.Now.Before(*s.until) {
+		s.looked, s.until = 0, question.NextExpiry(m.pending(), m.run.Now)
 	}
 	if now := m.circumstances(); s.among != now {
 		s.looked, s.among = 0, now
@@ -206,27 +207,12 @@ func (m *Machine) toDecide() iter.Seq[*call] {
 	}
 }
 
-// pending are the approvals that wait for a decision, in call order.
-func (m *Machine) pending() []*event.ToolPendingApproval {
+// pending are the questions that wait for a decision, in call order.
+func (m *Machine) pending() []*event.Question {
 	s := &m.standing
-	if n := s.total.pending; n > 0 && s.pending == nil {
-		s.pending = make([]*event.ToolPendingApproval, 0, n)
-		for _, c := range m.unsettled() {
-			if c.waits() {
-				s.pending = append(s.pending, c.pending)
-			}
-		}
+	if s.total.pending > 0 && s.pending == nil {
+		s.pending = m.questions.Open()
+		slices.SortFunc(s.pending, func(a, b *event.Question) int { return s.byID[a.ID].index - s.byID[b.ID].index })
 	}
 	return s.pending
-}
-
-// nextExpiry is when the next of the calls that wait expires, of those whose time
-// is not over.
-func (m *Machine) nextExpiry() (next *time.Time) {
-	for _, p := range m.pending() {
-		if p.ExpiresAt != nil && !late(p, m.last) {
-			next = sooner(next, p.ExpiresAt)
-		}
-	}
-	return next
 }

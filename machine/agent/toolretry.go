@@ -48,14 +48,14 @@ func (m *Machine) mayRepeat(c *call) bool {
 // the budget's (max_tool_calls), and is made only in what is left of the time.
 func (m *Machine) nextToolRetry(c *call) {
 	f := c.retry.failure
-	delay := backoff(c.retry.count+1, m.run+"/"+f.CallID+"/"+strconv.Itoa(f.Attempt))
+	delay := backoff(c.retry.count+1, m.run.ID+"/"+f.CallID+"/"+strconv.Itoa(f.Attempt))
 	if f.RetryAfterMs != nil {
 		delay = time.Duration(*f.RetryAfterMs) * time.Millisecond
 	}
 	switch {
-	case m.cancel != nil:
+	case m.run.Cancel != nil:
 		m.record(c.abandoned())
-	case !m.mayRetry(c), delay > maxRetryAfter, m.account.overrun != "", m.noTimeFor(delay) != "":
+	case !m.mayRetry(c), delay > maxRetryAfter, m.run.Overrun != "", m.noTimeFor(delay) != "":
 		m.record(f.Result)
 	default:
 		m.record(event.ToolRetrying{CallID: f.CallID, Attempt: f.Attempt + 1, DelayMs: delay.Milliseconds()})

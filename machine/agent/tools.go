@@ -28,7 +28,7 @@ func (m *Machine) nextCalls() {
 	switch {
 	case undecided:
 		return
-	case m.cancel != nil:
+	case m.run.Cancel != nil:
 		m.endChildren()
 		return
 	}
@@ -59,7 +59,7 @@ func (m *Machine) nextCalls() {
 func (m *Machine) onlyWaits() bool {
 	return m.standing.total.running == 0 && m.standing.total.waiting == 0 && len(m.actions) > 0 && !slices.ContainsFunc(m.actions, func(a machine.Action) bool {
 		run, ok := a.(machine.RunTool)
-		return !ok || !run.NotBefore.After(m.last)
+		return !ok || !run.NotBefore.After(m.run.Now)
 	})
 }
 
@@ -86,20 +86,20 @@ func (m *Machine) nextSteps() (held string) {
 		stuck, circling := m.circling(c)
 		switch {
 		case c.result != nil || c.running || c.child != nil:
-		case c.orphan && (m.cancel != nil || !m.mayRepeat(c)):
+		case c.orphan && (m.run.Cancel != nil || !m.mayRepeat(c)):
 			m.record(m.lost(c))
 		case c.retry.undecided:
 			m.nextToolRetry(c)
-		case c.retry.due() && m.cancel != nil:
+		case c.retry.due() && m.run.Cancel != nil:
 			m.record(c.abandoned())
 		case c.retry.due() && m.outlasts(c.retry.notBefore) != "":
 			m.record(c.retry.failure.Result)
-		case m.cancel != nil:
+		case m.run.Cancel != nil:
 			m.record(c.failed(event.ErrorCancelled, "the run was cancelled before this call ran"))
 		case kind != "":
 			m.record(c.failed(kind, why))
-		case m.account.overrun != "":
-			held = cmp.Or(m.limited(c, m.account.overrun), held)
+		case m.run.Overrun != "":
+			held = cmp.Or(m.limited(c, m.run.Overrun), held)
 		case circling:
 			m.block(c, stuck)
 		case c.resolved.Problem != nil:
@@ -134,7 +134,7 @@ func (m *Machine) nextSteps() (held string) {
 // granted is what the run has spent, and has promised to the calls that were
 // let through. Hooks and edits bring calls to their decisions in any order.
 func (m *Machine) granted() budget.Spent {
-	spent := m.spent
+	spent := m.run.Spent
 	spent.ToolCalls += m.standing.total.granted
 	return spent
 }

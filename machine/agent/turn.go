@@ -14,6 +14,10 @@ type turn struct {
 	// the last one that is not blank.
 	answer string
 	said   string
+	// all is the text of all answers, where the run's output is that.
+	all string
+	// resultAsked says that the model was told to give its result.
+	resultAsked bool
 	// unfinished: the next answer goes on where this one stopped.
 	unfinished bool
 
@@ -26,8 +30,9 @@ type turn struct {
 
 // heard takes in an answer's text. An answer that was cut off or paused is one
 // text with what follows it; a JSON value that was cut off is given again, whole.
-func (t *turn) heard(d *event.ModelResponse, calls int, value bool) {
+func (t *turn) heard(d *event.ModelResponse, calls int, value, all bool) {
 	text := llm.Parts(d.Parts).Text()
+	t.heardAll(text, all)
 	if t.unfinished {
 		text = t.answer + text
 	}
@@ -36,6 +41,16 @@ func (t *turn) heard(d *event.ModelResponse, calls int, value bool) {
 		t.said = text
 	}
 	t.unfinished = calls == 0 && (d.FinishReason == llm.FinishLength && !value || d.FinishReason == llm.FinishPause)
+}
+
+func (t *turn) heardAll(text string, all bool) {
+	if !all || strings.TrimSpace(text) == "" {
+		return
+	}
+	if t.all != "" && !t.unfinished {
+		t.all += "\n\n"
+	}
+	t.all += text
 }
 
 // settled counts the answers in a row that were odd, once their cycle is over.

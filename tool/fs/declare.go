@@ -17,14 +17,14 @@ import (
 // wrote it.
 type place func(args json.RawMessage) string
 
-// reads declares a tool that looks at one place: it has no effect and may run
-// beside others. The owner's files are private, and trusted unless the owner
+// reads declares a tool that looks at one place, or at the tree below it: it has
+// no effect and may run beside others. The owner's files are private, and trusted unless the owner
 // says otherwise.
-func (w *Workspace) reads(t *tool.Tool, verb string, at place) {
+func (w *Workspace) reads(t *tool.Tool, verb string, at place, tree bool) {
 	t.Effect, t.ReadOnly, t.Concurrent = event.EffectPure, true, true
 	t.Access, t.Describe = w.access(at, false), describe(verb)
 	t.Labels = &event.Labels{Private: true}
-	w.judged(t, at, event.PathUse{Tree: t.Name != "fs.read"}, event.RiskRead)
+	w.judged(t, at, event.PathUse{Tree: tree}, event.RiskRead)
 }
 
 // writes declares a tool that changes the file that its path argument names.

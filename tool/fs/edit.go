@@ -15,8 +15,11 @@ type editArgs struct {
 	ReplaceAll bool   `json:"replace_all,omitempty" jsonschema:"replace every occurrence"`
 }
 
+const editName = "fs.edit"
+
 func (w *Workspace) editTool() tool.Tool {
-	t := tool.New("fs.edit", "Replace a piece of text in a file. The file must have been read before and be unchanged since.", within(w, w.edit))
+	t := tool.New(editName, "Replace a piece of text in a file. The file must have been read before and be unchanged since.", within(w, w.edit))
+	t.Aliases = []string{"edit"}
 	w.writes(&t, "edit")
 	return t
 }

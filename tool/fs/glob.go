@@ -18,7 +18,7 @@ type globArgs struct {
 
 func (w *Workspace) globTool() tool.Tool {
 	t := tool.New("fs.glob", "Find files of the workspace by a pattern of their paths. At most 500, in the order of their names; .git is left out.", within(w, w.glob))
-	w.reads(&t, "find", w.searched)
+	w.reads(&t, "find", w.searched, true)
 	return t
 }
 

@@ -32,7 +32,8 @@ type grepArgs struct {
 func (w *Workspace) grepTool() tool.Tool {
 	t := tool.NewWithCall("fs.grep", "Search the text files of the workspace. Gives path:line:text, at most 200 lines; binary files, files above 1 MB and .git are left out.",
 		withinCall(w, w.grep))
-	w.reads(&t, "search for", pathOf)
+	t.Aliases = []string{"search"}
+	w.reads(&t, "search for", pathOf, true)
 	return t
 }
 

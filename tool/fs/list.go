@@ -19,7 +19,7 @@ type listArgs struct {
 
 func (w *Workspace) listTool() tool.Tool {
 	t := tool.New("fs.list", "List a directory of the workspace: directories end in a slash, files come with their size. At most 500 entries.", within(w, w.list))
-	w.reads(&t, "list", pathOf)
+	w.reads(&t, "list", pathOf, true)
 	return t
 }
 

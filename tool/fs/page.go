@@ -8,7 +8,7 @@ import (
 )
 
 // maxPage is how many bytes one call returns. It stays below the 30,000
-// characters that a model is given of a result (PRODUCT 6), so that a page is
+// characters that a model is given of a result, so that a page is
 // never cut in its middle: a call says itself how to go on.
 const maxPage = 28_000
 

@@ -31,7 +31,8 @@ type readArgs struct {
 
 func (w *Workspace) readTool() tool.Tool {
 	t := tool.NewWithCall("fs.read", "Read a text file of the workspace. Lines come numbered; long files come in pages.", withinCall(w, w.read))
-	w.reads(&t, "read", pathOf)
+	t.Aliases = []string{"read", "read_file"}
+	w.reads(&t, "read", pathOf, false)
 	return t
 }
 

@@ -18,11 +18,14 @@ type writeArgs struct {
 	Content string `json:"content" jsonschema:"the whole new content of the file"`
 }
 
-// writeTool declares fs.write idempotent: the same content again changes
+const writeName = "fs.write"
+
+// writeTool declares it idempotent: the same content again changes
 // nothing, and a file that became another meanwhile is refused, not written.
 func (w *Workspace) writeTool() tool.Tool {
-	t := tool.New("fs.write", "Write a whole file, with the directories above it. A file that exists must have been read before and be unchanged since.",
+	t := tool.New(writeName, "Write a whole file, with the directories above it. A file that exists must have been read before and be unchanged since.",
 		within(w, w.write))
+	t.Aliases = []string{"write", "write_file"}
 	w.writes(&t, "write")
 	t.Effect = event.EffectIdempotent
 	return t

@@ -3,8 +3,6 @@ package shell
 import (
 	"context"
 	"fmt"
-	"io"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -14,52 +12,17 @@ import (
 	"github.com/pawlrun/pawl/sandbox"
 )
 
-// confine runs a command in a box to its end, or until ctx ends, which stopped
-// says. What the command leaves behind is killed with it, wherever it
-// went.
-func (o Options) confine(ctx context.Context, box *sandbox.Box, command string, grants []sandbox.Grant, out io.Writer) (end ended, stopped bool, err error) {
-	r, w, err := os.Pipe()
-	if err != nil {
-		return ended{}, false, err
-	}
-	defer r.Close()
-	p, err := box.Start(sandbox.Command{
-		Args: []string{"/bin/sh", "-c", command}, Dir: o.Dir, Env: o.environment(), Output: w, Grants: grants,
-	})
-	w.Close()
-	if err != nil {
-		return ended{}, false, err
-	}
-	copied := drain(out, r)
-	stopped = o.await(ctx, p)
-	wait(copied, drainGrace)
-	got, err := p.Wait()
-	if !wait(copied, termGrace) {
-		// Without a sandbox a command may kill its supervisor, and what it left
-		// then keeps the other end.
-		r.Close()
-		<-copied
-	}
-	end = ended{code: got.Code, signal: got.Signal, note: limitNote(got.Limit, box.Policy().Limits)}
+// confine runs a program in a box.
+func confine(ctx context.Context, box *sandbox.Box, p process, grants []sandbox.Grant, out *outlet) (ended, error) {
+	got, stopped, err := spawnIn(ctx, box, p, grants, out)
+	end := ended{code: got.Code, signal: got.Signal, stopped: stopped, note: limitNote(got.Limit, box.Policy().Limits) + changeNote(got.Changed)}
 	for _, r := range got.Reached {
 		end.reached = append(end.reached, event.Reach{Host: r.Host, Port: int(r.Port), Denied: r.Denied, Count: r.Count})
 	}
-	return end, stopped, err
-}
-
-// await waits for the command, and stops it when ctx ends first.
-func (o Options) await(ctx context.Context, p *sandbox.Process) (stopped bool) {
-	select {
-	case <-p.Ended():
-		return false
-	case <-ctx.Done():
+	for _, c := range got.Changed {
+		end.changed = append(end.changed, event.Change{Path: inText(c.Path), Undone: c.Undone, Kept: inText(c.Kept)})
 	}
-	p.Terminate()
-	if !wait(p.Ended(), termGrace) {
-		p.Kill()
-		<-p.Ended()
-	}
-	return true
+	return end, err
 }
 
 // grants are what was let through although the sandbox would not have it
@@ -136,4 +99,42 @@ func limitNote(limit string, l sandbox.Limits) string {
 		return fmt.Sprintf("[killed by the sandbox: it started more than %d processes]\n", l.Processes)
 	}
 	return ""
+}
+
+// changeNote says which protected paths a command changed, and which of them are so
+// still.
+func changeNote(changes []sandbox.Change) string {
+	var undone, left []string
+	for _, c := range changes {
+		if c.Undone {
+			undone = append(undone, inText(c.Path))
+		} else {
+			left = append(left, inText(c.Path))
+		}
+	}
+	note := ""
+	for _, of := range []struct {
+		paths []string
+		what  string
+	}{{undone, "the change was undone"}, {left, "the change could not be undone"}} {
+		if n := len(of.paths); n > 0 {
+			note += fmt.Sprintf("[failed: the command changed what is protected, and %s: %s]\n", of.what, strings.Join(of.paths[:min(n, maxNamed)], ", ")+andMore(n-maxNamed))
+		}
+	}
+	return note
+}
+
+// maxNamed is how many paths a note names.
+const maxNamed = 20
+
+func andMore(n int) string {
+	if n <= 0 {
+		return ""
+	}
+	return fmt.Sprintf(" and %d more", n)
+}
+
+// inText is a path as a journal, which holds text alone, can have it in a line.
+func inText(path string) string {
+	return strings.ReplaceAll(strings.ToValidUTF8(path, "\uFFFD"), "\n", "\uFFFD")
 }

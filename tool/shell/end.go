@@ -13,10 +13,16 @@ import (
 type ended struct {
 	code   int
 	signal syscall.Signal
+	// stopped says that it was told to end.
+	stopped bool
+	// out is what it printed.
+	out *headTail
 	// note is what the model is told besides.
 	note string
 	// reached are the machines that it asked for.
 	reached []event.Reach
+	// changed are the protected paths that it changed.
+	changed []event.Change
 }
 
 // fetched says that the command got something from another machine.

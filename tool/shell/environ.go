@@ -32,12 +32,17 @@ var secretValue = regexp.MustCompile(`://[^/?#\s]*@` +
 
 // Environment filters an environment down to what a command may see: an
 // allow-list and the locale, and never a name or a value that looks like a
-// secret (PRODUCT 6).
+// secret.
 func Environment(env []string) []string {
-	out := slices.Clone(set)
+	return append(slices.Clone(set), harmless(env, func(name string) bool { return slices.Contains(allowed, name) || strings.HasPrefix(name, "LC_") })...)
+}
+
+// harmless are the variables that are wanted and do not look like a secret.
+func harmless(env []string, wanted func(name string) bool) []string {
+	var out []string
 	for _, kv := range env {
 		name, value, ok := strings.Cut(kv, "=")
-		if ok && (slices.Contains(allowed, name) || strings.HasPrefix(name, "LC_")) && !secret.LikelyName(name) && !givesAway(name, value) {
+		if ok && wanted(name) && !secret.LikelyName(name) && !givesAway(name, value) {
 			out = append(out, kv)
 		}
 	}

@@ -23,29 +23,26 @@ type group struct {
 	reaped  bool
 }
 
-// gateScript waits for a line before it becomes the command. The line comes
-// when the guard knows of the group, so nothing of the command runs unguarded.
-const gateScript = `read -r go && exec /bin/sh -c "$1" </dev/null`
+// The scripts wait for a line before they become the program, whose input is what
+// follows on that line or nothing: a shell reads no further than the line. It comes
+// when the guard knows of the group, so nothing of the program runs unguarded.
+const (
+	gateScript  = `read -r go && exec "$@" </dev/null`
+	inputScript = `read -r go && exec "$@"`
+)
 
-// startGroup runs a command line in a new group. Where it runs and what it
-// prints to are set in cmd.
-func startGroup(cmd *exec.Cmd, command string) (*group, error) {
-	g, gate, err := startGated(cmd, gateScript, command)
-	if err != nil {
-		return nil, err
-	}
-	gate.Close()
-	return g, nil
-}
-
-// startGated runs a script in a new group, which begins with waiting for its
-// first line. What follows on that line in its input is the caller's.
-func startGated(cmd *exec.Cmd, script string, args ...string) (*group, io.WriteCloser, error) {
+// startGated starts a program in a new group. Where it runs and what it prints to
+// are set in cmd; where it reads, the input is the caller's.
+func startGated(cmd *exec.Cmd, p process) (*group, io.WriteCloser, error) {
 	w, err := startGuard()
 	if err != nil {
 		return nil, nil, err
 	}
-	cmd.Path, cmd.Args = "/bin/sh", append([]string{"/bin/sh", "-c", script, "sh"}, args...)
+	script := gateScript
+	if p.input != nil {
+		script = inputScript
+	}
+	cmd.Path, cmd.Args = "/bin/sh", append([]string{"/bin/sh", "-c", script, "sh"}, p.argv...)
 	cmd.SysProcAttr = leaderAttr()
 	gate, err := cmd.StdinPipe()
 	if err == nil {
@@ -56,6 +53,14 @@ func startGated(cmd *exec.Cmd, script string, args ...string) (*group, io.WriteC
 		return nil, nil, err
 	}
 	w.watch(cmd.Process.Pid)
+	if p.started != nil {
+		if err := p.started(cmd.Process.Pid); err != nil {
+			gate.Close() // so that the script ends
+			_ = cmd.Wait()
+			w.dismiss()
+			return nil, nil, err
+		}
+	}
 	fmt.Fprintln(gate)
 	return &group{leader: cmd, guard: w, exited: make(chan struct{})}, gate, nil
 }

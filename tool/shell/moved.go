@@ -4,7 +4,22 @@ import (
 	"slices"
 
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/tool"
 )
+
+// asJudged fails for a command of which something else is found now than what it
+// was judged by.
+func asJudged(judged *event.Facts, now event.Facts) error {
+	switch {
+	case moved(judged.Paths, now.Paths):
+		return &tool.Error{Type: event.ErrorConflict,
+			Message: "a path of the command leads to another file now than when the call was permitted; make the call again"}
+	case looked(judged.Commands, now.Commands):
+		return &tool.Error{Type: event.ErrorConflict,
+			Message: "a command that was known to change nothing when the call was permitted may do more now; make the call again"}
+	}
+	return nil
+}
 
 // moved says that a path of a command leads to another file now than when the
 // call was judged. What a pattern of names stands for may have grown meanwhile, or

@@ -12,6 +12,8 @@ import (
 // is safe for concurrent use.
 type headTail struct {
 	limit int
+	// heard is called for each write; nil calls nothing.
+	heard func()
 
 	mu    sync.Mutex
 	head  []byte
@@ -24,6 +26,9 @@ func newHeadTail(limit int) *headTail { return &headTail{limit: limit} }
 
 // Write never fails and never blocks.
 func (h *headTail) Write(p []byte) (int, error) {
+	if h.heard != nil {
+		h.heard()
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	n := len(p)

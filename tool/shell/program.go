@@ -3,10 +3,9 @@ package shell
 import (
 	"context"
 	"io"
-	"os"
-	"os/exec"
-	"runtime"
 	"time"
+
+	"github.com/pawlrun/pawl/tool"
 )
 
 // Program is a program of the owner's that is run beside the tools, such as a
@@ -24,6 +23,20 @@ type Program struct {
 	// MaxOutput bounds the bytes that are kept of each of its outputs, head and
 	// tail together.
 	MaxOutput int
+	// Copy takes what the program prints as it comes, beside what is kept of it; nil
+	// takes nothing. Heard is called whenever it has printed something, also as an
+	// error; nil is not called. Both must return at once.
+	Copy  io.Writer
+	Heard func()
+	// Started is called with the number of the program's process group before
+	// anything of the program runs; where it fails nothing does. It may be nil.
+	Started func(group int) error
+}
+
+// Program is a command as a program that runs outside of every sandbox.
+func (o Options) Program(c tool.Command) (Program, error) {
+	p, err := o.withDefaults().process(c)
+	return Program{Words: p.argv, Dir: p.dir, Env: p.env, Input: p.input}, err
 }
 
 // Ended is how a program ended.
@@ -45,97 +58,40 @@ type Ended struct {
 // answer: a filter that its shell did not wait for has its last words then.
 const answerGrace = time.Second
 
-// programScript waits for a line before it becomes the program, whose input is
-// what follows: a shell reads no further than the line.
-const programScript = `read -r go && exec "$@"`
-
 // Run runs the program to its end. When ctx ends first, the program is stopped
-// with all that it started, and the error is ctx's.
+// with all that it started, the error is ctx's, and what it printed is returned.
 func (p Program) Run(ctx context.Context) (Ended, error) {
 	if err := ctx.Err(); err != nil {
 		return Ended{}, err
 	}
-	// The kernel sends Pdeathsig when the thread that started the child ends,
-	// so this thread must live for as long as the child.
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-
 	stdout, stderr := newHeadTail(p.MaxOutput), newHeadTail(p.MaxOutput)
-	out, err := newOutlet(stdout)
+	stdout.heard, stderr.heard = p.Heard, p.Heard
+	into := io.Writer(stdout)
+	if p.Copy != nil {
+		into = io.MultiWriter(stdout, p.Copy)
+	}
+	out, err := newOutlet(into, answerGrace)
 	if err != nil {
 		return Ended{}, err
 	}
 	defer out.close()
-	errs, err := newOutlet(stderr)
+	errs, err := newOutlet(stderr, drainGrace)
 	if err != nil {
 		return Ended{}, err
 	}
 	defer errs.close()
-	cmd := &exec.Cmd{Dir: p.Dir, Env: append(p.Env[:len(p.Env):len(p.Env)], "PWD="+p.Dir), Stdout: out.w, Stderr: errs.w}
-	g, input, err := startGated(cmd, programScript, p.Words...)
-	out.start()
-	errs.start()
+	end, err := spawn(ctx, process{
+		argv: p.Words, dir: p.Dir, env: append(p.Env[:len(p.Env):len(p.Env)], "PWD="+p.Dir), input: p.Input, started: p.Started,
+	}, out, errs)
 	if err != nil {
 		return Ended{}, err
 	}
-	go func() {
-		// A program need not read its input to the end, or at all.
-		_, _ = input.Write(p.Input)
-		_ = input.Close()
-	}()
-	forget := context.AfterFunc(ctx, g.stop)
-	g.awaitLeader()
-	whole := wait(out.copied, answerGrace)
-	wait(errs.copied, drainGrace)
-	forget()
-	state, stopped, err := g.end()
-	out.finish()
-	errs.finish()
-	switch {
-	case err != nil:
-		return Ended{}, err
-	case stopped:
-		return Ended{}, ctx.Err()
-	}
-	end := endOf(state)
-	e := Ended{Code: end.exitCode(), Stdout: stdout.String(), Stderr: stderr.String(), Cut: stdout.cut() > 0, Left: !whole}
+	e := Ended{Code: end.exitCode(), Stdout: stdout.String(), Stderr: stderr.String(), Cut: stdout.cut() > 0, Left: !out.whole}
 	if end.signal != 0 {
 		e.Signal = end.signal.String()
 	}
+	if end.stopped {
+		return e, ctx.Err()
+	}
 	return e, nil
-}
-
-// outlet reads one output of a program.
-type outlet struct {
-	r, w   *os.File
-	into   io.Writer
-	copied chan struct{}
-}
-
-func newOutlet(into io.Writer) (*outlet, error) {
-	r, w, err := os.Pipe()
-	if err != nil {
-		return nil, err
-	}
-	return &outlet{r: r, w: w, into: into}, nil
-}
-
-// start reads until nobody holds the other end any more.
-func (d *outlet) start() {
-	d.w.Close()
-	d.copied = drain(d.into, d.r)
-}
-
-// finish waits for the rest of the output, and takes the pipe from what left
-// the group with it in its hands.
-func (d *outlet) finish() {
-	if !wait(d.copied, drainGrace) {
-		d.r.Close()
-		<-d.copied
-	}
-}
-
-func (d *outlet) close() {
-	d.w.Close()
-	d.r.Close()
 }

@@ -4,10 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
-	"os/exec"
-	"runtime"
 	"strings"
 	"syscall"
 	"time"
@@ -28,27 +25,26 @@ const (
 	drainGrace = 250 * time.Millisecond
 )
 
+// run is the tool: a command line is a command that /bin/sh runs.
 func (o Options) run(ctx context.Context, c tool.Call, a args) (tool.Result, error) {
 	if err := o.check(a); err != nil {
 		return tool.Result{}, err
 	}
-	if err := ctx.Err(); err != nil {
+	end, err := o.execute(ctx, tool.Command{Argv: []string{"/bin/sh", "-c", a.Command}, Facts: c.Facts, Sandbox: c.Sandbox})
+	if err != nil {
 		return tool.Result{}, err
 	}
-	if c.Sandbox && o.Sandbox == nil {
-		return tool.Result{}, &tool.Error{Type: event.ErrorDenied, Message: "not permitted: a rule puts the call into the sandbox, and there is none"}
-	}
-	out := newHeadTail(MaxOutput)
-	end, stopped, err := o.execute(ctx, c, a.Command, out)
-	if err != nil {
-		return tool.Result{}, o.startError(err)
-	}
-	r := tool.Result{Reached: end.reached, Untrusted: end.fetched()}
-	if stopped {
-		r.Output, r.Truncated = out.text("", c.Redact)
+	r := tool.Result{Reached: end.reached, Changed: end.changed, Untrusted: end.fetched()}
+	if end.stopped {
+		r.Output, r.Truncated = end.out.text(end.note, c.Redact)
 		return r, ctx.Err()
 	}
-	r.Output, r.Truncated = out.text(end.header(), c.Redact)
+	r.Output, r.Truncated = end.out.text(end.header(), c.Redact)
+	if len(end.changed) > 0 {
+		// Its code would say that the command did well.
+		r.IsError, r.ErrorType = true, event.ErrorProtected
+		return r, nil
+	}
 	code := end.exitCode()
 	r.ExitCode = &code
 	if code != 0 {
@@ -90,69 +86,37 @@ func (o Options) startError(err error) error {
 	return fmt.Errorf("the command could not be started: %w", err)
 }
 
-// execute runs a command to its end, or until ctx ends, which stopped says.
-func (o Options) execute(ctx context.Context, c tool.Call, command string, out io.Writer) (end ended, stopped bool, err error) {
+// execute runs a command to its end, or until ctx ends. All that this package
+// starts for a run comes through here.
+func (o Options) execute(ctx context.Context, c tool.Command) (end ended, err error) {
+	if err := ctx.Err(); err != nil {
+		return ended{}, err
+	}
+	if c.Sandbox && o.Sandbox == nil {
+		return ended{}, &tool.Error{Type: event.ErrorDenied, Message: "not permitted: a rule puts the call into the sandbox, and there is none"}
+	}
+	p, err := o.process(c)
+	if err != nil {
+		return ended{}, err
+	}
+	printed := newHeadTail(MaxOutput)
+	printed.heard = c.Heard
+	out, err := newOutlet(printed, drainGrace)
+	if err != nil {
+		return ended{}, err
+	}
+	defer out.close()
 	switch {
 	case o.Sandbox != nil && (c.Sandbox || !o.OnDemand):
-		return o.confine(ctx, o.Sandbox, command, o.grants(c.Facts), out)
+		end, err = confine(ctx, o.Sandbox, p, o.grants(c.Facts), out)
 	case o.Bare != nil:
-		return o.confine(ctx, o.Bare, command, nil, out)
+		end, err = confine(ctx, o.Bare, p, nil, out)
+	default:
+		end, err = spawn(ctx, p, out, out)
 	}
-	return o.bare(ctx, command, out)
-}
-
-// bare runs a command without a box.
-func (o Options) bare(ctx context.Context, command string, out io.Writer) (end ended, stopped bool, err error) {
-	// The kernel sends Pdeathsig when the thread that started the child ends,
-	// so this thread must live for as long as the child.
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-
-	r, w, err := os.Pipe()
 	if err != nil {
-		return ended{}, false, err
+		return ended{}, o.startError(err)
 	}
-	defer r.Close()
-	cmd := &exec.Cmd{Dir: o.Dir, Env: o.environment(), Stdout: w, Stderr: w}
-	g, err := startGroup(cmd, command)
-	w.Close()
-	if err != nil {
-		return ended{}, false, err
-	}
-	copied := drain(out, r)
-	forget := context.AfterFunc(ctx, g.stop)
-	g.awaitLeader()
-	wait(copied, drainGrace)
-	forget()
-	state, stopped, err := g.end()
-	if !wait(copied, drainGrace) {
-		// Something left the group with the pipe in its hands.
-		r.Close()
-		<-copied
-	}
-	return endOf(state), stopped, err
-}
-
-func (o Options) environment() []string { return append(o.Env[:len(o.Env):len(o.Env)], "PWD="+o.Dir) }
-
-// drain copies what comes until the last writer is gone.
-func drain(out io.Writer, r io.Reader) (copied chan struct{}) {
-	copied = make(chan struct{})
-	go func() {
-		defer close(copied)
-		_, _ = io.Copy(out, r)
-	}()
-	return copied
-}
-
-// wait waits for done, at most d, and says whether it was done.
-func wait(done <-chan struct{}, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-done:
-		return true
-	case <-t.C:
-		return false
-	}
+	end.out = printed
+	return end, nil
 }

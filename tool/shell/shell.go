@@ -99,6 +99,7 @@ func New(o Options) tool.Tool {
 		"It is stopped after %g seconds unless timeout_seconds says otherwise (at most %g), and so is what it leaves in the background.",
 		o.Timeout.Seconds(), o.MaxTimeout.Seconds())
 	t := tool.NewWithCall("shell.exec", about, o.run)
+	t.Aliases = []string{"bash", "execute_command"}
 	t.Effect, t.Sandboxed = event.EffectAtMostOnce, true
 	t.Access = func(json.RawMessage) []event.Access { return []event.Access{{Key: "*", Write: true}} }
 	t.Timeout = o.Timeout
@@ -109,14 +110,8 @@ func New(o Options) tool.Tool {
 	t.Facts = func(raw json.RawMessage) event.Facts { return o.facts(argsOf(raw).Command) }
 	t.Run = func(ctx context.Context, c tool.Call) (tool.Result, error) {
 		if c.Facts != nil {
-			now := t.Facts(c.Args)
-			switch {
-			case moved(c.Facts.Paths, now.Paths):
-				return tool.Result{}, &tool.Error{Type: event.ErrorConflict,
-					Message: "a path of the command leads to another file now than when the call was permitted; make the call again"}
-			case looked(c.Facts.Commands, now.Commands):
-				return tool.Result{}, &tool.Error{Type: event.ErrorConflict,
-					Message: "a command that was known to change nothing when the call was permitted may do more now; make the call again"}
+			if err := asJudged(c.Facts, t.Facts(c.Args)); err != nil {
+				return tool.Result{}, err
 			}
 		}
 		return run(ctx, c)

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -45,6 +46,7 @@ type maker func(shell.Options) tool.Tool
 func inEveryTier(t *testing.T, test func(*testing.T, maker)) {
 	for _, tier := range sandbox.Tiers() {
 		t.Run(string(tier), func(t *testing.T) {
+			needs(t, tier)
 			test(t, func(o shell.Options) tool.Tool {
 				t.Helper()
 				o.Sandbox = box(t, tier, o.Dir)
@@ -80,14 +82,20 @@ func box(t *testing.T, tier sandbox.Tier, workspace string) *sandbox.Box {
 	return boxOf(t, tier, sandbox.Policy{Workspace: workspace})
 }
 
-// boxOf opens a box under a policy.
-func boxOf(t *testing.T, tier sandbox.Tier, p sandbox.Policy) *sandbox.Box {
+// needs skips a test where a tier does not work.
+func needs(t *testing.T, tier sandbox.Tier) {
 	t.Helper()
 	for _, f := range machine().Findings() {
 		if f.Tier == tier && !f.Works {
 			t.Skipf("the tier %s does not work here: %s", tier, f.Why)
 		}
 	}
+}
+
+// boxOf opens a box under a policy.
+func boxOf(t *testing.T, tier sandbox.Tier, p sandbox.Policy) *sandbox.Box {
+	t.Helper()
+	needs(t, tier)
 	b, err := machine().Open(tier, p)
 	if err != nil {
 		t.Fatal(err)
@@ -101,7 +109,7 @@ func boxOf(t *testing.T, tier sandbox.Tier, p sandbox.Policy) *sandbox.Box {
 }
 
 // boxed are the tiers that hold something.
-var boxed = []sandbox.Tier{sandbox.Bubblewrap, sandbox.Landlock}
+var boxed = slices.DeleteFunc(sandbox.Tiers(), func(t sandbox.Tier) bool { return t == sandbox.None })
 
 // What outlives its call could decide about the next one.
 func TestAProcessThatLeavesTheGroupDiesInABox(t *testing.T) {

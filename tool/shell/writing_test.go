@@ -68,7 +68,11 @@ func TestACommandInASandboxWritesWhatTheSandboxLeavesOpen(t *testing.T) {
 					p.Workspace = work
 					sh := shell.New(shell.Options{Dir: work, Sandbox: boxOf(t, tier, p)})
 					file := filepath.Join(root, c.file)
-					if diff := gocmp.Diff(c.want(file), sh.Writing(file)); diff != "" {
+					want := c.want(file)
+					if name == "protected" && tier == sandbox.Landlock {
+						want = append(want, silent) // compared afterwards, not held
+					}
+					if diff := gocmp.Diff(want, sh.Writing(file)); diff != "" {
 						t.Errorf("-want +got\n%s", diff)
 					}
 				})

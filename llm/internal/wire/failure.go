@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"bytes"
 	"compress/gzip"
 	"context"
 	"errors"
@@ -78,6 +79,7 @@ func (c *Client) failure(x *Exchange) *llm.Error {
 	if c.Classify != nil {
 		c.Classify(e, body)
 	}
+	ReadQuota(e, body)
 	if e.Message = x.excerpt(e.Message); e.Message != "" {
 		return e
 	}
@@ -90,6 +92,15 @@ func (c *Client) failure(x *Exchange) *llm.Error {
 		e.Message += "; asked was " + plain(*x.Response.Request.URL)
 	}
 	return e
+}
+
+// ReadQuota classifies a failure as used up quota where it says so in the word
+// that OpenAI has for it, which gateways use on every wire. Where the word is
+// quoted, in what a request held, its quotes are escaped.
+func ReadQuota(e *llm.Error, failure []byte) {
+	if bytes.Contains(failure, []byte(`"insufficient_quota"`)) {
+		e.Class = llm.ClassQuota
+	}
 }
 
 // maxRawMessage bounds what is kept of a body that is no provider's error, such

@@ -102,7 +102,7 @@ func namesSecret(name string) bool {
 
 // Redact takes the request's credentials out of what a provider said. Some
 // gateways repeat the key that they refuse, and an error's text goes into the
-// journal, to the terminal and to whoever is sent either (PRODUCT 6).
+// journal, to the terminal and to whoever is sent either.
 func (x *Exchange) Redact(e *llm.Error) *llm.Error {
 	e.Message, e.Code = x.redact(e.Message), x.redact(e.Code)
 	return e

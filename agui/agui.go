@@ -1,0 +1,539 @@
+// Package agui says the events of a run in the words of AG-UI 1.0
+// (docs.ag-ui.com): a run and the runs below it as one thread, in which what a person
+// is asked ends an AG-UI run and what follows is another.
+//
+// A translation is a pure function of the events before: who comes back after any of
+// them is told the same again.
+package agui
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/llm"
+)
+
+// Version is that of the protocol.
+const Version = "1.0"
+
+// Event is an event of AG-UI, with the members that its type has.
+type Event struct {
+	Type            string `json:"type"`
+	Timestamp       int64  `json:"timestamp,omitempty"`
+	ThreadID        string `json:"threadId,omitempty"`
+	RunID           string `json:"runId,omitempty"`
+	ParentRunID     string `json:"parentRunId,omitempty"`
+	ProtocolVersion string `json:"protocolVersion,omitempty"`
+
+	SubagentRunID       string `json:"subagentRunId,omitempty"`
+	ParentSubagentRunID string `json:"parentSubagentRunId,omitempty"`
+	ParentToolCallID    string `json:"parentToolCallId,omitempty"`
+
+	MessageID       string  `json:"messageId,omitempty"`
+	Role            string  `json:"role,omitempty"`
+	Delta           any     `json:"delta,omitempty"`
+	ToolCallID      string  `json:"toolCallId,omitempty"`
+	ToolCallName    string  `json:"toolCallName,omitempty"`
+	ParentMessageID string  `json:"parentMessageId,omitempty"`
+	Content         *string `json:"content,omitempty"`
+	StepName        string  `json:"stepName,omitempty"`
+
+	Name     string   `json:"name,omitempty"`
+	Value    any      `json:"value,omitempty"`
+	Snapshot any      `json:"snapshot,omitempty"`
+	Message  string   `json:"message,omitempty"`
+	Code     string   `json:"code,omitempty"`
+	Result   any      `json:"result,omitempty"`
+	Outcome  *Outcome `json:"outcome,omitempty"`
+}
+
+// Outcome is how a run of AG-UI ended: success, cancelled, interrupt, or suspended,
+// which is for subagents.
+type Outcome struct {
+	Type         string      `json:"type"`
+	Interrupts   []Interrupt `json:"interrupts,omitempty"`
+	InterruptIDs []string    `json:"interruptIds,omitempty"`
+}
+
+// Interrupt is what a person is asked.
+type Interrupt struct {
+	ID            string         `json:"id"`
+	Reason        string         `json:"reason"`
+	Message       string         `json:"message,omitempty"`
+	ToolCallID    string         `json:"toolCallId,omitempty"`
+	ExpiresAt     string         `json:"expiresAt,omitempty"`
+	SubagentRunID string         `json:"subagentRunId,omitempty"`
+	Metadata      map[string]any `json:"metadata,omitempty"`
+}
+
+// Translator says the events of one run, and of those below it where it is given them.
+type Translator struct {
+	run string
+	// met says that an event of the run's own came: before it are those that a fork
+	// shares.
+	met bool
+	// active is the AG-UI run that goes on, empty between two.
+	active string
+	// agents are the runs of the tree, and open those of them that have not ended, the
+	// run itself first.
+	agents map[string]*agent
+	open   []*agent
+	steps  []*step
+	calls  map[string]bool
+	asked  []asked
+	cycle  int
+	out    []Event
+	now    int64
+}
+
+// agent is a run of the tree, the first the run itself.
+type agent struct {
+	run, name, parent, call string
+	// told says that it was begun in the AG-UI run that goes on.
+	told, ended bool
+	// text and thought are the messages that are open, empty for none, and said is
+	// what was said in text. last is the message of the answer before.
+	text, thought, last string
+	said                strings.Builder
+}
+
+type step struct {
+	name, owner string
+	told        bool
+}
+
+type asked struct {
+	run string
+	event.Question
+}
+
+// New returns a translator of a run.
+func New(run string) *Translator {
+	own := &agent{run: run}
+	return &Translator{run: run, agents: map[string]*agent{run: own}, open: []*agent{own}, calls: map[string]bool{}}
+}
+
+// Translate says an event: in none, one or several of AG-UI's. They are valid until
+// the next is translated.
+func (t *Translator) Translate(e *event.Event) []Event {
+	t.out, t.now = t.out[:0], e.Time.UnixMilli()
+	run := e.Run
+	if !t.met && run != t.run {
+		run = t.run // shared by a fork
+	}
+	if e.Run == t.run {
+		t.met = true
+	}
+	a := t.agentOf(run, e.Parent)
+	if a.ended {
+		return nil // what comes behind its end is somebody else's doing
+	}
+	if a == t.open[0] {
+		t.life(e)
+	}
+	t.speech(a, e)
+	t.work(a, e)
+	t.questions(a, e)
+	if a == t.open[0] {
+		t.pause(e)
+	}
+	return t.out
+}
+
+// agentOf finds a run of the tree. One that nobody told of was begun before the
+// place from which the events are given.
+func (t *Translator) agentOf(run, parent string) *agent {
+	a := t.agents[run]
+	if a == nil {
+		a = &agent{run: run, parent: parent, name: run}
+		t.agents[run], t.open = a, append(t.open, a)
+	}
+	return a
+}
+
+// say adds an event, unless there is no AG-UI run that it could be in.
+func (t *Translator) say(a *agent, e Event) {
+	if t.active == "" {
+		return
+	}
+	if a != nil && a != t.open[0] {
+		t.tell(a)
+		e.SubagentRunID = a.run
+	}
+	e.Timestamp = t.now
+	t.out = append(t.out, e)
+}
+
+// tell begins a run below in the AG-UI run that goes on.
+func (t *Translator) tell(a *agent) {
+	if a.told || t.active == "" {
+		return
+	}
+	a.told = true
+	e := Event{Type: "SUBAGENT_STARTED", Timestamp: t.now, SubagentRunID: a.run, Name: a.name, ParentToolCallID: a.call}
+	if a.parent != "" && a.parent != t.run {
+		above := t.agentOf(a.parent, "")
+		t.tell(above)
+		e.ParentSubagentRunID = above.run
+	}
+	t.out = append(t.out, e)
+}
+
+// life begins AG-UI runs: with the run, and where it goes on after it had parked.
+func (t *Translator) life(e *event.Event) {
+	id := t.run
+	switch d := e.Data.(type) {
+	case event.RunStarted:
+		t.open[0].name = d.Name
+	case event.RunResumed:
+		for _, a := range t.open {
+			t.closeMessages(a) // what a crash cut short
+		}
+		id = fmt.Sprintf("%s@%d", t.run, e.Seq)
+	case event.RunCompleted:
+		id = fmt.Sprintf("%s@%d", t.run, e.Seq)
+	default:
+		return
+	}
+	if t.active != "" {
+		return
+	}
+	t.active = id
+	for _, a := range t.open {
+		a.told = false
+	}
+	t.say(nil, Event{Type: "RUN_STARTED", ThreadID: t.run, RunID: id, ParentRunID: e.Parent, ProtocolVersion: Version})
+	t.say(nil, Event{Type: "STATE_SNAPSHOT", Snapshot: map[string]any{"status": "running", "cycle": t.cycle}})
+	for _, s := range t.steps {
+		s.told = true
+		t.say(t.agentOf(s.owner, ""), Event{Type: "STEP_STARTED", StepName: s.name})
+	}
+	if d, ok := e.Data.(event.RunStarted); ok && d.Input != nil {
+		t.message("user", fmt.Sprintf("%s-%d", t.run, e.Seq), d.Input.Parts.Text())
+	}
+}
+
+// message says a whole message of somebody else.
+func (t *Translator) message(role, id, text string) {
+	if text == "" {
+		return
+	}
+	t.say(nil, Event{Type: "TEXT_MESSAGE_START", MessageID: id, Role: role})
+	t.say(nil, Event{Type: "TEXT_MESSAGE_CONTENT", MessageID: id, Delta: text})
+	t.say(nil, Event{Type: "TEXT_MESSAGE_END", MessageID: id})
+}
+
+// speech says what models say.
+func (t *Translator) speech(a *agent, e *event.Event) {
+	id := func(attempt int) string { return fmt.Sprintf("%s-%d-%d", a.run, e.Cycle, attempt) }
+	switch d := e.Data.(type) {
+	case event.Text:
+		t.think(a, "", "")
+		t.utter(a, id(d.Attempt), d.Text)
+	case event.Reasoning:
+		t.think(a, id(d.Attempt)+"-reasoning", d.Text)
+	case event.TextReset:
+		t.takeBack(a)
+	case event.ModelAttemptFailed:
+		t.takeBack(a)
+	case event.ModelResponse:
+		a.last = ""
+		if d.Purpose == "" {
+			t.answer(a, id(d.Attempt), d.Parts)
+		}
+		t.closeMessages(a)
+	case event.InputReceived:
+		if a == t.open[0] {
+			t.message("user", fmt.Sprintf("%s-%d", t.run, e.Seq), d.Text)
+		}
+	}
+}
+
+// answer says of a whole answer what was not said while it came.
+func (t *Translator) answer(a *agent, id string, parts []llm.Part) {
+	whole := llm.Parts(parts).Text()
+	if a.thought == "" && a.text == "" {
+		for _, p := range parts {
+			if r, ok := p.(llm.Reasoning); ok {
+				t.think(a, id+"-reasoning", r.Text)
+			}
+		}
+	}
+	t.think(a, "", "")
+	if a.text != "" && !strings.HasPrefix(whole, a.said.String()) {
+		t.takeBack(a)
+		id += "-whole"
+	}
+	rest := strings.TrimPrefix(whole, a.said.String())
+	if a.text == "" && rest == "" {
+		return
+	}
+	t.utter(a, id, rest)
+	a.last = a.text
+}
+
+// utter adds to a message, which it begins.
+func (t *Translator) utter(a *agent, id, text string) {
+	if a.text == "" {
+		a.text = id
+		t.say(a, Event{Type: "TEXT_MESSAGE_START", MessageID: id, Role: "assistant"})
+	}
+	if text != "" {
+		a.said.WriteString(text)
+		t.say(a, Event{Type: "TEXT_MESSAGE_CONTENT", MessageID: a.text, Delta: text})
+	}
+}
+
+// think adds to a thought, or ends it where id is empty.
+func (t *Translator) think(a *agent, id, text string) {
+	if a.thought != "" && a.thought != id {
+		t.say(a, Event{Type: "REASONING_MESSAGE_END", MessageID: a.thought})
+		t.say(a, Event{Type: "REASONING_END", MessageID: a.thought})
+		a.thought = ""
+	}
+	if id == "" || text == "" {
+		return
+	}
+	if a.thought == "" {
+		a.thought = id
+		t.say(a, Event{Type: "REASONING_START", MessageID: id})
+		t.say(a, Event{Type: "REASONING_MESSAGE_START", MessageID: id, Role: "reasoning"})
+	}
+	t.say(a, Event{Type: "REASONING_MESSAGE_CONTENT", MessageID: id, Delta: text})
+}
+
+// takeBack ends a message that is void. AG-UI cannot take words back, so the event
+// has a name of its own.
+func (t *Translator) takeBack(a *agent) {
+	void := a.text
+	t.closeMessages(a)
+	if void != "" {
+		t.say(a, Event{Type: "CUSTOM", Name: "pawl.text.reset", Value: map[string]string{"messageId": void}})
+	}
+}
+
+func (t *Translator) closeMessages(a *agent) {
+	t.think(a, "", "")
+	if a.text != "" {
+		t.say(a, Event{Type: "TEXT_MESSAGE_END", MessageID: a.text})
+	}
+	a.text = ""
+	a.said.Reset()
+}
+
+// work says calls, steps and runs below.
+func (t *Translator) work(a *agent, e *event.Event) {
+	switch d := e.Data.(type) {
+	case event.CycleStart:
+		if a == t.open[0] {
+			t.cycle = d.Cycle
+			t.patch("cycle", d.Cycle)
+		}
+	case event.ToolCall:
+		t.call(a, &d)
+	case event.ToolResult:
+		t.say(a, Event{Type: "TOOL_CALL_RESULT", MessageID: d.CallID + "-result", ToolCallID: d.CallID, Role: "tool", Content: &d.Output})
+	case event.StepStarted:
+		t.begin(a, d.Step)
+	case event.StepFinished:
+		t.begin(a, d.Step)
+		t.finish(a, d.Step)
+	case event.ChildStarted:
+		if d.Step != "" {
+			t.begin(a, d.Step)
+		}
+		child := t.agentOf(d.Child, a.run)
+		child.name, child.parent, child.call = d.Name, a.run, d.CallID
+		t.tell(child)
+	case event.ChildFinished:
+		if child := t.agentOf(d.Child, a.run); !child.ended {
+			t.childEnds(child, &d.Outcome)
+		}
+	}
+}
+
+// call says a call, whose arguments are known. One that was changed by whoever
+// approved it is said beside the first, which AG-UI cannot change.
+func (t *Translator) call(a *agent, d *event.ToolCall) {
+	args := string(d.Args)
+	if args == "" {
+		args = d.ArgsText
+	}
+	if t.calls[d.CallID] {
+		t.say(a, Event{Type: "CUSTOM", Name: "pawl.tool_call.edited", Value: map[string]string{"toolCallId": d.CallID, "args": args}})
+		return
+	}
+	t.calls[d.CallID] = true
+	t.say(a, Event{Type: "TOOL_CALL_START", ToolCallID: d.CallID, ToolCallName: d.Tool, ParentMessageID: a.last})
+	if args != "" {
+		t.say(a, Event{Type: "TOOL_CALL_ARGS", ToolCallID: d.CallID, Delta: args})
+	}
+	t.say(a, Event{Type: "TOOL_CALL_END", ToolCallID: d.CallID})
+}
+
+// patch says that a part of the state is another.
+func (t *Translator) patch(key string, value any) {
+	t.say(nil, Event{Type: "STATE_DELTA", Delta: []map[string]any{{"op": "replace", "path": "/" + key, "value": value}}})
+}
+
+func (t *Translator) begin(a *agent, name string) {
+	for _, s := range t.steps {
+		if s.name == name && s.owner == a.run {
+			return
+		}
+	}
+	t.steps = append(t.steps, &step{name: name, owner: a.run, told: t.active != ""})
+	t.say(a, Event{Type: "STEP_STARTED", StepName: name})
+}
+
+func (t *Translator) finish(a *agent, name string) {
+	t.steps = slices.DeleteFunc(t.steps, func(s *step) bool {
+		if s.name != name || s.owner != a.run {
+			return false
+		}
+		if s.told {
+			t.say(a, Event{Type: "STEP_FINISHED", StepName: name})
+		}
+		return true
+	})
+}
+
+// childEnds says how a run below ended, and forgets it.
+func (t *Translator) childEnds(a *agent, o *event.Outcome) {
+	t.end(a.run)
+	t.closeMessages(a)
+	e := Event{Type: "SUBAGENT_FINISHED", SubagentRunID: a.run, Outcome: &Outcome{Type: "success"}}
+	if !o.OK {
+		e = Event{Type: "SUBAGENT_ERROR", SubagentRunID: a.run, Message: failure(o), Code: string(o.Reason)}
+	} else if o.FinalOutput != "" {
+		e.Result = o.FinalOutput
+	}
+	t.say(a, e)
+	a.ended = true
+	t.open = slices.DeleteFunc(t.open, func(other *agent) bool { return other == a })
+}
+
+// end finishes what is open of a run: its steps, the innermost first.
+func (t *Translator) end(run string) {
+	for i := len(t.steps) - 1; i >= 0; i-- {
+		if s := t.steps[i]; s.owner == run {
+			t.finish(t.agentOf(run, ""), s.name)
+		}
+	}
+}
+
+func failure(o *event.Outcome) string {
+	if o.Error != nil && o.Error.Message != "" {
+		return o.Error.Message
+	}
+	return "the run ended: " + string(o.Reason)
+}
+
+// questions notes what people are asked.
+func (t *Translator) questions(a *agent, e *event.Event) {
+	remove := func(id string) {
+		t.asked = slices.DeleteFunc(t.asked, func(q asked) bool { return q.run == a.run && q.ID == id })
+	}
+	switch d := e.Data.(type) {
+	case event.Asking:
+		q := d.Question()
+		remove(q.ID)
+		t.asked = append(t.asked, asked{a.run, q})
+	case event.Resolving:
+		remove(d.Resolution().ID)
+	case event.Voiding:
+		remove(d.Voids())
+	}
+}
+
+// pause ends AG-UI runs: where the run has parked, and where it has ended.
+func (t *Translator) pause(e *event.Event) {
+	switch d := e.Data.(type) {
+	case event.RunParked:
+		interrupts := t.interrupts(&d, fmt.Sprintf("%s@%d", t.run, e.Seq))
+		t.suspend(interrupts)
+		t.patch("status", "parked")
+		t.finished(&Outcome{Type: "interrupt", Interrupts: interrupts}, nil)
+	case event.RunCompleted:
+		t.over(&d.Outcome)
+	}
+}
+
+// over says how the run ended. What is still open below it was cut short.
+func (t *Translator) over(o *event.Outcome) {
+	for i := len(t.open) - 1; i > 0; i-- {
+		t.childEnds(t.open[i], &event.Outcome{Reason: o.Reason})
+	}
+	t.end(t.run)
+	t.closeMessages(t.open[0])
+	t.patch("status", o.Status)
+	switch {
+	case o.Status == event.StatusFailed:
+		t.say(nil, Event{Type: "RUN_ERROR", Message: failure(o), Code: string(o.Reason)})
+		t.active = ""
+	case o.Status == event.StatusCancelled:
+		t.finished(&Outcome{Type: "cancelled"}, nil)
+	default:
+		t.finished(&Outcome{Type: "success"}, o.FinalOutput)
+	}
+}
+
+func (t *Translator) finished(o *Outcome, result any) {
+	if result == "" {
+		result = nil
+	}
+	t.say(nil, Event{Type: "RUN_FINISHED", ThreadID: t.run, RunID: t.active, Outcome: o, Result: result})
+	t.active = ""
+}
+
+// suspend closes what is open for the time in which the run is parked.
+func (t *Translator) suspend(interrupts []Interrupt) {
+	for i := len(t.steps) - 1; i >= 0; i-- {
+		if s := t.steps[i]; s.told {
+			t.say(t.agentOf(s.owner, ""), Event{Type: "STEP_FINISHED", StepName: s.name})
+			s.told = false
+		}
+	}
+	for i := len(t.open) - 1; i >= 0; i-- {
+		a := t.open[i]
+		t.closeMessages(a)
+		if i == 0 || !a.told {
+			continue
+		}
+		o := &Outcome{Type: "suspended"}
+		for _, q := range interrupts {
+			if q.SubagentRunID == a.run {
+				o.InterruptIDs = append(o.InterruptIDs, q.ID)
+			}
+		}
+		t.say(a, Event{Type: "SUBAGENT_FINISHED", Outcome: o})
+		a.told = false
+	}
+}
+
+// interrupts are what is asked, and else why the run has parked.
+func (t *Translator) interrupts(d *event.RunParked, id string) (list []Interrupt) {
+	for _, q := range t.asked {
+		n := Interrupt{ID: q.ID, Reason: string(d.Reason), Message: q.Subject, Metadata: map[string]any{"kind": q.Kind, "digest": q.Digest, "what": q.What}}
+		if q.Reason != "" {
+			n.Message = q.Subject + ": " + q.Reason
+		}
+		if q.Kind == event.QuestionCall {
+			n.ToolCallID = q.ID
+		}
+		if q.ExpiresAt != nil {
+			n.ExpiresAt = q.ExpiresAt.UTC().Format(time.RFC3339)
+		}
+		if q.run != t.run {
+			n.SubagentRunID = q.run
+		}
+		list = append(list, n)
+	}
+	if len(list) == 0 {
+		list = []Interrupt{{ID: id, Reason: string(d.Reason), Message: d.Detail}}
+	}
+	return list
+}

@@ -1,0 +1,86 @@
+package assembly
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/journal"
+	"github.com/pawlrun/pawl/llm"
+	"github.com/pawlrun/pawl/machine"
+	"github.com/pawlrun/pawl/machine/agent"
+	"github.com/pawlrun/pawl/machine/versions"
+)
+
+// ErrNotEnded is returned for a run that can still go on by itself.
+var ErrNotEnded = errors.New("pawl: the run has not ended; resume it instead")
+
+// Ended is an ended run as its journal tells it, which another one may continue.
+type Ended struct {
+	// Started is its first event, with what its fork changed.
+	Started event.RunStarted
+	Machine agent.Configured
+	// From is what the run that continues it pins of it.
+	From event.ContinuedFrom
+}
+
+// Load reads an ended run. The error wraps [ErrNotEnded] for another one.
+func Load(ctx context.Context, store journal.Store, run string) (*Ended, error) {
+	fail := func(err error) (*Ended, error) { return nil, fmt.Errorf("pawl: load run %s: %w", run, err) }
+	records, err := store.Records(ctx, run, 0, 0)
+	if err != nil {
+		return fail(err)
+	}
+	if len(records) == 0 {
+		return fail(journal.ErrNotFound)
+	}
+	old := &Ended{From: event.ContinuedFrom{Run: run}}
+	for _, rec := range records {
+		e, err := event.Decode(rec.Body)
+		if err != nil {
+			return fail(err)
+		}
+		if err := old.apply(e); err != nil {
+			return fail(err)
+		}
+		old.From.Seq = rec.Seq
+	}
+	state := old.Machine.State()
+	if state.Phase != machine.Ended {
+		return nil, fmt.Errorf("%w: %s", ErrNotEnded, run)
+	}
+	if old.From.History, err = old.Machine.Conversation(); err != nil {
+		return fail(err)
+	}
+	old.From.Root, old.From.Taint = old.Machine.Workload(), state.Taint
+	return old, nil
+}
+
+func (e *Ended) apply(ev *event.Event) error {
+	switch d := ev.Data.(type) {
+	case event.RunStarted:
+		m, err := versions.Make(d.Machine)
+		if err != nil {
+			return err
+		}
+		conversing, ok := m.(agent.Configured)
+		if !ok {
+			return fmt.Errorf("machine %s is no agent's", d.Machine)
+		}
+		e.Started, e.Machine = d, conversing
+	case event.RunForked:
+		e.Started = e.Started.Forked(d)
+	}
+	if e.Machine == nil {
+		return fmt.Errorf("its journal begins with %s", ev.Type())
+	}
+	return e.Machine.Apply(ev)
+}
+
+// Answered says that the conversation ends with a message of the model's, which no
+// provider answers: only a new one gives another run something to do.
+func (e *Ended) Answered() bool {
+	last := len(e.From.History) - 1
+	return last >= 0 && e.From.History[last].Role == llm.RoleAssistant
+}

@@ -1,0 +1,55 @@
+// Package markdown lays Markdown out in lines for a terminal, the whole of a text
+// or what is settled of one that is still being written. Whatever the text holds,
+// no control character of it is passed on.
+package markdown
+
+import (
+	"strings"
+
+	"github.com/yuin/goldmark/ast"
+	"github.com/yuin/goldmark/extension"
+	"github.com/yuin/goldmark/parser"
+	"github.com/yuin/goldmark/text"
+	"github.com/yuin/goldmark/util"
+)
+
+// Lines lays a whole text out. Prose is wrapped; lines of code are as long as they
+// are, so that they can be copied. Without colour the marks of emphasis stay.
+func Lines(source string, width int, colour bool) []string {
+	s := Writer{Width: func() int { return width }, Colour: colour}
+	var lines []string
+	for _, piece := range strings.SplitAfter(source, "\n\n") {
+		s.Add(piece)
+		settled, _ := s.Next()
+		lines = append(lines, settled...)
+	}
+	return append(lines, s.Close()...)
+}
+
+// newParser reads what models write: no HTML, which is shown as it is, and no
+// headings by a line below them, so that a line is not changed by the next one.
+func newParser() parser.Parser {
+	return parser.NewParser(
+		parser.WithBlockParsers(
+			util.Prioritized(parser.NewThematicBreakParser(), 200),
+			util.Prioritized(parser.NewListParser(), 300),
+			util.Prioritized(parser.NewListItemParser(), 400),
+			util.Prioritized(parser.NewCodeBlockParser(), 500),
+			util.Prioritized(parser.NewATXHeadingParser(), 600),
+			util.Prioritized(parser.NewFencedCodeBlockParser(), 700),
+			util.Prioritized(parser.NewBlockquoteParser(), 800),
+			util.Prioritized(parser.NewParagraphParser(), 1000),
+		),
+		parser.WithInlineParsers(
+			util.Prioritized(parser.NewCodeSpanParser(), 100),
+			util.Prioritized(parser.NewLinkParser(), 200),
+			util.Prioritized(parser.NewAutoLinkParser(), 300),
+			util.Prioritized(parser.NewEmphasisParser(), 500),
+			util.Prioritized(extension.NewStrikethroughParser(), 500),
+		),
+		parser.WithParagraphTransformers(util.Prioritized(extension.NewTableParagraphTransformer(), 200)),
+		parser.WithASTTransformers(util.Prioritized(extension.NewTableASTTransformer(), 0)),
+	)
+}
+
+func parse(source string) ast.Node { return newParser().Parse(text.NewReader([]byte(source))) }

@@ -1,0 +1,142 @@
+package markdown
+
+import (
+	"regexp"
+	"strings"
+)
+
+// longest is how long a block may be. What follows a longer one is shown as it is,
+// because some texts take the square of their length to read.
+const longest = 32 << 10
+
+// Writer lays out a text that comes piece by piece. A line is given once, when
+// nothing that may still come can change it.
+type Writer struct {
+	// Width is asked for when a block begins.
+	Width  func() int
+	Colour bool
+
+	// source is the text from the beginning of the open block on, given how many
+	// of its lines were given, and width that by which they are laid out.
+	source string
+	given  int
+	width  int
+	// began says that blocks came before, and gap that an empty line did.
+	began, gap bool
+	// asIs says that the text is shown as it is, and before holds lines that wait to
+	// be given.
+	asIs   bool
+	before []string
+}
+
+// Add takes the next piece.
+func (s *Writer) Add(piece string) {
+	if !s.asIs && len(s.source)+len(piece) > longest {
+		if s.before = s.rest(); strings.HasSuffix(s.source, "\n\n") {
+			s.before = append(s.before, "")
+		}
+		s.source, s.asIs = "", true
+	}
+	s.source += piece
+}
+
+// Next gives the lines that have become settled, and the last one that is not.
+func (s *Writer) Next() (settled []string, partial string) {
+	if s.asIs || !s.began && s.given == 0 && isData(s.source) {
+		s.asIs = true
+		return s.nextAsIs()
+	}
+	whole, begun := undecided(s.source)
+	l := s.layout(whole)
+	until := l.settled(whole)
+	settled = s.take(l, until)
+	switch {
+	case strings.TrimSpace(begun) != "" && (whole == "" || strings.HasSuffix(whole, "\n")):
+		partial = harmless(begun)
+	case until < len(l.lines)-l.fence:
+		partial = l.lines[len(l.lines)-l.fence-1].text
+	}
+	s.cut(l, begun)
+	return settled, partial
+}
+
+// Close gives the rest. A new text may follow.
+func (s *Writer) Close() []string {
+	lines, _ := s.Next()
+	lines = append(lines, s.rest()...)
+	*s = Writer{Width: s.Width, Colour: s.Colour}
+	return lines
+}
+
+func (s *Writer) rest() []string {
+	if s.asIs {
+		if s.source == "" {
+			return nil
+		}
+		return []string{harmless(s.source)}
+	}
+	l := s.layout(s.source)
+	return s.take(l, len(l.lines))
+}
+
+func (s *Writer) nextAsIs() (lines []string, partial string) {
+	lines, s.before = s.before, nil
+	at := strings.LastIndexByte(s.source, '\n') + 1
+	for line := range strings.Lines(s.source[:at]) {
+		lines = append(lines, harmless(strings.TrimRight(line, "\r\n")))
+	}
+	s.source = s.source[at:]
+	return lines, harmless(s.source)
+}
+
+// isData reports whether a text is data and no prose: Markdown would take the
+// backslashes out of JSON.
+func isData(source string) bool { return strings.HasPrefix(strings.TrimSpace(source), "{") }
+
+var (
+	// noBlockYet are beginnings of a line that do not say yet what kind of block it is.
+	noBlockYet = regexp.MustCompile("^[-+*_>#~`.)=|0-9 \t]*$")
+	// mark is what may be the first part of a mark only.
+	mark = "`*_~[]()!\\&<"
+)
+
+// undecided splits off what at the end of a text is not understood before more of it
+// is there.
+func undecided(source string) (whole, begun string) {
+	at := strings.LastIndexByte(source, '\n') + 1
+	if !noBlockYet.MatchString(source[at:]) {
+		at = len(strings.TrimRight(source, mark))
+	}
+	return source[:at], source[at:]
+}
+
+func (s *Writer) layout(source string) *layout {
+	gap := s.began && s.gap
+	if s.given == 0 || s.given == 1 && gap { // no line of it was given that has text
+		s.width = max(s.Width(), narrowest)
+	}
+	source = strings.ReplaceAll(source, "\r\n", "\n")
+	l := &layout{source: []byte(source), width: s.width, colour: s.Colour, gap: gap, begun: s.began}
+	l.document(parse(source))
+	return l
+}
+
+func (s *Writer) take(l *layout, until int) []string {
+	var lines []string
+	for ; s.given < until; s.given++ {
+		lines = append(lines, l.lines[s.given].text)
+	}
+	return lines
+}
+
+// cut drops the blocks that are whole, so that a long text is not read again for
+// each piece.
+func (s *Writer) cut(l *layout, begun string) {
+	if l.last.line == 0 || l.last.at < 0 || s.given < l.last.line {
+		return
+	}
+	from := strings.LastIndexByte(string(l.source[:l.last.at]), '\n') + 1
+	s.source = string(l.source[from:]) + begun
+	s.given -= l.last.line
+	s.began, s.gap = true, l.last.gap
+}

@@ -1,0 +1,93 @@
+package drive
+
+import (
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/journal"
+	"github.com/pawlrun/pawl/tool"
+	"github.com/pawlrun/pawl/tool/result"
+)
+
+// Excerpt is an output as the model sees it, and where the whole of it lies if
+// that is longer (F13).
+type Excerpt struct {
+	Text, Blob string
+	// Whole is what Text is an excerpt of, empty where nothing is left out.
+	Whole string
+}
+
+// Contains are those of the texts that stand in what was cut.
+func (x Excerpt) Contains(texts []string) []string {
+	var found []string
+	for _, text := range texts {
+		if x.Whole != "" && strings.Contains(x.Whole, text) {
+			found = append(found, text)
+		}
+	}
+	return found
+}
+
+// Excerpt cuts an output that is longer than limit characters to its head and
+// tail and keeps the whole. partial says that the tool itself left some of it
+// out.
+func (r *Recorder) Excerpt(output string, limit int, partial bool) Excerpt {
+	cut, ok := tool.Cut(output, limit)
+	if !ok {
+		return Excerpt{Text: Stored(output)}
+	}
+	digest := r.Blobs.Keep([]byte(output))
+	return Excerpt{Text: Stored(cut.Text(r.readOn(digest, cut.From, partial))), Blob: digest, Whole: output}
+}
+
+// readOn says how to get at what was left out.
+func (r *Recorder) readOn(digest string, from int, partial bool) string {
+	how := "the whole is kept as " + digest
+	if r.readsOn {
+		how = `read on with ` + result.Name + ` {"handle":"` + digest + `","offset":` + strconv.Itoa(from) + `}`
+	}
+	if partial {
+		how += "; what is kept is not the whole either, because the tool had left some of it out"
+	}
+	return how
+}
+
+// ExcerptOfError is the structured form of a failed call. Its output is cut
+// before it is put into the structure, so that the structure stays whole and
+// what is kept reads as the tool wrote it.
+func (r *Recorder) ExcerptOfError(kind event.ErrorType, message string, of tool.Result, limit int) Excerpt {
+	whole := tool.ErrorOutput(kind, message, of.Output)
+	if _, over := tool.Cut(whole, limit); !over {
+		return Excerpt{Text: Stored(whole)}
+	}
+	// Quotes and line ends take more room within the structure than without.
+	digest := journal.Digest([]byte(of.Output))
+	room := limit - utf8.RuneCountInString(tool.ErrorOutput(kind, message, ""))
+	for ; room > limit/8; room = room * 3 / 4 {
+		cut, ok := tool.Cut(of.Output, room)
+		if !ok {
+			continue
+		}
+		text := Stored(tool.ErrorOutput(kind, message, cut.Text(r.readOn(digest, cut.From, of.Truncated))))
+		if utf8.RuneCountInString(text) <= limit {
+			return Excerpt{Text: text, Blob: r.Blobs.Keep([]byte(of.Output)), Whole: whole}
+		}
+	}
+	return r.Excerpt(whole, limit, of.Truncated)
+}
+
+// Stored is a text as it comes back from the journal, so that a request has
+// the same bytes before and after a restart: each byte that is not UTF-8
+// becomes a replacement character.
+func Stored(s string) string {
+	if utf8.ValidString(s) {
+		return s
+	}
+	var b strings.Builder
+	for _, r := range s {
+		b.WriteRune(r)
+	}
+	return b.String()
+}

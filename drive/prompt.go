@@ -1,0 +1,125 @@
+package drive
+
+import (
+	"encoding/hex"
+	"fmt"
+	"hash/crc32"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/llm"
+)
+
+// prompt identifies what a model read in one request, segment by segment.
+type prompt struct {
+	fixed    fixedSums
+	messages []uint32
+	// total counts the messages; what is beyond those in messages is not known.
+	total int
+}
+
+// fixedSums are the sums of what stands before the messages: the tools, the
+// system text, and all of it as it was encoded.
+type fixedSums struct{ tools, system, all uint32 }
+
+// maxJournalledSums bounds what one event tells of new messages.
+const maxJournalledSums = 128
+
+// sumPrompt identifies a request. What stands before its messages is looked at
+// in detail where it is not what stood there before.
+func sumPrompt(req *llm.Request, before *prompt) prompt {
+	var p prompt
+	if sums := req.Encoded.Prompt; len(sums) > 0 {
+		p.fixed.all, p.messages = sums[0], sums[1:]
+	}
+	p.total = len(p.messages)
+	if p.fixed.all == before.fixed.all {
+		p.fixed = before.fixed
+	} else {
+		p.fixed.tools, p.fixed.system = sumTools(req.Tools), sumText(req.System)
+	}
+	return p
+}
+
+func sumText(s string) uint32 { return crc32.ChecksumIEEE([]byte(s)) }
+
+func sumTools(tools []llm.ToolDef) uint32 {
+	var sum uint32
+	for i := range tools {
+		t := &tools[i]
+		sum = crc32.Update(sum, crc32.IEEETable, []byte(t.Name))
+		sum = crc32.Update(sum, crc32.IEEETable, []byte(t.Description))
+		sum = crc32.Update(sum, crc32.IEEETable, t.Schema)
+	}
+	return sum
+}
+
+// kept counts the first messages that both prompts hold.
+func (p *prompt) kept(before *prompt) int {
+	n := 0
+	for n < len(p.messages) && n < len(before.messages) && p.messages[n] == before.messages[n] {
+		n++
+	}
+	return n
+}
+
+// changed names the first segment of before that p does not hold, or "" when p
+// goes on where before ended.
+func (p *prompt) changed(before *prompt) string {
+	switch {
+	case p.fixed.tools != before.fixed.tools:
+		return "tools"
+	case p.fixed.system != before.fixed.system:
+		return "system"
+	case p.fixed.all != before.fixed.all:
+		return "settings"
+	}
+	if n := p.kept(before); n < min(len(before.messages), len(p.messages)) || p.total < before.total {
+		return fmt.Sprintf("message %d", n+1)
+	}
+	return ""
+}
+
+// since is what the journal is told of p, given the previous request's.
+func (p *prompt) since(before *prompt) *event.PromptSums {
+	s := &event.PromptSums{Kept: p.kept(before), Messages: p.total}
+	if p.fixed != before.fixed {
+		s.Fixed = joinSums([]uint32{p.fixed.tools, p.fixed.system, p.fixed.all})
+	}
+	news := p.messages[s.Kept:]
+	s.New = joinSums(news[:min(len(news), maxJournalledSums)])
+	return s
+}
+
+// follow is the prompt that the journal tells of, after before.
+func follow(before prompt, s *event.PromptSums) prompt {
+	p := prompt{fixed: before.fixed, total: s.Messages}
+	if f := splitSums(s.Fixed); len(f) == 3 {
+		p.fixed = fixedSums{tools: f[0], system: f[1], all: f[2]}
+	}
+	// The capacity is cut, so that an older prompt is never written over.
+	kept := min(max(s.Kept, 0), len(before.messages))
+	p.messages = append(before.messages[:kept:kept], splitSums(s.New)...)
+	return p
+}
+
+func joinSums(sums []uint32) string {
+	b := make([]byte, 0, 4*len(sums))
+	for _, s := range sums {
+		b = append(b, byte(s>>24), byte(s>>16), byte(s>>8), byte(s))
+	}
+	return hex.EncodeToString(b)
+}
+
+// splitSums reads what joinSums wrote, and nothing from anything else.
+func splitSums(text string) []uint32 {
+	b, err := hex.DecodeString(text)
+	if err != nil {
+		return nil
+	}
+	sums := make([]uint32, len(b)/4)
+	for i := range sums {
+		c := b[4*i:]
+		sums[i] = uint32(c[0])<<24 | uint32(c[1])<<16 | uint32(c[2])<<8 | uint32(c[3])
+	}
+	return sums
+}

@@ -1,0 +1,97 @@
+package drive
+
+import (
+	"bytes"
+	"fmt"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/llm"
+)
+
+// maxNesting is how deep an event may be nested: what takes it up whole, such as a
+// list of events, can still be read.
+const maxNesting = 9_000
+
+// Seal gives an event the form that the journal keeps it in, before anything
+// follows from it, and returns its bytes: what the machine applies, the store keeps
+// and subscribers see is the same.
+func (r *Recorder) Seal(e *event.Event) ([]byte, error) {
+	body, err := event.Encode(e)
+	if err != nil {
+		return nil, err
+	}
+	if NestedDeeper(body, maxNesting) {
+		return nil, fmt.Errorf("%s is nested deeper than %d levels, so nobody could read the journal that holds it", e.Type(), maxNesting)
+	}
+	if err := asStored(e, body); err != nil {
+		return nil, err
+	}
+	return r.redact(e, body)
+}
+
+// redact takes secrets out of an event.
+func (r *Recorder) redact(e *event.Event, body []byte) ([]byte, error) {
+	if r.Secrets.none() {
+		return body, nil
+	}
+	if answer, ok := e.Data.(event.ModelResponse); ok {
+		if parts, found := r.Secrets.calls(answer.Parts); found {
+			answer.Parts = parts
+			e.Data = answer
+		}
+	}
+	body, found := r.Secrets.JSON(body)
+	if !found {
+		return body, nil
+	}
+	clean, err := event.Decode(body)
+	if err != nil {
+		return nil, fmt.Errorf("%s holds a secret that cannot be taken out of it: %w", e.Type(), err)
+	}
+	if clean.Data, err = reattach(clean.Data, e.Data); err != nil {
+		return nil, fmt.Errorf("take a secret out of %s: %w", e.Type(), err)
+	}
+	*e = *clean
+	return body, nil
+}
+
+// asStored gives the texts of an event the form that they are stored in. No text
+// of JSON holds bytes that are not UTF-8, and a machine that went on with them
+// would differ from the one that a resume folds from the journal.
+func asStored(e *event.Event, body []byte) error {
+	if !bytes.Contains(body, []byte(`\ufffd`)) { // which is how such a byte is encoded, and a U+FFFD is not
+		return nil
+	}
+	read, err := event.Decode(body)
+	if err != nil {
+		return fmt.Errorf("read back %s, which holds bytes that are not UTF-8: %w", e.Type(), err)
+	}
+	if read.Data, err = reattach(read.Data, e.Data); err != nil {
+		return fmt.Errorf("read back %s, which holds bytes that are not UTF-8: %w", e.Type(), err)
+	}
+	*e = *read
+	return nil
+}
+
+// reattach gives an event that was read back what the stored form of the
+// original leaves out: the contents of attachments, of which it has the digests,
+// and the arguments of calls.
+func reattach(data, original event.Data) (event.Data, error) {
+	if answer, ok := data.(event.ModelResponse); ok {
+		for i, p := range original.(event.ModelResponse).Parts {
+			call, ok := answer.Parts[i].(llm.ToolCall)
+			if before, was := p.(llm.ToolCall); ok && was {
+				call.Args, call.ArgsText = before.Args, before.ArgsText
+				answer.Parts[i] = call
+			}
+		}
+	}
+	contents := map[string][]byte{}
+	if _, err := event.MapMedia(original, func(m llm.Media) (llm.Media, error) {
+		contents[m.Blob] = m.Data
+		return m, nil
+	}); err != nil {
+		return nil, err
+	}
+	return attached(data, func(digest string) ([]byte, error) { return contents[digest], nil })
+}

@@ -1,0 +1,58 @@
+package engine
+
+import (
+	"encoding/json"
+	"errors"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/journal"
+	"github.com/pawlrun/pawl/machine"
+)
+
+// errNoExpressions is why nothing is evaluated in an environment that cannot.
+var errNoExpressions = errors.New("nothing here evaluates expressions")
+
+// typedError is an error that says of what kind it is.
+type typedError interface {
+	error
+	ErrorType() string
+}
+
+// evaluate gives what an expression comes to. What it panics with is its error.
+func (d *driver) evaluate(a machine.Evaluate) event.ConditionEvaluated {
+	evaluated := event.ConditionEvaluated{ID: a.ID, Step: a.Step, Expression: a.Expression}
+	value, err := guard(func() (json.RawMessage, error) {
+		if d.env.Evaluate == nil {
+			return nil, errNoExpressions
+		}
+		return d.env.Evaluate(d.work, a.Expression, a.Variables)
+	}, func(message string) error { return errors.New("the expression " + message) })
+	switch {
+	case err != nil:
+		evaluated.Error = err.Error()
+		if typed, ok := errors.AsType[typedError](err); ok {
+			evaluated.ErrorType = typed.ErrorType()
+		}
+	case !json.Valid(value):
+		evaluated.Error = "it gave no JSON"
+	default:
+		evaluated.Value = value
+	}
+	return evaluated
+}
+
+// await journals the intent of a wait, and its end once that has come. Until then
+// it sets the alarm.
+func (d *driver) await(a machine.Wait) (bool, error) {
+	switch {
+	case !a.Begun:
+		return true, d.stage(event.WaitStarted{ID: a.ID, Until: a.Until})
+	case !a.Until.After(d.now()):
+		return true, d.stage(event.WaitFinished{ID: a.ID})
+	}
+	d.wake(a.Until)
+	if len(d.flights) == 0 {
+		d.waiting = journal.WaitTime
+	}
+	return false, nil
+}

@@ -1,0 +1,78 @@
+package engine
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/follow"
+)
+
+// live is a run's way to those who listen: what it says while a model speaks goes
+// there, with its place behind what was committed.
+type live struct {
+	run, parent, step string
+	now               func() time.Time
+	// source is nil for a run that is not driven here.
+	source *follow.Source
+
+	mu sync.Mutex
+	// seq and pos are those of the last event that was committed.
+	seq, pos int64
+}
+
+// voice is one attempt at a model call as a source of deltas. Once it is
+// silenced nothing more of it is published, even when its adapter goes on.
+type voice struct {
+	veil     *veil
+	silenced bool
+	// begun says that there was a delta, whoever heard it, and spoke that somebody
+	// was told of one.
+	begun, spoke bool
+	// streamed counts the bytes of all its deltas, whoever heard them.
+	streamed atomic.Int64
+}
+
+// committed notes the last event that is on disk.
+func (l *live) committed(seq, pos int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.seq, l.pos = seq, pos
+}
+
+// say hands out a delta of a model call that is under way, if anybody wants it: it
+// is not even made where nobody listens.
+func (l *live) say(v *voice, cycle int, data func() event.Data) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	first := !v.begun
+	v.begun = true
+	if v.silenced || !l.source.Heard() {
+		return
+	}
+	v.spoke = true
+	l.utter(cycle, data(), first)
+}
+
+func (l *live) utter(cycle int, data event.Data, first bool) {
+	e := event.Event{Run: l.run, Parent: l.parent, Time: l.now(), Cycle: cycle, Step: l.step, Data: data}
+	l.source.Say(e, follow.Place{Seq: l.seq, Pos: l.pos, First: first})
+}
+
+// silence ends a voice.
+func (l *live) silence(v *voice) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	v.silenced = true
+}
+
+// retract ends a voice and, when it has spoken, says that what it said is void.
+func (l *live) retract(v *voice, cycle, attempt int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	v.silenced = true
+	if v.spoke {
+		l.utter(cycle, event.TextReset{Attempt: attempt}, false)
+	}
+}

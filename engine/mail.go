@@ -1,0 +1,220 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/journal"
+	"github.com/pawlrun/pawl/machine"
+)
+
+// mail is what lies ready for the children of a run. Whoever has the parent's turn
+// puts it there, and each child takes its own at the next boundary, so that neither
+// waits for the other. It is safe for concurrent use.
+type mail struct {
+	mu    sync.Mutex
+	piles map[string]*pile
+}
+
+// pile is what lies ready for one child; last is the newest that ever did.
+type pile struct {
+	messages []event.InputReceived
+	last     string
+}
+
+// put adds those of a child's messages, oldest first, that were not put there yet, and
+// reports whether there were any.
+func (m *mail) put(child string, messages []event.InputReceived) (news bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.piles == nil {
+		m.piles = map[string]*pile{}
+	}
+	p := m.piles[child]
+	if p == nil {
+		p = &pile{}
+		m.piles[child] = p
+	}
+	first := len(messages)
+	for first > 0 && messages[first-1].MessageID != p.last {
+		first--
+	}
+	if first == len(messages) {
+		return false
+	}
+	p.messages, p.last = append(p.messages, messages[first:]...), messages[len(messages)-1].MessageID
+	return true
+}
+
+func (m *mail) take(child string) (messages []event.InputReceived) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if p := m.piles[child]; p != nil {
+		messages, p.messages = p.messages, nil
+	}
+	return messages
+}
+
+func (m *mail) clear(child string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.piles, child)
+}
+
+// posted is a message of a child on its way to the run above.
+type posted struct {
+	machine.Post
+	// answer takes what the child is told, and does not wait.
+	answer func(string)
+}
+
+// poster gives a call what hands its message to the run above, nil where that
+// carries none.
+func (d *driver) poster(callID string) func(ctx context.Context, to, text string, kind event.MessageKind) (string, error) {
+	if d.above == nil {
+		return nil
+	}
+	if _, carries := d.above.machine.(machine.Messenger); !carries {
+		return nil
+	}
+	taint := d.machine.State().Taint
+	return func(ctx context.Context, to, text string, kind event.MessageKind) (string, error) {
+		answer := make(chan string, 1)
+		d.above.fund.put(&draw{child: d.run, post: &posted{
+			Post:   machine.Post{ID: callID, To: to, Text: text, Kind: kind, Taint: taint},
+			answer: func(told string) { answer <- told },
+		}})
+		select {
+		case told := <-answer:
+			return told, nil
+		case <-ctx.Done():
+			return "", context.Cause(ctx)
+		}
+	}
+}
+
+// carry journals a child's message with what becomes of it. The child is told once
+// that is on disk.
+func (d *driver) carry(x *draw) (staged bool, err error) {
+	messenger, ok := d.machine.(machine.Messenger)
+	if !ok || d.machine.State().Phase != machine.Running {
+		return false, nil // the child stops, too
+	}
+	become, told := messenger.Post(x.child, x.post.Post)
+	for _, data := range become {
+		if err := d.stage(data); err != nil {
+			return false, err
+		}
+	}
+	d.granted = append(d.granted, func() { x.post.answer(told) })
+	return true, nil
+}
+
+// handOver puts messages where their reader takes them.
+func (d *driver) handOver(a machine.Deliver) {
+	if d.mail.put(a.Child, a.Messages) {
+		d.engine.prod(a.Child, "")
+	}
+}
+
+// takeMail journals the messages that lie ready for this run. Of one that it has
+// the run above has not heard yet, perhaps because it died.
+func (d *driver) takeMail() error {
+	if d.above == nil || d.machine.State().Phase == machine.Ended {
+		return nil
+	}
+	for _, said := range d.above.mail.take(d.run) {
+		if d.has[said.MessageID] {
+			d.confirm(said.MessageID)
+			continue
+		}
+		if err := d.stage(said); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// noteMail keeps in mind which messages the run has.
+func (d *driver) noteMail(data event.Data) {
+	if said, ok := data.(event.InputReceived); ok && said.MessageID != "" {
+		if d.has == nil {
+			d.has = map[string]bool{}
+		}
+		d.has[said.MessageID] = true
+	}
+}
+
+// confirm tells the run above that a message is on disk here.
+func (d *driver) confirm(id string) {
+	if id != "" {
+		d.above.fund.put(&draw{child: d.run, read: id})
+	}
+}
+
+// delivered journals that a child has a message.
+func (d *driver) delivered(child, id string) (staged bool, err error) {
+	messenger, ok := d.machine.(machine.Messenger)
+	if !ok {
+		return false, nil
+	}
+	to, ok := messenger.Deliverable(child, id)
+	if !ok {
+		return false, nil // that is known
+	}
+	return true, d.stage(event.MessageDelivered{ID: id, To: to})
+}
+
+// reconcileMail makes the run say of the messages for a child that has ended what
+// the child's own journal says.
+func (d *driver) reconcileMail(ctx context.Context, child string) error {
+	d.mail.clear(child)
+	messenger, ok := d.machine.(machine.Messenger)
+	if !ok {
+		return nil
+	}
+	open := messenger.Undelivered(child)
+	if len(open) == 0 {
+		return nil
+	}
+	has, err := d.engine.messagesOf(ctx, child)
+	if err != nil && !isUnreadable(err) {
+		return d.storeFailed(err)
+	}
+	for _, said := range slices.Clone(open) {
+		if has[said.MessageID] {
+			if _, err := d.delivered(child, said.MessageID); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// messagesOf are the ids of the messages in a run's journal.
+func (e *Engine) messagesOf(ctx context.Context, run string) (map[string]bool, error) {
+	records, err := e.store.Records(ctx, run, 0, 0)
+	if errors.Is(err, journal.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	has := map[string]bool{}
+	for _, r := range records {
+		if r.Type != string(event.TypeInputReceived) {
+			continue
+		}
+		ev, err := event.Decode(r.Body)
+		if err != nil {
+			return has, &unreadableError{err}
+		}
+		if said, ok := ev.Data.(event.InputReceived); ok {
+			has[said.MessageID] = true
+		}
+	}
+	return has, nil
+}

@@ -1,0 +1,92 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/machine"
+	"github.com/pawlrun/pawl/policy"
+	"github.com/pawlrun/pawl/tool"
+)
+
+// Worktrees are directories of steps that work apart from each other. Its methods are
+// called from several goroutines at once.
+type Worktrees interface {
+	// Make makes a step's worktree, or gives the one that is there: a crash may have
+	// come since, or another attempt at the step. dir is the workspace in it. Name is
+	// the path of the worktree among all.
+	Make(ctx context.Context, name string) (dir string, err error)
+	// Find says where a worktree is and what it is at, nil for one that is not there.
+	Find(ctx context.Context, name string) (*event.Worktree, error)
+	// Commands runs programs in a worktree by the rules that hold there. close releases
+	// what that takes.
+	Commands(dir string) (commands tool.Commands, rules policy.Rules, close func() error, err error)
+}
+
+var errNoWorktrees = errors.New("nothing here makes worktrees for steps")
+
+// treeName is the name of a step's worktree: the run at the top, and the steps from
+// there down. The ids of steps have no slashes, and the index of an item becomes a part
+// of its own, which no step has as its name.
+func (d *driver) treeName(step string) string {
+	for at := d; at != nil; at = at.above {
+		if at.live.step != "" {
+			step = at.live.step + "." + step
+		}
+	}
+	return d.root + "/" + strings.NewReplacer("[", ".", "]", "").Replace(step)
+}
+
+// makeTree makes a step's worktree where it is not there yet.
+func (d *driver) makeTree(ctx context.Context, step string) (dir string, err error) {
+	if d.env.Worktrees == nil {
+		return "", errNoWorktrees
+	}
+	return d.env.Worktrees.Make(ctx, d.treeName(step))
+}
+
+// beginApart makes the worktree of a child, and gives what begins it there.
+func (d *driver) beginApart(ctx context.Context, a *machine.StartChild, offered Child) (func(json.RawMessage) (event.RunStarted, Env, error), error) {
+	if offered.BeginIn == nil {
+		return nil, errors.New("the agent " + a.Name + " works in no other directory than its own")
+	}
+	dir, err := d.makeTree(ctx, a.Step)
+	return func(args json.RawMessage) (event.RunStarted, Env, error) { return offered.BeginIn(dir, args) }, err
+}
+
+// leftTree is a step's worktree as it was left, nil where that cannot be told: what the
+// step did holds all the same.
+func (d *driver) leftTree(ctx context.Context, step string) *event.Worktree {
+	if d.env.Worktrees == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
+	defer cancel()
+	left, err := guard(func() (*event.Worktree, error) { return d.env.Worktrees.Find(ctx, d.treeName(step)) }, toolPanic)
+	if err != nil {
+		return nil
+	}
+	return left
+}
+
+// place is where a command runs, and what rules hold there.
+type place struct {
+	commands tool.Commands
+	rules    policy.Rules
+	close    func() error
+}
+
+// placeOf opens the place of a command.
+func (d *driver) placeOf(ctx context.Context, a machine.RunCommand) (p place, err error) {
+	if !a.Worktree {
+		return place{commands: d.env.Commands, rules: d.env.Rules, close: func() error { return nil }}, nil
+	}
+	dir, err := d.makeTree(ctx, a.Step)
+	if err == nil {
+		p.commands, p.rules, p.close, err = d.env.Worktrees.Commands(dir)
+	}
+	return p, err
+}

@@ -1,0 +1,56 @@
+package event
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"strings"
+)
+
+// Trace is the trace that tells of a run, in the words of W3C Trace Context. It is in
+// the run's first event, so that whoever continues the run continues the trace.
+type Trace struct {
+	// ID is the trace's, 32 hexadecimal digits.
+	ID string `json:"id"`
+	// Parent is the span below which the run's own stands, 16 hexadecimal digits;
+	// empty for the first of a trace.
+	Parent string `json:"parent,omitempty"`
+}
+
+// NewTrace is the trace of a tree of runs that nobody gave one, by its root.
+func NewTrace(root string) Trace { return Trace{ID: traceSum(16, "trace", root)} }
+
+// ParseTraceparent reads a traceparent header, and reports whether it is one.
+func ParseTraceparent(header string) (Trace, bool) {
+	part := strings.Split(header, "-")
+	if len(part) < 4 || len(part) > 4 && part[0] == "00" || !traceHex(part[0], 1) || part[0] == "ff" || !traceHex(part[3], 1) {
+		return Trace{}, false
+	}
+	if zero := strings.Repeat("0", 32); !traceHex(part[1], 16) || !traceHex(part[2], 8) || part[1] == zero || part[2] == zero[:16] {
+		return Trace{}, false
+	}
+	return Trace{ID: part[1], Parent: part[2]}, true
+}
+
+func traceHex(s string, size int) bool {
+	b, err := hex.DecodeString(s)
+	return err == nil && len(b) == size && s == strings.ToLower(s)
+}
+
+// Span is the id of the span in the trace that tells of something that a run did; of
+// the run itself where what is empty. It follows from its names, so that no process
+// has to know what another one chose.
+func (t Trace) Span(run, what string) string { return traceSum(8, t.ID, run, what) }
+
+// Below is the trace of a run that is started by another, for one of its calls where
+// it answers one.
+func (t Trace) Below(run, callID string) Trace {
+	if t.ID == "" {
+		return Trace{}
+	}
+	return Trace{ID: t.ID, Parent: t.Span(run, callID)}
+}
+
+func traceSum(size int, names ...string) string {
+	sum := sha256.Sum256([]byte(strings.Join(names, "\x00")))
+	return hex.EncodeToString(sum[:size])
+}

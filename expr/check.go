@@ -1,0 +1,259 @@
+package expr
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"cel.dev/cel-go/cel"
+	"cel.dev/cel-go/common/ast"
+	"cel.dev/cel-go/common/operators"
+)
+
+// Place is where an expression stands, which says what it may name and what it must
+// give.
+type Place int
+
+// The places.
+const (
+	// Condition is that of a step, looked at before the step begins.
+	Condition Place = iota
+	// Until is what ends a loop, looked at after each iteration.
+	Until
+	// Items is what a loop goes over.
+	Items
+	// Round is what ends the rounds of a team, looked at after each.
+	Round
+)
+
+// Loop is what an expression stands in.
+type Loop int
+
+// The loops. What is in a loop sees its item or its iteration.
+const (
+	NoLoop Loop = iota
+	Repeat
+	ForEach
+)
+
+// Scope is what an expression may name.
+type Scope struct {
+	Place Place
+	// In is the loop that a condition stands in.
+	In Loop
+	// Steps are the steps that can be named, with the schema of their results where
+	// they have one.
+	Steps map[string]json.RawMessage
+	// Single says that the loop repeats the step itself, whose content, result and
+	// status Until sees, Result the schema of that.
+	Single bool
+	Result json.RawMessage
+}
+
+// meaning are the variables that there are somewhere, and where.
+func meaning() map[string]string {
+	return map[string]string{
+		"steps":     "in conditions, in forEach, and in until of a loop with steps",
+		"content":   "in until of a loop without steps",
+		"result":    "in until of a loop without steps",
+		"status":    "in until of a loop without steps",
+		"iteration": "in until, and within a loop that repeats",
+		"item":      "within a forEach loop",
+		"index":     "within a forEach loop",
+		"input":     "in terminate of a team",
+		"round":     "in terminate of a team",
+		"previous":  "in terminate of a team",
+	}
+}
+
+// variables are those of the scope by their names.
+func (s Scope) variables(t *schemas) map[string]*cel.Type {
+	vars := map[string]*cel.Type{}
+	if s.Place == Round {
+		vars["input"], vars["round"], vars["previous"] = cel.StringType, cel.IntType, t.step("previous", nil)
+		return vars
+	}
+	if s.Place != Until || !s.Single {
+		vars["steps"] = cel.MapType(cel.StringType, cel.DynType)
+		for id, schema := range s.Steps {
+			vars["steps."+id] = t.step(id, schema)
+		}
+	}
+	switch {
+	case s.Place == Condition:
+		vars["content"] = cel.StringType
+	case s.Place == Until && s.Single:
+		vars["content"], vars["status"] = cel.StringType, cel.StringType
+		vars["result"] = t.result(s.Result)
+	}
+	if s.Place == Until || s.In == Repeat {
+		vars["iteration"] = cel.IntType
+	}
+	if s.In == ForEach {
+		vars["item"], vars["index"] = cel.DynType, cel.IntType
+	}
+	return vars
+}
+
+// Checker checks expressions. It is safe for concurrent use.
+type Checker struct{ base *cel.Env }
+
+// NewChecker returns a checker.
+func NewChecker() (*Checker, error) {
+	base, err := environment()
+	if err != nil {
+		return nil, err
+	}
+	return &Checker{base}, nil
+}
+
+// Check reports what is wrong with an expression in a scope as an [Errors].
+func (c *Checker) Check(expression string, scope Scope) error {
+	types := newSchemas(c.base.CELTypeProvider())
+	options := []cel.EnvOption{cel.CustomTypeProvider(types)}
+	vars := scope.variables(types)
+	for _, name := range slices.Sorted(maps.Keys(vars)) {
+		options = append(options, cel.Variable(name, vars[name]))
+	}
+	env, err := c.base.Extend(options...)
+	if err != nil {
+		return fmt.Errorf("expr: %w", err)
+	}
+	text, shifts := withStepNames(expression)
+	parsed, issues := env.Parse(text)
+	if issues.Err() != nil {
+		return problems(expression, text, issues, shifts)
+	}
+	if _, here := vars["steps"]; here {
+		if err := scope.unknownSteps(expression, text, parsed, shifts); err != nil {
+			return err
+		}
+	}
+	checked, issues := env.Check(parsed)
+	if issues.Err() != nil {
+		return problems(expression, text, issues, shifts)
+	}
+	return scope.wrongResult(expression, checked.OutputType())
+}
+
+// wrongResult reports an expression that gives something else than is wanted here.
+func (s Scope) wrongResult(expression string, t *cel.Type) error {
+	wanted, kind := "true or false", cel.BoolKind
+	if s.Place == Items {
+		wanted, kind = "a list", cel.ListKind
+	}
+	if t.Kind() == kind || t.Kind() == cel.DynKind {
+		return nil
+	}
+	return Errors{{Fault: WrongResult, Expression: expression, Line: 1, Column: 1, Message: fmt.Sprintf("it gives a value of type %s and must give %s", t, wanted)}}
+}
+
+// unknownSteps reports the steps that an expression names and that there are not.
+func (s Scope) unknownSteps(expression, text string, parsed *cel.Ast, shifts []shift) error {
+	var found Errors
+	tree := parsed.NativeRep()
+	ast.PostOrderVisit(tree.Expr(), ast.NewExprVisitor(func(e ast.Expr) {
+		id, named := stepOf(e)
+		if _, declared := s.Steps[id]; !named || declared {
+			return
+		}
+		message := fmt.Sprintf("there is no step %s here", id)
+		if len(s.Steps) > 0 {
+			message += "; there are " + strings.Join(slices.Sorted(maps.Keys(s.Steps)), ", ")
+		}
+		at := tree.SourceInfo().GetStartLocation(e.ID())
+		line, column := place(text, at.Line(), at.Column(), shifts)
+		found = append(found, &Error{Fault: UnknownName, Expression: expression, Line: line, Column: column, Message: message})
+	}))
+	if found == nil {
+		return nil
+	}
+	return found
+}
+
+// stepOf is the step that an expression names by steps.ID or steps["ID"].
+func stepOf(e ast.Expr) (id string, ok bool) {
+	isSteps := func(e ast.Expr) bool { return e.Kind() == ast.IdentKind && e.AsIdent() == "steps" }
+	switch e.Kind() {
+	case ast.SelectKind:
+		return e.AsSelect().FieldName(), isSteps(e.AsSelect().Operand())
+	case ast.CallKind:
+		call := e.AsCall()
+		if call.FunctionName() != operators.Index || !isSteps(call.Args()[0]) || call.Args()[1].Kind() != ast.LiteralKind {
+			return "", false
+		}
+		id, ok = call.Args()[1].AsLiteral().Value().(string)
+	}
+	return id, ok
+}
+
+// problems are the library's errors in our words, in the order of their places.
+func problems(expression, text string, issues *cel.Issues, shifts []shift) error {
+	var found Errors
+	for _, issue := range issues.Errors() {
+		e := &Error{Fault: WrongType, Expression: expression, Message: plain(issue.Message)}
+		e.Line, e.Column = place(text, issue.Location.Line(), issue.Location.Column(), shifts)
+		_, name, _ := strings.Cut(issue.Message, "'")
+		name, _, _ = strings.Cut(name, "'")
+		switch {
+		case strings.HasPrefix(issue.Message, "undeclared reference"):
+			e.Fault, e.Message = undeclared(name)
+		case strings.HasPrefix(issue.Message, "undefined field"):
+			e.Fault, e.Message = UnknownName, fmt.Sprintf("there is no field %s", name)
+		case strings.HasPrefix(issue.Message, "Syntax error"), strings.HasPrefix(issue.Message, "expression"), strings.HasPrefix(issue.Message, "invalid"):
+			e.Fault = Syntax
+		}
+		found = append(found, e)
+	}
+	slices.SortStableFunc(found, func(a, b *Error) int {
+		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
+	})
+	return found
+}
+
+func undeclared(name string) (Fault, string) {
+	root, _, _ := strings.Cut(name, ".")
+	if where, known := meaning()[root]; known {
+		return OutOfScope, fmt.Sprintf("there is no %s here; it is known %s", root, where)
+	}
+	return UnknownName, fmt.Sprintf("there is no variable or function %s", name)
+}
+
+// place turns a place in the text that was compiled into one in the text that was
+// written: the line and the column, from 1, in characters.
+func place(text string, line, column int, shifts []shift) (int, int) {
+	if line < 1 {
+		return 0, 0
+	}
+	lines := strings.SplitAfter(text, "\n")
+	before := strings.Join(lines[:min(line-1, len(lines))], "")
+	inLine := ""
+	if line <= len(lines) {
+		runes := []rune(lines[line-1])
+		inLine = string(runes[:min(max(column, 0), len(runes))])
+	}
+	from := original(len(before), shifts)
+	to := original(len(before)+len(inLine), shifts)
+	return line, max(utf8.RuneCountInString(inLine)-(len(inLine)-(to-from)), 0) + 1
+}
+
+// Steps are the ids of the steps that an expression names, in order.
+func (c *Checker) Steps(expression string) []string {
+	text, _ := withStepNames(expression)
+	parsed, issues := c.base.Parse(text)
+	if issues.Err() != nil {
+		return nil
+	}
+	var ids []string
+	ast.PostOrderVisit(parsed.NativeRep().Expr(), ast.NewExprVisitor(func(e ast.Expr) {
+		if id, named := stepOf(e); named {
+			ids = append(ids, id)
+		}
+	}))
+	slices.Sort(ids)
+	return slices.Compact(ids)
+}

@@ -1,0 +1,118 @@
+package expr
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"cel.dev/cel-go/cel"
+	"cel.dev/cel-go/common/types"
+)
+
+// schemas are the types of steps and of what their schemas say of their results.
+type schemas struct {
+	types.Provider
+	fields map[string]map[string]*cel.Type
+}
+
+func newSchemas(base types.Provider) *schemas {
+	return &schemas{Provider: base, fields: map[string]map[string]*cel.Type{}}
+}
+
+// step is the type of a finished step.
+func (s *schemas) step(id string, schema json.RawMessage) *cel.Type {
+	return s.object("step "+id, map[string]*cel.Type{"content": cel.StringType, "status": cel.StringType, "result": s.result(schema)})
+}
+
+func (s *schemas) object(name string, fields map[string]*cel.Type) *cel.Type {
+	name = fmt.Sprintf("%s#%d", name, len(s.fields))
+	s.fields[name] = fields
+	return cel.ObjectType(name)
+}
+
+// jsonSchema is what a schema says of the type of a value. What it says in other
+// ways leaves the type open.
+type jsonSchema struct {
+	Type                 any                   `json:"type"`
+	Properties           map[string]jsonSchema `json:"properties"`
+	AdditionalProperties json.RawMessage       `json:"additionalProperties"`
+	Items                *jsonSchema           `json:"items"`
+	PatternProperties    json.RawMessage       `json:"patternProperties"`
+	AllOf                json.RawMessage       `json:"allOf"`
+	AnyOf                json.RawMessage       `json:"anyOf"`
+	OneOf                json.RawMessage       `json:"oneOf"`
+	If                   json.RawMessage       `json:"if"`
+	Ref                  json.RawMessage       `json:"$ref"`
+}
+
+// result is the type of a result by its schema, nil for none.
+func (s *schemas) result(schema json.RawMessage) *cel.Type {
+	var of jsonSchema
+	if len(schema) == 0 || json.Unmarshal(schema, &of) != nil {
+		return cel.DynType
+	}
+	return s.of(of)
+}
+
+func (s *schemas) of(j jsonSchema) *cel.Type {
+	for _, other := range [][]byte{j.PatternProperties, j.AllOf, j.AnyOf, j.OneOf, j.If, j.Ref} {
+		if len(other) > 0 {
+			return cel.DynType
+		}
+	}
+	switch j.Type {
+	case "string":
+		return cel.StringType
+	case "boolean":
+		return cel.BoolType
+	case "array":
+		if j.Items == nil {
+			return cel.ListType(cel.DynType)
+		}
+		return cel.ListType(s.of(*j.Items))
+	case "object":
+		// A model fills in what a schema names, so that another name is a slip, unless
+		// the schema says that there may be others.
+		open := len(j.AdditionalProperties) > 0 && string(j.AdditionalProperties) != "false"
+		if open || len(j.Properties) == 0 {
+			return cel.MapType(cel.StringType, cel.DynType)
+		}
+		fields := map[string]*cel.Type{}
+		for name, property := range j.Properties {
+			fields[name] = s.of(property)
+		}
+		return s.object("object", fields)
+	}
+	// A number of JSON may be a whole one here and a fraction there.
+	return cel.DynType
+}
+
+// FindStructType finds a type by its name.
+func (s *schemas) FindStructType(name string) (*types.Type, bool) {
+	if _, ours := s.fields[name]; ours {
+		return types.NewTypeTypeWithParam(cel.ObjectType(name)), true
+	}
+	return s.Provider.FindStructType(name)
+}
+
+// FindStructFieldNames lists the fields of a type.
+func (s *schemas) FindStructFieldNames(name string) ([]string, bool) {
+	if fields, ours := s.fields[name]; ours {
+		var names []string
+		for field := range fields {
+			names = append(names, field)
+		}
+		slices.Sort(names)
+		return names, true
+	}
+	return s.Provider.FindStructFieldNames(name)
+}
+
+// FindStructFieldType is the type of a field.
+func (s *schemas) FindStructFieldType(name, field string) (*types.FieldType, bool) {
+	if fields, ours := s.fields[name]; ours {
+		t, ok := fields[field]
+		return &types.FieldType{Type: t}, ok
+	}
+	return s.Provider.FindStructFieldType(name, field)
+}

@@ -1,0 +1,307 @@
+// Package follow hands out the events of runs as they come, to any number of
+// readers, whoever drives the runs.
+//
+// One reader per process follows the end of the journal ([Follower]) and hands each
+// event to the subscriptions of its tree. What this process commits it is given by
+// the drivers; what others commit it reads. Live events come from the runs that are
+// driven here ([Source]). A subscription that lags behind reads from the journal, at
+// its own pace, so nobody waits for a reader.
+package follow
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/journal"
+)
+
+const (
+	// pace is how long the end of the journal is left alone after it was read, so
+	// that a busy writer costs a bounded number of reads.
+	pace = 20 * time.Millisecond
+	// retry is when it is read again after that has failed.
+	retry = time.Second
+	// page is how many events are read from the journal at once.
+	page = 500
+	// earlyLimit bounds the batches that wait for those before them. What has no
+	// room is read from the journal.
+	earlyLimit = 4096
+)
+
+// unknown is the place of a follower to which nobody listens.
+const unknown = -1
+
+// Follower follows the end of a journal for all who listen to its runs in this
+// process. It is safe for concurrent use.
+type Follower struct {
+	store journal.Store
+	// listening counts the subscriptions.
+	listening atomic.Int32
+
+	mu sync.Mutex
+	// topics are the trees that somebody listens to or drives, by their roots.
+	topics map[string]*topic
+	// pos is that of the last event that was handed out, and early are batches
+	// that drivers committed beyond a pos which is still missing, by their first.
+	pos   int64
+	early map[int64]batch
+	stop  context.CancelFunc
+}
+
+// batch are events of one tree with consecutive positions.
+type batch struct {
+	root   string
+	events []Event
+}
+
+// Event is an event as it is handed out. One without a Seq is live: it is in no
+// journal.
+type Event struct {
+	event.Event
+	// after is the number of the durable event that a live one follows, and behind
+	// the pos of that. mid says that it is not the first of its attempt.
+	after, behind int64
+	mid           bool
+	// size is how many bytes a durable one has as it is stored.
+	size int
+	// encoded is shared by all who were handed the event; nil where it was read for
+	// one.
+	encoded *encoded
+}
+
+type encoded struct {
+	once sync.Once
+	text []byte
+	err  error
+}
+
+// JSON is the event as clients see it, in one line. It must not be changed.
+func (e *Event) JSON() ([]byte, error) {
+	if e.encoded == nil {
+		return e.MarshalJSON()
+	}
+	e.encoded.once.Do(func() { e.encoded.text, e.encoded.err = e.MarshalJSON() })
+	return e.encoded.text, e.encoded.err
+}
+
+// New returns a follower of a journal. It reads nothing before somebody subscribes.
+func New(store journal.Store) *Follower {
+	return &Follower{store: store, topics: map[string]*topic{}, pos: unknown, early: map[int64]batch{}}
+}
+
+// join adds a subscription to its tree, and begins to follow the journal for the
+// first of all.
+func (f *Follower) join(ctx context.Context, s *Subscription, root string) error {
+	f.listening.Add(1)
+	f.mu.Lock()
+	known := f.pos != unknown
+	f.mu.Unlock()
+	var last int64
+	if !known {
+		var err error
+		if last, err = f.store.Last(ctx); err != nil {
+			f.leave()
+			return err
+		}
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.pos == unknown {
+		f.begin(last)
+	}
+	s.topic = f.take(root)
+	s.topic.subscribe(s, f.pos)
+	return nil
+}
+
+// begin follows the journal from a pos on.
+func (f *Follower) begin(pos int64) {
+	f.reach(pos)
+	ctx, stop := context.WithCancel(context.Background())
+	f.stop = stop
+	go f.follow(ctx)
+}
+
+// leave takes a subscription away; nothing is read once there is none.
+func (f *Follower) leave() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.listening.Add(-1) > 0 {
+		return
+	}
+	f.pos = unknown
+	clear(f.early)
+	if f.stop != nil {
+		f.stop()
+		f.stop = nil
+	}
+}
+
+// take returns the topic of a tree for one more who needs it.
+func (f *Follower) take(root string) *topic {
+	t := f.topics[root]
+	if t == nil {
+		t = &topic{root: root}
+		f.topics[root] = t
+	}
+	t.users++
+	return t
+}
+
+func (f *Follower) drop(t *topic) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if t.users--; t.users == 0 {
+		delete(f.topics, t.root)
+	}
+}
+
+// follow reads the end of the journal whenever something was committed. What
+// happened before it watches is read at once.
+func (f *Follower) follow(ctx context.Context) {
+	changed := f.store.Watch(ctx)
+	for {
+		wait := pace
+		more, err := f.read(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil:
+			wait = retry
+			f.tear()
+		case more:
+			continue
+		}
+		if !sleep(ctx, wait) {
+			return
+		}
+		if err != nil {
+			continue
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// sleep reports whether a time has passed before ctx ended.
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// read hands out a page of the journal, and reports whether there may be more.
+func (f *Follower) read(ctx context.Context) (more bool, err error) {
+	f.mu.Lock()
+	pos, wanted := f.pos, map[string]bool{}
+	for root, t := range f.topics {
+		wanted[root] = t.subscribed()
+	}
+	f.mu.Unlock()
+	if pos == unknown {
+		return false, nil
+	}
+	records, err := f.store.Tail(ctx, pos, page)
+	if err != nil {
+		return false, fmt.Errorf("follow: read the end of the journal: %w", err)
+	}
+	events := make([]Event, len(records))
+	for i := range records {
+		if wanted[records[i].Root] {
+			// A topic whose event cannot be decoded has its readers look themselves.
+			if e, err := decode(&records[i]); err == nil {
+				e.encoded = new(encoded)
+				events[i] = e
+			}
+		}
+	}
+	f.hand(records, events)
+	return len(records) == page, nil
+}
+
+func decode(r *journal.Record) (Event, error) {
+	e, err := event.Decode(r.Body)
+	if err != nil {
+		return Event{}, fmt.Errorf("follow: run %s, event %d: %w", r.Run, r.Seq, err)
+	}
+	e.Pos = r.Pos
+	return Event{Event: *e, size: len(r.Body)}, nil
+}
+
+// hand hands out what was read, but what drivers have published meanwhile.
+func (f *Follower) hand(records []journal.Record, events []Event) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.pos == unknown {
+		return
+	}
+	touched := map[*topic]bool{}
+	for i := range records {
+		if records[i].Pos <= f.pos {
+			continue
+		}
+		f.pos = records[i].Pos
+		if t := f.topics[records[i].Root]; t != nil {
+			t.hand(f.pos, events[i:i+1])
+			touched[t] = true
+		}
+	}
+	for t := range touched {
+		t.flush()
+	}
+	f.reach(f.pos)
+}
+
+// reach notes that everything up to a pos was handed out or is not wanted, and hands
+// out what waited for that.
+func (f *Follower) reach(pos int64) {
+	f.pos = pos
+	for first := range f.early {
+		if first <= pos {
+			delete(f.early, first)
+		}
+	}
+	for {
+		b, ok := f.early[f.pos+1]
+		if !ok {
+			return
+		}
+		delete(f.early, f.pos+1)
+		f.publish(b)
+	}
+}
+
+// publish hands out a batch that follows on what was handed out.
+func (f *Follower) publish(b batch) {
+	f.pos = b.events[len(b.events)-1].Pos
+	if t := f.topics[b.root]; t != nil {
+		t.hand(f.pos, b.events)
+		t.flush()
+	}
+}
+
+// tear has all subscriptions read the journal for themselves, and so see why it
+// cannot be read.
+func (f *Follower) tear() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, t := range f.topics {
+		t.tear()
+	}
+}
+
+// errClosed is returned to who reads from a subscription that was closed.
+var errClosed = errors.New("follow: the subscription is closed")

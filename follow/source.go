@@ -1,0 +1,62 @@
+package follow
+
+import "github.com/pawlrun/pawl/event"
+
+// Source is a run that this process drives, as a source of live events.
+type Source struct {
+	follower *Follower
+	topic    *topic
+}
+
+// Place is where a live event stands: behind which durable event of its run, and
+// whether it is the first of its attempt.
+type Place struct {
+	Seq, Pos int64
+	First    bool
+}
+
+// Source adds a run of a tree.
+func (f *Follower) Source(root string) *Source {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return &Source{follower: f, topic: f.take(root)}
+}
+
+// Heard reports whether anybody wants live events of the tree.
+func (s *Source) Heard() bool { return s.topic.hearers.Load() > 0 }
+
+// Say hands out a live event. It never waits for a reader.
+func (s *Source) Say(e event.Event, at Place) {
+	s.topic.say(Event{Event: e, after: at.Seq, behind: at.Pos, mid: !at.First})
+}
+
+// Close ends the source.
+func (s *Source) Close() { s.follower.drop(s.topic) }
+
+// Durable is an event that this process has committed, with how many bytes it has as
+// it is stored.
+func Durable(e event.Event, size int) Event {
+	return Event{Event: e, size: size, encoded: new(encoded)}
+}
+
+// Listened reports whether anybody listens to any run.
+func (f *Follower) Listened() bool { return f.listening.Load() > 0 }
+
+// Publish hands out what a run of a tree has committed at once: events with
+// consecutive positions. They are given in the order of the journal, so they wait for
+// what others commit before them. It never waits for a reader.
+func (f *Follower) Publish(root string, events []Event) {
+	if len(events) == 0 || !f.Listened() {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch first := events[0].Pos; {
+	case f.pos != unknown && first <= f.pos: // it was read
+	case f.pos != unknown && first == f.pos+1:
+		f.publish(batch{root, events})
+		f.reach(f.pos)
+	case len(f.early) < earlyLimit:
+		f.early[first] = batch{root, events}
+	}
+}

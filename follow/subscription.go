@@ -1,0 +1,315 @@
+package follow
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/journal"
+)
+
+// Query says what a subscription is of.
+type Query struct {
+	// Run is the run, and Tree says that those below it are heard as well.
+	Run  string
+	Tree bool
+	// After is the pos behind which the events begin, 0 for all.
+	After int64
+	// Deltas asks for live events too, of runs that this process drives.
+	Deltas bool
+}
+
+// Subscription gives the events of a run, or of a run and those below it: each
+// durable one once, in the order of pos, and live ones where they belong. It is for
+// one reader.
+type Subscription struct {
+	follower *Follower
+	query    Query
+	row      journal.Run
+	topic    *topic
+	wake     chan struct{}
+	// below are the run and all below it, nil where that is the whole tree.
+	below map[string]bool
+	// seq is the number of the run's last event, and pos the place of the last of
+	// any, that was read.
+	seq, pos int64
+	// behind says that it reads the journal, and lost that live events may be
+	// missing.
+	behind, lost bool
+	told         map[string]*told
+	out          []Event
+	closed       bool
+
+	// more says that there is more to read at once.
+	more bool
+
+	// The rest is the topic's. next is the number of the event to read next.
+	next   int64
+	asleep bool
+	buf    []Event
+}
+
+// away is the place of a subscription that needs nothing kept: it reads the journal.
+const away = math.MaxInt64
+
+// Subscribe begins to listen. The context is for the beginning alone.
+func (f *Follower) Subscribe(ctx context.Context, q Query) (*Subscription, error) {
+	s, err := f.subscribe(ctx, q)
+	if err != nil {
+		return nil, fmt.Errorf("follow: run %s: %w", q.Run, err)
+	}
+	return s, nil
+}
+
+func (f *Follower) subscribe(ctx context.Context, q Query) (*Subscription, error) {
+	row, err := f.store.Run(ctx, q.Run)
+	if err != nil {
+		return nil, err
+	}
+	row = row.Placed()
+	s := &Subscription{
+		follower: f, query: q, row: row, wake: make(chan struct{}, 1), pos: q.After, behind: true, next: away, told: map[string]*told{},
+	}
+	if s.seq, err = journal.SeqAfter(ctx, f.store, row, q.After); err != nil {
+		return nil, err
+	}
+	if q.Tree && row.Root != row.ID {
+		if err := s.family(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if err := f.join(ctx, s, row.Root); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// family finds the runs below one that is not the root.
+func (s *Subscription) family(ctx context.Context) error {
+	rows, err := s.follower.store.Runs(ctx, journal.Filter{Root: s.row.Root})
+	if err != nil {
+		return err
+	}
+	slices.Reverse(rows) // those above come first
+	s.below = map[string]bool{}
+	for _, row := range journal.Below(rows, s.row.ID) {
+		s.below[row.ID] = true
+	}
+	return nil
+}
+
+// Close ends the listening.
+func (s *Subscription) Close() {
+	if s.closed {
+		return
+	}
+	s.closed = true
+	s.topic.unsubscribe(s)
+	s.follower.drop(s.topic)
+	s.follower.leave()
+}
+
+// Wake receives once there may be more than Poll gave.
+func (s *Subscription) Wake() <-chan struct{} { return s.wake }
+
+// More reports whether there is more to read at once.
+func (s *Subscription) More() bool { return s.behind || s.more }
+
+// CatchUp has the journal read, also for what nobody has told of yet.
+func (s *Subscription) CatchUp() { s.behind, s.lost = true, true }
+
+// Poll returns the events that are there, a page of them at most, and none where
+// there are no more. They are valid until it is called again; their data is shared
+// and must not be changed.
+func (s *Subscription) Poll(ctx context.Context) ([]Event, error) {
+	if s.closed {
+		return nil, errClosed
+	}
+	s.out = s.out[:0]
+	for {
+		if err := ctx.Err(); err != nil {
+			return nil, fmt.Errorf("follow: events of run %s: %w", s.row.ID, err)
+		}
+		if s.behind {
+			if err := s.readOn(ctx); err != nil {
+				return nil, fmt.Errorf("follow: events of run %s: %w", s.row.ID, err)
+			}
+		} else if s.topic.read(s) {
+			s.CatchUp()
+			continue
+		} else if len(s.buf) == 0 {
+			return nil, nil
+		} else {
+			s.sift()
+		}
+		if len(s.out) > 0 {
+			return s.out, nil
+		}
+	}
+}
+
+// readOn reads a page of the journal. While there are more nothing is kept for the
+// subscription; what comes after the last page it finds in the topic.
+func (s *Subscription) readOn(ctx context.Context) error {
+	s.topic.place(s, true)
+	records, more, err := s.page(ctx)
+	if err != nil {
+		return err
+	}
+	if more {
+		s.topic.place(s, false)
+	}
+	for i := range records {
+		e, err := decode(&records[i])
+		if err != nil {
+			return err
+		}
+		s.durable(e)
+	}
+	if s.behind = more; more {
+		return nil
+	}
+	if s.lost {
+		s.lose()
+	}
+	s.topic.settle(s)
+	return nil
+}
+
+// page reads on in the journal. What a fork shares with others is not of its tree.
+func (s *Subscription) page(ctx context.Context) (records []journal.Record, more bool, err error) {
+	store := s.follower.store
+	switch {
+	case !s.query.Tree:
+		records, err = store.Records(ctx, s.row.ID, s.seq, page)
+	case s.seq < s.row.ForkSeq:
+		records, err = store.Records(ctx, s.row.ID, s.seq, int(min(page, s.row.ForkSeq-s.seq)))
+		return records, true, err
+	default:
+		records, err = store.Tree(ctx, s.row.Root, s.pos, page)
+	}
+	return records, len(records) == page, err
+}
+
+// durable notes a durable event, and gives it where it is of what was asked for.
+func (s *Subscription) durable(e Event) {
+	shared := s.seq < s.row.ForkSeq
+	if e.Pos <= s.pos {
+		return
+	}
+	s.pos = e.Pos
+	own := shared || e.Run == s.row.ID
+	switch {
+	case own:
+		s.seq = e.Seq
+	case !s.query.Tree:
+		return
+	case s.below != nil && !s.below[e.Run]:
+		if !s.below[e.Parent] {
+			return
+		}
+		s.below[e.Run] = true
+	}
+	s.pass(&e)
+	s.out = append(s.out, e)
+}
+
+// sift gives what the topic had for the subscription.
+func (s *Subscription) sift() {
+	for i := range s.buf {
+		switch e := &s.buf[i]; {
+		case e.Seq > 0:
+			s.durable(*e)
+		case s.hears(e):
+			s.out = append(s.out, *e)
+		}
+	}
+	clear(s.buf)
+}
+
+// rouse wakes the reader once for what has come since it found nothing.
+func (s *Subscription) rouse() {
+	if s.asleep {
+		s.asleep = false
+		select {
+		case s.wake <- struct{}{}:
+		default: // it was woken by something else before
+		}
+	}
+}
+
+// told is what a subscription gave of one run.
+type told struct {
+	// last is the seq of the last durable event.
+	last int64
+	// spoken is the attempt of which something was given since then, 0 for none, and
+	// said the last of that. torn says that something of it is missing, so that the
+	// rest would only mislead.
+	spoken int
+	said   Event
+	torn   bool
+}
+
+// pass notes a durable event, behind which nothing of an attempt before it counts.
+func (s *Subscription) pass(e *Event) {
+	if !s.query.Deltas {
+		return
+	}
+	if e.Type() == event.TypeRunCompleted {
+		delete(s.told, e.Run)
+		return
+	}
+	s.told[e.Run] = &told{last: e.Seq}
+}
+
+// hears reports whether a live event is to be given, and notes it.
+func (s *Subscription) hears(e *Event) bool {
+	switch {
+	case !s.query.Deltas, !s.query.Tree && e.Run != s.row.ID, s.below != nil && !s.below[e.Run]:
+		return false
+	}
+	of := s.told[e.Run]
+	if of == nil {
+		of = &told{last: e.after}
+		s.told[e.Run] = of
+	}
+	if e.after < of.last || of.torn {
+		return false
+	}
+	attempt := 0
+	switch d := e.Data.(type) {
+	case event.Text:
+		attempt = d.Attempt
+	case event.Reasoning:
+		attempt = d.Attempt
+	case event.ToolCallDelta:
+		attempt = d.Attempt
+	case event.TextReset:
+		spoke := of.spoken > 0
+		of.spoken = 0
+		return spoke
+	}
+	if e.mid && of.spoken != attempt {
+		of.torn = true
+		return false
+	}
+	of.spoken, of.said = attempt, *e
+	return true
+}
+
+// lose has the reader drop what has a hole. The whole is in the durable event that
+// follows.
+func (s *Subscription) lose() {
+	s.lost = false
+	for _, of := range s.told {
+		of.torn = true
+		if of.spoken > 0 {
+			e := of.said
+			e.Pos, e.Seq, e.Prev, e.Data = 0, 0, "", event.TextReset{Attempt: of.spoken}
+			of.spoken = 0
+			s.out = append(s.out, e)
+		}
+	}
+}

@@ -1,0 +1,249 @@
+package follow
+
+import (
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	// ringLimit is how many events a topic keeps for those who lag behind, and
+	// bytesLimit how many bytes the durable ones among them may have. Who lags
+	// further reads from the journal, and loses live events.
+	ringLimit  = 32_768
+	bytesLimit = 8 << 20
+	// ringStart is how many events are kept before anybody looks what all have read.
+	ringStart = 64
+	// Live events are told of in small groups: a reader that was woken for each of
+	// them would cost more than they do. Nobody sees the wait.
+	flushAfter = time.Millisecond
+	flushCount = 64
+)
+
+// topic is a tree of runs that somebody listens to or drives: a buffer from which
+// each subscription reads at its own pace. It holds no more than the slowest of them
+// needs, within limits.
+type topic struct {
+	root string
+	// users counts subscriptions and sources; it is the follower's.
+	users int
+	// hearers counts the subscriptions that want live events, so that nobody makes
+	// them for none.
+	hearers atomic.Int32
+
+	mu    sync.Mutex
+	subs  []*Subscription
+	buf   []Event
+	first int64 // number of buf[0]
+	bytes int   // of the durable events in buf
+	limit int
+	// pos is that of the last event that was handed out here, and held are live
+	// events that wait for the durable one which they follow.
+	pos  int64
+	held []Event
+	// waiting counts the live events that nobody was told of yet.
+	waiting int
+	timer   *time.Timer
+}
+
+func (t *topic) end() int64 { return t.first + int64(len(t.buf)) }
+
+// subscribed reports whether anybody reads.
+func (t *topic) subscribed() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.subs) > 0
+}
+
+// subscribe adds a reader. pos is what was handed out before, of all trees.
+func (t *topic) subscribe(s *Subscription, pos int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.subs) == 0 {
+		t.pos = max(t.pos, pos)
+	}
+	t.subs = append(t.subs, s)
+	if s.query.Deltas {
+		t.hearers.Add(1)
+	}
+}
+
+func (t *topic) unsubscribe(s *Subscription) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.subs = slices.DeleteFunc(t.subs, func(other *Subscription) bool { return other == s })
+	if s.query.Deltas {
+		t.hearers.Add(-1)
+	}
+	if len(t.subs) == 0 {
+		t.first, t.buf, t.held, t.bytes = t.end(), nil, nil, 0
+	}
+}
+
+// hand adds durable events up to a pos. One that is empty could not be decoded, or
+// nobody wanted it when it was read: whoever reads now finds it in the journal.
+func (t *topic) hand(pos int64, events []Event) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.subs) == 0 {
+		return
+	}
+	for i := range events {
+		if events[i].Data == nil {
+			t.lose()
+			continue
+		}
+		t.add(events[i])
+		t.release(events[i].Pos)
+	}
+	t.release(pos)
+}
+
+// release adds the live events that waited for a pos.
+func (t *topic) release(pos int64) {
+	t.pos = pos
+	n := 0
+	for ; n < len(t.held) && t.held[n].behind <= pos; n++ {
+		t.add(t.held[n])
+	}
+	t.held = slices.Delete(t.held, 0, n)
+}
+
+// say adds a live event. One that follows a durable event which was not handed out
+// yet waits for that.
+func (t *topic) say(e Event) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch {
+	case len(t.subs) == 0:
+		return
+	case e.behind <= t.pos && len(t.held) == 0:
+		t.add(e)
+	case len(t.held) < ringLimit:
+		t.held = append(t.held, e)
+		return
+	default:
+		t.held = nil
+		t.lose()
+	}
+	if t.waiting == 0 {
+		t.startTimer()
+	}
+	if t.waiting++; t.waiting >= flushCount {
+		t.rouse()
+	}
+}
+
+func (t *topic) startTimer() {
+	if t.timer == nil {
+		t.timer = time.AfterFunc(flushAfter, t.flush)
+		return
+	}
+	t.timer.Reset(flushAfter)
+}
+
+// flush wakes those who wait for more.
+func (t *topic) flush() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.rouse()
+}
+
+func (t *topic) rouse() {
+	if t.waiting > 0 {
+		t.waiting = 0
+		t.timer.Stop()
+	}
+	for _, s := range t.subs {
+		s.rouse()
+	}
+}
+
+// tear has everybody read the journal.
+func (t *topic) tear() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.lose()
+	t.rouse()
+}
+
+// lose leaves a gap, which those who read find.
+func (t *topic) lose() {
+	clear(t.buf)
+	t.first, t.buf, t.bytes = t.end()+1, t.buf[:0], 0
+}
+
+func (t *topic) add(e Event) {
+	t.limit = max(t.limit, ringStart)
+	if len(t.buf) >= t.limit || t.bytes > bytesLimit {
+		t.trim()
+	}
+	t.buf = append(t.buf, e)
+	t.bytes += e.size
+}
+
+// trim forgets what everybody has read. Where that is too little more is kept, up to
+// the limits, at which the older half goes: who needs it finds a gap.
+func (t *topic) trim() {
+	low := t.end()
+	for _, s := range t.subs {
+		low = min(low, s.next)
+	}
+	n := int(max(low-t.first, 0))
+	if len(t.buf)-n >= ringLimit || t.bytes > bytesLimit {
+		n = max(n, len(t.buf)/2)
+	}
+	kept := copy(t.buf, t.buf[n:])
+	clear(t.buf[kept:])
+	t.first, t.buf, t.bytes = t.first+int64(n), t.buf[:kept], 0
+	for i := range t.buf {
+		t.bytes += t.buf[i].size
+	}
+	t.limit = min(max(ringStart, 2*kept), ringLimit)
+}
+
+// read copies what is new for a subscription, or reports that something before it
+// was forgotten.
+func (t *topic) read(s *Subscription) (gap bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s.asleep = false
+	if s.next < t.first {
+		return true
+	}
+	defer t.rest(s)
+	fresh := t.buf[s.next-t.first:]
+	fresh = fresh[:min(len(fresh), page)]
+	s.buf = append(s.buf[:0], fresh...)
+	s.next += int64(len(fresh))
+	// The usual case: one reader that keeps up, and a buffer that never grows.
+	if len(t.subs) == 1 && s.next == t.end() {
+		clear(t.buf)
+		t.first, t.buf, t.bytes = s.next, t.buf[:0], 0
+	}
+	return false
+}
+
+// rest notes whether a subscription has read everything, and is to be woken for more.
+func (t *topic) rest(s *Subscription) {
+	s.more = s.next < t.end()
+	s.asleep = !s.more
+}
+
+// settle is rest for one that has read the journal to its end.
+func (t *topic) settle(s *Subscription) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.rest(s)
+}
+
+// place sets from where a subscription reads.
+func (t *topic) place(s *Subscription, live bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s.next = away
+	if live {
+		s.next = t.end()
+	}
+}

@@ -1,0 +1,50 @@
+package architecture
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// Whoever has a file or a run asks the table of kinds what there is to do with it:
+// what package launch has for one kind alone, nobody above the table calls.
+func TestSurfacesAskTheTableOfKinds(t *testing.T) {
+	ofOneKind := []string{"Agent", "AgentFiles", "WorkflowFiles", "Check", "Explain", "Environment", "Continue", "Fork", "Redactor", "CheckCall"}
+	asked := 0
+	for _, dir := range []string{"cmd/pawl", "server", "control"} {
+		files, err := filepath.Glob(filepath.Join("..", "..", dir, "*.go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range files {
+			if strings.HasSuffix(name, "_test.go") {
+				continue
+			}
+			f, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ast.Inspect(f, func(n ast.Node) bool {
+				sel, ok := n.(*ast.SelectorExpr)
+				if !ok {
+					return true
+				}
+				switch pkg, _ := sel.X.(*ast.Ident); {
+				case pkg == nil:
+				case pkg.Name == "kinds":
+					asked++
+				case pkg.Name == "launch" && slices.Contains(ofOneKind, sel.Sel.Name):
+					t.Errorf("%s uses launch.%s; ask package launch/kinds, which knows all kinds", name, sel.Sel.Name)
+				}
+				return true
+			})
+		}
+	}
+	if asked == 0 {
+		t.Error("nobody asks the table")
+	}
+}

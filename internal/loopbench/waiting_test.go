@@ -1,0 +1,100 @@
+package loopbench
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/llm"
+	"github.com/pawlrun/pawl/llm/anthropic"
+	"github.com/pawlrun/pawl/tool"
+)
+
+// atOnce is how many wait for an answer together.
+const atOnce = 10_000
+
+// BenchmarkTenThousandAtOnce measures what a child holds that waits for its model, of
+// ten thousand that one workflow started, beyond what the bare loop holds. It is behind
+// BenchmarkTenThousandItems, because the peak memory of a process that is started
+// includes what its parent had.
+func BenchmarkTenThousandAtOnce(b *testing.B) {
+	for b.Loop() {
+		bare := heldByWaiting(b, bareLoops)
+		below := heldByWaiting(b, steps)
+		b.ReportMetric((below-bare)/atOnce/(1<<10), "KiB/child-above-bare")
+		b.ReportMetric(bare/atOnce/(1<<10), "KiB/bare")
+	}
+	b.ReportMetric(0, "ns/op")
+}
+
+// heldByWaiting is how many bytes are in use when all wait whom do started. One more is
+// answered at once, because an adapter sends few requests before the first answer.
+func heldByWaiting(b *testing.B, do func(client *http.Client, n int) error) float64 {
+	var asked atomic.Int64
+	all := newMeeting(atOnce)
+	client := &http.Client{Transport: inProcess(func(*http.Request) []byte {
+		if asked.Add(1) > 1 {
+			all.attend()
+		}
+		return shortAnswer(1, false)
+	})}
+	bytesInUse() // what is pooled goes with the second collection
+	empty := bytesInUse()
+	done := make(chan error, 1)
+	go func() { done <- do(client, atOnce+1) }()
+	select {
+	case <-all.complete:
+	case err := <-done:
+		b.Fatal("it ended before all of them waited: ", err)
+	}
+	held := bytesInUse() - empty
+	close(all.over)
+	if err := <-done; err != nil {
+		b.Fatal(err)
+	}
+	return held
+}
+
+// steps runs a workflow with so many steps at once.
+func steps(client *http.Client, n int) error {
+	model := pawl.Target{
+		Name: "anthropic/claude-sonnet-4-5", Client: anthropic.New(anthropic.Options{APIKey: "k", HTTP: client}), Price: &llm.Price{},
+	}
+	w := pawl.Workflow{
+		Agents: map[string]pawl.Agent{"a": {Model: model, Tools: []tool.Tool{noop()}}},
+		Steps:  []pawl.Step{{ID: "each", Agent: "a", Instructions: "go", Loop: &pawl.Loop{Items: make([]int, n)}}},
+	}
+	run, err := w.Start(context.Background(), "", pawl.Options{})
+	if err != nil {
+		return err
+	}
+	s, err := run.Wait()
+	if err == nil {
+		err = s.Err()
+	}
+	return err
+}
+
+// bareLoops runs so many bare loops at once.
+func bareLoops(client *http.Client, n int) error {
+	var all sync.WaitGroup
+	errs := make(chan error, n)
+	for range n {
+		all.Go(func() {
+			if _, err := (&bare{client: client, url: "http://in-process"}).run("go"); err != nil {
+				errs <- err
+			}
+		})
+	}
+	all.Wait()
+	select {
+	case err := <-errs:
+		return fmt.Errorf("a bare loop: %w", err)
+	default:
+		return nil
+	}
+}

@@ -1,0 +1,354 @@
+package launch
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+
+	"github.com/pawlrun/pawl/assembly"
+	"github.com/pawlrun/pawl/engine"
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/models"
+	"github.com/pawlrun/pawl/secret"
+	"github.com/pawlrun/pawl/spec"
+	"github.com/pawlrun/pawl/tool"
+)
+
+// maxAgentFiles bounds the files of agents that one run may offer, itself and
+// through others: each is pinned in its first event.
+const maxAgentFiles = 100
+
+// gather reads the files of the agents that a run may start, itself and through
+// others, with all that they take from other files. They are pinned: whatever
+// becomes of the files, the run starts what was there when it began.
+func (o *Options) gather(a *spec.Agent) error {
+	files := map[string]string{}
+	if err := o.gatherFrom(a, files); err != nil {
+		return err
+	}
+	o.tree.files = files
+	return nil
+}
+
+func (o *Options) gatherFrom(a *spec.Agent, files map[string]string) error {
+	for _, t := range a.Offers() {
+		source, err := t.Source(a.Dir)
+		if err != nil {
+			return fmt.Errorf("launch: %w", err)
+		}
+		if _, known := files[source]; known {
+			continue
+		}
+		offered := t.Derived()
+		if offered == nil {
+			if offered, err = o.offered(source); err != nil {
+				return err
+			}
+		}
+		text, err := offered.Text()
+		if err != nil {
+			return err
+		}
+		if files[source] = string(text); len(files) > maxAgentFiles {
+			return fmt.Errorf("launch: the agent offers more than %d agent files, itself and through others", maxAgentFiles)
+		}
+		if err := o.gatherFrom(offered, files); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// offered is the agent of a file as it is now, in a run that begins. What it offers
+// itself is looked at by whoever asks.
+func (o Options) offered(source string) (*spec.Agent, error) {
+	rules := o.checks()
+	rules.CheckAgent = nil
+	a, _, err := spec.ReadAgent(source, rules)
+	if err == nil {
+		a.System, err = a.Expand(o.Vars)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("launch: the agent file %s: %w", source, err)
+	}
+	return a, nil
+}
+
+// pinnedAgent is the agent of a file as it was pinned.
+func (o Options) pinnedAgent(source string) (*spec.Agent, error) {
+	return o.tree.agents.of(source, func() (*spec.Agent, error) {
+		a, err := spec.ParseAgent(source, []byte(o.tree.files[source]), o.checks())
+		if err == nil && a.Identity.Name == "" {
+			a.Identity.Name = nameOf(source)
+		}
+		return a, err
+	})
+}
+
+// checkOffered says what is wrong with an agent file that is offered, and with
+// those that it offers.
+func (o Options) checkOffered(looked map[string]bool) func(source string) error {
+	return func(source string) error {
+		if o.tree.pinned(source) || looked[source] {
+			return nil
+		}
+		looked[source] = true
+		rules := o.checks()
+		rules.CheckAgent = o.checkOffered(looked)
+		_, _, err := spec.ReadAgent(source, rules)
+		if problems, ok := errors.AsType[spec.Errors](err); ok && len(problems) > 0 {
+			return errors.New(problems[0].String())
+		}
+		return err
+	}
+}
+
+// pinAgents puts the files that were gathered into a run's first event.
+func (o Options) pinAgents(started *event.RunStarted) {
+	for _, source := range slices.Sorted(maps.Keys(o.tree.files)) {
+		started.Agents = append(started.Agents, event.AgentFile{Source: source, Spec: o.tree.files[source]})
+	}
+}
+
+// pinnedAgents are those of a run's first event.
+func pinnedAgents(started event.RunStarted) map[string]string {
+	files := map[string]string{}
+	for _, f := range started.Agents {
+		files[f.Source] = f.Spec
+	}
+	return files
+}
+
+// levelsBelow are how many levels of runs there may be below one.
+func levelsBelow(started event.RunStarted) int {
+	deepest := event.MaxDepth
+	if started.MaxDepth > 0 {
+		deepest = started.MaxDepth
+	}
+	return deepest - max(started.Depth, 1)
+}
+
+// offers are the agents that a run may start.
+func (o Options) offers(a *spec.Agent) ([]assembly.Agent, error) {
+	if o.levels <= 0 {
+		return nil, nil
+	}
+	var agents []assembly.Agent
+	for _, t := range a.Offers() {
+		source, err := t.Source(a.Dir)
+		if err != nil {
+			return nil, fmt.Errorf("launch: %w", err)
+		}
+		offered := o.below(t).child(source)
+		offered.Secrets, err = o.tree.below.of(source, func() ([]secret.Secret, error) { return o.secretsBelow(source, map[string]bool{}) })
+		if err != nil {
+			return nil, err
+		}
+		own, err := o.declaredOf(source)
+		if err != nil {
+			return nil, err
+		}
+		offered.Tool, offered.MaxDepth = tool.ForAgent(t.Name, t.Description, own), value(t.MaxDepth)
+		agents = append(agents, offered)
+	}
+	return agents, nil
+}
+
+// below are the options of a run that this one starts: its limits are those of its
+// own file, and what bounds the tree in money and time is the root's.
+func (o Options) below(t spec.AgentTool) Options {
+	o.levels--
+	if t.MaxDepth != nil {
+		o.levels = min(o.levels, *t.MaxDepth-1)
+	}
+	o.BudgetUSD, o.NoBudget, o.MaxDepth, o.Limits, o.forAgents = nil, false, 0, o.forAgents, nil
+	o.Attachments, o.Vars, o.hookPins, o.started = nil, nil, nil, true
+	return o
+}
+
+func (o Options) child(source string) assembly.Agent {
+	o.source = source
+	return assembly.Agent{
+		Begin: func(dir string, input event.InputReceived) (event.RunStarted, engine.Env, error) {
+			a, err := o.pinnedAgent(source)
+			if err != nil {
+				return event.RunStarted{}, engine.Env{}, err
+			}
+			o := o
+			o.Attachments, o.Workspace = input.Media, cmp.Or(dir, o.Workspace)
+			started, env, err := prepare(a, source, []byte(o.tree.files[source]), input.Text, o)
+			if err != nil {
+				return started, env, err
+			}
+			return started, o.dressed(env), nil
+		},
+		Resume: func(_ string, started event.RunStarted) (engine.Env, error) {
+			env, _, err := restored(started, o.seams())
+			if err != nil {
+				return env, err
+			}
+			return o.dressed(env), nil
+		},
+	}
+}
+
+// dressed is the environment of a run that another one starts.
+func (o Options) dressed(env engine.Env) engine.Env {
+	if o.Dress != nil {
+		o.Dress(&env)
+	}
+	return env
+}
+
+// pinnedFile reads a file that was pinned, without holding it to anything.
+func (o Options) pinnedFile(source string) (*spec.Agent, error) {
+	return o.tree.read.of(source, func() (*spec.Agent, error) {
+		a, err := spec.Restore(source, []byte(o.tree.files[source]))
+		if err != nil {
+			return nil, fmt.Errorf("launch: the agent file %s: %w", source, err)
+		}
+		return a, nil
+	})
+}
+
+// declaredOf is [Options.declared] of an agent that is offered.
+func (o Options) declaredOf(source string) (*tool.Set, error) {
+	return o.tree.tools.of(source, func() (*tool.Set, error) { return o.declared(source, map[string]bool{}) })
+}
+
+// declared are the tools of an agent as they are declared, of no workspace. One
+// that offers itself again, by way of others, may do anything.
+func (o Options) declared(source string, on map[string]bool) (*tool.Set, error) {
+	a, err := o.pinnedFile(source)
+	if err != nil {
+		return nil, err
+	}
+	all := slices.DeleteFunc(slices.Clone(o.tree.builtin()), func(t tool.Tool) bool { return a.StartsOthers() || !allowed(a, t.Name) })
+	if a.External() != nil {
+		all = []tool.Tool{unknownTool("runner")}
+	}
+	for i, t := range all {
+		if labels, ok := a.Tools.Labels.Of(t.Name); ok {
+			all[i].Labels, all[i].LabelsFor = &labels, nil
+		}
+	}
+	if len(a.Tools.Provider) > 0 {
+		all = append(all, unknownTool("provider"))
+	}
+	declare(all, a.Tools)
+	on[source] = true
+	defer delete(on, source)
+	for _, t := range a.Offers() {
+		below, err := t.Source(a.Dir)
+		if err != nil {
+			return nil, fmt.Errorf("launch: %w", err)
+		}
+		if on[below] {
+			all = append(all, unknownTool(t.Name))
+			continue
+		}
+		own, err := o.declared(below, on)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, tool.ForAgent(t.Name, t.Description, own))
+	}
+	return tool.NewSet(all...)
+}
+
+// unknownTool stands for what may bring in and carry out anything.
+func unknownTool(name string) tool.Tool {
+	t := tool.ForAgent(name, name, nil)
+	t.ReadOnly, t.Concurrent = false, false
+	t.Labels = &event.Labels{Untrusted: true, Private: true, Outgoing: true}
+	return t
+}
+
+// secretsBelow are those of a file and of all that it offers. A tool of one agent
+// may come upon what another one keeps secret.
+func (o Options) secretsBelow(source string, seen map[string]bool) ([]secret.Secret, error) {
+	if seen[source] {
+		return nil, nil
+	}
+	seen[source] = true
+	a, err := o.pinnedFile(source)
+	if err != nil {
+		return nil, err
+	}
+	all, err := o.secretsOf(source, a)
+	if err != nil {
+		return nil, fmt.Errorf("launch: the agent file %s: %w", source, err)
+	}
+	all = slices.Clip(all)
+	more, err := o.secretsOffered(a, seen)
+	return append(all, more...), err
+}
+
+func (o Options) secretsOffered(a *spec.Agent, seen map[string]bool) ([]secret.Secret, error) {
+	var all []secret.Secret
+	for _, t := range a.Offers() {
+		source, err := t.Source(a.Dir)
+		if err != nil {
+			return nil, fmt.Errorf("launch: %w", err)
+		}
+		more, err := o.secretsBelow(source, seen)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, more...)
+	}
+	return all, nil
+}
+
+// secretsOf are those of a file, whose source is empty for the first of the tree.
+func (o Options) secretsOf(source string, a *spec.Agent) ([]secret.Secret, error) {
+	return o.tree.secrets.of(source, func() ([]secret.Secret, error) { return secrets(a, o) })
+}
+
+// targetsOf are its models.
+func (o Options) targetsOf(source string, a *spec.Agent, resolver *models.Resolver) ([]target, error) {
+	return o.tree.targets.of(source, func() ([]target, error) { return targets(a, o, resolver) })
+}
+
+func nameOf(source string) string {
+	base := filepath.Base(source)
+	return base[:len(base)-len(filepath.Ext(base))]
+}
+
+// unpricedBelow are the models without a known price of all agents that an agent
+// offers, itself and through others.
+func (o Options) unpricedBelow(a *spec.Agent, seen map[string]bool) ([]string, error) {
+	var names []string
+	for _, t := range a.Offers() {
+		source, err := t.Source(a.Dir)
+		if err != nil {
+			return nil, fmt.Errorf("launch: %w", err)
+		}
+		if seen[source] {
+			continue
+		}
+		seen[source] = true
+		offered, err := o.pinnedAgent(source)
+		if err != nil {
+			return nil, err
+		}
+		found, err := o.targetsOf(source, offered, o.resolver(offered.Dir))
+		if err != nil {
+			return nil, fmt.Errorf("the agent file %s: %w", source, err)
+		}
+		for _, target := range found {
+			if target.Price == nil {
+				names = append(names, target.Model)
+			}
+		}
+		more, err := o.unpricedBelow(offered, seen)
+		if err != nil {
+			return nil, err
+		}
+		names = append(names, more...)
+	}
+	return names, nil
+}

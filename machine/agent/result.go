@@ -1,0 +1,50 @@
+package agent
+
+import (
+	"encoding/json"
+	"slices"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/llm"
+)
+
+// NoResult is why a run failed that had to give a result by its tool and did not.
+const NoResult = "resultSchema defined but submit_result never called"
+
+// isResult says that a call gave the run's result.
+func (m *Machine) isResult(c *call) bool {
+	return m.cfg.Result != "" && c.ref.Name == m.cfg.Result && c.result != nil && c.result.EndsRun && !c.result.IsError
+}
+
+// result is what the first call gave that did so, nil where none did.
+func (m *Machine) result() json.RawMessage {
+	for _, c := range m.calls {
+		if m.isResult(c) {
+			return c.resolved.Args
+		}
+	}
+	return nil
+}
+
+// withoutResult is for an answer that ends the run without its result: the model is
+// asked for it once.
+func (m *Machine) withoutResult() {
+	if m.turn.resultAsked {
+		m.fail(event.ReasonNoAnswerOrCall, "no_result", NoResult)
+		return
+	}
+	m.nudge(event.NudgeResult, "You have not given the result of your task. Call "+m.cfg.Result+" with it now; your text alone is no result.")
+}
+
+// offered are the tools that the next request names: once the model was asked for its
+// result, the one for that alone.
+func (m *Machine) offered() []llm.ToolDef {
+	if !m.turn.resultAsked {
+		return m.cfg.Tools
+	}
+	i := slices.IndexFunc(m.cfg.Tools, func(t llm.ToolDef) bool { return t.Name == m.cfg.Result })
+	if i < 0 {
+		return nil
+	}
+	return m.cfg.Tools[i : i+1 : i+1]
+}

@@ -1,0 +1,114 @@
+package flow
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/machine"
+	"github.com/pawlrun/pawl/plan"
+)
+
+// mostOutput bounds what the journal's event has of a command's output; the whole is
+// kept beside it.
+const mostOutput = 30_000
+
+// command asks for a program to be run for a step. lasts bounds it, 0 for no bound.
+func (m *Machine) command(id string, n *node, c *plan.Command, lasts time.Duration, then func(*event.CommandFinished)) {
+	if c.Timeout > 0 && (lasts == 0 || c.Timeout < lasts) {
+		lasts = c.Timeout
+	}
+	m.agenda.add("command "+id, func() []machine.Action {
+		return m.Command(machine.RunCommand{
+			ID: id, Argv: c.Argv, WallLimit: lasts, MaxOutputChars: mostOutput, Step: n.id, Worktree: n.step().Command != nil && n.isolated(),
+		})
+	}, func(d event.Data) {
+		ended := d.(event.CommandFinished)
+		then(&ended)
+	})
+}
+
+const notWanted = "the workflow does not want this step any more"
+
+// dropCommand takes off a command that was not started, with what people are asked
+// about it, and says whether there was one. One that was started goes on to its end or
+// its limit.
+func (m *Machine) dropCommand(id string) bool {
+	if m.running[id] {
+		return false
+	}
+	_, had := m.agenda.drop("command " + id)
+	if asked := m.Withdraw(id, notWanted); len(asked) > 0 {
+		m.agenda.add("withdraw "+id, func() []machine.Action { return asked }, nil)
+	}
+	return had
+}
+
+func (m *Machine) startCommand(n *node) {
+	id := n.child
+	m.record("start "+n.id, event.StepStarted{Step: n.id, Attempt: n.attempt, Index: n.in.item()}, func(event.Data) {
+		m.began(n)
+		var left time.Duration
+		if n.timeout != "" {
+			left = max(n.deadline.Sub(m.Now), time.Millisecond)
+		}
+		m.command(id, n, n.step().Command, left, func(d *event.CommandFinished) {
+			n.taint = n.taint.With(m.tookIn(d))
+			end := event.StepFinished{Status: event.StepStatusCompleted, Content: d.Output, Result: exitCode(d), Error: d.Failure(), Worktree: d.Worktree}
+			if end.Error != nil {
+				end.Status = event.StepStatusFailed
+			}
+			if n.stop != nil && end.Error != nil {
+				end.Status, end.Error = n.stop.Status, n.stop.Error
+			}
+			m.finish(n, end)
+		})
+	})
+}
+
+func (m *Machine) tookIn(d *event.CommandFinished) event.Taint {
+	return event.TaintSource{Run: m.ID, CallID: d.ID, Tool: machine.CommandTool}.Brings(d.Untrusted, d.Private)
+}
+
+// exitCode is the result of a step that is a command, nil for one that did not run to
+// its end.
+func exitCode(d *event.CommandFinished) json.RawMessage {
+	if d.ExitCode == nil {
+		return nil
+	}
+	return fmt.Appendf(nil, `{"exitCode":%d}`, *d.ExitCode)
+}
+
+// runStop runs the command that says whether a loop is to end.
+func (m *Machine) runStop(l *loop) {
+	s, stop := l.finished, l.running
+	l.running, l.command = nil, fmt.Sprintf("%s/%d", s.key, l.asked)
+	m.busy(l.of.in, "", 1)
+	m.command(l.command, l.of, stop.Command, 0, func(d *event.CommandFinished) {
+		l.command = ""
+		m.busy(l.of.in, "", -1)
+		l.taint = l.taint.With(m.tookIn(d))
+		l.tested(d.Output)
+		end := l.last()
+		end.checks = append(end.checks, Said{
+			Title: "Command " + strings.Join(stop.Command.Argv, " "), From: l.of.id + ".command", Content: d.Output, Reason: message(d.Failure()),
+		})
+		switch {
+		case l.of.stop != nil:
+			m.endStopped(l)
+		case d.ErrorType == event.ErrorDenied, d.ErrorType == event.ErrorUnavailable, m.cfg.Plan.Refine && cannotShow(d, stop.Command):
+			m.endLoop(l, m.refusal(d))
+		default:
+			m.looked(l, s, l.asked, d.Failure() == nil, message(d.Failure()))
+		}
+	})
+}
+
+func message(f *event.Failure) string {
+	if f == nil {
+		return ""
+	}
+	return f.Message
+}

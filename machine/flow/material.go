@@ -1,0 +1,147 @@
+package flow
+
+import (
+	"encoding/json"
+	"slices"
+
+	"github.com/pawlrun/pawl/event"
+)
+
+// material is what a step's agent is told: what the steps said that it depends on,
+// and what belongs to each loop and plan around it.
+func (m *Machine) material(n *node) Material {
+	t := m.around(n)
+	switch s := n.step(); {
+	case s.Agent != nil:
+		t.Instructions, t.Files = s.Agent.Instructions, s.Agent.Files
+	case s.Run != nil:
+		t.Instructions = s.Run.Instructions
+	}
+	t.Inbox = n.mail.started()
+	return t
+}
+
+// around is what is told to every step in a place.
+func (m *Machine) around(n *node) Material {
+	t := Material{Fence: m.fence}
+	var passes []Said
+	for at := n; at != nil; at = at.in.in {
+		t.Said = append(at.dependencies(), t.Said...)
+		if at.in.in == nil && (len(at.vertex.deps) == 0 || m.cfg.Plan.Team) {
+			t.Task = m.task
+		}
+		p := at.in.pass
+		if p == nil {
+			continue
+		}
+		passes = append(p.before(), passes...)
+		switch {
+		case p.of.plan.Items != nil && t.Item == nil:
+			t.Item, t.Index = p.item, p.index
+		case p.of.plan.Items == nil && t.Iteration == 0:
+			t.Iteration, t.Of = p.index+1, p.of.most()
+		}
+	}
+	if own := n.dependencies(); len(own) > 0 { // newer than the pass before
+		outer := t.Said[:len(t.Said)-len(own)]
+		t.Said = append(append(append([]Said(nil), outer...), passes...), own...)
+	} else {
+		t.Said = append(t.Said, passes...)
+	}
+	return t
+}
+
+// dependencies are what the steps said that one depends on.
+func (n *node) dependencies() (all []Said) {
+	for _, i := range n.vertex.deps {
+		all = append(all, n.in.steps[i].said("Step "+n.in.steps[i].step().ID))
+	}
+	return all
+}
+
+func (n *node) said(title string) Said {
+	return Said{Title: title, From: n.id, Status: n.status, Content: n.content, Result: n.result, Whole: n.whole}
+}
+
+// said is what each step of a pass said.
+func (s *scope) said() (all []Said) {
+	for _, n := range s.steps {
+		if n.status == event.StepStatusCompleted {
+			all = append(all, n.said("Previous round: "+n.step().ID))
+		}
+	}
+	return all
+}
+
+// before is what the pass before came to, and what its judge said.
+func (p *pass) before() []Said {
+	if p.of.plan.Items != nil || p.index == 0 || p.of.plan.Carry.None {
+		return nil
+	}
+	end, id := p.of.passes[p.index-1], p.of.of.id
+	all := slices.Clone(end.said)
+	if len(all) == 0 {
+		all = []Said{{Title: "Previous iteration", From: id, Status: end.status, Content: end.content, Result: end.result}}
+		if end.error != nil {
+			all[0].Reason = end.error.Message
+		}
+	}
+	all = append(all, end.checks...)
+	if j := end.judged; j != nil {
+		all = append(all, Said{Title: "Judge of the previous iteration", From: id + ".judge", Content: j.content, Reason: j.reason, Result: j.result})
+	}
+	return all
+}
+
+// evidence is what a judge is told of the pass that has just ended.
+func (m *Machine) evidence(l *loop, s *scope) Material {
+	t := m.around(l.of)
+	t.Item, t.Iteration, t.Of = nil, s.pass.index+1, l.most()
+	if l.goal != nil {
+		t.Task = l.goal.Brief(m.fence)
+	}
+	if a := s.steps[0].step().Agent; a != nil && l.plan.Single {
+		t.Instructions = a.Instructions
+	}
+	if before := s.pass.before(); len(before) > 1 {
+		t.Said = append(t.Said, before[1])
+	}
+	t.Said = append(t.Said, l.last().checks...)
+	var prose []Said
+	for _, n := range s.steps {
+		said := n.said("Step " + n.step().ID)
+		if len(n.result) > 0 {
+			t.Said = append(t.Said, Said{Title: "Result of step " + n.step().ID, From: n.id, Status: n.status, Result: n.result})
+			said.Result = nil
+		}
+		prose = append(prose, said)
+	}
+	t.Said = append(t.Said, prose...)
+	return t
+}
+
+// takesIn is the taint of all that a step is told.
+func (m *Machine) takesIn(n *node) event.Taint {
+	taint := m.given
+	for at := n; at != nil; at = at.in.in {
+		for _, i := range at.vertex.deps {
+			taint = taint.With(at.in.steps[i].taint)
+		}
+		if p := at.in.pass; p != nil {
+			taint = taint.With(p.of.taint)
+		}
+	}
+	return taint
+}
+
+// argument is what a function is given.
+func (m *Machine) argument(n *node) json.RawMessage {
+	v := n.in.surroundings()
+	v.Input = m.task
+	for at := n; at != nil; at = at.in.in {
+		for _, i := range at.vertex.deps {
+			v.set(at.in.steps[i])
+		}
+	}
+	return encoded(v)
+}

@@ -1,0 +1,91 @@
+package flow
+
+import (
+	"encoding/json"
+
+	"github.com/pawlrun/pawl/event"
+)
+
+// Value is a step as expressions and functions see it.
+type Value struct {
+	Content string           `json:"content"`
+	Status  event.StepStatus `json:"status"`
+	Result  json.RawMessage  `json:"result,omitempty"`
+}
+
+// Values are what expressions and functions know.
+type Values struct {
+	// Steps are those that a step waits for, by their ids, and of an iteration that has
+	// ended its own.
+	Steps map[string]Value `json:"steps"`
+	// Item and Index are the element that the step is for, nil for none.
+	Item  json.RawMessage `json:"item,omitempty"`
+	Index *int            `json:"index,omitempty"`
+	// Iteration counts from 0, nil where nothing is repeated. Content, Result and
+	// Status are those of the iteration that has ended last.
+	Iteration *int             `json:"iteration,omitempty"`
+	Content   string           `json:"content"`
+	Result    json.RawMessage  `json:"result,omitempty"`
+	Status    event.StepStatus `json:"status,omitempty"`
+	// Input is the workflow's, for functions that do a step and in a team.
+	Input string `json:"input,omitempty"`
+	// Round is the number of a team's round, from 1, and Previous what it came to.
+	Round    int    `json:"round,omitempty"`
+	Previous *Value `json:"previous,omitempty"`
+}
+
+// variables are what a step's own expressions are evaluated over: the steps that it
+// waits for, directly or not, and the pass that it is in.
+func (n *node) variables() json.RawMessage { return encoded(n.values()) }
+
+func (n *node) values() Values {
+	v := n.in.surroundings()
+	n.vertex.above.each(func(i int) { v.set(n.in.steps[i]) })
+	return v
+}
+
+func (v *Values) set(n *node) { v.Steps[n.step().ID] = Value{n.content, n.status, n.result} }
+
+// surroundings are the item or the iteration of a scope, and what the pass before
+// came to.
+func (s *scope) surroundings() Values {
+	v := Values{Steps: map[string]Value{}}
+	for at := s; at.in != nil; at = at.in.in {
+		p := at.pass
+		if p == nil {
+			continue
+		}
+		index := p.index
+		if p.of.plan.Items != nil {
+			v.Item, v.Index = p.item, &index
+			break
+		}
+		if v.Iteration = &index; index > 0 {
+			before := p.of.passes[index-1]
+			v.Content, v.Result, v.Status = before.content, before.result, before.status
+		}
+		break
+	}
+	return v
+}
+
+// variables are what a pass that has ended is looked at by.
+func (m *Machine) variables(s *scope) json.RawMessage {
+	v := s.surroundings()
+	if !s.pass.of.plan.Single {
+		for _, n := range s.steps {
+			v.set(n)
+		}
+	}
+	end := s.pass.of.passes[s.pass.index]
+	v.Content, v.Result, v.Status = end.content, end.result, end.status
+	if m.cfg.Plan.Team {
+		v.Input, v.Round, v.Previous = m.task, s.pass.index+1, &Value{end.content, end.status, end.result}
+	}
+	return encoded(v)
+}
+
+func encoded(v Values) json.RawMessage {
+	raw, _ := json.Marshal(v)
+	return raw
+}

@@ -1,0 +1,127 @@
+package refine_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/pawlrun/pawl/fence"
+	"github.com/pawlrun/pawl/machine/refine"
+	"github.com/pawlrun/pawl/plan"
+)
+
+// rows: RON-7
+func TestALearningIsAPartOfTheOutput(t *testing.T) {
+	for name, tt := range map[string]struct {
+		output string
+		log    plan.Log
+		want   string
+	}{
+		"the head":              {"  abcdef ", plan.Log{Chars: 3}, "abc"},
+		"the tail":              {"abcdef\n", plan.Log{Chars: 3, Extract: plan.ExtractTail}, "def"},
+		"characters, not bytes": {"äöüx", plan.Log{Chars: 3}, "äöü"},
+		"of the tail, too":      {"xäöü", plan.Log{Chars: 3, Extract: plan.ExtractTail}, "äöü"},
+		"all of a short one":    {"ab", plan.Log{Chars: 3}, "ab"},
+		"nothing":               {" \n", plan.Log{Chars: 3}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := refine.Learning(tt.output, tt.log); got != tt.want {
+				t.Errorf("%q", got)
+			}
+		})
+	}
+}
+
+func TestPatternsAreTheLinesUnderTheirHeading(t *testing.T) {
+	for output, want := range map[string]string{
+		"no heading":                                "",
+		"## Patterns\n- a\n- b\n":                   "- a\n- b",
+		"x\n\n## Patterns\n- a\n\n## Next\nmore":    "- a",
+		"## Patterns\nold\n# x\n## Patterns\n- new": "- new",
+		"## Patterns\r\n- a\r\n":                    "- a",
+		"## Patterns\n" + strings.Repeat("ä", 3000): strings.Repeat("ä", 2000),
+	} {
+		if got := refine.Patterns(output); got != want {
+			t.Errorf("%q: %q", output, got)
+		}
+	}
+}
+
+// rows: RON-2..4, RON-6, RON-9
+func TestAnIterationIsToldTheInputTheLogAndItsNumber(t *testing.T) {
+	var log refine.Log
+	it := refine.Iteration{Fence: fence.New("n0nce"), Input: "Fix it. ", Number: 1, Of: 10, Log: &log, MaxEntries: 2}
+	if got := it.Message(); got != "Fix it. " {
+		t.Errorf("the first one is told %q", got)
+	}
+	log.Add(1, "tried a", "")
+	log.Add(2, "tried b", "- keep the tests")
+	log.Add(3, "tried c", "")
+	it.Number = 4
+	it.Feedback = []refine.Feedback{{Title: "Command go test: it exited with 1", From: "command", Text: "FAIL"}}
+	got, at := it.Message(), 0
+	for _, want := range []string{
+		"Fix it. \n\n## Progress Log\n", "### Patterns\n<untrusted id=\"n0nce\" source=\"patterns\">\n- keep the tests\n",
+		"(The oldest 1 entries are left out.)", "### Iteration 2\n<untrusted id=\"n0nce\" source=\"iteration_2\">\ntried b\n", "### Iteration 3\n", "tried c",
+		"Command go test: it exited with 1:\n<untrusted", "FAIL", "\n\nIteration 4 of 10\n", "do better",
+	} {
+		i := strings.Index(got[at:], want)
+		if i < 0 {
+			t.Fatalf("after %d there is no %q in\n%s", at, want, got)
+		}
+		at += i
+	}
+	if strings.Contains(got, "tried a") {
+		t.Errorf("an entry beyond the bound is told:\n%s", got)
+	}
+}
+
+func TestTheMessageGrowsNoLongerThanItsBounds(t *testing.T) {
+	var log refine.Log
+	it := refine.Iteration{Input: "Fix it.", Of: 1000, Log: &log, MaxEntries: refine.MaxEntries}
+	longest := 0
+	for i := range 1000 {
+		log.Add(i+1, strings.Repeat("x", refine.Chars), strings.Repeat("p", 2000))
+		it.Number = i + 2
+		it.Feedback = []refine.Feedback{{Title: "t", From: "f", Text: strings.Repeat("y", 1<<20)}}
+		if n := len(it.Message()); i == 100 {
+			longest = n + 200 // numbers have more digits later
+		} else if i > 100 && n > longest {
+			t.Fatalf("the message of iteration %d has %d bytes, that of 102 had %d", i+2, n, longest)
+		}
+	}
+	log = refine.Log{}
+	for i := range 100 {
+		log.Add(i+1, strings.Repeat("x", 10_000), "")
+	}
+	it.MaxEntries, it.Feedback = 100, nil
+	if n := len(it.Message()); n > 130<<10 {
+		t.Errorf("%d bytes of long entries", n)
+	}
+	for i := range 100 { // whole entries or none
+		if n := strings.Count(it.Message(), fmt.Sprintf("### Iteration %d\n%s\n", i+1, strings.Repeat("x", 10_000))); n > 1 || n == 0 && i > 90 {
+			t.Errorf("entry %d is there %d times", i+1, n)
+		}
+	}
+}
+
+func TestPassingTestsAreCountedInTheFormsOfTheUsualPrograms(t *testing.T) {
+	for output, want := range map[string]int{
+		"--- PASS: TestA (0.00s)\n    --- PASS: TestA/x\n--- FAIL: TestB\nFAIL\tpkg\t0.1s": 2,
+		"ok  \tpkg\t0.1s\nok \tother":          2,
+		"Tests: 3 failed, 12 passed, 15 total": 12,
+		"=== 4 passed, 1 failed in 0.12s ===":  4,
+		"  7 passing (20ms)":                   7,
+		"1..2\nok 1 - a\nnot ok 2 - b":         1,
+		"ls: cannot access 'done.txt'":         -1,
+		"":                                     -1,
+	} {
+		n, known := refine.Passing(output)
+		if !known {
+			n = -1
+		}
+		if n != want {
+			t.Errorf("%q: %d", output, n)
+		}
+	}
+}

@@ -1,0 +1,79 @@
+package pawl
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/pawlrun/pawl/egress"
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/policy"
+	"github.com/pawlrun/pawl/tool"
+)
+
+// Permissions say which calls of the [Agent.Tools] are allowed, asked about or
+// denied, beside Approvals and NeverAsk. The zero value says nothing.
+type Permissions struct {
+	// Rules are about single tools, paths, hosts or commands. Of all that speak of a
+	// call the strictest decides.
+	Rules []policy.Rule
+	// Mode says what happens to calls that no rule decides.
+	Mode policy.Mode
+	// ProtectedPaths are written with an approval only. AskToRead are the tools that
+	// ask before they read one.
+	ProtectedPaths []policy.Pattern
+	AskToRead      []string
+	// Filesystem bounds what a call may do to files, Network the hosts that it may
+	// reach. Both hold calls to what is known of them; a program that a tool starts is
+	// held by its sandbox.
+	Filesystem policy.Filesystem
+	Network    egress.Rules
+	// RuleOfTwo says whether a call that sends asks once untrusted text and private
+	// data have met; by default it does. MaySend of the agent are exceptions.
+	RuleOfTwo policy.RuleOfTwo
+}
+
+// rules are what the agent's calls are judged by.
+func (a Agent) rules() policy.Rules {
+	r := a.Permissions.rules()
+	r.Gates, r.Open, r.MaySend, r.HighRisk = a.Approvals, a.NeverAsk, a.MaySend, a.highRisk()
+	return r
+}
+
+func (p Permissions) rules() policy.Rules {
+	return policy.Rules{
+		Declared: true, Rules: p.Rules, Mode: p.Mode, Protected: p.ProtectedPaths, GateProtected: p.AskToRead,
+		Filesystem: p.Filesystem, Network: p.Network, RuleOfTwo: p.RuleOfTwo,
+	}
+}
+
+// check reports what is wrong with the permissions. set is nil where the tools are
+// wrong.
+func (p Permissions) check(set *tool.Set, report func(field, format string, args ...any)) {
+	at := func(field string) policy.Report {
+		return func(expected, format string, args ...any) {
+			report("Permissions."+field, "%s (expected %s)", fmt.Sprintf(format, args...), expected)
+		}
+	}
+	for i, r := range p.Rules {
+		field := fmt.Sprintf("Rules[%d].", i)
+		r.Check(func(key string) policy.Report { return at(field + strings.ToUpper(key[:1]) + key[1:]) })
+		if checkChoice(report, "Permissions."+field+"Decision", r.Decision, event.DecisionAllow, event.DecisionAsk, event.DecisionDeny, event.DecisionSandbox); r.Decision == "" {
+			report("Permissions."+field+"Decision", "is missing")
+		}
+		if _, there := set.Lookup(r.Tool); set != nil && !there && !strings.Contains(r.Tool, "*") {
+			report("Permissions."+field+"Tool", "there is no tool %q", r.Tool)
+		}
+	}
+	for i, pattern := range p.ProtectedPaths {
+		pattern.Check(at(fmt.Sprintf("ProtectedPaths[%d]", i)))
+	}
+	for _, name := range p.AskToRead {
+		if _, there := set.Lookup(name); set != nil && !there {
+			report("Permissions.AskToRead", "there is no tool %q", name)
+		}
+	}
+	checkChoice(report, "Permissions.Mode", p.Mode, policy.ModeDefault, policy.ModeAcceptEdits, policy.ModePlan, policy.ModeBypass)
+	checkChoice(report, "Permissions.Filesystem", p.Filesystem, policy.FilesystemNone, policy.FilesystemReadOnly)
+	checkChoice(report, "Permissions.RuleOfTwo", p.RuleOfTwo, policy.RuleOfTwoAsk, policy.RuleOfTwoOff)
+	checkChoice(report, "Permissions.Network.Network", p.Network.Network, egress.NetworkNone, egress.NetworkAllowlist, egress.NetworkHost)
+}

@@ -1,0 +1,37 @@
+package plan
+
+import (
+	"slices"
+	"time"
+)
+
+// Goal is what makes a loop one that works towards a goal: each iteration is told the
+// objective and the plan, and its validation is looked at before what ends the loop.
+type Goal struct {
+	Objective string `json:"objective"`
+	// Done is how the agent is told what shows that the goal is reached.
+	Done []string `json:"done"`
+	// Validation is looked at after each iteration, as evidence. It ends nothing.
+	Validation []Stop `json:"validation"`
+	// Steps are the plan that the file gives, and Planner is the agent that makes one
+	// first where there is none.
+	Steps   []string `json:"steps,omitempty"`
+	Planner string   `json:"planner,omitempty"`
+	// Reviewer is the agent that answers at a checkpoint what no evidence does. There is
+	// one after so many iterations, or once so much time has passed.
+	Reviewer string        `json:"reviewer"`
+	Every    int           `json:"every,omitempty"`
+	After    time.Duration `json:"after,omitempty"`
+	// FinalAnswer says that the first iteration whose agent gives a final answer ends
+	// the loop, whatever the evidence says.
+	FinalAnswer bool `json:"finalAnswer,omitempty"`
+}
+
+// Checks are all that is looked at after an iteration, in that order: of a goal its
+// validation, and then what ends the loop.
+func (l *Loop) Checks() []Stop {
+	if l.Goal == nil {
+		return l.StopWhen
+	}
+	return slices.Concat(l.Goal.Validation, l.StopWhen)
+}

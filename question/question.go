@@ -1,0 +1,103 @@
+// Package question is what a run has asked people and nobody has decided, the same
+// for every machine. It is pure.
+package question
+
+import (
+	"slices"
+	"time"
+
+	"github.com/pawlrun/pawl/event"
+)
+
+// Asked is a question that was asked, and what became of it. The zero value, and
+// nil, were never asked.
+type Asked struct {
+	event.Question
+	// Resolution is what was decided, nil while nothing was.
+	Resolution *event.Resolution
+	void       bool
+}
+
+// Open reports whether the question waits for a decision.
+func (a *Asked) Open() bool { return a != nil && a.Resolution == nil && !a.void }
+
+// Take takes a decision, and reports whether it counts: one about something
+// else, under another policy, too late or a second time changes nothing.
+func (a *Asked) Take(r event.Resolution) bool {
+	if !a.Open() || !a.Counts(r) {
+		return false
+	}
+	a.Resolution = &r
+	return true
+}
+
+// Decided is what was decided, nil while nothing was.
+func (a *Asked) Decided() *event.Resolution {
+	if a == nil {
+		return nil
+	}
+	return a.Resolution
+}
+
+// Void says that nobody needs a decision any more.
+func (a *Asked) Void() {
+	if a != nil {
+		a.void = true
+	}
+}
+
+// List holds a run's questions in the order in which they were asked. The zero value has none.
+type List struct {
+	asked []*Asked
+	byID  map[string]*Asked
+}
+
+// Ask adds a question. One that was asked before under the same id is void.
+func (l *List) Ask(q event.Question) *Asked {
+	if l.byID == nil {
+		l.byID = map[string]*Asked{}
+	}
+	l.byID[q.ID].Void()
+	a := &Asked{Question: q}
+	l.byID[q.ID], l.asked = a, append(l.asked, a)
+	return a
+}
+
+// Of is the last question that was asked under an id, nil for none.
+func (l *List) Of(id string) *Asked { return l.byID[id] }
+
+// Apply takes in what an event asks, decides or makes void.
+func (l *List) Apply(d event.Data) {
+	switch d := d.(type) {
+	case event.Asking:
+		l.Ask(d.Question())
+	case event.Resolving:
+		r := d.Resolution()
+		l.Of(r.ID).Take(r)
+	case event.Voiding:
+		l.Of(d.Voids()).Void()
+	}
+}
+
+// Open are the questions that wait for a decision. They must not be changed.
+func (l *List) Open() (open []*event.Question) {
+	l.asked = slices.DeleteFunc(l.asked, func(a *Asked) bool { return !a.Open() })
+	for _, a := range l.asked {
+		open = append(open, &a.Question)
+	}
+	return open
+}
+
+// Asks reports whether a question waits for a decision.
+func (l *List) Asks() bool { return slices.ContainsFunc(l.asked, (*Asked).Open) }
+
+// NextExpiry is when the next of questions expires of those that have not by then,
+// nil for never.
+func NextExpiry(open []*event.Question, now time.Time) (next *time.Time) {
+	for _, q := range open {
+		if q.ExpiresAt != nil && !q.Late(now) && (next == nil || q.ExpiresAt.Before(*next)) {
+			next = q.ExpiresAt
+		}
+	}
+	return next
+}

@@ -1,0 +1,405 @@
+package sandbox
+
+import (
+	"cmp"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Change is a protected path that a command changed, in a tier that cannot keep
+// it from that. What came or went as a whole directory is one change.
+type Change struct {
+	// Path is relative to the workspace and separated by "/".
+	Path string
+	// Undone says that the path is again as it was before the command.
+	Undone bool
+	// Kept is where the undone version lies now; empty where there is none.
+	Kept string
+}
+
+// What is protected is put back after a change where its files are so many, and so
+// large, at most: they are read before each command.
+const (
+	maxKeptFiles = 1_000
+	maxKeptBytes = 16 << 20
+)
+
+// snapshot is what the protected paths of a workspace held before a command.
+type snapshot struct {
+	workspace  string
+	protection Protection
+	// hidden cannot be written, and granted may be.
+	hidden  []string
+	granted []Grant
+	roots   []root
+	before  map[string]entry
+	// aside takes what is undone; it is made when there is something.
+	aside string
+}
+
+// root is a protected path with all that is below it.
+type root struct {
+	path  string
+	files int
+	bytes int64
+	// kept: the snapshot has its content, so that it can be put back.
+	kept bool
+}
+
+// entry is what a path held. A file whose content is not kept is told by its stamp.
+type entry struct {
+	mode    fs.FileMode
+	link    string
+	size    int64
+	changed time.Time
+	stamp   stamp
+	kept    bool
+	content []byte
+}
+
+// stamp is what the system notes of a file whenever it is changed.
+type stamp struct {
+	inode                   uint64
+	size, modified, changed int64
+}
+
+// snapshotOf remembers what is protected in a workspace; nil where a command can
+// change nothing of it.
+func (b *Box) snapshotOf(v view, granted []Grant) (*snapshot, error) {
+	if b.policy.Filesystem == FilesystemReadOnly || b.policy.Protected == nil {
+		return nil, nil
+	}
+	s := &snapshot{workspace: b.policy.Workspace, protection: b.policy.Protected, hidden: v.hide, granted: granted}
+	// The view leaves out what was decided for this command, and has other names of
+	// protected files: what is written under one of those is a change of both.
+	found, links, err := protected(s.workspace, s.protection)
+	if err != nil {
+		return nil, err
+	}
+	for _, path := range outermost(slices.Concat(found, links)) {
+		s.roots = append(s.roots, root{path: path})
+	}
+	if s.before, err = s.scan(s.paths()); err != nil {
+		return nil, err
+	}
+	s.keep()
+	return s, nil
+}
+
+func (s *snapshot) paths() []string {
+	var paths []string
+	for _, r := range s.roots {
+		paths = append(paths, r.path)
+	}
+	return paths
+}
+
+// scan looks at everything below some paths. What cannot be read is not there.
+func (s *snapshot) scan(paths []string) (map[string]entry, error) {
+	found := map[string]entry{}
+	for _, path := range outermost(paths) {
+		err := filepath.WalkDir(path, func(path string, d fs.DirEntry, err error) error {
+			if err != nil {
+				return nil
+			}
+			if slices.Contains(s.hidden, path) {
+				return skip(d)
+			}
+			info, err := d.Info()
+			if err != nil {
+				return nil
+			}
+			e := entry{mode: info.Mode(), size: info.Size(), stamp: stampOf(info), changed: info.ModTime()}
+			if e.mode&fs.ModeSymlink != 0 {
+				e.link, _ = os.Readlink(path)
+			}
+			if found[path] = e; len(found) > maxLinkEntries {
+				return fmt.Errorf("sandbox: protected paths hold more than %d files, too many to be compared before and after a command", maxLinkEntries)
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return found, nil
+}
+
+func skip(d fs.DirEntry) error {
+	if d.IsDir() {
+		return filepath.SkipDir
+	}
+	return nil
+}
+
+// keep reads the files of as many roots as may be put back, the smaller ones first.
+func (s *snapshot) keep() {
+	for path, e := range s.before {
+		if r := s.rootOf(path); !e.mode.IsDir() {
+			r.files++
+			r.bytes += e.size
+		}
+	}
+	slices.SortFunc(s.roots, func(a, b root) int {
+		return cmp.Or(cmp.Compare(a.files, b.files), cmp.Compare(a.bytes, b.bytes), strings.Compare(a.path, b.path))
+	})
+	files, bytes := 0, int64(0)
+	for i := range s.roots {
+		r := &s.roots[i]
+		if files+r.files > maxKeptFiles || bytes+r.bytes > maxKeptBytes || !s.read(r) {
+			continue
+		}
+		files, bytes, r.kept = files+r.files, bytes+r.bytes, true
+	}
+}
+
+// rootOf is the root that a path belongs to; nil for one that was not there.
+func (s *snapshot) rootOf(path string) *root {
+	i := slices.IndexFunc(s.roots, func(r root) bool { return inside(path, r.path) })
+	if i < 0 {
+		return nil
+	}
+	return &s.roots[i]
+}
+
+// read takes the content of a root's files in, and reports whether all could be read.
+func (s *snapshot) read(r *root) bool {
+	for path, e := range s.before {
+		if !inside(path, r.path) || !e.mode.IsRegular() {
+			continue
+		}
+		content, err := os.ReadFile(path)
+		if err != nil || len(content) > maxKeptBytes {
+			return false
+		}
+		e.content, e.kept = content, true
+		s.before[path] = e
+	}
+	return true
+}
+
+// settle compares what is protected with what it was, puts back what it can, and
+// says what was changed. Nothing of the command may run any more.
+func (s *snapshot) settle() []Change {
+	if s == nil {
+		return nil
+	}
+	changed := s.changes()
+	if len(changed) == 0 {
+		return nil
+	}
+	left := changed
+	if tree, err := os.OpenRoot(s.workspace); err == nil {
+		defer tree.Close()
+		// What a directory holds that could not be read is seen the second time.
+		for range 2 {
+			s.undo(tree, left)
+			left = s.changes()
+		}
+	}
+	return s.report(changed, left)
+}
+
+// delta is a path that is not as it was.
+type delta struct {
+	path string
+	// whole: a directory came or went, with all that is below it.
+	whole bool
+}
+
+// changes are the paths that are not as they were, in order.
+func (s *snapshot) changes() []delta {
+	paths := s.paths()
+	// Where the search fails, what was there before is compared all the same. What a
+	// new link leads to is not protected for that.
+	found, links, _ := protected(s.workspace, s.protection)
+	found = slices.DeleteFunc(found, func(path string) bool { return !s.named(path) })
+	after, err := s.scan(slices.Concat(paths, found, links))
+	if err != nil {
+		after, _ = s.scan(paths)
+	}
+	var changed []delta
+	for path, was := range s.before {
+		if is, there := after[path]; (!there || !was.same(is, path)) && !s.mayChange(path) {
+			changed = append(changed, delta{path, was.mode.IsDir() != (there && is.mode.IsDir())})
+		}
+	}
+	for path, is := range after {
+		dir := is.mode.IsDir()
+		if _, was := s.before[path]; !was && !s.mayChange(path) && !(dir && s.leadsToGrant(path)) {
+			changed = append(changed, delta{path, dir})
+		}
+	}
+	slices.SortFunc(changed, func(a, b delta) int { return strings.Compare(a.path, b.path) })
+	return changed
+}
+
+// named reports whether a path is protected by its own name.
+func (s *snapshot) named(path string) bool {
+	rel, err := filepath.Rel(s.workspace, path)
+	return err == nil && s.protection.Protects(filepath.ToSlash(rel))
+}
+
+// mayChange reports whether a decision let the command change a path, or nothing
+// can.
+func (s *snapshot) mayChange(path string) bool {
+	return slices.ContainsFunc(s.hidden, func(hidden string) bool { return inside(path, hidden) }) ||
+		slices.ContainsFunc(s.granted, func(g Grant) bool { return path == g.Path || g.Tree && inside(path, g.Path) })
+}
+
+// leadsToGrant reports whether a directory is one of those above what the command
+// may write.
+func (s *snapshot) leadsToGrant(dir string) bool {
+	return slices.ContainsFunc(s.granted, func(g Grant) bool { return inside(g.Path, dir) })
+}
+
+// same reports whether what stands at a path now is what was there before.
+func (e entry) same(is entry, path string) bool {
+	switch {
+	case e.mode != is.mode || e.link != is.link:
+		return false
+	case !e.mode.IsRegular():
+		return true
+	case !e.kept:
+		return e.stamp == is.stamp
+	case e.size != is.size:
+		return false
+	}
+	content, err := os.ReadFile(path)
+	return err == nil && string(content) == string(e.content)
+}
+
+// undo puts back what can be put back; whether it worked is seen afterwards.
+func (s *snapshot) undo(tree *os.Root, changed []delta) {
+	for _, d := range changed {
+		if was, ok := s.before[d.path]; s.restores(d.path) && (!ok || !was.mode.IsDir()) {
+			s.clear(tree, d.path)
+		}
+	}
+	for _, d := range changed {
+		if was, ok := s.before[d.path]; ok && s.restores(d.path) {
+			s.restore(tree, d.path, was)
+		}
+	}
+}
+
+// restores reports whether a path is put back. Where nothing was before, nothing
+// had to be kept for that.
+func (s *snapshot) restores(path string) bool {
+	r := s.rootOf(path)
+	return r == nil || r.kept
+}
+
+// clear takes away what stands at a path.
+func (s *snapshot) clear(tree *os.Root, path string) {
+	name, err := filepath.Rel(s.workspace, path)
+	if err != nil {
+		return
+	}
+	info, err := tree.Lstat(name)
+	if err != nil {
+		return
+	}
+	if !(info.Mode().IsRegular() || info.IsDir()) || !s.putAside(path, name, info) {
+		_ = tree.RemoveAll(name)
+	}
+}
+
+// putAside moves a file or a directory to where its owner finds it, because it may
+// be somebody else who changed it while the command ran.
+func (s *snapshot) putAside(path, name string, info fs.FileInfo) bool {
+	if s.aside == "" {
+		cache, err := os.UserCacheDir()
+		if err != nil || os.MkdirAll(filepath.Join(cache, "pawl", "undone"), 0o700) != nil {
+			return false
+		}
+		if s.aside, err = os.MkdirTemp(filepath.Join(cache, "pawl", "undone"), time.Now().Format("20060102-150405-*")); err != nil {
+			return false
+		}
+	}
+	to := filepath.Join(s.aside, name)
+	if os.MkdirAll(filepath.Dir(to), 0o700) != nil {
+		return false
+	}
+	if os.Rename(path, to) == nil {
+		return true
+	}
+	// It lies on another file system.
+	if info.Mode().IsRegular() && info.Size() <= maxKeptBytes {
+		if content, err := os.ReadFile(path); err == nil {
+			_ = os.WriteFile(to, content, 0o600)
+		}
+	}
+	return false
+}
+
+// restore makes what was at a path, where nothing is any more.
+func (s *snapshot) restore(tree *os.Root, path string, was entry) {
+	name, err := filepath.Rel(s.workspace, path)
+	if err != nil {
+		return
+	}
+	_ = tree.MkdirAll(filepath.Dir(name), 0o755)
+	mode := was.mode &^ fs.ModeType
+	switch {
+	case was.mode.IsDir():
+		if info, err := tree.Lstat(name); err == nil && !info.IsDir() {
+			s.clear(tree, path)
+		}
+		_ = tree.Mkdir(name, 0o700)
+		_ = tree.Chmod(name, mode)
+	case was.mode&fs.ModeSymlink != 0:
+		_ = tree.Symlink(was.link, name)
+	case was.kept:
+		if tree.WriteFile(name, was.content, 0o600) == nil {
+			_ = tree.Chmod(name, mode)
+			_ = tree.Chtimes(name, time.Time{}, was.changed)
+		}
+	}
+}
+
+// maxChanges is how many changes are told one by one; of more than that, only in
+// which protected paths they are.
+const maxChanges = 100
+
+// report says of the paths that were changed which are so still. What lies below a
+// directory that came or went is not named as well.
+func (s *snapshot) report(changed, left []delta) []Change {
+	var named []string
+	whole := "\x00"
+	for _, d := range changed {
+		if inside(d.path, whole) {
+			continue
+		}
+		if named = append(named, d.path); d.whole {
+			whole = d.path
+		}
+	}
+	if len(named) > maxChanges {
+		for i, path := range named {
+			if r := s.rootOf(path); r != nil {
+				named[i] = r.path
+			}
+		}
+		named = slices.Compact(slices.Sorted(slices.Values(named)))
+	}
+	all := make([]Change, len(named))
+	for i, path := range named {
+		rel, err := filepath.Rel(s.workspace, path)
+		if err != nil {
+			rel = path
+		}
+		all[i] = Change{Path: filepath.ToSlash(rel), Undone: !slices.ContainsFunc(left, func(l delta) bool { return inside(l.path, path) })}
+		if aside := filepath.Join(s.aside, rel); s.aside != "" {
+			if _, err := os.Lstat(aside); err == nil {
+				all[i].Kept = aside
+			}
+		}
+	}
+	return all
+}

@@ -1,0 +1,101 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/journal"
+)
+
+// Audit is what the journal keeps of a request that was refused, or that changed
+// something. What a run was told, its own journal says too.
+type Audit struct {
+	Principal event.Principal `json:"principal,omitzero"`
+	// Operation is the method and the path, Remote whence it came.
+	Operation string `json:"operation"`
+	Remote    string `json:"remote,omitempty"`
+	Status    int    `json:"status,omitempty"`
+	// Refused is why it was refused.
+	Refused string `json:"refused,omitempty"`
+}
+
+// audited is how long the journal keeps that.
+const audited = 90 * 24 * time.Hour
+
+// refusals are how many refusals of somebody the journal keeps: who asks and asks
+// must not fill it up.
+func refusals() rate { return rate{100, 0.1} }
+
+// Keep writes an audit into a journal.
+func (a Audit) Keep(ctx context.Context, store journal.Store) error {
+	body, err := json.Marshal(a)
+	if err != nil {
+		return err
+	}
+	now := time.Now()
+	_, _, err = store.Note(context.WithoutCancel(ctx), journal.Note{At: now, Expires: now.Add(audited), Body: body})
+	return err
+}
+
+// audit keeps what became of a request.
+func (s *Server) audit(r *http.Request, status int, refused string) {
+	a := Audit{Principal: principalOf(r.Context()), Operation: r.Method + " " + r.URL.Path, Remote: r.RemoteAddr, Status: status, Refused: refused}
+	if err := a.Keep(r.Context(), s.store); err != nil {
+		s.log.Error("a request is not in the audit", "operation", a.Operation, "principal", a.Principal.Name, "error", err)
+	}
+}
+
+// auditing keeps what became of requests that may change something.
+func (s *Server) auditing(o operation, answer handler) handler {
+	if o.method != http.MethodPost {
+		return answer
+	}
+	return func(w http.ResponseWriter, r *http.Request, status int) error {
+		copied := &copier{ResponseWriter: w, status: status}
+		if err := answer(copied, r, status); err != nil {
+			s.fail(copied, r, err)
+		}
+		s.audit(r, copied.status, "")
+		return nil
+	}
+}
+
+// audit's items are numbered.
+type audit struct {
+	ID int64     `json:"id"`
+	At time.Time `json:"at"`
+	Audit
+}
+
+// listAudit lists who was refused what, and who changed what, the newest first.
+func (s *Server) listAudit(a *asked[paging, none]) (list[audit], error) {
+	page := list[audit]{Items: []audit{}}
+	before := int64(0)
+	last, err := a.query.after("audit")
+	if err != nil {
+		return page, err
+	}
+	if last != "" {
+		if before, err = strconv.ParseInt(last, 10, 64); err != nil || before < 1 {
+			return page, noSuchPlace("number of this list", last)
+		}
+	}
+	notes, err := s.store.Notes(a.Context(), before, a.query.limit()+1)
+	if err != nil {
+		return page, err
+	}
+	part := pageOf("audit", notes, a.query.limit(), func(n journal.Note) string { return strconv.FormatInt(n.ID, 10) })
+	for _, n := range part.Items {
+		item := audit{ID: n.ID, At: n.At}
+		if err := json.Unmarshal(n.Body, &item.Audit); err != nil {
+			return page, err
+		}
+		page.Items = append(page.Items, item)
+	}
+	page.Next = part.Next
+	return page, nil
+}

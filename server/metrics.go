@@ -1,0 +1,44 @@
+package server
+
+import (
+	"io"
+	"net/http"
+	"strconv"
+
+	"github.com/pawlrun/pawl/signals"
+)
+
+// exposition is Prometheus' text form; it is no JSON.
+type exposition string
+
+// showMetrics gives what was counted.
+func (s *Server) showMetrics(a *asked[none, none]) (exposition, error) {
+	a.w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
+	a.w.Header().Set("Cache-Control", "no-store")
+	a.w.WriteHeader(a.status)
+	_, _ = io.WriteString(a.w, s.metrics.Text())
+	return "", errAnswered
+}
+
+// counted counts the answers of an operation by their status.
+func (s *Server) counted(o operation, next http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		seen := &statusWriter{ResponseWriter: w, status: http.StatusOK}
+		defer func() { s.metrics.Add(signals.HTTPRequests, 1, o.method, o.path, strconv.Itoa(seen.status)) }()
+		next(seen, r)
+	}
+}
+
+// statusWriter keeps the status of an answer.
+type statusWriter struct {
+	http.ResponseWriter
+	status int
+}
+
+func (w *statusWriter) WriteHeader(status int) {
+	w.status = status
+	w.ResponseWriter.WriteHeader(status)
+}
+
+// Unwrap is for [http.ResponseController].
+func (w *statusWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }

@@ -1,0 +1,79 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"slices"
+
+	"github.com/pawlrun/pawl/control"
+	"github.com/pawlrun/pawl/journal"
+)
+
+// branch is a run of a tree.
+type branch struct {
+	control.Standing
+	// Step is the step of its parent's workflow that the run is.
+	Step string `json:"step,omitempty"`
+}
+
+// tree lists a run and those below it, each before those that it started, in the
+// order in which they were started. The cursor is the last run of the page before.
+func (s *Server) tree(a *asked[paging, none]) (list[branch], error) {
+	page := list[branch]{}
+	row, err := s.find(a.Request)
+	if err != nil {
+		return page, err
+	}
+	below, err := s.desk.Below(a.Context(), row.ID)
+	if err != nil {
+		return page, err
+	}
+	rows := make([]journal.Run, 1, len(below)+1)
+	rows[0] = row
+	for _, b := range below {
+		rows = append(rows, b.Run)
+	}
+	name := "tree-" + row.ID
+	last, err := a.query.after(name)
+	if err != nil {
+		return page, err
+	}
+	if last != "" {
+		i := slices.IndexFunc(rows, func(r journal.Run) bool { return r.ID == last })
+		if i < 0 {
+			return page, noSuchPlace("run of this tree", last)
+		}
+		rows = rows[i+1:]
+	}
+	part := pageOf(name, rows, a.query.limit(), func(r journal.Run) string { return r.ID })
+	standings, err := s.desk.Standings(a.Context(), part.Items)
+	if err != nil {
+		return page, err
+	}
+	page.Items, page.Next = make([]branch, len(standings)), part.Next
+	for i, standing := range standings {
+		step, err := s.stepOf(a.Context(), standing.ID)
+		if err != nil {
+			return page, err
+		}
+		page.Items[i] = branch{standing, step}
+	}
+	return page, nil
+}
+
+// stepOf is the step that a run is, as its first event says.
+func (s *Server) stepOf(ctx context.Context, run string) (string, error) {
+	first, err := s.store.Records(ctx, run, 0, 1)
+	if err != nil || len(first) == 0 {
+		return "", err
+	}
+	var started struct {
+		Step string `json:"step"`
+		Data struct {
+			Step string `json:"step"`
+		} `json:"data"`
+	}
+	err = json.Unmarshal(first[0].Body, &started)
+	return cmp.Or(started.Data.Step, started.Step), err
+}

@@ -1,0 +1,79 @@
+package signals
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+)
+
+const (
+	// sendTimeout bounds one request, tries how often it is made, and pause how long
+	// the first that failed is waited after; the next ones wait longer.
+	sendTimeout = 10 * time.Second
+	tries       = 4
+	pause       = time.Second
+)
+
+// collector takes OTLP in JSON over HTTP.
+type collector struct {
+	url     string
+	headers [][2]string
+	client  *http.Client
+}
+
+func newCollector(url string, headers [][2]string) *collector {
+	return &collector{url: url, headers: headers, client: &http.Client{
+		Timeout: sendTimeout,
+		// The headers are for this address alone.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}
+}
+
+// send makes a request again that another try may cure, as OTLP says.
+func (c *collector) send(ctx context.Context, body []byte) error {
+	wait := pause
+	for try := 1; ; try++ {
+		again, asked, err := c.try(ctx, body)
+		if err == nil || !again || try == tries {
+			return err
+		}
+		timer := time.NewTimer(max(wait, asked))
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return err
+		}
+		wait *= 2
+	}
+}
+
+// try makes a request once. again reports whether another one may do better, and
+// wait is how long the collector asks to be left alone.
+func (c *collector) try(ctx context.Context, body []byte) (again bool, wait time.Duration, err error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url, bytes.NewReader(body))
+	if err != nil {
+		return false, 0, fmt.Errorf("signals: %w", err)
+	}
+	for _, h := range c.headers {
+		r.Header.Set(h[0], h[1])
+	}
+	r.Header.Set("Content-Type", "application/json")
+	answer, err := c.client.Do(r)
+	if err != nil {
+		return true, 0, fmt.Errorf("signals: send spans: %w", err)
+	}
+	defer answer.Body.Close()
+	_, _ = io.Copy(io.Discard, io.LimitReader(answer.Body, 64<<10))
+	if answer.StatusCode/100 == 2 {
+		return false, 0, nil
+	}
+	seconds, _ := strconv.Atoi(answer.Header.Get("Retry-After"))
+	again = slices.Contains([]int{http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout}, answer.StatusCode)
+	return again, time.Duration(min(max(seconds, 0), 60)) * time.Second, fmt.Errorf("signals: the collector answered %s", answer.Status)
+}

@@ -1,0 +1,84 @@
+package signals
+
+// dialect is a state of OpenTelemetry's conventions for GenAI.
+type dialect int
+
+const (
+	// stable is semconv 1.41, which back ends take in.
+	stable dialect = iota
+	// latest is what the conventions became in a repository of their own.
+	latest
+	dialects
+)
+
+// name is what something is called in each dialect, empty where it is not told.
+type name [dialects]string
+
+func same(n string) name { return name{n, n} }
+
+// term is something that spans and metrics tell.
+type term int
+
+const (
+	operation term = iota
+	agentName
+	workflowName
+	agentID
+	conversation
+	provider
+	requestModel
+	responseModel
+	responseID
+	finishReasons
+	inputTokens
+	outputTokens
+	cacheRead
+	cacheWrite
+	reasoning
+	compacted
+	toolName
+	toolCall
+	toolArguments
+	toolResult
+	outputMessages
+	tokenType
+	errorType
+	runID
+	runReason
+	costUSD
+	attempts
+	terms
+)
+
+// names are the attributes in both dialects: the one table of what is called how.
+func names() [terms]name {
+	return [terms]name{
+		operation:      same("gen_ai.operation.name"),
+		agentName:      same("gen_ai.agent.name"),
+		workflowName:   same("gen_ai.workflow.name"),
+		agentID:        {"gen_ai.agent.id", ""},
+		conversation:   same("gen_ai.conversation.id"),
+		provider:       same("gen_ai.provider.name"),
+		requestModel:   same("gen_ai.request.model"),
+		responseModel:  same("gen_ai.response.model"),
+		responseID:     same("gen_ai.response.id"),
+		finishReasons:  same("gen_ai.response.finish_reasons"),
+		inputTokens:    same("gen_ai.usage.input_tokens"),
+		outputTokens:   same("gen_ai.usage.output_tokens"),
+		cacheRead:      same("gen_ai.usage.cache_read.input_tokens"),
+		cacheWrite:     {"gen_ai.usage.cache_creation.input_tokens", "gen_ai.usage.cache_write.input_tokens"},
+		reasoning:      same("gen_ai.usage.reasoning.output_tokens"),
+		compacted:      {"", "gen_ai.conversation.compacted"},
+		toolName:       same("gen_ai.tool.name"),
+		toolCall:       same("gen_ai.tool.call.id"),
+		toolArguments:  same("gen_ai.tool.call.arguments"),
+		toolResult:     same("gen_ai.tool.call.result"),
+		outputMessages: same("gen_ai.output.messages"),
+		tokenType:      {"gen_ai.token.type", ""},
+		errorType:      same("error.type"),
+		runID:          same("pawl.run.id"),
+		runReason:      same("pawl.run.reason"),
+		costUSD:        same("pawl.cost.usd"),
+		attempts:       same("pawl.attempts"),
+	}
+}

@@ -1,0 +1,100 @@
+package signals
+
+import (
+	"strconv"
+	"time"
+)
+
+// The types of this file are OTLP's, in its JSON form.
+
+type traceRequest struct {
+	ResourceSpans []resourceSpans `json:"resourceSpans"`
+}
+
+type resourceSpans struct {
+	Resource   resource     `json:"resource"`
+	ScopeSpans []scopeSpans `json:"scopeSpans"`
+}
+
+type resource struct {
+	Attributes []attribute `json:"attributes"`
+}
+
+type scopeSpans struct {
+	Scope scope  `json:"scope"`
+	Spans []span `json:"spans"`
+}
+
+type scope struct {
+	Name string `json:"name"`
+}
+
+// The kinds of spans that are used.
+const (
+	kindInternal = 1
+	kindClient   = 3
+)
+
+// statusError says that what a span is about failed.
+const statusError = 2
+
+type span struct {
+	TraceID      string      `json:"traceId"`
+	SpanID       string      `json:"spanId"`
+	ParentSpanID string      `json:"parentSpanId,omitempty"`
+	Name         string      `json:"name"`
+	Kind         int         `json:"kind"`
+	Start        nanos       `json:"startTimeUnixNano"`
+	End          nanos       `json:"endTimeUnixNano"`
+	Attributes   []attribute `json:"attributes"`
+	Status       status      `json:"status"`
+}
+
+type status struct {
+	Message string `json:"message,omitempty"`
+	Code    int    `json:"code,omitempty"`
+}
+
+// nanos is a time as OTLP has it: a number in a text.
+type nanos string
+
+func at(t time.Time) nanos { return nanos(strconv.FormatInt(t.UnixNano(), 10)) }
+
+type attribute struct {
+	Key   string `json:"key"`
+	Value value  `json:"value"`
+}
+
+// value is one of its fields.
+type value struct {
+	String *string  `json:"stringValue,omitempty"`
+	Bool   *bool    `json:"boolValue,omitempty"`
+	Int    *string  `json:"intValue,omitempty"`
+	Double *float64 `json:"doubleValue,omitempty"`
+	Array  *arrayOf `json:"arrayValue,omitempty"`
+}
+
+type arrayOf struct {
+	Values []value `json:"values"`
+}
+
+func valueOf(v any) value {
+	switch v := v.(type) {
+	case bool:
+		return value{Bool: &v}
+	case int64:
+		s := strconv.FormatInt(v, 10)
+		return value{Int: &s}
+	case float64:
+		return value{Double: &v}
+	case []string:
+		a := &arrayOf{Values: []value{}}
+		for i := range v {
+			a.Values = append(a.Values, value{String: &v[i]})
+		}
+		return value{Array: a}
+	case string:
+		return value{String: &v}
+	}
+	return value{}
+}

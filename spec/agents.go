@@ -1,0 +1,83 @@
+package spec
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+)
+
+// AgentTool is an agent file that is offered to the model as a tool with one
+// argument, task. A call starts a run of that file, and gives what it ends with.
+type AgentTool struct {
+	Name        string `yaml:"name,omitempty"`
+	Description string `yaml:"description,omitempty"`
+	File        string `yaml:"file,omitempty"`
+	MaxDepth    *int   `yaml:"max_depth,omitempty"`
+
+	// derived is the agent where no file of its own says it.
+	derived *Agent
+}
+
+// Derived is the agent that is offered where no file of its own says it, else nil.
+func (t AgentTool) Derived() *Agent { return t.derived }
+
+// maxLevels is how many levels of runs there may be below the first.
+const maxLevels = 7
+
+// Source is the absolute path of the file that is offered in a directory.
+func (t AgentTool) Source(dir string) (string, error) {
+	if filepath.IsAbs(t.File) {
+		return filepath.Clean(t.File), nil
+	}
+	return filepath.Abs(filepath.Join(dir, t.File))
+}
+
+// AgentNames are the names of the agents that are offered.
+func (t *Tools) AgentNames() []string {
+	var names []string
+	for _, a := range t.Agents {
+		names = append(names, a.Name)
+	}
+	return names
+}
+
+func (a *Agent) validateAgents(r *report, o Options) {
+	for i, t := range a.Tools.Agents {
+		path := fmt.Sprintf("tools.agents[%d]", i)
+		t.validate(r, path, o)
+		if t.Name != "" && slices.ContainsFunc(a.Tools.Agents[:i], func(other AgentTool) bool { return other.Name == t.Name }) {
+			r.at(path+".name", "each name once", "%q is given twice", t.Name)
+		}
+		if t.File == "" || o.CheckAgent == nil {
+			continue
+		}
+		source, err := t.Source(a.Dir)
+		if err == nil {
+			err = o.CheckAgent(source)
+		}
+		if err != nil {
+			r.at(path+".file", "an agent file, relative to this one", "%v", err)
+		}
+	}
+}
+
+func (t AgentTool) validate(r *report, path string, o Options) {
+	switch {
+	case t.Name == "":
+		missing(r, path+".name", "what the model calls the agent by")
+	case strings.ContainsFunc(t.Name, unicode.IsSpace):
+		r.at(path+".name", "a name without spaces", "%q has some", t.Name)
+	case slices.Contains(o.Tools, t.Name):
+		r.at(path+".name", "a name that no tool has", "%s is a tool", strconv.Quote(t.Name))
+	}
+	if strings.TrimSpace(t.Description) == "" {
+		missing(r, path+".description", "what the model is to call the agent for")
+	}
+	if t.File == "" {
+		missing(r, path+".file", "the path of an agent file, relative to this one")
+	}
+	within(r, path+".max_depth", t.MaxDepth, 1, maxLevels)
+}

@@ -1,0 +1,25 @@
+package spec
+
+// ShownFor is the example of a key of a type, a piece of the mapping that the
+// key stands in.
+func ShownFor(name, key string) (string, error) {
+	all, err := readProperties()
+	return all.of(name, key).Example, err
+}
+
+// Described are the keys that something is said of, by type.
+func Described() (map[string][]string, error) {
+	all, err := readProperties()
+	keys := map[string][]string{}
+	for name, of := range all {
+		keys[name] = sortedKeys(of)
+	}
+	return keys, err
+}
+
+// RunnerProblems are what is wrong with the runner of a loop.
+func RunnerProblems(c *Runner) Errors {
+	var r report
+	c.validate(&r, "loop.runner")
+	return r.problems.sorted()
+}

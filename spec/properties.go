@@ -1,0 +1,63 @@
+package spec
+
+import (
+	_ "embed"
+	"fmt"
+	"reflect"
+
+	"go.yaml.in/yaml/v4"
+
+	"github.com/pawlrun/pawl/budget"
+)
+
+//go:embed properties.yaml
+var propertiesYAML []byte
+
+// property is what readers of a key are told. Example is a piece of the mapping
+// that the key stands in.
+type property struct {
+	About   string `yaml:"about"`
+	Example string `yaml:"example"`
+}
+
+// properties are what is said of keys, by the type that holds them.
+type properties map[string]map[string]property
+
+func readProperties() (properties, error) {
+	var all properties
+	if err := yaml.Unmarshal(propertiesYAML, &all); err != nil {
+		return nil, fmt.Errorf("spec: read the descriptions: %w", err)
+	}
+	return all, nil
+}
+
+// of is what is said of a key of a type. What the settings of an agent and of a
+// refinement loop mean is said once for both places where they may stand.
+func (all properties) of(name, key string) property {
+	p, own := all[name][key]
+	for _, shared := range []reflect.Type{reflect.TypeFor[Settings](), reflect.TypeFor[LoopSettings]()} {
+		if !own {
+			p, own = all[shared.Name()][key]
+		}
+	}
+	if limit, is := budget.Find(key); is {
+		p = property{About: limit.About, Example: key + ": " + limit.Example}
+	}
+	return p
+}
+
+// describe adds what is said of a key to its schema.
+func (p property) describe(key string, s schema) error {
+	if p.About != "" {
+		s["description"] = p.About
+	}
+	if p.Example == "" {
+		return nil
+	}
+	var fragment map[string]any
+	if err := yaml.Unmarshal([]byte(p.Example), &fragment); err != nil {
+		return fmt.Errorf("spec: the example of %s: %w", key, err)
+	}
+	s["examples"] = []any{fragment[key]}
+	return nil
+}

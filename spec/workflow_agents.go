@@ -1,0 +1,323 @@
+package spec
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v4"
+
+	"github.com/pawlrun/pawl/budget"
+)
+
+// validateAgents holds the agents of the file to the rules.
+func (f *workflowFile) validateAgents() {
+	for _, name := range sortedKeys(f.w.Agents) {
+		a, at := f.w.Agents[name], join("agents", name)
+		if a == nil {
+			a = &WorkflowAgent{}
+			f.w.Agents[name] = a
+		}
+		if !stepID.MatchString(name) {
+			f.fail(at, "a small letter, then up to 63 small letters, digits, _ and -", "%q is no name of an agent", name)
+		}
+		if a.Description == "" && a.AgentFile == "" {
+			missing(f.report, at+".description", "what the agent is for")
+		}
+		within(f.report, at+".maxTurns", a.MaxTurns, 0, 1_000_000)
+		within(f.report, at+".topP", a.TopP, 0, 1)
+		if a.TopP != nil {
+			f.warn(at+".topP", "is not sent to models, which use their own")
+		}
+		if a.AgentFile != "" || f.has(at+".file") {
+			f.validateAgentFile(at, a)
+			continue
+		}
+		f.tools(at, a)
+		if a.Model != "" && a.ModelPolicy != nil {
+			f.fail(at+".model", "model or model_policy", "both are given")
+		}
+		if a.Model != "" {
+			f.model(at+".model", a.Model)
+		}
+		built := f.built(name, a)
+		f.hold(built, at)
+	}
+}
+
+// validateAgentFile holds an agent to the rules that is a file of its own.
+func (f *workflowFile) validateAgentFile(at string, a *WorkflowAgent) {
+	for _, key := range []string{"prompt", "tools", "disallowedTools", "model_policy", "approvals", "resultSchema", "temperature", "topP", "maxTurns"} {
+		if f.has(join(at, key)) {
+			f.fail(join(at, key), "no such key beside file", "the agent file says that")
+		}
+	}
+	if a.Model != "" {
+		f.model(at+".model", a.Model)
+	}
+	if f.refusedFile(at+".file", "file") {
+		return
+	}
+	path := f.path(a.AgentFile)
+	o := f.options
+	if a.Model != "" {
+		o.Model = a.Model
+	}
+	if _, _, err := ReadAgent(path, o); err != nil {
+		f.fail(at+".file", "the path of an agent file, relative to this one", "%s", firstLine(err))
+	}
+}
+
+func firstLine(err error) string {
+	line, _, more := strings.Cut(err.Error(), "\n")
+	if more {
+		return line + " (and more; pawl check shows all of that file)"
+	}
+	return line
+}
+
+// hold holds what an agent of the file comes to to the rules of an agent file, and
+// reports what is wrong where the workflow says it.
+func (f *workflowFile) hold(a *Agent, at string) {
+	r, held := &report{}, *a
+	if f.has(at + ".model") {
+		held.ModelPolicy.Primary = Model{} // is checked where it stands
+	}
+	held.validate(r, f.options)
+	for _, p := range r.problems {
+		path := at
+		for _, s := range samePlaces() {
+			if rest, found := strings.CutPrefix(p.Path, s.agent); found {
+				path = join(at, s.here) + rest
+				break
+			}
+		}
+		if strings.HasPrefix(p.Path, "tools.permissions") {
+			path = strings.TrimPrefix(p.Path, "tools.")
+		}
+		if !f.reported(path) {
+			f.fail(path, p.Expected, "%s", p.Message)
+		}
+	}
+}
+
+// samePlace says what a key of an agent file is called in a workflow.
+type samePlace struct{ agent, here string }
+
+func samePlaces() []samePlace {
+	return []samePlace{
+		{"model_policy.primary.model", "model"}, {"model_policy.decoding.temperature", "temperature"}, {"model_policy", "model_policy"},
+		{"tools.allow", "tools"}, {"tools.approvals", "approvals"}, {"prompt.system", "prompt"}, {"resultSchema", "resultSchema"}, {budget.CycleCap, "maxTurns"},
+	}
+}
+
+// built is what an agent of the file comes to.
+func (f *workflowFile) built(name string, w *WorkflowAgent) *Agent {
+	a := &Agent{
+		Identity: Identity{Name: name, Description: w.Description}, Dir: f.w.Dir, File: f.w.File,
+		ResultSchema: w.ResultSchema,
+	}
+	if w.ModelPolicy != nil {
+		a.ModelPolicy = *w.ModelPolicy
+	}
+	switch {
+	case w.Model != "":
+		a.ModelPolicy.Primary = Model{Model: f.bare(w.Model)}
+	case w.ModelPolicy == nil:
+		a.ModelPolicy.Primary = Model{Model: f.options.Classes["default"]}
+	}
+	if w.Temperature != nil {
+		a.ModelPolicy.Decoding.Temperature = w.Temperature
+	}
+	if w.MaxTurns != nil && *w.MaxTurns > 0 {
+		a.MaxCycles = w.MaxTurns
+	}
+	a.Prompt.System = f.text(join("agents", name)+".prompt", w.Prompt)
+	a.System = a.Prompt.System
+	f.allow(a, w)
+	a.Tools.Permissions = f.w.Permissions
+	return a
+}
+
+// allow turns the lists of tools into those of an agent file.
+func (f *workflowFile) allow(a *Agent, w *WorkflowAgent) {
+	if w.Tools != nil {
+		a.Tools.Allow = Names{}
+		for _, name := range w.Tools {
+			name = f.toolName(name)
+			if f.exists(name) && !slices.Contains(a.Tools.Allow, name) && !slices.ContainsFunc(w.DisallowedTools, func(d string) bool { return f.toolName(d) == name }) {
+				a.Tools.Allow = append(a.Tools.Allow, name)
+			}
+		}
+	} else {
+		for _, name := range w.DisallowedTools {
+			if name = f.toolName(name); f.exists(name) {
+				a.Tools.Rules = append(a.Tools.Rules, Rule{Deny: name})
+			}
+		}
+	}
+	for name, when := range w.Approvals {
+		if a.Tools.Approvals == nil {
+			a.Tools.Approvals = map[string]string{}
+		}
+		a.Tools.Approvals[f.toolName(name)] = when
+	}
+}
+
+// toolName is our name of a tool that other programs call otherwise.
+func (f *workflowFile) toolName(name string) string { return cmp.Or(f.options.Aliases[name], name) }
+
+func (f *workflowFile) exists(tool string) bool {
+	return f.options.Tools == nil || slices.Contains(f.options.Tools, tool)
+}
+
+// tools reports names that no tool has.
+func (f *workflowFile) tools(at string, a *WorkflowAgent) {
+	for key, names := range map[string][]string{"tools": a.Tools, "disallowedTools": a.DisallowedTools} {
+		for i, name := range names {
+			path := fmt.Sprintf("%s.%s[%d]", at, key, i)
+			if !f.exists(f.toolName(name)) && !f.reported(path) {
+				f.unknown(path, "one of "+strings.Join(f.options.Tools, ", "), fmt.Sprintf("%q is not a tool, and matches nothing", name))
+			}
+		}
+	}
+}
+
+// unknown reports what the specification leaves to others: in a file of its own it
+// is a warning.
+func (f *workflowFile) unknown(path, expected, message string) {
+	if f.w.APIVersion == "" {
+		f.warn(path, "%s", message)
+		return
+	}
+	f.fail(path, expected, "%s", message)
+}
+
+// model reports a model that is not known.
+func (f *workflowFile) model(path, name string) {
+	name = f.bare(name)
+	if f.options.Model != "" || f.reported(path) {
+		return
+	}
+	if !strings.Contains(name, "/") {
+		f.unknown(path, "provider/model, for example anthropic/claude-sonnet-4-5", fmt.Sprintf("no model %s is known; a run needs --model", name))
+		return
+	}
+	if f.options.CheckModel == nil {
+		return
+	}
+	if err := f.options.CheckModel(f.w.Dir, name); err != nil {
+		f.unknown(path, "a model that can be called", fmt.Sprintf("%v; a run needs --model", err))
+	}
+}
+
+// bare gives a name without a provider the one that has the model.
+func (f *workflowFile) bare(name string) string {
+	if f.options.FindModel == nil || strings.Contains(name, "/") {
+		return name
+	}
+	if whole, known := f.options.FindModel(name); known {
+		return whole
+	}
+	return name
+}
+
+// knownAgent reports an agent that there is not.
+func (f *workflowFile) knownAgent(path, name string) bool {
+	if f.w.Agents[name] != nil || f.imported[name] != nil {
+		return true
+	}
+	if f.reported(path) {
+		return false
+	}
+	names := append(sortedKeys(f.w.Agents), sortedKeys(f.imported)...)
+	if meant := closest(name, names); meant != "" {
+		f.fail(path, "an agent of agents", "there is no agent %q; did you mean %s?", name, meant)
+	} else {
+		f.fail(path, "an agent of agents", "there is no agent %q", name)
+	}
+	return false
+}
+
+// owner is the file that defines an agent.
+func (f *workflowFile) owner(name string) *workflowFile {
+	if o := f.imported[name]; o != nil && f.w.Agents[name] == nil {
+		return o
+	}
+	return f
+}
+
+// schemaOf is the schema of an agent's result, nil for none.
+func (f *workflowFile) schemaOf(name string) json.RawMessage {
+	o := f.owner(name)
+	switch a := o.w.Agents[name]; {
+	case a == nil:
+		return nil
+	case a.AgentFile != "":
+		if file, err := o.agentFile(a); err == nil && file.ResultSchema != nil {
+			return file.ResultSchema.JSON
+		}
+		return nil
+	case a.ResultSchema == nil:
+		return nil
+	default:
+		return a.ResultSchema.JSON
+	}
+}
+
+// agentFile reads the file of an agent.
+func (f *workflowFile) agentFile(w *WorkflowAgent) (*Agent, error) {
+	o := f.options
+	if w.Model != "" {
+		o.Model = w.Model
+	}
+	if f.sent {
+		return &Agent{}, nil
+	}
+	a, _, err := ReadAgent(f.path(w.AgentFile), o)
+	if err == nil && w.Model != "" {
+		a.ModelPolicy.Primary = Model{Model: f.bare(w.Model)}
+	}
+	return a, err
+}
+
+// validateBudgets holds the limits of the workflow to the rules of an agent file.
+func (f *workflowFile) validateBudgets() {
+	a := f.w.Limits()
+	r := &report{places: f.places, file: f.file}
+	a.Budgets.validate(r, a)
+	money(r, "budget."+budget.CostPerRun, f.w.Budget.USDPerRun)
+	for _, p := range r.problems {
+		if !f.reported(p.Path) {
+			f.fail(p.Path, p.Expected, "%s", p.Message)
+		}
+	}
+}
+
+// Limits are the limits of the workflow, and what its commands may do, as those of an
+// agent.
+func (w *Workflow) Limits() *Agent {
+	return &Agent{
+		Identity: Identity{Name: w.Name}, ModelPolicy: ModelPolicy{Budget: w.Budget}, Budgets: w.Budgets, Tools: Tools{Permissions: w.Permissions},
+		Hooks: w.Hooks, Dir: w.Dir, File: w.File,
+	}
+}
+
+// RestoreWorkflow reads what a workflow file says at its top, which was checked when
+// a run of it began. Its steps and what they name are in that run's first event.
+func RestoreWorkflow(path string, data []byte) (*Workflow, error) {
+	r := &report{file: path, places: map[string]*yaml.Node{}}
+	w := &Workflow{Dir: filepath.Dir(path), File: filepath.Base(path)}
+	if root := r.read(data, "a workflow: name, steps"); root != nil {
+		d := &decoder{report: r, root: reflect.TypeFor[Workflow](), most: maxWorkflowValues}
+		d.value(root, "", reflect.ValueOf(w).Elem())
+	}
+	if len(r.problems) > 0 {
+		return nil, r.problems
+	}
+	return w, nil
+}

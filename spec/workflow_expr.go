@@ -1,0 +1,78 @@
+package spec
+
+import (
+	"encoding/json"
+	"errors"
+
+	"github.com/pawlrun/pawl/expr"
+)
+
+// checkCondition checks the condition of a step.
+func (f *workflowFile) checkCondition(path, text string, in scopeOf) {
+	f.check(path, text, expr.Scope{Place: expr.Condition, In: in.loop, Steps: f.results(in.steps)}, &in)
+}
+
+// checkItems checks what a loop goes over.
+func (f *workflowFile) checkItems(path, text string, in scopeOf) {
+	f.check(path, text, expr.Scope{Place: expr.Items, Steps: f.results(in.steps)}, &in)
+}
+
+// checkUntil checks what ends the loop of a step.
+func (f *workflowFile) checkUntil(path, text string, s *WorkflowStep) {
+	scope := expr.Scope{Place: expr.Until, Single: len(s.Loop.Steps) == 0, Steps: f.results(s.Loop.Steps)}
+	if scope.Single {
+		scope.Result = f.schemaOf(s.Agent)
+	}
+	f.check(path, text, scope, nil)
+}
+
+// check reports what is wrong with an expression. Where it is looked at when steps
+// are not all done it may name only those that its own waits for.
+func (f *workflowFile) check(path, text string, scope expr.Scope, in *scopeOf) {
+	err := f.checker.Check(text, scope)
+	var wrong expr.Errors
+	switch {
+	case errors.As(err, &wrong):
+		for _, one := range wrong {
+			f.fail(path, "", "%s (character %d of the expression)", one.Message, one.Offset(text)+1)
+		}
+		return
+	case err != nil:
+		f.fail(path, "", "%v", err)
+		return
+	case in == nil:
+		return
+	}
+	for _, id := range f.checker.Steps(text) {
+		if f.waitsFor(*in, id) {
+			continue
+		}
+		const message = "names the step %s, which may not be done by then, because this step does not depend on it"
+		if f.w.APIVersion == "" {
+			f.warn(path, message, id)
+		} else {
+			f.fail(path, "a step that this one depends on", message, id)
+		}
+	}
+}
+
+func (f *workflowFile) waitsFor(in scopeOf, id string) bool {
+	for at := range in.above {
+		if in.steps[at].ID == id {
+			return true
+		}
+	}
+	return false
+}
+
+// results are the schemas of the results of steps, by their ids.
+func (f *workflowFile) results(steps []WorkflowStep) map[string]json.RawMessage {
+	all := map[string]json.RawMessage{}
+	for _, s := range steps {
+		all[s.ID] = nil
+		if s.Loop == nil && s.Include == "" && s.Workflow == "" && len(s.Command) == 0 {
+			all[s.ID] = f.schemaOf(s.Agent)
+		}
+	}
+	return all
+}

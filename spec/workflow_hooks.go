@@ -1,0 +1,69 @@
+package spec
+
+import (
+	"slices"
+	"strings"
+)
+
+// validateHooks holds the hooks of the workflow to the rules of an agent file.
+func (f *workflowFile) validateHooks() {
+	if f.w.Hooks == nil {
+		return
+	}
+	if f.sent && len(f.w.Hooks.All()) > 0 {
+		f.fail("hooks", "a file without it", "starts programs of this machine, which a file that was sent may not")
+		f.w.Hooks = nil
+		return
+	}
+	r := &report{places: f.places, file: f.file}
+	f.w.Hooks.validate(r, f.w.Limits(), f.options)
+	for _, p := range r.problems {
+		if !f.reported(p.Path) {
+			f.fail(p.Path, p.Expected, "%s", p.Message)
+		}
+	}
+}
+
+// hook gives the hooks of the workflow to all agents of the run that it is, before their
+// own. Those of a run that a step is have that file's.
+func (f *workflowFile) hook() {
+	if len(f.w.Hooks.All()) == 0 {
+		return
+	}
+	for _, name := range sortedKeys(f.uses) {
+		if _, of, _ := strings.Cut(name, innerOf); of != f.of {
+			continue
+		}
+		if f.uses[name].Composite != nil {
+			f.notBuilt("hooks", "hooks of a workflow with a team ("+name+")")
+			continue
+		}
+		a := *f.uses[name]
+		a.Hooks = f.w.Hooks.before(a.Hooks, absolutePath(f.w.Dir))
+		f.uses[name] = &a
+	}
+}
+
+// before are these hooks, whose paths are relative to dir, and then those of an agent.
+func (h *Hooks) before(own *Hooks, dir string) *Hooks {
+	if own == nil {
+		own = &Hooks{}
+	}
+	both := func(own []Hook, lists ...[]Hook) (all []Hook) {
+		for _, hook := range slices.Concat(lists...) {
+			if hook.Dir = hook.From(dir); slices.ContainsFunc(own, func(o Hook) bool { return hook.Name != "" && o.Name == hook.Name }) {
+				hook.Name += " of the workflow"
+			}
+			all = append(all, hook)
+		}
+		return append(all, own...)
+	}
+	return &Hooks{
+		BeforeRun:        both(own.BeforeRun, h.BeforeRun),
+		BeforeTool:       both(slices.Concat(own.BeforeTool, own.PreToolUse), h.BeforeTool, h.PreToolUse),
+		AfterTool:        both(slices.Concat(own.AfterTool, own.PostToolUse), h.AfterTool, h.PostToolUse),
+		BeforeCompaction: both(own.BeforeCompaction, h.BeforeCompaction),
+		AfterCompaction:  both(own.AfterCompaction, h.AfterCompaction),
+		AfterRun:         both(own.AfterRun, h.AfterRun),
+	}
+}

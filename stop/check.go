@@ -1,0 +1,35 @@
+package stop
+
+import "strings"
+
+// Report hears what is wrong with one key of a condition: what is expected there, and
+// what it is.
+type Report func(key, expected, format string, args ...any)
+
+// keys are those of conditions beside the kind, and what a value of each is.
+var keys = [...][2]string{{"text", "the text to look for"}, {"tool", "the name of a tool"}, {"match", "exit_code, contains, or both"}}
+
+// Check reports what is wrong with a condition, whoever declares it. Whether there is
+// the tool others know.
+func (c Condition) Check(report Report) {
+	switch choices := strings.Join(c.Kind.Choices(), ", "); {
+	case c.Kind == "":
+		report("kind", "one of "+choices, "is missing")
+		return
+	case !c.Kind.Known():
+		report("kind", "one of "+choices, "is %q", string(c.Kind))
+		return
+	}
+	given := map[string]bool{"text": c.Text != "", "tool": c.Tool != "", "match": c.Match != Match{}}
+	for _, key := range keys {
+		switch needs := c.Kind.Needs(key[0]); {
+		case needs && !given[key[0]]:
+			report(key[0], key[1], "is missing")
+		case !needs && given[key[0]]:
+			report(key[0], "no such key", "a %s condition does not have it", c.Kind)
+		}
+	}
+	if code := c.Match.ExitCode; code != nil && (*code < 0 || *code > 255) {
+		report("match.exit_code", "0 to 255", "is %v", *code)
+	}
+}

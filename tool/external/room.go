@@ -1,0 +1,111 @@
+package external
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// The files of a room.
+const (
+	resultFile = "result"
+	promptFile = "prompt"
+	// groupFile has the number of the program's process group, and when its leader
+	// started.
+	groupFile = "group"
+)
+
+const (
+	// roomPrefix begins the names of rooms, and newPrefix those of rooms that nobody
+	// holds yet.
+	roomPrefix = "pawl-process-"
+	newPrefix  = ".pawl-process-"
+
+	nonBlocking = syscall.O_NONBLOCK
+)
+
+// room is a directory of one program's files. It is locked as long as the process
+// that began the program lives, and says which processes are the program's, so that
+// what a killed one leaves behind is found: by the group's number together with the
+// time at which its leader started, because numbers are given again, and by the
+// room's name in the environment of what has left the group.
+type room struct {
+	dir  string
+	lock *os.File
+}
+
+func newRoom() (*room, error) {
+	dir, err := os.MkdirTemp("", newPrefix+"*")
+	if err != nil {
+		return nil, fmt.Errorf("make a directory for the program: %w", err)
+	}
+	named := filepath.Join(filepath.Dir(dir), roomPrefix+strings.TrimPrefix(filepath.Base(dir), newPrefix))
+	lock, err := held(dir)
+	if err == nil {
+		err = os.Rename(dir, named)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("make a directory for the program: %w", err), os.RemoveAll(dir))
+	}
+	return &room{dir: named, lock: lock}, nil
+}
+
+// held is a directory that this process holds; the error says that another one does.
+func held(dir string) (*os.File, error) {
+	f, err := os.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// record writes down which process group is the program's, before it begins.
+// It need not outlast the machine, because no process does.
+func (r *room) record(group int) error {
+	return os.WriteFile(r.file(groupFile), fmt.Appendf(nil, "%d %s\n", group, startOf(group)), 0o600)
+}
+
+// leave ends what is left of the program, and takes the room away.
+func (r *room) leave() {
+	r.kill()
+	_ = os.RemoveAll(r.dir)
+	_ = r.lock.Close()
+}
+
+// kill ends the program with all that it started.
+func (r *room) kill() {
+	text, _ := os.ReadFile(r.file(groupFile))
+	number, start, _ := strings.Cut(strings.TrimSpace(string(text)), " ")
+	if group, err := strconv.Atoi(number); err == nil && group > 1 && start != "" && startOf(group) == start {
+		_ = syscall.Kill(-group, syscall.SIGKILL)
+	}
+	killWith(ResultVariable + "=" + r.file(resultFile))
+}
+
+// sweep ends what was left over of programs whose Pawl was killed. It is a courtesy:
+// what it cannot look at stays.
+func sweep() {
+	names, _ := filepath.Glob(filepath.Join(os.TempDir(), roomPrefix+"*"))
+	for _, dir := range names {
+		info, err := os.Lstat(dir)
+		if err != nil || !info.IsDir() || !mine(info) {
+			continue
+		}
+		if lock, err := held(dir); err == nil {
+			(&room{dir: dir, lock: lock}).leave()
+		}
+	}
+}
+
+func mine(info os.FileInfo) bool {
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	return ok && int(stat.Uid) == os.Geteuid()
+}

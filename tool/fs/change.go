@@ -1,0 +1,31 @@
+package fs
+
+import "encoding/json"
+
+// Change is what a call makes of a file: a new whole, or a new piece in the
+// place of an old one, everywhere where All says so.
+type Change struct {
+	Path, Old, New string
+	Whole, All     bool
+}
+
+// ChangeOf is the change that a call of a tool asks for, as people are shown it
+// before they decide; false for a call that is not known to change a file.
+func ChangeOf(tool string, args json.RawMessage) (c Change, known bool) {
+	var a struct {
+		Path       string
+		Content    *string
+		OldString  *string `json:"old_string"`
+		NewString  *string `json:"new_string"`
+		ReplaceAll bool    `json:"replace_all"`
+	}
+	switch err := json.Unmarshal(args, &a); {
+	case err != nil || a.Path == "":
+		return Change{}, false
+	case tool == writeName && a.Content != nil:
+		return Change{Path: a.Path, New: *a.Content, Whole: true}, true
+	case tool == editName && a.OldString != nil && a.NewString != nil && *a.OldString != "":
+		return Change{Path: a.Path, Old: *a.OldString, New: *a.NewString, All: a.ReplaceAll}, true
+	}
+	return Change{}, false
+}

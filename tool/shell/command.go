@@ -1,0 +1,138 @@
+package shell
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/resolve"
+	"github.com/pawlrun/pawl/tool"
+)
+
+// Commands runs the commands of machines as shell.exec runs those of models: in the
+// same box, with the same environment, and judged by the same facts.
+func Commands(o Options) tool.Commands { return commands{o.withDefaults()} }
+
+type commands struct{ Options }
+
+// Facts implements [tool.Commands]: those of the argv as a command line.
+func (o commands) Facts(c tool.Command) (event.Facts, event.Labels) {
+	facts := o.facts(line(c))
+	return facts, o.labels(nil, &facts)
+}
+
+// Run implements [tool.Commands].
+func (o commands) Run(ctx context.Context, c tool.Command) (tool.Ended, error) {
+	now, labels := o.Facts(c)
+	if c.Facts != nil {
+		if err := asJudged(c.Facts, now); err != nil {
+			return tool.Ended{}, err
+		}
+	}
+	end, err := o.execute(ctx, c)
+	if err != nil {
+		return tool.Ended{}, err
+	}
+	e := tool.Ended{
+		Untrusted: labels.Untrusted || end.fetched(), Private: labels.Private, Reached: end.reached, Changed: end.changed,
+	}
+	e.Output, e.Truncated = end.out.text(end.note, c.Redact)
+	if end.signal != 0 {
+		e.Signal = end.signal.String()
+	} else {
+		e.ExitCode = &end.code
+	}
+	if end.stopped {
+		return e, ctx.Err()
+	}
+	return e, nil
+}
+
+// line is a command as a shell would be told to run it.
+func line(c tool.Command) string {
+	words := make([]string, len(c.Argv))
+	for i, w := range c.Argv {
+		words[i] = quoted(w)
+	}
+	text := strings.Join(words, " ")
+	if c.Dir != "" && filepath.Clean(c.Dir) != "." {
+		text = "cd " + quoted("./"+c.Dir) + " && " + text
+	}
+	return text
+}
+
+func quoted(word string) string { return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'" }
+
+// process is what a command comes to here. An error says why it cannot be started.
+func (o Options) process(c tool.Command) (process, error) {
+	refused := func(kind event.ErrorType, format string, args ...any) (process, error) {
+		return process{}, &tool.Error{Type: kind, Message: fmt.Sprintf(format, args...)}
+	}
+	switch {
+	case len(c.Argv) == 0 || c.Argv[0] == "":
+		return refused(event.ErrorInvalidArgs, "the command is empty")
+	case slices.ContainsFunc(c.Argv, func(w string) bool { return strings.ContainsRune(w, 0) }):
+		return refused(event.ErrorInvalidArgs, "the command has a NUL byte in it")
+	}
+	if err := o.here(); err != nil {
+		return process{}, err
+	}
+	p := process{argv: slices.Clone(c.Argv), dir: o.Dir, input: c.Stdin}
+	if c.Dir != "" {
+		ws, err := resolve.At(o.Dir)
+		if err != nil {
+			return process{}, err
+		}
+		in := ws.Path(c.Dir)
+		if p.dir = filepath.Join(o.Dir, filepath.FromSlash(in.Path)); in.Outside {
+			return refused(event.ErrorOutsidePaths, "the directory %s of the command is not in the workspace", c.Dir)
+		}
+		if info, err := os.Stat(p.dir); err != nil || !info.IsDir() {
+			return refused(event.ErrorNotStarted, "the command could not be started: %s is no directory of the workspace", c.Dir)
+		}
+	}
+	p.env = o.environment(c, p.dir)
+	if p.argv[0] = o.find(c.Argv[0], p.dir); p.argv[0] == "" {
+		return refused(event.ErrorNotStarted, "the command could not be started: there is no program %s", c.Argv[0])
+	}
+	return p, nil
+}
+
+// environment is what a command sees: what every command does, and the variables
+// that it names. One that looks like a secret, or holds one that the run knows, it
+// does not see.
+func (o Options) environment(c tool.Command, dir string) []string {
+	env := slices.Clone(o.Env)
+	if len(c.Env) > 0 {
+		named := harmless(os.Environ(), func(name string) bool { return slices.Contains(c.Env, name) })
+		env = append(env, slices.DeleteFunc(named, func(kv string) bool { return c.Redact != nil && c.Redact(kv) != kv })...)
+	}
+	return append(env, "PWD="+dir)
+}
+
+// find is the file of a program by its name, as it is called in a directory; empty
+// where there is none.
+func (o Options) find(name, dir string) string {
+	candidates := []string{name}
+	if !strings.ContainsRune(name, '/') {
+		candidates = nil
+		for _, in := range filepath.SplitList(o.variable("PATH")) {
+			if filepath.IsAbs(in) {
+				candidates = append(candidates, filepath.Join(in, name))
+			}
+		}
+	}
+	for _, file := range candidates {
+		if !filepath.IsAbs(file) {
+			file = filepath.Join(dir, file)
+		}
+		if info, err := os.Stat(file); err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
+			return file
+		}
+	}
+	return ""
+}

@@ -1,0 +1,169 @@
+package shell
+
+import (
+	"context"
+	"io"
+	"os"
+	"os/exec"
+	"runtime"
+	"slices"
+	"time"
+
+	"github.com/pawlrun/pawl/sandbox"
+)
+
+// process is a program with its surroundings, ready to be started.
+type process struct {
+	argv []string
+	dir  string
+	env  []string
+	// input is what it reads, nil for nothing.
+	input []byte
+	// started is called before the program runs, nil for nobody; see
+	// [Program.Started].
+	started func(group int) error
+}
+
+// spawn runs a program in a process group of its own, without a box, to its end or
+// until ctx ends. Both outlets may be the same.
+func spawn(ctx context.Context, p process, stdout, stderr *outlet) (ended, error) {
+	// The kernel sends Pdeathsig when the thread that started the child ends,
+	// so this thread must live for as long as the child.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+
+	g, input, err := startGated(&exec.Cmd{Dir: p.dir, Env: p.env, Stdout: stdout.w, Stderr: stderr.w}, p)
+	outs := slices.Compact([]*outlet{stdout, stderr})
+	for _, o := range outs {
+		o.start()
+	}
+	if err != nil {
+		return ended{}, err
+	}
+	feed(input, p.input)
+	forget := context.AfterFunc(ctx, g.stop)
+	g.awaitLeader()
+	for _, o := range outs {
+		o.settle()
+	}
+	forget()
+	state, stopped, err := g.end()
+	for _, o := range outs {
+		o.finish(drainGrace)
+	}
+	end := endOf(state)
+	end.stopped = stopped
+	return end, err
+}
+
+// spawnIn is [spawn] in a box. What the program leaves behind is killed with it,
+// wherever it went.
+func spawnIn(ctx context.Context, box *sandbox.Box, p process, grants []sandbox.Grant, out *outlet) (end sandbox.End, stopped bool, err error) {
+	c := sandbox.Command{Args: p.argv, Dir: p.dir, Env: p.env, Output: out.w, Grants: grants}
+	if p.input != nil {
+		r, w, err := os.Pipe()
+		if err != nil {
+			return sandbox.End{}, false, err
+		}
+		defer r.Close()
+		defer w.Close()
+		c.Input = r
+		feed(w, p.input)
+	}
+	started, err := box.Start(c)
+	out.start()
+	if err != nil {
+		return sandbox.End{}, false, err
+	}
+	stopped = await(ctx, started)
+	out.settle()
+	end, err = started.Wait()
+	// Without a sandbox a command may kill its supervisor, and what it left then
+	// keeps the other end.
+	out.finish(termGrace)
+	return end, stopped, err
+}
+
+// await waits for the command, and stops it when ctx ends first.
+func await(ctx context.Context, p *sandbox.Process) (stopped bool) {
+	select {
+	case <-p.Ended():
+		return false
+	case <-ctx.Done():
+	}
+	p.Terminate()
+	if !wait(p.Ended(), termGrace) {
+		p.Kill()
+		<-p.Ended()
+	}
+	return true
+}
+
+// feed gives a program its input, which it need not read to the end, or at all.
+func feed(to io.WriteCloser, input []byte) {
+	if input == nil {
+		_ = to.Close()
+		return
+	}
+	go func() {
+		_, _ = to.Write(input)
+		_ = to.Close()
+	}()
+}
+
+// outlet reads one output of a program.
+type outlet struct {
+	r, w   *os.File
+	into   io.Writer
+	copied chan struct{}
+	// grace is how long what a program has left behind may go on with it, and whole
+	// says that nothing of it did.
+	grace time.Duration
+	whole bool
+}
+
+func newOutlet(into io.Writer, grace time.Duration) (*outlet, error) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	return &outlet{r: r, w: w, into: into, grace: grace}, nil
+}
+
+// start reads until nobody holds the other end any more.
+func (o *outlet) start() {
+	o.w.Close()
+	o.copied = make(chan struct{})
+	go func() {
+		defer close(o.copied)
+		_, _ = io.Copy(o.into, o.r)
+	}()
+}
+
+func (o *outlet) settle() { o.whole = wait(o.copied, o.grace) }
+
+// finish waits for the rest of the output, and takes the pipe from what left
+// the group with it in its hands.
+func (o *outlet) finish(grace time.Duration) {
+	if !wait(o.copied, grace) {
+		o.r.Close()
+		<-o.copied
+	}
+}
+
+func (o *outlet) close() {
+	o.w.Close()
+	o.r.Close()
+}
+
+// wait waits for done, at most d, and says whether it was done.
+func wait(done <-chan struct{}, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-done:
+		return true
+	case <-t.C:
+		return false
+	}
+}

@@ -1,0 +1,92 @@
+package worktree
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// Snapshot is what the files of a workspace were at one time, but for those that git
+// ignores and Pawl's own. Its objects are kept apart, so that nothing of it is left in the repository.
+type Snapshot struct {
+	w    Workspace
+	dir  string
+	tree string
+}
+
+// Take takes a snapshot. Close takes away what it needs on disk.
+func (w Workspace) Take(ctx context.Context) (_ *Snapshot, err error) {
+	dir, err := os.MkdirTemp("", "pawl-snapshot-")
+	if err != nil {
+		return nil, fmt.Errorf("worktree: %w", err)
+	}
+	s := &Snapshot{dir: dir}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, s.Close())
+		}
+	}()
+	paths, err := w.git(ctx, w.Dir, "rev-parse", "--path-format=absolute", "--git-path", "index", "--git-path", "objects")
+	if err != nil {
+		return nil, err
+	}
+	index, objects, _ := strings.Cut(paths, "\n")
+	// The index says which files have not changed since git looked at them last.
+	if err := copyFile(index, s.index()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("worktree: %w", err)
+	}
+	s.w = Workspace{Dir: w.Dir, Env: append(w.Env[:len(w.Env):len(w.Env)],
+		"GIT_INDEX_FILE="+s.index(), "GIT_OBJECT_DIRECTORY="+filepath.Join(dir, "objects"), "GIT_ALTERNATE_OBJECT_DIRECTORIES="+objects)}
+	if err := os.Mkdir(filepath.Join(dir, "objects"), 0o700); err != nil {
+		return nil, fmt.Errorf("worktree: %w", err)
+	}
+	s.tree, err = s.now(ctx)
+	return s, err
+}
+
+func (s *Snapshot) index() string { return filepath.Join(s.dir, "index") }
+
+// now is the tree of the files as they are.
+func (s *Snapshot) now(ctx context.Context) (tree string, err error) {
+	if _, err := s.w.git(ctx, s.w.Dir, "add", "--all", ".", ":(exclude,glob)**/.pawl/**"); err != nil {
+		return "", err
+	}
+	return s.w.git(ctx, s.w.Dir, "write-tree")
+}
+
+// Changed says of each file that is another one now how many lines of it changed, and
+// of all of them at the end; it is empty where none is.
+func (s *Snapshot) Changed(ctx context.Context) (stat string, err error) {
+	tree, err := s.now(ctx)
+	if err != nil {
+		return "", err
+	}
+	return s.w.git(ctx, s.w.Dir, "diff-tree", "-r", "--stat=80", "--no-ext-diff", "--no-textconv", "--find-renames", "--relative", s.tree, tree, "--", ".")
+}
+
+// Close takes away what the snapshot needed on disk.
+func (s *Snapshot) Close() error {
+	if err := os.RemoveAll(s.dir); err != nil {
+		return fmt.Errorf("worktree: %w", err)
+	}
+	return nil
+}
+
+func copyFile(from, to string) error {
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	return errors.Join(err, out.Close())
+}
