@@ -359,7 +359,7 @@ func (d *driver) parkInterrupted() error {
 	if len(d.flights) > 0 || d.machine.State().Phase != machine.Running {
 		return nil
 	}
-	return d.stage(event.RunParked{Reason: event.ParkInterrupted})
+	return d.stage(event.RunParked{Reason: event.ParkInterrupted, Served: d.engine.opts.Served})
 }
 
 // wake sets the alarm to the earliest of the moments asked for.

@@ -53,6 +53,9 @@ type Options struct {
 	// Secrets are taken out of everything that is journalled, whatever run it
 	// is of; nil knows none.
 	Secrets *secret.Redactor
+	// Served is for the engine of a server. What the server leaves when it stops, the
+	// next one continues, so the runs' events say who drove them.
+	Served bool
 }
 
 // Engine drives runs on one journal. It is safe for concurrent use.
@@ -251,6 +254,7 @@ func (e *Engine) create(ctx context.Context, id string, started event.RunStarted
 	if e.opts.traced() && parent == "" && started.Trace.ID == "" {
 		started.Trace = event.NewTrace(id)
 	}
+	started.Served = e.opts.Served
 	d.begins(started)
 	if started.Fence != nil && started.Fence.Nonce == "" {
 		started.Fence = &event.Fence{Nonce: e.opts.NewNonce()}
@@ -316,7 +320,7 @@ func (e *Engine) resume(ctx context.Context, run string, build func(event.RunSta
 	d.equip(env)
 	d.standsBelow(above)
 	d.env.Inputs = nil
-	resumed := event.RunResumed{Recovered: d.machine.State().Parked == nil, Owner: e.opts.Owner, Policy: policy.Reading, Secrets: e.otherSecrets(ctx, d)}
+	resumed := event.RunResumed{Recovered: d.machine.State().Parked == nil, Owner: e.opts.Owner, Policy: policy.Reading, Secrets: e.otherSecrets(ctx, d), Served: e.opts.Served}
 	sent, err := e.store.Inbox(ctx, run)
 	if err != nil {
 		err = fmt.Errorf("engine: resume run %s: %w", run, err)

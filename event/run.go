@@ -80,6 +80,9 @@ type RunStarted struct {
 	Principal Principal `json:"principal,omitzero"`
 	// Trace is the trace that tells of the run, where there is one.
 	Trace Trace `json:"trace,omitzero"`
+	// Served is true where a server drives the run: the next server of the journal
+	// continues what it leaves.
+	Served bool `json:"served,omitempty"`
 }
 
 func (RunStarted) EventType() Type { return TypeRunStarted }
@@ -166,6 +169,9 @@ type RunParked struct {
 	// AtLeast is the value below which raising that limit changes nothing, where
 	// it is known.
 	AtLeast float64 `json:"atLeast,omitempty"`
+	// Served is true where the run was interrupted because its server stopped: the
+	// next server of the journal continues it.
+	Served bool `json:"served,omitempty"`
 }
 
 func (RunParked) EventType() Type { return TypeRunParked }
@@ -189,6 +195,8 @@ type RunResumed struct {
 	// Secrets are the names of the run's secrets from here on, where they are
 	// others than before.
 	Secrets []string `json:"secrets,omitzero"`
+	// Served is true where a server drives the run from here on.
+	Served bool `json:"served,omitempty"`
 }
 
 func (RunResumed) EventType() Type { return TypeRunResumed }

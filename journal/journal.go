@@ -180,8 +180,9 @@ type Filter struct {
 	// that no other run started.
 	Root  string
 	Roots bool
-	// Kind and Name select the runs of a kind, and of a name.
-	Kind, Name string
+	// Kind and Name select the runs of a kind, and of a name, and Detail those
+	// whose state has that detail.
+	Kind, Name, Detail string
 	// ForkOf selects the forks of a run.
 	ForkOf string
 	// UpdatedBefore leaves out runs that were written to at or after it.

@@ -178,4 +178,5 @@ var knownErrors = []struct {
 	{journal.ErrReadOnly, kindUnavailable, "the journal cannot be written", "change the permissions of the journal"},
 	{journal.ErrReplaced, kindUnavailable, "the journal was deleted or replaced while the server had it open", "stop the program that replaced the journal's file, and start the server again"},
 	{engine.ErrInterrupted, kindUnavailable, "the server is shutting down", "ask the next one"},
+	{errTornDown, kindUnavailable, "the server is shutting down", "ask the next one"},
 }

@@ -9,8 +9,6 @@ import (
 	"net/http"
 	"net/netip"
 	"time"
-
-	"github.com/pawlrun/pawl/engine"
 )
 
 // ErrNotLoopback is returned for an address that others than this machine reach,
@@ -51,12 +49,20 @@ const wholeRequest = 30 * time.Second
 // stream has a time for each of its writes.
 const wholeAnswer = 2 * time.Minute
 
-// farewell is how long requests under way may take after the server was told to
-// stop; streams end at once.
+// farewell is how long the server takes to stop at most: requests under way may end
+// in that time, and runs park or end. Streams end at once.
 const farewell = 10 * time.Second
 
-// Serve answers requests until ctx ends, and then closes the server: what it
-// drives parks. It closes the listener.
+// ErrLeft is returned where runs had neither parked nor ended when the time was over.
+// They are as if the process had been killed: the next server continues them.
+var ErrLeft = errors.New("server: runs were left as they are")
+
+// errTornDown is why runs end where the server is to end them.
+var errTornDown = errors.New("the server stopped, and ends its runs (--on-shutdown teardown)")
+
+// Serve continues what the last server of the journal left, answers requests until
+// ctx ends, and then closes the server: what it drives parks, or ends. It closes the
+// listener.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	web := &http.Server{
 		Handler:           s.Handler(),
@@ -67,6 +73,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		MaxHeaderBytes:    64 << 10,
 		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelWarn),
 	}
+	s.going.Go(func() { s.takeOver(s.running) })
 	served := make(chan error, 1)
 	go func() { served <- web.Serve(l) }()
 	select {
@@ -75,12 +82,20 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	case <-ctx.Done():
 	}
 	// Streams end with the runs, so those are told first.
-	s.stop(engine.ErrInterrupted)
+	s.stop(s.goodbye)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), farewell)
 	defer cancel()
+	deadline, _ := ctx.Deadline()
 	err := web.Shutdown(ctx)
 	if err != nil {
 		err = fmt.Errorf("server: requests under way were cut off: %w", errors.Join(err, web.Close()))
 	}
-	return errors.Join(err, s.Close())
+	left := make(chan error, 1)
+	go func() { left <- s.Close() }()
+	select {
+	case closing := <-left:
+		return errors.Join(err, closing)
+	case <-time.After(max(time.Until(deadline), time.Second)):
+		return errors.Join(err, fmt.Errorf("%w after %s; start the server again, and it continues them", ErrLeft, farewell))
+	}
 }

@@ -49,6 +49,9 @@ type Options struct {
 	TLS bool
 	// Metrics are what the engine counts; nil counts requests alone.
 	Metrics *signals.Metrics
+	// Teardown ends the runs that the server drives when it stops, instead of parking
+	// them.
+	Teardown bool
 	// Log hears of refused and failed requests and of runs that could not go
 	// on; nil drops that.
 	Log *slog.Logger
@@ -78,10 +81,11 @@ type Server struct {
 	follower *follow.Follower
 	metrics  *signals.Metrics
 
-	// running ends, with [engine.ErrInterrupted], when the server closes: the
-	// runs that it drives park then.
+	// running ends, with the cause goodbye, when the server closes: the runs that it
+	// drives park then, or end.
 	running context.Context
 	stop    context.CancelCauseFunc
+	goodbye error
 	going   sync.WaitGroup
 }
 
@@ -115,6 +119,9 @@ func New(o Options) (*Server, error) {
 			return nil, err
 		}
 	}
+	if s.goodbye = engine.ErrInterrupted; o.Teardown {
+		s.goodbye = errTornDown
+	}
 	s.running, s.stop = context.WithCancelCause(context.Background())
 	if s.keys != nil {
 		s.going.Go(func() { s.keys.watch(s.running) })
@@ -122,11 +129,11 @@ func New(o Options) (*Server, error) {
 	return s, nil
 }
 
-// Close parks the runs that this server drives, ends the streams of its
+// Close parks the runs that this server drives, or ends them, ends the streams of its
 // readers, and returns when no run is driven here any more. The journal and the
 // engine stay open.
 func (s *Server) Close() error {
-	s.stop(engine.ErrInterrupted)
+	s.stop(s.goodbye)
 	s.going.Wait()
 	return nil
 }

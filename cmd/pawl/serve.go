@@ -22,7 +22,7 @@ import (
 type serveFlags struct {
 	addr, agents, workspace, tokens string
 	hosts                           []string
-	certificate, key                string
+	certificate, key, onShutdown    string
 }
 
 func (a *app) serveCommand() *cobra.Command {
@@ -34,7 +34,10 @@ func (a *app) serveCommand() *cobra.Command {
 web pages of other sites and programs that a run has started are refused. With tokens ('pawl token create') it
 serves whoever sends one, in its role, and may listen on any address; it, or a proxy in front of it, must speak
 TLS then, and --host gives it the proxy's name. The address is printed on stdout, the log goes to stderr. Ctrl-C
-or SIGTERM parks the running runs; 'pawl runs resume', or a request to the next server, resumes them.
+or SIGTERM parks the running runs, which the next server of the journal continues, or ends them (--on-shutdown
+teardown); it takes 10 s at most, and a second one ends the server at once. What a server left that was killed is
+continued as well, also by another server of the journal. Nothing is continued that somebody paused, that waits
+for a decision, or that 'pawl run' drove.
 
   POST /v1/runs                      {agent | workflow | spec, input?, model?, budget?, vars?}; NAME@VERSION names a version
   GET  /v1/runs                      ?state=parked&limit=50&cursor=…
@@ -68,6 +71,7 @@ or SIGTERM parks the running runs; 'pawl runs resume', or a request to the next 
 	c.Flags().StringVar(&f.certificate, "tls-cert", "", "file of the certificate, with those that sign it, to speak HTTPS (needs --tls-key)")
 	c.Flags().StringVar(&f.key, "tls-key", "", "file of the certificate's key")
 	c.MarkFlagsRequiredTogether("tls-cert", "tls-key")
+	c.Flags().StringVar(&f.onShutdown, "on-shutdown", "park", "what the runs do when the server stops: park, or teardown, which cancels them")
 	c.Flags().StringVar(&f.workspace, "workspace", ".", "directory that the tools of all runs work in")
 	return c
 }
@@ -95,11 +99,12 @@ func (a *app) serve(ctx context.Context, f serveFlags) error {
 	}
 	a.metrics = signals.NewMetrics()
 	o.Metrics = a.metrics
-	session, err := a.open(ctx, toCreate)
+	session, err := a.open(ctx, toServe)
 	if err != nil {
 		return err
 	}
-	defer session.close()
+	leave := session.close
+	defer func() { leave() }()
 	o.Store, o.Engine, o.Desk = session.store, session.engine, session.desk
 	if o.Tokens != "" {
 		o.Admit = server.TokenHolders(session.desk)
@@ -115,7 +120,10 @@ func (a *app) serve(ctx context.Context, f serveFlags) error {
 	if err := a.printf("%s://%s\n", scheme, l.Addr()); err != nil {
 		return err
 	}
-	return s.Serve(ctx, l)
+	if err = s.Serve(ctx, l); errors.Is(err, server.ErrLeft) {
+		leave = func() {} // it would wait for the runs
+	}
+	return err
 }
 
 // serverOptions are what the command line says of a server.
@@ -123,6 +131,9 @@ func (a *app) serverOptions(ctx context.Context, f serveFlags) (server.Options, 
 	o := server.Options{User: whoAmI(), Log: slog.New(slog.NewTextHandler(a.err, nil)), Tokens: f.tokens, Hosts: f.hosts, TLS: f.certificate != ""}
 	if _, err := os.Stat(a.tokensFile()); f.tokens == "" && err == nil {
 		o.Tokens = a.tokensFile()
+	}
+	if o.Teardown = f.onShutdown == "teardown"; !o.Teardown && f.onShutdown != "park" {
+		return o, usagef("--on-shutdown %q: give park or teardown", f.onShutdown)
 	}
 	var err error
 	if o.Agents, err = directory("--agents", f.agents); err != nil {

@@ -244,26 +244,6 @@ func TestARunThatAnotherProcessParkedGoesOnByADecisionOverHTTP(t *testing.T) {
 	next.stop()
 }
 
-func TestAServerThatIsStoppedLeavesItsRunsResumable(t *testing.T) {
-	p := newProject(t, map[string]string{
-		"agent.yaml":  strings.ReplaceAll(asksAgent, "always", "never"),
-		"script.yaml": shellTurn("touch started; until [ -e go ]; do sleep 0.01; done") + "- text: the end\n",
-	})
-	s := p.serve()
-	r := asks[journal.Run](s, http.StatusCreated, http.MethodPost, "/v1/runs", `{"agent": "asks", "input": "go"}`)
-	p.eventually("the call started", p.exists("started"))
-	s.stop()
-	if row := p.row(r.ID); row.State != journal.Parked || row.Detail != string(event.ParkInterrupted) {
-		t.Errorf("the run is %s: %s", row.State, row.Detail)
-	}
-	p.write("go", "")
-	next := p.serve()
-	next.post(http.StatusOK, "/v1/runs/"+r.ID+"/resume", "")
-	next.reaches(r.ID, journal.Ended)
-	next.post(http.StatusConflict, "/v1/runs/"+r.ID+"/resume", "")
-	next.stop()
-}
-
 func TestAServerWhoseJournalIsTakenAwayIsNotReady(t *testing.T) {
 	p := newProject(t, map[string]string{"agent.yaml": asksAgent, "script.yaml": "- text: the end\n"})
 	s := p.serve()

@@ -31,6 +31,8 @@ const (
 	toWrite
 	// toCreate makes the journal when it is not there.
 	toCreate
+	// toServe is toCreate for a server.
+	toServe
 )
 
 // errNoJournal is wrapped where a journal is to be read that is not there.
@@ -55,12 +57,12 @@ func (a *app) open(ctx context.Context, m mode) (*session, error) {
 		return nil, usagef("%w; name another one with --journal or $PAWL_JOURNAL", err)
 	}
 	nothingRan := usagef("%w at %s, so nothing has run here yet; another one is named with --journal or $PAWL_JOURNAL", errNoJournal, a.journalPath)
-	if m != toCreate {
+	if m < toCreate {
 		if _, err := os.Stat(a.journalPath); errors.Is(err, fs.ErrNotExist) {
 			return nil, nothingRan
 		}
 	}
-	if m == toCreate {
+	if m >= toCreate {
 		if err := a.point(); err != nil {
 			return nil, err
 		}
@@ -81,7 +83,7 @@ func (a *app) open(ctx context.Context, m mode) (*session, error) {
 		return nil, failure(err)
 	}
 	config, unread := a.config()
-	o := engine.Options{Secrets: credentials(config)}
+	o := engine.Options{Secrets: credentials(config), Served: m == toServe}
 	var exporter *signals.Exporter
 	if m != toRead {
 		if exporter, err = signals.Open(signals.FromEnvironment(os.Getenv)); err != nil {

@@ -60,7 +60,7 @@ func listRuns(t *testing.T, s journal.Store, _ *clock) {
 		d := &Driver{Store: s}
 		b := d.batch(t, r.id, said("first"))
 		b.Lease = journal.Lease{Run: r.id, Owner: "owner"}
-		b.Status.State, b.Time = r.state, Epoch().Add(time.Duration(i)*time.Hour)
+		b.Status.State, b.Status.Detail, b.Time = r.state, "of "+r.id, Epoch().Add(time.Duration(i)*time.Hour)
 		if _, _, err := s.Create(t.Context(), journal.Run{ID: r.id, Parent: r.parent, Kind: r.kind, Name: "n" + r.parent, Created: Epoch()}, b); err != nil {
 			t.Fatal(err)
 		}
@@ -83,6 +83,7 @@ func listRuns(t *testing.T, s journal.Store, _ *clock) {
 		{"roots", journal.Filter{Roots: true}, []string{"e", "c", "a"}},
 		{"a kind", journal.Filter{Kind: "Loop"}, []string{"e", "d", "a"}},
 		{"a name", journal.Filter{Name: "na"}, []string{"d", "b"}},
+		{"a detail", journal.Filter{Detail: "of c"}, []string{"c"}},
 		{"a kind and a name", journal.Filter{Kind: "Loop", Name: "n", Limit: 1}, []string{"e"}},
 		{"children that ended", journal.Filter{Parent: "a", States: []journal.State{journal.Ended}}, []string{"d"}},
 		{"quiet since", journal.Filter{UpdatedBefore: Epoch().Add(2 * time.Hour)}, []string{"b", "a"}},

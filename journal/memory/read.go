@@ -58,7 +58,7 @@ func (s *Store) Runs(_ context.Context, f journal.Filter) ([]journal.Run, error)
 		}
 		if !ok || f.Parent != "" && r.row.Parent != f.Parent || f.ForkOf != "" && r.row.ForkOf != f.ForkOf ||
 			f.Root != "" && r.row.Root != f.Root || f.Roots && r.row.Parent != "" ||
-			f.Kind != "" && r.row.Kind != f.Kind || f.Name != "" && r.row.Name != f.Name ||
+			f.Kind != "" && r.row.Kind != f.Kind || f.Name != "" && r.row.Name != f.Name || f.Detail != "" && r.row.Detail != f.Detail ||
 			len(f.States) > 0 && !slices.Contains(f.States, r.row.State) ||
 			!f.UpdatedBefore.IsZero() && !r.row.Updated.Before(f.UpdatedBefore) {
 			continue

@@ -99,6 +99,10 @@ func (s *Store) listing(f journal.Filter) (query string, args []any) {
 		query += ` AND name = ?`
 		args = append(args, f.Name)
 	}
+	if f.Detail != "" {
+		query += ` AND detail = ?`
+		args = append(args, f.Detail)
+	}
 	if f.ForkOf != "" {
 		query += ` AND fork_of = ? AND fork_of <> ''`
 		args = append(args, f.ForkOf)
