@@ -10,7 +10,7 @@ SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct)
 DIST ?= dist
 TARGETS := linux_amd64 linux_arm64 darwin_amd64 darwin_arm64
 
-.PHONY: run test test-commands test-long fuzz bench lint cross build docs recording release
+.PHONY: web run test test-commands test-long fuzz bench lint cross build docs recording release
 
 build:
 	@test -e bin/pawl || echo "Building bin/pawl. The first time, its modules are downloaded and compiled: one to three minutes."
@@ -68,10 +68,25 @@ bench:
 		cd internal/sdkbench && $(GO) test -run '^$$' -bench . -benchtime 7x .; } \
 		| $(GO) run ./internal/figures -runs $(RUNS) -write docs/benchmarks.md
 
+# The page: web/src and what it uses, in one file each for scripts and styles, with the
+# licences of what is in there. $(1) is where to.
+define page
+	@rm -rf $(1)
+	@NODE_PATH=web/vendor $(TOOL) esbuild web/src/main.tsx web/src/icon.svg --tsconfig=web/src/tsconfig.json --bundle --minify --target=es2023 \
+		--format=esm --charset=utf8 --legal-comments=none --loader:.svg=copy --entry-names='[name]-[hash]' --log-level=warning --outdir=$(1)
+	@for licence in $$(find web/vendor -name LICENSE | LC_ALL=C sort); do \
+		echo "$$(dirname $$licence | sed s,web/vendor/,,)"; echo; cat $$licence; echo; done >$(1)/LICENSES.txt
+endef
+
+web:
+	$(call page,web/dist)
+
 lint:
 	@test -z "$$(gofmt -l .)" || { gofmt -l .; echo "not gofmt-ed"; exit 1; }
 	$(GO) vet ./...
 	$(TOOL) staticcheck ./...
+	$(call page,bin/web)
+	@diff -r bin/web web/dist || { echo "web/dist is not what web/src gives: run make web"; exit 1; }
 
 # The other systems that it is to build for, tests included.
 cross:

@@ -282,10 +282,10 @@ func (w schemaWriter) describeAnswers(o operation, d *described) error {
 	}
 	for _, status := range append([]int{o.status}, o.also...) {
 		c := &content{Description: o.summary}
-		if status != 204 {
-			c.Content = map[string]mediaType{"application/json": {answer}}
-			if o.answer == reflect.TypeFor[exposition]() {
-				c.Content = map[string]mediaType{"text/plain": {answer}}
+		if status != http.StatusNoContent && status != http.StatusNotModified {
+			c.Content = map[string]mediaType{}
+			for _, media := range mediaOf(o.answer) {
+				c.Content[media] = mediaType{answer}
 			}
 			if o.streams {
 				c.Content["text/event-stream"] = mediaType{&jsonschema.Schema{AnyOf: []*jsonschema.Schema{
@@ -305,6 +305,19 @@ func (w schemaWriter) describeAnswers(o operation, d *described) error {
 		c.Description = strings.TrimPrefix(c.Description+"; "+k.title, "; ")
 	}
 	return nil
+}
+
+// mediaOf are the media types of an answer.
+func mediaOf(answer reflect.Type) []string {
+	switch answer {
+	case reflect.TypeFor[exposition]():
+		return []string{"text/plain"}
+	case reflect.TypeFor[markup]():
+		return []string{"text/html"}
+	case reflect.TypeFor[bundled]():
+		return []string{"text/javascript", "text/css", "text/plain", "image/svg+xml"}
+	}
+	return []string{"application/json"}
 }
 
 // operationID is an operation's name for generated clients: "getRunsEvents".

@@ -95,6 +95,15 @@ type handler func(w http.ResponseWriter, r *http.Request, status int) error
 // String is the operation as a client asks for it.
 func (o operation) String() string { return o.method + " " + o.path }
 
+// pattern is the operation's path for the router, to which the root alone would be
+// all paths.
+func (o operation) pattern() string {
+	if o.path == "/" {
+		return "/{$}"
+	}
+	return o.path
+}
+
 // wrong is what keeps an operation out of a server: without a role everybody could
 // ask it or nobody, and without types nobody would know how.
 func (o operation) wrong() error {
@@ -130,9 +139,9 @@ func (s *Server) routes(table []operation) (http.Handler, error) {
 		if err := o.wrong(); err != nil {
 			return nil, err
 		}
-		allowed[o.path] = append(allowed[o.path], o.method)
+		allowed[o.pattern()] = append(allowed[o.pattern()], o.method)
 		answer := s.auditing(o, s.once(o, o.handler(s)))
-		mux.Handle(o.String(), s.counted(o, func(w http.ResponseWriter, r *http.Request) {
+		mux.Handle(o.method+" "+o.pattern(), s.counted(o, func(w http.ResponseWriter, r *http.Request) {
 			if err := access.Authorise(principalOf(r.Context()), o.may); err != nil {
 				s.refuse(w, r, err)
 			} else if err := answer(w, r, o.status); err != nil {

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/pawlrun/pawl/access"
+	"github.com/pawlrun/pawl/web"
 )
 
 // operations are all that the server can be asked.
@@ -15,10 +16,16 @@ func operations() []operation {
 	goes := []kind{kindEnded, kindDriven, kindStands, kindCannotGo, kindSecrets}
 	decides := slices.Concat(goes, []kind{kindNotPending, kindDecided})
 	loops := append([]kind{kindNoLoop}, goes...)
-	said := []int{accepted}
+	said, unchanged := []int{accepted}, []int{http.StatusNotModified}
 	return []operation{
 		{method: get, path: "/healthz", summary: "Says that the server is alive", may: access.Anyone, status: ok, service: serves((*Server).health)},
 		{method: get, path: "/readyz", summary: "Says that runs can be started and read", may: access.Anyone, status: ok, service: serves((*Server).ready)},
+		{method: get, path: "/", summary: "Is the page, which shows runs to people", may: access.Anyone, status: ok, also: unchanged, service: serves((*Server).showPage)},
+		{
+			method: get, path: web.Assets + "{name}", summary: "Gives one of the files of the page", may: access.Anyone, status: ok, also: unchanged,
+			problems: []kind{kindNotFound}, service: serves((*Server).showAsset),
+		},
+		{method: get, path: "/v1/principal", summary: "Says who the server takes the client for, and the role", may: viewer, status: ok, service: serves((*Server).whoAsks)},
 		{method: get, path: "/openapi.json", summary: "Is this document", may: viewer, status: ok, service: serves((*Server).openAPI)},
 		{method: get, path: "/metrics", summary: "Gives what was counted since the server began, in Prometheus' text form", may: viewer, status: ok, service: serves((*Server).showMetrics)},
 		{method: get, path: "/v1/audit", summary: "Lists who was refused what, and who changed what, the newest first", may: admin, status: ok, service: serves((*Server).listAudit)},

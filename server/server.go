@@ -25,6 +25,7 @@ import (
 	"github.com/pawlrun/pawl/launch"
 	"github.com/pawlrun/pawl/launch/kinds"
 	"github.com/pawlrun/pawl/signals"
+	"github.com/pawlrun/pawl/web"
 )
 
 // Options are what a server serves, and to whom.
@@ -77,6 +78,7 @@ type Server struct {
 	// router answers what the guard lets through; document says what there is.
 	router   http.Handler
 	document func() (document, error)
+	page     *web.Page
 	// follower has the events of all runs for those who listen here.
 	follower *follow.Follower
 	metrics  *signals.Metrics
@@ -106,6 +108,9 @@ func New(o Options) (*Server, error) {
 	}
 	s.launch.Dir, s.launch.Replay = o.Agents, s.replay
 	var err error
+	if s.page, err = web.Load(); err != nil {
+		return nil, err
+	}
 	if s.router, err = s.routes(operations()); err != nil {
 		return nil, err
 	}

@@ -45,6 +45,7 @@ var layers = []layer{
 	{name: "library", packages: []string{""}},
 	{name: "encodings", packages: []string{"agui"}},
 	{name: "signals", packages: []string{"signals"}},
+	{name: "page", packages: []string{"web"}},
 	{name: "server", packages: []string{"server"}},
 	{name: "terminal", packages: []string{"cmd/pawl/internal/terminal", "cmd/pawl/internal/markdown"}, within: true},
 	{name: "surfaces", packages: []string{"cmd/pawl", "telemetry", "examples/support-desk"}},

@@ -1,0 +1,150 @@
+import { signal } from "@preact/signals";
+import type { Event, Principal } from "./types";
+
+/** Problem is what a request got that failed (RFC 9457). */
+export class Problem extends Error {
+  constructor(
+    readonly status: number, readonly title: string, readonly detail: string, readonly next = "",
+    readonly errors: { [key: string]: unknown }[] = [],
+  ) {
+    super(`${title}: ${detail}`);
+  }
+}
+
+const kept = "pawl.token";
+
+/** token is sent with every request; the browser forgets it with the tab. */
+export const token = signal(sessionStorage.getItem(kept) ?? "");
+
+/** locked is why the server wants another token, null while it does not. */
+export const locked = signal<Problem | null>(null);
+
+/** principal is who we are, null until the server has said it. */
+export const principal = signal<Principal | null>(null);
+
+/** decides reports whether we may change runs. */
+export function decides(): boolean {
+  return principal.value?.role === "editor" || principal.value?.role === "admin";
+}
+
+export function useToken(given: string): void {
+  if (given) sessionStorage.setItem(kept, given);
+  else sessionStorage.removeItem(kept);
+  token.value = given;
+  locked.value = null;
+}
+
+/** asProblem is any failure in the words of a problem. */
+export function asProblem(err: unknown): Problem {
+  if (err instanceof Problem) return err;
+  return new Problem(0, "The server cannot be reached", String(err instanceof Error ? err.message : err), "look whether 'pawl serve' is still running; the page comes back by itself");
+}
+
+async function problemOf(r: Response): Promise<Problem> {
+  let p: { title?: string; detail?: string; next?: string; errors?: { [key: string]: unknown }[] } = {};
+  try {
+    p = await r.json();
+  } catch {
+    // A proxy in between may answer in words of its own.
+  }
+  const problem = new Problem(r.status, p.title ?? `Status ${r.status}`, p.detail ?? r.statusText, p.next, p.errors);
+  if (r.status === 401) locked.value = problem;
+  return problem;
+}
+
+async function ask(path: string, init: RequestInit): Promise<Response> {
+  const headers = new Headers(init.headers);
+  if (token.value) headers.set("Authorization", `Bearer ${token.value}`);
+  const r = await fetch(path, { ...init, headers, cache: "no-store", credentials: "omit", redirect: "error" });
+  if (r.ok) return r;
+  throw await problemOf(r);
+}
+
+export async function get<T>(path: string, abort?: AbortSignal): Promise<T> {
+  return (await ask(path, { signal: abort ?? null })).json();
+}
+
+export async function post<T>(path: string, body: object): Promise<T> {
+  return (await ask(path, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) })).json();
+}
+
+/** Connection is how a stream stands. */
+export type Connection = "connecting" | "live" | "lost" | "over";
+
+// A stream is silent for less than ten seconds: one that is silent for longer has
+// lost its server without being told.
+const silence = 25_000;
+const soonest = 500;
+const latest = 10_000;
+
+/**
+ * listen gives the events of a stream behind a place until the run has ended. When the
+ * connection is lost it comes back behind the last event that it was given.
+ */
+export async function listen(
+  path: string, after: number, abort: AbortSignal, hear: (events: Event[]) => void, stands: (c: Connection, why?: Problem) => void,
+): Promise<void> {
+  for (let wait = soonest, first = true; !abort.aborted; first = false) {
+    stands(first ? "connecting" : "lost");
+    try {
+      const over = await listenOnce(path, after, abort, events => {
+        wait = soonest;
+        for (const e of events) after = Math.max(after, e.pos ?? 0);
+        hear(events);
+      }, () => stands("live"));
+      if (over) return stands("over");
+    } catch (err) {
+      if (abort.aborted) return;
+      const problem = asProblem(err);
+      stands("lost", problem);
+      if (problem.status >= 400 && problem.status < 500 && problem.status !== 429) return;
+    }
+    await sleep(wait, abort);
+    wait = Math.min(2 * wait, latest);
+  }
+}
+
+/** listenOnce reads one connection, and reports whether there is nothing more to come. */
+async function listenOnce(
+  path: string, after: number, abort: AbortSignal, hear: (events: Event[]) => void, opened: () => void,
+): Promise<boolean> {
+  const cut = new AbortController();
+  const stop = () => cut.abort();
+  abort.addEventListener("abort", stop);
+  let watch = setTimeout(stop, silence);
+  try {
+    const r = await ask(path, { headers: { Accept: "text/event-stream", "Last-Event-ID": String(after) }, signal: cut.signal });
+    if (r.status === 204 || !r.body) return true;
+    opened();
+    const reader = r.body.pipeThrough(new TextDecoderStream()).getReader();
+    let left = "";
+    let over = false;
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) return over;
+      clearTimeout(watch);
+      watch = setTimeout(stop, silence);
+      const blocks = (left + value).split("\n\n");
+      left = blocks.pop() ?? "";
+      const events = blocks.flatMap(eventOf);
+      over ||= events.some(e => e.type === "run.completed" && path.includes(`/${e.run}/`));
+      if (events.length > 0) hear(events);
+    }
+  } finally {
+    clearTimeout(watch);
+    abort.removeEventListener("abort", stop);
+  }
+}
+
+/** eventOf is the event in a block of a stream; a comment has none. */
+function eventOf(block: string): Event[] {
+  const data = block.split("\n").filter(line => line.startsWith("data: ")).map(line => line.slice("data: ".length));
+  return data.length > 0 ? [JSON.parse(data.join("\n"))] : [];
+}
+
+function sleep(ms: number, abort: AbortSignal): Promise<void> {
+  return new Promise(done => {
+    const timer = setTimeout(done, ms);
+    abort.addEventListener("abort", () => { clearTimeout(timer); done(); }, { once: true });
+  });
+}

@@ -1,0 +1,51 @@
+import type { Cost, Run, Usage } from "./types";
+
+/** ago is how long something is past, in one unit. */
+export function ago(time: string, now: number): string {
+  return `${span(Math.max(0, now - Date.parse(time)))} ago`;
+}
+
+/** span is a length of time in one unit. */
+export function span(ms: number): string {
+  if (ms < 1000) return `${Math.round(ms)} ms`;
+  const s = ms / 1000;
+  if (s < 60) return `${s < 10 ? s.toFixed(1) : Math.round(s)} s`;
+  if (s < 3600) return `${Math.floor(s / 60)} min`;
+  if (s < 48 * 3600) return `${Math.floor(s / 3600)} h`;
+  return `${Math.floor(s / 86400)} days`;
+}
+
+export function money(c?: Cost): string {
+  if (!c) return "";
+  const usd = c.usd === 0 ? "$0" : `$${c.usd < 0.1 ? c.usd.toFixed(4) : c.usd.toFixed(2)}`;
+  return c.priced ? usd : `${usd} and more, without a price`;
+}
+
+export function tokens(u?: Usage): string {
+  return u ? `${u.input.toLocaleString()} in, ${u.output.toLocaleString()} out` : "";
+}
+
+export function titleOf(r: Pick<Run, "name" | "kind" | "id">): string { return r.name || r.kind || r.id; }
+
+/** pretty is a value as text: JSON on several lines, and text as it is. */
+export function pretty(v: unknown): string {
+  return typeof v === "string" ? v : JSON.stringify(v, null, 2) ?? "";
+}
+
+/** standing says in a word or two how a run stands, and which class of standing that is. */
+export function standing(r: Run): { text: string; tone: "good" | "bad" | "busy" | "wait" | "still" } {
+  if (r.state === "ended") {
+    const o = r.outcome;
+    if (!o) return { text: r.detail || "ended", tone: "still" };
+    const why = o.reason && o.reason !== o.status && !["final_answer"].includes(o.reason) ? `: ${o.reason}` : "";
+    return { text: o.status + why, tone: o.ok ? "good" : o.status === "failed" ? "bad" : "still" };
+  }
+  if (r.undriven) return { text: "left by its process", tone: "bad" };
+  if (r.answered || r.expired) return { text: "answered; resume it", tone: "wait" };
+  if (r.pausing) return { text: "pausing", tone: "busy" };
+  if (r.state === "parked" || r.state === "paused") {
+    const why: { [reason: string]: string } = { approval_required: "waits for a decision", blocked_on_input: "waits for an answer" };
+    return { text: why[r.detail ?? ""] ?? `parked: ${r.detail || "paused"}`, tone: r.detail && why[r.detail] ? "wait" : "still" };
+  }
+  return { text: r.state, tone: "busy" };
+}

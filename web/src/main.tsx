@@ -1,0 +1,64 @@
+import { effect, signal } from "@preact/signals";
+import { render } from "preact";
+import { useEffect, useRef } from "preact/hooks";
+import { get, locked, principal, token, useToken } from "./api";
+import { ProblemBox } from "./parts";
+import { RunPage } from "./run";
+import { QuestionsPage, RunsPage } from "./runs";
+import type { Principal } from "./types";
+import "./style.css";
+
+const place = signal(location.hash);
+addEventListener("hashchange", () => { place.value = location.hash; });
+
+function App() {
+  const at = place.value.replace(/^#\/?/, "");
+  const first = useRef(true);
+  useEffect(() => {
+    if (!first.current) {
+      scrollTo(0, 0);
+      document.querySelector<HTMLElement>("main")?.focus();
+    }
+    first.current = false;
+  }, [at]);
+  const run = /^runs\/([^/]+)$/.exec(at);
+  return (
+    <>
+      <a class="skip" href="#main" onClick={e => { e.preventDefault(); document.querySelector<HTMLElement>("main")?.focus(); }}>Skip to the content</a>
+      <nav class="bar" aria-label="Pages">
+        <a class="brand" href="#/">Pawl</a>
+        <a href="#/" aria-current={at === "" ? "page" : undefined}>Runs</a>
+        <a href="#/questions" aria-current={at === "questions" ? "page" : undefined}>Questions</a>
+        <span class="who">{principal.value && `${principal.value.name} (${principal.value.role})`}</span>
+        {token.value && !locked.value && <button type="button" onClick={() => { useToken(""); location.reload(); }}>Forget the token</button>}
+      </nav>
+      {locked.value ? <Unlock /> : run ? <RunPage key={run[1]!} id={run[1]!} /> : at === "questions" ? <QuestionsPage /> : <RunsPage />}
+      <footer><a href="/assets/LICENSES.txt">Licences</a></footer>
+    </>
+  );
+}
+
+/** Unlock asks for a token. */
+function Unlock() {
+  const given = useRef<HTMLInputElement>(null);
+  return (
+    <main id="main" tabIndex={-1} class="unlock">
+      <h1>A token is needed</h1>
+      {token.value && locked.value && <ProblemBox problem={locked.value} />}
+      <p>This server asks who you are. <code>pawl token create NAME --role viewer</code>, on the server's machine, makes a token and prints it once. This tab keeps it until it is closed.</p>
+      <form onSubmit={e => { e.preventDefault(); useToken(given.current!.value.trim()); }}>
+        <label><span>Token</span><input ref={given} type="password" autocomplete="off" required /></label>
+        <button type="submit" class="good">Use it</button>
+      </form>
+    </main>
+  );
+}
+
+// Who we are is asked anew with each token.
+effect(() => {
+  token.value;
+  if (locked.value) return;
+  get<Principal>("/v1/principal").then(p => { principal.value = p; }, () => { principal.value = null; });
+});
+
+render(<App />, document.getElementById("app")!);

@@ -1,0 +1,119 @@
+import { Component, type ComponentChildren } from "preact";
+import { useState } from "preact/hooks";
+import { Problem, asProblem } from "./api";
+import type { Note, Passes } from "./fold";
+import type { Run } from "./types";
+import { standing } from "./format";
+
+/** ProblemBox says what failed, in the server's words, and what to do. */
+export function ProblemBox({ problem }: { problem: Problem }) {
+  return (
+    <div class="problem" role="alert">
+      <strong>{problem.title}</strong>
+      <p>{problem.detail}</p>
+      {problem.errors.length > 0 && <pre>{problem.errors.map(e => JSON.stringify(e)).join("\n")}</pre>}
+      {problem.next && <p class="next">{problem.next}</p>}
+    </div>
+  );
+}
+
+export function Standing({ run }: { run: Run }) {
+  const { text, tone } = standing(run);
+  return <span class={`chip ${tone}`}>{text}</span>;
+}
+
+/** Ring is how far a loop has come; it pulses with each pass. */
+export function Ring({ passes }: { passes: Passes }) {
+  const r = 17;
+  const round = 2 * Math.PI * r;
+  const share = passes.max > 0 ? Math.min(1, passes.done / passes.max) : 0;
+  const badge = `${passes.done}/${passes.max}`;
+  return (
+    <span class="ring" role="img" aria-label={`iteration ${passes.done} of ${passes.max} is done`}>
+      <svg viewBox="0 0 40 40" aria-hidden="true">
+        <circle class="track" cx="20" cy="20" r={r} />
+        <circle class="fill" cx="20" cy="20" r={r} stroke-dasharray={`${share * round} ${round}`} />
+      </svg>
+      <span class="badge" key={badge} aria-hidden="true">{badge}</span>
+    </span>
+  );
+}
+
+/** Text is what a model, a tool or a person said: as it is, never as markup. */
+export function Text({ children, label, quiet }: { children: string; label: string; quiet?: boolean }) {
+  const long = children.length > 1200 || children.split("\n", 30).length > 24;
+  return long
+    ? <pre class={quiet ? "text quiet long" : "text long"} tabIndex={0} role="region" aria-label={label}>{children}</pre>
+    : <pre class={quiet ? "text quiet" : "text"}>{children}</pre>;
+}
+
+export function Notes({ notes }: { notes: Note[] }) {
+  return <>{notes.map((n, i) => <NoteLine key={i} note={n} />)}</>;
+}
+
+export function NoteLine({ note }: { note: Note }) {
+  return (
+    <div class={`note ${note.tone ?? ""}`}>
+      <span>{note.text}</span>
+      {note.detail && <Text label={note.text} quiet>{note.detail}</Text>}
+    </div>
+  );
+}
+
+interface PanelProps { summary: ComponentChildren; open: boolean; class?: string; children: () => ComponentChildren }
+
+/** Panel is collapsible; what is in a closed one is not drawn. It opens and closes by itself until somebody did it. */
+export class Panel extends Component<PanelProps, { by: boolean | null }> {
+  override state: { by: boolean | null } = { by: null };
+
+  render() {
+    const open = this.state.by ?? this.props.open;
+    return (
+      <details class={`panel ${this.props.class ?? ""}`} open={open}>
+        <summary onClick={e => { e.preventDefault(); this.setState({ by: !open }); }}>{this.props.summary}</summary>
+        {open && <div class="inside">{this.props.children()}</div>}
+      </details>
+    );
+  }
+}
+
+/** Act is a button that does something, which may fail, and may want a word before. */
+export function Act({ name, kind, wants, needed, hint, children, act }: {
+  name: string; kind?: string; wants?: string; needed?: boolean; hint?: string; children?: ComponentChildren; act: (text: string) => Promise<unknown>;
+}) {
+  const [open, setOpen] = useState(false);
+  const [text, setText] = useState("");
+  const [busy, setBusy] = useState(false);
+  const [problem, setProblem] = useState<Problem | null>(null);
+  const go = async () => {
+    setBusy(true);
+    setProblem(null);
+    try {
+      await act(text);
+      setOpen(false);
+      setText("");
+    } catch (err) {
+      setProblem(asProblem(err));
+    } finally {
+      setBusy(false);
+    }
+  };
+  return (
+    <>
+      <button type="button" class={kind} disabled={busy} aria-expanded={wants ? open : undefined} onClick={() => wants ? setOpen(!open) : void go()}>{name}</button>
+      {wants && open && (
+        <form class="asks" onSubmit={e => { e.preventDefault(); void go(); }}>
+          <label>
+            <span>{wants}</span>
+            <textarea rows={2} value={text} required={needed ?? false} placeholder={hint ?? ""} ref={focused} onInput={e => setText(e.currentTarget.value)} />
+          </label>
+          {children}
+          <button type="submit" class={kind} disabled={busy}>{name}</button>
+        </form>
+      )}
+      {problem && <ProblemBox problem={problem} />}
+    </>
+  );
+}
+
+function focused(el: HTMLElement | null): void { el?.focus(); }

@@ -1,0 +1,61 @@
+import { useState } from "preact/hooks";
+import { decides, post } from "./api";
+import { Act, Text } from "./parts";
+import { pretty } from "./format";
+import type { Question } from "./types";
+
+const asks: { [kind: string]: string } = {
+  call: "asks for a call", review: "asks for a review", goal: "asks about its goal", limit: "is at a limit",
+};
+
+/** QuestionCard is something that a run asks, with what it is about in view, and the ways to decide. */
+export function QuestionCard({ question, linked, done }: { question: Question; linked: boolean; done: () => void }) {
+  const what = (question.what ?? {}) as { [key: string]: unknown };
+  const [edited, setEdited] = useState<string | null>(null);
+  const decide = (verb: string, body: object) => post(`/v1/runs/${question.run}/${verb}`, { callId: question.id, ...body }).then(done);
+  const subject = typeof what.tool === "string" ? what.tool : "";
+  const args = "args" in what ? pretty(what.args) : "";
+  return (
+    <section class="question" aria-label={`Question: ${subject || question.kind}`}>
+      <h3>
+        {linked ? <a href={`#/runs/${question.path[0] ?? question.run}`}>Run {question.path[0] ?? question.run}</a> : question.step ? `Step ${question.step}` : "It"}
+        {" "}{asks[question.kind] ?? "asks"}{subject && <>: <code>{subject}</code></>}
+      </h3>
+      {question.reason && <p class="why">{question.reason}</p>}
+      {args
+        ? edited === null
+          ? <Text label="Arguments">{args}</Text>
+          : <label><span>Arguments, as JSON</span><textarea class="code" rows={8} value={edited} onInput={e => setEdited(e.currentTarget.value)} /></label>
+        : <About what={what} />}
+      {question.expiresAt && <p class="why">until {new Date(question.expiresAt).toLocaleString()}</p>}
+      {decides()
+        ? (
+          <div class="acts">
+            <Act name={edited === null ? "Approve" : "Approve as edited"} kind="good" act={async () => decide("approve", edited === null ? {} : { args: parsed(edited) })} />
+            <Act name="Reject" kind="bad" wants="Why? The model is told." needed act={reason => decide("reject", { reason })} />
+            {question.kind === "call" && <button type="button" onClick={() => setEdited(edited === null ? args : null)}>{edited === null ? "Edit the arguments" : "Leave them as they are"}</button>}
+          </div>
+        )
+        : <p class="why">Your role may not decide.</p>}
+    </section>
+  );
+}
+
+/** About is what a question is about where that is no call. */
+function About({ what }: { what: { [key: string]: unknown } }) {
+  return (
+    <dl class="about">
+      {Object.entries(what).filter(([, v]) => v !== "" && v !== null).map(([name, v]) => (
+        <div key={name}><dt>{name}</dt><dd>{typeof v === "string" || typeof v === "object" ? <Text label={name}>{pretty(v)}</Text> : String(v)}</dd></div>
+      ))}
+    </dl>
+  );
+}
+
+function parsed(json: string): unknown {
+  try {
+    return JSON.parse(json);
+  } catch (err) {
+    throw new Error(`the arguments are no JSON: ${(err as Error).message}`);
+  }
+}

@@ -1,0 +1,184 @@
+import { signal, type Signal } from "@preact/signals";
+import { useEffect, useMemo } from "preact/hooks";
+import { asProblem, get, Problem } from "./api";
+import { RunView } from "./fold";
+import { ago, money, titleOf } from "./format";
+import { ProblemBox, Ring, Standing } from "./parts";
+import { QuestionCard } from "./questions";
+import { type Event, type Page, type Question, type Run, type State, states } from "./types";
+
+const pageOfRuns = 50;
+const most = 500;
+const pause = 2000;
+
+/** Polled is something that is asked for again and again while somebody looks. */
+class Polled {
+  readonly problem = signal<Problem | null>(null);
+  private timer = 0;
+  private gone = false;
+
+  constructor(private readonly ask: () => Promise<void>) {}
+
+  start(): () => void {
+    const look = () => { if (!document.hidden) this.soon(); };
+    document.addEventListener("visibilitychange", look);
+    this.soon();
+    return () => {
+      this.gone = true;
+      clearTimeout(this.timer);
+      document.removeEventListener("visibilitychange", look);
+    };
+  }
+
+  soon(): void {
+    clearTimeout(this.timer);
+    void this.ask().then(() => { this.problem.value = null; }, err => { this.problem.value = asProblem(err); })
+      .then(() => {
+        clearTimeout(this.timer);
+        if (!this.gone && !document.hidden) this.timer = setTimeout(() => this.soon(), pause);
+      });
+  }
+}
+
+/** List are the roots, the newest first. */
+class List {
+  readonly runs = signal<Run[] | null>(null);
+  readonly next = signal("");
+  readonly state = signal<State | "">("");
+  /** loops are the loops that are going, with a ring each. */
+  readonly loops = new Map<string, RunView>();
+  readonly polled = new Polled(() => this.ask());
+  private wanted = pageOfRuns;
+
+  private async ask(): Promise<void> {
+    const state = this.state.value;
+    const page = await get<Page<Run>>(`/v1/runs?limit=${this.wanted}${state && `&state=${state}`}`);
+    if (state !== this.state.value) return;
+    const older = (this.runs.value ?? []).slice(this.wanted).filter(r => !page.items.some(now => now.id === r.id));
+    this.runs.value = [...page.items, ...older];
+    if (older.length === 0) this.next.value = page.next ?? "";
+    await Promise.all(page.items.filter(r => r.kind !== "Agent" && r.kind !== "Workflow" && r.state !== "ended").map(r => this.follow(r)));
+  }
+
+  private async follow(r: Run): Promise<void> {
+    const view = this.loops.get(r.id) ?? new RunView(r.id);
+    this.loops.set(r.id, view);
+    if (view.seq >= r.seq) return;
+    for (let next: string | undefined = String(view.pos); next !== undefined;) {
+      const page: Page<Event> = await get(`/v1/runs/${r.id}/events?limit=500&after=${next}`);
+      for (const e of page.items) view.apply(e);
+      next = page.next;
+    }
+    view.changed();
+  }
+
+  async more(): Promise<void> {
+    if (this.wanted < most) {
+      this.wanted = Math.min(most, this.wanted + pageOfRuns);
+      return this.polled.soon();
+    }
+    try {
+      const page = await get<Page<Run>>(`/v1/runs?limit=${pageOfRuns}&cursor=${encodeURIComponent(this.next.value)}${this.state.value && `&state=${this.state.value}`}`);
+      this.runs.value = [...this.runs.value ?? [], ...page.items];
+      this.next.value = page.next ?? "";
+    } catch (err) {
+      this.polled.problem.value = asProblem(err);
+    }
+  }
+
+  choose(state: State | ""): void {
+    this.state.value = state;
+    this.runs.value = null;
+    this.wanted = pageOfRuns;
+    this.polled.soon();
+  }
+}
+
+export function RunsPage() {
+  const list = useMemo(() => new List(), []);
+  useEffect(() => list.polled.start(), [list]);
+  useEffect(() => { document.title = "Runs · Pawl"; }, []);
+  const runs = list.runs.value;
+  const state = list.state.value;
+  return (
+    <main id="main" tabIndex={-1}>
+      <header class="head">
+        <h1>Runs</h1>
+        <label class="filter">
+          <span>State</span>
+          <select value={state} onChange={e => list.choose(e.currentTarget.value as State | "")}>
+            <option value="">all</option>
+            {states.map(s => <option key={s} value={s}>{s}</option>)}
+          </select>
+        </label>
+      </header>
+      <Trouble problem={list.polled.problem} />
+      {runs === null ? !list.polled.problem.value && <p class="empty">Reading the runs…</p>
+        : runs.length === 0 ? <Empty state={state} />
+          : <ul class="cards">{runs.map(r => <Card key={r.id} run={r} loop={list.loops.get(r.id)} />)}</ul>}
+      {list.next.value && <button type="button" onClick={() => void list.more()}>Show older runs</button>}
+    </main>
+  );
+}
+
+/** Trouble says what is wrong with what is shown, which stays. */
+function Trouble({ problem }: { problem: Signal<Problem | null> }) {
+  return problem.value && problem.value.status !== 401 ? <ProblemBox problem={problem.value} /> : null;
+}
+
+function Empty({ state }: { state: string }) {
+  return state
+    ? <p class="empty">No run is {state}. Choose another state above.</p>
+    : <p class="empty">There are no runs in this journal yet. Start one with <code>pawl run FILE "INPUT"</code> beside this server, or with <code>POST /v1/runs</code>.</p>;
+}
+
+function Card({ run, loop }: { run: Run; loop?: RunView | undefined }) {
+  loop?.rev.value;
+  const passes = run.state === "ended" ? null : loop?.passes();
+  const outcome = run.outcome;
+  return (
+    <li>
+      <a class="card" href={`#/runs/${run.id}`}>
+        {passes && <Ring passes={passes} />}
+        <span class="title">{titleOf(run)}</span>
+        <Standing run={run} />
+        <span class="gist">{outcome ? outcome.error?.message ?? outcome.final_output?.slice(0, 160) ?? "" : ""}</span>
+        <span class="facts">
+          <span>{run.kind}</span>
+          {run.cycles > 0 && <span>{run.cycles === 1 ? "1 cycle" : `${run.cycles} cycles`}</span>}
+          {outcome?.cost && <span>{money(outcome.cost)}</span>}
+          <span>{ago(run.created, Date.now())}</span><code>{run.id}</code>
+        </span>
+      </a>
+    </li>
+  );
+}
+
+/** QuestionsPage is what all runs ask people. */
+export function QuestionsPage() {
+  const page = useMemo(() => {
+    const questions = signal<Question[] | null>(null);
+    const polled = new Polled(async () => {
+      const all: Question[] = [];
+      for (let cursor = "", i = 0; i < 10; i++) {
+        const page = await get<Page<Question>>(`/v1/questions?limit=500${cursor && `&cursor=${encodeURIComponent(cursor)}`}`);
+        all.push(...page.items);
+        if (!(cursor = page.next ?? "")) break;
+      }
+      questions.value = all;
+    });
+    return { questions, polled };
+  }, []);
+  useEffect(() => page.polled.start(), [page]);
+  useEffect(() => { document.title = "Questions · Pawl"; }, []);
+  const questions = page.questions.value;
+  return (
+    <main id="main" tabIndex={-1}>
+      <header class="head"><h1>Questions</h1></header>
+      <Trouble problem={page.polled.problem} />
+      {questions === null ? <p class="empty">Reading the questions…</p>
+        : questions.length === 0 ? <p class="empty">No run asks anything now. Calls that need an approval, reviews of iterations and blocked goals appear here.</p>
+          : questions.map(q => <QuestionCard key={q.run + q.id} question={q} linked done={() => page.polled.soon()} />)}
+    </main>
+  );
+}

@@ -1,0 +1,44 @@
+// What the API answers with; /openapi.json has all of it.
+
+export type State = "queued" | "running" | "waiting" | "parked" | "paused" | "ended";
+
+export const states: State[] = ["queued", "running", "waiting", "parked", "paused", "ended"];
+
+export interface Usage { input: number; output: number; cacheRead: number; cacheWrite: number; reasoning: number }
+
+export interface Cost { usd: number; priced: boolean }
+
+export interface Failure { class?: string; message?: string }
+
+export interface Outcome {
+  status: string; reason: string; ok: boolean; completed: boolean;
+  limit?: string; error?: Failure; final_output?: string; last_output?: string; next_safe_action?: string;
+  usage?: Usage; cost?: Cost; iterations?: number;
+}
+
+/** Run is a run as lists have it. */
+export interface Run {
+  id: string; parent?: string; root?: string; depth?: number; kind: string; name?: string;
+  created: string; updated: string; state: State; detail?: string; cycles: number; seq: number;
+  outcome?: Outcome; step?: string;
+  answered?: boolean; expired?: boolean; pausing?: boolean; undriven?: boolean;
+}
+
+/** Question is something that a run asks people. */
+export interface Question {
+  id: string; kind: "call" | "review" | "goal" | "limit"; run: string; path: string[]; step?: string;
+  reason: string; digest: string; expiresAt?: string; what: unknown;
+}
+
+/** Shown is a run as it stands, with all that it and the runs below it ask. */
+export interface Shown extends Run { usage: Usage; cost: Cost; waiting: Question[] }
+
+export interface Event {
+  pos?: number; seq?: number; run: string; parent?: string; time: string; type: string;
+  cycle?: number; step?: string; data: any;
+}
+
+export interface Page<T> { items: T[]; next?: string }
+
+/** Principal is who the server takes us for. */
+export interface Principal { name: string; role: string; proof: string }
