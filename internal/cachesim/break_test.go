@@ -60,8 +60,8 @@ func ten(n int) int {
 	return 2
 }
 
-// FIELD 4.2, L3: a break names the first segment that changed and its cost; a
-// wait that is too long for the cache is none.
+// A break names the first segment that changed and its cost; a wait that is too
+// long for the cache is none.
 func TestABreakNamesWhatChangedAndWhatItCost(t *testing.T) {
 	for name, tt := range map[string]struct {
 		change func(*llm.Request)
@@ -198,7 +198,7 @@ func TestABreakIsFoundAcrossARestart(t *testing.T) {
 	}
 }
 
-// FIELD F23: another model has a cache of its own.
+// Another model has a cache of its own.
 func TestASwitchOfModelsIsNoBreak(t *testing.T) {
 	s := services()[0]
 	p := s.provider(ten)

@@ -57,9 +57,8 @@ func (l *lab) compressed(run string) []event.HistoryCompressed {
 
 var strategies = []compact.Strategy{"", compact.RollingWindow, compact.PeriodicSummary, compact.SummarizeOlder}
 
-// The simulator of issue 4: a 50-cycle run with compaction reads at least 99 %
-// of what could be read from the cache, the boundaries left out, by the rules
-// of each provider.
+// A 50-cycle run with compaction reads at least 99 % of what could be read from
+// the cache, the boundaries left out, by the rules of each provider.
 func TestACompactedRunReadsWhatItsProviderHolds(t *testing.T) {
 	for _, s := range services() {
 		for _, strategy := range strategies {

@@ -221,8 +221,7 @@ func (l *lab) judge(name, id string) {
 	}
 }
 
-// FIELD 4.2: what could be read from the cache is read, also over wide
-// fan-outs.
+// What could be read from the cache is read, also over wide fan-outs.
 func TestARunReadsWhatItsProviderHolds(t *testing.T) {
 	for _, s := range services() {
 		for name, calls := range map[string]func(int) int{s.name: two, s.name + "/wide": wide} {
@@ -247,7 +246,7 @@ func TestARunReadsWhatItsProviderHolds(t *testing.T) {
 	}
 }
 
-// FIELD 11.4: 200 calls in one answer keep their order, need at most four marks
+// 200 calls in one answer keep their order, need at most four marks
 // (the simulated service refuses a fifth), and the next request reads all that
 // the one before them left.
 func TestAFanOutOfTwoHundredCallsIsReadOn(t *testing.T) {

@@ -91,8 +91,8 @@ func (e *Expected) finish() (llm.Finish, bool) {
 	return f, ok
 }
 
-// errorClasses is what each failed exchange means for a loop (FIELD F22). A
-// class is Pawl's own word, so no recording can name it.
+// errorClasses is what each failed exchange means for a loop. A class is Pawl's
+// own word, so no recording can name it.
 var errorClasses = map[string]llm.Class{
 	"anthropic-error-400-context":            llm.ClassContextOverflow,
 	"anthropic-error-401":                    llm.ClassAuth,

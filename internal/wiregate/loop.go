@@ -236,7 +236,7 @@ func (l *loop) check(t *testing.T, outcome event.Outcome, usage llm.Usage) {
 		want = want.Add(usageOf(&exchanges[i].Expected.Usage))
 	}
 	if len(last.ItemOrder) == 0 && last.Text == "" && len(last.ToolCalls) == 0 {
-		// An empty answer is nudged once before the run ends (FIELD F10); the
+		// An empty answer is nudged once before the run ends; the
 		// replay answers the nudge with the same empty answer.
 		reason, requests = event.ReasonEmptyResponse, requests+1
 		want = want.Add(usageOf(&last.Usage))

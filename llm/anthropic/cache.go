@@ -9,7 +9,7 @@ import (
 	"github.com/pawlrun/pawl/llm/internal/wire"
 )
 
-// The limits of the service's cache (FIELD 4.1): a fifth mark is refused, and a
+// The limits of the service's cache: a fifth mark is refused, and a
 // prefix is looked for in the 20 blocks before a mark. One mark stands at the
 // end of tools and system text. What is too short to be cached is marked all
 // the same: the service then does nothing, and how many tokens a text has is
@@ -61,7 +61,7 @@ func addMarked(body *llm.Assembly, message llm.Segment, mark string) {
 }
 
 // minimums are the lengths in tokens below which nothing is cached, by the
-// beginning of a model's name (FIELD 4.1).
+// beginning of a model's name.
 var minimums = []minimum{
 	{"claude-opus-5", 512}, {"claude-fable-5", 512}, {"claude-mythos-5", 512},
 	{"claude-haiku-4-5", 4096}, {"claude-opus-4-5", 4096}, {"claude-opus-4-6", 4096},

@@ -76,7 +76,7 @@ func TestWhatLeavesNothingOnTheWireTakesNoMark(t *testing.T) {
 	}
 }
 
-// FIELD 4.1: the shortest prefix that is cached depends on the model.
+// The shortest prefix that is cached depends on the model.
 func TestTheMinimumIsTheModels(t *testing.T) {
 	m := modelOf(nil)
 	for model, want := range map[string]int64{

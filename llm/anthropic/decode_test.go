@@ -64,7 +64,7 @@ func TestARefusalIsExplained(t *testing.T) {
 	}
 }
 
-// A compatible server may say tool_use of an answer that it cut (FIELD F8).
+// A compatible server may say tool_use of an answer that it cut.
 func TestAnAnswerThatUsedUpItsLimitWasCutWhateverItSays(t *testing.T) {
 	body := toolStream(`{}`, false) + "data: {\"type\":\"content_block_stop\",\"index\":0}\n\n" + messageEnd("tool_use", 64)
 	req := ask()

@@ -205,9 +205,9 @@ func (d *decoder) collect() {
 	}
 }
 
-// finish puts the reason into neutral words (FIELD 3.2). Whether there are
-// calls is seen, not believed; and an answer that used up its output limit was
-// cut, whatever a compatible server calls it (FIELD F8).
+// finish puts the reason into neutral words. Whether there are calls is seen,
+// not believed; and an answer that used up its output limit was cut, whatever a
+// compatible server calls it.
 func (d *decoder) finish() llm.Finish {
 	switch d.resp.RawFinish {
 	case "max_tokens":

@@ -4,5 +4,5 @@
 // What the provider needs back is kept beside the neutral view and echoed
 // untouched: thinking with its signature, sealed thinking, citations, and
 // whatever a tool of the provider's own did. It goes back only to the model
-// family that made it; for any other model it is left out whole (FIELD 3.1).
+// family that made it; for any other model it is left out whole.
 package anthropic

@@ -57,7 +57,7 @@ func describe(e *llm.Error, failure []byte) {
 	}
 }
 
-// classes says what each error type of the API means for a loop (FIELD F22).
+// classes says what each error type of the API means for a loop.
 var classes = map[string]llm.Class{
 	"invalid_request_error": llm.ClassInvalid,
 	"not_found_error":       llm.ClassInvalid,

@@ -151,8 +151,8 @@ func appendInput(dst []byte, c llm.ToolCall) []byte {
 }
 
 // callID is the id under which a call and its result are known to the service.
-// An id of its own goes back; any other may be unfit or not unique (FIELD F6),
-// so ours stands in. Call and result hold the same two ids, so they agree.
+// An id of its own goes back; any other may be unfit or not unique, so ours
+// stands in. Call and result hold the same two ids, so they agree.
 func callID(ours, provider string) string {
 	if strings.HasPrefix(provider, "toolu_") || ours == "" {
 		return provider

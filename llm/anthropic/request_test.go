@@ -109,7 +109,7 @@ func TestWhatIsNotSaidIsLeftToTheService(t *testing.T) {
 }
 
 // Reasoning, sealed items and citations belong to the model family that made
-// them; anybody else's are left out whole (FIELD 3.1, F23).
+// them; anybody else's are left out whole.
 func TestForeignReasoningIsLeftOutWhole(t *testing.T) {
 	for origin, echoed := range map[string]bool{
 		"anthropic/claude-sonnet-4-5":          true,
@@ -154,8 +154,8 @@ func TestAMessageOfForeignReasoningAloneIsNoMessage(t *testing.T) {
 	}
 }
 
-// Some providers reuse their ids from turn to turn, which this one refuses
-// (FIELD F6): a foreign id gives way to ours, in the call and in its result.
+// Some providers reuse their ids from turn to turn, which this one refuses:
+// a foreign id gives way to ours, in the call and in its result.
 func TestAForeignCallIDGivesWayToOurs(t *testing.T) {
 	req := ask()
 	req.Messages = append(req.Messages,

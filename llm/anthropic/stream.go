@@ -13,7 +13,7 @@ import (
 var errMalformed = errors.New("malformed event")
 
 // Events reads events until the one that ends the message. A stream that just
-// ends before it is broken, whatever it held (FIELD F20).
+// ends before it is broken, whatever it held.
 func (d *decoder) Events(events *wire.EventReader) error {
 	for !d.stopped {
 		_, data, err := events.Next()
@@ -134,7 +134,7 @@ func (d *decoder) stop(key, value []byte) {
 }
 
 // endTurn takes the reason of the end and the usage, which is cumulative: the
-// last one counts (FIELD F27).
+// last one counts.
 func (d *decoder) endTurn(delta, usage []byte) error {
 	m := wire.ScanObject(delta)
 	for m.Next() {

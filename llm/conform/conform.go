@@ -6,8 +6,7 @@
 // The rules are those about history: pairing, order, ids, signatures, roles,
 // empty content. They are the ones that a provider answers with status 400
 // where a loop has lost, doubled or reordered something, as a crash, a switch of
-// models or a compaction makes it do (FIELD 3.1, F5 to F7). The cases that show
-// each rule are [Cases].
+// models or a compaction makes it do. The cases that show each rule are [Cases].
 package conform
 
 import (

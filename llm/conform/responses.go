@@ -113,7 +113,7 @@ func checkItems(o Options, elements []element) *Violation {
 	for i, e := range elements {
 		switch e.kind {
 		case call:
-			// Some services use an id again once its call is answered (F6).
+			// Some services use an id again once its call is answered.
 			if _, waits := open[e.id]; waits {
 				return broken("duplicate-call", e.id, "two calls have this id").at(e)
 			}

@@ -8,7 +8,7 @@ import (
 )
 
 // Response is what has come so far. Of an answer that is not whole the calls
-// are left out: none of them may be trusted to be complete (FIELD F8).
+// are left out: none of them may be trusted to be complete.
 func (d *decoder) Response(complete bool) *llm.Response {
 	r := &llm.Response{ID: d.id, Model: d.model, Usage: d.usage, RawFinish: d.finish, FinishDetail: d.said}
 	if d.finish == "" && d.blocked != "" {

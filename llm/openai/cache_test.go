@@ -18,7 +18,7 @@ func bodyOf(t *testing.T, m *openai.Model, req *llm.Request) string {
 	return string(bytes.Join(e.Segments, nil))
 }
 
-// FIELD 4.1: from GPT-5.6 on a breakpoint can be asked for, and only there.
+// From GPT-5.6 on a breakpoint can be asked for, and only there.
 func TestTheTaskIsPinnedWhereTheModelCanPin(t *testing.T) {
 	const pin = `{"type":"input_text","text":"go","prompt_cache_breakpoint":{"mode":"explicit"}}]}`
 	for _, tt := range []struct {

@@ -59,7 +59,7 @@ func (d *decoder) conclude() error {
 		refused = refused || it.settled.refusal
 		cut = cut || it.settled.cut
 	}
-	// An answer that used up its limit was cut, whatever its status says (F8).
+	// An answer that used up its limit was cut, whatever its status says.
 	cut = cut || d.limit > 0 && d.result.usage.Output >= d.limit && len(parts.ToolCalls()) > 0
 	finish, raw, ok := d.result.finish(parts, refused, cut)
 	if !ok {

@@ -49,7 +49,7 @@ func describe(e *llm.Error, failure []byte) {
 	}
 }
 
-// class reads what a failure means for the loop (FIELD F22): from the code, else
+// class reads what a failure means for the loop: from the code, else
 // the type, else the words, else the status.
 func class(e *llm.Error, code, kind string) llm.Class {
 	if c := classOfCode(code); c != "" {

@@ -13,7 +13,7 @@ import (
 // comma before it.
 type projection struct {
 	// origin is the target that the request is for. Only what that very target
-	// made is echoed in its own form (FIELD F23).
+	// made is echoed in its own form.
 	origin string
 	offered
 	// before and behind are the messages around the one that is encoded: of
@@ -98,8 +98,7 @@ func appendMedia(b []byte, m *llm.Media) []byte {
 
 // appendAssistant appends an answer's items in their order. Reasoning stands
 // before what it led to and is never the last of them; ids are only kept behind
-// reasoning that is echoed, because the service refuses one without the other
-// (FIELD 3.1).
+// reasoning that is echoed, because the service refuses one without the other.
 func (p *projection) appendAssistant(b []byte, m *llm.Message) []byte {
 	own := m.Origin == p.origin
 	var behindReasoning bool
@@ -239,7 +238,7 @@ func appendArguments(b []byte, c *llm.ToolCall, custom bool) []byte {
 }
 
 // Ids that a service counts up from nought in every answer are told apart by
-// ours (FIELD F6); shorter ones than this are taken for such.
+// ours; shorter ones than this are taken for such.
 const (
 	shortID   = 12
 	maxCallID = 64

@@ -69,7 +69,7 @@ func (r *result) finish(parts llm.Parts, refused, cut bool) (llm.Finish, string,
 }
 
 // finishCompleted is decided by what is there: calls are to be run, unless one
-// of them broke off (FIELD F8).
+// of them broke off.
 func (r *result) finishCompleted(parts llm.Parts, refused, cut bool) llm.Finish {
 	switch {
 	case cut:

@@ -157,7 +157,7 @@ func (it *item) assemble() {
 
 // received is what is worth keeping of an answer that broke off: whole items,
 // and the text of those that were under way. A call that was under way is not
-// kept, so that nobody can take its fragment for arguments (FIELD F8).
+// kept, so that nobody can take its fragment for arguments.
 func (it *item) received() llm.Parts {
 	if it.done {
 		return it.settled.parts

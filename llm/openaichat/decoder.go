@@ -262,7 +262,7 @@ func (d *decoder) grow(p *piece, kind partKind, delta llm.DeltaKind, v []byte) {
 }
 
 // Response is what has come so far. Of an answer that is not complete the calls
-// are left out: none of them may be trusted (FIELD F8).
+// are left out: none of them may be trusted.
 func (d *decoder) Response(complete bool) *llm.Response {
 	r := &llm.Response{ID: d.id, Model: d.model, RawFinish: d.finish, Usage: d.usage}
 	r.Usage.Estimated = !d.reported

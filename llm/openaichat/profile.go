@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Echo says how a service wants a model's earlier reasoning back (FIELD 3.1:
-// sending it helps some models and poisons others).
+// Echo says how a service wants a model's earlier reasoning back: sending it
+// helps some models and makes the answers of others worse.
 type Echo string
 
 // The ways to echo reasoning.

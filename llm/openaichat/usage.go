@@ -6,7 +6,7 @@ import (
 	"github.com/pawlrun/pawl/llm/internal/wire"
 )
 
-// readUsage reduces a usage object to ours (FIELD F27). The last one wins, but for
+// readUsage reduces a usage object to ours. The last one wins, but for
 // a count of nothing, as a relay sends which has lost count. A
 // service that counts reasoning beside the completion is told by its total.
 func (d *decoder) readUsage(v []byte) {

@@ -18,14 +18,14 @@ type Answer interface {
 	// Whole reads an answer that came in one piece.
 	Whole(body []byte) error
 	// Response is what has come. Of an answer that did not come to its end it
-	// holds only what can be trusted to be complete (FIELD F8).
+	// holds only what can be trusted to be complete.
 	Response(complete bool) *llm.Response
 }
 
 // Read reads the answer of an exchange and closes it. A whole answer is told
 // from a stream by its bytes, not by what was asked for or by its Content-Type:
 // some services answer whole all the same, and some proxies drop or rewrite the
-// type (FIELD F20). With an error comes what had arrived before it.
+// type. With an error comes what had arrived before it.
 func (c *Client) Read(x *Exchange, a Answer) (*llm.Response, error) {
 	defer x.Close()
 	whole, err := x.IsJSON()
@@ -79,7 +79,7 @@ func readWhole(x *Exchange, a Answer) error {
 
 // distinguish takes from a call the id that another one of the answer has
 // already, so that ours goes to the service in its place: it would refuse a
-// conversation in which two calls cannot be told apart (FIELD F6).
+// conversation in which two calls cannot be told apart.
 func distinguish(parts llm.Parts) {
 	var first string
 	var more map[string]bool

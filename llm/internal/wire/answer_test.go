@@ -128,7 +128,7 @@ func (ids calling) Response(bool) *llm.Response {
 	return r
 }
 
-// A service that gave the same id twice refuses it when it comes back (FIELD F6).
+// A service that gave the same id twice refuses it when it comes back.
 func TestNoTwoCallsOfAnAnswerHaveOneID(t *testing.T) {
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "{}") }))
 	t.Cleanup(srv.Close)

@@ -7,7 +7,7 @@ import (
 	"github.com/pawlrun/pawl/llm/internal/wire"
 )
 
-// What is no JSON never becomes a call that can run (FIELD F9).
+// What is no JSON never becomes a call that can run.
 func TestArgumentsAreJSONOrText(t *testing.T) {
 	for said, want := range map[string][2]string{
 		"":              {"{}", ""},

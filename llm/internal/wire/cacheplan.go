@@ -15,9 +15,9 @@ type Turn struct {
 // request, which the next one reads; the second the end of the request before,
 // where this one finds what that one wrote however wide the fan-out in between
 // was. What is left of the limit bridges messages without an answer between
-// them that hold more blocks than a provider looks back from a mark (FIELD 4.1):
-// an empty answer leaves none, so the end of the request before is among them.
-// It looks at as many turns as it must, from the last one back.
+// them that hold more blocks than a provider looks back from a mark: an empty
+// answer leaves none, so the end of the request before is among them. It looks
+// at as many turns as it must, from the last one back.
 func PlanMarks(turns int, turn func(i int) Turn, limit, lookBack int) []int {
 	marks := make([]int, 0, max(limit, 0))
 	answered, blocks, bridge, wide := true, 0, -1, false

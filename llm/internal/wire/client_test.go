@@ -59,7 +59,7 @@ func (s *slow) Read(p []byte) (int, error) {
 	}
 }
 
-// Every byte counts, a ping as much as an answer (FIELD F20).
+// Every byte counts, a ping as much as an answer.
 func TestTheWatchdogCountsBytesAndNotEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := client(&http.Client{Transport: &slow{pause: 4 * time.Minute, pieces: 10}})
@@ -368,7 +368,7 @@ func TestAProxyOfTheEnvironmentIsUsed(t *testing.T) {
 }
 
 // A call that never left the process costs nothing; one whose fate nobody knows
-// may have been answered and charged (FIELD F27).
+// may have been answered and charged.
 func TestAFailureSaysWhetherTheProviderWasSentAnything(t *testing.T) {
 	refuses := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) }))
 	t.Cleanup(refuses.Close)

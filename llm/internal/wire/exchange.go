@@ -32,11 +32,11 @@ func (x *Exchange) Close() {
 	_ = x.Response.Body.Close()
 }
 
-// IsJSON says whether the body is a JSON object in place of an event stream.
-// It looks at the bytes: proxies are known to lose or rewrite Content-Type
-// (FIELD F20). What was looked at is read again from Body, but for blanks that
-// keep a connection open until the answer comes, however many. The error is that
-// of a connection which broke before it gave anything to look at.
+// IsJSON reports whether the body is a JSON object in place of an event stream.
+// It looks at the bytes: proxies are known to lose or rewrite Content-Type. What
+// was looked at is read again from Body, but for blanks that keep a connection
+// open until the answer comes, however many. The error is that of a connection
+// which broke before it gave anything to look at.
 func (x *Exchange) IsJSON() (bool, error) {
 	seen := make([]byte, 0, 512)
 	for {

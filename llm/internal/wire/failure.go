@@ -36,7 +36,7 @@ const stalled = "the connection stalled: no byte arrived for too long"
 const unreadableRedirect = "the endpoint redirects to a place that cannot be read; redirects are not followed"
 
 // Broken is the error of a stream that ended before the provider said so. It
-// is a failure, whatever text it left (FIELD F8, F20).
+// is a failure, whatever text it left.
 func (c *Client) Broken(x *Exchange, err error) *llm.Error {
 	e := &llm.Error{Class: llm.ClassNetwork, Provider: c.Provider, RequestID: x.RequestID, Err: err}
 	switch {

@@ -9,10 +9,10 @@ import (
 	"github.com/pawlrun/pawl/llm"
 )
 
-// foreign says that the body is visibly something else than an answer: no line
-// of it was one of a stream, or it is a page for people that calls itself one.
-// The type alone does not tell, because proxies rewrite that of streams too
-// (FIELD F20), and those are paid for.
+// foreign reports whether the body is visibly something else than an answer: no
+// line of it was one of a stream, or it is a page for people that calls itself
+// one. The type alone does not tell, because proxies rewrite that of streams too,
+// and those are paid for.
 func (x *Exchange) foreign(spoken bool) bool {
 	head := x.head()
 	switch {

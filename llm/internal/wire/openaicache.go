@@ -6,8 +6,8 @@ import (
 	"github.com/pawlrun/pawl/llm"
 )
 
-// HasCacheBreakpoints says whether an OpenAI model remembers the ends of
-// messages instead of any prefix: GPT-5.6 and what came after it (FIELD 4.1).
+// HasCacheBreakpoints reports whether an OpenAI model remembers the ends of
+// messages instead of any prefix: GPT-5.6 and what came after it.
 func HasCacheBreakpoints(model string) bool { return GPTAtLeast(model, 5, 6) }
 
 // OpenAICacheRules are the rules of OpenAI's own service, which both of its

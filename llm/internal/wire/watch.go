@@ -8,7 +8,7 @@ import (
 )
 
 // DefaultIdle is how long a stream may be silent before it counts as stalled.
-// Every byte counts, comments and pings too (FIELD F20).
+// Every byte counts, comments and pings too.
 const DefaultIdle = 5 * time.Minute
 
 // ErrIdle is the cause when a connection was silent for too long.
