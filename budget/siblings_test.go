@@ -8,7 +8,7 @@ import (
 )
 
 // Three children against USD 1.25, each call USD 0.50 at its worst: what one of
-// them holds the others cannot have, whoever asks first (FIELD 11.5).
+// them holds the others cannot have, whoever asks first.
 func TestThreeChildrenShareOneCap(t *testing.T) {
 	limits := budget.Limits{USDPerRun: 1.25}
 	call := budget.Call{Input: 100, Output: 400, Price: thousands}

@@ -9,8 +9,8 @@ import (
 	"github.com/pawlrun/pawl/llm"
 )
 
-// REQUIREMENTS C-6: what stays by each strategy's own rule and by the owner's,
-// and the invariants that hold in all of them.
+// What stays by each strategy's own rule and by the owner's, and the invariants
+// that hold in all of them.
 //
 // rows: ALDO-23, ALF-50, ALF-51
 func TestWhatStaysIsWhatTheStrategyOrItsOwnerSays(t *testing.T) {

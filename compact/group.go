@@ -3,7 +3,7 @@ package compact
 import "github.com/pawlrun/pawl/llm"
 
 // end is the index after the group that begins at i: an answer and the results
-// of its calls stay together (ALF-50, FIELD 3.1).
+// of its calls stay together (ALF-50).
 func end(messages []*llm.Message, i int) int {
 	i++
 	for i < len(messages) && messages[i].Role == llm.RoleTool {
@@ -53,7 +53,7 @@ func lastTurns(messages []*llm.Message, n int) int {
 func own(m *llm.Message) bool { return m.Role == llm.RoleUser && m.Origin != llm.OriginLoop }
 
 // pinned marks the messages before the tail that stay whatever happens: the
-// task, and of the user's other words the newest within a budget (FIELD F11).
+// task, and of the user's other words the newest within a budget.
 func pinned(messages []*llm.Message, sizes []int, tail, budget int) []bool {
 	pins := make([]bool, tail)
 	task := -1
@@ -74,8 +74,7 @@ func pinned(messages []*llm.Message, sizes []int, tail, budget int) []bool {
 }
 
 // pinStates marks the groups before the tail that hold the newest state of
-// something, such as the open todos (FIELD F11): the newest groups within a
-// budget.
+// something, such as the open todos: the newest groups within a budget.
 func (w *work) pinStates(budget int) {
 	for i := w.tail - 1; i >= 0; i-- {
 		if !w.holdsState(w.Messages[i]) {

@@ -73,9 +73,9 @@ func all(messages []*llm.Message) string {
 
 var allStrategies = []compact.Strategy{"", compact.RollingWindow, compact.PeriodicSummary, compact.SummarizeOlder}
 
-// FIELD F11, 11.6: whatever is compacted however often, the task, what the user
-// said, what was denied and what is still open are there word for word, and the
-// size never grows.
+// Whatever is compacted however often, the task, what the user said, what was
+// denied and what is still open are there word for word, and the size never
+// grows.
 func TestAHundredCompactionsKeepWhatMustNotGetLost(t *testing.T) {
 	const denied = "shell.exec rm was rejected by ann: never delete anything"
 	for _, strategy := range allStrategies {
@@ -117,7 +117,7 @@ func TestAHundredCompactionsKeepWhatMustNotGetLost(t *testing.T) {
 	}
 }
 
-// FIELD 11.6: thoughts that are twice as long as the window, sealed as they are.
+// Thoughts that are twice as long as the window, sealed as they are.
 func TestThoughtsTwiceAsLongAsTheWindowAreCompacted(t *testing.T) {
 	const window = 20_000
 	for _, strategy := range allStrategies {
@@ -196,7 +196,7 @@ func TestAStateTooLargeToKeepIsNotKept(t *testing.T) {
 	}
 }
 
-// The free rungs of FIELD F12, each reached only when the one before is not
+// The steps that cost nothing, each reached only when the one before is not
 // enough, and no summary before they are used up.
 func TestTheLadderClearsThenClampsThenDedupesThenSummarises(t *testing.T) {
 	long := func(n int, text string) string { return strings.Repeat(text, n/len(text)) }

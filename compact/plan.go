@@ -30,7 +30,7 @@ type Situation struct {
 	Untrusted bool
 	Fence     fence.Fence
 	// Decisions are lines about what people and policy decided; they stay
-	// word for word (FIELD F11).
+	// word for word.
 	Decisions []string
 }
 
@@ -41,11 +41,11 @@ type Plan struct {
 	Summary *SummaryRequest
 }
 
-// Next says what is to be done about a situation, by the ladder of FIELD F12:
+// Next says what is to be done about a situation, the cheapest step first:
 // clear old results, clamp, dedupe, then the strategy, then shorten what is
 // newest. A strategy that somebody chose comes first. The same situation always
-// gives the same plan; nothing at all when the request must become shorter is
-// the ladder's end, and the run's.
+// gives the same plan; nothing at all when the request must become shorter ends
+// the run.
 func (s Settings) Next(in Situation) Plan {
 	w := work{Situation: in, settings: s, tail: s.tail(in.Messages), before: in.Overhead, states: statesOf(in.Messages)}
 	for _, n := range in.Sizes {

@@ -216,7 +216,7 @@ func TestPeriodicSummaryAsksInPlaceThreeTimesAndThenRolls(t *testing.T) {
 	}
 }
 
-// FIELD 4.2: a summary is asked for behind the same prefix, with one instruction
+// A summary is asked for behind the same prefix, with one instruction
 // more, and the whole conversation is that prefix where it fits.
 func TestADefaultSummaryIsAskedForBehindTheWholeConversation(t *testing.T) {
 	var messages []*llm.Message

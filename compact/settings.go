@@ -11,10 +11,10 @@ import (
 // Strategy names a way of making a conversation shorter.
 type Strategy string
 
-// The strategies (REQUIREMENTS C-6). The empty one clears old tool results
-// where that is enough, which costs nothing, and else has the model sum up the
-// same messages as [SummarizeOlder] does, but where it stands, so that the
-// provider reads the conversation from its cache.
+// The strategies. The empty one clears old tool results where that is enough,
+// which costs nothing, and else has the model sum up the same messages as
+// [SummarizeOlder] does, but where it stands, so that the provider reads the
+// conversation from its cache.
 const (
 	// RollingWindow drops the oldest turns (ALDO-21).
 	RollingWindow Strategy = "rolling-window"
@@ -32,10 +32,10 @@ const (
 // Measure says what the size of a request is read from.
 type Measure string
 
-// The measures (REQUIREMENTS C-5). MeasureProvider takes the input that the
-// provider reported last and estimates only what came after it.
-// MeasureMessages estimates the conversation without what every request carries
-// beside it; that the request as a whole fits its window is seen to all the same.
+// The measures. MeasureProvider takes the input that the provider reported last
+// and estimates only what came after it. MeasureMessages estimates the
+// conversation without what every request carries beside it; that the request
+// as a whole fits its window is seen to all the same.
 const (
 	MeasureEstimate Measure = "estimate"
 	MeasureProvider Measure = "provider"
@@ -61,7 +61,7 @@ type Settings struct {
 	Strategy Strategy `json:"strategy,omitempty"`
 	// Ratio is the share of the window at which it is time; 0 means 0.8.
 	// Inclusive makes it time when the share is reached, not only when it is
-	// exceeded (REQUIREMENTS C-5).
+	// exceeded.
 	Ratio     float64 `json:"ratio,omitempty"`
 	Inclusive bool    `json:"inclusive,omitempty"`
 	Measure   Measure `json:"measure,omitempty"`
@@ -73,7 +73,7 @@ type Settings struct {
 	// [PeriodicSummary] and no bound otherwise.
 	MaxSummaries *int `json:"max_summaries,omitempty"`
 	// SummaryRole is who says a summary: the user's place when it is empty, or
-	// [llm.RoleSystem] (REQUIREMENTS C-6).
+	// [llm.RoleSystem].
 	SummaryRole llm.Role `json:"summary_role,omitempty"`
 }
 
@@ -143,8 +143,7 @@ var ErrNoRoom = errors.New("the context window is too small")
 
 // Fits checks that what no compaction can take away (system text, tools and
 // task) leaves room to work in: below the share of the window at which
-// compaction would be due all the time (FIELD F12). The error wraps
-// [ErrNoRoom].
+// compaction would be due all the time. The error wraps [ErrNoRoom].
 func (s Settings) Fits(floor, window int) error {
 	if s.Off || !s.Due(floor, window) {
 		return nil

@@ -87,7 +87,7 @@ func (s Settings) named() Strategy { return cmp.Or(s.Strategy, SummarizeOlder) }
 
 // askInPlace asks within the conversation itself (ALDO-24): the whole of it
 // where it fits, so that the provider reads from its cache all that it was sent
-// before (FIELD 4.2), else as many of its oldest groups as do.
+// before, else as many of its oldest groups as do.
 func (w *work) askInPlace(room int) (SummaryRequest, int) {
 	ask := llm.UserText(fmt.Sprintf(summarizeInstruction, room/2))
 	left := w.Window - w.Overhead - 2*room - Message(ask)

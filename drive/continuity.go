@@ -9,9 +9,9 @@ import (
 )
 
 // Continuity checks that a provider's cache holds what the run paid to have in
-// it: each request reads what the one before it read and wrote (FIELD 4.2).
-// What it compares with is folded from the run's events, so that it is the same
-// after a restart; what it finds is an event, and is never judged again.
+// it: each request reads what the one before it read and wrote. What it
+// compares with is folded from the run's events, so that it is the same after a
+// restart; what it finds is an event, and is never judged again.
 type Continuity struct {
 	// sent is the prompt of the last request, at the time of its intent.
 	sent   prompt

@@ -12,7 +12,7 @@ import (
 )
 
 // Excerpt is an output as the model sees it, and where the whole of it lies if
-// that is longer (F13).
+// that is longer.
 type Excerpt struct {
 	Text, Blob string
 	// Whole is what Text is an excerpt of, empty where nothing is left out.

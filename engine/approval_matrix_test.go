@@ -19,7 +19,7 @@ import (
 
 // An approval in every combination of what may be true around it: decided yes or
 // no, streamed or not, with reasoning that must return untouched or without,
-// and with a provider that gives every call the same id (FIELD 11.1).
+// and with a provider that gives every call the same id.
 //
 // rows: ALDO-58
 func TestApprovalsInEveryCombination(t *testing.T) {

@@ -69,7 +69,7 @@ func (d *driver) rejection(q *event.Question, why string) event.Data {
 }
 
 // expire settles the questions whose time is over and sets the alarm for the
-// next that will be: nobody waits for ever (FIELD F18).
+// next that will be: nobody waits for ever.
 func (d *driver) expire(pending []*event.Question) (bool, error) {
 	expired := false
 	for _, q := range pending {

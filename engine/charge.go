@@ -69,7 +69,7 @@ func written(parts llm.Parts) int {
 // charged is what a call that failed is taken to have used. A provider that
 // declined a call, and one that could not be reached, charges nothing; a call
 // that broke off, or was given up on the way, without a word about its usage is
-// charged by what came of it, or by what was set aside for it (FIELD F27).
+// charged by what came of it, or by what was set aside for it.
 func charged(a *machine.CallModel, partial *llm.Response, streamed int, e *llm.Error) llm.Usage {
 	switch {
 	case partial != nil:

@@ -13,9 +13,9 @@ import (
 	"github.com/pawlrun/pawl/machine"
 )
 
-// What a failed call costs follows from how far it came (FIELD F27): nothing
-// where the provider was not reached or said no, and never nothing where it may
-// have worked.
+// What a failed call costs follows from how far it came: nothing where the
+// provider was not reached or said no, and never nothing where it may have
+// worked.
 func TestAFailedCallIsChargedByHowFarItCame(t *testing.T) {
 	ledger, err := budget.Ledger{}.Reserve(budget.Reservation{ID: "1", Amount: budget.Amount{Input: 1000, Output: 500}})
 	if err != nil {
@@ -65,7 +65,7 @@ func TestAFailedCallIsChargedByHowFarItCame(t *testing.T) {
 
 // Many services that speak another one's protocol report no usage, or one that
 // no call can have, such as none of either kind. Neither is free, and nothing
-// gives back what was spent (FIELD F27).
+// gives back what was spent.
 func TestAnAnswerIsChargedByWhatCameWhereItsUsageIsNotReported(t *testing.T) {
 	ledger, err := budget.Ledger{}.Reserve(budget.Reservation{ID: "1", Amount: budget.Amount{Input: 1000, Output: 500}})
 	if err != nil {

@@ -23,7 +23,7 @@ func failedCalls(events []event.Event) []event.ModelAttemptFailed {
 }
 
 // A call that is not whole is in no answer, and was written all the same: a model
-// that is cut off amid a long file has said little else (FIELD F27).
+// that is cut off amid a long file has said little else.
 func TestAStreamThatBreaksWithinACallIsChargedByAllThatCame(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		broken := false

@@ -331,7 +331,7 @@ func TestAParentOfADamagedChildCanBeCancelled(t *testing.T) {
 }
 
 // What a child had set aside above when its process died, and whose journal can
-// no more be read, counts as used: nobody knows that it was not (FIELD F27).
+// no more be read, counts as used: nobody knows that it was not.
 func TestWhatADamagedChildHadSetAsideCountsAsUsed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &damaged{Store: newRig(t).store}

@@ -132,7 +132,7 @@ func TestAReplayOfACompactedRunGivesTheSameEventsAndBytes(t *testing.T) {
 	}
 }
 
-// FIELD 11.11: the same bytes after a restart and after compaction.
+// The same bytes after a restart and after compaction.
 func TestAReplayOfAThousandCompactedStepsSendsTheSameBytes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const steps = 1000

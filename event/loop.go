@@ -284,7 +284,7 @@ const (
 )
 
 // LoopCompleted reports whether RondoFlow calls a loop of that outcome completed: a goal
-// was met or the cap was reached. Any other has failed, also one that was stopped (C-21).
+// was met or the cap was reached. Any other has failed, also one that was stopped.
 func LoopCompleted(o Outcome) bool {
 	capped := o.Reason == ReasonMaxIterations && o.Status == StatusStopped || o.Reason == ReasonMaxCycles
 	return o.Status == StatusCompleted || o.Reason == ReasonConditionMet || capped

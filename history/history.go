@@ -1,7 +1,7 @@
 // Package history projects a run's journal to the conversation that the next
 // request carries. It keeps the rule that every provider enforces: a call is
 // followed by exactly one result, in call order, and reasoning, calls and
-// results stay one group (FIELD 3.1).
+// results stay one group.
 package history
 
 import (
@@ -114,7 +114,7 @@ func (h *History) Call(n int, c event.ToolCall) error {
 	return nil
 }
 
-// Results closes the open calls with one result each, in call order (F16).
+// Results closes the open calls with one result each, in call order.
 func (h *History) Results(results []llm.ToolResult) error {
 	if h.open == nil || len(results) != len(h.calls) {
 		return fmt.Errorf("history: %d results for %d open calls", len(results), len(h.calls))
@@ -133,8 +133,8 @@ func (h *History) Results(results []llm.ToolResult) error {
 	return nil
 }
 
-// substantial says that providers would accept an answer of these parts back:
-// they refuse one that is empty, blank, or thought alone (F10).
+// substantial reports whether providers would accept an answer of these parts
+// back: they refuse one that is empty, blank, or thought alone.
 func substantial(parts llm.Parts) bool {
 	for _, p := range parts {
 		switch p := p.(type) {

@@ -12,14 +12,14 @@ type Rule string
 
 // The rules that [Lint] knows.
 const (
-	// RuleOrphanCall: a call that the next message does not answer (F5).
+	// RuleOrphanCall: a call that the next message does not answer.
 	RuleOrphanCall Rule = "orphan-call"
 	// RuleOrphanResult: a result of a call that the message before it did
 	// not make.
 	RuleOrphanResult Rule = "orphan-result"
-	// RuleDuplicateResult: a second result of one call (F6).
+	// RuleDuplicateResult: a second result of one call.
 	RuleDuplicateResult Rule = "duplicate-result"
-	// RuleResultOrder: results that are not in the order of their calls (F16).
+	// RuleResultOrder: results that are not in the order of their calls.
 	RuleResultOrder Rule = "result-order"
 	// RuleDuplicateCall: two calls of one answer with the same id.
 	RuleDuplicateCall Rule = "duplicate-call"

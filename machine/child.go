@@ -50,8 +50,8 @@ type CancelChild struct {
 }
 
 // Reserve asks the run above for a part of its budget: a call that the run's
-// own share has room for is made only where every share above has, too (FIELD
-// F3). Its settlement is budget.reserved or budget.refused; it stays due until
+// own share has room for is made only where every share above has, too. Its
+// settlement is budget.reserved or budget.refused; it stays due until
 // one of them is there.
 type Reserve struct {
 	// ID names the reservation. No other one of the run's has it.

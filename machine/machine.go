@@ -169,7 +169,7 @@ type Ask struct {
 // Unanswered is what becomes of a question that nobody can be asked here.
 type Unanswered string
 
-// The ways to go on without an answer (REQUIREMENTS C-8).
+// The ways to go on without an answer.
 const (
 	// UnansweredPark: the run parks, and a decision resumes it.
 	UnansweredPark Unanswered = ""

@@ -5,7 +5,7 @@ import (
 )
 
 // ApprovalSettings say who is asked about a gated call, how long the answer may
-// take, and what happens when none comes (REQUIREMENTS C-8).
+// take, and what happens when none comes.
 type ApprovalSettings struct {
 	// Mode says who is asked; "" asks whoever can be asked and parks where
 	// nobody can.

@@ -14,7 +14,7 @@ import (
 // there is no limit.
 type Budgets struct {
 	budget.Limits `yaml:",inline"`
-	// Actions says for each limit what reaching it means (REQUIREMENTS C-7).
+	// Actions says for each limit what reaching it means.
 	Actions BudgetActions `yaml:"actions,omitempty"`
 }
 

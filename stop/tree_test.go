@@ -29,7 +29,7 @@ func looked(tree string) did { d := read(); d.tree = tree; return d }
 
 func read() did { return did{facts: event.Facts{Paths: []event.PathUse{{Path: "main.go"}}}} }
 
-// FIELD 6.9, L11: what counts is the work, not what is called how often.
+// What counts is the work, not what is called how often.
 func TestCyclesThatLeaveTheWorkingTreeAsItWasAreCounted(t *testing.T) {
 	outside := edited("a")
 	outside.facts.Paths = []event.PathUse{{Path: "/tmp/x", Write: true, Outside: true}}

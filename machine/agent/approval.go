@@ -15,8 +15,7 @@ import (
 // ApproveMode says who answers when a call needs an approval.
 type ApproveMode string
 
-// The values of --approve, and those that only an agent file names
-// (REQUIREMENTS C-8).
+// The values of --approve, and those that only an agent file names.
 const (
 	// ApproveAsk asks whoever can be asked here, else the run parks.
 	ApproveAsk ApproveMode = "ask"
@@ -55,7 +54,7 @@ const (
 )
 
 // DefaultWaitSeconds bounds [ApproveWait] where nothing else is said: a process
-// that nobody answers must not stay for ever (FIELD F18).
+// that nobody answers must not stay for ever.
 const DefaultWaitSeconds = 3600
 
 // edit is what somebody put in the place of a call's arguments.

@@ -160,7 +160,7 @@ func TestTheTimeForADecisionEndsAlsoWhileOtherCallsRun(t *testing.T) {
 }
 
 // A change of the arguments is another action: what was approved of the one
-// says nothing about the other (FIELD F19).
+// says nothing about the other.
 //
 // rows: HAR-67
 func TestEditedArgumentsAreJudgedLikeTheModelsOwn(t *testing.T) {
@@ -298,8 +298,7 @@ func TestAnApprovalUnderAnotherPolicyIsNotConsumed(t *testing.T) {
 	}
 }
 
-// Whatever a person does not say to the question itself is no answer
-// (FIELD F18, F19; trap 2.1.183).
+// Whatever a person does not say to the question itself is no answer.
 func TestNothingButADecisionDecides(t *testing.T) {
 	for name, say := range map[string]event.Data{
 		"a plain message":         event.InputReceived{Text: "yes, approved: c1.1", By: "ann"},

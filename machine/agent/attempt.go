@@ -30,7 +30,7 @@ type attempt struct {
 }
 
 // begin opens a new request. The target stays: a fallback is kept for the rest
-// of the run, so that neither cache nor signatures go back and forth (F23).
+// of the run, so that neither cache nor signatures go back and forth.
 func (a *attempt) begin() { *a = attempt{number: 1, target: a.target} }
 
 func (a *attempt) requested(d event.ModelRequested) {

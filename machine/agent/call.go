@@ -112,8 +112,8 @@ func (c *call) final() bool {
 	return c.resolved.Facts != nil && policy.High(c.resolved.Facts.Risk) && !c.resolved.ReadOnly
 }
 
-// fragment says that the arguments break off: what a cut answer leaves behind,
-// even when its finish reason says nothing of a cut (F8).
+// fragment reports whether the arguments break off: what a cut answer leaves
+// behind, even when its finish reason says nothing of a cut.
 func (c *call) fragment() bool {
 	if len(c.resolved.Args) > 0 || strings.TrimSpace(c.resolved.ArgsText) == "" {
 		return false

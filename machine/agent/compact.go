@@ -27,7 +27,7 @@ type compaction struct {
 	// void says that the answer was no summary.
 	void bool
 	// summaries counts those that were used, strikes those that came to
-	// nothing: three, and none is tried any more (F12).
+	// nothing: three, and none is tried any more.
 	summaries, strikes int
 
 	// overflow is what was done about a request that did not fit, overflows
@@ -86,9 +86,8 @@ func (m *Machine) window() (tokens int, known bool) {
 }
 
 // nextCompaction makes the conversation shorter when that is due, between a
-// settled cycle and the next call (REQUIREMENTS C-4), and says whether
-// something was to be done: the next call waits for it (F11). more is what will
-// be said before that call.
+// settled cycle and the next call, and reports whether something was to be done:
+// the next call waits for it. more is what will be said before that call.
 func (m *Machine) nextCompaction(more ...*llm.Message) bool {
 	c := &m.compaction
 	if m.cfg.Compact.Off {
@@ -143,7 +142,7 @@ func (m *Machine) nextCompaction(more ...*llm.Message) bool {
 }
 
 // endedByWindow ends the run when the next request would not fit and nothing
-// more can be left out: what would be sent would only be refused (F12, F29).
+// more can be left out: what would be sent would only be refused.
 func (m *Machine) endedByWindow(used int) bool {
 	window, known := m.cfg.Compact.WindowFor(m.target().ContextWindow)
 	if !known || used <= window {
@@ -199,7 +198,7 @@ func (m *Machine) applyCompressed(d event.HistoryCompressed) error {
 }
 
 // tooLong notes that the provider found a request too long. The first time the
-// history becomes shorter; a second time in a row nothing helps (F29).
+// history becomes shorter; a second time in a row nothing helps.
 func (m *Machine) tooLong() {
 	c := &m.compaction
 	c.overflows++
@@ -233,7 +232,7 @@ func (m *Machine) nextRelief() bool {
 }
 
 // decided keeps a line about what people and policy said of a call, which
-// stays in the conversation when the call itself leaves it (F11).
+// stays in the conversation when the call itself leaves it.
 func (m *Machine) decided(c *call, what, reason string) {
 	if c.resolved == nil {
 		return

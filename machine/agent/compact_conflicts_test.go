@@ -28,7 +28,7 @@ func (p *play) types() []event.Type {
 	return all
 }
 
-// REQUIREMENTS C-4: one moment for all, between the termination check and the
+// There is one moment for all, between the termination check and the
 // next call. The order there: cancel, budget, compact, budget again, call; and
 // nothing is compressed for nobody.
 //
@@ -161,9 +161,9 @@ func TestARunThatParksDuringASummaryBeforeANudgeKeepsTheSummary(t *testing.T) {
 	}
 }
 
-// REQUIREMENTS C-5: the trigger and its measure, each as its owner sets them.
-// Every request has the system text and the tools in it, and so has the size where
-// the owner does not count messages only.
+// The trigger and its measure, each as its owner sets them. Every request has
+// the system text and the tools in it, and so has the size where the owner does
+// not count messages only.
 //
 // rows: ALDO-18, ALF-48
 func TestTheSizeThatCountsIsTheWholeRequestsUnlessItsOwnerSaysOtherwise(t *testing.T) {
@@ -218,8 +218,8 @@ func TestTheSizeThatCountsIsTheWholeRequestsUnlessItsOwnerSaysOtherwise(t *testi
 	}
 }
 
-// REQUIREMENTS C-6, ALDO: whatever rolls away, the system text is in every
-// request, and so is the first task.
+// Whatever rolls away, the system text is in every request, and so is the first
+// task.
 //
 // rows: ALDO-22
 func TestTheSystemTextIsInEveryRequestHoweverMuchRolledAway(t *testing.T) {
@@ -243,7 +243,7 @@ func TestTheSystemTextIsInEveryRequestHoweverMuchRolledAway(t *testing.T) {
 }
 
 // What is too long for one summary is summed up piece by piece: every piece
-// fits the window, nothing is passed over, and each makes it shorter (F12).
+// fits the window, nothing is passed over, and each makes it shorter.
 func TestAConversationOfManyWindowsIsSummedUpPieceByPiece(t *testing.T) {
 	for _, strategy := range []compact.Strategy{"", compact.SummarizeOlder} {
 		cfg := windowed(compact.Settings{Strategy: strategy})

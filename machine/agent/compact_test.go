@@ -208,7 +208,7 @@ func TestASummaryThatFailsLeavesTheHistoryAndTheLoopGoesOn(t *testing.T) {
 	if p.call == nil || p.call.Purpose != "" || !slices.Equal(p.call.Request.Messages, before) || len(p.compressed()) > 0 {
 		t.Fatalf("the loop does not go on with the same list:\n%s", p.log.String())
 	}
-	// The next cycle tries again; a third failure is the last (F12).
+	// The next cycle tries again; a third failure is the last.
 	for n := 2; n <= 3; n++ {
 		p.work(1)
 		if p.call.Purpose != event.PurposeSummary {
@@ -289,7 +289,7 @@ func TestASummaryThatCannotBePaidForIsNotMade(t *testing.T) {
 	}
 }
 
-// F2: a limit on the size of single requests is a window, too.
+// A limit on the size of single requests is a window, too.
 func TestARunCompactsBeforeItEndsByTheSizeOfARequest(t *testing.T) {
 	p := newPlay(t, agent.Config{
 		Compact: compact.Settings{Strategy: compact.RollingWindow}, Limits: budget.Limits{MaxRequestTokens: 1000, MaxCycles: 12},
@@ -322,7 +322,7 @@ func TestARunEndsWithWhatTheProviderSaidWhereNothingCanBeLeftOut(t *testing.T) {
 	p.check()
 }
 
-// F29: what the provider found too long is sent once more, shorter, and not again.
+// What the provider found too long is sent once more, shorter, and not again.
 func TestAnOverflowIsAnsweredByOneCompactionAndOneRetry(t *testing.T) {
 	overflow := func(p *play) { p.breaks(llm.ClassContextOverflow) }
 	for name, overflows := range map[string]func(p *play){
@@ -439,7 +439,7 @@ func TestWhatIsSaidOfFencesIsPartOfTheFloor(t *testing.T) {
 	}
 }
 
-// F11: what a person said of a call stays when the call itself has left.
+// What a person said of a call stays when the call itself has left.
 func TestDecisionsOutliveTheCallsTheyWereAbout(t *testing.T) {
 	cfg := windowed(compact.Settings{Strategy: compact.SummarizeOlder})
 	cfg.Policy.Gates = []string{"send"}
@@ -514,7 +514,7 @@ func TestTheProvidersCountIsBelievedWhereItIsAskedFor(t *testing.T) {
 	}
 }
 
-// F11: a tool that keeps the todos says so of its results; the newest of them
+// A tool that keeps the todos says so of its results; the newest of them
 // stays as it is, whatever the loop makes of the rest.
 func TestOpenTodosOutliveEveryCompaction(t *testing.T) {
 	for _, strategy := range []compact.Strategy{"", compact.RollingWindow, compact.SummarizeOlder} {

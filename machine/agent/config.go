@@ -151,7 +151,7 @@ func (c Config) Unpriced() []string {
 // OnLimit says what reaching the cycle cap means for the caller.
 type OnLimit string
 
-// The values of on_limit (REQUIREMENTS C-1).
+// The values of on_limit.
 const (
 	OnLimitStopped OnLimit = "stopped"
 	OnLimitOK      OnLimit = "ok"
@@ -171,7 +171,7 @@ const (
 // OnNoToolCall says what a cycle without tool calls means.
 type OnNoToolCall string
 
-// The values of on_no_tool_call (REQUIREMENTS C-2).
+// The values of on_no_tool_call.
 const (
 	NoToolCallFinish OnNoToolCall = "finish"
 	NoToolCallNudge  OnNoToolCall = "nudge"
@@ -189,8 +189,8 @@ const (
 	malformedNudge = "Your last tool call could not be read. " +
 		"Make the call again with arguments that match the tool's schema."
 
-	// DefaultMaxNudges is how often in a row a run is nudged (REQUIREMENTS C-2).
-	// ALDO's loop has no such bound but the cycle cap.
+	// DefaultMaxNudges is how often in a row a run is nudged. ALDO's loop has
+	// no such bound but the cycle cap.
 	DefaultMaxNudges = 3
 
 	// DefaultFailureThreshold ends a run that only fails, each time in another

@@ -80,7 +80,7 @@ func (m *Machine) fail(reason event.Reason, class, message string) bool {
 }
 
 // endedByVoid ends the run on an answer that is none: declined, without room,
-// or broken. Sending the same again would end the same (F29).
+// or broken. Sending the same again would end the same.
 func (m *Machine) endedByVoid() bool {
 	switch f := m.response.FinishReason; f {
 	case llm.FinishRefusal:

@@ -10,7 +10,7 @@ import (
 // Dispatch is the order in which the calls of one answer run.
 type Dispatch string
 
-// The dispatch modes (REQUIREMENTS C-3).
+// The dispatch modes.
 const (
 	// OrderedGroups runs adjacent concurrency-safe reads together and
 	// everything else alone, in the model's order.

@@ -150,7 +150,7 @@ func (m *Machine) applyResponse(d *event.ModelResponse) error {
 }
 
 // onOpenCall changes a call that has no result yet: a second result, and
-// anything after the first, has no place (F6).
+// anything after the first, has no place.
 func (m *Machine) onOpenCall(e *event.Event, id string, change func(*call)) error {
 	c := m.call(id)
 	switch {
@@ -234,7 +234,7 @@ func (m *Machine) applyNudge(d event.Nudge) error {
 }
 
 // applyResumed turns what was in flight into orphans: their outcome is
-// unknown, and Next decides by effect class (FIELD F4).
+// unknown, and Next decides by effect class.
 func (m *Machine) applyResumed(d event.RunResumed) {
 	m.pause = false
 	m.judgeBy(d.Policy)
@@ -262,7 +262,7 @@ func (m *Machine) applyTerminatedBy() error {
 }
 
 // applyCompleted ends the run. Messages that nobody read stay in the history,
-// where a run that continues this one finds them (F25).
+// where a run that continues this one finds them.
 func (m *Machine) applyCompleted() error {
 	if m.phase != phaseEnding {
 		return fmt.Errorf("%w: run.completed without run.terminated_by", ErrMisfit)

@@ -21,7 +21,7 @@ type Hook struct {
 	// Name is unique within its stage.
 	Name string `json:"name"`
 	// Observer says that nothing follows from the hook but its record. Any
-	// other hook is a gate, and one that fails blocks (FIELD F28).
+	// other hook is a gate, and one that fails blocks.
 	Observer bool `json:"observer,omitempty"`
 	// Tools are patterns for the tools whose calls the hook is about, in which a
 	// star stands for any characters; none means every tool.

@@ -133,17 +133,17 @@ func TestHooksBeforeATool(t *testing.T) {
 			p.heard("before_tool/guard/c1.1", rewrites("bad"))
 			p.answer(says("I see"))
 		}},
-		{"2.1.110: rewritten arguments are judged again, and may be denied", denied, func(p *play) {
+		{"rewritten arguments are judged again, and may be denied", denied, func(p *play) {
 			p.answer(asks("", "send a"))
 			p.heard("before_tool/guard/c1.1", rewrites("secret.txt"))
 			p.answer(says("I see"))
 		}},
-		{"2.1.77: a hook that lets a call through overrides no denial", denied, func(p *play) {
+		{"a hook that lets a call through overrides no denial", denied, func(p *play) {
 			p.answer(asks("", "send secret.txt"))
 			p.heard("before_tool/guard/c1.1", goesOn())
 			p.answer(says("I see"))
 		}},
-		{"2.1.101: a hook that asks downgrades no denial", denied, func(p *play) {
+		{"a hook that asks downgrades no denial", denied, func(p *play) {
 			p.answer(asks("", "send secret.txt"))
 			p.heard("before_tool/guard/c1.1", wantsAPerson("look at it"))
 			p.answer(says("I see"))

@@ -53,7 +53,7 @@ func (m *Machine) beforeTool(c *call) bool {
 }
 
 // heardBefore folds what a hook says of a call before it runs. Arguments that
-// it rewrote are resolved and judged like the model's own (FIELD 9, 2.1.110).
+// it rewrote are resolved and judged like the model's own.
 func (m *Machine) heardBefore(d *event.HookResult) {
 	c := m.call(d.CallID)
 	if c == nil || c.result != nil || c.resolved == nil || !c.hooks.before.heard(&m.cfg, d, c.ref.Name) {
@@ -73,7 +73,7 @@ func (m *Machine) heardBefore(d *event.HookResult) {
 }
 
 // judge is what policy says of a call, and a hook's question where policy would
-// have let it run: a hook never softens a verdict (FIELD 9, 2.1.77, 2.1.101).
+// have let it run: a hook never softens a verdict.
 func (m *Machine) judge(c *call) policy.Verdict {
 	v := m.rules().Decide(c.resolved)
 	if d := c.hooks.asked; d != nil && v.Decision != event.DecisionAsk && permits(v.Decision) {

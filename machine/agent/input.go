@@ -11,9 +11,8 @@ import (
 var ErrInput = errors.New("agent: not a user's message")
 
 // said is a message as a user may say it: texts and files, and nothing that
-// claims to be the owner's, the model's, a tool's or the loop's (FIELD section
-// 9: what a client supplies carries no system text, no approval and no
-// compaction boundary).
+// claims to be the owner's, the model's, a tool's or the loop's: what a client
+// supplies carries no system text, no approval and no compaction boundary.
 func said(m *llm.Message) (*llm.Message, error) {
 	if m == nil {
 		return nil, nil

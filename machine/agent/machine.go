@@ -122,7 +122,7 @@ func (m *Machine) Config() Config { return m.cfg }
 func (m *Machine) Spent() budget.Spent { return m.run.Spent }
 
 // Workload is the id under which providers know the conversation: that of the
-// first of the runs that continue one another (FIELD 4.1).
+// first of the runs that continue one another.
 func (m *Machine) Workload() string { return m.workload }
 
 // Conversation is the history so far, for a run that continues this one. Once

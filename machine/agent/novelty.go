@@ -10,7 +10,7 @@ import (
 )
 
 // novelty remembers what the run brought forth lately, so that time in which
-// nothing new comes can be told from progress (FIELD F2).
+// nothing new comes can be told from progress.
 type novelty struct {
 	recent []uint64
 	next   int

@@ -50,7 +50,7 @@ func (m *Machine) leftInDoubt() bool {
 	return slices.ContainsFunc(m.calls, func(c *call) bool { return c.result != nil && c.result.ErrorType == event.ErrorInDoubt })
 }
 
-// unread says that messages came too late (F25).
+// unread says that messages came too late.
 func unread(n int) string {
 	if n == 1 {
 		return "One message came too late; continue the run to have it read."

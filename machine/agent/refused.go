@@ -13,7 +13,7 @@ type OnRefusedCall string
 
 // The values of on_denied and on_rejected.
 const (
-	// RefusedContinue tells the model, which may take another way (C-9).
+	// RefusedContinue tells the model, which may take another way.
 	RefusedContinue OnRefusedCall = "continue"
 	// RefusedStop ends the run once the calls beside it have settled: an agent
 	// that reaches for what it must not have is not to try its luck.

@@ -14,8 +14,7 @@ import (
 
 // setAside records a reservation that the run's own share has room for. In a
 // run that another one started it asks for it above, when the call's time has
-// come: what the run above has left bounds this one, whatever its own limits say
-// (FIELD F3).
+// come: what the run above has left bounds this one, whatever its own limits say.
 func (m *Machine) setAside(id string, c budget.Call, a budget.Amount, notBefore time.Time) {
 	if m.run.Parent == "" {
 		m.record(event.BudgetReserved{ID: id, USD: a.USD, Input: a.Input, Output: a.Output})

@@ -73,7 +73,7 @@ func (m *Machine) admit(c budget.Call) (budget.Amount, budget.Refusal) {
 }
 
 // reserve sets the next call's worst case aside, or ends the run: a call that
-// cannot be paid for is not made (HAR-22, FIELD F3).
+// cannot be paid for is not made (HAR-22).
 func (m *Machine) reserve() {
 	call := m.pricedCall(m.target())
 	a, refusal := m.admit(call)

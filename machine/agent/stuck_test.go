@@ -152,7 +152,7 @@ func TestHonestWorkIsNotTakenForACircle(t *testing.T) {
 	}
 }
 
-// What was repeated before a crash counts after it (F1).
+// What was repeated before a crash counts after it.
 func TestRepetitionIsRememberedAcrossACrash(t *testing.T) {
 	p := newPlay(t, agent.Config{})
 	p.cycles(4, always("read a"), ok)

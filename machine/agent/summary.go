@@ -67,7 +67,7 @@ func (m *Machine) summaryID() string {
 }
 
 // callSummary asks for a summary: of the model in use, within the run's own
-// limits, and never as live text. Its worst case is set aside first (F3).
+// limits, and never as live text. Its worst case is set aside first.
 func (m *Machine) callSummary(s *compact.SummaryRequest) {
 	t, a := m.target(), &m.compaction.call
 	if m.account.id == "" {

@@ -146,7 +146,7 @@ func (m *Machine) decision(c *call, v policy.Verdict) event.PolicyDecision {
 }
 
 // unfit says why no call of the answer may run, whatever each of them is like:
-// half an answer is no instruction (F8).
+// half an answer is no instruction.
 func (m *Machine) unfit() (event.ErrorType, string) {
 	switch f := m.response.FinishReason; {
 	case m.cut():
@@ -163,9 +163,9 @@ func (m *Machine) unfit() (event.ErrorType, string) {
 	return "", ""
 }
 
-// cut says that the answer was cut off at the output limit. Servers are known
-// to call such an answer finished (F8), so the cap and the arguments are
-// looked at as well. An estimate, which counts bytes up to what was set aside,
+// cut reports whether the answer was cut off at the output limit. Servers are
+// known to call such an answer finished, so the cap and the arguments are looked
+// at as well. An estimate, which counts bytes up to what was set aside,
 // says nothing of the cap.
 func (m *Machine) cut() bool {
 	r := m.response

@@ -84,7 +84,7 @@ func runnable(f llm.Finish) bool {
 	return f == llm.FinishTool || f == llm.FinishEnd || f == llm.FinishPause
 }
 
-// spoken says that an answer holds something: text, a call, or an item (F10).
+// spoken reports whether an answer holds something: text, a call, or an item.
 func spoken(parts llm.Parts) bool {
 	for _, p := range parts {
 		switch p := p.(type) {

@@ -6,7 +6,7 @@ import (
 	"github.com/pawlrun/pawl/event"
 )
 
-// OnBudget says what reaching a limit means (REQUIREMENTS C-7).
+// OnBudget says what reaching a limit means.
 type OnBudget string
 
 // The values of budgets.actions.
