@@ -1,5 +1,5 @@
 // Package fence puts text that somebody else wrote between two markers, so
-// that a model can tell it from what its owner says (FIELD section 9, ALF-69).
+// that a model can tell it from what its owner says (ALF-69).
 //
 // A fence is useful and never the only guard: a model may be talked over all
 // the same. What it gives for certain is that no content ends its own fence

@@ -3,7 +3,7 @@
 //
 // A gate decides: what it refuses does not happen, and one that fails, panics
 // or takes too long refuses. An observer is told and decides nothing; that it
-// failed is recorded and changes nothing (FIELD F28).
+// failed is recorded and changes nothing.
 //
 // A hook that a crash cut short is heard again when the run is resumed, so a
 // hook must be fit to run twice for the same call.

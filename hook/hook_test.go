@@ -18,7 +18,7 @@ func hears(context.Context, hook.Call) (hook.Answer, error) { return hook.Answer
 func text(s string) *string { return &s }
 
 // What follows from what a gate said, or from its failure. A gate that cannot
-// be followed has failed, and one that has failed blocks (FIELD F28).
+// be followed has failed, and one that has failed blocks.
 //
 // rows: ALF-63, ALF-64
 func TestWhatAGateSaysIsFollowedOrBlocks(t *testing.T) {

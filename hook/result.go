@@ -14,8 +14,7 @@ const maxReason = 4000
 
 // Result is what follows from a hook's answer, or from its failure: the record
 // that a run keeps. A gate whose answer cannot be understood has failed, so
-// that a rewrite that went wrong never lets the original through (REQUIREMENTS
-// 3.2.10).
+// that a rewrite that went wrong never lets the original through.
 func Result(c Call, observer bool, a Answer, err error) event.HookResult {
 	r := event.HookResult{
 		CallID: c.CallID, Hook: c.Hook, Stage: c.Stage, Observer: observer, Decision: event.HookContinue,

@@ -45,7 +45,7 @@ func (o Options) config(a *spec.Agent, targets []target) (cfg agent.Config, err 
 	cfg.FailureThreshold = value(s.FailureThreshold)
 	if a.Iteration != nil {
 		iteration(a.Iteration, &cfg)
-		// ALDO's trigger is crossed when it is reached (REQUIREMENTS C-5).
+		// ALDO's trigger is crossed when it is reached, not only when it is exceeded.
 		cfg.Compact.Inclusive = s.Compact == nil || s.Compact.Inclusive == nil || *s.Compact.Inclusive
 	}
 	cfg.UnpricedBelow, err = o.tree.unpriced.of(o.source, func() ([]string, error) { return o.unpricedBelow(a, map[string]bool{}) })
@@ -69,7 +69,7 @@ func iteration(it *spec.Iteration, cfg *agent.Config) {
 	cfg.OnLimit = cmp.Or(cfg.OnLimit, agent.OnLimitOK)
 	cfg.OnNoToolCall = cmp.Or(cfg.OnNoToolCall, agent.NoToolCallNudge)
 	cfg.MaxNudges = cmp.Or(cfg.MaxNudges, budget.None)
-	// ALDO's loop goes on whatever fails (REQUIREMENTS C-13).
+	// ALDO's loop goes on whatever fails.
 	cfg.FailureThreshold = cmp.Or(cfg.FailureThreshold, budget.None)
 	cfg.Dispatch = cmp.Or(cfg.Dispatch, agent.ParallelAll)
 	cfg.Compact.Strategy = cmp.Or(cfg.Compact.Strategy, compact.Strategy(it.SummaryStrategy), compact.RollingWindow)

@@ -12,9 +12,8 @@ import (
 const gatedReads = `{allow: [fs.read, fs.grep, fs.list, shell.exec], protected_paths: ["*.pem"],
   approvals: {fs.read: protected_paths, fs.grep: protected_paths, fs.list: protected_paths, shell.exec: protected_paths}}`
 
-// The traps of FIELD section 9 that others fell into, as far as they are about
-// rules over a call; each is named by the version that mended it there. A case
-// is the tools block of a file, a call, and what must be decided.
+// Mistakes that other agents made, as far as they are about rules over a call. A
+// case is the tools block of a file, a call, and what must be decided.
 //
 // rows: ALDO-57
 func TestTrapsThatOthersFellInto(t *testing.T) {
@@ -38,22 +37,22 @@ func TestTrapsThatOthersFellInto(t *testing.T) {
 		trap, tools, call string
 		want              event.Decision
 	}{
-		{"2.1.77 an allow overrides a deny", `{allow: [fs.write], rules: [{allow: fs.write, path: a.txt}, {deny: "fs.*"}]}`, `fs.write {"path":"a.txt","content":""}`, deny},
-		{"2.1.101 an ask downgrades a deny", `{rules: [{ask: fs.write, path: a.txt}, {deny: fs.write}], approvals: {fs.write: always}}`, `fs.write {"path":"a.txt","content":""}`, deny},
-		{"2.1.110 rewritten arguments keep the old decision: before", `{allow: [fs.write]}`, `fs.write {"path":"a.txt","content":""}`, allow},
-		{"2.1.110 rewritten arguments keep the old decision: after", `{allow: [fs.write]}`, `fs.write {"path":".git/config","content":""}`, ask},
-		{"2.1.222 the background is allowed what the foreground is not", `{allow: [shell.exec], rules: [{deny: shell.exec, command: "git push *"}]}`, "shell.exec sleep 1 & git push &", deny},
-		{"2.1.222 the background of a substitution", `{allow: [shell.exec], rules: [{deny: shell.exec, command: "git push *"}]}`, "shell.exec echo $(ls & git push)", deny},
-		{"2.1.214 src/** matches a nested src", `{rules: [{allow: fs.write, path: "src/**"}]}`, `fs.write {"path":"lib/src/a","content":""}`, ask},
-		{"2.1.214 src/** matches its own", `{rules: [{allow: fs.write, path: "src/**"}]}`, `fs.write {"path":"src/lib/a","content":""}`, allow},
-		{"2.1.223 a script brings code along", `{rules: [{allow: shell.exec, command: "touch *"}]}`, "shell.exec touch a && . ./more.sh", ask},
-		{"2.1.223 and so does a variable", `{rules: [{allow: shell.exec, command: "touch *"}]}`, "shell.exec PATH=. touch a", ask},
-		{"2.1.223 without it the rule holds", `{rules: [{allow: shell.exec, command: "touch *"}]}`, "shell.exec cat a | touch b", allow},
-		{"2.1.234 the case of a name", `{allow: [fs.write]}`, `fs.write {"path":".GIT/config","content":""}`, ask},
-		{"2.1.234 a stream of a file", `{allow: [fs.write]}`, `fs.write {"path":".git::$INDEX_ALLOCATION/config","content":""}`, ask},
-		{"2.1.234 dots and spaces at the end", `{allow: [fs.write]}`, `fs.write {"path":".git. ./config","content":""}`, ask},
-		{"2.1.234 backslashes", `{allow: [fs.write]}`, `fs.write {"path":".git\\config","content":""}`, ask},
-		{"2.1.234 a character nobody sees", `{allow: [fs.write]}`, `fs.write {"path":".g\u200cit/config","content":""}`, ask},
+		{"an allow overrides a deny", `{allow: [fs.write], rules: [{allow: fs.write, path: a.txt}, {deny: "fs.*"}]}`, `fs.write {"path":"a.txt","content":""}`, deny},
+		{"an ask downgrades a deny", `{rules: [{ask: fs.write, path: a.txt}, {deny: fs.write}], approvals: {fs.write: always}}`, `fs.write {"path":"a.txt","content":""}`, deny},
+		{"rewritten arguments keep the old decision: before", `{allow: [fs.write]}`, `fs.write {"path":"a.txt","content":""}`, allow},
+		{"rewritten arguments keep the old decision: after", `{allow: [fs.write]}`, `fs.write {"path":".git/config","content":""}`, ask},
+		{"the background is allowed what the foreground is not", `{allow: [shell.exec], rules: [{deny: shell.exec, command: "git push *"}]}`, "shell.exec sleep 1 & git push &", deny},
+		{"the background of a substitution", `{allow: [shell.exec], rules: [{deny: shell.exec, command: "git push *"}]}`, "shell.exec echo $(ls & git push)", deny},
+		{"src/** matches a nested src", `{rules: [{allow: fs.write, path: "src/**"}]}`, `fs.write {"path":"lib/src/a","content":""}`, ask},
+		{"src/** matches its own", `{rules: [{allow: fs.write, path: "src/**"}]}`, `fs.write {"path":"src/lib/a","content":""}`, allow},
+		{"a script brings code along", `{rules: [{allow: shell.exec, command: "touch *"}]}`, "shell.exec touch a && . ./more.sh", ask},
+		{"and so does a variable", `{rules: [{allow: shell.exec, command: "touch *"}]}`, "shell.exec PATH=. touch a", ask},
+		{"without it the rule holds", `{rules: [{allow: shell.exec, command: "touch *"}]}`, "shell.exec cat a | touch b", allow},
+		{"the case of a name", `{allow: [fs.write]}`, `fs.write {"path":".GIT/config","content":""}`, ask},
+		{"a stream of a file", `{allow: [fs.write]}`, `fs.write {"path":".git::$INDEX_ALLOCATION/config","content":""}`, ask},
+		{"dots and spaces at the end", `{allow: [fs.write]}`, `fs.write {"path":".git. ./config","content":""}`, ask},
+		{"backslashes", `{allow: [fs.write]}`, `fs.write {"path":".git\\config","content":""}`, ask},
+		{"a character nobody sees", `{allow: [fs.write]}`, `fs.write {"path":".g\u200cit/config","content":""}`, ask},
 		{"a hard link is read past what asks before reads", gatedReads, `fs.read {"path":"lib/innocent"}`, ask},
 		{"and from above", gatedReads, `fs.grep {"path":"lib","pattern":"x"}`, ask},
 		{"and by a command", gatedReads, "shell.exec cat lib/innocent", ask},
@@ -61,8 +60,8 @@ func TestTrapsThatOthersFellInto(t *testing.T) {
 		{"what is beside it is read", gatedReads, "shell.exec grep -r x src", allow},
 		{"and by a file tool", gatedReads, `fs.list {"path":"src"}`, allow},
 		{"where reads do not ask, a hard link does not", `{allow: [fs.read], protected_paths: ["*.pem"]}`, `fs.read {"path":"lib/innocent"}`, allow},
-		{"2.1.216 a link to the protected directory", `{allow: [fs.write]}`, `fs.write {"path":"state/config","content":""}`, ask},
-		{"2.1.216 in a command", `{allow: [shell.exec]}`, "shell.exec cd state && echo x > config", ask},
+		{"a link to the protected directory", `{allow: [fs.write]}`, `fs.write {"path":"state/config","content":""}`, ask},
+		{"a link to the protected directory, in a command", `{allow: [shell.exec]}`, "shell.exec cd state && echo x > config", ask},
 		{"a mode that bypasses overrides a deny", `{mode: bypass, rules: [{deny: shell.exec, command: "rm *"}]}`, "shell.exec /bin/rm x", deny},
 		{"a mode that bypasses opens what is protected", `{mode: bypass}`, `fs.write {"path":".git/config","content":""}`, ask},
 		{"a mode that bypasses opens what is outside", `{mode: bypass}`, "shell.exec echo x > ../x", ask},

@@ -63,7 +63,7 @@ func (m talkative) Generate(ctx context.Context, req *llm.Request) (*llm.Respons
 	return scripted.New("test", turns...).Generate(ctx, req)
 }
 
-// The worked example of the page on loops goes as the page says: the coordinator hears
+// The worked example of ../spec/testdata/workflow/seed goes as it says: the coordinator hears
 // each worker by its id in the run, and each worker what the coordinator forwards.
 // rows: DAG-66, DAG-69..71, DAG-73, DAG-74, DAG-76
 func TestTheWorkedExampleOfMessages(t *testing.T) {

@@ -7,10 +7,10 @@ import (
 	"github.com/pawlrun/pawl/journal"
 )
 
-// Two of the traps of FIELD section 9 that are about whole runs; the others are
-// in launch, machine/agent and hook.
+// Two of the mistakes of other agents that are about whole runs; the others are in
+// launch, machine/agent and hook.
 
-// 2.1.222: what asks in the foreground was allowed in the background.
+// What asks in the foreground was allowed in the background.
 func TestADetachedRunAsksLikeAnyOther(t *testing.T) {
 	p := newProject(t, map[string]string{"agent.yaml": gatedAgent, "script.yaml": shellTurn("touch touched") + "- text: the end\n"})
 	id := strings.TrimSpace(p.exits(0, "run", "agent.yaml", "go", "--detach").out)
@@ -24,7 +24,7 @@ func TestADetachedRunAsksLikeAnyOther(t *testing.T) {
 	}
 }
 
-// 2.1.186: what stands on a run escaped what that run was denied. A file that
+// What stands on a run escaped what that run was denied. A file that
 // was loosened meanwhile loosens only the runs that begin with it.
 func TestWhatStandsOnARunKeepsItsDenials(t *testing.T) {
 	const denied = "tools: {allow: [shell.exec], rules: [{deny: shell.exec, command: \"touch *\"}]}\n"

@@ -119,7 +119,7 @@ func (w *rondoWords) say(e event.Event) []any {
 	return nil
 }
 
-// last is the one terminal event (C-21): completed when a goal was met or the cap was
+// last is the one terminal event: completed when a goal was met or the cap was
 // reached, else failed, also for a loop that was stopped.
 func (w *rondoWords) last(o event.Outcome) any {
 	n := cmp.Or(w.iterations, o.Cycles)

@@ -42,7 +42,7 @@ func TestAGateDecidesByItsExitCodeAndItsAnswer(t *testing.T) {
 		{`echo '{"decision":"ask","reason":"look"}'`, hook.Answer{Decision: event.HookAsk, Reason: "look"}, ""},
 		{`echo '{"decision":"deny","reason":"no"}'`, hook.Answer{Decision: event.HookBlock, Reason: "no"}, ""},
 		{`echo no >&2; exit 2`, hook.Answer{Decision: event.HookBlock, Reason: "no"}, ""},
-		{`echo '{"decision":'; echo no >&2; exit 2`, hook.Answer{Decision: event.HookBlock, Reason: "no"}, ""}, // 2.1.214
+		{`echo '{"decision":'; echo no >&2; exit 2`, hook.Answer{Decision: event.HookBlock, Reason: "no"}, ""},
 		{`echo oops >&2; exit 1`, hook.Answer{}, "it ended with exit code 1: oops"},
 		{`kill -9 $$`, hook.Answer{}, "it was ended by a signal: killed"},
 		{`echo fine`, hook.Answer{}, "its answer is not understood"},

@@ -8,7 +8,7 @@ import (
 )
 
 // pollInterval is how often other processes' commits are looked for: readers
-// of a run elsewhere see an event within 100 ms (DESIGN 6).
+// of a run elsewhere see an event within 100 ms.
 const pollInterval = 50 * time.Millisecond
 
 // watcher tells subscribers that something was committed. Commits of this

@@ -89,8 +89,7 @@ func (w *Workspace) withOtherNames(f event.Facts, reader, path string) event.Fac
 
 // access names what a call touches by one key for each file, however the path
 // was written: keys are hierarchical, so a write conflicts with a read of the
-// same file and of every directory above it, and with nothing beside it
-// (FIELD F15).
+// same file and of every directory above it, and with nothing beside it.
 func (w *Workspace) access(at place, write bool) func(json.RawMessage) []event.Access {
 	return func(args json.RawMessage) []event.Access {
 		p, err := w.resolve(at(args))

@@ -10,7 +10,7 @@ import (
 )
 
 // TestWhatTheToolsDeclare pins what recovery, dispatch and policy act on:
-// search and reading run beside others, writes do not (FIELD F15).
+// search and reading run beside others, writes do not.
 //
 // rows: ALF-18, HAR-63, HAR-64
 func TestWhatTheToolsDeclare(t *testing.T) {

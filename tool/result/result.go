@@ -1,5 +1,5 @@
 // Package result holds result.read, with which a model reads on in a tool
-// result that was too long to be shown whole (FIELD F13).
+// result that was too long to be shown whole.
 //
 // It reaches what the run's own calls returned and nothing else: the engine
 // answers for the handles, see [tool.Results].

@@ -110,7 +110,7 @@ func (g *group) end() (state *os.ProcessState, stopped bool, err error) {
 }
 
 // guard is a process that outlives this one by a moment: it kills the group
-// when this process is gone, however that ended (FIELD F17). The system itself
+// when this process is gone, however that ended. The system itself
 // would only kill the leader.
 type guard struct {
 	cmd  *exec.Cmd

@@ -15,7 +15,7 @@ import (
 
 const (
 	// MaxOutput bounds the bytes kept of a command's output: up to it the output
-	// is whole (FIELD F13), beyond it head and tail are, so that a command which
+	// is whole, beyond it head and tail are, so that a command which
 	// prints gigabytes costs no more memory and no more room in the journal.
 	MaxOutput = 16 << 20
 	// termGrace is how long a command that is stopped may clean up.
