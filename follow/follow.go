@@ -50,7 +50,9 @@ type Follower struct {
 	// that drivers committed beyond a pos which is still missing, by their first.
 	pos   int64
 	early map[int64]batch
-	stop  context.CancelFunc
+	// begins are those who are told of runs that begin.
+	begins map[chan<- struct{}]bool
+	stop   context.CancelFunc
 }
 
 // batch are events of one tree with consecutive positions.
@@ -91,22 +93,33 @@ func (e *Event) JSON() ([]byte, error) {
 
 // New returns a follower of a journal. It reads nothing before somebody subscribes.
 func New(store journal.Store) *Follower {
-	return &Follower{store: store, topics: map[string]*topic{}, pos: unknown, early: map[int64]batch{}}
+	return &Follower{store: store, topics: map[string]*topic{}, pos: unknown, early: map[int64]batch{}, begins: map[chan<- struct{}]bool{}}
 }
 
-// join adds a subscription to its tree, and begins to follow the journal for the
-// first of all.
+// join adds a subscription to its tree.
 func (f *Follower) join(ctx context.Context, s *Subscription, root string) error {
+	if _, err := f.listen(ctx); err != nil {
+		return err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	s.topic = f.take(root)
+	s.topic.subscribe(s, f.pos)
+	return nil
+}
+
+// listen counts one more who listens, and begins to follow the journal for the first of
+// all. It returns the pos up to which all was handed out.
+func (f *Follower) listen(ctx context.Context) (pos int64, err error) {
 	f.listening.Add(1)
 	f.mu.Lock()
 	known := f.pos != unknown
 	f.mu.Unlock()
 	var last int64
 	if !known {
-		var err error
 		if last, err = f.store.Last(ctx); err != nil {
 			f.leave()
-			return err
+			return 0, err
 		}
 	}
 	f.mu.Lock()
@@ -114,9 +127,7 @@ func (f *Follower) join(ctx context.Context, s *Subscription, root string) error
 	if f.pos == unknown {
 		f.begin(last)
 	}
-	s.topic = f.take(root)
-	s.topic.subscribe(s, f.pos)
-	return nil
+	return f.pos, nil
 }
 
 // begin follows the journal from a pos on.
@@ -254,6 +265,7 @@ func (f *Follower) hand(records []journal.Record, events []Event) {
 			continue
 		}
 		f.pos = records[i].Pos
+		f.begun(event.Type(records[i].Type), records[i].Run, records[i].Root)
 		if t := f.topics[records[i].Root]; t != nil {
 			t.hand(f.pos, events[i:i+1])
 			touched[t] = true
@@ -287,6 +299,7 @@ func (f *Follower) reach(pos int64) {
 // publish hands out a batch that follows on what was handed out.
 func (f *Follower) publish(b batch) {
 	f.pos = b.events[len(b.events)-1].Pos
+	f.begun(b.events[0].Type(), b.events[0].Run, b.root)
 	if t := f.topics[b.root]; t != nil {
 		t.hand(f.pos, b.events)
 		t.flush()
@@ -301,6 +314,7 @@ func (f *Follower) tear() {
 	for _, t := range f.topics {
 		t.tear()
 	}
+	f.tellBegun()
 }
 
 // errClosed is returned to who reads from a subscription that was closed.

@@ -43,33 +43,52 @@ func (s *Server) guarded(next http.Handler) http.Handler {
 }
 
 // identified is a request with its principal: who the token names that comes with it,
-// nobody where none does, and without tokens the server's own user.
+// nobody where none does, and without tokens the server's own user. A request within a
+// session of Socket.IO is made by who the session is with.
 func (s *Server) identified(r *http.Request, there netip.AddrPort) (_ *http.Request, done func(), err error) {
 	p, ctx, done := s.user, r.Context(), func() {}
 	given, has := r.Header["Authorization"]
-	known, unknown := rates()
-	who, allowed := "user "+p.Name, known
 	if s.keys != nil {
-		p, who, allowed = event.Principal{}, "address "+there.Addr().String(), unknown
+		p = s.sockets.principal(r)
 	}
 	if s.keys != nil && has {
-		token, bearer := strings.CutPrefix(given[0], "Bearer ")
-		entry, within, end, ok := s.keys.admit(ctx, token)
-		switch {
-		case ok && bearer && len(given) == 1:
-			p, ctx, done, who, allowed = entry, within, end, "token "+entry.Name, known
-		case ok:
-			end()
-			fallthrough
-		default:
-			err = kindToken.problem("send the header Authorization: Bearer TOKEN with a token that 'pawl token list' shows", "the token does not count")
+		var within context.Context
+		p, within, done, err = s.bearer(ctx, given)
+		if err == nil {
+			ctx = within
 		}
 	}
+	who, allowed := limitedAs(p, there.Addr().String())
 	if wait := s.limiter.take(who, allowed, time.Now()); wait > 0 {
-		p := kindBusy.problem("wait as long as the header Retry-After says", "there were too many requests; the next is answered in %s", wait)
-		p.retryAfter, err = wait, p
+		err = tooMany(wait)
 	}
 	return r.WithContext(context.WithValue(ctx, principalKey{}, p)), done, err
+}
+
+// bearer is who the header Authorization names. The context ends with the token.
+func (s *Server) bearer(ctx context.Context, given []string) (p event.Principal, within context.Context, done func(), err error) {
+	if token, is := strings.CutPrefix(given[0], "Bearer "); is && len(given) == 1 {
+		if p, within, done, ok := s.keys.admit(ctx, token); ok {
+			return p, within, done, nil
+		}
+	}
+	return p, ctx, func() {}, kindToken.problem("send the header Authorization: Bearer TOKEN with a token that 'pawl token list' shows", "the token does not count")
+}
+
+// limitedAs is as whom somebody is limited who asks, and to how many requests.
+func limitedAs(p event.Principal, address string) (who string, allowed rate) {
+	known, unknown := rates()
+	if p.Name == "" {
+		return "address " + address, unknown
+	}
+	return string(p.Proof) + " " + p.Name, known
+}
+
+// tooMany is the problem of who has to wait.
+func tooMany(wait time.Duration) *Problem {
+	p := kindBusy.problem("wait as long as the header Retry-After says", "there were too many requests; the next is answered in %s", wait)
+	p.retryAfter = wait
+	return p
 }
 
 // principalKey is the key of a request's principal in its context.

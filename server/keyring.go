@@ -24,11 +24,11 @@ type keyring struct {
 	file    os.FileInfo
 	entries []tokens.Entry
 	// open ends what is going on with a token, by the entry that it came with.
-	open map[*session]bool
+	open map[*admitted]bool
 }
 
-// session is a request that is going on.
-type session struct {
+// admitted is a request that is going on.
+type admitted struct {
 	entry tokens.Entry
 	end   context.CancelCauseFunc
 }
@@ -48,7 +48,7 @@ func newKeyring(path string, log *slog.Logger) (*keyring, error) {
 	for _, name := range plain {
 		log.Warn("a token was in its file as it is; it is hashed now, so keep it elsewhere", "name", name, "file", path)
 	}
-	k := &keyring{path: path, log: log, open: map[*session]bool{}}
+	k := &keyring{path: path, log: log, open: map[*admitted]bool{}}
 	k.refresh()
 	if len(k.entries) == 0 {
 		return nil, fmt.Errorf("server: there is no token in %s; 'pawl token create' makes one", path)
@@ -79,7 +79,7 @@ func (k *keyring) admit(ctx context.Context, token string) (p event.Principal, w
 		return p, ctx, nil, false
 	}
 	within, end := context.WithCancelCause(ctx)
-	s := &session{entry, end}
+	s := &admitted{entry, end}
 	k.open[s] = true
 	return entry.Principal(), within, func() {
 		k.mu.Lock()

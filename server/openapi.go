@@ -48,6 +48,7 @@ type described struct {
 	ID          string              `json:"operationId"`
 	Summary     string              `json:"summary"`
 	Role        access.Role         `json:"x-pawl-role"`
+	Event       string              `json:"x-pawl-event,omitempty"`
 	Parameters  []parameter         `json:"parameters,omitempty"`
 	RequestBody *content            `json:"requestBody,omitempty"`
 	Responses   map[string]*content `json:"responses"`
@@ -80,7 +81,7 @@ func (s *Server) openAPI(*asked[none, none]) (document, error) { return s.docume
 func documentOf(table []operation) (document, error) {
 	d := document{OpenAPI: "3.1.1", Paths: map[string]map[string]described{}}
 	d.Info.Title, d.Info.Version = "Pawl", "1"
-	d.Info.Description = "Runs of agents, workflows and teams. x-pawl-role is the least role that may ask an operation."
+	d.Info.Description = "Runs of agents, workflows and teams. x-pawl-role is the least role that may ask an operation, and x-pawl-event is its event at " + socketPath + ", where agentId is in the data."
 	// A server without tokens sees by the connection who asks.
 	d.Components.SecuritySchemes = map[string]securityScheme{"token": {"http", "bearer"}}
 	d.Security = []map[string][]string{{"token": {}}, {}}
@@ -242,7 +243,7 @@ func withoutNull(s *jsonschema.Schema) {
 
 // describe is an operation in the document.
 func (w schemaWriter) describe(o operation) (described, error) {
-	d := described{ID: operationID(o), Summary: o.summary, Role: o.may, Responses: map[string]*content{}}
+	d := described{ID: operationID(o), Summary: o.summary, Role: o.may, Event: o.event, Responses: map[string]*content{}}
 	for _, part := range strings.Split(o.path, "/") {
 		if strings.HasPrefix(part, "{") {
 			d.Parameters = append(d.Parameters, parameter{Name: strings.Trim(part, "{}"), In: "path", Required: true, Schema: &jsonschema.Schema{Type: "string"}})

@@ -15,6 +15,8 @@ import (
 // router, the authoriser and the document are made from.
 type operation struct {
 	method, path string
+	// event is the name that it has over Socket.IO, "" for what is not asked there.
+	event string
 	// summary says in one line what it does.
 	summary string
 	// may is the least role that may ask it.
@@ -149,6 +151,7 @@ func (s *Server) routes(table []operation) (http.Handler, error) {
 			}
 		}))
 	}
+	mux.Handle(socketPath, s.sockets)
 	for path, methods := range allowed {
 		slices.Sort(methods)
 		takes := strings.Join(methods, ", ")

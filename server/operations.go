@@ -66,13 +66,13 @@ func operations() []operation {
 		{method: post, path: "/v1/runs/{id}/pause", summary: "Parks a run when its calls in progress have ended", may: editor, status: ok, also: said, problems: goes, service: serves((*Server).pause)},
 		{method: post, path: "/v1/runs/{id}/resume", summary: "Continues a run that has parked, or that its process left", may: editor, status: ok, problems: goes, service: serves((*Server).resume)},
 		{
-			method: post, path: rondoPaths + "{id}/loop/start", summary: "Starts the loop of an agent", may: editor, status: accepted,
+			method: post, path: rondoPaths + "{id}/loop/start", event: "loop:start", summary: "Starts the loop of an agent", may: editor, status: accepted,
 			problems: []kind{kindLoopOff, kindLoopRuns, kindAgent}, service: serves((*Server).startLoop),
 		},
 		{method: get, path: rondoPaths + "{id}/loop/status", summary: "Shows the loop that runs on an agent, or the last one that did", may: viewer, status: ok, service: serves((*Server).loopStatus)},
-		{method: post, path: rondoPaths + "{id}/loop/stop", summary: "Ends the loop that runs on an agent", may: editor, status: ok, also: said, problems: loops, service: serves((*Server).stopLoop)},
+		{method: post, path: rondoPaths + "{id}/loop/stop", event: "loop:stop", summary: "Ends the loop that runs on an agent", may: editor, status: ok, also: said, problems: loops, service: serves((*Server).stopLoop)},
 		{
-			method: post, path: rondoPaths + "{id}/loop/approve", summary: "Decides what an agent's loop asks; the loop continues", may: editor, status: ok, also: said,
+			method: post, path: rondoPaths + "{id}/loop/approve", event: "loop:approve", summary: "Decides what an agent's loop asks; the loop continues", may: editor, status: ok, also: said,
 			problems: slices.Concat(loops, decides), service: serves((*Server).approveLoop),
 		},
 		{

@@ -81,6 +81,7 @@ type Server struct {
 	page     *web.Page
 	// follower has the events of all runs for those who listen here.
 	follower *follow.Follower
+	sockets  *sockets
 	metrics  *signals.Metrics
 
 	// running ends, with the cause goodbye, when the server closes: the runs that it
@@ -107,6 +108,7 @@ func New(o Options) (*Server, error) {
 		follower: o.Engine.Follower(), metrics: cmp.Or(o.Metrics, signals.NewMetrics()),
 	}
 	s.launch.Dir, s.launch.Replay = o.Agents, s.replay
+	s.sockets = newSockets(s)
 	var err error
 	if s.page, err = web.Load(); err != nil {
 		return nil, err
@@ -128,6 +130,10 @@ func New(o Options) (*Server, error) {
 		s.goodbye = errTornDown
 	}
 	s.running, s.stop = context.WithCancelCause(context.Background())
+	s.going.Go(func() {
+		<-s.running.Done()
+		s.sockets.sessions.Close()
+	})
 	if s.keys != nil {
 		s.going.Go(func() { s.keys.watch(s.running) })
 	}

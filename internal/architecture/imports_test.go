@@ -43,7 +43,8 @@ var layers = []layer{
 	{name: "table of kinds", packages: []string{"launch/kinds"}},
 	{name: "control", packages: []string{"control"}},
 	{name: "library", packages: []string{""}},
-	{name: "encodings", packages: []string{"agui"}},
+	{name: "encodings", packages: []string{"agui", "socketio"}},
+	{name: "connections", packages: []string{"socketio/session"}},
 	{name: "signals", packages: []string{"signals"}},
 	{name: "page", packages: []string{"web"}},
 	{name: "server", packages: []string{"server"}},
@@ -145,7 +146,7 @@ func TestOnlyTheTerminalReadsMarkdown(t *testing.T) {
 // TestPurePackagesDoNoIO keeps I/O, clocks and randomness out of what must
 // be foldable.
 func TestPurePackagesDoNoIO(t *testing.T) {
-	pure := []string{"llm", "event", "egress", "fence", "access", "stop", "budget", "question", "policy", "history", "compact", "plan", "machine/refine", "machine", "machine/tree", "machine/agent", "machine/flow", "machine/process", "machine/versions"}
+	pure := []string{"llm", "event", "socketio", "egress", "fence", "access", "stop", "budget", "question", "policy", "history", "compact", "plan", "machine/refine", "machine", "machine/tree", "machine/agent", "machine/flow", "machine/process", "machine/versions"}
 	banned := []string{"os", "os/exec", "net", "net/http", "math/rand", "math/rand/v2", "crypto/rand", "io/fs", "database/sql"}
 	for _, p := range list(t) {
 		pkg, _ := local(p.ImportPath)

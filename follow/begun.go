@@ -1,0 +1,42 @@
+package follow
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/pawlrun/pawl/event"
+)
+
+// Begun gives a channel that receives when a run has begun which no other started, or
+// may have, also where several have. It begins behind pos, and ends with stop.
+func (f *Follower) Begun(ctx context.Context) (begun <-chan struct{}, pos int64, stop func(), err error) {
+	if pos, err = f.listen(ctx); err != nil {
+		return nil, 0, nil, fmt.Errorf("follow: the runs that begin: %w", err)
+	}
+	told := make(chan struct{}, 1)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.begins[told] = true
+	return told, pos, func() {
+		f.mu.Lock()
+		delete(f.begins, told)
+		f.mu.Unlock()
+		f.leave()
+	}, nil
+}
+
+// begun tells of an event that begins a run of a tree, if it does.
+func (f *Follower) begun(kind event.Type, run, root string) {
+	if kind == event.TypeRunStarted && run == root {
+		f.tellBegun()
+	}
+}
+
+func (f *Follower) tellBegun() {
+	for told := range f.begins {
+		select {
+		case told <- struct{}{}:
+		default: // it has not looked since it was told last
+		}
+	}
+}
