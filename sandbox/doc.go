@@ -22,5 +22,5 @@
 // seccomp filter refuses the system calls by which such boundaries have been
 // left before.
 //
-// docs/architecture.md says what each tier holds and what it does not.
+// docs/design/sandbox.md says what each tier holds and what it does not.
 package sandbox

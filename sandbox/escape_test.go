@@ -35,7 +35,7 @@ var neither = []sandbox.Tier{sandbox.None}
 type escape struct {
 	name, command string
 	// holds are the tiers that hold it; all where that says nothing. The
-	// others do not, and docs/architecture.md says so.
+	// others do not, and docs/design/sandbox.md says so.
 	holds []sandbox.Tier
 }
 

@@ -1,11 +1,14 @@
 // Package architecture holds the tests of the layers: which package may
-// import which. docs/architecture.md has the same table.
+// import which, and that the map in docs/architecture.md lists the same.
 package architecture
 
 import (
+	"cmp"
 	"encoding/json"
 	"io"
+	"os"
 	"os/exec"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -121,6 +124,34 @@ func TestImportsPointDownOnly(t *testing.T) {
 				t.Errorf("%s imports %s: an edge knows no rule and no machine", pkg, to)
 			}
 		}
+	}
+}
+
+// TestTheMapListsTheSameLayers holds the table of docs/architecture.md to layers.
+func TestTheMapListsTheSameLayers(t *testing.T) {
+	page, err := os.ReadFile("../../docs/architecture.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(page), "| layer | packages | job |\n| --- | --- | --- |\n")
+	table, _, _ = strings.Cut(table, "\n\n")
+	var listed, want []string
+	for row := range strings.Lines(table) {
+		cells := strings.Split(row, "|")
+		packages := regexp.MustCompile("`[^`]+`").FindAllString(cells[2], -1)
+		slices.Sort(packages)
+		listed = append(listed, strings.TrimSpace(cells[1])+": "+strings.Join(packages, " "))
+	}
+	for _, l := range layers {
+		var packages []string
+		for _, p := range l.packages {
+			packages = append(packages, "`"+cmp.Or(p, "pawl")+"`")
+		}
+		slices.Sort(packages)
+		want = append(want, l.name+": "+strings.Join(packages, " "))
+	}
+	if !slices.Equal(listed, want) {
+		t.Errorf("docs/architecture.md lists\n%s\nand layers has\n%s", strings.Join(listed, "\n"), strings.Join(want, "\n"))
 	}
 }
 
