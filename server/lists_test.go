@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"net/http"
@@ -180,4 +181,28 @@ func TestEveryAgentOfTheDirectoryIsListedAndSaysWhyItCannotRun(t *testing.T) {
 	}
 	l.refuses(http.StatusUnprocessableEntity, "bad-agent", http.MethodPost, "/v1/runs", `{"agent": "broken"}`)
 	l.refuses(http.StatusBadRequest, "bad-query", http.MethodGet, "/v1/agents?limit=0", "")
+}
+
+// Runs of one agent differ by what they were given.
+func TestTheListSaysWhatEachRunIsAbout(t *testing.T) {
+	inBubble(t, map[string]string{
+		"quick.yaml":        "identity: {name: quick}\nmodel_policy: {primary: {model: scripted/quick.script.yaml}}\n",
+		"quick.script.yaml": "- text: done\n",
+	}, func(l local, _ string) {
+		for _, input := range []string{"Fix the\n  tests.", strings.Repeat("é ", 200)} {
+			body, err := json.Marshal(map[string]string{"agent": "quick", "input": input})
+			if err != nil {
+				t.Fatal(err)
+			}
+			gets[journal.Run](l, http.StatusCreated, http.MethodPost, "/v1/runs", string(body))
+			time.Sleep(time.Second)
+		}
+		var got []string
+		for _, run := range pages[struct{ Input string }](l, "/v1/runs", 1) {
+			got = append(got, run.Input)
+		}
+		if want := []string{strings.Repeat("é ", 66) + "é…", "Fix the tests."}; !slices.Equal(got, want) {
+			t.Errorf("%q", got)
+		}
+	})
 }

@@ -113,7 +113,7 @@ func documentOf(table []operation) (document, error) {
 func components() []reflect.Type {
 	return []reflect.Type{
 		reflect.TypeFor[eventJSON](), reflect.TypeFor[control.Pending](), reflect.TypeFor[Problem](), reflect.TypeFor[refusal](),
-		reflect.TypeFor[journal.Run](), reflect.TypeFor[control.Standing](), reflect.TypeFor[runnable](), reflect.TypeFor[said](), reflect.TypeFor[shown](), reflect.TypeFor[branch](),
+		reflect.TypeFor[journal.Run](), reflect.TypeFor[listed](), reflect.TypeFor[runnable](), reflect.TypeFor[said](), reflect.TypeFor[shown](), reflect.TypeFor[branch](),
 		reflect.TypeFor[liveJSON](), reflect.TypeFor[snapshot](), reflect.TypeFor[agui.Event](),
 	}
 }
@@ -141,7 +141,7 @@ func componentName(t reflect.Type) string {
 		return "RunInTree"
 	case reflect.TypeFor[shown]():
 		return "RunInFull"
-	case reflect.TypeFor[control.Standing]():
+	case reflect.TypeFor[listed]():
 		return "RunInList"
 	}
 	return t.Name()

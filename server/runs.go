@@ -2,9 +2,11 @@ package server
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"slices"
+	"strings"
 
 	"github.com/pawlrun/pawl/control"
 	"github.com/pawlrun/pawl/event"
@@ -19,11 +21,18 @@ type runsQuery struct {
 	Children bool            `json:"children,omitempty" jsonschema:"whether runs are listed that other runs started"`
 }
 
+// listed is a run with what it is about.
+type listed struct {
+	control.Standing
+	// Input is the beginning of what the run was given.
+	Input string `json:"input,omitempty"`
+}
+
 // listRuns gives the newest runs first, without those that others started unless
 // children=true. The cursor is the last run of the page before.
-func (s *Server) listRuns(a *asked[runsQuery, none]) (list[control.Standing], error) {
+func (s *Server) listRuns(a *asked[runsQuery, none]) (list[listed], error) {
 	q := a.query
-	none := list[control.Standing]{}
+	none := list[listed]{}
 	if err := knownStates(q.State); err != nil {
 		return none, err
 	}
@@ -36,8 +45,58 @@ func (s *Server) listRuns(a *asked[runsQuery, none]) (list[control.Standing], er
 		return none, err
 	}
 	page := pageOf("runs", rows, q.limit(), func(row journal.Run) string { return row.ID })
-	items, err := s.desk.Standings(a.Context(), page.Items)
-	return list[control.Standing]{Items: items, Next: page.Next}, err
+	standings, err := s.desk.Standings(a.Context(), page.Items)
+	if err != nil {
+		return none, err
+	}
+	items := make([]listed, len(standings))
+	for i, standing := range standings {
+		first, err := s.startOf(a.Context(), standing.ID)
+		if err != nil {
+			return none, err
+		}
+		items[i] = listed{standing, first.beginning()}
+	}
+	return list[listed]{Items: items, Next: page.Next}, nil
+}
+
+// start is what lists say of a run's first event.
+type start struct {
+	Step string `json:"step"`
+	Data struct {
+		Step  string `json:"step"`
+		Input struct {
+			Parts []struct {
+				Text string `json:"text"`
+			} `json:"parts"`
+		} `json:"input"`
+	} `json:"data"`
+}
+
+// startOf reads a run's first event.
+func (s *Server) startOf(ctx context.Context, run string) (first start, err error) {
+	records, err := s.store.Records(ctx, run, 0, 1)
+	if err != nil || len(records) == 0 {
+		return first, err
+	}
+	return first, json.Unmarshal(records[0].Body, &first)
+}
+
+// beginning is the beginning of what the run was given, on one line.
+func (s start) beginning() string {
+	const most = 200
+	var b strings.Builder
+	for _, part := range s.Data.Input.Parts {
+		for word := range strings.FieldsSeq(part.Text) {
+			if b.Len() > 0 {
+				b.WriteByte(' ')
+			}
+			if b.WriteString(word); b.Len() > most {
+				return strings.ToValidUTF8(b.String()[:most], "") + "…"
+			}
+		}
+	}
+	return b.String()
 }
 
 // knownStates refuses a state that no run can have.

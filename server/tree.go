@@ -2,8 +2,6 @@ package server
 
 import (
 	"cmp"
-	"context"
-	"encoding/json"
 	"slices"
 
 	"github.com/pawlrun/pawl/control"
@@ -53,27 +51,11 @@ func (s *Server) tree(a *asked[paging, none]) (list[branch], error) {
 	}
 	page.Items, page.Next = make([]branch, len(standings)), part.Next
 	for i, standing := range standings {
-		step, err := s.stepOf(a.Context(), standing.ID)
+		first, err := s.startOf(a.Context(), standing.ID)
 		if err != nil {
 			return page, err
 		}
-		page.Items[i] = branch{standing, step}
+		page.Items[i] = branch{standing, cmp.Or(first.Data.Step, first.Step)}
 	}
 	return page, nil
-}
-
-// stepOf is the step that a run is, as its first event says.
-func (s *Server) stepOf(ctx context.Context, run string) (string, error) {
-	first, err := s.store.Records(ctx, run, 0, 1)
-	if err != nil || len(first) == 0 {
-		return "", err
-	}
-	var started struct {
-		Step string `json:"step"`
-		Data struct {
-			Step string `json:"step"`
-		} `json:"data"`
-	}
-	err = json.Unmarshal(first[0].Body, &started)
-	return cmp.Or(started.Data.Step, started.Step), err
 }

@@ -142,7 +142,7 @@ function eventOf(block: string): Event[] {
   return data.length > 0 ? [JSON.parse(data.join("\n"))] : [];
 }
 
-function sleep(ms: number, abort: AbortSignal): Promise<void> {
+export function sleep(ms: number, abort: AbortSignal): Promise<void> {
   return new Promise(done => {
     const timer = setTimeout(done, ms);
     abort.addEventListener("abort", () => { clearTimeout(timer); done(); }, { once: true });

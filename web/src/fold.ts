@@ -18,8 +18,8 @@ export interface Cycle {
   is: "cycle"; key: string; rev: number; n: number; max: number; at: string; end?: string;
   model?: string; reasoning: string; text: string; usage?: Usage; cost?: Cost; finish?: string;
   calls: Call[]; notes: Note[]; compressions: Note[]; terminator?: Note;
-  /** answered says that text is the whole answer and not what has come of it. */
-  answered: boolean;
+  /** answered says that text is the whole answer and not what has come of it; deaf, that its beginning was not heard. */
+  answered: boolean; deaf: boolean;
 }
 
 /** Child is a run that this one started, with what an iteration or a step adds. */
@@ -55,9 +55,12 @@ export class RunView {
   /** raise is the limit that the run has parked at. */
   raise: { run: string; setting: string; atLeast?: number } | null = null;
   loops = new Map<string, Passes>();
+  private newest = 0;
   private cycles = new Map<number, Cycle>();
   private calls = new Map<string, { call: Call; cycle: Cycle }>();
   private children = new Map<string, Child>();
+  /** ofStep is the last run of each step. */
+  private ofStep = new Map<string, string>();
   private steps = new Map<string, Step>();
 
   constructor(readonly id: string) {}
@@ -75,6 +78,15 @@ export class RunView {
     folds[e.type]?.(this, e, e.data);
   }
 
+  /** lastText is the text of the last cycle. */
+  lastText(): string { return this.cycles.get(this.newest)?.text.trim() ?? ""; }
+
+  /** deafen passes over the rest of an answer whose beginning was not heard: half of one misleads. */
+  deafen(): void {
+    const c = this.lastCycle();
+    if (c && !c.answered && !c.text) c.deaf = true;
+  }
+
   /** changed tells those who show the run. */
   changed(): void { this.rev.value++; }
 
@@ -88,10 +100,11 @@ export class RunView {
     return c;
   }
 
-  lastCycle(): Cycle | undefined { return this.cycle(Math.max(0, ...this.cycles.keys())); }
+  lastCycle(): Cycle | undefined { return this.cycle(this.newest); }
 
   beginCycle(e: Event, n: number, max: number): void {
-    const c: Cycle = { is: "cycle", key: `cycle ${n}`, rev: 0, n, max, at: e.time, reasoning: "", text: "", calls: [], notes: [], compressions: [], answered: false };
+    const c: Cycle = { is: "cycle", key: `cycle ${n}`, rev: 0, n, max, at: e.time, reasoning: "", text: "", calls: [], notes: [], compressions: [], answered: false, deaf: false };
+    this.newest = n;
     this.cycles.set(n, c);
     this.entries.push(c);
   }
@@ -118,12 +131,12 @@ export class RunView {
   }
 
   childOfStep(step: string | undefined): Child | undefined {
-    for (const c of [...this.children.values()].reverse()) if (step && c.step === step) { c.rev++; return c; }
-    return undefined;
+    return this.child(this.ofStep.get(step ?? "") ?? "");
   }
 
   addChild(c: Child): void {
     this.children.set(c.run, c);
+    if (c.step) this.ofStep.set(c.step, c.run);
     this.entries.push(c);
   }
 
@@ -213,10 +226,10 @@ const folds: { [type: string]: Fold } = {
   "cycle.start": (v, e, d) => v.beginCycle(e, d.cycle, d.maxCycles),
   "model.requested": (v, e, d) => {
     const c = v.cycle(e.cycle);
-    if (c && !d.purpose) { c.model = d.model; c.text = c.reasoning = ""; }
+    if (c && !d.purpose) { c.model = d.model; c.text = c.reasoning = ""; c.deaf = false; }
   },
-  text: (v, e, d) => { const c = v.cycle(e.cycle); if (c && !c.answered) c.text += d.text; },
-  reasoning: (v, e, d) => { const c = v.cycle(e.cycle); if (c && !c.answered) c.reasoning += d.text; },
+  text: (v, e, d) => { const c = v.cycle(e.cycle); if (c && !c.answered && !c.deaf) c.text += d.text; },
+  reasoning: (v, e, d) => { const c = v.cycle(e.cycle); if (c && !c.answered && !c.deaf) c.reasoning += d.text; },
   "text.reset": (v, e) => { const c = v.cycle(e.cycle); if (c && !c.answered) c.text = c.reasoning = ""; },
   "model.response": (v, e, d) => {
     const c = v.cycle(e.cycle);
@@ -269,8 +282,10 @@ const folds: { [type: string]: Fold } = {
     if (d.maxIterations) v.loops.set(d.step ?? "", { done: d.iteration, max: d.maxIterations });
   },
   progress: (v, e, d) => {
-    for (const c of [...v.entries].reverse()) if (c.is === "child" && c.iteration?.n === d.iteration) { c.learning = d.learning; c.rev++; return; }
-    v.noteOn(e, note(`learnt in iteration ${d.iteration}`, d.learning));
+    const c = v.entries.findLast(e => e.is === "child" && e.iteration?.n === d.iteration) as Child | undefined;
+    if (!c) return v.noteOn(e, note(`learnt in iteration ${d.iteration}`, d.learning));
+    c.learning = d.learning;
+    c.rev++;
   },
   "step.started": (v, e, d) => { if (!d.child || !v.child(d.child)) v.step(e, d.step); },
   "step.finished": (v, e, d) => {

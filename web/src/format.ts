@@ -1,28 +1,34 @@
+import { signal } from "@preact/signals";
 import type { Cost, Run, Usage } from "./types";
 
+/** now is the time, as precise as a reader needs it. */
+export const now = signal(Date.now());
+setInterval(() => { if (!document.hidden) now.value = Date.now(); }, 1000);
+
 /** ago is how long something is past, in one unit. */
-export function ago(time: string, now: number): string {
-  return `${span(Math.max(0, now - Date.parse(time)))} ago`;
+export function ago(time: string): string {
+  const ms = now.value - Date.parse(time);
+  return ms < 1000 ? "just now" : `${span(ms)} ago`;
 }
 
 /** span is a length of time in one unit. */
 export function span(ms: number): string {
   if (ms < 1000) return `${Math.round(ms)} ms`;
   const s = ms / 1000;
-  if (s < 60) return `${s < 10 ? s.toFixed(1) : Math.round(s)} s`;
+  if (s < 60) return `${s < 10 && ms % 1000 !== 0 ? s.toFixed(1) : Math.floor(s)} s`;
   if (s < 3600) return `${Math.floor(s / 60)} min`;
   if (s < 48 * 3600) return `${Math.floor(s / 3600)} h`;
   return `${Math.floor(s / 86400)} days`;
 }
 
-export function money(c?: Cost): string {
-  if (!c) return "";
+export function money(c?: Cost, u?: Usage): string {
+  if (!c || !c.priced && c.usd === 0) return u && u.input + u.output > 0 ? "no price known" : "";
   const usd = c.usd === 0 ? "$0" : `$${c.usd < 0.1 ? c.usd.toFixed(4) : c.usd.toFixed(2)}`;
   return c.priced ? usd : `${usd} and more, without a price`;
 }
 
 export function tokens(u?: Usage): string {
-  return u ? `${u.input.toLocaleString()} in, ${u.output.toLocaleString()} out` : "";
+  return u && u.input + u.output > 0 ? `${u.input.toLocaleString()} in, ${u.output.toLocaleString()} tokens out` : "";
 }
 
 export function titleOf(r: Pick<Run, "name" | "kind" | "id">): string { return r.name || r.kind || r.id; }

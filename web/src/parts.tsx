@@ -3,7 +3,7 @@ import { useState } from "preact/hooks";
 import { Problem, asProblem } from "./api";
 import type { Note, Passes } from "./fold";
 import type { Run } from "./types";
-import { standing } from "./format";
+import { ago, standing } from "./format";
 
 /** ProblemBox says what failed, in the server's words, and what to do. */
 export function ProblemBox({ problem }: { problem: Problem }) {
@@ -16,6 +16,8 @@ export function ProblemBox({ problem }: { problem: Problem }) {
     </div>
   );
 }
+
+export function Ago({ time }: { time: string }) { return <time dateTime={time} title={new Date(time).toLocaleString()}>{ago(time)}</time>; }
 
 export function Standing({ run }: { run: Run }) {
   const { text, tone } = standing(run);
@@ -45,6 +47,16 @@ export function Text({ children, label, quiet }: { children: string; label: stri
   return long
     ? <pre class={quiet ? "text quiet long" : "text long"} tabIndex={0} role="region" aria-label={label}>{children}</pre>
     : <pre class={quiet ? "text quiet" : "text"}>{children}</pre>;
+}
+
+/** Prose is what was written for people: as it is, with what stands between fences as code. */
+export function Prose({ children, label }: { children: string; label: string }) {
+  const parts = children.split(/^ {0,3}```[^\n]*\n?/m);
+  return (
+    <div class="prose">
+      {parts.map((part, i) => i % 2 === 1 ? <Text key={i} label={`Code in ${label}`}>{part}</Text> : part.trim() && <p key={i}>{part.trim()}</p>)}
+    </div>
+  );
 }
 
 export function Notes({ notes }: { notes: Note[] }) {
@@ -77,9 +89,9 @@ export class Panel extends Component<PanelProps, { by: boolean | null }> {
   }
 }
 
-/** Act is a button that does something, which may fail, and may want a word before. */
-export function Act({ name, kind, wants, needed, hint, children, act }: {
-  name: string; kind?: string; wants?: string; needed?: boolean; hint?: string; children?: ComponentChildren; act: (text: string) => Promise<unknown>;
+/** Act is a button that does something, which may fail, and may want a word before: then last is the button that does it. */
+export function Act({ name, kind, wants, last, needed, hint, act }: {
+  name: string; kind?: string; wants?: string; last?: string; needed?: boolean; hint?: string; act: (text: string) => Promise<unknown>;
 }) {
   const [open, setOpen] = useState(false);
   const [text, setText] = useState("");
@@ -107,8 +119,7 @@ export function Act({ name, kind, wants, needed, hint, children, act }: {
             <span>{wants}</span>
             <textarea rows={2} value={text} required={needed ?? false} placeholder={hint ?? ""} ref={focused} onInput={e => setText(e.currentTarget.value)} />
           </label>
-          {children}
-          <button type="submit" class={kind} disabled={busy}>{name}</button>
+          <button type="submit" class={kind} disabled={busy}>{last ?? name}</button>
         </form>
       )}
       {problem && <ProblemBox problem={problem} />}

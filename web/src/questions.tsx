@@ -32,7 +32,7 @@ export function QuestionCard({ question, linked, done }: { question: Question; l
         ? (
           <div class="acts">
             <Act name={edited === null ? "Approve" : "Approve as edited"} kind="good" act={async () => decide("approve", edited === null ? {} : { args: parsed(edited) })} />
-            <Act name="Reject" kind="bad" wants="Why? The model is told." needed act={reason => decide("reject", { reason })} />
+            <Act name="Reject" kind="bad" wants="Why? The model is told." last="Reject it" needed act={reason => decide("reject", { reason })} />
             {question.kind === "call" && <button type="button" onClick={() => setEdited(edited === null ? args : null)}>{edited === null ? "Edit the arguments" : "Leave them as they are"}</button>}
           </div>
         )

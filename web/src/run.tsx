@@ -2,11 +2,11 @@ import { Component } from "preact";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { decides, post } from "./api";
 import type { Call, Child, Cycle, Entry, RunView, Step } from "./fold";
-import { ago, money, pretty, span, titleOf, tokens } from "./format";
-import { Act, NoteLine, Notes, Panel, ProblemBox, Ring, Standing, Text } from "./parts";
+import { money, pretty, span, titleOf, tokens } from "./format";
+import { Act, Ago, NoteLine, Notes, Panel, ProblemBox, Prose, Ring, Standing, Text } from "./parts";
 import { QuestionCard } from "./questions";
-import { Tree } from "./tree";
-import type { Run, Shown } from "./types";
+import { type Head, Tree } from "./tree";
+import type { Run } from "./types";
 
 /** RunPage is one run with all below it. */
 export function RunPage({ id }: { id: string }) {
@@ -19,15 +19,16 @@ export function RunPage({ id }: { id: string }) {
   useEffect(() => { if (head) document.title = `${titleOf(head)} · Pawl`; }, [head?.name]);
   const problem = tree.problem.value;
   if (problem) return <main id="main" tabIndex={-1}><h1>Run {id}</h1><ProblemBox problem={problem} /></main>;
-  if (!head) return <main id="main" tabIndex={-1}><h1>Run {id}</h1><p class="empty">Reading the run…</p></main>;
+  if (!head) return <main id="main" tabIndex={-1}><h1>Run {id}</h1><p class="empty">Reading the run…</p><Connected tree={tree} /></main>;
   return <RunShown key={id} tree={tree} head={head} />;
 }
 
-function RunShown({ tree, head }: { tree: Tree; head: Shown }) {
+function RunShown({ tree, head }: { tree: Tree; head: Head }) {
   const root = tree.view(tree.id);
   root.rev.value;
   const passes = head.state === "ended" ? null : root.passes();
   const outcome = head.outcome;
+  const usage = outcome?.usage ?? head.usage;
   const below = tree.rows.value.length > 1 || tree.moreRows.value !== "";
   return (
     <main id="main" tabIndex={-1} class={below ? "run with-tree" : "run"}>
@@ -39,8 +40,9 @@ function RunShown({ tree, head }: { tree: Tree; head: Shown }) {
           <p class="facts">
             <span>{head.kind}</span><span><code>{head.id}</code></span>
             {root.started?.config?.targets?.[0]?.model && <span>{root.started.config.targets[0].model}</span>}
-            <span>{money(head.cost)}</span><span>{tokens(head.usage)}</span>
-            <span>{span(Date.parse(head.updated) - Date.parse(head.created))}, began {ago(head.created, Date.now())}</span>
+            <span>{money(outcome?.cost ?? head.cost, usage)}</span><span>{tokens(usage)}</span>
+            {head.state === "ended" && <span>took {span(Date.parse(head.updated) - Date.parse(head.created))}</span>}
+            <span>began <Ago time={head.created} /></span>
           </p>
         </div>
         <Connected tree={tree} />
@@ -54,13 +56,13 @@ function RunShown({ tree, head }: { tree: Tree; head: Shown }) {
         </div>
       )}
       <div class="questions" aria-live="polite">
-        {head.waiting.map(q => <QuestionCard key={q.run + q.id} question={q} linked={false} done={() => void tree.refresh()} />)}
+        {head.state !== "ended" && head.waiting?.map(q => <QuestionCard key={q.run + q.id} question={q} linked={false} done={() => tree.refresh()} />)}
       </div>
       {below && <TreeList tree={tree} />}
       <section class="what" aria-label="What it did">
         <Input root={root} />
         <Timeline tree={tree} view={root} top />
-        {outcome?.final_output && <section class="outcome"><h2>Result</h2><Text label="Result">{outcome.final_output}</Text></section>}
+        {outcome?.final_output && outcome.final_output.trim() !== root.lastText() && <section class="outcome"><h2>Result</h2><Prose label="Result">{outcome.final_output}</Prose></section>}
         {decides() && head.state !== "ended" && head.kind === "Agent" && <Say tree={tree} head={head} />}
       </section>
     </main>
@@ -77,15 +79,15 @@ function Connected({ tree }: { tree: Tree }) {
 }
 
 /** Actions are the commands that the run takes as it stands. */
-function Actions({ tree, head, root }: { tree: Tree; head: Shown; root: RunView }) {
+function Actions({ tree, head, root }: { tree: Tree; head: Head; root: RunView }) {
   if (head.state === "ended") return null;
   const send = (verb: string, body: object = {}) => post(`/v1/runs/${head.id}/${verb}`, body).then(() => tree.refresh());
   const going = (head.state === "running" || head.state === "waiting") && !head.undriven;
   return (
     <div class="acts" role="group" aria-label="Commands to the run">
       {going && !head.pausing && <Act name="Pause" act={() => send("pause")} />}
-      {!going && head.state !== "queued" && <Act name="Resume" kind="good" act={() => send("resume")} />}
-      <Act name="Cancel" kind="bad" wants="Why? (may be left out)" act={reason => send("cancel", reason ? { reason } : {})} />
+      {!going && head.state !== "queued" && !head.waiting?.length && <Act name="Resume" kind="good" act={() => send("resume")} />}
+      <Act name="Cancel" kind="bad" wants="Why? (may be left out)" last="Cancel the run" act={reason => send("cancel", reason ? { reason } : {})} />
       {root.raise && (
         <Act name={`Raise ${root.raise.setting}`} wants={`New value of ${root.raise.setting}`} needed hint={root.raise.atLeast ? `at least ${root.raise.atLeast}` : ""}
           act={value => post(`/v1/runs/${root.raise!.run}/budget`, { setting: root.raise!.setting, value: Number(value) }).then(() => tree.refresh())} />
@@ -94,10 +96,10 @@ function Actions({ tree, head, root }: { tree: Tree; head: Shown; root: RunView 
   );
 }
 
-function Say({ tree, head }: { tree: Tree; head: Shown }) {
+function Say({ tree, head }: { tree: Tree; head: Head }) {
   return (
     <div class="acts">
-      <Act name={head.detail === "blocked_on_input" ? "Answer" : "Send a message"} wants="Message" needed act={text => post(`/v1/runs/${head.id}/input`, { text }).then(() => tree.refresh())} />
+      <Act name={head.detail === "blocked_on_input" ? "Answer" : "Send a message"} wants="Message" last="Send" needed act={text => post(`/v1/runs/${head.id}/input`, { text }).then(() => tree.refresh())} />
     </div>
   );
 }
@@ -106,7 +108,7 @@ function Input({ root }: { root: RunView }) {
   const parts: any[] = root.started?.input?.parts ?? [];
   const text = parts.filter(p => p.type === "text").map(p => p.text).join("\n\n");
   if (!text) return null;
-  return <Panel open summary={<span class="name">Input</span>}>{() => <Text label="Input">{text}</Text>}</Panel>;
+  return <Panel open summary={<span class="name">Input</span>}>{() => <Prose label="Input">{text}</Prose>}</Panel>;
 }
 
 /** TreeList are the runs of the tree, a page at a time. */
@@ -117,7 +119,7 @@ function TreeList({ tree }: { tree: Tree }) {
     <nav class="tree" aria-label="Runs of the tree">
       <h2>Runs</h2>
       <ul>{rows.map(r => <TreeRow key={r.id} run={r} depth={(r.depth ?? 1) - depth} here={r.id === tree.id} />)}</ul>
-      {tree.moreRows.value && <button type="button" onClick={() => void tree.moreOfTree()}>Show more runs</button>}
+      {tree.moreRows.value && <div class="acts"><Act name="Show more runs" act={() => tree.moreOfTree()} /></div>}
     </nav>
   );
 }
@@ -142,6 +144,7 @@ export function Timeline({ tree, view, top }: { tree: Tree; view: RunView; top?:
   const [shown, setShown] = useState(atOnce);
   useFollow(top ?? false);
   const entries = view.entries;
+  const read = tree.loaded.value < 0; // until then the last one is none that goes on
   const first = Math.max(0, entries.length - shown);
   if (entries.length === 0) {
     return <p class="empty">{view.started ? "Nothing has happened yet: the run has begun, and its first step comes." : "Reading…"}</p>;
@@ -149,7 +152,7 @@ export function Timeline({ tree, view, top }: { tree: Tree; view: RunView; top?:
   return (
     <div class="timeline">
       {first > 0 && <button type="button" onClick={() => setShown(shown + 2 * atOnce)}>Show {Math.min(first, 2 * atOnce)} earlier of {first}</button>}
-      {entries.slice(first).map((e, i, all) => <EntryPanel key={e.key} tree={tree} entry={e} rev={e.rev} last={i >= all.length - 2} />)}
+      {entries.slice(first).map((e, i, all) => <EntryPanel key={e.key} tree={tree} entry={e} rev={e.rev} last={read && i >= all.length - 2} />)}
     </div>
   );
 }
@@ -192,7 +195,7 @@ function CyclePanel({ tree, cycle, last }: { tree: Tree; cycle: Cycle; last: boo
       {cycle.calls.length > 0 && <span class={failed ? "chip bad" : "chip still"}>{cycle.calls.length === 1 ? "1 call" : `${cycle.calls.length} calls`}{failed ? `, ${failed} failed` : ""}</span>}
       {cycle.compressions.length > 0 && <span class="chip wait">compressed</span>}
       {cycle.terminator && <span class={`chip ${cycle.terminator.tone}`}>end</span>}
-      {!cycle.end && <span class="chip busy">{cycle.answered ? "calls" : "thinks"}</span>}
+      {!cycle.end && (cycle.calls.some(waits) ? <span class="chip wait">waits</span> : <span class="chip busy">{cycle.answered ? "calls" : "thinks"}</span>)}
     </>
   );
   return (
@@ -201,12 +204,12 @@ function CyclePanel({ tree, cycle, last }: { tree: Tree; cycle: Cycle; last: boo
         <>
           {cycle.compressions.map((n, i) => <div key={i} class="compression"><NoteLine note={n} /></div>)}
           {cycle.reasoning && <Panel class="reasoning" open={!cycle.answered} summary={<span class="name">Reasoning</span>}>{() => <Text label="Reasoning" quiet>{cycle.reasoning}</Text>}</Panel>}
-          {cycle.text && <Text label={`Text of cycle ${cycle.n}`}>{cycle.text}</Text>}
+          {cycle.text && <Prose label={`Text of cycle ${cycle.n}`}>{cycle.text}</Prose>}
           {cycle.calls.map(c => <CallPanel key={c.id} tree={tree} call={c} />)}
           <Notes notes={cycle.notes} />
           {cycle.terminator && <div class="terminator"><NoteLine note={cycle.terminator} /></div>}
           <p class="facts">
-            {cycle.model && <span>{cycle.model}</span>}{cycle.usage && <span>{tokens(cycle.usage)}</span>}{cycle.cost && <span>{money(cycle.cost)}</span>}
+            {cycle.model && <span>{cycle.model}</span>}{cycle.usage && <span>{tokens(cycle.usage)}</span>}{cycle.cost && <span>{money(cycle.cost, cycle.usage)}</span>}
             {cycle.end && <span>{span(Date.parse(cycle.end) - Date.parse(cycle.at))}</span>}{cycle.finish && <span>finish: {cycle.finish}</span>}
           </p>
         </>
@@ -215,6 +218,8 @@ function CyclePanel({ tree, cycle, last }: { tree: Tree; cycle: Cycle; last: boo
   );
 }
 
+function waits(c: Call): boolean { return !c.result && !!c.asked && !c.decided; }
+
 function standOf(c: Call): { text: string; tone: string } {
   if (c.result) {
     if (c.decided?.kind === "rejected") return { text: "rejected", tone: "bad" };
@@ -222,7 +227,7 @@ function standOf(c: Call): { text: string; tone: string } {
     if (c.result.isError) return { text: c.result.errorType || "failed", tone: "bad" };
     return c.result.exitCode ? { text: `exit ${c.result.exitCode}`, tone: "bad" } : { text: "done", tone: "good" };
   }
-  if (c.asked && !c.decided) return { text: "waits for a decision", tone: "wait" };
+  if (waits(c)) return { text: "waits for a decision", tone: "wait" };
   return c.attempt || c.child ? { text: "runs", tone: "busy" } : { text: "called", tone: "still" };
 }
 
@@ -253,9 +258,11 @@ function ChildPanel({ tree, child, last }: { tree: Tree; child: Child; last: boo
   const it = child.iteration;
   const tone = o ? (o.ok ? "good" : "bad") : child.parked ? "wait" : "busy";
   const stand = o ? child.status && child.status !== o.status ? child.status : o.status : child.parked ? "waits" : "running";
+  // A pass that has not ended has its number in the id of its step alone.
+  const pass = /\.(\d+)$/.exec(child.step ?? "");
   const summary = (
     <>
-      <span class="name">{it ? `Iteration ${it.n}${it.max ? ` of ${it.max}` : ""}` : child.step || child.name || child.kind}</span>
+      <span class="name">{it?.max ? `Iteration ${it.n} of ${it.max}` : pass ? `Iteration ${Number(pass[1]) + 1}` : child.step || child.name || child.kind}</span>
       <span class="gist">{child.learning ? firstLine(child.learning) : it?.item !== undefined ? pretty(it.item) : it || child.step ? child.name : child.kind}</span>
       <span class={`chip ${tone}`}>{stand}</span>
     </>

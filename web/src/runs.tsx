@@ -2,8 +2,8 @@ import { signal, type Signal } from "@preact/signals";
 import { useEffect, useMemo } from "preact/hooks";
 import { asProblem, get, Problem } from "./api";
 import { RunView } from "./fold";
-import { ago, money, titleOf } from "./format";
-import { ProblemBox, Ring, Standing } from "./parts";
+import { money, titleOf } from "./format";
+import { Ago, ProblemBox, Ring, Standing } from "./parts";
 import { QuestionCard } from "./questions";
 import { type Event, type Page, type Question, type Run, type State, states } from "./types";
 
@@ -142,12 +142,13 @@ function Card({ run, loop }: { run: Run; loop?: RunView | undefined }) {
         {passes && <Ring passes={passes} />}
         <span class="title">{titleOf(run)}</span>
         <Standing run={run} />
-        <span class="gist">{outcome ? outcome.error?.message ?? outcome.final_output?.slice(0, 160) ?? "" : ""}</span>
+        <span class="gist">{run.input}</span>
         <span class="facts">
           <span>{run.kind}</span>
           {run.cycles > 0 && <span>{run.cycles === 1 ? "1 cycle" : `${run.cycles} cycles`}</span>}
           {outcome?.cost && <span>{money(outcome.cost)}</span>}
-          <span>{ago(run.created, Date.now())}</span><code>{run.id}</code>
+          {outcome?.error?.message && <span class="failure">{outcome.error.message}</span>}
+          <Ago time={run.created} /><code>{run.id}</code>
         </span>
       </a>
     </li>

@@ -1,5 +1,5 @@
 import { batch, signal } from "@preact/signals";
-import { type Connection, Problem, asProblem, get, listen } from "./api";
+import { type Connection, Problem, asProblem, get, listen, sleep } from "./api";
 import { RunView } from "./fold";
 import type { Event, Page, Run, Shown } from "./types";
 
@@ -9,9 +9,15 @@ const pageOfRuns = 100;
 /** after these the run has to be asked anew how it stands, and what it waits for. */
 const moves = /^(run\.|tool\.(pending_approval|approval_resolved)|review\.|child\.(parked|waiting|finished)|pause\.|cancel\.|budget\.raised|checkpoint|model\.response|input\.received)/;
 
+/** Head is a run as its row has it, and, once that was asked for, with what it costs and asks. */
+export type Head = Run & Partial<Shown>;
+
+/** Known is what is known of a run: wanted by somebody who shows it, or heard from its first event on. */
+interface Known { view: RunView; wanted: boolean; loading: boolean; waiting: Event[] }
+
 /** Tree is a run and all below it, as they are and as they go on. */
 export class Tree {
-  readonly head = signal<Shown | null>(null);
+  readonly head = signal<Head | null>(null);
   /** problem is why the run cannot be shown. */
   readonly problem = signal<Problem | null>(null);
   readonly rows = signal<Run[]>([]);
@@ -19,7 +25,7 @@ export class Tree {
   readonly connection = signal<{ stands: Connection; why?: Problem }>({ stands: "connecting" });
   /** loaded is how many events of the run are here while not all are, else -1. */
   readonly loaded = signal(0);
-  private readonly views = new Map<string, { view: RunView; loading: boolean; waiting: Event[] }>();
+  private readonly views = new Map<string, Known>();
   private readonly gone = new AbortController();
   private queue: Event[] = [];
   private flushing = false;
@@ -29,12 +35,20 @@ export class Tree {
   constructor(readonly id: string) {}
 
   async start(): Promise<void> {
-    const rows = this.moreOfTree();
-    try {
-      await Promise.all([this.refresh(), this.fill(this.id, true)]);
-    } catch (err) {
-      if (!this.gone.signal.aborted) this.problem.value = asProblem(err);
-      return;
+    for (let wait = 500; ; wait = Math.min(2 * wait, 10_000)) {
+      try {
+        await Promise.all([this.beginTree(), this.fill(this.id, true)]);
+        break;
+      } catch (err) {
+        if (this.gone.signal.aborted) return;
+        const problem = asProblem(err);
+        if (problem.status >= 400 && problem.status < 500) {
+          this.problem.value = problem;
+          return;
+        }
+        this.connection.value = { stands: "lost", why: problem };
+        await sleep(wait, this.gone.signal);
+      }
     }
     this.loaded.value = -1;
     const root = this.view(this.id);
@@ -42,7 +56,6 @@ export class Tree {
       this.connection.value = { stands: "over" };
       return;
     }
-    await rows;
     await listen(`/v1/runs/${this.id}/events?tree=true&deltas=true`, root.pos, this.gone.signal,
       events => this.hear(events),
       (stands, why) => { this.connection.value = why ? { stands, why } : { stands }; });
@@ -53,21 +66,26 @@ export class Tree {
   /** view is what is known of a run's events; what is not there yet is loaded. */
   view(run: string): RunView {
     const known = this.views.get(run);
-    if (known) return known.view;
+    if (known) {
+      known.wanted = true;
+      return known.view;
+    }
     void this.fill(run, false).catch(err => {
-      this.view(run).entries.push({ is: "said", key: "unread", rev: 0, at: new Date().toISOString(), note: { text: asProblem(err).message, tone: "bad" } });
-      this.view(run).changed();
+      const { view } = this.views.get(run)!;
+      view.entries.push({ is: "said", key: "unread", rev: 0, at: new Date().toISOString(), note: { text: asProblem(err).message, tone: "bad" } });
+      view.changed();
     });
-    return this.view(run);
+    return this.views.get(run)!.view;
   }
 
   /** fill loads a run's events behind those that are here. */
   private async fill(run: string, counted: boolean): Promise<void> {
     let of = this.views.get(run);
-    if (!of) this.views.set(run, of = { view: new RunView(run), loading: false, waiting: [] });
+    if (!of) this.views.set(run, of = { view: new RunView(run), wanted: true, loading: false, waiting: [] });
     if (of.loading) return;
     of.loading = true;
     const { view } = of;
+    const late = this.connection.value.stands === "live";
     try {
       for (let cursor = view.pos ? String(view.pos) : ""; ;) {
         const page = await get<Page<Event>>(`/v1/runs/${run}/events?limit=${pageOfEvents}${cursor && `&cursor=${cursor}`}`, this.gone.signal);
@@ -80,6 +98,7 @@ export class Tree {
     } finally {
       of.loading = false;
     }
+    if (late) view.deafen();
     const waiting = of.waiting;
     of.waiting = [];
     for (const e of waiting) this.take(e);
@@ -88,31 +107,43 @@ export class Tree {
 
   async moreOfTree(): Promise<void> {
     const cursor = this.moreRows.value;
-    try {
-      const page = await get<Page<Run>>(`/v1/runs/${this.id}/tree?limit=${pageOfRuns}${cursor && `&cursor=${encodeURIComponent(cursor)}`}`, this.gone.signal);
-      const known = new Set(this.rows.value.map(r => r.id));
-      this.rows.value = [...this.rows.value, ...page.items.filter(r => !known.has(r.id))];
-      this.moreRows.value = page.next ?? "";
-    } catch (err) {
-      if (!this.gone.signal.aborted) this.problem.value ??= asProblem(err);
-    }
+    const page = await get<Page<Run>>(`/v1/runs/${this.id}/tree?limit=${pageOfRuns}${cursor && `&cursor=${encodeURIComponent(cursor)}`}`, this.gone.signal);
+    const known = new Set(this.rows.value.map(r => r.id));
+    this.rows.value = [...this.rows.value, ...page.items.filter(r => !known.has(r.id))];
+    this.moreRows.value = page.next ?? "";
   }
 
-  /** refresh asks how the run stands; what comes meanwhile is asked once more. */
-  async refresh(): Promise<void> {
+  /** beginTree shows the run as its row has it; what takes longer comes after that. */
+  private async beginTree(): Promise<void> {
+    if (this.rows.value.length === 0) await this.moreOfTree();
+    const row = this.rows.value[0];
+    if (!row) return;
+    this.head.value = row;
+    if (row.state !== "ended") this.refresh();
+  }
+
+  /**
+   * refresh asks how the run stands, what it costs and what it waits for. For a large
+   * tree that is much work, so it waits four times as long as that took.
+   */
+  refresh(): void {
     if (this.asking) {
       this.askAgain = true;
       return;
     }
     this.asking = true;
-    try {
-      do {
-        this.askAgain = false;
-        this.head.value = await get<Shown>(`/v1/runs/${this.id}`, this.gone.signal);
-      } while (this.askAgain);
-    } finally {
-      this.asking = false;
-    }
+    const began = performance.now();
+    get<Shown>(`/v1/runs/${this.id}`, this.gone.signal)
+      .then(shown => { if (shown.seq >= (this.head.value?.seq ?? 0)) this.head.value = shown; })
+      .catch(() => { /* the stream says that the server is away, and its first event is asked about */ })
+      .then(() => sleep(Math.max(100, 4 * (performance.now() - began)), this.gone.signal))
+      .then(() => {
+        this.asking = false;
+        if (this.askAgain && !this.gone.signal.aborted) {
+          this.askAgain = false;
+          this.refresh();
+        }
+      });
   }
 
   /** hear takes events in with the next frame, all that have come at once. */
@@ -136,8 +167,11 @@ export class Tree {
     const rows = new Map(this.rows.value.map(r => [r.id, r]));
     let changedRows = false;
     for (const e of events) {
+      if (e.run === this.id && e.seq && this.head.value) this.head.value = stood(this.head.value, e);
+      if (e.seq === 1 && !this.views.has(e.run)) this.views.set(e.run, { view: new RunView(e.run), wanted: false, loading: false, waiting: [] });
       const of = this.views.get(e.run);
       if (of && this.take(e)) touched.add(of.view);
+      if (of && !of.wanted && e.type === "run.completed") this.views.delete(e.run); // who wants it later loads it
       moved ||= moves.test(e.type);
       const row = rows.get(e.run);
       if (row && e.seq && e.seq > row.seq) {
@@ -151,7 +185,7 @@ export class Tree {
     }
     if (changedRows) this.rows.value = inOrder([...rows.values()]);
     for (const view of touched) view.changed();
-    if (moved) void this.refresh().catch(() => { /* the stream says that the server is away */ });
+    if (moved) this.refresh();
   }
 
   /** take applies an event, and reports whether it did. */

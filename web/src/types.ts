@@ -21,6 +21,8 @@ export interface Run {
   id: string; parent?: string; root?: string; depth?: number; kind: string; name?: string;
   created: string; updated: string; state: State; detail?: string; cycles: number; seq: number;
   outcome?: Outcome; step?: string;
+  /** input is the beginning of what a root was given. */
+  input?: string;
   answered?: boolean; expired?: boolean; pausing?: boolean; undriven?: boolean;
 }
 
