@@ -117,8 +117,11 @@ func (d *driver) answered(ctx context.Context, a *machine.CallModel, resp *llm.R
 func (d *driver) generate(ctx context.Context, a *machine.CallModel, model llm.Model, req *llm.Request, cycle int, v *voice) (*llm.Response, error) {
 	streamer, ok := model.(llm.Streamer)
 	if ok && a.Stream {
-		tell := d.teller(v, cycle, a.Attempt)
+		tell, heard := d.teller(v, cycle, a.Attempt), d.chunks(a)
 		return streamer.Stream(ctx, req, func(delta llm.Delta) {
+			if heard != nil {
+				heard()
+			}
 			v.streamed.Add(int64(len(delta.Text) + len(delta.Tool)))
 			if delta.Text != "" || delta.Tool != "" {
 				v.veil.say(delta, tell)

@@ -26,6 +26,9 @@ type Observer struct {
 	// on disk and one after another. It is asked anew when a run is resumed. It
 	// must be quick: the run waits for it.
 	Run func(r RunInfo) func(*event.Event)
+	// Chunks returns what is called when each piece of a streamed answer comes, one after
+	// another.
+	Chunks func(c ModelCall) func()
 	// Traces says that the runs which begin here are to have a trace.
 	Traces bool
 }
@@ -119,6 +122,24 @@ func (d *driver) observeModel(ctx context.Context, a *machine.CallModel, call fu
 		}
 	}
 	return call(ctx)
+}
+
+// chunks is what is called for each piece of an answer, nil where nobody wants to know.
+func (d *driver) chunks(a *machine.CallModel) func() {
+	var all []func()
+	for _, o := range d.engine.opts.Observers {
+		if o.Chunks != nil {
+			all = append(all, o.Chunks(ModelCall{Run: d.run, Cycle: a.Cycle, Attempt: a.Attempt, Target: a.Target}))
+		}
+	}
+	if all == nil {
+		return nil
+	}
+	return func() {
+		for _, heard := range all {
+			heard()
+		}
+	}
 }
 
 // observeTool runs the tool inside the engine's observers.

@@ -30,6 +30,8 @@ type service struct {
 	// in their own network.
 	local   bool
 	profile string
+	// telemetry is its name in OpenTelemetry's conventions, where that is another.
+	telemetry string
 	// custom says that only the config file knows it.
 	custom  bool
 	headers map[string]string
@@ -42,18 +44,21 @@ type service struct {
 var services = map[string]service{
 	"anthropic":   {wire: messages, baseEnv: "ANTHROPIC_BASE_URL", keys: []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"}},
 	"openai":      {wire: responses, baseEnv: "OPENAI_BASE_URL", keys: []string{"OPENAI_API_KEY"}},
-	"openai-chat": {wire: chat, baseEnv: "OPENAI_BASE_URL", keys: []string{"OPENAI_API_KEY"}, elsewhere: true},
-	"google":      {wire: generateContent, baseEnv: "GOOGLE_GEMINI_BASE_URL", keys: []string{"GEMINI_API_KEY", "GOOGLE_API_KEY"}},
+	"openai-chat": {wire: chat, baseEnv: "OPENAI_BASE_URL", keys: []string{"OPENAI_API_KEY"}, elsewhere: true, telemetry: "openai"},
+	"google":      {wire: generateContent, baseEnv: "GOOGLE_GEMINI_BASE_URL", keys: []string{"GEMINI_API_KEY", "GOOGLE_API_KEY"}, telemetry: "gcp.gemini"},
 	"deepseek":    {wire: chat, baseURL: "https://api.deepseek.com", keys: []string{"DEEPSEEK_API_KEY"}, profile: "deepseek"},
 	"groq":        {wire: chat, baseURL: "https://api.groq.com/openai/v1", keys: []string{"GROQ_API_KEY"}, profile: "groq"},
-	"mistral":     {wire: chat, baseURL: "https://api.mistral.ai/v1", keys: []string{"MISTRAL_API_KEY"}, profile: "mistral"},
+	"mistral":     {wire: chat, baseURL: "https://api.mistral.ai/v1", keys: []string{"MISTRAL_API_KEY"}, profile: "mistral", telemetry: "mistral_ai"},
 	"openrouter":  {wire: chat, baseURL: "https://openrouter.ai/api/v1", keys: []string{"OPENROUTER_API_KEY"}, profile: "openrouter"},
-	"xai":         {wire: chat, baseURL: "https://api.x.ai/v1", keys: []string{"XAI_API_KEY"}, profile: "xai"},
+	"xai":         {wire: chat, baseURL: "https://api.x.ai/v1", keys: []string{"XAI_API_KEY"}, profile: "xai", telemetry: "x_ai"},
 	"zai":         {wire: chat, baseURL: "https://api.z.ai/api/paas/v4", keys: []string{"ZAI_API_KEY"}, profile: "zai"},
 	"llamacpp":    {wire: chat, baseURL: "http://127.0.0.1:8080/v1", keys: []string{"LLAMA_API_KEY"}, optional: true, local: true, profile: "llamacpp"},
 	"ollama":      {wire: chat, baseEnv: "OLLAMA_HOST", address: ollamaURL, keys: []string{"OLLAMA_API_KEY"}, optional: true, local: true, profile: "ollama"},
 	"vllm":        {wire: chat, baseURL: "http://127.0.0.1:8000/v1", keys: []string{"VLLM_API_KEY"}, optional: true, local: true, profile: "vllm"},
 }
+
+// TelemetryName is what OpenTelemetry's conventions call a provider.
+func TelemetryName(provider string) string { return cmp.Or(services[provider].telemetry, provider) }
 
 // KnownProviders lists the providers that are known by name.
 func KnownProviders() []string { return slices.Sorted(maps.Keys(services)) }

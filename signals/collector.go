@@ -66,7 +66,7 @@ func (c *collector) try(ctx context.Context, body []byte) (again bool, wait time
 	r.Header.Set("Content-Type", "application/json")
 	answer, err := c.client.Do(r)
 	if err != nil {
-		return true, 0, fmt.Errorf("signals: send spans: %w", err)
+		return true, 0, fmt.Errorf("signals: send to the collector: %w", err)
 	}
 	defer answer.Body.Close()
 	_, _ = io.Copy(io.Discard, io.LimitReader(answer.Body, 64<<10))

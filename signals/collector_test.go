@@ -41,7 +41,7 @@ func TestSpansAreSentToACollector(t *testing.T) {
 	h, url := collecting(t, http.StatusServiceUnavailable)
 	vars := map[string]string{
 		"OTEL_EXPORTER_OTLP_ENDPOINT": url + "/", "OTEL_EXPORTER_OTLP_HEADERS": "authorization=Basic%20abc,x-team=a",
-		"OTEL_SERVICE_NAME": "mine", "OTEL_RESOURCE_ATTRIBUTES": "service.name=other,deployment.environment.name=test",
+		"OTEL_SERVICE_NAME": "mine", "OTEL_METRICS_EXPORTER": "none", "OTEL_RESOURCE_ATTRIBUTES": "service.name=other,deployment.environment.name=test",
 	}
 	play(t, signals.FromEnvironment(func(n string) string { return vars[n] }), false)
 	all := strings.Join(h.bodies, "\n")
@@ -59,7 +59,7 @@ func TestSpansAreSentToACollector(t *testing.T) {
 
 func TestACollectorThatRefusesIsSaidAtTheEnd(t *testing.T) {
 	_, url := collecting(t, http.StatusUnauthorized)
-	x, err := signals.Open(signals.Options{Endpoint: url})
+	x, err := signals.Open(signals.Options{Traces: signals.Target{Endpoint: url}, Metrics: signals.Target{Off: true}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,9 +67,11 @@ func TestACollectorThatRefusesIsSaidAtTheEnd(t *testing.T) {
 	if err := x.Close(); err == nil || !strings.Contains(err.Error(), "401") {
 		t.Errorf("closing says %v", err)
 	}
-	for _, o := range []signals.Options{{Endpoint: "localhost:4318"}, {Endpoint: url, Protocol: "grpc"}} {
-		if _, err := signals.Open(o); err == nil {
-			t.Errorf("%+v is taken", o)
+	for _, to := range []signals.Target{{Endpoint: "localhost:4318"}, {Endpoint: url, Protocol: "grpc"}} {
+		for _, o := range []signals.Options{{Traces: to}, {Metrics: to}} {
+			if _, err := signals.Open(o); err == nil {
+				t.Errorf("%+v is taken", o)
+			}
 		}
 	}
 }

@@ -2,6 +2,7 @@ package signals
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -22,6 +23,8 @@ const (
 	// batched is how many are sent at once, and linger how long the first waits.
 	batched = 512
 	linger  = time.Second
+	// reported is how often metrics are sent where nobody says.
+	reported = time.Minute
 	// farewell is how long the last are waited for.
 	farewell = 5 * time.Second
 )
@@ -32,16 +35,21 @@ type Exporter struct {
 	options  Options
 	names    [terms]name
 	resource resource
-	sinks    []sink
-	spans    chan span
-	lost     atomic.Int64
-	// failed is why the last were lost that could not be sent.
-	failed error
+	// spans go to traces, what meter has to metrics; it is nil where nobody wants that.
+	spans           chan span
+	meter           *meter
+	traces, metrics []sink
+	file            *os.File
+	lost            atomic.Int64
+	// failed is why the last spans were lost that could not be sent, and unsent why the
+	// metrics were not sent last.
+	failed, unsent error
 
-	done chan struct{}
-	once sync.Once
-	ctx  context.Context
-	stop context.CancelFunc
+	work   sync.WaitGroup
+	ending chan struct{}
+	once   sync.Once
+	ctx    context.Context
+	stop   context.CancelFunc
 }
 
 // sink takes in what is exported, as OTLP in JSON.
@@ -51,40 +59,63 @@ type sink interface {
 
 // Open begins to export, or gives nil where nothing is to be.
 func Open(o Options) (*Exporter, error) {
-	if o.off() {
+	traces, metrics := o.tells(o.Traces), o.tells(o.Metrics)
+	if !traces && !metrics {
 		return nil, nil
 	}
-	if err := o.wrong(); err != nil {
+	if err := cmp.Or(o.Traces.wrong(), o.Metrics.wrong()); err != nil {
 		return nil, err
 	}
-	x := &Exporter{options: o, names: names(), spans: make(chan span, queued), done: make(chan struct{})}
+	x := &Exporter{options: o, names: names(), ending: make(chan struct{})}
 	for _, pair := range o.resource() {
 		x.resource.Attributes = append(x.resource.Attributes, attribute{pair[0], valueOf(pair[1])})
 	}
 	if o.File != "" {
 		f, err := os.OpenFile(o.File, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 		if err != nil {
-			return nil, fmt.Errorf("signals: open the file of spans: %w", err)
+			return nil, fmt.Errorf("signals: open the file of OpenTelemetry: %w", err)
 		}
-		x.sinks = append(x.sinks, fileSink{f})
-	}
-	if o.Endpoint != "" {
-		x.sinks = append(x.sinks, newCollector(o.Endpoint, o.Headers))
+		x.file = f
 	}
 	x.ctx, x.stop = context.WithCancel(context.Background())
-	go x.work()
+	if traces {
+		x.spans, x.traces = make(chan span, queued), x.sinks(o.Traces)
+		x.work.Go(x.sendSpans)
+	}
+	if metrics {
+		x.meter, x.metrics = newMeter(o.dialect()), x.sinks(o.Metrics)
+		x.work.Go(x.sendMetrics)
+	}
 	return x, nil
+}
+
+// sinks are where a signal goes.
+func (x *Exporter) sinks(t Target) (out []sink) {
+	if x.file != nil {
+		out = append(out, fileSink{x.file})
+	}
+	if t.Endpoint != "" {
+		out = append(out, newCollector(t.Endpoint, t.Headers))
+	}
+	return out
 }
 
 // Observer is what an engine tells the exporter by.
 func (x *Exporter) Observer() engine.Observer {
-	return engine.Observer{Traces: true, Run: func(r engine.RunInfo) func(*event.Event) {
-		t := &teller{run: r, names: &x.names, dialect: x.options.dialect(), content: x.options.Content, put: x.put, calls: map[string]toolCallSpan{}}
+	o := engine.Observer{Traces: x.spans != nil, Run: func(r engine.RunInfo) func(*event.Event) {
+		t := &teller{run: r, names: &x.names, dialect: x.options.dialect(), content: x.options.Content, put: x.put, meter: x.meter, calls: map[string]toolCallSpan{}}
 		return t.event
 	}}
+	if x.meter != nil {
+		o.Chunks = x.meter.chunks
+	}
+	return o
 }
 
 func (x *Exporter) put(s span) {
+	if x.spans == nil {
+		return
+	}
 	select {
 	case x.spans <- s:
 	default:
@@ -92,22 +123,30 @@ func (x *Exporter) put(s span) {
 	}
 }
 
-// Close sends what is left, and says how much was lost. No engine may use the
+// Close sends what is left, and says what could not be sent. No engine may use the
 // exporter any more.
 func (x *Exporter) Close() error {
-	x.once.Do(func() { close(x.spans) })
+	x.once.Do(func() {
+		close(x.ending)
+		if x.spans != nil {
+			close(x.spans)
+		}
+	})
 	timer := time.AfterFunc(farewell, x.stop)
 	defer timer.Stop()
-	<-x.done
+	x.work.Wait()
 	x.stop()
-	if n := x.lost.Load(); n > 0 {
-		return errors.Join(fmt.Errorf("signals: %d spans were lost", n), x.failed)
+	if x.file != nil {
+		_ = x.file.Close()
 	}
-	return nil
+	var lost error
+	if n := x.lost.Load(); n > 0 {
+		lost = errors.Join(fmt.Errorf("signals: %d spans were lost", n), x.failed)
+	}
+	return errors.Join(lost, x.unsent)
 }
 
-func (x *Exporter) work() {
-	defer close(x.done)
+func (x *Exporter) sendSpans() {
 	for open := true; open; {
 		s, ok := <-x.spans
 		if !ok {
@@ -129,16 +168,35 @@ func (x *Exporter) work() {
 		}
 		x.export(batch)
 	}
-	for _, s := range x.sinks {
-		if f, ok := s.(fileSink); ok {
-			_ = f.Close()
+}
+
+// sendMetrics sends what was measured now and then, and in the end.
+func (x *Exporter) sendMetrics() {
+	tick := time.NewTicker(cmp.Or(x.options.Interval, reported))
+	defer tick.Stop()
+	for open := true; open; {
+		select {
+		case <-tick.C:
+		case <-x.ending:
+			open = false
+		}
+		told := x.meter.told(time.Now())
+		if len(told) == 0 {
+			continue
+		}
+		body, err := json.Marshal(metricsRequest{[]resourceMetrics{{x.resource, []scopeMetrics{{scope{"pawl"}, told}}}}})
+		for _, s := range x.metrics {
+			err = errors.Join(err, s.send(x.ctx, body))
+		}
+		if x.unsent = nil; err != nil {
+			x.unsent = fmt.Errorf("signals: the newest metrics were not sent: %w", err)
 		}
 	}
 }
 
 func (x *Exporter) export(batch []span) {
 	body, err := json.Marshal(traceRequest{[]resourceSpans{{x.resource, []scopeSpans{{scope{"pawl"}, batch}}}}})
-	for _, s := range x.sinks {
+	for _, s := range x.traces {
 		if err == nil {
 			err = s.send(x.ctx, body)
 		}

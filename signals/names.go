@@ -1,5 +1,11 @@
 package signals
 
+import (
+	"strings"
+
+	"github.com/pawlrun/pawl/models"
+)
+
 // dialect is a state of OpenTelemetry's conventions for GenAI.
 type dialect int
 
@@ -15,6 +21,12 @@ const (
 type name [dialects]string
 
 func same(n string) name { return name{n, n} }
+
+// target is a model's provider, by its name in the conventions, and its own name.
+func target(of string) (company, model string) {
+	company, model, _ = strings.Cut(of, "/")
+	return models.TelemetryName(company), model
+}
 
 // term is something that spans and metrics tell.
 type term int

@@ -2,10 +2,13 @@ package signals
 
 import (
 	"cmp"
+	"crypto/rand"
 	"errors"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/pawlrun/pawl/event"
 )
@@ -14,52 +17,76 @@ import (
 type Options struct {
 	// File is a file that lines of OTLP in JSON are appended to, empty for none.
 	File string
-	// Endpoint is the address of a collector that spans are sent to, empty for none,
-	// and Headers what it is sent with each request.
-	Endpoint string
-	Headers  [][2]string
-	// Protocol is the form of OTLP that is asked for; empty for any.
-	Protocol string
+	// Traces and Metrics are collectors.
+	Traces, Metrics Target
+	// Interval is how often metrics are sent; zero for once a minute.
+	Interval time.Duration
 	// Service names who exports, with Resource as further attributes.
 	Service  string
 	Resource [][2]string
 	// Latest asks for the newer dialect, and Content for the texts of answers, calls
 	// and results, as the journal has them: without secrets.
 	Latest, Content bool
-	// Disabled switches everything off, and NoTraces the spans.
-	Disabled, NoTraces bool
+	// Disabled switches everything off.
+	Disabled bool
+}
+
+// Target is where one signal goes beside the file.
+type Target struct {
+	// Endpoint is the address of a collector, empty for none, and Headers what it is
+	// sent with each request.
+	Endpoint string
+	Headers  [][2]string
+	// Protocol is the form of OTLP that is asked for; empty for any.
+	Protocol string
+	// Off keeps the signal out of the file, too.
+	Off bool
 }
 
 // FromEnvironment reads the variables that OpenTelemetry names, and this program's own.
 func FromEnvironment(getenv func(string) string) Options {
 	return Options{
 		File:     cmp.Or(getenv("ALFRED_OTEL_FILE"), getenv("PAWL_OTEL_FILE")),
-		Endpoint: endpoint(getenv),
-		Headers:  unescaped(pairs(cmp.Or(getenv("OTEL_EXPORTER_OTLP_TRACES_HEADERS"), getenv("OTEL_EXPORTER_OTLP_HEADERS")))),
-		Protocol: cmp.Or(getenv("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL"), getenv("OTEL_EXPORTER_OTLP_PROTOCOL")),
+		Traces:   targetOf(getenv, "TRACES", "/v1/traces"),
+		Metrics:  targetOf(getenv, "METRICS", "/v1/metrics"),
+		Interval: interval(getenv("OTEL_METRIC_EXPORT_INTERVAL")),
 		Service:  getenv("OTEL_SERVICE_NAME"),
 		Resource: unescaped(pairs(getenv("OTEL_RESOURCE_ATTRIBUTES"))),
 		Latest:   slices.Contains(strings.Split(getenv("OTEL_SEMCONV_STABILITY_OPT_IN"), ","), "gen_ai_latest_experimental"),
 		Content:  content(getenv("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT")),
 		Disabled: strings.EqualFold(getenv("OTEL_SDK_DISABLED"), "true"),
-		NoTraces: getenv("OTEL_TRACES_EXPORTER") == "none",
 	}
 }
 
-// endpoint is the address that spans are sent to: as it is where it is that of spans
-// alone, below that of all signals, and the usual one where only the exporter is named.
-func endpoint(getenv func(string) string) string {
-	if own := getenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"); own != "" {
-		return own
+// targetOf is where a signal goes: to the address that is its own, as it is, or to its
+// path below that of all signals, which is the usual one where only an exporter is
+// named.
+func targetOf(getenv func(string) string, signal, path string) Target {
+	one := func(what string) string {
+		return cmp.Or(getenv("OTEL_EXPORTER_OTLP_"+signal+"_"+what), getenv("OTEL_EXPORTER_OTLP_"+what))
 	}
-	all := getenv("OTEL_EXPORTER_OTLP_ENDPOINT")
-	if all == "" && getenv("OTEL_TRACES_EXPORTER") == "otlp" {
+	exporter := getenv("OTEL_" + signal + "_EXPORTER")
+	t := Target{Headers: unescaped(pairs(one("HEADERS"))), Protocol: one("PROTOCOL"), Off: exporter == "none"}
+	own, all := getenv("OTEL_EXPORTER_OTLP_"+signal+"_ENDPOINT"), getenv("OTEL_EXPORTER_OTLP_ENDPOINT")
+	if all == "" && exporter == "otlp" {
 		all = "http://localhost:4318"
 	}
-	if all == "" {
-		return ""
+	switch {
+	case own != "":
+		t.Endpoint = own
+	case all != "":
+		t.Endpoint = strings.TrimSuffix(all, "/") + path
 	}
-	return strings.TrimSuffix(all, "/") + "/v1/traces"
+	return t
+}
+
+// interval reads milliseconds, zero for what is no time.
+func interval(ms string) time.Duration {
+	n, err := strconv.ParseInt(ms, 10, 32)
+	if err != nil || n <= 0 {
+		return 0
+	}
+	return time.Duration(n) * time.Millisecond
 }
 
 // unescaped takes the percent-encoding off values.
@@ -94,18 +121,20 @@ func pairs(list string) (out [][2]string) {
 	return out
 }
 
-// off reports whether there is nothing to do.
-func (o Options) off() bool { return o.Disabled || o.NoTraces || o.File == "" && o.Endpoint == "" }
+// tells reports whether a signal goes anywhere.
+func (o Options) tells(t Target) bool {
+	return !o.Disabled && !t.Off && (o.File != "" || t.Endpoint != "")
+}
 
-// wrong says what cannot be done as asked.
-func (o Options) wrong() error {
-	if o.Endpoint == "" {
+// wrong says what of a target cannot be done as asked.
+func (t Target) wrong() error {
+	if t.Endpoint == "" || t.Off {
 		return nil
 	}
-	if o.Protocol == "grpc" {
+	if t.Protocol == "grpc" {
 		return errors.New("signals: OTLP is sent over HTTP; set OTEL_EXPORTER_OTLP_PROTOCOL=http/json and the collector's address for HTTP, often port 4318")
 	}
-	if u, err := url.Parse(o.Endpoint); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+	if u, err := url.Parse(t.Endpoint); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 		return errors.New("signals: OTEL_EXPORTER_OTLP_ENDPOINT is no address that begins with http:// or https://")
 	}
 	return nil
@@ -118,12 +147,15 @@ func (o Options) dialect() dialect {
 	return stable
 }
 
-// resource are the attributes of who exports.
+// resource are the attributes of who exports. Each process is an instance of its own,
+// because it counts from nothing.
 func (o Options) resource() [][2]string {
 	service := o.Service
-	out := [][2]string{}
+	out := [][2]string{{"service.instance.id", rand.Text()}}
 	for _, pair := range o.Resource {
-		if pair[0] != "service.name" {
+		if pair[0] == "service.instance.id" {
+			out[0][1] = pair[1]
+		} else if pair[0] != "service.name" {
 			out = append(out, pair)
 		} else if service == "" {
 			service = pair[1]

@@ -98,3 +98,49 @@ func valueOf(v any) value {
 	}
 	return value{}
 }
+
+type metricsRequest struct {
+	ResourceMetrics []resourceMetrics `json:"resourceMetrics"`
+}
+
+type resourceMetrics struct {
+	Resource     resource       `json:"resource"`
+	ScopeMetrics []scopeMetrics `json:"scopeMetrics"`
+}
+
+type scopeMetrics struct {
+	Scope   scope    `json:"scope"`
+	Metrics []metric `json:"metrics"`
+}
+
+// metric has one of Histogram and Sum.
+type metric struct {
+	Name        string     `json:"name"`
+	Description string     `json:"description"`
+	Unit        string     `json:"unit"`
+	Histogram   *aggregate `json:"histogram,omitempty"`
+	Sum         *aggregate `json:"sum,omitempty"`
+}
+
+// cumulative says that points count from the beginning of the process.
+const cumulative = 2
+
+type aggregate struct {
+	Temporality int     `json:"aggregationTemporality"`
+	Monotonic   bool    `json:"isMonotonic,omitempty"`
+	Points      []point `json:"dataPoints"`
+}
+
+// point is one of a histogram, or of a sum, which has Int alone.
+type point struct {
+	Attributes []attribute `json:"attributes"`
+	Start      nanos       `json:"startTimeUnixNano"`
+	Time       nanos       `json:"timeUnixNano"`
+	Int        string      `json:"asInt,omitempty"`
+	Count      string      `json:"count,omitempty"`
+	Sum        *float64    `json:"sum,omitempty"`
+	Min        *float64    `json:"min,omitempty"`
+	Max        *float64    `json:"max,omitempty"`
+	Buckets    []string    `json:"bucketCounts,omitempty"`
+	Bounds     []float64   `json:"explicitBounds,omitempty"`
+}

@@ -1,5 +1,5 @@
 // Package signals tells OpenTelemetry what runs do: a span for every run, every model
-// call and every tool call, after the conventions for GenAI. It is made from the runs'
+// call and every tool call, and metrics of the same, after the conventions for GenAI. It is made from the runs'
 // events alone, so that a run which is resumed by another process goes on in its
 // trace. Texts are told only to who asked for them.
 package signals
@@ -23,6 +23,11 @@ type teller struct {
 	dialect dialect
 	content bool
 	put     func(span)
+	// meter is nil where nobody wants to know, and whole says that the run began here,
+	// so that its calls are all known.
+	meter                 *meter
+	whole                 bool
+	modelCalls, toolCalls int64
 
 	// asked is the model call under way, and calls the tool calls, by their ids.
 	asked modelCall
@@ -47,6 +52,8 @@ type toolCallSpan struct {
 // event takes in an event of the run.
 func (t *teller) event(ev *event.Event) {
 	switch d := ev.Data.(type) {
+	case event.RunStarted:
+		t.whole = true
 	case event.ModelRequested:
 		if t.asked.attempts == 0 {
 			t.asked.since = ev.Time
@@ -116,7 +123,7 @@ func (t *teller) usage(s *span, u llm.Usage) {
 
 // chat is the span of the model call under way, which has ended.
 func (t *teller) chat(ev *event.Event) span {
-	company, model, _ := strings.Cut(t.asked.model, "/")
+	company, model := target(t.asked.model)
 	s := t.span("model "+strconv.FormatInt(ev.Seq, 10), "chat", model, t.asked.since, ev)
 	s.Kind, t.provider = kindClient, company
 	t.add(&s, provider, company)
@@ -127,11 +134,14 @@ func (t *teller) chat(ev *event.Event) span {
 	if t.compacted {
 		t.add(&s, compacted, true)
 	}
+	t.modelCalls++
 	t.asked = modelCall{}
 	return s
 }
 
 func (t *teller) answered(ev *event.Event, d event.ModelResponse) {
+	t.measureCall(ev, d.Model, "")
+	t.measureTokens(d)
 	s := t.chat(ev)
 	t.add(&s, responseModel, d.Model)
 	t.add(&s, responseID, d.ResponseID)
@@ -170,6 +180,7 @@ func outputOf(d event.ModelResponse) string {
 // unanswered ends a model call that nobody answered.
 func (t *teller) unanswered(ev *event.Event, why string) {
 	if t.asked.attempts > 0 {
+		t.measureCall(ev, "", cmp.Or(why, "_OTHER"))
 		s := t.chat(ev)
 		t.fail(&s, why)
 		t.put(s)
@@ -187,6 +198,7 @@ func (t *teller) toolDone(ev *event.Event, d event.ToolResult) {
 	if since.IsZero() {
 		since = ev.Time.Add(-time.Duration(d.DurationMs) * time.Millisecond)
 	}
+	t.measureTool(d, ev.Time.Sub(since))
 	s := t.span(d.CallID, "execute_tool", d.Tool, since, ev)
 	t.add(&s, toolName, d.Tool)
 	t.add(&s, toolCall, d.CallID)
@@ -209,6 +221,7 @@ func (t *teller) ended(ev *event.Event, o *event.Outcome) {
 	if strings.EqualFold(t.run.Kind, "workflow") {
 		operationName, called = "invoke_workflow", workflowName
 	}
+	t.measureRun(ev, o, operationName)
 	s := t.span("", operationName, t.run.Name, t.run.Began, ev)
 	s.ParentSpanID = t.run.Trace.Parent
 	t.add(&s, called, t.run.Name)
