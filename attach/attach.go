@@ -150,7 +150,7 @@ func sniff(content []byte) string {
 	return ""
 }
 
-// unprintable says that a character has no place in a text.
+// unprintable reports whether a character has no place in a text.
 func unprintable(c rune) bool {
 	return c == 0x7f || c < ' ' && !strings.ContainsRune("\t\n\r\f\x1b", c)
 }

@@ -21,7 +21,7 @@ const (
 	Reserved    Class = "reserved"
 )
 
-// Nameable says that naming a host is enough to reach addresses of the class.
+// Nameable reports whether naming a host is enough to reach addresses of the class.
 // Whoever controls a name could make it lead to a cloud's metadata service,
 // which hands out credentials; such an address must be named itself.
 func (c Class) Nameable() bool {

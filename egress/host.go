@@ -53,7 +53,7 @@ func isLabel(s string) bool {
 	return true
 }
 
-// isNumber says that a name which ends so is read as an address by some.
+// isNumber reports whether a name which ends so is read as an address by some.
 func isNumber(label string) bool {
 	if hex, ok := strings.CutPrefix(label, "0x"); ok {
 		return strings.Trim(hex, "0123456789abcdef") == ""
@@ -67,13 +67,13 @@ func isNumber(label string) bool {
 // (localhost:8080, [::1]:8080). Without one it stands for every port.
 type Pattern string
 
-// Valid says that the pattern can match something.
+// Valid reports whether the pattern can match something.
 func (p Pattern) Valid() bool {
 	_, ok := p.parse()
 	return ok
 }
 
-// Match says that a host in its canonical form, and the port, are what the
+// Match reports whether a host in its canonical form, and the port, are what the
 // pattern says. Port 0 is one that is not known yet, and fits every pattern.
 func (p Pattern) Match(host string, port uint16) bool {
 	q, ok := p.parse()
@@ -90,13 +90,13 @@ func (p Pattern) Match(host string, port uint16) bool {
 	return err != nil && host == q.name
 }
 
-// HasPort says that the pattern is about one port of a host.
+// HasPort reports whether the pattern is about one port of a host.
 func (p Pattern) HasPort() bool {
 	q, ok := p.parse()
 	return ok && q.port != 0
 }
 
-// isAddress says that the pattern names addresses, not names.
+// isAddress reports whether the pattern names addresses, not names.
 func (p Pattern) isAddress() bool {
 	q, ok := p.parse()
 	return ok && q.prefix.IsValid()

@@ -22,7 +22,7 @@ func New(nonce string) Fence { return Fence{nonce: nonce} }
 // Nonce is what the fence was made of.
 func (f Fence) Nonce() string { return f.nonce }
 
-// Active says that the fence wraps.
+// Active reports whether the fence wraps.
 func (f Fence) Active() bool { return f.nonce != "" }
 
 // Notice tells a model what a fence means. It is the same text for every run,
@@ -68,7 +68,7 @@ func (f Fence) Wrap(from, text string) string {
 	return b.String()
 }
 
-// Wraps says that a text begins with the run's marker.
+// Wraps reports whether a text begins with the run's marker.
 func (f Fence) Wraps(text string) bool {
 	rest, ok := strings.CutPrefix(text, opens)
 	return ok && f.Active() && strings.HasPrefix(rest, f.nonce+source)
@@ -123,7 +123,7 @@ func (f Fence) forged(text string) (size int, replacement string) {
 	return 0, ""
 }
 
-// marker says that what follows a bracket reads like the name of the run's
+// marker reports whether what follows a bracket reads like the name of the run's
 // markers, whatever stands between that nobody sees.
 func marker(text string) bool {
 	name := strings.TrimLeftFunc(text, func(r rune) bool { return r == '/' || r == '\\' || r == '／' || invisible(r) })

@@ -5,7 +5,7 @@ import (
 	"unicode"
 )
 
-// bracket says that a character is easily taken for the one before a marker.
+// bracket reports whether a character is easily taken for the one before a marker.
 func bracket(r rune) bool {
 	return strings.ContainsRune("＜﹤‹〈〈⟨≺˂ᐸ❮❰⟪《«≪⋖", r)
 }

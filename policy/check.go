@@ -30,7 +30,8 @@ func (p Pattern) Check(report Report) {
 	}
 }
 
-// alternatives says that a pattern has some like {a,b}, as those of fs.glob do.
+// alternatives reports whether a pattern has some like {a,b}, as those of
+// fs.glob do.
 func alternatives(pattern string) bool {
 	_, inside, open := strings.Cut(strings.ReplaceAll(pattern, "[{]", ""), "{")
 	inside, _, closed := strings.Cut(inside, "}")
@@ -73,15 +74,15 @@ func noCommand(words []string) string {
 	return ""
 }
 
-// matchesHosts says that a pattern can match a host as calls name it. One that
-// cannot would let everything past a rule that denies.
+// matchesHosts reports whether a pattern can match a host as calls name it. One
+// that cannot would let everything past a rule that denies.
 func matchesHosts(pattern string) bool {
 	host := strings.ToLower(strings.ReplaceAll(pattern, "*", "a"))
 	canonical, err := egress.CanonicalHost(host)
 	return err == nil && canonical == host
 }
 
-// isVariable says that a name can be an environment variable's.
+// isVariable reports whether a name can be an environment variable's.
 func isVariable(name string) bool {
 	for i, c := range name {
 		letter := c == '_' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'

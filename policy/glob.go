@@ -12,7 +12,7 @@ import (
 // slash is one for absolute paths.
 type Pattern string
 
-// Valid says that every part of the pattern can be matched.
+// Valid reports whether every part of the pattern can be matched.
 func (p Pattern) Valid() bool {
 	for _, part := range split(string(p)) {
 		if _, err := path.Match(part, ""); err != nil {
@@ -25,10 +25,10 @@ func (p Pattern) Valid() bool {
 // maxPattern bounds a pattern in bytes.
 const maxPattern = 1000
 
-// single says that the pattern is the name of one file or directory.
+// single reports whether the pattern is the name of one file or directory.
 func (p Pattern) single() bool { return !strings.ContainsAny(string(p), `*?[\`) }
 
-// Match says that the pattern matches a path exactly as it is written, which
+// Match reports whether the pattern matches a path exactly as it is written, which
 // is what a rule that permits something must ask.
 func (p Pattern) Match(name string) bool {
 	return match(split(string(p)), split(name))

@@ -19,25 +19,26 @@ func NewGuard(patterns ...Pattern) Guard {
 	return g
 }
 
-// Protects says that one of the patterns guards a name (see [Pattern.Guards]).
+// Protects reports whether one of the patterns guards a name (see
+// [Pattern.Guards]).
 func (g Guard) Protects(name string) bool {
 	n := nameParts(name)
 	return slices.ContainsFunc(g.patterns, func(p parts) bool { return p.guards(n) })
 }
 
-// Below says that something below a directory may be matched by one of them.
+// Below reports whether something below a directory may be matched by one of them.
 func (g Guard) Below(dir string) bool {
 	folded := fold(split(dir))
 	return slices.ContainsFunc(g.patterns, func(p parts) bool { return p.below(folded) })
 }
 
-// Guards says that the pattern matches a path or a directory above it, under
+// Guards reports whether the pattern matches a path or a directory above it, under
 // any spelling that some file system takes for the same file: of another case,
 // with dots or spaces or a stream's name at the end of a part, with
 // backslashes, with characters that nobody sees, or cut short (GIT~1).
 func (p Pattern) Guards(name string) bool { return p.parts().guards(nameParts(name)) }
 
-// Below says that something below a directory may be matched.
+// Below reports whether something below a directory may be matched.
 func (p Pattern) Below(dir string) bool { return p.parts().below(fold(split(dir))) }
 
 // parts are those of a pattern or a name, as they are written and folded.
@@ -56,15 +57,15 @@ func (pattern parts) guards(name parts) bool {
 	return above(pattern.written, name.written, matchesPart) || above(pattern.folded, name.folded, matchesShort)
 }
 
-// above says that the pattern matches the name or a beginning of it.
+// above reports whether the pattern matches the name or a beginning of it.
 func above(pattern, name []string, matches matcher) bool {
 	at := make([]bool, len(name)+1)
 	reach(at, pattern, name, matches)
 	return slices.Contains(at[min(1, len(name)):], true)
 }
 
-// below says that the whole name of a directory is matched by some beginning of
-// the pattern after which more may follow.
+// below reports whether the whole name of a directory is matched by some
+// beginning of the pattern after which more may follow.
 func (pattern parts) below(dir []string) bool {
 	at := make([]bool, len(dir)+1)
 	at[0] = true

@@ -24,7 +24,7 @@ func (r Rules) hosts(c *event.ToolCall) []Verdict {
 	return said
 }
 
-// reaches says that a call is known to reach other machines and to do nothing
+// reaches reports whether a call is known to reach other machines and to do nothing
 // else.
 func reaches(c *event.ToolCall) bool {
 	return c.ReadOnly && c.Labels.Outgoing && c.Facts != nil && c.Facts.Risk == event.RiskSend &&

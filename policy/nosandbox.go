@@ -29,7 +29,7 @@ func (r Rules) unsandboxed(c *event.ToolCall, said []Verdict) []Verdict {
 	}}
 }
 
-// permitted says that a call would run unasked, and not in the sandbox.
+// permitted reports whether a call would run unasked, and not in the sandbox.
 func permitted(said []Verdict) bool {
 	return all(said, func(v Verdict) bool { return v.Decision == event.DecisionAllow })
 }

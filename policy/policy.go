@@ -181,7 +181,7 @@ func (r Rules) permits(c *event.ToolCall) []Verdict {
 	return said
 }
 
-// harmless says that a call is known to change nothing.
+// harmless reports whether a call is known to change nothing.
 func harmless(c *event.ToolCall) bool {
 	if c.Facts != nil && (c.Facts.Risk != event.RiskRead && c.Facts.Risk != "" || len(c.Facts.Unclear) > 0) {
 		return false
@@ -189,13 +189,13 @@ func harmless(c *event.ToolCall) bool {
 	return c.ReadOnly || c.Facts != nil && c.Facts.Risk == event.RiskRead
 }
 
-// within says that a call is known to touch nothing outside the workspace.
+// within reports whether a call is known to touch nothing outside the workspace.
 func within(c *event.ToolCall) bool {
 	return c.Facts == nil || len(c.Facts.Unclear) == 0 &&
 		!slices.ContainsFunc(c.Facts.Paths, func(p event.PathUse) bool { return p.Outside || p.Unknown })
 }
 
-// edits says that a call is known to write files of the workspace and to do
+// edits reports whether a call is known to write files of the workspace and to do
 // nothing else.
 func edits(c *event.ToolCall) bool {
 	return c.Facts != nil && c.Facts.Risk == event.RiskWrite && len(c.Facts.Paths) > 0 && within(c)

@@ -2,7 +2,7 @@ package policy
 
 import "github.com/pawlrun/pawl/event"
 
-// High says that a call of this risk does what cannot be taken back: such a
+// High reports whether a call of this risk does what cannot be taken back: such a
 // call carries an approval record (HAR-61).
 func High(r event.Risk) bool {
 	switch r {

@@ -73,7 +73,7 @@ func (r Rule) applies(c *event.ToolCall) bool {
 	return r.Command == "" || r.commands(facts.Commands, allow)
 }
 
-// all is true for lists that have something in them, and nothing else.
+// all reports whether for lists that have something in them, and nothing else.
 func all[T any](list []T, fits func(T) bool) bool {
 	return len(list) > 0 && !slices.ContainsFunc(list, func(v T) bool { return !fits(v) })
 }
@@ -103,12 +103,12 @@ func (r Rule) commands(commands []event.Command, allow bool) bool {
 		all(commands, func(c event.Command) bool { return c.ReadOnly || r.covers(c) })
 }
 
-// covers says that a command is one that the rule spells out.
+// covers reports whether a command is one that the rule spells out.
 func (r Rule) covers(c event.Command) bool {
 	return !c.Computed && fits(strings.Fields(r.Command), c.Words, wild)
 }
 
-// forbids says that a command may be one that the rule is about: under a path
+// forbids reports whether a command may be one that the rule is about: under a path
 // to the program, with options between its words, with further words behind it,
 // or with words that are computed when it runs or too long to be kept.
 func (r Rule) forbids(c event.Command) bool {
@@ -136,16 +136,16 @@ func (r Rule) forbids(c event.Command) bool {
 	return forbids(pattern, words, may)
 }
 
-// starsBelow says that a pattern is about programs in a directory of the workspace
-// by a star in their names: none of them is called without a path.
+// starsBelow reports whether a pattern is about programs in a directory of the
+// workspace by a star in their names: none of them is called without a path.
 func starsBelow(pattern string) bool {
 	dir, name := path.Split(pattern)
 	return dir != "" && !strings.ContainsAny(dir[:1], "/~*") && strings.Contains(name, "*")
 }
 
-// forbids says that a command may begin as a pattern does, with options anywhere
-// between its words. Which options take the next word for a value is the program's
-// affair, so behind one any word may be the next of the pattern.
+// forbids reports whether a command may begin as a pattern does, with options
+// anywhere between its words. Which options take the next word for a value is the
+// program's affair, so behind one any word may be the next of the pattern.
 func forbids(pattern, words []string, may func(pattern, word string) bool) bool {
 	reached := make([]bool, len(words)+1)
 	reached[0] = true
@@ -160,7 +160,7 @@ func forbids(pattern, words []string, may func(pattern, word string) bool) bool 
 	return slices.Contains(reached, true)
 }
 
-// mayGoOn says that a word which was cut may be one that fits.
+// mayGoOn reports whether a word which was cut may be one that fits.
 func mayGoOn(pattern, word string) bool {
 	kept, cut := strings.CutSuffix(word, event.WordCut)
 	if !cut || len(word) < event.MaxWord {
@@ -208,8 +208,8 @@ func (r Rule) args(c *event.ToolCall, allow bool) bool {
 	return true
 }
 
-// MatchTool says that a tool's name fits a pattern, in which a star stands for
-// any characters.
+// MatchTool reports whether a tool's name fits a pattern, in which a star
+// stands for any characters.
 func MatchTool(pattern, name string) bool { return wild(pattern, name) }
 
 // wild matches a text with a pattern in which a star stands for any characters.

@@ -11,8 +11,8 @@ import (
 // it has mounted one.
 var shortName = regexp.MustCompile(`^([^.~]{1,6})~[0-9]{1,6}(?:\.([^.]{1,3}))?$`)
 
-// matchesShort says that a part of a pattern matches a folded part of a path, or
-// may match the longer name of which that is the short one.
+// matchesShort reports whether a part of a pattern matches a folded part of a
+// path, or may match the longer name of which that is the short one.
 func matchesShort(pattern, name string) bool {
 	if ok, _ := path.Match(pattern, name); ok {
 		return true
@@ -31,8 +31,8 @@ func matchesShort(pattern, name string) bool {
 	return mayShorten(extension, m[2], 3) && (mayShorten(base, m[1], 6) || hashed(base, m[1]))
 }
 
-// mayShorten says that the beginning of what a pattern stands for may be a name.
-// What a pattern leaves open may be anything.
+// mayShorten reports whether the beginning of what a pattern stands for may be
+// a name. What a pattern leaves open may be anything.
 func mayShorten(pattern, name string, length int) bool {
 	if strings.ContainsAny(pattern, `*?[\`) {
 		return true
@@ -41,8 +41,8 @@ func mayShorten(pattern, name string, length int) bool {
 	return string(plain[:min(len(plain), length)]) == name
 }
 
-// hashed says that a short name is made of two characters and a checksum, as it
-// is where several longer names begin alike.
+// hashed reports whether a short name is made of two characters and a checksum,
+// as it is where several longer names begin alike.
 func hashed(pattern, name string) bool {
 	return len(name) == 6 && len(pattern) > 2 && strings.HasPrefix(name, pattern[:2]) && strings.Trim(name[2:], "0123456789abcdef") == ""
 }

@@ -40,8 +40,8 @@ func (r Rules) met(c *event.ToolCall) []Verdict {
 	}}
 }
 
-// Met says that with this call untrusted text, private data and a way out come
-// together, and that the owner has not allowed it by name.
+// Met reports whether with this call untrusted text, private data and a way out
+// come together, and that the owner has not allowed it by name.
 func (r Rules) Met(c *event.ToolCall) bool {
 	return c.Labels.Outgoing && r.Taint.Untrusted != nil && (r.Taint.Private != nil || c.Labels.Private) &&
 		r.RuleOfTwo != RuleOfTwoOff && !slices.Contains(r.MaySend, c.Tool)

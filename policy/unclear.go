@@ -35,7 +35,7 @@ func (r Rules) unclear(c *event.ToolCall) []Verdict {
 	return []Verdict{{Decision: event.DecisionAsk, Rule: "unclear", Reason: strings.Join(why, "; ")}}
 }
 
-// guards says that the owner protects something that an unclear call might
+// guards reports whether the owner protects something that an unclear call might
 // touch.
 func (r Rules) guards() bool {
 	return len(r.Protected) > 0 || slices.ContainsFunc(r.Rules, func(rule Rule) bool { return rule.Decision != event.DecisionAllow })

@@ -36,7 +36,7 @@ func (r Rules) Hides(t Tool) (rule string, hidden bool) {
 	return "", false
 }
 
-// always says that a rule is about every call of its tools.
+// always reports whether a rule is about every call of its tools.
 func (r Rule) always() bool {
 	return len(r.Args) == 0 && r.Path == "" && r.Host == "" && r.Command == ""
 }

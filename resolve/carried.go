@@ -41,13 +41,13 @@ func (r *reader) carried(name string, args []word, dirs []string, depth int) {
 	}
 }
 
-// named says that a word is an option, also where a long one is cut short, as
+// named reports whether a word is an option, also where a long one is cut short, as
 // many programs take it.
 func named(text, option string) bool {
 	return text == option || len(text) > 3 && text != "--checkpoint" && strings.HasPrefix(text, "--") && strings.HasPrefix(option, text)
 }
 
-// clustered says that a short option stands behind others in the same word.
+// clustered reports whether a short option stands behind others in the same word.
 func clustered(text, option string) bool {
 	return len(option) == 2 && len(text) > 2 && text[0] == '-' && text[1] != '-' && strings.IndexByte(text[2:], option[1]) >= 0
 }

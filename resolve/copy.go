@@ -34,7 +34,7 @@ var copies = map[string]copyOptions{
 		debug directory help no-target-directory preserve-context preserve-timestamps strip verbose version`},
 }
 
-// mayMean says that a long option, which may be cut short, is one of a list.
+// mayMean reports whether a long option, which may be cut short, is one of a list.
 func mayMean(long, list string) bool {
 	for option := range strings.FieldsSeq(list) {
 		if strings.HasPrefix(option, long) {
@@ -206,7 +206,8 @@ func (c copying) name(source word) string {
 	return path.Base(source.text)
 }
 
-// matchesOptions says that a pattern may match a file whose name is an option.
+// matchesOptions reports whether a pattern may match a file whose name is an
+// option.
 func matchesOptions(w word, dirs []string) bool {
 	if !w.glob || w.prefix != "" {
 		return false

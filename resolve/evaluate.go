@@ -15,7 +15,8 @@ import (
 // read into a variable. A line of which some shell may do that does not only
 // look.
 
-// hidesCommands says that a text that the shell takes as it is holds a command.
+// hidesCommands reports whether a text that the shell takes as it is holds a
+// command.
 func hidesCommands(text string) bool {
 	return strings.Contains(text, "$(") || strings.Contains(text, "`")
 }
@@ -36,7 +37,7 @@ func (r *reader) evaluated(name string, args []word) {
 	}
 }
 
-// evaluates says that an expansion sets a variable, or that some shell runs
+// evaluates reports whether an expansion sets a variable, or that some shell runs
 // what a variable holds to compute it: as a prompt, an index or an offset.
 func evaluates(n *syntax.ParamExp) bool {
 	if n.Exp != nil {
@@ -55,13 +56,14 @@ func constant(n syntax.ArithmExpr) bool {
 
 func digits(s string) bool { return strings.Trim(s, "0123456789") == "" }
 
-// opensFile says that a word in front of a redirection may be the variable that
-// takes the number of the opened file, with an index: {x[i]}>file.
+// opensFile reports whether a word in front of a redirection may be the
+// variable that takes the number of the opened file, with an index:
+// {x[i]}>file.
 func opensFile(w word) bool {
 	return w.computed && strings.HasPrefix(w.text, "{") && strings.HasSuffix(w.text, "}") && strings.Contains(w.text, "[")
 }
 
-// numbers says that each word is one number, whatever it expands to.
+// numbers reports whether each word is one number, whatever it expands to.
 func numbers(args []word) bool {
 	return !slices.ContainsFunc(args, func(a word) bool { return !a.number })
 }
@@ -74,7 +76,7 @@ var (
 	testsNumbers = strings.Fields("-eq -ne -gt -ge -lt -le")
 )
 
-// looksTest says that a test is known to evaluate nothing. A word that may
+// looksTest reports whether a test is known to evaluate nothing. A word that may
 // become several makes another test of it, and so may a word in the place of an
 // operator.
 func looksTest(name string, args []word) bool {
@@ -112,7 +114,7 @@ func (w word) decimal() bool { return w.number || !w.computed && decimal.MatchSt
 // conversion is one conversion of printf's: the last letter says of what.
 var conversion = newPattern(`%([-0-9. +#]*)(.)`)
 
-// looksPrintf says that a printf is known to evaluate nothing: it names no
+// looksPrintf reports whether a printf is known to evaluate nothing: it names no
 // variable, and what it takes for numbers are numbers. The format is used again
 // for what is left, and a word that may become several moves those behind it.
 func looksPrintf(args []word) bool {

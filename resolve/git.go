@@ -148,10 +148,10 @@ func (r *reader) git(args []word, harmless bool, dirs []string) bool {
 	return false
 }
 
-// showsConfig says that git config only shows settings: its operands are an option
-// that says so, others that are known to take no value, which could look like it, and
-// then names. An option that is not known, or is computed, may take the first one
-// back (--no-get).
+// showsConfig reports whether git config only shows settings: its operands are an
+// option that says so, others that are known to take no value, which could look like
+// it, and then names. An option that is not known, or is computed, may take the first
+// one back (--no-get).
 func showsConfig(operands []word) bool {
 	shows := false
 	for _, a := range operands {
@@ -168,7 +168,7 @@ func showsConfig(operands []word) bool {
 	return shows
 }
 
-// fits says that a subcommand with these operands changes nothing. A stash
+// fits reports whether a subcommand with these operands changes nothing. A stash
 // without any changes the working tree.
 func fits(sub string, only pattern, operands []word) bool {
 	if sub == "stash" && len(operands) == 0 {
@@ -192,8 +192,8 @@ func (r *reader) gitFiles(sub string, operands []word, dirs []string) {
 	}
 }
 
-// gitMoves says that git may look at another directory than the one where it runs,
-// because of the options before its subcommand.
+// gitMoves reports whether git may look at another directory than the one where
+// it runs, because of the options before its subcommand.
 func gitMoves(options []word) bool {
 	for i, a := range options {
 		if value := i > 0 && options[i-1].is("-c"); !value && !a.is("-c", "-p", "-P", "--paginate", "--no-pager", "--no-optional-locks") {

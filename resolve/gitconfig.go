@@ -38,7 +38,7 @@ var (
 	gitKey     = newPattern(`^([A-Za-z][A-Za-z0-9-]*)\s*(=|$|[#;])`)
 )
 
-// quietSettings says that every setting of a configuration is known to make
+// quietSettings reports whether every setting of a configuration is known to make
 // commands that only look run nothing.
 func quietSettings(config string) bool {
 	section := ""
@@ -77,9 +77,9 @@ func quiet(setting string) bool {
 // say anything.
 const maxGitConfig = 64 << 10
 
-// quietGit says that the repository of each directory is known to make git run
-// nothing when it only looks, and so are the settings of its user that lie in the
-// workspace.
+// quietGit reports whether the repository of each directory is known to make git
+// run nothing when it only looks, and so are the settings of its user that lie in
+// the workspace.
 func (r *reader) quietGit(dirs []string) bool {
 	for _, file := range r.ws.gitConfigs {
 		if !quietFile(filepath.Join(r.ws.real, file)) {
@@ -100,7 +100,7 @@ var repositoryParts = []string{
 	".git", ".gitmodules", "HEAD", "objects", "refs", "config", "config.worktree", "commondir", "gitdir", "hooks", "index", "worktrees", "modules",
 }
 
-// makesRepository says that a write may make a repository, or change what one
+// makesRepository reports whether a write may make a repository, or change what one
 // does: a look of git's later in the same line is then not the one that was judged.
 func makesRepository(p event.PathUse) bool {
 	return p.Write && (p.Unknown || p.Tree || slices.ContainsFunc(strings.Split(p.Path, "/"), func(part string) bool {
@@ -152,7 +152,7 @@ func quietConfigs(git string, isDir bool) bool {
 	return true
 }
 
-// quietFile says that a configuration is quiet, or not there.
+// quietFile reports whether a configuration is quiet, or not there.
 func quietFile(path string) bool {
 	text, err := beginning(path)
 	return (err == nil || os.IsNotExist(err)) && len(text) < maxGitConfig && quietSettings(text)
@@ -165,7 +165,7 @@ const maxGitIndex = 32 << 20
 // own. Its configuration counts when the outer one is looked at.
 var gitlink = []byte{0, 0, 0xe0, 0}
 
-// quietIndex says that no repository within the repository is registered.
+// quietIndex reports whether no repository within the repository is registered.
 func quietIndex(git string) bool {
 	shared, err := filepath.Glob(filepath.Join(git, "sharedindex.*"))
 	if err != nil || len(shared) > 0 {

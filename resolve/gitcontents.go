@@ -36,8 +36,8 @@ var gitShowsChanges = map[string]pattern{
 	"rebase": newPattern(`^--show`),
 }
 
-// showsChanges says that a subcommand which is about something else may show what
-// files hold or held.
+// showsChanges reports whether a subcommand which is about something else may
+// show what files hold or held.
 func showsChanges(sub string, operands []word) bool {
 	if sub == "stash" {
 		return len(operands) > 0 && operands[0].is("show") || len(operands) > 1 && operands[0].is("list")
@@ -74,11 +74,11 @@ func (r *reader) gitShown(sub string, operands []word, look bool, dirs []string)
 	}
 }
 
-// gitMagic says that git takes a path for a pattern.
+// gitMagic reports whether git takes a path for a pattern.
 func gitMagic(a word) bool { return a.computed || strings.ContainsAny(a.text, `:*?[\`) }
 
-// gitSilent says that a subcommand shows nothing of what files hold, but for those
-// that a word names in a revision.
+// gitSilent reports whether a subcommand shows nothing of what files hold, but
+// for those that a word names in a revision.
 func gitSilent(sub string, args []word) bool {
 	summary, unknown, objects := false, false, 0
 	for _, a := range args {
@@ -107,7 +107,7 @@ func gitSilent(sub string, args []word) bool {
 	return false
 }
 
-// namesFile says that some word names a file that is there.
+// namesFile reports whether some word names a file that is there.
 func namesFile(operands []word, dirs []string) bool {
 	return slices.ContainsFunc(operands, func(a word) bool {
 		return a.text != "" && !strings.HasPrefix(a.text, "-") && !slices.ContainsFunc(dirs, func(dir string) bool {

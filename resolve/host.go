@@ -14,7 +14,7 @@ import (
 var senders = []string{"curl", "wget", "nc", "ncat", "netcat", "scp", "sftp", "rsync", "ftp", "tftp", "telnet", "socat", "http", "https", "mail", "sendmail",
 	"dig", "host", "nslookup", "drill", "ping", "ping6", "traceroute", "tracepath", "mtr", "whois", "gh", "glab"}
 
-// Sends says that a command line is known to talk to another machine. A line
+// Sends reports whether a command line is known to talk to another machine. A line
 // of which it is not known does so perhaps.
 func Sends(f event.Facts) bool {
 	return f.Risk == event.RiskSend || slices.ContainsFunc(f.Commands, func(c event.Command) bool { return sends(c.Words) })
@@ -35,7 +35,7 @@ func sends(words []string) bool {
 	return false
 }
 
-// talks says that the program which these words begin with talks to another
+// talks reports whether the program which these words begin with talks to another
 // machine.
 func talks(words []string) bool {
 	if len(words) == 0 {

@@ -55,9 +55,9 @@ func (r *reader) misreads(file *syntax.File, text string) {
 	})
 }
 
-// mayEnd says that a shell may take a line of a here-document for its last one: of
-// lines that it joins, within an expansion, or with the end of a substitution behind
-// the word.
+// mayEnd reports whether a shell may take a line of a here-document for its last
+// one: of lines that it joins, within an expansion, or with the end of a
+// substitution behind the word.
 func mayEnd(document string, word word) bool {
 	document = strings.TrimSuffix(document, word.text)
 	if word.computed || word.text == "" || strings.HasSuffix(document, "\\\n") {
@@ -79,8 +79,8 @@ func afterEscapes(text string) string {
 
 var escaped = newPattern(`(?s)\\.`)
 
-// quotesEnd says that single quotes within an expansion, which count for nothing
-// where that stands between double ones, hold what could end either.
+// quotesEnd reports whether single quotes within an expansion, which count for
+// nothing where that stands between double ones, hold what could end either.
 func quotesEnd(n *syntax.ParamExp) bool {
 	found := false
 	syntax.Walk(n, func(n syntax.Node) bool {

@@ -118,8 +118,8 @@ func absolute(dir, name string) string {
 // maxLooked is how many entries of a directory are looked at for links.
 const maxLooked = 4096
 
-// mayLead says that what is moved or copied may be a link or have one in it, or
-// that nobody can say, because the line makes it first.
+// mayLead reports whether what is moved or copied may be a link or have one in
+// it, or that nobody can say, because the line makes it first.
 func mayLead(dir string, s word) bool {
 	name := s.text
 	if s.computed {

@@ -18,7 +18,7 @@ var (
 	tarMode  = newPattern(`^[A-Za-z]*[cruA][A-Za-z]*$`)
 )
 
-// unpacks says that tar only reads an archive. Others say it by what they are
+// unpacks reports whether tar only reads an archive. Others say it by what they are
 // given.
 func unpacks(name string, args []word) bool {
 	if !strings.HasSuffix(name, "tar") || len(args) == 0 || tarMode.MatchString(args[0].text) {

@@ -14,7 +14,7 @@ func newPattern(expr string) pattern {
 	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expr) })
 }
 
-// MatchString says whether a text fits.
+// MatchString reports whether a text fits.
 func (p pattern) MatchString(s string) bool { return p().MatchString(s) }
 
 // FindStringSubmatch gives what fits, and the groups in it.

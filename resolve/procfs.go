@@ -2,9 +2,9 @@ package resolve
 
 import "strings"
 
-// ofProcess says that a path leads through what a process has open, or through
-// where it is: to another place for each process, so that where it leads for the
-// command is not known to anybody else.
+// ofProcess reports whether a path leads through what a process has open, or
+// through where it is: to another place for each process, so that where it leads
+// for the command is not known to anybody else.
 func ofProcess(abs string) bool {
 	through := false
 	visit(abs, func(name string) {

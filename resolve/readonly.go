@@ -13,7 +13,7 @@ var plain = strings.Fields(`cat head tail wc ls stat du df pwd echo true false :
 	grep cut tr comm diff cmp nl tac rev fold paste join md5sum sha1sum sha256sum sha512sum cksum seq sleep expr nproc free uptime
 	printenv od hexdump strings getconf tty ps`)
 
-// reads says whether a program that is not known to change anything is known
+// reads reports whether a program that is not known to change anything is known
 // to change nothing, and notes what it touches. A program that is not known is
 // one that may do anything with what it is given, and so is one with an option
 // that is not known.
@@ -40,7 +40,7 @@ func (r *reader) reads(name string, args []word, computed bool, dirs []string) b
 	return true
 }
 
-// showsEnvironments says that ps may show what other processes have in their
+// showsEnvironments reports whether ps may show what other processes have in their
 // environments.
 func showsEnvironments(a word) bool {
 	return a.computed || strings.Contains(strings.ToLower(a.text), "environ") || strings.HasPrefix(a.text, "-") && strings.Contains(a.text, "E") ||
@@ -73,7 +73,7 @@ func (r *reader) imports(name string, args []word) {
 
 var jqImports = newPattern(`\b(import|include)\b`)
 
-// looks says that a program with these arguments is known to change nothing.
+// looks reports whether a program with these arguments is known to change nothing.
 func (r *reader) looks(name string, args []word, computed bool) bool {
 	if slices.Contains(plain, name) {
 		return true

@@ -35,18 +35,18 @@ func (w Workspace) Configured(home, config string) Workspace {
 	return w
 }
 
-// configures says that a command line may write what git is told by its user.
+// configures reports whether a command line may write what git is told by its user.
 func (w Workspace) configures(p event.PathUse) bool {
 	return p.Write && slices.ContainsFunc(w.gitConfigs, func(file string) bool { return file == p.Path || strings.HasPrefix(file, p.Path+"/") })
 }
 
-// own says that a directory of the search path is one of the workspace, or one
-// of wherever a command runs.
+// own reports whether a directory of the search path is one of the workspace,
+// or one of wherever a command runs.
 func (w Workspace) own(dir string) bool {
 	return !filepath.IsAbs(dir) || !w.Path(dir).Outside
 }
 
-// shadowed says that a program, named as a command names it, is found in the
+// shadowed reports whether a program, named as a command names it, is found in the
 // workspace before it is found elsewhere.
 func (w Workspace) shadowed(name string) bool {
 	if strings.Contains(name, "/") {
@@ -63,7 +63,7 @@ func (w Workspace) shadowed(name string) bool {
 	return false
 }
 
-// arms says that a command line may put a program where later commands of it
+// arms reports whether a command line may put a program where later commands of it
 // are looked for.
 func (w Workspace) arms(p event.PathUse) bool {
 	if !p.Write || p.Outside || p.Unknown {

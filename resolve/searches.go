@@ -25,7 +25,7 @@ var searchers = map[string]search{
 	"rg":    {"ABCdefEgjmMrtT", always},
 }
 
-// grepsTrees says that grep may be told to go through directories.
+// grepsTrees reports whether grep may be told to go through directories.
 func grepsTrees(args []word) bool {
 	for _, a := range args {
 		long, isLong := strings.CutPrefix(a.text, "--")

@@ -160,8 +160,9 @@ func (r *reader) stmt(s *syntax.Stmt, dirs []string) after {
 	return at
 }
 
-// endsInBackground says that some shells take the beginning of a redirection for the
-// end of a command that is left in the background: "cd a &>b".
+// endsInBackground reports whether some shells take the beginning of a
+// redirection for the end of a command that is left in the background: "cd a
+// &>b".
 func endsInBackground(n *syntax.Redirect) bool {
 	return n.Op == syntax.RdrAll || n.Op == syntax.AppAll
 }

@@ -25,7 +25,7 @@ type word struct {
 	number bool
 }
 
-// is says that a word is one of some texts, whatever happens.
+// is reports whether a word is one of some texts, whatever happens.
 func (w word) is(texts ...string) bool { return !w.computed && slices.Contains(texts, w.text) }
 
 // wordOf is what the shell makes of a word. What two shells read differently
@@ -73,7 +73,7 @@ func wordOf(w *syntax.Word) word {
 	return out
 }
 
-// unquoted says that a computed word has an expansion of its own that is not
+// unquoted reports whether a computed word has an expansion of its own that is not
 // quoted: of names, of braces, of a home directory.
 func unquoted(w *syntax.Word) bool {
 	return slices.ContainsFunc(w.Parts, func(part syntax.WordPart) bool {
@@ -82,7 +82,7 @@ func unquoted(w *syntax.Word) bool {
 	})
 }
 
-// severalOf says that an expansion in a word may become several words: it is
+// severalOf reports whether an expansion in a word may become several words: it is
 // not quoted and no number, or it stands for all arguments.
 func severalOf(w *syntax.Word) bool {
 	for _, part := range w.Parts {
@@ -101,13 +101,14 @@ func severalOf(w *syntax.Word) bool {
 	return false
 }
 
-// allArguments says that an expansion becomes several words between quotes, too.
+// allArguments reports whether an expansion becomes several words between
+// quotes, too.
 func allArguments(part syntax.WordPart) bool {
 	p, ok := part.(*syntax.ParamExp)
 	return ok && (p.Param == nil || p.Param.Value == "@" || p.Index != nil || p.Excl)
 }
 
-// countOf says that a word is nothing but an expansion to a number.
+// countOf reports whether a word is nothing but an expansion to a number.
 func countOf(w *syntax.Word) bool {
 	if len(w.Parts) != 1 {
 		return false
@@ -118,8 +119,8 @@ func countOf(w *syntax.Word) bool {
 	return isCount(w.Parts[0])
 }
 
-// isCount says that an expansion gives a number: how the last command ended, how
-// many arguments there are, a process, or the length of a value.
+// isCount reports whether an expansion gives a number: how the last command
+// ended, how many arguments there are, a process, or the length of a value.
 func isCount(part syntax.WordPart) bool {
 	p, ok := part.(*syntax.ParamExp)
 	if !ok || p.Param == nil || p.Excl || p.Index != nil || p.Slice != nil || p.Repl != nil || p.Exp != nil || p.Flags != nil {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// inside says that a path is a directory or lies below it.
+// inside reports whether a path is a directory or lies below it.
 func inside(path, dir string) bool {
 	return path == dir || dir == "/" || strings.HasPrefix(path, dir+"/")
 }

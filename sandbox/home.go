@@ -104,7 +104,7 @@ func privateHome(workspace, temp string) (string, error) {
 	return dir, nil
 }
 
-// writable says that a file can be made in a directory.
+// writable reports whether a file can be made in a directory.
 func writable(dir string) bool {
 	f, err := os.CreateTemp(dir, ".pawl-*")
 	if err != nil {

@@ -79,7 +79,7 @@ func localPorts(rules egress.Rules) []uint16 {
 	return slices.Compact(ports)
 }
 
-// opens says that rules let a port of the machine be reached under one of its
+// opens reports whether rules let a port of the machine be reached under one of its
 // own names.
 func opens(rules egress.Rules, name string, port uint16) bool {
 	address, err := netip.ParseAddr(name)

@@ -106,7 +106,7 @@ func started() map[int]bool {
 	return pids
 }
 
-// knowsOwnChildren says whether this system has handles of processes.
+// knowsOwnChildren reports whether this system has handles of processes.
 func knowsOwnChildren() bool {
 	self, err := os.FindProcess(os.Getpid())
 	if err != nil {

@@ -71,7 +71,7 @@ func claim(path string) (t tempDir, mine bool, err error) {
 	return t, false, nil
 }
 
-// isAt says that an open directory is the one that a path names.
+// isAt reports whether an open directory is the one that a path names.
 func isAt(dir *os.File, path string) bool {
 	opened, err := dir.Stat()
 	if err != nil {

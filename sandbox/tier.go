@@ -21,7 +21,7 @@ const (
 // Tiers returns all tiers, the strongest first.
 func Tiers() []Tier { return []Tier{Bubblewrap, Namespaces, Landlock, None} }
 
-// AtLeast says that t is as strong as other, or stronger. A tier that nobody
+// AtLeast reports whether t is as strong as other, or stronger. A tier that nobody
 // knows is weaker than all.
 func (t Tier) AtLeast(other Tier) bool {
 	at := slices.Index(Tiers(), t)

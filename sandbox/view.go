@@ -177,7 +177,7 @@ func (v *view) allow(g Grant) {
 	}
 }
 
-// MayWrite says that a command with some grants may write or replace a file,
+// MayWrite reports whether a command with some grants may write or replace a file,
 // which is given by its own name, or that it is not known.
 func (b *Box) MayWrite(file string, grants ...Grant) bool {
 	v, err := b.view(grants)

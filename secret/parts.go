@@ -32,8 +32,9 @@ var (
 	base64Line = regexp.MustCompile(`^[A-Za-z0-9+/]+={0,2}$`)
 )
 
-// constant says that a line is the first one of OpenSSH's keys, which is the same
-// for all of a kind. Where a program wrote the whole key in one line, it is longer.
+// constant reports whether a line is the first one of OpenSSH's keys, which is the
+// same for all of a kind. Where a program wrote the whole key in one line, it is
+// longer.
 func constant(line string) bool {
 	return strings.HasPrefix(line, "b3BlbnNzaC1rZXktdjEA") && len(line) <= 70
 }

@@ -35,7 +35,7 @@ type Secret struct {
 
 var nameForm = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// ValidName says whether a secret may have a name.
+// ValidName reports whether a secret may have a name.
 func ValidName(name string) bool { return nameForm.MatchString(name) }
 
 // Validate says what is wrong with a secret. The error does not quote the value.
@@ -62,7 +62,7 @@ var (
 	endings = []string{"_PAT", "_PWD"}
 )
 
-// LikelyName says whether a variable's name is one that credentials have.
+// LikelyName reports whether a variable's name is one that credentials have.
 func LikelyName(name string) bool {
 	upper := strings.ToUpper(name)
 	for _, w := range words {
@@ -73,14 +73,16 @@ func LikelyName(name string) bool {
 	return slices.ContainsFunc(endings, func(e string) bool { return strings.HasSuffix(upper, e) })
 }
 
-// proxy says that a variable holds the address of a proxy, which needs no scheme.
+// proxy reports whether a variable holds the address of a proxy, which needs no
+// scheme.
 func proxy(name string) bool { return strings.HasSuffix(strings.ToUpper(name), "_PROXY") }
 
 // likelyLength is the least length of a value that is taken for a credential
 // because of its variable's name alone: SESSION=wayland is none.
 const likelyLength = 16
 
-// place says that a value is a path, an address or a text rather than a credential.
+// place reports whether a value is a path, an address or a text rather than a
+// credential.
 func place(value string) bool {
 	return strings.ContainsAny(value[:1], "/.~") || strings.ContainsAny(value, " \t\n\\") || strings.Contains(value, ":/")
 }

@@ -84,7 +84,8 @@ func (c collector) collectWithin(p place) error {
 	return nil
 }
 
-// isRead says that encoding/json reads a field, or the fields of one embedded.
+// isRead reports whether encoding/json reads a field, or the fields of one
+// embedded.
 func isRead(field reflect.StructField) bool {
 	return field.Tag.Get("json") != "-" &&
 		(field.IsExported() || field.Anonymous && behindPointer(field.Type).Kind() == reflect.Struct)
@@ -155,7 +156,7 @@ func readsItself(t reflect.Type) *jsonschema.Schema {
 	}
 }
 
-// opaque says that a type's look tells nothing of what it reads.
+// opaque reports whether a type's look tells nothing of what it reads.
 func opaque(t reflect.Type) bool { return !isNumber(t) && !isScalar(t) && !hasExportedField(t) }
 
 func hasExportedField(t reflect.Type) bool {

@@ -106,7 +106,8 @@ func (c Command) words() []string {
 	return words
 }
 
-// ours says that a word names a file relative to the file that names the hook.
+// ours reports whether a word names a file relative to the file that names the
+// hook.
 func ours(i int, word string) bool {
 	return strings.HasPrefix(word, "./") || strings.HasPrefix(word, "../") ||
 		i == 0 && strings.Contains(word, "/") && !filepath.IsAbs(word)
@@ -137,5 +138,5 @@ func (c Command) Check() error {
 	return nil
 }
 
-// empty says that a program answered nothing.
+// empty reports whether a program answered nothing.
 func empty(out []byte) bool { return len(bytes.TrimSpace(out)) == 0 }

@@ -120,13 +120,13 @@ func (c Command) first(program string) []string {
 	return nil
 }
 
-// interpreter says that a program runs the file that it is given.
+// interpreter reports whether a program runs the file that it is given.
 func interpreter(program string) bool {
 	name := strings.TrimRight(filepath.Base(program), "0123456789.")
 	return slices.Contains([]string{"sh", "bash", "dash", "zsh", "ksh", "python", "pypy", "node", "deno", "bun", "ruby", "perl", "php", "lua", "env", "run"}, name)
 }
 
-// runs says that a file is a program or a script.
+// runs reports whether a file is a program or a script.
 func runs(file string) bool {
 	info, err := os.Stat(file)
 	if err != nil || info.Mode()&0o111 != 0 {
@@ -141,8 +141,8 @@ func runs(file string) bool {
 	return string(start) == "#!"
 }
 
-// ofSystem says that a file belongs to the operating system. Who may write there
-// rules this process with all that it holds.
+// ofSystem reports whether a file belongs to the operating system. Who may
+// write there rules this process with all that it holds.
 func ofSystem(file string) bool {
 	if real, err := filepath.EvalSymlinks(file); err == nil {
 		file = real
@@ -152,8 +152,8 @@ func ofSystem(file string) bool {
 	})
 }
 
-// changeable says that this process may write a file, or put another one in its
-// place.
+// changeable reports whether this process may write a file, or put another one
+// in its place.
 func changeable(file string) bool {
 	if real, err := filepath.EvalSymlinks(file); err == nil && real != file && changeable(real) {
 		return true

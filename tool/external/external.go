@@ -160,7 +160,7 @@ func ended(end shell.Ended, room *room, report event.CommandReport, redact func(
 	return e
 }
 
-// failed says that a program ended and did not do its work.
+// failed reports whether a program ended and did not do its work.
 func failed(e *tool.Ended) bool {
 	return e.Signal != "" || *e.ExitCode != 0 || e.Report != nil && e.Report.Failed != ""
 }

@@ -84,7 +84,7 @@ func (g *globber) translate() error {
 	return nil
 }
 
-// ends says that what follows is the end of the pattern or of an alternative.
+// ends reports whether what follows is the end of the pattern or of an alternative.
 func (g *globber) ends(rest string) bool {
 	return rest == "" || g.open > 0 && (rest[0] == ',' || rest[0] == '}')
 }

@@ -25,7 +25,7 @@ type ended struct {
 	changed []event.Change
 }
 
-// fetched says that the command got something from another machine.
+// fetched reports whether the command got something from another machine.
 func (e ended) fetched() bool {
 	return slices.ContainsFunc(e.reached, func(r event.Reach) bool { return r.Denied == "" })
 }

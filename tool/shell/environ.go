@@ -49,8 +49,8 @@ func harmless(env []string, wanted func(name string) bool) []string {
 	return out
 }
 
-// givesAway says that a variable's value is a credential or has one in it. The
-// address of a proxy needs no scheme.
+// givesAway reports whether a variable's value is a credential or has one in
+// it. The address of a proxy needs no scheme.
 func givesAway(name, value string) bool {
 	return secretValue.MatchString(value) || strings.HasSuffix(strings.ToUpper(name), "_PROXY") && strings.Contains(value, "@")
 }

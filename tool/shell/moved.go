@@ -21,7 +21,7 @@ func asJudged(judged *event.Facts, now event.Facts) error {
 	return nil
 }
 
-// moved says that a path of a command leads to another file now than when the
+// moved reports whether a path of a command leads to another file now than when the
 // call was judged. What a pattern of names stands for may have grown meanwhile, or
 // shrunk: nothing that was named is another file for that. What a link leads to is
 // one, also where the file that it led to is still named besides.
@@ -32,8 +32,9 @@ func moved(judged, now []event.PathUse) bool {
 	})
 }
 
-// looked says that a command which was known only to look when the call was judged
-// is not any more: a program of its name may have been put where it is looked for.
+// looked reports whether a command which was known only to look when the call was
+// judged is not any more: a program of its name may have been put where it is
+// looked for.
 func looked(judged, now []event.Command) bool {
 	for i, c := range judged {
 		if c.ReadOnly && (i >= len(now) || !now[i].ReadOnly) {

@@ -49,7 +49,7 @@ func (o Options) run(ctx context.Context, c tool.Call, a args) (tool.Result, err
 	}
 }
 
-// sameService says that a redirect stays with what the call was judged by: a
+// sameService reports whether a redirect stays with what the call was judged by: a
 // machine and its port. A server of plain HTTP may send its readers to its
 // encrypted side.
 func sameService(from, to target) bool {

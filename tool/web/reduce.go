@@ -223,7 +223,7 @@ func has(n *html.Node, key string) bool {
 	return slices.ContainsFunc(n.Attr, func(a html.Attribute) bool { return a.Key == key })
 }
 
-// concealed says that a page hides an element from its readers.
+// concealed reports whether a page hides an element from its readers.
 func concealed(attributes []html.Attribute) bool {
 	for _, a := range attributes {
 		switch a.Key {
@@ -242,7 +242,7 @@ func concealed(attributes []html.Attribute) bool {
 	return false
 }
 
-// hides says that a style shows nothing of an element.
+// hides reports whether a style shows nothing of an element.
 func hides(style string) bool {
 	for declaration := range strings.SplitSeq(strings.ToLower(style), ";") {
 		property, value, _ := strings.Cut(strings.TrimSuffix(strings.TrimSpace(declaration), "!important"), ":")
