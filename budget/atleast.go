@@ -37,7 +37,7 @@ func (l Limits) AtLeast(r Refusal, s Spent) float64 {
 	return float64(high) / perUnit
 }
 
-// refuses says that the setting of a refusal still has no room.
+// refuses reports whether the setting of a refusal still has no room.
 func (l Limits) refuses(r Refusal, s Spent) bool {
 	if l.BeforeModelCall(s) == r.Setting || l.BeforeToolCall(s) == r.Setting {
 		return true

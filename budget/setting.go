@@ -118,7 +118,7 @@ func names(which func(Setting) bool) []string {
 	return names
 }
 
-// IsMoney says that a setting limits what a run costs.
+// IsMoney reports whether a setting limits what a run costs.
 func IsMoney(setting string) bool {
 	s, known := Find(setting)
 	return known && s.Kind == Money

@@ -48,7 +48,7 @@ func lastTurns(messages []*llm.Message, n int) int {
 	return at
 }
 
-// own says that a message is the user's word, and not what the loop says in
+// own reports whether a message is the user's word, and not what the loop says in
 // the user's place.
 func own(m *llm.Message) bool { return m.Role == llm.RoleUser && m.Origin != llm.OriginLoop }
 
@@ -98,7 +98,7 @@ func (w *work) pinStates(budget int) {
 	}
 }
 
-// holdsState says that a message has a result that is the newest of its pin.
+// holdsState reports whether a message has a result that is the newest of its pin.
 func (w *work) holdsState(m *llm.Message) bool {
 	for r := range results(m) {
 		if w.isState(&r) {
@@ -108,7 +108,7 @@ func (w *work) holdsState(m *llm.Message) bool {
 	return false
 }
 
-// isState says that a result is the newest of its pin.
+// isState reports whether a result is the newest of its pin.
 func (w *work) isState(r *llm.ToolResult) bool { return r.Pin != "" && w.states[r.Pin] == r.CallID }
 
 // statesOf are the calls whose results are the newest of their pins.

@@ -77,9 +77,9 @@ func (s Settings) Next(in Situation) Plan {
 	return Plan{}
 }
 
-// rolls says that turns are dropped as a matter of course: always with a rolling
-// window, and once the periodic summaries are used up (ALDO-27). A summary that
-// failed is no reason.
+// rolls reports whether turns are dropped as a matter of course: always with a
+// rolling window, and once the periodic summaries are used up (ALDO-27). A
+// summary that failed is no reason.
 func (s Settings) rolls(summaries int) bool {
 	return s.Strategy == RollingWindow || s.Strategy == PeriodicSummary && summaries >= s.summaries()
 }
@@ -114,7 +114,7 @@ func (w *work) aim() int {
 	return floor + (limit-floor)/2
 }
 
-// worth says that going down to so many tokens is worth the provider's cache
+// worth reports whether going down to so many tokens is worth the provider's cache
 // that it costs: each step must take at least a twentieth away.
 func (w *work) worth(after int) bool { return after <= w.before-max(w.before/20, 1) }
 
@@ -156,7 +156,7 @@ func (w *work) roll() *event.HistoryCompressed {
 	return w.change(RollingWindow, d)
 }
 
-// isSummary says that a message stands for others already.
+// isSummary reports whether a message stands for others already.
 func isSummary(m *llm.Message) bool {
 	return m.Origin == llm.OriginLoop && strings.HasPrefix(m.Text(), Header)
 }

@@ -111,7 +111,7 @@ func (s Settings) WindowFor(model int) (tokens int, known bool) {
 	return DefaultWindow, false
 }
 
-// Due says that a request of so many tokens calls for compaction.
+// Due reports whether a request of so many tokens calls for compaction.
 func (s Settings) Due(tokens, window int) bool {
 	limit := s.ratio() * float64(window)
 	return float64(tokens) > limit || s.Inclusive && float64(tokens) >= limit

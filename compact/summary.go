@@ -36,7 +36,7 @@ const summarizeInstruction = "Stop working for a moment. The conversation above,
 	"what was done, with exact names of files, commands and values, and what came of it; what failed and why; what is still to be done. " +
 	"Call no tool. Write at most %d words of plain text and nothing else."
 
-// maySummarize says that the strategy wants a summary and may have one.
+// maySummarize reports whether the strategy wants a summary and may have one.
 func (w *work) maySummarize() bool {
 	limit := w.settings.summaries()
 	return !w.NoSummary && (limit < 0 || w.Summaries < limit)

@@ -310,8 +310,8 @@ func (s *standstill) before(r journal.Record) (whole bool, err error) {
 	return s.undecided || atLimit && !s.raisedFor(s.parked, s.parked.Limit), nil
 }
 
-// raisedFor says that a limit of this run was raised as far as a run needs it that
-// parked for that.
+// raisedFor reports whether a limit of this run was raised as far as a run
+// needs it that parked for that.
 func (s *standstill) raisedFor(parked event.RunParked, limit string) bool {
 	value, changed := s.raised[limit]
 	return changed && parked.Enough(value)

@@ -197,8 +197,8 @@ func (q *questions) before(r journal.Record) (whole bool, err error) {
 	return false, nil
 }
 
-// voids says that the run was gone on with under another reading of the policy
-// since it asked.
+// voids reports whether the run was gone on with under another reading of the
+// policy since it asked.
 func (q *questions) voids(asked event.Question) bool {
 	by, _, judged := strings.Cut(asked.Policy, "/")
 	return judged && slices.ContainsFunc(q.readings, func(reading string) bool { return reading != "" && reading != by })

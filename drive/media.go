@@ -31,7 +31,7 @@ func Carried(media []llm.Media) (kept []llm.Media, left string) {
 		n, len(media), were, attach.MaxFiles, attach.MaxFile>>20, attach.MaxText>>20, attach.MaxAll>>20)
 }
 
-// blank says that there is nothing to be sent of an image or a file.
+// blank reports whether there is nothing to be sent of an image or a file.
 func blank(m *llm.Media) bool { return len(m.Data) == 0 && m.URL == "" }
 
 // Sendable refuses the images and files of a message that no request carries.

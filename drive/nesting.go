@@ -2,7 +2,7 @@ package drive
 
 import "bytes"
 
-// NestedDeeper says that a valid JSON text has more levels than most.
+// NestedDeeper reports whether a valid JSON text has more levels than most.
 func NestedDeeper(text []byte, most int) bool {
 	if bytes.Count(text, []byte("["))+bytes.Count(text, []byte("{")) <= most {
 		return false // as nearly always

@@ -39,7 +39,7 @@ func (s Secrets) Media(m llm.Media) llm.Media {
 	return m
 }
 
-// none says that there is nothing to be taken out.
+// none reports whether there is nothing to be taken out.
 func (s Secrets) none() bool {
 	return !slices.ContainsFunc(s, func(r *secret.Redactor) bool { return r != nil })
 }

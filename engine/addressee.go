@@ -22,7 +22,7 @@ func (e *AmbiguousError) Error() string {
 	return fmt.Sprintf("%s is asked by several runs below run %s: name one of %s", e.ID, e.Run, strings.Join(e.Asked, ", "))
 }
 
-// Is says that it is not known what the decision is about.
+// Is reports whether it is not known what the decision is about.
 func (e *AmbiguousError) Is(target error) bool { return target == ErrNotPending }
 
 // Addressee is the run that a command is for: a decision goes to the run that asks,

@@ -9,11 +9,11 @@ import (
 // maxAncestors bounds how far up the tree of processes is looked.
 const maxAncestors = 256
 
-// StartedBy says that this process was started, directly or through others, by
-// the process that an owner names: a command that a run's tool runs, and what
-// that starts. A process that has left its parents is not known any more, and
-// one that sees another /proc than its machine's is known only as far as
-// [CannotTell] says; only a sandbox holds those.
+// StartedBy reports whether this process was started, directly or through
+// others, by the process that an owner names: a command that a run's tool runs,
+// and what that starts. A process that has left its parents is not known any
+// more, and one that sees another /proc than its machine's is known only as far
+// as [CannotTell] says; only a sandbox holds those.
 func StartedBy(owner string) bool { return NewAncestry().ComesFrom(os.Getppid(), owner) }
 
 // Ancestry is one look at who started whom of this machine's processes. It reads
@@ -31,8 +31,8 @@ func newAncestry(parent func(pid int) int) *Ancestry {
 	return &Ancestry{machine: machineID(), parent: parent, parents: map[int]int{}}
 }
 
-// ComesFrom says that a process of this machine is the one that an owner names,
-// or was started by it, as in [StartedBy].
+// ComesFrom reports whether a process of this machine is the one that an owner
+// names, or was started by it, as in [StartedBy].
 func (a *Ancestry) ComesFrom(pid int, owner string) bool {
 	parts := strings.Split(owner, "/")
 	if len(parts) != 4 || !samePIDs(parts[0], a.machine) {
@@ -62,7 +62,7 @@ func (a *Ancestry) ComesFrom(pid int, owner string) bool {
 // firstPIDs is the number that Linux gives the PID namespace of its first process.
 const firstPIDs = "4026531836"
 
-// CannotTell says that this process may have been started by the one that an
+// CannotTell reports whether this process may have been started by the one that an
 // owner names and cannot see it: it is in a PID namespace that may lie within
 // the owner's, or sees no processes at all. In the first namespace, as most
 // people are, every process is seen.
@@ -85,8 +85,9 @@ func unseen(owner, self string) bool {
 	return boot == theirBoot && (theirs == firstPIDs || host == theirHost)
 }
 
-// samePIDs says that two processes count processes alike. The host's name says
-// nothing of that where the rest is known: any process may change it for itself.
+// samePIDs reports whether two processes count processes alike. The host's name
+// says nothing of that where the rest is known: any process may change it for
+// itself.
 func samePIDs(a, b string) bool {
 	_, bootA, nsA := splitMachine(a)
 	_, bootB, nsB := splitMachine(b)

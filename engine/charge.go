@@ -83,8 +83,8 @@ func charged(a *machine.CallModel, partial *llm.Response, streamed int, e *llm.E
 // errBroken marks the failure of an adapter that may have made its call.
 var errBroken = errors.New("engine: the model adapter broke")
 
-// sent says that a failed call may have reached its provider, although nothing
-// came back.
+// sent reports whether a failed call may have reached its provider, although
+// nothing came back.
 func sent(e *llm.Error) bool {
 	if errors.Is(e, errBroken) || waitedInVain(e.Status) {
 		return true
@@ -99,10 +99,10 @@ func sent(e *llm.Error) bool {
 	return !unknown
 }
 
-// waitedInVain says that by its status somebody on the way to the model had the
-// whole request and gave up on the answer: a gateway (504), Cloudflare (524), or a
-// service on what stands behind it (408). Like a connection that stalls, it says
-// nothing of what was done meanwhile.
+// waitedInVain reports whether by its status somebody on the way to the model had
+// the whole request and gave up on the answer: a gateway (504), Cloudflare (524),
+// or a service on what stands behind it (408). Like a connection that stalls, it
+// says nothing of what was done meanwhile.
 func waitedInVain(status int) bool {
 	return status == http.StatusRequestTimeout || status == http.StatusGatewayTimeout || status == 524
 }

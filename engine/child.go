@@ -316,8 +316,8 @@ func callFunc(ctx context.Context, offered Child, input json.RawMessage) (childE
 	return childEnd{outcome: &o}, nil
 }
 
-// waitsForTime says that a run's children stop because it has no time left, and
-// its owner is asked for more: they park with it.
+// waitsForTime reports whether a run's children stop because it has no time
+// left, and its owner is asked for more: they park with it.
 func waitsForTime(ctx context.Context) bool {
 	late, ok := errors.AsType[outOfTime](context.Cause(ctx))
 	return ok && late.asks

@@ -26,9 +26,9 @@ func (d *driver) endChild(ctx context.Context, child, reason string) (childEnd, 
 // leaseLook is how often somebody who waits for a lease looks at it.
 const leaseLook = 100 * time.Millisecond
 
-// heldUp says that a child's lease is held, and waits for a moment, until it has
-// expired, or ctx ends. Whoever holds it is gone, as is whoever drove the child's
-// parent, or about to give it back: the parent's lease is ours.
+// heldUp reports whether a child's lease is held, and waits for a moment, until
+// it has expired, or ctx ends. Whoever holds it is gone, as is whoever drove the
+// child's parent, or about to give it back: the parent's lease is ours.
 func (d *driver) heldUp(ctx context.Context, err error) bool {
 	held, ok := errors.AsType[*journal.HeldError](err)
 	if !ok {

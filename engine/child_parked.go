@@ -109,7 +109,7 @@ func (e *Engine) raisedAbove(run string) {
 	}
 }
 
-// waitsAbove says that a child parked at a limit of the run that started it.
+// waitsAbove reports whether a child parked at a limit of the run that started it.
 func waitsAbove(p event.ChildParked) bool {
 	return p.Reason == event.ParkInput && p.Limit == "" || p.Reason == event.ParkInterrupted
 }

@@ -33,7 +33,7 @@ func (e *DecidedError) Error() string {
 	return fmt.Sprintf("%s %s is already resolved: %s by %s at %s", d.Of, d.ID, d.Kind, d.Approver, at)
 }
 
-// Is says that nothing waits for a decision any more.
+// Is reports whether nothing waits for a decision any more.
 func (e *DecidedError) Is(target error) bool { return target == ErrNotPending }
 
 // decision is what a command says of a question: nil when it does not wait for
@@ -153,7 +153,7 @@ func (e *Engine) Decisions(ctx context.Context, run, id string) (made []event.Re
 	return made, nil
 }
 
-// expires says that an event is a decision that came too late.
+// expires reports whether an event is a decision that came too late.
 func expires(data event.Data) bool {
 	d, ok := data.(event.Resolving)
 	return ok && d.Resolution().Kind == event.ApprovalExpired

@@ -219,7 +219,7 @@ func (d *driver) hearFirst(work context.Context) error {
 	return d.giveInputs(0)
 }
 
-// finished says that nothing is left to do here: the run ended, or it parked
+// finished reports whether nothing is left to do here: the run ended, or it parked
 // and its last effect has settled.
 func (d *driver) finished() bool {
 	s := d.machine.State()
@@ -452,8 +452,8 @@ func (d *driver) settle(work context.Context) error {
 	return d.wakeChildren(work)
 }
 
-// overtaken says that an answer comes too late: the call has been decided from
-// elsewhere, or the run does not wait any more.
+// overtaken reports whether an answer comes too late: the call has been decided
+// from elsewhere, or the run does not wait any more.
 func (d *driver) overtaken(data event.Data) bool {
 	switch x := data.(type) {
 	case event.Resolving:

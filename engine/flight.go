@@ -132,7 +132,7 @@ func (d *driver) once(flight string) bool {
 	return true
 }
 
-// settle says whether the caller is the one to settle the flight.
+// settle reports whether the caller is the one to settle the flight.
 func (f *flight) settle() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()

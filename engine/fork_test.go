@@ -111,7 +111,7 @@ func TestAForkBeginsWhereNothingIsOpen(t *testing.T) {
 	})
 }
 
-// whole says that every intent among the events has its settlement, and that
+// whole reports whether every intent among the events has its settlement, and that
 // the run has not ended.
 func whole(events []event.Event) bool {
 	models, calls, cycles := 0, 0, 0

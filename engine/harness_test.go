@@ -389,7 +389,7 @@ func (w *watched) count() int {
 	return w.appends
 }
 
-// holds says that a batch carries an event of a kind.
+// holds reports whether a batch carries an event of a kind.
 func holds(b journal.Batch, kind string) bool {
 	return slices.ContainsFunc(b.Records, func(r journal.Record) bool { return r.Type == kind })
 }

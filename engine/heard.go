@@ -35,7 +35,7 @@ func (e *Engine) Heard(ctx context.Context, c journal.Command, after int64) (boo
 	return false, nil
 }
 
-// becomes says that a command of a kind is journalled as an event of a type.
+// becomes reports whether a command of a kind is journalled as an event of a type.
 func becomes(kind journal.CommandKind, t event.Type) bool {
 	switch kind {
 	case journal.Cancel:
@@ -50,8 +50,8 @@ func becomes(kind journal.CommandKind, t event.Type) bool {
 	return t.Resolves()
 }
 
-// isOf says that an event of the type that a command becomes is of this one. Of
-// two decisions on a call the first counts, whoever made it.
+// isOf reports whether an event of the type that a command becomes is of this
+// one. Of two decisions on a call the first counts, whoever made it.
 func isOf(data event.Data, c journal.Command) bool {
 	switch d := data.(type) {
 	case event.CancelRequested:

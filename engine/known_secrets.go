@@ -151,7 +151,7 @@ func (k knownSecrets) unknown(run string, cause error) error {
 	return &SecretsError{Run: run, Missing: k.missing, cause: cause}
 }
 
-// MayHoldSecret says that a command has room for a value of a secret: that it
+// MayHoldSecret reports whether a command has room for a value of a secret: that it
 // carries [secret.MinLength] bytes of text or of arguments, or an attachment.
 // Any other can be sent without knowing the run's secrets.
 func MayHoldSecret(c journal.Command) bool {

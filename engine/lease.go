@@ -30,9 +30,10 @@ func (d *driver) renew(ctx context.Context) error {
 	return err
 }
 
-// leaseOver says that somebody else may have taken the lease: its end has come
-// by the clock of the machine, or so much time has passed since it was given
-// that it would have, had nobody set that clock back (see [Engine.silent]).
+// leaseOver reports whether somebody else may have taken the lease: its end has
+// come by the clock of the machine, or so much time has passed since it was
+// given that it would have, had nobody set that clock back (see
+// [Engine.silent]).
 func (d *driver) leaseOver() bool {
 	return !d.engine.opts.Now().Before(d.lease.Expiry) || time.Since(d.leased) >= d.engine.opts.LeaseTTL
 }

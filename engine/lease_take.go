@@ -33,15 +33,15 @@ type silence struct {
 	since  time.Time
 }
 
-// endsTooLate says that nobody can have been given a lease by the clock as it
+// endsTooLate reports whether nobody can have been given a lease by the clock as it
 // stands: it has been set back since then. Whoever lives to hold the lease gives
 // it another end at the next heartbeat.
 func (e *Engine) endsTooLate(held *journal.HeldError) bool {
 	return held.Owner != e.opts.Owner && held.Expiry.Sub(e.opts.Now()) > e.opts.LeaseTTL
 }
 
-// silent says that a lease that ends too late has not been renewed for as long
-// as one lasts, so that nobody waits as long as the clock was set back.
+// silent reports whether a lease that ends too late has not been renewed for as
+// long as one lasts, so that nobody waits as long as the clock was set back.
 func (e *Engine) silent(held *journal.HeldError) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -59,15 +59,15 @@ func stat(pid, field int) string {
 // or "" where that cannot be read.
 func startTime(pid int) string { return stat(pid, statStart) }
 
-// isZombie says that a process has ended and only waits for its parent to
+// isZombie reports whether a process has ended and only waits for its parent to
 // notice: signals still reach it, but it drives nothing any more.
 func isZombie(pid int) bool {
 	state := stat(pid, statState)
 	return state == "Z" || state == "X"
 }
 
-// OwnerGone says that an owner was a process of this machine and is gone, while
-// its leases may still hold. When in doubt it is alive.
+// OwnerGone reports whether an owner was a process of this machine and is gone,
+// while its leases may still hold. When in doubt it is alive.
 func OwnerGone(owner string) bool {
 	parts := strings.Split(owner, "/")
 	if len(parts) != 4 || parts[0] != machineID() {

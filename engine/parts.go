@@ -48,5 +48,5 @@ func unfit(parts llm.Parts) error {
 	return nil
 }
 
-// nestedTooDeep says that a valid JSON text is nested deeper than maxNesting.
+// nestedTooDeep reports whether a valid JSON text is nested deeper than maxNesting.
 func nestedTooDeep(text []byte) bool { return drive.NestedDeeper(text, maxNesting) }

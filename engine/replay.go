@@ -142,13 +142,13 @@ func (r *replayer) step(m machine.Machine, ev *event.Event) error {
 	return r.decision(m, ev)
 }
 
-// drawn says that the run asks the run above for a reservation of that id.
+// drawn reports whether the run asks the run above for a reservation of that id.
 func drawn(m machine.Machine, id string) bool {
 	a, ok := drive.Due[machine.Reserve](m)
 	return ok && a.ID == id
 }
 
-// unjudged says that an action asks for a command of that id to be judged.
+// unjudged reports whether an action asks for a command of that id to be judged.
 func unjudged(a machine.Action, id string) bool {
 	run, ok := a.(machine.RunCommand)
 	return ok && run.ID == id && run.Verdict == nil
@@ -165,7 +165,7 @@ func (r *replayer) hook(m machine.Machine, ev *event.Event, d event.HookResult) 
 	}
 }
 
-// hears says that an action asks for the hook that gave a result, or records
+// hears reports whether an action asks for the hook that gave a result, or records
 // that it was not heard.
 func hears(a machine.Action, d event.HookResult) bool {
 	switch a := a.(type) {
@@ -280,7 +280,7 @@ func (r *replayer) decision(m machine.Machine, ev *event.Event) error {
 	return nil
 }
 
-// machineMade says that only a machine decides such an event.
+// machineMade reports whether only a machine decides such an event.
 func machineMade(d event.Data) bool {
 	switch d.(type) {
 	case event.CycleStart, event.PolicyDecision, event.Asking, event.ToolResults, event.Nudge, event.Stuck,
@@ -292,7 +292,7 @@ func machineMade(d event.Data) bool {
 	return false
 }
 
-// byDriver says that a driver parked the run.
+// byDriver reports whether a driver parked the run.
 func byDriver(d event.Data) bool {
 	parked, ok := d.(event.RunParked)
 	return ok && (parked.Reason == event.ParkInterrupted || parked.Reason == event.ParkApproval)

@@ -40,8 +40,8 @@ func transience(ctx context.Context, err error) (after *time.Duration, ok bool) 
 	return nil, networkTimeout(err)
 }
 
-// networkTimeout says that the network did not answer in time. That a tool as a
-// whole took too long says nothing of the kind.
+// networkTimeout reports whether the network did not answer in time. That a
+// tool as a whole took too long says nothing of the kind.
 func networkTimeout(err error) bool {
 	if e, ok := errors.AsType[*url.Error](err); ok {
 		return e.Timeout()

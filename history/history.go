@@ -51,7 +51,7 @@ func (h *History) Messages() ([]*llm.Message, error) {
 // showing, not for sending; see [History.Messages].
 func (h *History) All() []*llm.Message { return h.messages[:len(h.messages):len(h.messages)] }
 
-// AwaitsAnswer says that the conversation's last word is not the model's.
+// AwaitsAnswer reports whether the conversation's last word is not the model's.
 func (h *History) AwaitsAnswer() bool {
 	n := len(h.messages)
 	return n > 0 && h.messages[n-1].Role != llm.RoleAssistant

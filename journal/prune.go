@@ -92,7 +92,7 @@ func (o PruneOptions) mayStillGo(ctx context.Context, s Store, tree []Run) (bool
 	return true, nil
 }
 
-// taken says that since the runs were listed somebody has forked this one or
+// taken reports whether since the runs were listed somebody has forked this one or
 // goes on with it. That they have deleted it is what was wanted.
 func taken(err error) bool {
 	_, forked := errors.AsType[*ForkedError](err)

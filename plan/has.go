@@ -34,7 +34,7 @@ func (p *Plan) Has(id string) bool {
 	return false
 }
 
-// has says that what follows on a loop's id names a step of a pass.
+// has reports whether what follows on a loop's id names a step of a pass.
 func (l *Loop) has(rest string) bool {
 	before, after := ".", "."
 	if l.Items != nil {

@@ -9,7 +9,8 @@ type Asked struct {
 	Works bool
 }
 
-// Warned says that the model has been told of something that it may still be in.
+// Warned reports whether the model has been told of something that it may still
+// be in.
 func (r *Repetition) Warned() bool {
 	for _, n := range r.warned {
 		if n > 0 {
@@ -43,7 +44,7 @@ func (r *Repetition) Blocked(asked []Asked) (d event.Stuck, ok bool) {
 	return event.Stuck{}, false
 }
 
-// overdue says that a pattern has gone on half the way from its nudge to the
+// overdue reports whether a pattern has gone on half the way from its nudge to the
 // end of the run, and that no call was blocked for it yet.
 func (r *Repetition) overdue(p Pattern) bool {
 	i := p.index()

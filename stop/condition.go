@@ -120,7 +120,7 @@ func (cond Condition) Evidence(c Cycle) *event.ToolResult {
 	return nil
 }
 
-// observed says that a result is known to come from the tool.
+// observed reports whether a result is known to come from the tool.
 func observed(r *event.ToolResult) bool {
 	switch r.ErrorType {
 	case event.ErrorUnknownTool, event.ErrorUnavailable, event.ErrorInvalidArgs, event.ErrorTruncated,

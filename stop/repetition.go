@@ -137,8 +137,8 @@ func (r *Repetition) original(c Call) Call {
 	return c
 }
 
-// alike says that b is a again: the same call, and the same result or an error
-// both times.
+// alike reports whether b is a again: the same call, and the same result or an
+// error both times.
 func alike(a, b Call) bool {
 	if a.Result == nil || a.Digest != b.Digest || a.Result.IsError != b.Result.IsError {
 		return false

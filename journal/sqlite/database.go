@@ -90,7 +90,7 @@ func (d *database) changes() int64 { return sqlite3.Xsqlite3_total_changes64(d.t
 // lastRow is the number of the row that was inserted last.
 func (d *database) lastRow() int64 { return sqlite3.Xsqlite3_last_insert_rowid(d.tls, d.handle) }
 
-// idle says that no transaction is open.
+// idle reports whether no transaction is open.
 func (d *database) idle() bool { return sqlite3.Xsqlite3_get_autocommit(d.tls, d.handle) != 0 }
 
 func (d *database) check(rc int32) error {

@@ -50,8 +50,8 @@ func sqliteCode(err error) int {
 	return sqlite3.SQLITE_OK
 }
 
-// noSpace says that a write found no room: on the disk, in a quota, or under a
-// limit on the size of files.
+// noSpace reports whether a write found no room: on the disk, in a quota, or
+// under a limit on the size of files.
 func noSpace(err error) bool {
 	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, syscall.EFBIG)
 }
@@ -81,13 +81,13 @@ func kindOfCode(code int) error {
 	return nil
 }
 
-// needsRecovery says that a reader met what a killed writer left behind.
+// needsRecovery reports whether a reader met what a killed writer left behind.
 func needsRecovery(err error) bool {
 	code := sqliteCode(err)
 	return code == sqlite3.SQLITE_READONLY_ROLLBACK || code == sqlite3.SQLITE_READONLY_RECOVERY
 }
 
-// syncFailed says that the disk did not keep what it was given.
+// syncFailed reports whether the disk did not keep what it was given.
 func syncFailed(err error) bool {
 	code := sqliteCode(err)
 	return code == sqlite3.SQLITE_IOERR_FSYNC || code == sqlite3.SQLITE_IOERR_DIR_FSYNC

@@ -197,7 +197,7 @@ func checkSize(path string, size int64, h []byte) error {
 	return nil
 }
 
-// writable says that a file can be written, or files made in a directory.
+// writable reports whether a file can be written, or files made in a directory.
 func writable(path string) bool {
 	const write = 2 // W_OK
 	return syscall.Access(path, write) == nil

@@ -133,7 +133,7 @@ func (b *boundLocks) add(fd int32, lock *sqlite3.Tflock) {
 	b.bytes[fd] |= bitsOf(lock)
 }
 
-// remove says whether nothing but such locks can have been in the range.
+// remove reports whether nothing but such locks can have been in the range.
 func (b *boundLocks) remove(fd int32, lock *sqlite3.Tflock) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -295,7 +295,7 @@ func readerDSN(path string, o Options) string {
 	return dsn(path, q)
 }
 
-// settled says that nobody can be writing: there is no log, and no place to
+// settled reports whether nobody can be writing: there is no log, and no place to
 // make one. SQLite reads such a file only when it is told so.
 func settled(path string) bool {
 	if _, err := os.Stat(path + "-wal"); err == nil {

@@ -195,7 +195,7 @@ func (s *Store) Tree(ctx context.Context, root string, after int64, limit int) (
 	return records, err
 }
 
-// rootless says that the file is of a version that kept no roots.
+// rootless reports whether the file is of a version that kept no roots.
 func (s *Store) rootless() bool { return s.queries.run != selectRun }
 
 func noLimit(n int) int {

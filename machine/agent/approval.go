@@ -196,9 +196,9 @@ func (m *Machine) answerBeforehand(c *call) event.Resolving {
 	return c.resolution(kind, by, "decided by the run's setting "+by, later(c.since, m.run.TakenUp))
 }
 
-// editorApproves says that whoever edited the call has approved what it became:
-// they wrote these arguments, and no rule asks about them that did not ask
-// about the ones that they saw.
+// editorApproves reports whether whoever edited the call has approved what it
+// became: they wrote these arguments, and no rule asks about them that did not
+// ask about the ones that they saw.
 func (m *Machine) editorApproves(c *call) bool {
 	if c.edit == nil || c.edit.spent || c.edit.Policy != c.pending.Policy || c.hooks.added(c.edit.asked) {
 		return false

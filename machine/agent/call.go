@@ -64,7 +64,7 @@ func (c *call) start(attempt int) {
 	}
 }
 
-// waits says that the call has nothing before it but a person's decision.
+// waits reports whether the call has nothing before it but a person's decision.
 func (c *call) waits() bool { return c.result == nil && c.pending.Open() }
 
 // unask makes what was asked about the call void.
@@ -76,7 +76,7 @@ func (c *call) unask() {
 // approval is what was decided about the call, nil while nothing was.
 func (c *call) approval() *event.Resolution { return c.pending.Decided() }
 
-// allowed says that nothing stands between the call and its dispatch.
+// allowed reports whether nothing stands between the call and its dispatch.
 func (c *call) allowed() bool {
 	if c.result != nil || c.running || c.child != nil || c.verdict == nil {
 		return false
@@ -90,7 +90,7 @@ func (c *call) allowed() bool {
 	return false
 }
 
-// granted says that the call was let through and has not used up its share of
+// granted reports whether the call was let through and has not used up its share of
 // the tool-call budget yet.
 func (c *call) granted() bool {
 	return c.result == nil && c.attempt == 0 && c.verdict != nil && permits(c.verdict.Decision)
@@ -98,15 +98,15 @@ func (c *call) granted() bool {
 
 func permits(d event.Decision) bool { return unasked(d) || d == event.DecisionAsk }
 
-// unasked says that a call runs without anybody's approval.
+// unasked reports whether a call runs without anybody's approval.
 func unasked(d event.Decision) bool { return d == event.DecisionAllow || d == event.DecisionSandbox }
 
-// repeatable says that the tool declares that to run twice does no harm.
+// repeatable reports whether the tool declares that to run twice does no harm.
 func (c *call) repeatable() bool {
 	return c.resolved.Effect == event.EffectPure || c.resolved.Effect == event.EffectIdempotent
 }
 
-// final says that what the call does cannot be taken back. A tool that only
+// final reports whether what the call does cannot be taken back. A tool that only
 // reads sends no more than its question.
 func (c *call) final() bool {
 	return c.resolved.Facts != nil && policy.High(c.resolved.Facts.Risk) && !c.resolved.ReadOnly

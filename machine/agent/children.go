@@ -10,10 +10,10 @@ import (
 	"github.com/pawlrun/pawl/stop"
 )
 
-// childWaits says that the call's child is under way and waits for a person.
+// childWaits reports whether the call's child is under way and waits for a person.
 func (c *call) childWaits() bool { return c.running && c.openChild() && c.child.Waiting }
 
-// openChild says that the call's child was begun and has no outcome yet.
+// openChild reports whether the call's child was begun and has no outcome yet.
 func (c *call) openChild() bool { return c.child != nil && c.result == nil }
 
 func (m *Machine) applyChildStarted(e *event.Event, d event.ChildStarted) error {

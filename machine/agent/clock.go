@@ -8,11 +8,11 @@ import (
 	"github.com/pawlrun/pawl/machine"
 )
 
-// asking says that the run has nothing to do but wait for a person, whose time
-// is not the run's.
+// asking reports whether the run has nothing to do but wait for a person, whose
+// time is not the run's.
 func (m *Machine) asking() bool { return m.standing.total.busy == 0 && m.standing.total.waiting > 0 }
 
-// awaitsInChild says that the run waits for a person, and a child of it does.
+// awaitsInChild reports whether the run waits for a person, and a child of it does.
 func (m *Machine) awaitsInChild() bool {
 	return m.asking() && slices.ContainsFunc(m.unsettled(), (*call).childWaits)
 }

@@ -43,7 +43,7 @@ func (m *Machine) nextDecision() {
 	}
 }
 
-// hasRoom says that no limit stands against another cycle. Without room, an
+// hasRoom reports whether no limit stands against another cycle. Without room, an
 // answer is judged for itself, whatever message came with it.
 func (m *Machine) hasRoom() bool {
 	return !m.atCeiling() && m.refused(m.target()) == (budget.Refusal{})

@@ -52,8 +52,8 @@ func startable(mode Dispatch, calls []*call, running, limit int) []*call {
 	return ready
 }
 
-// barrier says that every call behind an unsettled one waits for it; openRead that
-// a call which is safe is unsettled.
+// barrier reports whether every call behind an unsettled one waits for it;
+// openRead that a call which is safe is unsettled.
 func barrier(mode Dispatch, openRead bool, c *call) bool {
 	switch mode {
 	case ParallelFirst:
@@ -66,8 +66,8 @@ func barrier(mode Dispatch, openRead bool, c *call) bool {
 	return !safe(c)
 }
 
-// follows says that c must wait for one of the calls before it, of which some are
-// unsettled and none of these is a barrier.
+// follows reports whether c must wait for one of the calls before it, of which
+// some are unsettled and none of these is a barrier.
 func follows(mode Dispatch, before []*call, c *call) bool {
 	if mode == ByResource || mode == ParallelAll {
 		return slices.ContainsFunc(before, func(other *call) bool { return !other.done() && conflict(other, c, mode == ByResource) })
@@ -78,7 +78,7 @@ func follows(mode Dispatch, before []*call, c *call) bool {
 // safe is ALF-56: read-only and concurrency-safe for this call's input.
 func safe(c *call) bool { return c.resolved.ReadOnly && c.resolved.Concurrent }
 
-// exclusive says that a call must be alone: it may touch everything, or it
+// exclusive reports whether a call must be alone: it may touch everything, or it
 // does not say what it touches and is not declared fit to run beside others.
 func exclusive(c *call) bool {
 	for _, a := range c.resolved.Access {
@@ -92,7 +92,7 @@ func exclusive(c *call) bool {
 // everything is the key that stands for all resources.
 const everything = "*"
 
-// conflict says that two calls must not overlap in time. strict takes a read
+// conflict reports whether two calls must not overlap in time. strict takes a read
 // without keys for a read of everything.
 func conflict(a, b *call, strict bool) bool {
 	if safe(a) && safe(b) {

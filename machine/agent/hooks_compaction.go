@@ -15,8 +15,8 @@ type compactionHooks struct {
 	done *event.HistoryCompressed
 }
 
-// vetoed says that a hook will not have the conversation shortened here. It is
-// asked again after the next cycle.
+// vetoed reports whether a hook will not have the conversation shortened here.
+// It is asked again after the next cycle.
 func (h *compactionHooks) vetoed() bool { return h.before.refusal != nil }
 
 // beforeCompaction asks for the next hook before a compaction, and says whether

@@ -22,7 +22,7 @@ func (h *callHooks) again(c *Config, tool string) {
 	*h = callHooks{before: hooks{due: c.hookAfter(nil, event.HookBeforeTool, tool)}}
 }
 
-// added says that the hooks did more with a person's arguments than ask what
+// added reports whether the hooks did more with a person's arguments than ask what
 // they had asked before, so that who wrote them has not approved what will run.
 func (h *callHooks) added(asked *event.HookResult) bool {
 	return h.rewritten || h.asked != nil && (asked == nil || asked.Hook != h.asked.Hook)
@@ -82,7 +82,7 @@ func (m *Machine) judge(c *call) policy.Verdict {
 	return v
 }
 
-// done says that nothing about the call is open: it has its result, and the
+// done reports whether nothing about the call is open: it has its result, and the
 // hooks behind it have been heard.
 func (c *call) done() bool { return c.result != nil && c.hooks.after.due == nil }
 

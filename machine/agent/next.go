@@ -95,7 +95,7 @@ func (m *Machine) nextCycle() {
 	}
 }
 
-// curedByCompaction says that nothing stands against another call, or nothing
+// curedByCompaction reports whether nothing stands against another call, or nothing
 // that a shorter conversation would not put right.
 func curedByCompaction(r budget.Refusal) bool {
 	return r.Setting == "" || r.Setting == budget.RequestTokens

@@ -35,13 +35,13 @@ func (m *Machine) CanKeep(setting string, value float64) error {
 	return &budget.UnpricedError{Models: names, USD: value}
 }
 
-// conditionOn says that one of the owner's conditions is about a limit.
+// conditionOn reports whether one of the owner's conditions is about a limit.
 func (m *Machine) conditionOn(setting string) bool {
 	return budget.IsMoney(setting) && m.cfg.conditionBudget() >= 0
 }
 
-// asksAt says that reaching a limit parks the run. A condition about the limit
-// comes first: what the run was to end by is not asked about.
+// asksAt reports whether reaching a limit parks the run. A condition about the
+// limit comes first: what the run was to end by is not asked about.
 func (m *Machine) asksAt(setting string) bool {
 	return m.cfg.OnBudget[setting] == BudgetAsk && !m.conditionOn(setting)
 }

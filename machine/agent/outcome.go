@@ -44,7 +44,7 @@ func (m *Machine) conclude() event.Outcome {
 	return o
 }
 
-// leftInDoubt says that nobody knows whether a call of the last cycle took
+// leftInDoubt reports whether nobody knows whether a call of the last cycle took
 // effect, and that no model was told so either.
 func (m *Machine) leftInDoubt() bool {
 	return slices.ContainsFunc(m.calls, func(c *call) bool { return c.result != nil && c.result.ErrorType == event.ErrorInDoubt })

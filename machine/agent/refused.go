@@ -53,7 +53,7 @@ func (s *mishaps) settled(calls []*call) {
 	}
 }
 
-// counts says that a failure is the call's own, and not the run's.
+// counts reports whether a failure is the call's own, and not the run's.
 func counts(kind event.ErrorType) bool {
 	switch kind {
 	case "", event.ErrorTruncated, event.ErrorCancelled, event.ErrorBudget, event.ErrorInDoubt:

@@ -11,7 +11,7 @@ import (
 // NoResult is why a run failed that had to give a result by its tool and did not.
 const NoResult = "resultSchema defined but submit_result never called"
 
-// isResult says that a call gave the run's result.
+// isResult reports whether a call gave the run's result.
 func (m *Machine) isResult(c *call) bool {
 	return m.cfg.Result != "" && c.ref.Name == m.cfg.Result && c.result != nil && c.result.EndsRun && !c.result.IsError
 }

@@ -88,9 +88,9 @@ func (m *Machine) reserve() {
 	}
 }
 
-// capsOutput says that requests carry a cap on the answer: the owner's, or one
-// that a budget depends on, which may be that of the run above. Else the length
-// is left to the adapter.
+// capsOutput reports whether requests carry a cap on the answer: the owner's,
+// or one that a budget depends on, which may be that of the run above. Else the
+// length is left to the adapter.
 func (m *Machine) capsOutput() bool {
 	l := m.cfg.Limits
 	money, _ := l.CostCap()

@@ -12,7 +12,7 @@ import (
 	"github.com/pawlrun/pawl/machine"
 )
 
-// summarising says that a summary is under way, and settles one whose process
+// summarising reports whether a summary is under way, and settles one whose process
 // is gone. Nothing else is due meanwhile.
 func (m *Machine) summarising() bool {
 	a := &m.compaction.call
@@ -48,7 +48,7 @@ func (m *Machine) pricedSummary(s *compact.SummaryRequest) budget.Call {
 	return call
 }
 
-// affordSummary says that the run's budget has room for a summary. Without it
+// affordSummary reports whether the run's budget has room for a summary. Without it
 // the run goes on unsummarised, for as long as its budget lasts.
 func (m *Machine) affordSummary(s *compact.SummaryRequest) bool {
 	if m.outlasts(m.compaction.call.notBefore) != "" {
@@ -136,7 +136,8 @@ func (m *Machine) forgetSummary() {
 	c.asked, c.void, c.summary, c.call = false, false, nil, attempt{}
 }
 
-// betweenCalls says that no cycle is under way, so that a summary may be made.
+// betweenCalls reports whether no cycle is under way, so that a summary may be
+// made.
 func (m *Machine) betweenCalls() bool {
 	return m.phase == phaseReady || m.phase == phaseSettled ||
 		m.phase == phaseModel && m.compaction.overflow == reliefDue && !m.model.inFlight
@@ -169,7 +170,7 @@ func (m *Machine) applySummary(d *event.ModelResponse) error {
 	return nil
 }
 
-// summed says that an answer with this finish can be a summary. One that was
+// summed reports whether an answer with this finish can be a summary. One that was
 // cut off is a short one.
 func summed(f llm.Finish) bool {
 	return f == llm.FinishEnd || f == llm.FinishLength || f == llm.FinishTool

@@ -169,8 +169,8 @@ func (m *Machine) gather() {
 	s.moved = slices.Compact(s.moved)
 }
 
-// awaitsHook says that a hook is to be heard before anything is decided about the
-// call.
+// awaitsHook reports whether a hook is to be heard before anything is decided
+// about the call.
 func (c *call) awaitsHook() bool {
 	return c.result == nil && c.verdict == nil && c.hooks.before.due != nil
 }

@@ -25,10 +25,10 @@ type retry struct {
 
 func (r *retry) started() { *r = retry{count: r.count, spent: r.spent} }
 
-// due says that an attempt has failed and the next one has not begun.
+// due reports whether an attempt has failed and the next one has not begun.
 func (r *retry) due() bool { return r.failure != nil }
 
-// mayRetry says that a failure of the call's next attempt may be followed by
+// mayRetry reports whether a failure of the call's next attempt may be followed by
 // another attempt: the tool declares that to run twice does no harm, and nobody
 // had to approve the call, because an approval is good for one attempt. What
 // pays, sends, deletes or grants is made once (HAR-56 to 60).
@@ -36,7 +36,7 @@ func (m *Machine) mayRetry(c *call) bool {
 	return m.mayRepeat(c) && unasked(c.verdict.Decision) && c.retry.count < m.cfg.Limits.ToolRetries()
 }
 
-// mayRepeat says that an attempt whose process is gone may be made again. One
+// mayRepeat reports whether an attempt whose process is gone may be made again. One
 // that cannot be taken back is made again only when a person approves it anew.
 func (m *Machine) mayRepeat(c *call) bool {
 	alone := c.verdict != nil && unasked(c.verdict.Decision) || m.answeredBy() != ""

@@ -54,8 +54,8 @@ func (m *Machine) nextCalls() {
 	m.nextChildren()
 }
 
-// onlyWaits says that all that is due are further attempts whose time has not come,
-// and that nothing else is under way and nobody is waited for.
+// onlyWaits reports whether all that is due are further attempts whose time has
+// not come, and that nothing else is under way and nobody is waited for.
 func (m *Machine) onlyWaits() bool {
 	return m.standing.total.running == 0 && m.standing.total.waiting == 0 && len(m.actions) > 0 && !slices.ContainsFunc(m.actions, func(a machine.Action) bool {
 		run, ok := a.(machine.RunTool)

@@ -72,13 +72,13 @@ func (t *turn) settled(d *event.ModelResponse, calls int, truncated bool) {
 	}
 }
 
-// malformed says that the model meant to call a tool and did not manage to. A
+// malformed reports whether the model meant to call a tool and did not manage to. A
 // finish "tool" without a call is that, too: it is no final answer (ALF-13).
 func malformed(f llm.Finish, calls int) bool {
 	return f == llm.FinishMalformed || f == llm.FinishTool && calls == 0
 }
 
-// runnable says that the calls of an answer with this finish may run: what
+// runnable reports whether the calls of an answer with this finish may run: what
 // counts is that they are there, not what the provider called it.
 func runnable(f llm.Finish) bool {
 	return f == llm.FinishTool || f == llm.FinishEnd || f == llm.FinishPause

@@ -131,7 +131,7 @@ func (m *Machine) limited() bool {
 // reservation, too.
 func (m *Machine) command() string { return fmt.Sprintf("process.%d", m.tries+1) }
 
-// reports says that the program told what its work took.
+// reports reports whether the program told what its work took.
 func (m *Machine) reports() bool {
 	r := m.ended.Report
 	return r != nil && (r.Usage != nil || r.Cost != nil)

@@ -66,7 +66,7 @@ func (b *Base) pass(e *event.Event, asking bool) {
 	b.Now = e.Time
 }
 
-// takesUp says that nobody drove the run before this event.
+// takesUp reports whether nobody drove the run before this event.
 func takesUp(d event.Data) bool {
 	switch d.(type) {
 	case event.RunResumed, event.RunForked:

@@ -47,7 +47,7 @@ func (c *commands) resume() {
 	c.running = 0
 }
 
-// cutOff says that there are commands that nobody runs any more.
+// cutOff reports whether there are commands that nobody runs any more.
 func (c *commands) cutOff() bool { return len(c.begun) > c.running }
 
 // lost settles the commands that were cut off, where the run ends and none of them

@@ -155,7 +155,7 @@ func (r *Run) used(d event.BudgetCommitted) error {
 	return err
 }
 
-// asking says that the run has nothing to do but wait for a person.
+// asking reports whether the run has nothing to do but wait for a person.
 func (r *Run) asking() bool {
 	c := &r.children
 	return (c.waiting > 0 || r.questions.Asks()) && c.waiting+c.parked == len(c.open) && r.commands.running == 0
@@ -216,7 +216,8 @@ func (r *Run) Stop(id, reason string) bool {
 	return true
 }
 
-// AllParked says that the run has children, and each of them waits for somebody.
+// AllParked reports whether the run has children, and each of them waits for
+// somebody.
 func (r *Run) AllParked() bool {
 	c := &r.children
 	return c.parked > 0 && c.parked == len(c.open)
@@ -225,7 +226,7 @@ func (r *Run) AllParked() bool {
 // Open is how many children have no outcome, and how many commands run.
 func (r *Run) Open() int { return len(r.children.open) + r.commands.running }
 
-// Waited says that a wait is over.
+// Waited reports whether a wait is over.
 func (r *Run) Waited(id string) bool { return r.waits[id] != nil && r.waits[id].over }
 
 // Answer is what was decided about the last question under an id, nil while nothing
