@@ -286,8 +286,8 @@ func checkTargets(targets []Target, report func(field, format string, args ...an
 	}
 }
 
-// canBePrice says that no call can be charged less than nothing, which would give
-// back what others have spent.
+// canBePrice reports whether no call can be charged less than nothing, which
+// would give back what others have spent.
 func canBePrice(p *llm.Price) bool {
 	if p == nil {
 		return true

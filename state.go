@@ -109,7 +109,7 @@ func stateOf(run string, m machine.Conversing, s machine.State) State {
 	return out
 }
 
-// called says that a model has been called.
+// called reports whether a model has been called.
 func called(s State) bool {
 	if s.Outcome != nil {
 		return s.Outcome.Cost != nil

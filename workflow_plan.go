@@ -251,7 +251,7 @@ func (b *planner) stop(field, name string, s *Stop) plan.Stop {
 	return p
 }
 
-// judges says that an agent's result can be a verdict.
+// judges reports whether an agent's result can be a verdict.
 func judges(a Agent) bool {
 	var schema struct {
 		Properties map[string]json.RawMessage `json:"properties"`

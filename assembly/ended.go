@@ -78,8 +78,8 @@ func (e *Ended) apply(ev *event.Event) error {
 	return e.Machine.Apply(ev)
 }
 
-// Answered says that the conversation ends with a message of the model's, which no
-// provider answers: only a new one gives another run something to do.
+// Answered reports whether the conversation ends with a message of the model's,
+// which no provider answers: only a new one gives another run something to do.
 func (e *Ended) Answered() bool {
 	last := len(e.From.History) - 1
 	return last >= 0 && e.From.History[last].Role == llm.RoleAssistant

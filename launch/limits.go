@@ -40,7 +40,7 @@ func (o Options) replace(cfg *agent.Config) error {
 	return errors.Join(problems...)
 }
 
-// raises says that a flag sets a limit.
+// raises reports whether a flag sets a limit.
 func (o Options) raises() bool {
 	return len(o.Limits) > 0 || o.NoBudget || o.BudgetUSD != nil
 }
@@ -59,8 +59,8 @@ func stopsByDefault(limit float64) string {
 		"--budget, --no-budget or model_policy.budget.usd_per_run change it", limit)
 }
 
-// cappedByDefault says that nobody has set the cap in money of an earlier run.
-// Those of older versions say it in their warnings alone.
+// cappedByDefault reports whether nobody has set the cap in money of an earlier
+// run. Those of older versions say it in their warnings alone.
 func cappedByDefault(cfg *agent.Config, started *event.RunStarted) bool {
 	l := cfg.Limits
 	return cfg.DefaultCap || l.USDPerRun == budget.DefaultUSDPerRun && l.MaxTotalCost <= 0 &&

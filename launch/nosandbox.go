@@ -13,7 +13,7 @@ import (
 // shellTool is the tool that runs commands.
 const shellTool = machine.CommandTool
 
-// exposes says that there are commands which run outside a sandbox.
+// exposes reports whether there are commands which run outside a sandbox.
 func (c confinement) exposes(tools *tool.Set) bool {
 	_, runs := tools.Lookup(shellTool)
 	return runs && !c.inside()

@@ -39,8 +39,8 @@ func (o Options) addConfig(names *literals) {
 	}
 }
 
-// opensConfig says that tools of the file may write the config file as it lies
-// now, by rules that were made when it lay elsewhere.
+// opensConfig reports whether tools of the file may write the config file as it
+// lies now, by rules that were made when it lay elsewhere.
 func (o Options) opensConfig(a *spec.Agent, r policy.Rules) bool {
 	if !slices.ContainsFunc(anyBuiltin(), func(t tool.Tool) bool { return t.Writing != nil && allowed(a, t.Name) }) {
 		return false

@@ -79,10 +79,10 @@ func (o Options) confinement(a *spec.Agent, pinned string) (confinement, error) 
 		"take shell.exec out of tools.allow, because web.fetch alone needs no sandbox, or get a stronger tier", c.policy.Egress.Network, err, c.why)
 }
 
-// inside says that every command runs in a sandbox.
+// inside reports whether every command runs in a sandbox.
 func (c confinement) inside() bool { return c.tier != sandbox.None && !c.onDemand }
 
-// offline says that every command runs in a sandbox without a network.
+// offline reports whether every command runs in a sandbox without a network.
 func (c confinement) offline() bool {
 	return c.inside() && c.policy.Egress.Network == egress.NetworkNone
 }
@@ -119,7 +119,7 @@ func demanded(a *spec.Agent, tier sandbox.Tier, why string) error {
 	return nil
 }
 
-// runsPrograms says that a program may run of which it is not known what it
+// runsPrograms reports whether a program may run of which it is not known what it
 // does. Under the tighter bounds policy denies those.
 func runsPrograms(a *spec.Agent) bool {
 	if fs := a.Tools.Permissions.Filesystem; fs == string(policy.FilesystemNone) || fs == string(policy.FilesystemReadOnly) {

@@ -33,7 +33,7 @@ func newTree(files map[string]string) *tree {
 	return &tree{files: files, builtin: sync.OnceValue(anyBuiltin), prices: sync.OnceValues(models.Known)}
 }
 
-// pinned says that a file is one of the tree's.
+// pinned reports whether a file is one of the tree's.
 func (t *tree) pinned(source string) bool {
 	if t == nil {
 		return false

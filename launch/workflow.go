@@ -179,7 +179,7 @@ func said(problems []spec.Problem) []string {
 	return texts
 }
 
-// idle says that a step at the top would have nothing to do without an input.
+// idle reports whether a step at the top would have nothing to do without an input.
 func idle(p *plan.Plan) bool {
 	return slices.ContainsFunc(p.Steps, func(s plan.Step) bool {
 		return s.Agent != nil && s.Agent.Instructions == "" && len(s.Agent.Files) == 0 && len(s.DependsOn) == 0
@@ -189,7 +189,8 @@ func idle(p *plan.Plan) bool {
 // agentOf separates the path of a workflow from the name of an agent of it.
 const agentOf = "#agents."
 
-// byTool says that a run gives its result by a tool, as the agents of workflows do.
+// byTool reports whether a run gives its result by a tool, as the agents of
+// workflows do.
 func (o Options) byTool(a *spec.Agent) bool {
 	_, name, ours := strings.Cut(o.source, agentOf)
 	return a.ResultSchema != nil && ours && !strings.HasSuffix(name, spec.LoopBody)
@@ -295,7 +296,8 @@ func inWorkflow(warnings []string) []string {
 	return warnings
 }
 
-// ofTree says that a limit holds for a workflow's tree where nobody has set it.
+// ofTree reports whether a limit holds for a workflow's tree where nobody has
+// set it.
 func ofTree(name string) bool {
 	s, _ := budget.Find(name)
 	return s.Kind == budget.Money || s.Kind == budget.Time
@@ -306,7 +308,7 @@ func (o Options) limitsOfAgents() []Limit {
 	return slices.DeleteFunc(slices.Clone(o.Limits), func(l Limit) bool { return !perAgent(l) })
 }
 
-// perAgent says that a limit is each agent's own, and not the workflow's.
+// perAgent reports whether a limit is each agent's own, and not the workflow's.
 func perAgent(l Limit) bool { return l.Setting == budget.CycleCap }
 
 // workflowEnv is what the effects of a workflow need.

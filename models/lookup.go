@@ -119,8 +119,8 @@ var ownNames = [...]string{
 	".localhost", ".local", ".internal", ".home.arpa", ".intranet", ".private", ".corp", ".home", ".lan", ".svc", ".ts.net",
 }
 
-// ownNetwork says that an address is on this machine or in a private network, as
-// far as it shows: a name that may be anybody's does not.
+// ownNetwork reports whether an address is on this machine or in a private
+// network, as far as it shows: a name that may be anybody's does not.
 func ownNetwork(address string) bool {
 	u, err := url.Parse(address)
 	if err != nil {
@@ -133,7 +133,7 @@ func ownNetwork(address string) bool {
 	return host != "" && !strings.Contains(host, ".") || slices.ContainsFunc(ownNames[:], func(end string) bool { return strings.HasSuffix(host, end) })
 }
 
-// local says that a target runs on this machine, or nowhere.
+// local reports whether a target runs on this machine, or nowhere.
 func local(target string) bool {
 	provider := providerOf(target)
 	return BuiltIn(provider) || services[provider].local

@@ -44,10 +44,11 @@ func (e *NearNameError) Error() string {
 	return fmt.Sprintf("%v: %s: did you mean %s?", llm.ErrUnknownModel, e.Name, e.Near)
 }
 
-// Is says that there is no such model.
+// Is reports whether there is no such model.
 func (e *NearNameError) Is(target error) bool { return target == llm.ErrUnknownModel }
 
-// atOwnAddress says that a provider is known and asked where it serves itself.
+// atOwnAddress reports whether a provider is known and asked where it serves
+// itself.
 func (r *Resolver) atOwnAddress(provider string) bool {
 	s, ok := r.service(provider)
 	if !ok || s.custom || s.local {
@@ -129,9 +130,9 @@ func partsOf(name string) (words []string, digits string) {
 	}, name)
 }
 
-// oneSlip says that one letter too many, too few or wrong, or two that changed
-// places, make a word of another. In short words each letter says too much, and one
-// behind the last names a variant (flash, flashx).
+// oneSlip reports whether one letter too many, too few or wrong, or two that
+// changed places, make a word of another. In short words each letter says too much,
+// and one behind the last names a variant (flash, flashx).
 func oneSlip(a, b string) bool {
 	if len(a) < 3 || len(b) < 3 {
 		return false

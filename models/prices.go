@@ -41,7 +41,7 @@ func Abilities() []string {
 	return []string{CanTools, CanReasoning, CanSchema, CanImages, CanFiles, CanAudio}
 }
 
-// Priced says whether Price is known; a price of 0 is one.
+// Priced reports whether Price is known; a price of 0 is one.
 func (i Info) Priced() bool { return !i.unpriced }
 
 // Table is the dated list of known models, by "provider/model".

@@ -127,7 +127,7 @@ func (s service) checkAddress() error {
 	return fmt.Errorf("%s is no address such as https://api.example.com", cmp.Or(s.baseEnv, "base_url"))
 }
 
-// RunsOwnTools says whether a target's provider can run tools on its own side;
+// RunsOwnTools reports whether a target's provider can run tools on its own side;
 // few of the compatible services do.
 func (r *Resolver) RunsOwnTools(target string) bool {
 	s, ok := r.service(providerOf(target))

@@ -82,7 +82,7 @@ func (b *Budgets) bounds(r *report, path string, s budget.Setting) {
 	}
 }
 
-// endsOnBudget says that a condition of the file is about the money.
+// endsOnBudget reports whether a condition of the file is about the money.
 func (a *Agent) endsOnBudget() bool {
 	return a.Iteration != nil && slices.ContainsFunc(a.Iteration.TerminationConditions, func(c stop.Condition) bool { return c.Kind.OfMoney() })
 }

@@ -65,7 +65,7 @@ func (g *Goal) validateObjective(r *report) {
 	}
 }
 
-// isList says that lines of a text begin as the items of a list do.
+// isList reports whether lines of a text begin as the items of a list do.
 func isList(text string) bool {
 	item := regexp.MustCompile(`(?m)^\s*([-*•+]|\d+[.)])\s`)
 	return len(item.FindAllString(text, 2)) > 1 || item.FindStringIndex(text) != nil && item.FindStringIndex(text)[0] == 0

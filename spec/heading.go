@@ -20,7 +20,7 @@ type Heading struct {
 	Name, Version, Description string
 }
 
-// Agent says that the file is an agent's, right or wrong. One with steps is a
+// Agent reports whether the file is an agent's, right or wrong. One with steps is a
 // workflow, whatever its kind.
 func (h Heading) Agent() bool {
 	switch {
@@ -32,21 +32,22 @@ func (h Heading) Agent() bool {
 	return h.Keys["identity"] || h.Keys["model_policy"] || h.Keys["prompt"]
 }
 
-// Team says that the file is that of an agent which is a team, right or wrong.
+// Team reports whether the file is that of an agent which is a team, right or
+// wrong.
 func (h Heading) Team() bool {
 	return h.Keys["composite"] && !h.Keys["steps"] && (h.Kind == "" || h.Kind == "Agent")
 }
 
-// Loop says that the file is that of an agent with a refinement loop that is switched
-// on, right or wrong.
+// Loop reports whether the file is that of an agent with a refinement loop that
+// is switched on, right or wrong.
 func (h Heading) Loop() bool {
 	return h.Loops && !h.Keys["steps"] && !h.Keys["composite"] && (h.Kind == "" || h.Kind == "Agent")
 }
 
-// Workflow says that the file is a workflow's, right or wrong.
+// Workflow reports whether the file is a workflow's, right or wrong.
 func (h Heading) Workflow() bool { return h.Keys["steps"] || h.Kind == "Workflow" }
 
-// Goal says that the file is a goal's, right or wrong.
+// Goal reports whether the file is a goal's, right or wrong.
 func (h Heading) Goal() bool { return h.Kind == "Goal" && !h.Keys["steps"] }
 
 // ParseHeading reads the heading of a file, also of one that is wrong elsewhere.

@@ -89,7 +89,7 @@ func (Command) JSONSchema() map[string]any {
 	return map[string]any{"anyOf": []any{map[string]any{"type": "array", "items": text, "minItems": 1}, text}}
 }
 
-// IsZero says that there is no command, for the YAML writer.
+// IsZero reports whether there is no command, for the YAML writer.
 func (c Command) IsZero() bool { return c.Line == "" && len(c.Words) == 0 }
 
 // MarshalYAML writes the form that was read.

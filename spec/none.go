@@ -12,7 +12,7 @@ import (
 // file it is the word none.
 const None = budget.None
 
-// takesNone says that a field is a limit that can be taken away.
+// takesNone reports whether a field is a limit that can be taken away.
 func takesNone(f reflect.StructField) bool { return f.Tag.Get("none") != "" }
 
 func isNone(n *yaml.Node) bool {

@@ -54,7 +54,7 @@ func (r *report) warn(path, format string, args ...any) {
 	r.warnings = append(r.warnings, r.problem(r.place(path), path, "", format, args...))
 }
 
-// has says that the file gives a value at path.
+// has reports whether the file gives a value at path.
 func (r *report) has(path string) bool { return r.places[path] != nil }
 
 // place finds the node of a path, or of the nearest parent that the file has.
@@ -68,8 +68,8 @@ func (r *report) place(path string) *yaml.Node {
 	return r.places[""]
 }
 
-// reported says that there is a problem with the value at a path.
+// reported reports whether there is a problem with the value at a path.
 func (r *report) reported(path string) bool { return r.wrong[path] }
 
-// full says that further problems will not be told.
+// full reports whether further problems will not be told.
 func (r *report) full() bool { return len(r.problems) > maxProblems }

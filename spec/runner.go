@@ -49,7 +49,7 @@ func (c *Runner) Class() event.Effect {
 	return cmp.Or(event.Effect(c.Effect), event.EffectAtMostOnce)
 }
 
-// Streams says that the program's output may be a stream of events.
+// Streams reports whether the program's output may be a stream of events.
 func (c *Runner) Streams() bool { return c.Events != "none" }
 
 // validate holds a runner to the rules. path is where it stands.

@@ -94,7 +94,7 @@ type Tools struct {
 // Names is a list of which an empty one says something else than none.
 type Names []string
 
-// IsZero says that there is no list, for the YAML writer.
+// IsZero reports whether there is no list, for the YAML writer.
 func (n Names) IsZero() bool { return n == nil }
 
 // Rule is one permission rule: a tool that is allowed, asked about, denied or

@@ -7,7 +7,7 @@ import (
 	"github.com/pawlrun/pawl/control"
 )
 
-// namesCall says that what a user wrote means the call of this id: the whole
+// namesCall reports whether what a user wrote means the call of this id: the whole
 // id, its end behind the run's ("3-1"), or that behind a beginning of the run's
 // id ("k7x2-3-1").
 func namesCall(id, written string) bool {

@@ -98,7 +98,7 @@ func withCode(code int) error {
 	return &exitError{code: code}
 }
 
-// brokenPipe says that whoever read the output has gone away.
+// brokenPipe reports whether whoever read the output has gone away.
 func brokenPipe(err error) bool { return errors.Is(err, syscall.EPIPE) }
 
 // describe turns an error into what a person reads: the thing, the place and

@@ -302,7 +302,7 @@ func decideWith(run, call, pawl string) string {
 	return fmt.Sprintf("decide with: %s runs approve %s %s, or reject it with a --reason", pawl, run, call)
 }
 
-// waits says that calls of a run wait in its process until somebody decides.
+// waits reports whether calls of a run wait in its process until somebody decides.
 func waits(config json.RawMessage) bool {
 	var c struct {
 		Approve agent.ApproveMode `json:"approve"`

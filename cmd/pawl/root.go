@@ -93,8 +93,8 @@ func meant(root *cobra.Command, err error) error {
 	return usagef("%s; 'pawl --help' lists them", unknown)
 }
 
-// unbuilt says that a word is a command that there is to be: who has read of it
-// shall not look for a mistake of their own.
+// unbuilt reports whether a word is a command that there is to be: who has read
+// of it shall not look for a mistake of their own.
 func unbuilt(word string) bool {
 	return slices.Contains([]string{"code", "eval", "mcp", "token", "worker"}, word)
 }

@@ -181,7 +181,7 @@ func (t *tailer) drain(ctx context.Context, v view) error {
 	}
 }
 
-// standsStill says that no more events come without somebody's doing.
+// standsStill reports whether no more events come without somebody's doing.
 func standsStill(r journal.Run) bool {
 	return r.State == journal.Ended || r.State == journal.Parked || r.State == journal.Paused
 }

@@ -52,7 +52,7 @@ it also finds a rewritten journal. With --all it checks every run and the journa
 	return c
 }
 
-// isHash says that a text has the form of [event.Hash].
+// isHash reports whether a text has the form of [event.Hash].
 func isHash(s string) bool {
 	return len(s) == len(event.Hash(nil)) && strings.Trim(s, "0123456789abcdef") == ""
 }

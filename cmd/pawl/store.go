@@ -124,7 +124,7 @@ func makeHome(journal string) {
 	_ = f.Close()
 }
 
-// noPlace says that a path can never be a file's.
+// noPlace reports whether a path can never be a file's.
 func noPlace(err error) bool {
 	for _, why := range []error{syscall.ENOTDIR, syscall.ENAMETOOLONG, syscall.ELOOP, syscall.EINVAL, fs.ErrNotExist} {
 		if errors.Is(err, why) {

@@ -44,7 +44,7 @@ func (b *bill) gateway(e *llm.Error) {
 	}
 }
 
-// deaf says that a call is one that nothing stops.
+// deaf reports whether a call is one that nothing stops.
 func (b *bill) deaf() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -145,7 +145,7 @@ func (s *story) loopOf(id string) *passes {
 	return s.loops[id]
 }
 
-// below says that an id is that of something below a step.
+// below reports whether an id is that of something below a step.
 func below(id, step string) bool {
 	rest, is := strings.CutPrefix(id, step)
 	return is && rest != "" && (rest[0] == '.' || rest[0] == '[')

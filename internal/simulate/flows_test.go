@@ -113,7 +113,7 @@ func playFlows(t *testing.T, tree func(*testing.T, int) *grove, few, many int, w
 	}
 }
 
-// steadySeed says that a seed's tree is steady.
+// steadySeed reports whether a seed's tree is steady.
 func steadySeed(seed int) bool { return seed%2 == 0 }
 
 // differences are the lines that only one of two stories has.

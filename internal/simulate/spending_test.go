@@ -98,7 +98,7 @@ func (s *spending) commit(w *world, d event.BudgetCommitted, limits budget.Limit
 	s.within(w, limits)
 }
 
-// misjudged says that an estimate is to blame for what was used beyond a
+// misjudged reports whether an estimate is to blame for what was used beyond a
 // reservation. At least one of its figures was not reported, and that one stays
 // within what was set aside; a model may have reported too much of the other.
 func misjudged(used, reserved budget.Amount) bool {

@@ -215,8 +215,8 @@ type wholeLook struct {
 	runs map[string]*folded
 }
 
-// waits says that a run, or one that it started and still listens to, waits for
-// a decision, or would park as it did if somebody went on with it.
+// waits reports whether a run, or one that it started and still listens to,
+// waits for a decision, or would park as it did if somebody went on with it.
 func (l wholeLook) waits(run string) bool {
 	f := l.runs[run]
 	if f.waits == nil {
@@ -259,14 +259,14 @@ func (l wholeLook) halts(run string, f *folded) bool {
 	return f.happens(l.now, event.RunResumed{}) == nil && l.parksAgain(f, *state.Parked)
 }
 
-// raisedFor says that a limit of this run was raised to what may be enough for a
-// run that parked at it.
+// raisedFor reports whether a limit of this run was raised to what may be
+// enough for a run that parked at it.
 func (f *folded) raisedFor(p *event.RunParked, limit string) bool {
 	value, changed := f.raised[limit]
 	return changed && p.Enough(value)
 }
 
-// parksAgain says that a run which was gone on with comes to the same halt,
+// parksAgain reports whether a run which was gone on with comes to the same halt,
 // before it does anything.
 func (l wholeLook) parksAgain(f *folded, before event.RunParked) bool {
 	for range 100 {
@@ -291,9 +291,10 @@ func (l wholeLook) parksAgain(f *folded, before event.RunParked) bool {
 	return true
 }
 
-// asksAgain says that one of the runs above has no room for a call, and asks for
-// the limit at which the run parked. What another run of the tree holds at the
-// moment is no answer either, nor what others used of a share nearer than that.
+// asksAgain reports whether one of the runs above has no room for a call, and
+// asks for the limit at which the run parked. What another run of the tree
+// holds at the moment is no answer either, nor what others used of a share
+// nearer than that.
 func (l wholeLook) asksAgain(f *folded, c budget.Call, before event.RunParked) bool {
 	for at := f.row.Parent; at != ""; at = l.runs[at].row.Parent {
 		grant := l.runs[at].Admit(c, budget.Amount{})

@@ -110,7 +110,7 @@ func (t *taints) end(p *promises) {
 	}
 }
 
-// stands says that compaction put a word of its own in the place of a result.
+// stands reports whether compaction put a word of its own in the place of a result.
 func stands(output string) bool {
 	return strings.HasPrefix(output, "[The result of ") || strings.HasPrefix(output, "[A later result of ")
 }

@@ -167,8 +167,8 @@ func (g *grove) balanced(root, child *trunk) {
 	}
 }
 
-// covers says that a reservation is one of the run above for a reservation of a
-// child: it came first, and says the same of both its sides.
+// covers reports whether a reservation is one of the run above for a
+// reservation of a child: it came first, and says the same of both its sides.
 func (a drawn) covers(d drawn) bool {
 	return a.at < d.at && a.used != nil && d.used != nil &&
 		a.reserved.USD == d.reserved.USD && a.reserved.Input == d.reserved.Input && a.reserved.Output == d.reserved.Output &&

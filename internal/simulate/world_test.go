@@ -180,7 +180,7 @@ func (w *world) isCalm() bool {
 	return w.calm
 }
 
-// bad says that something that happens once in n times happens.
+// bad reports whether something that happens once in n times happens.
 func (w *world) bad(n int) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -48,7 +48,7 @@ type step struct {
 	} `json:"results"`
 }
 
-// broken says that the recorded turn was aborted or failed, or that the
+// broken reports whether the recorded turn was aborted or failed, or that the
 // recording was closed in its place; it is no part of what follows.
 func (s *step) broken() bool {
 	a := &s.Assistant

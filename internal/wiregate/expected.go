@@ -67,7 +67,7 @@ type ExpectedError struct {
 	RetryAfter string `json:"retry-after"`
 }
 
-// agreed says that at least two readers saw the same in a field.
+// agreed reports whether at least two readers saw the same in a field.
 func (e *Expected) agreed(field string) bool { return len(e.Oracle.Agreement[field]) >= 2 }
 
 // finish is the neutral reason that an answer must be read as. The readers

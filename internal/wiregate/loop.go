@@ -48,7 +48,7 @@ func LoopGate(t *testing.T, a Adapter) {
 	r.finish(t)
 }
 
-// pausesOnly says that a session goes on only because its turns were paused.
+// pausesOnly reports whether a session goes on only because its turns were paused.
 func pausesOnly(s *Scenario) bool {
 	for i := range s.Exchanges[:len(s.Exchanges)-1] {
 		if !isPause(&s.Exchanges[i]) {
@@ -63,8 +63,8 @@ func isPause(x *Exchange) bool {
 	return ok && f == llm.FinishPause
 }
 
-// failsMidway says that an exchange before the last one failed: what its client
-// then made up in the answer's place cannot follow from the recording.
+// failsMidway reports whether an exchange before the last one failed: what its
+// client then made up in the answer's place cannot follow from the recording.
 func failsMidway(s *Scenario) bool {
 	for _, x := range s.Exchanges[:len(s.Exchanges)-1] {
 		if x.Expected.Error != nil {

@@ -47,7 +47,7 @@ type block struct {
 	citations []byte
 }
 
-// prose says that a block which breaks off still means what it holds.
+// prose reports whether a block which breaks off still means what it holds.
 func (b *block) prose() bool { return b.kind == kindText || b.kind == kindThinking }
 
 func newBlock(index int64, object []byte) (*block, error) {
@@ -113,7 +113,7 @@ func (b *block) member(key string, value []byte) error {
 	return nil
 }
 
-// callerIsModel says that a call was made by the model itself, which is what
+// callerIsModel reports whether a call was made by the model itself, which is what
 // the service assumes of a call that does not say.
 func callerIsModel(caller []byte) bool { return typeOf(caller) == "direct" }
 

@@ -44,7 +44,7 @@ func (p *projection) appendMessage(dst []byte, provider string, m *llm.Message) 
 	return append(dst, `]}`...)
 }
 
-// native says that what a message holds for its maker only may go to this
+// native reports whether what a message holds for its maker only may go to this
 // model: thinking of another family is refused by the service.
 func (p *projection) native(provider, origin string) bool {
 	by, model, ok := strings.Cut(origin, "/")

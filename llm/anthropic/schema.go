@@ -23,7 +23,7 @@ func heldSchema(req *llm.Request) (json.RawMessage, bool) {
 	return wire.ClosedSchema(req.Schema)
 }
 
-// AnswersBySchema says whether the service holds a model to a schema. A model
+// AnswersBySchema reports whether the service holds a model to a schema. A model
 // that is not known is taken for a newer one.
 func AnswersBySchema(model string) bool {
 	return !slices.ContainsFunc(withoutSchemas, func(family string) bool { return strings.HasPrefix(model, family) })

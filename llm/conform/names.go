@@ -1,6 +1,6 @@
 package conform
 
-// idLike says that a text is a name of letters, digits, "_" and "-", and what
+// idLike reports whether a text is a name of letters, digits, "_" and "-", and what
 // else is allowed, of at most limit characters.
 func idLike(s string, limit int, also string) bool {
 	if s == "" || len(s) > limit {
@@ -22,7 +22,7 @@ func idLike(s string, limit int, also string) bool {
 	return true
 }
 
-// blank says that a text, still encoded as JSON, holds nothing but space.
+// blank reports whether a text, still encoded as JSON, holds nothing but space.
 func blank(value []byte) bool {
 	if len(value) < 2 || value[0] != '"' {
 		return true
@@ -39,7 +39,7 @@ func blank(value []byte) bool {
 	return true
 }
 
-// given says that a value is there: no null, no empty text, list or object.
+// given reports whether a value is there: no null, no empty text, list or object.
 func given(value []byte) bool {
 	switch string(value) {
 	case "", "null", `""`, "[]", "{}":

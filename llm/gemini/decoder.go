@@ -94,7 +94,7 @@ func (d *decoder) Whole(body []byte) error {
 	return err
 }
 
-// ended says that the answer was brought to an end: no call is open, and no
+// ended reports whether the answer was brought to an end: no call is open, and no
 // code waits for the result that Google owes it.
 func (d *decoder) ended() bool {
 	if n := len(d.parts); n > 0 && d.parts[n-1].kind == itemPart && itemType(d.parts[n-1].raw) == "executableCode" {

@@ -6,9 +6,9 @@ import (
 	"github.com/pawlrun/pawl/llm"
 )
 
-// holdsSchema says that the request asks for an answer by schema, and that the
-// service holds the model to it. Before gemini-3 it refuses a schema beside
-// tools.
+// holdsSchema reports whether the request asks for an answer by schema, and
+// that the service holds the model to it. Before gemini-3 it refuses a schema
+// beside tools.
 func holdsSchema(req *llm.Request) bool {
 	if len(req.Schema) == 0 || req.SchemaInPrompt {
 		return false

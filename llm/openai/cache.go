@@ -14,11 +14,11 @@ const contentEnd = `}]}`
 // breakpoint is the member that ends a stretch which the service shall keep.
 const breakpoint = `,"prompt_cache_breakpoint":{"mode":"explicit"}`
 
-// breakpoints says whether a model takes explicit breakpoints. Services that
+// breakpoints reports whether a model takes explicit breakpoints. Services that
 // copy the API refuse members that they do not know.
 func (m *Model) breakpoints(model string) bool { return m.official && wire.HasCacheBreakpoints(model) }
 
-// official says that an endpoint is OpenAI's own.
+// official reports whether an endpoint is OpenAI's own.
 func official(endpoint string) bool {
 	u, err := url.Parse(endpoint)
 	return err == nil && u.Hostname() == "api.openai.com"
@@ -37,7 +37,7 @@ func (m *Model) appendCaching(b []byte, req *llm.Request) []byte {
 	return b
 }
 
-// pinsTask says whether the end of the first message shall be remembered. What
+// pinsTask reports whether the end of the first message shall be remembered. What
 // comes before it serves every request of the run, and every run that begins
 // the same way; the end of a request the service remembers by itself. It is
 // always the same place, so the bytes of the prefix never move.

@@ -124,7 +124,7 @@ func (p *projection) appendAssistant(b []byte, m *llm.Message) []byte {
 	return b
 }
 
-// replayable says whether a reasoning item means anything to a service that
+// replayable reports whether a reasoning item means anything to a service that
 // stored nothing: it must hold the thought itself, sealed or open, since a bare
 // id points nowhere.
 func replayable(raw []byte) bool {

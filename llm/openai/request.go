@@ -81,7 +81,7 @@ func (m *Model) appendPrefix(b []byte, req *llm.Request, offered *offered) []byt
 	return append(b, `,"input":[`...)
 }
 
-// reasons says whether a model may be asked for its sealed reasoning. The
+// reasons reports whether a model may be asked for its sealed reasoning. The
 // service refuses the whole request where a model cannot reason; models that
 // are not known to be of that kind can.
 func reasons(model string) bool {

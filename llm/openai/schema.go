@@ -7,8 +7,8 @@ import (
 	"github.com/pawlrun/pawl/llm/internal/wire"
 )
 
-// holdsSchema says that the request asks for an answer by schema, and that the
-// model can be held to it: OpenAI's own can since gpt-4o.
+// holdsSchema reports whether the request asks for an answer by schema, and
+// that the model can be held to it: OpenAI's own can since gpt-4o.
 func holdsSchema(req *llm.Request) bool {
 	model := strings.TrimPrefix(strings.ToLower(req.Model), "ft:")
 	return len(req.Schema) > 0 && !req.SchemaInPrompt && !strings.HasPrefix(model, "gpt-3") && model != "gpt-4" &&

@@ -38,7 +38,7 @@ func (o *offered) nameOf(call *output) string {
 	return searchTool
 }
 
-// clientSearch says that the item is a search for tools that the client is to
+// clientSearch reports whether the item is a search for tools that the client is to
 // make. Those that the service makes are items of its own.
 func (o *output) clientSearch() bool {
 	return o.kind == searchCall && wire.Text(o.execution) == "client"
@@ -63,8 +63,8 @@ func (o *offered) appendTool(b []byte, t *llm.ToolDef) []byte {
 	return append(b, '}')
 }
 
-// finds says that a search is sent back as one: its result follows, and can be
-// told by the tools that it names.
+// finds reports whether a search is sent back as one: its result follows, and
+// can be told by the tools that it names.
 func (p *projection) finds(c *llm.ToolCall) bool {
 	if len(p.behind) == 0 {
 		return false
@@ -77,7 +77,7 @@ func (p *projection) finds(c *llm.ToolCall) bool {
 	return false
 }
 
-// found says whether a search came to a result. A failed one has nothing but
+// found reports whether a search came to a result. A failed one has nothing but
 // words, which the service takes of functions only, so it goes as a call of one.
 func (p *projection) found(c *llm.ToolCall, r *llm.ToolResult) bool {
 	return p.search != nil && p.search.Name == c.Name && len(c.Args) > 0 && !r.IsError

@@ -127,7 +127,7 @@ func (n *numbered) takes(id string) *call {
 	return known
 }
 
-// followedBy says that a fragment without an id begins another call, although
+// followedBy reports whether a fragment without an id begins another call, although
 // its number is that of this one: it has another name, or brings whole arguments
 // where there are such already. A name alone may be repeated with each fragment.
 func (c *call) followedBy(name string, args []byte) bool {

@@ -7,7 +7,7 @@ import (
 	"github.com/pawlrun/pawl/llm/internal/wire"
 )
 
-// holdsSchema says that the service holds the model to the request's schema.
+// holdsSchema reports whether the service holds the model to the request's schema.
 // Servers that constrain the whole answer by a grammar would keep the model
 // from calling a tool, and refuse or ignore the one or the other.
 func (m *Model) holdsSchema(req *llm.Request) bool {

@@ -18,10 +18,10 @@ type argText struct {
 	broken bool
 }
 
-// whole says that the text is JSON, when an object is about to follow it. That is
-// asked for one fragment after the other, so the text is only read as JSON where
-// its brackets and quotes have come to their ends: either that is a value, or
-// with the object behind it it never will be one.
+// whole reports whether the text is JSON, when an object is about to follow it.
+// That is asked for one fragment after the other, so the text is only read as
+// JSON where its brackets and quotes have come to their ends: either that is a
+// value, or with the object behind it it never will be one.
 func (a *argText) whole() bool {
 	text := a.String()
 	for ; a.read < len(text); a.read++ {

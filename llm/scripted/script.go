@@ -129,7 +129,7 @@ func read(name string, data []byte) ([]fileTurn, error) {
 	return file, nil
 }
 
-// isEmpty says that nothing stands in a document, or a comment alone.
+// isEmpty reports whether nothing stands in a document, or a comment alone.
 func isEmpty(doc *yaml.Node) bool {
 	return len(doc.Content) == 0 || doc.Content[0].Kind == yaml.ScalarNode && doc.Content[0].ShortTag() == "!!null" && doc.Content[0].Value == ""
 }

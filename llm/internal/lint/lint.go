@@ -47,7 +47,7 @@ func settled(messages []*llm.Message, n int) int {
 	return 0
 }
 
-// asks says that a message holds a call, which what follows must answer.
+// asks reports whether a message holds a call, which what follows must answer.
 func asks(m *llm.Message) bool {
 	for _, p := range m.Parts {
 		if _, ok := p.(llm.ToolCall); ok {

@@ -29,16 +29,16 @@ func (x *Exchange) foreign(spoken bool) bool {
 	return !spoken || head[0] == '<' && x.calledPage()
 }
 
-// opaque says that an answer may be in a foreign body all the same, in a form
+// opaque reports whether an answer may be in a foreign body all the same, in a form
 // that was not asked for: a list of what a stream would give, or lines of it, or
 // a compression.
 func (x *Exchange) opaque() bool {
 	return x.lines || bytes.HasPrefix(x.head(), []byte{'['}) || x.Response.Header.Get("Content-Encoding") != ""
 }
 
-// inLines says that a body is one object after the other, as Ollama's own API and
-// others stream. No whole answer goes on behind its end, and none that was cut
-// has one.
+// inLines reports whether a body is one object after the other, as Ollama's own
+// API and others stream. No whole answer goes on behind its end, and none that
+// was cut has one.
 func inLines(body []byte) bool {
 	end := valueEnd(body, skipSpace(body, 0), 0)
 	return end >= 0 && bytes.HasPrefix(withoutBlanks(body[end:]), []byte{'{'})
@@ -47,7 +47,7 @@ func inLines(body []byte) bool {
 // head is the beginning of the body, as far as it was kept.
 func (x *Exchange) head() []byte { return withoutBlanks(x.begun.seen) }
 
-// calledPage says that the answer calls itself a page for people.
+// calledPage reports whether the answer calls itself a page for people.
 func (x *Exchange) calledPage() bool {
 	return strings.HasPrefix(x.Response.Header.Get("Content-Type"), "text/html")
 }

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// GPTAtLeast says whether a model is a GPT of that version or a later one, as
+// GPTAtLeast reports whether a model is a GPT of that version or a later one, as
 // its name has it. A name of another form is none.
 func GPTAtLeast(model string, major, minor int) bool {
 	version, ok := strings.CutPrefix(strings.TrimPrefix(strings.ToLower(model), "ft:"), "gpt-")

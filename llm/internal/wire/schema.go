@@ -36,7 +36,7 @@ var strictKeywords = []string{
 	"multipleOf", "pattern", "properties", "required", "title", "type",
 }
 
-// StrictSchema says that a schema is of the kind that OpenAI's strict mode
+// StrictSchema reports whether a schema is of the kind that OpenAI's strict mode
 // takes. Asked to be strict about any other, the service refuses the request.
 func StrictSchema(schema json.RawMessage) bool {
 	root, ok := members(schema)
@@ -68,7 +68,7 @@ func strict(schema json.RawMessage, depth int) bool {
 		!slices.ContainsFunc(properties, func(p member) bool { return !slices.Contains(required, p.name) })
 }
 
-// mayBeObject says that the type of a schema is, or lists, that of an object.
+// mayBeObject reports whether the type of a schema is, or lists, that of an object.
 func (o object) mayBeObject() bool {
 	var types []string
 	_ = json.Unmarshal(o.get("type"), &types)

@@ -59,7 +59,7 @@ func readEvents(r io.Reader, read func(*EventReader) error) (spoken bool, err er
 	return spoken, err
 }
 
-// beginsField says that a line which was cut may be one of a stream.
+// beginsField reports whether a line which was cut may be one of a stream.
 func beginsField(cut []byte) bool {
 	name, _, named := bytes.Cut(cut, []byte{':'})
 	if named || len(cut) == 0 {
@@ -73,7 +73,7 @@ func beginsField(cut []byte) bool {
 	return false
 }
 
-// isField says that a line of this name is one of a stream; that of a comment
+// isField reports whether a line of this name is one of a stream; that of a comment
 // has none.
 func isField(name []byte) bool {
 	switch string(name) {
@@ -109,7 +109,7 @@ func (e *EventReader) Next() (name, data []byte, err error) {
 	}
 }
 
-// endsWhole says that a stream ends with an event that lacks nothing but the
+// endsWhole reports whether a stream ends with an event that lacks nothing but the
 // blank line behind it. Some gateways close the connection without one, and the
 // answer's end would be lost with the event (openai/openai-node#2725).
 func (e *EventReader) endsWhole() bool {

@@ -158,7 +158,7 @@ func digits(b []byte, i int) int {
 	return i
 }
 
-// Valid says whether b is one JSON value, leading and trailing space allowed.
+// Valid reports whether b is one JSON value, leading and trailing space allowed.
 func Valid(b []byte) bool {
 	end := valueEnd(b, skipSpace(b, 0), 0)
 	return end >= 0 && skipSpace(b, end) == len(b)

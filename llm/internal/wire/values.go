@@ -69,7 +69,7 @@ func bigInt(value string) int64 {
 	return int64(f)
 }
 
-// True says that a JSON value is true.
+// True reports whether a JSON value is true.
 func True(value []byte) bool { return string(value) == "true" }
 
 // appendUnquoted resolves the escapes of a string's inside. Invalid UTF-8 and
