@@ -98,6 +98,8 @@ type agent struct {
 	// what was said in text. last is the message of the answer before.
 	text, thought, last string
 	said                strings.Builder
+	// output is what it came to.
+	output string
 }
 
 type step struct {
@@ -348,8 +350,13 @@ func (t *Translator) work(a *agent, e *event.Event) {
 		child := t.agentOf(d.Child, a.run)
 		child.name, child.parent, child.call = d.Name, a.run, d.CallID
 		t.tell(child)
+	case event.RunCompleted:
+		a.output = d.Outcome.FinalOutput
 	case event.ChildFinished:
 		if child := t.agentOf(d.Child, a.run); !child.ended {
+			if d.Behind {
+				d.Outcome.FinalOutput = child.output
+			}
 			t.childEnds(child, &d.Outcome)
 		}
 	}

@@ -35,43 +35,33 @@ func (p Past) Recording(ctx context.Context, run string) ([]replay.Call, error) 
 
 // Refold folds a run's journal and shows each event before it is applied.
 func (p Past) Refold(ctx context.Context, run string, before func(machine.Machine, *event.Event) error) error {
-	const page = 1000
 	content := NewBlobs(p.Store)
 	var m machine.Machine
-	for after := int64(0); ; {
-		records, err := p.Store.Records(ctx, run, after, page)
+	for read, err := range Events(ctx, p.Store, run, 0) {
 		if err != nil {
 			return err
 		}
-		for _, r := range records {
-			ev, err := event.Decode(r.Body)
-			if err != nil {
-				return err
-			}
-			if ev.Data, err = content.Attach(ctx, ev.Data); err != nil {
-				return fmt.Errorf("event %d: %w", r.Seq, err)
-			}
-			if m == nil {
-				started, ok := ev.Data.(event.RunStarted)
-				if !ok {
-					return fmt.Errorf("its journal begins with %s", ev.Type())
-				}
-				if m, err = p.Machines(started.Machine); err != nil {
-					return err
-				}
-			}
-			if err := before(m, ev); err != nil {
-				return err
-			}
-			if err := m.Apply(ev); err != nil {
-				return err
-			}
-			after = r.Seq
+		ev := read.Event
+		if ev.Data, err = content.Attach(ctx, ev.Data); err != nil {
+			return fmt.Errorf("event %d: %w", ev.Seq, err)
 		}
-		if len(records) < page {
-			return nil
+		if m == nil {
+			started, ok := ev.Data.(event.RunStarted)
+			if !ok {
+				return fmt.Errorf("its journal begins with %s", ev.Type())
+			}
+			if m, err = p.Machines(started.Machine); err != nil {
+				return err
+			}
+		}
+		if err := before(m, ev); err != nil {
+			return err
+		}
+		if err := m.Apply(ev); err != nil {
+			return err
 		}
 	}
+	return nil
 }
 
 // recorder puts the calls of a run together from its events.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/pawlrun/pawl/event"
@@ -117,6 +118,9 @@ func (d *driver) commit(ctx context.Context) error {
 	if len(d.staged) == 0 && len(d.consumed) == 0 {
 		return nil
 	}
+	if err := d.sayOnce(); err != nil {
+		return fmt.Errorf("engine: run %s: %w", d.run, err)
+	}
 	b := d.batch(d.status())
 	if !d.unborn {
 		b.Release = d.finished()
@@ -128,6 +132,33 @@ func (d *driver) commit(ctx context.Context) error {
 	d.released = b.Release
 	d.tellAbove()
 	d.publish(pos)
+	return nil
+}
+
+// sayOnce takes out of what is staged the texts that stand there more than once.
+func (d *driver) sayOnce() error {
+	if !slices.ContainsFunc(d.staged, func(s staged) bool { _, ends := s.event.Data.(event.StepFinished); return ends }) {
+		return nil
+	}
+	events := make([]*event.Event, len(d.staged))
+	for i := range d.staged {
+		events[i] = &d.staged[i].event
+	}
+	first := event.Once(events)
+	if first < 0 {
+		return nil
+	}
+	head := d.staged[first].event.Prev
+	for i := range d.staged[first:] {
+		s := &d.staged[first+i]
+		s.event.Prev = head
+		body, err := event.Encode(&s.event)
+		if err != nil {
+			return err
+		}
+		s.body, head = body, event.Hash(body)
+	}
+	d.head = head
 	return nil
 }
 

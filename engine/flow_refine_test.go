@@ -1,6 +1,8 @@
 package engine_test
 
 import (
+	"context"
+	"encoding/json"
 	"errors"
 	"runtime"
 	"strings"
@@ -8,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/pawlrun/pawl/drive"
 	"github.com/pawlrun/pawl/engine"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/internal/processor"
@@ -66,6 +69,59 @@ func TestAnIterationCostsAtMostFiveEventsAndTwoCommits(t *testing.T) {
 	}
 	if each := float64(moreCommits-commits)/10 - alone; each > 2 {
 		t.Errorf("an iteration costs %v commits beside its child's, want at most 2", each)
+	}
+}
+
+// The journal of a loop of 100 iterations holds what each said once: it is at most 1.5
+// times what the loop received, and 600 bytes an event. A fold of it has every text.
+func TestTheJournalOfALoopHoldsWhatIsSaidOnce(t *testing.T) {
+	const iterations = 100
+	for name, says := range map[string]string{"short": "the answer", "long": strings.Repeat("It did this and that. ", 400)} {
+		t.Run(name, func(t *testing.T) {
+			store := &counted{watched: &watched{Store: memory.New(nil)}}
+			e := engine.New(store, versions.Make, engine.Options{})
+			t.Cleanup(func() { _ = e.Close() })
+			worker := newRig(t, store).model(modelFunc(func(context.Context, *llm.Request, func(llm.Delta)) (*llm.Response, error) { return said(says), nil }))
+			env := engine.Env{Children: map[string]engine.Child{"worker": {
+				Begin: func(json.RawMessage) (event.RunStarted, engine.Env, error) { return worker.started(), worker.env, nil },
+			}}}
+			run := startRefinement(t, e, env, plan.Loop{Max: iterations, OnLimit: plan.LimitIsOK})
+			o := outcome(t, run)
+			if o.Iterations != iterations || o.LastOutput != says {
+				t.Fatalf("%+v", o)
+			}
+			size, records := 0, store.events(t, run.ID)
+			for _, r := range records {
+				size += len(r.Body)
+				d, err := event.Decode(r.Body)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if it, is := d.Data.(event.Iteration); is && it.Output != says {
+					t.Fatalf("iteration %d says %q", it.Number, it.Output)
+				}
+			}
+			received, each := iterations*len(says), 600*len(records)
+			t.Logf("%d bytes in %d events for %d bytes received; 1.5 times that and 600 an event are %d", size, len(records), received, received*3/2+each)
+			if size > received*3/2+each {
+				t.Errorf("the journal has %d bytes for %d bytes received and %d events", size, received, len(records))
+			}
+			for read, err := range drive.Events(t.Context(), store, run.ID, 0) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				switch d := read.Event.Data.(type) {
+				case event.ChildFinished:
+					if d.Outcome.FinalOutput != says || d.Outcome.LastOutput != says {
+						t.Fatalf("event %d is folded as %+v", read.Record.Seq, d.Outcome)
+					}
+				case event.StepFinished:
+					if d.Content != says {
+						t.Fatalf("event %d is folded as %+v", read.Record.Seq, d)
+					}
+				}
+			}
+		})
 	}
 }
 

@@ -61,21 +61,20 @@ func (e *Engine) Branch(ctx context.Context, run string, seq int64) (*Branch, er
 	case seq < 1 || seq > row.Seq:
 		return fail(fmt.Errorf("%w: it has events 1 to %d", ErrNoSuchEvent, row.Seq))
 	}
-	records, err := e.store.Records(ctx, run, 0, int(seq))
-	if err != nil {
-		return fail(err)
-	}
 	b := &Branch{Requested: seq}
 	var open openEffects
-	for _, r := range records {
-		ev, err := event.Decode(r.Body)
+	for read, err := range drive.Events(ctx, e.store, run, seq) {
 		if err != nil {
 			return fail(err)
 		}
+		r, ev := read.Record, read.Event
 		if r.Seq == 1 { // a replay begins a run with it, which has to bring its attachments
 			if ev.Data, err = drive.NewBlobs(e.store).Attach(ctx, ev.Data); err != nil {
 				return fail(err)
 			}
+		}
+		if event.LeftOut(ev.Data) {
+			break // what it says stands behind the point that was asked for
 		}
 		b.events = append(b.events, ev)
 		if open.note(ev.Data); !open.any() {

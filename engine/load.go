@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/pawlrun/pawl/drive"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/machine"
@@ -48,54 +49,47 @@ func (e *Engine) load(ctx context.Context, run string, whole bool) (*driver, eve
 		return nil, event.RunStarted{}, fmt.Errorf("engine: load run %s: %w", run, err)
 	}
 	unreadable := func(err error) (*driver, event.RunStarted, error) { return fail(&unreadableError{err}) }
-	const page = 1000
-	for after := int64(0); ; {
-		records, err := e.store.Records(ctx, run, after, page)
+	for read, err := range drive.Events(ctx, e.store, run, 0) {
+		if _, broken := errors.AsType[*drive.DecodeError](err); broken {
+			return unreadable(err)
+		}
 		if err != nil {
 			return fail(err)
 		}
-		for _, r := range records {
-			ev, err := event.Decode(r.Body)
-			if err != nil {
+		r, ev := read.Record, read.Event
+		if d == nil {
+			if d, started, err = e.begin(run, ev); err != nil {
 				return unreadable(err)
 			}
-			if d == nil {
-				if d, started, err = e.begin(run, ev); err != nil {
-					return unreadable(err)
-				}
-			}
-			if d.seq > 0 && (r.Seq != d.seq+1 || ev.Prev != d.head) {
-				// To go on from here would be to act on what nobody said.
-				return unreadable(&journal.CorruptError{
-					Run: run, Seq: d.seq, What: fmt.Sprintf("its hash is not the one that event %d carries", r.Seq),
-					Want: ev.Prev, Got: d.head,
-				})
-			}
-			if whole {
-				if ev.Data, err = d.record.Blobs.Attach(ctx, ev.Data); err != nil {
-					return fail(fmt.Errorf("event %d: %w", r.Seq, err))
-				}
-			}
-			if err := d.machine.Apply(ev); err != nil {
-				return unreadable(err)
-			}
-			d.open.note(ev.Data)
-			d.begun.note(ev.Data)
-			d.commands.note(ev.Data)
-			d.bill.note(ev.Data)
-			d.cache.Note(ev)
-			d.record.Blobs.Note(ev.Data)
-			d.declared.note(ev.Data)
-			d.noteMail(ev.Data)
-			if forked, ok := ev.Data.(event.RunForked); ok {
-				started = started.Forked(forked)
-				d.traced, d.birth = started.Trace, ev.Time
-			}
-			d.seq, d.head, d.last, after = r.Seq, event.Hash(r.Body), ev.Time, r.Seq
 		}
-		if len(records) < page {
-			break
+		if d.seq > 0 && (r.Seq != d.seq+1 || ev.Prev != d.head) {
+			// To go on from here would be to act on what nobody said.
+			return unreadable(&journal.CorruptError{
+				Run: run, Seq: d.seq, What: fmt.Sprintf("its hash is not the one that event %d carries", r.Seq),
+				Want: ev.Prev, Got: d.head,
+			})
 		}
+		if whole {
+			if ev.Data, err = d.record.Blobs.Attach(ctx, ev.Data); err != nil {
+				return fail(fmt.Errorf("event %d: %w", r.Seq, err))
+			}
+		}
+		if err := d.machine.Apply(ev); err != nil {
+			return unreadable(err)
+		}
+		d.open.note(ev.Data)
+		d.begun.note(ev.Data)
+		d.commands.note(ev.Data)
+		d.bill.note(ev.Data)
+		d.cache.Note(ev)
+		d.record.Blobs.Note(ev.Data)
+		d.declared.note(ev.Data)
+		d.noteMail(ev.Data)
+		if forked, ok := ev.Data.(event.RunForked); ok {
+			started = started.Forked(forked)
+			d.traced, d.birth = started.Trace, ev.Time
+		}
+		d.seq, d.head, d.last = r.Seq, event.Hash(r.Body), ev.Time
 	}
 	if d == nil {
 		return fail(journal.ErrNotFound)

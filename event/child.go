@@ -62,7 +62,8 @@ type ChildWaiting struct {
 func (ChildWaiting) EventType() Type { return TypeChildWaiting }
 
 // ChildFinished is the settlement of a child run, with its outcome. If the
-// child answers a call, the texts are only in the call's tool_result.
+// child answers a call, the texts are only in the call's tool_result; if it is a step,
+// only in the step.finished or iteration behind it that says the same.
 type ChildFinished struct {
 	Child   string  `json:"child"`
 	CallID  string  `json:"callId,omitempty"`
@@ -72,29 +73,35 @@ type ChildFinished struct {
 	Taint Taint `json:"taint,omitzero"`
 	// Worktree is where the child worked, of one that has a worktree of its own.
 	Worktree *Worktree `json:"worktree,omitempty"`
+	// Behind says that the texts are left out here, because an event behind this one
+	// has them.
+	Behind bool `json:"-"`
 }
 
 func (ChildFinished) EventType() Type { return TypeChildFinished }
 
 type childFinished ChildFinished
 
-type storedChildFinished struct {
+type storedChildFinished[O any] struct {
 	childFinished
-	Outcome abridgedOutcome `json:"outcome"`
+	Outcome O `json:"outcome"`
 }
 
-func (d ChildFinished) stored() any {
-	if o, ok := d.Outcome.abridge(); ok {
-		return storedChildFinished{childFinished(d), o}
+func (d ChildFinished) stored(shown bool) any {
+	if d.Behind {
+		return storedChildFinished[untoldOutcome]{childFinished(d), untoldOutcome{Outcome: d.Outcome}}
+	}
+	if o, ok := d.Outcome.abridge(); ok && !shown {
+		return storedChildFinished[abridgedOutcome]{childFinished(d), o}
 	}
 	return d
 }
 
 // UnmarshalJSON reads the event as it is stored, or as surfaces show it.
 func (d *ChildFinished) UnmarshalJSON(b []byte) error {
-	var s storedChildFinished
+	var s storedChildFinished[untoldOutcome]
 	err := json.Unmarshal(b, &s)
 	*d = ChildFinished(s.childFinished)
-	d.Outcome = s.Outcome.whole()
+	d.Outcome, d.Behind = s.Outcome.whole(), s.Outcome.FinalOutput == nil
 	return err
 }

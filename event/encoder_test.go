@@ -44,6 +44,9 @@ func TestEveryPayloadIsWrittenAsItsTagsSay(t *testing.T) {
 		sameAsPlainly(t, filled(zero))
 		for i := range reflect.TypeOf(zero).NumField() {
 			one := reflect.New(reflect.TypeOf(zero)).Elem()
+			if !written(one.Type().Field(i)) {
+				continue
+			}
 			fill(one.Field(i), 2)
 			sameAsPlainly(t, one.Interface().(event.Data))
 		}

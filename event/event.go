@@ -76,7 +76,7 @@ type envelope struct {
 func Encode(e *Event) ([]byte, error) { return encode(e, false) }
 
 // abridged is a payload that is stored without what can be told from the rest.
-type abridged interface{ stored() any }
+type abridged interface{ stored(shown bool) any }
 
 func encode(e *Event, shown bool) ([]byte, error) {
 	if y := e.Time.UTC().Year(); y < 0 || y > 9999 {
@@ -118,11 +118,7 @@ func (e *encoder) data(d Data) {
 			e.err = errors.New("its data is not valid JSON")
 		}
 	case abridged:
-		if e.shown {
-			e.value(d)
-		} else {
-			e.value(d.stored())
-		}
+		e.value(d.stored(e.shown))
 	default:
 		e.value(d)
 	}

@@ -177,6 +177,9 @@ type StepFinished struct {
 	Attempt int             `json:"attempt"`
 	// Worktree is where the step worked, of one that has a worktree of its own.
 	Worktree *Worktree `json:"worktree,omitempty"`
+	// Behind says that the content is left out here: the step is an iteration of a
+	// refinement loop, whose event behind this one has it.
+	Behind bool `json:"-"`
 }
 
 // Worktree is a git worktree of a step, as it was left.
@@ -188,6 +191,32 @@ type Worktree struct {
 
 func (StepFinished) EventType() Type  { return "step.finished" }
 func (d StepFinished) OfStep() string { return d.Step }
+
+type stepFinished StepFinished
+
+// storedStepFinished has no content where that is left out.
+type storedStepFinished struct {
+	stepFinished
+	Content *string `json:"content,omitempty"`
+}
+
+func (d StepFinished) stored(bool) any {
+	if d.Behind {
+		return storedStepFinished{stepFinished: stepFinished(d)}
+	}
+	return d
+}
+
+// UnmarshalJSON reads the event as it is stored.
+func (d *StepFinished) UnmarshalJSON(b []byte) error {
+	var s storedStepFinished
+	err := json.Unmarshal(b, &s)
+	*d = StepFinished(s.stepFinished)
+	if d.Behind = s.Content == nil; !d.Behind {
+		d.Content = *s.Content
+	}
+	return err
+}
 
 // StepStatus is how a step ended.
 type StepStatus string

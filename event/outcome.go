@@ -121,12 +121,22 @@ func (o Outcome) abridge() (abridgedOutcome, bool) {
 	return abridgedOutcome{Outcome: o}, o.FinalOutput != "" && o.LastOutput == o.FinalOutput
 }
 
+// untoldOutcome is an outcome as an event keeps it whose texts another event has.
+type untoldOutcome struct {
+	Outcome
+	FinalOutput *string `json:"final_output,omitempty"`
+	LastOutput  *string `json:"last_output,omitempty"`
+}
+
 // whole is the outcome of which an event was read.
-func (a abridgedOutcome) whole() Outcome {
-	o := a.Outcome
+func (u untoldOutcome) whole() Outcome {
+	o := u.Outcome
+	if u.FinalOutput != nil {
+		o.FinalOutput = *u.FinalOutput
+	}
 	o.LastOutput = o.FinalOutput
-	if a.LastOutput != nil {
-		o.LastOutput = *a.LastOutput
+	if u.LastOutput != nil {
+		o.LastOutput = *u.LastOutput
 	}
 	return o
 }

@@ -188,6 +188,9 @@ func (p *page) table(b *bytes.Buffer, d *declared, names map[string]string) {
 			parts := strings.Split(reflect.StructTag(tag).Get("json"), ",")
 			name, optional = parts[0], slices.Contains(parts, "omitempty") || slices.Contains(parts, "omitzero")
 		}
+		if name == "-" {
+			continue
+		}
 		if name == "" {
 			p.t.Errorf("%s.%s has no JSON name", d.name, f.Names[0].Name)
 		}

@@ -281,20 +281,20 @@ type RunCompleted struct {
 
 func (RunCompleted) EventType() Type { return TypeRunCompleted }
 
-type storedRunCompleted struct {
-	Outcome abridgedOutcome `json:"outcome"`
+type storedRunCompleted[O any] struct {
+	Outcome O `json:"outcome"`
 }
 
-func (d RunCompleted) stored() any {
-	if o, ok := d.Outcome.abridge(); ok {
-		return storedRunCompleted{Outcome: o}
+func (d RunCompleted) stored(shown bool) any {
+	if o, ok := d.Outcome.abridge(); ok && !shown {
+		return storedRunCompleted[abridgedOutcome]{Outcome: o}
 	}
 	return d
 }
 
 // UnmarshalJSON reads the event as it is stored, or as surfaces show it.
 func (d *RunCompleted) UnmarshalJSON(b []byte) error {
-	var s storedRunCompleted
+	var s storedRunCompleted[untoldOutcome]
 	err := json.Unmarshal(b, &s)
 	d.Outcome = s.Outcome.whole()
 	return err

@@ -119,11 +119,18 @@ func (w *world) fold(ctx context.Context, row journal.Run) (*folded, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, r := range records {
+	var texts event.Texts
+	all := make([]event.Event, len(records))
+	for i, r := range records {
 		e, err := w.decoded(row.ID, r)
 		if err != nil {
 			return nil, err
 		}
+		all[i] = *e
+		texts.Note(&all[i])
+	}
+	for i := range all {
+		e := &all[i]
 		if d, first := e.Data.(event.RunStarted); first {
 			f.Funder = machineOf(d)
 		}

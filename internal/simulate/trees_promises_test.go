@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/pawlrun/pawl/budget"
+	"github.com/pawlrun/pawl/drive"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/llm"
@@ -191,10 +192,6 @@ func (k *trunk) drawn() draws {
 // fold folds one journal and holds it against the promises about single runs.
 func (g *grove) fold(row journal.Run) *trunk {
 	k := &trunk{row: row, own: draws{}, children: map[string]draws{}, started: map[string]int64{}, finished: map[string]event.Outcome{}, funcs: map[string]bool{}}
-	records, err := g.store.Records(g.t.Context(), row.ID, 0, 0)
-	if err != nil {
-		g.t.Fatal(err)
-	}
 	if row.State != journal.Ended {
 		g.violate("run %s is %s", row.ID, row.State)
 	}
@@ -202,10 +199,15 @@ func (g *grove) fold(row journal.Run) *trunk {
 	head, ends, calls := "", 0, 0
 	account := sums{g: g, run: row.ID, held: map[string]budget.Amount{}}
 	settled := map[string]bool{}
-	for i, r := range records {
-		e, err := event.Decode(r.Body)
-		if err != nil || e.Seq != int64(i+1) || e.Prev != head || e.Parent != row.Parent {
-			g.violate("event %d of %s does not chain (%v)", i+1, row.ID, err)
+	i := 0
+	for read, err := range drive.Events(g.t.Context(), g.store, row.ID, 0) {
+		if err != nil {
+			g.t.Fatal(err)
+		}
+		i++
+		r, e := read.Record, read.Event
+		if e.Seq != int64(i) || e.Prev != head || e.Parent != row.Parent {
+			g.violate("event %d of %s does not chain", i, row.ID)
 			return k
 		}
 		head = event.Hash(r.Body)

@@ -1,0 +1,73 @@
+package drive
+
+import (
+	"context"
+	"iter"
+
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/journal"
+)
+
+// Read is an event of a run as it is stored, and as it is folded.
+type Read struct {
+	Record journal.Record
+	Event  *event.Event
+}
+
+// DecodeError is about an event that was read and is none that this version knows how
+// to read.
+type DecodeError struct{ Err error }
+
+func (e *DecodeError) Error() string { return e.Err.Error() }
+func (e *DecodeError) Unwrap() error { return e.Err }
+
+// Events reads a run's events in their order up to a number, 0 for all of them, with
+// the texts that are stored once for several of them. An event whose text comes only
+// behind that number is read without it, see [event.LeftOut].
+func Events(ctx context.Context, store journal.Store, run string, upTo int64) iter.Seq2[Read, error] {
+	const page = 1000
+	return func(yield func(Read, error) bool) {
+		var texts event.Texts
+		var held []Read
+		for after, limit := int64(0), page; ; {
+			if upTo > 0 {
+				limit = int(min(page, upTo-after))
+			}
+			var records []journal.Record
+			var err error
+			if limit > 0 {
+				records, err = store.Records(ctx, run, after, limit)
+			}
+			for _, r := range records {
+				e, err := event.Decode(r.Body)
+				if err != nil {
+					yield(Read{Record: r}, &DecodeError{err})
+					return
+				}
+				texts.Note(e)
+				held, after = append(held, Read{r, e}), r.Seq
+				if texts.Missing() {
+					continue
+				}
+				for _, h := range held {
+					if !yield(h, nil) {
+						return
+					}
+				}
+				held = held[:0]
+			}
+			if err != nil {
+				yield(Read{}, err)
+				return
+			}
+			if len(records) < page {
+				break
+			}
+		}
+		for _, h := range held {
+			if !yield(h, nil) {
+				return
+			}
+		}
+	}
+}
