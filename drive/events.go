@@ -2,6 +2,7 @@ package drive
 
 import (
 	"context"
+	"encoding/json"
 	"iter"
 
 	"github.com/pawlrun/pawl/event"
@@ -22,8 +23,9 @@ func (e *DecodeError) Error() string { return e.Err.Error() }
 func (e *DecodeError) Unwrap() error { return e.Err }
 
 // Events reads a run's events in their order up to a number, 0 for all of them, with
-// the texts that are stored once for several of them. An event whose text comes only
-// behind that number is read without it, see [event.LeftOut].
+// the texts that are stored once for several of them. What comes only behind that
+// number is known from the child that said it; an event of which nobody knows is read
+// without its text, see [event.LeftOut].
 func Events(ctx context.Context, store journal.Store, run string, upTo int64) iter.Seq2[Read, error] {
 	const page = 1000
 	return func(yield func(Read, error) bool) {
@@ -65,9 +67,25 @@ func Events(ctx context.Context, store journal.Store, run string, upTo int64) it
 			}
 		}
 		for _, h := range held {
+			if d, is := h.Event.Data.(event.ChildFinished); is && d.Behind {
+				if text, known := saidBy(ctx, store, d.Child); known {
+					texts.Say(h.Event.Step, text)
+				}
+			}
 			if !yield(h, nil) {
 				return
 			}
 		}
 	}
+}
+
+// saidBy is what a run that has ended came to.
+func saidBy(ctx context.Context, store journal.Store, run string) (text string, known bool) {
+	row, err := store.Run(ctx, run)
+	if err != nil {
+		return "", false
+	}
+	var o event.Outcome
+	err = json.Unmarshal(row.Outcome, &o)
+	return o.FinalOutput, err == nil
 }

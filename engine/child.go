@@ -177,6 +177,8 @@ type childEnd struct {
 	// failed is why the agent could not be started, and withheld what the
 	// observers answered instead of handing the call on.
 	failed, withheld error
+	// fn says that the child is a function.
+	fn bool
 }
 
 // fly queues the flight of a child. One that answers a call is played inside the
@@ -313,7 +315,7 @@ func callFunc(ctx context.Context, offered Child, input json.RawMessage) (childE
 	default:
 		o = event.Outcome{Status: event.StatusFailed, Reason: event.ReasonStepFailed, Error: &event.Failure{Class: "func", Message: err.Error()}}
 	}
-	return childEnd{outcome: &o}, nil
+	return childEnd{outcome: &o, fn: true}, nil
 }
 
 // waitsForTime reports whether a run's children stop because it has no time
@@ -481,7 +483,7 @@ func (d *driver) childSettled(ctx context.Context, call *machine.RunTool, child 
 
 func (d *driver) childFinished(ctx context.Context, call *machine.RunTool, child string, end childEnd, start time.Time) []event.Data {
 	if call == nil {
-		return []event.Data{event.ChildFinished{Child: child, Outcome: *end.outcome, Taint: end.taint, Worktree: end.worktree}}
+		return []event.Data{event.ChildFinished{Child: child, Outcome: *end.outcome, Taint: end.taint, Worktree: end.worktree, Func: end.fn}}
 	}
 	r, err := childResult(call.Tool, end)
 	if end.outcome.Status != event.StatusCancelled {

@@ -76,6 +76,9 @@ type ChildFinished struct {
 	// Behind says that the texts are left out here, because an event behind this one
 	// has them.
 	Behind bool `json:"-"`
+	// Func says that the child is a function, which has no journal: here alone is
+	// what it said.
+	Func bool `json:"-"`
 }
 
 func (ChildFinished) EventType() Type { return TypeChildFinished }
@@ -104,4 +107,20 @@ func (d *ChildFinished) UnmarshalJSON(b []byte) error {
 	*d = ChildFinished(s.childFinished)
 	d.Outcome, d.Behind = s.Outcome.whole(), s.Outcome.FinalOutput == nil
 	return err
+}
+
+func (d ChildFinished) leaveOut(text string) (Data, bool) {
+	o := &d.Outcome
+	if d.CallID != "" || d.Func || o.FinalOutput != text || o.LastOutput != text {
+		return d, false
+	}
+	d.Behind, o.FinalOutput, o.LastOutput = true, "", ""
+	return d, true
+}
+
+func (d ChildFinished) leftOut() bool { return d.Behind }
+
+func (d ChildFinished) tell(text string) Data {
+	d.Behind, d.Outcome.FinalOutput, d.Outcome.LastOutput = false, text, text
+	return d
 }

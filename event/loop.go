@@ -2,6 +2,7 @@ package event
 
 import (
 	"encoding/json"
+	"fmt"
 	"strconv"
 	"time"
 )
@@ -30,6 +31,15 @@ type Iteration struct {
 
 func (Iteration) EventType() Type  { return "iteration" }
 func (d Iteration) OfStep() string { return d.Step }
+
+// repeats is of an iteration of a refinement loop, which is one step and tells why that
+// ended.
+func (d Iteration) repeats() (step, text string) {
+	if d.Exit == "" {
+		return "", ""
+	}
+	return fmt.Sprintf("%s.%d", d.Step, d.Index), d.Output
+}
 
 // Progress is what an iteration leaves for the next (RON-36).
 type Progress struct {
@@ -216,6 +226,23 @@ func (d *StepFinished) UnmarshalJSON(b []byte) error {
 		d.Content = *s.Content
 	}
 	return err
+}
+
+func (d StepFinished) repeats() (step, text string) { return d.Step, d.Content }
+
+func (d StepFinished) leaveOut(text string) (Data, bool) {
+	if d.Content != text {
+		return d, false
+	}
+	d.Behind, d.Content = true, ""
+	return d, true
+}
+
+func (d StepFinished) leftOut() bool { return d.Behind }
+
+func (d StepFinished) tell(text string) Data {
+	d.Behind, d.Content = false, text
+	return d
 }
 
 // StepStatus is how a step ended.

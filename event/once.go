@@ -1,8 +1,21 @@
 package event
 
-import (
-	"fmt"
-)
+// repeated is a payload whose text an event behind it may say again. Its key is the
+// step of its event.
+type repeated interface {
+	Data
+	// leaveOut is the payload without the text, where that is the one given.
+	leaveOut(text string) (Data, bool)
+	// leftOut says that it has no text, and tell is the payload with it.
+	leftOut() bool
+	tell(text string) Data
+}
+
+// repeating is a payload that says again what is said of a step before it.
+type repeating interface {
+	Data
+	repeats() (step, text string)
+}
 
 // Once takes texts out of the events of one commit that others behind them in it say
 // again, so that each is stored once: the end of a step says what its child said, and
@@ -10,131 +23,61 @@ import (
 // returns the place of the first event that it changed, -1 for none. [Texts] is the
 // way back.
 func Once(commit []*Event) (first int) {
-	children, steps := map[string]int{}, map[string]int{}
-	first = len(commit)
+	first = -1
+	before := map[string][]int{}
 	for i, e := range commit {
-		switch d := e.Data.(type) {
-		case ChildFinished:
-			children[e.Step] = i
-		case StepFinished:
-			at, ended := children[d.Step]
-			delete(children, d.Step)
-			if ended && commit[at].leaveOut(d.Content) {
-				first = min(first, at)
+		if d, is := e.Data.(repeating); is {
+			step, text := d.repeats()
+			for _, at := range before[step] {
+				if less, same := commit[at].Data.(repeated).leaveOut(text); same && text != "" {
+					if commit[at].Data = less; first < 0 || at < first {
+						first = at
+					}
+				}
 			}
-			steps[d.Step] = i
-		case Iteration:
-			pass := d.pass()
-			at, ended := steps[pass]
-			delete(steps, pass)
-			if ended && d.Exit != "" && commit[at].leaveOut(d.Output) {
-				first = min(first, at)
-			}
+			delete(before, step)
 		}
-	}
-	if first == len(commit) {
-		return -1
+		if _, is := e.Data.(repeated); is {
+			before[e.Step] = append(before[e.Step], i)
+		}
 	}
 	return first
 }
 
-// leaveOut takes out of an event what one behind it says, and reports whether it said
-// the same.
-func (e *Event) leaveOut(text string) bool {
-	switch d := e.Data.(type) {
-	case ChildFinished:
-		if o := &d.Outcome; d.CallID == "" && text != "" && o.FinalOutput == text && o.LastOutput == text {
-			d.Behind, o.FinalOutput, o.LastOutput = true, "", ""
-			e.Data = d
-			return true
-		}
-	case StepFinished:
-		if text != "" && d.Content == text {
-			d.Behind, d.Content = true, ""
-			e.Data = d
-			return true
-		}
-	}
-	return false
-}
-
-// pass is the id of the step that the iteration is, of a loop around one.
-func (d Iteration) pass() string {
-	if len(d.Item) > 0 {
-		return fmt.Sprintf("%s[%d]", d.Step, d.Index)
-	}
-	return fmt.Sprintf("%s.%d", d.Step, d.Index)
-}
-
 // LeftOut reports whether a text of the event stands in one behind it.
 func LeftOut(d Data) bool {
-	switch d := d.(type) {
-	case ChildFinished:
-		return d.Behind
-	case StepFinished:
-		return d.Behind
-	}
-	return false
+	r, is := d.(repeated)
+	return is && r.leftOut()
 }
 
 // Texts gives the events of a run that are noted in their order the texts back that
 // [Once] took out. Its zero value is ready.
 type Texts struct {
-	// children wait for the end of their step and steps for their iteration, by the
-	// ids of the steps; a step that waits brings its child.
-	children map[string]*Event
-	steps    map[string][]*Event
-	missing  int
+	// waiting are the events without their text, by their steps.
+	waiting map[string][]*Event
 }
 
-// Note takes in the next event, which it may change later: until nothing is missing.
+// Note takes in the next event, which it may change later: until none is missing.
 func (t *Texts) Note(e *Event) {
-	switch d := e.Data.(type) {
-	case ChildFinished:
-		if d.Behind {
-			put(&t.children, e.Step, e)
-			t.missing++
+	if LeftOut(e.Data) {
+		if t.waiting == nil {
+			t.waiting = map[string][]*Event{}
 		}
-	case StepFinished:
-		wait := []*Event{e}
-		if child := t.children[d.Step]; child != nil {
-			delete(t.children, d.Step)
-			wait = append(wait, child)
-		}
-		if d.Behind {
-			put(&t.steps, d.Step, wait)
-			t.missing++
-		} else {
-			t.say(wait[1:], d.Content)
-		}
-	case Iteration:
-		if len(t.steps) > 0 {
-			t.say(t.steps[d.pass()], d.Output)
-			delete(t.steps, d.pass())
-		}
+		t.waiting[e.Step] = append(t.waiting[e.Step], e)
+		return
+	}
+	if d, is := e.Data.(repeating); is && len(t.waiting) > 0 {
+		t.Say(d.repeats())
 	}
 }
 
 // Missing reports whether events were noted whose texts did not come yet.
-func (t *Texts) Missing() bool { return t.missing > 0 }
+func (t *Texts) Missing() bool { return len(t.waiting) > 0 }
 
-func (t *Texts) say(in []*Event, text string) {
-	for _, e := range in {
-		t.missing--
-		switch d := e.Data.(type) {
-		case ChildFinished:
-			d.Behind, d.Outcome.FinalOutput, d.Outcome.LastOutput = false, text, text
-			e.Data = d
-		case StepFinished:
-			d.Behind, d.Content = false, text
-			e.Data = d
-		}
+// Say is what the events of a step that wait for their text say.
+func (t *Texts) Say(step, text string) {
+	for _, e := range t.waiting[step] {
+		e.Data = e.Data.(repeated).tell(text)
 	}
-}
-
-func put[V any](m *map[string]V, key string, v V) {
-	if *m == nil {
-		*m = map[string]V{}
-	}
-	(*m)[key] = v
+	delete(t.waiting, step)
 }

@@ -38,6 +38,10 @@ func runTeam(t *testing.T, dir, team string) (events []event.Event, members []ev
 		t.Fatal(err)
 	}
 	_, events = run(t, memory.New(nil), started, env)
+	var texts event.Texts
+	for i := range events {
+		texts.Note(&events[i])
+	}
 	for _, e := range events {
 		if d, is := e.Data.(event.ChildFinished); is {
 			members = append(members, d)
