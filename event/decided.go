@@ -21,7 +21,7 @@ func Decided(d Data) Data {
 	case RunStarted:
 		d.Replays, d.Fence, d.Sandbox, d.Confinement, d.Warnings = "", nil, "", nil, nil
 		d.Root, d.Parent, d.Step, d.Depth = "", "", "", 0
-		d.Principal, d.Trace, d.Served = Principal{}, Trace{}, false
+		d.Principal, d.Trace, d.Served, d.OnOwnerDisconnect = Principal{}, Trace{}, false, ""
 		return d
 	case CancelRequested:
 		d.Principal = Principal{}

@@ -83,9 +83,21 @@ type RunStarted struct {
 	// Served is true where a server drives the run: the next server of the journal
 	// continues what it leaves.
 	Served bool `json:"served,omitempty"`
+	// OnOwnerDisconnect is what becomes of the run when Principal has been gone from its
+	// server for a while; absent where nothing does.
+	OnOwnerDisconnect OwnerGone `json:"onOwnerDisconnect,omitempty"`
 }
 
 func (RunStarted) EventType() Type { return TypeRunStarted }
+
+// OwnerGone is what becomes of a run whose owner is gone.
+type OwnerGone string
+
+// What may become of it. A run that is torn down ends as cancelled.
+const (
+	OwnerGonePark     OwnerGone = "park"
+	OwnerGoneTeardown OwnerGone = "teardown"
+)
 
 // GovernanceExternal says that another program does the work of a run: one decision
 // lets all of it run, and what it does is neither judged nor journalled here.

@@ -15,6 +15,7 @@ import (
 	"github.com/pawlrun/pawl/launch/kinds"
 	"github.com/pawlrun/pawl/llm"
 	"github.com/pawlrun/pawl/llm/replay"
+	"github.com/pawlrun/pawl/machine"
 )
 
 // start creates a run of an id and drives it until it ends, parks, or the server closes.
@@ -23,13 +24,16 @@ func (s *Server) start(id string, started event.RunStarted, env engine.Env) (str
 	if err != nil {
 		return "", err
 	}
+	s.owners.keep(r.ID, started)
 	s.attend(r)
 	return r.ID, nil
 }
 
 // takeUp drives a run from where it stands.
 func (s *Server) takeUp(run string) error {
+	var first event.RunStarted
 	r, err := s.engine.Resume(s.running, run, func(started event.RunStarted) (engine.Env, error) {
+		first = started
 		env, err := kinds.Resume(started, s.launch)
 		if errors.Is(err, launch.ErrNoFile) {
 			return env, problemOf(err).about(run, "")
@@ -42,6 +46,7 @@ func (s *Server) takeUp(run string) error {
 	if err != nil {
 		return err
 	}
+	s.owners.keep(run, first)
 	s.attend(r)
 	return nil
 }
@@ -72,8 +77,12 @@ func (s *Server) moved(ctx context.Context, run string, seq int64) (journal.Run,
 // the log hears of what is not.
 func (s *Server) attend(r drive.Run) {
 	s.going.Go(func() {
-		if _, err := r.Wait(context.Background()); err != nil {
+		state, err := r.Wait(context.Background())
+		if err != nil {
 			s.log.Error("run left", "run", r.RunID(), "error", err)
+		}
+		if state.Phase == machine.Ended {
+			s.owners.forget(r.RunID())
 		}
 	})
 }

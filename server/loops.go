@@ -177,7 +177,7 @@ func (s *Server) startLoop(a *asked[none, task]) (rondo, error) {
 	if held {
 		return rondo{}, kindLoopRuns.problem("wait until it has ended", "%s", control.Plain(launchErr))
 	}
-	started.Principal = principalOf(a.Context())
+	s.owners.own(a.Context(), &started)
 	id = cmp.Or(id, engine.NewID())
 	if _, err := s.start(id, started, env); err != nil && !errors.Is(err, journal.ErrExists) {
 		return rondo{}, err

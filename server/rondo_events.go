@@ -29,49 +29,62 @@ type (
 		LoopID    string `json:"loopId,omitempty"`
 		Output    string `json:"output,omitempty"`
 		Learning  string `json:"learning,omitempty"`
+		Error     string `json:"error,omitempty"`
 	}
+)
+
+// The kinds of notifications, as RondoFlow has them.
+const (
+	levelInfo   = "info"
+	levelAction = "action_required"
+	levelError  = "error"
 )
 
 // rondoEvents are the events of a loop's agent that one event of the loop is.
 func rondoEvents(agent string, e *event.Event) []saying {
-	status := func(is string) saying { return saying{"agent:status", agentStatus{agent, is}} }
-	notify := func(n notification, about, level, format string, args ...any) saying {
-		n.ID, n.Level, n.AgentID, n.Run = "loop-"+about+"-"+agent+"-"+e.Run, level, agent, e.Run
-		n.Title = fmt.Sprintf(format, args...)
-		return saying{"notification", n}
-	}
 	switch d := e.Data.(type) {
 	case event.RunStarted, event.RunResumed:
-		return []saying{status("running")}
+		return []saying{status(agent, "running")}
+	case event.RunParked:
+		return []saying{status(agent, "paused")}
 	case event.Iteration:
 		return []saying{{"agent:loop_iteration", loopIteration{agent, d.Number, d.MaxIterations}}}
 	case event.Progress:
-		return []saying{notify(notification{Iteration: d.Number, Learning: d.Learning}, fmt.Sprint("progress-", d.Number), "info", "Loop iteration %d: %s", d.Number, shortened(d.Learning))}
+		return []saying{{"notification", notification{
+			ID: fmt.Sprintf("loop-progress-%s-%s-%d", agent, e.Run, d.Number), Level: levelInfo, AgentID: agent, Run: e.Run,
+			Title: fmt.Sprintf("Loop iteration %d: %s", d.Number, shortened(d.Learning)), Iteration: d.Number, Learning: d.Learning,
+		}}}
 	case event.ReviewRequested:
 		id := e.Run + "/" + d.LoopID
-		asks := notify(notification{Iteration: d.Number, Output: d.Output, LoopID: id, Actions: []string{"approve", "reject"}}, "approval", "action_required", "Loop iteration %d requires manual approval", d.Number)
-		return []saying{asks}
+		return []saying{{"notification", notification{
+			ID: fmt.Sprintf("loop-approval-%s-%s", agent, id), Level: levelAction, AgentID: agent, Run: e.Run,
+			Title: fmt.Sprintf("Loop iteration %d requires manual approval", d.Number), Actions: []string{"approve", "reject"},
+			Iteration: d.Number, LoopID: id, Output: d.Output,
+		}}}
 	case event.RunCompleted:
-		return ends(d.Outcome, status, notify)
+		n, is := ending(d.Outcome)
+		n.ID, n.AgentID, n.Run, n.Iteration = fmt.Sprintf("loop-completed-%s-%s", agent, e.Run), agent, e.Run, d.Outcome.Iterations
+		return []saying{{"notification", n}, status(agent, is)}
 	}
 	return nil
 }
 
-// ends is how a loop ends: completed, stopped by somebody, or failed.
-func ends(o event.Outcome, status func(string) saying, notify func(notification, string, string, string, ...any) saying) []saying {
-	n := notification{Iteration: o.Iterations}
+func status(agent, is string) saying { return saying{"agent:status", agentStatus{agent, is}} }
+
+// ending is how a loop ends, completed, stopped by somebody or failed, and what its
+// agent is then.
+func ending(o event.Outcome) (n notification, is string) {
 	switch {
 	case event.LoopCompleted(o):
-		n.Output = o.FinalOutput
-		return []saying{notify(n, "completed", "info", "Loop completed after %d iterations", o.Iterations), status("idle")}
+		return notification{Level: levelInfo, Title: fmt.Sprintf("Loop completed after %d iterations", o.Iterations), Output: o.FinalOutput}, "idle"
 	case o.Status == event.StatusCancelled:
-		return []saying{notify(n, "stopped", "info", "Loop stopped after %d iterations", o.Iterations), status("idle")}
+		return notification{Level: levelInfo, Title: fmt.Sprintf("Loop stopped after %d iterations", o.Iterations)}, "idle"
 	}
 	message := string(o.Reason)
 	if o.Error != nil {
 		message = o.Error.Message
 	}
-	return []saying{notify(n, "failed", "error", "Loop failed at iteration %d: %s", max(o.AtIteration, o.Iterations), message), status("error")}
+	return notification{Level: levelError, Title: fmt.Sprintf("Loop failed at iteration %d: %s", max(o.AtIteration, o.Iterations), message), Error: message}, "error"
 }
 
 // shortened is the beginning of a text, for a title.

@@ -53,6 +53,8 @@ type Options struct {
 	// Teardown ends the runs that the server drives when it stops, instead of parking
 	// them.
 	Teardown bool
+	// OwnerGone says what becomes of runs whose owner is gone.
+	OwnerGone OwnerGone
 	// Log hears of refused and failed requests and of runs that could not go
 	// on; nil drops that.
 	Log *slog.Logger
@@ -82,6 +84,7 @@ type Server struct {
 	// follower has the events of all runs for those who listen here.
 	follower *follow.Follower
 	sockets  *sockets
+	owners   *owners
 	metrics  *signals.Metrics
 
 	// running ends, with the cause goodbye, when the server closes: the runs that it
@@ -108,7 +111,7 @@ func New(o Options) (*Server, error) {
 		follower: o.Engine.Follower(), metrics: cmp.Or(o.Metrics, signals.NewMetrics()),
 	}
 	s.launch.Dir, s.launch.Replay = o.Agents, s.replay
-	s.sockets = newSockets(s)
+	s.sockets, s.owners = newSockets(s), newOwners(s, o.OwnerGone)
 	var err error
 	if s.page, err = web.Load(); err != nil {
 		return nil, err

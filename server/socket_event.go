@@ -71,7 +71,7 @@ func (c *client) request(ctx context.Context, e session.Incoming) (agent string,
 	if err != nil {
 		return agent, nil, err
 	}
-	ctx = context.WithValue(ctx, principalKey{}, c.principal)
+	ctx = context.WithValue(context.WithValue(ctx, principalKey{}, c.principal), socketKey{}, true)
 	r, err := http.NewRequestWithContext(ctx, o.method, strings.ReplaceAll(o.path, "{id}", url.PathEscape(agent)), bytes.NewReader(text))
 	if err != nil {
 		return agent, nil, err
@@ -84,6 +84,9 @@ func (c *client) request(ctx context.Context, e session.Incoming) (agent string,
 	}
 	return agent, r, nil
 }
+
+// socketKey is the key of whether a request is an event, in its context.
+type socketKey struct{}
 
 // overheard keeps an answer.
 type overheard struct {

@@ -44,11 +44,14 @@ type sockets struct {
 	// hearing are the clients that are told of loops, until silence ends that.
 	hearing map[*client]bool
 	silence context.CancelFunc
+	// stands is how the open loops stand, by their runs.
+	stands map[string]*standing
 }
 
 func newSockets(s *Server) *sockets {
 	k := &sockets{
 		server: s, operations: map[string]operation{}, clients: map[*session.Session]*client{}, held: map[string]int{}, hearing: map[*client]bool{},
+		stands: map[string]*standing{},
 	}
 	for _, o := range operations() {
 		if o.event != "" {
@@ -141,11 +144,14 @@ func (k *sockets) release(c *client) {
 	}
 }
 
-// join has a client told of loops.
+// join has a client told of loops: how they stand, and what they do from now on.
 func (k *sockets) join(c *client) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.hearing[c] = true
+	for _, stands := range k.stands {
+		c.session.Send(k.framesOf(stands.all())...)
+	}
 	if k.silence == nil {
 		var ctx context.Context
 		ctx, k.silence = context.WithCancel(k.server.running)
@@ -160,21 +166,6 @@ func (k *sockets) leave(c *client) {
 	if len(k.hearing) == 0 && k.silence != nil {
 		k.silence()
 		k.silence = nil
-	}
-}
-
-// tell sends an event to all who hear of loops.
-func (k *sockets) tell(e saying) {
-	p, err := socketio.NewEvent(socketio.MainNamespace, e.event, e.data)
-	if err != nil {
-		k.server.log.Error("an event is not told", "event", e.event, "error", err)
-		return
-	}
-	frames := p.Frames()
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	for c := range k.hearing {
-		c.session.Send(frames...)
 	}
 }
 
@@ -196,6 +187,8 @@ type client struct {
 	principal event.Principal
 	who       string
 	done      func()
+	// left says that the client has left the namespace.
+	left func()
 }
 
 // prove has the session be that of who a token names, until the token counts no more.
@@ -264,10 +257,16 @@ func (c *client) limited() error {
 }
 
 // Connected implements [session.Handler].
-func (c *client) Connected() { c.sockets.join(c) }
+func (c *client) Connected() {
+	c.left = c.sockets.server.owners.enter(c.principal)
+	c.sockets.join(c)
+}
 
 // Disconnected implements [session.Handler].
-func (c *client) Disconnected() { c.sockets.leave(c) }
+func (c *client) Disconnected() {
+	c.sockets.leave(c)
+	c.left()
+}
 
 // Closed implements [session.Client].
 func (c *client) Closed(why error) {

@@ -49,7 +49,7 @@ func (s *Server) startRun(a *asked[none, order]) (journal.Run, error) {
 	if err != nil {
 		return journal.Run{}, err
 	}
-	started.Principal = principalOf(a.Context())
+	s.owners.own(a.Context(), &started)
 	if _, err := s.start(id, started, env); err != nil && !errors.Is(err, journal.ErrExists) {
 		return journal.Run{}, err
 	}

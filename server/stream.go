@@ -106,6 +106,7 @@ func (t *stream) serve(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	defer sub.Close()
+	defer s.owners.enter(principalOf(r.Context()))()
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
 	t.out = sse{w: w, control: http.NewResponseController(w), ended: ctx.Err}

@@ -104,6 +104,7 @@ func (s *Server) takeOverRun(ctx context.Context, r journal.Run, before looked) 
 	if err != nil {
 		s.log.Error("a run that a server left does not go on", "run", r.ID, "again", wait, "error", err)
 	} else {
+		s.owners.miss(r.ID)
 		s.log.Info("took over a run that a server left", "run", r.ID)
 	}
 	return looked{r.Seq, time.Now().Add(wait), wait}, nil

@@ -6,13 +6,17 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"os"
 	"path/filepath"
+	"strconv"
+	"time"
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
 	"github.com/pawlrun/pawl/control"
+	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/launch"
 	"github.com/pawlrun/pawl/server"
 	"github.com/pawlrun/pawl/signals"
@@ -23,6 +27,7 @@ type serveFlags struct {
 	addr, agents, workspace, tokens string
 	hosts                           []string
 	certificate, key, onShutdown    string
+	onOwnerDisconnect               string
 }
 
 func (a *app) serveCommand() *cobra.Command {
@@ -55,7 +60,9 @@ for a decision, or that 'pawl run' drove.
   GET  /v1/agents, /v1/workflows, /v1/questions, /v1/approvals, /healthz, /readyz
   GET  /v1/audit                     who was refused what, and who changed what
   GET  /metrics                      what runs and requests did, for Prometheus
-  GET  /openapi.json                 all of this in OpenAPI 3.1, with the role of each operation`,
+  GET  /openapi.json                 all of this in OpenAPI 3.1, with the role of each operation
+  POST /api/agents/{id}/loop/start   {message}; also stop, approve {loopId, approved}, pause, resume; GET …/loop/status
+       /socket.io/                   Socket.IO: loop:start, loop:stop, loop:approve, and what loops do as it comes`,
 		Example: `  pawl serve
   pawl serve --addr 127.0.0.1:8080 --agents ./agents --workspace ./project
   curl -H 'Content-Type: application/json' 127.0.0.1:3001/v1/runs -d '{"agent": "fixer", "input": "Make the tests pass."}'
@@ -72,6 +79,7 @@ for a decision, or that 'pawl run' drove.
 	c.Flags().StringVar(&f.key, "tls-key", "", "file of the certificate's key")
 	c.MarkFlagsRequiredTogether("tls-cert", "tls-key")
 	c.Flags().StringVar(&f.onShutdown, "on-shutdown", "park", "what the runs do when the server stops: park, or teardown, which cancels them")
+	c.Flags().StringVar(&f.onOwnerDisconnect, "on-owner-disconnect", "", "what a run does when the last socket and stream of who started it has been closed for RONDOFLOW_TEARDOWN_GRACE_MS (60000):\ndetach, park or teardown, which cancels it (default detach; for loops started over Socket.IO teardown, unless RONDOFLOW_TEARDOWN_ON_DISCONNECT=0)")
 	c.Flags().StringVar(&f.workspace, "workspace", ".", "directory that the tools of all runs work in")
 	return c
 }
@@ -136,6 +144,9 @@ func (a *app) serverOptions(ctx context.Context, f serveFlags) (server.Options, 
 		return o, usagef("--on-shutdown %q: give park or teardown", f.onShutdown)
 	}
 	var err error
+	if o.OwnerGone, err = ownerGone(f.onOwnerDisconnect, os.Getenv); err != nil {
+		return o, err
+	}
 	if o.Agents, err = directory("--agents", f.agents); err != nil {
 		return o, err
 	}
@@ -157,6 +168,32 @@ func (a *app) serverOptions(ctx context.Context, f serveFlags) (server.Options, 
 	}
 	o.Launch = l
 	return o, nil
+}
+
+// ownerGone is what the flag and RondoFlow's two variables say of runs whose owner is
+// gone. The flag is for all runs, the variables for loops started over Socket.IO.
+func ownerGone(flag string, env func(string) string) (gone server.OwnerGone, err error) {
+	const teardown, grace = "RONDOFLOW_TEARDOWN_ON_DISCONNECT", "RONDOFLOW_TEARDOWN_GRACE_MS"
+	switch flag {
+	case "":
+		if env(teardown) != "0" {
+			gone.Sockets = event.OwnerGoneTeardown
+		}
+	case "detach":
+	case string(event.OwnerGonePark), string(event.OwnerGoneTeardown):
+		gone.Sockets, gone.HTTP = event.OwnerGone(flag), event.OwnerGone(flag)
+	default:
+		return gone, usagef("--on-owner-disconnect %q: give detach, park or teardown", flag)
+	}
+	gone.Grace = time.Minute
+	if given := env(grace); given != "" {
+		ms, err := strconv.ParseUint(given, 10, 31)
+		if err != nil {
+			return gone, usagef("%s=%q: give milliseconds, from 0 to %d", grace, given, math.MaxInt32)
+		}
+		gone.Grace = time.Duration(ms) * time.Millisecond
+	}
+	return gone, nil
 }
 
 // directory is the absolute path of a directory that a flag names. A journal

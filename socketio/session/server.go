@@ -26,7 +26,8 @@ type Options struct {
 	PingInterval, PingTimeout time.Duration
 	// MaxPayload bounds the bytes of one message, or of one request's body.
 	MaxPayload int
-	// MaxQueue bounds the bytes, and MaxFrames the frames, that wait for a client.
+	// MaxQueue and MaxFrames are how many bytes and frames may wait for a client before
+	// nothing more may be sent to it. One message may be larger.
 	MaxQueue, MaxFrames int
 	// WriteTimeout bounds one write, and the steps of an upgrade.
 	WriteTimeout time.Duration

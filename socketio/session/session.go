@@ -1,6 +1,7 @@
 package session
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -48,13 +49,13 @@ func (s *Session) Send(frames ...socketio.Frame) {
 	if s.ended != nil {
 		return
 	}
-	for _, f := range frames {
-		s.queue = append(s.queue, f)
-		s.queued += len(f.Data) + 1
-	}
 	if o := &s.server.o; s.queued > o.MaxQueue || len(s.queue) > o.MaxFrames {
 		go s.end(ErrSlow)
 		return
+	}
+	for _, f := range frames {
+		s.queue = append(s.queue, f)
+		s.queued += len(f.Data) + 1
 	}
 	s.tell()
 }
@@ -88,7 +89,7 @@ func (s *Session) end(why error) {
 	s.tell()
 	s.mu.Unlock()
 	s.server.forget(s)
-	if why == ErrSlow || why == ErrTimeout {
+	if errors.Is(why, ErrSlow) || errors.Is(why, ErrTimeout) {
 		s.drop()
 	}
 	s.receiver.Closed(why)
@@ -107,7 +108,7 @@ func (s *Session) drop() {
 
 // last is what a request that waits is answered with when the session has ended.
 func (s *Session) last() socketio.Frame {
-	if s.ended == ErrLeft {
+	if errors.Is(s.ended, ErrLeft) {
 		return socketio.Frame{Type: socketio.FrameNoop}
 	}
 	return socketio.Frame{Type: socketio.FrameClose}
