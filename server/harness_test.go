@@ -32,6 +32,12 @@ func newServer(t testing.TB, admit server.Admit, files map[string]string) (*serv
 
 func newServerOn(t testing.TB, store journal.Store, admit server.Admit, files map[string]string) (*server.Server, string) {
 	t.Helper()
+	return newServerWith(t, store, files, func(o *server.Options) { o.Admit = admit })
+}
+
+// newServerWith makes a server whose options are changed.
+func newServerWith(t testing.TB, store journal.Store, files map[string]string, change func(*server.Options)) (*server.Server, string) {
+	t.Helper()
 	dir := t.TempDir()
 	for name, content := range files {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
@@ -39,10 +45,12 @@ func newServerOn(t testing.TB, store journal.Store, admit server.Admit, files ma
 		}
 	}
 	e := engine.New(store, versions.Make, engine.Options{})
-	s, err := server.New(server.Options{
+	o := server.Options{
 		Store: store, Engine: e, Desk: control.New(store, e), Agents: dir,
-		Launch: launch.Options{Flags: launch.Flags{Workspace: dir}}, User: "somebody", Admit: admit,
-	})
+		Launch: launch.Options{Flags: launch.Flags{Workspace: dir}}, User: "somebody", Admit: anybody,
+	}
+	change(&o)
+	s, err := server.New(o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,6 +2,7 @@ package server
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/pawlrun/pawl/event"
 )
@@ -84,7 +85,9 @@ func ending(o event.Outcome) (n notification, is string) {
 	if o.Error != nil {
 		message = o.Error.Message
 	}
-	return notification{Level: levelError, Title: fmt.Sprintf("Loop failed at iteration %d: %s", max(o.AtIteration, o.Iterations), message), Error: message}, "error"
+	at := max(o.AtIteration, o.Iterations)
+	why := strings.TrimPrefix(message, fmt.Sprintf("iteration %d: ", at))
+	return notification{Level: levelError, Title: fmt.Sprintf("Loop failed at iteration %d: %s", at, why), Error: message}, "error"
 }
 
 // shortened is the beginning of a text, for a title.

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/netip"
@@ -56,8 +57,12 @@ func (w wire) Addr() net.Addr { return endpoint{here: "127.0.0.1:3001"}.LocalAdd
 
 func (w wire) dial(context.Context, string, string) (net.Conn, error) {
 	client, server := net.Pipe()
-	w.conns <- endpoint{server, "127.0.0.1:3001", "127.0.0.1:4000"}
-	return client, nil
+	select {
+	case w.conns <- endpoint{server, "127.0.0.1:3001", "127.0.0.1:4000"}:
+		return client, nil
+	case <-w.closed:
+		return nil, net.ErrClosed
+	}
 }
 
 // connected is a server with a network.
@@ -85,10 +90,13 @@ func onWire(l local, play func(c connected)) {
 	play(connected{l, &http.Client{Transport: transport}})
 }
 
-// inSockets plays with a server of looping agents, and a network.
-func inSockets(t *testing.T, play func(c connected)) {
+// inSockets plays with a server of looping agents and others, and a network.
+func inSockets(t *testing.T, others map[string]string, play func(c connected)) {
 	t.Helper()
-	inLoops(t, func(l local, _ string) { onWire(l, play) })
+	t.Setenv("XDG_STATE_HOME", t.TempDir())
+	files := maps.Clone(looping)
+	maps.Copy(files, others)
+	inBubble(t, files, func(l local, _ string) { onWire(l, play) })
 }
 
 // heard is an event that a client heard, or an acknowledgement, "ack" and its number.
@@ -180,6 +188,7 @@ func (s *socket) dial(url string) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
+	conn.SetReadLimit(-1)
 	s.conn = conn
 }
 
@@ -346,7 +355,7 @@ func as[T any](t *testing.T, data json.RawMessage) (v T) {
 func TestALoopIsStartedWatchedAndDecidedOverASocket(t *testing.T) {
 	for _, way := range ways() {
 		t.Run(way, func(t *testing.T) {
-			inSockets(t, func(c connected) {
+			inSockets(t, nil, func(c connected) {
 				s := c.joined(way)
 				started := as[envelope](t, s.hears(s.emit("loop:start", `{"agentId": "reviewed", "message": "Make the failing test suite pass."}`)))
 				if !started.Success || started.Data.Run == "" {
