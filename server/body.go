@@ -44,8 +44,8 @@ func fieldsOf(into any) []field {
 	return out
 }
 
-// readBody reads the one JSON object of a request's body; no body at all is an
-// object without keys. An error is a [*Problem].
+// readBody reads the one JSON object of a request's body; none, or an empty one, is
+// an object without keys. An error is a [*Problem].
 func readBody(w http.ResponseWriter, r *http.Request, fields ...field) error {
 	if r.ContentLength == 0 && r.Header.Get("Content-Type") == "" {
 		return nil
@@ -56,6 +56,9 @@ func readBody(w http.ResponseWriter, r *http.Request, fields ...field) error {
 	body, err := wholeBody(w, r)
 	if err != nil {
 		return err
+	}
+	if len(bytes.TrimSpace(body)) == 0 {
+		return nil // what must be given is missing, which is said of each key
 	}
 	return decodeObject(body, fields)
 }
@@ -90,8 +93,6 @@ func decodeObject(body []byte, fields []field) error {
 	}
 	dec := json.NewDecoder(bytes.NewReader(body))
 	switch first, err := dec.Token(); {
-	case errors.Is(err, io.EOF):
-		return bad("", "the body is empty")
 	case err != nil:
 		return bad("", "the body is no JSON: %v", err)
 	case first != json.Delim('{'):

@@ -59,6 +59,13 @@ func TestABodyIsReadStrictly(t *testing.T) {
 			t.Errorf("%s: status %d at %q, want %d at %q: %s", name, status, p.Pointer, c.status, c.pointer, p.Detail)
 		}
 	}
+	for path, want := range map[string]int{"/v1/runs": http.StatusBadRequest, "/v1/runs/nobody/pause": http.StatusNotFound, "/v1/runs/nobody/approve": http.StatusNotFound} {
+		for _, body := range []string{" ", "{}"} {
+			if status, p := s.ask(http.MethodPost, path, body, nil); status != want {
+				t.Errorf("%s with the body %q: status %d, want %d: %s", path, body, status, want, p.Detail)
+			}
+		}
+	}
 	form := func(r *http.Request) { r.Header.Set("Content-Type", "text/plain") }
 	if status, _ := s.ask(http.MethodPost, "/v1/runs", `{"agent": "answers"}`, form); status != http.StatusUnsupportedMediaType {
 		t.Errorf("a body that is not said to be JSON: status %d", status)

@@ -43,6 +43,9 @@ func (s *Server) events(a *asked[hearing, none]) (list[eventJSON], error) {
 	if err != nil {
 		return page, err
 	}
+	if err := s.happened(r.Context(), after); err != nil {
+		return page, err
+	}
 	if streams {
 		t := stream{server: s, row: row, query: follow.Query{Run: row.ID, After: after, Tree: a.query.Tree, Deltas: a.query.Deltas}}
 		switch {
@@ -90,6 +93,19 @@ func placeOf(pos string) (int64, error) {
 		return 0, kindQuery.problem("give the pos of an event, or the next of a page", "the place %q is no pos", pos)
 	}
 	return after, nil
+}
+
+// happened refuses a place behind all events: who waits there, with an id of another
+// journal, would hear nothing of what comes first.
+func (s *Server) happened(ctx context.Context, after int64) error {
+	if after == 0 {
+		return nil
+	}
+	last, err := s.store.Last(ctx)
+	if err == nil && after > last {
+		return kindQuery.problem("leave the place out to read from the beginning", "there is no event at %d yet; the newest of this journal is at %d", after, last)
+	}
+	return err
 }
 
 // eventPage gives events as they are stored, with their pos.

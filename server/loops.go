@@ -113,16 +113,41 @@ func (s *Server) agentFile(r *http.Request) (kinds.File, error) {
 }
 
 // lastLoop is the loop that runs on an agent, or else the last one that did: it is the
-// journal that knows, whoever started it. Neither is there where the id is "".
+// journal that knows, whoever started it. An agent of the same name whose file is
+// another one, and says something else, is another. Neither loop is there where the id
+// is "".
 func (s *Server) lastLoop(ctx context.Context, f kinds.File) (journal.Run, error) {
-	wanted := journal.Filter{Kind: launch.KindLoop, Name: spec.ParseHeading(f.Text).Name, Roots: true, Limit: 1}
+	wanted := journal.Filter{Kind: launch.KindLoop, Name: spec.ParseHeading(f.Text).Name, Roots: true, Limit: 50}
 	for _, wanted.States = range [][]journal.State{open(), nil} {
-		rows, err := s.store.Runs(ctx, wanted)
-		if err != nil || len(rows) > 0 {
-			return append(rows, journal.Run{})[0], err
+		for wanted.Before = ""; ; {
+			rows, err := s.store.Runs(ctx, wanted)
+			if err != nil {
+				return journal.Run{}, err
+			}
+			for _, row := range rows {
+				if is, err := s.startedFrom(ctx, row.ID, f); err != nil || is {
+					return row, err
+				}
+			}
+			if len(rows) < wanted.Limit {
+				break
+			}
+			wanted.Before = rows[len(rows)-1].ID
 		}
 	}
 	return journal.Run{}, nil
+}
+
+// startedFrom reports whether a run was started from a file, as it is or was, or from a
+// copy of it.
+func (s *Server) startedFrom(ctx context.Context, run string, f kinds.File) (bool, error) {
+	records, err := s.store.Records(ctx, run, 0, 1)
+	if err != nil || len(records) == 0 {
+		return false, err
+	}
+	var first struct{ Data struct{ Source, Spec string } }
+	err = json.Unmarshal(records[0].Body, &first)
+	return first.Data.Source == f.Path || first.Data.Spec == string(f.Text), err
 }
 
 // open are the states of runs that have not ended.

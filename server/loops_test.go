@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"encoding/json"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -244,6 +245,12 @@ func TestAnotherServerKnowsOfTheLoop(t *testing.T) {
 		}
 		if got := l.loop(http.StatusConflict, "reviewed", "start", rondoMessage); got.Error.Type != "LOOP_RUNS" {
 			t.Errorf("a second loop: %+v", got)
+		}
+		other := maps.Clone(looping)
+		other["reviewed.yaml"] += "# of another project\n"
+		third, _ := newServerOn(t, store, anybody, other)
+		if got := (local{third, t}).loop(http.StatusOK, "reviewed", "status", "").Data; got.Active {
+			t.Errorf("the loop of an agent of the same name in another directory is %+v", got)
 		}
 		l.loop(http.StatusOK, "reviewed", "stop", "")
 	})

@@ -64,7 +64,9 @@ var errTornDown = errors.New("the server stopped, and ends its runs (--on-shutdo
 // ctx ends, and then closes the server: what it drives parks, or ends. It closes the
 // listener.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
+	in := &door{Listener: l, most: s.connections}
 	web := &http.Server{
+		ConnState:         in.count,
 		Handler:           s.Handler(),
 		ReadHeaderTimeout: 10 * time.Second,
 		ReadTimeout:       wholeRequest,
@@ -75,7 +77,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	}
 	s.going.Go(func() { s.takeOver(s.running) })
 	served := make(chan error, 1)
-	go func() { served <- web.Serve(l) }()
+	go func() { served <- web.Serve(in) }()
 	select {
 	case err := <-served:
 		return errors.Join(fmt.Errorf("server: %w", err), s.Close())

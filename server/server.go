@@ -55,6 +55,9 @@ type Options struct {
 	Teardown bool
 	// OwnerGone says what becomes of runs whose owner is gone.
 	OwnerGone OwnerGone
+	// Connections are how many there may be at once, 0 for half as many as the process
+	// may have descriptors.
+	Connections int
 	// Log hears of refused and failed requests and of runs that could not go
 	// on; nil drops that.
 	Log *slog.Logger
@@ -92,7 +95,9 @@ type Server struct {
 	running context.Context
 	stop    context.CancelCauseFunc
 	goodbye error
-	going   sync.WaitGroup
+	// connections are how many there may be at once.
+	connections int64
+	going       sync.WaitGroup
 }
 
 // New returns a server. Close it, so that its runs park.
@@ -129,6 +134,7 @@ func New(o Options) (*Server, error) {
 			return nil, err
 		}
 	}
+	s.connections = cmp.Or(int64(o.Connections), mostConnections())
 	if s.goodbye = engine.ErrInterrupted; o.Teardown {
 		s.goodbye = errTornDown
 	}
