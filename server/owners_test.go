@@ -39,7 +39,7 @@ func inOwners(t *testing.T, gone server.OwnerGone, play func(c connected)) {
 	maps.Copy(files, lasting)
 	synctest.Test(t, func(t *testing.T) {
 		s, _ := newServerWith(t, memory.New(nil), files, func(o *server.Options) { o.OwnerGone = gone })
-		onWire(local{s, t}, play)
+		onNetwork(local{s, t}, play)
 	})
 }
 
@@ -225,7 +225,7 @@ func TestAnothersGoingEndsNothing(t *testing.T) {
 			given[name] = token
 		}
 		s, _ := newServerWith(t, memory.New(nil), files, func(o *server.Options) { o.OwnerGone, o.Tokens = byDefault, file })
-		onWire(local{s, t}, func(c connected) {
+		onNetwork(local{s, t}, func(c connected) {
 			ann, bob := c.open("websocket", "", withToken(given["ann"])), c.open("polling", given["bob"], nil)
 			ann.hears("connect")
 			bob.hears("connect")
@@ -259,7 +259,7 @@ func TestTheNextServerMissesTheOwner(t *testing.T) {
 				}
 			})
 			dir = at
-			onWire(local{s, t}, play)
+			onNetwork(local{s, t}, play)
 		}
 		var path string
 		next(func(c connected) { path = c.joined("websocket").start("lasts") })

@@ -20,7 +20,7 @@ import (
 func inSocketGate(t *testing.T, play func(g gated, c connected)) {
 	t.Helper()
 	t.Setenv("XDG_STATE_HOME", t.TempDir())
-	inGate(t, looping, func(g gated) { onWire(g.local, func(c connected) { play(g, c) }) })
+	inGate(t, looping, func(g gated) { onNetwork(g.local, func(c connected) { play(g, c) }) })
 }
 
 // withToken is what a client sends with its connect.

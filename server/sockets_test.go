@@ -7,9 +7,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"net"
 	"net/http"
-	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -20,50 +18,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/internal/memnet"
 	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/socketio"
 )
-
-// wire is a network in memory, so that time may be virtual.
-type wire struct {
-	conns  chan net.Conn
-	closed chan struct{}
-}
-
-// endpoint is one end of a connection of this machine.
-type endpoint struct {
-	net.Conn
-	here, there string
-}
-
-func (e endpoint) LocalAddr() net.Addr {
-	return net.TCPAddrFromAddrPort(netip.MustParseAddrPort(e.here))
-}
-func (e endpoint) RemoteAddr() net.Addr {
-	return net.TCPAddrFromAddrPort(netip.MustParseAddrPort(e.there))
-}
-
-func (w wire) Accept() (net.Conn, error) {
-	select {
-	case c := <-w.conns:
-		return c, nil
-	case <-w.closed:
-		return nil, net.ErrClosed
-	}
-}
-
-func (w wire) Close() error   { return nil }
-func (w wire) Addr() net.Addr { return endpoint{here: "127.0.0.1:3001"}.LocalAddr() }
-
-func (w wire) dial(context.Context, string, string) (net.Conn, error) {
-	client, server := net.Pipe()
-	select {
-	case w.conns <- endpoint{server, "127.0.0.1:3001", "127.0.0.1:4000"}:
-		return client, nil
-	case <-w.closed:
-		return nil, net.ErrClosed
-	}
-}
 
 // connected is a server with a network.
 type connected struct {
@@ -71,19 +29,18 @@ type connected struct {
 	client *http.Client
 }
 
-// onWire has a server answer on a network until play returns.
-func onWire(l local, play func(c connected)) {
-	w := wire{make(chan net.Conn), make(chan struct{})}
-	transport := &http.Transport{DialContext: w.dial}
+// onNetwork has a server answer on a network until play returns.
+func onNetwork(l local, play func(c connected)) {
+	n := memnet.New("127.0.0.1:3001", "127.0.0.1:4000")
+	transport := &http.Transport{DialContext: n.Dial}
 	web := &http.Server{Handler: conforming(l.t, l.Server), ReadTimeout: 30 * time.Second, WriteTimeout: 2 * time.Minute}
 	served := make(chan error, 1)
-	go func() { served <- web.Serve(w) }()
+	go func() { served <- web.Serve(n) }()
 	defer func() {
 		if err := l.Close(); err != nil {
 			l.t.Error(err)
 		}
 		transport.CloseIdleConnections()
-		close(w.closed)
 		_ = web.Close()
 		<-served
 	}()
@@ -96,7 +53,7 @@ func inSockets(t *testing.T, others map[string]string, play func(c connected)) {
 	t.Setenv("XDG_STATE_HOME", t.TempDir())
 	files := maps.Clone(looping)
 	maps.Copy(files, others)
-	inBubble(t, files, func(l local, _ string) { onWire(l, play) })
+	inBubble(t, files, func(l local, _ string) { onNetwork(l, play) })
 }
 
 // heard is an event that a client heard, or an acknowledgement, "ack" and its number.

@@ -173,16 +173,15 @@ func (n *namespaces) do(job func()) {
 func (n *namespaces) work() {
 	for {
 		n.mu.Lock()
-		jobs := n.waiting
-		n.waiting = nil
-		n.working = len(jobs) > 0
-		n.mu.Unlock()
-		if len(jobs) == 0 {
+		if len(n.waiting) == 0 {
+			n.working, n.waiting = false, nil
+			n.mu.Unlock()
 			return
 		}
-		for _, job := range jobs {
-			job()
-		}
+		job := n.waiting[0]
+		n.waiting = n.waiting[1:]
+		n.mu.Unlock()
+		job()
 	}
 }
 
