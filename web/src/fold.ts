@@ -6,7 +6,8 @@ export interface Call {
   id: string; tool: string; about?: string; args: unknown;
   /** asked is why it waits or waited for a decision, decided what became of that. */
   asked?: string; decided?: { kind: string; approver: string; reason?: string };
-  refused?: string; attempt?: number; child?: string;
+  /** editedBy is who replaced the model's arguments. */
+  editedBy?: string; refused?: string; attempt?: number; child?: string;
   result?: { output: string; isError: boolean; errorType?: string; exitCode?: number; truncated?: boolean; durationMs?: number };
 }
 
@@ -243,7 +244,7 @@ const folds: { [type: string]: Fold } = {
   "model.retrying": said(d => `tries ${d.toModel} again in ${d.delayMs} ms`, d => d.reason),
   tool_call: (v, e, d) => {
     const c = v.cycle(e.cycle);
-    if (c) v.addCall(c, { id: d.callId, tool: d.tool, about: d.describe, args: d.args ?? d.argsText ?? {} });
+    if (c) v.addCall(c, { id: d.callId, tool: d.tool, about: d.describe, args: d.args ?? d.argsText ?? {}, ...(d.editedBy ? { editedBy: d.editedBy } : {}) });
   },
   "policy.decision": (v, _, d) => {
     const call = v.call(d.callId);

@@ -17,10 +17,10 @@ export function QuestionCard({ question, linked, done }: { question: Question; l
   const args = "args" in what ? pretty(what.args) : "";
   return (
     <section class="question" aria-label={`Question: ${subject || question.kind}`}>
-      <h3>
+      <h2>
         {linked ? <a href={`#/runs/${question.path[0] ?? question.run}`}>Run {question.path[0] ?? question.run}</a> : question.step ? `Step ${question.step}` : "It"}
         {" "}{asks[question.kind] ?? "asks"}{subject && <>: <code>{subject}</code></>}
-      </h3>
+      </h2>
       {question.reason && <p class="why">{question.reason}</p>}
       {args
         ? edited === null

@@ -49,8 +49,8 @@ function RunShown({ tree, head }: { tree: Tree; head: Head }) {
       </header>
       {decides() && <Actions tree={tree} head={head} root={root} />}
       {outcome && !outcome.ok && (
-        <div class="problem" role="status">
-          <strong>{outcome.status}: {outcome.reason}{outcome.limit ? ` (${outcome.limit})` : ""}</strong>
+        <div class={outcome.status === "cancelled" ? "problem still" : "problem"} role="status">
+          <strong>{outcome.status}{outcome.reason !== outcome.status && `: ${outcome.reason}`}{outcome.limit ? ` (${outcome.limit})` : ""}</strong>
           {outcome.error?.message && <p>{outcome.error.message}</p>}
           {outcome.next_safe_action && <p class="next">{outcome.next_safe_action}</p>}
         </div>
@@ -240,6 +240,7 @@ function CallPanel({ tree, call }: { tree: Tree; call: Call }) {
       {() => (
         <>
           <Text label={`Arguments of ${call.tool}`} quiet>{pretty(call.args)}</Text>
+          {call.editedBy && <NoteLine note={{ text: `arguments edited by ${call.editedBy}` }} />}
           {call.asked && <NoteLine note={{ text: `asked: ${call.asked}` }} />}
           {call.decided && <NoteLine note={{ text: `${call.decided.kind}${call.decided.approver ? ` by ${call.decided.approver}` : ""}`, ...(call.decided.reason ? { detail: call.decided.reason } : {}) }} />}
           {call.refused && <NoteLine note={{ text: `denied: ${call.refused}`, tone: "bad" }} />}
@@ -256,7 +257,7 @@ function CallPanel({ tree, call }: { tree: Tree; call: Call }) {
 function ChildPanel({ tree, child, last }: { tree: Tree; child: Child; last: boolean }) {
   const o = child.outcome;
   const it = child.iteration;
-  const tone = o ? (o.ok ? "good" : "bad") : child.parked ? "wait" : "busy";
+  const tone = o ? (o.ok ? "good" : o.status === "cancelled" ? "still" : "bad") : child.parked ? "wait" : "busy";
   const stand = o ? child.status && child.status !== o.status ? child.status : o.status : child.parked ? "waits" : "running";
   // A pass that has not ended has its number in the id of its step alone.
   const pass = /\.(\d+)$/.exec(child.step ?? "");

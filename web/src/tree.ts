@@ -26,6 +26,8 @@ export class Tree {
   /** loaded is how many events of the run are here while not all are, else -1. */
   readonly loaded = signal(0);
   private readonly views = new Map<string, Known>();
+  /** half are the runs that nobody shows of which the beginning of an answer went by. */
+  private readonly half = new Set<string>();
   private readonly gone = new AbortController();
   private queue: Event[] = [];
   private flushing = false;
@@ -85,7 +87,7 @@ export class Tree {
     if (of.loading) return;
     of.loading = true;
     const { view } = of;
-    const late = this.connection.value.stands === "live";
+    const late = this.half.has(run);
     try {
       for (let cursor = view.pos ? String(view.pos) : ""; ;) {
         const page = await get<Page<Event>>(`/v1/runs/${run}/events?limit=${pageOfEvents}${cursor && `&cursor=${cursor}`}`, this.gone.signal);
@@ -170,6 +172,8 @@ export class Tree {
       if (e.run === this.id && e.seq && this.head.value) this.head.value = stood(this.head.value, e);
       if (e.seq === 1 && !this.views.has(e.run)) this.views.set(e.run, { view: new RunView(e.run), wanted: false, loading: false, waiting: [] });
       const of = this.views.get(e.run);
+      if (e.seq) this.half.delete(e.run);
+      else if (!of) this.half.add(e.run);
       if (of && this.take(e)) touched.add(of.view);
       if (of && !of.wanted && e.type === "run.completed") this.views.delete(e.run); // who wants it later loads it
       moved ||= moves.test(e.type);

@@ -1,0 +1,300 @@
+// Plays what a person does on the page, in a browser, and prints a line for each scene.
+// It is given the addresses of two servers, one without tokens and one with them, of
+// what the test lets go on, and a token of a viewer.
+const [open, gated, control, viewer, shots] = process.argv.slice(2);
+const { chromium } = require("playwright-core");
+const fs = require("fs");
+const axe = fs.readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
+const { strict: assert } = require("assert");
+
+const patience = 60_000;
+const phone = { width: 390, height: 844 };
+const desk = { width: 1280, height: 900 };
+
+const api = async (path, body) => {
+  const r = await fetch(open + path, body ? { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) } : {});
+  const answer = await r.json();
+  assert(r.ok, JSON.stringify(answer));
+  return answer;
+};
+const begin = async body => (await api("/v1/runs", body)).id;
+const ended = async id => { while ((await api(`/v1/runs/${id}`)).state !== "ended") await new Promise(r => setTimeout(r, 50)); };
+/** release lets the model that is held say the next half of an answer. */
+const release = async (times = 1) => { while (times--) await fetch(`${control}/release`, { method: "POST" }); };
+const cut = () => fetch(`${control}/cut`, { method: "POST" });
+
+/** accessible fails where axe finds anything. */
+async function accessible(page, what) {
+  await page.evaluate(axe);
+  const { violations } = await page.evaluate(() => window.axe.run(document, { resultTypes: ["violations"] }));
+  assert.deepEqual(violations.map(v => `${what}: ${v.id}: ${v.nodes.map(n => n.html).join(" ")}`), []);
+}
+
+/** looks are the ways in which a view is looked at. */
+async function accessibleInAllLooks(page, what) {
+  for (const size of [desk, phone]) {
+    for (const colorScheme of ["light", "dark"]) {
+      await page.setViewportSize(size);
+      await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
+      await accessible(page, `${what} at ${size.width}, ${colorScheme}`);
+      const wider = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+      assert(wider <= 0, `${what} is ${wider} pixels wider than a window of ${size.width}`);
+      if (shots) await page.screenshot({ path: `${shots}/${what.replaceAll(" ", "-")}-${size.width}-${colorScheme}.png`, fullPage: true });
+    }
+  }
+  await page.setViewportSize(desk);
+  await page.emulateMedia({ colorScheme: "light", reducedMotion: "no-preference" });
+}
+
+const panel = (page, name) => page.locator("details", { has: page.locator(`> summary .name:text-is("${name}")`) });
+const said = (page, text) => page.locator(".prose p", { hasText: text });
+/** openCall opens a cycle that is closed, and its one call. */
+async function openCall(page, cycle) {
+  await panel(page, cycle).locator("> summary").click();
+  await panel(page, cycle).locator("details.call > summary").click();
+  return panel(page, cycle).locator("details.call");
+}
+const chip = (page, text) => page.locator("h1 .chip", { hasText: text });
+
+const scenes = {
+  "a run is seen from its first word to its end": async page => {
+    await page.goto(`${open}/`);
+    await page.getByText("There are no runs in this journal yet").waitFor();
+    await accessible(page, "the empty list");
+    const id = await begin({ agent: "writer", input: "Write a note." });
+    await page.getByRole("link", { name: /writer/ }).click();
+    assert.equal(await page.evaluate(() => location.hash), `#/runs/${id}`);
+
+    // Half an answer is there while the other half is not.
+    await page.getByText("live", { exact: true }).waitFor();
+    await release();
+    await said(page, "The first half of an answer").waitFor();
+    assert.equal(await said(page, "and the second half").count(), 0);
+    await release();
+    await said(page, "and the second half").waitFor();
+
+    // The call waits, with its arguments in view, and goes on when it is approved.
+    const question = page.getByRole("region", { name: "Question: fs.write" });
+    await question.waitFor();
+    assert.match(await question.textContent(), /"path": "note.txt"/);
+    await chip(page, "waits for a decision").waitFor();
+    await accessibleInAllLooks(page, "a run that asks");
+    await question.getByRole("button", { name: "Approve", exact: true }).click();
+    await question.waitFor({ state: "detached" });
+    await release(2);
+    await chip(page, "completed").waitFor();
+
+    // Each cycle is a panel: with text, calls and results, and what ended the run.
+    const first = panel(page, "Cycle 1");
+    assert.equal(await first.evaluate(d => d.open), false);
+    await first.locator("> summary").focus();
+    await page.keyboard.press("Enter");
+    await said(first, "The first half of an answer, and the second half.").waitFor();
+    const call = first.locator("details.call");
+    await call.locator("> summary").click();
+    await call.getByText("approved by somebody").waitFor();
+    await call.getByText(/note\.txt/).last().waitFor();
+    await panel(page, "Cycle 2").getByText("ended by final_answer").waitFor();
+    await accessibleInAllLooks(page, "a run that has ended");
+    await page.getByRole("link", { name: "Runs", exact: true }).click();
+    await page.locator(".card", { hasText: "completed" }).waitFor();
+    await page.locator(".card", { hasText: "Write a note." }).waitFor();
+    await accessibleInAllLooks(page, "the list");
+  },
+
+  "a rejection wants a reason, and the run goes on": async page => {
+    const id = await begin({ agent: "asks", input: "go" });
+    await page.goto(`${open}/#/questions`);
+    const question = page.getByRole("region", { name: "Question: fs.write" });
+    await question.getByRole("link", { name: `Run ${id}` }).waitFor();
+    await question.getByRole("button", { name: "Reject", exact: true }).click();
+    await question.getByRole("button", { name: "Reject it" }).click();
+    assert.equal(await question.locator("textarea:invalid").count(), 1);
+    await page.getByRole("textbox").fill("not in this directory");
+    await accessibleInAllLooks(page, "the questions");
+    await question.getByRole("button", { name: "Reject it" }).click();
+    await page.getByText("No run asks anything now").waitFor();
+    await ended(id);
+    await page.goto(`${open}/#/runs/${id}`);
+    await panel(page, "Cycle 1").locator("> summary").click();
+    await panel(page, "Cycle 1").getByText("rejected by somebody").waitFor(); // a call that failed is open
+    await page.getByText("not in this directory").first().waitFor();
+  },
+
+  "a call runs with other arguments": async page => {
+    const id = await begin({ agent: "asks", input: "go" });
+    await page.goto(`${open}/#/runs/${id}`);
+    await page.getByRole("button", { name: "Edit the arguments" }).click();
+    const args = page.getByLabel("Arguments, as JSON");
+    await args.fill("{");
+    await page.getByRole("button", { name: "Approve as edited" }).click();
+    await page.getByRole("alert").getByText("the arguments are no JSON").waitFor();
+    await args.fill(`{"path": 1}`);
+    await page.getByRole("button", { name: "Approve as edited" }).click();
+    // What the API refuses is shown as it says it, with what to do.
+    await page.getByRole("alert").getByText("The tool would refuse these arguments").waitFor();
+    await page.getByRole("alert").getByText("give arguments that fit the schema of fs.write").waitFor();
+    await args.fill(`{"path": "other.txt", "content": "x"}`);
+    await page.getByRole("button", { name: "Approve as edited" }).click();
+    await chip(page, "completed").waitFor();
+    await (await openCall(page, "Cycle 1")).getByText(/arguments edited by .*somebody/).waitFor();
+  },
+
+  "a run is paused, resumed, written to and cancelled": async page => {
+    const id = await begin({ agent: "works", input: "go" });
+    await page.goto(`${open}/#/runs/${id}`);
+    await page.getByRole("button", { name: "Pause" }).click();
+    await chip(page, "pausing").waitFor();
+    await release(2);
+    await page.getByRole("button", { name: "Resume" }).waitFor();
+    await page.getByRole("button", { name: "Send a message" }).click();
+    await page.getByLabel("Message").fill("mind the gap");
+    await page.getByRole("button", { name: "Send", exact: true }).click();
+    await page.getByRole("button", { name: "Resume" }).click();
+    await page.getByText("mind the gap").waitFor();
+    await chip(page, "running").waitFor();
+    await page.getByRole("button", { name: "Cancel", exact: true }).click();
+    await page.getByRole("textbox").last().fill("enough");
+    await page.getByRole("button", { name: "Cancel the run" }).click();
+    await chip(page, "cancelled").waitFor();
+    assert.equal(await page.getByRole("group", { name: "Commands to the run" }).count(), 0);
+  },
+
+  "a loop has a ring that fills, pulses and goes": async page => {
+    await page.addInitScript(() => {
+      window.pulses = 0;
+      addEventListener("animationstart", e => { if (e.animationName === "pulse") window.pulses++; }, true);
+    });
+    const id = await begin({ agent: "loops", input: "again" });
+    await page.goto(`${open}/`);
+    const card = page.locator(".card", { hasText: id });
+    await card.getByText("running").waitFor();
+    assert.equal(await card.locator(".ring").count(), 0, "a ring before the first iteration has ended");
+    const filled = async () => parseFloat((await card.locator(".fill").getAttribute("stroke-dasharray")).split(" ")[0]);
+    await release(2);
+    await card.locator(".badge", { hasText: "1/3" }).waitFor();
+    const once = await filled();
+    const pulses = await page.evaluate(() => window.pulses);
+    await release(2);
+    await card.locator(".badge", { hasText: "2/3" }).waitFor();
+    assert(Math.abs(await filled() - 2 * once) < 0.01, "the ring has not filled");
+    assert(await page.evaluate(() => window.pulses) > pulses, "the badge has not pulsed");
+    await accessibleInAllLooks(page, "a list with a loop");
+    await card.click();
+    await page.getByRole("img", { name: "iteration 2 of 3 is done" }).waitFor();
+    await page.getByText("live", { exact: true }).waitFor();
+    await release();
+    await said(panel(page, "Iteration 3"), "The first half of an answer").waitFor(); // what is said now
+    await accessibleInAllLooks(page, "a loop");
+    await release();
+    await chip(page, "stopped").waitFor();
+    assert.equal(await page.locator(".ring").count(), 0, "a ring after the end");
+    await panel(page, "Iteration 3 of 3").waitFor();
+  },
+
+  "a workflow is a tree of runs": async page => {
+    const id = await begin({ workflow: "release" });
+    await page.goto(`${open}/#/runs/${id}`);
+    await page.getByText("live", { exact: true }).waitFor();
+    await release();
+    await said(page, "The first half of an answer").waitFor(); // of the step, below the workflow
+    const tree = page.getByRole("navigation", { name: "Runs of the tree" });
+    await release();
+    await tree.getByRole("link", { name: "each[1]" }).waitFor();
+    await chip(page, "completed").waitFor();
+    assert.deepEqual((await tree.getByRole("link").allTextContents()).sort(), ["build", "each[0]", "each[1]", "release"]);
+    await panel(page, "note").locator("> summary").click();
+    await panel(page, "note").getByText("hello from a command").last().waitFor();
+    await panel(page, "build").locator("> summary").click();
+    await panel(page, "build").locator("details.cycle").waitFor();
+    await accessibleInAllLooks(page, "a workflow");
+    await tree.getByRole("link", { name: "build" }).click();
+    await page.getByRole("link", { name: "the run above" }).click();
+    await chip(page, "completed").waitFor();
+  },
+
+  "what a model writes is text and never markup": async page => {
+    const id = await begin({ agent: "evil", input: "<b>go</b>" });
+    await ended(id);
+    await page.goto(`${open}/#/runs/${id}`);
+    await page.getByText(`<script>window.pwned=1</script>`).first().waitFor();
+    await page.getByText("<b>go</b>").first().waitFor();
+    assert.equal(await page.locator("main img, main script, main b, main iframe").count(), 0);
+    assert.equal(await page.evaluate(() => window.pwned), undefined);
+    await page.goto(`${open}/`);
+    await page.getByText("<b>go</b>").waitFor();
+  },
+
+  "a lost connection says so and comes back where it was": async page => {
+    const places = [];
+    page.on("request", r => { if (r.headers().accept === "text/event-stream") places.push(r.headers()["last-event-id"]); });
+    const id = await begin({ agent: "talks", input: "go" });
+    await page.goto(`${open}/#/runs/${id}`);
+    await page.getByText("live", { exact: true }).waitFor();
+    const lost = page.getByText("The connection is lost").waitFor();
+    await cut();
+    await lost;
+    await page.getByText("live", { exact: true }).waitFor();
+    const before = places.length;
+    await release(2);
+    await chip(page, "completed").waitFor();
+    assert(before >= 2 && Number(places[1]) >= Number(places[0]) && Number(places[1]) > 0, `it came back behind ${places}`);
+    assert.equal(await said(page, "and the second half").count(), 1);
+  },
+
+  "a token is asked for once, and its role decides what there is": async page => {
+    await page.goto(`${gated}/`);
+    await page.getByRole("heading", { name: "A token is needed" }).waitFor();
+    await accessibleInAllLooks(page, "the token");
+    await page.getByLabel("Token").fill("wrong");
+    await page.getByRole("button", { name: "Use it" }).click();
+    await page.getByRole("alert").getByText("the token does not count").waitFor();
+    await page.getByLabel("Token").fill(viewer);
+    await page.getByRole("button", { name: "Use it" }).click();
+    await page.getByText("the-viewer (viewer)").waitFor();
+    await page.reload();
+    await page.getByText("the-viewer (viewer)").waitFor();
+    await page.getByRole("link", { name: /asks/ }).click();
+    await page.getByText("Your role may not decide").waitFor();
+    assert.deepEqual(await page.getByRole("button").allTextContents(), ["Forget the token"]);
+    assert.equal(await page.evaluate(() => localStorage.length), 0);
+    await page.getByRole("button", { name: "Forget the token" }).click();
+    await page.getByRole("heading", { name: "A token is needed" }).waitFor();
+  },
+
+  "an empty view says why, and a run that is not there is a problem": async page => {
+    await page.goto(`${open}/`);
+    await page.getByLabel("State").selectOption("queued");
+    await page.getByText("No run is queued").waitFor();
+    await page.goto(`${open}/#/runs/nothing`);
+    await page.getByRole("alert").getByText("list the runs at /v1/runs").waitFor();
+    await accessible(page, "a problem");
+  },
+};
+
+(async () => {
+  const browser = await chromium.launch({
+    executablePath: process.env.CHROMIUM,
+    args: ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"],
+  });
+  for (const [name, play] of Object.entries(scenes)) {
+    const context = await browser.newContext({ viewport: desk });
+    context.setDefaultTimeout(patience);
+    const page = await context.newPage();
+    const wrong = [];
+    page.on("request", r => { if (![open, gated].includes(new URL(r.url()).origin)) wrong.push(`a request to ${r.url()}`); });
+    page.on("pageerror", e => wrong.push(`an error: ${e.stack}`));
+    page.on("console", m => { if (/Content Security Policy|Trusted/i.test(m.text())) wrong.push(m.text()); });
+    await page.addInitScript(() => addEventListener("securitypolicyviolation", e => console.error(`Content Security Policy: ${e.violatedDirective} ${e.blockedURI}`)));
+    try {
+      await play(page);
+      assert.deepEqual(wrong, []);
+      console.log(`ok ${name}`);
+    } catch (err) {
+      if (shots) await page.screenshot({ path: `${shots}/failed.png`, fullPage: true });
+      console.log(`not ok ${name}\t${JSON.stringify(`${err.stack}\n${await page.locator("body").innerText()}`)}`);
+    }
+    await context.close();
+  }
+  await browser.close();
+})();
