@@ -73,7 +73,7 @@ type recorder struct {
 func (r *recorder) take(m machine.Machine, ev *event.Event) {
 	switch d := ev.Data.(type) {
 	case event.ModelRequested:
-		r.open = replay.Call{Target: d.Model}
+		r.open = replay.Call{}
 		if a, ok := Due[machine.CallModel](m); ok {
 			r.open.Request = &a.Request
 		}

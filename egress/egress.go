@@ -47,12 +47,8 @@ type Rules struct {
 type Refusal struct {
 	// Rule is the key of the agent file that refuses.
 	Rule string
-	// Host is the name that was asked for, Address where it led, if it was
-	// known already.
-	Host    string
-	Address netip.Addr
-	// Class is that of the address; empty where it decided nothing.
-	Class Class
+	// Host is the name that was asked for.
+	Host string
 	// Why is a clause for people and models.
 	Why string
 }
@@ -101,12 +97,12 @@ func (r Rules) listed(name string, port uint16, addr netip.Addr) error {
 		if slices.ContainsFunc(r.Hosts, fits) {
 			return nil
 		}
-		return &Refusal{Rule: "tools.permissions.hosts", Host: name, Address: addr, Why: "it is not in tools.permissions.hosts"}
+		return &Refusal{Rule: "tools.permissions.hosts", Host: name, Why: "it is not in tools.permissions.hosts"}
 	case NetworkNone:
-		return &Refusal{Rule: "tools.permissions.network: none", Host: name, Address: addr, Why: "the run has no access to the network"}
+		return &Refusal{Rule: "tools.permissions.network: none", Host: name, Why: "the run has no access to the network"}
 	}
 	return &Refusal{
-		Rule: "tools.permissions.network: " + string(r.Network), Host: name, Address: addr,
+		Rule: "tools.permissions.network: " + string(r.Network), Host: name,
 		Why: fmt.Sprintf("%q is no bound on the network that is known", r.Network),
 	}
 }
@@ -123,7 +119,7 @@ func (r Rules) public(name string, addr netip.Addr, port uint16) error {
 		return nil
 	}
 	return &Refusal{
-		Rule: "tools.permissions.private_hosts", Host: name, Address: addr, Class: class,
+		Rule: "tools.permissions.private_hosts", Host: name,
 		Why: fmt.Sprintf("its address %s is %s, and tools.permissions.private_hosts does not name it", addr, class.describe()),
 	}
 }

@@ -23,7 +23,6 @@ var errTimeout = errors.New("timeout")
 // flight is an effect under way. It is settled exactly once: by its own
 // return, or by the driver's patience after its context ended.
 type flight struct {
-	id     string
 	cancel context.CancelFunc
 
 	mu      sync.Mutex
@@ -63,7 +62,7 @@ var (
 
 // launch makes an effect ready to begin under a context of its own.
 func (d *driver) launch(ctx context.Context, cancel context.CancelFunc, e effect) {
-	f := &flight{id: e.id, cancel: cancel}
+	f := &flight{cancel: cancel}
 	d.flights[e.id] = f
 	d.running.Add(1)
 	unwatch := func() bool { return true }

@@ -8,9 +8,9 @@ import (
 
 // openChild is a run that this one started and of which no outcome is known here.
 type openChild struct {
-	// id names it among all that the run starts, run is its own, call the call that
-	// it answers and step the step that it is, empty for none.
-	id, run, call, step string
+	// run is its own, call the call that it answers and step the step that it is,
+	// empty for none.
+	run, call, step string
 }
 
 // openChildren are those of a run. What one event takes does not grow with how many
@@ -31,7 +31,7 @@ func (o *openChildren) note(data event.Data) {
 		if len(o.order) > 2*len(o.byRun)+64 {
 			o.order = slices.DeleteFunc(o.order, func(run string) bool { _, open := o.byRun[run]; return !open })
 		}
-		o.byRun[x.Child] = openChild{id: x.Action(), run: x.Child, call: x.CallID, step: x.Step}
+		o.byRun[x.Child] = openChild{run: x.Child, call: x.CallID, step: x.Step}
 		o.order = append(o.order, x.Child)
 	case event.ChildFinished:
 		delete(o.byRun, x.Child)

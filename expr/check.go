@@ -149,7 +149,7 @@ func (s Scope) wrongResult(expression string, t *cel.Type) error {
 	if t.Kind() == kind || t.Kind() == cel.DynKind {
 		return nil
 	}
-	return Errors{{Fault: WrongResult, Expression: expression, Line: 1, Column: 1, Message: fmt.Sprintf("it gives a value of type %s and must give %s", t, wanted)}}
+	return Errors{{Fault: WrongResult, Line: 1, Column: 1, Message: fmt.Sprintf("it gives a value of type %s and must give %s", t, wanted)}}
 }
 
 // unknownSteps reports the steps that an expression names and that there are not.
@@ -167,7 +167,7 @@ func (s Scope) unknownSteps(expression, text string, parsed *cel.Ast, shifts []s
 		}
 		at := tree.SourceInfo().GetStartLocation(e.ID())
 		line, column := place(text, at.Line(), at.Column(), shifts)
-		found = append(found, &Error{Fault: UnknownName, Expression: expression, Line: line, Column: column, Message: message})
+		found = append(found, &Error{Fault: UnknownName, Line: line, Column: column, Message: message})
 	}))
 	if found == nil {
 		return nil
@@ -195,7 +195,7 @@ func stepOf(e ast.Expr) (id string, ok bool) {
 func problems(expression, text string, issues *cel.Issues, shifts []shift) error {
 	var found Errors
 	for _, issue := range issues.Errors() {
-		e := &Error{Fault: WrongType, Expression: expression, Message: plain(issue.Message)}
+		e := &Error{Fault: WrongType, Message: plain(issue.Message)}
 		e.Line, e.Column = place(text, issue.Location.Line(), issue.Location.Column(), shifts)
 		_, name, _ := strings.Cut(issue.Message, "'")
 		name, _, _ = strings.Cut(name, "'")

@@ -34,8 +34,7 @@ const (
 
 // Error is why an expression is refused or gave nothing.
 type Error struct {
-	Fault      Fault
-	Expression string
+	Fault Fault
 	// Line and Column are where in the expression, from 1; 0 where that is not known.
 	Line, Column int
 	Message      string
@@ -83,7 +82,7 @@ func failed(expression string, err error) error {
 	case strings.HasPrefix(message, "no such overload"), strings.HasPrefix(message, "unsupported"):
 		fault = WrongType
 	}
-	return &Error{Fault: fault, Expression: expression, Message: plain(message)}
+	return &Error{Fault: fault, Message: plain(message)}
 }
 
 func cancelled(err error) error {
@@ -95,7 +94,7 @@ func cancelled(err error) error {
 }
 
 func tooCostly(expression string) error {
-	return &Error{Fault: TooCostly, Expression: expression, Message: "it costs more than an expression may (10,000 steps of work)"}
+	return &Error{Fault: TooCostly, Message: "it costs more than an expression may (10,000 steps of work)"}
 }
 
 // plain drops what only readers of the library's source need.

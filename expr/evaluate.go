@@ -65,7 +65,7 @@ func (e *Evaluator) Evaluate(ctx context.Context, expression string, variables j
 		if w.fault == TooCostly {
 			return nil, tooCostly(expression)
 		}
-		return nil, &Error{Fault: w.fault, Expression: expression, Message: w.message}
+		return nil, &Error{Fault: w.fault, Message: w.message}
 	}
 	return w.out, nil
 }

@@ -18,8 +18,6 @@ import (
 
 // Errors of [Continue].
 var (
-	// ErrNotEnded is returned for a run that can still go on by itself.
-	ErrNotEnded = assembly.ErrNotEnded
 	// ErrNothingNew is returned when neither a message nor a raised limit
 	// gives the new run anything to do.
 	ErrNothingNew = errors.New("launch: nothing to continue with: give a new message, or raise a limit")

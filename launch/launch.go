@@ -44,19 +44,6 @@ func Agent(f File, input string, o Options) (event.RunStarted, engine.Env, error
 	return prepare(a, source, f.Text, input, o)
 }
 
-// Built prepares a run of an agent that was built in code. It is held to the
-// rules of a file (ALDO-69), and completed by [spec.Agent.Validate].
-func Built(a *spec.Agent, input string, o Options) (event.RunStarted, engine.Env, error) {
-	if err := a.Validate(o.checks()); err != nil {
-		return event.RunStarted{}, engine.Env{}, err
-	}
-	text, err := a.Text()
-	if err != nil {
-		return event.RunStarted{}, engine.Env{}, err
-	}
-	return prepare(a, "", text, input, o)
-}
-
 func prepare(a *spec.Agent, source string, text []byte, input string, o Options) (event.RunStarted, engine.Env, error) {
 	fail := func(err error) (event.RunStarted, engine.Env, error) { return event.RunStarted{}, engine.Env{}, err }
 	if err := recordable(source, a.Dir, o.Dir, o.Workspace); err != nil {

@@ -43,7 +43,11 @@ func byRunner(t *testing.T, r spec.Runner, more string, o launch.Options) (event
 		t.Fatal(err)
 	}
 	a.Loop.Runner = &r
-	return launch.Built(a, "Fix it.", o)
+	text, err := a.Text()
+	if err != nil {
+		return event.RunStarted{}, engine.Env{}, err
+	}
+	return launch.Agent(launch.File{Path: "other.yaml", Text: text}, "Fix it.", o)
 }
 
 func types(events []event.Event) (all []string) {

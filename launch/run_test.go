@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/pawlrun/pawl/assembly"
 	"github.com/pawlrun/pawl/budget"
 	"github.com/pawlrun/pawl/engine"
 	"github.com/pawlrun/pawl/event"
@@ -327,7 +328,7 @@ func TestContinueNeedsAnEndedRunAndSomethingNew(t *testing.T) {
 		{"a raised limit", stopped, "", launch.Options{Flags: launch.Flags{Limits: []launch.Limit{{Setting: budget.CycleCap, Value: 9}}}}, nil},
 		{"a message", answered, "go on", launch.Options{}, nil},
 		{"a raised limit after an answer", answered, "", launch.Options{Flags: launch.Flags{Limits: []launch.Limit{{Setting: budget.CycleCap, Value: 9}}}}, launch.ErrNothingNew},
-		{"a parked run", parked, "go on", launch.Options{}, launch.ErrNotEnded},
+		{"a parked run", parked, "go on", launch.Options{}, assembly.ErrNotEnded},
 		{"no such run", "zzz", "go on", launch.Options{}, journal.ErrNotFound},
 	} {
 		_, env, err := launch.Continue(t.Context(), store, c.run, c.input, c.o)
@@ -341,29 +342,8 @@ func TestContinueNeedsAnEndedRunAndSomethingNew(t *testing.T) {
 }
 
 // rows: ALDO-69
-func TestAgentBuiltInCodeRunsAndIsHeldToTheRules(t *testing.T) {
-	a := &spec.Agent{
-		Identity:    spec.Identity{Name: "built"},
-		ModelPolicy: spec.ModelPolicy{Primary: spec.Model{Model: "scripted/steps.yaml"}},
-		Iteration:   &spec.Iteration{Settings: spec.Settings{MaxCycles: new(2)}},
-	}
-	started, env, err := launch.Built(a, "do it", options(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, events := run(t, memory.New(nil), started, env); outcome(t, events).Reason != event.ReasonMaxCycles {
-		t.Error("the run did not end at its cycle cap")
-	}
-	resumed, err := launch.Environment(started, launch.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	_ = resumed.Close()
-	a.Composite = &spec.Composite{Strategy: "sequential"}
+func TestAnAgentThatWasSentIsHeldToTheRulesOfAFile(t *testing.T) {
 	var problems spec.Errors
-	if _, _, err := launch.Built(a, "do it", options(t)); !errors.As(err, &problems) || problems[0].Path != "composite" {
-		t.Errorf("got %v", err)
-	}
 	const sent = "identity: {name: sent}\nmodel_policy: {primary: scripted/steps.yaml}\niteration: {max_cycles: 2}\ncomposite: {strategy: sequential}\n"
 	if _, _, err := launch.Agent(launch.File{Path: "sent.yaml", Text: []byte(sent), Sent: true}, "do it", options(t)); !errors.As(err, &problems) || problems[0].Path != "composite" {
 		t.Errorf("of an agent that was sent: got %v", err)

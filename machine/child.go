@@ -43,7 +43,6 @@ type StartChild struct {
 type CancelChild struct {
 	ID     string
 	Child  string
-	Name   string
 	Reason string
 	// Call is as in [StartChild].
 	Call *RunTool

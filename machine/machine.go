@@ -89,7 +89,6 @@ type Deadline struct {
 // the tool known, do the arguments validate, what does it touch. It has no
 // effect; its record is tool_call.
 type Resolve struct {
-	Index  int
 	CallID string
 	Call   llm.ToolCall
 	// EditedBy is who gave the call other arguments than the model did.

@@ -38,8 +38,8 @@ func (t *toy) due() []machine.Action {
 	if left == nil || right == nil {
 		return due
 	}
-	if due = append(due, t.Wait("pause", time.Hour)...); !t.Waited("pause") {
-		return due
+	if pause := t.Until("pause", t.Now.Add(time.Hour)); len(pause) > 0 {
+		return append(due, pause...)
 	}
 	if due = append(due, t.Command(machine.RunCommand{ID: "check", Argv: []string{"make"}, Effect: event.EffectIdempotent})...); t.Ran("check") == nil {
 		return due

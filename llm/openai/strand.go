@@ -19,7 +19,6 @@ const (
 
 // item is an item of the answer while it is streamed.
 type item struct {
-	at      int64
 	kind    itemKind
 	callID  string
 	name    string
@@ -58,7 +57,7 @@ func (d *decoder) find(at int64) *item {
 // open begins an item. All but messages are one part, which has its place from
 // now on; a message's parts come with its content.
 func (d *decoder) open(at int64, kind itemKind) *item {
-	it := &item{at: at, kind: kind}
+	it := &item{kind: kind}
 	d.items = append(d.items, it)
 	if d.begun == nil {
 		d.begun = map[int64][]*item{}

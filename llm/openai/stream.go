@@ -16,7 +16,6 @@ type event struct {
 	piece    int64
 	delta    []byte
 	item     []byte
-	part     []byte
 	response []byte
 	failure  []byte
 	whole    []byte
@@ -37,8 +36,6 @@ func (e *event) read(data []byte) error {
 			e.delta = v
 		case "item":
 			e.item = v
-		case "part":
-			e.part = v
 		case "response":
 			e.response = v
 		case "error":

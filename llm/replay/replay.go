@@ -14,8 +14,6 @@ import (
 
 // Call is one recorded model call whose outcome is known.
 type Call struct {
-	// Target is the model that was called, as "provider/model".
-	Target string
 	// Request is what was asked, nil when it cannot be told any more.
 	Request *llm.Request
 	// Response is the answer, nil where Failure is why there is none; then

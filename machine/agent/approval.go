@@ -76,7 +76,7 @@ type given struct {
 
 // resolve asks for the facts about the call as it is to run.
 func (c *call) resolve() machine.Resolve {
-	r := machine.Resolve{Index: c.index, CallID: c.ref.CallID, Call: c.ref}
+	r := machine.Resolve{CallID: c.ref.CallID, Call: c.ref}
 	if c.given != nil {
 		r.Call.Args, r.Call.ArgsText, r.EditedBy = c.given.args, "", c.given.by
 	}

@@ -80,7 +80,7 @@ func (m *Machine) endChildren() {
 		if c.openChild() {
 			call := m.taskCall(c)
 			m.actions = append(m.actions, machine.CancelChild{
-				ID: c.ref.CallID, Child: c.child.Child, Name: c.ref.Name, Call: &call, Reason: sentence("the run that started this one was cancelled", m.run.Cancel.Reason),
+				ID: c.ref.CallID, Child: c.child.Child, Call: &call, Reason: sentence("the run that started this one was cancelled", m.run.Cancel.Reason),
 			})
 		}
 	}

@@ -120,7 +120,7 @@ func (c *children) actions() (actions []machine.Action) {
 }
 
 func (x *child) cancel() machine.CancelChild {
-	return machine.CancelChild{ID: x.Action(), Child: x.ChildStarted.Child, Name: x.Name, Reason: cmp.Or(x.stop, "the run that started this one was cancelled")}
+	return machine.CancelChild{ID: x.Action(), Child: x.ChildStarted.Child, Reason: cmp.Or(x.stop, "the run that started this one was cancelled")}
 }
 
 // halted are the children that wait for somebody, where all that are open do.

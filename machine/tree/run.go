@@ -226,9 +226,6 @@ func (r *Run) AllParked() bool {
 // Open is how many children have no outcome, and how many commands run.
 func (r *Run) Open() int { return len(r.children.open) + r.commands.running }
 
-// Waited reports whether a wait is over.
-func (r *Run) Waited(id string) bool { return r.waits[id] != nil && r.waits[id].over }
-
 // Answer is what was decided about the last question under an id, nil while nothing
 // was. Of one that is [event.ApprovalExpired] nobody decided in time.
 func (r *Run) Answer(id string) *event.Resolution { return r.questions.Of(id).Decided() }
@@ -249,11 +246,6 @@ func (r *Run) Start(a machine.StartChild) []machine.Action {
 	}
 	a.Taint = r.Taint
 	return []machine.Action{a}
-}
-
-// Wait asks for time to pass, counted from now where the wait was not begun.
-func (r *Run) Wait(id string, lasts time.Duration) []machine.Action {
-	return r.Until(id, r.Now.Add(lasts))
 }
 
 // Until asks for a moment to come, which was chosen when the wait was begun.
