@@ -453,6 +453,8 @@ func (t *Translator) questions(a *agent, e *event.Event) {
 		remove(d.Resolution().ID)
 	case event.Voiding:
 		remove(d.Voids())
+	case event.InputReceived:
+		t.asked = slices.DeleteFunc(t.asked, func(q asked) bool { return q.run == a.run && q.Message })
 	}
 }
 

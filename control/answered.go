@@ -323,7 +323,7 @@ func (s *standstill) asked(q event.Question) {
 		at = s.now
 	}
 	switch {
-	case s.decided[q.ID]:
+	case s.decided[q.ID], q.Message && !q.Late(s.now): // a message is looked for by itself
 	case q.Late(at):
 		s.expired = true
 	default:

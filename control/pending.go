@@ -151,6 +151,8 @@ type questions struct {
 	// closed are the ids of what was asked before and is void, or answered.
 	closed  map[string]bool
 	answers map[string][]event.Resolution
+	// told says that a message came since.
+	told bool
 	// place is that of the calls in their answer.
 	place map[string]int
 	// readings are those of the policy under which the run was gone on with: what
@@ -164,7 +166,7 @@ func (q *questions) before(r journal.Record) (whole bool, err error) {
 	case t == event.TypeCycleStart, t == event.TypeRunForked, t == event.TypeRunTerminatedBy:
 		return true, nil
 	case t.Asks(), t.Resolves(), t == event.TypeModelResponse, t == event.TypeRunResumed,
-		t == event.TypePolicyDecision, t == event.TypeToolStarted, t == event.TypeToolResult:
+		t == event.TypePolicyDecision, t == event.TypeToolStarted, t == event.TypeToolResult, t == event.TypeInputReceived:
 	default:
 		return false, nil
 	}
@@ -179,6 +181,8 @@ func (q *questions) before(r journal.Record) (whole bool, err error) {
 			q.place[c.CallID] = i
 		}
 		return true, nil
+	case event.InputReceived:
+		q.told = true
 	case event.RunResumed:
 		q.readings = append(q.readings, d.Policy)
 	case event.Resolving:
@@ -187,7 +191,7 @@ func (q *questions) before(r journal.Record) (whole bool, err error) {
 	case event.Asking:
 		asked := d.Question()
 		asked.Step = cmp.Or(asked.Step, e.Step)
-		if !q.closed[asked.ID] && !slices.ContainsFunc(q.answers[asked.ID], asked.Counts) && !q.voids(asked) {
+		if !q.closed[asked.ID] && !slices.ContainsFunc(q.answers[asked.ID], asked.Counts) && !q.voids(asked) && (!asked.Message || !q.told) {
 			q.open = slices.Insert(q.open, 0, asked)
 		}
 		q.closed[asked.ID] = true

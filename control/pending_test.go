@@ -46,6 +46,7 @@ func TestACallWaitsFromTheQuestionUntilWhatAnswersIt(t *testing.T) {
 		change(&d)
 		return d
 	}
+	blocked := event.GoalBlocked{ID: "goal-1", Digest: "g1", Asks: "Which port?"}
 	other := asked
 	other.Digest = "d2"
 	for name, tt := range map[string]struct {
@@ -72,6 +73,10 @@ func TestACallWaitsFromTheQuestionUntilWhatAnswersIt(t *testing.T) {
 		"in the answer's order": {
 			[]event.Data{asks("c"), asked, asks("b"), forApproval}, []string{"a d1", "b ", "c "},
 		},
+		"a goal asks":               {[]event.Data{event.InputReceived{}, blocked, forInput}, []string{"goal-1 g1"}},
+		"a goal was answered":       {[]event.Data{blocked, forInput, event.InputReceived{}}, nil},
+		"a goal expired":            {[]event.Data{blocked, forInput, event.GoalUnanswered{ID: "goal-1", Digest: "g1", Kind: event.ApprovalExpired}}, nil},
+		"a message decides no call": {[]event.Data{asked, event.InputReceived{}}, []string{"a d1"}},
 		"the run ends":              {[]event.Data{asked, event.RunTerminatedBy{}}, nil},
 		"asked in the cycle before": {[]event.Data{asked, event.CycleStart{Cycle: 2}}, nil},
 	} {

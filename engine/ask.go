@@ -22,6 +22,9 @@ func (d *driver) beginAsk(a machine.Ask) (bool, error) {
 	if expired, err := d.expire(a.Questions); expired || err != nil {
 		return expired, err
 	}
+	if slices.ContainsFunc(a.Questions, func(q *event.Question) bool { return q.Message }) {
+		return d.awaitMessage(a)
+	}
 	switch {
 	case d.env.Ask != nil:
 		d.askOnce(a)
@@ -41,6 +44,14 @@ func (d *driver) beginAsk(a machine.Ask) (bool, error) {
 		return true, d.stage(parked)
 	}
 	return false, nil
+}
+
+// awaitMessage parks a run that needs a message, where it has nothing else to do.
+func (d *driver) awaitMessage(a machine.Ask) (bool, error) {
+	if a.Unanswered == machine.UnansweredWait {
+		return false, nil
+	}
+	return true, d.stage(event.RunParked{Reason: event.ParkInput, Detail: a.Questions[0].Reason})
 }
 
 // askOnce queues the questions that are not being asked already, and those that

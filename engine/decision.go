@@ -36,6 +36,20 @@ func (e *DecidedError) Error() string {
 // Is reports whether nothing waits for a decision any more.
 func (e *DecidedError) Is(target error) bool { return target == ErrNotPending }
 
+// MessageError is returned for a decision on a question that a message answers.
+type MessageError struct {
+	Run      string
+	Question event.Question
+}
+
+// Error says what answers it.
+func (e *MessageError) Error() string {
+	return fmt.Sprintf("engine: the %s question %s of run %s is neither approved nor rejected: an input to that run answers it", e.Question.Kind, e.Question.ID, e.Run)
+}
+
+// Is reports whether the question waits for no decision.
+func (e *MessageError) Is(target error) bool { return target == ErrNotPending }
+
 // decision is what a command says of a question: nil when it does not wait for
 // that, and its expiry when it comes too late, by the time at which it was sent.
 func (d *driver) decision(c journal.Command) event.Data {
@@ -88,6 +102,8 @@ func (e *Engine) decidable(ctx context.Context, c journal.Command) error {
 	switch {
 	case q == nil:
 		return e.undecidable(ctx, c)
+	case q.Message:
+		return &MessageError{Run: c.Run, Question: *q}
 	case !slices.Contains(q.Takes, resolution(c).Kind):
 		return fmt.Errorf("engine: send %s: %s %s is decided by one of %s, not by %s", c.Kind, q.Kind, q.ID, inWords(q.Takes), resolution(c).Kind)
 	case s.Phase == machine.Parked:

@@ -50,6 +50,12 @@ func Decided(d Data) Data {
 	case ReviewResolved:
 		d.At, d.Command, d.Principal = time.Time{}, 0, Principal{}
 		return d
+	case GoalBlocked:
+		d.ExpiresAt = nil
+		return d
+	case GoalUnanswered:
+		d.At, d.Command, d.Principal = time.Time{}, 0, Principal{}
+		return d
 	case HookResult:
 		if d.Observer {
 			return nil

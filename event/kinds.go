@@ -118,6 +118,8 @@ func kinds() []kind {
 		did[Progress](),
 		did[ReviewRequested](),
 		did[ReviewResolved](),
+		did[GoalBlocked](),
+		did[GoalUnanswered](),
 		did[JudgeVerdict](),
 		aside[StepStarted](),
 		did[StepFinished](),

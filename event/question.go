@@ -57,8 +57,10 @@ type Question struct {
 	// surfaces show it in JSON.
 	Subject string
 	What    any
-	// Takes are the ways in which a person may decide.
-	Takes []ApprovalKind
+	// Takes are the ways in which a person may decide. Message says that there is none:
+	// a message to the run answers it.
+	Takes   []ApprovalKind
+	Message bool
 	// Asked is the payload of the event that asks.
 	Asked Asking
 }

@@ -2,6 +2,7 @@ package journal
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
 
@@ -62,6 +63,8 @@ func (a *account) add(e *event.Event, own bool) {
 		if q := a.asking[r.ID]; q.Counts(r) {
 			delete(a.asking, r.ID)
 		}
+	case event.InputReceived:
+		maps.DeleteFunc(a.asking, func(_ string, q event.Question) bool { return q.Message })
 	case event.ChildWaiting:
 		delete(a.asking, d.Child)
 		if d.Waiting {

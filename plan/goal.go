@@ -22,6 +22,9 @@ type Goal struct {
 	Reviewer string        `json:"reviewer"`
 	Every    int           `json:"every,omitempty"`
 	After    time.Duration `json:"after,omitempty"`
+	// Timeout is how long a person has to answer what the goal cannot go on without, 0
+	// for ever.
+	Timeout time.Duration `json:"timeout,omitempty"`
 	// FinalAnswer says that the first iteration whose agent gives a final answer ends
 	// the loop, whatever the evidence says.
 	FinalAnswer bool `json:"finalAnswer,omitempty"`

@@ -76,6 +76,12 @@ func (l *List) Apply(d event.Data) {
 		l.Of(r.ID).Take(r)
 	case event.Voiding:
 		l.Of(d.Voids()).Void()
+	case event.InputReceived:
+		for _, a := range l.asked {
+			if a.Message {
+				a.Void()
+			}
+		}
 	}
 }
 

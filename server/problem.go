@@ -134,6 +134,9 @@ func detailed(err error) *Problem {
 	if several, ok := errors.AsType[*engine.AmbiguousError](err); ok {
 		return kindNotPending.problem("send the decision to one of these runs", "%v", several).about(several.Run, several.ID)
 	}
+	if asked, ok := errors.AsType[*engine.MessageError](err); ok {
+		return kindNotPending.problem("POST /v1/runs/"+asked.Run+"/input", "%v", asked).about(asked.Run, asked.Question.ID)
+	}
 	if held, ok := errors.AsType[*journal.HeldError](err); ok {
 		return kindDriven.problem("follow it at /v1/runs/"+held.Run+"/events; commands reach it where it is", "run %s is driven by %s", held.Run, control.Driver(held.Owner)).about(held.Run, "")
 	}

@@ -32,6 +32,8 @@ type Goal struct {
 	Checkpoints *Checkpoints `yaml:"checkpoints,omitempty"`
 	Budgets     Budgets      `yaml:"budgets,omitempty"`
 	Stop        []GoalStop   `yaml:"stop,omitempty"`
+	// ReviewTimeout is how long a person has to answer, whatever the goal asks.
+	ReviewTimeout *Seconds `yaml:"review_timeout,omitempty"`
 
 	// Dir is the directory of the file, File its name there.
 	Dir  string `yaml:"-"`

@@ -45,8 +45,11 @@ func (g *Goal) plan() plan.Plan {
 	if g.Done.Judge != nil {
 		l.StopWhen = append(l.StopWhen, plan.Stop{Judge: goalJudge})
 	}
+	if g.ReviewTimeout != nil {
+		l.Goal.Timeout = g.ReviewTimeout.Duration()
+	}
 	if g.Done.Human {
-		l.StopWhen = append(l.StopWhen, plan.Stop{Human: &plan.Human{Prompt: "Is the objective reached? " + objective, Feedback: true}})
+		l.StopWhen = append(l.StopWhen, plan.Stop{Human: &plan.Human{Prompt: "Is the objective reached? " + objective, Feedback: true, Timeout: l.Goal.Timeout}})
 	}
 	l.Goal.Done = goal.Names(l.StopWhen)
 	return plan.Plan{Name: g.Identity.Name, Refine: true, Steps: []plan.Step{{ID: "goal", Loop: l}}}

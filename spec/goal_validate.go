@@ -41,6 +41,9 @@ func (g *Goal) validate(r *report, o Options) {
 	if g.Checkpoints != nil && g.Checkpoints.Every == (Every{}) && !r.reported("checkpoints.every") && !r.reported("checkpoints") {
 		missing(r, "checkpoints.every", g.Checkpoints.Every.expected())
 	}
+	if t := g.ReviewTimeout; t != nil && *t <= 0 && !r.reported("review_timeout") {
+		r.at("review_timeout", "a time above 0", "is %v", float64(*t))
+	}
 	g.uses(r, o)
 }
 

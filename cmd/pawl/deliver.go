@@ -84,8 +84,11 @@ func (s *session) send(ctx context.Context, r journal.Run, c journal.Command) (c
 			r = now
 		}
 		return d, usageError(s.endedError(r))
-	case errors.Is(err, engine.ErrNotPending), errors.Is(err, engine.ErrUnread):
+	case errors.Is(err, engine.ErrNotPending) && !errors.As(err, new(*engine.MessageError)), errors.Is(err, engine.ErrUnread):
 		return d, usageError(err)
+	}
+	if asked, ok := errors.AsType[*engine.MessageError](err); ok {
+		return d, usagef("%w; answer it with: %s runs input %s \"…\" --resume", asked, s.app.invocation(), asked.Run)
 	}
 	if missing, ok := errors.AsType[*engine.SecretsError](err); ok {
 		return d, usageError(missing)

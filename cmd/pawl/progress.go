@@ -128,7 +128,11 @@ func toolProgress(e event.Event, next *nextStep) []note {
 		return []note{{yellow, fmt.Sprintf("  retry in %d ms", d.DelayMs)}}
 	case event.Asking:
 		q := d.Question()
-		notes := []note{{yellow, fmt.Sprintf("  ? %s %s needs an approval", q.ID, q.Subject)}}
+		needs := "an approval"
+		if q.Message {
+			needs = "an answer"
+		}
+		notes := []note{{yellow, fmt.Sprintf("  ? %s %s needs %s", q.ID, q.Subject, needs)}}
 		if why := askedBy(q); why != "" {
 			notes = append(notes, note{yellow, "    " + firstLine(why, 400)})
 		}

@@ -54,6 +54,10 @@ func questionRows(q control.Pending, shown journal.Run, now time.Time, pawl stri
 	if q.ExpiresAt != nil {
 		row("  expires", "at "+clock(*q.ExpiresAt))
 	}
+	if q.Message {
+		row("  answer", fmt.Sprintf("%s runs input %s \"…\" --resume", pawl, q.Run))
+		return
+	}
 	id := strings.TrimPrefix(q.ID, q.Run+"-")
 	row("  decide", fmt.Sprintf("%s runs approve %s %s, or %s runs reject %s %s --reason \"…\"", pawl, q.Run, id, pawl, q.Run, id))
 }
@@ -67,16 +71,18 @@ func wayOf(path []control.Step) string {
 	return strings.Join(names, " > ")
 }
 
-// pendingIDs are the calls of a run and of all below it that wait for a decision.
+// pendingIDs are the questions of a run and of all below it that wait for a decision.
 // A list that cannot be made is empty: only a next step depends on it.
 func (s *session) pendingIDs(ctx context.Context, run string) []string {
 	pending, err := s.desk.Pending(ctx, run)
 	if err != nil {
 		return nil
 	}
-	ids := make([]string, len(pending))
-	for i, p := range pending {
-		ids[i] = p.ID
+	var ids []string
+	for _, p := range pending {
+		if !p.Message {
+			ids = append(ids, p.ID)
+		}
 	}
 	return ids
 }

@@ -1,6 +1,7 @@
 package flow
 
 import (
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/machine"
 	"github.com/pawlrun/pawl/machine/goal"
 	"github.com/pawlrun/pawl/plan"
 )
@@ -20,7 +22,7 @@ type towards struct {
 	since       time.Time
 	// strikes are the reviews that were missing in a row.
 	strikes int
-	// blocked is the question without an answer to which nothing goes on.
+	// blocked is the id of the question without an answer to which nothing goes on.
 	blocked string
 }
 
@@ -200,7 +202,7 @@ func (m *Machine) reviewedAt(l *loop, d event.Checkpoint) {
 		m.endLoop(l, &event.Failure{Class: string(event.ReasonImpossible), Message: d.Answer(event.AskObjective)})
 	case event.VerdictBlockedOnHuman:
 		l.goal.strikes = 0
-		l.goal.blocked = d.Answer(event.AskHuman)
+		m.block(l, d.Answer(event.AskHuman))
 	case "":
 		if l.goal.strikes++; most > 0 && l.goal.strikes >= most {
 			m.endLoop(l, &event.Failure{Class: string(event.ReasonJudgeUnavailable), Message: fmt.Sprintf("the reviewer gave no answer %d times in a row", l.goal.strikes)})
@@ -220,19 +222,36 @@ func (m *Machine) heard(d *event.InputReceived) {
 		return
 	}
 	l.goal.Said = append(l.goal.Said, d.Text)
-	if m.blocked() != "" {
+	if l.goal.blocked != "" && l.of.phase == working && l.of.stop == nil && m.Terminated == nil {
+		m.agenda.drop("goal " + l.goal.blocked)
 		l.goal.blocked = ""
 		m.another(l)
 	}
 }
 
-// blocked is the question that a person has to answer before anything goes on, ""
-// for none.
-func (m *Machine) blocked() string {
-	if m.aim == nil || m.aim.of.phase != working || m.aim.of.stop != nil || m.Cancel != nil || m.Terminated != nil {
-		return ""
+// block asks a person what the goal cannot go on without.
+func (m *Machine) block(l *loop, question string) {
+	id := fmt.Sprintf("goal-%d", l.next)
+	d := event.GoalBlocked{ID: id, Step: l.of.id, Number: l.next, Asks: question, Digest: fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(id+"\n"+question)))}
+	if lasts := l.plan.Goal.Timeout; lasts > 0 {
+		until := m.Now.Add(lasts)
+		d.ExpiresAt, d.OnExpiry = &until, event.ExpiryStops
 	}
-	return m.aim.goal.blocked
+	l.goal.blocked = id
+	m.agenda.add("goal "+id, func() []machine.Action { return m.Ask(d) }, nil)
+}
+
+// unblock takes back what a person is asked about a goal that ends.
+func (m *Machine) unblock(l *loop) {
+	if l.goal == nil || l.goal.blocked == "" {
+		return
+	}
+	id := l.goal.blocked
+	l.goal.blocked = ""
+	m.agenda.drop("goal " + id)
+	if asked := m.Withdraw(id, notWanted); len(asked) > 0 {
+		m.agenda.add("goal "+id, func() []machine.Action { return asked }, nil)
+	}
 }
 
 // cannotShow says of a check that it can never hold: somebody refused it, or

@@ -137,7 +137,7 @@ func (m *Machine) judgement(l *loop, s *scope, v event.JudgeVerdict) {
 	case v.Failed && most > 0 && l.strikes >= most:
 		m.endLoop(l, &event.Failure{Class: string(event.ReasonJudgeUnavailable), Message: fmt.Sprintf("the judge gave no verdict %d times in a row", l.strikes)})
 	case v.Verdict == event.VerdictBlockedOnHuman && l.goal != nil:
-		l.goal.blocked = v.Reason
+		m.block(l, v.Reason)
 	case v.Verdict == event.VerdictImpossible:
 		m.endLoop(l, &event.Failure{Class: string(event.ReasonImpossible), Message: v.Reason})
 	default:

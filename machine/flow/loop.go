@@ -474,6 +474,7 @@ func (m *Machine) stopLoop(l *loop) {
 		}
 	}
 	m.dropReview(l)
+	m.unblock(l)
 	if l.command != "" && m.dropCommand(l.command) {
 		l.command = ""
 		m.busy(n.in, "", -1)

@@ -164,6 +164,8 @@ func (m *Machine) apply(e *event.Event) error {
 		return m.agenda.settle(fmt.Sprint("progress ", d.Number, " ", d.Step), d)
 	case event.ReviewResolved:
 		return m.reviewed(&d)
+	case event.GoalUnanswered:
+		m.agenda.drop("goal " + d.ID)
 	case event.WaitFinished:
 		if d.ID == m.timeout {
 			m.closeMail(event.DropWorkflowCancelled)
@@ -250,8 +252,6 @@ func (m *Machine) Next() []machine.Action {
 		return due
 	}
 	switch due = m.agenda.actions(due); {
-	case len(due) == 0 && m.Open() == 0 && m.blocked() != "":
-		return []machine.Action{machine.Record{Data: event.RunParked{Reason: event.ParkInput, Detail: m.blocked()}}}
 	case len(due) == 0 && m.AllParked():
 		return m.OrPark(nil)
 	case m.paused && m.Open() == 0 && !slices.ContainsFunc(due, pressing):

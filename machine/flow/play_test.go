@@ -168,6 +168,9 @@ func (p *player) decide() {
 					progress = true
 				}
 			case machine.Ask:
+				if q := a.Questions[0]; q.Message {
+					p.apply(event.RunParked{Reason: event.ParkInput, Detail: q.Reason})
+				}
 			default:
 				p.Fatalf("%T", a)
 			}

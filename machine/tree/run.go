@@ -96,7 +96,7 @@ func (r *Run) Apply(e *event.Event) error {
 			r.values = map[string]event.ConditionEvaluated{}
 		}
 		r.values[d.ID] = d
-	case event.Asking, event.Resolving:
+	case event.Asking, event.Resolving, event.InputReceived:
 		r.asked(d)
 	case event.BudgetReserved:
 		return r.Reserve(d)
