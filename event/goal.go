@@ -47,7 +47,7 @@ func (d GoalUnanswered) OfStep() string { return d.Step }
 func (d GoalBlocked) Question() Question {
 	return Question{
 		ID: d.ID, Kind: QuestionGoal, Step: d.Step, Digest: d.Digest, Reason: d.Asks, ExpiresAt: d.ExpiresAt, OnExpiry: d.OnExpiry,
-		Subject: "after iteration " + strconv.Itoa(d.Number), What: GoalAsked{Iteration: d.Number, Question: d.Asks}, Message: true, Asked: d,
+		Subject: "after iteration " + strconv.Itoa(d.Number), What: GoalAsked{Number: d.Number, Question: d.Asks}, Message: true, Asked: d,
 	}
 }
 
@@ -58,8 +58,8 @@ func (d GoalBlocked) clone() Asking {
 
 // GoalAsked is what a goal asks.
 type GoalAsked struct {
-	Iteration int    `json:"iteration"`
-	Question  string `json:"question"`
+	Number   int    `json:"iteration"`
+	Question string `json:"question"`
 }
 
 // Resolved is the end of the question without an answer.
