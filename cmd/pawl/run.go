@@ -39,6 +39,8 @@ agent file, and 'pawl schema agent' prints the schema of one.`,
 		RunE: func(c *cobra.Command, args []string) error { return a.run(c, &f, ofFile(f.withInput(args))) },
 	}
 	f.flags(c)
+	c.Flags().BoolVar(&f.web, "web", false, "show the run on a page of this machine while it goes; the address is printed on stderr")
+	c.MarkFlagsMutuallyExclusive("web", "detach")
 	c.Flags().StringVar(&f.from, "continue", "", "start from this ended run, with a new message or a raised limit")
 	return c
 }
@@ -145,6 +147,14 @@ func (a *app) run(c *cobra.Command, f *runFlags, j job) error {
 	r, err := l.session.engine.Start(ctx, l.started, l.env)
 	if err != nil {
 		return errors.Join(err, closeEnv(l.env))
+	}
+	if f.web {
+		hide, err := a.showPage(ctx, l.session, r.RunID(), o)
+		if err != nil {
+			fmt.Fprintln(a.err, "warning: the run goes on without a page:", err)
+		} else {
+			defer hide()
+		}
 	}
 	return replayed.verdict(a.follow(r, v, f.output))
 }

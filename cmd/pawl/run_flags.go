@@ -33,6 +33,7 @@ type runFlags struct {
 	atOnce    int
 	noStream  bool
 	detach    bool
+	web       bool
 	from      string
 	record    string
 	vars      []string

@@ -27,6 +27,7 @@ type serveFlags struct {
 	addr, agents, workspace, tokens string
 	hosts                           []string
 	certificate, key, onShutdown    string
+	open                            bool
 	onOwnerDisconnect               string
 }
 
@@ -44,6 +45,7 @@ teardown); it takes 10 s at most, and a second one ends the server at once. What
 continued as well, also by another server of the journal. Nothing is continued that somebody paused, that waits
 for a decision, or that 'pawl run' drove.
 
+  GET  /                             a page that shows runs, and on which questions are decided
   POST /v1/runs                      {agent | workflow | spec, input?, model?, budget?, vars?}; NAME@VERSION names a version
   GET  /v1/runs                      ?state=parked&limit=50&cursor=…
   GET  /v1/runs/{id}                 its state and cost, and what it waits for
@@ -63,7 +65,7 @@ for a decision, or that 'pawl run' drove.
   GET  /openapi.json                 all of this in OpenAPI 3.1, with the role of each operation
   POST /api/agents/{id}/loop/start   {message}; also stop, approve {loopId, approved}, pause, resume; GET …/loop/status
        /socket.io/                   Socket.IO: loop:start, loop:stop, loop:approve, and what loops do as it comes`,
-		Example: `  pawl serve
+		Example: `  pawl serve --open
   pawl serve --addr 127.0.0.1:8080 --agents ./agents --workspace ./project
   curl -H 'Content-Type: application/json' 127.0.0.1:3001/v1/runs -d '{"agent": "fixer", "input": "Make the tests pass."}'
   curl -N -H 'Accept: text/event-stream' 127.0.0.1:3001/v1/runs/RUN/events
@@ -80,6 +82,7 @@ for a decision, or that 'pawl run' drove.
 	c.MarkFlagsRequiredTogether("tls-cert", "tls-key")
 	c.Flags().StringVar(&f.onShutdown, "on-shutdown", "park", "what the runs do when the server stops: park, or teardown, which cancels them")
 	c.Flags().StringVar(&f.onOwnerDisconnect, "on-owner-disconnect", "", "what a run does when the last socket and stream of who started it has been closed for RONDOFLOW_TEARDOWN_GRACE_MS (60000):\ndetach, park or teardown, which cancels it (default detach; for loops started over Socket.IO teardown, unless RONDOFLOW_TEARDOWN_ON_DISCONNECT=0)")
+	c.Flags().BoolVar(&f.open, "open", false, "open the page in the browser")
 	c.Flags().StringVar(&f.workspace, "workspace", ".", "directory that the tools of all runs work in")
 	return c
 }
@@ -127,6 +130,11 @@ func (a *app) serve(ctx context.Context, f serveFlags) error {
 	defer stop()
 	if err := a.printf("%s://%s\n", scheme, l.Addr()); err != nil {
 		return err
+	}
+	if f.open {
+		if err := openInBrowser(ctx, pageOf(scheme, l.Addr())); err != nil {
+			fmt.Fprintln(a.err, "warning:", err)
+		}
 	}
 	if err = s.Serve(ctx, l); errors.Is(err, server.ErrLeft) {
 		leave = func() {} // it would wait for the runs
