@@ -30,7 +30,11 @@ var shownFiles = map[string]string{
 	"works.yaml":  "identity: {name: works}\nmodel_policy: {primary: {model: openai-chat/writes}}\ntools: {allow: [fs.write]}\n",
 	"talks.yaml":  "identity: {name: talks}\nmodel_policy: {primary: {model: openai-chat/talks}}\n",
 	"loops.yaml":  "identity: {name: loops}\nmodel_policy: {primary: {model: openai-chat/talks}}\nloop: {loopEnabled: true, maxIterations: 3, loopCriteria: {type: regex, value: never}}\non_limit: stopped\n",
-	"evil.yaml":   "identity: {name: evil}\nmodel_policy: {primary: {model: scripted/evil.script.yaml}}\n",
+	"forgets.yaml": "identity: {name: forgets}\nmodel_policy: {primary: {model: scripted/forgets.script.yaml}}\ntools: {allow: [fs.glob]}\n" +
+		"iteration:\n  max_cycles: 9\n  context_window: 3000\n  summary_strategy: rolling-window\n  termination_conditions: [{kind: text-includes, text: <task-complete>}]\n",
+	"forgets.script.yaml": strings.Repeat("- {text: \"the "+strings.Repeat("word ", 500)+"\", tool_calls: [{name: fs.glob, arguments: {pattern: \"*.txt\"}}]}\n", 3) +
+		"- {text: \"the " + strings.Repeat("word ", 500) + "\", tool_calls: [{name: fs.glob, arguments: {pattern: \"*.yaml\"}}]}\n- {text: <task-complete> it is all done}\n",
+	"evil.yaml": "identity: {name: evil}\nmodel_policy: {primary: {model: scripted/evil.script.yaml}}\n",
 	"release.yaml": "apiVersion: pawl/v1\nname: release\nagents:\n  dev: {description: develops, model: openai-chat/talks, tools: []}\n  quick: {description: is quick, model: scripted/quick.script.yaml, tools: []}\n" +
 		"steps:\n  - {id: build, agent: dev, instructions: Build it.}\n  - {id: note, command: [echo, hello from a command], dependsOn: [build]}\n" +
 		"  - {id: each, agent: quick, instructions: Deploy it., dependsOn: [build], loop: {forEach: [a, b]}}\n",
@@ -148,7 +152,7 @@ func TestThePageInABrowser(t *testing.T) {
 			}
 		})
 	}
-	if scenes != 10 {
+	if scenes != 11 {
 		t.Errorf("%d scenes were played:\n%s", scenes, out)
 	}
 }

@@ -102,6 +102,19 @@ const scenes = {
     await accessibleInAllLooks(page, "the list");
   },
 
+  "a cycle says what was compressed, and the last one what ended the run": async page => {
+    const id = await begin({ agent: "forgets", input: "go" });
+    await ended(id);
+    await page.goto(`${open}/#/runs/${id}`);
+    await panel(page, "Cycle 5").getByText(/ended by condition_met \(text-includes, condition 1\)/).waitFor();
+    const compressed = page.locator("details.cycle", { has: page.locator("> summary", { hasText: "compressed" }) });
+    assert(await compressed.count() > 0, "no cycle says that the history was compressed");
+    const one = compressed.first();
+    if (!await one.evaluate(d => d.open)) await one.locator("> summary").click();
+    await one.locator(".compression").getByText(/history compressed \(rolling-window\): \d+ messages left, \d+ kept/).waitFor();
+    assert.equal(await page.locator("details.cycle").count(), 5);
+  },
+
   "a rejection wants a reason, and the run goes on": async page => {
     const id = await begin({ agent: "asks", input: "go" });
     await page.goto(`${open}/#/questions`);
