@@ -20,7 +20,7 @@ type RunCommand struct {
 	// Dir is where it runs, relative to the workspace; empty is the workspace.
 	Dir string
 	// Env names variables that it may see beside those that every command sees. One
-	// whose name or value looks like a secret it does not see all the same.
+	// whose name is one that secrets have it does not see all the same.
 	Env []string
 	// Stdin is what it reads, nil for nothing.
 	Stdin []byte

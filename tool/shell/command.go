@@ -103,7 +103,7 @@ func (o Options) process(c tool.Command) (process, error) {
 }
 
 // environment is what a command sees: what every command does, and the variables
-// that it names. One that looks like a secret, or holds one that the run knows, it
+// that it names. One with the name of a secret, or that holds one that the run knows, it
 // does not see.
 func (o Options) environment(c tool.Command, dir string) []string {
 	env := slices.Clone(o.Env)

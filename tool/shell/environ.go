@@ -21,38 +21,32 @@ var allowed = []string{
 // password would wait for somebody who is not there.
 var set = []string{"PAGER=cat", "GIT_PAGER=cat", "GIT_TERMINAL_PROMPT=0"}
 
-// secretValue finds what gives a credential away whatever the variable's name:
-// a user in an address, a private key, a bearer token, and the beginnings of
-// the tokens of well-known services.
-var secretValue = regexp.MustCompile(`://[^/?#\s]*@` +
-	`|-----BEGIN [A-Z ]*PRIVATE KEY` +
-	`|(?i:\bbearer\s+\S{8})` +
-	`|\b(?:gh[pousr]_|github_pat_|glpat-|sk-|xox[abprs]-|AKIA|ASIA|AIza|npm_|hf_)[A-Za-z0-9_-]{12}` +
-	`|\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]+\.`)
+// userInAddress finds an address that has a user, and so may have a password.
+var userInAddress = regexp.MustCompile(`://[^/?#\s]*@`)
 
 // Environment filters an environment down to what a command may see: an
-// allow-list and the locale, and never a name or a value that looks like a
-// secret.
+// allow-list and the locale, and never a name that secrets have or an address
+// with a user.
 func Environment(env []string) []string {
 	return append(slices.Clone(set), harmless(env, func(name string) bool { return slices.Contains(allowed, name) || strings.HasPrefix(name, "LC_") })...)
 }
 
-// harmless are the variables that are wanted and do not look like a secret.
+// harmless are the variables that are wanted and hold no secret by their names.
 func harmless(env []string, wanted func(name string) bool) []string {
 	var out []string
 	for _, kv := range env {
 		name, value, ok := strings.Cut(kv, "=")
-		if ok && wanted(name) && !secret.LikelyName(name) && !givesAway(name, value) {
+		if ok && wanted(name) && !secret.LikelyName(name) && !namesUser(name, value) {
 			out = append(out, kv)
 		}
 	}
 	return out
 }
 
-// givesAway reports whether a variable's value is a credential or has one in
-// it. The address of a proxy needs no scheme.
-func givesAway(name, value string) bool {
-	return secretValue.MatchString(value) || strings.HasSuffix(strings.ToUpper(name), "_PROXY") && strings.Contains(value, "@")
+// namesUser reports whether a variable's value has an address with a user. That of
+// a proxy needs no scheme.
+func namesUser(name, value string) bool {
+	return userInAddress.MatchString(value) || strings.HasSuffix(strings.ToUpper(name), "_PROXY") && strings.Contains(value, "@")
 }
 
 // variable is what a variable holds for the commands.
