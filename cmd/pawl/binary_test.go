@@ -22,6 +22,8 @@ import (
 type project struct {
 	t   *testing.T
 	dir string
+	// state is what a user's state directory is for it.
+	state string
 }
 
 // newProject writes files, by name. Tests with processes mostly wait, so they
@@ -29,7 +31,7 @@ type project struct {
 func newProject(t *testing.T, files map[string]string) project {
 	t.Helper()
 	t.Parallel()
-	p := project{t: t, dir: t.TempDir()}
+	p := project{t: t, dir: t.TempDir(), state: t.TempDir()}
 	for name, content := range files {
 		p.write(name, content)
 	}
@@ -96,7 +98,7 @@ func (p project) command(args ...string) *exec.Cmd {
 	p.t.Cleanup(cancel)
 	cmd := exec.CommandContext(ctx, "pawl", args...)
 	cmd.Dir = p.dir
-	cmd.Env = append(os.Environ(), "PAWL_JOURNAL=")
+	cmd.Env = append(os.Environ(), "PAWL_JOURNAL=", "XDG_STATE_HOME="+p.state)
 	return cmd
 }
 

@@ -74,6 +74,19 @@ func TestACancelledLoopClosesTheReviewThatItWaitsFor(t *testing.T) {
 	}
 }
 
+// What is proposed in the place of going on with a loop that has ended is not refused.
+func TestALoopThatHasEndedIsNotContinued(t *testing.T) {
+	p := rondoLoop(t, "maxIterations: 1", "- text: a\n")
+	p.exits(0, "run", "agent.yaml", "Try.")
+	id := p.newestRoot()
+	f := p.exits(2, "runs", "resume", id)
+	if strings.Contains(f.err, "--continue") || !strings.Contains(f.err, "runs fork "+id) {
+		t.Errorf("it says %s", f.err)
+	}
+	p.exits(2, "run", "--continue", id, "Go on.")
+	p.exits(0, "runs", "fork", id, "--seq", "2")
+}
+
 // rows: RON-32
 func TestATerminalShowsALoopInOneLine(t *testing.T) {
 	p := held(t, "maxIterations: 3")

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -15,6 +16,8 @@ import (
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/journal/sqlite"
+	"github.com/pawlrun/pawl/launch"
+	"github.com/pawlrun/pawl/launch/kinds"
 	"github.com/pawlrun/pawl/machine/versions"
 	"github.com/pawlrun/pawl/models"
 	"github.com/pawlrun/pawl/secret"
@@ -167,6 +170,10 @@ func (s *session) find(ctx context.Context, prefix string) (journal.Run, error) 
 // limit where one ended the run, and a new message, which it can be without where
 // the last word was not the model's.
 func (s *session) endedError(r journal.Run) error {
+	if slices.ContainsFunc(kinds.All(), func(k launch.Kind) bool { return k.Name == r.Kind && k.Continue == nil }) {
+		return fmt.Errorf("run %s has ended (%s) and is not continued, because it is a %s: start another with '%s run', or go on from one of its events with '%s runs fork %s --seq N'",
+			r.ID, r.Detail, r.Kind, s.app.invocation(), s.app.invocation(), r.ID)
+	}
 	with := `"…"`
 	if r.Detail == string(event.ReasonMaxCycles) {
 		with = `--max-cycles N "…"`

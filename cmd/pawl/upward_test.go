@@ -105,7 +105,7 @@ func TestACommandBelowAProjectHasItsJournalAndConfig(t *testing.T) {
 		}
 	}
 	p.write(".pawl/config.yaml", "classes: {quick: "+"scripted/"+filepath.Join(p.dir, "script.yaml")+"}\n")
-	below := project{t: t, dir: filepath.Join(p.dir, "a", "b")}
+	below := project{t: t, dir: filepath.Join(p.dir, "a", "b"), state: p.state}
 	f := below.exits(4, "run", "../../agent.yaml", "go")
 	if p.exists("a/b/.pawl")() || !p.exists(".pawl/journal.db")() {
 		t.Error("the journal is not that of the project")

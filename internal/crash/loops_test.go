@@ -45,6 +45,7 @@ func TestKilledInALoopOverAProgramNoLineIsDoubledOrLostUnsaid(t *testing.T) {
 	if os.Getenv("PAWL_LONG") != "" {
 		left = 100
 	}
+	t.Setenv("XDG_STATE_HOME", t.TempDir())
 	random := rand.New(rand.NewPCG(seed(t), 3))
 	for left > 0 && !t.Failed() {
 		w := looping(t)
