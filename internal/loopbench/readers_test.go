@@ -92,7 +92,7 @@ type site struct {
 	stop func()
 }
 
-func serving(b *testing.B, store journal.Store) site {
+func serving(b testing.TB, store journal.Store) site {
 	b.Helper()
 	e := engine.New(store, versions.Make, engine.Options{})
 	s := servingOn(b, store, e)
@@ -104,7 +104,7 @@ func serving(b *testing.B, store journal.Store) site {
 	return s
 }
 
-func servingOn(b *testing.B, store journal.Store, e *engine.Engine) site {
+func servingOn(b testing.TB, store journal.Store, e *engine.Engine) site {
 	b.Helper()
 	s, err := server.New(server.Options{
 		Store: store, Engine: e, Desk: control.New(store, e), Agents: b.TempDir(), User: "somebody",
