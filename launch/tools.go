@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/pawlrun/pawl/assembly"
@@ -142,7 +143,9 @@ func builtin(ws *fs.Workspace, w web.Options, s shell.Options) []tool.Tool {
 }
 
 // anyBuiltin are those tools as they are declared, of no workspace.
-func anyBuiltin() []tool.Tool { return builtin(&fs.Workspace{}, web.Options{}, shell.Options{}) }
+func anyBuiltin() []tool.Tool { return slices.Clone(declared()) }
+
+var declared = sync.OnceValue(func() []tool.Tool { return builtin(&fs.Workspace{}, web.Options{}, shell.Options{}) })
 
 // toolNames are the names that a file may use.
 func toolNames() []string {

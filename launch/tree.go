@@ -30,7 +30,7 @@ type tree struct {
 }
 
 func newTree(files map[string]string) *tree {
-	return &tree{files: files, builtin: sync.OnceValue(anyBuiltin), prices: sync.OnceValues(models.Known)}
+	return &tree{files: files, builtin: anyBuiltin, prices: models.Known}
 }
 
 // pinned reports whether a file is one of the tree's.

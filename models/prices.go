@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"sync"
 
 	"github.com/pawlrun/pawl/llm"
 )
@@ -50,14 +51,17 @@ type Table struct {
 	Models map[string]Info `json:"models"`
 }
 
-// Known returns the table that this version was built with.
-func Known() (Table, error) {
+// Known returns the table that this version was built with. It is one for all who ask,
+// and nobody may change it.
+func Known() (Table, error) { return known() }
+
+var known = sync.OnceValues(func() (Table, error) {
 	var t Table
 	if err := json.Unmarshal(pricesJSON, &t); err != nil {
 		return t, fmt.Errorf("models: the table of prices: %w", err)
 	}
 	return t, nil
-}
+})
 
 // Lookup returns what is known of a target. Only the exact name counts: a
 // price that is guessed from a similar name is worse than none. What runs on

@@ -27,6 +27,10 @@ func TestMain(m *testing.M) {
 		read(events)
 		return
 	}
+	if n, err := strconv.Atoi(os.Getenv(holderEnv)); err == nil {
+		hold(n)
+		return
+	}
 	os.Exit(m.Run())
 }
 

@@ -23,7 +23,7 @@ const atOnce = 10_000
 // includes what its parent had.
 func BenchmarkTenThousandAtOnce(b *testing.B) {
 	for b.Loop() {
-		bare := heldByWaiting(b, bareLoops)
+		bare := heldByWaiting(b, func(client *http.Client, n int) error { return bareLoops(client, "http://in-process", n) })
 		below := heldByWaiting(b, steps)
 		b.ReportMetric((below-bare)/atOnce/(1<<10), "KiB/child-above-bare")
 		b.ReportMetric(bare/atOnce/(1<<10), "KiB/bare")
@@ -80,12 +80,12 @@ func steps(client *http.Client, n int) error {
 }
 
 // bareLoops runs so many bare loops at once.
-func bareLoops(client *http.Client, n int) error {
+func bareLoops(client *http.Client, url string, n int) error {
 	var all sync.WaitGroup
 	errs := make(chan error, n)
 	for range n {
 		all.Go(func() {
-			if _, err := (&bare{client: client, url: "http://in-process"}).run("go"); err != nil {
+			if _, err := (&bare{client: client, url: url}).run("go"); err != nil {
 				errs <- err
 			}
 		})

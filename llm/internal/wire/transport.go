@@ -10,7 +10,7 @@ import (
 func NewHTTP() *http.Client {
 	t := &http.Transport{
 		Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true, MaxIdleConnsPerHost: 64, IdleConnTimeout: 90 * time.Second,
-		TLSHandshakeTimeout: 15 * time.Second, ExpectContinueTimeout: time.Second, WriteBufferSize: 32 << 10, ReadBufferSize: 16 << 10,
+		TLSHandshakeTimeout: 15 * time.Second, ExpectContinueTimeout: time.Second,
 	}
 	return WithoutRedirects(&http.Client{Transport: t})
 }
