@@ -39,7 +39,8 @@ export class Tree {
   async start(): Promise<void> {
     for (let wait = 500; ; wait = Math.min(2 * wait, 10_000)) {
       try {
-        await Promise.all([this.beginTree(), this.fill(this.id, true)]);
+        await this.beginTree(); // alone: of a large tree there is something to see before its events are read
+        await this.fill(this.id, true);
         break;
       } catch (err) {
         if (this.gone.signal.aborted) return;
