@@ -57,7 +57,7 @@ func TestWhoIsNotAdmittedGetsNothing(t *testing.T) {
 	s, _ := newServer(t, func(context.Context, netip.AddrPort, netip.AddrPort) error { return errors.New("somebody else") }, nil)
 	web := httptest.NewServer(conforming(t, s))
 	defer web.Close()
-	for _, path := range []string{"/v1/runs", "/healthz", "/nothing"} {
+	for _, path := range []string{"/v1/runs", "/healthz", "/nothing", "/socket.io/?EIO=4&transport=polling"} {
 		answer, err := web.Client().Get(web.URL + path)
 		if err != nil {
 			t.Fatal(err)
