@@ -13,6 +13,7 @@ import (
 	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/launch"
 	"github.com/pawlrun/pawl/machine/agent"
+	"github.com/pawlrun/pawl/socketio/session"
 	"github.com/pawlrun/pawl/spec"
 )
 
@@ -180,6 +181,7 @@ var knownErrors = []struct {
 	{journal.ErrLocked, kindUnavailable, "another process has held the journal for too long", "try again when the other process is done with the journal"},
 	{journal.ErrReadOnly, kindUnavailable, "the journal cannot be written", "change the permissions of the journal"},
 	{journal.ErrReplaced, kindUnavailable, "the journal was deleted or replaced while the server had it open", "stop the program that replaced the journal's file, and start the server again"},
+	{session.ErrShutdown, kindUnavailable, "the server is shutting down", "ask the next one"},
 	{engine.ErrInterrupted, kindUnavailable, "the server is shutting down", "ask the next one"},
 	{errTornDown, kindUnavailable, "the server is shutting down", "ask the next one"},
 }

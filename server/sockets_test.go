@@ -347,3 +347,12 @@ func TestALoopIsStartedWatchedAndDecidedOverASocket(t *testing.T) {
 		})
 	}
 }
+
+func TestAClosingServerTakesNoSessions(t *testing.T) {
+	inLoops(t, func(l local, _ string) {
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+		l.refuses(http.StatusServiceUnavailable, "unavailable", http.MethodGet, "/socket.io/?EIO=4&transport=polling", "")
+	})
+}
