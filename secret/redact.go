@@ -40,9 +40,9 @@ type form struct {
 // is found as it is, as JSON, as part of an address or of a page, in the quotes of
 // a shell or of a program, in base64 and in hex. Those two are found in lines, too,
 // which may be indented, numbered and behind the names of files, and hex as xxd and
-// hexdump -C print it. The lines of a private key are found one by one; another
-// value of several lines is found whole, since one of its lines may say what every
-// file of its kind says.
+// hexdump -C print it. The lines of a private key are found one by one;
+// of other values of several lines what a name or an address announces, since the rest of a
+// line may say what every file of its kind says.
 func NewRedactor(secrets ...Secret) *Redactor {
 	r := &Redactor{forms: map[uint16][]form{}}
 	secrets = slices.DeleteFunc(slices.Clone(secrets), func(s Secret) bool { return len(s.Value) < MinLength })
@@ -65,8 +65,8 @@ func NewRedactor(secrets ...Secret) *Redactor {
 		for _, line := range keyLines(s.Value) {
 			r.add(form{text: []byte(line), mark: markOf("a line", s.Name)})
 		}
-		if alone := strings.TrimSpace(s.Value); alone != s.Value && len(alone) >= MinLength { // a file ends its last line
-			r.add(form{text: []byte(alone), mark: markOf("a part", s.Name)})
+		for _, part := range partsOf(s.Value) {
+			r.add(form{text: []byte(part), mark: markOf("a part", s.Name)})
 		}
 	}
 	if len(r.forms) == 0 {

@@ -10,9 +10,11 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/pawlrun/pawl/internal/processor"
 	"github.com/pawlrun/pawl/secret"
 )
 
@@ -197,19 +199,45 @@ func TestTheLinesOfAKeyAreFoundOneByOne(t *testing.T) {
 	}
 }
 
-// A file that holds one secret ends its line, and what prints the secret may not.
-func TestAValueIsFoundWithoutTheEndOfItsLastLine(t *testing.T) {
-	for value, want := range map[string]string{
-		"correct-horse-battery\n":         "is [redacted: a part of S].",
-		"user bob\ncorrect-horse-battery": "is correct-horse-battery.",
+func TestTheCredentialsInAValueOfSeveralLinesAreFoundOneByOne(t *testing.T) {
+	for name, c := range map[string]struct{ value, text, want string }{
+		"npmrc": {"registry=https://registry.npmjs.org/\n//registry.npmjs.org/:_authToken=npm_0123456789abcdef\n",
+			"     2\t//registry.npmjs.org/:_authToken=npm_0123456789abcdef", "     2\t//registry.npmjs.org/:_authToken=[redacted: a part of S]"},
+		"netrc": {"machine api.github.com\n  login deploy-of-the-site\n  password correct-horse-battery\n",
+			"deploy-of-the-site@api.github.com: correct-horse-battery", "deploy-of-the-site@api.github.com: [redacted: a part of S]"},
+		"aws": {"[default]\r\naws_access_key_id = AKIAIOSFODNN7EXAMPLE\r\naws_secret_access_key = wJalrXUtnFEMI/K/MDENG/bPxRfi",
+			"[default] AKIAIOSFODNN7EXAMPLE wJalrXUtnFEMI/K/MDENG/bPxRfi", "[default] [redacted: a part of S] [redacted: a part of S]"},
+		"git-credentials": {"https://bob:correct-horse-battery@git.example.com\nhttps://ghp_0123456789abcdef:x-oauth-basic@github.com\n",
+			"bob: correct-horse-battery ghp_0123456789abcdef github.com", "bob: [redacted: a part of S] [redacted: a part of S] github.com"},
+		"a service account in one line": {`{"private_key_id": "0123456789abcdef0123", "private_key": "-----BEGIN PRIVATE KEY-----\nMIIE\n-----END PRIVATE KEY-----\n", "client_email": "bot@my-project-123456.iam.gserviceaccount.com"}`,
+			"0123456789abcdef0123 my-project-123456.iam.gserviceaccount.com", "[redacted: a part of S] my-project-123456.iam.gserviceaccount.com"},
+		"Maven": {"<server>\n  <id>internal-releases</id>\n  <password>correct-horse-battery</password>\n</server>\n",
+			"<id>internal-releases</id>: correct-horse-battery", "<id>internal-releases</id>: [redacted: a part of S]"},
+		"kubeconfig": {"users:\n- name: gke_project_europe-west1_cluster\n  user:\n    token: eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJ4In0.c2ln-bmF0dXJl\n",
+			"gke_project_europe-west1_cluster eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJ4In0.c2ln-bmF0dXJl", "gke_project_europe-west1_cluster [redacted: a part of S]"},
+		"names with digits": {"oauth2ClientDescription: some\n\"x509CertificateChain\": 2\nbase64EncodedContent = x\n",
+			"oauth2ClientDescription x509CertificateChain base64EncodedContent", "oauth2ClientDescription x509CertificateChain base64EncodedContent"},
+		"hosts, projects and people": {"server: https://0A1B2C3D4E5F60718293.gr7.eu-west-1.eks.amazonaws.com\nproject_id: acmeproduction2024\nauthor = christopher-lastname\nkeywords: internationalization\n",
+			"0A1B2C3D4E5F60718293.gr7.eu-west-1.eks.amazonaws.com acmeproduction2024 christopher-lastname internationalization",
+			"0A1B2C3D4E5F60718293.gr7.eu-west-1.eks.amazonaws.com acmeproduction2024 christopher-lastname internationalization"},
+		"capital letters": {"export API_TOKEN=correct-horse-battery\nexport REGION=eu\n", "correct-horse-battery", "[redacted: a part of S]"},
+		"a line end":      {"correct-horse-battery-0123456789ab\n", "is correct-horse-battery-0123456789ab.", "is [redacted: a part of S]."},
+		"a single line":   {"registry=x _authToken=npm_0123456789abcdef", "npm_0123456789abcdef", "npm_0123456789abcdef"},
 	} {
-		if got := secret.NewRedactor(secret.Secret{Name: "S", Value: value}).RedactString("is correct-horse-battery."); got != want {
-			t.Errorf("%q: got %q, want %q", value, got, want)
+		if got := secret.NewRedactor(secret.Secret{Name: "S", Value: c.value}).RedactString(c.text); got != c.want {
+			t.Errorf("%s: got %q, want %q", name, got, c.want)
 		}
 	}
-	r := secret.NewRedactor(secret.Secret{Name: "S", Value: "user bob\ncorrect-horse-battery\n"})
-	if got := r.RedactString("user bob\ncorrect-horse-battery"); got != "[redacted: a part of S]" {
-		t.Errorf("got %q", got)
+}
+
+// The square of such a value's length would be minutes at the start of each run.
+func TestASecretOfOneLongLineIsTakenApartAtOnce(t *testing.T) {
+	for _, part := range []string{"k=", "key=", "a1.=", "http://", "key ", "password ", "key= "} {
+		began := processor.Time(t)
+		secret.NewRedactor(secret.Secret{Name: "S", Value: strings.Repeat(part, 64<<10/len(part)) + "\n\n-"})
+		if took := processor.Time(t) - began; took > 10*time.Second {
+			t.Errorf("%q: %s", part, took)
+		}
 	}
 }
 
@@ -225,11 +253,12 @@ func TestOtherLinesOfAValueStayText(t *testing.T) {
 	if len(kept) != 1 {
 		t.Fatalf("the account is not known: %d", len(kept))
 	}
+	const token = "npm_0123456789abcdef"
 	for _, value := range []string{npmrc, encrypted, certificate, key, account, kept[0].Value} {
 		r := secret.NewRedactor(secret.Secret{Name: "S", Value: value})
 		for line := range strings.Lines(value) {
 			line = strings.TrimSpace(line)
-			if got := r.RedactString("1: " + line); got != "1: "+line && !strings.Contains(line, keyLine) {
+			if got := r.RedactString("1: " + line); got != "1: "+line && !strings.Contains(line, keyLine) && !strings.Contains(line, token) {
 				t.Errorf("%q became %q", line, got)
 			}
 		}
@@ -277,8 +306,8 @@ func TestVariablesThatHoldCredentialsAreKnownByTheirNames(t *testing.T) {
 		"GATEWAY=/6af0123456789abcdef", "GREETING=Bearer 0123456789abcdef0", "SHORT=0123456789",
 		"APP_PRIVATE_KEY=-----BEGIN RSA PRIVATE KEY-----\nMIIEpAIBAAKCAQEA\n-----END RSA PRIVATE KEY-----\n",
 		"DB_PASS=correct-horse-battery", "GITHUB_PAT=11ABCDEFG0123456789", "PATH_TO=x", "OLDPWD=0123456789abcdef", "http_proxy=bob:0123456789abcdef1@proxy:3128",
-		"INDEX=https://person1-of-a-team@pypi.example/simple", "STORE=postgres://reporting_service_owner@db.example/app", "ORIGIN=ssh://git@github.com/pawlrun/pawl",
-		"MIRROR=https://ci2:0123456789abcdef2@git.example",
+		"INDEX=https://pypi-AgEIcHlwaS5vcmc3@pypi.example/simple", "STORE=postgres://reporting_service_owner@db.example/app", "ORIGIN=ssh://git@github.com/pawlrun/pawl",
+		"REMOTE=https://ghp_0123456789abcdef:x-oauth-basic@github.com/a", "CHARGES=https://sk_live_0123456789ab:@api.example/v1", "MIRROR=https://ci2:0123456789abcdef2@git.example",
 		"BOOKS=postgres://reporting_service_owner:hunter2@db.example/app",
 	}, "GATEWAY", "GREETING", "SHORT", "UNSET")
 	var got []string
@@ -290,7 +319,8 @@ func TestVariablesThatHoldCredentialsAreKnownByTheirNames(t *testing.T) {
 		"OPENAI_API_KEY sk-0123456789abcdef", "DATABASE_URL correct%20horse%20battery", "DATABASE_URL correct horse battery", "CACHE 0123456789abcdef",
 		"GATEWAY /6af0123456789abcdef", "GREETING 0123456789abcdef0", "GREETING Bearer 0123456789abcdef0",
 		"APP_PRIVATE_KEY -----BEGIN RSA PRIVATE KEY-----\nMIIEpAIBAAKCAQEA\n-----END RSA PRIVATE KEY-----", "DB_PASS correct-horse-battery", "GITHUB_PAT 11ABCDEFG0123456789",
-		"http_proxy 0123456789abcdef1", "MIRROR 0123456789abcdef2",
+		"http_proxy 0123456789abcdef1", "INDEX pypi-AgEIcHlwaS5vcmc3",
+		"REMOTE ghp_0123456789abcdef", "CHARGES sk_live_0123456789ab", "MIRROR 0123456789abcdef2",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("found (-want +got):\n%s", diff)

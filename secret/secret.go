@@ -90,8 +90,8 @@ func place(value string) bool {
 // FromEnvironment picks the variables whose names say that they hold a
 // credential and whose values look like one, so that a tool which prints them
 // does not put them into a journal. An address or a path is none, but the
-// password in an address is one. Those that are named hold one whatever they look
-// like, if it is long enough.
+// password in an address is one, as is a token in the user's place. Those that are
+// named hold one whatever they look like, if it is long enough.
 func FromEnvironment(env []string, named ...string) []Secret {
 	var found []Secret
 	for _, kv := range env {
@@ -119,7 +119,10 @@ func credentials(name, value string, named bool) []string {
 	return nil
 }
 
-// passwords is the password in an address, as it stands there and as it is meant.
+// passwords is the password in an address, as it stands there and as it is meant;
+// where there is none, or one too short to be a credential, as services write that
+// take a token for the user, a user with a digit is taken for one. The name of a
+// person or an account, which paths and tables have as well, seldom has one.
 func passwords(address string) []string {
 	_, rest, found := strings.Cut(address, "://")
 	if !found {
@@ -130,7 +133,13 @@ func passwords(address string) []string {
 	if at < 0 {
 		return nil
 	}
-	_, written, _ := strings.Cut(authority[:at], ":")
+	user, written, _ := strings.Cut(authority[:at], ":")
+	if len(written) < likelyLength {
+		if !strings.ContainsAny(user, "0123456789") {
+			return nil
+		}
+		written = user
+	}
 	meant, err := url.PathUnescape(written)
 	if err != nil || meant == written {
 		return []string{written}
