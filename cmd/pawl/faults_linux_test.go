@@ -1,6 +1,7 @@
 package main
 
 import (
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -8,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/journal"
 )
 
 func TestAJournalThatCannotBeOpenedIsNamedWithTheNextStep(t *testing.T) {
@@ -107,4 +109,38 @@ func TestAToolThatPrintsMoreThanThereIsMemoryForIsKeptInBounds(t *testing.T) {
 	if err != nil || info.Size() > 20<<20 {
 		t.Errorf("the journal has %d bytes, %v", info.Size(), err)
 	}
+}
+
+// A run that a full disk stopped is continued by its own server when there is space.
+func TestARunWhoseJournalFilledUpGoesOnWhenThereIsSpace(t *testing.T) {
+	p := newProject(t, map[string]string{
+		"agent.yaml":  shellAgent,
+		"script.yaml": shellTurn("head -c 1000000 /dev/urandom | base64") + shellTurn("echo again") + "- text: the end\n",
+	})
+	disk := filepath.Join(p.dir, "disk")
+	if err := os.Mkdir(disk, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Mount("none", disk, "tmpfs", 0, "size=8m"); err != nil {
+		t.Skipf("needs the right to mount a file system: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := syscall.Unmount(disk, 0); err != nil {
+			t.Error(err)
+		}
+	})
+	s := p.serveWith([]string{"--journal", "disk/journal.db"})
+	if err := os.WriteFile(disk+"/ballast", make([]byte, 7<<20), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := asks[journal.Run](s, http.StatusCreated, http.MethodPost, "/v1/runs", `{"agent": "worker", "input": "go"}`)
+	s.eventually("the run is left", func() bool { return strings.Contains(s.process.err.String(), "run left") })
+	if err := os.Remove(disk + "/ballast"); err != nil {
+		t.Fatal(err)
+	}
+	s.reaches(r.ID, journal.Ended)
+	if o := s.outcome(s.journalled(r.ID)); !o.OK || o.FinalOutput != "the end" {
+		t.Errorf("outcome %+v", o)
+	}
+	s.stop()
 }
