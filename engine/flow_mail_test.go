@@ -178,12 +178,14 @@ func TestAMessageThatOnlyItsReaderTellsOf(t *testing.T) {
 			if reader.Load() != nil {
 				return dead
 			}
+			return nil
+		}
+		store.appended = func(b journal.Batch) {
 			for _, r := range b.Records {
 				if r.Type == string(event.TypeInputReceived) && strings.Contains(string(r.Body), "Keep at it.") {
 					reader.Store(r.Run)
 				}
 			}
-			return nil
 		}
 		e := engine.New(store, versions.Make, engine.Options{})
 		t.Cleanup(func() { _ = e.Close() })

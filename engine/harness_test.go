@@ -354,6 +354,7 @@ type watched struct {
 	journal.Store
 	mu       sync.Mutex
 	onAppend func(journal.Batch) error
+	appended func(journal.Batch)
 	onRenew  func() error
 	appends  int
 }
@@ -361,14 +362,18 @@ type watched struct {
 func (w *watched) Append(ctx context.Context, b journal.Batch) (int64, error) {
 	w.mu.Lock()
 	w.appends++
-	hook := w.onAppend
+	hook, appended := w.onAppend, w.appended
 	w.mu.Unlock()
 	if hook != nil {
 		if err := hook(b); err != nil {
 			return 0, err
 		}
 	}
-	return w.Store.Append(ctx, b)
+	pos, err := w.Store.Append(ctx, b)
+	if appended != nil && err == nil {
+		appended(b)
+	}
+	return pos, err
 }
 
 func (w *watched) Renew(ctx context.Context, l journal.Lease, ttl time.Duration) (journal.Lease, error) {

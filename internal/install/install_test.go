@@ -78,11 +78,11 @@ func write(t *testing.T, name string, text []byte, mode fs.FileMode) {
 	}
 }
 
-// output runs a command and gives what it prints.
+// output runs a command and gives what it prints, as if no make had started the tests.
 func output(t *testing.T, dir string, env []string, name string, args ...string) string {
 	t.Helper()
 	c := exec.Command(name, args...)
-	c.Dir, c.Env = dir, append(os.Environ(), env...)
+	c.Dir, c.Env = dir, append(slices.DeleteFunc(os.Environ(), func(kv string) bool { return strings.HasPrefix(kv, "MAKE") }), env...)
 	var stderr bytes.Buffer
 	c.Stderr = &stderr
 	out, err := c.Output()
