@@ -8,7 +8,7 @@ import (
 	"github.com/pawlrun/pawl/egress"
 )
 
-// A Report hears what is wrong with one thing that an owner wrote: what is expected
+// A Report is told what is wrong with one thing that an owner wrote: what is expected
 // in its place, and what it is.
 type Report func(expected, format string, args ...any)
 

@@ -58,7 +58,7 @@ type Options struct {
 	// Connections are how many there may be at once, 0 for half as many as the process
 	// may have descriptors.
 	Connections int
-	// Log hears of refused and failed requests and of runs that could not go
+	// Log receives refused and failed requests and the runs that could not go
 	// on; nil drops that.
 	Log *slog.Logger
 }

@@ -85,7 +85,7 @@ func (a *app) showPage(ctx context.Context, s *session, run string, o launch.Opt
 	}()
 	fmt.Fprintf(a.err, "page: %s#/runs/%s\n", pageOf("http", l.Addr()), run)
 	return func() {
-		// Who looks hears the end of the run before the server goes.
+		// The page is told of the end of the run before the server stops.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 		defer cancel()
 		_ = h.Shutdown(ctx)

@@ -47,7 +47,7 @@ const patient = time.Second
 
 // asking makes environments ask: there is somebody at the terminal, the owner
 // gave the answers beforehand (deny, all), or nobody can be asked. All runs of a
-// tree share the one who is asked, who hears of one call after the other.
+// tree share the person who is asked, about one call after the other.
 func (s *session) asking(mode agent.ApproveMode, p *printer) func(*engine.Env) {
 	var ask func(context.Context, event.Question) (event.Resolution, error)
 	switch {
