@@ -88,14 +88,7 @@ func TestEachMessageIsDeliveredOnceAfterEachCrash(t *testing.T) {
 		commits := 0
 		t.Run(fmt.Sprint("after ", dies, " commits"), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				store := &watched{Store: memory.New(nil)}
-				dead := errors.New("the process dies")
-				store.onAppend = func(journal.Batch) error {
-					if store.count() > dies {
-						return dead
-					}
-					return nil
-				}
+				store, dead := dying(dies)
 				e := engine.New(store, versions.Make, engine.Options{})
 				t.Cleanup(func() { _ = e.Close() })
 				env := talk(t, store).env()

@@ -388,6 +388,19 @@ func (w *watched) Renew(ctx context.Context, l journal.Lease, ttl time.Duration)
 	return w.Store.Renew(ctx, l, ttl)
 }
 
+// dying is a store whose process dies after so many commits, and the error of that.
+func dying(commits int) (*watched, error) {
+	dead := errors.New("the process dies")
+	store := &watched{Store: memory.New(nil)}
+	store.onAppend = func(journal.Batch) error {
+		if store.count() > commits {
+			return dead
+		}
+		return nil
+	}
+	return store, dead
+}
+
 func (w *watched) count() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"testing"
 	"testing/synctest"
@@ -26,14 +25,7 @@ func TestAToyMachineStartsWaitsRunsEvaluatesAndGoesOnAfterEachCrash(t *testing.T
 	for dies := range 40 {
 		t.Run(fmt.Sprint("after ", dies, " commits"), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				store := &watched{Store: memory.New(nil)}
-				dead := errors.New("the process dies")
-				store.onAppend = func(journal.Batch) error {
-					if store.count() > dies {
-						return dead
-					}
-					return nil
-				}
+				store, dead := dying(dies)
 
 				e := engine.New(store, toy.Machines, engine.Options{})
 				t.Cleanup(func() { _ = e.Close() })

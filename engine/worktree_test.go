@@ -3,7 +3,6 @@ package engine_test
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"path"
@@ -16,7 +15,6 @@ import (
 	"github.com/pawlrun/pawl/engine"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/journal"
-	"github.com/pawlrun/pawl/journal/memory"
 	"github.com/pawlrun/pawl/llm"
 	"github.com/pawlrun/pawl/machine/flow"
 	"github.com/pawlrun/pawl/machine/versions"
@@ -77,14 +75,7 @@ func TestAStepHasOneWorktreeAcrossCrashes(t *testing.T) {
 		commits := 0
 		t.Run(fmt.Sprint("after ", dies, " commits"), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				store := &watched{Store: memory.New(nil)}
-				dead := errors.New("the process dies")
-				store.onAppend = func(journal.Batch) error {
-					if store.count() > dies {
-						return dead
-					}
-					return nil
-				}
+				store, dead := dying(dies)
 				e := engine.New(store, versions.Make, engine.Options{})
 				t.Cleanup(func() { _ = e.Close() })
 				x := &trees{made: map[string]int{}}
