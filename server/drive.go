@@ -76,8 +76,10 @@ func (s *Server) moved(ctx context.Context, run string, seq int64) (journal.Run,
 // attend waits for a run in the background; how it ended is in the journal, and
 // the log hears of what is not.
 func (s *Server) attend(r drive.Run) {
+	s.attended.Store(r.RunID(), r)
 	s.going.Go(func() {
 		state, err := r.Wait(context.Background())
+		s.attended.CompareAndDelete(r.RunID(), r)
 		if err != nil {
 			s.log.Error("run left", "run", r.RunID(), "error", err)
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/pawlrun/pawl/access"
 	"github.com/pawlrun/pawl/assembly"
 	"github.com/pawlrun/pawl/control"
+	"github.com/pawlrun/pawl/drive"
 	"github.com/pawlrun/pawl/engine"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/journal"
@@ -243,12 +244,16 @@ func (s *Server) stopLoop(a *asked[none, none]) (rondo, error) {
 	})
 }
 
-// ended waits a moment until a run has ended that was told to.
+// ended waits a moment until a run has ended that was told to, and, where it is driven
+// here, has given its workspace free.
 func (s *Server) ended(ctx context.Context, row journal.Run) (_ journal.State, err error) {
 	ctx, cancel := context.WithTimeout(ctx, takenUp)
 	defer cancel()
 	for row.State != journal.Ended && ctx.Err() == nil && err == nil {
 		row, err = s.moved(ctx, row.ID, row.Seq)
+	}
+	if r, ok := s.attended.Load(row.ID); ok && err == nil && row.State == journal.Ended {
+		_, _ = r.(drive.Run).Wait(ctx) // its own error is told by who attends it
 	}
 	return row.State, err
 }

@@ -209,6 +209,16 @@ func TestWhatBecomesOfTheRunsOfWhoIsGoneCanBeSaid(t *testing.T) {
 	}
 }
 
+// Who has been told that a loop is stopped can start the next one: its workspace is free.
+func TestWhenALoopIsStoppedTheNextOneCanStart(t *testing.T) {
+	inOwners(t, byDefault, func(c connected) {
+		for range 200 {
+			c.loop(http.StatusAccepted, "lasts", "start", rondoMessage)
+			c.loop(http.StatusOK, "lasts", "stop", "")
+		}
+	})
+}
+
 // What is one person's is not ended because another has gone.
 func TestAnothersGoingEndsNothing(t *testing.T) {
 	t.Setenv("XDG_STATE_HOME", t.TempDir())

@@ -98,6 +98,8 @@ type Server struct {
 	// connections are how many there may be at once.
 	connections int64
 	going       sync.WaitGroup
+	// attended are the runs that are driven here, by their ids.
+	attended sync.Map
 }
 
 // New returns a server. Close it, so that its runs park.
