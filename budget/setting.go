@@ -183,9 +183,9 @@ func (l *Limits) Set(setting string, value float64) error {
 	case *float64:
 		return setLimit(p, setting, value)
 	case *int:
-		return setWhole(p, setting, value)
+		return setInteger(p, setting, value)
 	case *int64:
-		return setWhole(p, setting, value)
+		return setInteger(p, setting, value)
 	default:
 		return setRetries(p.(**int), setting, value)
 	}
@@ -203,17 +203,17 @@ func setLimit(p *float64, setting string, value float64) error {
 	return nil
 }
 
-// maxWhole is the largest count that a float64 holds exactly.
-const maxWhole = 1 << 53
+// maxInteger is the largest count that a float64 holds exactly.
+const maxInteger = 1 << 53
 
 func whole(setting string, value float64) error {
-	if value != math.Trunc(value) || math.Abs(value) > maxWhole {
+	if value != math.Trunc(value) || math.Abs(value) > maxInteger {
 		return fmt.Errorf("%w: %s must be a whole number, not %v", ErrBadValue, setting, value)
 	}
 	return nil
 }
 
-func setWhole[T int | int64](p *T, setting string, value float64) error {
+func setInteger[T int | int64](p *T, setting string, value float64) error {
 	if err := whole(setting, value); err != nil {
 		return err
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/pawlrun/pawl/journal"
 )
 
-// Standing is the state of a run as lists show it.
-type Standing struct {
+// RunStatus is the state of a run as lists show it.
+type RunStatus struct {
 	journal.Run
 	// Answered reports that a parked run has received the decisions, the message or
 	// the limit that it or a run below it waited for: it only has to be resumed.
@@ -28,12 +28,12 @@ type Standing struct {
 	Undriven bool `json:"undriven,omitempty"`
 }
 
-// Standings adds to rows what they do not contain. It reads only the last cycle
+// RunStatuses adds to rows what they do not contain. It reads only the last cycle
 // of each run. A run that cannot be read is listed as its row has it.
-func (d *Desk) Standings(ctx context.Context, rows []journal.Run) ([]Standing, error) {
-	all := make([]Standing, len(rows))
-	l := look{Desk: d, now: time.Now()}
-	var parked, driven []*Standing
+func (d *Controller) RunStatuses(ctx context.Context, rows []journal.Run) ([]RunStatus, error) {
+	all := make([]RunStatus, len(rows))
+	l := look{Controller: d, now: time.Now()}
+	var parked, driven []*RunStatus
 	for i, r := range rows {
 		all[i].Run = r
 		going := r.State == journal.Running || r.State == journal.Waiting
@@ -65,11 +65,11 @@ func (d *Desk) Standings(ctx context.Context, rows []journal.Run) ([]Standing, e
 	return all, nil
 }
 
-// Standing is [Desk.Standings] of one run.
-func (d *Desk) Standing(ctx context.Context, r journal.Run) (Standing, error) {
-	all, err := d.Standings(ctx, []journal.Run{r})
+// RunStatus is [Controller.RunStatuses] of one run.
+func (d *Controller) RunStatus(ctx context.Context, r journal.Run) (RunStatus, error) {
+	all, err := d.RunStatuses(ctx, []journal.Run{r})
 	if err != nil {
-		return Standing{Run: r}, err
+		return RunStatus{Run: r}, err
 	}
 	return all[0], nil
 }
@@ -104,7 +104,7 @@ func parkedFor(r journal.Run, reason event.ParkReason) bool {
 
 // look is one look at how runs stand.
 type look struct {
-	*Desk
+	*Controller
 	now time.Time
 	// inboxes is what each run was sent and nobody has taken up, nil where that is
 	// asked of each run by itself.
@@ -147,7 +147,7 @@ const (
 
 // hold is what holds a run that has not ended: something that it, or a run that
 // it started, waits for and has not been told. A run that it started and that
-// cannot be read is left out, as in [Desk.Pending].
+// cannot be read is left out, as in [Controller.Pending].
 func (l look) hold(ctx context.Context, r journal.Run) (hold, error) {
 	s, err := l.standstill(ctx, r)
 	if err != nil || s.undecided {

@@ -39,8 +39,8 @@ func (s *read) Records(ctx context.Context, run string, after int64, limit int) 
 	return found, err
 }
 
-// shelf is a desk on a journal that a test fills.
-func shelf() (*read, *control.Desk) {
+// shelf is a controller on a journal that a test fills.
+func shelf() (*read, *control.Controller) {
 	store := &read{Store: memory.New(nil)}
 	return store, control.New(store, engine.New(store, versions.Make, engine.Options{}))
 }
@@ -62,18 +62,18 @@ func happens(t *testing.T, d *journaltest.Driver, events ...event.Data) {
 	}
 }
 
-func answered(t *testing.T, store journal.Store, desk *control.Desk, run string) bool {
+func answered(t *testing.T, store journal.Store, controller *control.Controller, run string) bool {
 	t.Helper()
-	return stands(t, store, desk, run).Answered
+	return stands(t, store, controller, run).Answered
 }
 
-func stands(t *testing.T, store journal.Store, desk *control.Desk, run string) control.Standing {
+func stands(t *testing.T, store journal.Store, controller *control.Controller, run string) control.RunStatus {
 	t.Helper()
 	row, err := store.Run(t.Context(), run)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := desk.Standing(t.Context(), row)
+	s, err := controller.RunStatus(t.Context(), row)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -148,7 +148,7 @@ func TestAParkedRunIsAnsweredOnceItHasWhatItParkedFor(t *testing.T) {
 		"nothing, and got a message": {[]event.Data{interrupted, said}, nil, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			store, desk := shelf()
+			store, controller := shelf()
 			happens(t, journaltest.Start(t, store, "run"), append([]event.Data{event.CycleStart{Cycle: 1}}, tt.events...)...)
 			for _, c := range tt.inbox {
 				c.Run = "run"
@@ -156,7 +156,7 @@ func TestAParkedRunIsAnsweredOnceItHasWhatItParkedFor(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if got := answered(t, store, desk, "run"); got != tt.answered {
+			if got := answered(t, store, controller, "run"); got != tt.answered {
 				t.Errorf("answered: %t", got)
 			}
 		})
@@ -185,14 +185,14 @@ func TestAParkedRunIsExpiredOnceEverythingItWaitsForIsAnsweredOrComesTooLate(t *
 		"one was sent too late":              {[]event.Data{asked("a"), named}, 1, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			store, desk := shelf()
+			store, controller := shelf()
 			happens(t, journaltest.Start(t, store, "run"), append([]event.Data{event.CycleStart{Cycle: 1}}, tt.events...)...)
 			if tt.sent != 0 {
 				if _, err := store.Send(t.Context(), journal.Command{Run: "run", Kind: journal.Reject, CallID: "a", At: time.Unix(tt.sent, 0)}); err != nil {
 					t.Fatal(err)
 				}
 			}
-			if got := stands(t, store, desk, "run"); got.Expired != tt.expired || got.Expired && got.Answered {
+			if got := stands(t, store, controller, "run"); got.Expired != tt.expired || got.Expired && got.Answered {
 				t.Errorf("expired: %t, answered: %t", got.Expired, got.Answered)
 			}
 		})
@@ -230,7 +230,7 @@ func TestARunWhoseChildrenAskIsAnsweredOnceTheyAre(t *testing.T) {
 		"a child that only has to be resumed": {[]event.Data{forApproval}, []event.Data{interrupted}, true, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			store, desk := shelf()
+			store, controller := shelf()
 			parent := append([]event.Data{event.CycleStart{Cycle: 1}, event.ChildStarted{Child: "child"}}, tt.parent...)
 			happens(t, journaltest.Start(t, store, "parent"), parent...)
 			child := &journaltest.Driver{Store: store}
@@ -241,10 +241,10 @@ func TestARunWhoseChildrenAskIsAnsweredOnceTheyAre(t *testing.T) {
 			}
 			child.Lease = lease
 			happens(t, child, tt.child...)
-			if got := answered(t, store, desk, "parent"); got != tt.answered {
+			if got := answered(t, store, controller, "parent"); got != tt.answered {
 				t.Errorf("the parent is answered: %t", got)
 			}
-			if got := answered(t, store, desk, "child"); got != tt.childToo {
+			if got := answered(t, store, controller, "child"); got != tt.childToo {
 				t.Errorf("the child is answered: %t", got)
 			}
 		})
@@ -269,7 +269,7 @@ func TestARunThatIsDrivenIsPausingFromTheRequestUntilItParks(t *testing.T) {
 		"one whose process has gone, which goes on unpaused": {[]event.Data{asks("a"), pause}, nil, true, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			store, desk := shelf()
+			store, controller := shelf()
 			d := journaltest.Start(t, store, "run")
 			happens(t, d, append([]event.Data{event.CycleStart{Cycle: 1}}, tt.events...)...)
 			for _, c := range tt.inbox {
@@ -286,7 +286,7 @@ func TestARunThatIsDrivenIsPausingFromTheRequestUntilItParks(t *testing.T) {
 			if tt.left {
 				row.Expiry = time.Now().Add(-time.Minute)
 			}
-			if s, err := desk.Standing(t.Context(), row); err != nil || s.Pausing != tt.pausing {
+			if s, err := controller.RunStatus(t.Context(), row); err != nil || s.Pausing != tt.pausing {
 				t.Errorf("pausing %t, %v", s.Pausing, err)
 			}
 		})
@@ -308,7 +308,7 @@ func TestAListReadsNoMoreOfARunThanItsLastCycle(t *testing.T) {
 		"runs of which a limit was raised": {200, 30, []event.Data{atLimit, raised}, 21},
 	} {
 		t.Run(name, func(t *testing.T) {
-			store, desk := shelf()
+			store, controller := shelf()
 			for i := range tt.runs {
 				d := journaltest.Start(t, store, fmt.Sprint("run", i))
 				var cycles []event.Data
@@ -327,7 +327,7 @@ func TestAListReadsNoMoreOfARunThanItsLastCycle(t *testing.T) {
 				t.Fatal(err)
 			}
 			store.records = 0
-			all, err := desk.Standings(t.Context(), rows)
+			all, err := controller.RunStatuses(t.Context(), rows)
 			if err != nil || len(all) != tt.runs {
 				t.Fatal(len(all), err)
 			}
@@ -350,31 +350,31 @@ func TestARunWhoseEventsAreLostDoesNotReadAsAnswered(t *testing.T) {
 	store, _ := shelf()
 	happens(t, journaltest.Start(t, store, "run"), event.CycleStart{Cycle: 1}, asks("a"), forApproval)
 	damaged := loses{store}
-	desk := control.New(damaged, engine.New(damaged, versions.Make, engine.Options{}))
-	if answered(t, store, desk, "run") {
+	controller := control.New(damaged, engine.New(damaged, versions.Make, engine.Options{}))
+	if answered(t, store, controller, "run") {
 		t.Error("answered")
 	}
-	if _, err := desk.Pending(t.Context(), "run"); !errors.As(err, new(*journal.CorruptError)) {
+	if _, err := controller.Pending(t.Context(), "run"); !errors.As(err, new(*journal.CorruptError)) {
 		t.Errorf("what it waits for: %v", err)
 	}
 }
 
 // What others were sent may be large, and much.
 func TestTheStandingOfOneRunReadsNoCommandOfAnother(t *testing.T) {
-	store, desk := shelf()
+	store, controller := shelf()
 	for _, run := range []string{"run", "other"} {
 		happens(t, journaltest.Start(t, store, run), event.CycleStart{Cycle: 1}, forInput)
 		if _, err := store.Send(t.Context(), journal.Command{Run: run, Kind: journal.Input}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if !answered(t, store, desk, "run") || store.commands != 1 {
+	if !answered(t, store, controller, "run") || store.commands != 1 {
 		t.Errorf("%d commands were read", store.commands)
 	}
 }
 
 func TestADamagedCommandHidesNoRunAndChangesNoOther(t *testing.T) {
-	store, desk := shelf()
+	store, controller := shelf()
 	for run, kind := range map[string]journal.CommandKind{"a": journal.Input, "b": "", "c": journal.Input} {
 		happens(t, journaltest.Start(t, store, run), event.CycleStart{Cycle: 1}, forInput)
 		if _, err := store.Send(t.Context(), journal.Command{Run: run, Kind: kind}); err != nil {
@@ -385,7 +385,7 @@ func TestADamagedCommandHidesNoRunAndChangesNoOther(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all, err := desk.Standings(t.Context(), rows)
+	all, err := controller.RunStatuses(t.Context(), rows)
 	if err != nil || len(all) != 3 {
 		t.Fatal(all, err)
 	}

@@ -11,7 +11,7 @@ import (
 
 // backwards are a run's records from the newest to the first, for who stops
 // early: the first read takes size of them, each that follows four times as many.
-func (d *Desk) backwards(ctx context.Context, r journal.Run, size int64) iter.Seq2[journal.Record, error] {
+func (d *Controller) backwards(ctx context.Context, r journal.Run, size int64) iter.Seq2[journal.Record, error] {
 	return func(yield func(journal.Record, error) bool) {
 		for size, upTo := size, r.Seq; upTo > 0; size, upTo = 4*size, upTo-size {
 			from := max(upTo-size, 0)

@@ -23,7 +23,7 @@ type Below struct {
 
 // Below returns the runs below a run, each before those that it started, in the
 // order in which they were started.
-func (d *Desk) Below(ctx context.Context, run string) ([]Below, error) {
+func (d *Controller) Below(ctx context.Context, run string) ([]Below, error) {
 	top, err := d.store.Run(ctx, run)
 	if err != nil {
 		return nil, fmt.Errorf("control: run %s: %w", run, err)

@@ -31,9 +31,9 @@ func (s *inbox) Send(ctx context.Context, c journal.Command) (int64, error) {
 	return s.Store.Send(ctx, c)
 }
 
-// family is a desk of another process than a program's, a run of that, and its
+// family is a controller of another process than a program's, a run of that, and its
 // child with a secret and a call to decide.
-func family(t *testing.T, mode pawl.ApproveMode) (store *inbox, desk *control.Desk, run *pawl.Run, child, call string) {
+func family(t *testing.T, mode pawl.ApproveMode) (store *inbox, controller *control.Controller, run *pawl.Run, child, call string) {
 	t.Helper()
 	target := func(turns ...scripted.Turn) pawl.Target {
 		return pawl.Target{Name: "test/m", Client: scripted.New("test", turns...)}
@@ -94,12 +94,12 @@ func stored(t *testing.T, store journal.Store, runs ...string) string {
 }
 
 func TestADecisionForAProgramsChildIsSealedToItsDriver(t *testing.T) {
-	store, desk, run, child, call := family(t, pawl.ApproveWait)
+	store, controller, run, child, call := family(t, pawl.ApproveWait)
 	row, err := store.Run(t.Context(), run.ID())
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := desk.Send(t.Context(), row, byAnn(journal.Command{Kind: journal.Approve, CallID: call, By: "ann", Text: "use " + token}))
+	got, err := controller.Send(t.Context(), row, byAnn(journal.Command{Kind: journal.Approve, CallID: call, By: "ann", Text: "use " + token}))
 	if err != nil || !got.Live || !got.Taken || got.Run != run.ID() {
 		t.Fatalf("%+v, %v", got, err)
 	}
@@ -112,14 +112,14 @@ func TestADecisionForAProgramsChildIsSealedToItsDriver(t *testing.T) {
 	if len(store.sent) != 1 || store.sent[0].Run != child || store.sent[0].Sealed == nil || store.sent[0].Text != "" {
 		t.Errorf("there rested %+v", store.sent)
 	}
-	err = desk.Overtaken(t.Context(), journal.Command{Run: run.ID(), Kind: journal.Reject, CallID: call, By: "bob"}, time.Now())
+	err = controller.Overtaken(t.Context(), journal.Command{Run: run.ID(), Kind: journal.Reject, CallID: call, By: "bob"}, time.Now())
 	if d, ok := errors.AsType[*engine.DecidedError](err); !ok || d.Decision.Resolution().Kind != event.ApprovalApproved {
 		t.Errorf("whoever comes second is told %v", err)
 	}
 }
 
 func TestAProgramsParkedChildIsToldNothingThatMayHoldASecret(t *testing.T) {
-	store, desk, run, child, call := family(t, pawl.ApprovePark)
+	store, controller, run, child, call := family(t, pawl.ApprovePark)
 	if s, err := run.Wait(); err != nil || s.Status != pawl.StatusParked {
 		t.Fatalf("%+v, %v", s, err)
 	}
@@ -132,7 +132,7 @@ func TestAProgramsParkedChildIsToldNothingThatMayHoldASecret(t *testing.T) {
 		"a reason":  {Kind: journal.Reject, CallID: call, By: "ann", Text: "not with " + token},
 		"arguments": {Kind: journal.Approve, CallID: call, By: "ann", Args: []byte(`{"to":"` + token + `"}`)},
 	} {
-		_, err := desk.Send(t.Context(), row, byAnn(c))
+		_, err := controller.Send(t.Context(), row, byAnn(c))
 		if unknown, ok := errors.AsType[*engine.SecretsError](err); !ok || unknown.Run != child || !slices.Equal(unknown.Missing, []string{"token"}) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -140,20 +140,20 @@ func TestAProgramsParkedChildIsToldNothingThatMayHoldASecret(t *testing.T) {
 	if len(store.sent) != 0 || stored(t, store, run.ID(), child) != before {
 		t.Errorf("the child was told something: %+v", store.sent)
 	}
-	if got, err := desk.Send(t.Context(), row, byAnn(journal.Command{Kind: journal.Reject, CallID: call, By: "ann", Text: "no"})); err != nil || !got.Taken || got.Run != run.ID() {
+	if got, err := controller.Send(t.Context(), row, byAnn(journal.Command{Kind: journal.Reject, CallID: call, By: "ann", Text: "no"})); err != nil || !got.Taken || got.Run != run.ID() {
 		t.Errorf("a call cannot be declined: %+v, %v", got, err)
 	}
 }
 
 func TestWhatWaitsInAChildWaitsInItsParent(t *testing.T) {
-	store, desk, run, child, call := family(t, pawl.ApproveWait)
+	store, controller, run, child, call := family(t, pawl.ApproveWait)
 	for _, of := range []string{run.ID(), child} {
-		pending, err := desk.Pending(t.Context(), of)
+		pending, err := controller.Pending(t.Context(), of)
 		if err != nil || len(pending) != 1 || pending[0].Run != child || pending[0].ID != call {
 			t.Errorf("of %s: %+v, %v", of, pending, err)
 		}
 	}
-	if own, err := desk.PendingIn(t.Context(), run.ID()); err != nil || len(own) > 0 {
+	if own, err := controller.PendingIn(t.Context(), run.ID()); err != nil || len(own) > 0 {
 		t.Errorf("of the parent alone: %+v, %v", own, err)
 	}
 	watch := store.Watch(t.Context())
@@ -172,11 +172,11 @@ func TestWhatWaitsInAChildWaitsInItsParent(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := journal.Command{Kind: journal.Approve, CallID: call, By: "ann"}
-	if _, err := desk.Send(t.Context(), row, byAnn(c)); err != nil {
+	if _, err := controller.Send(t.Context(), row, byAnn(c)); err != nil {
 		t.Fatal(err)
 	}
 	c.Run = run.ID()
-	if d, err := desk.Decided(t.Context(), c); err != nil || d == nil || d.Resolution().Approver != "ann" {
+	if d, err := controller.Decided(t.Context(), c); err != nil || d == nil || d.Resolution().Approver != "ann" {
 		t.Errorf("decided: %+v, %v", d, err)
 	}
 	if _, err := run.Wait(); err != nil {
@@ -205,11 +205,11 @@ func TestAChildThatCannotBeReadHidesNothingElse(t *testing.T) {
 	d := &damaged{store, child}
 	e := engine.New(d, versions.Make, engine.Options{})
 	defer e.Close()
-	desk := control.New(d, e)
-	if pending, err := desk.Pending(t.Context(), run.ID()); err != nil || len(pending) != 0 {
+	controller := control.New(d, e)
+	if pending, err := controller.Pending(t.Context(), run.ID()); err != nil || len(pending) != 0 {
 		t.Errorf("of its parent: %+v, %v", pending, err)
 	}
-	if _, err := desk.Pending(t.Context(), child); err == nil {
+	if _, err := controller.Pending(t.Context(), child); err == nil {
 		t.Error("of the child itself there is no error")
 	}
 }

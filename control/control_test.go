@@ -22,9 +22,9 @@ import (
 	"github.com/pawlrun/pawl/machine/versions"
 )
 
-// office is a desk with one run that has parked to ask about one call.
+// office is a controller with one run that has parked to ask about one call.
 type office struct {
-	*control.Desk
+	*control.Controller
 	t      *testing.T
 	store  journal.Store
 	engine *engine.Engine
@@ -149,7 +149,7 @@ func TestADecisionAboutNothingIsRefused(t *testing.T) {
 	}
 }
 
-// Nobody drives a parked run, so that nobody but the desk knows its secrets.
+// Nobody drives a parked run, so that nobody but the controller knows its secrets.
 func TestWhatAParkedRunIsToldIsLookedThroughForItsSecrets(t *testing.T) {
 	o := parked(t)
 	args := json.RawMessage(`{"path":"open-sesame-4711.txt","content":"x"}`)
@@ -333,9 +333,9 @@ func byAnn(c journal.Command) journal.Command {
 	return c
 }
 
-// Send is that of the desk, by somebody who may send.
+// Send is that of the controller, by somebody who may send.
 func (o office) Send(ctx context.Context, r journal.Run, c journal.Command) (control.Delivery, error) {
-	return o.Desk.Send(ctx, r, byAnn(c))
+	return o.Controller.Send(ctx, r, byAnn(c))
 }
 
 // A command without a principal, or of one who only reads, reaches no run.
@@ -343,7 +343,7 @@ func TestWhoMayTellARunNothingTellsItNothing(t *testing.T) {
 	o := parked(t)
 	for _, role := range []access.Role{"", access.Anyone, access.Viewer, "owner"} {
 		c := journal.Command{Kind: journal.Cancel, Principal: event.Principal{Name: "eve", Role: string(role)}}
-		_, err := o.Desk.Send(t.Context(), o.row(), c)
+		_, err := o.Controller.Send(t.Context(), o.row(), c)
 		denied, ok := errors.AsType[*access.DeniedError](err)
 		if !ok || denied.Name != "eve" || denied.Need != access.Editor {
 			t.Errorf("%q: %v", role, err)

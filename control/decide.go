@@ -22,7 +22,7 @@ func (e *ArgsError) Error() string { return e.Message }
 // CheckArgs refuses arguments for a pending call that its tool would refuse, so
 // that a mistake does not use up the decision. The error is then an
 // [*ArgsError].
-func (d *Desk) CheckArgs(ctx context.Context, p Pending, args json.RawMessage) error {
+func (d *Controller) CheckArgs(ctx context.Context, p Pending, args json.RawMessage) error {
 	call, is := p.Call()
 	if !is {
 		return &ArgsError{Message: fmt.Sprintf("%s %s takes no arguments", p.Kind, p.ID)}
@@ -48,14 +48,14 @@ func (d *Desk) CheckArgs(ctx context.Context, p Pending, args json.RawMessage) e
 
 // OfProgram reports whether a run was started by a program that embeds Pawl, so
 // that only that program can resume it.
-func (d *Desk) OfProgram(ctx context.Context, run string) (bool, error) {
+func (d *Controller) OfProgram(ctx context.Context, run string) (bool, error) {
 	started, err := d.started(ctx, run)
 	return err == nil && started.Spec == "", err
 }
 
 // Decided is the newest decision about a command's question, which the run may ask
 // that the command names or one below it. It is nil when there is none.
-func (d *Desk) Decided(ctx context.Context, c journal.Command) (event.Resolving, error) {
+func (d *Controller) Decided(ctx context.Context, c journal.Command) (event.Resolving, error) {
 	made, err := d.decisions(ctx, c)
 	if err != nil || len(made) == 0 {
 		return nil, err
@@ -64,7 +64,7 @@ func (d *Desk) Decided(ctx context.Context, c journal.Command) (event.Resolving,
 }
 
 // decisions are those about a command's question, the newest first.
-func (d *Desk) decisions(ctx context.Context, c journal.Command) ([]event.Resolving, error) {
+func (d *Controller) decisions(ctx context.Context, c journal.Command) ([]event.Resolving, error) {
 	run, err := d.engine.Addressee(ctx, c)
 	if err != nil {
 		return nil, err
@@ -78,7 +78,7 @@ func (d *Desk) decisions(ctx context.Context, c journal.Command) ([]event.Resolv
 // decision or if there is no other. Equal decisions are told apart by c.ID;
 // decisions made at a terminal, or recorded by an older version, have no
 // number.
-func (d *Desk) Overtaken(ctx context.Context, c journal.Command, sent time.Time) error {
+func (d *Controller) Overtaken(ctx context.Context, c journal.Command, sent time.Time) error {
 	if c.Kind != journal.Approve && c.Kind != journal.Reject {
 		return nil
 	}

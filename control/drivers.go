@@ -36,7 +36,7 @@ var ErrCannotTell = errors.New("this command is in a PID namespace of its own, w
 // through others, or "" if no run did. Such a process may not decide about
 // calls, of its own run or of another. The error is [ErrCannotTell] if this
 // process cannot see who started it.
-func (d *Desk) StartedByRun(ctx context.Context) (string, error) {
+func (d *Controller) StartedByRun(ctx context.Context) (string, error) {
 	drivers, err := d.Drivers(ctx)
 	if err != nil {
 		return "", err
@@ -54,7 +54,7 @@ func (d *Desk) StartedByRun(ctx context.Context) (string, error) {
 
 // Drivers returns the owners of the leases of running runs, each with one of
 // its runs.
-func (d *Desk) Drivers(ctx context.Context) (map[string]string, error) {
+func (d *Controller) Drivers(ctx context.Context) (map[string]string, error) {
 	rows, err := d.store.Runs(ctx, journal.Filter{States: []journal.State{journal.Running, journal.Waiting}})
 	if err != nil {
 		return nil, fmt.Errorf("control: runs that are going: %w", err)

@@ -11,7 +11,7 @@ import (
 // LeftByServer reports whether a run that nobody drives stands still only because its
 // server stopped or died. It does not for a run that ended, that a person parked, that
 // waits for somebody, or that a command line drove.
-func (d *Desk) LeftByServer(ctx context.Context, r journal.Run) (bool, error) {
+func (d *Controller) LeftByServer(ctx context.Context, r journal.Run) (bool, error) {
 	going := r.State == journal.Running || r.State == journal.Waiting || r.State == journal.Queued
 	interrupted := r.State == journal.Parked && r.Detail == string(event.ParkInterrupted)
 	if r.Parent != "" || !going && !interrupted {

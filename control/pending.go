@@ -52,7 +52,7 @@ func (p Pending) Call() (event.ToolPendingApproval, bool) {
 // Pending returns the questions that wait for a decision: those of a run, then
 // those of the runs below it. A decision on any of them may be sent to the run. A
 // run below it that cannot be read is left out, so that the others can be decided.
-func (d *Desk) Pending(ctx context.Context, run string) ([]Pending, error) {
+func (d *Controller) Pending(ctx context.Context, run string) ([]Pending, error) {
 	all, err := d.PendingIn(ctx, run)
 	if err != nil {
 		return nil, err
@@ -87,8 +87,8 @@ func (d *Desk) Pending(ctx context.Context, run string) ([]Pending, error) {
 	return all, nil
 }
 
-// Asked is [Desk.PendingIn], with the runs above the one that asks.
-func (d *Desk) Asked(ctx context.Context, run string) ([]Pending, error) {
+// Asked is [Controller.PendingIn], with the runs above the one that asks.
+func (d *Controller) Asked(ctx context.Context, run string) ([]Pending, error) {
 	all, err := d.PendingIn(ctx, run)
 	if err != nil || len(all) == 0 {
 		return nil, err
@@ -101,7 +101,7 @@ func (d *Desk) Asked(ctx context.Context, run string) ([]Pending, error) {
 }
 
 // above are the runs from the root of its tree down to a run.
-func (d *Desk) above(ctx context.Context, run string) ([]string, error) {
+func (d *Controller) above(ctx context.Context, run string) ([]string, error) {
 	var way []string
 	for id := run; id != ""; {
 		r, err := d.store.Run(ctx, id)
@@ -118,7 +118,7 @@ func (d *Desk) above(ctx context.Context, run string) ([]string, error) {
 // without the runs above it. Those about calls belong to their cycle, so only the
 // last cycle is read. A nil error therefore does not mean that the rest of the run
 // can be read.
-func (d *Desk) PendingIn(ctx context.Context, run string) ([]Pending, error) {
+func (d *Controller) PendingIn(ctx context.Context, run string) ([]Pending, error) {
 	r, err := d.store.Run(ctx, run)
 	if err != nil {
 		return nil, fmt.Errorf("control: run %s: %w", run, err)

@@ -14,7 +14,7 @@ import (
 func TestWhatWaitsInARunIsReadFromItsLastCycleAlone(t *testing.T) {
 	for name, waits := range map[string]bool{"asked nobody": false, "asked": true} {
 		t.Run(name, func(t *testing.T) {
-			store, desk := shelf()
+			store, controller := shelf()
 			d := journaltest.Start(t, store, "long")
 			for i := range 300 {
 				happens(t, d, event.CycleStart{Cycle: i + 1},
@@ -25,7 +25,7 @@ func TestWhatWaitsInARunIsReadFromItsLastCycleAlone(t *testing.T) {
 				happens(t, d, asks("free"), forApproval)
 			}
 			store.records = 0
-			calls, err := desk.PendingIn(t.Context(), "long")
+			calls, err := controller.PendingIn(t.Context(), "long")
 			if err != nil || (len(calls) == 1) != waits {
 				t.Errorf("these wait: %+v, %v", calls, err)
 			}
@@ -81,11 +81,11 @@ func TestACallWaitsFromTheQuestionUntilWhatAnswersIt(t *testing.T) {
 		"asked in the cycle before": {[]event.Data{asked, event.CycleStart{Cycle: 2}}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			store, desk := shelf()
+			store, controller := shelf()
 			d := journaltest.Start(t, store, "run")
 			happens(t, d, event.CycleStart{Cycle: 1}, event.ModelResponse{ToolCalls: []event.CallRef{{CallID: "a"}, {CallID: "b"}, {CallID: "c"}}})
 			happens(t, d, tt.events...)
-			calls, err := desk.PendingIn(t.Context(), "run")
+			calls, err := controller.PendingIn(t.Context(), "run")
 			if err != nil {
 				t.Fatal(err)
 			}

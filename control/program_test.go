@@ -35,13 +35,13 @@ func payer(secrets ...pawl.Secret) pawl.Agent {
 }
 
 // ledger is a journal in a file with a run of a program that has parked, and the
-// desk of another process.
+// controller of another process.
 type ledger struct {
-	t     *testing.T
-	dir   string
-	store journal.Store
-	desk  *control.Desk
-	run   string
+	t          *testing.T
+	dir        string
+	store      journal.Store
+	controller *control.Controller
+	run        string
 }
 
 func parkedProgram(t *testing.T, a pawl.Agent) *ledger {
@@ -64,7 +64,7 @@ func parkedProgram(t *testing.T, a pawl.Agent) *ledger {
 	if s, err := run.Wait(); err != nil || s.Status != pawl.StatusParked {
 		t.Fatalf("%+v, %v", s, err)
 	}
-	l.store, l.desk, l.run = store, control.New(store, e), run.ID()
+	l.store, l.controller, l.run = store, control.New(store, e), run.ID()
 	return l
 }
 
@@ -75,7 +75,7 @@ func (l *ledger) send(c journal.Command) (control.Delivery, error) {
 		l.t.Fatal(err)
 	}
 	c.By = "ann"
-	return l.desk.Send(l.t.Context(), row, byAnn(c))
+	return l.controller.Send(l.t.Context(), row, byAnn(c))
 }
 
 // holding are the files of the journal that have a text anywhere in them.
@@ -176,7 +176,7 @@ func (s olderJournal) Records(ctx context.Context, run string, after int64, limi
 func TestARunThatDoesNotSayWhatItsSecretsAreMayHaveSome(t *testing.T) {
 	l := parkedProgram(t, payer())
 	l.store = olderJournal{l.store}
-	l.desk = control.New(l.store, engine.New(l.store, versions.Make, engine.Options{}))
+	l.controller = control.New(l.store, engine.New(l.store, versions.Make, engine.Options{}))
 	_, err := l.send(journal.Command{Kind: journal.Input, Text: "it is " + token})
 	if refused, ok := errors.AsType[*engine.SecretsError](err); !ok || len(refused.Missing) != 0 {
 		t.Errorf("it was told: %v", err)

@@ -17,15 +17,17 @@ import (
 	"github.com/pawlrun/pawl/launch/kinds"
 )
 
-// Desk sends commands to the runs of one journal. It is safe for concurrent
+// Controller sends commands to the runs of one journal. It is safe for concurrent
 // use.
-type Desk struct {
+type Controller struct {
 	store  journal.Store
 	engine *engine.Engine
 }
 
-// New returns a Desk for a journal and the engine that drives its runs here.
-func New(store journal.Store, e *engine.Engine) *Desk { return &Desk{store: store, engine: e} }
+// New returns a Controller for a journal and the engine that drives its runs here.
+func New(store journal.Store, e *engine.Engine) *Controller {
+	return &Controller{store: store, engine: e}
+}
 
 // Delivery is the result of sending a command.
 type Delivery struct {
@@ -56,7 +58,7 @@ const takeUp = 2 * time.Second
 // driver changed before it could read a sealed command. It is an
 // [*engine.SecretsError] for text that may contain a secret, and an
 // [*engine.RaiseError] for a limit at which the run would park again.
-func (d *Desk) Send(ctx context.Context, r journal.Run, c journal.Command) (Delivery, error) {
+func (d *Controller) Send(ctx context.Context, r journal.Run, c journal.Command) (Delivery, error) {
 	if err := access.Authorise(c.Principal, access.Editor); err != nil {
 		return Delivery{}, err
 	}
@@ -111,7 +113,7 @@ func (d *Desk) Send(ctx context.Context, r journal.Run, c journal.Command) (Deli
 
 // refused is an [*engine.RaiseError] for a raise that whoever answered for the run
 // passed over, and nil for any other command. seq is the run's last event before.
-func (d *Desk) refused(ctx context.Context, c journal.Command, seq int64) error {
+func (d *Controller) refused(ctx context.Context, c journal.Command, seq int64) error {
 	if c.Kind != journal.Raise {
 		return nil
 	}
@@ -130,7 +132,7 @@ func (d *Desk) refused(ctx context.Context, c journal.Command, seq int64) error 
 
 // addressee is the row of the run that takes a command: a decision goes to the run
 // that asks.
-func (d *Desk) addressee(ctx context.Context, r journal.Run, c journal.Command) (journal.Run, error) {
+func (d *Controller) addressee(ctx context.Context, r journal.Run, c journal.Command) (journal.Run, error) {
 	c.Run = r.ID
 	to, err := d.engine.Addressee(ctx, c)
 	if err != nil || to == r.ID {
@@ -143,7 +145,7 @@ func (d *Desk) addressee(ctx context.Context, r journal.Run, c journal.Command) 
 // here. Those of a run without a file only its program knows. A file that cannot
 // be read, such as another version's, says nothing: then the names in the run's
 // journal decide what it may be told.
-func (d *Desk) knows(ctx context.Context, run string) (engine.Knowledge, error) {
+func (d *Controller) knows(ctx context.Context, run string) (engine.Knowledge, error) {
 	started, err := d.started(ctx, run)
 	if err != nil || started.Spec == "" {
 		return engine.Knowledge{}, err
@@ -156,7 +158,7 @@ func (d *Desk) knows(ctx context.Context, run string) (engine.Knowledge, error) 
 }
 
 // started is the run's first event.
-func (d *Desk) started(ctx context.Context, run string) (event.RunStarted, error) {
+func (d *Controller) started(ctx context.Context, run string) (event.RunStarted, error) {
 	records, err := d.store.Records(ctx, run, 0, 1)
 	if err != nil || len(records) == 0 {
 		return event.RunStarted{}, errors.Join(fmt.Errorf("control: read the first event of run %s", run), err)
@@ -172,7 +174,7 @@ func (d *Desk) started(ctx context.Context, run string) (event.RunStarted, error
 // Redact removes the secrets of a run from texts for the journal of another run
 // that starts from it. The error is a *[engine.SecretsError] for a text that
 // may contain a secret whose value is not available here.
-func (d *Desk) Redact(ctx context.Context, run string, texts ...*string) error {
+func (d *Controller) Redact(ctx context.Context, run string, texts ...*string) error {
 	known, err := d.knows(ctx, run)
 	if err != nil {
 		return err
@@ -186,7 +188,7 @@ func (d *Desk) Redact(ctx context.Context, run string, texts ...*string) error {
 }
 
 // taken waits until the run's inbox is empty, and says whether it became so.
-func (d *Desk) taken(ctx context.Context, run string) (bool, error) {
+func (d *Controller) taken(ctx context.Context, run string) (bool, error) {
 	timeout, cancel := context.WithTimeout(ctx, takeUp)
 	defer cancel()
 	changed := d.store.Watch(timeout)

@@ -15,15 +15,15 @@ import (
 // that is longer.
 type Excerpt struct {
 	Text, Blob string
-	// Whole is what Text is an excerpt of, empty where nothing is left out.
-	Whole string
+	// Full is what Text is an excerpt of, empty where nothing is left out.
+	Full string
 }
 
 // Contains are those of the texts that stand in what was cut.
 func (x Excerpt) Contains(texts []string) []string {
 	var found []string
 	for _, text := range texts {
-		if x.Whole != "" && strings.Contains(x.Whole, text) {
+		if x.Full != "" && strings.Contains(x.Full, text) {
 			found = append(found, text)
 		}
 	}
@@ -39,7 +39,7 @@ func (r *Recorder) Excerpt(output string, limit int, partial bool) Excerpt {
 		return Excerpt{Text: Stored(output)}
 	}
 	digest := r.Blobs.Keep([]byte(output))
-	return Excerpt{Text: Stored(cut.Text(r.readOn(digest, cut.From, partial))), Blob: digest, Whole: output}
+	return Excerpt{Text: Stored(cut.Text(r.readOn(digest, cut.From, partial))), Blob: digest, Full: output}
 }
 
 // readOn says how to get at what was left out.
@@ -72,7 +72,7 @@ func (r *Recorder) ExcerptOfError(kind event.ErrorType, message string, of tool.
 		}
 		text := Stored(tool.ErrorOutput(kind, message, cut.Text(r.readOn(digest, cut.From, of.Truncated))))
 		if utf8.RuneCountInString(text) <= limit {
-			return Excerpt{Text: text, Blob: r.Blobs.Keep([]byte(of.Output)), Whole: whole}
+			return Excerpt{Text: text, Blob: r.Blobs.Keep([]byte(of.Output)), Full: whole}
 		}
 	}
 	return r.Excerpt(whole, limit, of.Truncated)

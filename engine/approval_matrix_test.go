@@ -43,7 +43,7 @@ func approvalCase(t *testing.T, approve, whole, thinks, reused bool) {
 	r := newRig(t).gate("work").
 		tools(toolFunc("work", func(context.Context) (string, error) { ran.Add(1); return "worked", nil })).
 		model(m)
-	r.cfg.Whole = whole
+	r.cfg.NoStream = whole
 	run := r.start(t.Context())
 	for cycle := 1; cycle <= 2; cycle++ {
 		parkedAs(t, run, event.ParkApproval)

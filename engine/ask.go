@@ -13,8 +13,8 @@ import (
 	"github.com/pawlrun/pawl/machine"
 )
 
-// askFlight is the flight that waits for a person's answer to a question.
-func askFlight(id string) string { return "ask:" + id }
+// askEffect is the effect that waits for a person's answer to a question.
+func askEffect(id string) string { return "ask:" + id }
 
 // beginAsk puts questions to a person. Where there is none, the machine says
 // whether they wait, are rejected, or park the run.
@@ -62,12 +62,12 @@ func (d *driver) askOnce(a machine.Ask) {
 			return
 		}
 		id := q.ID
-		if was, asked := d.asked[id]; asked && was == a.Unanswered || d.flights[askFlight(id)] != nil {
+		if was, asked := d.asked[id]; asked && was == a.Unanswered || d.pending[askEffect(id)] != nil {
 			continue
 		}
-		d.asked[id], d.asking = a.Unanswered, askFlight(id)
+		d.asked[id], d.asking = a.Unanswered, askEffect(id)
 		d.queue = append(d.queue, func(work context.Context) {
-			if _, asked := d.asked[id]; asked && d.flights[askFlight(id)] == nil { // it may have been decided in the commit that came between
+			if _, asked := d.asked[id]; asked && d.pending[askEffect(id)] == nil { // it may have been decided in the commit that came between
 				d.ask(work, *q, a.Unanswered)
 			}
 		})
@@ -118,7 +118,7 @@ func (d *driver) ask(work context.Context, q event.Question, unanswered machine.
 		return []event.Data{event.RunParked{Reason: event.ParkApproval, CallIDs: []string{q.ID}, Detail: why}}
 	}
 	d.launch(ctx, cancel, effect{
-		id: askFlight(q.ID),
+		id: askEffect(q.ID),
 		do: func(ctx context.Context) []event.Data {
 			answer, err := guard(func() (event.Resolution, error) {
 				answer, err := d.env.Ask(ctx, q.Clone())
@@ -172,7 +172,7 @@ func inWords(kinds []event.ApprovalKind) string {
 // the run has parked: the first answer from any side wins. The run above is not
 // asked any more either by a run that has parked.
 func (d *driver) dismiss() {
-	if f := d.flights[reserveFlight]; f != nil && d.machine.State().Phase != machine.Running {
+	if f := d.pending[reserveEffect]; f != nil && d.machine.State().Phase != machine.Running {
 		f.cancel()
 	}
 	if len(d.asked) == 0 {
@@ -182,19 +182,19 @@ func (d *driver) dismiss() {
 	for id := range d.asked {
 		if s.Phase != machine.Running || pending(s, id) == nil {
 			delete(d.asked, id)
-			if f := d.flights[askFlight(id)]; f != nil {
+			if f := d.pending[askEffect(id)]; f != nil {
 				f.cancel()
 			} else {
-				d.unask(askFlight(id))
+				d.unask(askEffect(id))
 			}
 		}
 	}
 }
 
-// unask lets the next question be put once the flight of a question has
+// unask lets the next question be put once the effect of a question has
 // landed.
-func (d *driver) unask(flight string) {
-	if d.asking == flight {
+func (d *driver) unask(effect string) {
+	if d.asking == effect {
 		d.asking = ""
 	}
 }

@@ -97,7 +97,7 @@ func (d *driver) lateAttempt(cause error, late []event.Data) event.ModelAttemptF
 			return failed
 		}
 	}
-	whole := wholeOf(d.bill.reserved)
+	whole := completeOf(d.bill.reserved)
 	failed.Usage, failed.Cost = *whole.Usage, llm.Cost{USD: whole.USD, Priced: whole.Priced}
 	return failed
 }

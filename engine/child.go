@@ -59,7 +59,7 @@ type ChildError struct {
 
 // Error names the run to resume instead.
 func (e *ChildError) Error() string {
-	return fmt.Sprintf("run %s was started by run %s and draws from its budget, so it continues when run %s is resumed", e.Run, e.Parent, e.Root)
+	return fmt.Sprintf("run %s was started by run %s and requests from its budget, so it continues when run %s is resumed", e.Run, e.Parent, e.Root)
 }
 
 // errAbove is why a child ends whose parent was cancelled, and errAboveTime why
@@ -83,16 +83,16 @@ func (e *DepthError) Error() string {
 	return fmt.Sprintf("a tree of runs is at most %d deep here (max_depth): %s", e.Most, strings.Join(e.Path, " > "))
 }
 
-// childFlight is a child under way.
-type childFlight struct {
+// pendingChild is a child under way.
+type pendingChild struct {
 	run string
 	// stop ends it, for that cause.
 	stop context.CancelCauseFunc
 	// err is why nobody knows what became of the child, and seq the number of its
-	// last event where it parked. They are read once the flight has landed.
+	// last event where it parked. They are read once the effect has been settled.
 	err error
 	seq int64
-	// driven is the child's run where it is driven on the flight's own goroutine, and
+	// driven is the child's run where it is driven on the effect's own goroutine, and
 	// leave releases its context.
 	driven *Run
 	leave  func()
@@ -103,7 +103,7 @@ type childFlight struct {
 	raised bool
 }
 
-// childID is the id of a child's flight.
+// childID is the id of a child's effect.
 func childID(action string) string { return "child " + action }
 
 // beginChild journals the intent of a child and queues its start, or queues a
@@ -125,7 +125,7 @@ func (d *driver) beginChild(work context.Context, a machine.StartChild) (bool, e
 		return false, err
 	}
 	begun := a // what is captured moves to the heap, also of a child that is under way
-	d.fly(a.ID, a.Call, child, d.observeStart, func(ctx context.Context, f *childFlight) (childEnd, error) {
+	d.fly(a.ID, a.Call, child, d.observeStart, func(ctx context.Context, f *pendingChild) (childEnd, error) {
 		if begun.Worktree {
 			f.apart = begun.Step
 		}
@@ -158,7 +158,7 @@ func (d *driver) cancelChild(a machine.CancelChild) {
 	case f == nil:
 		// What it parked for does not matter any more.
 		d.parked = slices.DeleteFunc(d.parked, func(p parkedChild) bool { return p.Child == a.Child })
-		d.fly(a.ID, a.Call, a.Child, d.observeEnd, func(ctx context.Context, _ *childFlight) (childEnd, error) {
+		d.fly(a.ID, a.Call, a.Child, d.observeEnd, func(ctx context.Context, _ *pendingChild) (childEnd, error) {
 			return d.endChild(ctx, a.Child, a.Reason)
 		})
 	}
@@ -181,16 +181,16 @@ type childEnd struct {
 	fn bool
 }
 
-// fly queues the flight of a child. One that answers a call is played inside the
+// fly queues the effect of a child. One that answers a call is played inside the
 // observers.
-func (d *driver) fly(id string, call *machine.RunTool, child string, observe childObserver, bring func(context.Context, *childFlight) (childEnd, error)) {
-	f := &childFlight{run: child}
+func (d *driver) fly(id string, call *machine.RunTool, child string, observe childObserver, bring func(context.Context, *pendingChild) (childEnd, error)) {
+	f := &pendingChild{run: child}
 	play := func(ctx context.Context) (childEnd, error) { return bring(ctx, f) }
 	if inside := play; call != nil {
 		play = func(ctx context.Context) (childEnd, error) { return observe(ctx, *call, child, inside) }
 	}
 	if d.children == nil {
-		d.children = map[string]*childFlight{}
+		d.children = map[string]*pendingChild{}
 	}
 	d.children[childID(id)] = f
 	d.queue = append(d.queue, func(work context.Context) {
@@ -233,7 +233,7 @@ func (d *driver) fly(id string, call *machine.RunTool, child string, observe chi
 				return settle(childEnd{}, why)
 			},
 		})
-		d.flights[childID(id)].cancel = func() { stop(d.whyStopped()) }
+		d.pending[childID(id)].cancel = func() { stop(d.whyStopped()) }
 	})
 }
 
@@ -247,9 +247,9 @@ func (d *driver) whyStopped() error {
 }
 
 // playChild has a child driven until it ends or parks. One that answers no call is
-// left to the flight to drive, so that no other goroutine waits for it; what ends the
+// left to the effect to drive, so that no other goroutine waits for it; what ends the
 // goroutine of another must not end the observers of its call.
-func (d *driver) playChild(ctx context.Context, a *machine.StartChild, f *childFlight) (childEnd, error) {
+func (d *driver) playChild(ctx context.Context, a *machine.StartChild, f *pendingChild) (childEnd, error) {
 	inside, leave := context.WithCancelCause(context.WithoutCancel(ctx))
 	unwatch := context.AfterFunc(ctx, func() { leave(above(ctx)) })
 	f.leave = func() { unwatch(); leave(nil) }
@@ -463,7 +463,7 @@ func leftAs(s *machine.State, err error) (childEnd, error) {
 	return childEnd{}, err
 }
 
-// childSettled is what a child's flight brings.
+// childSettled is what a child's effect brings.
 func (d *driver) childSettled(ctx context.Context, call *machine.RunTool, child string, end childEnd, start time.Time) []event.Data {
 	if p := end.parked; p != nil {
 		parked := event.ChildParked{
@@ -527,16 +527,16 @@ func childResult(name string, end childEnd) (tool.Result, error) {
 	return r, &tool.Error{Type: kind, Message: message}
 }
 
-// childLeft comes before what a child's flight brought is journalled: first the
+// childLeft comes before what a child's effect brought is journalled: first the
 // account must say what the child used, and nothing may be kept for it that it
 // will not ask for again.
 func (d *driver) childLeft(work context.Context, s settlement) error {
-	f := d.children[s.flight]
+	f := d.children[s.effect]
 	if f == nil {
 		return nil
 	}
-	delete(d.children, s.flight)
-	if _, err := d.answerDraws(f.run); err != nil {
+	delete(d.children, s.effect)
+	if _, err := d.answerRequests(f.run); err != nil {
 		return err
 	}
 	if f.err != nil {

@@ -57,11 +57,11 @@ func TestADecisionWakesAParkedChildWhileItsSiblingGoesOn(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					r := besideASibling(t, pays(t))
 					run, id := r.startsUntilParked(t)
-					desk := r
+					controller := r
 					if within > 0 {
-						desk = r.other()
+						controller = r.other()
 					}
-					desk.send(journal.Command{Run: id, Kind: kind, CallID: id + "-1-1", By: "ann", Text: "because"})
+					controller.send(journal.Command{Run: id, Kind: kind, CallID: id + "-1-1", By: "ann", Text: "because"})
 					time.Sleep(within)
 					synctest.Wait()
 					if row, err := r.store.Run(t.Context(), id); err != nil || row.State != journal.Ended {

@@ -45,7 +45,7 @@ func (e *Engine) prodAbove(ctx context.Context, row journal.Run) {
 
 func (d *driver) commandCame() {
 	d.commanded.Store(true)
-	d.turn.tell()
+	d.lock.notify()
 }
 
 // overrule drops the pauses that were sent before somebody resumed the run, who

@@ -46,7 +46,7 @@ func (d *driver) stage(data event.Data) error {
 	d.push(s)
 	switch data.(type) {
 	case event.BudgetRaised, event.ToolResult, event.CommandFinished, event.BudgetCommitted, event.ChildWaiting: // a limit that is another, what may be news, a pause
-		if len(d.flights) > 0 {
+		if len(d.pending) > 0 {
 			d.moveDeadlines()
 		}
 	}

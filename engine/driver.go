@@ -14,7 +14,7 @@ import (
 	"github.com/pawlrun/pawl/machine"
 )
 
-// driver drives one run. Whoever has the turn may touch what it knows; its
+// driver drives one run. Whoever has the lock may touch what it knows; its
 // effects do not.
 type driver struct {
 	engine  *Engine
@@ -43,7 +43,7 @@ type driver struct {
 	// itself, and outlives it: a cancelled run still settles its calls and
 	// journals its end.
 	ctx, work context.Context
-	turn      turn
+	lock      driverLock
 
 	record   *drive.Recorder
 	requests drive.Requests
@@ -54,20 +54,20 @@ type driver struct {
 	leased   time.Time
 	released bool
 
-	// fund is what the run's children draw from, nil for a run that offers no
-	// agents, and above drives the run whose fund this one draws from, nil for one
-	// that nobody started. draws wait for room, granted for the next commit.
-	fund    *fund
-	above   *driver
-	draws   []*draw
-	granted []func()
+	// fromChildren is what the run's children draw from, nil for a run that offers no
+	// agents, and above drives the run whose budget this one asks, nil for one
+	// that nobody started. childRequests wait for room, granted for the next commit.
+	fromChildren  *childRequests
+	above         *driver
+	childRequests []*childRequest
+	granted       []func()
 	// mail is what lies ready for the run's children, and has the messages that the
 	// run has taken in itself, by their ids.
 	mail mail
 	has  map[string]bool
-	// children are those under way, by their flights; reserving says that the run
+	// children are those under way, by their effects; reserving says that the run
 	// above is being asked.
-	children map[string]*childFlight
+	children map[string]*pendingChild
 	// parked are the children that parked while this run goes on.
 	parked   []parkedChild
 	spokenTo spokenTo
@@ -99,15 +99,15 @@ type driver struct {
 	consumed []int64
 	queue    []func(work context.Context)
 
-	// flights are the effects under way, by id, launched those that have not
-	// begun. The driver never leaves before every flight has landed.
-	flights map[string]*flight
+	// pending are the effects under way, by id, launched those that have not
+	// begun. The driver never leaves before every effect has been settled.
+	pending map[string]*pendingEffect
 	// news is how many effects have ended since the last commit.
 	news      int
 	deadlines deadlines
 	launched  []job
 	running   sync.WaitGroup
-	crew      crew
+	workers   workers
 	abandoned bool
 
 	// commanded says that commands came which nobody has taken up. Those of this engine
@@ -116,8 +116,8 @@ type driver struct {
 	commanded atomic.Bool
 	sent      <-chan struct{}
 	// seen are the commands that were taken, asked the questions that were put to a
-	// person and how they may stay unanswered, asking the flight of the last question
-	// that is still open, underWay the flights of hooks and of judgements that are
+	// person and how they may stay unanswered, asking the effect of the last question
+	// that is still open, underWay the effects of hooks and of judgements that are
 	// under way or about to be.
 	seen     map[int64]bool
 	asked    map[string]machine.Unanswered
@@ -149,9 +149,9 @@ func (e *Engine) newDriver(m machine.Machine, env Env, run, parent string) *driv
 	d := &driver{
 		engine: e, store: e.store, machine: m, live: &live{run: run, parent: parent, now: c.now}, clock: c, now: c.now,
 		run: run, parent: parent, root: run, depth: 1, record: drive.NewRecorder(e.store),
-		flights: map[string]*flight{}, turn: newTurn(),
+		pending: map[string]*pendingEffect{}, lock: newDriverLock(),
 		seen: map[int64]bool{}, asked: map[string]machine.Unanswered{},
-		interrupt: make(chan struct{}, 1), done: make(chan struct{}), crew: newCrew(),
+		interrupt: make(chan struct{}, 1), done: make(chan struct{}), workers: newWorkers(),
 	}
 	d.equip(env)
 	return d
@@ -170,7 +170,7 @@ func (d *driver) drive() {
 	d.work, d.sent = work, d.store.WatchInbox(work, d.run)
 	defer func() {
 		err := d.leave(work)
-		d.crew.dismiss()
+		d.workers.stop()
 		d.deadlines.move(machine.Deadline{}, d.now)
 		stop()
 		d.left(err)
@@ -180,7 +180,7 @@ func (d *driver) drive() {
 
 // leave settles what is under way and gives the run up.
 func (d *driver) leave(work context.Context) error {
-	err := d.turn.failure
+	err := d.lock.failure
 	_, store := errors.AsType[*storeError](err)
 	d.broken = err != nil && !store
 	late := d.land()
@@ -194,18 +194,18 @@ func (d *driver) leave(work context.Context) error {
 }
 
 // loop goes on until the run has ended or parked, or cannot go on. It leaves with
-// the turn.
+// the lock.
 func (d *driver) loop() {
 	heartbeat := time.NewTicker(d.engine.opts.LeaseTTL / 3)
 	defer heartbeat.Stop()
 	for hear := d.hearFirst; ; {
 		d.step(hear)
 		d.begin(false)
-		if d.turn.over {
+		if d.lock.over {
 			return
 		}
 		hear = d.wait(heartbeat.C)
-		if d.turn.over {
+		if d.lock.over {
 			return
 		}
 	}
@@ -223,7 +223,7 @@ func (d *driver) hearFirst(work context.Context) error {
 // and its last effect has settled.
 func (d *driver) finished() bool {
 	s := d.machine.State()
-	return s.Phase == machine.Ended || s.Phase == machine.Parked && len(d.flights) == 0
+	return s.Phase == machine.Ended || s.Phase == machine.Parked && len(d.pending) == 0
 }
 
 // advance performs everything that is due: it journals decisions and intents
@@ -232,7 +232,7 @@ func (d *driver) advance(work context.Context) error {
 	for {
 		progress, err := d.decide(work)
 		if err == nil && !progress {
-			progress, err = d.answerDraws("")
+			progress, err = d.answerRequests("")
 		}
 		if err != nil {
 			return err
@@ -356,7 +356,7 @@ func (d *driver) keepAnswer() (progress bool, err error) {
 
 // parkInterrupted parks once everything in flight has been stopped.
 func (d *driver) parkInterrupted() error {
-	if len(d.flights) > 0 || d.machine.State().Phase != machine.Running {
+	if len(d.pending) > 0 || d.machine.State().Phase != machine.Running {
 		return nil
 	}
 	return d.stage(event.RunParked{Reason: event.ParkInterrupted, Served: d.engine.opts.Served})
@@ -369,7 +369,7 @@ func (d *driver) wake(at time.Time) {
 	}
 }
 
-// wait gives the turn up until something comes that the machine should know of,
+// wait gives the lock up until something comes that the machine should know of,
 // and returns how that is taken up.
 func (d *driver) wait(heartbeat <-chan time.Time) (hear func(work context.Context) error) {
 	var timer <-chan time.Time
@@ -382,10 +382,10 @@ func (d *driver) wait(heartbeat <-chan time.Time) (hear func(work context.Contex
 	if d.interrupted || d.cancelled {
 		ended = nil
 	}
-	d.turn.give()
-	defer d.turn.take()
+	d.lock.unlock()
+	defer d.lock.lock()
 	select {
-	case <-d.turn.news:
+	case <-d.lock.wake:
 	case <-d.drawn():
 	case <-d.sent:
 		d.commanded.Store(true)
@@ -414,14 +414,14 @@ func (d *driver) takeNews(work context.Context) error {
 // stopForNow parks the run once its effects have stopped.
 func (d *driver) stopForNow(context.Context) error {
 	d.interrupted = true
-	d.cancelFlights()
+	d.cancelPending()
 	return nil
 }
 
 // settle journals the results of the effects that have ended, all in one commit.
 func (d *driver) settle(work context.Context) error {
 	landed := false
-	for s, ok := d.turn.landing(); ok; s, ok = d.turn.landing() {
+	for s, ok := d.lock.next(); ok; s, ok = d.lock.next() {
 		landed = true
 		d.news++
 		d.landed(s)
@@ -488,7 +488,7 @@ func (d *driver) cancel(request event.CancelRequested) error {
 		return nil
 	}
 	d.cancelled = true
-	d.cancelFlights()
+	d.cancelPending()
 	return d.stage(request)
 }
 

@@ -66,7 +66,7 @@ type Engine struct {
 	opts     Options
 	// observed says that an observer wants the events of runs.
 	observed bool
-	letters  letterbox
+	letters  ownerKey
 
 	mu sync.Mutex
 	// claims are the runs whose lease this engine holds or is about to take;
@@ -144,7 +144,7 @@ func New(store journal.Store, machines func(version string) (machine.Machine, er
 	if o.NewNonce == nil {
 		o.NewNonce = newNonce
 	}
-	var letters letterbox
+	var letters ownerKey
 	if o.Owner == "" {
 		o.Owner, letters = newOwner()
 	}
@@ -356,7 +356,7 @@ func (e *Engine) Inspect(ctx context.Context, run string) (machine.Machine, erro
 // ready makes a run known that is to be driven until ctx ends.
 func (e *Engine) ready(ctx context.Context, d *driver) *Run {
 	if len(d.env.Children) > 0 {
-		d.fund = newFund()
+		d.fromChildren = newChildRequests()
 	}
 	d.ctx, d.live.source = ctx, e.follower.Source(d.root)
 	e.register(d)

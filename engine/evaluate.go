@@ -51,7 +51,7 @@ func (d *driver) await(a machine.Wait) (bool, error) {
 		return true, d.stage(event.WaitFinished{ID: a.ID})
 	}
 	d.wake(a.Until)
-	if len(d.flights) == 0 {
+	if len(d.pending) == 0 {
 		d.waiting = journal.WaitTime
 	}
 	return false, nil

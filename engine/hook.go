@@ -14,13 +14,13 @@ import (
 	"github.com/pawlrun/pawl/tool"
 )
 
-// hookFlight is the flight in which a hook is heard.
-func hookFlight(id string) string { return "hook:" + id }
+// hookEffect is the effect that calls a hook.
+func hookEffect(id string) string { return "hook:" + id }
 
 // beginHook queues a hook that is not being heard already. It leaves one
 // record, its result: a hook that a crash cut short is heard again.
 func (d *driver) beginHook(a machine.RunHook) {
-	if !d.once(hookFlight(a.ID)) {
+	if !d.once(hookEffect(a.ID)) {
 		return
 	}
 	d.queue = append(d.queue, func(work context.Context) { d.hear(work, a) })
@@ -55,13 +55,13 @@ func (d *driver) hear(work context.Context, a machine.RunHook) {
 		r.Reason = drive.Stored(r.Reason)
 		r.Output = drive.Stored(d.record.Secrets.Text(r.Output))
 		if text, cut := tool.Bound(r.Output, a.MaxResultChars); cut {
-			r.Output, r.Contains = text, drive.Excerpt{Whole: r.Output}.Contains(a.Sought)
+			r.Output, r.Contains = text, drive.Excerpt{Full: r.Output}.Contains(a.Sought)
 		}
 		r.DurationMs = d.clock.awake().Sub(start).Milliseconds()
 		return []event.Data{r}
 	}
 	d.launch(ctx, cancel, effect{
-		id: hookFlight(a.ID),
+		id: hookEffect(a.ID),
 		do: func(ctx context.Context) []event.Data {
 			if !known {
 				return settle(ctx, hook.Answer{}, errors.New("it is not there any more"))

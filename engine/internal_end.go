@@ -27,7 +27,7 @@ func (d *driver) endInternal(ctx context.Context, cause error, late []event.Data
 		d.staged, d.seq, d.head = d.staged[:0], row.Seq, row.Head
 	}
 	results := d.lateResults(late) // which ends the children
-	closing := append(d.lateModel(cause, late), d.lateDraws(ctx)...)
+	closing := append(d.lateModel(cause, late), d.lateRequests(ctx)...)
 	closing = append(append(closing, d.lateCalls()...), results...)
 	closing = append(closing, d.lateCommands(late)...)
 	if err := d.pushAll(closing); err != nil {
@@ -96,11 +96,11 @@ func (d *driver) internalOutcome(cause error, row journal.Run) event.Outcome {
 	return o
 }
 
-// lateDraws settles what is set aside for the calls of children.
-func (d *driver) lateDraws(ctx context.Context) []event.Data {
+// lateRequests settles what is set aside for the calls of children.
+func (d *driver) lateRequests(ctx context.Context) []event.Data {
 	var closing []event.Data
 	for _, c := range d.begun.all() {
-		committed, err := guard(func() ([]event.BudgetCommitted, error) { return d.unsettledDraws(ctx, c.run, true) },
+		committed, err := guard(func() ([]event.BudgetCommitted, error) { return d.unsettledRequests(ctx, c.run, true) },
 			func(message string) error { return errors.New(message) })
 		if err != nil {
 			continue // the child's own journal says it

@@ -159,7 +159,7 @@ func MayHoldSecret(c journal.Command) bool {
 }
 
 // Redact takes the secrets of a run out of a text that is to be journalled with
-// another run that comes of it. It is a *[SecretsError] for a text that may hold
+// another run that comes of it. It is a *[SecretsError] for a text that may have
 // one which is not known here.
 func (e *Engine) Redact(ctx context.Context, run string, k Knowledge, text string) (string, error) {
 	row, err := e.store.Run(ctx, run)

@@ -25,8 +25,8 @@ type live struct {
 // voice is one attempt at a model call as a source of deltas. Once it is
 // silenced nothing more of it is published, even when its adapter goes on.
 type voice struct {
-	veil     *veil
-	silenced bool
+	deltaRedactor *deltaRedactor
+	silenced      bool
 	// begun says that there was a delta, whoever heard it, and spoke that somebody
 	// was told of one.
 	begun, spoke bool

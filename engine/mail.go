@@ -11,7 +11,7 @@ import (
 	"github.com/pawlrun/pawl/machine"
 )
 
-// mail is what lies ready for the children of a run. Whoever has the parent's turn
+// mail is what lies ready for the children of a run. Whoever has the parent's lock
 // puts it there, and each child takes its own at the next boundary, so that neither
 // waits for the other. It is safe for concurrent use.
 type mail struct {
@@ -83,7 +83,7 @@ func (d *driver) poster(callID string) func(ctx context.Context, to, text string
 	taint := d.machine.State().Taint
 	return func(ctx context.Context, to, text string, kind event.MessageKind) (string, error) {
 		answer := make(chan string, 1)
-		d.above.fund.put(&draw{child: d.run, post: &posted{
+		d.above.fromChildren.put(&childRequest{child: d.run, post: &posted{
 			Post:   machine.Post{ID: callID, To: to, Text: text, Kind: kind, Taint: taint},
 			answer: func(told string) { answer <- told },
 		}})
@@ -98,7 +98,7 @@ func (d *driver) poster(callID string) func(ctx context.Context, to, text string
 
 // carry journals a child's message with what becomes of it. The child is told once
 // that is on disk.
-func (d *driver) carry(x *draw) (staged bool, err error) {
+func (d *driver) carry(x *childRequest) (staged bool, err error) {
 	messenger, ok := d.machine.(machine.Messenger)
 	if !ok || d.machine.State().Phase != machine.Running {
 		return false, nil // the child stops, too
@@ -151,7 +151,7 @@ func (d *driver) noteMail(data event.Data) {
 // confirm tells the run above that a message is on disk here.
 func (d *driver) confirm(id string) {
 	if id != "" {
-		d.above.fund.put(&draw{child: d.run, read: id})
+		d.above.fromChildren.put(&childRequest{child: d.run, read: id})
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 	"github.com/pawlrun/pawl/machine"
 )
 
-const modelFlight = "model"
+const modelEffect = "model"
 
 // beginModel journals the intent of a model call and queues the call. A call
 // whose time has not come sets the alarm instead.
@@ -74,9 +74,9 @@ func adapterError(message string, cause error) error {
 
 func (d *driver) callModel(work context.Context, a *machine.CallModel, model llm.Model, req *llm.Request) {
 	ctx, cancel := d.until(work, 0)
-	cycle, v := d.cycle, &voice{veil: d.newVeil()}
+	cycle, v := d.cycle, &voice{deltaRedactor: d.newDeltaRedactor()}
 	d.launch(ctx, cancel, effect{
-		id: modelFlight,
+		id: modelEffect,
 		do: func(ctx context.Context) []event.Data {
 			resp, err := guard(func() (*llm.Response, error) {
 				return d.observeModel(ctx, a, func(ctx context.Context) (*llm.Response, error) {
@@ -101,7 +101,7 @@ func (d *driver) answered(ctx context.Context, a *machine.CallModel, resp *llm.R
 		err = unfit(resp.Parts)
 	}
 	if err == nil {
-		v.veil.end(d.teller(v, cycle, a.Attempt))
+		v.deltaRedactor.end(d.teller(v, cycle, a.Attempt))
 		d.live.silence(v)
 		return d.record.Blobs.Detach(d.response(a, resp))
 	}
@@ -124,22 +124,22 @@ func (d *driver) generate(ctx context.Context, a *machine.CallModel, model llm.M
 			}
 			v.streamed.Add(int64(len(delta.Text) + len(delta.Tool)))
 			if delta.Text != "" || delta.Tool != "" {
-				v.veil.say(delta, tell)
+				v.deltaRedactor.say(delta, tell)
 			}
 		})
 	}
 	resp, err := model.Generate(ctx, req)
 	if err == nil && resp != nil && a.Purpose == "" {
-		d.publishWhole(resp, a.Attempt, cycle, v)
+		d.publishResponse(resp, a.Attempt, cycle, v)
 	}
 	return resp, err
 }
 
-// publishWhole emits each text of an unstreamed answer once (ALF-33).
-func (d *driver) publishWhole(resp *llm.Response, attempt, cycle int, v *voice) {
+// publishResponse emits each text of an unstreamed answer once (ALF-33).
+func (d *driver) publishResponse(resp *llm.Response, attempt, cycle int, v *voice) {
 	for i, p := range resp.Parts {
 		if t, ok := p.(llm.Text); ok && t.Text != "" {
-			v.veil.say(llm.Delta{Kind: llm.DeltaText, Index: i, Text: t.Text}, d.teller(v, cycle, attempt))
+			v.deltaRedactor.say(llm.Delta{Kind: llm.DeltaText, Index: i, Text: t.Text}, d.teller(v, cycle, attempt))
 		}
 	}
 }

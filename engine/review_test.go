@@ -80,25 +80,25 @@ func (r *reviewed) review(due []machine.Action) []machine.Action {
 	}
 }
 
-// desk is an engine whose runs are reviewed, with what the runs of each name are
+// controller is an engine whose runs are reviewed, with what the runs of each name are
 // configured with.
-type desk struct {
+type controller struct {
 	*testing.T
 	*engine.Engine
-	*control.Desk
+	*control.Controller
 	store journal.Store
 	named map[string]reviewedConfig
 	ask   func(context.Context, event.Question) (event.Resolution, error)
 }
 
-func newDesk(t *testing.T, store journal.Store, named map[string]reviewedConfig) *desk {
+func newController(t *testing.T, store journal.Store, named map[string]reviewedConfig) *controller {
 	t.Helper()
 	e := engine.New(store, machine.Table{"reviewed/1": func() machine.Machine { return &reviewed{} }}.Make, engine.Options{})
 	t.Cleanup(func() { _ = e.Close() })
-	return &desk{T: t, Engine: e, Desk: control.New(store, e), store: store, named: named}
+	return &controller{T: t, Engine: e, Controller: control.New(store, e), store: store, named: named}
 }
 
-func (d *desk) started(name string) event.RunStarted {
+func (d *controller) started(name string) event.RunStarted {
 	config, err := json.Marshal(d.named[name])
 	if err != nil {
 		d.Fatal(err)
@@ -106,7 +106,7 @@ func (d *desk) started(name string) event.RunStarted {
 	return event.RunStarted{Vocabulary: event.Version, Machine: "reviewed/1", Kind: "Reviewed", Name: name, Config: config}
 }
 
-func (d *desk) env() engine.Env {
+func (d *controller) env() engine.Env {
 	env := engine.Env{Ask: d.ask, Children: map[string]engine.Child{}}
 	for name := range d.named {
 		env.Children[name] = engine.Child{
@@ -119,7 +119,7 @@ func (d *desk) env() engine.Env {
 	return env
 }
 
-func (d *desk) start(name string) *engine.Run {
+func (d *controller) start(name string) *engine.Run {
 	d.Helper()
 	run, err := d.Start(d.Context(), d.started(name), d.env())
 	if err != nil {
@@ -128,7 +128,7 @@ func (d *desk) start(name string) *engine.Run {
 	return run
 }
 
-func (d *desk) resume(run string) *engine.Run {
+func (d *controller) resume(run string) *engine.Run {
 	d.Helper()
 	r, err := d.Resume(d.Context(), run, func(event.RunStarted) (engine.Env, error) { return d.env(), nil })
 	if err != nil {
@@ -137,7 +137,7 @@ func (d *desk) resume(run string) *engine.Run {
 	return r
 }
 
-func (d *desk) row(run string) journal.Run {
+func (d *controller) row(run string) journal.Run {
 	d.Helper()
 	row, err := d.store.Run(d.Context(), run)
 	if err != nil {
@@ -147,13 +147,13 @@ func (d *desk) row(run string) journal.Run {
 }
 
 // say sends a decision to a run.
-func (d *desk) say(run string, kind journal.CommandKind, id string) error {
-	_, err := d.Desk.Send(d.Context(), d.row(run), journal.Command{Kind: kind, CallID: id, Text: "so it is", By: "ann", Principal: event.Principal{Name: "ann", Role: "editor"}})
+func (d *controller) say(run string, kind journal.CommandKind, id string) error {
+	_, err := d.Controller.Send(d.Context(), d.row(run), journal.Command{Kind: kind, CallID: id, Text: "so it is", By: "ann", Principal: event.Principal{Name: "ann", Role: "editor"}})
 	return err
 }
 
 // tree are the runs of a tree, each before those that it started.
-func (d *desk) tree(root string) []string {
+func (d *controller) tree(root string) []string {
 	d.Helper()
 	below, err := d.Below(d.Context(), root)
 	if err != nil {
@@ -185,7 +185,7 @@ func TestAReviewIsListedAndDecidedThroughEachRunAboveIt(t *testing.T) {
 						}
 						return nil
 					}
-					d := newDesk(t, store, deep)
+					d := newController(t, store, deep)
 					run := d.start("root")
 					standing := func() machine.State {
 						state, err := run.Wait(t.Context())
@@ -224,7 +224,7 @@ func TestAReviewIsListedAndDecidedThroughEachRunAboveIt(t *testing.T) {
 					if listed, err := d.Pending(t.Context(), run.ID); err != nil || len(listed) > 0 {
 						t.Errorf("these still wait: %+v, %v", listed, err)
 					}
-					if s, err := d.Standing(t.Context(), d.row(run.ID)); err != nil || !s.Answered {
+					if s, err := d.RunStatus(t.Context(), d.row(run.ID)); err != nil || !s.Answered {
 						t.Errorf("it is listed as %+v, %v", s, err)
 					}
 					var decided *engine.DecidedError
@@ -251,7 +251,7 @@ func TestAReviewIsListedAndDecidedThroughEachRunAboveIt(t *testing.T) {
 // the run that is meant.
 func TestADecisionThatMayBeAboutSeveralQuestionsNamesTheRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDesk(t, memory.New(nil), map[string]reviewedConfig{"root": {Starts: []string{"a", "b"}}, "a": {}, "b": {}})
+		d := newController(t, memory.New(nil), map[string]reviewedConfig{"root": {Starts: []string{"a", "b"}}, "a": {}, "b": {}})
 		run := d.start("root")
 		if _, err := run.Wait(t.Context()); err != nil {
 			t.Fatal(err)
@@ -285,13 +285,13 @@ func TestAReviewExpiresAsACallDoes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				d := newDesk(t, memory.New(nil), map[string]reviewedConfig{"root": {Within: time.Hour, OnExpiry: tt.onExpiry}})
+				d := newController(t, memory.New(nil), map[string]reviewedConfig{"root": {Within: time.Hour, OnExpiry: tt.onExpiry}})
 				run := d.start("root")
 				if _, err := run.Wait(t.Context()); err != nil {
 					t.Fatal(err)
 				}
 				time.Sleep(2 * time.Hour)
-				if s, err := d.Standing(t.Context(), d.row(run.ID)); err != nil || !s.Expired {
+				if s, err := d.RunStatus(t.Context(), d.row(run.ID)); err != nil || !s.Expired {
 					t.Errorf("it is listed as %+v, %v", s, err)
 				}
 				if tt.late {
@@ -313,7 +313,7 @@ func TestAReviewIsPutToWhoeverIsHere(t *testing.T) {
 	for answer, parks := range map[event.ApprovalKind]bool{event.ApprovalApproved: false, event.ApprovalEdited: true} {
 		t.Run(string(answer), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				d := newDesk(t, memory.New(nil), deep)
+				d := newController(t, memory.New(nil), deep)
 				var asked []event.QuestionKind
 				d.ask = func(_ context.Context, q event.Question) (event.Resolution, error) {
 					asked = append(asked, q.Kind)
@@ -332,7 +332,7 @@ func TestAReviewIsPutToWhoeverIsHere(t *testing.T) {
 // A cancel takes back what is asked.
 func TestACancelTakesAReviewBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDesk(t, memory.New(nil), deep)
+		d := newController(t, memory.New(nil), deep)
 		run := d.start("root")
 		if _, err := run.Wait(t.Context()); err != nil {
 			t.Fatal(err)

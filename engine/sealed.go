@@ -21,23 +21,23 @@ var ErrUnread = errors.New("engine: only the process that drove the run could ha
 // cannot be sent: no process drives it, or that has no key.
 var ErrNoKey = errors.New("engine: no process that drives the run has a key to seal a command to")
 
-// letterbox opens what was sealed to this process. The key is in no file, so
+// ownerKey opens what was sealed to this process. The key is in no file, so
 // that nothing on a disk opens a command that rests there.
-type letterbox struct{ key hpke.PrivateKey }
+type ownerKey struct{ key hpke.PrivateKey }
 
 func kem() hpke.KEM { return hpke.DHKEM(ecdh.X25519()) }
 
 // newOwner is [ProcessOwner] with the public key of the process as its random
 // part: who finds the owner of a lease can seal to it.
-func newOwner() (string, letterbox) {
+func newOwner() (string, ownerKey) {
 	owner := ProcessOwner()
 	key, err := kem().GenerateKey()
 	if err != nil {
-		return owner, letterbox{} // such a process is sent nothing sealed
+		return owner, ownerKey{} // such a process is sent nothing sealed
 	}
 	parts := strings.Split(owner, "/")
 	parts[len(parts)-1] = base64.RawURLEncoding.EncodeToString(key.PublicKey().Bytes())
-	return strings.Join(parts, "/"), letterbox{key: key}
+	return strings.Join(parts, "/"), ownerKey{key: key}
 }
 
 func keyOf(owner string) (hpke.PublicKey, error) {
@@ -85,7 +85,7 @@ func sealTo(owner string, c journal.Command) (journal.Command, error) {
 
 // open returns a command as it was before it was sealed, and whether this
 // process can read it.
-func (l letterbox) open(c journal.Command) (journal.Command, bool) {
+func (l ownerKey) open(c journal.Command) (journal.Command, bool) {
 	if c.Sealed == nil {
 		return c, true
 	}

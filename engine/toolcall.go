@@ -45,7 +45,7 @@ func unresolved(a machine.Resolve) event.ToolCall {
 func (d *driver) beginTool(a machine.RunTool) (bool, error) {
 	if a.NotBefore.After(d.now()) {
 		d.wake(a.NotBefore)
-		if len(d.flights) == 0 {
+		if len(d.pending) == 0 {
 			d.waiting = journal.WaitRetry
 		}
 		return false, nil

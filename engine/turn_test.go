@@ -21,7 +21,7 @@ func goroutine() string {
 	return string(name)
 }
 
-// Each effect takes a moment, in which the driver's goroutine gives up the turn
+// Each effect takes a moment, in which the driver's goroutine gives up the lock
 // that it has while it begins one: an effect that ended before would leave what
 // follows to it.
 func TestWhatFollowsFromAnEffectIsDoneOnItsGoroutine(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 // rows: ALF-33
 func TestAnAnswerAskedForWholeIsShownOnce(t *testing.T) {
 	r := newRig(t).turns(scripted.Turn{Text: "word by word"})
-	r.cfg.Whole = true
+	r.cfg.NoStream = true
 	var shown []string
 	for _, e := range r.heard() {
 		if d, ok := e.Data.(event.Text); ok {

@@ -24,7 +24,7 @@ func (o Options) config(a *spec.Agent, targets []target) (cfg agent.Config, err 
 		Limits:  limits(a),
 		OnLimit: agent.OnLimit(s.OnLimit), OnNoToolCall: agent.OnNoToolCall(s.OnNoToolCall),
 		Dispatch: agent.Dispatch(s.ToolDispatch), NudgeText: s.NudgeText,
-		Compact: compaction(s), Policy: o.permissions(a), Approve: o.Approve, Whole: o.Whole,
+		Compact: compaction(s), Policy: o.permissions(a), Approve: o.Approve, NoStream: o.NoStream,
 	}
 	approvals(s.Approvals, &cfg)
 	for _, t := range targets {

@@ -131,7 +131,7 @@ func (o Options) change(a *spec.Agent, cfg *agent.Config, started *event.RunStar
 		return nil, nil, err
 	}
 	cfg.Approve = cmp.Or(o.Approve, cfg.Approve)
-	cfg.Whole = cfg.Whole || o.Whole
+	cfg.NoStream = cfg.NoStream || o.NoStream
 	changed, names := map[string]string{}, modelsOf(cfg.Targets)
 	if o.Approve != "" {
 		changed["approve"] = string(o.Approve)

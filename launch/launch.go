@@ -175,7 +175,7 @@ func restored(started event.RunStarted, o Options) (engine.Env, confinement, err
 		return engine.Env{}, confinement{}, err
 	}
 	o = o.pinned(started)
-	if err := present(o.Workspace); err != nil {
+	if err := checkWorkspace(o.Workspace); err != nil {
 		return engine.Env{}, confinement{}, err
 	}
 	if a.StartsOthers() {
@@ -229,8 +229,8 @@ func (o Options) pinned(started event.RunStarted) Options {
 	return o
 }
 
-// present says that a run's workspace is where it was.
-func present(workspace string) error {
+// checkWorkspace returns an error unless a run's workspace is where it was.
+func checkWorkspace(workspace string) error {
 	info, err := os.Stat(workspace)
 	switch {
 	case errors.Is(err, fs.ErrNotExist), err == nil && !info.IsDir():

@@ -24,7 +24,7 @@ import (
 func TestWhatAFileMaySayHasItsEffectAndMayBeLeftOut(t *testing.T) {
 	const everything = `
 model_policy:
-  roles: {architect: desk/architect, editor: desk/editor}
+  roles: {architect: controller/architect, editor: controller/editor}
   decoding: {temperature: 0.25, max_tokens: 77}
 role: editor
 prompt: {system: You are brief.}
@@ -61,8 +61,8 @@ iteration: {max_cycles: 2, context_window: 64000}
 		t.Helper()
 		status, sent = code, nil
 		o := options(t)
-		o.Whole, o.NoBudget, o.Approve = true, true, agent.ApproveDeny
-		o.Config = models.Config{Providers: map[string]models.Provider{"desk": {BaseURL: server.URL, APIKeyEnv: "DESK_API_KEY"}}}
+		o.NoStream, o.NoBudget, o.Approve = true, true, agent.ApproveDeny
+		o.Config = models.Config{Providers: map[string]models.Provider{"controller": {BaseURL: server.URL, APIKeyEnv: "DESK_API_KEY"}}}
 		started, cfg, env := start(t, file(t, text), o)
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
@@ -100,7 +100,7 @@ iteration: {max_cycles: 2, context_window: 64000}
 		t.Errorf("without retries %d requests were made", len(sent))
 	}
 
-	if events, _ = play("model_policy: {primary: desk/plain}", http.StatusOK); outcome(t, events).Reason != event.ReasonFinalAnswer {
+	if events, _ = play("model_policy: {primary: controller/plain}", http.StatusOK); outcome(t, events).Reason != event.ReasonFinalAnswer {
 		t.Errorf("a file with nothing but a model: %+v", outcome(t, events))
 	}
 

@@ -32,8 +32,8 @@ type Flags struct {
 	// Limits replace single limits of the file, after all of the above.
 	Limits  []Limit
 	Approve agent.ApproveMode
-	// Whole asks the provider for whole answers instead of streams.
-	Whole bool
+	// NoStream asks the provider for whole answers instead of streams.
+	NoStream bool
 	// Attachments are images and files that go with the input.
 	Attachments []llm.Media
 	// Vars are the values of the prompt's ${name}.
@@ -71,7 +71,7 @@ type Host struct {
 	// Limiter is shared by all runs of a process; nil limits nothing.
 	Limiter *transport.Limiter
 	// Pages are shared by all runs of a process; nil are each run's own.
-	Pages *web.Places
+	Pages *web.PageLimit
 	// Sandbox is what this machine can do; nil runs commands without one.
 	Sandbox *sandbox.Machine
 	// Journal is the path of the journal, which no command may read and no tool

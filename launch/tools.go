@@ -100,7 +100,7 @@ func (o Options) programs(a *spec.Agent, r policy.Rules) shell.Options {
 // tool that there is (ALF-81), but for the one that reaches other machines: that has
 // to be named.
 func (o Options) tools(a *spec.Agent, ws *fs.Workspace, s shell.Options) []tool.Tool {
-	all := offering(a, builtin(ws, web.Options{Egress: a.Tools.Permissions.Egress(), Places: o.Pages}, s))
+	all := offering(a, builtin(ws, web.Options{Egress: a.Tools.Permissions.Egress(), PageLimit: o.Pages}, s))
 	for i, t := range all {
 		if limit, ok := a.Tools.Timeouts[t.Name]; ok {
 			all[i] = bounded(t, limit.Duration())

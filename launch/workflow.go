@@ -341,7 +341,7 @@ func resumeWorkflow(started event.RunStarted, o Options) (engine.Env, error) {
 // root offers.
 func resumeUses(started event.RunStarted, root *spec.Agent, o Options) (engine.Env, error) {
 	o = o.seams().pinned(started)
-	if err := present(o.Workspace); err != nil {
+	if err := checkWorkspace(o.Workspace); err != nil {
 		return engine.Env{}, err
 	}
 	root.Dir = started.Options["files"]

@@ -20,7 +20,7 @@ func (r *Resolver) Script(target string) (path string, ok bool) {
 	if !scripted {
 		return "", false
 	}
-	for _, path := range r.scriptPlaces(name) {
+	for _, path := range r.scriptPaths(name) {
 		if _, err := os.Stat(path); err == nil {
 			return path, true
 		}
@@ -28,8 +28,8 @@ func (r *Resolver) Script(target string) (path string, ok bool) {
 	return "", false
 }
 
-// scriptPlaces are where a script is looked for, in order.
-func (r *Resolver) scriptPlaces(name string) []string {
+// scriptPaths are where a script is looked for, in order.
+func (r *Resolver) scriptPaths(name string) []string {
 	if filepath.IsAbs(name) {
 		return []string{name}
 	}
@@ -41,7 +41,7 @@ func (r *Resolver) scriptPlaces(name string) []string {
 }
 
 func (r *Resolver) openScript(name string) (llm.Model, error) {
-	for _, path := range r.scriptPlaces(name) {
+	for _, path := range r.scriptPaths(name) {
 		data, err := readScript(path)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):

@@ -11,35 +11,35 @@ import (
 // wait for one that ends.
 const maxConnections = 256
 
-// places are what connections under way hold.
-type places chan struct{}
+// connectionSlots are what connections under way hold.
+type connectionSlots chan struct{}
 
-func newPlaces() places { return make(places, maxConnections) }
+func newConnectionSlots() connectionSlots { return make(connectionSlots, maxConnections) }
 
 // listener accepts a connection when there is a place for it, as long as ctx lasts.
-func (p places) listener(ctx context.Context, l net.Listener) net.Listener {
-	return placedListener{Listener: l, ctx: ctx, places: p}
+func (p connectionSlots) listener(ctx context.Context, l net.Listener) net.Listener {
+	return placedListener{Listener: l, ctx: ctx, slots: p}
 }
 
 type placedListener struct {
 	net.Listener
-	ctx    context.Context
-	places places
+	ctx   context.Context
+	slots connectionSlots
 }
 
 // Accept waits for a place, and then for a connection.
 func (l placedListener) Accept() (net.Conn, error) {
 	select {
-	case l.places <- struct{}{}:
+	case l.slots <- struct{}{}:
 	case <-l.ctx.Done():
 		return nil, net.ErrClosed
 	}
 	c, err := l.Listener.Accept()
 	if err != nil {
-		<-l.places
+		<-l.slots
 		return nil, err
 	}
-	return &placedConn{Conn: c, leave: sync.OnceFunc(func() { <-l.places })}, nil
+	return &placedConn{Conn: c, leave: sync.OnceFunc(func() { <-l.slots })}, nil
 }
 
 // placedConn gives its place back when it is closed.

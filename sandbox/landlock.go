@@ -15,7 +15,7 @@ var devices = []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/d
 // protected is granted, and compared before and after each command (see
 // [snapshot]): in the place where people work, something protected lies at the top.
 func (v view) rules(temp, home string) *ruleset {
-	unread := slices.Concat(v.hide, v.veil)
+	unread := slices.Concat(v.hide, v.hidden)
 	r := &ruleset{Device: devices, Write: []string{temp}}
 	if home != "" {
 		r.Write = append(r.Write, home)

@@ -95,7 +95,7 @@ func opens(rules egress.Rules, name string, port uint16) bool {
 func (p *proxy) lend(l net.Listener, port uint16) {
 	address := net.JoinHostPort(openedAs(p.rules, port), strconv.Itoa(int(port)))
 	context.AfterFunc(p.over, func() { l.Close() })
-	l = p.places.listener(p.over, l)
+	l = p.slots.listener(p.over, l)
 	p.served.Go(func() {
 		for {
 			here, err := l.Accept()

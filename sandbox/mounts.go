@@ -60,7 +60,7 @@ func (v view) mounts(shared int64, temp, home string) []mount {
 	if os.Getuid() == 0 {
 		add(shown, tunables...)
 	}
-	for _, dir := range v.veil {
+	for _, dir := range v.hidden {
 		switch dir {
 		case v.home:
 			steps = append(steps, mount{Kind: mountBind, From: home, At: dir})

@@ -26,7 +26,7 @@ func (v view) within() *ruleset {
 	if v.full {
 		r.Write = append(r.Write, "/")
 	}
-	r.Write = append(r.Write, v.veil...)
+	r.Write = append(r.Write, v.hidden...)
 	r.Write = append(r.Write, v.write...)
 	r.Write = append(r.Write, v.grant...)
 	return r

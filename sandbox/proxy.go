@@ -62,15 +62,15 @@ type proxy struct {
 	over   context.Context
 	cancel context.CancelFunc
 	served sync.WaitGroup
-	// places are those of the connections under way.
-	places places
+	// slots are those of the connections under way.
+	slots connectionSlots
 
 	mu      sync.Mutex
 	reached []Reach
 }
 
 func newProxy(rules egress.Rules) *proxy {
-	p := &proxy{rules: rules, places: newPlaces()}
+	p := &proxy{rules: rules, slots: newConnectionSlots()}
 	p.over, p.cancel = context.WithCancel(context.Background())
 	transport := &http.Transport{DialContext: p.dial, DisableKeepAlives: true}
 	forward := &httputil.ReverseProxy{
@@ -96,7 +96,7 @@ func newProxy(rules egress.Rules) *proxy {
 }
 
 func (p *proxy) serve(l net.Listener) {
-	p.served.Go(func() { _ = p.server.Serve(p.places.listener(p.over, l)) })
+	p.served.Go(func() { _ = p.server.Serve(p.slots.listener(p.over, l)) })
 }
 
 // close ends every connection.

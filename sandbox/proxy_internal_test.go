@@ -42,8 +42,8 @@ func (pipes) Accept() (net.Conn, error) {
 func TestACommandHasSoManyConnectionsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
-		places := newPlaces()
-		served, lent := places.listener(ctx, pipes{}), places.listener(ctx, pipes{})
+		slots := newConnectionSlots()
+		served, lent := slots.listener(ctx, pipes{}), slots.listener(ctx, pipes{})
 		var open []net.Conn
 		for range maxConnections / 2 {
 			for _, l := range []net.Listener{served, lent} {

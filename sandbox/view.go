@@ -22,11 +22,11 @@ type Grant struct {
 type view struct {
 	// full: everything may be written but what is protected.
 	full bool
-	// veil are directories that hold other things than outside.
-	veil []string
-	// home is the veiled home directory; empty where it is not veiled.
+	// hidden are directories that hold other things than outside.
+	hidden []string
+	// home is the hidden home directory; empty where it is not hidden.
 	home string
-	// show are read-only files and directories below the veil.
+	// show are read-only files and directories below them.
 	show []string
 	// write are what may be written.
 	write []string
@@ -47,7 +47,7 @@ type view struct {
 
 // temporary directories are private, and sockets of the machine's services lie
 // in the others.
-var veiled = []string{"/tmp", "/var/tmp", "/run"}
+var hiddenDirs = []string{"/tmp", "/var/tmp", "/run"}
 
 // roots are passwords and keys of the machine, which nobody but root reads.
 // Commands of a root's have no capability, but these files are their own.
@@ -73,7 +73,7 @@ func (b *Box) view(grants []Grant) (view, error) {
 	p := b.policy
 	v := view{full: p.Filesystem == FilesystemFull, workspace: p.Workspace, hide: existing(p.Hidden)}
 	if !v.full {
-		b.veil(&v)
+		b.hideDirectories(&v)
 	}
 	v.show = append(v.show, existing(p.Readable)...)
 	if p.Filesystem != FilesystemReadOnly {
@@ -122,16 +122,16 @@ func (v *view) above() []string {
 	return slices.Compact(dirs)
 }
 
-// veil hides the home directory, everybody's directories and root's own files,
+// hideDirectories hides the home directory, everybody's directories and root's own files,
 // but not the workspace with them.
-func (b *Box) veil(v *view) {
+func (b *Box) hideDirectories(v *view) {
 	for _, path := range existing(openable(roots)) {
 		if !inside(v.workspace, path) {
 			v.hide = append(v.hide, path)
 		}
 	}
-	v.veil = existing(veiled)
-	v.veil = slices.Compact(v.veil)
+	v.hidden = existing(hiddenDirs)
+	v.hidden = slices.Compact(v.hidden)
 	home := homeOf(b.policy.Environment)
 	switch {
 	case home == "":
@@ -141,7 +141,7 @@ func (b *Box) veil(v *view) {
 		}
 	default:
 		v.home = home
-		v.veil = append(v.veil, home)
+		v.hidden = append(v.hidden, home)
 		v.show = installed(home, b.policy.Environment, b.policy.Egress.Network)
 	}
 	if b.policy.Egress.Network == egress.NetworkHost {

@@ -73,7 +73,7 @@ func decide[B any](s *Server, a *asked[none, B], c journal.Command) (said, error
 		return said{}, err
 	}
 	if answer.Taken { // what was not taken up yet may still come second
-		if answer.Decision, err = s.desk.Decided(ctx, named(row, c)); err != nil {
+		if answer.Decision, err = s.controller.Decided(ctx, named(row, c)); err != nil {
 			return said{}, err
 		}
 	}
@@ -86,7 +86,7 @@ func (s *Server) checkArgs(ctx context.Context, run string, c *journal.Command) 
 	if c.Args == nil {
 		return nil
 	}
-	pending, err := s.desk.Pending(ctx, run)
+	pending, err := s.controller.Pending(ctx, run)
 	if err != nil {
 		return err
 	}
@@ -94,7 +94,7 @@ func (s *Server) checkArgs(ctx context.Context, run string, c *journal.Command) 
 		if p.ID != c.CallID {
 			continue
 		}
-		err := s.desk.CheckArgs(ctx, p, c.Args)
+		err := s.controller.CheckArgs(ctx, p, c.Args)
 		if wrong, ok := errors.AsType[*control.ArgsError](err); ok {
 			return kindArgs.problem("give arguments that fit the schema of "+p.Subject, "%s", wrong.Message).about(run, c.CallID).at("/args")
 		}
@@ -110,7 +110,7 @@ func (s *Server) showApprovals(a *asked[none, none]) (list[approval], error) {
 	if err != nil {
 		return list[approval]{}, err
 	}
-	pending, err := s.desk.Pending(a.Context(), row.ID)
+	pending, err := s.controller.Pending(a.Context(), row.ID)
 	return list[approval]{Items: approvalsOf(pending)}, err
 }
 
@@ -138,9 +138,9 @@ func (s *Server) showQuestions(a *asked[questionsQuery, none]) (list[control.Pen
 	if err != nil {
 		return list[control.Pending]{}, err
 	}
-	read := s.desk.Asked
+	read := s.controller.Asked
 	if a.query.Tree {
-		read = s.desk.Pending
+		read = s.controller.Pending
 	}
 	pending, err := read(a.Context(), row.ID)
 	return list[control.Pending]{Items: append([]control.Pending{}, pending...)}, err
@@ -162,16 +162,16 @@ func (s *Server) questionsOfAll(ctx context.Context, q paging) (list[control.Pen
 		return page, err
 	}
 	runs := pageOf("questions", rows, q.limit(), func(row journal.Run) string { return row.ID })
-	standings, err := s.desk.Standings(ctx, runs.Items)
+	statuses, err := s.controller.RunStatuses(ctx, runs.Items)
 	if err != nil {
 		return page, err
 	}
 	page.Next = runs.Next
-	for _, row := range standings {
+	for _, row := range statuses {
 		if row.Answered || row.Expired {
 			continue // without reading it whole
 		}
-		pending, err := s.desk.Asked(ctx, row.ID)
+		pending, err := s.controller.Asked(ctx, row.ID)
 		switch {
 		case err != nil && ctx.Err() != nil:
 			return page, err

@@ -79,7 +79,7 @@ func TestMoreConnectionsThanThereMayBeAreToldToComeAgain(t *testing.T) {
 	store := memory.New(nil)
 	e := engine.New(store, versions.Make, engine.Options{})
 	s, err := server.New(server.Options{
-		Store: store, Engine: e, Desk: control.New(store, e), Agents: t.TempDir(), User: "somebody", Admit: anybody, Connections: 2,
+		Store: store, Engine: e, Controller: control.New(store, e), Agents: t.TempDir(), User: "somebody", Admit: anybody, Connections: 2,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -176,7 +176,7 @@ func needingTokens(t *testing.T) (url, viewer string) {
 	store := memory.New(nil)
 	e := engine.New(store, versions.Make, engine.Options{})
 	s, err := server.New(server.Options{
-		Store: store, Engine: e, Desk: control.New(store, e), Agents: dir, Tokens: file,
+		Store: store, Engine: e, Controller: control.New(store, e), Agents: dir, Tokens: file,
 		Launch: launch.Options{Flags: launch.Flags{Workspace: dir}}, User: "somebody", Admit: anybody,
 	})
 	if err != nil {

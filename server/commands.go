@@ -87,10 +87,10 @@ func command[B any](s *Server, a *asked[none, B], c journal.Command, check func(
 func (s *Server) send(ctx context.Context, row journal.Run, c journal.Command) (said, error) {
 	c.Principal = principalOf(ctx)
 	c.By = "http:" + c.Principal.Name
-	d, err := s.desk.Send(ctx, row, c)
+	d, err := s.controller.Send(ctx, row, c)
 	if errors.Is(err, journal.ErrEnded) && c.CallID != "" {
 		// That it was decided before says more than that the run is over.
-		if made, readErr := s.desk.Decided(ctx, named(row, c)); readErr == nil && made != nil {
+		if made, readErr := s.controller.Decided(ctx, named(row, c)); readErr == nil && made != nil {
 			err = &engine.DecidedError{Decision: made}
 		}
 	}

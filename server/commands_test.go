@@ -76,7 +76,7 @@ func TestAPausedRunStandsStillUntilItIsResumed(t *testing.T) {
 		if got := gets[reply](l, http.StatusOK, http.MethodPost, path+"/pause", ""); !got.Live || !got.Taken {
 			t.Errorf("pause gets %+v", got)
 		}
-		if run := gets[control.Standing](l, http.StatusOK, http.MethodGet, path, ""); !run.Pausing {
+		if run := gets[control.RunStatus](l, http.StatusOK, http.MethodGet, path, ""); !run.Pausing {
 			t.Errorf("it does not say that it will pause: %+v", run)
 		}
 		time.Sleep(time.Hour)

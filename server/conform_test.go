@@ -68,7 +68,7 @@ func conforming(t testing.TB, s *server.Server) http.Handler {
 var ofDocument = sync.OnceValues(func() (*conform, error) {
 	store := memory.New(nil)
 	e := engine.New(store, versions.Make, engine.Options{})
-	s, err := server.New(server.Options{Store: store, Engine: e, Desk: control.New(store, e), User: "somebody", Admit: anybody})
+	s, err := server.New(server.Options{Store: store, Engine: e, Controller: control.New(store, e), User: "somebody", Admit: anybody})
 	if err != nil {
 		return nil, err
 	}

@@ -193,7 +193,7 @@ func (s *Server) underParent(ctx context.Context, child journal.Run) error {
 // toldBelow says that a run has parked for runs below it, and those have been told
 // what they wait for.
 func (s *Server) toldBelow(ctx context.Context, r journal.Run) (bool, error) {
-	standing, err := s.desk.Standing(ctx, r)
+	standing, err := s.controller.RunStatus(ctx, r)
 	return standing.Answered || standing.Expired, err
 }
 

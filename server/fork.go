@@ -41,7 +41,7 @@ func (s *Server) fork(a *asked[none, forking]) (journal.Run, error) {
 	if err := launch.ConfineScript(s.launch.Dir, a.body.Model); err != nil {
 		return row, kindFork.problem("name a file of the agents directory", "%v", err).at("/model")
 	}
-	if err := s.desk.Redact(ctx, row.ID, &a.body.Prompt); err != nil {
+	if err := s.controller.Redact(ctx, row.ID, &a.body.Prompt); err != nil {
 		return row, problemOf(err).about(row.ID, "")
 	}
 	change, _, err := kinds.Fork(branch, launch.ForkChanges{Model: a.body.Model, Prompt: a.body.Prompt, Window: a.body.Window}, s.launch)

@@ -46,7 +46,7 @@ func newServerWith(t testing.TB, store journal.Store, files map[string]string, c
 	}
 	e := engine.New(store, versions.Make, engine.Options{})
 	o := server.Options{
-		Store: store, Engine: e, Desk: control.New(store, e), Agents: dir,
+		Store: store, Engine: e, Controller: control.New(store, e), Agents: dir,
 		Launch: launch.Options{Flags: launch.Flags{Workspace: dir}}, User: "somebody", Admit: anybody,
 	}
 	change(&o)

@@ -115,7 +115,7 @@ func TestACallThatNobodyDecidedAboutInTimeIsNoLongerListedAsWaiting(t *testing.T
 			waiting int
 			expired bool
 		}{{1, false}, {0, true}} {
-			calls, listed := pages[event.ToolPendingApproval](l, "/v1/approvals", 50), pages[control.Standing](l, "/v1/runs", 50)
+			calls, listed := pages[event.ToolPendingApproval](l, "/v1/approvals", 50), pages[control.RunStatus](l, "/v1/runs", 50)
 			if len(calls) != want.waiting || len(listed) != 1 || listed[0].Expired != want.expired {
 				t.Errorf("these wait: %+v; the run is listed as %+v", calls, listed)
 			}
@@ -134,8 +134,8 @@ func TestARunThatOnlyHasToBeResumedIsListedAsAnswered(t *testing.T) {
 		says := func(answered bool) {
 			t.Helper()
 			l.stands(path)
-			listed := pages[control.Standing](l, "/v1/runs", 50)
-			shown := gets[control.Standing](l, http.StatusOK, http.MethodGet, path, "")
+			listed := pages[control.RunStatus](l, "/v1/runs", 50)
+			shown := gets[control.RunStatus](l, http.StatusOK, http.MethodGet, path, "")
 			if len(listed) != 1 || listed[0].Answered != answered || shown.Answered != answered || listed[0].ID != run.ID {
 				t.Errorf("listed as %+v, shown as %+v; want answered %t", listed, shown, answered)
 			}

@@ -282,7 +282,7 @@ func (s *Server) approveLoop(a *asked[none, judgement]) (rondo, error) {
 			return answer, err
 		}
 		if answer.Taken {
-			if answer.Decision, err = s.desk.Decided(ctx, named(row, c)); err != nil {
+			if answer.Decision, err = s.controller.Decided(ctx, named(row, c)); err != nil {
 				return answer, err
 			}
 		}

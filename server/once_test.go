@@ -42,7 +42,7 @@ func another(t *testing.T, store journal.Store, dir string) local {
 	t.Helper()
 	e := engine.New(store, versions.Make, engine.Options{})
 	s, err := server.New(server.Options{
-		Store: store, Engine: e, Desk: control.New(store, e), Agents: dir,
+		Store: store, Engine: e, Controller: control.New(store, e), Agents: dir,
 		Launch: launch.Options{Flags: launch.Flags{Workspace: dir}}, User: "somebody", Admit: anybody,
 	})
 	if err != nil {

@@ -168,6 +168,6 @@ func (o *owners) end(id ownerID, run string, what event.OwnerGone) error {
 		c.Kind, c.Text = journal.Pause, ""
 	}
 	s.log.Info("the owner of a run is gone", "run", run, "owner", id.name, "what", what)
-	_, err = s.desk.Send(ctx, row, c)
+	_, err = s.controller.Send(ctx, row, c)
 	return err
 }

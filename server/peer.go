@@ -31,15 +31,15 @@ type Peers struct {
 	// UID is the user who is admitted, -1 for all: then tokens say who it is.
 	UID int
 	// Drivers are the owners of the runs that are going, each with one of its
-	// runs; see [control.Desk.Drivers].
+	// runs; see [control.Controller.Drivers].
 	Drivers func(ctx context.Context) (map[string]string, error)
 }
 
 // OwnUser admits this process's user only, and nothing that a run has started:
 // a run could otherwise decide about its own calls. The error says that this
 // machine does not tell who connects.
-func OwnUser(desk *control.Desk) (Admit, error) {
-	p := Peers{UID: os.Getuid(), Drivers: desk.Drivers}
+func OwnUser(controller *control.Controller) (Admit, error) {
+	p := Peers{UID: os.Getuid(), Drivers: controller.Drivers}
 	if _, _, err := p.find(netip.AddrPort{}, netip.AddrPort{}); err != nil {
 		return nil, fmt.Errorf("server: this machine does not tell which user connects: %w", err)
 	}
@@ -49,8 +49,8 @@ func OwnUser(desk *control.Desk) (Admit, error) {
 // TokenHolders admits all but what a run has started: a run could otherwise use the
 // token of somebody else. Where this machine does not tell which processes connect
 // it admits all.
-func TokenHolders(desk *control.Desk) Admit {
-	p := Peers{UID: -1, Drivers: desk.Drivers}
+func TokenHolders(controller *control.Controller) Admit {
+	p := Peers{UID: -1, Drivers: controller.Drivers}
 	if _, _, err := p.find(netip.AddrPort{}, netip.AddrPort{}); err != nil {
 		return func(context.Context, netip.AddrPort, netip.AddrPort) error { return nil }
 	}

@@ -23,7 +23,7 @@ type runsQuery struct {
 
 // listed is a run with what it is about.
 type listed struct {
-	control.Standing
+	control.RunStatus
 	// Input is the beginning of what the run was given.
 	Input string `json:"input,omitempty"`
 }
@@ -45,12 +45,12 @@ func (s *Server) listRuns(a *asked[runsQuery, none]) (list[listed], error) {
 		return none, err
 	}
 	page := pageOf("runs", rows, q.limit(), func(row journal.Run) string { return row.ID })
-	standings, err := s.desk.Standings(a.Context(), page.Items)
+	statuses, err := s.controller.RunStatuses(a.Context(), page.Items)
 	if err != nil {
 		return none, err
 	}
-	items := make([]listed, len(standings))
-	for i, standing := range standings {
+	items := make([]listed, len(statuses))
+	for i, standing := range statuses {
 		first, err := s.startOf(a.Context(), standing.ID)
 		if err != nil {
 			return none, err
@@ -125,7 +125,7 @@ func (s *Server) lastRun(ctx context.Context, list string, p paging) (string, er
 
 // shown is a run as it stands, from its row and from a fold of its journal.
 type shown struct {
-	control.Standing
+	control.RunStatus
 	Usage   llm.Usage         `json:"usage"`
 	Cost    llm.Cost          `json:"cost"`
 	Pending []approval        `json:"pending"`
@@ -146,17 +146,17 @@ func (s *Server) stands(ctx context.Context, row journal.Run) (shown, error) {
 	if err != nil {
 		return shown{}, err
 	}
-	pending, err := s.desk.Pending(ctx, row.ID)
+	pending, err := s.controller.Pending(ctx, row.ID)
 	if err != nil {
 		return shown{}, err
 	}
-	standing, err := s.desk.Standing(ctx, row)
+	standing, err := s.controller.RunStatus(ctx, row)
 	if err != nil {
 		return shown{}, err
 	}
 	state := m.State()
 	return shown{
-		Standing: standing, Usage: state.Usage, Cost: state.Cost, Taint: state.Taint, Pending: approvalsOf(pending), Waiting: append([]control.Pending{}, pending...),
+		RunStatus: standing, Usage: state.Usage, Cost: state.Cost, Taint: state.Taint, Pending: approvalsOf(pending), Waiting: append([]control.Pending{}, pending...),
 	}, nil
 }
 

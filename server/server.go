@@ -32,8 +32,8 @@ import (
 type Options struct {
 	Store  journal.Store
 	Engine *engine.Engine
-	// Desk sends commands to the runs of Store.
-	Desk *control.Desk
+	// Controller sends commands to the runs of Store.
+	Controller *control.Controller
 	// Agents is the directory of the agents that can be run by name.
 	Agents string
 	// Launch is what every run is launched with.
@@ -65,13 +65,13 @@ type Options struct {
 
 // Server serves runs over HTTP. It is safe for concurrent use.
 type Server struct {
-	store  journal.Store
-	engine *engine.Engine
-	desk   *control.Desk
-	files  directory
-	launch launch.Options
-	user   event.Principal
-	admit  Admit
+	store      journal.Store
+	engine     *engine.Engine
+	controller *control.Controller
+	files      directory
+	launch     launch.Options
+	user       event.Principal
+	admit      Admit
 	// keys are the tokens that are needed, nil for none.
 	keys    *keyring
 	limiter limiter
@@ -113,7 +113,7 @@ func New(o Options) (*Server, error) {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	s := &Server{
-		store: o.Store, engine: o.Engine, desk: o.Desk, files: directory{path: o.Agents, files: map[string]*known{}, older: map[[3]string]kinds.File{}}, launch: o.Launch,
+		store: o.Store, engine: o.Engine, controller: o.Controller, files: directory{path: o.Agents, files: map[string]*known{}, older: map[[3]string]kinds.File{}}, launch: o.Launch,
 		user: event.Principal{Name: o.User, Role: string(access.Admin), Proof: event.ProofUser}, admit: o.Admit, log: o.Log,
 		follower: o.Engine.Follower(), metrics: cmp.Or(o.Metrics, signals.NewMetrics()),
 	}

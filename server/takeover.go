@@ -83,7 +83,7 @@ func (s *Server) takeOverOnce(ctx context.Context, before map[string]looked) err
 
 // takeOverRun continues a run that nobody drives, if a server left it.
 func (s *Server) takeOverRun(ctx context.Context, r journal.Run, before looked) (looked, error) {
-	left, err := s.desk.LeftByServer(ctx, r)
+	left, err := s.controller.LeftByServer(ctx, r)
 	if err == nil && !left {
 		return looked{seq: r.Seq}, nil
 	}

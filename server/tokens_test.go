@@ -56,7 +56,7 @@ func inGate(t *testing.T, files map[string]string, play func(g gated)) {
 		store := memory.New(nil)
 		e := engine.New(store, versions.Make, engine.Options{})
 		s, err := server.New(server.Options{
-			Store: store, Engine: e, Desk: control.New(store, e), Agents: dir, Tokens: g.file,
+			Store: store, Engine: e, Controller: control.New(store, e), Agents: dir, Tokens: g.file,
 			Launch: launch.Options{Flags: launch.Flags{Workspace: dir}}, User: "somebody", Admit: anybody, Hosts: []string{"pawl.example"},
 		})
 		if err != nil {

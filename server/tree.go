@@ -10,7 +10,7 @@ import (
 
 // branch is a run of a tree.
 type branch struct {
-	control.Standing
+	control.RunStatus
 	// Step is the step of its parent's workflow that the run is.
 	Step string `json:"step,omitempty"`
 }
@@ -23,7 +23,7 @@ func (s *Server) tree(a *asked[paging, none]) (list[branch], error) {
 	if err != nil {
 		return page, err
 	}
-	below, err := s.desk.Below(a.Context(), row.ID)
+	below, err := s.controller.Below(a.Context(), row.ID)
 	if err != nil {
 		return page, err
 	}
@@ -45,12 +45,12 @@ func (s *Server) tree(a *asked[paging, none]) (list[branch], error) {
 		rows = rows[i+1:]
 	}
 	part := pageOf(name, rows, a.query.limit(), func(r journal.Run) string { return r.ID })
-	standings, err := s.desk.Standings(a.Context(), part.Items)
+	statuses, err := s.controller.RunStatuses(a.Context(), part.Items)
 	if err != nil {
 		return page, err
 	}
-	page.Items, page.Next = make([]branch, len(standings)), part.Next
-	for i, standing := range standings {
+	page.Items, page.Next = make([]branch, len(statuses)), part.Next
+	for i, standing := range statuses {
 		first, err := s.startOf(a.Context(), standing.ID)
 		if err != nil {
 			return page, err

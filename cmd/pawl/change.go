@@ -27,7 +27,7 @@ func (q *asker) change(ctx context.Context, pending event.ToolPendingApproval) (
 	}
 	before, there := q.content(ctx, pending, c.Path)
 	switch {
-	case c.Whole:
+	case c.Overwrite:
 		return c.Path, q.difference(before, c.New)
 	case there && (c.All || strings.Count(before, c.Old) == 1):
 		return c.Path, q.difference(before, strings.ReplaceAll(before, c.Old, c.New))

@@ -35,7 +35,7 @@ func (a *app) configFile() (string, error) {
 		}
 		return named.path, nil
 	}
-	for _, path := range configPlaces() {
+	for _, path := range configPaths() {
 		// A place that may not be looked at is as good as empty: services run
 		// with the home directory of somebody else.
 		if _, err := os.Stat(path); err == nil {
@@ -45,7 +45,7 @@ func (a *app) configFile() (string, error) {
 	return "", nil
 }
 
-func configPlaces() []string {
+func configPaths() []string {
 	places := []string{filepath.Join(nearest(), "config.yaml")}
 	dir := os.Getenv("XDG_CONFIG_HOME")
 	if home, err := os.UserHomeDir(); dir == "" && err == nil {

@@ -59,7 +59,7 @@ func (s *session) goOn(ctx context.Context, r journal.Run) string {
 	return "continue with: " + pawl + " runs resume " + toResume(r)
 }
 
-// send is [control.Desk.Send] in the name of whoever runs this command.
+// send is [control.Controller.Send] in the name of whoever runs this command.
 func (s *session) send(ctx context.Context, r journal.Run, c journal.Command) (control.Delivery, error) {
 	if c.Kind == journal.Input || c.Kind == journal.Raise {
 		if err := s.saidByPerson(ctx); err != nil {
@@ -76,7 +76,7 @@ func (s *session) send(ctx context.Context, r journal.Run, c journal.Command) (c
 	}
 	c.Principal = itsUser()
 	c.By = c.Principal.Name
-	d, err := s.desk.Send(ctx, r, c)
+	d, err := s.controller.Send(ctx, r, c)
 	d.Unsaid = cmp.Or(d.Unsaid, unsaid)
 	switch {
 	case errors.Is(err, journal.ErrEnded):
@@ -116,7 +116,7 @@ func (s *session) deliverAndResume(ctx context.Context, r journal.Run, c journal
 	if !f.resume || elsewhere {
 		return s.deliver(ctx, r, c, f.json)
 	}
-	switch of, err := s.desk.OfProgram(ctx, toResume(r)); {
+	switch of, err := s.controller.OfProgram(ctx, toResume(r)); {
 	case err != nil:
 		return err
 	case of:
@@ -139,7 +139,7 @@ func (s *session) deliverAndResume(ctx context.Context, r journal.Run, c journal
 	// Somebody else drove the run just then, and may have brought another
 	// decision.
 	c.ID, c.Run, c.By = d.ID, r.ID, whoAmI()
-	if second := s.desk.Overtaken(ctx, c, sent); errors.Is(second, engine.ErrNotPending) {
+	if second := s.controller.Overtaken(ctx, c, sent); errors.Is(second, engine.ErrNotPending) {
 		return usageError(second)
 	}
 	return err

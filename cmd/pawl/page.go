@@ -65,11 +65,11 @@ func browserEnvironment(env []string) []string {
 // showPage serves the page of one run of this process, on a free port, until hide is
 // called. It takes up no other run, as 'pawl serve' does.
 func (a *app) showPage(ctx context.Context, s *session, run string, o launch.Options) (hide func(), err error) {
-	admit, err := server.OwnUser(s.desk)
+	admit, err := server.OwnUser(s.controller)
 	if err != nil {
 		return nil, err
 	}
-	web, err := server.New(server.Options{Store: s.store, Engine: s.engine, Desk: s.desk, Agents: ".", Launch: o, User: whoAmI(), Admit: admit})
+	web, err := server.New(server.Options{Store: s.store, Engine: s.engine, Controller: s.controller, Agents: ".", Launch: o, User: whoAmI(), Admit: admit})
 	if err != nil {
 		return nil, err
 	}

@@ -25,7 +25,7 @@ type asker struct {
 	keys *keyboard
 	p    *printer
 	by   event.Principal
-	// check is [control.Desk.CheckArgs].
+	// check is [control.Controller.CheckArgs].
 	check func(context.Context, control.Pending, json.RawMessage) error
 	// workspace is where a run's files are, "" where that is not known; nil where
 	// nobody knows it.
@@ -58,7 +58,7 @@ func (s *session) asking(mode agent.ApproveMode, p *printer) func(*engine.Env) {
 	case screenOf(s.app.in, os.Getenv).terminal && p.screen.terminal:
 		p.asks = true
 		ask = inTurn((&asker{
-			keys: s.app.typed(), p: p, by: itsUser(), check: s.desk.CheckArgs, workspace: s.workspaceOf,
+			keys: s.app.typed(), p: p, by: itsUser(), check: s.controller.CheckArgs, workspace: s.workspaceOf,
 			editor: cmp.Or(os.Getenv("VISUAL"), os.Getenv("EDITOR")),
 		}).ask)
 	default:

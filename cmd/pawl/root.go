@@ -48,7 +48,7 @@ type app struct {
 	// limiter is shared by all runs of this process.
 	limiter transport.Limiter
 	// pages are, too.
-	pages web.Places
+	pages web.PageLimit
 	// shim starts this program again, beside the commands of a sandbox.
 	shim sandbox.Shim
 }

@@ -82,7 +82,7 @@ func approveMode(mode string) (agent.ApproveMode, error) {
 
 // options turns the flags into what launches a run; its errors are the user's.
 func (f *runFlags) options(c *cobra.Command) (launch.Options, error) {
-	o := launch.Options{Flags: launch.Flags{Model: f.model, NoBudget: f.noBudget, Whole: f.noStream}}
+	o := launch.Options{Flags: launch.Flags{Model: f.model, NoBudget: f.noBudget, NoStream: f.noStream}}
 	var err error
 	if o.Approve, err = approveMode(f.approve); err != nil {
 		return o, err

@@ -96,7 +96,7 @@ func standing(r journal.Run) string {
 }
 
 // standingNow is standing for a list, which has no place for a driver.
-func standingNow(r control.Standing) string {
+func standingNow(r control.RunStatus) string {
 	if r.Undriven {
 		return standing(r.Run) + ", no process drives it"
 	}
@@ -104,7 +104,7 @@ func standingNow(r control.Standing) string {
 }
 
 // toGoOn stands behind the standing of a run that parked, or is about to.
-func toGoOn(r control.Standing) string {
+func toGoOn(r control.RunStatus) string {
 	switch {
 	case r.Pausing:
 		return ", pausing"

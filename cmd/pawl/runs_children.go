@@ -100,7 +100,7 @@ func (p *page) childOf(run string, change func(*childRef)) {
 
 // asks takes in what waits for a decision in the run and in all below it.
 func (s *session) asks(ctx context.Context, p *page) error {
-	pending, err := s.desk.Pending(ctx, p.ID)
+	pending, err := s.controller.Pending(ctx, p.ID)
 	if err != nil {
 		return err
 	}

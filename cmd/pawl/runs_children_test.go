@@ -18,7 +18,7 @@ func TestThePageOfAProgramsRunSaysWhatItWaitsFor(t *testing.T) {
 		"continue  pawl runs input r1 -, then in the program ":                 {Reason: event.ParkInput},
 		"continue  in the program ":                                            {Reason: event.ParkInterrupted},
 	} {
-		p := page{Standing: control.Standing{Run: journal.Run{ID: "r1"}}, origin: origin{ofProgram: true}, Parked: &parked}
+		p := page{RunStatus: control.RunStatus{Run: journal.Run{ID: "r1"}}, origin: origin{ofProgram: true}, Parked: &parked}
 		var b strings.Builder
 		if p.head(&b, "pawl"); !strings.Contains(b.String(), want) {
 			t.Errorf("no %q in\n%s", want, b.String())

@@ -88,7 +88,7 @@ func (s *session) saidByPerson(ctx context.Context) error {
 }
 
 func (s *session) notOfRun(ctx context.Context, because string) error {
-	run, err := s.desk.StartedByRun(ctx)
+	run, err := s.controller.StartedByRun(ctx)
 	switch {
 	case errors.Is(err, control.ErrCannotTell):
 		return usagef("%w: %s, from outside of it", err, because)
@@ -100,14 +100,14 @@ func (s *session) notOfRun(ctx context.Context, because string) error {
 
 // pendingQuestion finds what waits for a decision and a user named.
 func (s *session) pendingQuestion(ctx context.Context, r journal.Run, name string) (control.Pending, error) {
-	pending, err := s.desk.Pending(ctx, r.ID)
+	pending, err := s.controller.Pending(ctx, r.ID)
 	if err != nil {
 		return control.Pending{}, err
 	}
 	if p, err := theOne(r, pending, name); p.ID != "" || err != nil {
 		return p, err
 	}
-	below, err := s.desk.Below(ctx, r.ID)
+	below, err := s.controller.Below(ctx, r.ID)
 	if err != nil {
 		return control.Pending{}, err
 	}
@@ -123,9 +123,9 @@ func (s *session) pendingQuestion(ctx context.Context, r journal.Run, name strin
 		waiting = append(waiting, p.ID)
 	}
 	these := strings.Join(waiting, ", ")
-	d, err := s.desk.Decided(ctx, journal.Command{Kind: journal.Approve, Run: r.ID, CallID: id})
+	d, err := s.controller.Decided(ctx, journal.Command{Kind: journal.Approve, Run: r.ID, CallID: id})
 	if err == nil && d == nil { // the id of a review begins with no run's
-		d, err = s.desk.Decided(ctx, journal.Command{Kind: journal.Approve, Run: r.ID, CallID: name})
+		d, err = s.controller.Decided(ctx, journal.Command{Kind: journal.Approve, Run: r.ID, CallID: name})
 	}
 	switch decided := err == nil && d != nil; {
 	case decided && these != "":
@@ -169,7 +169,7 @@ func (s *session) editedArgs(ctx context.Context, p control.Pending, text string
 		return nil, err
 	}
 	args := json.RawMessage(text)
-	err := s.desk.CheckArgs(ctx, p, args)
+	err := s.controller.CheckArgs(ctx, p, args)
 	if wrong, ok := errors.AsType[*control.ArgsError](err); ok {
 		return nil, usagef("--args: %s", wrong.Message)
 	}

@@ -183,7 +183,7 @@ func (s *session) makeFork(ctx context.Context, r journal.Run, f *forkFlags, res
 	for i := range results {
 		said = append(said, &results[i].Output)
 	}
-	if err := s.desk.Redact(ctx, r.ID, said...); err != nil {
+	if err := s.controller.Redact(ctx, r.ID, said...); err != nil {
 		return forked{}, usageError(err)
 	}
 	models := launch.Options{Flags: launch.Flags{Dir: dir}, Host: launch.Host{Config: config, Replay: (&replays{app: s.app}).open}}

@@ -76,11 +76,11 @@ func (a *app) listRuns(ctx context.Context, f listFlags) error {
 	if f.limit > 0 && len(rows) > f.limit {
 		rows, page.More = rows[:f.limit], true
 	}
-	standings, err := s.desk.Standings(ctx, rows)
+	statuses, err := s.controller.RunStatuses(ctx, rows)
 	if err != nil {
 		return err
 	}
-	page.Items = s.summaries(ctx, standings)
+	page.Items = s.summaries(ctx, statuses)
 	if f.json {
 		return a.printJSON(page)
 	}
@@ -130,7 +130,7 @@ func listLines(items []summarized, width int) []string {
 	rows := make([][]string, len(items))
 	for i, r := range items {
 		rows[i] = []string{
-			r.ID, standingNow(r.Standing), r.cost(), plural(r.Cycles, "cycle"),
+			r.ID, standingNow(r.RunStatus), r.cost(), plural(r.Cycles, "cycle"),
 			firstLine(r.Name, names) + startedBy(r.Run), clock(r.Created), firstLine(r.Model, models),
 		}
 	}

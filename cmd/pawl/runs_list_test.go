@@ -17,8 +17,8 @@ func TestAListFitsTheTerminal(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.Local)
 	row := func(id, name, input string, cost *llm.Cost, s journal.Status) summarized {
 		return summarized{
-			Standing: control.Standing{Run: journal.Run{ID: id, Name: name, Created: at, Status: s}},
-			Model:    "acme/quick", Input: input, Cost: cost,
+			RunStatus: control.RunStatus{Run: journal.Run{ID: id, Name: name, Created: at, Status: s}},
+			Model:     "acme/quick", Input: input, Cost: cost,
 		}
 	}
 	ended := row("k7x2abcdefgh", "mender", "Mend the tests\nof both", &llm.Cost{USD: 0.25, Priced: true}, journal.Status{State: journal.Ended, Detail: "stuck", Cycles: 2})

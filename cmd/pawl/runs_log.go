@@ -56,7 +56,7 @@ With --follow it waits for more, also while the run is parked, until the run end
 
 // undriven says of a run that its process left without parking it how it goes on.
 func (s *session) undriven(ctx context.Context, r journal.Run, asJSON bool) error {
-	stands, err := s.desk.Standing(ctx, r)
+	stands, err := s.controller.RunStatus(ctx, r)
 	if err != nil || !stands.Undriven || asJSON {
 		return err
 	}

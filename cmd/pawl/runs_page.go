@@ -37,7 +37,7 @@ func (p *page) head(b *strings.Builder, pawl string) {
 	}
 	row("run", p.ID)
 	row("name", firstLine(p.Name, 80))
-	row("state", standing(p.Run)+toGoOn(p.Standing))
+	row("state", standing(p.Run)+toGoOn(p.RunStatus))
 	if p.State == journal.Running || p.State == journal.Waiting {
 		row("driver", p.driver(time.Now(), pawl))
 	}

@@ -74,7 +74,7 @@ func wayOf(path []control.Step) string {
 // pendingIDs are the questions of a run and of all below it that wait for a decision.
 // A list that cannot be made is empty: only a next step depends on it.
 func (s *session) pendingIDs(ctx context.Context, run string) []string {
-	pending, err := s.desk.Pending(ctx, run)
+	pending, err := s.controller.Pending(ctx, run)
 	if err != nil {
 		return nil
 	}

@@ -47,7 +47,7 @@ and terminatedBy.`,
 					}
 					return a.printCompression(shown)
 				}
-				p := page{Standing: control.Standing{Run: r}}
+				p := page{RunStatus: control.RunStatus{Run: r}}
 				if err := s.each(c.Context(), r.ID, 0, func(_ journal.Record, e *event.Event) error {
 					p.add(e)
 					return nil
@@ -67,7 +67,7 @@ and terminatedBy.`,
 				if err := s.asks(c.Context(), &p); err != nil {
 					return err
 				}
-				if p.Standing, err = s.desk.Standing(c.Context(), r); err != nil {
+				if p.RunStatus, err = s.controller.RunStatus(c.Context(), r); err != nil {
 					return err
 				}
 				s.folded(c.Context(), &p)
@@ -110,7 +110,7 @@ func (s *session) each(ctx context.Context, run string, after int64, do func(jou
 
 // page is a run at a glance: its row, and a digest of its events.
 type page struct {
-	control.Standing
+	control.RunStatus
 	Source    string             `json:"source,omitempty"`
 	Workspace string             `json:"workspace,omitempty"`
 	Input     string             `json:"input,omitempty"`

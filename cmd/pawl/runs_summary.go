@@ -15,7 +15,7 @@ import (
 
 // summarized is a run as a list shows it.
 type summarized struct {
-	control.Standing
+	control.RunStatus
 	Input string `json:"input,omitempty"`
 	// Model is the first of the run's models.
 	Model string    `json:"model,omitempty"`
@@ -26,10 +26,10 @@ type summarized struct {
 
 // summaries adds to runs what their first event and their spending say. A run
 // that cannot be read stays listed without.
-func (s *session) summaries(ctx context.Context, runs []control.Standing) []summarized {
+func (s *session) summaries(ctx context.Context, runs []control.RunStatus) []summarized {
 	out := make([]summarized, len(runs))
 	for i, r := range runs {
-		out[i].Standing = r
+		out[i].RunStatus = r
 		if started, err := s.startOf(ctx, r.Run); err == nil {
 			out[i].Input, out[i].Model = given(started)
 		}

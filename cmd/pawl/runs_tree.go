@@ -64,19 +64,19 @@ func (s *session) tree(ctx context.Context, r journal.Run) (node, error) {
 	if err != nil {
 		return node{}, err
 	}
-	standings, err := s.desk.Standings(ctx, runs)
+	statuses, err := s.controller.RunStatuses(ctx, runs)
 	if err != nil {
 		return node{}, err
 	}
-	started := map[string][]control.Standing{}
-	for _, x := range standings[1:] {
+	started := map[string][]control.RunStatus{}
+	for _, x := range statuses[1:] {
 		started[x.Parent] = append(started[x.Parent], x)
 	}
-	return s.grow(ctx, node{summarized: summarized{Standing: standings[0]}}, started)
+	return s.grow(ctx, node{summarized: summarized{RunStatus: statuses[0]}}, started)
 }
 
 // grow adds to a run what is below it, and what it used where no run above says so.
-func (s *session) grow(ctx context.Context, n node, started map[string][]control.Standing) (node, error) {
+func (s *session) grow(ctx context.Context, n node, started map[string][]control.RunStatus) (node, error) {
 	var p page
 	children := started[n.ID]
 	if untold := n.Cost == nil; untold || len(children) > 0 || n.Kind != agent.Kind {
@@ -89,7 +89,7 @@ func (s *session) grow(ctx context.Context, n node, started map[string][]control
 		}
 	}
 	for _, x := range children {
-		child := node{summarized: summarized{Standing: x}}
+		child := node{summarized: summarized{RunStatus: x}}
 		p.childOf(x.ID, func(c *childRef) { child.as(*c) })
 		child, err := s.grow(ctx, child, started)
 		if err != nil {
@@ -134,7 +134,7 @@ func (n *node) stands() {
 
 // said is the node in a line.
 func (n *node) said() string {
-	state := standingNow(n.Standing)
+	state := standingNow(n.RunStatus)
 	if n.State == journal.Ended {
 		state = cmp.Or(map[string]string{string(event.StatusCompleted): "done"}[n.Status], n.Status)
 		if why := cmp.Or(n.Reason, n.Detail); why != state {

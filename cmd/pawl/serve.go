@@ -116,10 +116,10 @@ func (a *app) serve(ctx context.Context, f serveFlags) error {
 	}
 	leave := session.close
 	defer func() { leave() }()
-	o.Store, o.Engine, o.Desk = session.store, session.engine, session.desk
+	o.Store, o.Engine, o.Controller = session.store, session.engine, session.controller
 	if o.Tokens != "" {
-		o.Admit = server.TokenHolders(session.desk)
-	} else if o.Admit, err = server.OwnUser(session.desk); err != nil {
+		o.Admit = server.TokenHolders(session.controller)
+	} else if o.Admit, err = server.OwnUser(session.controller); err != nil {
 		return err
 	}
 	s, err := server.New(o)

@@ -43,10 +43,10 @@ var errNoJournal = errors.New("there is no journal")
 
 // session is an open journal with an engine on it.
 type session struct {
-	app    *app
-	store  journal.Store
-	engine *engine.Engine
-	desk   *control.Desk
+	app        *app
+	store      journal.Store
+	engine     *engine.Engine
+	controller *control.Controller
 	// exporter tells OpenTelemetry what runs do; nil where nobody wants to know.
 	exporter *signals.Exporter
 	// unread is what is wrong with the config file; nil where its credentials
@@ -100,7 +100,7 @@ func (a *app) open(ctx context.Context, m mode) (*session, error) {
 		o.Observers = append(o.Observers, a.metrics.Observer())
 	}
 	e := engine.New(store, versions.Make, o)
-	s := &session{app: a, exporter: exporter, store: store, engine: e, desk: control.New(store, e), unread: unread}
+	s := &session{app: a, exporter: exporter, store: store, engine: e, controller: control.New(store, e), unread: unread}
 	a.pending = func(run string) []string { return s.pendingIDs(ctx, run) }
 	return s, nil
 }

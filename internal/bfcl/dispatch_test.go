@@ -155,7 +155,7 @@ func TestEveryCallIsJudgedAndJournalledOnAllFourWires(t *testing.T) {
 }
 
 func run(ctx context.Context, e *engine.Engine, model llm.Model, set *tool.Set, task string, rules ...policy.Rule) (*engine.Run, *event.Outcome, error) {
-	cfg := agent.Config{Targets: []agent.Target{{Model: "test/m", Price: &llm.Price{}}}, Tools: set.Defs(), Whole: true}
+	cfg := agent.Config{Targets: []agent.Target{{Model: "test/m", Price: &llm.Price{}}}, Tools: set.Defs(), NoStream: true}
 	cfg.Policy.Declared, cfg.Policy.Rules = true, rules
 	started, err := agent.Start(cfg.WithDefaults(), llm.UserText(task))
 	if err != nil {

@@ -101,7 +101,7 @@ func newLab(t *testing.T, s service, p *provider) *lab {
 	l.cfg = agent.Config{
 		System:  strings.Repeat("Work with care, and say what you did. ", 400),
 		Targets: []agent.Target{{Model: s.target, Price: &llm.Price{Input: 3, Output: 15, CacheRead: 0.3, CacheWrite: 3.75}}},
-		Tools:   set.Defs(), Whole: true,
+		Tools:   set.Defs(), NoStream: true,
 	}
 	l.cfg.Policy.Declared = true
 	l.cfg.Limits.MaxCycles, l.cfg.Limits.MaxToolCalls, l.cfg.Limits.USDPerRun = 2*cycles, 1000, 100

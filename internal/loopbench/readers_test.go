@@ -107,7 +107,7 @@ func serving(b testing.TB, store journal.Store) site {
 func servingOn(b testing.TB, store journal.Store, e *engine.Engine) site {
 	b.Helper()
 	s, err := server.New(server.Options{
-		Store: store, Engine: e, Desk: control.New(store, e), Agents: b.TempDir(), User: "somebody",
+		Store: store, Engine: e, Controller: control.New(store, e), Agents: b.TempDir(), User: "somebody",
 		Admit: func(context.Context, netip.AddrPort, netip.AddrPort) error { return nil },
 	})
 	if err != nil {

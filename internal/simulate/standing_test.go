@@ -28,9 +28,9 @@ func (w *world) standing() {
 	if !slices.ContainsFunc(before, func(r journal.Run) bool { return r.State == journal.Parked }) {
 		return
 	}
-	listed, err := control.New(w.store, nil).Standings(ctx, before)
+	listed, err := control.New(w.store, nil).RunStatuses(ctx, before)
 	if err != nil {
-		w.violate("the runs' standings cannot be told: %v", err)
+		w.violate("the runs' statuses cannot be told: %v", err)
 		return
 	}
 	whole := wholeLook{now: time.Now(), runs: map[string]*folded{}}
@@ -76,7 +76,7 @@ func callsOf(pending []control.Pending) (calls []string) {
 }
 
 // called is how a list calls a parked run.
-func called(s control.Standing) string {
+func called(s control.RunStatus) string {
 	switch {
 	case s.Answered:
 		return s.Detail + ", answered"

@@ -124,7 +124,7 @@ func (w *world) config() agent.Config {
 		Dispatch:     pick(r, agent.OrderedGroups, agent.ParallelFirst, agent.ByResource, agent.ParallelAll, agent.Serial),
 		Approve:      pick(r, agent.ApproveAsk, agent.ApproveAsk, agent.ApproveAll, agent.ApproveDeny),
 		Policy:       policy.Rules{Declared: true, Gates: []string{"pay"}},
-		Whole:        r.IntN(3) == 0,
+		NoStream:     r.IntN(3) == 0,
 	}
 	if r.IntN(2) == 0 {
 		cfg.Compact = compact.Settings{

@@ -188,7 +188,7 @@ func (l *loop) run(t *testing.T) {
 
 // segment is one run: from a user's message to a final answer.
 func (l *loop) segment(ctx context.Context, t *testing.T, from []*llm.Message, input *llm.Message) (event.Outcome, []*llm.Message) {
-	model := l.adapter.New(l.replay.URL, l.replay.Client(Whole))
+	model := l.adapter.New(l.replay.URL, l.replay.Client(Unsplit))
 	name := l.recorded[0].Model
 	cfg := agent.Config{
 		System: l.recorded[0].System, Tools: l.tools.Defs(), MaxTokens: l.recorded[0].MaxTokens,

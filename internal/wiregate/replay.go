@@ -15,7 +15,7 @@ type Cut int
 
 // The ways to cut a body.
 const (
-	Whole Cut = iota
+	Unsplit Cut = iota
 	// PerEvent cuts behind every blank line.
 	PerEvent
 	OneByte
@@ -92,7 +92,7 @@ type cutter struct {
 
 func (c cutter) RoundTrip(req *http.Request) (*http.Response, error) {
 	resp, err := c.next.RoundTrip(req)
-	if err != nil || c.cut == Whole {
+	if err != nil || c.cut == Unsplit {
 		return resp, err
 	}
 	body, err := io.ReadAll(resp.Body)

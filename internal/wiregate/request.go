@@ -66,7 +66,7 @@ func advance(t *testing.T, a *Adapter, s *Scenario, h *history.History, i int, r
 	if !ok {
 		return "request " + s.Exchanges[i].Name + " begins a new conversation"
 	}
-	resp, err := read(t, a, s, &s.Exchanges[i-1], Whole, true)
+	resp, err := read(t, a, s, &s.Exchanges[i-1], Unsplit, true)
 	if err != nil {
 		t.Fatalf("decode %s: %v", s.Exchanges[i-1].Name, err)
 	}

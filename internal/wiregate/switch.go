@@ -48,7 +48,7 @@ func SwitchGate(t *testing.T, a Adapter) {
 		var conversations [][]*llm.Message
 		for i := range s.Exchanges {
 			// No history holds an answer that is an error.
-			if resp, err := read(t, a, &s, &s.Exchanges[i], Whole, true); err == nil && resp != nil {
+			if resp, err := read(t, a, &s, &s.Exchanges[i], Unsplit, true); err == nil && resp != nil {
 				conversations = append(conversations, carriedOn(t, resp, a.origin(s.Model), i))
 			}
 		}

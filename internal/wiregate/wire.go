@@ -29,7 +29,7 @@ func WireGate(t *testing.T, a Adapter) {
 }
 
 func checkExchange(t *testing.T, a *Adapter, s *Scenario, x *Exchange) {
-	first, firstErr := read(t, a, s, x, Whole, true)
+	first, firstErr := read(t, a, s, x, Unsplit, true)
 	switch {
 	case x.Expected.Error != nil:
 		checkFailure(t, x, firstErr)
@@ -49,7 +49,7 @@ func checkExchange(t *testing.T, a *Adapter, s *Scenario, x *Exchange) {
 	for _, way := range []struct {
 		cut    Cut
 		stream bool
-	}{{Whole, false}, {PerEvent, true}, {PerEvent, false}, {OneByte, true}, {OneByte, false}} {
+	}{{Unsplit, false}, {PerEvent, true}, {PerEvent, false}, {OneByte, true}, {OneByte, false}} {
 		got, err := read(t, a, s, x, way.cut, way.stream)
 		if diff := difference(first, got); diff != "" {
 			t.Errorf("body %s, streamed %t, reads otherwise than whole and streamed (-whole +got):\n%s", way.cut, way.stream, diff)

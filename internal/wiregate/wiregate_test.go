@@ -129,7 +129,7 @@ func TestRequestsAreComparedByMeaningNotByBytes(t *testing.T) {
 func TestABodyIsCutAsAsked(t *testing.T) {
 	body := "a: 1\n\nb: 2\r\n\r\nc"
 	for cut, want := range map[Cut]string{
-		Whole: body, PerEvent: "a: 1\n\n|b: 2\r\n\r\n|c", OneByte: strings.Join(strings.Split(body, ""), "|"),
+		Unsplit: body, PerEvent: "a: 1\n\n|b: 2\r\n\r\n|c", OneByte: strings.Join(strings.Split(body, ""), "|"),
 	} {
 		var got []string
 		r := newPieceReader([]byte(body), cut, nil)

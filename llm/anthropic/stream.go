@@ -27,8 +27,8 @@ func (d *decoder) Events(events *wire.EventReader) error {
 	return nil
 }
 
-// Whole reads an answer that came in one piece.
-func (d *decoder) Whole(body []byte) error {
+// DecodeBody reads an answer that came in one piece.
+func (d *decoder) DecodeBody(body []byte) error {
 	if !wire.Valid(body) {
 		return io.ErrUnexpectedEOF
 	}

@@ -78,8 +78,8 @@ func (d *decoder) Events(events *wire.EventReader) error {
 	}
 }
 
-// Whole decodes an answer that came in one piece, and emits its texts once each.
-func (d *decoder) Whole(body []byte) error {
+// DecodeBody decodes an answer that came in one piece, and emits its texts once each.
+func (d *decoder) DecodeBody(body []byte) error {
 	emit := d.emit
 	d.emit = func(llm.Delta) {}
 	err := d.chunk(body)
@@ -90,7 +90,7 @@ func (d *decoder) Whole(body []byte) error {
 	default:
 		err = wire.ErrSyntax
 	}
-	wire.EmitWhole(d.Response(err == nil), emit)
+	wire.EmitResponse(d.Response(err == nil), emit)
 	return err
 }
 

@@ -27,8 +27,8 @@ type decoder struct {
 	ended *llm.Response
 }
 
-// Whole reads a response object.
-func (d *decoder) Whole(raw []byte) error {
+// DecodeBody reads a response object.
+func (d *decoder) DecodeBody(raw []byte) error {
 	if err := d.result.read(raw); err != nil {
 		return err
 	}

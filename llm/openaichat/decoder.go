@@ -93,10 +93,10 @@ func (d *decoder) Events(events *wire.EventReader) error {
 	}
 }
 
-// Whole decodes an answer that came in one piece. A success status with an
+// DecodeBody decodes an answer that came in one piece. A success status with an
 // error inside is an error. Its texts are emitted once each, and its thoughts
 // come first, as in a stream, wherever their member stands.
-func (d *decoder) Whole(body []byte) error {
+func (d *decoder) DecodeBody(body []byte) error {
 	emit := d.emit
 	d.emit = func(llm.Delta) {}
 	err := d.chunk(bytes.TrimSpace(body))
@@ -110,7 +110,7 @@ func (d *decoder) Whole(body []byte) error {
 	if i := slices.Index(d.order, partThought); i > 0 {
 		d.order = slices.Insert(slices.Delete(d.order, i, i+1), 0, partThought)
 	}
-	wire.EmitWhole(d.Response(err == nil), emit)
+	wire.EmitResponse(d.Response(err == nil), emit)
 	return err
 }
 

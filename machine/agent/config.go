@@ -84,8 +84,8 @@ type Config struct {
 	Compact compact.Settings `json:"compact,omitzero"`
 	// Hooks are the owner's, in declared order.
 	Hooks []Hook `json:"hooks,omitempty"`
-	// Whole asks the provider for whole answers instead of streams.
-	Whole bool `json:"whole,omitempty"`
+	// NoStream asks the provider for whole answers instead of streams.
+	NoStream bool `json:"whole,omitempty"`
 }
 
 // HiddenTool is a tool that a run has and does not offer, with the rule that

@@ -211,7 +211,7 @@ func (m *Machine) applyResults() error {
 	m.phase = phaseSettled
 	m.observe()
 	m.turn.settled(m.response, len(m.calls), truncated)
-	m.mishaps.settled(m.calls)
+	m.failureCounts.settled(m.calls)
 	return m.history.Results(m.toldResults())
 }
 

@@ -48,11 +48,11 @@ type Machine struct {
 	response *event.ModelResponse
 	calls    []*call
 	// questions are those about the calls.
-	questions question.List
-	standing  standing
-	turn      turn
-	mishaps   mishaps
-	answer    answer
+	questions     question.List
+	standing      standing
+	turn          turn
+	failureCounts failureCounts
+	answer        answer
 
 	inputs     []*llm.Message
 	pause      bool

@@ -185,7 +185,7 @@ func TestRetryAndFallback(t *testing.T) {
 // rows: ALF-31
 func TestARetryStreamsWhereTheFirstAttemptDid(t *testing.T) {
 	for _, whole := range []bool{false, true} {
-		p := newPlay(t, agent.Config{Whole: whole, Targets: chain("m/a", "m/b")})
+		p := newPlay(t, agent.Config{NoStream: whole, Targets: chain("m/a", "m/b")})
 		for attempt := 1; attempt <= 3; attempt++ {
 			if p.call.Stream == whole {
 				t.Errorf("attempt %d streams: %t, where whole answers are wanted: %t", attempt, p.call.Stream, whole)

@@ -163,7 +163,7 @@ func (m *Machine) callModel() {
 			MaxTokens: m.account.maxTokens, Temperature: m.cfg.Temperature, Schema: m.cfg.Schema, SchemaInPrompt: t.NoSchema,
 			ProviderTools: hosted, CacheKey: m.workload, Cache: m.cfg.Cache, Ordinal: m.answered,
 		},
-		Stream: !m.cfg.Whole, NotBefore: m.model.notBefore,
+		Stream: !m.cfg.NoStream, NotBefore: m.model.notBefore,
 		Admission: m.run.Ledger.Admission(m.account.id), Withheld: withheld,
 	})
 }

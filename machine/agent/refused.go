@@ -20,8 +20,8 @@ const (
 	RefusedStop OnRefusedCall = "stop"
 )
 
-// mishaps counts what has gone wrong with a run's calls in a row.
-type mishaps struct {
+// failureCounts counts what has gone wrong with a run's calls in a row.
+type failureCounts struct {
 	// failures are the newest calls, as far as all of them failed, and answers
 	// those that they came from.
 	failures, answers int
@@ -34,7 +34,7 @@ type mishaps struct {
 const maxDeserted = 2
 
 // settled takes in the results of a cycle that had calls.
-func (s *mishaps) settled(calls []*call) {
+func (s *failureCounts) settled(calls []*call) {
 	deserted, failed := true, false
 	for _, c := range calls {
 		switch {
@@ -84,13 +84,13 @@ func (m *Machine) endedByRefusal() bool {
 // (HAR-82), or when their tools are gone.
 func (m *Machine) endedByMishaps() bool {
 	switch most := m.cfg.FailureThreshold; {
-	case m.mishaps.deserted >= maxDeserted:
+	case m.failureCounts.deserted >= maxDeserted:
 		c := m.calls[len(m.calls)-1]
 		return m.fail(event.ReasonToolUnavailable, string(c.result.ErrorType), "the tools that the model asks for are not there any more; the last was "+c.ref.Name)
-	case most > 0 && m.mishaps.failures >= most && m.mishaps.answers >= m.cfg.FailureAnswers:
+	case most > 0 && m.failureCounts.failures >= most && m.failureCounts.answers >= m.cfg.FailureAnswers:
 		m.terminate(event.RunTerminatedBy{
 			Reason: event.ReasonRepeatedFailure, Limit: "failure_threshold",
-			Detail: fmt.Sprintf("%d calls failed in a row, the last with %s", m.mishaps.failures, m.calls[len(m.calls)-1].result.ErrorType),
+			Detail: fmt.Sprintf("%d calls failed in a row, the last with %s", m.failureCounts.failures, m.calls[len(m.calls)-1].result.ErrorType),
 		})
 		return true
 	}

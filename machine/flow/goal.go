@@ -159,8 +159,8 @@ func (m *Machine) unfinished(l *loop) {
 func (m *Machine) checkpoint(l *loop) {
 	l.goal.checkpoints++
 	l.goal.since = m.Now
-	standing := func() goal.Standing {
-		return goal.Standing{
+	standing := func() goal.Facts {
+		return goal.Facts{
 			State: &l.goal.State, Iteration: l.next, Of: l.most(), Limits: m.Limits, Spent: m.Spent(),
 			Entries: len(l.log.Entries), Told: min(len(l.log.Entries), l.plan.Carry.Log.MaxEntries),
 		}

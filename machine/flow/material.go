@@ -60,7 +60,7 @@ func (n *node) dependencies() (all []Said) {
 }
 
 func (n *node) said(title string) Said {
-	return Said{Title: title, From: n.id, Status: n.status, Content: n.content, Result: n.result, Whole: n.whole}
+	return Said{Title: title, From: n.id, Status: n.status, Content: n.content, Result: n.result, Full: n.whole}
 }
 
 // said is what each step of a pass said.

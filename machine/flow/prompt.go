@@ -25,8 +25,8 @@ type Said struct {
 	Content     string
 	Reason      string
 	Result      json.RawMessage
-	// Whole says that only [MostOfAll] bounds it.
-	Whole bool
+	// Full says that only [MostOfAll] bounds it.
+	Full bool
 }
 
 // Material is what the task of a step's agent is made of.
@@ -111,7 +111,7 @@ func said(f fence.Fence, all []Said) []string {
 
 func (s *Said) section(f fence.Fence, left *int) string {
 	most := min(MostOfOne, *left)
-	if s.Whole {
+	if s.Full {
 		most = *left
 	}
 	told := func(from, text string) string {

@@ -63,7 +63,7 @@ func TestTheNewestIsKeptOfWhatIsTooLong(t *testing.T) {
 		}
 	})
 	t.Run("but of all rounds", func(t *testing.T) {
-		told := flow.Prompt(flow.Material{Fence: f(), Said: []flow.Said{{Title: "Step a", From: "a", Content: long(100_000, "the end"), Whole: true}}})
+		told := flow.Prompt(flow.Material{Fence: f(), Said: []flow.Said{{Title: "Step a", From: "a", Content: long(100_000, "the end"), Full: true}}})
 		if strings.Contains(told, "left out") || len(told) < 100_000 {
 			t.Errorf("%d bytes", len(told))
 		}
@@ -71,7 +71,7 @@ func TestTheNewestIsKeptOfWhatIsTooLong(t *testing.T) {
 	t.Run("of all", func(t *testing.T) {
 		told := flow.Prompt(flow.Material{Fence: f(), Said: []flow.Said{
 			{Title: "Step old", From: "old", Content: long(10_000, "old end")},
-			{Title: "Step rounds", From: "rounds", Content: long(200_000, "rounds end"), Whole: true},
+			{Title: "Step rounds", From: "rounds", Content: long(200_000, "rounds end"), Full: true},
 			{Title: "Step new", From: "new", Content: long(10_000, "new end"), Result: json.RawMessage(`{"a":1}`)},
 		}})
 		if len(told) > flow.MostOfAll+2000 || !strings.Contains(told, "new end") || !strings.Contains(told, "rounds end") || strings.Contains(told, "old end") ||

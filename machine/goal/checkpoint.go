@@ -12,8 +12,8 @@ import (
 	"github.com/pawlrun/pawl/fence"
 )
 
-// Standing is what the engine knows at a checkpoint.
-type Standing struct {
+// Facts is what the engine knows at a checkpoint.
+type Facts struct {
 	State *State
 	// Iteration is the number of the last one, from 1, and Of how many there may be.
 	Iteration, Of int
@@ -36,7 +36,7 @@ type Review struct {
 
 // Questions are those of a checkpoint with their answers (HAR-70 to 75). Without a
 // review the two of the reviewer have none.
-func (s *Standing) Questions(r *Review) []event.CheckpointQuestion {
+func (s *Facts) Questions(r *Review) []event.CheckpointQuestion {
 	const nobody = "nobody said: the reviewer gave no answer"
 	objective, human := nobody, nobody
 	if r != nil {
@@ -52,7 +52,7 @@ func (s *Standing) Questions(r *Review) []event.CheckpointQuestion {
 	}
 }
 
-func (s *Standing) evidence() string {
+func (s *Facts) evidence() string {
 	var lines []string
 	for i := range s.State.Evidence {
 		lines = append(lines, s.State.Evidence[i].line())
@@ -60,7 +60,7 @@ func (s *Standing) evidence() string {
 	return cmp.Or(strings.Join(lines, "; "), "none: nothing was looked at since the last iteration")
 }
 
-func (s *Standing) done() string {
+func (s *Facts) done() string {
 	if unmet := s.State.Unmet(); unmet != "" {
 		return "no: " + unmet
 	}
@@ -68,7 +68,7 @@ func (s *Standing) done() string {
 }
 
 // budget says of each limit in money and time what is used of it, and of the iterations.
-func (s *Standing) budget() string {
+func (s *Facts) budget() string {
 	lines := []string{fmt.Sprintf("iteration %d of %d", s.Iteration, s.Of)}
 	within := "yes"
 	for _, setting := range budget.Table() {
@@ -95,7 +95,7 @@ func inSeconds(n float64) time.Duration {
 
 // handOff: every iteration is a conversation of its own, so the log is what is handed
 // on, and all that can become too long.
-func (s *Standing) handOff() string {
+func (s *Facts) handOff() string {
 	if left := s.Entries - s.Told; left > 0 {
 		return fmt.Sprintf("yes: the log has %d entries, of which the newest %d are handed on; the next iteration begins afresh", s.Entries, s.Told)
 	}
@@ -103,7 +103,7 @@ func (s *Standing) handOff() string {
 }
 
 // ReviewTask is what the reviewer is told.
-func (s *Standing) ReviewTask(f fence.Fence, log string) string {
+func (s *Facts) ReviewTask(f fence.Fence, log string) string {
 	const asked = "## Checkpoint\nAn agent has worked on this goal for %d of at most %d iterations. Answer by submit_result:\n" +
 		"- objective: is the objective still valid, and why?\n" +
 		"- human: is a person needed before the next step? If so, the one question to them.\n" +

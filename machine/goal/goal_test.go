@@ -49,7 +49,7 @@ func TestTheBriefSaysAllThatTheGoalIs(t *testing.T) {
 // rows: HAR-70..75
 func TestACheckpointAnswersItsSixQuestions(t *testing.T) {
 	s := state()
-	now := goal.Standing{
+	now := goal.Facts{
 		State: s, Iteration: 3, Of: 20, Entries: 60, Told: 50,
 		Limits: budget.Limits{MaxTotalCost: 2, MaxWallSeconds: 60}, Spent: budget.Spent{USD: 0.5, Active: 90 * time.Second},
 	}

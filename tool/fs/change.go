@@ -6,7 +6,7 @@ import "encoding/json"
 // place of an old one, everywhere where All says so.
 type Change struct {
 	Path, Old, New string
-	Whole, All     bool
+	Overwrite, All bool
 }
 
 // ChangeOf is the change that a call of a tool asks for, as people are shown it
@@ -23,7 +23,7 @@ func ChangeOf(tool string, args json.RawMessage) (c Change, known bool) {
 	case err != nil || a.Path == "":
 		return Change{}, false
 	case tool == writeName && a.Content != nil:
-		return Change{Path: a.Path, New: *a.Content, Whole: true}, true
+		return Change{Path: a.Path, New: *a.Content, Overwrite: true}, true
 	case tool == editName && a.OldString != nil && a.NewString != nil && *a.OldString != "":
 		return Change{Path: a.Path, Old: *a.OldString, New: *a.NewString, All: a.ReplaceAll}, true
 	}

@@ -24,7 +24,7 @@ import (
 // more than limit bytes and says whether there was more: each short link of a
 // page leads to an address that may be as long as the page's own. A long page
 // waits for its place until ctx ends.
-func reduce(ctx context.Context, page string, base *url.URL, limit int64, places *Places) (text string, cut bool, err error) {
+func reduce(ctx context.Context, page string, base *url.URL, limit int64, places *PageLimit) (text string, cut bool, err error) {
 	if len(page) > smallPage {
 		leave, err := places.take(ctx)
 		if err != nil {

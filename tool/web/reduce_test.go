@@ -57,7 +57,7 @@ func TestAPageIsReducedToWhatAPersonReads(t *testing.T) {
 		{"broken", "<p<b>x</i></p></p></table>y<", "x\n\ny<"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if got, cut, err := reduce(t.Context(), tt.page, base, 1<<20, new(Places)); err != nil || cut || got != tt.want {
+			if got, cut, err := reduce(t.Context(), tt.page, base, 1<<20, new(PageLimit)); err != nil || cut || got != tt.want {
 				t.Errorf("got %q (%v), want %q", got, err, tt.want)
 			}
 		})
@@ -91,7 +91,7 @@ func TestAPageThatIsMadeToBeDearIsReadLikeAnyOther(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
-			got, cut, err := reduce(t.Context(), tt.page, long, limit, new(Places))
+			got, cut, err := reduce(t.Context(), tt.page, long, limit, new(PageLimit))
 			runtime.ReadMemStats(&after)
 			if err != nil || cut != tt.cut || len(got) > limit || !strings.HasPrefix(got, tt.begins) {
 				t.Errorf("%d bytes, cut %v, error %v: %.100q", len(got), cut, err, got)
@@ -118,7 +118,7 @@ func TestAPageIsReadAsLongAsItsTimeLasts(t *testing.T) {
 	}
 	late, cancel := context.WithDeadline(t.Context(), time.Now())
 	defer cancel()
-	_, _, err = reduce(late, "<p>x", &url.URL{}, 100, new(Places))
+	_, _, err = reduce(late, "<p>x", &url.URL{}, 100, new(PageLimit))
 	if typed, ok := errors.AsType[*tool.Error](err); !ok || typed.Type != event.ErrorTimeout {
 		t.Errorf("got %v", err)
 	}
@@ -137,7 +137,7 @@ func FuzzReduce(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Fuzz(func(t *testing.T, page string) {
-		text, _, err := reduce(t.Context(), page, base, 1000, new(Places))
+		text, _, err := reduce(t.Context(), page, base, 1000, new(PageLimit))
 		if len(text) > 1000 {
 			t.Errorf("%d bytes", len(text))
 		}

@@ -15,7 +15,7 @@ import (
 func (o Options) result(ctx context.Context, p page, t target, resp *http.Response, c tool.Call, a args) (tool.Result, error) {
 	text := p.text
 	if isHTML(p.mediaType) && !a.Source {
-		reduced, cut, err := reduce(ctx, p.text, t.url, o.MaxBytes+ahead(c.Redact), o.Places)
+		reduced, cut, err := reduce(ctx, p.text, t.url, o.MaxBytes+ahead(c.Redact), o.PageLimit)
 		if err != nil {
 			return tool.Result{}, err
 		}

@@ -38,9 +38,9 @@ type Options struct {
 	// left out, and the result says so. No more is read, before and after the page
 	// was decompressed, than these bytes and, in a run, [tool.Seam].
 	MaxBytes int64
-	// Places are shared by whatever fetches in one process; nil is one of the
+	// PageLimit are shared by whatever fetches in one process; nil is one of the
 	// tool's own.
-	Places *Places
+	PageLimit *PageLimit
 	// MaxRedirects bounds how often a page may send the reader on; 0 means 5.
 	MaxRedirects int
 	// UserAgent is what the tool calls itself; empty means "pawl".
@@ -64,8 +64,8 @@ func (o Options) withDefaults() Options {
 	o.MaxBytes = cmp.Or(o.MaxBytes, 5<<20)
 	o.MaxRedirects = cmp.Or(o.MaxRedirects, 5)
 	o.UserAgent = cmp.Or(o.UserAgent, "pawl")
-	if o.Places == nil {
-		o.Places = new(Places)
+	if o.PageLimit == nil {
+		o.PageLimit = new(PageLimit)
 	}
 	if o.Lookup == nil {
 		o.Lookup = func(ctx context.Context, host string) ([]netip.Addr, error) {

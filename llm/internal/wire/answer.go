@@ -15,8 +15,8 @@ type Answer interface {
 	// Events reads a stream up to its end. Neither the reader nor what it gave
 	// may be kept: others use them afterwards.
 	Events(events *EventReader) error
-	// Whole reads an answer that came in one piece.
-	Whole(body []byte) error
+	// DecodeBody reads an answer that came in one piece.
+	DecodeBody(body []byte) error
 	// Response is what has come. Of an answer that did not come to its end it
 	// holds only what can be trusted to be complete.
 	Response(complete bool) *llm.Response
@@ -37,7 +37,7 @@ func (c *Client) Read(x *Exchange, a Answer) (*llm.Response, error) {
 	}
 	spoken := whole
 	if whole {
-		err = readWhole(x, a)
+		err = readBody(x, a)
 	} else {
 		spoken, err = readEvents(x.Body, a.Events)
 	}
@@ -67,14 +67,14 @@ func (c *Client) Read(x *Exchange, a Answer) (*llm.Response, error) {
 	return resp, c.notAnswered(x, err)
 }
 
-func readWhole(x *Exchange, a Answer) error {
+func readBody(x *Exchange, a Answer) error {
 	body, err := x.ReadAll()
 	body = bytes.TrimPrefix(body, []byte(byteOrderMark))
 	x.lines = inLines(body)
 	if err != nil {
 		return err
 	}
-	return a.Whole(body)
+	return a.DecodeBody(body)
 }
 
 // distinguish takes from a call the id that another one of the answer has

@@ -39,7 +39,7 @@ func (r *reading) Events(events *wire.EventReader) error {
 	}
 }
 
-func (r *reading) Whole(body []byte) error {
+func (r *reading) DecodeBody(body []byte) error {
 	r.how = "whole"
 	switch string(body) {
 	case `{"fails"}`:
@@ -118,7 +118,7 @@ func TestAnAnswerIsReadByItsLooks(t *testing.T) {
 type calling []string
 
 func (calling) Events(*wire.EventReader) error { return nil }
-func (calling) Whole([]byte) error             { return nil }
+func (calling) DecodeBody([]byte) error        { return nil }
 
 func (ids calling) Response(bool) *llm.Response {
 	r := &llm.Response{}

@@ -26,7 +26,7 @@ func (unended) Events(events *wire.EventReader) error {
 	}
 }
 
-func (unended) Whole([]byte) error { return wire.ErrSyntax }
+func (unended) DecodeBody([]byte) error { return wire.ErrSyntax }
 
 func (unended) Response(complete bool) *llm.Response {
 	return &llm.Response{Usage: llm.Usage{Estimated: !complete}}

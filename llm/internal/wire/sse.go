@@ -89,7 +89,7 @@ func (e *EventReader) Next() (name, data []byte, err error) {
 	e.name, e.data, e.hasAny = e.name[:0], e.data[:0], false
 	for {
 		line, err := e.line()
-		if errors.Is(err, io.EOF) && e.endsWhole() {
+		if errors.Is(err, io.EOF) && e.endsComplete() {
 			return e.name, e.data, nil
 		}
 		if err != nil {
@@ -109,10 +109,10 @@ func (e *EventReader) Next() (name, data []byte, err error) {
 	}
 }
 
-// endsWhole reports whether a stream ends with an event that lacks nothing but the
+// endsComplete reports whether a stream ends with an event that lacks nothing but the
 // blank line behind it. Some gateways close the connection without one, and the
 // answer's end would be lost with the event (openai/openai-node#2725).
-func (e *EventReader) endsWhole() bool {
+func (e *EventReader) endsComplete() bool {
 	rest := e.withoutMark(e.buf[e.start:e.end])
 	if e.start = e.end - len(rest); bytes.HasPrefix(rest, []byte("data:")) {
 		e.field(rest)

@@ -20,9 +20,9 @@ const grace = 5 * time.Second
 // of a limit on the run's.
 var errTimeout = errors.New("timeout")
 
-// flight is an effect under way. It is settled exactly once: by its own
+// pendingEffect is an effect under way. It is settled exactly once: by its own
 // return, or by the driver's patience after its context ended.
-type flight struct {
+type pendingEffect struct {
 	cancel context.CancelFunc
 
 	mu      sync.Mutex
@@ -33,13 +33,13 @@ type flight struct {
 // settlement is what became of an effect; data is empty when there is nothing
 // to tell.
 type settlement struct {
-	flight    string
+	effect    string
 	data      []event.Data
 	abandoned bool
 }
 
 // effect is something that the driver does in the world while others may have
-// the turn.
+// the lock.
 type effect struct {
 	id string
 	// before is what comes before do, each on a stack that has nothing of the others.
@@ -62,8 +62,8 @@ var (
 
 // launch makes an effect ready to begin under a context of its own.
 func (d *driver) launch(ctx context.Context, cancel context.CancelFunc, e effect) {
-	f := &flight{cancel: cancel}
-	d.flights[e.id] = f
+	f := &pendingEffect{cancel: cancel}
+	d.pending[e.id] = f
 	d.running.Add(1)
 	unwatch := func() bool { return true }
 	if !e.unhurried {
@@ -83,7 +83,7 @@ func (d *driver) launch(ctx context.Context, cancel context.CancelFunc, e effect
 			}
 			data := e.giveUp(ctx, errVanished)
 			if landed() {
-				d.report(settlement{flight: e.id, data: data})
+				d.report(settlement{effect: e.id, data: data})
 			}
 		}()
 		part(ctx)
@@ -95,7 +95,7 @@ func (d *driver) launch(ctx context.Context, cancel context.CancelFunc, e effect
 		if !landed() {
 			return nil
 		}
-		return d.carryOn(settlement{flight: e.id, data: data})
+		return d.carryOn(settlement{effect: e.id, data: data})
 	}
 	for _, part := range slices.Backward(append(e.before, func(ctx context.Context) { data = e.do(ctx) })) {
 		then := next
@@ -105,7 +105,7 @@ func (d *driver) launch(ctx context.Context, cancel context.CancelFunc, e effect
 }
 
 // losePatience gives an effect up whose context has ended and that does not return.
-func (d *driver) losePatience(ctx context.Context, f *flight, e effect) {
+func (d *driver) losePatience(ctx context.Context, f *pendingEffect, e effect) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.settled {
@@ -113,26 +113,26 @@ func (d *driver) losePatience(ctx context.Context, f *flight, e effect) {
 	}
 	f.patient = time.AfterFunc(grace, func() {
 		if f.settle() {
-			d.report(settlement{flight: e.id, data: e.giveUp(ctx, errNoReturn), abandoned: true})
+			d.report(settlement{effect: e.id, data: e.giveUp(ctx, errNoReturn), abandoned: true})
 		}
 	})
 }
 
-// once notes that a flight is to begin whose action stays due, and reports whether it was
+// once notes that an effect is to begin whose action stays due, and reports whether it was
 // not noted before.
-func (d *driver) once(flight string) bool {
-	if d.underWay[flight] {
+func (d *driver) once(effect string) bool {
+	if d.underWay[effect] {
 		return false
 	}
 	if d.underWay == nil {
 		d.underWay = map[string]bool{}
 	}
-	d.underWay[flight] = true
+	d.underWay[effect] = true
 	return true
 }
 
-// settle reports whether the caller is the one to settle the flight.
-func (f *flight) settle() bool {
+// settle reports whether the caller is the one to settle the effect.
+func (f *pendingEffect) settle() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.settled {
@@ -145,9 +145,9 @@ func (f *flight) settle() bool {
 	return true
 }
 
-// cancelFlights tells every effect to stop. They settle in their own time.
-func (d *driver) cancelFlights() {
-	for _, f := range d.flights {
+// cancelPending tells every effect to stop. They settle in their own time.
+func (d *driver) cancelPending() {
+	for _, f := range d.pending {
 		f.cancel()
 	}
 }
@@ -157,25 +157,25 @@ func (d *driver) cancelFlights() {
 // else settles it. What they brought is returned, not journalled.
 func (d *driver) land() []event.Data {
 	var data []event.Data
-	d.cancelFlights()
+	d.cancelPending()
 	d.begin(false)
 	for {
-		for s, ok := d.turn.landing(); ok; s, ok = d.turn.landing() {
+		for s, ok := d.lock.next(); ok; s, ok = d.lock.next() {
 			d.landed(s)
 			data = append(data, s.data...)
 		}
-		if len(d.flights) == 0 {
+		if len(d.pending) == 0 {
 			return data
 		}
-		<-d.turn.news
+		<-d.lock.wake
 	}
 }
 
 func (d *driver) landed(s settlement) {
-	delete(d.flights, s.flight)
-	delete(d.underWay, s.flight)
-	d.unask(s.flight)
-	d.reserving = d.reserving && s.flight != reserveFlight
+	delete(d.pending, s.effect)
+	delete(d.underWay, s.effect)
+	d.unask(s.effect)
+	d.reserving = d.reserving && s.effect != reserveEffect
 	d.abandoned = d.abandoned || s.abandoned
 }
 

@@ -7,10 +7,10 @@ import (
 	"github.com/pawlrun/pawl/secret"
 )
 
-// veil takes secrets out of what a model says before anybody hears of it. It
+// deltaRedactor takes secrets out of what a model says before it is published. It
 // is fed whether somebody listens or not, so that who comes in the middle of a
-// secret does not get the rest of it. A nil veil hides nothing.
-type veil struct {
+// secret does not get the rest of it. A nil deltaRedactor hides nothing.
+type deltaRedactor struct {
 	redactors [2]*secret.Redactor
 
 	mu      sync.Mutex
@@ -26,9 +26,9 @@ type strand struct {
 	text  *secret.Stream
 }
 
-// newVeil returns a veil for one attempt at a model call.
-func (d *driver) newVeil() *veil {
-	v := &veil{redactors: [2]*secret.Redactor{d.env.Secrets, d.engine.opts.Secrets}}
+// newDeltaRedactor returns a deltaRedactor for one attempt at a model call.
+func (d *driver) newDeltaRedactor() *deltaRedactor {
+	v := &deltaRedactor{redactors: [2]*secret.Redactor{d.env.Secrets, d.engine.opts.Secrets}}
 	if v.redactors[0] == nil && v.redactors[1] == nil {
 		return nil
 	}
@@ -36,7 +36,7 @@ func (d *driver) newVeil() *veil {
 }
 
 // say passes on what of a delta can be heard now.
-func (v *veil) say(delta llm.Delta, hear func(llm.Delta)) {
+func (v *deltaRedactor) say(delta llm.Delta, hear func(llm.Delta)) {
 	if v == nil {
 		hear(delta)
 		return
@@ -57,7 +57,7 @@ func (v *veil) say(delta llm.Delta, hear func(llm.Delta)) {
 }
 
 // end passes on what was held back, because the answer is whole.
-func (v *veil) end(hear func(llm.Delta)) {
+func (v *deltaRedactor) end(hear func(llm.Delta)) {
 	if v == nil {
 		return
 	}
@@ -68,7 +68,7 @@ func (v *veil) end(hear func(llm.Delta)) {
 	}
 }
 
-func (v *veil) strand(delta llm.Delta) *strand {
+func (v *deltaRedactor) strand(delta llm.Delta) *strand {
 	for i := range v.strands {
 		s := &v.strands[i]
 		if s.kind == delta.Kind && (s.index == delta.Index || s.kind != llm.DeltaToolCall) {

@@ -147,7 +147,7 @@ func TestAWholeAnswerIsLookedThroughToo(t *testing.T) {
 		return said("It is " + password), nil
 	}))
 	r.env.Secrets = secret.NewRedactor(secret.Secret{Name: "DB", Value: password})
-	r.cfg.Whole = true
+	r.cfg.NoStream = true
 	if text := spoken(r.heard()); text != "It is ${secret:DB}" {
 		t.Errorf("heard %q", text)
 	}

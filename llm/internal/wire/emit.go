@@ -2,8 +2,8 @@ package wire
 
 import "github.com/pawlrun/pawl/llm"
 
-// EmitWhole emits the texts of an answer that came whole, once each (ALF-33).
-func EmitWhole(r *llm.Response, emit func(llm.Delta)) {
+// EmitResponse emits the texts of an answer that came whole, once each (ALF-33).
+func EmitResponse(r *llm.Response, emit func(llm.Delta)) {
 	for i, p := range r.Parts {
 		switch p := p.(type) {
 		case llm.Text:

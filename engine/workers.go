@@ -4,19 +4,19 @@ package engine
 // for nothing.
 type job func() (next job)
 
-// crew are the goroutines on which a run's effects are done. One that has
+// workers are the goroutines on which a run's effects are done. One that has
 // returned waits for the next effect, because a new one would have to grow its
 // stack again: a model call goes deep, and comes once a cycle.
-type crew struct {
+type workers struct {
 	work chan job
 	over chan struct{}
 }
 
-func newCrew() crew { return crew{work: make(chan job), over: make(chan struct{})} }
+func newWorkers() workers { return workers{work: make(chan job), over: make(chan struct{})} }
 
 // do does an effect on a goroutine that is free, or else on a new one. An
 // effect that ends its goroutine takes nobody else with it.
-func (c *crew) do(work job) {
+func (c *workers) do(work job) {
 	select {
 	case c.work <- work:
 	default:
@@ -24,7 +24,7 @@ func (c *crew) do(work job) {
 	}
 }
 
-func (c *crew) serve(work job) {
+func (c *workers) serve(work job) {
 	for {
 		for work != nil {
 			work = work()
@@ -37,5 +37,5 @@ func (c *crew) serve(work job) {
 	}
 }
 
-// dismiss lets go of those who are free, and of the others once they are.
-func (c *crew) dismiss() { close(c.over) }
+// stop lets go of those who are free, and of the others once they are.
+func (c *workers) stop() { close(c.over) }

@@ -7,9 +7,9 @@ import (
 	"testing/synctest"
 )
 
-// whereabouts does an effect of a crew and returns the goroutine that it was
+// whereabouts does an effect of the workers and returns the goroutine that it was
 // done on.
-func whereabouts(c *crew, effect func()) string {
+func whereabouts(c *workers, effect func()) string {
 	var name []byte
 	c.do(func() job {
 		name = make([]byte, 64)
@@ -23,8 +23,8 @@ func whereabouts(c *crew, effect func()) string {
 
 func TestEffectsOneAfterTheOtherShareAGoroutine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newCrew()
-		defer c.dismiss()
+		c := newWorkers()
+		defer c.stop()
 		first := whereabouts(&c, func() {})
 		for range 3 {
 			if next := whereabouts(&c, func() {}); next != first {
@@ -36,8 +36,8 @@ func TestEffectsOneAfterTheOtherShareAGoroutine(t *testing.T) {
 
 func TestAnEffectThatStaysHoldsNobodyUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newCrew()
-		defer c.dismiss()
+		c := newWorkers()
+		defer c.stop()
 		stay := make(chan struct{})
 		defer close(stay)
 		first := whereabouts(&c, func() { <-stay })
@@ -49,8 +49,8 @@ func TestAnEffectThatStaysHoldsNobodyUp(t *testing.T) {
 
 func TestAnEffectThatEndsItsGoroutineTakesNobodyWithIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newCrew()
-		defer c.dismiss()
+		c := newWorkers()
+		defer c.stop()
 		first := whereabouts(&c, runtime.Goexit)
 		if second := whereabouts(&c, func() {}); second == first || second == "" {
 			t.Errorf("done on %q after %q", second, first)

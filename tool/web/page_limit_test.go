@@ -17,8 +17,8 @@ import (
 
 func TestLongPagesAreReadOneAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		places := new(Places)
-		leave, err := places.take(t.Context())
+		limit := new(PageLimit)
+		leave, err := limit.take(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -27,7 +27,7 @@ func TestLongPagesAreReadOneAtATime(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			defer cancel()
 			start := time.Now()
-			_, _, err = reduce(ctx, page, &url.URL{}, 100, places)
+			_, _, err = reduce(ctx, page, &url.URL{}, 100, limit)
 			return time.Since(start), err
 		}
 		if took, err := read(long[:smallPage], time.Second); took > 0 || err != nil {
@@ -54,7 +54,7 @@ func TestLongPagesAreReadOneAtATime(t *testing.T) {
 func TestAPageForWhichThereWasNoTimeIsNotBlamedOnItsServer(t *testing.T) {
 	late, cancel := context.WithDeadline(t.Context(), time.Now())
 	defer cancel()
-	_, _, why := reduce(late, "<p>x", &url.URL{}, 100, new(Places))
+	_, _, why := reduce(late, "<p>x", &url.URL{}, 100, new(PageLimit))
 	err := Options{Timeout: time.Second}.failure(late, target{host: "example.com"}, why)
 	if !strings.Contains(err.Error(), "no time to read the page as HTML; source gives it as it is") {
 		t.Errorf("got %v", err)
@@ -66,11 +66,11 @@ func TestHostilePagesTakeNoMoreTogetherThanOne(t *testing.T) {
 	page := strings.Repeat("<p>x", 1<<20/len("<p>x"))
 	most := func(readers int) (held uint64) {
 		runtime.GC()
-		places, done := new(Places), make(chan struct{})
+		limit, done := new(PageLimit), make(chan struct{})
 		var all sync.WaitGroup
 		for range readers {
 			all.Go(func() {
-				if _, _, err := reduce(t.Context(), page, &url.URL{}, 1000, places); err != nil {
+				if _, _, err := reduce(t.Context(), page, &url.URL{}, 1000, limit); err != nil {
 					t.Error(err)
 				}
 			})

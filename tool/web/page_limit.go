@@ -9,17 +9,17 @@ import (
 // place.
 const smallPage = 256 << 10
 
-// Places bound how much memory fetches take together, whichever tool and run they
+// PageLimit bounds how much memory fetches take together, whichever tool and run they
 // are of: the tree of a page that is made for it takes some sixty bytes for each
 // of the page, so long pages are read one at a time. The zero value is ready to
 // use, and so is sharing one between goroutines.
-type Places struct {
+type PageLimit struct {
 	once  sync.Once
 	taken chan struct{}
 }
 
 // take waits until no other long page is read, as long as ctx lasts.
-func (p *Places) take(ctx context.Context) (leave func(), err error) {
+func (p *PageLimit) take(ctx context.Context) (leave func(), err error) {
 	p.once.Do(func() { p.taken = make(chan struct{}, 1) })
 	select {
 	case p.taken <- struct{}{}:

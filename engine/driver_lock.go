@@ -7,39 +7,39 @@ import (
 	"sync"
 )
 
-// turn is what a driver's state belongs to: whoever has it does what is due, and
+// driverLock is what a driver's state belongs to: whoever has it does what is due, and
 // nobody else touches the run meanwhile.
 //
 // The driver's own goroutine has it from the start, and gives it up only while
-// it waits for what comes from outside. An effect that has ended takes the turn,
+// it waits for what comes from outside. An effect that has ended takes the lock,
 // if nobody has it, and goes on with what follows on the goroutine that did the
 // effect. To hand each answer to the driver's goroutine, and each effect to
 // another one, is four wake-ups a cycle, and as many caches that are cold.
-type turn struct {
+type driverLock struct {
 	free chan struct{}
 	// over says that the driver leaves, failure why, if it does not leave
-	// because nothing is left to do. From then on the turn stays with the
+	// because nothing is left to do. From then on the lock stays with the
 	// driver's own goroutine.
 	over    bool
 	failure error
 
-	// landings are the effects that have ended and whose settlement is not
+	// settlements are the effects that have ended and whose settlement is not
 	// journalled yet, behind as many as were taken up already. news wakes the driver's goroutine: for them, for
 	// commands, because it is over, or because there is another moment to wait for.
-	mu       sync.Mutex
-	landings []settlement
-	taken    int
-	news     chan struct{}
+	mu          sync.Mutex
+	settlements []settlement
+	taken       int
+	wake        chan struct{}
 }
 
-func newTurn() turn {
-	return turn{free: make(chan struct{}, 1), news: make(chan struct{}, 1)}
+func newDriverLock() driverLock {
+	return driverLock{free: make(chan struct{}, 1), wake: make(chan struct{}, 1)}
 }
 
-func (t *turn) give() { t.free <- struct{}{} }
-func (t *turn) take() { <-t.free }
+func (t *driverLock) unlock() { t.free <- struct{}{} }
+func (t *driverLock) lock()   { <-t.free }
 
-func (t *turn) tryTake() bool {
+func (t *driverLock) tryLock() bool {
 	select {
 	case <-t.free:
 		return true
@@ -48,63 +48,63 @@ func (t *turn) tryTake() bool {
 	}
 }
 
-// tell wakes the driver's goroutine, now or when it next waits.
-func (t *turn) tell() {
+// notify wakes the driver's goroutine, now or when it next waits.
+func (t *driverLock) notify() {
 	select {
-	case t.news <- struct{}{}:
+	case t.wake <- struct{}{}:
 	default:
 	}
 }
 
-func (t *turn) bring(s settlement) {
+func (t *driverLock) push(s settlement) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.landings = append(t.landings, s)
+	t.settlements = append(t.settlements, s)
 }
 
-// landing takes the first of what was brought.
-func (t *turn) landing() (s settlement, ok bool) {
+// next takes the first of what was brought.
+func (t *driverLock) next() (s settlement, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.taken == len(t.landings) {
-		t.landings, t.taken = t.landings[:0], 0
+	if t.taken == len(t.settlements) {
+		t.settlements, t.taken = t.settlements[:0], 0
 		return settlement{}, false
 	}
-	s, t.landings[t.taken] = t.landings[t.taken], settlement{}
+	s, t.settlements[t.taken] = t.settlements[t.taken], settlement{}
 	t.taken++
 	return s, true
 }
 
 // report brings a settlement to the driver's goroutine.
 func (d *driver) report(s settlement) {
-	d.turn.bring(s)
-	d.turn.tell()
+	d.lock.push(s)
+	d.lock.notify()
 }
 
-// carryOn brings a settlement and, if nobody has the turn, does what follows from
+// carryOn brings a settlement and, if nobody has the lock, does what follows from
 // it. It returns an effect that is due then, for the goroutine that it is called
 // on.
 func (d *driver) carryOn(s settlement) (next job) {
-	d.turn.bring(s)
-	if !d.turn.tryTake() {
-		d.turn.tell() // who has the turn may have looked already
+	d.lock.push(s)
+	if !d.lock.tryLock() {
+		d.lock.notify() // who has the lock may have looked already
 		return nil
 	}
-	defer d.turn.give()
-	if d.turn.over {
-		d.turn.tell()
+	defer d.lock.unlock()
+	if d.lock.over {
+		d.lock.notify()
 		return nil
 	}
 	d.step(d.takeNews)
-	if d.turn.over || !d.wakeAt.IsZero() {
-		d.turn.tell()
+	if d.lock.over || !d.wakeAt.IsZero() {
+		d.lock.notify()
 	}
 	return d.begin(true)
 }
 
 // step takes up what has come, and performs everything that is due because of it.
 func (d *driver) step(hear func(work context.Context) error) {
-	d.turn.failure = d.contained(func() error {
+	d.lock.failure = d.contained(func() error {
 		if err := hear(d.work); err != nil {
 			return err
 		}
@@ -116,14 +116,14 @@ func (d *driver) step(hear func(work context.Context) error) {
 		if err := d.advance(d.work); err != nil {
 			return err
 		}
-		d.turn.over = d.finished()
+		d.lock.over = d.finished()
 		return nil
 	})
-	d.turn.over = d.turn.over || d.turn.failure != nil
+	d.lock.over = d.lock.over || d.lock.failure != nil
 }
 
 // contained turns a panic into the error that it is to the run. Where code of
-// others ends the goroutine instead, nothing is returned to anybody, so the turn
+// others ends the goroutine instead, nothing is returned to anybody, so the lock
 // is over with that, and whoever has the run's goroutine leaves.
 func (d *driver) contained(do func() error) (err error) {
 	returned := false
@@ -132,8 +132,8 @@ func (d *driver) contained(do func() error) (err error) {
 		case p != nil:
 			err = fmt.Errorf("engine: run %s: %w", d.run, newPanicError(p))
 		case !returned:
-			d.turn.over, d.turn.failure = true, fmt.Errorf("engine: run %s: %w", d.run, errEnded)
-			d.turn.tell()
+			d.lock.over, d.lock.failure = true, fmt.Errorf("engine: run %s: %w", d.run, errEnded)
+			d.lock.notify()
 		}
 	}()
 	err = do()
@@ -153,7 +153,7 @@ func (d *driver) begin(keepLast bool) (last job) {
 		launched, last = launched[:n-1], launched[n-1]
 	}
 	for _, effect := range launched {
-		d.crew.do(effect)
+		d.workers.do(effect)
 	}
 	clear(d.launched)
 	d.launched = d.launched[:0]

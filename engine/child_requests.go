@@ -15,22 +15,22 @@ import (
 	"github.com/pawlrun/pawl/machine/tree"
 )
 
-// fund is where the children of a run draw from its budget. Nobody waits while
-// putting something in, and whoever has the run's turn answers when it comes by:
+// childRequests is where the children of a run draw from its budget. Nobody waits while
+// putting something in, and whoever has the run's lock answers when it comes by:
 // so neither a child nor its parent can hold the other up.
-type fund struct {
-	mu    sync.Mutex
-	draws []*draw
-	came  chan struct{}
+type childRequests struct {
+	mu       sync.Mutex
+	requests []*childRequest
+	came     chan struct{}
 }
 
-func newFund() *fund { return &fund{came: make(chan struct{}, 1)} }
+func newChildRequests() *childRequests { return &childRequests{came: make(chan struct{}, 1)} }
 
-// draw is what a child says to its parent: it asks for a reservation, or takes
+// childRequest is what a child says to its parent: it asks for a reservation, or takes
 // that back, or tells what one was used for, or whether it waits for a person. A
 // child tells before it asks again. It is also what the run above the parent
 // answers, where the parent asks that in its turn.
-type draw struct {
+type childRequest struct {
 	child   string
 	waiting *bool
 	used    *event.BudgetCommitted
@@ -48,15 +48,15 @@ type draw struct {
 	// withdrawn names the ask that is taken back, and answered is the one that the
 	// run above has answered.
 	withdrawn string
-	answered  *draw
+	answered  *childRequest
 	// post is a message for others, and read names one that the child has taken in.
 	post *posted
 	read string
 }
 
-func (f *fund) put(x *draw) {
+func (f *childRequests) put(x *childRequest) {
 	f.mu.Lock()
-	f.draws = append(f.draws, x)
+	f.requests = append(f.requests, x)
 	f.mu.Unlock()
 	if x.last {
 		return
@@ -68,53 +68,53 @@ func (f *fund) put(x *draw) {
 }
 
 // take takes out all but what others than the child that has left end with. Of a run
-// that offers no agents any more the fund is nil.
-func (f *fund) take(left string) (taken []*draw) {
+// that offers no agents any more childRequests is nil.
+func (f *childRequests) take(left string) (taken []*childRequest) {
 	if f == nil {
 		return nil
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	var kept []*draw
-	for _, x := range f.draws {
+	var kept []*childRequest
+	for _, x := range f.requests {
 		if x.last && x.child != left {
 			kept = append(kept, x)
 		} else {
 			taken = append(taken, x)
 		}
 	}
-	f.draws = kept
+	f.requests = kept
 	return taken
 }
 
-// drawn is the channel that wakes a driver for its children's draws, nil for a
+// drawn is the channel that wakes a driver for its children's requests, nil for a
 // run that has none.
 func (d *driver) drawn() <-chan struct{} {
-	if d.fund == nil {
+	if d.fromChildren == nil {
 		return nil
 	}
-	return d.fund.came
+	return d.fromChildren.came
 }
 
-// answerDraws journals what the children used, and what they are given. What
+// answerRequests journals what the children used, and what they are given. What
 // they are given reaches them after the commit. A child for whose call there is
 // room once its siblings' calls have ended waits, and what one asks for that has
 // left is passed over.
-func (d *driver) answerDraws(left string) (progress bool, err error) {
-	if d.fund == nil {
+func (d *driver) answerRequests(left string) (progress bool, err error) {
+	if d.fromChildren == nil {
 		return false, nil
 	}
 	// What was used comes first, so that whoever has waited longest for the room
 	// is the first to have it.
-	for _, x := range d.fund.take(left) {
-		staged, err := d.hearDraw(x)
+	for _, x := range d.fromChildren.take(left) {
+		staged, err := d.takeRequest(x)
 		if err != nil {
 			return false, err
 		}
 		progress = progress || staged
 	}
-	waiting := d.draws[:0]
-	for _, x := range d.draws {
+	waiting := d.childRequests[:0]
+	for _, x := range d.childRequests {
 		if x.child == left {
 			d.withdraw(x)
 			continue
@@ -128,28 +128,28 @@ func (d *driver) answerDraws(left string) (progress bool, err error) {
 		}
 		progress = progress || staged
 	}
-	clear(d.draws[len(waiting):])
-	d.draws = waiting
+	clear(d.childRequests[len(waiting):])
+	d.childRequests = waiting
 	return progress, nil
 }
 
-// hearDraw takes in what a child, or the run above, has said.
-func (d *driver) hearDraw(x *draw) (staged bool, err error) {
+// takeRequest takes in what a child, or the run above, has said.
+func (d *driver) takeRequest(x *childRequest) (staged bool, err error) {
 	switch {
 	case x.ask != nil:
-		d.draws = append(d.draws, x)
+		d.childRequests = append(d.childRequests, x)
 	case x.withdrawn != "":
-		i := slices.IndexFunc(d.draws, func(y *draw) bool { return y.child == x.child && y.ask.ID == x.withdrawn })
+		i := slices.IndexFunc(d.childRequests, func(y *childRequest) bool { return y.child == x.child && y.ask.ID == x.withdrawn })
 		if i >= 0 {
-			d.withdraw(d.draws[i])
-			d.draws = slices.Delete(d.draws, i, i+1)
+			d.withdraw(d.childRequests[i])
+			d.childRequests = slices.Delete(d.childRequests, i, i+1)
 		}
 	case x.post != nil:
 		return d.carry(x)
 	case x.read != "":
 		return d.delivered(x.child, x.read)
 	case x.answered != nil:
-		if slices.Contains(d.draws, x.answered) {
+		if slices.Contains(d.childRequests, x.answered) {
 			x.answered.said = x.said
 		} else {
 			d.returnAbove(x.said)
@@ -162,12 +162,12 @@ func (d *driver) hearDraw(x *draw) (staged bool, err error) {
 
 // withdraw takes back what the run above is being asked for a child that has
 // left, or asks for nothing any more.
-func (d *driver) withdraw(x *draw) {
+func (d *driver) withdraw(x *childRequest) {
 	switch {
 	case x.said != nil:
 		d.returnAbove(x.said)
 	case x.passed:
-		d.above.fund.put(&draw{child: d.run, withdrawn: tree.ReservationID(x.child, x.ask.ID)})
+		d.above.fromChildren.put(&childRequest{child: d.run, withdrawn: tree.ReservationID(x.child, x.ask.ID)})
 	}
 	x.passed, x.asked, x.said = false, budget.Amount{}, nil
 }
@@ -175,13 +175,13 @@ func (d *driver) withdraw(x *draw) {
 // returnAbove gives back what the run above has set aside and nobody needs.
 func (d *driver) returnAbove(said event.Data) {
 	if r, ok := said.(event.BudgetReserved); ok {
-		d.above.fund.put(&draw{child: d.run, used: &event.BudgetCommitted{ID: r.ID, Run: d.run}})
+		d.above.fromChildren.put(&childRequest{child: d.run, used: &event.BudgetCommitted{ID: r.ID, Run: d.run}})
 	}
 }
 
 // told journals what a child tells. That one waits is of interest as long as its
 // call is open.
-func (d *driver) told(x *draw) (staged bool, err error) {
+func (d *driver) told(x *childRequest) (staged bool, err error) {
 	if x.waiting == nil {
 		return true, d.stage(*x.used)
 	}
@@ -206,12 +206,12 @@ func (d *driver) tellWaiting() {
 		return
 	}
 	d.waitingAbove = s.Asking
-	d.above.fund.put(&draw{child: d.run, waiting: &s.Asking})
+	d.above.fromChildren.put(&childRequest{child: d.run, waiting: &s.Asking})
 }
 
 // grant answers a child that asks, once the runs above have set the call aside,
 // too. Of a run that is on its way out nobody gets anything: its children are, too.
-func (d *driver) grant(x *draw) (progress, done bool, err error) {
+func (d *driver) grant(x *childRequest) (progress, done bool, err error) {
 	funder, ok := d.machine.(machine.Funder)
 	if !ok || d.interrupted || d.cancelled || d.machine.State().Phase != machine.Running || x.passed && x.said == nil {
 		return false, false, nil
@@ -256,21 +256,21 @@ func (d *driver) grant(x *draw) (progress, done bool, err error) {
 }
 
 // askFor asks the run above for what this one has room for. What it answers comes
-// back through the fund, as what children say does.
-func (d *driver) askFor(x *draw, a budget.Amount) {
+// back through childRequests, as what children say does.
+func (d *driver) askFor(x *childRequest, a budget.Amount) {
 	ask := *x.ask
 	ask.ID, ask.Call.Output = tree.ReservationID(x.child, ask.ID), a.Output
 	x.passed, x.asked = true, a
-	d.above.fund.put(&draw{child: d.run, ask: &ask, answer: func(said event.Data) {
-		d.fund.put(&draw{answered: x, said: said})
+	d.above.fromChildren.put(&childRequest{child: d.run, ask: &ask, answer: func(said event.Data) {
+		d.fromChildren.put(&childRequest{answered: x, said: said})
 	}})
 }
 
 // askedAbove is what the run above is being asked for on behalf of others: it is
 // as good as set aside here.
-func (d *driver) askedAbove(but *draw) budget.Amount {
+func (d *driver) askedAbove(but *childRequest) budget.Amount {
 	var sum budget.Amount
-	for _, x := range d.draws {
+	for _, x := range d.childRequests {
 		if x != but {
 			sum = sum.Add(x.asked)
 		}
@@ -278,7 +278,7 @@ func (d *driver) askedAbove(but *draw) budget.Amount {
 	return sum
 }
 
-func (d *driver) refuse(x *draw, r event.BudgetRefused) {
+func (d *driver) refuse(x *childRequest, r event.BudgetRefused) {
 	for _, f := range d.children {
 		if f.run == x.child {
 			f.raised = false
@@ -296,8 +296,8 @@ func (d *driver) deliver() {
 	d.granted = d.granted[:0]
 }
 
-// reserveFlight is the flight that waits for the answer of the run above.
-const reserveFlight = "reserve"
+// reserveEffect is the effect that waits for the answer of the run above.
+const reserveEffect = "reserve"
 
 // askAbove asks the run above for a part of its budget, once. A call whose time
 // has not come sets the alarm instead.
@@ -329,10 +329,10 @@ func (d *driver) awaitAbove(work context.Context, a machine.Reserve) {
 		return []event.Data{event.BudgetRefused{ID: a.ID, Setting: late.setting, Detail: late.Error()}}
 	}
 	d.launch(ctx, cancel, effect{
-		id: reserveFlight,
+		id: reserveEffect,
 		do: func(ctx context.Context) []event.Data {
 			answer := make(chan event.Data, 1)
-			d.above.fund.put(&draw{child: d.run, ask: &a, answer: func(said event.Data) { answer <- said }})
+			d.above.fromChildren.put(&childRequest{child: d.run, ask: &a, answer: func(said event.Data) { answer <- said }})
 			select {
 			case data := <-answer:
 				return []event.Data{data}
@@ -354,7 +354,7 @@ func (d *driver) tellAbove() {
 		switch x := d.staged[i].event.Data.(type) {
 		case event.BudgetCommitted:
 			x.ID, x.Run = tree.ReservationID(x.Run, x.ID), d.run
-			d.above.fund.put(&draw{child: d.run, used: &x, last: d.finished()})
+			d.above.fromChildren.put(&childRequest{child: d.run, used: &x, last: d.finished()})
 		case event.InputReceived:
 			d.confirm(x.MessageID)
 		}
@@ -364,7 +364,7 @@ func (d *driver) tellAbove() {
 // reconcile makes the run's account say of a child what the child's own journal
 // says, and of one that has ended which messages it has.
 func (d *driver) reconcile(ctx context.Context, child string, ended bool) error {
-	committed, err := d.unsettledDraws(ctx, child, ended)
+	committed, err := d.unsettledRequests(ctx, child, ended)
 	if err != nil {
 		return d.storeFailed(err)
 	}
@@ -379,11 +379,11 @@ func (d *driver) reconcile(ctx context.Context, child string, ended bool) error 
 	return d.reconcileMail(ctx, child)
 }
 
-// unsettledDraws are what the run's account lacks of a child: what was reserved
+// unsettledRequests are what the run's account lacks of a child: what was reserved
 // here and never there is given back, and what was used there is committed here.
 // A reservation that is open in both, or of which the child's journal cannot
 // tell, stays as long as the child goes on; else it counts as used.
-func (d *driver) unsettledDraws(ctx context.Context, child string, ended bool) ([]event.BudgetCommitted, error) {
+func (d *driver) unsettledRequests(ctx context.Context, child string, ended bool) ([]event.BudgetCommitted, error) {
 	funder, ok := d.machine.(machine.Funder)
 	if !ok {
 		return nil, nil
@@ -404,7 +404,7 @@ func (d *driver) unsettledDraws(ctx context.Context, child string, ended bool) (
 		case !had:
 			c = &event.BudgetCommitted{ID: r.ID}
 		case c == nil && ended:
-			c = wholeOf(r)
+			c = completeOf(r)
 		case c == nil:
 			continue
 		}
@@ -414,8 +414,8 @@ func (d *driver) unsettledDraws(ctx context.Context, child string, ended bool) (
 	return committed, nil
 }
 
-// wholeOf counts a reservation as used of which nobody knows what was used.
-func wholeOf(r event.BudgetReserved) *event.BudgetCommitted {
+// completeOf counts a reservation as used of which nobody knows what was used.
+func completeOf(r event.BudgetReserved) *event.BudgetCommitted {
 	return &event.BudgetCommitted{
 		ID: r.ID, USD: r.USD, Input: r.Input, Output: r.Output, Estimated: true,
 		Usage: &llm.Usage{Input: r.Input, Output: r.Output, Estimated: true}, Priced: r.USD > 0,
