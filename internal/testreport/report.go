@@ -45,10 +45,12 @@ type report struct {
 	skips    []skip
 	passed   int
 	failed   int
+	// outcomes are those of the tests, by the names that a requirements page has for them.
+	outcomes map[string]*outcome
 }
 
 func newReport(out, log io.Writer) *report {
-	return &report{out: out, log: log, said: map[string][]string{}}
+	return &report{out: out, log: log, said: map[string][]string{}, outcomes: map[string]*outcome{}}
 }
 
 func (r *report) read(in io.Reader) error {
@@ -98,6 +100,7 @@ func (r *report) line(line []byte) error {
 var gate = regexp.MustCompile(`gate .* passed`)
 
 func (r *report) result(rec record, said []string) {
+	r.note(rec)
 	switch {
 	case rec.Action == "build-fail" || rec.Action == "fail":
 		if rec.Test != "" {
@@ -114,6 +117,29 @@ func (r *report) result(rec record, said []string) {
 		r.skip(rec, reason(said))
 	default:
 		r.passed++
+	}
+}
+
+// note takes in how a test or one of its subtests ended.
+func (r *report) note(rec record) {
+	test, sub, isSub := strings.Cut(rec.Test, "/")
+	if test == "" {
+		return
+	}
+	name := claimed(module, rec.Package, test)
+	o := r.outcomes[name]
+	if o == nil {
+		o = &outcome{}
+		r.outcomes[name] = o
+	}
+	switch {
+	case !isSub:
+		o.ok = rec.Action == "pass"
+	case strings.Contains(sub, "/"): // what it is part of says the same
+	case rec.Action == "pass":
+		o.passed++
+	case rec.Action == "skip":
+		o.skipped++
 	}
 }
 
