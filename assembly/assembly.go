@@ -248,7 +248,7 @@ func offered(r policy.Rules, tools *tool.Set) ([]llm.ToolDef, []agent.HiddenTool
 	}), hidden
 }
 
-// Hides says that every call of a tool would be denied, and by which rule.
+// Hides reports whether every call of a tool would be denied, and by which rule.
 func Hides(r policy.Rules, tools *tool.Set, name string) (rule string, hides bool) {
 	t, known := tools.Lookup(name)
 	if !known {

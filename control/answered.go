@@ -74,7 +74,7 @@ func (d *Controller) RunStatus(ctx context.Context, r journal.Run) (RunStatus, e
 	return all[0], nil
 }
 
-// pausing says that a pause was sent to a run that is driven. No cycle begins
+// pausing reports whether a pause was sent to a run that is driven. No cycle begins
 // after one, and going on voids it.
 func (l look) pausing(ctx context.Context, r journal.Run) (bool, error) {
 	sent, err := l.inbox(ctx, r.ID)
@@ -186,7 +186,7 @@ func (l look) childsHold(ctx context.Context, id string) (hold, error) {
 	return l.hold(ctx, child)
 }
 
-// told says that a run which parked for a message or a limit has got it itself.
+// told reports whether a run which parked for a message or a limit has got it itself.
 func (l look) told(ctx context.Context, r journal.Run, s standstill) (bool, error) {
 	switch {
 	case s.parked.ParentLimit != "":
@@ -262,7 +262,7 @@ func (s *standstill) sent(c journal.Command) {
 	}
 }
 
-// before adds the event before those that were added, and says whether the ones
+// before adds the event before those that were added, and reports whether the ones
 // before it change nothing any more. Calls belong to their cycle.
 func (s *standstill) before(r journal.Record) (whole bool, err error) {
 	t := event.Type(r.Type)

@@ -49,11 +49,11 @@ func shelf() (*read, *control.Controller) {
 // does: what comes after that changes no row.
 func happens(t *testing.T, d *journaltest.Driver, events ...event.Data) {
 	t.Helper()
-	state := journal.Status{State: journal.Running}
+	state := journal.Progress{State: journal.Running}
 	for _, e := range events {
 		b := d.Batch(t, e)
 		if parked, ok := e.(event.RunParked); ok {
-			state = journal.Status{State: journal.Parked, Detail: string(parked.Reason)}
+			state = journal.Progress{State: journal.Parked, Detail: string(parked.Reason)}
 		}
 		b.Status = state
 		if err := d.Write(t, b); err != nil {

@@ -160,7 +160,7 @@ type questions struct {
 	readings []string
 }
 
-// before takes in what happened before, and says whether that is all.
+// before takes in what happened before, and reports whether that is all.
 func (q *questions) before(r journal.Record) (whole bool, err error) {
 	switch t := event.Type(r.Type); {
 	case t == event.TypeCycleStart, t == event.TypeRunForked, t == event.TypeRunTerminatedBy:

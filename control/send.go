@@ -187,7 +187,7 @@ func (d *Controller) Redact(ctx context.Context, run string, texts ...*string) e
 	return nil
 }
 
-// taken waits until the run's inbox is empty, and says whether it became so.
+// taken waits until the run's inbox is empty, and reports whether it became so.
 func (d *Controller) taken(ctx context.Context, run string) (bool, error) {
 	timeout, cancel := context.WithTimeout(ctx, takeUp)
 	defer cancel()

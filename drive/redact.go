@@ -13,7 +13,7 @@ import (
 // the process. A nil one knows none.
 type Secrets []*secret.Redactor
 
-// JSON takes secrets out of a document, and says whether there were any.
+// JSON takes secrets out of a document, and reports whether there were any.
 func (s Secrets) JSON(doc []byte) (clean []byte, found bool) {
 	for _, r := range s {
 		var here bool
@@ -45,7 +45,7 @@ func (s Secrets) none() bool {
 }
 
 // calls takes secrets out of the arguments of calls, so that they are
-// judged as they will run, and says whether there were any. The stored form of an
+// judged as they will run, and reports whether there were any. The stored form of an
 // answer leaves them to the tool_call of each.
 func (s Secrets) calls(parts event.Answer) (redacted event.Answer, found bool) {
 	for i, p := range parts {

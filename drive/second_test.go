@@ -52,7 +52,7 @@ func (d *second) keep(data event.Data) {
 	d.last, d.head = e, event.Hash(body)
 	b := journal.Batch{
 		Lease: d.lease, Head: d.head, Time: e.Time, Blobs: d.record.Blobs.Take(slices.Values([]event.Data{e.Data})),
-		Records: []journal.Record{{Run: "r", Seq: e.Seq, Type: string(e.Type()), Body: body}}, Status: journal.Status{State: journal.Running, Cycles: d.machine.State().Cycle},
+		Records: []journal.Record{{Run: "r", Seq: e.Seq, Type: string(e.Type()), Body: body}}, Status: journal.Progress{State: journal.Running, Cycles: d.machine.State().Cycle},
 	}
 	if o := d.machine.State().Outcome; o != nil {
 		b.Status.State, b.Status.Detail = journal.Ended, string(o.Reason)

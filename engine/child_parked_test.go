@@ -43,7 +43,7 @@ func (r *rig) startsUntilParked(t *testing.T) (run *engine.Run, child string) {
 	time.Sleep(time.Minute)
 	child = r.children(run.ID)[0]
 	if row, err := r.store.Run(t.Context(), child); err != nil || row.State != journal.Parked {
-		t.Fatalf("the child is %+v, %v", row.Status, err)
+		t.Fatalf("the child is %+v, %v", row.Progress, err)
 	}
 	return run, child
 }
@@ -65,7 +65,7 @@ func TestADecisionWakesAParkedChildWhileItsSiblingGoesOn(t *testing.T) {
 					time.Sleep(within)
 					synctest.Wait()
 					if row, err := r.store.Run(t.Context(), id); err != nil || row.State != journal.Ended {
-						t.Fatalf("the child is %+v, %v", row.Status, err)
+						t.Fatalf("the child is %+v, %v", row.Progress, err)
 					}
 					if o := outcome(t, run); o.FinalOutput != "done" {
 						t.Errorf("%+v", o)
@@ -132,7 +132,7 @@ func TestARaiseWakesAParkedChildWhileItsSiblingGoesOn(t *testing.T) {
 		r.send(journal.Command{Run: run.ID, Kind: journal.Raise, Setting: "usd_per_run", Value: 50})
 		synctest.Wait()
 		if row, err := r.store.Run(t.Context(), id); err != nil || row.State != journal.Ended {
-			t.Fatalf("the child is %+v, %v", row.Status, err)
+			t.Fatalf("the child is %+v, %v", row.Progress, err)
 		}
 		if o := outcome(t, run); o.FinalOutput != "done" {
 			t.Errorf("%+v", o)
@@ -152,12 +152,12 @@ func TestARaiseOfAParkedChildsOwnLimitWakesIt(t *testing.T) {
 		r.send(journal.Command{Run: id, Kind: journal.Input, Text: "hurry", By: "ann"})
 		synctest.Wait()
 		if row, err := r.store.Run(t.Context(), id); err != nil || row.State != journal.Parked {
-			t.Fatalf("after a message the child is %+v, %v", row.Status, err)
+			t.Fatalf("after a message the child is %+v, %v", row.Progress, err)
 		}
 		r.send(journal.Command{Run: id, Kind: journal.Raise, Setting: "usd_per_run", Value: 50})
 		synctest.Wait()
 		if row, err := r.store.Run(t.Context(), id); err != nil || row.State != journal.Ended {
-			t.Fatalf("the child is %+v, %v", row.Status, err)
+			t.Fatalf("the child is %+v, %v", row.Progress, err)
 		}
 		if o := outcome(t, run); o.FinalOutput != "done" {
 			t.Errorf("%+v", o)

@@ -184,7 +184,7 @@ func (d *driver) write(ctx context.Context, b journal.Batch) (pos int64, err err
 // next beat of its lease.
 func (d *driver) waits() bool { return d.unborn && d.reserving && len(d.queue) == 1 }
 
-func (d *driver) batch(status journal.Status) journal.Batch {
+func (d *driver) batch(status journal.Progress) journal.Batch {
 	b := journal.Batch{Lease: d.lease, Head: d.head, Consumed: d.consumed, Status: status, Time: d.last}
 	b.Blobs = d.record.Blobs.Take(func(yield func(event.Data) bool) {
 		for i := range d.staged {
@@ -201,9 +201,9 @@ func (d *driver) batch(status journal.Status) journal.Batch {
 	return b
 }
 
-func (d *driver) status() journal.Status {
+func (d *driver) status() journal.Progress {
 	s := d.machine.State()
-	st := journal.Status{State: journal.Running, Cycles: s.Cycle}
+	st := journal.Progress{State: journal.Running, Cycles: s.Cycle}
 	switch {
 	case s.Phase == machine.Ended:
 		st.State, st.Detail = journal.Ended, string(s.Outcome.Reason)

@@ -37,7 +37,7 @@ func (d *driver) endInternal(ctx context.Context, cause error, late []event.Data
 	if err := d.pushAll([]event.Data{event.RunTerminatedBy{Reason: event.ReasonInternal, Error: outcome.Error}, event.RunCompleted{Outcome: outcome}}); err != nil {
 		return errors.Join(cause, err)
 	}
-	status := journal.Status{State: journal.Ended, Detail: string(event.ReasonInternal), Cycles: outcome.Cycles}
+	status := journal.Progress{State: journal.Ended, Detail: string(event.ReasonInternal), Cycles: outcome.Cycles}
 	if status.Outcome, err = json.Marshal(outcome); err != nil {
 		return errors.Join(cause, err)
 	}

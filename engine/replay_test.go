@@ -221,7 +221,7 @@ func (r *rig) rewritten(fork string, records []journal.Record, of event.Type, da
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	b := journal.Batch{Lease: lease, Head: row.Head, Status: row.Status, Release: true}
+	b := journal.Batch{Lease: lease, Head: row.Head, Status: row.Progress, Release: true}
 	for _, rec := range records {
 		e, err := event.Decode(rec.Body)
 		if err != nil {

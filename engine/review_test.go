@@ -346,7 +346,7 @@ func TestACancelTakesAReviewBack(t *testing.T) {
 			t.Errorf("it was decided as %+v, %v", made, err)
 		}
 		if row := d.row(run.ID); row.State != journal.Ended {
-			t.Errorf("the run is %+v", row.Status)
+			t.Errorf("the run is %+v", row.Progress)
 		}
 	})
 }

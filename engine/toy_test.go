@@ -135,7 +135,7 @@ func TestAWaitIsListedAndEndsWithACancel(t *testing.T) {
 		time.Sleep(time.Minute)
 		row, err := store.Run(t.Context(), run.ID)
 		if err != nil || row.State != journal.Waiting || row.Detail != journal.WaitTime {
-			t.Errorf("it is %+v, %v", row.Status, err)
+			t.Errorf("it is %+v, %v", row.Progress, err)
 		}
 		if _, err := journal.Verify(t.Context(), store, run.ID, ""); err != nil {
 			t.Error(err)

@@ -210,7 +210,7 @@ func leftBehind(t *testing.T, records []journal.Record) journal.Store {
 	}
 	lease, _, err := store.Create(t.Context(), journal.Run{ID: run, Kind: "Agent", Created: first.Time}, journal.Batch{
 		Lease: journal.Lease{Run: run, Owner: "gone"}, Records: records, Head: event.Hash(last.Body),
-		Status: journal.Status{State: journal.Running},
+		Status: journal.Progress{State: journal.Running},
 	})
 	if err == nil {
 		err = store.Release(t.Context(), lease)

@@ -116,7 +116,7 @@ type abridgedOutcome struct {
 	LastOutput *string `json:"last_output,omitempty"`
 }
 
-// abridge says whether an outcome can be kept so.
+// abridge reports whether an outcome can be kept so.
 func (o Outcome) abridge() (abridgedOutcome, bool) {
 	return abridgedOutcome{Outcome: o}, o.FinalOutput != "" && o.LastOutput == o.FinalOutput
 }

@@ -7,7 +7,7 @@ import (
 )
 
 // Replace puts another output in the place of a call's result, which is what
-// output makes of that one, and says whether there is such a result. The other
+// output makes of that one, and reports whether there is such a result. The other
 // output is no error and has no media. What was handed out before stays as it
 // was.
 func (h *History) Replace(callID string, output func(before llm.ToolResult) string) bool {

@@ -51,7 +51,7 @@ func (a Answer) completed() Answer {
 	return a
 }
 
-// check says whether an answer can be followed at a stage.
+// check reports whether an answer can be followed at a stage.
 func (a Answer) check(s event.HookStage, observer bool) error {
 	args, output := len(a.Args) > 0, a.Output != nil
 	switch {

@@ -58,7 +58,7 @@ type Run struct {
 	// in rows of older versions, of the commits that brought them.
 	Created time.Time `json:"created"`
 	Updated time.Time `json:"updated"`
-	Status
+	Progress
 	// Seq and Head are the number and the hash of the last event.
 	Seq  int64  `json:"seq"`
 	Head string `json:"head"`
@@ -80,8 +80,8 @@ func (r Run) Placed() Run {
 	return r
 }
 
-// Status is the part of a run's row that its driver keeps up to date.
-type Status struct {
+// Progress is the part of a run's row that its driver keeps up to date.
+type Progress struct {
 	State  State  `json:"state"`
 	Detail string `json:"detail,omitempty"`
 	Cycles int    `json:"cycles"`
@@ -117,7 +117,7 @@ type Batch struct {
 	Head string
 	// Consumed are the inbox rows that the records answer.
 	Consumed []int64
-	Status   Status
+	Status   Progress
 	// Time is that of the run's last event.
 	Time time.Time
 	// Blobs are stored beside the records, once per digest.

@@ -60,7 +60,7 @@ func (s contested) Delete(_ context.Context, run string) error {
 // branches is a tree of two branches among other runs, newest first.
 func branches() []journal.Run {
 	row := func(id, parent string) journal.Run {
-		return journal.Run{ID: id, Parent: parent, Status: journal.Status{State: journal.Parked}}
+		return journal.Run{ID: id, Parent: parent, Progress: journal.Progress{State: journal.Parked}}
 	}
 	return []journal.Run{
 		row("last", ""), row("grandchild", "younger"), row("younger", "root"), row("between", ""), row("older", "root"), row("root", ""), row("first", ""),

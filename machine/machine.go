@@ -218,7 +218,7 @@ func (Wait) action()        {}
 func (Evaluate) action()    {}
 func (Observe) action()     {}
 
-// Phase is where a run stands.
+// Phase is what a machine does now; a driver makes the state of a run of it.
 type Phase string
 
 // The phases that a machine knows of; queued and waiting are the driver's.

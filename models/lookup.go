@@ -24,7 +24,7 @@ func (r *Resolver) Lookup(target string) (Info, bool) {
 	return override.apply(info, known), true
 }
 
-// Can says whether a model has an ability, and whether that is known at all. Of
+// Can reports whether a model has an ability, and whether that is known at all. Of
 // models that run here, and of those that neither the table nor the config
 // lists, it is not. That the table does not say that a model answers by schema
 // says nothing: for some providers it never does.

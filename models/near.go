@@ -86,7 +86,7 @@ func (r *Resolver) near(provider, name string) string {
 	return best
 }
 
-// slips says whether a name is near to a known one, and by how many letters they
+// slips reports whether a name is near to a known one, and by how many letters they
 // differ: 0 or 1.
 func slips(name, known string) (letters int, near bool) {
 	if squashed(name) == squashed(known) {

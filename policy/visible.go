@@ -15,7 +15,7 @@ type Tool struct {
 	Outgoing bool
 }
 
-// Hides says whether every call of a tool would be denied, and by which rule. A
+// Hides reports whether every call of a tool would be denied, and by which rule. A
 // model that is offered such a tool spends its turns on denials, so a run does
 // not offer it: in a planning run only those tools are in view that a plan may
 // use.

@@ -190,14 +190,14 @@ func (s *Server) underParent(ctx context.Context, child journal.Run) error {
 	return &engine.ChildError{Run: child.ID, Parent: child.Parent, Root: child.Root}
 }
 
-// toldBelow says that a run has parked for runs below it, and those have been told
+// toldBelow reports whether a run has parked for runs below it, and those have been told
 // what they wait for.
 func (s *Server) toldBelow(ctx context.Context, r journal.Run) (bool, error) {
 	standing, err := s.controller.RunStatus(ctx, r)
 	return standing.Answered || standing.Expired, err
 }
 
-// parksSince says that a run has parked and that something was said to it after
+// parksSince reports whether a run has parked and that something was said to it after
 // that.
 func (s *Server) parksSince(ctx context.Context, r journal.Run) (bool, error) {
 	if r.State != journal.Parked && r.State != journal.Paused {

@@ -160,7 +160,7 @@ func (s *Server) meantFor(r *http.Request, here netip.AddrPort) error {
 	}
 }
 
-// isOwnHost says that a Host is the address that was connected to, localhost there,
+// isOwnHost reports whether a Host is the address that was connected to, localhost there,
 // or a name that the server was given.
 func (s *Server) isOwnHost(host string, here netip.AddrPort) bool {
 	if slices.Contains(s.hosts, host) {

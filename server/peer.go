@@ -139,7 +139,7 @@ func (p Peers) processes() ([]int, error) {
 	return pids, nil
 }
 
-// holds says whether a process has a socket open. One that has ended has none;
+// holds reports whether a process has a socket open. One that has ended has none;
 // the error is that of a process which does not show what it has.
 func (p Peers) holds(pid int, inode string) (bool, error) {
 	dir := filepath.Join(p.proc(), strconv.Itoa(pid), "fd")

@@ -51,7 +51,7 @@ func (r *Repetition) overdue(p Pattern) bool {
 	return r.warned[i] > 0 && !r.blocked[i] && r.count[i] >= r.warned[i]+p.ladder().more/2
 }
 
-// circling says that the calls, all of them, go on with a circle.
+// circling reports whether the calls, all of them, go on with a circle.
 func (r *Repetition) circling(asked []Asked) (d event.Stuck, ok bool) {
 	for i, p := range patterns[:2] {
 		if r.warned[i] == 0 {

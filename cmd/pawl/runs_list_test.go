@@ -15,15 +15,15 @@ import (
 
 func TestAListFitsTheTerminal(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.Local)
-	row := func(id, name, input string, cost *llm.Cost, s journal.Status) summarized {
+	row := func(id, name, input string, cost *llm.Cost, s journal.Progress) summarized {
 		return summarized{
-			RunStatus: control.RunStatus{Run: journal.Run{ID: id, Name: name, Created: at, Status: s}},
+			RunStatus: control.RunStatus{Run: journal.Run{ID: id, Name: name, Created: at, Progress: s}},
 			Model:     "acme/quick", Input: input, Cost: cost,
 		}
 	}
-	ended := row("k7x2abcdefgh", "mender", "Mend the tests\nof both", &llm.Cost{USD: 0.25, Priced: true}, journal.Status{State: journal.Ended, Detail: "stuck", Cycles: 2})
-	parked := row("k7x2abcdefgi", "", "", nil, journal.Status{State: journal.Parked, Detail: "blocked_on_input", Cycles: 300})
-	wide := row("k7x2abcdefgk", "日本", "直す直す直す直す直す直す直す", &llm.Cost{USD: 1, Priced: true}, journal.Status{State: journal.Ended, Detail: "stuck", Cycles: 2})
+	ended := row("k7x2abcdefgh", "mender", "Mend the tests\nof both", &llm.Cost{USD: 0.25, Priced: true}, journal.Progress{State: journal.Ended, Detail: "stuck", Cycles: 2})
+	parked := row("k7x2abcdefgi", "", "", nil, journal.Progress{State: journal.Parked, Detail: "blocked_on_input", Cycles: 300})
+	wide := row("k7x2abcdefgk", "日本", "直す直す直す直す直す直す直す", &llm.Cost{USD: 1, Priced: true}, journal.Progress{State: journal.Ended, Detail: "stuck", Cycles: 2})
 	child := wide
 	parked.Answered, child.Parent = true, "k7x2abcdefgh"
 	for _, tt := range []struct {

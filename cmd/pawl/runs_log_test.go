@@ -117,7 +117,7 @@ func TestALogIsFollowedThroughAParkedRunToItsEnd(t *testing.T) {
 // Where a run is interrupted, so is who follows it.
 func TestALogIsFollowedUntilItsRunIsInterrupted(t *testing.T) {
 	ended := func(s journal.State, d event.ParkReason) bool {
-		return isOver(journal.Run{Status: journal.Status{State: s, Detail: string(d)}})
+		return isOver(journal.Run{Progress: journal.Progress{State: s, Detail: string(d)}})
 	}
 	for _, tt := range []struct {
 		state  journal.State

@@ -36,7 +36,7 @@ func (s lateChild) Delete(ctx context.Context, run string) error {
 func leave(t *testing.T, s journal.Store, id, parent string) {
 	t.Helper()
 	_, _, err := s.Create(t.Context(), journal.Run{ID: id, Parent: parent, Kind: "Agent", Created: journaltest.Epoch()}, journal.Batch{
-		Lease: journal.Lease{Run: id, Owner: "somebody"}, Status: journal.Status{State: journal.Ended}, Time: journaltest.Epoch(), Release: true,
+		Lease: journal.Lease{Run: id, Owner: "somebody"}, Status: journal.Progress{State: journal.Ended}, Time: journaltest.Epoch(), Release: true,
 	})
 	if err != nil {
 		t.Fatal(err)

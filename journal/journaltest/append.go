@@ -214,12 +214,12 @@ func statusAlone(t *testing.T, s journal.Store, _ *clock) {
 	Start(t, s, "behind")
 	d.Append(t, slices.Repeat([]event.Data{said("one of many")}, 1500)...)
 	b := d.Batch(t)
-	b.Status = journal.Status{State: journal.Parked, Detail: "interrupted", Cycles: 3}
+	b.Status = journal.Progress{State: journal.Parked, Detail: "interrupted", Cycles: 3}
 	if err := d.Write(t, b); err != nil {
 		t.Fatal(err)
 	}
 	after := look(t, s, "a")
-	if diff := cmp.Diff(b.Status, after.Row.Status); diff != "" || after.Row.Seq != d.Seq || after.Row.Head != d.Head {
+	if diff := cmp.Diff(b.Status, after.Row.Progress); diff != "" || after.Row.Seq != d.Seq || after.Row.Head != d.Head {
 		t.Errorf("row %+v:\n%s", after.Row, diff)
 	}
 	if n := int64(len(after.Records)); n != d.Seq {

@@ -61,7 +61,7 @@ func (d *Driver) Batch(t testing.TB, data ...event.Data) journal.Batch {
 func (d *Driver) batch(t testing.TB, run string, data ...event.Data) journal.Batch {
 	t.Helper()
 	b := journal.Batch{
-		Lease: d.Lease, Head: d.Head, Time: Epoch(), Status: journal.Status{State: journal.Running, Cycles: d.cycles},
+		Lease: d.Lease, Head: d.Head, Time: Epoch(), Status: journal.Progress{State: journal.Running, Cycles: d.cycles},
 		Records: make([]journal.Record, len(data)),
 	}
 	for i, payload := range data {
@@ -78,7 +78,7 @@ func (d *Driver) batch(t testing.TB, run string, data ...event.Data) journal.Bat
 }
 
 // note keeps the run's row as its events have it.
-func (d *Driver) note(t testing.TB, s *journal.Status, data event.Data) {
+func (d *Driver) note(t testing.TB, s *journal.Progress, data event.Data) {
 	t.Helper()
 	switch data := data.(type) {
 	case event.CycleStart:
@@ -90,7 +90,7 @@ func (d *Driver) note(t testing.TB, s *journal.Status, data event.Data) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		*s = journal.Status{State: journal.Ended, Detail: string(data.Outcome.Reason), Cycles: data.Outcome.Cycles, Outcome: outcome}
+		*s = journal.Progress{State: journal.Ended, Detail: string(data.Outcome.Reason), Cycles: data.Outcome.Cycles, Outcome: outcome}
 	}
 }
 

@@ -140,7 +140,7 @@ func rowIsKept(t *testing.T, s journal.Store, _ *clock) {
 	d := &Driver{Store: s}
 	b := d.batch(t, "a", said("first"))
 	b.Lease = journal.Lease{Run: "a", Owner: "owner", Expiry: Epoch().Add(time.Minute)}
-	b.Status = journal.Status{State: journal.Running, Detail: "starting", Cycles: 1}
+	b.Status = journal.Progress{State: journal.Running, Detail: "starting", Cycles: 1}
 	created := Epoch().Add(-time.Second)
 	lease, pos, err := s.Create(t.Context(), journal.Run{ID: "a", Parent: "p", Root: "r", Depth: 3, Kind: "Goal", Name: "name", Created: created}, b)
 	if err != nil || pos == 0 || lease.Run != "a" || lease.Owner != "owner" || lease.Epoch == 0 {
@@ -148,7 +148,7 @@ func rowIsKept(t *testing.T, s journal.Store, _ *clock) {
 	}
 	want := journal.Run{
 		ID: "a", Parent: "p", Root: "r", Depth: 3, Kind: "Goal", Name: "name", Created: created, Updated: Epoch(),
-		Status: b.Status, Seq: 1, Head: b.Head, Owner: "owner", Expiry: Epoch().Add(time.Minute),
+		Progress: b.Status, Seq: 1, Head: b.Head, Owner: "owner", Expiry: Epoch().Add(time.Minute),
 	}
 	if diff := cmp.Diff(want, look(t, s, "a").Row); diff != "" {
 		t.Errorf("row (-want +got):\n%s", diff)

@@ -183,7 +183,7 @@ func (s *Store) append(r *run, b journal.Batch) (int64, error) {
 	if b.Status.State == journal.Ended {
 		r.inbox = nil
 	}
-	r.row.Status, r.row.Updated = b.Status, b.Time
+	r.row.Progress, r.row.Updated = b.Status, b.Time
 	if b.Release {
 		r.row.Owner, r.row.Expiry = "", time.Time{}
 	}

@@ -46,7 +46,7 @@ func (c *conn) erase(query string, args ...any) error {
 	})
 }
 
-// eraseLog erases the log if nobody reads or writes it, and says whether it did.
+// eraseLog erases the log if nobody reads or writes it, and reports whether it did.
 // The last attempt of a process is a patient one.
 func (p *checkpointer) eraseLog(c *conn, last bool) (erased bool) {
 	p.erasing.Store(false)

@@ -205,7 +205,7 @@ func (w *plainWriter) append(ctx context.Context, size int) error {
 	}
 	head := event.Hash(body)
 	_, err = w.s.Append(ctx, journal.Batch{
-		Lease: w.lease, Head: head, Time: journaltest.Epoch(), Status: journal.Status{State: journal.Running},
+		Lease: w.lease, Head: head, Time: journaltest.Epoch(), Status: journal.Progress{State: journal.Running},
 		Records: []journal.Record{{Run: e.Run, Seq: e.Seq, Type: string(e.Type()), Body: body}},
 	})
 	if err == nil {

@@ -124,7 +124,7 @@ func (s *statement) exec() (changed int64, err error) {
 	return s.db.changes() - before, nil
 }
 
-// step says whether there is a row, or else why there is none, if not because
+// step reports whether there is a row, or else why there is none, if not because
 // there are no more.
 func (s *statement) step() (row bool, err error) {
 	if s.rc != sqlite3.SQLITE_OK {

@@ -93,7 +93,7 @@ func (w *writer) do(ctx context.Context, o *op) error {
 	return o.err
 }
 
-// join says whether the caller is to commit its operation itself; otherwise it
+// join reports whether the caller is to commit its operation itself; otherwise it
 // is queued.
 func (w *writer) join(o *op) (alone bool, err error) {
 	w.mu.Lock()

@@ -83,7 +83,7 @@ func (d *decoder) Events(events *wire.EventReader) error {
 // errFailed says that the event reports a failure of the service.
 var errFailed = errors.New("openai: the service reports a failure")
 
-// take applies the event just read and says whether it was the last one.
+// take applies the event just read and reports whether it was the last one.
 func (d *decoder) take(field []byte) (ended bool, err error) {
 	e := &d.event
 	switch name := e.name(field); string(name) {

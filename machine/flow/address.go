@@ -108,7 +108,7 @@ func (m *Machine) inLatest(l *loop, name string) *node {
 	return nil
 }
 
-// isToCome says that an id is that of a step of a pass that may come.
+// isToCome reports whether an id is that of a step of a pass that may come.
 func (m *Machine) isToCome(id string) bool {
 	l, pass, _ := m.inPass(id)
 	return l != nil && pass >= l.next

@@ -36,7 +36,7 @@ func (a *agenda) add(key string, actions func() []machine.Action, then func(even
 	return e
 }
 
-// drop takes an errand off, and says whether it was there.
+// drop takes an errand off, and reports whether it was there.
 func (a *agenda) drop(key string) (e *errand, had bool) {
 	if e, had = a.byKey[key]; had {
 		e.gone = true

@@ -33,7 +33,7 @@ func (m *Machine) command(id string, n *node, c *plan.Command, lasts time.Durati
 const notWanted = "the workflow does not want this step any more"
 
 // dropCommand takes off a command that was not started, with what people are asked
-// about it, and says whether there was one. One that was started goes on to its end or
+// about it, and reports whether there was one. One that was started goes on to its end or
 // its limit.
 func (m *Machine) dropCommand(id string) bool {
 	if m.running[id] {

@@ -260,7 +260,7 @@ func (m *Machine) Next() []machine.Action {
 	return m.deliveries(append(m.OrPark(due), m.nextDeadline()...))
 }
 
-// pressing says that an action comes before a pause: a wait goes on meanwhile.
+// pressing reports whether an action comes before a pause: a wait goes on meanwhile.
 func pressing(a machine.Action) bool {
 	_, wait := a.(machine.Wait)
 	return !wait

@@ -11,7 +11,7 @@ import (
 	"github.com/pawlrun/pawl/plan"
 )
 
-// logged says that the steps of a scope are told the log of the loop around them.
+// logged reports whether the steps of a scope are told the log of the loop around them.
 func (s *scope) logged() bool { return s.pass != nil && s.pass.of.plan.Carry.Log != nil }
 
 // keepLog adds to the log of a loop what a pass came to, before anything looks at it

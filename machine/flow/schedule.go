@@ -85,7 +85,7 @@ func (n *node) agent() string {
 	return ""
 }
 
-// leaf says that a step is one child.
+// leaf reports whether a step is one child.
 func (n *node) leaf() bool { return n.vertex.body == nil }
 
 // queue lets a step begin once there is room.

@@ -32,7 +32,7 @@ func (w *work) tested(output string) {
 	}
 }
 
-// stuck counts an iteration that has been looked at, and says whether too many changed
+// stuck counts an iteration that has been looked at, and reports whether too many changed
 // nothing.
 func (l *loop) stuck() bool {
 	if l.unchanged++; l.changed {

@@ -110,7 +110,7 @@ func (r *Run) Command(a machine.RunCommand) []machine.Action {
 	return []machine.Action{a}
 }
 
-// approval says whether somebody lets a command run about which policy asks, and
+// approval reports whether somebody lets a command run about which policy asks, and
 // what is to be done while nobody has.
 func (r *Run) approval(c *command, a machine.RunCommand) (steps []machine.Action, approved bool) {
 	asked := r.questions.Of(c.id)

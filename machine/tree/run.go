@@ -205,7 +205,7 @@ func (r *Run) Forget(id string) {
 	}
 }
 
-// Stop has a child ended that is under way, and says whether there is one.
+// Stop has a child ended that is under way, and reports whether there is one.
 func (r *Run) Stop(id, reason string) bool {
 	c := r.children.byID[id]
 	if c == nil || c.Outcome != nil {

@@ -17,7 +17,7 @@ type page struct {
 	b strings.Builder
 }
 
-// add appends a line and says whether there was room for it.
+// add appends a line and reports whether there was room for it.
 func (p *page) add(line string) bool {
 	if p.b.Len() > 0 && p.b.Len()+len(line) >= maxPage {
 		return false

@@ -156,7 +156,7 @@ func (o *outlet) close() {
 	o.r.Close()
 }
 
-// wait waits for done, at most d, and says whether it was done.
+// wait waits for done, at most d, and reports whether it was done.
 func wait(done <-chan struct{}, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()

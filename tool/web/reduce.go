@@ -21,7 +21,7 @@ import (
 // reduce gives the text of an HTML page with its links, headings and lists, as
 // a person reads it: what a page does not show is left out, because whoever
 // hides text in a page does not hide it from people for their sake. It gives no
-// more than limit bytes and says whether there was more: each short link of a
+// more than limit bytes and reports whether there was more: each short link of a
 // page leads to an address that may be as long as the page's own. A long page
 // waits for its place until ctx ends.
 func reduce(ctx context.Context, page string, base *url.URL, limit int64, places *PageLimit) (text string, cut bool, err error) {

@@ -39,7 +39,7 @@ func (m *Members) Value() []byte { return m.value }
 // Err is what stopped the walk, nil at the end of the object.
 func (m *Members) Err() error { return m.err }
 
-// Next goes to the next member and says whether there is one.
+// Next goes to the next member and reports whether there is one.
 func (m *Members) Next() bool {
 	if m.done || m.err != nil {
 		return false
