@@ -39,8 +39,8 @@ func TestTheExampleThatAsksFirstPublishesOnceApproved(t *testing.T) {
 }
 
 func TestTheExampleProgramGoesOnWhereItsProcessLeft(t *testing.T) {
-	bin := filepath.Join(t.TempDir(), "support-controller")
-	if out, err := exec.Command("go", "build", "-o", bin, "../../examples/support-controller").CombinedOutput(); err != nil {
+	bin := filepath.Join(t.TempDir(), "support-desk")
+	if out, err := exec.Command("go", "build", "-o", bin, "../../examples/support-desk").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	tmp := t.TempDir()
