@@ -32,19 +32,29 @@ type loop struct {
 	failed *event.Failure
 	taint  event.Taint
 	look
+	tally
+	work
+	record
+	// goal is what a loop that works towards one keeps, nil for other loops.
+	goal *towards
+	// mail is what is said to the steps of the next pass, by their names.
+	mail map[string]*mailbox
+}
+
+// tally is what a loop counts.
+type tally struct {
 	// strikes are the verdicts that were missing in a row, and errors the passes that
 	// failed.
 	strikes, errors int
 	// more are the passes that a person allowed beyond the cap.
 	more int
-	work
+}
+
+// record is the log of a loop.
+type record struct {
 	log refine.Log
 	// unlogged is a pass that has ended and is not in the log yet.
 	unlogged *passEnd
-	// goal is what a loop that works towards one keeps, nil for other loops.
-	goal *towards
-	// mail is what is said to the steps of the next pass, by their names.
-	mail map[string]*mailbox
 }
 
 // look is how a pass that has ended is looked at.

@@ -22,13 +22,8 @@ import (
 // order, and is not safe for concurrent use.
 type Machine struct {
 	tree.Run
-	cfg   Config
-	fence fence.Fence
-	given event.Taint
-	task  string
-	// media are the images and files beside the task of a loop.
-	media []llm.Media
-
+	cfg Config
+	assignment
 	root *scope
 	// steps are those of the graphs under way, by their ids in the run.
 	steps map[string]*node
@@ -42,13 +37,41 @@ type Machine struct {
 	reviews map[string]*loop
 	agenda  agenda
 	post
+	timers
+	workload
+	progress
+}
+
+// assignment is what the run was started with.
+type assignment struct {
+	fence fence.Fence
+	given event.Taint
+	task  string
+	// media are the images and files beside the task of a loop.
+	media []llm.Media
+}
+
+// timers are the ends of the times that the plan and its steps may take.
+type timers struct {
 	// deadlines are the times at which steps end that are not done; timed are those
 	// for which somebody waits, by the ids of the waits.
 	deadlines queue[*node]
 	timed     map[string]*node
-	// turns counts what was begun, and atWork by agent how much of it goes on.
+	// timeout is the wait for the end of the plan's time, and parkedAt when the run
+	// parked last, zero while it goes.
+	timeout            string
+	deadline, parkedAt time.Time
+}
+
+// workload is how much was begun: turns counts it, and atWork by agent how much of it
+// goes on.
+type workload struct {
 	turns  int64
 	atWork map[string]int
+}
+
+// progress is how far the run is.
+type progress struct {
 	// counts are how the top-level steps ended; done says that all did, and late that
 	// the plan's time was over before.
 	counts     counts
@@ -57,10 +80,6 @@ type Machine struct {
 	paused bool
 	// over says that nothing is left to do, messages to be delivered included.
 	over bool
-	// timeout is the wait for the end of the plan's time, and parkedAt when the run
-	// parked last, zero while it goes.
-	timeout            string
-	deadline, parkedAt time.Time
 }
 
 // underWay is a child that was begun: how it was, and who takes in how it ended.
@@ -97,6 +116,9 @@ func (m *Machine) Apply(e *event.Event) error {
 }
 
 func (m *Machine) apply(e *event.Event) error {
+	if key, is := settledBy(e.Data); is {
+		return m.agenda.settle(key, e.Data)
+	}
 	switch d := e.Data.(type) {
 	case event.RunStarted:
 		return m.begin(&d)
@@ -110,8 +132,57 @@ func (m *Machine) apply(e *event.Event) error {
 	case event.RunForked:
 		m.shift(e.Time)
 		m.beginAnew()
+	case event.RunTerminatedBy:
+		m.agenda.drop("end")
+		m.closeMail(event.DropWorkflowCancelled)
+		if !m.done {
+			m.stopScope(m.root)
+		}
+	case event.WaitFinished:
+		return m.waited(d)
+	case event.ReviewResolved:
+		return m.reviewed(&d)
+	case event.ToolApprovalResolved:
+		m.agenda.drop("withdraw " + d.CallID)
+	case event.BudgetWarning:
+		m.agenda.drop("warning " + d.Setting)
+	case event.GoalUnanswered:
+		m.agenda.drop("goal " + d.ID)
+	case event.MessageSent, event.MessageDelivered, event.MessageDropped, event.InputReceived:
+		m.applyMail(d)
+	default:
+		return m.applyWork(d)
+	}
+	return nil
+}
+
+// settledBy is the key of the errand that an event settles, for those events which do
+// nothing else.
+func settledBy(data event.Data) (key string, is bool) {
+	switch d := data.(type) {
 	case event.ChildStarted:
-		return m.agenda.settle("child "+d.ID, d)
+		return "child " + d.ID, true
+	case event.StepFinished:
+		return "settle " + d.Step, true
+	case event.StepSkipped:
+		return "settle " + d.Step, true
+	case event.ConditionEvaluated:
+		return "evaluate " + d.ID, true
+	case event.Iteration:
+		return fmt.Sprint("iteration ", d.Index, " ", d.Step), true
+	case event.Checkpoint:
+		return "checkpoint " + d.Label, true
+	case event.JudgeVerdict:
+		return fmt.Sprint("verdict ", d.Number, " ", d.Step), true
+	case event.Progress:
+		return fmt.Sprint("progress ", d.Number, " ", d.Step), true
+	}
+	return "", false
+}
+
+// applyWork folds what became of the children, the commands and the steps.
+func (m *Machine) applyWork(data event.Data) error {
+	switch d := data.(type) {
 	case event.ChildFinished:
 		then := m.under[d.Child].done
 		delete(m.under, d.Child)
@@ -128,10 +199,19 @@ func (m *Machine) apply(e *event.Event) error {
 		if _, due := m.agenda.byKey["command "+d.ID]; due || begun {
 			return m.agenda.settle("command "+d.ID, d)
 		}
-	case event.ToolApprovalResolved:
-		m.agenda.drop("withdraw " + d.CallID)
-	case event.BudgetWarning:
-		m.agenda.drop("warning " + d.Setting)
+	case event.StepStarted:
+		if _, due := m.agenda.byKey["start "+d.Step]; !due && d.Child != "" {
+			return nil // a journal of before says it beside child.started
+		}
+		m.coordinator.note(d.Step)
+		return m.agenda.settle("start "+d.Step, d)
+	}
+	return nil
+}
+
+// applyMail folds what is said in the run.
+func (m *Machine) applyMail(data event.Data) {
+	switch d := data.(type) {
 	case event.MessageSent:
 		m.sent(&d)
 	case event.MessageDelivered:
@@ -140,51 +220,23 @@ func (m *Machine) apply(e *event.Event) error {
 	case event.MessageDropped:
 		m.agenda.drop("message " + d.ID)
 		m.dropped(&d)
-	case event.StepStarted:
-		if _, due := m.agenda.byKey["start "+d.Step]; !due && d.Child != "" {
-			return nil // a journal of before says it beside child.started
-		}
-		m.coordinator.note(d.Step)
-		return m.agenda.settle("start "+d.Step, d)
-	case event.StepFinished:
-		return m.agenda.settle("settle "+d.Step, d)
-	case event.StepSkipped:
-		return m.agenda.settle("settle "+d.Step, d)
-	case event.ConditionEvaluated:
-		return m.agenda.settle("evaluate "+d.ID, d)
-	case event.Iteration:
-		return m.agenda.settle(fmt.Sprint("iteration ", d.Index, " ", d.Step), d)
-	case event.Checkpoint:
-		return m.agenda.settle("checkpoint "+d.Label, d)
 	case event.InputReceived:
 		m.heard(&d)
-	case event.JudgeVerdict:
-		return m.agenda.settle(fmt.Sprint("verdict ", d.Number, " ", d.Step), d)
-	case event.Progress:
-		return m.agenda.settle(fmt.Sprint("progress ", d.Number, " ", d.Step), d)
-	case event.ReviewResolved:
-		return m.reviewed(&d)
-	case event.GoalUnanswered:
-		m.agenda.drop("goal " + d.ID)
-	case event.WaitFinished:
-		if d.ID == m.timeout {
-			m.closeMail(event.DropWorkflowCancelled)
-			if m.late = !m.done; m.late {
-				m.stopScope(m.root)
-			}
-			return nil
-		}
-		if n := m.timed[d.ID]; n != nil {
-			m.timeUp(n)
-			return nil
-		}
-		return m.agenda.settle("wait "+d.ID, d)
-	case event.RunTerminatedBy:
-		m.agenda.drop("end")
+	}
+}
+
+// waited takes in that a time has come.
+func (m *Machine) waited(d event.WaitFinished) error {
+	switch n := m.timed[d.ID]; {
+	case d.ID == m.timeout:
 		m.closeMail(event.DropWorkflowCancelled)
-		if !m.done {
+		if m.late = !m.done; m.late {
 			m.stopScope(m.root)
 		}
+	case n != nil:
+		m.timeUp(n)
+	default:
+		return m.agenda.settle("wait "+d.ID, d)
 	}
 	return nil
 }
@@ -271,22 +323,22 @@ const planTimeout = "timeout"
 
 // shift moves the ends of the plan and of its steps by the time that the run was
 // parked, which is nobody's. A wait that was begun keeps its end, so there are others.
-func (m *Machine) shift(now time.Time) {
-	if m.parkedAt.IsZero() {
+func (t *timers) shift(now time.Time) {
+	if t.parkedAt.IsZero() {
 		return
 	}
-	by := now.Sub(m.parkedAt)
-	m.parkedAt = time.Time{}
-	if !m.deadline.IsZero() {
-		m.timeout, m.deadline = m.timeout+"+", m.deadline.Add(by)
+	by := now.Sub(t.parkedAt)
+	t.parkedAt = time.Time{}
+	if !t.deadline.IsZero() {
+		t.timeout, t.deadline = t.timeout+"+", t.deadline.Add(by)
 	}
-	before := m.timed
-	m.timed, m.deadlines = map[string]*node{}, queue[*node]{}
+	before := t.timed
+	t.timed, t.deadlines = map[string]*node{}, queue[*node]{}
 	for _, id := range slices.Sorted(maps.Keys(before)) {
 		n := before[id]
 		n.timeout, n.deadline = id+"+", n.deadline.Add(by)
-		m.timed[n.timeout] = n
-		m.deadlines.push(n.deadline.UnixNano(), 0, n)
+		t.timed[n.timeout] = n
+		t.deadlines.push(n.deadline.UnixNano(), 0, n)
 	}
 }
 

@@ -62,21 +62,42 @@ type node struct {
 	hungry  bool
 	// counts says that it is one of those of its scope that are under way.
 	counts bool
-	// atWork says that its child counts as one at work.
-	atWork bool
-	// errand is the key of what is wanted for it, child the name of its child, and run
-	// that child's id.
-	errand, child, run string
+	// errand is the key of what is wanted for it.
+	errand string
 	// mail is what others said to it.
 	mail mailbox
-	// timeout is the wait for its deadline, empty for none.
+	stepTime
+	stepChild
+	stepInside
+	stepEnd
+}
+
+// stepTime is the wait for a step's deadline, empty for none.
+type stepTime struct {
 	timeout  string
 	deadline time.Time
-	sub      *scope
-	loop     *loop
-	// stop is how it ends once what is below it has ended.
-	stop *event.StepFinished
+}
 
+// stepChild is the child that does a step.
+type stepChild struct {
+	// child is its name, run its id; atWork says that it counts as one at work.
+	child, run string
+	atWork     bool
+	// exit is why it ended, and extract what evaluators see of it.
+	exit    event.Reason
+	extract eval.Extract
+}
+
+// stepInside is what a step consists of that is a graph or a loop.
+type stepInside struct {
+	sub  *scope
+	loop *loop
+	// stop is how the step ends once what is inside has ended.
+	stop *event.StepFinished
+}
+
+// stepEnd is what came of a step.
+type stepEnd struct {
 	status  event.StepStatus
 	content string
 	// whole says that the content is given to others uncut.
@@ -87,9 +108,6 @@ type node struct {
 	// unfit says that it was skipped because of a failure.
 	unfit bool
 	end   loopEnd
-	// exit is why its child ended, and extract what evaluators see of it.
-	exit    event.Reason
-	extract eval.Extract
 }
 
 func (n *node) step() *plan.Step { return n.vertex.step }
