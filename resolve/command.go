@@ -29,7 +29,7 @@ func (r *reader) call(c *syntax.CallExpr, dirs []string) after {
 
 // simple judges one simple command, its program first.
 func (r *reader) simple(words []word, dirs []string, depth int) after {
-	r.step++
+	r.steps++
 	command := event.Command{}
 	for _, w := range words {
 		command.Words = append(command.Words, trim(w.text))
@@ -50,17 +50,20 @@ func (r *reader) simple(words []word, dirs []string, depth int) after {
 	r.notOnlyLooks = r.notOnlyLooks || r.ws.shadowed(words[0].text) || slices.ContainsFunc(words, opensFile)
 	r.evaluated(name, args)
 	r.sets(name, args)
-	r.carried(name, args, dirs, depth)
+	r.carried(name, args)
 	switch {
 	case name == "cd":
+		r.steps--
 		r.facts.Commands[at].ReadOnly = true
 		return r.cd(args, dirs)
 	case slices.Contains(unclearPrograms, name):
 		r.unclear(name + " runs what is not known before it runs")
 		r.given(args, dirs)
 	case slices.Contains(shells, name):
+		r.steps--
 		r.shell(name, args, dirs, depth)
 	case wrappers[name] != nil:
+		r.steps--
 		r.wrapped(name, args, dirs, depth)
 	case changers[name] != "":
 		r.change(name, args, dirs)
@@ -130,8 +133,7 @@ func (r *reader) wrapped(name string, args []word, dirs []string, depth int) {
 		if own := wrappers[name]; !a.computed && own.MatchString(a.text) && !(bare && operand) {
 			operand = operand || bare
 			if variable, value, ok := strings.Cut(a.text, "="); ok {
-				r.assign(variable)
-				r.value(variable, word{text: value}, dirs)
+				r.assign(variable, word{text: value})
 			}
 			continue
 		}
@@ -155,7 +157,6 @@ func (r *reader) cd(args []word, dirs []string) after {
 		args = args[1:]
 	}
 	if len(args) != 1 || args[0].computed || strings.HasPrefix(args[0].text, "-") || args[0].text == "" {
-		r.moved = []string{anywhere}
 		return after{[]string{anywhere}, union(dirs, []string{anywhere})}
 	}
 	var to []string
@@ -169,7 +170,6 @@ func (r *reader) cd(args []word, dirs []string) after {
 			to = union(to, []string{filepath.Join(dir, p)})
 		}
 	}
-	r.moved = union(r.moved, to)
 	return after{to, union(dirs, to)}
 }
 
@@ -228,56 +228,56 @@ func (r *reader) givenBehind(a word, dirs []string) {
 	}
 }
 
-// changers are the programs of which it is known which files they change.
-var changers = map[string]event.Risk{
-	"rm": event.RiskDelete, "rmdir": event.RiskDelete, "unlink": event.RiskDelete, "shred": event.RiskDelete, "truncate": event.RiskDelete,
-	"mv": event.RiskDelete, "cp": event.RiskWrite, "ln": event.RiskWrite, "link": event.RiskWrite, "install": event.RiskWrite,
-	"mkdir": event.RiskWrite, "touch": event.RiskWrite, "tee": event.RiskWrite, "mkfifo": event.RiskWrite, "dd": event.RiskDelete,
-	"chmod": event.RiskPermission, "chown": event.RiskPermission, "chgrp": event.RiskPermission,
-}
+var shells = []string{"sh", "bash", "dash", "ash"}
 
-// recursive programs have an option to take whole trees.
-var recursive = []string{"rm", "chmod", "chown", "chgrp"}
+// shellOptions are the options of a shell before the text of its commands that
+// change nothing about which commands it runs.
+var shellOptions = newPattern(`^[-+][abefnuvxo]*$`)
 
-// chmodMode is a mode that looks like an option.
-var chmodMode = newPattern(`^-[rwxXst]+$`)
-
-// change notes what such a program writes. Everything that could be an operand
-// counts as one.
-func (r *reader) change(name string, args []word, dirs []string) {
-	r.atLeast(changers[name])
-	if _, copies := copies[name]; copies {
-		r.copy(name, readCopying(name, args), dirs)
-		return
-	}
-	var operands []word
-	tree, options := false, true
-	for _, a := range args {
-		switch {
-		case !a.computed && options && a.text == "--":
-			options = false
-		case name == "chmod" && chmodMode.MatchString(a.text):
-			operands = append(operands, a)
-		case !a.computed && options && strings.HasPrefix(a.text, "-") && len(a.text) > 1:
-			tree = tree || slices.Contains(recursive, name) && strings.ContainsAny(a.text, "rRad")
-			if _, value, ok := strings.Cut(a.text, "="); ok {
-				operands = append(operands, word{text: value})
-			}
-		case name == "dd" && !a.computed:
-			if of, ok := strings.CutPrefix(a.text, "of="); ok {
-				r.writes(word{text: of}, dirs)
-			}
-			if from, ok := strings.CutPrefix(a.text, "if="); ok {
-				r.path(word{text: from}, dirs, event.PathUse{})
-			}
+// shell reads the command line that a shell is given, with the shell's other
+// arguments as values that are not known. A shell that reads its commands from
+// its input is unclear.
+func (r *reader) shell(name string, args []word, dirs []string, depth int) {
+	byText := false
+	for i, a := range args {
+		letters := strings.TrimLeft(a.text, "-+")
+		switch option := len(letters) < len(a.text); {
+		case i > 0 && strings.HasSuffix(args[i-1].text, "o") && len(args[i-1].text) > 1 && a.is("pipefail", "errexit", "nounset", "xtrace"):
+		case option && !a.computed && letters != "" && shellOptions.MatchString(strings.NewReplacer("c", "", "l", "", "i", "").Replace(a.text)):
+			byText = byText || strings.Contains(letters, "c")
+			r.notOnlyLooks = r.notOnlyLooks || strings.ContainsAny(letters, "li") // it runs files of its user's before
+		case option, a.text == "", i > 0 && strings.HasSuffix(args[i-1].text, "o"):
+			r.unclear("which commands " + name + " runs, is not known before it runs")
+			return
+		case byText:
+			r.nested(a, dirs, depth)
+			return
+		case a.computed:
+			r.unclear("which commands " + name + " runs, is computed when it runs")
+			return
 		default:
-			operands = append(operands, a)
+			r.atLeast(event.RiskExecute)
+			r.given(args[i:], dirs)
+			return
 		}
 	}
-	if strings.HasPrefix(name, "ch") && len(operands) > 1 {
-		operands = operands[1:] // the mode or the owner
+	r.unclear(name + " runs what it is given as input")
+}
+
+// nested reads a word as a command line of its own.
+func (r *reader) nested(w word, dirs []string, depth int) {
+	if w.computed {
+		r.unclear("which command " + trim(w.text) + " is, is computed when it runs")
+		return
 	}
-	for _, o := range operands {
-		r.path(o, dirs, event.PathUse{Write: true, Tree: tree})
-	}
+	outer := r.depth
+	r.line(w.text, dirs, depth+1)
+	r.depth = outer
+}
+
+// opensFile reports whether a word in front of a redirection may be the
+// variable that takes the number of the opened file, with an index:
+// {x[i]}>file.
+func opensFile(w word) bool {
+	return w.computed && strings.HasPrefix(w.text, "{") && strings.HasSuffix(w.text, "}") && strings.Contains(w.text, "[")
 }

@@ -49,7 +49,7 @@ func talks(words []string) bool {
 func gitSubcommand(words []string) string {
 	for i := 0; i < len(words); i++ {
 		switch {
-		case slices.Contains(gitValues, words[i]):
+		case slices.Contains([]string{"-c", "-C", "--git-dir", "--work-tree", "--namespace"}, words[i]):
 			i++
 		case !strings.HasPrefix(words[i], "-"):
 			return words[i]
@@ -209,4 +209,27 @@ func (r *reader) host(name string) {
 		return
 	}
 	r.facts.Hosts = append(r.facts.Hosts, name)
+}
+
+// sockets are the directories below which bash opens a connection when it is
+// redirected to a file: to a host and a port, or with datagrams.
+var sockets = []string{"/dev/tcp/", "/dev/udp/"}
+
+// connects notes the machine that a redirection talks to, whichever way it
+// reads or writes. Where it is computed it may be such a machine.
+func (r *reader) connects(to word) {
+	for _, socket := range sockets {
+		host, ok := strings.CutPrefix(to.text, socket)
+		host, _, _ = strings.Cut(host, "/")
+		switch {
+		case ok && to.computed:
+			r.computedHost(to)
+			r.atLeast(event.RiskSend)
+		case ok:
+			r.host(host)
+			r.atLeast(event.RiskSend)
+		case to.computed && !to.glob:
+			r.notOnlyLooks = r.notOnlyLooks || strings.HasPrefix(socket, to.prefix)
+		}
+	}
 }

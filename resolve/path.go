@@ -23,9 +23,8 @@ type Workspace struct {
 	real string
 	// search are the directories in which commands find their programs.
 	search []string
-	// gitConfigs are the files of the workspace from which git takes the settings
-	// of its user.
-	gitConfigs []string
+	// confined: a sandbox confines what its command lines do.
+	confined bool
 }
 
 // At is the workspace in a directory that exists.

@@ -38,7 +38,7 @@ func place(t testing.TB) (dir string, ws resolve.Workspace) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return dir, ws
+	return dir, ws.Confined()
 }
 
 func TestPathIsTheOneNameOfTheFile(t *testing.T) {

@@ -4,7 +4,6 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/pawlrun/pawl/event"
@@ -16,28 +15,6 @@ import (
 func (w Workspace) Searching(searchPath string) Workspace {
 	w.search = filepath.SplitList(searchPath)
 	return w
-}
-
-// Configured is the workspace for command lines whose user has this home directory
-// and this directory of configurations, the values of HOME and XDG_CONFIG_HOME. What
-// git is told there counts where it lies in the workspace: anybody who may edit may
-// have written it.
-func (w Workspace) Configured(home, config string) Workspace {
-	w.gitConfigs = nil
-	if config == "" && home != "" {
-		config = filepath.Join(home, ".config")
-	}
-	for _, file := range []string{filepath.Join(home, ".gitconfig"), filepath.Join(config, "git", "config")} {
-		if p := w.Path(file); filepath.IsAbs(file) && !p.Outside {
-			w.gitConfigs = append(w.gitConfigs, p.Path)
-		}
-	}
-	return w
-}
-
-// configures reports whether a command line may write what git is told by its user.
-func (w Workspace) configures(p event.PathUse) bool {
-	return p.Write && slices.ContainsFunc(w.gitConfigs, func(file string) bool { return file == p.Path || strings.HasPrefix(file, p.Path+"/") })
 }
 
 // own reports whether a directory of the search path is one of the workspace,

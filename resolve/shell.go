@@ -29,9 +29,10 @@ const tooLong = "the command line is too long or too deep to be read"
 func (w Workspace) Shell(line string) event.Facts {
 	r := &reader{ws: w}
 	r.line(line, []string{w.real}, 0)
-	r.throughLinks()
-	if r.notOnlyLooks || slices.ContainsFunc(r.facts.Paths, w.arms) ||
-		r.looksByGit && (slices.ContainsFunc(r.facts.Paths, makesRepository) || slices.ContainsFunc(r.facts.Paths, w.configures)) {
+	if r.relinks && r.steps > 1 {
+		r.unclear("it makes or moves a link, by which its other commands may get elsewhere")
+	}
+	if r.notOnlyLooks || slices.ContainsFunc(r.facts.Paths, w.arms) || r.looksByGit && r.risk != event.RiskRead {
 		r.atLeast(event.RiskExecute)
 		for i := range r.facts.Commands {
 			r.facts.Commands[i].ReadOnly = false
@@ -54,16 +55,10 @@ type reader struct {
 	inside int
 	// files counts the paths that are no further names of a file.
 	files int
-	// step counts commands and redirections; namings are the paths that they
-	// name, and links those where a link may come to lie.
-	step    int
-	namings []naming
-	links   []link
-	// bodies are those of the functions that a line declares, which run where they are
-	// called, and moved where the line may be then. declaring: one of them is read.
-	bodies    []*syntax.Stmt
-	moved     []string
-	declaring bool
+	// steps counts the commands and redirections that do something themselves.
+	// relinks: one may leave a link, which is not there yet when the line is judged.
+	steps   int
+	relinks bool
 	// looked is how many names of files have been held against patterns.
 	looked int
 	// notOnlyLooks says that no command of the line is known to change nothing,
@@ -71,7 +66,7 @@ type reader struct {
 	// not the one that its name stands for.
 	notOnlyLooks bool
 	// looksByGit says that a command of the line is taken for a look of git's
-	// because of the repository that is there before the line runs.
+	// because of the repository that is there before the line writes anything.
 	looksByGit bool
 }
 
@@ -95,16 +90,7 @@ func (r *reader) line(text string, dirs []string, depth int) {
 	r.atLeast(event.RiskRead)
 	r.depth = depth
 	r.misreads(file, text)
-	outer, declaring := r.bodies, r.declaring
-	r.bodies, r.declaring = nil, false
 	r.list(file.Stmts, dirs)
-	if len(r.moved) > 0 {
-		r.declaring = true
-		for _, body := range r.bodies {
-			r.stmt(body, r.moved)
-		}
-	}
-	r.bodies, r.declaring = outer, declaring
 }
 
 // after is where the shell may be when a part of the line has ended: when it
@@ -193,15 +179,8 @@ func (r *reader) command(c syntax.Command, dirs []string) after {
 	case *syntax.TimeClause:
 		return r.stmt(c.Stmt, dirs)
 	case *syntax.FuncDecl:
-		r.renames(c)
-		if !r.declaring { // what a function declares is read with it
-			r.bodies = append(r.bodies, c.Body)
-		}
-		outer := r.declaring
-		r.declaring = true
-		at := r.repeated(dirs, func(dirs []string) after { return r.stmt(c.Body, dirs) })
-		r.declaring = outer
-		return at
+		r.unclear("it declares a function, which may take the place of a program")
+		return r.repeated(dirs, func(dirs []string) after { return r.stmt(c.Body, dirs) })
 	case *syntax.DeclClause:
 		return r.declare(c, dirs)
 	}
@@ -240,7 +219,7 @@ func (r *reader) loop(c *syntax.ForClause, dirs []string) after {
 		for _, item := range l.Items {
 			r.substitutions(item, dirs)
 		}
-		r.assign(l.Name.Value)
+		r.assign(l.Name.Value, word{text: "$", computed: true})
 	default:
 		r.unclear("not every shell knows a loop like this")
 		r.substitutions(c.Loop, dirs)
@@ -289,8 +268,7 @@ func (r *reader) substitutions(n syntax.Node, dirs []string) {
 			r.substitution(n.Stmts, dirs)
 			return false
 		case *syntax.ParamExp:
-			r.notOnlyLooks = r.notOnlyLooks || evaluates(n)
-			r.setsByDefault(n)
+			r.expansion(n)
 		case *syntax.ArithmExp, *syntax.ArithmCmd, *syntax.LetClause:
 			r.notOnlyLooks = true
 		}
@@ -313,7 +291,6 @@ func (r *reader) substitution(stmts []*syntax.Stmt, dirs []string) {
 
 // redirect reads a redirection.
 func (r *reader) redirect(n *syntax.Redirect, dirs []string) {
-	r.step++
 	r.substitutions(n.Word, dirs)
 	r.notOnlyLooks = r.notOnlyLooks || n.N != nil && strings.HasPrefix(n.N.Value, "{")
 	if n.Hdoc != nil {
@@ -322,6 +299,7 @@ func (r *reader) redirect(n *syntax.Redirect, dirs []string) {
 	target := wordOf(n.Word)
 	switch n.Op {
 	case syntax.RdrIn:
+		r.steps++
 		r.connects(target)
 		r.path(target, dirs, event.PathUse{})
 	case syntax.Hdoc, syntax.DashHdoc, syntax.WordHdoc, syntax.DplIn:
@@ -339,6 +317,7 @@ func (r *reader) writes(w word, dirs []string) {
 	if !w.computed && slices.Contains([]string{"/dev/null", "/dev/stdout", "/dev/stderr"}, w.text) {
 		return
 	}
+	r.steps++
 	r.connects(w)
 	r.atLeast(event.RiskWrite)
 	r.path(w, dirs, event.PathUse{Write: true})

@@ -26,7 +26,7 @@ func TestACommandSaysWhetherItCanSend(t *testing.T) {
 		talks        // is known to talk to another machine
 	)
 	for command, want := range map[string]int{
-		"ls -l": quiet, "cat a | grep b": quiet, "git status": quiet,
+		"ls -l": quiet, "cat a | grep b": quiet, "git status": might,
 		"go test ./...": might, "touch a": might, "./build.sh": might, "eval $x": might, "git commit -m 'see https://example.com'": might,
 		"curl https://example.com": talks, "ls; wget example.com": talks, "git clone https://example.com/x": talks, "ssh host ls": talks,
 		"/usr/bin/curl $URL": talks, "sudo rm -rf x; curl $URL": talks, "git push": talks, "git stash push": might,
@@ -102,7 +102,7 @@ func TestAGitThatItsUsersFileOfTheWorkspaceTellsToRunSomethingDoesNotOnlyLook(t 
 		t.Fatal(err)
 	}
 	for variable, looks := range map[string]bool{"HOME=" + home: false, "HOME=/elsewhere": true} {
-		sh := shell.New(shell.Options{Dir: home, Env: []string{variable}})
+		sh := shell.New(shell.Options{Dir: home, Env: []string{variable}, Inside: true})
 		if got := sh.Facts(json.RawMessage(`{"command":"git status"}`)).Commands[0].ReadOnly; got != looks {
 			t.Errorf("%s: git status looks: %t", variable, got)
 		}

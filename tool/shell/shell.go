@@ -125,7 +125,10 @@ func New(o Options) tool.Tool {
 func (o Options) facts(command string) event.Facts {
 	facts := event.Facts{Risk: event.RiskUnknown, Unclear: []string{"the workspace cannot be resolved"}}
 	if ws, err := resolve.At(o.Dir); err == nil {
-		ws = ws.Searching(o.variable("PATH")).Configured(o.variable("HOME"), o.variable("XDG_CONFIG_HOME"))
+		ws = ws.Searching(o.variable("PATH"))
+		if o.Inside {
+			ws = ws.Confined(o.variable("HOME"), o.variable("XDG_CONFIG_HOME"))
+		}
 		facts = o.withProtection(o.withOtherNames(ws.Shell(command)))
 	}
 	facts.Unsandboxed = !o.Inside

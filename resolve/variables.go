@@ -1,0 +1,233 @@
+package resolve
+
+import (
+	"slices"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/pawlrun/pawl/event"
+)
+
+// A command line may change what its own later commands mean, and what a program
+// runs may stand in a variable or an option of another. What is known is that a
+// variable of the line's own is set; the rest makes a line unclear, so that a rule
+// about a command does not miss one.
+
+// carriers are the options whose value is a command line that the program runs.
+var carriers = map[string][]string{
+	"tar":     {"--to-command", "--checkpoint-action", "--use-compress-program", "-I", "--rsh-command", "--info-script", "--new-volume-script", "-F"},
+	"rsync":   {"-e", "--rsh", "--rsync-path"},
+	"git":     {"-O", "--open-files-in-pager", "--upload-pack", "--receive-pack", "--exec", "--extcmd", "-x"},
+	"rg":      {"--pre", "--hostname-bin"},
+	"fd":      {"-x", "-X", "--exec", "--exec-batch"},
+	"fdfind":  {"-x", "-X", "--exec", "--exec-batch"},
+	"sort":    {"--compress-program"},
+	"split":   {"--filter"},
+	"man":     {"-P", "--pager"},
+	"go":      {"-exec", "-toolexec", "-vettool"},
+	"install": {"--strip-program"},
+}
+
+// carried asks about a command line among the options of a program.
+func (r *reader) carried(name string, args []word) {
+	if name == "git" && slices.ContainsFunc(args, func(a word) bool { return a.is("clean", "cherry-pick") }) {
+		return // -x is another option there
+	}
+	for _, a := range args {
+		for _, option := range carriers[name] {
+			text, _, _ := strings.Cut(a.text, "=")
+			short := len(option) == 2 && len(a.text) > 1 && a.text[0] == '-' && a.text[1] != '-' && strings.IndexByte(a.text, option[1]) > 0
+			if named(text, option) || short {
+				r.unclear("which command " + name + " runs by " + trim(a.text) + " is not known")
+			}
+		}
+	}
+}
+
+// named reports whether a word is an option, also where a long one is cut short, as
+// many programs take it.
+func named(text, option string) bool {
+	return text == option || len(text) > 3 && text != "--checkpoint" && strings.HasPrefix(text, "--") && strings.HasPrefix(option, text)
+}
+
+// proxy is the end of the variables by which programs are told to talk to another
+// machine than the one that they are asked for. Most are read in lower case.
+const proxy = "_proxy"
+
+// carrying are the variables that hold command lines which programs run, or say
+// where a shell or git finds something.
+var carrying = newPattern(`^(.*PAGER|(GIT_(SEQUENCE_)?)?EDITOR|VISUAL|GIT_(SSH|SSH_COMMAND|PROXY_COMMAND|EXTERNAL_DIFF|ASKPASS|CONFIG.*|DIR|WORK_TREE|EXEC_PATH)` +
+	`|SSH_ASKPASS|PROMPT_COMMAND|BROWSER|LESSOPEN|LESSCLOSE|RSYNC_RSH|CVS_RSH|TAR_OPTIONS|CDPATH|IFS)$`)
+
+// assign notes that a variable is set, and to what. Those in lower case are the
+// line's own; others may change what any program does.
+func (r *reader) assign(name string, value word) {
+	if strings.HasSuffix(strings.ToLower(name), proxy) {
+		r.addressed(value)
+	}
+	if carrying.MatchString(name) && !value.is("cat", "true", ":") || !value.computed && hidesCommands(value.text) {
+		r.unclear("it sets " + name + ", by which something may run")
+	}
+	if !ownVariable(name) {
+		r.atLeast(event.RiskExecute)
+		if len(r.facts.Commands) < maxFacts {
+			r.facts.Commands = append(r.facts.Commands, event.Command{Words: []string{name + "="}, Computed: true})
+		}
+	}
+}
+
+func ownVariable(name string) bool {
+	return name == strings.ToLower(name) && !strings.HasSuffix(name, proxy) && !strings.HasPrefix(name, "npm_config_") || strings.HasPrefix(name, "LC_") ||
+		slices.Contains([]string{"LANG", "TZ", "NO_COLOR", "CI", "TERM", "COLUMNS"}, name)
+}
+
+// assignment reads one variable that is set. The index of one, and those of an
+// array, are evaluated.
+func (r *reader) assignment(a *syntax.Assign, dirs []string) {
+	r.substitutions(a, dirs)
+	r.notOnlyLooks = r.notOnlyLooks || a.Index != nil || a.Array != nil || a.Append && a.Value == nil
+	if a.Name != nil {
+		r.assign(a.Name.Value, wordOf(a.Value))
+	}
+}
+
+// declare reads export, readonly, local and the like. Only those three are known
+// to do no more than to set what is written there: the others can give a variable a
+// kind by which a shell evaluates what it is set to.
+func (r *reader) declare(c *syntax.DeclClause, dirs []string) after {
+	if c.Variant == nil || !slices.Contains([]string{"export", "readonly", "local"}, c.Variant.Value) {
+		r.notOnlyLooks = true
+	}
+	for _, a := range c.Args {
+		// Some shells split what is set here like any other word.
+		w := wordOf(a.Value)
+		r.notOnlyLooks = r.notOnlyLooks || w.several
+		switch {
+		case a.Name != nil && a.Naked && a.Value == nil && a.Index == nil:
+		case a.Name != nil:
+			r.assignment(a, dirs)
+		case !w.is("-p", "--"):
+			r.substitutions(a, dirs)
+			r.unclear("which variable " + trim(w.text) + " declares, is not known")
+		}
+	}
+	return stay(dirs)
+}
+
+// variableName are words of read that set no variable but one of the line's own.
+var variableName = newPattern(`^(-[a-z]+|[a-z_][a-z0-9_]*|-?[0-9.]*)$`)
+
+// sets asks about a builtin that may set another variable than one of the line's
+// own, or what cd does with a link (set -P).
+func (r *reader) sets(name string, args []word) {
+	for i, a := range args {
+		own := !a.computed && variableName.MatchString(a.text)
+		switch {
+		case name == "set" && a.is("--"):
+			return
+		case name == "set" && (a.computed || a.is("physical") || strings.HasPrefix(a.text, "-") && strings.Contains(a.text, "P")),
+			name == "read" && !own && !(i > 0 && readValue.MatchString(args[i-1].text)),
+			name == "getopts" && i == 1 && !own,
+			name == "printf" && i == 0 && strings.HasPrefix(a.text, "-v"), name == "wait" && strings.HasPrefix(a.text, "-p"):
+			r.unclear("what " + name + " sets is not known")
+		}
+	}
+}
+
+// readValue are the options of read that take the next word.
+var readValue = newPattern(`^-[ers]*[dinNptu]$`)
+
+// Some shells run what a text holds when they take it for a number, for the
+// name of a variable, or for the index of one: the command in "x[$(rm y)]" runs
+// then, quoted or not, and whether it came from the line or from a file that was
+// read into a variable. A line of which some shell may do that does not only look.
+
+// hidesCommands reports whether a text that the shell takes as it is holds a
+// command.
+func hidesCommands(text string) bool {
+	return strings.Contains(text, "$(") || strings.Contains(text, "`")
+}
+
+// evaluators are builtins that some shells let evaluate what they are given.
+var evaluators = []string{"test", "[", "wait", "unset", "read", "let", "getopts", "shift", "return", "exit", "break", "continue"}
+
+// evaluated asks about a builtin that is given a command to evaluate by name.
+func (r *reader) evaluated(name string, args []word) {
+	if slices.Contains(evaluators, name) && slices.ContainsFunc(args, func(a word) bool { return !a.computed && hidesCommands(a.text) }) {
+		r.unclear(name + " may run what stands in its words")
+		r.atLeast(event.RiskExecute)
+	}
+}
+
+// expansion notes what an expansion does besides: it may set a variable, and some
+// shell runs what a variable holds to compute it, as a prompt, an index or an offset.
+func (r *reader) expansion(n *syntax.ParamExp) {
+	if n.Exp != nil && n.Param != nil {
+		switch n.Exp.Op {
+		case syntax.AssignUnset, syntax.AssignUnsetOrNull:
+			r.notOnlyLooks = true
+			r.assign(n.Param.Value, word{text: "$", computed: true})
+		case syntax.OtherParamOps:
+			r.notOnlyLooks = true
+		}
+	}
+	r.notOnlyLooks = r.notOnlyLooks || n.Excl || n.Flags != nil || n.Index != nil || n.Slice != nil && !(constant(n.Slice.Offset) && constant(n.Slice.Length))
+}
+
+func constant(n syntax.ArithmExpr) bool {
+	w, ok := n.(*syntax.Word)
+	return n == nil || ok && w.Lit() != "" && digits(w.Lit())
+}
+
+func digits(s string) bool { return strings.Trim(s, "0123456789") == "" }
+
+// numbers reports whether each word is one number, whatever it expands to.
+func numbers(args []word) bool {
+	return !slices.ContainsFunc(args, func(a word) bool { return !a.number })
+}
+
+// The operators of test that evaluate nothing, before a word, between two, and
+// between two numbers.
+var (
+	testsOne     = strings.Fields("-b -c -d -e -f -g -h -k -L -n -G -p -r -s -S -u -w -x -z")
+	testsTwo     = strings.Fields("= == != -nt -ot -ef")
+	testsNumbers = strings.Fields("-eq -ne -gt -ge -lt -le")
+)
+
+// looksTest reports whether a test is known to evaluate nothing. A word that may
+// become several makes another test of it.
+func looksTest(name string, args []word) bool {
+	if n := len(args); name == "[" && n > 0 {
+		args = args[:n-1] // the closing bracket
+	}
+	for len(args) > 1 && args[0].is("!") {
+		args = args[1:]
+	}
+	if slices.ContainsFunc(args, func(a word) bool { return a.several }) {
+		return false
+	}
+	switch len(args) {
+	case 0, 1:
+		return true
+	case 2:
+		return args[0].is(testsOne...) || args[0].is("-t") && args[1].number
+	case 3:
+		return args[1].is(testsTwo...) || args[1].is(testsNumbers...) && args[0].number && args[2].number
+	}
+	return false
+}
+
+var (
+	// texts is a format of printf that takes nothing for a number.
+	texts = newPattern(`^([^%-]|%%|%[-0-9.+ ]*[sbc])([^%]|%%|%[-0-9.+ ]*[sbc])*$`)
+	// decimal is a constant that no shell evaluates further.
+	decimal = newPattern(`^[-+]?[0-9]*\.?[0-9]+$`)
+)
+
+// looksPrintf reports whether a printf is known to evaluate nothing: it names no
+// variable, and what it takes for numbers are numbers.
+func looksPrintf(args []word) bool {
+	return len(args) > 0 && !args[0].computed && (texts.MatchString(args[0].text) || !strings.HasPrefix(args[0].text, "-") &&
+		!slices.ContainsFunc(args[1:], func(a word) bool { return !a.number && (a.computed || !decimal.MatchString(a.text)) }))
+}
