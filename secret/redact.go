@@ -32,15 +32,14 @@ type Redactor struct {
 type form struct {
 	text []byte
 	mark []byte
-	// wraps: programs break it into lines; dumps: and into columns.
-	wraps, dumps bool
+	// wraps: programs break it into lines.
+	wraps bool
 }
 
 // NewRedactor returns a redactor of secrets; nil when there are none. A value
 // is found as it is, as JSON, as part of an address or of a page, in the quotes of
-// a shell or of a program, in base64 and in hex. Those two are found in lines, too,
-// which may be indented, numbered and behind the names of files, and hex as xxd and
-// hexdump -C print it. The lines of a private key are found one by one;
+// a shell or of a program, in base64 and in hex, which may be broken into indented
+// lines. The lines of a private key are found one by one;
 // of other values of several lines what a name or an address announces, since the rest of a
 // line may say what every file of its kind says.
 func NewRedactor(secrets ...Secret) *Redactor {
@@ -54,7 +53,7 @@ func NewRedactor(secrets ...Secret) *Redactor {
 	}
 	for _, s := range secrets { // after all values, one of which may be what another one is in base64
 		for _, text := range inHex(s.Value) {
-			r.add(form{text: []byte(text), mark: markOf("an encoding", s.Name), wraps: true, dumps: true})
+			r.add(form{text: []byte(text), mark: markOf("an encoding", s.Name), wraps: true})
 		}
 		for _, text := range inBase64(s.Value) {
 			r.add(form{text: []byte(text), mark: markOf("an encoding", s.Name), wraps: true})

@@ -10,7 +10,7 @@ import (
 // however that was split: an end that a value may begin with is held back until
 // it is known whether it does, which is at most the length of the longest form
 // but one byte (three more where that would tear a character), with what stands
-// between the lines and columns that it is broken into. It is not safe for
+// between the lines that it is broken into. It is not safe for
 // concurrent use.
 type Stream struct {
 	stages []stage

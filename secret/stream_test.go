@@ -41,11 +41,7 @@ func TestASecretIsTakenOutOfATextInPiecesWhereverItIsCut(t *testing.T) {
 		"in numbered lines":  strings.ReplaceAll(hex.EncodeToString([]byte(value)), "7", "7\n    12\t"),
 		"in lines of JSON":   strings.ReplaceAll(hex.EncodeToString([]byte(value)), "7", `7\n12\t`),
 		"its digits last":    hex.EncodeToString([]byte(value))[:len(value)] + "\n" + hex.EncodeToString([]byte(value))[len(value):],
-		"behind names":       behind(base64.StdEncoding.EncodeToString([]byte("user:"+value+"\n")), 16, func(n int) string { return "a-1/b.c:" + strings.Repeat("1", n) + ":" }) + "!",
-		"such lines in JSON": inJSON(behind(hex.EncodeToString([]byte(value)), 20, func(int) string { return "a b\t" })) + "!",
-		"in a dump":          hex.Dump([]byte("user:"+value+"\n")) + "!",
-		"a dump in JSON":     inJSON(xxd("user:"+value+"\n", 16, 2, "%02X")) + "!",
-		"a dump without end": od("user:"+value, "%07o")[:70],
+		"such lines in JSON": inJSON(strings.ReplaceAll(hex.EncodeToString([]byte(value)), "7", "7\n 3\t")) + "!",
 		"none":               "nothing but a beginning: " + value[:6],
 	} {
 		want := r.RedactString(text)
