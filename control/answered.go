@@ -204,9 +204,10 @@ func (l look) told(ctx context.Context, r journal.Run, s standstill) (bool, erro
 
 // standstill is what a run waits for, and what it was told since it parked.
 type standstill struct {
+	questions
 	parked event.RunParked
 	now    time.Time
-	// undecided says that a call waits for a decision, expired that the time for
+	// undecided says that a question waits for a decision, expired that the time for
 	// one is over.
 	undecided, expired bool
 	message            bool
@@ -214,16 +215,14 @@ type standstill struct {
 	raised map[string]float64
 	// sentAt is when decisions were sent that nobody has taken up, by their calls.
 	sentAt map[string]time.Time
-	// decided are the calls that wait for no decision any more, and the children
-	// that have ended; children are the others, of a run that did not park at a
+	// children are those that have not ended, of a run that did not park at a
 	// limit which is still to be raised.
-	decided  map[string]bool
 	children []string
 }
 
 // standstill reads a run backwards, no further than it must.
 func (l look) standstill(ctx context.Context, r journal.Run) (standstill, error) {
-	s := standstill{now: l.now, raised: map[string]float64{}, sentAt: map[string]time.Time{}, decided: map[string]bool{}}
+	s := standstill{questions: newQuestions(), now: l.now, raised: map[string]float64{}, sentAt: map[string]time.Time{}}
 	sent, err := l.inbox(ctx, r.ID)
 	if err != nil {
 		return s, err
@@ -232,14 +231,22 @@ func (l look) standstill(ctx context.Context, r journal.Run) (standstill, error)
 		s.sent(c)
 	}
 	for rec, err := range l.backwards(ctx, r, 1) {
-		if err != nil {
+		t := event.Type(rec.Type)
+		switch {
+		case err != nil:
 			return s, err
+		case s.first(t):
+			return s, nil
+		case !s.reads(t) && t != event.TypeRunParked && t != event.TypeBudgetRaised && t != event.TypeChildStarted && t != event.TypeChildFinished:
+			continue
 		}
-		whole, err := s.before(rec)
+		e, err := event.Decode(rec.Body)
 		if err != nil {
 			return s, fmt.Errorf("control: run %s, event %d: %w", r.ID, rec.Seq, err)
 		}
-		if whole {
+		s.before(e)
+		atLimit := s.parked.Limit != "" || s.parked.ParentLimit != ""
+		if s.undecided || atLimit && !s.raisedFor(s.parked, s.parked.Limit) {
 			break
 		}
 	}
@@ -262,52 +269,33 @@ func (s *standstill) sent(c journal.Command) {
 	}
 }
 
-// before adds the event before those that were added, and reports whether the ones
-// before it change nothing any more. Calls belong to their cycle.
-func (s *standstill) before(r journal.Record) (whole bool, err error) {
-	t := event.Type(r.Type)
-	switch t {
-	case event.TypeCycleStart, event.TypeRunForked:
-		return true, nil
-	case event.TypeRunParked, event.TypeInputReceived, event.TypeBudgetRaised,
-		event.TypePolicyDecision, event.TypeToolResult, event.TypeChildStarted, event.TypeChildFinished:
-	default:
-		if !t.Asks() && !t.Resolves() {
-			return false, nil
-		}
+// before adds the event before those that were added.
+func (s *standstill) before(e *event.Event) {
+	waited, sinceParked := len(s.open), s.parked.Reason == ""
+	s.questions.before(e)
+	if len(s.open) > waited {
+		s.asked(s.open[0])
 	}
-	e, err := event.Decode(r.Body)
-	if err != nil {
-		return false, err
-	}
-	sinceParked := s.parked.Reason == ""
-	switch e := e.Data.(type) {
+	switch d := e.Data.(type) {
 	case event.RunParked:
 		if sinceParked {
-			s.parked = e
+			s.parked = d
 		}
 	case event.InputReceived:
 		s.message = s.message || sinceParked
 	case event.BudgetRaised:
-		if _, newer := s.raised[e.Setting]; sinceParked && !newer {
-			s.raised[e.Setting] = e.Value
+		if _, newer := s.raised[d.Setting]; sinceParked && !newer {
+			s.raised[d.Setting] = d.Value
 		}
-	case event.Asking:
-		s.asked(e.Question())
-	case event.Voiding:
-		s.decided[e.Voids()] = true
 	case event.Resolving:
-		s.decided[e.Resolution().ID] = true
-		s.expired = s.expired || sinceParked && e.Resolution().Kind == event.ApprovalExpired
+		s.expired = s.expired || sinceParked && d.Resolution().Kind == event.ApprovalExpired
 	case event.ChildFinished:
-		s.decided[e.Child] = true
+		s.closed[d.Child] = true
 	case event.ChildStarted:
-		if !s.decided[e.Child] {
-			s.children = append(s.children, e.Child)
+		if !s.closed[d.Child] {
+			s.children = append(s.children, d.Child)
 		}
 	}
-	atLimit := s.parked.Limit != "" || s.parked.ParentLimit != ""
-	return s.undecided || atLimit && !s.raisedFor(s.parked, s.parked.Limit), nil
 }
 
 // raisedFor reports whether a limit of this run was raised as far as a run
@@ -317,17 +305,12 @@ func (s *standstill) raisedFor(parked event.RunParked, limit string) bool {
 	return changed && parked.Enough(value)
 }
 
+// asked adds a question that waits; a message is looked for by itself.
 func (s *standstill) asked(q event.Question) {
 	at, sent := s.sentAt[q.ID]
 	if !sent {
 		at = s.now
 	}
-	switch {
-	case s.decided[q.ID], q.Message && !q.Late(s.now): // a message is looked for by itself
-	case q.Late(at):
-		s.expired = true
-	default:
-		s.undecided = s.undecided || !sent
-	}
-	s.decided[q.ID] = true
+	s.expired = s.expired || q.Late(at)
+	s.undecided = s.undecided || !q.Late(at) && !q.Message && !sent
 }

@@ -123,16 +123,21 @@ func (d *Controller) PendingIn(ctx context.Context, run string) ([]Pending, erro
 	if err != nil {
 		return nil, fmt.Errorf("control: run %s: %w", run, err)
 	}
-	q := questions{closed: map[string]bool{}, answers: map[string][]event.Resolution{}}
+	q := newQuestions()
 	for rec, err := range d.backwards(ctx, r, 8) {
+		t := event.Type(rec.Type)
 		if err != nil {
 			return nil, err
+		} else if q.first(t) {
+			break
+		} else if !q.reads(t) {
+			continue
 		}
-		whole, err := q.before(rec)
+		e, err := event.Decode(rec.Body)
 		if err != nil {
 			return nil, fmt.Errorf("control: run %s, event %d: %w", run, rec.Seq, err)
 		}
-		if whole {
+		if q.before(e); t == event.TypeModelResponse {
 			break
 		}
 	}
@@ -144,8 +149,9 @@ func (d *Controller) PendingIn(ctx context.Context, run string) ([]Pending, erro
 	return pending, nil
 }
 
-// questions are what somebody was asked and nobody has decided. Its events are read backwards, and the machine decides by the same, so
-// the simulator holds the two to each other.
+// questions are what somebody was asked and nobody has decided. Its events are read
+// backwards, and the machine decides by the same, so the simulator holds the two to
+// each other.
 type questions struct {
 	open []event.Question
 	// closed are the ids of what was asked before and is void, or answered.
@@ -160,27 +166,30 @@ type questions struct {
 	readings []string
 }
 
-// before takes in what happened before, and reports whether that is all.
-func (q *questions) before(r journal.Record) (whole bool, err error) {
-	switch t := event.Type(r.Type); {
-	case t == event.TypeCycleStart, t == event.TypeRunForked, t == event.TypeRunTerminatedBy:
-		return true, nil
-	case t.Asks(), t.Resolves(), t == event.TypeModelResponse, t == event.TypeRunResumed,
-		t == event.TypePolicyDecision, t == event.TypeToolStarted, t == event.TypeToolResult, t == event.TypeInputReceived:
-	default:
-		return false, nil
-	}
-	e, err := event.Decode(r.Body)
-	if err != nil {
-		return false, err
-	}
+func newQuestions() questions {
+	return questions{closed: map[string]bool{}, answers: map[string][]event.Resolution{}}
+}
+
+// reads reports whether events of a type say what waits.
+func (*questions) reads(t event.Type) bool {
+	return t.Asks() || t.Resolves() || slices.Contains([]event.Type{
+		event.TypeModelResponse, event.TypeRunResumed, event.TypePolicyDecision, event.TypeToolStarted, event.TypeToolResult, event.TypeInputReceived,
+	}, t)
+}
+
+// first reports whether nothing that waits was asked before an event of a type.
+func (*questions) first(t event.Type) bool {
+	return t == event.TypeCycleStart || t == event.TypeRunForked || t == event.TypeRunTerminatedBy
+}
+
+// before takes in what happened before.
+func (q *questions) before(e *event.Event) {
 	switch d := e.Data.(type) {
 	case event.ModelResponse:
 		q.place = make(map[string]int, len(d.ToolCalls))
 		for i, c := range d.ToolCalls {
 			q.place[c.CallID] = i
 		}
-		return true, nil
 	case event.InputReceived:
 		q.told = true
 	case event.RunResumed:
@@ -198,7 +207,6 @@ func (q *questions) before(r journal.Record) (whole bool, err error) {
 	case event.Voiding:
 		q.closed[d.Voids()] = true
 	}
-	return false, nil
 }
 
 // voids reports whether the run was gone on with under another reading of the
