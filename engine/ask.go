@@ -31,7 +31,7 @@ func (d *driver) beginAsk(a machine.Ask) (bool, error) {
 	case a.Unanswered == machine.UnansweredWait:
 	case a.Unanswered == machine.UnansweredReject:
 		for _, q := range a.Questions {
-			if err := d.stage(d.rejection(q, "nobody can be asked here")); err != nil {
+			if err := d.stage(d.env.rejection(q, "nobody can be asked here")); err != nil {
 				return false, err
 			}
 		}
@@ -75,8 +75,8 @@ func (d *driver) askOnce(a machine.Ask) {
 }
 
 // rejection is what the engine answers in the place of somebody who cannot.
-func (d *driver) rejection(q *event.Question, why string) event.Data {
-	return q.Resolve(event.Resolution{Kind: event.ApprovalRejected, Approver: "nobody", Reason: why, At: d.now().UTC()})
+func (env *environment) rejection(q *event.Question, why string) event.Data {
+	return q.Resolve(event.Resolution{Kind: event.ApprovalRejected, Approver: "nobody", Reason: why, At: env.clock.now().UTC()})
 }
 
 // expire settles the questions whose time is over and sets the alarm for the
@@ -88,12 +88,12 @@ func (d *driver) expire(pending []*event.Question) (bool, error) {
 		if at == nil {
 			continue
 		}
-		if at.After(d.now()) {
+		if at.After(d.env.clock.now()) {
 			d.wake(*at)
 			continue
 		}
 		expired = true
-		expiry := event.Resolution{Kind: event.ApprovalExpired, Reason: "nobody decided in time", At: d.now().UTC()}
+		expiry := event.Resolution{Kind: event.ApprovalExpired, Reason: "nobody decided in time", At: d.env.clock.now().UTC()}
 		if err := d.stage(q.Resolve(expiry)); err != nil {
 			return false, err
 		}
@@ -106,14 +106,14 @@ func (d *driver) ask(work context.Context, q event.Question, unanswered machine.
 	// over says that nobody waits for this answer any more. Who is asked often
 	// gives none because their time was up, and that is no rejection.
 	over := func(ctx context.Context) bool {
-		return ctx.Err() != nil || q.Late(d.now())
+		return ctx.Err() != nil || q.Late(d.env.clock.now())
 	}
 	undecided := func(ctx context.Context, why string) []event.Data {
 		switch {
 		case over(ctx), unanswered == machine.UnansweredWait: // where it waits, somebody else's answer will do
 			return nil
 		case unanswered == machine.UnansweredReject:
-			return []event.Data{d.rejection(&q, why)}
+			return []event.Data{d.env.rejection(&q, why)}
 		}
 		return []event.Data{event.RunParked{Reason: event.ParkApproval, CallIDs: []string{q.ID}, Detail: why}}
 	}
@@ -133,8 +133,8 @@ func (d *driver) ask(work context.Context, q event.Question, unanswered machine.
 			case over(ctx):
 				return nil
 			}
-			answer.Args = bytes.Clone(answer.Args)       // whoever was asked may keep what they gave
-			answer.At, answer.Command = d.now().UTC(), 0 // nobody sent it
+			answer.Args = bytes.Clone(answer.Args)                 // whoever was asked may keep what they gave
+			answer.At, answer.Command = d.env.clock.now().UTC(), 0 // nobody sent it
 			if answer.Remember = answer.Remember && answer.Kind == event.ApprovalApproved && q.Offer != nil; !answer.Remember {
 				return []event.Data{q.Resolve(answer)}
 			}

@@ -68,7 +68,7 @@ func (d *driver) lateModel(cause error, late []event.Data) []event.Data {
 	committed := event.BudgetCommitted{
 		ID: b.reserved.ID, USD: b.cost.USD, Input: b.used.Input, Output: b.used.Output, Estimated: b.used.Estimated,
 	}
-	if d.parent != "" {
+	if d.run.parent != "" {
 		committed.Usage, committed.Priced = &b.used, b.cost.Priced
 	}
 	return append(closing, committed)
@@ -89,7 +89,7 @@ func (d *driver) lateAttempt(cause error, late []event.Data) event.ModelAttemptF
 		switch x := data.(type) {
 		case event.ModelResponse:
 			failed.Usage, failed.Cost = x.Usage, x.Cost
-			failed.PartialText = d.partialText(llm.Parts(x.Parts))
+			failed.PartialText = d.env.partialText(llm.Parts(x.Parts))
 			return failed
 		case event.ModelAttemptFailed:
 			failed.Usage, failed.Cost, failed.PartialText = x.Usage, x.Cost, x.PartialText

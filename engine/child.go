@@ -2,7 +2,6 @@ package engine
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -196,7 +195,7 @@ func (d *driver) fly(id string, call *machine.RunTool, child string, observe chi
 	d.queue = append(d.queue, func(work context.Context) {
 		ctx, stop, release := d.stoppable(work, 0)
 		f.stop = stop
-		start := d.clock.awake()
+		start := d.env.clock.awake()
 		var end childEnd
 		var err error
 		settle := func(end childEnd, err error) []event.Data {
@@ -204,7 +203,7 @@ func (d *driver) fly(id string, call *machine.RunTool, child string, observe chi
 				f.err = err
 				return nil
 			}
-			return d.childSettled(ctx, call, child, end, start)
+			return d.env.childSettled(ctx, call, child, end, start)
 		}
 		d.launch(ctx, release, effect{
 			id: childID(id), unhurried: true,
@@ -222,7 +221,7 @@ func (d *driver) fly(id string, call *machine.RunTool, child string, observe chi
 					end, err = f.driven.left()
 				}
 				if f.apart != "" && end.outcome != nil && end.failed == nil {
-					end.worktree = d.leftTree(ctx, f.apart)
+					end.worktree = d.env.leftTree(ctx, f.apart)
 				}
 				return settle(end, err)
 			},
@@ -375,15 +374,15 @@ func (d *driver) takeChild(ctx context.Context, a *machine.StartChild, child str
 
 // makeChild starts a child that is not there yet.
 func (d *driver) makeChild(ctx context.Context, a *machine.StartChild, child string, offered Child) (*Run, childEnd, error) {
-	if d.depth >= d.deepest() {
-		err := &DepthError{Most: d.deepest(), Path: append(d.path(), a.Name)}
+	if d.run.depth >= d.run.deepest() {
+		err := &DepthError{Most: d.run.deepest(), Path: append(d.run.path(), a.Name)}
 		return nil, childEnd{outcome: notStarted(event.ReasonMaxDepth, err), failed: err}, nil
 	}
 	var env Env
 	started, err := guard(func() (started event.RunStarted, err error) {
 		begin := offered.Begin
 		if a.Worktree {
-			if begin, err = d.beginApart(ctx, a, offered); err != nil {
+			if begin, err = d.env.beginApart(ctx, a, offered); err != nil {
 				return started, err
 			}
 		}
@@ -392,8 +391,10 @@ func (d *driver) makeChild(ctx context.Context, a *machine.StartChild, child str
 	}, toolPanic)
 	if err == nil {
 		started.Taint = a.Taint
-		d.place(&started, a.Step, offered)
-		started.Trace = d.traceBelow(a.Call)
+		d.run.place(&started, a.Step, offered.MaxDepth)
+		if d.run.traced.ID != "" || d.engine.opts.traced() {
+			started.Trace = d.run.traceBelow(a.Call)
+		}
 		run, startErr := d.engine.start(ctx, child, started, d, env)
 		if startErr == nil || ctx.Err() != nil || errors.As(startErr, new(*storeError)) {
 			return run, childEnd{}, startErr
@@ -403,34 +404,11 @@ func (d *driver) makeChild(ctx context.Context, a *machine.StartChild, child str
 	return nil, childEnd{outcome: notStarted(event.ReasonToolUnavailable, err), failed: err}, nil
 }
 
-// place says where in the tree a child of the run stands.
-func (d *driver) place(started *event.RunStarted, step string, offered Child) {
-	started.Root, started.Parent, started.Step, started.Depth = d.root, d.run, step, d.depth+1
-	if deepest := d.deepest(); offered.MaxDepth > 0 {
-		started.MaxDepth = min(deepest, d.depth+offered.MaxDepth)
-	} else if deepest != event.MaxDepth {
-		started.MaxDepth = deepest
-	}
-}
-
 // standsBelow says which driver has started this one's run, nil for none.
 func (d *driver) standsBelow(above *driver) {
 	if above != nil {
-		d.above = above
+		d.above, d.run.above = above, &above.run
 	}
-}
-
-// deepest is the depth that runs below this one may have.
-func (d *driver) deepest() int { return cmp.Or(d.maxDepth, event.MaxDepth) }
-
-// path are the names of the runs from the root down to this one.
-func (d *driver) path() []string {
-	var names []string
-	for at := d; at != nil; at = at.above {
-		names = append(names, cmp.Or(at.name, at.run))
-	}
-	slices.Reverse(names)
-	return names
 }
 
 // notStarted is the outcome of a child that never was.
@@ -464,7 +442,7 @@ func leftAs(s *machine.State, err error) (childEnd, error) {
 }
 
 // childSettled is what a child's effect brings.
-func (d *driver) childSettled(ctx context.Context, call *machine.RunTool, child string, end childEnd, start time.Time) []event.Data {
+func (env *environment) childSettled(ctx context.Context, call *machine.RunTool, child string, end childEnd, start time.Time) []event.Data {
 	if p := end.parked; p != nil {
 		parked := event.ChildParked{
 			Child: child, Reason: p.Reason, Detail: p.Detail, CallIDs: p.CallIDs, Until: p.Until,
@@ -478,10 +456,10 @@ func (d *driver) childSettled(ctx context.Context, call *machine.RunTool, child 
 	if end.outcome == nil {
 		return nil
 	}
-	return d.childFinished(ctx, call, child, end, start)
+	return env.childFinished(ctx, call, child, end, start)
 }
 
-func (d *driver) childFinished(ctx context.Context, call *machine.RunTool, child string, end childEnd, start time.Time) []event.Data {
+func (env *environment) childFinished(ctx context.Context, call *machine.RunTool, child string, end childEnd, start time.Time) []event.Data {
 	if call == nil {
 		return []event.Data{event.ChildFinished{Child: child, Outcome: *end.outcome, Taint: end.taint, Worktree: end.worktree, Func: end.fn}}
 	}
@@ -489,11 +467,11 @@ func (d *driver) childFinished(ctx context.Context, call *machine.RunTool, child
 	if end.outcome.Status != event.StatusCancelled {
 		ctx = context.WithoutCancel(ctx) // it ended by itself, whatever has come since
 	}
-	result := d.toolResult(ctx, *call, r, err, 0)
-	result.DurationMs = d.clock.awake().Sub(start).Milliseconds()
+	result := env.toolResult(ctx, *call, r, err, 0)
+	result.DurationMs = env.clock.awake().Sub(start).Milliseconds()
 	outcome := *end.outcome
 	outcome.FinalOutput, outcome.LastOutput = "", ""
-	return []event.Data{event.ChildFinished{Child: child, CallID: call.CallID, Outcome: outcome}, d.record.Blobs.Detach(result)}
+	return []event.Data{event.ChildFinished{Child: child, CallID: call.CallID, Outcome: outcome}, env.record.Blobs.Detach(result)}
 }
 
 // childResult is how a child ended in the words of a tool: its final output, or

@@ -114,7 +114,7 @@ func (d *driver) endWithChild(ctx context.Context, a machine.CancelChild) error 
 	if err := d.reconcile(ctx, a.Child, true); err != nil {
 		return err
 	}
-	for _, data := range d.childFinished(ctx, a.Call, a.Child, end, d.clock.awake()) {
+	for _, data := range d.env.childFinished(ctx, a.Call, a.Child, end, d.env.clock.awake()) {
 		if err := d.stage(data); err != nil {
 			return err
 		}

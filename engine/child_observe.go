@@ -24,7 +24,7 @@ var errWithheld = errors.New("an observer did not hand the call on")
 // observeStart plays a child that is to go on. One that the observers did not
 // hand on ends, and what they answered is the call's result, as it is a tool's.
 func (d *driver) observeStart(ctx context.Context, call machine.RunTool, child string, play childPlay) (childEnd, error) {
-	end, handed, err := d.handChild(ctx, call, play)
+	end, handed, err := d.env.handChild(ctx, call, play)
 	switch {
 	case !handed && ctx.Err() != nil:
 		end, err = play(ctx)
@@ -42,7 +42,7 @@ func (d *driver) observeStart(ctx context.Context, call machine.RunTool, child s
 
 // observeEnd ends a child, also where the observers did not hand that on.
 func (d *driver) observeEnd(ctx context.Context, call machine.RunTool, _ string, play childPlay) (childEnd, error) {
-	end, handed, err := d.handChild(ctx, call, play)
+	end, handed, err := d.env.handChild(ctx, call, play)
 	if !handed {
 		return play(ctx)
 	}
@@ -51,11 +51,11 @@ func (d *driver) observeEnd(ctx context.Context, call machine.RunTool, _ string,
 
 // handChild gives the observers a child's call to hand on, and says whether they
 // did. If not, the error is theirs, and nobody can hand it on any more.
-func (d *driver) handChild(ctx context.Context, call machine.RunTool, play childPlay) (end childEnd, handed bool, failure error) {
+func (env *environment) handChild(ctx context.Context, call machine.RunTool, play childPlay) (end childEnd, handed bool, failure error) {
 	var taken atomic.Bool
 	left := make(chan struct{})
 	_, err := guard(func() (tool.Result, error) {
-		return d.observeTool(ctx, call, func(ctx context.Context) (tool.Result, error) {
+		return env.observeTool(ctx, call, func(ctx context.Context) (tool.Result, error) {
 			if taken.Swap(true) {
 				return tool.Result{}, errWithheld
 			}

@@ -167,7 +167,7 @@ func (d *driver) withdraw(x *childRequest) {
 	case x.said != nil:
 		d.returnAbove(x.said)
 	case x.passed:
-		d.above.fromChildren.put(&childRequest{child: d.run, withdrawn: tree.ReservationID(x.child, x.ask.ID)})
+		d.above.fromChildren.put(&childRequest{child: d.run.id, withdrawn: tree.ReservationID(x.child, x.ask.ID)})
 	}
 	x.passed, x.asked, x.said = false, budget.Amount{}, nil
 }
@@ -175,7 +175,7 @@ func (d *driver) withdraw(x *childRequest) {
 // returnAbove gives back what the run above has set aside and nobody needs.
 func (d *driver) returnAbove(said event.Data) {
 	if r, ok := said.(event.BudgetReserved); ok {
-		d.above.fromChildren.put(&childRequest{child: d.run, used: &event.BudgetCommitted{ID: r.ID, Run: d.run}})
+		d.above.fromChildren.put(&childRequest{child: d.run.id, used: &event.BudgetCommitted{ID: r.ID, Run: d.run.id}})
 	}
 }
 
@@ -206,7 +206,7 @@ func (d *driver) tellWaiting() {
 		return
 	}
 	d.waitingAbove = s.Asking
-	d.above.fromChildren.put(&childRequest{child: d.run, waiting: &s.Asking})
+	d.above.fromChildren.put(&childRequest{child: d.run.id, waiting: &s.Asking})
 }
 
 // grant answers a child that asks, once the runs above have set the call aside,
@@ -224,7 +224,7 @@ func (d *driver) grant(x *childRequest) (progress, done bool, err error) {
 	switch said := x.said.(type) {
 	case event.BudgetRefused:
 		d.refuse(x, event.BudgetRefused{
-			ID: x.ask.ID, Setting: said.Setting, Detail: said.Detail, Ask: said.Ask, AtLeast: said.AtLeast, Run: cmp.Or(said.Run, d.above.run),
+			ID: x.ask.ID, Setting: said.Setting, Detail: said.Detail, Ask: said.Ask, AtLeast: said.AtLeast, Run: cmp.Or(said.Run, d.above.run.id),
 		})
 		return false, true, nil
 	case event.BudgetReserved:
@@ -261,7 +261,7 @@ func (d *driver) askFor(x *childRequest, a budget.Amount) {
 	ask := *x.ask
 	ask.ID, ask.Call.Output = tree.ReservationID(x.child, ask.ID), a.Output
 	x.passed, x.asked = true, a
-	d.above.fromChildren.put(&childRequest{child: d.run, ask: &ask, answer: func(said event.Data) {
+	d.above.fromChildren.put(&childRequest{child: d.run.id, ask: &ask, answer: func(said event.Data) {
 		d.fromChildren.put(&childRequest{answered: x, said: said})
 	}})
 }
@@ -303,14 +303,14 @@ const reserveEffect = "reserve"
 // has not come sets the alarm instead.
 func (d *driver) askAbove(a machine.Reserve) error {
 	switch {
-	case a.NotBefore.After(d.now()):
+	case a.NotBefore.After(d.env.clock.now()):
 		d.wake(a.NotBefore)
 		d.waiting = journal.WaitRetry
 		return nil
 	case d.reserving:
 		return nil
 	case d.above == nil:
-		return errors.New("engine: run " + d.run + ": it has a parent, and is not driven by that")
+		return errors.New("engine: run " + d.run.id + ": it has a parent, and is not driven by that")
 	}
 	d.reserving = true
 	d.queue = append(d.queue, func(work context.Context) { d.awaitAbove(work, a) })
@@ -332,7 +332,7 @@ func (d *driver) awaitAbove(work context.Context, a machine.Reserve) {
 		id: reserveEffect,
 		do: func(ctx context.Context) []event.Data {
 			answer := make(chan event.Data, 1)
-			d.above.fromChildren.put(&childRequest{child: d.run, ask: &a, answer: func(said event.Data) { answer <- said }})
+			d.above.fromChildren.put(&childRequest{child: d.run.id, ask: &a, answer: func(said event.Data) { answer <- said }})
 			select {
 			case data := <-answer:
 				return []event.Data{data}
@@ -353,8 +353,8 @@ func (d *driver) tellAbove() {
 	for i := range d.staged {
 		switch x := d.staged[i].event.Data.(type) {
 		case event.BudgetCommitted:
-			x.ID, x.Run = tree.ReservationID(x.Run, x.ID), d.run
-			d.above.fromChildren.put(&childRequest{child: d.run, used: &x, last: d.finished()})
+			x.ID, x.Run = tree.ReservationID(x.Run, x.ID), d.run.id
+			d.above.fromChildren.put(&childRequest{child: d.run.id, used: &x, last: d.finished()})
 		case event.InputReceived:
 			d.confirm(x.MessageID)
 		}

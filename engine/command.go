@@ -72,7 +72,7 @@ func (d *driver) takeCommands(ctx context.Context) error {
 	if d.unborn {
 		return nil // nobody could send it any
 	}
-	cmds, err := d.store.Inbox(ctx, d.run)
+	cmds, err := d.store.Inbox(ctx, d.run.id)
 	if err != nil {
 		return d.storeFailed(err)
 	}
@@ -110,7 +110,7 @@ func (d *driver) translate(c journal.Command) event.Data {
 	case journal.Pause:
 		return event.PauseRequested{By: c.By, Command: c.ID, Principal: c.Principal}
 	case journal.Input:
-		return d.record.Blobs.Detach(event.InputReceived{Text: c.Text, Media: c.Media, By: c.By, Command: c.ID, Principal: c.Principal})
+		return d.env.record.Blobs.Detach(event.InputReceived{Text: c.Text, Media: c.Media, By: c.By, Command: c.ID, Principal: c.Principal})
 	case journal.Raise:
 		return event.BudgetRaised{Setting: c.Setting, Value: c.Value, By: c.By, Command: c.ID, Principal: c.Principal}
 	case journal.Approve, journal.Reject:
@@ -394,7 +394,7 @@ func (d *driver) endCancelled(ctx context.Context, c journal.Command, recovered 
 	for d.machine.State().Phase == machine.Running {
 		actions := d.machine.Next()
 		if len(actions) == 0 || len(d.staged) > d.mostStaged() {
-			return fmt.Errorf("engine: run %s does not end by its cancel", d.run)
+			return fmt.Errorf("engine: run %s does not end by its cancel", d.run.id)
 		}
 		for _, a := range actions {
 			var err error
@@ -408,7 +408,7 @@ func (d *driver) endCancelled(ctx context.Context, c journal.Command, recovered 
 			case machine.RunHook:
 				err = d.stage(hook.Result(hook.Call{Stage: a.Stage, Hook: a.Hook}, a.Observer, hook.Answer{}, errNobodyHears))
 			default:
-				err = fmt.Errorf("engine: run %s asks for an effect after its cancel", d.run)
+				err = fmt.Errorf("engine: run %s asks for an effect after its cancel", d.run.id)
 			}
 			if err != nil {
 				return err

@@ -30,7 +30,7 @@ type storeError struct {
 func (e *storeError) Error() string { return fmt.Sprintf("engine: run %s: %v", e.run, e.err) }
 func (e *storeError) Unwrap() error { return e.err }
 
-func (d *driver) storeFailed(err error) error { return &storeError{run: d.run, err: err} }
+func (d *driver) storeFailed(err error) error { return &storeError{run: d.run.id, err: err} }
 
 // stage applies an event and queues it for the next commit. Nothing that
 // follows from it may leave the process before that.
@@ -41,7 +41,7 @@ func (d *driver) stage(data event.Data) error {
 	}
 	d.applied = s.event
 	if err := d.machine.Apply(&d.applied); err != nil {
-		return fmt.Errorf("engine: run %s: %w", d.run, err)
+		return fmt.Errorf("engine: run %s: %w", d.run.id, err)
 	}
 	d.push(s)
 	switch data.(type) {
@@ -62,7 +62,7 @@ func (d *driver) push(s staged) {
 	d.commands.note(s.event.Data)
 	d.bill.note(s.event.Data)
 	d.cache.Note(&s.event)
-	d.record.Blobs.Note(s.event.Data)
+	d.env.record.Blobs.Note(s.event.Data)
 	d.noteMail(s.event.Data)
 }
 
@@ -74,14 +74,14 @@ func (d *driver) seal(data event.Data) (staged, error) {
 	case event.RunTerminatedBy, event.RunCompleted:
 		d.cycle = 0
 	}
-	at, skipped := d.clock.stamp()
+	at, skipped := d.env.clock.stamp()
 	s := staged{event: event.Event{
-		Seq: d.seq + 1, Run: d.run, Parent: d.parent, Time: at.UTC().Truncate(time.Microsecond), SkippedMs: skipped.Milliseconds(),
+		Seq: d.seq + 1, Run: d.run.id, Parent: d.run.parent, Time: at.UTC().Truncate(time.Microsecond), SkippedMs: skipped.Milliseconds(),
 		Cycle: d.cycle, Step: d.stepOf(data), Data: data, Prev: d.head,
 	}}
 	var err error
-	if s.body, err = d.record.Seal(&s.event); err != nil {
-		return s, fmt.Errorf("engine: run %s: %w", d.run, err)
+	if s.body, err = d.env.record.Seal(&s.event); err != nil {
+		return s, fmt.Errorf("engine: run %s: %w", d.run.id, err)
 	}
 	return s, nil
 }
@@ -92,7 +92,7 @@ func (d *driver) stepOf(data event.Data) string {
 	var child string
 	switch x := data.(type) {
 	case event.Stepped:
-		return cmp.Or(x.OfStep(), d.live.step)
+		return cmp.Or(x.OfStep(), d.run.step)
 	case event.ChildParked:
 		child = x.Child
 	case event.ChildWaiting:
@@ -105,10 +105,10 @@ func (d *driver) stepOf(data event.Data) string {
 		child = x.Run
 	}
 	if child == "" {
-		return d.live.step
+		return d.run.step
 	}
 	c, _ := d.begun.of(child)
-	return cmp.Or(c.step, d.live.step)
+	return cmp.Or(c.step, d.run.step)
 }
 
 // commit writes what is staged, takes the commands that were answered out of the
@@ -119,7 +119,7 @@ func (d *driver) commit(ctx context.Context) error {
 		return nil
 	}
 	if err := d.sayOnce(); err != nil {
-		return fmt.Errorf("engine: run %s: %w", d.run, err)
+		return fmt.Errorf("engine: run %s: %w", d.run.id, err)
 	}
 	b := d.batch(d.status())
 	if !d.unborn {
@@ -168,9 +168,9 @@ func (d *driver) write(ctx context.Context, b journal.Batch) (pos int64, err err
 		return d.store.Append(ctx, b)
 	}
 	asked := time.Now()
-	b.Lease = journal.Lease{Run: d.run, Owner: d.lease.Owner, Expiry: d.engine.opts.Now().Add(d.engine.opts.LeaseTTL)}
+	b.Lease = journal.Lease{Run: d.run.id, Owner: d.lease.Owner, Expiry: d.engine.opts.Now().Add(d.engine.opts.LeaseTTL)}
 	lease, pos, err := d.store.Create(ctx, journal.Run{
-		ID: d.run, Parent: d.parent, Root: d.root, Depth: d.depth, Kind: d.kind, Name: d.name, Created: d.last,
+		ID: d.run.id, Parent: d.run.parent, Root: d.run.root, Depth: d.run.depth, Kind: d.run.kind, Name: d.run.name, Created: d.last,
 	}, b)
 	if err != nil {
 		return 0, fmt.Errorf("create it: %w", err)
@@ -186,7 +186,7 @@ func (d *driver) waits() bool { return d.unborn && d.reserving && len(d.queue) =
 
 func (d *driver) batch(status journal.Progress) journal.Batch {
 	b := journal.Batch{Lease: d.lease, Head: d.head, Consumed: d.consumed, Status: status, Time: d.last}
-	b.Blobs = d.record.Blobs.Take(func(yield func(event.Data) bool) {
+	b.Blobs = d.env.record.Blobs.Take(func(yield func(event.Data) bool) {
 		for i := range d.staged {
 			if !yield(d.staged[i].event.Data) {
 				return
@@ -196,7 +196,7 @@ func (d *driver) batch(status journal.Progress) journal.Batch {
 	b.Records = make([]journal.Record, len(d.staged))
 	for i := range d.staged {
 		s := &d.staged[i]
-		b.Records[i] = journal.Record{Run: d.run, Seq: s.event.Seq, Type: string(s.event.Type()), Body: s.body}
+		b.Records[i] = journal.Record{Run: d.run.id, Seq: s.event.Seq, Type: string(s.event.Type()), Body: s.body}
 	}
 	return b
 }
@@ -227,13 +227,13 @@ func (d *driver) publish(pos int64) {
 	for i := range d.staged {
 		s := &d.staged[i]
 		s.event.Pos = pos + int64(i)
-		d.live.committed(s.event.Seq, s.event.Pos)
+		d.env.live.committed(s.event.Seq, s.event.Pos)
 		d.observeEvent(&s.event)
 		if listened {
 			heard = append(heard, follow.Durable(s.event, len(s.body)))
 		}
 	}
-	d.engine.follower.Publish(d.root, heard)
+	d.engine.follower.Publish(d.run.root, heard)
 	clear(d.staged)
 	d.staged, d.consumed, d.news = d.staged[:0], nil, 0
 }

@@ -111,4 +111,4 @@ func (s *deadlines) passed(at time.Time) {
 }
 
 // moveDeadlines has the effects follow the machine's deadline.
-func (d *driver) moveDeadlines() { d.deadlines.move(d.machine.State().Deadline, d.clock.counted) }
+func (d *driver) moveDeadlines() { d.deadlines.move(d.machine.State().Deadline, d.env.clock.counted) }

@@ -27,8 +27,8 @@ type strand struct {
 }
 
 // newDeltaRedactor returns a deltaRedactor for one attempt at a model call.
-func (d *driver) newDeltaRedactor() *deltaRedactor {
-	v := &deltaRedactor{redactors: [2]*secret.Redactor{d.env.Secrets, d.engine.opts.Secrets}}
+func (env *environment) newDeltaRedactor() *deltaRedactor {
+	v := &deltaRedactor{redactors: [2]*secret.Redactor{env.Secrets, env.secrets}}
 	if v.redactors[0] == nil && v.redactors[1] == nil {
 		return nil
 	}

@@ -20,21 +20,9 @@ type driver struct {
 	engine  *Engine
 	store   journal.Store
 	machine machine.Machine
-	env     Env
-	live    *live
-	// now reads the clock, which is the run's; leases go by the machine's.
-	clock *clock
-	now   func() time.Time
-
-	run, parent, kind, name string
-	// root is the first of the runs above, depth how deep the run is below it, both
-	// counted, and maxDepth how deep runs below may be, 0 where nobody said.
-	root            string
-	depth, maxDepth int
-	// traced is the trace of the run's first event, birth when that was, and watching
-	// what observers do with its events.
-	traced   event.Trace
-	birth    time.Time
+	run     identity
+	env     environment
+	// watching is what observers do with the run's events.
 	watching []func(*event.Event)
 	// declared are the secrets that the journal names.
 	declared declaredSecrets
@@ -45,7 +33,6 @@ type driver struct {
 	ctx, work context.Context
 	lock      driverLock
 
-	record   *drive.Recorder
 	requests drive.Requests
 	// leased is when the lease was asked for last. A run that is unborn is made by its
 	// first commit.
@@ -145,33 +132,29 @@ type driver struct {
 }
 
 func (e *Engine) newDriver(m machine.Machine, env Env, run, parent string) *driver {
-	c := newClock(e.opts.Now)
 	d := &driver{
-		engine: e, store: e.store, machine: m, live: &live{run: run, parent: parent, now: c.now}, clock: c, now: c.now,
-		run: run, parent: parent, root: run, depth: 1, record: drive.NewRecorder(e.store),
+		engine: e, store: e.store, machine: m, run: identity{id: run, parent: parent, root: run, depth: 1},
 		pending: map[string]*pendingEffect{}, lock: newDriverLock(),
 		seen: map[int64]bool{}, asked: map[string]machine.Unanswered{},
 		interrupt: make(chan struct{}, 1), done: make(chan struct{}), workers: newWorkers(),
 	}
-	d.equip(env)
+	c := newClock(e.opts.Now)
+	d.env.run, d.env.record, d.env.clock = &d.run, drive.NewRecorder(e.store), c
+	d.env.live.run, d.env.live.now = &d.run, c.now
+	d.env.observers, d.env.secrets = e.opts.Observers, e.opts.Secrets
+	d.env.equip(env)
 	return d
-}
-
-// equip gives the driver what its run's effects need.
-func (d *driver) equip(env Env) {
-	d.env = env
-	d.record.Equip(env.Tools, env.Secrets, d.engine.opts.Secrets)
 }
 
 // drive goes on until the run has ended or parked. It leaves properly also where the
 // goroutine is ended.
 func (d *driver) drive() {
 	work, stop := context.WithCancel(context.WithoutCancel(d.ctx))
-	d.work, d.sent = work, d.store.WatchInbox(work, d.run)
+	d.work, d.sent = work, d.store.WatchInbox(work, d.run.id)
 	defer func() {
 		err := d.leave(work)
 		d.workers.stop()
-		d.deadlines.move(machine.Deadline{}, d.now)
+		d.deadlines.move(machine.Deadline{}, d.env.clock.now)
 		stop()
 		d.left(err)
 	}()
@@ -270,7 +253,7 @@ func (d *driver) mostStaged() int { return 20_000 + 20*(len(d.open.calls)+len(d.
 // due because of them.
 func (d *driver) decide(work context.Context) (bool, error) {
 	if len(d.staged) > d.mostStaged() {
-		return false, fmt.Errorf("engine: run %s: the machine decided %d times without an effect", d.run, len(d.staged))
+		return false, fmt.Errorf("engine: run %s: the machine decided %d times without an effect", d.run.id, len(d.staged))
 	}
 	d.wakeAt, d.waiting = time.Time{}, ""
 	if d.interrupted && !d.cancelled {
@@ -288,7 +271,7 @@ func (d *driver) decide(work context.Context) (bool, error) {
 		case machine.Record:
 			err = d.stage(a.Data)
 		case machine.Resolve:
-			err = d.stage(d.resolve(a))
+			err = d.stage(d.env.resolve(a))
 		case machine.CheckAnswer:
 			err = d.stage(checkAnswer(a))
 		case machine.CallModel:
@@ -311,9 +294,9 @@ func (d *driver) decide(work context.Context) (bool, error) {
 		case machine.Wait:
 			changed, err = d.await(a)
 		case machine.Evaluate:
-			err = d.stage(d.evaluate(a))
+			err = d.stage(d.env.evaluate(d.work, a))
 		case machine.Observe:
-			err = d.stage(d.observe(a))
+			err = d.stage(d.env.observe(d.work, a))
 		case machine.RunHook:
 			d.beginHook(a)
 			changed = false
@@ -321,7 +304,7 @@ func (d *driver) decide(work context.Context) (bool, error) {
 			ask = &a
 			changed = false
 		default:
-			err = fmt.Errorf("engine: run %s: the machine asks for %T, which this driver cannot do", d.run, a)
+			err = fmt.Errorf("engine: run %s: the machine asks for %T, which this driver cannot do", d.run.id, a)
 		}
 		if err != nil {
 			return false, err
@@ -374,7 +357,7 @@ func (d *driver) wake(at time.Time) {
 func (d *driver) wait(heartbeat <-chan time.Time) (hear func(work context.Context) error) {
 	var timer <-chan time.Time
 	if !d.wakeAt.IsZero() {
-		t := time.NewTimer(d.wakeAt.Sub(d.now()))
+		t := time.NewTimer(d.wakeAt.Sub(d.env.clock.now()))
 		defer t.Stop()
 		timer = t.C
 	}

@@ -130,9 +130,9 @@ func (d *driver) contained(do func() error) (err error) {
 	defer func() {
 		switch p := recover(); {
 		case p != nil:
-			err = fmt.Errorf("engine: run %s: %w", d.run, newPanicError(p))
+			err = fmt.Errorf("engine: run %s: %w", d.run.id, newPanicError(p))
 		case !returned:
-			d.lock.over, d.lock.failure = true, fmt.Errorf("engine: run %s: %w", d.run, errEnded)
+			d.lock.over, d.lock.failure = true, fmt.Errorf("engine: run %s: %w", d.run.id, errEnded)
 			d.lock.notify()
 		}
 	}()

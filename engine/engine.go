@@ -217,7 +217,7 @@ func driven(r *Run, err error) (*Run, error) {
 func (e *Engine) start(ctx context.Context, id string, started event.RunStarted, above *driver, env Env) (*Run, error) {
 	parent := ""
 	if above != nil {
-		parent = above.run
+		parent = above.run.id
 	}
 	d, err := e.create(ctx, id, started, parent, env)
 	if err != nil {
@@ -234,11 +234,11 @@ func (e *Engine) Create(ctx context.Context, started event.RunStarted, secrets *
 	if err != nil {
 		return "", err
 	}
-	defer e.unclaim(d.run)
+	defer e.unclaim(d.run.id)
 	if err := e.store.Release(context.WithoutCancel(ctx), d.lease); err != nil {
-		return "", fmt.Errorf("engine: create run %s: %w", d.run, err)
+		return "", fmt.Errorf("engine: create run %s: %w", d.run.id, err)
 	}
-	return d.run, nil
+	return d.run.id, nil
 }
 
 // create journals the run's first event under a fresh lease.
@@ -255,29 +255,29 @@ func (e *Engine) create(ctx context.Context, id string, started event.RunStarted
 		started.Trace = event.NewTrace(id)
 	}
 	started.Served = e.opts.Served
-	d.begins(started)
+	d.run.begins(started)
 	if started.Fence != nil && started.Fence.Nonce == "" {
 		started.Fence = &event.Fence{Nonce: e.opts.NewNonce()}
 	}
 	started.Secrets = e.secretNames(ctx, d)
-	first, err := d.record.Blobs.Begin(ctx, started)
+	first, err := d.env.record.Blobs.Begin(ctx, started)
 	if err != nil {
 		return nil, fmt.Errorf("engine: create run: %w", err)
 	}
 	if err := d.stage(first); err != nil {
 		return nil, fmt.Errorf("engine: create run: %w", err)
 	}
-	d.birth = d.last
-	if err := e.claim(d.run); err != nil {
+	d.run.birth = d.last
+	if err := e.claim(d.run.id); err != nil {
 		return nil, err
 	}
 	d.unborn, d.leased = true, time.Now()
-	d.lease = journal.Lease{Run: d.run, Owner: e.opts.Owner, Expiry: e.opts.Now().Add(e.opts.LeaseTTL)}
+	d.lease = journal.Lease{Run: d.run.id, Owner: e.opts.Owner, Expiry: e.opts.Now().Add(e.opts.LeaseTTL)}
 	if parent != "" {
 		return d, nil // the run above has the intent, so what a crash loses is begun anew
 	}
 	if err := d.commit(ctx); err != nil {
-		e.unclaim(d.run)
+		e.unclaim(d.run.id)
 		return nil, err
 	}
 	return d, nil
@@ -307,8 +307,8 @@ func (e *Engine) resume(ctx context.Context, run string, build func(event.RunSta
 		e.unclaim(run)
 		return nil, err
 	}
-	if d.parent != "" && above == nil {
-		return giveUp(&ChildError{Run: run, Parent: d.parent, Root: d.root})
+	if d.run.parent != "" && above == nil {
+		return giveUp(&ChildError{Run: run, Parent: d.run.parent, Root: d.run.root})
 	}
 	if started.Replays != "" {
 		return giveUp(fmt.Errorf("%w; replay run %s again", ErrReplay, started.Replays))
@@ -317,7 +317,7 @@ func (e *Engine) resume(ctx context.Context, run string, build func(event.RunSta
 	if err != nil {
 		return giveUp(err)
 	}
-	d.equip(env)
+	d.env.equip(env)
 	d.standsBelow(above)
 	d.env.Inputs = nil
 	resumed := event.RunResumed{Recovered: d.machine.State().Parked == nil, Owner: e.opts.Owner, Policy: policy.Reading, Secrets: e.otherSecrets(ctx, d), Served: e.opts.Served}
@@ -358,15 +358,15 @@ func (e *Engine) ready(ctx context.Context, d *driver) *Run {
 	if len(d.env.Children) > 0 {
 		d.fromChildren = newChildRequests()
 	}
-	d.ctx, d.live.source = ctx, e.follower.Source(d.root)
+	d.ctx, d.env.live.source = ctx, e.follower.Source(d.run.root)
 	e.register(d)
-	return &Run{ID: d.run, engine: e, driver: d, begun: d.seq}
+	return &Run{ID: d.run.id, engine: e, driver: d, begun: d.seq}
 }
 
 // left is what is done when a driver leaves, with the engine's own failure.
 func (d *driver) left(err error) {
 	defer close(d.done) // whatever ends the goroutine here
-	defer d.live.source.Close()
+	defer d.env.live.source.Close()
 	d.err = err
 	d.engine.unregister(d)
 	ctx := context.WithoutCancel(d.ctx)
@@ -386,10 +386,10 @@ func (d *driver) left(err error) {
 // lookOnceMore answers the commands that came while a driver was leaving.
 func (e *Engine) lookOnceMore(ctx context.Context, d *driver) error {
 	a := answers{seen: d.seen, refused: map[int64]bool{}, secrets: d.knownSecrets()}
-	if news, err := e.unseen(ctx, d.run, &a); err != nil || !news {
+	if news, err := e.unseen(ctx, d.run.id, &a); err != nil || !news {
 		return err
 	}
-	err := e.answer(ctx, d.run, &a)
+	err := e.answer(ctx, d.run.id, &a)
 	if a.machine != nil {
 		d.machine, d.final, d.overtook = a.machine, a.machine.State(), true
 	}
@@ -418,12 +418,12 @@ func (e *Engine) unclaim(run string) {
 func (e *Engine) register(d *driver) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.drivers[d.run] = d
+	e.drivers[d.run.id] = d
 }
 
 func (e *Engine) unregister(d *driver) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	delete(e.drivers, d.run)
-	delete(e.claims, d.run)
+	delete(e.drivers, d.run.id)
+	delete(e.claims, d.run.id)
 }

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 
@@ -19,13 +20,13 @@ type typedError interface {
 }
 
 // evaluate gives what an expression comes to. What it panics with is its error.
-func (d *driver) evaluate(a machine.Evaluate) event.ConditionEvaluated {
+func (env *environment) evaluate(ctx context.Context, a machine.Evaluate) event.ConditionEvaluated {
 	evaluated := event.ConditionEvaluated{ID: a.ID, Step: a.Step, Expression: a.Expression}
 	value, err := guard(func() (json.RawMessage, error) {
-		if d.env.Evaluate == nil {
+		if env.Evaluate == nil {
 			return nil, errNoExpressions
 		}
-		return d.env.Evaluate(d.work, a.Expression, a.Variables)
+		return env.Evaluate(ctx, a.Expression, a.Variables)
 	}, func(message string) error { return errors.New("the expression " + message) })
 	switch {
 	case err != nil:
@@ -47,7 +48,7 @@ func (d *driver) await(a machine.Wait) (bool, error) {
 	switch {
 	case !a.Begun:
 		return true, d.stage(event.WaitStarted{ID: a.ID, Until: a.Until})
-	case !a.Until.After(d.now()):
+	case !a.Until.After(d.env.clock.now()):
 		return true, d.stage(event.WaitFinished{ID: a.ID})
 	}
 	d.wake(a.Until)

@@ -184,7 +184,7 @@ func (e *Engine) Fork(ctx context.Context, b *Branch, change event.RunForked) (s
 		change.Requested = b.Requested
 	}
 	d := e.newDriver(b.Machine, Env{}, e.opts.NewID(), "")
-	d.kind, d.name = b.Started.Kind, b.Started.Name
+	d.run.kind, d.run.name = b.Started.Kind, b.Started.Name
 	d.seq, d.head = b.Seq, b.Hash
 	d.cycle = b.Machine.State().Cycle
 	if err := d.stage(change); err != nil {
@@ -195,10 +195,10 @@ func (e *Engine) Fork(ctx context.Context, b *Branch, change event.RunForked) (s
 	batch := d.batch(status)
 	batch.Release = true
 	_, _, err := e.store.Create(ctx, journal.Run{
-		ID: d.run, ForkOf: b.Run, ForkSeq: b.Seq, Kind: d.kind, Name: d.name, Created: d.last,
+		ID: d.run.id, ForkOf: b.Run, ForkSeq: b.Seq, Kind: d.run.kind, Name: d.run.name, Created: d.last,
 	}, batch)
 	if err != nil {
 		return fail(err)
 	}
-	return d.run, nil
+	return d.run.id, nil
 }

@@ -31,9 +31,9 @@ func (d *driver) beginHook(a machine.RunHook) {
 func (d *driver) hear(work context.Context, a machine.RunHook) {
 	h, known := d.env.hook(a.Stage, a.Hook)
 	ctx, cancel := d.until(work, h.Timeout)
-	start := d.clock.awake()
+	start := d.env.clock.awake()
 	call := hook.Call{
-		Stage: a.Stage, Hook: a.Hook, Run: d.run, Cycle: a.Cycle, CallID: a.CallID, Tool: a.Tool,
+		Stage: a.Stage, Hook: a.Hook, Run: d.run.id, Cycle: a.Cycle, CallID: a.CallID, Tool: a.Tool,
 		Args: bytes.Clone(a.Args), Result: a.Result, Outcome: a.Outcome, Compaction: a.Compaction,
 	}
 	settle := func(ctx context.Context, answer hook.Answer, err error) []event.Data {
@@ -47,17 +47,17 @@ func (d *driver) hear(work context.Context, a machine.RunHook) {
 		}
 		// Before anything is cut, or half of a secret could be left.
 		if err != nil {
-			err = errors.New(d.record.Secrets.Text(err.Error()))
+			err = errors.New(d.env.record.Secrets.Text(err.Error()))
 		}
-		answer.Reason = d.record.Secrets.Text(answer.Reason)
+		answer.Reason = d.env.record.Secrets.Text(answer.Reason)
 		r := hook.Result(call, a.Observer, answer, err)
 		r.Args = bytes.Clone(r.Args) // the hook may keep what it gave
 		r.Reason = drive.Stored(r.Reason)
-		r.Output = drive.Stored(d.record.Secrets.Text(r.Output))
+		r.Output = drive.Stored(d.env.record.Secrets.Text(r.Output))
 		if text, cut := tool.Bound(r.Output, a.MaxResultChars); cut {
 			r.Output, r.Contains = text, drive.Excerpt{Full: r.Output}.Contains(a.Sought)
 		}
-		r.DurationMs = d.clock.awake().Sub(start).Milliseconds()
+		r.DurationMs = d.env.clock.awake().Sub(start).Milliseconds()
 		return []event.Data{r}
 	}
 	d.launch(ctx, cancel, effect{

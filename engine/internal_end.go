@@ -19,7 +19,7 @@ import (
 // more. late is what the effects brought that were under way.
 func (d *driver) endInternal(ctx context.Context, cause error, late []event.Data) error {
 	ctx = context.WithoutCancel(ctx)
-	row, err := d.store.Run(ctx, d.run)
+	row, err := d.store.Run(ctx, d.run.id)
 	if err != nil && !d.unborn {
 		return errors.Join(cause, err)
 	}
@@ -41,7 +41,7 @@ func (d *driver) endInternal(ctx context.Context, cause error, late []event.Data
 	if status.Outcome, err = json.Marshal(outcome); err != nil {
 		return errors.Join(cause, err)
 	}
-	status.Outcome, _ = d.record.Secrets.JSON(status.Outcome)
+	status.Outcome, _ = d.env.record.Secrets.JSON(status.Outcome)
 	b := d.batch(status)
 	b.Release = !d.unborn
 	pos, err := d.write(ctx, b)

@@ -60,23 +60,23 @@ type knownSecrets struct {
 // secretsFor are the secrets of the driven run and of its children, for what is
 // said to it or to one of those. Where two have a value by different names, it
 // stands under one that the run knows to which it is said.
-func (d *driver) secretsFor(run string) []*secret.Redactor {
+func (env *environment) secretsFor(run string) []*secret.Redactor {
 	var all []*secret.Redactor
-	if run == d.run {
-		all = append(all, d.env.Secrets)
+	if run == env.run.id {
+		all = append(all, env.Secrets)
 	}
-	for _, name := range slices.Sorted(maps.Keys(d.env.Children)) {
-		all = append(all, d.env.Children[name].Secrets)
+	for _, name := range slices.Sorted(maps.Keys(env.Children)) {
+		all = append(all, env.Children[name].Secrets)
 	}
-	if run != d.run {
-		all = append(all, d.env.Secrets)
+	if run != env.run.id {
+		all = append(all, env.Secrets)
 	}
 	return all
 }
 
 // knownSecrets are what the driver of a run knows: everything.
 func (d *driver) knownSecrets() knownSecrets {
-	return knownSecrets{redactors: append(d.secretsFor(d.run), d.engine.opts.Secrets), complete: true}
+	return knownSecrets{redactors: append(d.env.secretsFor(d.run.id), d.engine.opts.Secrets), complete: true}
 }
 
 // knownSecrets are what this engine and the sender of a command know of the
@@ -123,7 +123,7 @@ func (e *Engine) drivenSecrets(ctx context.Context, row journal.Run, from *drive
 	}
 	for _, d := range append(drivers, from) {
 		if d != nil {
-			known.redactors = append(known.redactors, d.secretsFor(row.ID)...)
+			known.redactors = append(known.redactors, d.env.secretsFor(row.ID)...)
 			known.complete = true
 		}
 	}
@@ -219,7 +219,7 @@ func (e *Engine) declaredSecrets(ctx context.Context, run string) (declared decl
 // never nil.
 func (e *Engine) secretNames(ctx context.Context, d *driver) []string {
 	names := []string{}
-	for _, r := range append(d.secretsFor(d.run), e.drivenSecrets(ctx, journal.Run{ID: d.run, Parent: d.parent}, nil).redactors...) {
+	for _, r := range append(d.env.secretsFor(d.run.id), e.drivenSecrets(ctx, journal.Run{ID: d.run.id, Parent: d.run.parent}, nil).redactors...) {
 		names = append(names, r.Names()...)
 	}
 	slices.Sort(names)

@@ -12,8 +12,8 @@ import (
 // live is a run's way to those who listen: what it says while a model speaks goes
 // there, with its place behind what was committed.
 type live struct {
-	run, parent, step string
-	now               func() time.Time
+	run *identity
+	now func() time.Time
 	// source is nil for a run that is not driven here.
 	source *follow.Source
 
@@ -56,7 +56,7 @@ func (l *live) say(v *voice, cycle int, data func() event.Data) {
 }
 
 func (l *live) utter(cycle int, data event.Data, first bool) {
-	e := event.Event{Run: l.run, Parent: l.parent, Time: l.now(), Cycle: cycle, Step: l.step, Data: data}
+	e := event.Event{Run: l.run.id, Parent: l.run.parent, Time: l.now(), Cycle: cycle, Step: l.run.step, Data: data}
 	l.source.Say(e, follow.Place{Seq: l.seq, Pos: l.pos, First: first})
 }
 

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -70,7 +69,7 @@ func (e *Engine) load(ctx context.Context, run string, whole bool) (*driver, eve
 			})
 		}
 		if whole {
-			if ev.Data, err = d.record.Blobs.Attach(ctx, ev.Data); err != nil {
+			if ev.Data, err = d.env.record.Blobs.Attach(ctx, ev.Data); err != nil {
 				return fail(fmt.Errorf("event %d: %w", r.Seq, err))
 			}
 		}
@@ -82,12 +81,12 @@ func (e *Engine) load(ctx context.Context, run string, whole bool) (*driver, eve
 		d.commands.note(ev.Data)
 		d.bill.note(ev.Data)
 		d.cache.Note(ev)
-		d.record.Blobs.Note(ev.Data)
+		d.env.record.Blobs.Note(ev.Data)
 		d.declared.note(ev.Data)
 		d.noteMail(ev.Data)
 		if forked, ok := ev.Data.(event.RunForked); ok {
 			started = started.Forked(forked)
-			d.traced, d.birth = started.Trace, ev.Time
+			d.run.traced, d.run.birth = started.Trace, ev.Time
 		}
 		d.seq, d.head, d.last = r.Seq, event.Hash(r.Body), ev.Time
 	}
@@ -95,7 +94,7 @@ func (e *Engine) load(ctx context.Context, run string, whole bool) (*driver, eve
 		return fail(journal.ErrNotFound)
 	}
 	d.cycle = d.machine.State().Cycle
-	d.clock.goOnFrom(d.last)
+	d.env.clock.goOnFrom(d.last)
 	return d, started, nil
 }
 
@@ -124,15 +123,7 @@ func (e *Engine) begin(run string, first *event.Event) (*driver, event.RunStarte
 		parent = ""
 	}
 	d := e.newDriver(m, Env{}, run, parent)
-	d.begins(started)
-	d.birth = first.Time
+	d.run.begins(started)
+	d.run.birth = first.Time
 	return d, started, nil
-}
-
-// begins takes in what the run's first event says of it.
-func (d *driver) begins(started event.RunStarted) {
-	d.kind, d.name, d.maxDepth, d.traced = started.Kind, started.Name, started.MaxDepth, started.Trace
-	if d.parent != "" {
-		d.root, d.depth, d.live.step = cmp.Or(started.Root, d.parent), max(started.Depth, 2), started.Step
-	}
 }

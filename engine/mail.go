@@ -83,7 +83,7 @@ func (d *driver) poster(callID string) func(ctx context.Context, to, text string
 	taint := d.machine.State().Taint
 	return func(ctx context.Context, to, text string, kind event.MessageKind) (string, error) {
 		answer := make(chan string, 1)
-		d.above.fromChildren.put(&childRequest{child: d.run, post: &posted{
+		d.above.fromChildren.put(&childRequest{child: d.run.id, post: &posted{
 			Post:   machine.Post{ID: callID, To: to, Text: text, Kind: kind, Taint: taint},
 			answer: func(told string) { answer <- told },
 		}})
@@ -126,7 +126,7 @@ func (d *driver) takeMail() error {
 	if d.above == nil || d.machine.State().Phase == machine.Ended {
 		return nil
 	}
-	for _, said := range d.above.mail.take(d.run) {
+	for _, said := range d.above.mail.take(d.run.id) {
 		if d.has[said.MessageID] {
 			d.confirm(said.MessageID)
 			continue
@@ -151,7 +151,7 @@ func (d *driver) noteMail(data event.Data) {
 // confirm tells the run above that a message is on disk here.
 func (d *driver) confirm(id string) {
 	if id != "" {
-		d.above.fromChildren.put(&childRequest{child: d.run, read: id})
+		d.above.fromChildren.put(&childRequest{child: d.run.id, read: id})
 	}
 }
 

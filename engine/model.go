@@ -20,13 +20,13 @@ const modelEffect = "model"
 // beginModel journals the intent of a model call and queues the call. A call
 // whose time has not come sets the alarm instead.
 func (d *driver) beginModel(a *machine.CallModel) (bool, error) {
-	if a.NotBefore.After(d.now()) {
+	if a.NotBefore.After(d.env.clock.now()) {
 		d.wake(a.NotBefore)
 		d.waiting = journal.WaitRetry
 		return false, nil
 	}
 	if !a.Admission.Given() {
-		return false, fmt.Errorf("engine: run %s: attempt %d at %s was not admitted by a budget", d.run, a.Attempt, a.Target)
+		return false, fmt.Errorf("engine: run %s: attempt %d at %s was not admitted by a budget", d.run.id, a.Attempt, a.Target)
 	}
 	req := &a.Request
 	model, err := d.prepare(a.Target, req)
@@ -46,7 +46,7 @@ func (d *driver) beginModel(a *machine.CallModel) (bool, error) {
 		if errors.Is(err, llm.ErrUnknownModel) || failure.Class == llm.ClassNetwork {
 			failure = &llm.Error{Class: llm.ClassInvalid, Message: err.Error(), Err: err}
 		}
-		return true, d.stage(d.attemptFailed(a, nil, 0, failure))
+		return true, d.stage(d.env.attemptFailed(a, nil, 0, failure))
 	}
 	d.queue = append(d.queue, func(work context.Context) { d.callModel(work, a, model, req) })
 	return true, nil
@@ -74,26 +74,26 @@ func adapterError(message string, cause error) error {
 
 func (d *driver) callModel(work context.Context, a *machine.CallModel, model llm.Model, req *llm.Request) {
 	ctx, cancel := d.until(work, 0)
-	cycle, v := d.cycle, &voice{deltaRedactor: d.newDeltaRedactor()}
+	cycle, v := d.cycle, &voice{deltaRedactor: d.env.newDeltaRedactor()}
 	d.launch(ctx, cancel, effect{
 		id: modelEffect,
 		do: func(ctx context.Context) []event.Data {
 			resp, err := guard(func() (*llm.Response, error) {
-				return d.observeModel(ctx, a, func(ctx context.Context) (*llm.Response, error) {
-					return d.generate(ctx, a, model, req, cycle, v)
+				return d.env.observeModel(ctx, a, func(ctx context.Context) (*llm.Response, error) {
+					return d.env.generate(ctx, a, model, req, cycle, v)
 				})
 			}, adapterPanic)
-			return []event.Data{d.answered(ctx, a, resp, err, cycle, v)}
+			return []event.Data{d.env.answered(ctx, a, resp, err, cycle, v)}
 		},
 		giveUp: func(ctx context.Context, why error) []event.Data {
-			return []event.Data{d.answered(ctx, a, nil, adapterPanic("was given up: "+why.Error()), cycle, v)}
+			return []event.Data{d.env.answered(ctx, a, nil, adapterPanic("was given up: "+why.Error()), cycle, v)}
 		},
 	})
 }
 
 // answered is the settlement of a model call. It also ends the call's deltas,
 // and takes them back when they led to nothing.
-func (d *driver) answered(ctx context.Context, a *machine.CallModel, resp *llm.Response, err error, cycle int, v *voice) event.Data {
+func (env *environment) answered(ctx context.Context, a *machine.CallModel, resp *llm.Response, err error, cycle int, v *voice) event.Data {
 	if err == nil && resp == nil {
 		err = adapterPanic("gave neither an answer nor an error")
 	}
@@ -101,23 +101,23 @@ func (d *driver) answered(ctx context.Context, a *machine.CallModel, resp *llm.R
 		err = unfit(resp.Parts)
 	}
 	if err == nil {
-		v.deltaRedactor.end(d.teller(v, cycle, a.Attempt))
-		d.live.silence(v)
-		return d.record.Blobs.Detach(d.response(a, resp))
+		v.deltaRedactor.end(env.teller(v, cycle, a.Attempt))
+		env.live.silence(v)
+		return env.record.Blobs.Detach(env.response(a, resp))
 	}
-	d.live.retract(v, cycle, a.Attempt)
+	env.live.retract(v, cycle, a.Attempt)
 	failure := llm.AsError(err)
 	if ctx.Err() != nil {
 		failure = &llm.Error{Class: llm.ClassInterrupted, Message: "the call was stopped: " + stopCause(ctx), Status: failure.Status, Unsent: failure.Unsent, Err: err}
 	}
-	return d.attemptFailed(a, resp, int(v.streamed.Load()), failure)
+	return env.attemptFailed(a, resp, int(v.streamed.Load()), failure)
 }
 
 // generate calls the model, streaming where both sides want that (ALF-31).
-func (d *driver) generate(ctx context.Context, a *machine.CallModel, model llm.Model, req *llm.Request, cycle int, v *voice) (*llm.Response, error) {
+func (env *environment) generate(ctx context.Context, a *machine.CallModel, model llm.Model, req *llm.Request, cycle int, v *voice) (*llm.Response, error) {
 	streamer, ok := model.(llm.Streamer)
 	if ok && a.Stream {
-		tell, heard := d.teller(v, cycle, a.Attempt), d.chunks(a)
+		tell, heard := env.teller(v, cycle, a.Attempt), env.chunks(a)
 		return streamer.Stream(ctx, req, func(delta llm.Delta) {
 			if heard != nil {
 				heard()
@@ -130,25 +130,25 @@ func (d *driver) generate(ctx context.Context, a *machine.CallModel, model llm.M
 	}
 	resp, err := model.Generate(ctx, req)
 	if err == nil && resp != nil && a.Purpose == "" {
-		d.publishResponse(resp, a.Attempt, cycle, v)
+		env.publishResponse(resp, a.Attempt, cycle, v)
 	}
 	return resp, err
 }
 
 // publishResponse emits each text of an unstreamed answer once (ALF-33).
-func (d *driver) publishResponse(resp *llm.Response, attempt, cycle int, v *voice) {
+func (env *environment) publishResponse(resp *llm.Response, attempt, cycle int, v *voice) {
 	for i, p := range resp.Parts {
 		if t, ok := p.(llm.Text); ok && t.Text != "" {
-			v.deltaRedactor.say(llm.Delta{Kind: llm.DeltaText, Index: i, Text: t.Text}, d.teller(v, cycle, attempt))
+			v.deltaRedactor.say(llm.Delta{Kind: llm.DeltaText, Index: i, Text: t.Text}, env.teller(v, cycle, attempt))
 		}
 	}
 }
 
 // teller publishes deltas of one attempt, which are not even built where nobody
 // listens.
-func (d *driver) teller(v *voice, cycle, attempt int) func(llm.Delta) {
+func (env *environment) teller(v *voice, cycle, attempt int) func(llm.Delta) {
 	return func(delta llm.Delta) {
-		d.live.say(v, cycle, func() event.Data { return liveData(delta, attempt) })
+		env.live.say(v, cycle, func() event.Data { return liveData(delta, attempt) })
 	}
 }
 
@@ -162,14 +162,14 @@ func liveData(delta llm.Delta, attempt int) event.Data {
 	return event.Text{Text: delta.Text, Attempt: attempt, Index: delta.Index}
 }
 
-func (d *driver) attemptFailed(a *machine.CallModel, partial *llm.Response, streamed int, e *llm.Error) event.ModelAttemptFailed {
+func (env *environment) attemptFailed(a *machine.CallModel, partial *llm.Response, streamed int, e *llm.Error) event.ModelAttemptFailed {
 	usage := charged(a, partial, streamed, e)
 	if partial == nil {
 		partial = &llm.Response{}
 	}
 	f := event.ModelAttemptFailed{
 		Attempt: a.Attempt, Model: a.Target, Purpose: a.Purpose, Class: e.Class, Status: e.Status, Code: e.Code, Message: e.Message,
-		RequestID: e.RequestID, PartialText: d.partialText(partial.Parts), Usage: usage, Cost: cost(a.Price, usage),
+		RequestID: e.RequestID, PartialText: env.partialText(partial.Parts), Usage: usage, Cost: cost(a.Price, usage),
 	}
 	if f.Message == "" {
 		f.Message = e.Error()
@@ -183,7 +183,7 @@ func (d *driver) attemptFailed(a *machine.CallModel, partial *llm.Response, stre
 
 // response gives every call of an answer its id and moves the arguments out:
 // they are stored once, in tool_call.
-func (d *driver) response(a *machine.CallModel, r *llm.Response) event.ModelResponse {
+func (env *environment) response(a *machine.CallModel, r *llm.Response) event.ModelResponse {
 	usage := used(a, r, 0)
 	e := event.ModelResponse{
 		Cycle: a.Cycle, Attempt: a.Attempt, ToolCalls: []event.CallRef{}, FinishReason: r.Finish, RawFinish: r.RawFinish, FinishDetail: r.FinishDetail,
@@ -196,7 +196,7 @@ func (d *driver) response(a *machine.CallModel, r *llm.Response) event.ModelResp
 	}
 	for i, p := range e.Parts {
 		if c, ok := p.(llm.ToolCall); ok {
-			c.CallID = d.run + "-" + strconv.Itoa(a.Cycle) + "-" + strconv.Itoa(len(e.ToolCalls)+1)
+			c.CallID = env.run.id + "-" + strconv.Itoa(a.Cycle) + "-" + strconv.Itoa(len(e.ToolCalls)+1)
 			e.Parts[i] = wellFormed(c)
 			e.ToolCalls = append(e.ToolCalls, event.CallRef{CallID: c.CallID, Tool: c.Name})
 		}
@@ -243,8 +243,8 @@ const maxPartialText = 1 << 20
 
 // partialText is what a model had said. It is looked through before it is cut, or
 // half of a secret could be left.
-func (d *driver) partialText(parts llm.Parts) string {
-	return clipped(d.record.Secrets.Text(parts.Text()), maxPartialText)
+func (env *environment) partialText(parts llm.Parts) string {
+	return clipped(env.record.Secrets.Text(parts.Text()), maxPartialText)
 }
 
 // clipped is the beginning of a text, at most limit bytes of whole characters.

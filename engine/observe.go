@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -51,35 +50,10 @@ func (o *Options) traced() bool {
 	return slices.ContainsFunc(o.Observers, func(o Observer) bool { return o.Traces })
 }
 
-// trace is what tells of the run: what its first event says, or of one that had none
-// what follows from its place in the tree.
-func (d *driver) trace() event.Trace {
-	if d.traced.ID != "" {
-		return d.traced
-	}
-	t := event.NewTrace(cmp.Or(d.root, d.run))
-	if d.parent != "" {
-		t.Parent = t.Span(d.parent, "")
-	}
-	return t
-}
-
-// traceBelow is the trace of a run that this one starts, for a call where it answers
-// one.
-func (d *driver) traceBelow(call *machine.RunTool) event.Trace {
-	switch {
-	case d.traced.ID == "" && !d.engine.opts.traced():
-		return event.Trace{}
-	case call != nil:
-		return d.trace().Below(d.run, call.CallID)
-	}
-	return d.trace().Below(d.run, "")
-}
-
 // observeEvent tells the observers what is on disk now.
 func (d *driver) observeEvent(ev *event.Event) {
 	if d.watching == nil && d.engine.observed {
-		info := RunInfo{Run: d.run, Root: cmp.Or(d.root, d.run), Parent: d.parent, Kind: d.kind, Name: d.name, Began: d.birth, Trace: d.trace()}
+		info := d.run.info()
 		for _, o := range d.engine.opts.Observers {
 			if o.Run != nil {
 				d.watching = append(d.watching, o.Run(info))
@@ -110,13 +84,13 @@ type ToolCall struct {
 
 // observeModel calls the model inside the engine's observers, the first of
 // them outermost.
-func (d *driver) observeModel(ctx context.Context, a *machine.CallModel, call func(context.Context) (*llm.Response, error)) (*llm.Response, error) {
-	c := ModelCall{Run: d.run, Cycle: a.Cycle, Attempt: a.Attempt, Target: a.Target}
-	if len(d.engine.opts.Observers) > 0 {
+func (env *environment) observeModel(ctx context.Context, a *machine.CallModel, call func(context.Context) (*llm.Response, error)) (*llm.Response, error) {
+	c := ModelCall{Run: env.run.id, Cycle: a.Cycle, Attempt: a.Attempt, Target: a.Target}
+	if len(env.observers) > 0 {
 		call = once(call)
 	}
-	for i := len(d.engine.opts.Observers) - 1; i >= 0; i-- {
-		if wrap := d.engine.opts.Observers[i].Model; wrap != nil {
+	for i := len(env.observers) - 1; i >= 0; i-- {
+		if wrap := env.observers[i].Model; wrap != nil {
 			next := call
 			call = func(ctx context.Context) (*llm.Response, error) { return wrap(ctx, c, next) }
 		}
@@ -125,11 +99,11 @@ func (d *driver) observeModel(ctx context.Context, a *machine.CallModel, call fu
 }
 
 // chunks is what is called for each piece of an answer, nil where nobody wants to know.
-func (d *driver) chunks(a *machine.CallModel) func() {
+func (env *environment) chunks(a *machine.CallModel) func() {
 	var all []func()
-	for _, o := range d.engine.opts.Observers {
+	for _, o := range env.observers {
 		if o.Chunks != nil {
-			all = append(all, o.Chunks(ModelCall{Run: d.run, Cycle: a.Cycle, Attempt: a.Attempt, Target: a.Target}))
+			all = append(all, o.Chunks(ModelCall{Run: env.run.id, Cycle: a.Cycle, Attempt: a.Attempt, Target: a.Target}))
 		}
 	}
 	if all == nil {
@@ -143,11 +117,11 @@ func (d *driver) chunks(a *machine.CallModel) func() {
 }
 
 // observeTool runs the tool inside the engine's observers.
-func (d *driver) observeTool(ctx context.Context, a machine.RunTool, call func(context.Context) (tool.Result, error)) (tool.Result, error) {
-	if len(d.engine.opts.Observers) == 0 {
+func (env *environment) observeTool(ctx context.Context, a machine.RunTool, call func(context.Context) (tool.Result, error)) (tool.Result, error) {
+	if len(env.observers) == 0 {
 		return call(ctx)
 	}
-	c := ToolCall{Run: d.run, CallID: a.CallID, Attempt: a.Attempt, Tool: a.Tool}
+	c := ToolCall{Run: env.run.id, CallID: a.CallID, Attempt: a.Attempt, Tool: a.Tool}
 	made := call
 	var recorded atomic.Bool // which is no failure to observers
 	call = once(func(ctx context.Context) (tool.Result, error) {
@@ -158,8 +132,8 @@ func (d *driver) observeTool(ctx context.Context, a machine.RunTool, call func(c
 		}
 		return r, err
 	})
-	for i := len(d.engine.opts.Observers) - 1; i >= 0; i-- {
-		if wrap := d.engine.opts.Observers[i].Tool; wrap != nil {
+	for i := len(env.observers) - 1; i >= 0; i-- {
+		if wrap := env.observers[i].Tool; wrap != nil {
 			next := call
 			call = func(ctx context.Context) (tool.Result, error) { return wrap(ctx, c, next) }
 		}

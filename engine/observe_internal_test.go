@@ -16,7 +16,7 @@ func TestObservingCostsNothingWhereNobodyWantsToKnow(t *testing.T) {
 		d := e.newDriver(nil, Env{}, "r", "")
 		allocated := testing.AllocsPerRun(100, func() {
 			d.observeEvent(ev)
-			if chunk := d.chunks(&machine.CallModel{}); chunk != nil {
+			if chunk := d.env.chunks(&machine.CallModel{}); chunk != nil {
 				chunk()
 			}
 		})

@@ -34,7 +34,7 @@ func (e *Engine) RecordedInputs(ctx context.Context, run string) (map[int][]even
 func (d *driver) giveInputs(cycle int) error {
 	for ; d.given <= cycle; d.given++ {
 		for _, said := range d.env.Inputs[d.given] {
-			if err := d.stage(d.record.Blobs.Detach(said)); err != nil {
+			if err := d.stage(d.env.record.Blobs.Detach(said)); err != nil {
 				return err
 			}
 		}

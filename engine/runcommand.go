@@ -53,7 +53,7 @@ func (d *driver) judgeApart(a machine.RunCommand) {
 			id: id, unhurried: true,
 			do: func(ctx context.Context) []event.Data {
 				v, err := guard(func() (event.PolicyDecision, error) {
-					p, err := d.placeOf(ctx, a)
+					p, err := d.env.placeOf(ctx, a)
 					if err != nil {
 						return event.PolicyDecision{}, err
 					}
@@ -61,7 +61,7 @@ func (d *driver) judgeApart(a machine.RunCommand) {
 				}, commandPanic)
 				switch late, ok := errors.AsType[outOfTime](context.Cause(ctx)); {
 				case ok && !late.asks:
-					return []event.Data{d.commandFinished(ctx, a, tool.Ended{}, late)}
+					return []event.Data{d.env.commandFinished(ctx, a, tool.Ended{}, late)}
 				case context.Cause(ctx) != nil:
 					return nil // it is judged again where the run goes on
 				case err != nil:
@@ -115,12 +115,12 @@ func (d *driver) runCommand(work context.Context, a machine.RunCommand) {
 	timed, release := d.until(work, a.WallLimit)
 	ctx, stop := context.WithCancelCause(timed)
 	idle := newIdleLimit(a.IdleLimit, func() { stop(errIdle) })
-	start := d.clock.awake()
+	start := d.env.clock.awake()
 	settle := func(ctx context.Context, r tool.Ended, err error) []event.Data {
-		e := d.commandFinished(ctx, a, r, err)
-		e.DurationMs = d.clock.awake().Sub(start).Milliseconds()
+		e := d.env.commandFinished(ctx, a, r, err)
+		e.DurationMs = d.env.clock.awake().Sub(start).Milliseconds()
 		if a.Worktree {
-			e.Worktree = d.leftTree(ctx, a.Step)
+			e.Worktree = d.env.leftTree(ctx, a.Step)
 		}
 		return []event.Data{e}
 	}
@@ -128,8 +128,8 @@ func (d *driver) runCommand(work context.Context, a machine.RunCommand) {
 		id: "command " + a.ID,
 		do: func(ctx context.Context) []event.Data {
 			c := toRun(a)
-			c.Facts, c.Sandbox, c.Heard, c.Redact = a.Verdict.Facts, a.Verdict.Sandbox, idle.heard, d.record.Secrets.Text
-			r, err := guard(func() (tool.Ended, error) { return d.runIn(ctx, a, c) }, commandPanic)
+			c.Facts, c.Sandbox, c.Heard, c.Redact = a.Verdict.Facts, a.Verdict.Sandbox, idle.heard, d.env.record.Secrets.Text
+			r, err := guard(func() (tool.Ended, error) { return d.env.runIn(ctx, a, c) }, commandPanic)
 			return settle(ctx, r, err)
 		},
 		giveUp: func(ctx context.Context, why error) []event.Data {
@@ -139,8 +139,8 @@ func (d *driver) runCommand(work context.Context, a machine.RunCommand) {
 }
 
 // runIn runs a command in its place.
-func (d *driver) runIn(ctx context.Context, a machine.RunCommand, c tool.Command) (tool.Ended, error) {
-	p, err := d.placeOf(ctx, a)
+func (env *environment) runIn(ctx context.Context, a machine.RunCommand, c tool.Command) (tool.Ended, error) {
+	p, err := env.placeOf(ctx, a)
 	if err != nil {
 		return tool.Ended{}, err
 	}
@@ -186,18 +186,18 @@ func (l *idleLimit) end() {
 }
 
 // commandFinished turns what became of a command into its settlement.
-func (d *driver) commandFinished(ctx context.Context, a machine.RunCommand, r tool.Ended, err error) event.CommandFinished {
+func (env *environment) commandFinished(ctx context.Context, a machine.RunCommand, r tool.Ended, err error) event.CommandFinished {
 	e := event.CommandFinished{
 		ID: a.ID, ExitCode: r.ExitCode, Signal: r.Signal, Untrusted: r.Untrusted, Private: r.Private, Reached: r.Reached, Changed: r.Changed,
 		Step: a.Step, Stderr: r.Stderr, Report: r.Report,
 	}
 	if err != nil {
 		e.ErrorType, e.Limit, e.Error = commandFailure(ctx, a, err)
-		e.Error = d.record.Secrets.Text(e.Error)
+		e.Error = env.record.Secrets.Text(e.Error)
 	} else if len(r.Changed) > 0 {
 		e.ErrorType, e.Error = event.ErrorProtected, "the command changed what is protected"
 	}
-	x := d.record.Excerpt(d.record.Secrets.Text(r.Output), a.MaxOutputChars, r.Truncated) // before anything is cut, or half of a secret could be left
+	x := env.record.Excerpt(env.record.Secrets.Text(r.Output), a.MaxOutputChars, r.Truncated) // before anything is cut, or half of a secret could be left
 	e.Output, e.Blob, e.Truncated = x.Text, x.Blob, r.Truncated || x.Blob != ""
 	return e
 }

@@ -17,9 +17,9 @@ import (
 
 // resolve establishes the facts about a call. A declaration that panics over
 // the call's arguments makes the call a problem, not the run.
-func (d *driver) resolve(a machine.Resolve) event.ToolCall {
+func (env *environment) resolve(a machine.Resolve) event.ToolCall {
 	resolved, err := guard(func() (event.ToolCall, error) {
-		return d.env.Tools.Resolve(a.CallID, a.Call), nil
+		return env.Tools.Resolve(a.CallID, a.Call), nil
 	}, func(message string) error { return errors.New(message) })
 	if err != nil {
 		resolved = unresolved(a)
@@ -43,7 +43,7 @@ func unresolved(a machine.Resolve) event.ToolCall {
 // beginTool journals the intent of a tool call and queues the call. A call
 // whose time has not come sets the alarm instead.
 func (d *driver) beginTool(a machine.RunTool) (bool, error) {
-	if a.NotBefore.After(d.now()) {
+	if a.NotBefore.After(d.env.clock.now()) {
 		d.wake(a.NotBefore)
 		if len(d.pending) == 0 {
 			d.waiting = journal.WaitRetry
@@ -66,11 +66,11 @@ func (d *driver) runTool(work context.Context, a machine.RunTool) {
 	}
 	ctx, cancel := d.until(work, timeout)
 	args := bytes.Clone(a.Args) // a tool may write into them; the conversation has its own
-	start, post := d.clock.awake(), d.poster(a.CallID)
+	start, post := d.env.clock.awake(), d.poster(a.CallID)
 	settle := func(ctx context.Context, r tool.Result, err error) []event.Data {
-		e := d.toolResult(ctx, a, r, err, timeout)
-		e.DurationMs = d.clock.awake().Sub(start).Milliseconds()
-		return []event.Data{d.record.Blobs.Detach(settledAttempt(ctx, a, e, err))}
+		e := d.env.toolResult(ctx, a, r, err, timeout)
+		e.DurationMs = d.env.clock.awake().Sub(start).Milliseconds()
+		return []event.Data{d.env.record.Blobs.Detach(settledAttempt(ctx, a, e, err))}
 	}
 	d.launch(ctx, cancel, effect{
 		id: a.CallID,
@@ -87,15 +87,15 @@ func (d *driver) runTool(work context.Context, a machine.RunTool) {
 				})
 			}
 			r, err := guard(func() (tool.Result, error) {
-				return d.observeTool(ctx, a, func(ctx context.Context) (tool.Result, error) {
+				return d.env.observeTool(ctx, a, func(ctx context.Context) (tool.Result, error) {
 					return t.Run(ctx, tool.Call{
 						ID: a.CallID, Key: a.Key, Attempt: a.Attempt, Spent: a.Spent, Args: args, Facts: a.Facts,
-						MaxResultChars: max(a.MaxResultChars, 0), Results: d.record.Blobs, Sandbox: a.Sandbox,
-						Redact: d.record.Secrets.Text, Post: post,
+						MaxResultChars: max(a.MaxResultChars, 0), Results: d.env.record.Blobs, Sandbox: a.Sandbox,
+						Redact: d.env.record.Secrets.Text, Post: post,
 					})
 				})
 			}, toolPanic)
-			return d.withTree(ctx, &t, a, settle(ctx, r, err))
+			return d.env.withTree(ctx, &t, a, settle(ctx, r, err))
 		},
 		giveUp: func(ctx context.Context, why error) []event.Data {
 			return settle(ctx, tool.Result{}, toolPanic("was given up: "+why.Error()))
@@ -108,14 +108,14 @@ func toolPanic(message string) error {
 }
 
 // toolResult turns what a tool gave into the call's settlement.
-func (d *driver) toolResult(ctx context.Context, a machine.RunTool, r tool.Result, err error, timeout time.Duration) event.ToolResult {
+func (env *environment) toolResult(ctx context.Context, a machine.RunTool, r tool.Result, err error, timeout time.Duration) event.ToolResult {
 	media, left := drive.Carried(r.Media)
 	e := event.ToolResult{
 		CallID: a.CallID, Tool: a.Tool, IsError: r.IsError, ErrorType: r.ErrorType, ExitCode: r.ExitCode,
 		Media: media, Tools: r.Tools, Untrusted: r.Untrusted, Private: r.Private, EndsRun: r.EndsRun, Truncated: r.Truncated, Pin: r.Pin, Reached: r.Reached, Changed: r.Changed,
 	}
 	// Before anything is cut, or half of a secret could be left.
-	r.Output = d.record.Secrets.Text(r.Output)
+	r.Output = env.record.Secrets.Text(r.Output)
 	came := !errors.Is(err, errRecorded)
 	if !came {
 		err = nil
@@ -128,11 +128,11 @@ func (d *driver) toolResult(ctx context.Context, a machine.RunTool, r tool.Resul
 	if err != nil {
 		e.IsError = true
 		kind, message, own := failure(ctx, err, timeout)
-		message = d.record.Secrets.Text(message)
+		message = env.record.Secrets.Text(message)
 		e.ErrorType, came = kind, !own || r.Output != "" || len(r.Media) > 0
-		x = d.record.ExcerptOfError(kind, message, r, a.MaxResultChars)
+		x = env.record.ExcerptOfError(kind, message, r, a.MaxResultChars)
 	} else {
-		x = d.record.Excerpt(r.Output, a.MaxResultChars, r.Truncated)
+		x = env.record.Excerpt(r.Output, a.MaxResultChars, r.Truncated)
 	}
 	e.Output, e.Blob, e.Truncated = x.Text, x.Blob, e.Truncated || x.Blob != ""
 	e.Contains = x.Contains(a.Sought)

@@ -15,12 +15,12 @@ const treePatience = time.Second
 
 // withTree adds to a call's settlement what the workspace holds now, where the
 // call may have changed it and somebody can tell.
-func (d *driver) withTree(ctx context.Context, t *tool.Tool, a machine.RunTool, settled []event.Data) []event.Data {
+func (env *environment) withTree(ctx context.Context, t *tool.Tool, a machine.RunTool, settled []event.Data) []event.Data {
 	e, ok := settled[0].(event.ToolResult)
-	if !ok || d.env.Tree == nil || t.ReadOnly || a.Facts == nil || a.Facts.Risk == event.RiskRead || ctx.Err() != nil {
+	if !ok || env.Tree == nil || t.ReadOnly || a.Facts == nil || a.Facts.Risk == event.RiskRead || ctx.Err() != nil {
 		return settled
 	}
-	if e.Tree = d.tree(ctx, treePatience); e.Tree == "" {
+	if e.Tree = env.tree(ctx, treePatience); e.Tree == "" {
 		return settled
 	}
 	return []event.Data{e}
@@ -28,19 +28,19 @@ func (d *driver) withTree(ctx context.Context, t *tool.Tool, a machine.RunTool, 
 
 // observe completes an iteration by what the workspace holds now. It may take longer:
 // what an iteration changed decides whether the loop is stuck.
-func (d *driver) observe(a machine.Observe) event.Data {
-	a.Iteration.Tree = d.tree(d.work, 10*treePatience)
+func (env *environment) observe(ctx context.Context, a machine.Observe) event.Data {
+	a.Iteration.Tree = env.tree(ctx, 10*treePatience)
 	return a.Iteration
 }
 
 // tree identifies what the workspace holds, empty where that cannot be said in time.
-func (d *driver) tree(ctx context.Context, patience time.Duration) string {
-	if d.env.Tree == nil {
+func (env *environment) tree(ctx context.Context, patience time.Duration) string {
+	if env.Tree == nil {
 		return ""
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	state, err := guard(func() (string, error) { return d.env.Tree(ctx) }, adapterPanic)
+	state, err := guard(func() (string, error) { return env.Tree(ctx) }, adapterPanic)
 	if err != nil {
 		return ""
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"strings"
 
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/machine"
@@ -28,44 +27,32 @@ type Worktrees interface {
 
 var errNoWorktrees = errors.New("nothing here makes worktrees for steps")
 
-// treeName is the name of a step's worktree: the run at the top, and the steps from
-// there down. The ids of steps have no slashes, and the index of an item becomes a part
-// of its own, which no step has as its name.
-func (d *driver) treeName(step string) string {
-	for at := d; at != nil; at = at.above {
-		if at.live.step != "" {
-			step = at.live.step + "." + step
-		}
-	}
-	return d.root + "/" + strings.NewReplacer("[", ".", "]", "").Replace(step)
-}
-
 // makeTree makes a step's worktree where it is not there yet.
-func (d *driver) makeTree(ctx context.Context, step string) (dir string, err error) {
-	if d.env.Worktrees == nil {
+func (env *environment) makeTree(ctx context.Context, step string) (dir string, err error) {
+	if env.Worktrees == nil {
 		return "", errNoWorktrees
 	}
-	return d.env.Worktrees.Make(ctx, d.treeName(step))
+	return env.Worktrees.Make(ctx, env.run.treeName(step))
 }
 
 // beginApart makes the worktree of a child, and gives what begins it there.
-func (d *driver) beginApart(ctx context.Context, a *machine.StartChild, offered Child) (func(json.RawMessage) (event.RunStarted, Env, error), error) {
+func (env *environment) beginApart(ctx context.Context, a *machine.StartChild, offered Child) (func(json.RawMessage) (event.RunStarted, Env, error), error) {
 	if offered.BeginIn == nil {
 		return nil, errors.New("the agent " + a.Name + " works in no other directory than its own")
 	}
-	dir, err := d.makeTree(ctx, a.Step)
+	dir, err := env.makeTree(ctx, a.Step)
 	return func(args json.RawMessage) (event.RunStarted, Env, error) { return offered.BeginIn(dir, args) }, err
 }
 
 // leftTree is a step's worktree as it was left, nil where that cannot be told: what the
 // step did holds all the same.
-func (d *driver) leftTree(ctx context.Context, step string) *event.Worktree {
-	if d.env.Worktrees == nil {
+func (env *environment) leftTree(ctx context.Context, step string) *event.Worktree {
+	if env.Worktrees == nil {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
 	defer cancel()
-	left, err := guard(func() (*event.Worktree, error) { return d.env.Worktrees.Find(ctx, d.treeName(step)) }, toolPanic)
+	left, err := guard(func() (*event.Worktree, error) { return env.Worktrees.Find(ctx, env.run.treeName(step)) }, toolPanic)
 	if err != nil {
 		return nil
 	}
@@ -80,13 +67,13 @@ type place struct {
 }
 
 // placeOf opens the place of a command.
-func (d *driver) placeOf(ctx context.Context, a machine.RunCommand) (p place, err error) {
+func (env *environment) placeOf(ctx context.Context, a machine.RunCommand) (p place, err error) {
 	if !a.Worktree {
-		return place{commands: d.env.Commands, rules: d.env.Rules, close: func() error { return nil }}, nil
+		return place{commands: env.Commands, rules: env.Rules, close: func() error { return nil }}, nil
 	}
-	dir, err := d.makeTree(ctx, a.Step)
+	dir, err := env.makeTree(ctx, a.Step)
 	if err == nil {
-		p.commands, p.rules, p.close, err = d.env.Worktrees.Commands(dir)
+		p.commands, p.rules, p.close, err = env.Worktrees.Commands(dir)
 	}
 	return p, err
 }
