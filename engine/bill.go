@@ -2,7 +2,6 @@ package engine
 
 import (
 	"cmp"
-	"slices"
 
 	"github.com/pawlrun/pawl/budget"
 	"github.com/pawlrun/pawl/event"
@@ -54,11 +53,11 @@ func (b *bill) took(u llm.Usage, c llm.Cost) {
 // lateModel settles the run's own call: with what it brought, or with what was set
 // aside for it where nobody knows. Late are what the effects brought that were
 // under way.
-func (d *driver) lateModel(cause error, late []event.Data) []event.Data {
+func (l *eventLog) lateModel(cause error, late []event.Data) []event.Data {
 	var closing []event.Data
-	b := d.bill
+	b := l.bill
 	if b.call != nil {
-		failed := d.lateAttempt(cause, late)
+		failed := l.lateAttempt(cause, late)
 		closing = append(closing, failed)
 		b.note(failed)
 	}
@@ -68,7 +67,7 @@ func (d *driver) lateModel(cause error, late []event.Data) []event.Data {
 	committed := event.BudgetCommitted{
 		ID: b.reserved.ID, USD: b.cost.USD, Input: b.used.Input, Output: b.used.Output, Estimated: b.used.Estimated,
 	}
-	if d.run.parent != "" {
+	if l.env.run.parent != "" {
 		committed.Usage, committed.Priced = &b.used, b.cost.Priced
 	}
 	return append(closing, committed)
@@ -77,19 +76,19 @@ func (d *driver) lateModel(cause error, late []event.Data) []event.Data {
 // lateAttempt is the settlement of the run's own call. An answer that the machine
 // would not take is kept as the text that came: a journal that holds what a machine
 // refuses cannot be read.
-func (d *driver) lateAttempt(cause error, late []event.Data) event.ModelAttemptFailed {
+func (l *eventLog) lateAttempt(cause error, late []event.Data) event.ModelAttemptFailed {
 	failed := event.ModelAttemptFailed{
-		Attempt: d.bill.call.Attempt, Model: d.bill.call.Model, Purpose: d.bill.call.Purpose,
+		Attempt: l.bill.call.Attempt, Model: l.bill.call.Model, Purpose: l.bill.call.Purpose,
 		Class: llm.ClassInterrupted, Message: "the run ended before this call was settled: " + cause.Error(),
 	}
-	if slices.ContainsFunc(d.staged, func(s staged) bool { return s.event.Type() == event.TypeModelRequested }) {
+	if l.stages(event.TypeModelRequested) {
 		return failed // and so it was never made
 	}
-	for _, data := range append(late, d.taking) {
+	for _, data := range append(late, l.taking) {
 		switch x := data.(type) {
 		case event.ModelResponse:
 			failed.Usage, failed.Cost = x.Usage, x.Cost
-			failed.PartialText = d.env.partialText(llm.Parts(x.Parts))
+			failed.PartialText = l.env.partialText(llm.Parts(x.Parts))
 			return failed
 		case event.ModelAttemptFailed:
 			failed.Usage, failed.Cost, failed.PartialText = x.Usage, x.Cost, x.PartialText
@@ -97,7 +96,7 @@ func (d *driver) lateAttempt(cause error, late []event.Data) event.ModelAttemptF
 			return failed
 		}
 	}
-	whole := completeOf(d.bill.reserved)
+	whole := completeOf(l.bill.reserved)
 	failed.Usage, failed.Cost = *whole.Usage, llm.Cost{USD: whole.USD, Priced: whole.Priced}
 	return failed
 }

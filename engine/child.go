@@ -111,7 +111,7 @@ func (d *driver) beginChild(work context.Context, a machine.StartChild) (bool, e
 	if d.children[childID(a.ID)] != nil {
 		return false, nil
 	}
-	before, child := d.seq, a.Child
+	before, child := d.log.seq, a.Child
 	if again, ok := d.machine.(machine.Repeater); ok && child != "" {
 		a = again.Again(child)
 	}
@@ -130,7 +130,7 @@ func (d *driver) beginChild(work context.Context, a machine.StartChild) (bool, e
 		}
 		return d.playChild(ctx, &begun, f)
 	})
-	return d.seq != before, nil
+	return d.log.seq != before, nil
 }
 
 func (d *driver) intendChild(a machine.StartChild, child string) error {
@@ -349,7 +349,7 @@ func (d *driver) takeChild(ctx context.Context, a *machine.StartChild, child str
 	offered, known := d.env.Children[a.Name]
 	switch {
 	case err != nil && !missing:
-		return nil, childEnd{}, d.storeFailed(err)
+		return nil, childEnd{}, d.log.failed(err)
 	case err == nil && row.State == journal.Ended:
 		end, err := e.endOf(kept, row)
 		return nil, end, err
@@ -422,7 +422,7 @@ func notStarted(reason event.Reason, err error) *event.Outcome {
 func (r *Run) left() (childEnd, error) {
 	end, err := leftAs(&r.driver.final, r.driver.err)
 	if end.parked != nil {
-		end.seq = r.driver.seq
+		end.seq = r.driver.log.seq
 	}
 	return end, err
 }
@@ -518,7 +518,7 @@ func (d *driver) childLeft(work context.Context, s settlement) error {
 		return err
 	}
 	if f.err != nil {
-		return d.storeFailed(f.err)
+		return d.log.failed(f.err)
 	}
 	for _, data := range s.data {
 		if p, ok := data.(event.ChildParked); ok {

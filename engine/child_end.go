@@ -68,7 +68,7 @@ func (e *Engine) endChild(ctx context.Context, child, reason string) (childEnd, 
 		return childEnd{}, err
 	}
 	defer e.unclaim(child)
-	defer d.releaseLease(ctx)
+	defer d.log.lease.release(ctx)
 	recovered := d.machine.State().Phase != machine.Parked
 	if err := d.endCancelled(ctx, journal.Command{By: e.opts.Owner, Text: reason}, recovered); err != nil {
 		return childEnd{}, err
@@ -99,8 +99,8 @@ func (e *Engine) endOf(ctx context.Context, row journal.Run) (childEnd, error) {
 func (d *driver) endWithChild(ctx context.Context, a machine.CancelChild) error {
 	end, err := d.engine.endChild(ctx, a.Child, errAbove.Error())
 	for held := err; d.heldUp(ctx, held) && ctx.Err() == nil; held = err {
-		if err = d.renew(ctx); err != nil {
-			err = d.storeFailed(err)
+		if err = d.log.lease.renew(ctx); err != nil {
+			err = d.log.failed(err)
 		} else {
 			end, err = d.engine.endChild(ctx, a.Child, errAbove.Error())
 		}

@@ -71,7 +71,7 @@ func (d *driver) wakeChildren(ctx context.Context) error {
 		if !answered && (p.news || told[p.Child]) {
 			var err error
 			if answered, err = d.engine.answeredSince(ctx, &p); err != nil {
-				return d.storeFailed(err)
+				return d.log.failed(err)
 			}
 			p.news = false
 		}

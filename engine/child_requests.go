@@ -188,7 +188,7 @@ func (d *driver) told(x *childRequest) (staged bool, err error) {
 	if d.machine.State().Phase != machine.Running {
 		return false, nil
 	}
-	c, open := d.begun.of(x.child)
+	c, open := d.log.children.of(x.child)
 	if !open {
 		return false, nil
 	}
@@ -350,8 +350,8 @@ func (d *driver) tellAbove() {
 	if d.above == nil {
 		return
 	}
-	for i := range d.staged {
-		switch x := d.staged[i].event.Data.(type) {
+	for i := range d.log.staged {
+		switch x := d.log.staged[i].event.Data.(type) {
 		case event.BudgetCommitted:
 			x.ID, x.Run = tree.ReservationID(x.Run, x.ID), d.run.id
 			d.above.fromChildren.put(&childRequest{child: d.run.id, used: &x, last: d.finished()})
@@ -366,7 +366,7 @@ func (d *driver) tellAbove() {
 func (d *driver) reconcile(ctx context.Context, child string, ended bool) error {
 	committed, err := d.unsettledRequests(ctx, child, ended)
 	if err != nil {
-		return d.storeFailed(err)
+		return d.log.failed(err)
 	}
 	for _, c := range committed {
 		if err := d.stage(c); err != nil {

@@ -54,7 +54,7 @@ func (d *driver) overrule(sent []journal.Command) {
 	for _, c := range sent {
 		if c.Kind == journal.Pause {
 			d.seen[c.ID] = true
-			d.consumed = append(d.consumed, c.ID)
+			d.log.consumed = append(d.log.consumed, c.ID)
 		}
 	}
 }
@@ -69,12 +69,12 @@ func (d *driver) takeCommands(ctx context.Context) error {
 	if err := d.takeMail(); err != nil {
 		return err
 	}
-	if d.unborn {
+	if d.log.lease.unmade {
 		return nil // nobody could send it any
 	}
-	cmds, err := d.store.Inbox(ctx, d.run.id)
+	cmds, err := d.log.store.Inbox(ctx, d.run.id)
 	if err != nil {
-		return d.storeFailed(err)
+		return d.log.failed(err)
 	}
 	known := d.knownSecrets()
 	for _, c := range cmds {
@@ -82,7 +82,7 @@ func (d *driver) takeCommands(ctx context.Context) error {
 			continue
 		}
 		d.seen[c.ID] = true
-		d.consumed = append(d.consumed, c.ID)
+		d.log.consumed = append(d.log.consumed, c.ID)
 		c, readable := d.engine.letters.open(c)
 		if !readable {
 			continue
@@ -319,16 +319,16 @@ func (e *Engine) answerOnce(ctx context.Context, run string, a *answers) error {
 		return err
 	}
 	defer e.unclaim(run)
-	defer d.releaseLease(ctx)
-	cmds, err := d.store.Inbox(ctx, run)
+	defer d.log.lease.release(ctx)
+	cmds, err := d.log.store.Inbox(ctx, run)
 	if err != nil {
-		return d.storeFailed(err)
+		return d.log.failed(err)
 	}
-	before := d.seq
+	before := d.log.seq
 	if err := d.answerAll(ctx, cmds, a); err != nil {
 		return err
 	}
-	if d.seq != before {
+	if d.log.seq != before {
 		a.machine = d.machine
 	}
 	return nil
@@ -347,7 +347,7 @@ func (d *driver) answerAll(ctx context.Context, cmds []journal.Command, a *answe
 			if c, clean = a.secrets.clean(c); !clean {
 				c.Text = "" // it counts without its reason
 			}
-			d.consumed = append(d.consumed, c.ID)
+			d.log.consumed = append(d.log.consumed, c.ID)
 			return d.endCancelled(ctx, c, !parked)
 		case old || !parked:
 			continue
@@ -357,7 +357,7 @@ func (d *driver) answerAll(ctx context.Context, cmds []journal.Command, a *answe
 		if readable && !clean {
 			continue
 		}
-		d.consumed = append(d.consumed, c.ID)
+		d.log.consumed = append(d.log.consumed, c.ID)
 		if !readable {
 			a.refused[c.ID] = true
 			continue
@@ -393,7 +393,7 @@ func (d *driver) endCancelled(ctx context.Context, c journal.Command, recovered 
 	}
 	for d.machine.State().Phase == machine.Running {
 		actions := d.machine.Next()
-		if len(actions) == 0 || len(d.staged) > d.mostStaged() {
+		if len(actions) == 0 || len(d.log.staged) > d.mostStaged() {
 			return fmt.Errorf("engine: run %s does not end by its cancel", d.run.id)
 		}
 		for _, a := range actions {

@@ -18,14 +18,10 @@ import (
 // effects do not.
 type driver struct {
 	engine  *Engine
-	store   journal.Store
 	machine machine.Machine
 	run     identity
 	env     environment
-	// watching is what observers do with the run's events.
-	watching []func(*event.Event)
-	// declared are the secrets that the journal names.
-	declared declaredSecrets
+	log     eventLog
 
 	// The end of ctx cancels or parks the run; work is for what the driver does
 	// itself, and outlives it: a cancelled run still settles its calls and
@@ -34,12 +30,6 @@ type driver struct {
 	lock      driverLock
 
 	requests drive.Requests
-	// leased is when the lease was asked for last. A run that is unborn is made by its
-	// first commit.
-	unborn   bool
-	lease    journal.Lease
-	leased   time.Time
-	released bool
 
 	// fromChildren is what the run's children draw from, nil for a run that offers no
 	// agents, and above drives the run whose budget this one asks, nil for one
@@ -48,10 +38,8 @@ type driver struct {
 	above         *driver
 	childRequests []*childRequest
 	granted       []func()
-	// mail is what lies ready for the run's children, and has the messages that the
-	// run has taken in itself, by their ids.
+	// mail is what lies ready for the run's children.
 	mail mail
-	has  map[string]bool
 	// children are those under way, by their effects; reserving says that the run
 	// above is being asked.
 	children map[string]*pendingChild
@@ -65,26 +53,8 @@ type driver struct {
 	// a person.
 	waitingAbove bool
 
-	// What has been applied: the number, hash and time of the last event, and
-	// what follows from the events for the driver itself.
-	seq   int64
-	head  string
-	last  time.Time
-	cycle int
-	open  openCalls
-	begun openChildren
-	// commands are those under way.
-	commands openCommands
-	cache    drive.Continuity
-	bill     bill
-
-	// What the machine was shown last, what waits for the next commit, and the
-	// effects that may start after it.
-	applied  event.Event
-	staged   []staged
-	taking   event.Data // what an effect brought, until it is staged
-	consumed []int64
-	queue    []func(work context.Context)
+	// queue are the effects that may start after the next commit.
+	queue []func(work context.Context)
 
 	// pending are the effects under way, by id, launched those that have not
 	// begun. The driver never leaves before every effect has been settled.
@@ -133,7 +103,7 @@ type driver struct {
 
 func (e *Engine) newDriver(m machine.Machine, env Env, run, parent string) *driver {
 	d := &driver{
-		engine: e, store: e.store, machine: m, run: identity{id: run, parent: parent, root: run, depth: 1},
+		engine: e, machine: m, run: identity{id: run, parent: parent, root: run, depth: 1},
 		pending: map[string]*pendingEffect{}, lock: newDriverLock(),
 		seen: map[int64]bool{}, asked: map[string]machine.Unanswered{},
 		interrupt: make(chan struct{}, 1), done: make(chan struct{}), workers: newWorkers(),
@@ -143,6 +113,8 @@ func (e *Engine) newDriver(m machine.Machine, env Env, run, parent string) *driv
 	d.env.live.run, d.env.live.now = &d.run, c.now
 	d.env.observers, d.env.secrets = e.opts.Observers, e.opts.Secrets
 	d.env.equip(env)
+	d.log.store, d.log.env, d.log.follower, d.log.watched = e.store, &d.env, e.follower, e.observed
+	d.log.lease.store, d.log.lease.lasts, d.log.lease.now = e.store, e.opts.LeaseTTL, e.opts.Now
 	return d
 }
 
@@ -150,7 +122,7 @@ func (e *Engine) newDriver(m machine.Machine, env Env, run, parent string) *driv
 // goroutine is ended.
 func (d *driver) drive() {
 	work, stop := context.WithCancel(context.WithoutCancel(d.ctx))
-	d.work, d.sent = work, d.store.WatchInbox(work, d.run.id)
+	d.work, d.sent = work, d.log.store.WatchInbox(work, d.run.id)
 	defer func() {
 		err := d.leave(work)
 		d.workers.stop()
@@ -172,7 +144,7 @@ func (d *driver) leave(work context.Context) error {
 	} else {
 		d.final = d.machine.State()
 	}
-	d.releaseLease(work)
+	d.log.lease.release(work)
 	return err
 }
 
@@ -247,13 +219,13 @@ func (d *driver) advance(work context.Context) error {
 // stops deciding is broken, and must not fill the memory. Each call of an answer
 // takes a few decisions, however many a model makes, and so does each child
 // and each effect that has ended.
-func (d *driver) mostStaged() int { return 20_000 + 20*(len(d.open.calls)+len(d.children)+d.news) }
+func (d *driver) mostStaged() int { return 20_000 + 20*(len(d.log.calls.calls)+len(d.children)+d.news) }
 
 // decide performs the actions that are due now and says whether more may be
 // due because of them.
 func (d *driver) decide(work context.Context) (bool, error) {
-	if len(d.staged) > d.mostStaged() {
-		return false, fmt.Errorf("engine: run %s: the machine decided %d times without an effect", d.run.id, len(d.staged))
+	if len(d.log.staged) > d.mostStaged() {
+		return false, fmt.Errorf("engine: run %s: the machine decided %d times without an effect", d.run.id, len(d.log.staged))
 	}
 	d.wakeAt, d.waiting = time.Time{}, ""
 	if d.interrupted && !d.cancelled {
@@ -415,12 +387,12 @@ func (d *driver) settle(work context.Context) error {
 			if d.overtaken(data) {
 				continue
 			}
-			broken := d.cache.Check(data)
-			d.taking = data
+			broken := d.log.cache.Check(data)
+			d.log.taking = data
 			if err := d.stage(data); err != nil {
 				return err
 			}
-			d.taking = nil
+			d.log.taking = nil
 			if broken == nil {
 				continue
 			}
@@ -499,4 +471,28 @@ func (d *driver) closeEnv() error {
 	}
 	d.running.Wait()
 	return d.env.close()
+}
+
+// beat keeps the lease and, should a wake-up have been lost, the inbox.
+func (d *driver) beat(ctx context.Context) error {
+	err := d.log.lease.renew(ctx)
+	if errors.Is(err, journal.ErrStale) || errors.Is(err, journal.ErrNotFound) || err != nil && d.log.lease.over() {
+		return d.log.failed(err)
+	}
+	d.childrenMayKnow()
+	return d.takeCommands(ctx)
+}
+
+// keepLease comes between a commit and the effects that wait for it. A disk
+// may have held the commit up for longer than the lease lasted; whoever has
+// taken the run over since then has decided what becomes of the intents, so
+// nothing starts unless the lease is still ours.
+func (d *driver) keepLease(ctx context.Context) error {
+	if len(d.queue) == 0 || !d.log.lease.over() {
+		return nil
+	}
+	if err := d.log.lease.renew(ctx); err != nil {
+		return d.log.failed(err)
+	}
+	return nil
 }

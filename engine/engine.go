@@ -235,7 +235,7 @@ func (e *Engine) Create(ctx context.Context, started event.RunStarted, secrets *
 		return "", err
 	}
 	defer e.unclaim(d.run.id)
-	if err := e.store.Release(context.WithoutCancel(ctx), d.lease); err != nil {
+	if err := e.store.Release(context.WithoutCancel(ctx), d.log.lease.held); err != nil {
 		return "", fmt.Errorf("engine: create run %s: %w", d.run.id, err)
 	}
 	return d.run.id, nil
@@ -267,12 +267,12 @@ func (e *Engine) create(ctx context.Context, id string, started event.RunStarted
 	if err := d.stage(first); err != nil {
 		return nil, fmt.Errorf("engine: create run: %w", err)
 	}
-	d.run.birth = d.last
+	d.run.birth = d.log.last
 	if err := e.claim(d.run.id); err != nil {
 		return nil, err
 	}
-	d.unborn, d.leased = true, time.Now()
-	d.lease = journal.Lease{Run: d.run.id, Owner: e.opts.Owner, Expiry: e.opts.Now().Add(e.opts.LeaseTTL)}
+	d.log.lease.given(d.log.lease.fresh(d.run.id, e.opts.Owner), time.Now())
+	d.log.lease.unmade = true
 	if parent != "" {
 		return d, nil // the run above has the intent, so what a crash loses is begun anew
 	}
@@ -303,7 +303,7 @@ func (e *Engine) resume(ctx context.Context, run string, build func(event.RunSta
 		return nil, err
 	}
 	giveUp := func(err error) (*Run, error) {
-		d.releaseLease(ctx)
+		d.log.lease.release(ctx)
 		e.unclaim(run)
 		return nil, err
 	}
@@ -360,7 +360,7 @@ func (e *Engine) ready(ctx context.Context, d *driver) *Run {
 	}
 	d.ctx, d.env.live.source = ctx, e.follower.Source(d.run.root)
 	e.register(d)
-	return &Run{ID: d.run.id, engine: e, driver: d, begun: d.seq}
+	return &Run{ID: d.run.id, engine: e, driver: d, begun: d.log.seq}
 }
 
 // left is what is done when a driver leaves, with the engine's own failure.
@@ -374,7 +374,7 @@ func (d *driver) left(err error) {
 	switch {
 	case err == nil && d.final.Phase == machine.Parked:
 		d.err = d.engine.lookOnceMore(ctx, d)
-	case broken && d.released: // the store has come back
+	case broken && d.log.lease.released: // the store has come back
 		clear(d.seen) // what was taken up is not in the journal
 		_ = d.engine.lookOnceMore(ctx, d)
 	}

@@ -185,17 +185,17 @@ func (e *Engine) Fork(ctx context.Context, b *Branch, change event.RunForked) (s
 	}
 	d := e.newDriver(b.Machine, Env{}, e.opts.NewID(), "")
 	d.run.kind, d.run.name = b.Started.Kind, b.Started.Name
-	d.seq, d.head = b.Seq, b.Hash
-	d.cycle = b.Machine.State().Cycle
+	d.log.seq, d.log.head = b.Seq, b.Hash
+	d.log.cycle = b.Machine.State().Cycle
 	if err := d.stage(change); err != nil {
 		return fail(err)
 	}
 	status := d.status()
 	status.State = journal.Queued
-	batch := d.batch(status)
+	batch := d.log.batch(status)
 	batch.Release = true
 	_, _, err := e.store.Create(ctx, journal.Run{
-		ID: d.run.id, ForkOf: b.Run, ForkSeq: b.Seq, Kind: d.run.kind, Name: d.run.name, Created: d.last,
+		ID: d.run.id, ForkOf: b.Run, ForkSeq: b.Seq, Kind: d.run.kind, Name: d.run.name, Created: d.log.last,
 	}, batch)
 	if err != nil {
 		return fail(err)

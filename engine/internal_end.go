@@ -19,22 +19,20 @@ import (
 // more. late is what the effects brought that were under way.
 func (d *driver) endInternal(ctx context.Context, cause error, late []event.Data) error {
 	ctx = context.WithoutCancel(ctx)
-	row, err := d.store.Run(ctx, d.run.id)
-	if err != nil && !d.unborn {
+	row, err := d.log.store.Run(ctx, d.run.id)
+	if err != nil && !d.log.lease.unmade {
 		return errors.Join(cause, err)
 	}
-	if len(d.staged) == 0 || d.staged[0].event.Seq != row.Seq+1 {
-		d.staged, d.seq, d.head = d.staged[:0], row.Seq, row.Head
-	}
+	d.log.startOver(row)
 	results := d.lateResults(late) // which ends the children
-	closing := append(d.lateModel(cause, late), d.lateRequests(ctx)...)
-	closing = append(append(closing, d.lateCalls()...), results...)
-	closing = append(closing, d.lateCommands(late)...)
-	if err := d.pushAll(closing); err != nil {
+	closing := append(d.log.lateModel(cause, late), d.lateRequests(ctx)...)
+	closing = append(append(closing, d.log.lateCalls()...), results...)
+	closing = append(closing, d.log.lateCommands(late)...)
+	if err := d.log.pushAll(closing); err != nil {
 		return errors.Join(cause, err)
 	}
 	outcome := d.internalOutcome(cause, row)
-	if err := d.pushAll([]event.Data{event.RunTerminatedBy{Reason: event.ReasonInternal, Error: outcome.Error}, event.RunCompleted{Outcome: outcome}}); err != nil {
+	if err := d.log.pushAll([]event.Data{event.RunTerminatedBy{Reason: event.ReasonInternal, Error: outcome.Error}, event.RunCompleted{Outcome: outcome}}); err != nil {
 		return errors.Join(cause, err)
 	}
 	status := journal.Progress{State: journal.Ended, Detail: string(event.ReasonInternal), Cycles: outcome.Cycles}
@@ -42,14 +40,13 @@ func (d *driver) endInternal(ctx context.Context, cause error, late []event.Data
 		return errors.Join(cause, err)
 	}
 	status.Outcome, _ = d.env.record.Secrets.JSON(status.Outcome)
-	b := d.batch(status)
-	b.Release = !d.unborn
-	pos, err := d.write(ctx, b)
+	b := d.log.batch(status)
+	b.Release = !d.log.lease.unmade
+	pos, err := d.log.write(ctx, b)
 	if err != nil {
-		return errors.Join(cause, d.storeFailed(err))
+		return errors.Join(cause, err)
 	}
-	d.released = b.Release
-	d.publish(pos)
+	d.log.publish(pos)
 	d.final = machine.State{
 		Phase: machine.Ended, Outcome: &outcome, Cycle: outcome.Cycles, Usage: outcome.Usage,
 	}
@@ -59,18 +56,6 @@ func (d *driver) endInternal(ctx context.Context, cause error, late []event.Data
 	return cause
 }
 
-// pushAll queues events that the machine is not asked about.
-func (d *driver) pushAll(all []event.Data) error {
-	for _, data := range all {
-		s, err := d.seal(data)
-		if err != nil {
-			return err
-		}
-		d.push(s)
-	}
-	return nil
-}
-
 // internalOutcome says how the run ended, once all that it paid for is in its
 // events.
 func (d *driver) internalOutcome(cause error, row journal.Run) event.Outcome {
@@ -78,10 +63,10 @@ func (d *driver) internalOutcome(cause error, row journal.Run) event.Outcome {
 		Status: event.StatusFailed, Reason: event.ReasonInternal, Cycles: row.Cycles,
 		Error:          &event.Failure{Class: "internal", Message: cause.Error()},
 		NextSafeAction: "This is a bug in Pawl. The run's events up to here are kept. Please report it.",
-		Usage:          d.bill.sums.Usage(),
+		Usage:          d.log.bill.sums.Usage(),
 	}
-	if d.bill.sums.Calls() > 0 {
-		cost := d.bill.sums.Cost()
+	if d.log.bill.sums.Calls() > 0 {
+		cost := d.log.bill.sums.Cost()
 		o.Cost = &cost
 	}
 	if errors.Is(cause, errEnded) {
@@ -99,7 +84,7 @@ func (d *driver) internalOutcome(cause error, row journal.Run) event.Outcome {
 // lateRequests settles what is set aside for the calls of children.
 func (d *driver) lateRequests(ctx context.Context) []event.Data {
 	var closing []event.Data
-	for _, c := range d.begun.all() {
+	for _, c := range d.log.children.all() {
 		committed, err := guard(func() ([]event.BudgetCommitted, error) { return d.unsettledRequests(ctx, c.run, true) },
 			func(message string) error { return errors.New(message) })
 		if err != nil {
@@ -114,9 +99,9 @@ func (d *driver) lateRequests(ctx context.Context) []event.Data {
 
 // lateCalls are the calls of an answer that nobody came to look at, so that what
 // the model asked for is kept.
-func (d *driver) lateCalls() []event.Data {
+func (l *eventLog) lateCalls() []event.Data {
 	var closing []event.Data
-	for _, c := range d.open.unnoted() {
+	for _, c := range l.calls.unnoted() {
 		kept := unresolved(machine.Resolve{CallID: c.CallID, Call: c})
 		kept.Problem = &event.Problem{Type: event.ErrorCancelled, Message: beforeItRan}
 		closing = append(closing, kept)
@@ -140,11 +125,11 @@ func (d *driver) lateResults(late []event.Data) []event.Data {
 		}
 	}
 	answered := map[string]bool{}
-	for _, c := range d.begun.all() {
+	for _, c := range d.log.children.all() {
 		closing = append(closing, d.lateChild(c, late)...)
 		answered[c.call] = true
 	}
-	for c := range d.open.all() {
+	for c := range d.log.calls.all() {
 		switch {
 		case answered[c.id] && slices.ContainsFunc(closing, func(data event.Data) bool { return settles(data, c.id) }):
 		case answered[c.id]:

@@ -230,7 +230,7 @@ func (e *Engine) secretNames(ctx context.Context, d *driver) []string {
 // journal says, nil where they are the same.
 func (e *Engine) otherSecrets(ctx context.Context, d *driver) []string {
 	names := e.secretNames(ctx, d)
-	if d.declared != nil && slices.Equal(names, d.declared) {
+	if d.log.secrets != nil && slices.Equal(names, d.log.secrets) {
 		return nil
 	}
 	return names

@@ -36,7 +36,7 @@ func (e *Engine) take(ctx context.Context, run string, whole bool) (*driver, eve
 		e.unclaim(run)
 		return nil, event.RunStarted{}, err
 	}
-	d.lease, d.leased = lease, asked
+	d.log.lease.given(lease, asked)
 	return d, started, nil
 }
 
@@ -61,11 +61,11 @@ func (e *Engine) load(ctx context.Context, run string, whole bool) (*driver, eve
 				return unreadable(err)
 			}
 		}
-		if d.seq > 0 && (r.Seq != d.seq+1 || ev.Prev != d.head) {
+		if d.log.seq > 0 && (r.Seq != d.log.seq+1 || ev.Prev != d.log.head) {
 			// To go on from here would be to act on what nobody said.
 			return unreadable(&journal.CorruptError{
-				Run: run, Seq: d.seq, What: fmt.Sprintf("its hash is not the one that event %d carries", r.Seq),
-				Want: ev.Prev, Got: d.head,
+				Run: run, Seq: d.log.seq, What: fmt.Sprintf("its hash is not the one that event %d carries", r.Seq),
+				Want: ev.Prev, Got: d.log.head,
 			})
 		}
 		if whole {
@@ -76,25 +76,18 @@ func (e *Engine) load(ctx context.Context, run string, whole bool) (*driver, eve
 		if err := d.machine.Apply(ev); err != nil {
 			return unreadable(err)
 		}
-		d.open.note(ev.Data)
-		d.begun.note(ev.Data)
-		d.commands.note(ev.Data)
-		d.bill.note(ev.Data)
-		d.cache.Note(ev)
+		d.log.note(ev, event.Hash(r.Body))
 		d.env.record.Blobs.Note(ev.Data)
-		d.declared.note(ev.Data)
-		d.noteMail(ev.Data)
 		if forked, ok := ev.Data.(event.RunForked); ok {
 			started = started.Forked(forked)
 			d.run.traced, d.run.birth = started.Trace, ev.Time
 		}
-		d.seq, d.head, d.last = r.Seq, event.Hash(r.Body), ev.Time
 	}
 	if d == nil {
 		return fail(journal.ErrNotFound)
 	}
-	d.cycle = d.machine.State().Cycle
-	d.env.clock.goOnFrom(d.last)
+	d.log.cycle = d.machine.State().Cycle
+	d.env.clock.goOnFrom(d.log.last)
 	return d, started, nil
 }
 

@@ -127,7 +127,7 @@ func (d *driver) takeMail() error {
 		return nil
 	}
 	for _, said := range d.above.mail.take(d.run.id) {
-		if d.has[said.MessageID] {
+		if d.log.messages[said.MessageID] {
 			d.confirm(said.MessageID)
 			continue
 		}
@@ -136,16 +136,6 @@ func (d *driver) takeMail() error {
 		}
 	}
 	return nil
-}
-
-// noteMail keeps in mind which messages the run has.
-func (d *driver) noteMail(data event.Data) {
-	if said, ok := data.(event.InputReceived); ok && said.MessageID != "" {
-		if d.has == nil {
-			d.has = map[string]bool{}
-		}
-		d.has[said.MessageID] = true
-	}
 }
 
 // confirm tells the run above that a message is on disk here.
@@ -182,7 +172,7 @@ func (d *driver) reconcileMail(ctx context.Context, child string) error {
 	}
 	has, err := d.engine.messagesOf(ctx, child)
 	if err != nil && !isUnreadable(err) {
-		return d.storeFailed(err)
+		return d.log.failed(err)
 	}
 	for _, said := range slices.Clone(open) {
 		if has[said.MessageID] {

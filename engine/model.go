@@ -33,7 +33,7 @@ func (d *driver) beginModel(a *machine.CallModel) (bool, error) {
 	intent := event.ModelRequested{Attempt: a.Attempt, Model: a.Target, Purpose: a.Purpose, Withheld: a.Withheld}
 	if req.Encoded != nil {
 		intent.RequestDigest, intent.RequestBytes = req.Encoded.Digest, req.Encoded.Len()
-		intent.Prompt = d.cache.Requested(a, model, req)
+		intent.Prompt = d.log.cache.Requested(a, model, req)
 	}
 	if stageErr := d.stage(intent); stageErr != nil {
 		return false, stageErr
@@ -74,7 +74,7 @@ func adapterError(message string, cause error) error {
 
 func (d *driver) callModel(work context.Context, a *machine.CallModel, model llm.Model, req *llm.Request) {
 	ctx, cancel := d.until(work, 0)
-	cycle, v := d.cycle, &voice{deltaRedactor: d.env.newDeltaRedactor()}
+	cycle, v := d.log.cycle, &voice{deltaRedactor: d.env.newDeltaRedactor()}
 	d.launch(ctx, cancel, effect{
 		id: modelEffect,
 		do: func(ctx context.Context) []event.Data {

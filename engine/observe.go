@@ -50,21 +50,6 @@ func (o *Options) traced() bool {
 	return slices.ContainsFunc(o.Observers, func(o Observer) bool { return o.Traces })
 }
 
-// observeEvent tells the observers what is on disk now.
-func (d *driver) observeEvent(ev *event.Event) {
-	if d.watching == nil && d.engine.observed {
-		info := d.run.info()
-		for _, o := range d.engine.opts.Observers {
-			if o.Run != nil {
-				d.watching = append(d.watching, o.Run(info))
-			}
-		}
-	}
-	for _, watch := range d.watching {
-		watch(ev)
-	}
-}
-
 // ModelCall says which model call is observed.
 type ModelCall struct {
 	Run     string

@@ -15,7 +15,7 @@ func TestObservingCostsNothingWhereNobodyWantsToKnow(t *testing.T) {
 		e := New(memory.New(nil), nil, Options{Observers: observers})
 		d := e.newDriver(nil, Env{}, "r", "")
 		allocated := testing.AllocsPerRun(100, func() {
-			d.observeEvent(ev)
+			d.log.observe(ev)
 			if chunk := d.env.chunks(&machine.CallModel{}); chunk != nil {
 				chunk()
 			}

@@ -240,9 +240,9 @@ func (o *openCommands) drop(id string) {
 
 // lateCommands settles the commands that are open where the machine broke: with
 // what they brought, or with why there is nothing.
-func (d *driver) lateCommands(late []event.Data) []event.Data {
+func (l *eventLog) lateCommands(late []event.Data) []event.Data {
 	var closing []event.Data
-	for _, c := range d.commands {
+	for _, c := range l.commands {
 		var finished event.Data = event.CommandFinished{
 			ID: c.ID, Step: c.Step, ErrorType: event.ErrorInDoubt, Error: "the run ended while this command was running, so it is not known whether it took effect",
 		}
