@@ -62,12 +62,12 @@ func (d *driver) askOnce(a machine.Ask) {
 			return
 		}
 		id := q.ID
-		if was, asked := d.asked[id]; asked && was == a.Unanswered || d.pending[askEffect(id)] != nil {
+		if was, asked := d.asked[id]; asked && was == a.Unanswered || d.effects.pending[askEffect(id)] != nil {
 			continue
 		}
 		d.asked[id], d.asking = a.Unanswered, askEffect(id)
-		d.queue = append(d.queue, func(work context.Context) {
-			if _, asked := d.asked[id]; asked && d.pending[askEffect(id)] == nil { // it may have been decided in the commit that came between
+		d.effects.add(func(work context.Context) {
+			if _, asked := d.asked[id]; asked && d.effects.pending[askEffect(id)] == nil { // it may have been decided in the commit that came between
 				d.ask(work, *q, a.Unanswered)
 			}
 		})
@@ -117,7 +117,7 @@ func (d *driver) ask(work context.Context, q event.Question, unanswered machine.
 		}
 		return []event.Data{event.RunParked{Reason: event.ParkApproval, CallIDs: []string{q.ID}, Detail: why}}
 	}
-	d.launch(ctx, cancel, effect{
+	d.effects.launch(ctx, cancel, effect{
 		id: askEffect(q.ID),
 		do: func(ctx context.Context) []event.Data {
 			answer, err := guard(func() (event.Resolution, error) {
@@ -172,7 +172,7 @@ func inWords(kinds []event.ApprovalKind) string {
 // the run has parked: the first answer from any side wins. The run above is not
 // asked any more either by a run that has parked.
 func (d *driver) dismiss() {
-	if f := d.pending[reserveEffect]; f != nil && d.machine.State().Phase != machine.Running {
+	if f := d.effects.pending[reserveEffect]; f != nil && d.machine.State().Phase != machine.Running {
 		f.cancel()
 	}
 	if len(d.asked) == 0 {
@@ -182,7 +182,7 @@ func (d *driver) dismiss() {
 	for id := range d.asked {
 		if s.Phase != machine.Running || pending(s, id) == nil {
 			delete(d.asked, id)
-			if f := d.pending[askEffect(id)]; f != nil {
+			if f := d.effects.pending[askEffect(id)]; f != nil {
 				f.cancel()
 			} else {
 				d.unask(askEffect(id))

@@ -192,8 +192,8 @@ func (d *driver) fly(id string, call *machine.RunTool, child string, observe chi
 		d.children = map[string]*pendingChild{}
 	}
 	d.children[childID(id)] = f
-	d.queue = append(d.queue, func(work context.Context) {
-		ctx, stop, release := d.stoppable(work, 0)
+	d.effects.add(func(work context.Context) {
+		ctx, stop, release := d.effects.stoppable(work, 0)
 		f.stop = stop
 		start := d.env.clock.awake()
 		var end childEnd
@@ -205,7 +205,7 @@ func (d *driver) fly(id string, call *machine.RunTool, child string, observe chi
 			}
 			return d.env.childSettled(ctx, call, child, end, start)
 		}
-		d.launch(ctx, release, effect{
+		d.effects.launch(ctx, release, effect{
 			id: childID(id), unhurried: true,
 			before: []func(context.Context){
 				func(ctx context.Context) { end, err = play(ctx) },
@@ -232,7 +232,7 @@ func (d *driver) fly(id string, call *machine.RunTool, child string, observe chi
 				return settle(childEnd{}, why)
 			},
 		})
-		d.pending[childID(id)].cancel = func() { stop(d.whyStopped()) }
+		d.effects.pending[childID(id)].cancel = func() { stop(d.whyStopped()) }
 	})
 }
 

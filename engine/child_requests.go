@@ -313,14 +313,14 @@ func (d *driver) askAbove(a machine.Reserve) error {
 		return errors.New("engine: run " + d.run.id + ": it has a parent, and is not driven by that")
 	}
 	d.reserving = true
-	d.queue = append(d.queue, func(work context.Context) { d.awaitAbove(work, a) })
+	d.effects.add(func(work context.Context) { d.awaitAbove(work, a) })
 	return nil
 }
 
 // awaitAbove settles with the answer, or with nothing when the run stops it:
 // what was reserved above meanwhile is given back when the run has left.
 func (d *driver) awaitAbove(work context.Context, a machine.Reserve) {
-	ctx, cancel := d.until(work, 0)
+	ctx, cancel := d.effects.until(work, 0)
 	stopped := func(ctx context.Context) []event.Data {
 		late, ok := errors.AsType[outOfTime](context.Cause(ctx))
 		if !ok {
@@ -328,7 +328,7 @@ func (d *driver) awaitAbove(work context.Context, a machine.Reserve) {
 		}
 		return []event.Data{event.BudgetRefused{ID: a.ID, Setting: late.setting, Detail: late.Error()}}
 	}
-	d.launch(ctx, cancel, effect{
+	d.effects.launch(ctx, cancel, effect{
 		id: reserveEffect,
 		do: func(ctx context.Context) []event.Data {
 			answer := make(chan event.Data, 1)

@@ -24,7 +24,7 @@ func (d *driver) stage(data event.Data) error {
 	d.log.push(s)
 	switch data.(type) {
 	case event.BudgetRaised, event.ToolResult, event.CommandFinished, event.BudgetCommitted, event.ChildWaiting: // a limit that is another, what may be news, a pause
-		if len(d.pending) > 0 {
+		if len(d.effects.pending) > 0 {
 			d.moveDeadlines()
 		}
 	}
@@ -49,14 +49,14 @@ func (d *driver) commit(ctx context.Context) error {
 	}
 	d.tellAbove()
 	d.log.publish(pos)
-	d.news = 0
+	d.effects.ended = 0
 	return nil
 }
 
 // waits reports whether a run that is not made yet has nothing to do but to ask the
 // run above for a part of its budget. It is made when the answer comes, or with the
 // next beat of its lease.
-func (d *driver) waits() bool { return d.log.lease.unmade && d.reserving && len(d.queue) == 1 }
+func (d *driver) waits() bool { return d.log.lease.unmade && d.reserving && len(d.effects.queue) == 1 }
 
 func (d *driver) status() journal.Progress {
 	s := d.machine.State()

@@ -13,22 +13,21 @@ import (
 // and by a timeout, 0 for none, whichever comes first. The deadline moves when
 // something new comes or a limit is changed, and may come to a run that had
 // none (see [deadlines]); the timeout does not move.
-func (d *driver) until(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
-	ctx, _, release := d.stoppable(ctx, timeout)
+func (s *effects) until(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
+	ctx, _, release := s.stoppable(ctx, timeout)
 	return ctx, release
 }
 
 // stoppable is until for what may also be stopped for a cause.
-func (d *driver) stoppable(ctx context.Context, timeout time.Duration) (_ context.Context, cancel context.CancelCauseFunc, release func()) {
+func (s *effects) stoppable(ctx context.Context, timeout time.Duration) (_ context.Context, cancel context.CancelCauseFunc, release func()) {
 	stop := func() {}
 	if timeout > 0 {
 		ctx, stop = context.WithTimeoutCause(ctx, timeout, errTimeout)
 	}
 	ctx, end := context.WithCancelCause(ctx)
-	d.moveDeadlines()
-	d.deadlines.hold(&end)
+	s.deadlines.hold(&end)
 	return ctx, end, func() {
-		d.deadlines.release(&end)
+		s.deadlines.release(&end)
 		end(nil)
 		stop()
 	}
@@ -110,5 +109,10 @@ func (s *deadlines) passed(at time.Time) {
 	}
 }
 
+// stop lets no effect end at a deadline any more.
+func (s *deadlines) stop() { s.move(machine.Deadline{}, time.Now) }
+
 // moveDeadlines has the effects follow the machine's deadline.
-func (d *driver) moveDeadlines() { d.deadlines.move(d.machine.State().Deadline, d.env.clock.counted) }
+func (d *driver) moveDeadlines() {
+	d.effects.deadlines.move(d.machine.State().Deadline, d.env.clock.counted)
+}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -53,19 +52,7 @@ type driver struct {
 	// a person.
 	waitingAbove bool
 
-	// queue are the effects that may start after the next commit.
-	queue []func(work context.Context)
-
-	// pending are the effects under way, by id, launched those that have not
-	// begun. The driver never leaves before every effect has been settled.
-	pending map[string]*pendingEffect
-	// news is how many effects have ended since the last commit.
-	news      int
-	deadlines deadlines
-	launched  []job
-	running   sync.WaitGroup
-	workers   workers
-	abandoned bool
+	effects effects
 
 	// commanded says that commands came which nobody has taken up. Those of this engine
 	// wake the driver's goroutine at once, and sent does for all that the store hears of,
@@ -73,13 +60,11 @@ type driver struct {
 	commanded atomic.Bool
 	sent      <-chan struct{}
 	// seen are the commands that were taken, asked the questions that were put to a
-	// person and how they may stay unanswered, asking the effect of the last question
-	// that is still open, underWay the effects of hooks and of judgements that are
-	// under way or about to be.
-	seen     map[int64]bool
-	asked    map[string]machine.Unanswered
-	asking   string
-	underWay map[string]bool
+	// person and how they may stay unanswered, and asking the effect of the last question
+	// that is still open.
+	seen   map[int64]bool
+	asked  map[string]machine.Unanswered
+	asking string
 	// given is the first cycle whose messages of the environment ([Env.Inputs])
 	// have not been journalled.
 	given int
@@ -104,10 +89,11 @@ type driver struct {
 func (e *Engine) newDriver(m machine.Machine, env Env, run, parent string) *driver {
 	d := &driver{
 		engine: e, machine: m, run: identity{id: run, parent: parent, root: run, depth: 1},
-		pending: map[string]*pendingEffect{}, lock: newDriverLock(),
+		effects: effects{pending: map[string]*pendingEffect{}, workers: newWorkers()}, lock: newDriverLock(),
 		seen: map[int64]bool{}, asked: map[string]machine.Unanswered{},
-		interrupt: make(chan struct{}, 1), done: make(chan struct{}), workers: newWorkers(),
+		interrupt: make(chan struct{}, 1), done: make(chan struct{}),
 	}
+	d.effects.lock, d.effects.carryOn = &d.lock, d.carryOn
 	c := newClock(e.opts.Now)
 	d.env.run, d.env.record, d.env.clock = &d.run, drive.NewRecorder(e.store), c
 	d.env.live.run, d.env.live.now = &d.run, c.now
@@ -125,8 +111,6 @@ func (d *driver) drive() {
 	d.work, d.sent = work, d.log.store.WatchInbox(work, d.run.id)
 	defer func() {
 		err := d.leave(work)
-		d.workers.stop()
-		d.deadlines.move(machine.Deadline{}, d.env.clock.now)
 		stop()
 		d.left(err)
 	}()
@@ -138,7 +122,7 @@ func (d *driver) leave(work context.Context) error {
 	err := d.lock.failure
 	_, store := errors.AsType[*storeError](err)
 	d.broken = err != nil && !store
-	late := d.land()
+	late := d.effects.finish()
 	if d.broken {
 		err = d.endInternal(work, err, late)
 	} else {
@@ -155,7 +139,7 @@ func (d *driver) loop() {
 	defer heartbeat.Stop()
 	for hear := d.hearFirst; ; {
 		d.step(hear)
-		d.begin(false)
+		d.effects.begin(false)
 		if d.lock.over {
 			return
 		}
@@ -178,7 +162,7 @@ func (d *driver) hearFirst(work context.Context) error {
 // and its last effect has settled.
 func (d *driver) finished() bool {
 	s := d.machine.State()
-	return s.Phase == machine.Ended || s.Phase == machine.Parked && len(d.pending) == 0
+	return s.Phase == machine.Ended || s.Phase == machine.Parked && len(d.effects.pending) == 0
 }
 
 // advance performs everything that is due: it journals decisions and intents
@@ -207,11 +191,10 @@ func (d *driver) advance(work context.Context) error {
 	}
 	d.deliver()
 	d.tellWaiting()
-	for _, start := range d.queue {
-		start(work)
+	if len(d.effects.queue) > 0 {
+		d.moveDeadlines()
+		d.effects.start(work)
 	}
-	clear(d.queue)
-	d.queue = d.queue[:0]
 	return nil
 }
 
@@ -219,7 +202,9 @@ func (d *driver) advance(work context.Context) error {
 // stops deciding is broken, and must not fill the memory. Each call of an answer
 // takes a few decisions, however many a model makes, and so does each child
 // and each effect that has ended.
-func (d *driver) mostStaged() int { return 20_000 + 20*(len(d.log.calls.calls)+len(d.children)+d.news) }
+func (d *driver) mostStaged() int {
+	return 20_000 + 20*(len(d.log.calls.calls)+len(d.children)+d.effects.ended)
+}
 
 // decide performs the actions that are due now and says whether more may be
 // due because of them.
@@ -311,7 +296,7 @@ func (d *driver) keepAnswer() (progress bool, err error) {
 
 // parkInterrupted parks once everything in flight has been stopped.
 func (d *driver) parkInterrupted() error {
-	if len(d.pending) > 0 || d.machine.State().Phase != machine.Running {
+	if len(d.effects.pending) > 0 || d.machine.State().Phase != machine.Running {
 		return nil
 	}
 	return d.stage(event.RunParked{Reason: event.ParkInterrupted, Served: d.engine.opts.Served})
@@ -369,17 +354,18 @@ func (d *driver) takeNews(work context.Context) error {
 // stopForNow parks the run once its effects have stopped.
 func (d *driver) stopForNow(context.Context) error {
 	d.interrupted = true
-	d.cancelPending()
+	d.effects.cancelPending()
 	return nil
 }
 
 // settle journals the results of the effects that have ended, all in one commit.
 func (d *driver) settle(work context.Context) error {
-	landed := false
+	settled := false
 	for s, ok := d.lock.next(); ok; s, ok = d.lock.next() {
-		landed = true
-		d.news++
-		d.landed(s)
+		settled = true
+		d.effects.settled(s)
+		d.unask(s.effect)
+		d.reserving = d.reserving && s.effect != reserveEffect
 		if err := d.childLeft(work, s); err != nil {
 			return err
 		}
@@ -401,7 +387,7 @@ func (d *driver) settle(work context.Context) error {
 			}
 		}
 	}
-	if !landed {
+	if !settled {
 		return nil
 	}
 	return d.wakeChildren(work)
@@ -443,7 +429,7 @@ func (d *driver) cancel(request event.CancelRequested) error {
 		return nil
 	}
 	d.cancelled = true
-	d.cancelPending()
+	d.effects.cancelPending()
 	return d.stage(request)
 }
 
@@ -456,21 +442,12 @@ func (d *driver) interruptOnce() {
 
 var errEndedClosing = errors.New("engine: what closes the run's environment ended its goroutine (runtime.Goexit)")
 
-// closeEnv releases the run's environment once no effect uses it any more. One
-// that was given up on may still do so, and is waited for in the background.
+// closeEnv releases the run's environment once no effect uses it any more.
 func (d *driver) closeEnv() error {
 	if d.env.Close == nil {
 		return nil
 	}
-	if d.abandoned {
-		go func() {
-			d.running.Wait()
-			_ = d.env.close()
-		}()
-		return nil
-	}
-	d.running.Wait()
-	return d.env.close()
+	return d.effects.closing(d.env.close)
 }
 
 // beat keeps the lease and, should a wake-up have been lost, the inbox.
@@ -488,7 +465,7 @@ func (d *driver) beat(ctx context.Context) error {
 // taken the run over since then has decided what becomes of the intents, so
 // nothing starts unless the lease is still ours.
 func (d *driver) keepLease(ctx context.Context) error {
-	if len(d.queue) == 0 || !d.log.lease.over() {
+	if len(d.effects.queue) == 0 || !d.log.lease.over() {
 		return nil
 	}
 	if err := d.log.lease.renew(ctx); err != nil {

@@ -76,9 +76,9 @@ func (t *driverLock) next() (s settlement, ok bool) {
 }
 
 // report brings a settlement to the driver's goroutine.
-func (d *driver) report(s settlement) {
-	d.lock.push(s)
-	d.lock.notify()
+func (s *effects) report(of settlement) {
+	s.lock.push(of)
+	s.lock.notify()
 }
 
 // carryOn brings a settlement and, if nobody has the lock, does what follows from
@@ -99,7 +99,7 @@ func (d *driver) carryOn(s settlement) (next job) {
 	if d.lock.over || !d.wakeAt.IsZero() {
 		d.lock.notify()
 	}
-	return d.begin(true)
+	return d.effects.begin(true)
 }
 
 // step takes up what has come, and performs everything that is due because of it.
@@ -147,15 +147,15 @@ var errEnded = errors.New("what a tool declares, or a model's adapter, ended the
 
 // begin does the effects that were launched, each on a goroutine of its own. The
 // last one is returned instead where the caller has a goroutine for it.
-func (d *driver) begin(keepLast bool) (last job) {
-	launched := d.launched
+func (s *effects) begin(keepLast bool) (last job) {
+	launched := s.launched
 	if n := len(launched); keepLast && n > 0 {
 		launched, last = launched[:n-1], launched[n-1]
 	}
 	for _, effect := range launched {
-		d.workers.do(effect)
+		s.workers.do(effect)
 	}
-	clear(d.launched)
-	d.launched = d.launched[:0]
+	clear(s.launched)
+	s.launched = s.launched[:0]
 	return last
 }

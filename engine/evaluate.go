@@ -52,7 +52,7 @@ func (d *driver) await(a machine.Wait) (bool, error) {
 		return true, d.stage(event.WaitFinished{ID: a.ID})
 	}
 	d.wake(a.Until)
-	if len(d.pending) == 0 {
+	if len(d.effects.pending) == 0 {
 		d.waiting = journal.WaitTime
 	}
 	return false, nil

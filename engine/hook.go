@@ -20,17 +20,17 @@ func hookEffect(id string) string { return "hook:" + id }
 // beginHook queues a hook that is not being heard already. It leaves one
 // record, its result: a hook that a crash cut short is heard again.
 func (d *driver) beginHook(a machine.RunHook) {
-	if !d.once(hookEffect(a.ID)) {
+	if !d.effects.once(hookEffect(a.ID)) {
 		return
 	}
-	d.queue = append(d.queue, func(work context.Context) { d.hear(work, a) })
+	d.effects.add(func(work context.Context) { d.hear(work, a) })
 }
 
 // hear hears one hook. It settles with a result, or with nothing when the run
 // stops it, and is then heard again should the run go on.
 func (d *driver) hear(work context.Context, a machine.RunHook) {
 	h, known := d.env.hook(a.Stage, a.Hook)
-	ctx, cancel := d.until(work, h.Timeout)
+	ctx, cancel := d.effects.until(work, h.Timeout)
 	start := d.env.clock.awake()
 	call := hook.Call{
 		Stage: a.Stage, Hook: a.Hook, Run: d.run.id, Cycle: a.Cycle, CallID: a.CallID, Tool: a.Tool,
@@ -60,7 +60,7 @@ func (d *driver) hear(work context.Context, a machine.RunHook) {
 		r.DurationMs = d.env.clock.awake().Sub(start).Milliseconds()
 		return []event.Data{r}
 	}
-	d.launch(ctx, cancel, effect{
+	d.effects.launch(ctx, cancel, effect{
 		id: hookEffect(a.ID),
 		do: func(ctx context.Context) []event.Data {
 			if !known {

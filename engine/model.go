@@ -48,7 +48,7 @@ func (d *driver) beginModel(a *machine.CallModel) (bool, error) {
 		}
 		return true, d.stage(d.env.attemptFailed(a, nil, 0, failure))
 	}
-	d.queue = append(d.queue, func(work context.Context) { d.callModel(work, a, model, req) })
+	d.effects.add(func(work context.Context) { d.callModel(work, a, model, req) })
 	return true, nil
 }
 
@@ -73,9 +73,9 @@ func adapterError(message string, cause error) error {
 }
 
 func (d *driver) callModel(work context.Context, a *machine.CallModel, model llm.Model, req *llm.Request) {
-	ctx, cancel := d.until(work, 0)
+	ctx, cancel := d.effects.until(work, 0)
 	cycle, v := d.log.cycle, &voice{deltaRedactor: d.env.newDeltaRedactor()}
-	d.launch(ctx, cancel, effect{
+	d.effects.launch(ctx, cancel, effect{
 		id: modelEffect,
 		do: func(ctx context.Context) []event.Data {
 			resp, err := guard(func() (*llm.Response, error) {

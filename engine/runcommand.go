@@ -32,7 +32,7 @@ func (d *driver) beginCommand(a machine.RunCommand) (changed bool, err error) {
 	if err := d.stage(intent); err != nil {
 		return true, err
 	}
-	d.queue = append(d.queue, func(work context.Context) { d.runCommand(work, a) })
+	d.effects.add(func(work context.Context) { d.runCommand(work, a) })
 	return true, nil
 }
 
@@ -43,13 +43,13 @@ func unavailable(a machine.RunCommand, why error) event.CommandFinished {
 // judgeApart judges a command in its worktree, which takes time to make.
 func (d *driver) judgeApart(a machine.RunCommand) {
 	id := "judge " + a.ID
-	if !d.once(id) {
+	if !d.effects.once(id) {
 		return
 	}
 	taint := d.machine.State().Taint
-	d.queue = append(d.queue, func(work context.Context) {
-		ctx, release := d.until(work, 0)
-		d.launch(ctx, release, effect{
+	d.effects.add(func(work context.Context) {
+		ctx, release := d.effects.until(work, 0)
+		d.effects.launch(ctx, release, effect{
 			id: id, unhurried: true,
 			do: func(ctx context.Context) []event.Data {
 				v, err := guard(func() (event.PolicyDecision, error) {
@@ -112,7 +112,7 @@ func toRun(a machine.RunCommand) tool.Command {
 var errIdle = errors.New("idle")
 
 func (d *driver) runCommand(work context.Context, a machine.RunCommand) {
-	timed, release := d.until(work, a.WallLimit)
+	timed, release := d.effects.until(work, a.WallLimit)
 	ctx, stop := context.WithCancelCause(timed)
 	idle := newIdleLimit(a.IdleLimit, func() { stop(errIdle) })
 	start := d.env.clock.awake()
@@ -124,7 +124,7 @@ func (d *driver) runCommand(work context.Context, a machine.RunCommand) {
 		}
 		return []event.Data{e}
 	}
-	d.launch(ctx, func() { idle.end(); stop(nil); release() }, effect{
+	d.effects.launch(ctx, func() { idle.end(); stop(nil); release() }, effect{
 		id: "command " + a.ID,
 		do: func(ctx context.Context) []event.Data {
 			c := toRun(a)

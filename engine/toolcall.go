@@ -45,7 +45,7 @@ func unresolved(a machine.Resolve) event.ToolCall {
 func (d *driver) beginTool(a machine.RunTool) (bool, error) {
 	if a.NotBefore.After(d.env.clock.now()) {
 		d.wake(a.NotBefore)
-		if len(d.pending) == 0 {
+		if len(d.effects.pending) == 0 {
 			d.waiting = journal.WaitRetry
 		}
 		return false, nil
@@ -53,7 +53,7 @@ func (d *driver) beginTool(a machine.RunTool) (bool, error) {
 	if err := d.stage(event.ToolStarted{CallID: a.CallID, Attempt: a.Attempt, Key: a.Key}); err != nil {
 		return false, err
 	}
-	d.queue = append(d.queue, func(work context.Context) { d.runTool(work, a) })
+	d.effects.add(func(work context.Context) { d.runTool(work, a) })
 	return true, nil
 }
 
@@ -64,7 +64,7 @@ func (d *driver) runTool(work context.Context, a machine.RunTool) {
 	if err != nil {
 		timeout = tool.DefaultTimeout
 	}
-	ctx, cancel := d.until(work, timeout)
+	ctx, cancel := d.effects.until(work, timeout)
 	args := bytes.Clone(a.Args) // a tool may write into them; the conversation has its own
 	start, post := d.env.clock.awake(), d.poster(a.CallID)
 	settle := func(ctx context.Context, r tool.Result, err error) []event.Data {
@@ -72,7 +72,7 @@ func (d *driver) runTool(work context.Context, a machine.RunTool) {
 		e.DurationMs = d.env.clock.awake().Sub(start).Milliseconds()
 		return []event.Data{d.env.record.Blobs.Detach(settledAttempt(ctx, a, e, err))}
 	}
-	d.launch(ctx, cancel, effect{
+	d.effects.launch(ctx, cancel, effect{
 		id: a.CallID,
 		do: func(ctx context.Context) []event.Data {
 			if !known {

@@ -3,8 +3,6 @@ package engine
 import (
 	"context"
 	"errors"
-	"fmt"
-	"runtime/debug"
 	"slices"
 	"sync"
 	"time"
@@ -19,6 +17,41 @@ const grace = 5 * time.Second
 // errTimeout is the cause when an effect's own time is over; [outOfTime] is that
 // of a limit on the run's.
 var errTimeout = errors.New("timeout")
+
+// effects are those of one run. What they share with the goroutines on which they are
+// done is safe for concurrent use; the rest belongs to who has the driver's lock.
+type effects struct {
+	lock *driverLock
+	// carryOn does what follows from a settlement, and returns what is due then.
+	carryOn func(settlement) job
+	// queue are those that may start after the next commit.
+	queue []func(work context.Context)
+	// pending are those that have started, by id, and launched what of them has not
+	// begun. The driver never leaves before every effect has been settled.
+	pending  map[string]*pendingEffect
+	launched []job
+	// underWay are those whose action stays due while they are queued or pending.
+	underWay map[string]bool
+	// ended counts those that have been settled since the last commit, and abandoned
+	// says that one was given up that has not returned.
+	ended     int
+	abandoned bool
+	running   sync.WaitGroup
+	workers   workers
+	deadlines deadlines
+}
+
+// add queues an effect, to start after the next commit.
+func (s *effects) add(start func(work context.Context)) { s.queue = append(s.queue, start) }
+
+// start starts what is queued.
+func (s *effects) start(work context.Context) {
+	for _, start := range s.queue {
+		start(work)
+	}
+	clear(s.queue)
+	s.queue = s.queue[:0]
+}
 
 // pendingEffect is an effect under way. It is settled exactly once: by its own
 // return, or by the driver's patience after its context ended.
@@ -61,51 +94,51 @@ var (
 )
 
 // launch makes an effect ready to begin under a context of its own.
-func (d *driver) launch(ctx context.Context, cancel context.CancelFunc, e effect) {
+func (s *effects) launch(ctx context.Context, cancel context.CancelFunc, e effect) {
 	f := &pendingEffect{cancel: cancel}
-	d.pending[e.id] = f
-	d.running.Add(1)
+	s.pending[e.id] = f
+	s.running.Add(1)
 	unwatch := func() bool { return true }
 	if !e.unhurried {
-		unwatch = context.AfterFunc(ctx, func() { d.losePatience(ctx, f, e) })
+		unwatch = context.AfterFunc(ctx, func() { s.losePatience(ctx, f, e) })
 	}
-	landed := func() (first bool) {
+	returned := func() (first bool) {
 		unwatch()
 		cancel()
-		d.running.Done()
+		s.running.Done()
 		return f.settle()
 	}
 	perform := func(part func(context.Context), then job) job {
-		returned := false
+		done := false
 		defer func() {
-			if returned {
+			if done {
 				return
 			}
 			data := e.giveUp(ctx, errVanished)
-			if landed() {
-				d.report(settlement{effect: e.id, data: data})
+			if returned() {
+				s.report(settlement{effect: e.id, data: data})
 			}
 		}()
 		part(ctx)
-		returned = true
+		done = true
 		return then
 	}
 	var data []event.Data
 	next := func() job {
-		if !landed() {
+		if !returned() {
 			return nil
 		}
-		return d.carryOn(settlement{effect: e.id, data: data})
+		return s.carryOn(settlement{effect: e.id, data: data})
 	}
 	for _, part := range slices.Backward(append(e.before, func(ctx context.Context) { data = e.do(ctx) })) {
 		then := next
 		next = func() job { return perform(part, then) }
 	}
-	d.launched = append(d.launched, next)
+	s.launched = append(s.launched, next)
 }
 
 // losePatience gives an effect up whose context has ended and that does not return.
-func (d *driver) losePatience(ctx context.Context, f *pendingEffect, e effect) {
+func (s *effects) losePatience(ctx context.Context, f *pendingEffect, e effect) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.settled {
@@ -113,21 +146,21 @@ func (d *driver) losePatience(ctx context.Context, f *pendingEffect, e effect) {
 	}
 	f.patient = time.AfterFunc(grace, func() {
 		if f.settle() {
-			d.report(settlement{effect: e.id, data: e.giveUp(ctx, errNoReturn), abandoned: true})
+			s.report(settlement{effect: e.id, data: e.giveUp(ctx, errNoReturn), abandoned: true})
 		}
 	})
 }
 
 // once notes that an effect is to begin whose action stays due, and reports whether it was
 // not noted before.
-func (d *driver) once(effect string) bool {
-	if d.underWay[effect] {
+func (s *effects) once(effect string) bool {
+	if s.underWay[effect] {
 		return false
 	}
-	if d.underWay == nil {
-		d.underWay = map[string]bool{}
+	if s.underWay == nil {
+		s.underWay = map[string]bool{}
 	}
-	d.underWay[effect] = true
+	s.underWay[effect] = true
 	return true
 }
 
@@ -146,71 +179,60 @@ func (f *pendingEffect) settle() bool {
 }
 
 // cancelPending tells every effect to stop. They settle in their own time.
-func (d *driver) cancelPending() {
-	for _, f := range d.pending {
+func (s *effects) cancelPending() {
+	for _, f := range s.pending {
 		f.cancel()
 	}
 }
 
-// land stops every effect and waits until each has settled, which grace
+// stop stops one effect, where it is pending, and reports whether it is.
+func (s *effects) stop(id string) bool {
+	f := s.pending[id]
+	if f != nil {
+		f.cancel()
+	}
+	return f != nil
+}
+
+// settled forgets an effect.
+func (s *effects) settled(of settlement) {
+	delete(s.pending, of.effect)
+	delete(s.underWay, of.effect)
+	s.abandoned = s.abandoned || of.abandoned
+	s.ended++
+}
+
+// finish stops every effect and waits until each has settled, which grace
 // bounds. One that was launched and has not begun begins stopped, because nothing
 // else settles it. What they brought is returned, not journalled.
-func (d *driver) land() []event.Data {
+func (s *effects) finish() []event.Data {
 	var data []event.Data
-	d.cancelPending()
-	d.begin(false)
+	s.cancelPending()
+	s.begin(false)
 	for {
-		for s, ok := d.lock.next(); ok; s, ok = d.lock.next() {
-			d.landed(s)
-			data = append(data, s.data...)
+		for of, ok := s.lock.next(); ok; of, ok = s.lock.next() {
+			s.settled(of)
+			data = append(data, of.data...)
 		}
-		if len(d.pending) == 0 {
+		if len(s.pending) == 0 {
+			s.workers.stop()
+			s.deadlines.stop()
 			return data
 		}
-		<-d.lock.wake
+		<-s.lock.wake
 	}
 }
 
-func (d *driver) landed(s settlement) {
-	delete(d.pending, s.effect)
-	delete(d.underWay, s.effect)
-	d.unask(s.effect)
-	d.reserving = d.reserving && s.effect != reserveEffect
-	d.abandoned = d.abandoned || s.abandoned
-}
-
-// guard calls code of others and turns a panic into the error that failed
-// makes of it. An error that the code gives is read here as well, because its
-// methods are code of others, too: a nil pointer of an error type is one whose
-// message panics.
-func guard[T any](call func() (T, error), failed func(message string) error) (v T, err error) {
-	deed := "panicked: "
-	defer func() {
-		if p := recover(); p != nil {
-			err = failed(fmt.Sprint(deed, p))
-		}
-	}()
-	if v, err = call(); err != nil {
-		deed = fmt.Sprintf("gave an error of type %T that panicked when it was read: ", err)
-		read(err)
+// closing calls what releases what the effects use once none does any more. One that
+// was given up may still use it, and is waited for in the background.
+func (s *effects) closing(release func() error) error {
+	if s.abandoned {
+		go func() {
+			s.running.Wait()
+			_ = release()
+		}()
+		return nil
 	}
-	return v, err
+	s.running.Wait()
+	return release()
 }
-
-// read does to an error what is done to errors later on.
-func read(err error) {
-	_ = err.Error()
-	_ = errors.Is(err, context.Canceled)
-}
-
-// PanicError is a defect: a machine or the engine itself panicked. The run has
-// ended with reason internal.
-type PanicError struct {
-	Value any
-	Stack []byte
-}
-
-// Error names what was panicked with; the stack is for who reports the defect.
-func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v", e.Value) }
-
-func newPanicError(p any) *PanicError { return &PanicError{Value: p, Stack: debug.Stack()} }
