@@ -156,5 +156,6 @@ func inspect(ctx context.Context, store journal.Store, run string) (machine.Conv
 // newEngine makes the engine of one run. It holds nothing once the run is not
 // driven any more, so it needs no end of its own.
 func newEngine(store journal.Store, secrets *secret.Redactor) *engine.Engine {
-	return engine.New(store, versions.Make, engine.Options{Secrets: secrets})
+	common := journal.Share(store, func() *engine.Common { return engine.NewCommon(store) })
+	return engine.New(store, versions.Make, engine.Options{Secrets: secrets, Common: common})
 }

@@ -44,6 +44,9 @@ type Options struct {
 	// Owner names this process in leases; empty means [ProcessOwner], with a key
 	// to which others can seal commands ([Engine.Tell]).
 	Owner string
+	// Common is what the engine shares with the others of this process on the same
+	// store; nil means that it shares nothing.
+	Common *Common
 	// LeaseTTL is how long a run stays reserved for a process that has gone
 	// silent; 0 means 15 s. It is renewed every third of that. All who share a
 	// journal have the same one.
@@ -132,6 +135,22 @@ func (v *Env) close() error {
 	return err
 }
 
+// Common is what the engines of one process share on a store: the name in leases with
+// the key that opens what is sealed to it, and the one reader of the journal's end. It
+// is safe for concurrent use.
+type Common struct {
+	owner    string
+	key      ownerKey
+	follower *follow.Follower
+}
+
+// NewCommon returns what engines on a store share.
+func NewCommon(store journal.Store) *Common {
+	c := &Common{follower: follow.New(store)}
+	c.owner, c.key = newOwner()
+	return c
+}
+
 // New returns an engine on a store. machines makes an empty machine of the
 // version that a run's first event names.
 func New(store journal.Store, machines func(version string) (machine.Machine, error), o Options) *Engine {
@@ -144,15 +163,19 @@ func New(store journal.Store, machines func(version string) (machine.Machine, er
 	if o.NewNonce == nil {
 		o.NewNonce = newNonce
 	}
-	var letters ownerKey
-	if o.Owner == "" {
-		o.Owner, letters = newOwner()
+	common := o.Common
+	switch {
+	case common == nil && o.Owner == "":
+		common = NewCommon(store)
+	case common == nil:
+		common = &Common{owner: o.Owner, follower: follow.New(store)}
 	}
+	o.Owner = common.owner
 	if o.LeaseTTL == 0 {
 		o.LeaseTTL = 15 * time.Second
 	}
 	return &Engine{
-		store: store, follower: follow.New(store), machines: machines, opts: o, letters: letters, observed: o.observed(),
+		store: store, follower: common.follower, machines: machines, opts: o, letters: common.key, observed: o.observed(),
 		claims: map[string]bool{}, silences: map[string]silence{}, drivers: map[string]*driver{},
 	}
 }

@@ -15,6 +15,7 @@ import (
 
 // Store implements [journal.Store]. The zero value is not usable; see [New].
 type Store struct {
+	journal.Shared
 	now func() time.Time
 
 	mu       sync.RWMutex

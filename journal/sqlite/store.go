@@ -19,6 +19,7 @@ import (
 
 // Store implements [journal.Store] on one file.
 type Store struct {
+	journal.Shared
 	path    string
 	now     func() time.Time
 	readers *sql.DB
