@@ -1,10 +1,8 @@
 package journal
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -40,7 +38,7 @@ type exportLine struct {
 // Export writes a run as JSON lines, with everything that it depends on: the
 // events that it shares with the runs it is a fork of, the runs that it
 // started, and the contents that their events refer to. Events are written as
-// they are stored, so that [VerifyExport] can check their hash chain.
+// they are stored, with their hash chain.
 func Export(ctx context.Context, s Store, run string, w io.Writer) (Exported, error) {
 	x := exporter{store: s, w: w, blobs: map[string]bool{}}
 	err := x.line(exportLine{Export: ExportVersion, Vocabulary: event.Version, Run: run})
@@ -170,140 +168,5 @@ func (x *exporter) contents(ctx context.Context) error {
 		}
 		x.done.Blobs++
 	}
-	return nil
-}
-
-// VerifyExport reads the output of [Export] and checks it as [Verify] checks a
-// journal: the exported run, the runs that it started, and every content by its
-// digest. A mismatch gives an error that is [ErrCorrupt], an export of a newer
-// version one that is [ErrNewer].
-func VerifyExport(ctx context.Context, r io.Reader) (Verified, Exported, error) {
-	f, err := readExport(r)
-	if err != nil {
-		return Verified{}, Exported{}, fmt.Errorf("journal: read export: %w", err)
-	}
-	v, err := Verify(ctx, f, f.run, "")
-	for _, id := range f.order {
-		if err == nil && f.rows[id].Parent != "" && id != f.run {
-			_, err = Verify(ctx, f, id, "")
-		}
-	}
-	return v, f.count, err
-}
-
-// exportFile is an export in memory, as much of a [Store] as [Verify] reads.
-type exportFile struct {
-	Store
-	run     string
-	order   []string
-	rows    map[string]Run
-	records map[string][]Record
-	blobs   map[string][]byte
-	count   Exported
-}
-
-func (f *exportFile) Blob(_ context.Context, digest string) ([]byte, error) {
-	content, ok := f.blobs[digest]
-	if !ok {
-		return nil, fmt.Errorf("content %s: %w", digest, ErrNotFound)
-	}
-	return content, nil
-}
-
-func (f *exportFile) Run(_ context.Context, id string) (Run, error) {
-	row, ok := f.rows[id]
-	if !ok {
-		return row, fmt.Errorf("run %s: %w", id, ErrNotFound)
-	}
-	return row, nil
-}
-
-func (f *exportFile) Records(_ context.Context, run string, after int64, limit int) ([]Record, error) {
-	row, ok := f.rows[run]
-	if !ok {
-		return nil, fmt.Errorf("run %s: %w", run, ErrNotFound)
-	}
-	var out []Record
-	if after < row.ForkSeq {
-		shared, err := f.Records(context.Background(), row.ForkOf, after, int(row.ForkSeq-after))
-		if err != nil {
-			return nil, err
-		}
-		out = shared
-	}
-	for _, r := range f.records[run] {
-		if r.Seq > after {
-			out = append(out, r)
-		}
-	}
-	if limit > 0 && len(out) > limit {
-		out = out[:limit]
-	}
-	return out, nil
-}
-
-func readExport(r io.Reader) (*exportFile, error) {
-	f := &exportFile{rows: map[string]Run{}, records: map[string][]Record{}, blobs: map[string][]byte{}}
-	in, current, ended := bufio.NewReader(r), "", false
-	for n := 1; ; n++ {
-		text, err := in.ReadBytes('\n')
-		if errors.Is(err, io.EOF) && len(text) == 0 {
-			break
-		}
-		if err != nil && !errors.Is(err, io.EOF) {
-			return nil, err
-		}
-		var l exportLine
-		if err := json.Unmarshal(text, &l); err != nil {
-			return nil, fmt.Errorf("line %d: %w: %w", n, ErrCorrupt, err)
-		}
-		if ended {
-			return nil, fmt.Errorf("line %d: something follows the end: %w", n, ErrCorrupt)
-		}
-		switch {
-		case n == 1 && (l.Export == 0 || l.Run == ""):
-			return nil, fmt.Errorf("line 1 is no header: %w", ErrForeign)
-		case n == 1 && (l.Export > ExportVersion || l.Vocabulary > event.Version):
-			return nil, ErrNewer
-		case n == 1:
-			f.run = l.Run
-		case l.Row != nil:
-			// What a fork stands on comes first, so that no line has a circle.
-			_, again := f.rows[l.Row.ID]
-			if _, ok := f.rows[l.Row.ForkOf]; again || l.Row.ForkOf != "" && !ok {
-				return nil, fmt.Errorf("line %d: run %s does not stand on one before it: %w", n, l.Row.ID, ErrCorrupt)
-			}
-			current = l.Row.ID
-			f.rows[current], f.order = *l.Row, append(f.order, current)
-			f.count.Runs++
-		case l.Event != nil:
-			if err := f.add(current, l); err != nil {
-				return nil, fmt.Errorf("line %d: %w: %w", n, ErrCorrupt, err)
-			}
-		case l.Digest != "":
-			if !(Blob{Digest: l.Digest, Bytes: l.Bytes}).Intact() {
-				return nil, fmt.Errorf("line %d: content %s was changed: %w", n, l.Digest, ErrCorrupt)
-			}
-			f.blobs[l.Digest] = l.Bytes
-			f.count.Blobs++
-		case l.End != nil:
-			if ended = true; *l.End != f.count {
-				return nil, fmt.Errorf("line %d: %+v were written, %+v are there: %w", n, *l.End, f.count, ErrCorrupt)
-			}
-		}
-	}
-	if !ended {
-		return nil, fmt.Errorf("the file was cut short: %w", ErrCorrupt)
-	}
-	return f, nil
-}
-
-func (f *exportFile) add(run string, l exportLine) error {
-	e, err := event.Decode(l.Event)
-	if err != nil {
-		return err
-	}
-	f.count.Events++
-	f.records[run] = append(f.records[run], Record{Pos: l.Pos, Run: run, Seq: e.Seq, Type: string(e.Type()), Body: l.Event})
 	return nil
 }

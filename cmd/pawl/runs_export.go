@@ -27,9 +27,8 @@ func (a *app) exportCommand() *cobra.Command {
 		Use:   "export RUN",
 		Short: "Export a run to one file",
 		Long: `Writes a run as JSON lines, with the runs that it started and the runs that it is a fork of: their
-events as they are stored, and the contents that the events refer to. The file includes the hash
-chain, so that a Go program can check it without the journal (journal.VerifyExport). 'pawl runs
-verify' checks a run in its journal.`,
+events as they are stored, with their hash chain, and the contents that the events refer to.
+'pawl runs verify' checks a run in its journal.`,
 		Example: "  pawl runs export k7x2 --out run.jsonl\n  pawl runs export k7x2 | gzip > run.jsonl.gz",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
