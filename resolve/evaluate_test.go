@@ -100,7 +100,7 @@ var looking = []string{
 	`read -r x < one; [ ! -f "$x" ] || [ -n "$x" ]`,
 	`read -r x < one; printf '%s: %5.2s %%\n' "$x" y`,
 	`while read -r a b; do echo "$a"; done < several`,
-	`[ $# -eq 0 ]`, `[ "$?" -ne 0 ]`, `[ ${#x} -gt 3 ]`, `[ 1 -lt 2 ]`,
+	`[ $# -eq 0 ]`, `[ "$?" -ne 0 ]`, `[ 1 -lt 2 ]`,
 	`printf '%d of %d\n' 1 2`, `printf '%5.1f%%\n' 3.2`, `printf '%+.2f\n' -.5`,
 	`[ -t 1 ]`, `[ ! -t 0 ]`,
 	`set -euo pipefail; ls`,

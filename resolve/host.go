@@ -14,45 +14,29 @@ import (
 var senders = []string{"curl", "wget", "nc", "ncat", "netcat", "scp", "sftp", "rsync", "ftp", "tftp", "telnet", "socat", "http", "https", "mail", "sendmail",
 	"dig", "host", "nslookup", "drill", "ping", "ping6", "traceroute", "tracepath", "mtr", "whois", "gh", "glab"}
 
-// Sends reports whether a command line is known to talk to another machine. A line
-// of which it is not known does so perhaps.
+// Sends reports whether a command line is known to talk to another machine, or may
+// do so by a program that another one runs. A line of which it is not known does so
+// perhaps.
 func Sends(f event.Facts) bool {
-	return f.Risk == event.RiskSend || slices.ContainsFunc(f.Commands, func(c event.Command) bool { return sends(c.Words) })
-}
-
-func sends(words []string) bool {
-	if talks(words) {
-		return true
-	}
-	if len(words) == 0 || !slices.Contains(unclearPrograms, path.Base(words[0])) {
-		return false
-	}
-	for i := range words {
-		if talks(words[i:]) {
-			return true
+	return f.Risk == event.RiskSend || slices.ContainsFunc(f.Commands, func(c event.Command) bool {
+		for i, name := range c.Words {
+			if i > 0 && !slices.Contains(unclearPrograms, path.Base(c.Words[0])) {
+				break
+			}
+			name = path.Base(name)
+			if name == "ssh" || slices.Contains(senders, name) || name == "git" && slices.Contains(remoteGit, gitSubcommand(c.Words[i+1:])) {
+				return true
+			}
 		}
-	}
-	return false
-}
-
-// talks reports whether the program which these words begin with talks to another
-// machine.
-func talks(words []string) bool {
-	if len(words) == 0 {
 		return false
-	}
-	name := path.Base(words[0])
-	return name == "ssh" || slices.Contains(senders, name) || name == "git" && slices.Contains(remoteGit, gitSubcommand(words[1:]))
+	})
 }
 
 // gitSubcommand is the first word that is neither an option nor the value of one.
 func gitSubcommand(words []string) string {
-	for i := 0; i < len(words); i++ {
-		switch {
-		case slices.Contains([]string{"-c", "-C", "--git-dir", "--work-tree", "--namespace"}, words[i]):
-			i++
-		case !strings.HasPrefix(words[i], "-"):
-			return words[i]
+	for i, w := range words {
+		if !strings.HasPrefix(w, "-") && (i == 0 || !slices.Contains([]string{"-c", "-C", "--git-dir", "--work-tree", "--namespace"}, words[i-1])) {
+			return w
 		}
 	}
 	return ""
@@ -70,11 +54,9 @@ func (r *reader) hosts(words []word) {
 		switch host := hostOf(w.text); {
 		case sends && (w.computed || host == ""):
 			r.addressed(w)
-			if flags := addressFlags[name]; flags != nil && host == "" && !w.computed && w.text != "" && w.text[0] != '-' &&
+			if flags := addressFlags[name]; flags != nil && !w.computed && w.text != "" && w.text[0] != '-' &&
 				(i == 0 || !strings.HasPrefix(words[i].text, "-") || flags.MatchString(words[i].text)) {
-				before, _, _ := strings.Cut(w.text, "/")
-				before, _, _ = strings.Cut(before, ":")
-				r.host(before)
+				r.host(strings.FieldsFunc(w.text+"/", func(c rune) bool { return c == '/' || c == ':' })[0])
 			}
 		case w.computed && strings.Contains(w.text, "://"):
 			r.computedHost(w)
@@ -136,33 +118,25 @@ const unreadable = "?"
 // writes, and the options by which it talks to another one than its address
 // names or takes the address from a file.
 func (r *reader) downloads(name string, args []word, dirs []string) {
-	options := outputs[name]
-	if options == nil {
-		options = outputs[""]
-	}
 	for i, a := range args {
 		if where := elsewhere[name]; where != nil && where.MatchString(a.text) {
 			r.unclear("which machine " + name + " " + trim(a.text) + " leads to, is not known")
 		}
-		m := options.FindStringSubmatch(a.text)
+		m := outputs.FindStringSubmatch(a.text)
 		switch {
-		case m == nil:
-		case m[1] != "" && m[1] != "-":
+		case m == nil || m[1] == "-":
+		case m[1] != "":
 			r.writes(word{text: m[1], computed: a.computed}, dirs)
-		case m[1] == "" && i+1 < len(args) && args[i+1].text != "-":
+		case i+1 < len(args) && args[i+1].text != "-":
 			r.writes(args[i+1], dirs)
 		}
 	}
 }
 
-// outputs are the options that name a file to write, with the file where it
+// outputs are the options of senders that name a file to write, with the file where it
 // stands in the same word.
-var outputs = map[string]pattern{
-	"": newPattern(`^(?:-o|--output(?:=|$))(.*)$`),
-	"curl": newPattern(`^(?:-[sSLfkvgGIjNqRiB#0-46]*[oDc]|` +
-		`--(?:output|dump-header|cookie-jar|trace|trace-ascii|stderr|etag-save|hsts|alt-svc|libcurl)(?:=|$))(.*)$`),
-	"wget": newPattern(`^(?:-[qvcNS46]*(?:nv)?[qvcNS46]*[Ooa]|--(?:output-document|output-file|append-output|save-cookies|rejected-log|warc-file)(?:=|$))(.*)$`),
-}
+var outputs = newPattern(`^(?:-[a-bd-np-zA-NP-Z0-9]*[oOD]|--(?:output|output-document|output-file|append-output|dump-header|cookie-jar|save-cookies` +
+	`|trace|trace-ascii|stderr|etag-save|hsts|alt-svc|libcurl|rejected-log|warc-file)(?:=|$))(.*)$`)
 
 var elsewhere = map[string]pattern{
 	"curl": newPattern(`^(-[a-zA-Z#]*K.*|--config.*|--resolve|--connect-to|--unix-socket|--abstract-unix-socket|--doh-url|--url-query|--variable|--expand-.*)(=.*)?$`),

@@ -184,7 +184,7 @@ func digits(s string) bool { return strings.Trim(s, "0123456789") == "" }
 
 // numbers reports whether each word is one number, whatever it expands to.
 func numbers(args []word) bool {
-	return !slices.ContainsFunc(args, func(a word) bool { return !a.number })
+	return !slices.ContainsFunc(args, func(a word) bool { return !a.number() })
 }
 
 // The operators of test that evaluate nothing, before a word, between two, and
@@ -204,16 +204,16 @@ func looksTest(name string, args []word) bool {
 	for len(args) > 1 && args[0].is("!") {
 		args = args[1:]
 	}
-	if slices.ContainsFunc(args, func(a word) bool { return a.several }) {
+	if slices.ContainsFunc(args, func(a word) bool { return a.several && !a.number() }) {
 		return false
 	}
 	switch len(args) {
 	case 0, 1:
 		return true
 	case 2:
-		return args[0].is(testsOne...) || args[0].is("-t") && args[1].number
+		return args[0].is(testsOne...) || args[0].is("-t") && args[1].number()
 	case 3:
-		return args[1].is(testsTwo...) || args[1].is(testsNumbers...) && args[0].number && args[2].number
+		return args[1].is(testsTwo...) || args[1].is(testsNumbers...) && args[0].number() && args[2].number()
 	}
 	return false
 }
@@ -229,5 +229,5 @@ var (
 // variable, and what it takes for numbers are numbers.
 func looksPrintf(args []word) bool {
 	return len(args) > 0 && !args[0].computed && (texts.MatchString(args[0].text) || !strings.HasPrefix(args[0].text, "-") &&
-		!slices.ContainsFunc(args[1:], func(a word) bool { return !a.number && (a.computed || !decimal.MatchString(a.text)) }))
+		!slices.ContainsFunc(args[1:], func(a word) bool { return a.computed || !decimal.MatchString(a.text) }))
 }

@@ -21,8 +21,12 @@ type word struct {
 	names string
 	// several says that the word may become several words, or none.
 	several bool
-	// number says that the word is a number, also where it is computed.
-	number bool
+}
+
+// number reports whether a word is a number: as it is written, how the last command
+// ended, or how many arguments there are.
+func (w word) number() bool {
+	return !w.computed && w.text != "" && digits(w.text) || slices.Contains([]string{"$?", "$#", `"$?"`, `"$#"`}, w.text) && w.computed
 }
 
 // is reports whether a word is one of some texts, whatever happens.
@@ -69,7 +73,6 @@ func wordOf(w *syntax.Word) word {
 		out.text = source(w)
 		out.several = out.several || unquoted(w)
 	}
-	out.number = !out.computed && out.text != "" && digits(out.text) || countOf(w)
 	return out
 }
 
@@ -83,7 +86,7 @@ func unquoted(w *syntax.Word) bool {
 }
 
 // severalOf reports whether an expansion in a word may become several words: it is
-// not quoted and no number, or it stands for all arguments.
+// not quoted, or it stands for all arguments.
 func severalOf(w *syntax.Word) bool {
 	for _, part := range w.Parts {
 		switch p := part.(type) {
@@ -93,9 +96,7 @@ func severalOf(w *syntax.Word) bool {
 				return true
 			}
 		default:
-			if !isCount(part) {
-				return true
-			}
+			return true
 		}
 	}
 	return false
@@ -106,27 +107,6 @@ func severalOf(w *syntax.Word) bool {
 func allArguments(part syntax.WordPart) bool {
 	p, ok := part.(*syntax.ParamExp)
 	return ok && (p.Param == nil || p.Param.Value == "@" || p.Index != nil || p.Excl)
-}
-
-// countOf reports whether a word is nothing but an expansion to a number.
-func countOf(w *syntax.Word) bool {
-	if len(w.Parts) != 1 {
-		return false
-	}
-	if quoted, ok := w.Parts[0].(*syntax.DblQuoted); ok && len(quoted.Parts) == 1 {
-		return isCount(quoted.Parts[0])
-	}
-	return isCount(w.Parts[0])
-}
-
-// isCount reports whether an expansion gives a number: how the last command
-// ended, how many arguments there are, a process, or the length of a value.
-func isCount(part syntax.WordPart) bool {
-	p, ok := part.(*syntax.ParamExp)
-	if !ok || p.Param == nil || p.Excl || p.Index != nil || p.Slice != nil || p.Repl != nil || p.Exp != nil || p.Flags != nil {
-		return false
-	}
-	return p.Length || slices.Contains([]string{"?", "#", "$", "!"}, p.Param.Value)
 }
 
 // source is a word as it was written.
