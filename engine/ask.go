@@ -89,7 +89,7 @@ func (d *driver) expire(pending []*event.Question) (bool, error) {
 			continue
 		}
 		if at.After(d.env.clock.now()) {
-			d.wake(*at)
+			d.alarm.set(*at)
 			continue
 		}
 		expired = true

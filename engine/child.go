@@ -152,7 +152,7 @@ func (e stopped) Error() string { return e.reason }
 // cancelChild ends a child that is under way, or queues the end of one that is not.
 func (d *driver) cancelChild(a machine.CancelChild) {
 	switch f := d.children[childID(a.ID)]; {
-	case f != nil && f.stop != nil && !d.cancelled:
+	case f != nil && f.stop != nil && !d.life.cancelled:
 		f.stop(stopped{a.Reason})
 	case f == nil:
 		// What it parked for does not matter any more.
@@ -232,17 +232,8 @@ func (d *driver) fly(id string, call *machine.RunTool, child string, observe chi
 				return settle(childEnd{}, why)
 			},
 		})
-		d.effects.pending[childID(id)].cancel = func() { stop(d.whyStopped()) }
+		d.effects.pending[childID(id)].cancel = func() { stop(d.life.whyStopped()) }
 	})
-}
-
-// whyStopped is why the driver stops its children: they end with a run that
-// ends, and park with one that does not.
-func (d *driver) whyStopped() error {
-	if d.cancelled || d.broken {
-		return errAbove
-	}
-	return ErrInterrupted
 }
 
 // playChild has a child driven until it ends or parks. One that answers no call is
@@ -262,7 +253,7 @@ func (d *driver) playChild(ctx context.Context, a *machine.StartChild, f *pendin
 		return end, err
 	}
 	go run.driver.drive()
-	<-run.driver.done
+	<-run.driver.result.done
 	return run.left()
 }
 
@@ -420,7 +411,7 @@ func notStarted(reason event.Reason, err error) *event.Outcome {
 
 // left is where a child stands whose driver is done.
 func (r *Run) left() (childEnd, error) {
-	end, err := leftAs(&r.driver.final, r.driver.err)
+	end, err := leftAs(&r.driver.result.final, r.driver.result.err)
 	if end.parked != nil {
 		end.seq = r.driver.log.seq
 	}

@@ -61,7 +61,7 @@ func (d *driver) childrenMayKnow() {
 // has said meanwhile, to them or to this run. Without it they would wait until
 // their siblings are done and somebody resumes the run.
 func (d *driver) wakeChildren(ctx context.Context) error {
-	if len(d.parked) == 0 || d.interrupted || d.cancelled || d.machine.State().Phase != machine.Running {
+	if len(d.parked) == 0 || d.life.leaving() || d.machine.State().Phase != machine.Running {
 		return nil
 	}
 	told := d.spokenTo.take()
@@ -104,8 +104,7 @@ func (e *Engine) raisedAbove(run string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if d := e.drivers[run]; d != nil {
-		d.raisedAbove.Store(true)
-		d.commandCame()
+		d.inbox.raised()
 	}
 }
 

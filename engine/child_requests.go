@@ -213,7 +213,7 @@ func (d *driver) tellWaiting() {
 // too. Of a run that is on its way out nobody gets anything: its children are, too.
 func (d *driver) grant(x *childRequest) (progress, done bool, err error) {
 	funder, ok := d.machine.(machine.Funder)
-	if !ok || d.interrupted || d.cancelled || d.machine.State().Phase != machine.Running || x.passed && x.said == nil {
+	if !ok || d.life.leaving() || d.machine.State().Phase != machine.Running || x.passed && x.said == nil {
 		return false, false, nil
 	}
 	open := slices.ContainsFunc(funder.Drawn(x.child), func(r event.BudgetReserved) bool { return r.ID == x.ask.ID })
@@ -304,8 +304,8 @@ const reserveEffect = "reserve"
 func (d *driver) askAbove(a machine.Reserve) error {
 	switch {
 	case a.NotBefore.After(d.env.clock.now()):
-		d.wake(a.NotBefore)
-		d.waiting = journal.WaitRetry
+		d.alarm.set(a.NotBefore)
+		d.alarm.waiting = journal.WaitRetry
 		return nil
 	case d.reserving:
 		return nil

@@ -27,7 +27,7 @@ func (e *Engine) prod(run, child string) {
 	if child != "" {
 		d.spokenTo.note(child)
 	}
-	d.commandCame()
+	d.inbox.came()
 }
 
 // prodAbove tells the drivers of all runs above one that somebody has said
@@ -41,82 +41,6 @@ func (e *Engine) prodAbove(ctx context.Context, row journal.Run) {
 		}
 		row = above
 	}
-}
-
-func (d *driver) commandCame() {
-	d.commanded.Store(true)
-	d.lock.notify()
-}
-
-// overrule drops the pauses that were sent before somebody resumed the run, who
-// has decided otherwise.
-func (d *driver) overrule(sent []journal.Command) {
-	for _, c := range sent {
-		if c.Kind == journal.Pause {
-			d.seen[c.ID] = true
-			d.log.consumed = append(d.log.consumed, c.ID)
-		}
-	}
-}
-
-// takeCommands turns the rows of the run's inbox into events. Each row is
-// taken once, and consumed by the commit of what it became.
-func (d *driver) takeCommands(ctx context.Context) error {
-	d.commanded.Store(false)
-	if d.raisedAbove.Swap(false) {
-		d.limitChanged()
-	}
-	if err := d.takeMail(); err != nil {
-		return err
-	}
-	if d.log.lease.unmade {
-		return nil // nobody could send it any
-	}
-	cmds, err := d.log.store.Inbox(ctx, d.run.id)
-	if err != nil {
-		return d.log.failed(err)
-	}
-	known := d.knownSecrets()
-	for _, c := range cmds {
-		if d.seen[c.ID] {
-			continue
-		}
-		d.seen[c.ID] = true
-		d.log.consumed = append(d.log.consumed, c.ID)
-		c, readable := d.engine.letters.open(c)
-		if !readable {
-			continue
-		}
-		c, _ = known.clean(c)
-		if c.Kind == journal.Cancel {
-			err = d.cancel(event.CancelRequested{By: c.By, Reason: c.Text, Principal: c.Principal})
-		} else if data := d.translate(c); data != nil {
-			if data.EventType() == event.TypeBudgetRaised {
-				d.limitChanged()
-			}
-			err = d.stage(data)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return d.wakeChildren(ctx)
-}
-
-// translate gives the event that a command becomes, or nil for a decision on
-// what does not wait for one (any more).
-func (d *driver) translate(c journal.Command) event.Data {
-	switch c.Kind {
-	case journal.Pause:
-		return event.PauseRequested{By: c.By, Command: c.ID, Principal: c.Principal}
-	case journal.Input:
-		return d.env.record.Blobs.Detach(event.InputReceived{Text: c.Text, Media: c.Media, By: c.By, Command: c.ID, Principal: c.Principal})
-	case journal.Raise:
-		return event.BudgetRaised{Setting: c.Setting, Value: c.Value, By: c.By, Command: c.ID, Principal: c.Principal}
-	case journal.Approve, journal.Reject:
-		return d.decision(c)
-	}
-	return nil
 }
 
 // Send delivers a command. The run's driver consumes it, wherever it is; with
@@ -366,7 +290,7 @@ func (d *driver) answerAll(ctx context.Context, cmds []journal.Command, a *answe
 			a.refused[c.ID], a.atLeast = true, s.Parked.AtLeast
 			continue
 		}
-		data := d.translate(c)
+		data := d.env.translate(c, d.machine)
 		a.refused[c.ID] = data == nil || expires(data)
 		if data == nil {
 			continue

@@ -69,8 +69,8 @@ func (d *driver) status() journal.Progress {
 		st.State, st.Detail = journal.Paused, string(s.Parked.Reason)
 	case s.Parked != nil:
 		st.State, st.Detail = journal.Parked, string(s.Parked.Reason)
-	case d.waiting != "":
-		st.State, st.Detail = journal.Waiting, d.waiting
+	case d.alarm.waiting != "":
+		st.State, st.Detail = journal.Waiting, d.alarm.waiting
 	case s.Asking:
 		st.State, st.Detail = journal.Waiting, string(event.ParkApproval)
 	}

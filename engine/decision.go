@@ -52,8 +52,8 @@ func (e *MessageError) Is(target error) bool { return target == ErrNotPending }
 
 // decision is what a command says of a question: nil when it does not wait for
 // that, and its expiry when it comes too late, by the time at which it was sent.
-func (d *driver) decision(c journal.Command) event.Data {
-	q := pending(d.machine.State(), c.CallID)
+func decision(c journal.Command, s machine.State) event.Data {
+	q := pending(s, c.CallID)
 	if q == nil {
 		return nil
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync/atomic"
 	"time"
 
 	"github.com/pawlrun/pawl/drive"
@@ -22,11 +21,8 @@ type driver struct {
 	env     environment
 	log     eventLog
 
-	// The end of ctx cancels or parks the run; work is for what the driver does
-	// itself, and outlives it: a cancelled run still settles its calls and
-	// journals its end.
-	ctx, work context.Context
-	lock      driverLock
+	life lifetime
+	lock driverLock
 
 	requests drive.Requests
 
@@ -43,56 +39,32 @@ type driver struct {
 	// above is being asked.
 	children map[string]*pendingChild
 	// parked are the children that parked while this run goes on.
-	parked   []parkedChild
-	spokenTo spokenTo
-	// raisedAbove says that a limit of a run above was changed.
-	raisedAbove atomic.Bool
-	reserving   bool
+	parked    []parkedChild
+	spokenTo  spokenTo
+	reserving bool
 	// waitingAbove is what the run above was told last: that this one waits for
 	// a person.
 	waitingAbove bool
 
 	effects effects
 
-	// commanded says that commands came which nobody has taken up. Those of this engine
-	// wake the driver's goroutine at once, and sent does for all that the store hears of,
-	// these as well.
-	commanded atomic.Bool
-	sent      <-chan struct{}
-	// seen are the commands that were taken, asked the questions that were put to a
+	inbox  inbox
+	alarm  alarm
+	result result
+	// asked are the questions that were put to a
 	// person and how they may stay unanswered, and asking the effect of the last question
 	// that is still open.
-	seen   map[int64]bool
 	asked  map[string]machine.Unanswered
 	asking string
-	// given is the first cycle whose messages of the environment ([Env.Inputs])
-	// have not been journalled.
-	given int
-	// wakeAt is when the machine wants to be asked again, waiting what for.
-	wakeAt  time.Time
-	waiting string
-
-	interrupt   chan struct{}
-	interrupted bool
-	cancelled   bool
-	// broken says that a defect ends the run.
-	broken bool
-
-	// What is left when done is closed: the state, the engine's failure, and
-	// whether a command was answered after the last commit of this driver.
-	done     chan struct{}
-	final    machine.State
-	err      error
-	overtook bool
 }
 
 func (e *Engine) newDriver(m machine.Machine, env Env, run, parent string) *driver {
 	d := &driver{
 		engine: e, machine: m, run: identity{id: run, parent: parent, root: run, depth: 1},
 		effects: effects{pending: map[string]*pendingEffect{}, workers: newWorkers()}, lock: newDriverLock(),
-		seen: map[int64]bool{}, asked: map[string]machine.Unanswered{},
-		interrupt: make(chan struct{}, 1), done: make(chan struct{}),
+		asked: map[string]machine.Unanswered{}, life: lifetime{interrupt: make(chan struct{}, 1)}, result: result{done: make(chan struct{})},
 	}
+	d.inbox.store, d.inbox.run, d.inbox.wake, d.inbox.seen = e.store, run, &d.lock, map[int64]bool{}
 	d.effects.lock, d.effects.carryOn = &d.lock, d.carryOn
 	c := newClock(e.opts.Now)
 	d.env.run, d.env.record, d.env.clock = &d.run, drive.NewRecorder(e.store), c
@@ -107,8 +79,8 @@ func (e *Engine) newDriver(m machine.Machine, env Env, run, parent string) *driv
 // drive goes on until the run has ended or parked. It leaves properly also where the
 // goroutine is ended.
 func (d *driver) drive() {
-	work, stop := context.WithCancel(context.WithoutCancel(d.ctx))
-	d.work, d.sent = work, d.log.store.WatchInbox(work, d.run.id)
+	work, stop := context.WithCancel(context.WithoutCancel(d.life.ctx))
+	d.life.work, d.inbox.sent = work, d.log.store.WatchInbox(work, d.run.id)
 	defer func() {
 		err := d.leave(work)
 		stop()
@@ -121,12 +93,12 @@ func (d *driver) drive() {
 func (d *driver) leave(work context.Context) error {
 	err := d.lock.failure
 	_, store := errors.AsType[*storeError](err)
-	d.broken = err != nil && !store
+	d.life.broken = err != nil && !store
 	late := d.effects.finish()
-	if d.broken {
+	if d.life.broken {
 		err = d.endInternal(work, err, late)
 	} else {
-		d.final = d.machine.State()
+		d.result.final = d.machine.State()
 	}
 	d.log.lease.release(work)
 	return err
@@ -212,8 +184,8 @@ func (d *driver) decide(work context.Context) (bool, error) {
 	if len(d.log.staged) > d.mostStaged() {
 		return false, fmt.Errorf("engine: run %s: the machine decided %d times without an effect", d.run.id, len(d.log.staged))
 	}
-	d.wakeAt, d.waiting = time.Time{}, ""
-	if d.interrupted && !d.cancelled {
+	d.alarm = alarm{}
+	if d.life.interrupted && !d.life.cancelled {
 		if progress, err := d.keepAnswer(); progress || err != nil {
 			return progress, err
 		}
@@ -251,9 +223,9 @@ func (d *driver) decide(work context.Context) (bool, error) {
 		case machine.Wait:
 			changed, err = d.await(a)
 		case machine.Evaluate:
-			err = d.stage(d.env.evaluate(d.work, a))
+			err = d.stage(d.env.evaluate(d.life.work, a))
 		case machine.Observe:
-			err = d.stage(d.env.observe(d.work, a))
+			err = d.stage(d.env.observe(d.life.work, a))
 		case machine.RunHook:
 			d.beginHook(a)
 			changed = false
@@ -302,35 +274,21 @@ func (d *driver) parkInterrupted() error {
 	return d.stage(event.RunParked{Reason: event.ParkInterrupted, Served: d.engine.opts.Served})
 }
 
-// wake sets the alarm to the earliest of the moments asked for.
-func (d *driver) wake(at time.Time) {
-	if d.wakeAt.IsZero() || at.Before(d.wakeAt) {
-		d.wakeAt = at
-	}
-}
-
 // wait gives the lock up until something comes that the machine should know of,
 // and returns how that is taken up.
 func (d *driver) wait(heartbeat <-chan time.Time) (hear func(work context.Context) error) {
-	var timer <-chan time.Time
-	if !d.wakeAt.IsZero() {
-		t := time.NewTimer(d.wakeAt.Sub(d.env.clock.now()))
-		defer t.Stop()
-		timer = t.C
-	}
-	ended := d.ctx.Done()
-	if d.interrupted || d.cancelled {
-		ended = nil
-	}
+	timer, stop := d.alarm.timer(d.env.clock.now)
+	defer stop()
+	ended := d.life.ended()
 	d.lock.unlock()
 	defer d.lock.lock()
 	select {
 	case <-d.lock.wake:
 	case <-d.drawn():
-	case <-d.sent:
-		d.commanded.Store(true)
+	case <-d.inbox.sent:
+		d.inbox.commanded.Store(true)
 	case <-ended:
-	case <-d.interrupt:
+	case <-d.life.interrupt:
 		return d.stopForNow
 	case <-timer:
 	case <-heartbeat:
@@ -343,7 +301,7 @@ func (d *driver) wait(heartbeat <-chan time.Time) (hear func(work context.Contex
 // effect ended comes before that: whoever asks for a pause while a call runs
 // means the end of its cycle, and not of the next one.
 func (d *driver) takeNews(work context.Context) error {
-	if d.commanded.Load() {
+	if d.inbox.commanded.Load() {
 		if err := d.takeCommands(work); err != nil {
 			return err
 		}
@@ -353,7 +311,7 @@ func (d *driver) takeNews(work context.Context) error {
 
 // stopForNow parks the run once its effects have stopped.
 func (d *driver) stopForNow(context.Context) error {
-	d.interrupted = true
+	d.life.interrupted = true
 	d.effects.cancelPending()
 	return nil
 }
@@ -402,22 +360,18 @@ func (d *driver) overtaken(data event.Data) bool {
 	case event.BudgetReserved, event.BudgetRefused:
 		return d.machine.State().Phase != machine.Running
 	case event.RunParked:
-		return d.cancelled || d.interrupted || d.machine.State().Phase != machine.Running
+		return d.life.leaving() || d.machine.State().Phase != machine.Running
 	}
 	return false
 }
 
-// ErrInterrupted, as the cause of a context that ends, parks the run instead
-// of cancelling it.
-var ErrInterrupted = errors.New("engine: interrupted")
-
 // contextEnded hears why the caller's context ended, once.
 func (d *driver) contextEnded(cause error) error {
 	switch {
-	case d.interrupted || d.cancelled:
+	case d.life.leaving():
 		return nil
 	case errors.Is(cause, ErrInterrupted):
-		return d.stopForNow(d.work)
+		return d.stopForNow(d.life.work)
 	}
 	return d.cancel(event.CancelRequested{By: d.engine.opts.Owner, Reason: cause.Error()})
 }
@@ -425,19 +379,12 @@ func (d *driver) contextEnded(cause error) error {
 // cancel stops what is in flight and tells the machine, which ends the run. A
 // second cancel changes nothing.
 func (d *driver) cancel(request event.CancelRequested) error {
-	if d.cancelled {
+	if d.life.cancelled {
 		return nil
 	}
-	d.cancelled = true
+	d.life.cancelled = true
 	d.effects.cancelPending()
 	return d.stage(request)
-}
-
-func (d *driver) interruptOnce() {
-	select {
-	case d.interrupt <- struct{}{}:
-	default:
-	}
 }
 
 var errEndedClosing = errors.New("engine: what closes the run's environment ended its goroutine (runtime.Goexit)")

@@ -96,7 +96,7 @@ func (d *driver) carryOn(s settlement) (next job) {
 		return nil
 	}
 	d.step(d.takeNews)
-	if d.lock.over || !d.wakeAt.IsZero() {
+	if d.lock.over || !d.alarm.at.IsZero() {
 		d.lock.notify()
 	}
 	return d.effects.begin(true)
@@ -105,15 +105,15 @@ func (d *driver) carryOn(s settlement) (next job) {
 // step takes up what has come, and performs everything that is due because of it.
 func (d *driver) step(hear func(work context.Context) error) {
 	d.lock.failure = d.contained(func() error {
-		if err := hear(d.work); err != nil {
+		if err := hear(d.life.work); err != nil {
 			return err
 		}
-		if err := context.Cause(d.ctx); err != nil {
+		if err := context.Cause(d.life.ctx); err != nil {
 			if err := d.contextEnded(err); err != nil {
 				return err
 			}
 		}
-		if err := d.advance(d.work); err != nil {
+		if err := d.advance(d.life.work); err != nil {
 			return err
 		}
 		d.lock.over = d.finished()

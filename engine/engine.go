@@ -206,10 +206,10 @@ func (e *Engine) Close() error {
 	driven := slices.Collect(maps.Values(e.drivers))
 	e.mu.Unlock()
 	for _, d := range driven {
-		d.interruptOnce()
+		d.life.interruptOnce()
 	}
 	for _, d := range driven {
-		<-d.done
+		<-d.result.done
 	}
 	return nil
 }
@@ -381,40 +381,40 @@ func (e *Engine) ready(ctx context.Context, d *driver) *Run {
 	if len(d.env.Children) > 0 {
 		d.fromChildren = newChildRequests()
 	}
-	d.ctx, d.env.live.source = ctx, e.follower.Source(d.run.root)
+	d.life.ctx, d.env.live.source = ctx, e.follower.Source(d.run.root)
 	e.register(d)
 	return &Run{ID: d.run.id, engine: e, driver: d, begun: d.log.seq}
 }
 
 // left is what is done when a driver leaves, with the engine's own failure.
 func (d *driver) left(err error) {
-	defer close(d.done) // whatever ends the goroutine here
+	defer close(d.result.done) // whatever ends the goroutine here
 	defer d.env.live.source.Close()
-	d.err = err
+	d.result.err = err
 	d.engine.unregister(d)
-	ctx := context.WithoutCancel(d.ctx)
+	ctx := context.WithoutCancel(d.life.ctx)
 	_, broken := errors.AsType[*storeError](err)
 	switch {
-	case err == nil && d.final.Phase == machine.Parked:
-		d.err = d.engine.lookOnceMore(ctx, d)
+	case err == nil && d.result.final.Phase == machine.Parked:
+		d.result.err = d.engine.lookOnceMore(ctx, d)
 	case broken && d.log.lease.released: // the store has come back
-		clear(d.seen) // what was taken up is not in the journal
+		clear(d.inbox.seen) // what was taken up is not in the journal
 		_ = d.engine.lookOnceMore(ctx, d)
 	}
-	left := d.err
-	d.err = errors.Join(left, errEndedClosing) // what stays if closing ends the goroutine
-	d.err = errors.Join(left, d.closeEnv())
+	left := d.result.err
+	d.result.err = errors.Join(left, errEndedClosing) // what stays if closing ends the goroutine
+	d.result.err = errors.Join(left, d.closeEnv())
 }
 
 // lookOnceMore answers the commands that came while a driver was leaving.
 func (e *Engine) lookOnceMore(ctx context.Context, d *driver) error {
-	a := answers{seen: d.seen, refused: map[int64]bool{}, secrets: d.knownSecrets()}
+	a := answers{seen: d.inbox.seen, refused: map[int64]bool{}, secrets: d.knownSecrets()}
 	if news, err := e.unseen(ctx, d.run.id, &a); err != nil || !news {
 		return err
 	}
 	err := e.answer(ctx, d.run.id, &a)
 	if a.machine != nil {
-		d.machine, d.final, d.overtook = a.machine, a.machine.State(), true
+		d.machine, d.result.final, d.result.overtook = a.machine, a.machine.State(), true
 	}
 	return err
 }

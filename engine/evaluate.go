@@ -51,9 +51,9 @@ func (d *driver) await(a machine.Wait) (bool, error) {
 	case !a.Until.After(d.env.clock.now()):
 		return true, d.stage(event.WaitFinished{ID: a.ID})
 	}
-	d.wake(a.Until)
+	d.alarm.set(a.Until)
 	if len(d.effects.pending) == 0 {
-		d.waiting = journal.WaitTime
+		d.alarm.waiting = journal.WaitTime
 	}
 	return false, nil
 }

@@ -47,11 +47,11 @@ func (d *driver) endInternal(ctx context.Context, cause error, late []event.Data
 		return errors.Join(cause, err)
 	}
 	d.log.publish(pos)
-	d.final = machine.State{
+	d.result.final = machine.State{
 		Phase: machine.Ended, Outcome: &outcome, Cycle: outcome.Cycles, Usage: outcome.Usage,
 	}
 	if outcome.Cost != nil {
-		d.final.Cost = *outcome.Cost
+		d.result.final.Cost = *outcome.Cost
 	}
 	return cause
 }

@@ -81,7 +81,7 @@ func (l *listener) listen(ctx context.Context) error {
 		switch {
 		case l.sub.More():
 		case left && len(events) == 0 && looked:
-			return l.run.driver.err
+			return l.run.driver.result.err
 		case left:
 			// Not all that is in the journal was told of.
 			l.sub.CatchUp()
@@ -89,7 +89,7 @@ func (l *listener) listen(ctx context.Context) error {
 		default:
 			select {
 			case <-l.sub.Wake():
-			case <-l.run.driver.done:
+			case <-l.run.driver.result.done:
 			case <-ctx.Done():
 			}
 		}
@@ -99,7 +99,7 @@ func (l *listener) listen(ctx context.Context) error {
 // left reports whether the run is not driven any more.
 func (l *listener) left() bool {
 	select {
-	case <-l.run.driver.done:
+	case <-l.run.driver.result.done:
 		return true
 	default:
 		return false
@@ -120,7 +120,7 @@ func (l *listener) give(ctx context.Context, e *event.Event) error {
 	}
 	l.over = l.last > 0 && e.Seq >= l.last
 	if l.over {
-		return l.run.driver.err
+		return l.run.driver.result.err
 	}
 	return nil
 }
@@ -129,12 +129,12 @@ func (l *listener) give(ctx context.Context, e *event.Event) error {
 // answered behind it.
 func (l *listener) end(ctx context.Context, seq int64) error {
 	select {
-	case <-l.run.driver.done:
+	case <-l.run.driver.result.done:
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 	l.last = seq
-	if !l.run.driver.overtook {
+	if !l.run.driver.result.overtook {
 		return nil
 	}
 	row, err := l.run.engine.store.Run(ctx, l.run.ID)

@@ -21,8 +21,8 @@ const modelEffect = "model"
 // whose time has not come sets the alarm instead.
 func (d *driver) beginModel(a *machine.CallModel) (bool, error) {
 	if a.NotBefore.After(d.env.clock.now()) {
-		d.wake(a.NotBefore)
-		d.waiting = journal.WaitRetry
+		d.alarm.set(a.NotBefore)
+		d.alarm.waiting = journal.WaitRetry
 		return false, nil
 	}
 	if !a.Admission.Given() {

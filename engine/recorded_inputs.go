@@ -32,8 +32,8 @@ func (e *Engine) RecordedInputs(ctx context.Context, run string) (map[int][]even
 // is on the way, as if they had come meanwhile: they are there when it is decided
 // what follows on the answer.
 func (d *driver) giveInputs(cycle int) error {
-	for ; d.given <= cycle; d.given++ {
-		for _, said := range d.env.Inputs[d.given] {
+	for ; d.inbox.given <= cycle; d.inbox.given++ {
+		for _, said := range d.env.Inputs[d.inbox.given] {
 			if err := d.stage(d.env.record.Blobs.Detach(said)); err != nil {
 				return err
 			}

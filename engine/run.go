@@ -36,8 +36,8 @@ func (r *Run) Send(ctx context.Context, c journal.Command) error {
 // leaves the run going. The error is an engine's failure.
 func (r *Run) Wait(ctx context.Context) (machine.State, error) {
 	select {
-	case <-r.driver.done:
-		return r.driver.final, r.driver.err
+	case <-r.driver.result.done:
+		return r.driver.result.final, r.driver.result.err
 	case <-ctx.Done():
 		return machine.State{}, fmt.Errorf("engine: wait for run %s: %w", r.ID, ctx.Err())
 	}
@@ -46,7 +46,7 @@ func (r *Run) Wait(ctx context.Context) (machine.State, error) {
 // Interrupt parks the run: what is in flight is stopped and settled first. It
 // does not wait for that, and does nothing to a run that is not driven any
 // more.
-func (r *Run) Interrupt() { r.driver.interruptOnce() }
+func (r *Run) Interrupt() { r.driver.life.interruptOnce() }
 
 // Machine is the run's machine. It may be read once Wait has returned.
 func (r *Run) Machine() machine.Machine { return r.driver.machine }

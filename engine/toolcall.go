@@ -44,9 +44,9 @@ func unresolved(a machine.Resolve) event.ToolCall {
 // whose time has not come sets the alarm instead.
 func (d *driver) beginTool(a machine.RunTool) (bool, error) {
 	if a.NotBefore.After(d.env.clock.now()) {
-		d.wake(a.NotBefore)
+		d.alarm.set(a.NotBefore)
 		if len(d.effects.pending) == 0 {
-			d.waiting = journal.WaitRetry
+			d.alarm.waiting = journal.WaitRetry
 		}
 		return false, nil
 	}
