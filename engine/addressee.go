@@ -102,7 +102,7 @@ func (e *Engine) asker(ctx context.Context, rows []journal.Run, c journal.Comman
 	return "", &AmbiguousError{Run: c.Run, ID: c.CallID, Asked: asks}
 }
 
-// asked is the run that heard a decision.
+// asked is the run that took a decision.
 func (e *Engine) asked(ctx context.Context, rows []journal.Run, c journal.Command) string {
 	for _, r := range rows {
 		if made, err := e.Decisions(ctx, r.ID, c.CallID); err == nil && len(made) > 0 {

@@ -16,22 +16,31 @@ import (
 // askEffect is the effect that waits for a person's answer to a question.
 func askEffect(id string) string { return "ask:" + id }
 
-// beginAsk puts questions to a person. Where there is none, the machine says
+// questions are those that are put to a person.
+type questions struct {
+	*core
+	// asked are those that were, and how they may stay unanswered; asking is the effect
+	// of the last one that is still open.
+	asked  map[string]machine.Unanswered
+	asking string
+}
+
+// begin puts questions to a person. Where there is none, the machine says
 // whether they wait, are rejected, or park the run.
-func (d *driver) beginAsk(a machine.Ask) (bool, error) {
-	if expired, err := d.expire(a.Questions); expired || err != nil {
+func (qs *questions) begin(a machine.Ask) (bool, error) {
+	if expired, err := qs.expire(a.Questions); expired || err != nil {
 		return expired, err
 	}
 	if slices.ContainsFunc(a.Questions, func(q *event.Question) bool { return q.Message }) {
-		return d.awaitMessage(a)
+		return qs.awaitMessage(a)
 	}
 	switch {
-	case d.env.Ask != nil:
-		d.askOnce(a)
+	case qs.env.Ask != nil:
+		qs.askOnce(a)
 	case a.Unanswered == machine.UnansweredWait:
 	case a.Unanswered == machine.UnansweredReject:
 		for _, q := range a.Questions {
-			if err := d.stage(d.env.rejection(q, "nobody can be asked here")); err != nil {
+			if err := qs.stage(qs.env.rejection(q, "nobody can be asked here")); err != nil {
 				return false, err
 			}
 		}
@@ -41,34 +50,34 @@ func (d *driver) beginAsk(a machine.Ask) (bool, error) {
 		for _, q := range a.Questions {
 			parked.CallIDs = append(parked.CallIDs, q.ID)
 		}
-		return true, d.stage(parked)
+		return true, qs.stage(parked)
 	}
 	return false, nil
 }
 
 // awaitMessage parks a run that needs a message, where it has nothing else to do.
-func (d *driver) awaitMessage(a machine.Ask) (bool, error) {
+func (qs *questions) awaitMessage(a machine.Ask) (bool, error) {
 	if a.Unanswered == machine.UnansweredWait {
 		return false, nil
 	}
-	return true, d.stage(event.RunParked{Reason: event.ParkInput, Detail: a.Questions[0].Reason})
+	return true, qs.stage(event.RunParked{Reason: event.ParkInput, Detail: a.Questions[0].Reason})
 }
 
 // askOnce queues the questions that are not being asked already, and those that
 // nobody answered while the run had something else to do.
-func (d *driver) askOnce(a machine.Ask) {
+func (qs *questions) askOnce(a machine.Ask) {
 	for _, q := range a.Questions {
-		if d.env.AskInTurn && d.asking != "" {
+		if qs.env.AskInTurn && qs.asking != "" {
 			return
 		}
 		id := q.ID
-		if was, asked := d.asked[id]; asked && was == a.Unanswered || d.effects.pending[askEffect(id)] != nil {
+		if was, asked := qs.asked[id]; asked && was == a.Unanswered || qs.effects.pending[askEffect(id)] != nil {
 			continue
 		}
-		d.asked[id], d.asking = a.Unanswered, askEffect(id)
-		d.effects.add(func(work context.Context) {
-			if _, asked := d.asked[id]; asked && d.effects.pending[askEffect(id)] == nil { // it may have been decided in the commit that came between
-				d.ask(work, *q, a.Unanswered)
+		qs.asked[id], qs.asking = a.Unanswered, askEffect(id)
+		qs.effects.add(func(work context.Context) {
+			if _, asked := qs.asked[id]; asked && qs.effects.pending[askEffect(id)] == nil { // it may have been decided in the commit that came between
+				qs.ask(work, *q, a.Unanswered)
 			}
 		})
 	}
@@ -81,47 +90,47 @@ func (env *environment) rejection(q *event.Question, why string) event.Data {
 
 // expire settles the questions whose time is over and sets the alarm for the
 // next that will be: nobody waits for ever.
-func (d *driver) expire(pending []*event.Question) (bool, error) {
+func (qs *questions) expire(pending []*event.Question) (bool, error) {
 	expired := false
 	for _, q := range pending {
 		at := q.ExpiresAt
 		if at == nil {
 			continue
 		}
-		if at.After(d.env.clock.now()) {
-			d.alarm.set(*at)
+		if at.After(qs.env.clock.now()) {
+			qs.alarm.set(*at)
 			continue
 		}
 		expired = true
-		expiry := event.Resolution{Kind: event.ApprovalExpired, Reason: "nobody decided in time", At: d.env.clock.now().UTC()}
-		if err := d.stage(q.Resolve(expiry)); err != nil {
+		expiry := event.Resolution{Kind: event.ApprovalExpired, Reason: "nobody decided in time", At: qs.env.clock.now().UTC()}
+		if err := qs.stage(q.Resolve(expiry)); err != nil {
 			return false, err
 		}
 	}
 	return expired, nil
 }
 
-func (d *driver) ask(work context.Context, q event.Question, unanswered machine.Unanswered) {
+func (qs *questions) ask(work context.Context, q event.Question, unanswered machine.Unanswered) {
 	ctx, cancel := context.WithCancel(work)
 	// over says that nobody waits for this answer any more. Who is asked often
 	// gives none because their time was up, and that is no rejection.
 	over := func(ctx context.Context) bool {
-		return ctx.Err() != nil || q.Late(d.env.clock.now())
+		return ctx.Err() != nil || q.Late(qs.env.clock.now())
 	}
 	undecided := func(ctx context.Context, why string) []event.Data {
 		switch {
 		case over(ctx), unanswered == machine.UnansweredWait: // where it waits, somebody else's answer will do
 			return nil
 		case unanswered == machine.UnansweredReject:
-			return []event.Data{d.env.rejection(&q, why)}
+			return []event.Data{qs.env.rejection(&q, why)}
 		}
 		return []event.Data{event.RunParked{Reason: event.ParkApproval, CallIDs: []string{q.ID}, Detail: why}}
 	}
-	d.effects.launch(ctx, cancel, effect{
+	qs.effects.launch(ctx, cancel, effect{
 		id: askEffect(q.ID),
 		do: func(ctx context.Context) []event.Data {
 			answer, err := guard(func() (event.Resolution, error) {
-				answer, err := d.env.Ask(ctx, q.Clone())
+				answer, err := qs.env.Ask(ctx, q.Clone())
 				if err == nil {
 					err = decided(&q, answer)
 				}
@@ -133,8 +142,8 @@ func (d *driver) ask(work context.Context, q event.Question, unanswered machine.
 			case over(ctx):
 				return nil
 			}
-			answer.Args = bytes.Clone(answer.Args)                 // whoever was asked may keep what they gave
-			answer.At, answer.Command = d.env.clock.now().UTC(), 0 // nobody sent it
+			answer.Args = bytes.Clone(answer.Args)                  // whoever was asked may keep what they gave
+			answer.At, answer.Command = qs.env.clock.now().UTC(), 0 // nobody sent it
 			if answer.Remember = answer.Remember && answer.Kind == event.ApprovalApproved && q.Offer != nil; !answer.Remember {
 				return []event.Data{q.Resolve(answer)}
 			}
@@ -169,33 +178,26 @@ func inWords(kinds []event.ApprovalKind) string {
 }
 
 // dismiss stops asking about what has been decided elsewhere, or when
-// the run has parked: the first answer from any side wins. The run above is not
-// asked any more either by a run that has parked.
-func (d *driver) dismiss() {
-	if f := d.effects.pending[reserveEffect]; f != nil && d.machine.State().Phase != machine.Running {
-		f.cancel()
-	}
-	if len(d.asked) == 0 {
+// the run has parked: the first answer from any side wins.
+func (qs *questions) dismiss() {
+	if len(qs.asked) == 0 {
 		return
 	}
-	s := d.machine.State()
-	for id := range d.asked {
+	s := qs.machine.State()
+	for id := range qs.asked {
 		if s.Phase != machine.Running || pending(s, id) == nil {
-			delete(d.asked, id)
-			if f := d.effects.pending[askEffect(id)]; f != nil {
-				f.cancel()
-			} else {
-				d.unask(askEffect(id))
+			delete(qs.asked, id)
+			if !qs.effects.stop(askEffect(id)) {
+				qs.forget(askEffect(id))
 			}
 		}
 	}
 }
 
-// unask lets the next question be put once the effect of a question has
-// landed.
-func (d *driver) unask(effect string) {
-	if d.asking == effect {
-		d.asking = ""
+// forget lets the next question be put once the effect of a question was settled.
+func (qs *questions) forget(effect string) {
+	if qs.asking == effect {
+		qs.asking = ""
 	}
 }
 

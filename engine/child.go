@@ -82,6 +82,17 @@ func (e *DepthError) Error() string {
 	return fmt.Sprintf("a tree of runs is at most %d deep here (max_depth): %s", e.Most, strings.Join(e.Path, " > "))
 }
 
+// children are the runs below one.
+type children struct {
+	*core
+	budget *childBudget
+	// active are those that are driven, or end, by their effects; parked are those that
+	// parked while this run goes on, and spokenTo those to which somebody said something.
+	active   map[string]*pendingChild
+	parked   []parkedChild
+	spokenTo spokenTo
+}
+
 // pendingChild is a child under way.
 type pendingChild struct {
 	run string
@@ -105,43 +116,43 @@ type pendingChild struct {
 // childID is the id of a child's effect.
 func childID(action string) string { return "child " + action }
 
-// beginChild journals the intent of a child and queues its start, or queues a
+// begin journals the intent of a child and queues its start, or queues a
 // child that was begun before. One that is under way is left alone.
-func (d *driver) beginChild(work context.Context, a machine.StartChild) (bool, error) {
-	if d.children[childID(a.ID)] != nil {
+func (cs *children) begin(work context.Context, a machine.StartChild) (bool, error) {
+	if cs.active[childID(a.ID)] != nil {
 		return false, nil
 	}
-	before, child := d.log.seq, a.Child
-	if again, ok := d.machine.(machine.Repeater); ok && child != "" {
+	before, child := cs.log.seq, a.Child
+	if again, ok := cs.machine.(machine.Repeater); ok && child != "" {
 		a = again.Again(child)
 	}
 	if child == "" {
-		child = d.engine.opts.NewID()
-		if err := d.intendChild(a, child); err != nil {
+		child = cs.engine.opts.NewID()
+		if err := cs.intend(a, child); err != nil {
 			return false, err
 		}
-	} else if err := d.reconcile(work, child, false); err != nil {
+	} else if err := cs.budget.reconcile(work, child, false); err != nil {
 		return false, err
 	}
 	begun := a // what is captured moves to the heap, also of a child that is under way
-	d.fly(a.ID, a.Call, child, d.observeStart, func(ctx context.Context, f *pendingChild) (childEnd, error) {
+	cs.queue(a.ID, a.Call, child, cs.observeStart, func(ctx context.Context, f *pendingChild) (childEnd, error) {
 		if begun.Worktree {
 			f.apart = begun.Step
 		}
-		return d.playChild(ctx, &begun, f)
+		return cs.play(ctx, &begun, f)
 	})
-	return d.log.seq != before, nil
+	return cs.log.seq != before, nil
 }
 
-func (d *driver) intendChild(a machine.StartChild, child string) error {
+func (cs *children) intend(a machine.StartChild, child string) error {
 	intent := event.ChildStarted{Child: child, Kind: a.Kind, Name: a.Name, Step: a.Step, ID: a.ID}
 	if c := a.Call; c != nil {
 		intent.ID, intent.CallID = "", c.CallID
-		if err := d.stage(event.ToolStarted{CallID: c.CallID, Attempt: c.Attempt, Key: c.Key}); err != nil {
+		if err := cs.stage(event.ToolStarted{CallID: c.CallID, Attempt: c.Attempt, Key: c.Key}); err != nil {
 			return err
 		}
 	}
-	return d.stage(intent)
+	return cs.stage(intent)
 }
 
 // stopped is why a child ends that its parent does not want any more.
@@ -150,15 +161,15 @@ type stopped struct{ reason string }
 func (e stopped) Error() string { return e.reason }
 
 // cancelChild ends a child that is under way, or queues the end of one that is not.
-func (d *driver) cancelChild(a machine.CancelChild) {
-	switch f := d.children[childID(a.ID)]; {
-	case f != nil && f.stop != nil && !d.life.cancelled:
+func (cs *children) cancelChild(a machine.CancelChild) {
+	switch f := cs.active[childID(a.ID)]; {
+	case f != nil && f.stop != nil && !cs.life.cancelled:
 		f.stop(stopped{a.Reason})
 	case f == nil:
 		// What it parked for does not matter any more.
-		d.parked = slices.DeleteFunc(d.parked, func(p parkedChild) bool { return p.Child == a.Child })
-		d.fly(a.ID, a.Call, a.Child, d.observeEnd, func(ctx context.Context, _ *pendingChild) (childEnd, error) {
-			return d.endChild(ctx, a.Child, a.Reason)
+		cs.parked = slices.DeleteFunc(cs.parked, func(p parkedChild) bool { return p.Child == a.Child })
+		cs.queue(a.ID, a.Call, a.Child, cs.observeEnd, func(ctx context.Context, _ *pendingChild) (childEnd, error) {
+			return cs.end(ctx, a.Child, a.Reason)
 		})
 	}
 }
@@ -180,22 +191,22 @@ type childEnd struct {
 	fn bool
 }
 
-// fly queues the effect of a child. One that answers a call is played inside the
+// queue queues the effect of a child. One that answers a call is played inside the
 // observers.
-func (d *driver) fly(id string, call *machine.RunTool, child string, observe childObserver, bring func(context.Context, *pendingChild) (childEnd, error)) {
+func (cs *children) queue(id string, call *machine.RunTool, child string, observe childObserver, bring func(context.Context, *pendingChild) (childEnd, error)) {
 	f := &pendingChild{run: child}
 	play := func(ctx context.Context) (childEnd, error) { return bring(ctx, f) }
 	if inside := play; call != nil {
 		play = func(ctx context.Context) (childEnd, error) { return observe(ctx, *call, child, inside) }
 	}
-	if d.children == nil {
-		d.children = map[string]*pendingChild{}
+	if cs.active == nil {
+		cs.active = map[string]*pendingChild{}
 	}
-	d.children[childID(id)] = f
-	d.effects.add(func(work context.Context) {
-		ctx, stop, release := d.effects.stoppable(work, 0)
+	cs.active[childID(id)] = f
+	cs.effects.add(func(work context.Context) {
+		ctx, stop, release := cs.effects.stoppable(work, 0)
 		f.stop = stop
-		start := d.env.clock.awake()
+		start := cs.env.clock.awake()
 		var end childEnd
 		var err error
 		settle := func(end childEnd, err error) []event.Data {
@@ -203,9 +214,9 @@ func (d *driver) fly(id string, call *machine.RunTool, child string, observe chi
 				f.err = err
 				return nil
 			}
-			return d.env.childSettled(ctx, call, child, end, start)
+			return cs.env.childSettled(ctx, call, child, end, start)
 		}
-		d.effects.launch(ctx, release, effect{
+		cs.effects.launch(ctx, release, effect{
 			id: childID(id), unhurried: true,
 			before: []func(context.Context){
 				func(ctx context.Context) { end, err = play(ctx) },
@@ -221,7 +232,7 @@ func (d *driver) fly(id string, call *machine.RunTool, child string, observe chi
 					end, err = f.driven.left()
 				}
 				if f.apart != "" && end.outcome != nil && end.failed == nil {
-					end.worktree = d.env.leftTree(ctx, f.apart)
+					end.worktree = cs.env.leftTree(ctx, f.apart)
 				}
 				return settle(end, err)
 			},
@@ -232,18 +243,18 @@ func (d *driver) fly(id string, call *machine.RunTool, child string, observe chi
 				return settle(childEnd{}, why)
 			},
 		})
-		d.effects.pending[childID(id)].cancel = func() { stop(d.life.whyStopped()) }
+		cs.effects.pending[childID(id)].cancel = func() { stop(cs.life.whyStopped()) }
 	})
 }
 
-// playChild has a child driven until it ends or parks. One that answers no call is
+// play has a child driven until it ends or parks. One that answers no call is
 // left to the effect to drive, so that no other goroutine waits for it; what ends the
 // goroutine of another must not end the observers of its call.
-func (d *driver) playChild(ctx context.Context, a *machine.StartChild, f *pendingChild) (childEnd, error) {
+func (cs *children) play(ctx context.Context, a *machine.StartChild, f *pendingChild) (childEnd, error) {
 	inside, leave := context.WithCancelCause(context.WithoutCancel(ctx))
 	unwatch := context.AfterFunc(ctx, func() { leave(above(ctx)) })
 	f.leave = func() { unwatch(); leave(nil) }
-	run, end, err := d.reachChild(ctx, inside, a, f.run)
+	run, end, err := cs.reach(ctx, inside, a, f.run)
 	if run != nil && a.Call == nil {
 		f.driven = run
 		return childEnd{}, nil
@@ -257,10 +268,10 @@ func (d *driver) playChild(ctx context.Context, a *machine.StartChild, f *pendin
 	return run.left()
 }
 
-// reachChild takes a child, once its lease is free. It has no run where the child has
+// reach takes a child, once its lease is free. It has no run where the child has
 // ended or is not to go on, and where it was stopped before it was there. inside is
 // the context of the run.
-func (d *driver) reachChild(ctx, inside context.Context, a *machine.StartChild, child string) (*Run, childEnd, error) {
+func (cs *children) reach(ctx, inside context.Context, a *machine.StartChild, child string) (*Run, childEnd, error) {
 	for {
 		switch cause := above(ctx); {
 		case waitsForTime(ctx):
@@ -268,15 +279,17 @@ func (d *driver) reachChild(ctx, inside context.Context, a *machine.StartChild, 
 		case errors.Is(cause, ErrInterrupted):
 			return nil, childEnd{}, nil
 		case cause != nil:
-			end, err := d.endChild(ctx, child, cause.Error())
+			end, err := cs.end(ctx, child, cause.Error())
 			return nil, end, err
 		}
-		if offered := d.env.Children[a.Name]; offered.Func != nil {
+		if offered := cs.env.Children[a.Name]; offered.Func != nil {
 			end, err := callFunc(ctx, offered, a.Input)
 			return nil, end, err
 		}
-		run, end, err := d.takeChild(inside, a, child)
-		if !d.heldUp(ctx, err) && (err == nil || inside.Err() == nil) {
+		run, end, err := cs.take(inside, a, child)
+		if isHeld(err) {
+			cs.awaitLease(ctx, err)
+		} else if err == nil || inside.Err() == nil {
 			return run, end, err
 		}
 	}
@@ -329,51 +342,51 @@ func above(ctx context.Context) error {
 	return errAbove
 }
 
-// takeChild makes a child or takes up one that was begun before, to be driven. One that has
+// take makes a child or takes up one that was begun before, to be driven. One that has
 // ended already, or cannot go on, has no run. What keeps a child from going on
 // here may be mended, so that it parks; what it did is kept. What keeps one from
 // being made would do so again, and is the call's error.
-func (d *driver) takeChild(ctx context.Context, a *machine.StartChild, child string) (*Run, childEnd, error) {
-	e, kept := d.engine, context.WithoutCancel(ctx)
+func (cs *children) take(ctx context.Context, a *machine.StartChild, child string) (*Run, childEnd, error) {
+	e, kept := cs.engine, context.WithoutCancel(ctx)
 	row, err := e.store.Run(kept, child)
 	missing := errors.Is(err, journal.ErrNotFound)
-	offered, known := d.env.Children[a.Name]
+	offered, known := cs.env.Children[a.Name]
 	switch {
 	case err != nil && !missing:
-		return nil, childEnd{}, d.log.failed(err)
+		return nil, childEnd{}, cs.log.failed(err)
 	case err == nil && row.State == journal.Ended:
 		end, err := e.endOf(kept, row)
 		return nil, end, err
 	case !known:
 		gone := errors.New("the agent " + a.Name + " is not there any more")
-		end, err := d.endChild(ctx, child, gone.Error())
+		end, err := cs.end(ctx, child, gone.Error())
 		end.failed = gone
 		return nil, end, err
 	case missing:
-		return d.makeChild(ctx, a, child, offered)
+		return cs.make(ctx, a, child, offered)
 	}
 	var unbuilt error
 	run, err := e.resume(ctx, child, func(started event.RunStarted) (env Env, err error) {
 		env, unbuilt = guard(func() (Env, error) { return offered.Resume(child, started) }, toolPanic)
 		return env, unbuilt
-	}, d)
+	}, cs)
 	if err != nil && (unbuilt != nil || isUnreadable(err)) {
 		return nil, childEnd{parked: &event.RunParked{Reason: event.ParkInterrupted, Detail: "it cannot go on: " + err.Error()}}, nil
 	}
 	return run, childEnd{}, err
 }
 
-// makeChild starts a child that is not there yet.
-func (d *driver) makeChild(ctx context.Context, a *machine.StartChild, child string, offered Child) (*Run, childEnd, error) {
-	if d.run.depth >= d.run.deepest() {
-		err := &DepthError{Most: d.run.deepest(), Path: append(d.run.path(), a.Name)}
+// make starts a child that is not there yet.
+func (cs *children) make(ctx context.Context, a *machine.StartChild, child string, offered Child) (*Run, childEnd, error) {
+	if cs.run.depth >= cs.run.deepest() {
+		err := &DepthError{Most: cs.run.deepest(), Path: append(cs.run.path(), a.Name)}
 		return nil, childEnd{outcome: notStarted(event.ReasonMaxDepth, err), failed: err}, nil
 	}
 	var env Env
 	started, err := guard(func() (started event.RunStarted, err error) {
 		begin := offered.Begin
 		if a.Worktree {
-			if begin, err = d.env.beginApart(ctx, a, offered); err != nil {
+			if begin, err = cs.env.beginApart(ctx, a, offered); err != nil {
 				return started, err
 			}
 		}
@@ -382,24 +395,17 @@ func (d *driver) makeChild(ctx context.Context, a *machine.StartChild, child str
 	}, toolPanic)
 	if err == nil {
 		started.Taint = a.Taint
-		d.run.place(&started, a.Step, offered.MaxDepth)
-		if d.run.traced.ID != "" || d.engine.opts.traced() {
-			started.Trace = d.run.traceBelow(a.Call)
+		cs.run.place(&started, a.Step, offered.MaxDepth)
+		if cs.run.traced.ID != "" || cs.engine.opts.traced() {
+			started.Trace = cs.run.traceBelow(a.Call)
 		}
-		run, startErr := d.engine.start(ctx, child, started, d, env)
+		run, startErr := cs.engine.start(ctx, child, started, cs, env)
 		if startErr == nil || ctx.Err() != nil || errors.As(startErr, new(*storeError)) {
 			return run, childEnd{}, startErr
 		}
 		err = startErr
 	}
 	return nil, childEnd{outcome: notStarted(event.ReasonToolUnavailable, err), failed: err}, nil
-}
-
-// standsBelow says which driver has started this one's run, nil for none.
-func (d *driver) standsBelow(above *driver) {
-	if above != nil {
-		d.above, d.run.above = above, &above.run
-	}
 }
 
 // notStarted is the outcome of a child that never was.
@@ -496,30 +502,37 @@ func childResult(name string, end childEnd) (tool.Result, error) {
 	return r, &tool.Error{Type: kind, Message: message}
 }
 
-// childLeft comes before what a child's effect brought is journalled: first the
+// settle comes before what a child's effect brought is journalled: first the
 // account must say what the child used, and nothing may be kept for it that it
 // will not ask for again.
-func (d *driver) childLeft(work context.Context, s settlement) error {
-	f := d.children[s.effect]
+func (cs *children) settle(work context.Context, s settlement) error {
+	f := cs.active[s.effect]
 	if f == nil {
 		return nil
 	}
-	delete(d.children, s.effect)
-	if _, err := d.answerRequests(f.run); err != nil {
+	delete(cs.active, s.effect)
+	if _, err := cs.budget.answer(f.run); err != nil {
 		return err
 	}
 	if f.err != nil {
-		return d.log.failed(f.err)
+		return cs.log.failed(f.err)
 	}
 	for _, data := range s.data {
 		if p, ok := data.(event.ChildParked); ok {
-			d.parked = append(d.parked, parkedChild{ChildParked: p, seq: f.seq, raised: f.raised, news: true})
+			cs.parked = append(cs.parked, parkedChild{ChildParked: p, seq: f.seq, raised: f.raised, news: true})
 		}
 	}
-	return d.reconcile(work, f.run, slices.ContainsFunc(s.data, isFinished))
+	return cs.budget.reconcile(work, f.run, slices.ContainsFunc(s.data, isFinished))
 }
 
 func isFinished(data event.Data) bool {
 	_, ok := data.(event.ChildFinished)
 	return ok
+}
+
+// attach says which run has started this one, nil for none.
+func (d *driver) attach(above *children) {
+	if above != nil {
+		d.run.above, d.above.budget, d.above.mail = &above.run, above.budget, above.budget.mail
+	}
 }

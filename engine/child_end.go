@@ -12,35 +12,38 @@ import (
 	"github.com/pawlrun/pawl/machine"
 )
 
-// endChild ends a child that nobody drives, as soon as its lease is free.
-func (d *driver) endChild(ctx context.Context, child, reason string) (childEnd, error) {
+// end ends a child that nobody drives, as soon as its lease is free.
+func (cs *children) end(ctx context.Context, child, reason string) (childEnd, error) {
 	ctx = context.WithoutCancel(ctx)
 	for {
-		end, err := d.engine.endChild(ctx, child, reason)
-		if !d.heldUp(ctx, err) {
+		end, err := cs.engine.endChild(ctx, child, reason)
+		if !isHeld(err) {
 			return end, err
 		}
+		cs.awaitLease(ctx, err)
 	}
 }
 
 // leaseLook is how often somebody who waits for a lease looks at it.
 const leaseLook = 100 * time.Millisecond
 
-// heldUp reports whether a child's lease is held, and waits for a moment, until
-// it has expired, or ctx ends. Whoever holds it is gone, as is whoever drove the
-// child's parent, or about to give it back: the parent's lease is ours.
-func (d *driver) heldUp(ctx context.Context, err error) bool {
+// isHeld reports whether somebody else has the lease of a run.
+func isHeld(err error) bool { return errors.As(err, new(*journal.HeldError)) }
+
+// awaitLease waits for a moment, until the lease has expired that somebody holds, or
+// ctx ends. Whoever holds it is gone, as is whoever drove the child's parent, or about
+// to give it back: the parent's lease is ours.
+func (cs *children) awaitLease(ctx context.Context, err error) {
 	held, ok := errors.AsType[*journal.HeldError](err)
 	if !ok {
-		return false
+		return
 	}
-	t := time.NewTimer(min(max(held.Expiry.Sub(d.engine.opts.Now()), time.Millisecond), leaseLook))
+	t := time.NewTimer(min(max(held.Expiry.Sub(cs.engine.opts.Now()), time.Millisecond), leaseLook))
 	defer t.Stop()
 	select {
 	case <-t.C:
 	case <-ctx.Done():
 	}
-	return true
 }
 
 // endChild ends a child that nobody drives, and says how it ended. One that was
@@ -96,13 +99,16 @@ func (e *Engine) endOf(ctx context.Context, row journal.Run) (childEnd, error) {
 // endWithChild ends a child of a run that nobody drives, and settles its call. The
 // reason of the run itself may hold what is a secret of the child's, which nobody
 // here knows, so it stays out of the child's journal.
-func (d *driver) endWithChild(ctx context.Context, a machine.CancelChild) error {
-	end, err := d.engine.endChild(ctx, a.Child, errAbove.Error())
-	for held := err; d.heldUp(ctx, held) && ctx.Err() == nil; held = err {
-		if err = d.log.lease.renew(ctx); err != nil {
-			err = d.log.failed(err)
+func (cs *children) endWithChild(ctx context.Context, a machine.CancelChild) error {
+	end, err := cs.engine.endChild(ctx, a.Child, errAbove.Error())
+	for held := err; isHeld(held); held = err {
+		if cs.awaitLease(ctx, held); ctx.Err() != nil {
+			break
+		}
+		if err = cs.log.lease.renew(ctx); err != nil {
+			err = cs.log.failed(err)
 		} else {
-			end, err = d.engine.endChild(ctx, a.Child, errAbove.Error())
+			end, err = cs.engine.endChild(ctx, a.Child, errAbove.Error())
 		}
 		if err != nil && ctx.Err() != nil {
 			return held // whoever waited gave up, in the middle of a look
@@ -111,29 +117,29 @@ func (d *driver) endWithChild(ctx context.Context, a machine.CancelChild) error 
 	if err != nil {
 		return err
 	}
-	if err := d.reconcile(ctx, a.Child, true); err != nil {
+	if err := cs.budget.reconcile(ctx, a.Child, true); err != nil {
 		return err
 	}
-	for _, data := range d.env.childFinished(ctx, a.Call, a.Child, end, d.env.clock.awake()) {
-		if err := d.stage(data); err != nil {
+	for _, data := range cs.env.childFinished(ctx, a.Call, a.Child, end, cs.env.clock.awake()) {
+		if err := cs.stage(data); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// lateChild settles the call of a child when its parent breaks: with what its
-// flight brought, or by ending it.
-func (d *driver) lateChild(c openChild, late []event.Data) []event.Data {
+// late settles the call of a child when its parent breaks: with what its
+// effect brought, or by ending it.
+func (cs *children) late(open openChild, late []event.Data) []event.Data {
 	var brought []event.Data
 	for _, data := range late {
 		switch x := data.(type) {
 		case event.ChildFinished:
-			if x.Child == c.run {
+			if x.Child == open.run {
 				brought = append(brought, x)
 			}
 		case event.ToolResult:
-			if x.CallID == c.call {
+			if x.CallID == open.call {
 				brought = append(brought, x)
 			}
 		}
@@ -142,11 +148,11 @@ func (d *driver) lateChild(c openChild, late []event.Data) []event.Data {
 		return brought
 	}
 	const broke = "the run that started this one broke"
-	end, err := d.engine.endChild(context.Background(), c.run, broke)
+	end, err := cs.engine.endChild(context.Background(), open.run, broke)
 	if err != nil {
 		end = childEnd{outcome: &event.Outcome{
 			Status: event.StatusFailed, Reason: event.ReasonInternal, Error: &event.Failure{Class: "internal", Message: broke + ": " + err.Error()},
 		}}
 	}
-	return []event.Data{event.ChildFinished{Child: c.run, CallID: c.call, Outcome: *end.outcome}}
+	return []event.Data{event.ChildFinished{Child: open.run, CallID: open.call, Outcome: *end.outcome}}
 }

@@ -23,8 +23,8 @@ var errWithheld = errors.New("an observer did not hand the call on")
 
 // observeStart plays a child that is to go on. One that the observers did not
 // hand on ends, and what they answered is the call's result, as it is a tool's.
-func (d *driver) observeStart(ctx context.Context, call machine.RunTool, child string, play childPlay) (childEnd, error) {
-	end, handed, err := d.env.handChild(ctx, call, play)
+func (cs *children) observeStart(ctx context.Context, call machine.RunTool, child string, play childPlay) (childEnd, error) {
+	end, handed, err := cs.env.handChild(ctx, call, play)
 	switch {
 	case !handed && ctx.Err() != nil:
 		end, err = play(ctx)
@@ -32,7 +32,7 @@ func (d *driver) observeStart(ctx context.Context, call machine.RunTool, child s
 		if err == nil {
 			err = errWithheld
 		}
-		return d.withholdChild(ctx, child, err)
+		return cs.withhold(ctx, child, err)
 	}
 	if err == nil && end == (childEnd{}) && !errors.Is(context.Cause(ctx), ErrInterrupted) {
 		err = fmt.Errorf("engine: run %s left without having ended or parked", child)
@@ -41,8 +41,8 @@ func (d *driver) observeStart(ctx context.Context, call machine.RunTool, child s
 }
 
 // observeEnd ends a child, also where the observers did not hand that on.
-func (d *driver) observeEnd(ctx context.Context, call machine.RunTool, _ string, play childPlay) (childEnd, error) {
-	end, handed, err := d.env.handChild(ctx, call, play)
+func (cs *children) observeEnd(ctx context.Context, call machine.RunTool, _ string, play childPlay) (childEnd, error) {
+	end, handed, err := cs.env.handChild(ctx, call, play)
 	if !handed {
 		return play(ctx)
 	}
@@ -73,9 +73,9 @@ func (env *environment) handChild(ctx context.Context, call machine.RunTool, pla
 	return end, true, failure
 }
 
-// withholdChild ends a child whose call was not handed on.
-func (d *driver) withholdChild(ctx context.Context, child string, why error) (childEnd, error) {
-	end, err := d.endChild(ctx, child, "the call that started this run was not handed on")
+// withhold ends a child whose call was not handed on.
+func (cs *children) withhold(ctx context.Context, child string, why error) (childEnd, error) {
+	end, err := cs.end(ctx, child, "the call that started this run was not handed on")
 	end.withheld = why
 	return end, err
 }

@@ -49,29 +49,29 @@ func (t *spokenTo) take() map[string]bool {
 	return of
 }
 
-// childrenMayKnow has the journals of all parked children looked at: another
+// lookAgain has the journals of all parked children looked at: another
 // process tells this one nothing.
-func (d *driver) childrenMayKnow() {
-	for i := range d.parked {
-		d.parked[i].news = true
+func (cs *children) lookAgain() {
+	for i := range cs.parked {
+		cs.parked[i].news = true
 	}
 }
 
-// wakeChildren takes up the children that parked for something that somebody
+// wake takes up the children that parked for something that somebody
 // has said meanwhile, to them or to this run. Without it they would wait until
 // their siblings are done and somebody resumes the run.
-func (d *driver) wakeChildren(ctx context.Context) error {
-	if len(d.parked) == 0 || d.life.leaving() || d.machine.State().Phase != machine.Running {
+func (cs *children) wake(ctx context.Context) error {
+	if len(cs.parked) == 0 || cs.life.leaving() || cs.machine.State().Phase != machine.Running {
 		return nil
 	}
-	told := d.spokenTo.take()
-	waiting := d.parked[:0]
-	for _, p := range d.parked {
+	told := cs.spokenTo.take()
+	waiting := cs.parked[:0]
+	for _, p := range cs.parked {
 		answered := p.raised && waitsAbove(p.ChildParked)
 		if !answered && (p.news || told[p.Child]) {
 			var err error
-			if answered, err = d.engine.answeredSince(ctx, &p); err != nil {
-				return d.log.failed(err)
+			if answered, err = cs.engine.answeredSince(ctx, &p); err != nil {
+				return cs.log.failed(err)
 			}
 			p.news = false
 		}
@@ -79,32 +79,32 @@ func (d *driver) wakeChildren(ctx context.Context) error {
 			waiting = append(waiting, p)
 			continue
 		}
-		if err := d.stage(event.ChildWaiting{Child: p.Child, CallID: p.CallID}); err != nil {
+		if err := cs.stage(event.ChildWaiting{Child: p.Child, CallID: p.CallID}); err != nil {
 			return err
 		}
 	}
-	d.parked = waiting
+	cs.parked = waiting
 	return nil
 }
 
 // limitChanged notes that the children which this run refused something may ask
 // again: those that have parked, and those that are about to.
-func (d *driver) limitChanged() {
-	for i := range d.parked {
-		d.parked[i].raised = true
+func (cs *children) limitChanged() {
+	for i := range cs.parked {
+		cs.parked[i].raised = true
 	}
-	for _, f := range d.children {
+	for _, f := range cs.active {
 		f.raised = true
-		d.engine.raisedAbove(f.run)
+		cs.engine.tellRaised(f.run)
 	}
 }
 
-// raisedAbove tells a driver of this engine that a run above may have more room.
-func (e *Engine) raisedAbove(run string) {
+// tellRaised tells a driver of this engine that a run above may have more room.
+func (e *Engine) tellRaised(run string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if d := e.drivers[run]; d != nil {
-		d.inbox.raised()
+		d.inbox.notifyRaised()
 	}
 }
 

@@ -15,6 +15,19 @@ import (
 	"github.com/pawlrun/pawl/machine/tree"
 )
 
+// childBudget is what the children of a run draw from its budget.
+type childBudget struct {
+	*core
+	children *children
+	mail     *mail
+	above    *parentRun
+	// requests are what children say, nil for a run that offers no agents; waiting are
+	// those that wait for room, and granted gives answers after the next commit.
+	requests *childRequests
+	waiting  []*childRequest
+	granted  []func()
+}
+
 // childRequests is where the children of a run draw from its budget. Nobody waits while
 // putting something in, and whoever has the run's lock answers when it comes by:
 // so neither a child nor its parent can hold the other up.
@@ -89,37 +102,37 @@ func (f *childRequests) take(left string) (taken []*childRequest) {
 
 // drawn is the channel that wakes a driver for its children's requests, nil for a
 // run that has none.
-func (d *driver) drawn() <-chan struct{} {
-	if d.fromChildren == nil {
+func (b *childBudget) drawn() <-chan struct{} {
+	if b.requests == nil {
 		return nil
 	}
-	return d.fromChildren.came
+	return b.requests.came
 }
 
-// answerRequests journals what the children used, and what they are given. What
+// answer journals what the children used, and what they are given. What
 // they are given reaches them after the commit. A child for whose call there is
 // room once its siblings' calls have ended waits, and what one asks for that has
 // left is passed over.
-func (d *driver) answerRequests(left string) (progress bool, err error) {
-	if d.fromChildren == nil {
+func (b *childBudget) answer(left string) (progress bool, err error) {
+	if b.requests == nil {
 		return false, nil
 	}
 	// What was used comes first, so that whoever has waited longest for the room
 	// is the first to have it.
-	for _, x := range d.fromChildren.take(left) {
-		staged, err := d.takeRequest(x)
+	for _, x := range b.requests.take(left) {
+		staged, err := b.take(x)
 		if err != nil {
 			return false, err
 		}
 		progress = progress || staged
 	}
-	waiting := d.childRequests[:0]
-	for _, x := range d.childRequests {
+	waiting := b.waiting[:0]
+	for _, x := range b.waiting {
 		if x.child == left {
-			d.withdraw(x)
+			b.above.withdraw(x)
 			continue
 		}
-		staged, done, err := d.grant(x)
+		staged, done, err := b.grant(x)
 		if err != nil {
 			return false, err
 		}
@@ -128,92 +141,63 @@ func (d *driver) answerRequests(left string) (progress bool, err error) {
 		}
 		progress = progress || staged
 	}
-	clear(d.childRequests[len(waiting):])
-	d.childRequests = waiting
+	clear(b.waiting[len(waiting):])
+	b.waiting = waiting
 	return progress, nil
 }
 
-// takeRequest takes in what a child, or the run above, has said.
-func (d *driver) takeRequest(x *childRequest) (staged bool, err error) {
+// take takes in what a child, or the run above, has said.
+func (b *childBudget) take(x *childRequest) (staged bool, err error) {
 	switch {
 	case x.ask != nil:
-		d.childRequests = append(d.childRequests, x)
+		b.waiting = append(b.waiting, x)
 	case x.withdrawn != "":
-		i := slices.IndexFunc(d.childRequests, func(y *childRequest) bool { return y.child == x.child && y.ask.ID == x.withdrawn })
+		i := slices.IndexFunc(b.waiting, func(y *childRequest) bool { return y.child == x.child && y.ask.ID == x.withdrawn })
 		if i >= 0 {
-			d.withdraw(d.childRequests[i])
-			d.childRequests = slices.Delete(d.childRequests, i, i+1)
+			b.above.withdraw(b.waiting[i])
+			b.waiting = slices.Delete(b.waiting, i, i+1)
 		}
 	case x.post != nil:
-		return d.carry(x)
+		told, carried, err := b.mail.carry(x.child, x.post.Post)
+		if carried {
+			b.granted = append(b.granted, func() { x.post.answer(told) })
+		}
+		return carried, err
 	case x.read != "":
-		return d.delivered(x.child, x.read)
+		return b.mail.noteDelivered(x.child, x.read)
 	case x.answered != nil:
-		if slices.Contains(d.childRequests, x.answered) {
+		if slices.Contains(b.waiting, x.answered) {
 			x.answered.said = x.said
 		} else {
-			d.returnAbove(x.said)
+			b.above.giveBack(x.said)
 		}
 	default:
-		return d.told(x)
+		return b.note(x)
 	}
 	return false, nil
 }
 
-// withdraw takes back what the run above is being asked for a child that has
-// left, or asks for nothing any more.
-func (d *driver) withdraw(x *childRequest) {
-	switch {
-	case x.said != nil:
-		d.returnAbove(x.said)
-	case x.passed:
-		d.above.fromChildren.put(&childRequest{child: d.run.id, withdrawn: tree.ReservationID(x.child, x.ask.ID)})
-	}
-	x.passed, x.asked, x.said = false, budget.Amount{}, nil
-}
-
-// returnAbove gives back what the run above has set aside and nobody needs.
-func (d *driver) returnAbove(said event.Data) {
-	if r, ok := said.(event.BudgetReserved); ok {
-		d.above.fromChildren.put(&childRequest{child: d.run.id, used: &event.BudgetCommitted{ID: r.ID, Run: d.run.id}})
-	}
-}
-
-// told journals what a child tells. That one waits is of interest as long as its
+// note journals what a child tells. That one waits is of interest as long as its
 // call is open.
-func (d *driver) told(x *childRequest) (staged bool, err error) {
+func (b *childBudget) note(x *childRequest) (staged bool, err error) {
 	if x.waiting == nil {
-		return true, d.stage(*x.used)
+		return true, b.stage(*x.used)
 	}
-	if d.machine.State().Phase != machine.Running {
+	if b.machine.State().Phase != machine.Running {
 		return false, nil
 	}
-	c, open := d.log.children.of(x.child)
+	c, open := b.log.children.of(x.child)
 	if !open {
 		return false, nil
 	}
-	return true, d.stage(event.ChildWaiting{Child: x.child, CallID: c.call, Waiting: *x.waiting})
-}
-
-// tellWaiting tells the run above when this one begins to wait for a person, and
-// when it goes on. That it parks or ends the run above sees by itself.
-func (d *driver) tellWaiting() {
-	if d.above == nil {
-		return
-	}
-	s := d.machine.State()
-	if s.Phase != machine.Running || s.Asking == d.waitingAbove {
-		return
-	}
-	d.waitingAbove = s.Asking
-	d.above.fromChildren.put(&childRequest{child: d.run.id, waiting: &s.Asking})
+	return true, b.stage(event.ChildWaiting{Child: x.child, CallID: c.call, Waiting: *x.waiting})
 }
 
 // grant answers a child that asks, once the runs above have set the call aside,
 // too. Of a run that is on its way out nobody gets anything: its children are, too.
-func (d *driver) grant(x *childRequest) (progress, done bool, err error) {
-	funder, ok := d.machine.(machine.Funder)
-	if !ok || d.life.leaving() || d.machine.State().Phase != machine.Running || x.passed && x.said == nil {
+func (b *childBudget) grant(x *childRequest) (progress, done bool, err error) {
+	funder, ok := b.machine.(machine.Funder)
+	if !ok || b.life.leaving() || b.machine.State().Phase != machine.Running || x.passed && x.said == nil {
 		return false, false, nil
 	}
 	open := slices.ContainsFunc(funder.Drawn(x.child), func(r event.BudgetReserved) bool { return r.ID == x.ask.ID })
@@ -223,54 +207,54 @@ func (d *driver) grant(x *childRequest) (progress, done bool, err error) {
 	call := x.ask.Call
 	switch said := x.said.(type) {
 	case event.BudgetRefused:
-		d.refuse(x, event.BudgetRefused{
-			ID: x.ask.ID, Setting: said.Setting, Detail: said.Detail, Ask: said.Ask, AtLeast: said.AtLeast, Run: cmp.Or(said.Run, d.above.run.id),
+		b.refuse(x, event.BudgetRefused{
+			ID: x.ask.ID, Setting: said.Setting, Detail: said.Detail, Ask: said.Ask, AtLeast: said.AtLeast, Run: cmp.Or(said.Run, b.above.budget.run.id),
 		})
 		return false, true, nil
 	case event.BudgetReserved:
 		call.Output = said.Output
 	}
-	g := funder.Admit(call, d.askedAbove(x))
+	g := funder.Admit(call, b.askedAbove(x))
 	switch {
 	case g.Refusal.Setting != "":
-		d.withdraw(x)
+		b.above.withdraw(x)
 		if g.Refusal.Wait {
 			return false, false, nil
 		}
-		d.refuse(x, event.BudgetRefused{ID: x.ask.ID, Setting: g.Refusal.Setting, Detail: g.Refusal.Detail(), Ask: g.Ask, AtLeast: g.AtLeast})
+		b.refuse(x, event.BudgetRefused{ID: x.ask.ID, Setting: g.Refusal.Setting, Detail: g.Refusal.Detail(), Ask: g.Ask, AtLeast: g.AtLeast})
 		return false, true, nil
-	case d.above != nil && x.said == nil:
-		d.askFor(x, g.Amount)
+	case b.above.budget != nil && x.said == nil:
+		b.askFor(x, g.Amount)
 		return false, false, nil
 	case x.passed && g.Amount.Output != call.Output: // there is less room here by now
-		d.withdraw(x)
+		b.above.withdraw(x)
 		return true, false, nil
 	}
 	r := event.BudgetReserved{ID: x.ask.ID, USD: g.Amount.USD, Input: g.Amount.Input, Output: g.Amount.Output, Run: x.child}
-	if err := d.stage(r); err != nil {
+	if err := b.stage(r); err != nil {
 		return false, false, err
 	}
 	r.Run = ""
-	d.granted = append(d.granted, func() { x.answer(r) })
+	b.granted = append(b.granted, func() { x.answer(r) })
 	return true, true, nil
 }
 
 // askFor asks the run above for what this one has room for. What it answers comes
 // back through childRequests, as what children say does.
-func (d *driver) askFor(x *childRequest, a budget.Amount) {
+func (b *childBudget) askFor(x *childRequest, a budget.Amount) {
 	ask := *x.ask
 	ask.ID, ask.Call.Output = tree.ReservationID(x.child, ask.ID), a.Output
 	x.passed, x.asked = true, a
-	d.above.fromChildren.put(&childRequest{child: d.run.id, ask: &ask, answer: func(said event.Data) {
-		d.fromChildren.put(&childRequest{answered: x, said: said})
+	b.above.put(&childRequest{child: b.run.id, ask: &ask, answer: func(said event.Data) {
+		b.requests.put(&childRequest{answered: x, said: said})
 	}})
 }
 
 // askedAbove is what the run above is being asked for on behalf of others: it is
 // as good as set aside here.
-func (d *driver) askedAbove(but *childRequest) budget.Amount {
+func (b *childBudget) askedAbove(but *childRequest) budget.Amount {
 	var sum budget.Amount
-	for _, x := range d.childRequests {
+	for _, x := range b.waiting {
 		if x != but {
 			sum = sum.Add(x.asked)
 		}
@@ -278,8 +262,8 @@ func (d *driver) askedAbove(but *childRequest) budget.Amount {
 	return sum
 }
 
-func (d *driver) refuse(x *childRequest, r event.BudgetRefused) {
-	for _, f := range d.children {
+func (b *childBudget) refuse(x *childRequest, r event.BudgetRefused) {
+	for _, f := range b.children.active {
 		if f.run == x.child {
 			f.raised = false
 		}
@@ -288,103 +272,38 @@ func (d *driver) refuse(x *childRequest, r event.BudgetRefused) {
 }
 
 // deliver gives the children the answers that say what is on disk by now.
-func (d *driver) deliver() {
-	for _, answer := range d.granted {
+func (b *childBudget) deliver() {
+	for _, answer := range b.granted {
 		answer()
 	}
-	clear(d.granted)
-	d.granted = d.granted[:0]
-}
-
-// reserveEffect is the effect that waits for the answer of the run above.
-const reserveEffect = "reserve"
-
-// askAbove asks the run above for a part of its budget, once. A call whose time
-// has not come sets the alarm instead.
-func (d *driver) askAbove(a machine.Reserve) error {
-	switch {
-	case a.NotBefore.After(d.env.clock.now()):
-		d.alarm.set(a.NotBefore)
-		d.alarm.waiting = journal.WaitRetry
-		return nil
-	case d.reserving:
-		return nil
-	case d.above == nil:
-		return errors.New("engine: run " + d.run.id + ": it has a parent, and is not driven by that")
-	}
-	d.reserving = true
-	d.effects.add(func(work context.Context) { d.awaitAbove(work, a) })
-	return nil
-}
-
-// awaitAbove settles with the answer, or with nothing when the run stops it:
-// what was reserved above meanwhile is given back when the run has left.
-func (d *driver) awaitAbove(work context.Context, a machine.Reserve) {
-	ctx, cancel := d.effects.until(work, 0)
-	stopped := func(ctx context.Context) []event.Data {
-		late, ok := errors.AsType[outOfTime](context.Cause(ctx))
-		if !ok {
-			return nil
-		}
-		return []event.Data{event.BudgetRefused{ID: a.ID, Setting: late.setting, Detail: late.Error()}}
-	}
-	d.effects.launch(ctx, cancel, effect{
-		id: reserveEffect,
-		do: func(ctx context.Context) []event.Data {
-			answer := make(chan event.Data, 1)
-			d.above.fromChildren.put(&childRequest{child: d.run.id, ask: &a, answer: func(said event.Data) { answer <- said }})
-			select {
-			case data := <-answer:
-				return []event.Data{data}
-			case <-ctx.Done():
-				return stopped(ctx)
-			}
-		},
-		giveUp: func(ctx context.Context, _ error) []event.Data { return stopped(ctx) },
-	})
-}
-
-// tellAbove tells the run above what calls used, its own and those of the runs
-// below, and which messages have come, once that is on disk here.
-func (d *driver) tellAbove() {
-	if d.above == nil {
-		return
-	}
-	for i := range d.log.staged {
-		switch x := d.log.staged[i].event.Data.(type) {
-		case event.BudgetCommitted:
-			x.ID, x.Run = tree.ReservationID(x.Run, x.ID), d.run.id
-			d.above.fromChildren.put(&childRequest{child: d.run.id, used: &x, last: d.finished()})
-		case event.InputReceived:
-			d.confirm(x.MessageID)
-		}
-	}
+	clear(b.granted)
+	b.granted = b.granted[:0]
 }
 
 // reconcile makes the run's account say of a child what the child's own journal
 // says, and of one that has ended which messages it has.
-func (d *driver) reconcile(ctx context.Context, child string, ended bool) error {
-	committed, err := d.unsettledRequests(ctx, child, ended)
+func (b *childBudget) reconcile(ctx context.Context, child string, ended bool) error {
+	committed, err := b.unsettled(ctx, child, ended)
 	if err != nil {
-		return d.log.failed(err)
+		return b.log.failed(err)
 	}
 	for _, c := range committed {
-		if err := d.stage(c); err != nil {
+		if err := b.stage(c); err != nil {
 			return err
 		}
 	}
 	if !ended {
 		return nil
 	}
-	return d.reconcileMail(ctx, child)
+	return b.mail.reconcile(ctx, child)
 }
 
-// unsettledRequests are what the run's account lacks of a child: what was reserved
+// unsettled are what the run's account lacks of a child: what was reserved
 // here and never there is given back, and what was used there is committed here.
 // A reservation that is open in both, or of which the child's journal cannot
 // tell, stays as long as the child goes on; else it counts as used.
-func (d *driver) unsettledRequests(ctx context.Context, child string, ended bool) ([]event.BudgetCommitted, error) {
-	funder, ok := d.machine.(machine.Funder)
+func (b *childBudget) unsettled(ctx context.Context, child string, ended bool) ([]event.BudgetCommitted, error) {
+	funder, ok := b.machine.(machine.Funder)
 	if !ok {
 		return nil, nil
 	}
@@ -392,7 +311,7 @@ func (d *driver) unsettledRequests(ctx context.Context, child string, ended bool
 	if len(open) == 0 {
 		return nil, nil
 	}
-	used, err := d.engine.usedBy(ctx, child)
+	used, err := b.engine.usedBy(ctx, child)
 	if err != nil && !isUnreadable(err) {
 		return nil, err
 	}

@@ -15,9 +15,9 @@ import (
 	"github.com/pawlrun/pawl/policy"
 )
 
-// prod wakes a driver of this engine, if that run has one, as a command does. That
+// wake wakes a driver of this engine, if that run has one, as a command does. That
 // of a parent is told to which of its children something was said.
-func (e *Engine) prod(run, child string) {
+func (e *Engine) wake(run, child string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	d := e.drivers[run]
@@ -25,16 +25,16 @@ func (e *Engine) prod(run, child string) {
 		return
 	}
 	if child != "" {
-		d.spokenTo.note(child)
+		d.children.spokenTo.note(child)
 	}
-	d.inbox.came()
+	d.inbox.notify()
 }
 
-// prodAbove tells the drivers of all runs above one that somebody has said
+// wakeAbove tells the drivers of all runs above one that somebody has said
 // something to it.
-func (e *Engine) prodAbove(ctx context.Context, row journal.Run) {
+func (e *Engine) wakeAbove(ctx context.Context, row journal.Run) {
 	for row.Parent != "" {
-		e.prod(row.Parent, row.ID)
+		e.wake(row.Parent, row.ID)
 		above, err := e.store.Run(ctx, row.Parent)
 		if err != nil {
 			return // they look for themselves before long
@@ -119,7 +119,7 @@ func (e *Engine) send(ctx context.Context, c journal.Command, from sender) (r Re
 		}
 	}
 	r.ID, err = e.deliver(ctx, c, row.Seq, known)
-	e.prodAbove(ctx, row)
+	e.wakeAbove(ctx, row)
 	return r, err
 }
 
@@ -162,7 +162,7 @@ func (e *Engine) deliver(ctx context.Context, c journal.Command, seq int64, know
 	if c.ID, err = e.store.Send(ctx, c); err != nil {
 		return 0, fmt.Errorf("engine: send %s: %w", c.Kind, err)
 	}
-	e.prod(c.Run, "")
+	e.wake(c.Run, "")
 	a := answers{seen: map[int64]bool{}, refused: map[int64]bool{}, secrets: known}
 	err = e.answer(ctx, c.Run, &a)
 	switch {
@@ -302,8 +302,8 @@ func (d *driver) answerAll(ctx context.Context, cmds []journal.Command, a *answe
 	return d.commit(ctx)
 }
 
-// errNobodyHears is why the hooks behind a run that nobody drives are not heard.
-var errNobodyHears = errors.New("the run was cancelled while no process drove it, so the hook did not run")
+// errNobodyDrives is why the hooks of a run that nobody drives do not run.
+var errNobodyDrives = errors.New("the run was cancelled while no process drove it, so the hook did not run")
 
 // endCancelled ends a run that nobody drives, its children first. The machine
 // makes its last decisions; none of them needs another effect but hooks, which only
@@ -328,9 +328,9 @@ func (d *driver) endCancelled(ctx context.Context, c journal.Command, recovered 
 			case machine.Resolve:
 				err = d.stage(unresolved(a))
 			case machine.CancelChild:
-				err = d.endWithChild(ctx, a)
+				err = d.children.endWithChild(ctx, a)
 			case machine.RunHook:
-				err = d.stage(hook.Result(hook.Call{Stage: a.Stage, Hook: a.Hook}, a.Observer, hook.Answer{}, errNobodyHears))
+				err = d.stage(hook.Result(hook.Call{Stage: a.Stage, Hook: a.Hook}, a.Observer, hook.Answer{}, errNobodyDrives))
 			default:
 				err = fmt.Errorf("engine: run %s asks for an effect after its cancel", d.run.id)
 			}

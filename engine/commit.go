@@ -3,33 +3,11 @@ package engine
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/machine"
 )
-
-// stage applies an event and queues it for the next commit. Nothing that
-// follows from it may leave the process before that.
-func (d *driver) stage(data event.Data) error {
-	s, err := d.log.seal(data)
-	if err != nil {
-		return err
-	}
-	d.log.applied = s.event
-	if err := d.machine.Apply(&d.log.applied); err != nil {
-		return fmt.Errorf("engine: run %s: %w", d.run.id, err)
-	}
-	d.log.push(s)
-	switch data.(type) {
-	case event.BudgetRaised, event.ToolResult, event.CommandFinished, event.BudgetCommitted, event.ChildWaiting: // a limit that is another, what may be news, a pause
-		if len(d.effects.pending) > 0 {
-			d.moveDeadlines()
-		}
-	}
-	return nil
-}
 
 // commit writes what is staged, takes the commands that were answered out of the
 // inbox, and then publishes. The commit after which the driver leaves gives the
@@ -47,7 +25,7 @@ func (d *driver) commit(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	d.tellAbove()
+	d.above.tellUsed()
 	d.log.publish(pos)
 	d.effects.ended = 0
 	return nil
@@ -56,7 +34,9 @@ func (d *driver) commit(ctx context.Context) error {
 // waits reports whether a run that is not made yet has nothing to do but to ask the
 // run above for a part of its budget. It is made when the answer comes, or with the
 // next beat of its lease.
-func (d *driver) waits() bool { return d.log.lease.unmade && d.reserving && len(d.effects.queue) == 1 }
+func (d *driver) waits() bool {
+	return d.log.lease.unmade && d.above.reserving && len(d.effects.queue) == 1
+}
 
 func (d *driver) status() journal.Progress {
 	s := d.machine.State()

@@ -111,8 +111,3 @@ func (s *deadlines) passed(at time.Time) {
 
 // stop lets no effect end at a deadline any more.
 func (s *deadlines) stop() { s.move(machine.Deadline{}, time.Now) }
-
-// moveDeadlines has the effects follow the machine's deadline.
-func (d *driver) moveDeadlines() {
-	d.effects.deadlines.move(d.machine.State().Deadline, d.env.clock.counted)
-}

@@ -107,7 +107,7 @@ func (e *Engine) decidable(ctx context.Context, c journal.Command) error {
 	case !slices.Contains(q.Takes, resolution(c).Kind):
 		return fmt.Errorf("engine: send %s: %s %s is decided by one of %s, not by %s", c.Kind, q.Kind, q.ID, inWords(q.Takes), resolution(c).Kind)
 	case s.Phase == machine.Parked:
-		return nil // it is decided at once, and whoever is too late hears of it then
+		return nil // it is decided at once, and whoever is too late is told then
 	case q.Late(e.opts.Now()):
 		return &DecidedError{Decision: q.Resolve(event.Resolution{Kind: event.ApprovalExpired, At: q.ExpiresAt.UTC()})}
 	}
@@ -115,7 +115,7 @@ func (e *Engine) decidable(ctx context.Context, c journal.Command) error {
 }
 
 // undecided says that another decision on a question was not sent before: where a
-// run was left in mid-flight, the first one rests in its inbox until it goes on.
+// run was left without having parked, the first one rests in its inbox until it goes on.
 // What is sealed may be lost with its reader.
 func (e *Engine) undecided(ctx context.Context, c journal.Command, q *event.Question) error {
 	sent, err := e.store.Inbox(ctx, c.Run)

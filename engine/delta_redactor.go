@@ -35,36 +35,36 @@ func (env *environment) newDeltaRedactor() *deltaRedactor {
 	return v
 }
 
-// say passes on what of a delta can be heard now.
-func (v *deltaRedactor) say(delta llm.Delta, hear func(llm.Delta)) {
+// say passes on what of a delta can be published now.
+func (v *deltaRedactor) say(delta llm.Delta, publish func(llm.Delta)) {
 	if v == nil {
-		hear(delta)
+		publish(delta)
 		return
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	s := v.strand(delta)
 	if s.index != delta.Index {
-		s.end(hear)
+		s.end(publish)
 		s.index = delta.Index
 	}
 	for _, r := range v.redactors {
 		delta.Tool = r.RedactString(delta.Tool)
 	}
 	if delta.Text = s.text.Write(delta.Text); delta.Text != "" || delta.Tool != "" {
-		hear(delta)
+		publish(delta)
 	}
 }
 
 // end passes on what was held back, because the answer is whole.
-func (v *deltaRedactor) end(hear func(llm.Delta)) {
+func (v *deltaRedactor) end(publish func(llm.Delta)) {
 	if v == nil {
 		return
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	for i := range v.strands {
-		v.strands[i].end(hear)
+		v.strands[i].end(publish)
 	}
 }
 
@@ -79,8 +79,8 @@ func (v *deltaRedactor) strand(delta llm.Delta) *strand {
 	return &v.strands[len(v.strands)-1]
 }
 
-func (s *strand) end(hear func(llm.Delta)) {
+func (s *strand) end(publish func(llm.Delta)) {
 	if rest := s.text.End(); rest != "" {
-		hear(llm.Delta{Kind: s.kind, Index: s.index, Text: rest})
+		publish(llm.Delta{Kind: s.kind, Index: s.index, Text: rest})
 	}
 }

@@ -13,58 +13,37 @@ import (
 )
 
 // driver drives one run. Whoever has the lock may touch what it knows; its
-// effects do not.
+// effects do not. Its parts are in files of their own.
 type driver struct {
-	engine  *Engine
-	machine machine.Machine
-	run     identity
-	env     environment
-	log     eventLog
-
-	life lifetime
-	lock driverLock
-
-	requests drive.Requests
-
-	// fromChildren is what the run's children draw from, nil for a run that offers no
-	// agents, and above drives the run whose budget this one asks, nil for one
-	// that nobody started. childRequests wait for room, granted for the next commit.
-	fromChildren  *childRequests
-	above         *driver
-	childRequests []*childRequest
-	granted       []func()
-	// mail is what lies ready for the run's children.
-	mail mail
-	// children are those under way, by their effects; reserving says that the run
-	// above is being asked.
-	children map[string]*pendingChild
-	// parked are the children that parked while this run goes on.
-	parked    []parkedChild
-	spokenTo  spokenTo
-	reserving bool
-	// waitingAbove is what the run above was told last: that this one waits for
-	// a person.
-	waitingAbove bool
-
-	effects effects
-
-	inbox  inbox
-	alarm  alarm
-	result result
-	// asked are the questions that were put to a
-	// person and how they may stay unanswered, and asking the effect of the last question
-	// that is still open.
-	asked  map[string]machine.Unanswered
-	asking string
+	core
+	lock  driverLock
+	inbox inbox
+	calls calls
+	// questions are those to a person, and children the runs below this one, with what
+	// they draw from its budget and the messages that lie ready for them.
+	questions questions
+	children  children
+	budget    childBudget
+	mail      mail
+	above     parentRun
+	result    result
 }
 
 func (e *Engine) newDriver(m machine.Machine, env Env, run, parent string) *driver {
 	d := &driver{
-		engine: e, machine: m, run: identity{id: run, parent: parent, root: run, depth: 1},
-		effects: effects{pending: map[string]*pendingEffect{}, workers: newWorkers()}, lock: newDriverLock(),
-		asked: map[string]machine.Unanswered{}, life: lifetime{interrupt: make(chan struct{}, 1)}, result: result{done: make(chan struct{})},
+		core: core{
+			engine: e, machine: m, run: identity{id: run, parent: parent, root: run, depth: 1},
+			effects: effects{pending: map[string]*pendingEffect{}, workers: newWorkers()}, life: lifetime{interrupt: make(chan struct{}, 1)},
+		},
+		lock: newDriverLock(), questions: questions{asked: map[string]machine.Unanswered{}}, result: result{done: make(chan struct{})},
 	}
-	d.inbox.store, d.inbox.run, d.inbox.wake, d.inbox.seen = e.store, run, &d.lock, map[int64]bool{}
+	d.calls = calls{core: &d.core, above: &d.above}
+	d.questions.core = &d.core
+	d.children.core, d.children.budget = &d.core, &d.budget
+	d.budget.core, d.budget.children, d.budget.mail, d.budget.above = &d.core, &d.children, &d.mail, &d.above
+	d.mail.core, d.above.core = &d.core, &d.core
+	d.inbox.core, d.inbox.children, d.inbox.above = &d.core, &d.children, &d.above
+	d.inbox.wake, d.inbox.seen = &d.lock, map[int64]bool{}
 	d.effects.lock, d.effects.carryOn = &d.lock, d.carryOn
 	c := newClock(e.opts.Now)
 	d.env.run, d.env.record, d.env.clock = &d.run, drive.NewRecorder(e.store), c
@@ -84,7 +63,7 @@ func (d *driver) drive() {
 	defer func() {
 		err := d.leave(work)
 		stop()
-		d.left(err)
+		d.finish(err)
 	}()
 	d.loop()
 }
@@ -109,32 +88,25 @@ func (d *driver) leave(work context.Context) error {
 func (d *driver) loop() {
 	heartbeat := time.NewTicker(d.engine.opts.LeaseTTL / 3)
 	defer heartbeat.Stop()
-	for hear := d.hearFirst; ; {
-		d.step(hear)
+	for take := d.takeFirst; ; {
+		d.step(take)
 		d.effects.begin(false)
 		if d.lock.over {
 			return
 		}
-		hear = d.wait(heartbeat.C)
+		take = d.wait(heartbeat.C)
 		if d.lock.over {
 			return
 		}
 	}
 }
 
-// hearFirst takes up what came before the driver did.
-func (d *driver) hearFirst(work context.Context) error {
-	if err := d.takeCommands(work); err != nil {
+// takeFirst takes up what came before the driver did.
+func (d *driver) takeFirst(work context.Context) error {
+	if err := d.inbox.takeCommands(work); err != nil {
 		return err
 	}
-	return d.giveInputs(0)
-}
-
-// finished reports whether nothing is left to do here: the run ended, or it parked
-// and its last effect has settled.
-func (d *driver) finished() bool {
-	s := d.machine.State()
-	return s.Phase == machine.Ended || s.Phase == machine.Parked && len(d.effects.pending) == 0
+	return d.calls.giveInputs(0)
 }
 
 // advance performs everything that is due: it journals decisions and intents
@@ -143,7 +115,7 @@ func (d *driver) advance(work context.Context) error {
 	for {
 		progress, err := d.decide(work)
 		if err == nil && !progress {
-			progress, err = d.answerRequests("")
+			progress, err = d.budget.answer("")
 		}
 		if err != nil {
 			return err
@@ -152,7 +124,8 @@ func (d *driver) advance(work context.Context) error {
 			break
 		}
 	}
-	d.dismiss()
+	d.above.dismiss()
+	d.questions.dismiss()
 	if !d.waits() {
 		if err := d.commit(work); err != nil {
 			return err
@@ -161,8 +134,8 @@ func (d *driver) advance(work context.Context) error {
 	if err := d.keepLease(work); err != nil {
 		return err
 	}
-	d.deliver()
-	d.tellWaiting()
+	d.budget.deliver()
+	d.above.tellWaiting()
 	if len(d.effects.queue) > 0 {
 		d.moveDeadlines()
 		d.effects.start(work)
@@ -175,7 +148,7 @@ func (d *driver) advance(work context.Context) error {
 // takes a few decisions, however many a model makes, and so does each child
 // and each effect that has ended.
 func (d *driver) mostStaged() int {
-	return 20_000 + 20*(len(d.log.calls.calls)+len(d.children)+d.effects.ended)
+	return 20_000 + 20*(len(d.log.calls.calls)+len(d.children.active)+d.effects.ended)
 }
 
 // decide performs the actions that are due now and says whether more may be
@@ -204,30 +177,30 @@ func (d *driver) decide(work context.Context) (bool, error) {
 		case machine.CheckAnswer:
 			err = d.stage(checkAnswer(a))
 		case machine.CallModel:
-			changed, err = d.beginModel(&a)
+			changed, err = d.calls.beginModel(&a)
 		case machine.RunTool:
-			changed, err = d.beginTool(a)
+			changed, err = d.calls.beginTool(a)
 		case machine.RunCommand:
-			changed, err = d.beginCommand(a)
+			changed, err = d.calls.beginCommand(a)
 		case machine.StartChild:
-			changed, err = d.beginChild(work, a)
+			changed, err = d.children.begin(work, a)
 		case machine.Deliver:
-			d.handOver(a)
+			d.mail.handOver(a)
 			changed = false
 		case machine.CancelChild:
-			d.cancelChild(a)
+			d.children.cancelChild(a)
 			changed = false
 		case machine.Reserve:
-			err = d.askAbove(a)
+			err = d.above.reserve(a)
 			changed = false
 		case machine.Wait:
-			changed, err = d.await(a)
+			changed, err = d.calls.wait(a)
 		case machine.Evaluate:
 			err = d.stage(d.env.evaluate(d.life.work, a))
 		case machine.Observe:
 			err = d.stage(d.env.observe(d.life.work, a))
 		case machine.RunHook:
-			d.beginHook(a)
+			d.calls.beginHook(a)
 			changed = false
 		case machine.Ask:
 			ask = &a
@@ -241,7 +214,7 @@ func (d *driver) decide(work context.Context) (bool, error) {
 		progress = progress || changed
 	}
 	if ask != nil {
-		asked, err := d.beginAsk(*ask)
+		asked, err := d.questions.begin(*ask)
 		return progress || asked, err
 	}
 	return progress, nil
@@ -266,7 +239,7 @@ func (d *driver) keepAnswer() (progress bool, err error) {
 	return progress, nil
 }
 
-// parkInterrupted parks once everything in flight has been stopped.
+// parkInterrupted parks once every effect has been stopped.
 func (d *driver) parkInterrupted() error {
 	if len(d.effects.pending) > 0 || d.machine.State().Phase != machine.Running {
 		return nil
@@ -276,7 +249,7 @@ func (d *driver) parkInterrupted() error {
 
 // wait gives the lock up until something comes that the machine should know of,
 // and returns how that is taken up.
-func (d *driver) wait(heartbeat <-chan time.Time) (hear func(work context.Context) error) {
+func (d *driver) wait(heartbeat <-chan time.Time) (take func(work context.Context) error) {
 	timer, stop := d.alarm.timer(d.env.clock.now)
 	defer stop()
 	ended := d.life.ended()
@@ -284,7 +257,7 @@ func (d *driver) wait(heartbeat <-chan time.Time) (hear func(work context.Contex
 	defer d.lock.lock()
 	select {
 	case <-d.lock.wake:
-	case <-d.drawn():
+	case <-d.budget.drawn():
 	case <-d.inbox.sent:
 		d.inbox.commanded.Store(true)
 	case <-ended:
@@ -302,7 +275,7 @@ func (d *driver) wait(heartbeat <-chan time.Time) (hear func(work context.Contex
 // means the end of its cycle, and not of the next one.
 func (d *driver) takeNews(work context.Context) error {
 	if d.inbox.commanded.Load() {
-		if err := d.takeCommands(work); err != nil {
+		if err := d.inbox.takeCommands(work); err != nil {
 			return err
 		}
 	}
@@ -321,10 +294,10 @@ func (d *driver) settle(work context.Context) error {
 	settled := false
 	for s, ok := d.lock.next(); ok; s, ok = d.lock.next() {
 		settled = true
-		d.effects.settled(s)
-		d.unask(s.effect)
-		d.reserving = d.reserving && s.effect != reserveEffect
-		if err := d.childLeft(work, s); err != nil {
+		d.effects.forget(s)
+		d.questions.forget(s.effect)
+		d.above.forget(s.effect)
+		if err := d.children.settle(work, s); err != nil {
 			return err
 		}
 		for _, data := range s.data {
@@ -348,7 +321,7 @@ func (d *driver) settle(work context.Context) error {
 	if !settled {
 		return nil
 	}
-	return d.wakeChildren(work)
+	return d.children.wake(work)
 }
 
 // overtaken reports whether an answer comes too late: the call has been decided
@@ -365,7 +338,7 @@ func (d *driver) overtaken(data event.Data) bool {
 	return false
 }
 
-// contextEnded hears why the caller's context ended, once.
+// contextEnded takes up why the caller's context ended, once.
 func (d *driver) contextEnded(cause error) error {
 	switch {
 	case d.life.leaving():
@@ -374,17 +347,6 @@ func (d *driver) contextEnded(cause error) error {
 		return d.stopForNow(d.life.work)
 	}
 	return d.cancel(event.CancelRequested{By: d.engine.opts.Owner, Reason: cause.Error()})
-}
-
-// cancel stops what is in flight and tells the machine, which ends the run. A
-// second cancel changes nothing.
-func (d *driver) cancel(request event.CancelRequested) error {
-	if d.life.cancelled {
-		return nil
-	}
-	d.life.cancelled = true
-	d.effects.cancelPending()
-	return d.stage(request)
 }
 
 var errEndedClosing = errors.New("engine: what closes the run's environment ended its goroutine (runtime.Goexit)")
@@ -403,8 +365,8 @@ func (d *driver) beat(ctx context.Context) error {
 	if errors.Is(err, journal.ErrStale) || errors.Is(err, journal.ErrNotFound) || err != nil && d.log.lease.over() {
 		return d.log.failed(err)
 	}
-	d.childrenMayKnow()
-	return d.takeCommands(ctx)
+	d.children.lookAgain()
+	return d.inbox.takeCommands(ctx)
 }
 
 // keepLease comes between a commit and the effects that wait for it. A disk

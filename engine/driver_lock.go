@@ -103,9 +103,9 @@ func (d *driver) carryOn(s settlement) (next job) {
 }
 
 // step takes up what has come, and performs everything that is due because of it.
-func (d *driver) step(hear func(work context.Context) error) {
+func (d *driver) step(take func(work context.Context) error) {
 	d.lock.failure = d.contained(func() error {
-		if err := hear(d.life.work); err != nil {
+		if err := take(d.life.work); err != nil {
 			return err
 		}
 		if err := context.Cause(d.life.ctx); err != nil {

@@ -151,17 +151,12 @@ func (s *effects) losePatience(ctx context.Context, f *pendingEffect, e effect) 
 	})
 }
 
-// once notes that an effect is to begin whose action stays due, and reports whether it was
-// not noted before.
-func (s *effects) once(effect string) bool {
-	if s.underWay[effect] {
-		return false
-	}
+// mark notes that an effect is to begin whose action stays due until it is settled.
+func (s *effects) mark(effect string) {
 	if s.underWay == nil {
 		s.underWay = map[string]bool{}
 	}
 	s.underWay[effect] = true
-	return true
 }
 
 // settle reports whether the caller is the one to settle the effect.
@@ -194,8 +189,8 @@ func (s *effects) stop(id string) bool {
 	return f != nil
 }
 
-// settled forgets an effect.
-func (s *effects) settled(of settlement) {
+// forget forgets an effect.
+func (s *effects) forget(of settlement) {
 	delete(s.pending, of.effect)
 	delete(s.underWay, of.effect)
 	s.abandoned = s.abandoned || of.abandoned
@@ -211,7 +206,7 @@ func (s *effects) finish() []event.Data {
 	s.begin(false)
 	for {
 		for of, ok := s.lock.next(); ok; of, ok = s.lock.next() {
-			s.settled(of)
+			s.forget(of)
 			data = append(data, of.data...)
 		}
 		if len(s.pending) == 0 {

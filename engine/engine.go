@@ -235,9 +235,9 @@ func driven(r *Run, err error) (*Run, error) {
 	return r, err
 }
 
-// start creates a run of that id, which is to be driven. above drives the run that
-// starts it, nil for nobody.
-func (e *Engine) start(ctx context.Context, id string, started event.RunStarted, above *driver, env Env) (*Run, error) {
+// start creates a run of that id, which is to be driven. above are the children of the
+// run that starts it, nil for nobody.
+func (e *Engine) start(ctx context.Context, id string, started event.RunStarted, above *children, env Env) (*Run, error) {
 	parent := ""
 	if above != nil {
 		parent = above.run.id
@@ -246,7 +246,7 @@ func (e *Engine) start(ctx context.Context, id string, started event.RunStarted,
 	if err != nil {
 		return nil, errors.Join(err, env.close())
 	}
-	d.standsBelow(above)
+	d.attach(above)
 	return e.ready(ctx, d), nil
 }
 
@@ -278,7 +278,7 @@ func (e *Engine) create(ctx context.Context, id string, started event.RunStarted
 		started.Trace = event.NewTrace(id)
 	}
 	started.Served = e.opts.Served
-	d.run.begins(started)
+	d.run.begin(started)
 	if started.Fence != nil && started.Fence.Nonce == "" {
 		started.Fence = &event.Fence{Nonce: e.opts.NewNonce()}
 	}
@@ -294,7 +294,7 @@ func (e *Engine) create(ctx context.Context, id string, started event.RunStarted
 	if err := e.claim(d.run.id); err != nil {
 		return nil, err
 	}
-	d.log.lease.given(d.log.lease.fresh(d.run.id, e.opts.Owner), time.Now())
+	d.log.lease.take(d.log.lease.fresh(d.run.id, e.opts.Owner), time.Now())
 	d.log.lease.unmade = true
 	if parent != "" {
 		return d, nil // the run above has the intent, so what a crash loses is begun anew
@@ -320,7 +320,7 @@ func (e *Engine) Resume(ctx context.Context, run string, build func(event.RunSta
 	return driven(e.resume(ctx, run, build, nil))
 }
 
-func (e *Engine) resume(ctx context.Context, run string, build func(event.RunStarted) (Env, error), above *driver) (*Run, error) {
+func (e *Engine) resume(ctx context.Context, run string, build func(event.RunStarted) (Env, error), above *children) (*Run, error) {
 	d, started, err := e.takePatiently(ctx, run)
 	if err != nil {
 		return nil, err
@@ -341,14 +341,14 @@ func (e *Engine) resume(ctx context.Context, run string, build func(event.RunSta
 		return giveUp(err)
 	}
 	d.env.equip(env)
-	d.standsBelow(above)
+	d.attach(above)
 	d.env.Inputs = nil
 	resumed := event.RunResumed{Recovered: d.machine.State().Parked == nil, Owner: e.opts.Owner, Policy: policy.Reading, Secrets: e.otherSecrets(ctx, d), Served: e.opts.Served}
 	sent, err := e.store.Inbox(ctx, run)
 	if err != nil {
 		err = fmt.Errorf("engine: resume run %s: %w", run, err)
 	} else {
-		d.overrule(sent)
+		d.inbox.overrule(sent)
 		resumed.Unread = e.unreadable(sent)
 		err = d.stage(resumed)
 	}
@@ -379,15 +379,15 @@ func (e *Engine) Inspect(ctx context.Context, run string) (machine.Machine, erro
 // ready makes a run known that is to be driven until ctx ends.
 func (e *Engine) ready(ctx context.Context, d *driver) *Run {
 	if len(d.env.Children) > 0 {
-		d.fromChildren = newChildRequests()
+		d.budget.requests = newChildRequests()
 	}
 	d.life.ctx, d.env.live.source = ctx, e.follower.Source(d.run.root)
 	e.register(d)
 	return &Run{ID: d.run.id, engine: e, driver: d, begun: d.log.seq}
 }
 
-// left is what is done when a driver leaves, with the engine's own failure.
-func (d *driver) left(err error) {
+// finish is what is done when a driver leaves, with the engine's own failure.
+func (d *driver) finish(err error) {
 	defer close(d.result.done) // whatever ends the goroutine here
 	defer d.env.live.source.Close()
 	d.result.err = err
@@ -408,7 +408,7 @@ func (d *driver) left(err error) {
 
 // lookOnceMore answers the commands that came while a driver was leaving.
 func (e *Engine) lookOnceMore(ctx context.Context, d *driver) error {
-	a := answers{seen: d.inbox.seen, refused: map[int64]bool{}, secrets: d.knownSecrets()}
+	a := answers{seen: d.inbox.seen, refused: map[int64]bool{}, secrets: d.env.knownSecrets()}
 	if news, err := e.unseen(ctx, d.run.id, &a); err != nil || !news {
 		return err
 	}

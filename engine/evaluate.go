@@ -42,18 +42,18 @@ func (env *environment) evaluate(ctx context.Context, a machine.Evaluate) event.
 	return evaluated
 }
 
-// await journals the intent of a wait, and its end once that has come. Until then
+// wait journals the intent of a wait, and its end once that has come. Until then
 // it sets the alarm.
-func (d *driver) await(a machine.Wait) (bool, error) {
+func (cs *calls) wait(a machine.Wait) (bool, error) {
 	switch {
 	case !a.Begun:
-		return true, d.stage(event.WaitStarted{ID: a.ID, Until: a.Until})
-	case !a.Until.After(d.env.clock.now()):
-		return true, d.stage(event.WaitFinished{ID: a.ID})
+		return true, cs.stage(event.WaitStarted{ID: a.ID, Until: a.Until})
+	case !a.Until.After(cs.env.clock.now()):
+		return true, cs.stage(event.WaitFinished{ID: a.ID})
 	}
-	d.alarm.set(a.Until)
-	if len(d.effects.pending) == 0 {
-		d.alarm.waiting = journal.WaitTime
+	cs.alarm.set(a.Until)
+	if len(cs.effects.pending) == 0 {
+		cs.alarm.waiting = journal.WaitTime
 	}
 	return false, nil
 }

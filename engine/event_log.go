@@ -200,7 +200,7 @@ func (l *eventLog) make(ctx context.Context, b journal.Batch) (pos int64, err er
 	if err != nil {
 		return 0, fmt.Errorf("create it: %w", err)
 	}
-	l.lease.given(held, asked)
+	l.lease.take(held, asked)
 	return pos, nil
 }
 
@@ -211,7 +211,7 @@ func (l *eventLog) publish(pos int64) {
 	for i := range l.staged {
 		s := &l.staged[i]
 		s.event.Pos = pos + int64(i)
-		l.env.live.committed(s.event.Seq, s.event.Pos)
+		l.env.live.commit(s.event.Seq, s.event.Pos)
 		l.observe(&s.event)
 		if followed {
 			events = append(events, follow.Durable(s.event, len(s.body)))

@@ -17,23 +17,24 @@ import (
 // hookEffect is the effect that calls a hook.
 func hookEffect(id string) string { return "hook:" + id }
 
-// beginHook queues a hook that is not being heard already. It leaves one
-// record, its result: a hook that a crash cut short is heard again.
-func (d *driver) beginHook(a machine.RunHook) {
-	if !d.effects.once(hookEffect(a.ID)) {
+// beginHook queues a hook that is not under way already. It leaves one
+// record, its result: a hook that a crash cut short runs again.
+func (cs *calls) beginHook(a machine.RunHook) {
+	if cs.effects.underWay[hookEffect(a.ID)] {
 		return
 	}
-	d.effects.add(func(work context.Context) { d.hear(work, a) })
+	cs.effects.mark(hookEffect(a.ID))
+	cs.effects.add(func(work context.Context) { cs.callHook(work, a) })
 }
 
-// hear hears one hook. It settles with a result, or with nothing when the run
-// stops it, and is then heard again should the run go on.
-func (d *driver) hear(work context.Context, a machine.RunHook) {
-	h, known := d.env.hook(a.Stage, a.Hook)
-	ctx, cancel := d.effects.until(work, h.Timeout)
-	start := d.env.clock.awake()
+// callHook runs one hook. It settles with a result, or with nothing when the run
+// stops it, and runs again should the run go on.
+func (cs *calls) callHook(work context.Context, a machine.RunHook) {
+	h, known := cs.env.hook(a.Stage, a.Hook)
+	ctx, cancel := cs.effects.until(work, h.Timeout)
+	start := cs.env.clock.awake()
 	call := hook.Call{
-		Stage: a.Stage, Hook: a.Hook, Run: d.run.id, Cycle: a.Cycle, CallID: a.CallID, Tool: a.Tool,
+		Stage: a.Stage, Hook: a.Hook, Run: cs.run.id, Cycle: a.Cycle, CallID: a.CallID, Tool: a.Tool,
 		Args: bytes.Clone(a.Args), Result: a.Result, Outcome: a.Outcome, Compaction: a.Compaction,
 	}
 	settle := func(ctx context.Context, answer hook.Answer, err error) []event.Data {
@@ -47,20 +48,20 @@ func (d *driver) hear(work context.Context, a machine.RunHook) {
 		}
 		// Before anything is cut, or half of a secret could be left.
 		if err != nil {
-			err = errors.New(d.env.record.Secrets.Text(err.Error()))
+			err = errors.New(cs.env.record.Secrets.Text(err.Error()))
 		}
-		answer.Reason = d.env.record.Secrets.Text(answer.Reason)
+		answer.Reason = cs.env.record.Secrets.Text(answer.Reason)
 		r := hook.Result(call, a.Observer, answer, err)
 		r.Args = bytes.Clone(r.Args) // the hook may keep what it gave
 		r.Reason = drive.Stored(r.Reason)
-		r.Output = drive.Stored(d.env.record.Secrets.Text(r.Output))
+		r.Output = drive.Stored(cs.env.record.Secrets.Text(r.Output))
 		if text, cut := tool.Bound(r.Output, a.MaxResultChars); cut {
 			r.Output, r.Contains = text, drive.Excerpt{Full: r.Output}.Contains(a.Sought)
 		}
-		r.DurationMs = d.env.clock.awake().Sub(start).Milliseconds()
+		r.DurationMs = cs.env.clock.awake().Sub(start).Milliseconds()
 		return []event.Data{r}
 	}
-	d.effects.launch(ctx, cancel, effect{
+	cs.effects.launch(ctx, cancel, effect{
 		id: hookEffect(a.ID),
 		do: func(ctx context.Context) []event.Data {
 			if !known {
@@ -78,7 +79,7 @@ func (d *driver) hear(work context.Context, a machine.RunHook) {
 	})
 }
 
-// hookFailure is why a hook was not heard, nil when the run itself stopped it:
+// hookFailure is why a hook did not run to its end, nil when the run itself stopped it:
 // that is no fault of the hook's.
 func hookFailure(ctx context.Context, err error, timeout time.Duration) error {
 	switch cause := context.Cause(ctx); {

@@ -27,8 +27,8 @@ type identity struct {
 	above *identity
 }
 
-// begins takes in what the run's first event says of it.
-func (r *identity) begins(started event.RunStarted) {
+// begin takes in what the run's first event says of it.
+func (r *identity) begin(started event.RunStarted) {
 	r.kind, r.name, r.maxDepth, r.traced = started.Kind, started.Name, started.MaxDepth, started.Trace
 	if r.parent != "" {
 		r.root, r.depth, r.step = cmp.Or(started.Root, r.parent), max(started.Depth, 2), started.Step

@@ -11,9 +11,10 @@ import (
 
 // inbox has what a run is told from outside.
 type inbox struct {
-	store journal.Store
-	run   string
-	wake  *driverLock
+	*core
+	children *children
+	above    *parentRun
+	wake     *driverLock
 	// commanded says that commands came which nobody has taken up. Those of this engine
 	// wake the driver's goroutine at once, and sent does for all that the store tells of,
 	// these as well.
@@ -23,26 +24,23 @@ type inbox struct {
 	raisedAbove atomic.Bool
 	// seen are the commands that were taken.
 	seen map[int64]bool
-	// given is the first cycle whose messages of the environment ([Env.Inputs])
-	// have not been journalled.
-	given int
 }
 
-// came says that a command is there. It is safe for concurrent use.
-func (b *inbox) came() {
+// notify says that a command is there. It is safe for concurrent use.
+func (b *inbox) notify() {
 	b.commanded.Store(true)
 	b.wake.notify()
 }
 
-// raised says that a run above may have more room. It is safe for concurrent use.
-func (b *inbox) raised() {
+// notifyRaised says that a run above may have more room. It is safe for concurrent use.
+func (b *inbox) notifyRaised() {
 	b.raisedAbove.Store(true)
-	b.came()
+	b.notify()
 }
 
 // take takes the commands that were not taken before, oldest first.
 func (b *inbox) take(ctx context.Context) ([]journal.Command, error) {
-	all, err := b.store.Inbox(ctx, b.run)
+	all, err := b.log.store.Inbox(ctx, b.run.id)
 	if err != nil {
 		return nil, err
 	}
@@ -58,58 +56,58 @@ func (b *inbox) take(ctx context.Context) ([]journal.Command, error) {
 
 // takeCommands turns the rows of the run's inbox into events. Each row is
 // taken once, and consumed by the commit of what it became.
-func (d *driver) takeCommands(ctx context.Context) error {
-	d.inbox.commanded.Store(false)
-	if d.inbox.raisedAbove.Swap(false) {
-		d.limitChanged()
+func (b *inbox) takeCommands(ctx context.Context) error {
+	b.commanded.Store(false)
+	if b.raisedAbove.Swap(false) {
+		b.children.limitChanged()
 	}
-	if err := d.takeMail(); err != nil {
+	if err := b.above.takeMail(); err != nil {
 		return err
 	}
-	if d.log.lease.unmade {
+	if b.log.lease.unmade {
 		return nil // nobody could send it any
 	}
-	news, err := d.inbox.take(ctx)
+	news, err := b.take(ctx)
 	if err != nil {
-		return d.log.failed(err)
+		return b.log.failed(err)
 	}
-	known := d.knownSecrets()
+	known := b.env.knownSecrets()
 	for _, c := range news {
-		d.log.consumed = append(d.log.consumed, c.ID)
-		if err := d.takeCommand(c, known); err != nil {
+		b.log.consumed = append(b.log.consumed, c.ID)
+		if err := b.takeCommand(c, known); err != nil {
 			return err
 		}
 	}
-	return d.wakeChildren(ctx)
+	return b.children.wake(ctx)
 }
 
 // takeCommand journals what a command becomes.
-func (d *driver) takeCommand(c journal.Command, known knownSecrets) error {
-	c, readable := d.engine.letters.open(c)
+func (b *inbox) takeCommand(c journal.Command, known knownSecrets) error {
+	c, readable := b.engine.letters.open(c)
 	if !readable {
 		return nil
 	}
 	c, _ = known.clean(c)
 	if c.Kind == journal.Cancel {
-		return d.cancel(event.CancelRequested{By: c.By, Reason: c.Text, Principal: c.Principal})
+		return b.cancel(event.CancelRequested{By: c.By, Reason: c.Text, Principal: c.Principal})
 	}
-	data := d.env.translate(c, d.machine)
+	data := b.env.translate(c, b.machine)
 	if data == nil {
 		return nil
 	}
 	if data.EventType() == event.TypeBudgetRaised {
-		d.limitChanged()
+		b.children.limitChanged()
 	}
-	return d.stage(data)
+	return b.stage(data)
 }
 
 // overrule drops the pauses that were sent before somebody resumed the run, who
 // has decided otherwise.
-func (d *driver) overrule(sent []journal.Command) {
+func (b *inbox) overrule(sent []journal.Command) {
 	for _, c := range sent {
 		if c.Kind == journal.Pause {
-			d.inbox.seen[c.ID] = true
-			d.log.consumed = append(d.log.consumed, c.ID)
+			b.seen[c.ID] = true
+			b.log.consumed = append(b.log.consumed, c.ID)
 		}
 	}
 }

@@ -25,7 +25,7 @@ func (d *driver) endInternal(ctx context.Context, cause error, late []event.Data
 	}
 	d.log.startOver(row)
 	results := d.lateResults(late) // which ends the children
-	closing := append(d.log.lateModel(cause, late), d.lateRequests(ctx)...)
+	closing := append(d.log.lateModel(cause, late), d.budget.late(ctx)...)
 	closing = append(append(closing, d.log.lateCalls()...), results...)
 	closing = append(closing, d.log.lateCommands(late)...)
 	if err := d.log.pushAll(closing); err != nil {
@@ -81,11 +81,11 @@ func (d *driver) internalOutcome(cause error, row journal.Run) event.Outcome {
 	return o
 }
 
-// lateRequests settles what is set aside for the calls of children.
-func (d *driver) lateRequests(ctx context.Context) []event.Data {
+// late settles what is set aside for the calls of children.
+func (b *childBudget) late(ctx context.Context) []event.Data {
 	var closing []event.Data
-	for _, c := range d.log.children.all() {
-		committed, err := guard(func() ([]event.BudgetCommitted, error) { return d.unsettledRequests(ctx, c.run, true) },
+	for _, c := range b.log.children.all() {
+		committed, err := guard(func() ([]event.BudgetCommitted, error) { return b.unsettled(ctx, c.run, true) },
 			func(message string) error { return errors.New(message) })
 		if err != nil {
 			continue // the child's own journal says it
@@ -126,7 +126,7 @@ func (d *driver) lateResults(late []event.Data) []event.Data {
 	}
 	answered := map[string]bool{}
 	for _, c := range d.log.children.all() {
-		closing = append(closing, d.lateChild(c, late)...)
+		closing = append(closing, d.children.late(c, late)...)
 		answered[c.call] = true
 	}
 	for c := range d.log.calls.all() {

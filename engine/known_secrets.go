@@ -75,8 +75,8 @@ func (env *environment) secretsFor(run string) []*secret.Redactor {
 }
 
 // knownSecrets are what the driver of a run knows: everything.
-func (d *driver) knownSecrets() knownSecrets {
-	return knownSecrets{redactors: append(d.env.secretsFor(d.run.id), d.engine.opts.Secrets), complete: true}
+func (env *environment) knownSecrets() knownSecrets {
+	return knownSecrets{redactors: append(env.secretsFor(env.run.id), env.secrets), complete: true}
 }
 
 // knownSecrets are what this engine and the sender of a command know of the

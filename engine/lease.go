@@ -26,8 +26,8 @@ func (l *lease) fresh(run, owner string) journal.Lease {
 	return journal.Lease{Run: run, Owner: owner, Expiry: l.now().Add(l.lasts)}
 }
 
-// given notes the lease that the store gave when it was asked.
-func (l *lease) given(held journal.Lease, asked time.Time) {
+// take notes the lease that the store gave when it was asked.
+func (l *lease) take(held journal.Lease, asked time.Time) {
 	l.held, l.asked, l.unmade = held, asked, false
 }
 
@@ -48,7 +48,7 @@ func (l *lease) renew(ctx context.Context) error {
 // over reports whether somebody else may have taken the lease: its end has
 // come by the clock of the machine, or so much time has passed since it was
 // given that it would have, had nobody set that clock back (see
-// [Engine.silent]).
+// [Engine.watchSilence]).
 func (l *lease) over() bool {
 	return !l.now().Before(l.held.Expiry) || time.Since(l.asked) >= l.lasts
 }

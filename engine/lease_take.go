@@ -17,7 +17,7 @@ import (
 func (e *Engine) acquire(ctx context.Context, run string) (journal.Lease, error) {
 	lease, err := e.store.Acquire(ctx, run, e.opts.Owner, "", e.opts.LeaseTTL)
 	held, ok := errors.AsType[*journal.HeldError](err)
-	if ok && (held.Owner == e.opts.Owner || OwnerGone(held.Owner) || e.silent(held)) {
+	if ok && (held.Owner == e.opts.Owner || OwnerGone(held.Owner) || e.watchSilence(held)) {
 		lease, err = e.store.Acquire(ctx, run, e.opts.Owner, held.Owner, e.opts.LeaseTTL)
 	}
 	if err != nil {
@@ -40,9 +40,9 @@ func (e *Engine) endsTooLate(held *journal.HeldError) bool {
 	return held.Owner != e.opts.Owner && held.Expiry.Sub(e.opts.Now()) > e.opts.LeaseTTL
 }
 
-// silent reports whether a lease that ends too late has not been renewed for as
-// long as one lasts, so that nobody waits as long as the clock was set back.
-func (e *Engine) silent(held *journal.HeldError) bool {
+// watchSilence notes since when a lease ends too late, and says whether it has not been
+// renewed for as long as one lasts: nobody waits as long as the clock was set back.
+func (e *Engine) watchSilence(held *journal.HeldError) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if !e.endsTooLate(held) {

@@ -27,15 +27,15 @@ type live struct {
 type voice struct {
 	deltaRedactor *deltaRedactor
 	silenced      bool
-	// begun says that there was a delta, whoever heard it, and spoke that somebody
+	// begun says that there was a delta, whether anybody listened, and spoke that somebody
 	// was told of one.
 	begun, spoke bool
-	// streamed counts the bytes of all its deltas, whoever heard them.
+	// streamed counts the bytes of all its deltas, whether anybody listened.
 	streamed atomic.Int64
 }
 
-// committed notes the last event that is on disk.
-func (l *live) committed(seq, pos int64) {
+// commit notes the last event that is on disk.
+func (l *live) commit(seq, pos int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.seq, l.pos = seq, pos

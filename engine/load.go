@@ -36,7 +36,7 @@ func (e *Engine) take(ctx context.Context, run string, whole bool) (*driver, eve
 		e.unclaim(run)
 		return nil, event.RunStarted{}, err
 	}
-	d.log.lease.given(lease, asked)
+	d.log.lease.take(lease, asked)
 	return d, started, nil
 }
 
@@ -116,7 +116,7 @@ func (e *Engine) begin(run string, first *event.Event) (*driver, event.RunStarte
 		parent = ""
 	}
 	d := e.newDriver(m, Env{}, run, parent)
-	d.run.begins(started)
+	d.run.begin(started)
 	d.run.birth = first.Time
 	return d, started, nil
 }

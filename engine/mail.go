@@ -15,6 +15,7 @@ import (
 // puts it there, and each child takes its own at the next boundary, so that neither
 // waits for the other. It is safe for concurrent use.
 type mail struct {
+	*core
 	mu    sync.Mutex
 	piles map[string]*pile
 }
@@ -71,83 +72,32 @@ type posted struct {
 	answer func(string)
 }
 
-// poster gives a call what hands its message to the run above, nil where that
-// carries none.
-func (d *driver) poster(callID string) func(ctx context.Context, to, text string, kind event.MessageKind) (string, error) {
-	if d.above == nil {
-		return nil
+// carry journals a child's message with what becomes of it, and gives what the child
+// is told once that is on disk.
+func (m *mail) carry(child string, post machine.Post) (told string, carried bool, err error) {
+	messenger, ok := m.machine.(machine.Messenger)
+	if !ok || m.machine.State().Phase != machine.Running {
+		return "", false, nil // the child stops, too
 	}
-	if _, carries := d.above.machine.(machine.Messenger); !carries {
-		return nil
-	}
-	taint := d.machine.State().Taint
-	return func(ctx context.Context, to, text string, kind event.MessageKind) (string, error) {
-		answer := make(chan string, 1)
-		d.above.fromChildren.put(&childRequest{child: d.run.id, post: &posted{
-			Post:   machine.Post{ID: callID, To: to, Text: text, Kind: kind, Taint: taint},
-			answer: func(told string) { answer <- told },
-		}})
-		select {
-		case told := <-answer:
-			return told, nil
-		case <-ctx.Done():
-			return "", context.Cause(ctx)
-		}
-	}
-}
-
-// carry journals a child's message with what becomes of it. The child is told once
-// that is on disk.
-func (d *driver) carry(x *childRequest) (staged bool, err error) {
-	messenger, ok := d.machine.(machine.Messenger)
-	if !ok || d.machine.State().Phase != machine.Running {
-		return false, nil // the child stops, too
-	}
-	become, told := messenger.Post(x.child, x.post.Post)
+	become, told := messenger.Post(child, post)
 	for _, data := range become {
-		if err := d.stage(data); err != nil {
-			return false, err
+		if err := m.stage(data); err != nil {
+			return "", false, err
 		}
 	}
-	d.granted = append(d.granted, func() { x.post.answer(told) })
-	return true, nil
+	return told, true, nil
 }
 
 // handOver puts messages where their reader takes them.
-func (d *driver) handOver(a machine.Deliver) {
-	if d.mail.put(a.Child, a.Messages) {
-		d.engine.prod(a.Child, "")
+func (m *mail) handOver(a machine.Deliver) {
+	if m.put(a.Child, a.Messages) {
+		m.engine.wake(a.Child, "")
 	}
 }
 
-// takeMail journals the messages that lie ready for this run. Of one that it has
-// the run above has not heard yet, perhaps because it died.
-func (d *driver) takeMail() error {
-	if d.above == nil || d.machine.State().Phase == machine.Ended {
-		return nil
-	}
-	for _, said := range d.above.mail.take(d.run.id) {
-		if d.log.messages[said.MessageID] {
-			d.confirm(said.MessageID)
-			continue
-		}
-		if err := d.stage(said); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// confirm tells the run above that a message is on disk here.
-func (d *driver) confirm(id string) {
-	if id != "" {
-		d.above.fromChildren.put(&childRequest{child: d.run.id, read: id})
-	}
-}
-
-// delivered journals that a child has a message.
-func (d *driver) delivered(child, id string) (staged bool, err error) {
-	messenger, ok := d.machine.(machine.Messenger)
+// noteDelivered journals that a child has a message.
+func (m *mail) noteDelivered(child, id string) (staged bool, err error) {
+	messenger, ok := m.machine.(machine.Messenger)
 	if !ok {
 		return false, nil
 	}
@@ -155,14 +105,14 @@ func (d *driver) delivered(child, id string) (staged bool, err error) {
 	if !ok {
 		return false, nil // that is known
 	}
-	return true, d.stage(event.MessageDelivered{ID: id, To: to})
+	return true, m.stage(event.MessageDelivered{ID: id, To: to})
 }
 
-// reconcileMail makes the run say of the messages for a child that has ended what
+// reconcile makes the run say of the messages for a child that has ended what
 // the child's own journal says.
-func (d *driver) reconcileMail(ctx context.Context, child string) error {
-	d.mail.clear(child)
-	messenger, ok := d.machine.(machine.Messenger)
+func (m *mail) reconcile(ctx context.Context, child string) error {
+	m.clear(child)
+	messenger, ok := m.machine.(machine.Messenger)
 	if !ok {
 		return nil
 	}
@@ -170,13 +120,13 @@ func (d *driver) reconcileMail(ctx context.Context, child string) error {
 	if len(open) == 0 {
 		return nil
 	}
-	has, err := d.engine.messagesOf(ctx, child)
+	has, err := m.engine.messagesOf(ctx, child)
 	if err != nil && !isUnreadable(err) {
-		return d.log.failed(err)
+		return m.log.failed(err)
 	}
 	for _, said := range slices.Clone(open) {
 		if has[said.MessageID] {
-			if _, err := d.delivered(child, said.MessageID); err != nil {
+			if _, err := m.noteDelivered(child, said.MessageID); err != nil {
 				return err
 			}
 		}

@@ -19,26 +19,26 @@ const modelEffect = "model"
 
 // beginModel journals the intent of a model call and queues the call. A call
 // whose time has not come sets the alarm instead.
-func (d *driver) beginModel(a *machine.CallModel) (bool, error) {
-	if a.NotBefore.After(d.env.clock.now()) {
-		d.alarm.set(a.NotBefore)
-		d.alarm.waiting = journal.WaitRetry
+func (cs *calls) beginModel(a *machine.CallModel) (bool, error) {
+	if a.NotBefore.After(cs.env.clock.now()) {
+		cs.alarm.set(a.NotBefore)
+		cs.alarm.waiting = journal.WaitRetry
 		return false, nil
 	}
 	if !a.Admission.Given() {
-		return false, fmt.Errorf("engine: run %s: attempt %d at %s was not admitted by a budget", d.run.id, a.Attempt, a.Target)
+		return false, fmt.Errorf("engine: run %s: attempt %d at %s was not admitted by a budget", cs.run.id, a.Attempt, a.Target)
 	}
 	req := &a.Request
-	model, err := d.prepare(a.Target, req)
+	model, err := cs.prepare(a.Target, req)
 	intent := event.ModelRequested{Attempt: a.Attempt, Model: a.Target, Purpose: a.Purpose, Withheld: a.Withheld}
 	if req.Encoded != nil {
 		intent.RequestDigest, intent.RequestBytes = req.Encoded.Digest, req.Encoded.Len()
-		intent.Prompt = d.log.cache.Requested(a, model, req)
+		intent.Prompt = cs.log.cache.Requested(a, model, req)
 	}
-	if stageErr := d.stage(intent); stageErr != nil {
+	if stageErr := cs.stage(intent); stageErr != nil {
 		return false, stageErr
 	}
-	if inputsErr := d.giveInputs(a.Cycle); inputsErr != nil {
+	if inputsErr := cs.giveInputs(a.Cycle); inputsErr != nil {
 		return false, inputsErr
 	}
 	if err != nil {
@@ -46,23 +46,23 @@ func (d *driver) beginModel(a *machine.CallModel) (bool, error) {
 		if errors.Is(err, llm.ErrUnknownModel) || failure.Class == llm.ClassNetwork {
 			failure = &llm.Error{Class: llm.ClassInvalid, Message: err.Error(), Err: err}
 		}
-		return true, d.stage(d.env.attemptFailed(a, nil, 0, failure))
+		return true, cs.stage(cs.env.attemptFailed(a, nil, 0, failure))
 	}
-	d.effects.add(func(work context.Context) { d.callModel(work, a, model, req) })
+	cs.effects.add(func(work context.Context) { cs.callModel(work, a, model, req) })
 	return true, nil
 }
 
 // prepare finds the model of a target and the bytes of its request.
-func (d *driver) prepare(target string, req *llm.Request) (llm.Model, error) {
+func (cs *calls) prepare(target string, req *llm.Request) (llm.Model, error) {
 	return guard(func() (llm.Model, error) {
-		if d.env.Model == nil {
+		if cs.env.Model == nil {
 			return nil, fmt.Errorf("%w: %s: the run has no models", llm.ErrUnknownModel, target)
 		}
-		model, name, err := d.env.Model(target)
+		model, name, err := cs.env.Model(target)
 		if err != nil {
 			return nil, err
 		}
-		return model, d.requests.Make(req, model, name)
+		return model, cs.requests.Make(req, model, name)
 	}, func(message string) error { return adapterError(message, nil) })
 }
 
@@ -72,28 +72,28 @@ func adapterError(message string, cause error) error {
 	return &llm.Error{Class: llm.ClassInvalid, Message: "the model adapter " + message, Err: cause}
 }
 
-func (d *driver) callModel(work context.Context, a *machine.CallModel, model llm.Model, req *llm.Request) {
-	ctx, cancel := d.effects.until(work, 0)
-	cycle, v := d.log.cycle, &voice{deltaRedactor: d.env.newDeltaRedactor()}
-	d.effects.launch(ctx, cancel, effect{
+func (cs *calls) callModel(work context.Context, a *machine.CallModel, model llm.Model, req *llm.Request) {
+	ctx, cancel := cs.effects.until(work, 0)
+	cycle, v := cs.log.cycle, &voice{deltaRedactor: cs.env.newDeltaRedactor()}
+	cs.effects.launch(ctx, cancel, effect{
 		id: modelEffect,
 		do: func(ctx context.Context) []event.Data {
 			resp, err := guard(func() (*llm.Response, error) {
-				return d.env.observeModel(ctx, a, func(ctx context.Context) (*llm.Response, error) {
-					return d.env.generate(ctx, a, model, req, cycle, v)
+				return cs.env.observeModel(ctx, a, func(ctx context.Context) (*llm.Response, error) {
+					return cs.env.generate(ctx, a, model, req, cycle, v)
 				})
 			}, adapterPanic)
-			return []event.Data{d.env.answered(ctx, a, resp, err, cycle, v)}
+			return []event.Data{cs.env.settleModel(ctx, a, resp, err, cycle, v)}
 		},
 		giveUp: func(ctx context.Context, why error) []event.Data {
-			return []event.Data{d.env.answered(ctx, a, nil, adapterPanic("was given up: "+why.Error()), cycle, v)}
+			return []event.Data{cs.env.settleModel(ctx, a, nil, adapterPanic("was given up: "+why.Error()), cycle, v)}
 		},
 	})
 }
 
-// answered is the settlement of a model call. It also ends the call's deltas,
+// settleModel is the settlement of a model call. It also ends the call's deltas,
 // and takes them back when they led to nothing.
-func (env *environment) answered(ctx context.Context, a *machine.CallModel, resp *llm.Response, err error, cycle int, v *voice) event.Data {
+func (env *environment) settleModel(ctx context.Context, a *machine.CallModel, resp *llm.Response, err error, cycle int, v *voice) event.Data {
 	if err == nil && resp == nil {
 		err = adapterPanic("gave neither an answer nor an error")
 	}
@@ -117,10 +117,10 @@ func (env *environment) answered(ctx context.Context, a *machine.CallModel, resp
 func (env *environment) generate(ctx context.Context, a *machine.CallModel, model llm.Model, req *llm.Request, cycle int, v *voice) (*llm.Response, error) {
 	streamer, ok := model.(llm.Streamer)
 	if ok && a.Stream {
-		tell, heard := env.teller(v, cycle, a.Attempt), env.chunks(a)
+		tell, report := env.teller(v, cycle, a.Attempt), env.chunks(a)
 		return streamer.Stream(ctx, req, func(delta llm.Delta) {
-			if heard != nil {
-				heard()
+			if report != nil {
+				report()
 			}
 			v.streamed.Add(int64(len(delta.Text) + len(delta.Tool)))
 			if delta.Text != "" || delta.Tool != "" {

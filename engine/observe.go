@@ -95,8 +95,8 @@ func (env *environment) chunks(a *machine.CallModel) func() {
 		return nil
 	}
 	return func() {
-		for _, heard := range all {
-			heard()
+		for _, report := range all {
+			report()
 		}
 	}
 }

@@ -14,7 +14,7 @@ import (
 
 // RecordedHooks are hooks without their effects: a gate says what it said of
 // the same call in a run, the first time the first answer, and lets go on what
-// the run did not record. An observer is not heard, because it decides nothing.
+// the run did not record. An observer does not run, because it decides nothing.
 func (e *Engine) RecordedHooks(ctx context.Context, run string, hooks []hook.Hook) ([]hook.Hook, error) {
 	said := &recordedAnswers{byMoment: map[moment][]event.HookResult{}}
 	digests := map[string]string{}
@@ -39,7 +39,7 @@ func (e *Engine) RecordedHooks(ctx context.Context, run string, hooks []hook.Hoo
 	return recorded, nil
 }
 
-// moment is what a hook was heard about: its stage, its name, and the digest of
+// moment is what a hook was asked about: its stage, its name, and the digest of
 // the call as it was shown.
 type moment struct {
 	stage        event.HookStage

@@ -31,10 +31,10 @@ func (e *Engine) RecordedInputs(ctx context.Context, run string) (map[int][]even
 // giveInputs journals the messages of the environment up to a cycle whose answer
 // is on the way, as if they had come meanwhile: they are there when it is decided
 // what follows on the answer.
-func (d *driver) giveInputs(cycle int) error {
-	for ; d.inbox.given <= cycle; d.inbox.given++ {
-		for _, said := range d.env.Inputs[d.inbox.given] {
-			if err := d.stage(d.env.record.Blobs.Detach(said)); err != nil {
+func (cs *calls) giveInputs(cycle int) error {
+	for ; cs.given <= cycle; cs.given++ {
+		for _, said := range cs.env.Inputs[cs.given] {
+			if err := cs.stage(cs.env.record.Blobs.Detach(said)); err != nil {
 				return err
 			}
 		}

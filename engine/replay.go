@@ -158,16 +158,16 @@ func unjudged(a machine.Action, id string) bool {
 func (r *replayer) hook(m machine.Machine, ev *event.Event, d event.HookResult) {
 	actions := m.Next()
 	switch {
-	case slices.ContainsFunc(actions, func(a machine.Action) bool { return hears(a, d) }):
+	case slices.ContainsFunc(actions, func(a machine.Action) bool { return concerns(a, d) }):
 		r.found.Decisions++
 	case !r.cancelled:
 		r.diverges(ev, "the hook "+d.Hook+" is not due", "", describeActions(actions))
 	}
 }
 
-// hears reports whether an action asks for the hook that gave a result, or records
-// that it was not heard.
-func hears(a machine.Action, d event.HookResult) bool {
+// concerns reports whether an action asks for the hook that gave a result, or records
+// that it did not run.
+func concerns(a machine.Action, d event.HookResult) bool {
 	switch a := a.(type) {
 	case machine.RunHook:
 		return a.CallID == d.CallID && a.Stage == d.Stage && a.Hook == d.Hook

@@ -43,7 +43,7 @@ func (r *Run) Wait(ctx context.Context) (machine.State, error) {
 	}
 }
 
-// Interrupt parks the run: what is in flight is stopped and settled first. It
+// Interrupt parks the run: what is under way is stopped and settled first. It
 // does not wait for that, and does nothing to a run that is not driven any
 // more.
 func (r *Run) Interrupt() { r.driver.life.interruptOnce() }

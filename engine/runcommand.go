@@ -18,21 +18,21 @@ import (
 
 // beginCommand journals the intent of a command and queues its start. Of one that
 // nobody has judged it journals what policy says, which the machine goes by.
-func (d *driver) beginCommand(a machine.RunCommand) (changed bool, err error) {
+func (cs *calls) beginCommand(a machine.RunCommand) (changed bool, err error) {
 	switch {
-	case d.env.Commands == nil:
-		return true, d.stage(unavailable(a, errors.New("nothing here runs commands")))
+	case cs.env.Commands == nil:
+		return true, cs.stage(unavailable(a, errors.New("nothing here runs commands")))
 	case a.Verdict == nil && a.Worktree:
-		d.judgeApart(a)
+		cs.judgeApart(a)
 		return false, nil
 	case a.Verdict == nil:
-		return true, d.stage(judgeCommand(a, place{commands: d.env.Commands, rules: d.env.Rules}, d.machine.State().Taint))
+		return true, cs.stage(judgeCommand(a, place{commands: cs.env.Commands, rules: cs.env.Rules}, cs.machine.State().Taint))
 	}
 	intent := event.CommandStarted{ID: a.ID, Argv: a.Argv, Dir: cmp.Or(a.Dir, "."), Attempt: a.Attempt, Effect: a.Effect, Step: a.Step}
-	if err := d.stage(intent); err != nil {
+	if err := cs.stage(intent); err != nil {
 		return true, err
 	}
-	d.effects.add(func(work context.Context) { d.runCommand(work, a) })
+	cs.effects.add(func(work context.Context) { cs.runCommand(work, a) })
 	return true, nil
 }
 
@@ -41,19 +41,20 @@ func unavailable(a machine.RunCommand, why error) event.CommandFinished {
 }
 
 // judgeApart judges a command in its worktree, which takes time to make.
-func (d *driver) judgeApart(a machine.RunCommand) {
+func (cs *calls) judgeApart(a machine.RunCommand) {
 	id := "judge " + a.ID
-	if !d.effects.once(id) {
+	if cs.effects.underWay[id] {
 		return
 	}
-	taint := d.machine.State().Taint
-	d.effects.add(func(work context.Context) {
-		ctx, release := d.effects.until(work, 0)
-		d.effects.launch(ctx, release, effect{
+	cs.effects.mark(id)
+	taint := cs.machine.State().Taint
+	cs.effects.add(func(work context.Context) {
+		ctx, release := cs.effects.until(work, 0)
+		cs.effects.launch(ctx, release, effect{
 			id: id, unhurried: true,
 			do: func(ctx context.Context) []event.Data {
 				v, err := guard(func() (event.PolicyDecision, error) {
-					p, err := d.env.placeOf(ctx, a)
+					p, err := cs.env.placeOf(ctx, a)
 					if err != nil {
 						return event.PolicyDecision{}, err
 					}
@@ -61,7 +62,7 @@ func (d *driver) judgeApart(a machine.RunCommand) {
 				}, commandPanic)
 				switch late, ok := errors.AsType[outOfTime](context.Cause(ctx)); {
 				case ok && !late.asks:
-					return []event.Data{d.env.commandFinished(ctx, a, tool.Ended{}, late)}
+					return []event.Data{cs.env.commandFinished(ctx, a, tool.Ended{}, late)}
 				case context.Cause(ctx) != nil:
 					return nil // it is judged again where the run goes on
 				case err != nil:
@@ -111,25 +112,25 @@ func toRun(a machine.RunCommand) tool.Command {
 // errIdle is the cause when a command has printed nothing for too long.
 var errIdle = errors.New("idle")
 
-func (d *driver) runCommand(work context.Context, a machine.RunCommand) {
-	timed, release := d.effects.until(work, a.WallLimit)
+func (cs *calls) runCommand(work context.Context, a machine.RunCommand) {
+	timed, release := cs.effects.until(work, a.WallLimit)
 	ctx, stop := context.WithCancelCause(timed)
 	idle := newIdleLimit(a.IdleLimit, func() { stop(errIdle) })
-	start := d.env.clock.awake()
+	start := cs.env.clock.awake()
 	settle := func(ctx context.Context, r tool.Ended, err error) []event.Data {
-		e := d.env.commandFinished(ctx, a, r, err)
-		e.DurationMs = d.env.clock.awake().Sub(start).Milliseconds()
+		e := cs.env.commandFinished(ctx, a, r, err)
+		e.DurationMs = cs.env.clock.awake().Sub(start).Milliseconds()
 		if a.Worktree {
-			e.Worktree = d.env.leftTree(ctx, a.Step)
+			e.Worktree = cs.env.leftTree(ctx, a.Step)
 		}
 		return []event.Data{e}
 	}
-	d.effects.launch(ctx, func() { idle.end(); stop(nil); release() }, effect{
+	cs.effects.launch(ctx, func() { idle.end(); stop(nil); release() }, effect{
 		id: "command " + a.ID,
 		do: func(ctx context.Context) []event.Data {
 			c := toRun(a)
-			c.Facts, c.Sandbox, c.Heard, c.Redact = a.Verdict.Facts, a.Verdict.Sandbox, idle.heard, d.env.record.Secrets.Text
-			r, err := guard(func() (tool.Ended, error) { return d.env.runIn(ctx, a, c) }, commandPanic)
+			c.Facts, c.Sandbox, c.Heard, c.Redact = a.Verdict.Facts, a.Verdict.Sandbox, idle.reset, cs.env.record.Secrets.Text
+			r, err := guard(func() (tool.Ended, error) { return cs.env.runIn(ctx, a, c) }, commandPanic)
 			return settle(ctx, r, err)
 		},
 		giveUp: func(ctx context.Context, why error) []event.Data {
@@ -168,8 +169,8 @@ func newIdleLimit(lasts time.Duration, over func()) *idleLimit {
 	return &idleLimit{lasts: lasts, timer: time.AfterFunc(lasts, over)}
 }
 
-// heard begins the silence anew. What has ended stays so.
-func (l *idleLimit) heard() {
+// reset measures the silence anew. What has ended stays so.
+func (l *idleLimit) reset() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.timer != nil && l.timer.Stop() {

@@ -42,37 +42,37 @@ func unresolved(a machine.Resolve) event.ToolCall {
 
 // beginTool journals the intent of a tool call and queues the call. A call
 // whose time has not come sets the alarm instead.
-func (d *driver) beginTool(a machine.RunTool) (bool, error) {
-	if a.NotBefore.After(d.env.clock.now()) {
-		d.alarm.set(a.NotBefore)
-		if len(d.effects.pending) == 0 {
-			d.alarm.waiting = journal.WaitRetry
+func (cs *calls) beginTool(a machine.RunTool) (bool, error) {
+	if a.NotBefore.After(cs.env.clock.now()) {
+		cs.alarm.set(a.NotBefore)
+		if len(cs.effects.pending) == 0 {
+			cs.alarm.waiting = journal.WaitRetry
 		}
 		return false, nil
 	}
-	if err := d.stage(event.ToolStarted{CallID: a.CallID, Attempt: a.Attempt, Key: a.Key}); err != nil {
+	if err := cs.stage(event.ToolStarted{CallID: a.CallID, Attempt: a.Attempt, Key: a.Key}); err != nil {
 		return false, err
 	}
-	d.effects.add(func(work context.Context) { d.runTool(work, a) })
+	cs.effects.add(func(work context.Context) { cs.runTool(work, a) })
 	return true, nil
 }
 
-func (d *driver) runTool(work context.Context, a machine.RunTool) {
-	t, known := d.env.Tools.Lookup(a.Tool)
+func (cs *calls) runTool(work context.Context, a machine.RunTool) {
+	t, known := cs.env.Tools.Lookup(a.Tool)
 	timeout, err := guard(func() (time.Duration, error) { return t.AttemptTimeout(a.Args), nil },
 		func(message string) error { return errors.New(message) })
 	if err != nil {
 		timeout = tool.DefaultTimeout
 	}
-	ctx, cancel := d.effects.until(work, timeout)
+	ctx, cancel := cs.effects.until(work, timeout)
 	args := bytes.Clone(a.Args) // a tool may write into them; the conversation has its own
-	start, post := d.env.clock.awake(), d.poster(a.CallID)
+	start, post := cs.env.clock.awake(), cs.above.poster(a.CallID)
 	settle := func(ctx context.Context, r tool.Result, err error) []event.Data {
-		e := d.env.toolResult(ctx, a, r, err, timeout)
-		e.DurationMs = d.env.clock.awake().Sub(start).Milliseconds()
-		return []event.Data{d.env.record.Blobs.Detach(settledAttempt(ctx, a, e, err))}
+		e := cs.env.toolResult(ctx, a, r, err, timeout)
+		e.DurationMs = cs.env.clock.awake().Sub(start).Milliseconds()
+		return []event.Data{cs.env.record.Blobs.Detach(settledAttempt(ctx, a, e, err))}
 	}
-	d.effects.launch(ctx, cancel, effect{
+	cs.effects.launch(ctx, cancel, effect{
 		id: a.CallID,
 		do: func(ctx context.Context) []event.Data {
 			if !known {
@@ -87,15 +87,15 @@ func (d *driver) runTool(work context.Context, a machine.RunTool) {
 				})
 			}
 			r, err := guard(func() (tool.Result, error) {
-				return d.env.observeTool(ctx, a, func(ctx context.Context) (tool.Result, error) {
+				return cs.env.observeTool(ctx, a, func(ctx context.Context) (tool.Result, error) {
 					return t.Run(ctx, tool.Call{
 						ID: a.CallID, Key: a.Key, Attempt: a.Attempt, Spent: a.Spent, Args: args, Facts: a.Facts,
-						MaxResultChars: max(a.MaxResultChars, 0), Results: d.env.record.Blobs, Sandbox: a.Sandbox,
-						Redact: d.env.record.Secrets.Text, Post: post,
+						MaxResultChars: max(a.MaxResultChars, 0), Results: cs.env.record.Blobs, Sandbox: a.Sandbox,
+						Redact: cs.env.record.Secrets.Text, Post: post,
 					})
 				})
 			}, toolPanic)
-			return d.env.withTree(ctx, &t, a, settle(ctx, r, err))
+			return cs.env.withTree(ctx, &t, a, settle(ctx, r, err))
 		},
 		giveUp: func(ctx context.Context, why error) []event.Data {
 			return settle(ctx, tool.Result{}, toolPanic("was given up: "+why.Error()))
