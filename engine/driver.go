@@ -29,6 +29,19 @@ type driver struct {
 	result    result
 }
 
+// core is what all parts of a driver share: they stage events for the next commit, and
+// start effects after it.
+type core struct {
+	engine  *Engine
+	machine machine.Machine
+	run     identity
+	env     environment
+	log     eventLog
+	effects effects
+	alarm   alarm
+	life    lifetime
+}
+
 func (e *Engine) newDriver(m machine.Machine, env Env, run, parent string) *driver {
 	d := &driver{
 		core: core{
@@ -68,21 +81,6 @@ func (d *driver) drive() {
 	d.loop()
 }
 
-// leave settles what is under way and gives the run up.
-func (d *driver) leave(work context.Context) error {
-	err := d.lock.failure
-	_, store := errors.AsType[*storeError](err)
-	d.life.broken = err != nil && !store
-	late := d.effects.finish()
-	if d.life.broken {
-		err = d.endInternal(work, err, late)
-	} else {
-		d.result.final = d.machine.State()
-	}
-	d.log.lease.release(work)
-	return err
-}
-
 // loop goes on until the run has ended or parked, or cannot go on. It leaves with
 // the lock.
 func (d *driver) loop() {
@@ -107,6 +105,26 @@ func (d *driver) takeFirst(work context.Context) error {
 		return err
 	}
 	return d.calls.giveInputs(0)
+}
+
+// step takes up what has come, and performs everything that is due because of it.
+func (d *driver) step(take func(work context.Context) error) {
+	d.lock.failure = d.contained(func() error {
+		if err := take(d.life.work); err != nil {
+			return err
+		}
+		if err := context.Cause(d.life.ctx); err != nil {
+			if err := d.contextEnded(err); err != nil {
+				return err
+			}
+		}
+		if err := d.advance(d.life.work); err != nil {
+			return err
+		}
+		d.lock.over = d.finished()
+		return nil
+	})
+	d.lock.over = d.lock.over || d.lock.failure != nil
 }
 
 // advance performs everything that is due: it journals decisions and intents
@@ -143,108 +161,75 @@ func (d *driver) advance(work context.Context) error {
 	return nil
 }
 
-// mostStaged bounds what a machine may decide without an effect: one that never
-// stops deciding is broken, and must not fill the memory. Each call of an answer
-// takes a few decisions, however many a model makes, and so does each child
-// and each effect that has ended.
-func (d *driver) mostStaged() int {
-	return 20_000 + 20*(len(d.log.calls.calls)+len(d.children.active)+d.effects.ended)
+// stage applies an event and queues it for the next commit. Nothing that
+// follows from it may leave the process before that.
+func (c *core) stage(data event.Data) error {
+	s, err := c.log.seal(data)
+	if err != nil {
+		return err
+	}
+	c.log.applied = s.event
+	if err := c.machine.Apply(&c.log.applied); err != nil {
+		return fmt.Errorf("engine: run %s: %w", c.run.id, err)
+	}
+	c.log.push(s)
+	switch data.(type) {
+	case event.BudgetRaised, event.ToolResult, event.CommandFinished, event.BudgetCommitted, event.ChildWaiting: // a limit that is another, what may be news, a pause
+		if len(c.effects.pending) > 0 {
+			c.moveDeadlines()
+		}
+	}
+	return nil
 }
 
-// decide performs the actions that are due now and says whether more may be
-// due because of them.
-func (d *driver) decide(work context.Context) (bool, error) {
-	if len(d.log.staged) > d.mostStaged() {
-		return false, fmt.Errorf("engine: run %s: the machine decided %d times without an effect", d.run.id, len(d.log.staged))
-	}
-	d.alarm = alarm{}
-	if d.life.interrupted && !d.life.cancelled {
-		if progress, err := d.keepAnswer(); progress || err != nil {
-			return progress, err
-		}
-		return false, d.parkInterrupted()
-	}
-	progress := false
-	var ask *machine.Ask
-	for _, a := range d.machine.Next() {
-		var err error
-		changed := true
-		switch a := a.(type) {
-		case machine.Record:
-			err = d.stage(a.Data)
-		case machine.Resolve:
-			err = d.stage(d.env.resolve(a))
-		case machine.CheckAnswer:
-			err = d.stage(checkAnswer(a))
-		case machine.CallModel:
-			changed, err = d.calls.beginModel(&a)
-		case machine.RunTool:
-			changed, err = d.calls.beginTool(a)
-		case machine.RunCommand:
-			changed, err = d.calls.beginCommand(a)
-		case machine.StartChild:
-			changed, err = d.children.begin(work, a)
-		case machine.Deliver:
-			d.mail.handOver(a)
-			changed = false
-		case machine.CancelChild:
-			d.children.cancelChild(a)
-			changed = false
-		case machine.Reserve:
-			err = d.above.reserve(a)
-			changed = false
-		case machine.Wait:
-			changed, err = d.calls.wait(a)
-		case machine.Evaluate:
-			err = d.stage(d.env.evaluate(d.life.work, a))
-		case machine.Observe:
-			err = d.stage(d.env.observe(d.life.work, a))
-		case machine.RunHook:
-			d.calls.beginHook(a)
-			changed = false
-		case machine.Ask:
-			ask = &a
-			changed = false
-		default:
-			err = fmt.Errorf("engine: run %s: the machine asks for %T, which this driver cannot do", d.run.id, a)
-		}
-		if err != nil {
-			return false, err
-		}
-		progress = progress || changed
-	}
-	if ask != nil {
-		asked, err := d.questions.begin(*ask)
-		return progress || asked, err
-	}
-	return progress, nil
-}
-
-// keepAnswer journals the calls of an answer that came while the run is stopped: only a
-// call's own event has its arguments, so without it they would be lost.
-func (d *driver) keepAnswer() (progress bool, err error) {
-	for _, a := range d.machine.Next() {
-		r, is := a.(machine.Record)
-		if !is {
-			continue
-		}
-		switch r.Data.(type) {
-		case event.BudgetCommitted, event.ToolCall:
-			if err := d.stage(r.Data); err != nil {
-				return progress, err
-			}
-			progress = true
-		}
-	}
-	return progress, nil
-}
-
-// parkInterrupted parks once every effect has been stopped.
-func (d *driver) parkInterrupted() error {
-	if len(d.effects.pending) > 0 || d.machine.State().Phase != machine.Running {
+// commit writes what is staged, takes the commands that were answered out of the
+// inbox, and then publishes. The commit after which the driver leaves gives the
+// lease up as well.
+func (d *driver) commit(ctx context.Context) error {
+	if d.log.empty() {
 		return nil
 	}
-	return d.stage(event.RunParked{Reason: event.ParkInterrupted, Served: d.engine.opts.Served})
+	if err := d.log.sayOnce(); err != nil {
+		return err
+	}
+	b := d.log.batch(d.status())
+	b.Release = !d.log.lease.unmade && d.finished()
+	pos, err := d.log.write(ctx, b)
+	if err != nil {
+		return err
+	}
+	d.above.tellUsed()
+	d.log.publish(pos)
+	d.effects.ended = 0
+	return nil
+}
+
+// waits reports whether a run that is not made yet has nothing to do but to ask the
+// run above for a part of its budget. It is made when the answer comes, or with the
+// next beat of its lease.
+func (d *driver) waits() bool {
+	return d.log.lease.unmade && d.above.reserving && len(d.effects.queue) == 1
+}
+
+// finished reports whether nothing is left to do here: the run ended, or it parked
+// and its last effect has settled.
+func (c *core) finished() bool {
+	s := c.machine.State()
+	return s.Phase == machine.Ended || s.Phase == machine.Parked && len(c.effects.pending) == 0
+}
+
+// keepLease comes between a commit and the effects that wait for it. A disk
+// may have held the commit up for longer than the lease lasted; whoever has
+// taken the run over since then has decided what becomes of the intents, so
+// nothing starts unless the lease is still ours.
+func (d *driver) keepLease(ctx context.Context) error {
+	if len(d.effects.queue) == 0 || !d.log.lease.over() {
+		return nil
+	}
+	if err := d.log.lease.renew(ctx); err != nil {
+		return d.log.failed(err)
+	}
+	return nil
 }
 
 // wait gives the lock up until something comes that the machine should know of,
@@ -270,6 +255,16 @@ func (d *driver) wait(heartbeat <-chan time.Time) (take func(work context.Contex
 	return d.takeNews
 }
 
+// beat keeps the lease and, should a wake-up have been lost, the inbox.
+func (d *driver) beat(ctx context.Context) error {
+	err := d.log.lease.renew(ctx)
+	if errors.Is(err, journal.ErrStale) || errors.Is(err, journal.ErrNotFound) || err != nil && d.log.lease.over() {
+		return d.log.failed(err)
+	}
+	d.children.lookAgain()
+	return d.inbox.takeCommands(ctx)
+}
+
 // takeNews takes up what has come. What this process told the run before an
 // effect ended comes before that: whoever asks for a pause while a call runs
 // means the end of its cycle, and not of the next one.
@@ -280,13 +275,6 @@ func (d *driver) takeNews(work context.Context) error {
 		}
 	}
 	return d.settle(work)
-}
-
-// stopForNow parks the run once its effects have stopped.
-func (d *driver) stopForNow(context.Context) error {
-	d.life.interrupted = true
-	d.effects.cancelPending()
-	return nil
 }
 
 // settle journals the results of the effects that have ended, all in one commit.
@@ -338,47 +326,46 @@ func (d *driver) overtaken(data event.Data) bool {
 	return false
 }
 
-// contextEnded takes up why the caller's context ended, once.
-func (d *driver) contextEnded(cause error) error {
-	switch {
-	case d.life.leaving():
-		return nil
-	case errors.Is(cause, ErrInterrupted):
-		return d.stopForNow(d.life.work)
-	}
-	return d.cancel(event.CancelRequested{By: d.engine.opts.Owner, Reason: cause.Error()})
-}
-
-var errEndedClosing = errors.New("engine: what closes the run's environment ended its goroutine (runtime.Goexit)")
-
-// closeEnv releases the run's environment once no effect uses it any more.
-func (d *driver) closeEnv() error {
-	if d.env.Close == nil {
+// carryOn brings a settlement and, if nobody has the lock, does what follows from
+// it. It returns an effect that is due then, for the goroutine that it is called
+// on.
+func (d *driver) carryOn(s settlement) (next job) {
+	d.lock.push(s)
+	if !d.lock.tryLock() {
+		d.lock.notify() // who has the lock may have looked already
 		return nil
 	}
-	return d.effects.closing(d.env.close)
-}
-
-// beat keeps the lease and, should a wake-up have been lost, the inbox.
-func (d *driver) beat(ctx context.Context) error {
-	err := d.log.lease.renew(ctx)
-	if errors.Is(err, journal.ErrStale) || errors.Is(err, journal.ErrNotFound) || err != nil && d.log.lease.over() {
-		return d.log.failed(err)
-	}
-	d.children.lookAgain()
-	return d.inbox.takeCommands(ctx)
-}
-
-// keepLease comes between a commit and the effects that wait for it. A disk
-// may have held the commit up for longer than the lease lasted; whoever has
-// taken the run over since then has decided what becomes of the intents, so
-// nothing starts unless the lease is still ours.
-func (d *driver) keepLease(ctx context.Context) error {
-	if len(d.effects.queue) == 0 || !d.log.lease.over() {
+	defer d.lock.unlock()
+	if d.lock.over {
+		d.lock.notify()
 		return nil
 	}
-	if err := d.log.lease.renew(ctx); err != nil {
-		return d.log.failed(err)
+	d.step(d.takeNews)
+	if d.lock.over || !d.alarm.at.IsZero() {
+		d.lock.notify()
 	}
-	return nil
+	return d.effects.begin(true)
 }
+
+// contained turns a panic into the error that it is to the run. Where code of
+// others ends the goroutine instead, nothing is returned to anybody, so the lock
+// is over with that, and whoever has the run's goroutine leaves.
+func (d *driver) contained(do func() error) (err error) {
+	returned := false
+	defer func() {
+		switch p := recover(); {
+		case p != nil:
+			err = fmt.Errorf("engine: run %s: %w", d.run.id, newPanicError(p))
+		case !returned:
+			d.lock.over, d.lock.failure = true, fmt.Errorf("engine: run %s: %w", d.run.id, errEnded)
+			d.lock.notify()
+		}
+	}()
+	err = do()
+	returned = true
+	return err
+}
+
+// errEnded is what keeps a run from going on whose tool or model ended the
+// goroutine that asked it something.
+var errEnded = errors.New("what a tool declares, or a model's adapter, ended the goroutine that drives the run (runtime.Goexit)")

@@ -231,3 +231,24 @@ func (s *effects) closing(release func() error) error {
 	s.running.Wait()
 	return release()
 }
+
+// begin does the effects that were launched, each on a goroutine of its own. The
+// last one is returned instead where the caller has a goroutine for it.
+func (s *effects) begin(keepLast bool) (last job) {
+	launched := s.launched
+	if n := len(launched); keepLast && n > 0 {
+		launched, last = launched[:n-1], launched[n-1]
+	}
+	for _, effect := range launched {
+		s.workers.do(effect)
+	}
+	clear(s.launched)
+	s.launched = s.launched[:0]
+	return last
+}
+
+// report brings a settlement to the driver's goroutine.
+func (s *effects) report(of settlement) {
+	s.lock.push(of)
+	s.lock.notify()
+}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/machine"
 )
 
@@ -87,4 +88,33 @@ type result struct {
 	// the last commit of the driver.
 	err      error
 	overtook bool
+}
+
+// contextEnded takes up why the caller's context ended, once.
+func (d *driver) contextEnded(cause error) error {
+	switch {
+	case d.life.leaving():
+		return nil
+	case errors.Is(cause, ErrInterrupted):
+		return d.stopForNow(d.life.work)
+	}
+	return d.cancel(event.CancelRequested{By: d.engine.opts.Owner, Reason: cause.Error()})
+}
+
+// stopForNow parks the run once its effects have stopped.
+func (d *driver) stopForNow(context.Context) error {
+	d.life.interrupted = true
+	d.effects.cancelPending()
+	return nil
+}
+
+// cancel stops what is under way and tells the machine, which ends the run. A
+// second cancel changes nothing.
+func (c *core) cancel(request event.CancelRequested) error {
+	if c.life.cancelled {
+		return nil
+	}
+	c.life.cancelled = true
+	c.effects.cancelPending()
+	return c.stage(request)
 }

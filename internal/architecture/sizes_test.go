@@ -1,0 +1,85 @@
+package architecture
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// Most fields of a struct, most lines of a function and most lines of the mean function
+// in the packages that a reader follows a cycle through.
+const (
+	mostFields    = 15
+	mostLines     = 80
+	mostMeanLines = 13
+)
+
+// small are those packages.
+var small = []string{"engine"}
+
+func TestTypesAndFunctionsStaySmallEnoughToRead(t *testing.T) {
+	for _, pkg := range small {
+		functions, lines := 0, 0
+		for _, f := range filesOf(t, pkg) {
+			ast.Inspect(f.tree, func(n ast.Node) bool {
+				switch n := n.(type) {
+				case *ast.TypeSpec:
+					if s, ok := n.Type.(*ast.StructType); ok && fields(s) > mostFields {
+						t.Errorf("%s: %s has %d fields, more than %d: give what belongs together a type of its own", f.at(n), n.Name.Name, fields(s), mostFields)
+					}
+				case *ast.FuncDecl:
+					length := f.set.Position(n.End()).Line - f.set.Position(n.Pos()).Line + 1
+					functions, lines = functions+1, lines+length
+					if length > mostLines {
+						t.Errorf("%s: %s has %d lines, more than %d", f.at(n), n.Name.Name, length, mostLines)
+					}
+				}
+				return true
+			})
+		}
+		if lines == 0 || lines >= mostMeanLines*functions {
+			t.Errorf("%s: %d functions have %d lines, %d or more each in the mean", pkg, functions, lines, mostMeanLines)
+		}
+	}
+}
+
+// parsedFile is a file of a package that is no test.
+type parsedFile struct {
+	set  *token.FileSet
+	tree *ast.File
+}
+
+func (s parsedFile) at(n ast.Node) token.Position { return s.set.Position(n.Pos()) }
+
+func filesOf(t *testing.T, pkg string) []parsedFile {
+	t.Helper()
+	paths, err := filepath.Glob(filepath.Join("..", "..", filepath.FromSlash(pkg), "*.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []parsedFile
+	for _, path := range paths {
+		if strings.HasSuffix(path, "_test.go") {
+			continue
+		}
+		set := token.NewFileSet()
+		tree, err := parser.ParseFile(set, path, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, parsedFile{set: set, tree: tree})
+	}
+	return all
+}
+
+// fields counts an embedded one, too.
+func fields(s *ast.StructType) int {
+	n := 0
+	for _, f := range s.Fields.List {
+		n += max(1, len(f.Names))
+	}
+	return n
+}
