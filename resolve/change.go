@@ -1,6 +1,7 @@
 package resolve
 
 import (
+	"cmp"
 	"errors"
 	"io/fs"
 	"os"
@@ -138,17 +139,56 @@ func (r *reader) copies(c copying, dirs []string) {
 			r.path(word{text: c.to.text + "/" + path.Base(s.text)}, dirs, event.PathUse{Write: true, Tree: c.tree && !c.linking})
 		}
 		for _, dir := range dirs {
-			r.relinks = r.relinks || c.linking || c.keeping && mayLead(dir, s)
-			if c.linking && !c.to.computed && !s.computed && dir != anywhere {
-				// A symbolic link is followed from where it lies.
-				to := absolute(dir, c.to.text)
-				if info, err := os.Stat(to); err != nil || !info.IsDir() {
-					to = path.Dir(to)
-				}
-				r.path(s, []string{to}, event.PathUse{Write: true, Tree: true})
+			if dir != anywhere && !c.to.computed && (c.linking || c.keeping && r.mayLead(dir, s)) {
+				r.relink(c, s, dir)
 			}
 		}
 	}
+}
+
+// naming is a path, and the step of the line that it belongs to.
+type naming struct {
+	path string
+	step int
+}
+
+// relink notes where a copy may leave a link. A symbolic one is followed from where it
+// lies.
+func (r *reader) relink(c copying, s word, dir string) {
+	to := path.Clean(absolute(dir, c.to.text))
+	at, _ := follow(path.Dir(to))
+	link := naming{path.Join(at, path.Base(to)), r.steps}
+	if info, err := os.Stat(to); err == nil && info.IsDir() && !s.glob {
+		if name := path.Base(c.to.text); name != "." && name != ".." {
+			r.replaced = append(r.replaced, link)
+		}
+		at, _ = follow(to)
+		link.path = path.Join(at, path.Base(s.text))
+	}
+	r.links = append(r.links, link)
+	if c.linking && !s.computed {
+		r.path(s, []string{path.Dir(link.path)}, event.PathUse{Write: true, Tree: true})
+	}
+}
+
+// throughLinks reports whether a step names something through a link that another
+// one makes, whichever of them stands first: loops and what runs in the background
+// have no order.
+func (r *reader) throughLinks() bool {
+	links := r.links
+	if slices.Index(risks, r.risk) >= slices.Index(risks, event.RiskDelete) {
+		links = slices.Concat(links, r.replaced)
+	}
+	through := false
+	for _, n := range r.named {
+		if len(links) == 0 {
+			break
+		}
+		visit(n.path, func(name string) {
+			through = through || slices.ContainsFunc(links, func(l naming) bool { return l.step != n.step && l.path == name })
+		})
+	}
+	return through
 }
 
 // matchesOptions reports whether a pattern may match a file whose name is an
@@ -173,25 +213,27 @@ func absolute(dir, name string) string {
 // maxLooked is how many entries of a directory are looked at for links.
 const maxLooked = 4096
 
-// mayLead reports whether what is moved or copied may be a link or have one in
-// it, or that nobody can say, because the line makes it first.
-func mayLead(dir string, s word) bool {
-	name := s.text
+// mayLead reports whether what is moved or copied may be a link or have one in it.
+// What is not there yet can only be one by another command of the line.
+func (r *reader) mayLead(dir string, s word) bool {
+	names := []string{absolute(dir, s.text)}
 	if s.computed {
-		before, _, below := cutLast(s.prefix, "/")
-		if !s.glob {
+		found, ok := r.expand(absolute(dir, s.names))
+		if names = found; !s.glob || !ok {
 			return true
-		}
-		if name = "."; below {
-			name = before + "/"
 		}
 	}
 	looked, errLink := 0, errors.New("a link")
-	err := filepath.WalkDir(path.Clean(absolute(dir, name)), func(_ string, e fs.DirEntry, err error) error {
-		if looked++; err != nil || looked > maxLooked || e.Type()&fs.ModeSymlink != 0 {
-			return errLink
+	for _, name := range names {
+		err := filepath.WalkDir(path.Clean(name), func(_ string, e fs.DirEntry, err error) error {
+			if looked++; err != nil || looked > maxLooked || e.Type()&fs.ModeSymlink != 0 {
+				return cmp.Or(err, errLink)
+			}
+			return nil
+		})
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return true
 		}
-		return nil
-	})
-	return err != nil
+	}
+	return false
 }

@@ -105,6 +105,11 @@ func TestLinesThatMakeNoLinkElsewhereStayKnown(t *testing.T) {
 	_, ws := tree(t, "a/b/", "a/file", "d/l -> ../a")
 	for _, line := range []string{
 		"cd a && ln -s file l",
+		"ln -s a/file l; echo y > other",
+		"cp -a d/l n && mkdir -p e && echo y > e/f",
+		"mv d/l . && echo y > note",
+		"mkdir -p n && mv n/made m && ls m",
+		"mv a/* . && ls",
 		"mkdir -p n/m && cp a/file n/m && echo y > n/m/file",
 		"cp -r a n && touch n/file",
 		"mv a/file f && echo y >> f",

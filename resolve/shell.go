@@ -29,8 +29,8 @@ const tooLong = "the command line is too long or too deep to be read"
 func (w Workspace) Shell(line string) event.Facts {
 	r := &reader{ws: w}
 	r.line(line, []string{w.real}, 0)
-	if r.relinks && r.steps > 1 {
-		r.unclear("it makes or moves a link, by which its other commands may get elsewhere")
+	if r.throughLinks() {
+		r.unclear("it makes or moves a link, and names something by it")
 	}
 	if r.notOnlyLooks || slices.ContainsFunc(r.facts.Paths, w.arms) || r.looksByGit && r.risk != event.RiskRead {
 		r.atLeast(event.RiskExecute)
@@ -55,10 +55,12 @@ type reader struct {
 	inside int
 	// files counts the paths that are no further names of a file.
 	files int
-	// steps counts the commands and redirections that do something themselves.
-	// relinks: one may leave a link, which is not there yet when the line is judged.
-	steps   int
-	relinks bool
+	// steps counts the commands and redirections that do something themselves. named
+	// are the paths that they name, links those where one may leave a link, which is
+	// not there yet when the line is judged, and replaced those where it does so if
+	// another takes away what is there.
+	steps                  int
+	named, links, replaced []naming
 	// looked is how many names of files have been held against patterns.
 	looked int
 	// notOnlyLooks says that no command of the line is known to change nothing,
