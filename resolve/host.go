@@ -56,7 +56,9 @@ func (r *reader) hosts(words []word) {
 			r.addressed(w)
 			if flags := addressFlags[name]; flags != nil && !w.computed && w.text != "" && w.text[0] != '-' &&
 				(i == 0 || !strings.HasPrefix(words[i].text, "-") || flags.MatchString(words[i].text)) {
-				r.host(strings.FieldsFunc(w.text+"/", func(c rune) bool { return c == '/' || c == ':' })[0])
+				name, _, _ := strings.Cut(w.text, "/")
+				name, _, _ = strings.Cut(name, ":")
+				r.host(name)
 			}
 		case w.computed && strings.Contains(w.text, "://"):
 			r.computedHost(w)

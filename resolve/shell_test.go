@@ -289,7 +289,7 @@ func FuzzShell(f *testing.F) {
 		"ls -la | grep x", "echo $(rm x)", "sh -c 'rm x'", "a=b c", "cat <<E\n`rm x`\nE\n", "for i in $(seq 3); do echo $i; done", "f() { ls; }; f",
 		"case x in a) rm y;; esac", "cat < a > b", "((x=1))", "[[ -e a ]]", "echo ${x:-$(rm y)}", "cd a && cd -", "\\\n", "time ls", "! ls", "ls >&2",
 		"find . -name x", "git log", "echo \"${x}\"'y'$'z'", "{ ls; } | cat", "coproc ls", "a[1]=x", "export A=b", "let x=1", "select i in a; do ls; done",
-		"git -c alias.x='!rm y' x", "PAGER='rm x' git log", "tar -I 'rm x' a", "test -v 'a[$(rm x)]'", "git -C", "git -c", "fd -x", "curl -o", "git submodule foreach", "() ls", "ls() { rm x; }; ls", "bash -euo pipefail -c 'rm x'", "git show HEAD:x", "read -r v", "printf -v a x",
+		"git -c alias.x='!rm y' x", "PAGER='rm x' git log", "tar -I 'rm x' a", "test -v 'a[$(rm x)]'", "git -C", "git -c", "fd -x", "curl -o", "git submodule foreach", "() ls", "ls() { rm x; }; ls", "bash -euo pipefail -c 'rm x'", "git show HEAD:x", "read -r v", "printf -v a x", "curl /", "cp -t", "install -m", "git --", "mv -- -", "sh -", "uniq -",
 	} {
 		f.Add(s)
 	}
