@@ -13,7 +13,8 @@ import (
 )
 
 // driver drives one run. Whoever has the lock may touch what it knows; its
-// effects do not. Its parts are in files of their own.
+// effects do not. Its parts are in files of their own. To follow a run, read this file,
+// decide.go, event_log.go and effects.go.
 type driver struct {
 	core
 	lock  driverLock
@@ -42,6 +43,7 @@ type core struct {
 	life    lifetime
 }
 
+// newDriver makes the driver of a run, and joins its parts.
 func (e *Engine) newDriver(m machine.Machine, env Env, run, parent string) *driver {
 	d := &driver{
 		core: core{

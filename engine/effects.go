@@ -54,7 +54,7 @@ func (s *effects) start(work context.Context) {
 }
 
 // pendingEffect is an effect under way. It is settled exactly once: by its own
-// return, or by the driver's patience after its context ended.
+// return, or by the driver some time after its context ended.
 type pendingEffect struct {
 	cancel context.CancelFunc
 
@@ -100,13 +100,13 @@ func (s *effects) launch(ctx context.Context, cancel context.CancelFunc, e effec
 	s.running.Add(1)
 	unwatch := func() bool { return true }
 	if !e.unhurried {
-		unwatch = context.AfterFunc(ctx, func() { s.losePatience(ctx, f, e) })
+		unwatch = context.AfterFunc(ctx, func() { s.giveUpLater(ctx, f, e) })
 	}
 	returned := func() (first bool) {
 		unwatch()
 		cancel()
 		s.running.Done()
-		return f.settle()
+		return f.claim()
 	}
 	perform := func(part func(context.Context), then job) job {
 		done := false
@@ -137,15 +137,15 @@ func (s *effects) launch(ctx context.Context, cancel context.CancelFunc, e effec
 	s.launched = append(s.launched, next)
 }
 
-// losePatience gives an effect up whose context has ended and that does not return.
-func (s *effects) losePatience(ctx context.Context, f *pendingEffect, e effect) {
+// giveUpLater gives an effect up after a while whose context has ended and that does not return.
+func (s *effects) giveUpLater(ctx context.Context, f *pendingEffect, e effect) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.settled {
 		return
 	}
 	f.patient = time.AfterFunc(grace, func() {
-		if f.settle() {
+		if f.claim() {
 			s.report(settlement{effect: e.id, data: e.giveUp(ctx, errNoReturn), abandoned: true})
 		}
 	})
@@ -159,8 +159,8 @@ func (s *effects) mark(effect string) {
 	s.underWay[effect] = true
 }
 
-// settle reports whether the caller is the one to settle the effect.
-func (f *pendingEffect) settle() bool {
+// claim settles the effect for the caller, and fails where it is settled.
+func (f *pendingEffect) claim() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.settled {
@@ -189,7 +189,7 @@ func (s *effects) stop(id string) bool {
 	return f != nil
 }
 
-// forget forgets an effect.
+// forget drops an effect that has been settled.
 func (s *effects) forget(of settlement) {
 	delete(s.pending, of.effect)
 	delete(s.underWay, of.effect)

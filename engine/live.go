@@ -22,14 +22,14 @@ type live struct {
 	seq, pos int64
 }
 
-// voice is one attempt at a model call as a source of deltas. Once it is
-// silenced nothing more of it is published, even when its adapter goes on.
-type voice struct {
+// deltaSource is one attempt at a model call, from which deltas come. Once it is
+// closed nothing more of it is published, even when its adapter goes on.
+type deltaSource struct {
 	deltaRedactor *deltaRedactor
-	silenced      bool
-	// begun says that there was a delta, whether anybody listened, and spoke that somebody
+	closed        bool
+	// begun says that there was a delta, whether anybody listened, and told that somebody
 	// was told of one.
-	begun, spoke bool
+	begun, told bool
 	// streamed counts the bytes of all its deltas, whether anybody listened.
 	streamed atomic.Int64
 }
@@ -43,36 +43,36 @@ func (l *live) commit(seq, pos int64) {
 
 // say hands out a delta of a model call that is under way, if anybody wants it: it
 // is not even made where nobody listens.
-func (l *live) say(v *voice, cycle int, data func() event.Data) {
+func (l *live) say(v *deltaSource, cycle int, data func() event.Data) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	first := !v.begun
 	v.begun = true
-	if v.silenced || !l.source.Heard() {
+	if v.closed || !l.source.Heard() {
 		return
 	}
-	v.spoke = true
-	l.utter(cycle, data(), first)
+	v.told = true
+	l.send(cycle, data(), first)
 }
 
-func (l *live) utter(cycle int, data event.Data, first bool) {
+func (l *live) send(cycle int, data event.Data, first bool) {
 	e := event.Event{Run: l.run.id, Parent: l.run.parent, Time: l.now(), Cycle: cycle, Step: l.run.step, Data: data}
 	l.source.Say(e, follow.Place{Seq: l.seq, Pos: l.pos, First: first})
 }
 
-// silence ends a voice.
-func (l *live) silence(v *voice) {
+// end ends a source.
+func (l *live) end(v *deltaSource) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	v.silenced = true
+	v.closed = true
 }
 
-// retract ends a voice and, when it has spoken, says that what it said is void.
-func (l *live) retract(v *voice, cycle, attempt int) {
+// retract ends a source and, where it told something, says that this is void.
+func (l *live) retract(v *deltaSource, cycle, attempt int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	v.silenced = true
-	if v.spoke {
-		l.utter(cycle, event.TextReset{Attempt: attempt}, false)
+	v.closed = true
+	if v.told {
+		l.send(cycle, event.TextReset{Attempt: attempt}, false)
 	}
 }

@@ -74,7 +74,7 @@ func adapterError(message string, cause error) error {
 
 func (cs *calls) callModel(work context.Context, a *machine.CallModel, model llm.Model, req *llm.Request) {
 	ctx, cancel := cs.effects.until(work, 0)
-	cycle, v := cs.log.cycle, &voice{deltaRedactor: cs.env.newDeltaRedactor()}
+	cycle, v := cs.log.cycle, &deltaSource{deltaRedactor: cs.env.newDeltaRedactor()}
 	cs.effects.launch(ctx, cancel, effect{
 		id: modelEffect,
 		do: func(ctx context.Context) []event.Data {
@@ -93,7 +93,7 @@ func (cs *calls) callModel(work context.Context, a *machine.CallModel, model llm
 
 // settleModel is the settlement of a model call. It also ends the call's deltas,
 // and takes them back when they led to nothing.
-func (env *environment) settleModel(ctx context.Context, a *machine.CallModel, resp *llm.Response, err error, cycle int, v *voice) event.Data {
+func (env *environment) settleModel(ctx context.Context, a *machine.CallModel, resp *llm.Response, err error, cycle int, v *deltaSource) event.Data {
 	if err == nil && resp == nil {
 		err = adapterPanic("gave neither an answer nor an error")
 	}
@@ -102,7 +102,7 @@ func (env *environment) settleModel(ctx context.Context, a *machine.CallModel, r
 	}
 	if err == nil {
 		v.deltaRedactor.end(env.teller(v, cycle, a.Attempt))
-		env.live.silence(v)
+		env.live.end(v)
 		return env.record.Blobs.Detach(env.response(a, resp))
 	}
 	env.live.retract(v, cycle, a.Attempt)
@@ -114,7 +114,7 @@ func (env *environment) settleModel(ctx context.Context, a *machine.CallModel, r
 }
 
 // generate calls the model, streaming where both sides want that (ALF-31).
-func (env *environment) generate(ctx context.Context, a *machine.CallModel, model llm.Model, req *llm.Request, cycle int, v *voice) (*llm.Response, error) {
+func (env *environment) generate(ctx context.Context, a *machine.CallModel, model llm.Model, req *llm.Request, cycle int, v *deltaSource) (*llm.Response, error) {
 	streamer, ok := model.(llm.Streamer)
 	if ok && a.Stream {
 		tell, report := env.teller(v, cycle, a.Attempt), env.chunks(a)
@@ -136,7 +136,7 @@ func (env *environment) generate(ctx context.Context, a *machine.CallModel, mode
 }
 
 // publishResponse emits each text of an unstreamed answer once (ALF-33).
-func (env *environment) publishResponse(resp *llm.Response, attempt, cycle int, v *voice) {
+func (env *environment) publishResponse(resp *llm.Response, attempt, cycle int, v *deltaSource) {
 	for i, p := range resp.Parts {
 		if t, ok := p.(llm.Text); ok && t.Text != "" {
 			v.deltaRedactor.say(llm.Delta{Kind: llm.DeltaText, Index: i, Text: t.Text}, env.teller(v, cycle, attempt))
@@ -146,7 +146,7 @@ func (env *environment) publishResponse(resp *llm.Response, attempt, cycle int, 
 
 // teller publishes deltas of one attempt, which are not even built where nobody
 // listens.
-func (env *environment) teller(v *voice, cycle, attempt int) func(llm.Delta) {
+func (env *environment) teller(v *deltaSource, cycle, attempt int) func(llm.Delta) {
 	return func(delta llm.Delta) {
 		env.live.say(v, cycle, func() event.Data { return liveData(delta, attempt) })
 	}
