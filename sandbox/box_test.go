@@ -364,9 +364,11 @@ func TestALimitIsNamed(t *testing.T) {
 	inEach(t, func(t *testing.T, tier sandbox.Tier, f field) {
 		b := open(t, tier, f.policy)
 		for command, limit := range map[string]string{
-			`for i in $(seq 150); do sleep 60 & done; wait`: sandbox.LimitProcesses,
-			`"$SELF" attack memory 400`:                     sandbox.LimitMemory,
-			`kill -9 $$`:                                    "",
+			`for i in $(seq 150); do sleep 60 & done; wait`:            sandbox.LimitProcesses,
+			`"$SELF" attack memory 400`:                                sandbox.LimitMemory,
+			`sleep 0.2; "$SELF" attack memory 400`:                     sandbox.LimitMemory,
+			`sleep 0.2; for i in $(seq 150); do sleep 60 & done; wait`: sandbox.LimitProcesses,
+			`kill -9 $$`: "",
 		} {
 			if got := run(t, b, f.command(command)); got.Limit != limit || got.Signal == 0 {
 				t.Errorf("%s: %+v, want the limit %q", command, got, limit)

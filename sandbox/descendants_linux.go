@@ -7,36 +7,9 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
-
-// watchInterval is how often the limits are looked at: at the speed at which
-// one core touches fresh memory, about 200 MB pass between two looks.
-const watchInterval = 50 * time.Millisecond
-
-// watch ends everything when a limit is passed.
-func (s *supervisor) watch() {
-	tick := time.NewTicker(watchInterval)
-	defer tick.Stop()
-	for {
-		select {
-		case <-s.over:
-			return
-		case <-tick.C:
-		}
-		pids := s.processes()
-		if n := s.plan.Limits.Processes; n > 0 && len(pids) > n {
-			s.end(LimitProcesses)
-			return
-		}
-		if n := s.plan.Limits.MemoryBytes; n > 0 && memoryOf(pids) > n {
-			s.end(LimitMemory)
-			return
-		}
-	}
-}
 
 // processes are the command and all that it started.
 func (s *supervisor) processes() []int {
@@ -91,19 +64,15 @@ func killDescendants() {
 	}
 }
 
-// memoryOf is what the processes have in memory and do not share with a file
-// or with each other. Pages that a fork has not copied yet count twice.
-func memoryOf(pids []int) int64 {
-	var pages int64
+// memoryOf is what the processes use together; see [counts.memory].
+func memoryOf(pids []int) (sum int64) {
 	for _, pid := range pids {
-		b, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/statm")
-		if f := strings.Fields(string(b)); len(f) > 2 {
-			resident, _ := strconv.ParseInt(f[1], 10, 64)
-			shared, _ := strconv.ParseInt(f[2], 10, 64)
-			pages += resident - shared
-		}
+		var c counts
+		c.open("/proc/" + strconv.Itoa(pid) + "/statm")
+		sum += c.memory()
+		c.close()
 	}
-	return pages * int64(os.Getpagesize())
+	return sum
 }
 
 func totalMemory() int64 {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 	"unicode"
 
@@ -96,15 +97,40 @@ func newCompiled(t Tool, before *compiled) (*compiled, error) {
 	if before != nil && bytes.Equal(before.Schema, t.Schema) {
 		return &compiled{Tool: t, schema: before.schema}, nil
 	}
-	schema, err := CompileSchema(t.Schema)
+	schema, err := t.compile()
 	if err != nil {
 		return nil, fmt.Errorf("tool: schema of %s: %w", t.Name, err)
 	}
-	var root struct{ Type any }
-	if err := json.Unmarshal(t.Schema, &root); err != nil || root.Type != "object" {
-		return nil, fmt.Errorf(`tool: schema of %s: "type" must be "object" at its root`, t.Name)
-	}
 	return &compiled{Tool: t, schema: schema}, nil
+}
+
+// declared is a schema that is compiled once for all sets that its tool is in.
+type declared struct {
+	schema   json.RawMessage
+	once     sync.Once
+	compiled *Schema
+	err      error
+}
+
+func (t *Tool) compile() (*Schema, error) {
+	d := t.declared
+	if d == nil || !bytes.Equal(d.schema, t.Schema) {
+		return compileObject(t.Schema)
+	}
+	d.once.Do(func() { d.compiled, d.err = compileObject(d.schema) })
+	return d.compiled, d.err
+}
+
+func compileObject(raw json.RawMessage) (*Schema, error) {
+	schema, err := CompileSchema(raw)
+	if err != nil {
+		return nil, err
+	}
+	var root struct{ Type any }
+	if err := json.Unmarshal(raw, &root); err != nil || root.Type != "object" {
+		return nil, errors.New(`"type" must be "object" at its root`)
+	}
+	return schema, nil
 }
 
 // Defs returns the tools as they are described to the model, in a stable order.

@@ -84,6 +84,8 @@ type Tool struct {
 	// Run does the work. It must return soon after ctx ends. An error becomes
 	// a structured result; so does a panic.
 	Run func(ctx context.Context, c Call) (Result, error)
+	// declared is the compiled form of the schema that [New] made, nil for none.
+	declared *declared
 }
 
 // effect is the class of the tool's calls: what changes nothing may be done again.
