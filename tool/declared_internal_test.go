@@ -18,7 +18,11 @@ func TestTheSchemaOfAToolIsCompiledOnceForAllItsRuns(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return set.lookup("echo").schema
+		compiled, err := set.lookup("echo").schema.compile()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return compiled
 	}
 	if schema(made) != schema(made) {
 		t.Error("two sets of one tool have compiled its schema twice")

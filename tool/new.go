@@ -35,7 +35,7 @@ func NewWithCall[A, R any](name, description string, run func(ctx context.Contex
 		panic(fmt.Sprintf("tool: arguments of %s: %v", name, err))
 	}
 	return Tool{
-		Name: name, Description: description, Schema: schema, declared: &declared{schema: schema},
+		Name: name, Description: description, Schema: schema, declared: &declared{raw: schema},
 		Run: func(ctx context.Context, c Call) (Result, error) {
 			args, err := decode[A](c.Args)
 			if err != nil {

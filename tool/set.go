@@ -24,7 +24,7 @@ type Set struct {
 
 type compiled struct {
 	Tool
-	schema *Schema
+	schema *declared
 }
 
 // NewSet checks the tools and compiles their schemas. Names must be unique and
@@ -94,31 +94,40 @@ func newCompiled(t Tool, before *compiled) (*compiled, error) {
 	if len(t.Schema) == 0 {
 		t.Schema = json.RawMessage(`{"type":"object","properties":{},"additionalProperties":false}`)
 	}
-	if before != nil && bytes.Equal(before.Schema, t.Schema) {
-		return &compiled{Tool: t, schema: before.schema}, nil
-	}
-	schema, err := t.compile()
-	if err != nil {
-		return nil, fmt.Errorf("tool: schema of %s: %w", t.Name, err)
+	schema := t.declared
+	switch {
+	case before != nil && bytes.Equal(before.Schema, t.Schema):
+		schema = before.schema
+	case schema == nil || !bytes.Equal(schema.raw, t.Schema):
+		schema = &declared{raw: t.Schema}
+		if _, err := schema.compile(); err != nil {
+			return nil, fmt.Errorf("tool: schema of %s: %w", t.Name, err)
+		}
 	}
 	return &compiled{Tool: t, schema: schema}, nil
 }
 
-// declared is a schema that is compiled once for all sets that its tool is in.
+// declared is a schema that is compiled once for all sets that its tool is in: that of
+// [New], which is right because it was made of a Go type, when a call is first held to
+// it; any other when it is first seen.
 type declared struct {
-	schema   json.RawMessage
+	raw      json.RawMessage
 	once     sync.Once
 	compiled *Schema
 	err      error
 }
 
-func (t *Tool) compile() (*Schema, error) {
-	d := t.declared
-	if d == nil || !bytes.Equal(d.schema, t.Schema) {
-		return compileObject(t.Schema)
-	}
-	d.once.Do(func() { d.compiled, d.err = compileObject(d.schema) })
+func (d *declared) compile() (*Schema, error) {
+	d.once.Do(func() { d.compiled, d.err = compileObject(d.raw) })
 	return d.compiled, d.err
+}
+
+func (d *declared) validate(v any, size int) error {
+	s, err := d.compile()
+	if err != nil {
+		return err
+	}
+	return s.validate(v, size)
 }
 
 func compileObject(raw json.RawMessage) (*Schema, error) {
