@@ -16,11 +16,14 @@ type target struct {
 }
 
 var targets = []target{
-	{what: "CPU per cycle against the bare loop, in memory, one run", bench: "BenchmarkCycle/memory/runs=1", metric: "ratio", bound: 1.6, unit: "x"},
-	{what: "CPU per cycle against the bare loop, in memory, 64 runs", bench: "BenchmarkCycle/memory/runs=64", metric: "ratio", bound: 2.2, unit: "x"},
-	{what: "CPU per cycle against the bare loop, every event durable, one run", bench: "BenchmarkCycle/durable/runs=1", metric: "ratio", bound: 2.5, unit: "x"},
-	{what: "the bare loop with two raw 4 KiB appends and fsyncs a cycle and no journal, CPU against itself without", bench: "BenchmarkBareLoopThatSyncs", metric: "ratio", unit: "x"},
-	{what: "CPU per cycle against the bare loop, every event durable, 64 runs", bench: "BenchmarkCycle/durable/runs=64", metric: "ratio", bound: 3.5, unit: "x"},
+	{what: "CPU of a turn against the lean loop, in memory, one run of 50 turns with one call each", bench: "BenchmarkTurn/memory/runs=1/N=50/K=1", metric: "ratio", bound: 1.6, unit: "x"},
+	{what: "CPU of a turn against the lean loop, in memory, one run of 20 turns with eight calls each", bench: "BenchmarkTurn/memory/runs=1/N=20/K=8", metric: "ratio", bound: 2, unit: "x"},
+	{what: "CPU of a turn against the lean loop, in memory, 64 runs", bench: "BenchmarkTurn/memory/runs=64/N=10/K=2", metric: "ratio", bound: 2.2, unit: "x"},
+	{what: "CPU of a turn against the lean loop, in memory, 512 runs", bench: "BenchmarkTurn/memory/runs=512/N=10/K=2", metric: "ratio", bound: 2.2, unit: "x"},
+	{what: "CPU of a turn against the lean loop, every event durable, 64 runs", bench: "BenchmarkTurn/durable/runs=64/N=10/K=2", metric: "ratio", bound: 3.5, unit: "x"},
+	{what: "CPU of a turn against the lean loop, every event durable, 512 runs", bench: "BenchmarkTurn/durable/runs=512/N=10/K=2", metric: "ratio", bound: 3.5, unit: "x"},
+	{what: "CPU of a turn against the lean loop with two 4 KiB appends and fsyncs a turn, every event durable, one run of 50 turns with one call each", bench: "BenchmarkTurn/durable/runs=1/N=50/K=1", metric: "ratio", bound: 1.3, unit: "x"},
+	{what: "CPU of a turn against the lean loop with two 4 KiB appends and fsyncs a turn, every event durable, one run of 20 turns with eight calls each", bench: "BenchmarkTurn/durable/runs=1/N=20/K=8", metric: "ratio", bound: 2, unit: "x"},
 	{what: "a run of one call that another run starts, CPU against the same run alone, in memory, one at a time", bench: "BenchmarkChild/memory/runs=1", metric: "ratio", bound: 1.5, unit: "x"},
 	{what: "a run of one call that another run starts, CPU against the same run alone, in memory, 64 at once", bench: "BenchmarkChild/memory/runs=64", metric: "ratio", bound: 1.5, unit: "x"},
 	{what: "a run of one call that another run starts, CPU against the same run alone, every event durable, one at a time", bench: "BenchmarkChild/durable/runs=1", metric: "ratio", bound: 1.5, unit: "x"},
@@ -38,7 +41,7 @@ var targets = []target{
 	{what: "10,000 steps of a workflow at once, memory of one that waits for its model, above the bare loop", bench: "BenchmarkTenThousandAtOnce", metric: "KiB/child-above-bare", bound: 32, unit: "KiB"},
 	{what: "the bare loop that waits for its model, 10,000 at once, memory of one", bench: "BenchmarkTenThousandAtOnce", metric: "KiB/bare", unit: "KiB"},
 	{what: "10,000 finished iterations taken up again, CPU", bench: "BenchmarkTakenUpAgain", metric: "cpu-s", bound: 0.5, unit: "s"},
-	{what: "allocations a cycle above the bare loop, in memory", bench: "BenchmarkCycle/memory/runs=1", metric: "extra-allocs/cycle", bound: 300, unit: "allocs"},
+	{what: "allocations a cycle above the bare loop, in memory", bench: "BenchmarkCycle", metric: "extra-allocs/cycle", bound: 300, unit: "allocs"},
 	{what: "20,000 deltas decoded and published to one subscriber, CPU against Scanner with encoding/json", bench: "BenchmarkTwentyThousandDeltas", metric: "ratio", bound: 1, unit: "x"},
 	{what: "allocations per delta published", bench: "BenchmarkPublishDelta/1", metric: "allocs/op", bound: 1, unit: "allocs", once: true},
 	{what: "one durable event alone, p50 against a raw 4 KiB append and fsync", bench: "BenchmarkOneEventAlone", metric: "ratio", bound: 1.5, unit: "x"},

@@ -11,12 +11,10 @@ import (
 
 // bare is the loop that one writes on an afternoon: net/http, bufio.Scanner and
 // encoding/json, history re-encoded for every request, nothing kept, nothing
-// checked. It is the yardstick of the figures.
+// checked.
 type bare struct {
 	client *http.Client
 	url    string
-	// keep, if there is one, is called before each request and each round of calls.
-	keep func() error
 }
 
 type bareBlock struct {
@@ -63,13 +61,7 @@ type bareEvent struct {
 func (l *bare) run(task string) (string, error) {
 	messages := []bareMessage{{Role: "user", Content: []bareBlock{{Type: "text", Text: task}}}}
 	for {
-		if err := l.kept(); err != nil {
-			return "", err
-		}
 		blocks, stop, err := l.call(messages)
-		if err == nil {
-			err = l.kept()
-		}
 		if err != nil {
 			return "", err
 		}
@@ -90,13 +82,6 @@ func (l *bare) run(task string) (string, error) {
 		}
 		messages = append(messages, bareMessage{Role: "user", Content: results})
 	}
-}
-
-func (l *bare) kept() error {
-	if l.keep == nil {
-		return nil
-	}
-	return l.keep()
 }
 
 func (l *bare) call(messages []bareMessage) ([]bareBlock, string, error) {

@@ -63,6 +63,9 @@ type modelServer struct {
 func (s *modelServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.Copy(io.Discard, r.Body)
 	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
+	if s.serveChat(w, parts) {
+		return
+	}
 	last, _ := strconv.Atoi(parts[1])
 	s.mu.Lock()
 	s.turns[parts[0]]++
