@@ -17,18 +17,11 @@ const maxInvalidAnswers = 3
 // run whose answers did not fit its schema.
 const kindInvalidAnswer = "invalid_answer"
 
-// answer is what is known of answers that were held against the run's schema.
-type answer struct {
-	// checked is what became of this cycle's answer, nil before that.
-	checked *event.AnswerChecked
-	invalid int
-}
-
 // finish ends the run with an answer. Where the run has a schema, the answer
 // must fit it: one that does not goes back to the model, a bounded number of
 // times.
 func (m *Machine) finish(d event.RunTerminatedBy) {
-	checked := m.answer.checked
+	checked := m.turn.checked
 	switch {
 	case len(m.cfg.Schema) == 0:
 		m.terminate(d)
@@ -38,16 +31,16 @@ func (m *Machine) finish(d event.RunTerminatedBy) {
 		})
 	case checked.Problem == "":
 		m.terminate(d)
-	case m.answer.invalid >= maxInvalidAnswers:
+	case m.turn.invalid >= maxInvalidAnswers:
 		m.terminate(event.RunTerminatedBy{
 			Reason: event.ReasonRepeatedFailure, Kind: kindInvalidAnswer,
 			Error: &event.Failure{Class: kindInvalidAnswer, Message: fmt.Sprintf(
-				"%d answers did not match the schema; the last one: %s", m.answer.invalid, checked.Problem)},
+				"%d answers did not match the schema; the last one: %s", m.turn.invalid, checked.Problem)},
 		})
 	default:
 		problem := checked.Problem // names what the answer has, such as a property
 		if m.run.Taint.Untrusted != nil {
-			problem = m.fence.Wrap("answer", problem)
+			problem = m.messages.fence.Wrap("answer", problem)
 		}
 		m.nudge(event.NudgeInvalid, invalidNudge(problem))
 	}
@@ -69,12 +62,12 @@ func (m *Machine) truncatedNudge() string {
 }
 
 func (m *Machine) applyAnswerChecked(d event.AnswerChecked) error {
-	if m.phase != phaseSettled || len(m.cfg.Schema) == 0 || d.Cycle != m.cycle || m.answer.checked != nil {
+	if m.phase != phaseSettled || len(m.cfg.Schema) == 0 || d.Cycle != m.cycle || m.turn.checked != nil {
 		return fmt.Errorf("%w: the answer of cycle %d is checked in cycle %d", ErrMisfit, d.Cycle, m.cycle)
 	}
-	m.answer.checked = &d
+	m.turn.checked = &d
 	if d.Problem != "" {
-		m.answer.invalid++
+		m.turn.invalid++
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/machine"
 	"github.com/pawlrun/pawl/policy"
+	"github.com/pawlrun/pawl/question"
 )
 
 // ApproveMode says who answers when a call needs an approval.
@@ -74,6 +75,25 @@ type given struct {
 	by, reason string
 }
 
+// review is what people were asked about a call, and what they said.
+type review struct {
+	// pending is the question about the call, nil where nobody was asked.
+	pending *question.Asked
+	// since is the time of the last event about this call.
+	since time.Time
+	edit  *edit
+	given *given
+}
+
+// unask makes what was asked about the call void.
+func (r *review) unask() {
+	r.pending.Void()
+	r.pending = nil
+}
+
+// approval is what was decided about the call, nil while nothing was.
+func (r *review) approval() *event.Resolution { return r.pending.Decided() }
+
 // resolve asks for the facts about the call as it is to run.
 func (c *call) resolve() machine.Resolve {
 	r := machine.Resolve{CallID: c.ref.CallID, Call: c.ref}
@@ -128,12 +148,12 @@ func (m *Machine) nextApproval(c *call) {
 // permittedSince is what a person allowed after a call was asked about, and by which
 // nobody would ask about it now; nil for nothing.
 func (m *Machine) permittedSince(c *call) *event.PermissionAdded {
-	if c.pending.Offer == nil || c.attempt > 0 || len(m.permissions) == 0 || !unasked(m.judge(c).Decision) {
+	if c.pending.Offer == nil || c.attempt > 0 || len(m.permissions.added) == 0 || !unasked(m.judge(c).Decision) {
 		return nil
 	}
-	for i, p := range m.permissions {
+	for i, p := range m.permissions.added {
 		if p.Permission == *c.pending.Offer {
-			return &m.permissions[i]
+			return &m.permissions.added[i]
 		}
 	}
 	return nil
@@ -146,7 +166,7 @@ const nobodyDecided = "nobody decided in time"
 func (m *Machine) question(c *call) event.ToolPendingApproval {
 	p := event.ToolPendingApproval{
 		CallID: c.ref.CallID, Tool: c.ref.Name, Args: c.resolved.Args, Digest: c.resolved.Digest,
-		Reason: c.verdict.Reason, Rule: c.verdict.Rule, Policy: m.policy,
+		Reason: c.verdict.Reason, Rule: c.verdict.Rule, Policy: m.permissions.policy,
 	}
 	if c.resolved.Facts != nil {
 		p.Risk = c.resolved.Facts.Risk
@@ -212,7 +232,7 @@ func (m *Machine) editorApproves(c *call) bool {
 
 // ask puts every pending approval to a person, once nothing else is due.
 func (m *Machine) ask() {
-	pending := m.pending()
+	pending := m.calls.open()
 	switch {
 	case len(pending) == 0:
 	case m.cfg.Approve == ApprovePark:
@@ -238,7 +258,7 @@ func unanswered(mode ApproveMode) machine.Unanswered {
 
 // applyApproval folds a decision. One that does not count changes nothing.
 func (m *Machine) applyApproval(d event.Resolution) {
-	c := m.call(d.ID)
+	c := m.calls.touch(d.ID)
 	if c == nil || c.result != nil || !c.pending.Take(d) {
 		return
 	}
@@ -259,10 +279,10 @@ func (m *Machine) judgeBy(reading string) {
 	if reading == "" {
 		return
 	}
-	_, rules, _ := strings.Cut(m.policy, "/")
-	m.policy = reading + "/" + rules
-	for _, c := range m.calls {
-		if c.result == nil && c.pending != nil && c.pending.Policy != m.policy {
+	_, rules, _ := strings.Cut(m.permissions.policy, "/")
+	m.permissions.policy = reading + "/" + rules
+	for _, c := range m.calls.list {
+		if c.result == nil && c.pending != nil && c.pending.Policy != m.permissions.policy {
 			c.judged(nil)
 		}
 	}
@@ -274,7 +294,7 @@ func (m *Machine) endedByExpiry() bool {
 	if m.cfg.Approvals.OnTimeout != TimeoutStop {
 		return false
 	}
-	for _, c := range m.calls {
+	for _, c := range m.calls.list {
 		if c.result.ErrorType == event.ErrorExpired {
 			m.terminate(event.RunTerminatedBy{
 				Reason: event.ReasonRejected, Limit: "approvals.timeout", Detail: "nobody decided about " + c.ref.CallID + " in time",

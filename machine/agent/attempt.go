@@ -29,6 +29,15 @@ type attempt struct {
 	withheld *event.Withheld
 }
 
+// modelCall is the call of the model that a cycle makes, and its answer.
+type modelCall struct {
+	attempt
+	// response is the cycle's answer, nil before it is there.
+	response *event.ModelResponse
+	// answered counts the run's model calls whose outcome is known.
+	answered int
+}
+
 // begin opens a new request. The target stays: a fallback is kept for the rest
 // of the run, so that neither cache nor signatures go back and forth.
 func (a *attempt) begin() { *a = attempt{number: 1, target: a.target} }

@@ -5,14 +5,12 @@ import (
 	"errors"
 	"io"
 	"strings"
-	"time"
 
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/llm"
 	"github.com/pawlrun/pawl/machine"
 	"github.com/pawlrun/pawl/machine/tree"
 	"github.com/pawlrun/pawl/policy"
-	"github.com/pawlrun/pawl/question"
 )
 
 // call is one tool call of the current cycle, from request to settlement.
@@ -20,61 +18,76 @@ type call struct {
 	index    int
 	ref      llm.ToolCall
 	resolved *event.ToolCall
-	// own is the digest of the call as the model made it.
-	own string
-	// asked is how many calls the watch for repetition is shown up to this one.
-	asked   int
-	verdict *event.PolicyDecision
-	// pending is the question about the call, nil where nobody was asked.
-	pending *question.Asked
-	// since is the time of the last event about this call.
-	since   time.Time
-	edit    *edit
-	given   *given
-	attempt int
-	running bool
-	// orphan: the process that ran the call is gone.
-	orphan bool
-	// blocked is the decision that the call will not run, because it goes on with
-	// what led nowhere.
-	blocked *event.Stuck
-	retry   retry
+	verdict  *event.PolicyDecision
+	review
+	execution
+	repeats repeats
 	hooks   callHooks
-	// child is the run that answers the call, nil where none was begun.
-	child  *tree.Child
-	result *event.ToolResult
+	result  *event.ToolResult
 	// news says that the result was not there before.
 	news bool
-	// counted is what of the call is in the cycle's tally.
-	counted tally
+	// counted is what of the call is in the cycle's counts.
+	counted counts
 	// due is what the call asks for until an event changes it. It is asked for again
 	// after each event of the others, and to make it each time would take the square
 	// of their number.
 	due machine.Action
 }
 
+// execution is how the attempts at a call, or the run that answers it, have come.
+type execution struct {
+	attempt int
+	running bool
+	// orphan: the process that ran the call is gone.
+	orphan bool
+	retry  retry
+	// child is the run that answers the call, nil where none was begun.
+	child *tree.Child
+}
+
+// repeats is what the watch for repetition knows of a call.
+type repeats struct {
+	// own is the digest of the call as the model made it.
+	own string
+	// shown is how many calls the watch is shown up to this one.
+	shown int
+	// blocked is the decision that the call will not run, because it goes on with
+	// what led nowhere.
+	blocked *event.Stuck
+}
+
 // start notes an attempt. It uses the approval up: another attempt at a gated
 // call needs another decision (HAR-68).
 func (c *call) start(attempt int) {
-	c.attempt, c.running, c.orphan = attempt, true, false
+	c.execution.start(attempt)
 	c.unask()
-	c.retry.started()
 	if c.edit != nil {
 		c.edit.spent = true
 	}
 }
 
-// waits reports whether the call has nothing before it but a person's decision.
-func (c *call) waits() bool { return c.result == nil && c.pending.Open() }
-
-// unask makes what was asked about the call void.
-func (c *call) unask() {
-	c.pending.Void()
-	c.pending = nil
+func (x *execution) start(attempt int) {
+	x.attempt, x.running, x.orphan = attempt, true, false
+	x.retry.started()
 }
 
-// approval is what was decided about the call, nil while nothing was.
-func (c *call) approval() *event.Resolution { return c.pending.Decided() }
+// stop notes that the call is not under way any more.
+func (x *execution) stop() { x.running, x.orphan, x.retry = false, false, retry{} }
+
+// resume notes that the run was taken up again. A child goes on; what else was
+// under way is an orphan, its outcome unknown.
+func (c *call) resume(d event.RunResumed) {
+	switch {
+	case c.openChild():
+		c.child.Apply(d)
+		c.running = true
+	case c.running:
+		c.running, c.orphan = false, true
+	}
+}
+
+// waits reports whether the call has nothing before it but a person's decision.
+func (c *call) waits() bool { return c.result == nil && c.pending.Open() }
 
 // allowed reports whether nothing stands between the call and its dispatch.
 func (c *call) allowed() bool {

@@ -17,7 +17,7 @@ func (c *call) childWaits() bool { return c.running && c.openChild() && c.child.
 func (c *call) openChild() bool { return c.child != nil && c.result == nil }
 
 func (m *Machine) applyChildStarted(e *event.Event, d event.ChildStarted) error {
-	if c := m.call(d.CallID); c != nil && c.result == nil && (!c.running || c.child != nil) {
+	if c := m.calls.touch(d.CallID); c != nil && c.result == nil && (!c.running || c.child != nil) {
 		return fmt.Errorf("%w: child %s of %s is not due", ErrMisfit, d.Child, d.CallID)
 	}
 	return m.onOpenCall(e, d.CallID, func(c *call) { c.child = &tree.Child{ChildStarted: d} })
@@ -25,7 +25,7 @@ func (m *Machine) applyChildStarted(e *event.Event, d event.ChildStarted) error 
 
 // onChild folds an event about a child that has no outcome yet.
 func (m *Machine) onChild(e *event.Event, callID, child string) error {
-	if c := m.call(callID); c != nil && c.result == nil && (c.child == nil || c.child.Child != child || c.child.Outcome != nil) {
+	if c := m.calls.touch(callID); c != nil && c.result == nil && (c.child == nil || c.child.Child != child || c.child.Outcome != nil) {
 		return fmt.Errorf("%w: %s of %s, which is no open child of %s", ErrMisfit, e.Type(), child, callID)
 	}
 	return m.onOpenCall(e, callID, func(c *call) {
@@ -64,10 +64,10 @@ func (m *Machine) startChild(c *call) {
 // go on where their own journals stand: what was settled there is paid for, so
 // such a call is never in doubt.
 func (m *Machine) nextChildren() {
-	if m.standing.total.children == 0 {
+	if m.calls.total.children == 0 {
 		return
 	}
-	for _, c := range m.unsettled() {
+	for _, c := range m.calls.unsettled() {
 		if c.openChild() && c.running {
 			m.startChild(c)
 		}
@@ -76,7 +76,7 @@ func (m *Machine) nextChildren() {
 
 // endChildren ends the children of a run that was cancelled.
 func (m *Machine) endChildren() {
-	for _, c := range m.calls {
+	for _, c := range m.calls.list {
 		if c.openChild() {
 			call := m.taskCall(c)
 			m.actions = append(m.actions, machine.CancelChild{
@@ -90,7 +90,7 @@ func (m *Machine) endChildren() {
 // it is raised, or is empty. Its end parked them.
 func (m *Machine) heldChildren() string {
 	late := m.outOfTime()
-	if m.asksAt(late) && slices.ContainsFunc(m.calls, func(c *call) bool { return c.openChild() && c.child.Parked != nil }) {
+	if m.asksAt(late) && slices.ContainsFunc(m.calls.list, func(c *call) bool { return c.openChild() && c.child.Parked != nil }) {
 		return late
 	}
 	return ""
@@ -99,11 +99,11 @@ func (m *Machine) heldChildren() string {
 // awaitChildren parks the run once all that is left of its cycle waits for
 // somebody: its siblings finish first. Whoever resumes the run wakes the children.
 func (m *Machine) awaitChildren() {
-	if m.standing.total.children == 0 || m.standing.total.running > 0 {
+	if m.calls.total.children == 0 || m.calls.total.running > 0 {
 		return
 	}
 	var parked []tree.Parked
-	for _, c := range m.unsettled() {
+	for _, c := range m.calls.unsettled() {
 		if c.openChild() && c.child.Parked != nil {
 			parked = append(parked, tree.Parked{Name: c.ref.Name, ChildParked: c.child.Parked})
 		}

@@ -1,21 +1,11 @@
 package agent
 
 import (
-	"slices"
 	"time"
 
 	"github.com/pawlrun/pawl/budget"
 	"github.com/pawlrun/pawl/machine"
 )
-
-// asking reports whether the run has nothing to do but wait for a person, whose
-// time is not the run's.
-func (m *Machine) asking() bool { return m.standing.total.busy == 0 && m.standing.total.waiting > 0 }
-
-// awaitsInChild reports whether the run waits for a person, and a child of it does.
-func (m *Machine) awaitsInChild() bool {
-	return m.asking() && slices.ContainsFunc(m.unsettled(), (*call).childWaits)
-}
 
 // outOfTime is the limit on time that is used up, or "".
 func (m *Machine) outOfTime() string { return m.cfg.Limits.OutOfTime(m.run.Spent) }
@@ -48,7 +38,7 @@ func (m *Machine) noTimeFor(delay time.Duration) (setting string) {
 // run wait for a person.
 func (m *Machine) deadline() machine.Deadline {
 	d := m.run.Deadline(m.cfg.Limits)
-	if d.Setting == "" || m.awaitsInChild() {
+	if d.Setting == "" || m.calls.askingBelow() {
 		return machine.Deadline{}
 	}
 	d.Asks = m.asksAt(d.Setting)

@@ -62,7 +62,7 @@ func (c *compaction) begin() {
 func (m *Machine) contextSize(messages []*llm.Message, more ...*llm.Message) (sizes []int, total int) {
 	c := &m.compaction
 	if c.overhead == 0 {
-		c.overhead = compact.Overhead(m.system, m.cfg.Tools)
+		c.overhead = compact.Overhead(m.messages.system, m.cfg.Tools)
 	}
 	sizes, total = c.meter.Measure(messages)
 	total += c.overhead
@@ -72,7 +72,7 @@ func (m *Machine) contextSize(messages []*llm.Message, more ...*llm.Message) (si
 			total += n
 		}
 	}
-	return sizes, total + compact.Messages(m.inputs) + compact.Messages(more)
+	return sizes, total + compact.Messages(m.messages.unread) + compact.Messages(more)
 }
 
 // window is the context window that holds for the model in use. A limit on the
@@ -93,7 +93,7 @@ func (m *Machine) nextCompaction(more ...*llm.Message) bool {
 	if m.cfg.Compact.Off {
 		return false
 	}
-	messages, err := m.history.Messages()
+	messages, err := m.messages.history.Messages()
 	if err != nil {
 		m.internal(err)
 		return true
@@ -113,7 +113,7 @@ func (m *Machine) nextCompaction(more ...*llm.Message) bool {
 		Messages: messages, Sizes: sizes, Overhead: c.overhead, Window: window,
 		Summaries: c.summaries, NoSummary: c.strikes >= maxStrikes || c.void,
 		Must: forced || known && used > window, Trigger: event.CompressThreshold, Decisions: c.decisions,
-		Untrusted: m.run.Taint.Untrusted != nil, Fence: m.fence,
+		Untrusted: m.run.Taint.Untrusted != nil, Fence: m.messages.fence,
 	}
 	if forced {
 		// The provider counts more than the estimate does, or has less room.
@@ -173,15 +173,15 @@ func (m *Machine) applyCompressed(d event.HistoryCompressed) error {
 	if m.phase != phaseReady && m.phase != phaseSettled && m.phase != phaseModel || m.model.inFlight {
 		return fmt.Errorf("%w: the history is compressed within cycle %d", ErrMisfit, m.cycle)
 	}
-	messages, err := m.history.Messages()
+	messages, err := m.messages.history.Messages()
 	if err == nil {
 		messages, err = compact.Apply(messages, d)
 	}
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrMisfit, err)
 	}
-	m.history.Become(messages)
-	m.size = size{fixed: m.fixedSize()}
+	m.messages.history.Become(messages)
+	m.messages.size = size{fixed: m.fixedSize()}
 	c := &m.compaction
 	c.meter.Reset()
 	c.reported, c.known = 0, 0
@@ -214,7 +214,7 @@ func (m *Machine) fitted(u llm.Usage) {
 	c.overflow, c.overflows = reliefNone, 0
 	c.reported, c.known = 0, 0
 	if u.Input > 0 && !u.Estimated {
-		c.reported, c.known = int(u.Input), m.history.Len()
+		c.reported, c.known = int(u.Input), m.messages.history.Len()
 	}
 }
 

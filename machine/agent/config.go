@@ -196,8 +196,8 @@ const (
 	// DefaultFailureThreshold ends a run that only fails, each time in another
 	// way, so that no repetition is seen. A healthy run has a success among so many
 	// calls; many calls of one answer may all fail by one mistake, which its
-	// author has then not heard of, so they must come from
-	// DefaultFailureAnswers answers.
+	// author has then not seen, so they must come from DefaultFailureAnswers
+	// answers.
 	DefaultFailureThreshold = 20
 	DefaultFailureAnswers   = 2
 

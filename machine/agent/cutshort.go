@@ -4,7 +4,6 @@ import (
 	"bytes"
 
 	"github.com/pawlrun/pawl/event"
-	"github.com/pawlrun/pawl/llm"
 )
 
 // closeCycle gives the calls of a cycle that the run's end cut short their
@@ -15,12 +14,12 @@ func (m *Machine) closeCycle() error {
 	if m.phase != phaseTools {
 		return nil
 	}
-	for _, c := range m.calls {
+	for _, c := range m.calls.list {
 		if err := m.closeCall(c); err != nil {
 			return err
 		}
 	}
-	return m.history.Results(m.toldResults())
+	return m.messages.history.Results(m.messages.toldResults(m.calls.list))
 }
 
 func (m *Machine) closeCall(c *call) error {
@@ -35,8 +34,8 @@ func (m *Machine) closeCall(c *call) error {
 		c.result = &r
 	}
 	for h := c.hooks.after.due; h != nil; h = c.hooks.after.due {
-		unheard := m.unheard(h, c.ref.CallID)
-		m.heardAfter(&unheard)
+		skipped := m.skipped(h, c.ref.CallID)
+		m.applyAfterTool(&skipped)
 	}
 	if c.resolved != nil || c.given != nil {
 		return nil
@@ -45,17 +44,5 @@ func (m *Machine) closeCall(c *call) error {
 	if len(bytes.TrimSpace(asked.Args)) == 0 && asked.ArgsText == "" {
 		asked.Args = []byte("{}") // only a call's own event keeps its arguments
 	}
-	return m.history.Call(c.index, asked)
-}
-
-// toldResults are the results of the cycle's calls as the model sees them.
-func (m *Machine) toldResults() []llm.ToolResult {
-	results := make([]llm.ToolResult, len(m.calls))
-	for i, c := range m.calls {
-		results[i] = llm.ToolResult{
-			CallID: c.ref.CallID, Name: c.ref.Name,
-			Output: c.told(m.shown(c.result)), IsError: c.result.IsError, Media: c.result.Media, Tools: c.result.Tools, Pin: c.result.Pin,
-		}
-	}
-	return results
+	return m.messages.history.Call(c.index, asked)
 }

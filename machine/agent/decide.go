@@ -29,14 +29,14 @@ func (m *Machine) nextDecision() {
 		return
 	}
 	switch {
-	case m.stopBudget != "":
-		m.exhausted(budget.Refusal{Setting: m.stopBudget})
+	case m.calls.stopBudget != "":
+		m.exhausted(budget.Refusal{Setting: m.calls.stopBudget})
 	case m.nextStuck():
 	case m.brokenOff() != nil:
 		m.nudge(event.NudgeWithheld, withheldNudge(m.brokenOff()))
-	case len(m.calls) > 0 || m.response.FinishReason == llm.FinishPause:
+	case len(m.calls.list) > 0 || m.model.response.FinishReason == llm.FinishPause:
 		m.nextCycle()
-	case len(m.inputs) > 0 && m.hasRoom():
+	case len(m.messages.unread) > 0 && m.hasRoom():
 		m.nextCycle()
 	default:
 		m.withoutCalls()
@@ -50,16 +50,16 @@ func (m *Machine) hasRoom() bool {
 }
 
 func (m *Machine) cycleView() stop.Cycle {
-	c := stop.Cycle{Text: llm.Parts(m.response.Parts).Text(), SpentUSD: m.run.Spent.USD}
+	c := stop.Cycle{Text: llm.Parts(m.model.response.Parts).Text(), SpentUSD: m.run.Spent.USD}
 	c.LimitUSD, _ = m.cfg.Limits.CostCap()
-	for _, call := range m.calls {
+	for _, call := range m.calls.list {
 		c.Results = append(c.Results, call.result)
 	}
 	return c
 }
 
 func (m *Machine) endedByTool() bool {
-	for _, c := range m.calls {
+	for _, c := range m.calls.list {
 		if m.isResult(c) {
 			m.terminate(event.RunTerminatedBy{Reason: event.ReasonFinalAnswer, Kind: "tool:" + c.ref.Name, CallID: c.ref.CallID})
 			return true
@@ -82,10 +82,10 @@ func (m *Machine) fail(reason event.Reason, class, message string) bool {
 // endedByVoid ends the run on an answer that is none: declined, without room,
 // or broken. Sending the same again would end the same.
 func (m *Machine) endedByVoid() bool {
-	switch f := m.response.FinishReason; f {
+	switch f := m.model.response.FinishReason; f {
 	case llm.FinishRefusal:
 		return m.fail(event.ReasonRefused, string(llm.ClassRefused),
-			sentence("the model declined to answer", llm.Parts(m.response.Parts).Text(), m.response.FinishDetail))
+			sentence("the model declined to answer", llm.Parts(m.model.response.Parts).Text(), m.model.response.FinishDetail))
 	case llm.FinishContext:
 		if m.compaction.overflow == reliefGiven {
 			return false
@@ -96,7 +96,7 @@ func (m *Machine) endedByVoid() bool {
 		return false
 	default:
 		return m.fail(event.ReasonModelError, string(llm.ClassOverloaded),
-			sentence("the provider reported that the answer failed", m.response.RawFinish))
+			sentence("the provider reported that the answer failed", m.model.response.RawFinish))
 	}
 }
 
@@ -117,7 +117,7 @@ func (m *Machine) endedByRepetition() bool {
 
 // withoutCalls handles a cycle in which the model asked for no tool.
 func (m *Machine) withoutCalls() {
-	f := m.response.FinishReason
+	f := m.model.response.FinishReason
 	switch {
 	case m.turn.empties > 0:
 		m.nudge(event.NudgeEmpty, emptyNudge)

@@ -9,7 +9,6 @@ import (
 	"github.com/pawlrun/pawl/fence"
 	"github.com/pawlrun/pawl/history"
 	"github.com/pawlrun/pawl/llm"
-	"github.com/pawlrun/pawl/question"
 )
 
 func (m *Machine) applyStarted(e *event.Event, d event.RunStarted) error {
@@ -23,25 +22,25 @@ func (m *Machine) applyStarted(e *event.Event, d event.RunStarted) error {
 	if len(m.cfg.Targets) == 0 {
 		return fmt.Errorf("agent: run %s names no model", e.Run)
 	}
-	m.workload = e.Run
+	m.messages.workload = e.Run
 	if d.From != nil {
-		m.workload = cmp.Or(d.From.Root, d.From.Run)
+		m.messages.workload = cmp.Or(d.From.Root, d.From.Run)
 		if err := history.Lint(d.From.History); err != nil {
 			return fmt.Errorf("agent: history of run %s, which run %s continues: %w", d.From.Run, e.Run, err)
 		}
-		m.history.Append(d.From.History...)
+		m.messages.history.Append(d.From.History...)
 		m.run.Taint = d.From.Taint
 	}
 	if d.Input != nil && spoken(d.Input.Parts) {
-		m.history.Append(d.Input)
+		m.messages.history.Append(d.Input)
 	}
 	if d.Fence != nil {
-		m.fence = fence.New(d.Fence.Nonce)
+		m.messages.fence = fence.New(d.Fence.Nonce)
 	}
-	m.system = prompt(m.cfg.System, m.fence.Active())
-	m.size.fixed = m.fixedSize()
-	m.phase, m.policy = phaseReady, d.Policy
-	m.beforeRun.due = m.cfg.hookAfter(nil, event.HookBeforeRun, "")
+	m.messages.system = prompt(m.cfg.System, m.messages.fence.Active())
+	m.messages.size.fixed = m.fixedSize()
+	m.phase, m.permissions.policy = phaseReady, d.Policy
+	m.hooks.before.due = m.cfg.hookAfter(nil, event.HookBeforeRun, "")
 	return nil
 }
 
@@ -50,19 +49,14 @@ func (m *Machine) applyCycleStart(d event.CycleStart) error {
 		return fmt.Errorf("%w: cycle %d starts during cycle %d", ErrMisfit, d.Cycle, m.cycle)
 	}
 	m.cycle, m.run.Spent.Cycles, m.phase = d.Cycle, d.Cycle, phaseModel
-	m.response, m.calls, m.questions, m.stuck, m.answer.checked = nil, m.calls[:0], question.List{}, nil, nil
-	m.standing = standing{touched: m.standing.touched[:0], moved: m.standing.moved[:0], behind: m.standing.behind[:0]}
+	m.model.response, m.progress.stuck, m.turn.checked = nil, nil, nil
+	m.calls.begin()
 	m.forgetSummary()
 	m.compaction.hooks = compactionHooks{}
 	m.model.begin()
-	m.beforeRun = hooks{} // forks of older versions did not hear them all
-	m.takeInputs()
+	m.hooks.before = hooks{} // forks of older versions did not run them all
+	m.messages.read()
 	return nil
-}
-
-func (m *Machine) takeInputs() {
-	m.history.Append(m.inputs...)
-	m.inputs = nil
 }
 
 func (m *Machine) applyRequested(d event.ModelRequested) error {
@@ -87,7 +81,7 @@ func (m *Machine) applyAttemptFailed(d *event.ModelAttemptFailed) error {
 	}
 	m.spend(d.Usage, d.Cost)
 	if d.Class != llm.ClassInterrupted {
-		m.answered++
+		m.model.answered++
 	}
 	m.model.failed(d)
 	if d.Class == llm.ClassContextOverflow {
@@ -121,20 +115,20 @@ func (m *Machine) applyResponse(d *event.ModelResponse) error {
 		return fmt.Errorf("%w: response of cycle %d names %d calls and holds %d", ErrMisfit, d.Cycle, len(d.ToolCalls), len(refs))
 	}
 	m.spend(d.Usage, d.Cost)
-	m.answered++
+	m.model.answered++
 	m.run.Spent.Turns++
 	m.model.inFlight, m.model.orphan = false, false
-	m.response = d
+	m.model.response = d
 	if d.FinishReason == llm.FinishContext {
 		m.tooLong()
 	} else {
 		m.fitted(d.Usage)
 	}
-	m.history.Assistant(parts, d.Model)
-	m.size.answered(d, m.history.Len())
+	m.messages.history.Assistant(parts, d.Model)
+	m.messages.size.answered(d, m.messages.history.Len())
 	m.noteText(d)
-	m.turn.heard(d, len(refs), len(m.cfg.Schema) > 0, m.cfg.AllText)
-	m.heardAnswer(parts, len(refs))
+	m.turn.answered(d, len(refs), len(m.cfg.Schema) > 0, m.cfg.AllText)
+	m.showAnswer(parts, len(refs))
 	m.tookIn(parts)
 	if len(refs) == 0 {
 		m.phase = phaseSettled
@@ -142,17 +136,14 @@ func (m *Machine) applyResponse(d *event.ModelResponse) error {
 		return nil
 	}
 	m.phase = phaseTools
-	for i, ref := range refs {
-		m.calls = append(m.calls, &call{index: i, ref: ref})
-	}
-	m.standing.byID = byID(m.calls)
+	m.calls.asked(refs)
 	return nil
 }
 
 // onOpenCall changes a call that has no result yet: a second result, and
 // anything after the first, has no place.
 func (m *Machine) onOpenCall(e *event.Event, id string, change func(*call)) error {
-	c := m.call(id)
+	c := m.calls.touch(id)
 	switch {
 	case m.phase != phaseTools || c == nil:
 		return fmt.Errorf("%w: %s of %s, which is no call of cycle %d", ErrMisfit, e.Type(), id, m.cycle)
@@ -165,17 +156,17 @@ func (m *Machine) onOpenCall(e *event.Event, id string, change func(*call)) erro
 }
 
 func (m *Machine) applyToolCall(d *event.ToolCall) error {
-	c := m.call(d.CallID)
+	c := m.calls.touch(d.CallID)
 	if m.phase != phaseTools || c == nil || c.resolved != nil {
 		return fmt.Errorf("%w: tool_call %s is not due in cycle %d", ErrMisfit, d.CallID, m.cycle)
 	}
-	c.resolved, m.asked = d, m.asked[:0]
+	c.resolved, m.calls.shown = d, m.calls.shown[:0]
 	if c.given != nil {
 		return nil // the conversation keeps what the model said
 	}
-	c.own = d.Digest
+	c.repeats.own = d.Digest
 	c.hooks.before.due = m.cfg.hookAfter(nil, event.HookBeforeTool, c.ref.Name)
-	return m.history.Call(c.index, *d)
+	return m.messages.history.Call(c.index, *d)
 }
 
 func (m *Machine) applyToolStarted(e *event.Event, d event.ToolStarted) error {
@@ -188,7 +179,8 @@ func (m *Machine) applyToolStarted(e *event.Event, d event.ToolStarted) error {
 }
 
 func (m *Machine) settle(c *call, d *event.ToolResult) {
-	c.result, c.running, c.orphan, c.retry = d, false, false, retry{}
+	c.result = d
+	c.stop()
 	c.pending.Void()
 	c.news = m.noteResult(d)
 	m.tainted(d)
@@ -196,13 +188,13 @@ func (m *Machine) settle(c *call, d *event.ToolResult) {
 		c.hooks.after.due = m.cfg.hookAfter(nil, event.HookAfterTool, c.ref.Name)
 	}
 	if d.Limit != "" {
-		m.stopBudget = d.Limit
+		m.calls.stopBudget = d.Limit
 	}
 }
 
 func (m *Machine) applyResults() error {
 	truncated := false
-	for _, c := range m.calls {
+	for _, c := range m.calls.list {
 		if m.phase != phaseTools || !c.done() {
 			return fmt.Errorf("%w: tool.results of cycle %d while %s is open", ErrMisfit, m.cycle, c.ref.CallID)
 		}
@@ -210,9 +202,9 @@ func (m *Machine) applyResults() error {
 	}
 	m.phase = phaseSettled
 	m.observe()
-	m.turn.settled(m.response, len(m.calls), truncated)
-	m.failureCounts.settled(m.calls)
-	return m.history.Results(m.toldResults())
+	m.turn.settled(m.model.response, len(m.calls.list), truncated)
+	m.progress.failureCounts.settled(m.calls.list)
+	return m.messages.history.Results(m.messages.toldResults(m.calls.list))
 }
 
 func (m *Machine) applyNudge(d event.Nudge) error {
@@ -220,9 +212,9 @@ func (m *Machine) applyNudge(d event.Nudge) error {
 		return fmt.Errorf("%w: a nudge within cycle %d", ErrMisfit, m.cycle)
 	}
 	if d.Kind == event.NudgeWithheld {
-		m.history.BreakOff()
+		m.messages.history.BreakOff()
 	}
-	m.history.Loop(d.Text)
+	m.messages.history.Loop(d.Text)
 	switch d.Kind {
 	case event.NudgeNoToolCall:
 		m.turn.nudges++
@@ -241,14 +233,8 @@ func (m *Machine) applyResumed(d event.RunResumed) {
 	m.model.resume()
 	m.account.refused = nil
 	m.compaction.call.resume()
-	for _, c := range m.calls {
-		switch {
-		case c.openChild():
-			c.child.Apply(d)
-			c.running = true
-		case c.running:
-			c.running, c.orphan = false, true
-		}
+	for _, c := range m.calls.list {
+		c.resume(d)
 	}
 }
 
@@ -257,7 +243,7 @@ func (m *Machine) applyTerminatedBy() error {
 		return err
 	}
 	m.phase = phaseEnding
-	m.afterRun.due = m.cfg.hookAfter(nil, event.HookAfterRun, "")
+	m.hooks.after.due = m.cfg.hookAfter(nil, event.HookAfterRun, "")
 	return nil
 }
 
@@ -267,7 +253,7 @@ func (m *Machine) applyCompleted() error {
 	if m.phase != phaseEnding {
 		return fmt.Errorf("%w: run.completed without run.terminated_by", ErrMisfit)
 	}
-	m.takeInputs()
+	m.messages.read()
 	m.phase = phaseEnded
 	return nil
 }

@@ -22,31 +22,31 @@ func (m *Machine) applyForked(e *event.Event, d event.RunForked) error {
 		if err := json.Unmarshal(d.Config, &m.cfg); err != nil {
 			return fmt.Errorf("agent: decode config of fork %s: %w", e.Run, err)
 		}
-		m.policy = m.cfg.Policy.Version()
+		m.permissions.policy = m.cfg.Policy.Version()
 		if len(m.cfg.Targets) == 0 {
 			return fmt.Errorf("agent: fork %s names no model", e.Run)
 		}
 		if m.cycle == 0 {
-			m.beforeRun = hooks{due: m.cfg.hookAfter(nil, event.HookBeforeRun, "")}
+			m.hooks.before = hooks{due: m.cfg.hookAfter(nil, event.HookBeforeRun, "")}
 		}
 	}
-	m.system = prompt(m.cfg.System, m.fence.Active())
+	m.messages.system = prompt(m.cfg.System, m.messages.fence.Active())
 	for _, r := range d.Results {
-		if !m.history.Replace(r.CallID, m.instead(r.Output)) {
+		if !m.messages.history.Replace(r.CallID, m.messages.instead(r.Output)) {
 			return fmt.Errorf("%w: fork %s changes the result of %s, which has none", ErrMisfit, e.Run, r.CallID)
 		}
-		if c := m.call(r.CallID); c != nil && c.result != nil {
+		if c := m.calls.touch(r.CallID); c != nil && c.result != nil {
 			c.result = &event.ToolResult{CallID: c.result.CallID, Tool: c.result.Tool, Output: r.Output, Untrusted: c.result.Untrusted, Private: c.result.Private}
 		}
 	}
 	m.run.Account = tree.Account{Spent: budget.Spent{Cycles: m.cycle}}
-	m.account, m.permissions = account{}, nil
+	m.account, m.permissions.added = account{}, nil
 	if len(d.Config) > 0 || len(d.Results) > 0 {
 		// What was reported of another prompt bounds nothing.
-		m.size = size{fixed: m.fixedSize()}
+		m.messages.size = size{fixed: m.fixedSize()}
 		m.compaction.begin()
 	}
-	m.model = attempt{number: 1, target: target}
-	m.run.Parked, m.run.Cancel, m.pause, m.stopBudget = nil, nil, false, ""
+	m.model.attempt = attempt{number: 1, target: target}
+	m.run.Parked, m.run.Cancel, m.pause, m.calls.stopBudget = nil, nil, false, ""
 	return nil
 }

@@ -9,10 +9,10 @@ import (
 	"github.com/pawlrun/pawl/policy"
 )
 
-// Hook is one of the owner's hooks as the machine knows it: when it is heard,
+// Hook is one of the owner's hooks as the machine knows it: when it runs,
 // and of which tools. Who performs the machine's actions knows what it does.
 //
-// Hooks of a stage are heard one after the other, in declared order, and each
+// Hooks of a stage run one after the other, in declared order, and each
 // is shown what those before it made of the call. What they say only ever
 // makes a call's way narrower: policy judges what they leave, and their
 // question never softens a denial.
@@ -32,7 +32,7 @@ func (h *Hook) about(tool string) bool {
 	return len(h.Tools) == 0 || slices.ContainsFunc(h.Tools, func(pattern string) bool { return policy.MatchTool(pattern, tool) })
 }
 
-// HooksBefore are the hooks that would be heard before a call of a tool.
+// HooksBefore are the hooks that would run before a call of a tool.
 func (c *Config) HooksBefore(tool string) []Hook {
 	var hooks []Hook
 	for h := c.hookAfter(nil, event.HookBeforeTool, tool); h != nil; h = c.hookAfter(h, event.HookBeforeTool, tool) {
@@ -56,16 +56,19 @@ func (c *Config) hookAfter(last *Hook, stage event.HookStage, tool string) *Hook
 }
 
 // hooks is how far the hooks of a run, or of a compaction, have come: the next
-// to be heard, nil for none, and the one that refused.
+// to run, nil for none, and the one that refused.
 type hooks struct {
 	due     *Hook
 	refusal *event.HookResult
 }
 
-// heard folds the result of the hook that is due, and says whether anything may
+// runHooks are the hooks about the run as a whole.
+type runHooks struct{ before, after hooks }
+
+// answered folds the result of the hook that is due, and says whether anything may
 // follow from it: of an observer nothing does, and the result of another hook
 // comes too late, or a second time.
-func (h *hooks) heard(c *Config, d *event.HookResult, tool string) bool {
+func (h *hooks) answered(c *Config, d *event.HookResult, tool string) bool {
 	if h.due == nil || h.due.Name != d.Hook {
 		return false
 	}
@@ -80,11 +83,11 @@ func (h *hooks) heard(c *Config, d *event.HookResult, tool string) bool {
 	return true
 }
 
-// runHook asks for a hook to be heard. What it is about is filled by change. No
-// more are heard at once than calls may run at once: an answer of a hundred
+// runHook asks for a hook to run. What it is about is filled by change. No
+// more run at once than calls may run at once: an answer of a hundred
 // calls must not start a hundred programs.
 func (m *Machine) runHook(h *Hook, change func(*machine.RunHook)) {
-	if limit := m.cfg.Limits.MaxParallelTools; limit > 0 && m.hearing() >= limit {
+	if limit := m.cfg.Limits.MaxParallelTools; limit > 0 && m.runningHooks() >= limit {
 		return
 	}
 	a := machine.RunHook{
@@ -100,8 +103,8 @@ func (m *Machine) runHook(h *Hook, change func(*machine.RunHook)) {
 	m.actions = append(m.actions, a)
 }
 
-// hearing counts the hooks that are asked for.
-func (m *Machine) hearing() int {
+// runningHooks counts the hooks that are asked for.
+func (m *Machine) runningHooks() int {
 	n := 0
 	for _, a := range m.actions {
 		if _, ok := a.(machine.RunHook); ok {
@@ -113,18 +116,21 @@ func (m *Machine) hearing() int {
 
 // applyHook folds what followed from a hook. What comes too late, or a second
 // time, changes nothing.
-func (m *Machine) applyHook(d *event.HookResult) {
+func (m *Machine) applyHook(e *event.Event, d *event.HookResult) {
+	if c := m.calls.touch(d.CallID); c != nil {
+		c.since = e.Time
+	}
 	switch d.Stage {
 	case event.HookBeforeTool:
-		m.heardBefore(d)
+		m.applyBeforeTool(d)
 	case event.HookAfterTool:
-		m.heardAfter(d)
+		m.applyAfterTool(d)
 	case event.HookBeforeCompaction, event.HookAfterCompaction:
-		m.heardCompaction(d)
+		m.applyCompactionHook(d)
 	case event.HookBeforeRun:
-		m.beforeRun.heard(&m.cfg, d, "")
+		m.hooks.before.answered(&m.cfg, d, "")
 	case event.HookAfterRun:
-		m.afterRun.heard(&m.cfg, d, "")
+		m.hooks.after.answered(&m.cfg, d, "")
 	}
 }
 
@@ -133,7 +139,7 @@ const kindHook = "hook:"
 
 // refuseRun ends a run that a hook would not let begin.
 func (m *Machine) refuseRun() {
-	d := m.beforeRun.refusal
+	d := m.hooks.before.refusal
 	m.terminate(event.RunTerminatedBy{
 		Reason: event.ReasonPolicyDenied, Kind: kindHook + d.Hook, Detail: d.Reason,
 		Error: &event.Failure{Class: string(refusalType(d)), Message: hookSays(d, "did not let the run begin")},
@@ -155,9 +161,9 @@ func refusalType(d *event.HookResult) event.ErrorType {
 	return event.ErrorHookBlocked
 }
 
-// unheard is the record of a hook that is not heard any more, because the run
+// skipped is the record of a hook that is not run any more, because the run
 // was cancelled, or ended. As a gate it is closed.
-func (m *Machine) unheard(h *Hook, callID string) event.HookResult {
+func (m *Machine) skipped(h *Hook, callID string) event.HookResult {
 	happened := "ended"
 	if m.run.Cancel != nil {
 		happened = "was cancelled"

@@ -40,30 +40,30 @@ func (m *Machine) beforeCompaction(in *compact.Situation, used int) bool {
 }
 
 // afterCompaction asks for the next hook behind a compaction, and says whether
-// there is one. The run goes on when all have been heard.
+// there is one. The run goes on when all have run.
 func (m *Machine) afterCompaction() bool {
 	h := m.compaction.hooks.after.due
 	switch {
 	case h == nil || m.phase >= phaseEnding:
 		return false
 	case m.run.Cancel != nil:
-		m.record(m.unheard(h, ""))
+		m.record(m.skipped(h, ""))
 	default:
 		m.runHook(h, func(a *machine.RunHook) { a.Compaction = m.compaction.hooks.done })
 	}
 	return true
 }
 
-func (m *Machine) heardCompaction(d *event.HookResult) {
+func (m *Machine) applyCompactionHook(d *event.HookResult) {
 	hooks := &m.compaction.hooks
 	if d.Stage == event.HookAfterCompaction {
-		hooks.after.heard(&m.cfg, d, "")
+		hooks.after.answered(&m.cfg, d, "")
 		return
 	}
 	if !hooks.begun {
 		hooks.begun, hooks.before.due = true, m.cfg.hookAfter(nil, event.HookBeforeCompaction, "")
 	}
-	hooks.before.heard(&m.cfg, d, "")
+	hooks.before.answered(&m.cfg, d, "")
 }
 
 // compacted begins the hooks behind a compaction.

@@ -16,7 +16,7 @@ type callHooks struct {
 	rewritten bool
 }
 
-// again has the hooks heard anew, because a person gave the call other
+// again has the hooks run again, because a person gave the call other
 // arguments: what a gate must not let through it does not let them, either.
 func (h *callHooks) again(c *Config, tool string) {
 	*h = callHooks{before: hooks{due: c.hookAfter(nil, event.HookBeforeTool, tool)}}
@@ -52,11 +52,11 @@ func (m *Machine) beforeTool(c *call) bool {
 	return true
 }
 
-// heardBefore folds what a hook says of a call before it runs. Arguments that
+// applyBeforeTool folds what a hook says of a call before it runs. Arguments that
 // it rewrote are resolved and judged like the model's own.
-func (m *Machine) heardBefore(d *event.HookResult) {
-	c := m.call(d.CallID)
-	if c == nil || c.result != nil || c.resolved == nil || !c.hooks.before.heard(&m.cfg, d, c.ref.Name) {
+func (m *Machine) applyBeforeTool(d *event.HookResult) {
+	c := m.calls.touch(d.CallID)
+	if c == nil || c.result != nil || c.resolved == nil || !c.hooks.before.answered(&m.cfg, d, c.ref.Name) {
 		return
 	}
 	switch d.Decision {
@@ -83,21 +83,21 @@ func (m *Machine) judge(c *call) policy.Verdict {
 }
 
 // done reports whether nothing about the call is open: it has its result, and the
-// hooks behind it have been heard.
+// hooks behind it have run.
 func (c *call) done() bool { return c.result != nil && c.hooks.after.due == nil }
 
 // afterTools asks for the hooks about the calls that have their results. What
 // depends on a call waits for them: they may change what it left behind.
 func (m *Machine) afterTools() {
-	if m.standing.total.unheard == 0 {
+	if m.calls.total.hooks == 0 {
 		return
 	}
-	for _, c := range m.unsettled() {
+	for _, c := range m.calls.unsettled() {
 		h := c.hooks.after.due
 		switch {
 		case h == nil:
 		case m.run.Cancel != nil:
-			m.record(m.unheard(h, c.ref.CallID))
+			m.record(m.skipped(h, c.ref.CallID))
 		default:
 			m.runHook(h, func(a *machine.RunHook) {
 				a.CallID, a.Tool, a.Args, a.Result = c.ref.CallID, c.ref.Name, c.resolved.Args, c.result
@@ -107,11 +107,11 @@ func (m *Machine) afterTools() {
 	}
 }
 
-// heardAfter folds what a hook says of a result: the model sees what the hook
+// applyAfterTool folds what a hook says of a result: the model sees what the hook
 // leaves of it, the call's settlement stays as it is.
-func (m *Machine) heardAfter(d *event.HookResult) {
-	c := m.call(d.CallID)
-	if c == nil || !c.hooks.after.heard(&m.cfg, d, c.ref.Name) {
+func (m *Machine) applyAfterTool(d *event.HookResult) {
+	c := m.calls.touch(d.CallID)
+	if c == nil || !c.hooks.after.answered(&m.cfg, d, c.ref.Name) {
 		return
 	}
 	seen := *c.result

@@ -30,7 +30,7 @@ func (m *Machine) Next() []machine.Action {
 	case phaseSettled:
 		m.nextDecision()
 	case phaseEnding:
-		if h := m.afterRun.due; h != nil {
+		if h := m.hooks.after.due; h != nil {
 			outcome := m.conclude()
 			m.runHook(h, func(a *machine.RunHook) { a.Outcome = &outcome })
 			break
@@ -71,12 +71,12 @@ func (m *Machine) nextCycle() {
 	case m.pause && m.giveBack():
 	case m.pause:
 		m.record(event.RunParked{Reason: event.ParkPaused})
-	case m.cycle == 0 && len(m.inputs) == 0 && !m.history.AwaitsAnswer():
+	case m.cycle == 0 && len(m.messages.unread) == 0 && !m.messages.history.AwaitsAnswer():
 		m.record(event.RunParked{Reason: event.ParkInput, Detail: "the run has no task yet"})
-	case m.beforeRun.refusal != nil:
+	case m.hooks.before.refusal != nil:
 		m.refuseRun()
-	case m.beforeRun.due != nil:
-		m.runHook(m.beforeRun.due, func(*machine.RunHook) {})
+	case m.hooks.before.due != nil:
+		m.runHook(m.hooks.before.due, func(*machine.RunHook) {})
 	case m.warn(budget.OfCycles):
 	case m.atCeiling():
 		m.terminate(event.RunTerminatedBy{Reason: event.ReasonMaxCycles, Limit: budget.CycleCap})
@@ -149,7 +149,7 @@ func (m *Machine) Model() string { return m.target().Model }
 func (m *Machine) target() Target { return m.cfg.Targets[m.model.target] }
 
 func (m *Machine) callModel() {
-	messages, err := m.history.Messages()
+	messages, err := m.messages.history.Messages()
 	if err != nil {
 		m.internal(err)
 		return
@@ -159,9 +159,9 @@ func (m *Machine) callModel() {
 	m.actions = append(m.actions, machine.CallModel{
 		Cycle: m.cycle, Attempt: m.model.number, Target: t.Model, Price: t.Price,
 		Request: llm.Request{
-			System: m.system, Messages: messages, Tools: m.offered(),
+			System: m.messages.system, Messages: messages, Tools: m.offered(),
 			MaxTokens: m.account.maxTokens, Temperature: m.cfg.Temperature, Schema: m.cfg.Schema, SchemaInPrompt: t.NoSchema,
-			ProviderTools: hosted, CacheKey: m.workload, Cache: m.cfg.Cache, Ordinal: m.answered,
+			ProviderTools: hosted, CacheKey: m.messages.workload, Cache: m.cfg.Cache, Ordinal: m.model.answered,
 		},
 		Stream: !m.cfg.NoStream, NotBefore: m.model.notBefore,
 		Admission: m.run.Ledger.Admission(m.account.id), Withheld: withheld,
@@ -175,7 +175,7 @@ func (m *Machine) nextRetry(f *event.ModelAttemptFailed) {
 		return
 	}
 	seed := m.run.ID + "/" + strconv.Itoa(m.cycle) + "/" + strconv.Itoa(f.Attempt)
-	v := judge(&m.model, len(m.cfg.Targets), m.cfg.Limits.ModelCalls(), seed)
+	v := judge(&m.model.attempt, len(m.cfg.Targets), m.cfg.Limits.ModelCalls(), seed)
 	if m.compaction.overflow == reliefGiven {
 		v = verdict{retry: true, target: m.model.target}
 	}

@@ -33,10 +33,10 @@ func (m *Machine) note(kind, content string) (news bool) {
 		return false
 	}
 	h := fingerprint(kind, content)
-	if slices.Contains(m.novelty.recent, h) {
+	if slices.Contains(m.progress.novelty.recent, h) {
 		return false
 	}
-	if n := &m.novelty; len(n.recent) < memory {
+	if n := &m.progress.novelty; len(n.recent) < memory {
 		n.recent = append(n.recent, h)
 	} else {
 		n.recent[n.next%memory] = h

@@ -69,7 +69,7 @@ func (m *Machine) limited(c *call, setting string) (held string) {
 // awaitsRaise parks the run before the calls that a limit holds, once nothing
 // else of the cycle is under way.
 func (m *Machine) awaitsRaise(setting string) {
-	if m.standing.total.running == 0 && !m.warn(budget.OfCycles) {
+	if m.calls.total.running == 0 && !m.warn(budget.OfCycles) {
 		m.askForMore(budget.Refusal{Setting: setting})
 	}
 }

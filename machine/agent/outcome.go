@@ -37,7 +37,7 @@ func (m *Machine) conclude() event.Outcome {
 	if m.leftInDoubt() {
 		advice = append(advice, "A call was interrupted and may have taken effect: check before you repeat it.")
 	}
-	if n := len(m.inputs); n > 0 {
+	if n := len(m.messages.unread); n > 0 {
 		advice = append(advice, unread(n))
 	}
 	o.NextSafeAction = strings.Join(advice, " ")
@@ -47,7 +47,7 @@ func (m *Machine) conclude() event.Outcome {
 // leftInDoubt reports whether nobody knows whether a call of the last cycle took
 // effect, and that no model was told so either.
 func (m *Machine) leftInDoubt() bool {
-	return slices.ContainsFunc(m.calls, func(c *call) bool { return c.result != nil && c.result.ErrorType == event.ErrorInDoubt })
+	return slices.ContainsFunc(m.calls.list, func(c *call) bool { return c.result != nil && c.result.ErrorType == event.ErrorInDoubt })
 }
 
 // unread says that messages came too late.

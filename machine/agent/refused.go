@@ -40,7 +40,7 @@ func (s *failureCounts) settled(calls []*call) {
 		switch {
 		case !c.result.IsError:
 			s.failures, s.answers, failed = 0, 0, false
-		case counts(c.result.ErrorType):
+		case ownFailure(c.result.ErrorType):
 			s.failures, failed = s.failures+1, true
 		}
 		deserted = deserted && unavailable(c.result.ErrorType)
@@ -53,8 +53,8 @@ func (s *failureCounts) settled(calls []*call) {
 	}
 }
 
-// counts reports whether a failure is the call's own, and not the run's.
-func counts(kind event.ErrorType) bool {
+// ownFailure reports whether a failure is the call's own, and not the run's.
+func ownFailure(kind event.ErrorType) bool {
 	switch kind {
 	case "", event.ErrorTruncated, event.ErrorCancelled, event.ErrorBudget, event.ErrorInDoubt:
 		return false
@@ -69,7 +69,7 @@ func unavailable(kind event.ErrorType) bool {
 // endedByRefusal ends the run on a call that was refused, where the owner wants
 // that, each way of refusing with its own reason (HAR-83).
 func (m *Machine) endedByRefusal() bool {
-	for _, c := range m.calls {
+	for _, c := range m.calls.list {
 		switch v, a := c.verdict, c.approval(); {
 		case m.cfg.OnDenied == RefusedStop && v != nil && !permits(v.Decision):
 			return m.fail(event.ReasonPolicyDenied, string(event.ErrorDenied), sentence(c.ref.Name+" was denied", v.Rule, v.Reason))
@@ -84,13 +84,13 @@ func (m *Machine) endedByRefusal() bool {
 // (HAR-82), or when their tools are gone.
 func (m *Machine) endedByMishaps() bool {
 	switch most := m.cfg.FailureThreshold; {
-	case m.failureCounts.deserted >= maxDeserted:
-		c := m.calls[len(m.calls)-1]
+	case m.progress.failureCounts.deserted >= maxDeserted:
+		c := m.calls.list[len(m.calls.list)-1]
 		return m.fail(event.ReasonToolUnavailable, string(c.result.ErrorType), "the tools that the model asks for are not there any more; the last was "+c.ref.Name)
-	case most > 0 && m.failureCounts.failures >= most && m.failureCounts.answers >= m.cfg.FailureAnswers:
+	case most > 0 && m.progress.failureCounts.failures >= most && m.progress.failureCounts.answers >= m.cfg.FailureAnswers:
 		m.terminate(event.RunTerminatedBy{
 			Reason: event.ReasonRepeatedFailure, Limit: "failure_threshold",
-			Detail: fmt.Sprintf("%d calls failed in a row, the last with %s", m.failureCounts.failures, m.calls[len(m.calls)-1].result.ErrorType),
+			Detail: fmt.Sprintf("%d calls failed in a row, the last with %s", m.progress.failureCounts.failures, m.calls.list[len(m.calls.list)-1].result.ErrorType),
 		})
 		return true
 	}

@@ -18,7 +18,7 @@ func (m *Machine) isResult(c *call) bool {
 
 // result is what the first call gave that did so, nil where none did.
 func (m *Machine) result() json.RawMessage {
-	for _, c := range m.calls {
+	for _, c := range m.calls.list {
 		if m.isResult(c) {
 			return c.resolved.Args
 		}

@@ -45,7 +45,7 @@ const (
 
 func (m *Machine) fixedSize() int64 {
 	cfg := &m.cfg
-	n := int64(len(m.system)) + hostedTokens*int64(len(cfg.ProviderTools))
+	n := int64(len(m.messages.system)) + hostedTokens*int64(len(cfg.ProviderTools))
 	if len(cfg.Schema) > 0 {
 		n += schemaOverhead + int64(len(cfg.Schema))
 	}

@@ -42,12 +42,8 @@ func (m *Machine) pricedCall(t Target) budget.Call {
 	if output <= 0 {
 		output = defaultOutput
 	}
-	m.size.measure(m.history.All(), m.cfg.Tools)
-	unread := int64(0)
-	for _, said := range m.inputs {
-		unread += messageSize(said)
-	}
-	worst, likely := m.size.tokens(t.Model, unread)
+	m.messages.size.measure(m.messages.history.All(), m.cfg.Tools)
+	worst, likely := m.messages.size.tokens(t.Model, m.messages.unreadSize())
 	return budget.Call{Input: worst, Likely: likely, Output: output, Price: t.Price, KeptLong: m.cfg.Cache == llm.CacheLong}
 }
 
@@ -97,48 +93,72 @@ func (m *Machine) capsOutput() bool {
 	return m.cfg.MaxTokens > 0 || l.MaxOutputTokens > 0 || money > 0 && m.target().Price != nil || m.run.Parent != ""
 }
 
-func (m *Machine) applyReserved(d event.BudgetReserved) error {
-	if err := m.run.Reserve(d); err != nil || d.Run != "" {
+// applyBudget takes in an event about the budget: in the run's ledger, which its
+// children draw from too, and in the account of its own calls.
+func (m *Machine) applyBudget(data event.Data) error {
+	switch d := data.(type) {
+	case event.BudgetRefused:
+		return m.applyRefused(d)
+	case event.BudgetReserved:
+		if err := m.run.Reserve(d); err != nil || d.Run != "" {
+			return err
+		}
+		m.account.reserved(d, m.capsOutput())
+	case event.BudgetCommitted:
+		exceeded, err := m.run.Commit(d, m.cfg.Limits)
+		m.account.committed(d, exceeded)
 		return err
-	}
-	m.account.id, m.account.draws, m.account.refused = d.ID, m.account.draws+1, nil
-	m.account.exceeded, m.account.maxTokens = false, 0
-	if m.capsOutput() {
-		m.account.maxTokens = int(d.Output)
+	case event.BudgetWarning:
+		m.account.warned = m.account.warned.Warned(d.Setting, d.Percent)
+	case event.BudgetOverrun:
+		m.run.Overrun = d.Setting
+	case event.BudgetRaised:
+		m.applyRaised(d)
 	}
 	return nil
 }
 
-func (m *Machine) applyCommitted(d event.BudgetCommitted) error {
-	exceeded, err := m.run.Commit(d, m.cfg.Limits)
-	m.account.exceeded = m.account.exceeded || exceeded
-	if d.Run == "" {
-		m.account.id, m.account.settled, m.account.outdated = "", false, false
+// reserved takes in what was set aside for a call; capped says that the call
+// carries a cap on its output.
+func (a *account) reserved(d event.BudgetReserved, capped bool) {
+	a.id, a.draws, a.refused = d.ID, a.draws+1, nil
+	a.exceeded, a.maxTokens = false, 0
+	if capped {
+		a.maxTokens = int(d.Output)
 	}
-	return err
+}
+
+// committed takes in what a call used, the run's own or a child's.
+func (a *account) committed(d event.BudgetCommitted, exceeded bool) {
+	a.exceeded = a.exceeded || exceeded
+	if d.Run == "" {
+		a.id, a.settled, a.outdated = "", false, false
+	}
+}
+
+// spent takes in what an answered call cost, of which so much was set aside.
+func (a *account) spent(u llm.Usage, c llm.Cost, reserved budget.Amount) {
+	a.settled, a.used, a.priced = true, u, c.Priced
+	a.charged = budget.Amount{USD: c.USD, Input: u.Input, Output: u.Output}
+	a.exceeded = a.charged.Exceeds(reserved)
 }
 
 // spend adds what a settled call cost.
 func (m *Machine) spend(u llm.Usage, c llm.Cost) {
 	m.run.Use(u, c)
-	a := &m.account
-	if a.id == "" {
-		return
+	if m.account.id != "" {
+		reserved, _ := m.run.Ledger.Reserved(m.account.id)
+		m.account.spent(u, c, reserved)
 	}
-	a.settled, a.used, a.priced = true, u, c.Priced
-	a.charged = budget.Amount{USD: c.USD, Input: u.Input, Output: u.Output}
-	reserved, _ := m.run.Ledger.Reserved(a.id)
-	a.exceeded = a.charged.Exceeds(reserved)
 }
 
-// committed is what a call that was made really used. A run above adds the
+// commitment is what a call that was made really used. A run above adds the
 // whole usage to its own sums.
-func (m *Machine) committed() event.BudgetCommitted {
-	a := &m.account
+func (a *account) commitment(below bool) event.BudgetCommitted {
 	d := event.BudgetCommitted{
 		ID: a.id, USD: a.charged.USD, Input: a.charged.Input, Output: a.charged.Output, Estimated: a.used.Estimated,
 	}
-	if m.run.Parent != "" {
+	if below {
 		used := a.used
 		d.Usage, d.Priced = &used, a.priced
 	}
@@ -154,7 +174,7 @@ func (m *Machine) nextSettlement() bool {
 	}
 	switch {
 	case a.settled:
-		m.record(m.committed())
+		m.record(a.commitment(m.run.Parent != ""))
 	case a.outdated:
 		m.record(event.BudgetCommitted{ID: a.id})
 	}
@@ -182,8 +202,8 @@ func (m *Machine) applyRaised(d event.BudgetRaised) {
 	if err := m.cfg.SetLimit(d.Setting, d.Value); err != nil {
 		return
 	}
-	if d.Setting == m.stopBudget {
-		m.stopBudget = ""
+	if d.Setting == m.calls.stopBudget {
+		m.calls.stopBudget = ""
 	}
 	m.account.warned = m.cfg.Limits.Raised(m.run.Spent, m.account.warned)
 	m.run.Overrun = "" // said again where it still holds, or another does

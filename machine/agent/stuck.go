@@ -13,53 +13,53 @@ import (
 // model.
 func (m *Machine) observe() {
 	var work stop.Work
-	for _, c := range m.calls {
+	for _, c := range m.calls.list {
 		switch c.result.ErrorType {
 		case event.ErrorTruncated, event.ErrorCancelled, event.ErrorBudget, event.ErrorInDoubt:
 			continue
 		}
 		work.Add(c.resolved.Facts, c.result, c.news)
 		if !c.resolved.Polling {
-			seen := stop.Call{Tool: c.ref.Name, Digest: c.own, Result: c.result}
-			if c.blocked != nil {
-				seen.Blocked = stop.Pattern(c.blocked.Pattern)
+			seen := stop.Call{Tool: c.ref.Name, Digest: c.repeats.own, Result: c.result}
+			if c.repeats.blocked != nil {
+				seen.Blocked = stop.Pattern(c.repeats.blocked.Pattern)
 			}
-			m.repetition.Called(seen)
+			m.progress.repetition.Called(seen)
 		}
 	}
-	m.repetition.Worked(work)
+	m.progress.repetition.Worked(work)
 }
 
 // circling says that a call goes on with what the model was told of. Calls before
 // it in the answer count: a new one among them breaks a circle.
 func (m *Machine) circling(c *call) (event.Stuck, bool) {
-	if c.blocked != nil && c.result == nil {
-		return *c.blocked, true
+	if c.repeats.blocked != nil && c.result == nil {
+		return *c.repeats.blocked, true
 	}
-	if !m.repetition.Warned() || c.result != nil || c.attempt > 0 || c.verdict != nil || c.resolved.Polling {
+	if !m.progress.repetition.Warned() || c.result != nil || c.attempt > 0 || c.verdict != nil || c.resolved.Polling {
 		return event.Stuck{}, false
 	}
-	if len(m.asked) == 0 {
+	if len(m.calls.shown) == 0 {
 		m.listAsked()
 	}
-	d, ok := m.repetition.Blocked(m.asked[:c.asked])
+	d, ok := m.progress.repetition.Blocked(m.calls.shown[:c.repeats.shown])
 	d.CallID = c.ref.CallID
 	return d, ok
 }
 
 // listAsked lists the calls of the answer for the watch for repetition.
 func (m *Machine) listAsked() {
-	for _, c := range m.calls {
+	for _, c := range m.calls.list {
 		if !c.resolved.Polling {
-			m.asked = append(m.asked, stop.Asked{Tool: c.ref.Name, Digest: c.own, Works: stop.Works(c.resolved.Facts)})
+			m.calls.shown = append(m.calls.shown, stop.Asked{Tool: c.ref.Name, Digest: c.repeats.own, Works: stop.Works(c.resolved.Facts)})
 		}
-		c.asked = len(m.asked)
+		c.repeats.shown = len(m.calls.shown)
 	}
 }
 
 // block keeps a call from running: the decision first, then its result.
 func (m *Machine) block(c *call, d event.Stuck) {
-	if c.blocked == nil {
+	if c.repeats.blocked == nil {
 		m.record(d)
 		return
 	}
@@ -69,14 +69,14 @@ func (m *Machine) block(c *call, d event.Stuck) {
 // nextStuck acts on repetition once a cycle has settled: it nudges, or ends the
 // run, and says whether it did.
 func (m *Machine) nextStuck() bool {
-	if m.stuck == nil {
-		if d, ok := m.repetition.Due(); ok {
+	if m.progress.stuck == nil {
+		if d, ok := m.progress.repetition.Due(); ok {
 			m.record(d)
 			return true
 		}
 		return false
 	}
-	switch d := *m.stuck; d.Action {
+	switch d := *m.progress.stuck; d.Action {
 	case event.StuckStop:
 		m.terminate(event.RunTerminatedBy{
 			Reason: event.ReasonStuck, Kind: d.Pattern,
@@ -91,23 +91,23 @@ func (m *Machine) nextStuck() bool {
 func (m *Machine) applyStuck(d *event.Stuck) error {
 	switch d.Action {
 	case event.StuckBlock:
-		c := m.call(d.CallID)
+		c := m.calls.touch(d.CallID)
 		if m.phase != phaseTools || c == nil || c.result != nil {
 			return fmt.Errorf("%w: %s is blocked, which is no open call of cycle %d", ErrMisfit, d.CallID, m.cycle)
 		}
-		c.blocked = d
+		c.repeats.blocked = d
 		return nil
 	case event.StuckNudge:
-		m.repetition.Nudged(stop.Pattern(d.Pattern))
+		m.progress.repetition.Nudged(stop.Pattern(d.Pattern))
 	}
 	if m.phase != phaseSettled {
 		return fmt.Errorf("%w: repetition is judged within cycle %d", ErrMisfit, m.cycle)
 	}
-	m.stuck = d
+	m.progress.stuck = d
 	return nil
 }
 
-// heardAnswer shows an answer to the watch for repetition.
-func (m *Machine) heardAnswer(parts llm.Parts, calls int) {
-	m.repetition.Answered(parts.Text(), calls > 0)
+// showAnswer shows an answer to the watch for repetition.
+func (m *Machine) showAnswer(parts llm.Parts, calls int) {
+	m.progress.repetition.Answered(parts.Text(), calls > 0)
 }

@@ -36,8 +36,8 @@ func (m *Machine) pricedSummary(s *compact.SummaryRequest) budget.Call {
 	if s.SamePrefix {
 		// No more than the conversation and the instruction behind it: what the
 		// provider counted of the one bounds it better than its bytes do.
-		m.size.measure(m.history.All(), m.cfg.Tools)
-		call.Input, call.Likely = m.size.tokens(m.target().Model, messageSize(s.Messages[len(s.Messages)-1]))
+		m.messages.size.measure(m.messages.history.All(), m.cfg.Tools)
+		call.Input, call.Likely = m.messages.size.tokens(m.target().Model, messageSize(s.Messages[len(s.Messages)-1]))
 		return call
 	}
 	call.Input = int64(len(s.System))
@@ -63,7 +63,7 @@ func (m *Machine) affordSummary(s *compact.SummaryRequest) bool {
 
 // summaryID names the reservation of the next attempt at a summary.
 func (m *Machine) summaryID() string {
-	return "summary-" + strconv.Itoa(m.answered) + "." + strconv.Itoa(max(m.compaction.call.number, 1))
+	return "summary-" + strconv.Itoa(m.model.answered) + "." + strconv.Itoa(max(m.compaction.call.number, 1))
 }
 
 // callSummary asks for a summary: of the model in use, within the run's own
@@ -78,11 +78,11 @@ func (m *Machine) callSummary(s *compact.SummaryRequest) {
 	}
 	req := llm.Request{
 		System: s.System, Messages: s.Messages, MaxTokens: m.account.maxTokens,
-		CacheKey: m.workload, Cache: m.cfg.Cache, Ordinal: m.answered,
+		CacheKey: m.messages.workload, Cache: m.cfg.Cache, Ordinal: m.model.answered,
 	}
 	var withheld *event.Withheld
 	if s.SamePrefix {
-		req.System, req.Tools, req.Temperature = m.system, m.cfg.Tools, m.cfg.Temperature
+		req.System, req.Tools, req.Temperature = m.messages.system, m.cfg.Tools, m.cfg.Temperature
 		req.ProviderTools, withheld = m.providerTools()
 	}
 	m.actions = append(m.actions, machine.CallModel{
@@ -113,7 +113,7 @@ func (m *Machine) nextSummary(in *compact.Situation) bool {
 	if f == nil {
 		return false
 	}
-	seed := m.run.ID + "/summary/" + strconv.Itoa(m.answered)
+	seed := m.run.ID + "/summary/" + strconv.Itoa(m.model.answered)
 	v := judge(&c.call, 1, m.cfg.Limits.ModelCalls(), seed)
 	if !v.retry || m.noTimeFor(v.delay) != "" {
 		in.NoSummary = true
@@ -160,7 +160,7 @@ func (m *Machine) applySummary(d *event.ModelResponse) error {
 		return fmt.Errorf("%w: a summary that nobody asked for", ErrMisfit)
 	}
 	m.spend(d.Usage, d.Cost)
-	m.answered++
+	m.model.answered++
 	c.call.inFlight, c.call.orphan = false, false
 	if strings.TrimSpace(llm.Parts(d.Parts).Text()) == "" || !summed(d.FinishReason) {
 		c.void = true
@@ -183,7 +183,7 @@ func (m *Machine) applySummaryFailed(d *event.ModelAttemptFailed) error {
 	}
 	m.spend(d.Usage, d.Cost)
 	if d.Class != llm.ClassInterrupted {
-		m.answered++
+		m.model.answered++
 	}
 	a.failed(d)
 	return nil

@@ -35,7 +35,7 @@ func (m *Machine) tookIn(parts llm.Parts) {
 func (m *Machine) rules() policy.Rules {
 	r := m.cfg.Policy
 	r.Taint = m.run.Taint
-	for _, p := range m.permissions {
+	for _, p := range m.permissions.added {
 		r.Permissions = append(r.Permissions, p.Permission)
 	}
 	return r
@@ -54,10 +54,10 @@ func (m *Machine) providerTools() (offered []string, withheld *event.Withheld) {
 // the tools that its half-done calls are of, so the turn goes on without those
 // calls.
 func (m *Machine) brokenOff() *event.Withheld {
-	switch paused := m.response.FinishReason == llm.FinishPause; {
-	case len(m.cfg.ProviderTools) == 0, len(m.calls) == 0 && !paused:
+	switch paused := m.model.response.FinishReason == llm.FinishPause; {
+	case len(m.cfg.ProviderTools) == 0, len(m.calls.list) == 0 && !paused:
 		return nil
-	case len(m.calls) > 0 && len(history.HalfDone(llm.Parts(m.response.Parts))) == 0:
+	case len(m.calls.list) > 0 && len(history.HalfDone(llm.Parts(m.model.response.Parts))) == 0:
 		return nil
 	}
 	_, withheld := m.providerTools()
@@ -78,7 +78,7 @@ func withheldNudge(w *event.Withheld) string {
 }
 
 // shown is a result's text as the model sees it.
-func (m *Machine) shown(d *event.ToolResult) string {
+func (m *messages) shown(d *event.ToolResult) string {
 	if !d.Untrusted {
 		return d.Output
 	}
@@ -99,15 +99,15 @@ func (m *Machine) quoted(tool, text string) string {
 	switch {
 	case m.run.Taint.Untrusted == nil:
 		return text
-	case !m.fence.Active():
+	case !m.messages.fence.Active():
 		return "[…]"
 	}
-	return m.fence.Wrap(tool, text)
+	return m.messages.fence.Wrap(tool, text)
 }
 
 // instead is an output in the place of another one: it stands behind the fence
 // that the other one stood behind.
-func (m *Machine) instead(output string) func(before llm.ToolResult) string {
+func (m *messages) instead(output string) func(before llm.ToolResult) string {
 	return func(before llm.ToolResult) string {
 		if m.fence.Wraps(before.Output) {
 			return m.fence.Wrap(before.Name, output)
@@ -132,8 +132,8 @@ func prompt(system string, fenced bool) string {
 // nothing does. A run that goes on from this one marks with the same, so that
 // the beginning of its requests stays what it was.
 func (m *Machine) Fence() *event.Fence {
-	if !m.fence.Active() {
+	if !m.messages.fence.Active() {
 		return nil
 	}
-	return &event.Fence{Nonce: m.fence.Nonce()}
+	return &event.Fence{Nonce: m.messages.fence.Nonce()}
 }

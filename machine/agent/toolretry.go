@@ -68,7 +68,7 @@ func (c *call) abandoned() event.ToolResult {
 }
 
 func (m *Machine) applyToolAttemptFailed(e *event.Event, d *event.ToolAttemptFailed) error {
-	if c := m.call(d.CallID); c != nil && c.result == nil && !c.running {
+	if c := m.calls.touch(d.CallID); c != nil && c.result == nil && !c.running {
 		return fmt.Errorf("%w: attempt %d at %s failed without being in flight", ErrMisfit, d.Attempt, d.CallID)
 	}
 	return m.onOpenCall(e, d.CallID, func(c *call) {
@@ -79,7 +79,7 @@ func (m *Machine) applyToolAttemptFailed(e *event.Event, d *event.ToolAttemptFai
 }
 
 func (m *Machine) applyToolRetrying(e *event.Event, d event.ToolRetrying) error {
-	if c := m.call(d.CallID); c != nil && c.result == nil && !c.retry.undecided {
+	if c := m.calls.touch(d.CallID); c != nil && c.result == nil && !c.retry.undecided {
 		return fmt.Errorf("%w: attempt %d at %s follows no failure", ErrMisfit, d.Attempt, d.CallID)
 	}
 	return m.onOpenCall(e, d.CallID, func(c *call) {

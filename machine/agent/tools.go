@@ -18,7 +18,7 @@ func (m *Machine) nextCalls() {
 	if m.resolve() {
 		return
 	}
-	if m.standing.total.open == 0 {
+	if m.calls.total.open == 0 {
 		m.record(m.results())
 		return
 	}
@@ -33,7 +33,7 @@ func (m *Machine) nextCalls() {
 		return
 	}
 	if !m.asksAt(m.outOfTime()) { // what starts now would be cut short at once
-		for _, c := range startable(m.cfg.Dispatch, m.unsettled(), m.standing.total.running, m.cfg.Limits.MaxParallelTools) {
+		for _, c := range startable(m.cfg.Dispatch, m.calls.unsettled(), m.calls.total.running, m.cfg.Limits.MaxParallelTools) {
 			m.perform(c)
 		}
 	}
@@ -42,7 +42,7 @@ func (m *Machine) nextCalls() {
 		m.actions = m.actions[:0]
 		m.record(event.RunParked{Reason: event.ParkPaused})
 	case len(m.actions) > 0:
-	case m.asking():
+	case m.calls.asking():
 		m.ask()
 	case held != "":
 		m.awaitsRaise(held)
@@ -57,7 +57,7 @@ func (m *Machine) nextCalls() {
 // onlyWaits reports whether all that is due are further attempts whose time has
 // not come, and that nothing else is under way and nobody is waited for.
 func (m *Machine) onlyWaits() bool {
-	return m.standing.total.running == 0 && m.standing.total.waiting == 0 && len(m.actions) > 0 && !slices.ContainsFunc(m.actions, func(a machine.Action) bool {
+	return m.calls.total.running == 0 && m.calls.total.waiting == 0 && len(m.actions) > 0 && !slices.ContainsFunc(m.actions, func(a machine.Action) bool {
 		run, ok := a.(machine.RunTool)
 		return !ok || !run.NotBefore.After(m.run.Now)
 	})
@@ -66,10 +66,10 @@ func (m *Machine) onlyWaits() bool {
 // resolve asks for the facts about the calls. Nothing is decided about any of
 // them before all are known: one of them may show that the answer was cut.
 func (m *Machine) resolve() bool {
-	if m.standing.total.unresolved == 0 {
+	if m.calls.total.unresolved == 0 {
 		return false
 	}
-	for _, c := range m.calls {
+	for _, c := range m.calls.list {
 		if c.resolved == nil {
 			m.actions = append(m.actions, c.resolve())
 		}
@@ -126,7 +126,7 @@ func (m *Machine) nextSteps() (held string) {
 		}
 	}
 	if held != "" {
-		m.standing.looked = 0
+		m.calls.agenda.looked = 0
 	}
 	return held
 }
@@ -135,7 +135,7 @@ func (m *Machine) nextSteps() (held string) {
 // let through. Hooks and edits bring calls to their decisions in any order.
 func (m *Machine) granted() budget.Spent {
 	spent := m.run.Spent
-	spent.ToolCalls += m.standing.total.granted
+	spent.ToolCalls += m.calls.total.granted
 	return spent
 }
 
@@ -148,10 +148,10 @@ func (m *Machine) decision(c *call, v policy.Verdict) event.PolicyDecision {
 // unfit says why no call of the answer may run, whatever each of them is like:
 // half an answer is no instruction.
 func (m *Machine) unfit() (event.ErrorType, string) {
-	switch f := m.response.FinishReason; {
+	switch f := m.model.response.FinishReason; {
 	case m.cut():
 		return event.ErrorTruncated, fmt.Sprintf("the answer was cut off after %d output tokens, so none of its calls was run: "+
-			"their arguments may be incomplete. Make the call again with smaller arguments", m.response.Usage.Output)
+			"their arguments may be incomplete. Make the call again with smaller arguments", m.model.response.Usage.Output)
 	case f == llm.FinishRefusal:
 		return event.ErrorDenied, "the model declined to go on, so no call of this answer was run"
 	case f == llm.FinishMalformed:
@@ -168,14 +168,14 @@ func (m *Machine) unfit() (event.ErrorType, string) {
 // at as well. An estimate, which counts bytes up to what was set aside,
 // says nothing of the cap.
 func (m *Machine) cut() bool {
-	r := m.response
+	r := m.model.response
 	if r.FinishReason == llm.FinishLength {
 		return true
 	}
 	if limit := int64(m.account.maxTokens); limit > 0 && !r.Usage.Estimated && r.Usage.Output >= limit {
 		return true
 	}
-	return m.standing.total.fragments > 0
+	return m.calls.total.fragments > 0
 }
 
 // lost settles a call whose process is gone and that will not run again.
@@ -213,8 +213,8 @@ func (m *Machine) perform(c *call) {
 }
 
 func (m *Machine) results() event.ToolResults {
-	refs := make([]event.ResultRef, len(m.calls))
-	for i, c := range m.calls {
+	refs := make([]event.ResultRef, len(m.calls.list))
+	for i, c := range m.calls.list {
 		refs[i] = event.ResultRef{CallID: c.ref.CallID, Tool: c.ref.Name, IsError: c.result.IsError}
 	}
 	return event.ToolResults{Cycle: m.cycle, Results: refs}

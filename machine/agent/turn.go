@@ -26,13 +26,18 @@ type turn struct {
 	truncations int
 	malformed   int
 	pauses      int
+
+	// checked is what became of this cycle's answer when it was held against the
+	// run's schema, nil before that; invalid counts those that did not fit.
+	checked *event.AnswerChecked
+	invalid int
 }
 
-// heard takes in an answer's text. An answer that was cut off or paused is one
+// answered takes in an answer's text. An answer that was cut off or paused is one
 // text with what follows it; a JSON value that was cut off is given again, whole.
-func (t *turn) heard(d *event.ModelResponse, calls int, value, all bool) {
+func (t *turn) answered(d *event.ModelResponse, calls int, value, all bool) {
 	text := llm.Parts(d.Parts).Text()
-	t.heardAll(text, all)
+	t.appendAll(text, all)
 	if t.unfinished {
 		text = t.answer + text
 	}
@@ -43,7 +48,7 @@ func (t *turn) heard(d *event.ModelResponse, calls int, value, all bool) {
 	t.unfinished = calls == 0 && (d.FinishReason == llm.FinishLength && !value || d.FinishReason == llm.FinishPause)
 }
 
-func (t *turn) heardAll(text string, all bool) {
+func (t *turn) appendAll(text string, all bool) {
 	if !all || strings.TrimSpace(text) == "" {
 		return
 	}

@@ -7,17 +7,20 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/llm"
+	"github.com/pawlrun/pawl/machine/tree"
 	"github.com/pawlrun/pawl/question"
+	"github.com/pawlrun/pawl/stop"
 )
 
-// tally counts how the calls of a cycle stand. It follows the calls that an event
+// counts are how the calls of a cycle stand. They follow the calls that an event
 // changes, because to look at all of them after each event takes the square of
 // their number.
-type tally struct {
-	open, unresolved, fragments, granted, running, busy, waiting, pending, retrying, children, unheard int
+type counts struct {
+	open, unresolved, fragments, granted, running, busy, waiting, pending, retrying, children, hooks int
 }
 
-func (t *tally) add(o tally, times int) {
+func (t *counts) add(o counts, times int) {
 	t.open += times * o.open
 	t.unresolved += times * o.unresolved
 	t.fragments += times * o.fragments
@@ -28,7 +31,7 @@ func (t *tally) add(o tally, times int) {
 	t.pending += times * o.pending
 	t.retrying += times * o.retrying
 	t.children += times * o.children
-	t.unheard += times * o.unheard
+	t.hooks += times * o.hooks
 }
 
 func one(is bool) int {
@@ -38,8 +41,8 @@ func one(is bool) int {
 	return 0
 }
 
-func (c *call) tally() tally {
-	return tally{
+func (c *call) count() counts {
+	return counts{
 		open:       one(!c.done()),
 		unresolved: one(c.resolved == nil),
 		fragments:  one(c.resolved != nil && c.fragment()),
@@ -50,21 +53,36 @@ func (c *call) tally() tally {
 		pending:    one(c.waits()),
 		retrying:   one(c.retry.due()),
 		children:   one(c.openChild()),
-		unheard:    one(c.hooks.after.due != nil),
+		hooks:      one(c.hooks.after.due != nil),
 	}
 }
 
-// standing is what is known of the calls of a cycle without a look at each.
-type standing struct {
-	total tally
-	byID  map[string]*call
+// calls are the tool calls of a cycle's answer, with what is known of them without a
+// look at each.
+type calls struct {
+	list []*call
+	byID map[string]*call
+	// questions are those about the calls. pending are the ones that nobody has
+	// answered, nil until they are asked for; others have the slice as well, so it is
+	// never changed.
+	questions question.List
+	pending   []*event.Question
+	// stopBudget is the setting that refused a call of this cycle.
+	stopBudget string
+	// shown are the calls as the watch for repetition is shown them, listed once
+	// somebody needs them.
+	shown []stop.Asked
+
+	total counts
 	// first is the first call that may be open: those before it are done for good.
 	first int
-	// pending are the questions that nobody has answered, nil until they are asked
-	// for. Others have the slice as well, so it is never changed.
-	pending []*event.Question
 	// touched are the calls that the event which is being applied changes.
 	touched []*call
+	agenda  agenda
+}
+
+// agenda says which calls have to be looked at.
+type agenda struct {
 	// looked is how many calls, from the first on, were looked at in these
 	// circumstances. None of them has a step before it until a time, but for those
 	// that had one then and those that have changed since, which moved holds.
@@ -75,6 +93,36 @@ type standing struct {
 	// behind are those of the calls that were looked at which wait for a hook's
 	// turn, in call order.
 	behind []*call
+}
+
+// begin forgets the calls of the cycle before.
+func (s *calls) begin() {
+	*s = calls{
+		list: s.list[:0], touched: s.touched[:0], shown: s.shown, stopBudget: s.stopBudget,
+		agenda: agenda{moved: s.agenda.moved[:0], behind: s.agenda.behind[:0]},
+	}
+}
+
+// asked takes in the calls of an answer.
+func (s *calls) asked(refs []llm.ToolCall) {
+	for i, ref := range refs {
+		s.list = append(s.list, &call{index: i, ref: ref})
+	}
+	s.byID = byID(s.list)
+}
+
+// ask takes in a question about a call.
+func (s *calls) ask(c *call, d event.ToolPendingApproval) {
+	c.pending, s.agenda.until = s.questions.Ask(d.Question()), tree.Sooner(s.agenda.until, d.ExpiresAt)
+}
+
+// asking reports whether there is nothing to do but wait for a person, whose time
+// is not the run's.
+func (s *calls) asking() bool { return s.total.busy == 0 && s.total.waiting > 0 }
+
+// askingBelow reports whether the run waits for a person, and a child of it does.
+func (s *calls) askingBelow() bool {
+	return s.asking() && slices.ContainsFunc(s.unsettled(), (*call).childWaits)
 }
 
 // circumstances are what a call's next step depends on beside the call itself, as
@@ -89,11 +137,12 @@ func (m *Machine) circumstances() circumstances {
 	return circumstances{taint: m.run.Taint, late: m.outOfTime(), overrun: m.run.Overrun, cancelled: m.run.Cancel != nil}
 }
 
-// call is the cycle's call of that id, about to be changed; nil when there is none.
-func (m *Machine) call(id string) *call {
-	c := m.standing.byID[id]
+// touch is the call of that id, about to be changed; nil when there is none. The
+// counts follow what becomes of it.
+func (s *calls) touch(id string) *call {
+	c := s.byID[id]
 	if c != nil {
-		m.standing.touched = append(m.standing.touched, c)
+		s.touched = append(s.touched, c)
 	}
 	return c
 }
@@ -110,23 +159,21 @@ func byID(calls []*call) map[string]*call {
 }
 
 // unsettled are the calls from the first one on that is not done.
-func (m *Machine) unsettled() []*call {
-	s := &m.standing
-	for s.first < len(m.calls) && m.calls[s.first].done() {
+func (s *calls) unsettled() []*call {
+	for s.first < len(s.list) && s.list[s.first].done() {
 		s.first++
 	}
-	return m.calls[s.first:]
+	return s.list[s.first:]
 }
 
 // recount takes in what an event changed.
-func (m *Machine) recount(data event.Data) {
-	s := &m.standing
+func (s *calls) recount(data event.Data) {
 	switch data.(type) {
 	case event.ModelResponse, event.RunResumed, event.RunForked, event.RunTerminatedBy:
-		s.touched = append(s.touched[:0], m.calls...)
+		s.touched = append(s.touched[:0], s.list...)
 	}
 	for _, c := range s.touched {
-		now := c.tally()
+		now := c.count()
 		if now.pending+c.counted.pending > 0 {
 			s.pending = nil
 		}
@@ -137,10 +184,10 @@ func (m *Machine) recount(data event.Data) {
 	switch data.(type) {
 	case event.PolicyDecision, event.ToolStarted, event.ToolResult, event.HookResult, event.ToolPendingApproval,
 		event.ToolApprovalResolved, event.ChildStarted, event.ChildParked, event.ChildWaiting, event.ChildFinished:
-		s.moved = append(s.moved, s.touched...)
+		s.agenda.moved = append(s.agenda.moved, s.touched...)
 	case event.BudgetReserved, event.BudgetCommitted: // what follows for calls is among the circumstances
 	default: // may mean something for any call
-		s.looked = 0
+		s.agenda.looked = 0
 	}
 	s.touched = s.touched[:0]
 }
@@ -148,28 +195,28 @@ func (m *Machine) recount(data event.Data) {
 // gather brings the calls that moved, and those whose turn a hook's may be, into
 // call order.
 func (m *Machine) gather() {
-	s := &m.standing
-	if s.until != nil && !m.run.Now.Before(*s.until) {
-		s.looked, s.until = 0, question.NextExpiry(m.pending(), m.run.Now)
+	s := &m.calls
+	if s.agenda.until != nil && !m.run.Now.Before(*s.agenda.until) {
+		s.agenda.looked, s.agenda.until = 0, question.NextExpiry(m.calls.open(), m.run.Now)
 	}
-	if now := m.circumstances(); s.among != now {
-		s.looked, s.among = 0, now
+	if now := m.circumstances(); s.agenda.among != now {
+		s.agenda.looked, s.agenda.among = 0, now
 	}
-	if s.looked == 0 {
-		s.moved, s.behind = s.moved[:0], s.behind[:0]
+	if s.agenda.looked == 0 {
+		s.agenda.moved, s.agenda.behind = s.agenda.moved[:0], s.agenda.behind[:0]
 		return
 	}
-	for turns := m.cfg.Limits.MaxParallelTools; turns > 0 && len(s.behind) > 0; s.behind = s.behind[1:] {
-		if c := s.behind[0]; c.awaitsHook() {
-			s.moved = append(s.moved, c)
+	for turns := m.cfg.Limits.MaxParallelTools; turns > 0 && len(s.agenda.behind) > 0; s.agenda.behind = s.agenda.behind[1:] {
+		if c := s.agenda.behind[0]; c.awaitsHook() {
+			s.agenda.moved = append(s.agenda.moved, c)
 			turns--
 		}
 	}
-	slices.SortFunc(s.moved, byIndex)
-	s.moved = slices.Compact(s.moved)
+	slices.SortFunc(s.agenda.moved, byIndex)
+	s.agenda.moved = slices.Compact(s.agenda.moved)
 }
 
-// awaitsHook reports whether a hook is to be heard before anything is decided
+// awaitsHook reports whether a hook is to run before anything is decided
 // about the call.
 func (c *call) awaitsHook() bool {
 	return c.result == nil && c.verdict == nil && c.hooks.before.due != nil
@@ -182,10 +229,10 @@ func byIndex(a, b *call) int { return cmp.Compare(a.index, b.index) }
 func (m *Machine) toDecide() iter.Seq[*call] {
 	return func(yield func(*call) bool) {
 		m.gather()
-		s := &m.standing
-		moved, others := s.moved, m.calls[s.looked:]
-		s.moved, s.looked = s.moved[:0], len(m.calls)
-		waiting := len(s.behind)
+		s := &m.calls
+		moved, others := s.agenda.moved, m.calls.list[s.agenda.looked:]
+		s.agenda.moved, s.agenda.looked = s.agenda.moved[:0], len(m.calls.list)
+		waiting := len(s.agenda.behind)
 		for _, calls := range [...][]*call{moved, others} {
 			for _, c := range calls {
 				due := len(m.actions)
@@ -194,24 +241,23 @@ func (m *Machine) toDecide() iter.Seq[*call] {
 				}
 				switch {
 				case len(m.actions) > due || c.retry.due():
-					s.moved = append(s.moved, c)
+					s.agenda.moved = append(s.agenda.moved, c)
 				case c.awaitsHook():
-					s.behind = append(s.behind, c)
+					s.agenda.behind = append(s.agenda.behind, c)
 				}
 			}
 		}
-		if waiting > 0 && len(s.behind) > waiting {
-			slices.SortFunc(s.behind, byIndex)
-			s.behind = slices.Compact(s.behind)
+		if waiting > 0 && len(s.agenda.behind) > waiting {
+			slices.SortFunc(s.agenda.behind, byIndex)
+			s.agenda.behind = slices.Compact(s.agenda.behind)
 		}
 	}
 }
 
-// pending are the questions that wait for a decision, in call order.
-func (m *Machine) pending() []*event.Question {
-	s := &m.standing
+// open are the questions that wait for a decision, in call order.
+func (s *calls) open() []*event.Question {
 	if s.total.pending > 0 && s.pending == nil {
-		s.pending = m.questions.Open()
+		s.pending = s.questions.Open()
 		slices.SortFunc(s.pending, func(a, b *event.Question) int { return s.byID[a.ID].index - s.byID[b.ID].index })
 	}
 	return s.pending

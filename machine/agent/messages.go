@@ -1,0 +1,56 @@
+package agent
+
+import (
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/fence"
+	"github.com/pawlrun/pawl/history"
+	"github.com/pawlrun/pawl/llm"
+)
+
+// messages are the conversation, as requests hold it.
+type messages struct {
+	// system is the owner's text, and what the model must know of fences.
+	system  string
+	history history.History
+	// unread are those that came while the run went, and join the conversation with
+	// its next cycle.
+	unread []*llm.Message
+	fence  fence.Fence
+	// workload is the first of the runs that continue one another, or share
+	// events as forks do: their requests have a prefix in common.
+	workload string
+	size     size
+}
+
+// received takes in a message that came while the run went.
+func (m *messages) received(d event.InputReceived) {
+	if said := d.Message(); said != nil {
+		m.unread = append(m.unread, said)
+	}
+}
+
+// read lets what came join the conversation.
+func (m *messages) read() {
+	m.history.Append(m.unread...)
+	m.unread = nil
+}
+
+// unreadSize is that of the messages that came, in bytes.
+func (m *messages) unreadSize() (n int64) {
+	for _, said := range m.unread {
+		n += messageSize(said)
+	}
+	return n
+}
+
+// toldResults are the results of calls as the model sees them.
+func (m *messages) toldResults(calls []*call) []llm.ToolResult {
+	results := make([]llm.ToolResult, len(calls))
+	for i, c := range calls {
+		results[i] = llm.ToolResult{
+			CallID: c.ref.CallID, Name: c.ref.Name,
+			Output: c.told(m.shown(c.result)), IsError: c.result.IsError, Media: c.result.Media, Tools: c.result.Tools, Pin: c.result.Pin,
+		}
+	}
+	return results
+}
