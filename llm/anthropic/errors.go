@@ -27,12 +27,8 @@ func classify(e *llm.Error, body []byte) {
 
 // newError is the error that an answer reports after it has begun.
 func newError(failure, requestID []byte) *llm.Error {
-	e := &llm.Error{Class: llm.ClassOverloaded, RequestID: wire.Text(requestID)}
-	describe(e, failure)
-	if e.Message == "" {
-		e.Message = wire.Said(failure)
-	}
-	wire.ReadQuota(e, failure)
+	e := wire.Failed(failure, describe)
+	e.RequestID = wire.Text(requestID)
 	return e
 }
 

@@ -86,7 +86,7 @@ func (d *decoder) DecodeBody(body []byte) error {
 	switch {
 	case err != nil || d.ended():
 	case wire.Member(body, "candidates") == nil && !d.reported:
-		err = failure(body) // no answer, so it says what is wrong
+		err = wire.Failed(body, classify) // no answer, so it says what is wrong
 	default:
 		err = wire.ErrSyntax
 	}
@@ -127,7 +127,7 @@ func (d *decoder) chunk(data []byte) error {
 			d.id = wire.Text(v)
 		case "error":
 			if string(v) != "null" {
-				return failure(data)
+				return wire.Failed(data, classify)
 			}
 		}
 	}

@@ -8,17 +8,6 @@ import (
 	"github.com/pawlrun/pawl/llm/internal/wire"
 )
 
-// failure is the error that an answer reports, or what stands in its place.
-func failure(body []byte) *llm.Error {
-	e := &llm.Error{Class: llm.ClassOverloaded}
-	classify(e, body)
-	if e.Message == "" {
-		e.Message = wire.Said(body)
-	}
-	wire.ReadQuota(e, body)
-	return e
-}
-
 // classify reads an error body. Streams may wrap it into an array.
 func classify(e *llm.Error, body []byte) {
 	if list := wire.ScanArray(body); list.Next() {

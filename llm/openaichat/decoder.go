@@ -103,7 +103,7 @@ func (d *decoder) DecodeBody(body []byte) error {
 	switch {
 	case err != nil || d.finish != "":
 	case wire.Member(body, "choices") == nil && !d.reported:
-		err = failure(body) // no answer, so it says what is wrong
+		err = wire.Failed(body, classify) // no answer, so it says what is wrong
 	default:
 		err = wire.ErrSyntax
 	}
@@ -140,11 +140,11 @@ func (d *decoder) chunk(data []byte) error {
 			}
 		case "error":
 			if string(v) != "null" {
-				return failure(data)
+				return wire.Failed(data, classify)
 			}
 		case "object":
 			if string(v) == `"error"` {
-				return failure(data)
+				return wire.Failed(data, classify)
 			}
 		}
 	}

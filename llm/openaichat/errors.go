@@ -9,17 +9,6 @@ import (
 	"github.com/pawlrun/pawl/llm/internal/wire"
 )
 
-// failure is the error that an answer reports, or what stands in its place.
-func failure(body []byte) *llm.Error {
-	e := &llm.Error{Class: llm.ClassOverloaded}
-	classify(e, body)
-	if e.Message == "" {
-		e.Message = wire.Said(body)
-	}
-	wire.ReadQuota(e, body)
-	return e
-}
-
 // classify reads an error body in any of the shapes that services give it: an
 // object, a plain string, or the message at the top.
 func classify(e *llm.Error, body []byte) {

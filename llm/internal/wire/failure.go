@@ -94,6 +94,17 @@ func (c *Client) failure(x *Exchange) *llm.Error {
 	return e
 }
 
+// Failed is the error that an answer reports, as classify reads it, or what stands in
+// its place.
+func Failed(body []byte, classify func(e *llm.Error, body []byte)) *llm.Error {
+	e := &llm.Error{Class: llm.ClassOverloaded}
+	if classify(e, body); e.Message == "" {
+		e.Message = Said(body)
+	}
+	ReadQuota(e, body)
+	return e
+}
+
 // ReadQuota classifies a failure as used up quota where it says so in the word
 // that OpenAI has for it, which gateways use on every wire. Where the word is
 // quoted, in what a request held, its quotes are escaped.
