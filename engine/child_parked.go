@@ -70,7 +70,7 @@ func (cs *children) wake(ctx context.Context) error {
 		answered := p.raised && waitsAbove(p.ChildParked)
 		if !answered && (p.news || told[p.Child]) {
 			var err error
-			if answered, err = cs.engine.answeredSince(ctx, &p); err != nil {
+			if answered, err = cs.engine.lookAt(ctx, &p); err != nil {
 				return cs.log.failed(err)
 			}
 			p.news = false
@@ -113,9 +113,10 @@ func waitsAbove(p event.ChildParked) bool {
 	return p.Reason == event.ParkInput && p.Limit == "" || p.Reason == event.ParkInterrupted
 }
 
-// answeredSince says that a parked run has been told what it waits for, or has
+// lookAt finds out whether a parked run has been told what it waits for, or has
 // ended without it; so has one that waits for runs below it where one of those has.
-func (e *Engine) answeredSince(ctx context.Context, p *parkedChild) (bool, error) {
+// It keeps which runs those are.
+func (e *Engine) lookAt(ctx context.Context, p *parkedChild) (bool, error) {
 	row, err := e.store.Run(ctx, p.Child)
 	switch {
 	case err != nil:
@@ -134,7 +135,7 @@ func (e *Engine) answeredSince(ctx context.Context, p *parkedChild) (bool, error
 		return false, err
 	}
 	for i := range p.below {
-		if answered, err := e.answeredSince(ctx, &p.below[i]); answered || err != nil {
+		if answered, err := e.lookAt(ctx, &p.below[i]); answered || err != nil {
 			return answered, err
 		}
 	}
