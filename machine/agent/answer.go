@@ -20,30 +20,29 @@ const kindInvalidAnswer = "invalid_answer"
 // finish ends the run with an answer. Where the run has a schema, the answer
 // must fit it: one that does not goes back to the model, a bounded number of
 // times.
-func (m *Machine) finish(d event.RunTerminatedBy) {
+func (m *Machine) finish(d event.RunTerminatedBy) machine.Action {
 	checked := m.turn.checked
 	switch {
 	case len(m.cfg.Schema) == 0:
-		m.terminate(d)
+		return m.terminate(d)
 	case checked == nil:
-		m.actions = append(m.actions, machine.CheckAnswer{
+		return machine.CheckAnswer{
 			Cycle: m.cycle, Schema: m.cfg.Schema, Answer: strings.TrimSpace(cmp.Or(d.Output, m.turn.answer)),
-		})
+		}
 	case checked.Problem == "":
-		m.terminate(d)
+		return m.terminate(d)
 	case m.turn.invalid >= maxInvalidAnswers:
-		m.terminate(event.RunTerminatedBy{
+		return m.terminate(event.RunTerminatedBy{
 			Reason: event.ReasonRepeatedFailure, Kind: kindInvalidAnswer,
 			Error: &event.Failure{Class: kindInvalidAnswer, Message: fmt.Sprintf(
 				"%d answers did not match the schema; the last one: %s", m.turn.invalid, checked.Problem)},
 		})
-	default:
-		problem := checked.Problem // names what the answer has, such as a property
-		if m.run.Taint.Untrusted != nil {
-			problem = m.messages.fence.Wrap("answer", problem)
-		}
-		m.nudge(event.NudgeInvalid, invalidNudge(problem))
 	}
+	problem := checked.Problem // names what the answer has, such as a property
+	if m.run.Taint.Untrusted != nil {
+		problem = m.messages.fence.Wrap("answer", problem)
+	}
+	return m.nudge(event.NudgeInvalid, invalidNudge(problem))
 }
 
 func invalidNudge(problem string) string {

@@ -120,29 +120,41 @@ func (c *call) judged(d *event.PolicyDecision) {
 }
 
 // nextApproval brings a call that needs an approval one step further.
-func (m *Machine) nextApproval(c *call) {
-	switch {
-	case c.pending == nil:
-		m.record(m.question(c))
-	case c.approval() == nil && m.editorApproves(c):
-		m.record(c.pending.Resolve(event.Resolution{
+func (m *Machine) nextApproval(c *call) machine.Action {
+	if c.pending == nil {
+		return record(m.question(c))
+	}
+	decided := c.approval()
+	if decided == nil {
+		return m.answer(c)
+	}
+	switch decided.Kind {
+	case event.ApprovalApproved:
+		return nil
+	case event.ApprovalExpired:
+		return record(c.rejected(event.ErrorExpired, nobodyDecided))
+	}
+	return record(c.rejected(event.ErrorRejected, decided.Reason))
+}
+
+// answer decides about a question that nobody need be asked any more, nil where
+// somebody must be.
+func (m *Machine) answer(c *call) machine.Action {
+	switch by := m.permittedSince(c); {
+	case m.editorApproves(c):
+		return record(c.pending.Resolve(event.Resolution{
 			Kind: event.ApprovalApproved, Approver: c.edit.Approver, Reason: c.edit.Reason, At: c.edit.At, Principal: c.edit.Principal,
 		}))
-	case c.approval() == nil && m.answeredBy() != "":
-		m.record(m.answerBeforehand(c))
-	case c.approval() == nil && c.pending.Late(m.run.Now):
-		m.record(c.resolution(event.ApprovalExpired, "", nobodyDecided, later(*c.pending.ExpiresAt, m.run.TakenUp)))
-	case c.approval() == nil && m.permittedSince(c) != nil:
-		by := m.permittedSince(c)
-		m.record(c.pending.Resolve(event.Resolution{
+	case m.answeredBy() != "":
+		return record(m.answerBeforehand(c))
+	case c.pending.Late(m.run.Now):
+		return record(c.resolution(event.ApprovalExpired, "", nobodyDecided, later(*c.pending.ExpiresAt, m.run.TakenUp)))
+	case by != nil:
+		return record(c.pending.Resolve(event.Resolution{
 			Kind: event.ApprovalApproved, Approver: by.By, Reason: "allowed for this run: " + by.Permission.String(), At: later(c.since, m.run.TakenUp), Principal: by.Principal,
 		}))
-	case c.approval() == nil || c.approval().Kind == event.ApprovalApproved:
-	case c.approval().Kind == event.ApprovalExpired:
-		m.record(c.rejected(event.ErrorExpired, nobodyDecided))
-	default:
-		m.record(c.rejected(event.ErrorRejected, c.approval().Reason))
 	}
+	return nil
 }
 
 // permittedSince is what a person allowed after a call was asked about, and by which
@@ -231,19 +243,19 @@ func (m *Machine) editorApproves(c *call) bool {
 }
 
 // ask puts every pending approval to a person, once nothing else is due.
-func (m *Machine) ask() {
-	pending := m.calls.open()
-	switch {
-	case len(pending) == 0:
-	case m.cfg.Approve == ApprovePark:
-		parked := event.RunParked{Reason: event.ParkApproval}
-		for _, q := range pending {
-			parked.CallIDs = append(parked.CallIDs, q.ID)
-		}
-		m.record(parked)
-	default:
-		m.actions = append(m.actions, machine.Ask{Questions: pending, Unanswered: unanswered(m.cfg.Approve)})
+func (m *Machine) ask() machine.Action {
+	open := m.calls.open()
+	if len(open) == 0 {
+		return nil
 	}
+	if m.cfg.Approve != ApprovePark {
+		return machine.Ask{Questions: open, Unanswered: unanswered(m.cfg.Approve)}
+	}
+	parked := event.RunParked{Reason: event.ParkApproval}
+	for _, q := range open {
+		parked.CallIDs = append(parked.CallIDs, q.ID)
+	}
+	return record(parked)
 }
 
 func unanswered(mode ApproveMode) machine.Unanswered {
@@ -290,19 +302,18 @@ func (m *Machine) judgeBy(reading string) {
 
 // endedByExpiry ends a run whose owner wants no more of it when nobody decides
 // in time.
-func (m *Machine) endedByExpiry() bool {
+func (m *Machine) endedByExpiry() machine.Action {
 	if m.cfg.Approvals.OnTimeout != TimeoutStop {
-		return false
+		return nil
 	}
 	for _, c := range m.calls.list {
 		if c.result.ErrorType == event.ErrorExpired {
-			m.terminate(event.RunTerminatedBy{
+			return m.terminate(event.RunTerminatedBy{
 				Reason: event.ReasonRejected, Limit: "approvals.timeout", Detail: "nobody decided about " + c.ref.CallID + " in time",
 			})
-			return true
 		}
 	}
-	return false
+	return nil
 }
 
 // maxTold bounds how much of edited arguments the model is told.

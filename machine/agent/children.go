@@ -43,7 +43,7 @@ func (m *Machine) taskCall(c *call) machine.RunTool {
 	}
 }
 
-func (m *Machine) startChild(c *call) {
+func (m *Machine) startChild(c *call) machine.Action {
 	a, made := c.due.(machine.StartChild)
 	if !made || a.Taint != m.run.Taint || a.Call.MaxResultChars != m.cfg.Limits.MaxResultChars {
 		call := m.taskCall(c)
@@ -57,7 +57,7 @@ func (m *Machine) startChild(c *call) {
 		}
 		c.due = a
 	}
-	m.actions = append(m.actions, c.due)
+	return c.due
 }
 
 // nextChildren keeps the children going that are under way. After a crash they
@@ -69,7 +69,7 @@ func (m *Machine) nextChildren() {
 	}
 	for _, c := range m.calls.unsettled() {
 		if c.openChild() && c.running {
-			m.startChild(c)
+			m.add(m.startChild(c))
 		}
 	}
 }
@@ -79,7 +79,7 @@ func (m *Machine) endChildren() {
 	for _, c := range m.calls.list {
 		if c.openChild() {
 			call := m.taskCall(c)
-			m.actions = append(m.actions, machine.CancelChild{
+			m.add(machine.CancelChild{
 				ID: c.ref.CallID, Child: c.child.Child, Call: &call, Reason: sentence("the run that started this one was cancelled", m.run.Cancel.Reason),
 			})
 		}
@@ -98,9 +98,9 @@ func (m *Machine) heldChildren() string {
 
 // awaitChildren parks the run once all that is left of its cycle waits for
 // somebody: its siblings finish first. Whoever resumes the run wakes the children.
-func (m *Machine) awaitChildren() {
+func (m *Machine) awaitChildren() machine.Action {
 	if m.calls.total.children == 0 || m.calls.total.running > 0 {
-		return
+		return nil
 	}
 	var parked []tree.Parked
 	for _, c := range m.calls.unsettled() {
@@ -108,7 +108,8 @@ func (m *Machine) awaitChildren() {
 			parked = append(parked, tree.Parked{Name: c.ref.Name, ChildParked: c.child.Parked})
 		}
 	}
-	if len(parked) > 0 {
-		m.record(tree.Park(m.run.ID, parked))
+	if len(parked) == 0 {
+		return nil
 	}
+	return record(tree.Park(m.run.ID, parked))
 }

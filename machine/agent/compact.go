@@ -9,6 +9,7 @@ import (
 	"github.com/pawlrun/pawl/compact"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/llm"
+	"github.com/pawlrun/pawl/machine"
 )
 
 // compaction is what a run remembers about the room in its context.
@@ -86,17 +87,16 @@ func (m *Machine) window() (tokens int, known bool) {
 }
 
 // nextCompaction makes the conversation shorter when that is due, between a
-// settled cycle and the next call, and reports whether something was to be done:
-// the next call waits for it. more is what will be said before that call.
-func (m *Machine) nextCompaction(more ...*llm.Message) bool {
+// settled cycle and the next call, which waits for it. more is what will be said
+// before that call.
+func (m *Machine) nextCompaction(more ...*llm.Message) machine.Action {
 	c := &m.compaction
 	if m.cfg.Compact.Off {
-		return false
+		return nil
 	}
 	messages, err := m.messages.history.Messages()
 	if err != nil {
-		m.internal(err)
-		return true
+		return m.internal(err)
 	}
 	sizes, used := m.contextSize(messages, more...)
 	window, known := m.window()
@@ -107,7 +107,7 @@ func (m *Machine) nextCompaction(more ...*llm.Message) bool {
 	}
 	// What a summary was due for may be gone when it comes: it is paid for.
 	if !forced && c.summary == nil && !m.cfg.Compact.Due(measured, window) && (!known || used <= window) {
-		return false
+		return nil
 	}
 	in := compact.Situation{
 		Messages: messages, Sizes: sizes, Overhead: c.overhead, Window: window,
@@ -120,36 +120,43 @@ func (m *Machine) nextCompaction(more ...*llm.Message) bool {
 		in.Trigger = event.CompressOverflow
 		in.Window = min(window, (c.overhead+sum(sizes))*4/5)
 	}
-	if c.asked && m.nextSummary(&in) {
-		return true
+	if c.asked {
+		a, missing := m.nextSummary(&in)
+		if a != nil {
+			return a
+		}
+		in.NoSummary = in.NoSummary || missing
 	}
 	plan := m.cfg.Compact.Next(in)
 	if plan.Summary != nil && !m.affordSummary(plan.Summary) {
 		in.NoSummary = true
 		plan = m.cfg.Compact.Next(in)
 	}
-	if plan.Change == nil || c.hooks.vetoed() {
-		return !forced && m.endedByWindow(used)
-	}
 	switch {
-	case !c.asked && m.beforeCompaction(&in, used):
-	case plan.Summary != nil:
-		m.callSummary(plan.Summary)
-	default:
-		m.record(*plan.Change)
+	case (plan.Change == nil || c.hooks.vetoed()) && forced:
+		return nil
+	case plan.Change == nil || c.hooks.vetoed():
+		return m.endedByWindow(used)
 	}
-	return true
+	if !c.asked {
+		if a := m.hookBeforeCompaction(&in, used); a != nil {
+			return a
+		}
+	}
+	if plan.Summary != nil {
+		return m.callSummary(plan.Summary)
+	}
+	return record(*plan.Change)
 }
 
 // endedByWindow ends the run when the next request would not fit and nothing
 // more can be left out: what would be sent would only be refused.
-func (m *Machine) endedByWindow(used int) bool {
+func (m *Machine) endedByWindow(used int) machine.Action {
 	window, known := m.cfg.Compact.WindowFor(m.target().ContextWindow)
 	if !known || used <= window {
-		return false
+		return nil
 	}
-	m.terminate(overfull(used, window, m.compaction.overhead))
-	return true
+	return m.terminate(overfull(used, window, m.compaction.overhead))
 }
 
 func sum(sizes []int) int {
@@ -218,15 +225,14 @@ func (m *Machine) fitted(u llm.Usage) {
 	}
 }
 
-// nextRelief makes the history shorter for a request that was too long, and
-// says whether it did. Once it has, the request may be made again.
-func (m *Machine) nextRelief() bool {
+// nextRelief makes the history shorter for a request that was too long. Once it is,
+// the request may be made again.
+func (m *Machine) nextRelief() machine.Action {
 	if m.compaction.overflow != reliefDue {
-		return false
+		return nil
 	}
 	if setting := m.cfg.Limits.BeforeModelCall(m.run.Spent); setting != "" {
-		m.exhausted(budget.Refusal{Setting: setting})
-		return true
+		return m.exhausted(budget.Refusal{Setting: setting})
 	}
 	return m.nextCompaction()
 }

@@ -8,7 +8,6 @@ import (
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/fence"
 	"github.com/pawlrun/pawl/history"
-	"github.com/pawlrun/pawl/llm"
 )
 
 func (m *Machine) applyStarted(e *event.Event, d event.RunStarted) error {
@@ -56,87 +55,6 @@ func (m *Machine) applyCycleStart(d event.CycleStart) error {
 	m.model.begin()
 	m.hooks.before = hooks{} // forks of older versions did not run them all
 	m.messages.read()
-	return nil
-}
-
-func (m *Machine) applyRequested(d event.ModelRequested) error {
-	if d.Purpose == event.PurposeSummary {
-		return m.applySummaryRequested(d)
-	}
-	if m.phase != phaseModel || m.model.inFlight || m.model.failure != nil {
-		return fmt.Errorf("%w: attempt %d at a model call, which is not due", ErrMisfit, d.Attempt)
-	}
-	m.model.requested(d)
-	m.run.Spent.ModelCalls++
-	m.gotOn()
-	return nil
-}
-
-func (m *Machine) applyAttemptFailed(d *event.ModelAttemptFailed) error {
-	if d.Purpose == event.PurposeSummary {
-		return m.applySummaryFailed(d)
-	}
-	if !m.model.inFlight {
-		return fmt.Errorf("%w: attempt %d failed without being in flight", ErrMisfit, d.Attempt)
-	}
-	m.spend(d.Usage, d.Cost)
-	if d.Class != llm.ClassInterrupted {
-		m.model.answered++
-	}
-	m.model.failed(d)
-	if d.Class == llm.ClassContextOverflow {
-		m.tooLong()
-	}
-	return nil
-}
-
-func (m *Machine) applyRetrying(e *event.Event, d event.ModelRetrying) error {
-	if d.Purpose == event.PurposeSummary {
-		return m.applySummaryRetrying(e, d)
-	}
-	if m.model.failure == nil {
-		return fmt.Errorf("%w: attempt %d follows no failure", ErrMisfit, d.Attempt)
-	}
-	m.model.retrying(d, e.Time, m.cfg.Targets)
-	m.compaction.overflow = reliefNone
-	return nil
-}
-
-func (m *Machine) applyResponse(d *event.ModelResponse) error {
-	if d.Purpose == event.PurposeSummary {
-		return m.applySummary(d)
-	}
-	if !m.model.inFlight {
-		return fmt.Errorf("%w: an answer in cycle %d to no call", ErrMisfit, m.cycle)
-	}
-	parts := llm.Parts(d.Parts)
-	refs := parts.ToolCalls()
-	if len(refs) != len(d.ToolCalls) {
-		return fmt.Errorf("%w: response of cycle %d names %d calls and holds %d", ErrMisfit, d.Cycle, len(d.ToolCalls), len(refs))
-	}
-	m.spend(d.Usage, d.Cost)
-	m.model.answered++
-	m.run.Spent.Turns++
-	m.model.inFlight, m.model.orphan = false, false
-	m.model.response = d
-	if d.FinishReason == llm.FinishContext {
-		m.tooLong()
-	} else {
-		m.fitted(d.Usage)
-	}
-	m.messages.history.Assistant(parts, d.Model)
-	m.messages.size.answered(d, m.messages.history.Len())
-	m.noteText(d)
-	m.turn.answered(d, len(refs), len(m.cfg.Schema) > 0, m.cfg.AllText)
-	m.showAnswer(parts, len(refs))
-	m.tookIn(parts)
-	if len(refs) == 0 {
-		m.phase = phaseSettled
-		m.turn.settled(d, 0, d.FinishReason == llm.FinishLength)
-		return nil
-	}
-	m.phase = phaseTools
-	m.calls.asked(refs)
 	return nil
 }
 

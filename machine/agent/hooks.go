@@ -86,9 +86,9 @@ func (h *hooks) answered(c *Config, d *event.HookResult, tool string) bool {
 // runHook asks for a hook to run. What it is about is filled by change. No
 // more run at once than calls may run at once: an answer of a hundred
 // calls must not start a hundred programs.
-func (m *Machine) runHook(h *Hook, change func(*machine.RunHook)) {
+func (m *Machine) runHook(h *Hook, change func(*machine.RunHook)) machine.Action {
 	if limit := m.cfg.Limits.MaxParallelTools; limit > 0 && m.runningHooks() >= limit {
-		return
+		return nil
 	}
 	a := machine.RunHook{
 		ID: string(h.Stage) + "/" + h.Name, Stage: h.Stage, Hook: h.Name, Observer: h.Observer,
@@ -100,7 +100,7 @@ func (m *Machine) runHook(h *Hook, change func(*machine.RunHook)) {
 	} else {
 		a.ID += "/" + a.CallID
 	}
-	m.actions = append(m.actions, a)
+	return a
 }
 
 // runningHooks counts the hooks that are asked for.
@@ -137,10 +137,30 @@ func (m *Machine) applyHook(e *event.Event, d *event.HookResult) {
 // kindHook begins the kind of an end that a hook brought about; its name follows.
 const kindHook = "hook:"
 
-// refuseRun ends a run that a hook would not let begin.
-func (m *Machine) refuseRun() {
+// hookBeforeRun asks for the next hook before the run begins.
+func (m *Machine) hookBeforeRun() machine.Action {
+	if m.hooks.before.due == nil {
+		return nil
+	}
+	return m.runHook(m.hooks.before.due, func(*machine.RunHook) {})
+}
+
+// hookAfterRun asks for the next hook that is told how the run will end.
+func (m *Machine) hookAfterRun() machine.Action {
+	if m.hooks.after.due == nil {
+		return nil
+	}
+	outcome := m.conclude()
+	return m.runHook(m.hooks.after.due, func(a *machine.RunHook) { a.Outcome = &outcome })
+}
+
+// refusedByHook ends a run that a hook would not let begin.
+func (m *Machine) refusedByHook() machine.Action {
 	d := m.hooks.before.refusal
-	m.terminate(event.RunTerminatedBy{
+	if d == nil {
+		return nil
+	}
+	return m.terminate(event.RunTerminatedBy{
 		Reason: event.ReasonPolicyDenied, Kind: kindHook + d.Hook, Detail: d.Reason,
 		Error: &event.Failure{Class: string(refusalType(d)), Message: hookSays(d, "did not let the run begin")},
 	})

@@ -19,39 +19,35 @@ type compactionHooks struct {
 // It is asked again after the next cycle.
 func (h *compactionHooks) vetoed() bool { return h.before.refusal != nil }
 
-// beforeCompaction asks for the next hook before a compaction, and says whether
-// there is one.
-func (m *Machine) beforeCompaction(in *compact.Situation, used int) bool {
+// hookBeforeCompaction asks for the next hook before a compaction.
+func (m *Machine) hookBeforeCompaction(in *compact.Situation, used int) machine.Action {
 	hooks := &m.compaction.hooks
 	due := hooks.before.due
 	if !hooks.begun {
 		due = m.cfg.hookAfter(nil, event.HookBeforeCompaction, "")
 	}
 	if due == nil {
-		return false
+		return nil
 	}
-	m.runHook(due, func(a *machine.RunHook) {
+	return m.runHook(due, func(a *machine.RunHook) {
 		a.Compaction = &event.HistoryCompressed{
 			Strategy: string(m.cfg.Compact.Strategy), Trigger: in.Trigger,
 			Kept: len(in.Messages), TokensBefore: int64(used),
 		}
 	})
-	return true
 }
 
-// afterCompaction asks for the next hook behind a compaction, and says whether
-// there is one. The run goes on when all have run.
-func (m *Machine) afterCompaction() bool {
+// hookAfterCompaction asks for the next hook behind a compaction. The run goes on
+// when all have run.
+func (m *Machine) hookAfterCompaction() machine.Action {
 	h := m.compaction.hooks.after.due
 	switch {
-	case h == nil || m.phase >= phaseEnding:
-		return false
+	case h == nil || m.compaction.call.inFlight || m.phase >= phaseEnding:
+		return nil
 	case m.run.Cancel != nil:
-		m.record(m.skipped(h, ""))
-	default:
-		m.runHook(h, func(a *machine.RunHook) { a.Compaction = m.compaction.hooks.done })
+		return record(m.skipped(h, ""))
 	}
-	return true
+	return m.runHook(h, func(a *machine.RunHook) { a.Compaction = m.compaction.hooks.done })
 }
 
 func (m *Machine) applyCompactionHook(d *event.HookResult) {

@@ -36,20 +36,12 @@ func (c *call) problem() string {
 	return c.resolved.EditedBy + " gave this call other arguments, so it was not run: " + c.resolved.Problem.Message
 }
 
-// beforeTool brings a call that nothing has judged yet one hook further, and
-// says whether there was one (ALF-63).
-func (m *Machine) beforeTool(c *call) bool {
-	switch h := &c.hooks.before; {
-	case h.refusal != nil:
-		m.record(c.failed(refusalType(h.refusal), hookSays(h.refusal, "did not let this call run")))
-	case h.due != nil:
-		m.runHook(h.due, func(a *machine.RunHook) {
-			a.CallID, a.Tool, a.Args = c.ref.CallID, c.ref.Name, c.resolved.Args
-		})
-	default:
-		return false
-	}
-	return true
+// beforeTool asks for the next hook before a call (ALF-63), which is nil as long as
+// as many hooks run as may.
+func (m *Machine) beforeTool(c *call) machine.Action {
+	return m.runHook(c.hooks.before.due, func(a *machine.RunHook) {
+		a.CallID, a.Tool, a.Args = c.ref.CallID, c.ref.Name, c.resolved.Args
+	})
 }
 
 // applyBeforeTool folds what a hook says of a call before it runs. Arguments that
@@ -86,9 +78,9 @@ func (m *Machine) judge(c *call) policy.Verdict {
 // hooks behind it have run.
 func (c *call) done() bool { return c.result != nil && c.hooks.after.due == nil }
 
-// afterTools asks for the hooks about the calls that have their results. What
+// hooksAfterTools asks for the hooks about the calls that have their results. What
 // depends on a call waits for them: they may change what it left behind.
-func (m *Machine) afterTools() {
+func (m *Machine) hooksAfterTools() {
 	if m.calls.total.hooks == 0 {
 		return
 	}
@@ -97,12 +89,12 @@ func (m *Machine) afterTools() {
 		switch {
 		case h == nil:
 		case m.run.Cancel != nil:
-			m.record(m.skipped(h, c.ref.CallID))
+			m.add(record(m.skipped(h, c.ref.CallID)))
 		default:
-			m.runHook(h, func(a *machine.RunHook) {
+			m.add(m.runHook(h, func(a *machine.RunHook) {
 				a.CallID, a.Tool, a.Args, a.Result = c.ref.CallID, c.ref.Name, c.resolved.Args, c.result
 				a.Sought = stop.Sought(m.cfg.Conditions, c.ref.Name)
-			})
+			}))
 		}
 	}
 }

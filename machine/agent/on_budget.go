@@ -3,22 +3,23 @@ package agent
 import (
 	"github.com/pawlrun/pawl/budget"
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/machine"
 	"github.com/pawlrun/pawl/machine/tree"
 )
 
 // exhausted ends the run at a budget, or parks it where its owner wants to be
 // asked. A budget-exhausted condition in the owner's list turns a money stop
 // into the condition it names.
-func (m *Machine) exhausted(r budget.Refusal) {
-	switch {
-	case m.warn(budget.OfCycles):
+func (m *Machine) exhausted(r budget.Refusal) machine.Action {
+	switch warning := m.warnOfCycles(); {
+	case warning != nil:
+		return warning
 	case m.conditionOn(r.Setting):
-		m.conditionMet(m.cfg.conditionBudget())
+		return m.conditionMet(m.cfg.conditionBudget())
 	case m.asksAt(r.Setting):
-		m.askForMore(r)
-	default:
-		m.terminate(event.RunTerminatedBy{Reason: event.BudgetReason(r.Setting), Limit: r.Setting, Detail: r.Detail()})
+		return m.askForMore(r)
 	}
+	return m.terminate(event.RunTerminatedBy{Reason: event.BudgetReason(r.Setting), Limit: r.Setting, Detail: r.Detail()})
 }
 
 // CanKeep implements [machine.Capped]: a cap in money needs the price of every
@@ -46,30 +47,33 @@ func (m *Machine) asksAt(setting string) bool {
 	return m.cfg.OnBudget[setting] == BudgetAsk && !m.conditionOn(setting)
 }
 
-func (m *Machine) askForMore(r budget.Refusal) {
+func (m *Machine) askForMore(r budget.Refusal) machine.Action {
 	detail := r.Setting + " is used up"
 	if why := r.Detail(); why != "" {
 		detail = r.Setting + " leaves no room: " + why
 	}
-	m.record(tree.ParkAt(r.Setting, detail, m.cfg.Limits.AtLeast(r, m.granted())))
+	return record(tree.ParkAt(r.Setting, detail, m.cfg.Limits.AtLeast(r, m.granted())))
 }
 
-// limited keeps a call from starting for which a limit has no room. It is
-// refused, and the run ends once the cycle has settled; where the owner wants to
-// be asked it is held, and runs after the raise. The setting is given back for a
-// call that is held.
-func (m *Machine) limited(c *call, setting string) (held string) {
-	if m.asksAt(setting) {
-		return setting
+// hold keeps a call from starting for which a limit has no room. It is refused, and
+// the run ends once the cycle has settled; where the owner wants to be asked it is
+// held, and runs after the raise.
+func (m *Machine) hold(c *call, setting string, s *situation) machine.Action {
+	if !m.asksAt(setting) {
+		return record(c.overBudget(setting))
 	}
-	m.record(c.overBudget(setting))
-	return ""
+	s.held = setting
+	return nil
 }
 
 // awaitsRaise parks the run before the calls that a limit holds, once nothing
 // else of the cycle is under way.
-func (m *Machine) awaitsRaise(setting string) {
-	if m.calls.total.running == 0 && !m.warn(budget.OfCycles) {
-		m.askForMore(budget.Refusal{Setting: setting})
+func (m *Machine) awaitsRaise(setting string) machine.Action {
+	if m.calls.total.running > 0 {
+		return nil
 	}
+	if warning := m.warnOfCycles(); warning != nil {
+		return warning
+	}
+	return m.askForMore(budget.Refusal{Setting: setting})
 }

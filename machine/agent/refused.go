@@ -6,6 +6,7 @@ import (
 
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/llm"
+	"github.com/pawlrun/pawl/machine"
 )
 
 // OnRefusedCall says what a call means that policy denied or a person declined.
@@ -68,7 +69,7 @@ func unavailable(kind event.ErrorType) bool {
 
 // endedByRefusal ends the run on a call that was refused, where the owner wants
 // that, each way of refusing with its own reason (HAR-83).
-func (m *Machine) endedByRefusal() bool {
+func (m *Machine) endedByRefusal() machine.Action {
 	for _, c := range m.calls.list {
 		switch v, a := c.verdict, c.approval(); {
 		case m.cfg.OnDenied == RefusedStop && v != nil && !permits(v.Decision):
@@ -77,24 +78,23 @@ func (m *Machine) endedByRefusal() bool {
 			return m.fail(event.ReasonRejected, string(event.ErrorRejected), sentence(c.ref.Name+" was rejected by "+a.Approver, a.Reason))
 		}
 	}
-	return false
+	return nil
 }
 
-// endedByMishaps ends the run when too many calls failed one after the other
+// endedByFailures ends the run when too many calls failed one after the other
 // (HAR-82), or when their tools are gone.
-func (m *Machine) endedByMishaps() bool {
+func (m *Machine) endedByFailures() machine.Action {
 	switch most := m.cfg.FailureThreshold; {
 	case m.progress.failureCounts.deserted >= maxDeserted:
 		c := m.calls.list[len(m.calls.list)-1]
 		return m.fail(event.ReasonToolUnavailable, string(c.result.ErrorType), "the tools that the model asks for are not there any more; the last was "+c.ref.Name)
 	case most > 0 && m.progress.failureCounts.failures >= most && m.progress.failureCounts.answers >= m.cfg.FailureAnswers:
-		m.terminate(event.RunTerminatedBy{
+		return m.terminate(event.RunTerminatedBy{
 			Reason: event.ReasonRepeatedFailure, Limit: "failure_threshold",
 			Detail: fmt.Sprintf("%d calls failed in a row, the last with %s", m.progress.failureCounts.failures, m.calls.list[len(m.calls.list)-1].result.ErrorType),
 		})
-		return true
 	}
-	return false
+	return nil
 }
 
 // problem is the result of a call that cannot run as asked. A tool that the

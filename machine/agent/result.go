@@ -6,6 +6,7 @@ import (
 
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/llm"
+	"github.com/pawlrun/pawl/machine"
 )
 
 // NoResult is why a run failed that had to give a result by its tool and did not.
@@ -28,12 +29,11 @@ func (m *Machine) result() json.RawMessage {
 
 // withoutResult is for an answer that ends the run without its result: the model is
 // asked for it once.
-func (m *Machine) withoutResult() {
+func (m *Machine) withoutResult() machine.Action {
 	if m.turn.resultAsked {
-		m.fail(event.ReasonNoAnswerOrCall, "no_result", NoResult)
-		return
+		return m.fail(event.ReasonNoAnswerOrCall, "no_result", NoResult)
 	}
-	m.nudge(event.NudgeResult, "You have not given the result of your task. Call "+m.cfg.Result+" with it now; your text alone is no result.")
+	return m.nudge(event.NudgeResult, "You have not given the result of your task. Call "+m.cfg.Result+" with it now; your text alone is no result.")
 }
 
 // offered are the tools that the next request names: once the model was asked for its

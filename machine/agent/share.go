@@ -15,13 +15,12 @@ import (
 // setAside records a reservation that the run's own share has room for. In a
 // run that another one started it asks for it above, when the call's time has
 // come: what the run above has left bounds this one, whatever its own limits say.
-func (m *Machine) setAside(id string, c budget.Call, a budget.Amount, notBefore time.Time) {
+func (m *Machine) setAside(id string, c budget.Call, a budget.Amount, notBefore time.Time) machine.Action {
 	if m.run.Parent == "" {
-		m.record(event.BudgetReserved{ID: id, USD: a.USD, Input: a.Input, Output: a.Output})
-		return
+		return record(event.BudgetReserved{ID: id, USD: a.USD, Input: a.Input, Output: a.Output})
 	}
 	c.Output = a.Output
-	m.actions = append(m.actions, machine.Reserve{ID: m.drawID(id), Call: c, NotBefore: notBefore})
+	return machine.Reserve{ID: m.drawID(id), Call: c, NotBefore: notBefore}
 }
 
 // drawID is an id that no other reservation of the run has, so that the run
@@ -39,7 +38,7 @@ func (m *Machine) declined(id string) *event.BudgetRefused {
 
 // exhaustedAbove ends the run at a limit of the run above, or parks it where
 // the owner of that limit wants to be asked: the run above parks with it.
-func (m *Machine) exhaustedAbove(r *event.BudgetRefused) {
+func (m *Machine) exhaustedAbove(r *event.BudgetRefused) machine.Action {
 	above := cmp.Or(r.Run, m.run.Parent)
 	detail := sentence("the budget of run "+m.run.Parent+", which started this one, has no room", r.Detail)
 	if above != m.run.Parent {
@@ -47,24 +46,13 @@ func (m *Machine) exhaustedAbove(r *event.BudgetRefused) {
 	}
 	switch {
 	case r.Ask:
-		m.record(event.RunParked{
+		return record(event.RunParked{
 			Reason: event.ParkInput, ParentLimit: r.Setting, LimitRun: r.Run, AtLeast: r.AtLeast, Detail: sentence(r.Setting, detail) + "; raise it there and resume that run",
 		})
 	case m.conditionOn(r.Setting):
-		m.conditionMet(m.cfg.conditionBudget())
-	default:
-		m.terminate(event.RunTerminatedBy{Reason: event.BudgetReason(r.Setting), Limit: r.Setting, Kind: tree.KindAbove, LimitRun: r.Run, Detail: detail})
+		return m.conditionMet(m.cfg.conditionBudget())
 	}
-}
-
-// giveBack returns what is set aside for a call that is not made yet, before
-// the run parks for who knows how long: its siblings may wait for it.
-func (m *Machine) giveBack() bool {
-	if m.run.Parent == "" || m.account.id == "" {
-		return false
-	}
-	m.record(event.BudgetCommitted{ID: m.account.id})
-	return true
+	return m.terminate(event.RunTerminatedBy{Reason: event.BudgetReason(r.Setting), Limit: r.Setting, Kind: tree.KindAbove, LimitRun: r.Run, Detail: detail})
 }
 
 // Admit sets the call of a run that this one started against what is left

@@ -6,6 +6,7 @@ import (
 	"github.com/pawlrun/pawl/budget"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/llm"
+	"github.com/pawlrun/pawl/machine"
 )
 
 // account is the run's side of its ledger: what is set aside for the call that
@@ -70,18 +71,20 @@ func (m *Machine) admit(c budget.Call) (budget.Amount, budget.Refusal) {
 
 // reserve sets the next call's worst case aside, or ends the run: a call that
 // cannot be paid for is not made (HAR-22).
-func (m *Machine) reserve() {
+func (m *Machine) reserve() machine.Action {
+	if m.account.id != "" {
+		return nil
+	}
 	call := m.pricedCall(m.target())
 	a, refusal := m.admit(call)
 	id := strconv.Itoa(m.cycle) + "." + strconv.Itoa(m.model.number)
 	switch above := m.declined(id); {
 	case refusal.Setting != "":
-		m.exhausted(refusal)
+		return m.exhausted(refusal)
 	case above != nil:
-		m.exhaustedAbove(above)
-	default:
-		m.setAside(id, call, a, m.model.notBefore)
+		return m.exhaustedAbove(above)
 	}
+	return m.setAside(id, call, a, m.model.notBefore)
 }
 
 // capsOutput reports whether requests carry a cap on the answer: the owner's,
@@ -165,35 +168,45 @@ func (a *account) commitment(below bool) event.BudgetCommitted {
 	return d
 }
 
-// nextSettlement records what follows from a call that was paid for: the real
-// usage in the place of the reservation, and what its owner must know of it.
-func (m *Machine) nextSettlement() bool {
-	a := &m.account
+// settlement records what follows from a call that was paid for: the real usage in
+// the place of the reservation, and what its owner must know of it.
+func (m *Machine) settlement() machine.Action {
 	if m.phase >= phaseEnding {
-		return false
+		return nil
 	}
-	switch {
-	case a.settled:
-		m.record(a.commitment(m.run.Parent != ""))
-	case a.outdated:
-		m.record(event.BudgetCommitted{ID: a.id})
-	}
-	if a.exceeded && m.run.Overrun == "" {
-		if w, over := m.cfg.Limits.Overrun(m.run.Spent); over {
-			m.record(event.BudgetOverrun{Setting: w.Setting, Used: w.Used, Limit: w.Limit})
-		}
-	}
-	m.warn(budget.OfCalls)
-	return len(m.actions) > 0
+	return together(m.settled(), m.overrun(), m.warn(budget.OfCalls))
 }
 
-// warn records the warnings that are due and says whether there were any.
-func (m *Machine) warn(g budget.Group) bool {
-	before := len(m.actions)
+// settled is what the call that was answered used, or that none will be made by what
+// was set aside.
+func (m *Machine) settled() machine.Action {
+	switch a := &m.account; {
+	case a.settled:
+		return record(a.commitment(m.run.Parent != ""))
+	case a.outdated:
+		return m.giveBack()
+	}
+	return nil
+}
+
+func (m *Machine) overrun() machine.Action {
+	if !m.account.exceeded || m.run.Overrun != "" {
+		return nil
+	}
+	w, over := m.cfg.Limits.Overrun(m.run.Spent)
+	if !over {
+		return nil
+	}
+	return record(event.BudgetOverrun{Setting: w.Setting, Used: w.Used, Limit: w.Limit})
+}
+
+// warn records the warnings that are due.
+func (m *Machine) warn(g budget.Group) machine.Action {
+	var due []machine.Action
 	m.cfg.Limits.Warn(m.run.Spent, &m.account.warned, g, func(w budget.Warning) {
-		m.record(event.BudgetWarning{Setting: w.Setting, Used: w.Used, Limit: w.Limit, Percent: w.Percent})
+		due = append(due, record(event.BudgetWarning{Setting: w.Setting, Used: w.Used, Limit: w.Limit, Percent: w.Percent}))
 	})
-	return len(m.actions) > before
+	return together(due...)
 }
 
 // applyRaised changes a limit. A setting or a value that there is not changes

@@ -5,6 +5,7 @@ import (
 
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/llm"
+	"github.com/pawlrun/pawl/machine"
 	"github.com/pawlrun/pawl/stop"
 )
 
@@ -58,34 +59,30 @@ func (m *Machine) listAsked() {
 }
 
 // block keeps a call from running: the decision first, then its result.
-func (m *Machine) block(c *call, d event.Stuck) {
+func (m *Machine) block(c *call, d event.Stuck) machine.Action {
 	if c.repeats.blocked == nil {
-		m.record(d)
-		return
+		return record(d)
 	}
-	m.record(c.failed(event.ErrorBlocked, stop.Message(d)))
+	return record(c.failed(event.ErrorBlocked, stop.Message(d)))
 }
 
 // nextStuck acts on repetition once a cycle has settled: it nudges, or ends the
-// run, and says whether it did.
-func (m *Machine) nextStuck() bool {
+// run.
+func (m *Machine) nextStuck() machine.Action {
 	if m.progress.stuck == nil {
 		if d, ok := m.progress.repetition.Due(); ok {
-			m.record(d)
-			return true
+			return record(d)
 		}
-		return false
+		return nil
 	}
-	switch d := *m.progress.stuck; d.Action {
-	case event.StuckStop:
-		m.terminate(event.RunTerminatedBy{
-			Reason: event.ReasonStuck, Kind: d.Pattern,
-			Detail: fmt.Sprintf("%s, %d times in a row", sentence(d.Pattern, d.Tool), d.Count),
-		})
-	default:
-		m.nudge(event.NudgeStuck, stop.Message(d))
+	d := *m.progress.stuck
+	if d.Action != event.StuckStop {
+		return m.nudge(event.NudgeStuck, stop.Message(d))
 	}
-	return true
+	return m.terminate(event.RunTerminatedBy{
+		Reason: event.ReasonStuck, Kind: d.Pattern,
+		Detail: fmt.Sprintf("%s, %d times in a row", sentence(d.Pattern, d.Tool), d.Count),
+	})
 }
 
 func (m *Machine) applyStuck(d *event.Stuck) error {

@@ -12,18 +12,12 @@ import (
 	"github.com/pawlrun/pawl/machine"
 )
 
-// summarising reports whether a summary is under way, and settles one whose process
-// is gone. Nothing else is due meanwhile.
-func (m *Machine) summarising() bool {
-	a := &m.compaction.call
-	if a.orphan {
-		m.record(event.ModelAttemptFailed{
-			Attempt: a.number, Model: m.target().Model, Class: llm.ClassInterrupted, Purpose: event.PurposeSummary,
-			Message: "the process stopped while the call was in flight",
-			Usage:   m.unreported(), Cost: m.costOf(m.unreported()),
-		})
+// lostSummary settles a call for a summary whose process is gone.
+func (m *Machine) lostSummary() machine.Action {
+	if !m.compaction.call.orphan {
+		return nil
 	}
-	return a.inFlight
+	return m.lostCall(&m.compaction.call, event.PurposeSummary)
 }
 
 // pricedSummary is a summary at its worst.
@@ -68,13 +62,12 @@ func (m *Machine) summaryID() string {
 
 // callSummary asks for a summary: of the model in use, within the run's own
 // limits, and never as live text. Its worst case is set aside first.
-func (m *Machine) callSummary(s *compact.SummaryRequest) {
+func (m *Machine) callSummary(s *compact.SummaryRequest) machine.Action {
 	t, a := m.target(), &m.compaction.call
 	if m.account.id == "" {
 		call := m.pricedSummary(s)
 		amount, _ := m.admit(call)
-		m.setAside(m.summaryID(), call, amount, a.notBefore)
-		return
+		return m.setAside(m.summaryID(), call, amount, a.notBefore)
 	}
 	req := llm.Request{
 		System: s.System, Messages: s.Messages, MaxTokens: m.account.maxTokens,
@@ -85,45 +78,40 @@ func (m *Machine) callSummary(s *compact.SummaryRequest) {
 		req.System, req.Tools, req.Temperature = m.messages.system, m.cfg.Tools, m.cfg.Temperature
 		req.ProviderTools, withheld = m.providerTools()
 	}
-	m.actions = append(m.actions, machine.CallModel{
+	return machine.CallModel{
 		Cycle: m.cycle, Attempt: max(a.number, 1), Target: t.Model, Price: t.Price, Purpose: event.PurposeSummary,
 		Request: req, NotBefore: a.notBefore,
 		Admission: m.run.Ledger.Admission(m.account.id), Withheld: withheld,
-	})
+	}
 }
 
 // nextSummary goes on with a summary that was asked for: it uses the answer, or
-// tries a call that failed again. It is false when no summary can be had now,
-// which in then says.
-func (m *Machine) nextSummary(in *compact.Situation) bool {
+// tries a call that failed again. missing says that no summary can be had now.
+func (m *Machine) nextSummary(in *compact.Situation) (a machine.Action, missing bool) {
 	c := &m.compaction
 	if c.summary != nil {
 		if plan := m.cfg.Compact.Next(*in); plan.Summary != nil {
 			if d := in.Summarized(*plan.Change, llm.Parts(c.summary.Parts).Text()); d != nil {
 				usage, cost := c.summary.Usage, c.summary.Cost
 				d.Usage, d.Cost = &usage, &cost
-				m.record(*d)
-				return true
+				return record(*d), false
 			}
 		}
-		in.NoSummary = true
-		return false
+		return nil, true
 	}
 	f := c.call.failure
 	if f == nil {
-		return false
+		return nil, false
 	}
 	seed := m.run.ID + "/summary/" + strconv.Itoa(m.model.answered)
 	v := judge(&c.call, 1, m.cfg.Limits.ModelCalls(), seed)
 	if !v.retry || m.noTimeFor(v.delay) != "" {
-		in.NoSummary = true
-		return false
+		return nil, true
 	}
-	m.record(event.ModelRetrying{
+	return record(event.ModelRetrying{
 		Attempt: f.Attempt + 1, DelayMs: v.delay.Milliseconds(), Reason: sentence(string(f.Class), f.Message),
 		FromModel: f.Model, ToModel: f.Model, Purpose: event.PurposeSummary,
-	})
-	return true
+	}), false
 }
 
 // forgetSummary closes the summary under way, when the history has become

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/machine"
 )
 
 // retry is what a call knows of its attempts that failed and may be cured by
@@ -46,7 +47,7 @@ func (m *Machine) mayRepeat(c *call) bool {
 // nextToolRetry decides about an attempt that failed: another one after a wait,
 // or the failure as the call's result. A further attempt is not another call of
 // the budget's (max_tool_calls), and is made only in what is left of the time.
-func (m *Machine) nextToolRetry(c *call) {
+func (m *Machine) nextToolRetry(c *call) machine.Action {
 	f := c.retry.failure
 	delay := backoff(c.retry.count+1, m.run.ID+"/"+f.CallID+"/"+strconv.Itoa(f.Attempt))
 	if f.RetryAfterMs != nil {
@@ -54,12 +55,11 @@ func (m *Machine) nextToolRetry(c *call) {
 	}
 	switch {
 	case m.run.Cancel != nil:
-		m.record(c.abandoned())
+		return record(c.abandoned())
 	case !m.mayRetry(c), delay > maxRetryAfter, m.run.Overrun != "", m.noTimeFor(delay) != "":
-		m.record(f.Result)
-	default:
-		m.record(event.ToolRetrying{CallID: f.CallID, Attempt: f.Attempt + 1, DelayMs: delay.Milliseconds()})
+		return record(f.Result)
 	}
+	return record(event.ToolRetrying{CallID: f.CallID, Attempt: f.Attempt + 1, DelayMs: delay.Milliseconds()})
 }
 
 // abandoned is the result of a call that was cancelled between two attempts.

@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 
@@ -15,16 +14,18 @@ import (
 // nextCalls moves every call of the cycle one step: resolve, refuse what
 // cannot run, decide, ask, dispatch, settle.
 func (m *Machine) nextCalls() {
-	if m.resolve() {
+	total := &m.calls.total
+	switch {
+	case total.unresolved > 0:
+		m.resolve()
 		return
-	}
-	if m.calls.total.open == 0 {
-		m.record(m.results())
+	case total.open == 0:
+		m.add(record(m.results()))
 		return
 	}
 	held := m.nextSteps()
 	undecided := len(m.actions) > 0
-	m.afterTools()
+	m.hooksAfterTools()
 	switch {
 	case undecided:
 		return
@@ -33,25 +34,31 @@ func (m *Machine) nextCalls() {
 		return
 	}
 	if !m.asksAt(m.outOfTime()) { // what starts now would be cut short at once
-		for _, c := range startable(m.cfg.Dispatch, m.calls.unsettled(), m.calls.total.running, m.cfg.Limits.MaxParallelTools) {
-			m.perform(c)
+		for _, c := range startable(m.cfg.Dispatch, m.calls.unsettled(), total.running, m.cfg.Limits.MaxParallelTools) {
+			m.add(m.perform(c))
 		}
 	}
 	switch {
 	case m.pause && m.onlyWaits():
-		m.actions = m.actions[:0]
-		m.record(event.RunParked{Reason: event.ParkPaused})
-	case len(m.actions) > 0:
-	case m.calls.asking():
-		m.ask()
-	case held != "":
-		m.awaitsRaise(held)
-	case m.heldChildren() != "":
-		m.awaitsRaise(m.heldChildren())
-	default:
-		m.awaitChildren()
+		m.actions = append(m.actions[:0], record(event.RunParked{Reason: event.ParkPaused}))
+	case len(m.actions) == 0:
+		m.add(m.await(held))
 	}
 	m.nextChildren()
+}
+
+// await is what a cycle waits for when nothing can start: a person, a raised limit, or
+// children.
+func (m *Machine) await(held string) machine.Action {
+	switch {
+	case m.calls.asking():
+		return m.ask()
+	case held != "":
+		return m.awaitsRaise(held)
+	case m.heldChildren() != "":
+		return m.awaitsRaise(m.heldChildren())
+	}
+	return m.awaitChildren()
 }
 
 // onlyWaits reports whether all that is due are further attempts whose time has
@@ -65,70 +72,93 @@ func (m *Machine) onlyWaits() bool {
 
 // resolve asks for the facts about the calls. Nothing is decided about any of
 // them before all are known: one of them may show that the answer was cut.
-func (m *Machine) resolve() bool {
-	if m.calls.total.unresolved == 0 {
-		return false
-	}
+func (m *Machine) resolve() {
 	for _, c := range m.calls.list {
 		if c.resolved == nil {
-			m.actions = append(m.actions, c.resolve())
+			m.add(c.resolve())
 		}
 	}
-	return len(m.actions) > 0
+}
+
+// situation is what the steps of all calls depend on. held is the limit that holds
+// calls until it is raised, if one does; spent counts those that are let through.
+type situation struct {
+	unfit     event.ErrorType
+	why       string
+	late      string
+	spent     budget.Spent
+	held      string
+	cancelled bool
 }
 
 // nextSteps decides about the open calls as far as no effect is needed, and
 // says which limit holds calls until it is raised, if one does.
 func (m *Machine) nextSteps() (held string) {
-	kind, why := m.unfit()
-	spent, late := m.granted(), m.outOfTime()
+	s := situation{spent: m.granted(), late: m.outOfTime(), cancelled: m.run.Cancel != nil}
+	s.unfit, s.why = m.unfit()
 	for c := range m.toDecide() {
-		stuck, circling := m.circling(c)
-		switch {
-		case c.result != nil || c.running || c.child != nil:
-		case c.orphan && (m.run.Cancel != nil || !m.mayRepeat(c)):
-			m.record(m.lost(c))
-		case c.retry.undecided:
-			m.nextToolRetry(c)
-		case c.retry.due() && m.run.Cancel != nil:
-			m.record(c.abandoned())
-		case c.retry.due() && m.outlasts(c.retry.notBefore) != "":
-			m.record(c.retry.failure.Result)
-		case m.run.Cancel != nil:
-			m.record(c.failed(event.ErrorCancelled, "the run was cancelled before this call ran"))
-		case kind != "":
-			m.record(c.failed(kind, why))
-		case m.run.Overrun != "":
-			held = cmp.Or(m.limited(c, m.run.Overrun), held)
-		case circling:
-			m.block(c, stuck)
-		case c.resolved.Problem != nil:
-			m.record(m.problem(c))
-		case c.verdict == nil && m.beforeTool(c):
-		case c.verdict == nil:
-			v := m.judge(c)
-			if c.attempt == 0 && permits(v.Decision) {
-				if setting := m.cfg.Limits.BeforeToolCall(spent); setting != "" {
-					held = cmp.Or(m.limited(c, setting), held)
-					continue
-				}
-				spent.ToolCalls++
-			}
-			m.record(m.decision(c, v))
-		case late != "" && permits(c.verdict.Decision) && (c.attempt == 0 || m.asksAt(late)):
-			held = cmp.Or(m.limited(c, late), held)
-		case unasked(c.verdict.Decision) && m.rules().Met(c.resolved):
-			m.record(m.decision(c, m.judge(c)))
-		case !permits(c.verdict.Decision):
-			m.record(c.failed(event.ErrorDenied, sentence("not permitted", c.verdict.Reason)))
-		case c.verdict.Decision == event.DecisionAsk:
-			m.nextApproval(c)
+		if c.result == nil && !c.running && c.child == nil {
+			m.add(m.nextStep(c, &s))
 		}
 	}
-	if held != "" {
+	if s.held != "" {
 		m.calls.agenda.looked = 0
 	}
-	return held
+	return s.held
+}
+
+// nextStep is the table of one call: what is decided about it before it may run.
+func (m *Machine) nextStep(c *call, s *situation) machine.Action {
+	switch stuck, circling := m.circling(c); {
+	case c.orphan && (s.cancelled || !m.mayRepeat(c)):
+		return record(m.lost(c))
+	case c.retry.undecided:
+		return m.nextToolRetry(c)
+	case c.retry.due() && s.cancelled:
+		return record(c.abandoned())
+	case c.retry.due() && m.outlasts(c.retry.notBefore) != "":
+		return record(c.retry.failure.Result)
+	case s.cancelled:
+		return record(c.failed(event.ErrorCancelled, "the run was cancelled before this call ran"))
+	case s.unfit != "":
+		return record(c.failed(s.unfit, s.why))
+	case m.run.Overrun != "":
+		return m.hold(c, m.run.Overrun, s)
+	case circling:
+		return m.block(c, stuck)
+	case c.resolved.Problem != nil:
+		return record(m.problem(c))
+	case c.verdict == nil:
+		return m.nextVerdict(c, s)
+	case s.late != "" && permits(c.verdict.Decision) && (c.attempt == 0 || m.asksAt(s.late)):
+		return m.hold(c, s.late, s)
+	case unasked(c.verdict.Decision) && m.rules().Met(c.resolved):
+		return record(m.decision(c, m.judge(c)))
+	case !permits(c.verdict.Decision):
+		return record(c.failed(event.ErrorDenied, sentence("not permitted", c.verdict.Reason)))
+	case c.verdict.Decision == event.DecisionAsk:
+		return m.nextApproval(c)
+	}
+	return nil
+}
+
+// nextVerdict brings a call that nothing has judged yet one step further: the hooks
+// before it, then the budget for calls, then policy.
+func (m *Machine) nextVerdict(c *call, s *situation) machine.Action {
+	switch h := &c.hooks.before; {
+	case h.refusal != nil:
+		return record(c.failed(refusalType(h.refusal), hookSays(h.refusal, "did not let this call run")))
+	case h.due != nil:
+		return m.beforeTool(c)
+	}
+	v := m.judge(c)
+	if c.attempt == 0 && permits(v.Decision) {
+		if setting := m.cfg.Limits.BeforeToolCall(s.spent); setting != "" {
+			return m.hold(c, setting, s)
+		}
+		s.spent.ToolCalls++
+	}
+	return record(m.decision(c, v))
 }
 
 // granted is what the run has spent, and has promised to the calls that were
@@ -201,15 +231,14 @@ func (c *call) overBudget(setting string) event.ToolResult {
 }
 
 // perform asks for a call to be made: a tool to run, or an agent to begin.
-func (m *Machine) perform(c *call) {
+func (m *Machine) perform(c *call) machine.Action {
 	if c.resolved.Agent {
-		m.startChild(c)
-		return
+		return m.startChild(c)
 	}
 	a := m.taskCall(c)
 	a.Attempt++
 	a.Sandbox, a.NotBefore, a.Retries, a.Spent = c.verdict.Sandbox, c.retry.notBefore, m.mayRetry(c), c.retry.spent
-	m.actions = append(m.actions, a)
+	return a
 }
 
 func (m *Machine) results() event.ToolResults {
