@@ -188,7 +188,7 @@ func (m *Machine) applyCompressed(d event.HistoryCompressed) error {
 		return fmt.Errorf("%w: %w", ErrMisfit, err)
 	}
 	m.messages.history.Become(messages)
-	m.messages.size = size{fixed: m.fixedSize()}
+	m.messages.size = size{fixed: m.messages.fixedSize(&m.cfg)}
 	c := &m.compaction
 	c.meter.Reset()
 	c.reported, c.known = 0, 0
@@ -196,7 +196,7 @@ func (m *Machine) applyCompressed(d event.HistoryCompressed) error {
 		c.summaries++
 		c.summary = nil
 	}
-	m.forgetSummary()
+	m.compaction.forgetSummary()
 	c.hooks.compacted(&m.cfg, &d)
 	if c.overflow == reliefDue {
 		c.overflow = reliefGiven
@@ -206,22 +206,20 @@ func (m *Machine) applyCompressed(d event.HistoryCompressed) error {
 
 // tooLong notes that the provider found a request too long. The first time the
 // history becomes shorter; a second time in a row nothing helps.
-func (m *Machine) tooLong() {
-	c := &m.compaction
+func (c *compaction) tooLong(off bool) {
 	c.overflows++
 	c.overflow = reliefNone
-	if c.overflows == 1 && !m.cfg.Compact.Off {
+	if c.overflows == 1 && !off {
 		c.overflow = reliefDue
 	}
 }
 
 // fitted notes what the provider counted for a request that it answered.
-func (m *Machine) fitted(u llm.Usage) {
-	c := &m.compaction
+func (c *compaction) fitted(u llm.Usage, known int) {
 	c.overflow, c.overflows = reliefNone, 0
 	c.reported, c.known = 0, 0
 	if u.Input > 0 && !u.Estimated {
-		c.reported, c.known = int(u.Input), m.messages.history.Len()
+		c.reported, c.known = int(u.Input), known
 	}
 }
 

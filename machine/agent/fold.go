@@ -37,7 +37,7 @@ func (m *Machine) applyStarted(e *event.Event, d event.RunStarted) error {
 		m.messages.fence = fence.New(d.Fence.Nonce)
 	}
 	m.messages.system = prompt(m.cfg.System, m.messages.fence.Active())
-	m.messages.size.fixed = m.fixedSize()
+	m.messages.size.fixed = m.messages.fixedSize(&m.cfg)
 	m.phase, m.permissions.policy = phaseReady, d.Policy
 	m.hooks.before.due = m.cfg.hookAfter(nil, event.HookBeforeRun, "")
 	return nil
@@ -50,7 +50,7 @@ func (m *Machine) applyCycleStart(d event.CycleStart) error {
 	m.cycle, m.run.Spent.Cycles, m.phase = d.Cycle, d.Cycle, phaseModel
 	m.model.response, m.progress.stuck, m.turn.checked = nil, nil, nil
 	m.calls.begin()
-	m.forgetSummary()
+	m.compaction.forgetSummary()
 	m.compaction.hooks = compactionHooks{}
 	m.model.begin()
 	m.hooks.before = hooks{} // forks of older versions did not run them all
@@ -119,7 +119,7 @@ func (m *Machine) applyResults() error {
 		truncated = truncated || c.result.ErrorType == event.ErrorTruncated
 	}
 	m.phase = phaseSettled
-	m.observe()
+	m.progress.observe(m.calls.list)
 	m.turn.settled(m.model.response, len(m.calls.list), truncated)
 	m.progress.failureCounts.settled(m.calls.list)
 	return m.messages.history.Results(m.messages.toldResults(m.calls.list))

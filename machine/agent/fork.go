@@ -43,7 +43,7 @@ func (m *Machine) applyForked(e *event.Event, d event.RunForked) error {
 	m.account, m.permissions.added = account{}, nil
 	if len(d.Config) > 0 || len(d.Results) > 0 {
 		// What was reported of another prompt bounds nothing.
-		m.messages.size = size{fixed: m.fixedSize()}
+		m.messages.size = size{fixed: m.messages.fixedSize(&m.cfg)}
 		m.compaction.begin()
 	}
 	m.model.attempt = attempt{number: 1, target: target}

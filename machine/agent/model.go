@@ -131,7 +131,7 @@ func (m *Machine) applyAttemptFailed(d *event.ModelAttemptFailed) error {
 	}
 	m.model.failed(d)
 	if d.Class == llm.ClassContextOverflow {
-		m.tooLong()
+		m.compaction.tooLong(m.cfg.Compact.Off)
 	}
 	return nil
 }
@@ -166,9 +166,9 @@ func (m *Machine) applyResponse(d *event.ModelResponse) error {
 	m.model.inFlight, m.model.orphan = false, false
 	m.model.response = d
 	if d.FinishReason == llm.FinishContext {
-		m.tooLong()
+		m.compaction.tooLong(m.cfg.Compact.Off)
 	} else {
-		m.fitted(d.Usage)
+		m.compaction.fitted(d.Usage, m.messages.history.Len())
 	}
 	m.messages.history.Assistant(parts, d.Model)
 	m.messages.size.answered(d, m.messages.history.Len())

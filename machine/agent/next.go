@@ -144,13 +144,13 @@ func (m *Machine) add(a machine.Action) {
 // aside for a call that will not be made is given back first.
 func (m *Machine) terminate(d event.RunTerminatedBy) machine.Action {
 	if m.account.id != "" {
-		return m.giveBack()
+		return m.account.giveBack()
 	}
 	return record(d)
 }
 
 // giveBack returns what is set aside for a call that is not made.
-func (m *Machine) giveBack() machine.Action { return record(event.BudgetCommitted{ID: m.account.id}) }
+func (a *account) giveBack() machine.Action { return record(event.BudgetCommitted{ID: a.id}) }
 
 func (m *Machine) cancelled() machine.Action {
 	if m.run.Cancel == nil {
@@ -167,7 +167,7 @@ func (m *Machine) paused() machine.Action {
 	case !m.pause:
 		return nil
 	case m.run.Parent != "" && m.account.id != "":
-		return m.giveBack()
+		return m.account.giveBack()
 	}
 	return record(event.RunParked{Reason: event.ParkPaused})
 }
@@ -213,7 +213,7 @@ func (m *Machine) openCycle() machine.Action {
 	case refusal.Setting != "":
 		return m.exhausted(refusal)
 	case m.account.id != "": // for a summary that was not made
-		return m.giveBack()
+		return m.account.giveBack()
 	}
 	return record(event.CycleStart{Cycle: m.cycle + 1, MaxCycles: m.cfg.Limits.MaxCycles})
 }

@@ -34,7 +34,7 @@ func (m *Machine) conclude() event.Outcome {
 	if !o.Completed {
 		advice = append(advice, nextSafeAction(m.run.Terminated, m.run.Spent))
 	}
-	if m.leftInDoubt() {
+	if m.calls.leftInDoubt() {
 		advice = append(advice, "A call was interrupted and may have taken effect: check before you repeat it.")
 	}
 	if n := len(m.messages.unread); n > 0 {
@@ -46,8 +46,8 @@ func (m *Machine) conclude() event.Outcome {
 
 // leftInDoubt reports whether nobody knows whether a call of the last cycle took
 // effect, and that no model was told so either.
-func (m *Machine) leftInDoubt() bool {
-	return slices.ContainsFunc(m.calls.list, func(c *call) bool { return c.result != nil && c.result.ErrorType == event.ErrorInDoubt })
+func (s *calls) leftInDoubt() bool {
+	return slices.ContainsFunc(s.list, func(c *call) bool { return c.result != nil && c.result.ErrorType == event.ErrorInDoubt })
 }
 
 // unread says that messages came too late.

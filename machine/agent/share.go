@@ -20,17 +20,17 @@ func (m *Machine) setAside(id string, c budget.Call, a budget.Amount, notBefore 
 		return record(event.BudgetReserved{ID: id, USD: a.USD, Input: a.Input, Output: a.Output})
 	}
 	c.Output = a.Output
-	return machine.Reserve{ID: m.drawID(id), Call: c, NotBefore: notBefore}
+	return machine.Reserve{ID: m.account.drawID(id), Call: c, NotBefore: notBefore}
 }
 
 // drawID is an id that no other reservation of the run has, so that the run
 // above can tell after a crash which of them was used.
-func (m *Machine) drawID(id string) string { return id + "/" + strconv.Itoa(m.account.draws+1) }
+func (a *account) drawID(id string) string { return id + "/" + strconv.Itoa(a.draws+1) }
 
 // declined is the refusal of the run above for a reservation, nil while there
 // is none.
-func (m *Machine) declined(id string) *event.BudgetRefused {
-	if r := m.account.refused; r != nil && r.ID == m.drawID(id) {
+func (a *account) declined(id string) *event.BudgetRefused {
+	if r := a.refused; r != nil && r.ID == a.drawID(id) {
 		return r
 	}
 	return nil

@@ -43,9 +43,8 @@ const (
 	bytesPerToken = 4
 )
 
-func (m *Machine) fixedSize() int64 {
-	cfg := &m.cfg
-	n := int64(len(m.messages.system)) + hostedTokens*int64(len(cfg.ProviderTools))
+func (m *messages) fixedSize(cfg *Config) int64 {
+	n := int64(len(m.system)) + hostedTokens*int64(len(cfg.ProviderTools))
 	if len(cfg.Schema) > 0 {
 		n += schemaOverhead + int64(len(cfg.Schema))
 	}

@@ -78,7 +78,7 @@ func (m *Machine) reserve() machine.Action {
 	call := m.pricedCall(m.target())
 	a, refusal := m.admit(call)
 	id := strconv.Itoa(m.cycle) + "." + strconv.Itoa(m.model.number)
-	switch above := m.declined(id); {
+	switch above := m.account.declined(id); {
 	case refusal.Setting != "":
 		return m.exhausted(refusal)
 	case above != nil:
@@ -184,7 +184,7 @@ func (m *Machine) settled() machine.Action {
 	case a.settled:
 		return record(a.commitment(m.run.Parent != ""))
 	case a.outdated:
-		return m.giveBack()
+		return m.account.giveBack()
 	}
 	return nil
 }

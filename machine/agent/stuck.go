@@ -12,9 +12,9 @@ import (
 // observe shows the calls of a settled cycle to the watch for repetition. What
 // kept a call from running for reasons of the run's own says nothing about the
 // model.
-func (m *Machine) observe() {
+func (p *progress) observe(calls []*call) {
 	var work stop.Work
-	for _, c := range m.calls.list {
+	for _, c := range calls {
 		switch c.result.ErrorType {
 		case event.ErrorTruncated, event.ErrorCancelled, event.ErrorBudget, event.ErrorInDoubt:
 			continue
@@ -25,36 +25,36 @@ func (m *Machine) observe() {
 			if c.repeats.blocked != nil {
 				seen.Blocked = stop.Pattern(c.repeats.blocked.Pattern)
 			}
-			m.progress.repetition.Called(seen)
+			p.repetition.Called(seen)
 		}
 	}
-	m.progress.repetition.Worked(work)
+	p.repetition.Worked(work)
 }
 
 // circling says that a call goes on with what the model was told of. Calls before
 // it in the answer count: a new one among them breaks a circle.
-func (m *Machine) circling(c *call) (event.Stuck, bool) {
+func (p *progress) circling(c *call, among *calls) (event.Stuck, bool) {
 	if c.repeats.blocked != nil && c.result == nil {
 		return *c.repeats.blocked, true
 	}
-	if !m.progress.repetition.Warned() || c.result != nil || c.attempt > 0 || c.verdict != nil || c.resolved.Polling {
+	if !p.repetition.Warned() || c.result != nil || c.attempt > 0 || c.verdict != nil || c.resolved.Polling {
 		return event.Stuck{}, false
 	}
-	if len(m.calls.shown) == 0 {
-		m.listAsked()
+	if len(among.shown) == 0 {
+		among.listAsked()
 	}
-	d, ok := m.progress.repetition.Blocked(m.calls.shown[:c.repeats.shown])
+	d, ok := p.repetition.Blocked(among.shown[:c.repeats.shown])
 	d.CallID = c.ref.CallID
 	return d, ok
 }
 
 // listAsked lists the calls of the answer for the watch for repetition.
-func (m *Machine) listAsked() {
-	for _, c := range m.calls.list {
+func (s *calls) listAsked() {
+	for _, c := range s.list {
 		if !c.resolved.Polling {
-			m.calls.shown = append(m.calls.shown, stop.Asked{Tool: c.ref.Name, Digest: c.repeats.own, Works: stop.Works(c.resolved.Facts)})
+			s.shown = append(s.shown, stop.Asked{Tool: c.ref.Name, Digest: c.repeats.own, Works: stop.Works(c.resolved.Facts)})
 		}
-		c.repeats.shown = len(m.calls.shown)
+		c.repeats.shown = len(s.shown)
 	}
 }
 

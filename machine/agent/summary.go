@@ -52,7 +52,7 @@ func (m *Machine) affordSummary(s *compact.SummaryRequest) bool {
 		return true
 	}
 	_, refusal := m.admit(m.pricedSummary(s))
-	return refusal.Setting == "" && m.declined(m.summaryID()) == nil
+	return refusal.Setting == "" && m.account.declined(m.summaryID()) == nil
 }
 
 // summaryID names the reservation of the next attempt at a summary.
@@ -116,8 +116,7 @@ func (m *Machine) nextSummary(in *compact.Situation) (a machine.Action, missing 
 
 // forgetSummary closes the summary under way, when the history has become
 // shorter or the run goes on without. One that came to nothing is a strike.
-func (m *Machine) forgetSummary() {
-	c := &m.compaction
+func (c *compaction) forgetSummary() {
 	if c.void || c.summary != nil || c.call.failure != nil {
 		c.strikes++
 	}

@@ -32,11 +32,13 @@ func (m *Machine) tookIn(parts llm.Parts) {
 }
 
 // rules are the run's permissions as they stand now.
-func (m *Machine) rules() policy.Rules {
-	r := m.cfg.Policy
-	r.Taint = m.run.Taint
-	for _, p := range m.permissions.added {
-		r.Permissions = append(r.Permissions, p.Permission)
+func (m *Machine) rules() policy.Rules { return m.permissions.rules(m.cfg.Policy, m.run.Taint) }
+
+// rules are the owner's with what people allowed since, for what the run has taken in.
+func (p *permissions) rules(r policy.Rules, taint event.Taint) policy.Rules {
+	r.Taint = taint
+	for _, more := range p.added {
+		r.Permissions = append(r.Permissions, more.Permission)
 	}
 	return r
 }

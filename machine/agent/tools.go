@@ -20,7 +20,7 @@ func (m *Machine) nextCalls() {
 		m.resolve()
 		return
 	case total.open == 0:
-		m.add(record(m.results()))
+		m.add(record(m.calls.results(m.cycle)))
 		return
 	}
 	held := m.nextSteps()
@@ -109,7 +109,7 @@ func (m *Machine) nextSteps() (held string) {
 
 // nextStep is the table of one call: what is decided about it before it may run.
 func (m *Machine) nextStep(c *call, s *situation) machine.Action {
-	switch stuck, circling := m.circling(c); {
+	switch stuck, circling := m.progress.circling(c, &m.calls); {
 	case c.orphan && (s.cancelled || !m.mayRepeat(c)):
 		return record(m.lost(c))
 	case c.retry.undecided:
@@ -241,10 +241,10 @@ func (m *Machine) perform(c *call) machine.Action {
 	return a
 }
 
-func (m *Machine) results() event.ToolResults {
-	refs := make([]event.ResultRef, len(m.calls.list))
-	for i, c := range m.calls.list {
+func (s *calls) results(cycle int) event.ToolResults {
+	refs := make([]event.ResultRef, len(s.list))
+	for i, c := range s.list {
 		refs[i] = event.ResultRef{CallID: c.ref.CallID, Tool: c.ref.Name, IsError: c.result.IsError}
 	}
-	return event.ToolResults{Cycle: m.cycle, Results: refs}
+	return event.ToolResults{Cycle: cycle, Results: refs}
 }
