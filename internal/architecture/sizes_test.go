@@ -17,8 +17,15 @@ const (
 	mostMeanLines = 13
 )
 
-// small are those packages.
-var small = []string{"engine"}
+// small are those packages: the engine, and the machines that say what a run does next.
+var small = []string{
+	"engine", "machine", "machine/agent", "machine/flow", "machine/goal", "machine/process", "machine/refine", "machine/tree", "machine/versions",
+}
+
+// wide are the types with more fields, by package and name, and why.
+var wide = map[string]string{
+	"machine/agent.Config": "the configuration of an agent as run.started holds it: one field for each setting",
+}
 
 func TestTypesAndFunctionsStaySmallEnoughToRead(t *testing.T) {
 	for _, pkg := range small {
@@ -27,7 +34,8 @@ func TestTypesAndFunctionsStaySmallEnoughToRead(t *testing.T) {
 			ast.Inspect(f.tree, func(n ast.Node) bool {
 				switch n := n.(type) {
 				case *ast.TypeSpec:
-					if s, ok := n.Type.(*ast.StructType); ok && fields(s) > mostFields {
+					s, ok := n.Type.(*ast.StructType)
+					if ok && fields(s) > mostFields && wide[pkg+"."+n.Name.Name] == "" {
 						t.Errorf("%s: %s has %d fields, more than %d: give what belongs together a type of its own", f.at(n), n.Name.Name, fields(s), mostFields)
 					}
 				case *ast.FuncDecl:
