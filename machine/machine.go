@@ -179,7 +179,7 @@ const (
 	UnansweredReject Unanswered = "reject"
 )
 
-// RunHook asks for one of the owner's hooks to be heard. It stays due until its
+// RunHook asks for one of the owner's hooks to run. It stays due until its
 // record, hook.result, is there: a hook that a crash or a park cut short runs
 // again, so hooks must be fit to run twice.
 type RunHook struct {

@@ -21,15 +21,7 @@ type compaction struct {
 	// messages of the conversation; 0 when it counted none.
 	reported, known int
 
-	// call is the summary under way or just failed; summary its answer.
-	call    attempt
-	asked   bool
-	summary *event.ModelResponse
-	// void says that the answer was no summary.
-	void bool
-	// summaries counts those that were used, strikes those that came to
-	// nothing: three, and none is tried any more.
-	summaries, strikes int
+	summary summaryCall
 
 	// overflow is what was done about a request that did not fit, overflows
 	// how many in a row did not.
@@ -50,12 +42,10 @@ const (
 	reliefGiven
 )
 
-const maxStrikes = 3
-
 // begin forgets what was measured and what was under way, for a fork whose
 // prompt, window or results are others. What was decided stays decided.
 func (c *compaction) begin() {
-	*c = compaction{decisions: c.decisions, summaries: c.summaries}
+	*c = compaction{decisions: c.decisions, summary: summaryCall{used: c.summary.used}}
 }
 
 // contextSize estimates the next request: system text, tools, conversation,
@@ -106,12 +96,12 @@ func (m *Machine) nextCompaction(more ...*llm.Message) machine.Action {
 		measured -= c.overhead
 	}
 	// What a summary was due for may be gone when it comes: it is paid for.
-	if !forced && c.summary == nil && !m.cfg.Compact.Due(measured, window) && (!known || used <= window) {
+	if !forced && c.summary.answer == nil && !m.cfg.Compact.Due(measured, window) && (!known || used <= window) {
 		return nil
 	}
 	in := compact.Situation{
 		Messages: messages, Sizes: sizes, Overhead: c.overhead, Window: window,
-		Summaries: c.summaries, NoSummary: c.strikes >= maxStrikes || c.void,
+		Summaries: c.summary.used, NoSummary: c.summary.none(),
 		Must: forced || known && used > window, Trigger: event.CompressThreshold, Decisions: c.decisions,
 		Untrusted: m.run.Taint.Untrusted != nil, Fence: m.messages.fence,
 	}
@@ -120,7 +110,7 @@ func (m *Machine) nextCompaction(more ...*llm.Message) machine.Action {
 		in.Trigger = event.CompressOverflow
 		in.Window = min(window, (c.overhead+sum(sizes))*4/5)
 	}
-	if c.asked {
+	if c.summary.asked {
 		a, missing := m.nextSummary(&in)
 		if a != nil {
 			return a
@@ -138,7 +128,7 @@ func (m *Machine) nextCompaction(more ...*llm.Message) machine.Action {
 	case plan.Change == nil || c.hooks.vetoed():
 		return m.endedByWindow(used)
 	}
-	if !c.asked {
+	if !c.summary.asked {
 		if a := m.hookBeforeCompaction(&in, used); a != nil {
 			return a
 		}
@@ -193,10 +183,10 @@ func (m *Machine) applyCompressed(d event.HistoryCompressed) error {
 	c.meter.Reset()
 	c.reported, c.known = 0, 0
 	if d.Usage != nil {
-		c.summaries++
-		c.summary = nil
+		c.summary.used++
+		c.summary.answer = nil
 	}
-	m.compaction.forgetSummary()
+	c.summary.forget()
 	c.hooks.compacted(&m.cfg, &d)
 	if c.overflow == reliefDue {
 		c.overflow = reliefGiven

@@ -150,7 +150,7 @@ func (m *Machine) withoutCalls() machine.Action {
 // no provider would read again, not even for a summary.
 func (m *Machine) nudge(kind event.NudgeKind, text string) machine.Action {
 	goesOn := !m.pause && curedByCompaction(m.refused(m.target()))
-	if m.atCeiling() || m.compaction.asked && !goesOn { // parks, and then goes on with the summary
+	if m.atCeiling() || m.compaction.summary.asked && !goesOn { // parks, and then goes on with the summary
 		return m.nextCycle()
 	}
 	if kind != event.NudgeWithheld && goesOn {

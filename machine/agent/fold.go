@@ -50,7 +50,7 @@ func (m *Machine) applyCycleStart(d event.CycleStart) error {
 	m.cycle, m.run.Spent.Cycles, m.phase = d.Cycle, d.Cycle, phaseModel
 	m.model.response, m.progress.stuck, m.turn.checked = nil, nil, nil
 	m.calls.begin()
-	m.compaction.forgetSummary()
+	m.compaction.summary.forget()
 	m.compaction.hooks = compactionHooks{}
 	m.model.begin()
 	m.hooks.before = hooks{} // forks of older versions did not run them all
@@ -150,7 +150,7 @@ func (m *Machine) applyResumed(d event.RunResumed) {
 	m.judgeBy(d.Policy)
 	m.model.resume()
 	m.account.refused = nil
-	m.compaction.call.resume()
+	m.compaction.summary.call.resume()
 	for _, c := range m.calls.list {
 		c.resume(d)
 	}

@@ -42,7 +42,7 @@ func (m *Machine) hookBeforeCompaction(in *compact.Situation, used int) machine.
 func (m *Machine) hookAfterCompaction() machine.Action {
 	h := m.compaction.hooks.after.due
 	switch {
-	case h == nil || m.compaction.call.inFlight || m.phase >= phaseEnding:
+	case h == nil || m.compaction.summary.call.inFlight || m.phase >= phaseEnding:
 		return nil
 	case m.run.Cancel != nil:
 		return record(m.skipped(h, ""))

@@ -32,7 +32,7 @@ func (m *Machine) Next() []machine.Action {
 	switch a := m.first((*Machine).settlement, (*Machine).lostSummary, (*Machine).hookAfterCompaction); {
 	case a != nil:
 		m.add(a)
-	case m.compaction.call.inFlight:
+	case m.compaction.summary.call.inFlight:
 	case m.phase == phaseTools:
 		m.nextCalls()
 	default:

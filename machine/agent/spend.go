@@ -220,7 +220,7 @@ func (m *Machine) applyRaised(d event.BudgetRaised) {
 	}
 	m.account.warned = m.cfg.Limits.Raised(m.run.Spent, m.account.warned)
 	m.run.Overrun = "" // said again where it still holds, or another does
-	m.account.outdated = m.account.id != "" && !m.account.settled && !m.model.inFlight && !m.compaction.call.inFlight
+	m.account.outdated = m.account.id != "" && !m.account.settled && !m.model.inFlight && !m.compaction.summary.call.inFlight
 }
 
 // unreported is what a call is charged whose process is gone.

@@ -12,12 +12,50 @@ import (
 	"github.com/pawlrun/pawl/machine"
 )
 
+// summaryCall is the call for a summary that a compaction makes, and its answer.
+type summaryCall struct {
+	// call is the attempt under way or just failed.
+	call  attempt
+	asked bool
+	// answer is the summary, nil before it is there; void says that the answer was
+	// none.
+	answer *event.ModelResponse
+	void   bool
+	// used counts the summaries that were used, strikes those that came to nothing.
+	// After maxStrikes none is tried any more.
+	used, strikes int
+}
+
+const maxStrikes = 3
+
+// none reports whether no summary is to be asked for.
+func (s *summaryCall) none() bool { return s.strikes >= maxStrikes || s.void }
+
+// forget closes the summary under way, when the history has become shorter or the
+// run goes on without. One that came to nothing is a strike.
+func (s *summaryCall) forget() {
+	if s.void || s.answer != nil || s.call.failure != nil {
+		s.strikes++
+	}
+	*s = summaryCall{used: s.used, strikes: s.strikes}
+}
+
+// answered takes in the answer.
+func (s *summaryCall) answered(d *event.ModelResponse) {
+	s.call.inFlight, s.call.orphan = false, false
+	if strings.TrimSpace(llm.Parts(d.Parts).Text()) == "" || !summed(d.FinishReason) {
+		s.void = true
+		return
+	}
+	s.answer = d
+}
+
 // lostSummary settles a call for a summary whose process is gone.
 func (m *Machine) lostSummary() machine.Action {
-	if !m.compaction.call.orphan {
+	if !m.compaction.summary.call.orphan {
 		return nil
 	}
-	return m.lostCall(&m.compaction.call, event.PurposeSummary)
+	return m.lostCall(&m.compaction.summary.call, event.PurposeSummary)
 }
 
 // pricedSummary is a summary at its worst.
@@ -45,7 +83,7 @@ func (m *Machine) pricedSummary(s *compact.SummaryRequest) budget.Call {
 // affordSummary reports whether the run's budget has room for a summary. Without it
 // the run goes on unsummarised, for as long as its budget lasts.
 func (m *Machine) affordSummary(s *compact.SummaryRequest) bool {
-	if m.outlasts(m.compaction.call.notBefore) != "" {
+	if m.outlasts(m.compaction.summary.call.notBefore) != "" {
 		return false
 	}
 	if m.account.id != "" {
@@ -57,13 +95,13 @@ func (m *Machine) affordSummary(s *compact.SummaryRequest) bool {
 
 // summaryID names the reservation of the next attempt at a summary.
 func (m *Machine) summaryID() string {
-	return "summary-" + strconv.Itoa(m.model.answered) + "." + strconv.Itoa(max(m.compaction.call.number, 1))
+	return "summary-" + strconv.Itoa(m.model.answered) + "." + strconv.Itoa(max(m.compaction.summary.call.number, 1))
 }
 
 // callSummary asks for a summary: of the model in use, within the run's own
 // limits, and never as live text. Its worst case is set aside first.
 func (m *Machine) callSummary(s *compact.SummaryRequest) machine.Action {
-	t, a := m.target(), &m.compaction.call
+	t, a := m.target(), &m.compaction.summary.call
 	if m.account.id == "" {
 		call := m.pricedSummary(s)
 		amount, _ := m.admit(call)
@@ -88,11 +126,11 @@ func (m *Machine) callSummary(s *compact.SummaryRequest) machine.Action {
 // nextSummary goes on with a summary that was asked for: it uses the answer, or
 // tries a call that failed again. missing says that no summary can be had now.
 func (m *Machine) nextSummary(in *compact.Situation) (a machine.Action, missing bool) {
-	c := &m.compaction
-	if c.summary != nil {
+	c := &m.compaction.summary
+	if c.answer != nil {
 		if plan := m.cfg.Compact.Next(*in); plan.Summary != nil {
-			if d := in.Summarized(*plan.Change, llm.Parts(c.summary.Parts).Text()); d != nil {
-				usage, cost := c.summary.Usage, c.summary.Cost
+			if d := in.Summarized(*plan.Change, llm.Parts(c.answer.Parts).Text()); d != nil {
+				usage, cost := c.answer.Usage, c.answer.Cost
 				d.Usage, d.Cost = &usage, &cost
 				return record(*d), false
 			}
@@ -114,15 +152,6 @@ func (m *Machine) nextSummary(in *compact.Situation) (a machine.Action, missing 
 	}), false
 }
 
-// forgetSummary closes the summary under way, when the history has become
-// shorter or the run goes on without. One that came to nothing is a strike.
-func (c *compaction) forgetSummary() {
-	if c.void || c.summary != nil || c.call.failure != nil {
-		c.strikes++
-	}
-	c.asked, c.void, c.summary, c.call = false, false, nil, attempt{}
-}
-
 // betweenCalls reports whether no cycle is under way, so that a summary may be
 // made.
 func (m *Machine) betweenCalls() bool {
@@ -131,29 +160,23 @@ func (m *Machine) betweenCalls() bool {
 }
 
 func (m *Machine) applySummaryRequested(d event.ModelRequested) error {
-	a := &m.compaction.call
+	a := &m.compaction.summary.call
 	if !m.betweenCalls() || a.inFlight || a.failure != nil {
 		return fmt.Errorf("%w: attempt %d at a summary, which is not due", ErrMisfit, d.Attempt)
 	}
 	a.requested(d)
-	m.compaction.asked = true
+	m.compaction.summary.asked = true
 	m.run.Spent.ModelCalls++
 	return nil
 }
 
 func (m *Machine) applySummary(d *event.ModelResponse) error {
-	c := &m.compaction
-	if !c.call.inFlight {
+	if !m.compaction.summary.call.inFlight {
 		return fmt.Errorf("%w: a summary that nobody asked for", ErrMisfit)
 	}
 	m.spend(d.Usage, d.Cost)
 	m.model.answered++
-	c.call.inFlight, c.call.orphan = false, false
-	if strings.TrimSpace(llm.Parts(d.Parts).Text()) == "" || !summed(d.FinishReason) {
-		c.void = true
-		return nil
-	}
-	c.summary = d
+	m.compaction.summary.answered(d)
 	return nil
 }
 
@@ -164,7 +187,7 @@ func summed(f llm.Finish) bool {
 }
 
 func (m *Machine) applySummaryFailed(d *event.ModelAttemptFailed) error {
-	a := &m.compaction.call
+	a := &m.compaction.summary.call
 	if !a.inFlight {
 		return fmt.Errorf("%w: attempt %d at a summary failed without being in flight", ErrMisfit, d.Attempt)
 	}
@@ -177,7 +200,7 @@ func (m *Machine) applySummaryFailed(d *event.ModelAttemptFailed) error {
 }
 
 func (m *Machine) applySummaryRetrying(e *event.Event, d event.ModelRetrying) error {
-	a := &m.compaction.call
+	a := &m.compaction.summary.call
 	if a.failure == nil {
 		return fmt.Errorf("%w: attempt %d at a summary follows no failure", ErrMisfit, d.Attempt)
 	}

@@ -215,8 +215,8 @@ func (m *Machine) reviewedAt(l *loop, d event.Checkpoint) {
 	}
 }
 
-// heard takes in what somebody said to the run. A goal that waits for that goes on.
-func (m *Machine) heard(d *event.InputReceived) {
+// told takes in what somebody said to the run. A goal that waits for that goes on.
+func (m *Machine) told(d *event.InputReceived) {
 	l := m.aim
 	if l == nil || strings.TrimSpace(d.Text) == "" {
 		return

@@ -221,7 +221,7 @@ func (m *Machine) applyMail(data event.Data) {
 		m.agenda.drop("message " + d.ID)
 		m.dropped(&d)
 	case event.InputReceived:
-		m.heard(&d)
+		m.told(&d)
 	}
 }
 
