@@ -52,8 +52,8 @@ func invalidNudge(problem string) string {
 
 // truncatedNudge asks for the rest of a text, or for a value that fits: no
 // model goes on in the middle of one when it is held to a schema.
-func (m *Machine) truncatedNudge() string {
-	if len(m.cfg.Schema) == 0 {
+func (c *Config) truncatedNudge() string {
+	if len(c.Schema) == 0 {
 		return cutNudge
 	}
 	return "Your last answer was cut off at the output limit, so it is no whole JSON value. " +

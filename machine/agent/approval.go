@@ -145,7 +145,7 @@ func (m *Machine) answer(c *call) machine.Action {
 		return record(c.pending.Resolve(event.Resolution{
 			Kind: event.ApprovalApproved, Approver: c.edit.Approver, Reason: c.edit.Reason, At: c.edit.At, Principal: c.edit.Principal,
 		}))
-	case m.answeredBy() != "":
+	case m.cfg.answeredBy() != "":
 		return record(m.answerBeforehand(c))
 	case c.pending.Late(m.run.Now):
 		return record(c.resolution(event.ApprovalExpired, "", nobodyDecided, later(*c.pending.ExpiresAt, m.run.TakenUp)))
@@ -209,10 +209,10 @@ func (c *call) resolution(kind event.ApprovalKind, by, why string, at time.Time)
 
 // answeredBy names the setting that answers every question beforehand, or is
 // empty.
-func (m *Machine) answeredBy() string {
-	switch m.cfg.Approve {
+func (c *Config) answeredBy() string {
+	switch c.Approve {
 	case ApproveAll, ApproveDeny:
-		return "--approve " + string(m.cfg.Approve)
+		return "--approve " + string(c.Approve)
 	case ApproveBypass:
 		return "approvals.mode: bypass"
 	}
@@ -224,7 +224,7 @@ func (m *Machine) answerBeforehand(c *call) event.Resolving {
 	if m.cfg.Approve == ApproveDeny {
 		kind = event.ApprovalRejected
 	}
-	by := m.answeredBy()
+	by := m.cfg.answeredBy()
 	return c.resolution(kind, by, "decided by the run's setting "+by, later(c.since, m.run.TakenUp))
 }
 

@@ -34,19 +34,19 @@ func (m *Machine) onChild(e *event.Event, callID, child string) error {
 	})
 }
 
-// taskCall is a call as whoever performs it needs it.
-func (m *Machine) taskCall(c *call) machine.RunTool {
+// task is a call as whoever performs it needs it.
+func (c *call) task(run string, cfg *Config) machine.RunTool {
 	return machine.RunTool{
-		CallID: c.ref.CallID, Attempt: c.attempt, Key: c.key(m.run.ID), Tool: c.ref.Name,
+		CallID: c.ref.CallID, Attempt: c.attempt, Key: c.key(run), Tool: c.ref.Name,
 		Args: c.resolved.Args, Facts: c.resolved.Facts, Labels: c.resolved.Labels,
-		MaxResultChars: m.cfg.Limits.MaxResultChars, Sought: stop.Sought(m.cfg.Conditions, c.ref.Name),
+		MaxResultChars: cfg.Limits.MaxResultChars, Sought: stop.Sought(cfg.Conditions, c.ref.Name),
 	}
 }
 
 func (m *Machine) startChild(c *call) machine.Action {
 	a, made := c.due.(machine.StartChild)
 	if !made || a.Taint != m.run.Taint || a.Call.MaxResultChars != m.cfg.Limits.MaxResultChars {
-		call := m.taskCall(c)
+		call := c.task(m.run.ID, &m.cfg)
 		a = machine.StartChild{
 			ID: c.ref.CallID, Kind: Kind, Name: c.ref.Name, Input: c.resolved.Args, Taint: m.run.Taint, Call: &call,
 		}
@@ -78,7 +78,7 @@ func (m *Machine) nextChildren() {
 func (m *Machine) endChildren() {
 	for _, c := range m.calls.list {
 		if c.openChild() {
-			call := m.taskCall(c)
+			call := c.task(m.run.ID, &m.cfg)
 			m.add(machine.CancelChild{
 				ID: c.ref.CallID, Child: c.child.Child, Call: &call, Reason: sentence("the run that started this one was cancelled", m.run.Cancel.Reason),
 			})
@@ -90,7 +90,7 @@ func (m *Machine) endChildren() {
 // it is raised, or is empty. Its end parked them.
 func (m *Machine) heldChildren() string {
 	late := m.outOfTime()
-	if m.asksAt(late) && slices.ContainsFunc(m.calls.list, func(c *call) bool { return c.openChild() && c.child.Parked != nil }) {
+	if m.cfg.asksAt(late) && slices.ContainsFunc(m.calls.list, func(c *call) bool { return c.openChild() && c.child.Parked != nil }) {
 		return late
 	}
 	return ""

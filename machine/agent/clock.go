@@ -41,6 +41,6 @@ func (m *Machine) deadline() machine.Deadline {
 	if d.Setting == "" || m.calls.askingBelow() {
 		return machine.Deadline{}
 	}
-	d.Asks = m.asksAt(d.Setting)
+	d.Asks = m.cfg.asksAt(d.Setting)
 	return d
 }

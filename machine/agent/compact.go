@@ -68,9 +68,9 @@ func (m *Machine) contextSize(messages []*llm.Message, more ...*llm.Message) (si
 
 // window is the context window that holds for the model in use. A limit on the
 // size of single requests is one, too: a run compacts before it ends by it.
-func (m *Machine) window() (tokens int, known bool) {
-	tokens, known = m.cfg.Compact.WindowFor(m.target().ContextWindow)
-	if most := int(m.cfg.Limits.MaxRequestTokens); most > 0 && most < tokens {
+func (c *Config) window(of Target) (tokens int, known bool) {
+	tokens, known = c.Compact.WindowFor(of.ContextWindow)
+	if most := int(c.Limits.MaxRequestTokens); most > 0 && most < tokens {
 		return most, true
 	}
 	return tokens, known
@@ -89,7 +89,7 @@ func (m *Machine) nextCompaction(more ...*llm.Message) machine.Action {
 		return m.internal(err)
 	}
 	sizes, used := m.contextSize(messages, more...)
-	window, known := m.window()
+	window, known := m.cfg.window(m.target())
 	forced := c.overflow == reliefDue
 	measured := used
 	if m.cfg.Compact.Measure == compact.MeasureMessages {
@@ -235,7 +235,7 @@ func (m *Machine) decided(c *call, what, reason string) {
 	if len(args) > 200 {
 		args = strings.ToValidUTF8(args[:200], "") + "…"
 	}
-	text := c.ref.Name + " " + m.quoted(c.ref.Name, args) + " " + sentence(what, reason)
+	text := c.ref.Name + " " + m.messages.quoted(m.run.Taint, c.ref.Name, args) + " " + sentence(what, reason)
 	kept := m.compaction.decisions
 	if slices.Contains(kept, text) {
 		return

@@ -72,7 +72,7 @@ func (m *Machine) cycleView() stop.Cycle {
 
 func (m *Machine) endedByTool() machine.Action {
 	for _, c := range m.calls.list {
-		if m.isResult(c) {
+		if c.isResult(&m.cfg) {
 			return m.terminate(event.RunTerminatedBy{Reason: event.ReasonFinalAnswer, Kind: "tool:" + c.ref.Name, CallID: c.ref.CallID})
 		}
 		if c.result.EndsRun && !c.result.IsError {
@@ -130,7 +130,7 @@ func (m *Machine) withoutCalls() machine.Action {
 	case m.turn.empties > 0:
 		return m.nudge(event.NudgeEmpty, emptyNudge)
 	case f == llm.FinishLength || f == llm.FinishContext:
-		return m.nudge(event.NudgeTruncated, m.truncatedNudge())
+		return m.nudge(event.NudgeTruncated, m.cfg.truncatedNudge())
 	case malformed(f, 0):
 		return m.nudge(event.NudgeMalformed, malformedNudge)
 	case m.cfg.Result != "":

@@ -100,7 +100,7 @@ func (m *Machine) settle(c *call, d *event.ToolResult) {
 	c.result = d
 	c.stop()
 	c.pending.Void()
-	c.news = m.noteResult(d)
+	c.news = m.note(d.Tool, d.Output)
 	m.tainted(d)
 	if c.attempt > 0 {
 		c.hooks.after.due = m.cfg.hookAfter(nil, event.HookAfterTool, c.ref.Name)

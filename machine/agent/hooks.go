@@ -87,7 +87,7 @@ func (h *hooks) answered(c *Config, d *event.HookResult, tool string) bool {
 // more run at once than calls may run at once: an answer of a hundred
 // calls must not start a hundred programs.
 func (m *Machine) runHook(h *Hook, change func(*machine.RunHook)) machine.Action {
-	if limit := m.cfg.Limits.MaxParallelTools; limit > 0 && m.runningHooks() >= limit {
+	if limit := m.cfg.Limits.MaxParallelTools; limit > 0 && hooksAmong(m.actions) >= limit {
 		return nil
 	}
 	a := machine.RunHook{
@@ -103,10 +103,10 @@ func (m *Machine) runHook(h *Hook, change func(*machine.RunHook)) machine.Action
 	return a
 }
 
-// runningHooks counts the hooks that are asked for.
-func (m *Machine) runningHooks() int {
+// hooksAmong counts the hooks that are asked for.
+func hooksAmong(actions []machine.Action) int {
 	n := 0
-	for _, a := range m.actions {
+	for _, a := range actions {
 		if _, ok := a.(machine.RunHook); ok {
 			n++
 		}

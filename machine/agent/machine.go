@@ -209,7 +209,7 @@ func (m *Machine) foldCall(e *event.Event) error {
 		return m.onOpenCall(e, d.CallID, func(c *call) {
 			c.judged(&d)
 			if !permits(d.Decision) {
-				m.decided(c, "was not permitted", m.quoted(c.ref.Name, d.Reason))
+				m.decided(c, "was not permitted", m.messages.quoted(m.run.Taint, c.ref.Name, d.Reason))
 			}
 		})
 	case event.ToolPendingApproval:

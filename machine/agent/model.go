@@ -47,7 +47,7 @@ func (m *Machine) lostCall(a *attempt, purpose event.Purpose) machine.Action {
 	return record(event.ModelAttemptFailed{
 		Attempt: a.number, Model: m.target().Model, Class: llm.ClassInterrupted, Purpose: purpose,
 		Message: "the process stopped while the call was in flight",
-		Usage:   m.unreported(), Cost: m.costOf(m.unreported()),
+		Usage:   m.account.unreported(m.run.Ledger), Cost: m.target().cost(m.account.unreported(m.run.Ledger)),
 	})
 }
 
@@ -172,9 +172,9 @@ func (m *Machine) applyResponse(d *event.ModelResponse) error {
 	}
 	m.messages.history.Assistant(parts, d.Model)
 	m.messages.size.answered(d, m.messages.history.Len())
-	m.noteText(d)
+	m.note("text", parts.Text())
 	m.turn.answered(d, len(refs), len(m.cfg.Schema) > 0, m.cfg.AllText)
-	m.showAnswer(parts, len(refs))
+	m.progress.repetition.Answered(parts.Text(), len(refs) > 0)
 	m.tookIn(parts)
 	if len(refs) == 0 {
 		m.phase = phaseSettled

@@ -4,9 +4,6 @@ import (
 	"hash/fnv"
 	"slices"
 	"strings"
-
-	"github.com/pawlrun/pawl/event"
-	"github.com/pawlrun/pawl/llm"
 )
 
 // novelty remembers what the run brought forth lately, so that time in which
@@ -20,30 +17,30 @@ type novelty struct {
 // a circle of fewer makes no progress.
 const memory = 64
 
-func (m *Machine) noteText(d *event.ModelResponse) {
-	m.note("text", llm.Parts(d.Parts).Text())
-}
-
-func (m *Machine) noteResult(d *event.ToolResult) (news bool) { return m.note(d.Tool, d.Output) }
-
-// note takes in what came and says whether it was not there before, which is
-// progress.
-func (m *Machine) note(kind, content string) (news bool) {
+// add takes in what came, and reports whether it was not there before.
+func (n *novelty) add(kind, content string) (news bool) {
 	if strings.TrimSpace(content) == "" {
 		return false
 	}
 	h := fingerprint(kind, content)
-	if slices.Contains(m.progress.novelty.recent, h) {
+	if slices.Contains(n.recent, h) {
 		return false
 	}
-	if n := &m.progress.novelty; len(n.recent) < memory {
+	if len(n.recent) < memory {
 		n.recent = append(n.recent, h)
 	} else {
 		n.recent[n.next%memory] = h
 		n.next++
 	}
-	m.run.Progress(m.cfg.Limits)
 	return true
+}
+
+// note takes in what came. What is new is progress.
+func (m *Machine) note(kind, content string) (news bool) {
+	if news = m.progress.novelty.add(kind, content); news {
+		m.run.Progress(m.cfg.Limits)
+	}
+	return news
 }
 
 // gotOn takes it from the journal that the run went on. Nobody asks a model when

@@ -14,9 +14,9 @@ func (m *Machine) exhausted(r budget.Refusal) machine.Action {
 	switch warning := m.warnOfCycles(); {
 	case warning != nil:
 		return warning
-	case m.conditionOn(r.Setting):
+	case m.cfg.conditionOn(r.Setting):
 		return m.conditionMet(m.cfg.conditionBudget())
-	case m.asksAt(r.Setting):
+	case m.cfg.asksAt(r.Setting):
 		return m.askForMore(r)
 	}
 	return m.terminate(event.RunTerminatedBy{Reason: event.BudgetReason(r.Setting), Limit: r.Setting, Detail: r.Detail()})
@@ -37,14 +37,14 @@ func (m *Machine) CanKeep(setting string, value float64) error {
 }
 
 // conditionOn reports whether one of the owner's conditions is about a limit.
-func (m *Machine) conditionOn(setting string) bool {
-	return budget.IsMoney(setting) && m.cfg.conditionBudget() >= 0
+func (c *Config) conditionOn(setting string) bool {
+	return budget.IsMoney(setting) && c.conditionBudget() >= 0
 }
 
 // asksAt reports whether reaching a limit parks the run. A condition about the
 // limit comes first: what the run was to end by is not asked about.
-func (m *Machine) asksAt(setting string) bool {
-	return m.cfg.OnBudget[setting] == BudgetAsk && !m.conditionOn(setting)
+func (c *Config) asksAt(setting string) bool {
+	return c.OnBudget[setting] == BudgetAsk && !c.conditionOn(setting)
 }
 
 func (m *Machine) askForMore(r budget.Refusal) machine.Action {
@@ -59,7 +59,7 @@ func (m *Machine) askForMore(r budget.Refusal) machine.Action {
 // the run ends once the cycle has settled; where the owner wants to be asked it is
 // held, and runs after the raise.
 func (m *Machine) hold(c *call, setting string, s *situation) machine.Action {
-	if !m.asksAt(setting) {
+	if !m.cfg.asksAt(setting) {
 		return record(c.overBudget(setting))
 	}
 	s.held = setting

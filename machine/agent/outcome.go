@@ -28,8 +28,8 @@ func (m *Machine) conclude() event.Outcome {
 		cost := m.run.Costs.Cost()
 		o.Cost = &cost
 	}
-	o.Result = m.result()
-	o.Status, o.OK, o.Completed = m.grade()
+	o.Result = m.calls.result(&m.cfg)
+	o.Status, o.OK, o.Completed = m.cfg.grade(m.run.Terminated)
 	var advice []string
 	if !o.Completed {
 		advice = append(advice, nextSafeAction(m.run.Terminated, m.run.Spent))
@@ -59,24 +59,24 @@ func unread(n int) string {
 }
 
 // grade separates what happened from what the owner wants to call well.
-func (m *Machine) grade() (status event.Status, ok, completed bool) {
-	switch r := m.run.Terminated.Reason; {
+func (c *Config) grade(end *event.RunTerminatedBy) (status event.Status, ok, completed bool) {
+	switch r := end.Reason; {
 	case r == event.ReasonFinalAnswer:
 		return event.StatusCompleted, true, true
 	case r == event.ReasonConditionMet:
-		if stop.Kind(m.run.Terminated.Kind).OfMoney() {
+		if stop.Kind(end.Kind).OfMoney() {
 			return event.StatusStopped, true, false
 		}
 		return event.StatusCompleted, true, true
 	case r == event.ReasonMaxCycles:
-		switch m.cfg.OnLimit {
+		switch c.OnLimit {
 		case OnLimitOK:
 			return event.StatusStopped, true, false
 		case OnLimitFail:
 			return event.StatusFailed, false, false
 		}
 		return event.StatusStopped, false, false
-	case isBudget(r) && m.cfg.OnBudget[m.run.Terminated.Limit] == BudgetOK:
+	case isBudget(r) && c.OnBudget[end.Limit] == BudgetOK:
 		return event.StatusStopped, true, false
 	case isBudget(r),
 		r == event.ReasonStuck, r == event.ReasonTruncated, r == event.ReasonNoAnswerOrCall:

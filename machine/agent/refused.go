@@ -97,11 +97,11 @@ func (m *Machine) endedByFailures() machine.Action {
 	return nil
 }
 
-// problem is the result of a call that cannot run as asked. A tool that the
+// unfit is the result of a call that cannot run as asked. A tool that the
 // run began with is not unknown when it is gone.
-func (m *Machine) problem(c *call) event.ToolResult {
+func (c *call) unfit(cfg *Config) event.ToolResult {
 	p := c.resolved.Problem
-	if p.Type == event.ErrorUnknownTool && slices.ContainsFunc(m.cfg.Tools, func(t llm.ToolDef) bool { return t.Name == c.ref.Name }) {
+	if p.Type == event.ErrorUnknownTool && slices.ContainsFunc(cfg.Tools, func(t llm.ToolDef) bool { return t.Name == c.ref.Name }) {
 		return c.failed(event.ErrorUnavailable, "the tool "+c.ref.Name+" is not there any more; "+c.problem())
 	}
 	return c.failed(p.Type, c.problem())

@@ -13,14 +13,14 @@ import (
 const NoResult = "resultSchema defined but submit_result never called"
 
 // isResult reports whether a call gave the run's result.
-func (m *Machine) isResult(c *call) bool {
-	return m.cfg.Result != "" && c.ref.Name == m.cfg.Result && c.result != nil && c.result.EndsRun && !c.result.IsError
+func (c *call) isResult(cfg *Config) bool {
+	return cfg.Result != "" && c.ref.Name == cfg.Result && c.result != nil && c.result.EndsRun && !c.result.IsError
 }
 
 // result is what the first call gave that did so, nil where none did.
-func (m *Machine) result() json.RawMessage {
-	for _, c := range m.calls.list {
-		if m.isResult(c) {
+func (s *calls) result(cfg *Config) json.RawMessage {
+	for _, c := range s.list {
+		if c.isResult(cfg) {
 			return c.resolved.Args
 		}
 	}

@@ -49,7 +49,7 @@ func (m *Machine) exhaustedAbove(r *event.BudgetRefused) machine.Action {
 		return record(event.RunParked{
 			Reason: event.ParkInput, ParentLimit: r.Setting, LimitRun: r.Run, AtLeast: r.AtLeast, Detail: sentence(r.Setting, detail) + "; raise it there and resume that run",
 		})
-	case m.conditionOn(r.Setting):
+	case m.cfg.conditionOn(r.Setting):
 		return m.conditionMet(m.cfg.conditionBudget())
 	}
 	return m.terminate(event.RunTerminatedBy{Reason: event.BudgetReason(r.Setting), Limit: r.Setting, Kind: tree.KindAbove, LimitRun: r.Run, Detail: detail})
@@ -58,7 +58,7 @@ func (m *Machine) exhaustedAbove(r *event.BudgetRefused) machine.Action {
 // Admit sets the call of a run that this one started against what is left
 // here; see [machine.Funder].
 func (m *Machine) Admit(c budget.Call, asked budget.Amount) machine.Grant {
-	return m.run.Admit(c, m.cfg.Limits, asked, m.asksAt)
+	return m.run.Admit(c, m.cfg.Limits, asked, m.cfg.asksAt)
 }
 
 // Drawn are the reservations of a child that are open.

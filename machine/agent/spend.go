@@ -224,12 +224,12 @@ func (m *Machine) applyRaised(d event.BudgetRaised) {
 }
 
 // unreported is what a call is charged whose process is gone.
-func (m *Machine) unreported() llm.Usage {
-	return budget.Unreported(m.run.Ledger.Admission(m.account.id).Usage(), llm.Usage{}, 0)
+func (a *account) unreported(l budget.Ledger) llm.Usage {
+	return budget.Unreported(l.Admission(a.id).Usage(), llm.Usage{}, 0)
 }
 
-func (m *Machine) costOf(u llm.Usage) llm.Cost {
-	p := m.target().Price
+func (t Target) cost(u llm.Usage) llm.Cost {
+	p := t.Price
 	if p == nil {
 		return llm.Cost{}
 	}

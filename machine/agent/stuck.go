@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"github.com/pawlrun/pawl/event"
-	"github.com/pawlrun/pawl/llm"
 	"github.com/pawlrun/pawl/machine"
 	"github.com/pawlrun/pawl/stop"
 )
@@ -102,9 +101,4 @@ func (m *Machine) applyStuck(d *event.Stuck) error {
 	}
 	m.progress.stuck = d
 	return nil
-}
-
-// showAnswer shows an answer to the watch for repetition.
-func (m *Machine) showAnswer(parts llm.Parts, calls int) {
-	m.progress.repetition.Answered(parts.Text(), calls > 0)
 }

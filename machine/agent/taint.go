@@ -97,14 +97,14 @@ const besideText = "[The images and files of this result come from outside, too.
 // quoted is what a note of the loop repeats of a call. Once a run has taken in
 // text of strangers, the model's arguments, and what policy says of them, may be
 // their words: they stand behind the fence, or, where there is none, nowhere.
-func (m *Machine) quoted(tool, text string) string {
+func (m *messages) quoted(taint event.Taint, tool, text string) string {
 	switch {
-	case m.run.Taint.Untrusted == nil:
+	case taint.Untrusted == nil:
 		return text
-	case !m.messages.fence.Active():
+	case !m.fence.Active():
 		return "[…]"
 	}
-	return m.messages.fence.Wrap(tool, text)
+	return m.fence.Wrap(tool, text)
 }
 
 // instead is an output in the place of another one: it stands behind the fence

@@ -33,14 +33,14 @@ func (r *retry) due() bool { return r.failure != nil }
 // another attempt: the tool declares that to run twice does no harm, and nobody
 // had to approve the call, because an approval is good for one attempt. What
 // pays, sends, deletes or grants is made once (HAR-56 to 60).
-func (m *Machine) mayRetry(c *call) bool {
-	return m.mayRepeat(c) && unasked(c.verdict.Decision) && c.retry.count < m.cfg.Limits.ToolRetries()
+func (c *call) mayRetry(cfg *Config) bool {
+	return c.mayRepeat(cfg) && unasked(c.verdict.Decision) && c.retry.count < cfg.Limits.ToolRetries()
 }
 
 // mayRepeat reports whether an attempt whose process is gone may be made again. One
 // that cannot be taken back is made again only when a person approves it anew.
-func (m *Machine) mayRepeat(c *call) bool {
-	alone := c.verdict != nil && unasked(c.verdict.Decision) || m.answeredBy() != ""
+func (c *call) mayRepeat(cfg *Config) bool {
+	alone := c.verdict != nil && unasked(c.verdict.Decision) || cfg.answeredBy() != ""
 	return c.repeatable() && !(alone && c.final())
 }
 
@@ -56,7 +56,7 @@ func (m *Machine) nextToolRetry(c *call) machine.Action {
 	switch {
 	case m.run.Cancel != nil:
 		return record(c.abandoned())
-	case !m.mayRetry(c), delay > maxRetryAfter, m.run.Overrun != "", m.noTimeFor(delay) != "":
+	case !c.mayRetry(&m.cfg), delay > maxRetryAfter, m.run.Overrun != "", m.noTimeFor(delay) != "":
 		return record(f.Result)
 	}
 	return record(event.ToolRetrying{CallID: f.CallID, Attempt: f.Attempt + 1, DelayMs: delay.Milliseconds()})

@@ -3,6 +3,7 @@ package agent
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/pawlrun/pawl/budget"
 	"github.com/pawlrun/pawl/event"
@@ -33,13 +34,13 @@ func (m *Machine) nextCalls() {
 		m.endChildren()
 		return
 	}
-	if !m.asksAt(m.outOfTime()) { // what starts now would be cut short at once
+	if !m.cfg.asksAt(m.outOfTime()) { // what starts now would be cut short at once
 		for _, c := range startable(m.cfg.Dispatch, m.calls.unsettled(), total.running, m.cfg.Limits.MaxParallelTools) {
 			m.add(m.perform(c))
 		}
 	}
 	switch {
-	case m.pause && m.onlyWaits():
+	case m.pause && m.calls.onlyWaits(m.actions, m.run.Now):
 		m.actions = append(m.actions[:0], record(event.RunParked{Reason: event.ParkPaused}))
 	case len(m.actions) == 0:
 		m.add(m.await(held))
@@ -63,10 +64,10 @@ func (m *Machine) await(held string) machine.Action {
 
 // onlyWaits reports whether all that is due are further attempts whose time has
 // not come, and that nothing else is under way and nobody is waited for.
-func (m *Machine) onlyWaits() bool {
-	return m.calls.total.running == 0 && m.calls.total.waiting == 0 && len(m.actions) > 0 && !slices.ContainsFunc(m.actions, func(a machine.Action) bool {
+func (s *calls) onlyWaits(due []machine.Action, now time.Time) bool {
+	return s.total.running == 0 && s.total.waiting == 0 && len(due) > 0 && !slices.ContainsFunc(due, func(a machine.Action) bool {
 		run, ok := a.(machine.RunTool)
-		return !ok || !run.NotBefore.After(m.run.Now)
+		return !ok || !run.NotBefore.After(now)
 	})
 }
 
@@ -95,7 +96,7 @@ type situation struct {
 // says which limit holds calls until it is raised, if one does.
 func (m *Machine) nextSteps() (held string) {
 	s := situation{spent: m.granted(), late: m.outOfTime(), cancelled: m.run.Cancel != nil}
-	s.unfit, s.why = m.unfit()
+	s.unfit, s.why = m.model.unfit(m.account.maxTokens, m.calls.total.fragments > 0)
 	for c := range m.toDecide() {
 		if c.result == nil && !c.running && c.child == nil {
 			m.add(m.nextStep(c, &s))
@@ -110,8 +111,8 @@ func (m *Machine) nextSteps() (held string) {
 // nextStep is the table of one call: what is decided about it before it may run.
 func (m *Machine) nextStep(c *call, s *situation) machine.Action {
 	switch stuck, circling := m.progress.circling(c, &m.calls); {
-	case c.orphan && (s.cancelled || !m.mayRepeat(c)):
-		return record(m.lost(c))
+	case c.orphan && (s.cancelled || !c.mayRepeat(&m.cfg)):
+		return record(c.lost(&m.cfg))
 	case c.retry.undecided:
 		return m.nextToolRetry(c)
 	case c.retry.due() && s.cancelled:
@@ -127,13 +128,13 @@ func (m *Machine) nextStep(c *call, s *situation) machine.Action {
 	case circling:
 		return m.block(c, stuck)
 	case c.resolved.Problem != nil:
-		return record(m.problem(c))
+		return record(c.unfit(&m.cfg))
 	case c.verdict == nil:
 		return m.nextVerdict(c, s)
-	case s.late != "" && permits(c.verdict.Decision) && (c.attempt == 0 || m.asksAt(s.late)):
+	case s.late != "" && permits(c.verdict.Decision) && (c.attempt == 0 || m.cfg.asksAt(s.late)):
 		return m.hold(c, s.late, s)
 	case unasked(c.verdict.Decision) && m.rules().Met(c.resolved):
-		return record(m.decision(c, m.judge(c)))
+		return record(c.decision(m.judge(c)))
 	case !permits(c.verdict.Decision):
 		return record(c.failed(event.ErrorDenied, sentence("not permitted", c.verdict.Reason)))
 	case c.verdict.Decision == event.DecisionAsk:
@@ -158,7 +159,7 @@ func (m *Machine) nextVerdict(c *call, s *situation) machine.Action {
 		}
 		s.spent.ToolCalls++
 	}
-	return record(m.decision(c, v))
+	return record(c.decision(v))
 }
 
 // granted is what the run has spent, and has promised to the calls that were
@@ -169,7 +170,7 @@ func (m *Machine) granted() budget.Spent {
 	return spent
 }
 
-func (m *Machine) decision(c *call, v policy.Verdict) event.PolicyDecision {
+func (c *call) decision(v policy.Verdict) event.PolicyDecision {
 	return event.PolicyDecision{
 		CallID: c.ref.CallID, Decision: v.Decision, Rule: v.Rule, Reason: v.Reason, Sandbox: v.Sandbox, Digest: c.resolved.Digest,
 	}
@@ -177,11 +178,11 @@ func (m *Machine) decision(c *call, v policy.Verdict) event.PolicyDecision {
 
 // unfit says why no call of the answer may run, whatever each of them is like:
 // half an answer is no instruction.
-func (m *Machine) unfit() (event.ErrorType, string) {
-	switch f := m.model.response.FinishReason; {
-	case m.cut():
+func (a *modelCall) unfit(limit int, fragments bool) (event.ErrorType, string) {
+	switch f := a.response.FinishReason; {
+	case a.cut(int64(limit), fragments):
 		return event.ErrorTruncated, fmt.Sprintf("the answer was cut off after %d output tokens, so none of its calls was run: "+
-			"their arguments may be incomplete. Make the call again with smaller arguments", m.model.response.Usage.Output)
+			"their arguments may be incomplete. Make the call again with smaller arguments", a.response.Usage.Output)
 	case f == llm.FinishRefusal:
 		return event.ErrorDenied, "the model declined to go on, so no call of this answer was run"
 	case f == llm.FinishMalformed:
@@ -197,25 +198,25 @@ func (m *Machine) unfit() (event.ErrorType, string) {
 // known to call such an answer finished, so the cap and the arguments are looked
 // at as well. An estimate, which counts bytes up to what was set aside,
 // says nothing of the cap.
-func (m *Machine) cut() bool {
-	r := m.model.response
+func (a *modelCall) cut(limit int64, fragments bool) bool {
+	r := a.response
 	if r.FinishReason == llm.FinishLength {
 		return true
 	}
-	if limit := int64(m.account.maxTokens); limit > 0 && !r.Usage.Estimated && r.Usage.Output >= limit {
+	if limit > 0 && !r.Usage.Estimated && r.Usage.Output >= limit {
 		return true
 	}
-	return m.calls.total.fragments > 0
+	return fragments
 }
 
 // lost settles a call whose process is gone and that will not run again.
-func (m *Machine) lost(c *call) event.ToolResult {
-	if c.resolved.Effect == event.EffectPure && m.mayRepeat(c) {
+func (c *call) lost(cfg *Config) event.ToolResult {
+	if c.resolved.Effect == event.EffectPure && c.mayRepeat(cfg) {
 		return c.failed(event.ErrorCancelled, "the run was cancelled after the process had stopped while this call was running")
 	}
 	why := "its effect class is " + string(c.resolved.Effect)
 	switch {
-	case m.mayRepeat(c):
+	case c.mayRepeat(cfg):
 		why = "the run was cancelled"
 	case c.repeatable():
 		why = "what it does cannot be taken back"
@@ -235,9 +236,9 @@ func (m *Machine) perform(c *call) machine.Action {
 	if c.resolved.Agent {
 		return m.startChild(c)
 	}
-	a := m.taskCall(c)
+	a := c.task(m.run.ID, &m.cfg)
 	a.Attempt++
-	a.Sandbox, a.NotBefore, a.Retries, a.Spent = c.verdict.Sandbox, c.retry.notBefore, m.mayRetry(c), c.retry.spent
+	a.Sandbox, a.NotBefore, a.Retries, a.Spent = c.verdict.Sandbox, c.retry.notBefore, c.mayRetry(&m.cfg), c.retry.spent
 	return a
 }
 
