@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"path"
 	"regexp"
 	"slices"
@@ -45,12 +46,14 @@ type report struct {
 	skips    []skip
 	passed   int
 	failed   int
+	// running are the packages whose tests have begun and not ended.
+	running map[string]bool
 	// outcomes are those of the tests, by the names that a requirements page has for them.
 	outcomes map[string]*outcome
 }
 
 func newReport(out, log io.Writer) *report {
-	return &report{out: out, log: log, said: map[string][]string{}, outcomes: map[string]*outcome{}}
+	return &report{out: out, log: log, said: map[string][]string{}, outcomes: map[string]*outcome{}, running: map[string]bool{}}
 }
 
 func (r *report) read(in io.Reader) error {
@@ -89,7 +92,12 @@ func (r *report) line(line []byte) error {
 			return fmt.Errorf("write the log: %w", err)
 		}
 		return nil
+	case "start":
+		r.running[rec.Package] = true
 	case "pass", "skip", "fail", "build-fail":
+		if rec.Test == "" {
+			delete(r.running, rec.Package)
+		}
 		r.result(rec, r.said[key])
 		delete(r.said, key)
 	}
@@ -195,6 +203,8 @@ func (r *report) finish() error {
 	switch {
 	case len(r.failures) > 0:
 		return errors.New("tests failed")
+	case len(r.running) > 0:
+		return fmt.Errorf("the tests of %s have begun and not ended", strings.Join(slices.Sorted(maps.Keys(r.running)), ", "))
 	case r.passed == 0:
 		return errors.New("no test ran")
 	}

@@ -54,6 +54,13 @@ func TestAReportOfATestRun(t *testing.T) {
 		},
 		{name: "words that are not JSON are shown", in: "go: no such module\n", out: "go: no such module\n0 passed, 0 failed, 0 skipped\n",
 			err: "no test ran", log: "go: no such module\n"},
+		{
+			name: "a package that does not end is a failure",
+			in: `{"Action":"start","Package":"example.org/a"}
+{"Action":"pass","Package":"example.org/a","Test":"TestOne"}
+`,
+			out: "1 passed, 0 failed, 0 skipped\n", err: "the tests of example.org/a have begun and not ended",
+		},
 		{name: "nothing at all is no success", out: "0 passed, 0 failed, 0 skipped\n", err: "no test ran"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
