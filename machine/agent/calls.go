@@ -193,27 +193,26 @@ func (s *calls) recount(data event.Data) {
 }
 
 // gather brings the calls that moved, and those whose turn a hook's may be, into
-// call order.
-func (m *Machine) gather() {
-	s := &m.calls
-	if s.agenda.until != nil && !m.run.Now.Before(*s.agenda.until) {
-		s.agenda.looked, s.agenda.until = 0, question.NextExpiry(m.calls.open(), m.run.Now)
+// call order. At most turns hooks run at once.
+func (s *calls) gather(among circumstances, now time.Time, turns int) {
+	g := &s.agenda
+	if g.until != nil && !now.Before(*g.until) {
+		g.looked, g.until = 0, question.NextExpiry(s.open(), now)
 	}
-	if now := m.circumstances(); s.agenda.among != now {
-		s.agenda.looked, s.agenda.among = 0, now
+	if g.among != among {
+		g.looked, g.among = 0, among
 	}
-	if s.agenda.looked == 0 {
-		s.agenda.moved, s.agenda.behind = s.agenda.moved[:0], s.agenda.behind[:0]
+	if g.looked == 0 {
+		g.moved, g.behind = g.moved[:0], g.behind[:0]
 		return
 	}
-	for turns := m.cfg.Limits.MaxParallelTools; turns > 0 && len(s.agenda.behind) > 0; s.agenda.behind = s.agenda.behind[1:] {
-		if c := s.agenda.behind[0]; c.awaitsHook() {
-			s.agenda.moved = append(s.agenda.moved, c)
+	for ; turns > 0 && len(g.behind) > 0; g.behind = g.behind[1:] {
+		if c := g.behind[0]; c.awaitsHook() {
+			g.moved = append(g.moved, c)
 			turns--
 		}
 	}
-	slices.SortFunc(s.agenda.moved, byIndex)
-	s.agenda.moved = slices.Compact(s.agenda.moved)
+	g.moved = inOrder(g.moved)
 }
 
 // awaitsHook reports whether a hook is to run before anything is decided
@@ -222,35 +221,47 @@ func (c *call) awaitsHook() bool {
 	return c.result == nil && c.verdict == nil && c.hooks.before.due != nil
 }
 
-func byIndex(a, b *call) int { return cmp.Compare(a.index, b.index) }
+// inOrder sorts calls by their place in the answer, each of them once.
+func inOrder(list []*call) []*call {
+	slices.SortFunc(list, func(a, b *call) int { return cmp.Compare(a.index, b.index) })
+	return slices.Compact(list)
+}
 
-// toDecide are the calls that may have a step before them, in call order. What is
-// due for a call, or waits for another attempt, is looked at each time.
+// toDecide are the calls that may have a step before them, in call order.
 func (m *Machine) toDecide() iter.Seq[*call] {
 	return func(yield func(*call) bool) {
-		m.gather()
-		s := &m.calls
-		moved, others := s.agenda.moved, m.calls.list[s.agenda.looked:]
-		s.agenda.moved, s.agenda.looked = s.agenda.moved[:0], len(m.calls.list)
-		waiting := len(s.agenda.behind)
-		for _, calls := range [...][]*call{moved, others} {
-			for _, c := range calls {
-				due := len(m.actions)
-				if !yield(c) {
-					return
-				}
-				switch {
-				case len(m.actions) > due || c.retry.due():
-					s.agenda.moved = append(s.agenda.moved, c)
-				case c.awaitsHook():
-					s.agenda.behind = append(s.agenda.behind, c)
-				}
+		m.calls.gather(m.circumstances(), m.run.Now, m.cfg.Limits.MaxParallelTools)
+		m.calls.visit(func(c *call) (due, goOn bool) {
+			before := len(m.actions)
+			goOn = yield(c)
+			return len(m.actions) > before, goOn
+		})
+	}
+}
+
+// visit shows look the calls on the agenda. A call is looked at again each time while
+// something is due for it, or it waits for another attempt.
+func (s *calls) visit(look func(*call) (due, goOn bool)) {
+	g := &s.agenda
+	moved, others := g.moved, s.list[g.looked:]
+	g.moved, g.looked = g.moved[:0], len(s.list)
+	waiting := len(g.behind)
+	for _, list := range [...][]*call{moved, others} {
+		for _, c := range list {
+			due, goOn := look(c)
+			if !goOn {
+				return
+			}
+			switch {
+			case due || c.retry.due():
+				g.moved = append(g.moved, c)
+			case c.awaitsHook():
+				g.behind = append(g.behind, c)
 			}
 		}
-		if waiting > 0 && len(s.agenda.behind) > waiting {
-			slices.SortFunc(s.agenda.behind, byIndex)
-			s.agenda.behind = slices.Compact(s.agenda.behind)
-		}
+	}
+	if waiting > 0 && len(g.behind) > waiting {
+		g.behind = inOrder(g.behind)
 	}
 }
 
