@@ -8,6 +8,7 @@ package result
 import (
 	"encoding/json"
 	"fmt"
+	"sync"
 
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/tool"
@@ -38,10 +39,18 @@ type args struct {
 // New returns the result.read tool. It changes nothing, so it may run beside
 // others and again after a crash.
 func New() tool.Tool {
-	t := tool.NewWithCall(Name, about, run)
-	t.Effect, t.ReadOnly, t.Concurrent = event.EffectPure, true, true
+	t := declared()
 	// A page is what the result was that it is of; Run says so.
 	t.Labels = &event.Labels{}
+	return t
+}
+
+// declared is the tool for all agents that get it, so that its schema is made once.
+var declared = sync.OnceValue(declare)
+
+func declare() tool.Tool {
+	t := tool.NewWithCall(Name, about, run)
+	t.Effect, t.ReadOnly, t.Concurrent = event.EffectPure, true, true
 	t.Access = func(raw json.RawMessage) []event.Access {
 		return []event.Access{{Key: "result:" + argsOf(raw).Handle}}
 	}

@@ -293,3 +293,13 @@ func TestASearchEndsWithItsCall(t *testing.T) {
 		t.Errorf("got %q, %v", r.Output, err)
 	}
 }
+
+func TestTheSchemaIsMadeOnceForAllAgents(t *testing.T) {
+	a, b := result.New(), result.New()
+	if &a.Schema[0] != &b.Schema[0] {
+		t.Error("each agent has a schema of its own, which is compiled anew")
+	}
+	if a.Labels == b.Labels {
+		t.Error("what one program says of the tool's labels is said of all")
+	}
+}

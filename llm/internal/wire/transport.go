@@ -1,15 +1,17 @@
 package wire
 
 import (
+	"math"
 	"net/http"
 	"time"
 )
 
 // NewHTTP returns the default transport. It honours the proxy variables of the
-// environment and follows no redirect.
+// environment and follows no redirect. A connection that served a call is kept for the
+// next one, however many runs there are: a bound would close and open them in turn.
 func NewHTTP() *http.Client {
 	t := &http.Transport{
-		Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true, MaxIdleConnsPerHost: 64, IdleConnTimeout: 90 * time.Second,
+		Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true, MaxIdleConnsPerHost: math.MaxInt, IdleConnTimeout: 90 * time.Second,
 		TLSHandshakeTimeout: 15 * time.Second, ExpectContinueTimeout: time.Second,
 	}
 	return WithoutRedirects(&http.Client{Transport: t})
