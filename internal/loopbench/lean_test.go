@@ -11,7 +11,6 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"sync"
 	"testing"
 
@@ -23,13 +22,9 @@ import (
 	"github.com/pawlrun/pawl/tool"
 )
 
-// chat answers POST /ID/N/K/v1/chat/completions: the N-th answer of a run is text, each
-// before it asks K times for the tool.
-func (s *modelServer) chat(w http.ResponseWriter, id string, last, calls int) {
-	s.mu.Lock()
-	s.turns[id]++
-	turn := s.turns[id]
-	s.mu.Unlock()
+// chat answers POST /N/K/v1/chat/completions: the N-th answer in a conversation is text,
+// each before it asks K times for the tool.
+func chat(w http.ResponseWriter, turn, last, calls int) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	b := bufio.NewWriter(w)
 	chunk := func(delta, finish string) {
@@ -163,20 +158,19 @@ func quoted(line []byte, key string) []byte {
 	return nil
 }
 
-// startedAnew returns a loop that starts a run of an agent as a program would: all that a
-// start makes is made each time.
-func startedAnew(base string, turns, calls int, o pawl.Options) func(id string) error {
+// startedAnew returns a loop that starts a run of one agent as a program would: all that a
+// start makes is made each time, and all else is as it is by default.
+func startedAnew(url string, turns int, o pawl.Options) func(id string) error {
 	type args struct {
 		N int `json:"n"`
 	}
 	noop := pawl.Tool("noop", "Do nothing.", func(context.Context, args) (string, error) { return "ok", nil })
 	noop.ReadOnly, noop.Concurrent, noop.Labels = true, true, &event.Labels{}
-	return func(id string) error {
-		agent := pawl.Agent{
-			Name: "bench", Tools: []tool.Tool{noop}, Limits: pawl.Limits{MaxCycles: turns + 1, MaxToolCalls: -1},
-			Model: pawl.Target{Name: "openai-chat/sim", Price: &llm.Price{}, Client: openaichat.New(openaichat.Options{
-				APIKey: "k", BaseURL: fmt.Sprintf("%s/%s/%d/%d/v1", base, id, turns, calls)})},
-		}
+	agent := pawl.Agent{
+		Name: "bench", Tools: []tool.Tool{noop}, Limits: pawl.Limits{MaxCycles: turns + 1, MaxToolCalls: -1},
+		Model: pawl.Target{Name: "openai-chat/sim", Price: &llm.Price{}, Client: openaichat.New(openaichat.Options{APIKey: "k", BaseURL: url + "/v1"})},
+	}
+	return func(string) error {
 		run, err := agent.Start(context.Background(), "go", o)
 		if err != nil {
 			return err
@@ -216,10 +210,9 @@ func BenchmarkTurn(b *testing.B) {
 						keep = syncing(b)
 					}
 				}
-				leanRun := func(id string) error {
-					return (&lean{client: client, keep: keep, url: fmt.Sprintf("%s/%s/%d/%d", base, id, at.turns, at.calls)}).run()
-				}
-				pawlRun := startedAnew(base, at.turns, at.calls, o)
+				url := fmt.Sprintf("%s/%d/%d", base, at.turns, at.calls)
+				leanRun := func(string) error { return (&lean{client: client, keep: keep, url: url}).run() }
+				pawlRun := startedAnew(url, at.turns, o)
 				var ratios, leanCPU, pawlCPU []float64
 				measure(b, at.runs, at.turns, leanRun)
 				measure(b, at.runs, at.turns, pawlRun)
@@ -254,13 +247,15 @@ func syncing(b *testing.B) func() error {
 	}
 }
 
-// serveChat answers what belongs to [modelServer.chat], and reports whether it did.
-func (s *modelServer) serveChat(w http.ResponseWriter, parts []string) bool {
-	if len(parts) < 4 || !strings.HasSuffix(strings.Join(parts, "/"), "chat/completions") {
+// serveChat answers what belongs to [chat], and reports whether it did. The server knows
+// the turn from the answers that the request repeats, so that all runs have one address.
+func serveChat(w http.ResponseWriter, body io.Reader, parts []string) bool {
+	if len(parts) < 3 || parts[len(parts)-1] != "completions" {
 		return false
 	}
-	last, _ := strconv.Atoi(parts[1])
-	calls, _ := strconv.Atoi(parts[2])
-	s.chat(w, parts[0], last, calls)
+	last, _ := strconv.Atoi(parts[0])
+	calls, _ := strconv.Atoi(parts[1])
+	request, _ := io.ReadAll(body)
+	chat(w, bytes.Count(request, []byte(`"role":"assistant"`))+1, last, calls)
 	return true
 }

@@ -12,13 +12,19 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/pawlrun/pawl/sandbox"
 )
 
 // serverEnv makes the test binary a model server: in a process of its own, so
 // that its CPU time is not counted as the loop's.
 const serverEnv = "PAWL_LOOPBENCH_SERVER"
 
+// shim makes the test binary what supervises commands, too.
+var shim sandbox.Shim
+
 func TestMain(m *testing.M) {
+	shim = sandbox.Main()
 	if os.Getenv(serverEnv) != "" {
 		serve()
 		return
@@ -61,11 +67,11 @@ type modelServer struct {
 }
 
 func (s *modelServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	_, _ = io.Copy(io.Discard, r.Body)
 	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
-	if s.serveChat(w, parts) {
+	if serveChat(w, r.Body, parts) {
 		return
 	}
+	_, _ = io.Copy(io.Discard, r.Body)
 	last, _ := strconv.Atoi(parts[1])
 	s.mu.Lock()
 	s.turns[parts[0]]++

@@ -31,6 +31,45 @@ func BenchmarkTenThousandAtOnce(b *testing.B) {
 	b.ReportMetric(0, "ns/op")
 }
 
+// BenchmarkTenThousandStarted measures the same of runs that a program starts, each with
+// [pawl.Agent.Start] in memory.
+func BenchmarkTenThousandStarted(b *testing.B) {
+	for b.Loop() {
+		bare := heldByWaiting(b, func(client *http.Client, n int) error { return bareLoops(client, "http://in-process", n) })
+		b.ReportMetric((heldByWaiting(b, startedRuns)-bare)/atOnce/(1<<10), "KiB/run-above-bare")
+	}
+	b.ReportMetric(0, "ns/op")
+}
+
+// startedRuns starts so many runs of an agent at once and waits for them.
+func startedRuns(client *http.Client, n int) error {
+	a := pawl.Agent{Name: "a", Tools: []tool.Tool{noop()}, Model: inProcessModel(client)}
+	runs := make([]*pawl.Run, 0, n)
+	for range n {
+		run, err := a.Start(context.Background(), "go", pawl.Options{})
+		if err != nil {
+			return err
+		}
+		runs = append(runs, run)
+	}
+	for _, run := range runs {
+		s, err := run.Wait()
+		if err == nil {
+			err = s.Err()
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func inProcessModel(client *http.Client) pawl.Target {
+	return pawl.Target{
+		Name: "anthropic/claude-sonnet-4-5", Client: anthropic.New(anthropic.Options{APIKey: "k", HTTP: client}), Price: &llm.Price{},
+	}
+}
+
 // heldByWaiting is how many bytes are in use when all wait whom do started. One more is
 // answered at once, because an adapter sends few requests before the first answer.
 func heldByWaiting(b *testing.B, do func(client *http.Client, n int) error) float64 {
@@ -61,11 +100,8 @@ func heldByWaiting(b *testing.B, do func(client *http.Client, n int) error) floa
 
 // steps runs a workflow with so many steps at once.
 func steps(client *http.Client, n int) error {
-	model := pawl.Target{
-		Name: "anthropic/claude-sonnet-4-5", Client: anthropic.New(anthropic.Options{APIKey: "k", HTTP: client}), Price: &llm.Price{},
-	}
 	w := pawl.Workflow{
-		Agents: map[string]pawl.Agent{"a": {Model: model, Tools: []tool.Tool{noop()}}},
+		Agents: map[string]pawl.Agent{"a": {Model: inProcessModel(client), Tools: []tool.Tool{noop()}}},
 		Steps:  []pawl.Step{{ID: "each", Agent: "a", Instructions: "go", Loop: &pawl.Loop{Items: make([]int, n)}}},
 	}
 	run, err := w.Start(context.Background(), "", pawl.Options{})
