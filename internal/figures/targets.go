@@ -74,7 +74,6 @@ var targets = []target{
 	{what: "Chat Completions decoder, times less CPU than the official SDK", bench: "BenchmarkAgainstTheOfficialSDK/chat", metric: "times-less", bound: 4, least: true, unit: "x", once: true},
 	{what: "Gemini decoder, CPU against Scanner with encoding/json", bench: "BenchmarkAgainstScannerAndEncodingJSON/gemini", metric: "ratio", bound: 1, unit: "x", once: true},
 	{what: "Gemini decoder, times less CPU than the official SDK", bench: "BenchmarkAgainstTheOfficialSDK/gemini", metric: "times-less", bound: 4, least: true, unit: "x", once: true},
-	{what: "a run from a file, prepared, CPU", bench: "BenchmarkPrepare", metric: "cpu-ms", bound: 2, unit: "ms"},
 	{what: "pawl version", bench: "BenchmarkBinary", metric: "version-ms", bound: 20, unit: "ms"},
 	{what: "the stripped binary", bench: "BenchmarkBinary", metric: "MiB", bound: 33.85, unit: "MiB"},
 }
