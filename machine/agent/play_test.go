@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -19,7 +20,7 @@ import (
 )
 
 // play drives a machine by hand: it performs what needs no effect, keeps what
-// does as a flight for the test to settle, and writes everything down. Each
+// does as pending for the test to settle, and writes everything down. Each
 // event goes through its JSON form to a second machine, which must want the
 // same at every step: a fold cannot differ from the run that it repeats.
 type play struct {
@@ -115,6 +116,10 @@ func (p *play) try(d event.Data) error {
 		p.t.Fatalf("fold %s: %v", d.EventType(), err)
 	}
 	p.agree(p.folded, "the fold of the journal")
+	first := slices.Clone(p.live.Next())
+	if again := p.live.Next(); !reflect.DeepEqual(first, again) {
+		p.t.Fatalf("asked twice, the machine wants something else:\n%+v\n%+v\n%s", first, again, p.log.String())
+	}
 	return nil
 }
 
