@@ -17,10 +17,11 @@ func TestAllWhoUseAStoreShareOneValueOfAType(t *testing.T) {
 		return journal.Share(s, func() *value { made++; return &value{made} })
 	}
 	a, b := memory.New(nil), memory.New(nil)
-	if share(a) != share(a) || share(a) == share(b) || made != 2 {
+	first, again := share(a), share(a)
+	if first != again || first == share(b) || made != 2 {
 		t.Errorf("%d values were made for two stores", made)
 	}
-	if share(other{a}) == share(other{a}) {
+	if first, again = share(other{a}), share(other{a}); first == again {
 		t.Error("a store that shares nothing gave the same value twice")
 	}
 	if n := journal.Share(a, func() int { return 7 }); n != 7 {

@@ -24,7 +24,8 @@ func TestTheSchemaOfAToolIsCompiledOnceForAllItsRuns(t *testing.T) {
 		}
 		return compiled
 	}
-	if schema(made) != schema(made) {
+	first, again := schema(made), schema(made)
+	if first != again {
 		t.Error("two sets of one tool have compiled its schema twice")
 	}
 	if s := schema(changed); s == schema(made) || s.Validate(json.RawMessage(`{"text":1}`)) != nil {
