@@ -89,17 +89,23 @@ func (d *driver) decide(work context.Context) (bool, error) {
 // call's own event has its arguments, so without it they would be lost.
 func (d *driver) keepAnswer() (progress bool, err error) {
 	for _, a := range d.machine.Next() {
-		r, is := a.(machine.Record)
-		if !is {
+		var keep event.Data
+		switch a := a.(type) {
+		case machine.Resolve:
+			keep = d.env.resolve(a)
+		case machine.Record:
+			switch a.Data.(type) {
+			case event.BudgetCommitted, event.ToolCall:
+				keep = a.Data
+			}
+		}
+		if keep == nil {
 			continue
 		}
-		switch r.Data.(type) {
-		case event.BudgetCommitted, event.ToolCall:
-			if err := d.stage(r.Data); err != nil {
-				return progress, err
-			}
-			progress = true
+		if err := d.stage(keep); err != nil {
+			return progress, err
 		}
+		progress = true
 	}
 	return progress, nil
 }

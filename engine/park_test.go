@@ -3,6 +3,7 @@ package engine_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -12,6 +13,7 @@ import (
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/journal/memory"
+	"github.com/pawlrun/pawl/llm"
 	"github.com/pawlrun/pawl/llm/scripted"
 )
 
@@ -44,6 +46,46 @@ func TestAnInterruptParksAndResumeGoesOn(t *testing.T) {
 			})
 		})
 	}
+}
+
+// late answers although its call was told to stop, as an answer may that is just there.
+type late struct {
+	llm.Model
+	begun chan struct{}
+}
+
+func (l late) Generate(ctx context.Context, req *llm.Request) (*llm.Response, error) {
+	select {
+	case l.begun <- struct{}{}:
+		<-ctx.Done()
+	default:
+	}
+	return l.Model.Generate(context.WithoutCancel(ctx), req)
+}
+
+func TestTheCallsOfAnAnswerThatCameAtAnInterruptKeepTheirArguments(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var got []string
+		r := newRig(t).tools(argsTool("work", func(args string) { got = append(got, args) })).
+			turns(scripted.Turn{ToolCalls: calls("work", `{"to":"ann"}`, "work", `{"to":"bob"}`)}, scripted.Turn{Text: "done"})
+		model, _, err := r.env.Model("")
+		if err != nil {
+			t.Fatal(err)
+		}
+		begun := make(chan struct{}, 1)
+		r.env.Model = func(string) (llm.Model, string, error) { return late{model, begun}, "model", nil }
+		run := r.start(t.Context())
+		synctest.Wait()
+		run.Interrupt()
+		parkedAs(t, run, event.ParkInterrupted)
+		if o := outcome(t, r.resume(run.ID)); !o.OK {
+			t.Errorf("outcome %+v", o)
+		}
+		if slices.Sort(got); !slices.Equal(got, []string{`{"to":"ann"}`, `{"to":"bob"}`}) {
+			t.Errorf("the calls ran with %q", got)
+		}
+		r.whole(run.ID)
+	})
 }
 
 func TestCloseParksWhatIsStillDriven(t *testing.T) {
