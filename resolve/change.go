@@ -1,9 +1,6 @@
 package resolve
 
 import (
-	"cmp"
-	"errors"
-	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
@@ -101,106 +98,55 @@ func (r *reader) copy(name string, fits pattern, args []word, dirs []string) {
 		case name == "install" && i > 0 && installMode.MatchString(args[i-1].text):
 		default:
 			// A computed word, or a pattern, may stand for an option.
-			r.notOnlyLooks = r.notOnlyLooks || !end && a.computed && a.prefix == "" && (!a.glob || matchesOptions(dirs))
+			r.notOnlyLooks = r.notOnlyLooks || !end && a.computed && a.prefix == ""
 			operands = append(operands, a)
 		}
 	}
 	if len(operands) == 0 {
 		return
 	}
-	c := copying{tree: name != "cp" || strings.ContainsAny(letters, "aRrd"), linking: name == "ln" || name == "link" || name == "cp" && strings.ContainsAny(letters, "ls")}
-	c.keeping = name == "mv" || name == "cp" && (c.tree || strings.ContainsAny(letters, "P"))
-	c.taking = name == "mv" || name == "install" && strings.Contains(letters, "d")
-	c.sources, c.to = operands[:len(operands)-1], operands[len(operands)-1]
-	if len(c.sources) == 0 { // ln -s x makes ./x
-		c.sources, c.to = operands, word{text: "."}
+	sources, to := operands[:len(operands)-1], operands[len(operands)-1]
+	if len(sources) == 0 { // ln -s x makes ./x
+		sources, to = operands, word{text: "."}
 	}
-	r.copies(c, dirs)
-}
+	tree := name != "cp" || strings.ContainsAny(letters, "aRrd")
+	linking := name == "ln" || name == "link" || name == "cp" && strings.ContainsAny(letters, "ls")
+	taking := name == "mv" || name == "install" && strings.Contains(letters, "d")
+	// A link that is moved or copied as one may lead elsewhere from its new place.
+	keeping := name == "mv" || name == "cp" && (tree || strings.Contains(letters, "P"))
+	r.links = r.links || linking || keeping
 
-// copying is what a program that copies is told to do.
-type copying struct {
-	sources []word
-	to      word
-	// tree: what is below the sources is meant as well. taking: the sources are
-	// changed themselves. linking: they get another name. keeping: one that is a
-	// link stays one, so that it may lead elsewhere from its new place.
-	tree, taking, linking, keeping bool
-}
-
-func (r *reader) copies(c copying, dirs []string) {
-	r.path(c.to, dirs, event.PathUse{Write: true, Tree: c.tree && !c.linking})
-	for _, s := range c.sources {
-		r.path(s, dirs, event.PathUse{Write: c.linking || c.taking, Given: c.keeping && !c.taking, Tree: c.tree})
+	into := event.PathUse{Write: true, Tree: tree && !linking}
+	r.path(to, dirs, into)
+	for _, s := range sources {
+		r.path(s, dirs, event.PathUse{Write: linking || taking, Given: keeping && !taking, Tree: tree})
 		switch {
 		case s.computed:
-			r.path(c.to, dirs, event.PathUse{Write: true, Tree: true})
-		case !c.to.computed:
-			r.path(word{text: c.to.text + "/" + path.Base(s.text)}, dirs, event.PathUse{Write: true, Tree: c.tree && !c.linking})
+			r.path(to, dirs, event.PathUse{Write: true, Tree: true})
+		case !to.computed:
+			r.path(word{text: to.text + "/" + path.Base(s.text)}, dirs, into)
 		}
-		for _, dir := range dirs {
-			if dir != anywhere && !c.to.computed && (c.linking || c.keeping && r.mayLead(dir, s)) {
-				r.relink(c, s, dir)
-			}
+		if linking && !s.computed && !to.computed {
+			r.path(s, linkDirs(to.text, dirs), event.PathUse{Write: true, Tree: true})
 		}
 	}
 }
 
-// naming is a path, and the step of the line that it belongs to.
-type naming struct {
-	path string
-	step int
-}
-
-// relink notes where a copy may leave a link. A symbolic one is followed from where it
-// lies.
-func (r *reader) relink(c copying, s word, dir string) {
-	to := path.Clean(absolute(dir, c.to.text))
-	at, _ := follow(path.Dir(to))
-	link := naming{path.Join(at, path.Base(to)), r.steps}
-	if info, err := os.Stat(to); err == nil && info.IsDir() && !s.glob {
-		if name := path.Base(c.to.text); name != "." && name != ".." {
-			r.replaced = append(r.replaced, link)
-		}
-		at, _ = follow(to)
-		link.path = path.Join(at, path.Base(s.text))
-	}
-	r.links = append(r.links, link)
-	if c.linking && !s.computed {
-		r.path(s, []string{path.Dir(link.path)}, event.PathUse{Write: true, Tree: true})
-	}
-}
-
-// throughLinks reports whether a step names something through a link that another
-// one makes, whichever of them stands first: loops and what runs in the background
-// have no order.
-func (r *reader) throughLinks() bool {
-	links := r.links
-	if slices.Index(risks, r.risk) >= slices.Index(risks, event.RiskDelete) {
-		links = slices.Concat(links, r.replaced)
-	}
-	through := false
-	for _, n := range r.named {
-		if len(links) == 0 {
-			break
-		}
-		visit(n.path, func(name string) {
-			through = through || slices.ContainsFunc(links, func(l naming) bool { return l.step != n.step && l.path == name })
-		})
-	}
-	return through
-}
-
-// matchesOptions reports whether a pattern may match a file whose name is an
-// option.
-func matchesOptions(dirs []string) bool {
+// linkDirs are the directories from which a symbolic link is followed that is made at
+// a place or below it.
+func linkDirs(to string, dirs []string) []string {
+	var from []string
 	for _, dir := range dirs {
-		entries, err := os.ReadDir(dir)
-		if err != nil || slices.ContainsFunc(entries, func(e os.DirEntry) bool { return strings.HasPrefix(e.Name(), "-") }) {
-			return true
+		if dir == anywhere {
+			continue
 		}
+		at := path.Clean(absolute(dir, to))
+		if info, err := os.Stat(at); err != nil || !info.IsDir() {
+			at = path.Dir(at)
+		}
+		from = append(from, at)
 	}
-	return false
+	return from
 }
 
 func absolute(dir, name string) string {
@@ -208,32 +154,4 @@ func absolute(dir, name string) string {
 		return name
 	}
 	return dir + "/" + name
-}
-
-// maxLooked is how many entries of a directory are looked at for links.
-const maxLooked = 4096
-
-// mayLead reports whether what is moved or copied may be a link or have one in it.
-// What is not there yet can only be one by another command of the line.
-func (r *reader) mayLead(dir string, s word) bool {
-	names := []string{absolute(dir, s.text)}
-	if s.computed {
-		found, ok := r.expand(absolute(dir, s.names))
-		if names = found; !s.glob || !ok {
-			return true
-		}
-	}
-	looked, errLink := 0, errors.New("a link")
-	for _, name := range names {
-		err := filepath.WalkDir(path.Clean(name), func(_ string, e fs.DirEntry, err error) error {
-			if looked++; err != nil || looked > maxLooked || e.Type()&fs.ModeSymlink != 0 {
-				return cmp.Or(err, errLink)
-			}
-			return nil
-		})
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return true
-		}
-	}
-	return false
 }

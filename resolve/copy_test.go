@@ -62,7 +62,7 @@ func TestWhereACopyGoesToIsKnownOrAskedAbout(t *testing.T) {
 }
 
 func TestAComputedWordOfACopyMayBeAnOption(t *testing.T) {
-	_, ws := tree(t, "a", "d/", "e/--target-directory=..", "-x/a")
+	_, ws := tree(t, "a", "d/", "-x/a")
 	for line, want := range map[string]event.Risk{
 		"cp $x d":         event.RiskExecute,
 		`cp "$x" d`:       event.RiskExecute,
@@ -71,7 +71,7 @@ func TestAComputedWordOfACopyMayBeAnOption(t *testing.T) {
 		`cp d/$x e`:       event.RiskWrite,
 		"cp * d":          event.RiskExecute,
 		"cd e && cp * ..": event.RiskExecute,
-		"cd d && cp * ..": event.RiskWrite,
+		"cd d && cp * ..": event.RiskExecute,
 		"cp e/* d":        event.RiskWrite,
 	} {
 		if f := ws.Shell(line); f.Risk != want {

@@ -33,11 +33,10 @@ func (r *reader) path(w word, dirs []string, use event.PathUse) {
 			r.unknown(w, use)
 			continue
 		}
-		if len(r.named) == 4*maxFacts {
+		if r.named++; r.named > 4*maxFacts {
 			r.unclear("it names too many files")
 			return
 		}
-		r.named = append(r.named, naming{abs, r.steps})
 		found := r.ws.PathFrom(dir, name)
 		straight := found == r.ws.within(filepath.Clean(abs))
 		found.Write, found.Tree, found.Given, found.Found = use.Write, use.Tree, use.Given, use.Found && straight

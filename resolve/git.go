@@ -34,9 +34,6 @@ var gitShows = newPattern(`^([^-].*|--?|-[0-9A-NP-Za-z][^O]*|--(abbrev-commit|ab
 var gitTells = newPattern(`^(-[0-9]+|-n[0-9]*|--(oneline|graph|all|decorate|format|pretty|author|since|until|before|after|max-count|reverse|no-merges|stat` +
 	`|name-only|name-status|shortstat)(=.*)?)$`)
 
-// gitSummaries are the options with which a diff says which files it is about.
-var gitSummaries = newPattern(`^--(stat|numstat|shortstat|summary|name-only|name-status)$`)
-
 // gitQuiet are the subcommands that show nothing of what files hold without an
 // option for it. Of those that are neither here nor in gitHistories nothing is known:
 // each may be an alias.
@@ -130,13 +127,9 @@ func (r *reader) gitRuns(sub string, operands []word) {
 		sub == "submodule" && slices.ContainsFunc(operands, func(a word) bool { return a.computed || a.text == "foreach" }):
 		r.unclear("what git " + sub + " runs is not known before it runs")
 	case sub == "clone":
-		for i, a := range operands {
-			option, value, attached := strings.Cut(a.text, "=")
-			if i+1 < len(operands) && !attached {
-				value = operands[i+1].text
-			}
-			if named(option, "--config") || strings.HasPrefix(a.text, "-c") {
-				r.gitSetting(word{text: value, computed: a.computed})
+		for _, a := range operands {
+			if option, _, _ := strings.Cut(a.text, "="); named(option, "--config") || strings.HasPrefix(a.text, "-c") {
+				r.unclear("what git clone sets by " + trim(a.text) + " may make it run something")
 			}
 		}
 	}
@@ -149,25 +142,15 @@ func (r *reader) gitSetting(w word) {
 	}
 }
 
-// gitConfigLooks are the options by which git config shows settings, and gitConfigFor
-// others that take no value.
-var (
-	gitConfigLooks = newPattern(`^(-l|--list|--get|--get-all|--get-regexp)$`)
-	gitConfigFor   = newPattern(`^--(global|system|local|worktree|bool|int|show-origin|show-scope|name-only|null)$`)
-)
-
-// gitConfig notes what git config changes, or shows: its operands are an option that
-// says so, others without a value, and then names.
+// gitConfig notes what git config changes: it only shows settings where an option
+// says so and no other follows.
 func (r *reader) gitConfig(operands []word, dirs []string) {
-	shows, writes := false, false
-	for _, a := range operands {
-		shows = shows || gitConfigLooks.MatchString(a.text)
-		writes = writes || a.computed || !gitConfigLooks.MatchString(a.text) && !gitConfigFor.MatchString(a.text) && (!shows || strings.HasPrefix(a.text, "-"))
-	}
+	shows := len(operands) > 0 && operands[0].is("-l", "--list", "--get", "--get-all", "--get-regexp")
+	writes := !shows || slices.ContainsFunc(operands[1:], func(a word) bool { return a.computed || strings.HasPrefix(a.text, "-") })
 	if slices.ContainsFunc(operands, func(a word) bool { return a.is("--global", "--system") }) {
-		r.path(word{text: "~/.gitconfig", computed: true}, dirs, event.PathUse{Write: writes || !shows})
+		r.path(word{text: "~/.gitconfig", computed: true}, dirs, event.PathUse{Write: writes})
 	}
-	r.path(word{text: ".git/config"}, dirs, event.PathUse{Write: writes || !shows})
+	r.path(word{text: ".git/config"}, dirs, event.PathUse{Write: writes})
 }
 
 // gitContents notes the files that a subcommand may show: those behind "--", or
@@ -180,23 +163,16 @@ func (r *reader) gitContents(sub string, operands []word, dirs []string) {
 	before, behind := operands, []word(nil)
 	if at := slices.IndexFunc(operands, func(a word) bool { return a.is("--") }); at >= 0 {
 		before, behind = operands[:at], operands[at+1:]
-	} else if named := slices.DeleteFunc(slices.Clone(operands), func(a word) bool { return strings.HasPrefix(a.text, "-") }); r.steps == 1 &&
-		(sub == "diff" || sub == "blame") && len(named) > 0 && !slices.ContainsFunc(dirs, func(dir string) bool {
-		return dir == anywhere || slices.ContainsFunc(named, func(a word) bool { return !exists(dir, a.text) })
-	}) {
-		behind = named // git takes them for files, as long as the line leaves them there
 	}
 	tells := func(a word) bool {
-		if a.computed || !strings.HasPrefix(a.text, "-") {
-			return !a.computed && !strings.Contains(a.text, ":")
+		if strings.HasPrefix(a.text, "-") {
+			return gitTells.MatchString(a.text)
 		}
-		return strings.HasSuffix(sub, "log") && gitTells.MatchString(a.text) || gitSummaries.MatchString(a.text)
+		return !a.computed && !strings.Contains(a.text, ":")
 	}
-	quiet := !slices.ContainsFunc(before, func(a word) bool { return !tells(a) })
 	magic := func(a word) bool { return a.computed || strings.ContainsAny(a.text, `:*?[\`) || a.text == "" }
 	switch {
-	case sub == "", quiet && strings.HasSuffix(sub, "log"),
-		quiet && sub == "diff" && slices.ContainsFunc(before, func(a word) bool { return gitSummaries.MatchString(a.text) }):
+	case sub == "", strings.HasSuffix(sub, "log") && !slices.ContainsFunc(before, func(a word) bool { return !tells(a) }):
 	case len(behind) > 0 && !slices.ContainsFunc(behind, magic) && !slices.ContainsFunc(before, func(a word) bool { return a.computed || strings.Contains(a.text, ":") || a.is("--follow") }):
 		for _, file := range behind {
 			r.path(file, dirs, event.PathUse{Tree: true})

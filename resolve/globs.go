@@ -9,9 +9,13 @@ import (
 	"github.com/pawlrun/pawl/event"
 )
 
-// maxNames is how many files a pattern of names may stand for before they are no
-// longer told apart.
-const maxNames = 50
+const (
+	// maxNames is how many files a pattern of names may stand for before they are no
+	// longer told apart.
+	maxNames = 50
+	// maxLooked is how many entries of directories are held against patterns.
+	maxLooked = 4096
+)
 
 // givenGlob notes the files whose names are given to a program of which it is not
 // known what it does with them, as the shell will find them. Of too many it notes

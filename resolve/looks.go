@@ -38,7 +38,12 @@ var lookOptions = map[string]pattern{
 	"uniq": newPattern(`^-([cdDiuz]+|[fsw]?[0-9]+|-(count|repeated|unique)|)$`), // a second operand is written
 	"read": newPattern(`^([a-z_0-9]*|-[ers]+|-[dnNtpu]|-[ers]*[nNtu][0-9.]+)$`),
 	"set":  newPattern(`^([-+][abCefmnuvxo]+|--|[^-].*)$`),
+
+	"break": number, "continue": number, "exit": number, "return": number, "shift": number, "wait": number,
 }
+
+// number is the pattern of what no shell computes.
+var number = newPattern(`^[0-9]+$`)
 
 // words is the pattern of options of a program, beside which every word is harmless
 // that is none.
@@ -95,9 +100,7 @@ func (r *reader) looks(name string, args []word, computed bool) bool {
 		r.notOnlyLooks = r.notOnlyLooks || !looks
 		return looks
 	case "printf":
-		return looksPrintf(args)
-	case "break", "continue", "exit", "return", "shift", "wait":
-		return numbers(args)
+		return len(args) > 0 && !args[0].computed && texts.MatchString(args[0].text)
 	case "hostname", "env", "arch":
 		return len(args) == 0
 	case "sed": // sed -n 'FROM,TOp' FILE, which models use to page

@@ -29,8 +29,8 @@ const tooLong = "the command line is too long or too deep to be read"
 func (w Workspace) Shell(line string) event.Facts {
 	r := &reader{ws: w}
 	r.line(line, []string{w.real}, 0)
-	if r.throughLinks() {
-		r.unclear("it makes or moves a link, and names something by it")
+	if r.links && r.steps > 1 && !w.confined {
+		r.unclear("it may make or move a link, and name something by it")
 	}
 	if r.notOnlyLooks || slices.ContainsFunc(r.facts.Paths, w.arms) || r.looksByGit && r.risk != event.RiskRead {
 		r.atLeast(event.RiskExecute)
@@ -55,12 +55,11 @@ type reader struct {
 	inside int
 	// files counts the paths that are no further names of a file.
 	files int
-	// steps counts the commands and redirections that do something themselves. named
-	// are the paths that they name, links those where one may leave a link, which is
-	// not there yet when the line is judged, and replaced those where it does so if
-	// another takes away what is there.
-	steps                  int
-	named, links, replaced []naming
+	// steps counts the commands and redirections that do something themselves, and
+	// named the files that they name. links says that one may leave a link, which is not
+	// there yet when the line is judged.
+	steps, named int
+	links        bool
 	// looked is how many names of files have been held against patterns.
 	looked int
 	// notOnlyLooks says that no command of the line is known to change nothing,

@@ -115,28 +115,22 @@ func (r *reader) declare(c *syntax.DeclClause, dirs []string) after {
 	return stay(dirs)
 }
 
-// variableName are words of read that set no variable but one of the line's own.
-var variableName = newPattern(`^(-[a-z]+|[a-z_][a-z0-9_]*|-?[0-9.]*)$`)
-
 // sets asks about a builtin that may set another variable than one of the line's
 // own, or what cd does with a link (set -P).
 func (r *reader) sets(name string, args []word) {
-	for i, a := range args {
-		own := !a.computed && variableName.MatchString(a.text)
+	options := name == "printf" || name == "wait" // by which these two set one
+	for _, a := range args {
 		switch {
 		case name == "set" && a.is("--"):
 			return
-		case name == "set" && (a.computed || a.is("physical") || strings.HasPrefix(a.text, "-") && strings.Contains(a.text, "P")),
-			name == "read" && !own && !(i > 0 && readValue.MatchString(args[i-1].text)),
-			name == "getopts" && i == 1 && !own,
-			name == "printf" && i == 0 && strings.HasPrefix(a.text, "-v"), name == "wait" && strings.HasPrefix(a.text, "-p"):
+		case name == "set" && a.is("physical"), (name == "set" || name == "read") && (a.computed || !lookOptions[name].MatchString(a.text)), name == "getopts",
+			options && (strings.HasPrefix(a.text, "-v") || strings.HasPrefix(a.text, "-p")):
 			r.unclear("what " + name + " sets is not known")
+			return
 		}
+		options = options && name == "wait"
 	}
 }
-
-// readValue are the options of read that take the next word.
-var readValue = newPattern(`^-[ers]*[dinNptu]$`)
 
 // Some shells run what a text holds when they take it for a number, for the
 // name of a variable, or for the index of one: the command in "x[$(rm y)]" runs
@@ -177,22 +171,13 @@ func (r *reader) expansion(n *syntax.ParamExp) {
 
 func constant(n syntax.ArithmExpr) bool {
 	w, ok := n.(*syntax.Word)
-	return n == nil || ok && w.Lit() != "" && digits(w.Lit())
+	return n == nil || ok && number.MatchString(w.Lit())
 }
 
-func digits(s string) bool { return strings.Trim(s, "0123456789") == "" }
-
-// numbers reports whether each word is one number, whatever it expands to.
-func numbers(args []word) bool {
-	return !slices.ContainsFunc(args, func(a word) bool { return !a.number() })
-}
-
-// The operators of test that evaluate nothing, before a word, between two, and
-// between two numbers.
+// The operators of test that evaluate nothing, before a word and between two.
 var (
-	testsOne     = strings.Fields("-b -c -d -e -f -g -h -k -L -n -G -p -r -s -S -u -w -x -z")
-	testsTwo     = strings.Fields("= == != -nt -ot -ef")
-	testsNumbers = strings.Fields("-eq -ne -gt -ge -lt -le")
+	testsOne = strings.Fields("-b -c -d -e -f -g -h -k -L -n -G -p -r -s -S -u -w -x -z")
+	testsTwo = strings.Fields("= == != -nt -ot -ef")
 )
 
 // looksTest reports whether a test is known to evaluate nothing. A word that may
@@ -204,30 +189,20 @@ func looksTest(name string, args []word) bool {
 	for len(args) > 1 && args[0].is("!") {
 		args = args[1:]
 	}
-	if slices.ContainsFunc(args, func(a word) bool { return a.several && !a.number() }) {
+	if slices.ContainsFunc(args, func(a word) bool { return a.several }) {
 		return false
 	}
 	switch len(args) {
 	case 0, 1:
 		return true
 	case 2:
-		return args[0].is(testsOne...) || args[0].is("-t") && args[1].number()
+		return args[0].is(testsOne...)
 	case 3:
-		return args[1].is(testsTwo...) || args[1].is(testsNumbers...) && args[0].number() && args[2].number()
+		return args[1].is(testsTwo...)
 	}
 	return false
 }
 
-var (
-	// texts is a format of printf that takes nothing for a number.
-	texts = newPattern(`^([^%-]|%%|%[-0-9.+ ]*[sbc])([^%]|%%|%[-0-9.+ ]*[sbc])*$`)
-	// decimal is a constant that no shell evaluates further.
-	decimal = newPattern(`^[-+]?[0-9]*\.?[0-9]+$`)
-)
-
-// looksPrintf reports whether a printf is known to evaluate nothing: it names no
-// variable, and what it takes for numbers are numbers.
-func looksPrintf(args []word) bool {
-	return len(args) > 0 && !args[0].computed && (texts.MatchString(args[0].text) || !strings.HasPrefix(args[0].text, "-") &&
-		!slices.ContainsFunc(args[1:], func(a word) bool { return a.computed || !decimal.MatchString(a.text) }))
-}
+// texts is a format of printf that takes nothing for a number. With any other, some
+// shell computes what a word holds.
+var texts = newPattern(`^([^%-]|%%|%[-0-9.+ ]*[sbc])([^%]|%%|%[-0-9.+ ]*[sbc])*$`)

@@ -23,12 +23,6 @@ type word struct {
 	several bool
 }
 
-// number reports whether a word is a number: as it is written, how the last command
-// ended, or how many arguments there are.
-func (w word) number() bool {
-	return !w.computed && w.text != "" && digits(w.text) || slices.Contains([]string{"$?", "$#", `"$?"`, `"$#"`}, w.text) && w.computed
-}
-
 // is reports whether a word is one of some texts, whatever happens.
 func (w word) is(texts ...string) bool { return !w.computed && slices.Contains(texts, w.text) }
 
@@ -48,9 +42,9 @@ func wordOf(w *syntax.Word) word {
 				switch special := expands(lit.Value, i == 0); special {
 				case literal:
 				case globs:
-					out.glob, out.computed = true, true
+					out.glob, out.computed, out.several = true, true, true
 				default:
-					ok = false
+					ok, out.several = false, true
 				}
 			}
 		}
@@ -71,18 +65,8 @@ func wordOf(w *syntax.Word) word {
 			out.prefix = out.text[:strings.IndexAny(out.text+"*", "*?[")]
 		}
 		out.text = source(w)
-		out.several = out.several || unquoted(w)
 	}
 	return out
-}
-
-// unquoted reports whether a computed word has an expansion of its own that is not
-// quoted: of names, of braces, of a home directory.
-func unquoted(w *syntax.Word) bool {
-	return slices.ContainsFunc(w.Parts, func(part syntax.WordPart) bool {
-		lit, ok := part.(*syntax.Lit)
-		return ok && expands(lit.Value, part == w.Parts[0]) != literal
-	})
 }
 
 // severalOf reports whether an expansion in a word may become several words: it is
