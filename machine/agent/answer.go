@@ -23,16 +23,16 @@ const kindInvalidAnswer = "invalid_answer"
 func (m *Machine) finish(d event.RunTerminatedBy) machine.Action {
 	checked := m.turn.checked
 	switch {
-	case len(m.cfg.Schema) == 0:
-		return m.terminate(d)
+	case len(m.run.cfg.Schema) == 0:
+		return record(d)
 	case checked == nil:
 		return machine.CheckAnswer{
-			Cycle: m.cycle, Schema: m.cfg.Schema, Answer: strings.TrimSpace(cmp.Or(d.Output, m.turn.answer)),
+			Cycle: m.run.cycle, Schema: m.run.cfg.Schema, Answer: strings.TrimSpace(cmp.Or(d.Output, m.turn.answer)),
 		}
 	case checked.Problem == "":
-		return m.terminate(d)
+		return record(d)
 	case m.turn.invalid >= maxInvalidAnswers:
-		return m.terminate(event.RunTerminatedBy{
+		return record(event.RunTerminatedBy{
 			Reason: event.ReasonRepeatedFailure, Kind: kindInvalidAnswer,
 			Error: &event.Failure{Class: kindInvalidAnswer, Message: fmt.Sprintf(
 				"%d answers did not match the schema; the last one: %s", m.turn.invalid, checked.Problem)},
@@ -60,13 +60,14 @@ func (c *Config) truncatedNudge() string {
 		"Answer again with a shorter one that matches the schema."
 }
 
-func (m *Machine) applyAnswerChecked(d event.AnswerChecked) error {
-	if m.phase != phaseSettled || len(m.cfg.Schema) == 0 || d.Cycle != m.cycle || m.turn.checked != nil {
-		return fmt.Errorf("%w: the answer of cycle %d is checked in cycle %d", ErrMisfit, d.Cycle, m.cycle)
+// check takes in what became of the cycle's answer when it was held against the schema.
+func (t *turn) check(r *run, d event.AnswerChecked) error {
+	if r.phase != phaseSettled || len(r.cfg.Schema) == 0 || d.Cycle != r.cycle || t.checked != nil {
+		return fmt.Errorf("%w: the answer of cycle %d is checked in cycle %d", ErrMisfit, d.Cycle, r.cycle)
 	}
-	m.turn.checked = &d
+	t.checked = &d
 	if d.Problem != "" {
-		m.turn.invalid++
+		t.invalid++
 	}
 	return nil
 }

@@ -120,13 +120,13 @@ func (c *call) judged(d *event.PolicyDecision) {
 }
 
 // nextApproval brings a call that needs an approval one step further.
-func (m *Machine) nextApproval(c *call) machine.Action {
+func (p *permissions) nextApproval(r *run, c *call) machine.Action {
 	if c.pending == nil {
-		return record(m.question(c))
+		return record(p.question(r, c))
 	}
 	decided := c.approval()
 	if decided == nil {
-		return m.answer(c)
+		return p.answer(r, c)
 	}
 	switch decided.Kind {
 	case event.ApprovalApproved:
@@ -139,33 +139,33 @@ func (m *Machine) nextApproval(c *call) machine.Action {
 
 // answer decides about a question that nobody need be asked any more, nil where
 // somebody must be.
-func (m *Machine) answer(c *call) machine.Action {
-	switch by := m.permittedSince(c); {
-	case m.editorApproves(c):
+func (p *permissions) answer(r *run, c *call) machine.Action {
+	switch by := p.since(r, c); {
+	case p.editorApproves(r, c):
 		return record(c.pending.Resolve(event.Resolution{
 			Kind: event.ApprovalApproved, Approver: c.edit.Approver, Reason: c.edit.Reason, At: c.edit.At, Principal: c.edit.Principal,
 		}))
-	case m.cfg.answeredBy() != "":
-		return record(m.answerBeforehand(c))
-	case c.pending.Late(m.run.Now):
-		return record(c.resolution(event.ApprovalExpired, "", nobodyDecided, later(*c.pending.ExpiresAt, m.run.TakenUp)))
+	case r.cfg.answeredBy() != "":
+		return record(r.answerBeforehand(c))
+	case c.pending.Late(r.Now):
+		return record(c.resolution(event.ApprovalExpired, "", nobodyDecided, later(*c.pending.ExpiresAt, r.TakenUp)))
 	case by != nil:
 		return record(c.pending.Resolve(event.Resolution{
-			Kind: event.ApprovalApproved, Approver: by.By, Reason: "allowed for this run: " + by.Permission.String(), At: later(c.since, m.run.TakenUp), Principal: by.Principal,
+			Kind: event.ApprovalApproved, Approver: by.By, Reason: "allowed for this run: " + by.Permission.String(), At: later(c.since, r.TakenUp), Principal: by.Principal,
 		}))
 	}
 	return nil
 }
 
-// permittedSince is what a person allowed after a call was asked about, and by which
+// since is what a person allowed after a call was asked about, and by which
 // nobody would ask about it now; nil for nothing.
-func (m *Machine) permittedSince(c *call) *event.PermissionAdded {
-	if c.pending.Offer == nil || c.attempt > 0 || len(m.permissions.added) == 0 || !unasked(m.judge(c).Decision) {
+func (p *permissions) since(r *run, c *call) *event.PermissionAdded {
+	if c.pending.Offer == nil || c.attempt > 0 || len(p.added) == 0 || !unasked(p.judge(r, c).Decision) {
 		return nil
 	}
-	for i, p := range m.permissions.added {
-		if p.Permission == *c.pending.Offer {
-			return &m.permissions.added[i]
+	for i := range p.added {
+		if p.added[i].Permission == *c.pending.Offer {
+			return &p.added[i]
 		}
 	}
 	return nil
@@ -175,22 +175,22 @@ const nobodyDecided = "nobody decided in time"
 
 // question opens an approval: what is asked about, by which rule, and until
 // when.
-func (m *Machine) question(c *call) event.ToolPendingApproval {
-	p := event.ToolPendingApproval{
+func (p *permissions) question(r *run, c *call) event.ToolPendingApproval {
+	q := event.ToolPendingApproval{
 		CallID: c.ref.CallID, Tool: c.ref.Name, Args: c.resolved.Args, Digest: c.resolved.Digest,
-		Reason: c.verdict.Reason, Rule: c.verdict.Rule, Policy: m.permissions.policy,
+		Reason: c.verdict.Reason, Rule: c.verdict.Rule, Policy: p.policy,
 	}
 	if c.resolved.Facts != nil {
-		p.Risk = c.resolved.Facts.Risk
+		q.Risk = c.resolved.Facts.Risk
 	}
 	if c.hooks.asked == nil {
-		p.Offer = m.rules().Permission(c.resolved)
+		q.Offer = p.rules(r).Permission(c.resolved)
 	}
-	if s := m.cfg.Approvals.Seconds; s > 0 {
-		at := later(c.since, m.run.TakenUp).Add(time.Duration(s * float64(time.Second)))
-		p.ExpiresAt, p.OnExpiry = &at, m.cfg.Approvals.OnTimeout
+	if s := r.cfg.Approvals.Seconds; s > 0 {
+		at := later(c.since, r.TakenUp).Add(time.Duration(s * float64(time.Second)))
+		q.ExpiresAt, q.OnExpiry = &at, r.cfg.Approvals.OnTimeout
 	}
-	return p
+	return q
 }
 
 // later is the time that counts for what is decided about a call. It depends on
@@ -219,37 +219,38 @@ func (c *Config) answeredBy() string {
 	return ""
 }
 
-func (m *Machine) answerBeforehand(c *call) event.Resolving {
+func (r *run) answerBeforehand(c *call) event.Resolving {
 	kind := event.ApprovalApproved
-	if m.cfg.Approve == ApproveDeny {
+	if r.cfg.Approve == ApproveDeny {
 		kind = event.ApprovalRejected
 	}
-	by := m.cfg.answeredBy()
-	return c.resolution(kind, by, "decided by the run's setting "+by, later(c.since, m.run.TakenUp))
+	by := r.cfg.answeredBy()
+	return c.resolution(kind, by, "decided by the run's setting "+by, later(c.since, r.TakenUp))
 }
 
 // editorApproves reports whether whoever edited the call has approved what it
 // became: they wrote these arguments, and no rule asks about them that did not
 // ask about the ones that they saw.
-func (m *Machine) editorApproves(c *call) bool {
+func (p *permissions) editorApproves(r *run, c *call) bool {
 	if c.edit == nil || c.edit.spent || c.edit.Policy != c.pending.Policy || c.hooks.added(c.edit.asked) {
 		return false
 	}
-	_, before := m.rules().Explain(c.edit.before)
-	_, now := m.rules().Explain(c.resolved)
+	rules := p.rules(r)
+	_, before := rules.Explain(c.edit.before)
+	_, now := rules.Explain(c.resolved)
 	return !slices.ContainsFunc(now, func(v policy.Verdict) bool {
 		return v.Decision == event.DecisionAsk && !slices.Contains(before, v)
 	})
 }
 
-// ask puts every pending approval to a person, once nothing else is due.
-func (m *Machine) ask() machine.Action {
-	open := m.calls.open()
+// nextAsk puts every question to a person, once nothing else is due.
+func (s *calls) nextAsk(mode ApproveMode) machine.Action {
+	open := s.open()
 	if len(open) == 0 {
 		return nil
 	}
-	if m.cfg.Approve != ApprovePark {
-		return machine.Ask{Questions: open, Unanswered: unanswered(m.cfg.Approve)}
+	if mode != ApprovePark {
+		return machine.Ask{Questions: open, Unanswered: unanswered(mode)}
 	}
 	parked := event.RunParked{Reason: event.ParkApproval}
 	for _, q := range open {
@@ -282,19 +283,19 @@ func (m *Machine) applyApproval(d event.Resolution) {
 	c.given = &given{args: d.Args, by: d.Approver, reason: d.Reason}
 	c.resolved = nil
 	c.judged(nil)
-	c.hooks.again(&m.cfg, c.ref.Name)
+	c.hooks.again(&m.run.cfg, c.ref.Name)
 }
 
 // judgeBy goes on under another reading of the rules. What was asked under the
 // one before is judged again, whether or not it has been approved meanwhile.
-func (m *Machine) judgeBy(reading string) {
+func (p *permissions) judgeBy(reading string, calls []*call) {
 	if reading == "" {
 		return
 	}
-	_, rules, _ := strings.Cut(m.permissions.policy, "/")
-	m.permissions.policy = reading + "/" + rules
-	for _, c := range m.calls.list {
-		if c.result == nil && c.pending != nil && c.pending.Policy != m.permissions.policy {
+	_, rules, _ := strings.Cut(p.policy, "/")
+	p.policy = reading + "/" + rules
+	for _, c := range calls {
+		if c.result == nil && c.pending != nil && c.pending.Policy != p.policy {
 			c.judged(nil)
 		}
 	}
@@ -302,13 +303,13 @@ func (m *Machine) judgeBy(reading string) {
 
 // endedByExpiry ends a run whose owner wants no more of it when nobody decides
 // in time.
-func (m *Machine) endedByExpiry() machine.Action {
-	if m.cfg.Approvals.OnTimeout != TimeoutStop {
+func (s *calls) endedByExpiry(cfg *Config) machine.Action {
+	if cfg.Approvals.OnTimeout != TimeoutStop {
 		return nil
 	}
-	for _, c := range m.calls.list {
+	for _, c := range s.list {
 		if c.result.ErrorType == event.ErrorExpired {
-			return m.terminate(event.RunTerminatedBy{
+			return record(event.RunTerminatedBy{
 				Reason: event.ReasonRejected, Limit: "approvals.timeout", Detail: "nobody decided about " + c.ref.CallID + " in time",
 			})
 		}

@@ -34,8 +34,6 @@ type modelCall struct {
 	attempt
 	// response is the cycle's answer, nil before it is there.
 	response *event.ModelResponse
-	// answered counts the run's model calls whose outcome is known.
-	answered int
 }
 
 // begin opens a new request. The target stays: a fallback is kept for the rest

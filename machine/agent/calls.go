@@ -103,13 +103,26 @@ func (s *calls) begin() {
 	}
 }
 
-// asked takes in the calls of an answer.
-func (s *calls) asked(refs []llm.ToolCall) {
-	for i, ref := range refs {
-		s.list = append(s.list, &call{index: i, ref: ref})
+// asked takes in the calls of an answer, which are n.
+func (s *calls) asked(parts llm.Parts, n int) {
+	all := make([]call, n)
+	for _, p := range parts {
+		if ref, ok := p.(llm.ToolCall); ok {
+			c := &all[len(s.list)]
+			c.index, c.ref = len(s.list), ref
+			s.list = append(s.list, c)
+		}
 	}
-	s.byID = byID(s.list)
+	if n > few {
+		s.byID = make(map[string]*call, n)
+		for _, c := range slices.Backward(s.list) { // the first of an id is meant
+			s.byID[c.ref.CallID] = c
+		}
+	}
 }
+
+// few calls are found without an index.
+const few = 8
 
 // ask takes in a question about a call.
 func (s *calls) ask(c *call, d event.ToolPendingApproval) {
@@ -134,28 +147,30 @@ type circumstances struct {
 }
 
 func (m *Machine) circumstances() circumstances {
-	return circumstances{taint: m.run.Taint, late: m.outOfTime(), overrun: m.run.Overrun, cancelled: m.run.Cancel != nil}
+	return circumstances{taint: m.run.Taint, late: m.run.outOfTime(), overrun: m.run.Overrun, cancelled: m.run.Cancel != nil}
 }
 
 // touch is the call of that id, about to be changed; nil when there is none. The
 // counts follow what becomes of it.
 func (s *calls) touch(id string) *call {
-	c := s.byID[id]
+	c := s.find(id)
 	if c != nil {
 		s.touched = append(s.touched, c)
 	}
 	return c
 }
 
-// byID finds calls by their ids; the first of an id is meant.
-func byID(calls []*call) map[string]*call {
-	found := make(map[string]*call, len(calls))
-	for _, c := range calls {
-		if found[c.ref.CallID] == nil {
-			found[c.ref.CallID] = c
+// find is the first call of that id.
+func (s *calls) find(id string) *call {
+	if s.byID != nil {
+		return s.byID[id]
+	}
+	for _, c := range s.list {
+		if c.ref.CallID == id {
+			return c
 		}
 	}
-	return found
+	return nil
 }
 
 // unsettled are the calls from the first one on that is not done.
@@ -228,13 +243,13 @@ func inOrder(list []*call) []*call {
 }
 
 // toDecide are the calls that may have a step before them, in call order.
-func (m *Machine) toDecide() iter.Seq[*call] {
+func (m *Machine) toDecide(due *actions) iter.Seq[*call] {
 	return func(yield func(*call) bool) {
-		m.calls.gather(m.circumstances(), m.run.Now, m.cfg.Limits.MaxParallelTools)
-		m.calls.visit(func(c *call) (due, goOn bool) {
-			before := len(m.actions)
+		m.calls.gather(m.circumstances(), m.run.Now, m.run.cfg.Limits.MaxParallelTools)
+		m.calls.visit(func(c *call) (moves, goOn bool) {
+			before := len(*due)
 			goOn = yield(c)
-			return len(m.actions) > before, goOn
+			return len(*due) > before, goOn
 		})
 	}
 }
@@ -269,7 +284,7 @@ func (s *calls) visit(look func(*call) (due, goOn bool)) {
 func (s *calls) open() []*event.Question {
 	if s.total.pending > 0 && s.pending == nil {
 		s.pending = s.questions.Open()
-		slices.SortFunc(s.pending, func(a, b *event.Question) int { return s.byID[a.ID].index - s.byID[b.ID].index })
+		slices.SortFunc(s.pending, func(a, b *event.Question) int { return s.find(a.ID).index - s.find(b.ID).index })
 	}
 	return s.pending
 }

@@ -16,39 +16,39 @@ func (c *call) childWaits() bool { return c.running && c.openChild() && c.child.
 // openChild reports whether the call's child was begun and has no outcome yet.
 func (c *call) openChild() bool { return c.child != nil && c.result == nil }
 
-func (m *Machine) applyChildStarted(e *event.Event, d event.ChildStarted) error {
-	if c := m.calls.touch(d.CallID); c != nil && c.result == nil && (!c.running || c.child != nil) {
+func (s *calls) applyChildStarted(r *run, e *event.Event, d event.ChildStarted) error {
+	if c := s.touch(d.CallID); c != nil && c.result == nil && (!c.running || c.child != nil) {
 		return fmt.Errorf("%w: child %s of %s is not due", ErrMisfit, d.Child, d.CallID)
 	}
-	return m.onOpenCall(e, d.CallID, func(c *call) { c.child = &tree.Child{ChildStarted: d} })
+	return s.onOpen(r, e, d.CallID, func(c *call) { c.child = &tree.Child{ChildStarted: d} })
 }
 
 // onChild folds an event about a child that has no outcome yet.
-func (m *Machine) onChild(e *event.Event, callID, child string) error {
-	if c := m.calls.touch(callID); c != nil && c.result == nil && (c.child == nil || c.child.Child != child || c.child.Outcome != nil) {
+func (s *calls) onChild(r *run, e *event.Event, callID, child string) error {
+	if c := s.touch(callID); c != nil && c.result == nil && (c.child == nil || c.child.Child != child || c.child.Outcome != nil) {
 		return fmt.Errorf("%w: %s of %s, which is no open child of %s", ErrMisfit, e.Type(), child, callID)
 	}
-	return m.onOpenCall(e, callID, func(c *call) {
+	return s.onOpen(r, e, callID, func(c *call) {
 		c.child.Apply(e.Data)
 		c.running = c.child.Parked == nil
 	})
 }
 
 // task is a call as whoever performs it needs it.
-func (c *call) task(run string, cfg *Config) machine.RunTool {
+func (c *call) task(r *run) machine.RunTool {
 	return machine.RunTool{
-		CallID: c.ref.CallID, Attempt: c.attempt, Key: c.key(run), Tool: c.ref.Name,
+		CallID: c.ref.CallID, Attempt: c.attempt, Key: c.key(r.ID), Tool: c.ref.Name,
 		Args: c.resolved.Args, Facts: c.resolved.Facts, Labels: c.resolved.Labels,
-		MaxResultChars: cfg.Limits.MaxResultChars, Sought: stop.Sought(cfg.Conditions, c.ref.Name),
+		MaxResultChars: r.cfg.Limits.MaxResultChars, Sought: stop.Sought(r.cfg.Conditions, c.ref.Name),
 	}
 }
 
-func (m *Machine) startChild(c *call) machine.Action {
+func (c *call) startChild(r *run) machine.Action {
 	a, made := c.due.(machine.StartChild)
-	if !made || a.Taint != m.run.Taint || a.Call.MaxResultChars != m.cfg.Limits.MaxResultChars {
-		call := c.task(m.run.ID, &m.cfg)
+	if !made || a.Taint != r.Taint || a.Call.MaxResultChars != r.cfg.Limits.MaxResultChars {
+		call := c.task(r)
 		a = machine.StartChild{
-			ID: c.ref.CallID, Kind: Kind, Name: c.ref.Name, Input: c.resolved.Args, Taint: m.run.Taint, Call: &call,
+			ID: c.ref.CallID, Kind: Kind, Name: c.ref.Name, Input: c.resolved.Args, Taint: r.Taint, Call: &call,
 		}
 		if c.child == nil {
 			call.Attempt++
@@ -63,24 +63,24 @@ func (m *Machine) startChild(c *call) machine.Action {
 // nextChildren keeps the children going that are under way. After a crash they
 // go on where their own journals stand: what was settled there is paid for, so
 // such a call is never in doubt.
-func (m *Machine) nextChildren() {
-	if m.calls.total.children == 0 {
+func (s *calls) nextChildren(r *run, due *actions) {
+	if s.total.children == 0 {
 		return
 	}
-	for _, c := range m.calls.unsettled() {
+	for _, c := range s.unsettled() {
 		if c.openChild() && c.running {
-			m.add(m.startChild(c))
+			due.add(c.startChild(r))
 		}
 	}
 }
 
 // endChildren ends the children of a run that was cancelled.
-func (m *Machine) endChildren() {
-	for _, c := range m.calls.list {
+func (s *calls) endChildren(r *run, due *actions) {
+	for _, c := range s.list {
 		if c.openChild() {
-			call := c.task(m.run.ID, &m.cfg)
-			m.add(machine.CancelChild{
-				ID: c.ref.CallID, Child: c.child.Child, Call: &call, Reason: sentence("the run that started this one was cancelled", m.run.Cancel.Reason),
+			call := c.task(r)
+			due.add(machine.CancelChild{
+				ID: c.ref.CallID, Child: c.child.Child, Call: &call, Reason: sentence("the run that started this one was cancelled", r.Cancel.Reason),
 			})
 		}
 	}
@@ -88,9 +88,9 @@ func (m *Machine) endChildren() {
 
 // heldChildren names the limit on time that keeps children from going on until
 // it is raised, or is empty. Its end parked them.
-func (m *Machine) heldChildren() string {
-	late := m.outOfTime()
-	if m.cfg.asksAt(late) && slices.ContainsFunc(m.calls.list, func(c *call) bool { return c.openChild() && c.child.Parked != nil }) {
+func (s *calls) heldChildren(r *run) string {
+	late := r.outOfTime()
+	if r.cfg.asksAt(late) && slices.ContainsFunc(s.list, func(c *call) bool { return c.openChild() && c.child.Parked != nil }) {
 		return late
 	}
 	return ""
@@ -98,12 +98,12 @@ func (m *Machine) heldChildren() string {
 
 // awaitChildren parks the run once all that is left of its cycle waits for
 // somebody: its siblings finish first. Whoever resumes the run wakes the children.
-func (m *Machine) awaitChildren() machine.Action {
-	if m.calls.total.children == 0 || m.calls.total.running > 0 {
+func (s *calls) awaitChildren(run string) machine.Action {
+	if s.total.children == 0 || s.total.running > 0 {
 		return nil
 	}
 	var parked []tree.Parked
-	for _, c := range m.calls.unsettled() {
+	for _, c := range s.unsettled() {
 		if c.openChild() && c.child.Parked != nil {
 			parked = append(parked, tree.Parked{Name: c.ref.Name, ChildParked: c.child.Parked})
 		}
@@ -111,5 +111,5 @@ func (m *Machine) awaitChildren() machine.Action {
 	if len(parked) == 0 {
 		return nil
 	}
-	return record(tree.Park(m.run.ID, parked))
+	return record(tree.Park(run, parked))
 }

@@ -50,20 +50,19 @@ func (c *compaction) begin() {
 
 // contextSize estimates the next request: system text, tools, conversation,
 // and the messages that will join it; more of them than the run knows of.
-func (m *Machine) contextSize(messages []*llm.Message, more ...*llm.Message) (sizes []int, total int) {
-	c := &m.compaction
+func (c *compaction) contextSize(cfg *Config, said *messages, more []*llm.Message) (sizes []int, total int) {
 	if c.overhead == 0 {
-		c.overhead = compact.Overhead(m.messages.system, m.cfg.Tools)
+		c.overhead = compact.Overhead(said.system, cfg.Tools)
 	}
-	sizes, total = c.meter.Measure(messages)
+	sizes, total = c.meter.Measure(said.history.All())
 	total += c.overhead
-	if m.cfg.Compact.Measure == compact.MeasureProvider && c.reported > 0 && c.known <= len(sizes) {
+	if cfg.Compact.Measure == compact.MeasureProvider && c.reported > 0 && c.known <= len(sizes) {
 		total = c.reported
 		for _, n := range sizes[c.known:] {
 			total += n
 		}
 	}
-	return sizes, total + compact.Messages(m.messages.unread) + compact.Messages(more)
+	return sizes, total + compact.Messages(said.unread) + compact.Messages(more)
 }
 
 // window is the context window that holds for the model in use. A limit on the
@@ -81,22 +80,22 @@ func (c *Config) window(of Target) (tokens int, known bool) {
 // before that call.
 func (m *Machine) nextCompaction(more ...*llm.Message) machine.Action {
 	c := &m.compaction
-	if m.cfg.Compact.Off {
+	if m.run.cfg.Compact.Off {
 		return nil
 	}
 	messages, err := m.messages.history.Messages()
 	if err != nil {
-		return m.internal(err)
+		return internal(err)
 	}
-	sizes, used := m.contextSize(messages, more...)
-	window, known := m.cfg.window(m.target())
+	sizes, used := c.contextSize(&m.run.cfg, &m.messages, more)
+	window, known := m.run.cfg.window(m.target())
 	forced := c.overflow == reliefDue
 	measured := used
-	if m.cfg.Compact.Measure == compact.MeasureMessages {
+	if m.run.cfg.Compact.Measure == compact.MeasureMessages {
 		measured -= c.overhead
 	}
 	// What a summary was due for may be gone when it comes: it is paid for.
-	if !forced && c.summary.answer == nil && !m.cfg.Compact.Due(measured, window) && (!known || used <= window) {
+	if !forced && c.summary.answer == nil && !m.run.cfg.Compact.Due(measured, window) && (!known || used <= window) {
 		return nil
 	}
 	in := compact.Situation{
@@ -111,25 +110,25 @@ func (m *Machine) nextCompaction(more ...*llm.Message) machine.Action {
 		in.Window = min(window, (c.overhead+sum(sizes))*4/5)
 	}
 	if c.summary.asked {
-		a, missing := m.nextSummary(&in)
+		a, missing := c.summary.next(&m.run, &in)
 		if a != nil {
 			return a
 		}
 		in.NoSummary = in.NoSummary || missing
 	}
-	plan := m.cfg.Compact.Next(in)
+	plan := m.run.cfg.Compact.Next(in)
 	if plan.Summary != nil && !m.affordSummary(plan.Summary) {
 		in.NoSummary = true
-		plan = m.cfg.Compact.Next(in)
+		plan = m.run.cfg.Compact.Next(in)
 	}
 	switch {
 	case (plan.Change == nil || c.hooks.vetoed()) && forced:
 		return nil
 	case plan.Change == nil || c.hooks.vetoed():
-		return m.endedByWindow(used)
+		return c.endedByWindow(&m.run.cfg, m.target(), used)
 	}
 	if !c.summary.asked {
-		if a := m.hookBeforeCompaction(&in, used); a != nil {
+		if a := c.hooks.nextBefore(&m.run, &in, used); a != nil {
 			return a
 		}
 	}
@@ -141,12 +140,15 @@ func (m *Machine) nextCompaction(more ...*llm.Message) machine.Action {
 
 // endedByWindow ends the run when the next request would not fit and nothing
 // more can be left out: what would be sent would only be refused.
-func (m *Machine) endedByWindow(used int) machine.Action {
-	window, known := m.cfg.Compact.WindowFor(m.target().ContextWindow)
+func (c *compaction) endedByWindow(cfg *Config, of Target, used int) machine.Action {
+	window, known := cfg.Compact.WindowFor(of.ContextWindow)
 	if !known || used <= window {
 		return nil
 	}
-	return m.terminate(overfull(used, window, m.compaction.overhead))
+	return fail(event.ReasonModelError, string(llm.ClassContextOverflow),
+		fmt.Sprintf("the next request would take about %d tokens and the context window is %d (system text and tools take %d); "+
+			"nothing more can be left out. Raise context_window, use a model with a larger one, or lower max_tool_result_chars",
+			used, window, c.overhead))
 }
 
 func sum(sizes []int) int {
@@ -157,18 +159,9 @@ func sum(sizes []int) int {
 	return n
 }
 
-func overfull(used, window, overhead int) event.RunTerminatedBy {
-	return event.RunTerminatedBy{Reason: event.ReasonModelError, Error: &event.Failure{
-		Class: string(llm.ClassContextOverflow),
-		Message: fmt.Sprintf("the next request would take about %d tokens and the context window is %d (system text and tools take %d); "+
-			"nothing more can be left out. Raise context_window, use a model with a larger one, or lower max_tool_result_chars",
-			used, window, overhead),
-	}}
-}
-
 func (m *Machine) applyCompressed(d event.HistoryCompressed) error {
-	if m.phase != phaseReady && m.phase != phaseSettled && m.phase != phaseModel || m.model.inFlight {
-		return fmt.Errorf("%w: the history is compressed within cycle %d", ErrMisfit, m.cycle)
+	if m.run.phase != phaseReady && m.run.phase != phaseSettled && m.run.phase != phaseModel || m.model.inFlight {
+		return fmt.Errorf("%w: the history is compressed within cycle %d", ErrMisfit, m.run.cycle)
 	}
 	messages, err := m.messages.history.Messages()
 	if err == nil {
@@ -178,7 +171,7 @@ func (m *Machine) applyCompressed(d event.HistoryCompressed) error {
 		return fmt.Errorf("%w: %w", ErrMisfit, err)
 	}
 	m.messages.history.Become(messages)
-	m.messages.size = size{fixed: m.messages.fixedSize(&m.cfg)}
+	m.messages.size = size{fixed: m.messages.fixedSize(&m.run.cfg)}
 	c := &m.compaction
 	c.meter.Reset()
 	c.reported, c.known = 0, 0
@@ -187,7 +180,7 @@ func (m *Machine) applyCompressed(d event.HistoryCompressed) error {
 		c.summary.answer = nil
 	}
 	c.summary.forget()
-	c.hooks.compacted(&m.cfg, &d)
+	c.hooks.compacted(&m.run.cfg, &d)
 	if c.overflow == reliefDue {
 		c.overflow = reliefGiven
 	}
@@ -219,8 +212,8 @@ func (m *Machine) nextRelief() machine.Action {
 	if m.compaction.overflow != reliefDue {
 		return nil
 	}
-	if setting := m.cfg.Limits.BeforeModelCall(m.run.Spent); setting != "" {
-		return m.exhausted(budget.Refusal{Setting: setting})
+	if setting := m.run.cfg.Limits.BeforeModelCall(m.run.Spent); setting != "" {
+		return m.account.exhausted(&m.run, budget.Refusal{Setting: setting})
 	}
 	return m.nextCompaction()
 }
@@ -245,4 +238,10 @@ func (m *Machine) decided(c *call, what, reason string) {
 	}
 	// A plan that is under way keeps the list that it was made with.
 	m.compaction.decisions = append(slices.Clone(kept), text)
+}
+
+// curedByCompaction reports whether nothing stands against another call, or nothing
+// that a shorter conversation would not put right.
+func curedByCompaction(r budget.Refusal) bool {
+	return r.Setting == "" || r.Setting == budget.RequestTokens
 }

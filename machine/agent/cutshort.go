@@ -11,7 +11,7 @@ import (
 // takes a call without a result. What the journal does not have follows from it
 // alone, so that every fold finds the same.
 func (m *Machine) closeCycle() error {
-	if m.phase != phaseTools {
+	if m.run.phase != phaseTools {
 		return nil
 	}
 	for _, c := range m.calls.list {
@@ -34,8 +34,8 @@ func (m *Machine) closeCall(c *call) error {
 		c.result = &r
 	}
 	for h := c.hooks.after.due; h != nil; h = c.hooks.after.due {
-		skipped := m.skipped(h, c.ref.CallID)
-		m.applyAfterTool(&skipped)
+		skipped := m.run.skipped(h, c.ref.CallID)
+		c.applyAfterTool(&m.run.cfg, &skipped)
 	}
 	if c.resolved != nil || c.given != nil {
 		return nil

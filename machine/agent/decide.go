@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"github.com/pawlrun/pawl/budget"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/llm"
 	"github.com/pawlrun/pawl/machine"
@@ -9,71 +8,40 @@ import (
 )
 
 // endedByCondition ends the run by the first of the owner's conditions that is met.
-func (m *Machine) endedByCondition() machine.Action {
-	if len(m.cfg.Conditions) == 0 {
+func (s *calls) endedByCondition(r *run, answer *event.ModelResponse) machine.Action {
+	if len(r.cfg.Conditions) == 0 {
 		return nil
 	}
-	if i := stop.First(m.cfg.Conditions, m.cycleView()); i >= 0 {
-		return m.conditionMet(i)
+	cycle := stop.Cycle{Text: llm.Parts(answer.Parts).Text(), SpentUSD: r.Spent.USD}
+	cycle.LimitUSD, _ = r.cfg.Limits.CostCap()
+	for _, c := range s.list {
+		cycle.Results = append(cycle.Results, c.result)
 	}
-	return nil
-}
-
-func (m *Machine) conditionMet(i int) machine.Action {
-	met := m.cfg.Conditions[i]
-	d := event.RunTerminatedBy{Reason: event.ReasonConditionMet, Index: &i, Kind: string(met.Kind)}
-	if met.Kind.OfMoney() {
-		_, d.Limit = m.cfg.Limits.CostCap()
-	} else if r := met.Evidence(m.cycleView()); r != nil {
-		d.CallID = r.CallID
-	}
-	return m.terminate(d)
-}
-
-// outOfBudget ends the run by a limit that refused a call of the cycle.
-func (m *Machine) outOfBudget() machine.Action {
-	if m.calls.stopBudget == "" {
+	i := stop.First(r.cfg.Conditions, cycle)
+	if i < 0 {
 		return nil
 	}
-	return m.exhausted(budget.Refusal{Setting: m.calls.stopBudget})
-}
-
-// withheld tells the model what it has to go on without, if it would go on with that.
-func (m *Machine) withheld() machine.Action {
-	if w := m.brokenOff(); w != nil {
-		return m.nudge(event.NudgeWithheld, withheldNudge(w))
+	d := r.cfg.met(i)
+	if seen := r.cfg.Conditions[i].Evidence(cycle); seen != nil {
+		d.CallID = seen.CallID
 	}
-	return nil
+	return record(d)
 }
 
-// goOn begins the next cycle where the results of calls, a paused answer or a message
-// are to be answered.
-func (m *Machine) goOn() machine.Action {
-	if len(m.calls.list) > 0 || m.model.response.FinishReason == llm.FinishPause || len(m.messages.unread) > 0 && m.hasRoom() {
-		return m.nextCycle()
+// met is the end by one of the conditions.
+func (c *Config) met(i int) event.RunTerminatedBy {
+	kind := c.Conditions[i].Kind
+	d := event.RunTerminatedBy{Reason: event.ReasonConditionMet, Index: &i, Kind: string(kind)}
+	if kind.OfMoney() {
+		_, d.Limit = c.Limits.CostCap()
 	}
-	return nil
-}
-
-// hasRoom reports whether no limit stands against another cycle. Without room, an
-// answer is judged for itself, whatever message came with it.
-func (m *Machine) hasRoom() bool {
-	return !m.atCeiling() && m.refused(m.target()) == (budget.Refusal{})
-}
-
-func (m *Machine) cycleView() stop.Cycle {
-	c := stop.Cycle{Text: llm.Parts(m.model.response.Parts).Text(), SpentUSD: m.run.Spent.USD}
-	c.LimitUSD, _ = m.cfg.Limits.CostCap()
-	for _, call := range m.calls.list {
-		c.Results = append(c.Results, call.result)
-	}
-	return c
+	return d
 }
 
 func (m *Machine) endedByTool() machine.Action {
 	for _, c := range m.calls.list {
-		if c.isResult(&m.cfg) {
-			return m.terminate(event.RunTerminatedBy{Reason: event.ReasonFinalAnswer, Kind: "tool:" + c.ref.Name, CallID: c.ref.CallID})
+		if c.isResult(&m.run.cfg) {
+			return record(event.RunTerminatedBy{Reason: event.ReasonFinalAnswer, Kind: "tool:" + c.ref.Name, CallID: c.ref.CallID})
 		}
 		if c.result.EndsRun && !c.result.IsError {
 			return m.finish(event.RunTerminatedBy{
@@ -89,7 +57,7 @@ func (m *Machine) endedByTool() machine.Action {
 func (m *Machine) endedByVoid() machine.Action {
 	switch f := m.model.response.FinishReason; f {
 	case llm.FinishRefusal:
-		return m.fail(event.ReasonRefused, string(llm.ClassRefused),
+		return fail(event.ReasonRefused, string(llm.ClassRefused),
 			sentence("the model declined to answer", llm.Parts(m.model.response.Parts).Text(), m.model.response.FinishDetail))
 	case llm.FinishContext:
 		if m.compaction.overflow == reliefGiven {
@@ -98,27 +66,27 @@ func (m *Machine) endedByVoid() machine.Action {
 		if a := m.nextRelief(); a != nil {
 			return a
 		}
-		return m.fail(event.ReasonModelError, string(llm.ClassContextOverflow),
+		return fail(event.ReasonModelError, string(llm.ClassContextOverflow),
 			"the conversation no longer fits the model's context window")
 	case llm.FinishEnd, llm.FinishTool, llm.FinishLength, llm.FinishPause, llm.FinishMalformed:
 		return nil
 	default:
-		return m.fail(event.ReasonModelError, string(llm.ClassOverloaded),
+		return fail(event.ReasonModelError, string(llm.ClassOverloaded),
 			sentence("the provider reported that the answer failed", m.model.response.RawFinish))
 	}
 }
 
 // endedByRepetition stops what may happen a few times but not for ever.
-func (m *Machine) endedByRepetition() machine.Action {
-	switch t := &m.turn; {
+func (t *turn) endedByRepetition() machine.Action {
+	switch {
 	case t.truncations >= maxTruncations:
-		return m.fail(event.ReasonTruncated, "length", "the answer was cut off at the output limit four times in a row")
+		return fail(event.ReasonTruncated, "length", "the answer was cut off at the output limit four times in a row")
 	case t.pauses > maxPauses:
-		return m.fail(event.ReasonModelError, "pause", "the provider paused the turn more than five times in a row")
+		return fail(event.ReasonModelError, "pause", "the provider paused the turn more than five times in a row")
 	case t.malformed > 1:
-		return m.fail(event.ReasonModelError, "malformed", "the model's tool call could not be read twice in a row")
+		return fail(event.ReasonModelError, "malformed", "the model's tool call could not be read twice in a row")
 	case t.empties > 1:
-		return m.fail(event.ReasonEmptyResponse, "empty", "the model gave an empty answer twice in a row")
+		return fail(event.ReasonEmptyResponse, "empty", "the model gave an empty answer twice in a row")
 	}
 	return nil
 }
@@ -130,17 +98,17 @@ func (m *Machine) withoutCalls() machine.Action {
 	case m.turn.empties > 0:
 		return m.nudge(event.NudgeEmpty, emptyNudge)
 	case f == llm.FinishLength || f == llm.FinishContext:
-		return m.nudge(event.NudgeTruncated, m.cfg.truncatedNudge())
+		return m.nudge(event.NudgeTruncated, m.run.cfg.truncatedNudge())
 	case malformed(f, 0):
 		return m.nudge(event.NudgeMalformed, malformedNudge)
-	case m.cfg.Result != "":
+	case m.run.cfg.Result != "":
 		return m.withoutResult()
-	case m.cfg.OnNoToolCall == NoToolCallStop:
-		return m.terminate(event.RunTerminatedBy{Reason: event.ReasonNoAnswerOrCall})
-	case m.cfg.OnNoToolCall == NoToolCallNudge && m.cfg.MaxNudges > 0 && m.turn.nudges >= m.cfg.MaxNudges:
-		return m.terminate(event.RunTerminatedBy{Reason: event.ReasonNoAnswerOrCall, Limit: "max_nudges"})
-	case m.cfg.OnNoToolCall == NoToolCallNudge:
-		return m.nudge(event.NudgeNoToolCall, m.cfg.NudgeText)
+	case m.run.cfg.OnNoToolCall == NoToolCallStop:
+		return record(event.RunTerminatedBy{Reason: event.ReasonNoAnswerOrCall})
+	case m.run.cfg.OnNoToolCall == NoToolCallNudge && m.run.cfg.MaxNudges > 0 && m.turn.nudges >= m.run.cfg.MaxNudges:
+		return record(event.RunTerminatedBy{Reason: event.ReasonNoAnswerOrCall, Limit: "max_nudges"})
+	case m.run.cfg.OnNoToolCall == NoToolCallNudge:
+		return m.nudge(event.NudgeNoToolCall, m.run.cfg.NudgeText)
 	}
 	return m.finish(event.RunTerminatedBy{Reason: event.ReasonFinalAnswer})
 }
@@ -149,8 +117,8 @@ func (m *Machine) withoutCalls() machine.Action {
 // what compaction leaves (ALDO-47, ALDO-48), but for the one that takes away what
 // no provider would read again, not even for a summary.
 func (m *Machine) nudge(kind event.NudgeKind, text string) machine.Action {
-	goesOn := !m.pause && curedByCompaction(m.refused(m.target()))
-	if m.atCeiling() || m.compaction.summary.asked && !goesOn { // parks, and then goes on with the summary
+	goesOn := !m.run.pause && curedByCompaction(m.refused(m.target()))
+	if m.run.atCeiling() || m.compaction.summary.asked && !goesOn { // parks, and then goes on with the summary
 		return m.nextCycle()
 	}
 	if kind != event.NudgeWithheld && goesOn {

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"iter"
 	"slices"
 	"strings"
 
@@ -28,28 +29,30 @@ const (
 	Serial Dispatch = "serial"
 )
 
-// startable returns the calls that may start now, in call order, beside those
+// startable are the calls that may start now, in call order, beside those
 // that run. limit bounds how many run at once; 0 bounds nothing.
-func startable(mode Dispatch, calls []*call, running, limit int) []*call {
-	openRead := mode == ParallelFirst && slices.ContainsFunc(calls, func(c *call) bool { return !c.done() && safe(c) })
-	var ready []*call
-	first := true // of those that are unsettled
-	for i, c := range calls {
-		if limit > 0 && running+len(ready) >= limit {
-			break
-		}
-		if c.done() {
-			continue
-		}
-		held := mode == ParallelFirst && !safe(c) && openRead
-		if c.allowed() && !held && (first || !follows(mode, calls[:i], c)) {
-			ready = append(ready, c)
-		}
-		if first = false; barrier(mode, openRead, c) {
-			break
+func startable(mode Dispatch, calls []*call, running, limit int) iter.Seq[*call] {
+	return func(yield func(*call) bool) {
+		openRead := mode == ParallelFirst && slices.ContainsFunc(calls, func(c *call) bool { return !c.done() && safe(c) })
+		first := true // of those that are unsettled
+		for i, c := range calls {
+			if limit > 0 && running >= limit {
+				return
+			}
+			if c.done() {
+				continue
+			}
+			held := mode == ParallelFirst && !safe(c) && openRead
+			if c.allowed() && !held && (first || !follows(mode, calls[:i], c)) {
+				if running++; !yield(c) {
+					return
+				}
+			}
+			if first = false; barrier(mode, openRead, c) {
+				return
+			}
 		}
 	}
-	return ready
 }
 
 // barrier reports whether every call behind an unsettled one waits for it;

@@ -15,7 +15,7 @@ func (m *Machine) LookAgain() {
 
 // Looking is what is due, and how many calls the machine looks at to find that.
 func (m *Machine) Looking() (due []machine.Action, looks int) {
-	m.calls.gather(m.circumstances(), m.run.Now, m.cfg.Limits.MaxParallelTools)
+	m.calls.gather(m.circumstances(), m.run.Now, m.run.cfg.Limits.MaxParallelTools)
 	s := &m.calls
 	looks = len(s.agenda.moved) - s.agenda.looked
 	if due = m.Next(); s.agenda.looked == 0 {

@@ -15,10 +15,10 @@ func (m *Machine) applyStarted(e *event.Event, d event.RunStarted) error {
 		return fmt.Errorf("%w: run %s was written by machine %s, projection %s, vocabulary %d",
 			ErrUnsupported, e.Run, d.Machine, d.Projection, d.Vocabulary)
 	}
-	if err := json.Unmarshal(d.Config, &m.cfg); err != nil {
+	if err := json.Unmarshal(d.Config, &m.run.cfg); err != nil {
 		return fmt.Errorf("agent: decode config of run %s: %w", e.Run, err)
 	}
-	if len(m.cfg.Targets) == 0 {
+	if len(m.run.cfg.Targets) == 0 {
 		return fmt.Errorf("agent: run %s names no model", e.Run)
 	}
 	m.messages.workload = e.Run
@@ -36,18 +36,18 @@ func (m *Machine) applyStarted(e *event.Event, d event.RunStarted) error {
 	if d.Fence != nil {
 		m.messages.fence = fence.New(d.Fence.Nonce)
 	}
-	m.messages.system = prompt(m.cfg.System, m.messages.fence.Active())
-	m.messages.size.fixed = m.messages.fixedSize(&m.cfg)
-	m.phase, m.permissions.policy = phaseReady, d.Policy
-	m.hooks.before.due = m.cfg.hookAfter(nil, event.HookBeforeRun, "")
+	m.messages.system = prompt(m.run.cfg.System, m.messages.fence.Active())
+	m.messages.size.fixed = m.messages.fixedSize(&m.run.cfg)
+	m.run.phase, m.permissions.policy = phaseReady, d.Policy
+	m.hooks.before.due = m.run.cfg.hookAfter(nil, event.HookBeforeRun, "")
 	return nil
 }
 
 func (m *Machine) applyCycleStart(d event.CycleStart) error {
-	if m.phase != phaseReady && m.phase != phaseSettled || d.Cycle != m.cycle+1 {
-		return fmt.Errorf("%w: cycle %d starts during cycle %d", ErrMisfit, d.Cycle, m.cycle)
+	if m.run.phase != phaseReady && m.run.phase != phaseSettled || d.Cycle != m.run.cycle+1 {
+		return fmt.Errorf("%w: cycle %d starts during cycle %d", ErrMisfit, d.Cycle, m.run.cycle)
 	}
-	m.cycle, m.run.Spent.Cycles, m.phase = d.Cycle, d.Cycle, phaseModel
+	m.run.cycle, m.run.Spent.Cycles, m.run.phase = d.Cycle, d.Cycle, phaseModel
 	m.model.response, m.progress.stuck, m.turn.checked = nil, nil, nil
 	m.calls.begin()
 	m.compaction.summary.forget()
@@ -58,13 +58,13 @@ func (m *Machine) applyCycleStart(d event.CycleStart) error {
 	return nil
 }
 
-// onOpenCall changes a call that has no result yet: a second result, and
-// anything after the first, has no place.
-func (m *Machine) onOpenCall(e *event.Event, id string, change func(*call)) error {
-	c := m.calls.touch(id)
+// onOpen changes a call that has no result yet: a second result, and anything after
+// the first, has no place.
+func (s *calls) onOpen(r *run, e *event.Event, id string, change func(*call)) error {
+	c := s.touch(id)
 	switch {
-	case m.phase != phaseTools || c == nil:
-		return fmt.Errorf("%w: %s of %s, which is no call of cycle %d", ErrMisfit, e.Type(), id, m.cycle)
+	case r.phase != phaseTools || c == nil:
+		return fmt.Errorf("%w: %s of %s, which is no call of cycle %d", ErrMisfit, e.Type(), id, r.cycle)
 	case c.result != nil:
 		return fmt.Errorf("%w: %s of %s, which is settled", ErrMisfit, e.Type(), id)
 	}
@@ -75,22 +75,22 @@ func (m *Machine) onOpenCall(e *event.Event, id string, change func(*call)) erro
 
 func (m *Machine) applyToolCall(d *event.ToolCall) error {
 	c := m.calls.touch(d.CallID)
-	if m.phase != phaseTools || c == nil || c.resolved != nil {
-		return fmt.Errorf("%w: tool_call %s is not due in cycle %d", ErrMisfit, d.CallID, m.cycle)
+	if m.run.phase != phaseTools || c == nil || c.resolved != nil {
+		return fmt.Errorf("%w: tool_call %s is not due in cycle %d", ErrMisfit, d.CallID, m.run.cycle)
 	}
 	c.resolved, m.calls.shown = d, m.calls.shown[:0]
 	if c.given != nil {
 		return nil // the conversation keeps what the model said
 	}
 	c.repeats.own = d.Digest
-	c.hooks.before.due = m.cfg.hookAfter(nil, event.HookBeforeTool, c.ref.Name)
+	c.hooks.before.due = m.run.cfg.hookAfter(nil, event.HookBeforeTool, c.ref.Name)
 	return m.messages.history.Call(c.index, *d)
 }
 
-func (m *Machine) applyToolStarted(e *event.Event, d event.ToolStarted) error {
-	return m.onOpenCall(e, d.CallID, func(c *call) {
+func (s *calls) applyStarted(r *run, e *event.Event, d event.ToolStarted) error {
+	return s.onOpen(r, e, d.CallID, func(c *call) {
 		if c.attempt == 0 {
-			m.run.Spent.ToolCalls++
+			r.Spent.ToolCalls++
 		}
 		c.start(d.Attempt)
 	})
@@ -100,10 +100,10 @@ func (m *Machine) settle(c *call, d *event.ToolResult) {
 	c.result = d
 	c.stop()
 	c.pending.Void()
-	c.news = m.note(d.Tool, d.Output)
-	m.tainted(d)
+	c.news = m.progress.note(&m.run, d.Tool, d.Output)
+	m.run.tainted(d)
 	if c.attempt > 0 {
-		c.hooks.after.due = m.cfg.hookAfter(nil, event.HookAfterTool, c.ref.Name)
+		c.hooks.after.due = m.run.cfg.hookAfter(nil, event.HookAfterTool, c.ref.Name)
 	}
 	if d.Limit != "" {
 		m.calls.stopBudget = d.Limit
@@ -113,12 +113,12 @@ func (m *Machine) settle(c *call, d *event.ToolResult) {
 func (m *Machine) applyResults() error {
 	truncated := false
 	for _, c := range m.calls.list {
-		if m.phase != phaseTools || !c.done() {
-			return fmt.Errorf("%w: tool.results of cycle %d while %s is open", ErrMisfit, m.cycle, c.ref.CallID)
+		if m.run.phase != phaseTools || !c.done() {
+			return fmt.Errorf("%w: tool.results of cycle %d while %s is open", ErrMisfit, m.run.cycle, c.ref.CallID)
 		}
 		truncated = truncated || c.result.ErrorType == event.ErrorTruncated
 	}
-	m.phase = phaseSettled
+	m.run.phase = phaseSettled
 	m.progress.observe(m.calls.list)
 	m.turn.settled(m.model.response, len(m.calls.list), truncated)
 	m.progress.failureCounts.settled(m.calls.list)
@@ -126,8 +126,8 @@ func (m *Machine) applyResults() error {
 }
 
 func (m *Machine) applyNudge(d event.Nudge) error {
-	if m.phase != phaseSettled {
-		return fmt.Errorf("%w: a nudge within cycle %d", ErrMisfit, m.cycle)
+	if m.run.phase != phaseSettled {
+		return fmt.Errorf("%w: a nudge within cycle %d", ErrMisfit, m.run.cycle)
 	}
 	if d.Kind == event.NudgeWithheld {
 		m.messages.history.BreakOff()
@@ -139,15 +139,15 @@ func (m *Machine) applyNudge(d event.Nudge) error {
 	case event.NudgeResult:
 		m.turn.resultAsked = true
 	}
-	m.phase = phaseReady
+	m.run.phase = phaseReady
 	return nil
 }
 
 // applyResumed turns what was in flight into orphans: their outcome is
 // unknown, and Next decides by effect class.
 func (m *Machine) applyResumed(d event.RunResumed) {
-	m.pause = false
-	m.judgeBy(d.Policy)
+	m.run.pause = false
+	m.permissions.judgeBy(d.Policy, m.calls.list)
 	m.model.resume()
 	m.account.refused = nil
 	m.compaction.summary.call.resume()
@@ -160,18 +160,18 @@ func (m *Machine) applyTerminatedBy() error {
 	if err := m.closeCycle(); err != nil {
 		return err
 	}
-	m.phase = phaseEnding
-	m.hooks.after.due = m.cfg.hookAfter(nil, event.HookAfterRun, "")
+	m.run.phase = phaseEnding
+	m.hooks.after.due = m.run.cfg.hookAfter(nil, event.HookAfterRun, "")
 	return nil
 }
 
 // applyCompleted ends the run. Messages that nobody read stay in the history,
 // where a run that continues this one finds them.
 func (m *Machine) applyCompleted() error {
-	if m.phase != phaseEnding {
+	if m.run.phase != phaseEnding {
 		return fmt.Errorf("%w: run.completed without run.terminated_by", ErrMisfit)
 	}
 	m.messages.read()
-	m.phase = phaseEnded
+	m.run.phase = phaseEnded
 	return nil
 }

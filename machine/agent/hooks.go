@@ -83,84 +83,80 @@ func (h *hooks) answered(c *Config, d *event.HookResult, tool string) bool {
 	return true
 }
 
-// runHook asks for a hook to run. What it is about is filled by change. No
-// more run at once than calls may run at once: an answer of a hundred
-// calls must not start a hundred programs.
-func (m *Machine) runHook(h *Hook, change func(*machine.RunHook)) machine.Action {
-	if limit := m.cfg.Limits.MaxParallelTools; limit > 0 && hooksAmong(m.actions) >= limit {
-		return nil
-	}
+// runHook asks for a hook to run. What it is about is filled by change.
+func (r *run) runHook(h *Hook, change func(*machine.RunHook)) machine.Action {
 	a := machine.RunHook{
 		ID: string(h.Stage) + "/" + h.Name, Stage: h.Stage, Hook: h.Name, Observer: h.Observer,
-		Cycle: m.cycle, MaxResultChars: m.cfg.Limits.MaxResultChars,
+		Cycle: r.cycle, MaxResultChars: r.cfg.Limits.MaxResultChars,
 	}
 	change(&a)
 	if a.CallID == "" {
-		a.ID += "/" + strconv.Itoa(m.cycle)
+		a.ID += "/" + strconv.Itoa(r.cycle)
 	} else {
 		a.ID += "/" + a.CallID
 	}
 	return a
 }
 
-// hooksAmong counts the hooks that are asked for.
-func hooksAmong(actions []machine.Action) int {
-	n := 0
-	for _, a := range actions {
-		if _, ok := a.(machine.RunHook); ok {
-			n++
-		}
+// hookTurns is how many more hooks may run beside those that are due, negative where
+// nothing bounds them.
+func (r *run) hookTurns(due actions) int {
+	if r.cfg.Limits.MaxParallelTools <= 0 {
+		return -1
 	}
-	return n
+	return max(r.cfg.Limits.MaxParallelTools-due.hooks(), 0)
 }
 
 // applyHook folds what followed from a hook. What comes too late, or a second
 // time, changes nothing.
 func (m *Machine) applyHook(e *event.Event, d *event.HookResult) {
-	if c := m.calls.touch(d.CallID); c != nil {
+	c, cfg := m.calls.touch(d.CallID), &m.run.cfg
+	if c != nil {
 		c.since = e.Time
 	}
 	switch d.Stage {
 	case event.HookBeforeTool:
-		m.applyBeforeTool(d)
+		m.applyBeforeTool(c, d)
 	case event.HookAfterTool:
-		m.applyAfterTool(d)
+		if c != nil {
+			c.applyAfterTool(cfg, d)
+		}
 	case event.HookBeforeCompaction, event.HookAfterCompaction:
-		m.applyCompactionHook(d)
+		m.compaction.hooks.answered(cfg, d)
 	case event.HookBeforeRun:
-		m.hooks.before.answered(&m.cfg, d, "")
+		m.hooks.before.answered(cfg, d, "")
 	case event.HookAfterRun:
-		m.hooks.after.answered(&m.cfg, d, "")
+		m.hooks.after.answered(cfg, d, "")
 	}
 }
 
 // kindHook begins the kind of an end that a hook brought about; its name follows.
 const kindHook = "hook:"
 
-// hookBeforeRun asks for the next hook before the run begins.
-func (m *Machine) hookBeforeRun() machine.Action {
-	if m.hooks.before.due == nil {
+// nextBefore asks for the next hook before the run begins.
+func (h *runHooks) nextBefore(r *run) machine.Action {
+	if h.before.due == nil {
 		return nil
 	}
-	return m.runHook(m.hooks.before.due, func(*machine.RunHook) {})
+	return r.runHook(h.before.due, func(*machine.RunHook) {})
 }
 
-// hookAfterRun asks for the next hook that is told how the run will end.
-func (m *Machine) hookAfterRun() machine.Action {
-	if m.hooks.after.due == nil {
+// nextAfter asks for the next hook that is told how the run will end.
+func (h *runHooks) nextAfter(r *run, end func() event.Outcome) machine.Action {
+	if h.after.due == nil {
 		return nil
 	}
-	outcome := m.conclude()
-	return m.runHook(m.hooks.after.due, func(a *machine.RunHook) { a.Outcome = &outcome })
+	outcome := end()
+	return r.runHook(h.after.due, func(a *machine.RunHook) { a.Outcome = &outcome })
 }
 
-// refusedByHook ends a run that a hook would not let begin.
-func (m *Machine) refusedByHook() machine.Action {
-	d := m.hooks.before.refusal
+// refused ends a run that a hook would not let begin.
+func (h *runHooks) refused() machine.Action {
+	d := h.before.refusal
 	if d == nil {
 		return nil
 	}
-	return m.terminate(event.RunTerminatedBy{
+	return record(event.RunTerminatedBy{
 		Reason: event.ReasonPolicyDenied, Kind: kindHook + d.Hook, Detail: d.Reason,
 		Error: &event.Failure{Class: string(refusalType(d)), Message: hookSays(d, "did not let the run begin")},
 	})
@@ -183,9 +179,9 @@ func refusalType(d *event.HookResult) event.ErrorType {
 
 // skipped is the record of a hook that is not run any more, because the run
 // was cancelled, or ended. As a gate it is closed.
-func (m *Machine) skipped(h *Hook, callID string) event.HookResult {
+func (r *run) skipped(h *Hook, callID string) event.HookResult {
 	happened := "ended"
-	if m.run.Cancel != nil {
+	if r.Cancel != nil {
 		happened = "was cancelled"
 	}
 	d := event.HookResult{

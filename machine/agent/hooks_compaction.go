@@ -19,47 +19,45 @@ type compactionHooks struct {
 // It is asked again after the next cycle.
 func (h *compactionHooks) vetoed() bool { return h.before.refusal != nil }
 
-// hookBeforeCompaction asks for the next hook before a compaction.
-func (m *Machine) hookBeforeCompaction(in *compact.Situation, used int) machine.Action {
-	hooks := &m.compaction.hooks
-	due := hooks.before.due
-	if !hooks.begun {
-		due = m.cfg.hookAfter(nil, event.HookBeforeCompaction, "")
+// nextBefore asks for the next hook before a compaction.
+func (h *compactionHooks) nextBefore(r *run, in *compact.Situation, used int) machine.Action {
+	due := h.before.due
+	if !h.begun {
+		due = r.cfg.hookAfter(nil, event.HookBeforeCompaction, "")
 	}
 	if due == nil {
 		return nil
 	}
-	return m.runHook(due, func(a *machine.RunHook) {
+	return r.runHook(due, func(a *machine.RunHook) {
 		a.Compaction = &event.HistoryCompressed{
-			Strategy: string(m.cfg.Compact.Strategy), Trigger: in.Trigger,
+			Strategy: string(r.cfg.Compact.Strategy), Trigger: in.Trigger,
 			Kept: len(in.Messages), TokensBefore: int64(used),
 		}
 	})
 }
 
-// hookAfterCompaction asks for the next hook behind a compaction. The run goes on
-// when all have run.
-func (m *Machine) hookAfterCompaction() machine.Action {
-	h := m.compaction.hooks.after.due
-	switch {
-	case h == nil || m.compaction.summary.call.inFlight || m.phase >= phaseEnding:
+// nextAfter asks for the next hook behind a compaction. The run goes on when all
+// have run.
+func (h *compactionHooks) nextAfter(r *run) machine.Action {
+	switch due := h.after.due; {
+	case due == nil || r.phase >= phaseEnding:
 		return nil
-	case m.run.Cancel != nil:
-		return record(m.skipped(h, ""))
+	case r.Cancel != nil:
+		return record(r.skipped(due, ""))
+	default:
+		return r.runHook(due, func(a *machine.RunHook) { a.Compaction = h.done })
 	}
-	return m.runHook(h, func(a *machine.RunHook) { a.Compaction = m.compaction.hooks.done })
 }
 
-func (m *Machine) applyCompactionHook(d *event.HookResult) {
-	hooks := &m.compaction.hooks
+func (h *compactionHooks) answered(c *Config, d *event.HookResult) {
 	if d.Stage == event.HookAfterCompaction {
-		hooks.after.answered(&m.cfg, d, "")
+		h.after.answered(c, d, "")
 		return
 	}
-	if !hooks.begun {
-		hooks.begun, hooks.before.due = true, m.cfg.hookAfter(nil, event.HookBeforeCompaction, "")
+	if !h.begun {
+		h.begun, h.before.due = true, c.hookAfter(nil, event.HookBeforeCompaction, "")
 	}
-	hooks.before.answered(&m.cfg, d, "")
+	h.before.answered(c, d, "")
 }
 
 // compacted begins the hooks behind a compaction.

@@ -36,19 +36,10 @@ func (c *call) problem() string {
 	return c.resolved.EditedBy + " gave this call other arguments, so it was not run: " + c.resolved.Problem.Message
 }
 
-// beforeTool asks for the next hook before a call (ALF-63), which is nil as long as
-// as many hooks run as may.
-func (m *Machine) beforeTool(c *call) machine.Action {
-	return m.runHook(c.hooks.before.due, func(a *machine.RunHook) {
-		a.CallID, a.Tool, a.Args = c.ref.CallID, c.ref.Name, c.resolved.Args
-	})
-}
-
 // applyBeforeTool folds what a hook says of a call before it runs. Arguments that
 // it rewrote are resolved and judged like the model's own.
-func (m *Machine) applyBeforeTool(d *event.HookResult) {
-	c := m.calls.touch(d.CallID)
-	if c == nil || c.result != nil || c.resolved == nil || !c.hooks.before.answered(&m.cfg, d, c.ref.Name) {
+func (m *Machine) applyBeforeTool(c *call, d *event.HookResult) {
+	if c == nil || c.result != nil || c.resolved == nil || !c.hooks.before.answered(&m.run.cfg, d, c.ref.Name) {
 		return
 	}
 	switch d.Decision {
@@ -66,8 +57,8 @@ func (m *Machine) applyBeforeTool(d *event.HookResult) {
 
 // judge is what policy says of a call, and a hook's question where policy would
 // have let it run: a hook never softens a verdict.
-func (m *Machine) judge(c *call) policy.Verdict {
-	v := m.rules().Decide(c.resolved)
+func (p *permissions) judge(r *run, c *call) policy.Verdict {
+	v := p.rules(r).Decide(c.resolved)
 	if d := c.hooks.asked; d != nil && v.Decision != event.DecisionAsk && permits(v.Decision) {
 		v = policy.Verdict{Decision: event.DecisionAsk, Rule: "hooks.before_tool: " + d.Hook, Reason: d.Reason, Sandbox: v.Sandbox}
 	}
@@ -78,22 +69,26 @@ func (m *Machine) judge(c *call) policy.Verdict {
 // hooks behind it have run.
 func (c *call) done() bool { return c.result != nil && c.hooks.after.due == nil }
 
-// hooksAfterTools asks for the hooks about the calls that have their results. What
-// depends on a call waits for them: they may change what it left behind.
-func (m *Machine) hooksAfterTools() {
-	if m.calls.total.hooks == 0 {
+// hooksAfter asks for the hooks about the calls that have their results. What
+// depends on a call waits for them: they may change what it left behind. No more
+// hooks run at once than calls may run at once: an answer of a hundred calls must
+// not start a hundred programs.
+func (s *calls) hooksAfter(r *run, due *actions) {
+	if s.total.hooks == 0 {
 		return
 	}
-	for _, c := range m.calls.unsettled() {
+	turns := r.hookTurns(*due)
+	for _, c := range s.unsettled() {
 		h := c.hooks.after.due
 		switch {
 		case h == nil:
-		case m.run.Cancel != nil:
-			m.add(record(m.skipped(h, c.ref.CallID)))
-		default:
-			m.add(m.runHook(h, func(a *machine.RunHook) {
+		case r.Cancel != nil:
+			due.add(record(r.skipped(h, c.ref.CallID)))
+		case turns != 0:
+			turns--
+			due.add(r.runHook(h, func(a *machine.RunHook) {
 				a.CallID, a.Tool, a.Args, a.Result = c.ref.CallID, c.ref.Name, c.resolved.Args, c.result
-				a.Sought = stop.Sought(m.cfg.Conditions, c.ref.Name)
+				a.Sought = stop.Sought(r.cfg.Conditions, c.ref.Name)
 			}))
 		}
 	}
@@ -101,9 +96,8 @@ func (m *Machine) hooksAfterTools() {
 
 // applyAfterTool folds what a hook says of a result: the model sees what the hook
 // leaves of it, the call's settlement stays as it is.
-func (m *Machine) applyAfterTool(d *event.HookResult) {
-	c := m.calls.touch(d.CallID)
-	if c == nil || !c.hooks.after.answered(&m.cfg, d, c.ref.Name) {
+func (c *call) applyAfterTool(cfg *Config, d *event.HookResult) {
+	if !c.hooks.after.answered(cfg, d, c.ref.Name) {
 		return
 	}
 	seen := *c.result

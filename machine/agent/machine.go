@@ -24,12 +24,7 @@ var ErrMisfit = tree.ErrMisfit
 // Machine is the state of one agent run. It is built by applying the run's
 // events in order, and is not safe for concurrent use.
 type Machine struct {
-	run tree.Base
-	cfg Config
-	// phase and cycle say where the run stands; the other fields are what its parts
-	// know.
-	phase phase
-	cycle int
+	run run
 
 	messages    messages
 	model       modelCall
@@ -40,10 +35,6 @@ type Machine struct {
 	permissions permissions
 	hooks       runHooks
 	progress    progress
-	// pause says that somebody wants the run to park between two effects.
-	pause bool
-
-	actions []machine.Action
 }
 
 // progress is what shows that a run gets on, or does not.
@@ -64,24 +55,6 @@ type permissions struct {
 	added []event.PermissionAdded
 }
 
-// phase is the position within a cycle.
-type phase uint8
-
-const (
-	phaseNew phase = iota
-	// phaseReady: between cycles, history whole.
-	phaseReady
-	// phaseModel: the cycle has begun and its answer is not there yet.
-	phaseModel
-	// phaseTools: the answer is journalled, its calls are not all settled.
-	phaseTools
-	// phaseSettled: the cycle is whole; what follows is not decided.
-	phaseSettled
-	// phaseEnding: terminated_by is journalled, run.completed is due.
-	phaseEnding
-	phaseEnded
-)
-
 // Configured is the machine of an agent's run, whatever its version.
 type Configured interface {
 	machine.Conversing
@@ -97,13 +70,16 @@ var _ machine.Funder = (*Machine)(nil)
 // State says where the run stands.
 func (m *Machine) State() machine.State {
 	s := m.run.State(m.calls.asking())
-	s.Cycle, s.Deadline, s.Pending = m.cycle, m.deadline(), m.calls.open()
+	s.Cycle, s.Pending = m.run.cycle, m.calls.open()
+	if !m.calls.askingBelow() { // a child is not bounded while it and the run wait for a person
+		s.Deadline = m.run.deadline()
+	}
 	return s
 }
 
 // Config is the run's configuration, as its first event pinned it and as
 // raised budgets changed it.
-func (m *Machine) Config() Config { return m.cfg }
+func (m *Machine) Config() Config { return m.run.cfg }
 
 // Spent is what the run has used, and how long it has been going up to its last
 // event.
@@ -135,15 +111,15 @@ func (m *Machine) Apply(e *event.Event) error {
 }
 
 func (m *Machine) apply(e *event.Event) error {
-	if m.phase == phaseEnded {
+	if m.run.phase == phaseEnded {
 		return fmt.Errorf("%w: %s after the run has ended", ErrMisfit, e.Type())
 	}
 	m.run.Fold(e, m.calls.asking())
 	started, first := e.Data.(event.RunStarted)
 	switch {
-	case m.phase != phaseNew && first:
+	case m.run.phase != phaseNew && first:
 		return fmt.Errorf("%w: the run has started already", ErrMisfit)
-	case m.phase != phaseNew:
+	case m.run.phase != phaseNew:
 		return m.fold(e)
 	case !first:
 		return fmt.Errorf("%w: the journal begins with %s", ErrMisfit, e.Type())
@@ -166,13 +142,13 @@ func (m *Machine) fold(e *event.Event) error {
 	case event.ModelRetrying:
 		return m.applyRetrying(e, d)
 	case event.AnswerChecked:
-		return m.applyAnswerChecked(d)
+		return m.turn.check(&m.run, d)
 	case event.ToolResults:
 		return m.applyResults()
 	case event.Nudge:
 		return m.applyNudge(d)
 	case event.Stuck:
-		return m.applyStuck(&d)
+		return m.progress.applyStuck(&m.run, &m.calls, &d)
 	case event.HistoryCompressed:
 		return m.applyCompressed(d)
 	case event.HookResult:
@@ -185,7 +161,7 @@ func (m *Machine) fold(e *event.Event) error {
 	case event.BudgetRefused, event.BudgetReserved, event.BudgetCommitted, event.BudgetWarning, event.BudgetOverrun, event.BudgetRaised:
 		return m.applyBudget(d)
 	case event.PauseRequested:
-		m.pause = true
+		m.run.pause = true
 	case event.RunResumed:
 		m.applyResumed(d)
 	case event.RunForked:
@@ -206,32 +182,32 @@ func (m *Machine) foldCall(e *event.Event) error {
 	case event.ToolCall:
 		return m.applyToolCall(&d)
 	case event.PolicyDecision:
-		return m.onOpenCall(e, d.CallID, func(c *call) {
+		return m.calls.onOpen(&m.run, e, d.CallID, func(c *call) {
 			c.judged(&d)
 			if !permits(d.Decision) {
 				m.decided(c, "was not permitted", m.messages.quoted(m.run.Taint, c.ref.Name, d.Reason))
 			}
 		})
 	case event.ToolPendingApproval:
-		return m.onOpenCall(e, d.CallID, func(c *call) { m.calls.ask(c, d) })
+		return m.calls.onOpen(&m.run, e, d.CallID, func(c *call) { m.calls.ask(c, d) })
 	case event.ToolApprovalResolved:
 		m.applyApproval(d.Resolution())
 	case event.ToolStarted:
-		return m.applyToolStarted(e, d)
+		return m.calls.applyStarted(&m.run, e, d)
 	case event.ToolAttemptFailed:
-		return m.applyToolAttemptFailed(e, &d)
+		return m.calls.applyAttemptFailed(&m.run, e, &d)
 	case event.ToolRetrying:
-		return m.applyToolRetrying(e, d)
+		return m.calls.applyRetrying(&m.run, e, d)
 	case event.ToolResult:
-		return m.onOpenCall(e, d.CallID, func(c *call) { m.settle(c, &d) })
+		return m.calls.onOpen(&m.run, e, d.CallID, func(c *call) { m.settle(c, &d) })
 	case event.ChildStarted:
-		return m.applyChildStarted(e, d)
+		return m.calls.applyChildStarted(&m.run, e, d)
 	case event.ChildParked:
-		return m.onChild(e, d.CallID, d.Child)
+		return m.calls.onChild(&m.run, e, d.CallID, d.Child)
 	case event.ChildWaiting:
-		return m.onChild(e, d.CallID, d.Child)
+		return m.calls.onChild(&m.run, e, d.CallID, d.Child)
 	case event.ChildFinished:
-		return m.onChild(e, d.CallID, d.Child)
+		return m.calls.onChild(&m.run, e, d.CallID, d.Child)
 	}
 	return nil
 }

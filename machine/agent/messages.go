@@ -5,6 +5,7 @@ import (
 	"github.com/pawlrun/pawl/fence"
 	"github.com/pawlrun/pawl/history"
 	"github.com/pawlrun/pawl/llm"
+	"github.com/pawlrun/pawl/machine"
 )
 
 // messages are the conversation, as requests hold it.
@@ -53,4 +54,12 @@ func (m *messages) toldResults(calls []*call) []llm.ToolResult {
 		}
 	}
 	return results
+}
+
+// withoutTask parks a run that has nothing to answer yet.
+func (m *messages) withoutTask(cycle int) machine.Action {
+	if cycle > 0 || len(m.unread) > 0 || m.history.AwaitsAnswer() {
+		return nil
+	}
+	return record(event.RunParked{Reason: event.ParkInput, Detail: "the run has no task yet"})
 }

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/pawlrun/pawl/budget"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/llm"
 	"github.com/pawlrun/pawl/machine"
@@ -14,51 +15,38 @@ import (
 // that took over.
 func (m *Machine) Model() string { return m.target().Model }
 
-func (m *Machine) target() Target { return m.cfg.Targets[m.model.target] }
+func (m *Machine) target() Target { return m.run.cfg.Targets[m.model.target] }
 
 func (m *Machine) callModel() machine.Action {
 	messages, err := m.messages.history.Messages()
 	if err != nil {
-		return m.internal(err)
+		return internal(err)
 	}
 	t := m.target()
-	hosted, withheld := m.providerTools()
+	hosted, withheld := m.permissions.providerTools(&m.run)
 	return machine.CallModel{
-		Cycle: m.cycle, Attempt: m.model.number, Target: t.Model, Price: t.Price,
+		Cycle: m.run.cycle, Attempt: m.model.number, Target: t.Model, Price: t.Price,
 		Request: llm.Request{
-			System: m.messages.system, Messages: messages, Tools: m.offered(),
-			MaxTokens: m.account.maxTokens, Temperature: m.cfg.Temperature, Schema: m.cfg.Schema, SchemaInPrompt: t.NoSchema,
-			ProviderTools: hosted, CacheKey: m.messages.workload, Cache: m.cfg.Cache, Ordinal: m.model.answered,
+			System: m.messages.system, Messages: messages, Tools: m.turn.offered(&m.run.cfg),
+			MaxTokens: m.account.maxTokens, Temperature: m.run.cfg.Temperature, Schema: m.run.cfg.Schema, SchemaInPrompt: t.NoSchema,
+			ProviderTools: hosted, CacheKey: m.messages.workload, Cache: m.run.cfg.Cache, Ordinal: m.run.answered,
 		},
-		Stream: !m.cfg.NoStream, NotBefore: m.model.notBefore,
+		Stream: !m.run.cfg.NoStream, NotBefore: m.model.notBefore,
 		Admission: m.run.Ledger.Admission(m.account.id), Withheld: withheld,
 	}
 }
 
-// lostAttempt settles a call whose process is gone.
-func (m *Machine) lostAttempt() machine.Action {
-	if !m.model.orphan {
+// lost settles a call whose process is gone.
+func (a *account) lost(r *run, x *attempt, of Target, purpose event.Purpose) machine.Action {
+	if !x.orphan {
 		return nil
 	}
-	return m.lostCall(&m.model.attempt, "")
-}
-
-func (m *Machine) lostCall(a *attempt, purpose event.Purpose) machine.Action {
+	used := budget.Unreported(r.Ledger.Admission(a.id).Usage(), llm.Usage{}, 0)
 	return record(event.ModelAttemptFailed{
-		Attempt: a.number, Model: m.target().Model, Class: llm.ClassInterrupted, Purpose: purpose,
+		Attempt: x.number, Model: of.Model, Class: llm.ClassInterrupted, Purpose: purpose,
 		Message: "the process stopped while the call was in flight",
-		Usage:   m.account.unreported(m.run.Ledger), Cost: m.target().cost(m.account.unreported(m.run.Ledger)),
+		Usage:   used, Cost: of.cost(used),
 	})
-}
-
-// waitsTooLong ends the run where a limit on time has no room for the wait before an
-// attempt.
-func (m *Machine) waitsTooLong() machine.Action {
-	setting := m.outlasts(m.model.notBefore)
-	if setting == "" {
-		return nil
-	}
-	return m.exhausted(tooLateToWait(setting, 0))
 }
 
 // nextRetry decides about a failed attempt. A budget that is used up, or that
@@ -71,23 +59,23 @@ func (m *Machine) nextRetry() machine.Action {
 	if a := m.nextRelief(); a != nil {
 		return a
 	}
-	seed := m.run.ID + "/" + strconv.Itoa(m.cycle) + "/" + strconv.Itoa(f.Attempt)
-	v := judge(&m.model.attempt, len(m.cfg.Targets), m.cfg.Limits.ModelCalls(), seed)
+	seed := m.run.ID + "/" + strconv.Itoa(m.run.cycle) + "/" + strconv.Itoa(f.Attempt)
+	v := judge(&m.model.attempt, len(m.run.cfg.Targets), m.run.cfg.Limits.ModelCalls(), seed)
 	if m.compaction.overflow == reliefGiven {
 		v = verdict{retry: true, target: m.model.target}
 	}
-	refusal := m.refused(m.cfg.Targets[v.target])
-	if setting := m.noTimeFor(v.delay); v.retry && setting != "" {
+	refusal := m.refused(m.run.cfg.Targets[v.target])
+	if setting := m.run.noTimeFor(v.delay); v.retry && setting != "" {
 		refusal = tooLateToWait(setting, v.delay)
 	}
 	switch {
 	case v.retry && refusal.Setting != "":
-		return m.exhausted(refusal)
+		return m.account.exhausted(&m.run, refusal)
 	case v.retry:
 		return record(event.ModelRetrying{
 			Attempt: f.Attempt + 1, DelayMs: v.delay.Milliseconds(),
 			Reason:    sentence(string(f.Class), f.Message),
-			FromModel: f.Model, ToModel: m.cfg.Targets[v.target].Model,
+			FromModel: f.Model, ToModel: m.run.cfg.Targets[v.target].Model,
 		})
 	case v.park:
 		until := m.run.Now.Add(v.delay)
@@ -100,88 +88,106 @@ func (m *Machine) nextRetry() machine.Action {
 	if f.Class == llm.ClassRefused {
 		reason = event.ReasonRefused
 	}
-	return m.terminate(event.RunTerminatedBy{Reason: reason, Error: &event.Failure{
+	return record(event.RunTerminatedBy{Reason: reason, Error: &event.Failure{
 		Class: string(f.Class), Message: f.Message, Status: f.Status, RequestID: f.RequestID,
 	}})
 }
 
+// attempt is that at a call for a purpose, and says what the call is.
+func (m *Machine) attempt(p event.Purpose) (a *attempt, what string) {
+	if p == event.PurposeSummary {
+		return &m.compaction.summary.call, "a summary"
+	}
+	return &m.model.attempt, "a model call"
+}
+
 func (m *Machine) applyRequested(d event.ModelRequested) error {
-	if d.Purpose == event.PurposeSummary {
-		return m.applySummaryRequested(d)
+	a, what := m.attempt(d.Purpose)
+	phase, summary := m.run.phase, a != &m.model.attempt
+	between := phase == phaseReady || phase == phaseSettled || phase == phaseModel && m.compaction.overflow == reliefDue && !m.model.inFlight
+	if summary && !between || !summary && phase != phaseModel || a.inFlight || a.failure != nil {
+		return fmt.Errorf("%w: attempt %d at %s, which is not due", ErrMisfit, d.Attempt, what)
 	}
-	if m.phase != phaseModel || m.model.inFlight || m.model.failure != nil {
-		return fmt.Errorf("%w: attempt %d at a model call, which is not due", ErrMisfit, d.Attempt)
-	}
-	m.model.requested(d)
+	a.requested(d)
 	m.run.Spent.ModelCalls++
-	m.gotOn()
+	if summary {
+		m.compaction.summary.asked = true
+	} else {
+		m.run.gotOn()
+	}
 	return nil
 }
 
 func (m *Machine) applyAttemptFailed(d *event.ModelAttemptFailed) error {
-	if d.Purpose == event.PurposeSummary {
-		return m.applySummaryFailed(d)
+	a, what := m.attempt(d.Purpose)
+	if !a.inFlight {
+		return fmt.Errorf("%w: attempt %d at %s failed without being in flight", ErrMisfit, d.Attempt, what)
 	}
-	if !m.model.inFlight {
-		return fmt.Errorf("%w: attempt %d failed without being in flight", ErrMisfit, d.Attempt)
-	}
-	m.spend(d.Usage, d.Cost)
+	m.account.spend(&m.run, d.Usage, d.Cost)
 	if d.Class != llm.ClassInterrupted {
-		m.model.answered++
+		m.run.answered++
 	}
-	m.model.failed(d)
-	if d.Class == llm.ClassContextOverflow {
-		m.compaction.tooLong(m.cfg.Compact.Off)
+	a.failed(d)
+	if d.Class == llm.ClassContextOverflow && a == &m.model.attempt {
+		m.compaction.tooLong(m.run.cfg.Compact.Off)
 	}
 	return nil
 }
 
 func (m *Machine) applyRetrying(e *event.Event, d event.ModelRetrying) error {
-	if d.Purpose == event.PurposeSummary {
-		return m.applySummaryRetrying(e, d)
+	a, what := m.attempt(d.Purpose)
+	if a.failure == nil {
+		return fmt.Errorf("%w: attempt %d at %s follows no failure", ErrMisfit, d.Attempt, what)
 	}
-	if m.model.failure == nil {
-		return fmt.Errorf("%w: attempt %d follows no failure", ErrMisfit, d.Attempt)
+	if a != &m.model.attempt {
+		a.retrying(d, e.Time, nil)
+		return nil
 	}
-	m.model.retrying(d, e.Time, m.cfg.Targets)
+	a.retrying(d, e.Time, m.run.cfg.Targets)
 	m.compaction.overflow = reliefNone
 	return nil
 }
 
 func (m *Machine) applyResponse(d *event.ModelResponse) error {
-	if d.Purpose == event.PurposeSummary {
-		return m.applySummary(d)
+	a, what := m.attempt(d.Purpose)
+	parts, calls := llm.Parts(d.Parts), 0
+	for _, p := range parts {
+		if _, ok := p.(llm.ToolCall); ok {
+			calls++
+		}
 	}
-	if !m.model.inFlight {
-		return fmt.Errorf("%w: an answer in cycle %d to no call", ErrMisfit, m.cycle)
+	switch {
+	case !a.inFlight:
+		return fmt.Errorf("%w: in cycle %d nobody waits for an answer to %s", ErrMisfit, m.run.cycle, what)
+	case a == &m.model.attempt && calls != len(d.ToolCalls):
+		return fmt.Errorf("%w: response of cycle %d names %d calls and holds %d", ErrMisfit, d.Cycle, len(d.ToolCalls), calls)
 	}
-	parts := llm.Parts(d.Parts)
-	refs := parts.ToolCalls()
-	if len(refs) != len(d.ToolCalls) {
-		return fmt.Errorf("%w: response of cycle %d names %d calls and holds %d", ErrMisfit, d.Cycle, len(d.ToolCalls), len(refs))
+	m.account.spend(&m.run, d.Usage, d.Cost)
+	m.run.answered++
+	a.inFlight, a.orphan = false, false
+	if a != &m.model.attempt {
+		m.compaction.summary.answered(d)
+		return nil
 	}
-	m.spend(d.Usage, d.Cost)
-	m.model.answered++
 	m.run.Spent.Turns++
-	m.model.inFlight, m.model.orphan = false, false
 	m.model.response = d
 	if d.FinishReason == llm.FinishContext {
-		m.compaction.tooLong(m.cfg.Compact.Off)
+		m.compaction.tooLong(m.run.cfg.Compact.Off)
 	} else {
 		m.compaction.fitted(d.Usage, m.messages.history.Len())
 	}
 	m.messages.history.Assistant(parts, d.Model)
 	m.messages.size.answered(d, m.messages.history.Len())
-	m.note("text", parts.Text())
-	m.turn.answered(d, len(refs), len(m.cfg.Schema) > 0, m.cfg.AllText)
-	m.progress.repetition.Answered(parts.Text(), len(refs) > 0)
-	m.tookIn(parts)
-	if len(refs) == 0 {
-		m.phase = phaseSettled
+	m.progress.note(&m.run, "text", parts.Text())
+	m.turn.answered(d, calls, len(m.run.cfg.Schema) > 0, m.run.cfg.AllText)
+	m.progress.repetition.Answered(parts.Text(), calls > 0)
+	m.run.tookIn(parts)
+	if calls == 0 {
+		m.run.phase = phaseSettled
 		m.turn.settled(d, 0, d.FinishReason == llm.FinishLength)
 		return nil
 	}
-	m.phase = phaseTools
-	m.calls.asked(refs)
+	m.run.phase = phaseTools
+	m.calls.asked(parts, calls)
 	return nil
 }

@@ -36,9 +36,9 @@ func (n *novelty) add(kind, content string) (news bool) {
 }
 
 // note takes in what came. What is new is progress.
-func (m *Machine) note(kind, content string) (news bool) {
-	if news = m.progress.novelty.add(kind, content); news {
-		m.run.Progress(m.cfg.Limits)
+func (p *progress) note(r *run, kind, content string) (news bool) {
+	if news = p.novelty.add(kind, content); news {
+		r.Progress(r.cfg.Limits)
 	}
 	return news
 }
@@ -46,9 +46,9 @@ func (m *Machine) note(kind, content string) (news bool) {
 // gotOn takes it from the journal that the run went on. Nobody asks a model when
 // the time without progress is over, but older versions took what came of a call
 // that outlasted it for progress.
-func (m *Machine) gotOn() {
-	if m.cfg.Limits.Stalled(m.run.Spent) {
-		m.run.Spent.Idle = 0
+func (r *run) gotOn() {
+	if r.cfg.Limits.Stalled(r.Spent) {
+		r.Spent.Idle = 0
 	}
 }
 

@@ -7,19 +7,22 @@ import (
 	"github.com/pawlrun/pawl/machine/tree"
 )
 
-// exhausted ends the run at a budget, or parks it where its owner wants to be
-// asked. A budget-exhausted condition in the owner's list turns a money stop
-// into the condition it names.
-func (m *Machine) exhausted(r budget.Refusal) machine.Action {
-	switch warning := m.warnOfCycles(); {
+// exhausted ends the run at a budget that has no room, or parks it where its owner
+// wants to be asked. A budget-exhausted condition in the owner's list turns a money
+// stop into the condition it names.
+func (a *account) exhausted(r *run, why budget.Refusal) machine.Action {
+	if why.Setting == "" {
+		return nil
+	}
+	switch warning := a.warn(r, budget.OfCycles); {
 	case warning != nil:
 		return warning
-	case m.cfg.conditionOn(r.Setting):
-		return m.conditionMet(m.cfg.conditionBudget())
-	case m.cfg.asksAt(r.Setting):
-		return m.askForMore(r)
+	case r.cfg.conditionOn(why.Setting):
+		return record(r.cfg.met(r.cfg.conditionBudget()))
+	case r.cfg.asksAt(why.Setting):
+		return r.askForMore(why, r.Spent)
 	}
-	return m.terminate(event.RunTerminatedBy{Reason: event.BudgetReason(r.Setting), Limit: r.Setting, Detail: r.Detail()})
+	return record(event.RunTerminatedBy{Reason: event.BudgetReason(why.Setting), Limit: why.Setting, Detail: why.Detail()})
 }
 
 // CanKeep implements [machine.Capped]: a cap in money needs the price of every
@@ -29,7 +32,7 @@ func (m *Machine) CanKeep(setting string, value float64) error {
 	if !budget.IsMoney(setting) || value <= 0 || m.run.Parked != nil && budget.IsMoney(m.run.Parked.Limit) {
 		return nil
 	}
-	names := m.cfg.Unpriced()
+	names := m.run.cfg.Unpriced()
 	if len(names) == 0 {
 		return nil
 	}
@@ -47,19 +50,19 @@ func (c *Config) asksAt(setting string) bool {
 	return c.OnBudget[setting] == BudgetAsk && !c.conditionOn(setting)
 }
 
-func (m *Machine) askForMore(r budget.Refusal) machine.Action {
-	detail := r.Setting + " is used up"
-	if why := r.Detail(); why != "" {
-		detail = r.Setting + " leaves no room: " + why
+func (r *run) askForMore(why budget.Refusal, used budget.Spent) machine.Action {
+	detail := why.Setting + " is used up"
+	if because := why.Detail(); because != "" {
+		detail = why.Setting + " leaves no room: " + because
 	}
-	return record(tree.ParkAt(r.Setting, detail, m.cfg.Limits.AtLeast(r, m.granted())))
+	return record(tree.ParkAt(why.Setting, detail, r.cfg.Limits.AtLeast(why, used)))
 }
 
 // hold keeps a call from starting for which a limit has no room. It is refused, and
 // the run ends once the cycle has settled; where the owner wants to be asked it is
 // held, and runs after the raise.
-func (m *Machine) hold(c *call, setting string, s *situation) machine.Action {
-	if !m.cfg.asksAt(setting) {
+func (s *situation) hold(cfg *Config, c *call, setting string) machine.Action {
+	if !cfg.asksAt(setting) {
 		return record(c.overBudget(setting))
 	}
 	s.held = setting
@@ -72,8 +75,8 @@ func (m *Machine) awaitsRaise(setting string) machine.Action {
 	if m.calls.total.running > 0 {
 		return nil
 	}
-	if warning := m.warnOfCycles(); warning != nil {
+	if warning := m.account.warn(&m.run, budget.OfCycles); warning != nil {
 		return warning
 	}
-	return m.askForMore(budget.Refusal{Setting: setting})
+	return m.run.askForMore(budget.Refusal{Setting: setting}, m.calls.promised(m.run.Spent))
 }

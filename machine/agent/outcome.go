@@ -14,10 +14,10 @@ func (m *Machine) conclude() event.Outcome {
 	o := event.Outcome{
 		Reason: m.run.Terminated.Reason, Limit: m.run.Terminated.Limit, LimitRun: m.run.Terminated.LimitRun, Index: m.run.Terminated.Index, Kind: m.run.Terminated.Kind, Error: m.run.Terminated.Error,
 		FinalOutput: m.turn.said, LastOutput: m.turn.said,
-		Cycles: m.cycle, Usage: m.run.Costs.Usage(),
+		Cycles: m.run.cycle, Usage: m.run.Costs.Usage(),
 	}
 	switch {
-	case m.cfg.AllText:
+	case m.run.cfg.AllText:
 		o.FinalOutput = m.turn.all
 	case m.run.Terminated.Output != "":
 		o.FinalOutput = m.run.Terminated.Output
@@ -28,8 +28,8 @@ func (m *Machine) conclude() event.Outcome {
 		cost := m.run.Costs.Cost()
 		o.Cost = &cost
 	}
-	o.Result = m.calls.result(&m.cfg)
-	o.Status, o.OK, o.Completed = m.cfg.grade(m.run.Terminated)
+	o.Result = m.calls.result(&m.run.cfg)
+	o.Status, o.OK, o.Completed = m.run.cfg.grade(m.run.Terminated)
 	var advice []string
 	if !o.Completed {
 		advice = append(advice, nextSafeAction(m.run.Terminated, m.run.Spent))

@@ -69,13 +69,13 @@ func unavailable(kind event.ErrorType) bool {
 
 // endedByRefusal ends the run on a call that was refused, where the owner wants
 // that, each way of refusing with its own reason (HAR-83).
-func (m *Machine) endedByRefusal() machine.Action {
-	for _, c := range m.calls.list {
+func (s *calls) endedByRefusal(cfg *Config) machine.Action {
+	for _, c := range s.list {
 		switch v, a := c.verdict, c.approval(); {
-		case m.cfg.OnDenied == RefusedStop && v != nil && !permits(v.Decision):
-			return m.fail(event.ReasonPolicyDenied, string(event.ErrorDenied), sentence(c.ref.Name+" was denied", v.Rule, v.Reason))
-		case m.cfg.OnRejected == RefusedStop && a != nil && a.Kind == event.ApprovalRejected:
-			return m.fail(event.ReasonRejected, string(event.ErrorRejected), sentence(c.ref.Name+" was rejected by "+a.Approver, a.Reason))
+		case cfg.OnDenied == RefusedStop && v != nil && !permits(v.Decision):
+			return fail(event.ReasonPolicyDenied, string(event.ErrorDenied), sentence(c.ref.Name+" was denied", v.Rule, v.Reason))
+		case cfg.OnRejected == RefusedStop && a != nil && a.Kind == event.ApprovalRejected:
+			return fail(event.ReasonRejected, string(event.ErrorRejected), sentence(c.ref.Name+" was rejected by "+a.Approver, a.Reason))
 		}
 	}
 	return nil
@@ -83,15 +83,15 @@ func (m *Machine) endedByRefusal() machine.Action {
 
 // endedByFailures ends the run when too many calls failed one after the other
 // (HAR-82), or when their tools are gone.
-func (m *Machine) endedByFailures() machine.Action {
-	switch most := m.cfg.FailureThreshold; {
-	case m.progress.failureCounts.deserted >= maxDeserted:
-		c := m.calls.list[len(m.calls.list)-1]
-		return m.fail(event.ReasonToolUnavailable, string(c.result.ErrorType), "the tools that the model asks for are not there any more; the last was "+c.ref.Name)
-	case most > 0 && m.progress.failureCounts.failures >= most && m.progress.failureCounts.answers >= m.cfg.FailureAnswers:
-		return m.terminate(event.RunTerminatedBy{
+func (p *progress) endedByFailures(cfg *Config, calls []*call) machine.Action {
+	switch most, n := cfg.FailureThreshold, &p.failureCounts; {
+	case n.deserted >= maxDeserted:
+		c := calls[len(calls)-1]
+		return fail(event.ReasonToolUnavailable, string(c.result.ErrorType), "the tools that the model asks for are not there any more; the last was "+c.ref.Name)
+	case most > 0 && n.failures >= most && n.answers >= cfg.FailureAnswers:
+		return record(event.RunTerminatedBy{
 			Reason: event.ReasonRepeatedFailure, Limit: "failure_threshold",
-			Detail: fmt.Sprintf("%d calls failed in a row, the last with %s", m.progress.failureCounts.failures, m.calls.list[len(m.calls.list)-1].result.ErrorType),
+			Detail: fmt.Sprintf("%d calls failed in a row, the last with %s", n.failures, calls[len(calls)-1].result.ErrorType),
 		})
 	}
 	return nil

@@ -31,20 +31,20 @@ func (s *calls) result(cfg *Config) json.RawMessage {
 // asked for it once.
 func (m *Machine) withoutResult() machine.Action {
 	if m.turn.resultAsked {
-		return m.fail(event.ReasonNoAnswerOrCall, "no_result", NoResult)
+		return fail(event.ReasonNoAnswerOrCall, "no_result", NoResult)
 	}
-	return m.nudge(event.NudgeResult, "You have not given the result of your task. Call "+m.cfg.Result+" with it now; your text alone is no result.")
+	return m.nudge(event.NudgeResult, "You have not given the result of your task. Call "+m.run.cfg.Result+" with it now; your text alone is no result.")
 }
 
 // offered are the tools that the next request names: once the model was asked for its
 // result, the one for that alone.
-func (m *Machine) offered() []llm.ToolDef {
-	if !m.turn.resultAsked {
-		return m.cfg.Tools
+func (t *turn) offered(cfg *Config) []llm.ToolDef {
+	if !t.resultAsked {
+		return cfg.Tools
 	}
-	i := slices.IndexFunc(m.cfg.Tools, func(t llm.ToolDef) bool { return t.Name == m.cfg.Result })
+	i := slices.IndexFunc(cfg.Tools, func(tool llm.ToolDef) bool { return tool.Name == cfg.Result })
 	if i < 0 {
 		return nil
 	}
-	return m.cfg.Tools[i : i+1 : i+1]
+	return cfg.Tools[i : i+1 : i+1]
 }

@@ -37,15 +37,19 @@ type account struct {
 // defaultOutput is set aside for the answer where no cap is known.
 const defaultOutput = 8192
 
-// pricedCall is the next call of a target at its worst.
-func (m *Machine) pricedCall(t Target) budget.Call {
-	output := int64(m.cfg.MaxTokens)
-	if output <= 0 {
-		output = defaultOutput
+// mostOutput is what an answer may take.
+func (c *Config) mostOutput() int64 {
+	if c.MaxTokens > 0 {
+		return int64(c.MaxTokens)
 	}
-	m.messages.size.measure(m.messages.history.All(), m.cfg.Tools)
-	worst, likely := m.messages.size.tokens(t.Model, m.messages.unreadSize())
-	return budget.Call{Input: worst, Likely: likely, Output: output, Price: t.Price, KeptLong: m.cfg.Cache == llm.CacheLong}
+	return defaultOutput
+}
+
+// pricedCall is the next call of a target at its worst.
+func (m *messages) pricedCall(cfg *Config, t Target) budget.Call {
+	m.size.measure(m.history.All(), cfg.Tools)
+	worst, likely := m.size.tokens(t.Model, m.unreadSize())
+	return budget.Call{Input: worst, Likely: likely, Output: cfg.mostOutput(), Price: t.Price, KeptLong: cfg.Cache == llm.CacheLong}
 }
 
 // refused says which limit has no room for a call of a target.
@@ -53,16 +57,16 @@ func (m *Machine) refused(t Target) budget.Refusal {
 	if m.account.id != "" {
 		// What was set aside is used or given back before anything else is
 		// asked for.
-		return budget.Refusal{Setting: m.cfg.Limits.BeforeModelCall(m.run.Spent)}
+		return budget.Refusal{Setting: m.run.cfg.Limits.BeforeModelCall(m.run.Spent)}
 	}
-	_, refusal := m.admit(m.pricedCall(t))
+	_, refusal := m.run.admit(m.messages.pricedCall(&m.run.cfg, t))
 	return refusal
 }
 
 // admit is the one place where a call of the run is set against the run's own
 // share, whatever it is for. The shares above it are asked by [machine.Reserve].
-func (m *Machine) admit(c budget.Call) (budget.Amount, budget.Refusal) {
-	a, refusal := budget.Line{m.run.Share(m.cfg.Limits)}.Admit(c)
+func (r *run) admit(c budget.Call) (budget.Amount, budget.Refusal) {
+	a, refusal := budget.Line{r.Share(r.cfg.Limits)}.Admit(c)
 	if refusal.Setting != "" {
 		refusal.Call = c
 	}
@@ -75,25 +79,25 @@ func (m *Machine) reserve() machine.Action {
 	if m.account.id != "" {
 		return nil
 	}
-	call := m.pricedCall(m.target())
-	a, refusal := m.admit(call)
-	id := strconv.Itoa(m.cycle) + "." + strconv.Itoa(m.model.number)
+	call := m.messages.pricedCall(&m.run.cfg, m.target())
+	a, refusal := m.run.admit(call)
+	id := strconv.Itoa(m.run.cycle) + "." + strconv.Itoa(m.model.number)
 	switch above := m.account.declined(id); {
 	case refusal.Setting != "":
-		return m.exhausted(refusal)
+		return m.account.exhausted(&m.run, refusal)
 	case above != nil:
-		return m.exhaustedAbove(above)
+		return m.run.exhaustedAbove(above)
 	}
-	return m.setAside(id, call, a, m.model.notBefore)
+	return m.account.setAside(&m.run, id, call, a, m.model.notBefore)
 }
 
 // capsOutput reports whether requests carry a cap on the answer: the owner's,
 // or one that a budget depends on, which may be that of the run above. Else the
 // length is left to the adapter.
-func (m *Machine) capsOutput() bool {
-	l := m.cfg.Limits
+func (r *run) capsOutput(t Target) bool {
+	l := r.cfg.Limits
 	money, _ := l.CostCap()
-	return m.cfg.MaxTokens > 0 || l.MaxOutputTokens > 0 || money > 0 && m.target().Price != nil || m.run.Parent != ""
+	return r.cfg.MaxTokens > 0 || l.MaxOutputTokens > 0 || money > 0 && t.Price != nil || r.Parent != ""
 }
 
 // applyBudget takes in an event about the budget: in the run's ledger, which its
@@ -101,14 +105,14 @@ func (m *Machine) capsOutput() bool {
 func (m *Machine) applyBudget(data event.Data) error {
 	switch d := data.(type) {
 	case event.BudgetRefused:
-		return m.applyRefused(d)
+		return m.account.applyRefused(&m.run, d)
 	case event.BudgetReserved:
 		if err := m.run.Reserve(d); err != nil || d.Run != "" {
 			return err
 		}
-		m.account.reserved(d, m.capsOutput())
+		m.account.reserved(d, m.run.capsOutput(m.target()))
 	case event.BudgetCommitted:
-		exceeded, err := m.run.Commit(d, m.cfg.Limits)
+		exceeded, err := m.run.Commit(d, m.run.cfg.Limits)
 		m.account.committed(d, exceeded)
 		return err
 	case event.BudgetWarning:
@@ -139,19 +143,14 @@ func (a *account) committed(d event.BudgetCommitted, exceeded bool) {
 	}
 }
 
-// spent takes in what an answered call cost, of which so much was set aside.
-func (a *account) spent(u llm.Usage, c llm.Cost, reserved budget.Amount) {
-	a.settled, a.used, a.priced = true, u, c.Priced
-	a.charged = budget.Amount{USD: c.USD, Input: u.Input, Output: u.Output}
-	a.exceeded = a.charged.Exceeds(reserved)
-}
-
 // spend adds what a settled call cost.
-func (m *Machine) spend(u llm.Usage, c llm.Cost) {
-	m.run.Use(u, c)
-	if m.account.id != "" {
-		reserved, _ := m.run.Ledger.Reserved(m.account.id)
-		m.account.spent(u, c, reserved)
+func (a *account) spend(r *run, u llm.Usage, c llm.Cost) {
+	r.Use(u, c)
+	if a.id != "" {
+		reserved, _ := r.Ledger.Reserved(a.id)
+		a.settled, a.used, a.priced = true, u, c.Priced
+		a.charged = budget.Amount{USD: c.USD, Input: u.Input, Output: u.Output}
+		a.exceeded = a.charged.Exceeds(reserved)
 	}
 }
 
@@ -170,30 +169,57 @@ func (a *account) commitment(below bool) event.BudgetCommitted {
 
 // settlement records what follows from a call that was paid for: the real usage in
 // the place of the reservation, and what its owner must know of it.
-func (m *Machine) settlement() machine.Action {
-	if m.phase >= phaseEnding {
+func (a *account) settlement(r *run) machine.Action {
+	if r.phase >= phaseEnding {
 		return nil
 	}
-	return together(m.settled(), m.overrun(), m.warn(budget.OfCalls))
+	return together(a.commit(r), a.overrun(r), a.warn(r, budget.OfCalls))
 }
 
-// settled is what the call that was answered used, or that none will be made by what
-// was set aside.
-func (m *Machine) settled() machine.Action {
-	switch a := &m.account; {
+// commit records what the call that was answered used, or that none will be made by
+// what was set aside.
+func (a *account) commit(r *run) machine.Action {
+	switch {
 	case a.settled:
-		return record(a.commitment(m.run.Parent != ""))
+		return record(a.commitment(r.Parent != ""))
 	case a.outdated:
-		return m.account.giveBack()
+		return a.giveBack()
 	}
 	return nil
 }
 
-func (m *Machine) overrun() machine.Action {
-	if !m.account.exceeded || m.run.Overrun != "" {
+// giveBack returns what is set aside for a call that is not made.
+func (a *account) giveBack() machine.Action { return record(event.BudgetCommitted{ID: a.id}) }
+
+// beforeEnd gives back what is set aside for a call that will not be made, where the
+// run is about to end.
+func (a *account) beforeEnd(next machine.Action) machine.Action {
+	if r, ok := next.(machine.Record); ok && a.id != "" {
+		if _, ends := r.Data.(event.RunTerminatedBy); ends {
+			return a.giveBack()
+		}
+	}
+	return next
+}
+
+// paused parks the run where somebody wants that. A run that another one started
+// gives back first what it has set aside: its siblings may wait for it, for who
+// knows how long.
+func (a *account) paused(r *run) machine.Action {
+	switch {
+	case !r.pause:
+		return nil
+	case r.Parent != "" && a.id != "":
+		return a.giveBack()
+	}
+	return record(event.RunParked{Reason: event.ParkPaused})
+}
+
+func (a *account) overrun(r *run) machine.Action {
+	if !a.exceeded || r.Overrun != "" {
 		return nil
 	}
-	w, over := m.cfg.Limits.Overrun(m.run.Spent)
+	w, over := r.cfg.Limits.Overrun(r.Spent)
 	if !over {
 		return nil
 	}
@@ -201,9 +227,9 @@ func (m *Machine) overrun() machine.Action {
 }
 
 // warn records the warnings that are due.
-func (m *Machine) warn(g budget.Group) machine.Action {
+func (a *account) warn(r *run, g budget.Group) machine.Action {
 	var due []machine.Action
-	m.cfg.Limits.Warn(m.run.Spent, &m.account.warned, g, func(w budget.Warning) {
+	r.cfg.Limits.Warn(r.Spent, &a.warned, g, func(w budget.Warning) {
 		due = append(due, record(event.BudgetWarning{Setting: w.Setting, Used: w.Used, Limit: w.Limit, Percent: w.Percent}))
 	})
 	return together(due...)
@@ -212,20 +238,15 @@ func (m *Machine) warn(g budget.Group) machine.Action {
 // applyRaised changes a limit. A setting or a value that there is not changes
 // nothing: whoever sends it is told, and a running run does not fail by it.
 func (m *Machine) applyRaised(d event.BudgetRaised) {
-	if err := m.cfg.SetLimit(d.Setting, d.Value); err != nil {
+	if err := m.run.cfg.SetLimit(d.Setting, d.Value); err != nil {
 		return
 	}
 	if d.Setting == m.calls.stopBudget {
 		m.calls.stopBudget = ""
 	}
-	m.account.warned = m.cfg.Limits.Raised(m.run.Spent, m.account.warned)
+	m.account.warned = m.run.cfg.Limits.Raised(m.run.Spent, m.account.warned)
 	m.run.Overrun = "" // said again where it still holds, or another does
 	m.account.outdated = m.account.id != "" && !m.account.settled && !m.model.inFlight && !m.compaction.summary.call.inFlight
-}
-
-// unreported is what a call is charged whose process is gone.
-func (a *account) unreported(l budget.Ledger) llm.Usage {
-	return budget.Unreported(l.Admission(a.id).Usage(), llm.Usage{}, 0)
 }
 
 func (t Target) cost(u llm.Usage) llm.Cost {

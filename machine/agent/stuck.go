@@ -58,7 +58,7 @@ func (s *calls) listAsked() {
 }
 
 // block keeps a call from running: the decision first, then its result.
-func (m *Machine) block(c *call, d event.Stuck) machine.Action {
+func (c *call) block(d event.Stuck) machine.Action {
 	if c.repeats.blocked == nil {
 		return record(d)
 	}
@@ -78,27 +78,27 @@ func (m *Machine) nextStuck() machine.Action {
 	if d.Action != event.StuckStop {
 		return m.nudge(event.NudgeStuck, stop.Message(d))
 	}
-	return m.terminate(event.RunTerminatedBy{
+	return record(event.RunTerminatedBy{
 		Reason: event.ReasonStuck, Kind: d.Pattern,
 		Detail: fmt.Sprintf("%s, %d times in a row", sentence(d.Pattern, d.Tool), d.Count),
 	})
 }
 
-func (m *Machine) applyStuck(d *event.Stuck) error {
+func (p *progress) applyStuck(r *run, among *calls, d *event.Stuck) error {
 	switch d.Action {
 	case event.StuckBlock:
-		c := m.calls.touch(d.CallID)
-		if m.phase != phaseTools || c == nil || c.result != nil {
-			return fmt.Errorf("%w: %s is blocked, which is no open call of cycle %d", ErrMisfit, d.CallID, m.cycle)
+		c := among.touch(d.CallID)
+		if r.phase != phaseTools || c == nil || c.result != nil {
+			return fmt.Errorf("%w: %s is blocked, which is no open call of cycle %d", ErrMisfit, d.CallID, r.cycle)
 		}
 		c.repeats.blocked = d
 		return nil
 	case event.StuckNudge:
-		m.progress.repetition.Nudged(stop.Pattern(d.Pattern))
+		p.repetition.Nudged(stop.Pattern(d.Pattern))
 	}
-	if m.phase != phaseSettled {
-		return fmt.Errorf("%w: repetition is judged within cycle %d", ErrMisfit, m.cycle)
+	if r.phase != phaseSettled {
+		return fmt.Errorf("%w: repetition is judged within cycle %d", ErrMisfit, r.cycle)
 	}
-	m.progress.stuck = d
+	p.stuck = d
 	return nil
 }

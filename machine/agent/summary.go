@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"fmt"
 	"strconv"
 	"strings"
 
@@ -42,7 +41,6 @@ func (s *summaryCall) forget() {
 
 // answered takes in the answer.
 func (s *summaryCall) answered(d *event.ModelResponse) {
-	s.call.inFlight, s.call.orphan = false, false
 	if strings.TrimSpace(llm.Parts(d.Parts).Text()) == "" || !summed(d.FinishReason) {
 		s.void = true
 		return
@@ -50,26 +48,14 @@ func (s *summaryCall) answered(d *event.ModelResponse) {
 	s.answer = d
 }
 
-// lostSummary settles a call for a summary whose process is gone.
-func (m *Machine) lostSummary() machine.Action {
-	if !m.compaction.summary.call.orphan {
-		return nil
-	}
-	return m.lostCall(&m.compaction.summary.call, event.PurposeSummary)
-}
-
 // pricedSummary is a summary at its worst.
-func (m *Machine) pricedSummary(s *compact.SummaryRequest) budget.Call {
-	output := int64(m.cfg.MaxTokens)
-	if output <= 0 {
-		output = defaultOutput
-	}
-	call := budget.Call{Output: output, Price: m.target().Price, KeptLong: m.cfg.Cache == llm.CacheLong}
+func (m *messages) pricedSummary(cfg *Config, t Target, s *compact.SummaryRequest) budget.Call {
+	call := budget.Call{Output: cfg.mostOutput(), Price: t.Price, KeptLong: cfg.Cache == llm.CacheLong}
 	if s.SamePrefix {
 		// No more than the conversation and the instruction behind it: what the
 		// provider counted of the one bounds it better than its bytes do.
-		m.messages.size.measure(m.messages.history.All(), m.cfg.Tools)
-		call.Input, call.Likely = m.messages.size.tokens(m.target().Model, messageSize(s.Messages[len(s.Messages)-1]))
+		m.size.measure(m.history.All(), cfg.Tools)
+		call.Input, call.Likely = m.size.tokens(t.Model, messageSize(s.Messages[len(s.Messages)-1]))
 		return call
 	}
 	call.Input = int64(len(s.System))
@@ -83,67 +69,67 @@ func (m *Machine) pricedSummary(s *compact.SummaryRequest) budget.Call {
 // affordSummary reports whether the run's budget has room for a summary. Without it
 // the run goes on unsummarised, for as long as its budget lasts.
 func (m *Machine) affordSummary(s *compact.SummaryRequest) bool {
-	if m.outlasts(m.compaction.summary.call.notBefore) != "" {
+	r, summary := &m.run, &m.compaction.summary
+	if r.outlasts(summary.call.notBefore) != "" {
 		return false
 	}
 	if m.account.id != "" {
 		return true
 	}
-	_, refusal := m.admit(m.pricedSummary(s))
-	return refusal.Setting == "" && m.account.declined(m.summaryID()) == nil
+	_, refusal := r.admit(m.messages.pricedSummary(&r.cfg, m.target(), s))
+	return refusal.Setting == "" && m.account.declined(summary.id(r.answered)) == nil
 }
 
-// summaryID names the reservation of the next attempt at a summary.
-func (m *Machine) summaryID() string {
-	return "summary-" + strconv.Itoa(m.model.answered) + "." + strconv.Itoa(max(m.compaction.summary.call.number, 1))
+// id names the reservation of the next attempt.
+func (s *summaryCall) id(answered int) string {
+	return "summary-" + strconv.Itoa(answered) + "." + strconv.Itoa(max(s.call.number, 1))
 }
 
 // callSummary asks for a summary: of the model in use, within the run's own
 // limits, and never as live text. Its worst case is set aside first.
 func (m *Machine) callSummary(s *compact.SummaryRequest) machine.Action {
-	t, a := m.target(), &m.compaction.summary.call
+	t, r, a := m.target(), &m.run, &m.compaction.summary.call
 	if m.account.id == "" {
-		call := m.pricedSummary(s)
-		amount, _ := m.admit(call)
-		return m.setAside(m.summaryID(), call, amount, a.notBefore)
+		call := m.messages.pricedSummary(&r.cfg, t, s)
+		amount, _ := r.admit(call)
+		return m.account.setAside(r, m.compaction.summary.id(r.answered), call, amount, a.notBefore)
 	}
 	req := llm.Request{
 		System: s.System, Messages: s.Messages, MaxTokens: m.account.maxTokens,
-		CacheKey: m.messages.workload, Cache: m.cfg.Cache, Ordinal: m.model.answered,
+		CacheKey: m.messages.workload, Cache: r.cfg.Cache, Ordinal: r.answered,
 	}
 	var withheld *event.Withheld
 	if s.SamePrefix {
-		req.System, req.Tools, req.Temperature = m.messages.system, m.cfg.Tools, m.cfg.Temperature
-		req.ProviderTools, withheld = m.providerTools()
+		req.System, req.Tools, req.Temperature = m.messages.system, r.cfg.Tools, r.cfg.Temperature
+		req.ProviderTools, withheld = m.permissions.providerTools(r)
 	}
 	return machine.CallModel{
-		Cycle: m.cycle, Attempt: max(a.number, 1), Target: t.Model, Price: t.Price, Purpose: event.PurposeSummary,
+		Cycle: r.cycle, Attempt: max(a.number, 1), Target: t.Model, Price: t.Price, Purpose: event.PurposeSummary,
 		Request: req, NotBefore: a.notBefore,
-		Admission: m.run.Ledger.Admission(m.account.id), Withheld: withheld,
+		Admission: r.Ledger.Admission(m.account.id), Withheld: withheld,
 	}
 }
 
-// nextSummary goes on with a summary that was asked for: it uses the answer, or
+// next goes on with a summary that was asked for: it uses the answer, or
 // tries a call that failed again. missing says that no summary can be had now.
-func (m *Machine) nextSummary(in *compact.Situation) (a machine.Action, missing bool) {
-	c := &m.compaction.summary
-	if c.answer != nil {
-		if plan := m.cfg.Compact.Next(*in); plan.Summary != nil {
-			if d := in.Summarized(*plan.Change, llm.Parts(c.answer.Parts).Text()); d != nil {
-				usage, cost := c.answer.Usage, c.answer.Cost
+func (s *summaryCall) next(r *run, in *compact.Situation) (a machine.Action, missing bool) {
+	if s.answer != nil {
+		if plan := r.cfg.Compact.Next(*in); plan.Summary != nil {
+			if d := in.Summarized(*plan.Change, llm.Parts(s.answer.Parts).Text()); d != nil {
+				usage, cost := s.answer.Usage, s.answer.Cost
 				d.Usage, d.Cost = &usage, &cost
 				return record(*d), false
 			}
 		}
 		return nil, true
 	}
-	f := c.call.failure
+	f := s.call.failure
 	if f == nil {
 		return nil, false
 	}
-	seed := m.run.ID + "/summary/" + strconv.Itoa(m.model.answered)
-	v := judge(&c.call, 1, m.cfg.Limits.ModelCalls(), seed)
-	if !v.retry || m.noTimeFor(v.delay) != "" {
+	seed := r.ID + "/summary/" + strconv.Itoa(r.answered)
+	v := judge(&s.call, 1, r.cfg.Limits.ModelCalls(), seed)
+	if !v.retry || r.noTimeFor(v.delay) != "" {
 		return nil, true
 	}
 	return record(event.ModelRetrying{
@@ -152,58 +138,8 @@ func (m *Machine) nextSummary(in *compact.Situation) (a machine.Action, missing 
 	}), false
 }
 
-// betweenCalls reports whether no cycle is under way, so that a summary may be
-// made.
-func (m *Machine) betweenCalls() bool {
-	return m.phase == phaseReady || m.phase == phaseSettled ||
-		m.phase == phaseModel && m.compaction.overflow == reliefDue && !m.model.inFlight
-}
-
-func (m *Machine) applySummaryRequested(d event.ModelRequested) error {
-	a := &m.compaction.summary.call
-	if !m.betweenCalls() || a.inFlight || a.failure != nil {
-		return fmt.Errorf("%w: attempt %d at a summary, which is not due", ErrMisfit, d.Attempt)
-	}
-	a.requested(d)
-	m.compaction.summary.asked = true
-	m.run.Spent.ModelCalls++
-	return nil
-}
-
-func (m *Machine) applySummary(d *event.ModelResponse) error {
-	if !m.compaction.summary.call.inFlight {
-		return fmt.Errorf("%w: a summary that nobody asked for", ErrMisfit)
-	}
-	m.spend(d.Usage, d.Cost)
-	m.model.answered++
-	m.compaction.summary.answered(d)
-	return nil
-}
-
 // summed reports whether an answer with this finish can be a summary. One that was
 // cut off is a short one.
 func summed(f llm.Finish) bool {
 	return f == llm.FinishEnd || f == llm.FinishLength || f == llm.FinishTool
-}
-
-func (m *Machine) applySummaryFailed(d *event.ModelAttemptFailed) error {
-	a := &m.compaction.summary.call
-	if !a.inFlight {
-		return fmt.Errorf("%w: attempt %d at a summary failed without being in flight", ErrMisfit, d.Attempt)
-	}
-	m.spend(d.Usage, d.Cost)
-	if d.Class != llm.ClassInterrupted {
-		m.model.answered++
-	}
-	a.failed(d)
-	return nil
-}
-
-func (m *Machine) applySummaryRetrying(e *event.Event, d event.ModelRetrying) error {
-	a := &m.compaction.summary.call
-	if a.failure == nil {
-		return fmt.Errorf("%w: attempt %d at a summary follows no failure", ErrMisfit, d.Attempt)
-	}
-	a.retrying(d, e.Time, nil)
-	return nil
 }

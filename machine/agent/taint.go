@@ -12,42 +12,41 @@ import (
 )
 
 // tainted notes what a result brought in.
-func (m *Machine) tainted(d *event.ToolResult) {
-	source := event.TaintSource{Run: m.run.ID, Cycle: m.cycle, CallID: d.CallID, Tool: d.Tool}
-	m.run.Taint = m.run.Taint.With(source.Brings(d.Untrusted, d.Private))
+func (r *run) tainted(d *event.ToolResult) {
+	source := event.TaintSource{Run: r.ID, Cycle: r.cycle, CallID: d.CallID, Tool: d.Tool}
+	r.Taint = r.Taint.With(source.Brings(d.Untrusted, d.Private))
 }
 
 // tookIn notes that the provider ran a tool of its own within an answer: what
 // it found there is nobody's that the owner knows.
-func (m *Machine) tookIn(parts llm.Parts) {
-	if len(m.cfg.ProviderTools) == 0 || m.run.Taint.Untrusted != nil {
+func (r *run) tookIn(parts llm.Parts) {
+	if len(r.cfg.ProviderTools) == 0 || r.Taint.Untrusted != nil {
 		return
 	}
 	for _, p := range parts {
 		if item, ok := p.(llm.Item); ok {
-			m.run.Taint.Untrusted = &event.TaintSource{Run: m.run.ID, Cycle: m.cycle, Tool: item.Type}
+			r.Taint.Untrusted = &event.TaintSource{Run: r.ID, Cycle: r.cycle, Tool: item.Type}
 			return
 		}
 	}
 }
 
-// rules are the run's permissions as they stand now.
-func (m *Machine) rules() policy.Rules { return m.permissions.rules(m.cfg.Policy, m.run.Taint) }
-
 // rules are the owner's with what people allowed since, for what the run has taken in.
-func (p *permissions) rules(r policy.Rules, taint event.Taint) policy.Rules {
-	r.Taint = taint
+func (p *permissions) rules(r *run) policy.Rules {
+	rules := r.cfg.Policy
+	rules.Taint = r.Taint
+	rules.Permissions = slices.Clip(rules.Permissions) // others have them, too
 	for _, more := range p.added {
-		r.Permissions = append(r.Permissions, more.Permission)
+		rules.Permissions = append(rules.Permissions, more.Permission)
 	}
-	return r
+	return rules
 }
 
 // providerTools are the tools of the provider's own that the next request
 // names, and those that are withheld from it: what the run has taken in so far
 // decides, the same after a resume.
-func (m *Machine) providerTools() (offered []string, withheld *event.Withheld) {
-	return m.rules().Offered(m.cfg.ProviderTools)
+func (p *permissions) providerTools(r *run) (offered []string, withheld *event.Withheld) {
+	return p.rules(r).Offered(r.cfg.ProviderTools)
 }
 
 // brokenOff says that the provider would go on with tools of its own, because it
@@ -55,19 +54,19 @@ func (m *Machine) providerTools() (offered []string, withheld *event.Withheld) {
 // use one any more that it was offered for this turn. It refuses to go on without
 // the tools that its half-done calls are of, so the turn goes on without those
 // calls.
-func (m *Machine) brokenOff() *event.Withheld {
-	switch paused := m.model.response.FinishReason == llm.FinishPause; {
-	case len(m.cfg.ProviderTools) == 0, len(m.calls.list) == 0 && !paused:
+func (a *modelCall) brokenOff(r *run, p *permissions, calls int) *event.Withheld {
+	switch paused := a.response.FinishReason == llm.FinishPause; {
+	case len(r.cfg.ProviderTools) == 0, calls == 0 && !paused:
 		return nil
-	case len(m.calls.list) > 0 && len(history.HalfDone(llm.Parts(m.model.response.Parts))) == 0:
+	case calls > 0 && len(history.HalfDone(llm.Parts(a.response.Parts))) == 0:
 		return nil
 	}
-	_, withheld := m.providerTools()
+	_, withheld := p.providerTools(r)
 	if withheld == nil {
 		return nil
 	}
 	for _, name := range withheld.Tools {
-		if before := m.model.withheld; before == nil || !slices.Contains(before.Tools, name) {
+		if a.withheld == nil || !slices.Contains(a.withheld.Tools, name) {
 			return withheld
 		}
 	}

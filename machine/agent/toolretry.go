@@ -44,19 +44,19 @@ func (c *call) mayRepeat(cfg *Config) bool {
 	return c.repeatable() && !(alone && c.final())
 }
 
-// nextToolRetry decides about an attempt that failed: another one after a wait,
+// nextRetry decides about an attempt that failed: another one after a wait,
 // or the failure as the call's result. A further attempt is not another call of
 // the budget's (max_tool_calls), and is made only in what is left of the time.
-func (m *Machine) nextToolRetry(c *call) machine.Action {
+func (c *call) nextRetry(r *run) machine.Action {
 	f := c.retry.failure
-	delay := backoff(c.retry.count+1, m.run.ID+"/"+f.CallID+"/"+strconv.Itoa(f.Attempt))
+	delay := backoff(c.retry.count+1, r.ID+"/"+f.CallID+"/"+strconv.Itoa(f.Attempt))
 	if f.RetryAfterMs != nil {
 		delay = time.Duration(*f.RetryAfterMs) * time.Millisecond
 	}
 	switch {
-	case m.run.Cancel != nil:
+	case r.Cancel != nil:
 		return record(c.abandoned())
-	case !c.mayRetry(&m.cfg), delay > maxRetryAfter, m.run.Overrun != "", m.noTimeFor(delay) != "":
+	case !c.mayRetry(&r.cfg), delay > maxRetryAfter, r.Overrun != "", r.noTimeFor(delay) != "":
 		return record(f.Result)
 	}
 	return record(event.ToolRetrying{CallID: f.CallID, Attempt: f.Attempt + 1, DelayMs: delay.Milliseconds()})
@@ -67,22 +67,22 @@ func (c *call) abandoned() event.ToolResult {
 	return c.failed(event.ErrorCancelled, "the run was cancelled before another attempt at this call; the last one failed with "+string(c.retry.failure.Result.ErrorType))
 }
 
-func (m *Machine) applyToolAttemptFailed(e *event.Event, d *event.ToolAttemptFailed) error {
-	if c := m.calls.touch(d.CallID); c != nil && c.result == nil && !c.running {
+func (s *calls) applyAttemptFailed(r *run, e *event.Event, d *event.ToolAttemptFailed) error {
+	if c := s.touch(d.CallID); c != nil && c.result == nil && !c.running {
 		return fmt.Errorf("%w: attempt %d at %s failed without being in flight", ErrMisfit, d.Attempt, d.CallID)
 	}
-	return m.onOpenCall(e, d.CallID, func(c *call) {
+	return s.onOpen(r, e, d.CallID, func(c *call) {
 		c.running = false
 		c.retry.failure, c.retry.undecided = d, true
 		c.retry.spent += time.Duration(d.Result.DurationMs) * time.Millisecond
 	})
 }
 
-func (m *Machine) applyToolRetrying(e *event.Event, d event.ToolRetrying) error {
-	if c := m.calls.touch(d.CallID); c != nil && c.result == nil && !c.retry.undecided {
+func (s *calls) applyRetrying(r *run, e *event.Event, d event.ToolRetrying) error {
+	if c := s.touch(d.CallID); c != nil && c.result == nil && !c.retry.undecided {
 		return fmt.Errorf("%w: attempt %d at %s follows no failure", ErrMisfit, d.Attempt, d.CallID)
 	}
-	return m.onOpenCall(e, d.CallID, func(c *call) {
+	return s.onOpen(r, e, d.CallID, func(c *call) {
 		c.retry.undecided = false
 		c.retry.count++
 		c.retry.notBefore = e.Time.Add(time.Duration(d.DelayMs) * time.Millisecond)

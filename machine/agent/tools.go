@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -14,52 +15,50 @@ import (
 
 // nextCalls moves every call of the cycle one step: resolve, refuse what
 // cannot run, decide, ask, dispatch, settle.
-func (m *Machine) nextCalls() {
-	total := &m.calls.total
+func (m *Machine) nextCalls(due *actions) {
+	r, s := &m.run, &m.calls
 	switch {
-	case total.unresolved > 0:
-		m.resolve()
+	case s.total.unresolved > 0:
+		s.resolve(due)
 		return
-	case total.open == 0:
-		m.add(record(m.calls.results(m.cycle)))
+	case s.total.open == 0:
+		due.add(record(s.results(r.cycle)))
 		return
 	}
-	held := m.nextSteps()
-	undecided := len(m.actions) > 0
-	m.hooksAfterTools()
+	held := m.nextSteps(due)
+	undecided := len(*due) > 0
+	s.hooksAfter(r, due)
 	switch {
 	case undecided:
 		return
-	case m.run.Cancel != nil:
-		m.endChildren()
+	case r.Cancel != nil:
+		s.endChildren(r, due)
 		return
 	}
-	if !m.cfg.asksAt(m.outOfTime()) { // what starts now would be cut short at once
-		for _, c := range startable(m.cfg.Dispatch, m.calls.unsettled(), total.running, m.cfg.Limits.MaxParallelTools) {
-			m.add(m.perform(c))
+	if !r.cfg.asksAt(r.outOfTime()) { // what starts now would be cut short at once
+		for c := range startable(r.cfg.Dispatch, s.unsettled(), s.total.running, r.cfg.Limits.MaxParallelTools) {
+			due.add(c.perform(r))
 		}
 	}
 	switch {
-	case m.pause && m.calls.onlyWaits(m.actions, m.run.Now):
-		m.actions = append(m.actions[:0], record(event.RunParked{Reason: event.ParkPaused}))
-	case len(m.actions) == 0:
-		m.add(m.await(held))
+	case r.pause && s.onlyWaits(*due, r.Now):
+		*due = actions{record(event.RunParked{Reason: event.ParkPaused})}
+	case len(*due) == 0:
+		due.add(m.await(held))
 	}
-	m.nextChildren()
+	s.nextChildren(r, due)
 }
 
 // await is what a cycle waits for when nothing can start: a person, a raised limit, or
 // children.
 func (m *Machine) await(held string) machine.Action {
-	switch {
+	switch held = cmp.Or(held, m.calls.heldChildren(&m.run)); {
 	case m.calls.asking():
-		return m.ask()
+		return m.calls.nextAsk(m.run.cfg.Approve)
 	case held != "":
 		return m.awaitsRaise(held)
-	case m.heldChildren() != "":
-		return m.awaitsRaise(m.heldChildren())
 	}
-	return m.awaitChildren()
+	return m.calls.awaitChildren(m.run.ID)
 }
 
 // onlyWaits reports whether all that is due are further attempts whose time has
@@ -73,33 +72,36 @@ func (s *calls) onlyWaits(due []machine.Action, now time.Time) bool {
 
 // resolve asks for the facts about the calls. Nothing is decided about any of
 // them before all are known: one of them may show that the answer was cut.
-func (m *Machine) resolve() {
-	for _, c := range m.calls.list {
+func (s *calls) resolve(due *actions) {
+	for _, c := range s.list {
 		if c.resolved == nil {
-			m.add(c.resolve())
+			due.add(c.resolve())
 		}
 	}
 }
 
 // situation is what the steps of all calls depend on. held is the limit that holds
-// calls until it is raised, if one does; spent counts those that are let through.
+// calls until it is raised, if one does; spent counts those that are let through, and
+// hooks how many more may begin.
 type situation struct {
 	unfit     event.ErrorType
 	why       string
 	late      string
 	spent     budget.Spent
+	hooks     int
 	held      string
 	cancelled bool
 }
 
 // nextSteps decides about the open calls as far as no effect is needed, and
 // says which limit holds calls until it is raised, if one does.
-func (m *Machine) nextSteps() (held string) {
-	s := situation{spent: m.granted(), late: m.outOfTime(), cancelled: m.run.Cancel != nil}
+func (m *Machine) nextSteps(due *actions) (held string) {
+	r := &m.run
+	s := situation{spent: m.calls.promised(r.Spent), late: r.outOfTime(), hooks: r.hookTurns(nil), cancelled: r.Cancel != nil}
 	s.unfit, s.why = m.model.unfit(m.account.maxTokens, m.calls.total.fragments > 0)
-	for c := range m.toDecide() {
+	for c := range m.toDecide(due) {
 		if c.result == nil && !c.running && c.child == nil {
-			m.add(m.nextStep(c, &s))
+			due.add(m.nextStep(c, &s))
 		}
 	}
 	if s.held != "" {
@@ -110,63 +112,68 @@ func (m *Machine) nextSteps() (held string) {
 
 // nextStep is the table of one call: what is decided about it before it may run.
 func (m *Machine) nextStep(c *call, s *situation) machine.Action {
+	r := &m.run
 	switch stuck, circling := m.progress.circling(c, &m.calls); {
-	case c.orphan && (s.cancelled || !c.mayRepeat(&m.cfg)):
-		return record(c.lost(&m.cfg))
+	case c.orphan && (s.cancelled || !c.mayRepeat(&r.cfg)):
+		return record(c.lost(&r.cfg))
 	case c.retry.undecided:
-		return m.nextToolRetry(c)
+		return c.nextRetry(r)
 	case c.retry.due() && s.cancelled:
 		return record(c.abandoned())
-	case c.retry.due() && m.outlasts(c.retry.notBefore) != "":
+	case c.retry.due() && r.outlasts(c.retry.notBefore) != "":
 		return record(c.retry.failure.Result)
 	case s.cancelled:
 		return record(c.failed(event.ErrorCancelled, "the run was cancelled before this call ran"))
 	case s.unfit != "":
 		return record(c.failed(s.unfit, s.why))
-	case m.run.Overrun != "":
-		return m.hold(c, m.run.Overrun, s)
+	case r.Overrun != "":
+		return s.hold(&r.cfg, c, r.Overrun)
 	case circling:
-		return m.block(c, stuck)
+		return c.block(stuck)
 	case c.resolved.Problem != nil:
-		return record(c.unfit(&m.cfg))
+		return record(c.unfit(&r.cfg))
 	case c.verdict == nil:
-		return m.nextVerdict(c, s)
-	case s.late != "" && permits(c.verdict.Decision) && (c.attempt == 0 || m.cfg.asksAt(s.late)):
-		return m.hold(c, s.late, s)
-	case unasked(c.verdict.Decision) && m.rules().Met(c.resolved):
-		return record(c.decision(m.judge(c)))
+		return m.permissions.nextVerdict(r, c, s)
+	case s.late != "" && permits(c.verdict.Decision) && (c.attempt == 0 || r.cfg.asksAt(s.late)):
+		return s.hold(&r.cfg, c, s.late)
+	case unasked(c.verdict.Decision) && m.permissions.rules(r).Met(c.resolved):
+		return record(c.decision(m.permissions.judge(r, c)))
 	case !permits(c.verdict.Decision):
 		return record(c.failed(event.ErrorDenied, sentence("not permitted", c.verdict.Reason)))
 	case c.verdict.Decision == event.DecisionAsk:
-		return m.nextApproval(c)
+		return m.permissions.nextApproval(r, c)
 	}
 	return nil
 }
 
 // nextVerdict brings a call that nothing has judged yet one step further: the hooks
 // before it, then the budget for calls, then policy.
-func (m *Machine) nextVerdict(c *call, s *situation) machine.Action {
+func (p *permissions) nextVerdict(r *run, c *call, s *situation) machine.Action {
 	switch h := &c.hooks.before; {
 	case h.refusal != nil:
 		return record(c.failed(refusalType(h.refusal), hookSays(h.refusal, "did not let this call run")))
+	case h.due != nil && s.hooks == 0:
+		return nil
 	case h.due != nil:
-		return m.beforeTool(c)
+		s.hooks--
+		return r.runHook(h.due, func(a *machine.RunHook) {
+			a.CallID, a.Tool, a.Args = c.ref.CallID, c.ref.Name, c.resolved.Args
+		})
 	}
-	v := m.judge(c)
+	v := p.judge(r, c)
 	if c.attempt == 0 && permits(v.Decision) {
-		if setting := m.cfg.Limits.BeforeToolCall(s.spent); setting != "" {
-			return m.hold(c, setting, s)
+		if setting := r.cfg.Limits.BeforeToolCall(s.spent); setting != "" {
+			return s.hold(&r.cfg, c, setting)
 		}
 		s.spent.ToolCalls++
 	}
 	return record(c.decision(v))
 }
 
-// granted is what the run has spent, and has promised to the calls that were
+// promised is what the run has spent, with what it has promised to the calls that were
 // let through. Hooks and edits bring calls to their decisions in any order.
-func (m *Machine) granted() budget.Spent {
-	spent := m.run.Spent
-	spent.ToolCalls += m.calls.total.granted
+func (s *calls) promised(spent budget.Spent) budget.Spent {
+	spent.ToolCalls += s.total.granted
 	return spent
 }
 
@@ -232,13 +239,13 @@ func (c *call) overBudget(setting string) event.ToolResult {
 }
 
 // perform asks for a call to be made: a tool to run, or an agent to begin.
-func (m *Machine) perform(c *call) machine.Action {
+func (c *call) perform(r *run) machine.Action {
 	if c.resolved.Agent {
-		return m.startChild(c)
+		return c.startChild(r)
 	}
-	a := c.task(m.run.ID, &m.cfg)
+	a := c.task(r)
 	a.Attempt++
-	a.Sandbox, a.NotBefore, a.Retries, a.Spent = c.verdict.Sandbox, c.retry.notBefore, c.mayRetry(&m.cfg), c.retry.spent
+	a.Sandbox, a.NotBefore, a.Retries, a.Spent = c.verdict.Sandbox, c.retry.notBefore, c.mayRetry(&r.cfg), c.retry.spent
 	return a
 }
 
