@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -28,7 +27,7 @@ func (cs *calls) beginCommand(a machine.RunCommand) (changed bool, err error) {
 	case a.Verdict == nil:
 		return true, cs.stage(judgeCommand(a, place{commands: cs.env.Commands, rules: cs.env.Rules}, cs.machine.State().Taint))
 	}
-	intent := event.CommandStarted{ID: a.ID, Argv: a.Argv, Dir: cmp.Or(a.Dir, "."), Attempt: a.Attempt, Effect: a.Effect, Step: a.Step}
+	intent := event.CommandStarted{ID: a.ID, Argv: a.Argv, Dir: ".", Attempt: a.Attempt, Effect: a.Effect, Step: a.Step}
 	if err := cs.stage(intent); err != nil {
 		return true, err
 	}
@@ -79,10 +78,8 @@ func (cs *calls) judgeApart(a machine.RunCommand) {
 func judgeCommand(a machine.RunCommand, p place, taint event.Taint) event.PolicyDecision {
 	args, _ := json.Marshal(struct {
 		Argv  []string `json:"argv"`
-		Dir   string   `json:"dir,omitempty"`
-		Env   []string `json:"env,omitempty"`
 		Stdin []byte   `json:"stdin,omitempty"`
-	}{a.Argv, a.Dir, a.Env, a.Stdin})
+	}{a.Argv, a.Stdin})
 	call := event.ToolCall{CallID: a.ID, Tool: machine.CommandTool, Args: args, Effect: a.Effect, Digest: tool.Digest(machine.CommandTool, args, "")}
 	facts, err := guard(func() (event.Facts, error) {
 		facts, labels := p.commands.Facts(toRun(a))
@@ -106,7 +103,7 @@ func judgeCommand(a machine.RunCommand, p place, taint event.Taint) event.Policy
 }
 
 func toRun(a machine.RunCommand) tool.Command {
-	return tool.Command{Argv: slices.Clone(a.Argv), Dir: a.Dir, Env: slices.Clone(a.Env), Stdin: slices.Clone(a.Stdin)}
+	return tool.Command{Argv: slices.Clone(a.Argv), Stdin: slices.Clone(a.Stdin)}
 }
 
 // errIdle is the cause when a command has printed nothing for too long.

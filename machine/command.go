@@ -17,11 +17,6 @@ type RunCommand struct {
 	ID string
 	// Argv are the program and its arguments; no shell reads them.
 	Argv []string
-	// Dir is where it runs, relative to the workspace; empty is the workspace.
-	Dir string
-	// Env names variables that it may see beside those that every command sees. One
-	// whose name is one that secrets have it does not see all the same.
-	Env []string
 	// Stdin is what it reads, nil for nothing.
 	Stdin []byte
 	// IdleLimit bounds how long it may print nothing, WallLimit how long it may run;

@@ -144,33 +144,9 @@ func TestOnlyOwnDirectoriesThatNobodyHoldsAreRemoved(t *testing.T) {
 	}
 }
 
-// The work of one start is bounded; the next ones go on with it.
-func TestAGreatLeftoverIsRemovedOverSeveralStarts(t *testing.T) {
-	anyTier(t)
-	temp := t.TempDir()
-	t.Setenv("TMPDIR", temp)
-	left := filepath.Join(temp, "pawl-box-left")
-	if err := os.Mkdir(left, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	for i := range 2500 {
-		if err := os.Mkdir(filepath.Join(left, fmt.Sprint(i)), 0o700); err != nil {
-			t.Fatal(err)
-		}
-	}
-	openAndClose(t)
-	if n := len(names(t, left)); n != 500 {
-		t.Errorf("after one start %d of 2500 are left", n)
-	}
-	openAndClose(t)
-	if got := names(t, temp); len(got) != 0 {
-		t.Errorf("after the second start: %q", got)
-	}
-}
-
 // A program may put directories one into the other until no path leads to the
-// last of them. Each start deletes a part of those, too.
-func TestADeepLeftoverIsRemovedOverSeveralStarts(t *testing.T) {
+// last of them.
+func TestADeepLeftoverIsRemoved(t *testing.T) {
 	anyTier(t)
 	temp := t.TempDir()
 	t.Setenv("TMPDIR", temp)
@@ -195,10 +171,8 @@ func TestADeepLeftoverIsRemovedOverSeveralStarts(t *testing.T) {
 		deep = next
 	}
 	deep.Close()
-	for range 4 {
-		openAndClose(t)
-	}
+	openAndClose(t)
 	if got := names(t, temp); len(got) != 0 {
-		t.Errorf("after the fourth start: %q", got)
+		t.Errorf("after the next start: %q", got)
 	}
 }

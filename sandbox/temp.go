@@ -3,7 +3,6 @@ package sandbox
 import (
 	"errors"
 	"fmt"
-	"math"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -92,8 +91,7 @@ func (t tempDir) remove() error {
 		return nil
 	}
 	if err == nil {
-		s := sweep{left: math.MaxInt}
-		err = errors.Join(s.empty(root), root.Close())
+		err = errors.Join(empty(root), root.Close())
 	}
 	if err == nil {
 		err = os.Remove(t.path)

@@ -10,11 +10,6 @@ import (
 type Command struct {
 	// Argv is the program and its arguments. No shell reads them.
 	Argv []string
-	// Dir is where it runs, relative to the workspace; empty is the workspace.
-	Dir string
-	// Env names variables that the program gets besides those that every command
-	// gets.
-	Env []string
 	// Stdin is the program's input, nil for none.
 	Stdin []byte
 	// Facts are what the command was judged by, as in [Call].

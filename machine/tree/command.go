@@ -131,9 +131,7 @@ func (r *Run) approval(c *command, a machine.RunCommand) (steps []machine.Action
 func (c *command) question(a machine.RunCommand) event.ToolPendingApproval {
 	args, _ := json.Marshal(struct {
 		Argv []string `json:"argv"`
-		Dir  string   `json:"dir,omitempty"`
-		Env  []string `json:"env,omitempty"`
-	}{a.Argv, a.Dir, a.Env})
+	}{a.Argv})
 	p := event.ToolPendingApproval{
 		CallID: c.id, Tool: machine.CommandTool, Args: args, Digest: c.verdict.Digest, Reason: c.verdict.Reason, Rule: c.verdict.Rule,
 		Fixed: true, Step: a.Step,

@@ -84,7 +84,7 @@ func (o commands) Run(ctx context.Context, c tool.Command) (tool.Ended, error) {
 	if len(c.Stdin) == 0 {
 		return tool.Ended{}, &tool.Error{Type: event.ErrorInvalidArgs, Message: "there is no task for the program"}
 	}
-	p, err := o.Shell.Program(tool.Command{Argv: c.Argv, Dir: c.Dir})
+	p, err := o.Shell.Program(tool.Command{Argv: c.Argv})
 	if err != nil {
 		return tool.Ended{}, err
 	}

@@ -4,10 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
-	"path"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 
@@ -15,94 +12,29 @@ import (
 	"github.com/pawlrun/pawl/tool"
 )
 
-// local turns a path of the model's into one relative to the workspace, by its
-// text alone.
-func (w *Workspace) local(p string) (string, error) {
-	if strings.ContainsRune(p, 0) {
-		return "", invalid("the path has a NUL byte in it")
-	}
-	clean := filepath.Clean(p)
-	if filepath.IsAbs(p) {
-		var inside bool
-		for _, dir := range []string{w.dir, w.real} {
-			if rel, err := filepath.Rel(dir, clean); err == nil && filepath.IsLocal(rel) {
-				clean, inside = rel, true
-				break
-			}
-		}
-		if !inside {
-			return "", outside(p)
-		}
-	}
-	if !filepath.IsLocal(clean) {
-		return "", outside(p)
-	}
-	return filepath.ToSlash(clean), nil
-}
-
-const (
-	// maxLinks is how many symbolic links one path may lead through, and maxSteps
-	// how many parts it may have when all of them are followed.
-	maxLinks = 40
-	maxSteps = 500
-	// maxPath is how many bytes the system takes for one path: policy cannot say
-	// where a longer one leads.
-	maxPath = 4095
-)
+// maxPath is how many bytes the system takes for one path: policy cannot say where a
+// longer one leads.
+const maxPath = 4095
 
 // resolve turns a path of the model's into the one name of the file inside the
-// workspace: it follows symbolic links, so that two names of one file are one
-// resource and an edit goes to the file and not to the link. The rest of a
-// path that does not exist yet is kept as it is.
+// workspace, behind all symbolic links, so that two names of one file are one
+// resource and an edit goes to the file and not to the link.
 func (w *Workspace) resolve(p string) (string, error) {
-	rest, err := w.local(p)
-	if err != nil {
-		return "", err
+	switch {
+	case strings.ContainsRune(p, 0):
+		return "", invalid("the path has a NUL byte in it")
+	case len(w.real)+len("/")+len(p) > maxPath:
+		return "", invalid("%s is longer than a path may be", quote(p))
 	}
-	done, links := ".", 0
-	steps := strings.Split(rest, "/")
-	for taken := 0; len(steps) > 0; taken++ {
-		next := path.Join(done, steps[0])
-		steps = steps[1:]
-		switch {
-		case taken == maxSteps:
-			return "", invalid("%s has more than %d parts", quote(p), maxSteps)
-		case len(w.real)+len("/")+len(next) > maxPath:
-			return "", invalid("%s is longer than a path may be", quote(p))
-		case !filepath.IsLocal(next):
-			return "", outside(p)
-		}
-		info, err := w.root.Lstat(next)
-		if err != nil {
-			return w.rest(p, next, steps)
-		}
-		if info.Mode()&os.ModeSymlink == 0 {
-			done = next
-			continue
-		}
-		if links++; links > maxLinks {
-			return "", fmt.Errorf("%s leads through too many symbolic links", quote(p))
-		}
-		target, err := w.root.Readlink(next)
-		if err != nil {
-			return "", explain(p, err)
-		}
-		if path.IsAbs(target) {
-			return "", outside(p)
-		}
-		steps = slices.Concat(strings.Split(target, "/"), steps)
+	clean := filepath.Clean(p)
+	own := w.paths.Path(clean)
+	if !own.Outside {
+		return own.Path, nil
 	}
-	return done, nil
-}
-
-// rest is the path whose first steps exist no more, or cannot be looked at;
-// opening it gives the reason.
-func (w *Workspace) rest(p, next string, steps []string) (string, error) {
-	joined := path.Join(append([]string{next}, steps...)...)
-	if !filepath.IsLocal(joined) {
-		return "", outside(p)
+	if _, err := w.root.Stat(clean); errors.Is(err, syscall.ELOOP) {
+		return "", explain(p, err)
 	}
-	return joined, nil
+	return "", outside(p)
 }
 
 func outside(p string) error {

@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/pawlrun/pawl/event"
-	"github.com/pawlrun/pawl/resolve"
 	"github.com/pawlrun/pawl/tool"
 )
 
@@ -58,11 +57,7 @@ func line(c tool.Command) string {
 	for i, w := range c.Argv {
 		words[i] = quoted(w)
 	}
-	text := strings.Join(words, " ")
-	if c.Dir != "" && filepath.Clean(c.Dir) != "." {
-		text = "cd " + quoted("./"+c.Dir) + " && " + text
-	}
-	return text
+	return strings.Join(words, " ")
 }
 
 func quoted(word string) string { return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'" }
@@ -82,36 +77,11 @@ func (o Options) process(c tool.Command) (process, error) {
 		return process{}, err
 	}
 	p := process{argv: slices.Clone(c.Argv), dir: o.Dir, input: c.Stdin}
-	if c.Dir != "" {
-		ws, err := resolve.At(o.Dir)
-		if err != nil {
-			return process{}, err
-		}
-		in := ws.Path(c.Dir)
-		if p.dir = filepath.Join(o.Dir, filepath.FromSlash(in.Path)); in.Outside {
-			return refused(event.ErrorOutsidePaths, "the directory %s of the command is not in the workspace", c.Dir)
-		}
-		if info, err := os.Stat(p.dir); err != nil || !info.IsDir() {
-			return refused(event.ErrorNotStarted, "the command could not be started: %s is no directory of the workspace", c.Dir)
-		}
-	}
-	p.env = o.environment(c, p.dir)
+	p.env = append(slices.Clone(o.Env), "PWD="+p.dir)
 	if p.argv[0] = o.find(c.Argv[0], p.dir); p.argv[0] == "" {
 		return refused(event.ErrorNotStarted, "the command could not be started: there is no program %s", c.Argv[0])
 	}
 	return p, nil
-}
-
-// environment is what a command sees: what every command does, and the variables
-// that it names. One with the name of a secret, or that holds one that the run knows, it
-// does not see.
-func (o Options) environment(c tool.Command, dir string) []string {
-	env := slices.Clone(o.Env)
-	if len(c.Env) > 0 {
-		named := harmless(os.Environ(), func(name string) bool { return slices.Contains(c.Env, name) })
-		env = append(env, slices.DeleteFunc(named, func(kv string) bool { return c.Redact != nil && c.Redact(kv) != kv })...)
-	}
-	return append(env, "PWD="+dir)
 }
 
 // find is the file of a program by its name, as it is called in a directory; empty

@@ -28,15 +28,11 @@ var userInAddress = regexp.MustCompile(`://[^/?#\s]*@`)
 // allow-list and the locale, and never a name that secrets have or an address
 // with a user.
 func Environment(env []string) []string {
-	return append(slices.Clone(set), harmless(env, func(name string) bool { return slices.Contains(allowed, name) || strings.HasPrefix(name, "LC_") })...)
-}
-
-// harmless are the variables that are wanted and hold no secret by their names.
-func harmless(env []string, wanted func(name string) bool) []string {
-	var out []string
+	out := slices.Clone(set)
 	for _, kv := range env {
 		name, value, ok := strings.Cut(kv, "=")
-		if ok && wanted(name) && !secret.LikelyName(name) && !namesUser(name, value) {
+		wanted := slices.Contains(allowed, name) || strings.HasPrefix(name, "LC_")
+		if ok && wanted && !secret.LikelyName(name) && !namesUser(name, value) {
 			out = append(out, kv)
 		}
 	}

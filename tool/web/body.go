@@ -3,7 +3,6 @@ package web
 import (
 	"bufio"
 	"compress/gzip"
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -26,26 +25,11 @@ type page struct {
 	cut bool
 }
 
-// body reads an answer's body as long as it comes fast enough. What has begun
-// with ctx ends with it: closing the body is the caller's.
-func (o Options) body(ctx context.Context, resp *http.Response, redact func(string) string) (page, error) {
-	ctx, giveUp := context.WithCancelCause(ctx)
-	defer giveUp(nil)
-	from := &paced{r: resp.Body}
-	go from.watch(ctx, giveUp)
-	// A read that waits for the next byte sees no context; it ends with the body.
-	defer context.AfterFunc(ctx, func() { _ = resp.Body.Close() })()
-	p, err := o.read(resp, from, redact)
-	if slow := context.Cause(ctx); err != nil && slow != nil {
-		err = slow
-	}
-	return p, err
-}
-
-// read takes in what comes of a body: bounded, decompressed, and as UTF-8.
-func (o Options) read(resp *http.Response, from io.Reader, redact func(string) string) (page, error) {
+// body takes in what comes of an answer's body: bounded, decompressed, and as UTF-8.
+// Closing the body is the caller's.
+func (o Options) body(resp *http.Response, redact func(string) string) (page, error) {
 	most := o.MaxBytes + ahead(redact)
-	raw := &bounded{r: from, left: most}
+	raw := &bounded{r: resp.Body, left: most}
 	body, err := decompressed(resp, raw)
 	if err != nil {
 		return page{}, err

@@ -118,12 +118,7 @@ func TestAFetchHasOneDeadlineOverAllThatItTakes(t *testing.T) {
 		{"the same after attempts that failed", silent, 18 * time.Second, 12 * time.Second, "did not answer within 30s"},
 		{"nothing is left for another attempt", silent, 31 * time.Second, 0, "did not answer within 30s"},
 		{"redirects that take long", redirects(8 * time.Second), 0, 30 * time.Second, "did not answer within 30s"},
-		{"a page that comes a byte a second", drips("x", time.Second), 0, 10 * time.Second, "it came with less than 100 bytes a second for 10s"},
-		{"a page that begins well", func(w http.ResponseWriter, r *http.Request) {
-			_, _ = io.WriteString(w, strings.Repeat("x", 5000))
-			drips("x", time.Second)(w, r)
-		}, 0, 20 * time.Second, "less than 100 bytes a second"},
-		{"a page that is just fast enough to go on for ever", drips(strings.Repeat("x", 150), time.Second), 0, 30 * time.Second, "did not answer within 30s"},
+		{"a page that comes a byte a second", drips("x", time.Second), 0, 30 * time.Second, "did not answer within 30s"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -103,7 +103,7 @@ func (o Options) fetch(ctx context.Context, t target, c tool.Call, a args) (tool
 	if err := busy(resp); err != nil {
 		return fail(err)
 	}
-	p, err := o.body(ctx, resp, c.Redact)
+	p, err := o.body(resp, c.Redact)
 	if err != nil {
 		return fail(err)
 	}
@@ -156,9 +156,6 @@ func (o Options) failure(ctx context.Context, t target, err error) error {
 	}
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return &tool.Error{Type: event.ErrorTimeout, Message: fmt.Sprintf("%s did not answer within %s", t.host, o.Timeout), NothingCame: true}
-	}
-	if slow, ok := errors.AsType[tooSlow](err); ok {
-		return &tool.Error{Type: event.ErrorTimeout, Message: fmt.Sprintf("the page of %s was given up: %v", t.host, slow), NothingCame: true}
 	}
 	if typed, ok := errors.AsType[*tool.Error](err); ok {
 		if transient, ok := errors.AsType[*tool.TransientError](err); ok {
