@@ -62,13 +62,14 @@ func serve() {
 // modelServer speaks the Messages API. The base URL of a run ends in /ID/N: the
 // answer of its N-th request is text, those before it ask for the tool.
 type modelServer struct {
-	mu    sync.Mutex
-	turns map[string]int
+	scripts scripts
+	mu      sync.Mutex
+	turns   map[string]int
 }
 
 func (s *modelServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
-	if serveChat(w, r.Body, parts) {
+	if s.scripts.serve(w, r, parts) {
 		return
 	}
 	_, _ = io.Copy(io.Discard, r.Body)
@@ -103,8 +104,13 @@ func sse(w io.Writer, name, data string) { fmt.Fprintf(w, "event: %s\ndata: %s\n
 // startServer runs the server process and returns its base URL.
 func startServer(b testing.TB) string {
 	b.Helper()
-	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), serverEnv+"=1")
+	return serverOf(b, exec.Command(os.Args[0]))
+}
+
+// serverOf runs the server process by a command.
+func serverOf(b testing.TB, cmd *exec.Cmd) string {
+	b.Helper()
+	cmd.Env = append(cmd.Environ(), serverEnv+"=1")
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
 		b.Fatal(err)
