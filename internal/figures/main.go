@@ -47,8 +47,9 @@ const pageHead = "# Benchmarks\n\n" +
 	"Written by `make bench`, which runs the benchmarks of the loop and of the journal several times, one round after the other: a figure is the\n" +
 	"median of its runs, with the lowest and the highest beside it, and the median says whether its target is met. Every figure stands beside\n" +
 	"its yardstick from the same run; a missed one is shown as missed, and so are runs that are missing.\n" +
-	"The lean loop is `internal/loopbench`: net/http, a request that grows by what is appended to it, a stream that is searched for a few\n" +
-	"strings; the bare loop does the same with bufio.Scanner and encoding/json. Neither keeps anything.\n\n"
+	"The lean loop is `internal/loopbench/lean`: net/http, a request that grows by what is appended to it, and a stream of which the few members\n" +
+	"that matter are read. It keeps nothing. It and Pawl run in programs of their own (`internal/loopbench/drive`), with one processor each, against\n" +
+	"a model server that has the other; Pawl's does what a program does that uses it: `Agent.Start` for each run, and all else by default.\n\n"
 
 // machine names what the figures were measured on.
 func machine() string {

@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/pawlrun/pawl/engine"
 	"github.com/pawlrun/pawl/event"
@@ -17,7 +16,7 @@ import (
 	"github.com/pawlrun/pawl/journal/memory"
 	"github.com/pawlrun/pawl/journal/sqlite"
 	"github.com/pawlrun/pawl/llm"
-	"github.com/pawlrun/pawl/llm/anthropic"
+	"github.com/pawlrun/pawl/llm/openaichat"
 	"github.com/pawlrun/pawl/machine"
 	"github.com/pawlrun/pawl/machine/agent"
 	"github.com/pawlrun/pawl/machine/tree"
@@ -95,11 +94,11 @@ func compareChildren(b *testing.B, kind string, n int, starts func() (event.RunS
 	}, engine.Options{})
 	defer e.Close()
 	begin := func() (event.RunStarted, engine.Env, error) {
-		model := anthropic.New(anthropic.Options{APIKey: "k", BaseURL: fmt.Sprintf("%s/%d/1", base, time.Now().UnixNano()), HTTP: client})
-		cfg := agent.Config{Targets: []agent.Target{{Model: "anthropic/claude-sonnet-4-5", Price: &llm.Price{Input: 3, Output: 15}}}, MaxTokens: 4096}
+		model := openaichat.New(openaichat.Options{APIKey: "k", BaseURL: base + "/1/0/0", HTTP: client})
+		cfg := agent.Config{Targets: []agent.Target{{Model: "openai-chat/sim-1", Price: &llm.Price{Input: 3, Output: 15}}}, MaxTokens: 4096}
 		cfg.Policy.Declared = true
 		started, err := agent.Start(cfg.WithDefaults(), llm.UserText("go"))
-		return started, engine.Env{Model: func(string) (llm.Model, string, error) { return model, "claude-sonnet-4-5", nil }}, err
+		return started, engine.Env{Model: func(string) (llm.Model, string, error) { return model, "sim-1", nil }}, err
 	}
 	alone := func() {
 		var wg sync.WaitGroup

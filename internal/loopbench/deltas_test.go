@@ -89,7 +89,20 @@ func scan(body []byte) error {
 		if !ok {
 			continue
 		}
-		var e bareEvent
+		var e struct {
+			Type         string `json:"type"`
+			Index        int    `json:"index"`
+			ContentBlock struct {
+				Type string `json:"type"`
+				Text string `json:"text"`
+			} `json:"content_block"`
+			Delta struct {
+				Type        string `json:"type"`
+				Text        string `json:"text"`
+				PartialJSON string `json:"partial_json"`
+				StopReason  string `json:"stop_reason"`
+			} `json:"delta"`
+		}
 		if err := json.Unmarshal(data, &e); err != nil {
 			return err
 		}

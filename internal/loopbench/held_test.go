@@ -56,7 +56,7 @@ func hold(n int) {
 				<-over
 			}
 			w.Header().Set("Content-Type", "text/event-stream")
-			_, _ = w.Write(shortAnswer(1, false))
+			_, _ = w.Write(lastAnswer(r))
 		}))
 	}()
 	lines := bufio.NewReader(os.Stdin)
@@ -113,16 +113,16 @@ func heldOverHTTP(b *testing.B, do func(url string, n int, over <-chan struct{})
 }
 
 // BenchmarkWaitingRunsOfAServer measures what a run holds that a server started by
-// a request and that waits for its model, in another process, beyond what the bare loop
+// a request and that waits for its model, in another process, beyond what the lean loop
 // holds there. Both have a connection each.
 func BenchmarkWaitingRunsOfAServer(b *testing.B) {
 	for b.Loop() {
 		client := &http.Client{Transport: &http.Transport{}}
-		bare := heldOverHTTP(b, func(url string, n int, _ <-chan struct{}) error { return bareLoops(client, url, n) })
+		lean := heldOverHTTP(b, func(url string, n int, _ <-chan struct{}) error { return leanLoops(client, url, n) })
 		client.CloseIdleConnections()
 		served := heldOverHTTP(b, func(url string, n int, over <-chan struct{}) error { return servedRuns(b, url, n, over) })
-		b.ReportMetric((served-bare)/servedAtOnce/(1<<10), "KiB/run-above-bare")
-		b.ReportMetric(bare/servedAtOnce/(1<<10), "KiB/bare")
+		b.ReportMetric((served-lean)/servedAtOnce/(1<<10), "KiB/run-above-lean")
+		b.ReportMetric(lean/servedAtOnce/(1<<10), "KiB/lean")
 	}
 	b.ReportMetric(0, "ns/op")
 }

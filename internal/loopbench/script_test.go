@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -29,16 +28,12 @@ type scriptTurn struct {
 	usage bool
 }
 
-// serve reports whether the request is one for a script.
-func (s *scripts) serve(w http.ResponseWriter, r *http.Request, parts []string) bool {
-	if len(parts) != 5 || parts[4] != "completions" {
-		return false
+func (s *scripts) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	var turns, calls, ms int
+	if _, err := fmt.Sscanf(r.URL.Path, "/%d/%d/%d/chat/completions", &turns, &calls, &ms); err != nil {
+		http.Error(w, err.Error(), http.StatusNotFound)
+		return
 	}
-	var script [3]int
-	for i := range script {
-		script[i], _ = strconv.Atoi(parts[i])
-	}
-	turns, calls := script[0], script[1]
 	body, _ := s.buffers.Get().(*bytes.Buffer)
 	if body == nil {
 		body = new(bytes.Buffer)
@@ -64,13 +59,12 @@ func (s *scripts) serve(w http.ResponseWriter, r *http.Request, parts []string) 
 		answer = write(name.turn, calls, fmt.Sprintf(" T%04d", name.turn), name.usage)
 		s.kept.Store(name, answer)
 	}
-	time.Sleep(time.Duration(script[2]) * time.Millisecond)
+	time.Sleep(time.Duration(ms) * time.Millisecond)
 	w.Header()["Content-Type"] = []string{"text/event-stream"}
 	first := bytes.Index(answer, []byte("\n\n")) + 2
 	_, _ = w.Write(answer[:first])
 	w.(http.Flusher).Flush()
 	_, _ = w.Write(answer[first:])
-	return true
 }
 
 // write is the answer of a turn: some text, which begins with a word, and calls.

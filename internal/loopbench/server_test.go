@@ -10,7 +10,6 @@ import (
 	"os/exec"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/pawlrun/pawl/sandbox"
@@ -40,9 +39,6 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// deltas is how many text deltas an answer has.
-const deltas = 20
-
 func serve() {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -55,48 +51,7 @@ func serve() {
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		os.Exit(0)
 	}()
-	s := &modelServer{turns: map[string]int{}}
-	_ = http.Serve(l, s)
-}
-
-// modelServer speaks the Messages API. The base URL of a run ends in /ID/N: the
-// answer of its N-th request is text, those before it ask for the tool.
-type modelServer struct {
-	scripts scripts
-	mu      sync.Mutex
-	turns   map[string]int
-}
-
-func (s *modelServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
-	if s.scripts.serve(w, r, parts) {
-		return
-	}
-	_, _ = io.Copy(io.Discard, r.Body)
-	last, _ := strconv.Atoi(parts[1])
-	s.mu.Lock()
-	s.turns[parts[0]]++
-	turn := s.turns[parts[0]]
-	s.mu.Unlock()
-	w.Header().Set("Content-Type", "text/event-stream")
-	b := bufio.NewWriter(w)
-	sse(b, "message_start", `{"type":"message_start","message":{"id":"msg_1","type":"message","role":"assistant","model":"claude-sonnet-4-5","content":[],"stop_reason":null,"usage":{"input_tokens":100,"cache_creation_input_tokens":0,"cache_read_input_tokens":0,"output_tokens":1}}}`)
-	sse(b, "content_block_start", `{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}`)
-	for range deltas {
-		sse(b, "content_block_delta", `{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"some words of text "}}`)
-	}
-	sse(b, "content_block_stop", `{"type":"content_block_stop","index":0}`)
-	stop := "end_turn"
-	if turn < last {
-		stop = "tool_use"
-		sse(b, "content_block_start", fmt.Sprintf(`{"type":"content_block_start","index":1,"content_block":{"type":"tool_use","id":"toolu_%d","name":"noop","input":{}}}`, turn))
-		sse(b, "content_block_delta", `{"type":"content_block_delta","index":1,"delta":{"type":"input_json_delta","partial_json":"{\"n\":"}}`)
-		sse(b, "content_block_delta", fmt.Sprintf(`{"type":"content_block_delta","index":1,"delta":{"type":"input_json_delta","partial_json":"%d}"}}`, turn))
-		sse(b, "content_block_stop", `{"type":"content_block_stop","index":1}`)
-	}
-	sse(b, "message_delta", `{"type":"message_delta","delta":{"stop_reason":"`+stop+`","stop_sequence":null},"usage":{"output_tokens":60}}`)
-	sse(b, "message_stop", `{"type":"message_stop"}`)
-	_ = b.Flush()
+	_ = http.Serve(l, new(scripts))
 }
 
 func sse(w io.Writer, name, data string) { fmt.Fprintf(w, "event: %s\ndata: %s\n\n", name, data) }

@@ -97,15 +97,17 @@ func BenchmarkTurn(b *testing.B) {
 					lean.Dir = ""
 				}
 				lean, pawl = d.sized(b, d.lean, lean), d.sized(b, d.pawl, pawl)
-				var ratios, leanCPU, pawlCPU []float64
+				var ratios, leanCPU, pawlCPU, objects []float64
 				for b.Loop() {
 					x, y := d.do(b, d.lean, lean, 0), d.do(b, d.pawl, pawl, 0)
 					leanCPU = append(leanCPU, float64(x.CPU)/float64(lean.Runs*lean.Turns))
 					pawlCPU = append(pawlCPU, float64(y.CPU)/float64(pawl.Runs*pawl.Turns))
+					objects = append(objects, float64(y.Objects)/float64(pawl.Runs*pawl.Turns)-float64(x.Objects)/float64(lean.Runs*lean.Turns))
 					ratios = append(ratios, pawlCPU[len(pawlCPU)-1]/leanCPU[len(leanCPU)-1])
 				}
 				b.ReportMetric(0, "ns/op")
 				b.ReportMetric(median(ratios), "ratio")
+				b.ReportMetric(median(objects), "allocs/turn-above-lean")
 				b.ReportMetric(median(leanCPU), "lean-cpu-ns/turn")
 				b.ReportMetric(median(pawlCPU), "cpu-ns/turn")
 			})

@@ -24,13 +24,21 @@ type Loop struct {
 	Heard func(string)
 	// Keep, if there is one, is called behind each answer and behind its calls.
 	Keep func() error
+	// Buffer is the size of what streams are read with, which a run holds from its start,
+	// where that is not to come from a pool of 16 KiB each.
+	Buffer int
 }
 
 // Run runs until an answer calls no tool, and returns its text.
 func (l *Loop) Run(ctx context.Context, task string) (string, error) {
 	body := append(quote([]byte(l.Head), task), '}')
-	in := buffers.Get().(*bufio.Reader)
-	defer buffers.Put(in)
+	var in *bufio.Reader
+	if l.Buffer > 0 {
+		in = bufio.NewReaderSize(nil, l.Buffer)
+	} else {
+		in = buffers.Get().(*bufio.Reader)
+		defer buffers.Put(in)
+	}
 	var a answer
 	for {
 		body = append(body, "]}"...)
