@@ -1,49 +1,20 @@
+// Package wiregate holds the wire adapters to real provider traffic, which is kept
+// beside a checkout in ../shared/fixtures: what an adapter makes of it must be what
+// independent readers of the same bytes agree on.
+//
+// All of it but the place of the fixtures is tests, in which each adapter is described
+// (Adapter) and put through the gates. The wire gate compares decoded answers, however
+// their bytes are cut. The request gate feeds recorded answers and tool results back
+// and compares the next request by meaning. The loop gate runs whole recorded
+// tool loops through the real engine. The fault gate cuts and damages streams. Each
+// prints one line with what passed, failed and was skipped. Where there are no
+// fixtures, as in a plain clone, a gate skips and says so.
 package wiregate
 
 import (
-	"encoding/json"
-	"fmt"
-	"net/http"
 	"os"
 	"path/filepath"
-	"testing"
 )
-
-// Scenario is one recorded conversation, of one exchange or several.
-type Scenario struct {
-	ID       string   `json:"id"`
-	API      string   `json:"api"`
-	Provider string   `json:"provider"`
-	Model    string   `json:"model"`
-	Tags     []string `json:"tags"`
-	// ToolLoop says that every request after the first only feeds back results.
-	ToolLoop bool `json:"is_tool_loop"`
-	// Derived marks what is no recording but was cut from one or made by hand.
-	Derived   bool       `json:"-"`
-	Exchanges []Exchange `json:"-"`
-	// Session is nil for a single exchange.
-	Session *Session `json:"-"`
-}
-
-// Exchange is one request with its answer.
-type Exchange struct {
-	// Name is the scenario's id, with the exchange's number where there are
-	// several.
-	Name string
-	// Request is the body that was sent, nil where the recorder kept none.
-	Request json.RawMessage
-	// Stream says that the answer is a stream of events.
-	Stream   bool
-	Status   int
-	Header   http.Header
-	Body     []byte
-	Expected Expected
-}
-
-// Session says what a conversation's client offered.
-type Session struct {
-	ClientTools []string `json:"client_tools"`
-}
 
 // Fixtures is the fixtures' folder beside the checkout that the test runs in,
 // and false where there is none.
@@ -63,113 +34,4 @@ func Fixtures() (string, bool) {
 	root := filepath.Join(dir, "..", "shared", "fixtures")
 	_, err = os.Stat(filepath.Join(root, "wire", "index.json"))
 	return root, err == nil
-}
-
-// Load reads every scenario of a wire format, recorded and derived, in the
-// order of their names. It skips the test where there are no fixtures.
-func Load(t testing.TB, api string) []Scenario {
-	t.Helper()
-	root, ok := Fixtures()
-	if !ok {
-		t.Skip("no fixtures: ../shared/fixtures/wire is not beside this checkout")
-	}
-	var all []Scenario
-	for _, folder := range []string{"wire", "wire-derived"} {
-		paths, err := filepath.Glob(filepath.Join(root, folder, "*", "meta.json"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, path := range paths {
-			s, err := loadScenario(filepath.Dir(path))
-			if err != nil {
-				t.Fatalf("fixture %s: %v", path, err)
-			}
-			if s.API == api {
-				s.Derived = folder == "wire-derived"
-				all = append(all, *s)
-			}
-		}
-	}
-	if len(all) == 0 {
-		t.Fatalf("the fixtures hold no scenario of %s", api)
-	}
-	return all
-}
-
-func loadScenario(dir string) (*Scenario, error) {
-	s := &Scenario{}
-	if err := readJSON(filepath.Join(dir, "meta.json"), s); err != nil {
-		return nil, err
-	}
-	if err := readJSON(filepath.Join(dir, "session.json"), &s.Session); err != nil && !os.IsNotExist(err) {
-		return nil, err
-	}
-	dirs, err := filepath.Glob(filepath.Join(dir, "[0-9][0-9]"))
-	if err != nil {
-		return nil, err
-	}
-	if len(dirs) == 0 {
-		dirs = []string{dir}
-	}
-	for _, d := range dirs {
-		x, err := loadExchange(d)
-		if err != nil {
-			return nil, err
-		}
-		x.Name = s.ID
-		if len(dirs) > 1 {
-			x.Name += "/" + filepath.Base(d)
-		}
-		s.Exchanges = append(s.Exchanges, *x)
-	}
-	return s, nil
-}
-
-func loadExchange(dir string) (*Exchange, error) {
-	var head struct {
-		Response struct {
-			Status  int                 `json:"status"`
-			Headers map[string][]string `json:"headers"`
-		} `json:"response"`
-	}
-	if err := readJSON(filepath.Join(dir, "http.json"), &head); err != nil {
-		return nil, err
-	}
-	x := &Exchange{Status: head.Response.Status, Header: http.Header{}}
-	for name, values := range head.Response.Headers {
-		for _, v := range values {
-			x.Header.Add(name, v)
-		}
-	}
-	if err := readJSON(filepath.Join(dir, "expected.json"), &x.Expected); err != nil {
-		return nil, err
-	}
-	if err := x.Expected.addSearches(); err != nil {
-		return nil, err
-	}
-	var err error
-	if x.Request, err = os.ReadFile(filepath.Join(dir, "request.json")); os.IsNotExist(err) {
-		x.Request = nil
-	} else if err != nil {
-		return nil, err
-	}
-	x.Body, err = os.ReadFile(filepath.Join(dir, "response.sse"))
-	if x.Stream = err == nil; x.Stream {
-		return x, nil
-	}
-	if x.Body, err = os.ReadFile(filepath.Join(dir, "response.json")); err != nil {
-		return nil, fmt.Errorf("no body: %w", err)
-	}
-	return x, nil
-}
-
-func readJSON(path string, into any) error {
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return err
-	}
-	if err := json.Unmarshal(data, into); err != nil {
-		return fmt.Errorf("%s: %w", path, err)
-	}
-	return nil
 }

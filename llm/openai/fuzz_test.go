@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/pawlrun/pawl/internal/wiregate"
@@ -19,12 +21,12 @@ func FuzzAnswer(f *testing.F) {
 	f.Add([]byte(sse(created, textAdded, textDelta("one "), textDelta("two"), textDone, callAdded("1"), argsDelta("1", "{}"), callDone("1", `"{}"`), completed)))
 	f.Add([]byte(`{"status":"completed","output":[{"type":"reasoning","summary":[{"text":"a"}]},{"type":"message","content":[{"text":"b"}]}]}`))
 	f.Add([]byte(sse(`{"type":"error","error":{"code":"x"}}`)))
-	if _, ok := wiregate.Fixtures(); ok {
-		for _, s := range wiregate.Load(f, "openai-responses") {
-			for _, x := range s.Exchanges {
-				if len(x.Body) < 32<<10 {
-					f.Add(x.Body)
-				}
+	if root, ok := wiregate.Fixtures(); ok {
+		paths, _ := filepath.Glob(filepath.Join(root, "wire*", "responses-*", "response.*"))
+		more, _ := filepath.Glob(filepath.Join(root, "wire*", "responses-*", "*", "response.*"))
+		for _, path := range append(paths, more...) {
+			if body, err := os.ReadFile(path); err == nil && len(body) < 32<<10 {
+				f.Add(body)
 			}
 		}
 	}

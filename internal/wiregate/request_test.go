@@ -10,21 +10,18 @@ import (
 	"github.com/pawlrun/pawl/llm"
 )
 
-// RequestGate feeds the recorded answers of every session, and what its client
+// requestGate feeds the recorded answers of every session, and what its client
 // said to them, through the conversation's history. The request that follows
 // must mean what the recorded one means: the same calls, results and thoughts
 // with their signatures, in the same order.
-func RequestGate(t *testing.T, a Adapter) {
+func requestGate(t *testing.T, a Adapter) {
 	r := report{name: "request/" + a.API}
-	for _, s := range Load(t, a.API) {
+	for _, s := range load(t, a.API) {
 		a := a.of(&s)
 		if len(s.Exchanges) < 2 || failsMidway(&s) {
 			continue
 		}
 		r.run(t, s.ID, func(t *testing.T) string {
-			if why := a.skip(&s, "request"); why != "" {
-				return why
-			}
 			return checkRequests(t, a, &s)
 		})
 	}

@@ -37,13 +37,13 @@ func echoing(profile string) target {
 	return target{profile, "another-model", openaichat.New(openaichat.Options{Profile: &p, Provider: profile})}
 }
 
-// SwitchGate takes every recorded answer into a history, with results of its
+// switchGate takes every recorded answer into a history, with results of its
 // calls and another question, and sends it to its own provider and to a model of
 // each wire: whatever an answer held, the request that follows keeps the rules
 // of the wire that it goes to, and only the model that had a thought is sent it.
-func SwitchGate(t *testing.T, a Adapter) {
+func switchGate(t *testing.T, a Adapter) {
 	r := report{name: "switch/" + a.API}
-	for _, s := range Load(t, a.API) {
+	for _, s := range load(t, a.API) {
 		a := a.of(&s)
 		var conversations [][]*llm.Message
 		for i := range s.Exchanges {

@@ -24,12 +24,12 @@ const (
 	faultSeed = 20260101
 )
 
-// FaultGate cuts and damages every recorded answer. An answer that just ends is
+// faultGate cuts and damages every recorded answer. An answer that just ends is
 // a broken one, with its partial text kept; no fault hangs or panics; and no
 // answer that counts as whole holds a call with partial arguments.
-func FaultGate(t *testing.T, a Adapter) {
+func faultGate(t *testing.T, a Adapter) {
 	r := report{name: "fault/" + a.API}
-	for _, s := range Load(t, a.API) {
+	for _, s := range load(t, a.API) {
 		a := a.of(&s)
 		for i := range s.Exchanges {
 			x := &s.Exchanges[i]
@@ -37,9 +37,6 @@ func FaultGate(t *testing.T, a Adapter) {
 				continue
 			}
 			r.run(t, x.Name, func(t *testing.T) string {
-				if why := a.skip(&s, "fault"); why != "" {
-					return why
-				}
 				f := fault{adapter: a, scenario: &s, exchange: x, random: rand.New(rand.NewPCG(faultSeed, uint64(len(x.Body))))}
 				f.tools = requestTools(f.adapter, x)
 				f.full, f.fullErr = f.read(t, x.Body, nil)

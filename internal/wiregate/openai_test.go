@@ -1,4 +1,4 @@
-package openai_test
+package wiregate
 
 import (
 	"encoding/json"
@@ -10,34 +10,33 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pawlrun/pawl/internal/wiregate"
 	"github.com/pawlrun/pawl/llm"
 	"github.com/pawlrun/pawl/llm/openai"
 )
 
-func adapter() wiregate.Adapter {
-	return wiregate.Adapter{
-		API: "openai-responses", Provider: "openai", Parse: parseRequest, ItemType: itemType, Vary: vary,
-		New: func(baseURL string, client *http.Client) wiregate.Model {
+func responsesAdapter() Adapter {
+	return Adapter{
+		API: "openai-responses", Provider: "openai", Parse: parseResponses, ItemType: responsesItem, Vary: varyResponses,
+		New: func(baseURL string, client *http.Client) Model {
 			return openai.New(openai.Options{BaseURL: baseURL + "/v1", APIKey: "test", HTTP: client})
 		},
 	}
 }
 
 // rows: ALF-29, ALF-30, ALF-32, HAR-85
-func TestRecordedTraffic(t *testing.T) { wiregate.Gates(t, adapter()) }
+func TestRecordedTrafficOfResponses(t *testing.T) { holdToGates(t, responsesAdapter()) }
 
 // thoughtless is a session whose client did not send the reasoning back, which
 // the service bears and costs the model its thoughts.
 const thoughtless = "responses-reasoning-summary-tool-loop-stream"
 
-// vary reads what a client left out as left out on both sides.
-func vary(a wiregate.Adapter, s *wiregate.Scenario) wiregate.Adapter {
+// varyResponses reads what a client left out as left out on both sides.
+func varyResponses(a Adapter, s *Scenario) Adapter {
 	if s.ID != thoughtless {
 		return a
 	}
 	a.Parse = func(raw []byte) (llm.Request, error) {
-		req, err := parseRequest(raw)
+		req, err := parseResponses(raw)
 		req.Messages = slices.DeleteFunc(req.Messages, func(m *llm.Message) bool {
 			_, thought := m.Parts[0].(llm.Reasoning)
 			return thought
@@ -47,7 +46,7 @@ func vary(a wiregate.Adapter, s *wiregate.Scenario) wiregate.Adapter {
 	return a
 }
 
-func itemType(p llm.Part) string {
+func responsesItem(p llm.Part) string {
 	switch p := p.(type) {
 	case llm.Text:
 		return "message"
@@ -66,8 +65,8 @@ func itemType(p llm.Part) string {
 	return ""
 }
 
-// body is a request of this wire, as far as the gates compare it.
-type body struct {
+// responsesBody is a request of this wire, as far as the gates compare it.
+type responsesBody struct {
 	Model           string          `json:"model"`
 	Instructions    string          `json:"instructions"`
 	MaxOutputTokens int             `json:"max_output_tokens"`
@@ -119,8 +118,8 @@ type contentPart struct {
 	ImageURL string `json:"image_url"`
 }
 
-func parseRequest(raw []byte) (llm.Request, error) {
-	var b body
+func parseResponses(raw []byte) (llm.Request, error) {
+	var b responsesBody
 	if err := json.Unmarshal(raw, &b); err != nil {
 		return llm.Request{}, err
 	}
@@ -159,7 +158,7 @@ func parseInput(req *llm.Request, raw []byte) error {
 	}
 	switch in.Type {
 	case "", "message":
-		parts, err := parseContent(in.Content)
+		parts, err := parseResponsesContent(in.Content)
 		if in.Role == "system" || in.Role == "developer" {
 			req.System = parts.Text()
 			return err
@@ -190,7 +189,7 @@ func parseInput(req *llm.Request, raw []byte) error {
 		say(llm.RoleTool, llm.ToolResult{ProviderID: in.CallID, Tools: found})
 		return err
 	case "function_call_output":
-		parts, err := parseContent(in.Output)
+		parts, err := parseResponsesContent(in.Output)
 		r := llm.ToolResult{ProviderID: plainID(in.CallID), Output: parts.Text()}
 		for _, p := range parts {
 			if m, ok := p.(llm.Media); ok {
@@ -224,7 +223,7 @@ func sameJSON(a, b []byte) bool {
 	return json.Unmarshal(a, &x) == nil && json.Unmarshal(b, &y) == nil && reflect.DeepEqual(x, y)
 }
 
-func parseContent(raw []byte) (llm.Parts, error) {
+func parseResponsesContent(raw []byte) (llm.Parts, error) {
 	var text string
 	if json.Unmarshal(raw, &text) == nil {
 		return llm.Parts{llm.Text{Text: text}}, nil
@@ -239,7 +238,7 @@ func parseContent(raw []byte) (llm.Parts, error) {
 			parts = append(parts, llm.Text{Text: c.Text + c.Refusal})
 			continue
 		}
-		image, err := wiregate.Image(c.ImageURL)
+		image, err := imageAt(c.ImageURL)
 		if err != nil {
 			return nil, err
 		}

@@ -7,19 +7,16 @@ import (
 	"github.com/pawlrun/pawl/llm"
 )
 
-// WireGate decodes every exchange of the adapter's wire format, streaming and
+// wireGate decodes every exchange of the adapter's wire format, streaming and
 // collected, however the bytes are cut: always the same answer, and the one
 // that independent readers agree on.
-func WireGate(t *testing.T, a Adapter) {
+func wireGate(t *testing.T, a Adapter) {
 	r := report{name: "wire/" + a.API}
-	for _, s := range Load(t, a.API) {
+	for _, s := range load(t, a.API) {
 		a := a.of(&s)
 		for i := range s.Exchanges {
 			x := &s.Exchanges[i]
 			r.run(t, x.Name, func(t *testing.T) string {
-				if why := a.skip(&s, "wire"); why != "" {
-					return why
-				}
 				checkExchange(t, a, &s, x)
 				return ""
 			})

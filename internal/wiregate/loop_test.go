@@ -22,21 +22,18 @@ import (
 // loopTime bounds one session, so that a loop that hangs is a failed test.
 const loopTime = 30 * time.Second
 
-// LoopGate runs recorded tool loops through the real engine, with tools that
+// loopGate runs recorded tool loops through the real engine, with tools that
 // answer what was answered then: as many requests as recorded, each of the
 // recorded meaning, the same final text, and the summed usage. Where the
 // recorded user spoke again after a final answer, a new run continues there.
-func LoopGate(t *testing.T, a Adapter) {
+func loopGate(t *testing.T, a Adapter) {
 	r := report{name: "loop/" + a.API}
-	for _, s := range Load(t, a.API) {
+	for _, s := range load(t, a.API) {
 		a := a.of(&s)
 		if !s.ToolLoop && !pausesOnly(&s) || failsMidway(&s) {
 			continue
 		}
 		r.run(t, s.ID, func(t *testing.T) string {
-			if why := a.skip(&s, "loop"); why != "" {
-				return why
-			}
 			l, why := newLoop(t, a, &s)
 			if why != "" {
 				return why

@@ -1,4 +1,4 @@
-package anthropic_test
+package wiregate
 
 import (
 	"bytes"
@@ -9,24 +9,23 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pawlrun/pawl/internal/wiregate"
 	"github.com/pawlrun/pawl/llm"
 	"github.com/pawlrun/pawl/llm/anthropic"
 )
 
-func adapter() wiregate.Adapter {
-	return wiregate.Adapter{
-		API: "anthropic-messages", Provider: "anthropic", Parse: parseRequest, ItemType: itemType,
-		New: func(baseURL string, client *http.Client) wiregate.Model {
+func anthropicAdapter() Adapter {
+	return Adapter{
+		API: "anthropic-messages", Provider: "anthropic", Parse: parseAnthropic, ItemType: anthropicItem,
+		New: func(baseURL string, client *http.Client) Model {
 			return anthropic.New(anthropic.Options{BaseURL: baseURL, HTTP: client, APIKey: "test"})
 		},
 	}
 }
 
 // rows: ALF-29, ALF-30, ALF-32, HAR-87
-func TestRecordedTraffic(t *testing.T) { wiregate.Gates(t, adapter()) }
+func TestRecordedTrafficOfAnthropic(t *testing.T) { holdToGates(t, anthropicAdapter()) }
 
-func itemType(p llm.Part) string {
+func anthropicItem(p llm.Part) string {
 	switch p := p.(type) {
 	case llm.Text:
 		return "text"
@@ -61,8 +60,8 @@ type wireRequest struct {
 	} `json:"output_config"`
 }
 
-// parseRequest reads what a request body means, with encoding/json alone.
-func parseRequest(body []byte) (llm.Request, error) {
+// parseAnthropic reads what a request body means, with encoding/json alone.
+func parseAnthropic(body []byte) (llm.Request, error) {
 	var w wireRequest
 	if err := json.Unmarshal(body, &w); err != nil {
 		return llm.Request{}, err

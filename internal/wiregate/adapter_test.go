@@ -35,16 +35,6 @@ type Adapter struct {
 	// Vary, where set, adapts the description to a scenario: the service that
 	// it was recorded from may have habits of its own.
 	Vary func(a Adapter, s *Scenario) Adapter
-	// Skip, where set, says why a scenario does not apply to a gate ("wire",
-	// "request", "loop", "fault"); "" means that it does.
-	Skip func(s *Scenario, gate string) string
-}
-
-func (a *Adapter) skip(s *Scenario, gate string) string {
-	if a.Skip == nil {
-		return ""
-	}
-	return a.Skip(s, gate)
 }
 
 // of is the description as it applies to a scenario.

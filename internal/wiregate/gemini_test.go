@@ -1,4 +1,4 @@
-package gemini_test
+package wiregate
 
 import (
 	"encoding/json"
@@ -7,25 +7,24 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/pawlrun/pawl/internal/wiregate"
 	"github.com/pawlrun/pawl/llm"
 	"github.com/pawlrun/pawl/llm/gemini"
 )
 
-// adapter describes the Gemini API to the gates.
-func adapter() wiregate.Adapter {
-	return wiregate.Adapter{
-		API: "gemini", Provider: "google", Parse: parseRequest, ItemType: itemType, MergeNeighbours: true,
-		New: func(base string, client *http.Client) wiregate.Model {
+// geminiAdapter describes the Gemini API to the gates.
+func geminiAdapter() Adapter {
+	return Adapter{
+		API: "gemini", Provider: "google", Parse: parseGemini, ItemType: geminiItem, MergeNeighbours: true,
+		New: func(base string, client *http.Client) Model {
 			return gemini.New(gemini.Options{APIKey: "k", BaseURL: base, HTTP: client})
 		},
 	}
 }
 
 // rows: ALF-29, ALF-30, ALF-32
-func TestRecordedTraffic(t *testing.T) { wiregate.Gates(t, adapter()) }
+func TestRecordedTrafficOfGemini(t *testing.T) { holdToGates(t, geminiAdapter()) }
 
-func itemType(p llm.Part) string {
+func geminiItem(p llm.Part) string {
 	switch p := p.(type) {
 	case llm.Text:
 		if p.Text == "" {
@@ -84,7 +83,7 @@ type geminiPart struct {
 	}
 }
 
-func parseRequest(body []byte) (llm.Request, error) {
+func parseGemini(body []byte) (llm.Request, error) {
 	var r geminiRequest
 	if err := json.Unmarshal(body, &r); err != nil {
 		return llm.Request{}, err

@@ -1,4 +1,4 @@
-package openaichat_test
+package wiregate
 
 import (
 	"encoding/json"
@@ -6,21 +6,20 @@ import (
 	"net/http"
 	"testing"
 
-	"github.com/pawlrun/pawl/internal/wiregate"
 	"github.com/pawlrun/pawl/llm"
 	"github.com/pawlrun/pawl/llm/openaichat"
 )
 
-// adapter describes chat completions to the gates. Each scenario runs under
+// chatAdapter describes chat completions to the gates. Each scenario runs under
 // the profile of the service it was recorded from.
-func adapter() wiregate.Adapter {
-	return wiregate.Adapter{
-		API: "openai-chat", Provider: "openai-chat", New: newModel(profileOf("openai")), Parse: parseRequest, ItemType: itemType,
-		Vary: func(a wiregate.Adapter, s *wiregate.Scenario) wiregate.Adapter {
+func chatAdapter() Adapter {
+	return Adapter{
+		API: "openai-chat", Provider: "openai-chat", New: newChat(profileOf("openai")), Parse: parseChat, ItemType: chatItem,
+		Vary: func(a Adapter, s *Scenario) Adapter {
 			profile := profileOf(s.Provider)
 			// The recorder put other ids in the place of the service's.
 			profile.ShortIDs = false
-			a.New = newModel(profile)
+			a.New = newChat(profile)
 			return a
 		},
 	}
@@ -33,17 +32,17 @@ func profileOf(service string) openaichat.Profile {
 	return openaichat.ProfileFor("")
 }
 
-func newModel(profile openaichat.Profile) func(string, *http.Client) wiregate.Model {
-	return func(base string, client *http.Client) wiregate.Model {
+func newChat(profile openaichat.Profile) func(string, *http.Client) Model {
+	return func(base string, client *http.Client) Model {
 		return openaichat.New(openaichat.Options{APIKey: "k", BaseURL: base + "/v1", HTTP: client, Profile: &profile})
 	}
 }
 
 // rows: ALF-29, ALF-30, ALF-32, HAR-86
-func TestRecordedTraffic(t *testing.T) { wiregate.Gates(t, adapter()) }
+func TestRecordedTrafficOfChat(t *testing.T) { holdToGates(t, chatAdapter()) }
 
-// itemType names nothing: a chat message has no order of parts.
-func itemType(llm.Part) string { return "" }
+// chatItem names nothing: a chat message has no order of parts.
+func chatItem(llm.Part) string { return "" }
 
 // The request as a reader of the API's documentation understands it.
 type chatRequest struct {
@@ -78,7 +77,7 @@ type chatRequest struct {
 	} `json:"response_format"`
 }
 
-func parseRequest(body []byte) (llm.Request, error) {
+func parseChat(body []byte) (llm.Request, error) {
 	var r chatRequest
 	if err := json.Unmarshal(body, &r); err != nil {
 		return llm.Request{}, err
@@ -88,7 +87,7 @@ func parseRequest(body []byte) (llm.Request, error) {
 		req.Tools = append(req.Tools, llm.ToolDef{Name: t.Function.Name, Description: t.Function.Description, Schema: t.Function.Parameters})
 	}
 	for _, m := range r.Messages {
-		content, err := parseContent(m.Content)
+		content, err := parseChatContent(m.Content)
 		if err != nil {
 			return req, err
 		}
@@ -141,7 +140,7 @@ func detailsOf(details []map[string]any) llm.Reasoning {
 	return r
 }
 
-func parseContent(raw json.RawMessage) (llm.Parts, error) {
+func parseChatContent(raw json.RawMessage) (llm.Parts, error) {
 	if len(raw) == 0 || string(raw) == "null" {
 		return nil, nil
 	}
@@ -165,7 +164,7 @@ func parseContent(raw json.RawMessage) (llm.Parts, error) {
 		case "text":
 			parts = append(parts, llm.Text{Text: p.Text})
 		case "image_url":
-			image, err := wiregate.Image(p.ImageURL.URL)
+			image, err := imageAt(p.ImageURL.URL)
 			if err != nil {
 				return nil, err
 			}
