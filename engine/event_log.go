@@ -208,6 +208,9 @@ func (l *eventLog) make(ctx context.Context, b journal.Batch) (pos int64, err er
 func (l *eventLog) publish(pos int64) {
 	var events []follow.Event
 	followed := l.follower.Listened()
+	if followed {
+		events = make([]follow.Event, 0, len(l.staged))
+	}
 	for i := range l.staged {
 		s := &l.staged[i]
 		s.event.Pos = pos + int64(i)

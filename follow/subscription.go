@@ -261,6 +261,10 @@ func (s *Subscription) pass(e *Event) {
 		delete(s.told, e.Run)
 		return
 	}
+	if of := s.told[e.Run]; of != nil {
+		*of = told{last: e.Seq}
+		return
+	}
 	s.told[e.Run] = &told{last: e.Seq}
 }
 

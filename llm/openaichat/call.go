@@ -22,20 +22,20 @@ type numbered struct {
 	byID      map[string]*call
 }
 
-func (d *decoder) toolCalls(data []byte) error {
-	list := wire.ScanArray(data)
+func (d *decoder) toolCalls(list *wire.Members) error {
 	for n := int64(0); list.Next(); n++ {
-		if err := d.toolCall(list.Value(), n); err != nil {
+		m := list.Object()
+		if err := d.toolCall(&m, n); err != nil {
 			return err
 		}
+		list.Pass(&m)
 	}
 	return list.Err()
 }
 
-func (d *decoder) toolCall(data []byte, position int64) error {
+func (d *decoder) toolCall(m *wire.Members, position int64) error {
 	index, id, name := int64(-1), "", ""
 	var args []byte
-	m := wire.ScanObject(data)
 	for m.Next() {
 		switch string(m.Key()) {
 		case "index":
@@ -43,7 +43,7 @@ func (d *decoder) toolCall(data []byte, position int64) error {
 		case "id":
 			id = wire.Text(m.Value())
 		case "function":
-			f := wire.ScanObject(m.Value())
+			f := m.Object()
 			for f.Next() {
 				switch string(f.Key()) {
 				case "name":
@@ -55,6 +55,7 @@ func (d *decoder) toolCall(data []byte, position int64) error {
 			if f.Err() != nil {
 				return f.Err()
 			}
+			m.Pass(&f)
 		}
 	}
 	if m.Err() != nil {

@@ -116,9 +116,20 @@ func (d *decoder) DecodeBody(body []byte) error {
 
 // chunk takes one object of a stream, or a whole answer.
 func (d *decoder) chunk(data []byte) error {
-	m := wire.ScanObject(data)
+	m := wire.ScanNested(data)
 	for m.Next() {
+		if string(m.Key()) == "choices" {
+			list := m.Array()
+			if err := d.choices(&list); err != nil {
+				return err
+			}
+			m.Pass(&list)
+			continue
+		}
 		v := m.Value()
+		if m.Err() != nil {
+			break
+		}
 		switch string(m.Key()) {
 		case "id":
 			if d.id == "" {
@@ -127,10 +138,6 @@ func (d *decoder) chunk(data []byte) error {
 		case "model":
 			if d.model == "" {
 				d.model = wire.Text(v)
-			}
-		case "choices":
-			if err := d.choices(v); err != nil {
-				return err
 			}
 		case "usage":
 			d.readUsage(v)
@@ -154,20 +161,21 @@ func (d *decoder) chunk(data []byte) error {
 // choices takes the first choice. Perplexity gives the message so far beside each
 // delta, and an empty delta in a whole answer: a message counts where no delta
 // has brought anything.
-func (d *decoder) choices(data []byte) error {
-	list := wire.ScanArray(data)
+func (d *decoder) choices(list *wire.Members) error {
 	for n := 0; list.Next(); n++ {
 		if n > 0 {
 			continue
 		}
 		var message []byte
-		m := wire.ScanObject(list.Value())
+		m := list.Object()
 		for m.Next() {
 			switch string(m.Key()) {
 			case "delta":
-				if err := d.delta(m.Value()); err != nil {
+				delta := m.Object()
+				if err := d.delta(&delta); err != nil {
 					return err
 				}
+				m.Pass(&delta)
 				d.pieces = d.pieces || len(d.order)+len(d.details) > 0
 			case "message":
 				message = m.Value()
@@ -182,8 +190,9 @@ func (d *decoder) choices(data []byte) error {
 		if m.Err() != nil {
 			return m.Err()
 		}
+		list.Pass(&m)
 		if message != nil && !d.pieces {
-			if err := d.delta(message); err != nil {
+			if err := d.delta(wire.ScanNested(message)); err != nil {
 				return err
 			}
 		}
@@ -193,11 +202,21 @@ func (d *decoder) choices(data []byte) error {
 
 // delta takes a piece of the answer. A service that gives its thoughts a second
 // name repeats under it what the first has said (vLLM 0.11.1 to 0.15).
-func (d *decoder) delta(data []byte) error {
+func (d *decoder) delta(m *wire.Members) error {
 	thought := d.thought.b.Len()
-	m := wire.ScanObject(data)
 	for m.Next() {
+		if string(m.Key()) == "tool_calls" {
+			list := m.Array()
+			if err := d.toolCalls(&list); err != nil {
+				return err
+			}
+			m.Pass(&list)
+			continue
+		}
 		v := m.Value()
+		if m.Err() != nil {
+			break
+		}
 		switch string(m.Key()) {
 		case "content":
 			d.content(v)
@@ -212,10 +231,6 @@ func (d *decoder) delta(data []byte) error {
 			d.readDetails(v)
 		case "refusal":
 			d.grow(&d.refusal, partRefusal, llm.DeltaText, v)
-		case "tool_calls":
-			if err := d.toolCalls(v); err != nil {
-				return err
-			}
 		case "annotations":
 			d.hosted.annotate(v)
 		case "executed_tools":

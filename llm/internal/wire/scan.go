@@ -14,14 +14,21 @@ var ErrSyntax = errors.New("wire: malformed JSON")
 //
 // and look at Err afterwards. Keys with escapes are unquoted.
 type Members struct {
-	data  []byte
-	at    int
-	key   []byte
-	value []byte
-	err   error
-	begun bool
-	done  bool
-	array bool
+	data []byte
+	at   int
+	key  []byte
+	// from and to are where the current value stands.
+	from, to int
+	err      error
+	begun    bool
+	done     bool
+	array    bool
+	// nested says that an object or array within is read when it is asked for, unread
+	// that the current value is such a one and begins at at, and inner that this walks
+	// such a one.
+	nested bool
+	unread bool
+	inner  bool
 }
 
 // ScanObject prepares to walk an object. A JSON null has no members.
@@ -30,11 +37,42 @@ func ScanObject(data []byte) *Members { return &Members{data: data} }
 // ScanArray prepares to walk an array; Key is empty then.
 func ScanArray(data []byte) *Members { return &Members{data: data, array: true} }
 
+// ScanNested prepares to walk an object whose members are walked by Object and Array
+// and then passed, so that each byte is read once, however deep it stands.
+func ScanNested(data []byte) *Members { return &Members{data: data, nested: true} }
+
+// Object prepares to walk the current value as an object.
+func (m *Members) Object() Members { return m.inside(false) }
+
+// Array prepares to walk the current value as an array.
+func (m *Members) Array() Members { return m.inside(true) }
+
+func (m *Members) inside(array bool) Members {
+	if !m.unread {
+		return Members{data: m.data[m.from:m.to], array: array}
+	}
+	return Members{data: m.data, at: m.at, array: array, nested: true, inner: true}
+}
+
+// Pass goes behind the current value where inner has walked it to its end. Without it
+// Next reads the value once more.
+func (m *Members) Pass(inner *Members) {
+	if m.unread && inner.inner && inner.done {
+		m.unread, m.from, m.to, m.at = false, m.at, inner.at, inner.at
+	}
+}
+
 // Key is the current member's name.
 func (m *Members) Key() []byte { return m.key }
 
-// Value is the current member's value as it stands in the input.
-func (m *Members) Value() []byte { return m.value }
+// Value is the current member's value as it stands in the input, empty where it is
+// malformed.
+func (m *Members) Value() []byte {
+	if m.unread {
+		m.read()
+	}
+	return m.data[m.from:m.to]
+}
 
 // Err is what stopped the walk, nil at the end of the object.
 func (m *Members) Err() error { return m.err }
@@ -42,6 +80,9 @@ func (m *Members) Err() error { return m.err }
 // Next goes to the next member and reports whether there is one.
 func (m *Members) Next() bool {
 	if m.done || m.err != nil {
+		return false
+	}
+	if m.unread && !m.read() {
 		return false
 	}
 	open, end := byte('{'), byte('}')
@@ -93,12 +134,20 @@ func (m *Members) member() bool {
 		}
 		m.at = skipSpace(m.data, m.at+1)
 	}
+	if m.unread = m.nested && (m.is('{') || m.is('[')); m.unread {
+		return true
+	}
+	return m.read()
+}
+
+// read finds the end of the current value.
+func (m *Members) read() bool {
+	m.unread, m.from, m.to = false, m.at, m.at
 	stop := valueEnd(m.data, m.at, 1)
 	if stop < 0 {
 		return m.fail()
 	}
-	m.value = m.data[m.at:stop]
-	m.at = stop
+	m.at, m.to = stop, stop
 	return true
 }
 
@@ -111,7 +160,8 @@ func (m *Members) fail() bool {
 
 func (m *Members) finish(at int) bool {
 	m.done = true
-	if skipSpace(m.data, at) != len(m.data) {
+	m.at = at
+	if !m.inner && skipSpace(m.data, at) != len(m.data) {
 		m.err = ErrSyntax
 	}
 	return false

@@ -27,6 +27,10 @@ func FuzzScannerAgreesWithEncodingJSON(f *testing.F) {
 		if (m.Err() == nil) != (err == nil) {
 			t.Fatalf("%q: scanner says %v, encoding/json %v", data, m.Err(), err)
 		}
+		nested := wire.ScanNested(data)
+		if sum := leaves(nested); (nested.Err() == nil) != (err == nil) || err == nil && sum != leaves(wire.ScanObject(data)) {
+			t.Fatalf("%q: read as it is walked, it is %v", data, nested.Err())
+		}
 		if err != nil {
 			return
 		}
@@ -63,6 +67,28 @@ func TestNestingIsBounded(t *testing.T) {
 	}
 }
 
+// leaves counts the bytes of what is neither an object nor an array. Every third member
+// is left unread, and every fourth read half.
+func leaves(m *wire.Members) (sum int) {
+	for n := 0; m.Next(); n++ {
+		if n%3 == 2 {
+			continue
+		}
+		object, array := m.Object(), m.Array()
+		if n%4 == 3 {
+			object.Next()
+			array.Next()
+			continue
+		}
+		if sum += leaves(&object) + leaves(&array); object.Err() != nil && array.Err() != nil {
+			sum += len(m.Value())
+		}
+		m.Pass(&object)
+		m.Pass(&array)
+	}
+	return sum
+}
+
 func TestScanningCostsNoAllocation(t *testing.T) {
 	data := []byte(`{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"a\nb"}}`)
 	var scratch []byte
@@ -73,6 +99,13 @@ func TestScanningCostsNoAllocation(t *testing.T) {
 					scratch, _ = wire.AppendText(scratch[:0], d.Value())
 				}
 			}
+		}
+		for m := wire.ScanNested(data); m.Next(); {
+			d := m.Object()
+			for d.Next() {
+				scratch, _ = wire.AppendText(scratch[:0], d.Value())
+			}
+			m.Pass(&d)
 		}
 	})
 	if allocs > 0 {
