@@ -10,6 +10,7 @@ import (
 	"github.com/pawlrun/pawl/engine"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/journal"
+	"github.com/pawlrun/pawl/journal/memory"
 	"github.com/pawlrun/pawl/llm"
 	"github.com/pawlrun/pawl/machine"
 	"github.com/pawlrun/pawl/machine/agent"
@@ -156,6 +157,7 @@ func inspect(ctx context.Context, store journal.Store, run string) (machine.Conv
 // newEngine makes the engine of one run. It holds nothing once the run is not
 // driven any more, so it needs no end of its own.
 func newEngine(store journal.Store, secrets *secret.Redactor) *engine.Engine {
-	common := journal.Share(store, func() *engine.Common { return engine.NewCommon(store) })
+	_, inMemory := store.(*memory.Store)
+	common := journal.Share(store, func() *engine.Common { return engine.NewCommon(store, inMemory) })
 	return engine.New(store, versions.Make, engine.Options{Secrets: secrets, Common: common})
 }

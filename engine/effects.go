@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"errors"
-	"slices"
 	"sync"
 	"time"
 
@@ -56,7 +55,16 @@ func (s *effects) start(work context.Context) {
 // pendingEffect is an effect under way. It is settled exactly once: by its own
 // return, or by the driver some time after its context ended.
 type pendingEffect struct {
+	effect
+	set    *effects
+	ctx    context.Context
 	cancel context.CancelFunc
+	// unwatch ends the watch over ctx, and next does the part that comes next.
+	unwatch func() bool
+	next    job
+	// begun is how many parts of it have begun, and data what it brought.
+	begun int
+	data  []event.Data
 
 	mu      sync.Mutex
 	settled bool
@@ -95,50 +103,59 @@ var (
 
 // launch makes an effect ready to begin under a context of its own.
 func (s *effects) launch(ctx context.Context, cancel context.CancelFunc, e effect) {
-	f := &pendingEffect{cancel: cancel}
+	f := &pendingEffect{effect: e, set: s, ctx: ctx, cancel: cancel}
+	f.next = f.perform
 	s.pending[e.id] = f
 	s.running.Add(1)
-	unwatch := func() bool { return true }
 	if !e.unhurried {
-		unwatch = context.AfterFunc(ctx, func() { s.giveUpLater(ctx, f, e) })
+		f.unwatch = context.AfterFunc(ctx, f.giveUpLater)
 	}
-	returned := func() (first bool) {
-		unwatch()
-		cancel()
-		s.running.Done()
-		return f.claim()
-	}
-	perform := func(part func(context.Context), then job) job {
-		done := false
-		defer func() {
-			if done {
-				return
-			}
-			data := e.giveUp(ctx, errVanished)
-			if returned() {
-				s.report(settlement{effect: e.id, data: data})
-			}
-		}()
-		part(ctx)
-		done = true
-		return then
-	}
-	var data []event.Data
-	next := func() job {
-		if !returned() {
+	s.launched = append(s.launched, f.next)
+}
+
+// perform does the part of an effect that comes next. Each is a job of its own, so that
+// a stack has nothing of those before. Behind the last the effect is settled.
+func (f *pendingEffect) perform() job {
+	part := f.begun
+	f.begun++
+	if part > len(f.before) {
+		if !f.returned() {
 			return nil
 		}
-		return s.carryOn(settlement{effect: e.id, data: data})
+		return f.set.carryOn(settlement{effect: f.id, data: f.data})
 	}
-	for _, part := range slices.Backward(append(e.before, func(ctx context.Context) { data = e.do(ctx) })) {
-		then := next
-		next = func() job { return perform(part, then) }
+	done := false
+	defer func() {
+		if done {
+			return
+		}
+		data := f.giveUp(f.ctx, errVanished)
+		if f.returned() {
+			f.set.report(settlement{effect: f.id, data: data})
+		}
+	}()
+	if part < len(f.before) {
+		f.before[part](f.ctx)
+	} else {
+		f.data = f.do(f.ctx)
 	}
-	s.launched = append(s.launched, next)
+	done = true
+	return f.next
+}
+
+// returned notes that an effect has returned, and reports whether it is the first to
+// settle it.
+func (f *pendingEffect) returned() bool {
+	if f.unwatch != nil {
+		f.unwatch()
+	}
+	f.cancel()
+	f.set.running.Done()
+	return f.claim()
 }
 
 // giveUpLater gives an effect up after a while whose context has ended and that does not return.
-func (s *effects) giveUpLater(ctx context.Context, f *pendingEffect, e effect) {
+func (f *pendingEffect) giveUpLater() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.settled {
@@ -146,7 +163,7 @@ func (s *effects) giveUpLater(ctx context.Context, f *pendingEffect, e effect) {
 	}
 	f.patient = time.AfterFunc(grace, func() {
 		if f.claim() {
-			s.report(settlement{effect: e.id, data: e.giveUp(ctx, errNoReturn), abandoned: true})
+			f.set.report(settlement{effect: f.id, data: f.giveUp(f.ctx, errNoReturn), abandoned: true})
 		}
 	})
 }

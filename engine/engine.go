@@ -144,10 +144,15 @@ type Common struct {
 	follower *follow.Follower
 }
 
-// NewCommon returns what engines on a store share.
-func NewCommon(store journal.Store) *Common {
+// NewCommon returns what engines on a store share. A store in the memory of this process
+// has the owner and the key of all such stores.
+func NewCommon(store journal.Store, inMemory bool) *Common {
 	c := &Common{follower: follow.New(store)}
-	c.owner, c.key = newOwner()
+	if inMemory {
+		c.owner, c.key = ownOwner()
+	} else {
+		c.owner, c.key = newOwner()
+	}
 	return c
 }
 
@@ -166,7 +171,7 @@ func New(store journal.Store, machines func(version string) (machine.Machine, er
 	common := o.Common
 	switch {
 	case common == nil && o.Owner == "":
-		common = NewCommon(store)
+		common = NewCommon(store, false)
 	case common == nil:
 		common = &Common{owner: o.Owner, follower: follow.New(store)}
 	}

@@ -206,21 +206,15 @@ func (l *eventLog) make(ctx context.Context, b journal.Batch) (pos int64, err er
 
 // publish hands out what is on disk now.
 func (l *eventLog) publish(pos int64) {
-	var events []follow.Event
-	followed := l.follower.Listened()
-	if followed {
-		events = make([]follow.Event, 0, len(l.staged))
-	}
 	for i := range l.staged {
-		s := &l.staged[i]
-		s.event.Pos = pos + int64(i)
-		l.env.live.commit(s.event.Seq, s.event.Pos)
-		l.observe(&s.event)
-		if followed {
-			events = append(events, follow.Durable(s.event, len(s.body)))
-		}
+		e := &l.staged[i].event
+		e.Pos = pos + int64(i)
+		l.env.live.commit(e.Seq, e.Pos)
+		l.observe(e)
 	}
-	l.follower.Publish(l.env.run.root, events)
+	l.follower.Publish(l.env.run.root, pos, len(l.staged), func(i int) follow.Event {
+		return follow.Durable(l.staged[i].event, len(l.staged[i].body))
+	})
 	clear(l.staged)
 	l.staged, l.consumed = l.staged[:0], nil
 }

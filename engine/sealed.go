@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 
 	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/llm"
@@ -39,6 +40,10 @@ func newOwner() (string, ownerKey) {
 	parts[len(parts)-1] = base64.RawURLEncoding.EncodeToString(key.PublicKey().Bytes())
 	return strings.Join(parts, "/"), ownerKey{key: key}
 }
+
+// ownOwner is the owner of what no other process can read, made once: such stores come
+// with each run that needs none to last.
+var ownOwner = sync.OnceValues(newOwner)
 
 func keyOf(owner string) (hpke.PublicKey, error) {
 	text := owner[strings.LastIndexByte(owner, '/')+1:]

@@ -57,8 +57,10 @@ type Follower struct {
 
 // batch are events of one tree with consecutive positions.
 type batch struct {
-	root   string
-	events []Event
+	root  string
+	first int64
+	count int
+	at    func(i int) Event
 }
 
 // Event is an event as it is handed out. One without a Seq is live: it is in no
@@ -217,10 +219,7 @@ func sleep(ctx context.Context, d time.Duration) bool {
 // read hands out a page of the journal, and reports whether there may be more.
 func (f *Follower) read(ctx context.Context) (more bool, err error) {
 	f.mu.Lock()
-	pos, wanted := f.pos, map[string]bool{}
-	for root, t := range f.topics {
-		wanted[root] = t.subscribed()
-	}
+	pos := f.pos
 	f.mu.Unlock()
 	if pos == unknown {
 		return false, nil
@@ -229,12 +228,20 @@ func (f *Follower) read(ctx context.Context) (more bool, err error) {
 	if err != nil {
 		return false, fmt.Errorf("follow: read the end of the journal: %w", err)
 	}
+	if len(records) == 0 { // as after what was published here
+		return false, nil
+	}
+	f.mu.Lock()
+	wanted := map[string]bool{}
+	for root, t := range f.topics {
+		wanted[root] = t.subscribed()
+	}
+	f.mu.Unlock()
 	events := make([]Event, len(records))
 	for i := range records {
 		if wanted[records[i].Root] {
 			// A topic whose event cannot be decoded has its readers look themselves.
 			if e, err := decode(&records[i]); err == nil {
-				e.encoded = new(encoded)
 				events[i] = e
 			}
 		}
@@ -267,7 +274,7 @@ func (f *Follower) hand(records []journal.Record, events []Event) {
 		f.pos = records[i].Pos
 		f.begun(event.Type(records[i].Type), records[i].Run, records[i].Root)
 		if t := f.topics[records[i].Root]; t != nil {
-			t.hand(f.pos, events[i:i+1])
+			t.hand(f.pos, 1, func(int) Event { return events[i] })
 			touched[t] = true
 		}
 	}
@@ -298,10 +305,11 @@ func (f *Follower) reach(pos int64) {
 
 // publish hands out a batch that follows on what was handed out.
 func (f *Follower) publish(b batch) {
-	f.pos = b.events[len(b.events)-1].Pos
-	f.begun(b.events[0].Type(), b.events[0].Run, b.root)
+	f.pos = b.first + int64(b.count) - 1
+	e := b.at(0)
+	f.begun(e.Type(), e.Run, b.root)
 	if t := f.topics[b.root]; t != nil {
-		t.hand(f.pos, b.events)
+		t.hand(f.pos, b.count, b.at)
 		t.flush()
 	}
 }

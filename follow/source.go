@@ -36,27 +36,31 @@ func (s *Source) Close() { s.follower.drop(s.topic) }
 // Durable is an event that this process has committed, with how many bytes it has as
 // it is stored.
 func Durable(e event.Event, size int) Event {
-	return Event{Event: e, size: size, encoded: new(encoded)}
+	return Event{Event: e, size: size}
 }
 
 // Listened reports whether anybody listens to any run.
 func (f *Follower) Listened() bool { return f.listening.Load() > 0 }
 
-// Publish hands out what a run of a tree has committed at once: events with
-// consecutive positions. They are given in the order of the journal, so they wait for
-// what others commit before them. It never waits for a reader.
-func (f *Follower) Publish(root string, events []Event) {
-	if len(events) == 0 || !f.Listened() {
+// Publish hands out what a run of a tree has committed at once: count events with
+// consecutive positions from first on, which at gives. They are given in the order of the
+// journal, so they wait for what others commit before them. It never waits for a reader.
+func (f *Follower) Publish(root string, first int64, count int, at func(i int) Event) {
+	if count == 0 || !f.Listened() {
 		return
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	switch first := events[0].Pos; {
+	switch {
 	case f.pos != unknown && first <= f.pos: // it was read
 	case f.pos != unknown && first == f.pos+1:
-		f.publish(batch{root, events})
+		f.publish(batch{root, first, count, at})
 		f.reach(f.pos)
 	case len(f.early) < earlyLimit:
-		f.early[first] = batch{root, events}
+		events := make([]Event, count)
+		for i := range events {
+			events[i] = at(i)
+		}
+		f.early[first] = batch{root, first, count, func(i int) Event { return events[i] }}
 	}
 }

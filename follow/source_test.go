@@ -45,7 +45,10 @@ func (d *driven) commit(t *testing.T, data ...event.Data) (publish func()) {
 		events = append(events, follow.Durable(*e, len(r.Body)))
 		d.at = follow.Place{Seq: e.Seq, Pos: e.Pos, First: true}
 	}
-	return func() { d.f.Publish(d.root, events) }
+	first := d.First
+	return func() {
+		d.f.Publish(d.root, first, len(events), func(i int) follow.Event { return events[i] })
+	}
 }
 
 // say says a word of an attempt.

@@ -83,19 +83,21 @@ func (t *topic) unsubscribe(s *Subscription) {
 
 // hand adds durable events up to a pos. One that is empty could not be decoded, or
 // nobody wanted it when it was read: whoever reads now finds it in the journal.
-func (t *topic) hand(pos int64, events []Event) {
+func (t *topic) hand(pos int64, count int, at func(i int) Event) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if len(t.subs) == 0 {
 		return
 	}
-	for i := range events {
-		if events[i].Data == nil {
+	for i := range count {
+		e := at(i)
+		if e.Data == nil {
 			t.lose()
 			continue
 		}
-		t.add(events[i])
-		t.release(events[i].Pos)
+		e.encoded = new(encoded)
+		t.add(e)
+		t.release(e.Pos)
 	}
 	t.release(pos)
 }

@@ -43,8 +43,11 @@ type form struct {
 // of other values of several lines what a name or an address announces, since the rest of a
 // line may say what every file of its kind says.
 func NewRedactor(secrets ...Secret) *Redactor {
-	r := &Redactor{forms: map[uint16][]form{}}
 	secrets = slices.DeleteFunc(slices.Clone(secrets), func(s Secret) bool { return len(s.Value) < MinLength })
+	if len(secrets) == 0 {
+		return nil
+	}
+	r := &Redactor{forms: map[uint16][]form{}}
 	for _, s := range secrets {
 		for _, text := range formsOf(s.Value) {
 			r.add(form{text: []byte(text), mark: []byte(Reference(s.Name))})
@@ -67,9 +70,6 @@ func NewRedactor(secrets ...Secret) *Redactor {
 		for _, part := range partsOf(s.Value) {
 			r.add(form{text: []byte(part), mark: markOf("a part", s.Name)})
 		}
-	}
-	if len(r.forms) == 0 {
-		return nil
 	}
 	for _, forms := range r.forms {
 		slices.SortStableFunc(forms, func(a, b form) int { return cmp.Compare(len(b.text), len(a.text)) })
