@@ -21,8 +21,9 @@ import (
 )
 
 const (
-	// pace is how long the end of the journal is left alone after it was read, so
-	// that a busy writer costs a bounded number of reads.
+	// pace is how long after a commit the end of the journal is read: by then most of
+	// what was committed here has been published, and a busy writer costs a bounded
+	// number of reads.
 	pace = 20 * time.Millisecond
 	// retry is when it is read again after that has failed.
 	retry = time.Second
@@ -174,31 +175,30 @@ func (f *Follower) drop(t *topic) {
 	}
 }
 
-// follow reads the end of the journal whenever something was committed. What
-// happened before it watches is read at once.
+// follow reads the end of the journal after something was committed. What happened
+// before it watches is read at once.
 func (f *Follower) follow(ctx context.Context) {
 	changed := f.store.Watch(ctx)
 	for {
-		wait := pace
 		more, err := f.read(ctx)
 		switch {
 		case ctx.Err() != nil:
 			return
 		case err != nil:
-			wait = retry
 			f.tear()
-		case more:
+			if !sleep(ctx, retry) {
+				return
+			}
 			continue
-		}
-		if !sleep(ctx, wait) {
-			return
-		}
-		if err != nil {
+		case more:
 			continue
 		}
 		select {
 		case <-changed:
 		case <-ctx.Done():
+			return
+		}
+		if !sleep(ctx, pace) {
 			return
 		}
 	}
@@ -236,10 +236,17 @@ func (f *Follower) read(ctx context.Context) (more bool, err error) {
 	for root, t := range f.topics {
 		wanted[root] = t.subscribed()
 	}
-	f.mu.Unlock()
 	events := make([]Event, len(records))
 	for i := range records {
-		if wanted[records[i].Root] {
+		if b, ok := f.early[records[i].Pos]; ok {
+			for n := range min(b.count, len(events)-i) {
+				events[i+n] = b.at(n)
+			}
+		}
+	}
+	f.mu.Unlock()
+	for i := range records {
+		if events[i].Data == nil && wanted[records[i].Root] {
 			// A topic whose event cannot be decoded has its readers look themselves.
 			if e, err := decode(&records[i]); err == nil {
 				events[i] = e
