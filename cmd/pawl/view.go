@@ -1,12 +1,15 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"iter"
 	"os"
+	"reflect"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -108,9 +111,9 @@ func (v *jsonView) end() error { return nil }
 // vocabulary says an event in another system's words: in none, one or several
 // objects.
 type vocabulary interface {
-	say(event.Event) []any
+	say(event.Event) []object
 	// end gives what is still to be said when the stream ends.
-	end() []any
+	end() []object
 }
 
 func vocabularies() map[string]func() vocabulary {
@@ -131,15 +134,60 @@ func (v *wordsView) show(e event.Event) error { return v.print(v.words.say(e)) }
 
 func (v *wordsView) end() error { return v.print(v.words.end()) }
 
-func (v *wordsView) print(objects []any) error {
+func (v *wordsView) print(objects []object) error {
 	for _, o := range objects {
-		enc := json.NewEncoder(v.out)
-		enc.SetEscapeHTML(false)
-		if err := enc.Encode(o); err != nil {
+		line, err := o.line()
+		if err == nil {
+			_, err = v.out.Write(line)
+		}
+		if err != nil {
 			return fmt.Errorf("write the view: %w", err)
 		}
 	}
 	return nil
+}
+
+// object is an event in another system's words: names and values in their order. A
+// name that ends in ? is left out where its value is the zero one. A struct without a
+// name gives its members to the object.
+type object []any
+
+// line is the object as JSON.
+func (o object) line() ([]byte, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	text := []byte("{")
+	for i := 0; i < len(o); i++ {
+		name, named := o[i].(string)
+		name, optional := strings.CutSuffix(name, "?")
+		if named {
+			i++
+		}
+		if optional && reflect.ValueOf(o[i]).IsZero() {
+			continue
+		}
+		b.Reset()
+		if err := enc.Encode(o[i]); err != nil {
+			return nil, err
+		}
+		value := bytes.TrimSpace(b.Bytes())
+		if named {
+			text = append(strconv.AppendQuote(text, name), ':')
+		} else {
+			value = value[1 : len(value)-1]
+		}
+		text = append(append(text, value...), ',')
+	}
+	return append(bytes.TrimSuffix(text, []byte(",")), '}', '\n'), nil
+}
+
+// piece is the event of a piece of an answer, none for an empty one (ALF-32).
+func piece(kind, text string) []object {
+	if text == "" {
+		return nil
+	}
+	return []object{{"type", kind, "text", text}}
 }
 
 // speech joins the live pieces of an answer with its durable whole, so that a

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"strings"
 	"time"
 
@@ -22,142 +21,45 @@ type aldoHead struct {
 	At    time.Time `json:"at"`
 }
 
-// The objects, one type for each event of that vocabulary.
-type (
-	aldoStarted struct {
-		aldoHead
-		Agent string `json:"agent,omitempty"`
-	}
-	aldoMessage struct {
-		aldoHead
-		Role string `json:"role"`
-		Text string `json:"text"`
-	}
-	aldoCycle struct {
-		aldoHead
-		event.CycleStart
-	}
-	aldoResponse struct {
-		aldoHead
-		Cycle        int             `json:"cycle"`
-		TextLength   int             `json:"textLength"`
-		Text         string          `json:"text"`
-		ToolCalls    []event.CallRef `json:"toolCalls"`
-		FinishReason llm.Finish      `json:"finishReason"`
-		Usage        llm.Usage       `json:"usage"`
-	}
-	aldoToolCall struct {
-		aldoHead
-		CallID string          `json:"callId"`
-		Tool   string          `json:"tool"`
-		Args   json.RawMessage `json:"args"`
-	}
-	aldoToolResult struct {
-		aldoHead
-		CallID   string `json:"callId"`
-		Tool     string `json:"tool"`
-		Output   string `json:"output"`
-		IsError  bool   `json:"isError"`
-		ExitCode *int   `json:"exitCode,omitempty"`
-	}
-	aldoToolResults struct {
-		aldoHead
-		event.ToolResults
-	}
-	aldoPolicy struct {
-		aldoHead
-		event.PolicyDecision
-	}
-	aldoPending struct {
-		aldoHead
-		CallID string          `json:"callId"`
-		Tool   string          `json:"tool"`
-		Args   json.RawMessage `json:"args"`
-		Reason string          `json:"reason"`
-	}
-	aldoResolved struct {
-		aldoHead
-		CallID   string             `json:"callId"`
-		Kind     event.ApprovalKind `json:"kind"`
-		Approver string             `json:"approver"`
-		Reason   string             `json:"reason,omitempty"`
-	}
-	aldoCompressed struct {
-		aldoHead
-		event.HistoryCompressed
-	}
-	aldoTerminated struct {
-		aldoHead
-		Reason string `json:"reason"`
-		Index  *int   `json:"index,omitempty"`
-	}
-	aldoCheckpoint struct {
-		aldoHead
-		event.Checkpoint
-	}
-	aldoEnd struct {
-		aldoHead
-		OK           bool         `json:"ok"`
-		Output       string       `json:"output"`
-		FinishReason event.Status `json:"finishReason"`
-		TerminatedBy string       `json:"terminatedBy"`
-		Cycles       int          `json:"cycles"`
-		Error        string       `json:"error,omitempty"`
-	}
-)
+func (aldoWords) end() []object { return nil }
 
-func (aldoWords) end() []any { return nil }
-
-func (aldoWords) say(e event.Event) []any {
-	o := aldoObject(e)
-	if o == nil {
-		return nil
-	}
-	return []any{o}
-}
-
-func aldoObject(e event.Event) any {
+func (aldoWords) say(e event.Event) []object {
 	head := aldoHead{Type: string(e.Type()), RunID: e.Run, At: e.Time}
 	switch d := e.Data.(type) {
 	case event.RunStarted:
-		return aldoStarted{head, d.Name}
-	case event.CycleStart:
-		return aldoCycle{head, d}
+		return []object{{head, "agent?", d.Name}}
 	case event.ModelResponse:
 		if d.Purpose != "" {
 			return nil
 		}
-		return aldoResponse{head, d.Cycle, d.TextLength, llm.Parts(d.Parts).Text(), d.ToolCalls, d.FinishReason, d.Usage}
+		return []object{{head, "cycle", d.Cycle, "textLength", d.TextLength, "text", llm.Parts(d.Parts).Text(), "toolCalls", d.ToolCalls,
+			"finishReason", d.FinishReason, "usage", d.Usage}}
 	case event.ToolCall:
 		if d.EditedBy != "" {
 			return nil
 		}
-		return aldoToolCall{head, d.CallID, d.Tool, argsOf(d)}
+		return []object{{head, "callId", d.CallID, "tool", d.Tool, "args", argsOf(d)}}
 	case event.ToolResult:
-		return aldoToolResult{head, d.CallID, d.Tool, d.Output, d.IsError, d.ExitCode}
-	case event.ToolResults:
-		return aldoToolResults{head, d}
+		return []object{{head, "callId", d.CallID, "tool", d.Tool, "output", d.Output, "isError", d.IsError, "exitCode?", d.ExitCode}}
 	case event.PolicyDecision:
 		head.Type = "policy_decision"
-		return aldoPolicy{head, d}
+		return []object{{head, d}}
 	case event.ToolPendingApproval:
-		return aldoPending{head, d.CallID, d.Tool, d.Args, d.Reason}
+		return []object{{head, "callId", d.CallID, "tool", d.Tool, "args", d.Args, "reason", d.Reason}}
 	case event.ToolApprovalResolved:
-		return aldoResolved{head, d.CallID, d.Kind, d.Approver, d.Reason}
-	case event.HistoryCompressed:
-		return aldoCompressed{head, d}
-	case event.Checkpoint:
-		return aldoCheckpoint{head, d}
+		return []object{{head, "callId", d.CallID, "kind", d.Kind, "approver", d.Approver, "reason?", d.Reason}}
+	case event.CycleStart, event.ToolResults, event.HistoryCompressed, event.Checkpoint:
+		return []object{{head, d}}
 	case event.Nudge:
 		head.Type = "message"
-		return aldoMessage{head, "user", d.Text}
+		return []object{{head, "role", "user", "text", d.Text}}
 	case event.InputReceived:
 		head.Type = "message"
-		return aldoMessage{head, "user", said(d)}
+		return []object{{head, "role", "user", "text", said(d)}}
 	case event.RunTerminatedBy:
-		return aldoTerminated{head, aldoReason(d.Reason, d.Kind), d.Index}
+		return []object{{head, "reason", aldoReason(d.Reason, d.Kind), "index?", d.Index}}
 	case event.RunCompleted:
-		return aldoLast(head, d.Outcome)
+		return []object{aldoLast(head, d.Outcome)}
 	}
 	return nil
 }
@@ -175,13 +77,14 @@ func aldoReason(r event.Reason, kind string) string {
 }
 
 // aldoLast is the one terminal event: run.completed, run.cancelled or error.
-func aldoLast(head aldoHead, o event.Outcome) any {
-	end := aldoEnd{head, o.OK, o.FinalOutput, o.Status, aldoReason(o.Reason, o.Kind), o.Cycles, ""}
+func aldoLast(head aldoHead, o event.Outcome) object {
+	message := ""
 	switch {
 	case o.Status == event.StatusCancelled:
-		end.Type = "run.cancelled"
+		head.Type = "run.cancelled"
 	case o.Error != nil && o.Status == event.StatusFailed:
-		end.Type, end.Error = "error", o.Error.Message
+		head.Type, message = "error", o.Error.Message
 	}
-	return end
+	return object{head, "ok", o.OK, "output", o.FinalOutput, "finishReason", o.Status, "terminatedBy", aldoReason(o.Reason, o.Kind),
+		"cycles", o.Cycles, "error?", message}
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -16,42 +15,6 @@ type alfredWords struct {
 	done   bool
 }
 
-// The objects, one type for each event of that vocabulary.
-type (
-	alfredText struct {
-		Type string `json:"type"`
-		Text string `json:"text"`
-	}
-	alfredToolUse struct {
-		Type     string          `json:"type"`
-		ID       string          `json:"id"`
-		Name     string          `json:"name"`
-		Describe string          `json:"describe"`
-		Input    json.RawMessage `json:"input"`
-	}
-	alfredToolResult struct {
-		Type    string `json:"type"`
-		ID      string `json:"id"`
-		Name    string `json:"name"`
-		Output  string `json:"output"`
-		IsError bool   `json:"isError"`
-	}
-	alfredRetrying struct {
-		Type    string `json:"type"`
-		Attempt int    `json:"attempt"`
-		DelayMs int64  `json:"delayMs"`
-		Reason  string `json:"reason"`
-	}
-	alfredError struct {
-		Type    string `json:"type"`
-		Message string `json:"message"`
-	}
-	alfredDone struct {
-		Type   string       `json:"type"`
-		Status alfredStatus `json:"status"`
-	}
-)
-
 // alfredStatus is how a loop ended (ALF-23).
 type alfredStatus string
 
@@ -62,26 +25,26 @@ const (
 	alfredAborted       alfredStatus = "aborted"
 )
 
-func (w *alfredWords) say(e event.Event) []any {
+func (w *alfredWords) say(e event.Event) []object {
 	switch d := e.Data.(type) {
 	case event.Text:
-		return alfredSpeech(w.speech.piece(d.Text))
+		return piece("text", w.speech.piece(d.Text))
 	case event.TextReset:
 		w.speech.reset()
 	case event.ModelResponse:
 		if d.Purpose != "" {
 			return nil
 		}
-		return alfredSpeech(w.speech.rest(llm.Parts(d.Parts).Text()))
+		return piece("text", w.speech.rest(llm.Parts(d.Parts).Text()))
 	case event.ToolCall:
 		if d.EditedBy != "" {
 			return nil // its reader knows the call, and shows it once
 		}
-		return []any{alfredToolUse{"tool_use", d.CallID, d.Tool, alfredLabel(d), argsOf(d)}}
+		return []object{{"type", "tool_use", "id", d.CallID, "name", d.Tool, "describe", alfredLabel(d), "input", argsOf(d)}}
 	case event.ToolResult:
-		return []any{alfredToolResult{"tool_result", d.CallID, d.Tool, d.Output, d.IsError}}
+		return []object{{"type", "tool_result", "id", d.CallID, "name", d.Tool, "output", d.Output, "isError", d.IsError}}
 	case event.ModelRetrying:
-		return []any{alfredRetrying{"retrying", d.Attempt, d.DelayMs, d.Reason}}
+		return []object{{"type", "retrying", "attempt", d.Attempt, "delayMs", d.DelayMs, "reason", d.Reason}}
 	case event.RunCompleted:
 		return w.finish(d.Outcome)
 	}
@@ -96,30 +59,22 @@ func alfredLabel(d event.ToolCall) string {
 
 // end closes a stream that parked: Alfred's loop has no such state, and its
 // reader waits for a done.
-func (w *alfredWords) end() []any {
+func (w *alfredWords) end() []object {
 	if w.done {
 		return nil
 	}
 	w.done = true
-	return []any{alfredDone{"done", alfredAborted}}
+	return []object{{"type", "done", "status", alfredAborted}}
 }
 
-// alfredSpeech leaves empty pieces out (ALF-32).
-func alfredSpeech(text string) []any {
-	if text == "" {
-		return nil
-	}
-	return []any{alfredText{"text", text}}
-}
-
-func (w *alfredWords) finish(o event.Outcome) []any {
+func (w *alfredWords) finish(o event.Outcome) []object {
 	w.done = true
 	status := alfredStatusOf(o)
-	done := alfredDone{"done", status}
+	done := object{"type", "done", "status", status}
 	if status == alfredMaxTurns || status == alfredProviderError {
-		return []any{alfredError{"error", alfredMessage(o)}, done}
+		return []object{{"type", "error", "message", alfredMessage(o)}, done}
 	}
-	return []any{done}
+	return []object{done}
 }
 
 // alfredStatusOf tells completion from limit from failure (ALF-24): a limit that
