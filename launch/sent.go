@@ -11,17 +11,18 @@ import (
 )
 
 // sent prepares a run of an agent file that somebody sent as a text, see
-// [spec.ParseSent]. Scripts that it names are read from o.Dir and nowhere else.
+// [spec.Options]. Scripts that it names are read from o.Dir and nowhere else.
 func sent(f File, input string, o Options) (event.RunStarted, engine.Env, error) {
 	rules := o.checks()
 	check := rules.CheckModel
+	rules.Sent = true
 	rules.CheckModel = func(_, model string) error {
 		if err := ConfineScript(o.Dir, model); err != nil {
 			return err
 		}
 		return check(o.Dir, model)
 	}
-	a, err := spec.ParseSent(f.Path, f.Text, rules)
+	a, err := spec.ParseAgent(f.Path, f.Text, rules)
 	if err != nil {
 		return event.RunStarted{}, engine.Env{}, err
 	}

@@ -55,9 +55,7 @@ func parseAnyWorkflow(f File, o Options) (*spec.Workflow, error) {
 	rules := o.checks()
 	rules.FindModel = findModel
 	rules.CheckWorktrees = func() error { return o.worktrees().Check(context.Background()) }
-	if f.Sent {
-		return spec.ParseSentWorkflow(f.Path, f.Text, rules)
-	}
+	rules.Sent = f.Sent
 	return spec.ParseWorkflow(f.Path, f.Text, rules)
 }
 

@@ -91,17 +91,9 @@ type ModelPolicy struct {
 // Model names one model as "provider/model". In a file it is a mapping, or the
 // name alone.
 type Model struct {
-	Model string `yaml:"model,omitempty"`
+	Model string `yaml:"model,omitempty" short:"yes"`
 	// CapabilityClass names a class of the config file.
 	CapabilityClass string `yaml:"capability_class,omitempty"`
-}
-
-func (m *Model) decodeNode(d *decoder, n *yaml.Node, path string) {
-	if n.Kind == yaml.ScalarNode && n.Tag == "!!str" {
-		m.Model = n.Value
-		return
-	}
-	d.object(n, path, reflect.ValueOf(m).Elem())
 }
 
 func (*Model) expected() string { return "{model: provider/model}" }
@@ -152,10 +144,13 @@ func ReadFile(path string) ([]byte, error) {
 }
 
 // ParseAgent validates an agent file's content. Files that it names are read
-// relative to path. The error is [Errors].
+// relative to path; ".json" at its end makes the text JSON. The error is [Errors].
 func ParseAgent(path string, data []byte, o Options) (*Agent, error) {
 	a, r := decode(path, data)
 	if a != nil {
+		if o.Sent {
+			a.refuseFiles(r)
+		}
 		a.validate(r, o)
 		a.Warnings = r.warnings.sorted()
 	}
@@ -207,7 +202,7 @@ const withinWorkflow = "#agents."
 
 // decode returns nil when the text is not an agent file at all.
 func decode(path string, data []byte) (*Agent, *report) {
-	r := &report{file: path, places: map[string]*yaml.Node{}}
+	r := newReport(path)
 	root := r.read(data, "an agent: identity, model_policy, prompt")
 	if root == nil || r.refuseOtherKinds(root) {
 		return nil, r

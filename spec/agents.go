@@ -29,10 +29,7 @@ const maxLevels = 7
 
 // Source is the absolute path of the file that is offered in a directory.
 func (t AgentTool) Source(dir string) (string, error) {
-	if filepath.IsAbs(t.File) {
-		return filepath.Clean(t.File), nil
-	}
-	return filepath.Abs(filepath.Join(dir, t.File))
+	return filepath.Abs(pathIn(dir, t.File))
 }
 
 // AgentNames are the names of the agents that are offered.

@@ -86,6 +86,14 @@ func (s Subagent) Name() string {
 	return agentName(s.File)
 }
 
+// pathIn is a path that a file in a directory names.
+func pathIn(dir, name string) string {
+	if filepath.IsAbs(name) {
+		return name
+	}
+	return filepath.Join(dir, name)
+}
+
 // agentName is the name of an agent by its file, which spawn.allow goes by.
 func agentName(file string) string {
 	base := filepath.Base(file)

@@ -100,7 +100,7 @@ func TestATeamOffersItsMembers(t *testing.T) {
 // A text that somebody sent starts nothing of this machine.
 func TestATeamThatWasSentIsRefused(t *testing.T) {
 	const file = "identity: {name: team}\ncomposite: {strategy: debate, subagents: [{file: /etc/passwd, as: x}], aggregator: sum, max_rounds: 1}\ntermination: {max_usd: 1}\n"
-	_, err := spec.ParseSent("sent.yaml", []byte(file), spec.Options{CheckAgent: func(source string) error {
+	_, err := spec.ParseAgent("sent.yaml", []byte(file), spec.Options{Sent: true, CheckAgent: func(source string) error {
 		t.Errorf("%s was looked at", source)
 		return nil
 	}})

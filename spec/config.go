@@ -77,11 +77,8 @@ func ReadConfig(path string, o ConfigOptions) (*Config, error) {
 
 // ParseConfig validates a config file's content. The error is [Errors].
 func ParseConfig(path string, data []byte, o ConfigOptions) (*Config, error) {
-	r := &report{file: path, places: map[string]*yaml.Node{}}
-	c := &Config{}
-	if root := r.read(data, "a config: providers, models, classes, roles"); root != nil {
-		d := &decoder{report: r, root: reflect.TypeFor[Config]()}
-		d.value(root, "", reflect.ValueOf(c).Elem())
+	r, c := newReport(path), &Config{}
+	if r.fill(c, data, "a config: providers, models, classes, roles", 0) {
 		c.validate(r, o)
 	}
 	if len(r.problems) > 0 {

@@ -94,6 +94,10 @@ func (d *decoder) free(n *yaml.Node, path string, v reflect.Value) {
 
 func (d *decoder) object(n *yaml.Node, path string, v reflect.Value) {
 	if n.Kind != yaml.MappingNode {
+		if short, has := shortForm(v.Type()); has && takes(short.Type, n) {
+			d.value(n, path, v.FieldByIndex(short.Index))
+			return
+		}
 		d.fail(n, path, expectation(v), "is %s", describe(n))
 		return
 	}
@@ -173,6 +177,22 @@ func (d *decoder) dict(n *yaml.Node, path string, v reflect.Value) {
 		out.SetMapIndex(reflect.ValueOf(p.key.Value).Convert(v.Type().Key()), item)
 	}
 	v.Set(out)
+}
+
+// shortForm is the field of a struct that has the tag "short": in a file its value may
+// stand in the place of the mapping.
+func shortForm(t reflect.Type) (f reflect.StructField, has bool) {
+	for _, f := range reflect.VisibleFields(t) {
+		if f.Tag.Get("short") != "" {
+			return f, true
+		}
+	}
+	return f, false
+}
+
+// takes reports whether a node is a text, or a list, as a type is.
+func takes(t reflect.Type, n *yaml.Node) bool {
+	return t.Kind() == reflect.String && n.Kind == yaml.ScalarNode && n.Tag == "!!str" || t.Kind() == reflect.Slice && n.Kind == yaml.SequenceNode
 }
 
 // fieldsOf maps the keys of a struct to its fields, those of embedded structs

@@ -1,7 +1,5 @@
 package spec
 
-import "path/filepath"
-
 // Files are the paths of the agent file and of the files that it names as such:
 // its prompt, its schema and its secrets. Scripts of models and programs of hooks
 // are found by others.
@@ -18,12 +16,8 @@ func (a *Agent) Files() []string {
 	}
 	var files []string
 	for _, file := range named {
-		switch {
-		case file == "":
-		case filepath.IsAbs(file):
-			files = append(files, file)
-		default:
-			files = append(files, filepath.Join(a.Dir, file))
+		if file != "" {
+			files = append(files, pathIn(a.Dir, file))
 		}
 	}
 	return files

@@ -68,25 +68,12 @@ type Evidence struct {
 // EvidenceCommand is a program that shows something by its exit code. In a file it
 // may be the list of its arguments alone.
 type EvidenceCommand struct {
-	Argv    []string  `yaml:"argv,omitempty"`
+	Argv    []string  `yaml:"argv,omitempty" short:"yes"`
 	Timeout *Duration `yaml:"timeout,omitempty"`
-}
-
-func (c *EvidenceCommand) decodeNode(d *decoder, n *yaml.Node, path string) {
-	if n.Kind == yaml.SequenceNode {
-		d.list(n, path, reflect.ValueOf(&c.Argv).Elem())
-		return
-	}
-	d.object(n, path, reflect.ValueOf(c).Elem())
 }
 
 func (*EvidenceCommand) expected() string {
 	return "a list of arguments, or {argv: [...], timeout: 2m}"
-}
-
-// JSONSchema is the short form.
-func (*EvidenceCommand) JSONSchema() map[string]any {
-	return map[string]any{"type": "array", "items": map[string]any{"type": "string"}}
 }
 
 // GoalPlan are the steps to the objective, or auto: a model makes them first.
@@ -185,18 +172,11 @@ func RestoreGoal(path string, data []byte) (*Goal, error) {
 
 // decodeGoal returns nil when the text is no goal file at all.
 func decodeGoal(path string, data []byte) (*Goal, *report) {
-	r := &report{file: path, places: map[string]*yaml.Node{}}
-	g := &Goal{Dir: filepath.Dir(path)}
+	r, g := newReport(path), &Goal{Dir: filepath.Dir(path)}
 	if path != "" {
 		g.File = filepath.Base(path)
 	}
-	root := r.read(data, "a goal: objective, done, validation")
-	if root == nil {
-		return nil, r
-	}
-	d := &decoder{report: r, root: reflect.TypeFor[Goal]()}
-	d.value(root, "", reflect.ValueOf(g).Elem())
-	if root.Kind != yaml.MappingNode {
+	if !r.fill(g, data, "a goal: objective, done, validation", 0) {
 		return nil, r
 	}
 	return g, r

@@ -1,9 +1,7 @@
 package spec
 
 import (
-	"errors"
 	"fmt"
-	"path/filepath"
 	"reflect"
 	"regexp"
 	"slices"
@@ -132,23 +130,8 @@ func validateEvidence(r *report, path string, all []Evidence, expected string) {
 		case e.Command != nil && (len(e.Command.Argv) == 0 || e.Command.Argv[0] == ""):
 			r.at(at+".command", e.Command.expected(), "names no program")
 		case e.Command == nil:
-			checkEvidence(r, at+".cel", e.CEL)
+			checkExpression(r, at+".cel", e.CEL, expr.Scope{Place: expr.Until, Single: true})
 		}
-	}
-}
-
-// checkEvidence checks an expression over what an iteration came to.
-func checkEvidence(r *report, path, text string) {
-	checker, err := expr.NewChecker()
-	if err == nil {
-		err = checker.Check(text, expr.Scope{Place: expr.Until, Single: true})
-	}
-	if wrong, ok := errors.AsType[expr.Errors](err); ok {
-		for _, one := range wrong {
-			r.at(path, "", "%s (character %d of the expression)", one.Message, one.Offset(text)+1)
-		}
-	} else if err != nil {
-		r.at(path, "", "%v", err)
 	}
 }
 
@@ -159,19 +142,13 @@ func (g *Goal) validateStop(r *report) {
 		within(r, at+".max_iterations", s.MaxIterations, 1, mostIterations)
 		within(r, at+".failures", s.Failures, 1, mostIterations)
 		given := map[string]bool{"max_iterations": s.MaxIterations != nil, "failures": s.Failures != nil, "final_answer": s.FinalAnswer}
-		n := 0
 		for _, name := range sortedKeys(given) {
-			if !given[name] {
-				continue
-			}
-			if n++; seen[name] {
+			if given[name] && seen[name] {
 				r.at(at, "each rule once", "%s is given twice", name)
 			}
-			seen[name] = true
+			seen[name] = seen[name] || given[name]
 		}
-		if n != 1 && !r.reported(at) {
-			r.at(at, "one of max_iterations, failures, final_answer: true", "has %d of them", n)
-		}
+		single(r, at, "one of max_iterations, failures, final_answer: true", given["max_iterations"], given["failures"], given["final_answer"])
 	}
 }
 
@@ -230,10 +207,7 @@ func (g *Goal) worker(r *report, o Options) *Agent {
 	if notEmpty(r, "agent", g.Agent); g.Agent == "" {
 		return nil
 	}
-	path := g.Agent
-	if !filepath.IsAbs(path) {
-		path = filepath.Join(g.Dir, path)
-	}
+	path := pathIn(g.Dir, g.Agent)
 	g.Budgets.validate(r, g.Limits())
 	if _, each := g.budgets(); each.Limits != (budget.Limits{}) || len(each.Actions) > 0 {
 		r.at("budgets", "limits of the whole goal: in money, in time and in tokens", "the file in agent says the limits of each run")

@@ -2,7 +2,6 @@ package spec
 
 import (
 	"fmt"
-	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -46,12 +45,7 @@ type Hook struct {
 
 // From is the directory that paths of the command are relative to, where that of the file
 // is dir.
-func (h Hook) From(dir string) string {
-	if filepath.IsAbs(h.Dir) {
-		return h.Dir
-	}
-	return filepath.Join(dir, h.Dir)
-}
+func (h Hook) From(dir string) string { return pathIn(dir, h.Dir) }
 
 // About are the patterns of the tools that the hook is about.
 func (h Hook) About() []string {

@@ -2,14 +2,13 @@ package spec
 
 import (
 	"fmt"
-	"reflect"
 
 	"github.com/pawlrun/pawl/stop"
 )
 
 func (it *Iteration) validate(r *report, a *Agent, o Options) {
 	it.Settings.validate(r, "iteration")
-	a.onlyOnce(r)
+	onlyOnce(r, "iteration", a.Settings, it.Settings, "max_cycles") // of two cycle caps the smaller one holds
 	if c := a.Effective().Compact; it.SummaryStrategy != "" && c != nil && c.Strategy != "" {
 		r.at("iteration.summary_strategy", "summary_strategy or compact.strategy, one of the two", "both are given")
 	}
@@ -26,19 +25,6 @@ func (it *Iteration) validate(r *report, a *Agent, o Options) {
 }
 
 func conditionPath(i int) string { return fmt.Sprintf("iteration.termination_conditions[%d]", i) }
-
-// onlyOnce reports a setting that stands at the top level and in the iteration
-// block. Two cycle caps are no conflict: the smaller one holds.
-func (a *Agent) onlyOnce(r *report) {
-	top, inner := reflect.ValueOf(a.Settings), reflect.ValueOf(a.Iteration.Settings)
-	fields := fieldsOf(top.Type())
-	for _, key := range sortedKeys(fields) {
-		index := fields[key]
-		if key != "max_cycles" && !top.FieldByIndex(index).IsZero() && !inner.FieldByIndex(index).IsZero() {
-			r.at(key, key+" or iteration."+key, "both are given")
-		}
-	}
-}
 
 func validateCondition(r *report, path string, c stop.Condition, a *Agent, o Options) {
 	c.Check(func(key, expected, format string, args ...any) {

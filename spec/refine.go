@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/pawlrun/pawl/eval"
@@ -135,22 +135,14 @@ func (a *Agent) StartsOthers() bool { return a.Composite != nil || a.Loops() }
 // loopSettings are those of the loop, wherever they stand, and the path that each of
 // them has.
 func (a *Agent) loopSettings() (s LoopSettings, at func(key string) string) {
-	top, block := reflect.ValueOf(a.LoopSettings), reflect.ValueOf(LoopSettings{})
+	var block LoopSettings
 	if a.Loop != nil {
-		block = reflect.ValueOf(a.Loop.LoopSettings)
+		block = a.Loop.LoopSettings
 	}
-	within := map[string]bool{}
-	for key, index := range fieldsOf(top.Type()) {
-		v := block.FieldByIndex(index)
-		if within[key] = !v.IsZero(); v.IsZero() {
-			v = top.FieldByIndex(index)
-		}
-		reflect.ValueOf(&s).Elem().FieldByIndex(index).Set(v)
-	}
-	return s, func(key string) string {
+	return laidOver(a.LoopSettings, block), func(key string) string {
 		first, _, _ := strings.Cut(key, ".")
 		first, _, _ = strings.Cut(first, "[")
-		if within[first] {
+		if slices.Contains(given(block), first) {
 			return "loop." + key
 		}
 		return key
@@ -159,20 +151,14 @@ func (a *Agent) loopSettings() (s LoopSettings, at func(key string) string) {
 
 // validateLoop holds what a file says of a refinement loop to the rules.
 func (a *Agent) validateLoop(r *report, o Options) {
-	top := reflect.ValueOf(a.LoopSettings)
-	for _, key := range sortedKeys(fieldsOf(top.Type())) {
-		given := !top.FieldByIndex(fieldsOf(top.Type())[key]).IsZero()
-		switch {
-		case given && a.Loop == nil:
-			r.warn(key, "has no effect without loop")
-		case given && !reflect.ValueOf(a.Loop.LoopSettings).FieldByIndex(fieldsOf(top.Type())[key]).IsZero():
-			r.at(key, key+" or loop."+key, "both are given")
-		}
-	}
 	l := a.Loop
 	if l == nil {
+		for _, key := range given(a.LoopSettings) {
+			r.warn(key, "has no effect without loop")
+		}
 		return
 	}
+	onlyOnce(r, "loop", a.LoopSettings, l.LoopSettings, "")
 	within(r, "loop.maxIterations", l.MaxIterations, 1, maxIterations)
 	a.validateRunner(r, o)
 	limit(r, "loop.failure_threshold", l.FailureThreshold, 1, maxIterations)
@@ -226,15 +212,8 @@ func compilePattern(pattern string) error {
 }
 
 func (a *Agent) validateRefineStop(r *report, path string, s *RefineStop, o Options) {
-	given := 0
-	for _, set := range []bool{s.CEL != "", s.Regex != "", s.Command != nil, s.Judge != nil, s.Human != nil, s.Contains != "", s.Rubric != nil, s.LLMJudge != nil} {
-		if set {
-			given++
-		}
-	}
-	if given != 1 && !r.reported(path) {
-		r.at(path, "one of cel, regex, command, judge, human, contains, rubric, llm_judge", "has %d of them", given)
-	}
+	single(r, path, "one of cel, regex, command, judge, human, contains, rubric, llm_judge",
+		s.CEL != "", s.Regex != "", s.Command != nil, s.Judge != nil, s.Human != nil, s.Contains != "", s.Rubric != nil, s.LLMJudge != nil)
 	switch {
 	case s.CEL != "":
 		checkExpression(r, path+".cel", s.CEL, expr.Scope{Place: expr.Until, Single: true, Result: a.resultJSON()})
@@ -293,6 +272,11 @@ func checkExpression(r *report, path, text string, scope expr.Scope) {
 	if err == nil {
 		err = checker.Check(text, scope)
 	}
+	r.expression(path, text, err)
+}
+
+// expression reports what a checker says of an expression.
+func (r *report) expression(path, text string, err error) {
 	if wrong, ok := errors.AsType[expr.Errors](err); ok {
 		for _, one := range wrong {
 			r.at(path, "", "%s (character %d of the expression)", one.Message, one.Offset(text)+1)

@@ -2,6 +2,7 @@ package spec
 
 import (
 	"fmt"
+	"reflect"
 	"strings"
 
 	"go.yaml.in/yaml/v4"
@@ -22,6 +23,21 @@ type report struct {
 
 // maxProblems bounds what is told of one file.
 const maxProblems = 1000
+
+func newReport(file string) *report { return &report{file: file, places: map[string]*yaml.Node{}} }
+
+// fill reads the text of a file into a value, with most values or the default, and
+// reports whether the text is a mapping, right or wrong.
+func (r *report) fill(into any, data []byte, example string, most int) bool {
+	root := r.read(data, example)
+	if root == nil {
+		return false
+	}
+	v := reflect.ValueOf(into).Elem()
+	d := &decoder{report: r, root: v.Type(), most: most}
+	d.value(root, "", v)
+	return root.Kind == yaml.MappingNode
+}
 
 func (r *report) problem(n *yaml.Node, path, expected, format string, args ...any) Problem {
 	p := Problem{File: r.file, Path: path, Message: fmt.Sprintf(format, args...), Expected: expected}

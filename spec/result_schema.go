@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -61,7 +60,9 @@ func (s *ResultSchema) validate(r *report, a *Agent) {
 			return
 		}
 	} else if r.reported(path) || len(s.JSON) == 0 {
-		notGiven(r, path, s)
+		if !r.reported(path) {
+			r.at(path, s.expected(), "is empty")
+		}
 		return
 	}
 	if len(in.problems) == 0 || in == r {
@@ -73,25 +74,16 @@ func (s *ResultSchema) validate(r *report, a *Agent) {
 	a.endsWithAnswer(r, path)
 }
 
-func notGiven(r *report, path string, s *ResultSchema) {
-	if !r.reported(path) {
-		r.at(path, s.expected(), "is empty")
-	}
-}
-
 // read fills JSON from the file, and returns the report about it; nil when it
 // cannot be read.
 func (s *ResultSchema) read(r *report, a *Agent, path string) *report {
-	name := s.File
-	if !filepath.IsAbs(name) {
-		name = filepath.Join(a.Dir, name)
-	}
+	name := pathIn(a.Dir, s.File)
 	data, err := readFile(name)
 	if err != nil {
 		r.at(path, s.expected(), "cannot be read: %v", err)
 		return nil
 	}
-	in := &report{file: name, places: map[string]*yaml.Node{}}
+	in := newReport(name)
 	root := in.read(data, "a JSON Schema")
 	if root == nil {
 		return in

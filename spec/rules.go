@@ -24,15 +24,7 @@ func (p Rule) Policy() policy.Rule {
 }
 
 func (p Rule) validate(r *report, path string, t *Tools, o Options) {
-	given := 0
-	for _, tool := range []string{p.Allow, p.Ask, p.Deny, p.Sandbox} {
-		if tool != "" {
-			given++
-		}
-	}
-	if given != 1 {
-		r.at(path, "one of allow, ask, deny and sandbox, with the name of a tool", "has %d of them", given)
-	}
+	single(r, path, "one of allow, ask, deny and sandbox, with the name of a tool", p.Allow != "", p.Ask != "", p.Deny != "", p.Sandbox != "")
 	for _, named := range []struct{ key, tool string }{{"allow", p.Allow}, {"ask", p.Ask}, {"deny", p.Deny}, {"sandbox", p.Sandbox}} {
 		if named.tool != "" && !strings.Contains(named.tool, "*") {
 			t.known(r, path+"."+named.key, named.tool, o)

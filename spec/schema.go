@@ -115,6 +115,11 @@ func (b *schemaBuilder) of(t reflect.Type, allowed []string) schema {
 	if several {
 		return schema{"anyOf": []any{s, own.JSONSchema()}}
 	}
+	if t.Kind() == reflect.Struct {
+		if short, has := shortForm(t); has {
+			return schema{"anyOf": []any{s, b.of(short.Type, choicesOf(short))}}
+		}
+	}
 	return s
 }
 
@@ -144,9 +149,6 @@ func (b *schemaBuilder) object(t reflect.Type) schema {
 	b.defs[name] = schema{"type": "object", "properties": properties, "additionalProperties": false}
 	return ref
 }
-
-// JSONSchema is the short form: the name alone.
-func (*Model) JSONSchema() map[string]any { return map[string]any{"type": "string"} }
 
 // JSONSchema is a number of seconds or a text.
 func (*Seconds) JSONSchema() map[string]any {

@@ -2,24 +2,6 @@ package spec
 
 import "fmt"
 
-// ParseSent validates an agent file that somebody sent as a text and that has
-// no directory here. It is held to the rules of a file, and may name no file
-// and no variable of this machine: its reader might not be allowed to read
-// them. name stands for the file in problems; ".json" at its end makes the text
-// JSON. The error is [Errors].
-func ParseSent(name string, data []byte, o Options) (*Agent, error) {
-	a, r := decode(name, data)
-	if a != nil {
-		a.refuseFiles(r)
-		a.validate(r, o)
-		a.Warnings = r.warnings.sorted()
-	}
-	if len(r.problems) > 0 {
-		return nil, r.problems.sorted()
-	}
-	return a, nil
-}
-
 // refuseFiles reports whatever would be read or started here, and takes it out,
 // so that nothing that comes after looks at it.
 func (a *Agent) refuseFiles(r *report) {

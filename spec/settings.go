@@ -2,6 +2,7 @@ package spec
 
 import (
 	"reflect"
+	"slices"
 	"strconv"
 	"time"
 
@@ -157,21 +158,43 @@ func (s *Seconds) decodeNode(d *decoder, n *yaml.Node, path string) {
 // Effective is what holds when the iteration block is laid over the top level.
 // Of two cycle caps the smaller one holds; the rest is given in one place.
 func (a *Agent) Effective() Settings {
-	s := a.Settings
 	if a.Iteration == nil {
-		return s
+		return a.Settings
 	}
-	over := reflect.ValueOf(a.Iteration.Settings)
-	into := reflect.ValueOf(&s).Elem()
+	s := laidOver(a.Settings, a.Iteration.Settings)
+	if top, inner := a.MaxCycles, a.Iteration.MaxCycles; top != nil && inner != nil {
+		s.MaxCycles = smaller(top, inner)
+	}
+	return s
+}
+
+// laidOver are settings of which those hold that a block gives, and else those at the
+// top level of the file.
+func laidOver[T any](top, block T) T {
+	into, over := reflect.ValueOf(&top).Elem(), reflect.ValueOf(block)
 	for i := range over.NumField() {
 		if !over.Field(i).IsZero() {
 			into.Field(i).Set(over.Field(i))
 		}
 	}
-	if top, inner := a.MaxCycles, a.Iteration.MaxCycles; top != nil && inner != nil {
-		s.MaxCycles = smaller(top, inner)
+	return top
+}
+
+// onlyOnce reports the settings, but for one, that stand at the top level and in a
+// block.
+func onlyOnce[T any](r *report, name string, top, block T, but string) {
+	for _, key := range given(top) {
+		if key != but && slices.Contains(given(block), key) {
+			r.at(key, key+" or "+name+"."+key, "both are given")
+		}
 	}
-	return s
+}
+
+// given are the keys of a mapping that have a value.
+func given[T any](mapping T) []string {
+	v := reflect.ValueOf(mapping)
+	fields := fieldsOf(v.Type())
+	return slices.DeleteFunc(sortedKeys(fields), func(key string) bool { return v.FieldByIndex(fields[key]).IsZero() })
 }
 
 // smaller is the tighter of two limits.

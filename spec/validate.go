@@ -1,7 +1,6 @@
 package spec
 
 import (
-	"path/filepath"
 	"reflect"
 	"strings"
 	"unicode/utf8"
@@ -9,6 +8,10 @@ import (
 
 // Options are what the rules need to know of the world outside the file.
 type Options struct {
+	// Sent says that somebody sent the text of the file, which has no directory here.
+	// It may name no file, no program and no variable of this machine: its reader
+	// might not be allowed to read them.
+	Sent bool
 	// Tools are the names of the tools that exist; nil leaves names unchecked.
 	Tools []string
 	// Aliases are the names of tools by what other programs call them.
@@ -121,10 +124,7 @@ func (a *Agent) readPrompt(r *report) {
 		r.at("prompt.system_file", "system or system_file", "both are given")
 		return
 	}
-	path := a.Prompt.SystemFile
-	if !filepath.IsAbs(path) {
-		path = filepath.Join(a.Dir, path)
-	}
+	path := pathIn(a.Dir, a.Prompt.SystemFile)
 	data, err := readFile(path)
 	switch {
 	case err != nil:

@@ -25,6 +25,19 @@ func oneOf(r *report, path, value string, allowed ...string) {
 	r.at(path, expected, "is %q", value)
 }
 
+// single reports a mapping that does not have exactly one of some keys.
+func single(r *report, path, expected string, given ...bool) {
+	n := 0
+	for _, is := range given {
+		if is {
+			n++
+		}
+	}
+	if n != 1 && !r.reported(path) {
+		r.at(path, expected, "has %d of them", n)
+	}
+}
+
 // missing reports that there is no value at a path, unless that is only so
 // because something was wrong with what stood there.
 func missing(r *report, path, expected string) {

@@ -47,6 +47,9 @@ type Workflow struct {
 	Warnings []Problem `yaml:"-"`
 }
 
+// workflowExample is what a file has to have that is empty.
+const workflowExample = "a workflow: name, steps"
+
 // WorkflowOptions are how a workflow is carried out.
 type WorkflowOptions struct {
 	MaxConcurrency *int      `yaml:"maxConcurrency,omitempty"`
@@ -124,22 +127,12 @@ func (*Coordinator) JSONSchema() map[string]any { return map[string]any{"const":
 // ParseWorkflow validates a workflow file's content. Files that it names are read
 // relative to path. The error is [Errors].
 func ParseWorkflow(path string, data []byte, o Options) (*Workflow, error) {
-	return parseWorkflow(path, data, o, false)
-}
-
-// ParseSentWorkflow validates a workflow file that somebody sent as a text. It may
-// name no file and no program of this machine; see [ParseSent].
-func ParseSentWorkflow(name string, data []byte, o Options) (*Workflow, error) {
-	return parseWorkflow(name, data, o, true)
-}
-
-func parseWorkflow(path string, data []byte, o Options, sent bool) (*Workflow, error) {
 	checker, err := expr.NewChecker()
 	if err != nil {
 		return nil, err
 	}
 	shared := &workflowFiles{
-		options: o, checker: checker, sent: sent, uses: map[string]*Agent{}, root: filepath.Dir(absolutePath(path)), runs: map[string]*workflowFile{},
+		options: o, checker: checker, uses: map[string]*Agent{}, root: filepath.Dir(absolutePath(path)), runs: map[string]*workflowFile{},
 	}
 	f := shared.parse(path, data)
 	if len(shared.found) > 0 {
@@ -159,7 +152,6 @@ func parseWorkflow(path string, data []byte, o Options, sent bool) (*Workflow, e
 type workflowFiles struct {
 	options Options
 	checker *expr.Checker
-	sent    bool
 	// open are the absolute paths of the files that are being read, the first one
 	// outermost.
 	open []string
@@ -201,19 +193,14 @@ func (s *workflowFiles) parse(path string, data []byte) *workflowFile {
 	s.open = append(s.open, abs)
 	defer func() { s.open = s.open[:len(s.open)-1] }()
 	f := &workflowFile{
-		report: &report{file: path, places: map[string]*yaml.Node{}}, workflowFiles: s, data: data,
+		report: newReport(path), workflowFiles: s, data: data,
 		w: &Workflow{Dir: filepath.Dir(path)}, included: map[string]*workflowFile{}, imported: map[string]*workflowFile{},
 	}
 	if path != "" {
 		f.w.File = filepath.Base(path)
 	}
-	root := f.read(data, "a workflow: name, steps")
-	if root != nil {
-		d := &decoder{report: f.report, root: reflect.TypeFor[Workflow](), most: maxWorkflowValues}
-		d.value(root, "", reflect.ValueOf(f.w).Elem())
-		if root.Kind == yaml.MappingNode {
-			f.validate()
-		}
+	if f.fill(f.w, data, workflowExample, maxWorkflowValues) {
+		f.validate()
 	}
 	s.found = slices.Concat(s.found, f.report.problems.sorted())
 	s.noted = slices.Concat(s.noted, f.report.warnings.sorted())

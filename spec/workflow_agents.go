@@ -5,11 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"strings"
-
-	"go.yaml.in/yaml/v4"
 
 	"github.com/pawlrun/pawl/budget"
 )
@@ -275,7 +272,7 @@ func (f *workflowFile) agentFile(w *WorkflowAgent) (*Agent, error) {
 	if w.Model != "" {
 		o.Model = w.Model
 	}
-	if f.sent {
+	if f.options.Sent {
 		return &Agent{}, nil
 	}
 	a, _, err := ReadAgent(f.path(w.AgentFile), o)
@@ -288,14 +285,8 @@ func (f *workflowFile) agentFile(w *WorkflowAgent) (*Agent, error) {
 // validateBudgets holds the limits of the workflow to the rules of an agent file.
 func (f *workflowFile) validateBudgets() {
 	a := f.w.Limits()
-	r := &report{places: f.places, file: f.file}
-	a.Budgets.validate(r, a)
-	money(r, "budget."+budget.CostPerRun, f.w.Budget.USDPerRun)
-	for _, p := range r.problems {
-		if !f.reported(p.Path) {
-			f.fail(p.Path, p.Expected, "%s", p.Message)
-		}
-	}
+	a.Budgets.validate(f.report, a)
+	money(f.report, "budget."+budget.CostPerRun, f.w.Budget.USDPerRun)
 }
 
 // Limits are the limits of the workflow, and what its commands may do, as those of an
@@ -310,13 +301,8 @@ func (w *Workflow) Limits() *Agent {
 // RestoreWorkflow reads what a workflow file says at its top, which was checked when
 // a run of it began. Its steps and what they name are in that run's first event.
 func RestoreWorkflow(path string, data []byte) (*Workflow, error) {
-	r := &report{file: path, places: map[string]*yaml.Node{}}
-	w := &Workflow{Dir: filepath.Dir(path), File: filepath.Base(path)}
-	if root := r.read(data, "a workflow: name, steps"); root != nil {
-		d := &decoder{report: r, root: reflect.TypeFor[Workflow](), most: maxWorkflowValues}
-		d.value(root, "", reflect.ValueOf(w).Elem())
-	}
-	if len(r.problems) > 0 {
+	r, w := newReport(path), &Workflow{Dir: filepath.Dir(path), File: filepath.Base(path)}
+	if r.fill(w, data, workflowExample, maxWorkflowValues); len(r.problems) > 0 {
 		return nil, r.problems
 	}
 	return w, nil

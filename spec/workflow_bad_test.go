@@ -135,7 +135,7 @@ func TestIncludesAreReadFromTheirOwnDirectories(t *testing.T) {
 	if _, err := parse("name: x\nsteps: [{id: a, include: deep3.yaml}]"); err != nil {
 		t.Errorf("five deep: %v", err)
 	}
-	if _, err := spec.ParseSentWorkflow(filepath.Join(dir, "sent.yaml"), []byte("name: x\nsteps: [{id: a, include: sub/deploy.yaml}, {id: b, instructions: '@w.yaml'}]"), spec.Options{}); err == nil || strings.Count(err.Error(), "file of this machine") != 2 {
+	if _, err := spec.ParseWorkflow(filepath.Join(dir, "sent.yaml"), []byte("name: x\nsteps: [{id: a, include: sub/deploy.yaml}, {id: b, instructions: '@w.yaml'}]"), spec.Options{Sent: true}); err == nil || strings.Count(err.Error(), "file of this machine") != 2 {
 		t.Errorf("sent: %v", err)
 	}
 }
@@ -187,7 +187,7 @@ func FuzzWorkflowFiles(f *testing.F) {
 	f.Add("agents:\n  a:\nsteps: []\n")
 	dir := f.TempDir()
 	f.Fuzz(func(t *testing.T, text string) {
-		w, err := spec.ParseSentWorkflow(filepath.Join(dir, "w.yaml"), []byte(text), spec.Options{})
+		w, err := spec.ParseWorkflow(filepath.Join(dir, "w.yaml"), []byte(text), spec.Options{Sent: true})
 		problems, _ := errors.AsType[spec.Errors](err)
 		if (w == nil) == (len(problems) == 0) {
 			t.Errorf("%v, %v", w, err)

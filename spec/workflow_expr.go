@@ -2,7 +2,6 @@ package spec
 
 import (
 	"encoding/json"
-	"errors"
 
 	"github.com/pawlrun/pawl/expr"
 )
@@ -30,17 +29,7 @@ func (f *workflowFile) checkUntil(path, text string, s *WorkflowStep) {
 // are not all done it may name only those that its own waits for.
 func (f *workflowFile) check(path, text string, scope expr.Scope, in *scopeOf) {
 	err := f.checker.Check(text, scope)
-	var wrong expr.Errors
-	switch {
-	case errors.As(err, &wrong):
-		for _, one := range wrong {
-			f.fail(path, "", "%s (character %d of the expression)", one.Message, one.Offset(text)+1)
-		}
-		return
-	case err != nil:
-		f.fail(path, "", "%v", err)
-		return
-	case in == nil:
+	if f.expression(path, text, err); err != nil || in == nil {
 		return
 	}
 	for _, id := range f.checker.Steps(text) {

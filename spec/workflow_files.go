@@ -94,19 +94,14 @@ func (f *workflowFile) merge(at string, included *workflowFile) {
 }
 
 // path is a path of the file, as it can be opened.
-func (f *workflowFile) path(name string) string {
-	if filepath.IsAbs(name) {
-		return name
-	}
-	return filepath.Join(f.w.Dir, name)
-}
+func (f *workflowFile) path(name string) string { return pathIn(f.w.Dir, name) }
 
 // refusedFile reports a file that a text which was sent names.
 func (f *workflowFile) refusedFile(at, what string) bool {
-	if f.sent {
+	if f.options.Sent {
 		f.fail(at, "a file without it", "%s names a file of this machine, which a file that was sent may not", what)
 	}
-	return f.sent
+	return f.options.Sent
 }
 
 // text is a text of the file, or what stands in the file that @ names.

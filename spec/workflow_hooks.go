@@ -10,18 +10,12 @@ func (f *workflowFile) validateHooks() {
 	if f.w.Hooks == nil {
 		return
 	}
-	if f.sent && len(f.w.Hooks.All()) > 0 {
+	if f.options.Sent && len(f.w.Hooks.All()) > 0 {
 		f.fail("hooks", "a file without it", "starts programs of this machine, which a file that was sent may not")
 		f.w.Hooks = nil
 		return
 	}
-	r := &report{places: f.places, file: f.file}
-	f.w.Hooks.validate(r, f.w.Limits(), f.options)
-	for _, p := range r.problems {
-		if !f.reported(p.Path) {
-			f.fail(p.Path, p.Expected, "%s", p.Message)
-		}
-	}
+	f.w.Hooks.validate(f.report, f.w.Limits(), f.options)
 }
 
 // hook gives the hooks of the workflow to all agents of the run that it is, before their

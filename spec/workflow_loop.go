@@ -213,15 +213,7 @@ func (f *workflowFile) validateRepeat(path string, s *WorkflowStep, l *WorkflowL
 }
 
 func (f *workflowFile) validateStop(path string, stop *LoopStop, s *WorkflowStep) {
-	given := 0
-	for _, set := range []bool{stop.CEL != "", stop.Regex != "", stop.Judge != "", stop.Command != nil, stop.Human != nil} {
-		if set {
-			given++
-		}
-	}
-	if given != 1 && !f.reported(path) {
-		f.fail(path, "one of cel, regex, judge, command, human", "has %d of them", given)
-	}
+	single(f.report, path, "one of cel, regex, judge, command, human", stop.CEL != "", stop.Regex != "", stop.Judge != "", stop.Command != nil, stop.Human != nil)
 	if stop.CEL != "" {
 		f.checkUntil(path+".cel", stop.CEL, s)
 	}

@@ -270,7 +270,7 @@ func (f *workflowFile) validateArgv(path string, argv []string) {
 	case f.reported(path):
 	case len(argv) == 0 || argv[0] == "":
 		f.fail(path, "a program and its arguments", "names no program")
-	case f.sent:
+	case f.options.Sent:
 		f.fail(path, "a file without it", "starts a program of this machine, which a file that was sent may not")
 	}
 }
