@@ -97,7 +97,7 @@ func (d *Controller) Send(ctx context.Context, r journal.Run, c journal.Command)
 		return Delivery{}, engine.ErrUnread // whoever drives the run now took it out unread
 	}
 	if err == nil && taken && now.State == journal.Ended {
-		if heard, err := d.engine.Heard(ctx, c, r.Seq); err != nil || !heard {
+		if taken, err := d.engine.HasTaken(ctx, c, r.Seq); err != nil || !taken {
 			return Delivery{}, cmp.Or(err, fmt.Errorf("control: send %s: run %s: %w", c.Kind, r.ID, journal.ErrEnded))
 		}
 	}
@@ -117,7 +117,7 @@ func (d *Controller) refused(ctx context.Context, c journal.Command, seq int64) 
 	if c.Kind != journal.Raise {
 		return nil
 	}
-	if heard, err := d.engine.Heard(ctx, c, seq); heard || err != nil {
+	if taken, err := d.engine.HasTaken(ctx, c, seq); taken || err != nil {
 		return err
 	}
 	m, err := d.engine.Inspect(ctx, c.Run)

@@ -169,20 +169,20 @@ func (e *Engine) deliver(ctx context.Context, c journal.Command, seq int64, know
 	case a.refused[c.ID]:
 		err = e.undecidable(ctx, c)
 	default:
-		err = e.unheard(ctx, c, seq)
+		err = e.endedUntaken(ctx, c, seq)
 	}
 	return c.ID, err
 }
 
-// unheard is [journal.ErrEnded] for a run that ended while a command was on its
+// endedUntaken is [journal.ErrEnded] for a run that ended while a command was on its
 // way, and without it.
-func (e *Engine) unheard(ctx context.Context, c journal.Command, seq int64) error {
+func (e *Engine) endedUntaken(ctx context.Context, c journal.Command, seq int64) error {
 	row, err := e.store.Run(ctx, c.Run)
 	if err != nil || row.State != journal.Ended {
 		return nil // that the command was sent is all that is known
 	}
-	heard, err := e.Heard(ctx, c, seq)
-	if err == nil && !heard {
+	taken, err := e.HasTaken(ctx, c, seq)
+	if err == nil && !taken {
 		err = fmt.Errorf("engine: send %s: run %s: %w", c.Kind, c.Run, journal.ErrEnded)
 	}
 	return err

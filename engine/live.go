@@ -48,7 +48,7 @@ func (l *live) say(v *deltaSource, cycle int, data func() event.Data) {
 	defer l.mu.Unlock()
 	first := !v.begun
 	v.begun = true
-	if v.closed || !l.source.Heard() {
+	if v.closed || !l.source.Wanted() {
 		return
 	}
 	v.told = true

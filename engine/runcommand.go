@@ -126,7 +126,7 @@ func (cs *calls) runCommand(work context.Context, a machine.RunCommand) {
 		id: "command " + a.ID,
 		do: func(ctx context.Context) []event.Data {
 			c := toRun(a)
-			c.Facts, c.Sandbox, c.Heard, c.Redact = a.Verdict.Facts, a.Verdict.Sandbox, idle.reset, cs.env.record.Secrets.Text
+			c.Facts, c.Sandbox, c.Printed, c.Redact = a.Verdict.Facts, a.Verdict.Sandbox, idle.reset, cs.env.record.Secrets.Text
 			r, err := guard(func() (tool.Ended, error) { return cs.env.runIn(ctx, a, c) }, commandPanic)
 			return settle(ctx, r, err)
 		},

@@ -165,7 +165,7 @@ func TestHowACommandEndsIsItsSettlement(t *testing.T) {
 		for range 3 {
 			select {
 			case <-time.After(time.Minute):
-				c.Heard()
+				c.Printed()
 			case <-ctx.Done():
 			}
 		}

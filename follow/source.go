@@ -22,8 +22,8 @@ func (f *Follower) Source(root string) *Source {
 	return &Source{follower: f, topic: f.take(root)}
 }
 
-// Heard reports whether anybody wants live events of the tree.
-func (s *Source) Heard() bool { return s.topic.hearers.Load() > 0 }
+// Wanted reports whether anybody wants live events of the tree.
+func (s *Source) Wanted() bool { return s.topic.liveSubs.Load() > 0 }
 
 // Say hands out a live event. It never waits for a reader.
 func (s *Source) Say(e event.Event, at Place) {

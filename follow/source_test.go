@@ -217,7 +217,7 @@ func TestHalfAnAnswerIsNotHeard(t *testing.T) {
 		d := &driven{Driver: journaltest.Start(t, store, "a"), f: f, root: "a", source: f.Source("a")}
 		d.commit(t, said(1))()
 		plain := subscribe(t, f, follow.Query{Run: "a"})
-		if d.source.Heard() {
+		if d.source.Wanted() {
 			t.Error("somebody is said to want live events")
 		}
 		d.say("one ")
@@ -234,7 +234,7 @@ func TestHalfAnAnswerIsNotHeard(t *testing.T) {
 				heard = append(heard, text.Text)
 			}
 		}
-		if diff := cmp.Diff([]string{"input.received", "text", "three "}, heard); diff != "" || !d.source.Heard() {
+		if diff := cmp.Diff([]string{"input.received", "text", "three "}, heard); diff != "" || !d.source.Wanted() {
 			t.Errorf("-want +heard:\n%s", diff)
 		}
 		for _, e := range all(t, plain) {

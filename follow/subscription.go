@@ -12,7 +12,7 @@ import (
 
 // Query says what a subscription is of.
 type Query struct {
-	// Run is the run, and Tree says that those below it are heard as well.
+	// Run is the run, and Tree says that those below it are followed as well.
 	Run  string
 	Tree bool
 	// After is the pos behind which the events begin, 0 for all.
@@ -222,7 +222,7 @@ func (s *Subscription) sift() {
 		switch e := &s.buf[i]; {
 		case e.Seq > 0:
 			s.durable(*e)
-		case s.hears(e):
+		case s.givesLive(e):
 			s.out = append(s.out, *e)
 		}
 	}
@@ -268,8 +268,8 @@ func (s *Subscription) pass(e *Event) {
 	s.told[e.Run] = &told{last: e.Seq}
 }
 
-// hears reports whether a live event is to be given, and notes it.
-func (s *Subscription) hears(e *Event) bool {
+// givesLive reports whether a live event is to be given, and notes it.
+func (s *Subscription) givesLive(e *Event) bool {
 	switch {
 	case !s.query.Deltas, !s.query.Tree && e.Run != s.row.ID, s.below != nil && !s.below[e.Run]:
 		return false

@@ -28,9 +28,9 @@ type topic struct {
 	root string
 	// users counts subscriptions and sources; it is the follower's.
 	users int
-	// hearers counts the subscriptions that want live events, so that nobody makes
+	// liveSubs counts the subscriptions that want live events, so that nobody makes
 	// them for none.
-	hearers atomic.Int32
+	liveSubs atomic.Int32
 
 	mu    sync.Mutex
 	subs  []*Subscription
@@ -65,7 +65,7 @@ func (t *topic) subscribe(s *Subscription, pos int64) {
 	}
 	t.subs = append(t.subs, s)
 	if s.query.Deltas {
-		t.hearers.Add(1)
+		t.liveSubs.Add(1)
 	}
 }
 
@@ -74,7 +74,7 @@ func (t *topic) unsubscribe(s *Subscription) {
 	defer t.mu.Unlock()
 	t.subs = slices.DeleteFunc(t.subs, func(other *Subscription) bool { return other == s })
 	if s.query.Deltas {
-		t.hearers.Add(-1)
+		t.liveSubs.Add(-1)
 	}
 	if len(t.subs) == 0 {
 		t.first, t.buf, t.held, t.bytes = t.end(), nil, nil, 0

@@ -39,7 +39,7 @@ func newSpeaker(t testing.TB, hearers int) *speaker {
 }
 
 func (s *speaker) speak() {
-	if s.Heard() {
+	if s.Wanted() {
 		s.Say(event.Event{Run: "r", Data: event.Text{Text: s.word, Attempt: 1}}, Place{Seq: 1, Pos: 1, First: true})
 	}
 }
@@ -98,7 +98,7 @@ func TestWhatAllHaveReadIsForgotten(t *testing.T) {
 		sub.Close()
 	}
 	s.Close()
-	if len(s.follower.topics) != 0 || s.topic.buf != nil || s.Heard() {
+	if len(s.follower.topics) != 0 || s.topic.buf != nil || s.Wanted() {
 		t.Errorf("%d topics and %d events are kept for nobody", len(s.follower.topics), len(s.topic.buf))
 	}
 }

@@ -16,9 +16,9 @@ type Command struct {
 	Facts *event.Facts
 	// Sandbox says that the program may run only in the sandbox.
 	Sandbox bool
-	// Heard is called whenever the program has printed something; may be nil. It
+	// Printed is called whenever the program has printed something; may be nil. It
 	// must return at once.
-	Heard func()
+	Printed func()
 	// Redact is as in [Call].
 	Redact func(text string) string
 }

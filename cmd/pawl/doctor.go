@@ -18,7 +18,7 @@ const (
 	healthOK health = "ok"
 	// healthLacks: Pawl works, but not with everything that it could do.
 	healthLacks health = "warn"
-	// healthBroken: runs will fail until it is mended.
+	// healthBroken: runs will fail until it is fixed.
 	healthBroken health = "fail"
 )
 

@@ -191,21 +191,21 @@ func piece(kind, text string) []object {
 }
 
 // speech joins the live pieces of an answer with its durable whole, so that a
-// reader hears everything once: an answer that came whole, or that is read
+// reader is shown everything once: an answer that came whole, or that is read
 // from the journal, has no pieces, and a slow reader may have missed some.
-type speech struct{ heard strings.Builder }
+type speech struct{ shown strings.Builder }
 
 func (s *speech) piece(text string) string {
-	s.heard.WriteString(text)
+	s.shown.WriteString(text)
 	return text
 }
 
-func (s *speech) reset() { s.heard.Reset() }
+func (s *speech) reset() { s.shown.Reset() }
 
-// rest is what of the whole was not heard yet.
+// rest is what of the whole was not shown yet.
 func (s *speech) rest(whole string) string {
-	rest, ok := strings.CutPrefix(whole, s.heard.String())
-	s.heard.Reset()
+	rest, ok := strings.CutPrefix(whole, s.shown.String())
+	s.shown.Reset()
 	if !ok {
 		return ""
 	}

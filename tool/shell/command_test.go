@@ -100,7 +100,7 @@ func TestACommandIsStoppedWithAllThatItStarted(t *testing.T) {
 		_, gone := fifo(t, dir)
 		ctx, stop := context.WithCancel(t.Context())
 		heard := make(chan struct{}, 100)
-		c := tool.Command{Argv: []string{"sh", "-c", "sleep 300 3>fifo & exec 3>fifo; echo up; sleep 300"}, Heard: func() { heard <- struct{}{} }}
+		c := tool.Command{Argv: []string{"sh", "-c", "sleep 300 3>fifo & exec 3>fifo; echo up; sleep 300"}, Printed: func() { heard <- struct{}{} }}
 		go func() {
 			<-heard
 			stop()

@@ -12,8 +12,8 @@ import (
 // is safe for concurrent use.
 type headTail struct {
 	limit int
-	// heard is called for each write; nil calls nothing.
-	heard func()
+	// written is called for each write; nil calls nothing.
+	written func()
 
 	mu    sync.Mutex
 	head  []byte
@@ -26,8 +26,8 @@ func newHeadTail(limit int) *headTail { return &headTail{limit: limit} }
 
 // Write never fails and never blocks.
 func (h *headTail) Write(p []byte) (int, error) {
-	if h.heard != nil {
-		h.heard()
+	if h.written != nil {
+		h.written()
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()

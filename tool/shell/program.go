@@ -24,10 +24,10 @@ type Program struct {
 	// tail together.
 	MaxOutput int
 	// Copy takes what the program prints as it comes, beside what is kept of it; nil
-	// takes nothing. Heard is called whenever it has printed something, also as an
+	// takes nothing. OnOutput is called whenever it has printed something, also as an
 	// error; nil is not called. Both must return at once.
-	Copy  io.Writer
-	Heard func()
+	Copy     io.Writer
+	OnOutput func()
 	// Started is called with the number of the program's process group before
 	// anything of the program runs; where it fails nothing does. It may be nil.
 	Started func(group int) error
@@ -65,7 +65,7 @@ func (p Program) Run(ctx context.Context) (Ended, error) {
 		return Ended{}, err
 	}
 	stdout, stderr := newHeadTail(p.MaxOutput), newHeadTail(p.MaxOutput)
-	stdout.heard, stderr.heard = p.Heard, p.Heard
+	stdout.written, stderr.written = p.OnOutput, p.OnOutput
 	into := io.Writer(stdout)
 	if p.Copy != nil {
 		into = io.MultiWriter(stdout, p.Copy)

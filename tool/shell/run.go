@@ -100,7 +100,7 @@ func (o Options) execute(ctx context.Context, c tool.Command) (end ended, err er
 		return ended{}, err
 	}
 	printed := newHeadTail(MaxOutput)
-	printed.heard = c.Heard
+	printed.written = c.Printed
 	out, err := newOutlet(printed, drainGrace)
 	if err != nil {
 		return ended{}, err

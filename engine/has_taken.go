@@ -8,11 +8,11 @@ import (
 	"github.com/pawlrun/pawl/journal"
 )
 
-// Heard says that a run's journal has what a command becomes, whose number the
+// HasTaken reports whether a run's journal has what a command becomes, whose number the
 // inbox gave, in an event behind that with the number after. A run that has ended
 // may have done so before it took the command up, which is then gone with its
 // inbox. A second cancel becomes nothing: the run is cancelled as it asks.
-func (e *Engine) Heard(ctx context.Context, c journal.Command, after int64) (bool, error) {
+func (e *Engine) HasTaken(ctx context.Context, c journal.Command, after int64) (bool, error) {
 	if c.Kind == journal.Cancel {
 		after = 0
 	}
