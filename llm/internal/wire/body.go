@@ -1,36 +1,21 @@
 package wire
 
 import (
-	"bytes"
 	"io"
-
-	"github.com/pawlrun/pawl/llm"
+	"sync/atomic"
 )
 
-// maxJoined is how long a request may be to be sent from one piece.
-const maxJoined = 64 << 10
-
-// newBody reads an encoded request. net/http writes the header of a request together
-// with its body only if it knows the body's type, so a short one is joined.
-func newBody(request *llm.Encoded) io.ReadCloser {
-	if n := request.Len(); n <= maxJoined {
-		joined := make([]byte, 0, n)
-		for _, s := range request.Segments {
-			joined = append(joined, s...)
-		}
-		return io.NopCloser(bytes.NewReader(joined))
-	}
-	return &body{segments: request.Segments}
-}
-
-// body reads a long request piece by piece.
+// body reads an encoded request piece by piece.
 type body struct {
 	segments [][]byte
 	at       int
+	// begun is set when somebody begins to read.
+	begun *atomic.Bool
 }
 
 // Read implements io.Reader.
 func (b *body) Read(p []byte) (int, error) {
+	b.begun.Store(true)
 	n := 0
 	for len(b.segments) > 0 && n < len(p) {
 		c := copy(p[n:], b.segments[0][b.at:])
@@ -44,6 +29,21 @@ func (b *body) Read(p []byte) (int, error) {
 		return 0, io.EOF
 	}
 	return n, nil
+}
+
+// WriteTo implements io.WriterTo, so that the pieces are not copied twice.
+func (b *body) WriteTo(w io.Writer) (int64, error) {
+	b.begun.Store(true)
+	var total int64
+	for len(b.segments) > 0 {
+		n, err := w.Write(b.segments[0][b.at:])
+		total += int64(n)
+		if err != nil {
+			return total, err
+		}
+		b.segments, b.at = b.segments[1:], 0
+	}
+	return total, nil
 }
 
 // Close implements io.Closer.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"io"
 	"net/http"
-	"net/http/httptrace"
 	"sync/atomic"
 	"time"
 
@@ -47,8 +46,7 @@ func (c *Client) Post(ctx context.Context, url string, header http.Header, reque
 	watchdog := time.AfterFunc(idle, func() { cancel(ErrIdle) })
 	stop := func() { watchdog.Stop(); cancel(context.Canceled) }
 	var begun atomic.Bool
-	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteHeaders: func() { begun.Store(true) }})
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, newBody(request))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, &body{segments: request.Segments, begun: &begun})
 	if err != nil {
 		stop()
 		err = withoutCredentials(err)
@@ -59,7 +57,7 @@ func (c *Client) Post(ctx context.Context, url string, header http.Header, reque
 		req.Header = header.Clone() // a jar adds its cookies to the header it is given
 	}
 	req.ContentLength = request.Len()
-	req.GetBody = func() (io.ReadCloser, error) { return newBody(request), nil }
+	req.GetBody = func() (io.ReadCloser, error) { return &body{segments: request.Segments, begun: &begun}, nil }
 	resp, err := c.HTTP.Do(req)
 	if err != nil {
 		failure := c.NetworkError(ctx, err, "")
