@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -25,6 +26,19 @@ func pageOf[T any](name string, left []T, limit int, place func(T) string) list[
 		return list[T]{Items: append([]T{}, left...)}
 	}
 	return list[T]{Items: left[:limit], Next: name + ":" + place(left[limit-1])}
+}
+
+// pageIn is the page of a whole list that a query asks for; thing is what its elements are.
+func pageIn[T any](name, thing string, all []T, p paging, place func(T) string) (list[T], error) {
+	last, err := p.after(name)
+	if err != nil {
+		return list[T]{}, err
+	}
+	from := slices.IndexFunc(all, func(each T) bool { return place(each) == last }) + 1
+	if from == 0 && last != "" {
+		return list[T]{}, noSuchPlace(thing, last)
+	}
+	return pageOf(name, all[from:], p.limit(), place), nil
 }
 
 // fail answers with a problem.

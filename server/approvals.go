@@ -53,21 +53,22 @@ func approvalsOf(pending []control.Pending) []approval {
 // decide resolves a question and makes the run go on from the decision,
 // whoever drove it before (ALDO-59, ALDO-60).
 func decide[B any](s *Server, a *asked[none, B], c journal.Command) (said, error) {
-	row, err := s.find(a.Request)
-	if err != nil {
-		return said{}, err
-	}
-	switch {
-	case c.CallID == "":
-		return said{}, missing("callId", "name one of the calls at /v1/runs/"+row.ID+"/approvals")
-	case c.Kind == journal.Reject && strings.TrimSpace(c.Text) == "":
-		return said{}, missing("reason", "say why: it is what the model is told")
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(a.Context()), patience)
-	defer cancel()
-	if err := s.checkArgs(ctx, row.ID, &c); err != nil {
-		return said{}, err
-	}
+	return tell(a, s.find, func(ctx context.Context, row journal.Run) (said, error) {
+		switch {
+		case c.CallID == "":
+			return said{}, missing("callId", "name one of the calls at /v1/runs/"+row.ID+"/approvals")
+		case c.Kind == journal.Reject && strings.TrimSpace(c.Text) == "":
+			return said{}, missing("reason", "say why: it is what the model is told")
+		}
+		if err := s.checkArgs(ctx, row.ID, &c); err != nil {
+			return said{}, err
+		}
+		return s.decided(ctx, row, c)
+	})
+}
+
+// decided sends a decision and has the run go on.
+func (s *Server) decided(ctx context.Context, row journal.Run, c journal.Command) (said, error) {
 	answer, err := s.send(ctx, row, c)
 	if err != nil {
 		return said{}, err
@@ -77,7 +78,6 @@ func decide[B any](s *Server, a *asked[none, B], c journal.Command) (said, error
 			return said{}, err
 		}
 	}
-	a.status = statusOf(answer)
 	return s.andGoOn(ctx, answer), nil
 }
 

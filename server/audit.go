@@ -55,11 +55,11 @@ func (s *Server) auditing(o operation, answer handler) handler {
 		return answer
 	}
 	return func(w http.ResponseWriter, r *http.Request, status int) error {
-		copied := &copier{ResponseWriter: w, status: status}
-		if err := answer(copied, r, status); err != nil {
-			s.fail(copied, r, err)
+		seen := &answerCopy{ResponseWriter: w, status: status}
+		if err := answer(seen, r, status); err != nil {
+			s.fail(seen, r, err)
 		}
-		s.audit(r, copied.status, "")
+		s.audit(r, seen.status, "")
 		return nil
 	}
 }

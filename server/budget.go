@@ -45,29 +45,21 @@ func (s *Server) raise(a *asked[none, limit]) (said, error) {
 	if err != nil {
 		return said{}, err
 	}
-	row, err := s.find(a.Request)
-	if err != nil {
-		return said{}, err
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(a.Context()), patience)
-	defer cancel()
-	m, err := s.engine.Inspect(ctx, row.ID)
-	if err != nil {
-		return said{}, err
-	}
-	answer, err := s.send(ctx, row, journal.Command{Kind: journal.Raise, Setting: a.body.Setting, Value: value})
-	if small, is := errors.AsType[*engine.RaiseError](err); is {
-		return said{}, kindLimit.problem("give a larger value, or \"none\"", "%v", small).about(row.ID, "").at("/value")
-	}
-	if unpriced, is := errors.AsType[*budget.UnpricedError](err); is {
-		return said{}, kindLimit.problem("change another limit", "%v", unpriced).about(row.ID, "").at("/setting")
-	}
-	if err != nil {
-		return said{}, err
-	}
-	a.status = statusOf(answer)
-	if p := m.State().Parked; p != nil && p.Limit == a.body.Setting {
-		answer = s.andGoOn(ctx, answer)
-	}
-	return answer, nil
+	return tell(a, s.find, func(ctx context.Context, row journal.Run) (said, error) {
+		m, err := s.engine.Inspect(ctx, row.ID)
+		if err != nil {
+			return said{}, err
+		}
+		answer, err := s.send(ctx, row, journal.Command{Kind: journal.Raise, Setting: a.body.Setting, Value: value})
+		if small, is := errors.AsType[*engine.RaiseError](err); is {
+			return said{}, kindLimit.problem("give a larger value, or \"none\"", "%v", small).about(row.ID, "").at("/value")
+		}
+		if unpriced, is := errors.AsType[*budget.UnpricedError](err); is {
+			return said{}, kindLimit.problem("change another limit", "%v", unpriced).about(row.ID, "").at("/setting")
+		}
+		if p := m.State().Parked; err == nil && p != nil && p.Limit == a.body.Setting {
+			answer = s.andGoOn(ctx, answer)
+		}
+		return answer, err
+	})
 }

@@ -32,15 +32,17 @@ type cancelling struct {
 }
 
 func (s *Server) cancel(a *asked[none, cancelling]) (said, error) {
-	return command(s, a, journal.Command{Kind: journal.Cancel, Text: a.body.Reason}, nil)
+	return tell(a, s.find, func(ctx context.Context, row journal.Run) (said, error) {
+		return s.send(ctx, row, journal.Command{Kind: journal.Cancel, Text: a.body.Reason})
+	})
 }
 
 func (s *Server) pause(a *asked[none, none]) (said, error) {
-	return command(s, a, journal.Command{Kind: journal.Pause}, func(row journal.Run) error {
+	return tell(a, s.find, func(ctx context.Context, row journal.Run) (said, error) {
 		if row.State == journal.Parked || row.State == journal.Paused {
-			return kindStands.problem("POST /v1/runs/"+row.ID+"/resume resumes it", "run %s is %s: %s", row.ID, row.State, row.Detail).about(row.ID, "")
+			return said{}, kindStands.problem("POST /v1/runs/"+row.ID+"/resume resumes it", "run %s is %s: %s", row.ID, row.State, row.Detail).about(row.ID, "")
 		}
-		return nil
+		return s.send(ctx, row, journal.Command{Kind: journal.Pause})
 	})
 }
 
@@ -51,35 +53,31 @@ type message struct {
 
 // input adds a message to a run. One that has parked to wait for it goes on.
 func (s *Server) input(a *asked[none, message]) (said, error) {
-	return command(s, a, journal.Command{Kind: journal.Input, Text: a.body.Text}, func(journal.Run) error {
+	return tell(a, s.find, func(ctx context.Context, row journal.Run) (said, error) {
 		if strings.TrimSpace(a.body.Text) == "" {
-			return missing("text", "say something")
+			return said{}, missing("text", "say something")
 		}
-		return nil
+		answer, err := s.send(ctx, row, journal.Command{Kind: journal.Input, Text: a.body.Text})
+		if err == nil && row.Detail == string(event.ParkInput) {
+			answer = s.andGoOn(ctx, answer)
+		}
+		return answer, err
 	})
 }
 
-// command sends a command to the run that a path names, if check lets it.
-func command[B any](s *Server, a *asked[none, B], c journal.Command, check func(journal.Run) error) (said, error) {
-	row, err := s.find(a.Request)
+// tell tells something to the run that find finds, whatever becomes of the client.
+func tell[B any](a *asked[none, B], find func(*http.Request) (journal.Run, error), do func(context.Context, journal.Run) (said, error)) (said, error) {
+	row, err := find(a.Request)
 	if err != nil {
 		return said{}, err
 	}
-	if check != nil {
-		if err := check(row); err != nil {
-			return said{}, err
-		}
-	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(a.Context()), patience)
 	defer cancel()
-	answer, err := s.send(ctx, row, c)
+	answer, err := do(ctx, row)
 	if err != nil {
 		return said{}, err
 	}
 	a.status = statusOf(answer)
-	if c.Kind == journal.Input && row.Detail == string(event.ParkInput) {
-		answer = s.andGoOn(ctx, answer)
-	}
 	return answer, nil
 }
 

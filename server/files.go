@@ -270,21 +270,9 @@ func (s *Server) listFiles(f family, q paging) (list[runnable], error) {
 	if err != nil {
 		return list[runnable]{}, err
 	}
-	name := f.key + "s"
-	last, err := q.after(name)
-	if err != nil {
-		return list[runnable]{}, err
-	}
-	if last != "" {
-		i := slices.IndexFunc(all, func(r runnable) bool { return r.File == last })
-		if i < 0 {
-			return list[runnable]{}, noSuchPlace(f.key+"'s file", last)
-		}
-		all = all[i+1:]
-	}
-	page := pageOf(name, all, q.limit(), func(r runnable) string { return r.File })
+	page, err := pageIn(f.key+"s", f.key+"'s file", all, q, func(r runnable) string { return r.File })
 	for i := range page.Items {
 		page.Items[i].Problem = s.files.check(page.Items[i].File, s.launch)
 	}
-	return page, nil
+	return page, err
 }

@@ -142,13 +142,8 @@ func (s *Server) lastLoop(ctx context.Context, f kinds.File) (journal.Run, error
 // startedFrom reports whether a run was started from a file, as it is or was, or from a
 // copy of it.
 func (s *Server) startedFrom(ctx context.Context, run string, f kinds.File) (bool, error) {
-	records, err := s.store.Records(ctx, run, 0, 1)
-	if err != nil || len(records) == 0 {
-		return false, err
-	}
-	var first struct{ Data struct{ Source, Spec string } }
-	err = json.Unmarshal(records[0].Body, &first)
-	return first.Data.Source == f.Path || first.Data.Spec == string(f.Text), err
+	first, err := s.startOf(ctx, run)
+	return err == nil && (first.Data.Source == f.Path || first.Data.Spec == string(f.Text)), err
 }
 
 // open are the states of runs that have not ended.
@@ -277,16 +272,7 @@ func (s *Server) approveLoop(a *asked[none, judgement]) (rondo, error) {
 		if *a.body.Approved {
 			c.Kind = journal.Approve
 		}
-		answer, err := s.send(ctx, row, c)
-		if err != nil {
-			return answer, err
-		}
-		if answer.Taken {
-			if answer.Decision, err = s.controller.Decided(ctx, named(row, c)); err != nil {
-				return answer, err
-			}
-		}
-		return s.andGoOn(ctx, answer), nil
+		return s.decided(ctx, row, c)
 	})
 }
 
@@ -316,19 +302,12 @@ func (s *Server) resumeLoop(a *asked[none, none]) (rondo, error) {
 }
 
 // tellLoop tells the loop of an agent something, and answers with how it stands then.
-func tellLoop[B any](s *Server, a *asked[none, B], tell func(context.Context, journal.Run) (said, error)) (rondo, error) {
-	row, err := s.openLoop(a.Request)
+func tellLoop[B any](s *Server, a *asked[none, B], do func(context.Context, journal.Run) (said, error)) (rondo, error) {
+	answer, err := tell(a, s.openLoop, do)
 	if err != nil {
 		return rondo{}, err
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(a.Context()), patience)
-	defer cancel()
-	answer, err := tell(ctx, row)
-	if err != nil {
-		return rondo{}, err
-	}
-	a.status = statusOf(answer)
-	return s.loopAgain(ctx, row.ID, &answer)
+	return s.loopAgain(context.WithoutCancel(a.Context()), answer.Run, &answer)
 }
 
 // loopAgain is [Server.loopAnswer] about a loop whose row has changed.

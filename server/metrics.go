@@ -23,22 +23,8 @@ func (s *Server) showMetrics(a *asked[none, none]) (exposition, error) {
 // counted counts the answers of an operation by their status.
 func (s *Server) counted(o operation, next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		seen := &statusWriter{ResponseWriter: w, status: http.StatusOK}
+		seen := &answerCopy{ResponseWriter: w, status: http.StatusOK}
 		defer func() { s.metrics.Add(signals.HTTPRequests, 1, o.method, o.path, strconv.Itoa(seen.status)) }()
 		next(seen, r)
 	}
 }
-
-// statusWriter keeps the status of an answer.
-type statusWriter struct {
-	http.ResponseWriter
-	status int
-}
-
-func (w *statusWriter) WriteHeader(status int) {
-	w.status = status
-	w.ResponseWriter.WriteHeader(status)
-}
-
-// Unwrap is for [http.ResponseController].
-func (w *statusWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }

@@ -10,7 +10,6 @@ import (
 	"io"
 	"net/http"
 	"regexp"
-	"sync"
 	"time"
 
 	"github.com/pawlrun/pawl/engine"
@@ -41,28 +40,6 @@ type answeredBefore struct {
 	Body     []byte `json:"body"`
 }
 
-// underway are the keys of the requests that this process is about to answer.
-type underway struct {
-	mu   sync.Mutex
-	keys map[string]bool
-}
-
-func (u *underway) begin(key string) bool {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	if u.keys[key] {
-		return false
-	}
-	u.keys[key] = true
-	return true
-}
-
-func (u *underway) end(key string) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	delete(u.keys, key)
-}
-
 // once answers a request that has an Idempotency-Key as it was answered before. The
 // key is in the journal before anything is done, and the answer after it. Where a
 // process ended between the two, a request is made again that does nothing the
@@ -82,12 +59,12 @@ func (s *Server) once(o operation, answer handler) handler {
 		}
 		r.Body = io.NopCloser(bytes.NewReader(body))
 		key := principalOf(r.Context()).Name + " " + given[0]
-		if !s.underway.begin(key) {
+		if _, begun := s.underway.LoadOrStore(key, true); begun {
 			p := kindUnderway.problem("make the same request again in a second", "the first request with this Idempotency-Key has no answer yet")
 			p.retryAfter = time.Second
 			return p
 		}
-		defer s.underway.end(key)
+		defer s.underway.Delete(key)
 		note, before, fresh, err := s.noteRequest(r, key, body)
 		switch {
 		case err != nil:
@@ -129,7 +106,7 @@ func reserved(ctx context.Context) string {
 // answerOnce answers a request and keeps the answer. A failure of the server is none:
 // the same request may be made again.
 func (s *Server) answerOnce(w http.ResponseWriter, r *http.Request, note journal.Note, kept request, answer func(http.ResponseWriter, *http.Request) error) error {
-	copied := &copier{ResponseWriter: w, status: http.StatusOK}
+	copied := &answerCopy{ResponseWriter: w, status: http.StatusOK, body: new(bytes.Buffer)}
 	r = r.WithContext(context.WithValue(r.Context(), reservedKey{}, kept.Run))
 	if err := answer(copied, r); err != nil {
 		s.fail(copied, r, err)
@@ -168,24 +145,26 @@ func digestOf(r *http.Request, body []byte) string {
 	return hex.EncodeToString(sum.Sum(nil))
 }
 
-// copier keeps what is answered.
-type copier struct {
+// answerCopy keeps the status of an answer, and its body where there is a place for it.
+type answerCopy struct {
 	http.ResponseWriter
 	status int
-	body   bytes.Buffer
+	body   *bytes.Buffer
 }
 
 // WriteHeader implements [http.ResponseWriter].
-func (c *copier) WriteHeader(status int) {
+func (c *answerCopy) WriteHeader(status int) {
 	c.status = status
 	c.ResponseWriter.WriteHeader(status)
 }
 
 // Write implements [http.ResponseWriter].
-func (c *copier) Write(b []byte) (int, error) {
-	c.body.Write(b)
+func (c *answerCopy) Write(b []byte) (int, error) {
+	if c.body != nil {
+		c.body.Write(b)
+	}
 	return c.ResponseWriter.Write(b)
 }
 
 // Unwrap is for [http.ResponseController].
-func (c *copier) Unwrap() http.ResponseWriter { return c.ResponseWriter }
+func (c *answerCopy) Unwrap() http.ResponseWriter { return c.ResponseWriter }

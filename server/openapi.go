@@ -87,13 +87,13 @@ func documentOf(table []operation) (document, error) {
 	d.Security = []map[string][]string{{"token": {}}, {}}
 	w := schemaWriter{known: fixedSchemas()}
 	d.Components.Schemas = map[string]*jsonschema.Schema{}
-	for _, named := range components() {
-		schema, err := w.of(named)
+	for _, c := range components() {
+		schema, err := w.of(c.of)
 		if err != nil {
 			return d, err
 		}
-		d.Components.Schemas[componentName(named)] = schema
-		w.known[named] = &jsonschema.Schema{Ref: "#/components/schemas/" + componentName(named)}
+		d.Components.Schemas[c.name] = schema
+		w.known[c.of] = &jsonschema.Schema{Ref: "#/components/schemas/" + c.name}
 	}
 	for _, o := range table {
 		about, err := w.describe(o)
@@ -108,43 +108,21 @@ func documentOf(table []operation) (document, error) {
 	return d, nil
 }
 
-// components are the types that have a name in the document, each before those
-// that it is part of.
-func components() []reflect.Type {
-	return []reflect.Type{
-		reflect.TypeFor[eventJSON](), reflect.TypeFor[control.Pending](), reflect.TypeFor[Problem](), reflect.TypeFor[refusal](),
-		reflect.TypeFor[journal.Run](), reflect.TypeFor[listed](), reflect.TypeFor[runnable](), reflect.TypeFor[said](), reflect.TypeFor[shown](), reflect.TypeFor[branch](),
-		reflect.TypeFor[liveJSON](), reflect.TypeFor[snapshot](), reflect.TypeFor[agui.Event](),
-	}
+// component is a type that has a name in the document.
+type component struct {
+	of   reflect.Type
+	name string
 }
 
-// componentName is a type's name for clients.
-func componentName(t reflect.Type) string {
-	switch t {
-	case reflect.TypeFor[eventJSON]():
-		return "Event"
-	case reflect.TypeFor[liveJSON]():
-		return "LiveEvent"
-	case reflect.TypeFor[snapshot]():
-		return "Snapshot"
-	case reflect.TypeFor[agui.Event]():
-		return "AGUIEvent"
-	case reflect.TypeFor[control.Pending]():
-		return "Question"
-	case reflect.TypeFor[refusal]():
-		return "Refusal"
-	case reflect.TypeFor[runnable]():
-		return "File"
-	case reflect.TypeFor[said]():
-		return "Delivery"
-	case reflect.TypeFor[branch]():
-		return "RunInTree"
-	case reflect.TypeFor[shown]():
-		return "RunInFull"
-	case reflect.TypeFor[listed]():
-		return "RunInList"
+// components are those, each before those that it is part of.
+func components() []component {
+	return []component{
+		{reflect.TypeFor[eventJSON](), "Event"}, {reflect.TypeFor[control.Pending](), "Question"}, {reflect.TypeFor[Problem](), "Problem"},
+		{reflect.TypeFor[refusal](), "Refusal"}, {reflect.TypeFor[journal.Run](), "Run"}, {reflect.TypeFor[listed](), "RunInList"},
+		{reflect.TypeFor[runnable](), "File"}, {reflect.TypeFor[said](), "Delivery"}, {reflect.TypeFor[shown](), "RunInFull"},
+		{reflect.TypeFor[branch](), "RunInTree"}, {reflect.TypeFor[liveJSON](), "LiveEvent"}, {reflect.TypeFor[snapshot](), "Snapshot"},
+		{reflect.TypeFor[agui.Event](), "AGUIEvent"},
 	}
-	return t.Name()
 }
 
 // fixedSchemas are those of the types that say more, or other, in JSON than their

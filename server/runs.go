@@ -60,12 +60,14 @@ func (s *Server) listRuns(a *asked[runsQuery, none]) (list[listed], error) {
 	return list[listed]{Items: items, Next: page.Next}, nil
 }
 
-// start is what lists say of a run's first event.
+// start is what is read of a run's first event for many runs at once.
 type start struct {
 	Step string `json:"step"`
 	Data struct {
-		Step  string `json:"step"`
-		Input struct {
+		Step   string `json:"step"`
+		Source string `json:"source"`
+		Spec   string `json:"spec"`
+		Input  struct {
 			Parts []struct {
 				Text string `json:"text"`
 			} `json:"parts"`

@@ -76,7 +76,7 @@ type Server struct {
 	keys    *keyring
 	limiter limiter
 	// underway are the requests with an Idempotency-Key that have no answer yet.
-	underway underway
+	underway sync.Map
 	hosts    []string
 	scheme   string
 	log      *slog.Logger
@@ -127,7 +127,7 @@ func New(o Options) (*Server, error) {
 		return nil, err
 	}
 	s.document = sync.OnceValues(func() (document, error) { return documentOf(operations()) })
-	s.underway.keys, s.limiter.left, s.hosts, s.scheme = map[string]bool{}, map[string]*allowance{}, o.Hosts, "http"
+	s.limiter.left, s.hosts, s.scheme = map[string]*allowance{}, o.Hosts, "http"
 	if o.TLS {
 		s.scheme = "https"
 	}

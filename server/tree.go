@@ -2,7 +2,6 @@ package server
 
 import (
 	"cmp"
-	"slices"
 
 	"github.com/pawlrun/pawl/control"
 	"github.com/pawlrun/pawl/journal"
@@ -32,19 +31,10 @@ func (s *Server) tree(a *asked[paging, none]) (list[branch], error) {
 	for _, b := range below {
 		rows = append(rows, b.Run)
 	}
-	name := "tree-" + row.ID
-	last, err := a.query.after(name)
+	part, err := pageIn("tree-"+row.ID, "run of this tree", rows, a.query, func(r journal.Run) string { return r.ID })
 	if err != nil {
 		return page, err
 	}
-	if last != "" {
-		i := slices.IndexFunc(rows, func(r journal.Run) bool { return r.ID == last })
-		if i < 0 {
-			return page, noSuchPlace("run of this tree", last)
-		}
-		rows = rows[i+1:]
-	}
-	part := pageOf(name, rows, a.query.limit(), func(r journal.Run) string { return r.ID })
 	statuses, err := s.controller.RunStatuses(a.Context(), part.Items)
 	if err != nil {
 		return page, err
