@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 
+	"github.com/pawlrun/pawl/drive"
 	"github.com/pawlrun/pawl/eval"
-	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/journal"
 )
 
@@ -17,24 +17,7 @@ type Extract = eval.Extract
 // ExtractOf reads the extract of any ended run in a journal. Of a run that has not
 // ended the error is an [eval.ErrNotEnded].
 func ExtractOf(ctx context.Context, store journal.Store, run string) (Extract, error) {
-	const size = 500
-	return eval.Of(func(yield func(*event.Event, error) bool) {
-		for after, n := int64(0), size; n == size; {
-			records, err := store.Records(ctx, run, after, size)
-			if err != nil {
-				yield(nil, err)
-				return
-			}
-			for _, r := range records {
-				e, err := event.Decode(r.Body)
-				if !yield(e, err) || err != nil {
-					return
-				}
-				after = r.Seq
-			}
-			n = len(records)
-		}
-	})
+	return eval.Of(drive.AsStored(ctx, store, run))
 }
 
 // Answer has the agent answer an evaluator's question, as an [eval.Judge]. It runs in

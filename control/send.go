@@ -6,11 +6,11 @@ package control
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
 	"github.com/pawlrun/pawl/access"
+	"github.com/pawlrun/pawl/drive"
 	"github.com/pawlrun/pawl/engine"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/journal"
@@ -159,16 +159,7 @@ func (d *Controller) knows(ctx context.Context, run string) (engine.Knowledge, e
 
 // started is the run's first event.
 func (d *Controller) started(ctx context.Context, run string) (event.RunStarted, error) {
-	records, err := d.store.Records(ctx, run, 0, 1)
-	if err != nil || len(records) == 0 {
-		return event.RunStarted{}, errors.Join(fmt.Errorf("control: read the first event of run %s", run), err)
-	}
-	first, err := event.Decode(records[0].Body)
-	if err != nil {
-		return event.RunStarted{}, fmt.Errorf("control: run %s: %w", run, err)
-	}
-	started, _ := first.Data.(event.RunStarted)
-	return started, nil
+	return drive.At[event.RunStarted](ctx, d.store, run, 0)
 }
 
 // Redact removes the secrets of a run from texts for the journal of another run

@@ -217,17 +217,12 @@ func (b *Blobs) inherit(ctx context.Context, from event.ContinuedFrom) (event.Co
 // referred lists what the events of a run refer to. A run that is not in this
 // store has nothing here to be read.
 func (b *Blobs) referred(ctx context.Context, run string) ([]event.BlobRef, error) {
-	records, err := b.store.Records(ctx, run, 0, 0)
-	if errors.Is(err, journal.ErrNotFound) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
 	var refs []event.BlobRef
-	for _, r := range records {
-		e, err := event.Decode(r.Body)
-		if err != nil {
+	for e, err := range AsStored(ctx, b.store, run) {
+		switch {
+		case errors.Is(err, journal.ErrNotFound):
+			return nil, nil
+		case err != nil:
 			return nil, err
 		}
 		refs = append(refs, event.Blobs(e.Data)...)

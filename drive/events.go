@@ -3,11 +3,63 @@ package drive
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"iter"
+	"slices"
 
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/journal"
 )
+
+// AsStored reads a run's events in their order, each as it is stored and with its pos. Where
+// types are given, it reads only those.
+func AsStored(ctx context.Context, store journal.Store, run string, types ...event.Type) iter.Seq2[*event.Event, error] {
+	const page = 500
+	return func(yield func(*event.Event, error) bool) {
+		for after, n := int64(0), page; n == page; {
+			records, err := store.Records(ctx, run, after, page)
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			for _, r := range records {
+				if after = r.Seq; len(types) > 0 && !slices.Contains(types, event.Type(r.Type)) {
+					continue
+				}
+				e, err := event.Decode(r.Body)
+				if err != nil {
+					yield(nil, fmt.Errorf("run %s, event %d: %w", run, r.Seq, err))
+					return
+				}
+				e.Pos = r.Pos
+				if !yield(e, nil) {
+					return
+				}
+			}
+			n = len(records)
+		}
+	}
+}
+
+// At is what the event of a run says that follows a number.
+func At[T event.Data](ctx context.Context, store journal.Store, run string, after int64) (said T, err error) {
+	records, err := store.Records(ctx, run, after, 1)
+	if err == nil && len(records) == 0 {
+		err = journal.ErrNotFound
+	}
+	var e *event.Event
+	if err == nil {
+		e, err = event.Decode(records[0].Body)
+	}
+	if err != nil {
+		return said, fmt.Errorf("drive: read event %d of run %s: %w", after+1, run, err)
+	}
+	said, ok := e.Data.(T)
+	if !ok {
+		return said, fmt.Errorf("drive: event %d of run %s is %s", after+1, run, e.Type())
+	}
+	return said, nil
+}
 
 // Read is an event of a run as it is stored, and as it is folded.
 type Read struct {

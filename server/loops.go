@@ -322,23 +322,12 @@ func (s *Server) loopAgain(ctx context.Context, run string, told *said) (rondo, 
 // loopAnswer says how a loop stands, from its journal alone.
 func (s *Server) loopAnswer(ctx context.Context, row journal.Run, told *said) (rondo, error) {
 	now := loopNow{Active: row.State != journal.Ended, Run: row.ID, State: &loopState{ProgressLog: []string{}}}
-	for after := int64(0); ; {
-		records, err := s.store.Records(ctx, row.ID, after, 500)
+	for e, err := range drive.AsStored(ctx, s.store, row.ID) {
 		if err != nil {
+			return rondo{}, fmt.Errorf("server: %w", err)
+		}
+		if err := now.take(e); err != nil {
 			return rondo{}, err
-		}
-		if len(records) == 0 {
-			break
-		}
-		for _, rec := range records {
-			after = rec.Seq
-			e, err := event.Decode(rec.Body)
-			if err != nil {
-				return rondo{}, fmt.Errorf("server: event %d of run %s: %w", rec.Seq, row.ID, err)
-			}
-			if err := now.take(e); err != nil {
-				return rondo{}, err
-			}
 		}
 	}
 	if now.State.Status == "" {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/pawlrun/pawl/compact"
+	"github.com/pawlrun/pawl/drive"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/llm"
@@ -94,18 +95,15 @@ type shownCompaction struct {
 func (s *session) compression(ctx context.Context, r journal.Run, seq int64) (shownCompaction, error) {
 	out := shownCompaction{Run: r.ID}
 	var places []string
-	if err := s.each(ctx, r.ID, 0, func(_ journal.Record, e *event.Event) error {
-		d, ok := e.Data.(event.HistoryCompressed)
-		if !ok {
-			return nil
+	for e, err := range drive.AsStored(ctx, s.store, r.ID, event.TypeHistoryCompressed) {
+		if err != nil {
+			return out, err
 		}
+		d, _ := e.Data.(event.HistoryCompressed)
 		places = append(places, fmt.Sprint(e.Seq))
 		if e.Seq == seq {
 			out.compaction = compaction{Seq: e.Seq, Cycle: e.Cycle, UndoSeq: e.Seq - 1, HistoryCompressed: d}
 		}
-		return nil
-	}); err != nil {
-		return out, err
 	}
 	switch {
 	case len(places) == 0:

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawlrun/pawl/budget"
+	"github.com/pawlrun/pawl/drive"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/llm"
@@ -139,7 +140,10 @@ func (s *session) readSide(ctx context.Context, r journal.Run, above []string) (
 		out.words = append(out.words, regexp.QuoteMeta(stretch.Run))
 	}
 	var own *regexp.Regexp
-	err = s.each(ctx, r.ID, 0, func(_ journal.Record, e *event.Event) error {
+	for e, err := range drive.AsStored(ctx, s.store, r.ID) {
+		if err != nil {
+			return nil, err
+		}
 		switch d := e.Data.(type) {
 		case event.RunStarted:
 			if d.Fence != nil && d.Fence.Nonce != "" {
@@ -152,20 +156,22 @@ func (s *session) readSide(ctx context.Context, r journal.Run, above []string) (
 		out.add(e)
 		out.pass(e.Data)
 		data, err := compared(e.Data)
-		if data == nil || err != nil {
-			return err
+		if err != nil {
+			return nil, err
+		}
+		if data == nil {
+			continue
 		}
 		body, err := encoded(e.Cycle, data)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		out.tell(telling{e, own.ReplaceAll(body, []byte("RUN"))})
-		return nil
-	})
+	}
 	out.settle()
 	out.told = append(out.told, out.inputs...)
 	out.numberCalls()
-	return out, err
+	return out, nil
 }
 
 // compared is an event as it was decided. Limits, and whom to ask, only show in

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/pawlrun/pawl/drive"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/journal"
 )
@@ -51,7 +52,10 @@ func (s *session) nameResults(ctx context.Context, r journal.Run, seq int64, res
 
 func (s *session) settledCalls(ctx context.Context, r journal.Run) ([]settledCall, error) {
 	var calls []settledCall
-	err := s.each(ctx, r.ID, 0, func(rec journal.Record, e *event.Event) error {
+	for e, err := range drive.AsStored(ctx, s.store, r.ID, event.TypeModelResponse, event.TypeToolResult, event.TypeToolResults) {
+		if err != nil {
+			return nil, err
+		}
 		switch d := e.Data.(type) {
 		case event.ModelResponse:
 			for _, ref := range d.ToolCalls {
@@ -60,19 +64,18 @@ func (s *session) settledCalls(ctx context.Context, r journal.Run) ([]settledCal
 		case event.ToolResult:
 			for i := range calls {
 				if calls[i].id == d.CallID {
-					calls[i].result = rec.Seq
+					calls[i].result = e.Seq
 				}
 			}
 		case event.ToolResults:
 			for i := range calls {
 				if calls[i].closed == 0 {
-					calls[i].closed = rec.Seq
+					calls[i].closed = e.Seq
 				}
 			}
 		}
-		return nil
-	})
-	return calls, err
+	}
+	return calls, nil
 }
 
 // findCall is the call that a user's word names.

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"time"
 
@@ -9,6 +8,7 @@ import (
 
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/control"
+	"github.com/pawlrun/pawl/drive"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/llm"
@@ -48,11 +48,11 @@ and terminatedBy.`,
 					return a.printCompression(shown)
 				}
 				p := page{RunStatus: control.RunStatus{Run: r}}
-				if err := s.each(c.Context(), r.ID, 0, func(_ journal.Record, e *event.Event) error {
+				for e, err := range drive.AsStored(c.Context(), s.store, r.ID) {
+					if err != nil {
+						return err
+					}
 					p.add(e)
-					return nil
-				}); err != nil {
-					return err
 				}
 				inbox, err := s.store.Inbox(c.Context(), r.ID)
 				if err != nil {
@@ -82,30 +82,6 @@ and terminatedBy.`,
 	c.Flags().BoolVar(&extract, "extract", false, "print what evaluators see of the run, as JSON")
 	c.Flags().Int64Var(&compression, "compression", 0, "show what this history.compressed event removed")
 	return c
-}
-
-// each decodes a run's events after a seq.
-func (s *session) each(ctx context.Context, run string, after int64, do func(journal.Record, *event.Event) error) error {
-	const size = 500
-	for {
-		records, err := s.store.Records(ctx, run, after, size)
-		if err != nil {
-			return err
-		}
-		for _, rec := range records {
-			e, err := event.Decode(rec.Body)
-			if err != nil {
-				return fmt.Errorf("run %s, event %d: %w", run, rec.Seq, err)
-			}
-			e.Pos, after = rec.Pos, rec.Seq
-			if err := do(rec, e); err != nil {
-				return err
-			}
-		}
-		if len(records) < size {
-			return nil
-		}
-	}
 }
 
 // page is a run at a glance: its row, and a digest of its events.

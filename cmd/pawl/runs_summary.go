@@ -4,9 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 
 	"github.com/pawlrun/pawl/control"
+	"github.com/pawlrun/pawl/drive"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/llm"
@@ -42,29 +42,12 @@ func (s *session) summaries(ctx context.Context, runs []control.RunStatus) []sum
 
 // startOf is how a run was started, as its fork changed it.
 func (s *session) startOf(ctx context.Context, r journal.Run) (event.RunStarted, error) {
-	first, err := decoded[event.RunStarted](s.store.Records(ctx, r.ID, 0, 1))
+	first, err := drive.At[event.RunStarted](ctx, s.store, r.ID, 0)
 	if err != nil || r.ForkOf == "" {
 		return first, err
 	}
-	forked, err := decoded[event.RunForked](s.store.Records(ctx, r.ID, r.ForkSeq, 1))
+	forked, err := drive.At[event.RunForked](ctx, s.store, r.ID, r.ForkSeq)
 	return first.Forked(forked), err
-}
-
-// decoded is the payload of the first of some records.
-func decoded[T event.Data](records []journal.Record, err error) (T, error) {
-	var none T
-	if err != nil || len(records) == 0 {
-		return none, err
-	}
-	e, err := event.Decode(records[0].Body)
-	if err != nil {
-		return none, err
-	}
-	d, ok := e.Data.(T)
-	if !ok {
-		return none, fmt.Errorf("event %d of run %s is %s", e.Seq, e.Run, e.Type())
-	}
-	return d, nil
 }
 
 func given(d event.RunStarted) (input, model string) {
@@ -86,30 +69,15 @@ func (s *session) spentBy(ctx context.Context, r journal.Run) (llm.Usage, *llm.C
 		err := json.Unmarshal(r.Outcome, &o)
 		return o.Usage, o.Cost, err
 	}
-	spending := []string{
-		string(event.TypeRunForked), string(event.TypeModelResponse), string(event.TypeModelAttemptFailed), string(event.TypeBudgetCommitted),
-	}
-	const size = 500
 	var p page
-	for after := int64(0); ; {
-		records, err := s.store.Records(ctx, r.ID, after, size)
+	for e, err := range drive.AsStored(ctx, s.store, r.ID,
+		event.TypeRunForked, event.TypeModelResponse, event.TypeModelAttemptFailed, event.TypeBudgetCommitted) {
 		if err != nil {
 			return p.Usage, p.Cost, err
 		}
-		for _, rec := range records {
-			if after = rec.Seq; !slices.Contains(spending, rec.Type) {
-				continue
-			}
-			e, err := event.Decode(rec.Body)
-			if err != nil {
-				return p.Usage, p.Cost, err
-			}
-			p.add(e)
-		}
-		if len(records) < size {
-			return p.Usage, p.Cost, nil
-		}
+		p.add(e)
 	}
+	return p.Usage, p.Cost, nil
 }
 
 // cost is what a run has cost, in few words.

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawlrun/pawl/control"
+	"github.com/pawlrun/pawl/drive"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/machine/agent"
@@ -80,9 +81,14 @@ func (s *session) grow(ctx context.Context, n node, started map[string][]control
 	var p page
 	children := started[n.ID]
 	if untold := n.Cost == nil; untold || len(children) > 0 || n.Kind != agent.Kind {
-		err := s.each(ctx, n.ID, 0, func(_ journal.Record, e *event.Event) error { p.add(e); return nil })
-		if err != nil && ctx.Err() != nil {
-			return n, err // one that cannot be read is listed as its row has it
+		for e, err := range drive.AsStored(ctx, s.store, n.ID) {
+			if err != nil && ctx.Err() != nil {
+				return n, err
+			}
+			if err != nil {
+				break // one that cannot be read is listed as its row has it
+			}
+			p.add(e)
 		}
 		if n.Skipped = p.skipped; untold {
 			n.Usage, n.Cost = p.Usage, p.Cost

@@ -16,6 +16,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pawlrun/pawl/drive"
 	"github.com/pawlrun/pawl/engine"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/journal"
@@ -136,7 +137,7 @@ func Resume(started event.RunStarted, o launch.Options) (engine.Env, error) {
 // Continue prepares a run that goes on where an ended one stopped.
 func Continue(ctx context.Context, store journal.Store, run, input string, o launch.Options) (event.RunStarted, engine.Env, error) {
 	fail := func(err error) (event.RunStarted, engine.Env, error) { return event.RunStarted{}, engine.Env{}, err }
-	started, err := begun(ctx, store, run)
+	started, err := drive.At[event.RunStarted](ctx, store, run, 0)
 	if err != nil {
 		return fail(err)
 	}
@@ -148,23 +149,6 @@ func Continue(ctx context.Context, store journal.Store, run, input string, o lau
 		return fail(err)
 	}
 	return k.Continue(ctx, store, run, input, o)
-}
-
-// begun is a run's first event.
-func begun(ctx context.Context, store journal.Store, run string) (event.RunStarted, error) {
-	records, err := store.Records(ctx, run, 0, 1)
-	if err == nil && len(records) == 0 {
-		err = journal.ErrNotFound
-	}
-	if err != nil {
-		return event.RunStarted{}, fmt.Errorf("launch: load run %s: %w", run, err)
-	}
-	first, err := event.Decode(records[0].Body)
-	if err != nil {
-		return event.RunStarted{}, fmt.Errorf("launch: load run %s: %w", run, err)
-	}
-	started, _ := first.Data.(event.RunStarted)
-	return started, nil
 }
 
 // Fork prepares what a fork of a run does otherwise.
