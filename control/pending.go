@@ -43,6 +43,25 @@ func (p Pending) MarshalJSON() ([]byte, error) {
 	}{p.ID, p.Kind, p.Run, path, p.Step, cmp.Or(p.Reason, p.Rule), p.Digest, p.ExpiresAt, p.What})
 }
 
+// Call is a call that waits for a decision, with the run that made it and the way to
+// that from the run whose calls are listed.
+type Call struct {
+	Run string `json:"run"`
+	event.ToolPendingApproval
+	Path []Step `json:"path,omitempty"`
+}
+
+// Calls are the calls among questions.
+func Calls(pending []Pending) []Call {
+	calls := []Call{}
+	for _, p := range pending {
+		if call, is := p.Call(); is {
+			calls = append(calls, Call{Run: p.Run, ToolPendingApproval: call, Path: p.Path})
+		}
+	}
+	return calls
+}
+
 // Call is what is asked about a call, and whether the question is about one.
 func (p Pending) Call() (event.ToolPendingApproval, bool) {
 	call, is := p.Asked.(event.ToolPendingApproval)

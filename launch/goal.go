@@ -3,7 +3,6 @@ package launch
 import (
 	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -53,36 +52,21 @@ func planOfGoal(f File, o Options) (plan.Plan, error) {
 }
 
 // Goal prepares a run of a goal file. It needs no input: the objective is in the file.
-func Goal(f File, input string, o Options) (event.RunStarted, engine.Env, error) {
-	fail := func(err error) (event.RunStarted, engine.Env, error) { return event.RunStarted{}, engine.Env{}, err }
+func Goal(f File, input string, o Options) (started event.RunStarted, env engine.Env, err error) {
 	switch {
 	case len(o.Attachments) > 0:
-		return fail(errors.New("launch: a goal takes no attachments"))
+		return started, env, errors.New("launch: a goal takes no attachments")
 	case len(o.Vars) > 0:
-		return fail(errors.New("launch: a goal has no variables; what is to be said to it is its input"))
+		return started, env, errors.New("launch: a goal has no variables; what is to be said to it is its input")
 	}
 	g, err := parseGoal(f, o)
 	if err != nil {
-		return fail(err)
+		return started, env, err
 	}
-	source, err := filepath.Abs(f.Path)
-	if err != nil {
-		return fail(fmt.Errorf("launch: %w", err))
+	if started, env, err = o.startFile(f, g.Steps, g.Limits(), g.Uses, input); err != nil {
+		return started, env, err
 	}
-	if err := recordable(source, o.Dir, o.Workspace); err != nil {
-		return fail(err)
-	}
-	o.levels, o.forAgents = levelsBelow(event.RunStarted{MaxDepth: o.MaxDepth}), o.limitsOfAgents()
-	root := g.Limits()
-	if err := o.gatherUses(root, g.Uses); err != nil {
-		return fail(err)
-	}
-	started, env, err := o.startPlan(g.Steps, root, input)
-	if err != nil {
-		return fail(err)
-	}
-	started.Kind, started.Source, started.Spec = KindGoal, source, string(f.Text)
-	started.Warnings = slices.Concat(said(g.Warnings), started.Warnings)
+	started.Kind, started.Warnings = KindGoal, slices.Concat(said(g.Warnings), started.Warnings)
 	return started, env, nil
 }
 

@@ -179,6 +179,9 @@ func restored(started event.RunStarted, o Options) (engine.Env, confinement, err
 		return engine.Env{}, confinement{}, err
 	}
 	if a.StartsOthers() {
+		if a.Loops() {
+			a = a.LoopRoot()
+		}
 		env, err := o.resumePlan(a, started)
 		return env, confinement{}, err
 	}

@@ -81,12 +81,10 @@ func ofPlan(a *spec.Agent, source string, text []byte, input string, o Options) 
 	return started, env, nil
 }
 
-// resumePlan gives the environment of such a run that goes on.
-func (o Options) resumePlan(a *spec.Agent, started event.RunStarted) (engine.Env, error) {
-	if a.Loops() {
-		a = a.LoopRoot()
-	}
-	env, err := o.workflowEnv(a)
+// resumePlan gives the environment of a run that goes on with its plan, whose agents
+// root offers.
+func (o Options) resumePlan(root *spec.Agent, started event.RunStarted) (engine.Env, error) {
+	env, err := o.workflowEnv(root)
 	if err != nil {
 		return engine.Env{}, err
 	}
@@ -94,7 +92,9 @@ func (o Options) resumePlan(a *spec.Agent, started event.RunStarted) (engine.Env
 	if err := json.Unmarshal(started.Config, &cfg); err != nil {
 		return engine.Env{}, fmt.Errorf("launch: the run's configuration: %w", err)
 	}
-	if err := o.resumeCommands(&env, cfg.Policy, started.Sandbox, a); err != nil || !cfg.Plan.Refine {
+	o.nest(&env, &cfg.Plan)
+	env.Worktrees = apart{o, root, started.Sandbox}
+	if err := o.resumeCommands(&env, cfg.Policy, started.Sandbox, root); err != nil || !cfg.Plan.Refine {
 		return env, err
 	}
 	if err := o.forLoop(&env, started.Source); err != nil {

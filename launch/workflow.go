@@ -3,7 +3,6 @@ package launch
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -88,44 +87,46 @@ func planOf(f File, o Options) (plan.Plan, error) {
 }
 
 // Workflow prepares a run of a workflow file.
-func Workflow(f File, input string, o Options) (event.RunStarted, engine.Env, error) {
-	fail := func(err error) (event.RunStarted, engine.Env, error) { return event.RunStarted{}, engine.Env{}, err }
+func Workflow(f File, input string, o Options) (started event.RunStarted, env engine.Env, err error) {
 	switch {
 	case len(o.Attachments) > 0:
-		return fail(errors.New("launch: a workflow takes no attachments; its steps have contextFiles"))
+		return started, env, errors.New("launch: a workflow takes no attachments; its steps have contextFiles")
 	case len(o.Vars) > 0:
-		return fail(errors.New("launch: a workflow has no variables; what is to be said to it is its input"))
+		return started, env, errors.New("launch: a workflow has no variables; what is to be said to it is its input")
 	}
 	w, err := parseWorkflow(f, o)
 	if err != nil {
-		return fail(err)
+		return started, env, err
 	}
+	o.MaxDepth = cmp.Or(o.MaxDepth, value(w.MaxDepth))
+	if started, env, err = o.startFile(f, w.Plan, w.Limits(), w.Uses, input); err != nil {
+		return started, env, err
+	}
+	started.Warnings = slices.Concat(said(w.Warnings), inWorkflow(started.Warnings))
+	return started, env, nil
+}
+
+// startFile prepares the run of a file whose plan names the agents that root offers.
+func (o Options) startFile(f File, p plan.Plan, root *spec.Agent, uses map[string]*spec.Agent, input string) (started event.RunStarted, env engine.Env, err error) {
 	source := ""
 	if !f.Sent {
 		if source, err = filepath.Abs(f.Path); err != nil {
-			return fail(fmt.Errorf("launch: %w", err))
+			return started, env, fmt.Errorf("launch: %w", err)
 		}
 	}
 	if err := recordable(source, o.Dir, o.Workspace); err != nil {
-		return fail(err)
+		return started, env, err
 	}
-	o.MaxDepth = cmp.Or(o.MaxDepth, value(w.MaxDepth))
-	o.levels = levelsBelow(event.RunStarted{MaxDepth: o.MaxDepth})
-	o.forAgents = o.limitsOfAgents()
-	root := w.Limits()
-	if err := o.gatherUses(root, w.Uses); err != nil {
-		return fail(err)
+	o.levels, o.forAgents = levelsBelow(event.RunStarted{MaxDepth: o.MaxDepth}), o.limitsOfAgents()
+	if err := o.gatherUses(root, uses); err != nil {
+		return started, env, err
 	}
-	if strings.TrimSpace(input) == "" && idle(&w.Plan) {
-		return fail(ErrNoInput)
+	if strings.TrimSpace(input) == "" && idle(&p) {
+		return started, env, ErrNoInput
 	}
-	started, env, err := o.startPlan(w.Plan, root, input)
-	if err != nil {
-		return fail(err)
-	}
+	started, env, err = o.startPlan(p, root, input)
 	started.Source, started.Spec = source, string(f.Text)
-	started.Warnings = slices.Concat(said(w.Warnings), inWorkflow(started.Warnings))
-	return started, env, nil
+	return started, env, err
 }
 
 // startPlan prepares the run of a plan, whose agents root offers.
@@ -335,8 +336,8 @@ func resumeWorkflow(started event.RunStarted, o Options) (engine.Env, error) {
 	return resumeUses(started, w.Limits(), o)
 }
 
-// resumeUses gives the environment of a run that goes on with its plan, whose agents
-// root offers.
+// resumeUses gives the environment of a run that goes on, whose agents are all pinned
+// in its first event.
 func resumeUses(started event.RunStarted, root *spec.Agent, o Options) (engine.Env, error) {
 	o = o.seams().pinned(started)
 	if err := checkWorkspace(o.Workspace); err != nil {
@@ -344,17 +345,7 @@ func resumeUses(started event.RunStarted, root *spec.Agent, o Options) (engine.E
 	}
 	root.Dir = started.Options["files"]
 	o.offerUses(root)
-	env, err := o.workflowEnv(root)
-	if err != nil {
-		return engine.Env{}, err
-	}
-	var cfg flow.Config
-	if err := json.Unmarshal(started.Config, &cfg); err != nil {
-		return engine.Env{}, fmt.Errorf("launch: the run's configuration: %w", err)
-	}
-	o.nest(&env, &cfg.Plan)
-	env.Worktrees = apart{o, root, started.Sandbox}
-	return env, o.resumeCommands(&env, cfg.Policy, started.Sandbox, root)
+	return o.resumePlan(root, started)
 }
 
 // workflowRedactor is [Redactor] of a workflow: a step may come upon what the agent

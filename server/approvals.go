@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/pawlrun/pawl/control"
-	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/journal"
 )
 
@@ -29,25 +28,6 @@ func (s *Server) approve(a *asked[none, permission]) (said, error) {
 
 func (s *Server) reject(a *asked[none, decision]) (said, error) {
 	return decide(s, a, journal.Command{Kind: journal.Reject, CallID: a.body.CallID, Text: a.body.Reason})
-}
-
-// approval is a call that waits for a decision, with the run that made it and the
-// way to that from the run whose calls are listed.
-type approval struct {
-	Run string `json:"run"`
-	event.ToolPendingApproval
-	Path []control.Step `json:"path,omitempty"`
-}
-
-// approvalsOf are the calls among questions.
-func approvalsOf(pending []control.Pending) []approval {
-	calls := []approval{}
-	for _, p := range pending {
-		if call, is := p.Call(); is {
-			calls = append(calls, approval{Run: p.Run, ToolPendingApproval: call, Path: p.Path})
-		}
-	}
-	return calls
 }
 
 // decide resolves a question and makes the run go on from the decision,
@@ -105,20 +85,20 @@ func (s *Server) checkArgs(ctx context.Context, run string, c *journal.Command) 
 
 // showApprovals lists the calls of a run, and of the runs that it started, that
 // wait for a decision.
-func (s *Server) showApprovals(a *asked[none, none]) (list[approval], error) {
+func (s *Server) showApprovals(a *asked[none, none]) (list[control.Call], error) {
 	row, err := s.find(a.Request)
 	if err != nil {
-		return list[approval]{}, err
+		return list[control.Call]{}, err
 	}
 	pending, err := s.controller.Pending(a.Context(), row.ID)
-	return list[approval]{Items: approvalsOf(pending)}, err
+	return list[control.Call]{Items: control.Calls(pending)}, err
 }
 
 // listApprovals lists the calls of all runs that wait for a decision. See
 // [Server.questionsOfAll] for its pages.
-func (s *Server) listApprovals(a *asked[paging, none]) (list[approval], error) {
+func (s *Server) listApprovals(a *asked[paging, none]) (list[control.Call], error) {
 	page, err := s.questionsOfAll(a.Context(), a.query)
-	return list[approval]{Items: approvalsOf(page.Items), Next: page.Next}, err
+	return list[control.Call]{Items: control.Calls(page.Items), Next: page.Next}, err
 }
 
 // listQuestions lists what all runs ask people.

@@ -130,7 +130,7 @@ type shown struct {
 	control.RunStatus
 	Usage   llm.Usage         `json:"usage"`
 	Cost    llm.Cost          `json:"cost"`
-	Pending []approval        `json:"pending"`
+	Pending []control.Call    `json:"pending"`
 	Waiting []control.Pending `json:"waiting"`
 	Taint   event.Taint       `json:"taint,omitzero"`
 }
@@ -158,7 +158,7 @@ func (s *Server) stands(ctx context.Context, row journal.Run) (shown, error) {
 	}
 	state := m.State()
 	return shown{
-		RunStatus: standing, Usage: state.Usage, Cost: state.Cost, Taint: state.Taint, Pending: approvalsOf(pending), Waiting: append([]control.Pending{}, pending...),
+		RunStatus: standing, Usage: state.Usage, Cost: state.Cost, Taint: state.Taint, Pending: control.Calls(pending), Waiting: append([]control.Pending{}, pending...),
 	}, nil
 }
 

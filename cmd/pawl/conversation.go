@@ -203,25 +203,25 @@ func (c *conversation) result(d event.ToolResult) []note {
 	if c.screen.terminal {
 		width = c.room("    ")
 	}
-	for _, line := range headAndTail(output) {
+	for _, line := range headAndTail(output, resultHead, resultTail) {
 		notes = append(notes, note{faint, "    " + clip(strings.ReplaceAll(harmless(line), "\t", "    "), width)})
 	}
 	return notes
 }
 
-// headAndTail are the first and the last lines of a text.
-func headAndTail(text string) []string {
+// headAndTail are so many of the first and the last lines of a text.
+func headAndTail(text string, head, tail int) []string {
 	text = strings.TrimRight(strings.TrimLeft(text, "\r\n"), " \t\r\n")
 	if text == "" {
 		return nil
 	}
 	lines := strings.Split(text, "\n")
-	left := len(lines) - resultHead - resultTail
-	if left < 2 {
+	left := len(lines) - head - tail
+	if left < 2 { // to say that a line is left out takes one as well
 		return lines
 	}
 	between := "… " + plural(left, "line") + " …"
-	return append(append(lines[:resultHead:resultHead], between), lines[len(lines)-resultTail:]...)
+	return append(append(lines[:head:head], between), lines[len(lines)-tail:]...)
 }
 
 // terminated says what ended the run.

@@ -19,25 +19,10 @@ func excerpt(d event.ToolResult, width int) []note {
 		return nil
 	}
 	_, output, _ := strings.Cut(d.Output, "\n") // the exit code stands on the first line
-	output = strings.Trim(output, "\n")
-	if output == "" {
-		return nil
-	}
-	lines := strings.Split(output, "\n")
 	var notes []note
-	show := func(lines []string) {
-		for _, line := range lines {
-			text := strings.ReplaceAll(harmless(strings.TrimRight(line, "\r")), "\t", "    ")
-			notes = append(notes, note{faint, "    " + clip(text, max(width-5, 20))})
-		}
+	for _, line := range headAndTail(output, firstShown, lastShown) {
+		text := strings.ReplaceAll(harmless(strings.TrimRight(line, "\r")), "\t", "    ")
+		notes = append(notes, note{faint, "    " + clip(text, max(width-5, 20))})
 	}
-	left := len(lines) - firstShown - lastShown
-	if left <= 1 { // to say that a line is left out takes one as well
-		show(lines)
-		return notes
-	}
-	show(lines[:firstShown])
-	notes = append(notes, note{faint, "    … " + plural(left, "line") + " …"})
-	show(lines[len(lines)-lastShown:])
 	return notes
 }

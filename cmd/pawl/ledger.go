@@ -39,10 +39,7 @@ type iterationLine struct {
 	Learning string `json:"learning,omitempty"`
 	// Judged is what commands, expressions, judges and people said of it.
 	Judged []string `json:"judged,omitempty"`
-	// Cost is nil where no model was called.
-	Cost *llm.Cost `json:"cost,omitempty"`
-
-	used llm.Usage
+	spent
 }
 
 // add takes in an event of the loop's own run.
@@ -108,14 +105,6 @@ func (l *ledger) ended() (n int) {
 		}
 	}
 	return n
-}
-
-func (i *iterationLine) spend(u llm.Usage, c llm.Cost) {
-	if i.Cost == nil {
-		i.Cost = &llm.Cost{Priced: true}
-	}
-	i.used = i.used.Add(u)
-	i.Cost.USD, i.Cost.Priced = i.Cost.USD+c.USD, i.Cost.Priced && c.Priced
 }
 
 // count is how far a loop is.

@@ -28,9 +28,8 @@ type childRef struct {
 	Unread bool `json:"unread,omitempty"`
 	// Outcome is nil while the child has not ended.
 	Outcome *event.Outcome `json:"outcome,omitempty"`
-	// Cost is what the child has used of the run's budget so far.
-	Cost *llm.Cost `json:"cost,omitempty"`
-	used llm.Usage
+	// What the child has used of the run's budget so far.
+	spent
 }
 
 // startedBy marks a run that another one started, behind its name.
@@ -82,13 +81,7 @@ func (p *page) child(data event.Data) {
 		}
 		cost := llm.Cost{USD: d.USD, Priced: d.Priced}
 		p.spend(*d.Usage, cost)
-		p.childOf(d.Run, func(c *childRef) {
-			if c.Cost == nil {
-				c.Cost = &llm.Cost{Priced: true}
-			}
-			c.used = c.used.Add(*d.Usage)
-			c.Cost.USD, c.Cost.Priced = c.Cost.USD+cost.USD, c.Cost.Priced && cost.Priced
-		})
+		p.childOf(d.Run, func(c *childRef) { c.spend(*d.Usage, cost) })
 	}
 }
 
@@ -116,14 +109,11 @@ func (s *session) asks(ctx context.Context, p *page) error {
 }
 
 func (p *page) asks(pending []control.Pending) {
-	p.questions = pending
+	p.questions, p.Pending = pending, control.Calls(pending)
 	open := map[string]bool{}
 	for _, q := range pending {
 		for _, step := range q.Path {
 			open[step.Run] = true
-		}
-		if call, is := q.Call(); is {
-			p.Pending = append(p.Pending, pendingOf(q.Run, call, q.Path))
 		}
 		p.Waiting = append(p.Waiting, q)
 	}

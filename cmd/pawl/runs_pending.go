@@ -3,32 +3,13 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
 
 	"github.com/pawlrun/pawl/control"
-	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/journal"
 )
-
-// pendingRef is a call that waits for a decision.
-type pendingRef struct {
-	// Run is the run that made the call: the page's own, or one below it, to which
-	// Path is the way.
-	Run       string          `json:"run"`
-	CallID    string          `json:"callId"`
-	Tool      string          `json:"tool"`
-	Args      json.RawMessage `json:"args,omitempty"`
-	Digest    string          `json:"digest"`
-	Rule      string          `json:"rule,omitempty"`
-	Reason    string          `json:"reason,omitempty"`
-	Risk      event.Risk      `json:"risk,omitempty"`
-	Policy    string          `json:"policy,omitempty"`
-	ExpiresAt *time.Time      `json:"expiresAt,omitempty"`
-	Path      []control.Step  `json:"path,omitempty"`
-}
 
 // questionRows show what is asked, why, until when, and how to answer.
 func questionRows(q control.Pending, shown journal.Run, now time.Time, pawl string, row func(name, value string)) {
@@ -85,11 +66,4 @@ func (s *session) pendingIDs(ctx context.Context, run string) []string {
 		}
 	}
 	return ids
-}
-
-func pendingOf(run string, d event.ToolPendingApproval, path []control.Step) pendingRef {
-	return pendingRef{
-		Run: run, CallID: d.CallID, Tool: d.Tool, Args: d.Args, Digest: d.Digest, Rule: d.Rule, Reason: d.Reason,
-		Risk: d.Risk, Policy: d.Policy, ExpiresAt: d.ExpiresAt, Path: path,
-	}
 }

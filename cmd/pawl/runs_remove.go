@@ -138,8 +138,13 @@ func (a *app) printRemoved(ids []string, asJSON bool) error {
 	if asJSON {
 		return a.printJSON(removed{Removed: append([]string{}, ids...)})
 	}
+	return a.printLines("removed", ids)
+}
+
+// printLines prints a line for each run.
+func (a *app) printLines(what string, ids []string) error {
 	for _, id := range ids {
-		if err := a.printf("removed %s\n", id); err != nil {
+		if err := a.printf("%s %s\n", what, id); err != nil {
 			return err
 		}
 	}
@@ -220,20 +225,11 @@ func (a *app) prune(ctx context.Context, f pruneFlags) error {
 		fmt.Fprintf(a.err, "nothing to remove: each run that is %s changed within %s, is being driven, or has a child or a fork that stays\n",
 			strings.Join(f.states, " or "), f.olderThan)
 	}
-	if f.dryRun {
-		return a.printSpared(gone, f.json)
+	switch {
+	case f.dryRun && f.json:
+		return a.printJSON(spared{removed{[]string{}}, gone})
+	case f.dryRun:
+		return a.printLines("would remove", gone)
 	}
 	return a.printRemoved(gone, f.json)
-}
-
-func (a *app) printSpared(ids []string, asJSON bool) error {
-	if asJSON {
-		return a.printJSON(spared{removed{[]string{}}, ids})
-	}
-	for _, id := range ids {
-		if err := a.printf("would remove %s\n", id); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -152,14 +152,13 @@ func (a *app) printReplayed(found replayedTree) error {
 		plural(int(sum.Events), "event"), plural(sum.Decisions, "decision"), plural(sum.Requests, "request"), sum.Compared, alsoBelow(len(found.Below))); err != nil {
 		return err
 	}
-	for _, d := range found.Divergences {
-		if err := a.printf("  %s\n", harmless(clip(d.String(), 1000))); err != nil {
-			return err
+	for i, run := range append([]engine.Replayed{found.Replayed}, found.Below...) {
+		of := ""
+		if i > 0 {
+			of = run.Run + ": "
 		}
-	}
-	for _, below := range found.Below {
-		for _, d := range below.Divergences {
-			if err := a.printf("  %s: %s\n", below.Run, harmless(clip(d.String(), 1000))); err != nil {
+		for _, d := range run.Divergences {
+			if err := a.printf("  %s%s\n", of, harmless(clip(d.String(), 1000))); err != nil {
 				return err
 			}
 		}

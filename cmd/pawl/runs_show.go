@@ -95,7 +95,7 @@ type page struct {
 	Cost      *llm.Cost          `json:"cost,omitempty"`
 	Inherited *inherited         `json:"inherited,omitempty"`
 	Hidden    []agent.HiddenTool `json:"hidden,omitempty"`
-	Pending   []pendingRef       `json:"pending,omitempty"`
+	Pending   []control.Call     `json:"pending,omitempty"`
 	// Waiting are the questions that wait for a decision, and behind them what was
 	// said to the run and waits to be taken up.
 	Waiting   []any            `json:"waiting,omitempty"`

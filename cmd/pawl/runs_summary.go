@@ -80,6 +80,20 @@ func (s *session) spentBy(ctx context.Context, r journal.Run) (llm.Usage, *llm.C
 	return p.Usage, p.Cost, nil
 }
 
+// spent is what models cost: Cost is nil where none was called.
+type spent struct {
+	Cost *llm.Cost `json:"cost,omitempty"`
+	used llm.Usage
+}
+
+func (s *spent) spend(u llm.Usage, c llm.Cost) {
+	if s.Cost == nil {
+		s.Cost = &llm.Cost{Priced: true}
+	}
+	s.used = s.used.Add(u)
+	s.Cost.USD, s.Cost.Priced = s.Cost.USD+c.USD, s.Cost.Priced && c.Priced
+}
+
 // cost is what a run has cost, in few words.
 func (r summarized) cost() string {
 	switch {

@@ -167,14 +167,8 @@ func (s *session) family(ctx context.Context, r journal.Run) ([]journal.Run, err
 	if err != nil {
 		return nil, err
 	}
-	all, in := []journal.Run{r}, map[string]bool{r.ID: true}
-	for _, row := range slices.Backward(rows) {
-		if in[row.Parent] {
-			in[row.ID] = true
-			all = append(all, row)
-		}
-	}
-	return all, nil
+	slices.Reverse(rows) // those above come first
+	return journal.Below(rows, r.ID), nil
 }
 
 func (a *app) printTree(n node, depth int) error {

@@ -40,14 +40,12 @@ type stepLine struct {
 	Iterations  int `json:"iterations,omitempty"`
 	FailedItems int `json:"failedItems,omitempty"`
 	Of          int `json:"of,omitempty"`
-	// Cost is nil where the step called no model.
-	Cost *llm.Cost `json:"cost,omitempty"`
+	spent
 	// Seconds is how long the step took, or how long it has been going.
 	Seconds float64 `json:"seconds,omitempty"`
 
 	depth   int
 	loop    *plan.Loop
-	used    llm.Usage
 	started time.Time
 	// parked are its children that wait for somebody.
 	parked map[string]bool
@@ -256,14 +254,6 @@ func (l *stepLine) begin(attempt int, at time.Time) {
 	if attempt == 1 {
 		l.started = at
 	}
-}
-
-func (l *stepLine) spend(u llm.Usage, c llm.Cost) {
-	if l.Cost == nil {
-		l.Cost = &llm.Cost{Priced: true}
-	}
-	l.used = l.used.Add(u)
-	l.Cost.USD, l.Cost.Priced = l.Cost.USD+c.USD, l.Cost.Priced && c.Priced
 }
 
 // now is the line as it is shown: a step under way is parked where a child of it is,
