@@ -64,10 +64,15 @@ func linkedWithin(workspace string, patterns []policy.Pattern) []policy.Pattern 
 // onTheWay are the links by which one gets to what patterns name: whoever changes
 // one of them decides what is found there.
 func onTheWay(workspace string, patterns ...policy.Pattern) []policy.Pattern {
+	ws, err := resolve.At(workspace)
+	if err != nil {
+		return nil
+	}
 	var names literals
+	root := real(workspace)
 	for _, p := range patterns {
 		if name, _, ok := spelledOut(p); ok {
-			names.add(workspace, real(workspace)+"/"+name)
+			names.addNames(ws, root+"/"+name)
 		}
 	}
 	return slices.DeleteFunc(names, func(name policy.Pattern) bool {

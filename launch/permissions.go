@@ -70,11 +70,13 @@ type literals []policy.Pattern
 // add adds the names by which one gets to a file, as far as they are of the
 // workspace: its own, and those of the links on the way.
 func (l *literals) add(workspace, file string) {
-	ws, err := resolve.At(workspace)
-	if err != nil {
-		return
+	if ws, err := resolve.At(workspace); err == nil {
+		l.addNames(ws, absolute(file))
 	}
-	for _, name := range ws.Names(absolute(file)) {
+}
+
+func (l *literals) addNames(ws resolve.Workspace, file string) {
+	for _, name := range ws.Names(file) {
 		if p := literally(name.Path); !name.Outside && !slices.Contains(*l, p) {
 			*l = append(*l, p)
 		}

@@ -135,7 +135,7 @@ func refusedf(format string, args ...any) error {
 // sandboxPolicy is what the file says, in the words of the sandbox. What it
 // does not say is the workspace, and no network.
 func (o Options) sandboxPolicy(a *spec.Agent) sandbox.Policy {
-	p := sandbox.Policy{Workspace: o.Workspace, Egress: a.Tools.Permissions.Egress(), Protected: protect(rules(a, o))}
+	p := sandbox.Policy{Workspace: o.Workspace, Egress: a.Tools.Permissions.Egress()}
 	p.Readable = worktree.Repository(real(o.Workspace))
 	p.Limits.MemoryBytes, p.Limits.Processes = a.Tools.Permissions.Limits()
 	switch given := a.Tools.Permissions; {
