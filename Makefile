@@ -54,17 +54,24 @@ fuzz:
 			cat bin/fuzz.log; exit 1; \
 		done || exit 1; done
 
-# Every figure beside its target and its yardstick, on this machine. What
-# touches the disk or the scheduler runs RUNS times, an odd number, one round after
-# the other: runs that follow each other see the same moment of the disk.
+# Every figure beside its target and its yardstick, on this machine, into the first table of
+# docs/benchmarks.md, in about 15 minutes where nothing else runs. Each benchmark is run RUNS
+# times, an odd number, one round after the other: runs that follow each other see the same
+# moment of the disk. What counts or takes a minute is run once.
+LOOPBENCH = cd internal/loopbench && ../../bin/loopbench.test -test.run '^$$' -test.timeout 30m
+LONG := ThousandRunsWithReaders|ManyAtOnce/runs=10000|StepInJournal
+WHOLE := Turn|ManyAtOnce|TenThousand|ThousandRuns$$
+
 bench:
+	@mkdir -p bin
+	$(GO) test -c -o bin/loopbench.test ./internal/loopbench
 	{ for run in $$(seq $(RUNS)); do \
-			$(GO) test -run '^$$' -bench . -skip 'ThousandRuns|TenThousand' -benchtime 7x -timeout 30m ./internal/loopbench; \
-			$(GO) test -run '^$$' -bench TenThousand -benchtime 1x -timeout 30m ./internal/loopbench; \
-			$(GO) test -run '^$$' -bench ThousandRuns -benchtime 2x -timeout 30m ./internal/loopbench; \
+			($(LOOPBENCH) -test.bench '$(WHOLE)' -test.skip '$(LONG)' -test.benchtime 1x); \
+			($(LOOPBENCH) -test.bench . -test.skip '$(WHOLE)|$(LONG)|WaitingRunsOfAServer|Lists' -test.benchtime 7x); \
 			$(GO) test -run '^$$' -bench . -benchmem -timeout 30m ./journal/sqlite; \
 		done; \
-		$(GO) test -run '^$$' -bench . -benchmem -timeout 30m ./llm/... ./follow; \
+		($(LOOPBENCH) -test.bench '$(LONG)' -test.benchtime 1x); \
+		$(GO) test -run '^$$' -bench PublishDelta -benchmem ./follow; \
 		cd internal/sdkbench && $(GO) test -run '^$$' -bench . -benchtime 7x .; } \
 		| $(GO) run ./internal/figures -runs $(RUNS) -write docs/benchmarks.md
 

@@ -5,6 +5,7 @@
 package main
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -33,7 +34,7 @@ func report(runs int, write string) error {
 	measured := fmt.Sprintf("Measured on %s, on %s.\n\n%s", machine(), time.Now().UTC().Format(time.DateOnly), rows)
 	fmt.Println("\n" + measured)
 	if write != "" {
-		if err := os.WriteFile(write, []byte(pageHead+measured), 0o644); err != nil {
+		if err := record(write, measured); err != nil {
 			return fmt.Errorf("record the table: %w", err)
 		}
 	}
@@ -41,6 +42,22 @@ func report(runs int, write string) error {
 		return fmt.Errorf("runs are missing:\n\t%s", strings.Join(missing, "\n\t"))
 	}
 	return nil
+}
+
+// byHand is the heading of what stays on the page as it is.
+const byHand = "\n## Measured by hand\n"
+
+// record puts what was measured onto a page, in the place of what was before.
+func record(page, measured string) error {
+	before, err := os.ReadFile(page)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	text := pageHead + measured
+	if _, stays, ok := strings.Cut(string(before), byHand); ok {
+		text += byHand + stays
+	}
+	return os.WriteFile(page, []byte(text), 0o644)
 }
 
 const pageHead = "# Benchmarks\n\n" +
