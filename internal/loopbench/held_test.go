@@ -118,7 +118,7 @@ func heldOverHTTP(b *testing.B, do func(url string, n int, over <-chan struct{})
 func BenchmarkWaitingRunsOfAServer(b *testing.B) {
 	for b.Loop() {
 		client := &http.Client{Transport: &http.Transport{}}
-		lean := heldOverHTTP(b, func(url string, n int, _ <-chan struct{}) error { return leanLoops(client, url, n) })
+		lean := heldOverHTTP(b, func(url string, n int, _ <-chan struct{}) error { return leanLoops(client, url, n, 4<<10) })
 		client.CloseIdleConnections()
 		served := heldOverHTTP(b, func(url string, n int, over <-chan struct{}) error { return servedRuns(b, url, n, over) })
 		b.ReportMetric((served-lean)/servedAtOnce/(1<<10), "KiB/run-above-lean")
