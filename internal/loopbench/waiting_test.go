@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/loopbench/drive"
 	"github.com/pawlrun/pawl/internal/loopbench/lean"
 	"github.com/pawlrun/pawl/llm"
 	"github.com/pawlrun/pawl/llm/anthropic"
@@ -45,7 +46,8 @@ func BenchmarkTenThousandStarted(b *testing.B) {
 
 // startedRuns starts so many runs of an agent at once and waits for them.
 func startedRuns(client *http.Client, n int) error {
-	a := pawl.Agent{Name: "a", Tools: []tool.Tool{noop()}, Model: inProcessModel(client)}
+	echo := pawl.Tool(drive.EchoName, drive.EchoDoes, func(_ context.Context, e drive.Echo) (string, error) { return e.Do() })
+	a := pawl.Agent{Name: "a", Tools: []tool.Tool{echo}, Model: inProcessModel(client)}
 	runs := make([]*pawl.Run, 0, n)
 	for range n {
 		run, err := a.Start(context.Background(), "go", pawl.Options{})
