@@ -93,34 +93,24 @@ func (d *Controller) Pending(ctx context.Context, run string) ([]Pending, error)
 		}
 		all = append(all, more...)
 	}
-	if len(all) == 0 {
-		return nil, nil
-	}
-	above, err := d.above(ctx, run)
-	if err != nil {
-		return nil, err
-	}
-	for i := range all {
-		all[i].Above = above
-	}
-	return all, nil
+	return d.placed(ctx, run, all)
 }
 
 // Asked is [Controller.PendingIn], with the runs above the one that asks.
 func (d *Controller) Asked(ctx context.Context, run string) ([]Pending, error) {
 	all, err := d.PendingIn(ctx, run)
-	if err != nil || len(all) == 0 {
+	if err != nil {
 		return nil, err
 	}
-	above, err := d.above(ctx, run)
-	for i := range all {
-		all[i].Above = above
-	}
-	return all, err
+	return d.placed(ctx, run, all)
 }
 
-// above are the runs from the root of its tree down to a run.
-func (d *Controller) above(ctx context.Context, run string) ([]string, error) {
+// placed adds to questions, where there are any, the runs from the root of the tree down
+// to a run.
+func (d *Controller) placed(ctx context.Context, run string, all []Pending) ([]Pending, error) {
+	if len(all) == 0 {
+		return nil, nil
+	}
 	var way []string
 	for id := run; id != ""; {
 		r, err := d.store.Run(ctx, id)
@@ -130,7 +120,10 @@ func (d *Controller) above(ctx context.Context, run string) ([]string, error) {
 		way, id = append(way, id), r.Parent
 	}
 	slices.Reverse(way)
-	return way, nil
+	for i := range all {
+		all[i].Above = way
+	}
+	return all, nil
 }
 
 // PendingIn returns the questions of the run itself that wait for a decision,

@@ -40,28 +40,20 @@ func (a *app) checkCommand() *cobra.Command {
 			"  pawl check agent.yaml --explain 'fs.write {\"path\": \".git/config\", \"content\": \"x\"}' --workspace project",
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			config, err := a.config()
+			host, _, err := a.host(c.Context())
 			if err != nil {
 				return err
 			}
-			machine, err := a.sandbox(c.Context())
-			if err != nil {
-				return err
-			}
-			if err := a.place(machine); err != nil {
-				return err
-			}
-			if explain != "" {
-				return a.explain(args, explain, launch.Options{Flags: launch.Flags{Workspace: workspace}, Host: launch.Host{Config: config, Journal: a.journalPath, Sandbox: machine}}, asJSON)
-			}
-			if graph != "" {
-				return a.draw(args, graph, launch.Options{Host: launch.Host{Config: config}})
+			o := launch.Options{Flags: launch.Flags{Workspace: workspace}, Host: host}
+			switch {
+			case explain != "":
+				return a.explain(args, explain, o, asJSON)
+			case graph != "":
+				return a.draw(args, graph, o)
 			}
 			files := make([]checked, len(args))
 			for i, path := range args {
-				files[i] = check(path, launch.Options{Flags: launch.Flags{Workspace: workspace}, Host: launch.Host{
-					Config: config, Replay: (&replays{app: a}).open, Journal: a.journalPath, Sandbox: machine,
-				}})
+				files[i] = check(path, o)
 			}
 			return a.reportChecked(files, asJSON)
 		},

@@ -22,7 +22,7 @@ import (
 // scaffold is what a first agent is made of.
 type scaffold struct {
 	dir, name, model string
-	template         template
+	template         kinds.Template
 }
 
 // withoutKey is the model that a first agent has when nobody names one: it
@@ -74,7 +74,7 @@ func (a *app) init(c *cobra.Command, s scaffold) error {
 	if err := s.check(config); err != nil {
 		return err
 	}
-	files, err := s.template.files(s.name, s.model)
+	files, err := filesOf(s.template, s.name, s.model)
 	if err != nil {
 		return err
 	}
@@ -99,7 +99,7 @@ func (a *app) ask(c *cobra.Command, s *scaffold) {
 		flag, what, otherwise string
 		into                  *string
 	}{
-		{"name", "name of the " + s.template.what(), s.defaultName(), &s.name},
+		{"name", "name of the " + what(s.template), s.defaultName(), &s.name},
 		{"model", "model", withoutKey, &s.model},
 	} {
 		if c.Flags().Changed(q.flag) {
@@ -131,7 +131,7 @@ func (s scaffold) path(name string) string { return filepath.Join(s.dir, name) }
 
 // free refuses a directory in which something would be overwritten.
 func (s scaffold) free() error {
-	files, err := s.template.files(s.name, s.model)
+	files, err := filesOf(s.template, s.name, s.model)
 	if err != nil {
 		return err
 	}
@@ -219,5 +219,5 @@ Next:
   %s check %s
   %s
 This needs no key: the answers come from answers.yaml. %s
-`, onOneLine(file), s.template.what(), strings.Join(beside, ", "), a.invocation(), shellWord(file), run, model)
+`, onOneLine(file), what(s.template), strings.Join(beside, ", "), a.invocation(), shellWord(file), run, model)
 }

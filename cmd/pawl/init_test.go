@@ -8,12 +8,13 @@ import (
 	"testing"
 
 	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/launch/kinds"
 )
 
 // The commands that init prints are run as they stand, but for the last flag:
 // where there is no sandbox, a command would ask.
 func TestEachTemplateRunsAtOnceAndWithoutAKey(t *testing.T) {
-	for _, tmpl := range templates() {
+	for _, tmpl := range kinds.Templates() {
 		t.Run(tmpl.Name, func(t *testing.T) {
 			p := newProject(t, nil)
 			said := strings.Split(p.exits(0, "init", tmpl.Name, "--template", tmpl.Name).out, "\n")

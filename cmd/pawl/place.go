@@ -74,7 +74,7 @@ func folderFor(dir string) (string, error) {
 // which [app.point] writes into the pointer.
 func (a *app) place(m *sandbox.Machine) error {
 	pointer := pointerTo(a.journalPath)
-	if m.Tier() != sandbox.Landlock || pointer == "" || a.journalNamed() {
+	if m.Tier() != sandbox.Landlock || pointer == "" || a.journalPath != defaultJournal() || os.Getenv("PAWL_JOURNAL") != "" { // somebody named the journal
 		return nil
 	}
 	if _, err := os.Lstat(a.journalPath); !errors.Is(err, fs.ErrNotExist) {
@@ -86,11 +86,6 @@ func (a *app) place(m *sandbox.Machine) error {
 	}
 	a.journalPath, a.pointFrom = filepath.Join(folder, journalName), a.journalPath
 	return nil
-}
-
-// journalNamed reports whether somebody named the journal, by a flag or the environment.
-func (a *app) journalNamed() bool {
-	return a.journalPath != defaultJournal() || os.Getenv("PAWL_JOURNAL") != ""
 }
 
 // point writes the pointer of a journal that [app.place] has put elsewhere, before

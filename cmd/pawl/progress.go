@@ -301,11 +301,6 @@ func parkedFor(d event.RunParked) note {
 	return note{yellow, text}
 }
 
-// decideWith is how a call is decided about from another command line.
-func decideWith(run, call, pawl string) string {
-	return fmt.Sprintf("decide with: %s runs approve %s %s, or reject it with a --reason", pawl, run, call)
-}
-
 // waits reports whether calls of a run wait in its process until somebody decides.
 func waits(config json.RawMessage) bool {
 	var c struct {
@@ -320,7 +315,7 @@ func waitingNote(run string, q event.Question, pawl string) string {
 	if q.ExpiresAt != nil {
 		text += " until " + clock(*q.ExpiresAt)
 	}
-	return text + "; " + decideWith(run, q.ID, pawl)
+	return fmt.Sprintf("%s; decide with: %s runs approve %s %s, or reject it with a --reason", text, pawl, run, q.ID)
 }
 
 func overrun(d event.BudgetOverrun) string {

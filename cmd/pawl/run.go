@@ -115,18 +115,10 @@ func (a *app) run(c *cobra.Command, f *runFlags, j job) error {
 	if err != nil {
 		return err
 	}
-	if o.Config, err = a.config(); err != nil {
+	var replayed *replays
+	if o.Host, replayed, err = a.host(c.Context()); err != nil {
 		return err
 	}
-	if o.Sandbox, err = a.sandbox(c.Context()); err != nil {
-		return err
-	}
-	if err := a.place(o.Sandbox); err != nil {
-		return err
-	}
-	o.Limiter, o.Pages, o.Journal = &a.limiter, &a.pages, a.journalPath
-	replayed := &replays{app: a}
-	o.Replay = replayed.open
 	var dress func(*engine.Env)
 	o.Dress = func(env *engine.Env) { dress(env) }
 	l, err := a.prepare(c.Context(), f, j, o)

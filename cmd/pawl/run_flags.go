@@ -111,8 +111,8 @@ func (f *runFlags) options(c *cobra.Command) (launch.Options, error) {
 	if !c.Flags().Changed("approve") {
 		o.Approve = "" // the file's own, or ask
 	}
-	if f.from != "" {
-		f.keep(c, &o)
+	if f.from != "" && !c.Flags().Changed("workspace") {
+		o.Workspace = "" // that of the run which is continued
 	}
 	if o.Workspace != "" {
 		if _, err := directory("--workspace", f.workspace); err != nil {
@@ -196,13 +196,6 @@ func (f *runFlags) limitArguments(c *cobra.Command, o *launch.Options) error {
 		o.Limits = append(o.Limits, launch.Limit{Setting: setting, Value: value})
 	}
 	return nil
-}
-
-// keep leaves to a continued run what the flags do not say.
-func (f *runFlags) keep(c *cobra.Command, o *launch.Options) {
-	if !c.Flags().Changed("workspace") {
-		o.Workspace = ""
-	}
 }
 
 func parseVars(pairs []string) (map[string]string, error) {

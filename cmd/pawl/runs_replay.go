@@ -194,20 +194,16 @@ func (s *session) replayLive(ctx context.Context, r journal.Run, f replayFlags) 
 	if err != nil {
 		return err
 	}
-	config, err := s.app.config()
+	host, replayed, err := s.app.host(ctx)
 	if err != nil {
 		return err
 	}
-	machine, err := s.app.sandbox(ctx)
-	if err != nil {
-		return err
-	}
-	replayed := &replays{app: s.app}
+	config := host.Config
 	// No command runs, so a weaker sandbox than the run's does.
 	elsewhere := started
 	elsewhere.Sandbox = ""
-	config.File = "" // nor is anything written
-	env, err := kinds.Resume(elsewhere, launch.Options{Host: launch.Host{Config: config, Replay: replayed.open, Sandbox: machine, Limiter: &s.app.limiter}})
+	host.Config.File, host.Journal = "", "" // nor is anything written
+	env, err := kinds.Resume(elsewhere, launch.Options{Host: host})
 	if err != nil {
 		return err
 	}

@@ -80,33 +80,26 @@ func (s *session) resume(ctx context.Context, row journal.Run, o output, who app
 	if err != nil {
 		return err
 	}
-	config, err := s.app.config()
-	if err != nil {
-		return err
-	}
-	machine, err := s.app.sandbox(ctx)
+	host, replayed, err := s.app.host(ctx)
 	if err != nil {
 		return err
 	}
 	ctx, stop := interruptible(ctx)
 	defer stop()
 	p := newPrinter(s.app.err, screenOf(s.app.err, os.Getenv))
-	replayed := &replays{app: s.app}
 	o.after = row.Seq
 	v := s.app.view(o, p)
-	dress := s.asking(mode, p)
+	host.Dress = s.asking(mode, p)
 	r, err := s.engine.Resume(ctx, row.ID, func(started event.RunStarted) (engine.Env, error) {
 		if err := who.fits(row.ID, started.Config); err != nil {
 			return engine.Env{}, err
 		}
-		env, err := kinds.Resume(started, launch.Options{Host: launch.Host{
-			Config: config, Limiter: &s.app.limiter, Pages: &s.app.pages, Replay: replayed.open, Sandbox: machine, Journal: s.app.journalPath, Dress: dress,
-		}})
+		env, err := kinds.Resume(started, launch.Options{Host: host})
 		if err != nil { // nothing has been done, as when a run does not start
 			return env, usageError(err)
 		}
-		dress(&env)
-		return recording(env, s.app.recordPath, config), nil
+		host.Dress(&env)
+		return recording(env, s.app.recordPath, host.Config), nil
 	})
 	if child, ok := errors.AsType[*engine.ChildError](err); ok {
 		return usageError(child)

@@ -3,7 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"fmt"
+	"strings"
 
 	"github.com/pawlrun/pawl/control"
 	"github.com/pawlrun/pawl/drive"
@@ -96,13 +96,9 @@ func (s *spent) spend(u llm.Usage, c llm.Cost) {
 
 // cost is what a run has cost, in few words.
 func (r summarized) cost() string {
-	switch {
-	case r.Cost == nil:
+	if r.Cost == nil {
 		return "-"
-	case !r.Cost.Priced && r.Usage.Estimated:
-		return fmt.Sprintf("about USD %.4f", r.Cost.USD)
-	case !r.Cost.Priced:
-		return fmt.Sprintf("at least USD %.4f", r.Cost.USD)
 	}
-	return usd(r.Cost.USD, r.Usage)
+	few, _, _ := strings.Cut(money(r.Cost, r.Usage), " (")
+	return few
 }

@@ -17,7 +17,6 @@ import (
 
 	"github.com/pawlrun/pawl/control"
 	"github.com/pawlrun/pawl/event"
-	"github.com/pawlrun/pawl/launch"
 	"github.com/pawlrun/pawl/server"
 	"github.com/pawlrun/pawl/signals"
 )
@@ -158,24 +157,13 @@ func (a *app) serverOptions(ctx context.Context, f serveFlags) (server.Options, 
 	if o.Agents, err = directory("--agents", f.agents); err != nil {
 		return o, err
 	}
-	l := launch.Options{Host: launch.Host{Limiter: &a.limiter, Pages: &a.pages}}
-	if l.Workspace, err = directory("--workspace", f.workspace); err != nil {
+	if o.Launch.Workspace, err = directory("--workspace", f.workspace); err != nil {
 		return o, err
 	}
-	if l.Config, err = a.config(); err != nil {
-		return o, err
+	if o.Launch.Host, _, err = a.host(ctx); err == nil {
+		o.Launch.Journal, err = filepath.Abs(a.journalPath)
 	}
-	if l.Sandbox, err = a.sandbox(ctx); err != nil {
-		return o, err
-	}
-	if err := a.place(l.Sandbox); err != nil {
-		return o, err
-	}
-	if l.Journal, err = filepath.Abs(a.journalPath); err != nil {
-		return o, err
-	}
-	o.Launch = l
-	return o, nil
+	return o, err
 }
 
 // ownerGone is what the flag and RondoFlow's two variables say of runs whose owner is

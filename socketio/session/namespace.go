@@ -49,9 +49,6 @@ type Socket struct {
 	handler   Handler
 }
 
-// Session is the session that the socket is in.
-func (s *Socket) Session() *Session { return s.session }
-
 // Namespace is what the socket is connected to.
 func (s *Socket) Namespace() string { return s.namespace }
 
