@@ -1,6 +1,7 @@
 package drive
 
 import (
+	"encoding/binary"
 	"encoding/hex"
 	"fmt"
 	"hash/crc32"
@@ -105,7 +106,7 @@ func follow(before prompt, s *event.PromptSums) prompt {
 func joinSums(sums []uint32) string {
 	b := make([]byte, 0, 4*len(sums))
 	for _, s := range sums {
-		b = append(b, byte(s>>24), byte(s>>16), byte(s>>8), byte(s))
+		b = binary.BigEndian.AppendUint32(b, s)
 	}
 	return hex.EncodeToString(b)
 }
@@ -118,8 +119,7 @@ func splitSums(text string) []uint32 {
 	}
 	sums := make([]uint32, len(b)/4)
 	for i := range sums {
-		c := b[4*i:]
-		sums[i] = uint32(c[0])<<24 | uint32(c[1])<<16 | uint32(c[2])<<8 | uint32(c[3])
+		sums[i] = binary.BigEndian.Uint32(b[4*i:])
 	}
 	return sums
 }

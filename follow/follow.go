@@ -206,10 +206,8 @@ func (f *Follower) follow(ctx context.Context) {
 
 // sleep reports whether a time has passed before ctx ended.
 func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(d):
 		return true
 	case <-ctx.Done():
 		return false

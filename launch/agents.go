@@ -42,7 +42,7 @@ func (o *Options) gatherFrom(a *spec.Agent, files map[string]string) error {
 		if _, known := files[source]; known {
 			continue
 		}
-		offered := t.Derived()
+		offered := t.Derived
 		if offered == nil {
 			if offered, err = o.offered(source); err != nil {
 				return err
@@ -229,11 +229,6 @@ func (o Options) declared(source string, on map[string]bool) (*tool.Set, error) 
 	all := slices.DeleteFunc(slices.Clone(o.tree.builtin()), func(t tool.Tool) bool { return a.StartsOthers() || !allowed(a, t.Name) })
 	if a.External() != nil {
 		all = []tool.Tool{unknownTool("runner")}
-	}
-	for i, t := range all {
-		if labels, ok := a.Tools.Labels.Of(t.Name); ok {
-			all[i].Labels, all[i].LabelsFor = &labels, nil
-		}
 	}
 	if len(a.Tools.Provider) > 0 {
 		all = append(all, unknownTool("provider"))

@@ -21,7 +21,6 @@ func GoalFiles() Kind {
 	return Kind{
 		Name: KindGoal, Recognises: spec.Heading.Goal,
 		Check: checkGoal, Launch: Goal, Resume: resumeGoal, Redactor: workflowRedactor, Plan: planOfGoal, Fork: forkAsIs,
-		Schema: func() ([]byte, error) { return spec.Schema("goal") },
 		Templates: []Template{{
 			Name: "goal", About: "a goal: one objective, and what shows that it is reached", File: "goal.yaml", Workspace: "demo",
 		}},

@@ -28,7 +28,7 @@ type File struct {
 // cannot do. The table of them is package launch/kinds.
 type Kind struct {
 	// Name is what the first event of a run of the file says ([event.RunStarted.Kind]);
-	// in lower case it names the file's schema.
+	// in lower case it names the file's schema, see [spec.Schema].
 	Name string
 	// Recognises says that a file is of this kind, right or wrong.
 	Recognises func(spec.Heading) bool
@@ -55,9 +55,6 @@ type Kind struct {
 	Redactor func(event.RunStarted) (r *secret.Redactor, missing []string, err error)
 	// CheckCall says what stands against a call of a run's tool; see [CheckCall].
 	CheckCall func(event.RunStarted, llm.ToolCall) (*event.Problem, error)
-	// Schema is the JSON Schema of such files; nil where that of another kind has
-	// their keys.
-	Schema func() ([]byte, error)
 	// Templates are ways to begin with such a file.
 	Templates []Template
 }
@@ -78,7 +75,6 @@ func AgentFiles() Kind {
 		Name: agent.Kind, Recognises: spec.Heading.Agent,
 		Check: Check, Launch: Agent, Explain: Explain,
 		Resume: Environment, Continue: Continue, Fork: Fork, Redactor: Redactor, CheckCall: CheckCall,
-		Schema: func() ([]byte, error) { return spec.Schema("agent") },
 		Templates: []Template{
 			{Name: "minimal", About: "reads files and answers questions about them", Task: "What is in this directory?", File: "agent.yaml"},
 			{Name: "fix-tests", About: "changes code until its tests pass", Task: "Make the tests pass.", File: "agent.yaml", Workspace: "demo"},

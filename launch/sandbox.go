@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/pawlrun/pawl/egress"
 	"github.com/pawlrun/pawl/event"
@@ -170,14 +169,13 @@ func protect(r policy.Rules) protection {
 func (p protection) Named() []string {
 	var names []string
 	for _, pattern := range p.patterns {
-		name, tree := strings.CutSuffix(string(pattern), "/**")
-		if strings.ContainsAny(name, `*?[\`) || strings.HasPrefix(name, "/") || name == "" {
-			continue
+		name, tree, ok := spelledOut(pattern)
+		switch {
+		case ok && tree:
+			names = append(names, name+"/")
+		case ok:
+			names = append(names, name)
 		}
-		if tree {
-			name += "/"
-		}
-		names = append(names, name)
 	}
 	return names
 }

@@ -105,9 +105,6 @@ func (o Options) tools(a *spec.Agent, ws *fs.Workspace, s shell.Options) []tool.
 		if limit, ok := a.Tools.Timeouts[t.Name]; ok {
 			all[i] = bounded(t, limit.Duration())
 		}
-		if labels, ok := a.Tools.Labels.Of(t.Name); ok {
-			all[i].Labels, all[i].LabelsFor = &labels, nil
-		}
 	}
 	declare(all, a.Tools)
 	return all
@@ -175,6 +172,9 @@ func declare(tools []tool.Tool, t spec.Tools) {
 		name := tools[i].Name
 		tools[i].Effect = cmp.Or(event.Effect(t.Effects[name]), tools[i].Effect)
 		tools[i].Risk = cmp.Or(event.Risk(t.Risks[name]), tools[i].Risk)
+		if labels, ok := t.Labels.Of(name); ok {
+			tools[i].Labels, tools[i].LabelsFor = &labels, nil
+		}
 	}
 }
 

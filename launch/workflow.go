@@ -32,7 +32,6 @@ func WorkflowFiles() Kind {
 	return Kind{
 		Name: flow.Kind, Recognises: spec.Heading.Workflow,
 		Check: CheckWorkflow, Launch: Workflow, Resume: resumeWorkflow, Redactor: workflowRedactor, Plan: planOf, Fork: forkAsIs,
-		Schema: func() ([]byte, error) { return spec.Schema("workflow") },
 		Templates: []Template{{
 			Name: "develop", About: "a workflow: changes code until its tests pass, then reviews it", Task: "Make the tests pass.",
 			File: "workflow.yaml", Workspace: "demo",

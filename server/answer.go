@@ -64,11 +64,7 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	s.write(w, r, p.Status, "application/problem+json", v)
 }
 
-// answer answers with a value as JSON.
-func (s *Server) answer(w http.ResponseWriter, r *http.Request, status int, v any) {
-	s.write(w, r, status, "application/json", v)
-}
-
+// write answers with a value as JSON.
 func (s *Server) write(w http.ResponseWriter, r *http.Request, status int, contentType string, v any) {
 	var body bytes.Buffer
 	enc := json.NewEncoder(&body)

@@ -80,7 +80,7 @@ func serves[Q, B, A any](do func(*Server, *asked[Q, B]) (A, error)) service {
 				}
 				answer, err := do(s, &a)
 				if err == nil {
-					s.answer(w, r, a.status, answer)
+					s.write(w, r, a.status, "application/json", answer)
 				}
 				if errors.Is(err, errAnswered) {
 					return nil

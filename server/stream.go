@@ -226,10 +226,8 @@ func (t *stream) add(e *follow.Event) error {
 
 // sleep reports whether a time has passed before ctx ended.
 func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(d):
 		return true
 	case <-ctx.Done():
 		return false

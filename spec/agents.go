@@ -17,12 +17,9 @@ type AgentTool struct {
 	File        string `yaml:"file,omitempty"`
 	MaxDepth    *int   `yaml:"max_depth,omitempty"`
 
-	// derived is the agent where no file of its own says it.
-	derived *Agent
+	// Derived is the agent that is offered where no file of its own says it, else nil.
+	Derived *Agent `yaml:"-"`
 }
-
-// Derived is the agent that is offered where no file of its own says it, else nil.
-func (t AgentTool) Derived() *Agent { return t.derived }
 
 // maxLevels is how many levels of runs there may be below the first.
 const maxLevels = 7

@@ -328,7 +328,7 @@ func judgeName(i int) string { return fmt.Sprintf("judge-%d", i+1) }
 
 // derived is an agent that the file defines within itself.
 func (a *Agent) derived(name string, of *Agent) AgentTool {
-	return AgentTool{Name: name, Description: name, File: a.File + withinWorkflow + name, derived: of}
+	return AgentTool{Name: name, Description: name, File: a.File + withinWorkflow + name, Derived: of}
 }
 
 // loopJudge is the agent that judges iterations: it has nothing but its verdict.

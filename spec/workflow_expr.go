@@ -6,16 +6,6 @@ import (
 	"github.com/pawlrun/pawl/expr"
 )
 
-// checkCondition checks the condition of a step.
-func (f *workflowFile) checkCondition(path, text string, in scopeOf) {
-	f.check(path, text, expr.Scope{Place: expr.Condition, In: in.loop, Steps: f.results(in.steps)}, &in)
-}
-
-// checkItems checks what a loop goes over.
-func (f *workflowFile) checkItems(path, text string, in scopeOf) {
-	f.check(path, text, expr.Scope{Place: expr.Items, Steps: f.results(in.steps)}, &in)
-}
-
 // checkUntil checks what ends the loop of a step.
 func (f *workflowFile) checkUntil(path, text string, s *WorkflowStep) {
 	scope := expr.Scope{Place: expr.Until, Single: len(s.Loop.Steps) == 0, Steps: f.results(s.Loop.Steps)}

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"go.yaml.in/yaml/v4"
+
+	"github.com/pawlrun/pawl/expr"
 )
 
 // WorkflowLoop is what repeats a step, or steps of its own.
@@ -183,7 +185,7 @@ func (f *workflowFile) validateForEach(path string, l *WorkflowLoop, above scope
 	case l.ForEach.Items == nil && strings.TrimSpace(l.ForEach.Expression) == "":
 		f.fail(at, l.ForEach.expected(), "is empty")
 	case l.ForEach.Items == nil:
-		f.checkItems(at, l.ForEach.Expression, above)
+		f.check(at, l.ForEach.Expression, expr.Scope{Place: expr.Items, Steps: f.results(above.steps)}, &above)
 	case len(l.ForEach.Items) == 0:
 		f.fail(at, "at least one item", "is an empty list")
 	case l.MaxItems != nil && len(l.ForEach.Items) > *l.MaxItems:

@@ -226,7 +226,7 @@ func (f *workflowFile) validateStep(path string, s *WorkflowStep, in scopeOf) {
 		f.model(path+".model", s.Model)
 	}
 	if s.Condition != "" {
-		f.checkCondition(path+".condition", s.Condition, in)
+		f.check(path+".condition", s.Condition, expr.Scope{Place: expr.Condition, In: in.loop, Steps: f.results(in.steps)}, &in)
 	}
 	f.validateDoes(path, s)
 	if s.Loop != nil {

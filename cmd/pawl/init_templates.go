@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/pawlrun/pawl/launch/kinds"
+	"github.com/pawlrun/pawl/spec"
 )
 
 //go:embed templates
@@ -51,7 +52,7 @@ type newFile struct{ name, text string }
 // is the schema that the first line of that one names, for editors: it stays with the
 // file, also where nobody has a network.
 func filesOf(t kinds.Template, name, model string) ([]newFile, error) {
-	schema, err := t.Kind.Schema()
+	schema, err := spec.Schema(what(t))
 	if err != nil {
 		return nil, err
 	}

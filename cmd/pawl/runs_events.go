@@ -48,10 +48,11 @@ events of all runs below it are among them, in the order of pos.`,
 				}
 				defer t.sub.Close()
 				t.after = f.after
+				v := a.view(o, nil)
 				if f.follow {
-					return t.follow(c.Context(), a.view(o, nil))
+					return t.watch(c.Context(), func() error { return t.drain(c.Context(), v) }, v, standsStill)
 				}
-				return t.print(c.Context(), a.view(o, nil))
+				return t.print(c.Context(), v)
 			})
 		},
 	}
@@ -114,12 +115,6 @@ func end(v view, r journal.Run) error {
 		return nil
 	}
 	return v.end()
-}
-
-// follow gives the events to the view as they come, until the run has ended or
-// parked, or nobody drives it any more.
-func (t *tailer) follow(ctx context.Context, v view) error {
-	return t.watch(ctx, func() error { return t.drain(ctx, v) }, v, standsStill)
 }
 
 // watch drains the run whenever something may have come, until it is done or

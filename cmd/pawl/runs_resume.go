@@ -45,7 +45,7 @@ that was running when the process died runs again only if that is safe. --record
 	}
 	approveFlag(c, &approve)
 	recordFlag(c, &a.recordPath)
-	o.flags(c)
+	o.flagsUnless(c, "")
 	return c
 }
 

@@ -7,11 +7,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/pawlrun/pawl/launch/kinds"
+	"github.com/pawlrun/pawl/spec"
 )
 
 func (a *app) schemaCommand() *cobra.Command {
-	names := kinds.Schemas()
+	names := spec.SchemaKinds()
 	return &cobra.Command{
 		Use:   "schema " + strings.Join(names, "|"),
 		Short: "Print the JSON Schema of a kind of file",
@@ -21,7 +21,7 @@ that an editor completes and checks them. 'pawl check' also checks rules that no
 		ValidArgs: names,
 		Args:      oneOf(names),
 		RunE: func(_ *cobra.Command, args []string) error {
-			text, err := kinds.Schema(args[0])
+			text, err := spec.Schema(args[0])
 			if err != nil {
 				return err
 			}

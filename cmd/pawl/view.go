@@ -35,8 +35,6 @@ type output struct {
 	after int64
 }
 
-func (o *output) flags(c *cobra.Command) { o.flagsUnless(c, "") }
-
 // flagsUnless are flags with the case, if any, in which no run goes and --json
 // prints one object.
 func (o *output) flagsUnless(c *cobra.Command, idle string) {

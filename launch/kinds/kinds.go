@@ -4,7 +4,7 @@
 //
 // A kind is added by its line in [All]. The line calls a package of the kind's own,
 // in launch or beside it, which makes the [launch.Kind]: how such a file is
-// recognised, checked and launched, how its runs go on, and what its schema is. The
+// recognised, checked and launched, and how its runs go on. The
 // machine of its runs has a line in package versions, and the templates of 'pawl
 // init' are directories of cmd/pawl/templates.
 package kinds
@@ -14,7 +14,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/pawlrun/pawl/drive"
 	"github.com/pawlrun/pawl/engine"
@@ -183,28 +182,6 @@ func CheckCall(started event.RunStarted, c llm.ToolCall) (*event.Problem, error)
 		return nil, err
 	}
 	return k.CheckCall(started, c)
-}
-
-// Schemas are the names of the schemas that there are: of the kinds, and of files
-// that are no runs.
-func Schemas() []string {
-	var names []string
-	for _, k := range All() {
-		if k.Schema != nil {
-			names = append(names, strings.ToLower(k.Name))
-		}
-	}
-	return append(names, slices.DeleteFunc(spec.SchemaKinds(), func(name string) bool { return slices.Contains(names, name) })...)
-}
-
-// Schema is the JSON Schema of that name.
-func Schema(name string) ([]byte, error) {
-	for _, k := range All() {
-		if strings.ToLower(k.Name) == name && k.Schema != nil {
-			return k.Schema()
-		}
-	}
-	return spec.Schema(name)
 }
 
 // Template is a way to begin with a file of a kind.
