@@ -245,15 +245,14 @@ func (p *permissions) editorApproves(r *run, c *call) bool {
 
 // nextAsk puts every question to a person, once nothing else is due.
 func (s *calls) nextAsk(mode ApproveMode) machine.Action {
-	open := s.open()
-	if len(open) == 0 {
+	if len(s.pending) == 0 {
 		return nil
 	}
 	if mode != ApprovePark {
-		return machine.Ask{Questions: open, Unanswered: unanswered(mode)}
+		return machine.Ask{Questions: s.pending, Unanswered: unanswered(mode)}
 	}
 	parked := event.RunParked{Reason: event.ParkApproval}
-	for _, q := range open {
+	for _, q := range s.pending {
 		parked.CallIDs = append(parked.CallIDs, q.ID)
 	}
 	return record(parked)

@@ -28,9 +28,12 @@ type call struct {
 	news bool
 	// counted is what of the call is in the cycle's counts.
 	counted counts
-	// due is what the call asks for until an event changes it. It is asked for again
-	// after each event of the others, and to make it each time would take the square
-	// of their number.
+	// undecided says that a step may be before the call.
+	undecided bool
+	// listed is the question about the call that is among the pending ones.
+	listed *event.Question
+	// due keeps a child going that is under way. It is asked for again after each event
+	// of the others, and to make it each time would take the square of their number.
 	due machine.Action
 }
 

@@ -1,8 +1,6 @@
 package agent
 
 import (
-	"cmp"
-	"iter"
 	"slices"
 	"time"
 
@@ -17,7 +15,7 @@ import (
 // changes, because to look at all of them after each event takes the square of
 // their number.
 type counts struct {
-	open, unresolved, fragments, granted, running, busy, waiting, pending, retrying, children, hooks int
+	open, unresolved, fragments, granted, running, busy, waiting, pending, children, hooks, undecided, behind int
 }
 
 func (t *counts) add(o counts, times int) {
@@ -28,10 +26,10 @@ func (t *counts) add(o counts, times int) {
 	t.running += times * o.running
 	t.busy += times * o.busy
 	t.waiting += times * o.waiting
-	t.pending += times * o.pending
-	t.retrying += times * o.retrying
 	t.children += times * o.children
 	t.hooks += times * o.hooks
+	t.undecided += times * o.undecided
+	t.behind += times * o.behind
 }
 
 func one(is bool) int {
@@ -50,10 +48,10 @@ func (c *call) count() counts {
 		running:    one(c.running),
 		busy:       one(c.running && !c.childWaits() || c.retry.due()),
 		waiting:    one(c.waits() || c.childWaits()),
-		pending:    one(c.waits()),
-		retrying:   one(c.retry.due()),
 		children:   one(c.openChild()),
 		hooks:      one(c.hooks.after.due != nil),
+		undecided:  one(c.undecided),
+		behind:     one(c.undecided && c.behindHook()),
 	}
 }
 
@@ -61,46 +59,27 @@ func (c *call) count() counts {
 // look at each.
 type calls struct {
 	list []*call
+	// byID finds calls by their ids, nil where they are few.
 	byID map[string]*call
-	// questions are those about the calls. pending are the ones that nobody has
-	// answered, nil until they are asked for; others have the slice as well, so it is
-	// never changed.
-	questions question.List
-	pending   []*event.Question
+	// pending are the questions that nobody has answered, in call order, and until when
+	// the next of them expires. Others have the slice as well, so it is never changed.
+	pending []*event.Question
+	until   *time.Time
 	// stopBudget is the setting that refused a call of this cycle.
 	stopBudget string
-	// shown are the calls as the watch for repetition is shown them, listed once
-	// somebody needs them.
+	// shown are the calls as the watch for repetition is shown them, where it is.
 	shown []stop.Asked
 
 	total counts
-	// first is the first call that may be open: those before it are done for good.
-	first int
+	// first is the first call that is open, and next the first that is undecided.
+	first, next int
 	// touched are the calls that the event which is being applied changes.
 	touched []*call
-	agenda  agenda
-}
-
-// agenda says which calls have to be looked at.
-type agenda struct {
-	// looked is how many calls, from the first on, were looked at in these
-	// circumstances. None of them has a step before it until a time, but for those
-	// that had one then and those that have changed since, which moved holds.
-	looked int
-	among  circumstances
-	until  *time.Time
-	moved  []*call
-	// behind are those of the calls that were looked at which wait for a hook's
-	// turn, in call order.
-	behind []*call
 }
 
 // begin forgets the calls of the cycle before.
 func (s *calls) begin() {
-	*s = calls{
-		list: s.list[:0], touched: s.touched[:0], shown: s.shown, stopBudget: s.stopBudget,
-		agenda: agenda{moved: s.agenda.moved[:0], behind: s.agenda.behind[:0]},
-	}
+	*s = calls{list: s.list[:0], touched: s.touched[:0], shown: s.shown, stopBudget: s.stopBudget}
 }
 
 // asked takes in the calls of an answer, which are n.
@@ -124,9 +103,11 @@ func (s *calls) asked(parts llm.Parts, n int) {
 // few calls are found without an index.
 const few = 8
 
-// ask takes in a question about a call.
+// ask takes in a question about a call. One that was asked before is void.
 func (s *calls) ask(c *call, d event.ToolPendingApproval) {
-	c.pending, s.agenda.until = s.questions.Ask(d.Question()), tree.Sooner(s.agenda.until, d.ExpiresAt)
+	c.unask()
+	c.pending = &question.Asked{Question: d.Question()}
+	s.until = tree.Sooner(s.until, d.ExpiresAt)
 }
 
 // asking reports whether there is nothing to do but wait for a person, whose time
@@ -136,18 +117,6 @@ func (s *calls) asking() bool { return s.total.busy == 0 && s.total.waiting > 0 
 // askingBelow reports whether the run waits for a person, and a child of it does.
 func (s *calls) askingBelow() bool {
 	return s.asking() && slices.ContainsFunc(s.unsettled(), (*call).childWaits)
-}
-
-// circumstances are what a call's next step depends on beside the call itself, as
-// far as the events of another call change it.
-type circumstances struct {
-	taint         event.Taint
-	late, overrun string
-	cancelled     bool
-}
-
-func (m *Machine) circumstances() circumstances {
-	return circumstances{taint: m.run.Taint, late: m.run.outOfTime(), overrun: m.run.Overrun, cancelled: m.run.Cancel != nil}
 }
 
 // touch is the call of that id, about to be changed; nil when there is none. The
@@ -174,117 +143,116 @@ func (s *calls) find(id string) *call {
 }
 
 // unsettled are the calls from the first one on that is not done.
-func (s *calls) unsettled() []*call {
-	for s.first < len(s.list) && s.list[s.first].done() {
-		s.first++
-	}
-	return s.list[s.first:]
-}
+func (s *calls) unsettled() []*call { return s.list[s.first:] }
 
-// recount takes in what an event changed.
-func (s *calls) recount(data event.Data) {
-	switch data.(type) {
-	case event.ModelResponse, event.RunResumed, event.RunForked, event.RunTerminatedBy:
+// follow takes in what an event changed; tainted says that the run took something in
+// with it. So what is due is found without a look at each call.
+func (s *calls) follow(r *run, p *permissions, d event.Data, tainted bool) {
+	late := s.until != nil && !r.Now.Before(*s.until)
+	if late || tainted || concernsAll(d) {
 		s.touched = append(s.touched[:0], s.list...)
 	}
 	for _, c := range s.touched {
-		now := c.count()
-		if now.pending+c.counted.pending > 0 {
-			s.pending = nil
+		c.undecided, c.due = p.undecided(r, c), nil
+		if c.openChild() && c.running {
+			c.due = c.startChild(r)
 		}
+		now := c.count()
 		s.total.add(c.counted, -1)
 		s.total.add(now, 1)
-		c.counted, c.due = now, nil
-	}
-	switch data.(type) {
-	case event.PolicyDecision, event.ToolStarted, event.ToolResult, event.HookResult, event.ToolPendingApproval,
-		event.ToolApprovalResolved, event.ChildStarted, event.ChildParked, event.ChildWaiting, event.ChildFinished:
-		s.agenda.moved = append(s.agenda.moved, s.touched...)
-	case event.BudgetReserved, event.BudgetCommitted: // what follows for calls is among the circumstances
-	default: // may mean something for any call
-		s.agenda.looked = 0
+		c.counted = now
+		if c.undecided {
+			s.next = min(s.next, c.index)
+		}
+		s.listQuestion(c)
 	}
 	s.touched = s.touched[:0]
+	for s.first < len(s.list) && s.list[s.first].done() {
+		s.first++
+	}
+	for s.next < len(s.list) && !s.list[s.next].undecided {
+		s.next++
+	}
+	if late {
+		s.until = question.NextExpiry(s.pending, r.Now)
+	}
 }
 
-// gather brings the calls that moved, and those whose turn a hook's may be, into
-// call order. At most turns hooks run at once.
-func (s *calls) gather(among circumstances, now time.Time, turns int) {
-	g := &s.agenda
-	if g.until != nil && !now.Before(*g.until) {
-		g.looked, g.until = 0, question.NextExpiry(s.open(), now)
+// concernsAll reports whether an event may mean something for any call.
+func concernsAll(d event.Data) bool {
+	switch d.(type) {
+	case event.ModelResponse, event.RunResumed, event.RunForked, event.RunTerminatedBy, event.PermissionAdded, event.BudgetRaised:
+		return true
 	}
-	if g.among != among {
-		g.looked, g.among = 0, among
+	return false
+}
+
+// listQuestion lists the question about a call while it waits for a decision.
+func (s *calls) listQuestion(c *call) {
+	var q *event.Question
+	if c.waits() {
+		q = &c.pending.Question
 	}
-	if g.looked == 0 {
-		g.moved, g.behind = g.moved[:0], g.behind[:0]
+	if q == c.listed {
 		return
 	}
-	for ; turns > 0 && len(g.behind) > 0; g.behind = g.behind[1:] {
-		if c := g.behind[0]; c.awaitsHook() {
-			g.moved = append(g.moved, c)
-			turns--
-		}
+	at, found := slices.BinarySearchFunc(s.pending, c.index, func(q *event.Question, index int) int { return s.find(q.ID).index - index })
+	before, after := s.pending[:at], s.pending[at:]
+	if found {
+		after = after[1:]
 	}
-	g.moved = inOrder(g.moved)
-}
-
-// awaitsHook reports whether a hook is to run before anything is decided
-// about the call.
-func (c *call) awaitsHook() bool {
-	return c.result == nil && c.verdict == nil && c.hooks.before.due != nil
-}
-
-// inOrder sorts calls by their place in the answer, each of them once.
-func inOrder(list []*call) []*call {
-	slices.SortFunc(list, func(a, b *call) int { return cmp.Compare(a.index, b.index) })
-	return slices.Compact(list)
-}
-
-// toDecide are the calls that may have a step before them, in call order.
-func (m *Machine) toDecide(due *actions) iter.Seq[*call] {
-	return func(yield func(*call) bool) {
-		m.calls.gather(m.circumstances(), m.run.Now, m.run.cfg.Limits.MaxParallelTools)
-		m.calls.visit(func(c *call) (moves, goOn bool) {
-			before := len(*due)
-			goOn = yield(c)
-			return len(*due) > before, goOn
-		})
+	switch c.listed = q; {
+	case q == nil && at == 0:
+		s.pending = after
+	case q == nil:
+		s.pending = slices.Concat(before, after)
+	case at == len(s.pending):
+		s.pending = append(s.pending, q) // behind what others have of it
+	default:
+		s.pending = slices.Concat(before, []*event.Question{q}, after)
+	}
+	if len(s.pending) == 0 {
+		s.pending = nil
 	}
 }
 
-// visit shows look the calls on the agenda. A call is looked at again each time while
-// something is due for it, or it waits for another attempt.
-func (s *calls) visit(look func(*call) (due, goOn bool)) {
-	g := &s.agenda
-	moved, others := g.moved, s.list[g.looked:]
-	g.moved, g.looked = g.moved[:0], len(s.list)
-	waiting := len(g.behind)
-	for _, list := range [...][]*call{moved, others} {
-		for _, c := range list {
-			due, goOn := look(c)
-			if !goOn {
-				return
-			}
-			switch {
-			case due || c.retry.due():
-				g.moved = append(g.moved, c)
-			case c.awaitsHook():
-				g.behind = append(g.behind, c)
+// eachToDecide looks at the calls that may have a step before them, in call order. Of
+// those that only wait for a hook these are as many as may begin, unless each of them
+// may be one that will not run.
+func (s *calls) eachToDecide(in *situation, look func(*call)) {
+	if in.everyCall() {
+		for _, c := range s.unsettled() {
+			if c.idle() {
+				look(c)
 			}
 		}
+		return
 	}
-	if waiting > 0 && len(g.behind) > waiting {
-		g.behind = inOrder(g.behind)
+	hooks, others := in.hooks, s.total.undecided-s.total.behind
+	if in.warned {
+		hooks = -1
+	}
+	for _, c := range s.list[s.next:] {
+		switch behind := c.behindHook(); {
+		case others == 0 && (hooks == 0 || s.total.behind == 0):
+			return
+		case !c.undecided, behind && hooks == 0:
+			continue
+		case behind:
+			hooks--
+		default:
+			others--
+		}
+		look(c)
 	}
 }
 
-// open are the questions that wait for a decision, in call order.
-func (s *calls) open() []*event.Question {
-	if s.total.pending > 0 && s.pending == nil {
-		s.pending = s.questions.Open()
-		slices.SortFunc(s.pending, func(a, b *event.Question) int { return s.find(a.ID).index - s.find(b.ID).index })
-	}
-	return s.pending
+// idle reports whether the call has no result, and nothing of it is under way.
+func (c *call) idle() bool { return c.result == nil && !c.running && c.child == nil }
+
+// behindHook reports whether the call waits for a hook before anything else is decided
+// about it.
+func (c *call) behindHook() bool {
+	return c.resolved != nil && c.resolved.Problem == nil && c.verdict == nil && c.hooks.before.due != nil &&
+		c.attempt == 0 && c.repeats.blocked == nil
 }

@@ -44,32 +44,28 @@ func (c *call) task(r *run) machine.RunTool {
 }
 
 func (c *call) startChild(r *run) machine.Action {
-	a, made := c.due.(machine.StartChild)
-	if !made || a.Taint != r.Taint || a.Call.MaxResultChars != r.cfg.Limits.MaxResultChars {
-		call := c.task(r)
-		a = machine.StartChild{
-			ID: c.ref.CallID, Kind: Kind, Name: c.ref.Name, Input: c.resolved.Args, Taint: r.Taint, Call: &call,
-		}
-		if c.child == nil {
-			call.Attempt++
-		} else {
-			a.Child = c.child.Child
-		}
-		c.due = a
+	call := c.task(r)
+	a := machine.StartChild{
+		ID: c.ref.CallID, Kind: Kind, Name: c.ref.Name, Input: c.resolved.Args, Taint: r.Taint, Call: &call,
 	}
-	return c.due
+	if c.child == nil {
+		call.Attempt++
+	} else {
+		a.Child = c.child.Child
+	}
+	return a
 }
 
 // nextChildren keeps the children going that are under way. After a crash they
 // go on where their own journals stand: what was settled there is paid for, so
 // such a call is never in doubt.
-func (s *calls) nextChildren(r *run, due *actions) {
+func (s *calls) nextChildren(due *actions) {
 	if s.total.children == 0 {
 		return
 	}
 	for _, c := range s.unsettled() {
-		if c.openChild() && c.running {
-			due.add(c.startChild(r))
+		if c.due != nil {
+			due.add(c.due)
 		}
 	}
 }

@@ -15,6 +15,9 @@ import (
 // compaction is what a run remembers about the room in its context.
 type compaction struct {
 	meter compact.Meter
+	// sizes are those of the messages, and total their sum.
+	sizes []int
+	total int
 	// overhead is the size of system text and tools, 0 before it is measured.
 	overhead int
 	// reported is the input that the provider counted for the first known
@@ -48,21 +51,25 @@ func (c *compaction) begin() {
 	*c = compaction{decisions: c.decisions, summary: summaryCall{used: c.summary.used}}
 }
 
-// contextSize estimates the next request: system text, tools, conversation,
-// and the messages that will join it; more of them than the run knows of.
-func (c *compaction) contextSize(cfg *Config, said *messages, more []*llm.Message) (sizes []int, total int) {
+// measure takes in the messages that are new.
+func (c *compaction) measure(cfg *Config, said *messages) {
+	if cfg.Compact.Off {
+		return
+	}
 	if c.overhead == 0 {
 		c.overhead = compact.Overhead(said.system, cfg.Tools)
 	}
-	sizes, total = c.meter.Measure(said.history.All())
-	total += c.overhead
-	if cfg.Compact.Measure == compact.MeasureProvider && c.reported > 0 && c.known <= len(sizes) {
-		total = c.reported
-		for _, n := range sizes[c.known:] {
-			total += n
-		}
+	c.sizes, c.total = c.meter.Measure(said.history.All())
+}
+
+// contextSize estimates the next request: system text, tools, conversation,
+// and the messages that will join it; more of them than the run knows of.
+func (c *compaction) contextSize(cfg *Config, unread, more []*llm.Message) int {
+	total := c.overhead + c.total
+	if cfg.Compact.Measure == compact.MeasureProvider && c.reported > 0 && c.known <= len(c.sizes) {
+		total = c.reported + sum(c.sizes[c.known:])
 	}
-	return sizes, total + compact.Messages(said.unread) + compact.Messages(more)
+	return total + compact.Messages(unread) + compact.Messages(more)
 }
 
 // window is the context window that holds for the model in use. A limit on the
@@ -87,7 +94,7 @@ func (m *Machine) nextCompaction(more ...*llm.Message) machine.Action {
 	if err != nil {
 		return internal(err)
 	}
-	sizes, used := c.contextSize(&m.run.cfg, &m.messages, more)
+	used := c.contextSize(&m.run.cfg, m.messages.unread, more)
 	window, known := m.run.cfg.window(m.target())
 	forced := c.overflow == reliefDue
 	measured := used
@@ -99,7 +106,7 @@ func (m *Machine) nextCompaction(more ...*llm.Message) machine.Action {
 		return nil
 	}
 	in := compact.Situation{
-		Messages: messages, Sizes: sizes, Overhead: c.overhead, Window: window,
+		Messages: messages, Sizes: c.sizes, Overhead: c.overhead, Window: window,
 		Summaries: c.summary.used, NoSummary: c.summary.none(),
 		Must: forced || known && used > window, Trigger: event.CompressThreshold, Decisions: c.decisions,
 		Untrusted: m.run.Taint.Untrusted != nil, Fence: m.messages.fence,
@@ -107,7 +114,7 @@ func (m *Machine) nextCompaction(more ...*llm.Message) machine.Action {
 	if forced {
 		// The provider counts more than the estimate does, or has less room.
 		in.Trigger = event.CompressOverflow
-		in.Window = min(window, (c.overhead+sum(sizes))*4/5)
+		in.Window = min(window, (c.overhead+sum(c.sizes))*4/5)
 	}
 	if c.summary.asked {
 		a, missing := c.summary.next(&m.run, &in)

@@ -1,27 +1,28 @@
 package agent
 
-import "github.com/pawlrun/pawl/machine"
+import (
+	"github.com/pawlrun/pawl/event"
+	"github.com/pawlrun/pawl/machine"
+)
 
-// LookAgain has the machine look at each call of the cycle, as if it had not
+// Recount has the machine look at each call of the cycle, as if it had not
 // followed what the events changed.
-func (m *Machine) LookAgain() {
+func (m *Machine) Recount() {
 	s := &m.calls
-	s.total, s.first, s.agenda.looked, s.pending = counts{}, 0, 0, nil
-	for _, c := range m.calls.list {
-		c.counted, c.due = c.count(), nil
-		s.total.add(c.counted, 1)
+	s.total, s.first, s.next, s.pending = counts{}, 0, 0, nil
+	for _, c := range s.list {
+		c.counted, c.listed = counts{}, nil
 	}
+	s.follow(&m.run, &m.permissions, event.RunResumed{}, true)
 }
 
 // Looking is what is due, and how many calls the machine looks at to find that.
 func (m *Machine) Looking() (due []machine.Action, looks int) {
-	m.calls.gather(m.circumstances(), m.run.Now, m.run.cfg.Limits.MaxParallelTools)
-	s := &m.calls
-	looks = len(s.agenda.moved) - s.agenda.looked
-	if due = m.Next(); s.agenda.looked == 0 {
-		return due, len(m.calls.list) // which it looks at again
+	if m.run.phase == phaseTools && m.calls.total.unresolved == 0 {
+		in := m.situation()
+		m.calls.eachToDecide(&in, func(*call) { looks++ })
 	}
-	return due, looks + s.agenda.looked
+	return m.Next(), looks
 }
 
 // MediaSize is how many tokens a file takes at the most.

@@ -78,7 +78,7 @@ func (m *Machine) applyToolCall(d *event.ToolCall) error {
 	if m.run.phase != phaseTools || c == nil || c.resolved != nil {
 		return fmt.Errorf("%w: tool_call %s is not due in cycle %d", ErrMisfit, d.CallID, m.run.cycle)
 	}
-	c.resolved, m.calls.shown = d, m.calls.shown[:0]
+	c.resolved = d
 	if c.given != nil {
 		return nil // the conversation keeps what the model said
 	}
@@ -131,6 +131,7 @@ func (m *Machine) applyNudge(d event.Nudge) error {
 	}
 	if d.Kind == event.NudgeWithheld {
 		m.messages.history.BreakOff()
+		m.compaction.meter.Reset()
 	}
 	m.messages.history.Loop(d.Text)
 	switch d.Kind {
@@ -174,4 +175,14 @@ func (m *Machine) applyCompleted() error {
 	m.messages.read()
 	m.run.phase = phaseEnded
 	return nil
+}
+
+// measure takes in the messages that are new, so that the size of the next request is
+// known. While calls are open there is none.
+func (m *Machine) measure() {
+	switch m.run.phase {
+	case phaseReady, phaseModel, phaseSettled:
+		m.messages.measure(m.run.cfg.Tools)
+		m.compaction.measure(&m.run.cfg, &m.messages)
+	}
 }

@@ -70,7 +70,7 @@ var _ machine.Funder = (*Machine)(nil)
 // State says where the run stands.
 func (m *Machine) State() machine.State {
 	s := m.run.State(m.calls.asking())
-	s.Cycle, s.Pending = m.run.cycle, m.calls.open()
+	s.Cycle, s.Pending = m.run.cycle, m.calls.pending
 	if !m.calls.askingBelow() { // a child is not bounded while it and the run wait for a person
 		s.Deadline = m.run.deadline()
 	}
@@ -105,8 +105,13 @@ func (m *Machine) Unread() []*llm.Message { return slices.Clip(m.messages.unread
 // version and [ErrMisfit] for an event that has no place; an event of a kind
 // that this version does not know is passed over.
 func (m *Machine) Apply(e *event.Event) error {
+	before := m.run.Taint
 	err := m.apply(e)
-	m.calls.recount(e.Data)
+	m.calls.follow(&m.run, &m.permissions, e.Data, before != m.run.Taint)
+	if _, resolved := e.Data.(event.ToolCall); resolved && m.calls.total.unresolved == 0 && m.progress.repetition.Warned() {
+		m.calls.listAsked()
+	}
+	m.measure()
 	return err
 }
 

@@ -63,3 +63,10 @@ func (m *messages) withoutTask(cycle int) machine.Action {
 	}
 	return record(event.RunParked{Reason: event.ParkInput, Detail: "the run has no task yet"})
 }
+
+// measure looks at the messages that are new: how large they are, and whether a
+// provider would take them.
+func (m *messages) measure(tools []llm.ToolDef) {
+	_, _ = m.history.Messages() // says so again to who would send them
+	m.size.measure(m.history.All(), tools)
+}

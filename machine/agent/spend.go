@@ -47,7 +47,6 @@ func (c *Config) mostOutput() int64 {
 
 // pricedCall is the next call of a target at its worst.
 func (m *messages) pricedCall(cfg *Config, t Target) budget.Call {
-	m.size.measure(m.history.All(), cfg.Tools)
 	worst, likely := m.size.tokens(t.Model, m.unreadSize())
 	return budget.Call{Input: worst, Likely: likely, Output: cfg.mostOutput(), Price: t.Price, KeptLong: cfg.Cache == llm.CacheLong}
 }

@@ -36,11 +36,8 @@ func (p *progress) circling(c *call, among *calls) (event.Stuck, bool) {
 	if c.repeats.blocked != nil && c.result == nil {
 		return *c.repeats.blocked, true
 	}
-	if !p.repetition.Warned() || c.result != nil || c.attempt > 0 || c.verdict != nil || c.resolved.Polling {
+	if !p.repetition.Warned() || c.result != nil || c.attempt > 0 || c.verdict != nil || c.resolved.Polling || c.repeats.shown == 0 {
 		return event.Stuck{}, false
-	}
-	if len(among.shown) == 0 {
-		among.listAsked()
 	}
 	d, ok := p.repetition.Blocked(among.shown[:c.repeats.shown])
 	d.CallID = c.ref.CallID
@@ -49,6 +46,7 @@ func (p *progress) circling(c *call, among *calls) (event.Stuck, bool) {
 
 // listAsked lists the calls of the answer for the watch for repetition.
 func (s *calls) listAsked() {
+	s.shown = s.shown[:0]
 	for _, c := range s.list {
 		if !c.resolved.Polling {
 			s.shown = append(s.shown, stop.Asked{Tool: c.ref.Name, Digest: c.repeats.own, Works: stop.Works(c.resolved.Facts)})

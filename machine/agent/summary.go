@@ -54,7 +54,6 @@ func (m *messages) pricedSummary(cfg *Config, t Target, s *compact.SummaryReques
 	if s.SamePrefix {
 		// No more than the conversation and the instruction behind it: what the
 		// provider counted of the one bounds it better than its bytes do.
-		m.size.measure(m.history.All(), cfg.Tools)
 		call.Input, call.Likely = m.size.tokens(t.Model, messageSize(s.Messages[len(s.Messages)-1]))
 		return call
 	}

@@ -46,7 +46,7 @@ func (m *Machine) nextCalls(due *actions) {
 	case len(*due) == 0:
 		due.add(m.await(held))
 	}
-	s.nextChildren(r, due)
+	s.nextChildren(due)
 }
 
 // await is what a cycle waits for when nothing can start: a person, a raised limit, or
@@ -82,31 +82,39 @@ func (s *calls) resolve(due *actions) {
 
 // situation is what the steps of all calls depend on. held is the limit that holds
 // calls until it is raised, if one does; spent counts those that are let through, and
-// hooks how many more may begin.
+// hooks how many more may begin, negative where nothing bounds them.
 type situation struct {
 	unfit     event.ErrorType
 	why       string
 	late      string
+	overrun   string
+	cancelled bool
+	warned    bool
 	spent     budget.Spent
 	hooks     int
 	held      string
-	cancelled bool
+}
+
+func (m *Machine) situation() situation {
+	r := &m.run
+	s := situation{
+		late: r.outOfTime(), overrun: r.Overrun, cancelled: r.Cancel != nil, warned: m.progress.repetition.Warned(),
+		spent: m.calls.promised(r.Spent), hooks: r.hookTurns(nil),
+	}
+	s.unfit, s.why = m.model.unfit(m.account.maxTokens, m.calls.total.fragments > 0)
+	return s
+}
+
+// everyCall reports whether something follows from the situation for any call.
+func (s *situation) everyCall() bool {
+	return s.cancelled || s.unfit != "" || s.late != "" || s.overrun != ""
 }
 
 // nextSteps decides about the open calls as far as no effect is needed, and
 // says which limit holds calls until it is raised, if one does.
 func (m *Machine) nextSteps(due *actions) (held string) {
-	r := &m.run
-	s := situation{spent: m.calls.promised(r.Spent), late: r.outOfTime(), hooks: r.hookTurns(nil), cancelled: r.Cancel != nil}
-	s.unfit, s.why = m.model.unfit(m.account.maxTokens, m.calls.total.fragments > 0)
-	for c := range m.toDecide(due) {
-		if c.result == nil && !c.running && c.child == nil {
-			due.add(m.nextStep(c, &s))
-		}
-	}
-	if s.held != "" {
-		m.calls.agenda.looked = 0
-	}
+	s := m.situation()
+	m.calls.eachToDecide(&s, func(c *call) { due.add(m.nextStep(c, &s)) })
 	return s.held
 }
 
@@ -126,8 +134,8 @@ func (m *Machine) nextStep(c *call, s *situation) machine.Action {
 		return record(c.failed(event.ErrorCancelled, "the run was cancelled before this call ran"))
 	case s.unfit != "":
 		return record(c.failed(s.unfit, s.why))
-	case r.Overrun != "":
-		return s.hold(&r.cfg, c, r.Overrun)
+	case s.overrun != "":
+		return s.hold(&r.cfg, c, s.overrun)
 	case circling:
 		return c.block(stuck)
 	case c.resolved.Problem != nil:
@@ -144,6 +152,20 @@ func (m *Machine) nextStep(c *call, s *situation) machine.Action {
 		return m.permissions.nextApproval(r, c)
 	}
 	return nil
+}
+
+// undecided reports whether such a step may be before a call, whatever holds for all.
+func (p *permissions) undecided(r *run, c *call) bool {
+	switch {
+	case !c.idle():
+		return false
+	case c.resolved == nil || c.resolved.Problem != nil || c.orphan || c.retry.due() || c.repeats.blocked != nil,
+		c.verdict == nil || !permits(c.verdict.Decision):
+		return true
+	case unasked(c.verdict.Decision):
+		return p.rules(r).Met(c.resolved)
+	}
+	return c.pending == nil || p.nextApproval(r, c) != nil
 }
 
 // nextVerdict brings a call that nothing has judged yet one step further: the hooks
