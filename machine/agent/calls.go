@@ -228,20 +228,22 @@ func (s *calls) eachToDecide(in *situation, look func(*call)) {
 		}
 		return
 	}
-	hooks, others := in.hooks, s.total.undecided-s.total.behind
-	if in.warned {
-		hooks = -1
+	others, behind := s.total.undecided-s.total.behind, s.total.behind
+	if in.hooks >= 0 && !in.warned {
+		behind = min(behind, in.hooks)
 	}
 	for _, c := range s.list[s.next:] {
-		switch behind := c.behindHook(); {
-		case others == 0 && (hooks == 0 || s.total.behind == 0):
+		switch {
+		case others == 0 && behind == 0:
 			return
-		case !c.undecided, behind && hooks == 0:
+		case !c.undecided:
 			continue
-		case behind:
-			hooks--
-		default:
+		case !c.behindHook():
 			others--
+		case behind == 0:
+			continue
+		default:
+			behind--
 		}
 		look(c)
 	}
