@@ -126,3 +126,7 @@ func advice(r event.Reason) string {
 	}
 	return "Read the run's events to see what happened, then continue the run or start a new one."
 }
+
+func isBudget(r event.Reason) bool {
+	return strings.HasPrefix(string(r), string(event.BudgetReason("")))
+}

@@ -1,12 +1,9 @@
 package agent
 
 import (
-	"cmp"
 	"fmt"
-	"strings"
 
 	"github.com/pawlrun/pawl/event"
-	"github.com/pawlrun/pawl/machine"
 )
 
 // maxInvalidAnswers is how many answers of a run may fail its schema. Each but
@@ -16,34 +13,6 @@ const maxInvalidAnswers = 3
 // kindInvalidAnswer is the class of the failure, and the kind of the end, of a
 // run whose answers did not fit its schema.
 const kindInvalidAnswer = "invalid_answer"
-
-// finish ends the run with an answer. Where the run has a schema, the answer
-// must fit it: one that does not goes back to the model, a bounded number of
-// times.
-func (m *Machine) finish(d event.RunTerminatedBy) machine.Action {
-	checked := m.turn.checked
-	switch {
-	case len(m.run.cfg.Schema) == 0:
-		return record(d)
-	case checked == nil:
-		return machine.CheckAnswer{
-			Cycle: m.run.cycle, Schema: m.run.cfg.Schema, Answer: strings.TrimSpace(cmp.Or(d.Output, m.turn.answer)),
-		}
-	case checked.Problem == "":
-		return record(d)
-	case m.turn.invalid >= maxInvalidAnswers:
-		return record(event.RunTerminatedBy{
-			Reason: event.ReasonRepeatedFailure, Kind: kindInvalidAnswer,
-			Error: &event.Failure{Class: kindInvalidAnswer, Message: fmt.Sprintf(
-				"%d answers did not match the schema; the last one: %s", m.turn.invalid, checked.Problem)},
-		})
-	}
-	problem := checked.Problem // names what the answer has, such as a property
-	if m.run.Taint.Untrusted != nil {
-		problem = m.messages.fence.Wrap("answer", problem)
-	}
-	return m.nudge(event.NudgeInvalid, invalidNudge(problem))
-}
 
 func invalidNudge(problem string) string {
 	return "Your answer does not match the JSON schema of this task: " + problem +

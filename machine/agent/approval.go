@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"encoding/json"
 	"slices"
 	"strings"
 	"time"
@@ -10,89 +9,7 @@ import (
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/machine"
 	"github.com/pawlrun/pawl/policy"
-	"github.com/pawlrun/pawl/question"
 )
-
-// ApproveMode says who answers when a call needs an approval.
-type ApproveMode string
-
-// The values of --approve, and those that only an agent file names.
-const (
-	// ApproveAsk asks whoever can be asked here, else the run parks.
-	ApproveAsk ApproveMode = "ask"
-	// ApproveDeny rejects every gated call.
-	ApproveDeny ApproveMode = "deny"
-	// ApproveAll approves every gated call, and records that it did.
-	ApproveAll ApproveMode = "all"
-	// ApproveWait holds the call until somebody decides, from wherever; the run
-	// stays in its process.
-	ApproveWait ApproveMode = "wait"
-	// ApprovePark asks nobody: the run parks, and the decision resumes it.
-	ApprovePark ApproveMode = "park"
-	// ApproveCallback asks whoever can be asked here, and rejects the call when
-	// nobody can or they cannot decide.
-	ApproveCallback ApproveMode = "callback"
-	// ApproveBypass is ApproveAll by an agent file.
-	ApproveBypass ApproveMode = "bypass"
-)
-
-// Approvals say how long a call waits for a decision, and what happens then.
-type Approvals struct {
-	// Seconds is how long a decision may take; 0 is for ever.
-	Seconds   float64   `json:"seconds,omitempty"`
-	OnTimeout OnTimeout `json:"on_timeout,omitempty"`
-}
-
-// OnTimeout is what becomes of a run when nobody decides in time.
-type OnTimeout = event.OnExpiry
-
-// The values of approvals.on_timeout.
-const (
-	// TimeoutReject tells the model that nobody decided, and goes on.
-	TimeoutReject = event.ExpiryRejects
-	// TimeoutStop ends the run as rejected once the cycle has settled.
-	TimeoutStop = event.ExpiryStops
-)
-
-// DefaultWaitSeconds bounds [ApproveWait] where nothing else is said: a process
-// that nobody answers must not stay for ever.
-const DefaultWaitSeconds = 3600
-
-// edit is what somebody put in the place of a call's arguments.
-type edit struct {
-	*event.Resolution
-	// before is the call that the editor saw, and asked the hook that wanted it
-	// to be decided.
-	before *event.ToolCall
-	asked  *event.HookResult
-	// spent: the editor's approval has been used by an attempt.
-	spent bool
-}
-
-// given are arguments in the place of the model's: a person's, or a hook's.
-type given struct {
-	args       json.RawMessage
-	by, reason string
-}
-
-// review is what people were asked about a call, and what they said.
-type review struct {
-	// pending is the question about the call, nil where nobody was asked.
-	pending *question.Asked
-	// since is the time of the last event about this call.
-	since time.Time
-	edit  *edit
-	given *given
-}
-
-// unask makes what was asked about the call void.
-func (r *review) unask() {
-	r.pending.Void()
-	r.pending = nil
-}
-
-// approval is what was decided about the call, nil while nothing was.
-func (r *review) approval() *event.Resolution { return r.pending.Decided() }
 
 // resolve asks for the facts about the call as it is to run.
 func (c *call) resolve() machine.Resolve {
@@ -110,13 +27,6 @@ func (c *call) key(run string) string {
 		key += ":" + c.resolved.Digest
 	}
 	return key
-}
-
-// judged takes a decision of policy. What was approved under an earlier one is
-// not approved under this one.
-func (c *call) judged(d *event.PolicyDecision) {
-	c.verdict = d
-	c.unask()
 }
 
 // nextApproval brings a call that needs an approval one step further.
@@ -243,48 +153,6 @@ func (p *permissions) editorApproves(r *run, c *call) bool {
 	})
 }
 
-// nextAsk puts every question to a person, once nothing else is due.
-func (s *calls) nextAsk(mode ApproveMode) machine.Action {
-	if len(s.pending) == 0 {
-		return nil
-	}
-	if mode != ApprovePark {
-		return machine.Ask{Questions: s.pending, Unanswered: unanswered(mode)}
-	}
-	parked := event.RunParked{Reason: event.ParkApproval}
-	for _, q := range s.pending {
-		parked.CallIDs = append(parked.CallIDs, q.ID)
-	}
-	return record(parked)
-}
-
-func unanswered(mode ApproveMode) machine.Unanswered {
-	switch mode {
-	case ApproveWait:
-		return machine.UnansweredWait
-	case ApproveCallback:
-		return machine.UnansweredReject
-	}
-	return machine.UnansweredPark
-}
-
-// applyApproval folds a decision. One that does not count changes nothing.
-func (m *Machine) applyApproval(d event.Resolution) {
-	c := m.calls.touch(d.ID)
-	if c == nil || c.result != nil || !c.pending.Take(d) {
-		return
-	}
-	m.decided(c, "was "+string(d.Kind)+" by "+d.Approver, d.Reason)
-	if d.Kind != event.ApprovalEdited {
-		return
-	}
-	c.edit = &edit{Resolution: &d, before: c.resolved, asked: c.hooks.asked}
-	c.given = &given{args: d.Args, by: d.Approver, reason: d.Reason}
-	c.resolved = nil
-	c.judged(nil)
-	c.hooks.again(&m.run.cfg, c.ref.Name)
-}
-
 // judgeBy goes on under another reading of the rules. What was asked under the
 // one before is judged again, whether or not it has been approved meanwhile.
 func (p *permissions) judgeBy(reading string, calls []*call) {
@@ -298,22 +166,6 @@ func (p *permissions) judgeBy(reading string, calls []*call) {
 			c.judged(nil)
 		}
 	}
-}
-
-// endedByExpiry ends a run whose owner wants no more of it when nobody decides
-// in time.
-func (s *calls) endedByExpiry(cfg *Config) machine.Action {
-	if cfg.Approvals.OnTimeout != TimeoutStop {
-		return nil
-	}
-	for _, c := range s.list {
-		if c.result.ErrorType == event.ErrorExpired {
-			return record(event.RunTerminatedBy{
-				Reason: event.ReasonRejected, Limit: "approvals.timeout", Detail: "nobody decided about " + c.ref.CallID + " in time",
-			})
-		}
-	}
-	return nil
 }
 
 // maxTold bounds how much of edited arguments the model is told.
@@ -334,4 +186,18 @@ func (c *call) told(output string) string {
 		note += ". Reason: " + c.given.reason
 	}
 	return output + "\n" + note + "]"
+}
+
+// undecided reports whether such a step may be before a call, whatever holds for all.
+func (p *permissions) undecided(r *run, c *call) bool {
+	switch {
+	case !c.idle():
+		return false
+	case c.resolved == nil || c.resolved.Problem != nil || c.orphan || c.retry.due() || c.repeats.blocked != nil,
+		c.verdict == nil || !permits(c.verdict.Decision):
+		return true
+	case unasked(c.verdict.Decision):
+		return p.rules(r).Met(c.resolved)
+	}
+	return c.pending == nil || p.nextApproval(r, c) != nil
 }

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -10,34 +11,6 @@ import (
 	"github.com/pawlrun/pawl/question"
 	"github.com/pawlrun/pawl/stop"
 )
-
-// counts are how the calls of a cycle stand. They follow the calls that an event
-// changes, because to look at all of them after each event takes the square of
-// their number.
-type counts struct {
-	open, unresolved, fragments, granted, running, busy, waiting, pending, children, hooks, undecided, behind int
-}
-
-func (t *counts) add(o counts, times int) {
-	t.open += times * o.open
-	t.unresolved += times * o.unresolved
-	t.fragments += times * o.fragments
-	t.granted += times * o.granted
-	t.running += times * o.running
-	t.busy += times * o.busy
-	t.waiting += times * o.waiting
-	t.children += times * o.children
-	t.hooks += times * o.hooks
-	t.undecided += times * o.undecided
-	t.behind += times * o.behind
-}
-
-func one(is bool) int {
-	if is {
-		return 1
-	}
-	return 0
-}
 
 func (c *call) count() counts {
 	return counts{
@@ -216,45 +189,33 @@ func (s *calls) listQuestion(c *call) {
 	}
 }
 
-// eachToDecide looks at the calls that may have a step before them, in call order. Of
-// those that only wait for a hook these are as many as may begin, unless each of them
-// may be one that will not run.
-func (s *calls) eachToDecide(in *situation, look func(*call)) {
-	if in.everyCall() {
-		for _, c := range s.unsettled() {
-			if c.idle() {
-				look(c)
-			}
-		}
-		return
-	}
-	others, behind := s.total.undecided-s.total.behind, s.total.behind
-	if in.hooks >= 0 && !in.warned {
-		behind = min(behind, in.hooks)
-	}
-	for _, c := range s.list[s.next:] {
-		switch {
-		case others == 0 && behind == 0:
-			return
-		case !c.undecided:
-			continue
-		case !c.behindHook():
-			others--
-		case behind == 0:
-			continue
-		default:
-			behind--
-		}
-		look(c)
-	}
-}
-
-// idle reports whether the call has no result, and nothing of it is under way.
-func (c *call) idle() bool { return c.result == nil && !c.running && c.child == nil }
-
 // behindHook reports whether the call waits for a hook before anything else is decided
 // about it.
 func (c *call) behindHook() bool {
 	return c.resolved != nil && c.resolved.Problem == nil && c.verdict == nil && c.hooks.before.due != nil &&
 		c.attempt == 0 && c.repeats.blocked == nil
+}
+
+// onOpen changes a call that has no result yet: a second result, and anything after
+// the first, has no place.
+func (s *calls) onOpen(r *run, e *event.Event, id string, change func(*call)) error {
+	c := s.touch(id)
+	switch {
+	case r.phase != phaseTools || c == nil:
+		return fmt.Errorf("%w: %s of %s, which is no call of cycle %d", ErrMisfit, e.Type(), id, r.cycle)
+	case c.result != nil:
+		return fmt.Errorf("%w: %s of %s, which is settled", ErrMisfit, e.Type(), id)
+	}
+	c.since = e.Time
+	change(c)
+	return nil
+}
+
+func (s *calls) applyStarted(r *run, e *event.Event, d event.ToolStarted) error {
+	return s.onOpen(r, e, d.CallID, func(c *call) {
+		if c.attempt == 0 {
+			r.Spent.ToolCalls++
+		}
+		c.start(d.Attempt)
+	})
 }

@@ -7,14 +7,7 @@ import (
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/machine"
 	"github.com/pawlrun/pawl/machine/tree"
-	"github.com/pawlrun/pawl/stop"
 )
-
-// childWaits reports whether the call's child is under way and waits for a person.
-func (c *call) childWaits() bool { return c.running && c.openChild() && c.child.Waiting }
-
-// openChild reports whether the call's child was begun and has no outcome yet.
-func (c *call) openChild() bool { return c.child != nil && c.result == nil }
 
 func (s *calls) applyChildStarted(r *run, e *event.Event, d event.ChildStarted) error {
 	if c := s.touch(d.CallID); c != nil && c.result == nil && (!c.running || c.child != nil) {
@@ -32,28 +25,6 @@ func (s *calls) onChild(r *run, e *event.Event, callID, child string) error {
 		c.child.Apply(e.Data)
 		c.running = c.child.Parked == nil
 	})
-}
-
-// task is a call as whoever performs it needs it.
-func (c *call) task(r *run) machine.RunTool {
-	return machine.RunTool{
-		CallID: c.ref.CallID, Attempt: c.attempt, Key: c.key(r.ID), Tool: c.ref.Name,
-		Args: c.resolved.Args, Facts: c.resolved.Facts, Labels: c.resolved.Labels,
-		MaxResultChars: r.cfg.Limits.MaxResultChars, Sought: stop.Sought(r.cfg.Conditions, c.ref.Name),
-	}
-}
-
-func (c *call) startChild(r *run) machine.Action {
-	call := c.task(r)
-	a := machine.StartChild{
-		ID: c.ref.CallID, Kind: Kind, Name: c.ref.Name, Input: c.resolved.Args, Taint: r.Taint, Call: &call,
-	}
-	if c.child == nil {
-		call.Attempt++
-	} else {
-		a.Child = c.child.Child
-	}
-	return a
 }
 
 // nextChildren keeps the children going that are under way. After a crash they

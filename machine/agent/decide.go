@@ -1,6 +1,10 @@
 package agent
 
 import (
+	"cmp"
+	"fmt"
+	"strings"
+
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/llm"
 	"github.com/pawlrun/pawl/machine"
@@ -127,4 +131,60 @@ func (m *Machine) nudge(kind event.NudgeKind, text string) machine.Action {
 		}
 	}
 	return record(event.Nudge{Kind: kind, Text: text})
+}
+
+// finish ends the run with an answer. Where the run has a schema, the answer
+// must fit it: one that does not goes back to the model, a bounded number of
+// times.
+func (m *Machine) finish(d event.RunTerminatedBy) machine.Action {
+	checked := m.turn.checked
+	switch {
+	case len(m.run.cfg.Schema) == 0:
+		return record(d)
+	case checked == nil:
+		return machine.CheckAnswer{
+			Cycle: m.run.cycle, Schema: m.run.cfg.Schema, Answer: strings.TrimSpace(cmp.Or(d.Output, m.turn.answer)),
+		}
+	case checked.Problem == "":
+		return record(d)
+	case m.turn.invalid >= maxInvalidAnswers:
+		return record(event.RunTerminatedBy{
+			Reason: event.ReasonRepeatedFailure, Kind: kindInvalidAnswer,
+			Error: &event.Failure{Class: kindInvalidAnswer, Message: fmt.Sprintf(
+				"%d answers did not match the schema; the last one: %s", m.turn.invalid, checked.Problem)},
+		})
+	}
+	problem := checked.Problem // names what the answer has, such as a property
+	if m.run.Taint.Untrusted != nil {
+		problem = m.messages.fence.Wrap("answer", problem)
+	}
+	return m.nudge(event.NudgeInvalid, invalidNudge(problem))
+}
+
+// withoutResult is for an answer that ends the run without its result: the model is
+// asked for it once.
+func (m *Machine) withoutResult() machine.Action {
+	if m.turn.resultAsked {
+		return fail(event.ReasonNoAnswerOrCall, "no_result", NoResult)
+	}
+	return m.nudge(event.NudgeResult, "You have not given the result of your task. Call "+m.run.cfg.Result+" with it now; your text alone is no result.")
+}
+
+// nextStuck acts on repetition once a cycle has settled: it nudges, or ends the
+// run.
+func (m *Machine) nextStuck() machine.Action {
+	if m.progress.stuck == nil {
+		if d, ok := m.progress.repetition.Due(); ok {
+			return record(d)
+		}
+		return nil
+	}
+	d := *m.progress.stuck
+	if d.Action != event.StuckStop {
+		return m.nudge(event.NudgeStuck, stop.Message(d))
+	}
+	return record(event.RunTerminatedBy{
+		Reason: event.ReasonStuck, Kind: d.Pattern,
+		Detail: fmt.Sprintf("%s, %d times in a row", sentence(d.Pattern, d.Tool), d.Count),
+	})
 }

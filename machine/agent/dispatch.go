@@ -6,27 +6,8 @@ import (
 	"strings"
 
 	"github.com/pawlrun/pawl/event"
-)
-
-// Dispatch is the order in which the calls of one answer run.
-type Dispatch string
-
-// The dispatch modes.
-const (
-	// OrderedGroups runs adjacent concurrency-safe reads together and
-	// everything else alone, in the model's order.
-	OrderedGroups Dispatch = "ordered-groups"
-	// ParallelFirst runs every concurrency-safe read together, then the rest
-	// one at a time (Alfred).
-	ParallelFirst Dispatch = "parallel-first"
-	// ByResource also runs calls together whose resources do not overlap. A
-	// read that does not say what it reads may read anything.
-	ByResource Dispatch = "by-resource"
-	// ParallelAll runs all together, except that overlapping resources and
-	// exclusive tools take turns (ALDO).
-	ParallelAll Dispatch = "parallel-all"
-	// Serial runs one call at a time.
-	Serial Dispatch = "serial"
+	"github.com/pawlrun/pawl/machine"
+	"github.com/pawlrun/pawl/stop"
 )
 
 // startable are the calls that may start now, in call order, beside those
@@ -129,4 +110,37 @@ func overlap(a, b string) bool {
 func inside(child, parent string) bool {
 	return strings.HasPrefix(child, parent) && len(child) > len(parent) &&
 		(strings.HasSuffix(parent, "/") || child[len(parent)] == '/')
+}
+
+// task is a call as whoever performs it needs it.
+func (c *call) task(r *run) machine.RunTool {
+	return machine.RunTool{
+		CallID: c.ref.CallID, Attempt: c.attempt, Key: c.key(r.ID), Tool: c.ref.Name,
+		Args: c.resolved.Args, Facts: c.resolved.Facts, Labels: c.resolved.Labels,
+		MaxResultChars: r.cfg.Limits.MaxResultChars, Sought: stop.Sought(r.cfg.Conditions, c.ref.Name),
+	}
+}
+
+func (c *call) startChild(r *run) machine.Action {
+	call := c.task(r)
+	a := machine.StartChild{
+		ID: c.ref.CallID, Kind: Kind, Name: c.ref.Name, Input: c.resolved.Args, Taint: r.Taint, Call: &call,
+	}
+	if c.child == nil {
+		call.Attempt++
+	} else {
+		a.Child = c.child.Child
+	}
+	return a
+}
+
+// perform asks for a call to be made: a tool to run, or an agent to begin.
+func (c *call) perform(r *run) machine.Action {
+	if c.resolved.Agent {
+		return c.startChild(r)
+	}
+	a := c.task(r)
+	a.Attempt++
+	a.Sandbox, a.NotBefore, a.Retries, a.Spent = c.verdict.Sandbox, c.retry.notBefore, c.mayRetry(&r.cfg), c.retry.spent
+	return a
 }

@@ -58,21 +58,6 @@ func (m *Machine) applyCycleStart(d event.CycleStart) error {
 	return nil
 }
 
-// onOpen changes a call that has no result yet: a second result, and anything after
-// the first, has no place.
-func (s *calls) onOpen(r *run, e *event.Event, id string, change func(*call)) error {
-	c := s.touch(id)
-	switch {
-	case r.phase != phaseTools || c == nil:
-		return fmt.Errorf("%w: %s of %s, which is no call of cycle %d", ErrMisfit, e.Type(), id, r.cycle)
-	case c.result != nil:
-		return fmt.Errorf("%w: %s of %s, which is settled", ErrMisfit, e.Type(), id)
-	}
-	c.since = e.Time
-	change(c)
-	return nil
-}
-
 func (m *Machine) applyToolCall(d *event.ToolCall) error {
 	c := m.calls.touch(d.CallID)
 	if m.run.phase != phaseTools || c == nil || c.resolved != nil {
@@ -85,15 +70,6 @@ func (m *Machine) applyToolCall(d *event.ToolCall) error {
 	c.repeats.own = d.Digest
 	c.hooks.before.due = m.run.cfg.hookAfter(nil, event.HookBeforeTool, c.ref.Name)
 	return m.messages.history.Call(c.index, *d)
-}
-
-func (s *calls) applyStarted(r *run, e *event.Event, d event.ToolStarted) error {
-	return s.onOpen(r, e, d.CallID, func(c *call) {
-		if c.attempt == 0 {
-			r.Spent.ToolCalls++
-		}
-		c.start(d.Attempt)
-	})
 }
 
 func (m *Machine) settle(c *call, d *event.ToolResult) {
@@ -158,8 +134,10 @@ func (m *Machine) applyResumed(d event.RunResumed) {
 }
 
 func (m *Machine) applyTerminatedBy() error {
-	if err := m.closeCycle(); err != nil {
-		return err
+	if m.run.phase == phaseTools {
+		if err := m.calls.cutShort(&m.run, &m.messages); err != nil {
+			return err
+		}
 	}
 	m.run.phase = phaseEnding
 	m.hooks.after.due = m.run.cfg.hookAfter(nil, event.HookAfterRun, "")
@@ -184,5 +162,103 @@ func (m *Machine) measure() {
 	case phaseReady, phaseModel, phaseSettled:
 		m.messages.measure(m.run.cfg.Tools)
 		m.compaction.measure(&m.run.cfg, &m.messages)
+	}
+}
+
+// applyBudget takes in an event about the budget: in the run's ledger, which its
+// children draw from too, and in the account of its own calls.
+func (m *Machine) applyBudget(data event.Data) error {
+	switch d := data.(type) {
+	case event.BudgetRefused:
+		return m.account.applyRefused(&m.run, d)
+	case event.BudgetReserved:
+		if err := m.run.Reserve(d); err != nil || d.Run != "" {
+			return err
+		}
+		m.account.reserved(d, m.run.capsOutput(m.target()))
+	case event.BudgetCommitted:
+		exceeded, err := m.run.Commit(d, m.run.cfg.Limits)
+		m.account.committed(d, exceeded)
+		return err
+	case event.BudgetWarning:
+		m.account.warned = m.account.warned.Warned(d.Setting, d.Percent)
+	case event.BudgetOverrun:
+		m.run.Overrun = d.Setting
+	case event.BudgetRaised:
+		m.applyRaised(d)
+	}
+	return nil
+}
+
+// applyRaised changes a limit. A setting or a value that there is not changes
+// nothing: whoever sends it is told, and a running run does not fail by it.
+func (m *Machine) applyRaised(d event.BudgetRaised) {
+	if err := m.run.cfg.SetLimit(d.Setting, d.Value); err != nil {
+		return
+	}
+	if d.Setting == m.calls.stopBudget {
+		m.calls.stopBudget = ""
+	}
+	m.account.warned = m.run.cfg.Limits.Raised(m.run.Spent, m.account.warned)
+	m.run.Overrun = "" // said again where it still holds, or another does
+	m.account.outdated = m.account.id != "" && !m.account.settled && !m.model.inFlight && !m.compaction.summary.call.inFlight
+}
+
+// applyApproval folds a decision. One that does not count changes nothing.
+func (m *Machine) applyApproval(d event.Resolution) {
+	c := m.calls.touch(d.ID)
+	if c == nil || c.result != nil || !c.pending.Take(d) {
+		return
+	}
+	m.decided(c, "was "+string(d.Kind)+" by "+d.Approver, d.Reason)
+	if d.Kind != event.ApprovalEdited {
+		return
+	}
+	c.edit = &edit{Resolution: &d, before: c.resolved, asked: c.hooks.asked}
+	c.given = &given{args: d.Args, by: d.Approver, reason: d.Reason}
+	c.resolved = nil
+	c.judged(nil)
+	c.hooks.again(&m.run.cfg, c.ref.Name)
+}
+
+// applyHook folds what followed from a hook. What comes too late, or a second
+// time, changes nothing.
+func (m *Machine) applyHook(e *event.Event, d *event.HookResult) {
+	c, cfg := m.calls.touch(d.CallID), &m.run.cfg
+	if c != nil {
+		c.since = e.Time
+	}
+	switch d.Stage {
+	case event.HookBeforeTool:
+		m.applyBeforeTool(c, d)
+	case event.HookAfterTool:
+		if c != nil {
+			c.applyAfterTool(cfg, d)
+		}
+	case event.HookBeforeCompaction, event.HookAfterCompaction:
+		m.compaction.hooks.answered(cfg, d)
+	case event.HookBeforeRun:
+		m.hooks.before.answered(cfg, d, "")
+	case event.HookAfterRun:
+		m.hooks.after.answered(cfg, d, "")
+	}
+}
+
+// applyBeforeTool folds what a hook says of a call before it runs. Arguments that
+// it rewrote are resolved and judged like the model's own.
+func (m *Machine) applyBeforeTool(c *call, d *event.HookResult) {
+	if c == nil || c.result != nil || c.resolved == nil || !c.hooks.before.answered(&m.run.cfg, d, c.ref.Name) {
+		return
+	}
+	switch d.Decision {
+	case event.HookBlock:
+		m.decided(c, "was blocked by the hook "+d.Hook, d.Reason)
+	case event.HookAsk:
+		if c.hooks.asked == nil {
+			c.hooks.asked = d
+		}
+	case event.HookRewrite:
+		c.given, c.hooks.rewritten = &given{args: d.Args, by: "the hook " + d.Hook, reason: d.Reason}, true
+		c.resolved = nil
 	}
 }

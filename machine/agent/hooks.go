@@ -9,25 +9,6 @@ import (
 	"github.com/pawlrun/pawl/policy"
 )
 
-// Hook is one of the owner's hooks as the machine knows it: when it runs,
-// and of which tools. Who performs the machine's actions knows what it does.
-//
-// Hooks of a stage run one after the other, in declared order, and each
-// is shown what those before it made of the call. What they say only ever
-// makes a call's way narrower: policy judges what they leave, and their
-// question never softens a denial.
-type Hook struct {
-	Stage event.HookStage `json:"stage"`
-	// Name is unique within its stage.
-	Name string `json:"name"`
-	// Observer says that nothing follows from the hook but its record. Any
-	// other hook is a gate, and one that fails blocks.
-	Observer bool `json:"observer,omitempty"`
-	// Tools are patterns for the tools whose calls the hook is about, in which a
-	// star stands for any characters; none means every tool.
-	Tools []string `json:"tools,omitempty"`
-}
-
 func (h *Hook) about(tool string) bool {
 	return len(h.Tools) == 0 || slices.ContainsFunc(h.Tools, func(pattern string) bool { return policy.MatchTool(pattern, tool) })
 }
@@ -107,29 +88,6 @@ func (r *run) hookTurns(due actions) int {
 	return max(r.cfg.Limits.MaxParallelTools-due.hooks(), 0)
 }
 
-// applyHook folds what followed from a hook. What comes too late, or a second
-// time, changes nothing.
-func (m *Machine) applyHook(e *event.Event, d *event.HookResult) {
-	c, cfg := m.calls.touch(d.CallID), &m.run.cfg
-	if c != nil {
-		c.since = e.Time
-	}
-	switch d.Stage {
-	case event.HookBeforeTool:
-		m.applyBeforeTool(c, d)
-	case event.HookAfterTool:
-		if c != nil {
-			c.applyAfterTool(cfg, d)
-		}
-	case event.HookBeforeCompaction, event.HookAfterCompaction:
-		m.compaction.hooks.answered(cfg, d)
-	case event.HookBeforeRun:
-		m.hooks.before.answered(cfg, d, "")
-	case event.HookAfterRun:
-		m.hooks.after.answered(cfg, d, "")
-	}
-}
-
 // kindHook begins the kind of an end that a hook brought about; its name follows.
 const kindHook = "hook:"
 
@@ -142,12 +100,11 @@ func (h *runHooks) nextBefore(r *run) machine.Action {
 }
 
 // nextAfter asks for the next hook that is told how the run will end.
-func (h *runHooks) nextAfter(r *run, end func() event.Outcome) machine.Action {
+func (h *runHooks) nextAfter(r *run, end *event.Outcome) machine.Action {
 	if h.after.due == nil {
 		return nil
 	}
-	outcome := end()
-	return r.runHook(h.after.due, func(a *machine.RunHook) { a.Outcome = &outcome })
+	return r.runHook(h.after.due, func(a *machine.RunHook) { a.Outcome = end })
 }
 
 // refused ends a run that a hook would not let begin.
@@ -192,4 +149,25 @@ func (r *run) skipped(h *Hook, callID string) event.HookResult {
 		d.Decision = event.HookContinue
 	}
 	return d
+}
+
+// callHooks is how far the hooks about a call have come.
+type callHooks struct {
+	before, after hooks
+	// asked is the first hook that wants a person to decide.
+	asked *event.HookResult
+	// rewritten: what runs is not what a person wrote last, but a hook's.
+	rewritten bool
+}
+
+// again has the hooks run again, because a person gave the call other
+// arguments: what a gate must not let through it does not let them, either.
+func (h *callHooks) again(c *Config, tool string) {
+	*h = callHooks{before: hooks{due: c.hookAfter(nil, event.HookBeforeTool, tool)}}
+}
+
+// added reports whether the hooks did more with a person's arguments than ask what
+// they had asked before, so that who wrote them has not approved what will run.
+func (h *callHooks) added(asked *event.HookResult) bool {
+	return h.rewritten || h.asked != nil && (asked == nil || asked.Hook != h.asked.Hook)
 }

@@ -7,52 +7,12 @@ import (
 	"github.com/pawlrun/pawl/stop"
 )
 
-// callHooks is how far the hooks about a call have come.
-type callHooks struct {
-	before, after hooks
-	// asked is the first hook that wants a person to decide.
-	asked *event.HookResult
-	// rewritten: what runs is not what a person wrote last, but a hook's.
-	rewritten bool
-}
-
-// again has the hooks run again, because a person gave the call other
-// arguments: what a gate must not let through it does not let them, either.
-func (h *callHooks) again(c *Config, tool string) {
-	*h = callHooks{before: hooks{due: c.hookAfter(nil, event.HookBeforeTool, tool)}}
-}
-
-// added reports whether the hooks did more with a person's arguments than ask what
-// they had asked before, so that who wrote them has not approved what will run.
-func (h *callHooks) added(asked *event.HookResult) bool {
-	return h.rewritten || h.asked != nil && (asked == nil || asked.Hook != h.asked.Hook)
-}
-
 // problem says why the call cannot run, and whose arguments it has.
 func (c *call) problem() string {
 	if c.resolved.EditedBy == "" {
 		return c.resolved.Problem.Message
 	}
 	return c.resolved.EditedBy + " gave this call other arguments, so it was not run: " + c.resolved.Problem.Message
-}
-
-// applyBeforeTool folds what a hook says of a call before it runs. Arguments that
-// it rewrote are resolved and judged like the model's own.
-func (m *Machine) applyBeforeTool(c *call, d *event.HookResult) {
-	if c == nil || c.result != nil || c.resolved == nil || !c.hooks.before.answered(&m.run.cfg, d, c.ref.Name) {
-		return
-	}
-	switch d.Decision {
-	case event.HookBlock:
-		m.decided(c, "was blocked by the hook "+d.Hook, d.Reason)
-	case event.HookAsk:
-		if c.hooks.asked == nil {
-			c.hooks.asked = d
-		}
-	case event.HookRewrite:
-		c.given, c.hooks.rewritten = &given{args: d.Args, by: "the hook " + d.Hook, reason: d.Reason}, true
-		c.resolved = nil
-	}
 }
 
 // judge is what policy says of a call, and a hook's question where policy would
@@ -64,10 +24,6 @@ func (p *permissions) judge(r *run, c *call) policy.Verdict {
 	}
 	return v
 }
-
-// done reports whether nothing about the call is open: it has its result, and the
-// hooks behind it have run.
-func (c *call) done() bool { return c.result != nil && c.hooks.after.due == nil }
 
 // hooksAfter asks for the hooks about the calls that have their results. What
 // depends on a call waits for them: they may change what it left behind. No more

@@ -8,18 +8,7 @@ import (
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/llm"
 	"github.com/pawlrun/pawl/machine"
-	"github.com/pawlrun/pawl/machine/tree"
-	"github.com/pawlrun/pawl/stop"
 )
-
-// ErrUnsupported is returned for a journal that another version wrote in a way
-// that this one does not understand.
-var ErrUnsupported = machine.ErrUnsupported
-
-// ErrMisfit is returned for an event that cannot follow on those before it,
-// such as a second result of a call or anything after run.completed. A driver
-// that meets it must not journal the event.
-var ErrMisfit = tree.ErrMisfit
 
 // Machine is the state of one agent run. It is built by applying the run's
 // events in order, and is not safe for concurrent use.
@@ -35,24 +24,6 @@ type Machine struct {
 	permissions permissions
 	hooks       runHooks
 	progress    progress
-}
-
-// progress is what shows that a run gets on, or does not.
-type progress struct {
-	novelty       novelty
-	repetition    stop.Repetition
-	failureCounts failureCounts
-	// stuck is what was decided about repetition in this cycle.
-	stuck *event.Stuck
-}
-
-// permissions are the rules that calls are judged by, beside those of the
-// configuration.
-type permissions struct {
-	// policy is the version of the policy that judges.
-	policy string
-	// added are what people allowed for the rest of the run.
-	added []event.PermissionAdded
 }
 
 // Configured is the machine of an agent's run, whatever its version.
@@ -100,6 +71,45 @@ func (m *Machine) Transcript() []*llm.Message { return m.messages.history.All() 
 // Unread are messages that came while the run went and join the conversation
 // with its next cycle. They must not be changed.
 func (m *Machine) Unread() []*llm.Message { return slices.Clip(m.messages.unread) }
+
+// Admit sets the call of a run that this one started against what is left
+// here; see [machine.Funder].
+func (m *Machine) Admit(c budget.Call, asked budget.Amount) machine.Grant {
+	return m.run.Admit(c, m.run.cfg.Limits, asked, m.run.cfg.asksAt)
+}
+
+// Drawn are the reservations of a child that are open.
+func (m *Machine) Drawn(child string) []event.BudgetReserved { return m.run.Drawn(child) }
+
+// CanKeep implements [machine.Capped]: a cap in money needs the price of every
+// model that the run may call. The cap that the run has parked for counts what
+// has a price, and may be raised.
+func (m *Machine) CanKeep(setting string, value float64) error {
+	if !budget.IsMoney(setting) || value <= 0 || m.run.Parked != nil && budget.IsMoney(m.run.Parked.Limit) {
+		return nil
+	}
+	names := m.run.cfg.Unpriced()
+	if len(names) == 0 {
+		return nil
+	}
+	return &budget.UnpricedError{Models: names, USD: value}
+}
+
+// Fence is what marks untrusted text in the run's conversation, nil where
+// nothing does. A run that goes on from this one marks with the same, so that
+// the beginning of its requests stays what it was.
+func (m *Machine) Fence() *event.Fence {
+	if !m.messages.fence.Active() {
+		return nil
+	}
+	return &event.Fence{Nonce: m.messages.fence.Nonce()}
+}
+
+// Model is the one that the run stands on: the first of its chain, or the fallback
+// that took over.
+func (m *Machine) Model() string { return m.target().Model }
+
+func (m *Machine) target() Target { return m.run.cfg.Targets[m.model.target] }
 
 // Apply folds one event. It returns [ErrUnsupported] for a journal of a newer
 // version and [ErrMisfit] for an event that has no place; an event of a kind

@@ -1,6 +1,8 @@
 package agent
 
 import (
+	"strings"
+
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/fence"
 	"github.com/pawlrun/pawl/history"
@@ -69,4 +71,57 @@ func (m *messages) withoutTask(cycle int) machine.Action {
 func (m *messages) measure(tools []llm.ToolDef) {
 	_, _ = m.history.Messages() // says so again to who would send them
 	m.size.measure(m.history.All(), tools)
+}
+
+func (m *messages) fixedSize(cfg *Config) int64 {
+	n := int64(len(m.system)) + hostedTokens*int64(len(cfg.ProviderTools))
+	if len(cfg.Schema) > 0 {
+		n += schemaOverhead + int64(len(cfg.Schema))
+	}
+	if len(cfg.Tools) > 0 {
+		n += toolWords
+	}
+	for _, t := range cfg.Tools {
+		n += toolSize(t)
+	}
+	return n
+}
+
+// shown is a result's text as the model sees it.
+func (m *messages) shown(d *event.ToolResult) string {
+	if !d.Untrusted {
+		return d.Output
+	}
+	text := d.Output
+	if len(d.Media) > 0 && m.fence.Active() {
+		// What an image says has no place between two marks: they say that it is there.
+		text = strings.TrimPrefix(text+"\n"+besideText, "\n")
+	}
+	return m.fence.Wrap(d.Tool, text)
+}
+
+const besideText = "[The images and files of this result come from outside, too.]"
+
+// quoted is what a note of the loop repeats of a call. Once a run has taken in
+// text of strangers, the model's arguments, and what policy says of them, may be
+// their words: they stand behind the fence, or, where there is none, nowhere.
+func (m *messages) quoted(taint event.Taint, tool, text string) string {
+	switch {
+	case taint.Untrusted == nil:
+		return text
+	case !m.fence.Active():
+		return "[…]"
+	}
+	return m.fence.Wrap(tool, text)
+}
+
+// instead is an output in the place of another one: it stands behind the fence
+// that the other one stood behind.
+func (m *messages) instead(output string) func(before llm.ToolResult) string {
+	return func(before llm.ToolResult) string {
+		if m.fence.Wraps(before.Output) {
+			return m.fence.Wrap(before.Name, output)
+		}
+		return output
+	}
 }

@@ -11,12 +11,6 @@ import (
 	"github.com/pawlrun/pawl/machine"
 )
 
-// Model is the one that the run stands on: the first of its chain, or the fallback
-// that took over.
-func (m *Machine) Model() string { return m.target().Model }
-
-func (m *Machine) target() Target { return m.run.cfg.Targets[m.model.target] }
-
 func (m *Machine) callModel() machine.Action {
 	messages, err := m.messages.history.Messages()
 	if err != nil {
@@ -190,4 +184,33 @@ func (m *Machine) applyResponse(d *event.ModelResponse) error {
 	m.run.phase = phaseTools
 	m.calls.asked(parts, calls)
 	return nil
+}
+
+// refused says which limit has no room for a call of a target.
+func (m *Machine) refused(t Target) budget.Refusal {
+	if m.account.id != "" {
+		// What was set aside is used or given back before anything else is
+		// asked for.
+		return budget.Refusal{Setting: m.run.cfg.Limits.BeforeModelCall(m.run.Spent)}
+	}
+	_, refusal := m.run.admit(m.messages.pricedCall(&m.run.cfg, t))
+	return refusal
+}
+
+// reserve sets the next call's worst case aside, or ends the run: a call that
+// cannot be paid for is not made (HAR-22).
+func (m *Machine) reserve() machine.Action {
+	if m.account.id != "" {
+		return nil
+	}
+	call := m.messages.pricedCall(&m.run.cfg, m.target())
+	a, refusal := m.run.admit(call)
+	id := strconv.Itoa(m.run.cycle) + "." + strconv.Itoa(m.model.number)
+	switch above := m.account.declined(id); {
+	case refusal.Setting != "":
+		return m.account.exhausted(&m.run, refusal)
+	case above != nil:
+		return m.run.exhaustedAbove(above)
+	}
+	return m.account.setAside(&m.run, id, call, a, m.model.notBefore)
 }

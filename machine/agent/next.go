@@ -58,7 +58,7 @@ func (m *Machine) nextOf(p phase) machine.Action {
 			m.endedByTool,
 			func() machine.Action { return m.calls.endedByRefusal(&r.cfg) },
 			func() machine.Action { return m.calls.endedByExpiry(&r.cfg) },
-			func() machine.Action { return m.progress.endedByFailures(&r.cfg, m.calls.list) },
+			func() machine.Action { return m.progress.failureCounts.endedByFailures(&r.cfg, m.calls.list) },
 			m.turn.endedByRepetition,
 			func() machine.Action { return m.account.exhausted(r, budget.Refusal{Setting: m.calls.stopBudget}) },
 			m.nextStuck,
@@ -67,10 +67,11 @@ func (m *Machine) nextOf(p phase) machine.Action {
 			m.withoutCalls,
 		)
 	case phaseEnding:
-		return first(
-			func() machine.Action { return m.hooks.nextAfter(r, m.conclude) },
-			func() machine.Action { return record(event.RunCompleted{Outcome: m.conclude()}) },
-		)
+		outcome := r.outcome(&m.turn, &m.calls, len(m.messages.unread))
+		if a := m.hooks.nextAfter(r, &outcome); a != nil {
+			return a
+		}
+		return record(event.RunCompleted{Outcome: outcome})
 	}
 	return nil
 }

@@ -35,14 +35,6 @@ func (n *novelty) add(kind, content string) (news bool) {
 	return true
 }
 
-// note takes in what came. What is new is progress.
-func (p *progress) note(r *run, kind, content string) (news bool) {
-	if news = p.novelty.add(kind, content); news {
-		r.Progress(r.cfg.Limits)
-	}
-	return news
-}
-
 // gotOn takes it from the journal that the run went on. Nobody asks a model when
 // the time without progress is over, but older versions took what came of a call
 // that outlasted it for progress.

@@ -9,36 +9,36 @@ import (
 	"github.com/pawlrun/pawl/stop"
 )
 
-// conclude builds the outcome of a run whose end has been recorded.
-func (m *Machine) conclude() event.Outcome {
+// outcome is that of a run whose end has been recorded.
+func (r *run) outcome(t *turn, s *calls, late int) event.Outcome {
+	end := r.Terminated
 	o := event.Outcome{
-		Reason: m.run.Terminated.Reason, Limit: m.run.Terminated.Limit, LimitRun: m.run.Terminated.LimitRun, Index: m.run.Terminated.Index, Kind: m.run.Terminated.Kind, Error: m.run.Terminated.Error,
-		FinalOutput: m.turn.said, LastOutput: m.turn.said,
-		Cycles: m.run.cycle, Usage: m.run.Costs.Usage(),
+		Reason: end.Reason, Limit: end.Limit, LimitRun: end.LimitRun, Index: end.Index, Kind: end.Kind, Error: end.Error,
+		FinalOutput: t.said, LastOutput: t.said,
+		Cycles: r.cycle, Usage: r.Costs.Usage(), Result: s.result(&r.cfg),
 	}
 	switch {
-	case m.run.cfg.AllText:
-		o.FinalOutput = m.turn.all
-	case m.run.Terminated.Output != "":
-		o.FinalOutput = m.run.Terminated.Output
-	case m.run.Terminated.Reason == event.ReasonFinalAnswer:
-		o.FinalOutput = m.turn.answer
+	case r.cfg.AllText:
+		o.FinalOutput = t.all
+	case end.Output != "":
+		o.FinalOutput = end.Output
+	case end.Reason == event.ReasonFinalAnswer:
+		o.FinalOutput = t.answer
 	}
-	if m.run.Spent.ModelCalls > 0 {
-		cost := m.run.Costs.Cost()
+	if r.Spent.ModelCalls > 0 {
+		cost := r.Costs.Cost()
 		o.Cost = &cost
 	}
-	o.Result = m.calls.result(&m.run.cfg)
-	o.Status, o.OK, o.Completed = m.run.cfg.grade(m.run.Terminated)
+	o.Status, o.OK, o.Completed = r.cfg.grade(end)
 	var advice []string
 	if !o.Completed {
-		advice = append(advice, nextSafeAction(m.run.Terminated, m.run.Spent))
+		advice = append(advice, nextSafeAction(end, r.Spent))
 	}
-	if m.calls.leftInDoubt() {
+	if s.leftInDoubt() {
 		advice = append(advice, "A call was interrupted and may have taken effect: check before you repeat it.")
 	}
-	if n := len(m.messages.unread); n > 0 {
-		advice = append(advice, unread(n))
+	if late > 0 {
+		advice = append(advice, unread(late))
 	}
 	o.NextSafeAction = strings.Join(advice, " ")
 	return o
@@ -85,8 +85,4 @@ func (c *Config) grade(end *event.RunTerminatedBy) (status event.Status, ok, com
 		return event.StatusCancelled, false, false
 	}
 	return event.StatusFailed, false, false
-}
-
-func isBudget(r event.Reason) bool {
-	return strings.HasPrefix(string(r), string(event.BudgetReason("")))
 }

@@ -9,18 +9,6 @@ import (
 	"github.com/pawlrun/pawl/machine"
 )
 
-// OnRefusedCall says what a call means that policy denied or a person declined.
-type OnRefusedCall string
-
-// The values of on_denied and on_rejected.
-const (
-	// RefusedContinue tells the model, which may take another way.
-	RefusedContinue OnRefusedCall = "continue"
-	// RefusedStop ends the run once the calls beside it have settled: an agent
-	// that reaches for what it must not have is not to try its luck.
-	RefusedStop OnRefusedCall = "stop"
-)
-
 // failureCounts counts what has gone wrong with a run's calls in a row.
 type failureCounts struct {
 	// failures are the newest calls, as far as all of them failed, and answers
@@ -83,8 +71,8 @@ func (s *calls) endedByRefusal(cfg *Config) machine.Action {
 
 // endedByFailures ends the run when too many calls failed one after the other
 // (HAR-82), or when their tools are gone.
-func (p *progress) endedByFailures(cfg *Config, calls []*call) machine.Action {
-	switch most, n := cfg.FailureThreshold, &p.failureCounts; {
+func (n *failureCounts) endedByFailures(cfg *Config, calls []*call) machine.Action {
+	switch most := cfg.FailureThreshold; {
 	case n.deserted >= maxDeserted:
 		c := calls[len(calls)-1]
 		return fail(event.ReasonToolUnavailable, string(c.result.ErrorType), "the tools that the model asks for are not there any more; the last was "+c.ref.Name)
@@ -105,4 +93,20 @@ func (c *call) unfit(cfg *Config) event.ToolResult {
 		return c.failed(event.ErrorUnavailable, "the tool "+c.ref.Name+" is not there any more; "+c.problem())
 	}
 	return c.failed(p.Type, c.problem())
+}
+
+// endedByExpiry ends a run whose owner wants no more of it when nobody decides
+// in time.
+func (s *calls) endedByExpiry(cfg *Config) machine.Action {
+	if cfg.Approvals.OnTimeout != TimeoutStop {
+		return nil
+	}
+	for _, c := range s.list {
+		if c.result.ErrorType == event.ErrorExpired {
+			return record(event.RunTerminatedBy{
+				Reason: event.ReasonRejected, Limit: "approvals.timeout", Detail: "nobody decided about " + c.ref.CallID + " in time",
+			})
+		}
+	}
+	return nil
 }

@@ -4,9 +4,7 @@ import (
 	"encoding/json"
 	"slices"
 
-	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/llm"
-	"github.com/pawlrun/pawl/machine"
 )
 
 // NoResult is why a run failed that had to give a result by its tool and did not.
@@ -25,15 +23,6 @@ func (s *calls) result(cfg *Config) json.RawMessage {
 		}
 	}
 	return nil
-}
-
-// withoutResult is for an answer that ends the run without its result: the model is
-// asked for it once.
-func (m *Machine) withoutResult() machine.Action {
-	if m.turn.resultAsked {
-		return fail(event.ReasonNoAnswerOrCall, "no_result", NoResult)
-	}
-	return m.nudge(event.NudgeResult, "You have not given the result of your task. Call "+m.run.cfg.Result+" with it now; your text alone is no result.")
 }
 
 // offered are the tools that the next request names: once the model was asked for its

@@ -7,6 +7,15 @@ import (
 	"github.com/pawlrun/pawl/machine/tree"
 )
 
+// ErrUnsupported is returned for a journal that another version wrote in a way
+// that this one does not understand.
+var ErrUnsupported = machine.ErrUnsupported
+
+// ErrMisfit is returned for an event that cannot follow on those before it,
+// such as a second result of a call or anything after run.completed. A driver
+// that meets it must not journal the event.
+var ErrMisfit = tree.ErrMisfit
+
 // run is what every part of a machine knows: how the run is configured, where it
 // stands, and what it and those that it started have used.
 type run struct {

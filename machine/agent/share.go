@@ -55,15 +55,6 @@ func (r *run) exhaustedAbove(d *event.BudgetRefused) machine.Action {
 	return record(event.RunTerminatedBy{Reason: event.BudgetReason(d.Setting), Limit: d.Setting, Kind: tree.KindAbove, LimitRun: d.Run, Detail: detail})
 }
 
-// Admit sets the call of a run that this one started against what is left
-// here; see [machine.Funder].
-func (m *Machine) Admit(c budget.Call, asked budget.Amount) machine.Grant {
-	return m.run.Admit(c, m.run.cfg.Limits, asked, m.run.cfg.asksAt)
-}
-
-// Drawn are the reservations of a child that are open.
-func (m *Machine) Drawn(child string) []event.BudgetReserved { return m.run.Drawn(child) }
-
 func (a *account) applyRefused(r *run, d event.BudgetRefused) error {
 	if r.Parent == "" || a.id != "" {
 		return fmt.Errorf("%w: a refusal of reservation %s, which was not asked for", ErrMisfit, d.ID)

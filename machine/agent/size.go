@@ -43,20 +43,6 @@ const (
 	bytesPerToken = 4
 )
 
-func (m *messages) fixedSize(cfg *Config) int64 {
-	n := int64(len(m.system)) + hostedTokens*int64(len(cfg.ProviderTools))
-	if len(cfg.Schema) > 0 {
-		n += schemaOverhead + int64(len(cfg.Schema))
-	}
-	if len(cfg.Tools) > 0 {
-		n += toolWords
-	}
-	for _, t := range cfg.Tools {
-		n += toolSize(t)
-	}
-	return n
-}
-
 func toolSize(t llm.ToolDef) int64 {
 	return partOverhead + int64(len(t.Name)+len(t.Description)+len(t.Schema))
 }

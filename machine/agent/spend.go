@@ -1,8 +1,6 @@
 package agent
 
 import (
-	"strconv"
-
 	"github.com/pawlrun/pawl/budget"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/llm"
@@ -51,17 +49,6 @@ func (m *messages) pricedCall(cfg *Config, t Target) budget.Call {
 	return budget.Call{Input: worst, Likely: likely, Output: cfg.mostOutput(), Price: t.Price, KeptLong: cfg.Cache == llm.CacheLong}
 }
 
-// refused says which limit has no room for a call of a target.
-func (m *Machine) refused(t Target) budget.Refusal {
-	if m.account.id != "" {
-		// What was set aside is used or given back before anything else is
-		// asked for.
-		return budget.Refusal{Setting: m.run.cfg.Limits.BeforeModelCall(m.run.Spent)}
-	}
-	_, refusal := m.run.admit(m.messages.pricedCall(&m.run.cfg, t))
-	return refusal
-}
-
 // admit is the one place where a call of the run is set against the run's own
 // share, whatever it is for. The shares above it are asked by [machine.Reserve].
 func (r *run) admit(c budget.Call) (budget.Amount, budget.Refusal) {
@@ -72,24 +59,6 @@ func (r *run) admit(c budget.Call) (budget.Amount, budget.Refusal) {
 	return a, refusal
 }
 
-// reserve sets the next call's worst case aside, or ends the run: a call that
-// cannot be paid for is not made (HAR-22).
-func (m *Machine) reserve() machine.Action {
-	if m.account.id != "" {
-		return nil
-	}
-	call := m.messages.pricedCall(&m.run.cfg, m.target())
-	a, refusal := m.run.admit(call)
-	id := strconv.Itoa(m.run.cycle) + "." + strconv.Itoa(m.model.number)
-	switch above := m.account.declined(id); {
-	case refusal.Setting != "":
-		return m.account.exhausted(&m.run, refusal)
-	case above != nil:
-		return m.run.exhaustedAbove(above)
-	}
-	return m.account.setAside(&m.run, id, call, a, m.model.notBefore)
-}
-
 // capsOutput reports whether requests carry a cap on the answer: the owner's,
 // or one that a budget depends on, which may be that of the run above. Else the
 // length is left to the adapter.
@@ -97,31 +66,6 @@ func (r *run) capsOutput(t Target) bool {
 	l := r.cfg.Limits
 	money, _ := l.CostCap()
 	return r.cfg.MaxTokens > 0 || l.MaxOutputTokens > 0 || money > 0 && t.Price != nil || r.Parent != ""
-}
-
-// applyBudget takes in an event about the budget: in the run's ledger, which its
-// children draw from too, and in the account of its own calls.
-func (m *Machine) applyBudget(data event.Data) error {
-	switch d := data.(type) {
-	case event.BudgetRefused:
-		return m.account.applyRefused(&m.run, d)
-	case event.BudgetReserved:
-		if err := m.run.Reserve(d); err != nil || d.Run != "" {
-			return err
-		}
-		m.account.reserved(d, m.run.capsOutput(m.target()))
-	case event.BudgetCommitted:
-		exceeded, err := m.run.Commit(d, m.run.cfg.Limits)
-		m.account.committed(d, exceeded)
-		return err
-	case event.BudgetWarning:
-		m.account.warned = m.account.warned.Warned(d.Setting, d.Percent)
-	case event.BudgetOverrun:
-		m.run.Overrun = d.Setting
-	case event.BudgetRaised:
-		m.applyRaised(d)
-	}
-	return nil
 }
 
 // reserved takes in what was set aside for a call; capped says that the call
@@ -232,20 +176,6 @@ func (a *account) warn(r *run, g budget.Group) machine.Action {
 		due = append(due, record(event.BudgetWarning{Setting: w.Setting, Used: w.Used, Limit: w.Limit, Percent: w.Percent}))
 	})
 	return together(due...)
-}
-
-// applyRaised changes a limit. A setting or a value that there is not changes
-// nothing: whoever sends it is told, and a running run does not fail by it.
-func (m *Machine) applyRaised(d event.BudgetRaised) {
-	if err := m.run.cfg.SetLimit(d.Setting, d.Value); err != nil {
-		return
-	}
-	if d.Setting == m.calls.stopBudget {
-		m.calls.stopBudget = ""
-	}
-	m.account.warned = m.run.cfg.Limits.Raised(m.run.Spent, m.account.warned)
-	m.run.Overrun = "" // said again where it still holds, or another does
-	m.account.outdated = m.account.id != "" && !m.account.settled && !m.model.inFlight && !m.compaction.summary.call.inFlight
 }
 
 func (t Target) cost(u llm.Usage) llm.Cost {

@@ -8,6 +8,15 @@ import (
 	"github.com/pawlrun/pawl/stop"
 )
 
+// progress is what shows that a run gets on, or does not.
+type progress struct {
+	novelty       novelty
+	repetition    stop.Repetition
+	failureCounts failureCounts
+	// stuck is what was decided about repetition in this cycle.
+	stuck *event.Stuck
+}
+
 // observe shows the calls of a settled cycle to the watch for repetition. What
 // kept a call from running for reasons of the run's own says nothing about the
 // model.
@@ -63,25 +72,6 @@ func (c *call) block(d event.Stuck) machine.Action {
 	return record(c.failed(event.ErrorBlocked, stop.Message(d)))
 }
 
-// nextStuck acts on repetition once a cycle has settled: it nudges, or ends the
-// run.
-func (m *Machine) nextStuck() machine.Action {
-	if m.progress.stuck == nil {
-		if d, ok := m.progress.repetition.Due(); ok {
-			return record(d)
-		}
-		return nil
-	}
-	d := *m.progress.stuck
-	if d.Action != event.StuckStop {
-		return m.nudge(event.NudgeStuck, stop.Message(d))
-	}
-	return record(event.RunTerminatedBy{
-		Reason: event.ReasonStuck, Kind: d.Pattern,
-		Detail: fmt.Sprintf("%s, %d times in a row", sentence(d.Pattern, d.Tool), d.Count),
-	})
-}
-
 func (p *progress) applyStuck(r *run, among *calls, d *event.Stuck) error {
 	switch d.Action {
 	case event.StuckBlock:
@@ -99,4 +89,12 @@ func (p *progress) applyStuck(r *run, among *calls, d *event.Stuck) error {
 	}
 	p.stuck = d
 	return nil
+}
+
+// note takes in what came. What is new is progress.
+func (p *progress) note(r *run, kind, content string) (news bool) {
+	if news = p.novelty.add(kind, content); news {
+		r.Progress(r.cfg.Limits)
+	}
+	return news
 }

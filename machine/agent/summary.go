@@ -65,48 +65,9 @@ func (m *messages) pricedSummary(cfg *Config, t Target, s *compact.SummaryReques
 	return call
 }
 
-// affordSummary reports whether the run's budget has room for a summary. Without it
-// the run goes on unsummarised, for as long as its budget lasts.
-func (m *Machine) affordSummary(s *compact.SummaryRequest) bool {
-	r, summary := &m.run, &m.compaction.summary
-	if r.outlasts(summary.call.notBefore) != "" {
-		return false
-	}
-	if m.account.id != "" {
-		return true
-	}
-	_, refusal := r.admit(m.messages.pricedSummary(&r.cfg, m.target(), s))
-	return refusal.Setting == "" && m.account.declined(summary.id(r.answered)) == nil
-}
-
 // id names the reservation of the next attempt.
 func (s *summaryCall) id(answered int) string {
 	return "summary-" + strconv.Itoa(answered) + "." + strconv.Itoa(max(s.call.number, 1))
-}
-
-// callSummary asks for a summary: of the model in use, within the run's own
-// limits, and never as live text. Its worst case is set aside first.
-func (m *Machine) callSummary(s *compact.SummaryRequest) machine.Action {
-	t, r, a := m.target(), &m.run, &m.compaction.summary.call
-	if m.account.id == "" {
-		call := m.messages.pricedSummary(&r.cfg, t, s)
-		amount, _ := r.admit(call)
-		return m.account.setAside(r, m.compaction.summary.id(r.answered), call, amount, a.notBefore)
-	}
-	req := llm.Request{
-		System: s.System, Messages: s.Messages, MaxTokens: m.account.maxTokens,
-		CacheKey: m.messages.workload, Cache: r.cfg.Cache, Ordinal: r.answered,
-	}
-	var withheld *event.Withheld
-	if s.SamePrefix {
-		req.System, req.Tools, req.Temperature = m.messages.system, r.cfg.Tools, r.cfg.Temperature
-		req.ProviderTools, withheld = m.permissions.providerTools(r)
-	}
-	return machine.CallModel{
-		Cycle: r.cycle, Attempt: max(a.number, 1), Target: t.Model, Price: t.Price, Purpose: event.PurposeSummary,
-		Request: req, NotBefore: a.notBefore,
-		Admission: r.Ledger.Admission(m.account.id), Withheld: withheld,
-	}
 }
 
 // next goes on with a summary that was asked for: it uses the answer, or

@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/pawlrun/pawl/event"
-	"github.com/pawlrun/pawl/fence"
 	"github.com/pawlrun/pawl/history"
 	"github.com/pawlrun/pawl/llm"
 	"github.com/pawlrun/pawl/policy"
@@ -29,6 +28,15 @@ func (r *run) tookIn(parts llm.Parts) {
 			return
 		}
 	}
+}
+
+// permissions are the rules that calls are judged by, beside those of the
+// configuration.
+type permissions struct {
+	// policy is the version of the policy that judges.
+	policy string
+	// added are what people allowed for the rest of the run.
+	added []event.PermissionAdded
 }
 
 // rules are the owner's with what people allowed since, for what the run has taken in.
@@ -76,65 +84,4 @@ func (a *modelCall) brokenOff(r *run, p *permissions, calls int) *event.Withheld
 // withheldNudge tells the model what it has to go on without.
 func withheldNudge(w *event.Withheld) string {
 	return "You can use " + strings.Join(w.Tools, ", ") + " no more, because " + w.Reason + ". Go on without."
-}
-
-// shown is a result's text as the model sees it.
-func (m *messages) shown(d *event.ToolResult) string {
-	if !d.Untrusted {
-		return d.Output
-	}
-	text := d.Output
-	if len(d.Media) > 0 && m.fence.Active() {
-		// What an image says has no place between two marks: they say that it is there.
-		text = strings.TrimPrefix(text+"\n"+besideText, "\n")
-	}
-	return m.fence.Wrap(d.Tool, text)
-}
-
-const besideText = "[The images and files of this result come from outside, too.]"
-
-// quoted is what a note of the loop repeats of a call. Once a run has taken in
-// text of strangers, the model's arguments, and what policy says of them, may be
-// their words: they stand behind the fence, or, where there is none, nowhere.
-func (m *messages) quoted(taint event.Taint, tool, text string) string {
-	switch {
-	case taint.Untrusted == nil:
-		return text
-	case !m.fence.Active():
-		return "[…]"
-	}
-	return m.fence.Wrap(tool, text)
-}
-
-// instead is an output in the place of another one: it stands behind the fence
-// that the other one stood behind.
-func (m *messages) instead(output string) func(before llm.ToolResult) string {
-	return func(before llm.ToolResult) string {
-		if m.fence.Wraps(before.Output) {
-			return m.fence.Wrap(before.Name, output)
-		}
-		return output
-	}
-}
-
-// prompt is the system text of a run that marks text with a fence: it is the
-// same for every run of the same agent, whatever the nonce.
-func prompt(system string, fenced bool) string {
-	switch {
-	case !fenced:
-		return system
-	case system == "":
-		return fence.Notice
-	}
-	return system + "\n\n" + fence.Notice
-}
-
-// Fence is what marks untrusted text in the run's conversation, nil where
-// nothing does. A run that goes on from this one marks with the same, so that
-// the beginning of its requests stays what it was.
-func (m *Machine) Fence() *event.Fence {
-	if !m.messages.fence.Active() {
-		return nil
-	}
-	return &event.Fence{Nonce: m.messages.fence.Nonce()}
 }

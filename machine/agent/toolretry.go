@@ -9,26 +9,6 @@ import (
 	"github.com/pawlrun/pawl/machine"
 )
 
-// retry is what a call knows of its attempts that failed and may be cured by
-// another one (HAR-50, HAR-52 to 60).
-type retry struct {
-	// count is how many attempts were made because one before them failed. An
-	// attempt whose process died is none of them.
-	count int
-	// spent is how long the failed attempts ran, without the waits between them.
-	spent time.Duration
-	// failure is the newest attempt's, until the next one begins; undecided says
-	// that nothing has followed from it, and notBefore is the end of the wait.
-	failure   *event.ToolAttemptFailed
-	undecided bool
-	notBefore time.Time
-}
-
-func (r *retry) started() { *r = retry{count: r.count, spent: r.spent} }
-
-// due reports whether an attempt has failed and the next one has not begun.
-func (r *retry) due() bool { return r.failure != nil }
-
 // mayRetry reports whether a failure of the call's next attempt may be followed by
 // another attempt: the tool declares that to run twice does no harm, and nobody
 // had to approve the call, because an approval is good for one attempt. What

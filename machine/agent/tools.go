@@ -154,20 +154,6 @@ func (m *Machine) nextStep(c *call, s *situation) machine.Action {
 	return nil
 }
 
-// undecided reports whether such a step may be before a call, whatever holds for all.
-func (p *permissions) undecided(r *run, c *call) bool {
-	switch {
-	case !c.idle():
-		return false
-	case c.resolved == nil || c.resolved.Problem != nil || c.orphan || c.retry.due() || c.repeats.blocked != nil,
-		c.verdict == nil || !permits(c.verdict.Decision):
-		return true
-	case unasked(c.verdict.Decision):
-		return p.rules(r).Met(c.resolved)
-	}
-	return c.pending == nil || p.nextApproval(r, c) != nil
-}
-
 // nextVerdict brings a call that nothing has judged yet one step further: the hooks
 // before it, then the budget for calls, then policy.
 func (p *permissions) nextVerdict(r *run, c *call, s *situation) machine.Action {
@@ -254,27 +240,91 @@ func (c *call) lost(cfg *Config) event.ToolResult {
 		"whether it took effect; it was not repeated because "+why+". Check the state before you call it again")
 }
 
-func (c *call) overBudget(setting string) event.ToolResult {
-	r := c.failed(event.ErrorBudget, "the run's budget "+setting+" is used up, so this call was not run")
-	r.Limit = setting
-	return r
-}
-
-// perform asks for a call to be made: a tool to run, or an agent to begin.
-func (c *call) perform(r *run) machine.Action {
-	if c.resolved.Agent {
-		return c.startChild(r)
-	}
-	a := c.task(r)
-	a.Attempt++
-	a.Sandbox, a.NotBefore, a.Retries, a.Spent = c.verdict.Sandbox, c.retry.notBefore, c.mayRetry(&r.cfg), c.retry.spent
-	return a
-}
-
 func (s *calls) results(cycle int) event.ToolResults {
 	refs := make([]event.ResultRef, len(s.list))
 	for i, c := range s.list {
 		refs[i] = event.ResultRef{CallID: c.ref.CallID, Tool: c.ref.Name, IsError: c.result.IsError}
 	}
 	return event.ToolResults{Cycle: cycle, Results: refs}
+}
+
+// eachToDecide looks at the calls that may have a step before them, in call order. Of
+// those that only wait for a hook these are as many as may begin, unless each of them
+// may be one that will not run.
+func (s *calls) eachToDecide(in *situation, look func(*call)) {
+	if in.everyCall() {
+		for _, c := range s.unsettled() {
+			if c.idle() {
+				look(c)
+			}
+		}
+		return
+	}
+	others, behind := s.total.undecided-s.total.behind, s.total.behind
+	if in.hooks >= 0 && !in.warned {
+		behind = min(behind, in.hooks)
+	}
+	for _, c := range s.list[s.next:] {
+		switch {
+		case others == 0 && behind == 0:
+			return
+		case !c.undecided:
+			continue
+		case !c.behindHook():
+			others--
+		case behind == 0:
+			continue
+		default:
+			behind--
+		}
+		look(c)
+	}
+}
+
+// hold keeps a call from starting for which a limit has no room. It is refused, and
+// the run ends once the cycle has settled; where the owner wants to be asked it is
+// held, and runs after the raise.
+func (s *situation) hold(cfg *Config, c *call, setting string) machine.Action {
+	if !cfg.asksAt(setting) {
+		return record(c.overBudget(setting))
+	}
+	s.held = setting
+	return nil
+}
+
+// awaitsRaise parks the run before the calls that a limit holds, once nothing
+// else of the cycle is under way.
+func (m *Machine) awaitsRaise(setting string) machine.Action {
+	if m.calls.total.running > 0 {
+		return nil
+	}
+	if warning := m.account.warn(&m.run, budget.OfCycles); warning != nil {
+		return warning
+	}
+	return m.run.askForMore(budget.Refusal{Setting: setting}, m.calls.promised(m.run.Spent))
+}
+
+// nextAsk puts every question to a person, once nothing else is due.
+func (s *calls) nextAsk(mode ApproveMode) machine.Action {
+	if len(s.pending) == 0 {
+		return nil
+	}
+	if mode != ApprovePark {
+		return machine.Ask{Questions: s.pending, Unanswered: unanswered(mode)}
+	}
+	parked := event.RunParked{Reason: event.ParkApproval}
+	for _, q := range s.pending {
+		parked.CallIDs = append(parked.CallIDs, q.ID)
+	}
+	return record(parked)
+}
+
+func unanswered(mode ApproveMode) machine.Unanswered {
+	switch mode {
+	case ApproveWait:
+		return machine.UnansweredWait
+	case ApproveCallback:
+		return machine.UnansweredReject
+	}
+	return machine.UnansweredPark
 }
