@@ -29,6 +29,21 @@ func (c *call) key(run string) string {
 	return key
 }
 
+// undecided reports whether a step may be before a call, as [Machine.nextStep] finds
+// it, whatever holds for all calls.
+func (p *permissions) undecided(r *run, c *call) bool {
+	switch {
+	case !c.idle():
+		return false
+	case c.resolved == nil || c.resolved.Problem != nil || c.orphan || c.retry.due() || c.repeats.blocked != nil,
+		c.verdict == nil || !permits(c.verdict.Decision):
+		return true
+	case unasked(c.verdict.Decision):
+		return p.rules(r).Met(c.resolved)
+	}
+	return c.pending == nil || p.nextApproval(r, c) != nil
+}
+
 // nextApproval brings a call that needs an approval one step further.
 func (p *permissions) nextApproval(r *run, c *call) machine.Action {
 	if c.pending == nil {
@@ -186,18 +201,4 @@ func (c *call) told(output string) string {
 		note += ". Reason: " + c.given.reason
 	}
 	return output + "\n" + note + "]"
-}
-
-// undecided reports whether such a step may be before a call, whatever holds for all.
-func (p *permissions) undecided(r *run, c *call) bool {
-	switch {
-	case !c.idle():
-		return false
-	case c.resolved == nil || c.resolved.Problem != nil || c.orphan || c.retry.due() || c.repeats.blocked != nil,
-		c.verdict == nil || !permits(c.verdict.Decision):
-		return true
-	case unasked(c.verdict.Decision):
-		return p.rules(r).Met(c.resolved)
-	}
-	return c.pending == nil || p.nextApproval(r, c) != nil
 }

@@ -61,6 +61,48 @@ type repeats struct {
 	blocked *event.Stuck
 }
 
+// edit is what somebody put in the place of a call's arguments.
+type edit struct {
+	*event.Resolution
+	// before is the call that the editor saw, and asked the hook that wanted it
+	// to be decided.
+	before *event.ToolCall
+	asked  *event.HookResult
+	// spent: the editor's approval has been used by an attempt.
+	spent bool
+}
+
+// given are arguments in the place of the model's: a person's, or a hook's.
+type given struct {
+	args       json.RawMessage
+	by, reason string
+}
+
+// review is what people were asked about a call, and what they said.
+type review struct {
+	// pending is the question about the call, nil where nobody was asked.
+	pending *question.Asked
+	// since is the time of the last event about this call.
+	since time.Time
+	edit  *edit
+	given *given
+}
+
+// retry is what a call knows of its attempts that failed and may be cured by
+// another one (HAR-50, HAR-52 to 60).
+type retry struct {
+	// count is how many attempts were made because one before them failed. An
+	// attempt whose process died is none of them.
+	count int
+	// spent is how long the failed attempts ran, without the waits between them.
+	spent time.Duration
+	// failure is the newest attempt's, until the next one begins; undecided says
+	// that nothing has followed from it, and notBefore is the end of the wait.
+	failure   *event.ToolAttemptFailed
+	undecided bool
+	notBefore time.Time
+}
+
 // start notes an attempt. It uses the approval up: another attempt at a gated
 // call needs another decision (HAR-68).
 func (c *call) start(attempt int) {
@@ -91,8 +133,42 @@ func (c *call) resume(d event.RunResumed) {
 	}
 }
 
+// unask makes what was asked about the call void.
+func (r *review) unask() {
+	r.pending.Void()
+	r.pending = nil
+}
+
+// approval is what was decided about the call, nil while nothing was.
+func (r *review) approval() *event.Resolution { return r.pending.Decided() }
+
+// judged takes a decision of policy. What was approved under an earlier one is
+// not approved under this one.
+func (c *call) judged(d *event.PolicyDecision) {
+	c.verdict = d
+	c.unask()
+}
+
+func (r *retry) started() { *r = retry{count: r.count, spent: r.spent} }
+
+// due reports whether an attempt has failed and the next one has not begun.
+func (r *retry) due() bool { return r.failure != nil }
+
 // waits reports whether the call has nothing before it but a person's decision.
 func (c *call) waits() bool { return c.result == nil && c.pending.Open() }
+
+// idle reports whether the call has no result, and nothing of it is under way.
+func (c *call) idle() bool { return c.result == nil && !c.running && c.child == nil }
+
+// done reports whether nothing about the call is open: it has its result, and the
+// hooks behind it have run.
+func (c *call) done() bool { return c.result != nil && c.hooks.after.due == nil }
+
+// openChild reports whether the call's child was begun and has no outcome yet.
+func (c *call) openChild() bool { return c.child != nil && c.result == nil }
+
+// childWaits reports whether the call's child is under way and waits for a person.
+func (c *call) childWaits() bool { return c.running && c.openChild() && c.child.Waiting }
 
 // allowed reports whether nothing stands between the call and its dispatch.
 func (c *call) allowed() bool {
@@ -158,6 +234,12 @@ func (c *call) rejected(kind event.ErrorType, reason string) event.ToolResult {
 	}
 }
 
+func (c *call) overBudget(setting string) event.ToolResult {
+	r := c.failed(event.ErrorBudget, "the run's budget "+setting+" is used up, so this call was not run")
+	r.Limit = setting
+	return r
+}
+
 // ErrorOutput is the text of a structured error, as the model sees it.
 func ErrorOutput(kind event.ErrorType, message string) string {
 	return `{"error":` + quote(message) + `,"type":"` + string(kind) + `"}`
@@ -172,85 +254,3 @@ func quote(s string) string {
 	_ = enc.Encode(s) // there is no string that JSON cannot say
 	return strings.TrimSuffix(b.String(), "\n")
 }
-
-// edit is what somebody put in the place of a call's arguments.
-type edit struct {
-	*event.Resolution
-	// before is the call that the editor saw, and asked the hook that wanted it
-	// to be decided.
-	before *event.ToolCall
-	asked  *event.HookResult
-	// spent: the editor's approval has been used by an attempt.
-	spent bool
-}
-
-// given are arguments in the place of the model's: a person's, or a hook's.
-type given struct {
-	args       json.RawMessage
-	by, reason string
-}
-
-// review is what people were asked about a call, and what they said.
-type review struct {
-	// pending is the question about the call, nil where nobody was asked.
-	pending *question.Asked
-	// since is the time of the last event about this call.
-	since time.Time
-	edit  *edit
-	given *given
-}
-
-// unask makes what was asked about the call void.
-func (r *review) unask() {
-	r.pending.Void()
-	r.pending = nil
-}
-
-// approval is what was decided about the call, nil while nothing was.
-func (r *review) approval() *event.Resolution { return r.pending.Decided() }
-
-// judged takes a decision of policy. What was approved under an earlier one is
-// not approved under this one.
-func (c *call) judged(d *event.PolicyDecision) {
-	c.verdict = d
-	c.unask()
-}
-
-// openChild reports whether the call's child was begun and has no outcome yet.
-func (c *call) openChild() bool { return c.child != nil && c.result == nil }
-
-// childWaits reports whether the call's child is under way and waits for a person.
-func (c *call) childWaits() bool { return c.running && c.openChild() && c.child.Waiting }
-
-// retry is what a call knows of its attempts that failed and may be cured by
-// another one (HAR-50, HAR-52 to 60).
-type retry struct {
-	// count is how many attempts were made because one before them failed. An
-	// attempt whose process died is none of them.
-	count int
-	// spent is how long the failed attempts ran, without the waits between them.
-	spent time.Duration
-	// failure is the newest attempt's, until the next one begins; undecided says
-	// that nothing has followed from it, and notBefore is the end of the wait.
-	failure   *event.ToolAttemptFailed
-	undecided bool
-	notBefore time.Time
-}
-
-func (r *retry) started() { *r = retry{count: r.count, spent: r.spent} }
-
-// due reports whether an attempt has failed and the next one has not begun.
-func (r *retry) due() bool { return r.failure != nil }
-
-// done reports whether nothing about the call is open: it has its result, and the
-// hooks behind it have run.
-func (c *call) done() bool { return c.result != nil && c.hooks.after.due == nil }
-
-func (c *call) overBudget(setting string) event.ToolResult {
-	r := c.failed(event.ErrorBudget, "the run's budget "+setting+" is used up, so this call was not run")
-	r.Limit = setting
-	return r
-}
-
-// idle reports whether the call has no result, and nothing of it is under way.
-func (c *call) idle() bool { return c.result == nil && !c.running && c.child == nil }

@@ -179,6 +179,103 @@ const (
 	NoToolCallStop   OnNoToolCall = "stop"
 )
 
+// ApproveMode says who answers when a call needs an approval.
+type ApproveMode string
+
+// The values of --approve, and those that only an agent file names.
+const (
+	// ApproveAsk asks whoever can be asked here, else the run parks.
+	ApproveAsk ApproveMode = "ask"
+	// ApproveDeny rejects every gated call.
+	ApproveDeny ApproveMode = "deny"
+	// ApproveAll approves every gated call, and records that it did.
+	ApproveAll ApproveMode = "all"
+	// ApproveWait holds the call until somebody decides, from wherever; the run
+	// stays in its process.
+	ApproveWait ApproveMode = "wait"
+	// ApprovePark asks nobody: the run parks, and the decision resumes it.
+	ApprovePark ApproveMode = "park"
+	// ApproveCallback asks whoever can be asked here, and rejects the call when
+	// nobody can or they cannot decide.
+	ApproveCallback ApproveMode = "callback"
+	// ApproveBypass is ApproveAll by an agent file.
+	ApproveBypass ApproveMode = "bypass"
+)
+
+// Approvals say how long a call waits for a decision, and what happens then.
+type Approvals struct {
+	// Seconds is how long a decision may take; 0 is for ever.
+	Seconds   float64   `json:"seconds,omitempty"`
+	OnTimeout OnTimeout `json:"on_timeout,omitempty"`
+}
+
+// OnTimeout is what becomes of a run when nobody decides in time.
+type OnTimeout = event.OnExpiry
+
+// The values of approvals.on_timeout.
+const (
+	// TimeoutReject tells the model that nobody decided, and goes on.
+	TimeoutReject = event.ExpiryRejects
+	// TimeoutStop ends the run as rejected once the cycle has settled.
+	TimeoutStop = event.ExpiryStops
+)
+
+// DefaultWaitSeconds bounds [ApproveWait] where nothing else is said: a process
+// that nobody answers must not stay for ever.
+const DefaultWaitSeconds = 3600
+
+// OnRefusedCall says what a call means that policy denied or a person declined.
+type OnRefusedCall string
+
+// The values of on_denied and on_rejected.
+const (
+	// RefusedContinue tells the model, which may take another way.
+	RefusedContinue OnRefusedCall = "continue"
+	// RefusedStop ends the run once the calls beside it have settled: an agent
+	// that reaches for what it must not have is not to try its luck.
+	RefusedStop OnRefusedCall = "stop"
+)
+
+// Hook is one of the owner's hooks as the machine knows it: when it runs,
+// and of which tools. Who performs the machine's actions knows what it does.
+//
+// Hooks of a stage run one after the other, in declared order, and each
+// is shown what those before it made of the call. What they say only ever
+// makes a call's way narrower: policy judges what they leave, and their
+// question never softens a denial.
+type Hook struct {
+	Stage event.HookStage `json:"stage"`
+	// Name is unique within its stage.
+	Name string `json:"name"`
+	// Observer says that nothing follows from the hook but its record. Any
+	// other hook is a gate, and one that fails blocks.
+	Observer bool `json:"observer,omitempty"`
+	// Tools are patterns for the tools whose calls the hook is about, in which a
+	// star stands for any characters; none means every tool.
+	Tools []string `json:"tools,omitempty"`
+}
+
+// Dispatch is the order in which the calls of one answer run.
+type Dispatch string
+
+// The dispatch modes.
+const (
+	// OrderedGroups runs adjacent concurrency-safe reads together and
+	// everything else alone, in the model's order.
+	OrderedGroups Dispatch = "ordered-groups"
+	// ParallelFirst runs every concurrency-safe read together, then the rest
+	// one at a time (Alfred).
+	ParallelFirst Dispatch = "parallel-first"
+	// ByResource also runs calls together whose resources do not overlap. A
+	// read that does not say what it reads may read anything.
+	ByResource Dispatch = "by-resource"
+	// ParallelAll runs all together, except that overlapping resources and
+	// exclusive tools take turns (ALDO).
+	ParallelAll Dispatch = "parallel-all"
+	// Serial runs one call at a time.
+	Serial Dispatch = "serial"
+)
+
 // Defaults of texts and counts.
 const (
 	DefaultNudge = "You made no tool call and the task is not known to be done. " +
@@ -277,103 +374,6 @@ func (c *Config) fits(input *llm.Message, fenced bool) error {
 func (c *Config) conditionBudget() int {
 	return slices.IndexFunc(c.Conditions, func(cond stop.Condition) bool { return cond.Kind.OfMoney() })
 }
-
-// ApproveMode says who answers when a call needs an approval.
-type ApproveMode string
-
-// The values of --approve, and those that only an agent file names.
-const (
-	// ApproveAsk asks whoever can be asked here, else the run parks.
-	ApproveAsk ApproveMode = "ask"
-	// ApproveDeny rejects every gated call.
-	ApproveDeny ApproveMode = "deny"
-	// ApproveAll approves every gated call, and records that it did.
-	ApproveAll ApproveMode = "all"
-	// ApproveWait holds the call until somebody decides, from wherever; the run
-	// stays in its process.
-	ApproveWait ApproveMode = "wait"
-	// ApprovePark asks nobody: the run parks, and the decision resumes it.
-	ApprovePark ApproveMode = "park"
-	// ApproveCallback asks whoever can be asked here, and rejects the call when
-	// nobody can or they cannot decide.
-	ApproveCallback ApproveMode = "callback"
-	// ApproveBypass is ApproveAll by an agent file.
-	ApproveBypass ApproveMode = "bypass"
-)
-
-// Approvals say how long a call waits for a decision, and what happens then.
-type Approvals struct {
-	// Seconds is how long a decision may take; 0 is for ever.
-	Seconds   float64   `json:"seconds,omitempty"`
-	OnTimeout OnTimeout `json:"on_timeout,omitempty"`
-}
-
-// OnTimeout is what becomes of a run when nobody decides in time.
-type OnTimeout = event.OnExpiry
-
-// The values of approvals.on_timeout.
-const (
-	// TimeoutReject tells the model that nobody decided, and goes on.
-	TimeoutReject = event.ExpiryRejects
-	// TimeoutStop ends the run as rejected once the cycle has settled.
-	TimeoutStop = event.ExpiryStops
-)
-
-// DefaultWaitSeconds bounds [ApproveWait] where nothing else is said: a process
-// that nobody answers must not stay for ever.
-const DefaultWaitSeconds = 3600
-
-// OnRefusedCall says what a call means that policy denied or a person declined.
-type OnRefusedCall string
-
-// The values of on_denied and on_rejected.
-const (
-	// RefusedContinue tells the model, which may take another way.
-	RefusedContinue OnRefusedCall = "continue"
-	// RefusedStop ends the run once the calls beside it have settled: an agent
-	// that reaches for what it must not have is not to try its luck.
-	RefusedStop OnRefusedCall = "stop"
-)
-
-// Hook is one of the owner's hooks as the machine knows it: when it runs,
-// and of which tools. Who performs the machine's actions knows what it does.
-//
-// Hooks of a stage run one after the other, in declared order, and each
-// is shown what those before it made of the call. What they say only ever
-// makes a call's way narrower: policy judges what they leave, and their
-// question never softens a denial.
-type Hook struct {
-	Stage event.HookStage `json:"stage"`
-	// Name is unique within its stage.
-	Name string `json:"name"`
-	// Observer says that nothing follows from the hook but its record. Any
-	// other hook is a gate, and one that fails blocks.
-	Observer bool `json:"observer,omitempty"`
-	// Tools are patterns for the tools whose calls the hook is about, in which a
-	// star stands for any characters; none means every tool.
-	Tools []string `json:"tools,omitempty"`
-}
-
-// Dispatch is the order in which the calls of one answer run.
-type Dispatch string
-
-// The dispatch modes.
-const (
-	// OrderedGroups runs adjacent concurrency-safe reads together and
-	// everything else alone, in the model's order.
-	OrderedGroups Dispatch = "ordered-groups"
-	// ParallelFirst runs every concurrency-safe read together, then the rest
-	// one at a time (Alfred).
-	ParallelFirst Dispatch = "parallel-first"
-	// ByResource also runs calls together whose resources do not overlap. A
-	// read that does not say what it reads may read anything.
-	ByResource Dispatch = "by-resource"
-	// ParallelAll runs all together, except that overlapping resources and
-	// exclusive tools take turns (ALDO).
-	ParallelAll Dispatch = "parallel-all"
-	// Serial runs one call at a time.
-	Serial Dispatch = "serial"
-)
 
 // prompt is the system text of a run that marks text with a fence: it is the
 // same for every run of the same agent, whatever the nonce.

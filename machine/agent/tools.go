@@ -61,6 +61,43 @@ func (m *Machine) await(held string) machine.Action {
 	return m.calls.awaitChildren(m.run.ID)
 }
 
+// awaitsRaise parks the run before the calls that a limit holds, once nothing
+// else of the cycle is under way.
+func (m *Machine) awaitsRaise(setting string) machine.Action {
+	if m.calls.total.running > 0 {
+		return nil
+	}
+	if warning := m.account.warn(&m.run, budget.OfCycles); warning != nil {
+		return warning
+	}
+	return m.run.askForMore(budget.Refusal{Setting: setting}, m.calls.promised(m.run.Spent))
+}
+
+// nextAsk puts every question to a person, once nothing else is due.
+func (s *calls) nextAsk(mode ApproveMode) machine.Action {
+	if len(s.pending) == 0 {
+		return nil
+	}
+	if mode != ApprovePark {
+		return machine.Ask{Questions: s.pending, Unanswered: unanswered(mode)}
+	}
+	parked := event.RunParked{Reason: event.ParkApproval}
+	for _, q := range s.pending {
+		parked.CallIDs = append(parked.CallIDs, q.ID)
+	}
+	return record(parked)
+}
+
+func unanswered(mode ApproveMode) machine.Unanswered {
+	switch mode {
+	case ApproveWait:
+		return machine.UnansweredWait
+	case ApproveCallback:
+		return machine.UnansweredReject
+	}
+	return machine.UnansweredPark
+}
+
 // onlyWaits reports whether all that is due are further attempts whose time has
 // not come, and that nothing else is under way and nobody is waited for.
 func (s *calls) onlyWaits(due []machine.Action, now time.Time) bool {
@@ -116,6 +153,39 @@ func (m *Machine) nextSteps(due *actions) (held string) {
 	s := m.situation()
 	m.calls.eachToDecide(&s, func(c *call) { due.add(m.nextStep(c, &s)) })
 	return s.held
+}
+
+// eachToDecide looks at the calls that may have a step before them, in call order. Of
+// those that only wait for a hook these are as many as may begin, unless each of them
+// may be one that will not run.
+func (s *calls) eachToDecide(in *situation, look func(*call)) {
+	if in.everyCall() {
+		for _, c := range s.unsettled() {
+			if c.idle() {
+				look(c)
+			}
+		}
+		return
+	}
+	others, behind := s.total.undecided-s.total.behind, s.total.behind
+	if in.hooks >= 0 && !in.warned {
+		behind = min(behind, in.hooks)
+	}
+	for _, c := range s.list[s.next:] {
+		switch {
+		case others == 0 && behind == 0:
+			return
+		case !c.undecided:
+			continue
+		case !c.behindHook():
+			others--
+		case behind == 0:
+			continue
+		default:
+			behind--
+		}
+		look(c)
+	}
 }
 
 // nextStep is the table of one call: what is decided about it before it may run.
@@ -176,6 +246,17 @@ func (p *permissions) nextVerdict(r *run, c *call, s *situation) machine.Action 
 		s.spent.ToolCalls++
 	}
 	return record(c.decision(v))
+}
+
+// hold keeps a call from starting for which a limit has no room. It is refused, and
+// the run ends once the cycle has settled; where the owner wants to be asked it is
+// held, and runs after the raise.
+func (s *situation) hold(cfg *Config, c *call, setting string) machine.Action {
+	if !cfg.asksAt(setting) {
+		return record(c.overBudget(setting))
+	}
+	s.held = setting
+	return nil
 }
 
 // promised is what the run has spent, with what it has promised to the calls that were
@@ -246,85 +327,4 @@ func (s *calls) results(cycle int) event.ToolResults {
 		refs[i] = event.ResultRef{CallID: c.ref.CallID, Tool: c.ref.Name, IsError: c.result.IsError}
 	}
 	return event.ToolResults{Cycle: cycle, Results: refs}
-}
-
-// eachToDecide looks at the calls that may have a step before them, in call order. Of
-// those that only wait for a hook these are as many as may begin, unless each of them
-// may be one that will not run.
-func (s *calls) eachToDecide(in *situation, look func(*call)) {
-	if in.everyCall() {
-		for _, c := range s.unsettled() {
-			if c.idle() {
-				look(c)
-			}
-		}
-		return
-	}
-	others, behind := s.total.undecided-s.total.behind, s.total.behind
-	if in.hooks >= 0 && !in.warned {
-		behind = min(behind, in.hooks)
-	}
-	for _, c := range s.list[s.next:] {
-		switch {
-		case others == 0 && behind == 0:
-			return
-		case !c.undecided:
-			continue
-		case !c.behindHook():
-			others--
-		case behind == 0:
-			continue
-		default:
-			behind--
-		}
-		look(c)
-	}
-}
-
-// hold keeps a call from starting for which a limit has no room. It is refused, and
-// the run ends once the cycle has settled; where the owner wants to be asked it is
-// held, and runs after the raise.
-func (s *situation) hold(cfg *Config, c *call, setting string) machine.Action {
-	if !cfg.asksAt(setting) {
-		return record(c.overBudget(setting))
-	}
-	s.held = setting
-	return nil
-}
-
-// awaitsRaise parks the run before the calls that a limit holds, once nothing
-// else of the cycle is under way.
-func (m *Machine) awaitsRaise(setting string) machine.Action {
-	if m.calls.total.running > 0 {
-		return nil
-	}
-	if warning := m.account.warn(&m.run, budget.OfCycles); warning != nil {
-		return warning
-	}
-	return m.run.askForMore(budget.Refusal{Setting: setting}, m.calls.promised(m.run.Spent))
-}
-
-// nextAsk puts every question to a person, once nothing else is due.
-func (s *calls) nextAsk(mode ApproveMode) machine.Action {
-	if len(s.pending) == 0 {
-		return nil
-	}
-	if mode != ApprovePark {
-		return machine.Ask{Questions: s.pending, Unanswered: unanswered(mode)}
-	}
-	parked := event.RunParked{Reason: event.ParkApproval}
-	for _, q := range s.pending {
-		parked.CallIDs = append(parked.CallIDs, q.ID)
-	}
-	return record(parked)
-}
-
-func unanswered(mode ApproveMode) machine.Unanswered {
-	switch mode {
-	case ApproveWait:
-		return machine.UnansweredWait
-	case ApproveCallback:
-		return machine.UnansweredReject
-	}
-	return machine.UnansweredPark
 }
