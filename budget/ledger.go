@@ -63,48 +63,51 @@ func (a Admission) Equal(b Admission) bool {
 	return a.of == b.of || a.of != nil && b.of != nil && *a.of == *b.of
 }
 
-// Ledger is the account of everything that uses one budget: a run's own calls
-// and, in the ledger of the root, those of its whole tree. It is a value: its
-// methods leave the receiver unchanged and return a new one (ALF-77). The zero
-// value is an empty account.
+// Ledger holds the open reservations of everything that uses one budget: a run's own
+// calls and, in the ledger of the root, those of its whole tree. The zero value holds
+// none.
 type Ledger struct {
-	spent Amount
-	open  *held
+	open map[string]*Reservation
+	held Amount
 }
 
 // Reserve reserves the worst case of a call. [Limits.Admit] decides whether it
 // fits the budget.
-func (l Ledger) Reserve(r Reservation) (Ledger, error) {
-	if l.open.find(r.ID) != nil {
-		return l, fmt.Errorf("%w: %s", ErrReserved, r.ID)
+func (l *Ledger) Reserve(r Reservation) error {
+	if l.open[r.ID] != nil {
+		return fmt.Errorf("%w: %s", ErrReserved, r.ID)
 	}
-	return Ledger{spent: l.spent, open: l.open.with(&held{hash: hashOf(r.ID), of: r}, 0)}, nil
+	if l.open == nil {
+		l.open = map[string]*Reservation{}
+	}
+	l.open[r.ID], l.held = &r, l.held.Add(r.Amount)
+	return nil
 }
 
-// Commit replaces a reservation by the real use, which is nothing for a call
-// that was not made.
-func (l Ledger) Commit(id string, used Amount) (Ledger, error) {
-	if l.open.find(id) == nil {
-		return l, fmt.Errorf("%w: %s", ErrNotReserved, id)
+// Commit takes a reservation out whose call was made, or will not be.
+func (l *Ledger) Commit(id string) error {
+	r := l.open[id]
+	if r == nil {
+		return fmt.Errorf("%w: %s", ErrNotReserved, id)
 	}
-	return Ledger{spent: l.spent.Add(used), open: l.open.without(id, hashOf(id), 0)}, nil
+	delete(l.open, id)
+	l.held = l.held.Add(Amount{USD: -r.USD, Input: -r.Input, Output: -r.Output})
+	if len(l.open) == 0 {
+		l.held = Amount{} // without what the sums were off by
+	}
+	return nil
 }
-
-// Spent returns the sum of everything that was committed.
-func (l Ledger) Spent() Amount { return l.spent }
 
 // Held returns the sum of the open reservations.
-func (l Ledger) Held() Amount { return l.open.total() }
+func (l *Ledger) Held() Amount { return l.held }
 
 // Admission returns the permission to make the call of an open reservation;
 // none if no reservation with that id is open.
-func (l Ledger) Admission(id string) Admission {
-	return Admission{of: l.open.find(id)} // what a ledger holds is never changed
-}
+func (l *Ledger) Admission(id string) Admission { return Admission{of: l.open[id]} }
 
 // Reserved returns what is reserved under an id, and whether anything is.
-func (l Ledger) Reserved(id string) (Amount, bool) {
-	if r := l.open.find(id); r != nil {
+func (l *Ledger) Reserved(id string) (Amount, bool) {
+	if r := l.open[id]; r != nil {
 		return r.Amount, true
 	}
 	return Amount{}, false

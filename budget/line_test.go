@@ -75,16 +75,18 @@ func TestTurnsAndTheSizeOfRequestsBoundNoRunBelow(t *testing.T) {
 }
 
 func TestOnlyAnOpenReservationIsAnAdmission(t *testing.T) {
-	l := must(t)(budget.Ledger{}.Reserve(reservation("a", 1)))
+	var l budget.Ledger
+	must(t, l.Reserve(reservation("a", 1)))
 	a := l.Admission("a")
 	if !a.Given() || a.Usage() != (llm.Usage{Input: 10, Output: 1}) || !a.Equal(l.Admission("a")) || a.Equal(budget.Admission{}) {
 		t.Errorf("%+v", a)
 	}
-	if other := must(t)(l.Reserve(reservation("b", 1))).Admission("b"); other.Equal(a) || (budget.Admission{}).Equal(a) {
+	must(t, l.Reserve(reservation("b", 1)))
+	if other := l.Admission("b"); other.Equal(a) || (budget.Admission{}).Equal(a) {
 		t.Errorf("another reservation, or none, is %+v", a)
 	}
-	closed := must(t)(l.Commit("a", budget.Amount{}))
-	for name, none := range map[string]budget.Admission{"zero": {}, "another id": l.Admission("b"), "committed": closed.Admission("a")} {
+	must(t, l.Commit("a"))
+	for name, none := range map[string]budget.Admission{"zero": {}, "another id": l.Admission("c"), "committed": l.Admission("a")} {
 		if none.Given() || none.Usage() != (llm.Usage{}) || !none.Equal(budget.Admission{}) {
 			t.Errorf("%s: %+v", name, none)
 		}
@@ -97,6 +99,7 @@ type node struct {
 	parent *node
 	limits budget.Limits
 	ledger budget.Ledger
+	spent  budget.Amount
 	// over is what calls under this node used beyond what was set aside for them,
 	// since the last one of them began: no more than those under way can.
 	over budget.Amount
@@ -106,9 +109,8 @@ type node struct {
 
 func (n *node) line() (l budget.Line) {
 	for ; n != nil; n = n.parent {
-		spent := n.ledger.Spent()
 		l = append(l, budget.Share{
-			Limits: n.limits, Spent: budget.Spent{USD: spent.USD, Input: spent.Input, Output: spent.Output}, Held: n.ledger.Held(),
+			Limits: n.limits, Spent: budget.Spent{USD: n.spent.USD, Input: n.spent.Input, Output: n.spent.Output}, Held: n.ledger.Held(),
 		})
 	}
 	return l
@@ -170,7 +172,7 @@ func (tr *tree) begin() {
 	tr.ids++
 	f := flying{by: n, Reservation: budget.Reservation{ID: fmt.Sprint("call ", tr.ids), Amount: a}}
 	for up := n; up != nil; up = up.parent {
-		up.ledger = must(tr.t)(up.ledger.Reserve(f.Reservation))
+		must(tr.t, up.ledger.Reserve(f.Reservation))
 		up.open, up.over = up.open+1, budget.Amount{}
 	}
 	tr.calls = append(tr.calls, f)
@@ -201,7 +203,8 @@ func (tr *tree) end() {
 	}
 	tr.used[f.by] = tr.used[f.by].Add(used)
 	for up := f.by; up != nil; up = up.parent {
-		up.ledger = must(tr.t)(up.ledger.Commit(f.ID, used))
+		must(tr.t, up.ledger.Commit(f.ID))
+		up.spent = up.spent.Add(used)
 		up.over = up.over.Add(over)
 		up.open--
 	}
@@ -211,7 +214,7 @@ func (tr *tree) end() {
 func (tr *tree) holds() {
 	tr.t.Helper()
 	for i, n := range tr.nodes {
-		spent, held := n.ledger.Spent(), n.ledger.Held()
+		spent, held := n.spent, n.ledger.Held()
 		if n.open == 0 && held != (budget.Amount{}) {
 			tr.t.Fatalf("seed %d: node %d holds %+v and has no call under way", tr.seed, i, held)
 		}

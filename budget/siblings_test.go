@@ -25,25 +25,25 @@ func TestThreeChildrenShareOneCap(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			var ledger budget.Ledger
 			var open []string
+			var spent budget.Spent
 			made, atOnce, waited, refused := 0, 0, false, false
 			for step := 0; !refused && step < 1000; step++ {
-				spent := budget.Spent{USD: ledger.Spent().USD}
 				a, refusal := limits.Admit(spent, ledger.Held(), call)
 				switch {
 				case refusal.Setting == "":
 					id := fmt.Sprintf("child %d, call %d", step%3, step)
-					ledger = must(t)(ledger.Reserve(budget.Reservation{ID: id, Amount: a}))
+					must(t, ledger.Reserve(budget.Reservation{ID: id, Amount: a}))
 					open = append(open, id)
 					made, atOnce = made+1, max(atOnce, len(open))
 				case refusal.Wait || len(open) > 0:
 					waited = waited || refusal.Wait
-					used := thousandth(call.Input, tt.used)
-					ledger = must(t)(ledger.Commit(open[0], used))
+					spent.USD += float64(call.Input+tt.used) / 1000
+					must(t, ledger.Commit(open[0]))
 					open = open[1:]
 				default:
 					refused = true
 				}
-				if total := ledger.Spent().USD + ledger.Held().USD; total > limits.USDPerRun+1e-9 {
+				if total := spent.USD + ledger.Held().USD; total > limits.USDPerRun+1e-9 {
 					t.Fatalf("step %d: USD %v of %v", step, total, limits.USDPerRun)
 				}
 			}
@@ -52,9 +52,4 @@ func TestThreeChildrenShareOneCap(t *testing.T) {
 			}
 		})
 	}
-}
-
-// thousandth is what so many tokens take at a dollar a thousand.
-func thousandth(input, output int64) budget.Amount {
-	return budget.Amount{USD: float64(input+output) / 1000, Input: input, Output: output}
 }

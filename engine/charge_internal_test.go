@@ -17,8 +17,8 @@ import (
 // provider was not reached or said no, and never nothing where it may have
 // worked.
 func TestAFailedCallIsChargedByHowFarItCame(t *testing.T) {
-	ledger, err := budget.Ledger{}.Reserve(budget.Reservation{ID: "1", Amount: budget.Amount{Input: 1000, Output: 500}})
-	if err != nil {
+	var ledger budget.Ledger
+	if err := ledger.Reserve(budget.Reservation{ID: "1", Amount: budget.Amount{Input: 1000, Output: 500}}); err != nil {
 		t.Fatal(err)
 	}
 	call := &machine.CallModel{Admission: ledger.Admission("1")}
@@ -67,8 +67,8 @@ func TestAFailedCallIsChargedByHowFarItCame(t *testing.T) {
 // no call can have, such as none of either kind. Neither is free, and nothing
 // gives back what was spent.
 func TestAnAnswerIsChargedByWhatCameWhereItsUsageIsNotReported(t *testing.T) {
-	ledger, err := budget.Ledger{}.Reserve(budget.Reservation{ID: "1", Amount: budget.Amount{Input: 1000, Output: 500}})
-	if err != nil {
+	var ledger budget.Ledger
+	if err := ledger.Reserve(budget.Reservation{ID: "1", Amount: budget.Amount{Input: 1000, Output: 500}}); err != nil {
 		t.Fatal(err)
 	}
 	call := &machine.CallModel{Admission: ledger.Admission("1")}

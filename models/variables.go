@@ -11,6 +11,11 @@ import (
 // expand puts the values of variables in the place of ${NAME}. One that is not
 // set is an error: a request without its header would go wrong elsewhere.
 func (r *Resolver) expand(text string) (string, error) {
+	return r.expandAs(text, func(value string) string { return value })
+}
+
+// expandAs is [Resolver.expand] with values that are written in some way.
+func (r *Resolver) expandAs(text string, written func(value string) string) (string, error) {
 	missing := ""
 	out := variable.ReplaceAllStringFunc(text, func(match string) string {
 		name := match[2 : len(match)-1]
@@ -18,7 +23,7 @@ func (r *Resolver) expand(text string) (string, error) {
 		if value == "" && missing == "" {
 			missing = name
 		}
-		return value
+		return written(value)
 	})
 	if missing != "" {
 		return "", fmt.Errorf("%w: set %s, which the config file names", ErrNoKey, missing)

@@ -38,13 +38,11 @@ func ReservationID(child, id string) string {
 
 // Reserve sets a call aside, the run's own or a child's.
 func (a *Account) Reserve(d event.BudgetReserved) error {
-	ledger, err := a.Ledger.Reserve(budget.Reservation{
+	if err := a.Ledger.Reserve(budget.Reservation{
 		ID: ReservationID(d.Run, d.ID), Amount: budget.Amount{USD: d.USD, Input: d.Input, Output: d.Output},
-	})
-	if err != nil {
+	}); err != nil {
 		return fmt.Errorf("%w: %w", ErrMisfit, err)
 	}
-	a.Ledger = ledger
 	if d.Run == "" {
 		return nil
 	}
@@ -61,11 +59,9 @@ func (a *Account) Reserve(d event.BudgetReserved) error {
 func (a *Account) Commit(d event.BudgetCommitted, l budget.Limits) (exceeded bool, err error) {
 	used := budget.Amount{USD: d.USD, Input: d.Input, Output: d.Output}
 	reserved, _ := a.Ledger.Reserved(ReservationID(d.Run, d.ID))
-	ledger, err := a.Ledger.Commit(ReservationID(d.Run, d.ID), used)
-	if err != nil {
+	if err := a.Ledger.Commit(ReservationID(d.Run, d.ID)); err != nil {
 		return false, fmt.Errorf("%w: %w", ErrMisfit, err)
 	}
-	a.Ledger = ledger
 	if d.Run == "" {
 		return false, nil
 	}
