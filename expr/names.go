@@ -1,6 +1,11 @@
 package expr
 
-import "strings"
+import (
+	"strings"
+
+	"cel.dev/cel-go/parser/gen"
+	"github.com/antlr4-go/antlr/v4"
+)
 
 // withStepNames lets steps.ID and steps["ID"] mean the same, whatever an id is made
 // of: the language itself takes the hyphen of steps.list-services for a minus, which
@@ -9,23 +14,35 @@ import "strings"
 func withStepNames(text string) (string, []shift) {
 	var b strings.Builder
 	var shifts []shift
-	s := scanner{text: text}
-	for s.at < len(text) {
-		from := s.at
-		word := s.skip()
-		b.WriteString(text[from:s.at])
-		if word != "steps" || s.field {
-			continue
+	done, last := 0, 0
+	for _, t := range tokens(text) {
+		end := t.GetStop() + 1
+		if t.GetText() == "steps" && last != gen.CELLexerDOT {
+			if id, length := stepName(text[end:]); id != "" {
+				b.WriteString(text[done:end] + ".`" + id + "`")
+				done = end + length
+				shifts = append(shifts, shift{at: b.Len(), by: len(id) + 3 - length})
+			}
 		}
-		id, length := stepName(text[s.at:])
-		if id == "" {
-			continue
+		if t.GetChannel() == antlr.TokenDefaultChannel {
+			last = t.GetTokenType()
 		}
-		b.WriteString(".`" + id + "`")
-		s.at += length
-		shifts = append(shifts, shift{at: b.Len(), by: len(id) + 3 - length})
 	}
+	b.WriteString(text[done:])
 	return b.String(), shifts
+}
+
+// tokens are those of an expression, by the offsets of their bytes: the lexer counts
+// characters, so that it is given one for each byte. What it cannot read the parser
+// reports.
+func tokens(text string) []antlr.Token {
+	characters := make([]rune, len(text))
+	for i := range len(text) {
+		characters[i] = rune(text[i])
+	}
+	lexer := gen.NewCELLexer(antlr.NewInputStream(string(characters)))
+	lexer.RemoveErrorListeners()
+	return lexer.GetAllTokens()
 }
 
 // shift is by how much a text is longer from an offset on.
@@ -76,75 +93,6 @@ func stepName(rest string) (id string, length int) {
 	return "", 0
 }
 
-// scanner goes through an expression by words, quoted texts and single characters.
-type scanner struct {
-	text string
-	at   int
-	// field says that the last word stood behind a dot, dotted that a dot was last.
-	field, dotted bool
-}
-
-// skip moves behind the next word, text or character, and gives the word.
-func (s *scanner) skip() string {
-	from, c := s.at, s.text[s.at]
-	switch {
-	case isWord(c):
-		for s.at < len(s.text) && isWord(s.text[s.at]) {
-			s.at++
-		}
-		s.field, s.dotted = s.dotted, false
-		word := s.text[from:s.at]
-		if s.at < len(s.text) && (s.text[s.at] == '"' || s.text[s.at] == '\'') && isPrefix(word) {
-			s.quoted(strings.ContainsAny(word, "rR"))
-			return ""
-		}
-		return word
-	case c == '"' || c == '\'':
-		s.quoted(false)
-	case c == '`':
-		s.to("`", s.at+1)
-	case strings.HasPrefix(s.text[s.at:], "//"):
-		s.to("\n", s.at)
-	default:
-		s.at++
-		if c == '.' {
-			s.dotted = true
-		} else if !isSpace(c) {
-			s.dotted = false
-		}
-		return ""
-	}
-	s.dotted = false
-	return ""
-}
-
-// quoted moves behind a text in quotes, single or triple.
-func (s *scanner) quoted(raw bool) {
-	quote := s.text[s.at : s.at+1]
-	if triple := strings.Repeat(quote, 3); strings.HasPrefix(s.text[s.at:], triple) {
-		quote = triple
-	}
-	for at := s.at + len(quote); at < len(s.text); at++ {
-		switch {
-		case strings.HasPrefix(s.text[at:], quote):
-			s.at = at + len(quote)
-			return
-		case s.text[at] == '\\' && !raw:
-			at++
-		}
-	}
-	s.at = len(s.text)
-}
-
-// to moves behind the next place of a mark.
-func (s *scanner) to(mark string, from int) {
-	if i := strings.Index(s.text[from:], mark); i >= 0 {
-		s.at = from + i + len(mark)
-		return
-	}
-	s.at = len(s.text)
-}
-
 func spaces(text string, at int) int {
 	for at < len(text) && isSpace(text[at]) {
 		at++
@@ -156,13 +104,4 @@ func isSpace(c byte) bool { return c == ' ' || c == '\t' || c == '\n' || c == '\
 
 func isWord(c byte) bool {
 	return c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
-}
-
-// isPrefix reports whether a word before a quote belongs to the text.
-func isPrefix(word string) bool {
-	switch strings.ToLower(word) {
-	case "r", "b", "br", "rb":
-		return true
-	}
-	return false
 }

@@ -1,6 +1,8 @@
 package flow
 
 import (
+	"iter"
+	"math/big"
 	"slices"
 
 	"github.com/pawlrun/pawl/plan"
@@ -17,12 +19,23 @@ type graph struct {
 type vertex struct {
 	step             *plan.Step
 	deps, dependents []int
-	// above are the steps that it waits for, directly or not.
-	above bits
+	// above are the steps that it waits for, directly or not, as bits.
+	above big.Int
 	// below is how many steps wait for it, directly or not.
 	below int
 	// body is the graph of the step's own plan, or of its loop's.
 	body *graph
+}
+
+// waitsFor are the steps that it waits for, directly or not.
+func (v *vertex) waitsFor() iter.Seq[int] {
+	return func(yield func(int) bool) {
+		for d := range v.above.BitLen() {
+			if v.above.Bit(d) == 1 && !yield(d) {
+				return
+			}
+		}
+	}
 }
 
 // newGraph builds the graph of a plan that was checked.
@@ -50,10 +63,12 @@ func newGraph(p *plan.Plan) *graph {
 	for _, i := range g.sorted() {
 		v := &g.steps[i]
 		for _, d := range v.deps {
-			v.above.add(d)
-			v.above.join(g.steps[d].above)
+			v.above.SetBit(&v.above, d, 1)
+			v.above.Or(&v.above, &g.steps[d].above)
 		}
-		v.above.each(func(d int) { g.steps[d].below++ })
+		for d := range v.waitsFor() {
+			g.steps[d].below++
+		}
 	}
 	return g
 }
@@ -75,33 +90,4 @@ func (g *graph) sorted() []int {
 		}
 	}
 	return order
-}
-
-// bits are a set of small numbers.
-type bits []uint64
-
-func (b *bits) add(n int) {
-	for len(*b) <= n/64 {
-		*b = append(*b, 0)
-	}
-	(*b)[n/64] |= 1 << (n % 64)
-}
-
-func (b *bits) join(other bits) {
-	for len(*b) < len(other) {
-		*b = append(*b, 0)
-	}
-	for i, w := range other {
-		(*b)[i] |= w
-	}
-}
-
-func (b bits) each(do func(int)) {
-	for i, w := range b {
-		for n := 0; w != 0; n, w = n+1, w>>1 {
-			if w&1 != 0 {
-				do(64*i + n)
-			}
-		}
-	}
 }

@@ -40,7 +40,9 @@ func (n *node) variables() json.RawMessage { return encoded(n.values()) }
 
 func (n *node) values() Values {
 	v := n.in.surroundings()
-	n.vertex.above.each(func(i int) { v.set(n.in.steps[i]) })
+	for i := range n.vertex.waitsFor() {
+		v.set(n.in.steps[i])
+	}
 	return v
 }
 

@@ -2,9 +2,6 @@ package external
 
 import "time"
 
-// StartOf is startOf.
-func StartOf(pid int) string { return startOf(pid) }
-
 // LimitIn is limitIn.
 func LimitIn(text string, now time.Time) (said string, until *time.Time) {
 	l := limitIn(text, now)

@@ -96,7 +96,7 @@ func (o commands) Run(ctx context.Context, c tool.Command) (tool.Ended, error) {
 	if err := o.hand(&p, room, c.Stdin); err != nil {
 		return tool.Ended{}, err
 	}
-	p.MaxOutput, p.OnOutput, p.Started = shell.MaxOutput, c.Printed, room.record
+	p.MaxOutput, p.OnOutput = shell.MaxOutput, c.Printed
 	var stream Stream
 	if o.Events {
 		p.Copy = &stream

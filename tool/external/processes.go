@@ -1,27 +1,12 @@
 package external
 
 import (
-	"bytes"
 	"os"
 	"strconv"
 	"strings"
 	"syscall"
 	"time"
 )
-
-// startOf is the moment at which a process started, in the kernel's ticks since the
-// boot; empty where that cannot be known.
-func startOf(pid int) string {
-	line, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
-	if err != nil {
-		return ""
-	}
-	fields := bytes.Fields(line[bytes.LastIndexByte(line, ')')+1:]) // a program's name may hold anything
-	if len(fields) < 20 {
-		return ""
-	}
-	return string(fields[19])
-}
 
 // killWith ends every process that has a variable in its environment. It looks again
 // as long as it finds one, a hundred times at most: what is found may start others

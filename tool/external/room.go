@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 )
@@ -14,9 +13,6 @@ import (
 const (
 	resultFile = "result"
 	promptFile = "prompt"
-	// groupFile has the number of the program's process group, and when its leader
-	// started.
-	groupFile = "group"
 )
 
 const (
@@ -29,10 +25,8 @@ const (
 )
 
 // room is a directory of one program's files. It is locked as long as the process
-// that began the program lives, and says which processes are the program's, so that
-// what a killed one leaves behind is found: by the group's number together with the
-// time at which its leader started, because numbers are given again, and by the
-// room's name in the environment of what has left the group.
+// that began the program lives, and its name in their environment says which processes
+// are the program's, so that what a killed one leaves behind is found.
 type room struct {
 	dir  string
 	lock *os.File
@@ -67,27 +61,11 @@ func held(dir string) (*os.File, error) {
 	return f, nil
 }
 
-// record writes down which process group is the program's, before it begins.
-// It need not outlast the machine, because no process does.
-func (r *room) record(group int) error {
-	return os.WriteFile(r.file(groupFile), fmt.Appendf(nil, "%d %s\n", group, startOf(group)), 0o600)
-}
-
 // leave ends what is left of the program, and takes the room away.
 func (r *room) leave() {
-	r.kill()
+	killWith(ResultVariable + "=" + r.file(resultFile))
 	_ = os.RemoveAll(r.dir)
 	_ = r.lock.Close()
-}
-
-// kill ends the program with all that it started.
-func (r *room) kill() {
-	text, _ := os.ReadFile(r.file(groupFile))
-	number, start, _ := strings.Cut(strings.TrimSpace(string(text)), " ")
-	if group, err := strconv.Atoi(number); err == nil && group > 1 && start != "" && startOf(group) == start {
-		_ = syscall.Kill(-group, syscall.SIGKILL)
-	}
-	killWith(ResultVariable + "=" + r.file(resultFile))
 }
 
 // sweep ends what was left over of programs whose Pawl was killed. It is a courtesy:

@@ -53,14 +53,6 @@ func startGated(cmd *exec.Cmd, p process) (*group, io.WriteCloser, error) {
 		return nil, nil, err
 	}
 	w.watch(cmd.Process.Pid)
-	if p.started != nil {
-		if err := p.started(cmd.Process.Pid); err != nil {
-			gate.Close() // so that the script ends
-			_ = cmd.Wait()
-			w.dismiss()
-			return nil, nil, err
-		}
-	}
 	fmt.Fprintln(gate)
 	return &group{leader: cmd, guard: w, exited: make(chan struct{})}, gate, nil
 }

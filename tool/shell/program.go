@@ -28,9 +28,6 @@ type Program struct {
 	// error; nil is not called. Both must return at once.
 	Copy     io.Writer
 	OnOutput func()
-	// Started is called with the number of the program's process group before
-	// anything of the program runs; where it fails nothing does. It may be nil.
-	Started func(group int) error
 }
 
 // Program is a command as a program that runs outside of every sandbox.
@@ -81,7 +78,7 @@ func (p Program) Run(ctx context.Context) (Ended, error) {
 	}
 	defer errs.close()
 	end, err := spawn(ctx, process{
-		argv: p.Words, dir: p.Dir, env: append(p.Env[:len(p.Env):len(p.Env)], "PWD="+p.Dir), input: p.Input, started: p.Started,
+		argv: p.Words, dir: p.Dir, env: append(p.Env[:len(p.Env):len(p.Env)], "PWD="+p.Dir), input: p.Input,
 	}, out, errs)
 	if err != nil {
 		return Ended{}, err

@@ -19,9 +19,6 @@ type process struct {
 	env  []string
 	// input is what it reads, nil for nothing.
 	input []byte
-	// started is called before the program runs, nil for nobody; see
-	// [Program.Started].
-	started func(group int) error
 }
 
 // spawn runs a program in a process group of its own, without a box, to its end or
