@@ -16,7 +16,6 @@ type agenda struct {
 }
 
 type errand struct {
-	key string
 	// actions are what is wanted now; then takes in what came of it.
 	actions func() []machine.Action
 	then    func(event.Data)
@@ -30,7 +29,7 @@ func (a *agenda) add(key string, actions func() []machine.Action, then func(even
 	if a.byKey == nil {
 		a.byKey = map[string]*errand{}
 	}
-	e := &errand{key: key, actions: actions, then: then}
+	e := &errand{actions: actions, then: then}
 	a.byKey[key] = e
 	a.order = append(a.order, e)
 	return e

@@ -18,15 +18,12 @@ type globArgs struct {
 
 func (w *Workspace) globTool() tool.Tool {
 	t := tool.New("fs.glob", "Find files of the workspace by a pattern of their paths. At most 500, in the order of their names; .git is left out.", within(w, w.glob))
-	w.reads(&t, "find", w.searched, true)
+	w.reads(&t, "find", searched, true)
 	return t
 }
 
 func (w *Workspace) glob(ctx context.Context, a globArgs) (tool.Result, error) {
-	dir, pattern, err := w.split(cmp.Or(a.Path, "."), a.Pattern)
-	if err != nil {
-		return tool.Result{}, err
-	}
+	dir, pattern := split(cmp.Or(a.Path, "."), a.Pattern)
 	base, err := w.resolve(dir)
 	if err != nil {
 		return tool.Result{}, err
@@ -62,35 +59,24 @@ func (w *Workspace) glob(ctx context.Context, a globArgs) (tool.Result, error) {
 
 // searched is where a call looks: its pattern may begin with directories that lead
 // to another place than its path.
-func (w *Workspace) searched(args json.RawMessage) string {
+func searched(args json.RawMessage) string {
 	var a globArgs
 	_ = json.Unmarshal(args, &a)
-	dir, _, err := w.split(cmp.Or(a.Path, "."), a.Pattern)
-	if err != nil {
-		return pathOf(args)
-	}
+	dir, _ := split(cmp.Or(a.Path, "."), a.Pattern)
 	return dir
 }
 
 // split moves the directories that a pattern begins with and that are no
 // pattern themselves into its directory, so that only what can match is searched.
-func (w *Workspace) split(dir, pattern string) (base, rest string, err error) {
-	if path.IsAbs(pattern) {
-		for _, known := range []string{w.dir, w.real} {
-			if inside, ok := strings.CutPrefix(pattern, known+"/"); ok {
-				dir, pattern = ".", inside
-				break
-			}
-		}
-		if path.IsAbs(pattern) {
-			return "", "", outside(pattern)
-		}
-	}
+func split(dir, pattern string) (base, rest string) {
 	at := strings.LastIndexByte(pattern[:firstSign(pattern)], '/')
-	if at < 0 {
-		return dir, pattern, nil
+	switch {
+	case at < 0:
+		return dir, pattern
+	case path.IsAbs(pattern):
+		return pattern[:at+1], pattern[at+1:]
 	}
-	return dir + "/" + pattern[:at], pattern[at+1:], nil
+	return dir + "/" + pattern[:at], pattern[at+1:]
 }
 
 // firstSign is where a pattern has the first character that does not stand for itself.
