@@ -3,6 +3,7 @@ package expr
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 
 	"cel.dev/cel-go/cel"
@@ -98,12 +99,7 @@ func (s *schemas) FindStructType(name string) (*types.Type, bool) {
 // FindStructFieldNames lists the fields of a type.
 func (s *schemas) FindStructFieldNames(name string) ([]string, bool) {
 	if fields, ours := s.fields[name]; ours {
-		var names []string
-		for field := range fields {
-			names = append(names, field)
-		}
-		slices.Sort(names)
-		return names, true
+		return slices.Sorted(maps.Keys(fields)), true
 	}
 	return s.Provider.FindStructFieldNames(name)
 }

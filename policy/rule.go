@@ -2,6 +2,7 @@ package policy
 
 import (
 	"encoding/json"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -37,12 +38,7 @@ func (r Rule) String() string {
 			b.WriteString(", " + f.key + " " + f.value)
 		}
 	}
-	names := make([]string, 0, len(r.Args))
-	for name := range r.Args {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	for _, name := range names {
+	for _, name := range slices.Sorted(maps.Keys(r.Args)) {
 		b.WriteString(", " + name + "=" + r.Args[name])
 	}
 	return b.String()

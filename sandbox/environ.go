@@ -12,7 +12,7 @@ func with(env []string, set ...string) []string {
 	var out []string
 	for _, kv := range env {
 		name, _, _ := strings.Cut(kv, "=")
-		if !holds(set, name) {
+		if !slices.ContainsFunc(set, func(other string) bool { return strings.HasPrefix(other, name+"=") }) {
 			out = append(out, kv)
 		}
 	}
@@ -28,13 +28,4 @@ func cached(env []string, v view) []string {
 		return env
 	}
 	return slices.DeleteFunc(slices.Clone(env), func(kv string) bool { return strings.HasPrefix(kv, "GOCACHE=") })
-}
-
-func holds(env []string, name string) bool {
-	for _, kv := range env {
-		if n, _, _ := strings.Cut(kv, "="); n == name {
-			return true
-		}
-	}
-	return false
 }

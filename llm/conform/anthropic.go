@@ -1,6 +1,10 @@
 package conform
 
-import "github.com/pawlrun/pawl/llm/internal/wire"
+import (
+	"slices"
+
+	"github.com/pawlrun/pawl/llm/internal/wire"
+)
 
 // readMessage reads a message of the Messages API.
 func readMessage(r *Items, raw []byte) *Violation {
@@ -184,10 +188,5 @@ func answersInFront(turn []element, open []element) *Violation {
 
 // find is the index of the element with an id, or -1.
 func find(elements []element, id string) int {
-	for i := range elements {
-		if elements[i].id == id {
-			return i
-		}
-	}
-	return -1
+	return slices.IndexFunc(elements, func(e element) bool { return e.id == id })
 }

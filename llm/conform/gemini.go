@@ -1,6 +1,7 @@
 package conform
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/pawlrun/pawl/llm/internal/wire"
@@ -141,30 +142,15 @@ func answered(open, results []element, at element) *Violation {
 		return broken("orphan-call", c.id, "%d calls have %d results in the next content", len(open), len(results)).at(at)
 	}
 	for _, c := range open {
-		if !containsName(results, c.name) {
+		if !slices.ContainsFunc(results, func(r element) bool { return r.name == c.name }) {
 			return broken("orphan-call", c.id, "no result in the next content is of %s", c.name).at(at)
 		}
 	}
 	return nil
 }
 
-func containsName(elements []element, name string) bool {
-	for _, e := range elements {
-		if e.name == name {
-			return true
-		}
-	}
-	return false
-}
-
 func ofKind(elements []element, k kind) []element {
-	var out []element
-	for _, e := range elements {
-		if e.kind == k {
-			out = append(out, e)
-		}
-	}
-	return out
+	return slices.DeleteFunc(slices.Clone(elements), func(e element) bool { return e.kind != k })
 }
 
 // signed demands, of a model that thinks, the signature of the first call in

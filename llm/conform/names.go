@@ -1,5 +1,7 @@
 package conform
 
+import "strings"
+
 // idLike reports whether a text is a name of letters, digits, "_" and "-", and what
 // else is allowed, of at most limit characters.
 func idLike(s string, limit int, also string) bool {
@@ -11,11 +13,7 @@ func idLike(s string, limit int, also string) bool {
 		if c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '-' {
 			continue
 		}
-		found := false
-		for j := range len(also) {
-			found = found || also[j] == c
-		}
-		if !found {
+		if strings.IndexByte(also, c) < 0 {
 			return false
 		}
 	}

@@ -29,19 +29,20 @@ type page struct {
 // Closing the body is the caller's.
 func (o Options) body(resp *http.Response, redact func(string) string) (page, error) {
 	most := o.MaxBytes + ahead(redact)
-	raw := &bounded{r: resp.Body, left: most}
+	raw := &io.LimitedReader{R: resp.Body, N: most + 1}
 	body, err := decompressed(resp, raw)
 	if err != nil {
 		return page{}, err
 	}
-	plain := &bounded{r: body, left: most}
+	plain := &io.LimitedReader{R: body, N: most + 1}
 	buffered := bufio.NewReader(plain)
 	p := page{}
 	if p.mediaType, err = kind(resp, buffered); err != nil {
 		return page{}, err
 	}
 	content, err := io.ReadAll(buffered)
-	p.cut = raw.cut || plain.cut
+	p.cut = raw.N <= 0 || plain.N <= 0 // there is a byte more than may be
+	content = content[:min(int64(len(content)), most)]
 	if err != nil && !(p.cut && errors.Is(err, io.ErrUnexpectedEOF)) {
 		return page{}, fmt.Errorf("the answer broke off: %w", err)
 	}
@@ -157,26 +158,4 @@ func textual(mediaType string) bool {
 
 func isHTML(mediaType string) bool {
 	return mediaType == "text/html" || mediaType == "application/xhtml+xml"
-}
-
-// bounded reads so many bytes and then ends; cut says that there was more.
-type bounded struct {
-	r    io.Reader
-	left int64
-	cut  bool
-}
-
-func (b *bounded) Read(p []byte) (int, error) {
-	if b.left <= 0 {
-		var one [1]byte
-		n, err := io.ReadFull(b.r, one[:])
-		if n > 0 {
-			b.cut = true
-			return 0, io.EOF
-		}
-		return 0, err
-	}
-	n, err := b.r.Read(p[:min(int64(len(p)), b.left)])
-	b.left -= int64(n)
-	return n, err
 }
