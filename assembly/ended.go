@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/pawlrun/pawl/drive"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/journal"
 	"github.com/pawlrun/pawl/llm"
@@ -28,28 +29,24 @@ type Ended struct {
 // Load reads an ended run. The error wraps [ErrNotEnded] for another one.
 func Load(ctx context.Context, store journal.Store, run string) (*Ended, error) {
 	fail := func(err error) (*Ended, error) { return nil, fmt.Errorf("pawl: load run %s: %w", run, err) }
-	records, err := store.Records(ctx, run, 0, 0)
-	if err != nil {
-		return fail(err)
-	}
-	if len(records) == 0 {
-		return fail(journal.ErrNotFound)
-	}
 	old := &Ended{From: event.ContinuedFrom{Run: run}}
-	for _, rec := range records {
-		e, err := event.Decode(rec.Body)
+	for e, err := range drive.AsStored(ctx, store, run) {
+		if err == nil {
+			err = old.apply(e)
+		}
 		if err != nil {
 			return fail(err)
 		}
-		if err := old.apply(e); err != nil {
-			return fail(err)
-		}
-		old.From.Seq = rec.Seq
+		old.From.Seq = e.Seq
+	}
+	if old.Machine == nil {
+		return fail(journal.ErrNotFound)
 	}
 	state := old.Machine.State()
 	if state.Phase != machine.Ended {
 		return nil, fmt.Errorf("%w: %s", ErrNotEnded, run)
 	}
+	var err error
 	if old.From.History, err = old.Machine.Conversation(); err != nil {
 		return fail(err)
 	}

@@ -60,11 +60,7 @@ $PAWL_SANDBOX names the strongest sandbox that runs may use: bubblewrap, namespa
 			if err != nil {
 				return err
 			}
-			if asJSON {
-				err = a.printJSON(d)
-			} else {
-				err = a.printDiagnosis(d)
-			}
+			err = a.show(asJSON, d, func() error { return a.printDiagnosis(d) })
 			if err == nil && !d.OK {
 				return &exitError{code: exitFailed}
 			}

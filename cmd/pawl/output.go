@@ -16,6 +16,14 @@ func (a *app) printJSON(v any) error {
 	return enc.Encode(v)
 }
 
+// show prints a value as one JSON object, or as people read it.
+func (a *app) show(asJSON bool, v any, people func() error) error {
+	if asJSON {
+		return a.printJSON(v)
+	}
+	return people()
+}
+
 func (a *app) printf(format string, args ...any) error {
 	_, err := fmt.Fprintf(a.out, format, args...)
 	return err

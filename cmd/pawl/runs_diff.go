@@ -45,10 +45,7 @@ iteration and attempt, agents that were called as tools in the order of the call
 				if err != nil {
 					return err
 				}
-				if asJSON {
-					return a.printJSON(d)
-				}
-				return a.printDiff(d)
+				return a.show(asJSON, d, func() error { return a.printDiff(d) })
 			})
 		},
 	}

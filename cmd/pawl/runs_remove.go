@@ -42,7 +42,11 @@ func (a *app) removeCommand() *cobra.Command {
 				if r.State != journal.Ended && !force {
 					return usagef("run %s has not ended (%s); cancel it first%s", r.ID, standing(r), orForce(r))
 				}
-				if err := s.unshared(ctx, r); err != nil {
+				n, err := s.tree(ctx, r)
+				if err == nil {
+					err = n.unshared()
+				}
+				if err != nil {
 					return err
 				}
 				gone, err := s.remove(ctx, r)
@@ -66,16 +70,7 @@ func orForce(r journal.Run) string {
 	return ", or remove it all the same with --force"
 }
 
-// unshared refuses a run that has forks, or one below it that has, before
-// anything is deleted.
-func (s *session) unshared(ctx context.Context, r journal.Run) error {
-	n, err := s.tree(ctx, r)
-	if err != nil {
-		return err
-	}
-	return n.unshared()
-}
-
+// unshared refuses a run that has forks, or one below it that has.
 func (n *node) unshared() error {
 	if len(n.Forks) > 0 {
 		ids := make([]string, len(n.Forks))

@@ -104,11 +104,7 @@ func (s *session) replay(ctx context.Context, r journal.Run, asJSON bool) error 
 			found.Below = append(found.Below, one)
 		}
 	}
-	if asJSON {
-		err = s.app.printJSON(found)
-	} else {
-		err = s.app.printReplayed(found)
-	}
+	err = s.app.show(asJSON, found, func() error { return s.app.printReplayed(found) })
 	if err == nil && found.diverges() > 0 {
 		return withCode(exitFailed)
 	}

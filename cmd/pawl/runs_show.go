@@ -39,13 +39,10 @@ and terminatedBy.`,
 				}
 				if c.Flags().Changed("compression") {
 					shown, err := s.compression(c.Context(), r, compression)
-					switch {
-					case err != nil:
+					if err != nil {
 						return err
-					case asJSON:
-						return a.printJSON(shown)
 					}
-					return a.printCompression(shown)
+					return a.show(asJSON, shown, func() error { return a.printCompression(shown) })
 				}
 				p := page{RunStatus: control.RunStatus{Run: r}}
 				for e, err := range drive.AsStored(c.Context(), s.store, r.ID) {
@@ -71,10 +68,7 @@ and terminatedBy.`,
 					return err
 				}
 				s.folded(c.Context(), &p)
-				if asJSON {
-					return a.printJSON(p)
-				}
-				return a.printPage(p)
+				return a.show(asJSON, p, func() error { return a.printPage(p) })
 			})
 		},
 	}

@@ -47,10 +47,7 @@ and which step of its workflow it is, with iteration and attempt; the steps that
 				if err != nil {
 					return err
 				}
-				if asJSON {
-					return a.printJSON(n)
-				}
-				return a.printTree(n, 0)
+				return a.show(asJSON, n, func() error { return a.printTree(n, 0) })
 			})
 		},
 	}

@@ -245,14 +245,10 @@ func (s *steps) redo(step string) int64 {
 func (s *steps) opened(step string, attempt int, at time.Time) {
 	delete(s.failing, step)
 	if l := s.byID[step]; l != nil {
-		l.begin(attempt, at)
-	}
-}
-
-func (l *stepLine) begin(attempt int, at time.Time) {
-	l.State, l.Reason, l.Attempt, l.Iterations, l.FailedItems, l.redo = stepRunning, "", attempt, 0, 0, 0
-	if attempt == 1 {
-		l.started = at
+		l.State, l.Reason, l.Attempt, l.Iterations, l.FailedItems, l.redo = stepRunning, "", attempt, 0, 0, 0
+		if attempt == 1 {
+			l.started = at
+		}
 	}
 }
 

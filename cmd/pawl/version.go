@@ -47,10 +47,7 @@ func (a *app) versionCommand() *cobra.Command {
 		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			b := thisBuild()
-			if asJSON {
-				return a.printJSON(b)
-			}
-			return a.printf("%s\n", b)
+			return a.show(asJSON, b, func() error { return a.printf("%s\n", b) })
 		},
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")

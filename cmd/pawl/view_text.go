@@ -5,7 +5,6 @@ import (
 	"io"
 	"os"
 	"strings"
-	"time"
 
 	"github.com/pawlrun/pawl/cmd/pawl/internal/markdown"
 	"github.com/pawlrun/pawl/event"
@@ -143,15 +142,10 @@ func (v *textView) stepNotes(e event.Event) {
 const mostSteps = 20
 
 func (v *textView) tree() []note {
-	v.steps.now = latest(v.steps.now, v.p.now())
-	return v.steps.tree(min(mostSteps, v.p.screen.height()-3))
-}
-
-func latest(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
+	if now := v.p.now(); now.After(v.steps.now) {
+		v.steps.now = now
 	}
-	return b
+	return v.steps.tree(min(mostSteps, v.p.screen.height()-3))
 }
 
 // toldOfOpen lets the questions come of which all that led to them is written.

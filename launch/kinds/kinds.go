@@ -113,15 +113,19 @@ func cannot(k launch.Kind, what string) error {
 
 // OfRun returns the kind of the file that a run was started from.
 func OfRun(started event.RunStarted) (launch.Kind, error) {
-	all := All()
-	i := slices.IndexFunc(all, func(k launch.Kind) bool { return k.Name == started.Kind })
-	switch {
-	case started.Spec == "":
+	if started.Spec == "" {
 		return launch.Kind{}, launch.ErrNoFile
-	case i < 0:
-		return launch.Kind{}, fmt.Errorf("launch: the run is of the kind %q, which this version of pawl does not know", started.Kind)
 	}
-	return all[i], nil
+	return named(started.Kind)
+}
+
+func named(kind string) (launch.Kind, error) {
+	for _, k := range All() {
+		if k.Name == kind {
+			return k, nil
+		}
+	}
+	return launch.Kind{}, fmt.Errorf("launch: the run is of the kind %q, which this version of pawl does not know", kind)
 }
 
 // Resume gives the environment of a run that goes on.
@@ -152,16 +156,14 @@ func Continue(ctx context.Context, store journal.Store, run, input string, o lau
 
 // Fork prepares what a fork of a run does otherwise.
 func Fork(b *engine.Branch, c launch.ForkChanges, o launch.Options) (event.RunForked, []string, error) {
-	for _, k := range All() {
-		switch {
-		case k.Name != b.Started.Kind:
-		case k.Fork == nil:
-			return event.RunForked{}, nil, cannot(k, "cannot be forked")
-		default:
-			return k.Fork(b, c, o)
-		}
+	k, err := named(b.Started.Kind)
+	if err == nil && k.Fork == nil {
+		err = cannot(k, "cannot be forked")
 	}
-	return event.RunForked{}, nil, fmt.Errorf("launch: fork: the run is of the kind %q, which this version of pawl does not know", b.Started.Kind)
+	if err != nil {
+		return event.RunForked{}, nil, err
+	}
+	return k.Fork(b, c, o)
 }
 
 // Redactor takes the secrets that a run's file names out of what the run is told.
