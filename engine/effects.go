@@ -56,9 +56,10 @@ func (s *effects) start(work context.Context) {
 // return, or by the driver some time after its context ended.
 type pendingEffect struct {
 	effect
-	set    *effects
-	ctx    context.Context
-	cancel context.CancelFunc
+	set *effects
+	ctx context.Context
+	// cancel stops it, and release lets go of its context once it has returned.
+	cancel, release context.CancelFunc
 	// unwatch ends the watch over ctx, and next does the part that comes next.
 	unwatch func() bool
 	next    job
@@ -103,7 +104,7 @@ var (
 
 // launch makes an effect ready to begin under a context of its own.
 func (s *effects) launch(ctx context.Context, cancel context.CancelFunc, e effect) {
-	f := &pendingEffect{effect: e, set: s, ctx: ctx, cancel: cancel}
+	f := &pendingEffect{effect: e, set: s, ctx: ctx, cancel: cancel, release: cancel}
 	f.next = f.perform
 	s.pending[e.id] = f
 	s.running.Add(1)
@@ -149,7 +150,7 @@ func (f *pendingEffect) returned() bool {
 	if f.unwatch != nil {
 		f.unwatch()
 	}
-	f.cancel()
+	f.release()
 	f.set.running.Done()
 	return f.claim()
 }
