@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"time"
 
 	"github.com/pawlrun/pawl/drive"
@@ -342,9 +341,6 @@ func (d *driver) carryOn(s settlement) (next job) {
 	if d.lock.over {
 		d.lock.notify()
 		return nil
-	}
-	if len(d.effects.pending) > 1 {
-		runtime.Gosched() // calls that end at the same moment share a commit
 	}
 	d.step(d.takeNews)
 	if d.lock.over || !d.alarm.at.IsZero() {
