@@ -173,7 +173,7 @@ func TestTheJournalIsReadOnceForAllWhoListen(t *testing.T) {
 		want := stored(t, records, err)
 		for i := range got {
 			if diff := cmp.Diff(want, lines(t, got[i])); diff != "" {
-				t.Errorf("reader %d (-journal +heard):\n%s", i, diff)
+				t.Errorf("reader %d (-journal +got):\n%s", i, diff)
 			}
 		}
 	})
@@ -194,7 +194,7 @@ func TestAReaderIsWokenForWhatAnybodyCommits(t *testing.T) {
 	})
 }
 
-// A tree is heard in the order of pos, from any place, and a run in it with what is
+// A tree is followed in the order of pos, from any place, and a run in it with what is
 // below it.
 func TestATreeIsHeardFromAnyPlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -217,20 +217,20 @@ func TestATreeIsHeardFromAnyPlace(t *testing.T) {
 		records, err := store.Tree(t.Context(), "root", 0, 0)
 		want := stored(t, records, err)
 		if diff := cmp.Diff(want[1:], lines(t, all(t, early))); diff != "" {
-			t.Errorf("the tree (-journal +heard):\n%s", diff)
+			t.Errorf("the tree (-journal +got):\n%s", diff)
 		}
 		below := slices.DeleteFunc(slices.Clone(records), func(r journal.Record) bool { return r.Run != "one" && r.Run != "leaf" })
 		if diff := cmp.Diff(stored(t, below, nil), lines(t, all(t, middle))); diff != "" {
-			t.Errorf("the part (-journal +heard):\n%s", diff)
+			t.Errorf("the part (-journal +got):\n%s", diff)
 		}
 		again := subscribe(t, f, follow.Query{Run: "one", Tree: true})
 		if diff := cmp.Diff(stored(t, below, nil), lines(t, all(t, again))); diff != "" {
-			t.Errorf("the part, from the journal (-journal +heard):\n%s", diff)
+			t.Errorf("the part, from the journal (-journal +got):\n%s", diff)
 		}
 		for _, i := range []int{0, 1, 700, len(records) - 2} {
 			late := subscribe(t, f, follow.Query{Run: "root", Tree: true, After: records[i].Pos})
 			if diff := cmp.Diff(want[i+1:], lines(t, all(t, late))); diff != "" {
-				t.Errorf("after event %d (-journal +heard):\n%s", i, diff)
+				t.Errorf("after event %d (-journal +got):\n%s", i, diff)
 			}
 		}
 	})
@@ -255,7 +255,7 @@ func TestAForkIsHeardWithWhatItShares(t *testing.T) {
 		for _, s := range subs {
 			time.Sleep(time.Second)
 			if diff := cmp.Diff(stored(t, records, err), lines(t, all(t, s))); diff != "" {
-				t.Errorf("-journal +heard:\n%s", diff)
+				t.Errorf("-journal +got:\n%s", diff)
 			}
 		}
 	})

@@ -192,7 +192,7 @@ func TestEveryReaderGetsTheJournalFromItsPlaceOn(t *testing.T) {
 				s.take(all(t, s.sub))
 				records, err := wanted(t.Context(), store, s.q)
 				if diff := cmp.Diff(stored(t, records, err), s.lines); diff != "" {
-					t.Fatalf("seed %d, reader %d of %+v (-journal +heard):\n%s", seed, i, s.q, diff)
+					t.Fatalf("seed %d, reader %d of %+v (-journal +got):\n%s", seed, i, s.q, diff)
 				}
 				s.sub.Close()
 			}
@@ -226,16 +226,16 @@ func TestHalfAnAnswerIsNotHeard(t *testing.T) {
 		d.say("two ")
 		d.commit(t, said(2))()
 		d.say("three ")
-		var heard []string
+		var got []string
 		time.Sleep(time.Second)
 		for _, e := range all(t, s) {
-			heard = append(heard, fmt.Sprint(e.Type()))
+			got = append(got, fmt.Sprint(e.Type()))
 			if text, ok := e.Data.(event.Text); ok {
-				heard = append(heard, text.Text)
+				got = append(got, text.Text)
 			}
 		}
-		if diff := cmp.Diff([]string{"input.received", "text", "three "}, heard); diff != "" || !d.source.Wanted() {
-			t.Errorf("-want +heard:\n%s", diff)
+		if diff := cmp.Diff([]string{"input.received", "text", "three "}, got); diff != "" || !d.source.Wanted() {
+			t.Errorf("-want +got:\n%s", diff)
 		}
 		for _, e := range all(t, plain) {
 			if e.Seq == 0 {

@@ -97,7 +97,7 @@ func BenchmarkThousandRunsWithReaders(b *testing.B) {
 			durable += r.Seq
 		}
 		s.stop()
-		got := all.heard(b)
+		got := all.wait(b)
 		if err := store.Close(); err != nil {
 			b.Fatal(err)
 		}

@@ -174,15 +174,15 @@ func (r readers) line(b *testing.B, want string) {
 	}
 }
 
-// heard is what all readers got.
-type heard struct {
+// received is what all readers got.
+type received struct {
 	Durable, Live, Gaps int64
 	// P50 and P99 are how long durable events took, LiveP99 the others.
 	P50, P99, LiveP99 time.Duration
 }
 
-// heard waits for the end of all streams.
-func (r readers) heard(b *testing.B) (h heard) {
+// wait waits for the end of all streams.
+func (r readers) wait(b *testing.B) (h received) {
 	b.Helper()
 	line, err := r.out.ReadBytes('\n')
 	if err == nil {
@@ -222,7 +222,7 @@ func read(events int64) {
 	begun.Wait()
 	fmt.Println("ready")
 	all.Wait()
-	var h heard
+	var h received
 	var durable, live []time.Duration
 	for _, s := range streams {
 		h.Gaps, h.Durable = h.Gaps+s.gaps, h.Durable+s.got

@@ -99,10 +99,10 @@ func TestACommandIsStoppedWithAllThatItStarted(t *testing.T) {
 	commandsInEveryTier(t, func(t *testing.T, dir string, run tool.Commands) {
 		_, gone := fifo(t, dir)
 		ctx, stop := context.WithCancel(t.Context())
-		heard := make(chan struct{}, 100)
-		c := tool.Command{Argv: []string{"sh", "-c", "sleep 300 3>fifo & exec 3>fifo; echo up; sleep 300"}, Printed: func() { heard <- struct{}{} }}
+		printed := make(chan struct{}, 100)
+		c := tool.Command{Argv: []string{"sh", "-c", "sleep 300 3>fifo & exec 3>fifo; echo up; sleep 300"}, Printed: func() { printed <- struct{}{} }}
 		go func() {
-			<-heard
+			<-printed
 			stop()
 		}()
 		got, err := run.Run(ctx, c)

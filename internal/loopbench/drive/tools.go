@@ -30,7 +30,7 @@ type (
 	}
 )
 
-var calls, heard atomic.Int64
+var calls, shown atomic.Int64
 
 // Do says the text.
 func (e Echo) Do() (string, error) {
@@ -51,5 +51,5 @@ func wait(ms int) {
 	}
 }
 
-// Heard takes a piece of an answer, as a program would that shows it.
-func Heard(text string) { heard.Add(int64(len(text))) }
+// Show takes a piece of an answer, as a program would that shows it.
+func Show(text string) { shown.Add(int64(len(text))) }

@@ -18,14 +18,14 @@ type call struct {
 }
 
 // read takes in one chunk.
-func (a *answer) read(chunk []byte, heard func(string)) {
+func (a *answer) read(chunk []byte, onText func(string)) {
 	for choice := range elements(member(chunk, "choices")) {
 		for name, value := range Members(member(choice, "delta")) {
 			switch string(name) {
 			case "content":
 				before := len(a.text)
-				if a.text = appendText(a.text, value); len(a.text) > before && heard != nil {
-					heard(string(a.text[before:]))
+				if a.text = appendText(a.text, value); len(a.text) > before && onText != nil {
+					onText(string(a.text[before:]))
 				}
 			case "tool_calls":
 				for part := range elements(value) {

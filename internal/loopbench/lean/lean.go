@@ -20,8 +20,8 @@ type Loop struct {
 	URL, Head string
 	// Tool does a call. Those of one answer are done at once.
 	Tool func(name, args []byte) (string, error)
-	// Heard is called with each piece of text.
-	Heard func(string)
+	// OnText is called with each piece of text.
+	OnText func(string)
 	// Keep, if there is one, is called behind each answer and behind its calls.
 	Keep func() error
 	// Buffer is the size of what streams are read with, which a run holds from its start,
@@ -91,7 +91,7 @@ func (l *Loop) ask(ctx context.Context, body []byte, in *bufio.Reader, a *answer
 	for {
 		line, err := in.ReadSlice('\n')
 		if data, ok := bytes.CutPrefix(line, []byte("data: ")); ok {
-			a.read(data, l.Heard)
+			a.read(data, l.OnText)
 		}
 		if err == io.EOF {
 			return nil

@@ -24,7 +24,7 @@ func main() {
 	drive.Main(func(o drive.Order) (drive.Run, error) {
 		transport := http.DefaultTransport.(*http.Transport)
 		transport.MaxIdleConns, transport.MaxIdleConnsPerHost = 0, 1<<20
-		l := lean.Loop{Client: &http.Client{Transport: transport}, URL: o.URL, Head: head, Tool: call, Heard: drive.Heard}
+		l := lean.Loop{Client: &http.Client{Transport: transport}, URL: o.URL, Head: head, Tool: call, OnText: drive.Show}
 		if o.Dir != "" {
 			file, err := os.CreateTemp(o.Dir, "lean-")
 			if err != nil {

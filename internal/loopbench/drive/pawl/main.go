@@ -50,7 +50,7 @@ func run(ctx context.Context, agent pawl.Agent, task string, options pawl.Option
 			return "", err
 		}
 		if text, ok := e.Data.(event.Text); ok {
-			drive.Heard(text.Text)
+			drive.Show(text.Text)
 		}
 	}
 	final, err := run.Wait()
