@@ -118,6 +118,9 @@ func (r *recorder) complete(d event.ToolCall) {
 	for i, p := range parts {
 		if c, ok := p.(llm.ToolCall); ok && c.CallID == d.CallID {
 			c.CallID, c.Args, c.ArgsText = "", d.Args, d.ArgsText
+			if len(d.Sent) > 0 && d.EditedBy == "" {
+				c.Args = d.Sent
+			}
 			parts[i] = c
 		}
 	}

@@ -3,6 +3,7 @@ package engine_test
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"github.com/pawlrun/pawl/engine"
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/hook"
+	"github.com/pawlrun/pawl/llm"
 	"github.com/pawlrun/pawl/llm/scripted"
 	"github.com/pawlrun/pawl/machine"
 	"github.com/pawlrun/pawl/machine/agent"
@@ -156,4 +158,40 @@ func TestACallWhoseDeclarationWritesIntoItsArgumentsIsNotRun(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestTheJournalKeepsWhatAModelSentAndWhatRan(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var ran []string
+		read := tool.Tool{
+			Name:   "read",
+			Schema: json.RawMessage(`{"type":"object","properties":{"path":{"type":"string"},"limit":{"type":"integer"}},"required":["path"],"additionalProperties":false}`),
+			Run: func(_ context.Context, c tool.Call) (tool.Result, error) {
+				ran = append(ran, string(c.Args))
+				return tool.Result{Output: "text"}, nil
+			},
+		}
+		sent := []string{`{"path":"a","limit":null}`, `{"path":"b","limit":"5"}`, `{"path":"c","limit":1}`}
+		r := newRig(t).tools(read).turns(
+			scripted.Turn{ToolCalls: calls("read", sent[0])}, scripted.Turn{ToolCalls: calls("read", sent[1], "read", sent[2])}, scripted.Turn{Text: "done"})
+		run := r.start(t.Context())
+		if o := outcome(t, run); !o.OK {
+			t.Fatalf("outcome %+v", o)
+		}
+		want := []string{`{"path":"a"}`, `{"limit":5,"path":"b"}`, sent[2]}
+		var kept, came []string
+		for _, e := range r.whole(run.ID) {
+			if c, ok := e.Data.(event.ToolCall); ok {
+				kept, came = append(kept, string(c.Args)), append(came, string(c.Sent))
+			}
+		}
+		sent[2] = "" // it came as it ran
+		if !slices.Equal(ran, want) || !slices.Equal(kept, want) || !slices.Equal(came, sent) {
+			t.Errorf("ran with %q; the journal has %q, sent as %q", ran, kept, came)
+		}
+		found, err := r.Replay(t.Context(), run.ID, func(string) (llm.Model, string, error) { return scripted.New("none"), "model", nil })
+		if err != nil || len(found.Divergences) > 0 {
+			t.Errorf("a replay differs: %+v, %v", found, err)
+		}
+	})
 }

@@ -143,6 +143,10 @@ func (x ToolCall) encode(e *encoder) {
 		e.raw(x.Args)
 	}
 	e.textIf("argsText", x.ArgsText)
+	if len(x.Sent) > 0 {
+		e.name("sent")
+		e.raw(x.Sent)
+	}
 	e.text("effect", string(x.Effect))
 	e.boolIf("readOnly", x.ReadOnly)
 	e.boolIf("concurrent", x.Concurrent)

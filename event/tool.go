@@ -81,6 +81,9 @@ type ToolCall struct {
 	// Args is valid JSON, or absent with the fragment in ArgsText.
 	Args     json.RawMessage `json:"args,omitempty"`
 	ArgsText string          `json:"argsText,omitempty"`
+	// Sent are the arguments as they came, where Args says the same in the form that
+	// the tool's schema asks for.
+	Sent     json.RawMessage `json:"sent,omitempty"`
 	Effect   Effect          `json:"effect"`
 	ReadOnly bool            `json:"readOnly,omitempty"`
 	// Concurrent says that the call may run beside others (ALF-56).

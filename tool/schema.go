@@ -113,7 +113,10 @@ func (s *Schema) Validate(raw json.RawMessage) error {
 }
 
 // validate holds a value that was read from so many bytes against the schema.
-func (s *Schema) validate(v any, size int) (err error) {
+func (s *Schema) validate(v any, size int) error { return s.explain(s.check(v, size)) }
+
+// check is [Schema.validate] with the validator's own error.
+func (s *Schema) check(v any, size int) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("cannot be validated: %v", p)
@@ -122,5 +125,5 @@ func (s *Schema) validate(v any, size int) (err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.effort.begin(size)
-	return s.explain(s.compiled.Validate(v))
+	return s.compiled.Validate(v)
 }

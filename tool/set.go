@@ -122,12 +122,12 @@ func (d *declared) compile() (*Schema, error) {
 	return d.compiled, d.err
 }
 
-func (d *declared) validate(v any, size int) error {
+func (d *declared) fit(raw json.RawMessage, v any) (json.RawMessage, error) {
 	s, err := d.compile()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return s.validate(v, size)
+	return s.fit(raw, v)
 }
 
 func compileObject(raw json.RawMessage) (*Schema, error) {
@@ -193,7 +193,12 @@ func (s *Set) Resolve(callID string, c llm.ToolCall) event.ToolCall {
 		}
 		e.Problem = t.invalid("are not valid JSON: " + err.Error() + fragment(e.ArgsText))
 	default:
-		if err := t.schema.validate(args, len(e.Args)); err != nil {
+		corrected, err := t.schema.fit(e.Args, args)
+		if corrected != nil {
+			e.Args, e.Sent = corrected, e.Args
+			e.Digest = Digest(e.Tool, e.Args, "")
+		}
+		if err != nil {
 			e.Problem = t.invalid("do not fit its schema: " + err.Error())
 		} else {
 			e.Problem = t.declare(&e)
