@@ -10,7 +10,7 @@ SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct)
 DIST ?= dist
 TARGETS := linux_amd64 linux_arm64 darwin_amd64 darwin_arm64
 
-.PHONY: web run test test-commands test-long fuzz bench lint cross build docs recording release
+.PHONY: web run test test-commands test-long fuzz bench mutate mutate-changes lint cross build docs recording release
 
 build:
 	@test -e bin/pawl || echo "Building bin/pawl. The first time, its modules are downloaded and compiled: one to three minutes."
@@ -74,6 +74,21 @@ bench:
 		$(GO) test -run '^$$' -bench PublishDelta -benchmem ./follow; \
 		cd internal/sdkbench && $(GO) test -run '^$$' -bench . -benchtime 7x .; } \
 		| $(GO) run ./internal/figures -runs $(RUNS) -write docs/benchmarks.md
+
+# Changes one operator of PKG at a time, prints the changes that its tests do not notice,
+# and writes the figures into docs/mutation.md. Several packages are separated by spaces.
+mutate: bin/gremlins
+	$(GO) build -o bin/mutate ./internal/mutate
+	nice bin/mutate $(PKG)
+
+# The same for the lines that a change touches, in at most nine minutes. See docs/mutation.md.
+mutate-changes: bin/gremlins
+	$(GO) build -o bin/mutate ./internal/mutate
+	nice bin/mutate -changes -within 9m $(if $(SINCE),-since $(SINCE))
+
+bin/gremlins: tools/go.mod
+	@mkdir -p bin
+	$(GO) build -modfile=tools/go.mod -o $@ github.com/go-gremlins/gremlins/cmd/gremlins
 
 # The page: web/src and what it uses, in one file each for scripts and styles, with the
 # licences of what is in there. $(1) is where to.

@@ -1,0 +1,65 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+const someRows = "| `a/b` | 4 | 3 | 1 | 1 | 0 | 75.0 | 2026-01-01 | 2s |\n| `c` | 1 | 1 | 0 | 0 | 0 | 100.0 | 2026-01-01 | 1s |\n"
+
+const listed = "| `a/b.go` | `x` | not a row of this form | y |\n" +
+	"| a/b.go | `len(x) > 0 \\|\\| y` | CONDITIONALS_BOUNDARY | y is true then |\n"
+
+func testPage(t *testing.T) string {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "mutation.md")
+	if err := os.WriteFile(name, []byte("# Head\n\n"+figuresHead+someRows+"\nBetween.\n\n"+survivors+listed+"\nEnd.\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+func TestFiguresReplaceThoseOfTheirPackageOnly(t *testing.T) {
+	name := testPage(t)
+	day := time.Date(2026, 11, 28, 3, 0, 0, 0, time.UTC)
+	for range 2 { // the second time the page is what the first made of it
+		p, err := readPage(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.set("a/b", tally{killed: 9, lived: 1, notCovered: 2}, day, 1500*time.Millisecond)
+		p.set("b", tally{killed: 1}, day, time.Second)
+		if err := p.write(name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := "# Head\n\n" + figuresHead + "| `a/b` | 12 | 9 | 1 | 0 | 2 | 75.0 | 2026-11-28 | 2s |\n| `b` | 1 | 1 | 0 | 0 | 0 | 100.0 | 2026-11-28 | 1s |\n" +
+		"| `c` | 1 | 1 | 0 | 0 | 0 | 100.0 | 2026-01-01 | 1s |\n\nBetween.\n\n" + survivors + listed + "\nEnd.\n"
+	if got, _ := os.ReadFile(name); string(got) != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+func TestAListedMutantIsHarmlessWhereItIsListed(t *testing.T) {
+	p, err := readPage(testPage(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const line = "\tif len(x) > 0 || y || z > 0 {"
+	for name, tt := range map[string]struct {
+		m    mutant
+		want bool
+	}{
+		"at the operator":      {mutant{kind: "CONDITIONALS_BOUNDARY", file: "a/b.go", text: line, column: 12}, true},
+		"of another kind":      {mutant{kind: "CONDITIONALS_NEGATION", file: "a/b.go", text: line, column: 12}, false},
+		"further on":           {mutant{kind: "CONDITIONALS_BOUNDARY", file: "a/b.go", text: line, column: 26}, false},
+		"in another file":      {mutant{kind: "CONDITIONALS_BOUNDARY", file: "a/c.go", text: line, column: 12}, false},
+		"the code has changed": {mutant{kind: "CONDITIONALS_BOUNDARY", file: "a/b.go", text: "if len(x) > 1 || y", column: 11}, false},
+	} {
+		if got := p.harmless(tt.m); got != tt.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
