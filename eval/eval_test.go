@@ -106,6 +106,7 @@ func TestEachEvaluatorReadsTheExtract(t *testing.T) {
 		"a rubric, most of it":     {rubric(0.75), second, true, 0.75, "2. adds a test: met (x_test.go)"},
 		"a rubric, nothing of one": {rubric(0.1), `{"criteria":[{"number":1,"met":true,"reason":"r"}]}`, true, 0.25, "2. adds a test: not met"},
 		"a rubric, two words":      {rubric(0.1), `{"criteria":[{"number":1,"met":false,"reason":"r"},{"number":1,"met":true,"reason":"r"}]}`, false, 0, "not met"},
+		"a rubric, exactly":        {rubric(1), `{"criteria":[{"number":1,"met":true,"reason":"r"},{"number":2,"met":true,"reason":"r"}]}`, true, 1, "1. names the cause: met (r)\n2. adds a test: met (r)"},
 		"a judge":                  {judge, `{"verdict":"done","reason":"3 passed"}`, true, 1, "3 passed"},
 		"a judge that denies":      {judge, `{"verdict":"blocked_on_human","reason":"no key"}`, false, 0, "no key"},
 	} {
@@ -131,6 +132,38 @@ func TestEachEvaluatorReadsTheExtract(t *testing.T) {
 				t.Error("the schema lets an answer pass that says nothing")
 			}
 		})
+	}
+}
+
+func TestWhereNoToolWasCalledNothingIsFoundInItsResult(t *testing.T) {
+	for value, want := range map[string]bool{"done": false, "": true} {
+		e := eval.Evaluator{Kind: eval.Contains, Value: value, OfTool: true}
+		if got, err := e.Read(eval.Extract{Text: "done"}, nil); err != nil || got.Pass != want {
+			t.Errorf("%q: %+v, %v", value, got, err)
+		}
+	}
+}
+
+// The numbers of a rubric's criteria count from 1 in the question, in the answer and in
+// what is wrong with one.
+func TestCriteriaCountFromOne(t *testing.T) {
+	rubric := eval.Evaluator{Kind: eval.Rubric, Criteria: []eval.Criterion{{Text: "names the cause"}, {Text: " "}}}
+	if q, asks := rubric.Ask(eval.Extract{}, fence.Fence{}); !asks || !strings.Contains(q.Task, "\n1. names the cause\n2.  \n") {
+		t.Errorf("asks %t\n%s", asks, q.Task)
+	}
+	if err := rubric.Check(); err == nil || !strings.Contains(err.Error(), "criterion 2 needs a text") {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestAnEvaluatorIsShownInALine(t *testing.T) {
+	for want, e := range map[string]eval.Evaluator{
+		`contains "x y"`:       {Kind: eval.Contains, Value: "x y"},
+		"rubric of 2 criteria": {Kind: eval.Rubric, Criteria: make([]eval.Criterion, 2)},
+	} {
+		if got := e.String(); got != want {
+			t.Errorf("%s instead of %s", got, want)
+		}
 	}
 }
 

@@ -56,6 +56,7 @@ func TestWhatAProviderWasStillDoingIsTakenFromItsLastAnswer(t *testing.T) {
 			[]*llm.Message{task, answer(words, search, found, call("c1")), tells(result("c1"))},
 		},
 		"nothing of an answer that is whole":          {[]*llm.Message{task, answer(words)}, []*llm.Message{task, answer(words)}},
+		"all of the only message":                     {[]*llm.Message{answer(half)}, []*llm.Message{}},
 		"nothing where nobody has answered":           {[]*llm.Message{task}, []*llm.Message{task}},
 		"nothing behind what a user has said":         {[]*llm.Message{task, answer(words, half), task}, []*llm.Message{task, answer(words, half), task}},
 		"nothing of a conversation without an answer": {nil, nil},

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -89,6 +90,34 @@ func TestResultsMustBeThoseOfTheOpenCalls(t *testing.T) {
 	}
 }
 
+func TestOnlyAnOpenCallIsCompleted(t *testing.T) {
+	var h history.History
+	h.User("go")
+	h.Assistant(llm.Parts{call("c1"), call("c2")}, "m/a")
+	for n, ok := range map[int]bool{-1: false, 0: true, 1: true, 2: false} {
+		if err := h.Call(n, event.ToolCall{CallID: fmt.Sprint("c", n+1)}); (err == nil) != ok {
+			t.Errorf("call %d of two: %v", n, err)
+		}
+	}
+}
+
+func TestAConversationAwaitsAnAnswerUntilTheModelHasTheLastWord(t *testing.T) {
+	var h history.History
+	if h.AwaitsAnswer() {
+		t.Error("an empty conversation awaits an answer")
+	}
+	for range 2 {
+		h.User("go")
+		if !h.AwaitsAnswer() {
+			t.Error("what a user said awaits no answer")
+		}
+		h.Assistant(llm.Parts{llm.Text{Text: "done"}}, "m/a")
+		if h.AwaitsAnswer() {
+			t.Error("an answer awaits one")
+		}
+	}
+}
+
 func TestAnAnswerThatProvidersRefuseIsLeftOut(t *testing.T) {
 	for name, parts := range map[string]llm.Parts{
 		"nothing": nil, "thought alone": {llm.Reasoning{Text: "hm"}}, "blank": {llm.Text{Text: " \n"}},
@@ -159,6 +188,9 @@ func TestLintNamesTheRuleThatAConversationBreaks(t *testing.T) {
 			}
 			if broken.Rule != tt.rule || broken.Message != tt.at || broken.CallID != tt.call {
 				t.Errorf("got %s at %d about %q: %v", broken.Rule, broken.Message, broken.CallID, broken)
+			}
+			if named := strings.HasSuffix(broken.Error(), " (call "+tt.call+")"); named != (tt.call != "") {
+				t.Errorf("it says %v", broken)
 			}
 		})
 	}

@@ -65,7 +65,7 @@ func (r *Repetition) circling(asked []Asked) (d event.Stuck, ok bool) {
 		for k := 0; going && k < len(asked); k++ {
 			going = asked[k].Digest == circle[k%2].Digest
 		}
-		if n := len(asked); going && n > 0 {
+		if n := len(asked); going {
 			return event.Stuck{
 				Pattern: string(p), Tool: circle[(n-1)%2].Tool, Count: r.count[i] + n, Action: event.StuckBlock,
 			}, true

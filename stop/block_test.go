@@ -183,6 +183,29 @@ func TestWhatGoesOnAfterANudgeIsBlockedOnceBeforeTheRunEnds(t *testing.T) {
 			"5 nudge same_error", "8 blocks look x as same_error", "9 nudge same_call",
 			"10 blocks look x as same_call", "11 blocks look x as same_call", "11 stop same_call",
 		}},
+		{"two calls in turn are blocked each time", func(n int) answer { return answer{[]string{"read a", "list ."}[n%2]} }, func(_ int, call string) event.ToolResult {
+			return event.ToolResult{Output: call}
+		}, []string{
+			"6 nudge alternating_calls", "7 blocks list . as alternating_calls", "8 blocks read a as alternating_calls",
+			"9 blocks list . as alternating_calls", "10 blocks read a as alternating_calls", "10 stop alternating_calls",
+		}},
+		{"a third call leaves the circle of two", func(n int) answer {
+			if n == 7 {
+				return answer{"read b"}
+			}
+			return answer{[]string{"read a", "list ."}[n%2]}
+		}, func(_ int, call string) event.ToolResult {
+			return event.ToolResult{Output: call}
+		}, []string{
+			"6 nudge alternating_calls", "13 nudge alternating_calls", "14 blocks read a as alternating_calls", "15 blocks list . as alternating_calls",
+			"16 blocks read a as alternating_calls", "17 blocks list . as alternating_calls", "17 stop alternating_calls",
+		}},
+		{"one call that says the same again and again", func(int) answer { return answer{"read a"} }, func(int, string) event.ToolResult {
+			return event.ToolResult{Output: "x"}
+		}, []string{"3 nudge same_call", "4 blocks read a as same_call", "5 blocks read a as same_call", "5 stop same_call"}},
+		{"one call that says something new each time", func(int) answer { return answer{"read a"} }, func(n int, _ string) event.ToolResult {
+			return event.ToolResult{Output: fmt.Sprint(n)}
+		}, nil},
 		{"one call again and again is blocked each time", func(int) answer { return answer{"read a"} }, failed,
 			[]string{"3 nudge same_call", "4 blocks read a as same_call", "5 blocks read a as same_call", "5 stop same_call"}},
 	} {
@@ -194,6 +217,59 @@ func TestWhatGoesOnAfterANudgeIsBlockedOnceBeforeTheRunEnds(t *testing.T) {
 				t.Errorf("got\n%s\nwant\n%s", got, strings.Join(tt.want, "\n"))
 			}
 		})
+	}
+}
+
+// What is blocked is all of an answer that goes on with the circle, from its next call.
+func TestABlockedCircleSaysItsCallAndHowOftenItCame(t *testing.T) {
+	var r stop.Repetition
+	if r.Warned() {
+		t.Error("a run that did nothing was warned")
+	}
+	for n := range 6 {
+		name := []string{"read", "list"}[n%2]
+		r.Called(stop.Call{Tool: name, Digest: name, Result: &event.ToolResult{Output: name}})
+		if _, blocked := r.Blocked(asked(answer{"read"})); blocked {
+			t.Fatalf("a call is blocked after %d, without a nudge", n+1)
+		}
+	}
+	d, due := r.Due()
+	if want := (event.Stuck{Pattern: "alternating_calls", Tool: "list", Count: 6, Action: event.StuckNudge}); !due || d != want {
+		t.Fatalf("due %t: %+v", due, d)
+	}
+	r.Nudged(stop.AlternatingCalls)
+	if !r.Warned() {
+		t.Error("a run that was nudged was not warned")
+	}
+	for _, tt := range []struct {
+		calls answer
+		tool  string
+		count int
+	}{
+		{answer{"read"}, "read", 7},
+		{answer{"read", "list"}, "list", 8},
+		{answer{"read", "list", "read"}, "read", 9},
+		{answer{"list"}, "", 0},
+		{answer{"read", "read"}, "", 0},
+		{answer{"read", "list", "edit"}, "", 0},
+	} {
+		d, blocked := r.Blocked(asked(tt.calls))
+		want := event.Stuck{}
+		if tt.tool != "" {
+			want = event.Stuck{Pattern: "alternating_calls", Tool: tt.tool, Count: tt.count, Action: event.StuckBlock}
+		}
+		if d != want || blocked != (tt.tool != "") {
+			t.Errorf("%v: blocked %t: %+v", tt.calls, blocked, d)
+		}
+	}
+}
+
+// A journal may have a nudge that another version decided on.
+func TestANudgeForAnUnknownPatternIsAWarning(t *testing.T) {
+	var r stop.Repetition
+	r.Nudged("of_another_version")
+	if d, due := r.Due(); !r.Warned() || due {
+		t.Errorf("warned %t, due %t: %+v", r.Warned(), due, d)
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 )
 
 func TestAConditionIsHeldToItsKind(t *testing.T) {
-	far := 256
+	far, most, least, below := 256, 255, 0, -1
 	for name, tt := range map[string]struct {
 		condition stop.Condition
 		keys      []string
@@ -21,6 +21,9 @@ func TestAConditionIsHeldToItsKind(t *testing.T) {
 		"a result":            {stop.Condition{Kind: "tool-result", Tool: "x", Match: stop.Match{Contains: "y"}}, nil},
 		"a result of nothing": {stop.Condition{Kind: "tool-result"}, []string{"tool", "match"}},
 		"no such exit code":   {stop.Condition{Kind: "tool-result", Tool: "x", Match: stop.Match{ExitCode: &far}}, []string{"match.exit_code"}},
+		"one below zero":      {stop.Condition{Kind: "tool-result", Tool: "x", Match: stop.Match{ExitCode: &below}}, []string{"match.exit_code"}},
+		"the least":           {stop.Condition{Kind: "tool-result", Tool: "x", Match: stop.Match{ExitCode: &least}}, nil},
+		"the most":            {stop.Condition{Kind: "tool-result", Tool: "x", Match: stop.Match{ExitCode: &most}}, nil},
 		"the money":           {stop.Condition{Kind: "budget-exhausted"}, nil},
 		"more than the money": {stop.Condition{Kind: "budget-exhausted", Text: "x", Tool: "x"}, []string{"text", "tool"}},
 	} {

@@ -108,6 +108,17 @@ func TestCyclesThatLeaveTheWorkingTreeAsItWasAreCounted(t *testing.T) {
 	}
 }
 
+func TestCyclesThatChangeNothingAreAboutNoTool(t *testing.T) {
+	var r stop.Repetition
+	r.Called(stop.Call{Tool: "fs.edit", Digest: "a", Result: &event.ToolResult{Output: "x"}})
+	for range 9 {
+		r.Worked(stop.Work{States: []string{"a"}, Edited: true})
+	}
+	if d, due := r.Due(); !due || d != (event.Stuck{Pattern: string(stop.UnchangedTree), Count: 8, Action: event.StuckNudge}) {
+		t.Errorf("due %t: %+v", due, d)
+	}
+}
+
 // A state that comes back after very many others is taken for a new one: what
 // is remembered is bounded.
 func TestFewStatesOfTheTreeAreRemembered(t *testing.T) {

@@ -82,6 +82,60 @@ func TestACheckpointAnswersItsSixQuestions(t *testing.T) {
 	}
 }
 
+func TestALimitThatIsReachedIsNoBudget(t *testing.T) {
+	for usd, want := range map[float64]string{1.9999: "yes: ", 2: "no: ", 2.5: "no: "} {
+		now := goal.Facts{State: state(), Iteration: 1, Of: 2, Limits: budget.Limits{MaxTotalCost: 2}, Spent: budget.Spent{USD: usd}}
+		if got := now.Questions(nil)[2].Answer; !strings.HasPrefix(got, want) {
+			t.Errorf("USD %v of 2: %s", usd, got)
+		}
+	}
+}
+
+func TestALogThatFitsIsHandedOnWhole(t *testing.T) {
+	for entries, want := range map[int]string{50: "no: the next iteration", 51: "yes: the log has 51 entries, of which the newest 50"} {
+		now := goal.Facts{State: state(), Entries: entries, Told: 50}
+		if got := now.Questions(nil)[5].Answer; !strings.HasPrefix(got, want) {
+			t.Errorf("%d entries: %s", entries, got)
+		}
+	}
+}
+
+func TestWhatIsLookedAtIsCalledByWhatItIs(t *testing.T) {
+	stops := []plan.Stop{
+		{Expression: "iteration > 1"}, {Command: &plan.Command{Argv: []string{"go", "test"}}}, {Judge: "critic"}, {Human: &plan.Human{Prompt: "Good?"}},
+	}
+	want := "`iteration > 1`, `go test`, a judge, a person's approval"
+	if got := strings.Join(goal.Names(stops), ", "); got != want {
+		t.Errorf("%s", got)
+	}
+}
+
+func TestThePlannerIsToldTheGoalAndGivesSteps(t *testing.T) {
+	s := state()
+	s.Made = true // and gave none
+	task := s.PlanTask(fence.New("q7x9"))
+	if !strings.HasPrefix(task, "## Plan\n") || !strings.HasSuffix(task, s.Brief(fence.New("q7x9"))) || strings.Count(task, "## Plan") != 1 {
+		t.Errorf("it is told\n%s", task)
+	}
+	schema, err := tool.CompileSchema(goal.PlanSchema())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for answer, ok := range map[string]bool{`{"steps":["a","b"]}`: true, `{"steps":[]}`: false, `{}`: false, `{"steps":["a"],"why":"b"}`: false} {
+		if err := schema.Validate([]byte(answer)); (err == nil) != ok {
+			t.Errorf("%s: %v", answer, err)
+		}
+	}
+}
+
+func TestAPlanKeepsItsBounds(t *testing.T) {
+	most := strings.Repeat("é", 500)
+	got := goal.ReadPlan(fmt.Appendf(nil, `{"steps":[%q,%q%s]}`, most, most+"é", strings.Repeat(`,"c"`, 60)))
+	if len(got) != 50 || got[0] != most || got[1] != most+"…" || got[49] != "c" {
+		t.Errorf("%d steps: %q", len(got), got)
+	}
+}
+
 func TestWhatIsNoAnswerIsRead(t *testing.T) {
 	for name, c := range map[string]struct {
 		result string

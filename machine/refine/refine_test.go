@@ -76,6 +76,67 @@ func TestAnIterationIsToldTheInputTheLogAndItsNumber(t *testing.T) {
 	}
 }
 
+func TestNothingIsSaidOfEntriesWhereNoneIsLeftOut(t *testing.T) {
+	var log refine.Log
+	if last := log.Last(); last != "" {
+		t.Errorf("the last of none is %q", last)
+	}
+	log.Add(1, "tried a", "")
+	log.Add(2, "tried b", "")
+	if last := log.Last(); last != "tried b" {
+		t.Errorf("the last of two is %q", last)
+	}
+	it := refine.Iteration{Input: "Fix it.", Number: 3, Of: 10, Log: &log, MaxEntries: 2}
+	if got := it.Message(); strings.Contains(got, "left out") || !strings.Contains(got, "tried a") {
+		t.Errorf("of two entries it is told\n%s", got)
+	}
+}
+
+func TestEntriesAreToldUpToTheirBoundInBytes(t *testing.T) {
+	for over, want := range map[int]bool{0: false, 1: true} {
+		var log refine.Log
+		log.Add(1, strings.Repeat("a", 60<<10), "")
+		log.Add(2, strings.Repeat("b", 60<<10+over), "")
+		it := refine.Iteration{Number: 3, Of: 10, Log: &log, MaxEntries: 50}
+		if got := strings.Contains(it.Message(), "(The oldest 1 entries are left out.)"); got != want {
+			t.Errorf("%d bytes above the bound: left out %t", over, got)
+		}
+	}
+}
+
+// What is said of an iteration is told by its ends: a quarter at the head, the rest at
+// the tail, both of whole characters.
+func TestALongFeedbackIsToldByItsEnds(t *testing.T) {
+	const most = 4 << 10
+	for name, tt := range map[string]struct{ text, want string }{
+		"one that fits":     {strings.Repeat("x", most), strings.Repeat("x", most)},
+		"one byte too much": {strings.Repeat("x", most+1), strings.Repeat("x", 1024) + "\n[1 bytes are left out.]\n" + strings.Repeat("x", 3072)},
+		"its ends":          {strings.Repeat("a", 1024) + strings.Repeat("b", 5000) + strings.Repeat("c", 3072), strings.Repeat("a", 1024) + "\n[5000 bytes are left out.]\n" + strings.Repeat("c", 3072)},
+		"whole characters":  {"x" + strings.Repeat("é", 4000), "x" + strings.Repeat("é", 511) + "\n[3906 bytes are left out.]\n" + strings.Repeat("é", 1536)},
+		"cut at the tail":   {strings.Repeat("é", 4000) + "x", strings.Repeat("é", 512) + "\n[3906 bytes are left out.]\n" + strings.Repeat("é", 1535) + "x"},
+		"no characters":     {strings.Repeat("\x80", 2*most), "\n[8192 bytes are left out.]\n"},
+	} {
+		it := refine.Iteration{Fence: fence.New("n0nce"), Number: 2, Of: 3, Log: &refine.Log{}, Feedback: []refine.Feedback{{Title: "Command", From: "command", Text: tt.text}}}
+		_, told, _ := strings.Cut(it.Message(), "Command:\n")
+		told, _, _ = strings.Cut(told, "\n\nIteration 2 of 3")
+		if want := it.Fence.Wrap("command", tt.want); told != want {
+			t.Errorf("%s: %d bytes instead of %d", name, len(told), len(want))
+		}
+	}
+}
+
+func TestASummaryIsOfTheOutputAndItsTask(t *testing.T) {
+	got := refine.SummaryTask(fence.New("n0nce"), "Fix it.", 3, strings.Repeat("x", 40<<10)+"the end", 200)
+	for _, want := range []string{
+		"## Summary\nIteration 3 of the task below has ended.", "at most 200 characters", "## Task\nFix it.\n\n## What the iteration said\n<untrusted id=\"n0nce\" source=\"iteration_3\">",
+		"[8199 bytes are left out.]", "xthe end\n</untrusted",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%q is not in it", want)
+		}
+	}
+}
+
 func TestTheMessageGrowsNoLongerThanItsBounds(t *testing.T) {
 	var log refine.Log
 	it := refine.Iteration{Input: "Fix it.", Of: 1000, Log: &log, MaxEntries: refine.MaxEntries}
@@ -112,6 +173,7 @@ func TestPassingTestsAreCountedInTheFormsOfTheUsualPrograms(t *testing.T) {
 		"Tests: 3 failed, 12 passed, 15 total": 12,
 		"=== 4 passed, 1 failed in 0.12s ===":  4,
 		"  7 passing (20ms)":                   7,
+		"3 passed in a\n4 passed in b":         7,
 		"1..2\nok 1 - a\nnot ok 2 - b":         1,
 		"ls: cannot access 'done.txt'":         -1,
 		"":                                     -1,
