@@ -37,7 +37,8 @@ const (
 type Error struct {
 	Class    Class
 	Provider string
-	// Status is the HTTP status, 0 if there was no answer.
+	// Status is the HTTP status, or the one that an error within an answer names; 0 if
+	// there was neither.
 	Status int
 	// Code is the provider's own code for the error.
 	Code string

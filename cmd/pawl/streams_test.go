@@ -133,6 +133,60 @@ func TestWhoeverSpeaksNoWireChargesNothingHoweverOftenItIsAsked(t *testing.T) {
 	}
 }
 
+// An error that comes before any of an answer costs what the HTTP status costs that says
+// the same: nothing, but where the service had waited for the model in vain.
+func TestAnErrorEventCostsWhatItsHTTPStatusCosts(t *testing.T) {
+	failures := map[string]struct{ overloaded, timedOut string }{
+		"anthropic/claude-sonnet-4-5": {
+			"event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"Overloaded\"}}\n\n",
+			"event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"timeout_error\",\"message\":\"Timed out\"}}\n\n",
+		},
+		"openai/gpt-5": {
+			"data: {\"type\":\"response.created\",\"response\":{\"id\":\"r1\",\"status\":\"in_progress\",\"output\":[]}}\n\n" +
+				"data: {\"type\":\"error\",\"code\":\"server_overloaded\",\"message\":\"Overloaded\"}\n\n",
+			"data: {\"type\":\"error\",\"error\":{\"code\":504,\"message\":\"Timed out\"}}\n\n",
+		},
+		"openai-chat/gpt-5": {
+			"data: {\"choices\":[{\"index\":0,\"delta\":{\"role\":\"assistant\",\"content\":\"\"}}]}\n\ndata: {\"error\":{\"code\":503,\"message\":\"Overloaded\"}}\n\n",
+			"data: {\"error\":{\"code\":504,\"message\":\"Timed out\"}}\n\n",
+		},
+		"google/gemini-2.5-pro": {
+			"data: {\"error\":{\"code\":503,\"status\":\"UNAVAILABLE\",\"message\":\"Overloaded\"}}\n\n",
+			"data: {\"error\":{\"code\":504,\"status\":\"DEADLINE_EXCEEDED\",\"message\":\"Timed out\"}}\n\n",
+		},
+	}
+	for model, say := range failures {
+		for name, c := range map[string]struct {
+			first string
+			costs bool
+		}{
+			"overloaded":    {first: say.overloaded},
+			"only comments": {first: ": ping\n\n: ping\n\n"},
+			"timed out":     {first: say.timedOut, costs: true},
+		} {
+			t.Run(name+" by "+model, func(t *testing.T) {
+				fails := reply{foreign: c.first, header: map[string]string{"Content-Type": "text/event-stream"}}
+				upstream := newProvider(t, fails, fails, reply{text: "done"})
+				p := newProject(t, map[string]string{"config.yaml": upstream.config(), "agent.yaml": "identity: {name: x}\ntools: {allow: []}\n"})
+				f := p.calls(testKey, "run", "agent.yaml", "go", "--model", model, "--config", "config.yaml", "--json")
+				events := p.events(f.out)
+				o, failed := p.outcome(events), of[event.ModelAttemptFailed](events)
+				if f.code != 0 || len(failed) != 2 {
+					t.Fatalf("exit code %d, outcome %+v, failed %+v", f.code, o, failed)
+				}
+				for _, a := range failed {
+					if (a.Usage != llm.Usage{}) != c.costs || a.Cost.USD > 0 && !c.costs {
+						t.Errorf("charged is %+v, %+v for: %s", a.Usage, a.Cost, a.Message)
+					}
+				}
+				if answered := o.Usage.Input == 10 && o.Usage.Output == 2; answered == c.costs {
+					t.Errorf("the run used %+v", o.Usage)
+				}
+			})
+		}
+	}
+}
+
 // JSON that is no answer is what the endpoint has to say, on whichever wire.
 func TestAnObjectThatIsNoAnswerIsToldAndChargesNothing(t *testing.T) {
 	for _, model := range []string{"anthropic/claude-sonnet-4-5", "openai/gpt-5", "openai-chat/gpt-5", "google/gemini-2.5-pro"} {

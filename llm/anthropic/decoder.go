@@ -177,6 +177,9 @@ func (d *decoder) stopBlock(index int64) error {
 	return nil
 }
 
+// Begun implements [wire.Answer].
+func (d *decoder) Begun() bool { return len(d.blocks) > 0 || len(d.content) > len("[]") }
+
 // Response is the answer after its end, or what came of one that broke: its
 // prose, and the calls and items that were complete. Of that the usage is at
 // best what the head said.

@@ -1,6 +1,7 @@
 package anthropic
 
 import (
+	"net/http"
 	"strings"
 
 	"github.com/pawlrun/pawl/llm"
@@ -45,6 +46,9 @@ func describe(e *llm.Error, failure []byte) {
 	}
 	if class, ok := classes[e.Code]; ok {
 		e.Class = class
+	}
+	if e.Code == "timeout_error" && e.Status == 0 {
+		e.Status = http.StatusGatewayTimeout
 	}
 	for _, w := range wordings {
 		if strings.Contains(e.Message, w.part) && (e.Class == llm.ClassInvalid || e.Class == llm.ClassThrottled) {

@@ -25,8 +25,8 @@ func classify(e *llm.Error, body []byte) {
 			case "status":
 				e.Code = wire.Text(f.Value())
 			case "code":
-				if status := int(wire.Int(f.Value())); e.Status == 0 && status >= 400 {
-					e.Class = llm.ClassOfStatus(status)
+				if status := int(wire.Int(f.Value())); e.Status == 0 && status >= 400 && status < 600 {
+					e.Status, e.Class = status, llm.ClassOfStatus(status)
 				}
 			case "details":
 				reason = readDetails(e, f.Value())

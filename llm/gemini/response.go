@@ -7,6 +7,9 @@ import (
 	"github.com/pawlrun/pawl/llm/internal/wire"
 )
 
+// Begun implements [wire.Answer].
+func (d *decoder) Begun() bool { return len(d.parts) > 0 }
+
 // Response is what has come so far. Of an answer that is not whole the calls
 // are left out: none of them may be trusted to be complete.
 func (d *decoder) Response(complete bool) *llm.Response {

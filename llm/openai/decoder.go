@@ -101,6 +101,9 @@ func (d *decoder) takeOutput() error {
 	return nil
 }
 
+// Begun implements [wire.Answer].
+func (d *decoder) Begun() bool { return len(d.items) > 0 }
+
 // Response is the answer, or what was received of one that did not come to its
 // end.
 func (d *decoder) Response(complete bool) *llm.Response {

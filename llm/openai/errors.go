@@ -28,6 +28,9 @@ func describe(e *llm.Error, failure []byte) {
 		switch v := m.Value(); string(m.Key()) {
 		case "code":
 			code = wire.Text(v)
+			if status := int(wire.Int(v)); e.Status == 0 && status >= 400 && status < 600 {
+				e.Status = status
+			}
 		case "type":
 			kind = wire.Text(v)
 		case "message", "error", "detail":

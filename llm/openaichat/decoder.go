@@ -276,6 +276,9 @@ func (d *decoder) grow(p *piece, kind partKind, delta llm.DeltaKind, v []byte) {
 	d.emit(llm.Delta{Kind: delta, Index: p.index, Text: p.b.String()[from:]})
 }
 
+// Begun implements [wire.Answer].
+func (d *decoder) Begun() bool { return len(d.order) > 0 || len(d.details) > 0 }
+
 // Response is what has come so far. Of an answer that is not complete the calls
 // are left out: none of them may be trusted.
 func (d *decoder) Response(complete bool) *llm.Response {

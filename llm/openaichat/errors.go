@@ -49,7 +49,7 @@ func classify(e *llm.Error, body []byte) {
 	switch {
 	case e.Status != 0:
 	case status >= 400 && status < 600:
-		e.Class = llm.ClassOfStatus(int(status))
+		e.Status, e.Class = int(status), llm.ClassOfStatus(int(status))
 	case kind == "invalid_request_error":
 		e.Class = llm.ClassInvalid
 	case kind == "authentication_error" || kind == "permission_error":

@@ -17,6 +17,9 @@ type Answer interface {
 	Events(events *EventReader) error
 	// DecodeBody reads an answer that came in one piece.
 	DecodeBody(body []byte) error
+	// Begun reports whether anything of an answer has come, even what cannot be
+	// trusted.
+	Begun() bool
 	// Response is what has come. Of an answer that did not come to its end it
 	// holds only what can be trusted to be complete.
 	Response(complete bool) *llm.Response
@@ -35,11 +38,11 @@ func (c *Client) Read(x *Exchange, a Answer) (*llm.Response, error) {
 	if err != nil {
 		return nil, c.Broken(x, err)
 	}
-	spoken := whole
+	spoken, silent := whole, false
 	if whole {
 		err = readBody(x, a)
 	} else {
-		spoken, err = readEvents(x.Body, a.Events)
+		spoken, silent, err = readEvents(x.Body, a.Events)
 	}
 	resp := a.Response(err == nil)
 	resp.RequestID = x.RequestID
@@ -49,14 +52,19 @@ func (c *Client) Read(x *Exchange, a Answer) (*llm.Response, error) {
 		return resp, nil
 	}
 	if e, ok := errors.AsType[*llm.Error](err); ok {
-		if whole && len(resp.Parts) == 0 && resp.Usage.Input == 0 && resp.Usage.Output == 0 {
-			resp = nil // the body is an error and no answer: the call was declined, and nothing is charged to it
+		if !a.Begun() && resp.Usage.Input == 0 && resp.Usage.Output == 0 {
+			resp = nil // an error and no answer: the call was declined, as by the status that says the same
 		}
 		e.Provider, e.Message = c.Provider, x.excerpt(e.Message)
 		if e.RequestID == "" {
 			e.RequestID = x.RequestID
 		}
 		return resp, x.Redact(e)
+	}
+	if spoken && silent && x.ended(err) {
+		e := c.Broken(x, err)
+		e.Status = x.Response.StatusCode
+		return nil, e // as an error without a word, and not as one that broke
 	}
 	if len(resp.Parts) > 0 && !x.lines || !x.foreign(spoken) {
 		return resp, c.Broken(x, err)

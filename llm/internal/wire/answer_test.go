@@ -51,6 +51,8 @@ func (r *reading) DecodeBody(body []byte) error {
 	return nil
 }
 
+func (r *reading) Begun() bool { return r.text != "" }
+
 func (r *reading) Response(complete bool) *llm.Response {
 	resp := &llm.Response{Usage: r.usage}
 	resp.Usage.Estimated = !complete && !r.reported
@@ -78,7 +80,8 @@ func TestAnAnswerIsReadByItsLooks(t *testing.T) {
 		{name: "an error that says that it cost nothing", body: `{"fails"}`, reported: true, how: "whole", class: llm.ClassOverloaded, requestID: "its own", nothing: true},
 		{name: "what makes no sense", body: `{"breaks"}`, how: "whole", class: llm.ClassNetwork, requestID: "r1"},
 		{name: "an error behind a text", body: "data: a\n\ndata: fails\n\n", how: "streamed", text: "a", class: llm.ClassOverloaded, requestID: "r1"},
-		{name: "an error that a stream begins with", body: "data: fails\n\n", how: "streamed", class: llm.ClassOverloaded, requestID: "r1"},
+		{name: "an error that a stream begins with", body: "data: fails\n\n", how: "streamed", class: llm.ClassOverloaded, requestID: "r1", nothing: true},
+		{name: "an error that a stream begins with and says what it cost", body: "data: fails\n\n", usage: llm.Usage{Input: 3}, how: "streamed", class: llm.ClassOverloaded, requestID: "r1"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -119,6 +122,8 @@ type calling []string
 
 func (calling) Events(*wire.EventReader) error { return nil }
 func (calling) DecodeBody([]byte) error        { return nil }
+
+func (calling) Begun() bool { return true }
 
 func (ids calling) Response(bool) *llm.Response {
 	r := &llm.Response{}

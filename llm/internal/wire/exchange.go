@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"time"
 )
 
@@ -92,6 +93,14 @@ func (r *replayed) Read(p []byte) (int, error) {
 
 // ReadAll reads a body that is not a stream.
 func (x *Exchange) ReadAll() ([]byte, error) { return io.ReadAll(x.Body) }
+
+// ended reports whether the service brought the body to its end, as it would not where
+// the connection broke.
+func (x *Exchange) ended(err error) bool {
+	r := x.Response
+	told := r.ProtoMajor > 1 || r.ContentLength >= 0 || slices.Contains(r.TransferEncoding, "chunked")
+	return told && errors.Is(err, io.EOF)
+}
 
 // linger is how long a finished answer may take to end.
 const linger = 250 * time.Millisecond

@@ -28,6 +28,8 @@ func (unended) Events(events *wire.EventReader) error {
 
 func (unended) DecodeBody([]byte) error { return wire.ErrSyntax }
 
+func (unended) Begun() bool { return false }
+
 func (unended) Response(complete bool) *llm.Response {
 	return &llm.Response{Usage: llm.Usage{Estimated: !complete}}
 }
@@ -164,6 +166,37 @@ func TestAStreamThatEndsEarlyIsBrokenWhateverItIsCalled(t *testing.T) {
 			if e.Class != llm.ClassNetwork || e.Status != 0 || strings.Contains(e.Message, "speak") || resp == nil && len(body) > len("\r\n\n ") {
 				t.Errorf("%s %q is read as %+v, %+v", kind, body, resp, e)
 			}
+		}
+	}
+}
+
+// A service that keeps a connection open with comments and ends its answer properly has
+// given none. One whose connection breaks may have been at work on one.
+func TestAStreamOfOnlyCommentsIsNoAnswer(t *testing.T) {
+	for name, c := range map[string]struct {
+		answer  http.HandlerFunc
+		nothing bool
+	}{
+		"it ends":                            {says("text/event-stream", ": ping\n\n: ping\n\n"), true},
+		"it ends with an event without data": {says("text/event-stream", ": ping\n\nevent: ping\n\n"), true},
+		"it breaks": {func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = io.WriteString(w, ": ping\n\n")
+			w.(http.Flusher).Flush()
+			panic(http.ErrAbortHandler)
+		}, false},
+		"its connection is closed": {func(w http.ResponseWriter, _ *http.Request) {
+			conn, _, err := w.(http.Hijacker).Hijack()
+			if err == nil {
+				_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n: ping\n\n")
+				_ = conn.Close()
+			}
+		}, false},
+		"it has begun an event":  {says("text/event-stream", ": ping\n\ndata: {"), false},
+		"it says nothing at all": {says("text/event-stream", ""), false},
+	} {
+		resp, e, _ := askedOf(t, c.answer)
+		if (resp == nil) != c.nothing || e.Class != llm.ClassNetwork || (e.Status == http.StatusOK) != c.nothing {
+			t.Errorf("%s: %+v, %v", name, resp, e)
 		}
 	}
 }

@@ -30,8 +30,9 @@ type EventReader struct {
 	name   []byte
 	data   []byte
 	hasAny bool
-	// fields says that there was a field that streams have, or a comment.
-	fields bool
+	// fields says that there was a field that streams have, or a comment; events that
+	// an event had data.
+	fields, events bool
 }
 
 // NewEventReader reads from r, which should not be read elsewhere.
@@ -47,16 +48,18 @@ const bufferSize = 16 << 10
 var readers = sync.Pool{New: func() any { return NewEventReader(nil) }}
 
 // readEvents lends a reader of a stream to read, which keeps nothing of it.
-// spoken says that it was one, as far as it came.
-func readEvents(r io.Reader, read func(*EventReader) error) (spoken bool, err error) {
+// spoken says that it was one, as far as it came, and silent that no event of it had
+// data: comments may have kept the connection open.
+func readEvents(r io.Reader, read func(*EventReader) error) (spoken, silent bool, err error) {
 	e := readers.Get().(*EventReader)
 	*e = EventReader{r: r, buf: e.buf, name: e.name, data: e.data}
 	err = read(e)
 	spoken = e.fields || beginsField(e.withoutMark(e.buf[e.start:e.end]))
+	silent = !e.events && len(e.data) == 0
 	if e.r = nil; len(e.buf) == bufferSize && cap(e.data) <= bufferSize {
 		readers.Put(e)
 	}
-	return spoken, err
+	return spoken, silent, err
 }
 
 // beginsField reports whether a line which was cut may be one of a stream.
@@ -90,6 +93,7 @@ func (e *EventReader) Next() (name, data []byte, err error) {
 	for {
 		line, err := e.line()
 		if errors.Is(err, io.EOF) && e.endsComplete() {
+			e.events = true
 			return e.name, e.data, nil
 		}
 		if err != nil {
@@ -97,6 +101,7 @@ func (e *EventReader) Next() (name, data []byte, err error) {
 		}
 		if len(line) == 0 {
 			if len(bytes.TrimSpace(e.data)) > 0 {
+				e.events = true
 				return e.name, e.data, nil
 			}
 			e.name, e.data, e.hasAny = e.name[:0], e.data[:0], false
