@@ -191,7 +191,7 @@ func (s *Set) Resolve(callID string, c llm.ToolCall) event.ToolCall {
 		if _, wrong := parse([]byte(e.ArgsText)); len(e.Args) == 0 && wrong != nil {
 			err = wrong
 		}
-		e.Problem = t.invalid("are not valid JSON: " + err.Error() + fragment(e.ArgsText))
+		e.Problem = t.invalid("are not valid JSON: " + err.Error() + fragment(cmp.Or(e.ArgsText, string(e.Args))))
 	default:
 		corrected, err := t.schema.fit(e.Args, args)
 		if corrected != nil {
@@ -199,7 +199,7 @@ func (s *Set) Resolve(callID string, c llm.ToolCall) event.ToolCall {
 			e.Digest = Digest(e.Tool, e.Args, "")
 		}
 		if err != nil {
-			e.Problem = t.invalid("do not fit its schema: " + err.Error())
+			e.Problem = t.invalid("do not fit its schema: " + err.Error() + notObject(args, e.Args))
 		} else {
 			e.Problem = t.declare(&e)
 		}
@@ -261,6 +261,15 @@ func problemOf(err error) *event.Problem {
 
 func (t *compiled) invalid(what string) *event.Problem {
 	return &event.Problem{Type: event.ErrorInvalidArgs, Message: "the arguments of " + t.Name + " " + what}
+}
+
+// notObject quotes arguments that are no object. The others stand in the
+// conversation.
+func notObject(args any, raw json.RawMessage) string {
+	if _, ok := args.(map[string]any); ok {
+		return ""
+	}
+	return fragment(string(raw))
 }
 
 func fragment(text string) string {

@@ -79,7 +79,8 @@ func TestResolveSaysWhatIsWrongWithACallBeforeItRuns(t *testing.T) {
 		{"wrong", llm.ToolCall{Name: "read", Args: json.RawMessage(`{"path":1}`)}, event.ErrorInvalidArgs, "the arguments of read do not fit its schema: /path: must be string, not number"},
 		{"a fragment", llm.ToolCall{Name: "read", ArgsText: `{"path":"a`}, event.ErrorInvalidArgs, `the arguments of read are not valid JSON: unexpected end of JSON input; they were: {"path":"a`},
 		{"a bracket too many", llm.ToolCall{Name: "read", ArgsText: `{"path":"a"}}`}, event.ErrorInvalidArgs, `the arguments of read are not valid JSON: invalid character '}' after top-level value; they were: {"path":"a"}}`},
-		{"a member twice", llm.ToolCall{Name: "read", Args: json.RawMessage(`{"path":"a","path":"b"}`)}, event.ErrorInvalidArgs, `the arguments of read are not valid JSON: the member "path" occurs twice in one object`},
+		{"a member twice", llm.ToolCall{Name: "read", Args: json.RawMessage(`{"path":"a","path":"b"}`)}, event.ErrorInvalidArgs, `the arguments of read are not valid JSON: the member "path" occurs twice in one object; they were: {"path":"a","path":"b"}`},
+		{"no object", llm.ToolCall{Name: "read", Args: json.RawMessage(`["a"]`)}, event.ErrorInvalidArgs, `the arguments of read do not fit its schema: must be object, not array; they were: ["a"]`},
 		{"nothing at all is an empty object", llm.ToolCall{Name: "noargs"}, "", ""},
 		{"nothing where something is needed", llm.ToolCall{Name: "read"}, event.ErrorInvalidArgs, `the arguments of read do not fit its schema: "path" is missing`},
 	} {

@@ -116,6 +116,7 @@ func appendMembers(dst []byte, raw json.RawMessage) []byte {
 		return dst
 	}
 	dst = append(dst, ',')
+	raw = wire.Sound(raw)
 	return append(dst, raw[1:len(raw)-1]...)
 }
 
@@ -136,7 +137,7 @@ func (p *projection) appendCall(dst []byte, c llm.ToolCall, native bool) []byte 
 // none is shown to the model under a name that says so.
 func appendInput(dst []byte, c llm.ToolCall) []byte {
 	raw := bytes.TrimSpace(c.Args)
-	if len(raw) > 0 && raw[0] == '{' {
+	if wire.Object(raw) {
 		return wire.AppendCompact(dst, raw, "{}")
 	}
 	text := c.ArgsText

@@ -98,7 +98,7 @@ func (e *encoder) appendCall(b []byte, c llm.ToolCall, first bool) []byte {
 		b = append(wire.AppendQuoted(append(b, `"id":`...), c.ProviderID), ',')
 	}
 	b = wire.AppendQuoted(append(b, `"name":`...), e.names.Wire(c.Name))
-	b = append(wire.AppendCompact(append(b, `,"args":`...), c.Args, "{}"), '}')
+	b = append(wire.AppendCompact(append(b, `,"args":`...), wire.SentArguments(&c), "{}"), '}')
 	signature := ""
 	if e.own {
 		signature = c.Signature

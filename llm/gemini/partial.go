@@ -160,7 +160,7 @@ func (a *partialArgs) encode() json.RawMessage {
 func (n *node) append(b []byte) []byte {
 	switch {
 	case n.isText:
-		return wire.AppendQuoted(b, n.text.String())
+		return wire.AppendKept(b, n.text.String())
 	case n.scalar != "":
 		return append(b, n.scalar...)
 	case len(n.items) > 0:
@@ -178,7 +178,7 @@ func (n *node) append(b []byte) []byte {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = append(wire.AppendQuoted(b, f.name), ':')
+		b = append(wire.AppendKept(b, f.name), ':')
 		b = f.value.append(b)
 	}
 	return append(b, '}')

@@ -118,7 +118,7 @@ func object(members []byte) json.RawMessage {
 
 // customArgs wraps the text that a custom tool was called with.
 func customArgs(text string) json.RawMessage {
-	return append(wire.AppendQuoted([]byte(`{"input":`), text), '}')
+	return append(wire.AppendKept([]byte(`{"input":`), text), '}')
 }
 
 // customInput takes out what customArgs wrapped.

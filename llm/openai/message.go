@@ -223,18 +223,12 @@ func (p *projection) appendCall(b []byte, c *llm.ToolCall, own, withID bool) []b
 	return append(b, '}')
 }
 
-// appendArguments appends what the model gave, as a string. A fragment that is
-// no JSON goes back as it came: the result says what was wrong with it.
+// appendArguments appends what the model gave, as a string.
 func appendArguments(b []byte, c *llm.ToolCall, custom bool) []byte {
-	switch {
-	case custom:
+	if custom {
 		return wire.AppendQuoted(b, customInput(c.Args))
-	case len(c.Args) > 0:
-		return wire.AppendQuoted(b, string(wire.AppendCompact(nil, c.Args, "{}")))
-	case c.ArgsText != "":
-		return wire.AppendQuoted(b, c.ArgsText)
 	}
-	return append(b, `"{}"`...)
+	return wire.AppendQuoted(b, string(wire.AppendCompact(nil, wire.SentArguments(c), "{}")))
 }
 
 // Ids that a service counts up from nought in every answer are told apart by

@@ -90,7 +90,7 @@ func appendSearchCall(b []byte, c *llm.ToolCall, kept *keptCall, withID bool) []
 	}
 	b = appendMember(b, "call_id", callID(c.ProviderID, c.CallID))
 	b = append(b, `,"arguments":`...)
-	return append(wire.AppendCompact(b, c.Args, "{}"), '}')
+	return append(wire.AppendCompact(b, wire.SentArguments(c), "{}"), '}')
 }
 
 // appendFound appends the tools that a search found, whole, as they are offered.

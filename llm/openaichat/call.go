@@ -75,16 +75,19 @@ func (d *decoder) toolCall(m *wire.Members, position int64) error {
 
 // callFor finds the call that a fragment belongs to. Most services number the
 // calls; some give every call the number 0 and another id, or no number, and
-// relays of Gemini not even an id. A new id alone begins no call, because some
-// make one up for every fragment (poolsideai/pool#9).
+// relays of Gemini not even an id. Others count the fragments on, so that one
+// without id and name has a number that no call has; it belongs to the call that
+// began last. A new id alone begins no call, because some make one up for every
+// fragment (poolsideai/pool#9).
 func (d *decoder) callFor(index, position int64, id, name string, args []byte) *call {
+	n := d.numbers[index]
+	if n == nil && id == "" && name == "" && len(d.calls) > 0 {
+		return d.calls[len(d.calls)-1]
+	}
 	if index < 0 {
 		index = position
-		if id == "" && name == "" && len(d.calls) > 0 {
-			return d.calls[len(d.calls)-1]
-		}
+		n = d.numbers[index]
 	}
-	n := d.numbers[index]
 	switch {
 	case n == nil, id == "" && n.last.followedBy(name, args):
 		return d.begin(index)

@@ -52,6 +52,14 @@ func TestCallsAreToldApartWhateverNumbersThemAndFragmentsAreNot(t *testing.T) {
 			},
 			[]string{`ls {"at":1}`, `ls {"at":2}`},
 		},
+		"the rest under a number that no call has": {
+			[]string{
+				`{"index":0,"id":"a","function":{"name":"ls","arguments":"{}"}}`, `{"index":0,"id":"b","function":{"name":"ls","arguments":"{\"at\":"}}`,
+				`{"index":1,"function":{"arguments":"1"}}`, `{"index":2,"function":{"arguments":"}"}}`,
+				`{"index":1,"id":"c","function":{"name":"pwd","arguments":"{\"at\":"}}`, `{"index":2,"function":{"arguments":"2}"}}`,
+			},
+			[]string{`ls {}`, `ls {"at":1}`, `pwd {"at":2}`},
+		},
 		"fragments side by side, the second first": {
 			[]string{
 				`{"index":1,"id":"b","function":{"name":"ls","arguments":"{\"at\":"}}`, `{"index":0,"id":"a","function":{"name":"ls","arguments":"{\"at\":"}}`,

@@ -132,13 +132,9 @@ func (m *Model) appendAssistant(b []byte, parts llm.Parts, names *wire.Names, ow
 }
 
 func (m *Model) appendCall(b []byte, c llm.ToolCall, names *wire.Names) []byte {
-	args := c.ArgsText
-	if len(c.Args) > 0 {
-		args = string(c.Args)
-	}
 	b = wire.AppendQuoted(append(b, `{"id":`...), m.callID(c.ProviderID, c.CallID))
 	b = wire.AppendQuoted(append(b, `,"type":"function","function":{"name":`...), names.Wire(c.Name))
-	return append(wire.AppendQuoted(append(b, `,"arguments":`...), args), "}}"...)
+	return append(wire.AppendQuoted(append(b, `,"arguments":`...), string(wire.SentArguments(&c))), "}}"...)
 }
 
 // appendReasoning sends a model its own thoughts back, whole, where its

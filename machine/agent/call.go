@@ -2,8 +2,6 @@ package agent
 
 import (
 	"encoding/json"
-	"errors"
-	"io"
 	"strings"
 	"time"
 
@@ -204,17 +202,6 @@ func (c *call) repeatable() bool {
 // reads sends no more than its question.
 func (c *call) final() bool {
 	return c.resolved.Facts != nil && policy.High(c.resolved.Facts.Risk) && !c.resolved.ReadOnly
-}
-
-// fragment reports whether the arguments break off: what a cut answer leaves
-// behind, even when its finish reason says nothing of a cut.
-func (c *call) fragment() bool {
-	if len(c.resolved.Args) > 0 || strings.TrimSpace(c.resolved.ArgsText) == "" {
-		return false
-	}
-	var v json.RawMessage
-	err := json.NewDecoder(strings.NewReader(c.resolved.ArgsText)).Decode(&v)
-	return errors.Is(err, io.ErrUnexpectedEOF)
 }
 
 // failed is the settlement of a call that did not run, or not to its end, in

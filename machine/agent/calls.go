@@ -16,7 +16,6 @@ func (c *call) count() counts {
 	return counts{
 		open:       one(!c.done()),
 		unresolved: one(c.resolved == nil),
-		fragments:  one(c.resolved != nil && c.fragment()),
 		granted:    one(c.granted()),
 		running:    one(c.running),
 		busy:       one(c.running && !c.childWaits() || c.retry.due()),

@@ -4,13 +4,12 @@ package agent
 // changes, because to look at all of them after each event takes the square of
 // their number.
 type counts struct {
-	open, unresolved, fragments, granted, running, busy, waiting, children, hooks, undecided, behind int
+	open, unresolved, granted, running, busy, waiting, children, hooks, undecided, behind int
 }
 
 func (t *counts) add(o counts, times int) {
 	t.open += times * o.open
 	t.unresolved += times * o.unresolved
-	t.fragments += times * o.fragments
 	t.granted += times * o.granted
 	t.running += times * o.running
 	t.busy += times * o.busy

@@ -95,6 +95,15 @@ func (c *call) unfit(cfg *Config) event.ToolResult {
 	return c.failed(p.Type, c.problem())
 }
 
+// unread quotes arguments that could not be read, because the conversation does not
+// hold them.
+func (c *call) unread() string {
+	if c.resolved.ArgsText == "" || c.resolved.Problem == nil {
+		return ""
+	}
+	return " (" + c.resolved.Problem.Message + ")"
+}
+
 // endedByExpiry ends a run whose owner wants no more of it when nobody decides
 // in time.
 func (s *calls) endedByExpiry(cfg *Config) machine.Action {

@@ -108,7 +108,7 @@ func (s *calls) onlyWaits(due []machine.Action, now time.Time) bool {
 }
 
 // resolve asks for the facts about the calls. Nothing is decided about any of
-// them before all are known: one of them may show that the answer was cut.
+// them before all are known.
 func (s *calls) resolve(due *actions) {
 	for _, c := range s.list {
 		if c.resolved == nil {
@@ -138,7 +138,7 @@ func (m *Machine) situation() situation {
 		late: r.outOfTime(), overrun: r.Overrun, cancelled: r.Cancel != nil, warned: m.progress.repetition.Warned(),
 		spent: m.calls.promised(r.Spent), hooks: r.hookTurns(nil),
 	}
-	s.unfit, s.why = m.model.unfit(m.account.maxTokens, m.calls.total.fragments > 0)
+	s.unfit, s.why = m.model.unfit(m.account.maxTokens)
 	return s
 }
 
@@ -203,7 +203,7 @@ func (m *Machine) nextStep(c *call, s *situation) machine.Action {
 	case s.cancelled:
 		return record(c.failed(event.ErrorCancelled, "the run was cancelled before this call ran"))
 	case s.unfit != "":
-		return record(c.failed(s.unfit, s.why))
+		return record(c.failed(s.unfit, s.why+c.unread()))
 	case s.overrun != "":
 		return s.hold(&r.cfg, c, s.overrun)
 	case circling:
@@ -274,9 +274,9 @@ func (c *call) decision(v policy.Verdict) event.PolicyDecision {
 
 // unfit says why no call of the answer may run, whatever each of them is like:
 // half an answer is no instruction.
-func (a *modelCall) unfit(limit int, fragments bool) (event.ErrorType, string) {
+func (a *modelCall) unfit(limit int) (event.ErrorType, string) {
 	switch f := a.response.FinishReason; {
-	case a.cut(int64(limit), fragments):
+	case a.cut(int64(limit)):
 		return event.ErrorTruncated, fmt.Sprintf("the answer was cut off after %d output tokens, so none of its calls was run: "+
 			"their arguments may be incomplete. Make the call again with smaller arguments", a.response.Usage.Output)
 	case f == llm.FinishRefusal:
@@ -291,18 +291,12 @@ func (a *modelCall) unfit(limit int, fragments bool) (event.ErrorType, string) {
 }
 
 // cut reports whether the answer was cut off at the output limit. Servers are
-// known to call such an answer finished, so the cap and the arguments are looked
-// at as well. An estimate, which counts bytes up to what was set aside,
-// says nothing of the cap.
-func (a *modelCall) cut(limit int64, fragments bool) bool {
+// known to call an answer that used up its cap finished. An estimate, which counts
+// bytes up to what was set aside, says nothing of the cap. Arguments that cannot be
+// read do not say so either: a server that mixes up its fragments breaks them too.
+func (a *modelCall) cut(limit int64) bool {
 	r := a.response
-	if r.FinishReason == llm.FinishLength {
-		return true
-	}
-	if limit > 0 && !r.Usage.Estimated && r.Usage.Output >= limit {
-		return true
-	}
-	return fragments
+	return r.FinishReason == llm.FinishLength || limit > 0 && !r.Usage.Estimated && r.Usage.Output >= limit
 }
 
 // lost settles a call whose process is gone and that will not run again.

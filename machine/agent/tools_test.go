@@ -151,15 +151,16 @@ func TestEveryCallGetsOneResult(t *testing.T) {
 			p.answer(r)
 			p.results("c1.1=sent")
 		}},
-		{"arguments that break off are a cut for the whole answer", capped, func(p *play) {
+		{"a whole call beside one that breaks off runs", capped, func(p *play) {
 			p.answer(spent(asks("", "send a", `send !{"path":"b`), 7))
+			p.results("c1.1=sent")
 			p.answer(says("sorry"))
 		}},
 		{"four cut answers in a row end the run", agent.Config{}, func(p *play) {
 			for range 2 {
 				p.answer(finish(llm.FinishLength, asks("", "read a")))
 			}
-			p.answer(asks("", `read !{"path":"b`))
+			p.answer(finish(llm.FinishLength, asks("", `read !{"path":"b`)))
 			p.answer(finish(llm.FinishLength, says("and")))
 		}},
 		{"a refused answer runs none of its calls and ends the run", agent.Config{}, func(p *play) {

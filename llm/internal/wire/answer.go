@@ -47,6 +47,7 @@ func (c *Client) Read(x *Exchange, a Answer) (*llm.Response, error) {
 	resp := a.Response(err == nil)
 	resp.RequestID = x.RequestID
 	distinguish(resp.Parts)
+	keepSound(resp.Parts)
 	if err == nil {
 		x.Finish()
 		return resp, nil

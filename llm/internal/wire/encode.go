@@ -9,8 +9,14 @@ import (
 const hexDigits = "0123456789abcdef"
 
 // AppendQuoted appends s as a JSON string. Nothing is escaped that need not
-// be, so that text comes back to a provider as it came from it.
-func AppendQuoted(dst []byte, s string) []byte {
+// be, so that text comes back to a provider as it came from it. U+FFFD stands for
+// what is not UTF-8, and for U+0000, at which some services end a prompt.
+func AppendQuoted(dst []byte, s string) []byte { return appendQuoted(dst, s, "\uFFFD") }
+
+// AppendKept is AppendQuoted for a value that is kept and not sent: U+0000 stays.
+func AppendKept(dst []byte, s string) []byte { return appendQuoted(dst, s, `\u0000`) }
+
+func appendQuoted(dst []byte, s, zero string) []byte {
 	dst = append(dst, '"')
 	start := 0
 	for i := 0; i < len(s); {
@@ -29,7 +35,11 @@ func AppendQuoted(dst []byte, s string) []byte {
 			continue
 		}
 		dst = append(dst, s[start:i]...)
-		dst = appendEscaped(dst, c)
+		if c == 0 {
+			dst = append(dst, zero...)
+		} else {
+			dst = appendEscaped(dst, c)
+		}
 		i++
 		start = i
 	}
@@ -52,10 +62,10 @@ func appendEscaped(dst []byte, c byte) []byte {
 }
 
 // AppendCompact appends raw JSON without insignificant space, or fallback when
-// raw is not JSON.
+// raw is not JSON. What no service takes is replaced, as in [AppendQuoted].
 func AppendCompact(dst []byte, raw json.RawMessage, fallback string) []byte {
 	buf := bytes.NewBuffer(dst)
-	if err := json.Compact(buf, raw); err != nil {
+	if err := json.Compact(buf, sendable(raw)); err != nil {
 		return append(dst, fallback...)
 	}
 	return buf.Bytes()

@@ -138,7 +138,7 @@ func FuzzQuote(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		quoted := wire.AppendQuoted(nil, s)
+		quoted := wire.AppendKept(nil, s)
 		var got string
 		if err := json.Unmarshal(quoted, &got); err != nil {
 			t.Fatalf("%q becomes %s: %v", s, quoted, err)
@@ -148,6 +148,9 @@ func FuzzQuote(f *testing.F) {
 		}
 		if !utf8.Valid(quoted) || wire.Text(quoted) != got {
 			t.Fatalf("%q: ours reads %q, encoding/json %q", s, wire.Text(quoted), got)
+		}
+		if sent := wire.Text(wire.AppendQuoted(nil, s)); sent != strings.ReplaceAll(got, "\x00", "\uFFFD") {
+			t.Fatalf("%q is sent as %q", s, sent)
 		}
 	})
 }
