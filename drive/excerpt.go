@@ -1,6 +1,7 @@
 package drive
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -52,6 +53,19 @@ func (r *Recorder) readOn(digest string, from int, partial bool) string {
 		how += "; what is kept is not the whole either, because the tool had left some of it out"
 	}
 	return how
+}
+
+// Overwritten is the line under an output that says how many of its lines later
+// output replaced, and where they are; empty for none.
+func (r *Recorder) Overwritten(digest string, lines int) string {
+	if lines == 0 {
+		return ""
+	}
+	where := "the output as it came is kept as " + digest
+	if r.readsOn {
+		where = result.Name + ` {"handle":"` + digest + `"} has the output as it came`
+	}
+	return fmt.Sprintf("\n[%d overwritten progress lines left out; %s]\n", lines, where)
 }
 
 // ExcerptOfError is the structured form of a failed call. Its output is cut

@@ -26,6 +26,7 @@ type fold struct {
 	// the messages that the run has taken in.
 	secrets  declaredSecrets
 	messages map[string]bool
+	files    seenFiles
 }
 
 // note follows an event whose body has that hash.
@@ -37,6 +38,7 @@ func (f *fold) note(ev *event.Event, hash string) {
 	f.bill.note(ev.Data)
 	f.cache.Note(ev)
 	f.secrets.note(ev.Data)
+	f.files.note(ev.Data)
 	if said, ok := ev.Data.(event.InputReceived); ok && said.MessageID != "" {
 		if f.messages == nil {
 			f.messages = map[string]bool{}

@@ -91,7 +91,7 @@ func (cs *calls) runTool(work context.Context, a machine.RunTool) {
 					return t.Run(ctx, tool.Call{
 						ID: a.CallID, Key: a.Key, Attempt: a.Attempt, Spent: a.Spent, Args: args, Facts: a.Facts,
 						MaxResultChars: max(a.MaxResultChars, 0), Results: cs.env.record.Blobs, Sandbox: a.Sandbox,
-						Redact: cs.env.record.Secrets.Text, Post: post,
+						Redact: cs.env.record.Secrets.Text, Seen: cs.log.files.digest, Post: post,
 					})
 				})
 			}, toolPanic)
@@ -112,10 +112,14 @@ func (env *environment) toolResult(ctx context.Context, a machine.RunTool, r too
 	media, left := drive.Carried(r.Media)
 	e := event.ToolResult{
 		CallID: a.CallID, Tool: a.Tool, IsError: r.IsError, ErrorType: r.ErrorType, ExitCode: r.ExitCode,
-		Media: media, Tools: r.Tools, Untrusted: r.Untrusted, Private: r.Private, EndsRun: r.EndsRun, Truncated: r.Truncated, Pin: r.Pin, Reached: r.Reached, Changed: r.Changed,
+		Media: media, Tools: r.Tools, Untrusted: r.Untrusted, Private: r.Private, EndsRun: r.EndsRun, Truncated: r.Truncated, Pin: r.Pin, Reached: r.Reached, Changed: r.Changed, Files: r.Files,
 	}
 	// Before anything is cut, or half of a secret could be left.
 	r.Output = env.record.Secrets.Text(r.Output)
+	if r.Raw != "" {
+		e.Raw = env.record.Blobs.Keep([]byte(env.record.Secrets.Text(r.Raw)))
+		r.Output += env.record.Overwritten(e.Raw, r.Overwritten)
+	}
 	came := !errors.Is(err, errRecorded)
 	if !came {
 		err = nil

@@ -41,10 +41,12 @@ func Blobs(d Data) []BlobRef {
 }
 
 func (r ToolResult) appendBlob(refs []BlobRef) []BlobRef {
-	if r.Blob == "" {
-		return refs
+	for _, digest := range []string{r.Blob, r.Raw} {
+		if digest != "" {
+			refs = append(refs, BlobRef{Digest: digest, Untrusted: r.Untrusted, Private: r.Private})
+		}
 	}
-	return append(refs, BlobRef{Digest: r.Blob, Untrusted: r.Untrusted, Private: r.Private})
+	return refs
 }
 
 // MapMedia returns an event with each image and file replaced by what f makes

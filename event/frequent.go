@@ -227,6 +227,10 @@ func (x ToolResult) encode(e *encoder) {
 	if len(x.Changed) > 0 {
 		e.member("changed", x.Changed)
 	}
+	if len(x.Files) > 0 {
+		e.member("files", x.Files)
+	}
+	e.textIf("raw", x.Raw)
 }
 
 func (x ToolResults) encode(e *encoder) {

@@ -317,6 +317,20 @@ type ToolResult struct {
 	// Changed are the protected paths that the call changed without a decision, in
 	// a sandbox that cannot prevent it. At most a hundred are listed separately.
 	Changed []Change `json:"changed,omitempty"`
+	// Files are the files whose content the run knows since this call.
+	Files []FileSeen `json:"files,omitempty"`
+	// Raw is the digest of the output as a command wrote it, where Output is what a
+	// terminal would show of it.
+	Raw string `json:"raw,omitempty"`
+}
+
+// FileSeen is the content of a file that a run has read or written whole. The
+// newest one of a path counts.
+type FileSeen struct {
+	// Path is relative to the workspace and separated by slashes.
+	Path string `json:"path"`
+	// Digest is the first half of the content's SHA-256, in hex.
+	Digest string `json:"digest"`
 }
 
 func (ToolResult) EventType() Type { return TypeToolResult }

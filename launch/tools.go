@@ -47,8 +47,8 @@ func (o Options) definition(a *spec.Agent, resolver *models.Resolver) (d assembl
 	}
 	r := rules(a, o)
 	protected := protect(r)
-	ws, err := fs.Open(o.Workspace, fs.Options{OtherNames: func(name, path string) ([]string, error) {
-		if !slices.Contains(r.GateProtected, name) {
+	ws, err := fs.Open(o.Workspace, fs.Options{OtherNames: func(name, path string, write bool) ([]string, error) {
+		if !write && !slices.Contains(r.GateProtected, name) {
 			return nil, nil
 		}
 		return sandbox.NewOtherNames(o.Workspace, protected).Of(path, true)

@@ -127,6 +127,10 @@ type Call struct {
 	// The engine removes them from every result. A tool that drops a part of its
 	// output must use Redact so that no half of a secret remains.
 	Redact func(text string) string
+	// Seen returns the digest of the content that the run knows of a file of the
+	// workspace, as [Result.Files] gave it last; nil outside a run, where nothing has
+	// been seen.
+	Seen func(path string) (digest string, ok bool)
 	// Post hands a message to the run that started this one, and returns what became of
 	// it; nil in a run that nobody started, or whose parent carries no messages. The
 	// same call can post the same message again: it counts once.
@@ -174,6 +178,14 @@ type Result struct {
 	Reached []event.Reach
 	// Changed are the protected paths that the call changed without a decision.
 	Changed []event.Change
+	// Files are the files whose content the run knows since this call. The journal
+	// keeps them, and later calls of the run get them by [Call.Seen].
+	Files []event.FileSeen
+	// Raw is the output as it came where Output is what a terminal would show of it.
+	// The journal keeps it whole, as a result that can be read on. Overwritten is
+	// how many lines of it later output replaced, see [Screen].
+	Raw         string
+	Overwritten int
 }
 
 // Error is an error with a type that the model and the journal see.

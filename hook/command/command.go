@@ -18,6 +18,7 @@ import (
 
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/hook"
+	"github.com/pawlrun/pawl/tool"
 	"github.com/pawlrun/pawl/tool/shell"
 )
 
@@ -60,7 +61,7 @@ func (c Command) Run(ctx context.Context, told hook.Call) (hook.Answer, error) {
 	}
 	switch {
 	case e.Code == exitBlock && !c.Observer:
-		return hook.Answer{Decision: event.HookBlock, Reason: strings.TrimSpace(e.Stderr)}, nil
+		return hook.Answer{Decision: event.HookBlock, Reason: said(e)}, nil
 	case e.Code != 0:
 		return hook.Answer{}, failure(e)
 	case c.Observer:
@@ -79,10 +80,16 @@ func failure(e shell.Ended) error {
 	if e.Signal != "" {
 		how = "it was ended by a signal: " + e.Signal
 	}
-	if said := strings.TrimSpace(e.Stderr); said != "" {
+	if said := said(e); said != "" {
 		how += ": " + said
 	}
 	return errors.New(how)
+}
+
+// said is what a program printed to stderr, as a terminal would show it.
+func said(e shell.Ended) string {
+	text, _ := tool.Screen(e.Stderr)
+	return strings.TrimSpace(text)
 }
 
 func (c Command) environment() []string {

@@ -149,7 +149,9 @@ func (o commands) hand(p *shell.Program, room *room, task []byte) error {
 // ended is how a program ended, and what it said of its work. What it said is looked
 // through for secrets before it is cut, or half of one could be left.
 func ended(end shell.Ended, room *room, report event.CommandReport, redact func(string) string) tool.Ended {
-	e := tool.Ended{Output: end.Stdout, Truncated: end.Cut, Stderr: tail(end.Stderr, redact), Untrusted: true, Private: true}
+	stdout, _ := tool.Screen(end.Stdout)
+	stderr, _ := tool.Screen(end.Stderr)
+	e := tool.Ended{Output: stdout, Truncated: end.Cut, Stderr: tail(stderr, redact), Untrusted: true, Private: true}
 	if e.Signal = end.Signal; end.Signal == "" {
 		e.ExitCode = &end.Code
 	}

@@ -20,23 +20,100 @@ import (
 	"github.com/pawlrun/pawl/tool"
 )
 
-func TestEditNeedsAPriorReadOfWhatIsThere(t *testing.T) {
+func TestEditNeedsAPriorRead(t *testing.T) {
 	p := newPlace(t, map[string]string{"a.txt": "one two\n"})
 	edit := args{"path": "a.txt", "old_string": "one", "new_string": "1"}
 	p.bad("fs.edit", edit, event.ErrorConflict, "has not been read")
 	p.good("fs.read", args{"path": "a.txt", "limit": 1})
-	p.put("a.txt", "one two three\n")
-	p.bad("fs.edit", edit, event.ErrorConflict, "has changed since it was read")
-	if got := p.content("a.txt"); got != "one two three\n" {
-		t.Errorf("a refused edit changed the file to %q", got)
-	}
-	p.good("fs.read", args{"path": "a.txt"})
 	if got := p.good("fs.edit", edit); got != "a.txt: replaced 1 occurrence, the first at line 1" {
 		t.Error(got)
 	}
 	p.good("fs.edit", args{"path": "a.txt", "old_string": "two", "new_string": "2"})
-	if got := p.content("a.txt"); got != "1 2 three\n" {
+	if got := p.content("a.txt"); got != "1 2\n" {
 		t.Errorf("the file has %q", got)
+	}
+}
+
+// A formatter, a command of the run or a person may change a file between a read and
+// an edit. Text that occurs once is replaced all the same, and the result says what
+// else had changed.
+func TestEditOfAFileThatHasChangedSaysWhatChanged(t *testing.T) {
+	p := newPlace(t, map[string]string{"f.py": ""})
+	for _, c := range []struct{ read, now, old, said string }{
+		{"a = 1\nb = 2\nc = 3\n", "a=1\nb=2\nc = 3\n", "c = 3", "since it was read, 2 lines at line 1 had been replaced by:\n     1\ta=1\n     2\tb=2"},
+		{"a\nb\n", "a\nb\nc\n", "b", "since it was read, these lines had been added:\n     3\tc"},
+		{"a\nb\nc\nd\n", "a\nd\n", "a", "since it was read, 2 lines after line 1 had been removed"},
+		{"a\n", "x\n" + strings.Repeat("y\n", 60), "x", "[21 more changed lines; read them with offset 41]"},
+	} {
+		p.put("f.py", c.read)
+		p.good("fs.read", args{"path": "f.py"})
+		p.put("f.py", c.now)
+		if got := p.good("fs.edit", args{"path": "f.py", "old_string": c.old, "new_string": "new"}); !strings.Contains(got, c.said) {
+			t.Errorf("%q; want it to say %q", got, c.said)
+		}
+		// What was shown was seen: the next edit has nothing to say.
+		if got := p.good("fs.edit", args{"path": "f.py", "old_string": "new", "new_string": "newer"}); strings.Contains(got, "since") == !strings.Contains(c.said, "more changed") {
+			t.Errorf("the next edit says %q", got)
+		}
+	}
+	// What was not shown was not seen.
+	p.bad("fs.write", args{"path": "f.py", "content": "mine"}, event.ErrorConflict, "has changed since it was read")
+	p.put("f.py", "q\nq\n")
+	p.bad("fs.edit", args{"path": "f.py", "old_string": "q", "new_string": "r"}, event.ErrorConflict, "has changed since it was read, and old_string occurs 2 times")
+	p.bad("fs.edit", args{"path": "f.py", "old_string": "q", "new_string": "r", "replace_all": true}, event.ErrorConflict, "occurs 2 times in it now; read it again")
+	p.bad("fs.edit", args{"path": "f.py", "old_string": "s", "new_string": "r"}, event.ErrorConflict, "occurs nowhere in it now; read it again")
+}
+
+// Another process has the digests that the journal keeps, and not the contents.
+func TestEditAfterAResumeSaysThatTheFileHasChanged(t *testing.T) {
+	p := newPlace(t, map[string]string{"f": "one\n", "g": "one\n"})
+	for _, name := range []string{"f", "g"} {
+		p.good("fs.read", args{"path": name})
+	}
+	resumed := openPlace(t, p.dir, nil)
+	resumed.seen = p.seen
+	if got := resumed.good("fs.edit", args{"path": "f", "old_string": "one", "new_string": "1"}); strings.Contains(got, "changed") {
+		t.Error(got)
+	}
+	p.put("g", "one\ntwo\n")
+	if got := resumed.good("fs.edit", args{"path": "g", "old_string": "one", "new_string": "1"}); !strings.Contains(got, "it had changed since it was read") {
+		t.Error(got)
+	}
+	resumed.bad("fs.write", args{"path": "g", "content": ""}, event.ErrorConflict, "has changed since it was read")
+}
+
+func TestWriteKeepsTheFormatOfTheFile(t *testing.T) {
+	for name, c := range map[string]struct{ old, content, want, says string }{
+		"CRLF and BOM":           {"\uFEFFa\r\nb\r\n", "a\nc\n", "\uFEFFa\r\nc\r\n", "kept CRLF and the BOM"},
+		"CRLF":                   {"a\r\nb\r\n", "a\nb\nc", "a\r\nb\r\nc", "kept CRLF"},
+		"what it has already":    {"\uFEFFa\r\n", "\uFEFFb\r\n", "\uFEFFb\r\n", "wrote 6 bytes"},
+		"plain":                  {"a\n", "b\r\n", "b\r\n", "wrote 3 bytes"},
+		"mixed line ends":        {"a\r\nb\n", "c\nd\n", "c\nd\n", "wrote 4 bytes"},
+		"Latin-1":                {"gr\xfc\xdfe\n", "Gr\u00fc\u00dfe\n", "Gr\xfc\xdfe\n", "kept Latin-1"},
+		"Latin-1 with CRLF":      {"\xe9\r\n", "\u00e8\n", "\xe8\r\n", "kept CRLF and Latin-1"},
+		"UTF-8 and something":    {"\u00e9\xff\n", "new\n", "new\n", "wrote 4 bytes"},
+		"a UTF-8 text stays one": {"gr\u00fc\u00dfe\n", "\u4e16\n", "\u4e16\n", "wrote 4 bytes"},
+	} {
+		p := newPlace(t, map[string]string{"f": c.old})
+		p.good("fs.read", args{"path": "f"})
+		if got := p.good("fs.write", args{"path": "f", "content": c.content}); !strings.Contains(got, c.says) {
+			t.Errorf("%s: %q", name, got)
+		}
+		if got := p.content("f"); got != c.want {
+			t.Errorf("%s: the file has %q, want %q", name, got, c.want)
+		}
+		// The run has seen what the file has now.
+		p.good("fs.edit", args{"path": "f", "old_string": strings.TrimSpace(strings.TrimPrefix(c.content, "\uFEFF")), "new_string": "x"})
+	}
+	p := newPlace(t, map[string]string{"l": "\xe9\n", "m": "\u00e9\xff\n"})
+	for name, says := range map[string]string{"l": "kept in Latin-1, which has no '\uFFFD'", "m": "would destroy them; use fs.edit"} {
+		p.good("fs.read", args{"path": name})
+		p.bad("fs.write", args{"path": name, "content": "\uFFFD\n"}, event.ErrorInvalidArgs, says)
+	}
+	p.bad("fs.edit", args{"path": "l", "old_string": "\u00e9", "new_string": "\u4e16"}, event.ErrorInvalidArgs, "which has no '\u4e16'")
+	p.good("fs.edit", args{"path": "l", "old_string": "\u00e9", "new_string": "\u00e8"})
+	if got := p.content("l"); got != "\xe8\n" {
+		t.Errorf("the edited file has %q", got)
 	}
 }
 
@@ -57,6 +134,7 @@ func TestWhatAnEditReplaces(t *testing.T) {
 		{"nothing to replace", "a", args{"old_string": "", "new_string": "c"}, "", event.ErrorInvalidArgs, "must be some text"},
 		{"the same", "a", args{"old_string": "a", "new_string": "a"}, "", event.ErrorInvalidArgs, "differs from new_string"},
 		{"line ends of Windows", "a\r\nb\r\nc\r\n", args{"old_string": "a\nb\n", "new_string": "x\ny\nz\n"}, "x\r\ny\r\nz\r\nc\r\n", "", "replaced 1"},
+		{"one line of Windows becomes two", "a\r\nb\r\n", args{"old_string": "a", "new_string": "x\ny"}, "x\r\ny\r\nb\r\n", "", "replaced 1"},
 		{"bytes that are no UTF-8 stay", "\xff a \xfe", args{"old_string": "a", "new_string": "b"}, "\xff b \xfe", "", "replaced 1"},
 		{"a bomb", strings.Repeat("a", 1<<20), args{"old_string": "a", "new_string": strings.Repeat("b", 1<<20), "replace_all": true}, "", event.ErrorInvalidArgs, "grow beyond"},
 	} {
@@ -121,7 +199,7 @@ func TestWritingAgainAfterACrashIsSafe(t *testing.T) {
 	}
 	resumed = openPlace(t, p.dir, nil)
 	p.put("a.txt", "somebody's work")
-	resumed.bad("fs.write", a, event.ErrorConflict, "since this run was started or resumed")
+	resumed.bad("fs.write", a, event.ErrorConflict, "has not been read in this run")
 }
 
 func TestAReplacedFileKeepsItsModeAndLeavesNothingBehind(t *testing.T) {

@@ -1,7 +1,9 @@
 package fs_test
 
 import (
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -223,26 +225,44 @@ func FuzzPaths(f *testing.F) {
 	})
 }
 
-// A write puts a new file in the place of the old one, so a protected file
-// that has another name in the workspace keeps its content.
-func TestAWriteReachesNoOtherNameOfAFile(t *testing.T) {
-	p := newPlace(t, map[string]string{".git/config": "mine\n"})
-	for name, call := range map[string]func(){
-		"written": func() { p.good("fs.write", args{"path": "written", "content": "theirs\n"}) },
-		"edited": func() {
-			p.good("fs.edit", args{"path": "edited", "old_string": "mine", "new_string": "theirs"})
-		},
-	} {
-		if err := os.Link(p.path(".git/config"), p.path(name)); err != nil {
+// A file with several names keeps them all when it is written, so a write is judged
+// by the protected ones among them.
+func TestLinkedFileIsWrittenInPlace(t *testing.T) {
+	p := newPlace(t, map[string]string{"a": "mine\n"})
+	for i, name := range []string{"b", "c"} {
+		if err := os.Link(p.path("a"), p.path(name)); err != nil {
 			t.Fatal(err)
 		}
 		p.good("fs.read", args{"path": name})
-		call()
-		if got := p.content(name); got != "theirs\n" {
-			t.Errorf("%s has %q", name, got)
+		content := fmt.Sprintf("%s %d\n", strings.Repeat("theirs", 3-2*i), i)
+		p.good("fs.write", args{"path": name, "content": content})
+		p.good("fs.edit", args{"path": name, "old_string": "theirs " + fmt.Sprint(i), "new_string": "ours"})
+		if got := p.content("a"); got != strings.Replace(content, "theirs "+fmt.Sprint(i), "ours", 1) {
+			t.Errorf("written as %s, a has %q", name, got)
 		}
-		if got := p.content(".git/config"); got != "mine\n" {
-			t.Errorf("through %s the protected file became %q", name, got)
-		}
+	}
+	if facts := p.resolve("fs.write", args{"path": "b", "content": "x"}).Facts; len(facts.Unclear) == 0 {
+		t.Error("a write that reaches names that are not known is clear")
+	}
+}
+
+// A file that is a mount of its own cannot be replaced by another one.
+func TestFileThatIsAMountIsWrittenInPlace(t *testing.T) {
+	p := newPlace(t, map[string]string{"mounted": ""})
+	source := filepath.Join(t.TempDir(), "source")
+	if err := os.WriteFile(source, []byte("one\ntwo\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command("mount", "--bind", source, p.path("mounted")).CombinedOutput(); err != nil {
+		t.Skipf("mounts cannot be made here: %v: %s", err, out)
+	}
+	t.Cleanup(func() { _ = exec.Command("umount", p.path("mounted")).Run() })
+	p.good("fs.read", args{"path": "mounted"})
+	for _, word := range []string{"one", "two"} {
+		p.good("fs.edit", args{"path": "mounted", "old_string": word, "new_string": word + "!"})
+	}
+	p.good("fs.write", args{"path": "mounted", "content": p.content("mounted") + "three\n"})
+	if b, err := os.ReadFile(source); err != nil || string(b) != "one!\ntwo!\nthree\n" {
+		t.Errorf("the mounted file has %q, %v", b, err)
 	}
 }

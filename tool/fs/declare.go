@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"path"
 	"path/filepath"
 	"slices"
@@ -47,8 +48,8 @@ func (w *Workspace) judged(t *tool.Tool, at place, use event.PathUse, risk event
 			alias.Write, alias.Tree = use.Write, use.Tree
 			f.Paths = append(f.Paths, alias)
 		}
-		if !p.Write && !p.Outside && w.otherNames != nil {
-			f = w.withOtherNames(f, t.Name, p.Path)
+		if !p.Outside && (!p.Write || w.linked(p.Path)) {
+			f = w.withOtherNames(f, t.Name, p)
 		}
 		return f
 	}
@@ -75,16 +76,29 @@ func (w *Workspace) writing(file string) []event.Facts {
 	return calls
 }
 
-// withOtherNames adds the protected names of what is read.
-func (w *Workspace) withOtherNames(f event.Facts, reader, path string) event.Facts {
-	names, err := w.otherNames(reader, path)
+// withOtherNames adds the protected names of the file that a call uses.
+func (w *Workspace) withOtherNames(f event.Facts, by string, used event.PathUse) event.Facts {
+	var names []string
+	var err error
+	switch {
+	case w.otherNames != nil:
+		names, err = w.otherNames(by, used.Path, used.Write)
+	case used.Write:
+		err = errors.ErrUnsupported
+	}
 	if err != nil {
-		f.Unclear = append(f.Unclear, "whether "+path+" is another name of something protected is not known")
+		f.Unclear = append(f.Unclear, "whether "+used.Path+" is another name of something protected is not known")
 	}
 	for _, name := range names {
-		f.Paths = append(f.Paths, event.PathUse{Path: name})
+		f.Paths = append(f.Paths, event.PathUse{Path: name, Write: used.Write})
 	}
 	return f
+}
+
+// linked reports whether a file has several names: a write reaches all of them.
+func (w *Workspace) linked(p string) bool {
+	info, err := w.root.Stat(p)
+	return err == nil && links(info) > 1
 }
 
 // access names what a call touches by one key for each file, however the path

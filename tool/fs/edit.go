@@ -18,42 +18,63 @@ type editArgs struct {
 const editName = "fs.edit"
 
 func (w *Workspace) editTool() tool.Tool {
-	t := tool.New(editName, "Replace a piece of text in a file. The file must have been read before and be unchanged since.", within(w, w.edit))
+	t := tool.NewWithCall(editName, "Replace a piece of text in a file. The file must have been read before.", withinCall(w, w.edit))
 	t.Aliases = []string{"edit"}
 	w.writes(&t, "edit")
 	return t
 }
 
-func (w *Workspace) edit(ctx context.Context, a editArgs) (tool.Result, error) {
+func (w *Workspace) edit(ctx context.Context, c tool.Call, a editArgs) (tool.Result, error) {
 	p, err := w.resolve(a.Path)
 	if err != nil {
 		return tool.Result{}, err
 	}
-	var done string
+	r := tool.Result{}
 	err = w.update(ctx, p, func(old []byte) ([]byte, error) {
-		if err := w.unchanged(p, old); err != nil {
-			return nil, err
+		known, ok := seen(c, p)
+		if !ok {
+			return nil, unread(p)
 		}
 		content, n, line, err := replace(p, string(old), a)
-		done = fmt.Sprintf("%s: replaced %s, the first at line %d", quote(p), occurrences(n), line)
-		return []byte(content), err
+		changed := known != digest(old)
+		if changed && (n != 1 || err != nil) {
+			return nil, conflict("%s has changed since it was read, and old_string occurs %s in it now; read it again", quote(p), times(n))
+		}
+		if err != nil {
+			return nil, err
+		}
+		r.Output = fmt.Sprintf("%s: replaced %s, the first at line %d", quote(p), occurrences(n), line)
+		whole := true
+		if changed {
+			var said string
+			said, whole = w.since(known, old)
+			r.Output += "; " + said
+		}
+		if whole {
+			r.Files = w.now(p, []byte(content))
+		}
+		return []byte(content), nil
 	})
 	if err != nil {
 		return tool.Result{}, err
 	}
-	return tool.Result{Output: done}, nil
+	return r, nil
 }
 
 // replace makes an edit: the new text, how often the old string occurred, and
 // the line where it first did.
 func replace(p, text string, a editArgs) (content string, n, line int, err error) {
-	from, to := a.OldString, a.NewString
-	if from == "" || from == to {
+	if a.OldString == "" || a.OldString == a.NewString {
 		return "", 0, 0, invalid("old_string must be some text that differs from new_string")
 	}
+	f := formatOf([]byte(text))
+	from, to, err := f.asKept(p, a.OldString, a.NewString)
+	if err != nil {
+		return "", 0, 0, err
+	}
 	n = strings.Count(text, from)
-	if crlf := toCRLF(from); n == 0 && strings.Contains(text, "\r\n") && crlf != from {
-		// fs.read does not show which kind of line end a file has.
+	if crlf := toCRLF(from); n == 0 && (f.crlf || f.mixed) && crlf != from {
+		// fs.read does not show which kind of line end a line has.
 		from, to = crlf, toCRLF(to)
 		n = strings.Count(text, from)
 	}
@@ -61,12 +82,40 @@ func replace(p, text string, a editArgs) (content string, n, line int, err error
 	case n == 0:
 		return "", 0, 0, conflict("old_string does not occur in %s; it must match exactly, white space included%s", quote(p), near(text, a.OldString))
 	case n > 1 && !a.ReplaceAll:
-		return "", 0, 0, conflict("old_string occurs %d times in %s; give more context, or set replace_all", n, quote(p))
+		return "", n, 0, conflict("old_string occurs %d times in %s; give more context, or set replace_all", n, quote(p))
 	case len(text)+n*(len(to)-len(from)) > maxEdit:
-		return "", 0, 0, invalid("%s would grow beyond %d bytes", quote(p), maxEdit)
+		return "", n, 0, invalid("%s would grow beyond %d bytes", quote(p), maxEdit)
 	}
 	line = strings.Count(text[:strings.Index(text, from)], "\n") + 1
 	return strings.ReplaceAll(text, from, to), n, line, nil
+}
+
+// asKept is an edit in the encoding and with the line ends of the file.
+func (f format) asKept(p, from, to string) (string, string, error) {
+	if f.encoding == latin1 {
+		encoded, bad := toLatin1(to)
+		if bad != 0 {
+			return "", "", invalid("%s is kept in Latin-1, which has no %q; leave the character out, or convert the file to UTF-8 with a command first", quote(p), bad)
+		}
+		to = encoded
+		if encoded, bad = toLatin1(from); bad == 0 {
+			from = encoded
+		}
+	}
+	if f.crlf {
+		from, to = toCRLF(from), toCRLF(to)
+	}
+	return from, to, nil
+}
+
+func times(n int) string {
+	switch n {
+	case 0:
+		return "nowhere"
+	case 1:
+		return "once"
+	}
+	return fmt.Sprintf("%d times", n)
 }
 
 func occurrences(n int) string {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/pawlrun/pawl/event"
@@ -21,6 +22,9 @@ type place struct {
 	t   testing.TB
 	dir string
 	set *tool.Set
+	// seen is what the run knows of files, as its journal has it.
+	seen map[string]string
+	mu   *sync.Mutex
 }
 
 func newPlace(t testing.TB, files map[string]string) place {
@@ -43,7 +47,7 @@ func openPlace(t testing.TB, dir string, files map[string]string) place {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := place{t: t, dir: dir, set: set}
+	p := place{t: t, dir: dir, set: set, seen: map[string]string{}, mu: new(sync.Mutex)}
 	for name, content := range files {
 		p.put(name, content)
 	}
@@ -96,7 +100,24 @@ func (p place) callWith(ctx context.Context, name string, a args) (tool.Result, 
 		return tool.Result{}, &tool.Error{Type: c.Problem.Type, Message: c.Problem.Message}
 	}
 	t, _ := p.set.Lookup(name)
-	return t.Run(ctx, tool.Call{ID: "c", Args: c.Args})
+	return p.run(ctx, t, tool.Call{ID: "c", Args: c.Args})
+}
+
+// run runs a call as the engine does: the result says what the run has seen.
+func (p place) run(ctx context.Context, t tool.Tool, c tool.Call) (tool.Result, error) {
+	c.Seen = func(path string) (string, bool) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		d, ok := p.seen[path]
+		return d, ok
+	}
+	r, err := t.Run(ctx, c)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, f := range r.Files {
+		p.seen[f.Path] = f.Digest
+	}
+	return r, err
 }
 
 // good calls and expects the call to succeed.

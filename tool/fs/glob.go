@@ -17,7 +17,7 @@ type globArgs struct {
 }
 
 func (w *Workspace) globTool() tool.Tool {
-	t := tool.New("fs.glob", "Find files of the workspace by a pattern of their paths. At most 500, in the order of their names; .git is left out.", within(w, w.glob))
+	t := tool.New("fs.glob", "Find files of the workspace by a pattern of their paths. At most 500, in the order of their names; .git and what git ignores are left out.", within(w, w.glob))
 	w.reads(&t, "find", searched, true)
 	return t
 }
@@ -34,16 +34,14 @@ func (w *Workspace) glob(ctx context.Context, a globArgs) (tool.Result, error) {
 	}
 	var out page
 	shown, more := 0, false
-	k := walker{w: w, depth: depthOf(pattern), visit: func(p string, _ fs.DirEntry) error {
-		if !match.MatchString(below(base, p)) {
-			return nil
-		}
+	k := walker{w: w, depth: depthOf(pattern), match: func(p string) bool { return match.MatchString(below(base, p)) }, visit: func(p string, _ fs.DirEntry) error {
 		if more = shown == maxEntries || !out.add(quote(p)); more {
 			return fs.SkipAll
 		}
 		shown++
 		return nil
 	}}
+	k.respectIgnores(base, pattern)
 	if err := k.walk(ctx, base); err != nil {
 		return tool.Result{}, err
 	}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/pawlrun/pawl/tool"
@@ -30,7 +31,7 @@ type grepArgs struct {
 }
 
 func (w *Workspace) grepTool() tool.Tool {
-	t := tool.NewWithCall("fs.grep", "Search the text files of the workspace. Gives path:line:text, at most 200 lines; binary files, files above 1 MB and .git are left out.",
+	t := tool.NewWithCall("fs.grep", "Search the text files of the workspace. Gives path:line:text, at most 200 lines; binary files, files above 1 MB, .git and what git ignores are left out.",
 		withinCall(w, w.grep))
 	t.Aliases = []string{"search"}
 	w.reads(&t, "search for", pathOf, true)
@@ -54,12 +55,13 @@ func (w *Workspace) grep(ctx context.Context, c tool.Call, a grepArgs) (tool.Res
 	if info, err := w.root.Stat(start); err == nil && !info.IsDir() {
 		return s.one(ctx, start)
 	}
-	k := walker{w: w, visit: func(p string, e fs.DirEntry) error {
-		if !e.Type().IsRegular() || !files.match(below(start, p)) {
+	k := walker{w: w, match: func(p string) bool { return files.match(below(start, p)) }, visit: func(p string, e fs.DirEntry) error {
+		if !e.Type().IsRegular() {
 			return nil
 		}
 		return s.file(ctx, p)
 	}}
+	k.respectIgnores(start, strings.TrimPrefix(a.Include, "./"))
 	if err := k.walk(ctx, start); err != nil {
 		return tool.Result{}, err
 	}

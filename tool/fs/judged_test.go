@@ -74,7 +74,7 @@ func TestALinkAtTheEndOfAPathThatIsTooLongLeadsNowhere(t *testing.T) {
 
 // A file that is read by one name may have a protected one besides.
 func TestTheOtherNamesOfWhatIsReadAreJudged(t *testing.T) {
-	ws, err := fs.Open(t.TempDir(), fs.Options{OtherNames: func(tool, path string) ([]string, error) {
+	ws, err := fs.Open(t.TempDir(), fs.Options{OtherNames: func(tool, path string, write bool) ([]string, error) {
 		switch {
 		case tool == "fs.list":
 			return nil, nil

@@ -6,10 +6,10 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"hash"
 	"io"
 	"os"
 
+	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/tool"
 )
 
@@ -52,45 +52,93 @@ func (w *Workspace) read(ctx context.Context, c tool.Call, a readArgs) (tool.Res
 		return tool.Result{}, err
 	}
 	defer f.Close()
-	r := reader{name: p, size: info.Size(), from: max(a.Offset, 1), limit: a.Limit, whole: info.Size() <= maxEdit, hash: sha256.New(), redact: c.Redact}
+	src := cancellable{ctx, f}
+	whole, err := w.look(p, src, info.Size())
+	if err != nil {
+		return tool.Result{}, err
+	}
+	r := reader{name: p, size: info.Size(), from: max(a.Offset, 1), limit: a.Limit, redact: c.Redact}
+	if whole != nil {
+		r.total, r.format = whole.total(), whole.format()
+		if _, err := f.Seek(0, io.SeekStart); err != nil {
+			return tool.Result{}, explain(p, err)
+		}
+	}
 	if r.limit <= 0 {
 		r.limit = maxLines
 	}
-	if err := r.run(cancellable{ctx, f}); err != nil {
+	if err := r.run(src); err != nil {
 		return tool.Result{}, err
 	}
-	if r.whole {
-		w.remember(p, [sha256.Size]byte(r.hash.Sum(nil)))
+	_, known := seen(c, p)
+	if kept := r.format.String(); kept != "" && (r.from == 1 || !known) {
+		r.page.note("%s", kept)
 	}
-	return r.page.result(r.more), nil
+	result := r.page.result(r.more)
+	if whole != nil {
+		result.Files = []event.FileSeen{{Path: p, Digest: whole.digest}}
+	}
+	return result, nil
 }
 
-// reader makes one page of a file. A file that may be edited is read to its
-// end, because its hash is what an edit is compared with.
+// looked is what is known of a file that was read to its end.
+type looked struct {
+	survey
+	digest string
+}
+
+// look reads a file that may be edited to its end, because an edit is compared with
+// its digest; nil for a larger one. It keeps the content of a small one, see
+// [contents]. A binary file is left to who reads its lines.
+func (w *Workspace) look(p string, src io.Reader, size int64) (*looked, error) {
+	if size > maxEdit {
+		return nil, nil
+	}
+	l, hash := looked{}, sha256.New()
+	to := []io.Writer{&l.survey, hash}
+	var content bytes.Buffer
+	if size <= maxKept {
+		to = append(to, &content)
+	}
+	n, err := io.Copy(io.MultiWriter(to...), io.LimitReader(src, maxEdit+1))
+	if err != nil {
+		return nil, explain(p, err)
+	}
+	if n > maxEdit {
+		return nil, nil
+	}
+	l.digest = digestOf([sha256.Size]byte(hash.Sum(nil)))
+	if size <= maxKept {
+		w.contents.keep(l.digest, content.Bytes())
+	}
+	return &l, nil
+}
+
+// reader makes one page of a file.
 type reader struct {
 	name        string
 	size        int64
 	from, limit int
-	whole       bool
-	hash        hash.Hash
-	redact      func(string) string
+	// total is the number of lines, 0 if the file was not read to its end, and format
+	// is known then as well.
+	total  int
+	format format
+	redact func(string) string
 
 	page  page
 	line  int // the last line that was read
-	read  int64
 	shown int
 	more  bool
 }
 
 func (r *reader) run(src io.Reader) error {
-	if r.whole {
-		src = io.TeeReader(src, r.hash)
-	}
 	in := newLines(src, maxLine)
 	if start, _ := in.r.Peek(sniff); isBinary(start) {
 		return r.binary()
+	} else if bytes.HasPrefix(start, []byte(bom)) {
+		_, _ = in.r.Discard(len(bom))
 	}
-	for {
+	for !r.more {
 		l, err := in.next()
 		if errors.Is(err, io.EOF) {
 			break
@@ -98,33 +146,30 @@ func (r *reader) run(src io.Reader) error {
 		if err != nil {
 			return explain(r.name, err)
 		}
-		r.line++
-		if r.read += l.size; r.read > maxEdit {
-			r.whole = false
-		}
-		if r.more && !r.whole {
-			break
-		}
-		if r.line < r.from || r.more {
+		if r.line++; r.line < r.from {
 			continue
 		}
 		text := l.beginning(maxLine, r.redact)
 		if bytes.IndexByte(text, 0) >= 0 {
 			return r.binary()
 		}
-		if r.more = r.shown == r.limit || !r.page.add(numbered(r.line, text, l.size)); !r.more {
+		if r.more = r.shown == r.limit || !r.page.add(r.numbered(text, l.size)); !r.more {
 			r.shown++
 		}
 	}
 	return r.close()
 }
 
-// numbered is a line, or the beginning of one that is longer, as the model sees it.
-func numbered(n int, text []byte, size int64) string {
-	if int64(len(text)) < size {
-		return fmt.Sprintf("%6d\t%s… [%d of the line's %d bytes]", n, text, len(text), size)
+// numbered is the last line, or the beginning of a longer one, as the model sees it.
+func (r *reader) numbered(text []byte, size int64) string {
+	length := len(text)
+	if r.format.encoding == latin1 {
+		text = fromLatin1(text)
 	}
-	return fmt.Sprintf("%6d\t%s", n, text)
+	if int64(length) < size {
+		return fmt.Sprintf("%6d\t%s… [%d of the line's %d bytes]", r.line, text, length, size)
+	}
+	return fmt.Sprintf("%6d\t%s", r.line, text)
 }
 
 func (r *reader) close() error {
@@ -133,8 +178,8 @@ func (r *reader) close() error {
 		r.page.note("the file is empty")
 	case r.shown == 0:
 		return invalid("%s has %d lines; there is no line %d", quote(r.name), r.line, r.from)
-	case r.more && r.whole:
-		r.page.note("lines %d to %d of %d; read on with offset %d", r.from, r.from+r.shown-1, r.line, r.from+r.shown)
+	case r.more && r.total > 0:
+		r.page.note("lines %d to %d of %d; read on with offset %d", r.from, r.from+r.shown-1, r.total, r.from+r.shown)
 	case r.more:
 		r.page.note("lines %d to %d of a file of %d bytes; read on with offset %d", r.from, r.from+r.shown-1, r.size, r.from+r.shown)
 	}

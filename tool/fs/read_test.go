@@ -31,6 +31,29 @@ func linesOf(n int) string {
 	return b.String()
 }
 
+// The format of a file is named once, under the first page or the first that the run
+// reads of it.
+func TestReadNamesWhatLinesDoNotShow(t *testing.T) {
+	p := newPlace(t, map[string]string{
+		"bom": "\uFEFFa\r\nb\r\n", "mixed": "a\r\nb\nc\n", "some": "\u00e9\xff\n", "late": strings.Repeat("a\n", 70_000) + "\xfc\n",
+	})
+	for _, c := range []struct {
+		args args
+		want string
+	}{
+		{args{"path": "bom", "offset": 2}, "     2\tb\n[UTF-8 with BOM, CRLF]\n"},
+		{args{"path": "bom", "offset": 2}, "     2\tb\n"},
+		{args{"path": "bom", "limit": 1}, "     1\ta\n[lines 1 to 1 of 2; read on with offset 2]\n[UTF-8 with BOM, CRLF]\n"},
+		{args{"path": "mixed"}, "     1\ta\n     2\tb\n     3\tc\n[mixed line ends: CRLF and LF]\n"},
+		{args{"path": "some"}, "     1\t\u00e9\uFFFD\n[not UTF-8 throughout: what is not is shown as \uFFFD, and fs.edit keeps it]\n"},
+		{args{"path": "late", "offset": 70_001}, " 70001\t\u00fc\n[not UTF-8: shown and written as Latin-1]\n"},
+	} {
+		if diff := cmp.Diff(c.want, p.good("fs.read", c.args)); diff != "" {
+			t.Errorf("%v (-want +got)\n%s", c.args, diff)
+		}
+	}
+}
+
 func TestReadGivesNumberedLinesInPages(t *testing.T) {
 	p := newPlace(t, map[string]string{
 		"ten.txt": linesOf(10), "empty.txt": "", "noend.txt": "a\nb", "crlf.txt": "a\r\nb\r\n", "blank.txt": "\n\n", "latin1.txt": "gr\xfc\xdfe\n",
@@ -46,9 +69,9 @@ func TestReadGivesNumberedLinesInPages(t *testing.T) {
 		{"an offset of nothing", args{"path": "ten.txt", "offset": 0, "limit": 1}, numbered(1, 1) + "[lines 1 to 1 of 10; read on with offset 2]\n"},
 		{"empty", args{"path": "empty.txt"}, "[the file is empty]\n"},
 		{"no end of line at the end", args{"path": "noend.txt"}, "     1\ta\n     2\tb\n"},
-		{"line ends of Windows", args{"path": "crlf.txt"}, "     1\ta\n     2\tb\n"},
+		{"line ends of Windows", args{"path": "crlf.txt"}, "     1\ta\n     2\tb\n[CRLF]\n"},
 		{"blank lines", args{"path": "blank.txt"}, "     1\t\n     2\t\n"},
-		{"no UTF-8", args{"path": "latin1.txt"}, "     1\tgr\uFFFDe\n"},
+		{"no UTF-8", args{"path": "latin1.txt"}, "     1\tgrüße\n[not UTF-8: shown and written as Latin-1]\n"},
 	} {
 		if diff := cmp.Diff(c.want, p.good("fs.read", c.args)); diff != "" {
 			t.Errorf("%s (-want +got)\n%s", c.name, diff)

@@ -4,10 +4,10 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
-	"crypto/sha256"
 	"errors"
 	"os"
 	"path"
+	"syscall"
 )
 
 // update replaces a file's content by what change makes of it, as one step:
@@ -18,7 +18,9 @@ import (
 // and the rename; nothing short of its own cooperation prevents that.
 //
 // The file keeps its owner and its group where this process may set them, and its
-// permissions but for what another group would gain by them.
+// permissions but for what another group would gain by them. A file with several
+// names, or one that is a mount of its own, is written in place: a new file would
+// not be the same one.
 func (w *Workspace) update(ctx context.Context, p string, change func(old []byte) ([]byte, error)) error {
 	f, info, err := w.lock(ctx, p)
 	if err != nil {
@@ -30,21 +32,58 @@ func (w *Workspace) update(ctx context.Context, p string, change func(old []byte
 		return err
 	}
 	content, err := change(old)
+	if err != nil || bytes.Equal(old, content) {
+		return err
+	}
+	if links(info) > 1 {
+		return inPlace(p, f, old, content)
+	}
+	err = w.swap(p, content, info)
+	if errors.Is(err, syscall.EBUSY) || errors.Is(err, syscall.EXDEV) || errors.Is(err, syscall.EROFS) {
+		return inPlace(p, f, old, content)
+	}
+	return err
+}
+
+// swap puts a new file with the content in the place of the old one.
+func (w *Workspace) swap(p string, content []byte, like os.FileInfo) error {
+	temp, err := w.temp(p, content, like)
 	if err != nil {
 		return err
 	}
-	if !bytes.Equal(old, content) {
-		temp, err := w.temp(p, content, info)
-		if err != nil {
-			return err
-		}
-		if err := w.root.Rename(temp, p); err != nil {
-			_ = w.root.Remove(temp)
-			return explain(p, err)
-		}
+	if err := w.root.Rename(temp, p); err != nil {
+		_ = w.root.Remove(temp)
+		return explain(p, err)
 	}
-	w.remember(p, sumOf(content))
 	return nil
+}
+
+// inPlace writes the content into the file itself. If that fails, it writes the old
+// content back as far as it can.
+func inPlace(p string, f *os.File, old, content []byte) error {
+	err := rewrite(f, content)
+	if err == nil {
+		return nil
+	}
+	return explain(p, errors.Join(err, rewrite(f, old)))
+}
+
+func rewrite(f *os.File, content []byte) error {
+	if _, err := f.WriteAt(content, 0); err != nil {
+		return err
+	}
+	if err := f.Truncate(int64(len(content))); err != nil {
+		return err
+	}
+	return f.Sync()
+}
+
+// links is how many names a file has.
+func links(info os.FileInfo) int {
+	if st, ok := info.Sys().(*syscall.Stat_t); ok {
+		return int(st.Nlink)
+	}
+	return 1
 }
 
 // lock opens a file for an update and locks it. The file may have been
@@ -70,18 +109,6 @@ func (w *Workspace) lock(ctx context.Context, p string) (*os.File, os.FileInfo, 
 			return nil, nil, explain(p, err)
 		}
 	}
-}
-
-// unchanged fails unless the model has seen this content of the file.
-func (w *Workspace) unchanged(p string, content []byte) error {
-	sum, known := w.known(p)
-	switch {
-	case !known:
-		return conflict("%s has not been read since this run was started or resumed; read it first", quote(p))
-	case sum != sumOf(content):
-		return conflict("%s has changed since it was read; read it again", quote(p))
-	}
-	return nil
 }
 
 // temp writes content to a new file beside p, on the disk before it returns.
@@ -118,5 +145,3 @@ func (w *Workspace) empty(name string, like os.FileInfo) (*os.File, error) {
 	}
 	return f, f.Chmod(keepOwner(f, like))
 }
-
-func sumOf(content []byte) [sha256.Size]byte { return sha256.Sum256(content) }

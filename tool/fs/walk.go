@@ -4,11 +4,13 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path"
 	"slices"
+	"strings"
 )
 
 const (
@@ -28,22 +30,34 @@ type walker struct {
 	w *Workspace
 	// depth, where it is not 0, is how many levels below the start matter.
 	depth int
-	// visit is called for everything but directories, with the path relative
-	// to the workspace. fs.SkipAll ends the walk.
+	// match reports whether a path of the workspace is looked for; nil means that
+	// all are.
+	match func(p string) bool
+	// visit is called for everything but directories that match, with the path
+	// relative to the workspace. fs.SkipAll ends the walk.
 	visit func(p string, e fs.DirEntry) error
 	// unread counts directories that could not be read, or not whole.
 	unread int
+	// repo is the repository whose ignored files are left out, nil for none; rules are
+	// those that hold above the start. exact says that the pattern of the walk names
+	// files, which are found although they are ignored.
+	repo  *repository
+	rules *ignores
+	exact bool
+	// ignored counts the files and directories that were left out.
+	ignored      int
+	ignoredNames []string
 }
 
 func (k *walker) walk(ctx context.Context, start string) error {
-	err := k.directory(ctx, start, 1)
+	err := k.directory(ctx, start, 1, k.rules)
 	if errors.Is(err, fs.SkipAll) {
 		return nil
 	}
 	return err
 }
 
-func (k *walker) directory(ctx context.Context, dir string, level int) error {
+func (k *walker) directory(ctx context.Context, dir string, level int, rules *ignores) error {
 	entries, err := k.w.entries(dir)
 	switch {
 	case err != nil && level == 1:
@@ -54,6 +68,7 @@ func (k *walker) directory(ctx context.Context, dir string, level int) error {
 	case len(entries) == maxDirEntries:
 		k.unread++
 	}
+	rules = k.ignoring(dir, rules)
 	for _, e := range entries {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -61,12 +76,14 @@ func (k *walker) directory(ctx context.Context, dir string, level int) error {
 		p := path.Join(dir, e.Name())
 		switch {
 		case !e.IsDir():
-			err = k.visit(p, e)
-		case level == k.depth, slices.Contains(hidden, e.Name()):
+			if k.wants(p) && !k.leftOut(p, false, rules) {
+				err = k.visit(p, e)
+			}
+		case level == k.depth, slices.Contains(hidden, e.Name()), k.leftOut(p, true, rules):
 		case level == maxDepth:
 			k.unread++
 		default:
-			err = k.directory(ctx, p, level+1)
+			err = k.directory(ctx, p, level+1, rules)
 		}
 		if err != nil {
 			return err
@@ -75,8 +92,17 @@ func (k *walker) directory(ctx context.Context, dir string, level int) error {
 	return nil
 }
 
-// report says what the walk could not see.
+func (k *walker) wants(p string) bool { return k.match == nil || k.match(p) }
+
+// report says what the walk left out or could not see.
 func (k *walker) report(out *page) {
+	if k.ignored > 0 {
+		names := strings.Join(k.ignoredNames, ", ")
+		if k.ignored > len(k.ignoredNames) {
+			names += ", …"
+		}
+		out.note("%s that git ignores left out: %s; a path or pattern that names one searches it", counted(k.ignored), names)
+	}
 	if k.unread > 0 {
 		out.note("%d directories could not be read, or not whole", k.unread)
 	}
@@ -102,4 +128,11 @@ func (w *Workspace) entries(dir string) ([]fs.DirEntry, error) {
 	}
 	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return cmp.Compare(a.Name(), b.Name()) })
 	return entries, nil
+}
+
+func counted(n int) string {
+	if n == 1 {
+		return "1 file or directory"
+	}
+	return fmt.Sprintf("%d files or directories", n)
 }

@@ -9,20 +9,18 @@ package fs
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"sync"
 
 	"github.com/pawlrun/pawl/event"
 	"github.com/pawlrun/pawl/resolve"
 	"github.com/pawlrun/pawl/tool"
 )
 
-// Workspace is the directory that a run's file tools work in, with what the
-// run has read of it. It is safe for concurrent use.
+// Workspace is the directory that a run's file tools work in. It is safe for
+// concurrent use.
 type Workspace struct {
 	// dir is the directory as it was named, real the same without symbolic
 	// links: a model may have met either.
@@ -30,23 +28,20 @@ type Workspace struct {
 	root      *os.Root
 	paths     resolve.Workspace
 
-	mu   sync.Mutex
-	seen map[string][sha256.Size]byte
+	contents contents
+	state    state
 
-	state state
-
-	otherNames func(tool, path string) ([]string, error)
+	otherNames func(tool, path string, write bool) ([]string, error)
 }
 
 // Options say how a workspace's tools are judged.
 type Options struct {
 	// OtherNames gives the protected names that a path of the workspace, and all
-	// below it, have besides the one by which a tool reads them (hard links):
-	// an owner who is asked before what is protected is read must be asked then,
-	// too. An error makes the call unclear. Files are written in the place of
-	// the old ones, so that a write reaches no other name, and nobody asks for
-	// them then. Nil stands for no other names.
-	OtherNames func(tool, path string) ([]string, error)
+	// below it, have besides the one by which a tool reads or writes them (hard
+	// links): an owner who is asked about what is protected must be asked then,
+	// too. An error makes the call unclear. Without the function no other
+	// names are known, and a write of a file that has some is unclear.
+	OtherNames func(tool, path string, write bool) ([]string, error)
 }
 
 // Open opens a workspace directory.
@@ -68,7 +63,7 @@ func Open(dir string, o Options) (*Workspace, error) {
 		return nil, errors.Join(fmt.Errorf("fs: open workspace %s: %w", dir, err), root.Close())
 	}
 	return &Workspace{
-		dir: abs, real: real, root: root, paths: paths, seen: map[string][sha256.Size]byte{}, state: state{most: maxStateFiles},
+		dir: abs, real: real, root: root, paths: paths, state: state{most: maxStateFiles},
 		otherNames: o.OtherNames,
 	}, nil
 }
@@ -117,19 +112,4 @@ func withinCall[A any](w *Workspace, run func(context.Context, tool.Call, A) (to
 		}
 		return r, err
 	}
-}
-
-// remember notes which content of a file the model has seen.
-func (w *Workspace) remember(p string, sum [sha256.Size]byte) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.seen[p] = sum
-}
-
-// known says which content of a file the model has seen last.
-func (w *Workspace) known(p string) ([sha256.Size]byte, bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	sum, ok := w.seen[p]
-	return sum, ok
 }

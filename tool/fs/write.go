@@ -23,15 +23,15 @@ const writeName = "fs.write"
 // writeTool declares it idempotent: the same content again changes
 // nothing, and a file that became another meanwhile is refused, not written.
 func (w *Workspace) writeTool() tool.Tool {
-	t := tool.New(writeName, "Write a whole file, with the directories above it. A file that exists must have been read before and be unchanged since.",
-		within(w, w.write))
+	t := tool.NewWithCall(writeName, "Write a whole file, with the directories above it. A file that exists must have been read before and be unchanged since.",
+		withinCall(w, w.write))
 	t.Aliases = []string{"write", "write_file"}
 	w.writes(&t, "write")
 	t.Effect = event.EffectIdempotent
 	return t
 }
 
-func (w *Workspace) write(ctx context.Context, a writeArgs) (tool.Result, error) {
+func (w *Workspace) write(ctx context.Context, c tool.Call, a writeArgs) (tool.Result, error) {
 	p, err := w.resolve(a.Path)
 	if err != nil {
 		return tool.Result{}, err
@@ -40,7 +40,7 @@ func (w *Workspace) write(ctx context.Context, a writeArgs) (tool.Result, error)
 	if len(content) > maxEdit {
 		return tool.Result{}, invalid("the content has %d bytes; at most %d are written", len(content), maxEdit)
 	}
-	done := "wrote"
+	done, kept := "wrote", ""
 	_, err = w.root.Stat(p)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -49,18 +49,21 @@ func (w *Workspace) write(ctx context.Context, a writeArgs) (tool.Result, error)
 	case err != nil:
 		err = explain(p, err)
 	default:
-		err = w.update(ctx, p, func(old []byte) ([]byte, error) {
+		err = w.update(ctx, p, func(old []byte) (_ []byte, err error) {
+			if content, kept, err = formatOf(old).keep(p, content); err != nil {
+				return nil, err
+			}
 			if bytes.Equal(old, content) {
 				done = "has already these"
 				return content, nil
 			}
-			return content, w.unchanged(p, old)
+			return content, unchanged(c, p, old)
 		})
 	}
 	if err != nil {
 		return tool.Result{}, err
 	}
-	return tool.Result{Output: fmt.Sprintf("%s: %s %d bytes", quote(p), done, len(content))}, nil
+	return tool.Result{Output: fmt.Sprintf("%s: %s %d bytes%s", quote(p), done, len(content), kept), Files: w.now(p, content)}, nil
 }
 
 // create makes a new file. Its content is complete before its name exists, and
@@ -85,7 +88,6 @@ func (w *Workspace) create(p string, content []byte) error {
 	case err != nil:
 		return explain(p, err)
 	}
-	w.remember(p, sumOf(content))
 	return nil
 }
 

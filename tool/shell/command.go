@@ -40,6 +40,7 @@ func (o commands) Run(ctx context.Context, c tool.Command) (tool.Ended, error) {
 		Untrusted: labels.Untrusted || end.fetched(), Private: labels.Private, Reached: end.reached, Changed: end.changed,
 	}
 	e.Output, e.Truncated = end.out.text(end.note, c.Redact)
+	e.Output, _ = onScreen(end.note, e.Output)
 	if end.signal != 0 {
 		e.Signal = end.signal.String()
 	} else {

@@ -35,11 +35,17 @@ func (o Options) run(ctx context.Context, c tool.Call, a args) (tool.Result, err
 		return tool.Result{}, err
 	}
 	r := tool.Result{Reached: end.reached, Changed: end.changed, Untrusted: end.fetched()}
+	header := end.header()
 	if end.stopped {
-		r.Output, r.Truncated = end.out.text(end.note, c.Redact)
+		header = end.note
+	}
+	r.Output, r.Truncated = end.out.text(header, c.Redact)
+	if shown, overwritten := onScreen(header, r.Output); shown != r.Output {
+		r.Raw, r.Output, r.Overwritten = r.Output, shown, overwritten
+	}
+	if end.stopped {
 		return r, ctx.Err()
 	}
-	r.Output, r.Truncated = end.out.text(end.header(), c.Redact)
 	if len(end.changed) > 0 {
 		// Its code would say that the command did well.
 		r.IsError, r.ErrorType = true, event.ErrorProtected

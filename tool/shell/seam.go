@@ -2,6 +2,7 @@ package shell
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/pawlrun/pawl/tool"
 )
@@ -46,4 +47,11 @@ func commonSuffix(a, b string) int {
 		n++
 	}
 	return n
+}
+
+// onScreen is [tool.Screen] for what stands under a header.
+func onScreen(header, text string) (shown string, overwritten int) {
+	printed := strings.TrimPrefix(text, header)
+	shown, overwritten = tool.Screen(printed)
+	return text[:len(text)-len(printed)] + shown, overwritten
 }
