@@ -87,6 +87,7 @@ func TestMoreOfAnythingIsMore(t *testing.T) {
 	}{
 		{aside, false},
 		{budget.Amount{USD: 1 + 1e-12, Input: 10, Output: 5}, false},
+		{budget.Amount{USD: 1 + 1e-9}, false}, // what sums of money may be off by
 		{budget.Amount{USD: 1.001}, true},
 		{budget.Amount{Input: 11}, true},
 		{budget.Amount{Output: 6}, true},

@@ -64,6 +64,47 @@ func TestDefaultsAreACarefulOwners(t *testing.T) {
 	}
 }
 
+func TestAnOwnerIsToldOfTheRecommendedLimitsThatAreNotSet(t *testing.T) {
+	all := []string{"usd_per_run", "max_cycles", "max_tool_calls", "max_parallel_tool_calls", "max_wall_time_seconds", "max_tool_result_chars"}
+	if diff := cmp.Diff(all, budget.Limits{}.Lacks()); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff(all[:1], budget.Limits{}.WithDefaults().Lacks()); diff != "" {
+		t.Error(diff)
+	}
+	for _, l := range []budget.Limits{{USDPerRun: 1}, {MaxTotalCost: 1}} {
+		if got := l.WithDefaults().Lacks(); got != nil {
+			t.Errorf("with a limit on money: %v", got)
+		}
+	}
+}
+
+func TestAnOwnerIsToldOfModelsWithoutAPrice(t *testing.T) {
+	for _, tt := range []struct {
+		limits budget.Limits
+		models []string
+		want   string
+	}{
+		{budget.Limits{USDPerRun: 5}, nil, ""},
+		{budget.Limits{USDPerRun: 5}, []string{"a", "b"}, "no price is known for a, b, so the default cost limit of USD 5.00 cannot stop its calls"},
+		{budget.Limits{}, []string{"a"}, "no price is known for a, so the run's cost is not counted in full"},
+	} {
+		if got := tt.limits.Uncounted(tt.models); got != tt.want {
+			t.Errorf("%v: %q", tt.models, got)
+		}
+	}
+}
+
+func TestALimitOnEachThingAloneIsNotUsedUp(t *testing.T) {
+	spent := budget.Spent{Cycles: 3, ToolCalls: 9}
+	for name, want := range map[string]float64{"max_parallel_tool_calls": 0, "max_cycles": 3, "max_tool_calls": 9} {
+		s, known := budget.Find(name)
+		if got := s.Used(spent); !known || got != want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
 func TestModelCallsCountTheFirstOne(t *testing.T) {
 	for retries, want := range map[*int]int{nil: 5, new(0): 1, new(4): 5, new(-3): 1} {
 		if got := (budget.Limits{MaxModelRetries: retries}).ModelCalls(); got != want {

@@ -81,6 +81,7 @@ func TestOnlyBeyondALimitIsAnOverrun(t *testing.T) {
 	}{
 		{budget.Limits{}, budget.Spent{USD: 9, Input: 9, Output: 9}, ""},
 		{budget.Limits{USDPerRun: 2}, budget.Spent{USD: 2}, ""},
+		{budget.Limits{USDPerRun: 2}, budget.Spent{USD: 2 + 1e-9}, ""}, // what sums of money may be off by
 		{budget.Limits{USDPerRun: 2}, budget.Spent{USD: 2.01}, "usd_per_run"},
 		{budget.Limits{MaxTotalCost: 2}, budget.Spent{USD: 2.01}, "max_total_cost"},
 		{budget.Limits{MaxInputTokens: 2}, budget.Spent{Input: 3}, "max_input_tokens"},
