@@ -222,6 +222,15 @@ func TestTheLadderClearsThenClampsThenDedupesThenSummarises(t *testing.T) {
 			messages: grow(small, long(12000, "b "), long(12000, "b "), long(12000, "b ")),
 			repeated: []string{"c1", "c2"},
 		},
+		"a result that is no longer than a stub stays": {
+			messages: grow(long(36000, "a "), long(240, "b "), small, small, small), cleared: []string{"c0"},
+		},
+		"a result that is longer does not": {
+			messages: grow(long(36000, "a "), long(244, "b "), small, small, small), cleared: []string{"c0", "c1"},
+		},
+		"what is repeated is not shortened, too": {
+			messages: grow(small, small, long(12000, "b "), long(12000, "b "), long(4000, "c ")), clamped: []string{"c3"}, repeated: []string{"c2"},
+		},
 		"nothing to clear": {messages: append(grow(small), func() []*llm.Message {
 			var said []*llm.Message
 			for i := range 12 {

@@ -33,13 +33,16 @@ func TestTheUsersOwnWordsStayWithinTheirShare(t *testing.T) {
 		messages = append(messages, turn(fmt.Sprint("c", i), strings.Repeat("result ", 60), nil)...)
 	}
 	messages = append(messages, talk(3)[1:]...)
-	after, d := carry(t, compact.Settings{Strategy: compact.SummarizeOlder}, situation(messages, 3600), "sum")
-	if d == nil {
-		t.Fatal("nothing was done")
-	}
-	for i := range 12 {
-		if kept := strings.Contains(texts(after), fmt.Sprintf("word %d:", i)); kept != (i >= 5) {
-			t.Errorf("word %d is there: %t", i, kept)
+	// The last seven have 702 tokens.
+	for window, first := range map[int]int{3600: 5, 702 * 5: 5, 701 * 5: 6} {
+		after, d := carry(t, compact.Settings{Strategy: compact.SummarizeOlder}, situation(messages, window), "sum")
+		if d == nil {
+			t.Fatalf("in a window of %d nothing was done", window)
+		}
+		for i := range 12 {
+			if kept := strings.Contains(texts(after), fmt.Sprintf("word %d:", i)); kept != (i >= first) {
+				t.Errorf("in a window of %d word %d is there: %t", window, i, kept)
+			}
 		}
 	}
 }

@@ -413,6 +413,48 @@ func TestASummaryThatIsEmptyOrNoShorterIsNone(t *testing.T) {
 	}
 }
 
+func TestASummaryThatIsTooLongIsCutWhereItsRoomEnds(t *testing.T) {
+	const room = 1000 // UTF-16 units, of the 250 tokens that a window of 2500 gives
+	for name, c := range map[string]struct{ text, want string }{
+		"one that fills its room":   {strings.Repeat("x", room), strings.Repeat("x", room)},
+		"one more":                  {strings.Repeat("x", room+1), strings.Repeat("x", room) + " […]"},
+		"of two units each":         {strings.Repeat("😀", 501), strings.Repeat("😀", 500) + " […]"},
+		"of three bytes each":       {strings.Repeat("\uffff", room+1), strings.Repeat("\uffff", room) + " […]"},
+		"half of the last has room": {strings.Repeat("x", room-1) + "😀", strings.Repeat("x", room-1) + " […]"},
+	} {
+		in := situation(talk(20), 2500)
+		plan := compact.Settings{Strategy: compact.SummarizeOlder}.Next(in)
+		d := in.Summarized(*plan.Change, c.text)
+		if d == nil || d.Summary != compact.Header+"\n"+c.want {
+			t.Errorf("%s: %+v", name, d)
+		}
+	}
+}
+
+// The request for a summary takes the oldest messages that fit beside it, and of a
+// first one that does not fit its ends.
+func TestATranscriptFillsTheWindowAndNoMore(t *testing.T) {
+	for name, messages := range map[string][]*llm.Message{
+		"many messages":    talk(400),
+		"a long first one": append([]*llm.Message{{Role: llm.RoleAssistant, Parts: llm.Parts{llm.Text{Text: "first " + strings.Repeat("x", 100_000) + " last"}}}}, talk(20)[1:]...),
+	} {
+		plan := compact.Settings{Strategy: compact.SummarizeOlder}.Next(situation(messages, 5000))
+		if plan.Summary == nil {
+			t.Fatalf("%s: %+v", name, plan)
+		}
+		asked := plan.Summary.Messages[0].Text()
+		if size := compact.Tokens(asked) + compact.Tokens(plan.Summary.System) + plan.Summary.MaxTokens; size > 5000 || size < 4750 {
+			t.Errorf("%s: it asks with %d tokens in a window of 5000", name, size)
+		}
+		if want := fmt.Sprintf("in at most %d words.", plan.Summary.MaxTokens/2); !strings.Contains(asked, want) {
+			t.Errorf("%s: %q is not in %.100s", name, want, asked)
+		}
+		if name == "a long first one" && (!strings.Contains(asked, "ASSISTANT: first x") || !strings.Contains(asked, "x last") || !strings.Contains(asked, "characters left out")) {
+			t.Errorf("%s: it asks %.200s", name, asked)
+		}
+	}
+}
+
 func TestASummaryThatFailsLeavesTheConversationUnlessItWouldNotFit(t *testing.T) {
 	for _, strategy := range []compact.Strategy{compact.PeriodicSummary, compact.SummarizeOlder} {
 		in := situation(talk(20), 3000)
@@ -464,6 +506,34 @@ func TestWhatIsNewestIsShortenedWhenNothingElseIsLeft(t *testing.T) {
 	}
 }
 
+// The newest results are those of the last answer, whoever spoke after them.
+func TestTheNewestResultIsShortenedAlsoAfterAWordOfTheUsers(t *testing.T) {
+	messages := []*llm.Message{llm.UserText("task")}
+	for i := range 2 {
+		messages = append(messages, turn(fmt.Sprint("c", i), strings.Repeat("0123456789", 4000), nil)...)
+	}
+	in := situation(append(messages, llm.UserText("go on")), 5000)
+	in.Must = true
+	_, d := carry(t, compact.Settings{Strategy: compact.RollingWindow}, in, "")
+	if d == nil || len(d.Cleared) != 1 || d.Cleared[0] != "c0" || len(d.Clamped) != 1 || d.Clamped[0].CallID != "c1" {
+		t.Errorf("%+v", d)
+	}
+}
+
+func TestOnlyTheNewestResultsWithPicturesAreClearedForThem(t *testing.T) {
+	asked, answered := call("shots", "three pictures")
+	r := answered.Parts[0].(llm.ToolResult)
+	r.Media = []llm.Media{{MediaType: "image/png", Data: []byte{1}}, {MediaType: "image/png", Data: []byte{2}}}
+	more, result := call("words", strings.Repeat("word ", 100))
+	asked.Parts, answered.Parts = append(asked.Parts, more.Parts[1]), llm.Parts{r, result.Parts[0]}
+	in := situation([]*llm.Message{llm.UserText("task"), asked, answered}, 1000)
+	in.Must = true
+	_, d := carry(t, compact.Settings{}, in, "")
+	if d == nil || len(d.Cleared) != 1 || d.Cleared[0] != "shots" {
+		t.Errorf("%+v", d)
+	}
+}
+
 // Without this no request after such a result would be taken again.
 func TestPicturesOfTheNewestResultLeaveWhenNothingElseHelps(t *testing.T) {
 	asked, answer := call("shots", "three pictures")
@@ -502,7 +572,7 @@ func TestARequestThatHoldsNothingButItsFloorIsRefused(t *testing.T) {
 	if err := s.Fits(790, 1000); err != nil {
 		t.Error(err)
 	}
-	if err := s.Fits(865, 1000); err == nil || !strings.Contains(err.Error(), "865") || !strings.Contains(err.Error(), "context_window") {
+	if err := s.Fits(865, 1000); err == nil || !strings.Contains(err.Error(), "about 865 tokens, and compaction begins at 800 of 1000") || !strings.Contains(err.Error(), "context_window") {
 		t.Errorf("%v", err)
 	}
 	if err := (compact.Settings{Off: true}).Fits(865, 1000); err != nil {

@@ -86,6 +86,8 @@ func TestPatternKnowsWhetherADirectoryMayHoldAMatch(t *testing.T) {
 		{"a/*/c.txt", "b", false},
 		{"a/b.txt", "a", true},
 		{"a/b.txt", "a/b.txt", false},
+		{".", ".", false},
+		{"**", ".", true},
 	} {
 		if got := policy.Pattern(c.pattern).Below(c.dir); got != c.want {
 			t.Errorf("%s below %s: %v", c.pattern, c.dir, got)

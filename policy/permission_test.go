@@ -44,6 +44,7 @@ func TestWhatAPersonMayAllowForTheRestOfARun(t *testing.T) {
 		{"the directory", gate, edit(event.PathUse{Path: "docs/a/x.md"}), "fs.write, path docs/a/*"},
 		{"the top", gate, edit(event.PathUse{Path: "x.md"}), "fs.write, path *"},
 		{"under the file's own name", gate, edit(event.PathUse{Path: "link/x", Alias: true}, event.PathUse{Path: "docs/x"}), "fs.write, path docs/*"},
+		{"two files of one directory", gate, edit(event.PathUse{Path: "docs/x"}, event.PathUse{Path: "docs/y"}), "fs.write, path docs/*"},
 		{"two directories", gate, edit(event.PathUse{Path: "a/x"}, event.PathUse{Path: "b/x"}), ""},
 		{"a whole tree", gate, edit(event.PathUse{Path: "a/x", Tree: true}), ""},
 		{"outside", gate, edit(event.PathUse{Path: "/etc/x", Outside: true}), ""},

@@ -11,6 +11,8 @@ import (
 func TestDecide(t *testing.T) {
 	write := &event.ToolCall{Tool: "fs.write"}
 	read := &event.ToolCall{Tool: "fs.read", ReadOnly: true}
+	edit := writes("fs.write", event.PathUse{Path: "a"})
+	edit.Facts.Risk = event.RiskWrite
 	for _, tt := range []struct {
 		name  string
 		rules policy.Rules
@@ -25,6 +27,10 @@ func TestDecide(t *testing.T) {
 		{"there by default, reads", policy.Rules{}, read, event.DecisionAllow, "default: read-only"},
 		{"there by default, writes", policy.Rules{}, write, event.DecisionAsk, "default: side effects ask"},
 		{"opened by the owner", policy.Rules{Open: []string{"fs.write"}}, write, event.DecisionAllow, "tools.approvals.fs.write: never"},
+		{"an edit by default", policy.Rules{}, edit, event.DecisionAsk, "default: side effects ask"},
+		{"an edit where edits are accepted", policy.Rules{Mode: policy.ModeAcceptEdits}, edit, event.DecisionAllow, "mode: accept-edits"},
+		{"a command where edits are accepted", policy.Rules{Mode: policy.ModeAcceptEdits}, line(command("make")), event.DecisionAsk, "default: side effects ask"},
+		{"an edit where all is let past", policy.Rules{Mode: policy.ModeBypass}, edit, event.DecisionAllow, "mode: bypass"},
 		{"a gate wins over an opening", policy.Rules{Gates: []string{"fs.write"}, Open: []string{"fs.write"}}, write, event.DecisionAsk, "tools.approvals.fs.write: always"},
 	} {
 		if got := tt.rules.Decide(tt.call); got.Decision != tt.want || got.Rule != tt.rule {

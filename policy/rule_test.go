@@ -42,6 +42,7 @@ func TestARuleThatAllowsSpeaksOnlyOfACallThatItCoversAltogether(t *testing.T) {
 		want bool
 	}{
 		{"one command", touch, line(command("touch", "a")), true},
+		{"fewer words", policy.Rule{Tool: "*", Command: "touch a b"}, line(command("touch", "a")), false},
 		{"further words", policy.Rule{Tool: "*", Command: "touch a"}, line(command("touch", "a", "b")), false},
 		{"another beside it", touch, line(command("touch", "a"), command("rm", "b")), false},
 		{"one beside it that only looks", touch, line(command("touch", "a"), looks("cat", "b")), true},
